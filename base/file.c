@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DEBRIS_SECONDS (24 * 60 * 60)
+
+/* A failed write, sync, close, create or rename: a full disk is the one a user can do something about. */
+static enum xfp_status write_failed(struct xfp_error *err, int errnum, const char *verb, const char *path)
+{
+	if (errnum == ENOSPC || errnum == EDQUOT)
+		return xfp_fail(err, XFP_FAILED, "%s: %s; free some room and run again", path, strerror(errnum));
+	return xfp_fail_errno(err, errnum, "%s: cannot %s", path, verb);
+}
+
+static enum xfp_status no_memory(struct xfp_error *err, const char *path)
+{
+	return xfp_fail(err, XFP_FAILED, "%s: out of memory", path);
+}
+
+/* ---- reading and writing ------------------------------------------------------------------------ */
+
+enum xfp_status xfp_pread(int fd, void *buf, size_t size, uint64_t offset, const char *path, struct xfp_error *err)
+{
+	char *to = buf;
+
+	while (size) {
+		ssize_t got;
+
+		if (offset > INT64_MAX)
+			goto truncated;
+		got = pread(fd, to, size < SSIZE_MAX ? size : SSIZE_MAX, (off_t)offset);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return xfp_fail_errno(err, errno, "%s: cannot read", path);
+		if (!got)
+			goto truncated;
+		to += got;
+		size -= (size_t)got;
+		offset += (uint64_t)got;
+	}
+	return XFP_OK;
+
+truncated:
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: truncated: it ends before byte %llu; download or make it again", path,
+			(unsigned long long)offset + size);
+}
+
+enum xfp_status xfp_write(int fd, const void *buf, size_t size, const char *path, struct xfp_error *err)
+{
+	const char *from = buf;
+
+	while (size) {
+		ssize_t put = write(fd, from, size < SSIZE_MAX ? size : SSIZE_MAX);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0)
+			return write_failed(err, errno, "write", path);
+		from += put;
+		size -= (size_t)put;
+	}
+	return XFP_OK;
+}
+
+enum xfp_status xfp_pwrite(int fd, const void *buf, size_t size, uint64_t offset, const char *path,
+			   struct xfp_error *err)
+{
+	const char *from = buf;
+
+	if (offset > INT64_MAX || size > INT64_MAX - offset)
+		return write_failed(err, EFBIG, "write", path);
+	while (size) {
+		ssize_t put = pwrite(fd, from, size < SSIZE_MAX ? size : SSIZE_MAX, (off_t)offset);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0)
+			return write_failed(err, errno, "write", path);
+		from += put;
+		size -= (size_t)put;
+		offset += (uint64_t)put;
+	}
+	return XFP_OK;
+}
+
+enum xfp_status xfp_slurp(const char *path, size_t limit, char **text, size_t *size, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	size_t used = 0, room = 4096;
+	char *buf = NULL;
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, &st)) {
+		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
+		goto done;
+	}
+	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > limit)
+		goto too_large;
+	if (S_ISREG(st.st_mode))
+		room = (size_t)st.st_size + 2; /* the NUL, and one more to meet the end of the file */
+	buf = malloc(room);
+	for (;;) {
+		ssize_t got;
+
+		if (buf && used + 1 == room) {
+			char *grown = realloc(buf, room *= 2);
+
+			if (!grown)
+				free(buf);
+			buf = grown;
+		}
+		if (!buf) {
+			status = no_memory(err, path);
+			goto done;
+		}
+		got = read(fd, buf + used, room - used - 1);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			status = xfp_fail_errno(err, errno, "%s: cannot read", path);
+			goto done;
+		}
+		if (!got)
+			break;
+		used += (size_t)got;
+		if (used > limit)
+			goto too_large;
+	}
+	buf[used] = '\0';
+	*text = buf;
+	if (size)
+		*size = used;
+	buf = NULL;
+	goto done;
+
+too_large:
+	status = xfp_fail(err, XFP_BAD_INPUT, "%s: larger than the %zu bytes that such a file may have", path, limit);
+done:
+	free(buf);
+	if (fd >= 0)
+		close(fd);
+	return status;
+}
+
+/* ---- names and folders -------------------------------------------------------------------------- */
+
+char *xfp_format(const char *format, ...)
+{
+	va_list args;
+	char *text;
+	int length;
+
+	va_start(args, format);
+	length = vasprintf(&text, format, args);
+	va_end(args);
+	return length < 0 ? NULL : text;
+}
+
+char *xfp_path(const char *folder, const char *name)
+{
+	size_t length = strlen(folder);
+
+	return xfp_format("%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name);
+}
+
+/* The part of `path` before its last name, in a new string. */
+static char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		return strdup(".");
+	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+enum xfp_status xfp_mkdirs(const char *path, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	char *partial = strdup(path), *end = partial;
+	struct stat st;
+	bool last;
+
+	if (!partial)
+		return no_memory(err, path);
+	do {
+		char kept;
+
+		end += strspn(end, "/");
+		end += strcspn(end, "/");
+		kept = *end;
+		last = !kept;
+		*end = '\0';
+		/* Existing first: mkdir on a read-only file system says EROFS of a folder that is there. */
+		if ((stat(partial, &st) || !S_ISDIR(st.st_mode)) && mkdir(partial, 0777)) {
+			int errnum = errno;
+
+			if (errnum != EEXIST || stat(partial, &st) || !S_ISDIR(st.st_mode)) {
+				status = write_failed(err, errnum, "create this folder", partial);
+				break;
+			}
+		}
+		*end = kept;
+	} while (!last);
+	free(partial);
+	return status;
+}
+
+enum xfp_status xfp_sync_folder(const char *folder, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return xfp_fail_errno(err, errno, "%s: cannot open", folder);
+	/* EINVAL: a file system that knows no such thing. */
+	if (fsync(fd) && errno != EINVAL)
+		status = write_failed(err, errno, "sync", folder);
+	close(fd);
+	return status;
+}
+
+/* ---- pending files ------------------------------------------------------------------------------ */
+
+/* Names the space in which a process id means something: this boot of this host and this PID namespace
+ * (containers that share a folder have their own). 0 when that cannot be found out. */
+static uint32_t pid_space(void)
+{
+	char text[256];
+	uint32_t tag = 2166136261u; /* FNV-1a */
+	ssize_t length, more;
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return 0;
+	length = read(fd, text, sizeof text / 2);
+	close(fd);
+	if (length <= 0)
+		return 0;
+	more = readlink("/proc/self/ns/pid", text + length, sizeof text - (size_t)length);
+	if (more <= 0)
+		return 0;
+	for (ssize_t i = 0; i < length + more; i++)
+		tag = (tag ^ (unsigned char)text[i]) * 16777619u;
+	return tag ? tag : 1;
+}
+
+enum xfp_status xfp_pending_open(const char *final_path, struct xfp_pending *pending, struct xfp_error *err)
+{
+	static atomic_uint counter; /* two pending files of one process never share a name */
+	const char *slash = strrchr(final_path, '/');
+	const char *name = slash ? slash + 1 : final_path;
+	enum xfp_status status = XFP_OK;
+	struct xfp_pending made = { .fd = -1 };
+	char *folder = folder_of(final_path);
+	uint32_t space = pid_space();
+	int errnum = 0;
+
+	*pending = made;
+	if (!*name) {
+		status = xfp_fail(err, XFP_FAILED, "%s: names a folder, not a file", final_path);
+		goto done;
+	}
+	made.final_path = strdup(final_path);
+	if (!folder || !made.final_path) {
+		status = no_memory(err, final_path);
+		goto done;
+	}
+	do {
+		free(made.path);
+		/* A name is at most 255 bytes, and the final one may be that long: it is cut. */
+		made.path = xfp_format("%s/.%.200s.%ld-%08x-%u.tmp", folder, name, (long)getpid(), space,
+				       atomic_fetch_add(&counter, 1));
+		if (!made.path) {
+			status = no_memory(err, final_path);
+			goto done;
+		}
+		made.fd = open(made.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		errnum = errno;
+	} while (made.fd < 0 && (errnum == EEXIST || errnum == EINTR));
+	if (made.fd < 0) {
+		status = write_failed(err, errnum, "create", final_path);
+		goto done;
+	}
+	*pending = made;
+	made.path = made.final_path = NULL;
+
+done:
+	free(made.path);
+	free(made.final_path);
+	free(folder);
+	return status;
+}
+
+/* Forget everything about `pending` but not the file. */
+static void finish(struct xfp_pending *pending)
+{
+	if (pending->fd >= 0)
+		close(pending->fd);
+	free(pending->path);
+	free(pending->final_path);
+	*pending = (struct xfp_pending){ .fd = -1 };
+}
+
+void xfp_pending_discard(struct xfp_pending *pending)
+{
+	if (!pending->path)
+		return;
+	unlink(pending->path);
+	finish(pending);
+}
+
+enum xfp_status xfp_pending_publish(struct xfp_pending *pending, bool durable, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	char *folder = folder_of(pending->final_path);
+	int fd = pending->fd;
+
+	if (!folder) {
+		status = no_memory(err, pending->final_path);
+		goto done;
+	}
+	if (durable && fsync(fd)) {
+		status = write_failed(err, errno, "sync", pending->final_path);
+		goto done;
+	}
+	/* Network file systems report a full disk only here. The descriptor is gone whatever close says. */
+	pending->fd = -1;
+	if (close(fd)) {
+		status = write_failed(err, errno, "close", pending->final_path);
+		goto done;
+	}
+	if (rename(pending->path, pending->final_path)) {
+		status = write_failed(err, errno, "rename a finished file to this name", pending->final_path);
+		goto done;
+	}
+	free(pending->path);
+	pending->path = NULL;
+	if (durable)
+		status = xfp_sync_folder(folder, err);
+
+done:
+	free(folder);
+	if (pending->path)
+		unlink(pending->path);
+	finish(pending);
+	return status;
+}
+
+enum xfp_status xfp_write_file(const char *path, const void *data, size_t size, bool durable, struct xfp_error *err)
+{
+	struct xfp_pending pending;
+	enum xfp_status status = xfp_pending_open(path, &pending, err);
+
+	if (status)
+		return status;
+	if ((status = xfp_write(pending.fd, data, size, path, err))) {
+		xfp_pending_discard(&pending);
+		return status;
+	}
+	return xfp_pending_publish(&pending, durable, err);
+}
+
+/* Takes ".NAME.PID-SPACE-N.tmp" apart from its end; NAME may hold anything. */
+static bool parse_pending(const char *name, pid_t *pid, uint32_t *space)
+{
+	static const char digits[] = "0123456789", hex[] = "0123456789abcdef", suffix[] = ".tmp";
+	size_t length = strlen(name), tail = sizeof suffix - 1;
+	const char *dot, *p;
+	long id;
+
+	if (name[0] != '.' || length <= tail || memcmp(name + length - tail, suffix, tail))
+		return false;
+	dot = memrchr(name, '.', length - tail);
+	if (!dot || dot == name)
+		return false;
+	p = dot + 1 + strspn(dot + 1, digits);
+	if (p == dot + 1 || p[0] != '-' || strspn(p + 1, hex) != 8 || p[9] != '-')
+		return false;
+	if (!strspn(p + 10, digits) || p + 10 + strspn(p + 10, digits) != name + length - tail)
+		return false;
+	errno = 0;
+	id = strtol(dot + 1, NULL, 10);
+	if (errno || id <= 0 || id > INT_MAX)
+		return false;
+	*pid = (pid_t)id;
+	*space = (uint32_t)strtoul(p + 1, NULL, 16);
+	return true;
+}
+
+void xfp_sweep_pending(const char *folder)
+{
+	uint32_t here = pid_space();
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+
+	if (!dir)
+		return;
+	while ((entry = readdir(dir))) {
+		uint32_t space;
+		struct stat st;
+		bool debris;
+		pid_t pid;
+
+		if (!parse_pending(entry->d_name, &pid, &space) ||
+		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+			continue;
+		if (here && space == here)
+			debris = kill(pid, 0) && errno == ESRCH;
+		else
+			debris = st.st_mtime + DEBRIS_SECONDS < time(NULL);
+		if (debris)
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	}
+	closedir(dir);
+}
+
+/* ---- identity ----------------------------------------------------------------------------------- */
+
+static int64_t nanoseconds(struct timespec time)
+{
+	/* Unsigned, so that an absurd time stamp wraps instead of being undefined. */
+	return (int64_t)((uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec);
+}
+
+struct xfp_identity xfp_identity_of(const struct stat *st)
+{
+	return (struct xfp_identity){
+		.device = st->st_dev,
+		.inode = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.mtime_ns = nanoseconds(st->st_mtim),
+		.ctime_ns = nanoseconds(st->st_ctim),
+	};
+}
+
+bool xfp_identity_equal(const struct xfp_identity *a, const struct xfp_identity *b)
+{
+	return a->device == b->device && a->inode == b->inode && a->size == b->size && a->mtime_ns == b->mtime_ns &&
+	       a->ctime_ns == b->ctime_ns;
+}

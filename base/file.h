@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * file.h - checked file I/O and atomic publication.
+ *
+ * A file of xfp appears under its final name complete or not at all: it is written as a pending
+ * file in the same folder, then renamed. A pending file's name is ".NAME.PID-SPACE-N.tmp": SPACE is
+ * eight hex digits that stand for the boot and the PID namespace in which PID means something, N
+ * counts. One whose process is gone is debris and may be removed by anyone who can tell.
+ */
+#ifndef XFP_FILE_H
+#define XFP_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "xfp_error.h"
+
+/* Read exactly `size` bytes at `offset`; a short file is XFP_BAD_INPUT, naming `path` as truncated. */
+enum xfp_status xfp_pread(int fd, void *buf, size_t size, uint64_t offset, const char *path, struct xfp_error *err);
+/* Write all of `size` bytes at the file position, or at `offset`. */
+enum xfp_status xfp_write(int fd, const void *buf, size_t size, const char *path, struct xfp_error *err);
+enum xfp_status xfp_pwrite(int fd, const void *buf, size_t size, uint64_t offset, const char *path,
+			   struct xfp_error *err);
+
+/* Whole file into a new NUL-terminated buffer (the caller frees it); `size` may be NULL. A file over `limit` bytes is
+ * XFP_BAD_INPUT; one that is missing or unreadable is XFP_FAILED. */
+enum xfp_status xfp_slurp(const char *path, size_t limit, char **text, size_t *size, struct xfp_error *err);
+
+/* "a/b" in a new string, or NULL when out of memory. printf into a new string, likewise. */
+char *xfp_path(const char *folder, const char *name);
+char *xfp_format(const char *format, ...) XFP_PRINTF(1, 2);
+
+/* Create a folder and its parents; one that exists is fine. */
+enum xfp_status xfp_mkdirs(const char *path, struct xfp_error *err);
+/* Make earlier renames in `folder` durable. */
+enum xfp_status xfp_sync_folder(const char *folder, struct xfp_error *err);
+
+/* A file under construction. */
+struct xfp_pending {
+	int fd;           /* open for reading and writing */
+	char *path;       /* temporary name */
+	char *final_path; /* name after xfp_pending_publish */
+};
+
+enum xfp_status xfp_pending_open(const char *final_path, struct xfp_pending *pending, struct xfp_error *err);
+/* Close (checked) and rename over the final name. With `durable`, the file is synced first and its
+ * folder after. On failure the temporary file is removed. Either way `pending` is finished. */
+enum xfp_status xfp_pending_publish(struct xfp_pending *pending, bool durable, struct xfp_error *err);
+/* Close and remove the temporary file. Safe on a finished or zeroed struct whose path is NULL. */
+void xfp_pending_discard(struct xfp_pending *pending);
+
+/* Publish a small file in one call. */
+enum xfp_status xfp_write_file(const char *path, const void *data, size_t size, bool durable, struct xfp_error *err);
+
+/* Remove the debris of dead processes (see above) in `folder`. Pending files of other hosts, boots and
+ * containers are left alone until nobody has written to them for a day. Errors are ignored: debris
+ * costs room, nothing else. */
+void xfp_sweep_pending(const char *folder);
+
+/* Who a file is, for "has it changed since". All zero when never filled. */
+struct xfp_identity {
+	uint64_t device, inode, size;
+	int64_t mtime_ns, ctime_ns;
+};
+struct xfp_identity xfp_identity_of(const struct stat *st);
+bool xfp_identity_equal(const struct xfp_identity *a, const struct xfp_identity *b);
+
+#endif

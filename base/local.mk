@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# base/: errors, dtypes, files; everything may use it.
+
+noinst_LIBRARIES += base/libbase.a
+base_libbase_a_SOURCES = \
+	base/file.c \
+	base/file.h
+
+runtime_libxfp_la_SOURCES += \
+	base/bytes.h \
+	base/dtype.c \
+	base/dtype.h \
+	base/printable.c \
+	base/printable.h \
+	base/xfp_error.c
+
+pkginclude_HEADERS += base/xfp_error.h

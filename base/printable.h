@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * printable.h - names from outside, made safe to print.
+ *
+ * Tensor and file names come from files that anybody may have written. In a message they must
+ * neither break the line nor reach the terminal as control sequences.
+ */
+#ifndef XFP_PRINTABLE_H
+#define XFP_PRINTABLE_H
+
+struct xfp_printable {
+	char text[256];
+};
+
+/* `name` with control characters as \xNN and backslashes doubled; a long one is cut and ends in "...".
+ * Used in place:  xfp_fail(err, XFP_BAD_INPUT, "tensor %s", xfp_printable(name).text)  */
+struct xfp_printable xfp_printable(const char *name);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "xfp_error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum xfp_status xfp_fail(struct xfp_error *err, enum xfp_status status, const char *format, ...)
+{
+	va_list args;
+
+	if (!err)
+		return status;
+	err->status = status;
+	va_start(args, format);
+	vsnprintf(err->text, sizeof err->text, format, args);
+	va_end(args);
+	return status;
+}
+
+enum xfp_status xfp_fail_errno(struct xfp_error *err, int errnum, const char *format, ...)
+{
+	va_list args;
+	size_t used;
+
+	if (!err)
+		return XFP_FAILED;
+	err->status = XFP_FAILED;
+	va_start(args, format);
+	vsnprintf(err->text, sizeof err->text, format, args);
+	va_end(args);
+	used = strlen(err->text);
+	snprintf(err->text + used, sizeof err->text - used, ": %s", strerror(errnum));
+	return XFP_FAILED;
+}
+
+enum xfp_status xfp_context(struct xfp_error *err, enum xfp_status status, const char *format, ...)
+{
+	char text[sizeof err->text];
+	va_list args;
+
+	if (!err)
+		return status;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	strncat(text, ": ", sizeof text - strlen(text) - 1);
+	strncat(text, err->text, sizeof text - strlen(text) - 1);
+	memcpy(err->text, text, sizeof text);
+	err->status = status;
+	return status;
+}
