@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "folder.h"
+#include "format.h"
+#include "printable.h"
+
+#define CONFIG_MAX ((size_t)64 << 20)
+
+static const struct xfp_format *const formats[] = { &xfp_format_safetensors };
+
+static int by_file_name(const void *a, const void *b)
+{
+	return strcmp(((const struct xfp_source_file *)a)->name, ((const struct xfp_source_file *)b)->name);
+}
+
+static int by_tensor_name(const void *a, const void *b)
+{
+	const struct xfp_source_tensor *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+
+	/* Equal names end the open; the file makes the message the same each time. */
+	return order ? order : (x->file > y->file) - (x->file < y->file);
+}
+
+/* Sort files by name and make the tensors follow. */
+static enum xfp_status sort_files(struct xfp_checkpoint *c, struct xfp_error *err)
+{
+	struct xfp_source_file *sorted = malloc(c->file_count * sizeof *sorted + 1);
+	uint32_t *moved = malloc(c->file_count * sizeof *moved + 1);
+
+	if (!sorted || !moved) {
+		free(sorted);
+		free(moved);
+		return xfp_fail(err, XFP_FAILED, "%s: out of memory", c->folder);
+	}
+	if (c->file_count) {
+		memcpy(sorted, c->files, c->file_count * sizeof *sorted);
+		qsort(sorted, c->file_count, sizeof *sorted, by_file_name);
+	}
+	for (uint32_t i = 0; i < c->file_count; i++) {
+		const struct xfp_source_file *at =
+			bsearch(&c->files[i], sorted, c->file_count, sizeof *sorted, by_file_name);
+
+		moved[i] = (uint32_t)(at - sorted);
+	}
+	for (uint32_t i = 0; i < c->tensor_count; i++)
+		c->tensors[i].file = moved[c->tensors[i].file];
+	free(c->files);
+	free(moved);
+	c->files = sorted;
+	return XFP_OK;
+}
+
+static enum xfp_status sort_tensors(struct xfp_checkpoint *c, struct xfp_error *err)
+{
+	if (!c->tensor_count)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: holds no tensor at all; download it again", c->folder);
+	qsort(c->tensors, c->tensor_count, sizeof *c->tensors, by_tensor_name);
+	for (uint32_t i = 1; i < c->tensor_count; i++) {
+		const struct xfp_source_tensor *a = &c->tensors[i - 1], *b = &c->tensors[i];
+
+		if (!strcmp(a->name, b->name))
+			return xfp_fail(
+				err, XFP_BAD_INPUT,
+				"%s: tensor %s: is in %s and in %s and nothing says which one counts; remove one of the"
+				" files, or list the tensor in the index",
+				c->folder, xfp_printable(a->name).text, xfp_printable(c->files[a->file].name).text,
+				xfp_printable(c->files[b->file].name).text);
+	}
+	return XFP_OK;
+}
+
+static enum xfp_status read_config(struct xfp_checkpoint *c, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	char *path = xfp_path(c->folder, "config.json"), *text = NULL;
+	size_t size;
+	struct stat st;
+
+	if (!path)
+		return xfp_fail(err, XFP_FAILED, "%s: out of memory", c->folder);
+	if (stat(path, &st)) {
+		if (errno != ENOENT)
+			status = xfp_fail_errno(err, errno, "%s: cannot open", path);
+		goto done;
+	}
+	if ((status = xfp_slurp(path, CONFIG_MAX, &text, &size, err)))
+		goto done;
+	if (strlen(text) != size) {
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: contains NUL and is no JSON text; download it again", path);
+		goto done;
+	}
+	c->config = text;
+	text = NULL;
+
+done:
+	free(text);
+	free(path);
+	return status;
+}
+
+static const struct xfp_format *surest(const char *model)
+{
+	const struct xfp_format *best = NULL;
+	int most = 0;
+
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+		int sure = formats[i]->probe(model);
+
+		if (sure > most) {
+			most = sure;
+			best = formats[i];
+		}
+	}
+	return best;
+}
+
+enum xfp_status xfp_checkpoint_open(const char *model, struct xfp_checkpoint **out, struct xfp_error *err)
+{
+	const struct xfp_format *format;
+	struct xfp_checkpoint *c = NULL;
+	enum xfp_status status;
+	struct stat st;
+
+	if (stat(model, &st))
+		return errno == ENOENT ? xfp_fail(err, XFP_BAD_INPUT, "%s: no such file or folder", model)
+				       : xfp_fail_errno(err, errno, "%s: cannot open", model);
+	format = surest(model);
+	if (!format)
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s: no checkpoint that can be read: model.safetensors, or shards with"
+				" model.safetensors.index.json, are expected",
+				model);
+	c = calloc(1, sizeof *c);
+	if (!c)
+		return xfp_fail(err, XFP_FAILED, "%s: out of memory", model);
+	c->format = format->name;
+	if ((status = format->open(model, c, err)) || (status = sort_files(c, err)) ||
+	    (status = sort_tensors(c, err)) || (status = read_config(c, err)) || (status = xfp_folder_extras(c, err)))
+		goto done;
+	*out = c;
+	c = NULL;
+
+done:
+	xfp_checkpoint_close(c);
+	return status;
+}
+
+void xfp_checkpoint_close(struct xfp_checkpoint *c)
+{
+	if (!c)
+		return;
+	for (uint32_t i = 0; i < c->file_count; i++) {
+		free(c->files[i].name);
+		free(c->files[i].path);
+	}
+	for (uint32_t i = 0; i < c->tensor_count; i++)
+		free(c->tensors[i].name);
+	free(c->files);
+	free(c->tensors);
+	xfp_names_free(c->extras, c->extra_count);
+	xfp_names_free(c->notes, c->note_count);
+	free(c->config);
+	free(c->folder);
+	free(c);
+}
+
+int64_t xfp_checkpoint_find(const struct xfp_checkpoint *c, const char *name)
+{
+	uint32_t low = 0, high = c->tensor_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		int order = strcmp(c->tensors[middle].name, name);
+
+		if (!order)
+			return middle;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return -1;
+}
+
+void xfp_checkpoint_note(struct xfp_checkpoint *c, const char *format, ...)
+{
+	char **grown = realloc(c->notes, ((size_t)c->note_count + 1) * sizeof *grown);
+	va_list args;
+	char *text;
+	int length;
+
+	if (!grown)
+		return;
+	c->notes = grown;
+	va_start(args, format);
+	length = vasprintf(&text, format, args);
+	va_end(args);
+	if (length >= 0)
+		c->notes[c->note_count++] = text;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checkpoint.h - source checkpoints, whatever their format: probe, list tensors, read rows.
+ *
+ * Opening a checkpoint reads headers only and checks it whole: every listed file is there and of
+ * the size its header claims, byte ranges neither overlap nor leave holes, no name occurs twice. A
+ * checkpoint that fails a check is XFP_BAD_INPUT with a message that names the file, the tensor
+ * and the remedy. Nothing is ever mapped and nothing in a checkpoint is executed.
+ *
+ * A format is one source file that fills in a `struct xfp_format`; checkpoint.c asks each to probe.
+ */
+#ifndef XFP_CHECKPOINT_H
+#define XFP_CHECKPOINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dtype.h"
+#include "file.h"
+#include "xfp_error.h"
+
+#define XFP_MAX_RANK 8
+#define XFP_MAX_NAME 1024 /* longest tensor name, bytes */
+
+struct xfp_source_file {
+	char *name; /* relative to the checkpoint's folder, as the checkpoint names it */
+	char *path; /* to open it */
+	struct xfp_identity identity;
+};
+
+struct xfp_source_tensor {
+	char *name;                   /* UTF-8, any characters but NUL */
+	enum xfp_dtype dtype;
+	uint32_t rank;
+	uint64_t shape[XFP_MAX_RANK]; /* row-major */
+	uint32_t file;                /* index into `files` */
+	uint64_t offset, bytes;       /* of the data, from the start of the file */
+};
+
+struct xfp_checkpoint {
+	char *folder;                      /* the folder that holds its files, absolute */
+	const char *format;                /* "safetensors" */
+	char *config;                      /* text of config.json, NULL when there is none */
+	struct xfp_source_file *files;     /* those that hold tensors, sorted by name */
+	uint32_t file_count;
+	struct xfp_source_tensor *tensors; /* sorted by name, bytewise */
+	uint32_t tensor_count;
+	char **extras;                     /* config, tokenizer and other small files to carry along:
+	                                    * paths relative to `folder`, sorted; no index, no weights */
+	uint32_t extra_count;
+	char **notes;                      /* what the user should know, for instance tensors that the
+	                                    * index omits; one line each */
+	uint32_t note_count;
+};
+
+/* MODEL is a folder or a file. The caller closes what it opened. */
+enum xfp_status xfp_checkpoint_open(const char *model, struct xfp_checkpoint **out, struct xfp_error *err);
+void xfp_checkpoint_close(struct xfp_checkpoint *checkpoint); /* NULL is fine */
+
+/* Index of a tensor by exact name, or -1. */
+int64_t xfp_checkpoint_find(const struct xfp_checkpoint *checkpoint, const char *name);
+
+/* ------------------------------------------------------------------------------------------------ */
+
+/*
+ * One matrix W [rows, cols], y = W x, inside a source tensor: element (r, c) is the tensor's element
+ * number base + r * row_stride + c * col_stride, counted in its flat row-major order. This covers
+ * plain 2-D projections, one expert of a fused stack, halves of a fused gate_up, interleaved rows
+ * and transposed storage; whatever the storage, readers see W normalised.
+ */
+struct xfp_view {
+	uint64_t base;
+	uint64_t rows, cols;
+	uint64_t row_stride, col_stride;
+};
+
+/* Where a matrix is, self-contained: what a stage needs to read it without the checkpoint. */
+struct xfp_matrix_source {
+	const char *path;        /* file that holds the tensor */
+	const char *tensor;      /* its name, for messages */
+	enum xfp_dtype dtype;
+	uint64_t offset, bytes;  /* the tensor's data in the file */
+	struct xfp_view view;
+};
+
+struct xfp_matrix_reader; /* an open matrix; one thread at a time */
+
+/* Strings of `source` are borrowed until the reader is closed. The view is checked against `bytes`. */
+enum xfp_status xfp_matrix_open(const struct xfp_matrix_source *source, struct xfp_matrix_reader **out,
+				struct xfp_error *err);
+void xfp_matrix_close(struct xfp_matrix_reader *reader);
+
+/* Rows [first, first + count) in the source dtype, row-major and contiguous: count * cols elements
+ * into `buf`. A file that has become shorter is XFP_BAD_INPUT. */
+enum xfp_status xfp_matrix_read(struct xfp_matrix_reader *reader, uint64_t first, uint64_t count, void *buf,
+				struct xfp_error *err);
+
+/* Rows worth reading at a time so that a block takes about `bytes` bytes: at least 1, at most rows.
+ * Transposed matrices answer with more rows, since each read of theirs touches every source row. */
+uint64_t xfp_matrix_block_rows(const struct xfp_matrix_source *source, uint64_t bytes);
+
+#endif

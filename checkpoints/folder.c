@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format.h"
+#include "printable.h"
+
+#define EXTRA_MAX ((off_t)256 << 20) /* what is larger is no small file, whatever its name */
+
+/* Files to carry along: config, tokenizer, templates, processors, sentence-transformers modules, code
+ * that auto_map names (carried, never run), licence and model card. */
+static const char *const extras[] = {
+	"config.json",
+	"generation_config.json",
+	"tokenizer*.*",
+	"vocab.*",
+	"merges.txt",
+	"special_tokens_map.json",
+	"added_tokens.json",
+	"spiece.model",
+	"sentencepiece*.model",
+	"*.tiktoken",
+	"tiktoken.model",
+	"tekken.json",
+	"params.json",
+	"*.jinja",
+	"chat_template.json",
+	"*preprocessor_config.json",
+	"processor_config.json",
+	"modules.json",
+	"sentence_bert_config.json",
+	"config_sentence_transformers.json",
+	"*.py",
+	"LICENSE*",
+	"README.md",
+};
+
+/* The same inside folders of the checkpoint. */
+static const struct {
+	const char *folder, *file;
+} nested[] = {
+	{ "[0-9]_*", "config.json" }, /* sentence-transformers modules: 1_Pooling ... */
+	{ "additional_chat_templates", "*.jinja" },
+};
+
+static const char *const weights[] = {
+	".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".gguf", ".h5", ".msgpack", ".onnx", ".index.json",
+};
+
+bool xfp_ends_with(const char *name, const char *suffix)
+{
+	size_t length = strlen(name), tail = strlen(suffix);
+
+	return length >= tail && !strcmp(name + length - tail, suffix);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static enum xfp_status append(char ***names, uint32_t *count, char *name, struct xfp_error *err)
+{
+	char **grown;
+
+	if (!name)
+		goto failed;
+	if (!(*count & (*count - 1))) { /* full at each power of two */
+		grown = realloc(*names, (*count ? (size_t)*count * 2 : 1) * sizeof *grown);
+		if (!grown)
+			goto failed;
+		*names = grown;
+	}
+	(*names)[(*count)++] = name;
+	return XFP_OK;
+
+failed:
+	free(name);
+	return xfp_fail(err, XFP_FAILED, "out of memory for a list of file names");
+}
+
+void xfp_names_free(char **names, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		free(names[i]);
+	free(names);
+}
+
+enum xfp_status xfp_folder_list(const char *folder, char ***names, uint32_t *count, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	struct dirent *entry;
+	char **found = NULL;
+	uint32_t n = 0;
+	DIR *dir = opendir(folder);
+
+	if (!dir)
+		return xfp_fail_errno(err, errno, "%s: cannot open this folder", folder);
+	while (!status && (errno = 0, entry = readdir(dir))) {
+		if (entry->d_name[0] != '.')
+			status = append(&found, &n, strdup(entry->d_name), err);
+	}
+	if (!status && errno)
+		status = xfp_fail_errno(err, errno, "%s: cannot read this folder", folder);
+	closedir(dir);
+	if (status) {
+		xfp_names_free(found, n);
+		return status;
+	}
+	if (n)
+		qsort(found, n, sizeof *found, by_name);
+	*names = found;
+	*count = n;
+	return XFP_OK;
+}
+
+static bool holds_weights(const char *name)
+{
+	for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
+		if (xfp_ends_with(name, weights[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool is_extra(const char *name)
+{
+	for (size_t i = 0; i < sizeof extras / sizeof *extras; i++) {
+		if (!fnmatch(extras[i], name, 0))
+			return !holds_weights(name);
+	}
+	return false;
+}
+
+/* Takes `name`, a path relative to the checkpoint's folder. */
+static enum xfp_status add_extra(struct xfp_checkpoint *c, char *name, struct xfp_error *err)
+{
+	char *path = name ? xfp_path(c->folder, name) : NULL;
+	struct stat st;
+	bool regular = path && !stat(path, &st) && S_ISREG(st.st_mode);
+
+	if (!path) {
+		free(name);
+		return xfp_fail(err, XFP_FAILED, "%s: out of memory", c->folder);
+	}
+	free(path);
+	if (regular && st.st_size <= EXTRA_MAX)
+		return append(&c->extras, &c->extra_count, name, err);
+	if (regular)
+		xfp_checkpoint_note(c, "%s: is larger than 256 MiB and is not carried along", xfp_printable(name).text);
+	free(name);
+	return XFP_OK;
+}
+
+static enum xfp_status add_nested(struct xfp_checkpoint *c, const char *folder, const char *pattern,
+				  struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	char *path = xfp_path(c->folder, folder), **names = NULL;
+	uint32_t count = 0;
+	struct stat st;
+
+	if (!path)
+		return xfp_fail(err, XFP_FAILED, "%s: out of memory", c->folder);
+	if (!stat(path, &st) && S_ISDIR(st.st_mode))
+		status = xfp_folder_list(path, &names, &count, err);
+	for (uint32_t i = 0; i < count && !status; i++) {
+		char *name = xfp_path(folder, names[i]);
+
+		if (name && xfp_ends_with(name, ".safetensors"))
+			xfp_checkpoint_note(c,
+					    "%s: lies outside the checkpoint's folder proper and is not carried along",
+					    xfp_printable(name).text);
+		if (!name || !fnmatch(pattern, names[i], 0))
+			status = add_extra(c, name, err);
+		else
+			free(name);
+	}
+	xfp_names_free(names, count);
+	free(path);
+	return status;
+}
+
+enum xfp_status xfp_folder_extras(struct xfp_checkpoint *c, struct xfp_error *err)
+{
+	enum xfp_status status;
+	char **names;
+	uint32_t count;
+
+	if ((status = xfp_folder_list(c->folder, &names, &count, err)))
+		return status;
+	for (uint32_t i = 0; i < count && !status; i++) {
+		if (is_extra(names[i]))
+			status = add_extra(c, strdup(names[i]), err);
+		for (size_t k = 0; k < sizeof nested / sizeof *nested && !status; k++) {
+			if (!fnmatch(nested[k].folder, names[i], 0))
+				status = add_nested(c, names[i], nested[k].file, err);
+		}
+	}
+	if (c->extra_count)
+		qsort(c->extras, c->extra_count, sizeof *c->extras, by_name);
+	xfp_names_free(names, count);
+	return status;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * folder.h - what is in a checkpoint's folder. Private to checkpoints/.
+ */
+#ifndef XFP_CHECKPOINT_FOLDER_H
+#define XFP_CHECKPOINT_FOLDER_H
+
+#include <stdbool.h>
+
+#include "checkpoint.h"
+
+/* Names of a folder's entries but the hidden ones, sorted bytewise. */
+enum xfp_status xfp_folder_list(const char *folder, char ***names, uint32_t *count, struct xfp_error *err);
+void xfp_names_free(char **names, uint32_t count);
+
+bool xfp_ends_with(const char *name, const char *suffix);
+
+/* Fill in `extras`: the small files that belong to a model beside its weights. */
+enum xfp_status xfp_folder_extras(struct xfp_checkpoint *checkpoint, struct xfp_error *err);
+
+#endif

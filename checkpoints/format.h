@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * format.h - what a source format implements. Private to checkpoints/.
+ */
+#ifndef XFP_CHECKPOINT_FORMAT_H
+#define XFP_CHECKPOINT_FORMAT_H
+
+#include "checkpoint.h"
+
+struct xfp_format {
+	const char *name;
+	/* How sure it is that it can open this folder or file: 0 is not at all; the surest opens it. */
+	int (*probe)(const char *model);
+	/* Fill in everything of `checkpoint` but config and extras; sorting is left to the caller. */
+	enum xfp_status (*open)(const char *model, struct xfp_checkpoint *checkpoint, struct xfp_error *err);
+};
+
+extern const struct xfp_format xfp_format_safetensors;
+
+/* Append a note in printf form; silently drops it when out of memory. */
+void xfp_checkpoint_note(struct xfp_checkpoint *checkpoint, const char *format, ...) XFP_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "json_reader.h"
+
+#include <string.h>
+
+static bool wrong(struct xfp_json *j, const char *what)
+{
+	if (!j->error)
+		j->error = what;
+	return false;
+}
+
+void xfp_json_init(struct xfp_json *j, const char *text, size_t size)
+{
+	*j = (struct xfp_json){ .start = text, .at = text, .end = text + size };
+}
+
+char xfp_json_peek(struct xfp_json *j)
+{
+	while (j->at < j->end && (*j->at == ' ' || *j->at == '\t' || *j->at == '\n' || *j->at == '\r'))
+		j->at++;
+	return j->at < j->end ? *j->at : '\0';
+}
+
+static bool take(struct xfp_json *j, char byte, const char *otherwise)
+{
+	if (j->error)
+		return false;
+	if (xfp_json_peek(j) != byte)
+		return wrong(j, otherwise);
+	j->at++;
+	return true;
+}
+
+bool xfp_json_open(struct xfp_json *j, char bracket)
+{
+	if (!take(j, bracket, bracket == '{' ? "an object is expected" : "an array is expected"))
+		return false;
+	j->fresh = true;
+	return true;
+}
+
+bool xfp_json_next(struct xfp_json *j, char bracket)
+{
+	bool fresh = j->fresh;
+
+	if (j->error)
+		return false;
+	j->fresh = false;
+	if (xfp_json_peek(j) == bracket) {
+		j->at++;
+		return false;
+	}
+	return fresh || take(j, ',', bracket == '}' ? "',' or '}' is expected" : "',' or ']' is expected");
+}
+
+/* ---- strings ------------------------------------------------------------------------------------ */
+
+/* Length of the valid UTF-8 sequence at `p`, 0 when there is none. */
+static size_t utf8_length(const char *p, const char *end)
+{
+	const unsigned char *s = (const unsigned char *)p;
+	size_t left = (size_t)(end - p), length;
+	uint32_t code;
+
+	if (s[0] < 0x80)
+		return 1;
+	if (s[0] < 0xc2 || s[0] > 0xf4)
+		return 0;
+	length = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+	if (left < length)
+		return 0;
+	code = s[0] & (0x7fu >> length);
+	for (size_t i = 1; i < length; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (s[i] & 0x3f);
+	}
+	if ((length == 3 && code < 0x800) || (length == 4 && code < 0x10000) || code > 0x10ffff ||
+	    (code >= 0xd800 && code < 0xe000))
+		return 0;
+	return length;
+}
+
+static size_t utf8_encode(uint32_t code, char out[4])
+{
+	if (code < 0x80) {
+		out[0] = (char)code;
+		return 1;
+	}
+	if (code < 0x800) {
+		out[0] = (char)(0xc0 | code >> 6);
+		out[1] = (char)(0x80 | (code & 0x3f));
+		return 2;
+	}
+	if (code < 0x10000) {
+		out[0] = (char)(0xe0 | code >> 12);
+		out[1] = (char)(0x80 | (code >> 6 & 0x3f));
+		out[2] = (char)(0x80 | (code & 0x3f));
+		return 3;
+	}
+	out[0] = (char)(0xf0 | code >> 18);
+	out[1] = (char)(0x80 | (code >> 12 & 0x3f));
+	out[2] = (char)(0x80 | (code >> 6 & 0x3f));
+	out[3] = (char)(0x80 | (code & 0x3f));
+	return 4;
+}
+
+/* Four hex digits. */
+static bool unit(struct xfp_json *j, uint32_t *value)
+{
+	if (j->end - j->at < 4)
+		return wrong(j, "an escape is cut short");
+	*value = 0;
+	for (int i = 0; i < 4; i++) {
+		char c = *j->at++;
+		uint32_t digit;
+
+		if (c >= '0' && c <= '9')
+			digit = (uint32_t)(c - '0');
+		else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
+			digit = (uint32_t)((c | 0x20) - 'a' + 10);
+		else
+			return wrong(j, "\\u is not followed by four hex digits");
+		*value = *value << 4 | digit;
+	}
+	return true;
+}
+
+/* What follows a backslash. */
+static bool escape(struct xfp_json *j, char piece[4], size_t *size)
+{
+	static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
+	const char *found;
+	uint32_t code, low;
+
+	if (j->at == j->end)
+		return wrong(j, "a string does not end");
+	if (*j->at != 'u') {
+		found = memchr(letters, *j->at++, sizeof letters - 1);
+		if (!found)
+			return wrong(j, "an unknown escape");
+		piece[0] = meanings[found - letters];
+		*size = 1;
+		return true;
+	}
+	j->at++;
+	if (!unit(j, &code))
+		return false;
+	if (code >= 0xd800 && code < 0xe000) {
+		if (code >= 0xdc00 || j->end - j->at < 2 || j->at[0] != '\\' || j->at[1] != 'u')
+			return wrong(j, "half a surrogate pair");
+		j->at += 2;
+		if (!unit(j, &low))
+			return false;
+		if (low < 0xdc00 || low >= 0xe000)
+			return wrong(j, "half a surrogate pair");
+		code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+	}
+	*size = utf8_encode(code, piece);
+	return true;
+}
+
+/* `text` NULL: only checked. */
+static bool string(struct xfp_json *j, char *text, size_t room, size_t *length)
+{
+	size_t stored = 0, total = 0;
+
+	if (!take(j, '"', "a string is expected"))
+		return false;
+	for (;;) {
+		const char *from = j->at;
+		char piece[4];
+		size_t size;
+
+		if (j->at == j->end)
+			return wrong(j, "a string does not end");
+		if (*from == '"')
+			break;
+		if ((unsigned char)*from < 0x20)
+			return wrong(j, "a control character inside a string");
+		if (*from == '\\') {
+			j->at++;
+			if (!escape(j, piece, &size))
+				return false;
+			from = piece;
+		} else {
+			size = utf8_length(from, j->end);
+			if (!size)
+				return wrong(j, "not valid UTF-8");
+			j->at += size;
+		}
+		if (text && size == 1 && !*from)
+			return wrong(j, "a name contains NUL");
+		/* Once one character did not fit none is stored, so that the part is a prefix. */
+		if (text && stored == total && room - stored > size) {
+			memcpy(text + stored, from, size);
+			stored += size;
+		}
+		total += size;
+	}
+	j->at++;
+	if (text) {
+		text[stored] = '\0';
+		*length = total;
+	}
+	return true;
+}
+
+bool xfp_json_string(struct xfp_json *j, char *text, size_t room, size_t *length)
+{
+	return string(j, text, room, length);
+}
+
+bool xfp_json_key(struct xfp_json *j, char *text, size_t room, size_t *length)
+{
+	return string(j, text, room, length) && take(j, ':', "':' is expected");
+}
+
+/* ---- numbers and whatever else ------------------------------------------------------------------ */
+
+static bool is_digit(const struct xfp_json *j)
+{
+	return j->at < j->end && *j->at >= '0' && *j->at <= '9';
+}
+
+bool xfp_json_u64(struct xfp_json *j, uint64_t *value)
+{
+	static const char expected[] = "a whole number from 0 to 18446744073709551615 is expected";
+	uint64_t sum = 0;
+	bool leading;
+
+	if (j->error)
+		return false;
+	xfp_json_peek(j);
+	if (!is_digit(j))
+		return wrong(j, expected);
+	leading = *j->at == '0';
+	for (unsigned digits = 0; is_digit(j); digits++) {
+		if ((leading && digits) || __builtin_mul_overflow(sum, 10, &sum) ||
+		    __builtin_add_overflow(sum, (uint64_t)(*j->at - '0'), &sum))
+			return wrong(j, expected);
+		j->at++;
+	}
+	if (j->at < j->end && (*j->at == '.' || *j->at == 'e' || *j->at == 'E'))
+		return wrong(j, expected);
+	*value = sum;
+	return true;
+}
+
+static bool digits(struct xfp_json *j)
+{
+	if (!is_digit(j))
+		return wrong(j, "a digit is expected");
+	while (is_digit(j))
+		j->at++;
+	return true;
+}
+
+static bool number(struct xfp_json *j)
+{
+	if (*j->at == '-')
+		j->at++;
+	if (is_digit(j) && *j->at == '0')
+		j->at++;
+	else if (!digits(j))
+		return false;
+	if (j->at < j->end && *j->at == '.') {
+		j->at++;
+		if (!digits(j))
+			return false;
+	}
+	if (j->at < j->end && (*j->at == 'e' || *j->at == 'E')) {
+		j->at++;
+		if (j->at < j->end && (*j->at == '+' || *j->at == '-'))
+			j->at++;
+		if (!digits(j))
+			return false;
+	}
+	return true;
+}
+
+static bool word(struct xfp_json *j, const char *text)
+{
+	size_t length = strlen(text);
+
+	if ((size_t)(j->end - j->at) < length || memcmp(j->at, text, length))
+		return wrong(j, "a value is expected");
+	j->at += length;
+	return true;
+}
+
+static bool scalar(struct xfp_json *j)
+{
+	switch (xfp_json_peek(j)) {
+	case '"':
+		return string(j, NULL, 0, NULL);
+	case 't':
+		return word(j, "true");
+	case 'f':
+		return word(j, "false");
+	case 'n':
+		return word(j, "null");
+	default:
+		if (is_digit(j) || (j->at < j->end && *j->at == '-'))
+			return number(j);
+		return wrong(j, "a value is expected");
+	}
+}
+
+bool xfp_json_skip(struct xfp_json *j)
+{
+	char closers[XFP_JSON_DEPTH] = { 0 };
+	unsigned depth = 0;
+
+	do {
+		char next = xfp_json_peek(j);
+
+		if (next == '{' || next == '[') {
+			if (depth == XFP_JSON_DEPTH)
+				return wrong(j, "nested too deeply");
+			closers[depth++] = next == '{' ? '}' : ']';
+			xfp_json_open(j, next);
+		} else if (!scalar(j)) {
+			return false;
+		}
+		/* Close what ends here; then a key, where one belongs, and the next value is due. */
+		while (depth && !xfp_json_next(j, closers[depth - 1])) {
+			if (j->error)
+				return false;
+			depth--;
+		}
+		if (depth && closers[depth - 1] == '}' &&
+		    !(string(j, NULL, 0, NULL) && take(j, ':', "':' is expected")))
+			return false;
+	} while (depth);
+	return !j->error;
+}
+
+bool xfp_json_end(struct xfp_json *j)
+{
+	if (!j->error && (xfp_json_peek(j) || j->at != j->end))
+		wrong(j, "something follows the end");
+	return !j->error;
+}

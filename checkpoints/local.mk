@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# checkpoints/: readers of source formats, one file a format.
+
+noinst_LIBRARIES += checkpoints/libcheckpoints.a
+checkpoints_libcheckpoints_a_SOURCES = \
+	checkpoints/checkpoint.c \
+	checkpoints/checkpoint.h \
+	checkpoints/folder.c \
+	checkpoints/folder.h \
+	checkpoints/format.h \
+	checkpoints/json_reader.c \
+	checkpoints/json_reader.h \
+	checkpoints/matrix.c \
+	checkpoints/safetensors.c \
+	checkpoints/safetensors_header.c \
+	checkpoints/safetensors_header.h \
+	checkpoints/safetensors_index.c \
+	checkpoints/safetensors_index.h

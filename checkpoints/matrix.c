@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * matrix.c - rows of one matrix, wherever and however the checkpoint stores it.
+ *
+ * A contiguous block of rows is one read. Everything else goes through a scratch tile: lines along the
+ * axis whose elements lie closer together (rows of an interleaved tensor, columns of a transposed one)
+ * are read into it, many lines in one read where little lies between them, and picked out from there.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bytes.h"
+#include "checkpoint.h"
+#include "printable.h"
+
+#define TILE_BYTES ((size_t)1 << 20)
+#define ROW_BYTES ((size_t)16 << 10)   /* of one row in a tile, at most */
+#define COLUMN_BYTES ((size_t)4 << 10) /* of one column: a tile holds enough columns to write whole cache lines */
+#define PAD_BYTES 64  /* between lines: at a distance of a power of two they would fall into the same cache set */
+#define GAP_BYTES 512 /* elements further apart than this are read one by one */
+#define LEAST_RUN ((uint64_t)4096) /* of a transposed block: what one read should bring at least */
+
+struct xfp_matrix_reader {
+	struct xfp_matrix_source source;
+	size_t element; /* its bytes */
+	int fd;
+	unsigned char *tile; /* NULL until needed */
+};
+
+/* The element number after the last one of a view; false when it, or the matrix by itself, overflows. */
+static bool view_end(const struct xfp_view *v, uint64_t *end)
+{
+	uint64_t rows, cols, size;
+
+	if (!v->rows || !v->cols) {
+		*end = v->base;
+		return true;
+	}
+	return xfp_mul(v->rows, v->cols, &size) && xfp_mul(size, sizeof(uint64_t), &size) &&
+	       xfp_mul(v->rows - 1, v->row_stride, &rows) && xfp_mul(v->cols - 1, v->col_stride, &cols) &&
+	       xfp_add(v->base, rows, end) && xfp_add(*end, cols, end) && xfp_add(*end, 1, end);
+}
+
+static size_t element_bytes(enum xfp_dtype dtype)
+{
+	unsigned bits = xfp_dtype_bits(dtype);
+
+	return bits == 8 || bits == 16 || bits == 32 || bits == 64 ? bits / 8 : 0;
+}
+
+/* A single row or column has no stride to speak of: take the one that reads best. */
+static struct xfp_view plain(struct xfp_view v)
+{
+	if (v.cols == 1)
+		v.col_stride = 1;
+	if (v.rows == 1)
+		v.row_stride = v.col_stride;
+	return v;
+}
+
+/* Whether elements of a column lie closer together than those of a row. */
+static bool is_transposed(const struct xfp_view *v)
+{
+	return v->cols == 1 || v->row_stride < v->col_stride;
+}
+
+enum xfp_status xfp_matrix_open(const struct xfp_matrix_source *source, struct xfp_matrix_reader **out,
+				struct xfp_error *err)
+{
+	size_t element = element_bytes(source->dtype);
+	struct xfp_matrix_reader *r;
+	enum xfp_status status;
+	uint64_t end, file_end;
+	struct stat st;
+
+	if (!element)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: tensor %s: elements of %s cannot be read one by one",
+				source->path, xfp_printable(source->tensor).text, xfp_dtype_name(source->dtype));
+	if (!view_end(&source->view, &end) || end > source->bytes / element ||
+	    !xfp_add(source->offset, source->bytes, &file_end))
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: tensor %s: the matrix in it would reach past its end",
+				source->path, xfp_printable(source->tensor).text);
+	r = calloc(1, sizeof *r);
+	if (!r)
+		return xfp_fail(err, XFP_FAILED, "%s: out of memory", source->path);
+	r->source = *source;
+	r->source.view = plain(source->view);
+	r->element = element;
+	r->fd = open(source->path, O_RDONLY | O_CLOEXEC);
+	if (r->fd < 0 || fstat(r->fd, &st)) {
+		status = xfp_fail_errno(err, errno, "%s: cannot open", source->path);
+		goto failed;
+	}
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size < file_end) {
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: tensor %s: the file has become shorter; download it again",
+				  source->path, xfp_printable(source->tensor).text);
+		goto failed;
+	}
+	*out = r;
+	return XFP_OK;
+
+failed:
+	xfp_matrix_close(r);
+	return status;
+}
+
+void xfp_matrix_close(struct xfp_matrix_reader *r)
+{
+	if (!r)
+		return;
+	if (r->fd >= 0)
+		close(r->fd);
+	free(r->tile);
+	free(r);
+}
+
+/* `count` elements from number `first` of the tensor on. */
+static enum xfp_status read_elements(struct xfp_matrix_reader *r, uint64_t first, uint64_t count, void *buf,
+				     struct xfp_error *err)
+{
+	enum xfp_status status =
+		xfp_pread(r->fd, buf, count * r->element, r->source.offset + first * r->element, r->source.path, err);
+
+	return status ? xfp_context(err, status, "tensor %s", xfp_printable(r->source.tensor).text) : XFP_OK;
+}
+
+/* dst[i * dst_step + j] = src[i * src_i + j * src_j], steps in elements. `size` is a constant in each
+ * call, so that a copy is one move. */
+static inline void pick(unsigned char *restrict dst, uint64_t dst_step, const unsigned char *restrict src,
+			uint64_t src_i, uint64_t src_j, uint64_t rows, uint64_t cols, size_t size)
+{
+	for (uint64_t i = 0; i < rows; i++) {
+		for (uint64_t j = 0; j < cols; j++)
+			memcpy(dst + (i * dst_step + j) * size, src + (i * src_i + j * src_j) * size, size);
+	}
+}
+
+/* One tile: `lines` lines of `run` elements, `stride` apart within a line and `pitch` between lines. */
+struct tile {
+	uint64_t lines, run, stride, pitch;
+};
+
+/* Read it from element `at` on, lines `line_stride` apart in the tensor and `pitch` in the tile. */
+static enum xfp_status fill(struct xfp_matrix_reader *r, const struct tile *t, uint64_t at, uint64_t line_stride,
+			    struct xfp_error *err)
+{
+	uint64_t span = (t->run - 1) * t->stride + 1;
+	enum xfp_status status = XFP_OK;
+
+	if (t->pitch == line_stride)
+		return read_elements(r, at, (t->lines - 1) * t->pitch + span, r->tile, err);
+	for (uint64_t i = 0; i < t->lines && !status; i++)
+		status = read_elements(r, at + i * line_stride, span, r->tile + i * t->pitch * r->element, err);
+	return status;
+}
+
+/* Put a tile of matrix elements where it belongs; `transposed`: its lines are columns. */
+static void empty(const struct xfp_matrix_reader *r, const struct tile *t, bool transposed, unsigned char *dst)
+{
+	uint64_t rows = transposed ? t->run : t->lines, cols = transposed ? t->lines : t->run;
+	uint64_t src_i = transposed ? t->stride : t->pitch, src_j = transposed ? t->pitch : t->stride;
+	uint64_t step = r->source.view.cols;
+
+	switch (r->element) {
+	case 1:
+		pick(dst, step, r->tile, src_i, src_j, rows, cols, 1);
+		break;
+	case 2:
+		pick(dst, step, r->tile, src_i, src_j, rows, cols, 2);
+		break;
+	case 4:
+		pick(dst, step, r->tile, src_i, src_j, rows, cols, 4);
+		break;
+	default:
+		pick(dst, step, r->tile, src_i, src_j, rows, cols, 8);
+		break;
+	}
+}
+
+static uint64_t at_most(uint64_t n, uint64_t limit)
+{
+	return n < limit ? n : limit;
+}
+
+static enum xfp_status read_tiles(struct xfp_matrix_reader *r, uint64_t first, uint64_t count, unsigned char *buf,
+				  struct xfp_error *err)
+{
+	const struct xfp_view *v = &r->source.view;
+	bool transposed = is_transposed(v);
+	uint64_t stride = transposed ? v->row_stride : v->col_stride;
+	uint64_t line_stride = transposed ? v->col_stride : v->row_stride;
+	uint64_t length = transposed ? count : v->cols, lines = transposed ? v->cols : count;
+	uint64_t start = v->base + first * v->row_stride;
+	uint64_t room = TILE_BYTES / r->element, run = 1, span, pitch;
+	uint64_t most = (transposed ? COLUMN_BYTES : ROW_BYTES) / r->element;
+	enum xfp_status status;
+
+	if (!r->tile && !(r->tile = malloc(TILE_BYTES)))
+		return xfp_fail(err, XFP_FAILED, "%s: out of memory", r->source.path);
+	if (stride <= GAP_BYTES / r->element)
+		run = at_most(length, stride ? (most - 1) / stride + 1 : length);
+	span = (run - 1) * stride + 1;
+	pitch = line_stride >= span && line_stride <= 2 * span ? line_stride : span + PAD_BYTES / r->element;
+	for (uint64_t line = 0; line < lines;) {
+		/* The last line needs only its span, so that a pitch never makes a read pass the matrix. */
+		struct tile t = { .lines = at_most(lines - line, (room - span) / pitch + 1),
+				  .stride = stride,
+				  .pitch = pitch };
+
+		for (uint64_t i = 0; i < length; i += t.run) {
+			uint64_t row = transposed ? i : line, col = transposed ? line : i;
+
+			t.run = at_most(run, length - i);
+			if ((status = fill(r, &t, start + line * line_stride + i * stride, line_stride, err)))
+				return status;
+			empty(r, &t, transposed, buf + (row * v->cols + col) * r->element);
+		}
+		line += t.lines;
+	}
+	return XFP_OK;
+}
+
+enum xfp_status xfp_matrix_read(struct xfp_matrix_reader *r, uint64_t first, uint64_t count, void *buf,
+				struct xfp_error *err)
+{
+	const struct xfp_view *v = &r->source.view;
+
+	if (first > v->rows || count > v->rows - first)
+		return xfp_fail(err, XFP_FAILED, "%s: tensor %s: rows past the matrix's last are asked for",
+				r->source.path, xfp_printable(r->source.tensor).text);
+	if (!count || !v->cols)
+		return XFP_OK;
+	if (v->col_stride == 1 && (v->row_stride == v->cols || count == 1))
+		return read_elements(r, v->base + first * v->row_stride, count * v->cols, buf, err);
+	return read_tiles(r, first, count, buf, err);
+}
+
+uint64_t xfp_matrix_block_rows(const struct xfp_matrix_source *source, uint64_t bytes)
+{
+	size_t element = element_bytes(source->dtype);
+	struct xfp_view v = plain(source->view);
+	uint64_t rows, row_bytes;
+
+	if (!element || !xfp_mul(v.cols, element, &row_bytes) || !row_bytes)
+		return v.rows ? v.rows : 1;
+	rows = bytes / row_bytes;
+	if (is_transposed(&v) && rows < LEAST_RUN / element)
+		rows = LEAST_RUN / element;
+	rows = at_most(rows, v.rows);
+	return rows ? rows : 1;
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "safetensors_header.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "bytes.h"
+#include "json_reader.h"
+#include "printable.h"
+
+#define AGAIN "; the file is damaged: download it again"
+
+struct parser {
+	const char *path;
+	struct xfp_json json;
+	struct xfp_source_tensor *tensors; /* offset: BEGIN, bytes: END until the layout is checked */
+	uint32_t count, room;
+	struct xfp_error *err;
+};
+
+static enum xfp_status bad_json(struct parser *p, const char *name)
+{
+	if (!name)
+		return xfp_fail(p->err, XFP_BAD_INPUT,
+				"%s: header is not as safetensors has it: %s at its byte %td" AGAIN, p->path,
+				p->json.error, p->json.at - p->json.start);
+	return xfp_fail(p->err, XFP_BAD_INPUT, "%s: tensor %s: %s at byte %td of the header" AGAIN, p->path,
+			xfp_printable(name).text, p->json.error, p->json.at - p->json.start);
+}
+
+static enum xfp_status bad_tensor(struct parser *p, const char *name, const char *what)
+{
+	return xfp_fail(p->err, XFP_BAD_INPUT, "%s: tensor %s: %s" AGAIN, p->path, xfp_printable(name).text, what);
+}
+
+/* ---- the JSON ----------------------------------------------------------------------------------- */
+
+static enum xfp_status parse_dtype(struct parser *p, struct xfp_source_tensor *t)
+{
+	char dtype[64];
+	size_t length;
+
+	if (!xfp_json_string(&p->json, dtype, sizeof dtype, &length))
+		return bad_json(p, t->name);
+	if (length >= sizeof dtype || !xfp_dtype_parse(dtype, &t->dtype))
+		return xfp_fail(p->err, XFP_BAD_INPUT, "%s: tensor %s: unknown dtype %s" AGAIN, p->path,
+				xfp_printable(t->name).text, xfp_printable(dtype).text);
+	return XFP_OK;
+}
+
+static enum xfp_status parse_shape(struct parser *p, struct xfp_source_tensor *t)
+{
+	uint64_t dimension;
+
+	xfp_json_open(&p->json, '[');
+	while (xfp_json_next(&p->json, ']') && xfp_json_u64(&p->json, &dimension)) {
+		if (t->rank == XFP_MAX_RANK)
+			return xfp_fail(p->err, XFP_BAD_INPUT,
+					"%s: tensor %s: has more than %d dimensions; not supported", p->path,
+					xfp_printable(t->name).text, XFP_MAX_RANK);
+		t->shape[t->rank++] = dimension;
+	}
+	return p->json.error ? bad_json(p, t->name) : XFP_OK;
+}
+
+static enum xfp_status parse_offsets(struct parser *p, struct xfp_source_tensor *t)
+{
+	uint64_t offsets[2], offset;
+	unsigned count = 0;
+
+	xfp_json_open(&p->json, '[');
+	while (xfp_json_next(&p->json, ']') && xfp_json_u64(&p->json, &offset)) {
+		if (count < 2)
+			offsets[count] = offset;
+		count += count < 3;
+	}
+	if (p->json.error)
+		return bad_json(p, t->name);
+	if (count != 2)
+		return bad_tensor(p, t->name, "data_offsets are not two numbers");
+	t->offset = offsets[0];
+	t->bytes = offsets[1];
+	return XFP_OK;
+}
+
+static enum xfp_status parse_tensor(struct parser *p, struct xfp_source_tensor *t)
+{
+	static const struct {
+		const char *key;
+		enum xfp_status (*parse)(struct parser *p, struct xfp_source_tensor *t);
+	} fields[3] = { { "dtype", parse_dtype }, { "shape", parse_shape }, { "data_offsets", parse_offsets } };
+	bool seen[3] = { false, false, false };
+	enum xfp_status status;
+	char key[64];
+	size_t length;
+
+	xfp_json_open(&p->json, '{');
+	while (xfp_json_next(&p->json, '}') && xfp_json_key(&p->json, key, sizeof key, &length)) {
+		unsigned i = 0;
+
+		while (i < 3 && (length != strlen(fields[i].key) || strcmp(key, fields[i].key)))
+			i++;
+		if (i == 3) {
+			xfp_json_skip(&p->json); /* other writers may say more */
+			continue;
+		}
+		if (seen[i])
+			return xfp_fail(p->err, XFP_BAD_INPUT, "%s: tensor %s: %s is given twice" AGAIN, p->path,
+					xfp_printable(t->name).text, key);
+		seen[i] = true;
+		if ((status = fields[i].parse(p, t)))
+			return status;
+	}
+	if (p->json.error)
+		return bad_json(p, t->name);
+	for (unsigned i = 0; i < 3; i++) {
+		if (!seen[i])
+			return xfp_fail(p->err, XFP_BAD_INPUT, "%s: tensor %s: has no %s" AGAIN, p->path,
+					xfp_printable(t->name).text, fields[i].key);
+	}
+	return XFP_OK;
+}
+
+/* Decides nothing here, but it must be what it claims to be. */
+static enum xfp_status parse_metadata(struct parser *p)
+{
+	char text[8];
+	size_t length;
+
+	if (xfp_json_peek(&p->json) == 'n') {
+		xfp_json_skip(&p->json);
+		return p->json.error ? bad_json(p, "__metadata__") : XFP_OK;
+	}
+	xfp_json_open(&p->json, '{');
+	while (xfp_json_next(&p->json, '}') && xfp_json_key(&p->json, text, sizeof text, &length)) {
+		if (xfp_json_peek(&p->json) != '"')
+			return bad_tensor(p, "__metadata__", "holds something that is not a string");
+		xfp_json_skip(&p->json);
+	}
+	return p->json.error ? bad_json(p, "__metadata__") : XFP_OK;
+}
+
+static enum xfp_status add_tensor(struct parser *p, const char *name, size_t length)
+{
+	struct xfp_source_tensor *grown;
+
+	if (length > XFP_MAX_NAME)
+		return xfp_fail(p->err, XFP_BAD_INPUT,
+				"%s: tensor %s: its name has %zu bytes, more than the %d supported", p->path,
+				xfp_printable(name).text, length, XFP_MAX_NAME);
+	if (p->count == p->room) {
+		p->room = p->room ? p->room * 2 : 64;
+		grown = realloc(p->tensors, p->room * sizeof *grown);
+		if (!grown)
+			return xfp_fail(p->err, XFP_FAILED, "%s: out of memory", p->path);
+		p->tensors = grown;
+	}
+	p->tensors[p->count] = (struct xfp_source_tensor){ .name = strdup(name) };
+	if (!p->tensors[p->count].name)
+		return xfp_fail(p->err, XFP_FAILED, "%s: out of memory", p->path);
+	p->count++;
+	return XFP_OK;
+}
+
+static enum xfp_status parse(struct parser *p)
+{
+	bool metadata = false;
+	enum xfp_status status;
+	char name[XFP_MAX_NAME + 1];
+	size_t length;
+
+	xfp_json_open(&p->json, '{');
+	while (xfp_json_next(&p->json, '}') && xfp_json_key(&p->json, name, sizeof name, &length)) {
+		if (!strcmp(name, "__metadata__")) {
+			if (metadata)
+				return bad_tensor(p, name, "is given twice");
+			metadata = true;
+			status = parse_metadata(p);
+		} else if (!(status = add_tensor(p, name, length))) {
+			status = parse_tensor(p, &p->tensors[p->count - 1]);
+		}
+		if (status)
+			return status;
+	}
+	return xfp_json_end(&p->json) ? XFP_OK : bad_json(p, NULL);
+}
+
+/* ---- the layout --------------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct xfp_source_tensor *)a)->name, ((const struct xfp_source_tensor *)b)->name);
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct xfp_source_tensor *x = a, *y = b;
+
+	if (x->offset != y->offset)
+		return x->offset < y->offset ? -1 : 1;
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? -1 : 1;
+	return by_name(a, b);
+}
+
+static enum xfp_status check_size(struct parser *p, const struct xfp_source_tensor *t)
+{
+	uint64_t bits = 1;
+
+	/* Left to right, as the reference does: a zero that comes after an overflow does not mend it. */
+	for (uint32_t i = 0; i < t->rank; i++) {
+		if (!xfp_mul(bits, t->shape[i], &bits))
+			return bad_tensor(p, t->name, "its shape has more than 2^64 elements");
+	}
+	if (!xfp_mul(bits, xfp_dtype_bits(t->dtype), &bits))
+		return bad_tensor(p, t->name, "its shape and dtype make more than 2^64 bits");
+	if (bits % 8)
+		return bad_tensor(p, t->name, "its shape and dtype do not make whole bytes");
+	if (bits / 8 != t->bytes - t->offset)
+		return xfp_fail(p->err, XFP_BAD_INPUT,
+				"%s: tensor %s: its shape and dtype (%s) make %" PRIu64
+				" bytes, its data_offsets %" PRIu64 AGAIN,
+				p->path, xfp_printable(t->name).text, xfp_dtype_name(t->dtype), bits / 8,
+				t->bytes - t->offset);
+	return XFP_OK;
+}
+
+/* Leaves them sorted by name. */
+static enum xfp_status check_names(struct parser *p)
+{
+	if (p->count)
+		qsort(p->tensors, p->count, sizeof *p->tensors, by_name);
+	for (uint32_t i = 1; i < p->count; i++) {
+		if (!strcmp(p->tensors[i - 1].name, p->tensors[i].name))
+			return bad_tensor(p, p->tensors[i].name, "its name occurs twice");
+	}
+	return XFP_OK;
+}
+
+/* The tensors fill the data end to end; then their offsets become what the interface promises. */
+static enum xfp_status check_layout(struct parser *p, uint64_t data, uint64_t file_size)
+{
+	uint64_t start = 0;
+	enum xfp_status status;
+
+	if (p->count)
+		qsort(p->tensors, p->count, sizeof *p->tensors, by_place);
+	for (uint32_t i = 0; i < p->count; i++) {
+		const struct xfp_source_tensor *t = &p->tensors[i];
+
+		if (t->bytes < t->offset)
+			return bad_tensor(p, t->name, "ends before it begins");
+		if (t->offset < start)
+			return xfp_fail(p->err, XFP_BAD_INPUT,
+					"%s: tensor %s: begins at byte %" PRIu64
+					" of the data and overlaps %s, which ends at %" PRIu64 AGAIN,
+					p->path, xfp_printable(t->name).text, t->offset, xfp_printable(t[-1].name).text,
+					start);
+		if (t->offset > start)
+			return xfp_fail(p->err, XFP_BAD_INPUT,
+					"%s: tensor %s: begins at byte %" PRIu64
+					" of the data and leaves a hole from %" PRIu64 AGAIN,
+					p->path, xfp_printable(t->name).text, t->offset, start);
+		if ((status = check_size(p, t)))
+			return status;
+		start = t->bytes;
+	}
+	if (start > file_size - data)
+		return xfp_fail(p->err, XFP_BAD_INPUT,
+				"%s: truncated: its header claims %" PRIu64 " bytes of data, the file has %" PRIu64
+				"; download it again",
+				p->path, start, file_size - data);
+	if (start < file_size - data)
+		return xfp_fail(p->err, XFP_BAD_INPUT, "%s: %" PRIu64 " bytes follow the last tensor" AGAIN, p->path,
+				file_size - data - start);
+
+	for (uint32_t i = 0; i < p->count; i++) {
+		p->tensors[i].bytes -= p->tensors[i].offset;
+		p->tensors[i].offset += data;
+	}
+	return XFP_OK;
+}
+
+/* ---- the file ----------------------------------------------------------------------------------- */
+
+/* What lies in place of a safetensors file more often than a damaged one. */
+static enum xfp_status not_safetensors(const char *path, const char *first8, uint64_t header, uint64_t size,
+				       struct xfp_error *err)
+{
+	if (!memcmp(first8, "version ", 8))
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: is a Git LFS pointer, not the file itself; run git lfs pull",
+				path);
+	if (header > XFP_SAFETENSORS_HEADER_MAX)
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s: its header claims %" PRIu64
+				" bytes, more than the %d that are allowed; not a safetensors"
+				" file, or damaged: download it again",
+				path, header, XFP_SAFETENSORS_HEADER_MAX);
+	return xfp_fail(err, XFP_BAD_INPUT,
+			"%s: truncated: its header alone claims %" PRIu64 " bytes, the file has %" PRIu64
+			"; download it again",
+			path, header, size);
+}
+
+enum xfp_status xfp_safetensors_read(const char *path, struct xfp_safetensors *out, struct xfp_error *err)
+{
+	struct parser p = { .path = path, .err = err };
+	enum xfp_status status = XFP_OK;
+	char first8[8], *text = NULL;
+	uint64_t header, size;
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* never wait for the other end of a pipe */
+
+	if (fd < 0 || fstat(fd, &st)) {
+		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
+		goto done;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: is not a regular file", path);
+		goto done;
+	}
+	size = (uint64_t)st.st_size;
+	if (size < 8) {
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: truncated: it has %" PRIu64 " bytes; download it again",
+				  path, size);
+		goto done;
+	}
+	if ((status = xfp_pread(fd, first8, sizeof first8, 0, path, err)))
+		goto done;
+	header = xfp_load64(first8);
+	if (header > XFP_SAFETENSORS_HEADER_MAX || header > size - 8) {
+		status = not_safetensors(path, first8, header, size, err);
+		goto done;
+	}
+	text = malloc(header ? header : 1);
+	if (!text) {
+		status = xfp_fail(err, XFP_FAILED, "%s: out of memory for its header", path);
+		goto done;
+	}
+	if ((status = xfp_pread(fd, text, header, 8, path, err)))
+		goto done;
+	xfp_json_init(&p.json, text, header);
+	/* Names first: two entries of one name overlap as well, and the name says more. */
+	if ((status = parse(&p)) || (status = check_names(&p)) || (status = check_layout(&p, 8 + header, size)))
+		goto done;
+	if (p.count)
+		qsort(p.tensors, p.count, sizeof *p.tensors, by_name);
+	*out = (struct xfp_safetensors){ p.tensors, p.count, xfp_identity_of(&st) };
+	p.tensors = NULL;
+	p.count = 0;
+
+done:
+	xfp_safetensors_free(&(struct xfp_safetensors){ .tensors = p.tensors, .count = p.count });
+	free(text);
+	if (fd >= 0)
+		close(fd);
+	return status;
+}
+
+void xfp_safetensors_free(struct xfp_safetensors *file)
+{
+	for (uint32_t i = 0; i < file->count; i++)
+		free(file->tensors[i].name);
+	free(file->tensors);
+	*file = (struct xfp_safetensors){ 0 };
+}

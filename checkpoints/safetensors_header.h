@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * safetensors_header.h - one safetensors file: its header, read and checked. Private to checkpoints/.
+ *
+ *   0    8   N, length of the header
+ *   8    N   JSON object: name -> {"dtype": .., "shape": [..], "data_offsets": [BEGIN, END]}, and
+ *            "__metadata__" -> {string: string}
+ *   8+N      data; BEGIN and END count from here. Tensors lie end to end and fill the file exactly.
+ */
+#ifndef XFP_SAFETENSORS_HEADER_H
+#define XFP_SAFETENSORS_HEADER_H
+
+#include "checkpoint.h"
+
+#define XFP_SAFETENSORS_HEADER_MAX 100000000
+
+struct xfp_safetensors {
+	struct xfp_source_tensor *tensors; /* sorted by name, no two alike; `file` is 0 */
+	uint32_t count;
+	struct xfp_identity identity;
+};
+
+/* Anything wrong with the file is XFP_BAD_INPUT. */
+enum xfp_status xfp_safetensors_read(const char *path, struct xfp_safetensors *out, struct xfp_error *err);
+void xfp_safetensors_free(struct xfp_safetensors *file); /* one that was never filled in must be zero */
+
+#endif

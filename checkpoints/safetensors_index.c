@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "safetensors_index.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "folder.h"
+#include "json_reader.h"
+#include "printable.h"
+
+#define INDEX_MAX 100000000 /* bytes; as much as the header of a shard may have */
+
+struct parser {
+	const char *path;
+	struct xfp_json json;
+	struct pair { /* an entry while its shard has no number yet */
+		char *tensor, *shard;
+	} * pairs;
+	uint32_t count, room;
+	struct xfp_error *err;
+};
+
+static enum xfp_status bad_json(struct parser *p)
+{
+	return xfp_fail(p->err, XFP_BAD_INPUT, "%s: not a safetensors index: %s at byte %td; download it again",
+			p->path, p->json.error, p->json.at - p->json.start);
+}
+
+static enum xfp_status no_memory(struct parser *p)
+{
+	return xfp_fail(p->err, XFP_FAILED, "%s: out of memory", p->path);
+}
+
+/* A plain name in this very folder, and of a safetensors file. */
+static bool is_plain(const char *name)
+{
+	return name[0] && name[0] != '.' && !strpbrk(name, "/\\") && !strstr(name, "..");
+}
+
+static enum xfp_status add_pair(struct parser *p, const char *tensor, const char *shard)
+{
+	struct pair *grown;
+
+	if (!is_plain(shard))
+		return xfp_fail(
+			p->err, XFP_BAD_INPUT,
+			"%s: tensor %s: the index points to %s, which is no plain file name in its folder; do not trust"
+			" this checkpoint",
+			p->path, xfp_printable(tensor).text, xfp_printable(shard).text);
+	if (!xfp_ends_with(shard, ".safetensors"))
+		return xfp_fail(p->err, XFP_BAD_INPUT,
+				"%s: tensor %s: the index points to %s, which is no safetensors file; not supported",
+				p->path, xfp_printable(tensor).text, xfp_printable(shard).text);
+	if (p->count == p->room) {
+		p->room = p->room ? p->room * 2 : 64;
+		grown = realloc(p->pairs, p->room * sizeof *grown);
+		if (!grown)
+			return no_memory(p);
+		p->pairs = grown;
+	}
+	p->pairs[p->count] = (struct pair){ strdup(tensor), strdup(shard) };
+	p->count++;
+	return p->pairs[p->count - 1].tensor && p->pairs[p->count - 1].shard ? XFP_OK : no_memory(p);
+}
+
+static enum xfp_status parse_weight_map(struct parser *p)
+{
+	char tensor[XFP_MAX_NAME + 1], shard[NAME_MAX + 1];
+	size_t tensor_length, shard_length;
+	enum xfp_status status;
+
+	xfp_json_open(&p->json, '{');
+	while (xfp_json_next(&p->json, '}') && xfp_json_key(&p->json, tensor, sizeof tensor, &tensor_length) &&
+	       xfp_json_string(&p->json, shard, sizeof shard, &shard_length)) {
+		if (tensor_length >= sizeof tensor || shard_length >= sizeof shard)
+			return xfp_fail(p->err, XFP_BAD_INPUT, "%s: tensor %s: its name or its file's name is too long",
+					p->path, xfp_printable(tensor).text);
+		if ((status = add_pair(p, tensor, shard)))
+			return status;
+	}
+	return p->json.error ? bad_json(p) : XFP_OK;
+}
+
+static enum xfp_status parse(struct parser *p)
+{
+	bool seen = false;
+	enum xfp_status status;
+	char key[64];
+	size_t length;
+
+	xfp_json_open(&p->json, '{');
+	while (xfp_json_next(&p->json, '}') && xfp_json_key(&p->json, key, sizeof key, &length)) {
+		/* metadata.total_size is wrong often enough that nobody checks it. */
+		if (length != strlen("weight_map") || strcmp(key, "weight_map")) {
+			xfp_json_skip(&p->json);
+			continue;
+		}
+		if (seen)
+			return xfp_fail(p->err, XFP_BAD_INPUT, "%s: weight_map is given twice; download it again",
+					p->path);
+		seen = true;
+		if ((status = parse_weight_map(p)))
+			return status;
+	}
+	if (!xfp_json_end(&p->json))
+		return bad_json(p);
+	if (!p->count)
+		return xfp_fail(p->err, XFP_BAD_INPUT, "%s: its weight_map lists no tensor; download it again",
+				p->path);
+	return XFP_OK;
+}
+
+static int by_shard(const void *a, const void *b)
+{
+	return strcmp(((const struct pair *)a)->shard, ((const struct pair *)b)->shard);
+}
+
+static int by_tensor(const void *a, const void *b)
+{
+	return strcmp(((const struct xfp_index_entry *)a)->tensor, ((const struct xfp_index_entry *)b)->tensor);
+}
+
+/* Number the shards; names move from the pairs into the index. */
+static enum xfp_status build(struct parser *p, struct xfp_index *index)
+{
+	index->entries = malloc(p->count * sizeof *index->entries);
+	index->shards = malloc(p->count * sizeof *index->shards);
+	if (!index->entries || !index->shards)
+		return no_memory(p);
+	qsort(p->pairs, p->count, sizeof *p->pairs, by_shard);
+	for (uint32_t i = 0; i < p->count; i++) {
+		struct pair *pair = &p->pairs[i];
+
+		if (!i || strcmp(index->shards[index->shard_count - 1], pair->shard)) {
+			index->shards[index->shard_count++] = pair->shard;
+			pair->shard = NULL;
+		}
+		index->entries[index->entry_count++] =
+			(struct xfp_index_entry){ pair->tensor, index->shard_count - 1, false };
+		pair->tensor = NULL;
+	}
+	qsort(index->entries, index->entry_count, sizeof *index->entries, by_tensor);
+	for (uint32_t i = 1; i < index->entry_count; i++) {
+		if (!strcmp(index->entries[i - 1].tensor, index->entries[i].tensor))
+			return xfp_fail(p->err, XFP_BAD_INPUT, "%s: tensor %s: is listed twice; download it again",
+					p->path, xfp_printable(index->entries[i].tensor).text);
+	}
+	return XFP_OK;
+}
+
+enum xfp_status xfp_index_read(const char *path, struct xfp_index *out, struct xfp_error *err)
+{
+	struct parser p = { .path = path, .err = err };
+	struct xfp_index index = { 0 };
+	enum xfp_status status;
+	char *text = NULL;
+	size_t size;
+
+	if ((status = xfp_slurp(path, INDEX_MAX, &text, &size, err)))
+		goto done;
+	xfp_json_init(&p.json, text, size);
+	if ((status = parse(&p)) || (status = build(&p, &index)))
+		goto done;
+	*out = index;
+	index = (struct xfp_index){ 0 };
+
+done:
+	xfp_index_free(&index);
+	for (uint32_t i = 0; i < p.count; i++) {
+		free(p.pairs[i].tensor);
+		free(p.pairs[i].shard);
+	}
+	free(p.pairs);
+	free(text);
+	return status;
+}
+
+void xfp_index_free(struct xfp_index *index)
+{
+	for (uint32_t i = 0; i < index->entry_count; i++)
+		free(index->entries[i].tensor);
+	free(index->entries);
+	xfp_names_free(index->shards, index->shard_count);
+	*index = (struct xfp_index){ 0 };
+}
+
+struct xfp_index_entry *xfp_index_find(const struct xfp_index *index, const char *tensor)
+{
+	struct xfp_index_entry wanted = { .tensor = (char *)(uintptr_t)tensor };
+
+	return bsearch(&wanted, index->entries, index->entry_count, sizeof wanted, by_tensor);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * safetensors_index.h - model.safetensors.index.json: which shard holds which tensor. Private to
+ * checkpoints/.
+ *
+ *   {"metadata": {..}, "weight_map": {"TENSOR": "FILE", ..}}
+ *
+ * FILE lies in the index's own folder: a value that could name another place is refused.
+ */
+#ifndef XFP_SAFETENSORS_INDEX_H
+#define XFP_SAFETENSORS_INDEX_H
+
+#include <stdbool.h>
+
+#include "checkpoint.h"
+
+struct xfp_index_entry {
+	char *tensor;
+	uint32_t shard; /* index into `shards` */
+	bool found;     /* for the user of the index; false at first */
+};
+
+struct xfp_index {
+	struct xfp_index_entry *entries; /* sorted by tensor, no two alike */
+	char **shards;                   /* sorted, no two alike */
+	uint32_t entry_count, shard_count;
+};
+
+enum xfp_status xfp_index_read(const char *path, struct xfp_index *out, struct xfp_error *err);
+void xfp_index_free(struct xfp_index *index); /* one that was never filled in must be zero */
+/* NULL when the index does not list it. */
+struct xfp_index_entry *xfp_index_find(const struct xfp_index *index, const char *tensor);
+
+#endif
