@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "assign.h"
+
+#include <string.h>
+
+#include "number.h"
+
+#define ENTRIES 64
+
+/* The largest f32 that is not above value: x <= value and x <= floor_float(value) are the same for f32 x. */
+static float floor_float(double value)
+{
+	float nearest = (float)value;
+	uint32_t bits;
+
+	if (nearest <= value)
+		return nearest;
+	memcpy(&bits, &nearest, sizeof bits);
+	/* One step down; nearest is not zero, since a rounded-up zero would be negative zero. */
+	bits += bits & 0x80000000 ? 1 : (uint32_t)-1;
+	memcpy(&nearest, &bits, sizeof nearest);
+	return nearest;
+}
+
+void xfp_assign(unsigned k, const uint16_t *codebook, const float *x, size_t cols, uint8_t *index, float *value)
+{
+	unsigned entries = 1u << k;
+	float entry[ENTRIES], edge[ENTRIES];
+
+	for (unsigned j = 0; j < entries; j++)
+		entry[j] = xfp_half_to_float(codebook[j]);
+	for (unsigned j = 0; j + 1 < entries; j++)
+		edge[j] = floor_float(((double)entry[j] + entry[j + 1]) / 2);
+	for (size_t c = 0; c < cols; c++) {
+		unsigned at = 0;
+
+		for (unsigned step = entries / 2; step; step /= 2)
+			at += x[c] > edge[at + step - 1] ? step : 0;
+		index[c] = (uint8_t)at;
+	}
+	if (value)
+		for (size_t c = 0; c < cols; c++)
+			value[c] = entry[index[c]];
+}
+
+uint16_t xfp_residual(float x, float value)
+{
+	/* Exact in double, so rounded once. */
+	return xfp_double_to_half((double)x - value);
+}
+
+float xfp_encode_fp8(const float *w, size_t cols, uint8_t *code)
+{
+	float largest = 0, scale;
+
+	for (size_t c = 0; c < cols; c++) {
+		float magnitude = w[c] < 0 ? -w[c] : w[c];
+
+		largest = magnitude > largest ? magnitude : largest;
+	}
+	scale = largest / 448;
+	if (scale == 0)
+		memset(code, 0, cols);
+	else
+		for (size_t c = 0; c < cols; c++)
+			code[c] = xfp_float_to_e4m3(w[c] / scale);
+	return scale;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cosine.h - how close a reconstructed row is to its source, in one documented order.
+ *
+ * Sums run in double in 16 interleaved lanes: element c goes to lane c mod 16, lanes are then added
+ * pairwise (0+8, 1+9 ... then 0+4 ... 0+2, 0+1). Products are rounded before they are added.
+ */
+#ifndef XFP_COSINE_H
+#define XFP_COSINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct xfp_row_error {
+	double cosine; /* 1 for a zero row reproduced as zero; 0 when only one of the two is zero */
+	double error;  /* sum of squared differences */
+	double norm;   /* sum of squares of the source row */
+};
+
+/* `w` and `r` are scaled by the same power of two if at all: cosines do not see it. */
+struct xfp_row_error xfp_row_compare(const float *w, const float *r, size_t cols);
+
+/* Lower median and nearest-rank 5th percentile of `count` cosines; reorders them. 1 when count is 0. */
+void xfp_cosine_summary(double *cosine, size_t count, double *median, double *p5);
+
+#endif

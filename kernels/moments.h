@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * moments.h - mean and standard deviation of a matrix, exactly, and the outliers they define.
+ *
+ * Each scaled weight x, |x| <= 2^14, is rounded once to the integer q = RNE(x * 2^10), |q| <= 2^24. Sums
+ * of q and q^2 are integers, so they do not depend on order; since the largest |x| is at least 2^13
+ * and sigma at least the largest over sqrt(n), the rounding is far below sigma.
+ *
+ *   mean = S1 / n          sigma = sqrt((n S2 - S1^2) / (n (n - 1)))     in units of q, in double
+ *   outlier:  q > floor(mean + c sigma)  or  q < ceil(mean - c sigma)
+ *
+ * A matrix of one value has sigma 0 and no outliers.
+ */
+#ifndef XFP_MOMENTS_H
+#define XFP_MOMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+__extension__ typedef __int128 xfp_int128;
+
+struct xfp_moments {
+	uint64_t count;
+	xfp_int128 sum, square;
+};
+
+/* Add a run of scaled weights. */
+void xfp_moments_add(struct xfp_moments *moments, const float *x, size_t count);
+/* Join two parts of a matrix. */
+void xfp_moments_join(struct xfp_moments *moments, const struct xfp_moments *other);
+
+/* What is an outlier, derived from the moments of the whole matrix. */
+struct xfp_outlier_rule {
+	double mean, sigma;  /* in units of q */
+	int32_t low, high;   /* outliers are below or above */
+};
+#define XFP_Q_PER_X 1024.0
+
+/* `sigma_milli`: c in thousandths, 0 for none. */
+struct xfp_outlier_rule xfp_outlier_rule(const struct xfp_moments *moments, uint32_t sigma_milli);
+
+struct xfp_outlier {
+	uint64_t position; /* flat index in the matrix */
+	double distance;   /* |q - mean| */
+};
+
+/* Find the outliers of a run of x that begins at flat position `first`. At most `room` are written;
+ * the return value counts all. */
+size_t xfp_outliers_find(const struct xfp_outlier_rule *rule, const float *x, size_t count, uint64_t first,
+			 struct xfp_outlier *found, size_t room);
+
+/* Order by falling distance, ties by rising position. */
+void xfp_outliers_sort(struct xfp_outlier *found, size_t count);
+
+#endif
