@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bundle.c - streaming a planned bundle into its file.
+ *
+ * xfp.idx stands near the front but holds digests of what comes after it: it goes through libarchive
+ * as zeros and is filled in at the end. Every source byte is read once.
+ */
+#include "bundle.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "bundle_plan.h"
+#include "bytes.h"
+
+#define BLOCK ((size_t)4 << 20)
+
+struct writer {
+	struct xfp_pending file;
+	struct archive *archive;
+	struct archive_entry *entry;
+	EVP_MD_CTX *sha;
+	XXH3_state_t *xxh;
+	uint8_t *block;
+	uint64_t position;         /* bytes written so far */
+	enum xfp_status status;    /* of the writes; after a failure nothing more is written */
+	struct xfp_error *err;
+};
+
+/* A stretch of a source file. */
+struct extent {
+	const char *path;
+	uint64_t offset, size;
+};
+
+/* libarchive is never told of a failure, since it would then leak memory: `written` asks for it. */
+static la_ssize_t on_write(struct archive *archive, void *context, const void *data, size_t size)
+{
+	struct writer *w = context;
+
+	(void)archive;
+	if (!w->status)
+		w->status = xfp_write(w->file.fd, data, size, w->file.path, w->err);
+	w->position += size;
+	return (la_ssize_t)size;
+}
+
+/* What became of a call of libarchive, by its result and by the writes that it made. */
+static enum xfp_status written(struct writer *w, bool success)
+{
+	if (!w->status && !success)
+		w->status = xfp_fail(w->err, XFP_FAILED, "%s: %s", w->file.final_path, archive_error_string(w->archive));
+	return w->status;
+}
+
+static enum xfp_status sha_failed(struct writer *w)
+{
+	return xfp_fail(w->err, XFP_FAILED, "%s: libcrypto cannot compute SHA-256", w->file.final_path);
+}
+
+static enum xfp_status writer_open(struct writer *w, const char *path, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	w->err = err;
+	if ((status = xfp_pending_open(path, &w->file, err)))
+		return status;
+	w->archive = archive_write_new();
+	w->entry = archive_entry_new();
+	w->sha = EVP_MD_CTX_new();
+	w->xxh = XXH3_createState();
+	w->block = malloc(BLOCK);
+	if (!w->archive || !w->entry || !w->sha || !w->xxh || !w->block)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	/* Blocks of no fixed size: writes pass through uncopied, and two zero blocks end the file. */
+	return written(w, archive_write_set_format_pax_restricted(w->archive) == ARCHIVE_OK &&
+		       archive_write_add_filter_none(w->archive) == ARCHIVE_OK &&
+		       archive_write_set_bytes_per_block(w->archive, 0) == ARCHIVE_OK &&
+		       archive_write_set_bytes_in_last_block(w->archive, 1) == ARCHIVE_OK &&
+		       archive_write_open(w->archive, w, NULL, on_write, NULL) == ARCHIVE_OK);
+}
+
+static void writer_close(struct writer *w)
+{
+	if (!w->status)
+		w->status = XFP_FAILED; /* closing an abandoned archive shall not write */
+	archive_write_free(w->archive);
+	archive_entry_free(w->entry);
+	EVP_MD_CTX_free(w->sha);
+	XXH3_freeState(w->xxh);
+	free(w->block);
+	xfp_pending_discard(&w->file);
+}
+
+/* ---- members ----------------------------------------------------------------------------------- */
+
+static enum xfp_status begin_member(struct writer *w, const char *name, uint64_t size, uint64_t offset)
+{
+	archive_entry_clear(w->entry);
+	archive_entry_set_pathname(w->entry, name);
+	archive_entry_set_size(w->entry, (la_int64_t)size);
+	archive_entry_set_filetype(w->entry, AE_IFREG);
+	archive_entry_set_perm(w->entry, 0644);
+	archive_entry_set_mtime(w->entry, 0, 0);
+	if (written(w, archive_write_header(w->archive, w->entry) == ARCHIVE_OK))
+		return w->status;
+	if (w->position != offset)
+		return xfp_fail(w->err, XFP_FAILED, "%s: this libarchive (%s) writes another header for member %s",
+				w->file.final_path, archive_version_string(), name);
+	return XFP_OK;
+}
+
+static enum xfp_status put(struct writer *w, const void *data, size_t size)
+{
+	return written(w, archive_write_data(w->archive, data, size) == (la_ssize_t)size);
+}
+
+static enum xfp_status put_zeros(struct writer *w, uint64_t size)
+{
+	enum xfp_status status = XFP_OK;
+
+	memset(w->block, 0, size < BLOCK ? size : BLOCK);
+	for (uint64_t done = 0; !status && done < size; done += BLOCK)
+		status = put(w, w->block, size - done < BLOCK ? size - done : BLOCK);
+	return status;
+}
+
+static enum xfp_status end_member(struct writer *w)
+{
+	return written(w, archive_write_finish_entry(w->archive) == ARCHIVE_OK);
+}
+
+static enum xfp_status put_text(struct writer *w, const char *name, const char *text)
+{
+	size_t size = strlen(text);
+	enum xfp_status status;
+
+	(void)((status = begin_member(w, name, size, w->position + xfp_tar_header_bytes(size))) ||
+	       (status = put(w, text, size)) || (status = end_member(w)));
+	return status;
+}
+
+/* Stream a stretch of a source; its digests (`xxh` may be NULL). */
+static enum xfp_status put_extent(struct writer *w, const struct extent *from, uint8_t sha[32], uint8_t *xxh)
+{
+	enum xfp_status status = XFP_OK;
+	int fd = open(from->path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return xfp_fail_errno(w->err, errno, "%s", from->path);
+	XXH3_128bits_reset(w->xxh);
+	if (!EVP_DigestInit_ex(w->sha, EVP_sha256(), NULL))
+		status = sha_failed(w);
+	for (uint64_t done = 0; !status && done < from->size;) {
+		size_t size = from->size - done < BLOCK ? from->size - done : BLOCK;
+
+		if ((status = xfp_pread(fd, w->block, size, from->offset + done, from->path, w->err)))
+			break;
+		if (!EVP_DigestUpdate(w->sha, w->block, size)) {
+			status = sha_failed(w);
+			break;
+		}
+		if (xxh)
+			XXH3_128bits_update(w->xxh, w->block, size);
+		status = put(w, w->block, size);
+		done += size;
+	}
+	close(fd);
+	if (!status && !EVP_DigestFinal_ex(w->sha, sha, NULL))
+		status = sha_failed(w);
+	if (!status && xxh) {
+		XXH128_canonical_t canonical;
+
+		XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(w->xxh));
+		memcpy(xxh, canonical.digest, sizeof canonical.digest);
+	}
+	return status;
+}
+
+static enum xfp_status put_files(struct writer *w, const struct xfp_ledger *ledger, struct xfp_bundle_plan *plan)
+{
+	enum xfp_status status = XFP_OK;
+	char name[XFP_FILE_MEMBER_BYTES];
+
+	for (uint32_t f = 0; !status && f < ledger->extra_count; f++) {
+		struct xfp_idx_file *file = &plan->files[f];
+		char *path = xfp_path(ledger->model, ledger->extras[f]);
+		struct extent from = { path, 0, file->size };
+
+		if (!path)
+			return xfp_fail(w->err, XFP_FAILED, "out of memory");
+		xfp_file_member(f, ledger->extras[f], name);
+		(void)((status = begin_member(w, name, file->size, file->offset)) ||
+		       (status = put_extent(w, &from, file->sha256, NULL)) || (status = end_member(w)));
+		free(path);
+	}
+	return status;
+}
+
+static enum xfp_status put_unit_part(struct writer *w, const struct xfp_bundle_unit *unit, struct xfp_idx_part *part)
+{
+	struct extent from = { unit->path, unit->offset[part->kind], part->size };
+	uint8_t sha[32];
+	enum xfp_status status = put_extent(w, &from, sha, NULL);
+
+	if (!status && memcmp(sha, part->sha256, sizeof sha))
+		status = xfp_fail(w->err, XFP_DAMAGED, "%s: damaged: the packed weights of unit %s fail their digest",
+				  unit->path, unit->unit->name);
+	return status;
+}
+
+static enum xfp_status put_tensor(struct writer *w, const struct xfp_ledger *ledger, struct xfp_bundle_plan *plan,
+				  struct xfp_idx_part *part)
+{
+	const struct xfp_ledger_tensor *tensor = &ledger->tensors[part->number];
+	struct extent from = { ledger->files[tensor->file].path, tensor->offset, part->size };
+	enum xfp_status status = put_extent(w, &from, part->sha256, plan->tensors[part->number].source);
+
+	return status ? xfp_context(w->err, status, "tensor %s", tensor->name) : status;
+}
+
+static enum xfp_status put_parts(struct writer *w, const struct xfp_bundle_input *input, struct xfp_bundle_plan *plan)
+{
+	enum xfp_status status = XFP_OK;
+	char name[24];
+
+	for (uint32_t i = 0; !status && i < plan->part_count; i++) {
+		struct xfp_idx_part *part = &plan->parts[i];
+
+		xfp_part_member(part->number, part->kind, name);
+		if ((status = begin_member(w, name, plan->padded[i], part->offset)))
+			break;
+		status = part->kind < XFP_PARTS ? put_unit_part(w, &input->units[part->number], part)
+						: put_tensor(w, input->ledger, plan, part);
+		(void)(status || (status = put_zeros(w, plan->padded[i] - part->size)) || (status = end_member(w)));
+	}
+	return status;
+}
+
+/* xfp.sum, once the index is final: digests of the two members as they will be. */
+static enum xfp_status put_sum(struct writer *w, const char *json, const struct xfp_bundle_plan *plan)
+{
+	static const uint8_t zeros[XFP_DATA_ALIGN];
+	uint64_t filler = plan->idx_bytes - plan->index_bytes;
+	uint8_t json_sha[32], idx_sha[32];
+	char text[XFP_SUM_BYTES + 1];
+
+	if (!EVP_Digest(json, strlen(json), json_sha, NULL, EVP_sha256(), NULL) ||
+	    !EVP_DigestInit_ex(w->sha, EVP_sha256(), NULL) ||
+	    !EVP_DigestUpdate(w->sha, plan->index, plan->index_bytes) || filler > sizeof zeros ||
+	    !EVP_DigestUpdate(w->sha, zeros, filler) || !EVP_DigestFinal_ex(w->sha, idx_sha, NULL))
+		return sha_failed(w);
+	xfp_sum_text(json_sha, idx_sha, text);
+	return put_text(w, XFP_MEMBER_SUM, text);
+}
+
+/* ------------------------------------------------------------------------------------------------ */
+
+static enum xfp_status digest_file(struct writer *w, char sha256_hex[65])
+{
+	enum xfp_status status = XFP_OK;
+	uint8_t sha[32];
+
+	if (!EVP_DigestInit_ex(w->sha, EVP_sha256(), NULL))
+		return sha_failed(w);
+	for (uint64_t done = 0; done < w->position;) {
+		size_t size = w->position - done < BLOCK ? w->position - done : BLOCK;
+
+		if ((status = xfp_pread(w->file.fd, w->block, size, done, w->file.path, w->err)))
+			return status;
+		if (!EVP_DigestUpdate(w->sha, w->block, size))
+			return sha_failed(w);
+		done += size;
+	}
+	if (!EVP_DigestFinal_ex(w->sha, sha, NULL))
+		return sha_failed(w);
+	for (int i = 0; i < 32; i++)
+		snprintf(sha256_hex + 2 * i, 3, "%02x", sha[i]);
+	return XFP_OK;
+}
+
+enum xfp_status xfp_bundle_write(const char *path, const struct xfp_bundle_input *input, char sha256_hex[65],
+				 struct xfp_error *err)
+{
+	struct xfp_bundle_plan plan;
+	struct writer w = { .file.fd = -1 };
+	enum xfp_status status;
+
+	if ((status = xfp_bundle_plan(input, &plan, err)))
+		goto done;
+	if ((status = writer_open(&w, path, err)) || (status = put_text(&w, XFP_MEMBER_JSON, input->json)) ||
+	    (status = begin_member(&w, XFP_MEMBER_IDX, plan.idx_bytes, plan.idx_offset)) ||
+	    (status = put_zeros(&w, plan.idx_bytes)) || (status = end_member(&w)) ||
+	    (status = put_files(&w, input->ledger, &plan)) || (status = put_parts(&w, input, &plan)) ||
+	    (status = put_sum(&w, input->json, &plan)))
+		goto done;
+	if ((status = written(&w, archive_write_close(w.archive) == ARCHIVE_OK)) ||
+	    (status = xfp_pwrite(w.file.fd, plan.index, plan.index_bytes, plan.idx_offset, w.file.path, err)) ||
+	    (status = digest_file(&w, sha256_hex)))
+		goto done;
+	status = xfp_pending_publish(&w.file, true, err);
+done:
+	writer_close(&w);
+	xfp_bundle_plan_free(&plan);
+	return status;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bundle.h - writing a bundle (its layout is bundle_layout.h; its reader is runtime/xfp.h).
+ *
+ * The caller describes the whole bundle; the writer lays it out, streams every byte once through
+ * libarchive into a pending file, fills in the index, syncs and renames. The same description gives
+ * the same bytes.
+ */
+#ifndef XFP_BUNDLE_H
+#define XFP_BUNDLE_H
+
+#include "bundle_layout.h"
+#include "dtype.h"
+#include "ledger.h"
+#include "packed.h"
+#include "xfp_error.h"
+
+/* A unit as it goes into the bundle. Where its parts' bytes are: a file and an offset in it. */
+struct xfp_bundle_unit {
+	const struct xfp_ledger_unit *unit;
+	const struct xfp_packed *packed;
+	double floor;
+	bool met;
+	const char *path;            /* the packed artifact */
+	uint64_t offset[XFP_PARTS];
+};
+
+struct xfp_bundle_input {
+	const char *json;            /* text of xfp.json */
+	const struct xfp_ledger *ledger; /* tensors (fates and reasons final), matrices, extras, model */
+	const struct xfp_bundle_unit *units; /* ledger->unit_count of them, in the ledger's order */
+};
+
+/* KEPT tensors are read from the checkpoint, everything else from the artifacts. A part whose bytes
+ * do not match packed->sha256 is XFP_DAMAGED, with the artifact's path in the message. A full disk
+ * is XFP_FAILED, and nothing is left under `path`. `sha256_hex` receives the digest of the file. */
+enum xfp_status xfp_bundle_write(const char *path, const struct xfp_bundle_input *input, char sha256_hex[65],
+				 struct xfp_error *err);
+
+#endif

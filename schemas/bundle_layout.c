@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bundle_layout.c - the rules of the index that its writer and its reader both hold it to.
+ */
+#include "bundle_layout.h"
+
+#include <string.h>
+
+#include "bytes.h"
+#include "classes.h"
+#include "dtype.h"
+
+/* Below this no product of a dimension and a small constant overflows. */
+#define SANE ((uint64_t)1 << 48)
+
+bool xfp_matrix_part_bytes(const struct xfp_idx_unit *unit, const struct xfp_idx_matrix *matrix,
+			   uint64_t bytes[XFP_PARTS])
+{
+	uint64_t rows = unit->rows, cols = unit->cols, weights;
+
+	if (rows > SANE || cols > SANE || !xfp_mul(rows, cols, &weights) || weights > SANE ||
+	    matrix->outliers > weights || matrix->outliers > UINT32_MAX || !xfp_dtype_is_weight(unit->dtype) ||
+	    matrix->exponent < -XFP_MAX_EXPONENT || matrix->exponent > XFP_MAX_EXPONENT)
+		return false;
+	bytes[XFP_PART_BALANCE] = 0;
+	bytes[XFP_PART_OUTLIER] = xfp_outlier_bytes(rows, cols, matrix->outliers);
+	if (matrix->mode == XFP_MODE_V2) {
+		if (matrix->k < 2 || matrix->k > 6)
+			return false;
+		bytes[XFP_PART_CODE] = rows * (2u << matrix->k);
+		return xfp_mul(rows, xfp_v2_row_bytes(cols, matrix->k), &bytes[XFP_PART_INDEX]);
+	}
+	if (matrix->k || matrix->outliers)
+		return false;
+	if (matrix->mode == XFP_MODE_FP8) {
+		bytes[XFP_PART_INDEX] = weights;
+		bytes[XFP_PART_CODE] = rows * 4;
+		return true;
+	}
+	bytes[XFP_PART_INDEX] = weights * (xfp_dtype_bits(unit->dtype) / 8);
+	bytes[XFP_PART_CODE] = 0;
+	return matrix->mode == XFP_MODE_KEEP;
+}
+
+bool xfp_utf8_valid(const char *text, size_t length)
+{
+	static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
+	const uint8_t *p = (const uint8_t *)text, *end = p + length;
+
+	while (p < end) {
+		uint32_t code = *p++;
+		int more = code < 0x80 ? 0 : code >> 5 == 6 ? 1 : code >> 4 == 14 ? 2 : code >> 3 == 30 ? 3 : -1;
+
+		if (!code || more < 0 || end - p < more)
+			return false;
+		if (!more)
+			continue;
+		code &= 0x3fu >> more;
+		for (int i = 0; i < more; i++, p++) {
+			if (*p >> 6 != 2)
+				return false;
+			code = code << 6 | (*p & 0x3f);
+		}
+		if (code < least[more] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+			return false;
+	}
+	return true;
+}
+
+bool xfp_file_name_valid(const char *name)
+{
+	for (const char *start = name;; start++) {
+		size_t length = strcspn(start, "/");
+
+		if (!length || (length == 1 && start[0] == '.') || (length == 2 && start[0] == '.' && start[1] == '.'))
+			return false;
+		start += length;
+		if (!*start)
+			return true;
+	}
+}

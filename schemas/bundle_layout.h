@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bundle_layout.h - the bytes of a .xfp bundle, version 0. Shared by the writer (schemas/bundle.h)
+ * and the one reader (runtime/xfp.h); needs nothing but C.
+ *
+ * A bundle is an uncompressed pax tar. Members, in this order:
+ *
+ *   xfp.json      parameters and algorithm versions, for people and for regeneration
+ *   xfp.idx       the index below
+ *   files/NAME    config, tokenizer and the other small files of the checkpoint, unchanged, in the order
+ *                 of the file table; a NAME that is long or not plain ASCII is "+NNNNNN" instead, its
+ *                 number (xfp_file_member)
+ *   u/NNNNNN.EXT  parts of unit NNNNNN, in the order of enum xfp_part
+ *   t/NNNNNN.raw  source tensor NNNNNN (its number in the index), kept as a whole
+ *   xfp.sum       "SHA256  xfp.json\nSHA256  xfp.idx\n" in lower-case hex, as sha256sum writes it,
+ *                 over the two members' content
+ *
+ * Every u/ and t/ member's data starts at a multiple of 4096 bytes of the file. To that end every data
+ * member is zero-padded at its end by as little as makes its end plus the next member's header a
+ * multiple of 4096 (the index has the true size; xfp_padded_bytes), and xfp.idx by as little as makes
+ * the first data member fall right (to a multiple of 512 when there is none). Tar headers have one canonical form
+ * (xfp_tar_header), the archive ends with exactly two zero blocks, and padding is zero, so every
+ * byte of the file is either covered by a SHA-256 or has only one valid value.
+ *
+ * The index is little-endian; tables follow the header in the order of enum xfp_table, each at a
+ * multiple of 8 bytes, without gaps but zero padding. Strings are (offset, length) into the last
+ * table: UTF-8 without NUL, then one NUL that the length does not count, one after the other in the
+ * order in which header and records refer to them. Names of units, tensors and files are unique.
+ * The part table is in the order of the members. Nothing is optional; unused numbers are zero.
+ */
+#ifndef XFP_BUNDLE_LAYOUT_H
+#define XFP_BUNDLE_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define XFP_BUNDLE_VERSION 0
+#define XFP_IDX_MAGIC "xfp-idx" /* with its NUL, 8 bytes */
+#define XFP_DATA_ALIGN 4096u
+#define XFP_ROW_ALIGN 16u       /* rows of v2 indices are zero-padded to this */
+#define XFP_NONE UINT32_MAX     /* "no such record" */
+#define XFP_MAX_EXPONENT 250    /* |s|; what weights of any dtype need is less */
+
+#define XFP_MEMBER_JSON "xfp.json"
+#define XFP_MEMBER_IDX "xfp.idx"
+#define XFP_MEMBER_SUM "xfp.sum"
+
+enum xfp_table {
+	XFP_TABLE_UNITS, XFP_TABLE_MATRICES, XFP_TABLE_PARTS, XFP_TABLE_TENSORS, XFP_TABLE_FILES, XFP_TABLE_STRINGS,
+	XFP_TABLES
+};
+
+/*
+ * Parts of a unit. A matrix's bytes are consecutive in each part, at the offset its record gives.
+ * N rows, K columns, M matrices (experts):
+ *
+ *   part    ext   mode v2                                      mode fp8            mode keep
+ *   INDEX   idx   M*N rows of xfp_v2_row_bytes(K, k)           M*N*K e4m3 codes    M*N*K source elements
+ *   CODE    cb    M*N*2^k fp16 entries, ascending in a row     M*N f32 row scales  -
+ *   BALANCE bal   K bytes d, one vector for the unit; absent   -                   -
+ *                 when balance is off
+ *   OUTLIER out   for each matrix that has outliers: N+1       -                   -
+ *                 uint32 row pointers (first 0), then columns
+ *                 (uint16; uint32 where K > 65536) zero-padded
+ *                 to 4 bytes, then fp16 residuals, then zero
+ *                 padding to 16 bytes; absent when none has
+ *
+ * v2 decodes as  W[r][c] = (entry[index(r, c)] + residual(r, c)) * 2^(-d[c] / 4) * 2^-s  with the
+ * matrix's exponent s: the sum in f32, 2^(-d/4) by the table of kernels/scale.h, each product rounded to f32.
+ */
+enum xfp_part { XFP_PART_INDEX, XFP_PART_CODE, XFP_PART_BALANCE, XFP_PART_OUTLIER, XFP_PARTS };
+
+#define XFP_PART_EXTENSIONS { "idx", "cb", "bal", "out" }
+
+struct xfp_idx_string { uint32_t offset, length; };
+
+struct xfp_idx_header {
+	char magic[8];
+	uint32_t version;
+	uint32_t header_bytes; /* sizeof this struct */
+	uint64_t index_bytes;  /* header and tables, without the member's zero padding */
+	uint64_t weights;      /* elements of all units */
+	struct {
+		uint64_t offset; /* from the start of the index */
+		uint32_t count;  /* records; bytes for strings */
+		uint32_t record; /* bytes of one record; 1 for strings */
+	} table[XFP_TABLES];
+	struct xfp_idx_string family;
+};
+
+struct xfp_idx_unit {
+	struct xfp_idx_string name, role;
+	uint8_t class_, mode, k, met;  /* mode and k of its matrices, largest k where they differ */
+	uint8_t dtype;                 /* of the source */
+	uint8_t reserved[3];
+	uint32_t experts, first_matrix;
+	uint64_t rows, cols;
+	uint32_t part[XFP_PARTS];      /* record in the part table, or XFP_NONE */
+	uint64_t bytes;                /* all its parts together */
+	uint64_t outliers;
+	double cos_median, cos_p5;     /* of the reconstruction against the source, over all rows */
+	double error;                  /* squared error / squared norm */
+	double floor;                  /* what was promised */
+};
+
+struct xfp_idx_matrix {
+	uint32_t unit, expert;
+	uint8_t mode, k;
+	int16_t exponent;              /* s */
+	uint32_t tensor;               /* source tensor that it is a view of */
+	uint64_t base, row_stride, col_stride; /* the view, in elements (checkpoints/checkpoint.h) */
+	uint64_t outliers;
+	uint64_t offset[XFP_PARTS];    /* of its bytes in the unit's parts; 0 for BALANCE and where it has none */
+	uint8_t source[16];            /* XXH3-128 of its source rows */
+};
+
+struct xfp_idx_part {
+	uint32_t number;               /* of the unit, or of the tensor for raw */
+	uint8_t kind;                  /* enum xfp_part, or XFP_PARTS for a raw tensor */
+	uint8_t reserved;
+	uint16_t volume;               /* 0 */
+	uint64_t offset, size;         /* in the bundle file; true size */
+	uint8_t sha256[32];            /* of `size` bytes */
+};
+
+struct xfp_idx_tensor {
+	struct xfp_idx_string name, reason;
+	uint8_t class_, dtype, fate, rank;
+	uint32_t part;                 /* KEPT as a whole: its raw part; otherwise XFP_NONE */
+	uint32_t tied;                 /* TIED: the tensor that it equals; otherwise XFP_NONE */
+	uint32_t reserved;
+	uint64_t shape[8];
+	uint8_t source[16];            /* XXH3-128 of its bytes; zero unless it has a raw part */
+};
+
+struct xfp_idx_file {
+	struct xfp_idx_string name;    /* relative, '/' between folders, no "..": as in files/NAME */
+	uint64_t offset, size;
+	uint8_t sha256[32];
+};
+
+_Static_assert(sizeof(struct xfp_idx_header) == 136, "index header");
+_Static_assert(sizeof(struct xfp_idx_unit) == 112, "unit record");
+_Static_assert(sizeof(struct xfp_idx_matrix) == 96, "matrix record");
+_Static_assert(sizeof(struct xfp_idx_part) == 56, "part record");
+_Static_assert(sizeof(struct xfp_idx_tensor) == 112, "tensor record");
+_Static_assert(sizeof(struct xfp_idx_file) == 56, "file record");
+
+/* Bytes of a v2 row of `cols` k-bit indices: the paper's words, padded to XFP_ROW_ALIGN.
+ * k = 2: 16 indices in a 32-bit word; 3: 10 in 32; 4: 8 in 32; 5: 3 in 16; 6: 5 in 32. */
+static inline uint64_t xfp_v2_row_bytes(uint64_t cols, unsigned k)
+{
+	static const uint8_t per_word[] = { 0, 0, 16, 10, 8, 3, 5 }, word[] = { 0, 0, 4, 4, 4, 2, 4 };
+
+	return ((cols + per_word[k] - 1) / per_word[k] * word[k] + XFP_ROW_ALIGN - 1) & ~(uint64_t)(XFP_ROW_ALIGN - 1);
+}
+
+/* Bytes of one matrix's outliers, 0 when it has none. */
+static inline uint64_t xfp_outlier_bytes(uint64_t rows, uint64_t cols, uint64_t count)
+{
+	uint64_t columns = count * (cols > 65536 ? 4 : 2);
+
+	return count ? ((rows + 1) * 4 + ((columns + 3) & ~(uint64_t)3) + count * 2 + 15) & ~(uint64_t)15 : 0;
+}
+
+/* What the parts of one matrix take, by mode, k and outliers of `matrix` and shape and dtype of `unit`.
+ * BALANCE, which is the unit's, is 0. False when mode, k, exponent, dtype or a size cannot be. */
+bool xfp_matrix_part_bytes(const struct xfp_idx_unit *unit, const struct xfp_idx_matrix *matrix,
+			   uint64_t bytes[XFP_PARTS]);
+
+/* Whether a string of the index is one: well-formed UTF-8 without NUL. */
+bool xfp_utf8_valid(const char *text, size_t length);
+/* Whether a name of the file table is one: relative, no empty, "." or ".." component. */
+bool xfp_file_name_valid(const char *name);
+
+/* Size of a data member's content in the archive, zero padding included: its true size and the bytes of
+ * the next member's header decide it. */
+static inline uint64_t xfp_padded_bytes(uint64_t size, uint64_t next_header)
+{
+	return ((size + next_header + XFP_DATA_ALIGN - 1) & ~(uint64_t)(XFP_DATA_ALIGN - 1)) - next_header;
+}
+
+/* Size of the content of xfp.idx, zero padding included: at `offset` of the file, with `files` bytes of
+ * files/ members behind it and then a data member's header (0: there is none). */
+static inline uint64_t xfp_idx_member_bytes(uint64_t offset, uint64_t index_bytes, uint64_t files, uint64_t header)
+{
+	uint64_t unit = header ? XFP_DATA_ALIGN : 512, around = offset + files + header;
+
+	return ((index_bytes + around + unit - 1) & ~(unit - 1)) - around;
+}
+
+/* The canonical tar header of a regular file: mode 0644, owner 0 without a name, time 0. `block`
+ * receives xfp_tar_header_bytes(size) bytes: 512, or 1536 for a member of 8 GiB or more, whose
+ * size goes into a pax extended header first. */
+#define XFP_TAR_BLOCK 512u
+size_t xfp_tar_header_bytes(uint64_t size);
+void xfp_tar_header(const char *name, uint64_t size, uint8_t *block);
+
+/* "u/000012.idx" or "t/000003.raw" of a part. */
+void xfp_part_member(uint32_t number, unsigned kind, char name[24]);
+
+/* "files/config.json", or "files/+000003" when the name is over 80 bytes or has other characters than
+ * A-Z a-z 0-9 . _ - and '/'. */
+#define XFP_FILE_MEMBER_BYTES 96
+void xfp_file_member(uint32_t number, const char *file, char name[XFP_FILE_MEMBER_BYTES]);
+
+/* Content of xfp.sum. */
+#define XFP_SUM_BYTES 149u
+void xfp_sum_text(const uint8_t json[32], const uint8_t idx[32], char text[XFP_SUM_BYTES + 1]);
+
+#endif

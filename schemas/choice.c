@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "choice.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "h5.h"
+
+enum xfp_status xfp_choice_write(struct xfp_artifact *a, const struct xfp_choice *choice, struct xfp_error *err)
+{
+	const struct xfp_candidate *c = &choice->candidate;
+	enum xfp_status status;
+
+	(void)((status = xfp_h5_write_u64(a, "mode", c->mode, err)) || (status = xfp_h5_write_u64(a, "k", c->k, err)) ||
+	       (status = xfp_h5_write_u64(a, "sigma_milli", c->sigma_milli, err)) ||
+	       (status = xfp_h5_write_u64(a, "bytes", c->bytes, err)) ||
+	       (status = xfp_h5_write_u64(a, "outliers", c->outliers, err)) ||
+	       (status = xfp_h5_write_f64(a, "cos_median", c->cos_median, err)) ||
+	       (status = xfp_h5_write_f64(a, "cos_p5", c->cos_p5, err)) ||
+	       (status = xfp_h5_write_f64(a, "error", c->error, err)) ||
+	       (status = xfp_h5_write_u64(a, "floor", choice->floor, err)) ||
+	       (status = xfp_h5_write_u64(a, "met", choice->met, err)) ||
+	       (status = xfp_h5_write_text(a, "fit", choice->fit, err)));
+	return status;
+}
+
+enum xfp_status xfp_choice_read(struct xfp_artifact *a, struct xfp_choice *choice, struct xfp_error *err)
+{
+	struct xfp_choice read = { 0 };
+	struct xfp_candidate *c = &read.candidate;
+	uint64_t mode, k, sigma, floor, met;
+	enum xfp_status status;
+	char *fit = NULL;
+
+	if ((status = xfp_h5_read_u64(a, "mode", &mode, err)) || (status = xfp_h5_read_u64(a, "k", &k, err)) ||
+	    (status = xfp_h5_read_u64(a, "sigma_milli", &sigma, err)) ||
+	    (status = xfp_h5_read_u64(a, "bytes", &c->bytes, err)) ||
+	    (status = xfp_h5_read_u64(a, "outliers", &c->outliers, err)) ||
+	    (status = xfp_h5_read_f64(a, "cos_median", &c->cos_median, err)) ||
+	    (status = xfp_h5_read_f64(a, "cos_p5", &c->cos_p5, err)) ||
+	    (status = xfp_h5_read_f64(a, "error", &c->error, err)) ||
+	    (status = xfp_h5_read_u64(a, "floor", &floor, err)) || (status = xfp_h5_read_u64(a, "met", &met, err)) ||
+	    (status = xfp_h5_read_text(a, "fit", &fit, err)))
+		return status;
+	/* The comparisons are false for NaN. */
+	if (mode >= XFP_MODES || (mode == XFP_MODE_V2 && (k < 2 || k > 6)) || k > 8 || sigma > UINT32_MAX ||
+	    floor > UINT32_MAX || met > 1 || strlen(fit) != 32 || strspn(fit, "0123456789abcdef") != 32 ||
+	    !(c->cos_median >= -2 && c->cos_median <= 2) || !(c->cos_p5 >= -2 && c->cos_p5 <= 2) || !(c->error >= 0)) {
+		status = xfp_h5_damaged(a, err, "impossible choice");
+	} else {
+		c->mode = (uint32_t)mode;
+		c->k = (uint32_t)k;
+		c->sigma_milli = (uint32_t)sigma;
+		read.floor = (uint32_t)floor;
+		read.met = (uint32_t)met;
+		memcpy(read.fit, fit, sizeof read.fit);
+		*choice = read;
+	}
+	free(fit);
+	return status;
+}

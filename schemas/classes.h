@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * classes.h - the vocabulary that every format of xfp stores: tensor classes, fates, storage modes.
+ *
+ * The numbers are stored in ledgers, artifacts and bundles and never change. The runtime reads
+ * them too, so this header and its source need nothing but C.
+ */
+#ifndef XFP_CLASSES_H
+#define XFP_CLASSES_H
+
+#include <stdbool.h>
+
+/* What a tensor is in the network. */
+enum xfp_class {
+	XFP_CLASS_ATTENTION,
+	XFP_CLASS_LINEAR_ATTENTION,
+	XFP_CLASS_DENSE_MLP,
+	XFP_CLASS_SHARED_EXPERT,
+	XFP_CLASS_ROUTED_EXPERT,
+	XFP_CLASS_LM_HEAD,
+	XFP_CLASS_EMBEDDING,
+	XFP_CLASS_ROUTER,
+	XFP_CLASS_NORM,
+	XFP_CLASS_VISION,
+	XFP_CLASS_MTP,
+	XFP_CLASS_OTHER,
+	XFP_CLASSES
+};
+
+/* How a source tensor ended. Every one has exactly one fate, with a reason. */
+enum xfp_fate {
+	XFP_FATE_QUANTIZED, /* at least one of its units is stored in a quantized mode */
+	XFP_FATE_KEPT,      /* stored as in the source */
+	XFP_FATE_TIED,      /* the same bytes as another tensor, which is stored */
+	XFP_FATE_DROPPED,   /* not stored: computed by every engine, or a buffer */
+	XFP_FATES
+};
+
+/* How a unit (or one matrix of it) is stored. */
+enum xfp_mode {
+	XFP_MODE_KEEP, /* rows in the source dtype */
+	XFP_MODE_FP8,  /* e4m3 codes with one f32 scale a row */
+	XFP_MODE_V2,   /* k-bit indices into one codebook a row */
+	XFP_MODE_V2A,  /* reserved: a shared library, groups with scale and midpoint */
+	XFP_MODE_V2C,  /* reserved: a shared library, compact groups */
+	XFP_MODES
+};
+
+const char *xfp_class_name(enum xfp_class value);
+const char *xfp_fate_name(enum xfp_fate value);
+const char *xfp_mode_name(enum xfp_mode value);
+bool xfp_class_parse(const char *name, enum xfp_class *value);
+bool xfp_mode_parse(const char *name, enum xfp_mode *value);
+
+#endif

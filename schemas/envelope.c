@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "envelope.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "bytes.h"
+#include "file.h"
+#include "h5.h"
+
+#define MAGIC "XFPART\r\n"
+#define VERSION 1u
+#define AT_VERSION 8
+#define AT_BLOCK 12
+#define AT_SIZE 16
+#define AT_DIGEST 24
+#define AT_ZERO 40
+#define BUFFER (1u << 20)
+
+/* XXH3-128 of bytes [XFP_ENVELOPE_BYTES, size) of an open file. */
+static enum xfp_status digest_of(int fd, uint64_t size, const char *path, uint8_t digest[16], struct xfp_error *err)
+{
+	uint64_t left = size - XFP_ENVELOPE_BYTES;
+	size_t room = left < BUFFER ? left + 1 : BUFFER;
+	XXH3_state_t *state = XXH3_createState();
+	enum xfp_status status = XFP_OK;
+	void *buffer = malloc(room);
+	XXH128_canonical_t canonical;
+
+	if (!state || !buffer || XXH3_128bits_reset(state) != XXH_OK) {
+		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", path);
+		goto done;
+	}
+	for (uint64_t at = XFP_ENVELOPE_BYTES; at < size;) {
+		size_t part = size - at < room ? size - at : room;
+
+		if ((status = xfp_pread(fd, buffer, part, at, path, err)))
+			goto done;
+		XXH3_128bits_update(state, buffer, part);
+		at += part;
+	}
+	XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state));
+	memcpy(digest, canonical.digest, 16);
+done:
+	free(buffer);
+	XXH3_freeState(state);
+	return status;
+}
+
+enum xfp_status xfp_envelope_seal(const char *path, struct xfp_error *err)
+{
+	uint8_t block[XFP_ENVELOPE_BYTES] = MAGIC;
+	enum xfp_status status;
+	struct stat st;
+	int fd;
+
+	if ((fd = open(path, O_RDWR | O_CLOEXEC)) < 0)
+		return xfp_fail_errno(err, errno, "%s: cannot reopen it to seal it", path);
+	if (fstat(fd, &st)) {
+		status = xfp_fail_errno(err, errno, "%s: cannot stat", path);
+		goto done;
+	}
+	xfp_store32(block + AT_VERSION, VERSION);
+	xfp_store32(block + AT_BLOCK, XFP_ENVELOPE_BYTES);
+	xfp_store64(block + AT_SIZE, (uint64_t)st.st_size);
+	if ((status = digest_of(fd, (uint64_t)st.st_size, path, block + AT_DIGEST, err)))
+		goto done;
+	status = xfp_pwrite(fd, block, sizeof block, 0, path, err);
+done:
+	if (close(fd) && !status)
+		status = xfp_fail_errno(err, errno, "%s: cannot close", path);
+	return status;
+}
+
+/* Everything but the digest, which goes to `want`. */
+static enum xfp_status check_header(int fd, const struct xfp_artifact *a, uint64_t *size, uint8_t want[16],
+				    struct xfp_error *err)
+{
+	uint8_t block[XFP_ENVELOPE_BYTES];
+	enum xfp_status status;
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return xfp_fail_errno(err, errno, "%s: cannot stat", a->path);
+	if (!S_ISREG(st.st_mode))
+		return xfp_h5_damaged(a, err, "not a regular file");
+	if (st.st_size <= (off_t)sizeof block)
+		return xfp_h5_damaged(a, err, "truncated");
+	if ((status = xfp_pread(fd, block, sizeof block, 0, a->path, err)))
+		return status;
+	*size = xfp_load64(block + AT_SIZE);
+	if (memcmp(block, MAGIC, AT_VERSION))
+		return xfp_h5_damaged(a, err, "not made by xfp");
+	if (xfp_load32(block + AT_VERSION) != VERSION)
+		return xfp_h5_damaged(a, err, "envelope version %u", xfp_load32(block + AT_VERSION));
+	if (xfp_load32(block + AT_BLOCK) != sizeof block)
+		return xfp_h5_damaged(a, err, "another envelope size");
+	if (*size != (uint64_t)st.st_size)
+		return xfp_h5_damaged(a, err, "%lld bytes long instead of %llu", (long long)st.st_size,
+				      (unsigned long long)*size);
+	for (size_t i = AT_ZERO; i < sizeof block; i++)
+		if (block[i])
+			return xfp_h5_damaged(a, err, "envelope is not zero where it must be");
+	memcpy(want, block + AT_DIGEST, 16);
+	return XFP_OK;
+}
+
+enum xfp_status xfp_envelope_check(const struct xfp_artifact *a, bool digest, struct xfp_error *err)
+{
+	uint8_t want[16], got[16];
+	enum xfp_status status;
+	uint64_t size;
+	int fd;
+
+	if ((fd = open(a->path, O_RDONLY | O_CLOEXEC)) < 0)
+		return xfp_fail_errno(err, errno, "%s: cannot open", a->path);
+	if (!(status = check_header(fd, a, &size, want, err)) && digest &&
+	    !(status = digest_of(fd, size, a->path, got, err)) && memcmp(got, want, sizeof got))
+		status = xfp_h5_damaged(a, err, "its digest does not match");
+	else if (status == XFP_BAD_INPUT && !a->remedy) /* it shrank while it was read */
+		status = xfp_h5_damaged(a, err, "truncated");
+	close(fd);
+	return status;
+}

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "h5.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bytes.h"
+
+/* Native types equal the little-endian standard ones on every host that bytes.h lets through, so one
+ * type serves for memory and file, and H5Tequal against it is the whole type check. */
+
+#define CHUNK_ELEMENTS 1024  /* of an extendable dataset: small beside any real one */
+#define MAX_TEXT (1u << 20)  /* longest text attribute that a reader takes */
+#define MAX_ATTRIBUTE 64000u /* libhdf5 stores attributes below 64 KiB, header included */
+
+enum xfp_status xfp_damaged(const char *path, struct xfp_error *err, const char *why, ...)
+{
+	char clause[512];
+	va_list args;
+
+	va_start(args, why);
+	vsnprintf(clause, sizeof clause, why, args);
+	va_end(args);
+	return xfp_fail(err, XFP_DAMAGED, "%s: damaged artifact (%s); it will be made again", path, clause);
+}
+
+enum xfp_status xfp_h5_damaged(const struct xfp_artifact *a, struct xfp_error *err, const char *why, ...)
+{
+	char clause[512];
+	va_list args;
+
+	va_start(args, why);
+	vsnprintf(clause, sizeof clause, why, args);
+	va_end(args);
+	if (!a->remedy)
+		return xfp_damaged(a->path, err, "%s", clause);
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: damaged (%s); %s", a->path, clause, a->remedy);
+}
+
+/* ---- files ------------------------------------------------------------------------------------- */
+
+static hid_t access_list(void)
+{
+	hid_t list;
+
+	/* Everything is closed, checked, before a process ends; an exit handler that tries again to write
+	 * a file which could not be written only adds noise to a full disk. */
+	H5dont_atexit();
+	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+	if ((list = H5Pcreate(H5P_FILE_ACCESS)) < 0)
+		return list;
+	if (H5Pset_fclose_degree(list, H5F_CLOSE_STRONG) < 0)
+		goto fail;
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
+	if (H5Pset_file_locking(list, 0, 1) < 0)
+		goto fail;
+#endif
+	return list;
+fail:
+	H5Pclose(list);
+	return -1;
+}
+
+hid_t xfp_h5_create_file(const char *path, uint64_t user_block)
+{
+	hid_t access = access_list(), create = -1, file = -1;
+
+	if (access < 0 || (create = H5Pcreate(H5P_FILE_CREATE)) < 0)
+		goto done;
+	if (H5Pset_obj_track_times(create, 0) < 0 || H5Pset_userblock(create, user_block) < 0)
+		goto done;
+	errno = 0;
+	file = H5Fcreate(path, H5F_ACC_TRUNC, create, access);
+done:
+	if (create >= 0)
+		H5Pclose(create);
+	if (access >= 0)
+		H5Pclose(access);
+	return file;
+}
+
+hid_t xfp_h5_open_file(const char *path)
+{
+	hid_t access = access_list(), file = -1;
+
+	if (access < 0)
+		return -1;
+	errno = 0;
+	file = H5Fopen(path, H5F_ACC_RDONLY, access);
+	H5Pclose(access);
+	return file;
+}
+
+/* ---- datasets ---------------------------------------------------------------------------------- */
+
+static enum xfp_status write_failed(const struct xfp_artifact *a, const char *name, struct xfp_error *err)
+{
+	if (errno)
+		return xfp_fail_errno(err, errno, "%s: cannot write \"%s\"", a->path, name);
+	return xfp_fail(err, XFP_FAILED, "%s: cannot write \"%s\"; is the disk full?", a->path, name);
+}
+
+/* Create a dataset of `count` elements, or an empty one that can grow. */
+static hid_t create_dataset(struct xfp_artifact *a, const char *name, hid_t type, uint64_t count, bool grows)
+{
+	hsize_t dims = count, unlimited = H5S_UNLIMITED, chunk = CHUNK_ELEMENTS;
+	hid_t space = -1, list = -1, set = -1;
+
+	errno = 0;
+	if ((space = H5Screate_simple(1, &dims, grows ? &unlimited : NULL)) < 0 ||
+	    (list = H5Pcreate(H5P_DATASET_CREATE)) < 0 || H5Pset_obj_track_times(list, 0) < 0)
+		goto done;
+	if (grows) {
+		if (H5Pset_chunk(list, 1, &chunk) < 0)
+			goto done;
+	} else if (H5Pset_layout(list, H5D_CONTIGUOUS) < 0 ||
+		   /* Allocated now, so that the layout does not depend on which range is written first; what is
+		    * not written reads as zero, since the file is extended by truncation. */
+		   H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY) < 0 ||
+		   H5Pset_fill_time(list, H5D_FILL_TIME_NEVER) < 0) {
+		goto done;
+	}
+	set = H5Dcreate2(a->file, name, type, space, H5P_DEFAULT, list, H5P_DEFAULT);
+done:
+	if (list >= 0)
+		H5Pclose(list);
+	if (space >= 0)
+		H5Sclose(space);
+	return set;
+}
+
+bool xfp_h5_has(struct xfp_artifact *a, const char *name)
+{
+	return H5Lexists(a->file, name, H5P_DEFAULT) > 0;
+}
+
+/* Open a dataset and check that it is one that we could have written: a hard link, one dimension,
+ * stored in this file without filters, and of `type` (negative: any). */
+static enum xfp_status open_dataset(struct xfp_artifact *a, const char *name, hid_t type, hid_t *out, uint64_t *count,
+				    struct xfp_error *err)
+{
+	hid_t set = -1, space = -1, list = -1, stored = -1;
+	const char *why = NULL;
+	H5D_layout_t layout;
+	H5L_info_t link;
+	hsize_t dims = 0;
+
+	if (!xfp_h5_has(a, name))
+		why = "is missing";
+	else if (H5Lget_info(a->file, name, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD)
+		why = "is a link";
+	else if ((set = H5Dopen2(a->file, name, H5P_DEFAULT)) < 0 || (space = H5Dget_space(set)) < 0 ||
+		 (list = H5Dget_create_plist(set)) < 0 || (stored = H5Dget_type(set)) < 0)
+		why = "cannot be opened";
+	else if (H5Sget_simple_extent_type(space) != H5S_SIMPLE || H5Sget_simple_extent_ndims(space) != 1 ||
+		 H5Sget_simple_extent_dims(space, &dims, NULL) != 1)
+		why = "is not one-dimensional";
+	else if (((layout = H5Pget_layout(list)) != H5D_CONTIGUOUS && layout != H5D_CHUNKED) ||
+		 H5Pget_nfilters(list) != 0 || H5Pget_external_count(list) != 0)
+		why = "is stored in another way";
+	else if (type >= 0 && H5Tequal(stored, type) <= 0)
+		why = "has another type";
+	if (stored >= 0)
+		H5Tclose(stored);
+	if (list >= 0)
+		H5Pclose(list);
+	if (space >= 0)
+		H5Sclose(space);
+	if (why) {
+		if (set >= 0)
+			H5Dclose(set);
+		return xfp_h5_damaged(a, err, "dataset \"%s\" %s", name, why);
+	}
+	*out = set;
+	*count = dims;
+	return XFP_OK;
+}
+
+/* Move elements [first, first + count) of an open dataset between the file and `data`. */
+static bool transfer(hid_t set, hid_t type, uint64_t first, uint64_t count, void *in, const void *out)
+{
+	hsize_t start = first, length = count;
+	hid_t file_space = -1, memory_space = -1;
+	bool good = false;
+
+	if (!count)
+		return true;
+	if ((file_space = H5Dget_space(set)) < 0 || (memory_space = H5Screate_simple(1, &length, NULL)) < 0)
+		goto done;
+	if (H5Sselect_hyperslab(file_space, H5S_SELECT_SET, &start, NULL, &length, NULL) < 0)
+		goto done;
+	if (in)
+		good = H5Dread(set, type, memory_space, file_space, H5P_DEFAULT, in) >= 0;
+	else
+		good = H5Dwrite(set, type, memory_space, file_space, H5P_DEFAULT, out) >= 0;
+done:
+	if (memory_space >= 0)
+		H5Sclose(memory_space);
+	if (file_space >= 0)
+		H5Sclose(file_space);
+	return good;
+}
+
+enum xfp_status xfp_h5_write(struct xfp_artifact *a, const char *name, hid_t type, uint64_t count, const void *data,
+			     struct xfp_error *err)
+{
+	hid_t set = create_dataset(a, name, type, count, false);
+	bool good;
+
+	if (set < 0)
+		return write_failed(a, name, err);
+	errno = 0;
+	good = transfer(set, type, 0, count, NULL, data);
+	if (H5Dclose(set) < 0 || !good)
+		return write_failed(a, name, err);
+	return XFP_OK;
+}
+
+enum xfp_status xfp_h5_reserve(struct xfp_artifact *a, const char *name, hid_t type, uint64_t count,
+			       struct xfp_error *err)
+{
+	hid_t set = create_dataset(a, name, type, count, false);
+
+	return set < 0 || H5Dclose(set) < 0 ? write_failed(a, name, err) : XFP_OK;
+}
+
+enum xfp_status xfp_h5_stream(struct xfp_artifact *a, const char *name, hid_t type, struct xfp_error *err)
+{
+	hid_t set = create_dataset(a, name, type, 0, true);
+
+	return set < 0 || H5Dclose(set) < 0 ? write_failed(a, name, err) : XFP_OK;
+}
+
+enum xfp_status xfp_h5_write_range(struct xfp_artifact *a, const char *name, hid_t type, uint64_t first, uint64_t count,
+				   const void *data, struct xfp_error *err)
+{
+	uint64_t total, end;
+	hid_t set;
+	bool good;
+
+	if (open_dataset(a, name, type, &set, &total, err))
+		return xfp_fail(err, XFP_FAILED, "%s: no dataset \"%s\" of that type to write to", a->path, name);
+	if (!xfp_add(first, count, &end) || end > total) {
+		H5Dclose(set);
+		return xfp_fail(err, XFP_FAILED, "%s: writing beyond the end of \"%s\"", a->path, name);
+	}
+	errno = 0;
+	good = transfer(set, type, first, count, NULL, data);
+	if (H5Dclose(set) < 0 || !good)
+		return write_failed(a, name, err);
+	return XFP_OK;
+}
+
+enum xfp_status xfp_h5_append(struct xfp_artifact *a, const char *name, hid_t type, uint64_t count, const void *data,
+			      struct xfp_error *err)
+{
+	hsize_t extent;
+	uint64_t total;
+	hid_t set;
+	bool good;
+
+	if (open_dataset(a, name, type, &set, &total, err))
+		return xfp_fail(err, XFP_FAILED, "%s: no dataset \"%s\" of that type to write to", a->path, name);
+	extent = total + count;
+	errno = 0;
+	good = !count || (H5Dset_extent(set, &extent) >= 0 && transfer(set, type, total, count, NULL, data));
+	if (H5Dclose(set) < 0 || !good)
+		return write_failed(a, name, err);
+	return XFP_OK;
+}
+
+enum xfp_status xfp_h5_read_range(struct xfp_artifact *a, const char *name, hid_t type, uint64_t first, uint64_t count,
+				  void *data, struct xfp_error *err)
+{
+	enum xfp_status status;
+	uint64_t total, end;
+	hid_t set;
+
+	if ((status = open_dataset(a, name, type, &set, &total, err)))
+		return status;
+	if (!xfp_add(first, count, &end) || end > total)
+		status = xfp_h5_damaged(a, err, "dataset \"%s\" ends early", name);
+	else if (!transfer(set, type, first, count, data, NULL))
+		status = xfp_h5_damaged(a, err, "dataset \"%s\" cannot be read", name);
+	H5Dclose(set);
+	return status;
+}
+
+enum xfp_status xfp_h5_read(struct xfp_artifact *a, const char *name, hid_t type, uint64_t count, void *data,
+			    struct xfp_error *err)
+{
+	enum xfp_status status;
+	uint64_t total;
+	hid_t set;
+
+	if ((status = open_dataset(a, name, type, &set, &total, err)))
+		return status;
+	if (total != count)
+		status = xfp_h5_damaged(a, err, "dataset \"%s\" has %llu elements instead of %llu", name,
+					(unsigned long long)total, (unsigned long long)count);
+	else if (!transfer(set, type, 0, count, data, NULL))
+		status = xfp_h5_damaged(a, err, "dataset \"%s\" cannot be read", name);
+	H5Dclose(set);
+	return status;
+}
+
+enum xfp_status xfp_h5_count(struct xfp_artifact *a, const char *name, uint64_t *count, struct xfp_error *err)
+{
+	enum xfp_status status;
+	hid_t set;
+
+	if ((status = open_dataset(a, name, -1, &set, count, err)))
+		return status;
+	H5Dclose(set);
+	return XFP_OK;
+}
+
+enum xfp_status xfp_h5_extent(struct xfp_artifact *a, const char *name, uint64_t *offset, uint64_t *bytes,
+			      struct xfp_error *err)
+{
+	enum xfp_status status;
+	hid_t set, type;
+	uint64_t count;
+	haddr_t where;
+	size_t size;
+
+	if ((status = open_dataset(a, name, -1, &set, &count, err)))
+		return status;
+	type = H5Dget_type(set);
+	size = H5Tget_size(type);
+	H5Tclose(type);
+	where = H5Dget_offset(set); /* undefined for a chunked dataset */
+	H5Dclose(set);
+	if (where == HADDR_UNDEF || !xfp_mul(count, size, bytes))
+		return xfp_h5_damaged(a, err, "dataset \"%s\" is stored in another way", name);
+	*offset = where;
+	return XFP_OK;
+}
+
+/* ---- attributes of the root group -------------------------------------------------------------- */
+
+static enum xfp_status write_attribute(struct xfp_artifact *a, const char *name, hid_t type, const void *value,
+				       struct xfp_error *err)
+{
+	hid_t space = H5Screate(H5S_SCALAR), attribute = -1;
+	bool good = false;
+
+	errno = 0;
+	if (space >= 0 && (attribute = H5Acreate2(a->file, name, type, space, H5P_DEFAULT, H5P_DEFAULT)) >= 0)
+		good = H5Awrite(attribute, type, value) >= 0;
+	if (attribute >= 0 && H5Aclose(attribute) < 0)
+		good = false;
+	if (space >= 0)
+		H5Sclose(space);
+	return good ? XFP_OK : write_failed(a, name, err);
+}
+
+/* Open a scalar attribute and its type; both are closed by the caller. */
+static enum xfp_status open_attribute(struct xfp_artifact *a, const char *name, hid_t *out, hid_t *type,
+				      struct xfp_error *err)
+{
+	hid_t attribute = -1, space = -1;
+	bool scalar;
+
+	if (H5Aexists(a->file, name) <= 0)
+		return xfp_h5_damaged(a, err, "attribute \"%s\" is missing", name);
+	if ((attribute = H5Aopen(a->file, name, H5P_DEFAULT)) < 0)
+		return xfp_h5_damaged(a, err, "attribute \"%s\" cannot be opened", name);
+	space = H5Aget_space(attribute);
+	scalar = space >= 0 && H5Sget_simple_extent_type(space) == H5S_SCALAR;
+	if (space >= 0)
+		H5Sclose(space);
+	if (!scalar || (*type = H5Aget_type(attribute)) < 0) {
+		H5Aclose(attribute);
+		return xfp_h5_damaged(a, err, "attribute \"%s\" is not a single value", name);
+	}
+	*out = attribute;
+	return XFP_OK;
+}
+
+static enum xfp_status read_attribute(struct xfp_artifact *a, const char *name, hid_t type, void *value,
+				      struct xfp_error *err)
+{
+	enum xfp_status status;
+	hid_t attribute, stored;
+
+	if ((status = open_attribute(a, name, &attribute, &stored, err)))
+		return status;
+	if (H5Tequal(stored, type) <= 0)
+		status = xfp_h5_damaged(a, err, "attribute \"%s\" has another type", name);
+	else if (H5Aread(attribute, type, value) < 0)
+		status = xfp_h5_damaged(a, err, "attribute \"%s\" cannot be read", name);
+	H5Tclose(stored);
+	H5Aclose(attribute);
+	return status;
+}
+
+enum xfp_status xfp_h5_write_u64(struct xfp_artifact *a, const char *name, uint64_t value, struct xfp_error *err)
+{
+	return write_attribute(a, name, H5T_NATIVE_UINT64, &value, err);
+}
+
+enum xfp_status xfp_h5_read_u64(struct xfp_artifact *a, const char *name, uint64_t *value, struct xfp_error *err)
+{
+	return read_attribute(a, name, H5T_NATIVE_UINT64, value, err);
+}
+
+enum xfp_status xfp_h5_write_f64(struct xfp_artifact *a, const char *name, double value, struct xfp_error *err)
+{
+	return write_attribute(a, name, H5T_NATIVE_DOUBLE, &value, err);
+}
+
+enum xfp_status xfp_h5_read_f64(struct xfp_artifact *a, const char *name, double *value, struct xfp_error *err)
+{
+	return read_attribute(a, name, H5T_NATIVE_DOUBLE, value, err);
+}
+
+enum xfp_status xfp_h5_write_text(struct xfp_artifact *a, const char *name, const char *value, struct xfp_error *err)
+{
+	size_t size = strlen(value);
+	enum xfp_status status;
+	hid_t type;
+
+	if (size > MAX_ATTRIBUTE)
+		return xfp_fail(err, XFP_FAILED, "%s: text of \"%s\" is too long (%zu bytes)", a->path, name, size);
+	if ((type = H5Tcopy(H5T_C_S1)) < 0)
+		return write_failed(a, name, err);
+	/* A string type has at least one byte: the empty text is one NUL. */
+	if (H5Tset_size(type, size ? size : 1) < 0 || H5Tset_strpad(type, H5T_STR_NULLPAD) < 0 ||
+	    H5Tset_cset(type, H5T_CSET_UTF8) < 0)
+		status = write_failed(a, name, err);
+	else
+		status = write_attribute(a, name, type, value, err);
+	H5Tclose(type);
+	return status;
+}
+
+enum xfp_status xfp_h5_read_text(struct xfp_artifact *a, const char *name, char **value, struct xfp_error *err)
+{
+	enum xfp_status status;
+	hid_t attribute, type;
+	char *text = NULL;
+	size_t size;
+
+	if ((status = open_attribute(a, name, &attribute, &type, err)))
+		return status;
+	size = H5Tget_size(type);
+	if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0 ||
+	    H5Tget_strpad(type) != H5T_STR_NULLPAD || H5Tget_cset(type) != H5T_CSET_UTF8 || size > MAX_TEXT)
+		status = xfp_h5_damaged(a, err, "attribute \"%s\" has another type", name);
+	else if (!(text = calloc(1, size + 1)))
+		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", a->path);
+	else if (H5Aread(attribute, type, text) < 0 || (strlen(text) != size && !(size == 1 && !text[0])))
+		status = xfp_h5_damaged(a, err, "attribute \"%s\" cannot be read", name);
+	H5Tclose(type);
+	H5Aclose(attribute);
+	if (status)
+		free(text);
+	else
+		*value = text;
+	return status;
+}

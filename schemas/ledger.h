@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ledger.h - what inspect found: every tensor and its fate, every unit and where its matrices are.
+ *
+ * One HDF5 file, `ledger.h5` in the work folder, written once by inspect and replaced as a whole.
+ * It depends on the checkpoint's headers, the family's rules and the lm_head policy, on nothing else.
+ *
+ * Layout: the envelope of artifact.h, with its digest, then HDF5 (all tables are one-dimensional
+ * datasets of little-endian compound records):
+ *   attributes  kind "ledger", version 1, model (folder), family, format (of the checkpoint)
+ *   /files      name, path, device, inode, size, mtime_ns, ctime_ns
+ *   /tensors    name, reason, dtype, class, fate, rank, shape[8], file, offset, bytes, tied
+ *   /units      name, role, class, plan, dtype, experts, rows, cols, first_matrix
+ *   /matrices   tensor, view (base, rows, cols, row_stride, col_stride); a unit's matrices are
+ *               consecutive, by expert number
+ *   /extras     path, relative to the model's folder
+ *   /strings    uint8 pool; every string above is (offset, length) into it
+ *
+ * A stage opens the ledger and reads its own unit only.
+ */
+#ifndef XFP_LEDGER_H
+#define XFP_LEDGER_H
+
+#include <stdint.h>
+
+#include "classes.h"
+#include "dtype.h"
+#include "file.h"
+#include "xfp_error.h"
+
+#define XFP_LEDGER_FILE "ledger.h5"
+
+/* What the pipeline does with a unit. */
+enum xfp_plan {
+	XFP_PLAN_FIT, /* outlier-extract, lloyd-fit, autoselect, pack */
+	XFP_PLAN_FP8  /* pack alone, as e4m3 with a scale a row */
+};
+
+struct xfp_ledger_file {
+	char *name, *path;
+	struct xfp_identity identity;
+};
+
+struct xfp_ledger_tensor {
+	char *name;
+	char *reason;                /* of the fate, for people: "norm: kept by rule", "tied to ..." */
+	enum xfp_dtype dtype;
+	enum xfp_class class_;
+	enum xfp_fate fate;          /* QUANTIZED here means: belongs to a unit; the choice decides */
+	uint32_t rank;
+	uint64_t shape[8];
+	uint32_t file;
+	uint64_t offset, bytes;
+	uint32_t tied;               /* TIED: the tensor it equals; otherwise UINT32_MAX */
+};
+
+struct xfp_ledger_matrix {
+	uint32_t tensor;
+	uint64_t base, rows, cols, row_stride, col_stride; /* see struct xfp_view of checkpoints/ */
+};
+
+struct xfp_ledger_unit {
+	char *name;                  /* source tensor's name; a stack's with * for the expert number */
+	char *role;                  /* "gate", "q" ... */
+	enum xfp_class class_;
+	enum xfp_plan plan;
+	enum xfp_dtype dtype;        /* of every matrix of the unit */
+	uint32_t experts;            /* matrices; 1 for a plain projection */
+	uint64_t rows, cols;         /* of every matrix */
+	uint32_t first_matrix;       /* index into the ledger's matrices */
+};
+
+/* The whole ledger in memory: what inspect writes and the front end and bundle writer read. */
+struct xfp_ledger {
+	char *model;                 /* folder of the checkpoint */
+	char *family;
+	char *format;
+	struct xfp_ledger_file *files;
+	struct xfp_ledger_tensor *tensors;
+	struct xfp_ledger_unit *units;
+	struct xfp_ledger_matrix *matrices;
+	char **extras;
+	uint32_t file_count, tensor_count, unit_count, matrix_count, extra_count;
+};
+
+enum xfp_status xfp_ledger_write(const char *path, const struct xfp_ledger *ledger, struct xfp_error *err);
+enum xfp_status xfp_ledger_read(const char *path, struct xfp_ledger **out, struct xfp_error *err);
+
+/* A ledger of one unit: `units` has one element, `matrices` its matrices (first_matrix 0),
+ * `tensors` those that they refer to (renumbered, `tied` of none), `files` all, `extras` none. Reads
+ * only what it needs, so that a stage's start does not grow with the model. A number that is not there is XFP_USAGE. */
+enum xfp_status xfp_ledger_read_unit(const char *path, uint32_t unit, struct xfp_ledger **out,
+				     struct xfp_error *err);
+void xfp_ledger_free(struct xfp_ledger *ledger); /* frees everything it points to; NULL is fine */
+
+#endif

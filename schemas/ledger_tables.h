@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ledger_tables.h - the records of ledger.h5 as they lie in the file. Private to the ledger's sources.
+ *
+ * Records have no padding and are read and written without conversion.
+ */
+#ifndef XFP_LEDGER_TABLES_H
+#define XFP_LEDGER_TABLES_H
+
+#include <hdf5.h>
+#include <stdint.h>
+
+#define XFP_LEDGER_KIND "ledger"
+#define XFP_LEDGER_VERSION 1
+
+struct xfp_ledger_text {
+	uint32_t offset, length;
+}; /* in the pool /strings, without a NUL */
+
+struct xfp_file_record {
+	struct xfp_ledger_text name, path;
+	uint64_t device, inode, size;
+	int64_t mtime_ns, ctime_ns;
+};
+
+struct xfp_tensor_record {
+	struct xfp_ledger_text name, reason;
+	uint32_t dtype, class_, fate, rank;
+	uint64_t shape[8];
+	uint32_t file, tied;
+	uint64_t offset, bytes;
+};
+
+struct xfp_unit_record {
+	struct xfp_ledger_text name, role;
+	uint32_t class_, plan, dtype, experts;
+	uint64_t rows, cols, first_matrix;
+};
+
+struct xfp_matrix_record {
+	uint64_t tensor, base, rows, cols, row_stride, col_stride;
+};
+
+_Static_assert(sizeof(struct xfp_file_record) == 56, "file record");
+_Static_assert(sizeof(struct xfp_tensor_record) == 120, "tensor record");
+_Static_assert(sizeof(struct xfp_unit_record) == 56, "unit record");
+_Static_assert(sizeof(struct xfp_matrix_record) == 48, "matrix record");
+
+enum xfp_ledger_table {
+	XFP_LEDGER_FILES,
+	XFP_LEDGER_TENSORS,
+	XFP_LEDGER_UNITS,
+	XFP_LEDGER_MATRICES,
+	XFP_LEDGER_EXTRAS,
+	XFP_LEDGER_STRINGS,
+	XFP_LEDGER_TABLES
+};
+
+/* Name of the dataset, bytes of a record, and its HDF5 type (negative when out of memory; H5Tclose it). */
+const char *xfp_ledger_table_name(enum xfp_ledger_table table);
+size_t xfp_ledger_record_size(enum xfp_ledger_table table);
+hid_t xfp_ledger_record_type(enum xfp_ledger_table table);
+
+#endif

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# schemas/: the layouts of artifacts, manifest and bundle, and the C that writes them.
+
+noinst_LIBRARIES += schemas/libschemas.a
+schemas_libschemas_a_SOURCES = \
+	schemas/artifact.c \
+	schemas/artifact.h \
+	schemas/bundle.c \
+	schemas/bundle.h \
+	schemas/bundle_index.c \
+	schemas/bundle_plan.h \
+	schemas/choice.c \
+	schemas/choice.h \
+	schemas/envelope.c \
+	schemas/envelope.h \
+	schemas/fit.c \
+	schemas/fit.h \
+	schemas/h5.c \
+	schemas/h5.h \
+	schemas/ledger.h \
+	schemas/ledger_read.c \
+	schemas/ledger_slice.c \
+	schemas/ledger_slice.h \
+	schemas/ledger_tables.c \
+	schemas/ledger_tables.h \
+	schemas/ledger_write.c \
+	schemas/outliers.c \
+	schemas/outliers.h \
+	schemas/packed.c \
+	schemas/packed.h \
+	schemas/parameters.c \
+	schemas/parameters.h \
+	schemas/parameters_json.c
+
+runtime_libxfp_la_SOURCES += \
+	schemas/bundle_layout.c \
+	schemas/bundle_layout.h \
+	schemas/classes.c \
+	schemas/classes.h \
+	schemas/tar.c
+
+# The manifest's SQL, as a C string.
+schemas/manifest_sql.h: $(srcdir)/schemas/embed.sh $(srcdir)/schemas/manifest.sql
+	$(AM_V_GEN)$(MKDIR_P) schemas && \
+		$(SHELL) $(srcdir)/schemas/embed.sh $(srcdir)/schemas/manifest.sql xfp_manifest_sql >$@.new && mv $@.new $@
+
+BUILT_SOURCES += schemas/manifest_sql.h
+CLEANFILES += schemas/manifest_sql.h
+EXTRA_DIST += \
+	schemas/README.md \
+	schemas/embed.sh \
+	schemas/manifest.sql

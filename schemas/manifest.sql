@@ -1,0 +1,225 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- manifest.sql - CACHE/manifest.sqlite: what is in an artifact cache, and what was done with it.
+--
+-- The artifacts are the truth. Everything here but source_files, sources, runs, run_units and
+-- bundles is read from them and can be rebuilt by scanning CACHE/artifacts. Ask it with any SQLite
+-- client; it may be read while xfp runs:
+--
+--   sqlite3 -header -column xfp-cache/manifest.sqlite \
+--     "SELECT unit, mode, k, cos_median, bytes FROM latest_units WHERE class = 'attention' ORDER BY cos_median"
+--
+-- Keys are 32 hex digits (cache/key.h). Cosines and errors are those of schemas/fit.h, floors are
+-- fractions, times are UTC, seconds are wall time. user_version is the version of this schema: one
+-- of another version is set aside and rebuilt.
+
+-- ---- artifacts ------------------------------------------------------------------------------------
+
+-- Every artifact that was found whole. One row here, and one or more in the table of its kind.
+CREATE TABLE artifacts (
+	key      TEXT PRIMARY KEY,
+	kind     TEXT NOT NULL,     -- outliers, fit, choice or packed
+	version  INTEGER NOT NULL,  -- of that kind's layout
+	unit     TEXT NOT NULL,     -- the unit it was first made for; others may share it
+	bytes    INTEGER NOT NULL,  -- of the file
+	seconds  REAL NOT NULL,     -- that its making took
+	key_text TEXT NOT NULL      -- the ingredients that the key is the digest of, one a line
+) WITHOUT ROWID;
+CREATE INDEX artifacts_by_kind ON artifacts (kind, bytes, seconds);
+
+-- What an artifact was made from: the ingredients of its key that are keys themselves.
+CREATE TABLE inputs (
+	key   TEXT NOT NULL REFERENCES artifacts (key) ON DELETE CASCADE,
+	name  TEXT NOT NULL,        -- outliers, fit or extended
+	input TEXT NOT NULL,
+	PRIMARY KEY (key, name)
+) WITHOUT ROWID;
+CREATE INDEX inputs_by_input ON inputs (input);
+
+-- Artifacts of kind outliers.
+CREATE TABLE outliers (
+	key         TEXT PRIMARY KEY REFERENCES artifacts (key) ON DELETE CASCADE,
+	matrices    INTEGER NOT NULL, -- experts of a stack, otherwise 1
+	"rows"      INTEGER NOT NULL, -- of one matrix
+	cols        INTEGER NOT NULL,
+	sigma_milli INTEGER NOT NULL, -- threshold in thousandths of the standard deviation, 0: none
+	marked      INTEGER NOT NULL  -- outliers of all matrices
+) WITHOUT ROWID;
+
+-- Artifacts of kind fit: every way to store the unit that was measured.
+CREATE TABLE candidates (
+	fit_key     TEXT NOT NULL REFERENCES artifacts (key) ON DELETE CASCADE,
+	number      INTEGER NOT NULL, -- in the artifact, from 0
+	mode        TEXT NOT NULL,
+	k           INTEGER NOT NULL, -- bits an index
+	sigma_milli INTEGER NOT NULL,
+	bytes       INTEGER NOT NULL, -- everything that would be stored for the unit
+	outliers    INTEGER NOT NULL,
+	cos_median  REAL NOT NULL,    -- lower median of the rows' cosines
+	cos_p5      REAL NOT NULL,    -- their 5th percentile
+	error       REAL NOT NULL,    -- squared error / squared norm
+	PRIMARY KEY (fit_key, number)
+) WITHOUT ROWID;
+
+-- Artifacts of kind choice: which candidate it was, and what was asked for.
+CREATE TABLE choices (
+	key         TEXT PRIMARY KEY REFERENCES artifacts (key) ON DELETE CASCADE,
+	mode        TEXT NOT NULL,    -- keep: source precision
+	k           INTEGER NOT NULL,
+	sigma_milli INTEGER NOT NULL,
+	bytes       INTEGER NOT NULL,
+	outliers    INTEGER NOT NULL,
+	cos_median  REAL NOT NULL,
+	cos_p5      REAL NOT NULL,
+	error       REAL NOT NULL,
+	floor_nano  INTEGER NOT NULL, -- the floor in billionths
+	met         INTEGER NOT NULL, -- 1: the floor is met
+	fit_key     TEXT NOT NULL     -- the fit that measured it; of the outliers for keep
+) WITHOUT ROWID;
+
+-- Artifacts of kind packed: what the bundle holds of a unit.
+CREATE TABLE packed (
+	key           TEXT PRIMARY KEY REFERENCES artifacts (key) ON DELETE CASCADE,
+	mode          TEXT NOT NULL,
+	k             INTEGER NOT NULL,
+	matrices      INTEGER NOT NULL,
+	"rows"        INTEGER NOT NULL,
+	cols          INTEGER NOT NULL,
+	outliers      INTEGER NOT NULL,
+	bytes         INTEGER NOT NULL, -- of all parts together, which are:
+	index_bytes   INTEGER NOT NULL,
+	code_bytes    INTEGER NOT NULL,
+	balance_bytes INTEGER NOT NULL,
+	outlier_bytes INTEGER NOT NULL,
+	cos_median    REAL NOT NULL,
+	cos_p5        REAL NOT NULL,
+	error         REAL NOT NULL
+) WITHOUT ROWID;
+
+-- ---- sources --------------------------------------------------------------------------------------
+
+-- Checkpoint files as they were when their matrices were digested. A file that differs in any of
+-- these is read again.
+CREATE TABLE source_files (
+	id       INTEGER PRIMARY KEY,
+	path     TEXT NOT NULL UNIQUE,
+	device   INTEGER NOT NULL,
+	inode    INTEGER NOT NULL,
+	size     INTEGER NOT NULL,
+	mtime_ns INTEGER NOT NULL,
+	ctime_ns INTEGER NOT NULL
+);
+
+-- What the matrices in them digest to.
+CREATE TABLE sources (
+	file   INTEGER NOT NULL REFERENCES source_files (id) ON DELETE CASCADE,
+	region TEXT NOT NULL,       -- OFFSET DTYPE BASE ROWS COLS ROW_STRIDE COL_STRIDE
+	digest BLOB NOT NULL,       -- XXH3-128, 16 bytes
+	PRIMARY KEY (file, region)
+) WITHOUT ROWID;
+
+-- ---- runs -----------------------------------------------------------------------------------------
+
+-- Every run of `xfp convert`.
+CREATE TABLE runs (
+	run        INTEGER PRIMARY KEY AUTOINCREMENT,
+	model      TEXT NOT NULL,
+	output     TEXT NOT NULL,
+	parameters TEXT NOT NULL,    -- schemas/parameters.h, JSON
+	started    TEXT NOT NULL,
+	ended      TEXT,             -- NULL: running, or killed
+	status     INTEGER           -- exit status
+);
+
+-- The units of a run, as they finished.
+CREATE TABLE run_units (
+	run          INTEGER NOT NULL REFERENCES runs (run) ON DELETE CASCADE,
+	number       INTEGER NOT NULL, -- in the ledger and in the bundle's member names
+	unit         TEXT NOT NULL,    -- the source tensor's name; a stack's with * for the expert number
+	class        TEXT NOT NULL,
+	role         TEXT NOT NULL,
+	experts      INTEGER NOT NULL,
+	"rows"       INTEGER NOT NULL,
+	cols         INTEGER NOT NULL,
+	mode         TEXT NOT NULL,
+	k            INTEGER,          -- these eight as chosen; NULL for fp8 units, which have no choice
+	sigma_milli  INTEGER,
+	bytes        INTEGER,
+	outliers     INTEGER,
+	cos_median   REAL,
+	cos_p5       REAL,
+	floor        REAL,
+	met          INTEGER,
+	outliers_key TEXT,             -- artifacts; NULL where there is none
+	fit_key      TEXT,
+	choice_key   TEXT,
+	packed_key   TEXT,
+	fitted       INTEGER NOT NULL, -- 1: measured in this run; otherwise a cache hit
+	repacked     INTEGER NOT NULL, -- 1: packed in this run; otherwise a cache hit
+	seconds      REAL NOT NULL,    -- fresh work of this run
+	PRIMARY KEY (run, number)
+) WITHOUT ROWID;
+
+-- Bundles that runs wrote.
+CREATE TABLE bundles (
+	run    INTEGER PRIMARY KEY REFERENCES runs (run) ON DELETE CASCADE,
+	path   TEXT NOT NULL,
+	sha256 TEXT NOT NULL,       -- of the whole file
+	bytes  INTEGER NOT NULL
+);
+
+-- ---- questions ------------------------------------------------------------------------------------
+
+-- Units of all runs with what follows from them: true bits count every stored byte.
+CREATE VIEW unit_results AS
+SELECT u.run, u.number, u.unit, u.class, u.role, u.experts, u."rows", u.cols, u.mode,
+       coalesce(u.k, p.k) AS k, coalesce(u.cos_median, p.cos_median) AS cos_median,
+       coalesce(u.cos_p5, p.cos_p5) AS cos_p5, u.floor, u.met,
+       u.experts * u."rows" * u.cols AS weights,
+       coalesce(p.bytes, u.bytes) AS bytes,
+       8.0 * coalesce(p.bytes, u.bytes) / nullif(u.experts * u."rows" * u.cols, 0) AS true_bits,
+       1.0 * coalesce(u.outliers, p.outliers) / nullif(u.experts * u."rows" * u.cols, 0) AS outlier_share,
+       u.fitted, u.repacked, u.seconds, u.outliers_key, u.fit_key, u.choice_key, u.packed_key
+FROM run_units AS u LEFT JOIN packed AS p ON p.key = u.packed_key;
+
+-- Which units, which candidate, what cosine, what size: of the last run that got as far as a unit.
+CREATE VIEW latest_units AS
+SELECT * FROM unit_results WHERE run = (SELECT max(run) FROM run_units);
+
+-- The same, summed up a class.
+CREATE VIEW latest_classes AS
+SELECT class, count(*) AS units, sum(weights) AS weights, sum(bytes) AS bytes,
+       8.0 * sum(bytes) / nullif(sum(weights), 0) AS true_bits, min(cos_median) AS least_cos_median,
+       sum(outlier_share * weights) / nullif(sum(weights), 0) AS outlier_share,
+       sum(met = 0) AS below_floor, sum(seconds) AS seconds
+FROM latest_units GROUP BY class;
+
+-- Everything that was measured for the units of the last run, with the one that was chosen.
+CREATE VIEW latest_candidates AS
+SELECT u.number, u.unit, u.class, c.mode, c.k, c.sigma_milli, c.cos_median, c.cos_p5, c.error, c.bytes,
+       8.0 * c.bytes / nullif(u.weights, 0) AS true_bits, u.floor, c.cos_median >= u.floor AS meets,
+       c.mode = u.mode AND c.k = u.k AND c.fit_key = u.fit_key AS chosen
+FROM latest_units AS u
+JOIN inputs AS i ON i.input = u.outliers_key AND i.name = 'outliers'
+JOIN candidates AS c ON c.fit_key = i.key;
+
+-- What a stage has cost, over all artifacts that are there.
+CREATE VIEW stage_costs AS
+SELECT kind, count(*) AS artifacts, sum(seconds) AS seconds, max(seconds) AS longest FROM artifacts GROUP BY kind;
+
+-- What fills the cache.
+CREATE VIEW cache_sizes AS
+SELECT kind, count(*) AS artifacts, sum(bytes) AS bytes FROM artifacts GROUP BY kind;
+
+-- Units packed afresh, by run: after a changed floor, those whose choice changed.
+CREATE VIEW repacked_units AS
+SELECT run, number, unit, class, mode, k, cos_median, bytes FROM unit_results WHERE repacked;
+
+-- Runs with their outcome and what was new in them.
+CREATE VIEW run_summaries AS
+SELECT r.run, r.model, r.output, r.started, r.ended, r.status, count(u.number) AS units,
+       coalesce(sum(u.fitted), 0) AS fitted, coalesce(sum(u.repacked), 0) AS repacked,
+       coalesce(sum(NOT u.fitted AND NOT u.repacked), 0) AS hits, coalesce(sum(u.seconds), 0.0) AS seconds,
+       b.sha256, b.bytes
+FROM runs AS r LEFT JOIN run_units AS u ON u.run = r.run LEFT JOIN bundles AS b ON b.run = r.run
+GROUP BY r.run;

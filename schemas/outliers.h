@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * outliers.h - the artifact of outlier-extract: what is known of a unit's matrices before any fit.
+ *
+ * M matrices (experts) of rows x cols each. Weights are meant as they are fitted: x = w * 2^(d/4) * 2^s
+ * with the column's balance byte d and the matrix's exponent s (kernels/scale.h).
+ *   attributes   matrices, rows, cols, sigma_milli (c in thousandths; 0: none marked)
+ *   /source      uint8 [M * 16]   XXH3-128 of the source rows, see cache/key.h
+ *   /balance     uint8 [cols]     d; all zero when balance is off
+ *   /exponent    int16 [M]        s
+ *   /mean /sigma float64 [M]      in the units of x; sigma -1: the unit has NaN or infinite weights and no
+ *                                 candidates, everything else is zero
+ *   /first       uint64 [M + 1]   where a matrix's positions begin in `position`
+ *   /position    uint64 [first[M]] flat row * cols + column, by falling |x - mean|, ties by position:
+ *                                 the outliers of every higher threshold are a prefix
+ */
+#ifndef XFP_OUTLIERS_H
+#define XFP_OUTLIERS_H
+
+#include "artifact.h"
+
+#define XFP_OUTLIERS_KIND "outliers"
+#define XFP_OUTLIERS_VERSION 1
+
+struct xfp_outliers {
+	uint32_t matrices;
+	uint64_t rows, cols;
+	uint32_t sigma_milli;
+	uint8_t (*source)[16];
+	uint8_t *balance;
+	int16_t *exponent;
+	double *mean, *sigma;
+	uint64_t *first;
+};
+
+/* Allocate the arrays for a shape (zeroed), or release them. */
+enum xfp_status xfp_outliers_init(struct xfp_outliers *o, uint32_t matrices, uint64_t rows, uint64_t cols,
+				  struct xfp_error *err);
+void xfp_outliers_free(struct xfp_outliers *o);
+
+/* Writing: create the artifact, then begin; append matrix after matrix, which fills in o->first;
+ * then end, which writes the tables. */
+enum xfp_status xfp_outliers_begin(struct xfp_artifact *a, struct xfp_error *err);
+enum xfp_status xfp_outliers_append(struct xfp_artifact *a, struct xfp_outliers *o, uint32_t matrix,
+				    const uint64_t *position, uint64_t count, struct xfp_error *err);
+enum xfp_status xfp_outliers_end(struct xfp_artifact *a, const struct xfp_outliers *o, struct xfp_error *err);
+
+/* Reading: the tables (checked for consistency), then the positions of one matrix into a buffer of
+ * first[m + 1] - first[m] elements. */
+enum xfp_status xfp_outliers_read(struct xfp_artifact *a, struct xfp_outliers *o, struct xfp_error *err);
+enum xfp_status xfp_outliers_positions(struct xfp_artifact *a, const struct xfp_outliers *o, uint32_t matrix,
+				       uint64_t *position, struct xfp_error *err);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * packed.h - the artifact of pack: a unit's parts, byte for byte as the bundle will hold them.
+ *
+ *   attributes   mode, k, matrices, rows, cols, outliers, cos_median, cos_p5, error (squared error /
+ *                squared norm)
+ *   /matrix      compound [M], struct xfp_packed_matrix: one a matrix, by expert number
+ *   /part-NAME   uint8, contiguous, one for each part that the mode has (see bundle_layout.h)
+ *   /sha256      uint8 [XFP_PARTS * 32], zero for parts that are absent
+ */
+#ifndef XFP_PACKED_H
+#define XFP_PACKED_H
+
+#include "artifact.h"
+#include "bundle_layout.h"
+
+#define XFP_PACKED_KIND "packed"
+#define XFP_PACKED_VERSION 1
+
+struct xfp_packed_matrix {
+	uint32_t mode, k;
+	int32_t exponent;
+	uint32_t reserved;
+	uint64_t outliers;
+	uint64_t offset[XFP_PARTS]; /* of this matrix's bytes in each part */
+	uint8_t source[16];         /* XXH3-128 of its source rows */
+};
+
+struct xfp_packed {
+	uint32_t mode, k;
+	uint32_t matrices;
+	uint64_t rows, cols, outliers;
+	double cos_median, cos_p5, error;
+	uint64_t bytes[XFP_PARTS];  /* true size of each part, 0: absent */
+	uint8_t sha256[XFP_PARTS][32];
+	struct xfp_packed_matrix *matrix; /* [matrices], owned */
+};
+
+/* Writing: reserve the parts by packed->bytes; fill them in order or by range; end writes the
+ * tables (packed->sha256 is the caller's). */
+enum xfp_status xfp_packed_begin(struct xfp_artifact *a, const struct xfp_packed *packed, struct xfp_error *err);
+enum xfp_status xfp_packed_write(struct xfp_artifact *a, enum xfp_part part, uint64_t offset, uint64_t bytes,
+				 const void *data, struct xfp_error *err);
+enum xfp_status xfp_packed_end(struct xfp_artifact *a, const struct xfp_packed *packed, struct xfp_error *err);
+
+/* Reading: tables (allocates packed->matrix); where a part's bytes are in the artifact's file. */
+enum xfp_status xfp_packed_read(struct xfp_artifact *a, struct xfp_packed *packed, struct xfp_error *err);
+enum xfp_status xfp_packed_extent(struct xfp_artifact *a, enum xfp_part part, uint64_t *offset, uint64_t *bytes,
+				  struct xfp_error *err);
+void xfp_packed_free(struct xfp_packed *packed);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "parameters.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MIN_BITS 2
+#define MAX_BITS 6
+#define BASE_BITS (1u << 2 | 1u << 3 | 1u << 4)
+#define ALL_BITS (BASE_BITS | 1u << 5 | 1u << 6)
+
+struct xfp_parameters xfp_parameters_default(void)
+{
+	struct xfp_parameters p = {
+		.mode = XFP_MODE_V2,
+		.bits = ALL_BITS,
+		.outlier_sigma = 4000,
+		.outlier_cap = XFP_NANO / 50,
+		.balance = XFP_NANO / 2,
+		.lloyd_iterations = 20,
+		.start = XFP_START_COMPANDED,
+		.lm_head = XFP_LM_HEAD_FP8,
+		.on_miss = XFP_MISS_KEEP,
+		.on_nonfinite = XFP_NONFINITE_FAIL,
+	};
+
+	for (unsigned i = 0; i < XFP_CLASSES; i++)
+		p.floor[i] = i == XFP_CLASS_ROUTED_EXPERT ? XFP_NANO / 100 * 98 : XFP_NANO / 100 * 99;
+	return p;
+}
+
+uint32_t xfp_parameters_base_bits(const struct xfp_parameters *parameters)
+{
+	return parameters->bits & BASE_BITS ? parameters->bits & BASE_BITS : parameters->bits;
+}
+
+uint32_t xfp_parameters_extended_bits(const struct xfp_parameters *parameters)
+{
+	return parameters->bits & ~xfp_parameters_base_bits(parameters);
+}
+
+/* ---- decimals ---------------------------------------------------------------------------------- */
+
+bool xfp_decimal_parse(const char *text, uint32_t scale, uint32_t *value)
+{
+	uint64_t number = 0;
+	uint32_t unit = scale; /* what a digit is worth, in units of 1/scale */
+	bool digits = false;
+
+	for (; *text >= '0' && *text <= '9'; text++, digits = true)
+		if ((number = number * 10 + (uint64_t)(*text - '0') * scale) > UINT32_MAX)
+			return false;
+	if (*text == '.')
+		for (text++; *text >= '0' && *text <= '9'; text++, digits = true) {
+			if ((unit /= 10) == 0)
+				return false;
+			number += (uint64_t)(*text - '0') * unit;
+		}
+	if (*text || !digits || number > UINT32_MAX)
+		return false;
+	*value = (uint32_t)number;
+	return true;
+}
+
+const char *xfp_decimal_format(uint32_t value, uint32_t scale, char buf[24])
+{
+	uint32_t rest = value % scale, unit = scale / 10;
+	char *out = buf + snprintf(buf, 24, "%u.", value / scale);
+
+	do {
+		*out++ = (char)('0' + (unit ? rest / unit : 0));
+		rest = unit ? rest % unit : 0;
+		unit /= 10;
+	} while (rest);
+	*out = 0;
+	return buf;
+}
+
+/* ---- bit sets ---------------------------------------------------------------------------------- */
+
+bool xfp_bits_parse(const char *text, uint32_t *bits)
+{
+	uint32_t set = 0;
+
+	for (;;) {
+		int from = *text++ - '0', to = from;
+
+		if (from < MIN_BITS || from > MAX_BITS)
+			return false;
+		if (*text == '-') {
+			to = text[1] - '0';
+			if (to < from || to > MAX_BITS)
+				return false;
+			text += 2;
+		}
+		for (int k = from; k <= to; k++)
+			set |= 1u << k;
+		if (!*text)
+			break;
+		if (*text++ != ',')
+			return false;
+	}
+	*bits = set;
+	return true;
+}
+
+const char *xfp_bits_format(uint32_t bits, char buf[24])
+{
+	char *out = buf;
+
+	for (int k = MIN_BITS; k <= MAX_BITS; k++)
+		if (bits & 1u << k) {
+			if (out != buf)
+				*out++ = ',';
+			*out++ = (char)('0' + k);
+		}
+	*out = 0;
+	return buf;
+}
+
+/* ---- names ------------------------------------------------------------------------------------- */
+
+static const char *const start_names[] = { "companded", "quantile", "minmax" };
+static const char *const on_miss_names[] = { "keep", "best", "fail" };
+static const char *const on_nonfinite_names[] = { "fail", "keep" };
+static const char *const lm_head_names[] = { "fp8", "keep", "quant" };
+
+#define COUNT(array) (int)(sizeof(array) / sizeof *(array))
+
+static int find(const char *const *names, int count, const char *name)
+{
+	for (int i = 0; i < count; i++)
+		if (!strcmp(names[i], name))
+			return i;
+	return -1;
+}
+
+#define NAMED(type)                                                        \
+	const char *xfp_##type##_name(enum xfp_##type value)               \
+	{                                                                  \
+		return type##_names[value];                                \
+	}                                                                  \
+	bool xfp_##type##_parse(const char *name, enum xfp_##type *value)  \
+	{                                                                  \
+		int found = find(type##_names, COUNT(type##_names), name); \
+                                                                           \
+		if (found >= 0)                                            \
+			*value = (enum xfp_##type)found;                   \
+		return found >= 0;                                         \
+	}
+
+NAMED(start)
+NAMED(on_miss)
+NAMED(on_nonfinite)
+NAMED(lm_head)

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * parameters.h - everything an operator can choose that decides bytes, as one value.
+ *
+ * Fractions are integers in billionths (XFP_NANO is 1), so that text, keys and bundles never
+ * depend on the formatting of floats or the locale. Stored as parameters.json in the work folder
+ * and inside xfp.json of a bundle: an object with one member a field, in the order below.
+ */
+#ifndef XFP_PARAMETERS_H
+#define XFP_PARAMETERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "classes.h"
+#include "xfp_error.h"
+
+#define XFP_NANO 1000000000u
+
+enum xfp_start { XFP_START_COMPANDED, XFP_START_QUANTILE, XFP_START_MINMAX };
+enum xfp_on_miss { XFP_MISS_KEEP, XFP_MISS_BEST, XFP_MISS_FAIL };
+enum xfp_on_nonfinite { XFP_NONFINITE_FAIL, XFP_NONFINITE_KEEP };
+enum xfp_lm_head { XFP_LM_HEAD_FP8, XFP_LM_HEAD_KEEP, XFP_LM_HEAD_QUANT };
+
+struct xfp_parameters {
+	enum xfp_mode mode;           /* V2 (the library modes are reserved) */
+	uint32_t bits;                /* bit k set: k bits an index is a candidate; k = 2..6 */
+	uint32_t floor[XFP_CLASSES];  /* least median cosine, billionths */
+	uint32_t outlier_sigma;       /* c in thousandths: 4 sigma is 4000; 0: no outliers */
+	uint32_t outlier_cap;         /* most outliers, share of a matrix's weights, billionths */
+	uint32_t balance;             /* exponent of the column rms, billionths; 0: no balance */
+	uint32_t lloyd_iterations;
+	enum xfp_start start;
+	enum xfp_lm_head lm_head;
+	enum xfp_on_miss on_miss;
+	enum xfp_on_nonfinite on_nonfinite;
+};
+
+/* The defaults: v2, bits 2..6, strict 0.99, routed experts 0.98, 4 sigma, cap 2 %, balance 0.5,
+ * 20 rounds from companded starts, lm_head fp8, on-miss keep, on-nonfinite fail. */
+struct xfp_parameters xfp_parameters_default(void);
+
+/* Bits measured first, and those measured only when none of the first meets the floor. */
+uint32_t xfp_parameters_base_bits(const struct xfp_parameters *parameters);     /* of 2, 3, 4 */
+uint32_t xfp_parameters_extended_bits(const struct xfp_parameters *parameters); /* of 5, 6 */
+/* When one of the two sets is empty the other is the base set. */
+
+/* "0.985" or "1e-3"-free decimal text <-> integer in units of 1/scale (scale a power of ten, at most
+ * XFP_NANO); more digits than fit, signs, exponents, blanks: false. */
+bool xfp_decimal_parse(const char *text, uint32_t scale, uint32_t *value);
+/* Shortest text, always with a point: "0.985", "1.0". `buf` holds at least 24 bytes. */
+const char *xfp_decimal_format(uint32_t value, uint32_t scale, char buf[24]);
+
+/* "2,3,4" or "2-6" <-> bit set. */
+bool xfp_bits_parse(const char *text, uint32_t *bits);
+const char *xfp_bits_format(uint32_t bits, char buf[24]);
+
+/* JSON text of the parameters (the caller frees it; NULL when out of memory), and back. Unknown or
+ * missing members are XFP_BAD_INPUT naming `where`. */
+char *xfp_parameters_to_json(const struct xfp_parameters *parameters);
+enum xfp_status xfp_parameters_from_json(const char *text, const char *where, struct xfp_parameters *out,
+					 struct xfp_error *err);
+
+const char *xfp_start_name(enum xfp_start value);
+const char *xfp_on_miss_name(enum xfp_on_miss value);
+const char *xfp_on_nonfinite_name(enum xfp_on_nonfinite value);
+const char *xfp_lm_head_name(enum xfp_lm_head value);
+bool xfp_start_parse(const char *name, enum xfp_start *value);
+bool xfp_on_miss_parse(const char *name, enum xfp_on_miss *value);
+bool xfp_on_nonfinite_parse(const char *name, enum xfp_on_nonfinite *value);
+bool xfp_lm_head_parse(const char *name, enum xfp_lm_head *value);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "parameters.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MILLI 1000u
+
+/* ---- writing ----------------------------------------------------------------------------------- */
+
+static void put_text(json_t *object, const char *name, const char *text, bool *failed)
+{
+	if (json_object_set_new(object, name, json_string(text)))
+		*failed = true;
+}
+
+static void put_decimal(json_t *object, const char *name, uint32_t value, uint32_t scale, bool *failed)
+{
+	char text[24];
+
+	put_text(object, name, xfp_decimal_format(value, scale, text), failed);
+}
+
+char *xfp_parameters_to_json(const struct xfp_parameters *p)
+{
+	json_t *object = json_object(), *floors = json_object();
+	bool failed = !object || !floors;
+	char bits[24], *text = NULL;
+
+	if (failed)
+		goto done;
+	for (unsigned i = 0; i < XFP_CLASSES; i++)
+		put_decimal(floors, xfp_class_name(i), p->floor[i], XFP_NANO, &failed);
+	put_text(object, "mode", xfp_mode_name(p->mode), &failed);
+	put_text(object, "bits", xfp_bits_format(p->bits, bits), &failed);
+	failed |= json_object_set(object, "floors", floors) != 0;
+	put_decimal(object, "outlier_sigma", p->outlier_sigma, MILLI, &failed);
+	put_decimal(object, "outlier_cap", p->outlier_cap, XFP_NANO, &failed);
+	put_decimal(object, "balance", p->balance, XFP_NANO, &failed);
+	failed |= json_object_set_new(object, "lloyd_iterations", json_integer(p->lloyd_iterations)) != 0;
+	put_text(object, "start", xfp_start_name(p->start), &failed);
+	put_text(object, "lm_head", xfp_lm_head_name(p->lm_head), &failed);
+	put_text(object, "on_miss", xfp_on_miss_name(p->on_miss), &failed);
+	put_text(object, "on_nonfinite", xfp_on_nonfinite_name(p->on_nonfinite), &failed);
+	if (!failed)
+		text = json_dumps(object, JSON_INDENT(2));
+done:
+	json_decref(floors);
+	json_decref(object);
+	return text;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------- */
+
+/* An object whose members are taken one by one; whatever is left in the end is unknown. The first
+ * complaint stays. */
+struct reader {
+	json_t *object;
+	const char *where;
+	enum xfp_status status;
+	struct xfp_error *err;
+};
+
+static void complain(struct reader *r, const char *name, const char *what)
+{
+	if (!r->status)
+		r->status = xfp_fail(r->err, XFP_BAD_INPUT, "%s: \"%s\" %s; remove the file and run xfp convert again",
+				     r->where, name, what);
+}
+
+/* A text member, which stays valid until the next call with its name. NULL after a complaint. */
+static const char *get_text(struct reader *r, const char *name)
+{
+	json_t *value = json_object_get(r->object, name);
+
+	if (!value)
+		complain(r, name, "is missing");
+	else if (!json_is_string(value))
+		complain(r, name, "is not text");
+	return json_string_value(value);
+}
+
+static void taken(struct reader *r, const char *name, bool good)
+{
+	if (!good)
+		complain(r, name, "has an impossible value");
+	json_object_del(r->object, name);
+}
+
+static void get_decimal(struct reader *r, const char *name, uint32_t scale, uint32_t most, uint32_t *value)
+{
+	const char *text = get_text(r, name);
+
+	taken(r, name, text && xfp_decimal_parse(text, scale, value) && *value <= most);
+}
+
+#define GET_NAME(r, name, parse, value)                    \
+	do {                                               \
+		const char *text = get_text(r, name);      \
+		taken(r, name, text &&parse(text, value)); \
+	} while (0)
+
+static void check_empty(struct reader *r)
+{
+	const char *left = json_object_iter_key(json_object_iter(r->object));
+
+	if (left)
+		complain(r, left, "is unknown");
+}
+
+static void get_floors(struct reader *r, uint32_t floor[XFP_CLASSES])
+{
+	struct reader floors = { json_object_get(r->object, "floors"), r->where, XFP_OK, r->err };
+
+	if (!json_is_object(floors.object)) {
+		complain(r, "floors", floors.object ? "is not an object" : "is missing");
+		return;
+	}
+	if (r->status)
+		return;
+	for (unsigned i = 0; i < XFP_CLASSES; i++)
+		get_decimal(&floors, xfp_class_name(i), XFP_NANO, XFP_NANO, &floor[i]);
+	check_empty(&floors);
+	r->status = floors.status;
+	json_object_del(r->object, "floors");
+}
+
+static void get_iterations(struct reader *r, uint32_t *value)
+{
+	json_t *number = json_object_get(r->object, "lloyd_iterations");
+	json_int_t integer = json_integer_value(number);
+
+	if (!number)
+		complain(r, "lloyd_iterations", "is missing");
+	taken(r, "lloyd_iterations", json_is_integer(number) && integer >= 0 && integer <= UINT32_MAX);
+	*value = (uint32_t)integer;
+}
+
+enum xfp_status xfp_parameters_from_json(const char *text, const char *where, struct xfp_parameters *out,
+					 struct xfp_error *err)
+{
+	struct reader r = { .where = where, .err = err };
+	struct xfp_parameters p = { 0 };
+	json_error_t problem;
+
+	if (!(r.object = json_loads(text, JSON_REJECT_DUPLICATES, &problem)))
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s: not JSON (line %d: %s); remove the file and run xfp convert again", where,
+				problem.line, problem.text);
+	if (!json_is_object(r.object)) {
+		json_decref(r.object);
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: not a JSON object; remove the file and run xfp convert again",
+				where);
+	}
+	GET_NAME(&r, "mode", xfp_mode_parse, &p.mode);
+	if (!r.status && p.mode != XFP_MODE_V2)
+		complain(&r, "mode", "is not one that this version can make");
+	GET_NAME(&r, "bits", xfp_bits_parse, &p.bits);
+	get_floors(&r, p.floor);
+	get_decimal(&r, "outlier_sigma", MILLI, UINT32_MAX, &p.outlier_sigma);
+	get_decimal(&r, "outlier_cap", XFP_NANO, XFP_NANO, &p.outlier_cap);
+	get_decimal(&r, "balance", XFP_NANO, XFP_NANO, &p.balance);
+	get_iterations(&r, &p.lloyd_iterations);
+	GET_NAME(&r, "start", xfp_start_parse, &p.start);
+	GET_NAME(&r, "lm_head", xfp_lm_head_parse, &p.lm_head);
+	GET_NAME(&r, "on_miss", xfp_on_miss_parse, &p.on_miss);
+	GET_NAME(&r, "on_nonfinite", xfp_on_nonfinite_parse, &p.on_nonfinite);
+	check_empty(&r);
+	json_decref(r.object);
+	if (!r.status)
+		*out = p;
+	return r.status;
+}
