@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "key.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* Up to here a key text lists the matrices' digests; beyond, it has one digest over them, so that it
+ * always fits an attribute of the artifact. */
+#define LISTED_MATRICES 16
+
+static void to_hex(const uint8_t bytes[16], char hex[33])
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (int i = 0; i < 16; i++) {
+		hex[2 * i] = digits[bytes[i] >> 4];
+		hex[2 * i + 1] = digits[bytes[i] & 15];
+	}
+	hex[32] = 0;
+}
+
+static void hash(const void *data, size_t size, char hex[33])
+{
+	XXH128_canonical_t canonical;
+
+	XXH128_canonicalFromHash(&canonical, XXH3_128bits(data, size));
+	to_hex(canonical.digest, hex);
+}
+
+/* ---- key texts --------------------------------------------------------------------------------- */
+
+struct text {
+	char *bytes;
+	size_t size;
+	FILE *stream; /* NULL: out of memory */
+};
+
+static struct text *text_begin(struct text *text, const char *kind, unsigned algorithm)
+{
+	*text = (struct text){ 0 };
+	if ((text->stream = open_memstream(&text->bytes, &text->size)))
+		fprintf(text->stream, "kind %s\nalgorithm %u\n", kind, algorithm);
+	return text;
+}
+
+static void XFP_PRINTF(2, 3) add(struct text *text, const char *format, ...)
+{
+	va_list args;
+
+	if (!text->stream)
+		return;
+	va_start(args, format);
+	vfprintf(text->stream, format, args);
+	va_end(args);
+}
+
+static enum xfp_status text_end(struct text *text, struct xfp_key *key, struct xfp_error *err)
+{
+	bool failed = !text->stream || ferror(text->stream);
+
+	if (text->stream && fclose(text->stream))
+		failed = true;
+	if (failed) {
+		free(text->bytes);
+		return xfp_fail(err, XFP_FAILED, "out of memory for a key");
+	}
+	hash(text->bytes, text->size, key->hex);
+	key->text = text->bytes;
+	return XFP_OK;
+}
+
+static void add_source(struct text *text, const struct xfp_key_source *source)
+{
+	char hex[33];
+
+	add(text, "dtype %s\nmatrices %" PRIu32 "\nrows %" PRIu64 "\ncols %" PRIu64 "\n", xfp_dtype_name(source->dtype),
+	    source->matrices, source->rows, source->cols);
+	if (source->matrices > LISTED_MATRICES) {
+		hash(source->source, (size_t)source->matrices * 16, hex);
+		add(text, "sources %s\n", hex);
+		return;
+	}
+	for (uint32_t m = 0; m < source->matrices; m++) {
+		to_hex(source->source[m], hex);
+		add(text, "source %s\n", hex);
+	}
+}
+
+enum xfp_status xfp_key_outliers(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
+				 struct xfp_key *key, struct xfp_error *err)
+{
+	struct text text;
+
+	add_source(text_begin(&text, "outliers", XFP_ALGORITHM_OUTLIERS), source);
+	add(&text, "sigma_milli %" PRIu32 "\n", parameters->outlier_sigma);
+	if (parameters->outlier_sigma) /* without outliers there is nothing to cap */
+		add(&text, "cap_nano %" PRIu32 "\n", parameters->outlier_cap);
+	add(&text, "balance_nano %" PRIu32 "\n", parameters->balance);
+	return text_end(&text, key, err);
+}
+
+enum xfp_status xfp_key_fit(const char *outliers, const struct xfp_parameters *parameters, uint32_t bits,
+			    struct xfp_key *key, struct xfp_error *err)
+{
+	struct text text;
+	char set[24];
+
+	add(text_begin(&text, "fit", XFP_ALGORITHM_FIT), "outliers %s\nbits %s\nstart %s\niterations %" PRIu32 "\n",
+	    outliers, xfp_bits_format(bits, set), xfp_start_name(parameters->start), parameters->lloyd_iterations);
+	return text_end(&text, key, err);
+}
+
+enum xfp_status xfp_key_choice(const char *base, const char *extended, uint32_t floor, enum xfp_dtype dtype,
+			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err)
+{
+	struct text text;
+	char set[24];
+
+	add(text_begin(&text, "choice", XFP_ALGORITHM_CHOICE), "fit %s\n", base);
+	if (extended)
+		add(&text, "extended %s\n", extended);
+	add(&text, "floor_nano %" PRIu32 "\nmode %s\nbits %s\non_miss %s\non_nonfinite %s\ndtype %s\n", floor,
+	    xfp_mode_name(parameters->mode), xfp_bits_format(parameters->bits, set),
+	    xfp_on_miss_name(parameters->on_miss), xfp_on_nonfinite_name(parameters->on_nonfinite),
+	    xfp_dtype_name(dtype));
+	return text_end(&text, key, err);
+}
+
+enum xfp_status xfp_key_packed(const struct xfp_choice *choice, struct xfp_key *key, struct xfp_error *err)
+{
+	const struct xfp_candidate *c = &choice->candidate;
+	struct text text;
+
+	text_begin(&text, "packed", XFP_ALGORITHM_PACKED);
+	add(&text, "mode %s\n", xfp_mode_name(c->mode));
+	if (c->mode == XFP_MODE_KEEP)
+		add(&text, "outliers %s\n", choice->fit);
+	else
+		add(&text, "k %" PRIu32 "\nsigma_milli %" PRIu32 "\nfit %s\n", c->k, c->sigma_milli, choice->fit);
+	return text_end(&text, key, err);
+}
+
+enum xfp_status xfp_key_fp8(const struct xfp_key_source *source, struct xfp_key *key, struct xfp_error *err)
+{
+	struct text text;
+
+	add(text_begin(&text, "packed", XFP_ALGORITHM_FP8), "mode fp8\n");
+	add_source(&text, source);
+	return text_end(&text, key, err);
+}
+
+void xfp_key_free(struct xfp_key *key)
+{
+	free(key->text);
+	*key = (struct xfp_key){ 0 };
+}
+
+/* ---- digests ----------------------------------------------------------------------------------- */
+
+struct xfp_digest {
+	XXH3_state_t *state;
+};
+
+struct xfp_digest *xfp_digest_new(void)
+{
+	struct xfp_digest *digest = malloc(sizeof *digest);
+
+	if (!digest)
+		return NULL;
+	/* The state wants more alignment than malloc promises. */
+	digest->state = XXH3_createState();
+	if (!digest->state || XXH3_128bits_reset(digest->state) != XXH_OK) {
+		xfp_digest_final(digest, NULL);
+		return NULL;
+	}
+	return digest;
+}
+
+void xfp_digest_update(struct xfp_digest *digest, const void *data, size_t size)
+{
+	XXH3_128bits_update(digest->state, data, size);
+}
+
+void xfp_digest_final(struct xfp_digest *digest, uint8_t out[16])
+{
+	XXH128_canonical_t canonical;
+
+	if (out) {
+		XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(digest->state));
+		memcpy(out, canonical.digest, 16);
+	}
+	XXH3_freeState(digest->state);
+	free(digest);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * key.h - what decides an artifact's content, and nothing else.
+ *
+ * A key is the XXH3-128 of a key text, 32 lower-case hex digits. The text is kept in the artifact and
+ * can be printed: one "name value" line an ingredient, in a fixed order, beginning with the kind and
+ * the version of the algorithm that makes it. A source path, a file's time, a thread count, a host
+ * or a floor that does not matter to the content is never an ingredient.
+ *
+ *   digest of a matrix  XXH3-128 of its rows in the source dtype, row-major, as readers normalise them:
+ *                       re-sharding, fusing, transposing or renaming changes none
+ *   outliers            dtype, shape, digest of every matrix; sigma, cap, balance
+ *   fit                 key of the outliers; bits, start, iterations
+ *   choice              keys of the fits there are; floor, mode, bits, on-miss, on-nonfinite; dtype
+ *   packed              the chosen candidate and the key of the fit that measured it (of the outliers
+ *                       for KEEP; dtype, shape and digests for FP8)
+ *
+ * Digests of up to 16 matrices are listed, "source HEX" each; a larger stack has one line, "sources
+ * HEX": the XXH3-128 of its matrices' digests, 16 bytes each, by expert number. The cap is left out
+ * where no outliers are marked. An ingredient that is itself a key has the line name of its kind
+ * ("outliers", "fit") or "extended" for a second fit.
+ *
+ * Algorithm versions: bump one when the same input would give other bytes.
+ */
+#ifndef XFP_KEY_H
+#define XFP_KEY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "choice.h"
+#include "dtype.h"
+#include "parameters.h"
+#include "xfp_error.h"
+
+#define XFP_ALGORITHM_OUTLIERS 1
+#define XFP_ALGORITHM_FIT 1
+#define XFP_ALGORITHM_CHOICE 1
+#define XFP_ALGORITHM_PACKED 1
+#define XFP_ALGORITHM_FP8 1
+
+struct xfp_key {
+	char hex[33];
+	char *text; /* allocated; xfp_key_free */
+};
+void xfp_key_free(struct xfp_key *key);
+
+/* What a unit's keys begin with. `source` is [matrices][16]. */
+struct xfp_key_source {
+	enum xfp_dtype dtype;
+	uint32_t matrices;
+	uint64_t rows, cols;
+	const uint8_t (*source)[16];
+};
+
+enum xfp_status xfp_key_outliers(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
+				 struct xfp_key *key, struct xfp_error *err);
+/* `bits`: the set that this fit measures. */
+enum xfp_status xfp_key_fit(const char *outliers, const struct xfp_parameters *parameters, uint32_t bits,
+			    struct xfp_key *key, struct xfp_error *err);
+/* `extended` NULL: decided on the base fit alone. */
+enum xfp_status xfp_key_choice(const char *base, const char *extended, uint32_t floor, enum xfp_dtype dtype,
+			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
+enum xfp_status xfp_key_packed(const struct xfp_choice *choice, struct xfp_key *key, struct xfp_error *err);
+enum xfp_status xfp_key_fp8(const struct xfp_key_source *source, struct xfp_key *key, struct xfp_error *err);
+
+/* ------------------------------------------------------------------------------------------------ */
+
+/* Streaming digest of a matrix's or tensor's bytes. */
+struct xfp_digest; /* opaque */
+struct xfp_digest *xfp_digest_new(void);               /* NULL when out of memory */
+void xfp_digest_update(struct xfp_digest *digest, const void *data, size_t size);
+void xfp_digest_final(struct xfp_digest *digest, uint8_t out[16]); /* frees it; `out` may be NULL */
+
+#endif

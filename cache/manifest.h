@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * manifest.h - CACHE/manifest.sqlite: the index of artifacts, measurements, sources, runs, bundles.
+ *
+ * Artifacts are the truth; everything here but sources and runs is rebuilt from them when the
+ * manifest is lost, damaged or of another version. Only `xfp` writes it, stages never open it. Two
+ * `xfp` at once take turns (WAL, busy timeout). The schema, with a comment on every table and
+ * column, is schemas/manifest.sql; it is written to be asked in plain SQL:
+ *
+ *   SELECT unit, mode, k, cos_median, bytes FROM latest_units WHERE class = 'attention' ORDER BY cos_median;
+ */
+#ifndef XFP_MANIFEST_H
+#define XFP_MANIFEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "choice.h"
+#include "file.h"
+#include "store.h"
+#include "xfp_error.h"
+
+struct xfp_manifest;
+
+/* Opens or creates it. One of another version, or that SQLite calls corrupt, is set aside as
+ * manifest.sqlite.old-N and rebuilt from the store; *rebuilt (may be NULL) is then set to the number
+ * of artifacts found, otherwise to -1. A read-only cache is opened immutable, and writes to it are
+ * silently skipped. */
+enum xfp_status xfp_manifest_open(const struct xfp_store *store, struct xfp_manifest **out, int64_t *rebuilt,
+				  struct xfp_error *err);
+void xfp_manifest_close(struct xfp_manifest *manifest); /* commits; NULL is fine */
+
+/* Group writes: everything between begin and commit is one transaction. */
+enum xfp_status xfp_manifest_begin(struct xfp_manifest *manifest, struct xfp_error *err);
+enum xfp_status xfp_manifest_commit(struct xfp_manifest *manifest, struct xfp_error *err);
+
+/* What a matrix of a file digests to, remembered by the file's identity. `path` is absolute; `region`
+ * names the matrix in the file: "OFFSET DTYPE BASE ROWS COLS ROW_STRIDE COL_STRIDE". An identity that has
+ * changed in any field is not found. */
+bool xfp_manifest_get_source(struct xfp_manifest *manifest, const char *path, const struct xfp_identity *identity,
+			     const char *region, uint8_t digest[16]);
+enum xfp_status xfp_manifest_put_source(struct xfp_manifest *manifest, const char *path,
+					const struct xfp_identity *identity, const char *region,
+					const uint8_t digest[16], struct xfp_error *err);
+
+/* Record an artifact with its label and, by kind, its measurements or choice. Known ones are left
+ * alone. XFP_DAMAGED when the artifact is (the caller decides whether to remove it). */
+enum xfp_status xfp_manifest_ingest(struct xfp_manifest *manifest, const struct xfp_store *store, const char *key,
+				    struct xfp_error *err);
+bool xfp_manifest_has(struct xfp_manifest *manifest, const char *key);
+/* Forget an artifact that is gone. */
+enum xfp_status xfp_manifest_forget(struct xfp_manifest *manifest, const char *key, struct xfp_error *err);
+/* The choice recorded for a choice artifact's key, without opening the artifact. */
+bool xfp_manifest_get_choice(struct xfp_manifest *manifest, const char *key, struct xfp_choice *choice);
+/* The candidates recorded for a fit artifact's key: their number, 0 when unknown. */
+uint32_t xfp_manifest_get_candidates(struct xfp_manifest *manifest, const char *key,
+				     struct xfp_candidate candidates[8]);
+
+/* A run of `xfp convert`: begun, its units recorded as they finish, ended. */
+struct xfp_run_unit {
+	uint32_t number;
+	const char *name, *class_, *role;
+	uint32_t experts;
+	uint64_t rows, cols;
+	const struct xfp_choice *choice;          /* NULL for fp8 units */
+	const char *mode;
+	const char *outliers, *fit, *choice_key, *packed; /* keys, NULL where there is none */
+	bool fitted, repacked;                    /* made in this run; otherwise cache hits */
+	double seconds;                           /* fresh work of this run */
+};
+enum xfp_status xfp_manifest_run_begin(struct xfp_manifest *manifest, const char *model, const char *output,
+				       const char *parameters_json, int64_t *run, struct xfp_error *err);
+enum xfp_status xfp_manifest_run_unit(struct xfp_manifest *manifest, int64_t run, const struct xfp_run_unit *unit,
+				      struct xfp_error *err);
+/* `sha256` NULL when no bundle was written. */
+enum xfp_status xfp_manifest_run_end(struct xfp_manifest *manifest, int64_t run, enum xfp_status status,
+				     const char *sha256, uint64_t bundle_bytes, struct xfp_error *err);
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "manifest_db.h"
+#include "outliers.h"
+#include "packed.h"
+#include "printable.h"
+
+static const char insert_artifact[] = "INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?, ?)";
+static const char insert_input[] = "INSERT OR IGNORE INTO inputs VALUES (?, ?, ?)";
+static const char insert_outliers[] = "INSERT INTO outliers VALUES (?, ?, ?, ?, ?, ?)";
+static const char insert_candidate[] = "INSERT INTO candidates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+static const char insert_choice[] = "INSERT INTO choices VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+static const char insert_packed[] = "INSERT INTO packed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+static const char select_choice[] =
+	"SELECT mode, k, sigma_milli, bytes, outliers, cos_median, cos_p5, error, floor_nano, "
+	"met, fit_key FROM choices WHERE key = ?";
+static const char select_candidates[] = "SELECT mode, k, sigma_milli, bytes, outliers, cos_median, cos_p5, error "
+					"FROM candidates WHERE fit_key = ? ORDER BY number";
+
+/* ---- ingesting, by kind ------------------------------------------------------------------------ */
+
+static enum xfp_status add_outliers(struct xfp_manifest *m, struct xfp_artifact *a, const char *key,
+				    struct xfp_error *err)
+{
+	struct xfp_outliers o = { 0 };
+	enum xfp_status status;
+
+	if ((status = xfp_outliers_read(a, &o, err)))
+		return status;
+	status = xfp_manifest_exec(m, err, insert_outliers, "tiiiii", key, (int64_t)o.matrices, (int64_t)o.rows,
+				   (int64_t)o.cols, (int64_t)o.sigma_milli, (int64_t)o.first[o.matrices]);
+	xfp_outliers_free(&o);
+	return status;
+}
+
+static enum xfp_status add_fit(struct xfp_manifest *m, struct xfp_artifact *a, const char *key, struct xfp_error *err)
+{
+	enum xfp_status status;
+	struct xfp_fit fit;
+
+	status = xfp_fit_read(a, &fit, err);
+	for (uint32_t i = 0; !status && i < fit.candidate_count; i++) {
+		const struct xfp_candidate *c = &fit.candidates[i];
+
+		status = xfp_manifest_exec(m, err, insert_candidate, "titiiiiddd", key, (int64_t)i,
+					   xfp_mode_name(c->mode), (int64_t)c->k, (int64_t)c->sigma_milli,
+					   (int64_t)c->bytes, (int64_t)c->outliers, c->cos_median, c->cos_p5, c->error);
+	}
+	return status;
+}
+
+static enum xfp_status add_choice(struct xfp_manifest *m, struct xfp_artifact *a, const char *key,
+				  struct xfp_error *err)
+{
+	enum xfp_status status;
+	struct xfp_choice choice;
+	const struct xfp_candidate *c = &choice.candidate;
+
+	if ((status = xfp_choice_read(a, &choice, err)))
+		return status;
+	return xfp_manifest_exec(m, err, insert_choice, "ttiiiidddiit", key, xfp_mode_name(c->mode), (int64_t)c->k,
+				 (int64_t)c->sigma_milli, (int64_t)c->bytes, (int64_t)c->outliers, c->cos_median,
+				 c->cos_p5, c->error, (int64_t)choice.floor, (int64_t)choice.met, choice.fit);
+}
+
+static enum xfp_status add_packed(struct xfp_manifest *m, struct xfp_artifact *a, const char *key,
+				  struct xfp_error *err)
+{
+	struct xfp_packed p = { 0 };
+	enum xfp_status status;
+	uint64_t bytes = 0;
+
+	if ((status = xfp_packed_read(a, &p, err)))
+		return status;
+	for (unsigned part = 0; part < XFP_PARTS; part++)
+		bytes += p.bytes[part];
+	status = xfp_manifest_exec(m, err, insert_packed, "ttiiiiiiiiiiddd", key, xfp_mode_name(p.mode), (int64_t)p.k,
+				   (int64_t)p.matrices, (int64_t)p.rows, (int64_t)p.cols, (int64_t)p.outliers,
+				   (int64_t)bytes, (int64_t)p.bytes[XFP_PART_INDEX], (int64_t)p.bytes[XFP_PART_CODE],
+				   (int64_t)p.bytes[XFP_PART_BALANCE], (int64_t)p.bytes[XFP_PART_OUTLIER], p.cos_median,
+				   p.cos_p5, p.error);
+	xfp_packed_free(&p);
+	return status;
+}
+
+static const struct kind {
+	const char *name;
+	uint32_t version;
+	enum xfp_status (*add)(struct xfp_manifest *m, struct xfp_artifact *a, const char *key, struct xfp_error *err);
+} kinds[] = {
+	{ XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, add_outliers },
+	{ XFP_FIT_KIND, XFP_FIT_VERSION, add_fit },
+	{ XFP_CHOICE_KIND, XFP_CHOICE_VERSION, add_choice },
+	{ XFP_PACKED_KIND, XFP_PACKED_VERSION, add_packed },
+};
+
+static const struct kind *find_kind(const struct xfp_artifact_label *label)
+{
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (!strcmp(kinds[i].name, label->kind) && kinds[i].version == label->version)
+			return &kinds[i];
+	return NULL;
+}
+
+/* The lines of a key text whose value is a key. */
+static enum xfp_status add_inputs(struct xfp_manifest *m, const struct xfp_artifact_label *label, const char *key,
+				  struct xfp_error *err)
+{
+	static const char *const names[] = { "outliers", "fit", "extended" };
+	enum xfp_status status = XFP_OK;
+	const char *line = label->key_text, *end;
+
+	for (; !status && (end = strchr(line, '\n')); line = end + 1)
+		for (size_t i = 0; !status && i < sizeof names / sizeof *names; i++) {
+			size_t length = strlen(names[i]);
+			char input[33];
+
+			if (strncmp(line, names[i], length) || line[length] != ' ' ||
+			    end - line != (ptrdiff_t)length + 33)
+				continue;
+			memcpy(input, line + length + 1, 32);
+			input[32] = 0;
+			status = xfp_manifest_exec(m, err, insert_input, "ttt", key, names[i], input);
+		}
+	return status;
+}
+
+static enum xfp_status add_artifact(struct xfp_manifest *m, struct xfp_artifact *a, const char *key,
+				    struct xfp_error *err)
+{
+	struct xfp_artifact_label label;
+	const struct kind *kind;
+	enum xfp_status status;
+	struct stat st;
+
+	if ((status = xfp_artifact_get_label(a, &label, err)))
+		return status;
+	if (!(kind = find_kind(&label)))
+		status = xfp_fail(err, XFP_DAMAGED, "%s: an artifact of another version (%s %u); it will be made again",
+				  a->path, xfp_printable(label.kind).text, label.version);
+	else if (stat(a->path, &st))
+		status = xfp_fail(err, XFP_FAILED, "%s: cannot stat", a->path);
+	else if (!(status = xfp_manifest_exec(m, err, insert_artifact, "ttitidt", key, label.kind,
+					      (int64_t)label.version, label.unit, (int64_t)st.st_size, label.seconds,
+					      label.key_text)) &&
+		 !(status = add_inputs(m, &label, key, err)))
+		status = kind->add(m, a, key, err);
+	xfp_artifact_label_free(&label);
+	return status;
+}
+
+enum xfp_status xfp_manifest_ingest(struct xfp_manifest *m, const struct xfp_store *store, const char *key,
+				    struct xfp_error *err)
+{
+	struct xfp_artifact a;
+	enum xfp_status status;
+	char *path;
+
+	if (m->read_only || xfp_manifest_has(m, key))
+		return XFP_OK;
+	if (!(path = xfp_store_path(store, key)))
+		return xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
+	status = xfp_artifact_open(path, NULL, 0, key, &a, err);
+	free(path);
+	if (status)
+		return status;
+	if (!(status = xfp_manifest_enter(m, err))) {
+		/* Another process may have come first since we looked. */
+		if (!xfp_manifest_has(m, key))
+			status = add_artifact(m, &a, key, err);
+		status = xfp_manifest_leave(m, status, err);
+	}
+	xfp_artifact_close(&a);
+	return status;
+}
+
+struct all {
+	struct xfp_manifest *m;
+	const struct xfp_store *store;
+	int64_t count;
+};
+
+static enum xfp_status ingest_one(const char *key, const char *path, void *context, struct xfp_error *err)
+{
+	struct all *all = context;
+	enum xfp_status status = xfp_manifest_ingest(all->m, all->store, key, err);
+
+	(void)path;
+	/* A damaged one is left for the stage that will want it, one that has just gone is none of ours. */
+	if (status == XFP_DAMAGED || (status && !xfp_store_has(all->store, key)))
+		return XFP_OK;
+	all->count += !status;
+	return status;
+}
+
+enum xfp_status xfp_manifest_ingest_all(struct xfp_manifest *m, const struct xfp_store *store, int64_t *count,
+					struct xfp_error *err)
+{
+	struct all all = { .m = m, .store = store };
+	enum xfp_status status = xfp_store_each(store, ingest_one, &all, err);
+
+	*count = all.count;
+	return status;
+}
+
+/* ---- asking ------------------------------------------------------------------------------------ */
+
+bool xfp_manifest_has(struct xfp_manifest *m, const char *key)
+{
+	sqlite3_stmt *row = xfp_manifest_query(m, "SELECT 1 FROM artifacts WHERE key = ?", "t", key);
+
+	if (row)
+		sqlite3_reset(row);
+	return row != NULL;
+}
+
+enum xfp_status xfp_manifest_forget(struct xfp_manifest *m, const char *key, struct xfp_error *err)
+{
+	return xfp_manifest_exec(m, err, "DELETE FROM artifacts WHERE key = ?", "t", key);
+}
+
+/* Eight columns from `at`: mode, k, sigma_milli, bytes, outliers, cos_median, cos_p5, error. */
+static bool take_candidate(sqlite3_stmt *row, int at, struct xfp_candidate *c)
+{
+	const char *name = (const char *)sqlite3_column_text(row, at);
+	enum xfp_mode mode;
+
+	if (!name || !xfp_mode_parse(name, &mode))
+		return false;
+	*c = (struct xfp_candidate){
+		.mode = mode,
+		.k = (uint32_t)sqlite3_column_int64(row, at + 1),
+		.sigma_milli = (uint32_t)sqlite3_column_int64(row, at + 2),
+		.bytes = (uint64_t)sqlite3_column_int64(row, at + 3),
+		.outliers = (uint64_t)sqlite3_column_int64(row, at + 4),
+		.cos_median = sqlite3_column_double(row, at + 5),
+		.cos_p5 = sqlite3_column_double(row, at + 6),
+		.error = sqlite3_column_double(row, at + 7),
+	};
+	return true;
+}
+
+bool xfp_manifest_get_choice(struct xfp_manifest *m, const char *key, struct xfp_choice *choice)
+{
+	sqlite3_stmt *row = xfp_manifest_query(m, select_choice, "t", key);
+	struct xfp_choice found = { 0 };
+	const char *fit;
+	bool good;
+
+	if (!row)
+		return false;
+	fit = (const char *)sqlite3_column_text(row, 10);
+	good = take_candidate(row, 0, &found.candidate) && fit && strlen(fit) == 32;
+	if (good) {
+		found.floor = (uint32_t)sqlite3_column_int64(row, 8);
+		found.met = (uint32_t)sqlite3_column_int64(row, 9);
+		memcpy(found.fit, fit, sizeof found.fit);
+		*choice = found;
+	}
+	sqlite3_reset(row);
+	return good;
+}
+
+uint32_t xfp_manifest_get_candidates(struct xfp_manifest *m, const char *key, struct xfp_candidate candidates[8])
+{
+	sqlite3_stmt *row = xfp_manifest_query(m, select_candidates, "t", key);
+	uint32_t count = 0;
+	int rc = SQLITE_ROW;
+
+	if (!row)
+		return 0;
+	while (rc == SQLITE_ROW && count < 8 && take_candidate(row, 0, &candidates[count])) {
+		count++;
+		rc = sqlite3_step(row);
+	}
+	sqlite3_reset(row);
+	return rc == SQLITE_DONE || count == 8 ? count : 0;
+}

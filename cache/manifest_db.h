@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * manifest_db.h - the open manifest and how its sources talk to SQLite. Private to cache/.
+ */
+#ifndef XFP_MANIFEST_DB_H
+#define XFP_MANIFEST_DB_H
+
+#include <sqlite3.h>
+
+#include "manifest.h"
+
+#define XFP_MANIFEST_STATEMENTS 40
+
+struct xfp_manifest {
+	sqlite3 *db;
+	char *path;
+	bool read_only; /* writes are silently skipped */
+	bool begun;     /* between xfp_manifest_begin and xfp_manifest_commit */
+	struct {
+		const char *sql; /* compared by address: every statement is a static string */
+		sqlite3_stmt *prepared;
+	} statement[XFP_MANIFEST_STATEMENTS];
+};
+
+/* Turn SQLite's last error, or `rc` when there is no database, into a message; XFP_FAILED. */
+enum xfp_status xfp_manifest_fail(struct xfp_manifest *m, int rc, struct xfp_error *err);
+
+/*
+ * Parameters follow in the order of `types`, a letter each:
+ *   t const char * (NULL: NULL)   i int64_t   d double   b 16 bytes   n NULL, without an argument
+ */
+
+/* Run a statement that returns no rows. Skipped on a read-only manifest. */
+enum xfp_status xfp_manifest_exec(struct xfp_manifest *m, struct xfp_error *err, const char *sql, const char *types,
+				  ...);
+/* The first row of a query, or NULL when there is none or it fails. Step on for more rows; reset the
+ * statement when done with it, since a pending one holds the others up. */
+sqlite3_stmt *xfp_manifest_query(struct xfp_manifest *m, const char *sql, const char *types, ...);
+
+/* Several writes as one, inside a transaction or not: all of them are kept if `status` is XFP_OK. */
+enum xfp_status xfp_manifest_enter(struct xfp_manifest *m, struct xfp_error *err);
+enum xfp_status xfp_manifest_leave(struct xfp_manifest *m, enum xfp_status status, struct xfp_error *err);
+
+/* Ingest every artifact of a store; those that are damaged are left out. */
+enum xfp_status xfp_manifest_ingest_all(struct xfp_manifest *m, const struct xfp_store *store, int64_t *count,
+					struct xfp_error *err);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "manifest_db.h"
+#include "parameters.h"
+
+/* ---- sources ----------------------------------------------------------------------------------- */
+
+static const char find_source[] = "SELECT s.digest FROM source_files AS f JOIN sources AS s ON s.file = f.id "
+				  "WHERE f.path = ? AND f.device = ? AND f.inode = ? AND f.size = ? "
+				  "AND f.mtime_ns = ? AND f.ctime_ns = ? AND s.region = ?";
+static const char drop_changed_file[] = "DELETE FROM source_files WHERE path = ? AND NOT (device = ? AND inode = ? "
+					"AND size = ? AND mtime_ns = ? AND ctime_ns = ?)";
+static const char add_file[] = "INSERT OR IGNORE INTO source_files (path, device, inode, size, mtime_ns, ctime_ns) "
+			       "VALUES (?, ?, ?, ?, ?, ?)";
+static const char add_source[] = "INSERT OR REPLACE INTO sources SELECT id, ?, ? FROM source_files WHERE path = ?";
+
+/* SQLite's integers are signed; the bits are what matters. */
+#define IDENTITY(i) (int64_t)(i)->device, (int64_t)(i)->inode, (int64_t)(i)->size, (i)->mtime_ns, (i)->ctime_ns
+
+bool xfp_manifest_get_source(struct xfp_manifest *m, const char *path, const struct xfp_identity *identity,
+			     const char *region, uint8_t digest[16])
+{
+	sqlite3_stmt *row = xfp_manifest_query(m, find_source, "tiiiiit", path, IDENTITY(identity), region);
+	bool found = row && sqlite3_column_bytes(row, 0) == 16;
+
+	if (found)
+		memcpy(digest, sqlite3_column_blob(row, 0), 16);
+	if (row)
+		sqlite3_reset(row);
+	return found;
+}
+
+enum xfp_status xfp_manifest_put_source(struct xfp_manifest *m, const char *path, const struct xfp_identity *identity,
+					const char *region, const uint8_t digest[16], struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	if ((status = xfp_manifest_enter(m, err)))
+		return status;
+	/* What was known of the file as it used to be goes with it. */
+	(void)((status = xfp_manifest_exec(m, err, drop_changed_file, "tiiiii", path, IDENTITY(identity))) ||
+	       (status = xfp_manifest_exec(m, err, add_file, "tiiiii", path, IDENTITY(identity))) ||
+	       (status = xfp_manifest_exec(m, err, add_source, "tbt", region, digest, path)));
+	return xfp_manifest_leave(m, status, err);
+}
+
+/* ---- runs -------------------------------------------------------------------------------------- */
+
+#define NOW "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
+
+static const char add_run[] = "INSERT INTO runs (model, output, parameters, started) VALUES (?, ?, ?, " NOW ")";
+static const char end_run[] = "UPDATE runs SET ended = " NOW ", status = ? WHERE run = ?";
+static const char add_bundle[] = "INSERT OR REPLACE INTO bundles SELECT run, output, ?, ? FROM runs WHERE run = ?";
+static const char add_unit[] = "INSERT OR REPLACE INTO run_units (run, number, unit, class, role, experts, rows, cols, "
+			       "mode, outliers_key, fit_key, choice_key, packed_key, fitted, repacked, seconds) "
+			       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+static const char add_unit_choice[] = "UPDATE run_units SET k = ?, sigma_milli = ?, bytes = ?, outliers = ?, "
+				      "cos_median = ?, cos_p5 = ?, floor = ?, met = ? WHERE run = ? AND number = ?";
+
+enum xfp_status xfp_manifest_run_begin(struct xfp_manifest *m, const char *model, const char *output,
+				       const char *parameters_json, int64_t *run, struct xfp_error *err)
+{
+	enum xfp_status status = xfp_manifest_exec(m, err, add_run, "ttt", model, output, parameters_json);
+
+	if (!status)
+		*run = m->read_only ? 0 : sqlite3_last_insert_rowid(m->db);
+	return status;
+}
+
+enum xfp_status xfp_manifest_run_unit(struct xfp_manifest *m, int64_t run, const struct xfp_run_unit *u,
+				      struct xfp_error *err)
+{
+	const struct xfp_choice *choice = u->choice;
+	const struct xfp_candidate *c = choice ? &choice->candidate : NULL;
+	/* Of two fits of a unit, the one that holds what was chosen. */
+	const char *fit = c && c->mode != XFP_MODE_KEEP ? choice->fit : u->fit;
+	int64_t number = u->number;
+	enum xfp_status status;
+
+	if ((status = xfp_manifest_enter(m, err)))
+		return status;
+	status = xfp_manifest_exec(m, err, add_unit, "iitttiiitttttiid", run, number, u->name, u->class_, u->role,
+				   (int64_t)u->experts, (int64_t)u->rows, (int64_t)u->cols, u->mode, u->outliers, fit,
+				   u->choice_key, u->packed, (int64_t)u->fitted, (int64_t)u->repacked, u->seconds);
+	if (!status && c)
+		status =
+			xfp_manifest_exec(m, err, add_unit_choice, "iiiidddiii", (int64_t)c->k, (int64_t)c->sigma_milli,
+					  (int64_t)c->bytes, (int64_t)c->outliers, c->cos_median, c->cos_p5,
+					  choice->floor / (double)XFP_NANO, (int64_t)choice->met, run, number);
+	return xfp_manifest_leave(m, status, err);
+}
+
+enum xfp_status xfp_manifest_run_end(struct xfp_manifest *m, int64_t run, enum xfp_status status_of_run,
+				     const char *sha256, uint64_t bundle_bytes, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	if ((status = xfp_manifest_enter(m, err)))
+		return status;
+	status = xfp_manifest_exec(m, err, end_run, "ii", (int64_t)status_of_run, run);
+	if (!status && sha256)
+		status = xfp_manifest_exec(m, err, add_bundle, "tii", sha256, (int64_t)bundle_bytes, run);
+	return xfp_manifest_leave(m, status, err);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store.h - the artifact store: write-once files found by key.
+ *
+ *   CACHE/artifacts/ab/abcdef....h5   artifact of key abcdef...
+ *   CACHE/artifacts/ab/.abcd....tmp   pending (base/file.h)
+ *   CACHE/manifest.sqlite             cache/manifest.h
+ *
+ * Many processes on many hosts may share a store without locks: publication is a rename, and two
+ * that make the same artifact make the same content, so whoever renames last does no harm. An
+ * artifact that fails its digest is removed by whoever meets it and counts as a miss. Artifacts are
+ * not synced one by one: after a power failure a torn one fails its digest.
+ */
+#ifndef XFP_STORE_H
+#define XFP_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "file.h"
+#include "xfp_error.h"
+
+struct xfp_store {
+	char *folder;   /* CACHE */
+	bool read_only; /* nothing can be written: hits are served, a miss that needs a write fails */
+};
+
+/* Opens or creates CACHE. A new one is marked with a CACHEDIR.TAG, so that backups leave it out. */
+enum xfp_status xfp_store_open(const char *folder, struct xfp_store *store, struct xfp_error *err);
+void xfp_store_close(struct xfp_store *store);
+
+/* Path of a key's artifact, whether or not it exists. Caller frees; NULL when out of memory. */
+char *xfp_store_path(const struct xfp_store *store, const char *key);
+bool xfp_store_has(const struct xfp_store *store, const char *key);
+
+/* A pending file in the right folder; then xfp_pending_publish(pending, false, err) of base/file.h. A
+ * read-only store is XFP_FAILED naming the folder and the remedy. */
+enum xfp_status xfp_store_begin(const struct xfp_store *store, const char *key, struct xfp_pending *pending,
+				struct xfp_error *err);
+void xfp_store_remove(const struct xfp_store *store, const char *key);
+
+/* Remove what dead processes left behind: for `xfp` to call once, before it starts stages. */
+void xfp_store_sweep(const struct xfp_store *store);
+
+/* Calls `each` with every key there is, in ascending order; stops at the first non-zero status. */
+enum xfp_status xfp_store_each(const struct xfp_store *store,
+			       enum xfp_status (*each)(const char *key, const char *path, void *context,
+						       struct xfp_error *err),
+			       void *context, struct xfp_error *err);
+
+#endif
