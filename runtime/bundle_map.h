@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bundle_map.h - a mapped bundle as the parts of libxfp see it. Private to runtime/.
+ */
+#ifndef XFP_BUNDLE_MAP_H
+#define XFP_BUNDLE_MAP_H
+
+#include "bundle_layout.h"
+#include "xfp.h"
+
+/* A record by its name. */
+struct xfp_named {
+	const char *name;
+	uint32_t number;
+};
+
+struct xfp_bundle {
+	char *path;
+	const uint8_t *map;
+	uint64_t bytes;                /* of the file */
+	const char *json;
+	uint64_t json_bytes;
+
+	const uint8_t *index;          /* content of xfp.idx */
+	uint64_t idx_offset, idx_bytes;
+	const struct xfp_idx_header *header;
+	const struct xfp_idx_unit *units;
+	const struct xfp_idx_matrix *matrices;
+	const struct xfp_idx_part *parts;
+	const struct xfp_idx_tensor *tensors;
+	const struct xfp_idx_file *files;
+	const char *strings;
+
+	uint64_t *padded;              /* content size of each part's member */
+	struct xfp_named *unit_names, *tensor_names, *file_names; /* sorted */
+};
+
+static inline uint32_t xfp_bundle_count(const struct xfp_bundle *bundle, enum xfp_table table)
+{
+	return bundle->header->table[table].count;
+}
+
+static inline const char *xfp_bundle_string(const struct xfp_bundle *bundle, struct xfp_idx_string string)
+{
+	return bundle->strings + string.offset;
+}
+
+/* Check the index's header and every record and string of its tables; fill in the names. Offsets of
+ * members are the caller's to check. */
+enum xfp_status xfp_bundle_check_header(struct xfp_bundle *bundle, struct xfp_error *err);
+enum xfp_status xfp_bundle_check_tables(struct xfp_bundle *bundle, struct xfp_error *err);
+
+bool xfp_bundle_all_zero(const uint8_t *data, uint64_t size);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bundle_tables.c - every record of the index held to the rules of bundle_layout.h.
+ *
+ * The digest of the index says that it is as someone wrote it, not that they meant well: whatever
+ * passes here, no number in it leads outside the file, another table or a matrix.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bundle_map.h"
+#include "bytes.h"
+#include "classes.h"
+#include "dtype.h"
+#include "printable.h"
+
+#define NO_MATRIX UINT64_MAX
+
+static enum xfp_status bad(const struct xfp_bundle *bundle, const char *what, uint64_t number, struct xfp_error *err)
+{
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: its index is wrong (%s %" PRIu64 "); convert it again", bundle->path, what,
+			number);
+}
+
+/* ---- header ------------------------------------------------------------------------------------ */
+
+enum xfp_status xfp_bundle_check_header(struct xfp_bundle *bundle, struct xfp_error *err)
+{
+	static const uint32_t record[XFP_TABLES] = {
+		sizeof(struct xfp_idx_unit), sizeof(struct xfp_idx_matrix), sizeof(struct xfp_idx_part),
+		sizeof(struct xfp_idx_tensor), sizeof(struct xfp_idx_file), 1,
+	};
+	const struct xfp_idx_header *header = (const struct xfp_idx_header *)bundle->index;
+	const uint8_t *table[XFP_TABLES];
+	uint64_t end = sizeof *header;
+
+	if (memcmp(header->magic, XFP_IDX_MAGIC, sizeof header->magic))
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: damaged: xfp.idx is no index; convert it again", bundle->path);
+	if (header->version != XFP_BUNDLE_VERSION)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: format version %" PRIu32 ", but only %d can be read here; use another "
+				"release or convert it again", bundle->path, header->version, XFP_BUNDLE_VERSION);
+	if (header->header_bytes != sizeof *header)
+		return bad(bundle, "header of", header->header_bytes, err);
+	for (int t = 0; t < XFP_TABLES; t++) {
+		uint64_t offset = xfp_align(end, 8);
+
+		if (header->table[t].offset != offset || header->table[t].record != record[t] || offset > bundle->idx_bytes ||
+		    header->table[t].count > (bundle->idx_bytes - offset) / record[t])
+			return bad(bundle, "table", (uint64_t)t, err);
+		table[t] = bundle->index + offset;
+		end = offset + (uint64_t)header->table[t].count * record[t];
+	}
+	if (header->index_bytes != end)
+		return bad(bundle, "size", header->index_bytes, err);
+	bundle->header = header;
+	bundle->units = (const struct xfp_idx_unit *)table[XFP_TABLE_UNITS];
+	bundle->matrices = (const struct xfp_idx_matrix *)table[XFP_TABLE_MATRICES];
+	bundle->parts = (const struct xfp_idx_part *)table[XFP_TABLE_PARTS];
+	bundle->tensors = (const struct xfp_idx_tensor *)table[XFP_TABLE_TENSORS];
+	bundle->files = (const struct xfp_idx_file *)table[XFP_TABLE_FILES];
+	bundle->strings = (const char *)table[XFP_TABLE_STRINGS];
+	return XFP_OK;
+}
+
+/* ---- strings ----------------------------------------------------------------------------------- */
+
+/* The next string of the table, of which `end` bytes are spoken for. */
+static bool take_string(const struct xfp_bundle *bundle, struct xfp_idx_string string, uint32_t *end)
+{
+	uint32_t room = xfp_bundle_count(bundle, XFP_TABLE_STRINGS) - *end;
+
+	if (string.offset != *end || string.length >= room || bundle->strings[*end + string.length] ||
+	    !xfp_utf8_valid(bundle->strings + *end, string.length))
+		return false;
+	*end += string.length + 1;
+	return true;
+}
+
+static enum xfp_status check_strings(const struct xfp_bundle *bundle, struct xfp_error *err)
+{
+	uint32_t end = 0;
+
+	if (!take_string(bundle, bundle->header->family, &end))
+		return bad(bundle, "name of the family at", end, err);
+	for (uint32_t u = 0; u < xfp_bundle_count(bundle, XFP_TABLE_UNITS); u++)
+		if (!take_string(bundle, bundle->units[u].name, &end) || !take_string(bundle, bundle->units[u].role, &end))
+			return bad(bundle, "name of unit", u, err);
+	for (uint32_t t = 0; t < xfp_bundle_count(bundle, XFP_TABLE_TENSORS); t++)
+		if (!take_string(bundle, bundle->tensors[t].name, &end) ||
+		    !take_string(bundle, bundle->tensors[t].reason, &end))
+			return bad(bundle, "name of tensor", t, err);
+	for (uint32_t f = 0; f < xfp_bundle_count(bundle, XFP_TABLE_FILES); f++)
+		if (!take_string(bundle, bundle->files[f].name, &end) ||
+		    !xfp_file_name_valid(xfp_bundle_string(bundle, bundle->files[f].name)))
+			return bad(bundle, "name of file", f, err);
+	if (end != xfp_bundle_count(bundle, XFP_TABLE_STRINGS))
+		return bad(bundle, "strings beyond", end, err);
+	return XFP_OK;
+}
+
+/* ---- names ------------------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct xfp_named *)a)->name, ((const struct xfp_named *)b)->name);
+}
+
+/* Sort a table's names; none may occur twice. Each record begins with its name. */
+static enum xfp_status sort_names(const struct xfp_bundle *bundle, enum xfp_table table, struct xfp_named **out,
+				  struct xfp_error *err)
+{
+	uint32_t count = xfp_bundle_count(bundle, table), record = bundle->header->table[table].record;
+	const uint8_t *records = bundle->index + bundle->header->table[table].offset;
+	struct xfp_named *names = malloc((count + (size_t)1) * sizeof *names);
+	bool sorted = true;
+
+	if (!(*out = names))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	for (uint32_t i = 0; i < count; i++) {
+		struct xfp_idx_string name;
+
+		memcpy(&name, records + (size_t)i * record, sizeof name);
+		names[i] = (struct xfp_named){ xfp_bundle_string(bundle, name), i };
+		sorted = sorted && (!i || by_name(&names[i - 1], &names[i]) < 0);
+	}
+	if (!sorted)
+		qsort(names, count, sizeof *names, by_name);
+	for (uint32_t i = 1; i < count; i++)
+		if (!by_name(&names[i - 1], &names[i]))
+			return xfp_fail(err, XFP_BAD_INPUT, "%s: its index is wrong ('%s' occurs twice); convert it again",
+					bundle->path, xfp_printable(names[i].name).text);
+	return XFP_OK;
+}
+
+/* ---- records ----------------------------------------------------------------------------------- */
+
+static bool finite(double value)
+{
+	return value - value == 0;
+}
+
+static bool tensor_elements(const struct xfp_idx_tensor *tensor, uint64_t *elements)
+{
+	*elements = 1;
+	for (unsigned i = 0; i < tensor->rank; i++)
+		if (!xfp_mul(*elements, tensor->shape[i], elements))
+			return false;
+	for (unsigned i = tensor->rank; i < 8; i++)
+		if (tensor->shape[i])
+			return false;
+	return *elements <= (uint64_t)1 << 56;
+}
+
+/* Whether a matrix's view stays within its tensor. */
+static bool view_fits(const struct xfp_idx_unit *unit, const struct xfp_idx_matrix *matrix, uint64_t elements)
+{
+	uint64_t down, right, last;
+
+	if (!unit->rows || !unit->cols)
+		return true;
+	return xfp_mul(unit->rows - 1, matrix->row_stride, &down) && xfp_mul(unit->cols - 1, matrix->col_stride, &right) &&
+	       xfp_add(down, right, &last) && xfp_add(last, matrix->base, &last) && last < elements;
+}
+
+/* What a walk through the tables counts. */
+struct walk {
+	uint32_t matrices, parts; /* so far; both tables are in the order of their users */
+	uint64_t weights;
+	uint64_t *covered;        /* elements of each tensor that are in units, or NO_MATRIX */
+};
+
+/* The next part belongs to (number, kind) and has this size. */
+static bool take_part(const struct xfp_bundle *bundle, struct walk *walk, uint32_t which, uint32_t number,
+		      unsigned kind, uint64_t size)
+{
+	const struct xfp_idx_part *part = &bundle->parts[walk->parts];
+
+	if (walk->parts == xfp_bundle_count(bundle, XFP_TABLE_PARTS) || which != walk->parts)
+		return false;
+	walk->parts++;
+	return part->number == number && part->kind == kind && !part->reserved && !part->volume && part->size == size;
+}
+
+/* One matrix; `bytes` counts what its unit's parts must hold. */
+static bool check_matrix(const struct xfp_bundle *bundle, struct walk *walk, uint32_t u, uint32_t expert,
+			 uint64_t bytes[XFP_PARTS])
+{
+	const struct xfp_idx_unit *unit = &bundle->units[u];
+	const struct xfp_idx_matrix *matrix = &bundle->matrices[walk->matrices++];
+	uint64_t own[XFP_PARTS], elements;
+
+	if (matrix->unit != u || matrix->expert != expert || matrix->mode != unit->mode || matrix->k > unit->k ||
+	    matrix->tensor >= xfp_bundle_count(bundle, XFP_TABLE_TENSORS) ||
+	    !xfp_matrix_part_bytes(unit, matrix, own) || !tensor_elements(&bundle->tensors[matrix->tensor], &elements) ||
+	    bundle->tensors[matrix->tensor].dtype != unit->dtype || !view_fits(unit, matrix, elements))
+		return false;
+	for (int p = 0; p < XFP_PARTS; p++)
+		if (matrix->offset[p] != (own[p] ? bytes[p] : 0) || !xfp_add(bytes[p], own[p], &bytes[p]))
+			return false;
+	if (walk->covered[matrix->tensor] == NO_MATRIX)
+		walk->covered[matrix->tensor] = 0;
+	return xfp_add(walk->covered[matrix->tensor], unit->rows * unit->cols, &walk->covered[matrix->tensor]);
+}
+
+static bool check_unit(const struct xfp_bundle *bundle, struct walk *walk, uint32_t u)
+{
+	const struct xfp_idx_unit *unit = &bundle->units[u];
+	uint64_t bytes[XFP_PARTS] = { 0 }, total = 0, outliers = 0, weights = walk->weights;
+	unsigned k = 0;
+
+	if (unit->class_ >= XFP_CLASSES || unit->mode > XFP_MODE_V2 || unit->met > 1 || !unit->experts ||
+	    !xfp_bundle_all_zero(unit->reserved, sizeof unit->reserved) || !finite(unit->cos_median) ||
+	    !finite(unit->cos_p5) || !finite(unit->error) || !finite(unit->floor) || unit->first_matrix != walk->matrices ||
+	    unit->experts > xfp_bundle_count(bundle, XFP_TABLE_MATRICES) - walk->matrices)
+		return false;
+	for (uint32_t e = 0; e < unit->experts; e++) {
+		const struct xfp_idx_matrix *matrix = &bundle->matrices[walk->matrices];
+
+		if (!check_matrix(bundle, walk, u, e, bytes) || !xfp_add(weights, unit->rows * unit->cols, &weights))
+			return false;
+		outliers += matrix->outliers;
+		k = matrix->k > k ? matrix->k : k;
+	}
+	if (unit->mode == XFP_MODE_V2 && unit->part[XFP_PART_BALANCE] != XFP_NONE)
+		bytes[XFP_PART_BALANCE] = unit->cols;
+	for (unsigned p = 0; p < XFP_PARTS; p++) {
+		if (bytes[p] ? !take_part(bundle, walk, unit->part[p], u, p, bytes[p]) : unit->part[p] != XFP_NONE)
+			return false;
+		total += bytes[p];
+	}
+	walk->weights = weights;
+	return unit->k == k && unit->bytes == total && unit->outliers == outliers;
+}
+
+static bool check_tensor(const struct xfp_bundle *bundle, struct walk *walk, uint32_t t)
+{
+	const struct xfp_idx_tensor *tensor = &bundle->tensors[t], *equal;
+	uint64_t elements, others, covered = walk->covered[t];
+
+	if (tensor->class_ >= XFP_CLASSES || tensor->dtype >= XFP_DTYPES || tensor->fate >= XFP_FATES || tensor->rank > 8 ||
+	    tensor->reserved || !tensor_elements(tensor, &elements) || elements * xfp_dtype_bits(tensor->dtype) % 8 ||
+	    (tensor->tied != XFP_NONE) != (tensor->fate == XFP_FATE_TIED))
+		return false;
+	if (tensor->fate == XFP_FATE_KEPT && covered == NO_MATRIX)
+		return take_part(bundle, walk, tensor->part, t, XFP_PARTS, elements * xfp_dtype_bits(tensor->dtype) / 8);
+	if (tensor->part != XFP_NONE || !xfp_bundle_all_zero(tensor->source, sizeof tensor->source))
+		return false;
+	if (tensor->fate == XFP_FATE_QUANTIZED || tensor->fate == XFP_FATE_KEPT)
+		return covered == elements;
+	if (covered != NO_MATRIX)
+		return false;
+	if (tensor->fate != XFP_FATE_TIED)
+		return true;
+	if (tensor->tied >= xfp_bundle_count(bundle, XFP_TABLE_TENSORS))
+		return false;
+	equal = &bundle->tensors[tensor->tied];
+	return (equal->fate == XFP_FATE_QUANTIZED || equal->fate == XFP_FATE_KEPT) && equal->dtype == tensor->dtype &&
+	       equal->rank <= 8 && tensor_elements(equal, &others) && others == elements;
+}
+
+enum xfp_status xfp_bundle_check_tables(struct xfp_bundle *bundle, struct xfp_error *err)
+{
+	uint32_t tensors = xfp_bundle_count(bundle, XFP_TABLE_TENSORS);
+	struct walk walk = { .covered = malloc((tensors + (size_t)1) * sizeof *walk.covered) };
+	enum xfp_status status;
+
+	if (!walk.covered)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	for (uint32_t t = 0; t < tensors; t++) {
+		walk.covered[t] = NO_MATRIX;
+		if (bundle->tensors[t].rank > 8) { /* before units look at shapes */
+			status = bad(bundle, "tensor", t, err);
+			goto done;
+		}
+	}
+	if ((status = check_strings(bundle, err)) ||
+	    (status = sort_names(bundle, XFP_TABLE_UNITS, &bundle->unit_names, err)) ||
+	    (status = sort_names(bundle, XFP_TABLE_TENSORS, &bundle->tensor_names, err)) ||
+	    (status = sort_names(bundle, XFP_TABLE_FILES, &bundle->file_names, err)))
+		goto done;
+	for (uint32_t u = 0; !status && u < xfp_bundle_count(bundle, XFP_TABLE_UNITS); u++)
+		if (!check_unit(bundle, &walk, u))
+			status = bad(bundle, "unit", u, err);
+	for (uint32_t t = 0; !status && t < tensors; t++)
+		if (!check_tensor(bundle, &walk, t))
+			status = bad(bundle, "tensor", t, err);
+	if (!status && walk.matrices != xfp_bundle_count(bundle, XFP_TABLE_MATRICES))
+		status = bad(bundle, "matrices beyond", walk.matrices, err);
+	if (!status && walk.parts != xfp_bundle_count(bundle, XFP_TABLE_PARTS))
+		status = bad(bundle, "parts beyond", walk.parts, err);
+	if (!status && walk.weights != bundle->header->weights)
+		status = bad(bundle, "weights", bundle->header->weights, err);
+done:
+	free(walk.covered);
+	return status;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * check.c - the bytes that opening a bundle does not read: small files and data members.
+ *
+ * Members are numbered files first, then parts. Each must be: its canonical header, content of the
+ * right SHA-256, zeros up to the next member. xfp_bundle_open has checked the rest of the file.
+ */
+#include <string.h>
+
+#include "bundle_map.h"
+#include "bytes.h"
+#include "printable.h"
+#include "sha256.h"
+
+struct member {
+	char name[XFP_FILE_MEMBER_BYTES];
+	uint64_t offset;        /* of the content */
+	uint64_t size;          /* that the digest covers */
+	uint64_t padded;        /* that the header states */
+	const uint8_t *sha256;
+};
+
+uint32_t xfp_bundle_members(const struct xfp_bundle *bundle)
+{
+	return xfp_bundle_count(bundle, XFP_TABLE_FILES) + xfp_bundle_count(bundle, XFP_TABLE_PARTS);
+}
+
+static struct member find_member(const struct xfp_bundle *bundle, uint32_t number)
+{
+	uint32_t files = xfp_bundle_count(bundle, XFP_TABLE_FILES);
+	struct member member;
+
+	if (number < files) {
+		const struct xfp_idx_file *file = &bundle->files[number];
+
+		member = (struct member){ .offset = file->offset, .size = file->size, .padded = file->size,
+					  .sha256 = file->sha256 };
+		xfp_file_member(number, xfp_bundle_string(bundle, file->name), member.name);
+	} else {
+		const struct xfp_idx_part *part = &bundle->parts[number - files];
+
+		member = (struct member){ .offset = part->offset, .size = part->size,
+					  .padded = bundle->padded[number - files], .sha256 = part->sha256 };
+		xfp_part_member(part->number, part->kind, member.name);
+	}
+	return member;
+}
+
+/* What the member is to people: the tensor, unit or file. */
+static const char *owner(const struct xfp_bundle *bundle, uint32_t number)
+{
+	uint32_t files = xfp_bundle_count(bundle, XFP_TABLE_FILES);
+	const struct xfp_idx_part *part;
+
+	if (number < files)
+		return xfp_bundle_string(bundle, bundle->files[number].name);
+	part = &bundle->parts[number - files];
+	return xfp_bundle_string(bundle, part->kind < XFP_PARTS ? bundle->units[part->number].name
+								: bundle->tensors[part->number].name);
+}
+
+enum xfp_status xfp_bundle_check_member(const struct xfp_bundle *bundle, uint32_t number, struct xfp_error *err)
+{
+	uint8_t header[3 * XFP_TAR_BLOCK], sha256[32];
+	const uint8_t *content;
+	struct member member;
+	const char *wrong = NULL;
+	size_t header_bytes;
+
+	if (number >= xfp_bundle_members(bundle))
+		return xfp_fail(err, XFP_USAGE, "%s: has no member %u", bundle->path, (unsigned)number);
+	member = find_member(bundle, number);
+	content = bundle->map + member.offset;
+	header_bytes = xfp_tar_header_bytes(member.padded);
+	xfp_tar_header(member.name, member.padded, header);
+	xfp_sha256(content, member.size, sha256);
+	if (memcmp(content - header_bytes, header, header_bytes))
+		wrong = "its header is not the canonical one";
+	else if (memcmp(sha256, member.sha256, sizeof sha256))
+		wrong = "its content fails its SHA-256";
+	else if (!xfp_bundle_all_zero(content + member.size, xfp_align(member.padded, XFP_TAR_BLOCK) - member.size))
+		wrong = "its padding is not zero";
+	if (wrong)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: damaged: member %s (%s): %s; copy or convert it again", bundle->path,
+				member.name, xfp_printable(owner(bundle, number)).text, wrong);
+	return XFP_OK;
+}
+
+enum xfp_status xfp_bundle_check(const struct xfp_bundle *bundle,
+				 bool (*progress)(void *context, uint64_t done, uint64_t total), void *context,
+				 struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t i = 0; !status && i < xfp_bundle_members(bundle); i++) {
+		struct member member = find_member(bundle, i);
+
+		status = xfp_bundle_check_member(bundle, i, err);
+		if (!status && progress && !progress(context, member.offset + member.padded, bundle->bytes))
+			status = xfp_fail(err, XFP_FAILED, "%s: stopped before it was checked", bundle->path);
+	}
+	return status;
+}

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# runtime/: libxfp, the one reader of bundles. It links no library, so it has flags of its own: no
+# OpenMP, and no libtool -static. Other folders add the sources that a decoder needs.
+
+lib_LTLIBRARIES += runtime/libxfp.la
+runtime_libxfp_la_SOURCES += \
+	runtime/bundle.c \
+	runtime/bundle_map.h \
+	runtime/bundle_tables.c \
+	runtime/check.c \
+	runtime/dequantize.c \
+	runtime/query.c \
+	runtime/sha256.c \
+	runtime/sha256.h
+runtime_libxfp_la_CFLAGS = $(XFP_CFLAGS)
+runtime_libxfp_la_LIBADD =
+# CURRENT:REVISION:AGE, see "Updating version info" in the libtool manual.
+runtime_libxfp_la_LDFLAGS = $(XFP_LDFLAGS) -no-undefined -version-info 0:0:0
+if VERSION_SCRIPT
+runtime_libxfp_la_LDFLAGS += -Wl,--version-script=$(srcdir)/runtime/libxfp.map
+EXTRA_runtime_libxfp_la_DEPENDENCIES = $(srcdir)/runtime/libxfp.map
+endif
+
+pkginclude_HEADERS += runtime/xfp.h
+pkgconfig_DATA = runtime/xfp.pc
+EXTRA_DIST += \
+	runtime/libxfp.map \
+	runtime/xfp.pc.in
