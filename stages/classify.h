@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * classify.h - from a checkpoint's headers and a family's rules to the ledger.
+ *
+ * Every tensor gets exactly one fate, with the reason; those that can be quantized become units.
+ * What the user should know besides goes into the findings. Reasons name no rule or line, since they
+ * are stored in bundles: a comment in a rule file must not change a bundle's bytes.
+ */
+#ifndef XFP_CLASSIFY_H
+#define XFP_CLASSIFY_H
+
+#include "checkpoint.h"
+#include "family.h"
+#include "ledger.h"
+#include "model_config.h"
+#include "notes.h"
+#include "parameters.h"
+
+struct xfp_findings {
+	struct xfp_notes notes;
+	uint32_t *taken; /* tensors that each rule of the family took */
+};
+
+/* A checkpoint that is quantized already is XFP_BAD_INPUT naming the method. */
+enum xfp_status xfp_refuse_quantized(const struct xfp_checkpoint *checkpoint, const struct xfp_model_config *config,
+				     struct xfp_error *err);
+
+/* Reads no weights, with one exception: where config.json ties the lm_head to the embedding and both
+ * are stored, their bytes are compared. A hidden_size that config.json lacks is filled in from the
+ * embedding's shape. The caller frees both results; on failure there are none. */
+enum xfp_status xfp_classify(const struct xfp_checkpoint *checkpoint, struct xfp_model_config *config,
+			     const struct xfp_family *family, enum xfp_lm_head lm_head, struct xfp_ledger **ledger,
+			     struct xfp_findings *findings, struct xfp_error *err);
+void xfp_findings_free(struct xfp_findings *findings);
+
+#endif

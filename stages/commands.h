@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * commands.h - the commands of `xfp`. Each takes its own arguments, argv[0] being the name for messages
+ * ("xfp info"), and returns an exit status.
+ */
+#ifndef XFP_COMMANDS_H
+#define XFP_COMMANDS_H
+
+int xfp_main_convert(int argc, char **argv);
+int xfp_main_info(int argc, char **argv);
+int xfp_main_prepare(int argc, char **argv);
+int xfp_main_unpack(int argc, char **argv);
+int xfp_main_verify(int argc, char **argv);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conversion.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bundle_layout.h"
+
+/* Stages of a run that was killed may take a moment to notice. */
+#define LOCK_PATIENCE_S 5
+
+const char *xfp_human(double value, const char *unit, char text[32])
+{
+	static const char prefixes[] = " kMGTPE";
+	int power = 0;
+
+	while (value >= 999.5 && prefixes[power + 1]) {
+		value /= 1000;
+		power++;
+	}
+	if (!power)
+		snprintf(text, 32, "%.0f%s%s", value, *unit ? " " : "", unit);
+	else
+		snprintf(text, 32, "%.*f %c%s",
+			 value < 9.995   ? 2
+			 : value < 99.95 ? 1
+					 : 0,
+			 value, prefixes[power], unit);
+	return text;
+}
+
+uint64_t xfp_unit_weights(const struct xfp_ledger_unit *unit)
+{
+	return unit->experts * unit->rows * unit->cols;
+}
+
+/* ---- folders ---------------------------------------------------------------------------------- */
+
+static char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+static enum xfp_status check_output(const char *out, struct xfp_error *err)
+{
+	char *folder = folder_of(out);
+	enum xfp_status status = XFP_OK;
+	struct stat st;
+
+	if (!folder)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	if (stat(folder, &st))
+		status = xfp_fail_errno(err, errno, "%s: the output folder must exist before work starts", folder);
+	else if (!S_ISDIR(st.st_mode))
+		status = xfp_fail(err, XFP_FAILED, "%s: not a folder, so the output cannot go there", folder);
+	else if (access(folder, W_OK | X_OK))
+		status = xfp_fail_errno(err, errno, "%s: the output folder cannot be written", folder);
+	else if (!stat(out, &st) && !S_ISREG(st.st_mode))
+		status = xfp_fail(err, XFP_FAILED, "%s: exists and is not a file; choose another output", out);
+	free(folder);
+	return status;
+}
+
+/* The lock is inherited by make and the stages: while any of them lives, the folder is in use. */
+static enum xfp_status take_lock(struct xfp_conversion *c, struct xfp_error *err)
+{
+	const struct timespec moment = { 0, 50 * 1000 * 1000 };
+	double deadline = xfp_now() + LOCK_PATIENCE_S;
+	char *path = xfp_path(c->options.work, "lock");
+	enum xfp_status status = XFP_OK;
+
+	if (!path)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	c->lock = open(path, O_RDWR | O_CREAT, 0666);
+	if (c->lock < 0)
+		status = xfp_fail_errno(err, errno, "%s: the work folder cannot be written", path);
+	while (!status && flock(c->lock, LOCK_EX | LOCK_NB)) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			status = xfp_fail_errno(err, errno, "%s: cannot lock", path);
+		else if (xfp_now() > deadline)
+			status = xfp_fail(err, XFP_FAILED,
+					  "%s: another conversion is at work here; wait for it, or choose "
+					  "another output or --work folder",
+					  c->options.work);
+		else
+			nanosleep(&moment, NULL);
+	}
+	free(path);
+	return status;
+}
+
+static enum xfp_status open_log(struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *path = xfp_path(c->options.work, XFP_LOG_FILE), date[32];
+	enum xfp_status status = XFP_OK;
+	time_t now = time(NULL);
+	struct tm tm;
+
+	if (!path)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	c->log = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	if (c->log < 0)
+		status = xfp_fail_errno(err, errno, "%s: the log cannot be written", path);
+	else if (gmtime_r(&now, &tm) && strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &tm))
+		dprintf(c->log, "==== %s xfp %s: %s -> %s\n", date, PACKAGE_VERSION, c->options.model, c->options.out);
+	free(path);
+	return status;
+}
+
+enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	c->lock = c->log = -1;
+	if (c->options.dry_run)
+		return XFP_OK;
+	if ((status = check_output(c->options.out, err)) || (status = xfp_mkdirs(c->options.work, err)) ||
+	    (status = take_lock(c, err)))
+		return status;
+	xfp_sweep_pending(c->options.work);
+	return open_log(c, err);
+}
+
+void xfp_conversion_close(struct xfp_conversion *c)
+{
+	for (uint32_t i = 0; c->units && i < c->ledger->unit_count; i++)
+		free(c->units[i].source);
+	free(c->units);
+	xfp_ledger_free(c->ledger);
+	xfp_manifest_close(c->manifest);
+	if (c->store.folder)
+		xfp_store_close(&c->store);
+	if (c->log >= 0)
+		close(c->log);
+	if (c->lock >= 0)
+		close(c->lock);
+	xfp_options_free(&c->options);
+}
+
+enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_error *err)
+{
+	int64_t rebuilt;
+	enum xfp_status status;
+
+	if (c->manifest || (c->options.dry_run && access(c->options.cache, F_OK)))
+		return XFP_OK;
+	if ((status = xfp_store_open(c->options.cache, &c->store, err)) ||
+	    (status = xfp_manifest_open(&c->store, &c->manifest, &rebuilt, err)))
+		return status;
+	if (rebuilt > 0 && !c->options.quiet)
+		fprintf(stderr, "xfp: the manifest was rebuilt from %" PRId64 " artifacts\n", rebuilt);
+	return XFP_OK;
+}
+
+/* ---- room ------------------------------------------------------------------------------------- */
+
+/* No candidate of the unit takes less. */
+static uint64_t least_unit_bytes(const struct xfp_ledger_unit *unit, uint32_t bits)
+{
+	uint64_t rows = unit->experts * unit->rows, least = rows * unit->cols * xfp_dtype_bits(unit->dtype) / 8;
+
+	if (unit->plan == XFP_PLAN_FP8)
+		return rows * (unit->cols + sizeof(float));
+	for (unsigned k = 2; k <= 6; k++) {
+		uint64_t bytes = rows * (xfp_v2_row_bytes(unit->cols, k) + ((uint64_t)2 << k));
+
+		if (bits & 1u << k && bytes < least)
+			least = bytes;
+	}
+	return least;
+}
+
+uint64_t xfp_conversion_least_bytes(const struct xfp_conversion *c)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
+		bytes += least_unit_bytes(&c->ledger->units[i], c->options.parameters.bits);
+	for (uint32_t i = 0; i < c->ledger->tensor_count; i++)
+		if (c->ledger->tensors[i].fate == XFP_FATE_KEPT)
+			bytes += c->ledger->tensors[i].bytes;
+	return bytes;
+}
+
+static enum xfp_status check_free(const char *folder, uint64_t need, const char *what, struct xfp_error *err)
+{
+	char needed[32], free_[32];
+	struct statvfs fs;
+	uint64_t room;
+
+	if (statvfs(folder, &fs))
+		return xfp_fail_errno(err, errno, "%s: cannot tell its free space", folder);
+	room = (uint64_t)(geteuid() ? fs.f_bavail : fs.f_bfree) * fs.f_frsize;
+	if (room >= need)
+		return XFP_OK;
+	return xfp_fail(err, XFP_FAILED,
+			"%s: %s at least %s and %s are free; make room, or choose another place with -o and "
+			"--cache",
+			folder, what, xfp_human((double)need, "B", needed), xfp_human((double)room, "B", free_));
+}
+
+enum xfp_status xfp_conversion_check_room(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	uint64_t bundle = xfp_conversion_least_bytes(c), packed = 0;
+	char *folder = folder_of(c->options.out);
+	enum xfp_status status = XFP_OK;
+	struct stat out, cache;
+
+	if (!folder)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
+		if (!c->units[i].done)
+			packed += least_unit_bytes(&c->ledger->units[i], c->options.parameters.bits);
+	if (stat(folder, &out) || stat(c->store.folder, &cache)) {
+		status = xfp_fail_errno(err, errno, "%s or %s", folder, c->store.folder);
+	} else if (out.st_dev == cache.st_dev) {
+		status = check_free(folder, bundle + packed, "the bundle and its packed units take", err);
+	} else {
+		status = check_free(folder, bundle, "the bundle takes", err);
+		if (!status)
+			status = check_free(c->store.folder, packed, "the packed units take", err);
+	}
+	free(folder);
+	return status;
+}
+
+enum xfp_status xfp_conversion_check_source(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	for (uint32_t i = 0; i < c->ledger->file_count; i++) {
+		const struct xfp_ledger_file *file = &c->ledger->files[i];
+		struct xfp_identity now;
+		struct stat st;
+
+		if (stat(file->path, &st))
+			return xfp_fail_errno(err, errno, "%s: part of the checkpoint is gone", file->path);
+		now = xfp_identity_of(&st);
+		if (!xfp_identity_equal(&now, &file->identity))
+			return xfp_fail(err, XFP_FAILED, "%s: changed while it was being converted; run again",
+					file->path);
+	}
+	return XFP_OK;
+}
+
+/* ---- log -------------------------------------------------------------------------------------- */
+
+off_t xfp_log_size(const struct xfp_conversion *c)
+{
+	struct stat st;
+
+	return c->log >= 0 && !fstat(c->log, &st) ? st.st_size : 0;
+}
+
+void xfp_log_show(const struct xfp_conversion *c, off_t offset)
+{
+	off_t size = xfp_log_size(c) - offset;
+	char *text = size > 0 ? calloc(1, (size_t)size + 1) : NULL, *rest = text, *line;
+
+	if (!text || pread(c->log, text, (size_t)size, offset) < 0)
+		rest = NULL;
+	while ((line = strsep(&rest, "\n")))
+		if (!strncmp(line, "xfp", 3))
+			fprintf(stderr, "%s\n", line);
+	free(text);
+}

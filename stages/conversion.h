@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conversion.h - one conversion as the front end sees it: its folders, its ledger, and for each unit
+ * which artifacts are the current ones and whether they are there.
+ */
+#ifndef XFP_CONVERSION_H
+#define XFP_CONVERSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "choice.h"
+#include "ledger.h"
+#include "manifest.h"
+#include "options.h"
+#include "store.h"
+#include "work.h"
+
+struct xfp_unit_state {
+	bool known;                 /* the digests of all its matrices are known */
+	bool done;                  /* packed as it should be, and the artifact is in the store */
+	bool decided;               /* `choice` says how */
+	bool recorded;              /* in the manifest, as part of this run */
+	uint32_t made;              /* bit S: the artifact of stamp S was made in this run */
+	double seconds;             /* that fresh work took */
+	double progress;            /* share of its work that is over, for the progress bar */
+	uint8_t (*source)[16];      /* [experts] */
+	char key[XFP_STAMPS][33];   /* of the current artifacts, "" when not known */
+	struct xfp_choice choice;
+};
+
+struct xfp_conversion {
+	struct xfp_options options;
+	int lock, log;              /* file descriptors, -1: none */
+	struct xfp_store store;     /* folder NULL: there is no cache yet (only in a dry run) */
+	struct xfp_manifest *manifest;
+	int64_t run;                /* the manifest's number of this run, 0: none */
+	struct xfp_ledger *ledger;
+	struct xfp_unit_state *units;
+	uint64_t weights, weights_done;
+	uint32_t todo;              /* units that are not done */
+	uint64_t events_read;       /* how far into the events file */
+	bool damaged;               /* a stage removed a damaged artifact */
+	uint32_t failures;          /* other failed stages; the status of the first one: */
+	enum xfp_status failure;
+	bool manifest_behind;       /* it could not be written; said once */
+};
+
+/* Check that the output can be written, make the work folder, take its lock, start a chapter of the
+ * log. A dry run changes nothing and does none of this. */
+enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *err);
+void xfp_conversion_close(struct xfp_conversion *c);
+
+/* Open the cache and its manifest, unless they are open. */
+enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_error *err);
+
+/* The least room that the bundle and the packed units still missing can take, against what is free. */
+enum xfp_status xfp_conversion_check_room(const struct xfp_conversion *c, struct xfp_error *err);
+uint64_t xfp_conversion_least_bytes(const struct xfp_conversion *c);
+
+/* Whether the checkpoint's files still are those that inspect saw. */
+enum xfp_status xfp_conversion_check_source(const struct xfp_conversion *c, struct xfp_error *err);
+
+uint64_t xfp_unit_weights(const struct xfp_ledger_unit *unit);
+
+/* The tools' messages ("xfp-inspect: ...") that the log holds from `offset` on, shown on stderr;
+ * xfp_log_size is where it ends now. */
+off_t xfp_log_size(const struct xfp_conversion *c);
+void xfp_log_show(const struct xfp_conversion *c, off_t offset);
+
+/* "12.3 M", "1.5 GB" (unit "B") and the like, at most 15 characters. */
+const char *xfp_human(double value, const char *unit, char text[32]);
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * convert.c - xfp convert: a checkpoint becomes a bundle. And xfp prepare, its first half, for those
+ * who run make by hand.
+ *
+ * inspect writes the ledger; then, until nothing is missing: the work folder is brought up to date,
+ * make runs the units that are not finished, and xfp-pack assembles the bundle. A stage that meets a
+ * damaged artifact removes it, and the loop goes round again.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "finish.h"
+#include "ingest.h"
+#include "prepare.h"
+#include "progress.h"
+#include "run_make.h"
+
+#define MOST_REPETITIONS 3
+
+struct follower {
+	struct xfp_conversion *c;
+	struct xfp_progress progress;
+	struct xfp_error err;
+};
+
+static void follow(void *context)
+{
+	struct follower *follower = context;
+
+	xfp_ingest(follower->c, xfp_progress_event, &follower->progress, &follower->err);
+	xfp_progress_show(&follower->progress);
+}
+
+/* make over the units in todo.mk. The stages have said why they failed; make only knows that. */
+static int run_units(struct follower *follower, struct xfp_signals *signals, struct xfp_error *err)
+{
+	struct xfp_conversion *c = follower->c;
+	int status;
+
+	c->failures = 0;
+	c->damaged = false;
+	xfp_progress_begin(&follower->progress);
+	status = xfp_run_make(c, signals, follow, follower, err);
+	follow(follower);
+	xfp_progress_clear(&follower->progress);
+	if (!status || signals->interrupted)
+		return status;
+	if (c->damaged)
+		return (int)xfp_fail(err, XFP_DAMAGED, "see %s/%s", c->options.work, XFP_LOG_FILE);
+	if (c->failures) {
+		xfp_fail(err, c->failure,
+			 "%" PRIu32 " of %" PRIu32 " units could not be converted; all output is in %s/%s", c->failures,
+			 c->todo, c->options.work, XFP_LOG_FILE);
+		return c->failure;
+	}
+	return (int)xfp_fail(err, XFP_FAILED, "make failed, and no stage said why; see %s/%s", c->options.work,
+			     XFP_LOG_FILE);
+}
+
+/* One time round: what is missing is made. XFP_DAMAGED asks for another. */
+static int make_bundle(struct follower *follower, bool again, struct xfp_signals *signals, struct xfp_result *result,
+		       struct xfp_error *err)
+{
+	struct xfp_conversion *c = follower->c;
+	int status = xfp_prepare_units(c, again, err);
+
+	if (!status && !c->todo && xfp_bundle_is_current(c, result)) {
+		xfp_record_units(c);
+		return XFP_OK;
+	}
+	if (!status)
+		status = xfp_conversion_check_room(c, err);
+	if (!status && c->todo) {
+		status = run_units(follower, signals, err);
+		/* Once more, with what the units now are: only what is right goes into a bundle. */
+		if (!signals->interrupted && xfp_prepare_units(c, false, status ? NULL : err) && !status)
+			status = XFP_FAILED;
+		if (!status && c->todo)
+			status = (int)xfp_fail(err, XFP_DAMAGED, "%" PRIu32 " units came to nothing", c->todo);
+	}
+	xfp_record_units(c);
+	if (!status)
+		status = xfp_conversion_check_source(c, err);
+	if (status || signals->interrupted)
+		return status;
+	xfp_progress_say(&follower->progress, "writing the bundle");
+	status = xfp_bundle_make(c, signals, result, err);
+	xfp_progress_clear(&follower->progress);
+	/* It reads the tensors that are kept from the checkpoint. */
+	if (!status && (status = xfp_conversion_check_source(c, err)))
+		unlink(c->options.out);
+	return status;
+}
+
+static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
+{
+	struct follower follower = { .c = c };
+	struct xfp_result result = { .sha256 = "" };
+	double started = xfp_now();
+	char *parameters;
+	int status = xfp_prepare_folder(c, signals, err);
+
+	if (status)
+		return status;
+	if (c->options.dry_run) {
+		if (!(status = xfp_prepare_units(c, false, err)))
+			xfp_prepare_print(c);
+		return status;
+	}
+	parameters = xfp_parameters_to_json(&c->options.parameters);
+	if (!parameters ||
+	    xfp_manifest_run_begin(c->manifest, c->options.model, c->options.out, parameters, &c->run, NULL))
+		c->run = 0;
+	free(parameters);
+	xfp_progress_init(&follower.progress, c);
+	for (int round = 0;; round++) {
+		status = make_bundle(&follower, round > 0, signals, &result, err);
+		if (status != XFP_DAMAGED || signals->interrupted || round == MOST_REPETITIONS)
+			break;
+		fprintf(stderr, "xfp: a damaged artifact was removed from the cache; making it again\n");
+	}
+	if (status == XFP_DAMAGED)
+		status = (int)xfp_context(err, XFP_FAILED, "%s: artifacts are damaged again and again; check its disk",
+					  c->options.cache);
+	if (signals->interrupted && !status)
+		status = XFP_FAILED;
+	if (c->run)
+		xfp_manifest_run_end(c->manifest, c->run, (enum xfp_status)status, status ? NULL : result.sha256,
+				     result.bytes, NULL);
+	return status ? status : (int)xfp_print_summary(c, &result, xfp_now() - started, err);
+}
+
+/* ---- commands ---------------------------------------------------------------------------------- */
+
+static void print_quoted(const char *word)
+{
+	if (*word &&
+	    strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%") == strlen(word)) {
+		fprintf(stderr, " %s", word);
+		return;
+	}
+	fputs(" '", stderr);
+	for (; *word; word++)
+		fputs(*word == '\'' ? "'\\''" : (char[2]){ *word, 0 }, stderr);
+	fputc('\'', stderr);
+}
+
+static int report(int status, const struct xfp_signals *signals, const struct xfp_error *err, int argc, char **argv)
+{
+	if (signals->interrupted) {
+		fprintf(stderr, "\nxfp: interrupted; what is finished stays. To go on:\n  %s", argv[0]);
+		for (int i = 1; i < argc; i++)
+			print_quoted(argv[i]);
+		fputc('\n', stderr);
+	} else if (status && *err->text) {
+		fprintf(stderr, "%s: %s\n", argv[0], err->text);
+	}
+	if (status == XFP_USAGE && !signals->interrupted)
+		fprintf(stderr, "Try '%s --help'.\n", argv[0]);
+	return status;
+}
+
+static int prepare(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
+{
+	int status = xfp_prepare_folder(c, signals, err);
+
+	if (!status)
+		status = xfp_prepare_units(c, false, err);
+	if (!status && !c->options.quiet)
+		xfp_prepare_print(c);
+	return status;
+}
+
+static int run_command(int argc, char **argv, const char *summary,
+		       int (*command)(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err))
+{
+	struct xfp_conversion c = { .lock = -1, .log = -1 };
+	struct xfp_signals signals = { 0 };
+	struct xfp_error err = { 0 };
+	char **words = malloc(((size_t)argc + 1) * sizeof *words); /* getopt reorders argv */
+	int status;
+
+	if (!words)
+		return XFP_FAILED;
+	memcpy(words, argv, ((size_t)argc + 1) * sizeof *words);
+	status = (int)xfp_options_parse(argc, argv, &c.options, &err);
+	if (!status && c.options.help) {
+		printf("usage: %s [OPTION ...] MODEL -o OUT.xfp\n\n%s\n\n", argv[0], summary);
+		xfp_options_print();
+		xfp_options_free(&c.options);
+		free(words);
+		return XFP_OK;
+	}
+	xfp_signals_hold(&signals);
+	if (!status)
+		status = (int)xfp_conversion_open(&c, &err);
+	if (!status)
+		status = (int)xfp_run_environment(&c, &err);
+	if (!status)
+		status = command(&c, &signals, &err);
+	status = report(status, &signals, &err, argc, words);
+	xfp_conversion_close(&c);
+	free(words);
+	fflush(stdout);
+	xfp_signals_release(&signals);
+	return status;
+}
+
+int xfp_main_convert(int argc, char **argv)
+{
+	return run_command(argc, argv,
+			   "Quantizes the weights of a checkpoint into one bundle, with as few bits as the floors "
+			   "allow.",
+			   convert);
+}
+
+int xfp_main_prepare(int argc, char **argv)
+{
+	return run_command(argc, argv, "Brings a conversion's work folder up to date and lists what is missing; see "
+			   "xfp-pipelines(7).", prepare);
+}

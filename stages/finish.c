@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "finish.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bundle_layout.h"
+#include "key.h"
+#include "printable.h"
+#include "report.h"
+#include "xfp.h"
+
+/* ---- the stamp of the bundle ------------------------------------------------------------------- */
+
+static bool add(struct xfp_digest *digest, const char *format, ...)
+{
+	char *text = NULL;
+	va_list arguments;
+	int size;
+
+	va_start(arguments, format);
+	size = vasprintf(&text, format, arguments);
+	va_end(arguments);
+	if (size < 0)
+		return false;
+	xfp_digest_update(digest, text, (size_t)size + 1);
+	free(text);
+	return true;
+}
+
+static bool add_identity(struct xfp_digest *digest, const struct xfp_identity *id)
+{
+	return add(digest, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64, id->device, id->inode, id->size,
+		   id->mtime_ns, id->ctime_ns);
+}
+
+static bool add_ledger(struct xfp_digest *digest, const struct xfp_ledger *ledger)
+{
+	bool ok = add(digest, "%s", ledger->family);
+
+	for (uint32_t i = 0; ok && i < ledger->file_count; i++)
+		ok = add_identity(digest, &ledger->files[i].identity);
+	for (uint32_t i = 0; ok && i < ledger->tensor_count; i++) {
+		const struct xfp_ledger_tensor *t = &ledger->tensors[i];
+
+		ok = add(digest, "%s", t->name) && add(digest, "%s", t->reason) &&
+		     add(digest, "%d %d %d %" PRIu32 " %" PRIu64 " %" PRIu64, t->dtype, t->class_, t->fate, t->file,
+			 t->offset, t->bytes);
+	}
+	for (uint32_t i = 0; ok && i < ledger->extra_count; i++) {
+		char *path = xfp_path(ledger->model, ledger->extras[i]);
+		struct xfp_identity id = { 0 };
+		struct stat st;
+
+		if (path && !stat(path, &st))
+			id = xfp_identity_of(&st);
+		ok = path && add(digest, "%s", ledger->extras[i]) && add_identity(digest, &id);
+		free(path);
+	}
+	return ok;
+}
+
+/* Everything that decides the bundle's bytes, as far as it can be told without reading weights. */
+static bool bundle_key(const struct xfp_conversion *c, char key[33])
+{
+	char *parameters = xfp_parameters_to_json(&c->options.parameters);
+	struct xfp_digest *digest = xfp_digest_new();
+	uint8_t bytes[16] = { 0 };
+	bool ok = digest && parameters && add(digest, "%s %d", PACKAGE_VERSION, XFP_BUNDLE_VERSION) &&
+		  add(digest, "%s", parameters) && add_ledger(digest, c->ledger);
+
+	for (uint32_t i = 0; ok && i < c->ledger->unit_count; i++) {
+		const struct xfp_ledger_unit *unit = &c->ledger->units[i];
+
+		ok = add(digest, "%s", unit->name) &&
+		     add(digest, "%s %d %s %s", unit->role, unit->class_, c->units[i].key[XFP_STAMP_CHOICE],
+			 c->units[i].key[XFP_STAMP_PACKED]);
+	}
+	if (digest)
+		xfp_digest_final(digest, bytes);
+	free(parameters);
+	for (int i = 0; i < 16; i++)
+		snprintf(key + 2 * i, 3, "%02x", bytes[i]);
+	return ok;
+}
+
+/* "KEY SHA256 SIZE DEVICE INODE MTIME CTIME" */
+static bool format_stamp(const struct xfp_conversion *c, const char *sha256, char text[256])
+{
+	struct xfp_identity id;
+	struct stat st;
+	char key[33];
+
+	if (stat(c->options.out, &st) || !bundle_key(c, key))
+		return false;
+	id = xfp_identity_of(&st);
+	snprintf(text, 256, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 "\n", key, sha256, id.size,
+		 id.device, id.inode, id.mtime_ns, id.ctime_ns);
+	return true;
+}
+
+bool xfp_bundle_is_current(const struct xfp_conversion *c, struct xfp_result *result)
+{
+	char *path = xfp_path(c->options.work, XFP_BUNDLE_STAMP), *text = NULL, now[256];
+	bool current = false;
+
+	if (path && !c->options.rehash && !xfp_slurp(path, sizeof now, &text, NULL, NULL) &&
+	    sscanf(text, "%*32s %64s %" SCNu64, result->sha256, &result->bytes) == 2)
+		current = format_stamp(c, result->sha256, now) && !strcmp(text, now);
+	result->unchanged = current;
+	free(text);
+	free(path);
+	return current;
+}
+
+/* ---- writing it -------------------------------------------------------------------------------- */
+
+/* xfp-pack says "SHA256  PATH", as sha256sum does; what else is there are messages. */
+static bool find_sha256(const struct xfp_conversion *c, off_t offset, char sha256[65])
+{
+	char text[8192] = "", *rest = text, *line;
+	bool found = false;
+
+	if (pread(c->log, text, sizeof text - 1, offset) < 0)
+		return false;
+	while ((line = strsep(&rest, "\n")))
+		if (strspn(line, "0123456789abcdef") == 64 && !strncmp(line + 64, "  ", 2)) {
+			snprintf(sha256, 65, "%.64s", line);
+			found = true;
+		}
+	return found;
+}
+
+int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_result *result,
+		    struct xfp_error *err)
+{
+	const char *argv[] = { "xfp-pack", "--work", c->options.work, "--cache", c->options.cache, "--bundle",
+			       c->options.out, NULL };
+	char *stamp = xfp_path(c->options.work, XFP_BUNDLE_STAMP), text[256];
+	off_t before = xfp_log_size(c);
+	struct stat st;
+	int status;
+
+	if (!stamp)
+		return (int)xfp_fail(err, XFP_FAILED, "out of memory");
+	unlink(stamp);
+	status = xfp_run(c, signals, argv, NULL, NULL, NULL, err);
+	if (status && !signals->interrupted)
+		xfp_log_show(c, before);
+	if (!status && (!find_sha256(c, before, result->sha256) || stat(c->options.out, &st)))
+		status = (int)xfp_fail(err, XFP_FAILED, "%s: xfp-pack did not report it", c->options.out);
+	if (!status) {
+		result->bytes = (uint64_t)st.st_size;
+		if (format_stamp(c, result->sha256, text))
+			status = (int)xfp_write_file(stamp, text, strlen(text), false, err);
+	}
+	free(stamp);
+	return status == XFP_DAMAGED ? status : (int)xfp_child_status(status);
+}
+
+/* ---- the manifest ------------------------------------------------------------------------------ */
+
+static const char *key_or_null(const char *key)
+{
+	return *key ? key : NULL;
+}
+
+void xfp_record_units(struct xfp_conversion *c)
+{
+	if (!c->run || xfp_manifest_begin(c->manifest, NULL))
+		return;
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
+		const struct xfp_ledger_unit *unit = &c->ledger->units[i];
+		struct xfp_unit_state *state = &c->units[i];
+		bool fp8 = unit->plan == XFP_PLAN_FP8, kept = state->choice.candidate.mode == XFP_MODE_KEEP;
+		struct xfp_run_unit record = {
+			.number = i,
+			.name = unit->name,
+			.class_ = xfp_class_name(unit->class_),
+			.role = unit->role,
+			.experts = unit->experts,
+			.rows = unit->rows,
+			.cols = unit->cols,
+			.choice = fp8 ? NULL : &state->choice,
+			.mode = xfp_mode_name(fp8 ? XFP_MODE_FP8 : (enum xfp_mode)state->choice.candidate.mode),
+			.outliers = key_or_null(state->key[XFP_STAMP_OUTLIERS]),
+			.fit = key_or_null(kept ? state->key[XFP_STAMP_FIT] : state->choice.fit),
+			.choice_key = key_or_null(state->key[XFP_STAMP_CHOICE]),
+			.packed = key_or_null(state->key[XFP_STAMP_PACKED]),
+			.fitted = state->made & 1u << XFP_STAMP_FIT,
+			.repacked = state->made & 1u << XFP_STAMP_PACKED,
+			.seconds = state->seconds,
+		};
+
+		if (state->done && !state->recorded)
+			state->recorded = !xfp_manifest_run_unit(c->manifest, c->run, &record, NULL);
+	}
+	xfp_manifest_commit(c->manifest, NULL);
+}
+
+/* ---- the summary ------------------------------------------------------------------------------- */
+
+struct tally {
+	uint32_t units, repacked, fitted;
+	double seconds; /* of stages, all together */
+};
+
+static struct tally count(const struct xfp_conversion *c)
+{
+	struct tally tally = { .units = c->ledger->unit_count };
+
+	for (uint32_t i = 0; i < tally.units; i++) {
+		tally.repacked += c->units[i].made >> XFP_STAMP_PACKED & 1;
+		tally.fitted += c->units[i].made >> XFP_STAMP_FIT & 1;
+		tally.seconds += c->units[i].seconds;
+	}
+	return tally;
+}
+
+static enum xfp_status print_json(const struct xfp_conversion *c, const struct xfp_result *result,
+				  const struct tally *tally, double seconds, struct xfp_error *err)
+{
+	json_t *root = json_pack("{s:s, s:s, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:s}", "bundle",
+				 c->options.out, "sha256", result->sha256, "bytes", (json_int_t)result->bytes,
+				 "unchanged", (int)result->unchanged, "weights", (json_int_t)c->weights, "units",
+				 (json_int_t)tally->units, "repacked", (json_int_t)tally->repacked, "fitted",
+				 (json_int_t)tally->fitted, "cached", (json_int_t)(tally->units - tally->repacked),
+				 "seconds", seconds, "stage_seconds", tally->seconds, "work", c->options.work);
+	int failed = !root || json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+
+	json_decref(root);
+	if (!failed)
+		putchar('\n');
+	return failed ? xfp_fail(err, XFP_FAILED, "the summary cannot be written as JSON; is a path not UTF-8?")
+		      : XFP_OK;
+}
+
+static enum xfp_status print_text(const struct xfp_conversion *c, const struct xfp_result *result,
+				  const struct tally *tally, double seconds, struct xfp_error *err)
+{
+	struct xfp_bundle *bundle = NULL;
+	enum xfp_status status = xfp_bundle_open(c->options.out, &bundle, err);
+	char bytes[32];
+
+	if (status)
+		return status;
+	xfp_report_table(stdout, bundle);
+	xfp_bundle_close(bundle);
+	printf("\n%s%s, %s\nsha256 %s\n", c->options.out, result->unchanged ? " is up to date" : "",
+	       xfp_human((double)result->bytes, "B", bytes), result->sha256);
+	printf("repacked %" PRIu32 " of %" PRIu32 " units; %" PRIu32 " unchanged (%" PRIu32 " fitted), in %.1f s\n",
+	       tally->repacked, tally->units, tally->units - tally->repacked, tally->fitted, seconds);
+	printf("log    %s/%s\n", c->options.work, XFP_LOG_FILE);
+	return XFP_OK;
+}
+
+enum xfp_status xfp_print_summary(const struct xfp_conversion *c, const struct xfp_result *result, double seconds,
+				  struct xfp_error *err)
+{
+	struct tally tally = count(c);
+	enum xfp_status status = XFP_OK;
+
+	dprintf(c->log, "repacked %" PRIu32 " of %" PRIu32 " units; %" PRIu32 " unchanged\n", tally.repacked,
+		tally.units, tally.units - tally.repacked);
+	if (c->options.json)
+		status = print_json(c, result, &tally, seconds, err);
+	else if (!c->options.quiet)
+		status = print_text(c, result, &tally, seconds, err);
+	return status;
+}

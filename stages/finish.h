@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * finish.h - from finished units to the bundle, the manifest's record of the run and the summary.
+ */
+#ifndef XFP_FINISH_H
+#define XFP_FINISH_H
+
+#include "conversion.h"
+#include "run_make.h"
+
+struct xfp_result {
+	char sha256[65];
+	uint64_t bytes;
+	bool unchanged; /* the bundle was there already, of the same units */
+};
+
+/* Whether OUT is the bundle of just these artifacts, written by an earlier run and untouched since. */
+bool xfp_bundle_is_current(const struct xfp_conversion *c, struct xfp_result *result);
+
+/* Write it; XFP_DAMAGED when an artifact turned out to be. Its message, if any, is in the log and shown. */
+int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_result *result,
+		    struct xfp_error *err);
+
+/* Put the units that are done and not yet recorded into the manifest. */
+void xfp_record_units(struct xfp_conversion *c);
+
+/* The table per class and what this run did, or both as JSON, on stdout. */
+enum xfp_status xfp_print_summary(const struct xfp_conversion *c, const struct xfp_result *result, double seconds,
+				  struct xfp_error *err);
+
+#endif

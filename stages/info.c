@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * info.c - `xfp info`: what is inside a bundle, from its index alone.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "classes.h"
+#include "commands.h"
+#include "conversion.h"
+#include "dtype.h"
+#include "printable.h"
+#include "report.h"
+
+static void usage(const char *program, FILE *out)
+{
+	fprintf(out, "usage: %s [--json] [--units] BUNDLE\n", program);
+}
+
+static void help(const char *program)
+{
+	usage(program, stdout);
+	puts("\n"
+	     "Tells what a bundle holds. Reads its index only: xfp verify checks its weights.\n"
+	     "\n"
+	     "      --json     one JSON object: every unit and every tensor\n"
+	     "      --units    a line for every unit, too\n"
+	     "      --help     print this help and exit\n"
+	     "      --version  print the version and exit");
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------- */
+
+/* Bits as the paper counts them: of indices alone. */
+static double paper_bits(const struct xfp_bundle *bundle, const struct xfp_unit_info *unit)
+{
+	struct xfp_matrix_info matrix;
+	double bits = 0;
+
+	if (unit->mode == XFP_MODE_KEEP)
+		return xfp_dtype_bits((enum xfp_dtype)unit->dtype);
+	if (unit->mode == XFP_MODE_FP8)
+		return 8;
+	for (uint32_t e = 0; e < unit->experts; e++)
+		if (xfp_bundle_matrix(bundle, unit->first_matrix + e, &matrix))
+			bits += matrix.k;
+	return bits / unit->experts;
+}
+
+static json_t *unit_json(const struct xfp_bundle *bundle, const struct xfp_unit_info *unit)
+{
+	return json_pack("{s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:f, s:f, s:b}",
+			 "name", unit->name, "class", unit->class_name, "role", unit->role, "mode", unit->mode_name,
+			 "k", (int)unit->k, "rows", (json_int_t)unit->rows, "cols", (json_int_t)unit->cols,
+			 "experts", (json_int_t)unit->experts, "weights", (json_int_t)unit->weights,
+			 "bytes", (json_int_t)unit->bytes, "true_bits", xfp_true_bits(unit),
+			 "paper_bits", paper_bits(bundle, unit), "outliers", (json_int_t)unit->outliers,
+			 "cos_median", unit->cos_median, "cos_p5", unit->cos_p5, "floor", unit->floor,
+			 "met", (int)unit->met);
+}
+
+static json_t *tensor_json(const struct xfp_tensor_info *tensor)
+{
+	json_t *shape = json_array();
+
+	for (uint32_t i = 0; shape && i < tensor->rank; i++)
+		json_array_append_new(shape, json_integer((json_int_t)tensor->shape[i]));
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o}", "name", tensor->name, "fate", tensor->fate_name,
+			 "reason", tensor->reason, "class", tensor->class_name, "dtype", tensor->dtype_name,
+			 "shape", shape);
+}
+
+static enum xfp_status print_json(const struct xfp_bundle *bundle, struct xfp_error *err)
+{
+	json_t *units = json_array(), *tensors = json_array(), *method, *root;
+	enum xfp_status status = XFP_OK;
+	struct xfp_bundle_info info;
+	struct xfp_tensor_info tensor;
+	struct xfp_unit_info unit;
+	bool ok = units && tensors;
+
+	xfp_bundle_info(bundle, &info);
+	for (uint32_t u = 0; ok && u < info.units; u++)
+		ok = xfp_bundle_unit(bundle, u, &unit) && !json_array_append_new(units, unit_json(bundle, &unit));
+	for (uint32_t t = 0; ok && t < info.tensors; t++)
+		ok = xfp_bundle_tensor(bundle, t, &tensor) && !json_array_append_new(tensors, tensor_json(&tensor));
+	/* xfp.json as it is; null when it is no JSON, which libxfp does not look at. */
+	method = json_loadb(info.json, info.json_bytes, 0, NULL);
+	root = json_pack("{s:i, s:s, s:I, s:I, s:o?, s:o, s:o}", "version", (int)info.version, "family", info.family,
+			 "weights", (json_int_t)info.weights, "bytes", (json_int_t)info.file_bytes, "method", method,
+			 "units", units, "tensors", tensors);
+	if (!ok || !root)
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	else if (json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) || putchar('\n') == EOF)
+		status = xfp_fail(err, XFP_FAILED, "cannot write to standard output");
+	json_decref(root);
+	return status;
+}
+
+/* ---- text -------------------------------------------------------------------------------------- */
+
+static void print_text(const struct xfp_bundle *bundle, const char *path, bool all_units)
+{
+	char weights[32], bytes[32], *text;
+	struct xfp_bundle_info info;
+	double unit_bytes = 0;
+	struct xfp_unit_info unit;
+	json_t *method;
+
+	xfp_bundle_info(bundle, &info);
+	for (uint32_t u = 0; u < info.units; u++)
+		if (xfp_bundle_unit(bundle, u, &unit))
+			unit_bytes += (double)unit.bytes;
+	/* Printed anew rather than copied: what it holds must not reach the terminal as control sequences. */
+	method = json_loadb(info.json, info.json_bytes, 0, NULL);
+	text = method ? json_dumps(method, JSON_INDENT(2)) : NULL;
+	printf("%s\nformat version %" PRIu32 ", family %s, %s weights in %" PRIu32 " units, %.3f bits each, %s\n%s\n\n", path,
+	       info.version, xfp_printable(info.family).text, xfp_human((double)info.weights, "", weights), info.units,
+	       info.weights ? unit_bytes * 8 / (double)info.weights : 0, xfp_human((double)info.file_bytes, "B", bytes),
+	       text ? text : "xfp.json is no JSON");
+	free(text);
+	json_decref(method);
+	xfp_report_table(stdout, bundle);
+	if (all_units) {
+		putchar('\n');
+		xfp_report_units(stdout, bundle);
+	}
+}
+
+int xfp_main_info(int argc, char **argv)
+{
+	enum { JSON = 256, UNITS, HELP, VERSION };
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, JSON }, { "units", no_argument, NULL, UNITS },
+		{ "help", no_argument, NULL, HELP }, { "version", no_argument, NULL, VERSION }, { 0 },
+	};
+	struct xfp_bundle *bundle = NULL;
+	bool json = false, units = false;
+	enum xfp_status status;
+	struct xfp_error err;
+	int option;
+
+	optind = 0; /* whatever was parsed before */
+	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		switch (option) {
+		case JSON:
+			json = true;
+			break;
+		case UNITS:
+			units = true;
+			break;
+		case HELP:
+			help(argv[0]);
+			return XFP_OK;
+		case VERSION:
+			printf("%s (xfp) %s\n", argv[0], PACKAGE_VERSION);
+			return XFP_OK;
+		default:
+			usage(argv[0], stderr);
+			return XFP_USAGE;
+		}
+	}
+	if (optind + 1 != argc) {
+		usage(argv[0], stderr);
+		return XFP_USAGE;
+	}
+	status = xfp_bundle_open(argv[optind], &bundle, &err);
+	if (!status && json)
+		status = print_json(bundle, &err);
+	else if (!status)
+		print_text(bundle, argv[optind], units);
+	if (status)
+		fprintf(stderr, "%s: %s\n", argv[0], err.text);
+	xfp_bundle_close(bundle);
+	return status;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * xfp-inspect: from a checkpoint's headers and a family's rules to the ledger and the list of units.
+ *
+ * Reads the headers of the checkpoint, config.json and one rule file; writes ledger.h5 and units.mk in
+ * the work folder, or nothing without one. Exit status: see xfp_error.h.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "classify.h"
+#include "inspect_report.h"
+#include "work.h"
+
+#define FAMILIES "/pipelines/families"
+#define UNITS_A_LINE 8
+#define LARGEST_UNITS_FILE ((size_t)1 << 30)
+
+struct options {
+	const char *model, *work;
+	const char *family;   /* a name or a file, NULL: by config.json */
+	const char *families; /* folder, NULL: the default */
+	enum xfp_lm_head lm_head;
+	bool json, verbose;
+};
+
+static void usage(FILE *to)
+{
+	fputs("Usage: xfp-inspect [--work DIR] [--family NAME|FILE] [--families DIR]\n"
+	      "                   [--lm-head fp8|keep|quant] [--json] [-v] MODEL\n", to);
+}
+
+static void help(void)
+{
+	usage(stdout);
+	fputs("\n"
+	      "Say what becomes of each tensor of the checkpoint MODEL, a folder or a file,\n"
+	      "from its headers alone; with --work, write the ledger and the list of units.\n"
+	      "\n"
+	      "      --work DIR         write ledger.h5 and units.mk there\n"
+	      "      --family NAME      use this family's rules, whatever config.json says;\n"
+	      "                         with a slash or ending in .family, a rule file\n"
+	      "      --families DIR     folder of rule files\n"
+	      "      --lm-head POLICY   an output head of its own becomes 8-bit floats (fp8,\n"
+	      "                         the default), is kept (keep) or quantized (quant)\n"
+	      "      --json             print one JSON object with every tensor and unit\n"
+	      "  -v, --verbose          print what each rule took, and every unit\n"
+	      "      --help             print this help and exit\n"
+	      "      --version          print the version and exit\n", stdout);
+}
+
+static enum xfp_status parse_options(int argc, char **argv, struct options *options, bool *done)
+{
+	enum { WORK = 256, FAMILY, FOLDER, LM_HEAD, JSON, HELP, VERSION };
+	static const struct option names[] = {
+		{ "work", required_argument, NULL, WORK }, { "family", required_argument, NULL, FAMILY },
+		{ "families", required_argument, NULL, FOLDER }, { "lm-head", required_argument, NULL, LM_HEAD },
+		{ "json", no_argument, NULL, JSON }, { "verbose", no_argument, NULL, 'v' },
+		{ "help", no_argument, NULL, HELP }, { "version", no_argument, NULL, VERSION }, { NULL, 0, NULL, 0 },
+	};
+	int option;
+
+	*done = false;
+	while ((option = getopt_long(argc, argv, "v", names, NULL)) >= 0) {
+		switch (option) {
+		case WORK:
+			options->work = optarg;
+			break;
+		case FAMILY:
+			options->family = optarg;
+			break;
+		case FOLDER:
+			options->families = optarg;
+			break;
+		case LM_HEAD:
+			if (!xfp_lm_head_parse(optarg, &options->lm_head)) {
+				xfp_inspection_say("", "--lm-head is fp8, keep or quant");
+				usage(stderr);
+				return XFP_USAGE;
+			}
+			break;
+		case JSON:
+			options->json = true;
+			break;
+		case 'v':
+			options->verbose = true;
+			break;
+		case HELP:
+			help();
+			*done = true;
+			return XFP_OK;
+		case VERSION:
+			puts("xfp-inspect (xfp) " PACKAGE_VERSION);
+			*done = true;
+			return XFP_OK;
+		default:
+			usage(stderr);
+			return XFP_USAGE;
+		}
+	}
+	if (optind + 1 != argc) {
+		xfp_inspection_say("", optind == argc ? "MODEL is missing" : "more than one MODEL");
+		usage(stderr);
+		return XFP_USAGE;
+	}
+	options->model = argv[optind];
+	return XFP_OK;
+}
+
+/* Stages run in the work folder, so the ledger's paths must not depend on the current one. Links
+ * stay: beside the file that a link names, its config.json is not. */
+static char *absolute(const char *path)
+{
+	char *here, *result;
+
+	if (*path == '/')
+		return strdup(path);
+	if (!(here = getcwd(NULL, 0)))
+		return NULL;
+	while (!strncmp(path, "./", 2))
+		path += 1 + strspn(path + 1, "/");
+	result = !*path || !strcmp(path, ".") ? strdup(here) : xfp_path(here, path);
+	free(here);
+	return result;
+}
+
+static enum xfp_status load_family(const struct options *options, const struct xfp_model_config *config,
+				   struct xfp_family **family, char **why, struct xfp_error *err)
+{
+	const char *data = getenv("XFP_DATADIR");
+	char *folder = NULL, *path = NULL;
+	enum xfp_status status = XFP_OK;
+	size_t length;
+
+	folder = options->families ? strdup(options->families) :
+		 xfp_format("%s" FAMILIES, data && *data ? data : XFP_PKGDATADIR);
+	if (!folder) {
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		goto done;
+	}
+	if (!options->family) {
+		status = xfp_family_choose(folder, config, &path, why, err);
+	} else {
+		length = strlen(options->family);
+		if (strchr(options->family, '/') || (length > strlen(XFP_FAMILY_SUFFIX) &&
+		    !strcmp(options->family + length - strlen(XFP_FAMILY_SUFFIX), XFP_FAMILY_SUFFIX)))
+			path = strdup(options->family);
+		else
+			path = xfp_format("%s/%s" XFP_FAMILY_SUFFIX, folder, options->family);
+		*why = strdup("as asked for");
+		if (!path || !*why)
+			status = xfp_fail(err, XFP_FAILED, "out of memory");
+		else if (access(path, R_OK))
+			status = xfp_fail_errno(err, errno, "%s: no such family", path);
+	}
+	if (!status)
+		status = xfp_family_load(path, false, family, err);
+done:
+	free(folder);
+	free(path);
+	return status;
+}
+
+/* What was guessed about a model that no family claims. */
+static enum xfp_status note_guess(const struct xfp_model_config *config, const struct xfp_family *family,
+				  struct xfp_findings *findings, struct xfp_error *err)
+{
+	const char *type = xfp_model_config_type(config, 0);
+
+	if (!xfp_model_config_present(config))
+		return xfp_notes_add(&findings->notes, true, err, "there is no config.json; the names were read by the "
+				     "rules of family %s: check the classes", family->name);
+	return xfp_notes_add(&findings->notes, true, err, "no family claims model_type %s; the names were read by the "
+			     "rules of family %s: check the classes", type ? type : "(missing)", family->name);
+}
+
+/* units.mk, left untouched when it is the same already: make looks at its time. */
+static enum xfp_status write_units(const char *path, uint32_t count, struct xfp_error *err)
+{
+	char *text = NULL, *old = NULL;
+	enum xfp_status status = XFP_OK;
+	size_t size = 0, old_size = 0;
+	FILE *out = open_memstream(&text, &size);
+	bool failed;
+
+	if (!out)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	fputs("# The units of ledger.h5, written by xfp-inspect.\nUNITS :=\n", out);
+	for (uint32_t i = 0; i < count; i++) {
+		char name[16];
+
+		xfp_unit_format(i, name);
+		fprintf(out, "%s %s%s", i % UNITS_A_LINE ? "" : "UNITS +=", name,
+			(i + 1) % UNITS_A_LINE && i + 1 < count ? "" : "\n");
+	}
+	failed = ferror(out);
+	if (fclose(out) || failed)
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	else if (xfp_slurp(path, LARGEST_UNITS_FILE, &old, &old_size, NULL) || old_size != size ||
+		 memcmp(old, text, size))
+		status = xfp_write_file(path, text, size, false, err);
+	free(text);
+	free(old);
+	return status;
+}
+
+static enum xfp_status write_work(const char *work, const struct xfp_ledger *ledger, struct xfp_error *err)
+{
+	char *ledger_path = xfp_path(work, XFP_LEDGER_FILE), *units_path = xfp_path(work, XFP_UNITS_FILE);
+	enum xfp_status status;
+
+	if (!ledger_path || !units_path)
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	else if (!(status = xfp_mkdirs(work, err)) && !(status = xfp_ledger_write(ledger_path, ledger, err)))
+		status = write_units(units_path, ledger->unit_count, err);
+	free(ledger_path);
+	free(units_path);
+	return status;
+}
+
+static enum xfp_status inspect(const struct options *options, struct xfp_error *err)
+{
+	struct xfp_checkpoint *checkpoint = NULL;
+	struct xfp_model_config *config = NULL;
+	struct xfp_family *family = NULL;
+	struct xfp_ledger *ledger = NULL;
+	struct xfp_findings findings = { 0 };
+	char *model = absolute(options->model), *where = NULL, *why = NULL;
+	enum xfp_status status;
+
+	if (!model) {
+		status = xfp_fail_errno(err, errno, "%s: cannot tell the full path", options->model);
+		goto done;
+	}
+	if ((status = xfp_checkpoint_open(model, &checkpoint, err)))
+		goto done;
+	if (!(where = xfp_path(checkpoint->folder, "config.json"))) {
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		goto done;
+	}
+	if ((status = xfp_model_config_parse(checkpoint->config, where, &config, err)) ||
+	    (status = xfp_refuse_quantized(checkpoint, config, err)) ||
+	    (status = load_family(options, config, &family, &why, err)) ||
+	    (status = xfp_classify(checkpoint, config, family, options->lm_head, &ledger, &findings, err)))
+		goto done;
+	if (!why && (status = note_guess(config, family, &findings, err)))
+		goto done;
+	if (options->work && (status = write_work(options->work, ledger, err)))
+		goto done;
+
+	struct xfp_inspection inspection = { checkpoint, family, why, ledger, &findings };
+
+	xfp_inspection_notes(&inspection);
+	status = options->json ? xfp_inspection_json(&inspection, err) :
+				 xfp_inspection_print(&inspection, options->verbose, err);
+done:
+	xfp_findings_free(&findings);
+	xfp_ledger_free(ledger);
+	xfp_family_free(family);
+	xfp_model_config_free(config);
+	xfp_checkpoint_close(checkpoint);
+	free(model);
+	free(where);
+	free(why);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = { .lm_head = XFP_LM_HEAD_FP8 };
+	static char program[] = "xfp-inspect";
+	struct xfp_error err = { 0 };
+	enum xfp_status status;
+	bool done;
+
+	if (argc > 0)
+		argv[0] = program; /* getopt's messages begin with it */
+	status = parse_options(argc, argv, &options, &done);
+	if (status)
+		return status;
+	if (!done && (status = inspect(&options, &err)))
+		xfp_inspection_say("", err.text);
+	if (fclose(stdout) && !status) {
+		xfp_inspection_say("", "standard output: cannot write");
+		status = XFP_FAILED;
+	}
+	return status;
+}

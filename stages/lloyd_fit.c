@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lloyd_fit.c - xfp-lloyd-fit: codebooks and measurements of a unit's v2 candidates.
+ *
+ * input    the checkpoint's rows, the unit's outliers artifact
+ * output   a fit artifact (schemas/fit.h) for the base set of k, or the extended one
+ * key      key of the outliers; bits, start, rounds
+ *
+ * Every candidate is measured on the reconstruction as stored: fp16 entries, indices nearest to
+ * them, fp16 residuals, balance and exponent undone in f32, exactly as the runtime decodes. No floor
+ * plays a part, so that floors can change without a new fit.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "assign.h"
+#include "bundle_layout.h"
+#include "cosine.h"
+#include "fit.h"
+#include "lloyd.h"
+#include "marks.h"
+#include "number.h"
+#include "rows.h"
+#include "scale.h"
+#include "work.h"
+
+#define MOST 8 /* candidates of an artifact */
+
+/* What all rows of the unit share. */
+struct fit {
+	struct xfp_outliers known;
+	struct xfp_artifact outliers;
+	unsigned k[MOST], count;      /* of the candidates */
+	int start;
+	unsigned rounds;
+	float *down;                  /* [cols] 2^(-d/4), NULL without balance */
+	float *narrow, *narrow_or_null;
+	double *wide;
+	double error[MOST], norm;     /* sums over the unit */
+	/* Results of a block of rows, by candidate. */
+	uint16_t *codebook[MOST];
+	double *cosine[MOST];
+	struct xfp_row_error *row[MOST];
+};
+
+/* One thread's room for a row. */
+struct room {
+	struct xfp_lloyd_row lloyd;
+	void *memory;
+	float *x, *value, *r;
+	uint8_t *index, *marked;
+};
+
+static void room_free(struct room *room)
+{
+	free(room->memory);
+	free(room->x);
+	free(room->value);
+	free(room->r);
+	free(room->index);
+	free(room->marked);
+}
+
+static bool room_init(struct room *room, uint64_t cols)
+{
+	room->memory = malloc(xfp_lloyd_bytes(cols));
+	room->x = malloc(cols * sizeof *room->x);
+	room->value = malloc(cols * sizeof *room->value);
+	room->r = malloc(cols * sizeof *room->r);
+	room->index = malloc(cols);
+	room->marked = calloc(cols, 1);
+	if (!room->memory || !room->x || !room->value || !room->r || !room->index || !room->marked)
+		return false;
+	xfp_lloyd_init(&room->lloyd, cols, room->memory);
+	return true;
+}
+
+/* Fit and measure every candidate of one row; `at` is its place in the block's results. */
+static void fit_row(const struct fit *fit, struct room *room, const float *w, const struct xfp_marks *marks, uint64_t row,
+		    int exponent, uint64_t at)
+{
+	uint64_t cols = fit->known.cols, base = row * cols;
+	uint64_t begin = xfp_marks_find(marks, row), end = xfp_marks_find(marks, row + 1);
+
+	xfp_scale_row(w, fit->narrow_or_null, fit->wide, cols, room->x);
+	for (uint64_t i = begin; i < end; i++)
+		room->marked[marks->position[i] - base] = 1;
+	xfp_lloyd_load(&room->lloyd, room->x, begin < end ? room->marked : NULL, cols);
+	for (unsigned i = 0; i < fit->count; i++) {
+		uint16_t *codebook = fit->codebook[i] + (at << fit->k[i]);
+
+		xfp_lloyd_fit(&room->lloyd, fit->k[i], fit->start, fit->rounds, codebook);
+		xfp_assign(fit->k[i], codebook, room->x, cols, room->index, room->value);
+		for (uint64_t j = begin; j < end; j++) {
+			uint64_t c = marks->position[j] - base;
+
+			room->value[c] += xfp_half_to_float(xfp_residual(room->x[c], room->value[c]));
+		}
+		xfp_unscale_row(room->value, fit->down, exponent, cols, room->r);
+		fit->row[i][at] = xfp_row_compare(w, room->r, cols);
+		fit->cosine[i][at] = fit->row[i][at].cosine;
+	}
+	for (uint64_t i = begin; i < end; i++)
+		room->marked[marks->position[i] - base] = 0;
+}
+
+/* All rows of a block, in parallel; rows do not see each other. */
+static enum xfp_status fit_block(struct fit *fit, const struct xfp_rows *rows, const struct xfp_marks *marks,
+				 int exponent, struct xfp_error *err)
+{
+	bool short_of_memory = false;
+
+#pragma omp parallel reduction(|| : short_of_memory)
+	{
+		struct room room = { 0 };
+
+		short_of_memory = !room_init(&room, rows->cols);
+#pragma omp for schedule(dynamic, 4)
+		for (uint64_t r = 0; r < rows->count; r++)
+			if (!short_of_memory)
+				fit_row(fit, &room, rows->w + r * rows->cols, marks, rows->first + r, exponent, r);
+		room_free(&room);
+	}
+	return short_of_memory ? xfp_fail(err, XFP_FAILED, "out of memory") : XFP_OK;
+}
+
+static enum xfp_status fit_matrix(struct xfp_job *job, struct fit *fit, uint32_t m, struct xfp_artifact *artifact,
+				  struct xfp_error *err)
+{
+	struct xfp_matrix_source source = xfp_ledger_source(job->ledger, m);
+	uint64_t before = m * source.view.rows;
+	struct xfp_marks marks = { 0 };
+	struct xfp_rows rows = { 0 };
+	enum xfp_status status = xfp_marks_load(&fit->outliers, &fit->known, m, &marks, err);
+
+	fit->narrow_or_null = xfp_scale_factors(fit->known.balance, fit->known.exponent[m], source.view.cols, fit->narrow,
+						fit->wide) ? fit->narrow : NULL;
+	if (!status)
+		status = xfp_rows_open(&source, &rows, err);
+	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
+		status = fit_block(fit, &rows, &marks, fit->known.exponent[m], err);
+		for (unsigned i = 0; !status && i < fit->count; i++)
+			status = xfp_fit_write_rows(artifact, fit->k[i], before + rows.first, rows.count,
+						    fit->codebook[i], fit->cosine[i], err);
+		for (uint64_t r = 0; !status && r < rows.count; r++) {
+			fit->norm += fit->row[0][r].norm;
+			for (unsigned i = 0; i < fit->count; i++)
+				fit->error[i] += fit->row[i][r].error;
+		}
+	}
+	xfp_rows_close(&rows);
+	xfp_marks_free(&marks);
+	return status;
+}
+
+/* Everything stored for the unit with this k. */
+static uint64_t stored_bytes(const struct fit *fit, unsigned k)
+{
+	const struct xfp_outliers *known = &fit->known;
+	uint64_t rows = known->matrices * known->rows;
+	uint64_t bytes = rows * xfp_v2_row_bytes(known->cols, k) + (rows << k) * sizeof(uint16_t) +
+			 (fit->down ? known->cols : 0);
+
+	for (uint32_t m = 0; m < known->matrices; m++)
+		bytes += xfp_outlier_bytes(known->rows, known->cols, known->first[m + 1] - known->first[m]);
+	return bytes;
+}
+
+/* The table of candidates, from what was measured row by row. */
+static enum xfp_status summarize(const struct fit *fit, struct xfp_artifact *artifact, struct xfp_error *err)
+{
+	struct xfp_fit table = { .matrices = fit->known.matrices, .rows = fit->known.rows, .cols = fit->known.cols,
+				 .candidate_count = fit->count };
+	uint64_t rows = table.matrices * table.rows;
+	double *cosine = malloc((rows + 1) * sizeof *cosine);
+	enum xfp_status status = cosine ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	for (unsigned i = 0; !status && i < fit->count; i++) {
+		struct xfp_candidate *candidate = &table.candidates[i];
+
+		candidate->mode = XFP_MODE_V2;
+		candidate->k = fit->k[i];
+		candidate->sigma_milli = fit->known.sigma_milli;
+		candidate->bytes = stored_bytes(fit, fit->k[i]);
+		candidate->outliers = fit->known.first[table.matrices];
+		candidate->error = fit->norm > 0 ? fit->error[i] / fit->norm : 0;
+		status = xfp_fit_read_rows(artifact, fit->k[i], 0, rows, NULL, cosine, err);
+		if (!status)
+			xfp_cosine_summary(cosine, rows, &candidate->cos_median, &candidate->cos_p5);
+	}
+	free(cosine);
+	return status ? status : xfp_fit_end(artifact, &table, err);
+}
+
+static enum xfp_status fit_init(struct fit *fit, uint64_t block, struct xfp_error *err)
+{
+	uint64_t cols = fit->known.cols;
+	bool balanced = false, short_of_memory;
+
+	fit->narrow = malloc(cols * sizeof *fit->narrow);
+	fit->wide = malloc(cols * sizeof *fit->wide);
+	fit->down = malloc(cols * sizeof *fit->down);
+	short_of_memory = !fit->narrow || !fit->wide || !fit->down;
+	for (unsigned i = 0; i < fit->count; i++) {
+		fit->codebook[i] = malloc((block << fit->k[i]) * sizeof *fit->codebook[i]);
+		fit->cosine[i] = malloc(block * sizeof *fit->cosine[i]);
+		fit->row[i] = malloc(block * sizeof *fit->row[i]);
+		short_of_memory = short_of_memory || !fit->codebook[i] || !fit->cosine[i] || !fit->row[i];
+	}
+	if (short_of_memory)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	for (uint64_t c = 0; c < cols; c++) {
+		fit->down[c] = xfp_balance_down(fit->known.balance[c]);
+		balanced = balanced || fit->known.balance[c];
+	}
+	if (!balanced) {
+		free(fit->down);
+		fit->down = NULL;
+	}
+	return XFP_OK;
+}
+
+static void fit_free(struct fit *fit)
+{
+	xfp_artifact_close(&fit->outliers);
+	xfp_outliers_free(&fit->known);
+	free(fit->narrow);
+	free(fit->wide);
+	free(fit->down);
+	for (unsigned i = 0; i < fit->count; i++) {
+		free(fit->codebook[i]);
+		free(fit->cosine[i]);
+		free(fit->row[i]);
+	}
+}
+
+static enum xfp_status produce(struct xfp_job *job, struct fit *fit, uint32_t bits, const struct xfp_key *key,
+			       struct xfp_error *err)
+{
+	struct xfp_matrix_source source = xfp_ledger_source(job->ledger, 0);
+	struct xfp_artifact artifact = { 0 };
+	struct xfp_pending pending = { 0 };
+	enum xfp_status status;
+
+	/* A unit with weights that are no numbers has no candidates. */
+	bits = fit->known.sigma[0] < 0 ? 0 : bits;
+	for (unsigned k = XFP_MIN_K; k <= XFP_MAX_K; k++)
+		if (bits >> k & 1)
+			fit->k[fit->count++] = k;
+	fit->start = (int)job->parameters.start;
+	fit->rounds = job->parameters.lloyd_iterations;
+	status = fit_init(fit, xfp_rows_block(&source), err);
+	if (!status)
+		status = xfp_job_create(job, key, &pending, &artifact, err);
+	if (!status)
+		status = xfp_fit_begin(&artifact, job->unit->experts * job->unit->rows, bits, err);
+	for (uint32_t m = 0; !status && fit->count && m < job->unit->experts; m++)
+		status = fit_matrix(job, fit, m, &artifact, err);
+	if (!status)
+		status = summarize(fit, &artifact, err);
+	if (!status)
+		status = xfp_job_publish(job, key, XFP_FIT_KIND, XFP_FIT_VERSION, &pending, &artifact, err);
+	xfp_artifact_close(&artifact);
+	xfp_pending_discard(&pending);
+	return status;
+}
+
+static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
+{
+	enum xfp_stamp stamp = job->extended ? XFP_STAMP_MORE : XFP_STAMP_FIT;
+	uint32_t bits = job->extended ? xfp_parameters_extended_bits(&job->parameters) :
+					xfp_parameters_base_bits(&job->parameters);
+	struct xfp_key key = { 0 };
+	struct fit fit = { 0 };
+	char outliers[33];
+	enum xfp_status status;
+
+	status = xfp_job_open(job, XFP_STAMP_OUTLIERS, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &fit.outliers, outliers, err);
+	if (!status)
+		status = xfp_key_fit(outliers, &job->parameters, bits, &key, err);
+	if (!status && !xfp_job_hit(job, stamp, key.hex, XFP_FIT_KIND, XFP_FIT_VERSION)) {
+		status = xfp_outliers_read(&fit.outliers, &fit.known, err);
+		if (!status)
+			status = produce(job, &fit, bits, &key, err);
+	}
+	if (!status)
+		status = xfp_stamp_write(job->work, job->number, stamp, key.hex, err);
+	xfp_key_free(&key);
+	fit_free(&fit);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct xfp_stage stage = {
+		.program = "xfp-lloyd-fit",
+		.name = "lloyd-fit",
+		.summary = "Fits a codebook a row for every candidate k and measures the reconstruction as it would be stored.",
+		.takes_extended = true,
+		.run = run,
+	};
+
+	return xfp_stage_main(argc, argv, &stage);
+}

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# stages/: one file a stage executable, the front end, and what they share.
+
+noinst_LIBRARIES += stages/libstages.a
+stages_libstages_a_SOURCES = \
+	stages/classify.c \
+	stages/classify.h \
+	stages/commands.h \
+	stages/conversion.c \
+	stages/conversion.h \
+	stages/convert.c \
+	stages/family.c \
+	stages/family.h \
+	stages/finish.c \
+	stages/finish.h \
+	stages/info.c \
+	stages/ingest.c \
+	stages/ingest.h \
+	stages/inspect_report.c \
+	stages/inspect_report.h \
+	stages/marks.c \
+	stages/marks.h \
+	stages/model_config.c \
+	stages/model_config.h \
+	stages/notes.c \
+	stages/notes.h \
+	stages/options.c \
+	stages/options.h \
+	stages/pack.h \
+	stages/pack_bundle.c \
+	stages/pack_parts.c \
+	stages/pack_v2.c \
+	stages/prepare.c \
+	stages/prepare.h \
+	stages/progress.c \
+	stages/progress.h \
+	stages/projection.c \
+	stages/projection.h \
+	stages/report.c \
+	stages/report.h \
+	stages/rows.c \
+	stages/rows.h \
+	stages/rule.c \
+	stages/rule.h \
+	stages/run_make.c \
+	stages/run_make.h \
+	stages/safetensors_write.c \
+	stages/safetensors_write.h \
+	stages/select.c \
+	stages/select.h \
+	stages/stage.c \
+	stages/units.c \
+	stages/units.h \
+	stages/unpack.c \
+	stages/unpack.h \
+	stages/unpack_tensor.c \
+	stages/verify.c \
+	stages/verify.h \
+	stages/verify_tensors.c \
+	stages/verify_unit.c \
+	stages/work.c \
+	stages/work.h
+
+bin_PROGRAMS += \
+	xfp \
+	xfp-autoselect \
+	xfp-inspect \
+	xfp-lloyd-fit \
+	xfp-outlier-extract \
+	xfp-pack \
+	xfp-verify
+
+xfp_SOURCES = stages/xfp.c
+xfp_LDADD = $(TOOL_LIBS)
+xfp_autoselect_SOURCES = stages/autoselect.c
+xfp_autoselect_LDADD = $(TOOL_LIBS)
+xfp_inspect_SOURCES = stages/inspect.c
+xfp_inspect_LDADD = $(TOOL_LIBS)
+xfp_lloyd_fit_SOURCES = stages/lloyd_fit.c
+xfp_lloyd_fit_LDADD = $(TOOL_LIBS)
+xfp_outlier_extract_SOURCES = stages/outlier_extract.c
+xfp_outlier_extract_LDADD = $(TOOL_LIBS)
+xfp_pack_SOURCES = stages/pack.c
+xfp_pack_LDADD = $(TOOL_LIBS)
+xfp_verify_SOURCES = stages/verify_main.c
+xfp_verify_LDADD = $(TOOL_LIBS)

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * options.h - what a user asks of a conversion, from the environment and the command line.
+ *
+ * Every option that takes a value has a name in the environment too (--min-cos-lazy is
+ * XFP_MIN_COS_LAZY), so that a makefile can set it without quoting; the command line wins.
+ */
+#ifndef XFP_OPTIONS_H
+#define XFP_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "parameters.h"
+#include "xfp_error.h"
+
+struct xfp_options {
+	char *model, *out, *cache, *work; /* absolute, but for a MODEL that is no path */
+	char *family;                     /* NULL: inspect finds it */
+	struct xfp_parameters parameters;
+	unsigned jobs;                    /* 0: not given */
+	bool keep_going, dry_run, rehash, json, quiet;
+	bool help;                        /* asked for, and nothing else was looked at */
+};
+
+/* argv[0] is the name used in messages ("xfp convert"). XFP_USAGE when something is wrong. */
+enum xfp_status xfp_options_parse(int argc, char **argv, struct xfp_options *options, struct xfp_error *err);
+void xfp_options_free(struct xfp_options *options);
+
+/* The options as --help shows them. */
+void xfp_options_print(void);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pack.h - what xfp-pack consists of: one source file a storage mode, and the bundle.
+ */
+#ifndef XFP_PACK_H
+#define XFP_PACK_H
+
+#include "choice.h"
+#include "packed.h"
+#include "work.h"
+
+/* One part being written: its bytes in order, its digest on the way. */
+struct xfp_part_writer {
+	struct xfp_artifact *artifact;
+	enum xfp_part part;
+	uint64_t offset;
+	void *sha256; /* EVP_MD_CTX */
+};
+enum xfp_status xfp_part_begin(struct xfp_part_writer *writer, struct xfp_artifact *artifact, enum xfp_part part,
+			       struct xfp_error *err);
+enum xfp_status xfp_part_append(struct xfp_part_writer *writer, const void *data, uint64_t bytes, struct xfp_error *err);
+/* Frees the writer; the digest goes into packed->sha256 when `packed` is not NULL. */
+void xfp_part_end(struct xfp_part_writer *writer, struct xfp_packed *packed);
+
+/* Fill in `packed` and write the parts of an artifact that was created; `packed` ends complete. */
+enum xfp_status xfp_pack_v2(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_artifact *artifact,
+			    struct xfp_packed *packed, struct xfp_error *err);
+enum xfp_status xfp_pack_keep(struct xfp_job *job, struct xfp_artifact *artifact, struct xfp_packed *packed,
+			      struct xfp_error *err);
+enum xfp_status xfp_pack_fp8(struct xfp_job *job, struct xfp_artifact *artifact, struct xfp_packed *packed,
+			     struct xfp_error *err);
+
+/* All units' parts, kept tensors and small files into the bundle at `path`. */
+enum xfp_status xfp_pack_bundle(const char *work, const char *cache, const char *path, struct xfp_error *err);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pack_bundle.c - xfp-pack --bundle: from all units' packed artifacts to the bundle.
+ *
+ * Fates and reasons become final here: a tensor whose units all stayed at source precision counts as
+ * kept, whatever the ledger planned.
+ */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bundle.h"
+#include "pack.h"
+
+struct assembly {
+	const char *work;
+	struct xfp_store store;
+	struct xfp_parameters parameters;
+	struct xfp_ledger *ledger;
+	struct xfp_packed *packed;      /* [units] */
+	struct xfp_bundle_unit *units;  /* [units] */
+	char **path;                    /* [units] of the packed artifacts */
+	char *json;
+};
+
+static void assembly_free(struct assembly *a)
+{
+	for (uint32_t u = 0; a->ledger && u < a->ledger->unit_count; u++) {
+		if (a->packed)
+			xfp_packed_free(&a->packed[u]);
+		if (a->path)
+			free(a->path[u]);
+	}
+	free(a->packed);
+	free(a->units);
+	free(a->path);
+	free(a->json);
+	xfp_ledger_free(a->ledger);
+	xfp_store_close(&a->store);
+}
+
+static enum xfp_status load_work(struct assembly *a, const char *cache, struct xfp_error *err)
+{
+	char *path = xfp_path(a->work, XFP_PARAMETERS_FILE), *ledger = xfp_path(a->work, XFP_LEDGER_FILE), *text = NULL;
+	enum xfp_status status = path && ledger ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	if (!status)
+		status = xfp_slurp(path, 1 << 20, &text, NULL, err);
+	if (!status)
+		status = xfp_parameters_from_json(text, path, &a->parameters, err);
+	if (!status)
+		status = xfp_ledger_read(ledger, &a->ledger, err);
+	if (!status)
+		status = xfp_store_open(cache, &a->store, err);
+	free(text);
+	free(path);
+	free(ledger);
+	if (status)
+		return status;
+	a->packed = calloc(a->ledger->unit_count + 1, sizeof *a->packed);
+	a->units = calloc(a->ledger->unit_count + 1, sizeof *a->units);
+	a->path = calloc(a->ledger->unit_count + 1, sizeof *a->path);
+	return a->packed && a->units && a->path ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
+/* The artifact of a stamp; a damaged one is removed, so that another run makes it again. */
+static enum xfp_status open_stamped(struct assembly *a, uint32_t u, enum xfp_stamp stamp, const char *kind,
+				    uint32_t version, struct xfp_artifact *artifact, char **path, struct xfp_error *err)
+{
+	enum xfp_status status;
+	char key[33];
+
+	if (!xfp_stamp_read(a->work, u, stamp, key))
+		return xfp_fail(err, XFP_DAMAGED, "unit %s is not finished: run the conversion again", a->ledger->units[u].name);
+	*path = xfp_store_path(&a->store, key);
+	if (!*path)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	status = xfp_artifact_open(*path, kind, version, key, artifact, err);
+	if (status) {
+		xfp_store_remove(&a->store, key);
+		xfp_stamp_remove(a->work, u, stamp);
+		return XFP_DAMAGED;
+	}
+	return XFP_OK;
+}
+
+static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_error *err)
+{
+	const struct xfp_ledger_unit *unit = &a->ledger->units[u];
+	struct xfp_bundle_unit *out = &a->units[u];
+	struct xfp_choice choice = { .met = 1 };
+	struct xfp_artifact artifact = { 0 };
+	char *choice_path = NULL;
+	enum xfp_status status;
+
+	status = open_stamped(a, u, XFP_STAMP_PACKED, XFP_PACKED_KIND, XFP_PACKED_VERSION, &artifact, &a->path[u], err);
+	if (!status)
+		status = xfp_packed_read(&artifact, &a->packed[u], err);
+	for (int part = 0; !status && part < XFP_PARTS; part++) {
+		uint64_t bytes = 0;
+
+		if (a->packed[u].bytes[part])
+			status = xfp_packed_extent(&artifact, (enum xfp_part)part, &out->offset[part], &bytes, err);
+	}
+	xfp_artifact_close(&artifact);
+	if (!status && unit->plan == XFP_PLAN_FIT) {
+		status = open_stamped(a, u, XFP_STAMP_CHOICE, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, &artifact, &choice_path, err);
+		if (!status)
+			status = xfp_choice_read(&artifact, &choice, err);
+		xfp_artifact_close(&artifact);
+	}
+	free(choice_path);
+	out->unit = unit;
+	out->packed = &a->packed[u];
+	out->path = a->path[u];
+	out->floor = (double)choice.floor / XFP_NANO;
+	out->met = choice.met;
+	return status;
+}
+
+/* One tensor's fate, seen from one of its units. */
+static enum xfp_status settle(struct assembly *a, uint32_t u, struct xfp_ledger_tensor *tensor, struct xfp_error *err)
+{
+	const struct xfp_packed *packed = &a->packed[u];
+	const struct xfp_ledger_unit *unit = &a->ledger->units[u];
+	char floor[24], *reason;
+
+	if (packed->mode == XFP_MODE_KEEP && tensor->fate == XFP_FATE_QUANTIZED)
+		return XFP_OK; /* another unit of it is quantized */
+	xfp_decimal_format(a->parameters.floor[unit->class_], XFP_NANO, floor);
+	if (packed->mode == XFP_MODE_KEEP)
+		reason = xfp_format("%s: kept at source precision, no smaller candidate met the floor %s",
+				    xfp_class_name(unit->class_), floor);
+	else if (packed->mode == XFP_MODE_FP8)
+		reason = xfp_format("%s: fp8, one scale a row", xfp_class_name(unit->class_));
+	else
+		reason = xfp_format("%s: %s, %" PRIu32 " bits", xfp_class_name(unit->class_),
+				    xfp_mode_name((enum xfp_mode)packed->mode), packed->k);
+	if (!reason)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	free(tensor->reason);
+	tensor->reason = reason;
+	tensor->fate = packed->mode == XFP_MODE_KEEP ? XFP_FATE_KEPT : XFP_FATE_QUANTIZED;
+	return XFP_OK;
+}
+
+static enum xfp_status settle_fates(struct assembly *a, struct xfp_error *err)
+{
+	struct xfp_ledger *ledger = a->ledger;
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t t = 0; t < ledger->tensor_count; t++)
+		if (ledger->tensors[t].fate == XFP_FATE_QUANTIZED)
+			ledger->tensors[t].fate = XFP_FATE_KEPT; /* until a unit says otherwise */
+	for (uint32_t u = 0; u < ledger->unit_count; u++) {
+		const struct xfp_ledger_unit *unit = &ledger->units[u];
+
+		for (uint32_t m = 0; !status && m < unit->experts; m++)
+			status = settle(a, u, &ledger->tensors[ledger->matrices[unit->first_matrix + m].tensor], err);
+	}
+	return status;
+}
+
+/* xfp.json: what it takes to make the same bundle again, and nothing else. */
+static enum xfp_status describe(struct assembly *a, struct xfp_error *err)
+{
+	char *parameters = xfp_parameters_to_json(&a->parameters);
+	json_t *root = json_pack("{s:s, s:i, s:s, s:{s:i, s:i, s:i, s:i}, s:o?}", "format", "xfp", "version",
+				 XFP_BUNDLE_VERSION, "family", a->ledger->family, "algorithms", "outliers",
+				 XFP_ALGORITHM_OUTLIERS, "fit", XFP_ALGORITHM_FIT, "choice", XFP_ALGORITHM_CHOICE, "packed",
+				 XFP_ALGORITHM_PACKED, "parameters", parameters ? json_loads(parameters, 0, NULL) : NULL);
+	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+
+	a->json = text ? xfp_format("%s\n", text) : NULL;
+	free(text);
+	free(parameters);
+	json_decref(root);
+	return a->json ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
+enum xfp_status xfp_pack_bundle(const char *work, const char *cache, const char *path, struct xfp_error *err)
+{
+	struct assembly a = { .work = work };
+	char sha256[65];
+	enum xfp_status status = load_work(&a, cache, err);
+
+	for (uint32_t u = 0; !status && u < a.ledger->unit_count; u++)
+		status = load_unit(&a, u, err);
+	if (!status)
+		status = settle_fates(&a, err);
+	if (!status)
+		status = describe(&a, err);
+	if (!status)
+		status = xfp_bundle_write(path, &(struct xfp_bundle_input){ a.json, a.ledger, a.units }, sha256, err);
+	if (!status)
+		printf("%s  %s\n", sha256, path);
+	assembly_free(&a);
+	return status;
+}

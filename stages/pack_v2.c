@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pack_v2.c - the parts of a v2 unit: packed indices, codebooks, balance, outliers.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "assign.h"
+#include "bytes.h"
+#include "fit.h"
+#include "index.h"
+#include "marks.h"
+#include "pack.h"
+#include "rows.h"
+#include "scale.h"
+
+struct v2 {
+	struct xfp_artifact outliers, fit;
+	struct xfp_outliers known;
+	struct xfp_part_writer index, code, outlier;
+	unsigned k;
+	uint64_t row_bytes;       /* of packed indices */
+	uint16_t *codebook;       /* of a block */
+	uint8_t *packed;          /* of a block */
+	uint16_t *residual;       /* of the matrix, by mark */
+	float *narrow, *narrow_or_null;
+	double *wide;
+};
+
+/* One thread's room for a row. */
+struct room {
+	float *x, *value;
+	uint8_t *index;
+};
+
+static void pack_row(const struct v2 *v2, struct room *room, const float *w, const struct xfp_marks *marks, uint64_t row,
+		     uint64_t at)
+{
+	uint64_t cols = v2->known.cols;
+
+	xfp_scale_row(w, v2->narrow_or_null, v2->wide, cols, room->x);
+	xfp_assign(v2->k, v2->codebook + (at << v2->k), room->x, cols, room->index, room->value);
+	xfp_index_pack(v2->k, room->index, cols, v2->packed + at * v2->row_bytes);
+	for (uint64_t i = xfp_marks_find(marks, row), end = xfp_marks_find(marks, row + 1); i < end; i++) {
+		uint64_t c = marks->position[i] - row * cols;
+
+		v2->residual[i] = xfp_residual(room->x[c], room->value[c]);
+	}
+}
+
+static enum xfp_status pack_block(struct v2 *v2, const struct xfp_rows *rows, const struct xfp_marks *marks,
+				  struct xfp_error *err)
+{
+	bool short_of_memory = false;
+
+#pragma omp parallel reduction(|| : short_of_memory)
+	{
+		struct room room = { malloc(rows->cols * sizeof(float)), malloc(rows->cols * sizeof(float)),
+				     malloc(rows->cols) };
+
+		short_of_memory = !room.x || !room.value || !room.index;
+#pragma omp for
+		for (uint64_t r = 0; r < rows->count; r++)
+			if (!short_of_memory)
+				pack_row(v2, &room, rows->w + r * rows->cols, marks, rows->first + r, r);
+		free(room.x);
+		free(room.value);
+		free(room.index);
+	}
+	if (short_of_memory)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	return xfp_part_append(&v2->index, v2->packed, rows->count * v2->row_bytes, err);
+}
+
+/* A matrix's outliers as bundle_layout.h lays them out. */
+static enum xfp_status write_outliers(struct v2 *v2, const struct xfp_marks *marks, struct xfp_error *err)
+{
+	uint64_t rows = v2->known.rows, cols = v2->known.cols, bytes = xfp_outlier_bytes(rows, cols, marks->count);
+	size_t wide = cols > 65536 ? 4 : 2;
+	uint8_t *data = calloc(bytes, 1), *column, *residual;
+	enum xfp_status status;
+
+	if (!data)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	column = data + (rows + 1) * 4;
+	residual = column + (marks->count * wide + 3) / 4 * 4;
+	for (uint64_t r = 0; r <= rows; r++)
+		xfp_store32(data + r * 4, (uint32_t)xfp_marks_find(marks, r));
+	for (uint64_t i = 0; i < marks->count; i++) {
+		uint32_t c = (uint32_t)(marks->position[i] % cols);
+
+		memcpy(column + i * wide, &c, wide);
+		xfp_store16(residual + i * 2, v2->residual[i]);
+	}
+	status = xfp_part_append(&v2->outlier, data, bytes, err);
+	free(data);
+	return status;
+}
+
+static enum xfp_status pack_matrix(struct xfp_job *job, struct v2 *v2, uint32_t m, struct xfp_packed *packed,
+				   struct xfp_error *err)
+{
+	struct xfp_matrix_source source = xfp_ledger_source(job->ledger, m);
+	struct xfp_packed_matrix *matrix = &packed->matrix[m];
+	uint64_t before = m * source.view.rows;
+	struct xfp_marks marks = { 0 };
+	struct xfp_rows rows = { 0 };
+	enum xfp_status status = xfp_marks_load(&v2->outliers, &v2->known, m, &marks, err);
+
+	matrix->exponent = v2->known.exponent[m];
+	matrix->outliers = marks.count;
+	matrix->offset[XFP_PART_INDEX] = v2->index.offset;
+	matrix->offset[XFP_PART_CODE] = v2->code.offset;
+	matrix->offset[XFP_PART_OUTLIER] = marks.count ? v2->outlier.offset : 0;
+	v2->narrow_or_null = xfp_scale_factors(v2->known.balance, v2->known.exponent[m], source.view.cols, v2->narrow,
+					       v2->wide) ? v2->narrow : NULL;
+	if (!status && marks.count > UINT32_MAX)
+		status = xfp_fail(err, XFP_BAD_INPUT, "more outliers than 32-bit row pointers can count; raise --outlier-sigma");
+	v2->residual = malloc((marks.count + 1) * sizeof *v2->residual);
+	if (!status && !v2->residual)
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	if (!status)
+		status = xfp_rows_open(&source, &rows, err);
+	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
+		status = xfp_fit_read_rows(&v2->fit, v2->k, before + rows.first, rows.count, v2->codebook, NULL, err);
+		if (!status)
+			status = pack_block(v2, &rows, &marks, err);
+		if (!status)
+			status = xfp_part_append(&v2->code, v2->codebook, (rows.count << v2->k) * sizeof *v2->codebook, err);
+	}
+	if (!status && marks.count)
+		status = write_outliers(v2, &marks, err);
+	xfp_rows_close(&rows);
+	xfp_marks_free(&marks);
+	free(v2->residual);
+	v2->residual = NULL;
+	return status;
+}
+
+/* Sizes of all parts, before any is written. */
+static void lay_out(const struct v2 *v2, struct xfp_packed *packed)
+{
+	const struct xfp_outliers *known = &v2->known;
+	uint64_t rows = packed->matrices * packed->rows;
+
+	packed->bytes[XFP_PART_INDEX] = rows * v2->row_bytes;
+	packed->bytes[XFP_PART_CODE] = (rows << v2->k) * sizeof(uint16_t);
+	for (uint64_t c = 0; c < packed->cols; c++)
+		if (known->balance[c])
+			packed->bytes[XFP_PART_BALANCE] = packed->cols;
+	for (uint32_t m = 0; m < packed->matrices; m++)
+		packed->bytes[XFP_PART_OUTLIER] +=
+			xfp_outlier_bytes(packed->rows, packed->cols, known->first[m + 1] - known->first[m]);
+	packed->outliers = known->first[packed->matrices];
+}
+
+static enum xfp_status write_parts(struct xfp_job *job, struct v2 *v2, struct xfp_artifact *artifact,
+				   struct xfp_packed *packed, struct xfp_error *err)
+{
+	struct xfp_part_writer balance = { 0 };
+	enum xfp_status status = xfp_packed_begin(artifact, packed, err);
+
+	if (!status)
+		status = xfp_part_begin(&v2->index, artifact, XFP_PART_INDEX, err);
+	if (!status)
+		status = xfp_part_begin(&v2->code, artifact, XFP_PART_CODE, err);
+	if (!status)
+		status = xfp_part_begin(&v2->outlier, artifact, XFP_PART_OUTLIER, err);
+	if (!status)
+		status = xfp_part_begin(&balance, artifact, XFP_PART_BALANCE, err);
+	if (!status && packed->bytes[XFP_PART_BALANCE])
+		status = xfp_part_append(&balance, v2->known.balance, packed->cols, err);
+	for (uint32_t m = 0; !status && m < packed->matrices; m++)
+		status = pack_matrix(job, v2, m, packed, err);
+	xfp_part_end(&v2->index, status ? NULL : packed);
+	xfp_part_end(&v2->code, status ? NULL : packed);
+	xfp_part_end(&v2->outlier, status ? NULL : packed);
+	xfp_part_end(&balance, status ? NULL : packed);
+	return status;
+}
+
+/* The fit artifact that the choice names: the base one or the extended one. */
+static enum xfp_status open_fit(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_artifact *fit,
+				struct xfp_error *err)
+{
+	char key[33];
+	bool more = xfp_stamp_read(job->work, job->number, XFP_STAMP_MORE, key) && !strcmp(key, choice->fit);
+
+	return xfp_job_open(job, more ? XFP_STAMP_MORE : XFP_STAMP_FIT, XFP_FIT_KIND, XFP_FIT_VERSION, fit, key, err);
+}
+
+enum xfp_status xfp_pack_v2(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_artifact *artifact,
+			    struct xfp_packed *packed, struct xfp_error *err)
+{
+	struct xfp_matrix_source source = xfp_ledger_source(job->ledger, 0);
+	uint64_t block = xfp_rows_block(&source);
+	struct v2 v2 = { .k = choice->candidate.k };
+	enum xfp_status status;
+	char key[33];
+
+	status = xfp_job_open(job, XFP_STAMP_OUTLIERS, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &v2.outliers, key, err);
+	if (!status)
+		status = xfp_outliers_read(&v2.outliers, &v2.known, err);
+	if (!status)
+		status = open_fit(job, choice, &v2.fit, err);
+	v2.row_bytes = xfp_v2_row_bytes(packed->cols, v2.k);
+	v2.codebook = malloc((block << v2.k) * sizeof *v2.codebook);
+	v2.packed = malloc(block * v2.row_bytes);
+	v2.narrow = malloc(packed->cols * sizeof *v2.narrow);
+	v2.wide = malloc(packed->cols * sizeof *v2.wide);
+	if (!status && (!v2.codebook || !v2.packed || !v2.narrow || !v2.wide))
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	if (!status) {
+		lay_out(&v2, packed);
+		packed->cos_median = choice->candidate.cos_median;
+		packed->cos_p5 = choice->candidate.cos_p5;
+		packed->error = choice->candidate.error;
+		status = write_parts(job, &v2, artifact, packed, err);
+	}
+	for (uint32_t m = 0; !status && m < packed->matrices; m++)
+		memcpy(packed->matrix[m].source, v2.known.source[m], sizeof packed->matrix[m].source);
+	xfp_artifact_close(&v2.fit);
+	xfp_artifact_close(&v2.outliers);
+	xfp_outliers_free(&v2.known);
+	free(v2.codebook);
+	free(v2.packed);
+	free(v2.narrow);
+	free(v2.wide);
+	return status;
+}

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prepare.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ingest.h"
+#include "key.h"
+#include "printable.h"
+#include "select.h"
+
+/* ---- one unit ---------------------------------------------------------------------------------- */
+
+struct planning {
+	struct xfp_conversion *c;
+	const struct xfp_ledger_unit *unit;
+	struct xfp_unit_state *state;
+	uint32_t number;
+	bool check;
+};
+
+/* Whether an artifact is there; the manifest forgets one that is gone. */
+static bool have(const struct planning *p, const char *key)
+{
+	struct xfp_conversion *c = p->c;
+	char *path;
+
+	if (!c->manifest || !*key)
+		return false;
+	if (xfp_store_has(&c->store, key)) {
+		if (!p->check)
+			return true;
+		path = xfp_store_path(&c->store, key);
+		if (path && xfp_artifact_check(path, NULL) != XFP_DAMAGED) {
+			free(path);
+			return true;
+		}
+		free(path);
+		xfp_store_remove(&c->store, key);
+	}
+	if (xfp_manifest_has(c->manifest, key))
+		xfp_manifest_forget(c->manifest, key, NULL);
+	return false;
+}
+
+/* Digests of the unit's matrices: of this run, or remembered for files that have not changed. */
+static enum xfp_status find_sources(const struct planning *p, struct xfp_error *err)
+{
+	const struct xfp_ledger *ledger = p->c->ledger;
+	struct xfp_unit_state *state = p->state;
+	uint32_t m = 0;
+
+	if (state->known || p->c->options.rehash || !p->c->manifest)
+		return XFP_OK;
+	if (!state->source && !(state->source = calloc(p->unit->experts, sizeof *state->source)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	for (; m < p->unit->experts; m++) {
+		uint32_t index = p->unit->first_matrix + m;
+		const struct xfp_ledger_file *file =
+			&ledger->files[ledger->tensors[ledger->matrices[index].tensor].file];
+		struct xfp_matrix_source source = xfp_ledger_source(ledger, index);
+		char region[160];
+
+		xfp_region_format(&source, region);
+		if (!xfp_manifest_get_source(p->c->manifest, file->path, &file->identity, region, state->source[m]))
+			break;
+	}
+	state->known = m == p->unit->experts;
+	return XFP_OK;
+}
+
+/* The candidates that a fit measured; false when it is not there. */
+static bool find_candidates(const struct planning *p, const char *key, struct xfp_fit *fit)
+{
+	struct xfp_artifact artifact = { 0 };
+	enum xfp_status status;
+	char *path;
+
+	if (!have(p, key))
+		return false;
+	fit->candidate_count = xfp_manifest_get_candidates(p->c->manifest, key, fit->candidates);
+	if (fit->candidate_count)
+		return true;
+	/* Not in the manifest, or a unit without candidates. */
+	if (!(path = xfp_store_path(&p->c->store, key)))
+		return false;
+	status = xfp_artifact_open(path, XFP_FIT_KIND, XFP_FIT_VERSION, key, &artifact, NULL);
+	if (!status)
+		status = xfp_fit_read(&artifact, fit, NULL);
+	xfp_artifact_close(&artifact);
+	free(path);
+	if (status == XFP_DAMAGED)
+		xfp_store_remove(&p->c->store, key);
+	else if (!status)
+		xfp_manifest_ingest(p->c->manifest, &p->c->store, key, NULL);
+	return !status;
+}
+
+/* What xfp-autoselect would write. A cache that cannot be written is left to that stage to report. */
+static void write_choice(const struct planning *p, const struct xfp_key *key)
+{
+	struct xfp_conversion *c = p->c;
+	struct xfp_job job = { .store = c->store, .unit = p->unit, .number = p->number, .started = xfp_now() };
+	struct xfp_artifact artifact = { 0 };
+	struct xfp_pending pending = { 0 };
+
+	if (c->store.read_only || c->options.dry_run)
+		return;
+	if (!xfp_job_create(&job, key, &pending, &artifact, NULL) &&
+	    !xfp_choice_write(&artifact, &p->state->choice, NULL) &&
+	    !xfp_job_publish(&job, key, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, &pending, &artifact, NULL))
+		xfp_manifest_ingest(c->manifest, &c->store, key->hex, NULL);
+	xfp_artifact_close(&artifact);
+	xfp_pending_discard(&pending);
+}
+
+static void take_key(char hex[33], struct xfp_key *key)
+{
+	memcpy(hex, key->hex, sizeof key->hex);
+	xfp_key_free(key);
+}
+
+/* From the digests to the choice, as far as measurements go. */
+static enum xfp_status plan_fit(const struct planning *p, struct xfp_error *err)
+{
+	const struct xfp_parameters *parameters = &p->c->options.parameters;
+	const struct xfp_key_source source = { p->unit->dtype, p->unit->experts, p->unit->rows, p->unit->cols,
+					       (const uint8_t (*)[16])p->state->source };
+	char (*hex)[33] = p->state->key;
+	struct xfp_fit base = { 0 }, more = { 0 };
+	struct xfp_select_input input = { .unit = p->unit,
+					  .parameters = parameters,
+					  .outliers = hex[XFP_STAMP_OUTLIERS],
+					  .base = hex[XFP_STAMP_FIT],
+					  .base_candidates = base.candidates };
+	struct xfp_key key = { 0 };
+	enum xfp_status status = xfp_key_outliers(&source, parameters, &key, err);
+
+	if (status)
+		return status;
+	take_key(hex[XFP_STAMP_OUTLIERS], &key);
+	status = xfp_key_fit(hex[XFP_STAMP_OUTLIERS], parameters, xfp_parameters_base_bits(parameters), &key, err);
+	if (status)
+		return status;
+	take_key(hex[XFP_STAMP_FIT], &key);
+	if (!find_candidates(p, hex[XFP_STAMP_FIT], &base))
+		return XFP_OK;
+	input.base_count = base.candidate_count;
+	status = xfp_select(&input, &p->state->choice, NULL);
+	if (status == XFP_WANT_MORE) {
+		status = xfp_key_fit(hex[XFP_STAMP_OUTLIERS], parameters, xfp_parameters_extended_bits(parameters),
+				     &key, err);
+		if (status)
+			return status;
+		take_key(hex[XFP_STAMP_MORE], &key);
+		if (!find_candidates(p, hex[XFP_STAMP_MORE], &more))
+			return XFP_OK;
+		input.extended = hex[XFP_STAMP_MORE];
+		input.extended_candidates = more.candidates;
+		input.extended_count = more.candidate_count;
+		status = xfp_select(&input, &p->state->choice, NULL);
+	}
+	/* A unit that fails for its floor is the stage's to report, once make comes to it. */
+	if (status)
+		return XFP_OK;
+	p->state->decided = true;
+	status = xfp_key_choice(input.base, input.extended, parameters->floor[p->unit->class_], p->unit->dtype,
+				parameters, &key, err);
+	if (status)
+		return status;
+	if (p->c->manifest && !have(p, key.hex))
+		write_choice(p, &key);
+	take_key(hex[XFP_STAMP_CHOICE], &key);
+	if ((status = xfp_key_packed(&p->state->choice, &key, err)))
+		return status;
+	take_key(hex[XFP_STAMP_PACKED], &key);
+	return XFP_OK;
+}
+
+static enum xfp_status plan_fp8(const struct planning *p, struct xfp_error *err)
+{
+	const struct xfp_key_source source = { p->unit->dtype, p->unit->experts, p->unit->rows, p->unit->cols,
+					       (const uint8_t (*)[16])p->state->source };
+	struct xfp_key key = { 0 };
+	enum xfp_status status = xfp_key_fp8(&source, &key, err);
+
+	if (!status)
+		take_key(p->state->key[XFP_STAMP_PACKED], &key);
+	return status;
+}
+
+/* A stamp for each artifact that is current and there, and no other. */
+static enum xfp_status stamp_unit(const struct planning *p, const bool there[XFP_STAMPS], struct xfp_error *err)
+{
+	const char *work = p->c->options.work;
+	enum xfp_status status = XFP_OK;
+
+	for (int s = 0; !status && s < XFP_STAMPS; s++) {
+		char present[33] = "";
+		bool well_formed = xfp_stamp_read(work, p->number, (enum xfp_stamp)s, present);
+
+		if (there[s] && (!well_formed || strcmp(present, p->state->key[s])))
+			status = xfp_stamp_write(work, p->number, (enum xfp_stamp)s, p->state->key[s], err);
+		else if (!there[s] && well_formed)
+			xfp_stamp_remove(work, p->number, (enum xfp_stamp)s);
+	}
+	return status;
+}
+
+static enum xfp_status prepare_unit(const struct planning *p, struct xfp_error *err)
+{
+	struct xfp_unit_state *state = p->state;
+	bool there[XFP_STAMPS] = { false };
+	enum xfp_status status = find_sources(p, err);
+
+	memset(state->key, 0, sizeof state->key);
+	state->done = state->decided = false;
+	if (!status && state->known)
+		status = p->unit->plan == XFP_PLAN_FP8 ? plan_fp8(p, err) : plan_fit(p, err);
+	if (status)
+		return status;
+	for (int s = 0; s < XFP_STAMPS; s++)
+		there[s] = have(p, state->key[s]);
+	state->done = there[XFP_STAMP_PACKED] && (there[XFP_STAMP_CHOICE] || p->unit->plan == XFP_PLAN_FP8);
+	return p->c->options.dry_run ? XFP_OK : stamp_unit(p, there, err);
+}
+
+/* ---- all units --------------------------------------------------------------------------------- */
+
+/* A stamp that is not a key and a newline would stop make from making it. */
+static bool is_torn(int folder, const char *name)
+{
+	char text[34];
+	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
+	ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text);
+
+	if (fd >= 0)
+		close(fd);
+	return size != 33 || text[32] != '\n' || strspn(text, "0123456789abcdef") != 32;
+}
+
+/* Torn stamps, and those of numbers that the ledger no longer has. */
+static void remove_stray_stamps(const struct xfp_conversion *c)
+{
+	DIR *folder = opendir(c->options.work);
+	struct dirent *entry;
+
+	while (folder && (entry = readdir(folder))) {
+		const char *name = entry->d_name;
+		uint32_t unit;
+		int end = 0;
+
+		if (sscanf(name, "u%" SCNu32 "-%n", &unit, &end) == 1 && end &&
+		    (unit >= c->ledger->unit_count || is_torn(dirfd(folder), name)))
+			unlinkat(dirfd(folder), name, 0);
+	}
+	if (folder)
+		closedir(folder);
+}
+
+static enum xfp_status write_todo(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *text = NULL, *path = xfp_path(c->options.work, XFP_TODO_FILE);
+	size_t size = 0;
+	FILE *out = path ? open_memstream(&text, &size) : NULL;
+	enum xfp_status status;
+
+	for (int plan = XFP_PLAN_FIT; out && plan <= XFP_PLAN_FP8; plan++) {
+		fputs(plan == XFP_PLAN_FIT ? "FIT_UNITS =" : "FP8_UNITS =", out);
+		for (uint32_t i = 0; i < c->ledger->unit_count; i++)
+			if (!c->units[i].done && (int)c->ledger->units[i].plan == plan)
+				fprintf(out, " u%06" PRIu32, i);
+		fputc('\n', out);
+	}
+	if (!out || fclose(out))
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	else
+		status = xfp_write_file(path, text, size, false, err);
+	free(text);
+	free(path);
+	return status;
+}
+
+enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	if (!c->options.dry_run)
+		remove_stray_stamps(c);
+	c->todo = 0;
+	c->weights = c->weights_done = 0;
+	/* The manifest is an index: one that cannot be written is ingest's to mention. */
+	if (c->manifest)
+		xfp_manifest_begin(c->manifest, NULL);
+	for (uint32_t i = 0; !status && i < c->ledger->unit_count; i++) {
+		const struct xfp_ledger_unit *unit = &c->ledger->units[i];
+		struct planning p = { c, unit, &c->units[i], i, check };
+
+		status = prepare_unit(&p, err);
+		c->weights += xfp_unit_weights(unit);
+		if (c->units[i].done)
+			c->weights_done += xfp_unit_weights(unit);
+		else
+			c->todo++;
+	}
+	if (c->manifest)
+		xfp_manifest_commit(c->manifest, NULL);
+	return status || c->options.dry_run ? status : write_todo(c, err);
+}
+
+/* ---- once a run -------------------------------------------------------------------------------- */
+
+static enum xfp_status read_ledger(struct xfp_conversion *c, const char *work, struct xfp_error *err)
+{
+	char *path = xfp_path(work, XFP_LEDGER_FILE);
+	enum xfp_status status;
+
+	if (!path)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	status = xfp_ledger_read(path, &c->ledger, err);
+	free(path);
+	if (status)
+		return status;
+	c->units = calloc(c->ledger->unit_count + 1, sizeof *c->units);
+	return c->units ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
+static void drop_ledger(struct xfp_conversion *c)
+{
+	for (uint32_t i = 0; c->units && i < c->ledger->unit_count; i++)
+		free(c->units[i].source);
+	free(c->units);
+	xfp_ledger_free(c->ledger);
+	c->units = NULL;
+	c->ledger = NULL;
+}
+
+/* What a run that was cut short had still to say, in terms of the ledger that it had. */
+static enum xfp_status ingest_leftovers(struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *path = xfp_path(c->options.work, XFP_EVENTS_FILE);
+	enum xfp_status status = path ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	if (!status && !access(path, F_OK)) {
+		status = xfp_conversion_open_cache(c, err);
+		if (!status && !read_ledger(c, c->options.work, NULL))
+			status = xfp_ingest(c, NULL, NULL, err);
+		drop_ledger(c);
+		c->damaged = false;
+		c->failures = 0;
+		if (!status)
+			status = xfp_ingest_restart(c, err);
+	}
+	free(path);
+	return status;
+}
+
+static int inspect(const struct xfp_conversion *c, struct xfp_signals *signals, const char *work, struct xfp_error *err)
+{
+	const char *argv[10] = { "xfp-inspect", "--work", work, "--lm-head",
+				 xfp_lm_head_name(c->options.parameters.lm_head) };
+	off_t before = xfp_log_size(c);
+	int count = 5, status;
+
+	if (c->options.family) {
+		argv[count++] = "--family";
+		argv[count++] = c->options.family;
+	}
+	argv[count++] = "--";
+	argv[count] = c->options.model;
+	status = xfp_run(c, signals, argv, NULL, NULL, NULL, err);
+	if (status || !c->options.quiet)
+		xfp_log_show(c, before);
+	return (int)xfp_child_status(status);
+}
+
+static enum xfp_status write_parameters(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *path = xfp_path(c->options.work, XFP_PARAMETERS_FILE),
+	     *text = xfp_parameters_to_json(&c->options.parameters);
+	enum xfp_status status = path && text ? xfp_write_file(path, text, strlen(text), false, err) :
+						xfp_fail(err, XFP_FAILED, "out of memory");
+
+	free(path);
+	free(text);
+	return status;
+}
+
+static void sweep_cache(const struct xfp_conversion *c)
+{
+	for (int i = 0; !c->store.read_only && i < 256; i++) {
+		char *folder = xfp_format("%s/artifacts/%02x", c->store.folder, i);
+
+		if (folder)
+			xfp_sweep_pending(folder);
+		free(folder);
+	}
+}
+
+/* A dry run's work folder: made for inspect, read, removed. */
+static enum xfp_status read_scratch_ledger(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
+{
+	static const char *const names[] = { XFP_LEDGER_FILE, XFP_UNITS_FILE, XFP_EVENTS_FILE };
+	const char *parent = getenv("TMPDIR");
+	char *work = xfp_format("%s/xfp-XXXXXX", parent && *parent ? parent : "/tmp");
+	enum xfp_status status;
+
+	if (!work || !mkdtemp(work)) {
+		status = xfp_fail_errno(err, errno, "%s: no temporary folder", work ? work : "xfp");
+		free(work);
+		return status;
+	}
+	status = (enum xfp_status)inspect(c, signals, work, err);
+	if (!status)
+		status = read_ledger(c, work, err);
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		char *path = xfp_path(work, names[i]);
+
+		if (path)
+			unlink(path);
+		free(path);
+	}
+	rmdir(work);
+	free(work);
+	return status;
+}
+
+enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	if (c->options.dry_run) {
+		status = read_scratch_ledger(c, signals, err);
+		return status ? status : xfp_conversion_open_cache(c, err);
+	}
+	if ((status = ingest_leftovers(c, err)) ||
+	    (status = (enum xfp_status)inspect(c, signals, c->options.work, err)) ||
+	    (status = read_ledger(c, c->options.work, err)) || (status = write_parameters(c, err)) ||
+	    (status = xfp_conversion_open_cache(c, err)))
+		return status;
+	sweep_cache(c);
+	return XFP_OK;
+}
+
+/* ---- dry run ----------------------------------------------------------------------------------- */
+
+static void print_missing(const struct xfp_conversion *c, uint32_t number)
+{
+	static const struct { enum xfp_stamp stamp; const char *stage; } chain[] = {
+		{ XFP_STAMP_OUTLIERS, "outlier-extract" }, { XFP_STAMP_FIT, "lloyd-fit" },
+		{ XFP_STAMP_CHOICE, "autoselect" }, { XFP_STAMP_PACKED, "pack" },
+	};
+	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
+	bool fp8 = unit->plan == XFP_PLAN_FP8;
+
+	printf("u%06" PRIu32 " %s:", number, xfp_printable(unit->name).text);
+	for (size_t i = fp8 ? 3 : 0; i < sizeof chain / sizeof chain[0]; i++) {
+		const char *key = c->units[number].key[chain[i].stamp];
+
+		if (!*key || !xfp_store_has(&c->store, key))
+			printf(" %s", chain[i].stage);
+	}
+	putchar('\n');
+}
+
+void xfp_prepare_print(const struct xfp_conversion *c)
+{
+	char weights[32], bytes[32];
+
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
+		if (!c->units[i].done)
+			print_missing(c, i);
+	printf("%" PRIu32 " of %" PRIu32 " units to do, %s weights in all, a bundle of at least %s\n", c->todo,
+	       c->ledger->unit_count, xfp_human((double)c->weights, "", weights),
+	       xfp_human((double)xfp_conversion_least_bytes(c), "B", bytes));
+}

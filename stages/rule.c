@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rule.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLANKS " \t\r"
+#define MOST_GROUPS 32
+#define MOST_PARTS 8
+#define MOST_LAYOUTS 8
+#define NUMBER_GROUP "([0-9]+)"
+
+static const char word_characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+
+static enum xfp_status no_memory(struct xfp_error *err)
+{
+	return xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
+/* The next word of *text in a new string, or NULL at the end; *text moves past it and its blanks. */
+static char *next_word(const char **text)
+{
+	const char *start = *text + strspn(*text, BLANKS);
+	size_t length = strcspn(start, BLANKS);
+
+	*text = start + length + strspn(start + length, BLANKS);
+	return length ? strndup(start, length) : NULL;
+}
+
+static bool is_product(const char *text)
+{
+	for (;; text++) {
+		size_t length = strspn(text, word_characters);
+
+		if (!length)
+			return false;
+		text += length;
+		if (!*text)
+			return true;
+		if (*text != '*')
+			return false;
+	}
+}
+
+/* "gate", "gate,up", "gate~up", "q:num_attention_heads*head_dim,k:...,v:..."; `text` is consumed. */
+static enum xfp_status parse_parts(struct xfp_rule *rule, char *text, struct xfp_error *err)
+{
+	const char *separator = strchr(text, '~') ? "~" : ",";
+	uint32_t sized = 0;
+
+	rule->interleaved = *separator == '~';
+	if (!(rule->parts = calloc(MOST_PARTS, sizeof *rule->parts)))
+		return no_memory(err);
+	for (char *part; (part = strsep(&text, separator));) {
+		struct xfp_rule_part *to = &rule->parts[rule->part_count];
+		char *rows = strchr(part, ':');
+
+		if (rows)
+			*rows++ = 0;
+		if (rule->part_count == MOST_PARTS)
+			return xfp_fail(err, XFP_BAD_INPUT, "more than %d roles", MOST_PARTS);
+		if (!*part || part[strspn(part, word_characters)])
+			return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is no role; roles are words such as gate", part);
+		for (uint32_t i = 0; i < rule->part_count; i++)
+			if (!strcmp(rule->parts[i].role, part))
+				return xfp_fail(err, XFP_BAD_INPUT, "role \"%s\" occurs twice", part);
+		if (rows && !is_product(rows))
+			return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is no product of config.json fields", rows);
+		rule->part_count++;
+		sized += rows != NULL;
+		to->role = strdup(part);
+		to->rows = rows ? strdup(rows) : NULL;
+		if (!to->role || (rows && !to->rows))
+			return no_memory(err);
+	}
+	if (sized && (sized != rule->part_count || rule->interleaved))
+		return xfp_fail(err, XFP_BAD_INPUT, "either every role has a number of rows or none; interleaved ones "
+				"have none");
+	return XFP_OK;
+}
+
+static enum xfp_status parse_layout(struct xfp_rule_layout *layout, char *text, struct xfp_error *err)
+{
+	for (char *dim; (dim = strsep(&text, ","));) {
+		char *equals = strchr(dim, '=');
+
+		if (equals)
+			*equals++ = 0;
+		if (layout->rank == XFP_LAYOUT_RANK)
+			return xfp_fail(err, XFP_BAD_INPUT, "a layout has two or three dimensions");
+		if (!*dim || dim[1] || !strchr("ENK", *dim) || memchr(layout->dim, *dim, layout->rank))
+			return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is no dimension, or is there twice; they are E "
+					"(expert), N (row) and K (column)", dim);
+		if (equals && !is_product(equals))
+			return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is no product of config.json fields", equals);
+		layout->dim[layout->rank] = *dim;
+		if (equals && !(layout->equals[layout->rank] = strdup(equals)))
+			return no_memory(err);
+		layout->rank++;
+	}
+	if (!memchr(layout->dim, 'N', layout->rank) || !memchr(layout->dim, 'K', layout->rank))
+		return xfp_fail(err, XFP_BAD_INPUT, "a layout needs N and K, such as N,K");
+	return XFP_OK;
+}
+
+/* "N,K" or alternatives "E,N,K=hidden_size|E,K=hidden_size,N"; `text` is consumed. */
+static enum xfp_status parse_layouts(struct xfp_rule *rule, char *text, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	if (!(rule->layouts = calloc(MOST_LAYOUTS, sizeof *rule->layouts)))
+		return no_memory(err);
+	for (char *layout; (layout = strsep(&text, "|"));) {
+		if (rule->layout_count == MOST_LAYOUTS)
+			return xfp_fail(err, XFP_BAD_INPUT, "more than %d layouts", MOST_LAYOUTS);
+		if ((status = parse_layout(&rule->layouts[rule->layout_count++], layout, err)))
+			return status;
+		if (rule->layouts[0].rank != rule->layouts[rule->layout_count - 1].rank)
+			return xfp_fail(err, XFP_BAD_INPUT, "the layouts differ in rank");
+	}
+	return XFP_OK;
+}
+
+/* A pattern being read: the expression without our marks, its groups, and its literal strings. */
+struct scan {
+	struct xfp_rule *rule;
+	char *regex;         /* output */
+	size_t regex_size;
+	size_t run;          /* start of the literal string being gathered in rule->literals */
+	unsigned groups, depth;
+	bool alternatives;   /* at the top: then no string is certain */
+};
+
+static void emit(struct scan *scan, const char *text, size_t size)
+{
+	memcpy(scan->regex + scan->regex_size, text, size);
+	scan->regex_size += size;
+}
+
+static void end_run(struct scan *scan)
+{
+	struct xfp_rule *rule = scan->rule;
+
+	if (rule->literals_size > scan->run)
+		rule->literals[rule->literals_size++] = 0;
+	scan->run = rule->literals_size;
+}
+
+static void literal(struct scan *scan, char c)
+{
+	if (!scan->depth)
+		scan->rule->literals[scan->rule->literals_size++] = c;
+}
+
+/* "<layer>", "<extra-layer>" or "<expert>" at p; its length, 0: none. */
+static size_t mark(struct scan *scan, const char *p, struct xfp_error *err)
+{
+	static const char *const marks[] = { "<layer>", "<extra-layer>", "<expert>" };
+	struct xfp_rule *rule = scan->rule;
+
+	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+		unsigned *group = i == 2 ? &rule->expert_group : &rule->layer_group;
+		size_t length = strlen(marks[i]);
+
+		if (strncmp(p, marks[i], length))
+			continue;
+		if (*group) {
+			xfp_fail(err, XFP_BAD_INPUT, "%s occurs twice", marks[i]);
+			return 0;
+		}
+		*group = ++scan->groups;
+		rule->extra_layer |= i == 1;
+		emit(scan, NUMBER_GROUP, strlen(NUMBER_GROUP));
+		return length;
+	}
+	xfp_fail(err, XFP_BAD_INPUT, "\"%.32s\": no such mark or define; a plain < is written [<]", p);
+	return 0;
+}
+
+/* Length of the bracket expression at p, 0: it does not end. */
+static size_t bracket(const char *p)
+{
+	const char *q = p + 1;
+
+	if (*q == '^')
+		q++;
+	if (*q == ']')
+		q++;
+	while (*q && *q != ']') {
+		if (*q == '[' && q[1] && strchr(":.=", q[1])) {
+			char close[3] = { q[1], ']', 0 };
+
+			if (!(q = strstr(q + 2, close)))
+				return 0;
+			q++;
+		}
+		q++;
+	}
+	return *q ? (size_t)(q + 1 - p) : 0;
+}
+
+static enum xfp_status scan_pattern(struct scan *scan, const char *text, struct xfp_error *err)
+{
+	struct xfp_rule *rule = scan->rule;
+
+	for (const char *p = text; *p;) {
+		size_t length = 1;
+
+		switch (*p) {
+		case '\\':
+			if (!p[1] || !strchr("^.[]$()|*+?{}\\", p[1]))
+				return xfp_fail(err, XFP_BAD_INPUT, "\\%.1s is no POSIX extended expression; write "
+						"[0-9] for a digit", p + 1);
+			literal(scan, p[1]);
+			length = 2;
+			break;
+		case '[':
+			end_run(scan);
+			if (!(length = bracket(p)))
+				return xfp_fail(err, XFP_BAD_INPUT, "[ without ]");
+			break;
+		case '<':
+			end_run(scan);
+			if (!(length = mark(scan, p, err)))
+				return XFP_BAD_INPUT;
+			p += length;
+			continue;
+		case '(':
+			end_run(scan);
+			scan->groups++;
+			scan->depth++;
+			break;
+		case ')':
+			scan->depth -= scan->depth > 0;
+			break;
+		case '|':
+			scan->alternatives |= !scan->depth;
+			break;
+		case '*': case '?': case '{': /* the character before may be missing */
+			if (!scan->depth && rule->literals_size > scan->run)
+				rule->literals_size--;
+			end_run(scan);
+			if (*p == '{')
+				length = strcspn(p, "}") + 1;
+			if (length > strlen(p))
+				return xfp_fail(err, XFP_BAD_INPUT, "{ without }");
+			break;
+		case '+': case '.': case '^': case '$':
+			end_run(scan);
+			break;
+		default:
+			literal(scan, *p);
+		}
+		emit(scan, p, length);
+		p += length;
+	}
+	end_run(scan);
+	if (scan->alternatives)
+		rule->literals_size = 0;
+	if (scan->groups >= MOST_GROUPS)
+		return xfp_fail(err, XFP_BAD_INPUT, "more than %d groups", MOST_GROUPS - 1);
+	return XFP_OK;
+}
+
+static enum xfp_status parse_pattern(struct xfp_rule *rule, const char *text, struct xfp_error *err)
+{
+	enum xfp_status status;
+	struct scan scan = { .rule = rule };
+	size_t length = strlen(text);
+	int code;
+
+	while (length && strchr(BLANKS, text[length - 1]))
+		length--;
+	if (!length)
+		return xfp_fail(err, XFP_BAD_INPUT, "the pattern is missing");
+	rule->pattern = strndup(text, length);
+	rule->literals = malloc(2 * length + 1);
+	scan.regex = malloc(2 * length + 1); /* a mark grows by at most a character */
+	if (!rule->pattern || !rule->literals || !scan.regex) {
+		status = no_memory(err);
+		goto done;
+	}
+	if ((status = scan_pattern(&scan, rule->pattern, err)))
+		goto done;
+	scan.regex[scan.regex_size] = 0;
+	if ((code = regcomp(&rule->regex, scan.regex, REG_EXTENDED))) {
+		char why[256];
+
+		regerror(code, &rule->regex, why, sizeof why);
+		status = xfp_fail(err, XFP_BAD_INPUT, "\"%s\": %s", rule->pattern, why);
+		goto done;
+	}
+	rule->compiled = true;
+done:
+	free(scan.regex);
+	return status;
+}
+
+enum xfp_status xfp_rule_parse(struct xfp_rule *rule, const char *text, struct xfp_error *err)
+{
+	enum xfp_status status;
+	char *class = next_word(&text), *roles = NULL, *layout = NULL;
+
+	if (!class || !xfp_class_parse(class, &rule->class_)) {
+		status = xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is no class; they are attention, dense_mlp, routed_expert "
+				  "and so on, see xfp-family(5)", class ? class : "");
+		goto done;
+	}
+	if (rule->action == XFP_RULE_QUANTIZE) {
+		roles = next_word(&text);
+		layout = next_word(&text);
+		if (!roles || !layout) {
+			status = xfp_fail(err, XFP_BAD_INPUT, "a rule is: quantize CLASS ROLES LAYOUT PATTERN");
+			goto done;
+		}
+		if ((status = parse_parts(rule, roles, err)) || (status = parse_layouts(rule, layout, err)))
+			goto done;
+	}
+	if ((status = parse_pattern(rule, text, err)))
+		goto done;
+	if (rule->expert_group && rule->layouts && memchr(rule->layouts->dim, 'E', rule->layouts->rank))
+		status = xfp_fail(err, XFP_BAD_INPUT, "experts are numbered by <expert> in the name or by E in the shape, "
+				  "not by both");
+done:
+	free(class);
+	free(roles);
+	free(layout);
+	return status;
+}
+
+void xfp_rule_clear(struct xfp_rule *rule)
+{
+	for (uint32_t i = 0; i < rule->part_count; i++) {
+		free(rule->parts[i].role);
+		free(rule->parts[i].rows);
+	}
+	for (uint32_t i = 0; i < rule->layout_count; i++)
+		for (uint32_t d = 0; d < XFP_LAYOUT_RANK; d++)
+			free(rule->layouts[i].equals[d]);
+	free(rule->parts);
+	free(rule->layouts);
+	free(rule->pattern);
+	free(rule->literals);
+	if (rule->compiled)
+		regfree(&rule->regex);
+}
+
+/* Cheap, and false for nearly every name that the expression would refuse. */
+static bool has_literals(const struct xfp_rule *rule, const char *name)
+{
+	for (size_t at = 0; at < rule->literals_size; at += strlen(rule->literals + at) + 1) {
+		name = strstr(name, rule->literals + at);
+		if (!name)
+			return false;
+		name += strlen(rule->literals + at);
+	}
+	return true;
+}
+
+/* A number of nine digits or more is as good as the largest. */
+static uint32_t number(const char *text, size_t length)
+{
+	uint32_t value = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		if (value > 99999999)
+			return 999999999;
+		value = value * 10 + (uint32_t)(text[i] - '0');
+	}
+	return value;
+}
+
+bool xfp_rule_matches(const struct xfp_rule *rule, const char *name, uint64_t layers, struct xfp_rule_match *match)
+{
+	unsigned most = rule->layer_group > rule->expert_group ? rule->layer_group : rule->expert_group;
+	regmatch_t group[MOST_GROUPS];
+
+	if (!has_literals(rule, name) || regexec(&rule->regex, name, most ? most + 1 : 0, group, 0))
+		return false;
+	*match = (struct xfp_rule_match){ .layer = -1 };
+	if (rule->layer_group && group[rule->layer_group].rm_so >= 0) {
+		const regmatch_t *g = &group[rule->layer_group];
+
+		match->layer = number(name + g->rm_so, (size_t)(g->rm_eo - g->rm_so));
+	}
+	if (rule->expert_group) {
+		const regmatch_t *g = &group[rule->expert_group];
+
+		if (g->rm_so < 0)
+			return false;
+		match->expert = number(name + g->rm_so, (size_t)(g->rm_eo - g->rm_so));
+		match->expert_at = (size_t)g->rm_so;
+		match->expert_end = (size_t)g->rm_eo;
+	}
+	return !rule->extra_layer || (match->layer >= 0 && (uint64_t)match->layer >= layers);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rule.h - one rule of a family: which tensors it takes and how it reads them as matrices.
+ *
+ * The language is described in xfp-family(5).
+ */
+#ifndef XFP_RULE_H
+#define XFP_RULE_H
+
+#include <regex.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "classes.h"
+#include "xfp_error.h"
+
+enum xfp_rule_action { XFP_RULE_QUANTIZE, XFP_RULE_KEEP, XFP_RULE_DROP };
+
+/* One projection of the tensor: "gate", or "q:num_attention_heads*head_dim". */
+struct xfp_rule_part {
+	char *role;
+	char *rows; /* product of config fields, NULL: an equal share */
+};
+
+#define XFP_LAYOUT_RANK 3
+
+/* One way to read the tensor's dimensions, outermost first: "E,N,K=hidden_size". */
+struct xfp_rule_layout {
+	uint32_t rank;
+	char dim[XFP_LAYOUT_RANK];    /* E expert, N row, K column */
+	char *equals[XFP_LAYOUT_RANK]; /* product that the dimension must equal, or NULL */
+};
+
+struct xfp_rule {
+	unsigned line;
+	bool optional;                /* that it takes no tensor is nothing to tell */
+	enum xfp_rule_action action;
+	enum xfp_class class_;
+	struct xfp_rule_part *parts;  /* of QUANTIZE only, likewise layouts */
+	uint32_t part_count;
+	bool interleaved;             /* parts take turns row by row */
+	struct xfp_rule_layout *layouts;
+	uint32_t layout_count;
+	char *pattern;                /* as in the file, for messages */
+	regex_t regex;
+	bool compiled;
+	char *literals;               /* strings that a match contains in this order, each NUL-terminated, */
+	size_t literals_size;         /* together that many bytes */
+	unsigned layer_group, expert_group; /* 0: the pattern has none */
+	bool extra_layer;             /* only layers from num_hidden_layers on */
+};
+
+/* What a rule found in a name. */
+struct xfp_rule_match {
+	int64_t layer;                /* -1: none */
+	uint32_t expert;
+	size_t expert_at, expert_end; /* the expert number's place in the name; equal: none */
+};
+
+/* `text` is what follows the action's word; rule->action, line and optional are set. On failure the
+ * message has no place; the caller adds it. */
+enum xfp_status xfp_rule_parse(struct xfp_rule *rule, const char *text, struct xfp_error *err);
+void xfp_rule_clear(struct xfp_rule *rule);
+
+/* Whether the rule takes the tensor of this name. `layers` is num_hidden_layers, UINT64_MAX when unknown. */
+bool xfp_rule_matches(const struct xfp_rule *rule, const char *name, uint64_t layers, struct xfp_rule_match *match);
+
+#endif

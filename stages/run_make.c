@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run_make.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TICK_NS 500000000
+
+/* ---- signals ----------------------------------------------------------------------------------- */
+
+void xfp_signals_hold(struct xfp_signals *signals)
+{
+	static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action;
+
+	sigemptyset(&signals->waited);
+	sigaddset(&signals->waited, SIGCHLD);
+	signal(SIGCHLD, SIG_DFL);
+	/* A signal that whoever started us has us ignore (nohup) stays ignored. */
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+		if (!sigaction(ends[i], NULL, &action) && action.sa_handler != SIG_IGN)
+			sigaddset(&signals->waited, ends[i]);
+	sigprocmask(SIG_BLOCK, &signals->waited, &signals->before);
+	signals->interrupted = 0;
+}
+
+void xfp_signals_release(struct xfp_signals *signals)
+{
+	sigprocmask(SIG_SETMASK, &signals->before, NULL);
+	if (signals->interrupted) {
+		signal(signals->interrupted, SIG_DFL);
+		raise(signals->interrupted);
+	}
+}
+
+/* ---- environment ------------------------------------------------------------------------------- */
+
+char *xfp_pipelines_folder(void)
+{
+	const char *data = getenv("XFP_DATADIR");
+
+	return xfp_path(data && *data ? data : XFP_PKGDATADIR, "pipelines");
+}
+
+/* The tools are beside this one, wherever it is. */
+static char *tool_path(void)
+{
+	const char *path = getenv("PATH");
+	char self[PATH_MAX];
+	ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
+	char *slash;
+
+	if (!path)
+		path = "/usr/local/bin:/usr/bin:/bin";
+	if (size <= 0)
+		return strdup(path);
+	self[size] = '\0';
+	slash = strrchr(self, '/');
+	return xfp_format("%.*s:%s", (int)(slash - self), self, path);
+}
+
+enum xfp_status xfp_run_environment(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *path = tool_path(), *pipelines = xfp_pipelines_folder();
+	bool ok = path && pipelines && !setenv("PATH", path, 1) && !setenv("XFP_PIPELINES", pipelines, 1) &&
+		  !setenv("XFP_WORK", c->options.work, 1) && !setenv("XFP_CACHE", c->options.cache, 1) &&
+		  !setenv("LC_ALL", "C", 1);
+
+	free(path);
+	free(pipelines);
+	return ok ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
+/* ---- children ---------------------------------------------------------------------------------- */
+
+struct child {
+	pid_t pid, guard; /* the guard is the group's leader */
+	int leash;        /* closing it ends the group */
+};
+
+static void guard(const int leash[2])
+{
+	char nothing;
+
+	setpgid(0, 0);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	close(leash[1]);
+	while (read(leash[0], &nothing, 1) < 0 && errno == EINTR)
+		;
+	kill(0, SIGTERM);
+	_exit(0);
+}
+
+static void become(const struct xfp_conversion *c, const struct xfp_signals *signals, pid_t group,
+		   const char *const *argv, const char *folder)
+{
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	setpgid(0, group);
+	if (null >= 0)
+		dup2(null, STDIN_FILENO);
+	if (c->log >= 0) {
+		dup2(c->log, STDOUT_FILENO);
+		dup2(c->log, STDERR_FILENO);
+	}
+	sigprocmask(SIG_SETMASK, &signals->before, NULL);
+	if (folder && chdir(folder))
+		fprintf(stderr, "xfp: %s: %s\n", folder, strerror(errno));
+	else if (execvp(argv[0], (char *const *)argv))
+		fprintf(stderr, "xfp: cannot run %s: %s\n", argv[0], strerror(errno));
+	_exit(127);
+}
+
+static enum xfp_status start(const struct xfp_conversion *c, const struct xfp_signals *signals, const char *const *argv,
+			     const char *folder, struct child *child, struct xfp_error *err)
+{
+	int leash[2];
+
+	if (pipe2(leash, O_CLOEXEC))
+		return xfp_fail_errno(err, errno, "pipe");
+	fflush(NULL);
+	child->leash = leash[1];
+	child->guard = fork();
+	if (!child->guard)
+		guard(leash);
+	close(leash[0]);
+	if (child->guard > 0) {
+		setpgid(child->guard, child->guard);
+		child->pid = fork();
+		if (!child->pid)
+			become(c, signals, child->guard, argv, folder);
+		if (child->pid > 0) {
+			setpgid(child->pid, child->guard); /* whoever of the two comes first */
+			return XFP_OK;
+		}
+	}
+	xfp_fail_errno(err, errno, "%s: cannot be started", argv[0]);
+	close(child->leash);
+	if (child->guard > 0)
+		waitpid(child->guard, NULL, 0);
+	return XFP_FAILED;
+}
+
+static int finish(struct child *child, const char *name, int status, struct xfp_error *err)
+{
+	/* Whatever of the group is left has lost its parent. */
+	close(child->leash);
+	waitpid(child->guard, NULL, 0);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+		return (int)xfp_fail(err, XFP_FAILED, "%s could not be run; is the installation complete?", name);
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	return (int)xfp_fail(err, XFP_FAILED, "%s was ended by signal %d", name, WTERMSIG(status));
+}
+
+int xfp_run(const struct xfp_conversion *c, struct xfp_signals *signals, const char *const *argv, const char *folder,
+	    void (*tick)(void *context), void *context, struct xfp_error *err)
+{
+	const struct timespec pause = { 0, TICK_NS };
+	struct child child = { 0 };
+	int status = 0;
+
+	if (start(c, signals, argv, folder, &child, err))
+		return XFP_FAILED;
+	for (;;) {
+		int signal_ = sigtimedwait(&signals->waited, NULL, &pause);
+
+		if (signal_ > 0 && signal_ != SIGCHLD) {
+			/* The first asks, a second one insists. */
+			kill(-child.guard, signals->interrupted ? SIGKILL : signal_);
+			signals->interrupted = signal_;
+		}
+		if (waitpid(child.pid, &status, WNOHANG) == child.pid)
+			break;
+		if (tick)
+			tick(context);
+	}
+	return finish(&child, argv[0], status, err);
+}
+
+/* ---- make -------------------------------------------------------------------------------------- */
+
+static unsigned processors(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof set, &set) ? 1 : (unsigned)CPU_COUNT(&set);
+}
+
+/* A jobserver that MAKEFLAGS names and that really reaches us: make closes it for recipes without +. */
+static bool jobserver_reaches(const char *word)
+{
+	const char *value = strchr(word, '=');
+	int in, out;
+
+	if (!value)
+		return false;
+	if (!strncmp(value, "=fifo:", 6))
+		return !access(value + 6, R_OK | W_OK);
+	return sscanf(value, "=%d,%d", &in, &out) == 2 && fcntl(in, F_GETFD) >= 0 && fcntl(out, F_GETFD) >= 0;
+}
+
+/* Of the flags of a make above us only its jobserver concerns ours; variables set there do not.
+ * Returns the number of jobs that it allows, 0 without a jobserver. */
+static unsigned inherit_jobserver(void)
+{
+	const char *flags = getenv("MAKEFLAGS");
+	char *copy = strdup(flags ? flags : ""), *rest = copy, *word, kept[512] = "";
+	unsigned jobs = 0;
+	bool reaches = false;
+
+	while (copy && (word = strsep(&rest, " ")) && strcmp(word, "--")) {
+		if (!strncmp(word, "-j", 2))
+			jobs = (unsigned)strtoul(word + 2, NULL, 10);
+		if (!strncmp(word, "--jobserver", 11) && strlen(word) < 400 && jobserver_reaches(word)) {
+			snprintf(kept, sizeof kept, " -j%.0u %s", jobs, word);
+			reaches = true;
+		}
+	}
+	free(copy);
+	unsetenv("MAKEFILES");
+	unsetenv("GNUMAKEFLAGS");
+	if (!reaches || setenv("MAKEFLAGS", kept, 1)) {
+		unsetenv("MAKEFLAGS");
+		return 0;
+	}
+	return jobs ? jobs : processors();
+}
+
+/* cores = jobs x threads: a stage has one thread unless there are fewer units than jobs. */
+static void set_threads(unsigned jobs, uint32_t units)
+{
+	char threads[16];
+
+	snprintf(threads, sizeof threads, "%u", units && units < jobs ? jobs / units : 1);
+	setenv("OMP_NUM_THREADS", threads, 0);
+}
+
+int xfp_run_make(const struct xfp_conversion *c, struct xfp_signals *signals, void (*tick)(void *context),
+		 void *context, struct xfp_error *err)
+{
+	char *pipelines = xfp_pipelines_folder(), *rules = pipelines ? xfp_path(pipelines, "graph.mk") : NULL,
+	     parallel[16];
+	const char *argv[8] = { "make", "--no-print-directory", "-f", rules };
+	unsigned jobs = c->options.jobs, count = 4;
+	int status;
+
+	free(pipelines);
+	if (!rules)
+		return (int)xfp_fail(err, XFP_FAILED, "out of memory");
+	if (jobs) {
+		unsetenv("MAKEFLAGS");
+		unsetenv("MAKEFILES");
+	} else if (!(jobs = inherit_jobserver())) {
+		jobs = processors();
+	}
+	if (!getenv("MAKEFLAGS")) {
+		snprintf(parallel, sizeof parallel, "-j%u", jobs);
+		argv[count++] = parallel;
+	}
+	if (c->options.keep_going)
+		argv[count++] = "-k";
+	set_threads(jobs, c->todo);
+	status = xfp_run(c, signals, argv, c->options.work, tick, context, err);
+	free(rules);
+	return status;
+}

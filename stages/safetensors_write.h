@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * safetensors_write.h - a safetensors file, filled in at any place and in any order.
+ */
+#ifndef XFP_SAFETENSORS_WRITE_H
+#define XFP_SAFETENSORS_WRITE_H
+
+#include <stdint.h>
+
+#include "dtype.h"
+#include "file.h"
+
+struct xfp_safetensor {
+	const char *name;
+	enum xfp_dtype dtype;
+	uint32_t rank;
+	uint64_t shape[8];
+	uint64_t bytes;
+	uint64_t offset; /* of its data in the file; set by xfp_safetensors_begin */
+};
+
+/* Open `path` as a pending file of the right size and write its header. Data go in the order that the
+ * format's own library uses, so that all are aligned: larger elements first, then by name. `tensors`
+ * keep their order. The caller writes all data to file->fd and publishes the file. */
+enum xfp_status xfp_safetensors_begin(const char *path, struct xfp_safetensor *tensors, uint32_t count,
+				      struct xfp_pending *file, struct xfp_error *err);
+
+#endif

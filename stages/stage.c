@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stage.c - the frame that every unit stage runs in: options, inputs, events, messages.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "work.h"
+
+static void usage(const struct xfp_stage *stage, FILE *out)
+{
+	fprintf(out, "usage: %s [--work DIR] [--cache DIR]%s UNIT\n", stage->program,
+		stage->takes_extended ? " [--extended]" : "");
+	if (stage->bundle)
+		fprintf(out, "       %s [--work DIR] [--cache DIR] --bundle FILE\n", stage->program);
+}
+
+static void help(const struct xfp_stage *stage)
+{
+	usage(stage, stdout);
+	printf("\n%s\n\n"
+	       "UNIT is a unit of the work folder's ledger, such as u000012.\n\n"
+	       "      --work DIR    work folder (default: XFP_WORK, or the current folder)\n"
+	       "      --cache DIR   artifact cache (default: XFP_CACHE, or xfp-cache)\n", stage->summary);
+	if (stage->takes_extended)
+		puts("      --extended    measure the extended set (k = 5, 6) instead of the base set");
+	if (stage->bundle)
+		puts("      --bundle FILE write the bundle of all units, which are packed, to FILE");
+	puts("      --help        print this help and exit\n"
+	     "      --version     print the version and exit");
+}
+
+static const char *setting(const char *variable, const char *otherwise)
+{
+	const char *value = getenv(variable);
+
+	return value && *value ? value : otherwise;
+}
+
+/* Everything of the job but what the stage itself opens. */
+static enum xfp_status open_job(struct xfp_job *job, const char *cache, struct xfp_error *err)
+{
+	char *path = xfp_path(job->work, XFP_PARAMETERS_FILE), *text = NULL;
+	enum xfp_status status;
+
+	if (!path)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	status = xfp_slurp(path, 1 << 20, &text, NULL, err);
+	if (!status)
+		status = xfp_parameters_from_json(text, path, &job->parameters, err);
+	free(text);
+	free(path);
+	if (status)
+		return status;
+	if (!(path = xfp_path(job->work, XFP_LEDGER_FILE)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	status = xfp_ledger_read_unit(path, job->number, &job->ledger, err);
+	free(path);
+	if (status)
+		return status;
+	job->unit = &job->ledger->units[0];
+	return xfp_store_open(cache, &job->store, err);
+}
+
+/* Leave word of how it ended. */
+static enum xfp_status record(struct xfp_job *job, const struct xfp_stage *stage, enum xfp_status status,
+			      struct xfp_error *err)
+{
+	struct xfp_error ignored;
+
+	job->event.seconds = xfp_now() - job->started;
+	job->event.status = status;
+	snprintf(job->event.stage, sizeof job->event.stage, "%s", stage->name);
+	if (!status)
+		return xfp_event_append(job->work, &job->event, err);
+	strcpy(job->event.outcome, status == XFP_DAMAGED ? "damaged" : "failed");
+	snprintf(job->event.message, sizeof job->event.message, "%s", err->text);
+	xfp_event_append(job->work, &job->event, &ignored);
+	return status;
+}
+
+static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stage, const char *cache,
+			       struct xfp_error *err)
+{
+	enum xfp_status status = open_job(job, cache, err);
+
+	job->event.unit = job->number;
+	if (!status) {
+		status = stage->run(job, err);
+		if (status)
+			xfp_context(err, status, "unit %s (%s)", job->unit->name, job->unit->role);
+	}
+	/* Wanting more is an answer, not an event of its own: the extended fit that follows is. */
+	return status == XFP_WANT_MORE ? status : record(job, stage, status, err);
+}
+
+static enum xfp_status run_bundle(struct xfp_job *job, const struct xfp_stage *stage, const char *cache,
+				  const char *path, struct xfp_error *err)
+{
+	job->event.unit = XFP_NO_UNIT;
+	strcpy(job->event.outcome, "made");
+	return record(job, stage, stage->bundle(job->work, cache, path, err), err);
+}
+
+int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
+{
+	enum { WORK = 256, CACHE, EXTENDED, BUNDLE, HELP, VERSION };
+	static const struct option options[] = {
+		{ "work", required_argument, NULL, WORK }, { "cache", required_argument, NULL, CACHE },
+		{ "extended", no_argument, NULL, EXTENDED }, { "bundle", required_argument, NULL, BUNDLE },
+		{ "help", no_argument, NULL, HELP }, { "version", no_argument, NULL, VERSION }, { NULL, 0, NULL, 0 },
+	};
+	struct xfp_job job = { .work = setting("XFP_WORK", "."), .started = xfp_now() };
+	const char *cache = setting("XFP_CACHE", "xfp-cache"), *bundle = NULL;
+	struct xfp_error err = { 0 };
+	enum xfp_status status;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		switch (option) {
+		case WORK:
+			job.work = optarg;
+			break;
+		case CACHE:
+			cache = optarg;
+			break;
+		case EXTENDED:
+			job.extended = true;
+			break;
+		case BUNDLE:
+			bundle = optarg;
+			break;
+		case HELP:
+			help(stage);
+			return fflush(stdout) ? XFP_FAILED : XFP_OK;
+		case VERSION:
+			printf("%s (xfp) %s\n", stage->program, PACKAGE_VERSION);
+			return fflush(stdout) ? XFP_FAILED : XFP_OK;
+		default:
+			usage(stage, stderr);
+			return XFP_USAGE;
+		}
+	}
+	if (optind + !bundle != argc || (!bundle && !xfp_unit_parse(argv[optind], &job.number)) ||
+	    (job.extended && !stage->takes_extended) || (bundle && !stage->bundle)) {
+		usage(stage, stderr);
+		return XFP_USAGE;
+	}
+	status = bundle ? run_bundle(&job, stage, cache, bundle, &err) : run_job(&job, stage, cache, &err);
+	if (status && status != XFP_WANT_MORE)
+		fprintf(stderr, "%s: %s\n", stage->program, err.text);
+	xfp_ledger_free(job.ledger);
+	xfp_store_close(&job.store);
+	return status;
+}
+
+enum xfp_status xfp_job_open(struct xfp_job *job, enum xfp_stamp stamp, const char *kind, uint32_t version,
+			     struct xfp_artifact *artifact, char key[33], struct xfp_error *err)
+{
+	enum xfp_status status;
+	char *path;
+
+	if (!xfp_stamp_read(job->work, job->number, stamp, key)) {
+		xfp_stamp_remove(job->work, job->number, stamp);
+		return xfp_fail(err, XFP_DAMAGED, "no %s artifact yet: run the unit's earlier stages first", kind);
+	}
+	if (!(path = xfp_store_path(&job->store, key)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	status = xfp_artifact_open(path, kind, version, key, artifact, err);
+	if (status == XFP_DAMAGED || (status && !xfp_store_has(&job->store, key))) {
+		xfp_store_remove(&job->store, key);
+		xfp_stamp_remove(job->work, job->number, stamp);
+		status = XFP_DAMAGED;
+	}
+	free(path);
+	return status;
+}
+
+bool xfp_job_hit(struct xfp_job *job, enum xfp_stamp stamp, const char *key, const char *kind, uint32_t version)
+{
+	struct xfp_artifact artifact = { 0 };
+	struct xfp_error err;
+	char *path;
+	bool hit;
+
+	strcpy(job->event.key, key);
+	strcpy(job->event.outcome, "made");
+	if (!xfp_store_has(&job->store, key) || !(path = xfp_store_path(&job->store, key)))
+		return false;
+	hit = !xfp_artifact_open(path, kind, version, key, &artifact, &err);
+	if (hit) {
+		xfp_artifact_close(&artifact);
+		strcpy(job->event.outcome, "hit");
+	} else {
+		fprintf(stderr, "xfp: %s: making it again\n", err.text);
+		xfp_store_remove(&job->store, key);
+		xfp_stamp_remove(job->work, job->number, stamp);
+	}
+	free(path);
+	return hit;
+}
+
+enum xfp_status xfp_job_create(struct xfp_job *job, const struct xfp_key *key, struct xfp_pending *pending,
+			       struct xfp_artifact *artifact, struct xfp_error *err)
+{
+	enum xfp_status status = xfp_store_begin(&job->store, key->hex, pending, err);
+
+	return status ? status : xfp_artifact_create(pending->path, artifact, err);
+}
+
+enum xfp_status xfp_job_publish(struct xfp_job *job, const struct xfp_key *key, const char *kind, uint32_t version,
+				struct xfp_pending *pending, struct xfp_artifact *artifact, struct xfp_error *err)
+{
+	struct xfp_artifact_label label = {
+		.kind = kind, .version = version, .key = key->hex, .key_text = key->text,
+		.unit = job->unit->name, .seconds = xfp_now() - job->started,
+	};
+	enum xfp_status status = xfp_artifact_finish(artifact, &label, err);
+
+	return status ? status : xfp_pending_publish(pending, false, err);
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unpack.c - `xfp unpack`: a bundle as a folder of safetensors that any engine loads.
+ *
+ * input    a bundle
+ * output   DIR: model.safetensors or its shards and their index, and the small files
+ *
+ * DIR is new or empty, and a failure leaves it as it was.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bytes.h"
+#include "classes.h"
+#include "commands.h"
+#include "conversion.h"
+#include "file.h"
+#include "printable.h"
+#include "safetensors_write.h"
+#include "unpack.h"
+
+#define DEFAULT_SHARD_BYTES UINT64_C(5000000000)
+#define SINGLE_NAME "model.safetensors"
+#define INDEX_NAME "model.safetensors.index.json"
+
+struct request {
+	const char *bundle, *folder;
+	bool source_dtype, json;
+	enum xfp_dtype dtype;
+	uint64_t shard_bytes;
+};
+
+/* A run of `xfp unpack`. */
+struct unpacking {
+	const struct request *request;
+	struct xfp_bundle *bundle;
+	struct xfp_bundle_info info;
+	struct xfp_tensor_views views;
+	struct xfp_safetensor *tensors; /* those written, in the bundle's order */
+	uint32_t *from;                 /* number of the tensor that each is a copy of */
+	uint32_t *shard;                /* of each; never falls */
+	uint32_t count, shards;
+	uint64_t bytes;
+	char **made;                    /* files and folders, in order: to be removed after a failure */
+	size_t made_count;
+	json_t *files;                  /* names of the files */
+};
+
+static void usage(const char *program, FILE *out)
+{
+	fprintf(out, "usage: %s [--dtype bf16|f16|f32|source] [--max-shard-size N] [--json] -o DIR BUNDLE\n", program);
+}
+
+static void help(const char *program)
+{
+	usage(program, stdout);
+	puts("\n"
+	     "Makes a checkpoint of a bundle: safetensors with the original names and shapes, and the\n"
+	     "small files. What was quantized is decoded; what was kept comes back byte for byte.\n"
+	     "\n"
+	     "  -o, --output DIR        the folder to make; it must be new or empty\n"
+	     "      --dtype TYPE        of the decoded weights (default: source, as they were)\n"
+	     "      --max-shard-size N  most bytes of data in a file, with k, M or G for powers of 1000\n"
+	     "                          (default: 5G)\n"
+	     "      --json              print one JSON object: files, tensors, bytes\n"
+	     "      --help              print this help and exit\n"
+	     "      --version           print the version and exit");
+}
+
+/* ---- what goes where --------------------------------------------------------------------------- */
+
+static enum xfp_status plan(struct unpacking *u, struct xfp_error *err)
+{
+	struct xfp_tensor_info info, equal;
+	uint64_t filled = 0, most = u->request->shard_bytes;
+
+	u->tensors = calloc(u->info.tensors + (size_t)1, sizeof *u->tensors);
+	u->from = calloc(u->info.tensors + (size_t)1, sizeof *u->from);
+	u->shard = calloc(u->info.tensors + (size_t)1, sizeof *u->shard);
+	if (!u->tensors || !u->from || !u->shard)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	for (uint32_t t = 0; xfp_bundle_tensor(u->bundle, t, &info); t++) {
+		uint32_t from = info.fate == XFP_FATE_TIED ? info.tied : t;
+		struct xfp_safetensor *out = &u->tensors[u->count];
+
+		if (info.fate == XFP_FATE_DROPPED || !xfp_bundle_tensor(u->bundle, from, &equal))
+			continue;
+		*out = (struct xfp_safetensor){ .name = info.name, .dtype = (enum xfp_dtype)info.dtype, .rank = info.rank };
+		if (equal.fate == XFP_FATE_QUANTIZED && !u->request->source_dtype)
+			out->dtype = u->request->dtype;
+		out->bytes = info.elements * xfp_dtype_bits(out->dtype) / 8;
+		memcpy(out->shape, info.shape, sizeof out->shape);
+		if (filled && (out->bytes > most || filled > most - out->bytes)) {
+			u->shards++;
+			filled = 0;
+		}
+		filled += out->bytes;
+		u->bytes += out->bytes;
+		u->shard[u->count] = u->shards;
+		u->from[u->count++] = from;
+	}
+	u->shards++;
+	return XFP_OK;
+}
+
+static char *shard_name(const struct unpacking *u, uint32_t shard)
+{
+	return u->shards == 1 ? strdup(SINGLE_NAME)
+			      : xfp_format("model-%05" PRIu32 "-of-%05" PRIu32 ".safetensors", shard + 1, u->shards);
+}
+
+/* ---- files and folders ------------------------------------------------------------------------- */
+
+/* Remember what is made, or about to be. Takes the path, which may be NULL when there was no memory for it. */
+static enum xfp_status remember(struct unpacking *u, char *path, struct xfp_error *err)
+{
+	char **made = path ? realloc(u->made, (u->made_count + 1) * sizeof *made) : NULL;
+
+	if (!made) {
+		free(path);
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	}
+	u->made = made;
+	made[u->made_count++] = path;
+	return XFP_OK;
+}
+
+static void undo(struct unpacking *u)
+{
+	while (u->made_count) {
+		char *path = u->made[--u->made_count];
+
+		(void)!remove(path);
+		free(path);
+	}
+}
+
+static enum xfp_status make_folder(struct unpacking *u, const char *path, struct xfp_error *err)
+{
+	struct dirent *entry;
+	bool empty = true;
+	DIR *folder = opendir(path);
+
+	if (!folder && errno != ENOENT)
+		return xfp_fail_errno(err, errno, "%s", path);
+	if (!folder) {
+		enum xfp_status status = xfp_mkdirs(path, err);
+
+		return status ? status : remember(u, strdup(path), err);
+	}
+	while (empty && (entry = readdir(folder)))
+		empty = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
+	closedir(folder);
+	return empty ? XFP_OK : xfp_fail(err, XFP_USAGE, "%s: not empty; name a new folder", path);
+}
+
+/* The folders of DIR that a file's name asks for. */
+static enum xfp_status make_parents(struct unpacking *u, const char *name, struct xfp_error *err)
+{
+	for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
+		char *path = xfp_format("%s/%.*s", u->request->folder, (int)(slash - name), name);
+		enum xfp_status status;
+
+		if (!path)
+			return xfp_fail(err, XFP_FAILED, "out of memory");
+		if (!mkdir(path, 0777)) {
+			if ((status = remember(u, path, err)))
+				return status;
+			continue;
+		}
+		status = errno == EEXIST ? XFP_OK : xfp_fail_errno(err, errno, "%s", path);
+		free(path);
+		if (status)
+			return status;
+	}
+	return XFP_OK;
+}
+
+static enum xfp_status note_file(struct unpacking *u, const char *name, struct xfp_error *err)
+{
+	if (json_array_append_new(u->files, json_string(name)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	return remember(u, xfp_path(u->request->folder, name), err);
+}
+
+static enum xfp_status write_small(struct unpacking *u, const char *name, const void *data, size_t size,
+				   struct xfp_error *err)
+{
+	char *path = xfp_path(u->request->folder, name);
+	enum xfp_status status = path ? make_parents(u, name, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	if (!status && !(status = note_file(u, name, err)))
+		status = xfp_write_file(path, data, size, false, err);
+	free(path);
+	return status;
+}
+
+/* ---- the work ---------------------------------------------------------------------------------- */
+
+static enum xfp_status write_shard(struct unpacking *u, uint32_t shard, uint32_t first, uint32_t count,
+				   struct xfp_error *err)
+{
+	char *name = shard_name(u, shard), *path = name ? xfp_path(u->request->folder, name) : NULL;
+	struct xfp_pending file = { .fd = -1 };
+	enum xfp_status status;
+
+	status = path ? xfp_safetensors_begin(path, u->tensors + first, count, &file, err)
+		      : xfp_fail(err, XFP_FAILED, "out of memory");
+	for (uint32_t i = first; !status && i < first + count; i++)
+		status = xfp_unpack_tensor(u->bundle, &u->views, u->from[i], u->tensors[i].dtype, file.fd, u->tensors[i].offset,
+					   path, err);
+	if (!status && !(status = note_file(u, name, err)))
+		status = xfp_pending_publish(&file, false, err);
+	xfp_pending_discard(&file);
+	free(name);
+	free(path);
+	return status;
+}
+
+static enum xfp_status write_shards(struct unpacking *u, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	uint32_t first = 0;
+
+	for (uint32_t shard = 0; !status && shard < u->shards; shard++) {
+		uint32_t end = first;
+
+		while (end < u->count && u->shard[end] == shard)
+			end++;
+		status = write_shard(u, shard, first, end - first, err);
+		first = end;
+	}
+	return status;
+}
+
+/* Where each tensor is, in the form of Hugging Face. */
+static enum xfp_status write_index(struct unpacking *u, struct xfp_error *err)
+{
+	json_t *map = json_object(), *root = json_pack("{s:{s:I}, s:O?}", "metadata", "total_size", (json_int_t)u->bytes,
+						       "weight_map", map);
+	enum xfp_status status;
+	bool ok = root;
+	char *text;
+
+	for (uint32_t i = 0; ok && i < u->count; i++) {
+		char *name = shard_name(u, u->shard[i]);
+
+		ok = name && !json_object_set_new(map, u->tensors[i].name, json_string(name));
+		free(name);
+	}
+	text = ok ? json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
+	status = text ? write_small(u, INDEX_NAME, text, strlen(text), err) : xfp_fail(err, XFP_FAILED, "out of memory");
+	free(text);
+	json_decref(map);
+	json_decref(root);
+	return status;
+}
+
+static enum xfp_status write_files(struct unpacking *u, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	struct xfp_file_info file;
+
+	for (uint32_t f = 0; !status && xfp_bundle_file(u->bundle, f, &file); f++) {
+		/* A file of that name would take the place of weights, whoever put it there. */
+		if (strstr(file.name, ".safetensors"))
+			return xfp_fail(err, XFP_BAD_INPUT, "%s: its file '%s' is not one that goes with a checkpoint",
+					u->request->bundle, xfp_printable(file.name).text);
+		status = write_small(u, file.name, file.data, file.bytes, err);
+	}
+	return status;
+}
+
+static enum xfp_status print_result(const struct unpacking *u, struct xfp_error *err)
+{
+	char bytes[32];
+	json_t *root;
+	int failed;
+
+	if (!u->request->json) {
+		printf("%s: %" PRIu32 " tensors, %s, in %" PRIu32 " %s; %" PRIu32 " other files\n", u->request->folder, u->count,
+		       xfp_human((double)u->bytes, "B", bytes), u->shards, u->shards == 1 ? "file" : "files", u->info.files);
+		return XFP_OK;
+	}
+	root = json_pack("{s:O, s:I, s:I}", "files", u->files, "tensors", (json_int_t)u->count, "bytes",
+			 (json_int_t)u->bytes);
+	failed = !root || json_dumpf(root, stdout, JSON_INDENT(1)) || putchar('\n') == EOF;
+	json_decref(root);
+	return failed ? xfp_fail(err, XFP_FAILED, "cannot write to standard output") : XFP_OK;
+}
+
+static enum xfp_status unpack(const struct request *request, struct xfp_error *err)
+{
+	struct unpacking u = { .request = request, .files = json_array() };
+	enum xfp_status status = u.files ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	if (status || (status = xfp_bundle_open(request->bundle, &u.bundle, err)))
+		goto done;
+	xfp_bundle_info(u.bundle, &u.info);
+	if ((status = xfp_tensor_views(u.bundle, &u.views, err)) || (status = plan(&u, err)) ||
+	    (status = make_folder(&u, request->folder, err)))
+		goto done;
+	/* The index, which makes a checkpoint of the shards, last. */
+	if ((status = write_files(&u, err)) || (status = write_shards(&u, err)) ||
+	    (u.shards > 1 && (status = write_index(&u, err))))
+		undo(&u);
+	else
+		status = print_result(&u, err);
+done:
+	for (size_t i = 0; i < u.made_count; i++)
+		free(u.made[i]);
+	free(u.made);
+	free(u.tensors);
+	free(u.from);
+	free(u.shard);
+	xfp_tensor_views_free(&u.views);
+	json_decref(u.files);
+	xfp_bundle_close(u.bundle);
+	return status;
+}
+
+/* ---- options ----------------------------------------------------------------------------------- */
+
+static bool parse_dtype(const char *text, struct request *request)
+{
+	static const struct { const char *name; enum xfp_dtype dtype; } dtypes[] = {
+		{ "bf16", XFP_BF16 }, { "f16", XFP_F16 }, { "f32", XFP_F32 },
+	};
+
+	request->source_dtype = !strcmp(text, "source");
+	for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+		if (!strcmp(text, dtypes[i].name)) {
+			request->dtype = dtypes[i].dtype;
+			return true;
+		}
+	}
+	return request->source_dtype;
+}
+
+static bool parse_size(const char *text, uint64_t *size)
+{
+	uint64_t unit = 1;
+	char *end;
+
+	errno = 0;
+	*size = strtoull(text, &end, 10);
+	if (errno || *text < '0' || *text > '9')
+		return false;
+	if (*end == 'k')
+		unit = 1000;
+	else if (*end == 'M')
+		unit = 1000000;
+	else if (*end == 'G')
+		unit = 1000000000;
+	return *size && !end[unit > 1] && xfp_mul(*size, unit, size);
+}
+
+int xfp_main_unpack(int argc, char **argv)
+{
+	enum { DTYPE = 256, SHARD, JSON, HELP, VERSION };
+	static const struct option options[] = {
+		{ "output", required_argument, NULL, 'o' }, { "dtype", required_argument, NULL, DTYPE },
+		{ "max-shard-size", required_argument, NULL, SHARD }, { "json", no_argument, NULL, JSON },
+		{ "help", no_argument, NULL, HELP }, { "version", no_argument, NULL, VERSION }, { 0 },
+	};
+	struct request request = { .source_dtype = true, .shard_bytes = DEFAULT_SHARD_BYTES };
+	struct xfp_error err = { .status = XFP_OK };
+	enum xfp_status status;
+	int option;
+
+	optind = 0; /* whatever was parsed before */
+	while ((option = getopt_long(argc, argv, "o:", options, NULL)) >= 0) {
+		switch (option) {
+		case 'o':
+			request.folder = optarg;
+			break;
+		case DTYPE:
+			if (!parse_dtype(optarg, &request)) {
+				fprintf(stderr, "%s: '%s' is no type; bf16, f16, f32 and source are\n", argv[0], optarg);
+				return XFP_USAGE;
+			}
+			break;
+		case SHARD:
+			if (!parse_size(optarg, &request.shard_bytes)) {
+				fprintf(stderr, "%s: '%s' is no size; write 500M or 5G\n", argv[0], optarg);
+				return XFP_USAGE;
+			}
+			break;
+		case JSON:
+			request.json = true;
+			break;
+		case HELP:
+			help(argv[0]);
+			return XFP_OK;
+		case VERSION:
+			printf("%s (xfp) %s\n", argv[0], PACKAGE_VERSION);
+			return XFP_OK;
+		default:
+			usage(argv[0], stderr);
+			return XFP_USAGE;
+		}
+	}
+	if (optind + 1 != argc || !request.folder || !*request.folder) {
+		usage(argv[0], stderr);
+		return XFP_USAGE;
+	}
+	request.bundle = argv[optind];
+	status = unpack(&request, &err);
+	if (status)
+		fprintf(stderr, "%s: %s\n", argv[0], err.text);
+	return status;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verify.c - `xfp verify` and xfp-verify: a finished bundle, reopened as a stranger would.
+ *
+ * input    a bundle; with --source the checkpoint it was made from
+ * output   what is wrong, on stderr; a table per class, or JSON
+ * status   3 when the bundle is damaged, 4 when it is not what its source or its floors say
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "classes.h"
+#include "commands.h"
+#include "parameters.h"
+#include "printable.h"
+#include "report.h"
+#include "verify.h"
+
+struct request {
+	const char *program, *bundle, *source;
+	bool json, quiet;
+	double strict, lazy, floor[XFP_CLASSES]; /* negative: not given */
+};
+
+static void usage(const char *program, FILE *out)
+{
+	fprintf(out, "usage: %s [-q] [--source MODEL] [--min-cos-strict X] [--min-cos-lazy X] [--floor CLASS=X] [--json] "
+		"BUNDLE\n", program);
+}
+
+static void help(const char *program)
+{
+	usage(program, stdout);
+	puts("\n"
+	     "Checks every byte of a bundle, decodes all its weights and holds it to its floors.\n"
+	     "\n"
+	     "      --source MODEL      compare with the checkpoint, too\n"
+	     "      --min-cos-strict X  least median cosine of a unit, instead of its own floor\n"
+	     "      --min-cos-lazy X    the same for routed experts\n"
+	     "      --floor CLASS=X     the same for one class; can be repeated\n"
+	     "  -q, --quiet             print nothing but what is wrong\n"
+	     "      --json              print one JSON object\n"
+	     "      --help              print this help and exit\n"
+	     "      --version           print the version and exit");
+}
+
+/* ---- options ----------------------------------------------------------------------------------- */
+
+static bool parse_cosine(const char *text, double *value)
+{
+	uint32_t nano;
+
+	if (!xfp_decimal_parse(text, XFP_NANO, &nano) || nano > XFP_NANO)
+		return false;
+	*value = (double)nano / XFP_NANO;
+	return true;
+}
+
+static bool parse_floor(const char *text, double floor[XFP_CLASSES])
+{
+	const char *equals = strchr(text, '=');
+	enum xfp_class class_;
+	char name[32];
+
+	if (!equals || (size_t)(equals - text) >= sizeof name)
+		return false;
+	memcpy(name, text, (size_t)(equals - text));
+	name[equals - text] = 0;
+	return xfp_class_parse(name, &class_) && parse_cosine(equals + 1, &floor[class_]);
+}
+
+/* What a unit must reach: the option for its class, else the general one, else its own floor. An fp8
+ * unit was promised nothing, so only an option that names its class counts. */
+static double floor_of(const struct request *request, const struct xfp_unit_info *unit)
+{
+	double general = unit->class_ == XFP_CLASS_ROUTED_EXPERT ? request->lazy : request->strict;
+
+	if (request->floor[unit->class_] >= 0)
+		return request->floor[unit->class_];
+	return general >= 0 && unit->mode != XFP_MODE_FP8 ? general : unit->floor;
+}
+
+/* ---- the work ---------------------------------------------------------------------------------- */
+
+/* On a terminal, so that nobody waits for silence. */
+static void show(const struct request *request, const char *what, uint64_t done, uint64_t total)
+{
+	if (!request->quiet && isatty(STDERR_FILENO))
+		fprintf(stderr, done < total ? "\r%s %3" PRIu64 " %%\033[K" : "\r\033[K", what, total ? done * 100 / total : 0);
+}
+
+static bool comparable(const struct xfp_bundle *bundle, const struct xfp_unit_info *unit, const bool *same)
+{
+	struct xfp_matrix_info matrix;
+
+	for (uint32_t e = 0; e < unit->experts; e++)
+		if (!xfp_bundle_matrix(bundle, unit->first_matrix + e, &matrix) || !same[matrix.tensor])
+			return false;
+	return true;
+}
+
+static enum xfp_status verify_units(const struct request *request, const struct xfp_bundle *bundle,
+				    const struct xfp_checkpoint *source, const bool *same, json_t *units,
+				    struct xfp_findings *findings, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	struct xfp_bundle_info info;
+	struct xfp_unit_info unit;
+	uint64_t done = 0;
+
+	xfp_bundle_info(bundle, &info);
+	for (uint32_t u = 0; !status && xfp_bundle_unit(bundle, u, &unit); u++) {
+		double floor = floor_of(request, &unit);
+		struct xfp_quality quality;
+		bool met;
+
+		show(request, "weights", done, info.weights);
+		status = xfp_verify_unit(bundle, u, source && comparable(bundle, &unit, same) ? source : NULL, &quality, findings,
+					 err);
+		if (status)
+			break;
+		met = quality.median >= floor - XFP_VERIFY_SLACK;
+		if (!met)
+			status = xfp_find(findings, err, XFP_UNMET, "unit %s: its median cosine is %.9g, below its floor %.9g",
+					  xfp_printable(unit.name).text, quality.median, floor);
+		if (!status && json_array_append_new(units, json_pack("{s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:b}", "name",
+								      unit.name, "class", unit.class_name, "mode",
+								      unit.mode_name, "k", (int)unit.k, "cos_median",
+								      quality.median, "cos_p5", quality.p5, "error",
+								      quality.error, "floor", floor, "met", (int)met)))
+			status = xfp_fail(err, XFP_FAILED, "out of memory");
+		done += unit.weights;
+	}
+	show(request, "", 1, 1);
+	return status;
+}
+
+static enum xfp_status print_json(const struct request *request, const struct xfp_findings *findings, json_t *units,
+				  struct xfp_error *err)
+{
+	json_t *texts = json_array(), *root;
+	bool ok = texts;
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t i = 0; ok && i < findings->count; i++)
+		ok = !json_array_append_new(texts, json_string(findings->text[i]));
+	root = json_pack("{s:b, s:b, s:o, s:O}", "ok", !findings->status, "source", !!request->source, "findings", texts,
+			 "units", units);
+	if (!ok || !root)
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	else if (json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) || putchar('\n') == EOF)
+		status = xfp_fail(err, XFP_FAILED, "cannot write to standard output");
+	json_decref(root);
+	return status;
+}
+
+static enum xfp_status verify(const struct request *request, struct xfp_error *err)
+{
+	struct xfp_findings findings = { .program = request->program };
+	struct xfp_checkpoint *source = NULL;
+	struct xfp_bundle *bundle = NULL;
+	json_t *units = json_array();
+	struct xfp_bundle_info info;
+	bool *same = NULL;
+	enum xfp_status status = units ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	if (status || (status = xfp_bundle_open(request->bundle, &bundle, err)))
+		goto done;
+	xfp_bundle_info(bundle, &info);
+	if (request->source && (status = xfp_checkpoint_open(request->source, &source, err)))
+		goto done;
+	if (!(same = calloc(info.tensors + (size_t)1, sizeof *same))) {
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		goto done;
+	}
+	show(request, "bytes", 0, 1);
+	if ((status = xfp_verify_bytes(bundle, &findings, err)))
+		goto done;
+	if (!findings.status) { /* damaged weights need no comparison */
+		if ((source && (status = xfp_verify_tensors(bundle, source, same, &findings, err))) ||
+		    (status = verify_units(request, bundle, source, same, units, &findings, err)))
+			goto done;
+	}
+	if (request->json)
+		status = print_json(request, &findings, units, err);
+	else if (!request->quiet)
+		xfp_report_table(stdout, bundle);
+	if (!request->json && !request->quiet && !findings.status)
+		printf("\n%s: every byte is as it was written%s\n", request->bundle,
+		       source ? ", and the weights are the checkpoint's within its floors" : "");
+	if (!status && findings.status)
+		status = xfp_fail(err, findings.status, "%s: not as it should be (%" PRIu32 " %s)", request->bundle,
+				  findings.count, findings.count == 1 ? "finding" : "findings");
+done:
+	free(same);
+	json_decref(units);
+	xfp_findings_free(&findings);
+	xfp_checkpoint_close(source);
+	xfp_bundle_close(bundle);
+	return status;
+}
+
+int xfp_main_verify(int argc, char **argv)
+{
+	enum { SOURCE = 256, STRICT, LAZY, FLOOR, JSON, HELP, VERSION };
+	static const struct option options[] = {
+		{ "source", required_argument, NULL, SOURCE }, { "min-cos-strict", required_argument, NULL, STRICT },
+		{ "min-cos-lazy", required_argument, NULL, LAZY }, { "floor", required_argument, NULL, FLOOR },
+		{ "json", no_argument, NULL, JSON }, { "quiet", no_argument, NULL, 'q' },
+		{ "help", no_argument, NULL, HELP }, { "version", no_argument, NULL, VERSION }, { 0 },
+	};
+	struct request request = { .program = argv[0], .strict = -1, .lazy = -1 };
+	struct xfp_error err = { .status = XFP_OK };
+	enum xfp_status status;
+	bool good = true;
+	int option;
+
+	for (int i = 0; i < XFP_CLASSES; i++)
+		request.floor[i] = -1;
+	optind = 0; /* whatever was parsed before */
+	while ((option = getopt_long(argc, argv, "q", options, NULL)) >= 0) {
+		switch (option) {
+		case SOURCE:
+			request.source = optarg;
+			break;
+		case STRICT:
+			good = parse_cosine(optarg, &request.strict);
+			break;
+		case LAZY:
+			good = parse_cosine(optarg, &request.lazy);
+			break;
+		case FLOOR:
+			good = parse_floor(optarg, request.floor);
+			break;
+		case JSON:
+			request.json = true;
+			break;
+		case 'q':
+			request.quiet = true;
+			break;
+		case HELP:
+			help(argv[0]);
+			return XFP_OK;
+		case VERSION:
+			printf("%s (xfp) %s\n", argv[0], PACKAGE_VERSION);
+			return XFP_OK;
+		default:
+			usage(argv[0], stderr);
+			return XFP_USAGE;
+		}
+		if (!good) {
+			fprintf(stderr, "%s: '%s' is no floor: a number from 0 to 1 with at most nine digits%s\n", argv[0], optarg,
+				option == FLOOR ? ", after a class and '='" : "");
+			return XFP_USAGE;
+		}
+	}
+	if (optind + 1 != argc) {
+		usage(argv[0], stderr);
+		return XFP_USAGE;
+	}
+	request.bundle = argv[optind];
+	status = verify(&request, &err);
+	if (status)
+		fprintf(stderr, "%s: %s\n", argv[0], err.text);
+	return status;
+}

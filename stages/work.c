@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "work.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+
+static const char *const stamp_names[XFP_STAMPS] = { "outliers", "fit", "more", "choice", "packed" };
+
+double xfp_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* ---- units ------------------------------------------------------------------------------------ */
+
+bool xfp_unit_parse(const char *text, uint32_t *unit)
+{
+	uint64_t value = 0;
+	const char *digit = *text == 'u' ? text + 1 : text;
+
+	if (!*digit)
+		return false;
+	for (; *digit; digit++) {
+		if (*digit < '0' || *digit > '9')
+			return false;
+		value = value * 10 + (uint64_t)(*digit - '0');
+		if (value >= XFP_NO_UNIT)
+			return false;
+	}
+	*unit = (uint32_t)value;
+	return true;
+}
+
+void xfp_unit_format(uint32_t unit, char text[16])
+{
+	snprintf(text, 16, "u%06" PRIu32, unit);
+}
+
+struct xfp_matrix_source xfp_ledger_source(const struct xfp_ledger *ledger, uint32_t index)
+{
+	const struct xfp_ledger_matrix *matrix = &ledger->matrices[index];
+	const struct xfp_ledger_tensor *tensor = &ledger->tensors[matrix->tensor];
+
+	return (struct xfp_matrix_source){
+		.path = ledger->files[tensor->file].path,
+		.tensor = tensor->name,
+		.dtype = tensor->dtype,
+		.offset = tensor->offset,
+		.bytes = tensor->bytes,
+		.view = { matrix->base, matrix->rows, matrix->cols, matrix->row_stride, matrix->col_stride },
+	};
+}
+
+void xfp_region_format(const struct xfp_matrix_source *source, char text[160])
+{
+	const struct xfp_view *view = &source->view;
+
+	snprintf(text, 160, "%" PRIu64 " %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, source->offset,
+		 xfp_dtype_name(source->dtype), view->base, view->rows, view->cols, view->row_stride, view->col_stride);
+}
+
+/* ---- stamps ----------------------------------------------------------------------------------- */
+
+static char *stamp_path(const char *work, uint32_t unit, enum xfp_stamp stamp)
+{
+	return xfp_format("%s/u%06" PRIu32 "-%s", work, unit, stamp_names[stamp]);
+}
+
+bool xfp_stamp_read(const char *work, uint32_t unit, enum xfp_stamp stamp, char key[33])
+{
+	char *path = stamp_path(work, unit, stamp), text[34];
+	ssize_t size = -1;
+	int fd;
+
+	if (!path)
+		return false;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	free(path);
+	if (fd >= 0) {
+		size = read(fd, text, sizeof text);
+		close(fd);
+	}
+	if (size != 33 || text[32] != '\n')
+		return false;
+	text[32] = 0;
+	if (strspn(text, "0123456789abcdef") != 32)
+		return false;
+	memcpy(key, text, 33);
+	return true;
+}
+
+enum xfp_status xfp_stamp_write(const char *work, uint32_t unit, enum xfp_stamp stamp, const char *key,
+				struct xfp_error *err)
+{
+	char *path = stamp_path(work, unit, stamp), text[40];
+	enum xfp_status status;
+
+	if (!path)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	snprintf(text, sizeof text, "%s\n", key);
+	status = xfp_write_file(path, text, strlen(text), false, err);
+	free(path);
+	return status;
+}
+
+void xfp_stamp_remove(const char *work, uint32_t unit, enum xfp_stamp stamp)
+{
+	for (int later = stamp; later < XFP_STAMPS; later++) {
+		char *path = stamp_path(work, unit, (enum xfp_stamp)later);
+
+		if (path)
+			unlink(path);
+		free(path);
+	}
+}
+
+/* ---- events ----------------------------------------------------------------------------------- */
+
+enum xfp_status xfp_event_append(const char *work, const struct xfp_event *event, struct xfp_error *err)
+{
+	char unit[16] = "-", line[1400], message[sizeof event->message];
+	char *path = xfp_path(work, XFP_EVENTS_FILE);
+	enum xfp_status status;
+	int fd;
+
+	if (!path)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	if (event->unit != XFP_NO_UNIT)
+		xfp_unit_format(event->unit, unit);
+	snprintf(message, sizeof message, "%s", event->message);
+	for (char *c = message; *c; c++)
+		if (*c == '\t' || *c == '\n')
+			*c = ' ';
+	/* Seconds as an integer count of microseconds: no locale has a say in it. */
+	snprintf(line, sizeof line, "%s\t%s\t%s\t%s\t%" PRIu64 "\t%d\t%s\n", unit, event->stage, event->outcome,
+		 *event->key ? event->key : "-", (uint64_t)(event->seconds * 1e6), event->status, message);
+	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0) {
+		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
+	} else {
+		/* One write below PIPE_BUF: lines of concurrent stages do not mix. */
+		status = xfp_write(fd, line, strlen(line), path, err);
+		close(fd);
+	}
+	free(path);
+	return status;
+}
+
+static char *next_field(char **rest)
+{
+	char *field = *rest, *tab = field ? strchr(field, '\t') : NULL;
+
+	if (tab)
+		*tab = 0;
+	*rest = tab ? tab + 1 : NULL;
+	return field;
+}
+
+bool xfp_event_parse(const char *line, struct xfp_event *event)
+{
+	char copy[1400], *rest = copy;
+	char *unit, *stage, *outcome, *key, *micros, *status, *message;
+
+	memset(event, 0, sizeof *event);
+	if (snprintf(copy, sizeof copy, "%s", line) >= (int)sizeof copy)
+		return false;
+	unit = next_field(&rest);
+	stage = next_field(&rest);
+	outcome = next_field(&rest);
+	key = next_field(&rest);
+	micros = next_field(&rest);
+	status = next_field(&rest);
+	message = rest;
+	if (!message || strlen(stage) >= sizeof event->stage || strlen(outcome) >= sizeof event->outcome ||
+	    strlen(key) >= sizeof event->key || strlen(message) >= sizeof event->message)
+		return false;
+	event->unit = XFP_NO_UNIT;
+	if (strcmp(unit, "-") && !xfp_unit_parse(unit, &event->unit))
+		return false;
+	strcpy(event->stage, stage);
+	strcpy(event->outcome, outcome);
+	strcpy(event->key, key);
+	event->seconds = (double)strtoull(micros, NULL, 10) / 1e6;
+	event->status = atoi(status);
+	strcpy(event->message, message);
+	return true;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * work.h - the work folder of one conversion, and the frame that every unit stage runs in.
+ *
+ *   ledger.h5           schemas/ledger.h, by xfp-inspect
+ *   units.mk            "UNITS = u000000 u000001 ...", by xfp-inspect
+ *   parameters.json     schemas/parameters.h, by xfp
+ *   u000012-outliers    stamps: the key of the unit's artifact of that stage, 32 hex digits and a
+ *   u000012-fit         newline. make sees these names and no others. A stamp exists only while its
+ *   u000012-more        artifact does and its key is the current one; `xfp prepare` sees to that.
+ *   u000012-choice      (more: the extended fit, k = 5 and 6, where it was asked for)
+ *   u000012-packed
+ *   events              one line a finished step, appended atomically, see struct xfp_event
+ *   log                 everything that make and the stages print
+ */
+#ifndef XFP_WORK_H
+#define XFP_WORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "artifact.h"
+#include "checkpoint.h"
+#include "key.h"
+#include "ledger.h"
+#include "parameters.h"
+#include "store.h"
+
+#define XFP_PARAMETERS_FILE "parameters.json"
+#define XFP_UNITS_FILE "units.mk"
+#define XFP_EVENTS_FILE "events"
+#define XFP_LOG_FILE "log"
+#define XFP_BUNDLE_STAMP "bundle"
+
+/* ---- stamps ----------------------------------------------------------------------------------- */
+
+enum xfp_stamp { XFP_STAMP_OUTLIERS, XFP_STAMP_FIT, XFP_STAMP_MORE, XFP_STAMP_CHOICE, XFP_STAMP_PACKED, XFP_STAMPS };
+
+/* Its key, or false when there is no well-formed stamp. */
+bool xfp_stamp_read(const char *work, uint32_t unit, enum xfp_stamp stamp, char key[33]);
+enum xfp_status xfp_stamp_write(const char *work, uint32_t unit, enum xfp_stamp stamp, const char *key,
+				struct xfp_error *err);
+/* Remove a stamp and those of all later stages. */
+void xfp_stamp_remove(const char *work, uint32_t unit, enum xfp_stamp stamp);
+
+/* ---- events ----------------------------------------------------------------------------------- */
+
+/* "UNIT\tSTAGE\tOUTCOME\tKEY\tSECONDS\tSTATUS\tMESSAGE\n"; fields hold no tab or newline. */
+struct xfp_event {
+	uint32_t unit;         /* XFP_NO_UNIT for a step of the whole run (the bundle) */
+	char stage[32];        /* "outlier-extract", "lloyd-fit", "autoselect", "pack" ... */
+	char outcome[16];      /* "made", "hit", "damaged", "failed" */
+	char key[33];          /* of the artifact; "-" when there is none */
+	double seconds;
+	int status;            /* enum xfp_status */
+	char message[1024];    /* of a failure; otherwise empty */
+};
+#define XFP_NO_UNIT UINT32_MAX
+
+enum xfp_status xfp_event_append(const char *work, const struct xfp_event *event, struct xfp_error *err);
+/* Parse one line (without its newline). */
+bool xfp_event_parse(const char *line, struct xfp_event *event);
+
+/* ---- units ------------------------------------------------------------------------------------ */
+
+/* "u000012" or "12" -> 12. */
+bool xfp_unit_parse(const char *text, uint32_t *unit);
+void xfp_unit_format(uint32_t unit, char text[16]);
+
+/* Where matrix `index` of the ledger is; strings are borrowed from the ledger. */
+struct xfp_matrix_source xfp_ledger_source(const struct xfp_ledger *ledger, uint32_t index);
+/* The same as the manifest names it (cache/manifest.h). */
+void xfp_region_format(const struct xfp_matrix_source *source, char text[160]);
+
+/* ---- the frame of a stage ---------------------------------------------------------------------- */
+
+struct xfp_job {
+	const char *work;
+	struct xfp_store store;
+	struct xfp_parameters parameters;
+	struct xfp_ledger *ledger;            /* of this unit only */
+	const struct xfp_ledger_unit *unit;
+	uint32_t number;
+	bool extended;                        /* --extended (lloyd-fit) */
+	double started;                       /* monotonic seconds */
+	struct xfp_event event;               /* outcome and key are filled in by the stage */
+};
+
+struct xfp_stage {
+	const char *program;                  /* "xfp-lloyd-fit" */
+	const char *name;                     /* "lloyd-fit" */
+	const char *summary;                  /* one sentence for --help */
+	bool takes_extended;
+	enum xfp_status (*run)(struct xfp_job *job, struct xfp_error *err);
+	/* With --bundle FILE instead of a unit (xfp-pack); NULL for the others. */
+	enum xfp_status (*bundle)(const char *work, const char *cache, const char *path, struct xfp_error *err);
+};
+
+/* Parse the common options (--work, --cache, --help, --version), open everything, run, record the
+ * event, report a failure as "program: unit NAME: message". Returns the exit status. */
+int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage);
+
+/* Open the artifact that an earlier stage's stamp names. A damaged one is removed with its stamp and
+ * those after it, and the status is XFP_DAMAGED; so is a stamp without an artifact. */
+enum xfp_status xfp_job_open(struct xfp_job *job, enum xfp_stamp stamp, const char *kind, uint32_t version,
+			     struct xfp_artifact *artifact, char key[33], struct xfp_error *err);
+
+/* Whether the artifact of `key` is there and sound; a damaged one is removed. Sets the event's key
+ * and outcome ("hit" or "made"). */
+bool xfp_job_hit(struct xfp_job *job, enum xfp_stamp stamp, const char *key, const char *kind, uint32_t version);
+
+/* Start the artifact of a key; then label, close and publish it. The caller closes the artifact and
+ * discards the pending file on failure (both are safe when finished). */
+enum xfp_status xfp_job_create(struct xfp_job *job, const struct xfp_key *key, struct xfp_pending *pending,
+			       struct xfp_artifact *artifact, struct xfp_error *err);
+enum xfp_status xfp_job_publish(struct xfp_job *job, const struct xfp_key *key, const char *kind, uint32_t version,
+				struct xfp_pending *pending, struct xfp_artifact *artifact, struct xfp_error *err);
+
+double xfp_now(void); /* monotonic seconds */
+
+#endif

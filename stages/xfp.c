@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * xfp.c - the front end: one table of commands. To add one, declare it in commands.h, list it here and
+ * write man/xfp-NAME.1.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "file.h"
+#include "run_make.h"
+#include "xfp_error.h"
+
+struct command {
+	const char *name;
+	int (*main)(int argc, char **argv);
+	const char *text; /* NULL: plumbing, not shown */
+};
+
+static const struct command commands[] = {
+	{ "convert", xfp_main_convert, "make a bundle of a checkpoint" },
+	{ "info", xfp_main_info, "what a bundle holds" },
+	{ "verify", xfp_main_verify, "check a bundle, alone or against its checkpoint" },
+	{ "unpack", xfp_main_unpack, "make a checkpoint of a bundle" },
+	{ "prepare", xfp_main_prepare, NULL },
+};
+#define COMMANDS (sizeof commands / sizeof commands[0])
+
+static void help(FILE *out)
+{
+	fputs("usage: xfp COMMAND [ARGUMENT ...]\n"
+	      "   or: xfp --pipelines\n"
+	      "\n"
+	      "XFP quantizes the weights of language models: name floors for the reconstruction\n"
+	      "quality, and it finds the fewest bits that meet them.\n"
+	      "\n", out);
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (commands[i].text)
+			fprintf(out, "  xfp %-9s%s\n", commands[i].name, commands[i].text);
+	fputs("\n"
+	      "xfp COMMAND --help tells the options of a command, man xfp-COMMAND what they mean.\n"
+	      "xfp --pipelines prints the folder of the make rules, for makefiles to include.\n", out);
+}
+
+static int print_version(void)
+{
+	printf("xfp %s\n", PACKAGE_VERSION);
+	return XFP_OK;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+	char *name = xfp_format("xfp %s", command->name);
+	int status;
+
+	if (!name)
+		return XFP_FAILED;
+	argv[0] = name;
+	if (argc > 1 && !strcmp(argv[1], "--version"))
+		status = print_version();
+	else
+		status = command->main(argc, argv);
+	free(name);
+	return status;
+}
+
+static int dispatch(int argc, char **argv)
+{
+	char *word = argc > 1 ? argv[1] : NULL, *folder;
+
+	if (!word) {
+		help(stderr);
+		return XFP_USAGE;
+	}
+	if (!strcmp(word, "--version"))
+		return print_version();
+	if (!strcmp(word, "--pipelines")) {
+		folder = xfp_pipelines_folder();
+		if (folder)
+			puts(folder);
+		free(folder);
+		return folder ? XFP_OK : XFP_FAILED;
+	}
+	if (!strcmp(word, "--help") || (!strcmp(word, "help") && argc == 2)) {
+		help(stdout);
+		return XFP_OK;
+	}
+	/* "xfp help convert" is "xfp convert --help" */
+	if (!strcmp(word, "help")) {
+		word = argv[2];
+		argv[2] = "--help";
+	}
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (!strcmp(word, commands[i].name))
+			return run(&commands[i], argc - 1, argv + 1);
+	fprintf(stderr, "xfp: no %s '%s'; xfp --help lists them\n", *word == '-' ? "option" : "command", word);
+	return XFP_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	/* A file that becomes too large is an error like a full disk, not a reason to die. */
+	signal(SIGXFSZ, SIG_IGN);
+	status = dispatch(argc, argv);
+	/* A full disk behind stdout must not pass for success. */
+	if (fclose(stdout)) {
+		perror("xfp: standard output");
+		return status ? status : XFP_FAILED;
+	}
+	return status;
+}
