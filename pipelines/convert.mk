@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# convert.mk - a makefile for one model: set MODEL, OUT and whatever else differs from the defaults,
+# then include this (see qwen3-moe.mk and xfp-pipelines(7)). It is `xfp convert` with these settings:
+# that brings the work folder up to date, runs graph.mk in it and writes the bundle.
+
+MAKEFLAGS += --no-builtin-rules
+
+# Each is an option of xfp convert; it reaches it, and nothing else, as XFP_NAME in the environment.
+# The like of these in the user's own environment, without XFP_, is none of our business.
+XFP_SETTINGS = MODEL OUT CACHE WORK MODE MIN_COS_STRICT MIN_COS_LAZY FLOOR BITS OUTLIER_SIGMA OUTLIER_CAP \
+	BALANCE LLOYD_ITERS START LM_HEAD ON_MISS ON_NONFINITE FAMILY
+$(foreach name,$(XFP_SETTINGS),$(if $(filter file command override,$(origin $(name))),\
+	$(eval export XFP_$(name) = $$($(name)))))
+
+# This make's own -n and -k are passed on, and its jobserver is inherited; without -j it is one job.
+xfp_letters = $(filter-out --%,$(firstword -$(MAKEFLAGS)))
+xfp_flags = $(if $(findstring n,$(xfp_letters)),--dry-run) $(if $(findstring k,$(xfp_letters)),--keep-going) \
+	$(if $(findstring --jobserver,$(MAKEFLAGS)),,--jobs=1)
+
+.PHONY: convert
+convert:
+	+@xfp convert $(xfp_flags)

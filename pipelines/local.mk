@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# pipelines/: make rules and data, installed under the same names below $(pkgdatadir). A tool looks for
+# them in $XFP_DATADIR/pipelines, where XFP_DATADIR is the environment's or else $(pkgdatadir); so
+# XFP_DATADIR=(this source tree) runs tools that are not installed.
+
+nobase_dist_pkgdata_DATA += \
+	pipelines/convert.mk \
+	pipelines/families/bert.family \
+	pipelines/families/general.family \
+	pipelines/families/llama.family \
+	pipelines/families/qwen3.family \
+	pipelines/families/qwen3_moe.family \
+	pipelines/graph.mk \
+	pipelines/qwen3-moe.mk \
+	pipelines/unit.mk
