@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# man/: one page an executable, and the formats.
+
+dist_man_MANS += \
+	man/xfp-autoselect.1 \
+	man/xfp-convert.1 \
+	man/xfp-family.5 \
+	man/xfp-inspect.1 \
+	man/xfp-lloyd-fit.1 \
+	man/xfp-outlier-extract.1 \
+	man/xfp-pack.1 \
+	man/xfp-pipelines.7 \
+	man/xfp.1

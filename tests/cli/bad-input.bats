@@ -1,0 +1,99 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# Checkpoints with something wrong or strange: a right answer, or status 3, a message that names what is
+# wrong, and no output.
+
+load helpers
+
+setup() { setup_folder; }
+
+refused() { # KIND WORD...: every word is in the message
+	make_bad "$1" bad
+	run -3 xfp convert bad -o out.xfp
+	for word in "${@:2}"; do
+		[[ $output == *"$word"* ]] || { echo "no '$word' in: $output"; return 1; }
+	done
+	no_output out.xfp
+}
+
+accepted() { # KIND
+	make_bad "$1" strange
+	xfp convert strange -o out.xfp -q
+	xfp verify out.xfp --source strange
+}
+
+@test "good: nothing wrong" { accepted good; }
+
+@test "missing shard" { refused missing-shard .safetensors; }
+@test "truncated shard" { refused truncated-shard .safetensors; }
+@test "header longer than the file" { refused header-too-long .safetensors header; }
+@test "header that is not JSON" { refused header-not-json .safetensors header; }
+@test "overlapping byte ranges" { refused overlap .safetensors; }
+@test "a hole between byte ranges" { refused hole .safetensors; }
+@test "bytes that are not dtype times shape" { refused wrong-size .safetensors; }
+@test "a name twice in a file" { refused duplicate-name .safetensors; }
+@test "a name in two shards" { refused duplicate-across-shards .safetensors; }
+@test "an index that leaves its folder" { refused index-escape index; }
+@test "an index that names a tensor which is nowhere" { refused index-missing-tensor index; }
+@test "NaN in a projection" { refused nan NaN _proj --on-nonfinite; }
+@test "infinity in a projection" { refused inf _proj --on-nonfinite; }
+
+@test "a matrix of zeros" { accepted all-zero; }
+@test "a matrix of one value" { accepted constant; }
+@test "tiny weights" { accepted tiny; }
+@test "huge weights" { accepted huge; }
+@test "K = 1" { accepted k1; }
+@test "K not a multiple of anything" { accepted k-odd; }
+
+@test "a projection with zero rows" {
+	make_bad zero-rows strange
+	status=0
+	xfp convert strange -o out.xfp -q 2>errors || status=$?
+	if [ $status = 0 ]; then
+		xfp verify out.xfp --source strange
+	else
+		[ $status = 3 ]
+		grep -q "_proj" errors
+		no_output out.xfp
+	fi
+}
+
+@test "NaN, kept on request" {
+	make_bad nan strange
+	xfp convert strange -o out.xfp -q --on-nonfinite keep
+	[ "$(query "SELECT count(*) FROM run_units WHERE mode = 'keep'")" -ge 1 ]
+	# and refused again without it, whatever the cache holds by now
+	rm out.xfp
+	run -3 xfp convert strange -o out.xfp
+	[[ $output == *NaN* ]]
+	no_output out.xfp
+}
+
+@test "tensor names with shell and make syntax" {
+	accepted shell-names
+	[ -z "$(find . -name 'pwned*')" ]
+}
+
+@test "a bad tensor among good ones: --keep-going finishes the others, and mended, only it is left" {
+	make_bad nan bad
+	run -3 xfp convert bad -o out.xfp -j1 -k
+	no_output out.xfp
+	done_before=$(find out.xfp.work -name 'u*-packed' | wc -l)
+	make_bad good good
+	xfp convert good -o out.xfp >stdout
+	[ "$done_before" -ge 5 ]
+	grep -q "^repacked 1 of " stdout
+}
+
+@test "no such model, an empty folder, a file that is something else" {
+	run ! xfp convert missing -o out.xfp
+	[[ $status =~ ^[13]$ && $output == *missing* ]]
+	mkdir empty
+	run -3 xfp convert empty -o out.xfp
+	[[ $output == *empty* ]]
+	echo hello >model.safetensors
+	run -3 xfp convert model.safetensors -o out.xfp
+	[[ $output == *model.safetensors* ]]
+	no_output out.xfp
+}

@@ -1,0 +1,259 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# xfp convert as a user meets it: options, output, paths, floors, make.
+
+load helpers
+
+setup() { setup_folder; }
+
+@test "a conversion: summary on stdout, progress on stderr, a bundle and two folders" {
+	make_model m
+	xfp convert m -o out.xfp >stdout 2>stderr
+	grep -q "^sha256 $(sha out.xfp)$" stdout
+	grep -q "^repacked 8 of 8 units; 0 unchanged" stdout
+	grep -q routed_expert stdout
+	grep -q "^xfp: 100%" stderr
+	! grep -q "100%" stdout
+	[ "$(ls -A)" = "m
+out.xfp
+out.xfp.work
+stderr
+stdout
+xfp-cache" ]
+	xfp verify out.xfp --source m
+}
+
+@test "again: nothing is done, and the bundle is not touched" {
+	make_model m
+	xfp convert m -o out.xfp -q
+	before=$(stat -c '%i %Y %z' out.xfp)
+	run -0 xfp convert m -o out.xfp
+	[[ $output == *"out.xfp is up to date"* ]]
+	[[ $output == *"repacked 0 of "* ]]
+	[ "$before" = "$(stat -c '%i %Y %z' out.xfp)" ]
+}
+
+@test "a bundle that was changed or removed is written again, of the same units" {
+	make_model m
+	first=$(converted m out.xfp)
+	printf x | dd of=out.xfp bs=1 seek=5000 conv=notrunc status=none
+	run -0 --separate-stderr xfp convert m -o out.xfp --json
+	[[ $output == *'"repacked": 0'* && $output == *'"unchanged": false'* ]]
+	[ "$(sha out.xfp)" = "$first" ]
+	rm out.xfp
+	[ "$(converted m out.xfp)" = "$first" ]
+}
+
+@test "--json is one object" {
+	make_model m
+	xfp convert m -o out.xfp --json >summary 2>/dev/null
+	python3 - "$(sha out.xfp)" "$(stat -c %s out.xfp)" <<-'EOF'
+	import json, sys
+	summary = json.load(open("summary"))
+	assert summary["sha256"] == sys.argv[1] and summary["bytes"] == int(sys.argv[2])
+	assert summary["repacked"] == summary["units"] and not summary["unchanged"]
+	EOF
+}
+
+@test "-q says nothing" {
+	make_model m
+	run -0 xfp convert m -o out.xfp -q
+	[ -z "$output" ]
+}
+
+@test "--dry-run lists what would be done and does nothing" {
+	make_model m
+	run -0 xfp convert m -o out.xfp -n
+	[ "$(ls -A)" = m ]
+	[[ $output == *"model.layers.0.self_attn.q_proj.weight: outlier-extract lloyd-fit autoselect pack"* ]]
+	[[ $output == *"lm_head.weight: pack"* ]]
+	xfp convert m -o out.xfp -q
+	run -0 xfp convert m -o out.xfp --dry-run
+	[[ $output == *$'\n'"0 of "* || $output == "0 of "* ]]
+	run -0 xfp convert m -o out.xfp --dry-run --min-cos-lazy 0.9
+	[[ $output == *"mlp.experts.*"*": "*"pack"* && $output != *"q_proj"* && $output != *lloyd-fit* ]]
+}
+
+@test "wrong command lines: status 2, a message that names the option, nothing written" {
+	make_model m
+	while read -r -a words; do
+		run -2 xfp convert m -o out.xfp "${words[@]}"
+		[[ ${lines[0]} == "xfp convert: "*"${words[0]}"* ]] || { echo "${words[*]}: $output"; return 1; }
+	done <<-'EOF'
+	--no-such-option
+	--min-cos-strict 1.5
+	--min-cos-lazy -1
+	--min-cos-lazy 0.98x
+	--floor attention
+	--floor attention=high
+	--floor nothing=0.9
+	--bits 7
+	--bits 1-3
+	--outlier-sigma 0
+	--outlier-cap 2
+	--balance 1.5
+	--lloyd-iters 0
+	--start best
+	--lm-head int8
+	--on-miss perhaps
+	--on-nonfinite zero
+	--mode v3
+	--mode v2a
+	--mode v2c
+	--jobs 0
+	--cache
+	EOF
+	run -2 xfp convert -o out.xfp
+	run -2 xfp convert m
+	run -2 xfp convert m m -o out.xfp
+	run -2 xfp convert m -o folder/
+	run -2 xfp no-such-command
+	[ "$(ls -A)" = m ]
+}
+
+@test "the environment sets options, and the command line wins" {
+	make_model m
+	XFP_MIN_COS_STRICT=0.9 XFP_MIN_COS_LAZY=0.8 xfp convert m -o out.xfp -q --min-cos-lazy 0.85 --floor lm_head=0.95
+	python3 - <<-'EOF'
+	import json
+	floor = json.load(open("out.xfp.work/parameters.json"))["floors"]
+	get = lambda name: float(floor[name])
+	assert get("attention") == 0.9 and get("routed_expert") == 0.85 and get("lm_head") == 0.95, floor
+	EOF
+	XFP_MIN_COS_LAZY=much run -2 xfp convert m -o out.xfp
+	[[ $output == *XFP_MIN_COS_LAZY* ]]
+	XFP_CACHE=$PWD/elsewhere xfp convert m -o other.xfp -q
+	[ -e elsewhere/manifest.sqlite ]
+}
+
+@test "paths with blanks, quotes, make and shell syntax and other letters" {
+	for name in "with two blanks" 'größe-日本' 'a$(touch pwned)b' "it's#1" 'x`touch pwned`"y' '-dash' 'percent%d'; do
+		mkdir -p "./$name dir"
+		(cd "./$name dir" && make_model "./$name" && converted "./$name" "./$name.xfp" >sha)
+	done
+	[ "$(sort -u ./*dir/sha | wc -l)" = 1 ]
+	[ -z "$(find . -name pwned)" ]
+}
+
+@test "a makefile for one model: the same bytes, from any folder" {
+	make_model m
+	expected=$(converted m out.xfp --min-cos-lazy 0.97)
+	mkdir 'other folder'
+	make_model 'other folder/m $1 #2'
+	cat >'other folder/my.mk' <<-'EOF'
+	MODEL = m $$1 \#2
+	OUT = ü $$(x).xfp
+	MIN_COS_LAZY = 0.97
+	include $(shell xfp --pipelines)/convert.mk
+	EOF
+	(cd 'other folder' && make -f my.mk -j2)
+	[ "$(sha 'other folder/ü $(x).xfp')" = "$expected" ]
+	make -f "$(xfp --pipelines)/qwen3-moe.mk" MODEL=m OUT=third.xfp MIN_COS_LAZY=0.97
+	[ "$(sha third.xfp)" = "$expected" ]
+}
+
+@test "make -n does nothing, make -k goes on" {
+	make_model m
+	printf 'MODEL = m\nOUT = out.xfp\ninclude $(shell xfp --pipelines)/convert.mk\n' >my.mk
+	run -0 make -f my.mk -n
+	[[ $output == *"units to do"* ]]
+	[ "$(ls -A)" = "m
+my.mk" ]
+	run -2 make -k -f my.mk ON_MISS=fail BITS=2
+	[ "$(grep -c "no candidate reaches" <<<"$output")" -gt 1 ]
+}
+
+@test "settings of the user's environment that are not ours do not matter" {
+	make_model m
+	expected=$(converted m out.xfp)
+	printf 'MODEL = m\nOUT = out2.xfp\ninclude $(shell xfp --pipelines)/convert.mk\n' >my.mk
+	MODE=fast BITS=64 WORK=home CACHE=none START=now make -f my.mk
+	[ "$(sha out2.xfp)" = "$expected" ]
+	[ ! -e none ] && [ ! -e home ]
+}
+
+@test "inside another make: its jobserver is shared, its variables are not" {
+	make_model m
+	expected=$(converted m out.xfp --cache c1)
+	printf 'all:\n\t+xfp convert m -o out.xfp --cache c2 -q\n' >outer.mk
+	make -j2 -f outer.mk UNIT=u000999 FIT_UNITS=nothing
+	[ "$(sha out.xfp)" = "$expected" ]
+	! grep -q jobserver out.xfp.work/log
+	printf 'all:\n\txfp convert m -o out.xfp --cache c3 -q\n' >outer.mk
+	make -j2 -f outer.mk
+	[ "$(sha out.xfp)" = "$expected" ]
+}
+
+@test "a higher or lower lazy floor repacks only the units whose choice changed" {
+	make_model m --layers 2
+	xfp convert m -o out.xfp -q --min-cos-lazy 0.9
+	xfp convert m -o out.xfp --min-cos-lazy 0.985 >stdout
+	query "SELECT a.number FROM run_units a JOIN run_units b USING (number) WHERE a.run = 1 AND b.run = 2
+		AND (a.k, a.mode) IS NOT (b.k, b.mode)" >changed
+	query "SELECT number FROM run_units WHERE run = 2 AND repacked" >repacked
+	[ -s changed ] && diff changed repacked
+	[ "$(query "SELECT count(*) FROM run_units WHERE run = 2 AND repacked AND class <> 'routed_expert'")" = 0 ]
+	total=$(query "SELECT count(*) FROM run_units WHERE run = 2")
+	line="repacked $(wc -l <changed) of $total units; $((total - $(wc -l <changed))) unchanged"
+	grep -q "^$line" stdout
+	grep -q "^$line" out.xfp.work/log
+	# back again: everything is there already
+	xfp convert m -o out.xfp --min-cos-lazy 0.9 | grep -q "^repacked 0 of $total"
+	# a floor on another class leaves the experts alone
+	xfp convert m -o out.xfp -q --min-cos-lazy 0.9 --floor attention=0.9
+	[ "$(query "SELECT count(*) FROM run_units WHERE run = 4 AND repacked AND class <> 'attention'")" = 0 ]
+}
+
+@test "a floor that nothing meets: keep, best, fail" {
+	make_model m
+	xfp convert m -o keep.xfp -q --bits 2 --cache cache
+	[ "$(query "SELECT DISTINCT mode FROM run_units WHERE run = 1 AND class = 'attention'" cache)" = keep ]
+	xfp convert m -o best.xfp -q --bits 2 --on-miss best --cache cache
+	[ "$(query "SELECT DISTINCT mode, met FROM run_units WHERE run = 2 AND class = 'attention'" cache)" = "v2|0" ]
+	run -4 xfp convert m -o fail.xfp --bits 2 --on-miss fail --cache cache
+	[[ $output == *"no candidate reaches the floor"* && $output == *fail.xfp.work/log* ]]
+	no_output fail.xfp
+	[ "$(query "SELECT status FROM runs WHERE run = 3" cache)" = 4 ]
+}
+
+@test "no output folder, or one that is a file: status 1 and its name, before any work" {
+	make_model m
+	run -1 xfp convert m -o missing/out.xfp
+	[[ $output == *"$PWD/missing"* ]]
+	touch file
+	run -1 xfp convert m -o file/out.xfp
+	[[ $output == *"$PWD/file"* ]]
+	mkdir out.xfp
+	run -1 xfp convert m -o out.xfp
+	[[ $output == *out.xfp* ]]
+	[ "$(ls -A)" = "file
+m
+out.xfp" ]
+}
+
+@test "a second conversion in the same work folder is refused while the first is at work" {
+	make_model m
+	mkdir out.xfp.work
+	exec 9>out.xfp.work/lock
+	flock 9
+	run -1 xfp convert m -o out.xfp 9>&-
+	exec 9>&-
+	[[ $output == *"another conversion"* ]]
+	no_output out.xfp
+	xfp convert m -o out.xfp -q
+}
+
+@test "the steps by hand give the same bundle" {
+	make_model m
+	expected=$(converted m out.xfp)
+	xfp prepare m -o hand.xfp --cache cache2 -q
+	export XFP_WORK=$PWD/hand.xfp.work XFP_CACHE=$PWD/cache2 XFP_PIPELINES
+	XFP_PIPELINES=$(xfp --pipelines)
+	make -C hand.xfp.work -f "$XFP_PIPELINES/unit.mk" UNIT=u000003 -s
+	[ -e hand.xfp.work/u000003-packed ]
+	make -C hand.xfp.work -f "$XFP_PIPELINES/graph.mk" -j2 -s
+	xfp prepare m -o hand.xfp | grep -q "^0 of "
+	xfp-pack --bundle hand.xfp
+	[ "$(sha hand.xfp)" = "$expected" ]
+}

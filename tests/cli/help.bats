@@ -1,0 +1,71 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# What every installed executable promises: a man page whose SYNOPSIS is what --help says, --version,
+# and the status of a wrong command line.
+
+setup() {
+	bin=$XFP_TEST_BIN
+	man=$XFP_TEST_MAN
+	programs=("$bin"/*)
+	[ ${#programs[@]} -ge 2 ]
+}
+
+# One line, single blanks.
+squeeze() { tr -s ' \n\t' ' ' | sed 's/^ //; s/ $//'; }
+
+# --help begins with "Usage: xfp ..."; alternatives begin with "or:"; a blank line ends them.
+usage_of() { "$@" --help | sed -n '/^[Uu]sage:/,/^[[:space:]]*$/p' | sed -E 's/^ *([Uu]sage|or): *//' | squeeze; }
+
+synopsis_of() {
+	mandoc -T ascii -O width=78 "$1" | sed 's/.\x08//g' | sed -n '/^SYNOPSIS/,/^[A-Z]/p' | sed '/^[A-Z]/d' | squeeze
+}
+
+@test "every executable and every command of xfp has a man page" {
+	read -r -d '' -a commands < <(xfp --help | sed -n 's/^  xfp \([a-z]*\) .*/\1/p') || true
+	[ ${#commands[@]} -ge 4 ]
+	for name in "${programs[@]##*/}" "${commands[@]/#/xfp-}"; do
+		[ -f "$man/man1/$name.1" ] || { echo "$name has none"; return 1; }
+	done
+}
+
+# What a page of section 1 describes: xfp-pack is an executable, xfp-convert a command of the front end.
+described() { # PAGE
+	local name
+
+	name=$(basename "$1" .1)
+	if [ -x "$bin/$name" ]; then echo "$name"; else echo "xfp ${name#xfp-}"; fi
+}
+
+@test "--help and the man page give the same synopsis" {
+	for page in "$man"/man1/*.1; do
+		read -r -a command < <(described "$page")
+		usage=$(usage_of "${command[@]}")
+		[ -n "$usage" ] || { echo "${command[*]} --help has no usage line"; return 1; }
+		synopsis=$(synopsis_of "$page")
+		diff <(echo "$usage") <(echo "$synopsis") || { echo "${command[*]}: --help < > man page"; return 1; }
+	done
+}
+
+@test "--help goes to standard output, with status 0" {
+	for program in "${programs[@]}"; do
+		[ -z "$("$program" --help 2>&1 >/dev/null)" ]
+	done
+}
+
+@test "--version names the program and its version" {
+	for program in "${programs[@]}"; do
+		output=$("$program" --version)
+		[[ $output =~ ^${program##*/}\ (\(xfp\)\ )?[0-9]+\.[0-9]+\.[0-9]+($|$'\n') ]] || { echo "$output"; return 1; }
+	done
+}
+
+@test "an unknown option is a usage error: status 2, nothing on standard output" {
+	for program in "${programs[@]}"; do
+		status=0
+		output=$("${program##*/}" --no-such-option 2>"$BATS_TEST_TMPDIR/errors") || status=$?
+		[ "$status" -eq 2 ] || { echo "${program##*/}: status $status"; return 1; }
+		[ -z "$output" ]
+		grep -q "^${program##*/}: " "$BATS_TEST_TMPDIR/errors" || { cat "$BATS_TEST_TMPDIR/errors"; return 1; }
+	done
+}

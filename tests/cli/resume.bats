@@ -1,0 +1,134 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# A conversion may be killed at any moment; run again, it goes on from there and ends the same.
+
+load helpers
+
+setup() {
+	setup_folder
+	make_model m --layers 2 --hidden 128 --intermediate 96 --num-experts 4
+}
+
+finished() { # of the units, and when they were
+	for stamp in out.xfp.work/u*-packed; do
+		[ -e "$stamp" ] || continue
+		read -r key <"$stamp"
+		[ -e "xfp-cache/artifacts/${key:0:2}/$key.h5" ] &&
+			stat -c '%n %i %y' "xfp-cache/artifacts/${key:0:2}/$key.h5"
+	done | sort
+}
+
+milliseconds() { echo $(($(date +%s%N) / 1000000)); }
+
+@test "kill -9 at ten random moments: the same bundle, and no finished unit is done again" {
+	start=$(milliseconds)
+	expected=$(converted m whole.xfp --cache whole)
+	took=$(($(milliseconds) - start))
+	for i in {0..9}; do
+		moment=$(((took * i + RANDOM % took) / 10))
+		xfp convert m -o out.xfp -q 2>>errors &
+		pid=$!
+		sleep "$(printf '%d.%03d' $((moment / 1000)) $((moment % 1000)))"
+		kill -9 $pid 2>/dev/null || true
+		wait $pid || true
+		[ ! -e out.xfp ] || [ "$(sha out.xfp)" = "$expected" ]
+		finished >before
+		if ((i % 3 == 2)); then # start over now and then: later moments find less to do
+			xfp convert m -o out.xfp -q
+			[ "$(sha out.xfp)" = "$expected" ]
+			finished >after
+			[ -z "$(comm -23 before after)" ] || { diff before after; return 1; }
+			rm -r out.xfp out.xfp.work xfp-cache
+		fi
+	done
+	[ "$(converted m out.xfp)" = "$expected" ]
+	# stages that the last ones left behind have ended, and their debris is gone
+	[ -z "$(find . -name '.*.tmp')" ]
+}
+
+@test "killed, its stages end with it" {
+	xfp convert m -o out.xfp -q -j2 &
+	pid=$!
+	until [ -s out.xfp.work/events ]; do sleep 0.01; done
+	kill -9 $pid
+	wait $pid || true
+	# the lock is held for as long as one of them lives
+	flock -w 5 out.xfp.work/lock true
+}
+
+@test "interrupted: a message with the command that goes on, the signal's status, no bundle" {
+	expected=$(converted m whole.xfp --cache whole)
+	for signal in INT TERM; do
+		rm -rf "out 1.xfp.work" xfp-cache
+		# a background job ignores SIGINT, which exec keeps: put that right
+		python3 -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])' xfp convert m -o "out 1.xfp" -j1 2>errors &
+		pid=$!
+		until [ -s "out 1.xfp.work/events" ]; do sleep 0.01; done
+		kill -s $signal $pid
+		status=0
+		wait $pid || status=$?
+		[ $status = $((128 + $(kill -l $signal))) ]
+		no_output "out 1.xfp"
+		grep -q "To go on" errors
+		command=$(tail -n1 errors)
+		[ "$command" = "  xfp convert m -o 'out 1.xfp' -j1" ]
+		finished_before=$(find "out 1.xfp.work" -name 'u*-packed' | wc -l)
+		eval "$command" >stdout
+		[ "$(sha "out 1.xfp")" = "$expected" ]
+		rm "out 1.xfp"
+	done
+}
+
+@test "a unit that was finished when the run was killed counts as unchanged" {
+	xfp convert m -o out.xfp -q -j1 &
+	pid=$!
+	until [ -e out.xfp.work/u000004-packed ]; do sleep 0.01; done
+	kill -9 $pid
+	wait $pid || true
+	xfp convert m -o out.xfp >stdout
+	repacked=$(sed -n 's/^repacked \([0-9]*\) of.*/\1/p' stdout)
+	total=$(query "SELECT count(*) FROM latest_units")
+	[ "$repacked" -le $((total - 4)) ] && [ "$repacked" -gt 0 ]
+	[ "$(query "SELECT count(*) FROM runs WHERE ended IS NULL")" = 1 ]
+}
+
+@test "torn, foreign and outdated stamps do no harm" {
+	expected=$(converted m out.xfp)
+	xfp convert m -o other.xfp -q --outlier-sigma 3 --bits 2,3
+	cp other.xfp.work/u*-* out.xfp.work/
+	: >out.xfp.work/u000003-packed
+	echo "not a key, but as long as one is" >out.xfp.work/u000004-fit
+	touch out.xfp.work/u000999-packed
+	rm out.xfp
+	[ "$(converted m out.xfp)" = "$expected" ]
+	[ ! -e out.xfp.work/u000999-packed ]
+}
+
+@test "another model in the same work folder" {
+	expected=$(converted m out.xfp)
+	make_model n --seed 3 --layers 1
+	other=$(converted n alone.xfp --cache alone)
+	[ "$(converted n out.xfp)" = "$other" ]
+	[ "$(converted m out.xfp)" = "$expected" ]
+}
+
+@test "a checkpoint that changes while it is converted: no bundle" {
+	mv m/model.safetensors real
+	python3 - <<-'EOF'
+	import os, shutil
+	shutil.copy("real", "m/model.safetensors")
+	EOF
+	xfp convert m -o out.xfp -j1 2>errors &
+	pid=$!
+	until [ -e out.xfp.work/u000001-packed ]; do sleep 0.01; done
+	touch m/model.safetensors
+	status=0
+	wait $pid || status=$?
+	[ $status = 1 ]
+	grep -q "model.safetensors.*changed while" errors
+	no_output out.xfp
+	xfp convert m -o out.xfp -q
+}

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# tests/: unit tests (cmocka), tests of the installed tools (bats) and of the tree itself. All print TAP,
+# through run-tap.
+
+# Makers of input, for quickstart too.
+noinst_PROGRAMS += tests/make-checkpoint
+tests_make_checkpoint_SOURCES = tests/make-checkpoint.c tests/generated-weights.h
+tests_make_checkpoint_LDADD = -lm
+
+unit_tests = \
+	tests/unit/test_artifact \
+	tests/unit/test_assign \
+	tests/unit/test_bundle \
+	tests/unit/test_bundle_tools \
+	tests/unit/test_classify \
+	tests/unit/test_family \
+	tests/unit/test_file \
+	tests/unit/test_index \
+	tests/unit/test_key \
+	tests/unit/test_ledger \
+	tests/unit/test_lloyd \
+	tests/unit/test_manifest \
+	tests/unit/test_manifest_open \
+	tests/unit/test_matrix \
+	tests/unit/test_moments \
+	tests/unit/test_number \
+	tests/unit/test_parameters \
+	tests/unit/test_safetensors \
+	tests/unit/test_scale \
+	tests/unit/test_sha256 \
+	tests/unit/test_sharded \
+	tests/unit/test_store \
+	tests/unit/test_tar \
+	tests/unit/test_units
+cli_tests = \
+	tests/cli/bad-input.bats \
+	tests/cli/cache.bats \
+	tests/cli/convert.bats \
+	tests/cli/help.bats \
+	tests/cli/inspect.bats \
+	tests/cli/library.bats \
+	tests/cli/models.bats \
+	tests/cli/oracle.bats \
+	tests/cli/reproducible.bats \
+	tests/cli/resume.bats
+tree_tests = \
+	tests/check-lists \
+	tests/check-style
+
+EXTRA_DIST += \
+	tests/cli/helpers.bash \
+	tests/make-bad-checkpoint.py \
+	tests/models/bert.py \
+	tests/models/check_transformers.py \
+	tests/models/measure.py \
+	tests/models/qwen3_moe.py \
+	tests/models/safetensors_io.py \
+	tests/models/sentences.txt \
+	tests/models/table.py \
+	tests/models/wordpiece.py \
+	tests/oracle_cosine.py \
+	tests/oracle_fit.py \
+	tests/run-tap \
+	tests/totals
+tests_unit_libfixtures_a_SOURCES = \
+	tests/unit/artifact_fixture.h \
+	tests/unit/bundle_fixture.c \
+	tests/unit/bundle_fixture.h \
+	tests/unit/cache_fixture.h \
+	tests/unit/model.h \
+	tests/unit/named_shapes.h \
+	tests/unit/scratch.h \
+	tests/unit/unit.h
+
+EXTRA_DIST += $(cli_tests) $(tree_tests)
+
+if CHECK
+check_PROGRAMS += $(unit_tests)
+check_LIBRARIES = tests/unit/libfixtures.a
+LDADD = tests/unit/libfixtures.a $(TOOL_LIBS) $(CMOCKA_LIBS)
+TESTS += $(tree_tests) $(unit_tests) $(cli_tests)
+endif
+
+TEST_EXTENSIONS = .bats
+LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+BATS_LOG_DRIVER = $(LOG_DRIVER)
+LOG_COMPILER = $(srcdir)/tests/run-tap
+BATS_LOG_COMPILER = $(LOG_COMPILER)
+
+# Tests use an installation below the build folder, and see nothing of the make that runs them.
+#   XFP_TEST_ROOT    what DESTDIR was; XFP_TEST_BIN, _LIB and _MAN are folders below it
+#   XFP_TEST_TOOLS   where the makers of input are
+#   srcdir           this source tree, absolute
+AM_TESTS_ENVIRONMENT = \
+	unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES DESTDIR; \
+	unset XFP_CACHE XFP_GROUP_SIZE XFP_MIN_COS_LAZY XFP_MIN_COS_STRICT XFP_MOE_LLOYD_ITERS; \
+	XFP_TEST_ROOT='$(abs_builddir)/tests/root'; export XFP_TEST_ROOT; \
+	XFP_TEST_BIN="$$XFP_TEST_ROOT$(bindir)"; export XFP_TEST_BIN; \
+	XFP_TEST_LIB="$$XFP_TEST_ROOT$(libdir)"; export XFP_TEST_LIB; \
+	XFP_TEST_MAN="$$XFP_TEST_ROOT$(mandir)"; export XFP_TEST_MAN; \
+	XFP_TEST_TOOLS='$(abs_builddir)/tests'; export XFP_TEST_TOOLS; \
+	XFP_DATADIR="$$XFP_TEST_ROOT$(pkgdatadir)"; export XFP_DATADIR; \
+	PATH="$$XFP_TEST_BIN:$$PATH"; export PATH; \
+	CC='$(CC)'; export CC; \
+	CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
+	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE; \
+	srcdir=`cd '$(abs_srcdir)' && pwd`; export srcdir;
+if SANITIZERS
+AM_TESTS_ENVIRONMENT += XFP_TEST_SANITIZERS=yes; export XFP_TEST_SANITIZERS;
+endif
+
+# make check -j, but with a fresh installation first
+check_DATA = tests/root.stamp
+tests/root.stamp: $(bin_PROGRAMS) $(noinst_PROGRAMS) $(lib_LTLIBRARIES) $(pkginclude_HEADERS) \
+		$(nobase_dist_pkgdata_DATA) $(dist_man_MANS) runtime/xfp.pc
+	$(AM_V_GEN)rm -rf tests/root
+	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) install DESTDIR='$(abs_builddir)/tests/root' >tests/root.log 2>&1 || \
+		{ cat tests/root.log; exit 1; }
+	$(AM_V_at)touch $@
+
+check-local:
+	@test '$(TESTS_STATE)' = yes || \
+		{ echo 'make check: $(TESTS_STATE); install what is missing and configure again' >&2; exit 1; }
+
+# What run-tests sums up, with tests/totals.
+.PHONY: test-logs
+test-logs:
+	@echo $(TEST_LOGS)
+
+CLEANFILES += tests/root.stamp tests/root.log
+clean-local:
+	-rm -rf tests/root

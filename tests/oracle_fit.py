@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mode v2 from its definitions, in numpy: balance, scale, outliers, Lloyd, assignment, cosine.
+
+Written from the definitions in the headers of kernels/ and from design.md, not from the C, so that the two
+can disagree. Everything is exact or rounded as the definitions say; a unit is [matrices, rows, cols].
+"""
+import numpy as np
+from math import erfc, sqrt
+
+SIGMA = 4.0
+CAP = 0.02
+ROUNDS = 20
+WORDS = {2: (16, 4), 3: (10, 4), 4: (8, 4), 5: (3, 2), 6: (5, 4)}  # indices in a word, bytes of it
+
+
+def balance_bytes(w, exponent=0.5):
+    """d[c] = min(255, E - e[c]), e[c] = floor(2 A log2(mean square of column c) + 1/2)."""
+    if exponent == 0:
+        return np.zeros(w.shape[-1], np.int64)
+    mean_square = (w.astype(np.float64) ** 2).mean((0, 1))
+    if not mean_square.any():
+        return np.zeros(w.shape[-1], np.int64)
+    with np.errstate(divide="ignore"):
+        e = np.floor(2 * exponent * np.log2(mean_square) + 0.5)
+    return np.minimum(255, e.max() - e).astype(np.int64)
+
+
+def quarter_octaves(d):
+    """2^(d/4) as f32: a rounded quarter power times an exact octave."""
+    return np.ldexp(np.exp2((d % 4) / 4).astype(np.float32), d // 4)
+
+
+def scale_exponents(w, up):
+    """s of every matrix: the largest |w 2^(d/4)| times 2^s lies in [2^13, 2^14)."""
+    largest = np.abs(w.astype(np.float64) * up).max((1, 2))
+    return np.where(largest > 0, 14 - np.frexp(largest)[1], 0)
+
+
+def outliers(x, sigma=SIGMA, cap=CAP):
+    """Boolean mask of one matrix's outliers, at most floor(cap n) of them."""
+    q = np.rint(x * np.float32(1024)).astype(np.int64)
+    n, total = q.size, int(q.sum())
+    square = int((q * q).sum())
+    mean = total / n
+    spread = sqrt((n * square - total * total) / (n * (n - 1))) if n > 1 else 0
+    if sigma == 0 or spread == 0:
+        return np.zeros(x.shape, bool)
+    distance = np.abs(q - mean).ravel()
+    marked = np.flatnonzero(distance > sigma * spread)
+    room = int(cap * n + 1e-6)
+    if len(marked) > room:
+        marked = marked[np.argsort(-distance[marked], kind="stable")][:room]
+    mask = np.zeros(x.size, bool)
+    mask[marked] = True
+    return mask.reshape(x.shape)
+
+
+def normal_quantile(p):
+    low, high = -9.0, 9.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if erfc(-middle / sqrt(2)) / 2 < p else (low, middle)
+    return low
+
+
+def start_fractions(k, start):
+    """p_j in units of 2^-32."""
+    p = [(j + 0.5) / 2 ** k for j in range(2 ** k)]
+    if start == "companded":
+        p = [erfc(-sqrt(3) * normal_quantile(x) / sqrt(2)) / 2 for x in p]
+    return np.array([round(x * 2 ** 32) for x in p])
+
+
+def lloyd(x, marked, k, start="companded", rounds=ROUNDS):
+    """fp16 codebooks [rows, 2^k] of the unmarked weights of every row of one matrix."""
+    x = x.astype(np.float64)
+    count = (~marked).sum(1)[:, None]
+    order = np.sort(np.where(marked, np.inf, x), 1)
+    order[np.isinf(order)] = 0
+    exponent = np.frexp(np.abs(order).max(1))[1][:, None] - 1
+    q = np.rint(np.ldexp(order, 39 - exponent)).astype(np.int64)
+    prefix = np.concatenate((np.zeros((len(q), 1), np.int64), np.cumsum(q, 1)), 1)
+    if start == "minmax":
+        low = q[:, :1]
+        high = np.take_along_axis(q, np.maximum(count - 1, 0), 1)
+        c = low + (high - low) * np.arange(2 ** k) // (2 ** k - 1)
+    else:
+        c = np.take_along_axis(q, start_fractions(k, start) * count >> 32, 1)
+    edges = None
+    for _ in range(rounds):
+        midpoint = (c[:, :-1] + c[:, 1:]) // 2
+        first, last = np.zeros_like(midpoint), np.broadcast_to(count, midpoint.shape)
+        while (first < last).any():  # how many q are <= midpoint, by bisection
+            half = (first + last) // 2
+            below = np.take_along_axis(q, np.minimum(half, q.shape[1] - 1), 1) <= midpoint
+            open_ = first < last
+            first, last = np.where(open_ & below, half + 1, first), np.where(open_ & ~below, half, last)
+        before, edges = edges, np.concatenate((np.zeros_like(count), first, count), 1)
+        if before is not None and (before == edges).all():
+            break
+        n = np.diff(edges, axis=1)
+        total = np.diff(np.take_along_axis(prefix, edges, 1), axis=1)
+        c = np.where(n > 0, (2 * total + n) // np.maximum(2 * n, 1), c)
+    c = np.where(count > 0, c, 0)
+    return np.ldexp(c.astype(np.float64), exponent - 39).astype(np.float16) + np.float16(0)
+
+
+def nearest(x, codebook):
+    """Index of the nearest entry; an exact midpoint goes to the lower one."""
+    entry = codebook.astype(np.float64)
+    index = np.zeros(x.shape, np.uint8)
+    for j in range(entry.shape[1] - 1):
+        index += x > ((entry[:, j] + entry[:, j + 1]) / 2)[:, None]
+    return index
+
+
+def row_cosines(w, r):
+    w, r = w.astype(np.float64), r.astype(np.float64)
+    size = np.sqrt((w * w).sum(-1)) * np.sqrt((r * r).sum(-1))
+    same = ((w * w).sum(-1) == 0) & ((r * r).sum(-1) == 0)
+    return np.where(size > 0, (w * r).sum(-1) / np.where(size > 0, size, 1), same)
+
+
+def summary(cosines):
+    """Lower median and nearest-rank 5th percentile."""
+    cosines = np.sort(cosines, None)
+    return cosines[(cosines.size - 1) // 2], cosines[-(-cosines.size * 5 // 100) - 1]
+
+
+def outlier_bytes(rows, cols, count):
+    columns = count * (4 if cols > 65536 else 2)
+    return -(-((rows + 1) * 4 + -(-columns // 4) * 4 + count * 2) // 16) * 16 if count else 0
+
+
+class Unit:
+    """One unit scaled and marked; `fit(k)` stores it with k bits."""
+
+    def __init__(self, w, balance=0.5, sigma=SIGMA, cap=CAP, start="companded", rounds=ROUNDS):
+        self.w, self.start, self.rounds = w, start, rounds
+        self.d = balance_bytes(w, balance)
+        up = quarter_octaves(self.d)
+        self.s = scale_exponents(w, up)
+        self.x = np.ldexp(w.astype(np.float64) * up, self.s[:, None, None]).astype(np.float32)
+        self.marked = np.array([outliers(x, sigma, cap) for x in self.x])
+
+    def fit(self, k):
+        """(codebooks, reconstruction, bytes)."""
+        rows, cols = self.w.shape[1:]
+        per_word, word = WORDS[k]
+        size = self.w.shape[0] * rows * (-(-(-(-cols // per_word) * word) // 16) * 16 + 2 * 2 ** k)
+        size += cols if self.d.any() else 0
+        codebooks, restored = [], []
+        for x, marked, s in zip(self.x, self.marked, self.s):
+            codebook = lloyd(x, marked, k, self.start, self.rounds)
+            value = np.take_along_axis(codebook.astype(np.float32), nearest(x, codebook).astype(np.int64), 1)
+            residual = (x.astype(np.float64) - value).astype(np.float16).astype(np.float32)
+            value = np.where(marked, value + residual, value)
+            restored.append(np.ldexp(value * quarter_octaves_down(self.d), -s))
+            codebooks.append(codebook)
+            size += outlier_bytes(rows, cols, int(marked.sum()))
+        return np.array(codebooks), np.array(restored), size
+
+
+def quarter_octaves_down(d):
+    return np.ldexp(np.exp2(-(d % 4) / 4).astype(np.float32), -(d // 4))

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bundle_fixture.h - a checkpoint and the description of its bundle, made up by a test.
+ *
+ * Weights are made backwards: random parts first, decoded here in the plainest way, and the
+ * checkpoint's weights are those with some noise. So decoders have something to agree with, and the
+ * cosines that the bundle states are true.
+ */
+#ifndef XFP_TEST_BUNDLE_FIXTURE_H
+#define XFP_TEST_BUNDLE_FIXTURE_H
+
+#include "bundle.h"
+
+#define FIXTURE_UNITS 8
+#define FIXTURE_TENSORS 16
+#define FIXTURE_MATRICES 16
+
+struct fixture {
+	char folder[64];                       /* removed by fixture_free */
+	char *model, *out;                     /* FOLDER/model, FOLDER/out.xfp */
+	struct xfp_ledger ledger;
+	struct xfp_ledger_file file;
+	struct xfp_ledger_tensor tensors[FIXTURE_TENSORS];
+	struct xfp_ledger_unit units[FIXTURE_UNITS];
+	struct xfp_ledger_matrix matrices[FIXTURE_MATRICES];
+	char *extras[4];
+	uint8_t *data[FIXTURE_TENSORS];        /* the tensors' bytes */
+	float *decoded[FIXTURE_MATRICES];      /* what each matrix decodes to */
+	struct xfp_packed packed[FIXTURE_UNITS];
+	struct xfp_packed_matrix packed_matrices[FIXTURE_UNITS][4];
+	struct xfp_bundle_unit bundle_units[FIXTURE_UNITS];
+	struct xfp_bundle_input input;
+	uint64_t random;
+};
+
+/* Small: one v2 unit with all parts and one kept tensor. Otherwise every mode, dtype, view and fate. */
+void fixture_make(struct fixture *f, int small);
+void fixture_free(struct fixture *f);
+
+/* Whole files, by path. */
+uint8_t *fixture_read(const char *path, size_t *size);
+void fixture_write(const char *path, const void *data, size_t size);
+void fixture_remove(const char *folder);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cache_fixture.h - a cache with an artifact of each kind, and its manifest.
+ */
+#ifndef XFP_TEST_CACHE_FIXTURE_H
+#define XFP_TEST_CACHE_FIXTURE_H
+
+#include <sqlite3.h>
+
+#include "artifact_fixture.h"
+#include "manifest.h"
+#include "scratch.h"
+
+#define OUTLIERS "0a000000000000000000000000000000"
+#define FIT "1b000000000000000000000000000000"
+#define CHOICE "2c000000000000000000000000000000"
+#define PACKED "3d000000000000000000000000000000"
+
+static const char *const cache_keys[] = { OUTLIERS, FIT, CHOICE, PACKED };
+static const char *const cache_key_texts[] = {
+	"kind outliers\nsource " FIT "\n",
+	"kind fit\noutliers " OUTLIERS "\nbits 2,3\n",
+	"kind choice\nfit " FIT "\nextended none\n",
+	"kind packed\nfit " FIT "\n",
+};
+
+static inline struct xfp_choice the_choice(void)
+{
+	return (struct xfp_choice){
+		.candidate = fixture_fit_table().candidates[1], .floor = 980000000, .met = 1, .fit = FIT
+	};
+}
+
+static inline void add_artifact(const struct xfp_store *store, unsigned i)
+{
+	static const char *const kinds[] = { XFP_OUTLIERS_KIND, XFP_FIT_KIND, XFP_CHOICE_KIND, XFP_PACKED_KIND };
+	struct xfp_artifact_label label = { kinds[i], 1, cache_keys[i], cache_key_texts[i], "layers.0.q.weight", 1.5 };
+	struct xfp_choice choice = the_choice();
+	struct xfp_pending pending;
+
+	OK(xfp_store_begin(store, cache_keys[i], &pending, &err));
+	switch (i) {
+	case 0:
+		fixture_outliers(pending.path, &label);
+		break;
+	case 1:
+		fixture_fit(pending.path, &label);
+		break;
+	case 2:
+		fixture_choice(pending.path, &label, &choice);
+		break;
+	case 3:
+		fixture_packed(pending.path, &label);
+		break;
+	}
+	OK(xfp_pending_publish(&pending, false, &err));
+}
+
+/* The folder's name is one that a path in a URI or in SQL has to survive. */
+#define CACHE "ca ch\xc3\xa9?a=b#1%20'q\""
+
+static inline struct xfp_store open_cache(void **state, unsigned artifacts)
+{
+	char *folder = scratch_path(state, CACHE);
+	struct xfp_store store;
+
+	OK(xfp_store_open(folder, &store, &err));
+	free(folder);
+	for (unsigned i = 0; i < artifacts; i++)
+		add_artifact(&store, i);
+	return store;
+}
+
+static inline struct xfp_manifest *open_manifest(const struct xfp_store *store, int64_t want_rebuilt)
+{
+	struct xfp_manifest *m = NULL;
+	int64_t rebuilt = -9;
+
+	OK(xfp_manifest_open(store, &m, &rebuilt, &err));
+	assert_int_equal(rebuilt, want_rebuilt);
+	return m;
+}
+
+/* First value of a query, asked as a user would: with SQLite alone. */
+static inline char *ask(void **state, const char *sql)
+{
+	char *path = scratch_path(state, CACHE "/manifest.sqlite"), *answer = NULL;
+	sqlite3_stmt *statement;
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK)
+		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+	if (sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_text(statement, 0))
+		answer = strdup((const char *)sqlite3_column_text(statement, 0));
+	sqlite3_finalize(statement);
+	sqlite3_close(db);
+	free(path);
+	return answer;
+}
+
+static inline void expect(void **state, const char *sql, const char *want)
+{
+	char *answer = ask(state, sql);
+
+	if (!answer || strcmp(answer, want))
+		fail_msg("%s: %s instead of %s", sql, answer ? answer : "nothing", want);
+	free(answer);
+}
+
+static inline void everything_is_there(struct xfp_manifest *m)
+{
+	struct xfp_choice choice = { 0 }, want = the_choice();
+	struct xfp_fit fit = fixture_fit_table();
+	struct xfp_candidate candidates[8];
+
+	for (unsigned i = 0; i < 4; i++)
+		assert_true(xfp_manifest_has(m, cache_keys[i]));
+	assert_true(xfp_manifest_get_choice(m, CHOICE, &choice));
+	assert_memory_equal(&choice.candidate, &want.candidate, sizeof choice.candidate);
+	assert_int_equal(choice.floor, 980000000);
+	assert_int_equal(choice.met, 1);
+	assert_string_equal(choice.fit, FIT);
+	assert_int_equal(xfp_manifest_get_candidates(m, FIT, candidates), 2);
+	assert_memory_equal(candidates, fit.candidates, 2 * sizeof *candidates);
+	assert_false(xfp_manifest_get_choice(m, FIT, &choice));
+	assert_int_equal(xfp_manifest_get_candidates(m, CHOICE, candidates), 0);
+}
+
+#endif

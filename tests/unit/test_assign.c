@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "assign.h"
+#include "cosine.h"
+#include "decode.h"
+#include "number.h"
+
+static void indices_are_nearest_and_ties_go_down(void **state)
+{
+	uint64_t seed = 77;
+
+	(void)state;
+	for (unsigned k = 2; k <= 6; k++) {
+		uint16_t codebook[64];
+		float entry[64], x[2000], value[2000];
+		uint8_t index[2000];
+		unsigned m = 1u << k;
+
+		for (unsigned j = 0; j < m; j++) {
+			codebook[j] = xfp_float_to_half(((float)j - (float)m / 2) * 8);
+			entry[j] = xfp_half_to_float(codebook[j]);
+		}
+		for (int i = 0; i < 2000; i++) {
+			unsigned j = (unsigned)(test_random(&seed) % (m - 1));
+			float middle = (entry[j] + entry[j + 1]) / 2;
+
+			x[i] = i % 4 == 0 ? middle : i % 4 == 1 ? nextafterf(middle, 1e9f) :
+			       i % 4 == 2 ? nextafterf(middle, -1e9f) : test_gaussian(&seed) * 400;
+		}
+		xfp_assign(k, codebook, x, 2000, index, value);
+		for (int i = 0; i < 2000; i++) {
+			unsigned best = 0;
+
+			for (unsigned j = 1; j < m; j++)
+				if (fabs((double)x[i] - entry[j]) < fabs((double)x[i] - entry[best]))
+					best = j;
+			assert_int_equal(index[i], best);
+			assert_true(value[i] == entry[best]);
+		}
+	}
+}
+
+/* Entries whose midpoint no f32 holds: fp16 spans 40 bits. */
+static void midpoints_between_floats_are_exact(void **state)
+{
+	const uint16_t codebook[4] = { 0x8001, 0x0001, 0x7bfe, 0x7bff };
+	double middle = (0x1p-24 + 65472) / 2;
+	float x[2] = { (float)middle, nextafterf((float)middle, 1e9f) };
+	uint8_t index[2];
+
+	(void)state;
+	xfp_assign(2, codebook, x, 2, index, NULL);
+	assert_int_equal(index[0], x[0] <= middle ? 1 : 2);
+	assert_int_equal(index[1], x[1] <= middle ? 1 : 2);
+}
+
+static void residuals_are_rounded_once(void **state)
+{
+	(void)state;
+	assert_int_equal(xfp_residual(10, 4), xfp_float_to_half(6));
+	assert_int_equal(xfp_residual(1 + 0x1p-20f, 1), xfp_double_to_half(0x1p-20));
+	assert_int_equal(xfp_residual(3, 3), 0);
+}
+
+static void fp8_rows_use_the_whole_range(void **state)
+{
+	const float w[5] = { 0.5f, -2, 1e-4f, 0, 1.999f };
+	float back[5], scale;
+	uint8_t code[5];
+
+	(void)state;
+	scale = xfp_encode_fp8(w, 5, code);
+	assert_true(scale == 2.0f / 448);
+	assert_int_equal(code[1], 0xfe);
+	xfp_decode_fp8(code, scale, 5, back);
+	assert_true(fabsf(back[1] + 2) < 1e-6f);
+	for (int c = 0; c < 5; c++)
+		assert_true(fabsf(back[c] - w[c]) <= fabsf(w[c]) / 16 + scale * 0x1p-10f);
+	scale = xfp_encode_fp8((float[2]){ 0, 0 }, 2, code);
+	assert_true(scale == 0 && code[0] == 0 && code[1] == 0);
+	scale = xfp_encode_fp8((float[2]){ 1e-45f, -1e-45f }, 2, code);
+	assert_true(scale == 0 && code[0] == 0 && code[1] == 0);
+	scale = xfp_encode_fp8((float[2]){ 3e38f, -1 }, 2, code);
+	assert_int_equal(code[0], 0x7e);
+}
+
+static void cosines_follow_the_definition(void **state)
+{
+	float w[100], r[100];
+	uint64_t seed = 4;
+
+	(void)state;
+	for (size_t n = 1; n < 100; n++) {
+		struct xfp_row_error got;
+		long double dot = 0, ww = 0, rr = 0, dd = 0;
+
+		for (size_t c = 0; c < n; c++) {
+			w[c] = test_gaussian(&seed);
+			r[c] = w[c] + test_gaussian(&seed) / 8;
+			dot += (long double)w[c] * r[c];
+			ww += (long double)w[c] * w[c];
+			rr += (long double)r[c] * r[c];
+			dd += ((long double)w[c] - r[c]) * ((long double)w[c] - r[c]);
+		}
+		got = xfp_row_compare(w, r, n);
+		assert_true(fabsl(got.cosine - dot / (sqrtl(ww) * sqrtl(rr))) < 1e-14);
+		assert_true(fabsl(got.error - dd) <= 1e-13 * dd);
+		assert_true(fabsl(got.norm - ww) <= 1e-13 * ww);
+	}
+	memset(w, 0, sizeof w);
+	assert_true(xfp_row_compare(w, r, 99).cosine == 0);
+	assert_true(xfp_row_compare(r, w, 99).cosine == 0);
+	assert_true(xfp_row_compare(w, w, 99).cosine == 1);
+}
+
+static void summaries_take_the_lower_median_and_the_nearest_rank(void **state)
+{
+	uint64_t seed = 8;
+	double median, p5, c[1000];
+
+	(void)state;
+	for (size_t n = 1; n <= 1000; n += n < 50 ? 1 : 37) {
+		for (size_t i = 0; i < n; i++)
+			c[i] = (double)i; /* sorted value = rank */
+		for (size_t i = n - 1; i > 0; i--) {
+			size_t j = (size_t)(test_random(&seed) % (i + 1));
+			double swap = c[i];
+
+			c[i] = c[j];
+			c[j] = swap;
+		}
+		xfp_cosine_summary(c, n, &median, &p5);
+		assert_true(median == (double)((n - 1) / 2));
+		assert_true(p5 == ceil(n * 5 / 100.0) - 1);
+	}
+	for (size_t i = 0; i < 1000; i++)
+		c[i] = (double)(i % 3);
+	xfp_cosine_summary(c, 1000, &median, &p5);
+	assert_true(median == 1 && p5 == 0);
+	xfp_cosine_summary(c, 0, &median, &p5);
+	assert_true(median == 1 && p5 == 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(indices_are_nearest_and_ties_go_down),
+		cmocka_unit_test(midpoints_between_floats_are_exact),
+		cmocka_unit_test(residuals_are_rounded_once),
+		cmocka_unit_test(fp8_rows_use_the_whole_range),
+		cmocka_unit_test(cosines_follow_the_definition),
+		cmocka_unit_test(summaries_take_the_lower_median_and_the_nearest_rank),
+	};
+
+	return cmocka_run_group_tests_name("assign", tests, NULL, NULL);
+}

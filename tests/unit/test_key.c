@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "key.h"
+#include "unit.h"
+
+#define OUTLIERS "0123456789abcdef0123456789abcdef"
+#define BASE "11111111111111111111111111111111"
+#define MORE "22222222222222222222222222222222"
+
+/* Everything that any key is made from. */
+struct ingredients {
+	struct xfp_parameters parameters;
+	uint32_t bits, floor;
+	enum xfp_dtype dtype;
+	uint32_t matrices;
+	uint64_t rows, cols;
+	uint8_t source[20][16];
+	const char *outliers, *base, *extended;
+	struct xfp_choice choice;
+};
+
+static struct ingredients usual(void)
+{
+	struct ingredients in = {
+		.parameters = xfp_parameters_default(),
+		.bits = 0x1c,
+		.floor = 990000000,
+		.dtype = XFP_BF16,
+		.matrices = 2,
+		.rows = 8,
+		.cols = 6,
+		.outliers = OUTLIERS,
+		.base = BASE,
+		.choice = { .candidate = { XFP_MODE_V2, 3, 4000, 0, 77, 1, 0.99, 0.98, 0.1 },
+			    .floor = 990000000,
+			    .met = 1,
+			    .fit = BASE },
+	};
+
+	for (size_t i = 0; i < sizeof in.source; i++)
+		((uint8_t *)in.source)[i] = (uint8_t)(i * 37);
+	return in;
+}
+
+enum { OUTLIERS_KEY, FIT_KEY, CHOICE_KEY, PACKED_KEY, FP8_KEY, KEYS };
+
+static void keys_of(const struct ingredients *in, struct xfp_key key[KEYS])
+{
+	struct xfp_key_source source = { in->dtype, in->matrices, in->rows, in->cols, in->source };
+
+	assert_int_equal(xfp_key_outliers(&source, &in->parameters, &key[OUTLIERS_KEY], NULL), 0);
+	assert_int_equal(xfp_key_fit(in->outliers, &in->parameters, in->bits, &key[FIT_KEY], NULL), 0);
+	assert_int_equal(
+		xfp_key_choice(in->base, in->extended, in->floor, in->dtype, &in->parameters, &key[CHOICE_KEY], NULL),
+		0);
+	assert_int_equal(xfp_key_packed(&in->choice, &key[PACKED_KEY], NULL), 0);
+	assert_int_equal(xfp_key_fp8(&source, &key[FP8_KEY], NULL), 0);
+}
+
+/* Which keys (bit i: key i) differ from the usual ones. */
+static unsigned changed(const struct ingredients *in)
+{
+	struct xfp_key before[KEYS], after[KEYS];
+	struct ingredients was = usual();
+	unsigned set = 0;
+
+	keys_of(&was, before);
+	keys_of(in, after);
+	for (unsigned i = 0; i < KEYS; i++) {
+		bool same_text = !strcmp(before[i].text, after[i].text);
+
+		assert_int_equal(same_text, !strcmp(before[i].hex, after[i].hex));
+		if (!same_text)
+			set |= 1u << i;
+		xfp_key_free(&before[i]);
+		xfp_key_free(&after[i]);
+	}
+	return set;
+}
+
+/* Each ingredient changes the keys of what depends on it and no other. */
+static void exactly_what_depends(void **state)
+{
+	struct ingredients in;
+
+	(void)state;
+#define O (1u << OUTLIERS_KEY)
+#define F (1u << FIT_KEY)
+#define C (1u << CHOICE_KEY)
+#define P (1u << PACKED_KEY)
+#define E (1u << FP8_KEY)
+#define EXPECT(change, keys)                                                          \
+	do {                                                                          \
+		in = usual();                                                         \
+		change;                                                               \
+		if (changed(&in) != (keys))                                           \
+			fail_msg(#change ": %x instead of %x", changed(&in), (keys)); \
+	} while (0)
+	EXPECT((void)0, 0u);
+	EXPECT(in.dtype = XFP_F16, O | C | E);
+	EXPECT(in.matrices = 3, O | E);
+	EXPECT(in.rows = 9, O | E);
+	EXPECT(in.cols = 7, O | E);
+	EXPECT((in.rows = 6, in.cols = 8), O | E);
+	EXPECT(in.source[0][0] ^= 1, O | E);
+	EXPECT(in.source[1][15] ^= 128, O | E);
+	EXPECT(in.source[2][0] ^= 1, 0u); /* beyond the matrices */
+	EXPECT(in.parameters.outlier_sigma = 3000, O);
+	EXPECT(in.parameters.outlier_cap = 1, O);
+	EXPECT(in.parameters.balance = 0, O);
+	EXPECT(in.outliers = MORE, F);
+	EXPECT(in.bits = 0x60, F);
+	EXPECT(in.parameters.start = XFP_START_MINMAX, F);
+	EXPECT(in.parameters.lloyd_iterations = 19, F);
+	EXPECT(in.base = MORE, C);
+	EXPECT(in.extended = MORE, C);
+	EXPECT(in.floor = 980000000, C);
+	EXPECT(in.parameters.bits = 0x1c, C);
+	EXPECT(in.parameters.on_miss = XFP_MISS_BEST, C);
+	EXPECT(in.parameters.on_nonfinite = XFP_NONFINITE_KEEP, C);
+	EXPECT(in.parameters.lm_head = XFP_LM_HEAD_KEEP, 0u);
+	EXPECT(in.parameters.floor[XFP_CLASS_ATTENTION] = 1, 0u); /* a unit's own floor is what counts */
+	EXPECT(in.choice.candidate.k = 4, P);
+	EXPECT(in.choice.candidate.sigma_milli = 0, P);
+	EXPECT(in.choice.candidate.mode = XFP_MODE_KEEP, P);
+	EXPECT(strcpy(in.choice.fit, MORE), P);
+	/* Why something was chosen does not change its bytes. */
+	EXPECT(in.choice.floor = 1, 0u);
+	EXPECT(in.choice.met = 0, 0u);
+	EXPECT(in.choice.candidate.cos_median = 0.5, 0u);
+	EXPECT(in.choice.candidate.bytes = 1, 0u);
+#undef EXPECT
+}
+
+/* The cap means nothing where nothing is marked, and k nothing to a unit that is kept. */
+static void idle_parameters(void **state)
+{
+	struct ingredients a = usual(), b = usual();
+	struct xfp_key one[KEYS], two[KEYS];
+
+	(void)state;
+	a.parameters.outlier_sigma = b.parameters.outlier_sigma = 0;
+	b.parameters.outlier_cap = 1;
+	a.choice.candidate.mode = b.choice.candidate.mode = XFP_MODE_KEEP;
+	b.choice.candidate.k = 5;
+	keys_of(&a, one);
+	keys_of(&b, two);
+	for (unsigned i = 0; i < KEYS; i++) {
+		assert_string_equal(one[i].text, two[i].text);
+		xfp_key_free(&one[i]);
+		xfp_key_free(&two[i]);
+	}
+}
+
+/* The texts and keys themselves: caches are full of them, so a change here is a new algorithm version. */
+static void texts(void **state)
+{
+#define SHAPE "dtype BF16\nmatrices 2\nrows 8\ncols 6\n"
+#define SOURCES                                     \
+	"source 00254a6f94b9de03284d7297bce1062b\n" \
+	"source 50759abfe4092e53789dc2e70c31567b\n"
+	static const char *const want[KEYS] = {
+		"kind outliers\nalgorithm 1\n" SHAPE SOURCES
+		"sigma_milli 4000\ncap_nano 20000000\nbalance_nano 500000000\n",
+		"kind fit\nalgorithm 1\noutliers " OUTLIERS "\nbits 2,3,4\nstart companded\niterations 20\n",
+		"kind choice\nalgorithm 1\nfit " BASE "\nfloor_nano 990000000\nmode v2\nbits 2,3,4,5,6\non_miss keep\n"
+		"on_nonfinite fail\ndtype BF16\n",
+		"kind packed\nalgorithm 1\nmode v2\nk 3\nsigma_milli 4000\nfit " BASE "\n",
+		"kind packed\nalgorithm 1\nmode fp8\n" SHAPE SOURCES,
+	};
+	static const char *const hex[KEYS] = {
+		"fe8f16163b3e3dee612badcca3118e63", "1eebf5f65aabc0ff1d55451270d4f636",
+		"0ad90cd331710d084a6427aef860f8af", "10652539e1b9a871406cc2418313d8b1",
+		"3828ea90373c8231fce537a509b5dfe4",
+	};
+	struct ingredients in = usual();
+	struct xfp_key key[KEYS];
+
+	(void)state;
+	keys_of(&in, key);
+	for (unsigned i = 0; i < KEYS; i++) {
+		assert_string_equal(key[i].text, want[i]);
+		assert_string_equal(key[i].hex, hex[i]);
+		xfp_key_free(&key[i]);
+	}
+}
+
+/* A large stack has a short text that still depends on every matrix. */
+static void large_stacks(void **state)
+{
+	enum { MATRICES = 512 };
+	uint8_t(*source)[16] = calloc(MATRICES, 16);
+	struct xfp_key_source of = { XFP_BF16, MATRICES, 8, 6, (const uint8_t(*)[16])source };
+	struct xfp_parameters p = xfp_parameters_default();
+	struct xfp_key whole, key;
+
+	(void)state;
+	assert_int_equal(xfp_key_outliers(&of, &p, &whole, NULL), 0);
+	assert_true(strlen(whole.text) < 1024);
+	assert_non_null(strstr(whole.text, "\nsources "));
+	for (unsigned m = 0; m < MATRICES; m += 73) {
+		source[m][3] = 1;
+		assert_int_equal(xfp_key_outliers(&of, &p, &key, NULL), 0);
+		assert_string_not_equal(key.hex, whole.hex);
+		xfp_key_free(&key);
+		source[m][3] = 0;
+	}
+	of.matrices = 16;
+	assert_int_equal(xfp_key_outliers(&of, &p, &key, NULL), 0);
+	assert_null(strstr(key.text, "\nsources "));
+	xfp_key_free(&key);
+	xfp_key_free(&whole);
+	free(source);
+}
+
+/* XXH3-128 in canonical form, however the bytes come. */
+static void digests(void **state)
+{
+	static const uint8_t of_nothing[16] = { 0x99, 0xaa, 0x06, 0xd3, 0x01, 0x47, 0x98, 0xd8,
+						0x60, 0x01, 0xc3, 0x24, 0x46, 0x8d, 0x49, 0x7f };
+	uint8_t bytes[4096], whole[16], parts[16];
+	struct xfp_digest *digest;
+
+	(void)state;
+	assert_non_null(digest = xfp_digest_new());
+	xfp_digest_final(digest, whole);
+	assert_memory_equal(whole, of_nothing, 16);
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = (uint8_t)(i * i >> 3);
+	assert_non_null(digest = xfp_digest_new());
+	xfp_digest_update(digest, bytes, sizeof bytes);
+	xfp_digest_final(digest, whole);
+	assert_non_null(digest = xfp_digest_new());
+	for (size_t at = 0, part = 1; at < sizeof bytes; at += part, part = part * 2 % 509) {
+		if (part > sizeof bytes - at)
+			part = sizeof bytes - at;
+		xfp_digest_update(digest, bytes + at, part);
+	}
+	xfp_digest_final(digest, parts);
+	assert_memory_equal(whole, parts, 16);
+	assert_non_null(digest = xfp_digest_new());
+	xfp_digest_final(digest, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(exactly_what_depends), cmocka_unit_test(idle_parameters), cmocka_unit_test(texts),
+		cmocka_unit_test(large_stacks),         cmocka_unit_test(digests),
+	};
+
+	return cmocka_run_group_tests_name("key", tests, NULL, NULL);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lloyd.h"
+#include "number.h"
+
+#define COLS 700
+
+static double normal(double x)
+{
+	return 0.5 * erfc(-x / sqrt(2));
+}
+
+static double normal_inverse(double p)
+{
+	double low = -12, high = 12;
+
+	for (int i = 0; i < 200; i++) {
+		double middle = (low + high) / 2;
+
+		if (normal(middle) < p)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static int compare(const void *a, const void *b)
+{
+	float x = *(const float *)a, y = *(const float *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Lloyd's iteration as a textbook has it, on the sorted row in long double. */
+static void textbook(const float *x, size_t n, unsigned k, int start, unsigned rounds, uint16_t *codebook)
+{
+	unsigned m = 1u << k;
+	float *sorted = malloc(n * sizeof *sorted);
+	long double c[64];
+
+	memcpy(sorted, x, n * sizeof *sorted);
+	qsort(sorted, n, sizeof *sorted, compare);
+	for (unsigned j = 0; j < m; j++) {
+		double p = (j + 0.5) / m;
+
+		if (start == XFP_LLOYD_COMPANDED)
+			p = normal(sqrt(3) * normal_inverse(p));
+		c[j] = start == XFP_LLOYD_MINMAX ? sorted[0] + ((long double)sorted[n - 1] - sorted[0]) * j / (m - 1) :
+						   sorted[(size_t)(p * n)];
+	}
+	for (unsigned round = 0; round < rounds; round++) {
+		long double sum[64] = { 0 };
+		size_t count[64] = { 0 };
+
+		for (size_t i = 0; i < n; i++) {
+			unsigned j = 0;
+
+			while (j + 1 < m && sorted[i] > (c[j] + c[j + 1]) / 2)
+				j++;
+			sum[j] += sorted[i];
+			count[j]++;
+		}
+		for (unsigned j = 0; j < m; j++)
+			if (count[j])
+				c[j] = sum[j] / count[j];
+	}
+	for (unsigned j = 0; j < m; j++)
+		codebook[j] = xfp_double_to_half((double)c[j]);
+	free(sorted);
+}
+
+static void *memory;
+static struct xfp_lloyd_row row;
+
+static int prepare(void **state)
+{
+	(void)state;
+	memory = malloc(xfp_lloyd_bytes(COLS));
+	xfp_lloyd_init(&row, COLS, memory);
+	return memory ? 0 : -1;
+}
+
+static int finish(void **state)
+{
+	(void)state;
+	free(memory);
+	return 0;
+}
+
+static void fits_agree_with_the_textbook(void **state)
+{
+	uint64_t seed = 11;
+
+	(void)state;
+	for (unsigned k = 2; k <= 6; k++) {
+		for (int start = 0; start < 3; start++) {
+			uint16_t ours[64], theirs[64];
+			float x[COLS];
+
+			for (size_t c = 0; c < COLS; c++)
+				x[c] = test_gaussian(&seed) * 3000;
+			xfp_lloyd_load(&row, x, NULL, COLS);
+			xfp_lloyd_fit(&row, k, start, 20, ours);
+			textbook(x, COLS, k, start, 20, theirs);
+			assert_memory_equal(ours, theirs, sizeof *ours << k);
+		}
+	}
+}
+
+static void marked_weights_do_not_exist(void **state)
+{
+	uint8_t marked[COLS] = { 0 };
+	uint16_t with[16], without[16];
+	float x[COLS], kept[COLS];
+	uint64_t seed = 5;
+	size_t count = 0;
+
+	(void)state;
+	for (size_t c = 0; c < COLS; c++) {
+		x[c] = test_gaussian(&seed) * 100;
+		marked[c] = c % 7 == 3;
+		if (marked[c])
+			x[c] *= 100;
+		else
+			kept[count++] = x[c];
+	}
+	xfp_lloyd_load(&row, x, marked, COLS);
+	assert_int_equal(row.count, count);
+	xfp_lloyd_fit(&row, 4, XFP_LLOYD_COMPANDED, 20, with);
+	xfp_lloyd_load(&row, kept, NULL, count);
+	xfp_lloyd_fit(&row, 4, XFP_LLOYD_COMPANDED, 20, without);
+	assert_memory_equal(with, without, sizeof with);
+	memset(marked, 1, sizeof marked);
+	xfp_lloyd_load(&row, x, marked, COLS);
+	xfp_lloyd_fit(&row, 4, XFP_LLOYD_COMPANDED, 20, with);
+	for (int j = 0; j < 16; j++)
+		assert_int_equal(with[j], 0);
+}
+
+static void few_distinct_values_are_stored_exactly(void **state)
+{
+	const float values[] = { -9000, -1, 0, 2.5f };
+	uint16_t codebook[64];
+	float x[COLS];
+
+	(void)state;
+	for (size_t c = 0; c < COLS; c++)
+		x[c] = values[c % 11 % 4];
+	for (unsigned k = 3; k <= 6; k++) {
+		xfp_lloyd_load(&row, x, NULL, COLS);
+		xfp_lloyd_fit(&row, k, XFP_LLOYD_QUANTILE, 20, codebook);
+		for (int v = 0; v < 4; v++) {
+			int found = 0;
+
+			for (unsigned j = 0; j < 1u << k; j++)
+				found |= xfp_half_to_float(codebook[j]) == values[v];
+			assert_true(found);
+		}
+		for (unsigned j = 1; j < 1u << k; j++)
+			assert_true(xfp_half_to_float(codebook[j - 1]) <= xfp_half_to_float(codebook[j]));
+	}
+}
+
+static void order_of_columns_does_not_matter(void **state)
+{
+	uint16_t forward[64], backward[64];
+	float x[COLS], y[COLS];
+	uint64_t seed = 23;
+
+	(void)state;
+	for (size_t c = 0; c < COLS; c++)
+		x[c] = y[COLS - 1 - c] = test_gaussian(&seed) * test_gaussian(&seed) * 1e-30f;
+	for (unsigned k = 2; k <= 6; k++) {
+		xfp_lloyd_load(&row, x, NULL, COLS);
+		xfp_lloyd_fit(&row, k, XFP_LLOYD_COMPANDED, 20, forward);
+		xfp_lloyd_load(&row, y, NULL, COLS);
+		xfp_lloyd_fit(&row, k, XFP_LLOYD_COMPANDED, 20, backward);
+		assert_memory_equal(forward, backward, sizeof *forward << k);
+	}
+}
+
+static void a_single_weight_is_its_own_entry(void **state)
+{
+	const float x[1] = { -12345 };
+	uint16_t codebook[4];
+
+	(void)state;
+	for (int start = 0; start < 3; start++) {
+		xfp_lloyd_load(&row, x, NULL, 1);
+		xfp_lloyd_fit(&row, 2, start, 20, codebook);
+		for (int j = 0; j < 4; j++)
+			assert_int_equal(codebook[j], xfp_float_to_half(-12345));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fits_agree_with_the_textbook),
+		cmocka_unit_test(marked_weights_do_not_exist),
+		cmocka_unit_test(few_distinct_values_are_stored_exactly),
+		cmocka_unit_test(order_of_columns_does_not_matter),
+		cmocka_unit_test(a_single_weight_is_its_own_entry),
+	};
+
+	return cmocka_run_group_tests_name("lloyd", tests, prepare, finish);
+}

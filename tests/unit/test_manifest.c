@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cache_fixture.h"
+
+/* ---- artifacts ----------------------------------------------------------------------------------- */
+
+static void ingest_and_ask(void **state)
+{
+	struct xfp_store store = open_cache(state, 0);
+	struct xfp_manifest *m = open_manifest(&store, -1);
+
+	assert_false(xfp_manifest_has(m, FIT));
+	assert_int_equal(xfp_manifest_ingest(m, &store, FIT, NULL), XFP_FAILED); /* not there yet */
+	OK(xfp_manifest_begin(m, &err));
+	for (unsigned i = 0; i < 4; i++) {
+		add_artifact(&store, i);
+		OK(xfp_manifest_ingest(m, &store, cache_keys[i], &err));
+		OK(xfp_manifest_ingest(m, &store, cache_keys[i], &err));
+	}
+	OK(xfp_manifest_commit(m, &err));
+	everything_is_there(m);
+	expect(state, "SELECT group_concat(kind || ' ' || unit || ' ' || seconds) FROM artifacts WHERE kind = 'fit'",
+	       "fit layers.0.q.weight 1.5");
+	expect(state, "SELECT marked FROM outliers", "3");
+	expect(state, "SELECT outlier_bytes || ' ' || balance_bytes || ' ' || bytes FROM packed", "10 0 60");
+	expect(state, "SELECT group_concat(substr(key, 1, 2) || name || substr(input, 1, 2)) FROM inputs",
+	       "1boutliers0a,2cfit1b,3dfit1b");
+	expect(state, "SELECT artifacts || ' ' || seconds FROM stage_costs WHERE kind = 'packed'", "1 1.5");
+	expect(state, "SELECT count(*) FROM cache_sizes", "4");
+	OK(xfp_manifest_forget(m, FIT, &err));
+	assert_false(xfp_manifest_has(m, FIT));
+	expect(state, "SELECT count(*) FROM candidates", "0");
+	OK(xfp_manifest_ingest(m, &store, FIT, &err));
+	everything_is_there(m);
+	xfp_manifest_close(m);
+	m = open_manifest(&store, -1);
+	everything_is_there(m);
+	xfp_manifest_close(m);
+	xfp_store_close(&store);
+}
+
+static void damaged_artifact(void **state)
+{
+	struct xfp_store store = open_cache(state, 4);
+	char *path = xfp_store_path(&store, FIT), *manifest = scratch_path(state, CACHE "/manifest.sqlite");
+	struct xfp_manifest *m;
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(truncate(path, st.st_size - 1), 0);
+	m = open_manifest(&store, 3);
+	assert_int_equal(xfp_manifest_ingest(m, &store, FIT, NULL), XFP_DAMAGED);
+	assert_false(xfp_manifest_has(m, FIT));
+	assert_true(xfp_store_has(&store, FIT));
+	xfp_manifest_close(m);
+	free(path);
+
+	/* One of another layout version is left alone, but not used. */
+	path = xfp_store_path(&store, FIT);
+	{
+		struct xfp_artifact_label label = { XFP_FIT_KIND, 99, FIT, "", "", 0 };
+
+		fixture_fit(path, &label);
+	}
+	m = open_manifest(&store, -1);
+	assert_int_equal(xfp_manifest_ingest(m, &store, FIT, NULL), XFP_DAMAGED);
+	expect(state, "SELECT count(*) FROM artifacts", "3");
+
+	/* A failure half way leaves nothing behind, inside a transaction or not. */
+	{
+		struct xfp_artifact_label label = { XFP_FIT_KIND, XFP_FIT_VERSION, FIT, "", "", 0 };
+		struct xfp_choice choice = the_choice();
+
+		fixture_choice(path, &label, &choice);
+	}
+	assert_int_equal(xfp_manifest_ingest(m, &store, FIT, NULL), XFP_DAMAGED);
+	expect(state, "SELECT count(*) FROM artifacts", "3");
+	OK(xfp_manifest_begin(m, &err));
+	assert_int_equal(xfp_manifest_ingest(m, &store, FIT, NULL), XFP_DAMAGED);
+	OK(xfp_manifest_commit(m, &err));
+	expect(state, "SELECT count(*) FROM artifacts", "3");
+	xfp_manifest_close(m);
+	free(manifest);
+	free(path);
+	xfp_store_close(&store);
+}
+
+/* ---- sources --------------------------------------------------------------------------------------- */
+
+static void sources(void **state)
+{
+	const char *path = "/models/h\xc3\xa9llo w\xffrld/'1'.safetensors", *region = "512 BF16 0 8 6 6 1";
+	struct xfp_store store = open_cache(state, 0);
+	struct xfp_manifest *m = open_manifest(&store, -1);
+	struct xfp_identity identity = { UINT64_MAX - 1, UINT64_MAX, 1ull << 50, -1, INT64_MAX };
+	uint8_t want[16] = "0123456789abcde", other[16] = "fedcba987654321", got[16] = { 0 };
+
+	assert_false(xfp_manifest_get_source(m, path, &identity, region, got));
+	OK(xfp_manifest_put_source(m, path, &identity, region, want, &err));
+	OK(xfp_manifest_put_source(m, path, &identity, "0 F32 0 1 1 1 1", other, &err));
+	OK(xfp_manifest_put_source(m, "/elsewhere", &identity, region, other, &err));
+	assert_true(xfp_manifest_get_source(m, path, &identity, region, got));
+	assert_memory_equal(got, want, 16);
+	assert_false(xfp_manifest_get_source(m, path, &identity, "512 BF16 0 8 6 6 2", got));
+	for (unsigned field = 0; field < 5; field++) {
+		struct xfp_identity changed = identity;
+
+		switch (field) {
+		case 0:
+			changed.device--;
+			break;
+		case 1:
+			changed.inode--;
+			break;
+		case 2:
+			changed.size--;
+			break;
+		case 3:
+			changed.mtime_ns--;
+			break;
+		case 4:
+			changed.ctime_ns--;
+			break;
+		}
+		if (xfp_manifest_get_source(m, path, &changed, region, got))
+			fail_msg("a change of field %u goes unnoticed", field);
+	}
+	/* A file that has changed takes all that was known of it along. */
+	identity.mtime_ns = 7;
+	OK(xfp_manifest_put_source(m, path, &identity, region, other, &err));
+	assert_true(xfp_manifest_get_source(m, path, &identity, region, got));
+	assert_memory_equal(got, other, 16);
+	assert_false(xfp_manifest_get_source(m, path, &identity, "0 F32 0 1 1 1 1", got));
+	expect(state, "SELECT count(*) FROM sources", "2");
+	xfp_manifest_close(m);
+	xfp_store_close(&store);
+}
+
+/* ---- runs and questions ------------------------------------------------------------------------------ */
+
+static void runs(void **state)
+{
+	struct xfp_store store = open_cache(state, 4);
+	struct xfp_manifest *m = open_manifest(&store, 4);
+	struct xfp_choice choice = the_choice();
+	struct xfp_run_unit unit = {
+		.number = 0,
+		.name = "layers.0.q.weight",
+		.class_ = "attention",
+		.role = "q",
+		.experts = 2,
+		.rows = 4,
+		.cols = 5,
+		.choice = &choice,
+		.mode = "v2",
+		.outliers = OUTLIERS,
+		.fit = "another",
+		.choice_key = CHOICE,
+		.packed = PACKED,
+		.fitted = true,
+		.repacked = true,
+		.seconds = 2.5,
+	};
+	struct xfp_run_unit head = {
+		.number = 1,
+		.name = "lm_head.weight",
+		.class_ = "lm_head",
+		.role = "lm_head",
+		.experts = 1,
+		.rows = 10,
+		.cols = 6,
+		.mode = "fp8",
+		.packed = PACKED,
+		.seconds = 0,
+	};
+	int64_t run = 0, second = 0, third = 0;
+
+	OK(xfp_manifest_run_begin(m, "/models/x", "x.xfp", "{\"mode\": \"v2\"}", &run, &err));
+	OK(xfp_manifest_run_unit(m, run, &unit, &err));
+	OK(xfp_manifest_run_unit(m, run, &unit, &err)); /* again after a retry */
+	OK(xfp_manifest_run_unit(m, run, &head, &err));
+	OK(xfp_manifest_run_end(m, run, XFP_OK, "00ff", 4096, &err));
+	expect(state,
+	       "SELECT group_concat(unit || ' ' || mode || ' ' || k || ' ' || cos_median || ' ' || bytes, '; ') FROM "
+	       "(SELECT * FROM latest_units ORDER BY number)",
+	       "layers.0.q.weight v2 3 0.99 60; lm_head.weight fp8 3 0.99 60");
+	expect(state,
+	       "SELECT true_bits || ' ' || weights || ' ' || outlier_share || ' ' || floor || ' ' || met || ' ' || "
+	       "cos_p5 || ' ' || seconds FROM latest_units WHERE class = 'attention'",
+	       "12.0 40 0.075 0.98 1 0.97 2.5");
+	expect(state,
+	       "SELECT floor IS NULL AND met IS NULL AND choice_key IS NULL FROM latest_units WHERE mode = 'fp8'", "1");
+	expect(state,
+	       "SELECT group_concat(k || ' ' || meets || ' ' || chosen || ' ' || true_bits, '; ') "
+	       "FROM latest_candidates",
+	       "2 0 0 20.0; 3 1 1 30.0");
+	expect(state, "SELECT true_bits || ' ' || below_floor FROM latest_classes WHERE class = 'attention'", "12.0 0");
+	expect(state, "SELECT group_concat(unit) FROM repacked_units", "layers.0.q.weight");
+	expect(state, "SELECT json_extract(parameters, '$.mode') FROM runs", "v2");
+	expect(state, "SELECT path || ' ' || sha256 || ' ' || bytes FROM bundles", "x.xfp 00ff 4096");
+
+	unit.fitted = unit.repacked = false;
+	unit.seconds = 0;
+	OK(xfp_manifest_run_begin(m, "/models/x", "x.xfp", "{}", &second, &err));
+	assert_true(second > run);
+	OK(xfp_manifest_run_unit(m, second, &unit, &err));
+	OK(xfp_manifest_run_end(m, second, XFP_UNMET, NULL, 0, &err));
+	OK(xfp_manifest_run_begin(m, "/models/x", "x.xfp", "{}", &third, &err)); /* killed before its first unit */
+	expect(state, "SELECT count(*) FROM latest_units", "1");
+	expect(state,
+	       "SELECT group_concat(units || ' ' || fitted || ' ' || repacked || ' ' || hits || ' ' || "
+	       "coalesce(status, '-') || ' ' || coalesce(bytes, '-'), '; ') FROM run_summaries",
+	       "2 1 1 1 0 4096; 1 0 0 1 4 -; 0 0 0 0 - -");
+	xfp_manifest_close(m);
+	xfp_store_close(&store);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scratch_test(ingest_and_ask),
+		scratch_test(damaged_artifact),
+		scratch_test(sources),
+		scratch_test(runs),
+	};
+
+	return cmocka_run_group_tests_name("manifest", tests, NULL, NULL);
+}

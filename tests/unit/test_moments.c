@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "moments.h"
+
+#define COUNT 100000
+
+static float x[COUNT];
+
+static int fill(void **state)
+{
+	uint64_t seed = 1;
+
+	(void)state;
+	for (int i = 0; i < COUNT; i++) {
+		float g = test_gaussian(&seed);
+
+		x[i] = g * g * g * 100 + 5;
+	}
+	return 0;
+}
+
+static void moments_are_those_of_the_sample(void **state)
+{
+	struct xfp_moments moments = { 0 };
+	struct xfp_outlier_rule rule;
+	long double sum = 0, square = 0;
+
+	(void)state;
+	xfp_moments_add(&moments, x, COUNT);
+	rule = xfp_outlier_rule(&moments, 4000);
+	for (int i = 0; i < COUNT; i++)
+		sum += rintl((long double)x[i] * 1024);
+	for (int i = 0; i < COUNT; i++)
+		square += powl(rintl((long double)x[i] * 1024) - sum / COUNT, 2);
+	assert_true(fabs(rule.mean - (double)(sum / COUNT)) < 1e-9 * fabs(rule.mean));
+	assert_true(fabs(rule.sigma - (double)sqrtl(square / (COUNT - 1))) < 1e-12 * rule.sigma);
+	assert_int_equal(rule.high, (int)floor(rule.mean + 4 * rule.sigma));
+	assert_int_equal(rule.low, (int)ceil(rule.mean - 4 * rule.sigma));
+}
+
+static void parts_join_to_the_whole_in_any_order(void **state)
+{
+	struct xfp_moments whole = { 0 }, parts = { 0 }, part = { 0 };
+
+	(void)state;
+	xfp_moments_add(&whole, x, COUNT);
+	xfp_moments_add(&part, x + 777, COUNT - 777);
+	xfp_moments_add(&parts, x, 777);
+	xfp_moments_join(&part, &parts);
+	assert_memory_equal(&whole, &part, sizeof whole);
+}
+
+static void outliers_come_by_distance_then_position(void **state)
+{
+	struct xfp_moments moments = { 0 };
+	struct xfp_outlier_rule rule;
+	struct xfp_outlier *found = malloc(COUNT * sizeof *found);
+	size_t count, expected = 0;
+
+	(void)state;
+	x[70000] = x[50] = 16000; /* a tie */
+	xfp_moments_add(&moments, x, COUNT);
+	rule = xfp_outlier_rule(&moments, 4000);
+	count = xfp_outliers_find(&rule, x, COUNT, 0, found, COUNT);
+	for (int i = 0; i < COUNT; i++)
+		expected += fabs(rint(x[i] * 1024.0) - rule.mean) > 4 * rule.sigma;
+	assert_int_equal(count, expected);
+	assert_true(count > 100);
+	xfp_outliers_sort(found, count);
+	assert_int_equal(found[0].position, 50);
+	assert_int_equal(found[1].position, 70000);
+	for (size_t i = 1; i < count; i++)
+		assert_true(found[i - 1].distance > found[i].distance ||
+			    (found[i - 1].distance == found[i].distance && found[i - 1].position < found[i].position));
+	/* A full buffer takes no more, the count goes on. */
+	assert_int_equal(xfp_outliers_find(&rule, x, COUNT, 0, found, 3), count);
+	/* A higher threshold marks a prefix. */
+	xfp_outliers_find(&rule, x, COUNT, 0, found, COUNT);
+	xfp_outliers_sort(found, count);
+	rule = xfp_outlier_rule(&moments, 6000);
+	expected = xfp_outliers_find(&rule, x, COUNT, 0, found + count, 0);
+	assert_true(expected < count);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(i < expected, xfp_outliers_find(&rule, x + found[i].position, 1, 0, NULL, 0) == 1);
+	free(found);
+}
+
+static void a_constant_matrix_has_none(void **state)
+{
+	struct xfp_moments moments = { 0 };
+	struct xfp_outlier_rule rule;
+	float y[1000];
+
+	(void)state;
+	for (int i = 0; i < 1000; i++)
+		y[i] = 8192.0001f + 1.0f / 3;
+	xfp_moments_add(&moments, y, 1000);
+	rule = xfp_outlier_rule(&moments, 4000);
+	assert_true(rule.sigma == 0);
+	assert_int_equal(xfp_outliers_find(&rule, y, 1000, 0, NULL, 0), 0);
+	/* One weight has no standard deviation. */
+	moments = (struct xfp_moments){ 0 };
+	xfp_moments_add(&moments, y, 1);
+	assert_true(xfp_outlier_rule(&moments, 4000).sigma == 0);
+	/* Neither has none. */
+	moments = (struct xfp_moments){ 0 };
+	assert_true(xfp_outlier_rule(&moments, 4000).sigma == 0);
+}
+
+static void sums_do_not_overflow(void **state)
+{
+	struct xfp_moments moments = { 0 };
+	float *y = malloc(sizeof *y << 20);
+
+	(void)state;
+	for (int i = 0; i < 1 << 20; i++)
+		y[i] = i & 1 ? 16384 : -16384;
+	for (int round = 0; round < 8; round++)
+		xfp_moments_add(&moments, y, 1 << 20);
+	assert_true(moments.sum == 0);
+	assert_true(moments.square == (xfp_int128)1 << (23 + 48));
+	assert_true(fabs(xfp_outlier_rule(&moments, 0).sigma - (1 << 24)) < 2);
+	free(y);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(moments_are_those_of_the_sample),
+		cmocka_unit_test(parts_join_to_the_whole_in_any_order),
+		cmocka_unit_test(outliers_come_by_distance_then_position),
+		cmocka_unit_test(a_constant_matrix_has_none),
+		cmocka_unit_test(sums_do_not_overflow),
+	};
+
+	return cmocka_run_group_tests_name("moments", tests, fill, NULL);
+}

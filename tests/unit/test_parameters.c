@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "parameters.h"
+#include "unit.h"
+
+static void decimals(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t scale, value;
+	} good[] = {
+		{ "0.985", XFP_NANO, 985000000 },
+		{ "1", XFP_NANO, XFP_NANO },
+		{ "1.0", XFP_NANO, XFP_NANO },
+		{ "0", XFP_NANO, 0 },
+		{ "0.000000001", XFP_NANO, 1 },
+		{ ".5", XFP_NANO, 500000000 },
+		{ "4.294967295", XFP_NANO, UINT32_MAX },
+		{ "4", 1000, 4000 },
+		{ "3.125", 1000, 3125 },
+		{ "007.50", 1000, 7500 },
+		{ "4294967.295", 1000, UINT32_MAX },
+		{ "12", 1, 12 },
+	};
+	static const char *const bad[] = {
+		"",
+		".",
+		"-1",
+		"+1",
+		" 1",
+		"1 ",
+		"1e-3",
+		"1,5",
+		"0x1",
+		"nan",
+		"inf",
+		"1..2",
+		"1.2.3",
+		"0.0000000001",
+		"4.294967296",
+		"5",
+		"99999999999999999999",
+		"0.1234567890",
+	};
+	uint32_t value;
+	char buf[24];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		if (!xfp_decimal_parse(good[i].text, good[i].scale, &value))
+			fail_msg("%s is refused", good[i].text);
+		assert_int_equal(value, good[i].value);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		value = 7;
+		if (xfp_decimal_parse(bad[i], XFP_NANO, &value) || value != 7)
+			fail_msg("%s is taken", bad[i]);
+	}
+	assert_false(xfp_decimal_parse("3.1254", 1000, &value));
+	assert_false(xfp_decimal_parse("1.0", 1, &value));
+	assert_string_equal(xfp_decimal_format(985000000, XFP_NANO, buf), "0.985");
+	assert_string_equal(xfp_decimal_format(XFP_NANO, XFP_NANO, buf), "1.0");
+	assert_string_equal(xfp_decimal_format(0, XFP_NANO, buf), "0.0");
+	assert_string_equal(xfp_decimal_format(1, XFP_NANO, buf), "0.000000001");
+	assert_string_equal(xfp_decimal_format(UINT32_MAX, XFP_NANO, buf), "4.294967295");
+	assert_string_equal(xfp_decimal_format(4000, 1000, buf), "4.0");
+	assert_string_equal(xfp_decimal_format(4050, 1000, buf), "4.05");
+	assert_string_equal(xfp_decimal_format(12, 1, buf), "12.0");
+}
+
+/* Every value has one text that gives it back. */
+static void decimals_round_trip(void **state)
+{
+	uint64_t random = 1;
+	char buf[24];
+
+	(void)state;
+	for (int i = 0; i < 20000; i++) {
+		uint32_t scale = i & 1 ? XFP_NANO : 1000, value = (uint32_t)test_random(&random), back;
+
+		if (i & 2)
+			value %= 2000;
+		assert_true(xfp_decimal_parse(xfp_decimal_format(value, scale, buf), scale, &back));
+		assert_int_equal(value, back);
+	}
+}
+
+static void bit_sets(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t bits;
+	} good[] = {
+		{ "2,3,4", 0x1c }, { "2-6", 0x7c }, { "6", 0x40 }, { "5,2", 0x24 }, { "2,4-6", 0x74 }, { "3-3", 0x08 },
+	};
+	static const char *const bad[] = { "",    "1",   "7",    "2,", ",2", "2-",   "4-3",
+					   "2-7", "2 3", "2,,3", "23", "x",  "2-3-4" };
+	uint32_t bits;
+	char buf[24];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		if (!xfp_bits_parse(good[i].text, &bits))
+			fail_msg("%s is refused", good[i].text);
+		assert_int_equal(bits, good[i].bits);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		if (xfp_bits_parse(bad[i], &bits))
+			fail_msg("%s is taken", bad[i]);
+	assert_string_equal(xfp_bits_format(0x7c, buf), "2,3,4,5,6");
+	assert_string_equal(xfp_bits_format(0x48, buf), "3,6");
+	assert_string_equal(xfp_bits_format(0, buf), "");
+}
+
+static void base_and_extended(void **state)
+{
+	static const struct {
+		uint32_t bits, base, extended;
+	} sets[] = {
+		{ 0x7c, 0x1c, 0x60 }, { 0x1c, 0x1c, 0 }, { 0x60, 0x60, 0 }, { 0x24, 0x04, 0x20 }, { 0x40, 0x40, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+		struct xfp_parameters p = { .bits = sets[i].bits };
+
+		assert_int_equal(xfp_parameters_base_bits(&p), sets[i].base);
+		assert_int_equal(xfp_parameters_extended_bits(&p), sets[i].extended);
+	}
+}
+
+static void defaults(void **state)
+{
+	struct xfp_parameters p = xfp_parameters_default();
+
+	(void)state;
+	assert_int_equal(p.mode, XFP_MODE_V2);
+	assert_int_equal(p.bits, 0x7c);
+	assert_int_equal(p.floor[XFP_CLASS_ATTENTION], 990000000);
+	assert_int_equal(p.floor[XFP_CLASS_OTHER], 990000000);
+	assert_int_equal(p.floor[XFP_CLASS_ROUTED_EXPERT], 980000000);
+	assert_int_equal(p.outlier_sigma, 4000);
+	assert_int_equal(p.outlier_cap, 20000000);
+	assert_int_equal(p.balance, 500000000);
+	assert_int_equal(p.lloyd_iterations, 20);
+}
+
+static void names(void **state)
+{
+	enum xfp_start start;
+	enum xfp_lm_head head;
+
+	(void)state;
+	assert_true(xfp_start_parse("quantile", &start) && start == XFP_START_QUANTILE);
+	assert_false(xfp_start_parse("Quantile", &start));
+	assert_string_equal(xfp_on_miss_name(XFP_MISS_FAIL), "fail");
+	assert_string_equal(xfp_on_nonfinite_name(XFP_NONFINITE_KEEP), "keep");
+	assert_true(xfp_lm_head_parse(xfp_lm_head_name(XFP_LM_HEAD_QUANT), &head) && head == XFP_LM_HEAD_QUANT);
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------- */
+
+static void same(const struct xfp_parameters *a, const struct xfp_parameters *b)
+{
+	assert_int_equal(a->mode, b->mode);
+	assert_int_equal(a->bits, b->bits);
+	assert_memory_equal(a->floor, b->floor, sizeof a->floor);
+	assert_int_equal(a->outlier_sigma, b->outlier_sigma);
+	assert_int_equal(a->outlier_cap, b->outlier_cap);
+	assert_int_equal(a->balance, b->balance);
+	assert_int_equal(a->lloyd_iterations, b->lloyd_iterations);
+	assert_int_equal(a->start, b->start);
+	assert_int_equal(a->lm_head, b->lm_head);
+	assert_int_equal(a->on_miss, b->on_miss);
+	assert_int_equal(a->on_nonfinite, b->on_nonfinite);
+}
+
+static void json(void **state)
+{
+	struct xfp_parameters p = xfp_parameters_default(), q;
+	struct xfp_error err = { 0 };
+	char *text;
+
+	(void)state;
+	setlocale(LC_ALL, ""); /* whatever it is, it must not show */
+	text = xfp_parameters_to_json(&p);
+	assert_non_null(text);
+	assert_non_null(strstr(text, "\"mode\": \"v2\""));
+	assert_non_null(strstr(text, "\"routed_expert\": \"0.98\""));
+	assert_non_null(strstr(text, "\"outlier_sigma\": \"4.0\""));
+	assert_true(strstr(text, "\"mode\"") < strstr(text, "\"bits\"") &&
+		    strstr(text, "\"floors\"") < strstr(text, "\"on_nonfinite\""));
+	if (xfp_parameters_from_json(text, "here", &q, &err))
+		fail_msg("%s", err.text);
+	same(&p, &q);
+	free(text);
+
+	p = (struct xfp_parameters){
+		.mode = XFP_MODE_V2,
+		.bits = 0x44,
+		.outlier_sigma = 0,
+		.outlier_cap = XFP_NANO,
+		.balance = 1,
+		.lloyd_iterations = UINT32_MAX,
+		.start = XFP_START_MINMAX,
+		.lm_head = XFP_LM_HEAD_QUANT,
+		.on_miss = XFP_MISS_FAIL,
+		.on_nonfinite = XFP_NONFINITE_KEEP,
+	};
+	for (uint32_t i = 0; i < XFP_CLASSES; i++)
+		p.floor[i] = XFP_NANO - i;
+	text = xfp_parameters_to_json(&p);
+	if (xfp_parameters_from_json(text, "here", &q, &err))
+		fail_msg("%s", err.text);
+	same(&p, &q);
+	free(text);
+}
+
+/* `text` with the first `from` replaced by `to`. */
+static char *replaced(const char *text, const char *from, const char *to)
+{
+	const char *at = strstr(text, from);
+	char *made = calloc(1, strlen(text) + strlen(to) + 1);
+
+	if (!at)
+		fail_msg("no %s", from);
+	memcpy(made, text, (size_t)(at - text));
+	strcat(made, to);
+	strcat(made, at + strlen(from));
+	return made;
+}
+
+static void bad_json(void **state)
+{
+	static const struct {
+		const char *from, *to, *says;
+	} cases[] = {
+		{ "\"mode\": \"v2\",", "", "\"mode\" is missing" },
+		{ "\"v2\"", "\"v9\"", "\"mode\" has an impossible value" },
+		{ "\"v2\"", "\"v2a\"", "\"mode\" is not one" },
+		{ "\"v2\"", "2", "\"mode\" is not text" },
+		{ "\"bits\": \"2,3,4,5,6\"", "\"bits\": \"1\"", "\"bits\"" },
+		{ "\"attention\": \"0.99\",", "", "\"attention\" is missing" },
+		{ "\"attention\"", "\"attentive\"", "\"attention\" is missing" },
+		{ "\"attention\": \"0.99\"", "\"attention\": \"1.01\"", "\"attention\" has" },
+		{ "\"attention\": \"0.99\"", "\"attention\": 0.99", "\"attention\" is not text" },
+		{ "\"other\": \"0.99\"", "\"other\": \"0.99\", \"x\": 1", "\"x\" is unknown" },
+		{ "\"outlier_sigma\": \"4.0\"", "\"outlier_sigma\": \"4.0001\"", "\"outlier_sigma\"" },
+		{ "\"lloyd_iterations\": 20", "\"lloyd_iterations\": -1", "\"lloyd_iterations\"" },
+		{ "\"lloyd_iterations\": 20", "\"lloyd_iterations\": 4294967296", "\"lloyd_iterations\"" },
+		{ "\"lloyd_iterations\": 20", "\"lloyd_iterations\": 2.5", "\"lloyd_iterations\"" },
+		{ "\"on_miss\": \"keep\"", "\"on_miss\": \"keep\", \"bits\": \"2\"", "here" },
+		{ "\"on_miss\": \"keep\"", "\"on_miss\": \"keep\", \"more\": {}", "\"more\" is unknown" },
+		{ "{", "[", "here: not JSON" },
+	};
+	struct xfp_parameters p = xfp_parameters_default(), q = { .bits = 99 };
+	char *good = xfp_parameters_to_json(&p);
+	struct xfp_error err = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char *text = replaced(good, cases[i].from, cases[i].to);
+
+		if (xfp_parameters_from_json(text, "here", &q, &err) != XFP_BAD_INPUT)
+			fail_msg("taken: %s", text);
+		if (!strstr(err.text, cases[i].says) || strncmp(err.text, "here: ", 6))
+			fail_msg("\"%s\" does not say \"%s\"", err.text, cases[i].says);
+		assert_int_equal(q.bits, 99);
+		free(text);
+	}
+	assert_int_equal(xfp_parameters_from_json("[]", "here", &q, &err), XFP_BAD_INPUT);
+	assert_int_equal(xfp_parameters_from_json("", "here", &q, NULL), XFP_BAD_INPUT);
+	free(good);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(decimals), cmocka_unit_test(decimals_round_trip),
+		cmocka_unit_test(bit_sets), cmocka_unit_test(base_and_extended),
+		cmocka_unit_test(defaults), cmocka_unit_test(names),
+		cmocka_unit_test(json),     cmocka_unit_test(bad_json),
+	};
+
+	return cmocka_run_group_tests_name("parameters", tests, NULL, NULL);
+}

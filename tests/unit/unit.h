@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unit.h - what cmocka wants included before itself, and a generator of test numbers.
+ */
+#ifndef XFP_TEST_UNIT_H
+#define XFP_TEST_UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* splitmix64 */
+static inline uint64_t test_random(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+/* Near Gaussian with sigma 1, exact in f32. */
+static inline float test_gaussian(uint64_t *state)
+{
+	int64_t sum = 0;
+
+	for (int i = 0; i < 12; i++)
+		sum += (int64_t)(test_random(state) >> 48);
+	return (float)(sum - 6 * 65536) / 65536;
+}
+
+#endif
