@@ -15,18 +15,51 @@
 #error "xfp maps little-endian records in place; a big-endian host is not supported"
 #endif
 
-static inline uint16_t xfp_load16(const void *p) { uint16_t v; memcpy(&v, p, sizeof v); return v; }
-static inline uint32_t xfp_load32(const void *p) { uint32_t v; memcpy(&v, p, sizeof v); return v; }
-static inline uint64_t xfp_load64(const void *p) { uint64_t v; memcpy(&v, p, sizeof v); return v; }
-static inline void xfp_store16(void *p, uint16_t v) { memcpy(p, &v, sizeof v); }
-static inline void xfp_store32(void *p, uint32_t v) { memcpy(p, &v, sizeof v); }
-static inline void xfp_store64(void *p, uint64_t v) { memcpy(p, &v, sizeof v); }
+static inline uint16_t xfp_load16(const void *p)
+{
+	uint16_t v;
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+static inline uint32_t xfp_load32(const void *p)
+{
+	uint32_t v;
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+static inline uint64_t xfp_load64(const void *p)
+{
+	uint64_t v;
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+static inline void xfp_store16(void *p, uint16_t v)
+{
+	memcpy(p, &v, sizeof v);
+}
+static inline void xfp_store32(void *p, uint32_t v)
+{
+	memcpy(p, &v, sizeof v);
+}
+static inline void xfp_store64(void *p, uint64_t v)
+{
+	memcpy(p, &v, sizeof v);
+}
 
 /* `*out = a op b`; false when the result does not fit in 64 bits. */
-static inline bool xfp_mul(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_mul_overflow(a, b, out); }
-static inline bool xfp_add(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_add_overflow(a, b, out); }
+static inline bool xfp_mul(uint64_t a, uint64_t b, uint64_t *out)
+{
+	return !__builtin_mul_overflow(a, b, out);
+}
+static inline bool xfp_add(uint64_t a, uint64_t b, uint64_t *out)
+{
+	return !__builtin_add_overflow(a, b, out);
+}
 
 /* The least multiple of `unit` (a power of two) that is not below `n`. */
-static inline uint64_t xfp_align(uint64_t n, uint64_t unit) { return (n + unit - 1) & ~(unit - 1); }
+static inline uint64_t xfp_align(uint64_t n, uint64_t unit)
+{
+	return (n + unit - 1) & ~(unit - 1);
+}
 
 #endif

@@ -11,10 +11,28 @@
 #include <stdint.h>
 
 enum xfp_dtype {
-	XFP_F64, XFP_F32, XFP_F16, XFP_BF16,                     /* the ones that can be quantized */
-	XFP_BOOL, XFP_U8, XFP_I8, XFP_U16, XFP_I16, XFP_U32, XFP_I32, XFP_U64, XFP_I64, XFP_C64,
-	XFP_F8_E4M3, XFP_F8_E5M2, XFP_F8_E8M0, XFP_F8_E4M3FNUZ, XFP_F8_E5M2FNUZ,
-	XFP_F6_E2M3, XFP_F6_E3M2, XFP_F4,
+	XFP_F64,
+	XFP_F32,
+	XFP_F16,
+	XFP_BF16, /* the ones that can be quantized */
+	XFP_BOOL,
+	XFP_U8,
+	XFP_I8,
+	XFP_U16,
+	XFP_I16,
+	XFP_U32,
+	XFP_I32,
+	XFP_U64,
+	XFP_I64,
+	XFP_C64,
+	XFP_F8_E4M3,
+	XFP_F8_E5M2,
+	XFP_F8_E8M0,
+	XFP_F8_E4M3FNUZ,
+	XFP_F8_E5M2FNUZ,
+	XFP_F6_E2M3,
+	XFP_F6_E3M2,
+	XFP_F4,
 	XFP_DTYPES
 };
 
@@ -25,6 +43,9 @@ const char *xfp_dtype_name(enum xfp_dtype dtype);
 /* The dtype of that exact, case-sensitive name; false when there is none. */
 bool xfp_dtype_parse(const char *name, enum xfp_dtype *dtype);
 /* Whether weights of this dtype can be read as numbers here (F64, F32, F16, BF16). */
-static inline bool xfp_dtype_is_weight(enum xfp_dtype dtype) { return dtype <= XFP_BF16; }
+static inline bool xfp_dtype_is_weight(enum xfp_dtype dtype)
+{
+	return dtype <= XFP_BF16;
+}
 
 #endif

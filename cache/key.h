@@ -67,8 +67,8 @@ enum xfp_status xfp_key_fp8(const struct xfp_key_source *source, struct xfp_key 
 /* ------------------------------------------------------------------------------------------------ */
 
 /* Streaming digest of a matrix's or tensor's bytes. */
-struct xfp_digest; /* opaque */
-struct xfp_digest *xfp_digest_new(void);               /* NULL when out of memory */
+struct xfp_digest;                       /* opaque */
+struct xfp_digest *xfp_digest_new(void); /* NULL when out of memory */
 void xfp_digest_update(struct xfp_digest *digest, const void *data, size_t size);
 void xfp_digest_final(struct xfp_digest *digest, uint8_t out[16]); /* frees it; `out` may be NULL */
 

@@ -62,11 +62,11 @@ struct xfp_run_unit {
 	const char *name, *class_, *role;
 	uint32_t experts;
 	uint64_t rows, cols;
-	const struct xfp_choice *choice;          /* NULL for fp8 units */
+	const struct xfp_choice *choice; /* NULL for fp8 units */
 	const char *mode;
 	const char *outliers, *fit, *choice_key, *packed; /* keys, NULL where there is none */
-	bool fitted, repacked;                    /* made in this run; otherwise cache hits */
-	double seconds;                           /* fresh work of this run */
+	bool fitted, repacked;                            /* made in this run; otherwise cache hits */
+	double seconds;                                   /* fresh work of this run */
 };
 enum xfp_status xfp_manifest_run_begin(struct xfp_manifest *manifest, const char *model, const char *output,
 				       const char *parameters_json, int64_t *run, struct xfp_error *err);

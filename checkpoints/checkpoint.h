@@ -29,7 +29,7 @@ struct xfp_source_file {
 };
 
 struct xfp_source_tensor {
-	char *name;                   /* UTF-8, any characters but NUL */
+	char *name; /* UTF-8, any characters but NUL */
 	enum xfp_dtype dtype;
 	uint32_t rank;
 	uint64_t shape[XFP_MAX_RANK]; /* row-major */
@@ -38,17 +38,17 @@ struct xfp_source_tensor {
 };
 
 struct xfp_checkpoint {
-	char *folder;                      /* the folder that holds its files, absolute */
-	const char *format;                /* "safetensors" */
-	char *config;                      /* text of config.json, NULL when there is none */
-	struct xfp_source_file *files;     /* those that hold tensors, sorted by name */
+	char *folder;                  /* the folder that holds its files, absolute */
+	const char *format;            /* "safetensors" */
+	char *config;                  /* text of config.json, NULL when there is none */
+	struct xfp_source_file *files; /* those that hold tensors, sorted by name */
 	uint32_t file_count;
 	struct xfp_source_tensor *tensors; /* sorted by name, bytewise */
 	uint32_t tensor_count;
-	char **extras;                     /* config, tokenizer and other small files to carry along:
+	char **extras; /* config, tokenizer and other small files to carry along:
 	                                    * paths relative to `folder`, sorted; no index, no weights */
 	uint32_t extra_count;
-	char **notes;                      /* what the user should know, for instance tensors that the
+	char **notes; /* what the user should know, for instance tensors that the
 	                                    * index omits; one line each */
 	uint32_t note_count;
 };
@@ -76,10 +76,10 @@ struct xfp_view {
 
 /* Where a matrix is, self-contained: what a stage needs to read it without the checkpoint. */
 struct xfp_matrix_source {
-	const char *path;        /* file that holds the tensor */
-	const char *tensor;      /* its name, for messages */
+	const char *path;   /* file that holds the tensor */
+	const char *tensor; /* its name, for messages */
 	enum xfp_dtype dtype;
-	uint64_t offset, bytes;  /* the tensor's data in the file */
+	uint64_t offset, bytes; /* the tensor's data in the file */
 	struct xfp_view view;
 };
 

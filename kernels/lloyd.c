@@ -146,8 +146,8 @@ static void begin(const struct xfp_lloyd_row *row, unsigned k, int start, int64_
 	int64_t low = row->q[0], high = row->q[row->count - 1];
 
 	for (unsigned j = 0; j < entries; j++) {
-		uint64_t fraction = start == XFP_LLOYD_COMPANDED ? xfp_companded[k][j] :
-								   (uint64_t)(2 * j + 1) << (31 - k);
+		uint64_t fraction =
+			start == XFP_LLOYD_COMPANDED ? xfp_companded[k][j] : (uint64_t)(2 * j + 1) << (31 - k);
 
 		if (start == XFP_LLOYD_MINMAX)
 			c[j] = low + (high - low) * j / (entries - 1);

@@ -85,5 +85,6 @@ static int compare(const void *left, const void *right)
 
 void xfp_outliers_sort(struct xfp_outlier *found, size_t count)
 {
-	qsort(found, count, sizeof *found, compare);
+	if (count > 1) /* qsort must not be given a null array, even an empty one */
+		qsort(found, count, sizeof *found, compare);
 }

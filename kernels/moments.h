@@ -32,8 +32,8 @@ void xfp_moments_join(struct xfp_moments *moments, const struct xfp_moments *oth
 
 /* What is an outlier, derived from the moments of the whole matrix. */
 struct xfp_outlier_rule {
-	double mean, sigma;  /* in units of q */
-	int32_t low, high;   /* outliers are below or above */
+	double mean, sigma; /* in units of q */
+	int32_t low, high;  /* outliers are below or above */
 };
 #define XFP_Q_PER_X 1024.0
 

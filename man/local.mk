@@ -4,11 +4,16 @@
 
 dist_man_MANS += \
 	man/xfp-autoselect.1 \
+	man/xfp-bundle.1 \
 	man/xfp-convert.1 \
 	man/xfp-family.5 \
+	man/xfp-info.1 \
 	man/xfp-inspect.1 \
 	man/xfp-lloyd-fit.1 \
 	man/xfp-outlier-extract.1 \
 	man/xfp-pack.1 \
 	man/xfp-pipelines.7 \
-	man/xfp.1
+	man/xfp-unpack.1 \
+	man/xfp-verify.1 \
+	man/xfp.1 \
+	man/xfp.5

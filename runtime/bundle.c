@@ -46,7 +46,8 @@ static enum xfp_status map_file(struct xfp_bundle *bundle, struct xfp_error *err
 	} else if (!S_ISREG(st.st_mode)) {
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: not a file, so no bundle", bundle->path);
 	} else if ((uint64_t)st.st_size < 4 * XFP_TAR_BLOCK + TAIL_BYTES || (uint64_t)st.st_size > SIZE_MAX) {
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: too short for a bundle; copy or convert it again", bundle->path);
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: too short for a bundle; copy or convert it again",
+				  bundle->path);
 	} else {
 		bundle->bytes = (uint64_t)st.st_size;
 		map = mmap(NULL, bundle->bytes, PROT_READ, MAP_SHARED, fd, 0);
@@ -65,21 +66,20 @@ static enum xfp_status small_member(const struct xfp_bundle *bundle, uint64_t of
 {
 	const uint8_t *header = bundle->map + offset;
 	uint8_t canonical[XFP_TAR_BLOCK];
-	uint64_t limit = bundle->bytes - offset - XFP_TAR_BLOCK;
+	uint64_t limit = bundle->bytes - offset - XFP_TAR_BLOCK, padded;
 
 	*size = 0;
 	for (int i = 124; i < 135; i++)
 		*size = *size * 8 + (header[i] & 7);
 	xfp_tar_header(name, *size, canonical);
 	if (memcmp(header, canonical, sizeof canonical))
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: %s", bundle->path, offset
-				? "damaged: no proper index; copy or convert it again" : "not a .xfp bundle");
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: %s", bundle->path,
+				offset ? "damaged: no proper index; copy or convert it again" : "not a .xfp bundle");
 	*content = offset + XFP_TAR_BLOCK;
-	if (*size > limit || !xfp_bundle_all_zero(bundle->map + *content + *size,
-						  (limit < xfp_align(*size, XFP_TAR_BLOCK) ? limit
-						   : xfp_align(*size, XFP_TAR_BLOCK)) - *size))
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: member %s is damaged; copy or convert it again",
-				bundle->path, name);
+	padded = xfp_align(*size, XFP_TAR_BLOCK);
+	if (padded > limit || !xfp_bundle_all_zero(bundle->map + *content + *size, padded - *size))
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: member %s is damaged; copy or convert it again", bundle->path,
+				name);
 	return XFP_OK;
 }
 
@@ -116,8 +116,10 @@ static enum xfp_status check_tail(const struct xfp_bundle *bundle, struct xfp_er
 	xfp_tar_header(XFP_MEMBER_SUM, XFP_SUM_BYTES, expected);
 	memcpy(expected + XFP_TAR_BLOCK, text, XFP_SUM_BYTES);
 	if (memcmp(bundle->map + bundle->bytes - TAIL_BYTES, expected, sizeof expected))
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: truncated or damaged: its end does not hold the digests of its "
-				"index and parameters; copy or convert it again", bundle->path);
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s: truncated or damaged: its end does not hold the digests of its "
+				"index and parameters; copy or convert it again",
+				bundle->path);
 	return XFP_OK;
 }
 
@@ -150,13 +152,16 @@ static enum xfp_status check_places(struct xfp_bundle *bundle, struct xfp_error 
 		position = file->offset + xfp_align(file->size, XFP_TAR_BLOCK);
 	}
 	files_bytes = position - bundle->idx_offset - bundle->idx_bytes;
-	if (position != end || bundle->idx_bytes != xfp_idx_member_bytes(bundle->idx_offset, bundle->header->index_bytes,
-									 files_bytes, parts ? header : 0))
+	if (position != end ||
+	    bundle->idx_bytes != xfp_idx_member_bytes(bundle->idx_offset, bundle->header->index_bytes, files_bytes,
+						      parts ? header : 0))
 		goto bad;
 	return XFP_OK;
 bad:
-	return xfp_fail(err, XFP_BAD_INPUT, "%s: truncated or damaged: its members are not where its index puts them; "
-			"copy or convert it again", bundle->path);
+	return xfp_fail(err, XFP_BAD_INPUT,
+			"%s: truncated or damaged: its members are not where its index puts them; "
+			"copy or convert it again",
+			bundle->path);
 }
 
 enum xfp_status xfp_bundle_open(const char *path, struct xfp_bundle **out, struct xfp_error *err)

@@ -8,20 +8,20 @@
 #include "bundle_layout.h"
 #include "xfp.h"
 
-/* A record by its name. */
+/* A record by its name; a unit by its role, too, which is NULL for others. */
 struct xfp_named {
-	const char *name;
+	const char *name, *role;
 	uint32_t number;
 };
 
 struct xfp_bundle {
 	char *path;
 	const uint8_t *map;
-	uint64_t bytes;                /* of the file */
+	uint64_t bytes; /* of the file */
 	const char *json;
 	uint64_t json_bytes;
 
-	const uint8_t *index;          /* content of xfp.idx */
+	const uint8_t *index; /* content of xfp.idx */
 	uint64_t idx_offset, idx_bytes;
 	const struct xfp_idx_header *header;
 	const struct xfp_idx_unit *units;
@@ -31,7 +31,7 @@ struct xfp_bundle {
 	const struct xfp_idx_file *files;
 	const char *strings;
 
-	uint64_t *padded;              /* content size of each part's member */
+	uint64_t *padded;                                         /* content size of each part's member */
 	struct xfp_named *unit_names, *tensor_names, *file_names; /* sorted */
 };
 
@@ -44,6 +44,9 @@ static inline const char *xfp_bundle_string(const struct xfp_bundle *bundle, str
 {
 	return bundle->strings + string.offset;
 }
+
+/* Order of names; a role that is NULL equals any. */
+int xfp_named_compare(const struct xfp_named *a, const struct xfp_named *b);
 
 /* Check the index's header and every record and string of its tables; fill in the names. Offsets of
  * members are the caller's to check. */

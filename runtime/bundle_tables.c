@@ -19,8 +19,8 @@
 
 static enum xfp_status bad(const struct xfp_bundle *bundle, const char *what, uint64_t number, struct xfp_error *err)
 {
-	return xfp_fail(err, XFP_BAD_INPUT, "%s: its index is wrong (%s %" PRIu64 "); convert it again", bundle->path, what,
-			number);
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: its index is wrong (%s %" PRIu64 "); convert it again", bundle->path,
+			what, number);
 }
 
 /* ---- header ------------------------------------------------------------------------------------ */
@@ -28,8 +28,8 @@ static enum xfp_status bad(const struct xfp_bundle *bundle, const char *what, ui
 enum xfp_status xfp_bundle_check_header(struct xfp_bundle *bundle, struct xfp_error *err)
 {
 	static const uint32_t record[XFP_TABLES] = {
-		sizeof(struct xfp_idx_unit), sizeof(struct xfp_idx_matrix), sizeof(struct xfp_idx_part),
-		sizeof(struct xfp_idx_tensor), sizeof(struct xfp_idx_file), 1,
+		sizeof(struct xfp_idx_unit),   sizeof(struct xfp_idx_matrix), sizeof(struct xfp_idx_part),
+		sizeof(struct xfp_idx_tensor), sizeof(struct xfp_idx_file),   1,
 	};
 	const struct xfp_idx_header *header = (const struct xfp_idx_header *)bundle->index;
 	const uint8_t *table[XFP_TABLES];
@@ -38,15 +38,17 @@ enum xfp_status xfp_bundle_check_header(struct xfp_bundle *bundle, struct xfp_er
 	if (memcmp(header->magic, XFP_IDX_MAGIC, sizeof header->magic))
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: damaged: xfp.idx is no index; convert it again", bundle->path);
 	if (header->version != XFP_BUNDLE_VERSION)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: format version %" PRIu32 ", but only %d can be read here; use another "
-				"release or convert it again", bundle->path, header->version, XFP_BUNDLE_VERSION);
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s: format version %" PRIu32 ", but only %d can be read here; use another "
+				"release or convert it again",
+				bundle->path, header->version, XFP_BUNDLE_VERSION);
 	if (header->header_bytes != sizeof *header)
 		return bad(bundle, "header of", header->header_bytes, err);
 	for (int t = 0; t < XFP_TABLES; t++) {
 		uint64_t offset = xfp_align(end, 8);
 
-		if (header->table[t].offset != offset || header->table[t].record != record[t] || offset > bundle->idx_bytes ||
-		    header->table[t].count > (bundle->idx_bytes - offset) / record[t])
+		if (header->table[t].offset != offset || header->table[t].record != record[t] ||
+		    offset > bundle->idx_bytes || header->table[t].count > (bundle->idx_bytes - offset) / record[t])
 			return bad(bundle, "table", (uint64_t)t, err);
 		table[t] = bundle->index + offset;
 		end = offset + (uint64_t)header->table[t].count * record[t];
@@ -84,7 +86,8 @@ static enum xfp_status check_strings(const struct xfp_bundle *bundle, struct xfp
 	if (!take_string(bundle, bundle->header->family, &end))
 		return bad(bundle, "name of the family at", end, err);
 	for (uint32_t u = 0; u < xfp_bundle_count(bundle, XFP_TABLE_UNITS); u++)
-		if (!take_string(bundle, bundle->units[u].name, &end) || !take_string(bundle, bundle->units[u].role, &end))
+		if (!take_string(bundle, bundle->units[u].name, &end) ||
+		    !take_string(bundle, bundle->units[u].role, &end))
 			return bad(bundle, "name of unit", u, err);
 	for (uint32_t t = 0; t < xfp_bundle_count(bundle, XFP_TABLE_TENSORS); t++)
 		if (!take_string(bundle, bundle->tensors[t].name, &end) ||
@@ -101,12 +104,20 @@ static enum xfp_status check_strings(const struct xfp_bundle *bundle, struct xfp
 
 /* ---- names ------------------------------------------------------------------------------------- */
 
-static int by_name(const void *a, const void *b)
+int xfp_named_compare(const struct xfp_named *a, const struct xfp_named *b)
 {
-	return strcmp(((const struct xfp_named *)a)->name, ((const struct xfp_named *)b)->name);
+	int order = strcmp(a->name, b->name);
+
+	return order || !a->role || !b->role ? order : strcmp(a->role, b->role);
 }
 
-/* Sort a table's names; none may occur twice. Each record begins with its name. */
+static int by_name(const void *a, const void *b)
+{
+	return xfp_named_compare(a, b);
+}
+
+/* Sort a table's names; none may occur twice. Each record begins with its name, a unit's goes on with
+ * its role. */
 static enum xfp_status sort_names(const struct xfp_bundle *bundle, enum xfp_table table, struct xfp_named **out,
 				  struct xfp_error *err)
 {
@@ -115,21 +126,25 @@ static enum xfp_status sort_names(const struct xfp_bundle *bundle, enum xfp_tabl
 	struct xfp_named *names = malloc((count + (size_t)1) * sizeof *names);
 	bool sorted = true;
 
-	if (!(*out = names))
+	*out = names;
+	if (!names)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	for (uint32_t i = 0; i < count; i++) {
-		struct xfp_idx_string name;
+		struct xfp_idx_string name[2];
 
-		memcpy(&name, records + (size_t)i * record, sizeof name);
-		names[i] = (struct xfp_named){ xfp_bundle_string(bundle, name), i };
+		memcpy(name, records + (size_t)i * record, sizeof name);
+		names[i] = (struct xfp_named){ xfp_bundle_string(bundle, name[0]), NULL, i };
+		if (table == XFP_TABLE_UNITS)
+			names[i].role = xfp_bundle_string(bundle, name[1]);
 		sorted = sorted && (!i || by_name(&names[i - 1], &names[i]) < 0);
 	}
 	if (!sorted)
 		qsort(names, count, sizeof *names, by_name);
 	for (uint32_t i = 1; i < count; i++)
 		if (!by_name(&names[i - 1], &names[i]))
-			return xfp_fail(err, XFP_BAD_INPUT, "%s: its index is wrong ('%s' occurs twice); convert it again",
-					bundle->path, xfp_printable(names[i].name).text);
+			return xfp_fail(err, XFP_BAD_INPUT,
+					"%s: its index is wrong ('%s' occurs twice); convert it again", bundle->path,
+					xfp_printable(names[i].name).text);
 	return XFP_OK;
 }
 
@@ -159,15 +174,16 @@ static bool view_fits(const struct xfp_idx_unit *unit, const struct xfp_idx_matr
 
 	if (!unit->rows || !unit->cols)
 		return true;
-	return xfp_mul(unit->rows - 1, matrix->row_stride, &down) && xfp_mul(unit->cols - 1, matrix->col_stride, &right) &&
-	       xfp_add(down, right, &last) && xfp_add(last, matrix->base, &last) && last < elements;
+	return xfp_mul(unit->rows - 1, matrix->row_stride, &down) &&
+	       xfp_mul(unit->cols - 1, matrix->col_stride, &right) && xfp_add(down, right, &last) &&
+	       xfp_add(last, matrix->base, &last) && last < elements;
 }
 
 /* What a walk through the tables counts. */
 struct walk {
 	uint32_t matrices, parts; /* so far; both tables are in the order of their users */
 	uint64_t weights;
-	uint64_t *covered;        /* elements of each tensor that are in units, or NO_MATRIX */
+	uint64_t *covered; /* elements of each tensor that are in units, or NO_MATRIX */
 };
 
 /* The next part belongs to (number, kind) and has this size. */
@@ -192,7 +208,8 @@ static bool check_matrix(const struct xfp_bundle *bundle, struct walk *walk, uin
 
 	if (matrix->unit != u || matrix->expert != expert || matrix->mode != unit->mode || matrix->k > unit->k ||
 	    matrix->tensor >= xfp_bundle_count(bundle, XFP_TABLE_TENSORS) ||
-	    !xfp_matrix_part_bytes(unit, matrix, own) || !tensor_elements(&bundle->tensors[matrix->tensor], &elements) ||
+	    !xfp_matrix_part_bytes(unit, matrix, own) ||
+	    !tensor_elements(&bundle->tensors[matrix->tensor], &elements) ||
 	    bundle->tensors[matrix->tensor].dtype != unit->dtype || !view_fits(unit, matrix, elements))
 		return false;
 	for (int p = 0; p < XFP_PARTS; p++)
@@ -211,7 +228,8 @@ static bool check_unit(const struct xfp_bundle *bundle, struct walk *walk, uint3
 
 	if (unit->class_ >= XFP_CLASSES || unit->mode > XFP_MODE_V2 || unit->met > 1 || !unit->experts ||
 	    !xfp_bundle_all_zero(unit->reserved, sizeof unit->reserved) || !finite(unit->cos_median) ||
-	    !finite(unit->cos_p5) || !finite(unit->error) || !finite(unit->floor) || unit->first_matrix != walk->matrices ||
+	    !finite(unit->cos_p5) || !finite(unit->error) || !finite(unit->floor) ||
+	    unit->first_matrix != walk->matrices ||
 	    unit->experts > xfp_bundle_count(bundle, XFP_TABLE_MATRICES) - walk->matrices)
 		return false;
 	for (uint32_t e = 0; e < unit->experts; e++) {
@@ -238,12 +256,14 @@ static bool check_tensor(const struct xfp_bundle *bundle, struct walk *walk, uin
 	const struct xfp_idx_tensor *tensor = &bundle->tensors[t], *equal;
 	uint64_t elements, others, covered = walk->covered[t];
 
-	if (tensor->class_ >= XFP_CLASSES || tensor->dtype >= XFP_DTYPES || tensor->fate >= XFP_FATES || tensor->rank > 8 ||
-	    tensor->reserved || !tensor_elements(tensor, &elements) || elements * xfp_dtype_bits(tensor->dtype) % 8 ||
+	if (tensor->class_ >= XFP_CLASSES || tensor->dtype >= XFP_DTYPES || tensor->fate >= XFP_FATES ||
+	    tensor->rank > 8 || tensor->reserved || !tensor_elements(tensor, &elements) ||
+	    elements * xfp_dtype_bits(tensor->dtype) % 8 ||
 	    (tensor->tied != XFP_NONE) != (tensor->fate == XFP_FATE_TIED))
 		return false;
 	if (tensor->fate == XFP_FATE_KEPT && covered == NO_MATRIX)
-		return take_part(bundle, walk, tensor->part, t, XFP_PARTS, elements * xfp_dtype_bits(tensor->dtype) / 8);
+		return take_part(bundle, walk, tensor->part, t, XFP_PARTS,
+				 elements * xfp_dtype_bits(tensor->dtype) / 8);
 	if (tensor->part != XFP_NONE || !xfp_bundle_all_zero(tensor->source, sizeof tensor->source))
 		return false;
 	if (tensor->fate == XFP_FATE_QUANTIZED || tensor->fate == XFP_FATE_KEPT)

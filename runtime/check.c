@@ -14,9 +14,9 @@
 
 struct member {
 	char name[XFP_FILE_MEMBER_BYTES];
-	uint64_t offset;        /* of the content */
-	uint64_t size;          /* that the digest covers */
-	uint64_t padded;        /* that the header states */
+	uint64_t offset; /* of the content */
+	uint64_t size;   /* that the digest covers */
+	uint64_t padded; /* that the header states */
 	const uint8_t *sha256;
 };
 
@@ -33,14 +33,17 @@ static struct member find_member(const struct xfp_bundle *bundle, uint32_t numbe
 	if (number < files) {
 		const struct xfp_idx_file *file = &bundle->files[number];
 
-		member = (struct member){ .offset = file->offset, .size = file->size, .padded = file->size,
-					  .sha256 = file->sha256 };
+		member = (struct member){
+			.offset = file->offset, .size = file->size, .padded = file->size, .sha256 = file->sha256
+		};
 		xfp_file_member(number, xfp_bundle_string(bundle, file->name), member.name);
 	} else {
 		const struct xfp_idx_part *part = &bundle->parts[number - files];
 
-		member = (struct member){ .offset = part->offset, .size = part->size,
-					  .padded = bundle->padded[number - files], .sha256 = part->sha256 };
+		member = (struct member){ .offset = part->offset,
+					  .size = part->size,
+					  .padded = bundle->padded[number - files],
+					  .sha256 = part->sha256 };
 		xfp_part_member(part->number, part->kind, member.name);
 	}
 	return member;
@@ -81,8 +84,8 @@ enum xfp_status xfp_bundle_check_member(const struct xfp_bundle *bundle, uint32_
 	else if (!xfp_bundle_all_zero(content + member.size, xfp_align(member.padded, XFP_TAR_BLOCK) - member.size))
 		wrong = "its padding is not zero";
 	if (wrong)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: damaged: member %s (%s): %s; copy or convert it again", bundle->path,
-				member.name, xfp_printable(owner(bundle, number)).text, wrong);
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: damaged: member %s (%s): %s; copy or convert it again",
+				bundle->path, member.name, xfp_printable(owner(bundle, number)).text, wrong);
 	return XFP_OK;
 }
 

@@ -19,7 +19,7 @@
 struct outliers {
 	const uint8_t *pointer, *column, *residual;
 	uint32_t count;
-	bool wide;      /* columns of 4 bytes */
+	bool wide; /* columns of 4 bytes */
 };
 
 static struct outliers find_outliers(const struct xfp_matrix_info *matrix)
@@ -45,8 +45,8 @@ static bool add_outliers(const struct outliers *o, uint64_t row, uint64_t rows, 
 	for (uint32_t i = first; i < end; i++)
 		if ((o->wide ? xfp_load32(o->column + i * size) : xfp_load16(o->column + i * size)) >= cols)
 			return false;
-	xfp_decode_outliers(o->column + first * size, o->wide, (const uint16_t *)(const void *)(o->residual + first * (size_t)2),
-			    end - first, x);
+	xfp_decode_outliers(o->column + first * size, o->wide,
+			    (const uint16_t *)(const void *)(o->residual + first * (size_t)2), end - first, x);
 	return true;
 }
 
@@ -67,8 +67,10 @@ static enum xfp_status dequantize_v2(const struct xfp_bundle *bundle, const stru
 		xfp_decode_v2(matrix->k, index + r * row_bytes, code + (r << matrix->k), cols, out);
 		if (outliers.count && !add_outliers(&outliers, r, matrix->rows, cols, out)) {
 			free(down);
-			return xfp_fail(err, XFP_BAD_INPUT, "%s: damaged: unit %s, expert %" PRIu32 ", row %" PRIu64
-					": outliers outside the matrix; copy or convert it again", bundle->path,
+			return xfp_fail(err, XFP_BAD_INPUT,
+					"%s: damaged: unit %s, expert %" PRIu32 ", row %" PRIu64
+					": outliers outside the matrix; copy or convert it again",
+					bundle->path,
 					xfp_printable(xfp_bundle_string(bundle, bundle->units[matrix->unit].name)).text,
 					matrix->expert, r);
 		}

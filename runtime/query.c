@@ -89,10 +89,14 @@ bool xfp_bundle_matrix(const struct xfp_bundle *bundle, uint32_t number, struct 
 		.exponent = matrix->exponent,
 		.outliers = matrix->outliers,
 		.source = matrix->source,
-		.index = at[XFP_PART_INDEX], .index_bytes = bytes[XFP_PART_INDEX],
-		.code = at[XFP_PART_CODE], .code_bytes = bytes[XFP_PART_CODE],
-		.balance = at[XFP_PART_BALANCE], .balance_bytes = bytes[XFP_PART_BALANCE],
-		.outlier = at[XFP_PART_OUTLIER], .outlier_bytes = bytes[XFP_PART_OUTLIER],
+		.index = at[XFP_PART_INDEX],
+		.index_bytes = bytes[XFP_PART_INDEX],
+		.code = at[XFP_PART_CODE],
+		.code_bytes = bytes[XFP_PART_CODE],
+		.balance = at[XFP_PART_BALANCE],
+		.balance_bytes = bytes[XFP_PART_BALANCE],
+		.outlier = at[XFP_PART_OUTLIER],
+		.outlier_bytes = bytes[XFP_PART_OUTLIER],
 	};
 	return true;
 }
@@ -136,17 +140,19 @@ bool xfp_bundle_file(const struct xfp_bundle *bundle, uint32_t number, struct xf
 		return false;
 	file = &bundle->files[number];
 	*info = (struct xfp_file_info){ .name = xfp_bundle_string(bundle, file->name),
-					.data = bundle->map + file->offset, .bytes = file->size };
+					.data = bundle->map + file->offset,
+					.bytes = file->size };
 	return true;
 }
 
-static uint32_t find(const struct xfp_named *names, uint32_t count, const char *name)
+static uint32_t find(const struct xfp_named *names, uint32_t count, const char *name, const char *role)
 {
+	const struct xfp_named wanted = { name, role, 0 };
 	uint32_t low = 0, high = count;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		int order = strcmp(name, names[middle].name);
+		int order = xfp_named_compare(&wanted, &names[middle]);
 
 		if (!order)
 			return names[middle].number;
@@ -158,17 +164,17 @@ static uint32_t find(const struct xfp_named *names, uint32_t count, const char *
 	return XFP_NOT_FOUND;
 }
 
-uint32_t xfp_bundle_find_unit(const struct xfp_bundle *bundle, const char *name)
+uint32_t xfp_bundle_find_unit(const struct xfp_bundle *bundle, const char *name, const char *role)
 {
-	return find(bundle->unit_names, xfp_bundle_count(bundle, XFP_TABLE_UNITS), name);
+	return find(bundle->unit_names, xfp_bundle_count(bundle, XFP_TABLE_UNITS), name, role);
 }
 
 uint32_t xfp_bundle_find_tensor(const struct xfp_bundle *bundle, const char *name)
 {
-	return find(bundle->tensor_names, xfp_bundle_count(bundle, XFP_TABLE_TENSORS), name);
+	return find(bundle->tensor_names, xfp_bundle_count(bundle, XFP_TABLE_TENSORS), name, NULL);
 }
 
 uint32_t xfp_bundle_find_file(const struct xfp_bundle *bundle, const char *name)
 {
-	return find(bundle->file_names, xfp_bundle_count(bundle, XFP_TABLE_FILES), name);
+	return find(bundle->file_names, xfp_bundle_count(bundle, XFP_TABLE_FILES), name, NULL);
 }

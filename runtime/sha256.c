@@ -24,49 +24,59 @@ static uint32_t load_big_endian(const uint8_t *p)
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-static void blocks(uint32_t h[8], const uint8_t *data, size_t count)
+static void blocks(uint32_t state[8], const uint8_t *data, size_t count)
 {
 	for (; count; count--, data += 64) {
-		uint32_t w[64], s[8];
+		uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+		uint32_t e = state[4], f = state[5], g = state[6], h = state[7], w[64];
 
 		for (int i = 0; i < 16; i++)
 			w[i] = load_big_endian(data + 4 * i);
 		for (int i = 16; i < 64; i++) {
-			uint32_t a = w[i - 15], b = w[i - 2];
+			uint32_t x = w[i - 15], y = w[i - 2];
 
-			w[i] = w[i - 16] + w[i - 7] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) +
-			       (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
+			w[i] = w[i - 16] + w[i - 7] + (rotate(x, 7) ^ rotate(x, 18) ^ x >> 3) +
+			       (rotate(y, 17) ^ rotate(y, 19) ^ y >> 10);
 		}
-		memcpy(s, h, sizeof s);
 		for (int i = 0; i < 64; i++) {
-			uint32_t choose = (s[4] & s[5]) ^ (~s[4] & s[6]);
-			uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
-			uint32_t t1 = s[7] + (rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25)) + choose + k[i] + w[i];
-			uint32_t t2 = (rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22)) + majority;
+			uint32_t choose = g ^ (e & (f ^ g)), majority = (a & b) | (c & (a | b));
+			uint32_t t = h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + choose + k[i] + w[i];
 
-			memmove(s + 1, s, 7 * sizeof s[0]);
-			s[4] += t1;
-			s[0] = t1 + t2;
+			h = g;
+			g = f;
+			f = e;
+			e = d + t;
+			d = c;
+			c = b;
+			b = a;
+			a = t + (rotate(b, 2) ^ rotate(b, 13) ^ rotate(b, 22)) + majority;
 		}
-		for (int i = 0; i < 8; i++)
-			h[i] += s[i];
+		state[0] += a;
+		state[1] += b;
+		state[2] += c;
+		state[3] += d;
+		state[4] += e;
+		state[5] += f;
+		state[6] += g;
+		state[7] += h;
 	}
 }
 
 void xfp_sha256(const void *data, size_t size, uint8_t digest[32])
 {
-	uint32_t h[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
+	uint32_t state[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+			      0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
 	size_t rest = size % 64, tail_bytes = rest < 56 ? 64 : 128;
 	uint8_t tail[128] = { 0 };
 	uint64_t bits = (uint64_t)size * 8;
 
-	blocks(h, data, size / 64);
+	blocks(state, data, size / 64);
 	if (rest)
 		memcpy(tail, (const uint8_t *)data + (size - rest), rest);
 	tail[rest] = 0x80;
 	for (int i = 1; i <= 8; i++, bits >>= 8)
 		tail[tail_bytes - (size_t)i] = (uint8_t)bits;
-	blocks(h, tail, tail_bytes / 64);
+	blocks(state, tail, tail_bytes / 64);
 	for (int i = 0; i < 32; i++)
-		digest[i] = (uint8_t)(h[i / 4] >> (24 - 8 * (i % 4)));
+		digest[i] = (uint8_t)(state[i / 4] >> (24 - 8 * (i % 4)));
 }

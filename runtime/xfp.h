@@ -13,7 +13,7 @@
  *
  *     if (xfp_bundle_open("model.xfp", &bundle, &err))
  *         die(err.text);
- *     uint32_t u = xfp_bundle_find_unit(bundle, "model.layers.0.self_attn.q_proj.weight");
+ *     uint32_t u = xfp_bundle_find_unit(bundle, "model.layers.0.self_attn.q_proj.weight", "q");
  *     if (xfp_bundle_unit(bundle, u, &unit)) {
  *         float *w = malloc(unit.rows * unit.cols * sizeof *w);
  *         if (xfp_bundle_dequantize(bundle, unit.first_matrix, 0, unit.rows, w, &err))
@@ -59,43 +59,43 @@ void xfp_bundle_close(struct xfp_bundle *bundle); /* NULL is fine */
 /* ---- what is inside ---------------------------------------------------------------------------- */
 
 struct xfp_bundle_info {
-	uint32_t version;              /* of the format */
-	const char *family;            /* of the model: "qwen3-moe" */
-	const char *json;              /* parameters and algorithm versions; no NUL at the end */
+	uint32_t version;   /* of the format */
+	const char *family; /* of the model: "qwen3-moe" */
+	const char *json;   /* parameters and algorithm versions; no NUL at the end */
 	size_t json_bytes;
 	uint64_t file_bytes;
-	uint64_t weights;              /* elements of all units */
+	uint64_t weights; /* elements of all units */
 	uint32_t units, matrices, tensors, files;
 };
 void xfp_bundle_info(const struct xfp_bundle *bundle, struct xfp_bundle_info *info);
 
 struct xfp_unit_info {
-	const char *name;              /* of the source tensor; a stack's with * for the expert number */
-	const char *role;              /* "q", "gate" ... */
+	const char *name; /* of the source tensor; a stack's with * for the expert number */
+	const char *role; /* "q", "gate" ...: tells units of one fused tensor apart */
 	const char *class_name, *mode_name, *dtype_name;
-	uint8_t class_, mode, dtype;   /* dtype: of the source */
-	uint8_t k;                     /* bits of an index, the largest of its matrices; 0 without a codebook */
-	bool met;                      /* whether the floor was met */
-	uint32_t experts;              /* matrices first_matrix ... first_matrix + experts - 1 */
+	uint8_t class_, mode, dtype; /* dtype: of the source */
+	uint8_t k;                   /* bits of an index, the largest of its matrices; 0 without a codebook */
+	bool met;                    /* whether the floor was met */
+	uint32_t experts;            /* matrices first_matrix ... first_matrix + experts - 1 */
 	uint32_t first_matrix;
-	uint64_t rows, cols;           /* of each */
-	uint64_t weights;              /* experts * rows * cols */
-	uint64_t bytes;                /* stored, all parts */
+	uint64_t rows, cols; /* of each */
+	uint64_t weights;    /* experts * rows * cols */
+	uint64_t bytes;      /* stored, all parts */
 	uint64_t outliers;
-	double cos_median, cos_p5;     /* per-row cosine to the source */
-	double error;                  /* squared error / squared norm */
-	double floor;                  /* least median that was promised */
+	double cos_median, cos_p5; /* per-row cosine to the source */
+	double error;              /* squared error / squared norm */
+	double floor;              /* least median that was promised */
 };
 
 struct xfp_matrix_info {
 	uint32_t unit, expert;
-	uint32_t tensor;               /* the source tensor that it is a view of: */
+	uint32_t tensor;                       /* the source tensor that it is a view of: */
 	uint64_t base, row_stride, col_stride; /* (r, c) is element base + r * row_stride + c * col_stride */
 	uint64_t rows, cols;
 	uint8_t mode, k;
 	int exponent;
 	uint64_t outliers;
-	const uint8_t *source;         /* XXH3-128 of the source rows, canonical */
+	const uint8_t *source; /* XXH3-128 of the source rows, canonical */
 
 	/* Its bytes in the parts of its unit; NULL and 0 where there is none. `balance` is the unit's. */
 	const void *index, *code, *balance, *outlier;
@@ -104,20 +104,20 @@ struct xfp_matrix_info {
 
 struct xfp_tensor_info {
 	const char *name;
-	const char *reason;            /* of its fate, for people */
+	const char *reason; /* of its fate, for people */
 	const char *class_name, *dtype_name, *fate_name;
 	uint8_t class_, dtype, fate;
 	uint32_t rank;
 	uint64_t shape[8];
 	uint64_t elements;
-	uint32_t tied;                 /* fate "tied": the tensor that it equals; otherwise XFP_NOT_FOUND */
-	const void *data;              /* its bytes, when it was kept as a whole; otherwise NULL: */
-	uint64_t bytes;                /* its weights are in units, in the tied tensor, or dropped */
-	const uint8_t *source;         /* XXH3-128 of its bytes; NULL without data */
+	uint32_t tied;         /* fate "tied": the tensor that it equals; otherwise XFP_NOT_FOUND */
+	const void *data;      /* its bytes, when it was kept as a whole; otherwise NULL: */
+	uint64_t bytes;        /* its weights are in units, in the tied tensor, or dropped */
+	const uint8_t *source; /* XXH3-128 of its bytes; NULL without data */
 };
 
 struct xfp_file_info {
-	const char *name;              /* relative, '/' between folders, never ".." */
+	const char *name; /* relative, '/' between folders, never ".." */
 	const void *data;
 	uint64_t bytes;
 };
@@ -128,8 +128,9 @@ bool xfp_bundle_matrix(const struct xfp_bundle *bundle, uint32_t number, struct 
 bool xfp_bundle_tensor(const struct xfp_bundle *bundle, uint32_t number, struct xfp_tensor_info *info);
 bool xfp_bundle_file(const struct xfp_bundle *bundle, uint32_t number, struct xfp_file_info *info);
 
-/* By exact name: the number, or XFP_NOT_FOUND. */
-uint32_t xfp_bundle_find_unit(const struct xfp_bundle *bundle, const char *name);
+/* By exact name: the number, or XFP_NOT_FOUND. Units of a fused tensor share its name, so that a unit is
+ * found by name and role; where role is NULL, any unit of that name will do. */
+uint32_t xfp_bundle_find_unit(const struct xfp_bundle *bundle, const char *name, const char *role);
 uint32_t xfp_bundle_find_tensor(const struct xfp_bundle *bundle, const char *name);
 uint32_t xfp_bundle_find_file(const struct xfp_bundle *bundle, const char *name);
 

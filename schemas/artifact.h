@@ -33,17 +33,17 @@
 struct xfp_artifact_label {
 	const char *kind;
 	uint32_t version;
-	const char *key;      /* 32 hex digits */
+	const char *key; /* 32 hex digits */
 	const char *key_text;
 	const char *unit;
 	double seconds;
 };
 
 struct xfp_artifact {
-	hid_t file;           /* the open HDF5 file: schemas/ sources read and write through it */
+	hid_t file; /* the open HDF5 file: schemas/ sources read and write through it */
 	bool writing;
 	char *path;
-	const char *remedy;   /* NULL: damage is XFP_DAMAGED, the artifact is made again. Otherwise what the
+	const char *remedy; /* NULL: damage is XFP_DAMAGED, the artifact is made again. Otherwise what the
 	                       * user has to do, and damage is XFP_BAD_INPUT (the ledger is such a file) */
 };
 

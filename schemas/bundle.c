@@ -18,6 +18,7 @@
 
 #include "bundle_plan.h"
 #include "bytes.h"
+#include "printable.h"
 
 #define BLOCK ((size_t)4 << 20)
 
@@ -28,8 +29,8 @@ struct writer {
 	EVP_MD_CTX *sha;
 	XXH3_state_t *xxh;
 	uint8_t *block;
-	uint64_t position;         /* bytes written so far */
-	enum xfp_status status;    /* of the writes; after a failure nothing more is written */
+	uint64_t position;      /* bytes written so far */
+	enum xfp_status status; /* of the writes; after a failure nothing more is written */
 	struct xfp_error *err;
 };
 
@@ -55,7 +56,8 @@ static la_ssize_t on_write(struct archive *archive, void *context, const void *d
 static enum xfp_status written(struct writer *w, bool success)
 {
 	if (!w->status && !success)
-		w->status = xfp_fail(w->err, XFP_FAILED, "%s: %s", w->file.final_path, archive_error_string(w->archive));
+		w->status =
+			xfp_fail(w->err, XFP_FAILED, "%s: %s", w->file.final_path, archive_error_string(w->archive));
 	return w->status;
 }
 
@@ -80,10 +82,10 @@ static enum xfp_status writer_open(struct writer *w, const char *path, struct xf
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	/* Blocks of no fixed size: writes pass through uncopied, and two zero blocks end the file. */
 	return written(w, archive_write_set_format_pax_restricted(w->archive) == ARCHIVE_OK &&
-		       archive_write_add_filter_none(w->archive) == ARCHIVE_OK &&
-		       archive_write_set_bytes_per_block(w->archive, 0) == ARCHIVE_OK &&
-		       archive_write_set_bytes_in_last_block(w->archive, 1) == ARCHIVE_OK &&
-		       archive_write_open(w->archive, w, NULL, on_write, NULL) == ARCHIVE_OK);
+				  archive_write_add_filter_none(w->archive) == ARCHIVE_OK &&
+				  archive_write_set_bytes_per_block(w->archive, 0) == ARCHIVE_OK &&
+				  archive_write_set_bytes_in_last_block(w->archive, 1) == ARCHIVE_OK &&
+				  archive_write_open(w->archive, w, NULL, on_write, NULL) == ARCHIVE_OK);
 }
 
 static void writer_close(struct writer *w)
@@ -211,7 +213,7 @@ static enum xfp_status put_unit_part(struct writer *w, const struct xfp_bundle_u
 
 	if (!status && memcmp(sha, part->sha256, sizeof sha))
 		status = xfp_fail(w->err, XFP_DAMAGED, "%s: damaged: the packed weights of unit %s fail their digest",
-				  unit->path, unit->unit->name);
+				  unit->path, xfp_printable(unit->unit->name).text);
 	return status;
 }
 
@@ -222,7 +224,7 @@ static enum xfp_status put_tensor(struct writer *w, const struct xfp_ledger *led
 	struct extent from = { ledger->files[tensor->file].path, tensor->offset, part->size };
 	enum xfp_status status = put_extent(w, &from, part->sha256, plan->tensors[part->number].source);
 
-	return status ? xfp_context(w->err, status, "tensor %s", tensor->name) : status;
+	return status ? xfp_context(w->err, status, "tensor %s", xfp_printable(tensor->name).text) : status;
 }
 
 static enum xfp_status put_parts(struct writer *w, const struct xfp_bundle_input *input, struct xfp_bundle_plan *plan)

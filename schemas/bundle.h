@@ -21,13 +21,13 @@ struct xfp_bundle_unit {
 	const struct xfp_packed *packed;
 	double floor;
 	bool met;
-	const char *path;            /* the packed artifact */
+	const char *path; /* the packed artifact */
 	uint64_t offset[XFP_PARTS];
 };
 
 struct xfp_bundle_input {
-	const char *json;            /* text of xfp.json */
-	const struct xfp_ledger *ledger; /* tensors (fates and reasons final), matrices, extras, model */
+	const char *json;                    /* text of xfp.json */
+	const struct xfp_ledger *ledger;     /* tensors (fates and reasons final), matrices, extras, model */
 	const struct xfp_bundle_unit *units; /* ledger->unit_count of them, in the ledger's order */
 };
 

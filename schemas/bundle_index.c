@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "bytes.h"
+#include "printable.h"
 
 void xfp_bundle_plan_free(struct xfp_bundle_plan *plan)
 {
@@ -30,7 +31,8 @@ static enum xfp_status check_packed(const struct xfp_bundle_unit *in, struct xfp
 	total[XFP_PART_BALANCE] = packed->mode == XFP_MODE_V2 && packed->bytes[XFP_PART_BALANCE] ? unit->cols : 0;
 	for (uint32_t m = 0; good && m < packed->matrices; m++) {
 		const struct xfp_packed_matrix *matrix = &packed->matrix[m];
-		struct xfp_idx_matrix record = { .mode = (uint8_t)matrix->mode, .k = (uint8_t)matrix->k,
+		struct xfp_idx_matrix record = { .mode = (uint8_t)matrix->mode,
+						 .k = (uint8_t)matrix->k,
 						 .exponent = (int16_t)matrix->exponent,
 						 .outliers = matrix->outliers };
 
@@ -43,8 +45,9 @@ static enum xfp_status check_packed(const struct xfp_bundle_unit *in, struct xfp
 	}
 	for (int p = 0; good && p < XFP_PARTS; p++)
 		good = total[p] == packed->bytes[p];
-	return good ? XFP_OK : xfp_fail(err, XFP_DAMAGED, "%s: its parts are not those of unit %s; remove it and run again",
-					in->path, unit->name);
+	return good ? XFP_OK
+		    : xfp_fail(err, XFP_DAMAGED, "%s: its parts are not those of unit %s; remove it and run again",
+			       in->path, xfp_printable(unit->name).text);
 }
 
 /* Which tensors go in whole: those that are kept and that no unit holds. */
@@ -71,7 +74,8 @@ static enum xfp_status count_string(struct tally *tally, const char *text, struc
 
 	tally->strings += length + 1;
 	return xfp_utf8_valid(text, length) ? XFP_OK
-		: xfp_fail(err, XFP_BAD_INPUT, "the name '%s' is not UTF-8; rename it", text);
+					    : xfp_fail(err, XFP_BAD_INPUT, "the name '%s' is not UTF-8; rename it",
+						       xfp_printable(text).text);
 }
 
 static enum xfp_status count(const struct xfp_bundle_input *input, const bool *raw, struct tally *tally,
@@ -98,7 +102,8 @@ static enum xfp_status count(const struct xfp_bundle_input *input, const bool *r
 	}
 	for (uint32_t f = 0; !status && f < ledger->extra_count; f++)
 		if (!(status = count_string(tally, ledger->extras[f], err)) && !xfp_file_name_valid(ledger->extras[f]))
-			status = xfp_fail(err, XFP_BAD_INPUT, "%s: not a plain relative name", ledger->extras[f]);
+			status = xfp_fail(err, XFP_BAD_INPUT, "%s: not a plain relative name",
+					  xfp_printable(ledger->extras[f]).text);
 	if (!status && (tally->strings > UINT32_MAX || tally->parts > UINT32_MAX))
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: too many tensors for one bundle", ledger->model);
 	return status;
@@ -161,9 +166,16 @@ static void put_matrices(struct xfp_bundle_plan *plan, const struct xfp_ledger *
 		struct xfp_idx_matrix *out = &plan->matrices[unit->first_matrix + m];
 
 		*out = (struct xfp_idx_matrix){
-			.unit = u, .expert = m, .mode = (uint8_t)matrix->mode, .k = (uint8_t)matrix->k,
-			.exponent = (int16_t)matrix->exponent, .tensor = where->tensor, .base = where->base,
-			.row_stride = where->row_stride, .col_stride = where->col_stride, .outliers = matrix->outliers,
+			.unit = u,
+			.expert = m,
+			.mode = (uint8_t)matrix->mode,
+			.k = (uint8_t)matrix->k,
+			.exponent = (int16_t)matrix->exponent,
+			.tensor = where->tensor,
+			.base = where->base,
+			.row_stride = where->row_stride,
+			.col_stride = where->col_stride,
+			.outliers = matrix->outliers,
 		};
 		memcpy(out->source, matrix->source, sizeof out->source);
 		if (xfp_matrix_part_bytes(&plan->units[u], out, bytes))
@@ -264,7 +276,8 @@ static void place_members(struct xfp_bundle_plan *plan, uint64_t json_bytes, uin
 		next_header = xfp_tar_header_bytes(plan->padded[i]);
 	}
 	for (uint32_t f = 0; f < files; f++)
-		files_bytes += xfp_tar_header_bytes(plan->files[f].size) + xfp_align(plan->files[f].size, XFP_TAR_BLOCK);
+		files_bytes +=
+			xfp_tar_header_bytes(plan->files[f].size) + xfp_align(plan->files[f].size, XFP_TAR_BLOCK);
 	plan->idx_offset = 2 * XFP_TAR_BLOCK + xfp_align(json_bytes, XFP_TAR_BLOCK);
 	plan->idx_bytes = xfp_idx_member_bytes(plan->idx_offset, plan->index_bytes, files_bytes,
 					       plan->part_count ? next_header : 0);

@@ -18,15 +18,16 @@
  * Every u/ and t/ member's data starts at a multiple of 4096 bytes of the file. To that end every data
  * member is zero-padded at its end by as little as makes its end plus the next member's header a
  * multiple of 4096 (the index has the true size; xfp_padded_bytes), and xfp.idx by as little as makes
- * the first data member fall right (to a multiple of 512 when there is none). Tar headers have one canonical form
- * (xfp_tar_header), the archive ends with exactly two zero blocks, and padding is zero, so every
- * byte of the file is either covered by a SHA-256 or has only one valid value.
+ * the first data member fall right (to a multiple of 512 when there is none). Tar headers have one
+ * canonical form (xfp_tar_header), the archive ends with exactly two zero blocks, and padding is
+ * zero, so every byte of the file is either covered by a SHA-256 or has only one valid value.
  *
  * The index is little-endian; tables follow the header in the order of enum xfp_table, each at a
  * multiple of 8 bytes, without gaps but zero padding. Strings are (offset, length) into the last
  * table: UTF-8 without NUL, then one NUL that the length does not count, one after the other in the
- * order in which header and records refer to them. Names of units, tensors and files are unique.
- * The part table is in the order of the members. Nothing is optional; unused numbers are zero.
+ * order in which header and records refer to them. No two tensors and no two files have the same
+ * name, and no two units the same name and role. The part table is in the order of the members.
+ * Nothing is optional; unused numbers are zero.
  */
 #ifndef XFP_BUNDLE_LAYOUT_H
 #define XFP_BUNDLE_LAYOUT_H
@@ -38,16 +39,21 @@
 #define XFP_BUNDLE_VERSION 0
 #define XFP_IDX_MAGIC "xfp-idx" /* with its NUL, 8 bytes */
 #define XFP_DATA_ALIGN 4096u
-#define XFP_ROW_ALIGN 16u       /* rows of v2 indices are zero-padded to this */
-#define XFP_NONE UINT32_MAX     /* "no such record" */
-#define XFP_MAX_EXPONENT 250    /* |s|; what weights of any dtype need is less */
+#define XFP_ROW_ALIGN 16u    /* rows of v2 indices are zero-padded to this */
+#define XFP_NONE UINT32_MAX  /* "no such record" */
+#define XFP_MAX_EXPONENT 250 /* |s|; what weights of any dtype need is less */
 
 #define XFP_MEMBER_JSON "xfp.json"
 #define XFP_MEMBER_IDX "xfp.idx"
 #define XFP_MEMBER_SUM "xfp.sum"
 
 enum xfp_table {
-	XFP_TABLE_UNITS, XFP_TABLE_MATRICES, XFP_TABLE_PARTS, XFP_TABLE_TENSORS, XFP_TABLE_FILES, XFP_TABLE_STRINGS,
+	XFP_TABLE_UNITS,
+	XFP_TABLE_MATRICES,
+	XFP_TABLE_PARTS,
+	XFP_TABLE_TENSORS,
+	XFP_TABLE_FILES,
+	XFP_TABLE_STRINGS,
 	XFP_TABLES
 };
 
@@ -59,7 +65,7 @@ enum xfp_table {
  *   INDEX   idx   M*N rows of xfp_v2_row_bytes(K, k)           M*N*K e4m3 codes    M*N*K source elements
  *   CODE    cb    M*N*2^k fp16 entries, ascending in a row     M*N f32 row scales  -
  *   BALANCE bal   K bytes d, one vector for the unit; absent   -                   -
- *                 when balance is off
+ *                 when all are 0, as they are without balance
  *   OUTLIER out   for each matrix that has outliers: N+1       -                   -
  *                 uint32 row pointers (first 0), then columns
  *                 (uint16; uint32 where K > 65536) zero-padded
@@ -71,9 +77,14 @@ enum xfp_table {
  */
 enum xfp_part { XFP_PART_INDEX, XFP_PART_CODE, XFP_PART_BALANCE, XFP_PART_OUTLIER, XFP_PARTS };
 
-#define XFP_PART_EXTENSIONS { "idx", "cb", "bal", "out" }
+#define XFP_PART_EXTENSIONS               \
+	{                                 \
+		"idx", "cb", "bal", "out" \
+	}
 
-struct xfp_idx_string { uint32_t offset, length; };
+struct xfp_idx_string {
+	uint32_t offset, length;
+};
 
 struct xfp_idx_header {
 	char magic[8];
@@ -91,51 +102,51 @@ struct xfp_idx_header {
 
 struct xfp_idx_unit {
 	struct xfp_idx_string name, role;
-	uint8_t class_, mode, k, met;  /* mode and k of its matrices, largest k where they differ */
-	uint8_t dtype;                 /* of the source */
+	uint8_t class_, mode, k, met; /* mode and k of its matrices, largest k where they differ */
+	uint8_t dtype;                /* of the source */
 	uint8_t reserved[3];
 	uint32_t experts, first_matrix;
 	uint64_t rows, cols;
-	uint32_t part[XFP_PARTS];      /* record in the part table, or XFP_NONE */
-	uint64_t bytes;                /* all its parts together */
+	uint32_t part[XFP_PARTS]; /* record in the part table, or XFP_NONE */
+	uint64_t bytes;           /* all its parts together */
 	uint64_t outliers;
-	double cos_median, cos_p5;     /* of the reconstruction against the source, over all rows */
-	double error;                  /* squared error / squared norm */
-	double floor;                  /* what was promised */
+	double cos_median, cos_p5; /* of the reconstruction against the source, over all rows */
+	double error;              /* squared error / squared norm */
+	double floor;              /* what was promised */
 };
 
 struct xfp_idx_matrix {
 	uint32_t unit, expert;
 	uint8_t mode, k;
-	int16_t exponent;              /* s */
-	uint32_t tensor;               /* source tensor that it is a view of */
+	int16_t exponent;                      /* s */
+	uint32_t tensor;                       /* source tensor that it is a view of */
 	uint64_t base, row_stride, col_stride; /* the view, in elements (checkpoints/checkpoint.h) */
 	uint64_t outliers;
-	uint64_t offset[XFP_PARTS];    /* of its bytes in the unit's parts; 0 for BALANCE and where it has none */
-	uint8_t source[16];            /* XXH3-128 of its source rows */
+	uint64_t offset[XFP_PARTS]; /* of its bytes in the unit's parts; 0 for BALANCE and where it has none */
+	uint8_t source[16];         /* XXH3-128 of its source rows */
 };
 
 struct xfp_idx_part {
-	uint32_t number;               /* of the unit, or of the tensor for raw */
-	uint8_t kind;                  /* enum xfp_part, or XFP_PARTS for a raw tensor */
+	uint32_t number; /* of the unit, or of the tensor for raw */
+	uint8_t kind;    /* enum xfp_part, or XFP_PARTS for a raw tensor */
 	uint8_t reserved;
-	uint16_t volume;               /* 0 */
-	uint64_t offset, size;         /* in the bundle file; true size */
-	uint8_t sha256[32];            /* of `size` bytes */
+	uint16_t volume;       /* 0 */
+	uint64_t offset, size; /* in the bundle file; true size */
+	uint8_t sha256[32];    /* of `size` bytes */
 };
 
 struct xfp_idx_tensor {
 	struct xfp_idx_string name, reason;
 	uint8_t class_, dtype, fate, rank;
-	uint32_t part;                 /* KEPT as a whole: its raw part; otherwise XFP_NONE */
-	uint32_t tied;                 /* TIED: the tensor that it equals; otherwise XFP_NONE */
+	uint32_t part; /* KEPT as a whole: its raw part; otherwise XFP_NONE */
+	uint32_t tied; /* TIED: the tensor that it equals; otherwise XFP_NONE */
 	uint32_t reserved;
 	uint64_t shape[8];
-	uint8_t source[16];            /* XXH3-128 of its bytes; zero unless it has a raw part */
+	uint8_t source[16]; /* XXH3-128 of its bytes; zero unless it has a raw part */
 };
 
 struct xfp_idx_file {
-	struct xfp_idx_string name;    /* relative, '/' between folders, no "..": as in files/NAME */
+	struct xfp_idx_string name; /* relative, '/' between folders, no "..": as in files/NAME */
 	uint64_t offset, size;
 	uint8_t sha256[32];
 };

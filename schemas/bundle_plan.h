@@ -12,7 +12,7 @@ struct xfp_bundle_plan {
 	 * `source` of raw tensors, and the SHA-256 of raw tensors and files. */
 	uint8_t *index;
 	uint64_t index_bytes;
-	uint64_t idx_offset, idx_bytes;  /* content of the member xfp.idx; zero padding included */
+	uint64_t idx_offset, idx_bytes; /* content of the member xfp.idx; zero padding included */
 
 	/* Its tables. */
 	struct xfp_idx_header *header;
@@ -24,7 +24,7 @@ struct xfp_bundle_plan {
 	char *strings;
 	uint32_t part_count;
 
-	uint64_t *padded;                /* content size of each part's member */
+	uint64_t *padded; /* content size of each part's member */
 };
 
 /* Sizes of the small files are asked of the file system. The plan is freed by the caller either way. */

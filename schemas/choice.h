@@ -18,7 +18,7 @@ struct xfp_choice {
 	struct xfp_candidate candidate; /* mode KEEP: source precision, cosines 1, error 0 */
 	uint32_t floor;                 /* what was asked for, billionths */
 	uint32_t met;
-	char fit[33];                   /* key of the fit artifact; of outliers for KEEP */
+	char fit[33]; /* key of the fit artifact; of outliers for KEEP */
 };
 
 enum xfp_status xfp_choice_write(struct xfp_artifact *a, const struct xfp_choice *choice, struct xfp_error *err);

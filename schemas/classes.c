@@ -5,7 +5,7 @@
 
 static const char *const class_names[XFP_CLASSES] = {
 	"attention", "linear_attention", "dense_mlp", "shared_expert", "routed_expert", "lm_head",
-	"embedding", "router", "norm", "vision", "mtp", "other",
+	"embedding", "router",           "norm",      "vision",        "mtp",           "other",
 };
 static const char *const fate_names[XFP_FATES] = { "quantized", "kept", "tied", "dropped" };
 static const char *const mode_names[XFP_MODES] = { "keep", "fp8", "v2", "v2a", "v2c" };
@@ -18,9 +18,18 @@ static int find(const char *const *names, int count, const char *name)
 	return -1;
 }
 
-const char *xfp_class_name(enum xfp_class value) { return class_names[value]; }
-const char *xfp_fate_name(enum xfp_fate value) { return fate_names[value]; }
-const char *xfp_mode_name(enum xfp_mode value) { return mode_names[value]; }
+const char *xfp_class_name(enum xfp_class value)
+{
+	return class_names[value];
+}
+const char *xfp_fate_name(enum xfp_fate value)
+{
+	return fate_names[value];
+}
+const char *xfp_mode_name(enum xfp_mode value)
+{
+	return mode_names[value];
+}
 
 bool xfp_class_parse(const char *name, enum xfp_class *value)
 {

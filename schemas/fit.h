@@ -19,15 +19,15 @@
 
 /* One way to store a unit, measured. */
 struct xfp_candidate {
-	uint32_t mode;        /* enum xfp_mode */
+	uint32_t mode; /* enum xfp_mode */
 	uint32_t k;
 	uint32_t sigma_milli; /* outlier threshold in thousandths; 0: none */
 	uint32_t reserved;
-	uint64_t bytes;       /* everything stored for the unit */
+	uint64_t bytes; /* everything stored for the unit */
 	uint64_t outliers;
-	double cos_median;    /* lower median over all rows of the unit */
-	double cos_p5;        /* 5th percentile, nearest rank */
-	double error;         /* squared error / squared norm, whole unit */
+	double cos_median; /* lower median over all rows of the unit */
+	double cos_p5;     /* 5th percentile, nearest rank */
+	double error;      /* squared error / squared norm, whole unit */
 };
 
 struct xfp_fit {

@@ -43,15 +43,15 @@ struct xfp_ledger_file {
 
 struct xfp_ledger_tensor {
 	char *name;
-	char *reason;                /* of the fate, for people: "norm: kept by rule", "tied to ..." */
+	char *reason; /* of the fate, for people: "norm: kept by rule", "tied to ..." */
 	enum xfp_dtype dtype;
 	enum xfp_class class_;
-	enum xfp_fate fate;          /* QUANTIZED here means: belongs to a unit; the choice decides */
+	enum xfp_fate fate; /* QUANTIZED here means: belongs to a unit; the choice decides */
 	uint32_t rank;
 	uint64_t shape[8];
 	uint32_t file;
 	uint64_t offset, bytes;
-	uint32_t tied;               /* TIED: the tensor it equals; otherwise UINT32_MAX */
+	uint32_t tied; /* TIED: the tensor it equals; otherwise UINT32_MAX */
 };
 
 struct xfp_ledger_matrix {
@@ -60,19 +60,19 @@ struct xfp_ledger_matrix {
 };
 
 struct xfp_ledger_unit {
-	char *name;                  /* source tensor's name; a stack's with * for the expert number */
-	char *role;                  /* "gate", "q" ... */
+	char *name; /* source tensor's name; a stack's with * for the expert number */
+	char *role; /* "gate", "q" ... */
 	enum xfp_class class_;
 	enum xfp_plan plan;
-	enum xfp_dtype dtype;        /* of every matrix of the unit */
-	uint32_t experts;            /* matrices; 1 for a plain projection */
-	uint64_t rows, cols;         /* of every matrix */
-	uint32_t first_matrix;       /* index into the ledger's matrices */
+	enum xfp_dtype dtype;  /* of every matrix of the unit */
+	uint32_t experts;      /* matrices; 1 for a plain projection */
+	uint64_t rows, cols;   /* of every matrix */
+	uint32_t first_matrix; /* index into the ledger's matrices */
 };
 
 /* The whole ledger in memory: what inspect writes and the front end and bundle writer read. */
 struct xfp_ledger {
-	char *model;                 /* folder of the checkpoint */
+	char *model; /* folder of the checkpoint */
 	char *family;
 	char *format;
 	struct xfp_ledger_file *files;
@@ -89,8 +89,7 @@ enum xfp_status xfp_ledger_read(const char *path, struct xfp_ledger **out, struc
 /* A ledger of one unit: `units` has one element, `matrices` its matrices (first_matrix 0),
  * `tensors` those that they refer to (renumbered, `tied` of none), `files` all, `extras` none. Reads
  * only what it needs, so that a stage's start does not grow with the model. A number that is not there is XFP_USAGE. */
-enum xfp_status xfp_ledger_read_unit(const char *path, uint32_t unit, struct xfp_ledger **out,
-				     struct xfp_error *err);
+enum xfp_status xfp_ledger_read_unit(const char *path, uint32_t unit, struct xfp_ledger **out, struct xfp_error *err);
 void xfp_ledger_free(struct xfp_ledger *ledger); /* frees everything it points to; NULL is fine */
 
 #endif

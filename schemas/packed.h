@@ -31,7 +31,7 @@ struct xfp_packed {
 	uint32_t matrices;
 	uint64_t rows, cols, outliers;
 	double cos_median, cos_p5, error;
-	uint64_t bytes[XFP_PARTS];  /* true size of each part, 0: absent */
+	uint64_t bytes[XFP_PARTS]; /* true size of each part, 0: absent */
 	uint8_t sha256[XFP_PARTS][32];
 	struct xfp_packed_matrix *matrix; /* [matrices], owned */
 };

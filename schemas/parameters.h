@@ -23,12 +23,12 @@ enum xfp_on_nonfinite { XFP_NONFINITE_FAIL, XFP_NONFINITE_KEEP };
 enum xfp_lm_head { XFP_LM_HEAD_FP8, XFP_LM_HEAD_KEEP, XFP_LM_HEAD_QUANT };
 
 struct xfp_parameters {
-	enum xfp_mode mode;           /* V2 (the library modes are reserved) */
-	uint32_t bits;                /* bit k set: k bits an index is a candidate; k = 2..6 */
-	uint32_t floor[XFP_CLASSES];  /* least median cosine, billionths */
-	uint32_t outlier_sigma;       /* c in thousandths: 4 sigma is 4000; 0: no outliers */
-	uint32_t outlier_cap;         /* most outliers, share of a matrix's weights, billionths */
-	uint32_t balance;             /* exponent of the column rms, billionths; 0: no balance */
+	enum xfp_mode mode;          /* V2 (the library modes are reserved) */
+	uint32_t bits;               /* bit k set: k bits an index is a candidate; k = 2..6 */
+	uint32_t floor[XFP_CLASSES]; /* least median cosine, billionths */
+	uint32_t outlier_sigma;      /* c in thousandths: 4 sigma is 4000; 0: no outliers */
+	uint32_t outlier_cap;        /* most outliers, share of a matrix's weights, billionths */
+	uint32_t balance;            /* exponent of the column rms, billionths; 0: no balance */
 	uint32_t lloyd_iterations;
 	enum xfp_start start;
 	enum xfp_lm_head lm_head;

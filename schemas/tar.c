@@ -56,7 +56,8 @@ static void ustar(const char *name, char type, uint64_t size, uint8_t block[XFP_
 	memcpy(block + 136, "00000000000 ", 12);
 	memcpy(block + 148, "        ", 8); /* the checksum counts as blanks */
 	block[156] = (uint8_t)type;
-	memcpy(block + 257, "ustar\0" "00", 8);
+	memcpy(block + 257, "ustar", 6);
+	memcpy(block + 263, "00", 2);
 	memcpy(block + 329, "000000 ", 8);
 	memcpy(block + 337, "000000 ", 8);
 	for (unsigned i = 0; i < XFP_TAR_BLOCK; i++)

@@ -61,13 +61,15 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	if (!status && has_more)
 		status = load(job, XFP_STAMP_MORE, &more, extended, err);
 	if (!status)
-		status = xfp_select(&(struct xfp_select_input){ .unit = job->unit, .parameters = &job->parameters,
-								 .outliers = outliers, .base = base,
-								 .extended = has_more ? extended : NULL,
-								 .base_candidates = fit.candidates,
-								 .extended_candidates = more.candidates,
-								 .base_count = fit.candidate_count,
-								 .extended_count = more.candidate_count },
+		status = xfp_select(&(struct xfp_select_input){ .unit = job->unit,
+								.parameters = &job->parameters,
+								.outliers = outliers,
+								.base = base,
+								.extended = has_more ? extended : NULL,
+								.base_candidates = fit.candidates,
+								.extended_candidates = more.candidates,
+								.base_count = fit.candidate_count,
+								.extended_count = more.candidate_count },
 				    &choice, err);
 	if (!status)
 		status = xfp_key_choice(base, has_more ? extended : NULL, job->parameters.floor[job->unit->class_],

@@ -23,9 +23,9 @@ struct run {
 	struct xfp_model_config *config;
 	const struct xfp_family *family;
 	enum xfp_lm_head lm_head;
-	const struct xfp_rule **rules;  /* of each tensor, NULL: none */
+	const struct xfp_rule **rules; /* of each tensor, NULL: none */
 	struct xfp_rule_match *matches;
-	uint32_t layout;                /* the alternative that fused tensors are stored in */
+	uint32_t layout; /* the alternative that fused tensors are stored in */
 	struct xfp_claim *claims;
 	uint32_t claim_count, claim_capacity;
 	struct xfp_ledger *ledger;
@@ -50,14 +50,16 @@ enum xfp_status xfp_refuse_quantized(const struct xfp_checkpoint *checkpoint, co
 {
 	/* Endings that only packed weights and their scales have. */
 	static const char *const endings[] = {
-		".qweight", ".qzeros", ".q_weight", ".weight_packed", ".weight_scale_inv", ".weight_scale", ".trellis",
-		".quant_map", "_proj_blocks",
+		".qweight",      ".qzeros",  ".q_weight",  ".weight_packed", ".weight_scale_inv",
+		".weight_scale", ".trellis", ".quant_map", "_proj_blocks",
 	};
 	const char *method = xfp_model_config_quantized(config);
 
 	if (method)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: is quantized already (quant_method %s in config.json); convert the "
-				"unquantized checkpoint", checkpoint->folder, xfp_printable(method).text);
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s: is quantized already (quant_method %s in config.json); convert the "
+				"unquantized checkpoint",
+				checkpoint->folder, xfp_printable(method).text);
 	for (uint32_t i = 0; i < checkpoint->tensor_count; i++) {
 		const char *name = checkpoint->tensors[i].name;
 		size_t length = strlen(name);
@@ -66,8 +68,10 @@ enum xfp_status xfp_refuse_quantized(const struct xfp_checkpoint *checkpoint, co
 			size_t ending = strlen(endings[e]);
 
 			if (length > ending && !strcmp(name + length - ending, endings[e]))
-				return xfp_fail(err, XFP_BAD_INPUT, "%s: is quantized already, as tensor %s shows; convert "
-						"the unquantized checkpoint", checkpoint->folder, xfp_printable(name).text);
+				return xfp_fail(err, XFP_BAD_INPUT,
+						"%s: is quantized already, as tensor %s shows; convert "
+						"the unquantized checkpoint",
+						checkpoint->folder, xfp_printable(name).text);
 		}
 	}
 	return XFP_OK;
@@ -105,8 +109,14 @@ static enum xfp_status copy_tables(const struct run *run)
 		struct xfp_ledger_tensor *copy = &to->tensors[to->tensor_count];
 
 		*copy = (struct xfp_ledger_tensor){
-			.dtype = t->dtype, .class_ = XFP_CLASS_OTHER, .fate = XFP_FATE_KEPT, .rank = t->rank,
-			.file = t->file, .offset = t->offset, .bytes = t->bytes, .tied = UINT32_MAX,
+			.dtype = t->dtype,
+			.class_ = XFP_CLASS_OTHER,
+			.fate = XFP_FATE_KEPT,
+			.rank = t->rank,
+			.file = t->file,
+			.offset = t->offset,
+			.bytes = t->bytes,
+			.tied = UINT32_MAX,
 		};
 		memcpy(copy->shape, t->shape, t->rank * sizeof *t->shape);
 		if (!(copy->name = strdup(t->name)))
@@ -144,7 +154,8 @@ static void match_all(const struct run *run)
 
 	xfp_model_config_number(run->config, "num_hidden_layers", &layers);
 	for (uint32_t t = 0; t < run->checkpoint->tensor_count; t++) {
-		run->rules[t] = xfp_family_match(run->family, run->checkpoint->tensors[t].name, layers, &run->matches[t]);
+		run->rules[t] =
+			xfp_family_match(run->family, run->checkpoint->tensors[t].name, layers, &run->matches[t]);
 		if (run->rules[t])
 			run->findings->taken[run->rules[t] - run->family->rules]++;
 	}
@@ -164,8 +175,9 @@ static enum xfp_status assume_width(const struct run *run)
 			continue;
 		if (!xfp_model_config_assume(run->config, "hidden_size", tensor->shape[1]))
 			return no_memory(run->err);
-		return xfp_notes_add(&run->findings->notes, false, run->err, "config.json gives no hidden_size; %" PRIu64
-				     " is taken from the shape of %s", tensor->shape[1], xfp_printable(tensor->name).text);
+		return xfp_notes_add(&run->findings->notes, false, run->err,
+				     "config.json gives no hidden_size; %" PRIu64 " is taken from the shape of %s",
+				     tensor->shape[1], xfp_printable(tensor->name).text);
 	}
 	return XFP_OK;
 }
@@ -186,9 +198,10 @@ static enum xfp_status choose_layout(struct run *run)
 		if (!(fit = xfp_projection_fit(run->rules[t], tensor, run->config)))
 			continue;
 		if (!(possible & fit))
-			return xfp_fail(run->err, XFP_BAD_INPUT, "%s and %s are stored in different orientations; one of "
-					"them is damaged", xfp_printable(witness->name).text,
-					xfp_printable(tensor->name).text);
+			return xfp_fail(run->err, XFP_BAD_INPUT,
+					"%s and %s are stored in different orientations; one of "
+					"them is damaged",
+					xfp_printable(witness->name).text, xfp_printable(tensor->name).text);
 		if ((possible & fit) != possible)
 			witness = tensor;
 		possible &= fit;
@@ -196,8 +209,10 @@ static enum xfp_status choose_layout(struct run *run)
 	}
 	run->layout = rule ? (uint32_t)__builtin_ctz(possible) : 0;
 	if (rule && possible & (possible - 1))
-		return xfp_notes_add(&run->findings->notes, true, run->err, "the shapes do not tell in which orientation "
-				     "fused experts are stored; the first that %s.family gives is used", run->family->name);
+		return xfp_notes_add(&run->findings->notes, true, run->err,
+				     "the shapes do not tell in which orientation "
+				     "fused experts are stored; the first that %s.family gives is used",
+				     run->family->name);
 	return XFP_OK;
 }
 
@@ -262,9 +277,11 @@ static enum xfp_status find_tied(const struct run *run, uint32_t head, uint32_t 
 			return XFP_OK;
 		}
 	}
-	return xfp_notes_add_tensor(&run->findings->notes, true, h->name, weights_of(h), "config.json ties it to the "
-				    "embedding, but it equals none that is stored; it is treated as a matrix of its own",
-				    run->err);
+	return xfp_notes_add_tensor(
+		&run->findings->notes, true, h->name, weights_of(h),
+		"config.json ties it to the "
+		"embedding, but it equals none that is stored; it is treated as a matrix of its own",
+		run->err);
 }
 
 /* ---- single tensors --------------------------------------------------------------------------- */
@@ -288,13 +305,20 @@ static enum xfp_status claim(struct run *run, uint32_t t, uint32_t part, bool fa
 	}
 	to = &run->claims[run->claim_count];
 	*to = (struct xfp_claim){
-		.tensor = t, .part = part, .layer = match->layer, .class_ = rule->class_,
-		.plan = rule->class_ == XFP_CLASS_LM_HEAD && run->lm_head == XFP_LM_HEAD_FP8 ? XFP_PLAN_FP8 : XFP_PLAN_FIT,
-		.role = rule->parts[part].role, .numbered = numbered, .expert = match->expert, .fault = fault,
+		.tensor = t,
+		.part = part,
+		.layer = match->layer,
+		.class_ = rule->class_,
+		.plan = rule->class_ == XFP_CLASS_LM_HEAD && run->lm_head == XFP_LM_HEAD_FP8 ? XFP_PLAN_FP8
+											     : XFP_PLAN_FIT,
+		.role = rule->parts[part].role,
+		.numbered = numbered,
+		.expert = match->expert,
+		.fault = fault,
 	};
 	if (!fault)
-		to->projection = xfp_projection_read(rule, rule->layout_count > 1 ? run->layout : 0, part, tensor,
-						     run->config);
+		to->projection =
+			xfp_projection_read(rule, rule->layout_count > 1 ? run->layout : 0, part, tensor, run->config);
 	if (numbered)
 		to->unit = xfp_format("%.*s*%s", (int)match->expert_at, tensor->name, tensor->name + match->expert_end);
 	else
@@ -326,8 +350,8 @@ static enum xfp_status decide_projection(struct run *run, uint32_t t)
 			char text[320];
 
 			snprintf(text, sizeof text, "%s; kept as it is", why);
-			status = xfp_notes_add_tensor(&run->findings->notes, true, tensor->name, weights_of(tensor), text,
-						      run->err);
+			status = xfp_notes_add_tensor(&run->findings->notes, true, tensor->name, weights_of(tensor),
+						      text, run->err);
 		}
 		return status;
 	}
@@ -361,7 +385,8 @@ static enum xfp_status decide_unmatched(struct run *run, uint32_t t)
 	const struct xfp_source_tensor *tensor = &run->checkpoint->tensors[t];
 	uint64_t weights = weights_of(tensor);
 
-	if (xfp_dtype_is_weight(tensor->dtype) && (tensor->rank == 2 || tensor->rank == 3) && weights >= WORTH_A_WARNING) {
+	if (xfp_dtype_is_weight(tensor->dtype) && (tensor->rank == 2 || tensor->rank == 3) &&
+	    weights >= WORTH_A_WARNING) {
 		enum xfp_status status = xfp_notes_add_tensor(&run->findings->notes, true, tensor->name, weights,
 							      "no rule matches; kept as it is", run->err);
 		if (status)
@@ -408,15 +433,18 @@ static enum xfp_status report(const struct run *run)
 			continue;
 		for (uint32_t u = 0; !status && u < ledger->unit_count; u++)
 			if (ledger->units[u].class_ == XFP_CLASS_ROUTED_EXPERT && ledger->units[u].experts != experts) {
-				status = xfp_notes_add(notes, true, run->err, "%s has %" PRIu32 " experts, but config.json "
-						       "says %s %" PRIu64, xfp_printable(ledger->units[u].name).text,
+				status = xfp_notes_add(notes, true, run->err,
+						       "%s has %" PRIu32 " experts, but config.json "
+						       "says %s %" PRIu64,
+						       xfp_printable(ledger->units[u].name).text,
 						       ledger->units[u].experts, keys[k], experts);
 				break;
 			}
 	}
 	if (!status && !ledger->unit_count)
-		status = xfp_notes_add(notes, true, run->err, "nothing to quantize: no tensor is a projection of family %s",
-				       run->family->name);
+		status =
+			xfp_notes_add(notes, true, run->err,
+				      "nothing to quantize: no tensor is a projection of family %s", run->family->name);
 	return status ? status : xfp_notes_finish(notes, run->err);
 }
 
@@ -425,10 +453,15 @@ enum xfp_status xfp_classify(const struct xfp_checkpoint *checkpoint, struct xfp
 			     struct xfp_findings *findings, struct xfp_error *err)
 {
 	struct run run = {
-		.checkpoint = checkpoint, .config = config, .family = family, .lm_head = lm_head,
+		.checkpoint = checkpoint,
+		.config = config,
+		.family = family,
+		.lm_head = lm_head,
 		.rules = calloc((size_t)checkpoint->tensor_count + 1, sizeof *run.rules),
 		.matches = calloc((size_t)checkpoint->tensor_count + 1, sizeof *run.matches),
-		.ledger = calloc(1, sizeof *run.ledger), .findings = findings, .err = err,
+		.ledger = calloc(1, sizeof *run.ledger),
+		.findings = findings,
+		.err = err,
 	};
 	enum xfp_status status;
 

@@ -18,33 +18,33 @@
 #include "work.h"
 
 struct xfp_unit_state {
-	bool known;                 /* the digests of all its matrices are known */
-	bool done;                  /* packed as it should be, and the artifact is in the store */
-	bool decided;               /* `choice` says how */
-	bool recorded;              /* in the manifest, as part of this run */
-	uint32_t made;              /* bit S: the artifact of stamp S was made in this run */
-	double seconds;             /* that fresh work took */
-	double progress;            /* share of its work that is over, for the progress bar */
-	uint8_t (*source)[16];      /* [experts] */
-	char key[XFP_STAMPS][33];   /* of the current artifacts, "" when not known */
+	bool known;               /* the digests of all its matrices are known */
+	bool done;                /* packed as it should be, and the artifact is in the store */
+	bool decided;             /* `choice` says how */
+	bool recorded;            /* in the manifest, as part of this run */
+	uint32_t made;            /* bit S: the artifact of stamp S was made in this run */
+	double seconds;           /* that fresh work took */
+	double progress;          /* share of its work that is over, for the progress bar */
+	uint8_t (*source)[16];    /* [experts] */
+	char key[XFP_STAMPS][33]; /* of the current artifacts, "" when not known */
 	struct xfp_choice choice;
 };
 
 struct xfp_conversion {
 	struct xfp_options options;
-	int lock, log;              /* file descriptors, -1: none */
-	struct xfp_store store;     /* folder NULL: there is no cache yet (only in a dry run) */
+	int lock, log;          /* file descriptors, -1: none */
+	struct xfp_store store; /* folder NULL: there is no cache yet (only in a dry run) */
 	struct xfp_manifest *manifest;
-	int64_t run;                /* the manifest's number of this run, 0: none */
+	int64_t run; /* the manifest's number of this run, 0: none */
 	struct xfp_ledger *ledger;
 	struct xfp_unit_state *units;
 	uint64_t weights, weights_done;
-	uint32_t todo;              /* units that are not done */
-	uint64_t events_read;       /* how far into the events file */
-	bool damaged;               /* a stage removed a damaged artifact */
-	uint32_t failures;          /* other failed stages; the status of the first one: */
+	uint32_t todo;        /* units that are not done */
+	uint64_t events_read; /* how far into the events file */
+	bool damaged;         /* a stage removed a damaged artifact */
+	uint32_t failures;    /* other failed stages; the status of the first one: */
 	enum xfp_status failure;
-	bool manifest_behind;       /* it could not be written; said once */
+	bool manifest_behind; /* it could not be written; said once */
 };
 
 /* Check that the output can be written, make the work folder, take its lock, start a chapter of the

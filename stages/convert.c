@@ -4,7 +4,7 @@
  * who run make by hand.
  *
  * inspect writes the ledger; then, until nothing is missing: the work folder is brought up to date,
- * make runs the units that are not finished, and xfp-pack assembles the bundle. A stage that meets a
+ * make runs the units that are not finished, and xfp-bundle assembles the bundle. A stage that meets a
  * damaged artifact removes it, and the loop goes round again.
  */
 #include <inttypes.h>
@@ -221,6 +221,8 @@ int xfp_main_convert(int argc, char **argv)
 
 int xfp_main_prepare(int argc, char **argv)
 {
-	return run_command(argc, argv, "Brings a conversion's work folder up to date and lists what is missing; see "
-			   "xfp-pipelines(7).", prepare);
+	return run_command(argc, argv,
+			   "Brings a conversion's work folder up to date and lists what is missing; see "
+			   "xfp-pipelines(7).",
+			   prepare);
 }

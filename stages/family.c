@@ -193,8 +193,10 @@ static enum xfp_status check_layouts(const struct xfp_family *family, const char
 		if (rule->layout_count < 2)
 			continue;
 		if (count && rule->layout_count != count)
-			return xfp_fail(err, XFP_BAD_INPUT, "%s:%u: rules with alternative layouts must all have "
-					"equally many", path, rule->line);
+			return xfp_fail(err, XFP_BAD_INPUT,
+					"%s:%u: rules with alternative layouts must all have "
+					"equally many",
+					path, rule->line);
 		count = rule->layout_count;
 	}
 	return XFP_OK;
@@ -297,7 +299,8 @@ static int is_family_file(const struct dirent *entry)
 {
 	size_t length = strlen(entry->d_name), suffix = strlen(XFP_FAMILY_SUFFIX);
 
-	return length > suffix && entry->d_name[0] != '.' && !strcmp(entry->d_name + length - suffix, XFP_FAMILY_SUFFIX);
+	return length > suffix && entry->d_name[0] != '.' &&
+	       !strcmp(entry->d_name + length - suffix, XFP_FAMILY_SUFFIX);
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -353,8 +356,10 @@ static enum xfp_status claimant(struct xfp_family *const *families, uint32_t cou
 				   : listed(f->model_types, f->model_type_count, word)))
 			continue;
 		if (*out)
-			return xfp_fail(err, XFP_BAD_INPUT, "%s: families %s and %s both claim \"%s\"; name one with "
-					"--family", folder, (*out)->name, f->name, word);
+			return xfp_fail(err, XFP_BAD_INPUT,
+					"%s: families %s and %s both claim \"%s\"; name one with "
+					"--family",
+					folder, (*out)->name, f->name, word);
 		*out = f;
 	}
 	return XFP_OK;
@@ -385,7 +390,8 @@ enum xfp_status xfp_family_choose(const char *folder, const struct xfp_model_con
 	*path = xfp_format("%s/%s" XFP_FAMILY_SUFFIX, folder, found ? found->name : XFP_FAMILY_GENERAL);
 	if (!*path)
 		status = no_memory(err);
-	if (!status && found && why && !(*why = xfp_format("by %s %s", architecture ? "architecture" : "model_type", word)))
+	if (!status && found && why &&
+	    !(*why = xfp_format("by %s %s", architecture ? "architecture" : "model_type", word)))
 		status = no_memory(err);
 	if (status) {
 		free(*path);

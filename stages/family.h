@@ -19,11 +19,11 @@
 #define XFP_FAMILY_GENERAL "general" /* used when no family claims a model */
 
 struct xfp_family {
-	char *name;            /* the file's, without its suffix */
-	char *about;           /* one line, may be NULL */
+	char *name;  /* the file's, without its suffix */
+	char *about; /* one line, may be NULL */
 	char **model_types, **architectures;
 	uint32_t model_type_count, architecture_count;
-	bool tied;             /* what a missing tie_word_embeddings means */
+	bool tied; /* what a missing tie_word_embeddings means */
 	struct xfp_rule *rules;
 	uint32_t rule_count;
 };

@@ -141,8 +141,8 @@ static bool find_sha256(const struct xfp_conversion *c, off_t offset, char sha25
 int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_result *result,
 		    struct xfp_error *err)
 {
-	const char *argv[] = { "xfp-pack", "--work", c->options.work, "--cache", c->options.cache, "--bundle",
-			       c->options.out, NULL };
+	const char *argv[] = { "xfp-bundle",     "--work", c->options.work, "--cache",
+			       c->options.cache, "--",     c->options.out,  NULL };
 	char *stamp = xfp_path(c->options.work, XFP_BUNDLE_STAMP), text[256];
 	off_t before = xfp_log_size(c);
 	struct stat st;

@@ -56,12 +56,11 @@ static json_t *unit_json(const struct xfp_bundle *bundle, const struct xfp_unit_
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:f, s:f, s:b}",
 			 "name", unit->name, "class", unit->class_name, "role", unit->role, "mode", unit->mode_name,
-			 "k", (int)unit->k, "rows", (json_int_t)unit->rows, "cols", (json_int_t)unit->cols,
-			 "experts", (json_int_t)unit->experts, "weights", (json_int_t)unit->weights,
-			 "bytes", (json_int_t)unit->bytes, "true_bits", xfp_true_bits(unit),
-			 "paper_bits", paper_bits(bundle, unit), "outliers", (json_int_t)unit->outliers,
-			 "cos_median", unit->cos_median, "cos_p5", unit->cos_p5, "floor", unit->floor,
-			 "met", (int)unit->met);
+			 "k", (int)unit->k, "rows", (json_int_t)unit->rows, "cols", (json_int_t)unit->cols, "experts",
+			 (json_int_t)unit->experts, "weights", (json_int_t)unit->weights, "bytes",
+			 (json_int_t)unit->bytes, "true_bits", xfp_true_bits(unit), "paper_bits",
+			 paper_bits(bundle, unit), "outliers", (json_int_t)unit->outliers, "cos_median",
+			 unit->cos_median, "cos_p5", unit->cos_p5, "floor", unit->floor, "met", (int)unit->met);
 }
 
 static json_t *tensor_json(const struct xfp_tensor_info *tensor)
@@ -70,9 +69,8 @@ static json_t *tensor_json(const struct xfp_tensor_info *tensor)
 
 	for (uint32_t i = 0; shape && i < tensor->rank; i++)
 		json_array_append_new(shape, json_integer((json_int_t)tensor->shape[i]));
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o}", "name", tensor->name, "fate", tensor->fate_name,
-			 "reason", tensor->reason, "class", tensor->class_name, "dtype", tensor->dtype_name,
-			 "shape", shape);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o}", "name", tensor->name, "fate", tensor->fate_name, "reason",
+			 tensor->reason, "class", tensor->class_name, "dtype", tensor->dtype_name, "shape", shape);
 }
 
 static enum xfp_status print_json(const struct xfp_bundle *bundle, struct xfp_error *err)
@@ -119,10 +117,10 @@ static void print_text(const struct xfp_bundle *bundle, const char *path, bool a
 	/* Printed anew rather than copied: what it holds must not reach the terminal as control sequences. */
 	method = json_loadb(info.json, info.json_bytes, 0, NULL);
 	text = method ? json_dumps(method, JSON_INDENT(2)) : NULL;
-	printf("%s\nformat version %" PRIu32 ", family %s, %s weights in %" PRIu32 " units, %.3f bits each, %s\n%s\n\n", path,
-	       info.version, xfp_printable(info.family).text, xfp_human((double)info.weights, "", weights), info.units,
-	       info.weights ? unit_bytes * 8 / (double)info.weights : 0, xfp_human((double)info.file_bytes, "B", bytes),
-	       text ? text : "xfp.json is no JSON");
+	printf("%s\nformat version %" PRIu32 ", family %s, %s weights in %" PRIu32 " units, %.3f bits each, %s\n%s\n\n",
+	       path, info.version, xfp_printable(info.family).text, xfp_human((double)info.weights, "", weights),
+	       info.units, info.weights ? unit_bytes * 8 / (double)info.weights : 0,
+	       xfp_human((double)info.file_bytes, "B", bytes), text ? text : "xfp.json is no JSON");
 	free(text);
 	json_decref(method);
 	xfp_report_table(stdout, bundle);
@@ -136,8 +134,11 @@ int xfp_main_info(int argc, char **argv)
 {
 	enum { JSON = 256, UNITS, HELP, VERSION };
 	static const struct option options[] = {
-		{ "json", no_argument, NULL, JSON }, { "units", no_argument, NULL, UNITS },
-		{ "help", no_argument, NULL, HELP }, { "version", no_argument, NULL, VERSION }, { 0 },
+		{ "json", no_argument, NULL, JSON },
+		{ "units", no_argument, NULL, UNITS },
+		{ "help", no_argument, NULL, HELP },
+		{ "version", no_argument, NULL, VERSION },
+		{ 0 },
 	};
 	struct xfp_bundle *bundle = NULL;
 	bool json = false, units = false;

@@ -82,9 +82,14 @@ static enum xfp_status remember_sources(struct xfp_conversion *c, uint32_t numbe
 
 static void note_made(struct xfp_unit_state *state, const struct xfp_event *event)
 {
-	static const struct { const char *stage; enum xfp_stamp stamp; } stages[] = {
-		{ "outlier-extract", XFP_STAMP_OUTLIERS }, { "lloyd-fit", XFP_STAMP_FIT },
-		{ "autoselect", XFP_STAMP_CHOICE }, { "pack", XFP_STAMP_PACKED },
+	static const struct {
+		const char *stage;
+		enum xfp_stamp stamp;
+	} stages[] = {
+		{ "outlier-extract", XFP_STAMP_OUTLIERS },
+		{ "lloyd-fit", XFP_STAMP_FIT },
+		{ "autoselect", XFP_STAMP_CHOICE },
+		{ "pack", XFP_STAMP_PACKED },
 	};
 
 	for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)

@@ -32,7 +32,8 @@ struct options {
 static void usage(FILE *to)
 {
 	fputs("Usage: xfp-inspect [--work DIR] [--family NAME|FILE] [--families DIR]\n"
-	      "                   [--lm-head fp8|keep|quant] [--json] [-v] MODEL\n", to);
+	      "                   [--lm-head fp8|keep|quant] [--json] [-v] MODEL\n",
+	      to);
 }
 
 static void help(void)
@@ -51,17 +52,23 @@ static void help(void)
 	      "      --json             print one JSON object with every tensor and unit\n"
 	      "  -v, --verbose          print what each rule took, and every unit\n"
 	      "      --help             print this help and exit\n"
-	      "      --version          print the version and exit\n", stdout);
+	      "      --version          print the version and exit\n",
+	      stdout);
 }
 
 static enum xfp_status parse_options(int argc, char **argv, struct options *options, bool *done)
 {
 	enum { WORK = 256, FAMILY, FOLDER, LM_HEAD, JSON, HELP, VERSION };
 	static const struct option names[] = {
-		{ "work", required_argument, NULL, WORK }, { "family", required_argument, NULL, FAMILY },
-		{ "families", required_argument, NULL, FOLDER }, { "lm-head", required_argument, NULL, LM_HEAD },
-		{ "json", no_argument, NULL, JSON }, { "verbose", no_argument, NULL, 'v' },
-		{ "help", no_argument, NULL, HELP }, { "version", no_argument, NULL, VERSION }, { NULL, 0, NULL, 0 },
+		{ "work", required_argument, NULL, WORK },
+		{ "family", required_argument, NULL, FAMILY },
+		{ "families", required_argument, NULL, FOLDER },
+		{ "lm-head", required_argument, NULL, LM_HEAD },
+		{ "json", no_argument, NULL, JSON },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "help", no_argument, NULL, HELP },
+		{ "version", no_argument, NULL, VERSION },
+		{ NULL, 0, NULL, 0 },
 	};
 	int option;
 
@@ -137,8 +144,8 @@ static enum xfp_status load_family(const struct options *options, const struct x
 	enum xfp_status status = XFP_OK;
 	size_t length;
 
-	folder = options->families ? strdup(options->families) :
-		 xfp_format("%s" FAMILIES, data && *data ? data : XFP_PKGDATADIR);
+	folder = options->families ? strdup(options->families)
+				   : xfp_format("%s" FAMILIES, data && *data ? data : XFP_PKGDATADIR);
 	if (!folder) {
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
 		goto done;
@@ -147,8 +154,9 @@ static enum xfp_status load_family(const struct options *options, const struct x
 		status = xfp_family_choose(folder, config, &path, why, err);
 	} else {
 		length = strlen(options->family);
-		if (strchr(options->family, '/') || (length > strlen(XFP_FAMILY_SUFFIX) &&
-		    !strcmp(options->family + length - strlen(XFP_FAMILY_SUFFIX), XFP_FAMILY_SUFFIX)))
+		if (strchr(options->family, '/') ||
+		    (length > strlen(XFP_FAMILY_SUFFIX) &&
+		     !strcmp(options->family + length - strlen(XFP_FAMILY_SUFFIX), XFP_FAMILY_SUFFIX)))
 			path = strdup(options->family);
 		else
 			path = xfp_format("%s/%s" XFP_FAMILY_SUFFIX, folder, options->family);
@@ -173,10 +181,14 @@ static enum xfp_status note_guess(const struct xfp_model_config *config, const s
 	const char *type = xfp_model_config_type(config, 0);
 
 	if (!xfp_model_config_present(config))
-		return xfp_notes_add(&findings->notes, true, err, "there is no config.json; the names were read by the "
-				     "rules of family %s: check the classes", family->name);
-	return xfp_notes_add(&findings->notes, true, err, "no family claims model_type %s; the names were read by the "
-			     "rules of family %s: check the classes", type ? type : "(missing)", family->name);
+		return xfp_notes_add(&findings->notes, true, err,
+				     "there is no config.json; the names were read by the "
+				     "rules of family %s: check the classes",
+				     family->name);
+	return xfp_notes_add(&findings->notes, true, err,
+			     "no family claims model_type %s; the names were read by the "
+			     "rules of family %s: check the classes",
+			     type ? type : "(missing)", family->name);
 }
 
 /* units.mk, left untouched when it is the same already: make looks at its time. */
@@ -256,8 +268,8 @@ static enum xfp_status inspect(const struct options *options, struct xfp_error *
 	struct xfp_inspection inspection = { checkpoint, family, why, ledger, &findings };
 
 	xfp_inspection_notes(&inspection);
-	status = options->json ? xfp_inspection_json(&inspection, err) :
-				 xfp_inspection_print(&inspection, options->verbose, err);
+	status = options->json ? xfp_inspection_json(&inspection, err)
+			       : xfp_inspection_print(&inspection, options->verbose, err);
 done:
 	xfp_findings_free(&findings);
 	xfp_ledger_free(ledger);

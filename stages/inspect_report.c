@@ -133,7 +133,8 @@ enum xfp_status xfp_inspection_print(const struct xfp_inspection *inspection, bo
 	const struct xfp_ledger *ledger = inspection->ledger;
 
 	printf("model   %s\n", xfp_printable(ledger->model).text);
-	printf("format  %s, %" PRIu32 " file%s\n", ledger->format, ledger->file_count, ledger->file_count == 1 ? "" : "s");
+	printf("format  %s, %" PRIu32 " file%s\n", ledger->format, ledger->file_count,
+	       ledger->file_count == 1 ? "" : "s");
 	printf("family  %s, %s\n", xfp_printable(ledger->family).text,
 	       inspection->why ? xfp_printable(inspection->why).text : "a guess: no family claims this model");
 	print_fates(ledger);

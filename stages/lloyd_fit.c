@@ -30,13 +30,13 @@
 struct fit {
 	struct xfp_outliers known;
 	struct xfp_artifact outliers;
-	unsigned k[MOST], count;      /* of the candidates */
+	unsigned k[MOST], count; /* of the candidates */
 	int start;
 	unsigned rounds;
-	float *down;                  /* [cols] 2^(-d/4), NULL without balance */
+	float *down; /* [cols] 2^(-d/4), NULL without balance */
 	float *narrow, *narrow_or_null;
 	double *wide;
-	double error[MOST], norm;     /* sums over the unit */
+	double error[MOST], norm; /* sums over the unit */
 	/* Results of a block of rows, by candidate. */
 	uint16_t *codebook[MOST];
 	double *cosine[MOST];
@@ -76,8 +76,8 @@ static bool room_init(struct room *room, uint64_t cols)
 }
 
 /* Fit and measure every candidate of one row; `at` is its place in the block's results. */
-static void fit_row(const struct fit *fit, struct room *room, const float *w, const struct xfp_marks *marks, uint64_t row,
-		    int exponent, uint64_t at)
+static void fit_row(const struct fit *fit, struct room *room, const float *w, const struct xfp_marks *marks,
+		    uint64_t row, int exponent, uint64_t at)
 {
 	uint64_t cols = fit->known.cols, base = row * cols;
 	uint64_t begin = xfp_marks_find(marks, row), end = xfp_marks_find(marks, row + 1);
@@ -133,8 +133,10 @@ static enum xfp_status fit_matrix(struct xfp_job *job, struct fit *fit, uint32_t
 	struct xfp_rows rows = { 0 };
 	enum xfp_status status = xfp_marks_load(&fit->outliers, &fit->known, m, &marks, err);
 
-	fit->narrow_or_null = xfp_scale_factors(fit->known.balance, fit->known.exponent[m], source.view.cols, fit->narrow,
-						fit->wide) ? fit->narrow : NULL;
+	fit->narrow_or_null =
+		xfp_scale_factors(fit->known.balance, fit->known.exponent[m], source.view.cols, fit->narrow, fit->wide)
+			? fit->narrow
+			: NULL;
 	if (!status)
 		status = xfp_rows_open(&source, &rows, err);
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
@@ -169,7 +171,9 @@ static uint64_t stored_bytes(const struct fit *fit, unsigned k)
 /* The table of candidates, from what was measured row by row. */
 static enum xfp_status summarize(const struct fit *fit, struct xfp_artifact *artifact, struct xfp_error *err)
 {
-	struct xfp_fit table = { .matrices = fit->known.matrices, .rows = fit->known.rows, .cols = fit->known.cols,
+	struct xfp_fit table = { .matrices = fit->known.matrices,
+				 .rows = fit->known.rows,
+				 .cols = fit->known.cols,
 				 .candidate_count = fit->count };
 	uint64_t rows = table.matrices * table.rows;
 	double *cosine = malloc((rows + 1) * sizeof *cosine);
@@ -268,14 +272,15 @@ static enum xfp_status produce(struct xfp_job *job, struct fit *fit, uint32_t bi
 static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 {
 	enum xfp_stamp stamp = job->extended ? XFP_STAMP_MORE : XFP_STAMP_FIT;
-	uint32_t bits = job->extended ? xfp_parameters_extended_bits(&job->parameters) :
-					xfp_parameters_base_bits(&job->parameters);
+	uint32_t bits = job->extended ? xfp_parameters_extended_bits(&job->parameters)
+				      : xfp_parameters_base_bits(&job->parameters);
 	struct xfp_key key = { 0 };
 	struct fit fit = { 0 };
 	char outliers[33];
 	enum xfp_status status;
 
-	status = xfp_job_open(job, XFP_STAMP_OUTLIERS, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &fit.outliers, outliers, err);
+	status = xfp_job_open(job, XFP_STAMP_OUTLIERS, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &fit.outliers, outliers,
+			      err);
 	if (!status)
 		status = xfp_key_fit(outliers, &job->parameters, bits, &key, err);
 	if (!status && !xfp_job_hit(job, stamp, key.hex, XFP_FIT_KIND, XFP_FIT_VERSION)) {
@@ -295,7 +300,8 @@ int main(int argc, char **argv)
 	static const struct xfp_stage stage = {
 		.program = "xfp-lloyd-fit",
 		.name = "lloyd-fit",
-		.summary = "Fits a codebook a row for every candidate k and measures the reconstruction as it would be stored.",
+		.summary =
+			"Fits a codebook a row for every candidate k and measures the reconstruction as it would be stored.",
 		.takes_extended = true,
 		.run = run,
 	};

@@ -28,7 +28,6 @@ stages_libstages_a_SOURCES = \
 	stages/options.c \
 	stages/options.h \
 	stages/pack.h \
-	stages/pack_bundle.c \
 	stages/pack_parts.c \
 	stages/pack_v2.c \
 	stages/prepare.c \
@@ -65,6 +64,7 @@ stages_libstages_a_SOURCES = \
 bin_PROGRAMS += \
 	xfp \
 	xfp-autoselect \
+	xfp-bundle \
 	xfp-inspect \
 	xfp-lloyd-fit \
 	xfp-outlier-extract \
@@ -75,6 +75,8 @@ xfp_SOURCES = stages/xfp.c
 xfp_LDADD = $(TOOL_LIBS)
 xfp_autoselect_SOURCES = stages/autoselect.c
 xfp_autoselect_LDADD = $(TOOL_LIBS)
+xfp_bundle_SOURCES = stages/bundle.c
+xfp_bundle_LDADD = $(TOOL_LIBS)
 xfp_inspect_SOURCES = stages/inspect.c
 xfp_inspect_LDADD = $(TOOL_LIBS)
 xfp_lloyd_fit_SOURCES = stages/lloyd_fit.c

@@ -14,9 +14,9 @@
 #include "xfp_error.h"
 
 struct xfp_note {
-	bool warning;     /* the result may not be what the user wants */
+	bool warning; /* the result may not be what the user wants */
 	char *text;
-	char *names;      /* of the tensors it is about, numbers as *; NULL: none */
+	char *names; /* of the tensors it is about, numbers as *; NULL: none */
 	uint64_t tensors, weights;
 	uint32_t order;
 };

@@ -154,10 +154,19 @@ static enum xfp_status set(struct xfp_options *o, struct floors *floors, int id,
 	bool ok;
 
 	switch (id) {
-	case 'o': ok = replace(&o->out, text); break;
-	case OPT_CACHE: ok = replace(&o->cache, text); break;
-	case OPT_WORK: ok = replace(&o->work, text); break;
-	case OPT_FAMILY: ok = replace(&o->family, text); wanted = "a name"; break;
+	case 'o':
+		ok = replace(&o->out, text);
+		break;
+	case OPT_CACHE:
+		ok = replace(&o->cache, text);
+		break;
+	case OPT_WORK:
+		ok = replace(&o->work, text);
+		break;
+	case OPT_FAMILY:
+		ok = replace(&o->family, text);
+		wanted = "a name";
+		break;
 	case OPT_MODE:
 		if (!strcmp(text, "v2a") || !strcmp(text, "v2c"))
 			return xfp_fail(err, XFP_USAGE, "%s %s: this version does not fit libraries yet; use v2", where,
@@ -165,10 +174,22 @@ static enum xfp_status set(struct xfp_options *o, struct floors *floors, int id,
 		ok = !strcmp(text, "auto") || !strcmp(text, "v2");
 		wanted = "auto or v2";
 		break;
-	case OPT_STRICT: ok = parse_floor(text, &floors->strict); wanted = "a cosine from 0 to 1, as in 0.99"; break;
-	case OPT_LAZY: ok = parse_floor(text, &floors->lazy); wanted = "a cosine from 0 to 1, as in 0.98"; break;
-	case OPT_FLOOR: ok = parse_floors(text, floors); wanted = "CLASS=COSINE, as in attention=0.995"; break;
-	case OPT_BITS: ok = xfp_bits_parse(text, &p->bits); wanted = "bits from 2 to 6, as in 2,3,4 or 2-6"; break;
+	case OPT_STRICT:
+		ok = parse_floor(text, &floors->strict);
+		wanted = "a cosine from 0 to 1, as in 0.99";
+		break;
+	case OPT_LAZY:
+		ok = parse_floor(text, &floors->lazy);
+		wanted = "a cosine from 0 to 1, as in 0.98";
+		break;
+	case OPT_FLOOR:
+		ok = parse_floors(text, floors);
+		wanted = "CLASS=COSINE, as in attention=0.995";
+		break;
+	case OPT_BITS:
+		ok = xfp_bits_parse(text, &p->bits);
+		wanted = "bits from 2 to 6, as in 2,3,4 or 2-6";
+		break;
 	case OPT_SIGMA:
 		if ((ok = !strcmp(text, "none")))
 			p->outlier_sigma = 0;
@@ -184,13 +205,34 @@ static enum xfp_status set(struct xfp_options *o, struct floors *floors, int id,
 		ok = xfp_decimal_parse(text, XFP_NANO, &p->balance) && p->balance <= XFP_NANO;
 		wanted = "an exponent from 0 to 1, as in 0.5";
 		break;
-	case OPT_ITERS: ok = parse_count(text, 1000, &p->lloyd_iterations); wanted = "rounds from 1 to 1000"; break;
-	case OPT_START: ok = xfp_start_parse(text, &p->start); wanted = "companded, quantile or minmax"; break;
-	case OPT_LM_HEAD: ok = xfp_lm_head_parse(text, &p->lm_head); wanted = "fp8, keep or quant"; break;
-	case OPT_ON_MISS: ok = xfp_on_miss_parse(text, &p->on_miss); wanted = "keep, best or fail"; break;
-	case OPT_ON_NONFINITE: ok = xfp_on_nonfinite_parse(text, &p->on_nonfinite); wanted = "fail or keep"; break;
-	case 'j': ok = parse_count(text, 4096, &o->jobs); wanted = "a number of jobs"; break;
-	default: ok = false; wanted = "another option"; break;
+	case OPT_ITERS:
+		ok = parse_count(text, 1000, &p->lloyd_iterations);
+		wanted = "rounds from 1 to 1000";
+		break;
+	case OPT_START:
+		ok = xfp_start_parse(text, &p->start);
+		wanted = "companded, quantile or minmax";
+		break;
+	case OPT_LM_HEAD:
+		ok = xfp_lm_head_parse(text, &p->lm_head);
+		wanted = "fp8, keep or quant";
+		break;
+	case OPT_ON_MISS:
+		ok = xfp_on_miss_parse(text, &p->on_miss);
+		wanted = "keep, best or fail";
+		break;
+	case OPT_ON_NONFINITE:
+		ok = xfp_on_nonfinite_parse(text, &p->on_nonfinite);
+		wanted = "fail or keep";
+		break;
+	case 'j':
+		ok = parse_count(text, 4096, &o->jobs);
+		wanted = "a number of jobs";
+		break;
+	default:
+		ok = false;
+		wanted = "another option";
+		break;
 	}
 	return ok ? XFP_OK : xfp_fail(err, XFP_USAGE, "%s '%s': expected %s", where, text, wanted);
 }
@@ -244,13 +286,26 @@ static enum xfp_status from_command_line(int argc, char **argv, struct xfp_optio
 			if (rows[i].id == id)
 				snprintf(where, sizeof where, "--%s", rows[i].name);
 		switch (id) {
-		case 'k': o->keep_going = true; break;
-		case 'n': o->dry_run = true; break;
-		case 'q': o->quiet = true; break;
-		case OPT_REHASH: o->rehash = true; break;
-		case OPT_JSON: o->json = true; break;
-		case OPT_HELP: o->help = true; return XFP_OK;
-		case ':': return xfp_fail(err, XFP_USAGE, "%s needs a value", argv[optind - 1]);
+		case 'k':
+			o->keep_going = true;
+			break;
+		case 'n':
+			o->dry_run = true;
+			break;
+		case 'q':
+			o->quiet = true;
+			break;
+		case OPT_REHASH:
+			o->rehash = true;
+			break;
+		case OPT_JSON:
+			o->json = true;
+			break;
+		case OPT_HELP:
+			o->help = true;
+			return XFP_OK;
+		case ':':
+			return xfp_fail(err, XFP_USAGE, "%s needs a value", argv[optind - 1]);
 		case '?':
 			if (optopt && optopt < 256)
 				return xfp_fail(err, XFP_USAGE, "unknown option -%c", optopt);
@@ -322,8 +377,9 @@ enum xfp_status xfp_options_parse(int argc, char **argv, struct xfp_options *opt
 			status = finish_paths(&o, err);
 	}
 	for (int i = 0; i < XFP_CLASSES; i++)
-		o.parameters.floor[i] = floors.is_named[i] ? floors.named[i] :
-					i == XFP_CLASS_ROUTED_EXPERT ? floors.lazy : floors.strict;
+		o.parameters.floor[i] = floors.is_named[i]             ? floors.named[i]
+					: i == XFP_CLASS_ROUTED_EXPERT ? floors.lazy
+								       : floors.strict;
 done:
 	if (status)
 		xfp_options_free(&o);

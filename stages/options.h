@@ -17,9 +17,9 @@ struct xfp_options {
 	char *model, *out, *cache, *work; /* absolute, but for a MODEL that is no path */
 	char *family;                     /* NULL: inspect finds it */
 	struct xfp_parameters parameters;
-	unsigned jobs;                    /* 0: not given */
+	unsigned jobs; /* 0: not given */
 	bool keep_going, dry_run, rehash, json, quiet;
-	bool help;                        /* asked for, and nothing else was looked at */
+	bool help; /* asked for, and nothing else was looked at */
 };
 
 /* argv[0] is the name used in messages ("xfp convert"). XFP_USAGE when something is wrong. */

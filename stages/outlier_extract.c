@@ -21,13 +21,13 @@
 
 /* What the passes share. */
 struct scan {
-	struct xfp_outliers known;   /* digests, balance, exponents, moments */
-	float *largest;              /* [matrices][cols] largest |w| */
-	double *square;              /* [cols] sums of squares over the unit */
-	double *chunk;               /* [cols] the same over one chunk of rows */
+	struct xfp_outliers known; /* digests, balance, exponents, moments */
+	float *largest;            /* [matrices][cols] largest |w| */
+	double *square;            /* [cols] sums of squares over the unit */
+	double *chunk;             /* [cols] the same over one chunk of rows */
 	float *narrow, *narrow_or_null;
 	double *wide;
-	float *x;                    /* one row */
+	float *x; /* one row */
 	struct xfp_outlier *found;
 	size_t found_room;
 };
@@ -69,7 +69,8 @@ static enum xfp_status scan_matrix(struct scan *scan, const struct xfp_matrix_so
 	float *largest = scan->largest + m * cols;
 	struct xfp_digest *digest = xfp_digest_new();
 	struct xfp_rows rows = { 0 };
-	enum xfp_status status = digest ? xfp_rows_open(source, &rows, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status =
+		digest ? xfp_rows_open(source, &rows, err) : xfp_fail(err, XFP_FAILED, "out of memory");
 
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
 		xfp_digest_update(digest, rows.raw, rows.count * cols * rows.element);
@@ -107,8 +108,10 @@ static enum xfp_status scan_unit(struct xfp_job *job, struct scan *scan, struct 
 		return status;
 	scan->known.sigma_milli = job->parameters.outlier_sigma;
 	if (nonfinite && job->parameters.on_nonfinite == XFP_NONFINITE_FAIL)
-		return xfp_fail(err, XFP_BAD_INPUT, "tensor %s: %zu weights are NaN or infinite; mend the checkpoint, or keep "
-				"such tensors as they are with --on-nonfinite keep", tensor, nonfinite);
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"tensor %s: %zu weights are NaN or infinite; mend the checkpoint, or keep "
+				"such tensors as they are with --on-nonfinite keep",
+				tensor, nonfinite);
 	if (nonfinite) {
 		/* Said by a standard deviation that is none; such a unit has no candidates. */
 		for (uint32_t m = 0; m < unit->experts; m++)
@@ -117,8 +120,8 @@ static enum xfp_status scan_unit(struct xfp_job *job, struct scan *scan, struct 
 	}
 	xfp_balance(scan->square, unit->experts * unit->rows, unit->cols, job->parameters.balance, scan->known.balance);
 	for (uint32_t m = 0; m < unit->experts; m++)
-		scan->known.exponent[m] = (int16_t)xfp_matrix_exponent(scan->largest + m * unit->cols,
-								       scan->known.balance, unit->cols);
+		scan->known.exponent[m] =
+			(int16_t)xfp_matrix_exponent(scan->largest + m * unit->cols, scan->known.balance, unit->cols);
 	return XFP_OK;
 }
 
@@ -161,7 +164,8 @@ static enum xfp_status find_outliers(struct scan *scan, const struct xfp_matrix_
 				scan->found_room = room;
 			}
 			xfp_scale_row(rows.w + r * cols, scan->narrow_or_null, scan->wide, cols, scan->x);
-			*count += xfp_outliers_find(rule, scan->x, cols, (rows.first + r) * cols, scan->found + *count, cols);
+			*count += xfp_outliers_find(rule, scan->x, cols, (rows.first + r) * cols, scan->found + *count,
+						    cols);
 		}
 	}
 	xfp_rows_close(&rows);
@@ -182,7 +186,9 @@ static enum xfp_status extract(struct xfp_job *job, struct scan *scan, uint32_t 
 	enum xfp_status status;
 
 	scan->narrow_or_null = xfp_scale_factors(scan->known.balance, scan->known.exponent[m], source.view.cols,
-						 scan->narrow, scan->wide) ? scan->narrow : NULL;
+						 scan->narrow, scan->wide)
+				       ? scan->narrow
+				       : NULL;
 	status = moments_of(scan, &source, &moments, err);
 	if (status)
 		return status;
@@ -215,8 +221,8 @@ static enum xfp_status produce(struct xfp_job *job, struct scan *scan, const str
 	if (!status)
 		status = xfp_outliers_begin(&artifact, err);
 	for (uint32_t m = 0; !status && m < job->unit->experts; m++)
-		status = finite ? extract(job, scan, m, &artifact, err) :
-				  xfp_outliers_append(&artifact, &scan->known, m, NULL, 0, err);
+		status = finite ? extract(job, scan, m, &artifact, err)
+				: xfp_outliers_append(&artifact, &scan->known, m, NULL, 0, err);
 	if (!status)
 		status = xfp_outliers_end(&artifact, &scan->known, err);
 	if (!status)
@@ -238,7 +244,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	status = scan_unit(job, &scan, err);
 	if (!status)
 		status = xfp_key_outliers(&(struct xfp_key_source){ unit->dtype, unit->experts, unit->rows, unit->cols,
-								     (const uint8_t (*)[16])scan.known.source },
+								    (const uint8_t(*)[16])scan.known.source },
 					  &job->parameters, &key, err);
 	if (!status && !xfp_job_hit(job, XFP_STAMP_OUTLIERS, key.hex, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION))
 		status = produce(job, &scan, &key, err);
@@ -254,7 +260,8 @@ int main(int argc, char **argv)
 	static const struct xfp_stage stage = {
 		.program = "xfp-outlier-extract",
 		.name = "outlier-extract",
-		.summary = "Reads a unit's matrices once for their digests and column statistics, then finds their outliers.",
+		.summary =
+			"Reads a unit's matrices once for their digests and column statistics, then finds their outliers.",
 		.run = run,
 	};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack.c - xfp-pack: a unit's parts as the bundle will hold them; with --bundle, the bundle itself.
+ * pack.c - xfp-pack: a unit's parts as the bundle will hold them.
  *
  * input    the checkpoint's rows, the unit's choice, the fit and the outliers it was chosen from
  * output   a packed artifact (schemas/packed.h)
@@ -44,8 +44,8 @@ static enum xfp_status copy_digests(struct xfp_job *job, struct xfp_packed *pack
 	struct xfp_artifact artifact = { 0 };
 	struct xfp_outliers known = { 0 };
 	char key[33];
-	enum xfp_status status = xfp_job_open(job, XFP_STAMP_OUTLIERS, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &artifact,
-					      key, err);
+	enum xfp_status status =
+		xfp_job_open(job, XFP_STAMP_OUTLIERS, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &artifact, key, err);
 
 	if (!status)
 		status = xfp_outliers_read(&artifact, &known, err);
@@ -98,8 +98,8 @@ static enum xfp_status read_choice(struct xfp_job *job, struct xfp_choice *choic
 {
 	struct xfp_artifact artifact = { 0 };
 	char key[33];
-	enum xfp_status status = xfp_job_open(job, XFP_STAMP_CHOICE, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, &artifact, key,
-					      err);
+	enum xfp_status status =
+		xfp_job_open(job, XFP_STAMP_CHOICE, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, &artifact, key, err);
 
 	if (!status)
 		status = xfp_choice_read(&artifact, choice, err);
@@ -111,7 +111,7 @@ static enum xfp_status read_choice(struct xfp_job *job, struct xfp_choice *choic
 static enum xfp_status fp8_key(const struct xfp_ledger_unit *unit, const struct xfp_packed *packed, struct xfp_key *key,
 			       struct xfp_error *err)
 {
-	uint8_t (*source)[16] = malloc(packed->matrices * sizeof *source);
+	uint8_t(*source)[16] = malloc(packed->matrices * sizeof *source);
 	enum xfp_status status;
 
 	if (!source)
@@ -119,7 +119,8 @@ static enum xfp_status fp8_key(const struct xfp_ledger_unit *unit, const struct 
 	for (uint32_t m = 0; m < packed->matrices; m++)
 		memcpy(source[m], packed->matrix[m].source, sizeof source[m]);
 	status = xfp_key_fp8(&(struct xfp_key_source){ unit->dtype, unit->experts, unit->rows, unit->cols,
-						       (const uint8_t (*)[16])source }, key, err);
+						       (const uint8_t(*)[16])source },
+			     key, err);
 	free(source);
 	return status;
 }
@@ -127,8 +128,9 @@ static enum xfp_status fp8_key(const struct xfp_ledger_unit *unit, const struct 
 static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 {
 	const struct xfp_ledger_unit *unit = job->unit;
-	struct xfp_packed packed = { .mode = XFP_MODE_FP8, .matrices = unit->experts, .rows = unit->rows,
-				     .cols = unit->cols };
+	struct xfp_packed packed = {
+		.mode = XFP_MODE_FP8, .matrices = unit->experts, .rows = unit->rows, .cols = unit->cols
+	};
 	struct xfp_choice choice = { 0 };
 	struct xfp_key key = { 0 };
 	pack_function *pack = fp8;
@@ -163,9 +165,8 @@ int main(int argc, char **argv)
 	static const struct xfp_stage stage = {
 		.program = "xfp-pack",
 		.name = "pack",
-		.summary = "Writes a unit's parts as the bundle will hold them, or the bundle of all units.",
+		.summary = "Writes a unit's parts, byte for byte as the bundle will hold them.",
 		.run = run,
-		.bundle = xfp_pack_bundle,
 	};
 
 	return xfp_stage_main(argc, argv, &stage);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack.h - what xfp-pack consists of: one source file a storage mode, and the bundle.
+ * pack.h - what xfp-pack consists of: one source file a storage mode.
  */
 #ifndef XFP_PACK_H
 #define XFP_PACK_H
@@ -18,7 +18,8 @@ struct xfp_part_writer {
 };
 enum xfp_status xfp_part_begin(struct xfp_part_writer *writer, struct xfp_artifact *artifact, enum xfp_part part,
 			       struct xfp_error *err);
-enum xfp_status xfp_part_append(struct xfp_part_writer *writer, const void *data, uint64_t bytes, struct xfp_error *err);
+enum xfp_status xfp_part_append(struct xfp_part_writer *writer, const void *data, uint64_t bytes,
+				struct xfp_error *err);
 /* Frees the writer; the digest goes into packed->sha256 when `packed` is not NULL. */
 void xfp_part_end(struct xfp_part_writer *writer, struct xfp_packed *packed);
 
@@ -29,8 +30,5 @@ enum xfp_status xfp_pack_keep(struct xfp_job *job, struct xfp_artifact *artifact
 			      struct xfp_error *err);
 enum xfp_status xfp_pack_fp8(struct xfp_job *job, struct xfp_artifact *artifact, struct xfp_packed *packed,
 			     struct xfp_error *err);
-
-/* All units' parts, kept tensors and small files into the bundle at `path`. */
-enum xfp_status xfp_pack_bundle(const char *work, const char *cache, const char *path, struct xfp_error *err);
 
 #endif

@@ -68,11 +68,11 @@ enum xfp_status xfp_pack_keep(struct xfp_job *job, struct xfp_artifact *artifact
 /* What fp8 packing carries from matrix to matrix. */
 struct fp8 {
 	struct xfp_part_writer index, code;
-	uint8_t *codes;   /* of a block */
+	uint8_t *codes; /* of a block */
 	float *scales, *decoded;
-	double *cosine;   /* of all rows of the unit */
+	double *cosine; /* of all rows of the unit */
 	double error, norm;
-	uint64_t done;    /* rows */
+	uint64_t done; /* rows */
 };
 
 static enum xfp_status fp8_block(struct fp8 *fp8, const struct xfp_rows *rows, struct xfp_error *err)
@@ -100,8 +100,10 @@ enum xfp_status xfp_pack_fp8(struct xfp_job *job, struct xfp_artifact *artifact,
 {
 	struct xfp_matrix_source source = xfp_ledger_source(job->ledger, 0);
 	uint64_t block = xfp_rows_block(&source), total = packed->matrices * packed->rows;
-	struct fp8 fp8 = { .codes = malloc(block * packed->cols), .scales = malloc(block * sizeof(float)),
-			   .decoded = malloc(packed->cols * sizeof(float)), .cosine = malloc(total * sizeof(double)) };
+	struct fp8 fp8 = { .codes = malloc(block * packed->cols),
+			   .scales = malloc(block * sizeof(float)),
+			   .decoded = malloc(packed->cols * sizeof(float)),
+			   .cosine = malloc(total * sizeof(double)) };
 	enum xfp_status status = XFP_OK;
 
 	if (!fp8.codes || !fp8.scales || !fp8.decoded || !fp8.cosine)

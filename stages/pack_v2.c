@@ -19,10 +19,10 @@ struct v2 {
 	struct xfp_outliers known;
 	struct xfp_part_writer index, code, outlier;
 	unsigned k;
-	uint64_t row_bytes;       /* of packed indices */
-	uint16_t *codebook;       /* of a block */
-	uint8_t *packed;          /* of a block */
-	uint16_t *residual;       /* of the matrix, by mark */
+	uint64_t row_bytes; /* of packed indices */
+	uint16_t *codebook; /* of a block */
+	uint8_t *packed;    /* of a block */
+	uint16_t *residual; /* of the matrix, by mark */
 	float *narrow, *narrow_or_null;
 	double *wide;
 };
@@ -33,8 +33,8 @@ struct room {
 	uint8_t *index;
 };
 
-static void pack_row(const struct v2 *v2, struct room *room, const float *w, const struct xfp_marks *marks, uint64_t row,
-		     uint64_t at)
+static void pack_row(const struct v2 *v2, struct room *room, const float *w, const struct xfp_marks *marks,
+		     uint64_t row, uint64_t at)
 {
 	uint64_t cols = v2->known.cols;
 
@@ -112,10 +112,13 @@ static enum xfp_status pack_matrix(struct xfp_job *job, struct v2 *v2, uint32_t 
 	matrix->offset[XFP_PART_INDEX] = v2->index.offset;
 	matrix->offset[XFP_PART_CODE] = v2->code.offset;
 	matrix->offset[XFP_PART_OUTLIER] = marks.count ? v2->outlier.offset : 0;
-	v2->narrow_or_null = xfp_scale_factors(v2->known.balance, v2->known.exponent[m], source.view.cols, v2->narrow,
-					       v2->wide) ? v2->narrow : NULL;
+	v2->narrow_or_null =
+		xfp_scale_factors(v2->known.balance, v2->known.exponent[m], source.view.cols, v2->narrow, v2->wide)
+			? v2->narrow
+			: NULL;
 	if (!status && marks.count > UINT32_MAX)
-		status = xfp_fail(err, XFP_BAD_INPUT, "more outliers than 32-bit row pointers can count; raise --outlier-sigma");
+		status = xfp_fail(err, XFP_BAD_INPUT,
+				  "more outliers than 32-bit row pointers can count; raise --outlier-sigma");
 	v2->residual = malloc((marks.count + 1) * sizeof *v2->residual);
 	if (!status && !v2->residual)
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
@@ -126,7 +129,8 @@ static enum xfp_status pack_matrix(struct xfp_job *job, struct v2 *v2, uint32_t 
 		if (!status)
 			status = pack_block(v2, &rows, &marks, err);
 		if (!status)
-			status = xfp_part_append(&v2->code, v2->codebook, (rows.count << v2->k) * sizeof *v2->codebook, err);
+			status = xfp_part_append(&v2->code, v2->codebook, (rows.count << v2->k) * sizeof *v2->codebook,
+						 err);
 	}
 	if (!status && marks.count)
 		status = write_outliers(v2, &marks, err);

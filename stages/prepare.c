@@ -131,8 +131,8 @@ static enum xfp_status plan_fit(const struct planning *p, struct xfp_error *err)
 {
 	const struct xfp_parameters *parameters = &p->c->options.parameters;
 	const struct xfp_key_source source = { p->unit->dtype, p->unit->experts, p->unit->rows, p->unit->cols,
-					       (const uint8_t (*)[16])p->state->source };
-	char (*hex)[33] = p->state->key;
+					       (const uint8_t(*)[16])p->state->source };
+	char(*hex)[33] = p->state->key;
 	struct xfp_fit base = { 0 }, more = { 0 };
 	struct xfp_select_input input = { .unit = p->unit,
 					  .parameters = parameters,
@@ -186,7 +186,7 @@ static enum xfp_status plan_fit(const struct planning *p, struct xfp_error *err)
 static enum xfp_status plan_fp8(const struct planning *p, struct xfp_error *err)
 {
 	const struct xfp_key_source source = { p->unit->dtype, p->unit->experts, p->unit->rows, p->unit->cols,
-					       (const uint8_t (*)[16])p->state->source };
+					       (const uint8_t(*)[16])p->state->source };
 	struct xfp_key key = { 0 };
 	enum xfp_status status = xfp_key_fp8(&source, &key, err);
 
@@ -384,23 +384,12 @@ static enum xfp_status write_parameters(const struct xfp_conversion *c, struct x
 {
 	char *path = xfp_path(c->options.work, XFP_PARAMETERS_FILE),
 	     *text = xfp_parameters_to_json(&c->options.parameters);
-	enum xfp_status status = path && text ? xfp_write_file(path, text, strlen(text), false, err) :
-						xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = path && text ? xfp_write_file(path, text, strlen(text), false, err)
+					      : xfp_fail(err, XFP_FAILED, "out of memory");
 
 	free(path);
 	free(text);
 	return status;
-}
-
-static void sweep_cache(const struct xfp_conversion *c)
-{
-	for (int i = 0; !c->store.read_only && i < 256; i++) {
-		char *folder = xfp_format("%s/artifacts/%02x", c->store.folder, i);
-
-		if (folder)
-			xfp_sweep_pending(folder);
-		free(folder);
-	}
 }
 
 /* A dry run's work folder: made for inspect, read, removed. */
@@ -444,7 +433,7 @@ enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_signals 
 	    (status = read_ledger(c, c->options.work, err)) || (status = write_parameters(c, err)) ||
 	    (status = xfp_conversion_open_cache(c, err)))
 		return status;
-	sweep_cache(c);
+	xfp_store_sweep(&c->store);
 	return XFP_OK;
 }
 
@@ -452,9 +441,14 @@ enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_signals 
 
 static void print_missing(const struct xfp_conversion *c, uint32_t number)
 {
-	static const struct { enum xfp_stamp stamp; const char *stage; } chain[] = {
-		{ XFP_STAMP_OUTLIERS, "outlier-extract" }, { XFP_STAMP_FIT, "lloyd-fit" },
-		{ XFP_STAMP_CHOICE, "autoselect" }, { XFP_STAMP_PACKED, "pack" },
+	static const struct {
+		enum xfp_stamp stamp;
+		const char *stage;
+	} chain[] = {
+		{ XFP_STAMP_OUTLIERS, "outlier-extract" },
+		{ XFP_STAMP_FIT, "lloyd-fit" },
+		{ XFP_STAMP_CHOICE, "autoselect" },
+		{ XFP_STAMP_PACKED, "pack" },
 	};
 	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
 	bool fp8 = unit->plan == XFP_PLAN_FP8;

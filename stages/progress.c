@@ -12,8 +12,13 @@
 #define TEXT_COLUMNS 70
 
 /* What of a unit's time has passed after each of its stages, about. */
-static const struct { const char *stage; double share; } steps[] = {
-	{ "outlier-extract", .2 }, { "lloyd-fit", .8 }, { "pack", 1 },
+static const struct {
+	const char *stage;
+	double share;
+} steps[] = {
+	{ "outlier-extract", .2 },
+	{ "lloyd-fit", .8 },
+	{ "pack", 1 },
 };
 
 void xfp_progress_init(struct xfp_progress *progress, struct xfp_conversion *c)

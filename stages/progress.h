@@ -13,9 +13,9 @@
 struct xfp_progress {
 	struct xfp_conversion *c;
 	bool terminal, shown, begun;
-	double cached, fresh;        /* weights */
-	double started, printed;     /* times */
-	int percent;                 /* of the last line */
+	double cached, fresh;    /* weights */
+	double started, printed; /* times */
+	int percent;             /* of the last line */
 };
 
 void xfp_progress_init(struct xfp_progress *progress, struct xfp_conversion *c);

@@ -129,8 +129,7 @@ enum xfp_fault xfp_projection_check(const struct xfp_rule *rule, uint32_t layout
 }
 
 struct xfp_projection xfp_projection_read(const struct xfp_rule *rule, uint32_t layout, uint32_t part,
-					  const struct xfp_source_tensor *tensor,
-					  const struct xfp_model_config *config)
+					  const struct xfp_source_tensor *tensor, const struct xfp_model_config *config)
 {
 	struct reading r = read_as(&rule->layouts[layout], tensor);
 	struct xfp_projection p = {

@@ -13,12 +13,12 @@
 
 enum xfp_fault {
 	XFP_FAULT_NONE,
-	XFP_FAULT_EMPTY,   /* no weights at all: nothing is lost by keeping it */
+	XFP_FAULT_EMPTY, /* no weights at all: nothing is lost by keeping it */
 	XFP_FAULT_DTYPE,
 	XFP_FAULT_RANK,
-	XFP_FAULT_SHAPE,   /* a dimension is not what the layout says it equals */
-	XFP_FAULT_SPLIT,   /* its rows cannot be shared out to the roles */
-	XFP_FAULT_EXPERTS  /* more than XFP_MOST_EXPERTS */
+	XFP_FAULT_SHAPE,  /* a dimension is not what the layout says it equals */
+	XFP_FAULT_SPLIT,  /* its rows cannot be shared out to the roles */
+	XFP_FAULT_EXPERTS /* more than XFP_MOST_EXPERTS */
 };
 
 /* One role's matrices: the view of the first expert's, and how far the next one is. */

@@ -14,9 +14,9 @@
 struct group {
 	uint32_t units, missed;
 	uint64_t weights, bytes, outliers;
-	unsigned least_k, most_k;          /* of units with codebooks; 0: none */
+	unsigned least_k, most_k; /* of units with codebooks; 0: none */
 	bool fp8, kept;
-	double *median, *p5;               /* of each unit */
+	double *median, *p5; /* of each unit */
 };
 
 double xfp_true_bits(const struct xfp_unit_info *unit)
@@ -52,7 +52,8 @@ static const char *bits_of(const struct group *group, char text[32])
 
 	*text = 0;
 	if (group->least_k)
-		length = snprintf(text, 32, group->least_k < group->most_k ? "%u-%u" : "%u", group->least_k, group->most_k);
+		length = snprintf(text, 32, group->least_k < group->most_k ? "%u-%u" : "%u", group->least_k,
+				  group->most_k);
 	if (group->fp8)
 		length += snprintf(text + length, 32 - (size_t)length, "%sfp8", length ? "+" : "");
 	if (group->kept)
@@ -130,8 +131,8 @@ void xfp_report_table(FILE *out, const struct xfp_bundle *bundle)
 	struct xfp_unit_info unit;
 
 	xfp_bundle_info(bundle, &info);
-	fprintf(out, "%-17s%7s%10s  %-12s  %8s  %8s  %8s%7s%12s%10s\n", "class", "units", "weights", "bits", "median", "p5",
-		"least", "true", "size", "outliers");
+	fprintf(out, "%-17s%7s%10s  %-12s  %8s  %8s  %8s%7s%12s%10s\n", "class", "units", "weights", "bits", "median",
+		"p5", "least", "true", "size", "outliers");
 	for (unsigned class_ = 0; class_ < XFP_CLASSES; class_++) {
 		/* Without memory for the cosines the line lacks them. */
 		struct group group = { .median = malloc((info.units + (size_t)1) * sizeof(double)),
@@ -164,18 +165,21 @@ void xfp_report_units(FILE *out, const struct xfp_bundle *bundle)
 	char bytes[32], bits[32];
 
 	xfp_bundle_info(bundle, &info);
-	fprintf(out, "%-17s%-9s  %8s  %8s  %8s%7s%12s%10s  %s\n", "class", "bits", "median", "p5", "floor", "true", "size",
-		"outliers", "unit");
+	fprintf(out, "%-17s%-9s  %8s  %8s  %8s%7s%12s%10s  %s\n", "class", "bits", "median", "p5", "floor", "true",
+		"size", "outliers", "unit");
 	for (uint32_t u = 0; u < info.units; u++) {
 		struct group group = { 0 };
 
 		if (!xfp_bundle_unit(bundle, u, &unit))
 			continue;
 		add_unit(&group, &unit);
-		fprintf(out, "%-17s%-9s  %8.6f  %8.6f  %8.6f%7.3f%12s%9.3f%%  %s (%" PRIu32 " x %" PRIu64 " x %" PRIu64 ")%s\n",
+		fprintf(out,
+			"%-17s%-9s  %8.6f  %8.6f  %8.6f%7.3f%12s%9.3f%%  %s (%s, %" PRIu32 " x %" PRIu64 " x %" PRIu64
+			")%s\n",
 			unit.class_name, bits_of(&group, bits), unit.cos_median, unit.cos_p5, unit.floor,
 			xfp_true_bits(&unit), xfp_human((double)unit.bytes, "B", bytes),
-			unit.weights ? 100 * (double)unit.outliers / (double)unit.weights : 0, xfp_printable(unit.name).text,
-			unit.experts, unit.rows, unit.cols, unit.met ? "" : "  below the floor");
+			unit.weights ? 100 * (double)unit.outliers / (double)unit.weights : 0,
+			xfp_printable(unit.name).text, xfp_printable(unit.role).text, unit.experts, unit.rows,
+			unit.cols, unit.met ? "" : "  below the floor");
 	}
 }

@@ -17,10 +17,10 @@
 struct xfp_rows {
 	uint64_t first, count; /* of the current block; count 0 after the last */
 	uint64_t rows, cols;
-	uint64_t block;        /* rows in a full block: a multiple of 64, or all */
+	uint64_t block; /* rows in a full block: a multiple of 64, or all */
 	void *raw;
 	float *w;
-	size_t element;        /* bytes of a source element */
+	size_t element; /* bytes of a source element */
 	enum xfp_dtype dtype;
 	struct xfp_matrix_reader *reader;
 };

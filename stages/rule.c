@@ -75,7 +75,8 @@ static enum xfp_status parse_parts(struct xfp_rule *rule, char *text, struct xfp
 			return no_memory(err);
 	}
 	if (sized && (sized != rule->part_count || rule->interleaved))
-		return xfp_fail(err, XFP_BAD_INPUT, "either every role has a number of rows or none; interleaved ones "
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"either every role has a number of rows or none; interleaved ones "
 				"have none");
 	return XFP_OK;
 }
@@ -90,8 +91,10 @@ static enum xfp_status parse_layout(struct xfp_rule_layout *layout, char *text, 
 		if (layout->rank == XFP_LAYOUT_RANK)
 			return xfp_fail(err, XFP_BAD_INPUT, "a layout has two or three dimensions");
 		if (!*dim || dim[1] || !strchr("ENK", *dim) || memchr(layout->dim, *dim, layout->rank))
-			return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is no dimension, or is there twice; they are E "
-					"(expert), N (row) and K (column)", dim);
+			return xfp_fail(err, XFP_BAD_INPUT,
+					"\"%s\" is no dimension, or is there twice; they are E "
+					"(expert), N (row) and K (column)",
+					dim);
 		if (equals && !is_product(equals))
 			return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is no product of config.json fields", equals);
 		layout->dim[layout->rank] = *dim;
@@ -125,11 +128,11 @@ static enum xfp_status parse_layouts(struct xfp_rule *rule, char *text, struct x
 /* A pattern being read: the expression without our marks, its groups, and its literal strings. */
 struct scan {
 	struct xfp_rule *rule;
-	char *regex;         /* output */
+	char *regex; /* output */
 	size_t regex_size;
-	size_t run;          /* start of the literal string being gathered in rule->literals */
+	size_t run; /* start of the literal string being gathered in rule->literals */
 	unsigned groups, depth;
-	bool alternatives;   /* at the top: then no string is certain */
+	bool alternatives; /* at the top: then no string is certain */
 };
 
 static void emit(struct scan *scan, const char *text, size_t size)
@@ -210,8 +213,10 @@ static enum xfp_status scan_pattern(struct scan *scan, const char *text, struct 
 		switch (*p) {
 		case '\\':
 			if (!p[1] || !strchr("^.[]$()|*+?{}\\", p[1]))
-				return xfp_fail(err, XFP_BAD_INPUT, "\\%.1s is no POSIX extended expression; write "
-						"[0-9] for a digit", p + 1);
+				return xfp_fail(err, XFP_BAD_INPUT,
+						"\\%.1s is no POSIX extended expression; write "
+						"[0-9] for a digit",
+						p + 1);
 			literal(scan, p[1]);
 			length = 2;
 			break;
@@ -237,7 +242,9 @@ static enum xfp_status scan_pattern(struct scan *scan, const char *text, struct 
 		case '|':
 			scan->alternatives |= !scan->depth;
 			break;
-		case '*': case '?': case '{': /* the character before may be missing */
+		case '*':
+		case '?':
+		case '{': /* the character before may be missing */
 			if (!scan->depth && rule->literals_size > scan->run)
 				rule->literals_size--;
 			end_run(scan);
@@ -246,7 +253,10 @@ static enum xfp_status scan_pattern(struct scan *scan, const char *text, struct 
 			if (length > strlen(p))
 				return xfp_fail(err, XFP_BAD_INPUT, "{ without }");
 			break;
-		case '+': case '.': case '^': case '$':
+		case '+':
+		case '.':
+		case '^':
+		case '$':
 			end_run(scan);
 			break;
 		default:
@@ -303,8 +313,10 @@ enum xfp_status xfp_rule_parse(struct xfp_rule *rule, const char *text, struct x
 	char *class = next_word(&text), *roles = NULL, *layout = NULL;
 
 	if (!class || !xfp_class_parse(class, &rule->class_)) {
-		status = xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is no class; they are attention, dense_mlp, routed_expert "
-				  "and so on, see xfp-family(5)", class ? class : "");
+		status = xfp_fail(err, XFP_BAD_INPUT,
+				  "\"%s\" is no class; they are attention, dense_mlp, routed_expert "
+				  "and so on, see xfp-family(5)",
+				  class ? class : "");
 		goto done;
 	}
 	if (rule->action == XFP_RULE_QUANTIZE) {
@@ -320,7 +332,8 @@ enum xfp_status xfp_rule_parse(struct xfp_rule *rule, const char *text, struct x
 	if ((status = parse_pattern(rule, text, err)))
 		goto done;
 	if (rule->expert_group && rule->layouts && memchr(rule->layouts->dim, 'E', rule->layouts->rank))
-		status = xfp_fail(err, XFP_BAD_INPUT, "experts are numbered by <expert> in the name or by E in the shape, "
+		status = xfp_fail(err, XFP_BAD_INPUT,
+				  "experts are numbered by <expert> in the name or by E in the shape, "
 				  "not by both");
 done:
 	free(class);

@@ -28,32 +28,32 @@ struct xfp_rule_part {
 /* One way to read the tensor's dimensions, outermost first: "E,N,K=hidden_size". */
 struct xfp_rule_layout {
 	uint32_t rank;
-	char dim[XFP_LAYOUT_RANK];    /* E expert, N row, K column */
+	char dim[XFP_LAYOUT_RANK];     /* E expert, N row, K column */
 	char *equals[XFP_LAYOUT_RANK]; /* product that the dimension must equal, or NULL */
 };
 
 struct xfp_rule {
 	unsigned line;
-	bool optional;                /* that it takes no tensor is nothing to tell */
+	bool optional; /* that it takes no tensor is nothing to tell */
 	enum xfp_rule_action action;
 	enum xfp_class class_;
-	struct xfp_rule_part *parts;  /* of QUANTIZE only, likewise layouts */
+	struct xfp_rule_part *parts; /* of QUANTIZE only, likewise layouts */
 	uint32_t part_count;
-	bool interleaved;             /* parts take turns row by row */
+	bool interleaved; /* parts take turns row by row */
 	struct xfp_rule_layout *layouts;
 	uint32_t layout_count;
-	char *pattern;                /* as in the file, for messages */
+	char *pattern; /* as in the file, for messages */
 	regex_t regex;
 	bool compiled;
-	char *literals;               /* strings that a match contains in this order, each NUL-terminated, */
-	size_t literals_size;         /* together that many bytes */
+	char *literals;                     /* strings that a match contains in this order, each NUL-terminated, */
+	size_t literals_size;               /* together that many bytes */
 	unsigned layer_group, expert_group; /* 0: the pattern has none */
-	bool extra_layer;             /* only layers from num_hidden_layers on */
+	bool extra_layer;                   /* only layers from num_hidden_layers on */
 };
 
 /* What a rule found in a name. */
 struct xfp_rule_match {
-	int64_t layer;                /* -1: none */
+	int64_t layer; /* -1: none */
 	uint32_t expert;
 	size_t expert_at, expert_end; /* the expert number's place in the name; equal: none */
 };

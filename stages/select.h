@@ -15,8 +15,8 @@
 struct xfp_select_input {
 	const struct xfp_ledger_unit *unit;
 	const struct xfp_parameters *parameters;
-	const char *outliers;                      /* keys */
-	const char *base, *extended;               /* `extended` NULL: not measured */
+	const char *outliers;        /* keys */
+	const char *base, *extended; /* `extended` NULL: not measured */
 	const struct xfp_candidate *base_candidates, *extended_candidates;
 	uint32_t base_count, extended_count;
 };

@@ -11,23 +11,19 @@
 
 static void usage(const struct xfp_stage *stage, FILE *out)
 {
-	fprintf(out, "usage: %s [--work DIR] [--cache DIR]%s UNIT\n", stage->program,
-		stage->takes_extended ? " [--extended]" : "");
-	if (stage->bundle)
-		fprintf(out, "       %s [--work DIR] [--cache DIR] --bundle FILE\n", stage->program);
+	fprintf(out, "usage: %s [--work DIR] [--cache DIR]%s %s\n", stage->program,
+		stage->takes_extended ? " [--extended]" : "", stage->run ? "UNIT" : "FILE");
 }
 
 static void help(const struct xfp_stage *stage)
 {
 	usage(stage, stdout);
-	printf("\n%s\n\n"
-	       "UNIT is a unit of the work folder's ledger, such as u000012.\n\n"
+	printf("\n%s\n\n%s"
 	       "      --work DIR    work folder (default: XFP_WORK, or the current folder)\n"
-	       "      --cache DIR   artifact cache (default: XFP_CACHE, or xfp-cache)\n", stage->summary);
+	       "      --cache DIR   artifact cache (default: XFP_CACHE, or xfp-cache)\n",
+	       stage->summary, stage->run ? "UNIT is a unit of the work folder's ledger, such as u000012.\n\n" : "");
 	if (stage->takes_extended)
 		puts("      --extended    measure the extended set (k = 5, 6) instead of the base set");
-	if (stage->bundle)
-		puts("      --bundle FILE write the bundle of all units, which are packed, to FILE");
 	puts("      --help        print this help and exit\n"
 	     "      --version     print the version and exit");
 }
@@ -96,24 +92,24 @@ static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stag
 	return status == XFP_WANT_MORE ? status : record(job, stage, status, err);
 }
 
-static enum xfp_status run_bundle(struct xfp_job *job, const struct xfp_stage *stage, const char *cache,
-				  const char *path, struct xfp_error *err)
+static enum xfp_status run_all(struct xfp_job *job, const struct xfp_stage *stage, const char *cache, const char *path,
+			       struct xfp_error *err)
 {
 	job->event.unit = XFP_NO_UNIT;
 	strcpy(job->event.outcome, "made");
-	return record(job, stage, stage->bundle(job->work, cache, path, err), err);
+	return record(job, stage, stage->run_all(job->work, cache, path, err), err);
 }
 
 int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
 {
-	enum { WORK = 256, CACHE, EXTENDED, BUNDLE, HELP, VERSION };
+	enum { WORK = 256, CACHE, EXTENDED, HELP, VERSION };
 	static const struct option options[] = {
-		{ "work", required_argument, NULL, WORK }, { "cache", required_argument, NULL, CACHE },
-		{ "extended", no_argument, NULL, EXTENDED }, { "bundle", required_argument, NULL, BUNDLE },
-		{ "help", no_argument, NULL, HELP }, { "version", no_argument, NULL, VERSION }, { NULL, 0, NULL, 0 },
+		{ "work", required_argument, NULL, WORK },   { "cache", required_argument, NULL, CACHE },
+		{ "extended", no_argument, NULL, EXTENDED }, { "help", no_argument, NULL, HELP },
+		{ "version", no_argument, NULL, VERSION },   { NULL, 0, NULL, 0 },
 	};
 	struct xfp_job job = { .work = setting("XFP_WORK", "."), .started = xfp_now() };
-	const char *cache = setting("XFP_CACHE", "xfp-cache"), *bundle = NULL;
+	const char *cache = setting("XFP_CACHE", "xfp-cache");
 	struct xfp_error err = { 0 };
 	enum xfp_status status;
 	int option;
@@ -129,9 +125,6 @@ int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
 		case EXTENDED:
 			job.extended = true;
 			break;
-		case BUNDLE:
-			bundle = optarg;
-			break;
 		case HELP:
 			help(stage);
 			return fflush(stdout) ? XFP_FAILED : XFP_OK;
@@ -143,12 +136,12 @@ int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
 			return XFP_USAGE;
 		}
 	}
-	if (optind + !bundle != argc || (!bundle && !xfp_unit_parse(argv[optind], &job.number)) ||
-	    (job.extended && !stage->takes_extended) || (bundle && !stage->bundle)) {
+	if (optind + 1 != argc || (stage->run && !xfp_unit_parse(argv[optind], &job.number)) ||
+	    (job.extended && !stage->takes_extended)) {
 		usage(stage, stderr);
 		return XFP_USAGE;
 	}
-	status = bundle ? run_bundle(&job, stage, cache, bundle, &err) : run_job(&job, stage, cache, &err);
+	status = stage->run ? run_job(&job, stage, cache, &err) : run_all(&job, stage, cache, argv[optind], &err);
 	if (status && status != XFP_WANT_MORE)
 		fprintf(stderr, "%s: %s\n", stage->program, err.text);
 	xfp_ledger_free(job.ledger);
@@ -214,8 +207,12 @@ enum xfp_status xfp_job_publish(struct xfp_job *job, const struct xfp_key *key, 
 				struct xfp_pending *pending, struct xfp_artifact *artifact, struct xfp_error *err)
 {
 	struct xfp_artifact_label label = {
-		.kind = kind, .version = version, .key = key->hex, .key_text = key->text,
-		.unit = job->unit->name, .seconds = xfp_now() - job->started,
+		.kind = kind,
+		.version = version,
+		.key = key->hex,
+		.key_text = key->text,
+		.unit = job->unit->name,
+		.seconds = xfp_now() - job->started,
 	};
 	enum xfp_status status = xfp_artifact_finish(artifact, &label, err);
 

@@ -69,13 +69,15 @@ static enum xfp_status check_unit(const struct xfp_claim *claims, uint32_t count
 					xfp_printable(ledger->tensors[claims[i - 1].tensor].name).text,
 					xfp_printable(tensor->name).text);
 		if (claims[i].expert != i)
-			return xfp_fail(err, XFP_BAD_INPUT, "%s: expert %" PRIu32 " is missing, though there is an expert "
-					"%" PRIu32 "; download the checkpoint again", xfp_printable(claims->unit).text, i,
-					claims[count - 1].expert);
+			return xfp_fail(err, XFP_BAD_INPUT,
+					"%s: expert %" PRIu32 " is missing, though there is an expert "
+					"%" PRIu32 "; download the checkpoint again",
+					xfp_printable(claims->unit).text, i, claims[count - 1].expert);
 		if (!alike(first, tensor))
-			return xfp_fail(err, XFP_BAD_INPUT, "%s differs from %s in shape or dtype; the experts of a "
-					"projection must be alike", xfp_printable(tensor->name).text,
-					xfp_printable(first->name).text);
+			return xfp_fail(err, XFP_BAD_INPUT,
+					"%s differs from %s in shape or dtype; the experts of a "
+					"projection must be alike",
+					xfp_printable(tensor->name).text, xfp_printable(first->name).text);
 	}
 	return XFP_OK;
 }
@@ -90,8 +92,10 @@ static enum xfp_status check_layer(const struct xfp_claim *before, uint32_t expe
 
 	if (experts == experts_before || before->layer != claims->layer || before->class_ != claims->class_)
 		return XFP_OK;
-	return xfp_fail(err, XFP_BAD_INPUT, "%s: expert %" PRIu32 " is missing, though %s has it; download the "
-			"checkpoint again", xfp_printable(few->unit).text, missing, xfp_printable(many->unit).text);
+	return xfp_fail(err, XFP_BAD_INPUT,
+			"%s: expert %" PRIu32 " is missing, though %s has it; download the "
+			"checkpoint again",
+			xfp_printable(few->unit).text, missing, xfp_printable(many->unit).text);
 }
 
 static enum xfp_status emit(const struct xfp_claim *claims, uint32_t count, struct xfp_ledger *ledger,
@@ -119,8 +123,10 @@ static enum xfp_status emit(const struct xfp_claim *claims, uint32_t count, stru
 			ledger->matrices[ledger->matrix_count++] = (struct xfp_ledger_matrix){
 				.tensor = claims[i].tensor,
 				.base = p->view.base + e * p->expert_stride,
-				.rows = p->view.rows, .cols = p->view.cols,
-				.row_stride = p->view.row_stride, .col_stride = p->view.col_stride,
+				.rows = p->view.rows,
+				.cols = p->view.cols,
+				.row_stride = p->view.row_stride,
+				.col_stride = p->view.col_stride,
 			};
 	}
 	return XFP_OK;

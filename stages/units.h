@@ -13,16 +13,16 @@
 
 /* One projection in one tensor. */
 struct xfp_claim {
-	uint32_t tensor;        /* in the ledger */
-	uint32_t part;          /* of the tensor's rule */
-	int64_t layer;          /* -1: none */
+	uint32_t tensor; /* in the ledger */
+	uint32_t part;   /* of the tensor's rule */
+	int64_t layer;   /* -1: none */
 	enum xfp_class class_;
 	enum xfp_plan plan;
-	const char *role;       /* borrowed */
-	char *unit;             /* name of its unit */
-	bool numbered;          /* one of a stack: `expert` is its number, from the name */
+	const char *role; /* borrowed */
+	char *unit;       /* name of its unit */
+	bool numbered;    /* one of a stack: `expert` is its number, from the name */
 	uint32_t expert;
-	bool fault;             /* cannot be quantized; the numbering of its stack is checked all the same */
+	bool fault; /* cannot be quantized; the numbering of its stack is checked all the same */
 	struct xfp_projection projection;
 };
 

@@ -49,14 +49,17 @@ struct unpacking {
 	uint32_t *shard;                /* of each; never falls */
 	uint32_t count, shards;
 	uint64_t bytes;
-	char **made;                    /* files and folders, in order: to be removed after a failure */
+	char **made; /* files and folders, in order: to be removed after a failure */
 	size_t made_count;
-	json_t *files;                  /* names of the files */
+	json_t *files; /* names of the files */
 };
 
 static void usage(const char *program, FILE *out)
 {
-	fprintf(out, "usage: %s [--dtype bf16|f16|f32|source] [--max-shard-size N] [--json] -o DIR BUNDLE\n", program);
+	fprintf(out,
+		"usage: %s [--dtype bf16|f16|f32|source] [--max-shard-size N] [--json]\n"
+		"                  -o DIR BUNDLE\n",
+		program);
 }
 
 static void help(const char *program)
@@ -93,7 +96,9 @@ static enum xfp_status plan(struct unpacking *u, struct xfp_error *err)
 
 		if (info.fate == XFP_FATE_DROPPED || !xfp_bundle_tensor(u->bundle, from, &equal))
 			continue;
-		*out = (struct xfp_safetensor){ .name = info.name, .dtype = (enum xfp_dtype)info.dtype, .rank = info.rank };
+		*out = (struct xfp_safetensor){ .name = info.name,
+						.dtype = (enum xfp_dtype)info.dtype,
+						.rank = info.rank };
 		if (equal.fate == XFP_FATE_QUANTIZED && !u->request->source_dtype)
 			out->dtype = u->request->dtype;
 		out->bytes = info.elements * xfp_dtype_bits(out->dtype) / 8;
@@ -215,8 +220,8 @@ static enum xfp_status write_shard(struct unpacking *u, uint32_t shard, uint32_t
 	status = path ? xfp_safetensors_begin(path, u->tensors + first, count, &file, err)
 		      : xfp_fail(err, XFP_FAILED, "out of memory");
 	for (uint32_t i = first; !status && i < first + count; i++)
-		status = xfp_unpack_tensor(u->bundle, &u->views, u->from[i], u->tensors[i].dtype, file.fd, u->tensors[i].offset,
-					   path, err);
+		status = xfp_unpack_tensor(u->bundle, &u->views, u->from[i], u->tensors[i].dtype, file.fd,
+					   u->tensors[i].offset, path, err);
 	if (!status && !(status = note_file(u, name, err)))
 		status = xfp_pending_publish(&file, false, err);
 	xfp_pending_discard(&file);
@@ -244,8 +249,8 @@ static enum xfp_status write_shards(struct unpacking *u, struct xfp_error *err)
 /* Where each tensor is, in the form of Hugging Face. */
 static enum xfp_status write_index(struct unpacking *u, struct xfp_error *err)
 {
-	json_t *map = json_object(), *root = json_pack("{s:{s:I}, s:O?}", "metadata", "total_size", (json_int_t)u->bytes,
-						       "weight_map", map);
+	json_t *map = json_object(),
+	       *root = json_pack("{s:{s:I}, s:O?}", "metadata", "total_size", (json_int_t)u->bytes, "weight_map", map);
 	enum xfp_status status;
 	bool ok = root;
 	char *text;
@@ -257,7 +262,8 @@ static enum xfp_status write_index(struct unpacking *u, struct xfp_error *err)
 		free(name);
 	}
 	text = ok ? json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
-	status = text ? write_small(u, INDEX_NAME, text, strlen(text), err) : xfp_fail(err, XFP_FAILED, "out of memory");
+	status =
+		text ? write_small(u, INDEX_NAME, text, strlen(text), err) : xfp_fail(err, XFP_FAILED, "out of memory");
 	free(text);
 	json_decref(map);
 	json_decref(root);
@@ -286,8 +292,9 @@ static enum xfp_status print_result(const struct unpacking *u, struct xfp_error 
 	int failed;
 
 	if (!u->request->json) {
-		printf("%s: %" PRIu32 " tensors, %s, in %" PRIu32 " %s; %" PRIu32 " other files\n", u->request->folder, u->count,
-		       xfp_human((double)u->bytes, "B", bytes), u->shards, u->shards == 1 ? "file" : "files", u->info.files);
+		printf("%s: %" PRIu32 " tensors, %s, in %" PRIu32 " %s; %" PRIu32 " other files\n", u->request->folder,
+		       u->count, xfp_human((double)u->bytes, "B", bytes), u->shards, u->shards == 1 ? "file" : "files",
+		       u->info.files);
 		return XFP_OK;
 	}
 	root = json_pack("{s:O, s:I, s:I}", "files", u->files, "tensors", (json_int_t)u->count, "bytes",
@@ -331,8 +338,13 @@ done:
 
 static bool parse_dtype(const char *text, struct request *request)
 {
-	static const struct { const char *name; enum xfp_dtype dtype; } dtypes[] = {
-		{ "bf16", XFP_BF16 }, { "f16", XFP_F16 }, { "f32", XFP_F32 },
+	static const struct {
+		const char *name;
+		enum xfp_dtype dtype;
+	} dtypes[] = {
+		{ "bf16", XFP_BF16 },
+		{ "f16", XFP_F16 },
+		{ "f32", XFP_F32 },
 	};
 
 	request->source_dtype = !strcmp(text, "source");
@@ -367,9 +379,13 @@ int xfp_main_unpack(int argc, char **argv)
 {
 	enum { DTYPE = 256, SHARD, JSON, HELP, VERSION };
 	static const struct option options[] = {
-		{ "output", required_argument, NULL, 'o' }, { "dtype", required_argument, NULL, DTYPE },
-		{ "max-shard-size", required_argument, NULL, SHARD }, { "json", no_argument, NULL, JSON },
-		{ "help", no_argument, NULL, HELP }, { "version", no_argument, NULL, VERSION }, { 0 },
+		{ "output", required_argument, NULL, 'o' },
+		{ "dtype", required_argument, NULL, DTYPE },
+		{ "max-shard-size", required_argument, NULL, SHARD },
+		{ "json", no_argument, NULL, JSON },
+		{ "help", no_argument, NULL, HELP },
+		{ "version", no_argument, NULL, VERSION },
+		{ 0 },
 	};
 	struct request request = { .source_dtype = true, .shard_bytes = DEFAULT_SHARD_BYTES };
 	struct xfp_error err = { .status = XFP_OK };
@@ -384,7 +400,8 @@ int xfp_main_unpack(int argc, char **argv)
 			break;
 		case DTYPE:
 			if (!parse_dtype(optarg, &request)) {
-				fprintf(stderr, "%s: '%s' is no type; bf16, f16, f32 and source are\n", argv[0], optarg);
+				fprintf(stderr, "%s: '%s' is no type; bf16, f16, f32 and source are\n", argv[0],
+					optarg);
 				return XFP_USAGE;
 			}
 			break;

@@ -12,7 +12,8 @@
 struct xfp_tensor_views {
 	uint32_t *first, *list;
 };
-enum xfp_status xfp_tensor_views(const struct xfp_bundle *bundle, struct xfp_tensor_views *views, struct xfp_error *err);
+enum xfp_status xfp_tensor_views(const struct xfp_bundle *bundle, struct xfp_tensor_views *views,
+				 struct xfp_error *err);
 void xfp_tensor_views_free(struct xfp_tensor_views *views);
 
 /* Write the elements of tensor `number` as `dtype` at `offset` of a file whose data region exists already:

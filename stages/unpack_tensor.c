@@ -90,20 +90,20 @@ static bool encode(const float *w, uint64_t count, enum xfp_dtype dtype, uint8_t
 /* Where a tensor goes, and room for a block of it. */
 struct target {
 	const struct xfp_bundle *bundle;
-	const char *name;       /* of the tensor */
+	const char *name; /* of the tensor */
 	enum xfp_dtype dtype;
 	size_t element;
 	int fd;
 	uint64_t offset;
 	const char *path;
-	float *w;               /* [block weights] */
-	uint8_t *out;           /* the same in dtype */
+	float *w;     /* [block weights] */
+	uint8_t *out; /* the same in dtype */
 	uint8_t *piece;
 };
 
 /* Rows of a matrix into t->out. */
-static enum xfp_status fill_block(struct target *t, uint32_t number, const struct xfp_matrix_info *matrix, uint64_t first,
-				  uint64_t count, struct xfp_error *err)
+static enum xfp_status fill_block(struct target *t, uint32_t number, const struct xfp_matrix_info *matrix,
+				  uint64_t first, uint64_t count, struct xfp_error *err)
 {
 	uint64_t cols = matrix->cols, chunk = (count + 15) / 16;
 	enum xfp_status status = XFP_OK;
@@ -115,7 +115,8 @@ static enum xfp_status fill_block(struct target *t, uint32_t number, const struc
 
 		xfp_bundle_unit(t->bundle, matrix->unit, &unit);
 		if ((enum xfp_dtype)unit.dtype == t->dtype) {
-			memcpy(t->out, (const uint8_t *)matrix->index + first * cols * t->element, count * cols * t->element);
+			memcpy(t->out, (const uint8_t *)matrix->index + first * cols * t->element,
+			       count * cols * t->element);
 			return XFP_OK;
 		}
 	}
@@ -123,7 +124,8 @@ static enum xfp_status fill_block(struct target *t, uint32_t number, const struc
 	for (uint64_t r = 0; r < count; r += chunk) {
 		uint64_t rows = count - r < chunk ? count - r : chunk;
 		struct xfp_error own;
-		enum xfp_status result = xfp_bundle_dequantize(t->bundle, number, first + r, rows, t->w + r * cols, &own);
+		enum xfp_status result =
+			xfp_bundle_dequantize(t->bundle, number, first + r, rows, t->w + r * cols, &own);
 
 		if (result) {
 #pragma omp critical(unpack_failure)
@@ -178,8 +180,8 @@ static enum xfp_status put_block(struct target *t, const struct xfp_matrix_info 
 		return put_run(t, start, 1, count * cols, t->out, t->element, err);
 	if (m->col_stride <= m->row_stride)
 		for (uint64_t r = 0; !status && r < count; r++)
-			status = put_run(t, start + r * m->row_stride, m->col_stride, cols, t->out + r * cols * t->element,
-					 t->element, err);
+			status = put_run(t, start + r * m->row_stride, m->col_stride, cols,
+					 t->out + r * cols * t->element, t->element, err);
 	else
 		for (uint64_t c = 0; !status && c < cols; c++)
 			status = put_run(t, start + c * m->col_stride, m->row_stride, count, t->out + c * t->element,
@@ -219,8 +221,12 @@ enum xfp_status xfp_unpack_tensor(const struct xfp_bundle *bundle, const struct 
 				  uint32_t number, enum xfp_dtype dtype, int fd, uint64_t offset, const char *path,
 				  struct xfp_error *err)
 {
-	struct target target = { .bundle = bundle, .dtype = dtype, .element = xfp_dtype_bits(dtype) / 8, .fd = fd,
-				 .offset = offset, .path = path };
+	struct target target = { .bundle = bundle,
+				 .dtype = dtype,
+				 .element = xfp_dtype_bits(dtype) / 8,
+				 .fd = fd,
+				 .offset = offset,
+				 .path = path };
 	enum xfp_status status = XFP_OK;
 	struct xfp_tensor_info info;
 

@@ -28,8 +28,10 @@ struct request {
 
 static void usage(const char *program, FILE *out)
 {
-	fprintf(out, "usage: %s [-q] [--source MODEL] [--min-cos-strict X] [--min-cos-lazy X] [--floor CLASS=X] [--json] "
-		"BUNDLE\n", program);
+	fprintf(out,
+		"usage: %s [-q] [--source MODEL] [--min-cos-strict X] [--min-cos-lazy X]\n"
+		"                  [--floor CLASS=X] [--json] BUNDLE\n",
+		program);
 }
 
 static void help(const char *program)
@@ -90,7 +92,8 @@ static double floor_of(const struct request *request, const struct xfp_unit_info
 static void show(const struct request *request, const char *what, uint64_t done, uint64_t total)
 {
 	if (!request->quiet && isatty(STDERR_FILENO))
-		fprintf(stderr, done < total ? "\r%s %3" PRIu64 " %%\033[K" : "\r\033[K", what, total ? done * 100 / total : 0);
+		fprintf(stderr, done < total ? "\r%s %3" PRIu64 " %%\033[K" : "\r\033[K", what,
+			total ? done * 100 / total : 0);
 }
 
 static bool comparable(const struct xfp_bundle *bundle, const struct xfp_unit_info *unit, const bool *same)
@@ -105,7 +108,7 @@ static bool comparable(const struct xfp_bundle *bundle, const struct xfp_unit_in
 
 static enum xfp_status verify_units(const struct request *request, const struct xfp_bundle *bundle,
 				    const struct xfp_checkpoint *source, const bool *same, json_t *units,
-				    struct xfp_findings *findings, struct xfp_error *err)
+				    struct xfp_faults *faults, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 	struct xfp_bundle_info info;
@@ -119,19 +122,21 @@ static enum xfp_status verify_units(const struct request *request, const struct 
 		bool met;
 
 		show(request, "weights", done, info.weights);
-		status = xfp_verify_unit(bundle, u, source && comparable(bundle, &unit, same) ? source : NULL, &quality, findings,
-					 err);
+		status = xfp_verify_unit(bundle, u, source && comparable(bundle, &unit, same) ? source : NULL, &quality,
+					 faults, err);
 		if (status)
 			break;
 		met = quality.median >= floor - XFP_VERIFY_SLACK;
 		if (!met)
-			status = xfp_find(findings, err, XFP_UNMET, "unit %s: its median cosine is %.9g, below its floor %.9g",
-					  xfp_printable(unit.name).text, quality.median, floor);
-		if (!status && json_array_append_new(units, json_pack("{s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:b}", "name",
-								      unit.name, "class", unit.class_name, "mode",
-								      unit.mode_name, "k", (int)unit.k, "cos_median",
-								      quality.median, "cos_p5", quality.p5, "error",
-								      quality.error, "floor", floor, "met", (int)met)))
+			status = xfp_fault(
+				faults, err, XFP_UNMET, "unit %s (%s): its median cosine is %.9g, below its floor %.9g",
+				xfp_printable(unit.name).text, xfp_printable(unit.role).text, quality.median, floor);
+		if (!status &&
+		    json_array_append_new(units, json_pack("{s:s, s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:b}", "name",
+							   unit.name, "role", unit.role, "class", unit.class_name,
+							   "mode", unit.mode_name, "k", (int)unit.k, "cos_median",
+							   quality.median, "cos_p5", quality.p5, "error", quality.error,
+							   "floor", floor, "met", (int)met)))
 			status = xfp_fail(err, XFP_FAILED, "out of memory");
 		done += unit.weights;
 	}
@@ -139,16 +144,16 @@ static enum xfp_status verify_units(const struct request *request, const struct 
 	return status;
 }
 
-static enum xfp_status print_json(const struct request *request, const struct xfp_findings *findings, json_t *units,
+static enum xfp_status print_json(const struct request *request, const struct xfp_faults *faults, json_t *units,
 				  struct xfp_error *err)
 {
 	json_t *texts = json_array(), *root;
 	bool ok = texts;
 	enum xfp_status status = XFP_OK;
 
-	for (uint32_t i = 0; ok && i < findings->count; i++)
-		ok = !json_array_append_new(texts, json_string(findings->text[i]));
-	root = json_pack("{s:b, s:b, s:o, s:O}", "ok", !findings->status, "source", !!request->source, "findings", texts,
+	for (uint32_t i = 0; ok && i < faults->count; i++)
+		ok = !json_array_append_new(texts, json_string(faults->text[i]));
+	root = json_pack("{s:b, s:b, s:o, s:O}", "ok", !faults->status, "source", !!request->source, "faults", texts,
 			 "units", units);
 	if (!ok || !root)
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
@@ -160,7 +165,7 @@ static enum xfp_status print_json(const struct request *request, const struct xf
 
 static enum xfp_status verify(const struct request *request, struct xfp_error *err)
 {
-	struct xfp_findings findings = { .program = request->program };
+	struct xfp_faults faults = { .program = request->program };
 	struct xfp_checkpoint *source = NULL;
 	struct xfp_bundle *bundle = NULL;
 	json_t *units = json_array();
@@ -178,27 +183,27 @@ static enum xfp_status verify(const struct request *request, struct xfp_error *e
 		goto done;
 	}
 	show(request, "bytes", 0, 1);
-	if ((status = xfp_verify_bytes(bundle, &findings, err)))
+	if ((status = xfp_verify_bytes(bundle, &faults, err)))
 		goto done;
-	if (!findings.status) { /* damaged weights need no comparison */
-		if ((source && (status = xfp_verify_tensors(bundle, source, same, &findings, err))) ||
-		    (status = verify_units(request, bundle, source, same, units, &findings, err)))
+	if (!faults.status) { /* damaged weights need no comparison */
+		if ((source && (status = xfp_verify_tensors(bundle, source, same, &faults, err))) ||
+		    (status = verify_units(request, bundle, source, same, units, &faults, err)))
 			goto done;
 	}
 	if (request->json)
-		status = print_json(request, &findings, units, err);
+		status = print_json(request, &faults, units, err);
 	else if (!request->quiet)
 		xfp_report_table(stdout, bundle);
-	if (!request->json && !request->quiet && !findings.status)
+	if (!request->json && !request->quiet && !faults.status)
 		printf("\n%s: every byte is as it was written%s\n", request->bundle,
 		       source ? ", and the weights are the checkpoint's within its floors" : "");
-	if (!status && findings.status)
-		status = xfp_fail(err, findings.status, "%s: not as it should be (%" PRIu32 " %s)", request->bundle,
-				  findings.count, findings.count == 1 ? "finding" : "findings");
+	if (!status && faults.status)
+		status = xfp_fail(err, faults.status, "%s: not as it should be (%" PRIu32 " %s)", request->bundle,
+				  faults.count, faults.count == 1 ? "finding" : "faults");
 done:
 	free(same);
 	json_decref(units);
-	xfp_findings_free(&findings);
+	xfp_faults_free(&faults);
 	xfp_checkpoint_close(source);
 	xfp_bundle_close(bundle);
 	return status;
@@ -208,10 +213,15 @@ int xfp_main_verify(int argc, char **argv)
 {
 	enum { SOURCE = 256, STRICT, LAZY, FLOOR, JSON, HELP, VERSION };
 	static const struct option options[] = {
-		{ "source", required_argument, NULL, SOURCE }, { "min-cos-strict", required_argument, NULL, STRICT },
-		{ "min-cos-lazy", required_argument, NULL, LAZY }, { "floor", required_argument, NULL, FLOOR },
-		{ "json", no_argument, NULL, JSON }, { "quiet", no_argument, NULL, 'q' },
-		{ "help", no_argument, NULL, HELP }, { "version", no_argument, NULL, VERSION }, { 0 },
+		{ "source", required_argument, NULL, SOURCE },
+		{ "min-cos-strict", required_argument, NULL, STRICT },
+		{ "min-cos-lazy", required_argument, NULL, LAZY },
+		{ "floor", required_argument, NULL, FLOOR },
+		{ "json", no_argument, NULL, JSON },
+		{ "quiet", no_argument, NULL, 'q' },
+		{ "help", no_argument, NULL, HELP },
+		{ "version", no_argument, NULL, VERSION },
+		{ 0 },
 	};
 	struct request request = { .program = argv[0], .strict = -1, .lazy = -1 };
 	struct xfp_error err = { .status = XFP_OK };
@@ -253,8 +263,8 @@ int xfp_main_verify(int argc, char **argv)
 			return XFP_USAGE;
 		}
 		if (!good) {
-			fprintf(stderr, "%s: '%s' is no floor: a number from 0 to 1 with at most nine digits%s\n", argv[0], optarg,
-				option == FLOOR ? ", after a class and '='" : "");
+			fprintf(stderr, "%s: '%s' is no floor: a number from 0 to 1 with at most nine digits%s\n",
+				argv[0], optarg, option == FLOOR ? ", after a class and '='" : "");
 			return XFP_USAGE;
 		}
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify_tensors.c - the bytes of a bundle, its ledger of tensors, and the list of findings.
+ * verify_tensors.c - the bytes of a bundle, its ledger of tensors, and the list of faults.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,41 +17,41 @@
 
 #define BLOCK ((size_t)1 << 20)
 
-/* ---- findings ---------------------------------------------------------------------------------- */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
-enum xfp_status xfp_find(struct xfp_findings *findings, struct xfp_error *err, enum xfp_status status,
-			 const char *format, ...)
+enum xfp_status xfp_fault(struct xfp_faults *faults, struct xfp_error *err, enum xfp_status status, const char *format,
+			  ...)
 {
-	char **text = realloc(findings->text, (findings->count + (size_t)1) * sizeof *text);
+	char **text = realloc(faults->text, (faults->count + (size_t)1) * sizeof *text);
 	va_list arguments;
 	int length;
 
 	if (!text)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	findings->text = text;
+	faults->text = text;
 	va_start(arguments, format);
-	length = vasprintf(&text[findings->count], format, arguments);
+	length = vasprintf(&text[faults->count], format, arguments);
 	va_end(arguments);
 	if (length < 0)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	fprintf(stderr, "%s: %s\n", findings->program, text[findings->count++]);
-	if (!findings->status || status == XFP_BAD_INPUT)
-		findings->status = status;
+	fprintf(stderr, "%s: %s\n", faults->program, text[faults->count++]);
+	if (!faults->status || status == XFP_BAD_INPUT)
+		faults->status = status;
 	return XFP_OK;
 }
 
-void xfp_findings_free(struct xfp_findings *findings)
+void xfp_faults_free(struct xfp_faults *faults)
 {
-	for (uint32_t i = 0; i < findings->count; i++)
-		free(findings->text[i]);
-	free(findings->text);
-	findings->text = NULL;
-	findings->count = 0;
+	for (uint32_t i = 0; i < faults->count; i++)
+		free(faults->text[i]);
+	free(faults->text);
+	faults->text = NULL;
+	faults->count = 0;
 }
 
 /* ---- bytes ------------------------------------------------------------------------------------- */
 
-enum xfp_status xfp_verify_bytes(const struct xfp_bundle *bundle, struct xfp_findings *findings, struct xfp_error *err)
+enum xfp_status xfp_verify_bytes(const struct xfp_bundle *bundle, struct xfp_faults *faults, struct xfp_error *err)
 {
 	uint32_t members = xfp_bundle_members(bundle);
 	uint8_t *wrong = calloc(members + (size_t)1, 1);
@@ -66,7 +66,7 @@ enum xfp_status xfp_verify_bytes(const struct xfp_bundle *bundle, struct xfp_fin
 	/* Again for the message, in order. */
 	for (uint32_t i = 0; !status && i < members; i++)
 		if (wrong[i] && xfp_bundle_check_member(bundle, i, &own))
-			status = xfp_find(findings, err, own.status, "%s", own.text);
+			status = xfp_fault(faults, err, own.status, "%s", own.text);
 	free(wrong);
 	return status;
 }
@@ -78,7 +78,8 @@ static enum xfp_status compare(const struct xfp_checkpoint *source, const struct
 			       const uint8_t *data, const struct xfp_source_tensor *other, bool *same,
 			       struct xfp_error *err)
 {
-	const char *path = source->files[tensor->file].path, *other_path = other ? source->files[other->file].path : path;
+	const char *path = source->files[tensor->file].path,
+		   *other_path = other ? source->files[other->file].path : path;
 	int fd = open(path, O_RDONLY | O_CLOEXEC), other_fd = open(other_path, O_RDONLY | O_CLOEXEC);
 	uint8_t *block = malloc(2 * BLOCK);
 	enum xfp_status status = XFP_OK;
@@ -92,7 +93,8 @@ static enum xfp_status compare(const struct xfp_checkpoint *source, const struct
 		size_t size = tensor->bytes - done < BLOCK ? tensor->bytes - done : BLOCK;
 
 		if ((status = xfp_pread(fd, block, size, tensor->offset + done, path, err)) ||
-		    (!data && (status = xfp_pread(other_fd, block + BLOCK, size, other->offset + done, other_path, err))))
+		    (!data &&
+		     (status = xfp_pread(other_fd, block + BLOCK, size, other->offset + done, other_path, err))))
 			break;
 		*same = !memcmp(block, data ? data + done : block + BLOCK, size);
 	}
@@ -105,7 +107,7 @@ static enum xfp_status compare(const struct xfp_checkpoint *source, const struct
 }
 
 static enum xfp_status verify_tensor(const struct xfp_bundle *bundle, const struct xfp_tensor_info *tensor,
-				     const struct xfp_checkpoint *source, bool *same, struct xfp_findings *findings,
+				     const struct xfp_checkpoint *source, bool *same, struct xfp_faults *faults,
 				     struct xfp_error *err)
 {
 	int64_t found = xfp_checkpoint_find(source, tensor->name), other;
@@ -117,16 +119,17 @@ static enum xfp_status verify_tensor(const struct xfp_bundle *bundle, const stru
 
 	*same = false;
 	if (found < 0)
-		return xfp_find(findings, err, XFP_UNMET, "tensor %s: not in the checkpoint", name.text);
+		return xfp_fault(faults, err, XFP_UNMET, "tensor %s: not in the checkpoint", name.text);
 	theirs = &source->tensors[found];
 	if (theirs->dtype != (enum xfp_dtype)tensor->dtype || theirs->rank != tensor->rank ||
 	    (tensor->rank && memcmp(theirs->shape, tensor->shape, tensor->rank * sizeof theirs->shape[0])))
-		return xfp_find(findings, err, XFP_UNMET, "tensor %s: another dtype or shape in the checkpoint", name.text);
+		return xfp_fault(faults, err, XFP_UNMET, "tensor %s: another dtype or shape in the checkpoint",
+				 name.text);
 	*same = true;
 	if (tensor->data) {
 		status = compare(source, theirs, tensor->data, NULL, &equals, err);
 		if (!status && !equals)
-			status = xfp_find(findings, err, XFP_UNMET, "tensor %s: differs from the checkpoint", name.text);
+			status = xfp_fault(faults, err, XFP_UNMET, "tensor %s: differs from the checkpoint", name.text);
 		return status;
 	}
 	if (tensor->fate != XFP_FATE_TIED)
@@ -137,22 +140,22 @@ static enum xfp_status verify_tensor(const struct xfp_bundle *bundle, const stru
 		return XFP_OK; /* said when it was that tensor's turn */
 	status = compare(source, theirs, NULL, &source->tensors[other], &equals, err);
 	if (!status && !equals)
-		status = xfp_find(findings, err, XFP_UNMET, "tensor %s: differs from %s in the checkpoint", name.text,
-				  xfp_printable(equal.name).text);
+		status = xfp_fault(faults, err, XFP_UNMET, "tensor %s: differs from %s in the checkpoint", name.text,
+				   xfp_printable(equal.name).text);
 	return status;
 }
 
 enum xfp_status xfp_verify_tensors(const struct xfp_bundle *bundle, const struct xfp_checkpoint *source, bool *same,
-				   struct xfp_findings *findings, struct xfp_error *err)
+				   struct xfp_faults *faults, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 	struct xfp_tensor_info tensor;
 
 	for (uint32_t t = 0; !status && xfp_bundle_tensor(bundle, t, &tensor); t++)
-		status = verify_tensor(bundle, &tensor, source, &same[t], findings, err);
+		status = verify_tensor(bundle, &tensor, source, &same[t], faults, err);
 	for (uint32_t t = 0; !status && t < source->tensor_count; t++)
 		if (xfp_bundle_find_tensor(bundle, source->tensors[t].name) == XFP_NOT_FOUND)
-			status = xfp_find(findings, err, XFP_UNMET, "tensor %s: in the checkpoint, not in the bundle",
-					  xfp_printable(source->tensors[t].name).text);
+			status = xfp_fault(faults, err, XFP_UNMET, "tensor %s: in the checkpoint, not in the bundle",
+					   xfp_printable(source->tensors[t].name).text);
 	return status;
 }

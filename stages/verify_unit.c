@@ -23,10 +23,10 @@ struct comparison {
 	const struct xfp_bundle *bundle;
 	const struct xfp_checkpoint *source; /* NULL: there is none */
 	struct xfp_unit_info unit;
-	size_t element;                 /* bytes of a source element */
-	uint64_t block;                 /* rows of a block */
-	struct xfp_row_error *rows;     /* [experts * rows]; NULL without a source */
-	uint8_t *wrong;                 /* [experts * rows]: not finite, or not the same bytes */
+	size_t element;             /* bytes of a source element */
+	uint64_t block;             /* rows of a block */
+	struct xfp_row_error *rows; /* [experts * rows]; NULL without a source */
+	uint8_t *wrong;             /* [experts * rows]: not finite, or not the same bytes */
 };
 
 static struct xfp_matrix_source source_of(const struct comparison *c, const struct xfp_matrix_info *matrix)
@@ -74,8 +74,8 @@ static void compare_rows(struct comparison *c, const struct xfp_matrix_info *mat
 		if (matrix->mode != XFP_MODE_KEEP)
 			c->wrong[at] = !all_finite(decoded, cols);
 		else if (c->source && cols)
-			c->wrong[at] = !!memcmp((const uint8_t *)matrix->index + (first + r) * row_bytes, room->raw + r * row_bytes,
-						row_bytes);
+			c->wrong[at] = !!memcmp((const uint8_t *)matrix->index + (first + r) * row_bytes,
+						room->raw + r * row_bytes, row_bytes);
 		if (c->source && matrix->mode != XFP_MODE_KEEP)
 			c->rows[at] = xfp_row_compare(room->w + r * cols, decoded, cols);
 	}
@@ -156,7 +156,8 @@ static enum xfp_status compare_all(struct comparison *c, bool *same, struct xfp_
 		enum xfp_status result;
 
 		result = i < blocks ? compare_block(c, i, &own)
-				    : digest_matrix(c, c->unit.first_matrix + (uint32_t)(i - blocks), &same[i - blocks], &own);
+				    : digest_matrix(c, c->unit.first_matrix + (uint32_t)(i - blocks), &same[i - blocks],
+						    &own);
 		if (result) {
 #pragma omp critical(verify_failure)
 			if (i < failed) {
@@ -172,7 +173,7 @@ static enum xfp_status compare_all(struct comparison *c, bool *same, struct xfp_
 
 /* ---- what follows from all rows ---------------------------------------------------------------- */
 
-static enum xfp_status find_rows(const struct comparison *c, struct xfp_findings *findings, struct xfp_error *err)
+static enum xfp_status find_rows(const struct comparison *c, struct xfp_faults *faults, struct xfp_error *err)
 {
 	bool kept = c->unit.mode == XFP_MODE_KEEP;
 	uint64_t total = c->unit.experts * c->unit.rows, wrong = 0, first = 0;
@@ -185,14 +186,15 @@ static enum xfp_status find_rows(const struct comparison *c, struct xfp_findings
 	}
 	if (!wrong)
 		return XFP_OK;
-	return xfp_find(findings, err, kept ? XFP_UNMET : XFP_BAD_INPUT,
-			"unit %s: %" PRIu64 " of %" PRIu64 " rows %s, the first is row %" PRIu64 " of expert %" PRIu64,
-			xfp_printable(c->unit.name).text, wrong, total,
-			kept ? "differ from the checkpoint" : "decode to weights that are not finite", first % c->unit.rows,
-			first / c->unit.rows);
+	return xfp_fault(faults, err, kept ? XFP_UNMET : XFP_BAD_INPUT,
+			 "unit %s (%s): %" PRIu64 " of %" PRIu64 " rows %s, the first is row %" PRIu64
+			 " of expert %" PRIu64,
+			 xfp_printable(c->unit.name).text, xfp_printable(c->unit.role).text, wrong, total,
+			 kept ? "differ from the checkpoint" : "decode to weights that are not finite",
+			 first % c->unit.rows, first / c->unit.rows);
 }
 
-static enum xfp_status find_strangers(const struct comparison *c, const bool *same, struct xfp_findings *findings,
+static enum xfp_status find_strangers(const struct comparison *c, const bool *same, struct xfp_faults *faults,
 				      struct xfp_error *err)
 {
 	for (uint32_t e = 0; e < c->unit.experts; e++) {
@@ -203,23 +205,25 @@ static enum xfp_status find_strangers(const struct comparison *c, const bool *sa
 			continue;
 		xfp_bundle_matrix(c->bundle, c->unit.first_matrix + e, &matrix);
 		xfp_bundle_tensor(c->bundle, matrix.tensor, &tensor);
-		return xfp_find(findings, err, XFP_UNMET, "unit %s: the weights of tensor %s are not those that were converted",
-				xfp_printable(c->unit.name).text, xfp_printable(tensor.name).text);
+		return xfp_fault(faults, err, XFP_UNMET,
+				 "unit %s (%s): the weights of tensor %s are not those that were converted",
+				 xfp_printable(c->unit.name).text, xfp_printable(c->unit.role).text,
+				 xfp_printable(tensor.name).text);
 	}
 	return XFP_OK;
 }
 
 static enum xfp_status find_lie(const struct comparison *c, const char *what, double is, double stated,
-				struct xfp_findings *findings, struct xfp_error *err)
+				struct xfp_faults *faults, struct xfp_error *err)
 {
 	if (is - stated <= XFP_VERIFY_SLACK && stated - is <= XFP_VERIFY_SLACK)
 		return XFP_OK;
-	return xfp_find(findings, err, XFP_UNMET, "unit %s: its %s is %.12g, the bundle says %.12g",
-			xfp_printable(c->unit.name).text, what, is, stated);
+	return xfp_fault(faults, err, XFP_UNMET, "unit %s (%s): its %s is %.12g, the bundle says %.12g",
+			 xfp_printable(c->unit.name).text, xfp_printable(c->unit.role).text, what, is, stated);
 }
 
 /* Measure anew and compare with what the bundle states. */
-static enum xfp_status measure(const struct comparison *c, struct xfp_quality *quality, struct xfp_findings *findings,
+static enum xfp_status measure(const struct comparison *c, struct xfp_quality *quality, struct xfp_faults *faults,
 			       struct xfp_error *err)
 {
 	uint64_t total = c->unit.experts * c->unit.rows;
@@ -236,16 +240,16 @@ static enum xfp_status measure(const struct comparison *c, struct xfp_quality *q
 	xfp_cosine_summary(cosine, total, &quality->median, &quality->p5);
 	quality->error = norm > 0 ? error / norm : 0;
 	free(cosine);
-	status = find_lie(c, "median cosine", quality->median, c->unit.cos_median, findings, err);
+	status = find_lie(c, "median cosine", quality->median, c->unit.cos_median, faults, err);
 	if (!status)
-		status = find_lie(c, "5th-percentile cosine", quality->p5, c->unit.cos_p5, findings, err);
+		status = find_lie(c, "5th-percentile cosine", quality->p5, c->unit.cos_p5, faults, err);
 	if (!status)
-		status = find_lie(c, "relative squared error", quality->error, c->unit.error, findings, err);
+		status = find_lie(c, "relative squared error", quality->error, c->unit.error, faults, err);
 	return status;
 }
 
 enum xfp_status xfp_verify_unit(const struct xfp_bundle *bundle, uint32_t number, const struct xfp_checkpoint *source,
-				struct xfp_quality *quality, struct xfp_findings *findings, struct xfp_error *err)
+				struct xfp_quality *quality, struct xfp_faults *faults, struct xfp_error *err)
 {
 	struct comparison c = { .bundle = bundle, .source = source };
 	struct xfp_matrix_info matrix;
@@ -273,9 +277,9 @@ enum xfp_status xfp_verify_unit(const struct xfp_bundle *bundle, uint32_t number
 	same = calloc(c.unit.experts, sizeof *same);
 	if ((source && !c.rows) || !c.wrong || !same)
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
-	else if (!(status = compare_all(&c, same, err)) && !(status = find_rows(&c, findings, err)) && source &&
-		 !(status = find_strangers(&c, same, findings, err)) && c.unit.mode != XFP_MODE_KEEP)
-		status = measure(&c, quality, findings, err);
+	else if (!(status = compare_all(&c, same, err)) && !(status = find_rows(&c, faults, err)) && source &&
+		 !(status = find_strangers(&c, same, faults, err)) && c.unit.mode != XFP_MODE_KEEP)
+		status = measure(&c, quality, faults, err);
 	free(c.rows);
 	free(c.wrong);
 	free(same);

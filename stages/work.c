@@ -10,7 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-
 static const char *const stamp_names[XFP_STAMPS] = { "outliers", "fit", "more", "choice", "packed" };
 
 double xfp_now(void)

@@ -47,13 +47,13 @@ void xfp_stamp_remove(const char *work, uint32_t unit, enum xfp_stamp stamp);
 
 /* "UNIT\tSTAGE\tOUTCOME\tKEY\tSECONDS\tSTATUS\tMESSAGE\n"; fields hold no tab or newline. */
 struct xfp_event {
-	uint32_t unit;         /* XFP_NO_UNIT for a step of the whole run (the bundle) */
-	char stage[32];        /* "outlier-extract", "lloyd-fit", "autoselect", "pack" ... */
-	char outcome[16];      /* "made", "hit", "damaged", "failed" */
-	char key[33];          /* of the artifact; "-" when there is none */
+	uint32_t unit;    /* XFP_NO_UNIT for a step of the whole run (the bundle) */
+	char stage[32];   /* "outlier-extract", "lloyd-fit", "autoselect", "pack" ... */
+	char outcome[16]; /* "made", "hit", "damaged", "failed" */
+	char key[33];     /* of the artifact; "-" when there is none */
 	double seconds;
-	int status;            /* enum xfp_status */
-	char message[1024];    /* of a failure; otherwise empty */
+	int status;         /* enum xfp_status */
+	char message[1024]; /* of a failure; otherwise empty */
 };
 #define XFP_NO_UNIT UINT32_MAX
 
@@ -78,22 +78,22 @@ struct xfp_job {
 	const char *work;
 	struct xfp_store store;
 	struct xfp_parameters parameters;
-	struct xfp_ledger *ledger;            /* of this unit only */
+	struct xfp_ledger *ledger; /* of this unit only */
 	const struct xfp_ledger_unit *unit;
 	uint32_t number;
-	bool extended;                        /* --extended (lloyd-fit) */
-	double started;                       /* monotonic seconds */
-	struct xfp_event event;               /* outcome and key are filled in by the stage */
+	bool extended;          /* --extended (lloyd-fit) */
+	double started;         /* monotonic seconds */
+	struct xfp_event event; /* outcome and key are filled in by the stage */
 };
 
 struct xfp_stage {
-	const char *program;                  /* "xfp-lloyd-fit" */
-	const char *name;                     /* "lloyd-fit" */
-	const char *summary;                  /* one sentence for --help */
+	const char *program; /* "xfp-lloyd-fit" */
+	const char *name;    /* "lloyd-fit" */
+	const char *summary; /* one sentence for --help */
 	bool takes_extended;
 	enum xfp_status (*run)(struct xfp_job *job, struct xfp_error *err);
-	/* With --bundle FILE instead of a unit (xfp-pack); NULL for the others. */
-	enum xfp_status (*bundle)(const char *work, const char *cache, const char *path, struct xfp_error *err);
+	/* For all units at once, into a file (xfp-bundle), where `run` is NULL. */
+	enum xfp_status (*run_all)(const char *work, const char *cache, const char *path, struct xfp_error *err);
 };
 
 /* Parse the common options (--work, --cache, --help, --version), open everything, run, record the

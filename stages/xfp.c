@@ -35,13 +35,15 @@ static void help(FILE *out)
 	      "\n"
 	      "XFP quantizes the weights of language models: name floors for the reconstruction\n"
 	      "quality, and it finds the fewest bits that meet them.\n"
-	      "\n", out);
+	      "\n",
+	      out);
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (commands[i].text)
 			fprintf(out, "  xfp %-9s%s\n", commands[i].name, commands[i].text);
 	fputs("\n"
 	      "xfp COMMAND --help tells the options of a command, man xfp-COMMAND what they mean.\n"
-	      "xfp --pipelines prints the folder of the make rules, for makefiles to include.\n", out);
+	      "xfp --pipelines prints the folder of the make rules, for makefiles to include.\n",
+	      out);
 }
 
 static int print_version(void)

@@ -12,6 +12,7 @@ unit_tests = \
 	tests/unit/test_artifact \
 	tests/unit/test_assign \
 	tests/unit/test_bundle \
+	tests/unit/test_bundle_hostile \
 	tests/unit/test_bundle_tools \
 	tests/unit/test_classify \
 	tests/unit/test_family \
@@ -32,7 +33,8 @@ unit_tests = \
 	tests/unit/test_sharded \
 	tests/unit/test_store \
 	tests/unit/test_tar \
-	tests/unit/test_units
+	tests/unit/test_units \
+	tests/unit/test_unpack
 cli_tests = \
 	tests/cli/bad-input.bats \
 	tests/cli/cache.bats \
@@ -61,12 +63,14 @@ EXTRA_DIST += \
 	tests/models/wordpiece.py \
 	tests/oracle_cosine.py \
 	tests/oracle_fit.py \
+	tests/read_bundle.py \
 	tests/run-tap \
 	tests/totals
 tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/artifact_fixture.h \
 	tests/unit/bundle_fixture.c \
 	tests/unit/bundle_fixture.h \
+	tests/unit/bundle_fixture_io.c \
 	tests/unit/cache_fixture.h \
 	tests/unit/model.h \
 	tests/unit/named_shapes.h \

@@ -20,11 +20,11 @@ import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "models"))
 import oracle_fit as fit
-from read_bundle import Bundle
+import read_bundle
 from safetensors_io import Checkpoint
 
 CLOSE = 1e-9
-E4M3 = np.array([(m / 8 + (e > 0)) * 2.0 ** (max(e, 1) - 7) for e in range(16) for m in range(8)][:127])
+E4M3 = read_bundle.e4m3(np.arange(127))
 
 
 def fp8(w):
@@ -39,11 +39,53 @@ def fp8(w):
     return (np.copysign(E4M3[code], ratio) * scale).astype(np.float32)
 
 
-def source(checkpoint, bundle, matrix, unit):
-    """W [rows, cols] of the checkpoint, where the bundle says that it lies."""
-    flat = checkpoint.read(bundle.tensors[matrix.tensor].name).ravel().astype(np.float32)
-    at = np.arange(unit.rows)[:, None] * matrix.row_stride + np.arange(unit.cols) * matrix.col_stride
-    return flat[matrix.base + at]
+class Unit:
+    """A unit of the bundle, as read_bundle.py reads it."""
+
+    def __init__(self, bundle, number):
+        self.bundle, self.record = bundle, bundle.units[number]
+        for name in ("name", "role", "k", "rows", "cols", "experts", "bytes", "outliers"):
+            setattr(self, name, self.record[name])
+        self.class_ = read_bundle.CLASSES[self.record["class"]]
+        self.mode = read_bundle.MODES[self.record["mode"]]
+        first = self.record["first_matrix"]
+        self.numbers = range(first, first + self.experts)
+        self.matrices = [bundle.matrices[number] for number in self.numbers]
+
+    def source(self, checkpoint):
+        """W [experts, rows, cols] of the checkpoint, from where the bundle says that it lies."""
+        result = []
+        for matrix in self.matrices:
+            flat = checkpoint.read(self.bundle.tensors[matrix["tensor"]]["name"]).ravel()
+            at = np.arange(self.rows)[:, None] * matrix["row_stride"] + np.arange(self.cols) * matrix["col_stride"]
+            result.append(flat[matrix["base"] + at].astype(np.float32))
+        return np.array(result)
+
+    def source_bytes(self, checkpoint):
+        return checkpoint.element_bytes(self.bundle.tensors[self.matrices[0]["tensor"]]["name"]) * \
+            self.experts * self.rows * self.cols
+
+    def stored(self):
+        return np.array([self.bundle.matrix(number) for number in self.numbers])
+
+    def part(self, matrix, kind, dtype, count, skip=0):
+        part = self.record[f"part{kind}"]
+        if part == read_bundle.NONE:
+            return np.zeros(count, dtype)
+        raw = self.bundle.part_bytes(self.bundle.parts[part])
+        return np.frombuffer(raw, dtype, count, matrix[f"offset{kind}"] + skip)
+
+    def balance(self):
+        return self.part(self.matrices[0], read_bundle.BALANCE, "u1", self.cols)
+
+    def codebook(self, matrix):
+        return self.part(matrix, read_bundle.CODE, "<u2", self.rows << self.k).reshape(self.rows, -1)
+
+    def outlier_positions(self, matrix):
+        pointers = self.part(matrix, read_bundle.OUTLIER, "<u4", self.rows + 1) if matrix["outliers"] else [0]
+        columns = self.part(matrix, read_bundle.OUTLIER, "<u4" if self.cols > 65536 else "<u2", matrix["outliers"],
+                            (self.rows + 1) * 4)
+        return np.repeat(np.arange(len(pointers) - 1), np.diff(pointers)) * self.cols + columns
 
 
 def bit_set(text):
@@ -68,16 +110,14 @@ class Oracle:
 
     def check(self, unit):
         """Every claim that the bundle makes of one unit."""
-        matrices = [matrix for matrix in self.bundle.matrices if matrix.unit == unit.number]
-        w = np.array([source(self.checkpoint, self.bundle, matrix, unit) for matrix in matrices])
-        stored = np.array([self.bundle.decode(matrix) for matrix in matrices])
+        w, stored = unit.source(self.checkpoint), unit.stored()
         median, p5 = fit.summary(fit.row_cosines(w, stored))
         told = self.reported[unit.name + " " + unit.role]
         print(f"{unit.class_}: {unit.name} {unit.role}: {unit.mode}, k = {unit.k}, median {median:.9f}, p5 {p5:.9f}")
         for name, value in (("cos_median", median), ("cos_p5", p5)):
             self.expect(abs(told[name] - value) <= CLOSE, f"{name} is {value:.12f}, info says {told[name]:.12f}")
         for name, value in (("mode", unit.mode), ("k", unit.k), ("class", unit.class_), ("rows", unit.rows),
-                            ("cols", unit.cols), ("experts", len(matrices)), ("weights", w.size)):
+                            ("cols", unit.cols), ("experts", unit.experts), ("weights", w.size)):
             self.expect(told[name] == value, f"{name} is {value}, info says {told[name]}")
         if unit.mode == "fp8":
             self.expect((stored == fp8(w)).all(), "fp8 codes are not the nearest")
@@ -88,27 +128,26 @@ class Oracle:
         if unit.mode == "keep":
             self.expect((stored == w).all(), "kept weights are not those of the checkpoint")
         else:
-            self.check_fit(unit, matrices, stored, again, told)
+            self.check_fit(unit, stored, again, told)
         self.check_choice(unit, again, told)
 
-    def check_fit(self, unit, matrices, stored, again, told):
+    def check_fit(self, unit, stored, again, told):
         codebooks, restored, size = again.fit(unit.k)
-        self.expect(np.array_equal(self.bundle.balance(matrices[0]), again.d), "balance bytes differ")
-        for matrix, codebook, exponent, marked in zip(matrices, codebooks, again.s, again.marked):
-            self.expect(matrix.exponent == exponent, f"exponent is {exponent}, stored {matrix.exponent}")
-            self.expect(np.array_equal(self.bundle.codebook(matrix), codebook.view(np.uint16)), "codebooks differ")
-            rows, columns = self.bundle.outliers(matrix)
-            self.expect(np.array_equal(np.flatnonzero(marked), rows * unit.cols + columns), "outliers differ")
+        self.expect(np.array_equal(unit.balance(), again.d), "balance bytes differ")
+        for matrix, codebook, exponent, marked in zip(unit.matrices, codebooks, again.s, again.marked):
+            self.expect(matrix["exponent"] == exponent, f"exponent is {exponent}, stored {matrix['exponent']}")
+            self.expect(np.array_equal(unit.codebook(matrix), codebook.view(np.uint16)), "codebooks differ")
+            self.expect(np.array_equal(unit.outlier_positions(matrix), np.flatnonzero(marked)), "outliers differ")
         self.expect((stored == restored).all(), "decoded weights differ")
         self.expect(told["bytes"] == size, f"takes {size} bytes, info says {told['bytes']}")
-        self.expect(told["outliers"] == again.marked.sum(), f"has {again.marked.sum()} outliers, not {told['outliers']}")
+        count = again.marked.sum()
+        self.expect(told["outliers"] == count, f"has {count} outliers, info says {told['outliers']}")
 
     def check_choice(self, unit, again, told):
         floor = float(self.parameters["floors"][unit.class_])
         self.expect(abs(told["floor"] - floor) <= CLOSE, f"floor is {floor}, info says {told['floor']}")
         sizes = {}
-        source_bytes = again.w.size * self.checkpoint.element_bytes(self.bundle.tensors[
-            next(m.tensor for m in self.bundle.matrices if m.unit == unit.number)].name)
+        source_bytes = unit.source_bytes(self.checkpoint)
         for k in bit_set(self.parameters["bits"]):
             _, restored, size = again.fit(k)
             median, _ = fit.summary(fit.row_cosines(again.w, restored))
@@ -127,10 +166,10 @@ def main():
     parser.add_argument("model")
     arguments = parser.parse_args()
     reported = subprocess.run([arguments.xfp, "info", "--json", arguments.bundle], stdout=subprocess.PIPE, check=True)
-    bundle = Bundle(arguments.bundle)
+    bundle = read_bundle.Bundle(arguments.bundle)
     oracle = Oracle(bundle, Checkpoint(arguments.model), json.loads(reported.stdout))
     seen = set()
-    for unit in bundle.units:
+    for unit in (Unit(bundle, number) for number in range(len(bundle.units))):
         if arguments.all or (unit.class_, unit.mode) not in seen:
             seen.add((unit.class_, unit.mode))
             oracle.check(unit)

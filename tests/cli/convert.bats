@@ -254,6 +254,6 @@ out.xfp" ]
 	[ -e hand.xfp.work/u000003-packed ]
 	make -C hand.xfp.work -f "$XFP_PIPELINES/graph.mk" -j2 -s
 	xfp prepare m -o hand.xfp | grep -q "^0 of "
-	xfp-pack --bundle hand.xfp
+	xfp-bundle hand.xfp
 	[ "$(sha hand.xfp)" = "$expected" ]
 }

@@ -64,7 +64,7 @@ json() { python3 -c 'import json, sys; o = json.load(sys.stdin); print(eval(sys.
 	[ -z "$stderr" ]
 	[[ $output == *"qwen3_moe, by model_type qwen3_moe"* ]]
 	[[ $output =~ routed_expert\ +gate\ +1\ +2\ +24 ]]
-	[ "$(head -c 8 work/deep/ledger.h5 | od -An -c | tr -d ' \n')" = '211HDF\r\n032\n' ]
+	[ "$(head -c 8 work/deep/ledger.h5 | od -An -c | tr -d ' \n')" = 'XFPART\r\n' ]
 	printf 'include work/deep/units.mk\nall:; @echo $(UNITS)\n' >makefile
 	[ "$(UNITS=u999999 make -s)" = "u000000 u000001 u000002 u000003 u000004 u000005 u000006 u000007" ]
 	[ "$(find work -type f | wc -l)" -eq 2 ]

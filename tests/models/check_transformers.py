@@ -9,19 +9,18 @@ or misshapen weights, or when the numpy forward pass of this folder and transfor
 """
 import sys
 
-import numpy as np
-
-from bert import embed
-from measure import read_sentences
-from qwen3_moe import Qwen3Moe
-from safetensors_io import Checkpoint
-
 try:
+    import numpy as np
     import torch
     from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
 except ImportError as reason:
     print(f"SKIP: {reason}")
     sys.exit(0)
+
+from bert import embed
+from measure import read_sentences
+from qwen3_moe import Qwen3Moe
+from safetensors_io import Checkpoint
 
 
 def load(kind, folder):

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading and writing safetensors with numpy alone.
-
-numpy has no bf16: such tensors are read as float32, exactly. Pass `raw=True` to get the
-16-bit patterns as uint16 instead. `save` writes a uint16 array as BF16 when it is wrapped
-in `Bf16`.
-"""
+"""Reading safetensors with numpy alone. numpy has no bf16: such tensors are read as float32, exactly."""
 import json
 import os
 import struct
@@ -18,21 +13,8 @@ DTYPES = {
 }
 
 
-class Bf16:
-    """bf16 patterns (uint16) on their way to a file."""
-
-    def __init__(self, patterns):
-        self.patterns = np.asarray(patterns, np.uint16)
-
-
 def widen_bf16(patterns):
     return (patterns.astype(np.uint32) << 16).view(np.float32)
-
-
-def round_bf16(values):
-    """float32 -> bf16 patterns, to nearest, ties to even; finite values only."""
-    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
 
 def read_header(path):
@@ -74,37 +56,15 @@ class Checkpoint:
     def element_bytes(self, name):
         return np.dtype(DTYPES[self.dtype(name)]).itemsize
 
-    def read(self, name, raw=False):
+    def read(self, name):
         path, start, entry = self.entries[name]
         begin, end = entry["data_offsets"]
         with open(path, "rb") as file:
             file.seek(start + begin)
             data = file.read(end - begin)
         array = np.frombuffer(data, DTYPES[entry["dtype"]]).reshape(entry["shape"])
-        return widen_bf16(array) if entry["dtype"] == "BF16" and not raw else array
+        return widen_bf16(array) if entry["dtype"] == "BF16" else array
 
     def config(self):
         with open(os.path.join(self.folder, "config.json"), encoding="utf-8") as file:
             return json.load(file)
-
-
-def save(path, tensors):
-    """Write {name: array or Bf16} in the order given."""
-    names = {np.dtype(numpy): name for name, numpy in DTYPES.items() if name != "BF16"}
-    header, arrays, offset = {}, [], 0
-    for name, value in tensors.items():
-        if isinstance(value, Bf16):
-            array, dtype = value.patterns, "BF16"
-        else:
-            array = np.asarray(value)
-            dtype = names[array.dtype]
-        header[name] = {"dtype": dtype, "shape": list(array.shape),
-                        "data_offsets": [offset, offset + array.nbytes]}
-        arrays.append(array)
-        offset += array.nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for array in arrays:
-            file.write(np.ascontiguousarray(array).tobytes())

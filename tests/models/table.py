@@ -91,10 +91,14 @@ def main():
     judge = Judge(arguments.model, arguments.tokens)
     print(f"| setting | true bits | weight cosine | least | {judge.title} | units |")
     print("|---|---|---|---|---|---|")
+    scores = {}  # of the same choices, the same score
     with tempfile.TemporaryDirectory() as folder:
         for setting in arguments.only or SETTINGS:
             units, copy = convert(arguments.xfp, arguments.model, folder, setting)
-            print(row(setting, units, judge.score(copy)), flush=True)
+            choices = tuple((unit["mode"], unit["k"]) for unit in units)
+            if choices not in scores:
+                scores[choices] = judge.score(copy)
+            print(row(setting, units, scores[choices]), flush=True)
     print(f"| source | | 1 | 1 | {judge.source} | |")
 
 

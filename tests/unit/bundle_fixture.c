@@ -3,7 +3,6 @@
 
 #include "bundle_fixture.h"
 
-#include <ftw.h>
 #include <math.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
@@ -15,34 +14,6 @@
 
 #define PART_OFFSET 100 /* where a part begins in its pretended artifact */
 
-/* ---- files ------------------------------------------------------------------------------------- */
-
-uint8_t *fixture_read(const char *path, size_t *size)
-{
-	char *text;
-
-	assert_int_equal(xfp_slurp(path, SIZE_MAX, &text, size, NULL), XFP_OK);
-	return (uint8_t *)text;
-}
-
-void fixture_write(const char *path, const void *data, size_t size)
-{
-	assert_int_equal(xfp_write_file(path, data, size, false, NULL), XFP_OK);
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
-void fixture_remove(const char *folder)
-{
-	nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
 /* ---- tensors ----------------------------------------------------------------------------------- */
 
 static uint32_t add_tensor(struct fixture *f, const char *name, enum xfp_dtype dtype, enum xfp_class class_,
@@ -51,8 +22,13 @@ static uint32_t add_tensor(struct fixture *f, const char *name, enum xfp_dtype d
 	uint32_t t = f->ledger.tensor_count++;
 	struct xfp_ledger_tensor *tensor = &f->tensors[t];
 
-	*tensor = (struct xfp_ledger_tensor){ .name = (char *)name, .reason = (char *)"by the test", .dtype = dtype,
-					      .class_ = class_, .fate = fate, .rank = rank, .tied = UINT32_MAX };
+	*tensor = (struct xfp_ledger_tensor){ .name = (char *)name,
+					      .reason = (char *)"by the test",
+					      .dtype = dtype,
+					      .class_ = class_,
+					      .fate = fate,
+					      .rank = rank,
+					      .tied = UINT32_MAX };
 	tensor->bytes = xfp_dtype_bits(dtype) / 8;
 	for (uint32_t i = 0; i < rank; i++) {
 		tensor->shape[i] = shape[i];
@@ -181,6 +157,13 @@ static void random_outliers(struct fixture *f, uint64_t rows, uint64_t cols, flo
 	*count = total;
 }
 
+static int ascending_floats(const void *a, const void *b)
+{
+	float x = *(const float *)a, y = *(const float *)b;
+
+	return (x > y) - (x < y);
+}
+
 static void make_v2(struct fixture *f, struct xfp_packed *packed, struct xfp_packed_matrix *matrix,
 		    struct buffer part[XFP_PARTS], int outliers, float *out)
 {
@@ -193,10 +176,13 @@ static void make_v2(struct fixture *f, struct xfp_packed *packed, struct xfp_pac
 	for (uint64_t r = 0; r < rows; r++) {
 		float entry[64];
 
-		for (unsigned i = 0; i < 1u << matrix->k; i++) {
-			uint16_t half;
+		uint16_t half;
 
+		for (unsigned i = 0; i < 1u << matrix->k; i++)
 			entry[i] = random_half(f, 3000, &half);
+		qsort(entry, (size_t)1 << matrix->k, sizeof *entry, ascending_floats);
+		for (unsigned i = 0; i < 1u << matrix->k; i++) {
+			half = xfp_float_to_half(entry[i]);
 			append(&part[XFP_PART_CODE], &half, 2);
 		}
 		random_indices(f, matrix->k, cols, index, &part[XFP_PART_INDEX]);
@@ -340,7 +326,7 @@ static void publish(struct fixture *f, uint32_t u, const struct buffer part[XFP_
 struct shape {
 	uint32_t tensor, experts;
 	uint64_t rows, cols;
-	uint64_t base, step;            /* of the first matrix; from one to the next */
+	uint64_t base, step; /* of the first matrix; from one to the next */
 	uint64_t row_stride, col_stride;
 };
 
@@ -352,12 +338,20 @@ static void add_unit(struct fixture *f, const char *name, const char *role, enum
 	struct xfp_packed *packed = &f->packed[u];
 	struct buffer part[XFP_PARTS] = { 0 };
 
-	*unit = (struct xfp_ledger_unit){ .name = (char *)name, .role = (char *)role, .experts = shape->experts,
-					  .class_ = f->tensors[shape->tensor].class_, .rows = shape->rows,
-					  .dtype = f->tensors[shape->tensor].dtype, .cols = shape->cols,
+	*unit = (struct xfp_ledger_unit){ .name = (char *)name,
+					  .role = (char *)role,
+					  .experts = shape->experts,
+					  .class_ = f->tensors[shape->tensor].class_,
+					  .rows = shape->rows,
+					  .dtype = f->tensors[shape->tensor].dtype,
+					  .cols = shape->cols,
 					  .first_matrix = f->ledger.matrix_count };
-	*packed = (struct xfp_packed){ .mode = mode, .k = k, .matrices = shape->experts, .rows = shape->rows,
-				       .cols = shape->cols, .matrix = f->packed_matrices[u] };
+	*packed = (struct xfp_packed){ .mode = mode,
+				       .k = k,
+				       .matrices = shape->experts,
+				       .rows = shape->rows,
+				       .cols = shape->cols,
+				       .matrix = f->packed_matrices[u] };
 	for (uint64_t c = 0; balance && c < shape->cols; c++) {
 		uint8_t d = (uint8_t)(test_random(&f->random) % 24);
 
@@ -369,7 +363,8 @@ static void add_unit(struct fixture *f, const char *name, const char *role, enum
 		float *out = calloc(shape->rows * shape->cols, sizeof *out);
 
 		f->decoded[f->ledger.matrix_count++] = out;
-		*m = (struct xfp_ledger_matrix){ shape->tensor, shape->base + i * shape->step, shape->rows, shape->cols,
+		*m = (struct xfp_ledger_matrix){ shape->tensor,     shape->base + i * shape->step,
+						 shape->rows,       shape->cols,
 						 shape->row_stride, shape->col_stride };
 		*matrix = (struct xfp_packed_matrix){ .mode = mode, .k = k };
 		if (mode == XFP_MODE_V2)
@@ -445,7 +440,8 @@ static void add_file(struct fixture *f, const char *name, const char *text)
 
 static void make_small(struct fixture *f)
 {
-	uint32_t q = add_tensor(f, "q.weight", XFP_F32, XFP_CLASS_ATTENTION, XFP_FATE_QUANTIZED, 2, (uint64_t[]){ 3, 11 });
+	uint32_t q =
+		add_tensor(f, "q.weight", XFP_F32, XFP_CLASS_ATTENTION, XFP_FATE_QUANTIZED, 2, (uint64_t[]){ 3, 11 });
 
 	add_tensor(f, "table", XFP_BF16, XFP_CLASS_EMBEDDING, XFP_FATE_KEPT, 1, (uint64_t[]){ 5 });
 	add_unit(f, "q.weight", "q", XFP_MODE_V2, 2, 1, 1, &(struct shape){ q, 1, 3, 11, 0, 0, 11, 1 });
@@ -454,14 +450,16 @@ static void make_small(struct fixture *f)
 
 static void make_full(struct fixture *f)
 {
-	uint32_t head = add_tensor(f, "a_head.weight", XFP_F16, XFP_CLASS_LM_HEAD, XFP_FATE_QUANTIZED, 2, (uint64_t[]){ 4, 33 });
+	uint32_t head = add_tensor(f, "a_head.weight", XFP_F16, XFP_CLASS_LM_HEAD, XFP_FATE_QUANTIZED, 2,
+				   (uint64_t[]){ 4, 33 });
 	uint32_t down = add_tensor(f, "b.down", XFP_F64, XFP_CLASS_ROUTED_EXPERT, XFP_FATE_QUANTIZED, 3,
 				   (uint64_t[]){ 2, 20, 4 });
 	uint32_t gate_up = add_tensor(f, "c.gate_up", XFP_F32, XFP_CLASS_ROUTED_EXPERT, XFP_FATE_QUANTIZED, 3,
 				      (uint64_t[]){ 2, 37, 6 });
-	uint32_t q = add_tensor(f, "d $(touch pwned) \xc3\xa9.q_proj", XFP_F32, XFP_CLASS_ATTENTION, XFP_FATE_QUANTIZED, 2,
-				(uint64_t[]){ 5, 70 });
-	uint32_t k = add_tensor(f, "e.k_proj.weight", XFP_BF16, XFP_CLASS_ATTENTION, XFP_FATE_KEPT, 2, (uint64_t[]){ 6, 40 });
+	uint32_t q = add_tensor(f, "d $(touch pwned) \xc3\xa9.q_proj", XFP_F32, XFP_CLASS_ATTENTION, XFP_FATE_QUANTIZED,
+				2, (uint64_t[]){ 5, 70 });
+	uint32_t k = add_tensor(f, "e.k_proj.weight", XFP_BF16, XFP_CLASS_ATTENTION, XFP_FATE_KEPT, 2,
+				(uint64_t[]){ 6, 40 });
 	uint32_t table = add_tensor(f, "embed", XFP_BF16, XFP_CLASS_EMBEDDING, XFP_FATE_KEPT, 2, (uint64_t[]){ 8, 5 });
 	uint32_t tied, wide;
 
@@ -478,8 +476,8 @@ static void make_full(struct fixture *f)
 	/* stored transposed, [expert, in, out] */
 	add_unit(f, "b.down", "down", XFP_MODE_V2, 5, 0, 1, &(struct shape){ down, 2, 4, 20, 0, 80, 1, 4 });
 	/* [expert, in, 2 * out], gate and up interleaved */
-	add_unit(f, "c.gate", "gate", XFP_MODE_V2, 2, 1, 0, &(struct shape){ gate_up, 2, 3, 37, 0, 222, 2, 6 });
-	add_unit(f, "c.up", "up", XFP_MODE_V2, 4, 1, 1, &(struct shape){ gate_up, 2, 3, 37, 1, 222, 2, 6 });
+	add_unit(f, "c.gate_up", "gate", XFP_MODE_V2, 2, 1, 0, &(struct shape){ gate_up, 2, 3, 37, 0, 222, 2, 6 });
+	add_unit(f, "c.gate_up", "up", XFP_MODE_V2, 4, 1, 1, &(struct shape){ gate_up, 2, 3, 37, 1, 222, 2, 6 });
 	add_unit(f, f->tensors[q].name, "q", XFP_MODE_V2, 3, 1, 1, &(struct shape){ q, 1, 5, 70, 0, 0, 70, 1 });
 	add_unit(f, "e.k_proj.weight", "k", XFP_MODE_KEEP, 0, 0, 0, &(struct shape){ k, 1, 6, 40, 0, 0, 40, 1 });
 	add_unit(f, "wide", "down", XFP_MODE_V2, 6, 1, 1, &(struct shape){ wide, 1, 3, 70000, 0, 0, 70000, 1 });
@@ -506,15 +504,22 @@ void fixture_make(struct fixture *f, int small)
 	free(pooling);
 	f->file = (struct xfp_ledger_file){ .name = (char *)"model.safetensors",
 					    .path = xfp_path(f->model, "model.safetensors") };
-	f->ledger = (struct xfp_ledger){ .model = f->model, .family = (char *)"test", .format = (char *)"safetensors",
-					 .files = &f->file, .tensors = f->tensors, .units = f->units,
-					 .matrices = f->matrices, .extras = f->extras, .file_count = 1 };
+	f->ledger = (struct xfp_ledger){ .model = f->model,
+					 .family = (char *)"test",
+					 .format = (char *)"safetensors",
+					 .files = &f->file,
+					 .tensors = f->tensors,
+					 .units = f->units,
+					 .matrices = f->matrices,
+					 .extras = f->extras,
+					 .file_count = 1 };
 	if (small)
 		make_small(f);
 	else
 		make_full(f);
 	write_checkpoint(f);
-	f->input = (struct xfp_bundle_input){ .json = "{\n  \"format\": \"xfp\"\n}\n", .ledger = &f->ledger,
+	f->input = (struct xfp_bundle_input){ .json = "{\n  \"format\": \"xfp\"\n}\n",
+					      .ledger = &f->ledger,
 					      .units = f->bundle_units };
 }
 

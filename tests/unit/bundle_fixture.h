@@ -10,22 +10,23 @@
 #define XFP_TEST_BUNDLE_FIXTURE_H
 
 #include "bundle.h"
+#include "xfp.h"
 
 #define FIXTURE_UNITS 8
 #define FIXTURE_TENSORS 16
 #define FIXTURE_MATRICES 16
 
 struct fixture {
-	char folder[64];                       /* removed by fixture_free */
-	char *model, *out;                     /* FOLDER/model, FOLDER/out.xfp */
+	char folder[64];   /* removed by fixture_free */
+	char *model, *out; /* FOLDER/model, FOLDER/out.xfp */
 	struct xfp_ledger ledger;
 	struct xfp_ledger_file file;
 	struct xfp_ledger_tensor tensors[FIXTURE_TENSORS];
 	struct xfp_ledger_unit units[FIXTURE_UNITS];
 	struct xfp_ledger_matrix matrices[FIXTURE_MATRICES];
 	char *extras[4];
-	uint8_t *data[FIXTURE_TENSORS];        /* the tensors' bytes */
-	float *decoded[FIXTURE_MATRICES];      /* what each matrix decodes to */
+	uint8_t *data[FIXTURE_TENSORS];   /* the tensors' bytes */
+	float *decoded[FIXTURE_MATRICES]; /* what each matrix decodes to */
 	struct xfp_packed packed[FIXTURE_UNITS];
 	struct xfp_packed_matrix packed_matrices[FIXTURE_UNITS][4];
 	struct xfp_bundle_unit bundle_units[FIXTURE_UNITS];
@@ -36,6 +37,28 @@ struct fixture {
 /* Small: one v2 unit with all parts and one kept tensor. Otherwise every mode, dtype, view and fate. */
 void fixture_make(struct fixture *f, int small);
 void fixture_free(struct fixture *f);
+
+/* Its bundle, in f->out. */
+enum xfp_status fixture_write_bundle(struct fixture *f, struct xfp_error *err);
+void fixture_make_bundle(struct fixture *f, int small);
+struct xfp_bundle *fixture_open(const char *path);
+/* Open and check whole, as verify does. */
+enum xfp_status fixture_accept(const char *path, struct xfp_error *err);
+
+/* What a command does with some words, the last of them NULL. Zeroed is empty; run frees what it holds. */
+struct result {
+	int status;
+	char *out, *err;
+};
+void fixture_run(struct fixture *f, struct result *result, int (*command)(int, char **), const char *const *words);
+void fixture_result_free(struct result *result);
+
+#define RUN(f, result, command, ...) fixture_run(f, result, command, (const char *const[]){ __VA_ARGS__, NULL })
+#define EXPECT(result, wanted)                                                                     \
+	do {                                                                                       \
+		if ((result).status != (wanted))                                                   \
+			fail_msg("status %d:\n%s%s", (result).status, (result).out, (result).err); \
+	} while (0)
 
 /* Whole files, by path. */
 uint8_t *fixture_read(const char *path, size_t *size);

@@ -43,8 +43,9 @@ static inline void add_shape(struct model *m, const char *name, enum xfp_dtype d
 
 	c->tensors = realloc(c->tensors, (c->tensor_count + 1) * sizeof *t);
 	t = &c->tensors[c->tensor_count++];
-	*t = (struct xfp_source_tensor){ .name = strdup(name), .dtype = dtype, .rank = rank,
-					 .bytes = xfp_dtype_bits(dtype) / 8 };
+	*t = (struct xfp_source_tensor){
+		.name = strdup(name), .dtype = dtype, .rank = rank, .bytes = xfp_dtype_bits(dtype) / 8
+	};
 	for (uint32_t d = 0; d < rank; d++) {
 		t->shape[d] = shape[d];
 		t->bytes *= shape[d];

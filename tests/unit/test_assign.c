@@ -28,8 +28,10 @@ static void indices_are_nearest_and_ties_go_down(void **state)
 			unsigned j = (unsigned)(test_random(&seed) % (m - 1));
 			float middle = (entry[j] + entry[j + 1]) / 2;
 
-			x[i] = i % 4 == 0 ? middle : i % 4 == 1 ? nextafterf(middle, 1e9f) :
-			       i % 4 == 2 ? nextafterf(middle, -1e9f) : test_gaussian(&seed) * 400;
+			x[i] = i % 4 == 0   ? middle
+			       : i % 4 == 1 ? nextafterf(middle, 1e9f)
+			       : i % 4 == 2 ? nextafterf(middle, -1e9f)
+					    : test_gaussian(&seed) * 400;
 		}
 		xfp_assign(k, codebook, x, 2000, index, value);
 		for (int i = 0; i < 2000; i++) {

@@ -31,16 +31,18 @@ static void test_llama(void **state)
 	add(&m, "lm_head.weight", 9, 4);
 	add1(&m, "something.else", 4);
 	classify(&m, "llama");
-	expect_units(&m, true, "lm_head/lm_head/lm_head.weight 1 9 4;"
-			       "attention/q/model.layers.2.self_attn.q_proj.weight 1 8 4;"
-			       "attention/k/model.layers.2.self_attn.k_proj.weight 1 2 4;"
-			       "attention/v/model.layers.2.self_attn.v_proj.weight 1 2 4;"
-			       "attention/o/model.layers.2.self_attn.o_proj.weight 1 4 8;"
-			       "dense_mlp/gate/model.layers.2.mlp.gate_proj.weight 1 12 4;"
-			       "dense_mlp/up/model.layers.2.mlp.up_proj.weight 1 12 4;"
-			       "dense_mlp/down/model.layers.10.mlp.down_proj.weight 1 4 12;");
+	expect_units(&m, true,
+		     "lm_head/lm_head/lm_head.weight 1 9 4;"
+		     "attention/q/model.layers.2.self_attn.q_proj.weight 1 8 4;"
+		     "attention/k/model.layers.2.self_attn.k_proj.weight 1 2 4;"
+		     "attention/v/model.layers.2.self_attn.v_proj.weight 1 2 4;"
+		     "attention/o/model.layers.2.self_attn.o_proj.weight 1 4 8;"
+		     "dense_mlp/gate/model.layers.2.mlp.gate_proj.weight 1 12 4;"
+		     "dense_mlp/up/model.layers.2.mlp.up_proj.weight 1 12 4;"
+		     "dense_mlp/down/model.layers.10.mlp.down_proj.weight 1 4 12;");
 	expect(&m, "model.layers.2.self_attn.q_proj.weight", XFP_CLASS_ATTENTION, XFP_FATE_QUANTIZED, "attention: q");
-	expect(&m, "model.layers.2.self_attn.q_proj.bias", XFP_CLASS_ATTENTION, XFP_FATE_KEPT, "attention: kept by rule");
+	expect(&m, "model.layers.2.self_attn.q_proj.bias", XFP_CLASS_ATTENTION, XFP_FATE_KEPT,
+	       "attention: kept by rule");
 	expect(&m, "model.layers.2.input_layernorm.weight", XFP_CLASS_NORM, XFP_FATE_KEPT, "norm: kept by rule");
 	expect(&m, "model.layers.2.self_attn.rotary_emb.inv_freq", XFP_CLASS_OTHER, XFP_FATE_DROPPED,
 	       "computed by every engine: dropped by rule");
@@ -81,8 +83,9 @@ static void test_bert(void **state)
 	add_shape(&m, "embeddings.position_ids", XFP_I64, 2, (uint64_t[]){ 1, 512 });
 	add(&m, "pooler.dense.weight", 300, 400);
 	classify(&m, "bert");
-	expect_units(&m, false, "attention/q 1 4 4;attention/k 1 4 4;attention/v 1 4 4;attention/o 1 4 4;"
-				"dense_mlp/up 1 16 4;dense_mlp/down 1 4 16;");
+	expect_units(&m, false,
+		     "attention/q 1 4 4;attention/k 1 4 4;attention/v 1 4 4;attention/o 1 4 4;"
+		     "dense_mlp/up 1 16 4;dense_mlp/down 1 4 16;");
 	expect(&m, "embeddings.position_ids", XFP_CLASS_OTHER, XFP_FATE_KEPT, "other: kept by rule");
 	expect(&m, "pooler.dense.weight", XFP_CLASS_OTHER, XFP_FATE_KEPT, "other: kept by rule");
 	expect(&m, "encoder.layer.0.output.LayerNorm.beta", XFP_CLASS_NORM, XFP_FATE_KEPT, "norm: kept by rule");
@@ -107,8 +110,9 @@ static void test_general_reads_common_names(void **state)
 	add(&m, "model.visual.blocks.0.attn.qkv.weight", 400, 400);
 	add1(&m, "model.layers.1.self_attn.q_norm.weight", 4);
 	classify(&m, "general");
-	expect_units(&m, false, "attention/q_a 1 8 4;attention/k 1 4 4;shared_expert/up 1 8 4;"
-				"routed_expert/gate 1 8 4;routed_expert/up 1 8 4;routed_expert/down 1 4 8;");
+	expect_units(&m, false,
+		     "attention/q_a 1 8 4;attention/k 1 4 4;shared_expert/up 1 8 4;"
+		     "routed_expert/gate 1 8 4;routed_expert/up 1 8 4;routed_expert/down 1 4 8;");
 	expect(&m, "model.layers.2.self_attn.q_proj.weight", XFP_CLASS_MTP, XFP_FATE_KEPT, "mtp: kept by rule");
 	expect(&m, "model.visual.blocks.0.attn.qkv.weight", XFP_CLASS_VISION, XFP_FATE_KEPT, "vision: kept by rule");
 	expect(&m, "model.layers.1.self_attn.q_norm.weight", XFP_CLASS_NORM, XFP_FATE_KEPT, "norm: kept by rule");
@@ -140,7 +144,8 @@ static void test_faults(void **state)
 	       "attention: 1 dimension where 2 are expected");
 	expect(&m, "layers.0.self_attn.v_proj.weight", XFP_CLASS_ATTENTION, XFP_FATE_KEPT,
 	       "attention: dtype I8 cannot be quantized");
-	expect(&m, "layers.0.mlp.experts.down_proj", XFP_CLASS_ROUTED_EXPERT, XFP_FATE_KEPT, "routed_expert: no weights");
+	expect(&m, "layers.0.mlp.experts.down_proj", XFP_CLASS_ROUTED_EXPERT, XFP_FATE_KEPT,
+	       "routed_expert: no weights");
 	expect(&m, "layers.1.mlp.experts.down_proj", XFP_CLASS_ROUTED_EXPERT, XFP_FATE_KEPT,
 	       "routed_expert: dimension 2 is 5 and not hidden_size");
 	expect(&m, "layers.2.mlp.experts.down_proj", XFP_CLASS_ROUTED_EXPERT, XFP_FATE_KEPT,
@@ -237,7 +242,9 @@ static void test_lm_head_policy(void **state)
 
 static void test_tied_lm_head(void **state)
 {
-	static const char weights[] = "AAAABBBBCCCCDDDD" "AAAABBBBCCCCDDDD" "AAAABBBBCCCCDDDE";
+	static const char weights[] = "AAAABBBBCCCCDDDD"
+				      "AAAABBBBCCCCDDDD"
+				      "AAAABBBBCCCCDDDE";
 	const char *parent = getenv("TMPDIR");
 	char *path = xfp_format("%s/xfp-classify-XXXXXX", parent && *parent ? parent : "/tmp");
 	int fd = mkstemp(path);
@@ -248,7 +255,7 @@ static void test_tied_lm_head(void **state)
 	for (int i = 0; i < 5; i++) {
 		static const struct {
 			const char *config;
-			uint64_t head;      /* where its bytes begin */
+			uint64_t head; /* where its bytes begin */
 			uint64_t rows;
 			enum xfp_fate fate;
 			bool warns;
@@ -268,14 +275,17 @@ static void test_tied_lm_head(void **state)
 		add(&m, "lm_head.weight", cases[i].rows, 2);
 		add(&m, "model.embed_tokens.weight", 4, 2);
 		m.checkpoint.tensors[0].offset = cases[i].head;
-		assert_int_equal(xfp_family_parse("keep embedding embed\nquantize lm_head lm_head N,K lm_head\n", "t.family",
-						  false, &family, NULL), XFP_OK);
-		assert_int_equal(xfp_classify(&m.checkpoint, m.config, family, XFP_LM_HEAD_FP8, &m.ledger, &m.findings,
-					      &m.err), XFP_OK);
+		assert_int_equal(xfp_family_parse("keep embedding embed\nquantize lm_head lm_head N,K lm_head\n",
+						  "t.family", false, &family, NULL),
+				 XFP_OK);
+		assert_int_equal(
+			xfp_classify(&m.checkpoint, m.config, family, XFP_LM_HEAD_FP8, &m.ledger, &m.findings, &m.err),
+			XFP_OK);
 		assert_int_equal(tensor(&m, "lm_head.weight")->fate, cases[i].fate);
 		assert_int_equal(warnings(&m) - (cases[i].fate == XFP_FATE_TIED), cases[i].warns);
 		if (cases[i].fate == XFP_FATE_TIED) {
-			expect(&m, "lm_head.weight", XFP_CLASS_LM_HEAD, XFP_FATE_TIED, "tied to model.embed_tokens.weight");
+			expect(&m, "lm_head.weight", XFP_CLASS_LM_HEAD, XFP_FATE_TIED,
+			       "tied to model.embed_tokens.weight");
 			assert_int_equal(tensor(&m, "lm_head.weight")->tied, 1);
 			assert_int_equal(m.ledger->unit_count, 0);
 		} else {

@@ -36,20 +36,21 @@ static struct xfp_model_config *config(const char *text)
 
 static void test_reads_a_family(void **state)
 {
-	struct xfp_family *f = parse("# a comment\n"
-				     "about  Something to test\n"
-				     "model_type a b\n"
-				     "model_type c\r\n"
-				     "architecture AForCausalLM\n"
-				     "tied yes\n"
-				     "\n"
-				     "define L ^layers\\.<layer>\\.\n"
-				     "define X <L>experts\\.\n"
-				     "  quantize attention q N,K <L>q$\n"
-				     "optional quantize routed_expert gate~up E,K=hidden_size,N|E,N,K=2*hidden_size <X>gu$\n"
-				     "quantize attention q:a*b,k:7 N,K qk$\n"
-				     "keep norm norm with blanks$  \n"
-				     "drop other inv_freq$");
+	struct xfp_family *f =
+		parse("# a comment\n"
+		      "about  Something to test\n"
+		      "model_type a b\n"
+		      "model_type c\r\n"
+		      "architecture AForCausalLM\n"
+		      "tied yes\n"
+		      "\n"
+		      "define L ^layers\\.<layer>\\.\n"
+		      "define X <L>experts\\.\n"
+		      "  quantize attention q N,K <L>q$\n"
+		      "optional quantize routed_expert gate~up E,K=hidden_size,N|E,N,K=2*hidden_size <X>gu$\n"
+		      "quantize attention q:a*b,k:7 N,K qk$\n"
+		      "keep norm norm with blanks$  \n"
+		      "drop other inv_freq$");
 	(void)state;
 
 	assert_string_equal(f->name, "test");
@@ -129,7 +130,8 @@ static void test_alternatives_must_be_equally_many(void **state)
 	(void)state;
 
 	assert_int_equal(xfp_family_parse("quantize attention q N,K|K,N a\n"
-					  "quantize attention k N,K|K,N|N,K=x b\n", "t.family", false, &f, &err),
+					  "quantize attention k N,K|K,N|N,K=x b\n",
+					  "t.family", false, &f, &err),
 			 XFP_BAD_INPUT);
 	assert_non_null(strstr(err.text, "t.family:2: "));
 }
@@ -194,7 +196,8 @@ static void test_patterns(void **state)
 			fail_msg("%s on %s: %d", cases[i].pattern, cases[i].name, takes);
 		if (takes) {
 			assert_int_equal(match.layer, cases[i].layer);
-			assert_int_equal(match.expert_end > match.expert_at ? (int64_t)match.expert : -1, cases[i].expert);
+			assert_int_equal(match.expert_end > match.expert_at ? (int64_t)match.expert : -1,
+					 cases[i].expert);
 		}
 		xfp_family_free(f);
 	}
@@ -228,11 +231,12 @@ static void test_extra_layers_go_by_number(void **state)
 
 static void test_config(void **state)
 {
-	struct xfp_model_config *c = config("{\"model_type\": \"outer\", \"hidden_size\": 1, \"layers\": 5,"
-					    " \"limit\": [0.0, Infinity, -Infinity],"
-					    " \"eps\": NaN, \"architectures\": [\"A\", \"B\"], \"flag\": true,"
-					    " \"text_config\": {\"model_type\": \"inner\", \"hidden_size\": 96,"
-					    " \"num_attention_heads\": 4, \"layers\": null, \"s\": \"a \\\"NaN\\\"\"}}");
+	struct xfp_model_config *c =
+		config("{\"model_type\": \"outer\", \"hidden_size\": 1, \"layers\": 5,"
+		       " \"limit\": [0.0, Infinity, -Infinity],"
+		       " \"eps\": NaN, \"architectures\": [\"A\", \"B\"], \"flag\": true,"
+		       " \"text_config\": {\"model_type\": \"inner\", \"hidden_size\": 96,"
+		       " \"num_attention_heads\": 4, \"layers\": null, \"s\": \"a \\\"NaN\\\"\"}}");
 	uint64_t value;
 	(void)state;
 
@@ -299,7 +303,8 @@ static char *write_folder(void)
 	for (size_t i = 0; i < sizeof folder_files / sizeof *folder_files; i++) {
 		char *path = xfp_path(folder, folder_files[i][0]);
 
-		assert_int_equal(xfp_write_file(path, folder_files[i][1], strlen(folder_files[i][1]), false, NULL), XFP_OK);
+		assert_int_equal(xfp_write_file(path, folder_files[i][1], strlen(folder_files[i][1]), false, NULL),
+				 XFP_OK);
 		free(path);
 	}
 	return folder;
@@ -323,7 +328,8 @@ static void test_choosing(void **state)
 		const char *config, *file, *why;
 	} cases[] = {
 		{ "{\"model_type\": \"m2\"}", "one.family", "by model_type m2" },
-		{ "{\"model_type\": \"x\", \"text_config\": {\"model_type\": \"inner\"}}", "two.family", "by model_type inner" },
+		{ "{\"model_type\": \"x\", \"text_config\": {\"model_type\": \"inner\"}}", "two.family",
+		  "by model_type inner" },
 		{ "{\"model_type\": \"x\", \"architectures\": [\"Z\", \"A1\"]}", "one.family", "by architecture A1" },
 		{ "{\"model_type\": \"m3\", \"architectures\": [\"A1\"]}", "two.family", "by model_type m3" },
 		{ "{\"model_type\": \"x\"}", "general.family", NULL },

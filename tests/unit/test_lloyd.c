@@ -51,8 +51,8 @@ static void textbook(const float *x, size_t n, unsigned k, int start, unsigned r
 
 		if (start == XFP_LLOYD_COMPANDED)
 			p = normal(sqrt(3) * normal_inverse(p));
-		c[j] = start == XFP_LLOYD_MINMAX ? sorted[0] + ((long double)sorted[n - 1] - sorted[0]) * j / (m - 1) :
-						   sorted[(size_t)(p * n)];
+		c[j] = start == XFP_LLOYD_MINMAX ? sorted[0] + ((long double)sorted[n - 1] - sorted[0]) * j / (m - 1)
+						 : sorted[(size_t)(p * n)];
 	}
 	for (unsigned round = 0; round < rounds; round++) {
 		long double sum[64] = { 0 };

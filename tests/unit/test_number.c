@@ -86,8 +86,8 @@ static void bf16_is_the_upper_half_of_f32(void **state)
 		if ((bits & 0x7f80) != 0x7f80 || !(bits & 0x7f))
 			assert_int_equal(xfp_float_to_bf16(xfp_bf16_to_float((uint16_t)bits)), bits);
 	}
-	assert_int_equal(xfp_float_to_bf16(1.00390625f), 0x3f80);         /* tie to even, down */
-	assert_int_equal(xfp_float_to_bf16(1.01171875f), 0x3f82);         /* tie to even, up */
+	assert_int_equal(xfp_float_to_bf16(1.00390625f), 0x3f80); /* tie to even, down */
+	assert_int_equal(xfp_float_to_bf16(1.01171875f), 0x3f82); /* tie to even, up */
 	assert_int_equal(xfp_float_to_bf16(nextafterf(1.00390625f, 2)), 0x3f81);
 	assert_true(isnan(xfp_bf16_to_float(xfp_float_to_bf16(NAN))));
 }

@@ -68,7 +68,8 @@ static void balance_follows_its_definition(void **state)
 	for (int c = 0; c < 40; c++)
 		assert_int_equal(d[c], top - (long)floor(log2(square[c] / 50) + 0.5));
 	xfp_balance(square, 50, 40, 750000000, d);
-	assert_int_equal(d[0], (long)floor(1.5 * log2(square[39] / 50) + 0.5) - (long)floor(1.5 * log2(square[0] / 50) + 0.5));
+	assert_int_equal(d[0], (long)floor(1.5 * log2(square[39] / 50) + 0.5) -
+				       (long)floor(1.5 * log2(square[0] / 50) + 0.5));
 	xfp_balance(square, 50, 40, 0, d);
 	for (int c = 0; c < 40; c++)
 		assert_int_equal(d[c], 0);
@@ -105,8 +106,8 @@ static void a_scan_counts_what_is_no_number(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(factors_are_the_nearest_floats), cmocka_unit_test(scaling_rounds_once),
-		cmocka_unit_test(balance_follows_its_definition), cmocka_unit_test(zero_columns_are_pushed_down),
+		cmocka_unit_test(factors_are_the_nearest_floats),  cmocka_unit_test(scaling_rounds_once),
+		cmocka_unit_test(balance_follows_its_definition),  cmocka_unit_test(zero_columns_are_pushed_down),
 		cmocka_unit_test(a_scan_counts_what_is_no_number),
 	};
 

@@ -58,12 +58,32 @@ static size_t libarchive_header(const char *name, uint64_t size, struct capture 
 static void headers_are_libarchives(void **state)
 {
 	const uint64_t gib = 1 << 30, sizes[] = {
-		0, 1, 149, 4096, 8 * gib - 1, 8 * gib, 8 * gib + 3584, 10 * gib, 64 * gib - 1, 64 * gib, 795 * gib + 512,
-		99999999999, 100000000000, UINT64_C(999999999999999),
+		0,
+		1,
+		149,
+		4096,
+		8 * gib - 1,
+		8 * gib,
+		8 * gib + 3584,
+		10 * gib,
+		64 * gib - 1,
+		64 * gib,
+		795 * gib + 512,
+		99999999999,
+		100000000000,
+		UINT64_C(999999999999999),
 	};
 	const char *names[] = {
-		"xfp.json", "xfp.idx", "xfp.sum", "u/000000.idx", "u/000012.cb", "u/1234567.out", "t/000003.raw",
-		"files/config.json", "files/1_Pooling/config.json", "files/+000004",
+		"xfp.json",
+		"xfp.idx",
+		"xfp.sum",
+		"u/000000.idx",
+		"u/000012.cb",
+		"u/1234567.out",
+		"t/000003.raw",
+		"files/config.json",
+		"files/1_Pooling/config.json",
+		"files/+000004",
 		"files/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
 	};
 	struct capture capture;
@@ -122,9 +142,21 @@ static void names_that_leave_the_folder_are_refused(void **state)
 
 static void only_utf8_without_nul(void **state)
 {
-	const char *good[] = { "", "a", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x92\xa9", "\xf4\x8f\xbf\xbf", "\xed\x9f\xbf" };
-	const char *bad[] = { "\x80", "\xc3", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
-			      "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80", "\xff", "a\xe2\x82", "\xe2\x28\xa1" };
+	const char *good[] = {
+		"", "a", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x92\xa9", "\xf4\x8f\xbf\xbf", "\xed\x9f\xbf"
+	};
+	const char *bad[] = { "\x80",
+			      "\xc3",
+			      "\xc0\x80",
+			      "\xc1\xbf",
+			      "\xe0\x9f\xbf",
+			      "\xed\xa0\x80",
+			      "\xf0\x8f\xbf\xbf",
+			      "\xf4\x90\x80\x80",
+			      "\xf8\x88\x80\x80\x80",
+			      "\xff",
+			      "a\xe2\x82",
+			      "\xe2\x28\xa1" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++)

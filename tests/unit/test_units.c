@@ -62,9 +62,9 @@ static void check_stack(const struct model *m, const struct xfp_ledger_unit *uni
 		assert_int_equal(x->cols, unit->cols);
 		for (uint64_t r = 0; r < x->rows; r++)
 			for (uint64_t c = 0; c < x->cols; c++)
-				assert_int_equal(stored(role == 2, storage,
-							x->base + r * x->row_stride + c * x->col_stride),
-						 weight(role, e, r, c));
+				assert_int_equal(
+					stored(role == 2, storage, x->base + r * x->row_stride + c * x->col_stride),
+					weight(role, e, r, c));
 	}
 }
 
@@ -93,8 +93,8 @@ static void test_expert_storages_give_the_same_units(void **state)
 			assert_string_equal(m.ledger->units[2].name, "model.layers.1.mlp.experts.gate_up_proj");
 			for (unsigned role = 0; role < 3; role++)
 				check_stack(&m, &m.ledger->units[1 + role], role, (enum storage)storage);
-			expect(&m, "model.layers.1.mlp.experts.gate_up_proj", XFP_CLASS_ROUTED_EXPERT, XFP_FATE_QUANTIZED,
-			       "routed_expert: gate, up");
+			expect(&m, "model.layers.1.mlp.experts.gate_up_proj", XFP_CLASS_ROUTED_EXPERT,
+			       XFP_FATE_QUANTIZED, "routed_expert: gate, up");
 		}
 		end(&m);
 	}
@@ -115,7 +115,8 @@ static void test_more_than_ten_experts_count_as_numbers(void **state)
 	classify(&m, "qwen3_moe");
 	assert_int_equal(m.ledger->unit_count, 1);
 	assert_int_equal(m.ledger->units[0].experts, 12);
-	assert_string_equal(m.ledger->tensors[m.ledger->matrices[10].tensor].name, "layers.0.mlp.experts.10.up_proj.weight");
+	assert_string_equal(m.ledger->tensors[m.ledger->matrices[10].tensor].name,
+			    "layers.0.mlp.experts.10.up_proj.weight");
 	end(&m);
 }
 
@@ -128,7 +129,8 @@ static void test_bad_stacks(void **state)
 		{ { "layers.0.mlp.experts.0.up_proj.weight", "layers.0.mlp.experts.2.up_proj.weight" },
 		  "layers.0.mlp.experts.*.up_proj.weight: expert 1 is missing, though there is an expert 2" },
 		{ { "layers.0.mlp.experts.1.up_proj.weight" }, "expert 0 is missing" },
-		{ { "layers.0.mlp.experts.0.up_proj.weight", "layers.0.mlp.experts.00.up_proj.weight" }, "the same expert" },
+		{ { "layers.0.mlp.experts.0.up_proj.weight", "layers.0.mlp.experts.00.up_proj.weight" },
+		  "the same expert" },
 		{ { "layers.0.mlp.experts.0.up_proj.weight", "layers.0.mlp.experts.1.up_proj.weight!" },
 		  "layers.0.mlp.experts.1.up_proj.weight differs from layers.0.mlp.experts.0.up_proj.weight" },
 		{ { "layers.0.mlp.experts.0.up_proj.weight", "layers.0.mlp.experts.1.up_proj.weight",
@@ -249,9 +251,10 @@ static void test_fused_qkv_and_interleaved(void **state)
 	add3(&m, "experts", 2, 8, 10);
 	add(&m, "conv1d", 3, 5);
 	assert_int_equal(classify_as(&m, "test", rules, XFP_LM_HEAD_FP8), XFP_OK);
-	expect_units(&m, true, "attention/q/qkv_proj 1 8 8;attention/k/qkv_proj 1 2 8;attention/v/qkv_proj 1 2 8;"
-			       "dense_mlp/gate/gate_up 1 3 8;dense_mlp/up/gate_up 1 3 8;"
-			       "routed_expert/gate/experts 2 5 8;routed_expert/up/experts 2 5 8;other/t/conv1d 1 5 3;");
+	expect_units(&m, true,
+		     "attention/q/qkv_proj 1 8 8;attention/k/qkv_proj 1 2 8;attention/v/qkv_proj 1 2 8;"
+		     "dense_mlp/gate/gate_up 1 3 8;dense_mlp/up/gate_up 1 3 8;"
+		     "routed_expert/gate/experts 2 5 8;routed_expert/up/experts 2 5 8;other/t/conv1d 1 5 3;");
 	x = &m.ledger->matrices[2]; /* v */
 	assert_int_equal(x->base, 10 * 8);
 	assert_int_equal(x->row_stride, 8);

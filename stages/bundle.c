@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack_bundle.c - xfp-pack --bundle: from all units' packed artifacts to the bundle.
+ * bundle.c - xfp-bundle: from all units' packed artifacts, kept tensors and small files to the bundle.
  *
- * Fates and reasons become final here: a tensor whose units all stayed at source precision counts as
+ * An executable of its own, so that the unit stages, which start thousands of times, do not load
+ * libarchive. Fates and reasons become final here: a tensor whose units all stayed at source precision counts as
  * kept, whatever the ledger planned.
  */
 #include <inttypes.h>
@@ -12,16 +13,17 @@
 #include <string.h>
 
 #include "bundle.h"
-#include "pack.h"
+#include "packed.h"
+#include "work.h"
 
 struct assembly {
 	const char *work;
 	struct xfp_store store;
 	struct xfp_parameters parameters;
 	struct xfp_ledger *ledger;
-	struct xfp_packed *packed;      /* [units] */
-	struct xfp_bundle_unit *units;  /* [units] */
-	char **path;                    /* [units] of the packed artifacts */
+	struct xfp_packed *packed;     /* [units] */
+	struct xfp_bundle_unit *units; /* [units] */
+	char **path;                   /* [units] of the packed artifacts */
 	char *json;
 };
 
@@ -73,7 +75,8 @@ static enum xfp_status open_stamped(struct assembly *a, uint32_t u, enum xfp_sta
 	char key[33];
 
 	if (!xfp_stamp_read(a->work, u, stamp, key))
-		return xfp_fail(err, XFP_DAMAGED, "unit %s is not finished: run the conversion again", a->ledger->units[u].name);
+		return xfp_fail(err, XFP_DAMAGED, "unit %s is not finished: run the conversion again",
+				a->ledger->units[u].name);
 	*path = xfp_store_path(&a->store, key);
 	if (!*path)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
@@ -106,7 +109,8 @@ static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_erro
 	}
 	xfp_artifact_close(&artifact);
 	if (!status && unit->plan == XFP_PLAN_FIT) {
-		status = open_stamped(a, u, XFP_STAMP_CHOICE, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, &artifact, &choice_path, err);
+		status = open_stamped(a, u, XFP_STAMP_CHOICE, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, &artifact,
+				      &choice_path, err);
 		if (!status)
 			status = xfp_choice_read(&artifact, &choice, err);
 		xfp_artifact_close(&artifact);
@@ -167,10 +171,11 @@ static enum xfp_status settle_fates(struct assembly *a, struct xfp_error *err)
 static enum xfp_status describe(struct assembly *a, struct xfp_error *err)
 {
 	char *parameters = xfp_parameters_to_json(&a->parameters);
-	json_t *root = json_pack("{s:s, s:i, s:s, s:{s:i, s:i, s:i, s:i}, s:o?}", "format", "xfp", "version",
-				 XFP_BUNDLE_VERSION, "family", a->ledger->family, "algorithms", "outliers",
-				 XFP_ALGORITHM_OUTLIERS, "fit", XFP_ALGORITHM_FIT, "choice", XFP_ALGORITHM_CHOICE, "packed",
-				 XFP_ALGORITHM_PACKED, "parameters", parameters ? json_loads(parameters, 0, NULL) : NULL);
+	json_t *root =
+		json_pack("{s:s, s:i, s:s, s:{s:i, s:i, s:i, s:i}, s:o?}", "format", "xfp", "version",
+			  XFP_BUNDLE_VERSION, "family", a->ledger->family, "algorithms", "outliers",
+			  XFP_ALGORITHM_OUTLIERS, "fit", XFP_ALGORITHM_FIT, "choice", XFP_ALGORITHM_CHOICE, "packed",
+			  XFP_ALGORITHM_PACKED, "parameters", parameters ? json_loads(parameters, 0, NULL) : NULL);
 	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
 
 	a->json = text ? xfp_format("%s\n", text) : NULL;
@@ -180,7 +185,7 @@ static enum xfp_status describe(struct assembly *a, struct xfp_error *err)
 	return a->json ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 }
 
-enum xfp_status xfp_pack_bundle(const char *work, const char *cache, const char *path, struct xfp_error *err)
+static enum xfp_status run(const char *work, const char *cache, const char *path, struct xfp_error *err)
 {
 	struct assembly a = { .work = work };
 	char sha256[65];
@@ -198,4 +203,16 @@ enum xfp_status xfp_pack_bundle(const char *work, const char *cache, const char 
 		printf("%s  %s\n", sha256, path);
 	assembly_free(&a);
 	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct xfp_stage stage = {
+		.program = "xfp-bundle",
+		.name = "bundle",
+		.summary = "Writes the bundle of all units, which must be packed, and prints its SHA-256.",
+		.run_all = run,
+	};
+
+	return xfp_stage_main(argc, argv, &stage);
 }

@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A reader of .xfp bundles written from xfp(5) alone, as an oracle for tests.
+
+    read_bundle.py BUNDLE                      check it; a line of JSON for every unit and tensor
+    read_bundle.py BUNDLE NAME ROLE OUT.npy    decode a unit to f32 [experts, rows, columns]
+
+Or import it: Bundle(path).unit("name", "role"), .tensor("name").
+"""
+import hashlib
+import json
+import struct
+import sys
+import tarfile
+
+import numpy as np
+
+NONE = 0xFFFFFFFF
+CLASSES = ("attention linear_attention dense_mlp shared_expert routed_expert lm_head embedding router norm vision "
+           "mtp other").split()
+MODES = "keep fp8 v2".split()
+FATES = "quantized kept tied dropped".split()
+DTYPES = ("F64 F32 F16 BF16 BOOL U8 I8 U16 I16 U32 I32 U64 I64 C64 F8_E4M3 F8_E5M2 F8_E8M0 F8_E4M3FNUZ F8_E5M2FNUZ "
+          "F6_E2M3 F6_E3M2 F4").split()
+INDEX, CODE, BALANCE, OUTLIER, RAW = range(5)
+EXTENSIONS = ["idx", "cb", "bal", "out"]
+TABLES = [
+    ("units", "<IIIIBBBBB3xIIQQ4IQQdddd",
+     "name_at name_size role_at role_size class mode k met dtype experts first_matrix rows cols part0 part1 part2 part3 "
+     "bytes outliers cos_median cos_p5 error floor"),
+    ("matrices", "<IIBBhIQQQQ4Q16s",
+     "unit expert mode k exponent tensor base row_stride col_stride outliers offset0 offset1 offset2 offset3 source"),
+    ("parts", "<IBBHQQ32s", "number kind reserved volume offset size sha256"),
+    ("tensors", "<IIIIBBBBIII8Q16s",
+     "name_at name_size reason_at reason_size class dtype fate rank part tied reserved " +
+     " ".join(f"shape{i}" for i in range(8)) + " source"),
+    ("files", "<IIQQ32s", "name_at name_size offset size sha256"),
+]
+
+
+def need(condition, what):
+    if not condition:
+        raise ValueError(what)
+
+
+def to_f32(dtype, raw):
+    """Elements of a source dtype as f32."""
+    if dtype == "BF16":
+        return (np.frombuffer(raw, "<u2").astype("<u4") << 16).view("<f4")
+    return np.frombuffer(raw, {"F64": "<f8", "F32": "<f4", "F16": "<f2"}[dtype]).astype("<f4")
+
+
+def unpack_indices(raw, cols, k):
+    """One row of k-bit indices."""
+    per_word, word = {2: (16, "<u4"), 3: (10, "<u4"), 4: (8, "<u4"), 5: (3, "<u2"), 6: (5, "<u4")}[k]
+    words = np.frombuffer(raw, word)[: -(-cols // per_word)].astype(np.uint64)
+    shifts = np.arange(per_word, dtype=np.uint64) * np.uint64(k)
+    return ((words[:, None] >> shifts) & np.uint64((1 << k) - 1)).reshape(-1)[:cols].astype(np.intp)
+
+
+def row_bytes(cols, k):
+    per_word, word = {2: (16, 4), 3: (10, 4), 4: (8, 4), 5: (3, 2), 6: (5, 4)}[k]
+    return -(-(-(-cols // per_word) * word) // 16) * 16
+
+
+def e4m3(codes):
+    exponent, mantissa = (codes >> 3) & 15, (codes & 7).astype(np.float64)
+    value = np.where(exponent == 0, mantissa * 2.0**-9, (8 + mantissa) * 2.0 ** (exponent.astype(np.float64) - 10))
+    value = np.where((codes & 0x7F) == 0x7F, np.nan, value)
+    return np.where(codes & 0x80, -value, value)
+
+
+class Bundle:
+    def __init__(self, path):
+        with open(path, "rb") as file:
+            self.data = file.read()
+        with tarfile.open(path, "r:") as tar:
+            members = tar.getmembers()
+        self.members = {m.name: m for m in members}
+        need(len(members) == len(self.members), "a member occurs twice")
+        need([m.name for m in members[:2]] == ["xfp.json", "xfp.idx"] and members[-1].name == "xfp.sum", "order of members")
+        self.json = json.loads(self.content("xfp.json"))
+        sums = "".join(f"{hashlib.sha256(self.content(name)).hexdigest()}  {name}\n" for name in ("xfp.json", "xfp.idx"))
+        need(self.content("xfp.sum") == sums.encode(), "xfp.sum")
+        need(self.data[members[-1].offset_data + 512:] == bytes(1024), "end of the archive")
+        self.read_index(self.content("xfp.idx"))
+        expected = ["xfp.json", "xfp.idx"] + [self.file_member(i) for i in range(len(self.files))]
+        expected += [self.part_member(p) for p in self.parts] + ["xfp.sum"]
+        need([m.name for m in members] == expected, "names of members")
+        for i, record in enumerate(self.files):
+            self.check(self.file_member(i), record)
+            need(self.members[self.file_member(i)].size == record["size"], "size of a file")
+        for record in self.parts:
+            self.check(self.part_member(record), record)
+            need(record["offset"] % 4096 == 0, "alignment")
+
+    def content(self, member):
+        m = self.members[member]
+        return self.data[m.offset_data: m.offset_data + m.size]
+
+    def file_member(self, number):
+        name = self.files[number]["name"]
+        plain = len(name.encode()) <= 80 and all(c.isascii() and (c.isalnum() or c in "._-/") for c in name)
+        return "files/" + (name if plain else f"+{number:06}")
+
+    @staticmethod
+    def part_member(part):
+        return f"t/{part['number']:06}.raw" if part["kind"] == RAW else f"u/{part['number']:06}.{EXTENSIONS[part['kind']]}"
+
+    def check(self, member, record):
+        """The member is where the index says, with this digest, and zeros after it."""
+        m = self.members[member]
+        need(m.offset_data == record["offset"] and m.size >= record["size"], f"place of {member}")
+        need(hashlib.sha256(self.part_bytes(record)).digest() == record["sha256"], f"digest of {member}")
+        need(not any(self.data[record["offset"] + record["size"]: m.offset_data + m.size]), f"padding of {member}")
+
+    def part_bytes(self, record):
+        return self.data[record["offset"]: record["offset"] + record["size"]]
+
+    def read_index(self, idx):
+        magic, version, header_bytes, index_bytes, self.weights = struct.unpack_from("<8sIIQQ", idx)
+        need(magic == b"xfp-idx\0" and version == 0 and header_bytes == 136, "header of the index")
+        tables = [struct.unpack_from("<QII", idx, 32 + 16 * t) for t in range(6)]
+        end = header_bytes
+        for offset, count, record in tables:
+            need(offset == -(-end // 8) * 8 and not any(idx[end:offset]), "place of a table")
+            end = offset + count * record
+        need(end == index_bytes and not any(idx[end:]), "size of the index")
+        self.strings, self.string_end = idx[tables[5][0]: end], 0
+        self.family = self.string(*struct.unpack_from("<II", idx, 128))
+        for (name, form, fields), (offset, count, record) in zip(TABLES, tables):
+            need(struct.calcsize(form) == record, f"records of {name}")
+            rows = [dict(zip(fields.split(), struct.unpack_from(form, idx, offset + i * record))) for i in range(count)]
+            for row in rows:
+                for key in ("name", "role", "reason"):
+                    if f"{key}_at" in row:
+                        row[key] = self.string(row.pop(f"{key}_at"), row.pop(f"{key}_size"))
+            setattr(self, name, rows)
+        need(self.string_end == len(self.strings), "strings")
+
+    def string(self, at, size):
+        need(at == self.string_end and self.strings[at + size] == 0, "place of a string")
+        self.string_end += size + 1
+        return self.strings[at: at + size].decode()
+
+    # ---- weights
+
+    def matrix(self, number):
+        """A matrix decoded to f32 [rows, columns]."""
+        matrix = self.matrices[number]
+        unit = self.units[matrix["unit"]]
+        rows, cols, mode = unit["rows"], unit["cols"], MODES[matrix["mode"]]
+
+        def part(kind, size):
+            raw = self.part_bytes(self.parts[unit[f"part{kind}"]])[matrix[f"offset{kind}"]:][:size]
+            need(len(raw) == size, "size of a part")
+            return raw
+
+        if mode == "keep":
+            dtype = DTYPES[unit["dtype"]]
+            return to_f32(dtype, part(INDEX, rows * cols * {"F64": 8, "F32": 4}.get(dtype, 2))).reshape(rows, cols)
+        if mode == "fp8":
+            codes = np.frombuffer(part(INDEX, rows * cols), "u1").reshape(rows, cols)
+            scale = np.frombuffer(part(CODE, rows * 4), "<f4").astype(np.float64)
+            return (e4m3(codes) * scale[:, None]).astype("<f4")
+        k = matrix["k"]
+        size = row_bytes(cols, k)
+        indices = part(INDEX, rows * size)
+        entries = np.frombuffer(part(CODE, rows * 2 << k), "<f2").astype("<f4").reshape(rows, 1 << k)
+        x = np.empty((rows, cols), "<f4")
+        for r in range(rows):
+            x[r] = entries[r][unpack_indices(indices[r * size: (r + 1) * size], cols, k)]
+        n = matrix["outliers"]
+        if n:
+            width = 4 if cols > 65536 else 2
+            columns_at = (rows + 1) * 4
+            residuals_at = columns_at + -(-n * width // 4) * 4
+            raw = part(OUTLIER, -(-(residuals_at + 2 * n) // 16) * 16)
+            pointers = np.frombuffer(raw[:columns_at], "<u4")
+            columns = np.frombuffer(raw[columns_at: columns_at + n * width], f"<u{width}").astype(np.intp)
+            need(pointers[0] == 0 and pointers[-1] == n and np.all(np.diff(pointers.astype(np.int64)) >= 0), "row pointers")
+            of_row = np.repeat(np.arange(rows), np.diff(pointers))
+            x[of_row, columns] += np.frombuffer(raw[residuals_at: residuals_at + 2 * n], "<f2").astype("<f4")
+        if unit[f"part{BALANCE}"] != NONE:
+            d = np.frombuffer(self.part_bytes(self.parts[unit[f"part{BALANCE}"]]), "u1")
+            quarters = np.array([1, 2**-0.25, 2**-0.5, 2**-0.75]).astype("<f4")
+            x *= quarters[d % 4] * np.exp2(-(d // 4).astype("<f4"))
+        return (x.astype(np.float64) * 2.0 ** -matrix["exponent"]).astype("<f4")
+
+    def unit(self, name, role):
+        """All matrices of a unit, f32 [experts, rows, columns]."""
+        unit = next(u for u in self.units if (u["name"], u["role"]) == (name, role))
+        first = unit["first_matrix"]
+        return np.stack([self.matrix(m) for m in range(first, first + unit["experts"])])
+
+    def tensor(self, name):
+        """A tensor: raw bytes when it was kept as a whole, else f32 in its shape (None when dropped)."""
+        number = next(i for i, t in enumerate(self.tensors) if t["name"] == name)
+        if FATES[self.tensors[number]["fate"]] == "tied":
+            number = self.tensors[number]["tied"]
+        tensor = self.tensors[number]
+        if FATES[tensor["fate"]] == "dropped":
+            return None
+        if tensor["part"] != NONE:
+            return self.part_bytes(self.parts[tensor["part"]])
+        shape = [tensor[f"shape{i}"] for i in range(tensor["rank"])]
+        flat = np.full(int(np.prod(shape)), np.nan, "<f4")
+        for m, view in enumerate(self.matrices):
+            if view["tensor"] == number:
+                w = self.matrix(m)
+                r, c = np.indices(w.shape)
+                flat[view["base"] + r * view["row_stride"] + c * view["col_stride"]] = w
+        return flat.reshape(shape)
+
+
+def main(arguments):
+    if len(arguments) not in (1, 4):
+        sys.exit(__doc__)
+    bundle = Bundle(arguments[0])
+    if len(arguments) == 4:
+        np.save(arguments[3], bundle.unit(arguments[1], arguments[2]))
+        return
+    for unit in bundle.units:
+        keys = "name role k experts rows cols bytes outliers cos_median cos_p5 error floor".split()
+        line = {key: unit[key] for key in keys}
+        line.update({"class": CLASSES[unit["class"]], "mode": MODES[unit["mode"]], "dtype": DTYPES[unit["dtype"]],
+                     "met": bool(unit["met"])})
+        print(json.dumps(line))
+    for tensor in bundle.tensors:
+        print(json.dumps({"name": tensor["name"], "fate": FATES[tensor["fate"]], "reason": tensor["reason"],
+                          "class": CLASSES[tensor["class"]], "dtype": DTYPES[tensor["dtype"]],
+                          "shape": [tensor[f"shape{i}"] for i in range(tensor["rank"])]}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

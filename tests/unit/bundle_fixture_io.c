@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "bundle_fixture.h"
+
+#include <ftw.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- files ------------------------------------------------------------------------------------- */
+
+uint8_t *fixture_read(const char *path, size_t *size)
+{
+	char *text;
+
+	assert_int_equal(xfp_slurp(path, SIZE_MAX, &text, size, NULL), XFP_OK);
+	return (uint8_t *)text;
+}
+
+void fixture_write(const char *path, const void *data, size_t size)
+{
+	assert_int_equal(xfp_write_file(path, data, size, false, NULL), XFP_OK);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+void fixture_remove(const char *folder)
+{
+	nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- bundles and commands --------------------------------------------------------------------- */
+
+enum xfp_status fixture_write_bundle(struct fixture *f, struct xfp_error *err)
+{
+	char sha256[65];
+
+	return xfp_bundle_write(f->out, &f->input, sha256, err);
+}
+
+void fixture_make_bundle(struct fixture *f, int small)
+{
+	struct xfp_error err;
+
+	fixture_make(f, small);
+	if (fixture_write_bundle(f, &err))
+		fail_msg("%s", err.text);
+}
+
+struct xfp_bundle *fixture_open(const char *path)
+{
+	struct xfp_bundle *bundle;
+	struct xfp_error err;
+
+	if (xfp_bundle_open(path, &bundle, &err))
+		fail_msg("%s", err.text);
+	return bundle;
+}
+
+enum xfp_status fixture_accept(const char *path, struct xfp_error *err)
+{
+	struct xfp_bundle *bundle;
+	enum xfp_status status = xfp_bundle_open(path, &bundle, err);
+
+	if (status) {
+		assert_null(bundle);
+		return status;
+	}
+	status = xfp_bundle_check(bundle, NULL, NULL, err);
+	xfp_bundle_close(bundle);
+	return status;
+}
+
+void fixture_result_free(struct result *result)
+{
+	free(result->out);
+	free(result->err);
+}
+
+void fixture_run(struct fixture *f, struct result *result, int (*command)(int, char **), const char *const *words)
+{
+	char *argv[16] = { (char *)"xfp test" }, *out = xfp_path(f->folder, "stdout"),
+	     *errors = xfp_path(f->folder, "stderr");
+	int argc = 1, status;
+	pid_t child;
+
+	for (; words[argc - 1]; argc++)
+		argv[argc] = (char *)words[argc - 1];
+	fflush(NULL);
+	child = fork();
+	if (!child) {
+		if (!freopen(out, "w", stdout) || !freopen(errors, "w", stderr))
+			_exit(99);
+		status = command(argc, argv);
+		fflush(NULL);
+		exit(status);
+	}
+	assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
+	fixture_result_free(result);
+	result->status = WEXITSTATUS(status);
+	result->out = (char *)fixture_read(out, NULL);
+	result->err = (char *)fixture_read(errors, NULL);
+	free(out);
+	free(errors);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * xfp unpack on a bundle whose every weight is known.
+ */
+#include "unit.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bundle_fixture.h"
+#include "checkpoint.h"
+#include "commands.h"
+#include "number.h"
+
+static int setup(void **state)
+{
+	*state = malloc(sizeof(struct fixture));
+	fixture_make_bundle(*state, 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	fixture_free(*state);
+	free(*state);
+	return 0;
+}
+
+static uint8_t *tensor_bytes(const struct xfp_checkpoint *checkpoint, const char *name,
+			     const struct xfp_source_tensor **out)
+{
+	int64_t t = xfp_checkpoint_find(checkpoint, name);
+	uint8_t *bytes;
+	int fd;
+
+	if (t < 0)
+		fail_msg("%s is not there", name);
+	*out = &checkpoint->tensors[t];
+	bytes = malloc((*out)->bytes + 1);
+	fd = open(checkpoint->files[(*out)->file].path, O_RDONLY);
+	assert_int_equal(xfp_pread(fd, bytes, (*out)->bytes, (*out)->offset, "", NULL), XFP_OK);
+	close(fd);
+	return bytes;
+}
+
+static float element(enum xfp_dtype dtype, const uint8_t *bytes, uint64_t i)
+{
+	float value;
+
+	xfp_to_float(dtype, bytes + i * xfp_dtype_bits(dtype) / 8, 1, &value);
+	return value;
+}
+
+static float rounded(enum xfp_dtype dtype, float value)
+{
+	return dtype == XFP_BF16  ? xfp_bf16_to_float(xfp_float_to_bf16(value))
+	       : dtype == XFP_F16 ? xfp_half_to_float(xfp_float_to_half(value))
+				  : value;
+}
+
+/* A folder has every tensor: kept ones byte for byte, others as they decode, in `dtype` or their own. */
+static void check_unpacked(struct fixture *f, const char *folder, int dtype)
+{
+	struct xfp_checkpoint *checkpoint;
+	struct xfp_error err;
+
+	if (xfp_checkpoint_open(folder, &checkpoint, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(checkpoint->tensor_count, f->ledger.tensor_count - 1);
+	assert_int_equal(xfp_checkpoint_find(checkpoint, "inv_freq"), -1); /* dropped */
+	for (uint32_t t = 0; t < f->ledger.tensor_count; t++) {
+		const struct xfp_ledger_tensor *tensor = &f->tensors[t];
+		const struct xfp_source_tensor *out;
+		uint8_t *bytes;
+
+		if (tensor->fate == XFP_FATE_DROPPED)
+			continue;
+		bytes = tensor_bytes(checkpoint, tensor->name, &out);
+		assert_int_equal(out->rank, tensor->rank);
+		assert_memory_equal(out->shape, tensor->shape, tensor->rank * sizeof out->shape[0]);
+		if (tensor->fate == XFP_FATE_QUANTIZED) {
+			assert_int_equal(out->dtype, dtype < 0 ? (int)tensor->dtype : dtype);
+		} else {
+			assert_int_equal(out->dtype, tensor->dtype);
+			assert_memory_equal(bytes, f->data[t], tensor->bytes);
+		}
+		for (uint32_t m = 0; m < f->ledger.matrix_count; m++) {
+			const struct xfp_ledger_matrix *where = &f->matrices[m];
+
+			for (uint64_t i = 0; where->tensor == t && i < where->rows * where->cols; i++) {
+				uint64_t at = where->base + i / where->cols * where->row_stride +
+					      i % where->cols * where->col_stride;
+
+				if (element(out->dtype, bytes, at) != rounded(out->dtype, f->decoded[m][i]))
+					fail_msg("%s: element %llu", tensor->name, (unsigned long long)at);
+			}
+		}
+		free(bytes);
+	}
+	xfp_checkpoint_close(checkpoint);
+}
+
+static void unpack_restores_the_checkpoint(void **state)
+{
+	static const struct {
+		const char *name;
+		int dtype;
+	} dtypes[] = {
+		{ "source", -1 },
+		{ "f32", XFP_F32 },
+		{ "bf16", XFP_BF16 },
+		{ "f16", XFP_F16 },
+	};
+	struct fixture *f = *state;
+	struct result r = { 0 };
+
+	for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+		char *folder = xfp_format("%s/new/%s", f->folder, dtypes[i].name), *path;
+
+		RUN(f, &r, xfp_main_unpack, "--dtype", dtypes[i].name, "-o", folder, f->out);
+		EXPECT(r, XFP_OK);
+		check_unpacked(f, folder, dtypes[i].dtype);
+		for (uint32_t e = 0; e < f->ledger.extra_count; e++) {
+			size_t size, expected_size;
+			char *original = xfp_path(f->model, f->extras[e]);
+			uint8_t *data, *expected = fixture_read(original, &expected_size);
+
+			path = xfp_path(folder, f->extras[e]);
+			data = fixture_read(path, &size);
+			assert_int_equal(size, expected_size);
+			assert_memory_equal(data, expected, size);
+			free(path);
+			free(original);
+			free(data);
+			free(expected);
+		}
+		free(folder);
+	}
+	fixture_result_free(&r);
+}
+
+static void unpack_splits_into_shards(void **state)
+{
+	struct fixture *f = *state;
+	struct result r = { 0 };
+	char *folder = xfp_path(f->folder, "shards");
+	json_t *root, *files;
+
+	RUN(f, &r, xfp_main_unpack, "--json", "--max-shard-size", "2k", "-o", folder, f->out);
+	EXPECT(r, XFP_OK);
+	root = json_loads(r.out, 0, NULL);
+	files = json_object_get(root, "files");
+	assert_int_equal(json_integer_value(json_object_get(root, "tensors")), f->ledger.tensor_count - 1);
+	assert_true(json_array_size(files) > f->ledger.extra_count + 3);
+	for (size_t i = 0; i < json_array_size(files); i++) {
+		char *path = xfp_path(folder, json_string_value(json_array_get(files, i)));
+
+		assert_int_equal(access(path, R_OK), 0);
+		free(path);
+	}
+	json_decref(root);
+	check_unpacked(f, folder, -1);
+	free(folder);
+	fixture_result_free(&r);
+}
+
+static unsigned entries(const char *path)
+{
+	DIR *folder = opendir(path);
+	unsigned count = 0;
+
+	if (!folder)
+		return 0;
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count - 2;
+}
+
+static void unpack_touches_no_full_folder(void **state)
+{
+	struct fixture *f = *state;
+	struct result r = { 0 };
+	unsigned before = entries(f->model);
+
+	RUN(f, &r, xfp_main_unpack, "-o", f->model, f->out);
+	EXPECT(r, XFP_USAGE);
+	assert_int_equal(entries(f->model), before);
+	RUN(f, &r, xfp_main_unpack, "-o", f->file.path, f->out);
+	EXPECT(r, XFP_FAILED);
+	fixture_result_free(&r);
+}
+
+static void unpack_leaves_nothing_after_a_failure(void **state)
+{
+	struct fixture *f = *state;
+	struct result r = { 0 };
+	char *fresh = xfp_path(f->folder, "fresh"), *empty = xfp_path(f->folder, "empty");
+
+	/* 1e30 is no f16 */
+	f->packed_matrices[4][0].exponent = -90;
+	assert_int_equal(fixture_write_bundle(f, NULL), XFP_OK);
+	assert_int_equal(mkdir(empty, 0700), 0);
+	RUN(f, &r, xfp_main_unpack, "--dtype", "f16", "--max-shard-size", "2k", "-o", fresh, f->out);
+	EXPECT(r, XFP_FAILED);
+	assert_non_null(strstr(r.err, "--dtype f32"));
+	assert_non_null(strstr(r.err, "pwned"));
+	assert_int_not_equal(access(fresh, F_OK), 0);
+	RUN(f, &r, xfp_main_unpack, "--dtype", "f16", "--max-shard-size", "2k", "-o", empty, f->out);
+	EXPECT(r, XFP_FAILED);
+	assert_int_equal(access(empty, F_OK), 0);
+	assert_int_equal(entries(empty), 0);
+	RUN(f, &r, xfp_main_unpack, "--dtype", "bf16", "-o", empty, f->out);
+	EXPECT(r, XFP_OK);
+	free(fresh);
+	free(empty);
+	fixture_result_free(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(unpack_restores_the_checkpoint, setup, teardown),
+		cmocka_unit_test_setup_teardown(unpack_splits_into_shards, setup, teardown),
+		cmocka_unit_test_setup_teardown(unpack_touches_no_full_folder, setup, teardown),
+		cmocka_unit_test_setup_teardown(unpack_leaves_nothing_after_a_failure, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("unpack", tests, NULL, NULL);
+}
