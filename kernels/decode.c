@@ -11,7 +11,6 @@
 
 void xfp_decode_v2(unsigned k, const uint8_t *packed, const uint16_t *codebook, size_t cols, float *x)
 {
-	static const uint8_t chunk_bytes_per_word[] = { 0, 0, 4, 4, 4, 2, 4 }, per_word[] = { 0, 0, 16, 10, 8, 3, 5 };
 	float entry[MAX_ENTRIES];
 	uint8_t index[CHUNK];
 
@@ -23,7 +22,7 @@ void xfp_decode_v2(unsigned k, const uint8_t *packed, const uint16_t *codebook, 
 		xfp_index_unpack(k, packed, count, index);
 		for (size_t i = 0; i < count; i++)
 			x[c + i] = entry[index[i]];
-		packed += CHUNK / per_word[k] * chunk_bytes_per_word[k];
+		packed += CHUNK / xfp_index_slots[k] * xfp_index_word_bytes[k];
 	}
 }
 

@@ -5,13 +5,12 @@
 
 #define ROW_ALIGN 16u
 
-/* Indices in a word, and bytes of a word, by k. */
-static const uint8_t per_word[] = { 0, 0, 16, 10, 8, 3, 5 };
-static const uint8_t word_bytes[] = { 0, 0, 4, 4, 4, 2, 4 };
+const uint8_t xfp_index_slots[7] = { 0, 0, 16, 10, 8, 3, 5 };
+const uint8_t xfp_index_word_bytes[7] = { 0, 0, 4, 4, 4, 2, 4 };
 
 void xfp_index_pack(unsigned k, const uint8_t *index, size_t cols, uint8_t *out)
 {
-	size_t slots = per_word[k], bytes = word_bytes[k], used = 0;
+	size_t slots = xfp_index_slots[k], bytes = xfp_index_word_bytes[k], used = 0;
 
 	for (size_t c = 0; c < cols; c += slots, used += bytes) {
 		size_t count = cols - c < slots ? cols - c : slots;
@@ -27,7 +26,7 @@ void xfp_index_pack(unsigned k, const uint8_t *index, size_t cols, uint8_t *out)
 
 void xfp_index_unpack(unsigned k, const uint8_t *packed, size_t cols, uint8_t *index)
 {
-	size_t slots = per_word[k], bytes = word_bytes[k];
+	size_t slots = xfp_index_slots[k], bytes = xfp_index_word_bytes[k];
 	uint32_t mask = (1u << k) - 1;
 
 	for (size_t c = 0; c < cols; c += slots, packed += bytes) {

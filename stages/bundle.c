@@ -45,20 +45,15 @@ static void assembly_free(struct assembly *a)
 
 static enum xfp_status load_work(struct assembly *a, const char *cache, struct xfp_error *err)
 {
-	char *path = xfp_path(a->work, XFP_PARAMETERS_FILE), *ledger = xfp_path(a->work, XFP_LEDGER_FILE), *text = NULL;
-	enum xfp_status status = path && ledger ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	char *path = xfp_path(a->work, XFP_LEDGER_FILE);
+	enum xfp_status status =
+		path ? xfp_work_parameters(a->work, &a->parameters, err) : xfp_fail(err, XFP_FAILED, "out of memory");
 
 	if (!status)
-		status = xfp_slurp(path, 1 << 20, &text, NULL, err);
-	if (!status)
-		status = xfp_parameters_from_json(text, path, &a->parameters, err);
-	if (!status)
-		status = xfp_ledger_read(ledger, &a->ledger, err);
+		status = xfp_ledger_read(path, &a->ledger, err);
 	if (!status)
 		status = xfp_store_open(cache, &a->store, err);
-	free(text);
 	free(path);
-	free(ledger);
 	if (status)
 		return status;
 	a->packed = calloc(a->ledger->unit_count + 1, sizeof *a->packed);

@@ -300,8 +300,7 @@ int main(int argc, char **argv)
 	static const struct xfp_stage stage = {
 		.program = "xfp-lloyd-fit",
 		.name = "lloyd-fit",
-		.summary =
-			"Fits a codebook a row for every candidate k and measures the reconstruction as it would be stored.",
+		.summary = "Fits a codebook a row for every candidate k and measures what would be stored.",
 		.takes_extended = true,
 		.run = run,
 	};

@@ -260,8 +260,7 @@ int main(int argc, char **argv)
 	static const struct xfp_stage stage = {
 		.program = "xfp-outlier-extract",
 		.name = "outlier-extract",
-		.summary =
-			"Reads a unit's matrices once for their digests and column statistics, then finds their outliers.",
+		.summary = "Digests a unit's matrices, balances their columns and finds their outliers.",
 		.run = run,
 	};
 

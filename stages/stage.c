@@ -38,21 +38,12 @@ static const char *setting(const char *variable, const char *otherwise)
 /* Everything of the job but what the stage itself opens. */
 static enum xfp_status open_job(struct xfp_job *job, const char *cache, struct xfp_error *err)
 {
-	char *path = xfp_path(job->work, XFP_PARAMETERS_FILE), *text = NULL;
-	enum xfp_status status;
+	char *path = xfp_path(job->work, XFP_LEDGER_FILE);
+	enum xfp_status status = path ? xfp_work_parameters(job->work, &job->parameters, err)
+				      : xfp_fail(err, XFP_FAILED, "out of memory");
 
-	if (!path)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
-	status = xfp_slurp(path, 1 << 20, &text, NULL, err);
 	if (!status)
-		status = xfp_parameters_from_json(text, path, &job->parameters, err);
-	free(text);
-	free(path);
-	if (status)
-		return status;
-	if (!(path = xfp_path(job->work, XFP_LEDGER_FILE)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
-	status = xfp_ledger_read_unit(path, job->number, &job->ledger, err);
+		status = xfp_ledger_read_unit(path, job->number, &job->ledger, err);
 	free(path);
 	if (status)
 		return status;

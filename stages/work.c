@@ -20,6 +20,19 @@ double xfp_now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+enum xfp_status xfp_work_parameters(const char *work, struct xfp_parameters *parameters, struct xfp_error *err)
+{
+	char *path = xfp_path(work, XFP_PARAMETERS_FILE), *text = NULL;
+	enum xfp_status status =
+		path ? xfp_slurp(path, 1 << 20, &text, NULL, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	if (!status)
+		status = xfp_parameters_from_json(text, path, parameters, err);
+	free(text);
+	free(path);
+	return status;
+}
+
 /* ---- units ------------------------------------------------------------------------------------ */
 
 bool xfp_unit_parse(const char *text, uint32_t *unit)

@@ -32,6 +32,9 @@
 #define XFP_LOG_FILE "log"
 #define XFP_BUNDLE_STAMP "bundle"
 
+/* The parameters that xfp left in the work folder. */
+enum xfp_status xfp_work_parameters(const char *work, struct xfp_parameters *parameters, struct xfp_error *err);
+
 /* ---- stamps ----------------------------------------------------------------------------------- */
 
 enum xfp_stamp { XFP_STAMP_OUTLIERS, XFP_STAMP_FIT, XFP_STAMP_MORE, XFP_STAMP_CHOICE, XFP_STAMP_PACKED, XFP_STAMPS };

@@ -135,7 +135,8 @@ static void test_bad_stacks(void **state)
 		  "layers.0.mlp.experts.1.up_proj.weight differs from layers.0.mlp.experts.0.up_proj.weight" },
 		{ { "layers.0.mlp.experts.0.up_proj.weight", "layers.0.mlp.experts.1.up_proj.weight",
 		    "layers.0.mlp.experts.0.down_proj.weight" },
-		  "layers.0.mlp.experts.*.down_proj.weight: expert 1 is missing, though layers.0.mlp.experts.*.up_proj.weight" },
+		  "layers.0.mlp.experts.*.down_proj.weight: expert 1 is missing, "
+		  "though layers.0.mlp.experts.*.up_proj.weight" },
 	};
 	(void)state;
 
@@ -235,12 +236,12 @@ static void test_width_from_text_config_or_embedding(void **state)
 
 static void test_fused_qkv_and_interleaved(void **state)
 {
-	static const char rules[] =
-		"quantize attention q:num_attention_heads*head_dim,k:num_key_value_heads*head_dim,v:num_key_value_heads*head_dim "
-		"N,K qkv_proj\n"
-		"quantize dense_mlp gate,up N,K ^gate_up$\n"
-		"quantize routed_expert gate~up E,K=hidden_size,N ^experts$\n"
-		"quantize other t K,N ^conv1d$\n";
+	static const char rules[] = "quantize attention q:num_attention_heads*head_dim,k:num_key_value_heads*head_dim,"
+				    "v:num_key_value_heads*head_dim "
+				    "N,K qkv_proj\n"
+				    "quantize dense_mlp gate,up N,K ^gate_up$\n"
+				    "quantize routed_expert gate~up E,K=hidden_size,N ^experts$\n"
+				    "quantize other t K,N ^conv1d$\n";
 	const struct xfp_ledger_matrix *x;
 	struct model m;
 	(void)state;
