@@ -127,8 +127,12 @@ static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct
 	if (status == XFP_DAMAGED)
 		status = (int)xfp_context(err, XFP_FAILED, "%s: artifacts are damaged again and again; check its disk",
 					  c->options.cache);
-	if (signals->interrupted && !status)
-		status = XFP_FAILED;
+	if (signals->interrupted) {
+		/* Stages that the signal ended could not tidy up. */
+		xfp_sweep_pending(c->options.work);
+		xfp_store_sweep(&c->store);
+		status = status ? status : XFP_FAILED;
+	}
 	if (c->run)
 		xfp_manifest_run_end(c->manifest, c->run, (enum xfp_status)status, status ? NULL : result.sha256,
 				     result.bytes, NULL);

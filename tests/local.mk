@@ -39,6 +39,7 @@ cli_tests = \
 	tests/cli/bad-input.bats \
 	tests/cli/cache.bats \
 	tests/cli/convert.bats \
+	tests/cli/golden.bats \
 	tests/cli/help.bats \
 	tests/cli/inspect.bats \
 	tests/cli/library.bats \
@@ -52,6 +53,7 @@ tree_tests = \
 
 EXTRA_DIST += \
 	tests/cli/helpers.bash \
+	tests/golden.sha256 \
 	tests/make-bad-checkpoint.py \
 	tests/models/bert.py \
 	tests/models/check_transformers.py \
