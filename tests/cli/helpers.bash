@@ -3,6 +3,7 @@
 # What the tests of conversions share. Models are tiny: a mixture of experts of one layer has eight units.
 
 bats_require_minimum_version 1.5.0
+: "${PYTHON:=python3}"
 
 small=(--layers 1 --hidden 64 --intermediate 48 --heads 4 --kv-heads 2 --num-experts 3 --vocab 96)
 

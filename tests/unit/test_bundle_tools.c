@@ -265,6 +265,7 @@ static void info_is_readable(void **state)
 
 static int python(const char *script, const char *bundle, const char *unit, const char *role, const char *out)
 {
+	const char *python3 = getenv("PYTHON") ? getenv("PYTHON") : "python3";
 	pid_t child = fork();
 	int status;
 
@@ -272,9 +273,9 @@ static int python(const char *script, const char *bundle, const char *unit, cons
 		if (!freopen("/dev/null", "w", stdout))
 			_exit(99);
 		if (!script)
-			execlp("python3", "python3", "-c", "import numpy", NULL);
+			execlp(python3, python3, "-c", "import numpy", NULL);
 		else
-			execlp("python3", "python3", script, bundle, unit, role, out, NULL);
+			execlp(python3, python3, script, bundle, unit, role, out, NULL);
 		_exit(127);
 	}
 	assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
