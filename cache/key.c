@@ -8,6 +8,10 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "fit.h"
+#include "outliers.h"
+#include "packed.h"
+
 /* Up to here a key text lists the matrices' digests; beyond, it has one digest over them, so that it
  * always fits an attribute of the artifact. */
 #define LISTED_MATRICES 16
@@ -39,11 +43,11 @@ struct text {
 	FILE *stream; /* NULL: out of memory */
 };
 
-static struct text *text_begin(struct text *text, const char *kind, unsigned algorithm)
+static struct text *text_begin(struct text *text, const char *kind, unsigned algorithm, unsigned layout)
 {
 	*text = (struct text){ 0 };
 	if ((text->stream = open_memstream(&text->bytes, &text->size)))
-		fprintf(text->stream, "kind %s\nalgorithm %u\n", kind, algorithm);
+		fprintf(text->stream, "kind %s\nalgorithm %u\nlayout %u\n", kind, algorithm, layout);
 	return text;
 }
 
@@ -95,7 +99,7 @@ enum xfp_status xfp_key_outliers(const struct xfp_key_source *source, const stru
 {
 	struct text text;
 
-	add_source(text_begin(&text, "outliers", XFP_ALGORITHM_OUTLIERS), source);
+	add_source(text_begin(&text, XFP_OUTLIERS_KIND, XFP_ALGORITHM_OUTLIERS, XFP_OUTLIERS_VERSION), source);
 	add(&text, "sigma_milli %" PRIu32 "\n", parameters->outlier_sigma);
 	if (parameters->outlier_sigma) /* without outliers there is nothing to cap */
 		add(&text, "cap_nano %" PRIu32 "\n", parameters->outlier_cap);
@@ -109,8 +113,9 @@ enum xfp_status xfp_key_fit(const char *outliers, const struct xfp_parameters *p
 	struct text text;
 	char set[24];
 
-	add(text_begin(&text, "fit", XFP_ALGORITHM_FIT), "outliers %s\nbits %s\nstart %s\niterations %" PRIu32 "\n",
-	    outliers, xfp_bits_format(bits, set), xfp_start_name(parameters->start), parameters->lloyd_iterations);
+	add(text_begin(&text, XFP_FIT_KIND, XFP_ALGORITHM_FIT, XFP_FIT_VERSION),
+	    "outliers %s\nbits %s\nstart %s\niterations %" PRIu32 "\n", outliers, xfp_bits_format(bits, set),
+	    xfp_start_name(parameters->start), parameters->lloyd_iterations);
 	return text_end(&text, key, err);
 }
 
@@ -120,7 +125,7 @@ enum xfp_status xfp_key_choice(const char *base, const char *extended, uint32_t 
 	struct text text;
 	char set[24];
 
-	add(text_begin(&text, "choice", XFP_ALGORITHM_CHOICE), "fit %s\n", base);
+	add(text_begin(&text, XFP_CHOICE_KIND, XFP_ALGORITHM_CHOICE, XFP_CHOICE_VERSION), "fit %s\n", base);
 	if (extended)
 		add(&text, "extended %s\n", extended);
 	add(&text, "floor_nano %" PRIu32 "\nmode %s\nbits %s\non_miss %s\non_nonfinite %s\ndtype %s\n", floor,
@@ -130,25 +135,28 @@ enum xfp_status xfp_key_choice(const char *base, const char *extended, uint32_t 
 	return text_end(&text, key, err);
 }
 
-enum xfp_status xfp_key_packed(const struct xfp_choice *choice, struct xfp_key *key, struct xfp_error *err)
+enum xfp_status xfp_key_packed(const struct xfp_choice *choice, const struct xfp_key_source *source,
+			       struct xfp_key *key, struct xfp_error *err)
 {
 	const struct xfp_candidate *c = &choice->candidate;
 	struct text text;
 
-	text_begin(&text, "packed", XFP_ALGORITHM_PACKED);
+	text_begin(&text, XFP_PACKED_KIND, XFP_ALGORITHM_PACKED, XFP_PACKED_VERSION);
 	add(&text, "mode %s\n", xfp_mode_name(c->mode));
 	if (c->mode == XFP_MODE_KEEP)
-		add(&text, "outliers %s\n", choice->fit);
+		add_source(&text, source); /* what was tried before does not matter to what is kept */
 	else
 		add(&text, "k %" PRIu32 "\nsigma_milli %" PRIu32 "\nfit %s\n", c->k, c->sigma_milli, choice->fit);
 	return text_end(&text, key, err);
 }
 
-enum xfp_status xfp_key_fp8(const struct xfp_key_source *source, struct xfp_key *key, struct xfp_error *err)
+enum xfp_status xfp_key_fp8(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
+			    struct xfp_key *key, struct xfp_error *err)
 {
 	struct text text;
 
-	add(text_begin(&text, "packed", XFP_ALGORITHM_FP8), "mode fp8\n");
+	add(text_begin(&text, XFP_PACKED_KIND, XFP_ALGORITHM_FP8, XFP_PACKED_VERSION), "mode fp8\non_nonfinite %s\n",
+	    xfp_on_nonfinite_name(parameters->on_nonfinite));
 	add_source(&text, source);
 	return text_end(&text, key, err);
 }

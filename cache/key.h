@@ -12,8 +12,8 @@
  *   outliers            dtype, shape, digest of every matrix; sigma, cap, balance
  *   fit                 key of the outliers; bits, start, iterations
  *   choice              keys of the fits there are; floor, mode, bits, on-miss, on-nonfinite; dtype
- *   packed              the chosen candidate and the key of the fit that measured it (of the outliers
- *                       for KEEP; dtype, shape and digests for FP8)
+ *   packed              the chosen candidate and the key of the fit that measured it; for KEEP and FP8
+ *                       units dtype, shape and digest of every matrix (FP8: and on-nonfinite)
  *
  * Digests of up to 16 matrices are listed, "source HEX" each; a larger stack has one line, "sources
  * HEX": the XXH3-128 of its matrices' digests, 16 bytes each, by expert number. The cap is left out
@@ -61,8 +61,11 @@ enum xfp_status xfp_key_fit(const char *outliers, const struct xfp_parameters *p
 /* `extended` NULL: decided on the base fit alone. */
 enum xfp_status xfp_key_choice(const char *base, const char *extended, uint32_t floor, enum xfp_dtype dtype,
 			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
-enum xfp_status xfp_key_packed(const struct xfp_choice *choice, struct xfp_key *key, struct xfp_error *err);
-enum xfp_status xfp_key_fp8(const struct xfp_key_source *source, struct xfp_key *key, struct xfp_error *err);
+/* `source` decides where the choice is KEEP. */
+enum xfp_status xfp_key_packed(const struct xfp_choice *choice, const struct xfp_key_source *source, struct xfp_key *key,
+			       struct xfp_error *err);
+enum xfp_status xfp_key_fp8(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
+			    struct xfp_key *key, struct xfp_error *err);
 
 /* ------------------------------------------------------------------------------------------------ */
 

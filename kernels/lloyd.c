@@ -90,6 +90,16 @@ static double exp2_double(int exponent)
 	return value;
 }
 
+/* Bits after the point of x / 2^e such that twice the sum of `count` of them stays below 2^63. */
+static int fraction_bits(size_t count)
+{
+	int bits = 39;
+
+	while (bits > 0 && (uint64_t)count > (uint64_t)1 << (61 - bits))
+		bits--;
+	return bits;
+}
+
 void xfp_lloyd_load(struct xfp_lloyd_row *row, const float *x, const uint8_t *marked, size_t cols)
 {
 	const uint32_t *sorted;
@@ -108,8 +118,8 @@ void xfp_lloyd_load(struct xfp_lloyd_row *row, const float *x, const uint8_t *ma
 	low = value_of(sorted[0]);
 	high = value_of(sorted[count - 1]);
 	high = -low > high ? -low : high;
-	row->exponent = high > 0 ? exponent_of(high) : 0;
-	scale = exp2_double(39 - row->exponent);
+	row->shift = fraction_bits(count) - (high > 0 ? exponent_of(high) : 0);
+	scale = exp2_double(row->shift);
 	row->prefix[0] = 0;
 	for (size_t i = 0; i < count; i++) {
 		row->q[i] = xfp_round_even(value_of(sorted[i]) * scale);
@@ -188,7 +198,7 @@ void xfp_lloyd_fit(const struct xfp_lloyd_row *row, unsigned k, int start, unsig
 				c[j] = floor_divide(2 * (row->prefix[edge[j + 1]] - row->prefix[edge[j]]) + n, 2 * n);
 		}
 	}
-	scale = exp2_double(row->exponent - 39);
+	scale = exp2_double(-row->shift);
 	for (unsigned j = 0; j < entries; j++)
 		codebook[j] = xfp_double_to_half((double)c[j] * scale);
 }

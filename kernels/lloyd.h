@@ -3,7 +3,8 @@
  * lloyd.h - one row's codebook of 2^k entries by Lloyd's iteration, in integers.
  *
  * The row's unmarked scaled weights are sorted once and rounded once to q = RNE(x * 2^(39 - e)), e the
- * exponent of the largest |x|; prefix sums of q are exact in 64 bits. Then for every k and round:
+ * exponent of the largest |x|; prefix sums of q are exact in 64 bits. (A row of more than 2^22 weights
+ * gets a bit less for each doubling, 38 and so on.) Then for every k and round:
  *
  *   cell j    holds the q that are <= floor((c[j] + c[j+1]) / 2) and in no lower cell: a midpoint
  *             goes to the lower entry
@@ -30,7 +31,7 @@ enum { XFP_LLOYD_COMPANDED, XFP_LLOYD_QUANTILE, XFP_LLOYD_MINMAX };
 
 struct xfp_lloyd_row {
 	size_t count;     /* unmarked weights */
-	int exponent;     /* e */
+	int shift;        /* q = RNE(x * 2^shift) */
 	int64_t *q;       /* [cols] ascending */
 	int64_t *prefix;  /* [cols + 1], prefix[i]: sum of the first i */
 	uint32_t *key[2]; /* [cols] each, for sorting */

@@ -306,6 +306,9 @@ enum xfp_status xfp_bundle_write(const char *path, const struct xfp_bundle_input
 	    (status = xfp_pwrite(w.file.fd, plan.index, plan.index_bytes, plan.idx_offset, w.file.path, err)) ||
 	    (status = digest_file(&w, sha256_hex)))
 		goto done;
+	/* What was read of the checkpoint must be what the units were made from. */
+	if ((status = xfp_ledger_check_files(input->ledger, err)))
+		goto done;
 	status = xfp_pending_publish(&w.file, true, err);
 done:
 	writer_close(&w);

@@ -2,6 +2,8 @@
 #include "fit.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "bytes.h"
 #include "h5.h"
@@ -73,6 +75,7 @@ enum xfp_status xfp_fit_end(struct xfp_artifact *a, const struct xfp_fit *fit, s
 	(void)((status = xfp_h5_write_u64(a, "matrices", fit->matrices, err)) ||
 	       (status = xfp_h5_write_u64(a, "rows", fit->rows, err)) ||
 	       (status = xfp_h5_write_u64(a, "cols", fit->cols, err)) ||
+	       (status = xfp_h5_write_text(a, "outliers", fit->outliers, err)) ||
 	       (status = xfp_h5_write_u64(a, "candidates", fit->candidate_count, err)) ||
 	       (status = xfp_h5_write(a, "candidate", type, fit->candidate_count, fit->candidates, err)));
 	H5Tclose(type);
@@ -105,6 +108,7 @@ enum xfp_status xfp_fit_read(struct xfp_artifact *a, struct xfp_fit *fit, struct
 {
 	uint64_t matrices, count, total_rows;
 	struct xfp_fit read = { 0 };
+	char *outliers = NULL;
 	enum xfp_status status;
 	hid_t type;
 
@@ -113,6 +117,11 @@ enum xfp_status xfp_fit_read(struct xfp_artifact *a, struct xfp_fit *fit, struct
 	    (status = xfp_h5_read_u64(a, "cols", &read.cols, err)) ||
 	    (status = xfp_h5_read_u64(a, "candidates", &count, err)))
 		return status;
+	if ((status = xfp_h5_read_text(a, "outliers", &outliers, err)))
+		return status;
+	if (strlen(outliers) < sizeof read.outliers)
+		strcpy(read.outliers, outliers);
+	free(outliers);
 	if (matrices > UINT32_MAX || count > MAX_CANDIDATES || !xfp_mul(matrices, read.rows, &total_rows))
 		return xfp_h5_damaged(a, err, "impossible shape");
 	read.matrices = (uint32_t)matrices;

@@ -3,7 +3,7 @@
  * fit.h - the artifact of lloyd-fit: codebooks and measurements of every candidate of a unit.
  *
  * R = matrices * rows, counted through the stack. Candidates ascend by k.
- *   attributes    matrices, rows, cols, candidates
+ *   attributes    matrices, rows, cols, candidates, outliers (key of the artifact that it was made from)
  *   /candidate    compound [candidates], struct xfp_candidate
  *   /codebook-K   uint16 [R * 2^K] fp16 entries, ascending within a row, one dataset a k
  *   /cosine-K     float64 [R] between the source row and its reconstruction as stored
@@ -15,7 +15,7 @@
 #include "classes.h"
 
 #define XFP_FIT_KIND "fit"
-#define XFP_FIT_VERSION 1
+#define XFP_FIT_VERSION 2
 
 /* One way to store a unit, measured. */
 struct xfp_candidate {
@@ -25,7 +25,8 @@ struct xfp_candidate {
 	uint32_t reserved;
 	uint64_t bytes; /* everything stored for the unit */
 	uint64_t outliers;
-	double cos_median; /* lower median over all rows of the unit */
+	double cos_median; /* lower median over all rows of the unit; -1: some row decodes to what is no
+	                    * number, and the candidate must not be chosen */
 	double cos_p5;     /* 5th percentile, nearest rank */
 	double error;      /* squared error / squared norm, whole unit */
 };
@@ -33,6 +34,7 @@ struct xfp_candidate {
 struct xfp_fit {
 	uint32_t matrices;
 	uint64_t rows, cols;
+	char outliers[33];
 	uint32_t candidate_count;
 	struct xfp_candidate candidates[8];
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ledger.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -369,6 +370,23 @@ enum xfp_status xfp_ledger_read(const char *path, struct xfp_ledger **out, struc
 enum xfp_status xfp_ledger_read_unit(const char *path, uint32_t unit, struct xfp_ledger **out, struct xfp_error *err)
 {
 	return read_ledger(path, &unit, out, err);
+}
+
+enum xfp_status xfp_ledger_check_files(const struct xfp_ledger *ledger, struct xfp_error *err)
+{
+	for (uint32_t i = 0; i < ledger->file_count; i++) {
+		const struct xfp_ledger_file *file = &ledger->files[i];
+		struct xfp_identity now;
+		struct stat st;
+
+		if (stat(file->path, &st))
+			return xfp_fail_errno(err, errno, "%s: part of the checkpoint is gone", file->path);
+		now = xfp_identity_of(&st);
+		if (!xfp_identity_equal(&now, &file->identity))
+			return xfp_fail(err, XFP_FAILED, "%s: changed while it was being converted; run again",
+					file->path);
+	}
+	return XFP_OK;
 }
 
 void xfp_ledger_free(struct xfp_ledger *l)

@@ -48,22 +48,20 @@ static enum xfp_status produce(struct xfp_job *job, const struct xfp_key *key, c
 
 static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 {
-	char outliers[33], base[33], extended[33];
+	char base[33], extended[33];
 	struct xfp_fit fit = { 0 }, more = { 0 };
 	struct xfp_choice choice;
 	struct xfp_key key = { 0 };
 	enum xfp_status status;
 	bool has_more = xfp_stamp_read(job->work, job->number, XFP_STAMP_MORE, extended);
 
-	if (!xfp_stamp_read(job->work, job->number, XFP_STAMP_OUTLIERS, outliers))
-		return xfp_fail(err, XFP_DAMAGED, "no outliers artifact yet: run the unit's earlier stages first");
 	status = load(job, XFP_STAMP_FIT, &fit, base, err);
 	if (!status && has_more)
 		status = load(job, XFP_STAMP_MORE, &more, extended, err);
 	if (!status)
 		status = xfp_select(&(struct xfp_select_input){ .unit = job->unit,
 								.parameters = &job->parameters,
-								.outliers = outliers,
+								.outliers = fit.outliers,
 								.base = base,
 								.extended = has_more ? extended : NULL,
 								.base_candidates = fit.candidates,

@@ -14,6 +14,7 @@
 
 #include "bundle.h"
 #include "packed.h"
+#include "printable.h"
 #include "work.h"
 
 struct assembly {
@@ -62,26 +63,18 @@ static enum xfp_status load_work(struct assembly *a, const char *cache, struct x
 	return a->packed && a->units && a->path ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 }
 
-/* The artifact of a stamp; a damaged one is removed, so that another run makes it again. */
+/* The artifact of a stamp, and its path when asked for. */
 static enum xfp_status open_stamped(struct assembly *a, uint32_t u, enum xfp_stamp stamp, const char *kind,
 				    uint32_t version, struct xfp_artifact *artifact, char **path, struct xfp_error *err)
 {
-	enum xfp_status status;
 	char key[33];
 
 	if (!xfp_stamp_read(a->work, u, stamp, key))
 		return xfp_fail(err, XFP_DAMAGED, "unit %s is not finished: run the conversion again",
-				a->ledger->units[u].name);
-	*path = xfp_store_path(&a->store, key);
-	if (!*path)
+				xfp_printable(a->ledger->units[u].name).text);
+	if (path && !(*path = xfp_store_path(&a->store, key)))
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	status = xfp_artifact_open(*path, kind, version, key, artifact, err);
-	if (status) {
-		xfp_store_remove(&a->store, key);
-		xfp_stamp_remove(a->work, u, stamp);
-		return XFP_DAMAGED;
-	}
-	return XFP_OK;
+	return xfp_stamped_open(&a->store, a->work, u, stamp, key, kind, version, artifact, err);
 }
 
 static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_error *err)
@@ -90,7 +83,6 @@ static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_erro
 	struct xfp_bundle_unit *out = &a->units[u];
 	struct xfp_choice choice = { .met = 1 };
 	struct xfp_artifact artifact = { 0 };
-	char *choice_path = NULL;
 	enum xfp_status status;
 
 	status = open_stamped(a, u, XFP_STAMP_PACKED, XFP_PACKED_KIND, XFP_PACKED_VERSION, &artifact, &a->path[u], err);
@@ -104,13 +96,12 @@ static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_erro
 	}
 	xfp_artifact_close(&artifact);
 	if (!status && unit->plan == XFP_PLAN_FIT) {
-		status = open_stamped(a, u, XFP_STAMP_CHOICE, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, &artifact,
-				      &choice_path, err);
+		status =
+			open_stamped(a, u, XFP_STAMP_CHOICE, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, &artifact, NULL, err);
 		if (!status)
 			status = xfp_choice_read(&artifact, &choice, err);
 		xfp_artifact_close(&artifact);
 	}
-	free(choice_path);
 	out->unit = unit;
 	out->packed = &a->packed[u];
 	out->path = a->path[u];
@@ -129,9 +120,15 @@ static enum xfp_status settle(struct assembly *a, uint32_t u, struct xfp_ledger_
 	if (packed->mode == XFP_MODE_KEEP && tensor->fate == XFP_FATE_QUANTIZED)
 		return XFP_OK; /* another unit of it is quantized */
 	xfp_decimal_format(a->parameters.floor[unit->class_], XFP_NANO, floor);
-	if (packed->mode == XFP_MODE_KEEP)
-		reason = xfp_format("%s: kept at source precision, no smaller candidate met the floor %s",
-				    xfp_class_name(unit->class_), floor);
+	if (packed->mode == XFP_MODE_KEEP && unit->plan == XFP_PLAN_FP8)
+		reason = xfp_format("%s: kept at source precision, which fp8 would not hold or not undercut",
+				    xfp_class_name(unit->class_));
+	else if (packed->mode == XFP_MODE_KEEP)
+		reason = xfp_format("%s: kept at source precision, no smaller candidate meets the floor %s%s",
+				    xfp_class_name(unit->class_), floor,
+				    a->parameters.on_nonfinite == XFP_NONFINITE_KEEP
+					    ? " (or it has weights that are no numbers)"
+					    : "");
 	else if (packed->mode == XFP_MODE_FP8)
 		reason = xfp_format("%s: fp8, one scale a row", xfp_class_name(unit->class_));
 	else
@@ -186,8 +183,13 @@ static enum xfp_status run(const char *work, const char *cache, const char *path
 	char sha256[65];
 	enum xfp_status status = load_work(&a, cache, err);
 
-	for (uint32_t u = 0; !status && u < a.ledger->unit_count; u++)
-		status = load_unit(&a, u, err);
+	/* All of them even so: another run then makes everything that is damaged at once. */
+	for (uint32_t u = 0; (!status || status == XFP_DAMAGED) && u < a.ledger->unit_count; u++) {
+		enum xfp_status one = load_unit(&a, u, err);
+
+		if (!status || (one && one != XFP_DAMAGED))
+			status = one;
+	}
 	if (!status)
 		status = settle_fates(&a, err);
 	if (!status)

@@ -10,6 +10,7 @@
  * them, fp16 residuals, balance and exponent undone in f32, exactly as the runtime decodes. No floor
  * plays a part, so that floors can change without a new fit.
  */
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,7 @@
 struct fit {
 	struct xfp_outliers known;
 	struct xfp_artifact outliers;
+	char outliers_key[33];
 	unsigned k[MOST], count; /* of the candidates */
 	int start;
 	unsigned rounds;
@@ -179,6 +181,7 @@ static enum xfp_status summarize(const struct fit *fit, struct xfp_artifact *art
 	double *cosine = malloc((rows + 1) * sizeof *cosine);
 	enum xfp_status status = cosine ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 
+	strcpy(table.outliers, fit->outliers_key);
 	for (unsigned i = 0; !status && i < fit->count; i++) {
 		struct xfp_candidate *candidate = &table.candidates[i];
 
@@ -188,6 +191,12 @@ static enum xfp_status summarize(const struct fit *fit, struct xfp_artifact *art
 		candidate->bytes = stored_bytes(fit, fit->k[i]);
 		candidate->outliers = fit->known.first[table.matrices];
 		candidate->error = fit->norm > 0 ? fit->error[i] / fit->norm : 0;
+		/* Near the end of f32 a rounded entry can decode to infinity: never to be chosen. */
+		if (!(candidate->error <= DBL_MAX)) {
+			candidate->cos_median = candidate->cos_p5 = -1;
+			candidate->error = 1;
+			continue;
+		}
 		status = xfp_fit_read_rows(artifact, fit->k[i], 0, rows, NULL, cosine, err);
 		if (!status)
 			xfp_cosine_summary(cosine, rows, &candidate->cos_median, &candidate->cos_p5);
@@ -276,13 +285,12 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 				      : xfp_parameters_base_bits(&job->parameters);
 	struct xfp_key key = { 0 };
 	struct fit fit = { 0 };
-	char outliers[33];
 	enum xfp_status status;
 
-	status = xfp_job_open(job, XFP_STAMP_OUTLIERS, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &fit.outliers, outliers,
-			      err);
+	status = xfp_job_open(job, XFP_STAMP_OUTLIERS, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &fit.outliers,
+			      fit.outliers_key, err);
 	if (!status)
-		status = xfp_key_fit(outliers, &job->parameters, bits, &key, err);
+		status = xfp_key_fit(fit.outliers_key, &job->parameters, bits, &key, err);
 	if (!status && !xfp_job_hit(job, stamp, key.hex, XFP_FIT_KIND, XFP_FIT_VERSION)) {
 		status = xfp_outliers_read(&fit.outliers, &fit.known, err);
 		if (!status)

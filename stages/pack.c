@@ -4,55 +4,88 @@
  *
  * input    the checkpoint's rows, the unit's choice, the fit and the outliers it was chosen from
  * output   a packed artifact (schemas/packed.h)
- * key      the chosen candidate and the key of the fit that measured it; for fp8 units, which have
- *          no earlier stage, dtype, shape and digests
+ * key      the chosen candidate and the key of the fit that measured it; for units that are kept and
+ *          for fp8 units, which have no earlier stage, dtype, shape and digests
  */
 #include "pack.h"
 
+#include <float.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "outliers.h"
+#include "printable.h"
 #include "rows.h"
 
 typedef enum xfp_status pack_function(struct xfp_job *job, const struct xfp_choice *choice,
 				      struct xfp_artifact *artifact, struct xfp_packed *packed, struct xfp_error *err);
 
-/* Digests of the unit's matrices, by reading them: the first stage of an fp8 unit. */
-static enum xfp_status digest_unit(struct xfp_job *job, struct xfp_packed *packed, struct xfp_error *err)
+/* What reading an fp8 unit for the first time tells: its matrices' digests, and whether fp8 holds it. */
+struct survey {
+	uint64_t nonfinite; /* weights that are no numbers */
+	uint64_t vanishing; /* rows that are not zero but whose fp8 scale would be */
+};
+
+static void survey_row(struct survey *survey, const float *w, uint64_t cols)
+{
+	float largest = 0;
+
+	for (uint64_t c = 0; c < cols; c++) {
+		float magnitude = w[c] < 0 ? -w[c] : w[c];
+
+		survey->nonfinite += !(magnitude <= FLT_MAX);
+		largest = magnitude > largest ? magnitude : largest;
+	}
+	survey->vanishing += largest > 0 && largest / 448 == 0;
+}
+
+static enum xfp_status survey_matrix(const struct xfp_matrix_source *source, struct survey *survey, uint8_t out[16],
+				     struct xfp_error *err)
+{
+	struct xfp_digest *digest = xfp_digest_new();
+	struct xfp_rows rows = { 0 };
+	enum xfp_status status =
+		digest ? xfp_rows_open(source, &rows, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
+		xfp_digest_update(digest, rows.raw, rows.count * rows.cols * rows.element);
+		for (uint64_t r = 0; r < rows.count; r++)
+			survey_row(survey, rows.w + r * rows.cols, rows.cols);
+	}
+	xfp_rows_close(&rows);
+	if (digest)
+		xfp_digest_final(digest, out);
+	return status;
+}
+
+static enum xfp_status survey_unit(struct xfp_job *job, struct xfp_packed *packed, struct survey *survey,
+				   struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
 	for (uint32_t m = 0; !status && m < packed->matrices; m++) {
 		struct xfp_matrix_source source = xfp_ledger_source(job->ledger, m);
-		struct xfp_digest *digest = xfp_digest_new();
-		struct xfp_rows rows = { 0 };
 
-		status = digest ? xfp_rows_open(&source, &rows, err) : xfp_fail(err, XFP_FAILED, "out of memory");
-		while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count)
-			xfp_digest_update(digest, rows.raw, rows.count * rows.cols * rows.element);
-		xfp_rows_close(&rows);
-		if (digest)
-			xfp_digest_final(digest, packed->matrix[m].source);
+		status = survey_matrix(&source, survey, packed->matrix[m].source, err);
+		if (!status && survey->nonfinite && job->parameters.on_nonfinite == XFP_NONFINITE_FAIL)
+			status = xfp_fail(err, XFP_BAD_INPUT,
+					  "tensor %s: %" PRIu64 " weights are NaN or infinite; mend the checkpoint, or "
+					  "keep such tensors as they are with --on-nonfinite keep",
+					  xfp_printable(source.tensor).text, survey->nonfinite);
 	}
 	return status;
 }
 
-/* The same out of the outliers artifact. */
-static enum xfp_status copy_digests(struct xfp_job *job, struct xfp_packed *packed, struct xfp_error *err)
+/* Digests of the unit's matrices, out of an outliers artifact. */
+static enum xfp_status copy_digests(struct xfp_artifact *artifact, struct xfp_packed *packed, struct xfp_error *err)
 {
-	struct xfp_artifact artifact = { 0 };
 	struct xfp_outliers known = { 0 };
-	char key[33];
-	enum xfp_status status =
-		xfp_job_open(job, XFP_STAMP_OUTLIERS, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &artifact, key, err);
+	enum xfp_status status = xfp_outliers_read(artifact, &known, err);
 
-	if (!status)
-		status = xfp_outliers_read(&artifact, &known, err);
 	for (uint32_t m = 0; !status && m < packed->matrices; m++)
 		memcpy(packed->matrix[m].source, known.source[m], sizeof packed->matrix[m].source);
 	xfp_outliers_free(&known);
-	xfp_artifact_close(&artifact);
 	return status;
 }
 
@@ -66,10 +99,8 @@ static enum xfp_status fp8(struct xfp_job *job, const struct xfp_choice *choice,
 static enum xfp_status keep(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_artifact *artifact,
 			    struct xfp_packed *packed, struct xfp_error *err)
 {
-	enum xfp_status status = copy_digests(job, packed, err);
-
 	(void)choice;
-	return status ? status : xfp_pack_keep(job, artifact, packed, err);
+	return xfp_pack_keep(job, artifact, packed, err);
 }
 
 static enum xfp_status produce(struct xfp_job *job, pack_function *pack, const struct xfp_choice *choice,
@@ -107,55 +138,80 @@ static enum xfp_status read_choice(struct xfp_job *job, struct xfp_choice *choic
 	return status;
 }
 
-/* The key of an fp8 unit follows from its digests, which the packed matrices carry. */
-static enum xfp_status fp8_key(const struct xfp_ledger_unit *unit, const struct xfp_packed *packed, struct xfp_key *key,
-			       struct xfp_error *err)
+/* What decides the parts of a unit that was read as a whole: its digests, which `packed` carries. */
+static enum xfp_status source_of(const struct xfp_ledger_unit *unit, const struct xfp_packed *packed,
+				 struct xfp_key_source *source, struct xfp_error *err)
 {
-	uint8_t(*source)[16] = malloc(packed->matrices * sizeof *source);
-	enum xfp_status status;
+	uint8_t(*digest)[16] = malloc(packed->matrices * sizeof *digest);
 
-	if (!source)
+	if (!digest)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	for (uint32_t m = 0; m < packed->matrices; m++)
-		memcpy(source[m], packed->matrix[m].source, sizeof source[m]);
-	status = xfp_key_fp8(&(struct xfp_key_source){ unit->dtype, unit->experts, unit->rows, unit->cols,
-						       (const uint8_t(*)[16])source },
-			     key, err);
-	free(source);
+		memcpy(digest[m], packed->matrix[m].source, sizeof digest[m]);
+	*source = (struct xfp_key_source){ unit->dtype, unit->experts, unit->rows, unit->cols, digest };
+	return XFP_OK;
+}
+
+/* An fp8 unit, which has no earlier stage. What fp8 would not hold, or not make smaller, is kept. */
+static enum xfp_status plan_fp8(struct xfp_job *job, struct xfp_packed *packed, pack_function **pack,
+				struct xfp_error *err)
+{
+	uint64_t element = xfp_dtype_bits(job->unit->dtype) / 8;
+	struct survey survey = { 0 };
+	enum xfp_status status = survey_unit(job, packed, &survey, err);
+	bool smaller = packed->cols + sizeof(float) < packed->cols * element;
+
+	packed->mode = smaller && !survey.nonfinite && !survey.vanishing ? XFP_MODE_FP8 : XFP_MODE_KEEP;
+	*pack = packed->mode == XFP_MODE_FP8 ? fp8 : keep;
+	return status;
+}
+
+/* A unit for which there is a choice. Its digests are those of the outliers that were chosen from. */
+static enum xfp_status plan_choice(struct xfp_job *job, struct xfp_choice *choice, struct xfp_packed *packed,
+				   pack_function **pack, struct xfp_error *err)
+{
+	struct xfp_artifact artifact = { 0 };
+	enum xfp_status status = read_choice(job, choice, err);
+
+	packed->mode = choice->candidate.mode;
+	packed->k = choice->candidate.k;
+	*pack = packed->mode == XFP_MODE_KEEP ? keep : xfp_pack_v2;
+	if (status || packed->mode != XFP_MODE_KEEP)
+		return status;
+	status = xfp_job_open_key(job, XFP_STAMP_OUTLIERS, choice->fit, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION,
+				  &artifact, err);
+	if (!status)
+		status = copy_digests(&artifact, packed, err);
+	xfp_artifact_close(&artifact);
 	return status;
 }
 
 static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 {
 	const struct xfp_ledger_unit *unit = job->unit;
-	struct xfp_packed packed = {
-		.mode = XFP_MODE_FP8, .matrices = unit->experts, .rows = unit->rows, .cols = unit->cols
-	};
+	struct xfp_packed packed = { .matrices = unit->experts, .rows = unit->rows, .cols = unit->cols };
+	struct xfp_key_source source = { 0 };
 	struct xfp_choice choice = { 0 };
 	struct xfp_key key = { 0 };
-	pack_function *pack = fp8;
-	enum xfp_status status = XFP_OK;
+	pack_function *pack = NULL;
+	enum xfp_status status;
 
 	packed.matrix = calloc(packed.matrices, sizeof *packed.matrix);
 	if (!packed.matrix)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	if (unit->plan == XFP_PLAN_FP8) {
-		status = digest_unit(job, &packed, err);
-		if (!status)
-			status = fp8_key(unit, &packed, &key, err);
-	} else {
-		status = read_choice(job, &choice, err);
-		packed.mode = choice.candidate.mode;
-		packed.k = choice.candidate.k;
-		pack = packed.mode == XFP_MODE_KEEP ? keep : xfp_pack_v2;
-		if (!status)
-			status = xfp_key_packed(&choice, &key, err);
-	}
+	status = unit->plan == XFP_PLAN_FP8 ? plan_fp8(job, &packed, &pack, err)
+					    : plan_choice(job, &choice, &packed, &pack, err);
+	if (!status)
+		status = source_of(unit, &packed, &source, err);
+	if (!status)
+		status = unit->plan == XFP_PLAN_FP8 ? xfp_key_fp8(&source, &job->parameters, &key, err)
+						    : xfp_key_packed(&choice, &source, &key, err);
 	if (!status && !xfp_job_hit(job, XFP_STAMP_PACKED, key.hex, XFP_PACKED_KIND, XFP_PACKED_VERSION))
 		status = produce(job, pack, &choice, &packed, &key, err);
 	if (!status)
 		status = xfp_stamp_write(job->work, job->number, XFP_STAMP_PACKED, key.hex, err);
 	xfp_key_free(&key);
+	free((void *)source.source);
 	xfp_packed_free(&packed);
 	return status;
 }

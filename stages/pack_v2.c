@@ -183,14 +183,22 @@ static enum xfp_status write_parts(struct xfp_job *job, struct v2 *v2, struct xf
 	return status;
 }
 
-/* The fit artifact that the choice names: the base one or the extended one. */
-static enum xfp_status open_fit(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_artifact *fit,
-				struct xfp_error *err)
+/* The fit that the choice names, and the outliers that it was made from: whatever the stamps say. */
+static enum xfp_status open_inputs(struct xfp_job *job, const struct xfp_choice *choice, struct v2 *v2,
+				   struct xfp_error *err)
 {
+	struct xfp_fit table;
 	char key[33];
 	bool more = xfp_stamp_read(job->work, job->number, XFP_STAMP_MORE, key) && !strcmp(key, choice->fit);
+	enum xfp_status status = xfp_job_open_key(job, more ? XFP_STAMP_MORE : XFP_STAMP_FIT, choice->fit, XFP_FIT_KIND,
+						  XFP_FIT_VERSION, &v2->fit, err);
 
-	return xfp_job_open(job, more ? XFP_STAMP_MORE : XFP_STAMP_FIT, XFP_FIT_KIND, XFP_FIT_VERSION, fit, key, err);
+	if (!status)
+		status = xfp_fit_read(&v2->fit, &table, err);
+	if (!status)
+		status = xfp_job_open_key(job, XFP_STAMP_OUTLIERS, table.outliers, XFP_OUTLIERS_KIND,
+					  XFP_OUTLIERS_VERSION, &v2->outliers, err);
+	return status ? status : xfp_outliers_read(&v2->outliers, &v2->known, err);
 }
 
 enum xfp_status xfp_pack_v2(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_artifact *artifact,
@@ -199,14 +207,8 @@ enum xfp_status xfp_pack_v2(struct xfp_job *job, const struct xfp_choice *choice
 	struct xfp_matrix_source source = xfp_ledger_source(job->ledger, 0);
 	uint64_t block = xfp_rows_block(&source);
 	struct v2 v2 = { .k = choice->candidate.k };
-	enum xfp_status status;
-	char key[33];
+	enum xfp_status status = open_inputs(job, choice, &v2, err);
 
-	status = xfp_job_open(job, XFP_STAMP_OUTLIERS, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &v2.outliers, key, err);
-	if (!status)
-		status = xfp_outliers_read(&v2.outliers, &v2.known, err);
-	if (!status)
-		status = open_fit(job, choice, &v2.fit, err);
 	v2.row_bytes = xfp_v2_row_bytes(packed->cols, v2.k);
 	v2.codebook = malloc((block << v2.k) * sizeof *v2.codebook);
 	v2.packed = malloc(block * v2.row_bytes);

@@ -177,7 +177,7 @@ static enum xfp_status plan_fit(const struct planning *p, struct xfp_error *err)
 	if (p->c->manifest && !have(p, key.hex))
 		write_choice(p, &key);
 	take_key(hex[XFP_STAMP_CHOICE], &key);
-	if ((status = xfp_key_packed(&p->state->choice, &key, err)))
+	if ((status = xfp_key_packed(&p->state->choice, &source, &key, err)))
 		return status;
 	take_key(hex[XFP_STAMP_PACKED], &key);
 	return XFP_OK;
@@ -188,7 +188,7 @@ static enum xfp_status plan_fp8(const struct planning *p, struct xfp_error *err)
 	const struct xfp_key_source source = { p->unit->dtype, p->unit->experts, p->unit->rows, p->unit->cols,
 					       (const uint8_t(*)[16])p->state->source };
 	struct xfp_key key = { 0 };
-	enum xfp_status status = xfp_key_fp8(&source, &key, err);
+	enum xfp_status status = xfp_key_fp8(&source, &p->c->options.parameters, &key, err);
 
 	if (!status)
 		take_key(p->state->key[XFP_STAMP_PACKED], &key);

@@ -31,7 +31,7 @@ static void consider(struct search *search, const struct xfp_candidate *candidat
 	for (uint32_t i = 0; i < count; i++) {
 		const struct xfp_candidate *c = &candidates[i];
 
-		if (c->bytes >= search->most)
+		if (c->bytes >= search->most || c->cos_median < 0)
 			continue;
 		if (c->cos_median >= (double)search->floor / XFP_NANO && (!search->met || better(c, search->met))) {
 			search->met = c;

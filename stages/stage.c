@@ -140,26 +140,40 @@ int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
 	return status;
 }
 
-enum xfp_status xfp_job_open(struct xfp_job *job, enum xfp_stamp stamp, const char *kind, uint32_t version,
-			     struct xfp_artifact *artifact, char key[33], struct xfp_error *err)
+enum xfp_status xfp_stamped_open(const struct xfp_store *store, const char *work, uint32_t unit, enum xfp_stamp stamp,
+				 const char *key, const char *kind, uint32_t version, struct xfp_artifact *artifact,
+				 struct xfp_error *err)
 {
+	char *path = xfp_store_path(store, key);
 	enum xfp_status status;
-	char *path;
 
-	if (!xfp_stamp_read(job->work, job->number, stamp, key)) {
-		xfp_stamp_remove(job->work, job->number, stamp);
-		return xfp_fail(err, XFP_DAMAGED, "no %s artifact yet: run the unit's earlier stages first", kind);
-	}
-	if (!(path = xfp_store_path(&job->store, key)))
+	if (!path)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	status = xfp_artifact_open(path, kind, version, key, artifact, err);
-	if (status == XFP_DAMAGED || (status && !xfp_store_has(&job->store, key))) {
-		xfp_store_remove(&job->store, key);
-		xfp_stamp_remove(job->work, job->number, stamp);
+	/* Whatever else stops us from reading it says nothing against the artifact. */
+	if (status == XFP_DAMAGED || (status && !xfp_store_has(store, key))) {
+		xfp_store_remove(store, key);
+		xfp_stamp_remove(work, unit, stamp);
 		status = XFP_DAMAGED;
 	}
 	free(path);
 	return status;
+}
+
+enum xfp_status xfp_job_open_key(struct xfp_job *job, enum xfp_stamp stamp, const char *key, const char *kind,
+				 uint32_t version, struct xfp_artifact *artifact, struct xfp_error *err)
+{
+	return xfp_stamped_open(&job->store, job->work, job->number, stamp, key, kind, version, artifact, err);
+}
+
+enum xfp_status xfp_job_open(struct xfp_job *job, enum xfp_stamp stamp, const char *kind, uint32_t version,
+			     struct xfp_artifact *artifact, char key[33], struct xfp_error *err)
+{
+	if (!xfp_stamp_read(job->work, job->number, stamp, key)) {
+		xfp_stamp_remove(job->work, job->number, stamp);
+		return xfp_fail(err, XFP_DAMAGED, "no %s artifact yet: run the unit's earlier stages first", kind);
+	}
+	return xfp_job_open_key(job, stamp, key, kind, version, artifact, err);
 }
 
 bool xfp_job_hit(struct xfp_job *job, enum xfp_stamp stamp, const char *key, const char *kind, uint32_t version)
@@ -205,7 +219,10 @@ enum xfp_status xfp_job_publish(struct xfp_job *job, const struct xfp_key *key, 
 		.unit = job->unit->name,
 		.seconds = xfp_now() - job->started,
 	};
-	enum xfp_status status = xfp_artifact_finish(artifact, &label, err);
+	/* The key says what was in the files when they were digested: they must still be those. */
+	enum xfp_status status = job->ledger ? xfp_ledger_check_files(job->ledger, err) : XFP_OK;
 
+	if (!status)
+		status = xfp_artifact_finish(artifact, &label, err);
 	return status ? status : xfp_pending_publish(pending, false, err);
 }

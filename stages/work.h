@@ -108,6 +108,13 @@ int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage);
 enum xfp_status xfp_job_open(struct xfp_job *job, enum xfp_stamp stamp, const char *kind, uint32_t version,
 			     struct xfp_artifact *artifact, char key[33], struct xfp_error *err);
 
+/* The same by a key that another artifact names; `stamp` is the one that goes when it is damaged. */
+enum xfp_status xfp_job_open_key(struct xfp_job *job, enum xfp_stamp stamp, const char *key, const char *kind,
+				 uint32_t version, struct xfp_artifact *artifact, struct xfp_error *err);
+enum xfp_status xfp_stamped_open(const struct xfp_store *store, const char *work, uint32_t unit, enum xfp_stamp stamp,
+				 const char *key, const char *kind, uint32_t version, struct xfp_artifact *artifact,
+				 struct xfp_error *err);
+
 /* Whether the artifact of `key` is there and sound; a damaged one is removed. Sets the event's key
  * and outcome ("hit" or "made"). */
 bool xfp_job_hit(struct xfp_job *job, enum xfp_stamp stamp, const char *key, const char *kind, uint32_t version);

@@ -37,16 +37,19 @@ unit_tests = \
 	tests/unit/test_unpack
 cli_tests = \
 	tests/cli/bad-input.bats \
+	tests/cli/bundle.bats \
 	tests/cli/cache.bats \
 	tests/cli/convert.bats \
 	tests/cli/golden.bats \
 	tests/cli/help.bats \
 	tests/cli/inspect.bats \
 	tests/cli/library.bats \
+	tests/cli/manifest.bats \
 	tests/cli/models.bats \
 	tests/cli/oracle.bats \
 	tests/cli/reproducible.bats \
-	tests/cli/resume.bats
+	tests/cli/resume.bats \
+	tests/cli/stages.bats
 tree_tests = \
 	tests/check-lists \
 	tests/check-style

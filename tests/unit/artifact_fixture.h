@@ -66,6 +66,7 @@ static inline struct xfp_fit fixture_fit_table(void)
 		.matrices = FIXTURE_MATRICES_OF_UNIT,
 		.rows = FIXTURE_ROWS,
 		.cols = FIXTURE_COLS,
+		.outliers = "00112233445566778899aabbccddeeff",
 		.candidate_count = 2,
 		.candidates = { { XFP_MODE_V2, 2, 4000, 0, 100, 3, 0.95, 0.9, 0.1 },
 				{ XFP_MODE_V2, 3, 4000, 0, 150, 3, 0.99, 0.97, 0.03 } },

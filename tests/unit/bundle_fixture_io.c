@@ -5,6 +5,7 @@
 
 #include <ftw.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,7 +42,11 @@ void fixture_remove(const char *folder)
 enum xfp_status fixture_write_bundle(struct fixture *f, struct xfp_error *err)
 {
 	char sha256[65];
+	struct stat st;
 
+	/* The checkpoint is as inspect saw it, whatever a test did to it. */
+	if (!stat(f->file.path, &st))
+		f->file.identity = xfp_identity_of(&st);
 	return xfp_bundle_write(f->out, &f->input, sha256, err);
 }
 

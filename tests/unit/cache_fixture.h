@@ -34,7 +34,10 @@ static inline struct xfp_choice the_choice(void)
 static inline void add_artifact(const struct xfp_store *store, unsigned i)
 {
 	static const char *const kinds[] = { XFP_OUTLIERS_KIND, XFP_FIT_KIND, XFP_CHOICE_KIND, XFP_PACKED_KIND };
-	struct xfp_artifact_label label = { kinds[i], 1, cache_keys[i], cache_key_texts[i], "layers.0.q.weight", 1.5 };
+	static const uint32_t versions[] = { XFP_OUTLIERS_VERSION, XFP_FIT_VERSION, XFP_CHOICE_VERSION,
+					     XFP_PACKED_VERSION };
+	struct xfp_artifact_label label = { kinds[i],           versions[i],         cache_keys[i],
+					    cache_key_texts[i], "layers.0.q.weight", 1.5 };
 	struct xfp_choice choice = the_choice();
 	struct xfp_pending pending;
 

@@ -13,7 +13,7 @@
 
 static struct xfp_artifact_label label_of(const char *kind)
 {
-	return fixture_label(kind, 1, KEY);
+	return fixture_label(kind, strcmp(kind, XFP_FIT_KIND) ? 1 : XFP_FIT_VERSION, KEY);
 }
 
 static uint8_t *slurp(const char *path, size_t *size)
@@ -111,6 +111,7 @@ static void same_fit(const struct xfp_fit *a, const struct xfp_fit *b)
 	assert_int_equal(a->matrices, b->matrices);
 	assert_int_equal(a->rows, b->rows);
 	assert_int_equal(a->cols, b->cols);
+	assert_string_equal(a->outliers, b->outliers);
 	assert_int_equal(a->candidate_count, b->candidate_count);
 	assert_memory_equal(a->candidates, b->candidates, sizeof a->candidates);
 }
@@ -152,7 +153,7 @@ static void empty_fit(void **state)
 	OK(xfp_fit_begin(&a, 2, 0, &err));
 	OK(xfp_fit_end(&a, &fit, &err));
 	OK(xfp_artifact_finish(&a, &label, &err));
-	OK(xfp_artifact_open(path, XFP_FIT_KIND, 1, KEY, &a, &err));
+	OK(xfp_artifact_open(path, XFP_FIT_KIND, XFP_FIT_VERSION, KEY, &a, &err));
 	OK(xfp_fit_read(&a, &read, &err));
 	same_fit(&read, &fit);
 	xfp_artifact_close(&a);
@@ -293,16 +294,16 @@ static void wrong_size(void **state)
 	fixture_fit(path, &label);
 	bytes = slurp(path, &size); /* with a NUL after it */
 	spill(path, bytes, size + 1);
-	expect_damaged(path, XFP_FIT_KIND, 1, KEY, "bytes long");
+	expect_damaged(path, XFP_FIT_KIND, XFP_FIT_VERSION, KEY, "bytes long");
 	spill(path, bytes, size - 1);
-	expect_damaged(path, XFP_FIT_KIND, 1, KEY, "bytes long");
+	expect_damaged(path, XFP_FIT_KIND, XFP_FIT_VERSION, KEY, "bytes long");
 	spill(path, bytes, 512);
-	expect_damaged(path, XFP_FIT_KIND, 1, KEY, "truncated");
+	expect_damaged(path, XFP_FIT_KIND, XFP_FIT_VERSION, KEY, "truncated");
 	spill(path, bytes, 0);
-	expect_damaged(path, XFP_FIT_KIND, 1, KEY, "truncated");
+	expect_damaged(path, XFP_FIT_KIND, XFP_FIT_VERSION, KEY, "truncated");
 	bytes[0] = 'Y';
 	spill(path, bytes, size);
-	expect_damaged(path, XFP_FIT_KIND, 1, KEY, "not made by xfp");
+	expect_damaged(path, XFP_FIT_KIND, XFP_FIT_VERSION, KEY, "not made by xfp");
 	free(bytes);
 	free(path);
 }
@@ -315,8 +316,8 @@ static void wrong_identity(void **state)
 
 	fixture_fit(path, &label);
 	expect_damaged(path, XFP_CHOICE_KIND, 1, KEY, "kind \"fit\"");
-	expect_damaged(path, XFP_FIT_KIND, 2, KEY, "version 1 instead of 2");
-	expect_damaged(path, XFP_FIT_KIND, 1, OTHER, "made for key");
+	expect_damaged(path, XFP_FIT_KIND, XFP_FIT_VERSION + 1, KEY, "version 2 instead of 3");
+	expect_damaged(path, XFP_FIT_KIND, XFP_FIT_VERSION, OTHER, "made for key");
 	OK(xfp_artifact_open(path, NULL, 0, NULL, &a, &err));
 	xfp_artifact_close(&a);
 	assert_int_equal(xfp_artifact_open(missing, NULL, 0, NULL, &a, NULL), XFP_FAILED);

@@ -56,8 +56,8 @@ static void keys_of(const struct ingredients *in, struct xfp_key key[KEYS])
 	assert_int_equal(
 		xfp_key_choice(in->base, in->extended, in->floor, in->dtype, &in->parameters, &key[CHOICE_KEY], NULL),
 		0);
-	assert_int_equal(xfp_key_packed(&in->choice, &key[PACKED_KEY], NULL), 0);
-	assert_int_equal(xfp_key_fp8(&source, &key[FP8_KEY], NULL), 0);
+	assert_int_equal(xfp_key_packed(&in->choice, &source, &key[PACKED_KEY], NULL), 0);
+	assert_int_equal(xfp_key_fp8(&source, &in->parameters, &key[FP8_KEY], NULL), 0);
 }
 
 /* Which keys (bit i: key i) differ from the usual ones. */
@@ -120,7 +120,7 @@ static void exactly_what_depends(void **state)
 	EXPECT(in.floor = 980000000, C);
 	EXPECT(in.parameters.bits = 0x1c, C);
 	EXPECT(in.parameters.on_miss = XFP_MISS_BEST, C);
-	EXPECT(in.parameters.on_nonfinite = XFP_NONFINITE_KEEP, C);
+	EXPECT(in.parameters.on_nonfinite = XFP_NONFINITE_KEEP, C | E);
 	EXPECT(in.parameters.lm_head = XFP_LM_HEAD_KEEP, 0u);
 	EXPECT(in.parameters.floor[XFP_CLASS_ATTENTION] = 1, 0u); /* a unit's own floor is what counts */
 	EXPECT(in.choice.candidate.k = 4, P);
@@ -146,6 +146,7 @@ static void idle_parameters(void **state)
 	b.parameters.outlier_cap = 1;
 	a.choice.candidate.mode = b.choice.candidate.mode = XFP_MODE_KEEP;
 	b.choice.candidate.k = 5;
+	strcpy(b.choice.fit, MORE);
 	keys_of(&a, one);
 	keys_of(&b, two);
 	for (unsigned i = 0; i < KEYS; i++) {
@@ -163,18 +164,19 @@ static void texts(void **state)
 	"source 00254a6f94b9de03284d7297bce1062b\n" \
 	"source 50759abfe4092e53789dc2e70c31567b\n"
 	static const char *const want[KEYS] = {
-		"kind outliers\nalgorithm 1\n" SHAPE SOURCES
+		"kind outliers\nalgorithm 1\nlayout 1\n" SHAPE SOURCES
 		"sigma_milli 4000\ncap_nano 20000000\nbalance_nano 500000000\n",
-		"kind fit\nalgorithm 1\noutliers " OUTLIERS "\nbits 2,3,4\nstart companded\niterations 20\n",
-		"kind choice\nalgorithm 1\nfit " BASE "\nfloor_nano 990000000\nmode v2\nbits 2,3,4,5,6\non_miss keep\n"
+		"kind fit\nalgorithm 1\nlayout 2\noutliers " OUTLIERS "\nbits 2,3,4\nstart companded\niterations 20\n",
+		"kind choice\nalgorithm 1\nlayout 1\nfit " BASE
+		"\nfloor_nano 990000000\nmode v2\nbits 2,3,4,5,6\non_miss keep\n"
 		"on_nonfinite fail\ndtype BF16\n",
-		"kind packed\nalgorithm 1\nmode v2\nk 3\nsigma_milli 4000\nfit " BASE "\n",
-		"kind packed\nalgorithm 1\nmode fp8\n" SHAPE SOURCES,
+		"kind packed\nalgorithm 1\nlayout 1\nmode v2\nk 3\nsigma_milli 4000\nfit " BASE "\n",
+		"kind packed\nalgorithm 1\nlayout 1\nmode fp8\non_nonfinite fail\n" SHAPE SOURCES,
 	};
 	static const char *const hex[KEYS] = {
-		"fe8f16163b3e3dee612badcca3118e63", "1eebf5f65aabc0ff1d55451270d4f636",
-		"0ad90cd331710d084a6427aef860f8af", "10652539e1b9a871406cc2418313d8b1",
-		"3828ea90373c8231fce537a509b5dfe4",
+		"c3dafe063ff7d7f2be2a461d4a2ea719", "4f3af0adc71fcc7e63ba194f6d94c18c",
+		"611443db107d30f3a085e524d02e8dbf", "1052be17076f70d34d3c14b123d4974d",
+		"b9aaca8f47fbbec69242816986ecad51",
 	};
 	struct ingredients in = usual();
 	struct xfp_key key[KEYS];

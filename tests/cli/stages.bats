@@ -1,0 +1,132 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# Stages run by hand, and what happens when the world changes between them: an artifact must hold what
+# its key says, whoever ran what in which order.
+
+load helpers
+
+setup() {
+	setup_folder
+	export XFP_WORK=$PWD/out.xfp.work XFP_CACHE=$PWD/xfp-cache
+}
+
+prepared() { # MODEL OPTION...
+	xfp prepare "$1" -o out.xfp "${@:2}" >/dev/null 2>&1
+}
+
+# Put an element's bytes into a tensor, in place.
+poke() { # FILE TENSOR ELEMENT HEX
+	python3 - "$@" <<-'EOF'
+	import json, struct, sys
+	path, tensor, element, data = sys.argv[1], sys.argv[2], int(sys.argv[3]), bytes.fromhex(sys.argv[4])
+	with open(path, "r+b") as f:
+	    size = struct.unpack("<Q", f.read(8))[0]
+	    begin = json.loads(f.read(size))[tensor]["data_offsets"][0]
+	    f.seek(8 + size + begin + len(data) * element)
+	    f.write(data)
+	EOF
+}
+
+chain() { # UNIT
+	xfp-outlier-extract "$1" && xfp-lloyd-fit "$1" && xfp-autoselect "$1" && xfp-pack "$1"
+}
+
+@test "a unit's chain by hand: four artifacts, four stamps, four events; again, four hits" {
+	make_model m
+	prepared m --min-cos-strict 0.9
+	chain u000001
+	for stamp in outliers fit choice packed; do
+		[ -e "$XFP_CACHE/artifacts/$(head -c 2 out.xfp.work/u000001-$stamp)/$(cat out.xfp.work/u000001-$stamp).h5" ]
+	done
+	[ "$(cut -f 2-3 out.xfp.work/events | tr '\t\n' ' ;')" = \
+		"outlier-extract made;lloyd-fit made;autoselect made;pack made;" ]
+	chain 1
+	[ "$(tail -n 4 out.xfp.work/events | cut -f 3 | sort -u)" = hit ]
+}
+
+@test "stages out of order ask for the earlier ones: status 75" {
+	make_model m
+	prepared m
+	for stage in lloyd-fit autoselect pack; do
+		run -75 "xfp-$stage" u000001
+		[[ $output == *"earlier stages first"* ]]
+	done
+	run -75 xfp-bundle x.xfp
+	[[ $output == *"not finished"* ]]
+	[ ! -e x.xfp ]
+}
+
+@test "a unit that is not there, or is stored as fp8" {
+	make_model m
+	prepared m
+	run -2 xfp-lloyd-fit u000999
+	run -2 xfp-lloyd-fit u12x
+	run -2 xfp-outlier-extract u000000
+	[[ $output == *"xfp-pack does alone"* ]]
+}
+
+@test "a checkpoint that changes between stages: nothing is published under the old key" {
+	make_model m
+	prepared m
+	xfp-outlier-extract u000001
+	cp -p m/model.safetensors before
+	poke m/model.safetensors model.layers.0.self_attn.q_proj.weight 5 0040
+	run -1 xfp-lloyd-fit u000001
+	[[ $output == *"changed while it was being converted; run again"* ]]
+	[ "$(find xfp-cache/artifacts -name '*.h5' | wc -l)" -eq 1 ]
+	[ -z "$(find xfp-cache -name '*.tmp')" ]
+	cat before >m/model.safetensors
+	xfp convert m -o out.xfp -q
+	xfp verify out.xfp --source m -q
+}
+
+@test "pack takes the fit and the outliers that the choice was made from, whatever was run since" {
+	make_model m
+	prepared m --min-cos-strict 0.9
+	chain u000001
+	packed=$(cat out.xfp.work/u000001-packed)
+	cp "xfp-cache/artifacts/${packed:0:2}/$packed.h5" first.h5
+	rm "xfp-cache/artifacts/${packed:0:2}/$packed.h5"
+	sed -i 's/"outlier_sigma": "4.0"/"outlier_sigma": "2.0"/' out.xfp.work/parameters.json
+	xfp-outlier-extract u000001
+	xfp-pack u000001
+	[ "$(cat out.xfp.work/u000001-packed)" = "$packed" ]
+	rm -r out.xfp.work
+	xfp convert m -o out.xfp --min-cos-strict 0.9 -q
+	xfp verify out.xfp --source m -q
+	[ "$(cat out.xfp.work/u000001-packed)" = "$packed" ]
+}
+
+@test "an lm_head with an infinity: refused, or kept on request" {
+	make_model m
+	poke m/model.safetensors lm_head.weight 77 807f
+	run -3 xfp convert m -o out.xfp -q
+	[[ $output == *lm_head.weight*"NaN or infinite"*--on-nonfinite* ]]
+	no_output out.xfp
+	xfp convert m -o out.xfp -q --on-nonfinite keep
+	xfp info --json out.xfp | python3 -c '
+import json, sys
+unit, = (u for u in json.load(sys.stdin)["units"] if u["class"] == "lm_head")
+assert unit["mode"] == "keep" and unit["true_bits"] == 16, unit'
+	run -3 xfp convert m -o out.xfp -q
+}
+
+@test "an lm_head that fp8 cannot hold stays as it is" {
+	make_model m --dtype f32
+	for element in $(seq 0 63); do
+		poke m/model.safetensors lm_head.weight "$element" 01000000 # 2^-149
+	done
+	xfp convert m -o out.xfp -q
+	xfp verify out.xfp --source m -q
+	xfp info --units out.xfp | grep lm_head | grep -q src
+}
+
+@test "weights at the end of the range: no infinity comes out" {
+	make_model m
+	for element in $(seq 0 63); do
+		poke m/model.safetensors model.layers.0.self_attn.q_proj.weight "$element" 7f7f
+	done
+	xfp convert m -o out.xfp -q --bits 2 --min-cos-strict 0
+	xfp verify out.xfp --source m -q
+}
