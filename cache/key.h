@@ -62,8 +62,8 @@ enum xfp_status xfp_key_fit(const char *outliers, const struct xfp_parameters *p
 enum xfp_status xfp_key_choice(const char *base, const char *extended, uint32_t floor, enum xfp_dtype dtype,
 			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
 /* `source` decides where the choice is KEEP. */
-enum xfp_status xfp_key_packed(const struct xfp_choice *choice, const struct xfp_key_source *source, struct xfp_key *key,
-			       struct xfp_error *err);
+enum xfp_status xfp_key_packed(const struct xfp_choice *choice, const struct xfp_key_source *source,
+			       struct xfp_key *key, struct xfp_error *err);
 enum xfp_status xfp_key_fp8(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
 			    struct xfp_key *key, struct xfp_error *err);
 

@@ -12,7 +12,7 @@
 #include "manifest_db.h"
 #include "manifest_sql.h" /* made from schemas/manifest.sql */
 
-#define VERSION 1 /* of schemas/manifest.sql; bump it with every change to a table */
+#define VERSION 2 /* of schemas/manifest.sql; bump it with every change to a table or view */
 #define NAME "manifest.sqlite"
 #define BUSY_MILLISECONDS 60000
 #define TEXT_OF(number) #number

@@ -5,7 +5,7 @@
  * Artifacts are the truth; everything here but sources and runs is rebuilt from them when the
  * manifest is lost, damaged or of another version. Only `xfp` writes it, stages never open it. Two
  * `xfp` at once take turns (WAL, busy timeout). The schema, with a comment on every table and
- * column, is schemas/manifest.sql; it is written to be asked in plain SQL:
+ * column, is schemas/manifest.sql; it is written to be asked in plain SQL, see xfp-manifest(5):
  *
  *   SELECT unit, mode, k, cos_median, bytes FROM latest_units WHERE class = 'attention' ORDER BY cos_median;
  */
@@ -65,7 +65,7 @@ struct xfp_run_unit {
 	const struct xfp_choice *choice; /* NULL for fp8 units */
 	const char *mode;
 	const char *outliers, *fit, *choice_key, *packed; /* keys, NULL where there is none */
-	bool fitted, repacked;                            /* made in this run; otherwise cache hits */
+	bool fitted, repacked;                            /* made in this run; otherwise cached */
 	double seconds;                                   /* fresh work of this run */
 };
 enum xfp_status xfp_manifest_run_begin(struct xfp_manifest *manifest, const char *model, const char *output,

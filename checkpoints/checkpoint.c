@@ -122,6 +122,55 @@ static const struct xfp_format *surest(const char *model)
 	return best;
 }
 
+/* What there is instead of a checkpoint, and what can be done with it. */
+static enum xfp_status refuse_file(const char *model, struct xfp_error *err)
+{
+	char start[9] = "";
+	const char *what = "is no safetensors file; name one, or the folder of a checkpoint";
+	FILE *file = fopen(model, "rb");
+	size_t size = file ? fread(start, 1, sizeof start, file) : 0;
+
+	if (file)
+		fclose(file);
+	if (size >= 4 && !memcmp(start, "GGUF", 4))
+		what = "is a GGUF file; xfp reads safetensors, as the model was published";
+	else if (size == 9 && !memcmp(start, "xfp.json", 9))
+		what = "is an .xfp bundle; xfp unpack makes a checkpoint of it";
+	else if (size >= 4 && (!memcmp(start, "PK\003\004", 4) || !memcmp(start, "\200\002", 2)))
+		what = "is a file of PyTorch; convert it to safetensors";
+	else if (xfp_ends_with(model, ".json"))
+		what = "is no weights; name the folder that it is in";
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: %s", model, what);
+}
+
+static enum xfp_status refuse_folder(const char *model, struct xfp_error *err)
+{
+	static const struct {
+		const char *suffix, *remedy;
+	} others[] = {
+		{ ".gguf", "xfp reads safetensors, as the model was published" },
+		{ ".xfp", "a bundle; xfp unpack makes a checkpoint of it" },
+		{ ".bin", "convert it to safetensors" },
+		{ ".pth", "convert it to safetensors" },
+		{ ".pt", "convert it to safetensors" },
+	};
+	char **names = NULL;
+	uint32_t count = 0;
+	enum xfp_status status = xfp_folder_list(model, &names, &count, err);
+
+	for (size_t k = 0; !status && k < sizeof others / sizeof *others; k++)
+		for (uint32_t i = 0; !status && i < count; i++)
+			if (xfp_ends_with(names[i], others[k].suffix))
+				status = xfp_fail(err, XFP_BAD_INPUT, "%s: has no safetensors, but %s: %s", model,
+						  xfp_printable(names[i]).text, others[k].remedy);
+	xfp_names_free(names, count);
+	return status ? status
+		      : xfp_fail(err, XFP_BAD_INPUT,
+				 "%s: no checkpoint that can be read: model.safetensors, or shards with"
+				 " model.safetensors.index.json, are expected",
+				 model);
+}
+
 enum xfp_status xfp_checkpoint_open(const char *model, struct xfp_checkpoint **out, struct xfp_error *err)
 {
 	const struct xfp_format *format;
@@ -134,14 +183,12 @@ enum xfp_status xfp_checkpoint_open(const char *model, struct xfp_checkpoint **o
 				       : xfp_fail_errno(err, errno, "%s: cannot open", model);
 	format = surest(model);
 	if (!format)
-		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: no checkpoint that can be read: model.safetensors, or shards with"
-				" model.safetensors.index.json, are expected",
-				model);
+		return S_ISDIR(st.st_mode) ? refuse_folder(model, err) : refuse_file(model, err);
 	c = calloc(1, sizeof *c);
 	if (!c)
 		return xfp_fail(err, XFP_FAILED, "%s: out of memory", model);
 	c->format = format->name;
+	c->is_folder = S_ISDIR(st.st_mode);
 	if ((status = format->open(model, c, err)) || (status = sort_files(c, err)) ||
 	    (status = sort_tensors(c, err)) || (status = read_config(c, err)) || (status = xfp_folder_extras(c, err)))
 		goto done;

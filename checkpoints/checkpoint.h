@@ -12,6 +12,7 @@
 #ifndef XFP_CHECKPOINT_H
 #define XFP_CHECKPOINT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +41,7 @@ struct xfp_source_tensor {
 struct xfp_checkpoint {
 	char *folder;                  /* the folder that holds its files, absolute */
 	const char *format;            /* "safetensors" */
+	bool is_folder;                /* MODEL was a folder: all that is in it belongs to it */
 	char *config;                  /* text of config.json, NULL when there is none */
 	struct xfp_source_file *files; /* those that hold tensors, sorted by name */
 	uint32_t file_count;

@@ -137,6 +137,21 @@ static bool is_extra(const char *name)
 	return false;
 }
 
+/* A file that is neither carried nor weights. A MODEL that is a file may lie among anything. */
+static bool is_left_out(const struct xfp_checkpoint *c, const char *name)
+{
+	char *path;
+	bool regular;
+	struct stat st;
+
+	if (!c->is_folder || holds_weights(name) || xfp_ends_with(name, ".xfp"))
+		return false;
+	path = xfp_path(c->folder, name);
+	regular = path && !stat(path, &st) && S_ISREG(st.st_mode);
+	free(path);
+	return regular;
+}
+
 /* Takes `name`, a path relative to the checkpoint's folder. */
 static enum xfp_status add_extra(struct xfp_checkpoint *c, char *name, struct xfp_error *err)
 {
@@ -197,6 +212,8 @@ enum xfp_status xfp_folder_extras(struct xfp_checkpoint *c, struct xfp_error *er
 	for (uint32_t i = 0; i < count && !status; i++) {
 		if (is_extra(names[i]))
 			status = add_extra(c, strdup(names[i]), err);
+		else if (is_left_out(c, names[i]))
+			xfp_checkpoint_note(c, "not carried: %s", xfp_printable(names[i]).text);
 		for (size_t k = 0; k < sizeof nested / sizeof *nested && !status; k++) {
 			if (!fnmatch(nested[k].folder, names[i], 0))
 				status = add_nested(c, names[i], nested[k].file, err);

@@ -10,6 +10,7 @@ dist_man_MANS += \
 	man/xfp-info.1 \
 	man/xfp-inspect.1 \
 	man/xfp-lloyd-fit.1 \
+	man/xfp-manifest.5 \
 	man/xfp-outlier-extract.1 \
 	man/xfp-pack.1 \
 	man/xfp-pipelines.7 \

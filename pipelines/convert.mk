@@ -13,6 +13,14 @@ XFP_SETTINGS = MODEL OUT CACHE WORK MODE MIN_COS_STRICT MIN_COS_LAZY FLOOR BITS 
 $(foreach name,$(XFP_SETTINGS),$(if $(filter file command override,$(origin $(name))),\
 	$(eval export XFP_$(name) = $$($(name)))))
 
+# A misspelt floor would silently be the default.
+$(foreach name,$(filter-out MIN_COS_STRICT MIN_COS_LAZY,$(filter MIN_COS%,$(.VARIABLES))),\
+	$(if $(filter file command override,$(origin $(name))),\
+	$(warning $(name) is no setting; MIN_COS_STRICT and MIN_COS_LAZY are)))
+
+# What an interrupted conversion says depends on it.
+export XFP_RUN_BY = make
+
 # This make's own -n and -k are passed on, and its jobserver is inherited; without -j it is one job.
 xfp_letters = $(filter-out --%,$(firstword -$(MAKEFLAGS)))
 xfp_flags = $(if $(findstring n,$(xfp_letters)),--dry-run) $(if $(findstring k,$(xfp_letters)),--keep-going) \

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# pipelines/: make rules and data, installed under the same names below $(pkgdatadir). A tool looks for
-# them in $XFP_DATADIR/pipelines, where XFP_DATADIR is the environment's or else $(pkgdatadir); so
-# XFP_DATADIR=(this source tree) runs tools that are not installed.
+# pipelines/: make rules and data, installed under the same names below $(pkgdatadir). How a tool finds
+# them is in stages/data.h.
 
 nobase_dist_pkgdata_DATA += \
 	pipelines/convert.mk \

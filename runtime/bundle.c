@@ -39,6 +39,8 @@ static enum xfp_status map_file(struct xfp_bundle *bundle, struct xfp_error *err
 	struct stat st;
 	void *map;
 
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: there is no such file", bundle->path);
 	if (fd < 0)
 		return xfp_fail_errno(err, errno, "%s", bundle->path);
 	if (fstat(fd, &st)) {

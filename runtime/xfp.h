@@ -7,19 +7,35 @@
  * every part of every matrix is, ready to be used in place or uploaded, and weights decoded to f32.
  * It needs no other library.
  *
- *     struct xfp_error err;
- *     struct xfp_bundle *bundle;
- *     struct xfp_unit_info unit;
+ *     #include <stdio.h>
+ *     #include <stdlib.h>
+ *     #include <xfp.h>
  *
- *     if (xfp_bundle_open("model.xfp", &bundle, &err))
- *         die(err.text);
- *     uint32_t u = xfp_bundle_find_unit(bundle, "model.layers.0.self_attn.q_proj.weight", "q");
- *     if (xfp_bundle_unit(bundle, u, &unit)) {
- *         float *w = malloc(unit.rows * unit.cols * sizeof *w);
- *         if (xfp_bundle_dequantize(bundle, unit.first_matrix, 0, unit.rows, w, &err))
- *             die(err.text);
+ *     int main(void)
+ *     {
+ *         struct xfp_error err = { XFP_FAILED, "out of memory, or there is no such unit" };
+ *         struct xfp_bundle *bundle = NULL;
+ *         struct xfp_unit_info unit;
+ *         enum xfp_status status = xfp_bundle_open("model.xfp", &bundle, &err);
+ *         float *w = NULL;
+ *
+ *         if (!status) {
+ *             uint32_t u = xfp_bundle_find_unit(bundle, "model.layers.0.self_attn.q_proj.weight", "q");
+ *
+ *             if (xfp_bundle_unit(bundle, u, &unit))
+ *                 w = malloc(unit.rows * unit.cols * sizeof *w);
+ *             status = w ? xfp_bundle_dequantize(bundle, unit.first_matrix, 0, unit.rows, w, &err) : XFP_FAILED;
+ *         }
+ *         if (status)
+ *             fprintf(stderr, "%s\n", err.text);
+ *         else
+ *             printf("%g\n", w[0]);
+ *         free(w);
+ *         xfp_bundle_close(bundle);
+ *         return status;
  *     }
- *     xfp_bundle_close(bundle);
+ *
+ * (cc program.c $(pkg-config --cflags --libs xfp))
  *
  * Words: a tensor is one named array of the checkpoint that the bundle was made from. A matrix is
  * W [rows, cols] with y = W x, one tensor or a view of one. A unit is one matrix, or all experts of one
@@ -51,8 +67,8 @@ struct xfp_bundle;
 
 #define XFP_NOT_FOUND UINT32_MAX
 
-/* XFP_BAD_INPUT when the file is no bundle, is damaged, or is of a version that this library does not
- * read; XFP_FAILED when it cannot be read at all. On failure *out is NULL. */
+/* XFP_BAD_INPUT when there is no such file, or it is no bundle, is damaged, or is of a version that this
+ * library does not read; XFP_FAILED when it cannot be read at all. On failure *out is NULL. */
 enum xfp_status xfp_bundle_open(const char *path, struct xfp_bundle **out, struct xfp_error *err);
 void xfp_bundle_close(struct xfp_bundle *bundle); /* NULL is fine */
 
@@ -60,7 +76,7 @@ void xfp_bundle_close(struct xfp_bundle *bundle); /* NULL is fine */
 
 struct xfp_bundle_info {
 	uint32_t version;   /* of the format */
-	const char *family; /* of the model: "qwen3-moe" */
+	const char *family; /* of the model: "qwen3_moe" */
 	const char *json;   /* parameters and algorithm versions; no NUL at the end */
 	size_t json_bytes;
 	uint64_t file_bytes;

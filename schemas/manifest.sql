@@ -4,10 +4,12 @@
 --
 -- The artifacts are the truth. Everything here but source_files, sources, runs, run_units and
 -- bundles is read from them and can be rebuilt by scanning CACHE/artifacts. Ask it with any SQLite
--- client; it may be read while xfp runs:
+-- client; it may be read while xfp runs. xfp-manifest(5) has queries to begin with:
 --
 --   sqlite3 -header -column xfp-cache/manifest.sqlite \
 --     "SELECT unit, mode, k, cos_median, bytes FROM latest_units WHERE class = 'attention' ORDER BY cos_median"
+--
+-- A thing is `made` where it was computed, `cached` where it was found among the artifacts.
 --
 -- Keys are 32 hex digits (cache/key.h). Cosines and errors are those of schemas/fit.h, floors are
 -- fractions, times are UTC, seconds are wall time. user_version is the version of this schema: one
@@ -123,8 +125,8 @@ CREATE TABLE sources (
 -- Every run of `xfp convert`.
 CREATE TABLE runs (
 	run        INTEGER PRIMARY KEY AUTOINCREMENT,
-	model      TEXT NOT NULL,
-	output     TEXT NOT NULL,
+	model      TEXT NOT NULL,    -- absolute path
+	output     TEXT NOT NULL,    -- absolute path
 	parameters TEXT NOT NULL,    -- schemas/parameters.h, JSON
 	started    TEXT NOT NULL,
 	ended      TEXT,             -- NULL: running, or killed
@@ -154,9 +156,9 @@ CREATE TABLE run_units (
 	fit_key      TEXT,
 	choice_key   TEXT,
 	packed_key   TEXT,
-	fitted       INTEGER NOT NULL, -- 1: measured in this run; otherwise a cache hit
-	repacked     INTEGER NOT NULL, -- 1: packed in this run; otherwise a cache hit
-	seconds      REAL NOT NULL,    -- fresh work of this run
+	fitted       INTEGER NOT NULL, -- 1: its fit was made in this run; 0: cached, or it has none
+	repacked     INTEGER NOT NULL, -- 1: what the bundle holds of it was made in this run; 0: cached
+	seconds      REAL NOT NULL,    -- of what was made in this run
 	PRIMARY KEY (run, number)
 ) WITHOUT ROWID;
 
@@ -170,38 +172,51 @@ CREATE TABLE bundles (
 
 -- ---- questions ------------------------------------------------------------------------------------
 
--- Units of all runs with what follows from them: true bits count every stored byte.
+-- Units of all runs with what follows from them: true bits count every stored byte, made_seconds is
+-- what it took to make the unit's artifacts, in whichever runs that was. An artifact that units share
+-- counts for each of them.
 CREATE VIEW unit_results AS
-SELECT u.run, u.number, u.unit, u.class, u.role, u.experts, u."rows", u.cols, u.mode,
+SELECT u.run, r.output, u.number, u.unit, u.class, u.role, u.experts, u."rows", u.cols, u.mode,
        coalesce(u.k, p.k) AS k, coalesce(u.cos_median, p.cos_median) AS cos_median,
        coalesce(u.cos_p5, p.cos_p5) AS cos_p5, u.floor, u.met,
        u.experts * u."rows" * u.cols AS weights,
        coalesce(p.bytes, u.bytes) AS bytes,
        8.0 * coalesce(p.bytes, u.bytes) / nullif(u.experts * u."rows" * u.cols, 0) AS true_bits,
        1.0 * coalesce(u.outliers, p.outliers) / nullif(u.experts * u."rows" * u.cols, 0) AS outlier_share,
-       u.fitted, u.repacked, u.seconds, u.outliers_key, u.fit_key, u.choice_key, u.packed_key
-FROM run_units AS u LEFT JOIN packed AS p ON p.key = u.packed_key;
+       u.fitted, u.repacked, u.seconds,
+       (SELECT total(a.seconds) FROM artifacts AS a WHERE a.key IN (
+               SELECT u.outliers_key UNION SELECT u.choice_key UNION SELECT u.packed_key
+               UNION SELECT i.input FROM inputs AS i WHERE i.key = u.choice_key)) AS made_seconds,
+       u.sigma_milli, u.outliers_key, u.fit_key, u.choice_key, u.packed_key
+FROM run_units AS u JOIN runs AS r ON r.run = u.run LEFT JOIN packed AS p ON p.key = u.packed_key;
 
--- Which units, which candidate, what cosine, what size: of the last run that got as far as a unit.
+-- Of every output the last run that succeeded. The views named latest_* are of these runs: where a
+-- cache has several outputs, ask WHERE output = '/folder/model.xfp'.
+CREATE VIEW latest_runs AS
+SELECT output, max(run) AS run FROM runs WHERE status = 0 GROUP BY output;
+
+-- Which units, which candidate, what cosine, what size, what it cost.
 CREATE VIEW latest_units AS
-SELECT * FROM unit_results WHERE run = (SELECT max(run) FROM run_units);
+SELECT * FROM unit_results WHERE run IN (SELECT run FROM latest_runs);
 
--- The same, summed up a class.
+-- The same, summed up a class. Units without a floor are not below it.
 CREATE VIEW latest_classes AS
-SELECT class, count(*) AS units, sum(weights) AS weights, sum(bytes) AS bytes,
+SELECT output, class, count(*) AS units, sum(weights) AS weights, sum(bytes) AS bytes,
        8.0 * sum(bytes) / nullif(sum(weights), 0) AS true_bits, min(cos_median) AS least_cos_median,
        sum(outlier_share * weights) / nullif(sum(weights), 0) AS outlier_share,
-       sum(met = 0) AS below_floor, sum(seconds) AS seconds
-FROM latest_units GROUP BY class;
+       sum(coalesce(met = 0, 0)) AS below_floor, sum(mode = 'keep') AS kept,
+       sum(seconds) AS seconds, sum(made_seconds) AS made_seconds
+FROM latest_units GROUP BY output, class;
 
--- Everything that was measured for the units of the last run, with the one that was chosen.
+-- Everything that those runs had to choose from: the candidates of the fits that a unit's choice was
+-- made from, not those that other settings left in the cache, and the one that was chosen.
 CREATE VIEW latest_candidates AS
-SELECT u.number, u.unit, u.class, c.mode, c.k, c.sigma_milli, c.cos_median, c.cos_p5, c.error, c.bytes,
-       8.0 * c.bytes / nullif(u.weights, 0) AS true_bits, u.floor, c.cos_median >= u.floor AS meets,
-       c.mode = u.mode AND c.k = u.k AND c.fit_key = u.fit_key AS chosen
+SELECT u.run, u.output, u.number, u.unit, u.class, c.mode, c.k, c.sigma_milli, c.cos_median, c.cos_p5, c.error,
+       c.bytes, 8.0 * c.bytes / nullif(u.weights, 0) AS true_bits, u.floor, c.cos_median >= u.floor AS meets,
+       c.mode = u.mode AND c.k = u.k AND c.sigma_milli = u.sigma_milli AND c.fit_key = u.fit_key AS chosen
 FROM latest_units AS u
-JOIN inputs AS i ON i.input = u.outliers_key AND i.name = 'outliers'
-JOIN candidates AS c ON c.fit_key = i.key;
+JOIN inputs AS i ON i.key = u.choice_key AND i.name IN ('fit', 'extended')
+JOIN candidates AS c ON c.fit_key = i.input;
 
 -- What a stage has cost, over all artifacts that are there.
 CREATE VIEW stage_costs AS
@@ -211,15 +226,15 @@ SELECT kind, count(*) AS artifacts, sum(seconds) AS seconds, max(seconds) AS lon
 CREATE VIEW cache_sizes AS
 SELECT kind, count(*) AS artifacts, sum(bytes) AS bytes FROM artifacts GROUP BY kind;
 
--- Units packed afresh, by run: after a changed floor, those whose choice changed.
+-- Units whose packing a run made: after a changed floor, those whose choice changed.
 CREATE VIEW repacked_units AS
-SELECT run, number, unit, class, mode, k, cos_median, bytes FROM unit_results WHERE repacked;
+SELECT run, output, number, unit, class, mode, k, cos_median, bytes FROM unit_results WHERE repacked;
 
--- Runs with their outcome and what was new in them.
+-- Runs, the last of each output or not, with their outcome, what they made, and what was cached.
 CREATE VIEW run_summaries AS
 SELECT r.run, r.model, r.output, r.started, r.ended, r.status, count(u.number) AS units,
        coalesce(sum(u.fitted), 0) AS fitted, coalesce(sum(u.repacked), 0) AS repacked,
-       coalesce(sum(NOT u.fitted AND NOT u.repacked), 0) AS hits, coalesce(sum(u.seconds), 0.0) AS seconds,
+       coalesce(sum(NOT u.repacked), 0) AS cached, coalesce(sum(u.seconds), 0.0) AS seconds,
        b.sha256, b.bytes
 FROM runs AS r LEFT JOIN run_units AS u ON u.run = r.run LEFT JOIN bundles AS b ON b.run = r.run
 GROUP BY r.run;

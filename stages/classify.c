@@ -175,6 +175,9 @@ static enum xfp_status assume_width(const struct run *run)
 			continue;
 		if (!xfp_model_config_assume(run->config, "hidden_size", tensor->shape[1]))
 			return no_memory(run->err);
+		/* That there is no config.json is a warning of its own. */
+		if (!xfp_model_config_present(run->config))
+			return XFP_OK;
 		return xfp_notes_add(&run->findings->notes, false, run->err,
 				     "config.json gives no hidden_size; %" PRIu64 " is taken from the shape of %s",
 				     tensor->shape[1], xfp_printable(tensor->name).text);

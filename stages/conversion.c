@@ -17,6 +17,7 @@
 
 /* Stages of a run that was killed may take a moment to notice. */
 #define LOCK_PATIENCE_S 5
+#define LOCK_SILENCE_S .5
 
 const char *xfp_human(double value, const char *unit, char text[32])
 {
@@ -72,6 +73,54 @@ static enum xfp_status check_output(const char *out, struct xfp_error *err)
 	return status;
 }
 
+/* A bundle is a tar whose first member has this name, with its NUL. */
+static bool begins_like_a_bundle(const char *path)
+{
+	char start[sizeof XFP_MEMBER_JSON] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool like = fd >= 0 && read(fd, start, sizeof start) == (ssize_t)sizeof start &&
+		    !memcmp(start, XFP_MEMBER_JSON, sizeof start);
+
+	if (fd >= 0)
+		close(fd);
+	return like;
+}
+
+/* The bundle replaces what has its name: that may be an older one or an empty file, and nothing else. */
+static enum xfp_status check_replaced(const struct xfp_options *o, struct xfp_error *err)
+{
+	char *folder = NULL;
+	enum xfp_status status = XFP_OK;
+	struct stat out, model, parent;
+	bool ours;
+
+	if (stat(o->out, &out) || !S_ISREG(out.st_mode) || begins_like_a_bundle(o->out))
+		return XFP_OK;
+	if (!(folder = folder_of(o->out)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	ours = !stat(o->model, &model) && !stat(folder, &parent) &&
+	       ((model.st_dev == out.st_dev && model.st_ino == out.st_ino) ||
+		(model.st_dev == parent.st_dev && model.st_ino == parent.st_ino));
+	if (ours)
+		status = xfp_fail(err, XFP_USAGE, "--output %s: is a file of the checkpoint; choose another output",
+				  o->out);
+	else if (out.st_size)
+		status = xfp_fail(err, XFP_USAGE,
+				  "--output %s: exists and is no .xfp bundle; remove it or choose another output",
+				  o->out);
+	free(folder);
+	return status;
+}
+
+static enum xfp_status check_cache(const char *cache, struct xfp_error *err)
+{
+	struct stat st;
+
+	if (!stat(cache, &st) && !S_ISDIR(st.st_mode))
+		return xfp_fail(err, XFP_FAILED, "--cache %s: is not a folder; choose another one", cache);
+	return XFP_OK;
+}
+
 /* The lock is inherited by make and the stages: while any of them lives, the folder is in use. */
 static enum xfp_status take_lock(struct xfp_conversion *c, struct xfp_error *err)
 {
@@ -79,6 +128,7 @@ static enum xfp_status take_lock(struct xfp_conversion *c, struct xfp_error *err
 	double deadline = xfp_now() + LOCK_PATIENCE_S;
 	char *path = xfp_path(c->options.work, "lock");
 	enum xfp_status status = XFP_OK;
+	bool said = false;
 
 	if (!path)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
@@ -93,6 +143,8 @@ static enum xfp_status take_lock(struct xfp_conversion *c, struct xfp_error *err
 					  "%s: another conversion is at work here; wait for it, or choose "
 					  "another output or --work folder",
 					  c->options.work);
+		else if (!said && !c->options.quiet && xfp_now() > deadline - LOCK_PATIENCE_S + LOCK_SILENCE_S)
+			said = fprintf(stderr, "xfp: waiting for another conversion in %s\n", c->options.work) > 0;
 		else
 			nanosleep(&moment, NULL);
 	}
@@ -123,17 +175,41 @@ enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *
 	enum xfp_status status;
 
 	c->lock = c->log = -1;
-	if (c->options.dry_run)
-		return XFP_OK;
-	if ((status = check_output(c->options.out, err)) || (status = xfp_mkdirs(c->options.work, err)) ||
-	    (status = take_lock(c, err)))
+	if ((status = check_replaced(&c->options, err)) || (status = check_cache(c->options.cache, err)) ||
+	    c->options.dry_run)
+		return status;
+	if ((status = check_output(c->options.out, err)))
+		return status;
+	c->made_work = access(c->options.work, F_OK) != 0;
+	if ((status = xfp_mkdirs(c->options.work, err)) || (status = take_lock(c, err)))
 		return status;
 	xfp_sweep_pending(c->options.work);
 	return open_log(c, err);
 }
 
+/* A run that came to nothing leaves nothing: there is no ledger, so all that the log holds was shown. */
+static void remove_empty_work(const struct xfp_conversion *c)
+{
+	static const char *const names[] = { XFP_LOG_FILE, "lock" };
+	char *ledger = xfp_path(c->options.work, XFP_LEDGER_FILE);
+
+	if (ledger && access(ledger, F_OK)) {
+		for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+			char *path = xfp_path(c->options.work, names[i]);
+
+			if (path)
+				unlink(path);
+			free(path);
+		}
+		rmdir(c->options.work);
+	}
+	free(ledger);
+}
+
 void xfp_conversion_close(struct xfp_conversion *c)
 {
+	if (c->made_work && c->lock >= 0)
+		remove_empty_work(c);
 	for (uint32_t i = 0; c->units && i < c->ledger->unit_count; i++)
 		free(c->units[i].source);
 	free(c->units);
@@ -158,8 +234,11 @@ enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_e
 	if ((status = xfp_store_open(c->options.cache, &c->store, err)) ||
 	    (status = xfp_manifest_open(&c->store, &c->manifest, &rebuilt, err)))
 		return status;
-	if (rebuilt > 0 && !c->options.quiet)
-		fprintf(stderr, "xfp: the manifest was rebuilt from %" PRId64 " artifacts\n", rebuilt);
+	if (rebuilt >= 0 && !c->options.quiet)
+		fprintf(stderr,
+			"xfp: %s: the manifest was lost, damaged or of another version; it was rebuilt from %" PRId64
+			" artifacts\n",
+			c->options.cache, rebuilt);
 	return XFP_OK;
 }
 

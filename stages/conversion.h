@@ -21,6 +21,8 @@ struct xfp_unit_state {
 	bool known;               /* the digests of all its matrices are known */
 	bool done;                /* packed as it should be, and the artifact is in the store */
 	bool decided;             /* `choice` says how */
+	bool unmet;               /* no candidate meets its floor, and that is a failure */
+	bool nonfinite;           /* NaN or infinity: no candidate at all */
 	bool recorded;            /* in the manifest, as part of this run */
 	uint32_t made;            /* bit S: the artifact of stamp S was made in this run */
 	double seconds;           /* that fresh work took */
@@ -33,6 +35,7 @@ struct xfp_unit_state {
 struct xfp_conversion {
 	struct xfp_options options;
 	int lock, log;          /* file descriptors, -1: none */
+	bool made_work;         /* the work folder is new */
 	struct xfp_store store; /* folder NULL: there is no cache yet (only in a dry run) */
 	struct xfp_manifest *manifest;
 	int64_t run; /* the manifest's number of this run, 0: none */
@@ -47,8 +50,8 @@ struct xfp_conversion {
 	bool manifest_behind; /* it could not be written; said once */
 };
 
-/* Check that the output can be written, make the work folder, take its lock, start a chapter of the
- * log. A dry run changes nothing and does none of this. */
+/* Check that the output can be written and replaces nothing but a bundle, make the work folder, take its
+ * lock, start a chapter of the log. A dry run changes nothing: it only makes sure of what is replaced. */
 enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *err);
 void xfp_conversion_close(struct xfp_conversion *c);
 

@@ -108,8 +108,13 @@ static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct
 	if (status)
 		return status;
 	if (c->options.dry_run) {
-		if (!(status = xfp_prepare_units(c, false, err)))
+		if (!(status = xfp_prepare_units(c, false, err))) {
 			xfp_prepare_print(c);
+			printf("%s %s\n", c->options.out,
+			       !c->todo && xfp_bundle_is_current(c, &result) ? "is up to date"
+			       : access(c->options.out, F_OK)                ? "would be written"
+									     : "would be written again");
+		}
 		return status;
 	}
 	parameters = xfp_parameters_to_json(&c->options.parameters);
@@ -154,13 +159,30 @@ static void print_quoted(const char *word)
 	fputc('\'', stderr);
 }
 
-static int report(int status, const struct xfp_signals *signals, const struct xfp_error *err, int argc, char **argv)
+/* convert.mk says that it is make's to run us again: the settings are in a makefile. */
+static void print_how_to_go_on(char *const *inherited, char *const *argv)
+{
+	const char *make = getenv("XFP_RUN_BY");
+
+	fputs("\nxfp: interrupted; what is finished stays. To go on", stderr);
+	if (make && !strcmp(make, "make")) {
+		fputs(", run make again.\n", stderr);
+		return;
+	}
+	fprintf(stderr, ":\n  %s", argv[0]);
+	/* First, since the command line wins over them and the last of two options counts. */
+	while (inherited && *inherited)
+		print_quoted(*inherited++);
+	while (*++argv)
+		print_quoted(*argv);
+	fputc('\n', stderr);
+}
+
+static int report(int status, const struct xfp_signals *signals, const struct xfp_error *err, char *const *inherited,
+		  char *const *argv)
 {
 	if (signals->interrupted) {
-		fprintf(stderr, "\nxfp: interrupted; what is finished stays. To go on:\n  %s", argv[0]);
-		for (int i = 1; i < argc; i++)
-			print_quoted(argv[i]);
-		fputc('\n', stderr);
+		print_how_to_go_on(inherited, argv);
 	} else if (status && *err->text) {
 		fprintf(stderr, "%s: %s\n", argv[0], err->text);
 	}
@@ -200,6 +222,12 @@ static int run_command(int argc, char **argv, const char *summary,
 		free(words);
 		return XFP_OK;
 	}
+	if (!status && c.options.version) {
+		printf("xfp %s\n", PACKAGE_VERSION);
+		xfp_options_free(&c.options);
+		free(words);
+		return XFP_OK;
+	}
 	xfp_signals_hold(&signals);
 	if (!status)
 		status = (int)xfp_conversion_open(&c, &err);
@@ -207,7 +235,7 @@ static int run_command(int argc, char **argv, const char *summary,
 		status = (int)xfp_run_environment(&c, &err);
 	if (!status)
 		status = command(&c, &signals, &err);
-	status = report(status, &signals, &err, argc, words);
+	status = report(status, &signals, &err, c.options.inherited, words);
 	xfp_conversion_close(&c);
 	free(words);
 	fflush(stdout);

@@ -209,7 +209,9 @@ void xfp_record_units(struct xfp_conversion *c)
 
 struct tally {
 	uint32_t units, repacked, fitted;
-	double seconds; /* of stages, all together */
+	uint32_t kept, nonfinite; /* at source precision for want of a candidate: below the floor, none at all */
+	uint32_t missed;          /* below their floor, with the best candidate */
+	double seconds;           /* of stages, all together */
 };
 
 static struct tally count(const struct xfp_conversion *c)
@@ -220,26 +222,117 @@ static struct tally count(const struct xfp_conversion *c)
 		tally.repacked += c->units[i].made >> XFP_STAMP_PACKED & 1;
 		tally.fitted += c->units[i].made >> XFP_STAMP_FIT & 1;
 		tally.seconds += c->units[i].seconds;
+		if (c->ledger->units[i].plan == XFP_PLAN_FP8)
+			continue;
+		tally.missed += !c->units[i].choice.met;
+		if (c->units[i].choice.candidate.mode == XFP_MODE_KEEP)
+			++*(c->units[i].nonfinite ? &tally.nonfinite : &tally.kept);
 	}
 	return tally;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* NULL: no memory. `room` has one number a unit. */
+static json_t *class_json(const struct xfp_bundle *bundle, const struct xfp_bundle_info *info, unsigned class_,
+			  double *room)
+{
+	json_int_t weights = 0, bytes = 0, outliers = 0;
+	int units = 0, kept = 0, missed = 0;
+	struct xfp_unit_info unit;
+
+	for (uint32_t u = 0; u < info->units; u++) {
+		if (!xfp_bundle_unit(bundle, u, &unit) || unit.class_ != class_)
+			continue;
+		room[units++] = unit.cos_median;
+		weights += (json_int_t)unit.weights;
+		bytes += (json_int_t)unit.bytes;
+		outliers += (json_int_t)unit.outliers;
+		kept += unit.mode == XFP_MODE_KEEP;
+		missed += !unit.met;
+	}
+	if (!units)
+		return json_null();
+	qsort(room, (size_t)units, sizeof *room, ascending);
+	return json_pack("{s:s, s:i, s:I, s:I, s:f, s:I, s:f, s:f, s:i, s:i}", "class",
+			 xfp_class_name((enum xfp_class)class_), "units", units, "weights", weights, "bytes", bytes,
+			 "true_bits", weights ? (double)bytes * 8 / (double)weights : 0, "outliers", outliers,
+			 "cos_median", room[(units - 1) / 2], "cos_median_least", room[0], "source_precision", kept,
+			 "below_floor", missed);
+}
+
+/* The table per class. */
+static json_t *classes_json(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	struct xfp_bundle *bundle = NULL;
+	struct xfp_bundle_info info;
+	json_t *list = NULL;
+	double *room;
+
+	if (xfp_bundle_open(c->options.out, &bundle, err))
+		return NULL;
+	xfp_bundle_info(bundle, &info);
+	if ((room = malloc((info.units + (size_t)1) * sizeof *room)))
+		list = json_array();
+	for (unsigned class_ = 0; list && class_ < XFP_CLASSES; class_++) {
+		json_t *one = class_json(bundle, &info, class_, room);
+
+		if (json_is_null(one))
+			continue;
+		if (json_array_append_new(list, one)) {
+			json_decref(list);
+			list = NULL;
+		}
+	}
+	if (!list)
+		xfp_fail(err, XFP_FAILED, "out of memory");
+	free(room);
+	xfp_bundle_close(bundle);
+	return list;
 }
 
 static enum xfp_status print_json(const struct xfp_conversion *c, const struct xfp_result *result,
 				  const struct tally *tally, double seconds, struct xfp_error *err)
 {
-	json_t *root = json_pack("{s:s, s:s, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:s}", "bundle",
-				 c->options.out, "sha256", result->sha256, "bytes", (json_int_t)result->bytes,
-				 "unchanged", (int)result->unchanged, "weights", (json_int_t)c->weights, "units",
-				 (json_int_t)tally->units, "repacked", (json_int_t)tally->repacked, "fitted",
-				 (json_int_t)tally->fitted, "cached", (json_int_t)(tally->units - tally->repacked),
-				 "seconds", seconds, "stage_seconds", tally->seconds, "work", c->options.work);
-	int failed = !root || json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+	json_t *classes = classes_json(c, err), *root;
+	int failed;
+
+	if (!classes)
+		return XFP_FAILED;
+	root = json_pack("{s:s, s:s, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:s, s:o}", "bundle",
+			 c->options.out, "sha256", result->sha256, "bytes", (json_int_t)result->bytes, "unchanged",
+			 (int)result->unchanged, "weights", (json_int_t)c->weights, "units", (json_int_t)tally->units,
+			 "repacked", (json_int_t)tally->repacked, "fitted", (json_int_t)tally->fitted, "cached",
+			 (json_int_t)(tally->units - tally->repacked), "source_precision",
+			 (json_int_t)(tally->kept + tally->nonfinite), "below_floor", (json_int_t)tally->missed,
+			 "seconds", seconds, "stage_seconds", tally->seconds, "work", c->options.work, "classes",
+			 classes);
+	failed = !root || json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
 
 	json_decref(root);
 	if (!failed)
 		putchar('\n');
 	return failed ? xfp_fail(err, XFP_FAILED, "the summary cannot be written as JSON; is a path not UTF-8?")
 		      : XFP_OK;
+}
+
+/* Units that are not what was asked for. */
+static void print_misses(const struct tally *tally)
+{
+	if (tally->kept)
+		printf("%" PRIu32 " unit%s at source precision: no candidate met %s floor\n", tally->kept,
+		       tally->kept == 1 ? " stays" : "s stay", tally->kept == 1 ? "its" : "their");
+	if (tally->nonfinite)
+		printf("%" PRIu32 " unit%s at source precision: NaN or infinity\n", tally->nonfinite,
+		       tally->nonfinite == 1 ? " stays" : "s stay");
+	if (tally->missed)
+		printf("%" PRIu32 " unit%s below %s floor: no candidate met it, the best one was taken\n",
+		       tally->missed, tally->missed == 1 ? " is" : "s are", tally->missed == 1 ? "its" : "their");
 }
 
 static enum xfp_status print_text(const struct xfp_conversion *c, const struct xfp_result *result,
@@ -255,8 +348,9 @@ static enum xfp_status print_text(const struct xfp_conversion *c, const struct x
 	xfp_bundle_close(bundle);
 	printf("\n%s%s, %s\nsha256 %s\n", c->options.out, result->unchanged ? " is up to date" : "",
 	       xfp_human((double)result->bytes, "B", bytes), result->sha256);
-	printf("repacked %" PRIu32 " of %" PRIu32 " units; %" PRIu32 " unchanged (%" PRIu32 " fitted), in %.1f s\n",
-	       tally->repacked, tally->units, tally->units - tally->repacked, tally->fitted, seconds);
+	printf("%" PRIu32 " units: %" PRIu32 " fitted, %" PRIu32 " packed now, %" PRIu32 " from the cache, in %.1f s\n",
+	       tally->units, tally->fitted, tally->repacked, tally->units - tally->repacked, seconds);
+	print_misses(tally);
 	printf("log    %s/%s\n", c->options.work, XFP_LOG_FILE);
 	return XFP_OK;
 }
@@ -267,8 +361,8 @@ enum xfp_status xfp_print_summary(const struct xfp_conversion *c, const struct x
 	struct tally tally = count(c);
 	enum xfp_status status = XFP_OK;
 
-	dprintf(c->log, "repacked %" PRIu32 " of %" PRIu32 " units; %" PRIu32 " unchanged\n", tally.repacked,
-		tally.units, tally.units - tally.repacked);
+	dprintf(c->log, "%" PRIu32 " units: %" PRIu32 " fitted, %" PRIu32 " packed now, %" PRIu32 " from the cache\n",
+		tally.units, tally.fitted, tally.repacked, tally.units - tally.repacked);
 	if (c->options.json)
 		status = print_json(c, result, &tally, seconds, err);
 	else if (!c->options.quiet)

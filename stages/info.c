@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "conversion.h"
 #include "dtype.h"
+#include "parameters.h"
 #include "printable.h"
 #include "report.h"
 
@@ -94,7 +95,7 @@ static enum xfp_status print_json(const struct xfp_bundle *bundle, struct xfp_er
 			 "units", units, "tensors", tensors);
 	if (!ok || !root)
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
-	else if (json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) || putchar('\n') == EOF)
+	else if (json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) || putchar('\n') == EOF)
 		status = xfp_fail(err, XFP_FAILED, "cannot write to standard output");
 	json_decref(root);
 	return status;
@@ -102,27 +103,76 @@ static enum xfp_status print_json(const struct xfp_bundle *bundle, struct xfp_er
 
 /* ---- text -------------------------------------------------------------------------------------- */
 
+/* " NAME=VALUE", as convert's parameters are called in the bundle. */
+static void print_value(const char *prefix, const char *name, const json_t *value)
+{
+	char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+	const char *shown = json_is_string(value) ? json_string_value(value) : text;
+
+	printf(" %s%s=%s", prefix, xfp_printable(name).text, xfp_printable(shown ? shown : "?").text);
+	free(text);
+}
+
+/* Whether any member is not what it is by default; each of those is printed. */
+static bool print_changes(const char *prefix, json_t *parameters, json_t *defaults)
+{
+	bool any = false;
+	const char *name;
+	json_t *value;
+
+	json_object_foreach(parameters, name, value)
+	{
+		json_t *usual = json_object_get(defaults, name);
+
+		if (json_is_object(value) && json_is_object(usual)) {
+			any |= print_changes("floor:", value, usual);
+		} else if (!json_equal(value, usual)) {
+			print_value(prefix, name, value);
+			any = true;
+		}
+	}
+	return any;
+}
+
+/* One line. What the bundle holds may be anything, and must not reach the terminal as it is. */
+static void print_method(const struct xfp_bundle_info *info)
+{
+	struct xfp_parameters usual = xfp_parameters_default();
+	char *text = xfp_parameters_to_json(&usual);
+	json_t *root = json_loadb(info->json, info->json_bytes, 0, NULL),
+	       *defaults = text ? json_loads(text, 0, NULL) : NULL;
+	json_t *parameters = json_object_get(root, "parameters");
+	const char *mode = json_string_value(json_object_get(parameters, "mode"));
+
+	if (mode && defaults) {
+		printf("method %s;", xfp_printable(mode).text);
+		if (!print_changes("", parameters, defaults))
+			printf(" parameters as by default");
+	} else {
+		printf("method not stated");
+	}
+	puts("\n");
+	json_decref(root);
+	json_decref(defaults);
+	free(text);
+}
+
 static void print_text(const struct xfp_bundle *bundle, const char *path, bool all_units)
 {
-	char weights[32], bytes[32], *text;
+	char weights[32], bytes[32];
 	struct xfp_bundle_info info;
 	double unit_bytes = 0;
 	struct xfp_unit_info unit;
-	json_t *method;
 
 	xfp_bundle_info(bundle, &info);
 	for (uint32_t u = 0; u < info.units; u++)
 		if (xfp_bundle_unit(bundle, u, &unit))
 			unit_bytes += (double)unit.bytes;
-	/* Printed anew rather than copied: what it holds must not reach the terminal as control sequences. */
-	method = json_loadb(info.json, info.json_bytes, 0, NULL);
-	text = method ? json_dumps(method, JSON_INDENT(2)) : NULL;
-	printf("%s\nformat version %" PRIu32 ", family %s, %s weights in %" PRIu32 " units, %.3f bits each, %s\n%s\n\n",
-	       path, info.version, xfp_printable(info.family).text, xfp_human((double)info.weights, "", weights),
-	       info.units, info.weights ? unit_bytes * 8 / (double)info.weights : 0,
-	       xfp_human((double)info.file_bytes, "B", bytes), text ? text : "xfp.json is no JSON");
-	free(text);
-	json_decref(method);
+	printf("%s\nformat version %" PRIu32 ", family %s, %s weights in %" PRIu32 " units, %.3f bits each, %s\n", path,
+	       info.version, xfp_printable(info.family).text, xfp_human((double)info.weights, "", weights), info.units,
+	       info.weights ? unit_bytes * 8 / (double)info.weights : 0,
+	       xfp_human((double)info.file_bytes, "B", bytes));
+	print_method(&info);
 	xfp_report_table(stdout, bundle);
 	if (all_units) {
 		putchar('\n');
@@ -166,7 +216,7 @@ int xfp_main_info(int argc, char **argv)
 			return XFP_USAGE;
 		}
 	}
-	if (optind + 1 != argc) {
+	if (!xfp_one_bundle(argc, argv)) {
 		usage(argv[0], stderr);
 		return XFP_USAGE;
 	}

@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "classify.h"
+#include "data.h"
 #include "inspect_report.h"
 #include "work.h"
 
-#define FAMILIES "/pipelines/families"
 #define UNITS_A_LINE 8
 #define LARGEST_UNITS_FILE ((size_t)1 << 30)
 
@@ -139,17 +139,16 @@ static char *absolute(const char *path)
 static enum xfp_status load_family(const struct options *options, const struct xfp_model_config *config,
 				   struct xfp_family **family, char **why, struct xfp_error *err)
 {
-	const char *data = getenv("XFP_DATADIR");
 	char *folder = NULL, *path = NULL;
 	enum xfp_status status = XFP_OK;
 	size_t length;
 
-	folder = options->families ? strdup(options->families)
-				   : xfp_format("%s" FAMILIES, data && *data ? data : XFP_PKGDATADIR);
-	if (!folder) {
+	if (!options->families)
+		status = xfp_data_folder(XFP_FAMILIES, &folder, err);
+	else if (!(folder = strdup(options->families)))
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	if (status)
 		goto done;
-	}
 	if (!options->family) {
 		status = xfp_family_choose(folder, config, &path, why, err);
 	} else {

@@ -10,6 +10,8 @@ stages_libstages_a_SOURCES = \
 	stages/conversion.c \
 	stages/conversion.h \
 	stages/convert.c \
+	stages/data.c \
+	stages/data.h \
 	stages/family.c \
 	stages/family.h \
 	stages/finish.c \

@@ -31,7 +31,8 @@ enum option_id {
 	OPT_WORK,
 	OPT_REHASH,
 	OPT_JSON,
-	OPT_HELP
+	OPT_HELP,
+	OPT_VERSION
 };
 
 struct option_row {
@@ -44,8 +45,8 @@ struct option_row {
 /* In the order of --help. */
 static const struct option_row rows[] = {
 	{ "output", 'o', "OUT.xfp", "the bundle to write" },
-	{ "mode", OPT_MODE, "auto|v2", "how weights are stored (auto is v2 for now)" },
-	{ "min-cos-strict", OPT_STRICT, "X", "floor of the median cosine, all classes but routed_expert [0.99]" },
+	{ "min-cos-strict", OPT_STRICT, "X",
+	  "floor of the median cosine: classes but routed_expert, no fp8 lm_head [0.99]" },
 	{ "min-cos-lazy", OPT_LAZY, "X", "floor of routed_expert [0.98]" },
 	{ "floor", OPT_FLOOR, "CLASS=X,...", "floor of one class; may be repeated" },
 	{ "bits", OPT_BITS, "LIST", "bits an index that may be chosen, as in 2,3,4 or 2-6 [2-6]" },
@@ -53,8 +54,9 @@ static const struct option_row rows[] = {
 	{ "outlier-cap", OPT_CAP, "F", "largest share of outliers in a matrix [0.02]" },
 	{ "balance", OPT_BALANCE, "A", "exponent of the columns' rms; 0: no balance [0.5]" },
 	{ "lloyd-iters", OPT_ITERS, "N", "rounds of Lloyd's iteration [20]" },
+	{ "mode", OPT_MODE, "auto|v2", "how weights are stored; auto is v2 for now [auto]" },
 	{ "start", OPT_START, "NAME", "first codebooks: companded, quantile or minmax [companded]" },
-	{ "lm-head", OPT_LM_HEAD, "NAME", "the output head: fp8, keep or quant [fp8]" },
+	{ "lm-head", OPT_LM_HEAD, "NAME", "the output head: fp8 (without a floor), keep or quant [fp8]" },
 	{ "on-miss", OPT_ON_MISS, "NAME", "a unit that no candidate serves: keep, best or fail [keep]" },
 	{ "on-nonfinite", OPT_ON_NONFINITE, "NAME", "NaN or infinity in a unit: fail or keep [fail]" },
 	{ "family", OPT_FAMILY, "NAME", "rules of this model family, not those the config names" },
@@ -67,6 +69,7 @@ static const struct option_row rows[] = {
 	{ "json", OPT_JSON, NULL, "the summary as JSON" },
 	{ "quiet", 'q', NULL, "no progress and no summary" },
 	{ "help", OPT_HELP, NULL, "this text" },
+	{ "version", OPT_VERSION, NULL, "the version" },
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 
@@ -96,25 +99,40 @@ static bool parse_floor(const char *text, uint32_t *floor)
 	return xfp_decimal_parse(text, XFP_NANO, floor) && *floor <= XFP_NANO;
 }
 
-static bool parse_floors(const char *text, struct floors *floors)
+static enum xfp_status no_such_class(const char *where, const char *name, struct xfp_error *err)
+{
+	char list[400] = "";
+
+	for (int i = 0; i < XFP_CLASSES; i++)
+		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "",
+			 xfp_class_name((enum xfp_class)i));
+	return xfp_fail(err, XFP_USAGE, "%s: no class '%s'; classes are %s", where, name, list);
+}
+
+static enum xfp_status parse_floors(const char *where, const char *text, struct floors *floors, struct xfp_error *err)
 {
 	char *copy = strdup(text), *rest = copy;
-	bool ok = copy != NULL;
+	enum xfp_status status = copy ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 
-	for (char *item; ok && (item = strsep(&rest, ","));) {
+	for (char *item; !status && (item = strsep(&rest, ","));) {
 		char *value = strchr(item, '=');
 		enum xfp_class class_;
 
-		ok = value != NULL;
-		if (ok) {
+		if (value)
 			*value++ = '\0';
-			ok = xfp_class_parse(item, &class_) && parse_floor(value, &floors->named[class_]);
-		}
-		if (ok)
+		if (!value)
+			status = xfp_fail(err, XFP_USAGE, "%s '%s': expected CLASS=COSINE, as in attention=0.995",
+					  where, text);
+		else if (!xfp_class_parse(item, &class_))
+			status = no_such_class(where, item, err);
+		else if (!parse_floor(value, &floors->named[class_]))
+			status = xfp_fail(err, XFP_USAGE, "%s '%s=%s': expected a cosine from 0 to 1, as in 0.995",
+					  where, item, value);
+		else
 			floors->is_named[class_] = true;
 	}
 	free(copy);
-	return ok;
+	return status;
 }
 
 static bool parse_count(const char *text, unsigned most, unsigned *count)
@@ -183,9 +201,7 @@ static enum xfp_status set(struct xfp_options *o, struct floors *floors, int id,
 		wanted = "a cosine from 0 to 1, as in 0.98";
 		break;
 	case OPT_FLOOR:
-		ok = parse_floors(text, floors);
-		wanted = "CLASS=COSINE, as in attention=0.995";
-		break;
+		return parse_floors(where, text, floors, err);
 	case OPT_BITS:
 		ok = xfp_bits_parse(text, &p->bits);
 		wanted = "bits from 2 to 6, as in 2,3,4 or 2-6";
@@ -245,6 +261,23 @@ static void variable_of(const char *option, char name[40])
 		*p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
 }
 
+/* For the command line that would do the same without the environment. */
+static enum xfp_status inherit(struct xfp_options *o, const char *option, const char *value, struct xfp_error *err)
+{
+	size_t count = 0;
+	char **grown;
+
+	while (o->inherited && o->inherited[count])
+		count++;
+	if (!(grown = realloc(o->inherited, (count + 3) * sizeof *grown)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	o->inherited = grown;
+	grown[count] = option ? xfp_format("--%s", option) : strdup(value);
+	grown[count + 1] = option && grown[count] ? strdup(value) : NULL;
+	grown[count + 2] = NULL;
+	return grown[count] && (!option || grown[count + 1]) ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
 static enum xfp_status from_environment(struct xfp_options *o, struct floors *floors, struct xfp_error *err)
 {
 	const char *model = getenv("XFP_MODEL");
@@ -260,7 +293,9 @@ static enum xfp_status from_environment(struct xfp_options *o, struct floors *fl
 			continue;
 		variable_of(rows[i].name, name);
 		text = getenv(name);
-		if (text && *text && (status = set(o, floors, rows[i].id, name, text, err)))
+		if (text && *text &&
+		    ((status = set(o, floors, rows[i].id, name, text, err)) ||
+		     (status = inherit(o, rows[i].name, text, err))))
 			return status;
 	}
 	return XFP_OK;
@@ -304,6 +339,9 @@ static enum xfp_status from_command_line(int argc, char **argv, struct xfp_optio
 		case OPT_HELP:
 			o->help = true;
 			return XFP_OK;
+		case OPT_VERSION:
+			o->version = true;
+			return XFP_OK;
 		case ':':
 			return xfp_fail(err, XFP_USAGE, "%s needs a value", argv[optind - 1]);
 		case '?':
@@ -316,6 +354,9 @@ static enum xfp_status from_command_line(int argc, char **argv, struct xfp_optio
 				return status;
 		}
 	}
+	if (o->dry_run && o->json)
+		return xfp_fail(err, XFP_USAGE, "--json is the summary of a conversion; there is none with --dry-run");
+	o->model_inherited = optind == argc && o->model;
 	if (argc - optind > 1)
 		return xfp_fail(err, XFP_USAGE, "one MODEL at a time; '%s' is a second one", argv[optind + 1]);
 	if (optind < argc && !replace(&o->model, argv[optind]))
@@ -368,13 +409,18 @@ enum xfp_status xfp_options_parse(int argc, char **argv, struct xfp_options *opt
 
 	if ((status = from_environment(&o, &floors, err)) || (status = from_command_line(argc, argv, &o, &floors, err)))
 		goto done;
-	if (!o.help) {
+	if (!o.help && !o.version) {
 		if (!o.model)
 			status = xfp_fail(err, XFP_USAGE, "which MODEL? Name a folder or a file");
 		else if (!o.out)
 			status = xfp_fail(err, XFP_USAGE, "where to? Name the bundle with -o OUT.xfp");
-		else
-			status = finish_paths(&o, err);
+		else if (floors.is_named[XFP_CLASS_LM_HEAD] && o.parameters.lm_head != XFP_LM_HEAD_QUANT)
+			status = xfp_fail(
+				err, XFP_USAGE,
+				"--floor lm_head needs --lm-head quant: an output head that is kept or goes to fp8 "
+				"has no floor");
+		else if (!(status = finish_paths(&o, err)) && o.model_inherited)
+			status = inherit(&o, NULL, o.model, err);
 	}
 	for (int i = 0; i < XFP_CLASSES; i++)
 		o.parameters.floor[i] = floors.is_named[i]             ? floors.named[i]
@@ -394,5 +440,8 @@ void xfp_options_free(struct xfp_options *options)
 	free(options->cache);
 	free(options->work);
 	free(options->family);
+	for (size_t i = 0; options->inherited && options->inherited[i]; i++)
+		free(options->inherited[i]);
+	free(options->inherited);
 	memset(options, 0, sizeof *options);
 }

@@ -18,8 +18,10 @@ struct xfp_options {
 	char *family;                     /* NULL: inspect finds it */
 	struct xfp_parameters parameters;
 	unsigned jobs; /* 0: not given */
+	bool model_inherited;
+	char **inherited; /* what the environment set, as words of a command line, ended by NULL */
 	bool keep_going, dry_run, rehash, json, quiet;
-	bool help; /* asked for, and nothing else was looked at */
+	bool help, version; /* asked for, and nothing else was looked at */
 };
 
 /* argv[0] is the name used in messages ("xfp convert"). XFP_USAGE when something is wrong. */

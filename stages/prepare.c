@@ -167,6 +167,8 @@ static enum xfp_status plan_fit(const struct planning *p, struct xfp_error *err)
 		status = xfp_select(&input, &p->state->choice, NULL);
 	}
 	/* A unit that fails for its floor is the stage's to report, once make comes to it. */
+	p->state->unmet = status == XFP_UNMET;
+	p->state->nonfinite = !input.base_count;
 	if (status)
 		return XFP_OK;
 	p->state->decided = true;
@@ -220,14 +222,16 @@ static enum xfp_status prepare_unit(const struct planning *p, struct xfp_error *
 	enum xfp_status status = find_sources(p, err);
 
 	memset(state->key, 0, sizeof state->key);
-	state->done = state->decided = false;
+	state->done = state->decided = state->unmet = state->nonfinite = false;
 	if (!status && state->known)
 		status = p->unit->plan == XFP_PLAN_FP8 ? plan_fp8(p, err) : plan_fit(p, err);
 	if (status)
 		return status;
 	for (int s = 0; s < XFP_STAMPS; s++)
 		there[s] = have(p, state->key[s]);
-	state->done = there[XFP_STAMP_PACKED] && (there[XFP_STAMP_CHOICE] || p->unit->plan == XFP_PLAN_FP8);
+	/* A dry run does not write the choices that it makes; the run that it tells of would. */
+	state->done = there[XFP_STAMP_PACKED] && (there[XFP_STAMP_CHOICE] || p->unit->plan == XFP_PLAN_FP8 ||
+						  (p->c->options.dry_run && state->decided));
 	return p->c->options.dry_run ? XFP_OK : stamp_unit(p, there, err);
 }
 
@@ -447,30 +451,42 @@ static void print_missing(const struct xfp_conversion *c, uint32_t number)
 	} chain[] = {
 		{ XFP_STAMP_OUTLIERS, "outlier-extract" },
 		{ XFP_STAMP_FIT, "lloyd-fit" },
-		{ XFP_STAMP_CHOICE, "autoselect" },
-		{ XFP_STAMP_PACKED, "pack" },
 	};
 	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
-	bool fp8 = unit->plan == XFP_PLAN_FP8;
+	const struct xfp_unit_state *state = &c->units[number];
+	const char *more = state->key[XFP_STAMP_MORE];
 
 	printf("u%06" PRIu32 " %s:", number, xfp_printable(unit->name).text);
-	for (size_t i = fp8 ? 3 : 0; i < sizeof chain / sizeof chain[0]; i++) {
-		const char *key = c->units[number].key[chain[i].stamp];
+	if (unit->plan == XFP_PLAN_FP8) {
+		puts(" pack as fp8");
+		return;
+	}
+	for (size_t i = 0; !state->decided && i < sizeof chain / sizeof chain[0]; i++) {
+		const char *key = state->key[chain[i].stamp];
 
 		if (!*key || !xfp_store_has(&c->store, key))
 			printf(" %s", chain[i].stage);
 	}
-	putchar('\n');
+	if (*more && !xfp_store_has(&c->store, more))
+		fputs(" lloyd-fit --extended", stdout);
+	if (state->unmet)
+		puts(" fails: no candidate meets its floor");
+	else if (!state->decided)
+		puts(" autoselect pack");
+	else if (state->choice.candidate.mode == XFP_MODE_KEEP)
+		puts(" pack at source precision");
+	else
+		printf(" pack with %u bits%s\n", (unsigned)state->choice.candidate.k,
+		       state->choice.met ? "" : ", below its floor");
 }
 
 void xfp_prepare_print(const struct xfp_conversion *c)
 {
-	char weights[32], bytes[32];
+	char weights[32];
 
 	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
 		if (!c->units[i].done)
 			print_missing(c, i);
-	printf("%" PRIu32 " of %" PRIu32 " units to do, %s weights in all, a bundle of at least %s\n", c->todo,
-	       c->ledger->unit_count, xfp_human((double)c->weights, "", weights),
-	       xfp_human((double)xfp_conversion_least_bytes(c), "B", bytes));
+	printf("%" PRIu32 " of %" PRIu32 " units to do, %s weights in all\n", c->todo, c->ledger->unit_count,
+	       xfp_human((double)c->weights, "", weights));
 }

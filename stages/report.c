@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report.h"
 
+#include <getopt.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,11 +10,20 @@
 #include "conversion.h"
 #include "printable.h"
 
+enum { CLASS, UNITS, WEIGHTS, BITS, FLOOR, MEDIAN, P5, WORST, STORED, SIZE, OUTLIERS, COLUMNS };
+
+/* As wide as what is in it. */
+struct table {
+	char cell[XFP_CLASSES + 5][COLUMNS][32];
+	unsigned rows;
+};
+
 /* What a line of the table sums up. */
 struct group {
 	uint32_t units, missed;
 	uint64_t weights, bytes, outliers;
-	unsigned least_k, most_k; /* of units with codebooks; 0: none */
+	unsigned least_k, most_k;       /* of units with codebooks; 0: none */
+	double least_floor, most_floor; /* of units with a floor; 0: none */
 	bool fp8, kept;
 	double *median, *p5; /* of each unit */
 };
@@ -37,6 +46,12 @@ static void add_unit(struct group *group, const struct xfp_unit_info *unit)
 	group->outliers += unit->outliers;
 	group->fp8 = group->fp8 || unit->mode == XFP_MODE_FP8;
 	group->kept = group->kept || unit->mode == XFP_MODE_KEEP;
+	if (unit->floor > 0) {
+		if (!(group->least_floor > 0) || unit->floor < group->least_floor)
+			group->least_floor = unit->floor;
+		if (unit->floor > group->most_floor)
+			group->most_floor = unit->floor;
+	}
 	if (unit->k) {
 		if (!group->least_k || unit->k < group->least_k)
 			group->least_k = unit->k;
@@ -61,6 +76,16 @@ static const char *bits_of(const struct group *group, char text[32])
 	return text;
 }
 
+/* "0.98", "0.98-0.99", "-" */
+static const char *floor_of(const struct group *group, char text[32])
+{
+	if (!(group->least_floor > 0))
+		return strcpy(text, "-");
+	snprintf(text, 32, group->least_floor < group->most_floor ? "%.9g-%.9g" : "%.9g", group->least_floor,
+		 group->most_floor);
+	return text;
+}
+
 static int ascending(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -75,33 +100,40 @@ static double middle(double *value, uint32_t count)
 	return value[(count - 1) / 2];
 }
 
-static void print_group(FILE *out, const char *name, struct group *group)
+/* A row of the table: its name, the others empty. */
+static char (*add_row(struct table *table, const char *name))[32]
 {
-	char bits[32], weights[32], bytes[32];
-	double median, p5;
+	char(*row)[32] = table->cell[table->rows++];
 
-	fprintf(out, "%-17s%7" PRIu32 "%10s  %-12s", name, group->units, xfp_human((double)group->weights, "", weights),
-		bits_of(group, bits));
-	if (group->median) {
-		median = middle(group->median, group->units);
-		p5 = middle(group->p5, group->units);
-		fprintf(out, "  %8.6f  %8.6f  %8.6f", median, p5, group->median[0]);
-	} else {
-		fprintf(out, "  %8s  %8s  %8s", "", "", "");
-	}
-	fprintf(out, "%7.3f%12s", group->weights ? (double)group->bytes * 8 / (double)group->weights : 0,
-		xfp_human((double)group->bytes, "B", bytes));
-	fprintf(out, "%9.3f%%", group->weights ? 100 * (double)group->outliers / (double)group->weights : 0);
-	if (group->missed)
-		fprintf(out, "  %" PRIu32 " below the floor", group->missed);
-	putc('\n', out);
+	snprintf(row[CLASS], sizeof row[CLASS], "%s", name);
+	return row;
 }
 
-static void print_rest(FILE *out, const struct xfp_bundle *bundle, const struct xfp_bundle_info *info)
+static void add_group(struct table *table, const char *name, struct group *group)
+{
+	char(*row)[32] = add_row(table, name);
+	double weights = (double)group->weights;
+
+	snprintf(row[UNITS], sizeof row[UNITS], "%" PRIu32, group->units);
+	xfp_human(weights, "", row[WEIGHTS]);
+	bits_of(group, row[BITS]);
+	floor_of(group, row[FLOOR]);
+	if (group->median) {
+		snprintf(row[MEDIAN], sizeof row[MEDIAN], "%.6f", middle(group->median, group->units));
+		snprintf(row[P5], sizeof row[P5], "%.6f", middle(group->p5, group->units));
+		snprintf(row[WORST], sizeof row[WORST], "%.6f", group->median[0]);
+	}
+	snprintf(row[STORED], sizeof row[STORED], "%.3f", weights > 0 ? (double)group->bytes * 8 / weights : 0);
+	xfp_human((double)group->bytes, "B", row[SIZE]);
+	snprintf(row[OUTLIERS], sizeof row[OUTLIERS], "%.3f%%",
+		 weights > 0 ? 100 * (double)group->outliers / weights : 0);
+}
+
+static void add_rest(struct table *table, const struct xfp_bundle *bundle, const struct xfp_bundle_info *info)
 {
 	uint64_t kept = 0, kept_bytes = 0, file_bytes = 0;
 	uint32_t tensors = 0;
-	char size[32], weights[32];
+	char(*row)[32];
 
 	for (uint32_t t = 0; t < info->tensors; t++) {
 		struct xfp_tensor_info tensor;
@@ -118,21 +150,56 @@ static void print_rest(FILE *out, const struct xfp_bundle *bundle, const struct 
 		if (xfp_bundle_file(bundle, f, &file))
 			file_bytes += file.bytes;
 	}
-	fprintf(out, "%-17s%7" PRIu32 "%10s%63s\n", "kept tensors", tensors, xfp_human((double)kept, "", weights),
-		xfp_human((double)kept_bytes, "B", size));
-	fprintf(out, "%-17s%7" PRIu32 "%73s\n", "files", info->files, xfp_human((double)file_bytes, "B", size));
-	fprintf(out, "%-17s%80s\n", "bundle", xfp_human((double)info->file_bytes, "B", size));
+	row = add_row(table, "kept tensors");
+	snprintf(row[UNITS], sizeof row[UNITS], "%" PRIu32, tensors);
+	xfp_human((double)kept, "", row[WEIGHTS]);
+	xfp_human((double)kept_bytes, "B", row[SIZE]);
+	row = add_row(table, "files");
+	snprintf(row[UNITS], sizeof row[UNITS], "%" PRIu32, info->files);
+	xfp_human((double)file_bytes, "B", row[SIZE]);
+	row = add_row(table, "bundle");
+	xfp_human((double)info->file_bytes, "B", row[SIZE]);
+}
+
+static void print_table(FILE *out, const struct table *table)
+{
+	int width[COLUMNS] = { 0 };
+
+	for (unsigned r = 0; r < table->rows; r++)
+		for (unsigned c = 0; c < COLUMNS; c++)
+			if ((int)strlen(table->cell[r][c]) > width[c])
+				width[c] = (int)strlen(table->cell[r][c]);
+	for (unsigned r = 0; r < table->rows; r++) {
+		unsigned end = COLUMNS;
+
+		while (!*table->cell[r][end - 1])
+			end--;
+		for (unsigned c = 0; c < end; c++) {
+			/* words to the left; headings of two words need two blanks between them */
+			bool left = c == CLASS || c == BITS || c == FLOOR;
+			int gap = c == CLASS ? 0 : c == BITS || (c >= MEDIAN && c <= STORED) ? 2 : 1;
+
+			fprintf(out, "%*s%*s", gap, "", left ? -width[c] : width[c], table->cell[r][c]);
+		}
+		putc('\n', out);
+	}
 }
 
 void xfp_report_table(FILE *out, const struct xfp_bundle *bundle)
 {
+	static const char *const headings[COLUMNS] = { "class",       "units",      "weights", "bits",
+						       "floor",       "cos median", "cos p5",  "worst unit",
+						       "bits/weight", "size",       "outliers" };
+	struct table table = { .rows = 1 };
+	uint32_t missed[XFP_CLASSES] = { 0 };
 	struct group all = { 0 };
 	struct xfp_bundle_info info;
 	struct xfp_unit_info unit;
+	const char *before = "";
 
 	xfp_bundle_info(bundle, &info);
-	fprintf(out, "%-17s%7s%10s  %-12s  %8s  %8s  %8s%7s%12s%10s\n", "class", "units", "weights", "bits", "median",
-		"p5", "least", "true", "size", "outliers");
+	for (unsigned c = 0; c < COLUMNS; c++)
+		snprintf(table.cell[0][c], sizeof table.cell[0][c], "%s", headings[c]);
 	for (unsigned class_ = 0; class_ < XFP_CLASSES; class_++) {
 		/* Without memory for the cosines the line lacks them. */
 		struct group group = { .median = malloc((info.units + (size_t)1) * sizeof(double)),
@@ -150,36 +217,59 @@ void xfp_report_table(FILE *out, const struct xfp_bundle *bundle)
 			}
 		}
 		if (group.units)
-			print_group(out, xfp_class_name((enum xfp_class)class_), &group);
+			add_group(&table, xfp_class_name((enum xfp_class)class_), &group);
+		missed[class_] = group.missed;
 		free(group.median);
 		free(group.p5);
 	}
-	print_group(out, "all units", &all);
-	print_rest(out, bundle, &info);
+	add_group(&table, "all units", &all);
+	*table.cell[table.rows - 1][FLOOR] = 0; /* they are the classes' */
+	add_rest(&table, bundle, &info);
+	print_table(out, &table);
+	for (unsigned class_ = 0; class_ < XFP_CLASSES; class_++) {
+		if (missed[class_]) {
+			fprintf(out, "%s%" PRIu32 " %s", *before ? before : "below the floor: ", missed[class_],
+				xfp_class_name((enum xfp_class)class_));
+			before = ", ";
+		}
+	}
+	if (*before)
+		putc('\n', out);
 }
 
 void xfp_report_units(FILE *out, const struct xfp_bundle *bundle)
 {
 	struct xfp_bundle_info info;
 	struct xfp_unit_info unit;
-	char bytes[32], bits[32];
+	char bytes[32], bits[32], floor[32];
 
 	xfp_bundle_info(bundle, &info);
-	fprintf(out, "%-17s%-9s  %8s  %8s  %8s%7s%12s%10s  %s\n", "class", "bits", "median", "p5", "floor", "true",
-		"size", "outliers", "unit");
+	fprintf(out, "%-5s%-7s%4s  %10s%10s%12s%9s%9s  %s\n", "bits", "floor", "met", "cos median", "cos p5",
+		"bits/weight", "size", "outliers", "unit");
 	for (uint32_t u = 0; u < info.units; u++) {
 		struct group group = { 0 };
 
 		if (!xfp_bundle_unit(bundle, u, &unit))
 			continue;
 		add_unit(&group, &unit);
-		fprintf(out,
-			"%-17s%-9s  %8.6f  %8.6f  %8.6f%7.3f%12s%9.3f%%  %s (%s, %" PRIu32 " x %" PRIu64 " x %" PRIu64
-			")%s\n",
-			unit.class_name, bits_of(&group, bits), unit.cos_median, unit.cos_p5, unit.floor,
-			xfp_true_bits(&unit), xfp_human((double)unit.bytes, "B", bytes),
+		fprintf(out, "%-5s%-7s%4s  %10.6f%10.6f%12.3f%9s%8.3f%%  %s (%s, ", bits_of(&group, bits),
+			floor_of(&group, floor), unit.floor > 0 ? unit.met ? "yes" : "no" : "-", unit.cos_median,
+			unit.cos_p5, xfp_true_bits(&unit), xfp_human((double)unit.bytes, "B", bytes),
 			unit.weights ? 100 * (double)unit.outliers / (double)unit.weights : 0,
-			xfp_printable(unit.name).text, xfp_printable(unit.role).text, unit.experts, unit.rows,
-			unit.cols, unit.met ? "" : "  below the floor");
+			xfp_printable(unit.name).text, xfp_printable(unit.role).text);
+		if (unit.experts > 1)
+			fprintf(out, "%" PRIu32 " x ", unit.experts);
+		fprintf(out, "%" PRIu64 " x %" PRIu64 ")\n", unit.rows, unit.cols);
 	}
+}
+
+bool xfp_one_bundle(int argc, char **argv)
+{
+	if (optind + 1 == argc)
+		return true;
+	if (optind < argc)
+		fprintf(stderr, "%s: one BUNDLE at a time, not '%s', too\n", argv[0], argv[optind + 1]);
+	else
+		fprintf(stderr, "%s: no BUNDLE given\n", argv[0]);
+	return false;
 }

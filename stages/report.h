@@ -5,17 +5,21 @@
 #ifndef XFP_REPORT_H
 #define XFP_REPORT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "xfp.h"
 
-/* One line a class: units, weights, bits, cosines, true bits, size, share of outliers; then what is
- * stored beside units, and the whole. A class's median and p5 are medians over its units, and least is
- * the lowest median of a unit. */
+/* One line a class: units, weights, bits, floors, cosines, stored bits a weight, size, share of outliers;
+ * then what is stored beside units, the whole, and which units are below their floor. A class's cosines
+ * are medians over its units, and worst unit is the lowest median of a unit. */
 void xfp_report_table(FILE *out, const struct xfp_bundle *bundle);
 
 /* One line a unit. */
 void xfp_report_units(FILE *out, const struct xfp_bundle *bundle);
+
+/* After getopt: whether one argument is left, a bundle; if not, says so on stderr. */
+bool xfp_one_bundle(int argc, char **argv);
 
 /* Stored bits a weight, padding and codebooks included. */
 double xfp_true_bits(const struct xfp_unit_info *unit);

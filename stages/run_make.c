@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "data.h"
 
 #define TICK_NS 500000000
 
@@ -43,40 +44,31 @@ void xfp_signals_release(struct xfp_signals *signals)
 
 /* ---- environment ------------------------------------------------------------------------------- */
 
-char *xfp_pipelines_folder(void)
-{
-	const char *data = getenv("XFP_DATADIR");
-
-	return xfp_path(data && *data ? data : XFP_PKGDATADIR, "pipelines");
-}
-
 /* The tools are beside this one, wherever it is. */
 static char *tool_path(void)
 {
 	const char *path = getenv("PATH");
-	char self[PATH_MAX];
-	ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
-	char *slash;
+	char *tools = xfp_tool_folder(), *result;
 
 	if (!path)
 		path = "/usr/local/bin:/usr/bin:/bin";
-	if (size <= 0)
-		return strdup(path);
-	self[size] = '\0';
-	slash = strrchr(self, '/');
-	return xfp_format("%.*s:%s", (int)(slash - self), self, path);
+	result = tools ? xfp_format("%s:%s", tools, path) : strdup(path);
+	free(tools);
+	return result;
 }
 
 enum xfp_status xfp_run_environment(const struct xfp_conversion *c, struct xfp_error *err)
 {
-	char *path = tool_path(), *pipelines = xfp_pipelines_folder();
-	bool ok = path && pipelines && !setenv("PATH", path, 1) && !setenv("XFP_PIPELINES", pipelines, 1) &&
-		  !setenv("XFP_WORK", c->options.work, 1) && !setenv("XFP_CACHE", c->options.cache, 1) &&
-		  !setenv("LC_ALL", "C", 1);
+	char *path = NULL, *pipelines = NULL;
+	enum xfp_status status = xfp_data_folder(XFP_PIPELINES, &pipelines, err);
 
+	if (!status && (!(path = tool_path()) || setenv("PATH", path, 1) || setenv("XFP_PIPELINES", pipelines, 1) ||
+			setenv("XFP_WORK", c->options.work, 1) || setenv("XFP_CACHE", c->options.cache, 1) ||
+			setenv("LC_ALL", "C", 1)))
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
 	free(path);
 	free(pipelines);
-	return ok ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	return status;
 }
 
 /* ---- children ---------------------------------------------------------------------------------- */
@@ -249,13 +241,12 @@ static void set_threads(unsigned jobs, uint32_t units)
 int xfp_run_make(const struct xfp_conversion *c, struct xfp_signals *signals, void (*tick)(void *context),
 		 void *context, struct xfp_error *err)
 {
-	char *pipelines = xfp_pipelines_folder(), *rules = pipelines ? xfp_path(pipelines, "graph.mk") : NULL,
-	     parallel[16];
+	const char *pipelines = getenv("XFP_PIPELINES"); /* of xfp_run_environment */
+	char *rules = pipelines ? xfp_path(pipelines, "graph.mk") : NULL, parallel[16];
 	const char *argv[8] = { "make", "--no-print-directory", "-f", rules };
 	unsigned jobs = c->options.jobs, count = 4;
 	int status;
 
-	free(pipelines);
 	if (!rules)
 		return (int)xfp_fail(err, XFP_FAILED, "out of memory");
 	if (jobs) {

@@ -42,7 +42,4 @@ static inline enum xfp_status xfp_child_status(int status)
 int xfp_run_make(const struct xfp_conversion *c, struct xfp_signals *signals, void (*tick)(void *context),
 		 void *context, struct xfp_error *err);
 
-/* Where the make rules are; the caller frees it, NULL when out of memory. */
-char *xfp_pipelines_folder(void);
-
 #endif

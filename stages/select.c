@@ -53,13 +53,11 @@ enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choi
 
 	if (!input->base_count && input->parameters->on_nonfinite == XFP_NONFINITE_FAIL)
 		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: has NaN or infinite weights; mend the checkpoint, or keep such tensors as "
-				"they are with --on-nonfinite keep",
-				unit->name);
+				"has NaN or infinite weights; mend the checkpoint, or keep such tensors as "
+				"they are with --on-nonfinite keep");
 	consider(&search, input->base_candidates, input->base_count, input->base);
 	if (!search.met && input->base_count && !input->extended && xfp_parameters_extended_bits(input->parameters))
-		return xfp_fail(err, XFP_WANT_MORE, "%s: no candidate meets the floor; measuring the extended set",
-				unit->name);
+		return xfp_fail(err, XFP_WANT_MORE, "no candidate meets the floor; measuring the extended set");
 	if (input->extended)
 		consider(&search, input->extended_candidates, input->extended_count, input->extended);
 
@@ -76,9 +74,10 @@ enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choi
 	} else if (search.best && input->parameters->on_miss == XFP_MISS_FAIL) {
 		xfp_decimal_format(search.floor, XFP_NANO, floor);
 		return xfp_fail(err, XFP_UNMET,
-				"%s: no candidate reaches the floor %s; the best, %u bits, has median cosine %.6f. "
-				"Lower the floor, allow more bits, or choose --on-miss keep",
-				unit->name, floor, search.best->k, search.best->cos_median);
+				"no candidate reaches the floor %s; the best, %u bits, has median cosine %.6f. "
+				"Lower the floor,%s or choose --on-miss keep",
+				floor, search.best->k, search.best->cos_median,
+				input->parameters->bits >> 6 & 1 ? "" : " allow more bits,");
 	} else {
 		choice->candidate = keep;
 		snprintf(choice->fit, sizeof choice->fit, "%s", input->outliers);

@@ -5,8 +5,9 @@
  * input    a bundle
  * output   DIR: model.safetensors or its shards and their index, and the small files
  *
- * DIR is new or empty, and a failure leaves it as it was.
+ * DIR is new or empty, and a failure leaves it as it was; a damaged bundle is one.
  */
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
@@ -24,8 +25,10 @@
 #include "conversion.h"
 #include "file.h"
 #include "printable.h"
+#include "report.h"
 #include "safetensors_write.h"
 #include "unpack.h"
+#include "verify.h"
 
 #define DEFAULT_SHARD_BYTES UINT64_C(5000000000)
 #define SINGLE_NAME "model.safetensors"
@@ -33,9 +36,11 @@
 
 struct request {
 	const char *bundle, *folder;
-	bool source_dtype, json;
+	bool source_dtype, json, unchecked;
 	enum xfp_dtype dtype;
+	const char *dtype_name; /* as configurations call it; NULL: each tensor's own */
 	uint64_t shard_bytes;
+	const char *program;
 };
 
 /* A run of `xfp unpack`. */
@@ -57,8 +62,8 @@ struct unpacking {
 static void usage(const char *program, FILE *out)
 {
 	fprintf(out,
-		"usage: %s [--dtype bf16|f16|f32|source] [--max-shard-size N] [--json]\n"
-		"                  -o DIR BUNDLE\n",
+		"usage: %s [--dtype bf16|f16|f32|source] [--max-shard-size N] [--no-check]\n"
+		"                  [--json] -o DIR BUNDLE\n",
 		program);
 }
 
@@ -69,10 +74,11 @@ static void help(const char *program)
 	     "Makes a checkpoint of a bundle: safetensors with the original names and shapes, and the\n"
 	     "small files. What was quantized is decoded; what was kept comes back byte for byte.\n"
 	     "\n"
-	     "  -o, --output DIR        the folder to make; it must be new or empty\n"
+	     "  -o, --output DIR        the folder to make, in one that exists; or an empty one\n"
 	     "      --dtype TYPE        of the decoded weights (default: source, as they were)\n"
-	     "      --max-shard-size N  most bytes of data in a file, with k, M or G for powers of 1000\n"
-	     "                          (default: 5G)\n"
+	     "      --max-shard-size N  most bytes of data in a file, with K, M, G, KB, MB, GB (of 1000) or\n"
+	     "                          KiB, MiB, GiB (of 1024); default 5GB\n"
+	     "      --no-check          do not check the bundle's digests first\n"
 	     "      --json              print one JSON object: files, tensors, bytes\n"
 	     "      --help              print this help and exit\n"
 	     "      --version           print the version and exit");
@@ -148,19 +154,38 @@ static void undo(struct unpacking *u)
 	}
 }
 
+/* How much of a path names the folder that it is in; 0: the current one. */
+static int parent_length(const char *path)
+{
+	size_t length = strlen(path);
+
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	while (length && path[length - 1] != '/')
+		length--;
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	return (int)length;
+}
+
 static enum xfp_status make_folder(struct unpacking *u, const char *path, struct xfp_error *err)
 {
 	struct dirent *entry;
 	bool empty = true;
 	DIR *folder = opendir(path);
 
+	if (!folder && errno == ENOTDIR)
+		return xfp_fail(err, XFP_USAGE, "%s: a file is there; name a new folder", path);
 	if (!folder && errno != ENOENT)
 		return xfp_fail_errno(err, errno, "%s", path);
-	if (!folder) {
-		enum xfp_status status = xfp_mkdirs(path, err);
+	if (!folder && mkdir(path, 0777)) {
+		int length = parent_length(path);
 
-		return status ? status : remember(u, strdup(path), err);
+		return xfp_fail_errno(err, errno, "%s: no folder can be made in %.*s", path, length ? length : 1,
+				      length ? path : ".");
 	}
+	if (!folder)
+		return remember(u, strdup(path), err);
 	while (empty && (entry = readdir(folder)))
 		empty = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
 	closedir(folder);
@@ -285,6 +310,40 @@ static enum xfp_status write_files(struct unpacking *u, struct xfp_error *err)
 	return status;
 }
 
+/* A broken model that loads is worse than none. */
+static enum xfp_status check_bytes(const struct unpacking *u, struct xfp_error *err)
+{
+	struct xfp_faults faults = { .program = u->request->program };
+	enum xfp_status status = xfp_verify_bytes(u->bundle, &faults, err);
+
+	xfp_faults_rest(&faults);
+	if (!status && faults.status)
+		status = xfp_fail(err, faults.status, "%s: damaged; copy or convert it again (--no-check unpacks it)",
+				  u->request->bundle);
+	xfp_faults_free(&faults);
+	return status;
+}
+
+/* Configurations come back as they were, so one may name another type than the weights now have. */
+static void note_dtype(const struct unpacking *u)
+{
+	uint32_t number = xfp_bundle_find_file(u->bundle, "config.json");
+	const char *named = NULL;
+	struct xfp_file_info file;
+	json_t *config;
+
+	if (!u->request->dtype_name || !xfp_bundle_file(u->bundle, number, &file))
+		return;
+	config = json_loadb(file.data, file.bytes, 0, NULL);
+	if (!(named = json_string_value(json_object_get(config, "torch_dtype"))))
+		named = json_string_value(json_object_get(config, "dtype"));
+	if (named && strcmp(named, u->request->dtype_name))
+		fprintf(stderr,
+			"%s: note: config.json still says %s; engines that follow it round the weights to that\n",
+			u->request->program, xfp_printable(named).text);
+	json_decref(config);
+}
+
 static enum xfp_status print_result(const struct unpacking *u, struct xfp_error *err)
 {
 	char bytes[32];
@@ -299,7 +358,7 @@ static enum xfp_status print_result(const struct unpacking *u, struct xfp_error 
 	}
 	root = json_pack("{s:O, s:I, s:I}", "files", u->files, "tensors", (json_int_t)u->count, "bytes",
 			 (json_int_t)u->bytes);
-	failed = !root || json_dumpf(root, stdout, JSON_INDENT(1)) || putchar('\n') == EOF;
+	failed = !root || json_dumpf(root, stdout, JSON_INDENT(2)) || putchar('\n') == EOF;
 	json_decref(root);
 	return failed ? xfp_fail(err, XFP_FAILED, "cannot write to standard output") : XFP_OK;
 }
@@ -316,11 +375,11 @@ static enum xfp_status unpack(const struct request *request, struct xfp_error *e
 	    (status = make_folder(&u, request->folder, err)))
 		goto done;
 	/* The index, which makes a checkpoint of the shards, last. */
-	if ((status = write_files(&u, err)) || (status = write_shards(&u, err)) ||
-	    (u.shards > 1 && (status = write_index(&u, err))))
+	if ((!request->unchecked && (status = check_bytes(&u, err))) || (status = write_files(&u, err)) ||
+	    (status = write_shards(&u, err)) || (u.shards > 1 && (status = write_index(&u, err))))
 		undo(&u);
-	else
-		status = print_result(&u, err);
+	else if (!(status = print_result(&u, err)))
+		note_dtype(&u);
 done:
 	for (size_t i = 0; i < u.made_count; i++)
 		free(u.made[i]);
@@ -339,26 +398,31 @@ done:
 static bool parse_dtype(const char *text, struct request *request)
 {
 	static const struct {
-		const char *name;
+		const char *name, *long_name;
 		enum xfp_dtype dtype;
 	} dtypes[] = {
-		{ "bf16", XFP_BF16 },
-		{ "f16", XFP_F16 },
-		{ "f32", XFP_F32 },
+		{ "bf16", "bfloat16", XFP_BF16 },
+		{ "f16", "float16", XFP_F16 },
+		{ "f32", "float32", XFP_F32 },
 	};
 
 	request->source_dtype = !strcmp(text, "source");
+	request->dtype_name = NULL;
 	for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
 		if (!strcmp(text, dtypes[i].name)) {
 			request->dtype = dtypes[i].dtype;
+			request->dtype_name = dtypes[i].long_name;
 			return true;
 		}
 	}
 	return request->source_dtype;
 }
 
+/* "5000000", "5G", "5GB", "5GiB"; the letter in either case. */
 static bool parse_size(const char *text, uint64_t *size)
 {
+	static const char letters[] = "KMG";
+	const char *letter;
 	uint64_t unit = 1;
 	char *end;
 
@@ -366,28 +430,32 @@ static bool parse_size(const char *text, uint64_t *size)
 	*size = strtoull(text, &end, 10);
 	if (errno || *text < '0' || *text > '9')
 		return false;
-	if (*end == 'k')
-		unit = 1000;
-	else if (*end == 'M')
-		unit = 1000000;
-	else if (*end == 'G')
-		unit = 1000000000;
-	return *size && !end[unit > 1] && xfp_mul(*size, unit, size);
+	letter = *end ? strchr(letters, toupper((unsigned char)*end)) : NULL;
+	if (letter) {
+		bool binary = !strcmp(++end, "iB");
+
+		if (*end && !binary && strcmp(end, "B"))
+			return false;
+		for (const char *l = letters; l <= letter; l++)
+			unit *= binary ? 1024 : 1000;
+	}
+	return *size && (letter || !*end) && xfp_mul(*size, unit, size);
 }
 
 int xfp_main_unpack(int argc, char **argv)
 {
-	enum { DTYPE = 256, SHARD, JSON, HELP, VERSION };
+	enum { DTYPE = 256, SHARD, NO_CHECK, JSON, HELP, VERSION };
 	static const struct option options[] = {
 		{ "output", required_argument, NULL, 'o' },
 		{ "dtype", required_argument, NULL, DTYPE },
 		{ "max-shard-size", required_argument, NULL, SHARD },
+		{ "no-check", no_argument, NULL, NO_CHECK },
 		{ "json", no_argument, NULL, JSON },
 		{ "help", no_argument, NULL, HELP },
 		{ "version", no_argument, NULL, VERSION },
 		{ 0 },
 	};
-	struct request request = { .source_dtype = true, .shard_bytes = DEFAULT_SHARD_BYTES };
+	struct request request = { .program = argv[0], .source_dtype = true, .shard_bytes = DEFAULT_SHARD_BYTES };
 	struct xfp_error err = { .status = XFP_OK };
 	enum xfp_status status;
 	int option;
@@ -407,9 +475,12 @@ int xfp_main_unpack(int argc, char **argv)
 			break;
 		case SHARD:
 			if (!parse_size(optarg, &request.shard_bytes)) {
-				fprintf(stderr, "%s: '%s' is no size; write 500M or 5G\n", argv[0], optarg);
+				fprintf(stderr, "%s: '%s' is no size; write 500MB, 5GB or 4GiB\n", argv[0], optarg);
 				return XFP_USAGE;
 			}
+			break;
+		case NO_CHECK:
+			request.unchecked = true;
 			break;
 		case JSON:
 			request.json = true;
@@ -425,7 +496,12 @@ int xfp_main_unpack(int argc, char **argv)
 			return XFP_USAGE;
 		}
 	}
-	if (optind + 1 != argc || !request.folder || !*request.folder) {
+	if (!request.folder || !*request.folder) {
+		fprintf(stderr, "%s: no folder given to write to: -o DIR\n", argv[0]);
+		usage(argv[0], stderr);
+		return XFP_USAGE;
+	}
+	if (!xfp_one_bundle(argc, argv)) {
 		usage(argv[0], stderr);
 		return XFP_USAGE;
 	}

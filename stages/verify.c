@@ -3,7 +3,7 @@
  * verify.c - `xfp verify` and xfp-verify: a finished bundle, reopened as a stranger would.
  *
  * input    a bundle; with --source the checkpoint it was made from
- * output   what is wrong, on stderr; a table per class, or JSON
+ * output   what is wrong, on stderr; a table per class, or JSON; the verdict, last
  * status   3 when the bundle is damaged, 4 when it is not what its source or its floors say
  */
 #include <getopt.h>
@@ -24,19 +24,25 @@ struct request {
 	const char *program, *bundle, *source;
 	bool json, quiet;
 	double strict, lazy, floor[XFP_CLASSES]; /* negative: not given */
+	bool floors_given;
 };
 
-static void usage(const char *program, FILE *out)
+/* Of the units of a bundle. */
+struct tally {
+	uint32_t units, held, unmet, strangers; /* held: to a floor above 0 */
+};
+
+static void usage(FILE *out)
 {
-	fprintf(out,
-		"usage: %s [-q] [--source MODEL] [--min-cos-strict X] [--min-cos-lazy X]\n"
-		"                  [--floor CLASS=X] [--json] BUNDLE\n",
-		program);
+	fputs("usage: xfp verify [-q] [--source MODEL] [--min-cos-strict X] [--min-cos-lazy X]\n"
+	      "                  [--floor CLASS=X] [--json] BUNDLE\n"
+	      "   or: xfp-verify [OPTION ...] BUNDLE\n",
+	      out);
 }
 
-static void help(const char *program)
+static void help(void)
 {
-	usage(program, stdout);
+	usage(stdout);
 	puts("\n"
 	     "Checks every byte of a bundle, decodes all its weights and holds it to its floors.\n"
 	     "\n"
@@ -106,9 +112,23 @@ static bool comparable(const struct xfp_bundle *bundle, const struct xfp_unit_in
 	return true;
 }
 
+static void count_strangers(const struct xfp_bundle *bundle, const bool *same, struct tally *tally)
+{
+	struct xfp_unit_info unit;
+
+	for (uint32_t u = 0; xfp_bundle_unit(bundle, u, &unit); u++)
+		tally->strangers += !comparable(bundle, &unit, same);
+}
+
+/* Whether it is hardly the checkpoint that the bundle was made from. */
+static bool another_checkpoint(const struct tally *tally)
+{
+	return tally->strangers > tally->units / 2;
+}
+
 static enum xfp_status verify_units(const struct request *request, const struct xfp_bundle *bundle,
 				    const struct xfp_checkpoint *source, const bool *same, json_t *units,
-				    struct xfp_faults *faults, struct xfp_error *err)
+				    struct tally *tally, struct xfp_faults *faults, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 	struct xfp_bundle_info info;
@@ -127,6 +147,9 @@ static enum xfp_status verify_units(const struct request *request, const struct 
 		if (status)
 			break;
 		met = quality.median >= floor - XFP_VERIFY_SLACK;
+		tally->held += floor > 0;
+		tally->unmet += !met;
+		tally->strangers += quality.stranger;
 		if (!met)
 			status = xfp_fault(
 				faults, err, XFP_UNMET, "unit %s (%s): its median cosine is %.9g, below its floor %.9g",
@@ -157,10 +180,45 @@ static enum xfp_status print_json(const struct request *request, const struct xf
 			 "units", units);
 	if (!ok || !root)
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
-	else if (json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) || putchar('\n') == EOF)
+	else if (json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) || putchar('\n') == EOF)
 		status = xfp_fail(err, XFP_FAILED, "cannot write to standard output");
 	json_decref(root);
 	return status;
+}
+
+static void praise(const struct request *request, const struct tally *tally)
+{
+	printf("\n%s: every byte is as it was written; %s", request->bundle,
+	       request->source ? "the weights are those of the checkpoint; " : "");
+	if (tally->held)
+		printf("%s floors are met (%" PRIu32 " of %" PRIu32 " units have one)\n",
+		       request->floors_given ? "the" : "recorded", tally->held, tally->units);
+	else
+		puts("no unit has a floor");
+}
+
+/* In one line what all faults come to. */
+static enum xfp_status blame(const struct request *request, const struct tally *tally, const struct xfp_faults *faults,
+			     struct xfp_error *err)
+{
+	const char *s = faults->count == 1 ? "" : "s";
+
+	xfp_faults_rest(faults);
+	if (faults->status == XFP_BAD_INPUT)
+		return xfp_fail(err, faults->status, "%s: damaged (%" PRIu32 " fault%s); copy or convert it again",
+				request->bundle, faults->count, s);
+	if (another_checkpoint(tally))
+		return xfp_fail(err, faults->status,
+				"%s: %s is not the checkpoint that it was made from (%" PRIu32 " of %" PRIu32
+				" units differ)",
+				request->bundle, request->source, tally->strangers, tally->units);
+	if (tally->unmet)
+		return xfp_fail(err, faults->status,
+				"%s: floors are not met: %" PRIu32 " of %" PRIu32 " units are below theirs (%" PRIu32
+				" fault%s in all)",
+				request->bundle, tally->unmet, tally->units, faults->count, s);
+	return xfp_fail(err, faults->status, "%s: not as the checkpoint has it (%" PRIu32 " fault%s)", request->bundle,
+			faults->count, s);
 }
 
 static enum xfp_status verify(const struct request *request, struct xfp_error *err)
@@ -170,12 +228,14 @@ static enum xfp_status verify(const struct request *request, struct xfp_error *e
 	struct xfp_bundle *bundle = NULL;
 	json_t *units = json_array();
 	struct xfp_bundle_info info;
+	struct tally tally = { 0 };
 	bool *same = NULL;
 	enum xfp_status status = units ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 
 	if (status || (status = xfp_bundle_open(request->bundle, &bundle, err)))
 		goto done;
 	xfp_bundle_info(bundle, &info);
+	tally.units = info.units;
 	if (request->source && (status = xfp_checkpoint_open(request->source, &source, err)))
 		goto done;
 	if (!(same = calloc(info.tensors + (size_t)1, sizeof *same))) {
@@ -186,20 +246,25 @@ static enum xfp_status verify(const struct request *request, struct xfp_error *e
 	if ((status = xfp_verify_bytes(bundle, &faults, err)))
 		goto done;
 	if (!faults.status) { /* damaged weights need no comparison */
-		if ((source && (status = xfp_verify_tensors(bundle, source, same, &faults, err))) ||
-		    (status = verify_units(request, bundle, source, same, units, &faults, err)))
+		if (source) {
+			if ((status = xfp_verify_tensors(bundle, source, same, &faults, err)))
+				goto done;
+			count_strangers(bundle, same, &tally);
+		}
+		/* nor do those of another model */
+		if (!another_checkpoint(&tally) &&
+		    (status = verify_units(request, bundle, source, same, units, &tally, &faults, err)))
 			goto done;
 	}
 	if (request->json)
 		status = print_json(request, &faults, units, err);
-	else if (!request->quiet)
+	else if (!request->quiet && faults.status != XFP_BAD_INPUT && !another_checkpoint(&tally))
 		xfp_report_table(stdout, bundle);
 	if (!request->json && !request->quiet && !faults.status)
-		printf("\n%s: every byte is as it was written%s\n", request->bundle,
-		       source ? ", and the weights are the checkpoint's within its floors" : "");
+		praise(request, &tally);
+	fflush(stdout); /* the verdict comes last, wherever both streams go */
 	if (!status && faults.status)
-		status = xfp_fail(err, faults.status, "%s: not as it should be (%" PRIu32 " %s)", request->bundle,
-				  faults.count, faults.count == 1 ? "finding" : "faults");
+		status = blame(request, &tally, &faults, err);
 done:
 	free(same);
 	json_decref(units);
@@ -253,23 +318,24 @@ int xfp_main_verify(int argc, char **argv)
 			request.quiet = true;
 			break;
 		case HELP:
-			help(argv[0]);
+			help();
 			return XFP_OK;
 		case VERSION:
 			printf("%s (xfp) %s\n", argv[0], PACKAGE_VERSION);
 			return XFP_OK;
 		default:
-			usage(argv[0], stderr);
+			usage(stderr);
 			return XFP_USAGE;
 		}
+		request.floors_given |= option == STRICT || option == LAZY || option == FLOOR;
 		if (!good) {
 			fprintf(stderr, "%s: '%s' is no floor: a number from 0 to 1 with at most nine digits%s\n",
 				argv[0], optarg, option == FLOOR ? ", after a class and '='" : "");
 			return XFP_USAGE;
 		}
 	}
-	if (optind + 1 != argc) {
-		usage(argv[0], stderr);
+	if (!xfp_one_bundle(argc, argv)) {
+		usage(stderr);
 		return XFP_USAGE;
 	}
 	request.bundle = argv[optind];

@@ -10,6 +10,7 @@
 #include "checkpoint.h"
 #include "xfp.h"
 
+#define XFP_FAULTS_SHOWN 20   /* more are counted, and told by --json */
 #define XFP_VERIFY_SLACK 1e-9 /* on cosines and errors, which are sums of rounded numbers */
 
 /* What is wrong, in the order in which it was found. */
@@ -17,11 +18,13 @@ struct xfp_faults {
 	char **text;
 	uint32_t count;
 	enum xfp_status status; /* the gravest: BAD_INPUT before UNMET; OK when there is none */
-	const char *program;    /* each is printed to stderr as "PROGRAM: TEXT" */
+	const char *program;    /* the first are printed to stderr as "PROGRAM: TEXT" */
 };
 /* XFP_FAILED when out of memory, otherwise XFP_OK: to have found something is no failure. */
 enum xfp_status xfp_fault(struct xfp_faults *faults, struct xfp_error *err, enum xfp_status status, const char *format,
 			  ...) XFP_PRINTF(4, 5);
+/* "and N more", when there are more than were shown. */
+void xfp_faults_rest(const struct xfp_faults *faults);
 void xfp_faults_free(struct xfp_faults *faults);
 
 /* Every byte of the bundle. */
@@ -35,6 +38,7 @@ enum xfp_status xfp_verify_tensors(const struct xfp_bundle *bundle, const struct
 /* Cosines and error of a unit. */
 struct xfp_quality {
 	double median, p5, error;
+	bool stranger; /* its weights are not those that were converted: stated, not measured */
 };
 
 /* Decode a unit: quantized weights must be finite. With a source, its weights must be those that were

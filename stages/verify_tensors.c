@@ -34,10 +34,18 @@ enum xfp_status xfp_fault(struct xfp_faults *faults, struct xfp_error *err, enum
 	va_end(arguments);
 	if (length < 0)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	fprintf(stderr, "%s: %s\n", faults->program, text[faults->count++]);
+	if (faults->count < XFP_FAULTS_SHOWN)
+		fprintf(stderr, "%s: %s\n", faults->program, text[faults->count]);
+	faults->count++;
 	if (!faults->status || status == XFP_BAD_INPUT)
 		faults->status = status;
 	return XFP_OK;
+}
+
+void xfp_faults_rest(const struct xfp_faults *faults)
+{
+	if (faults->count > XFP_FAULTS_SHOWN)
+		fprintf(stderr, "%s: and %" PRIu32 " more\n", faults->program, faults->count - XFP_FAULTS_SHOWN);
 }
 
 void xfp_faults_free(struct xfp_faults *faults)

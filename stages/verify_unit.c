@@ -194,8 +194,8 @@ static enum xfp_status find_rows(const struct comparison *c, struct xfp_faults *
 			 first % c->unit.rows, first / c->unit.rows);
 }
 
-static enum xfp_status find_strangers(const struct comparison *c, const bool *same, struct xfp_faults *faults,
-				      struct xfp_error *err)
+static enum xfp_status find_strangers(const struct comparison *c, const bool *same, bool *stranger,
+				      struct xfp_faults *faults, struct xfp_error *err)
 {
 	for (uint32_t e = 0; e < c->unit.experts; e++) {
 		struct xfp_tensor_info tensor = { .name = "" };
@@ -203,6 +203,7 @@ static enum xfp_status find_strangers(const struct comparison *c, const bool *sa
 
 		if (same[e])
 			continue;
+		*stranger = true;
 		xfp_bundle_matrix(c->bundle, c->unit.first_matrix + e, &matrix);
 		xfp_bundle_tensor(c->bundle, matrix.tensor, &tensor);
 		return xfp_fault(faults, err, XFP_UNMET,
@@ -260,7 +261,7 @@ enum xfp_status xfp_verify_unit(const struct xfp_bundle *bundle, uint32_t number
 
 	if (!xfp_bundle_unit(bundle, number, &c.unit) || !xfp_bundle_matrix(bundle, c.unit.first_matrix, &matrix))
 		return xfp_fail(err, XFP_USAGE, "there is no unit %" PRIu32, number);
-	*quality = (struct xfp_quality){ c.unit.cos_median, c.unit.cos_p5, c.unit.error };
+	*quality = (struct xfp_quality){ c.unit.cos_median, c.unit.cos_p5, c.unit.error, false };
 	if (!c.unit.rows)
 		return XFP_OK;
 	c.element = xfp_dtype_bits((enum xfp_dtype)c.unit.dtype) / 8;
@@ -278,7 +279,8 @@ enum xfp_status xfp_verify_unit(const struct xfp_bundle *bundle, uint32_t number
 	if ((source && !c.rows) || !c.wrong || !same)
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
 	else if (!(status = compare_all(&c, same, err)) && !(status = find_rows(&c, faults, err)) && source &&
-		 !(status = find_strangers(&c, same, faults, err)) && c.unit.mode != XFP_MODE_KEEP)
+		 !(status = find_strangers(&c, same, &quality->stranger, faults, err)) &&
+		 c.unit.mode != XFP_MODE_KEEP && !quality->stranger)
 		status = measure(&c, quality, faults, err);
 	free(c.rows);
 	free(c.wrong);

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "commands.h"
+#include "data.h"
 #include "file.h"
-#include "run_make.h"
 #include "xfp_error.h"
 
 struct command {
@@ -52,6 +52,20 @@ static int print_version(void)
 	return XFP_OK;
 }
 
+static int print_pipelines(void)
+{
+	struct xfp_error err = { 0 };
+	char *folder;
+	enum xfp_status status = xfp_data_folder(XFP_PIPELINES, &folder, &err);
+
+	if (status)
+		fprintf(stderr, "xfp: %s\n", err.text);
+	else
+		puts(folder);
+	free(folder);
+	return (int)status;
+}
+
 static int run(const struct command *command, int argc, char **argv)
 {
 	char *name = xfp_format("xfp %s", command->name);
@@ -70,7 +84,7 @@ static int run(const struct command *command, int argc, char **argv)
 
 static int dispatch(int argc, char **argv)
 {
-	char *word = argc > 1 ? argv[1] : NULL, *folder;
+	char *word = argc > 1 ? argv[1] : NULL;
 
 	if (!word) {
 		help(stderr);
@@ -78,13 +92,8 @@ static int dispatch(int argc, char **argv)
 	}
 	if (!strcmp(word, "--version"))
 		return print_version();
-	if (!strcmp(word, "--pipelines")) {
-		folder = xfp_pipelines_folder();
-		if (folder)
-			puts(folder);
-		free(folder);
-		return folder ? XFP_OK : XFP_FAILED;
-	}
+	if (!strcmp(word, "--pipelines"))
+		return print_pipelines();
 	if (!strcmp(word, "--help") || (!strcmp(word, "help") && argc == 2)) {
 		help(stdout);
 		return XFP_OK;

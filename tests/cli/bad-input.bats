@@ -83,7 +83,7 @@ accepted() { # KIND
 	make_bad good good
 	xfp convert good -o out.xfp >stdout
 	[ "$done_before" -ge 5 ]
-	grep -q "^repacked 1 of " stdout
+	grep -q " 1 packed now, " stdout
 }
 
 @test "no such model, an empty folder, a file that is something else" {
@@ -92,8 +92,38 @@ accepted() { # KIND
 	mkdir empty
 	run -3 xfp convert empty -o out.xfp
 	[[ $output == *empty* ]]
+	# a first run that comes to nothing leaves nothing
+	[ "$(ls -A)" = empty ]
 	echo hello >model.safetensors
 	run -3 xfp convert model.safetensors -o out.xfp
 	[[ $output == *model.safetensors* ]]
 	no_output out.xfp
+}
+
+@test "weights of another kind: told what they are" {
+	told() { # MODEL WORDS
+		run -3 xfp convert "$1" -o out.xfp
+		[[ $output == *"$1"*"$2"* ]] || { echo "$1: $output"; return 1; }
+	}
+	printf 'GGUF\3\0\0\0' >a.gguf
+	told a.gguf "is a GGUF file"
+	mkdir torch gguf
+	touch torch/pytorch_model.bin gguf/model-Q4_K_M.gguf
+	told torch "pytorch_model.bin: convert it to safetensors"
+	told gguf "model-Q4_K_M.gguf"
+	make_bad good good
+	told good/config.json "name the folder"
+	xfp convert good -o q.xfp -q
+	told q.xfp "xfp unpack"
+}
+
+@test "files that are not carried are named" {
+	make_bad good good
+	touch good/data_config.json good/notes.npy good/.gitattributes good/LICENSE good/other.bin
+	run -0 xfp convert good -o out.xfp
+	[ "$(grep -o "not carried: .*" <<<"$output")" = "not carried: data_config.json
+not carried: notes.npy" ]
+	# beside a file lies what has nothing to do with it
+	run -0 xfp convert good/*.safetensors -o out.xfp
+	[[ $output != *"not carried"* ]]
 }

@@ -86,6 +86,26 @@ sqlite3.connect("xfp-cache/manifest.sqlite").execute("PRAGMA user_version = 999"
 	done
 }
 
+@test "a cache that is a file: said before any work" {
+	make_model m
+	echo x >cache
+	for how in -q -n; do
+		run -1 xfp convert m -o out.xfp --cache cache "$how"
+		[[ $output == *"/cache: is not a folder"* ]]
+	done
+	[ "$(ls -A)" = "cache
+m" ]
+}
+
+@test "a manifest that is made again is mentioned" {
+	make_model m
+	xfp convert m -o out.xfp -q
+	rm xfp-cache/manifest.sqlite*
+	echo "this is not a database" >xfp-cache/manifest.sqlite
+	run -0 --separate-stderr xfp convert m -o out.xfp
+	[[ $stderr == *"xfp-cache: the manifest was "*"rebuilt from "*" artifacts"* ]]
+}
+
 @test "a read-only cache serves what it has, and a miss is status 1 with a remedy" {
 	needs_mounts
 	make_model m

@@ -11,7 +11,7 @@ setup() { setup_folder; }
 	make_model m
 	xfp convert m -o out.xfp >stdout 2>stderr
 	grep -q "^sha256 $(sha out.xfp)$" stdout
-	grep -q "^repacked 8 of 8 units; 0 unchanged" stdout
+	grep -q "^8 units: 7 fitted, 8 packed now, 0 from the cache" stdout
 	grep -q routed_expert stdout
 	grep -q "^xfp: 100%" stderr
 	! grep -q "100%" stdout
@@ -30,7 +30,7 @@ xfp-cache" ]
 	before=$(stat -c '%i %Y %z' out.xfp)
 	run -0 xfp convert m -o out.xfp
 	[[ $output == *"out.xfp is up to date"* ]]
-	[[ $output == *"repacked 0 of "* ]]
+	[[ $output == *" 0 packed now, 8 from the cache"* ]]
 	[ "$before" = "$(stat -c '%i %Y %z' out.xfp)" ]
 }
 
@@ -53,6 +53,10 @@ xfp-cache" ]
 	summary = json.load(open("summary"))
 	assert summary["sha256"] == sys.argv[1] and summary["bytes"] == int(sys.argv[2])
 	assert summary["repacked"] == summary["units"] and not summary["unchanged"]
+	assert sum(c["units"] for c in summary["classes"]) == summary["units"]
+	assert summary["source_precision"] == summary["below_floor"] == 0
+	experts = [c for c in summary["classes"] if c["class"] == "routed_expert"][0]
+	assert 0.98 <= experts["cos_median_least"] <= experts["cos_median"] < 1
 	EOF
 }
 
@@ -67,12 +71,77 @@ xfp-cache" ]
 	run -0 xfp convert m -o out.xfp -n
 	[ "$(ls -A)" = m ]
 	[[ $output == *"model.layers.0.self_attn.q_proj.weight: outlier-extract lloyd-fit autoselect pack"* ]]
-	[[ $output == *"lm_head.weight: pack"* ]]
+	[[ $output == *"lm_head.weight: pack"* && $output == *"out.xfp would be written" ]]
 	xfp convert m -o out.xfp -q
 	run -0 xfp convert m -o out.xfp --dry-run
-	[[ $output == *$'\n'"0 of "* || $output == "0 of "* ]]
+	[[ $output == *$'\n'"0 of "* && $output == *"out.xfp is up to date" ]]
 	run -0 xfp convert m -o out.xfp --dry-run --min-cos-lazy 0.9
-	[[ $output == *"mlp.experts.*"*": "*"pack"* && $output != *"q_proj"* && $output != *lloyd-fit* ]]
+	[[ $output == *"mlp.experts.*"*": pack with "*"bits"* && $output != *"q_proj"* && $output != *lloyd-fit* ]]
+	[[ $output == *"out.xfp would be written again" ]]
+	# what was measured already says that it does not do
+	run -0 xfp convert m -o out.xfp -n --floor attention=0.998
+	[[ $output == *"k_proj.weight: lloyd-fit --extended autoselect pack"* ]]
+	xfp convert m -o out.xfp -q --bits 2 --floor attention=0.999
+	run -0 xfp convert m -o out.xfp -n --bits 2 --floor attention=0.999 --on-miss fail
+	[[ $output == *"q_proj.weight: fails: no candidate meets its floor"* ]]
+	# another floor, the same choices: no unit to do, and a bundle to write
+	run -0 xfp convert m -o out.xfp -n --bits 2 --floor attention=0.9991
+	[[ $output == *$'\n'"0 of "* && $output == *"out.xfp would be written again" ]]
+	run -2 xfp convert m -o out.xfp -n --json
+	[[ $output == *"--json"*"--dry-run"* ]]
+}
+
+@test "what is no bundle is not replaced: status 2, and the file as it was" {
+	make_model m
+	ln -s m link
+	echo mine >notes.txt
+	find m notes.txt -type f -exec sha256sum {} + >before
+	for out in m/model.safetensors m/config.json link/config.json; do
+		for how in -q -n; do
+			run -2 xfp convert m -o "$out" "$how"
+			[[ $output == *"$out: is a file of the checkpoint"* ]] || { echo "$output"; return 1; }
+		done
+		run -2 xfp convert m/model.safetensors -o m/model.safetensors
+	done
+	for how in -q -n; do
+		run -2 xfp convert m -o notes.txt "$how"
+		[[ $output == *"notes.txt: exists and is no .xfp bundle"* ]]
+	done
+	sha256sum -c --quiet before
+	[ "$(ls -A)" = "before
+link
+m
+notes.txt" ]
+	: >empty # of mktemp, perhaps
+	xfp convert m -o empty -q && xfp convert m -o empty -q --min-cos-lazy 0.9 && xfp verify empty
+}
+
+@test "--version, with or without other words" {
+	[ "$(xfp convert --version)" = "$(xfp --version)" ]
+	[ "$(xfp convert m -o out.xfp --version)" = "$(xfp --version)" ]
+	xfp convert --help | grep -q -e --version
+}
+
+@test "tools find the rules beside them, and say so when they cannot" {
+	make_model m
+	mkdir -p moved/bin moved/share build
+	cp "$XFP_TEST_BIN"/xfp* moved/bin
+	cp "$XFP_TEST_BIN"/xfp* build
+	cp -r "$XFP_DATADIR" moved/share/xfp
+	expected=$(converted m out.xfp)
+	unset XFP_DATADIR
+	[ "$(moved/bin/xfp --pipelines)" = "$(realpath moved/share/xfp/pipelines)" ]
+	moved/bin/xfp convert m -o moved.xfp --cache moved-cache -q
+	[ "$(sha moved.xfp)" = "$expected" ]
+	for command in "build/xfp --pipelines" "build/xfp convert m -o no.xfp" "build/xfp-inspect m"; do
+		XFP_DATADIR=$PWD/nowhere run -1 $command
+		[[ $output == *"$PWD/nowhere/pipelines"*"XFP_DATADIR"* ]] || { echo "$command: $output"; return 1; }
+	done
+	[ ! -e no.xfp.work ]
+	cp -r moved/share/xfp/pipelines .
+	[ "$(build/xfp --pipelines)" = "$(realpath pipelines)" ]
+	build/xfp convert m -o build.xfp --cache build-cache -q
+	[ "$(sha build.xfp)" = "$expected" ]
 }
 
 @test "wrong command lines: status 2, a message that names the option, nothing written" {
@@ -88,6 +157,7 @@ xfp-cache" ]
 	--floor attention
 	--floor attention=high
 	--floor nothing=0.9
+	--floor attention=0.9,lm_head=0.9
 	--bits 7
 	--bits 1-3
 	--outlier-sigma 0
@@ -104,6 +174,8 @@ xfp-cache" ]
 	--jobs 0
 	--cache
 	EOF
+	run -2 xfp convert m -o out.xfp --floor experts=0.9
+	[[ $output == *"no class 'experts'; classes are attention, "* ]]
 	run -2 xfp convert -o out.xfp
 	run -2 xfp convert m
 	run -2 xfp convert m m -o out.xfp
@@ -114,7 +186,8 @@ xfp-cache" ]
 
 @test "the environment sets options, and the command line wins" {
 	make_model m
-	XFP_MIN_COS_STRICT=0.9 XFP_MIN_COS_LAZY=0.8 xfp convert m -o out.xfp -q --min-cos-lazy 0.85 --floor lm_head=0.95
+	XFP_MIN_COS_STRICT=0.9 XFP_MIN_COS_LAZY=0.8 xfp convert m -o out.xfp -q --min-cos-lazy 0.85 --lm-head quant \
+		--floor lm_head=0.95
 	python3 - <<-'EOF'
 	import json
 	floor = json.load(open("out.xfp.work/parameters.json"))["floors"]
@@ -147,7 +220,8 @@ xfp-cache" ]
 	MIN_COS_LAZY = 0.97
 	include $(shell xfp --pipelines)/convert.mk
 	EOF
-	(cd 'other folder' && make -f my.mk -j2)
+	(cd 'other folder' && make -f my.mk -j2 MIN_COS_LAZYY=0.9 2>warning)
+	grep -q "MIN_COS_LAZYY is no setting" 'other folder/warning'
 	[ "$(sha 'other folder/ü $(x).xfp')" = "$expected" ]
 	make -f "$(xfp --pipelines)/qwen3-moe.mk" MODEL=m OUT=third.xfp MIN_COS_LAZY=0.97
 	[ "$(sha third.xfp)" = "$expected" ]
@@ -195,11 +269,11 @@ my.mk" ]
 	[ -s changed ] && diff changed repacked
 	[ "$(query "SELECT count(*) FROM run_units WHERE run = 2 AND repacked AND class <> 'routed_expert'")" = 0 ]
 	total=$(query "SELECT count(*) FROM run_units WHERE run = 2")
-	line="repacked $(wc -l <changed) of $total units; $((total - $(wc -l <changed))) unchanged"
-	grep -q "^$line" stdout
-	grep -q "^$line" out.xfp.work/log
+	line="$(wc -l <changed) packed now, $((total - $(wc -l <changed))) from the cache"
+	grep -q "^$total units: .*$line" stdout
+	grep -q "^$total units: .*$line" out.xfp.work/log
 	# back again: everything is there already
-	xfp convert m -o out.xfp --min-cos-lazy 0.9 | grep -q "^repacked 0 of $total"
+	xfp convert m -o out.xfp --min-cos-lazy 0.9 | grep -q "^$total units: .* 0 packed now"
 	# a floor on another class leaves the experts alone
 	xfp convert m -o out.xfp -q --min-cos-lazy 0.9 --floor attention=0.9
 	[ "$(query "SELECT count(*) FROM run_units WHERE run = 4 AND repacked AND class <> 'attention'")" = 0 ]
@@ -210,11 +284,15 @@ my.mk" ]
 	xfp convert m -o keep.xfp -q --bits 2 --cache cache
 	[ "$(query "SELECT DISTINCT mode FROM run_units WHERE run = 1 AND class = 'attention'" cache)" = keep ]
 	xfp convert m -o best.xfp -q --bits 2 --on-miss best --cache cache
+	xfp convert m -o keep.xfp --bits 2 --cache cache | grep -q "^7 units stay at source precision: no candidate met"
 	[ "$(query "SELECT DISTINCT mode, met FROM run_units WHERE run = 2 AND class = 'attention'" cache)" = "v2|0" ]
 	run -4 xfp convert m -o fail.xfp --bits 2 --on-miss fail --cache cache
-	[[ $output == *"no candidate reaches the floor"* && $output == *fail.xfp.work/log* ]]
+	[[ $output == *"no candidate reaches the floor"*"allow more bits"* && $output == *fail.xfp.work/log* ]]
+	# the unit's name once, and no advice that cannot be followed
+	run -4 xfp convert m -o fail.xfp --min-cos-strict 1 --on-miss fail --cache cache -j1
+	[[ $output == *"q_proj.weight (q): no candidate reaches the floor 1.0;"* && $output != *"more bits"* ]]
 	no_output fail.xfp
-	[ "$(query "SELECT status FROM runs WHERE run = 3" cache)" = 4 ]
+	[ "$(query "SELECT status FROM runs WHERE run = 4" cache)" = 4 ]
 }
 
 @test "no output folder, or one that is a file: status 1 and its name, before any work" {
@@ -239,7 +317,7 @@ out.xfp" ]
 	flock 9
 	run -1 xfp convert m -o out.xfp 9>&-
 	exec 9>&-
-	[[ $output == *"another conversion"* ]]
+	[[ $output == *"waiting for another conversion in $PWD/out.xfp.work"*"another conversion is at work"* ]]
 	no_output out.xfp
 	xfp convert m -o out.xfp -q
 }

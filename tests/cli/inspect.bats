@@ -149,6 +149,9 @@ json() { python3 -c 'import json, sys; o = json.load(sys.stdin); print(eval(sys.
 	checkpoint bare - "${rest[@]}" "${fused[@]}"
 	run -0 --separate-stderr xfp-inspect bare
 	[[ $stderr == *"warning: there is no config.json"* ]]
+	[[ $stderr != *"is taken from the shape"* ]] # said already: there is no config.json
+	checkpoint narrow '{"model_type": "brand_new"}' "${rest[@]}" "${fused[@]}"
+	run -0 --separate-stderr xfp-inspect narrow
 	[[ $stderr == *"4 is taken from the shape of model.embed_tokens.weight"* ]]
 }
 

@@ -82,6 +82,34 @@ os.execvp(sys.argv[1], sys.argv[1:])' xfp convert m -o "out 1.xfp" -j1 2>errors 
 	done
 }
 
+interrupted() { # COMMAND...: its messages, once it has begun
+	python3 -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])' "$@" >stdout 2>errors &
+	local pid=$!
+	until [ -s out.xfp.work/events ]; do sleep 0.01; done
+	kill -s TERM $pid
+	wait $pid || true
+}
+
+@test "interrupted: settings of the environment are in the command, those of a makefile stay there" {
+	export XFP_MIN_COS_STRICT=0.95 XFP_MIN_COS_LAZY=0.9 XFP_MODEL="$PWD/m"
+	interrupted xfp convert -o out.xfp -j1 --min-cos-lazy 0.97
+	command=$(tail -n1 errors)
+	[[ $command == "  xfp convert --min-cos-strict 0.95 --min-cos-lazy 0.9 $PWD/m"* ]]
+	[[ $command == *" -o out.xfp -j1 --min-cos-lazy 0.97" ]]
+	unset XFP_MIN_COS_STRICT XFP_MIN_COS_LAZY XFP_MODEL
+	expected=$(converted m whole.xfp --cache whole --min-cos-strict 0.95 --min-cos-lazy 0.97)
+	eval "$command -q"
+	[ "$(sha out.xfp)" = "$expected" ]
+	rm -r out.xfp out.xfp.work xfp-cache
+	export XFP_RUN_BY=make XFP_MIN_COS_LAZY=0.9 # as convert.mk does
+	interrupted xfp convert m -o out.xfp -j1
+	grep -q "To go on, run make again" errors
+	! grep -q "xfp convert" errors
+	grep -q "^export XFP_RUN_BY = make" "$(xfp --pipelines)/convert.mk"
+}
+
 @test "a unit that was finished when the run was killed counts as unchanged" {
 	xfp convert m -o out.xfp -q -j1 &
 	pid=$!
@@ -89,7 +117,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' xfp convert m -o "out 1.xfp" -j1 2>errors 
 	kill -9 $pid
 	wait $pid || true
 	xfp convert m -o out.xfp >stdout
-	repacked=$(sed -n 's/^repacked \([0-9]*\) of.*/\1/p' stdout)
+	repacked=$(sed -n 's/^.* \([0-9]*\) packed now.*/\1/p' stdout)
 	total=$(query "SELECT count(*) FROM latest_units")
 	[ "$repacked" -le $((total - 4)) ] && [ "$repacked" -gt 0 ]
 	[ "$(query "SELECT count(*) FROM runs WHERE ended IS NULL")" = 1 ]

@@ -341,7 +341,7 @@ static void what_is_no_bundle_is_refused(void **state)
 	assert_int_equal(fixture_accept(f.folder, &err), XFP_BAD_INPUT);
 	assert_int_equal(fixture_accept(f.file.path, &err), XFP_BAD_INPUT);
 	assert_int_equal(fixture_accept("/dev/null", &err), XFP_BAD_INPUT);
-	assert_int_equal(fixture_accept("/nonexistent/x.xfp", &err), XFP_FAILED);
+	assert_int_equal(fixture_accept("/nonexistent/x.xfp", &err), XFP_BAD_INPUT);
 	fixture_free(&f);
 }
 

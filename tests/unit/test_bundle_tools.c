@@ -235,9 +235,9 @@ static void info_tells_all_as_json(void **state)
 	assert_int_equal(json_integer_value(json_object_get(up, "k")), 4);
 	assert_int_equal(json_integer_value(json_object_get(up, "weights")), 2 * 3 * 37);
 	assert_true(json_real_value(json_object_get(up, "paper_bits")) == 4.0);
-	assert_true(json_real_value(json_object_get(up, "true_bits")) ==
-		    (double)json_integer_value(json_object_get(up, "bytes")) * 8 / (2 * 3 * 37));
-	assert_true(json_real_value(json_object_get(up, "cos_median")) == f->packed[3].cos_median);
+	assert_true(fabs(json_real_value(json_object_get(up, "true_bits")) -
+			 (double)json_integer_value(json_object_get(up, "bytes")) * 8 / (2 * 3 * 37)) < 1e-13);
+	assert_true(fabs(json_real_value(json_object_get(up, "cos_median")) - f->packed[3].cos_median) < 1e-14);
 	assert_true(json_is_true(json_object_get(up, "met")));
 	assert_string_equal(json_string_value(json_object_get(json_array_get(tensors, 8), "fate")), "dropped");
 	json_decref(root);
@@ -341,7 +341,7 @@ static void wrong_command_lines(void **state)
 	EXPECT(r, XFP_USAGE);
 	RUN(f, &r, xfp_main_unpack, "-o", "x", "--max-shard-size", "0", f->out);
 	EXPECT(r, XFP_USAGE);
-	RUN(f, &r, xfp_main_unpack, "-o", "x", "--max-shard-size", "5GB", f->out);
+	RUN(f, &r, xfp_main_unpack, "-o", "x", "--max-shard-size", "5GiBs", f->out);
 	EXPECT(r, XFP_USAGE);
 	RUN(f, &r, xfp_main_unpack, "-o", "x", "--max-shard-size", "99999999999G", f->out);
 	EXPECT(r, XFP_USAGE);

@@ -172,7 +172,7 @@ static void runs(void **state)
 		.packed = PACKED,
 		.seconds = 0,
 	};
-	int64_t run = 0, second = 0, third = 0;
+	int64_t run = 0, second = 0, third = 0, fourth = 0, fifth = 0;
 
 	OK(xfp_manifest_run_begin(m, "/models/x", "x.xfp", "{\"mode\": \"v2\"}", &run, &err));
 	OK(xfp_manifest_run_unit(m, run, &unit, &err));
@@ -187,6 +187,9 @@ static void runs(void **state)
 	       "SELECT true_bits || ' ' || weights || ' ' || outlier_share || ' ' || floor || ' ' || met || ' ' || "
 	       "cos_p5 || ' ' || seconds FROM latest_units WHERE class = 'attention'",
 	       "12.0 40 0.075 0.98 1 0.97 2.5");
+	/* Four artifacts of the unit, one of the head. */
+	expect(state, "SELECT group_concat(made_seconds, ' ') FROM (SELECT * FROM latest_units ORDER BY number)",
+	       "6.0 1.5");
 	expect(state,
 	       "SELECT floor IS NULL AND met IS NULL AND choice_key IS NULL FROM latest_units WHERE mode = 'fp8'", "1");
 	expect(state,
@@ -194,6 +197,9 @@ static void runs(void **state)
 	       "FROM latest_candidates",
 	       "2 0 0 20.0; 3 1 1 30.0");
 	expect(state, "SELECT true_bits || ' ' || below_floor FROM latest_classes WHERE class = 'attention'", "12.0 0");
+	expect(state,
+	       "SELECT below_floor || ' ' || kept || ' ' || made_seconds FROM latest_classes WHERE class = 'lm_head'",
+	       "0 0 1.5");
 	expect(state, "SELECT group_concat(unit) FROM repacked_units", "layers.0.q.weight");
 	expect(state, "SELECT json_extract(parameters, '$.mode') FROM runs", "v2");
 	expect(state, "SELECT path || ' ' || sha256 || ' ' || bytes FROM bundles", "x.xfp 00ff 4096");
@@ -205,11 +211,95 @@ static void runs(void **state)
 	OK(xfp_manifest_run_unit(m, second, &unit, &err));
 	OK(xfp_manifest_run_end(m, second, XFP_UNMET, NULL, 0, &err));
 	OK(xfp_manifest_run_begin(m, "/models/x", "x.xfp", "{}", &third, &err)); /* killed before its first unit */
-	expect(state, "SELECT count(*) FROM latest_units", "1");
+	/* Neither a run that failed nor one that was killed is an output's last. */
+	expect(state, "SELECT count(*) || ' ' || max(run) || ' ' || sum(seconds) FROM latest_units", "2 1 2.5");
+	expect(state, "SELECT count(*) FROM unit_results WHERE run = 2", "1");
 	expect(state,
-	       "SELECT group_concat(units || ' ' || fitted || ' ' || repacked || ' ' || hits || ' ' || "
+	       "SELECT group_concat(units || ' ' || fitted || ' ' || repacked || ' ' || cached || ' ' || "
 	       "coalesce(status, '-') || ' ' || coalesce(bytes, '-'), '; ') FROM run_summaries",
 	       "2 1 1 1 0 4096; 1 0 0 1 4 -; 0 0 0 0 - -");
+
+	/* Another output in the same cache has its own last run. */
+	OK(xfp_manifest_run_begin(m, "/models/y", "y.xfp", "{}", &fourth, &err));
+	OK(xfp_manifest_run_unit(m, fourth, &head, &err));
+	OK(xfp_manifest_run_end(m, fourth, XFP_OK, "11ff", 1024, &err));
+	expect(state, "SELECT group_concat(output || ' ' || run, '; ') FROM latest_runs", "x.xfp 1; y.xfp 4");
+	expect(state, "SELECT count(*) FROM latest_units WHERE output = 'x.xfp'", "2");
+	expect(state, "SELECT group_concat(output || ' ' || class || ' ' || units, '; ') FROM latest_classes",
+	       "x.xfp attention 1; x.xfp lm_head 1; y.xfp lm_head 1");
+
+	/* A run that found everything: it made nothing, and what that once took is still told. */
+	OK(xfp_manifest_run_begin(m, "/models/x", "x.xfp", "{}", &fifth, &err));
+	OK(xfp_manifest_run_unit(m, fifth, &unit, &err));
+	OK(xfp_manifest_run_end(m, fifth, XFP_OK, "00ff", 4096, &err));
+	expect(state, "SELECT run || ' ' || seconds || ' ' || made_seconds FROM latest_units WHERE output = 'x.xfp'",
+	       "5 0.0 6.0");
+	expect(state, "SELECT seconds || ' ' || made_seconds FROM latest_classes WHERE output = 'x.xfp'", "0.0 6.0");
+	xfp_manifest_close(m);
+	xfp_store_close(&store);
+}
+
+/* ---- candidates ---------------------------------------------------------------------------------- */
+
+#define OTHER_FIT "4e000000000000000000000000000000"
+#define EXTENDED_CHOICE "5f000000000000000000000000000000"
+
+static void add_other(const struct xfp_store *store, struct xfp_manifest *m, const char *key, const char *kind,
+		      const char *key_text)
+{
+	bool fit = !strcmp(kind, XFP_FIT_KIND);
+	uint32_t version = fit ? XFP_FIT_VERSION : XFP_CHOICE_VERSION;
+	struct xfp_artifact_label label = { kind, version, key, key_text, "layers.0.q.weight", 0.25 };
+	struct xfp_choice choice = the_choice();
+	struct xfp_pending pending;
+
+	OK(xfp_store_begin(store, key, &pending, &err));
+	if (fit)
+		fixture_fit(pending.path, &label);
+	else
+		fixture_choice(pending.path, &label, &choice);
+	OK(xfp_pending_publish(&pending, false, &err));
+	OK(xfp_manifest_ingest(m, store, key, &err));
+}
+
+/* A unit's candidates are those that its choice was made from, whatever else was measured. */
+static void candidates(void **state)
+{
+	struct xfp_store store = open_cache(state, 4);
+	struct xfp_manifest *m = open_manifest(&store, 4);
+	struct xfp_choice choice = the_choice();
+	struct xfp_run_unit unit = {
+		.name = "layers.0.q.weight",
+		.class_ = "attention",
+		.role = "q",
+		.experts = 1,
+		.rows = 4,
+		.cols = 5,
+		.choice = &choice,
+		.mode = "v2",
+		.outliers = OUTLIERS,
+		.fit = FIT,
+		.choice_key = CHOICE,
+		.packed = PACKED,
+	};
+	int64_t run = 0;
+
+	add_other(&store, m, OTHER_FIT, XFP_FIT_KIND, "kind fit\noutliers " OUTLIERS "\niterations 5\n");
+	OK(xfp_manifest_run_begin(m, "/models/x", "x.xfp", "{}", &run, &err));
+	OK(xfp_manifest_run_unit(m, run, &unit, &err));
+	expect(state, "SELECT count(*) FROM latest_candidates", "0"); /* it has not ended */
+	OK(xfp_manifest_run_end(m, run, XFP_OK, "00ff", 4096, &err));
+	expect(state, "SELECT count(*) || ' ' || sum(chosen) FROM latest_candidates", "2 1");
+	expect(state, "SELECT made_seconds FROM latest_units", "6.0");
+
+	add_other(&store, m, EXTENDED_CHOICE, XFP_CHOICE_KIND, "kind choice\nfit " FIT "\nextended " OTHER_FIT "\n");
+	unit.choice_key = EXTENDED_CHOICE;
+	OK(xfp_manifest_run_begin(m, "/models/x", "x.xfp", "{}", &run, &err));
+	OK(xfp_manifest_run_unit(m, run, &unit, &err));
+	OK(xfp_manifest_run_end(m, run, XFP_OK, "00ff", 4096, &err));
+	expect(state, "SELECT count(*) || ' ' || sum(chosen) FROM latest_candidates", "4 1");
+	/* outliers, two fits, the other choice, packed */
+	expect(state, "SELECT made_seconds FROM latest_units", "5.0");
 	xfp_manifest_close(m);
 	xfp_store_close(&store);
 }
@@ -217,10 +307,8 @@ static void runs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(ingest_and_ask),
-		scratch_test(damaged_artifact),
-		scratch_test(sources),
-		scratch_test(runs),
+		scratch_test(ingest_and_ask), scratch_test(damaged_artifact), scratch_test(sources),
+		scratch_test(runs),           scratch_test(candidates),
 	};
 
 	return cmocka_run_group_tests_name("manifest", tests, NULL, NULL);

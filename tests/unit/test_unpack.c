@@ -119,7 +119,7 @@ static void unpack_restores_the_checkpoint(void **state)
 	struct result r = { 0 };
 
 	for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
-		char *folder = xfp_format("%s/new/%s", f->folder, dtypes[i].name), *path;
+		char *folder = xfp_format("%s/new-%s", f->folder, dtypes[i].name), *path;
 
 		RUN(f, &r, xfp_main_unpack, "--dtype", dtypes[i].name, "-o", folder, f->out);
 		EXPECT(r, XFP_OK);
@@ -186,12 +186,21 @@ static void unpack_touches_no_full_folder(void **state)
 	struct fixture *f = *state;
 	struct result r = { 0 };
 	unsigned before = entries(f->model);
+	char *deep;
 
 	RUN(f, &r, xfp_main_unpack, "-o", f->model, f->out);
 	EXPECT(r, XFP_USAGE);
 	assert_int_equal(entries(f->model), before);
 	RUN(f, &r, xfp_main_unpack, "-o", f->file.path, f->out);
+	EXPECT(r, XFP_USAGE);
+	/* nor does it make the folder that the folder is to be in */
+	deep = xfp_format("%s/absent/new", f->folder);
+	RUN(f, &r, xfp_main_unpack, "-o", deep, f->out);
 	EXPECT(r, XFP_FAILED);
+	assert_non_null(strstr(r.err, "/absent: "));
+	*strrchr(deep, '/') = 0;
+	assert_int_not_equal(access(deep, F_OK), 0);
+	free(deep);
 	fixture_result_free(&r);
 }
 
@@ -221,12 +230,66 @@ static void unpack_leaves_nothing_after_a_failure(void **state)
 	fixture_result_free(&r);
 }
 
+static void unpack_checks_the_bytes_first(void **state)
+{
+	struct fixture *f = *state;
+	struct result r = { 0 };
+	char *folder = xfp_path(f->folder, "copy");
+	struct xfp_bundle *bundle = fixture_open(f->out);
+	struct xfp_matrix_info matrix;
+	uint8_t *data, *at;
+	size_t size;
+
+	data = fixture_read(f->out, &size);
+	assert_true(xfp_bundle_matrix(bundle, 3, &matrix));
+	at = memmem(data, size, matrix.code, matrix.code_bytes);
+	assert_non_null(at);
+	at[1] ^= 1;
+	xfp_bundle_close(bundle);
+	fixture_write(f->out, data, size);
+	RUN(f, &r, xfp_main_unpack, "-o", folder, f->out);
+	EXPECT(r, XFP_BAD_INPUT);
+	assert_non_null(strstr(r.err, "SHA-256"));
+	assert_int_not_equal(access(folder, F_OK), 0);
+	RUN(f, &r, xfp_main_unpack, "--no-check", "-o", folder, f->out);
+	EXPECT(r, XFP_OK);
+	free(data);
+	free(folder);
+	fixture_result_free(&r);
+}
+
+static void unpack_reads_sizes_as_people_write_them(void **state)
+{
+	static const struct {
+		const char *text;
+		bool single; /* whether all tensors fit in one file */
+	} sizes[] = { { "2000", false }, { "2k", false },   { "2K", false },  { "2kB", false },
+		      { "2KB", false },  { "2KiB", false }, { "5GB", true },  { "5G", true },
+		      { "5M", true },    { "5MB", true },   { "5MiB", true }, { "5GiB", true } };
+	struct fixture *f = *state;
+	struct result r = { 0 };
+
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		char *folder = xfp_format("%s/size-%zu", f->folder, i);
+		char *single = xfp_path(folder, "model.safetensors");
+
+		RUN(f, &r, xfp_main_unpack, "--max-shard-size", sizes[i].text, "-o", folder, f->out);
+		EXPECT(r, XFP_OK);
+		assert_int_equal(!access(single, F_OK), sizes[i].single);
+		free(single);
+		free(folder);
+	}
+	fixture_result_free(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(unpack_restores_the_checkpoint, setup, teardown),
 		cmocka_unit_test_setup_teardown(unpack_splits_into_shards, setup, teardown),
 		cmocka_unit_test_setup_teardown(unpack_touches_no_full_folder, setup, teardown),
+		cmocka_unit_test_setup_teardown(unpack_checks_the_bytes_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(unpack_reads_sizes_as_people_write_them, setup, teardown),
 		cmocka_unit_test_setup_teardown(unpack_leaves_nothing_after_a_failure, setup, teardown),
 	};
 

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * data.h - where make rules and model families are.
+ *
+ * $XFP_DATADIR if that is set; else ../share/xfp beside the folder of the running tool, so that an
+ * installed tree can be moved; else the tool's folder or the one above, for a build in or below the
+ * source tree; else where `make install` was told to put them.
+ */
+#ifndef XFP_DATA_H
+#define XFP_DATA_H
+
+#include "xfp_error.h"
+
+#define XFP_PIPELINES "pipelines"
+#define XFP_FAMILIES "pipelines/families"
+
+/* The folder `name` of the data. XFP_FAILED, with the remedy, when it is not there; the caller frees. */
+enum xfp_status xfp_data_folder(const char *name, char **folder, struct xfp_error *err);
+
+/* The folder of the running tool, NULL when that cannot be told; the caller frees it. */
+char *xfp_tool_folder(void);
+
+#endif

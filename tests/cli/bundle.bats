@@ -1,0 +1,233 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# A finished bundle in the hands of others: tar, verify, info and unpack.
+
+load helpers
+
+setup_file() {
+	cd "$BATS_FILE_TMPDIR" || return 1
+	make_model fused --experts fused
+	make_model transposed --experts transposed --dtype f16
+	make_model other --experts fused --seed 1
+	make_model dense --family llama --seed 1
+	for model in fused transposed; do
+		xfp convert "$model" -o "$model.xfp" -q
+	done
+}
+
+setup() {
+	cd "$BATS_FILE_TMPDIR" || return 1
+	own=$BATS_TEST_TMPDIR
+}
+
+refused() { # STATUS COMMAND...; what it says is in $output
+	run "-$1" --separate-stderr "${@:2}"
+	[ -n "$stderr" ]
+}
+
+@test "bsdtar lists a bundle" {
+	command -v bsdtar >/dev/null || skip "there is no bsdtar"
+	bsdtar -tvf fused.xfp >"$own/list"
+	for member in xfp.json xfp.idx files/config.json u/000000.idx u/000000.cb xfp.sum; do
+		grep -q " $member$" "$own/list" || { echo "no $member"; return 1; }
+	done
+}
+
+@test "every data member begins at a multiple of 4096" {
+	python3 - <<-'EOF'
+	import tarfile
+	for name in "fused.xfp", "transposed.xfp":
+	    data = [m for m in tarfile.open(name) if not m.name.startswith(("xfp.", "files/"))]
+	    assert len(data) > 10 and all(m.offset_data % 4096 == 0 for m in data), name
+	EOF
+}
+
+@test "verify --source accepts the checkpoint, and says last that the floors are met" {
+	for model in fused transposed; do
+		run -0 xfp verify --source "$model" "$model.xfp"
+		[[ ${lines[-1]} == "$model.xfp: every byte is as it was written; the weights are those of the checkpoint; "* ]]
+		[[ ${lines[-1]} == *"; recorded floors are met (7 of 8 units have one)" ]]
+	done
+	run -0 xfp-verify fused.xfp
+	[[ ${lines[-1]} == *"recorded floors are met (7 of 8"* ]]
+	run -0 xfp verify -q fused.xfp
+	[ -z "$output" ]
+}
+
+@test "a raised floor: status 4, the units, and the verdict last" {
+	run -4 xfp verify --min-cos-strict 0.9999 fused.xfp
+	[[ $output == *"q_proj.weight (q): its median cosine is 0.99"*", below its floor 0.9999"* ]]
+	[[ ${lines[-1]} == *"floors are not met: 4 of 8 units are below theirs"* ]]
+	run -0 --separate-stderr xfp info fused.xfp
+	[[ $output != *"below the floor"* ]]
+}
+
+@test "a wrong source: status 4 and one verdict" {
+	run -4 xfp verify --source other fused.xfp
+	[[ ${lines[-1]} == *"other is not the checkpoint that it was made from (8 of 8 units differ)" ]]
+	run -4 xfp verify --source dense fused.xfp
+	[[ ${lines[-1]} == *"dense is not the checkpoint that it was made from (8 of 8 units differ)" ]]
+	[[ $output != *"cos median"* ]]
+}
+
+@test "a list of faults is cut: 20 and how many more" {
+	python3 - "$own/m.xfp" <<-'EOF'
+	import sys, tarfile
+	data = bytearray(open("fused.xfp", "rb").read())
+	hit = [m for m in tarfile.open("fused.xfp") if m.size and not m.name.startswith("xfp.")]
+	for member in hit:
+	    data[member.offset_data] ^= 1
+	open(sys.argv[1], "wb").write(data)
+	open(sys.argv[1] + ".count", "w").write(str(len(hit)))
+	EOF
+	count=$(<"$own/m.xfp.count")
+	refused 3 xfp verify "$own/m.xfp"
+	[ "$(grep -c ': damaged: member' <<<"$stderr")" = 20 ]
+	grep -q "^xfp verify: and $((count - 20)) more$" <<<"$stderr"
+	[[ ${stderr_lines[-1]} == *"damaged ($count faults)"* ]]
+	xfp verify --json "$own/m.xfp" 2>/dev/null >"$own/json" || true
+	python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["faults"]) == int(sys.argv[2])' \
+		"$own/json" "$count"
+}
+
+@test "a byte flipped anywhere is found: at 200 places, and in every tar header" {
+	cp fused.xfp "$own/m.xfp"
+	python3 - "$own/m.xfp" <<-'EOF'
+	import os, subprocess, sys, tarfile
+	path, size = sys.argv[1], os.path.getsize(sys.argv[1])
+	places = [size * i // 200 for i in range(200)] + [m.offset + 100 for m in tarfile.open(path)]
+	file = open(path, "r+b", buffering=0)
+	for at in places:
+	    was = os.pread(file.fileno(), 1, at)
+	    os.pwrite(file.fileno(), bytes([was[0] ^ 4]), at)
+	    run = subprocess.run(["xfp", "verify", "-q", path], capture_output=True)
+	    os.pwrite(file.fileno(), was, at)
+	    assert run.returncode == 3 and run.stderr, (at, run)
+	assert subprocess.run(["xfp", "verify", "-q", path]).returncode == 0
+	EOF
+}
+
+@test "a bundle that is not there, is a folder or is none: status 3" {
+	for command in "verify" "info" "unpack -o $own/copy"; do
+		for bundle in absent.xfp fused fused/config.json; do
+			# shellcheck disable=SC2086
+			refused 3 xfp $command "$bundle"
+			[[ $stderr == *"$bundle: "* ]]
+			[ ! -e "$own/copy" ]
+		done
+	done
+}
+
+@test "what is missing on the command line is named" {
+	for command in verify info "unpack -o $own/copy"; do
+		# shellcheck disable=SC2086
+		refused 2 xfp $command
+		[[ $stderr == *"no BUNDLE given"* ]]
+	done
+	refused 2 xfp unpack fused.xfp
+	[[ $stderr == *"-o DIR"* ]]
+	refused 2 xfp info fused.xfp transposed.xfp
+	[[ $stderr == *"'transposed.xfp'"* ]]
+}
+
+@test "unpack: the unpacked model has the same tensors and files, and kept ones the same bytes" {
+	for model in fused transposed; do
+		run -0 --separate-stderr xfp unpack -o "$own/$model" "$model.xfp"
+		[ -z "$stderr" ]
+		cmp "$model/config.json" "$own/$model/config.json"
+		xfp info --json "$model.xfp" >"$own/info"
+		python3 - "$model" "$own" <<-'EOF'
+		import glob, json, struct, sys
+
+		def read(folder):
+		    tensors = {}
+		    for path in glob.glob(folder + "/*.safetensors"):
+		        data = open(path, "rb").read()
+		        start = 8 + struct.unpack("<Q", data[:8])[0]
+		        for name, t in json.loads(data[8:start]).items():
+		            if name != "__metadata__":
+		                a, b = t["data_offsets"]
+		                tensors[name] = t["dtype"], t["shape"], data[start + a:start + b]
+		    return tensors
+
+		def floats(dtype, shape, data):
+		    if dtype == "BF16":
+		        data = b"".join(b"\0\0" + data[i:i + 2] for i in range(0, len(data), 2))
+		    return [v[0] for v in struct.iter_unpack("<f" if dtype == "BF16" else "<e", data)]
+
+		def dot(x, y):
+		    return sum(a * b for a, b in zip(x, y))
+
+		model, own = sys.argv[1:]
+		before, after = read(model), read(own + "/" + model)
+		fates = {t["name"]: t["fate"] for t in json.load(open(own + "/info"))["tensors"]}
+		assert set(before) == set(after) == set(fates)
+		for name, was in before.items():
+		    now = after[name]
+		    assert was[:2] == now[:2], name
+		    if fates[name] == "quantized":
+		        x, y = floats(*was), floats(*now)
+		        assert was[2] != now[2] and dot(x, y) ** 2 > 0.97 ** 2 * dot(x, x) * dot(y, y), name
+		    else:
+		        assert was[2] == now[2], name
+		EOF
+	done
+}
+
+@test "unpack --dtype says when config.json names another type" {
+	run -0 --separate-stderr xfp unpack --dtype f32 -o "$own/f32" fused.xfp
+	[[ $stderr == *"config.json still says bfloat16"* ]]
+	run -0 --separate-stderr xfp unpack --dtype bf16 -o "$own/bf16" fused.xfp
+	[ -z "$stderr" ]
+}
+
+@test "unpack checks first, unless told not to" {
+	python3 - "$own/m.xfp" <<-'EOF'
+	import sys, tarfile
+	data = bytearray(open("fused.xfp", "rb").read())
+	data[next(m for m in tarfile.open("fused.xfp") if m.name.endswith(".out")).offset_data] ^= 1
+	open(sys.argv[1], "wb").write(data)
+	EOF
+	refused 3 xfp unpack -o "$own/copy" "$own/m.xfp"
+	[[ $stderr == *SHA-256*--no-check* ]]
+	[ ! -e "$own/copy" ]
+	run xfp unpack --no-check -o "$own/copy" "$own/m.xfp"
+	[[ $output != *SHA-256* ]]
+}
+
+@test "unpack makes DIR, not the folders above it, and writes to no other place" {
+	refused 1 xfp unpack -o "$own/absent/copy" fused.xfp
+	[[ $stderr == *"$own/absent"*"No such file"* ]]
+	[ ! -e "$own/absent" ]
+	touch "$own/file"
+	refused 2 xfp unpack -o "$own/file" fused.xfp
+	mkdir "$own/full" && touch "$own/full/x"
+	refused 2 xfp unpack -o "$own/full" fused.xfp
+	[ "$(ls "$own/full")" = x ]
+}
+
+@test "info --json has exactly the documented keys" {
+	xfp info --json fused.xfp >"$own/info"
+	python3 - "$own/info" <<-'EOF'
+	import json, sys
+	root = json.load(open(sys.argv[1]))
+	unit = ("name class role mode k rows cols experts weights bytes true_bits paper_bits outliers cos_median cos_p5 "
+	        "floor met").split()
+	assert set(root) == set("version family weights bytes method units tensors".split()), set(root)
+	assert len(root["units"]) == 8 and all(list(u) == unit for u in root["units"])
+	assert all(list(t) == "name fate reason class dtype shape".split() for t in root["tensors"])
+	assert {u["floor"] for u in root["units"]} == {0, 0.98, 0.99}
+	EOF
+	grep -q '"floor": 0.99,$' "$own/info"
+}
+
+@test "info: one line of method, the parameters that are no defaults, no floor of fp8" {
+	run -0 xfp info --units fused.xfp
+	[[ $output == *"method v2; parameters as by default"* ]]
+	grep -Eq '^fp8 +- +- +0\.9.* lm_head\.weight \(lm_head' <<<"$output"
+	xfp convert fused -o "$own/o.xfp" --cache xfp-cache -q --floor attention=0.985 --lloyd-iters 5
+	run -0 xfp info "$own/o.xfp"
+	[[ $output == *"method v2; floor:attention=0.985 lloyd_iterations=5"* ]]
+	grep -Eq '^attention .* 0\.985 ' <<<"$output"
+}
