@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "manifest_db.h"
 #include "outliers.h"
@@ -188,9 +189,9 @@ static enum xfp_status ingest_one(const char *key, const char *path, void *conte
 	struct all *all = context;
 	enum xfp_status status = xfp_manifest_ingest(all->m, all->store, key, err);
 
-	(void)path;
-	/* A damaged one is left for the stage that will want it, one that has just gone is none of ours. */
-	if (status == XFP_DAMAGED || (status && !xfp_store_has(all->store, key)))
+	/* A damaged one is left for the stage that will want it; one that has just gone, or that this user
+	 * may not read, is none of ours. */
+	if (status == XFP_DAMAGED || (status && access(path, R_OK)))
 		return XFP_OK;
 	all->count += !status;
 	return status;

@@ -183,8 +183,18 @@ enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *
 	c->made_work = access(c->options.work, F_OK) != 0;
 	if ((status = xfp_mkdirs(c->options.work, err)) || (status = take_lock(c, err)))
 		return status;
-	xfp_sweep_pending(c->options.work);
+	xfp_conversion_sweep(c);
 	return open_log(c, err);
+}
+
+void xfp_conversion_sweep(const struct xfp_conversion *c)
+{
+	char *folder = folder_of(c->options.out);
+
+	xfp_sweep_pending(c->options.work);
+	if (folder)
+		xfp_sweep_pending(folder);
+	free(folder);
 }
 
 /* A run that came to nothing leaves nothing: there is no ledger, so all that the log holds was shown. */
@@ -231,8 +241,14 @@ enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_e
 
 	if (c->manifest || (c->options.dry_run && access(c->options.cache, F_OK)))
 		return XFP_OK;
-	if ((status = xfp_store_open(c->options.cache, &c->store, err)) ||
-	    (status = xfp_manifest_open(&c->store, &c->manifest, &rebuilt, err)))
+	if (c->options.dry_run) {
+		/* It changes nothing: neither an old manifest nor a damaged artifact. */
+		c->store = (struct xfp_store){ .folder = strdup(c->options.cache), .read_only = true };
+		status = c->store.folder ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	} else {
+		status = xfp_store_open(c->options.cache, &c->store, err);
+	}
+	if (status || (status = xfp_manifest_open(&c->store, &c->manifest, &rebuilt, err)))
 		return status;
 	if (rebuilt >= 0 && !c->options.quiet)
 		fprintf(stderr,

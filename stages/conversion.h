@@ -55,6 +55,9 @@ struct xfp_conversion {
 enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *err);
 void xfp_conversion_close(struct xfp_conversion *c);
 
+/* Remove what killed processes left half-written in the work folder and beside the bundle. */
+void xfp_conversion_sweep(const struct xfp_conversion *c);
+
 /* Open the cache and its manifest, unless they are open. */
 enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_error *err);
 

@@ -91,9 +91,6 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 	xfp_progress_say(&follower->progress, "writing the bundle");
 	status = xfp_bundle_make(c, signals, result, err);
 	xfp_progress_clear(&follower->progress);
-	/* It reads the tensors that are kept from the checkpoint. */
-	if (!status && (status = xfp_conversion_check_source(c, err)))
-		unlink(c->options.out);
 	return status;
 }
 
@@ -129,12 +126,14 @@ static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct
 			break;
 		fprintf(stderr, "xfp: a damaged artifact was removed from the cache; making it again\n");
 	}
-	if (status == XFP_DAMAGED)
-		status = (int)xfp_context(err, XFP_FAILED, "%s: artifacts are damaged again and again; check its disk",
-					  c->options.cache);
+	if (status == XFP_DAMAGED && c->damaged)
+		status = (int)xfp_fail(err, XFP_FAILED, "%s: artifacts are damaged again and again; check its disk",
+				       c->options.cache);
+	else if (status == XFP_DAMAGED)
+		status = (int)xfp_context(err, XFP_FAILED, "see %s/%s", c->options.work, XFP_LOG_FILE);
 	if (signals->interrupted) {
 		/* Stages that the signal ended could not tidy up. */
-		xfp_sweep_pending(c->options.work);
+		xfp_conversion_sweep(c);
 		xfp_store_sweep(&c->store);
 		status = status ? status : XFP_FAILED;
 	}

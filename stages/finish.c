@@ -92,13 +92,12 @@ static bool bundle_key(const struct xfp_conversion *c, char key[33])
 }
 
 /* "KEY SHA256 SIZE DEVICE INODE MTIME CTIME" */
-static bool format_stamp(const struct xfp_conversion *c, const char *sha256, char text[256])
+static bool format_stamp(const struct xfp_conversion *c, const char *key, const char *sha256, char text[256])
 {
 	struct xfp_identity id;
 	struct stat st;
-	char key[33];
 
-	if (stat(c->options.out, &st) || !bundle_key(c, key))
+	if (stat(c->options.out, &st))
 		return false;
 	id = xfp_identity_of(&st);
 	snprintf(text, 256, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 "\n", key, sha256, id.size,
@@ -108,12 +107,12 @@ static bool format_stamp(const struct xfp_conversion *c, const char *sha256, cha
 
 bool xfp_bundle_is_current(const struct xfp_conversion *c, struct xfp_result *result)
 {
-	char *path = xfp_path(c->options.work, XFP_BUNDLE_STAMP), *text = NULL, now[256];
+	char *path = xfp_path(c->options.work, XFP_BUNDLE_STAMP), *text = NULL, now[256], key[33];
 	bool current = false;
 
 	if (path && !c->options.rehash && !xfp_slurp(path, sizeof now, &text, NULL, NULL) &&
 	    sscanf(text, "%*32s %64s %" SCNu64, result->sha256, &result->bytes) == 2)
-		current = format_stamp(c, result->sha256, now) && !strcmp(text, now);
+		current = bundle_key(c, key) && format_stamp(c, key, result->sha256, now) && !strcmp(text, now);
 	result->unchanged = current;
 	free(text);
 	free(path);
@@ -122,7 +121,7 @@ bool xfp_bundle_is_current(const struct xfp_conversion *c, struct xfp_result *re
 
 /* ---- writing it -------------------------------------------------------------------------------- */
 
-/* xfp-pack says "SHA256  PATH", as sha256sum does; what else is there are messages. */
+/* xfp-bundle says "SHA256  PATH", as sha256sum does; what else is there are messages. */
 static bool find_sha256(const struct xfp_conversion *c, off_t offset, char sha256[65])
 {
 	char text[8192] = "", *rest = text, *line;
@@ -143,7 +142,7 @@ int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struc
 {
 	const char *argv[] = { "xfp-bundle",     "--work", c->options.work, "--cache",
 			       c->options.cache, "--",     c->options.out,  NULL };
-	char *stamp = xfp_path(c->options.work, XFP_BUNDLE_STAMP), text[256];
+	char *stamp = xfp_path(c->options.work, XFP_BUNDLE_STAMP), text[256], key[33];
 	off_t before = xfp_log_size(c);
 	struct stat st;
 	int status;
@@ -151,14 +150,19 @@ int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struc
 	if (!stamp)
 		return (int)xfp_fail(err, XFP_FAILED, "out of memory");
 	unlink(stamp);
+	/* Before it is written: a small file that changes meanwhile makes the stamp an old one. */
+	if (!bundle_key(c, key)) {
+		free(stamp);
+		return (int)xfp_fail(err, XFP_FAILED, "out of memory");
+	}
 	status = xfp_run(c, signals, argv, NULL, NULL, NULL, err);
 	if (status && !signals->interrupted)
 		xfp_log_show(c, before);
 	if (!status && (!find_sha256(c, before, result->sha256) || stat(c->options.out, &st)))
-		status = (int)xfp_fail(err, XFP_FAILED, "%s: xfp-pack did not report it", c->options.out);
+		status = (int)xfp_fail(err, XFP_FAILED, "%s: xfp-bundle did not report it", c->options.out);
 	if (!status) {
 		result->bytes = (uint64_t)st.st_size;
-		if (format_stamp(c, result->sha256, text))
+		if (format_stamp(c, key, result->sha256, text))
 			status = (int)xfp_write_file(stamp, text, strlen(text), false, err);
 	}
 	free(stamp);

@@ -114,9 +114,13 @@ static enum xfp_status take(struct xfp_conversion *c, const struct xfp_event *ev
 	if (made)
 		note_made(&c->units[event->unit], event);
 	status = xfp_manifest_ingest(c->manifest, &c->store, event->key, err);
-	if (!status &&
-	    !strcmp(event->stage, c->ledger->units[event->unit].plan == XFP_PLAN_FP8 ? "pack" : "outlier-extract"))
-		status = remember_sources(c, event->unit, event->key, err);
+	/* What the unit was made of must be known even where the manifest cannot be written. */
+	if (status != XFP_DAMAGED &&
+	    !strcmp(event->stage, c->ledger->units[event->unit].plan == XFP_PLAN_FP8 ? "pack" : "outlier-extract")) {
+		enum xfp_status sources = remember_sources(c, event->unit, event->key, status ? NULL : err);
+
+		status = sources == XFP_DAMAGED || !status ? sources : status;
+	}
 	if (status == XFP_DAMAGED) {
 		c->damaged = true;
 		status = XFP_OK;

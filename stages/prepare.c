@@ -29,6 +29,8 @@ struct planning {
 static bool have(const struct planning *p, const char *key)
 {
 	struct xfp_conversion *c = p->c;
+	struct xfp_artifact artifact = { 0 };
+	enum xfp_status status;
 	char *path;
 
 	if (!c->manifest || !*key)
@@ -37,11 +39,11 @@ static bool have(const struct planning *p, const char *key)
 		if (!p->check)
 			return true;
 		path = xfp_store_path(&c->store, key);
-		if (path && xfp_artifact_check(path, NULL) != XFP_DAMAGED) {
-			free(path);
-			return true;
-		}
+		status = path ? xfp_artifact_open(path, NULL, 0, key, &artifact, NULL) : XFP_FAILED;
+		xfp_artifact_close(&artifact);
 		free(path);
+		if (status != XFP_DAMAGED)
+			return true;
 		xfp_store_remove(&c->store, key);
 	}
 	if (xfp_manifest_has(c->manifest, key))
@@ -299,8 +301,9 @@ enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct x
 		remove_stray_stamps(c);
 	c->todo = 0;
 	c->weights = c->weights_done = 0;
-	/* The manifest is an index: one that cannot be written is ingest's to mention. */
-	if (c->manifest)
+	/* The manifest is an index: one that cannot be written is ingest's to mention. A check reads every
+	 * artifact, and others must not wait for that. */
+	if (c->manifest && !check)
 		xfp_manifest_begin(c->manifest, NULL);
 	for (uint32_t i = 0; !status && i < c->ledger->unit_count; i++) {
 		const struct xfp_ledger_unit *unit = &c->ledger->units[i];
@@ -313,7 +316,7 @@ enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct x
 		else
 			c->todo++;
 	}
-	if (c->manifest)
+	if (c->manifest && !check)
 		xfp_manifest_commit(c->manifest, NULL);
 	return status || c->options.dry_run ? status : write_todo(c, err);
 }

@@ -252,6 +252,7 @@ int xfp_run_make(const struct xfp_conversion *c, struct xfp_signals *signals, vo
 	if (jobs) {
 		unsetenv("MAKEFLAGS");
 		unsetenv("MAKEFILES");
+		unsetenv("GNUMAKEFLAGS");
 	} else if (!(jobs = inherit_jobserver())) {
 		jobs = processors();
 	}

@@ -335,3 +335,20 @@ out.xfp" ]
 	xfp-bundle hand.xfp
 	[ "$(sha hand.xfp)" = "$expected" ]
 }
+
+@test "a dry run leaves an existing cache as it is" {
+	make_model m
+	mkdir xfp-cache
+	xfp convert m -o out.xfp -n >/dev/null
+	[ -z "$(ls -A xfp-cache)" ]
+	xfp convert m -o out.xfp -q
+	find xfp-cache -type f -exec sha256sum {} + | sort >before
+	xfp convert m -o other.xfp -n --min-cos-lazy 0.5 >/dev/null
+	find xfp-cache -type f -exec sha256sum {} + | sort | diff before -
+}
+
+@test "flags for another make do not reach ours" {
+	make_model m
+	GNUMAKEFLAGS=-n MAKEFLAGS=-n xfp convert m -o out.xfp -q -j2
+	[ -s out.xfp ]
+}

@@ -223,13 +223,16 @@ static void test_width_from_text_config_or_embedding(void **state)
 	assert_int_equal(m.ledger->units[0].cols, 4);
 	end(&m);
 
-	begin(&m, NULL);
-	add3(&m, "layers.0.mlp.experts.gate_up_proj", 2, 4, 6);
-	add(&m, "embed_tokens.weight", 9, 4);
-	classify(&m, "general");
-	assert_int_equal(m.ledger->units[0].cols, 4);
-	assert_true(says(&m, false, "4 is taken from the shape of embed_tokens.weight"));
-	end(&m);
+	/* Said where there is a config.json that could have said it. */
+	for (int present = 0; present < 2; present++) {
+		begin(&m, present ? "{}" : NULL);
+		add3(&m, "layers.0.mlp.experts.gate_up_proj", 2, 4, 6);
+		add(&m, "embed_tokens.weight", 9, 4);
+		classify(&m, "general");
+		assert_int_equal(m.ledger->units[0].cols, 4);
+		assert_int_equal(says(&m, false, "4 is taken from the shape of embed_tokens.weight"), present);
+		end(&m);
+	}
 }
 
 /* ---- splits of later families ----------------------------------------------------------------- */
