@@ -401,6 +401,29 @@ static bool parse_pending(const char *name, pid_t *pid, uint32_t *space)
 	return true;
 }
 
+/* No such process, or one that has ended and only waits to be reaped. */
+static bool is_gone(pid_t pid)
+{
+	char path[64], text[512], *state;
+	ssize_t got = -1;
+	int fd;
+
+	if (kill(pid, 0) && errno == ESRCH)
+		return true;
+	snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		got = read(fd, text, sizeof text - 1);
+		close(fd);
+	}
+	if (got <= 0)
+		return false;
+	text[got] = 0;
+	/* "PID (NAME) STATE ...", and a name may hold parentheses. */
+	state = strrchr(text, ')');
+	return state && state[1] == ' ' && (state[2] == 'Z' || state[2] == 'X');
+}
+
 void xfp_sweep_pending(const char *folder)
 {
 	uint32_t here = pid_space();
@@ -419,7 +442,7 @@ void xfp_sweep_pending(const char *folder)
 		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
 			continue;
 		if (here && space == here)
-			debris = kill(pid, 0) && errno == ESRCH;
+			debris = is_gone(pid);
 		else
 			debris = st.st_mtime + DEBRIS_SECONDS < time(NULL);
 		if (debris)

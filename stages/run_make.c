@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "data.h"
 
+#define REAP_PATIENCE_S 10
 #define TICK_NS 500000000
 
 /* ---- signals ----------------------------------------------------------------------------------- */
@@ -118,6 +120,7 @@ static enum xfp_status start(const struct xfp_conversion *c, const struct xfp_si
 {
 	int leash[2];
 
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (pipe2(leash, O_CLOEXEC))
 		return xfp_fail_errno(err, errno, "pipe");
 	fflush(NULL);
@@ -143,11 +146,23 @@ static enum xfp_status start(const struct xfp_conversion *c, const struct xfp_si
 	return XFP_FAILED;
 }
 
+/* The guard ends whatever is left of the group, and orphans of it are ours: when this returns, none of
+ * them writes any more. A process that will not die is given up on. */
+static void reap_group(pid_t group)
+{
+	const struct timespec pause = { 0, 1000 * 1000 };
+	double deadline = xfp_now() + REAP_PATIENCE_S;
+	pid_t got;
+
+	while ((got = waitpid(-group, NULL, WNOHANG)) >= 0 && xfp_now() < deadline)
+		if (!got)
+			nanosleep(&pause, NULL);
+}
+
 static int finish(struct child *child, const char *name, int status, struct xfp_error *err)
 {
-	/* Whatever of the group is left has lost its parent. */
 	close(child->leash);
-	waitpid(child->guard, NULL, 0);
+	reap_group(child->guard);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return (int)xfp_fail(err, XFP_FAILED, "%s could not be run; is the installation complete?", name);
 	if (WIFEXITED(status))
