@@ -2,7 +2,6 @@
 #include "checkpoint.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,21 +234,4 @@ int64_t xfp_checkpoint_find(const struct xfp_checkpoint *c, const char *name)
 			high = middle;
 	}
 	return -1;
-}
-
-void xfp_checkpoint_note(struct xfp_checkpoint *c, const char *format, ...)
-{
-	char **grown = realloc(c->notes, ((size_t)c->note_count + 1) * sizeof *grown);
-	va_list args;
-	char *text;
-	int length;
-
-	if (!grown)
-		return;
-	c->notes = grown;
-	va_start(args, format);
-	length = vasprintf(&text, format, args);
-	va_end(args);
-	if (length >= 0)
-		c->notes[c->note_count++] = text;
 }

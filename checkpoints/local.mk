@@ -12,6 +12,7 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/json_reader.c \
 	checkpoints/json_reader.h \
 	checkpoints/matrix.c \
+	checkpoints/note.c \
 	checkpoints/safetensors.c \
 	checkpoints/safetensors_header.c \
 	checkpoints/safetensors_header.h \

@@ -24,14 +24,6 @@
 /* xfp.sum with its header, and the end of the archive. */
 #define TAIL_BYTES (2 * (uint64_t)XFP_TAR_BLOCK + END_BYTES)
 
-bool xfp_bundle_all_zero(const uint8_t *data, uint64_t size)
-{
-	for (uint64_t i = 0; i < size; i++)
-		if (data[i])
-			return false;
-	return true;
-}
-
 static enum xfp_status map_file(struct xfp_bundle *bundle, struct xfp_error *err)
 {
 	int fd = open(bundle->path, O_RDONLY | O_CLOEXEC);

@@ -45,6 +45,14 @@ static inline const char *xfp_bundle_string(const struct xfp_bundle *bundle, str
 	return bundle->strings + string.offset;
 }
 
+static inline bool xfp_bundle_all_zero(const uint8_t *data, uint64_t size)
+{
+	for (uint64_t i = 0; i < size; i++)
+		if (data[i])
+			return false;
+	return true;
+}
+
 /* Order of names; a role that is NULL equals any. */
 int xfp_named_compare(const struct xfp_named *a, const struct xfp_named *b);
 
@@ -52,7 +60,5 @@ int xfp_named_compare(const struct xfp_named *a, const struct xfp_named *b);
  * members are the caller's to check. */
 enum xfp_status xfp_bundle_check_header(struct xfp_bundle *bundle, struct xfp_error *err);
 enum xfp_status xfp_bundle_check_tables(struct xfp_bundle *bundle, struct xfp_error *err);
-
-bool xfp_bundle_all_zero(const uint8_t *data, uint64_t size);
 
 #endif

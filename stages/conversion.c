@@ -330,23 +330,6 @@ enum xfp_status xfp_conversion_check_room(const struct xfp_conversion *c, struct
 	return status;
 }
 
-enum xfp_status xfp_conversion_check_source(const struct xfp_conversion *c, struct xfp_error *err)
-{
-	for (uint32_t i = 0; i < c->ledger->file_count; i++) {
-		const struct xfp_ledger_file *file = &c->ledger->files[i];
-		struct xfp_identity now;
-		struct stat st;
-
-		if (stat(file->path, &st))
-			return xfp_fail_errno(err, errno, "%s: part of the checkpoint is gone", file->path);
-		now = xfp_identity_of(&st);
-		if (!xfp_identity_equal(&now, &file->identity))
-			return xfp_fail(err, XFP_FAILED, "%s: changed while it was being converted; run again",
-					file->path);
-	}
-	return XFP_OK;
-}
-
 /* ---- log -------------------------------------------------------------------------------------- */
 
 off_t xfp_log_size(const struct xfp_conversion *c)

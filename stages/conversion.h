@@ -65,9 +65,6 @@ enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_e
 enum xfp_status xfp_conversion_check_room(const struct xfp_conversion *c, struct xfp_error *err);
 uint64_t xfp_conversion_least_bytes(const struct xfp_conversion *c);
 
-/* Whether the checkpoint's files still are those that inspect saw. */
-enum xfp_status xfp_conversion_check_source(const struct xfp_conversion *c, struct xfp_error *err);
-
 uint64_t xfp_unit_weights(const struct xfp_ledger_unit *unit);
 
 /* The tools' messages ("xfp-inspect: ...") that the log holds from `offset` on, shown on stderr;

@@ -85,7 +85,7 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 	}
 	xfp_record_units(c);
 	if (!status)
-		status = xfp_conversion_check_source(c, err);
+		status = xfp_ledger_check_files(c->ledger, err);
 	if (status || signals->interrupted)
 		return status;
 	xfp_progress_say(&follower->progress, "writing the bundle");
