@@ -108,10 +108,7 @@ static enum xfp_status scan_unit(struct xfp_job *job, struct scan *scan, struct 
 		return status;
 	scan->known.sigma_milli = job->parameters.outlier_sigma;
 	if (nonfinite && job->parameters.on_nonfinite == XFP_NONFINITE_FAIL)
-		return xfp_fail(err, XFP_BAD_INPUT,
-				"tensor %s: %zu weights are NaN or infinite; mend the checkpoint, or keep "
-				"such tensors as they are with --on-nonfinite keep",
-				tensor, nonfinite);
+		return xfp_fail_nonfinite(err, tensor, nonfinite);
 	if (nonfinite) {
 		/* Said by a standard deviation that is none; such a unit has no candidates. */
 		for (uint32_t m = 0; m < unit->experts; m++)

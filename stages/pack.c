@@ -10,16 +10,11 @@
 #include "pack.h"
 
 #include <float.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "outliers.h"
-#include "printable.h"
 #include "rows.h"
-
-typedef enum xfp_status pack_function(struct xfp_job *job, const struct xfp_choice *choice,
-				      struct xfp_artifact *artifact, struct xfp_packed *packed, struct xfp_error *err);
 
 /* What reading an fp8 unit for the first time tells: its matrices' digests, and whether fp8 holds it. */
 struct survey {
@@ -69,10 +64,7 @@ static enum xfp_status survey_unit(struct xfp_job *job, struct xfp_packed *packe
 
 		status = survey_matrix(&source, survey, packed->matrix[m].source, err);
 		if (!status && survey->nonfinite && job->parameters.on_nonfinite == XFP_NONFINITE_FAIL)
-			status = xfp_fail(err, XFP_BAD_INPUT,
-					  "tensor %s: %" PRIu64 " weights are NaN or infinite; mend the checkpoint, or "
-					  "keep such tensors as they are with --on-nonfinite keep",
-					  xfp_printable(source.tensor).text, survey->nonfinite);
+			status = xfp_fail_nonfinite(err, source.tensor, survey->nonfinite);
 	}
 	return status;
 }
@@ -89,22 +81,21 @@ static enum xfp_status copy_digests(struct xfp_artifact *artifact, struct xfp_pa
 	return status;
 }
 
-static enum xfp_status fp8(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_artifact *artifact,
-			   struct xfp_packed *packed, struct xfp_error *err)
-{
-	(void)choice;
-	return xfp_pack_fp8(job, artifact, packed, err);
-}
-
-static enum xfp_status keep(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_artifact *artifact,
+static enum xfp_status pack(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_artifact *artifact,
 			    struct xfp_packed *packed, struct xfp_error *err)
 {
-	(void)choice;
-	return xfp_pack_keep(job, artifact, packed, err);
+	switch (packed->mode) {
+	case XFP_MODE_KEEP:
+		return xfp_pack_keep(job, artifact, packed, err);
+	case XFP_MODE_FP8:
+		return xfp_pack_fp8(job, artifact, packed, err);
+	default:
+		return xfp_pack_v2(job, choice, artifact, packed, err);
+	}
 }
 
-static enum xfp_status produce(struct xfp_job *job, pack_function *pack, const struct xfp_choice *choice,
-			       struct xfp_packed *packed, const struct xfp_key *key, struct xfp_error *err)
+static enum xfp_status produce(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_packed *packed,
+			       const struct xfp_key *key, struct xfp_error *err)
 {
 	struct xfp_artifact artifact = { 0 };
 	struct xfp_pending pending = { 0 };
@@ -153,8 +144,7 @@ static enum xfp_status source_of(const struct xfp_ledger_unit *unit, const struc
 }
 
 /* An fp8 unit, which has no earlier stage. What fp8 would not hold, or not make smaller, is kept. */
-static enum xfp_status plan_fp8(struct xfp_job *job, struct xfp_packed *packed, pack_function **pack,
-				struct xfp_error *err)
+static enum xfp_status plan_fp8(struct xfp_job *job, struct xfp_packed *packed, struct xfp_error *err)
 {
 	uint64_t element = xfp_dtype_bits(job->unit->dtype) / 8;
 	struct survey survey = { 0 };
@@ -162,20 +152,18 @@ static enum xfp_status plan_fp8(struct xfp_job *job, struct xfp_packed *packed, 
 	bool smaller = packed->cols + sizeof(float) < packed->cols * element;
 
 	packed->mode = smaller && !survey.nonfinite && !survey.vanishing ? XFP_MODE_FP8 : XFP_MODE_KEEP;
-	*pack = packed->mode == XFP_MODE_FP8 ? fp8 : keep;
 	return status;
 }
 
 /* A unit for which there is a choice. Its digests are those of the outliers that were chosen from. */
 static enum xfp_status plan_choice(struct xfp_job *job, struct xfp_choice *choice, struct xfp_packed *packed,
-				   pack_function **pack, struct xfp_error *err)
+				   struct xfp_error *err)
 {
 	struct xfp_artifact artifact = { 0 };
 	enum xfp_status status = read_choice(job, choice, err);
 
 	packed->mode = choice->candidate.mode;
 	packed->k = choice->candidate.k;
-	*pack = packed->mode == XFP_MODE_KEEP ? keep : xfp_pack_v2;
 	if (status || packed->mode != XFP_MODE_KEEP)
 		return status;
 	status = xfp_job_open_key(job, XFP_STAMP_OUTLIERS, choice->fit, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION,
@@ -193,21 +181,19 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	struct xfp_key_source source = { 0 };
 	struct xfp_choice choice = { 0 };
 	struct xfp_key key = { 0 };
-	pack_function *pack = NULL;
 	enum xfp_status status;
 
 	packed.matrix = calloc(packed.matrices, sizeof *packed.matrix);
 	if (!packed.matrix)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	status = unit->plan == XFP_PLAN_FP8 ? plan_fp8(job, &packed, &pack, err)
-					    : plan_choice(job, &choice, &packed, &pack, err);
+	status = unit->plan == XFP_PLAN_FP8 ? plan_fp8(job, &packed, err) : plan_choice(job, &choice, &packed, err);
 	if (!status)
 		status = source_of(unit, &packed, &source, err);
 	if (!status)
 		status = unit->plan == XFP_PLAN_FP8 ? xfp_key_fp8(&source, &job->parameters, &key, err)
 						    : xfp_key_packed(&choice, &source, &key, err);
 	if (!status && !xfp_job_hit(job, XFP_STAMP_PACKED, key.hex, XFP_PACKED_KIND, XFP_PACKED_VERSION))
-		status = produce(job, pack, &choice, &packed, &key, err);
+		status = produce(job, &choice, &packed, &key, err);
 	if (!status)
 		status = xfp_stamp_write(job->work, job->number, XFP_STAMP_PACKED, key.hex, err);
 	xfp_key_free(&key);

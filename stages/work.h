@@ -115,6 +115,9 @@ enum xfp_status xfp_stamped_open(const struct xfp_store *store, const char *work
 				 const char *key, const char *kind, uint32_t version, struct xfp_artifact *artifact,
 				 struct xfp_error *err);
 
+/* What a stage says of weights that are no numbers, where they are not to be kept. */
+enum xfp_status xfp_fail_nonfinite(struct xfp_error *err, const char *tensor, uint64_t count);
+
 /* Whether the artifact of `key` is there and sound; a damaged one is removed. Sets the event's key
  * and outcome ("hit" or "made"). */
 bool xfp_job_hit(struct xfp_job *job, enum xfp_stamp stamp, const char *key, const char *kind, uint32_t version);
