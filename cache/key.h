@@ -34,7 +34,7 @@
 #include "xfp_error.h"
 
 #define XFP_ALGORITHM_OUTLIERS 1
-#define XFP_ALGORITHM_FIT 1
+#define XFP_ALGORITHM_FIT 2
 #define XFP_ALGORITHM_CHOICE 1
 #define XFP_ALGORITHM_PACKED 1
 #define XFP_ALGORITHM_FP8 1

@@ -3,9 +3,8 @@
 
 #include <string.h>
 
+#include "encode.h"
 #include "number.h"
-
-#define ENTRIES 64
 
 /* The largest f32 that is not above value: x <= value and x <= floor_float(value) are the same for f32 x. */
 static float floor_float(double value)
@@ -22,25 +21,36 @@ static float floor_float(double value)
 	return nearest;
 }
 
-void xfp_assign(unsigned k, const uint16_t *codebook, const float *x, size_t cols, uint8_t *index, float *value)
+void xfp_quantizer_init(struct xfp_quantizer *quantizer, unsigned k, const uint16_t *codebook)
 {
 	unsigned entries = 1u << k;
-	float entry[ENTRIES], edge[ENTRIES];
 
+	quantizer->k = k;
 	for (unsigned j = 0; j < entries; j++)
-		entry[j] = xfp_half_to_float(codebook[j]);
+		quantizer->entry[j] = xfp_half_to_float(codebook[j]);
 	for (unsigned j = 0; j + 1 < entries; j++)
-		edge[j] = floor_float(((double)entry[j] + entry[j + 1]) / 2);
-	for (size_t c = 0; c < cols; c++) {
-		unsigned at = 0;
+		quantizer->edge[j] = floor_float(((double)quantizer->entry[j] + quantizer->entry[j + 1]) / 2);
+	quantizer->edge[entries - 1] = 0; /* looked up by nobody, but read */
+}
 
-		for (unsigned step = entries / 2; step; step /= 2)
-			at += x[c] > edge[at + step - 1] ? step : 0;
-		index[c] = (uint8_t)at;
-	}
-	if (value)
-		for (size_t c = 0; c < cols; c++)
-			value[c] = entry[index[c]];
+void xfp_assign(const struct xfp_quantizer *quantizer, const float *x, size_t cols, float *value)
+{
+	xfp_encoder()->assign(quantizer->k, quantizer->entry, quantizer->edge, x, cols, value);
+	memset(value + cols, 0, (xfp_padded(cols) - cols) * sizeof *value);
+}
+
+void xfp_assign_index(const struct xfp_quantizer *quantizer, const float *x, size_t cols, uint8_t *index)
+{
+	xfp_encoder()->index(quantizer->k, quantizer->edge, x, cols, index);
+}
+
+float xfp_nearest(const struct xfp_quantizer *quantizer, float x)
+{
+	unsigned at = 0;
+
+	for (unsigned step = (1u << quantizer->k) / 2; step; step /= 2)
+		at += x > quantizer->edge[at + step - 1] ? step : 0;
+	return quantizer->entry[at];
 }
 
 uint16_t xfp_residual(float x, float value)

@@ -8,9 +8,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The row's weights as indices of the nearest fp16 entry of an ascending codebook; an exact midpoint
- * goes to the lower entry. `value`, when not NULL, receives the entries as f32. */
-void xfp_assign(unsigned k, const uint16_t *codebook, const float *x, size_t cols, uint8_t *index, float *value);
+/* A codebook as the assignment uses it: entries and, between each two, the largest f32 that belongs to
+ * the lower one (an exact midpoint does). */
+struct xfp_quantizer {
+	unsigned k;
+	float entry[64], edge[64];
+};
+void xfp_quantizer_init(struct xfp_quantizer *quantizer, unsigned k, const uint16_t *codebook);
+
+/* A padded row as the nearest entries (padded too), or as their indices (room for xfp_padded(cols)). */
+void xfp_assign(const struct xfp_quantizer *quantizer, const float *x, size_t cols, float *value);
+void xfp_assign_index(const struct xfp_quantizer *quantizer, const float *x, size_t cols, uint8_t *index);
+
+/* One weight as the nearest entry. */
+float xfp_nearest(const struct xfp_quantizer *quantizer, float x);
 
 /* What is stored for an outlier: the fp16 nearest to x - value. */
 uint16_t xfp_residual(float x, float value);

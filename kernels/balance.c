@@ -7,23 +7,6 @@
 
 #define FRACTION 16 /* bits of the logarithm after the point */
 
-size_t xfp_column_scan(const float *w, size_t rows, size_t cols, double *square, float *largest)
-{
-	size_t nonfinite = 0;
-
-	memset(square, 0, cols * sizeof *square);
-	for (size_t r = 0; r < rows; r++, w += cols) {
-		for (size_t c = 0; c < cols; c++) {
-			float magnitude = w[c] < 0 ? -w[c] : w[c];
-
-			nonfinite += !(magnitude <= 0x1.fffffep127f);
-			largest[c] = magnitude > largest[c] ? magnitude : largest[c];
-			square[c] += (double)w[c] * w[c];
-		}
-	}
-	return nonfinite;
-}
-
 /* floor(log2(value)) of a positive normal double. */
 static int exponent_of(double value)
 {

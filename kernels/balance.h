@@ -16,11 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define XFP_BALANCE_CHUNK 64
-
-/* A chunk of rows: its sums of squares into `square`, and the largest |w| of each column raised in
- * `largest`, cols elements both. Returns the number of NaNs and infinities. */
-size_t xfp_column_scan(const float *w, size_t rows, size_t cols, double *square, float *largest);
+#define XFP_BALANCE_CHUNK 64 /* rows to hand to column_scan of encode.h at a time */
 
 /* Column sums of squares over `rows` rows in all -> d. `exponent` is A in billionths; 0 gives all 0. */
 void xfp_balance(const double *square, uint64_t rows, size_t cols, uint32_t exponent, uint8_t *d);

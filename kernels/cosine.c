@@ -3,54 +3,36 @@
 
 #include <math.h> /* sqrt alone, which IEEE 754 rounds correctly */
 
-#define LANES 16
+#include "encode.h"
+#include "scale.h"
 
-static double fold(const double lane[LANES])
+double xfp_row_norm(const float *w, size_t cols)
 {
-	double sum[LANES / 2];
+	return xfp_encoder()->norm(w, cols);
+}
 
-	for (int i = 0; i < 8; i++)
-		sum[i] = lane[i] + lane[i + 8];
-	for (int i = 0; i < 4; i++)
-		sum[i] = sum[i] + sum[i + 4];
-	return (sum[0] + sum[2]) + (sum[1] + sum[3]);
+static struct xfp_row_error compare(const float *w, double norm, const float *value, const float *down, float factor,
+				    size_t cols)
+{
+	struct xfp_row_sums sums = xfp_encoder()->compare(w, value, down, factor, cols);
+	struct xfp_row_error result = { .error = sums.error, .norm = norm };
+
+	if (norm == 0 || sums.square == 0)
+		result.cosine = norm == sums.square;
+	else
+		result.cosine = sums.dot / (sqrt(norm) * sqrt(sums.square));
+	return result;
 }
 
 struct xfp_row_error xfp_row_compare(const float *w, const float *r, size_t cols)
 {
-	double dot[LANES] = { 0 }, ww[LANES] = { 0 }, rr[LANES] = { 0 }, dd[LANES] = { 0 };
-	struct xfp_row_error result;
-	double product, norm, square;
-	size_t c = 0;
+	return compare(w, xfp_row_norm(w, cols), r, NULL, 1, cols);
+}
 
-	for (; c + LANES <= cols; c += LANES) {
-		for (int i = 0; i < LANES; i++) {
-			double a = w[c + i], b = r[c + i], d = a - b;
-
-			dot[i] += a * b;
-			ww[i] += a * a;
-			rr[i] += b * b;
-			dd[i] += d * d;
-		}
-	}
-	for (int i = 0; c < cols; c++, i++) {
-		double a = w[c], b = r[c], d = a - b;
-
-		dot[i] += a * b;
-		ww[i] += a * a;
-		rr[i] += b * b;
-		dd[i] += d * d;
-	}
-	product = fold(dot);
-	norm = fold(ww);
-	square = fold(rr);
-	result.error = fold(dd);
-	result.norm = norm;
-	if (norm == 0 || square == 0)
-		result.cosine = norm == square;
-	else
-		result.cosine = product / (sqrt(norm) * sqrt(square));
-	return result;
+struct xfp_row_error xfp_row_compare_scaled(const float *w, double norm, const float *value, const float *down,
+					    int exponent, size_t cols)
+{
+	return compare(w, norm, value, down, xfp_exp2i(-exponent), cols);
 }
 
 /* The element of rank `rank` moves to its place, smaller ones before it (quickselect). */

@@ -20,6 +20,12 @@ struct xfp_row_error {
 /* `w` and `r` are scaled by the same power of two if at all: cosines do not see it. */
 struct xfp_row_error xfp_row_compare(const float *w, const float *r, size_t cols);
 
+/* The same with r = xfp_unscale_row(value, down, exponent), which is not made; |exponent| < 100. `norm` is
+ * xfp_row_norm(w), the same for every candidate. */
+double xfp_row_norm(const float *w, size_t cols);
+struct xfp_row_error xfp_row_compare_scaled(const float *w, double norm, const float *value, const float *down,
+					    int exponent, size_t cols);
+
 /* Lower median and nearest-rank 5th percentile of `count` cosines; reorders them. 1 when count is 0. */
 void xfp_cosine_summary(double *cosine, size_t count, double *median, double *p5);
 

@@ -5,200 +5,159 @@
 
 #include "companded.h"
 #include "number.h"
-#include "round.h"
+#include "scale.h"
 
 #define ENTRIES (1u << XFP_MAX_K)
-#define RADIX 256
+#define OCTAVES 15 /* twice 15 of 128 cells, zero, and one for what is rounded up to the next, are below 4096 */
 
-size_t xfp_lloyd_bytes(size_t cols)
+static size_t slot_of(int32_t cell)
 {
-	return cols * (sizeof(int64_t) + 2 * sizeof(uint32_t)) + (cols + 1) * sizeof(int64_t);
+	return (size_t)(cell & 255) * XFP_LANES + (size_t)cell / 256;
 }
 
-void xfp_lloyd_init(struct xfp_lloyd_row *row, size_t cols, void *memory)
+/* The magnitude of index a: 1.xxxxxxx times a power of two, as an integer. */
+static float value_of(int32_t a)
 {
-	row->count = 0;
-	row->q = memory;
-	row->prefix = row->q + cols;
-	row->key[0] = (uint32_t *)(row->prefix + cols + 1);
-	row->key[1] = row->key[0] + cols;
+	int32_t index = a - 1, parts = 1 << XFP_CELL_BITS;
+
+	return a ? (float)((int64_t)(parts + index % parts) << (index / parts)) : 0;
 }
 
-/* Unsigned keys that order as the floats do, and back. */
-static uint32_t key_of(float value)
+void xfp_lloyd_init(struct xfp_lloyd_row *row)
 {
-	uint32_t bits;
-
-	memcpy(&bits, &value, sizeof bits);
-	return bits & 0x80000000 ? ~bits : bits | 0x80000000;
-}
-
-static float value_of(uint32_t key)
-{
-	uint32_t bits = key & 0x80000000 ? key & 0x7fffffff : ~key;
-	float value;
-
-	memcpy(&value, &bits, sizeof value);
-	return value;
-}
-
-/* Radix sort, lowest byte first; bytes that all keys share are passed over. Returns the sorted array. */
-static const uint32_t *sort_keys(uint32_t *key[2], size_t count)
-{
-	uint32_t histogram[4][RADIX] = { { 0 } };
-	uint32_t *from = key[0], *to = key[1];
-
-	for (size_t i = 0; i < count; i++)
-		for (int byte = 0; byte < 4; byte++)
-			histogram[byte][from[i] >> (8 * byte) & 255]++;
-	for (int byte = 0; byte < 4; byte++) {
-		uint32_t *bucket = histogram[byte], next = 0, *swap;
-
-		if (count && bucket[from[0] >> (8 * byte) & 255] == count)
-			continue;
-		for (int i = 0; i < RADIX; i++) {
-			uint32_t size = bucket[i];
-
-			bucket[i] = next;
-			next += size;
-		}
-		for (size_t i = 0; i < count; i++)
-			to[bucket[from[i] >> (8 * byte) & 255]++] = from[i];
-		swap = from;
-		from = to;
-		to = swap;
-	}
-	return from;
+	memset(row, 0, sizeof *row);
+	for (int32_t cell = 0; cell < XFP_CELLS; cell++)
+		row->cells.value[slot_of(cell)] =
+			cell < XFP_CELL_CENTRE ? -value_of(XFP_CELL_CENTRE - cell) : value_of(cell - XFP_CELL_CENTRE);
 }
 
 static int exponent_of(float value)
 {
-	uint64_t bits;
-	double wide = value;
+	uint32_t bits;
 
-	memcpy(&bits, &wide, sizeof bits);
-	return (int)(bits >> 52 & 2047) - 1023;
+	memcpy(&bits, &value, sizeof bits);
+	return (int)(bits >> 23 & 255) - 127;
 }
 
-/* 2^exponent as a double, for exponents that stay normal. */
-static double exp2_double(int exponent)
+void xfp_lloyd_load(struct xfp_lloyd_row *row, const float *x, size_t marked, size_t cols)
 {
-	uint64_t bits = (uint64_t)(exponent + 1023) << 52;
-	double value;
+	const struct xfp_encoder *encoder = xfp_encoder();
+	struct xfp_cells *cells = &row->cells;
+	int lowest;
+	float largest = encoder->largest(x, cols);
 
-	memcpy(&value, &bits, sizeof value);
-	return value;
-}
-
-/* Bits after the point of x / 2^e such that twice the sum of `count` of them stays below 2^63. */
-static int fraction_bits(size_t count)
-{
-	int bits = 39;
-
-	while (bits > 0 && (uint64_t)count > (uint64_t)1 << (61 - bits))
-		bits--;
-	return bits;
-}
-
-void xfp_lloyd_load(struct xfp_lloyd_row *row, const float *x, const uint8_t *marked, size_t cols)
-{
-	const uint32_t *sorted;
-	size_t count = 0;
-	float low, high;
-	double scale;
-
-	for (size_t c = 0; c < cols; c++) {
-		row->key[0][count] = key_of(x[c]);
-		count += !(marked && marked[c]);
-	}
-	row->count = count;
-	if (!count)
+	row->count = largest > 0x1p-25f ? cols - marked : 0;
+	if (!row->count)
 		return;
-	sorted = sort_keys(row->key, count);
-	low = value_of(sorted[0]);
-	high = value_of(sorted[count - 1]);
-	high = -low > high ? -low : high;
-	row->shift = fraction_bits(count) - (high > 0 ? exponent_of(high) : 0);
-	scale = exp2_double(row->shift);
-	row->prefix[0] = 0;
-	for (size_t i = 0; i < count; i++) {
-		row->q[i] = xfp_round_even(value_of(sorted[i]) * scale);
-		row->prefix[i + 1] = row->prefix[i] + row->q[i];
-	}
+	lowest = exponent_of(largest) - (OCTAVES - 1);
+	cells->base = (lowest + 127) * (1 << XFP_CELL_BITS) - 1;
+	row->unit = (double)xfp_exp2i(lowest - XFP_CELL_BITS);
+	encoder->count(cells, x, cols);
+	/* Marked weights and padding are zeros that are not there. */
+	cells->count[slot_of(XFP_CELL_CENTRE)] -= (int32_t)(xfp_padded(cols) - row->count);
+	encoder->accumulate(cells);
 }
 
-static int64_t floor_divide(int64_t a, int64_t b)
+/* Weights in the cells below `cell`, and the sum of what they count as. */
+struct below {
+	int32_t count;
+	double sum;
+};
+
+static struct below below(const struct xfp_cells *cells, int32_t cell)
 {
-	return a / b - (a % b < 0);
+	size_t slot, lane;
+
+	if (cell <= 0)
+		return (struct below){ 0, 0 };
+	slot = slot_of(cell - 1);
+	lane = slot % XFP_LANES;
+	return (struct below){ cells->before[lane] + cells->count[slot], cells->sum_before[lane] + cells->sum[slot] };
 }
 
-/* How many of the ascending q[low..count) are <= bound, counted from 0. */
-static size_t upper_bound(const int64_t *q, size_t low, size_t count, int64_t bound)
+/* How many cells hold numbers <= bound: a double's leading bits number the octaves and their parts. */
+static int32_t cells_up_to(double bound)
 {
-	size_t size = count - low;
+	const int shift = 52 - XFP_CELL_BITS;
+	const int64_t first = (int64_t)(1023 + XFP_CELL_BITS) << XFP_CELL_BITS; /* of the least number above zero */
+	int64_t bits, above;
 
-	while (size) {
-		size_t half = size / 2;
-
-		if (q[low + half] <= bound) {
-			low += half + 1;
-			size -= half + 1;
-		} else {
-			size = half;
-		}
+	memcpy(&bits, &bound, sizeof bits);
+	bits &= INT64_MAX;
+	if (bound >= 0) {
+		above = (bits >> shift) - first + 1;
+		return XFP_CELL_CENTRE + 1 + (int32_t)(above > 0 ? above : 0);
 	}
-	return low;
+	/* The numbers that are at least as far below zero: the least magnitude >= |bound|. */
+	above = ((bits - 1) >> shift) - first + 2;
+	return XFP_CELL_CENTRE + 1 - (int32_t)(above > 1 ? above : 1);
 }
 
-static void begin(const struct xfp_lloyd_row *row, unsigned k, int start, int64_t *c)
+/* The number of a rank, from 0. */
+static double number_of_rank(const struct xfp_cells *cells, int32_t rank)
+{
+	size_t lane = 0, low = 0;
+
+	while (lane + 1 < XFP_LANES && cells->before[lane + 1] <= rank)
+		lane++;
+	rank -= cells->before[lane];
+	for (size_t step = XFP_CELLS / XFP_LANES / 2; step; step /= 2)
+		low += cells->count[(low + step - 1) * XFP_LANES + lane] <= rank ? step : 0;
+	return cells->value[low * XFP_LANES + lane];
+}
+
+static void begin(const struct xfp_lloyd_row *row, unsigned k, int start, double *c)
 {
 	unsigned entries = 1u << k;
-	int64_t low = row->q[0], high = row->q[row->count - 1];
+	double low, high;
 
+	if (start == XFP_LLOYD_MINMAX) {
+		low = number_of_rank(&row->cells, 0);
+		high = number_of_rank(&row->cells, (int32_t)row->count - 1);
+		for (unsigned j = 0; j < entries; j++)
+			c[j] = low + (high - low) * ((double)j / (entries - 1));
+		return;
+	}
 	for (unsigned j = 0; j < entries; j++) {
 		uint64_t fraction =
 			start == XFP_LLOYD_COMPANDED ? xfp_companded[k][j] : (uint64_t)(2 * j + 1) << (31 - k);
 
-		if (start == XFP_LLOYD_MINMAX)
-			c[j] = low + (high - low) * j / (entries - 1);
-		else
-			c[j] = row->q[fraction * row->count >> 32];
+		c[j] = number_of_rank(&row->cells, (int32_t)(fraction * row->count >> 32));
 	}
 }
 
 void xfp_lloyd_fit(const struct xfp_lloyd_row *row, unsigned k, int start, unsigned rounds, uint16_t *codebook)
 {
 	unsigned entries = 1u << k;
-	size_t edge[ENTRIES + 1];
-	int64_t c[ENTRIES];
-	double scale;
+	int32_t edge[ENTRIES + 1];
+	struct below at[ENTRIES + 1];
+	double c[ENTRIES];
 
 	if (!row->count) {
 		memset(codebook, 0, entries * sizeof *codebook);
 		return;
 	}
 	begin(row, k, start, c);
-	memset(edge, 0, sizeof edge);
+	at[0] = (struct below){ 0, 0 };
+	at[entries] = (struct below){ row->cells.before[XFP_LANES], row->cells.sum_before[XFP_LANES] };
 	for (unsigned round = 0; round < rounds; round++) {
 		int changed = round == 0;
 
-		for (unsigned j = 0; j + 1 < entries; j++) {
-			size_t next = upper_bound(row->q, edge[j], row->count, floor_divide(c[j] + c[j + 1], 2));
+		for (unsigned j = 1; j < entries; j++) {
+			int32_t next = cells_up_to((c[j - 1] + c[j]) * 0.5);
 
-			changed |= next != edge[j + 1];
-			edge[j + 1] = next;
+			changed |= next != edge[j];
+			edge[j] = next;
+			at[j] = below(&row->cells, next);
 		}
-		edge[entries] = row->count;
 		if (!changed)
 			break;
 		for (unsigned j = 0; j < entries; j++) {
-			int64_t n = (int64_t)(edge[j + 1] - edge[j]);
+			int32_t n = at[j + 1].count - at[j].count;
 
-			if (n)
-				c[j] = floor_divide(2 * (row->prefix[edge[j + 1]] - row->prefix[edge[j]]) + n, 2 * n);
+			c[j] = n ? (at[j + 1].sum - at[j].sum) / n : c[j];
 		}
 	}
-	scale = exp2_double(-row->shift);
 	for (unsigned j = 0; j < entries; j++)
-		codebook[j] = xfp_double_to_half((double)c[j] * scale);
+		codebook[j] = xfp_double_to_half(c[j] * row->unit);
 }

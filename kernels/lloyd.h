@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lloyd.h - one row's codebook of 2^k entries by Lloyd's iteration, in integers.
+ * lloyd.h - one row's codebook of 2^k entries by Lloyd's iteration, on counts.
  *
- * The row's unmarked scaled weights are sorted once and rounded once to q = RNE(x * 2^(39 - e)), e the
- * exponent of the largest |x|; prefix sums of q are exact in 64 bits. (A row of more than 2^22 weights
- * gets a bit less for each doubling, 38 and so on.) Then for every k and round:
+ * The row's unmarked scaled weights are rounded to eight significant bits (to nearest, ties away from
+ * zero) and counted: one cell for every number of eight bits, of either sign, within 15 octaves below
+ * the row's largest magnitude, and one for what is smaller, which counts as zero. A row of bf16 weights
+ * that is not balanced is its counts, exactly. Running counts and sums over the cells are integers,
+ * exact in any order; with them each boundary of each round costs one look-up, whatever the length of
+ * the row:
  *
- *   cell j    holds the q that are <= floor((c[j] + c[j+1]) / 2) and in no lower cell: a midpoint
- *             goes to the lower entry
- *   c[j]      becomes floor((2 sum + n) / (2 n)), the mean of its cell; an empty cell keeps its entry
+ *   cell j    of the quantizer holds the numbers that are <= (c[j] + c[j+1]) / 2 and in no lower cell
+ *   c[j]      becomes their sum divided by their count; an empty cell keeps its entry
  *
- * until no cell changes or the rounds are used up: O(2^k log K) a round. Entries are c * 2^(e - 39)
- * rounded to fp16.
+ * in doubles, each operation rounded once, until no number changes its cell or the rounds are used
+ * up. Entries are rounded to fp16. A row whose largest magnitude is at most 2^-25 gets zeros.
  *
- * Starts: `companded`, c[j] = the q of rank floor(p_j n), p_j = Phi(sqrt(3) Phi^-1((j + 1/2) / 2^k)) (an optimal
- * quantizer's density goes with the cube root of the data's); `quantile`, p_j = (j + 1/2) / 2^k;
- * `minmax`, c[j] = min + (max - min) j / (2^k - 1), rounded down.
+ * Starts: `companded`, c[j] = the number of rank floor(p_j n), p_j = Phi(sqrt(3) Phi^-1((j + 1/2) / 2^k)) (an
+ * optimal quantizer's density goes with the cube root of the data's); `quantile`, p_j = (j + 1/2) / 2^k;
+ * `minmax`, c[j] = min + (max - min) (j / (2^k - 1)).
  */
 #ifndef XFP_LLOYD_H
 #define XFP_LLOYD_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "encode.h"
 
 #define XFP_MIN_K 2
 #define XFP_MAX_K 6
@@ -30,19 +34,16 @@
 enum { XFP_LLOYD_COMPANDED, XFP_LLOYD_QUANTILE, XFP_LLOYD_MINMAX };
 
 struct xfp_lloyd_row {
-	size_t count;     /* unmarked weights */
-	int shift;        /* q = RNE(x * 2^shift) */
-	int64_t *q;       /* [cols] ascending */
-	int64_t *prefix;  /* [cols + 1], prefix[i]: sum of the first i */
-	uint32_t *key[2]; /* [cols] each, for sorting */
+	size_t count; /* unmarked weights; 0 too where all are too small for fp16 */
+	double unit;  /* what a value of 1 in the cells is worth, a power of two */
+	struct xfp_cells cells;
 };
 
-/* Bytes to hand to xfp_lloyd_init as `memory` (8-aligned) for rows of up to `cols` weights. */
-size_t xfp_lloyd_bytes(size_t cols);
-void xfp_lloyd_init(struct xfp_lloyd_row *row, size_t cols, void *memory);
+/* Once before rows are loaded. */
+void xfp_lloyd_init(struct xfp_lloyd_row *row);
 
-/* Take in a row; `marked` (NULL: none) is non-zero at outliers, which the fit ignores. */
-void xfp_lloyd_load(struct xfp_lloyd_row *row, const float *x, const uint8_t *marked, size_t cols);
+/* Take in a padded row, in which `marked` weights, which the fit ignores, are set to zero. */
+void xfp_lloyd_load(struct xfp_lloyd_row *row, const float *x, size_t marked, size_t cols);
 
 /* The codebook of the loaded row: 2^k fp16 entries, ascending; zeros when the row is empty. */
 void xfp_lloyd_fit(const struct xfp_lloyd_row *row, unsigned k, int start, unsigned rounds, uint16_t *codebook);

@@ -9,10 +9,26 @@ kernels_libkernels_a_SOURCES = \
 	kernels/companded.h \
 	kernels/cosine.c \
 	kernels/cosine.h \
+	kernels/encode.c \
+	kernels/encode.h \
+	kernels/encode_plain.c \
+	kernels/encode_rows.h \
+	kernels/lanes_avx2.h \
+	kernels/lanes_avx512.h \
+	kernels/lanes_plain.h \
 	kernels/lloyd.c \
 	kernels/lloyd.h \
 	kernels/moments.c \
 	kernels/moments.h
+
+# The same loops once for each instruction set, chosen when they run.
+if X86
+noinst_LIBRARIES += kernels/libavx2.a kernels/libavx512.a
+kernels_libavx2_a_SOURCES = kernels/encode_avx2.c
+kernels_libavx2_a_CFLAGS = $(AM_CFLAGS) -mavx2 -mfma
+kernels_libavx512_a_SOURCES = kernels/encode_avx512.c
+kernels_libavx512_a_CFLAGS = $(AM_CFLAGS) -mavx512f -mavx512bw -mavx512dq -mavx512vl
+endif
 
 runtime_libxfp_la_SOURCES += \
 	kernels/balance.c \

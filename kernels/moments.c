@@ -2,36 +2,23 @@
 #include "moments.h"
 
 #include <math.h> /* sqrt, floor and ceil: exact or correctly rounded */
-#include <stdlib.h>
+#include <string.h>
 
+#include "encode.h"
 #include "round.h"
 
-void xfp_moments_add(struct xfp_moments *moments, const float *x, size_t count)
+#define RUN (1u << 14) /* columns whose squares, at most 2^48 each, add up within 63 bits */
+
+void xfp_moments_add(struct xfp_moments *moments, const float *x, size_t cols)
 {
-	moments->count += count;
-	while (count) {
-		/* 2^14 squares of at most 2^48 fit in 63 bits. */
-		size_t run = count < 16384 ? count : 16384;
-		int64_t sum = 0, square = 0;
+	moments->count += cols;
+	for (size_t c = 0; c < cols; c += RUN) {
+		int64_t sum, square;
 
-		for (size_t i = 0; i < run; i++) {
-			int64_t q = xfp_round_even(x[i] * (float)XFP_Q_PER_X);
-
-			sum += q;
-			square += q * q;
-		}
+		xfp_encoder()->moments(x + c, cols - c < RUN ? cols - c : RUN, &sum, &square);
 		moments->sum += sum;
 		moments->square += square;
-		x += run;
-		count -= run;
 	}
-}
-
-void xfp_moments_join(struct xfp_moments *moments, const struct xfp_moments *other)
-{
-	moments->count += other->count;
-	moments->sum += other->sum;
-	moments->square += other->square;
 }
 
 struct xfp_outlier_rule xfp_outlier_rule(const struct xfp_moments *moments, uint32_t sigma_milli)
@@ -55,36 +42,58 @@ struct xfp_outlier_rule xfp_outlier_rule(const struct xfp_moments *moments, uint
 	return rule;
 }
 
-size_t xfp_outliers_find(const struct xfp_outlier_rule *rule, const float *x, size_t count, uint64_t first,
-			 struct xfp_outlier *found, size_t room)
+size_t xfp_outliers_find(const struct xfp_outlier_rule *rule, const float *x, size_t cols, uint32_t *column)
 {
-	size_t used = 0;
+	return xfp_encoder()->outside(x, cols, rule->low, rule->high, column);
+}
+
+int32_t xfp_q_of(float x)
+{
+	return (int32_t)xfp_round_even(x * (float)XFP_Q_PER_X);
+}
+
+#define DIGIT 11 /* bits; six digits make 64 and a bit */
+#define DIGITS 6
+
+/* A key that grows as the distance falls: the bits of a positive double order as it does. */
+static uint64_t key_of(const struct xfp_outlier *outlier)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &outlier->distance, sizeof bits);
+	return ~bits;
+}
+
+/* Radix sort, lowest digit first; a digit that all keys share is passed over. */
+void xfp_outliers_sort(struct xfp_outlier *found, size_t count, struct xfp_outlier *room)
+{
+	struct xfp_outlier *from = found, *to = room, *swap;
+	uint64_t all = UINT64_MAX, any = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		int64_t q = xfp_round_even(x[i] * (float)XFP_Q_PER_X);
-
-		if (q >= rule->low && q <= rule->high)
-			continue;
-		if (used < room) {
-			found[used].position = first + i;
-			found[used].distance = fabs((double)q - rule->mean);
-		}
-		used++;
+		all &= key_of(&found[i]);
+		any |= key_of(&found[i]);
 	}
-	return used;
-}
+	for (int digit = 0; digit < DIGITS; digit++) {
+		const unsigned shift = (unsigned)digit * DIGIT, mask = (1u << DIGIT) - 1;
+		size_t next[1u << DIGIT] = { 0 }, place = 0;
 
-static int compare(const void *left, const void *right)
-{
-	const struct xfp_outlier *a = left, *b = right;
+		if (!((all ^ any) >> shift & mask))
+			continue;
+		for (size_t i = 0; i < count; i++)
+			next[key_of(&from[i]) >> shift & mask]++;
+		for (unsigned value = 0; value <= mask; value++) {
+			size_t size = next[value];
 
-	if (a->distance != b->distance)
-		return a->distance < b->distance ? 1 : -1;
-	return a->position < b->position ? -1 : a->position > b->position;
-}
-
-void xfp_outliers_sort(struct xfp_outlier *found, size_t count)
-{
-	if (count > 1) /* qsort must not be given a null array, even an empty one */
-		qsort(found, count, sizeof *found, compare);
+			next[value] = place;
+			place += size;
+		}
+		for (size_t i = 0; i < count; i++)
+			to[next[key_of(&from[i]) >> shift & mask]++] = from[i];
+		swap = from;
+		from = to;
+		to = swap;
+	}
+	if (from != found)
+		memcpy(found, from, count * sizeof *found);
 }

@@ -25,10 +25,8 @@ struct xfp_moments {
 	xfp_int128 sum, square;
 };
 
-/* Add a run of scaled weights. */
-void xfp_moments_add(struct xfp_moments *moments, const float *x, size_t count);
-/* Join two parts of a matrix. */
-void xfp_moments_join(struct xfp_moments *moments, const struct xfp_moments *other);
+/* Add a row of scaled weights, padded (encode.h). */
+void xfp_moments_add(struct xfp_moments *moments, const float *x, size_t cols);
 
 /* What is an outlier, derived from the moments of the whole matrix. */
 struct xfp_outlier_rule {
@@ -45,12 +43,14 @@ struct xfp_outlier {
 	double distance;   /* |q - mean| */
 };
 
-/* Find the outliers of a run of x that begins at flat position `first`. At most `room` are written;
- * the return value counts all. */
-size_t xfp_outliers_find(const struct xfp_outlier_rule *rule, const float *x, size_t count, uint64_t first,
-			 struct xfp_outlier *found, size_t room);
+/* The columns of a padded row that are outliers, ascending, into `column` (room for xfp_padded(cols)). Returns
+ * how many there are. */
+size_t xfp_outliers_find(const struct xfp_outlier_rule *rule, const float *x, size_t cols, uint32_t *column);
 
-/* Order by falling distance, ties by rising position. */
-void xfp_outliers_sort(struct xfp_outlier *found, size_t count);
+/* q of one weight; its distance is |q - mean|. */
+int32_t xfp_q_of(float x);
+
+/* Order by falling distance; equal ones keep their order, that of rising positions. `room` holds as many more. */
+void xfp_outliers_sort(struct xfp_outlier *found, size_t count, struct xfp_outlier *room);
 
 #endif

@@ -50,15 +50,11 @@ bool xfp_scale_factors(const uint8_t *balance, int exponent, size_t cols, float 
 	return fits;
 }
 
-void xfp_scale_row(const float *w, const float *narrow, const double *wide, size_t cols, float *x)
+void xfp_scale_row_wide(const float *w, const double *wide, size_t cols, float *x)
 {
-	/* One rounding either way: the product of two f32 is exact in double. */
-	if (narrow)
-		for (size_t c = 0; c < cols; c++)
-			x[c] = w[c] * narrow[c];
-	else
-		for (size_t c = 0; c < cols; c++)
-			x[c] = (float)(w[c] * wide[c]);
+	/* One rounding: the product of two f32 is exact in double. */
+	for (size_t c = 0; c < cols; c++)
+		x[c] = (float)(w[c] * wide[c]);
 }
 
 void xfp_unscale_row(const float *x, const float *down, int exponent, size_t cols, float *w)

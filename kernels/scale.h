@@ -21,11 +21,11 @@ float xfp_balance_down(uint8_t d); /* 2^(-d/4) */
 float xfp_exp2i(int exponent);     /* 2^exponent as f32, also subnormal; 0 or infinity beyond */
 
 /* Every column's 2^(d/4) * 2^s, as f32 and as double. True when the f32 ones are exact and far from
- * the ends of the range; otherwise xfp_scale_row must be given the double ones (narrow NULL). */
+ * the ends of the range, so that multiplying by them rounds once; otherwise xfp_scale_row_wide does it. */
 bool xfp_scale_factors(const uint8_t *balance, int exponent, size_t cols, float *narrow, double *wide);
 
-/* Row of w -> row of x. In place is fine. */
-void xfp_scale_row(const float *w, const float *narrow, const double *wide, size_t cols, float *x);
+/* Row of w -> row of x. In place is fine. (With the f32 factors it is a plain product, see encode.h.) */
+void xfp_scale_row_wide(const float *w, const double *wide, size_t cols, float *x);
 
 /* Row of reconstructed x' -> row of w'. `down` is xfp_balance_down of every column, or NULL when the
  * unit is not balanced. In place is fine. */

@@ -16,6 +16,7 @@
 
 #include "assign.h"
 #include "bundle_layout.h"
+#include "bytes.h"
 #include "cosine.h"
 #include "fit.h"
 #include "lloyd.h"
@@ -23,6 +24,7 @@
 #include "number.h"
 #include "rows.h"
 #include "scale.h"
+#include "threads.h"
 #include "work.h"
 
 #define MOST 8 /* candidates of an artifact */
@@ -35,9 +37,10 @@ struct fit {
 	unsigned k[MOST], count; /* of the candidates */
 	int start;
 	unsigned rounds;
-	float *down; /* [cols] 2^(-d/4), NULL without balance */
-	float *narrow, *narrow_or_null;
-	double *wide;
+	float *down; /* [padded cols] 2^(-d/4), NULL without balance */
+	struct xfp_scaling scaling;
+	struct room *rooms; /* one a thread */
+	int threads;
 	double error[MOST], norm; /* sums over the unit */
 	/* Results of a block of rows, by candidate. */
 	uint16_t *codebook[MOST];
@@ -45,85 +48,84 @@ struct fit {
 	struct xfp_row_error *row[MOST];
 };
 
-/* One thread's room for a row. */
+/* One thread's room for a row, all padded. */
 struct room {
-	struct xfp_lloyd_row lloyd;
-	void *memory;
-	float *x, *value, *r;
-	uint8_t *index, *marked;
+	struct xfp_lloyd_row *lloyd;
+	float *w, *x, *value, *marked; /* marked: weights of the outliers, in their order */
 };
 
 static void room_free(struct room *room)
 {
-	free(room->memory);
+	free(room->lloyd);
+	free(room->w);
 	free(room->x);
 	free(room->value);
-	free(room->r);
-	free(room->index);
 	free(room->marked);
 }
 
 static bool room_init(struct room *room, uint64_t cols)
 {
-	room->memory = malloc(xfp_lloyd_bytes(cols));
-	room->x = malloc(cols * sizeof *room->x);
-	room->value = malloc(cols * sizeof *room->value);
-	room->r = malloc(cols * sizeof *room->r);
-	room->index = malloc(cols);
-	room->marked = calloc(cols, 1);
-	if (!room->memory || !room->x || !room->value || !room->r || !room->index || !room->marked)
+	room->lloyd = aligned_alloc(64, xfp_align(sizeof *room->lloyd, 64));
+	room->w = xfp_row_new(cols);
+	room->x = xfp_row_new(cols);
+	room->value = xfp_row_new(cols);
+	room->marked = xfp_row_new(cols);
+	if (!room->lloyd || !room->w || !room->x || !room->value || !room->marked)
 		return false;
-	xfp_lloyd_init(&room->lloyd, cols, room->memory);
+	xfp_lloyd_init(room->lloyd);
 	return true;
 }
 
-/* Fit and measure every candidate of one row; `at` is its place in the block's results. */
-static void fit_row(const struct fit *fit, struct room *room, const float *w, const struct xfp_marks *marks,
-		    uint64_t row, int exponent, uint64_t at)
+static struct xfp_row_error measure_row(const struct fit *fit, struct room *room, double norm, int exponent)
 {
-	uint64_t cols = fit->known.cols, base = row * cols;
-	uint64_t begin = xfp_marks_find(marks, row), end = xfp_marks_find(marks, row + 1);
+	uint64_t cols = fit->known.cols;
 
-	xfp_scale_row(w, fit->narrow_or_null, fit->wide, cols, room->x);
-	for (uint64_t i = begin; i < end; i++)
-		room->marked[marks->position[i] - base] = 1;
-	xfp_lloyd_load(&room->lloyd, room->x, begin < end ? room->marked : NULL, cols);
+	if (exponent > -100 && exponent < 100)
+		return xfp_row_compare_scaled(room->w, norm, room->value, fit->down, exponent, cols);
+	xfp_unscale_row(room->value, fit->down, exponent, cols, room->value);
+	return xfp_row_compare(room->w, room->value, cols);
+}
+
+/* Fit and measure every candidate of row `at` of a block. */
+static void fit_row(const struct fit *fit, struct room *room, const struct xfp_rows *rows,
+		    const struct xfp_marks *marks, int exponent, uint64_t at)
+{
+	uint64_t cols = fit->known.cols, row = rows->first + at, base = row * cols;
+	uint64_t begin = xfp_marks_find(marks, row), end = xfp_marks_find(marks, row + 1);
+	double norm;
+
+	xfp_rows_load(rows, at, room->w);
+	xfp_scaling_row(&fit->scaling, room->w, room->x);
+	norm = xfp_row_norm(room->w, cols);
+	for (uint64_t i = begin; i < end; i++) {
+		room->marked[i - begin] = room->x[marks->position[i] - base];
+		room->x[marks->position[i] - base] = 0;
+	}
+	xfp_lloyd_load(room->lloyd, room->x, end - begin, cols);
 	for (unsigned i = 0; i < fit->count; i++) {
 		uint16_t *codebook = fit->codebook[i] + (at << fit->k[i]);
+		struct xfp_quantizer quantizer;
 
-		xfp_lloyd_fit(&room->lloyd, fit->k[i], fit->start, fit->rounds, codebook);
-		xfp_assign(fit->k[i], codebook, room->x, cols, room->index, room->value);
+		xfp_lloyd_fit(room->lloyd, fit->k[i], fit->start, fit->rounds, codebook);
+		xfp_quantizer_init(&quantizer, fit->k[i], codebook);
+		xfp_assign(&quantizer, room->x, cols, room->value);
 		for (uint64_t j = begin; j < end; j++) {
-			uint64_t c = marks->position[j] - base;
+			float *value = &room->value[marks->position[j] - base];
 
-			room->value[c] += xfp_half_to_float(xfp_residual(room->x[c], room->value[c]));
+			*value = xfp_nearest(&quantizer, room->marked[j - begin]);
+			*value += xfp_half_to_float(xfp_residual(room->marked[j - begin], *value));
 		}
-		xfp_unscale_row(room->value, fit->down, exponent, cols, room->r);
-		fit->row[i][at] = xfp_row_compare(w, room->r, cols);
+		fit->row[i][at] = measure_row(fit, room, norm, exponent);
 		fit->cosine[i][at] = fit->row[i][at].cosine;
 	}
-	for (uint64_t i = begin; i < end; i++)
-		room->marked[marks->position[i] - base] = 0;
 }
 
 /* All rows of a block, in parallel; rows do not see each other. */
-static enum xfp_status fit_block(struct fit *fit, const struct xfp_rows *rows, const struct xfp_marks *marks,
-				 int exponent, struct xfp_error *err)
+static void fit_block(struct fit *fit, const struct xfp_rows *rows, const struct xfp_marks *marks, int exponent)
 {
-	bool short_of_memory = false;
-
-#pragma omp parallel reduction(|| : short_of_memory)
-	{
-		struct room room = { 0 };
-
-		short_of_memory = !room_init(&room, rows->cols);
-#pragma omp for schedule(dynamic, 4)
-		for (uint64_t r = 0; r < rows->count; r++)
-			if (!short_of_memory)
-				fit_row(fit, &room, rows->w + r * rows->cols, marks, rows->first + r, exponent, r);
-		room_free(&room);
-	}
-	return short_of_memory ? xfp_fail(err, XFP_FAILED, "out of memory") : XFP_OK;
+#pragma omp parallel for schedule(dynamic, 4)
+	for (uint64_t r = 0; r < rows->count; r++)
+		fit_row(fit, &fit->rooms[xfp_thread()], rows, marks, exponent, r);
 }
 
 static enum xfp_status fit_matrix(struct xfp_job *job, struct fit *fit, uint32_t m, struct xfp_artifact *artifact,
@@ -135,14 +137,11 @@ static enum xfp_status fit_matrix(struct xfp_job *job, struct fit *fit, uint32_t
 	struct xfp_rows rows = { 0 };
 	enum xfp_status status = xfp_marks_load(&fit->outliers, &fit->known, m, &marks, err);
 
-	fit->narrow_or_null =
-		xfp_scale_factors(fit->known.balance, fit->known.exponent[m], source.view.cols, fit->narrow, fit->wide)
-			? fit->narrow
-			: NULL;
+	xfp_scaling_set(&fit->scaling, fit->known.balance, fit->known.exponent[m]);
 	if (!status)
 		status = xfp_rows_open(&source, &rows, err);
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
-		status = fit_block(fit, &rows, &marks, fit->known.exponent[m], err);
+		fit_block(fit, &rows, &marks, fit->known.exponent[m]);
 		for (unsigned i = 0; !status && i < fit->count; i++)
 			status = xfp_fit_write_rows(artifact, fit->k[i], before + rows.first, rows.count,
 						    fit->codebook[i], fit->cosine[i], err);
@@ -210,10 +209,12 @@ static enum xfp_status fit_init(struct fit *fit, uint64_t block, struct xfp_erro
 	uint64_t cols = fit->known.cols;
 	bool balanced = false, short_of_memory;
 
-	fit->narrow = malloc(cols * sizeof *fit->narrow);
-	fit->wide = malloc(cols * sizeof *fit->wide);
-	fit->down = malloc(cols * sizeof *fit->down);
-	short_of_memory = !fit->narrow || !fit->wide || !fit->down;
+	fit->threads = xfp_threads();
+	fit->rooms = calloc((size_t)fit->threads, sizeof *fit->rooms);
+	fit->down = xfp_row_new(cols);
+	short_of_memory = !fit->rooms || !fit->down;
+	for (int i = 0; !short_of_memory && i < fit->threads; i++)
+		short_of_memory = !room_init(&fit->rooms[i], cols);
 	for (unsigned i = 0; i < fit->count; i++) {
 		fit->codebook[i] = malloc((block << fit->k[i]) * sizeof *fit->codebook[i]);
 		fit->cosine[i] = malloc(block * sizeof *fit->cosine[i]);
@@ -230,15 +231,17 @@ static enum xfp_status fit_init(struct fit *fit, uint64_t block, struct xfp_erro
 		free(fit->down);
 		fit->down = NULL;
 	}
-	return XFP_OK;
+	return xfp_scaling_init(&fit->scaling, cols, err);
 }
 
 static void fit_free(struct fit *fit)
 {
 	xfp_artifact_close(&fit->outliers);
 	xfp_outliers_free(&fit->known);
-	free(fit->narrow);
-	free(fit->wide);
+	xfp_scaling_free(&fit->scaling);
+	for (int i = 0; fit->rooms && i < fit->threads; i++)
+		room_free(&fit->rooms[i]);
+	free(fit->rooms);
 	free(fit->down);
 	for (unsigned i = 0; i < fit->count; i++) {
 		free(fit->codebook[i]);

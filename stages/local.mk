@@ -51,6 +51,7 @@ stages_libstages_a_SOURCES = \
 	stages/select.c \
 	stages/select.h \
 	stages/stage.c \
+	stages/threads.h \
 	stages/units.c \
 	stages/units.h \
 	stages/unpack.c \

@@ -4,11 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int ascending(const void *left, const void *right)
+/* Positions in rising order, by way of a bit for every weight. */
+static enum xfp_status order(uint64_t *position, uint64_t count, uint64_t weights, struct xfp_error *err)
 {
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+	uint64_t words = weights / 64 + 1, *set = calloc(words, sizeof *set), done = 0;
 
-	return a < b ? -1 : a > b;
+	if (!set)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	for (uint64_t i = 0; i < count; i++)
+		set[position[i] / 64] |= 1ull << position[i] % 64;
+	for (uint64_t i = 0; i < words; i++)
+		for (uint64_t bits = set[i]; bits; bits &= bits - 1)
+			position[done++] = i * 64 + (uint64_t)__builtin_ctzll(bits);
+	free(set);
+	return done == count ? XFP_OK : xfp_fail(err, XFP_DAMAGED, "an outlier is listed twice");
 }
 
 enum xfp_status xfp_marks_load(struct xfp_artifact *artifact, const struct xfp_outliers *outliers, uint32_t matrix,
@@ -22,10 +31,10 @@ enum xfp_status xfp_marks_load(struct xfp_artifact *artifact, const struct xfp_o
 	if (!marks->position)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	status = xfp_outliers_positions(artifact, outliers, matrix, marks->position, err);
+	if (!status && marks->count)
+		status = order(marks->position, marks->count, outliers->rows * outliers->cols, err);
 	if (status)
 		xfp_marks_free(marks);
-	else
-		qsort(marks->position, marks->count, sizeof *marks->position, ascending);
 	return status;
 }
 

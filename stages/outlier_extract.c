@@ -7,12 +7,14 @@
  * key      dtype, shape and digest of every matrix; sigma, cap, balance
  *
  * The unit's first stage: only reading can tell its key. One pass over the rows gives the digests and
- * the column statistics; when the key is known two more give the moments and the outliers.
+ * the column statistics; when the key is known another gives the moments and the outliers.
  */
+#include <math.h> /* fabs */
 #include <stdlib.h>
 #include <string.h>
 
 #include "balance.h"
+#include "encode.h"
 #include "moments.h"
 #include "outliers.h"
 #include "rows.h"
@@ -25,22 +27,22 @@ struct scan {
 	float *largest;            /* [matrices][cols] largest |w| */
 	double *square;            /* [cols] sums of squares over the unit */
 	double *chunk;             /* [cols] the same over one chunk of rows */
-	float *narrow, *narrow_or_null;
-	double *wide;
-	float *x; /* one row */
+	struct xfp_scaling scaling;
+	float *x;         /* one row */
+	uint32_t *column; /* outliers of one row */
 	struct xfp_outlier *found;
-	size_t found_room;
+	size_t found_count, found_room;
 };
 
 static void scan_free(struct scan *scan)
 {
 	xfp_outliers_free(&scan->known);
+	xfp_scaling_free(&scan->scaling);
 	free(scan->largest);
 	free(scan->square);
 	free(scan->chunk);
-	free(scan->narrow);
-	free(scan->wide);
 	free(scan->x);
+	free(scan->column);
 	free(scan->found);
 }
 
@@ -53,12 +55,11 @@ static enum xfp_status scan_init(struct scan *scan, const struct xfp_ledger_unit
 	scan->largest = calloc(unit->experts * unit->cols, sizeof *scan->largest);
 	scan->square = calloc(unit->cols, sizeof *scan->square);
 	scan->chunk = malloc(unit->cols * sizeof *scan->chunk);
-	scan->narrow = malloc(unit->cols * sizeof *scan->narrow);
-	scan->wide = malloc(unit->cols * sizeof *scan->wide);
-	scan->x = malloc(unit->cols * sizeof *scan->x);
-	if (!scan->largest || !scan->square || !scan->chunk || !scan->narrow || !scan->wide || !scan->x)
+	scan->x = xfp_row_new(unit->cols);
+	scan->column = malloc((unit->cols + XFP_LANES) * sizeof *scan->column);
+	if (!scan->largest || !scan->square || !scan->chunk || !scan->x || !scan->column)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	return XFP_OK;
+	return xfp_scaling_init(&scan->scaling, unit->cols, err);
 }
 
 /* Digest of one matrix, its largest weights and its share of the column sums. */
@@ -78,7 +79,9 @@ static enum xfp_status scan_matrix(struct scan *scan, const struct xfp_matrix_so
 			uint64_t left = rows.count - r;
 			size_t count = left < XFP_BALANCE_CHUNK ? (size_t)left : XFP_BALANCE_CHUNK;
 
-			*nonfinite += xfp_column_scan(rows.w + r * cols, count, cols, scan->chunk, largest);
+			*nonfinite +=
+				xfp_encoder()->column_scan(rows.dtype, (uint8_t *)rows.raw + r * cols * rows.element,
+							   count, cols, scan->chunk, largest);
 			for (uint64_t c = 0; c < cols; c++)
 				scan->square[c] += scan->chunk[c];
 		}
@@ -122,50 +125,88 @@ static enum xfp_status scan_unit(struct xfp_job *job, struct scan *scan, struct 
 	return XFP_OK;
 }
 
-static enum xfp_status moments_of(struct scan *scan, const struct xfp_matrix_source *source,
-				  struct xfp_moments *moments, struct xfp_error *err)
+static void load_row(struct scan *scan, const struct xfp_rows *rows, uint64_t r)
 {
-	uint64_t cols = source->view.cols;
+	xfp_rows_load(rows, r, scan->x);
+	xfp_scaling_row(&scan->scaling, scan->x, scan->x);
+}
+
+/* Note what lies outside the rule in a block; the distance is q itself until the mean is known. */
+static enum xfp_status find_block(struct scan *scan, const struct xfp_rows *rows, const struct xfp_outlier_rule *rule,
+				  struct xfp_error *err)
+{
+	for (uint64_t r = 0; r < rows->count; r++) {
+		size_t count;
+
+		if (scan->found_room - scan->found_count < rows->cols) {
+			size_t room = scan->found_room + scan->found_room / 2 + rows->cols;
+			struct xfp_outlier *grown = realloc(scan->found, room * sizeof *grown);
+
+			if (!grown)
+				return xfp_fail(err, XFP_FAILED, "out of memory");
+			scan->found = grown;
+			scan->found_room = room;
+		}
+		load_row(scan, rows, r);
+		count = xfp_outliers_find(rule, scan->x, rows->cols, scan->column);
+		for (size_t i = 0; i < count; i++)
+			scan->found[scan->found_count++] =
+				(struct xfp_outlier){ (rows->first + r) * rows->cols + scan->column[i],
+						      xfp_q_of(scan->x[scan->column[i]]) };
+	}
+	return XFP_OK;
+}
+
+/* The moments of a matrix, and what lies outside a rule: the given one, or where there is none, one that is guessed
+ * from the rows seen so far and somewhat too wide. `certain` tells of the guesses how far they were from catching
+ * too little: the outermost bounds. */
+static enum xfp_status walk(struct scan *scan, const struct xfp_matrix_source *source, uint32_t sigma_milli,
+			    const struct xfp_outlier_rule *given, struct xfp_moments *moments,
+			    struct xfp_outlier_rule *certain, struct xfp_error *err)
+{
 	struct xfp_rows rows = { 0 };
 	enum xfp_status status = xfp_rows_open(source, &rows, err);
 
+	scan->found_count = 0;
+	*certain = (struct xfp_outlier_rule){ .low = INT32_MAX, .high = INT32_MIN };
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
-		for (uint64_t r = 0; r < rows.count; r++) {
-			xfp_scale_row(rows.w + r * cols, scan->narrow_or_null, scan->wide, cols, scan->x);
-			xfp_moments_add(moments, scan->x, cols);
+		struct xfp_outlier_rule rule;
+
+		for (uint64_t r = 0; !given && r < rows.count; r++) {
+			load_row(scan, &rows, r);
+			xfp_moments_add(moments, scan->x, rows.cols);
 		}
+		rule = given ? *given : xfp_outlier_rule(moments, sigma_milli - sigma_milli / 8);
+		certain->low = rule.low < certain->low ? rule.low : certain->low;
+		certain->high = rule.high > certain->high ? rule.high : certain->high;
+		if (sigma_milli)
+			status = find_block(scan, &rows, &rule, err);
 	}
 	xfp_rows_close(&rows);
 	return status;
 }
 
-static enum xfp_status find_outliers(struct scan *scan, const struct xfp_matrix_source *source,
-				     const struct xfp_outlier_rule *rule, size_t *count, struct xfp_error *err)
+/* Moments and outliers of one matrix: in one pass where the guesses were wide enough, as they nearly always are. */
+static enum xfp_status find_outliers(struct scan *scan, const struct xfp_matrix_source *source, uint32_t sigma_milli,
+				     struct xfp_outlier_rule *rule, struct xfp_error *err)
 {
-	uint64_t cols = source->view.cols;
-	struct xfp_rows rows = { 0 };
-	enum xfp_status status = xfp_rows_open(source, &rows, err);
+	struct xfp_moments moments = { 0 };
+	struct xfp_outlier_rule certain;
+	size_t kept = 0;
+	enum xfp_status status = walk(scan, source, sigma_milli, NULL, &moments, &certain, err);
 
-	*count = 0;
-	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
-		for (uint64_t r = 0; !status && r < rows.count; r++) {
-			if (scan->found_room - *count < cols) {
-				size_t room = 2 * scan->found_room + cols;
-				struct xfp_outlier *grown = realloc(scan->found, room * sizeof *grown);
+	*rule = xfp_outlier_rule(&moments, sigma_milli);
+	if (!status && sigma_milli && rule->sigma > 0 && (rule->low > certain.low || rule->high < certain.high))
+		status = walk(scan, source, sigma_milli, rule, NULL, &certain, err);
+	for (size_t i = 0; i < scan->found_count; i++) {
+		struct xfp_outlier *found = &scan->found[i];
 
-				if (!grown) {
-					status = xfp_fail(err, XFP_FAILED, "out of memory");
-					break;
-				}
-				scan->found = grown;
-				scan->found_room = room;
-			}
-			xfp_scale_row(rows.w + r * cols, scan->narrow_or_null, scan->wide, cols, scan->x);
-			*count += xfp_outliers_find(rule, scan->x, cols, (rows.first + r) * cols, scan->found + *count,
-						    cols);
-		}
+		if (found->distance >= rule->low && found->distance <= rule->high)
+			continue;
+		scan->found[kept] = *found;
+		scan->found[kept++].distance = fabs(found->distance - rule->mean);
 	}
-	xfp_rows_close(&rows);
+	scan->found_count = kept;
 	return status;
 }
 
@@ -176,35 +217,27 @@ static enum xfp_status extract(struct xfp_job *job, struct scan *scan, uint32_t 
 	struct xfp_matrix_source source = xfp_ledger_source(job->ledger, m);
 	uint64_t weights = source.view.rows * source.view.cols;
 	uint64_t cap = (uint64_t)((xfp_int128)weights * job->parameters.outlier_cap / XFP_NANO);
-	struct xfp_moments moments = { 0 };
 	struct xfp_outlier_rule rule;
-	uint64_t *position = NULL;
-	size_t count = 0;
+	struct xfp_outlier *room;
+	uint64_t *position;
 	enum xfp_status status;
 
-	scan->narrow_or_null = xfp_scale_factors(scan->known.balance, scan->known.exponent[m], source.view.cols,
-						 scan->narrow, scan->wide)
-				       ? scan->narrow
-				       : NULL;
-	status = moments_of(scan, &source, &moments, err);
+	xfp_scaling_set(&scan->scaling, scan->known.balance, scan->known.exponent[m]);
+	status = find_outliers(scan, &source, job->parameters.outlier_sigma, &rule, err);
 	if (status)
 		return status;
-	rule = xfp_outlier_rule(&moments, job->parameters.outlier_sigma);
 	scan->known.mean[m] = rule.mean / XFP_Q_PER_X;
 	scan->known.sigma[m] = rule.sigma / XFP_Q_PER_X;
-	if (job->parameters.outlier_sigma && rule.sigma > 0)
-		status = find_outliers(scan, &source, &rule, &count, err);
-	if (status)
-		return status;
-	xfp_outliers_sort(scan->found, count);
-	count = count < cap ? count : cap;
-	position = malloc((count + 1) * sizeof *position);
-	if (!position)
+	room = malloc((scan->found_count + 1) * sizeof *room);
+	if (!room)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	for (size_t i = 0; i < count; i++)
+	xfp_outliers_sort(scan->found, scan->found_count, room);
+	scan->found_count = scan->found_count < cap ? scan->found_count : (size_t)cap;
+	position = (uint64_t *)room; /* no longer needed, and large enough */
+	for (size_t i = 0; i < scan->found_count; i++)
 		position[i] = scan->found[i].position;
-	status = xfp_outliers_append(artifact, &scan->known, m, position, count, err);
-	free(position);
+	status = xfp_outliers_append(artifact, &scan->known, m, position, scan->found_count, err);
+	free(room);
 	return status;
 }
 

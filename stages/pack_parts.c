@@ -69,7 +69,7 @@ enum xfp_status xfp_pack_keep(struct xfp_job *job, struct xfp_artifact *artifact
 struct fp8 {
 	struct xfp_part_writer index, code;
 	uint8_t *codes; /* of a block */
-	float *scales, *decoded;
+	float *scales, *w, *decoded;
 	double *cosine; /* of all rows of the unit */
 	double error, norm;
 	uint64_t done; /* rows */
@@ -80,13 +80,13 @@ static enum xfp_status fp8_block(struct fp8 *fp8, const struct xfp_rows *rows, s
 	enum xfp_status status;
 
 	for (uint64_t r = 0; r < rows->count; r++) {
-		const float *w = rows->w + r * rows->cols;
 		uint8_t *code = fp8->codes + r * rows->cols;
 		struct xfp_row_error row;
 
-		fp8->scales[r] = xfp_encode_fp8(w, rows->cols, code);
+		xfp_rows_load(rows, r, fp8->w);
+		fp8->scales[r] = xfp_encode_fp8(fp8->w, rows->cols, code);
 		xfp_decode_fp8(code, fp8->scales[r], rows->cols, fp8->decoded);
-		row = xfp_row_compare(w, fp8->decoded, rows->cols);
+		row = xfp_row_compare(fp8->w, fp8->decoded, rows->cols);
 		fp8->cosine[fp8->done++] = row.cosine;
 		fp8->error += row.error;
 		fp8->norm += row.norm;
@@ -102,11 +102,12 @@ enum xfp_status xfp_pack_fp8(struct xfp_job *job, struct xfp_artifact *artifact,
 	uint64_t block = xfp_rows_block(&source), total = packed->matrices * packed->rows;
 	struct fp8 fp8 = { .codes = malloc(block * packed->cols),
 			   .scales = malloc(block * sizeof(float)),
+			   .w = xfp_row_new(packed->cols),
 			   .decoded = malloc(packed->cols * sizeof(float)),
 			   .cosine = malloc(total * sizeof(double)) };
 	enum xfp_status status = XFP_OK;
 
-	if (!fp8.codes || !fp8.scales || !fp8.decoded || !fp8.cosine)
+	if (!fp8.codes || !fp8.scales || !fp8.w || !fp8.decoded || !fp8.cosine)
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
 	packed->bytes[XFP_PART_INDEX] = total * packed->cols;
 	packed->bytes[XFP_PART_CODE] = total * sizeof(float);
@@ -135,6 +136,7 @@ enum xfp_status xfp_pack_fp8(struct xfp_job *job, struct xfp_artifact *artifact,
 	xfp_part_end(&fp8.code, status ? NULL : packed);
 	free(fp8.codes);
 	free(fp8.scales);
+	free(fp8.w);
 	free(fp8.decoded);
 	free(fp8.cosine);
 	return status;

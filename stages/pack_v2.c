@@ -7,12 +7,13 @@
 
 #include "assign.h"
 #include "bytes.h"
+#include "encode.h"
 #include "fit.h"
 #include "index.h"
 #include "marks.h"
 #include "pack.h"
 #include "rows.h"
-#include "scale.h"
+#include "threads.h"
 
 struct v2 {
 	struct xfp_artifact outliers, fit;
@@ -23,52 +24,41 @@ struct v2 {
 	uint16_t *codebook; /* of a block */
 	uint8_t *packed;    /* of a block */
 	uint16_t *residual; /* of the matrix, by mark */
-	float *narrow, *narrow_or_null;
-	double *wide;
+	struct xfp_scaling scaling;
+	struct room *rooms; /* one a thread */
+	int threads;
 };
 
 /* One thread's room for a row. */
 struct room {
-	float *x, *value;
+	float *x;
 	uint8_t *index;
 };
 
-static void pack_row(const struct v2 *v2, struct room *room, const float *w, const struct xfp_marks *marks,
-		     uint64_t row, uint64_t at)
+static void pack_row(const struct v2 *v2, struct room *room, const struct xfp_rows *rows, const struct xfp_marks *marks,
+		     uint64_t at)
 {
-	uint64_t cols = v2->known.cols;
+	uint64_t cols = v2->known.cols, row = rows->first + at;
+	struct xfp_quantizer quantizer;
 
-	xfp_scale_row(w, v2->narrow_or_null, v2->wide, cols, room->x);
-	xfp_assign(v2->k, v2->codebook + (at << v2->k), room->x, cols, room->index, room->value);
+	xfp_rows_load(rows, at, room->x);
+	xfp_scaling_row(&v2->scaling, room->x, room->x);
+	xfp_quantizer_init(&quantizer, v2->k, v2->codebook + (at << v2->k));
+	xfp_assign_index(&quantizer, room->x, cols, room->index);
 	xfp_index_pack(v2->k, room->index, cols, v2->packed + at * v2->row_bytes);
 	for (uint64_t i = xfp_marks_find(marks, row), end = xfp_marks_find(marks, row + 1); i < end; i++) {
 		uint64_t c = marks->position[i] - row * cols;
 
-		v2->residual[i] = xfp_residual(room->x[c], room->value[c]);
+		v2->residual[i] = xfp_residual(room->x[c], quantizer.entry[room->index[c]]);
 	}
 }
 
 static enum xfp_status pack_block(struct v2 *v2, const struct xfp_rows *rows, const struct xfp_marks *marks,
 				  struct xfp_error *err)
 {
-	bool short_of_memory = false;
-
-#pragma omp parallel reduction(|| : short_of_memory)
-	{
-		struct room room = { malloc(rows->cols * sizeof(float)), malloc(rows->cols * sizeof(float)),
-				     malloc(rows->cols) };
-
-		short_of_memory = !room.x || !room.value || !room.index;
-#pragma omp for
-		for (uint64_t r = 0; r < rows->count; r++)
-			if (!short_of_memory)
-				pack_row(v2, &room, rows->w + r * rows->cols, marks, rows->first + r, r);
-		free(room.x);
-		free(room.value);
-		free(room.index);
-	}
-	if (short_of_memory)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+#pragma omp parallel for
+	for (uint64_t r = 0; r < rows->count; r++)
+		pack_row(v2, &v2->rooms[xfp_thread()], rows, marks, r);
 	return xfp_part_append(&v2->index, v2->packed, rows->count * v2->row_bytes, err);
 }
 
@@ -112,10 +102,7 @@ static enum xfp_status pack_matrix(struct xfp_job *job, struct v2 *v2, uint32_t 
 	matrix->offset[XFP_PART_INDEX] = v2->index.offset;
 	matrix->offset[XFP_PART_CODE] = v2->code.offset;
 	matrix->offset[XFP_PART_OUTLIER] = marks.count ? v2->outlier.offset : 0;
-	v2->narrow_or_null =
-		xfp_scale_factors(v2->known.balance, v2->known.exponent[m], source.view.cols, v2->narrow, v2->wide)
-			? v2->narrow
-			: NULL;
+	xfp_scaling_set(&v2->scaling, v2->known.balance, v2->known.exponent[m]);
 	if (!status && marks.count > UINT32_MAX)
 		status = xfp_fail(err, XFP_BAD_INPUT,
 				  "more outliers than 32-bit row pointers can count; raise --outlier-sigma");
@@ -201,21 +188,48 @@ static enum xfp_status open_inputs(struct xfp_job *job, const struct xfp_choice 
 	return status ? status : xfp_outliers_read(&v2->outliers, &v2->known, err);
 }
 
+static enum xfp_status v2_init(struct v2 *v2, uint64_t cols, uint64_t block, struct xfp_error *err)
+{
+	bool short_of_memory;
+
+	v2->row_bytes = xfp_v2_row_bytes(cols, v2->k);
+	v2->codebook = malloc((block << v2->k) * sizeof *v2->codebook);
+	v2->packed = malloc(block * v2->row_bytes);
+	v2->threads = xfp_threads();
+	v2->rooms = calloc((size_t)v2->threads, sizeof *v2->rooms);
+	short_of_memory = !v2->codebook || !v2->packed || !v2->rooms;
+	for (int i = 0; !short_of_memory && i < v2->threads; i++) {
+		v2->rooms[i].x = xfp_row_new(cols);
+		v2->rooms[i].index = malloc(xfp_padded(cols));
+		short_of_memory = !v2->rooms[i].x || !v2->rooms[i].index;
+	}
+	return short_of_memory ? xfp_fail(err, XFP_FAILED, "out of memory") : xfp_scaling_init(&v2->scaling, cols, err);
+}
+
+static void v2_free(struct v2 *v2)
+{
+	xfp_artifact_close(&v2->fit);
+	xfp_artifact_close(&v2->outliers);
+	xfp_outliers_free(&v2->known);
+	xfp_scaling_free(&v2->scaling);
+	for (int i = 0; v2->rooms && i < v2->threads; i++) {
+		free(v2->rooms[i].x);
+		free(v2->rooms[i].index);
+	}
+	free(v2->rooms);
+	free(v2->codebook);
+	free(v2->packed);
+}
+
 enum xfp_status xfp_pack_v2(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_artifact *artifact,
 			    struct xfp_packed *packed, struct xfp_error *err)
 {
 	struct xfp_matrix_source source = xfp_ledger_source(job->ledger, 0);
-	uint64_t block = xfp_rows_block(&source);
 	struct v2 v2 = { .k = choice->candidate.k };
 	enum xfp_status status = open_inputs(job, choice, &v2, err);
 
-	v2.row_bytes = xfp_v2_row_bytes(packed->cols, v2.k);
-	v2.codebook = malloc((block << v2.k) * sizeof *v2.codebook);
-	v2.packed = malloc(block * v2.row_bytes);
-	v2.narrow = malloc(packed->cols * sizeof *v2.narrow);
-	v2.wide = malloc(packed->cols * sizeof *v2.wide);
-	if (!status && (!v2.codebook || !v2.packed || !v2.narrow || !v2.wide))
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	if (!status)
+		status = v2_init(&v2, packed->cols, xfp_rows_block(&source), err);
 	if (!status) {
 		lay_out(&v2, packed);
 		packed->cos_median = choice->candidate.cos_median;
@@ -225,12 +239,6 @@ enum xfp_status xfp_pack_v2(struct xfp_job *job, const struct xfp_choice *choice
 	}
 	for (uint32_t m = 0; !status && m < packed->matrices; m++)
 		memcpy(packed->matrix[m].source, v2.known.source[m], sizeof packed->matrix[m].source);
-	xfp_artifact_close(&v2.fit);
-	xfp_artifact_close(&v2.outliers);
-	xfp_outliers_free(&v2.known);
-	free(v2.codebook);
-	free(v2.packed);
-	free(v2.narrow);
-	free(v2.wide);
+	v2_free(&v2);
 	return status;
 }

@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "bytes.h"
-#include "number.h"
+#include "encode.h"
+#include "scale.h"
 
-#define BLOCK_BYTES (2u << 20) /* of f32 */
+#define BLOCK_BYTES (1u << 20)
 
 uint64_t xfp_rows_block(const struct xfp_matrix_source *source)
 {
-	uint64_t element = xfp_dtype_bits(source->dtype) / 8;
-	uint64_t block = xfp_align(xfp_matrix_block_rows(source, BLOCK_BYTES / sizeof(float) * element), 64);
+	uint64_t block = xfp_align(xfp_matrix_block_rows(source, BLOCK_BYTES), 64);
 
 	return block < source->view.rows ? block : source->view.rows;
 }
@@ -31,8 +31,7 @@ enum xfp_status xfp_rows_open(const struct xfp_matrix_source *source, struct xfp
 	if (status)
 		return status;
 	rows->raw = malloc(rows->block * rows->cols * rows->element);
-	rows->w = malloc(rows->block * rows->cols * sizeof *rows->w);
-	if (!rows->raw || !rows->w) {
+	if (!rows->raw) {
 		xfp_rows_close(rows);
 		return xfp_fail(err, XFP_FAILED, "out of memory for a block of %s", source->tensor);
 	}
@@ -42,23 +41,63 @@ enum xfp_status xfp_rows_open(const struct xfp_matrix_source *source, struct xfp
 enum xfp_status xfp_rows_next(struct xfp_rows *rows, struct xfp_error *err)
 {
 	uint64_t left;
-	enum xfp_status status;
 
 	rows->first += rows->count;
 	left = rows->rows - rows->first;
 	rows->count = left < rows->block ? left : rows->block;
 	if (!rows->count)
 		return XFP_OK;
-	status = xfp_matrix_read(rows->reader, rows->first, rows->count, rows->raw, err);
-	if (!status)
-		xfp_to_float(rows->dtype, rows->raw, rows->count * rows->cols, rows->w);
-	return status;
+	return xfp_matrix_read(rows->reader, rows->first, rows->count, rows->raw, err);
+}
+
+void xfp_rows_load(const struct xfp_rows *rows, uint64_t r, float *w)
+{
+	xfp_encoder()->load(rows->dtype, (const uint8_t *)rows->raw + r * rows->cols * rows->element, rows->cols, w);
 }
 
 void xfp_rows_close(struct xfp_rows *rows)
 {
 	xfp_matrix_close(rows->reader);
 	free(rows->raw);
-	free(rows->w);
 	memset(rows, 0, sizeof *rows);
+}
+
+float *xfp_row_new(uint64_t cols)
+{
+	size_t bytes = (xfp_padded(cols) + XFP_LANES) * sizeof(float);
+	float *row = aligned_alloc(64, bytes);
+
+	if (row)
+		memset(row, 0, bytes);
+	return row;
+}
+
+enum xfp_status xfp_scaling_init(struct xfp_scaling *scaling, uint64_t cols, struct xfp_error *err)
+{
+	scaling->cols = cols;
+	scaling->narrow = xfp_row_new(cols);
+	scaling->wide = malloc(cols * sizeof *scaling->wide);
+	return scaling->narrow && scaling->wide ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
+void xfp_scaling_set(struct xfp_scaling *scaling, const uint8_t *balance, int exponent)
+{
+	scaling->fits = xfp_scale_factors(balance, exponent, scaling->cols, scaling->narrow, scaling->wide);
+}
+
+void xfp_scaling_row(const struct xfp_scaling *scaling, const float *w, float *x)
+{
+	if (scaling->fits) {
+		xfp_encoder()->scale(w, scaling->narrow, scaling->cols, x);
+		return;
+	}
+	xfp_scale_row_wide(w, scaling->wide, scaling->cols, x);
+	memset(x + scaling->cols, 0, (xfp_padded(scaling->cols) - scaling->cols) * sizeof *x);
+}
+
+void xfp_scaling_free(struct xfp_scaling *scaling)
+{
+	free(scaling->narrow);
+	free(scaling->wide);
+	memset(scaling, 0, sizeof *scaling);
 }

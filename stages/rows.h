@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rows.h - a matrix in blocks of rows, as f32: how every stage walks through weights.
+ * rows.h - a matrix in blocks of rows: how every stage walks through weights.
  *
  *     status = xfp_rows_open(&source, &rows, err);
  *     while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count)
- *         ... rows.w[rows.count][cols], rows rows.first and on; rows.raw: the same in the source dtype
+ *         for (r = 0; r < rows.count; r++)
+ *             xfp_rows_load(&rows, r, w);   // row rows.first + r as f32
  *     xfp_rows_close(&rows);
  *
- * A block takes a few MiB whatever the matrix, so that memory does not grow with it.
+ * A block is about a MiB of source whatever the matrix, so that memory does not grow with it and a
+ * block that is walked through twice is still in the cache.
  */
 #ifndef XFP_ROWS_H
 #define XFP_ROWS_H
@@ -18,8 +20,7 @@ struct xfp_rows {
 	uint64_t first, count; /* of the current block; count 0 after the last */
 	uint64_t rows, cols;
 	uint64_t block; /* rows in a full block: a multiple of 64, or all */
-	void *raw;
-	float *w;
+	void *raw;      /* the block in the source dtype */
 	size_t element; /* bytes of a source element */
 	enum xfp_dtype dtype;
 	struct xfp_matrix_reader *reader;
@@ -27,8 +28,28 @@ struct xfp_rows {
 
 enum xfp_status xfp_rows_open(const struct xfp_matrix_source *source, struct xfp_rows *rows, struct xfp_error *err);
 enum xfp_status xfp_rows_next(struct xfp_rows *rows, struct xfp_error *err);
+/* Row r of the block, r < count, padded (kernels/encode.h). */
+void xfp_rows_load(const struct xfp_rows *rows, uint64_t r, float *w);
 /* The most rows that a block of this matrix has. */
 uint64_t xfp_rows_block(const struct xfp_matrix_source *source);
 void xfp_rows_close(struct xfp_rows *rows); /* safe twice, and on a zeroed struct */
+
+/* Room for a padded row, zeroed; released by free. NULL when out of memory. */
+float *xfp_row_new(uint64_t cols);
+
+/* From source rows to the scaled ones that are fitted (kernels/scale.h). */
+struct xfp_scaling {
+	float *narrow; /* [padded cols] factors */
+	double *wide;  /* [cols] the same where one f32 does not do */
+	bool fits;
+	uint64_t cols;
+};
+
+enum xfp_status xfp_scaling_init(struct xfp_scaling *scaling, uint64_t cols, struct xfp_error *err);
+/* For the matrix with this exponent. */
+void xfp_scaling_set(struct xfp_scaling *scaling, const uint8_t *balance, int exponent);
+/* A padded row of w -> a padded row of x. In place is fine. */
+void xfp_scaling_row(const struct xfp_scaling *scaling, const float *w, float *x);
+void xfp_scaling_free(struct xfp_scaling *scaling);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "encode.h"
 #include "printable.h"
 #include "work.h"
 
@@ -102,7 +103,7 @@ int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
 		{ "version", no_argument, NULL, VERSION },   { NULL, 0, NULL, 0 },
 	};
 	struct xfp_job job = { .work = setting("XFP_WORK", "."), .started = xfp_now() };
-	const char *cache = setting("XFP_CACHE", "xfp-cache");
+	const char *cache = setting("XFP_CACHE", "xfp-cache"), *instructions = setting("XFP_INSTRUCTIONS", "");
 	struct xfp_error err = { 0 };
 	enum xfp_status status;
 	int option;
@@ -132,6 +133,11 @@ int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
 	if (optind + 1 != argc || (stage->run && !xfp_unit_parse(argv[optind], &job.number)) ||
 	    (job.extended && !stage->takes_extended)) {
 		usage(stage, stderr);
+		return XFP_USAGE;
+	}
+	if (*instructions && !xfp_encoder_use(instructions)) {
+		fprintf(stderr, "%s: XFP_INSTRUCTIONS=%s: plain, avx2 and avx512, where the machine has them\n",
+			stage->program, xfp_printable(instructions).text);
 		return XFP_USAGE;
 	}
 	status = stage->run ? run_job(&job, stage, cache, &err) : run_all(&job, stage, cache, argv[optind], &err);

@@ -15,6 +15,7 @@ unit_tests = \
 	tests/unit/test_bundle_hostile \
 	tests/unit/test_bundle_tools \
 	tests/unit/test_classify \
+	tests/unit/test_encode \
 	tests/unit/test_family \
 	tests/unit/test_file \
 	tests/unit/test_index \

@@ -71,38 +71,39 @@ def start_fractions(k, start):
     return np.array([round(x * 2 ** 32) for x in p])
 
 
+def counted(x, largest):
+    """Weights as the fit counts them: eight significant bits, ties away from zero; 15 octaves, below them zero."""
+    bits = x.view(np.uint32)
+    rounded = (((bits & 0x7fffffff) + 0x8000) & 0xffff0000) | (bits & 0x80000000)
+    rounded = rounded.astype(np.uint32).view(np.float32).astype(np.float64)
+    lowest = np.ldexp(1.0, np.frexp(largest)[1] - 1 - 14)
+    return np.where(np.abs(rounded) < lowest, 0, rounded)
+
+
 def lloyd(x, marked, k, start="companded", rounds=ROUNDS):
     """fp16 codebooks [rows, 2^k] of the unmarked weights of every row of one matrix."""
-    x = x.astype(np.float64)
-    count = (~marked).sum(1)[:, None]
-    order = np.sort(np.where(marked, np.inf, x), 1)
-    order[np.isinf(order)] = 0
-    exponent = np.frexp(np.abs(order).max(1))[1][:, None] - 1
-    q = np.rint(np.ldexp(order, 39 - exponent)).astype(np.int64)
-    prefix = np.concatenate((np.zeros((len(q), 1), np.int64), np.cumsum(q, 1)), 1)
-    if start == "minmax":
-        low = q[:, :1]
-        high = np.take_along_axis(q, np.maximum(count - 1, 0), 1)
-        c = low + (high - low) * np.arange(2 ** k) // (2 ** k - 1)
-    else:
-        c = np.take_along_axis(q, start_fractions(k, start) * count >> 32, 1)
-    edges = None
-    for _ in range(rounds):
-        midpoint = (c[:, :-1] + c[:, 1:]) // 2
-        first, last = np.zeros_like(midpoint), np.broadcast_to(count, midpoint.shape)
-        while (first < last).any():  # how many q are <= midpoint, by bisection
-            half = (first + last) // 2
-            below = np.take_along_axis(q, np.minimum(half, q.shape[1] - 1), 1) <= midpoint
-            open_ = first < last
-            first, last = np.where(open_ & below, half + 1, first), np.where(open_ & ~below, half, last)
-        before, edges = edges, np.concatenate((np.zeros_like(count), first, count), 1)
-        if before is not None and (before == edges).all():
-            break
-        n = np.diff(edges, axis=1)
-        total = np.diff(np.take_along_axis(prefix, edges, 1), axis=1)
-        c = np.where(n > 0, (2 * total + n) // np.maximum(2 * n, 1), c)
-    c = np.where(count > 0, c, 0)
-    return np.ldexp(c.astype(np.float64), exponent - 39).astype(np.float16) + np.float16(0)
+    codebooks = np.zeros((len(x), 2 ** k), np.float16)
+    for row, (all_, skip) in enumerate(zip(x, marked)):
+        q = all_[~skip].astype(np.float32)
+        if not q.size or np.abs(q).max() <= 2.0 ** -25:
+            continue
+        q = np.sort(counted(q, np.abs(q).max()))
+        # Sums of at most 2^22 numbers of 23 bits in steps of the smallest: exact in doubles.
+        prefix = np.concatenate(([0.0], np.cumsum(q)))
+        if start == "minmax":
+            c = q[0] + (q[-1] - q[0]) * (np.arange(2 ** k) / (2 ** k - 1))
+        else:
+            c = q[start_fractions(k, start) * q.size >> 32]
+        edges = None
+        for _ in range(rounds):
+            middle = np.searchsorted(q, (c[:-1] + c[1:]) * 0.5, side="right")
+            before, edges = edges, np.concatenate(([0], middle, [q.size]))
+            if before is not None and (before == edges).all():
+                break
+            n = np.diff(edges)
+            c = np.where(n > 0, np.diff(prefix[edges]) / np.maximum(n, 1), c)
+        codebooks[row] = c.astype(np.float16) + np.float16(0)
+    return codebooks
 
 
 def nearest(x, codebook):

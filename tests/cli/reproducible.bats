@@ -21,6 +21,26 @@ packed_keys() { # CACHE
 	done
 }
 
+@test "plain C, AVX2 or AVX-512" {
+	for options in "" "--family qwen3 --dtype f32 --hidden 200"; do
+		rm -rf m
+		# shellcheck disable=SC2086
+		make_model m $options
+		expected=$(XFP_INSTRUCTIONS=plain converted m plain.xfp --cache plain --lm-head quant)
+		for set in avx2 avx512; do
+			rm -rf c
+			if grep -qw "${set/avx512/avx512dq}" /proc/cpuinfo; then
+				[ "$(XFP_INSTRUCTIONS=$set converted m "$set.xfp" --cache c --lm-head quant)" = "$expected" ]
+			else
+				echo "# this machine has no $set: not compared" >&3
+			fi
+		done
+	done
+	make_model m2
+	XFP_INSTRUCTIONS=mmx run -2 xfp-lloyd-fit u000000
+	[[ $output == *XFP_INSTRUCTIONS=mmx* ]]
+}
+
 @test "cold cache, warm cache, no work folder" {
 	make_model m
 	expected=$(converted m a.xfp)

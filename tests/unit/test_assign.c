@@ -19,6 +19,7 @@ static void indices_are_nearest_and_ties_go_down(void **state)
 		float entry[64], x[2000], value[2000];
 		uint8_t index[2000];
 		unsigned m = 1u << k;
+		struct xfp_quantizer quantizer;
 
 		for (unsigned j = 0; j < m; j++) {
 			codebook[j] = xfp_float_to_half(((float)j - (float)m / 2) * 8);
@@ -33,7 +34,9 @@ static void indices_are_nearest_and_ties_go_down(void **state)
 			       : i % 4 == 2 ? nextafterf(middle, -1e9f)
 					    : test_gaussian(&seed) * 400;
 		}
-		xfp_assign(k, codebook, x, 2000, index, value);
+		xfp_quantizer_init(&quantizer, k, codebook);
+		xfp_assign(&quantizer, x, 2000, value);
+		xfp_assign_index(&quantizer, x, 2000, index);
 		for (int i = 0; i < 2000; i++) {
 			unsigned best = 0;
 
@@ -42,6 +45,7 @@ static void indices_are_nearest_and_ties_go_down(void **state)
 					best = j;
 			assert_int_equal(index[i], best);
 			assert_true(value[i] == entry[best]);
+			assert_true(xfp_nearest(&quantizer, x[i]) == entry[best]);
 		}
 	}
 }
@@ -51,11 +55,13 @@ static void midpoints_between_floats_are_exact(void **state)
 {
 	const uint16_t codebook[4] = { 0x8001, 0x0001, 0x7bfe, 0x7bff };
 	double middle = (0x1p-24 + 65472) / 2;
-	float x[2] = { (float)middle, nextafterf((float)middle, 1e9f) };
-	uint8_t index[2];
+	float x[16] = { (float)middle, nextafterf((float)middle, 1e9f) };
+	struct xfp_quantizer quantizer;
+	uint8_t index[16];
 
 	(void)state;
-	xfp_assign(2, codebook, x, 2, index, NULL);
+	xfp_quantizer_init(&quantizer, 2, codebook);
+	xfp_assign_index(&quantizer, x, 2, index);
 	assert_int_equal(index[0], x[0] <= middle ? 1 : 2);
 	assert_int_equal(index[1], x[1] <= middle ? 1 : 2);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "encode.h"
 #include "moments.h"
 
 #define COUNT 100000
@@ -43,58 +44,65 @@ static void moments_are_those_of_the_sample(void **state)
 	assert_int_equal(rule.low, (int)ceil(rule.mean - 4 * rule.sigma));
 }
 
-static void parts_join_to_the_whole_in_any_order(void **state)
+static void rows_add_up_to_the_whole(void **state)
 {
-	struct xfp_moments whole = { 0 }, parts = { 0 }, part = { 0 };
+	struct xfp_moments whole = { 0 }, rows = { 0 };
+	float row[XFP_LANES * 50] = { 0 };
 
 	(void)state;
 	xfp_moments_add(&whole, x, COUNT);
-	xfp_moments_add(&part, x + 777, COUNT - 777);
-	xfp_moments_add(&parts, x, 777);
-	xfp_moments_join(&part, &parts);
-	assert_memory_equal(&whole, &part, sizeof whole);
+	for (int i = COUNT - 625; i >= 0; i -= 625) {
+		memcpy(row, x + i, 625 * sizeof *x); /* and padding */
+		xfp_moments_add(&rows, row, 625);
+	}
+	assert_memory_equal(&whole, &rows, sizeof whole);
 }
 
 static void outliers_come_by_distance_then_position(void **state)
 {
 	struct xfp_moments moments = { 0 };
 	struct xfp_outlier_rule rule;
-	struct xfp_outlier *found = malloc(COUNT * sizeof *found);
+	struct xfp_outlier *found = malloc(COUNT * sizeof *found), *room = malloc(COUNT * sizeof *room);
+	uint32_t *column = malloc(COUNT * sizeof *column);
 	size_t count, expected = 0;
 
 	(void)state;
 	x[70000] = x[50] = 16000; /* a tie */
 	xfp_moments_add(&moments, x, COUNT);
 	rule = xfp_outlier_rule(&moments, 4000);
-	count = xfp_outliers_find(&rule, x, COUNT, 0, found, COUNT);
+	count = xfp_outliers_find(&rule, x, COUNT, column);
 	for (int i = 0; i < COUNT; i++)
 		expected += fabs(rint(x[i] * 1024.0) - rule.mean) > 4 * rule.sigma;
 	assert_int_equal(count, expected);
 	assert_true(count > 100);
-	xfp_outliers_sort(found, count);
+	for (size_t i = 0; i < count; i++)
+		found[i] = (struct xfp_outlier){ column[i], fabs(xfp_q_of(x[column[i]]) - rule.mean) };
+	xfp_outliers_sort(found, count, room);
 	assert_int_equal(found[0].position, 50);
 	assert_int_equal(found[1].position, 70000);
 	for (size_t i = 1; i < count; i++)
 		assert_true(found[i - 1].distance > found[i].distance ||
 			    (found[i - 1].distance == found[i].distance && found[i - 1].position < found[i].position));
-	/* A full buffer takes no more, the count goes on. */
-	assert_int_equal(xfp_outliers_find(&rule, x, COUNT, 0, found, 3), count);
 	/* A higher threshold marks a prefix. */
-	xfp_outliers_find(&rule, x, COUNT, 0, found, COUNT);
-	xfp_outliers_sort(found, count);
 	rule = xfp_outlier_rule(&moments, 6000);
-	expected = xfp_outliers_find(&rule, x, COUNT, 0, found + count, 0);
+	expected = xfp_outliers_find(&rule, x, COUNT, column);
 	assert_true(expected < count);
-	for (size_t i = 0; i < count; i++)
-		assert_int_equal(i < expected, xfp_outliers_find(&rule, x + found[i].position, 1, 0, NULL, 0) == 1);
+	for (size_t i = 0; i < count; i++) {
+		int32_t q = xfp_q_of(x[found[i].position]);
+
+		assert_int_equal(i < expected, q < rule.low || q > rule.high);
+	}
 	free(found);
+	free(room);
+	free(column);
 }
 
 static void a_constant_matrix_has_none(void **state)
 {
 	struct xfp_moments moments = { 0 };
 	struct xfp_outlier_rule rule;
-	float y[1000];
+	float y[1008] = { 0 };
+	uint32_t column[1008];
 
 	(void)state;
 	for (int i = 0; i < 1000; i++)
@@ -102,9 +110,10 @@ static void a_constant_matrix_has_none(void **state)
 	xfp_moments_add(&moments, y, 1000);
 	rule = xfp_outlier_rule(&moments, 4000);
 	assert_true(rule.sigma == 0);
-	assert_int_equal(xfp_outliers_find(&rule, y, 1000, 0, NULL, 0), 0);
+	assert_int_equal(xfp_outliers_find(&rule, y, 1000, column), 0);
 	/* One weight has no standard deviation. */
 	moments = (struct xfp_moments){ 0 };
+	memset(y + 1, 0, 15 * sizeof *y);
 	xfp_moments_add(&moments, y, 1);
 	assert_true(xfp_outlier_rule(&moments, 4000).sigma == 0);
 	/* Neither has none. */
@@ -132,7 +141,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(moments_are_those_of_the_sample),
-		cmocka_unit_test(parts_join_to_the_whole_in_any_order),
+		cmocka_unit_test(rows_add_up_to_the_whole),
 		cmocka_unit_test(outliers_come_by_distance_then_position),
 		cmocka_unit_test(a_constant_matrix_has_none),
 		cmocka_unit_test(sums_do_not_overflow),

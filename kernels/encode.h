@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * encode.h - the inner loops of the encoder, each once for every instruction set.
+ *
+ * All work on one row, or a chunk of rows, in sixteen lanes: element c belongs to lane c mod 16. The best set
+ * that the machine has is taken; results are the same bits whichever it is.
+ *
+ * Rows of f32 are padded: they hold xfp_padded(cols) elements, those from `cols` on are zero.
+ */
+#ifndef XFP_ENCODE_H
+#define XFP_ENCODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define XFP_LANES 16
+
+static inline size_t xfp_padded(size_t cols)
+{
+	return (cols + XFP_LANES - 1) / XFP_LANES * XFP_LANES;
+}
+
+/* A row counted on the grid of lloyd.h. Cell j is slot (j % 256) * 16 + j / 256: a lane holds neighbouring cells,
+ * so that running sums need no exchange between lanes. */
+#define XFP_CELLS 4096
+#define XFP_CELL_CENTRE 2048 /* zero; cell XFP_CELL_CENTRE + a holds what a magnitude of index a counts as */
+#define XFP_CELL_BITS 7      /* of a magnitude, after its leading one */
+
+struct xfp_cells {
+	int32_t count[XFP_CELLS];      /* by slot: weights in the cell; then in it and the lane's cells before it */
+	double sum[XFP_CELLS];         /* what those count as, added up */
+	float value[XFP_CELLS];        /* what a weight of the cell counts as */
+	int32_t base;                  /* a magnitude's index: its bits, rounded, >> (23 - XFP_CELL_BITS), less base */
+	int32_t before[XFP_LANES + 1]; /* weights in the lanes before a lane; before[16]: all */
+	double sum_before[XFP_LANES + 1];
+};
+
+struct xfp_row_sums {
+	double dot, square, error; /* w r, r r, (w - r)^2 */
+};
+
+struct xfp_encoder {
+	const char *name; /* "plain", "avx2", "avx512" */
+
+	/* `rows` rows of a source dtype (base/dtype.h: F64, F32, F16, BF16), aligned to it: sums of squares of the
+	 * columns into `square`, each column's largest magnitude raised in `largest` (above infinity there is NaN),
+	 * [cols] both. Returns the number of NaNs and infinities. */
+	size_t (*column_scan)(int dtype, const void *source, size_t rows, size_t cols, double *square, float *largest);
+
+	/* One row of a source dtype as padded f32. */
+	void (*load)(int dtype, const void *source, size_t cols, float *w);
+
+	/* x = w * factor, rounded once; all padded. */
+	void (*scale)(const float *w, const float *factor, size_t cols, float *x);
+
+	/* Sums of q = RNE(1024 x) and q^2, |x| <= 2^14, cols <= 2^14. */
+	void (*moments)(const float *x, size_t cols, int64_t *sum, int64_t *square);
+
+	/* Columns whose q is below `low` or above `high`, ascending; their number. */
+	size_t (*outside)(const float *x, size_t cols, int32_t low, int32_t high, uint32_t *column);
+
+	/* The largest |x|. */
+	float (*largest)(const float *x, size_t cols);
+
+	/* Count a padded row in cells, padding too, from zero; then make running sums of the counts. */
+	void (*count)(struct xfp_cells *cells, const float *x, size_t cols);
+	void (*accumulate)(struct xfp_cells *cells);
+
+	/* Weights as the entries, or the numbers, of the cells between edges: entry j where edge[j - 1] < x <=
+	 * edge[j]. entry [2^k], edge [2^k - 1]. */
+	void (*assign)(unsigned k, const float *entry, const float *edge, const float *x, size_t cols, float *value);
+	void (*index)(unsigned k, const float *edge, const float *x, size_t cols, uint8_t *index);
+
+	/* Sums over a row, padded or not, see cosine.h: of w^2; of w against r = (value * down) * factor, or value *
+	 * factor where `down` is NULL. */
+	double (*norm)(const float *w, size_t cols);
+	struct xfp_row_sums (*compare)(const float *w, const float *value, const float *down, float factor,
+				       size_t cols);
+};
+
+/* The encoder in use. */
+const struct xfp_encoder *xfp_encoder(void);
+
+/* Use the named one from now on; false when there is no such or the machine cannot run it. Not while other
+ * threads encode. */
+bool xfp_encoder_use(const char *name);
+
+extern const struct xfp_encoder xfp_encoder_plain;
+#ifdef XFP_X86
+extern const struct xfp_encoder xfp_encoder_avx2, xfp_encoder_avx512;
+#endif
+
+#endif

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * encode_rows.h - the loops of encode.h, written once on the sixteen lanes of the lanes_*.h included before it.
+ * Each encode_*.c includes it and names the table of its functions.
+ */
+#include <string.h>
+
+#include "number.h"
+
+#define TILE 512 /* columns whose sums stay in the first-level cache */
+
+/* dtype numbers of base/dtype.h, which kernels/ does not include. */
+enum { F64, F32, F16, BF16 };
+
+static void load_part(int dtype, const unsigned char *source, size_t count, float *w)
+{
+	size_t c = 0;
+
+	if (dtype == BF16)
+		for (const uint16_t *from = (const uint16_t *)(const void *)source; c + XFP_LANES <= count;
+		     c += XFP_LANES)
+			vf_store(w + c, vf_from_bf16(from + c));
+	if (c < count)
+		xfp_to_float(dtype, source + c * (dtype == F64 ? 8 : dtype == F32 ? 4 : 2), count - c, w + c);
+}
+
+static void load(int dtype, const void *source, size_t cols, float *w)
+{
+	load_part(dtype, source, cols, w);
+	memset(w + cols, 0, (xfp_padded(cols) - cols) * sizeof *w);
+}
+
+static size_t column_scan(int dtype, const void *source, size_t rows, size_t cols, double *square, float *largest)
+{
+	const size_t element = dtype == F64 ? 8 : dtype == F32 ? 4 : 2;
+	const vi magnitude = vi_all(0x7fffffff), finite = vi_all(0x7f7fffff);
+	const unsigned char *bytes = source;
+	float w[TILE];
+	double squares[TILE];
+	int32_t top[TILE];
+	size_t nonfinite = 0;
+
+	for (size_t first = 0; first < cols; first += TILE) {
+		size_t count = cols - first < TILE ? cols - first : TILE, padded = xfp_padded(count);
+		vi bad = vi_all(0);
+
+		memset(squares, 0, padded * sizeof *squares);
+		memcpy(top, largest + first, count * sizeof *top);
+		memset(top + count, 0, (padded - count) * sizeof *top);
+		for (size_t r = 0; r < rows; r++) {
+			load(dtype, bytes + (r * cols + first) * element, count, w);
+			for (size_t c = 0; c < padded; c += XFP_LANES) {
+				vf value = vf_load(w + c);
+				vi bits = vi_and(vf_bits(value), magnitude);
+				vd wide = vd_from_f(value);
+
+				/* Magnitudes order as their bits do, infinities and NaNs above all. */
+				vi_store(top + c, vi_max(vi_load(top + c), bits));
+				vd_store(squares + c, vd_add_exact(vd_load(squares + c), wide, wide));
+				bad = vi_add_where(bad, vi_above(bits, finite), vi_all(1));
+			}
+		}
+		memcpy(largest + first, top, count * sizeof *top);
+		memcpy(square + first, squares, count * sizeof *squares);
+		vi_store(top, bad);
+		for (int i = 0; i < XFP_LANES; i++)
+			nonfinite += (size_t)top[i];
+	}
+	return nonfinite;
+}
+
+static void scale(const float *w, const float *factor, size_t cols, float *x)
+{
+	for (size_t c = 0; c < cols; c += XFP_LANES)
+		vf_store(x + c, vf_mul(vf_load(w + c), vf_load(factor + c)));
+}
+
+/* In units of 2^-10, moments.h; the product is exact. */
+static inline vi integers(const float *x)
+{
+	return vf_round(vf_mul(vf_load(x), vf_all(1024)));
+}
+
+static void moments(const float *x, size_t cols, int64_t *sum, int64_t *square)
+{
+	vsum sums;
+
+	vsum_clear(&sums);
+	for (size_t c = 0; c < cols; c += XFP_LANES)
+		vsum_add(&sums, integers(x + c));
+	vsum_total(&sums, sum, square);
+}
+
+static size_t outside(const float *x, size_t cols, int32_t low, int32_t high, uint32_t *column)
+{
+	const vi least = vi_all(low), most = vi_all(high);
+	size_t found = 0;
+
+	for (size_t c = 0; c < cols; c += XFP_LANES) {
+		vi q = integers(x + c);
+		uint32_t bits = vm_bits(vm_or(vi_above(least, q), vi_above(q, most)));
+
+		for (; bits; bits &= bits - 1) {
+			column[found] = (uint32_t)c + (uint32_t)__builtin_ctz(bits);
+			found++;
+		}
+	}
+	while (found && column[found - 1] >= cols)
+		found--;
+	return found;
+}
+
+static float largest(const float *x, size_t cols)
+{
+	const vi magnitude = vi_all(0x7fffffff);
+	vi top = vi_all(0);
+	int32_t lane[XFP_LANES], most = 0;
+	float value;
+
+	for (size_t c = 0; c < cols; c += XFP_LANES)
+		top = vi_max(top, vi_and(vf_bits(vf_load(x + c)), magnitude));
+	vi_store(lane, top);
+	for (int i = 0; i < XFP_LANES; i++)
+		most = lane[i] > most ? lane[i] : most;
+	memcpy(&value, &most, sizeof value);
+	return value;
+}
+
+static void count(struct xfp_cells *cells, const float *x, size_t cols)
+{
+	const int shift = 23 - XFP_CELL_BITS;
+	const vi magnitude = vi_all(0x7fffffff), half = vi_all(1 << (shift - 1)), base = vi_all(cells->base);
+	const vi centre = vi_all(XFP_CELL_CENTRE), zero = vi_all(0), within = vi_all(255);
+	int32_t *restrict counts = cells->count;
+
+	memset(counts, 0, sizeof cells->count);
+	/* In two steps: what is stored in vectors is slow to load in parts before it has left the store buffer. */
+	for (size_t first = 0; first < cols; first += TILE) {
+		size_t lanes = cols - first < TILE ? xfp_padded(cols - first) : TILE;
+		int32_t slot[TILE];
+
+		for (size_t c = 0; c < lanes; c += XFP_LANES) {
+			vi bits = vf_bits(vf_load(x + first + c)), sign = vi_sign(bits);
+			vi key = vi_right(vi_add(vi_and(bits, magnitude), half), shift);
+			vi cell = vi_max(vi_sub(key, base), zero);
+
+			cell = vi_add(centre, vi_sub(vi_xor(cell, sign), sign));
+			vi_store(slot + c, vi_or(vi_left(vi_and(cell, within), 4), vi_right(cell, 8)));
+		}
+		for (size_t c = 0; c < lanes; c += 8) {
+			counts[slot[c]]++;
+			counts[slot[c + 1]]++;
+			counts[slot[c + 2]]++;
+			counts[slot[c + 3]]++;
+			counts[slot[c + 4]]++;
+			counts[slot[c + 5]]++;
+			counts[slot[c + 6]]++;
+			counts[slot[c + 7]]++;
+		}
+	}
+}
+
+static void accumulate(struct xfp_cells *cells)
+{
+	int32_t last[XFP_LANES];
+	double last_sum[XFP_LANES];
+	vi counted = vi_all(0);
+	vd sum = vd_zero();
+
+	for (size_t i = 0; i < XFP_CELLS; i += XFP_LANES) {
+		vi here = vi_load(cells->count + i);
+
+		counted = vi_add(counted, here);
+		sum = vd_add_exact(sum, vd_from_i(here), vd_from_f(vf_load(cells->value + i)));
+		vi_store(cells->count + i, counted);
+		vd_store(cells->sum + i, sum);
+	}
+	vi_store(last, counted);
+	vd_store(last_sum, sum);
+	cells->before[0] = 0;
+	cells->sum_before[0] = 0;
+	for (int i = 0; i < XFP_LANES; i++) {
+		cells->before[i + 1] = cells->before[i] + last[i];
+		cells->sum_before[i + 1] = cells->sum_before[i] + last_sum[i];
+	}
+}
+
+/* By bisection: x is compared with the middle edge, then with that of the half where it is. */
+static inline __attribute__((always_inline)) vi find_cell(unsigned entries, const float *edge, vf x)
+{
+	vi at = vi_add_where(vi_all(0), vf_above(x, vf_all(edge[entries / 2 - 1])), vi_all((int32_t)entries / 2));
+
+	for (unsigned step = entries / 4; step; step /= 2) {
+		vf bound = vf_lookup(edge, entries, vi_add(at, vi_all((int32_t)step - 1)));
+
+		at = vi_add_where(at, vf_above(x, bound), vi_all((int32_t)step));
+	}
+	return at;
+}
+
+static inline __attribute__((always_inline)) void assign_k(unsigned entries, const float *entry, const float *edge,
+							   const float *x, size_t cols, float *value)
+{
+	for (size_t c = 0; c < cols; c += XFP_LANES)
+		vf_store(value + c, vf_lookup(entry, entries, find_cell(entries, edge, vf_load(x + c))));
+}
+
+static void assign(unsigned k, const float *entry, const float *edge, const float *x, size_t cols, float *value)
+{
+	switch (k) {
+	case 2:
+		assign_k(4, entry, edge, x, cols, value);
+		break;
+	case 3:
+		assign_k(8, entry, edge, x, cols, value);
+		break;
+	case 4:
+		assign_k(16, entry, edge, x, cols, value);
+		break;
+	case 5:
+		assign_k(32, entry, edge, x, cols, value);
+		break;
+	default:
+		assign_k(64, entry, edge, x, cols, value);
+	}
+}
+
+static inline __attribute__((always_inline)) void index_k(unsigned entries, const float *edge, const float *x,
+							  size_t cols, uint8_t *index)
+{
+	for (size_t c = 0; c < cols; c += XFP_LANES)
+		vi_store_bytes(index + c, find_cell(entries, edge, vf_load(x + c)));
+}
+
+static void index_row(unsigned k, const float *edge, const float *x, size_t cols, uint8_t *index)
+{
+	switch (k) {
+	case 2:
+		index_k(4, edge, x, cols, index);
+		break;
+	case 3:
+		index_k(8, edge, x, cols, index);
+		break;
+	case 4:
+		index_k(16, edge, x, cols, index);
+		break;
+	case 5:
+		index_k(32, edge, x, cols, index);
+		break;
+	default:
+		index_k(64, edge, x, cols, index);
+	}
+}
+
+/* Fewer than sixteen elements, and zeros, which change no sum. */
+static inline vf last_lanes(const float *from, size_t count)
+{
+	float lane[XFP_LANES] = { 0 };
+
+	memcpy(lane, from, count * sizeof *lane);
+	return vf_load(lane);
+}
+
+static double fold(vd sum)
+{
+	double lane[XFP_LANES];
+
+	vd_store(lane, sum);
+	for (int width = XFP_LANES / 2; width; width /= 2)
+		for (int i = 0; i < width; i++)
+			lane[i] = lane[i] + lane[i + width];
+	return lane[0];
+}
+
+static double norm(const float *w, size_t cols)
+{
+	size_t whole = cols / XFP_LANES * XFP_LANES;
+	vd sum = vd_zero();
+
+	for (size_t c = 0; c < whole; c += XFP_LANES) {
+		vd a = vd_from_f(vf_load(w + c));
+
+		sum = vd_add_exact(sum, a, a);
+	}
+	if (whole < cols) {
+		vd a = vd_from_f(last_lanes(w + whole, cols - whole));
+
+		sum = vd_add_exact(sum, a, a);
+	}
+	return fold(sum);
+}
+
+struct sums {
+	vd dot, square, error;
+};
+
+static inline void compare_lanes(struct sums *sums, vf w, vf r)
+{
+	vd a = vd_from_f(w), b = vd_from_f(r), d = vd_sub(a, b);
+
+	sums->dot = vd_add_exact(sums->dot, a, b);
+	sums->square = vd_add_exact(sums->square, b, b);
+	sums->error = vd_add(sums->error, vd_mul(d, d));
+}
+
+static inline __attribute__((always_inline)) struct xfp_row_sums
+compare_with(const float *w, const float *value, const float *down, float factor, size_t cols)
+{
+	struct sums sums = { vd_zero(), vd_zero(), vd_zero() };
+	size_t whole = cols / XFP_LANES * XFP_LANES, rest = cols - whole;
+
+	for (size_t c = 0; c < whole; c += XFP_LANES) {
+		vf r = vf_load(value + c);
+
+		if (down)
+			r = vf_mul(r, vf_load(down + c));
+		compare_lanes(&sums, vf_load(w + c), vf_mul(r, vf_all(factor)));
+	}
+	if (rest) {
+		vf r = last_lanes(value + whole, rest);
+
+		if (down)
+			r = vf_mul(r, last_lanes(down + whole, rest));
+		compare_lanes(&sums, last_lanes(w + whole, rest), vf_mul(r, vf_all(factor)));
+	}
+	return (struct xfp_row_sums){ fold(sums.dot), fold(sums.square), fold(sums.error) };
+}
+
+static struct xfp_row_sums compare(const float *w, const float *value, const float *down, float factor, size_t cols)
+{
+	return down ? compare_with(w, value, down, factor, cols) : compare_with(w, value, NULL, factor, cols);
+}
+
+#define XFP_ENCODER(set)                                                                                            \
+	{                                                                                                           \
+		.name = set, .column_scan = column_scan, .load = load, .scale = scale, .moments = moments,          \
+		.outside = outside, .largest = largest, .count = count, .accumulate = accumulate, .assign = assign, \
+		.index = index_row, .norm = norm, .compare = compare,                                               \
+	}

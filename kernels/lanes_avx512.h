@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lanes_avx512.h - the sixteen lanes of lanes_plain.h with AVX-512 F, BW, DQ and VL. What each does is said there.
+ */
+#ifndef XFP_LANES_AVX512_H
+#define XFP_LANES_AVX512_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#include "encode.h"
+
+typedef __m512 vf;
+typedef __m512i vi;
+typedef struct {
+	__m512d a, b; /* lanes 0-7, 8-15 */
+} vd;
+typedef __mmask16 vm;
+
+static inline vf vf_load(const float *from)
+{
+	return _mm512_loadu_ps(from);
+}
+
+static inline void vf_store(float *to, vf a)
+{
+	_mm512_storeu_ps(to, a);
+}
+
+static inline vf vf_all(float value)
+{
+	return _mm512_set1_ps(value);
+}
+
+static inline vf vf_mul(vf a, vf b)
+{
+	return _mm512_mul_ps(a, b);
+}
+
+static inline vm vf_above(vf a, vf b)
+{
+	return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ);
+}
+
+static inline vi vf_bits(vf a)
+{
+	return _mm512_castps_si512(a);
+}
+
+static inline vi vf_round(vf a)
+{
+	return _mm512_cvtps_epi32(a);
+}
+
+static inline vf vf_from_bf16(const uint16_t *from)
+{
+	__m256i half = _mm256_loadu_si256((const __m256i *)from);
+
+	return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+}
+
+static inline vi vi_load(const int32_t *from)
+{
+	return _mm512_loadu_si512(from);
+}
+
+static inline void vi_store(int32_t *to, vi a)
+{
+	_mm512_storeu_si512(to, a);
+}
+
+static inline void vi_store_bytes(uint8_t *to, vi a)
+{
+	_mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8(a));
+}
+
+static inline vi vi_all(int32_t value)
+{
+	return _mm512_set1_epi32(value);
+}
+
+static inline vi vi_add(vi a, vi b)
+{
+	return _mm512_add_epi32(a, b);
+}
+
+static inline vi vi_sub(vi a, vi b)
+{
+	return _mm512_sub_epi32(a, b);
+}
+
+static inline vi vi_and(vi a, vi b)
+{
+	return _mm512_and_si512(a, b);
+}
+
+static inline vi vi_or(vi a, vi b)
+{
+	return _mm512_or_si512(a, b);
+}
+
+static inline vi vi_xor(vi a, vi b)
+{
+	return _mm512_xor_si512(a, b);
+}
+
+static inline vi vi_max(vi a, vi b)
+{
+	return _mm512_max_epi32(a, b);
+}
+
+static inline vi vi_left(vi a, int count)
+{
+	return _mm512_sll_epi32(a, _mm_cvtsi32_si128(count));
+}
+
+static inline vi vi_right(vi a, int count)
+{
+	return _mm512_srl_epi32(a, _mm_cvtsi32_si128(count));
+}
+
+static inline vi vi_sign(vi a)
+{
+	return _mm512_srai_epi32(a, 31);
+}
+
+static inline vm vi_above(vi a, vi b)
+{
+	return _mm512_cmpgt_epi32_mask(a, b);
+}
+
+static inline vi vi_add_where(vi a, vm m, vi b)
+{
+	return _mm512_mask_add_epi32(a, m, a, b);
+}
+
+static inline uint32_t vm_bits(vm m)
+{
+	return m;
+}
+
+static inline vm vm_or(vm a, vm b)
+{
+	return (vm)(a | b);
+}
+
+static inline vf vf_lookup(const float *table, unsigned size, vi index)
+{
+	switch (size) {
+	case 4:
+		return _mm512_permutexvar_ps(index, _mm512_castps128_ps512(_mm_loadu_ps(table)));
+	case 8:
+		return _mm512_permutexvar_ps(index, _mm512_castps256_ps512(_mm256_loadu_ps(table)));
+	case 16:
+		return _mm512_permutexvar_ps(index, _mm512_loadu_ps(table));
+	case 32:
+		return _mm512_permutex2var_ps(_mm512_loadu_ps(table), index, _mm512_loadu_ps(table + 16));
+	default:
+		return _mm512_i32gather_ps(index, table, 4);
+	}
+}
+
+static inline vd vd_zero(void)
+{
+	return (vd){ _mm512_setzero_pd(), _mm512_setzero_pd() };
+}
+
+static inline vd vd_load(const double *from)
+{
+	return (vd){ _mm512_loadu_pd(from), _mm512_loadu_pd(from + 8) };
+}
+
+static inline void vd_store(double *to, vd a)
+{
+	_mm512_storeu_pd(to, a.a);
+	_mm512_storeu_pd(to + 8, a.b);
+}
+
+static inline vd vd_from_f(vf a)
+{
+	return (vd){ _mm512_cvtps_pd(_mm512_castps512_ps256(a)), _mm512_cvtps_pd(_mm512_extractf32x8_ps(a, 1)) };
+}
+
+static inline vd vd_from_i(vi a)
+{
+	return (vd){ _mm512_cvtepi32_pd(_mm512_castsi512_si256(a)),
+		     _mm512_cvtepi32_pd(_mm512_extracti32x8_epi32(a, 1)) };
+}
+
+static inline vd vd_add(vd a, vd b)
+{
+	return (vd){ _mm512_add_pd(a.a, b.a), _mm512_add_pd(a.b, b.b) };
+}
+
+static inline vd vd_sub(vd a, vd b)
+{
+	return (vd){ _mm512_sub_pd(a.a, b.a), _mm512_sub_pd(a.b, b.b) };
+}
+
+static inline vd vd_mul(vd a, vd b)
+{
+	return (vd){ _mm512_mul_pd(a.a, b.a), _mm512_mul_pd(a.b, b.b) };
+}
+
+static inline vd vd_add_exact(vd a, vd b, vd c)
+{
+	return (vd){ _mm512_fmadd_pd(b.a, c.a, a.a), _mm512_fmadd_pd(b.b, c.b, a.b) };
+}
+
+typedef struct {
+	__m512i sum[2], square[2]; /* of even and odd lanes, int64 */
+} vsum;
+
+static inline void vsum_clear(vsum *s)
+{
+	s->sum[0] = s->sum[1] = s->square[0] = s->square[1] = _mm512_setzero_si512();
+}
+
+static inline void vsum_add(vsum *s, vi a)
+{
+	__m512i odd = _mm512_srai_epi64(a, 32);
+
+	s->sum[0] = _mm512_add_epi64(s->sum[0], _mm512_srai_epi64(_mm512_slli_epi64(a, 32), 32));
+	s->sum[1] = _mm512_add_epi64(s->sum[1], odd);
+	s->square[0] = _mm512_add_epi64(s->square[0], _mm512_mul_epi32(a, a));
+	s->square[1] = _mm512_add_epi64(s->square[1], _mm512_mul_epi32(odd, odd));
+}
+
+static inline void vsum_total(const vsum *s, int64_t *sum, int64_t *square)
+{
+	*sum = _mm512_reduce_add_epi64(_mm512_add_epi64(s->sum[0], s->sum[1]));
+	*square = _mm512_reduce_add_epi64(_mm512_add_epi64(s->square[0], s->square[1]));
+}
+
+#endif

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lanes_plain.h - sixteen lanes in plain C, for any machine. lanes_avx2.h and lanes_avx512.h define the same
+ * names with the same results, bit for bit; encode_rows.h is written on top of one of them.
+ *
+ *   vf  16 f32      vi  16 int32      vd  16 f64      vm  16 truth values
+ */
+#ifndef XFP_LANES_PLAIN_H
+#define XFP_LANES_PLAIN_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "encode.h"
+#include "round.h"
+
+#define EACH for (int i = 0; i < XFP_LANES; i++)
+
+typedef struct {
+	float v[XFP_LANES];
+} vf;
+typedef struct {
+	int32_t v[XFP_LANES];
+} vi;
+typedef struct {
+	double v[XFP_LANES];
+} vd;
+typedef struct {
+	int32_t v[XFP_LANES]; /* 0 or -1 */
+} vm;
+
+static inline vf vf_load(const float *from)
+{
+	vf a;
+
+	memcpy(&a, from, sizeof a);
+	return a;
+}
+
+static inline void vf_store(float *to, vf a)
+{
+	memcpy(to, &a, sizeof a);
+}
+
+static inline vf vf_all(float value)
+{
+	vf a;
+
+	EACH a.v[i] = value;
+	return a;
+}
+
+static inline vf vf_mul(vf a, vf b)
+{
+	EACH a.v[i] *= b.v[i];
+	return a;
+}
+
+static inline vm vf_above(vf a, vf b)
+{
+	vm m;
+
+	EACH m.v[i] = -(a.v[i] > b.v[i]);
+	return m;
+}
+
+static inline vi vf_bits(vf a)
+{
+	vi b;
+
+	memcpy(&b, &a, sizeof b);
+	return b;
+}
+
+/* Nearest integers, ties to even; |a| < 2^31. */
+static inline vi vf_round(vf a)
+{
+	vi b;
+
+	EACH b.v[i] = (int32_t)xfp_round_even(a.v[i]);
+	return b;
+}
+
+static inline vf vf_from_bf16(const uint16_t *from)
+{
+	uint32_t bits[XFP_LANES];
+	vf a;
+
+	EACH bits[i] = (uint32_t)from[i] << 16;
+	memcpy(&a, bits, sizeof a);
+	return a;
+}
+
+static inline vi vi_load(const int32_t *from)
+{
+	vi a;
+
+	memcpy(&a, from, sizeof a);
+	return a;
+}
+
+static inline void vi_store(int32_t *to, vi a)
+{
+	memcpy(to, &a, sizeof a);
+}
+
+/* The low bytes of the lanes. */
+static inline void vi_store_bytes(uint8_t *to, vi a)
+{
+	EACH to[i] = (uint8_t)a.v[i];
+}
+
+static inline vi vi_all(int32_t value)
+{
+	vi a;
+
+	EACH a.v[i] = value;
+	return a;
+}
+
+static inline vi vi_add(vi a, vi b)
+{
+	EACH a.v[i] += b.v[i];
+	return a;
+}
+
+static inline vi vi_sub(vi a, vi b)
+{
+	EACH a.v[i] -= b.v[i];
+	return a;
+}
+
+static inline vi vi_and(vi a, vi b)
+{
+	EACH a.v[i] &= b.v[i];
+	return a;
+}
+
+static inline vi vi_or(vi a, vi b)
+{
+	EACH a.v[i] |= b.v[i];
+	return a;
+}
+
+static inline vi vi_xor(vi a, vi b)
+{
+	EACH a.v[i] ^= b.v[i];
+	return a;
+}
+
+static inline vi vi_max(vi a, vi b)
+{
+	EACH a.v[i] = a.v[i] > b.v[i] ? a.v[i] : b.v[i];
+	return a;
+}
+
+/* Shifts by one count for all lanes: left, right with zeros, right with the sign. */
+static inline vi vi_left(vi a, int count)
+{
+	EACH a.v[i] = (int32_t)((uint32_t)a.v[i] << count);
+	return a;
+}
+
+static inline vi vi_right(vi a, int count)
+{
+	EACH a.v[i] = (int32_t)((uint32_t)a.v[i] >> count);
+	return a;
+}
+
+static inline vi vi_sign(vi a)
+{
+	EACH a.v[i] = -(a.v[i] < 0);
+	return a;
+}
+
+static inline vm vi_above(vi a, vi b)
+{
+	vm m;
+
+	EACH m.v[i] = -(a.v[i] > b.v[i]);
+	return m;
+}
+
+/* a where m is false, a + b where it is true. */
+static inline vi vi_add_where(vi a, vm m, vi b)
+{
+	EACH a.v[i] += b.v[i] & m.v[i];
+	return a;
+}
+
+/* Bit i: lane i. */
+static inline uint32_t vm_bits(vm m)
+{
+	uint32_t bits = 0;
+
+	EACH bits |= (uint32_t)(m.v[i] & 1) << i;
+	return bits;
+}
+
+static inline vm vm_or(vm a, vm b)
+{
+	EACH a.v[i] |= b.v[i];
+	return a;
+}
+
+/* table[index] of a table of 4, 8, 16, 32 or 64 entries. */
+static inline vf vf_lookup(const float *table, unsigned size, vi index)
+{
+	vf a;
+
+	(void)size;
+	EACH a.v[i] = table[index.v[i]];
+	return a;
+}
+
+static inline vd vd_zero(void)
+{
+	vd a;
+
+	EACH a.v[i] = 0;
+	return a;
+}
+
+static inline vd vd_load(const double *from)
+{
+	vd a;
+
+	memcpy(&a, from, sizeof a);
+	return a;
+}
+
+static inline void vd_store(double *to, vd a)
+{
+	memcpy(to, &a, sizeof a);
+}
+
+static inline vd vd_from_f(vf a)
+{
+	vd b;
+
+	EACH b.v[i] = a.v[i];
+	return b;
+}
+
+static inline vd vd_from_i(vi a)
+{
+	vd b;
+
+	EACH b.v[i] = a.v[i];
+	return b;
+}
+
+static inline vd vd_add(vd a, vd b)
+{
+	EACH a.v[i] += b.v[i];
+	return a;
+}
+
+static inline vd vd_sub(vd a, vd b)
+{
+	EACH a.v[i] -= b.v[i];
+	return a;
+}
+
+static inline vd vd_mul(vd a, vd b)
+{
+	EACH a.v[i] *= b.v[i];
+	return a;
+}
+
+/* a + b * c where b * c is exact: with or without an intermediate rounding it is the same. */
+static inline vd vd_add_exact(vd a, vd b, vd c)
+{
+	EACH a.v[i] += b.v[i] * c.v[i];
+	return a;
+}
+
+/* Sums of integers, exactly: the lanes of a, and of their squares, |a| <= 2^24, as long as they fit. */
+typedef struct {
+	int64_t sum[XFP_LANES], square[XFP_LANES];
+} vsum;
+
+static inline void vsum_clear(vsum *s)
+{
+	memset(s, 0, sizeof *s);
+}
+
+static inline void vsum_add(vsum *s, vi a)
+{
+	EACH
+	{
+		s->sum[i] += a.v[i];
+		s->square[i] += (int64_t)a.v[i] * a.v[i];
+	}
+}
+
+static inline void vsum_total(const vsum *s, int64_t *sum, int64_t *square)
+{
+	*sum = *square = 0;
+	EACH
+	{
+		*sum += s->sum[i];
+		*square += s->square[i];
+	}
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * threads.h - how many threads a stage's loops may use, and which one this is; one without OpenMP.
+ */
+#ifndef XFP_THREADS_H
+#define XFP_THREADS_H
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+static inline int xfp_threads(void)
+{
+#ifdef _OPENMP
+	return omp_get_max_threads();
+#else
+	return 1;
+#endif
+}
+
+/* From 0 to xfp_threads() - 1. */
+static inline int xfp_thread(void)
+{
+#ifdef _OPENMP
+	return omp_get_thread_num();
+#else
+	return 0;
+#endif
+}
+
+#endif
