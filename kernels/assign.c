@@ -44,15 +44,6 @@ void xfp_assign_index(const struct xfp_quantizer *quantizer, const float *x, siz
 	xfp_encoder()->index(quantizer->k, quantizer->edge, x, cols, index);
 }
 
-float xfp_nearest(const struct xfp_quantizer *quantizer, float x)
-{
-	unsigned at = 0;
-
-	for (unsigned step = (1u << quantizer->k) / 2; step; step /= 2)
-		at += x > quantizer->edge[at + step - 1] ? step : 0;
-	return quantizer->entry[at];
-}
-
 uint16_t xfp_residual(float x, float value)
 {
 	/* Exact in double, so rounded once. */

@@ -20,9 +20,6 @@ void xfp_quantizer_init(struct xfp_quantizer *quantizer, unsigned k, const uint1
 void xfp_assign(const struct xfp_quantizer *quantizer, const float *x, size_t cols, float *value);
 void xfp_assign_index(const struct xfp_quantizer *quantizer, const float *x, size_t cols, uint8_t *index);
 
-/* One weight as the nearest entry. */
-float xfp_nearest(const struct xfp_quantizer *quantizer, float x);
-
 /* What is stored for an outlier: the fp16 nearest to x - value. */
 uint16_t xfp_residual(float x, float value);
 

@@ -36,6 +36,17 @@ struct xfp_cells {
 	double sum_before[XFP_LANES + 1];
 };
 
+/* Codebooks of a counted row while they are fitted: the entries of each, with a lane before them that holds none.
+ * [-1] may be read of every array. */
+#define XFP_FIT_LANES 144 /* four to 64 entries, 124 in all, and the lanes before */
+struct xfp_fit_lanes {
+	unsigned lanes; /* a multiple of 16 */
+	double c[XFP_LANES + XFP_FIT_LANES + XFP_LANES];
+	int32_t rank[XFP_FIT_LANES]; /* for start: of the number that an entry begins with */
+	int32_t kind[XFP_FIT_LANES]; /* XFP_ENTRY, XFP_LAST_ENTRY, XFP_NO_ENTRY */
+};
+enum { XFP_ENTRY, XFP_LAST_ENTRY, XFP_NO_ENTRY };
+
 struct xfp_row_sums {
 	double dot, square, error; /* w r, r r, (w - r)^2 */
 };
@@ -66,6 +77,10 @@ struct xfp_encoder {
 	/* Count a padded row in cells, padding too, from zero; then make running sums of the counts. */
 	void (*count)(struct xfp_cells *cells, const float *x, size_t cols);
 	void (*accumulate)(struct xfp_cells *cells);
+
+	/* The numbers of the ranks, from 0, into c. Then rounds of Lloyd's iteration, lloyd.h, from there. */
+	void (*start)(const struct xfp_cells *cells, struct xfp_fit_lanes *fit);
+	void (*rounds)(const struct xfp_cells *cells, struct xfp_fit_lanes *fit, unsigned rounds);
 
 	/* Weights as the entries, or the numbers, of the cells between edges: entry j where edge[j - 1] < x <=
 	 * edge[j]. entry [2^k], edge [2^k - 1]. */

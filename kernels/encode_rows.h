@@ -185,6 +185,73 @@ static void accumulate(struct xfp_cells *cells)
 	}
 }
 
+static void start(const struct xfp_cells *cells, struct xfp_fit_lanes *fit)
+{
+	for (unsigned i = 0; i < fit->lanes; i += XFP_LANES) {
+		vi rank = vi_load(fit->rank + i), lane = vi_all(0), low = vi_all(0);
+
+		for (int l = 1; l < XFP_LANES; l++)
+			lane = vi_add_where(lane, vi_above(vi_add(rank, vi_all(1)), vi_all(cells->before[l])),
+					    vi_all(1));
+		rank = vi_sub(rank, vi_lookup(cells->before, lane));
+		for (int step = 128; step; step /= 2) {
+			vi cell = vi_add(low, vi_all(step - 1));
+			vi upto = vi_lookup(cells->count, vi_or(vi_left(cell, 4), lane));
+
+			low = vi_add_where(low, vi_above(vi_add(rank, vi_all(1)), upto), vi_all(step));
+		}
+		vd_store(fit->c + XFP_LANES + i, vd_from_f(vf_gather(cells->value, vi_or(vi_left(low, 4), lane))));
+	}
+}
+
+/* How many cells hold numbers <= bound: a double's leading bits number the octaves and their parts. Below zero they
+ * count down from the least magnitude that is >= |bound|. */
+static inline vi cells_up_to(vd bound)
+{
+	const int32_t first = (1023 + XFP_CELL_BITS) << XFP_CELL_BITS; /* of the least number above zero */
+	/* Adding 0 makes a zero of -0. */
+	vi above = vi_max(vi_sub(vd_key(vd_add(bound, vd_zero()), 52 - XFP_CELL_BITS), vi_all(first - 1)), vi_all(0));
+
+	return vi_add(vi_all(XFP_CELL_CENTRE + 1), vi_xor(above, vd_sign(bound)));
+}
+
+static void rounds(const struct xfp_cells *cells, struct xfp_fit_lanes *fit, unsigned most)
+{
+	/* Of the numbers up to an entry's upper bound: how many, and their sum. */
+	int32_t counts[XFP_LANES + XFP_FIT_LANES], cell[XFP_FIT_LANES], *count = counts + XFP_LANES;
+	double sums[XFP_LANES + XFP_FIT_LANES], *sum = sums + XFP_LANES, *c = fit->c + XFP_LANES;
+	const vi one = vi_all(1), none = vi_all(0);
+	uint32_t changed = 1;
+
+	memset(cell, 0, sizeof cell);
+	count[-1] = 0;
+	sum[-1] = 0;
+	for (unsigned round = 0; round < most && changed; round++) {
+		changed = 0;
+		for (unsigned i = 0; i < fit->lanes; i += XFP_LANES) {
+			vi upto = cells_up_to(vd_mul(vd_add(vd_load(c + i), vd_load(c + i + 1)), vd_all(0.5)));
+			vi last = vi_sub(upto, one), lane = vi_right(last, 8);
+			vi slot = vi_or(vi_left(vi_and(last, vi_all(255)), 4), lane), kind = vi_load(fit->kind + i);
+			vm is_last = vi_above(kind, none), is_none = vi_above(kind, one);
+			vi n = vi_add(vi_lookup(cells->count, slot), vi_lookup(cells->before, lane));
+			vd s = vd_add(vd_lookup(cells->sum, slot), vd_lookup(cells->sum_before, lane));
+
+			changed |= vm_bits(vi_above(vi_xor(upto, vi_load(cell + i)), none));
+			vi_store(cell + i, upto);
+			n = vi_where(is_last, vi_all(cells->before[XFP_LANES]), n);
+			s = vd_where(is_last, vd_all(cells->sum_before[XFP_LANES]), s);
+			vi_store(count + i, vi_where(is_none, none, n));
+			vd_store(sum + i, vd_where(is_none, vd_zero(), s));
+		}
+		for (unsigned i = 0; i < fit->lanes; i += XFP_LANES) {
+			vi n = vi_sub(vi_load(count + i), vi_load(count + i - 1));
+			vd s = vd_sub(vd_load(sum + i), vd_load(sum + i - 1));
+
+			vd_store(c + i, vd_where(vi_above(n, none), vd_div(s, vd_from_i(n)), vd_load(c + i)));
+		}
+	}
+}
+
 /* By bisection: x is compared with the middle edge, then with that of the half where it is. */
 static inline __attribute__((always_inline)) vi find_cell(unsigned entries, const float *edge, vf x)
 {
@@ -331,9 +398,9 @@ static struct xfp_row_sums compare(const float *w, const float *value, const flo
 	return down ? compare_with(w, value, down, factor, cols) : compare_with(w, value, NULL, factor, cols);
 }
 
-#define XFP_ENCODER(set)                                                                                            \
-	{                                                                                                           \
-		.name = set, .column_scan = column_scan, .load = load, .scale = scale, .moments = moments,          \
-		.outside = outside, .largest = largest, .count = count, .accumulate = accumulate, .assign = assign, \
-		.index = index_row, .norm = norm, .compare = compare,                                               \
+#define XFP_ENCODER(set)                                                                                          \
+	{                                                                                                         \
+		.name = set, .column_scan = column_scan, .load = load, .scale = scale, .moments = moments,        \
+		.outside = outside, .largest = largest, .count = count, .accumulate = accumulate, .start = start, \
+		.rounds = rounds, .assign = assign, .index = index_row, .norm = norm, .compare = compare,         \
 	}

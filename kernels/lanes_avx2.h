@@ -156,6 +156,16 @@ static inline vi vi_add_where(vi a, vm m, vi b)
 		     _mm256_add_epi32(a.b, _mm256_and_si256(m.b, b.b)) };
 }
 
+static inline vi vi_lookup(const int32_t *table, vi index)
+{
+	return (vi){ _mm256_i32gather_epi32(table, index.a, 4), _mm256_i32gather_epi32(table, index.b, 4) };
+}
+
+static inline vi vi_where(vm m, vi a, vi b)
+{
+	return (vi){ _mm256_blendv_epi8(b.a, a.a, m.a), _mm256_blendv_epi8(b.b, a.b, m.b) };
+}
+
 static inline uint32_t vm_bits(vm m)
 {
 	return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(m.a)) |
@@ -187,9 +197,19 @@ static inline vf vf_lookup(const float *table, unsigned size, vi index)
 	return (vf){ lookup16(low, high, index.a), lookup16(low, high, index.b) };
 }
 
+static inline vf vf_gather(const float *table, vi index)
+{
+	return (vf){ _mm256_i32gather_ps(table, index.a, 4), _mm256_i32gather_ps(table, index.b, 4) };
+}
+
 static inline vd vd_zero(void)
 {
 	return (vd){ _mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd() };
+}
+
+static inline vd vd_all(double value)
+{
+	return (vd){ _mm256_set1_pd(value), _mm256_set1_pd(value), _mm256_set1_pd(value), _mm256_set1_pd(value) };
 }
 
 static inline vd vd_load(const double *from)
@@ -236,6 +256,64 @@ static inline vd vd_mul(vd a, vd b)
 {
 	return (vd){ _mm256_mul_pd(a.a, b.a), _mm256_mul_pd(a.b, b.b), _mm256_mul_pd(a.c, b.c),
 		     _mm256_mul_pd(a.d, b.d) };
+}
+
+static inline vd vd_div(vd a, vd b)
+{
+	return (vd){ _mm256_div_pd(a.a, b.a), _mm256_div_pd(a.b, b.b), _mm256_div_pd(a.c, b.c),
+		     _mm256_div_pd(a.d, b.d) };
+}
+
+static inline __m256d where_quarter(__m128i m, __m256d a, __m256d b)
+{
+	return _mm256_blendv_pd(b, a, _mm256_castsi256_pd(_mm256_cvtepi32_epi64(m)));
+}
+
+static inline vd vd_where(vm m, vd a, vd b)
+{
+	return (vd){ where_quarter(_mm256_castsi256_si128(m.a), a.a, b.a),
+		     where_quarter(_mm256_extracti128_si256(m.a, 1), a.b, b.b),
+		     where_quarter(_mm256_castsi256_si128(m.b), a.c, b.c),
+		     where_quarter(_mm256_extracti128_si256(m.b, 1), a.d, b.d) };
+}
+
+static inline vd vd_lookup(const double *table, vi index)
+{
+	return (vd){ _mm256_i32gather_pd(table, _mm256_castsi256_si128(index.a), 8),
+		     _mm256_i32gather_pd(table, _mm256_extracti128_si256(index.a, 1), 8),
+		     _mm256_i32gather_pd(table, _mm256_castsi256_si128(index.b), 8),
+		     _mm256_i32gather_pd(table, _mm256_extracti128_si256(index.b, 1), 8) };
+}
+
+/* One half of each of eight 64-bit lanes: the lower ones, or the upper ones. */
+static inline __m256i halves(__m256i low, __m256i high, bool upper)
+{
+	__m256 a = _mm256_castsi256_ps(low), b = _mm256_castsi256_ps(high);
+	__m256 mixed = upper ? _mm256_shuffle_ps(a, b, 0xdd) : _mm256_shuffle_ps(a, b, 0x88);
+
+	return _mm256_permute4x64_epi64(_mm256_castps_si256(mixed), 0xd8);
+}
+
+static inline vi vd_sign(vd a)
+{
+	__m256i low = halves(_mm256_castpd_si256(a.a), _mm256_castpd_si256(a.b), true);
+	__m256i high = halves(_mm256_castpd_si256(a.c), _mm256_castpd_si256(a.d), true);
+
+	return (vi){ _mm256_srai_epi32(low, 31), _mm256_srai_epi32(high, 31) };
+}
+
+static inline __m256i key_quarter(__m256d a, int count)
+{
+	__m256i bits = _mm256_castpd_si256(a), sign = _mm256_srli_epi64(bits, 63);
+
+	bits = _mm256_sub_epi64(_mm256_and_si256(bits, _mm256_set1_epi64x(INT64_MAX)), sign);
+	return _mm256_srl_epi64(bits, _mm_cvtsi32_si128(count));
+}
+
+static inline vi vd_key(vd a, int count)
+{
+	return (vi){ halves(key_quarter(a.a, count), key_quarter(a.b, count), false),
+		     halves(key_quarter(a.c, count), key_quarter(a.d, count), false) };
 }
 
 static inline vd vd_add_exact(vd a, vd b, vd c)

@@ -134,6 +134,16 @@ static inline vi vi_add_where(vi a, vm m, vi b)
 	return _mm512_mask_add_epi32(a, m, a, b);
 }
 
+static inline vi vi_lookup(const int32_t *table, vi index)
+{
+	return _mm512_i32gather_epi32(index, table, 4);
+}
+
+static inline vi vi_where(vm m, vi a, vi b)
+{
+	return _mm512_mask_mov_epi32(b, m, a);
+}
+
 static inline uint32_t vm_bits(vm m)
 {
 	return m;
@@ -160,9 +170,19 @@ static inline vf vf_lookup(const float *table, unsigned size, vi index)
 	}
 }
 
+static inline vf vf_gather(const float *table, vi index)
+{
+	return _mm512_i32gather_ps(index, table, 4);
+}
+
 static inline vd vd_zero(void)
 {
 	return (vd){ _mm512_setzero_pd(), _mm512_setzero_pd() };
+}
+
+static inline vd vd_all(double value)
+{
+	return (vd){ _mm512_set1_pd(value), _mm512_set1_pd(value) };
 }
 
 static inline vd vd_load(const double *from)
@@ -200,6 +220,43 @@ static inline vd vd_sub(vd a, vd b)
 static inline vd vd_mul(vd a, vd b)
 {
 	return (vd){ _mm512_mul_pd(a.a, b.a), _mm512_mul_pd(a.b, b.b) };
+}
+
+static inline vd vd_div(vd a, vd b)
+{
+	return (vd){ _mm512_div_pd(a.a, b.a), _mm512_div_pd(a.b, b.b) };
+}
+
+static inline vd vd_where(vm m, vd a, vd b)
+{
+	return (vd){ _mm512_mask_mov_pd(b.a, (__mmask8)m, a.a), _mm512_mask_mov_pd(b.b, (__mmask8)(m >> 8), a.b) };
+}
+
+static inline vd vd_lookup(const double *table, vi index)
+{
+	return (vd){ _mm512_i32gather_pd(_mm512_castsi512_si256(index), table, 8),
+		     _mm512_i32gather_pd(_mm512_extracti32x8_epi32(index, 1), table, 8) };
+}
+
+static inline vi vd_sign(vd a)
+{
+	uint32_t low = _mm512_movepi64_mask(_mm512_castpd_si512(a.a));
+	uint32_t high = _mm512_movepi64_mask(_mm512_castpd_si512(a.b));
+
+	return _mm512_movm_epi32((__mmask16)(low | high << 8));
+}
+
+static inline __m256i key_half(__m512d a, int count)
+{
+	__m512i bits = _mm512_castpd_si512(a), sign = _mm512_srli_epi64(bits, 63);
+
+	bits = _mm512_sub_epi64(_mm512_and_si512(bits, _mm512_set1_epi64(INT64_MAX)), sign);
+	return _mm512_cvtepi64_epi32(_mm512_srl_epi64(bits, _mm_cvtsi32_si128(count)));
+}
+
+static inline vi vd_key(vd a, int count)
+{
+	return _mm512_inserti32x8(_mm512_castsi256_si512(key_half(a.a, count)), key_half(a.b, count), 1);
 }
 
 static inline vd vd_add_exact(vd a, vd b, vd c)

@@ -188,6 +188,19 @@ static inline vi vi_add_where(vi a, vm m, vi b)
 	return a;
 }
 
+/* table[index] */
+static inline vi vi_lookup(const int32_t *table, vi index)
+{
+	EACH index.v[i] = table[index.v[i]];
+	return index;
+}
+
+static inline vi vi_where(vm m, vi a, vi b)
+{
+	EACH a.v[i] = m.v[i] ? a.v[i] : b.v[i];
+	return a;
+}
+
 /* Bit i: lane i. */
 static inline uint32_t vm_bits(vm m)
 {
@@ -213,11 +226,25 @@ static inline vf vf_lookup(const float *table, unsigned size, vi index)
 	return a;
 }
 
+/* table[index] of a table of any size. */
+static inline vf vf_gather(const float *table, vi index)
+{
+	return vf_lookup(table, 0, index);
+}
+
 static inline vd vd_zero(void)
 {
 	vd a;
 
 	EACH a.v[i] = 0;
+	return a;
+}
+
+static inline vd vd_all(double value)
+{
+	vd a;
+
+	EACH a.v[i] = value;
 	return a;
 }
 
@@ -266,6 +293,48 @@ static inline vd vd_mul(vd a, vd b)
 {
 	EACH a.v[i] *= b.v[i];
 	return a;
+}
+
+static inline vd vd_div(vd a, vd b)
+{
+	EACH a.v[i] /= b.v[i];
+	return a;
+}
+
+static inline vd vd_where(vm m, vd a, vd b)
+{
+	EACH a.v[i] = m.v[i] ? a.v[i] : b.v[i];
+	return a;
+}
+
+static inline vd vd_lookup(const double *table, vi index)
+{
+	vd a;
+
+	EACH a.v[i] = table[index.v[i]];
+	return a;
+}
+
+/* -1 where a is negative (or -0), otherwise 0. */
+static inline vi vd_sign(vd a)
+{
+	uint64_t bits[XFP_LANES];
+	vi b;
+
+	memcpy(bits, &a, sizeof bits);
+	EACH b.v[i] = -(int32_t)(bits[i] >> 63);
+	return b;
+}
+
+/* The bits of |a|, less one where a is negative, without the lowest `count` >= 32; |a| > 0 where a is negative. */
+static inline vi vd_key(vd a, int count)
+{
+	uint64_t bits[XFP_LANES];
+	vi b;
+
+	memcpy(bits, &a, sizeof bits);
+	EACH b.v[i] = (int32_t)(((bits[i] & INT64_MAX) - (bits[i] >> 63)) >> count);
+	return b;
 }
 
 /* a + b * c where b * c is exact: with or without an intermediate rounding it is the same. */

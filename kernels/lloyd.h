@@ -45,7 +45,9 @@ void xfp_lloyd_init(struct xfp_lloyd_row *row);
 /* Take in a padded row, in which `marked` weights, which the fit ignores, are set to zero. */
 void xfp_lloyd_load(struct xfp_lloyd_row *row, const float *x, size_t marked, size_t cols);
 
-/* The codebook of the loaded row: 2^k fp16 entries, ascending; zeros when the row is empty. */
-void xfp_lloyd_fit(const struct xfp_lloyd_row *row, unsigned k, int start, unsigned rounds, uint16_t *codebook);
+/* The codebooks of the loaded row for each of `count` different k: 2^k fp16 entries, ascending; zeros when the row
+ * is empty. */
+void xfp_lloyd_fit(const struct xfp_lloyd_row *row, const unsigned *k, unsigned count, int start, unsigned rounds,
+		   uint16_t *const *codebook);
 
 #endif

@@ -41,6 +41,9 @@ uint16_t xfp_double_to_half(double value)
 	memcpy(&bits, &value, sizeof bits);
 	sign = (uint16_t)(bits >> 48 & 0x8000);
 	exponent = (int)(bits >> 52 & 2047) - 1023;
+	if (exponent >= -14 && exponent <= 14) /* normal before and after, as nearly all are */
+		return (uint16_t)(sign |
+				  ((((bits & INT64_MAX) + 0x1ffffffffff + (bits >> 42 & 1)) >> 42) - (1008u << 10)));
 	mantissa = bits & 0xfffffffffffff;
 	if (exponent == 1024)
 		return mantissa ? 0x7e00 : (uint16_t)(sign | 0x7c00);

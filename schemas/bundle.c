@@ -2,8 +2,9 @@
 /*
  * bundle.c - streaming a planned bundle into its file.
  *
- * xfp.idx stands near the front but holds digests of what comes after it: it goes through libarchive
- * as zeros and is filled in at the end. Every source byte is read once.
+ * xfp.idx stands near the front and holds digests of what comes after it. Those of units were taken when
+ * they were packed; those of small files and kept tensors are taken first, which reads them twice, so that
+ * the file is written front to back and its own digest is known when it ends.
  */
 #include "bundle.h"
 
@@ -26,7 +27,8 @@ struct writer {
 	struct xfp_pending file;
 	struct archive *archive;
 	struct archive_entry *entry;
-	EVP_MD_CTX *sha;
+	EVP_MD_CTX *sha;   /* of a member's data */
+	EVP_MD_CTX *whole; /* of the file */
 	XXH3_state_t *xxh;
 	uint8_t *block;
 	uint64_t position;      /* bytes written so far */
@@ -40,6 +42,11 @@ struct extent {
 	uint64_t offset, size;
 };
 
+static enum xfp_status sha_failed(struct writer *w)
+{
+	return xfp_fail(w->err, XFP_FAILED, "%s: libcrypto cannot compute SHA-256", w->file.final_path);
+}
+
 /* libarchive is never told of a failure, since it would then leak memory: `written` asks for it. */
 static la_ssize_t on_write(struct archive *archive, void *context, const void *data, size_t size)
 {
@@ -48,6 +55,8 @@ static la_ssize_t on_write(struct archive *archive, void *context, const void *d
 	(void)archive;
 	if (!w->status)
 		w->status = xfp_write(w->file.fd, data, size, w->file.path, w->err);
+	if (!w->status && !EVP_DigestUpdate(w->whole, data, size))
+		w->status = sha_failed(w);
 	w->position += size;
 	return (la_ssize_t)size;
 }
@@ -61,11 +70,6 @@ static enum xfp_status written(struct writer *w, bool success)
 	return w->status;
 }
 
-static enum xfp_status sha_failed(struct writer *w)
-{
-	return xfp_fail(w->err, XFP_FAILED, "%s: libcrypto cannot compute SHA-256", w->file.final_path);
-}
-
 static enum xfp_status writer_open(struct writer *w, const char *path, struct xfp_error *err)
 {
 	enum xfp_status status;
@@ -76,10 +80,13 @@ static enum xfp_status writer_open(struct writer *w, const char *path, struct xf
 	w->archive = archive_write_new();
 	w->entry = archive_entry_new();
 	w->sha = EVP_MD_CTX_new();
+	w->whole = EVP_MD_CTX_new();
 	w->xxh = XXH3_createState();
 	w->block = malloc(BLOCK);
-	if (!w->archive || !w->entry || !w->sha || !w->xxh || !w->block)
+	if (!w->archive || !w->entry || !w->sha || !w->whole || !w->xxh || !w->block)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
+	if (!EVP_DigestInit_ex(w->whole, EVP_sha256(), NULL))
+		return sha_failed(w);
 	/* Blocks of no fixed size: writes pass through uncopied, and two zero blocks end the file. */
 	return written(w, archive_write_set_format_pax_restricted(w->archive) == ARCHIVE_OK &&
 				  archive_write_add_filter_none(w->archive) == ARCHIVE_OK &&
@@ -95,6 +102,7 @@ static void writer_close(struct writer *w)
 	archive_write_free(w->archive);
 	archive_entry_free(w->entry);
 	EVP_MD_CTX_free(w->sha);
+	EVP_MD_CTX_free(w->whole);
 	XXH3_freeState(w->xxh);
 	free(w->block);
 	xfp_pending_discard(&w->file);
@@ -148,8 +156,8 @@ static enum xfp_status put_text(struct writer *w, const char *name, const char *
 	return status;
 }
 
-/* Stream a stretch of a source; its digests (`xxh` may be NULL). */
-static enum xfp_status put_extent(struct writer *w, const struct extent *from, uint8_t sha[32], uint8_t *xxh)
+/* Walk through a stretch of a source, and write it if it is to be written; its digests (`xxh` may be NULL). */
+static enum xfp_status stream(struct writer *w, const struct extent *from, bool write, uint8_t sha[32], uint8_t *xxh)
 {
 	enum xfp_status status = XFP_OK;
 	int fd = open(from->path, O_RDONLY | O_CLOEXEC);
@@ -161,16 +169,25 @@ static enum xfp_status put_extent(struct writer *w, const struct extent *from, u
 		status = sha_failed(w);
 	for (uint64_t done = 0; !status && done < from->size;) {
 		size_t size = from->size - done < BLOCK ? from->size - done : BLOCK;
+		bool hashed = false;
 
 		if ((status = xfp_pread(fd, w->block, size, from->offset + done, from->path, w->err)))
 			break;
-		if (!EVP_DigestUpdate(w->sha, w->block, size)) {
-			status = sha_failed(w);
-			break;
+			/* SHA-256 is what takes the time: the member's beside the file's, which writing brings along. */
+#pragma omp parallel sections num_threads(2)
+		{
+#pragma omp section
+			hashed = EVP_DigestUpdate(w->sha, w->block, size);
+#pragma omp section
+			{
+				if (xxh)
+					XXH3_128bits_update(w->xxh, w->block, size);
+				if (write)
+					status = put(w, w->block, size);
+			}
 		}
-		if (xxh)
-			XXH3_128bits_update(w->xxh, w->block, size);
-		status = put(w, w->block, size);
+		if (!status && !hashed)
+			status = sha_failed(w);
 		done += size;
 	}
 	close(fd);
@@ -185,13 +202,59 @@ static enum xfp_status put_extent(struct writer *w, const struct extent *from, u
 	return status;
 }
 
-static enum xfp_status put_files(struct writer *w, const struct xfp_ledger *ledger, struct xfp_bundle_plan *plan)
+/* Write a stretch whose digest is in the index already: it must still have it. */
+static enum xfp_status put_extent(struct writer *w, const struct extent *from, const uint8_t want[32])
+{
+	uint8_t sha[32];
+	enum xfp_status status = stream(w, from, true, sha, NULL);
+
+	if (!status && memcmp(sha, want, sizeof sha))
+		status = xfp_fail(w->err, XFP_DAMAGED, "%s", from->path);
+	return status;
+}
+
+static struct extent tensor_extent(const struct xfp_ledger *ledger, const struct xfp_idx_part *part)
+{
+	const struct xfp_ledger_tensor *tensor = &ledger->tensors[part->number];
+
+	return (struct extent){ ledger->files[tensor->file].path, tensor->offset, part->size };
+}
+
+/* Complete the index: digests of what goes into the bundle as it is. */
+static enum xfp_status digest_sources(struct writer *w, const struct xfp_ledger *ledger, struct xfp_bundle_plan *plan)
+{
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t f = 0; !status && f < ledger->extra_count; f++) {
+		char *path = xfp_path(ledger->model, ledger->extras[f]);
+		struct extent from = { path, 0, plan->files[f].size };
+
+		status = path ? stream(w, &from, false, plan->files[f].sha256, NULL)
+			      : xfp_fail(w->err, XFP_FAILED, "out of memory");
+		free(path);
+	}
+	for (uint32_t i = 0; !status && i < plan->part_count; i++) {
+		struct xfp_idx_part *part = &plan->parts[i];
+		struct extent from;
+
+		if (part->kind < XFP_PARTS)
+			continue;
+		from = tensor_extent(ledger, part);
+		status = stream(w, &from, false, part->sha256, plan->tensors[part->number].source);
+		if (status)
+			xfp_context(w->err, status, "tensor %s",
+				    xfp_printable(ledger->tensors[part->number].name).text);
+	}
+	return status;
+}
+
+static enum xfp_status put_files(struct writer *w, const struct xfp_ledger *ledger, const struct xfp_bundle_plan *plan)
 {
 	enum xfp_status status = XFP_OK;
 	char name[XFP_FILE_MEMBER_BYTES];
 
 	for (uint32_t f = 0; !status && f < ledger->extra_count; f++) {
-		struct xfp_idx_file *file = &plan->files[f];
+		const struct xfp_idx_file *file = &plan->files[f];
 		char *path = xfp_path(ledger->model, ledger->extras[f]);
 		struct extent from = { path, 0, file->size };
 
@@ -199,53 +262,61 @@ static enum xfp_status put_files(struct writer *w, const struct xfp_ledger *ledg
 			return xfp_fail(w->err, XFP_FAILED, "out of memory");
 		xfp_file_member(f, ledger->extras[f], name);
 		(void)((status = begin_member(w, name, file->size, file->offset)) ||
-		       (status = put_extent(w, &from, file->sha256, NULL)) || (status = end_member(w)));
+		       (status = put_extent(w, &from, file->sha256)) || (status = end_member(w)));
+		if (status == XFP_DAMAGED)
+			status =
+				xfp_fail(w->err, XFP_BAD_INPUT,
+					 "%s: it changed while the bundle was written; run the conversion again", path);
 		free(path);
 	}
 	return status;
 }
 
-static enum xfp_status put_unit_part(struct writer *w, const struct xfp_bundle_unit *unit, struct xfp_idx_part *part)
+static enum xfp_status put_unit_part(struct writer *w, const struct xfp_bundle_unit *unit,
+				     const struct xfp_idx_part *part)
 {
 	struct extent from = { unit->path, unit->offset[part->kind], part->size };
-	uint8_t sha[32];
-	enum xfp_status status = put_extent(w, &from, sha, NULL);
+	enum xfp_status status = put_extent(w, &from, part->sha256);
 
-	if (!status && memcmp(sha, part->sha256, sizeof sha))
-		status = xfp_fail(w->err, XFP_DAMAGED, "%s: damaged: the packed weights of unit %s fail their digest",
+	if (status == XFP_DAMAGED)
+		status = xfp_fail(w->err, status, "%s: damaged: the packed weights of unit %s fail their digest",
 				  unit->path, xfp_printable(unit->unit->name).text);
 	return status;
 }
 
-static enum xfp_status put_tensor(struct writer *w, const struct xfp_ledger *ledger, struct xfp_bundle_plan *plan,
-				  struct xfp_idx_part *part)
+static enum xfp_status put_tensor(struct writer *w, const struct xfp_ledger *ledger, const struct xfp_idx_part *part)
 {
-	const struct xfp_ledger_tensor *tensor = &ledger->tensors[part->number];
-	struct extent from = { ledger->files[tensor->file].path, tensor->offset, part->size };
-	enum xfp_status status = put_extent(w, &from, part->sha256, plan->tensors[part->number].source);
+	struct extent from = tensor_extent(ledger, part);
+	enum xfp_status status = put_extent(w, &from, part->sha256);
+	struct xfp_printable name = xfp_printable(ledger->tensors[part->number].name);
 
-	return status ? xfp_context(w->err, status, "tensor %s", xfp_printable(tensor->name).text) : status;
+	if (status == XFP_DAMAGED)
+		return xfp_fail(w->err, XFP_BAD_INPUT,
+				"%s: tensor %s changed while the bundle was written; run the conversion again",
+				from.path, name.text);
+	return status ? xfp_context(w->err, status, "tensor %s", name.text) : status;
 }
 
-static enum xfp_status put_parts(struct writer *w, const struct xfp_bundle_input *input, struct xfp_bundle_plan *plan)
+static enum xfp_status put_parts(struct writer *w, const struct xfp_bundle_input *input,
+				 const struct xfp_bundle_plan *plan)
 {
 	enum xfp_status status = XFP_OK;
 	char name[24];
 
 	for (uint32_t i = 0; !status && i < plan->part_count; i++) {
-		struct xfp_idx_part *part = &plan->parts[i];
+		const struct xfp_idx_part *part = &plan->parts[i];
 
 		xfp_part_member(part->number, part->kind, name);
 		if ((status = begin_member(w, name, plan->padded[i], part->offset)))
 			break;
 		status = part->kind < XFP_PARTS ? put_unit_part(w, &input->units[part->number], part)
-						: put_tensor(w, input->ledger, plan, part);
+						: put_tensor(w, input->ledger, part);
 		(void)(status || (status = put_zeros(w, plan->padded[i] - part->size)) || (status = end_member(w)));
 	}
 	return status;
 }
 
-/* xfp.sum, once the index is final: digests of the two members as they will be. */
+/* xfp.sum: digests of the two members. */
 static enum xfp_status put_sum(struct writer *w, const char *json, const struct xfp_bundle_plan *plan)
 {
 	static const uint8_t zeros[XFP_DATA_ALIGN];
@@ -264,23 +335,11 @@ static enum xfp_status put_sum(struct writer *w, const char *json, const struct 
 
 /* ------------------------------------------------------------------------------------------------ */
 
-static enum xfp_status digest_file(struct writer *w, char sha256_hex[65])
+static enum xfp_status digest_text(struct writer *w, char sha256_hex[65])
 {
-	enum xfp_status status = XFP_OK;
 	uint8_t sha[32];
 
-	if (!EVP_DigestInit_ex(w->sha, EVP_sha256(), NULL))
-		return sha_failed(w);
-	for (uint64_t done = 0; done < w->position;) {
-		size_t size = w->position - done < BLOCK ? w->position - done : BLOCK;
-
-		if ((status = xfp_pread(w->file.fd, w->block, size, done, w->file.path, w->err)))
-			return status;
-		if (!EVP_DigestUpdate(w->sha, w->block, size))
-			return sha_failed(w);
-		done += size;
-	}
-	if (!EVP_DigestFinal_ex(w->sha, sha, NULL))
+	if (!EVP_DigestFinal_ex(w->whole, sha, NULL))
 		return sha_failed(w);
 	for (int i = 0; i < 32; i++)
 		snprintf(sha256_hex + 2 * i, 3, "%02x", sha[i]);
@@ -296,15 +355,16 @@ enum xfp_status xfp_bundle_write(const char *path, const struct xfp_bundle_input
 
 	if ((status = xfp_bundle_plan(input, &plan, err)))
 		goto done;
-	if ((status = writer_open(&w, path, err)) || (status = put_text(&w, XFP_MEMBER_JSON, input->json)) ||
+	if ((status = writer_open(&w, path, err)) || (status = digest_sources(&w, input->ledger, &plan)) ||
+	    (status = put_text(&w, XFP_MEMBER_JSON, input->json)) ||
 	    (status = begin_member(&w, XFP_MEMBER_IDX, plan.idx_bytes, plan.idx_offset)) ||
-	    (status = put_zeros(&w, plan.idx_bytes)) || (status = end_member(&w)) ||
+	    (status = put(&w, plan.index, plan.index_bytes)) ||
+	    (status = put_zeros(&w, plan.idx_bytes - plan.index_bytes)) || (status = end_member(&w)) ||
 	    (status = put_files(&w, input->ledger, &plan)) || (status = put_parts(&w, input, &plan)) ||
 	    (status = put_sum(&w, input->json, &plan)))
 		goto done;
 	if ((status = written(&w, archive_write_close(w.archive) == ARCHIVE_OK)) ||
-	    (status = xfp_pwrite(w.file.fd, plan.index, plan.index_bytes, plan.idx_offset, w.file.path, err)) ||
-	    (status = digest_file(&w, sha256_hex)))
+	    (status = digest_text(&w, sha256_hex)))
 		goto done;
 	/* What was read of the checkpoint must be what the units were made from. */
 	if ((status = xfp_ledger_check_files(input->ledger, err)))

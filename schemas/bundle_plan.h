@@ -8,7 +8,7 @@
 #include "bundle.h"
 
 struct xfp_bundle_plan {
-	/* The index, complete but for the digests that are known once the data has been streamed:
+	/* The index, complete but for the digests that are known once the sources have been read:
 	 * `source` of raw tensors, and the SHA-256 of raw tensors and files. */
 	uint8_t *index;
 	uint64_t index_bytes;

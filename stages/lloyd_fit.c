@@ -91,29 +91,33 @@ static void fit_row(const struct fit *fit, struct room *room, const struct xfp_r
 		    const struct xfp_marks *marks, int exponent, uint64_t at)
 {
 	uint64_t cols = fit->known.cols, row = rows->first + at, base = row * cols;
-	uint64_t begin = xfp_marks_find(marks, row), end = xfp_marks_find(marks, row + 1);
+	uint64_t count = marks->first[row + 1] - marks->first[row];
+	const uint64_t *position = marks->position + marks->first[row];
+	uint16_t *codebook[MOST];
 	double norm;
 
 	xfp_rows_load(rows, at, room->w);
 	xfp_scaling_row(&fit->scaling, room->w, room->x);
 	norm = xfp_row_norm(room->w, cols);
-	for (uint64_t i = begin; i < end; i++) {
-		room->marked[i - begin] = room->x[marks->position[i] - base];
-		room->x[marks->position[i] - base] = 0;
+	for (uint64_t i = 0; i < count; i++) {
+		room->marked[i] = room->x[position[i] - base];
+		room->x[position[i] - base] = 0;
 	}
-	xfp_lloyd_load(room->lloyd, room->x, end - begin, cols);
+	xfp_lloyd_load(room->lloyd, room->x, count, cols);
+	for (uint64_t i = 0; i < count; i++)
+		room->x[position[i] - base] = room->marked[i];
+	for (unsigned i = 0; i < fit->count; i++)
+		codebook[i] = fit->codebook[i] + (at << fit->k[i]);
+	xfp_lloyd_fit(room->lloyd, fit->k, fit->count, fit->start, fit->rounds, codebook);
 	for (unsigned i = 0; i < fit->count; i++) {
-		uint16_t *codebook = fit->codebook[i] + (at << fit->k[i]);
 		struct xfp_quantizer quantizer;
 
-		xfp_lloyd_fit(room->lloyd, fit->k[i], fit->start, fit->rounds, codebook);
-		xfp_quantizer_init(&quantizer, fit->k[i], codebook);
+		xfp_quantizer_init(&quantizer, fit->k[i], codebook[i]);
 		xfp_assign(&quantizer, room->x, cols, room->value);
-		for (uint64_t j = begin; j < end; j++) {
-			float *value = &room->value[marks->position[j] - base];
+		for (uint64_t j = 0; j < count; j++) {
+			float *value = &room->value[position[j] - base];
 
-			*value = xfp_nearest(&quantizer, room->marked[j - begin]);
-			*value += xfp_half_to_float(xfp_residual(room->marked[j - begin], *value));
+			*value += xfp_half_to_float(xfp_residual(room->marked[j], *value));
 		}
 		fit->row[i][at] = measure_row(fit, room, norm, exponent);
 		fit->cosine[i][at] = fit->row[i][at].cosine;

@@ -46,7 +46,7 @@ static void pack_row(const struct v2 *v2, struct room *room, const struct xfp_ro
 	xfp_quantizer_init(&quantizer, v2->k, v2->codebook + (at << v2->k));
 	xfp_assign_index(&quantizer, room->x, cols, room->index);
 	xfp_index_pack(v2->k, room->index, cols, v2->packed + at * v2->row_bytes);
-	for (uint64_t i = xfp_marks_find(marks, row), end = xfp_marks_find(marks, row + 1); i < end; i++) {
+	for (uint64_t i = marks->first[row]; i < marks->first[row + 1]; i++) {
 		uint64_t c = marks->position[i] - row * cols;
 
 		v2->residual[i] = xfp_residual(room->x[c], quantizer.entry[room->index[c]]);
@@ -75,7 +75,7 @@ static enum xfp_status write_outliers(struct v2 *v2, const struct xfp_marks *mar
 	column = data + (rows + 1) * 4;
 	residual = column + (marks->count * wide + 3) / 4 * 4;
 	for (uint64_t r = 0; r <= rows; r++)
-		xfp_store32(data + r * 4, (uint32_t)xfp_marks_find(marks, r));
+		xfp_store32(data + r * 4, (uint32_t)marks->first[r]);
 	for (uint64_t i = 0; i < marks->count; i++) {
 		uint32_t c = (uint32_t)(marks->position[i] % cols);
 

@@ -8,7 +8,7 @@
 #include "encode.h"
 #include "scale.h"
 
-#define BLOCK_BYTES (1u << 20)
+#define BLOCK_BYTES (512u << 10)
 
 uint64_t xfp_rows_block(const struct xfp_matrix_source *source)
 {

@@ -8,7 +8,7 @@
  *             xfp_rows_load(&rows, r, w);   // row rows.first + r as f32
  *     xfp_rows_close(&rows);
  *
- * A block is about a MiB of source whatever the matrix, so that memory does not grow with it and a
+ * A block is about half a MiB of source whatever the matrix, so that memory does not grow with it and a
  * block that is walked through twice is still in the cache.
  */
 #ifndef XFP_ROWS_H

@@ -105,6 +105,15 @@ static void scaled(uint64_t *seed, size_t cols, float *x)
 	}
 }
 
+static void fit(const struct xfp_lloyd_row *row, uint16_t codebook[5][64])
+{
+	const unsigned k[] = { 2, 3, 4, 5, 6 };
+	uint16_t *out[5] = { codebook[0], codebook[1], codebook[2], codebook[3], codebook[4] };
+
+	memset(codebook, 0, 5 * sizeof *codebook);
+	xfp_lloyd_fit(row, k, 5, XFP_LLOYD_COMPANDED, 20, out);
+}
+
 static void sums_and_cells_agree(void **state)
 {
 	static struct xfp_lloyd_row row[2];
@@ -114,7 +123,7 @@ static void sums_and_cells_agree(void **state)
 	for (size_t cols = 1; cols <= MOST; cols += cols < 40 ? 1 : 131) {
 		float x[ROOM], y[2][ROOM];
 		uint32_t column[2][ROOM];
-		uint16_t codebook[2][64];
+		uint16_t codebook[2][5][64];
 		int64_t sum[2], square[2];
 		size_t found;
 
@@ -125,7 +134,7 @@ static void sums_and_cells_agree(void **state)
 		xfp_encoder_use("plain");
 		xfp_lloyd_init(&row[0]);
 		xfp_lloyd_load(&row[0], x, 0, cols);
-		xfp_lloyd_fit(&row[0], 6, XFP_LLOYD_COMPANDED, 20, codebook[0]);
+		fit(&row[0], codebook[0]);
 		for (int i = 0; i < other_count; i++) {
 			others[i]->moments(x, cols, &sum[1], &square[1]);
 			assert_true(sum[0] == sum[1] && square[0] == square[1]);
@@ -138,7 +147,7 @@ static void sums_and_cells_agree(void **state)
 			xfp_lloyd_init(&row[1]);
 			xfp_lloyd_load(&row[1], x, 0, cols);
 			assert_memory_equal(&row[0], &row[1], sizeof row[0]);
-			xfp_lloyd_fit(&row[1], 6, XFP_LLOYD_COMPANDED, 20, codebook[1]);
+			fit(&row[1], codebook[1]);
 			assert_memory_equal(codebook[0], codebook[1], sizeof codebook[0]);
 		}
 		xfp_encoder_use("plain");

@@ -94,6 +94,11 @@ static int prepare(void **state)
 	return 0;
 }
 
+static void fit(unsigned k, int start, uint16_t *codebook)
+{
+	xfp_lloyd_fit(&row, &k, 1, start, 20, &codebook);
+}
+
 static void fits_agree_with_the_textbook(void **state)
 {
 	uint64_t seed = 11;
@@ -107,7 +112,7 @@ static void fits_agree_with_the_textbook(void **state)
 			for (size_t c = 0; c < COLS; c++)
 				rounded[c] = eight_bits(x[c] = test_gaussian(&seed) * 3000);
 			xfp_lloyd_load(&row, x, 0, COLS);
-			xfp_lloyd_fit(&row, k, start, 20, ours);
+			fit(k, start, ours);
 			textbook(rounded, COLS, k, start, 20, theirs);
 			assert_memory_equal(ours, theirs, sizeof *ours << k);
 		}
@@ -127,13 +132,13 @@ static void marked_weights_do_not_exist(void **state)
 			x[c] = kept[count++] = test_gaussian(&seed) * 100;
 	xfp_lloyd_load(&row, x, COLS - count, COLS);
 	assert_int_equal(row.count, count);
-	xfp_lloyd_fit(&row, 4, XFP_LLOYD_COMPANDED, 20, with);
+	fit(4, XFP_LLOYD_COMPANDED, with);
 	xfp_lloyd_load(&row, kept, 0, count);
-	xfp_lloyd_fit(&row, 4, XFP_LLOYD_COMPANDED, 20, without);
+	fit(4, XFP_LLOYD_COMPANDED, without);
 	assert_memory_equal(with, without, sizeof with);
 	memset(x, 0, sizeof x);
 	xfp_lloyd_load(&row, x, COLS, COLS);
-	xfp_lloyd_fit(&row, 4, XFP_LLOYD_COMPANDED, 20, with);
+	fit(4, XFP_LLOYD_COMPANDED, with);
 	for (int j = 0; j < 16; j++)
 		assert_int_equal(with[j], 0);
 }
@@ -149,7 +154,7 @@ static void few_distinct_values_are_stored_exactly(void **state)
 		x[c] = values[c % 11 % 4];
 	for (unsigned k = 3; k <= 6; k++) {
 		xfp_lloyd_load(&row, x, 0, COLS);
-		xfp_lloyd_fit(&row, k, XFP_LLOYD_QUANTILE, 20, codebook);
+		fit(k, XFP_LLOYD_QUANTILE, codebook);
 		for (int v = 0; v < 4; v++) {
 			int found = 0;
 
@@ -173,10 +178,32 @@ static void order_of_columns_does_not_matter(void **state)
 		x[c] = y[COLS - 1 - c] = test_gaussian(&seed) * test_gaussian(&seed) * 1e-3f;
 	for (unsigned k = 2; k <= 6; k++) {
 		xfp_lloyd_load(&row, x, 0, COLS);
-		xfp_lloyd_fit(&row, k, XFP_LLOYD_COMPANDED, 20, forward);
+		fit(k, XFP_LLOYD_COMPANDED, forward);
 		xfp_lloyd_load(&row, y, 0, COLS);
-		xfp_lloyd_fit(&row, k, XFP_LLOYD_COMPANDED, 20, backward);
+		fit(k, XFP_LLOYD_COMPANDED, backward);
 		assert_memory_equal(forward, backward, sizeof *forward << k);
+	}
+}
+
+static void codebooks_fitted_together_are_those_fitted_alone(void **state)
+{
+	const unsigned all[] = { 2, 3, 4, 5, 6 };
+	uint16_t together[5][64], *out[5], alone[64];
+	float x[PADDED] = { 0 };
+	uint64_t seed = 31;
+
+	(void)state;
+	for (size_t c = 0; c < COLS; c++)
+		x[c] = test_gaussian(&seed) * test_gaussian(&seed) * 900;
+	xfp_lloyd_load(&row, x, 0, COLS);
+	for (int start = 0; start < 3; start++) {
+		for (int i = 0; i < 5; i++)
+			out[i] = together[i];
+		xfp_lloyd_fit(&row, all, 5, start, 20, out);
+		for (int i = 0; i < 5; i++) {
+			fit(all[i], start, alone);
+			assert_memory_equal(together[i], alone, sizeof *alone << all[i]);
+		}
 	}
 }
 
@@ -188,7 +215,7 @@ static void a_single_weight_is_its_own_entry(void **state)
 	(void)state;
 	for (int start = 0; start < 3; start++) {
 		xfp_lloyd_load(&row, x, 0, 1);
-		xfp_lloyd_fit(&row, 2, start, 20, codebook);
+		fit(2, start, codebook);
 		for (int j = 0; j < 4; j++)
 			assert_int_equal(codebook[j], xfp_float_to_half(-12352));
 	}
@@ -204,18 +231,18 @@ static void small_weights_beside_large_ones(void **state)
 	for (size_t c = 0; c < COLS; c++)
 		x[c] = c == 5 ? 16256 : c == 6 ? -16256 : c % 2 ? 0x1p-3f : -0x1p-3f;
 	xfp_lloyd_load(&row, x, 0, COLS);
-	xfp_lloyd_fit(&row, 2, XFP_LLOYD_MINMAX, 20, codebook);
+	fit(2, XFP_LLOYD_MINMAX, codebook);
 	assert_true(xfp_half_to_float(codebook[0]) == -16256 && xfp_half_to_float(codebook[3]) == 16256);
 	/* 2^-3 is 16 octaves below. */
 	for (size_t c = 0; c < COLS; c++)
 		x[c] = c == 5 ? 16256 : 0x1p-3f;
 	xfp_lloyd_load(&row, x, 0, COLS);
-	xfp_lloyd_fit(&row, 2, XFP_LLOYD_QUANTILE, 20, codebook);
+	fit(2, XFP_LLOYD_QUANTILE, codebook);
 	assert_int_equal(codebook[0], 0);
 	for (size_t c = 0; c < COLS; c++)
 		x[c] = 0x1p-26f;
 	xfp_lloyd_load(&row, x, 0, COLS);
-	xfp_lloyd_fit(&row, 2, XFP_LLOYD_QUANTILE, 20, codebook);
+	fit(2, XFP_LLOYD_QUANTILE, codebook);
 	assert_int_equal(codebook[0] | codebook[3], 0);
 }
 
@@ -226,6 +253,7 @@ int main(void)
 		cmocka_unit_test(marked_weights_do_not_exist),
 		cmocka_unit_test(few_distinct_values_are_stored_exactly),
 		cmocka_unit_test(order_of_columns_does_not_matter),
+		cmocka_unit_test(codebooks_fitted_together_are_those_fitted_alone),
 		cmocka_unit_test(a_single_weight_is_its_own_entry),
 		cmocka_unit_test(small_weights_beside_large_ones),
 	};
