@@ -37,7 +37,7 @@
 #define XFP_ALGORITHM_FIT 2
 #define XFP_ALGORITHM_CHOICE 1
 #define XFP_ALGORITHM_PACKED 1
-#define XFP_ALGORITHM_FP8 1
+#define XFP_ALGORITHM_FP8 2
 
 struct xfp_key {
 	char hex[33];

@@ -15,8 +15,11 @@ static struct xfp_row_error compare(const float *w, double norm, const float *va
 				    size_t cols)
 {
 	struct xfp_row_sums sums = xfp_encoder()->compare(w, value, down, factor, cols);
-	struct xfp_row_error result = { .error = sums.error, .norm = norm };
+	struct xfp_row_error result = { .error = norm - 2 * sums.dot + sums.square, .norm = norm };
 
+	/* Rounding may leave a little less than nothing; what is no number stays. */
+	if (result.error < 0)
+		result.error = 0;
 	if (norm == 0 || sums.square == 0)
 		result.cosine = norm == sums.square;
 	else

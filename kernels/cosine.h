@@ -3,7 +3,7 @@
  * cosine.h - how close a reconstructed row is to its source, in one documented order.
  *
  * Sums run in double in 16 interleaved lanes: element c goes to lane c mod 16, lanes are then added
- * pairwise (0+8, 1+9 ... then 0+4 ... 0+2, 0+1). Products are rounded before they are added.
+ * pairwise (0+8, 1+9 ... then 0+4 ... 0+2, 0+1). The product of two f32 is exact in double.
  */
 #ifndef XFP_COSINE_H
 #define XFP_COSINE_H
@@ -13,7 +13,7 @@
 
 struct xfp_row_error {
 	double cosine; /* 1 for a zero row reproduced as zero; 0 when only one of the two is zero */
-	double error;  /* sum of squared differences */
+	double error;  /* sum of squared differences, as norm - 2 (sum of w r) + (sum of r r); 0 where that is less */
 	double norm;   /* sum of squares of the source row */
 };
 

@@ -48,7 +48,7 @@ struct xfp_fit_lanes {
 enum { XFP_ENTRY, XFP_LAST_ENTRY, XFP_NO_ENTRY };
 
 struct xfp_row_sums {
-	double dot, square, error; /* w r, r r, (w - r)^2 */
+	double dot, square; /* w r, r r */
 };
 
 struct xfp_encoder {

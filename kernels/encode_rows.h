@@ -358,22 +358,21 @@ static double norm(const float *w, size_t cols)
 }
 
 struct sums {
-	vd dot, square, error;
+	vd dot, square;
 };
 
 static inline void compare_lanes(struct sums *sums, vf w, vf r)
 {
-	vd a = vd_from_f(w), b = vd_from_f(r), d = vd_sub(a, b);
+	vd b = vd_from_f(r);
 
-	sums->dot = vd_add_exact(sums->dot, a, b);
+	sums->dot = vd_add_exact(sums->dot, vd_from_f(w), b);
 	sums->square = vd_add_exact(sums->square, b, b);
-	sums->error = vd_add(sums->error, vd_mul(d, d));
 }
 
 static inline __attribute__((always_inline)) struct xfp_row_sums
 compare_with(const float *w, const float *value, const float *down, float factor, size_t cols)
 {
-	struct sums sums = { vd_zero(), vd_zero(), vd_zero() };
+	struct sums sums = { vd_zero(), vd_zero() };
 	size_t whole = cols / XFP_LANES * XFP_LANES, rest = cols - whole;
 
 	for (size_t c = 0; c < whole; c += XFP_LANES) {
@@ -390,7 +389,7 @@ compare_with(const float *w, const float *value, const float *down, float factor
 			r = vf_mul(r, last_lanes(down + whole, rest));
 		compare_lanes(&sums, last_lanes(w + whole, rest), vf_mul(r, vf_all(factor)));
 	}
-	return (struct xfp_row_sums){ fold(sums.dot), fold(sums.square), fold(sums.error) };
+	return (struct xfp_row_sums){ fold(sums.dot), fold(sums.square) };
 }
 
 static struct xfp_row_sums compare(const float *w, const float *value, const float *down, float factor, size_t cols)

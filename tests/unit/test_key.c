@@ -171,12 +171,12 @@ static void texts(void **state)
 		"\nfloor_nano 990000000\nmode v2\nbits 2,3,4,5,6\non_miss keep\n"
 		"on_nonfinite fail\ndtype BF16\n",
 		"kind packed\nalgorithm 1\nlayout 1\nmode v2\nk 3\nsigma_milli 4000\nfit " BASE "\n",
-		"kind packed\nalgorithm 1\nlayout 1\nmode fp8\non_nonfinite fail\n" SHAPE SOURCES,
+		"kind packed\nalgorithm 2\nlayout 1\nmode fp8\non_nonfinite fail\n" SHAPE SOURCES,
 	};
 	static const char *const hex[KEYS] = {
 		"c3dafe063ff7d7f2be2a461d4a2ea719", "12a5234d668a2b7f60acb73ef23c805f",
 		"611443db107d30f3a085e524d02e8dbf", "1052be17076f70d34d3c14b123d4974d",
-		"b9aaca8f47fbbec69242816986ecad51",
+		"b69765850f5234182d5a3190b7654e72",
 	};
 	struct ingredients in = usual();
 	struct xfp_key key[KEYS];
