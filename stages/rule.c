@@ -133,6 +133,8 @@ struct scan {
 	size_t run; /* start of the literal string being gathered in rule->literals */
 	unsigned groups, depth;
 	bool alternatives; /* at the top: then no string is certain */
+	bool after_mark;   /* what comes next stands right behind a mark */
+	bool more_digits;  /* digits of a name may be matched by something else than one of its marks each */
 };
 
 static void emit(struct scan *scan, const char *text, size_t size)
@@ -152,6 +154,7 @@ static void end_run(struct scan *scan)
 
 static void literal(struct scan *scan, char c)
 {
+	scan->more_digits |= c >= '0' && c <= '9';
 	if (!scan->depth)
 		scan->rule->literals[scan->rule->literals_size++] = c;
 }
@@ -174,6 +177,7 @@ static size_t mark(struct scan *scan, const char *p, struct xfp_error *err)
 		}
 		*group = ++scan->groups;
 		rule->extra_layer |= i == 1;
+		scan->more_digits |= scan->depth || scan->after_mark;
 		emit(scan, NUMBER_GROUP, strlen(NUMBER_GROUP));
 		return length;
 	}
@@ -203,6 +207,17 @@ static size_t bracket(const char *p)
 	return *q ? (size_t)(q + 1 - p) : 0;
 }
 
+static bool ends_line(const char *text)
+{
+	size_t length = strlen(text), backslashes = 0;
+
+	if (!length || text[length - 1] != '$')
+		return false;
+	while (backslashes + 1 < length && text[length - 2 - backslashes] == '\\')
+		backslashes++;
+	return backslashes % 2 == 0;
+}
+
 static enum xfp_status scan_pattern(struct scan *scan, const char *text, struct xfp_error *err)
 {
 	struct xfp_rule *rule = scan->rule;
@@ -224,12 +239,14 @@ static enum xfp_status scan_pattern(struct scan *scan, const char *text, struct 
 			end_run(scan);
 			if (!(length = bracket(p)))
 				return xfp_fail(err, XFP_BAD_INPUT, "[ without ]");
+			scan->more_digits |= memchr(p, ':', length) || strcspn(p, "^-0123456789") < length;
 			break;
 		case '<':
 			end_run(scan);
 			if (!(length = mark(scan, p, err)))
 				return XFP_BAD_INPUT;
 			p += length;
+			scan->after_mark = true;
 			continue;
 		case '(':
 			end_run(scan);
@@ -245,6 +262,7 @@ static enum xfp_status scan_pattern(struct scan *scan, const char *text, struct 
 		case '*':
 		case '?':
 		case '{': /* the character before may be missing */
+			scan->more_digits |= scan->after_mark;
 			if (!scan->depth && rule->literals_size > scan->run)
 				rule->literals_size--;
 			end_run(scan);
@@ -253,10 +271,17 @@ static enum xfp_status scan_pattern(struct scan *scan, const char *text, struct 
 			if (length > strlen(p))
 				return xfp_fail(err, XFP_BAD_INPUT, "{ without }");
 			break;
+		case '$':
+			rule->ends = !p[1] && rule->literals_size > scan->run;
+			rule->tail = scan->run;
+			end_run(scan);
+			break;
 		case '+':
 		case '.':
+			scan->more_digits |= *p == '.' || scan->after_mark;
+			end_run(scan);
+			break;
 		case '^':
-		case '$':
 			end_run(scan);
 			break;
 		default:
@@ -264,10 +289,14 @@ static enum xfp_status scan_pattern(struct scan *scan, const char *text, struct 
 		}
 		emit(scan, p, length);
 		p += length;
+		scan->after_mark = false;
 	}
 	end_run(scan);
-	if (scan->alternatives)
+	rule->numbers_plain = *text == '^' && ends_line(text) && !scan->alternatives && !scan->more_digits;
+	if (scan->alternatives) {
 		rule->literals_size = 0;
+		rule->ends = false;
+	}
 	if (scan->groups >= MOST_GROUPS)
 		return xfp_fail(err, XFP_BAD_INPUT, "more than %d groups", MOST_GROUPS - 1);
 	return XFP_OK;
@@ -362,6 +391,12 @@ void xfp_rule_clear(struct xfp_rule *rule)
 /* Cheap, and false for nearly every name that the expression would refuse. */
 static bool has_literals(const struct xfp_rule *rule, const char *name)
 {
+	if (rule->ends) { /* the end first: most rules differ there, and it takes no search */
+		size_t length = strlen(name), tail = rule->literals_size - rule->tail - 1;
+
+		if (length < tail || memcmp(name + length - tail, rule->literals + rule->tail, tail))
+			return false;
+	}
 	for (size_t at = 0; at < rule->literals_size; at += strlen(rule->literals + at) + 1) {
 		name = strstr(name, rule->literals + at);
 		if (!name)
@@ -384,27 +419,72 @@ static uint32_t number(const char *text, size_t length)
 	return value;
 }
 
-bool xfp_rule_matches(const struct xfp_rule *rule, const char *name, uint64_t layers, struct xfp_rule_match *match)
+/* A number's place in a name; at equals end: none. */
+struct place {
+	size_t at, end;
+};
+
+/* The places of the marks' numbers as the expression's groups give them. */
+static bool find_groups(const struct xfp_rule *rule, const char *name, struct place *layer, struct place *expert)
 {
 	unsigned most = rule->layer_group > rule->expert_group ? rule->layer_group : rule->expert_group;
+	const regmatch_t *l, *e;
 	regmatch_t group[MOST_GROUPS];
 
-	if (!has_literals(rule, name) || regexec(&rule->regex, name, most ? most + 1 : 0, group, 0))
+	if (regexec(&rule->regex, name, most + 1, group, 0))
 		return false;
-	*match = (struct xfp_rule_match){ .layer = -1 };
-	if (rule->layer_group && group[rule->layer_group].rm_so >= 0) {
-		const regmatch_t *g = &group[rule->layer_group];
+	l = &group[rule->layer_group];
+	e = &group[rule->expert_group];
+	if (rule->layer_group && l->rm_so >= 0)
+		*layer = (struct place){ (size_t)l->rm_so, (size_t)l->rm_eo };
+	if (rule->expert_group && e->rm_so >= 0)
+		*expert = (struct place){ (size_t)e->rm_so, (size_t)e->rm_eo };
+	return true;
+}
 
-		match->layer = number(name + g->rm_so, (size_t)(g->rm_eo - g->rm_so));
+/* The same for a name that matches a rule whose numbers are plain, and a tenth of the time: the name's
+ * runs of digits are the marks' numbers, in order. */
+static bool find_digits(const struct xfp_rule *rule, const char *name, struct place *layer, struct place *expert)
+{
+	static const char digits[] = "0123456789";
+	struct place *order[2];
+	size_t count = 0, found = 0;
+
+	if (rule->layer_group)
+		order[count++] = layer;
+	if (rule->expert_group)
+		order[count++] = expert;
+	if (count == 2 && rule->expert_group < rule->layer_group) {
+		order[0] = expert;
+		order[1] = layer;
 	}
-	if (rule->expert_group) {
-		const regmatch_t *g = &group[rule->expert_group];
+	for (size_t at = strcspn(name, digits); name[at]; at += strcspn(name + at, digits)) {
+		size_t end = at + strspn(name + at, digits);
 
-		if (g->rm_so < 0)
+		if (found == count)
 			return false;
-		match->expert = number(name + g->rm_so, (size_t)(g->rm_eo - g->rm_so));
-		match->expert_at = (size_t)g->rm_so;
-		match->expert_end = (size_t)g->rm_eo;
+		*order[found++] = (struct place){ at, end };
+		at = end;
 	}
+	return found == count;
+}
+
+bool xfp_rule_matches(const struct xfp_rule *rule, const char *name, uint64_t layers, struct xfp_rule_match *match)
+{
+	struct place layer = { 0 }, expert = { 0 };
+
+	if (!has_literals(rule, name) || regexec(&rule->regex, name, 0, NULL, 0))
+		return false;
+	if ((rule->layer_group || rule->expert_group) &&
+	    !(rule->numbers_plain && find_digits(rule, name, &layer, &expert)) &&
+	    !find_groups(rule, name, &layer, &expert))
+		return false;
+	*match = (struct xfp_rule_match){ .layer = -1, .expert_at = expert.at, .expert_end = expert.end };
+	if (layer.end > layer.at)
+		match->layer = number(name + layer.at, layer.end - layer.at);
+	if (expert.end > expert.at)
+		match->expert = number(name + expert.at, expert.end - expert.at);
+	else if (rule->expert_group)
+		return false;
 	return !rule->extra_layer || (match->layer >= 0 && (uint64_t)match->layer >= layers);
 }

@@ -47,7 +47,10 @@ struct xfp_rule {
 	bool compiled;
 	char *literals;                     /* strings that a match contains in this order, each NUL-terminated, */
 	size_t literals_size;               /* together that many bytes */
+	size_t tail;                        /* where the last of them begins, */
+	bool ends;                          /* which is the end of the name */
 	unsigned layer_group, expert_group; /* 0: the pattern has none */
+	bool numbers_plain;                 /* in a name that matches, nothing but the marks matches digits */
 	bool extra_layer;                   /* only layers from num_hidden_layers on */
 };
 
