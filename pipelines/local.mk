@@ -6,10 +6,20 @@
 nobase_dist_pkgdata_DATA += \
 	pipelines/convert.mk \
 	pipelines/families/bert.family \
+	pipelines/families/deepseek.family \
+	pipelines/families/gemma.family \
 	pipelines/families/general.family \
+	pipelines/families/glm4_moe_lite.family \
+	pipelines/families/gpt_oss.family \
 	pipelines/families/llama.family \
+	pipelines/families/mixtral.family \
+	pipelines/families/phi3.family \
+	pipelines/families/qwen2.family \
 	pipelines/families/qwen3.family \
+	pipelines/families/qwen3_5.family \
+	pipelines/families/qwen3_5_moe.family \
 	pipelines/families/qwen3_moe.family \
+	pipelines/families/qwen3_next.family \
 	pipelines/graph.mk \
 	pipelines/qwen3-moe.mk \
 	pipelines/unit.mk
