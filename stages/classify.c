@@ -14,7 +14,7 @@
 #include "projection.h"
 #include "units.h"
 
-#define WORTH_A_WARNING 65536 /* weights of a tensor that no rule matches */
+#define WORTH_TELLING 65536 /* weights of a tensor that may be a projection, and is kept */
 #define COMPARE_BLOCK ((size_t)1 << 20)
 
 /* One run: what there is, what was found. */
@@ -23,7 +23,7 @@ struct run {
 	struct xfp_model_config *config;
 	const struct xfp_family *family;
 	enum xfp_lm_head lm_head;
-	const struct xfp_rule **rules; /* of each tensor, NULL: none */
+	const struct xfp_rule **rules; /* of each tensor, NULL: none; the findings' */
 	struct xfp_rule_match *matches;
 	uint32_t layout; /* the alternative that fused tensors are stored in */
 	struct xfp_claim *claims;
@@ -41,40 +41,6 @@ static enum xfp_status no_memory(struct xfp_error *err)
 static uint64_t weights_of(const struct xfp_source_tensor *tensor)
 {
 	return tensor->bytes * 8 / xfp_dtype_bits(tensor->dtype);
-}
-
-/* ---- refusal ---------------------------------------------------------------------------------- */
-
-enum xfp_status xfp_refuse_quantized(const struct xfp_checkpoint *checkpoint, const struct xfp_model_config *config,
-				     struct xfp_error *err)
-{
-	/* Endings that only packed weights and their scales have. */
-	static const char *const endings[] = {
-		".qweight",      ".qzeros",  ".q_weight",  ".weight_packed", ".weight_scale_inv",
-		".weight_scale", ".trellis", ".quant_map", "_proj_blocks",
-	};
-	const char *method = xfp_model_config_quantized(config);
-
-	if (method)
-		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: is quantized already (quant_method %s in config.json); convert the "
-				"unquantized checkpoint",
-				checkpoint->folder, xfp_printable(method).text);
-	for (uint32_t i = 0; i < checkpoint->tensor_count; i++) {
-		const char *name = checkpoint->tensors[i].name;
-		size_t length = strlen(name);
-
-		for (size_t e = 0; e < sizeof endings / sizeof *endings; e++) {
-			size_t ending = strlen(endings[e]);
-
-			if (length > ending && !strcmp(name + length - ending, endings[e]))
-				return xfp_fail(err, XFP_BAD_INPUT,
-						"%s: is quantized already, as tensor %s shows; convert "
-						"the unquantized checkpoint",
-						checkpoint->folder, xfp_printable(name).text);
-		}
-	}
-	return XFP_OK;
 }
 
 /* ---- the ledger's tables ---------------------------------------------------------------------- */
@@ -383,19 +349,21 @@ static enum xfp_status decide_lm_head(struct run *run, uint32_t t)
 	return decide_projection(run, t);
 }
 
-static enum xfp_status decide_unmatched(struct run *run, uint32_t t)
+/* What looks like a projection and is kept without a class of its own has no floor to answer to: that
+ * is told, as a warning where no rule even saw it. */
+static enum xfp_status decide_other(struct run *run, uint32_t t, const char *reason, bool warning, const char *note)
 {
 	const struct xfp_source_tensor *tensor = &run->checkpoint->tensors[t];
 	uint64_t weights = weights_of(tensor);
 
 	if (xfp_dtype_is_weight(tensor->dtype) && (tensor->rank == 2 || tensor->rank == 3) &&
-	    weights >= WORTH_A_WARNING) {
-		enum xfp_status status = xfp_notes_add_tensor(&run->findings->notes, true, tensor->name, weights,
-							      "no rule matches; kept as it is", run->err);
+	    weights >= WORTH_TELLING) {
+		enum xfp_status status =
+			xfp_notes_add_tensor(&run->findings->notes, warning, tensor->name, weights, note, run->err);
 		if (status)
 			return status;
 	}
-	return decide(run, t, XFP_CLASS_OTHER, XFP_FATE_KEPT, "no rule matches");
+	return decide(run, t, XFP_CLASS_OTHER, XFP_FATE_KEPT, "%s", reason);
 }
 
 static enum xfp_status decide_tensor(struct run *run, uint32_t t)
@@ -403,9 +371,11 @@ static enum xfp_status decide_tensor(struct run *run, uint32_t t)
 	const struct xfp_rule *rule = run->rules[t];
 
 	if (!rule)
-		return decide_unmatched(run, t);
+		return decide_other(run, t, "no rule matches", true, "no rule matches; kept as it is");
 	switch (rule->action) {
 	case XFP_RULE_KEEP:
+		if (rule->class_ == XFP_CLASS_OTHER)
+			return decide_other(run, t, "other: kept by rule", false, "a rule keeps it as it is, as other");
 		return decide(run, t, rule->class_, XFP_FATE_KEPT, "%s: kept by rule", xfp_class_name(rule->class_));
 	case XFP_RULE_DROP:
 		return decide(run, t, rule->class_, XFP_FATE_DROPPED, "computed by every engine: dropped by rule");
@@ -415,6 +385,31 @@ static enum xfp_status decide_tensor(struct run *run, uint32_t t)
 }
 
 /* ---- after that ------------------------------------------------------------------------------- */
+
+/* Stacks that are not what config.json says: not found, or of another size. */
+static enum xfp_status report_experts(const struct run *run, const char *key, uint64_t experts)
+{
+	struct xfp_notes *notes = &run->findings->notes;
+	const struct xfp_ledger *ledger = run->ledger;
+	bool found = false;
+
+	for (uint32_t u = 0; u < ledger->unit_count; u++) {
+		const struct xfp_ledger_unit *unit = &ledger->units[u];
+
+		if (unit->class_ != XFP_CLASS_ROUTED_EXPERT)
+			continue;
+		if (unit->experts != experts)
+			return xfp_notes_add(notes, true, run->err,
+					     "%s has %" PRIu32 " experts, but config.json says %s %" PRIu64,
+					     xfp_printable(unit->name).text, unit->experts, key, experts);
+		found = true;
+	}
+	if (found || experts < 2)
+		return XFP_OK;
+	return xfp_notes_add(notes, true, run->err,
+			     "config.json says %s %" PRIu64 ", but family %s finds no expert to quantize", key, experts,
+			     run->family->name);
+}
 
 static enum xfp_status report(const struct run *run)
 {
@@ -431,19 +426,9 @@ static enum xfp_status report(const struct run *run)
 			status = xfp_notes_add(notes, false, run->err, "%s.family:%u: the rule takes no tensor: %s",
 					       run->family->name, rule->line, rule->pattern);
 	}
-	for (size_t k = 0; !status && k < sizeof keys / sizeof *keys; k++) {
-		if (!xfp_model_config_number(run->config, keys[k], &experts))
-			continue;
-		for (uint32_t u = 0; !status && u < ledger->unit_count; u++)
-			if (ledger->units[u].class_ == XFP_CLASS_ROUTED_EXPERT && ledger->units[u].experts != experts) {
-				status = xfp_notes_add(notes, true, run->err,
-						       "%s has %" PRIu32 " experts, but config.json "
-						       "says %s %" PRIu64,
-						       xfp_printable(ledger->units[u].name).text,
-						       ledger->units[u].experts, keys[k], experts);
-				break;
-			}
-	}
+	for (size_t k = 0; !status && k < sizeof keys / sizeof *keys; k++)
+		if (xfp_model_config_number(run->config, keys[k], &experts))
+			status = report_experts(run, keys[k], experts);
 	if (!status && !ledger->unit_count)
 		status =
 			xfp_notes_add(notes, true, run->err,
@@ -460,7 +445,6 @@ enum xfp_status xfp_classify(const struct xfp_checkpoint *checkpoint, struct xfp
 		.config = config,
 		.family = family,
 		.lm_head = lm_head,
-		.rules = calloc((size_t)checkpoint->tensor_count + 1, sizeof *run.rules),
 		.matches = calloc((size_t)checkpoint->tensor_count + 1, sizeof *run.matches),
 		.ledger = calloc(1, sizeof *run.ledger),
 		.findings = findings,
@@ -469,7 +453,11 @@ enum xfp_status xfp_classify(const struct xfp_checkpoint *checkpoint, struct xfp
 	enum xfp_status status;
 
 	*ledger = NULL;
-	*findings = (struct xfp_findings){ .taken = calloc((size_t)family->rule_count + 1, sizeof *findings->taken) };
+	*findings = (struct xfp_findings){
+		.taken = calloc((size_t)family->rule_count + 1, sizeof *findings->taken),
+		.rules = calloc((size_t)checkpoint->tensor_count + 1, sizeof *findings->rules),
+	};
+	run.rules = findings->rules;
 	if (!run.rules || !run.matches || !run.ledger || !findings->taken) {
 		status = no_memory(err);
 		goto done;
@@ -490,7 +478,6 @@ done:
 	for (uint32_t i = 0; i < run.claim_count; i++)
 		free(run.claims[i].unit);
 	free(run.claims);
-	free(run.rules);
 	free(run.matches);
 	if (status)
 		xfp_findings_free(findings);
@@ -502,5 +489,6 @@ void xfp_findings_free(struct xfp_findings *findings)
 {
 	xfp_notes_free(&findings->notes);
 	free(findings->taken);
+	free(findings->rules);
 	*findings = (struct xfp_findings){ 0 };
 }

@@ -18,12 +18,9 @@
 
 struct xfp_findings {
 	struct xfp_notes notes;
-	uint32_t *taken; /* tensors that each rule of the family took */
+	uint32_t *taken;               /* tensors that each rule of the family took */
+	const struct xfp_rule **rules; /* that took each tensor of the ledger, NULL: none did */
 };
-
-/* A checkpoint that is quantized already is XFP_BAD_INPUT naming the method. */
-enum xfp_status xfp_refuse_quantized(const struct xfp_checkpoint *checkpoint, const struct xfp_model_config *config,
-				     struct xfp_error *err);
 
 /* Reads no weights, with one exception: where config.json ties the lm_head to the embedding and both
  * are stored, their bytes are compared. A hidden_size that config.json lacks is filled in from the

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "family.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,125 +281,6 @@ void xfp_family_free(struct xfp_family *family)
 	free(family->name);
 	free(family->about);
 	free(family);
-}
-
-/* ---- choosing --------------------------------------------------------------------------------- */
-
-static bool listed(char *const *list, uint32_t count, const char *word)
-{
-	for (uint32_t i = 0; word && i < count; i++)
-		if (!strcmp(list[i], word))
-			return true;
-	return false;
-}
-
-static int is_family_file(const struct dirent *entry)
-{
-	size_t length = strlen(entry->d_name), suffix = strlen(XFP_FAMILY_SUFFIX);
-
-	return length > suffix && entry->d_name[0] != '.' &&
-	       !strcmp(entry->d_name + length - suffix, XFP_FAMILY_SUFFIX);
-}
-
-static int by_name(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-/* Load the headers of all families of a folder, in the order of their names. */
-static enum xfp_status load_headers(const char *folder, struct xfp_family ***out, uint32_t *count,
-				    struct xfp_error *err)
-{
-	enum xfp_status status = XFP_OK;
-	struct xfp_family **families = NULL;
-	struct dirent **entries = NULL;
-	int found = scandir(folder, &entries, is_family_file, by_name);
-
-	if (found < 0)
-		return xfp_fail_errno(err, errno, "%s: no folder of families; give it with --families", folder);
-	*count = 0;
-	if (!(families = calloc((size_t)found + 1, sizeof *families)))
-		status = no_memory(err);
-	for (int i = 0; i < found; i++) {
-		char *path = status ? NULL : xfp_path(folder, entries[i]->d_name);
-
-		if (!status && !path)
-			status = no_memory(err);
-		if (!status && !(status = xfp_family_load(path, true, &families[*count], err)))
-			++*count;
-		free(path);
-		free(entries[i]);
-	}
-	free(entries);
-	if (status) {
-		while (families && *count)
-			xfp_family_free(families[--*count]);
-		free(families);
-		return status;
-	}
-	*out = families;
-	return XFP_OK;
-}
-
-/* The one family that claims `word`; two are an error. */
-static enum xfp_status claimant(struct xfp_family *const *families, uint32_t count, const char *folder,
-				bool architecture, const char *word, const struct xfp_family **out,
-				struct xfp_error *err)
-{
-	*out = NULL;
-	for (uint32_t i = 0; i < count; i++) {
-		const struct xfp_family *f = families[i];
-
-		if (!(architecture ? listed(f->architectures, f->architecture_count, word)
-				   : listed(f->model_types, f->model_type_count, word)))
-			continue;
-		if (*out)
-			return xfp_fail(err, XFP_BAD_INPUT,
-					"%s: families %s and %s both claim \"%s\"; name one with "
-					"--family",
-					folder, (*out)->name, f->name, word);
-		*out = f;
-	}
-	return XFP_OK;
-}
-
-enum xfp_status xfp_family_choose(const char *folder, const struct xfp_model_config *config, char **path, char **why,
-				  struct xfp_error *err)
-{
-	const struct xfp_family *found = NULL;
-	struct xfp_family **families = NULL;
-	const char *word = NULL;
-	bool architecture = false;
-	uint32_t count = 0;
-	enum xfp_status status = load_headers(folder, &families, &count, err);
-
-	*path = NULL;
-	if (why)
-		*why = NULL;
-	for (unsigned which = 0; !status && !found && which < 2; which++)
-		if ((word = xfp_model_config_type(config, which)))
-			status = claimant(families, count, folder, false, word, &found, err);
-	for (size_t i = 0; !status && !found && (word = xfp_model_config_architecture(config, i)); i++) {
-		architecture = true;
-		status = claimant(families, count, folder, true, word, &found, err);
-	}
-	if (status)
-		goto done;
-	*path = xfp_format("%s/%s" XFP_FAMILY_SUFFIX, folder, found ? found->name : XFP_FAMILY_GENERAL);
-	if (!*path)
-		status = no_memory(err);
-	if (!status && found && why &&
-	    !(*why = xfp_format("by %s %s", architecture ? "architecture" : "model_type", word)))
-		status = no_memory(err);
-	if (status) {
-		free(*path);
-		*path = NULL;
-	}
-done:
-	for (uint32_t i = 0; i < count; i++)
-		xfp_family_free(families[i]);
-	free(families);
-	return status;
 }
 
 const struct xfp_rule *xfp_family_match(const struct xfp_family *family, const char *name, uint64_t layers,

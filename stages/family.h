@@ -36,11 +36,6 @@ enum xfp_status xfp_family_parse(const char *text, const char *path, bool header
 				 struct xfp_error *err);
 void xfp_family_free(struct xfp_family *family); /* NULL is fine */
 
-/* The file of `folder` for this model: by model_type, then that of text_config, then architectures,
- * else general. `why` (may be NULL) says by what, NULL when it is a guess; the caller frees both. */
-enum xfp_status xfp_family_choose(const char *folder, const struct xfp_model_config *config, char **path, char **why,
-				  struct xfp_error *err);
-
 /* The rule that takes a tensor of this name, or NULL. `layers` as for xfp_rule_matches. */
 const struct xfp_rule *xfp_family_match(const struct xfp_family *family, const char *name, uint64_t layers,
 					struct xfp_rule_match *match);

@@ -14,8 +14,9 @@
 #include <unistd.h>
 
 #include "classify.h"
-#include "data.h"
+#include "family_choose.h"
 #include "inspect_report.h"
+#include "refuse.h"
 #include "work.h"
 
 #define UNITS_A_LINE 8
@@ -46,11 +47,12 @@ static void help(void)
 	      "      --work DIR         write ledger.h5 and units.mk there\n"
 	      "      --family NAME      use this family's rules, whatever config.json says;\n"
 	      "                         with a slash or ending in .family, a rule file\n"
-	      "      --families DIR     folder of rule files\n"
+	      "      --families DIR     folder of rule files, the only one looked into\n"
 	      "      --lm-head POLICY   an output head of its own becomes 8-bit floats (fp8,\n"
 	      "                         the default), is kept (keep) or quantized (quant)\n"
 	      "      --json             print one JSON object with every tensor and unit\n"
-	      "  -v, --verbose          print what each rule took, and every unit\n"
+	      "  -v, --verbose          print also the tensors by name, what each rule took,\n"
+	      "                         and every unit\n"
 	      "      --help             print this help and exit\n"
 	      "      --version          print the version and exit\n",
 	      stdout);
@@ -136,43 +138,6 @@ static char *absolute(const char *path)
 	return result;
 }
 
-static enum xfp_status load_family(const struct options *options, const struct xfp_model_config *config,
-				   struct xfp_family **family, char **why, struct xfp_error *err)
-{
-	char *folder = NULL, *path = NULL;
-	enum xfp_status status = XFP_OK;
-	size_t length;
-
-	if (!options->families)
-		status = xfp_data_folder(XFP_FAMILIES, &folder, err);
-	else if (!(folder = strdup(options->families)))
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
-	if (status)
-		goto done;
-	if (!options->family) {
-		status = xfp_family_choose(folder, config, &path, why, err);
-	} else {
-		length = strlen(options->family);
-		if (strchr(options->family, '/') ||
-		    (length > strlen(XFP_FAMILY_SUFFIX) &&
-		     !strcmp(options->family + length - strlen(XFP_FAMILY_SUFFIX), XFP_FAMILY_SUFFIX)))
-			path = strdup(options->family);
-		else
-			path = xfp_format("%s/%s" XFP_FAMILY_SUFFIX, folder, options->family);
-		*why = strdup("as asked for");
-		if (!path || !*why)
-			status = xfp_fail(err, XFP_FAILED, "out of memory");
-		else if (access(path, R_OK))
-			status = xfp_fail_errno(err, errno, "%s: no such family", path);
-	}
-	if (!status)
-		status = xfp_family_load(path, false, family, err);
-done:
-	free(folder);
-	free(path);
-	return status;
-}
-
 /* What was guessed about a model that no family claims. */
 static enum xfp_status note_guess(const struct xfp_model_config *config, const struct xfp_family *family,
 				  struct xfp_findings *findings, struct xfp_error *err)
@@ -238,10 +203,11 @@ static enum xfp_status inspect(const struct options *options, struct xfp_error *
 {
 	struct xfp_checkpoint *checkpoint = NULL;
 	struct xfp_model_config *config = NULL;
-	struct xfp_family *family = NULL;
+	struct xfp_family_wish wish = { .family = options->family, .folder = options->families };
+	struct xfp_family_choice choice = { 0 };
 	struct xfp_ledger *ledger = NULL;
 	struct xfp_findings findings = { 0 };
-	char *model = absolute(options->model), *where = NULL, *why = NULL;
+	char *model = absolute(options->model), *where = NULL;
 	enum xfp_status status;
 
 	if (!model) {
@@ -256,28 +222,28 @@ static enum xfp_status inspect(const struct options *options, struct xfp_error *
 	}
 	if ((status = xfp_model_config_parse(checkpoint->config, where, &config, err)) ||
 	    (status = xfp_refuse_quantized(checkpoint, config, err)) ||
-	    (status = load_family(options, config, &family, &why, err)) ||
-	    (status = xfp_classify(checkpoint, config, family, options->lm_head, &ledger, &findings, err)))
+	    (status = xfp_family_find(&wish, config, &choice, err)) ||
+	    (status = xfp_classify(checkpoint, config, choice.family, options->lm_head, &ledger, &findings, err)))
 		goto done;
-	if (!why && (status = note_guess(config, family, &findings, err)))
+	if (!choice.why && (status = note_guess(config, choice.family, &findings, err)))
 		goto done;
 	if (options->work && (status = write_work(options->work, ledger, err)))
 		goto done;
 
-	struct xfp_inspection inspection = { checkpoint, family, why, ledger, &findings };
+	struct xfp_inspection inspection = { checkpoint, &choice, ledger, &findings };
 
-	xfp_inspection_notes(&inspection);
+	if ((status = xfp_inspection_notes(&inspection, err)))
+		goto done;
 	status = options->json ? xfp_inspection_json(&inspection, err)
 			       : xfp_inspection_print(&inspection, options->verbose, err);
 done:
 	xfp_findings_free(&findings);
 	xfp_ledger_free(ledger);
-	xfp_family_free(family);
+	xfp_family_choice_free(&choice);
 	xfp_model_config_free(config);
 	xfp_checkpoint_close(checkpoint);
 	free(model);
 	free(where);
-	free(why);
 	return status;
 }
 

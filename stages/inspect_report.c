@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "name_groups.h"
 #include "printable.h"
+
+#define MOST_GUESSES 100 /* lines */
 
 void xfp_inspection_say(const char *kind, const char *text)
 {
@@ -17,7 +20,41 @@ void xfp_inspection_say(const char *kind, const char *text)
 	fputc('\n', stderr);
 }
 
-void xfp_inspection_notes(const struct xfp_inspection *inspection)
+/* "attention q, k, v", "norm". */
+static void print_meaning(FILE *to, enum xfp_class class, const struct xfp_rule *rule)
+{
+	fputs(xfp_class_name(class), to);
+	for (uint32_t i = 0; rule && i < rule->part_count; i++)
+		fprintf(to, "%s %s", i ? "," : "", rule->parts[i].role);
+}
+
+/* For the user to look through: nobody has tried these rules on this model. */
+static enum xfp_status print_guess(const struct xfp_inspection *inspection, struct xfp_error *err)
+{
+	struct xfp_name_groups groups;
+	enum xfp_status status = xfp_name_groups_make(inspection->ledger, inspection->findings->rules, &groups, err);
+
+	for (uint32_t i = 0; !status && i < groups.count && i < MOST_GUESSES; i++) {
+		const struct xfp_name_group *group = &groups.list[i];
+
+		fprintf(stderr, "xfp-inspect: guess: %s (%" PRIu64 " tensor%s): ", xfp_printable(group->names).text,
+			group->tensors, group->tensors == 1 ? "" : "s");
+		print_meaning(stderr, group->class_, group->rule);
+		fprintf(stderr, ", %s", xfp_fate_name(group->fate));
+		if (group->rule)
+			fprintf(stderr, " (%s.family:%u)\n", inspection->family->family->name, group->rule->line);
+		else
+			fputs(" (no rule)\n", stderr);
+	}
+	if (!status && groups.count > MOST_GUESSES)
+		fprintf(stderr, "xfp-inspect: guess: and %" PRIu32 " names more; xfp-inspect -v prints them all\n",
+			groups.count - MOST_GUESSES);
+	if (!status)
+		xfp_name_groups_free(&groups);
+	return status;
+}
+
+enum xfp_status xfp_inspection_notes(const struct xfp_inspection *inspection, struct xfp_error *err)
 {
 	const struct xfp_notes *notes = &inspection->findings->notes;
 
@@ -25,6 +62,7 @@ void xfp_inspection_notes(const struct xfp_inspection *inspection)
 		xfp_inspection_say("note", inspection->checkpoint->notes[i]);
 	for (uint32_t i = 0; i < notes->count; i++)
 		xfp_inspection_say(notes->list[i].warning ? "warning" : "note", notes->list[i].text);
+	return inspection->family->why ? XFP_OK : print_guess(inspection, err);
 }
 
 static uint64_t unit_weights(const struct xfp_ledger_unit *unit)
@@ -109,15 +147,52 @@ static enum xfp_status print_roles(const struct xfp_ledger *ledger, struct xfp_e
 	return XFP_OK;
 }
 
-static void print_details(const struct xfp_inspection *inspection)
+static enum xfp_status print_names(const struct xfp_inspection *inspection, struct xfp_error *err)
 {
-	const struct xfp_family *family = inspection->family;
-	const struct xfp_ledger *ledger = inspection->ledger;
+	struct xfp_name_groups groups;
+	enum xfp_status status = xfp_name_groups_make(inspection->ledger, inspection->findings->rules, &groups, err);
 
-	printf("\n%6s %8s  %s\n", "line", "tensors", "pattern");
-	for (uint32_t i = 0; i < family->rule_count; i++)
-		printf("%6u %8" PRIu32 "  %s\n", family->rules[i].line, inspection->findings->taken[i],
-		       family->rules[i].pattern);
+	if (status)
+		return status;
+	printf("\n%8s %-9s %4s  names: class and role\n", "tensors", "fate", "line");
+	for (uint32_t i = 0; i < groups.count; i++) {
+		const struct xfp_name_group *group = &groups.list[i];
+
+		printf("%8" PRIu64 " %-9s ", group->tensors, xfp_fate_name(group->fate));
+		if (group->rule)
+			printf("%4u", group->rule->line);
+		else
+			printf("%4s", "-");
+		printf("  %s: ", xfp_printable(group->names).text);
+		print_meaning(stdout, group->class_, group->rule);
+		putchar('\n');
+	}
+	xfp_name_groups_free(&groups);
+	return XFP_OK;
+}
+
+static const char *action_name(enum xfp_rule_action action)
+{
+	return action == XFP_RULE_QUANTIZE ? "quantize" : action == XFP_RULE_KEEP ? "keep" : "drop";
+}
+
+static void print_rules(const struct xfp_inspection *inspection)
+{
+	const struct xfp_family *family = inspection->family->family;
+
+	printf("\n%6s %8s  rule\n", "line", "tensors");
+	for (uint32_t i = 0; i < family->rule_count; i++) {
+		const struct xfp_rule *rule = &family->rules[i];
+
+		printf("%6u %8" PRIu32 "  %s%s ", rule->line, inspection->findings->taken[i],
+		       rule->optional ? "optional " : "", action_name(rule->action));
+		print_meaning(stdout, rule->class_, rule);
+		printf("  %s\n", rule->pattern);
+	}
+}
+
+static void print_units(const struct xfp_ledger *ledger)
+{
 	printf("\n%-8s %-17s %-12s %7s %9s %9s  %s\n", "unit", "class", "role", "experts", "rows", "cols", "name");
 	for (uint32_t i = 0; i < ledger->unit_count; i++) {
 		const struct xfp_ledger_unit *unit = &ledger->units[i];
@@ -130,18 +205,24 @@ static void print_details(const struct xfp_inspection *inspection)
 
 enum xfp_status xfp_inspection_print(const struct xfp_inspection *inspection, bool verbose, struct xfp_error *err)
 {
+	const struct xfp_family_choice *family = inspection->family;
 	const struct xfp_ledger *ledger = inspection->ledger;
 
 	printf("model   %s\n", xfp_printable(ledger->model).text);
 	printf("format  %s, %" PRIu32 " file%s\n", ledger->format, ledger->file_count,
 	       ledger->file_count == 1 ? "" : "s");
 	printf("family  %s, %s\n", xfp_printable(ledger->family).text,
-	       inspection->why ? xfp_printable(inspection->why).text : "a guess: no family claims this model");
+	       family->why ? xfp_printable(family->why).text : "a guess: no family claims this model");
+	printf("rules   %s\n", xfp_printable(family->path).text);
 	print_fates(ledger);
 	if (print_roles(ledger, err))
 		return XFP_FAILED;
-	if (verbose)
-		print_details(inspection);
+	if (!verbose)
+		return XFP_OK;
+	if (print_names(inspection, err))
+		return XFP_FAILED;
+	print_rules(inspection);
+	print_units(ledger);
 	return XFP_OK;
 }
 
@@ -183,6 +264,49 @@ static json_t *unit_json(const struct xfp_ledger_unit *unit)
 			 "weights", (json_int_t)unit_weights(unit));
 }
 
+static json_t *roles_json(const struct xfp_rule *rule)
+{
+	json_t *roles = json_array();
+
+	for (uint32_t i = 0; rule && i < rule->part_count; i++)
+		json_array_append_new(roles, text(rule->parts[i].role));
+	return roles;
+}
+
+static json_t *rule_json(const struct xfp_rule *rule, uint32_t taken)
+{
+	return json_pack("{s:I, s:s, s:s, s:o, s:b, s:o, s:I}", "line", (json_int_t)rule->line, "action",
+			 action_name(rule->action), "class", xfp_class_name(rule->class_), "roles", roles_json(rule),
+			 "optional", rule->optional, "pattern", text(rule->pattern), "tensors", (json_int_t)taken);
+}
+
+static json_t *group_json(const struct xfp_name_group *group)
+{
+	return json_pack("{s:o, s:I, s:I, s:s, s:o, s:s, s:o}", "names", text(group->names), "tensors",
+			 (json_int_t)group->tensors, "weights", (json_int_t)group->weights, "class",
+			 xfp_class_name(group->class_), "roles", roles_json(group->rule), "fate",
+			 xfp_fate_name(group->fate), "line",
+			 group->rule ? json_integer((json_int_t)group->rule->line) : json_null());
+}
+
+static json_t *names_json(const struct xfp_inspection *inspection)
+{
+	struct xfp_name_groups groups;
+	json_t *list;
+
+	if (xfp_name_groups_make(inspection->ledger, inspection->findings->rules, &groups, NULL))
+		return NULL;
+	list = json_array();
+	for (uint32_t i = 0; i < groups.count; i++)
+		if (json_array_append_new(list, group_json(&groups.list[i]))) {
+			json_decref(list);
+			list = NULL;
+			break;
+		}
+	xfp_name_groups_free(&groups);
+	return list;
+}
+
 static json_t *note_json(bool warning, const char *value)
 {
 	return json_pack("{s:b, s:o}", "warning", warning, "text", text(value));
@@ -192,7 +316,8 @@ enum xfp_status xfp_inspection_json(const struct xfp_inspection *inspection, str
 {
 	const struct xfp_ledger *ledger = inspection->ledger;
 	const struct xfp_notes *notes = &inspection->findings->notes;
-	json_t *tensors = json_array(), *units = json_array(), *list = json_array(), *root;
+	const struct xfp_family_choice *choice = inspection->family;
+	json_t *tensors = json_array(), *units = json_array(), *list = json_array(), *rules = json_array(), *root;
 	bool failed = false;
 
 	for (uint32_t i = 0; i < ledger->tensor_count; i++)
@@ -203,8 +328,13 @@ enum xfp_status xfp_inspection_json(const struct xfp_inspection *inspection, str
 		failed |= json_array_append_new(list, note_json(false, inspection->checkpoint->notes[i])) != 0;
 	for (uint32_t i = 0; i < notes->count; i++)
 		failed |= json_array_append_new(list, note_json(notes->list[i].warning, notes->list[i].text)) != 0;
-	root = json_pack("{s:o, s:o, s:s, s:o, s:o, s:o}", "model", text(ledger->model), "family", text(ledger->family),
-			 "format", ledger->format, "tensors", tensors, "units", units, "notes", list);
+	for (uint32_t i = 0; i < choice->family->rule_count; i++)
+		failed |= json_array_append_new(
+				  rules, rule_json(&choice->family->rules[i], inspection->findings->taken[i])) != 0;
+	root = json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "model", text(ledger->model), "family",
+			 text(ledger->family), "family_by", choice->why ? text(choice->why) : json_null(),
+			 "family_file", text(choice->path), "format", ledger->format, "tensors", tensors, "units",
+			 units, "names", names_json(inspection), "rules", rules, "notes", list);
 	if (!root || failed) {
 		json_decref(root);
 		return xfp_fail(err, XFP_FAILED, "out of memory");

@@ -6,11 +6,11 @@
 #define XFP_INSPECT_REPORT_H
 
 #include "classify.h"
+#include "family_choose.h"
 
 struct xfp_inspection {
 	const struct xfp_checkpoint *checkpoint;
-	const struct xfp_family *family;
-	const char *why; /* what the family was chosen by, NULL: nothing claims the model */
+	const struct xfp_family_choice *family;
 	const struct xfp_ledger *ledger;
 	const struct xfp_findings *findings;
 };
@@ -18,9 +18,9 @@ struct xfp_inspection {
 /* A line on stderr, "xfp-inspect: KIND: text", with control characters made harmless. */
 void xfp_inspection_say(const char *kind, const char *text);
 
-/* Notes and warnings, on stderr. */
-void xfp_inspection_notes(const struct xfp_inspection *inspection);
-/* The summary, on stdout; with `verbose` the rules and every unit too. */
+/* Notes and warnings, on stderr; of a model that no family claims, what each tensor was taken for. */
+enum xfp_status xfp_inspection_notes(const struct xfp_inspection *inspection, struct xfp_error *err);
+/* The summary, on stdout; with `verbose` names, rules and every unit too. */
 enum xfp_status xfp_inspection_print(const struct xfp_inspection *inspection, bool verbose, struct xfp_error *err);
 /* One JSON object, on stdout; xfp-inspect(1) describes it. */
 enum xfp_status xfp_inspection_json(const struct xfp_inspection *inspection, struct xfp_error *err);

@@ -14,6 +14,8 @@ stages_libstages_a_SOURCES = \
 	stages/data.h \
 	stages/family.c \
 	stages/family.h \
+	stages/family_choose.c \
+	stages/family_choose.h \
 	stages/finish.c \
 	stages/finish.h \
 	stages/info.c \
@@ -25,6 +27,8 @@ stages_libstages_a_SOURCES = \
 	stages/marks.h \
 	stages/model_config.c \
 	stages/model_config.h \
+	stages/name_groups.c \
+	stages/name_groups.h \
 	stages/notes.c \
 	stages/notes.h \
 	stages/options.c \
@@ -38,6 +42,8 @@ stages_libstages_a_SOURCES = \
 	stages/progress.h \
 	stages/projection.c \
 	stages/projection.h \
+	stages/refuse.c \
+	stages/refuse.h \
 	stages/report.c \
 	stages/report.h \
 	stages/rows.c \

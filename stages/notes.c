@@ -43,8 +43,7 @@ enum xfp_status xfp_notes_add(struct xfp_notes *notes, bool warning, struct xfp_
 	return append(notes, note, err);
 }
 
-/* "model.layers.12.norm" becomes "model.layers.*.norm", in place. */
-static void star_numbers(char *name)
+void xfp_star_numbers(char *name)
 {
 	char *out = name;
 
@@ -71,7 +70,7 @@ enum xfp_status xfp_notes_add_tensor(struct xfp_notes *notes, bool warning, cons
 
 	if (!(note.names = strdup(tensor)))
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	star_numbers(note.names);
+	xfp_star_numbers(note.names);
 	note.text = strdup(text);
 	return append(notes, note, err);
 }

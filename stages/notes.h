@@ -36,4 +36,7 @@ enum xfp_status xfp_notes_add_tensor(struct xfp_notes *notes, bool warning, cons
 enum xfp_status xfp_notes_finish(struct xfp_notes *notes, struct xfp_error *err);
 void xfp_notes_free(struct xfp_notes *notes);
 
+/* "model.layers.12.norm" becomes "model.layers.*.norm", in place. */
+void xfp_star_numbers(char *name);
+
 #endif

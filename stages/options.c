@@ -59,7 +59,7 @@ static const struct option_row rows[] = {
 	{ "lm-head", OPT_LM_HEAD, "NAME", "the output head: fp8 (without a floor), keep or quant [fp8]" },
 	{ "on-miss", OPT_ON_MISS, "NAME", "a unit that no candidate serves: keep, best or fail [keep]" },
 	{ "on-nonfinite", OPT_ON_NONFINITE, "NAME", "NaN or infinity in a unit: fail or keep [fail]" },
-	{ "family", OPT_FAMILY, "NAME", "rules of this model family, not those the config names" },
+	{ "family", OPT_FAMILY, "NAME|FILE", "rules of this model family, not those the config names" },
 	{ "cache", OPT_CACHE, "DIR", "artifacts and manifest [xfp-cache beside OUT]" },
 	{ "work", OPT_WORK, "DIR", "state and log of this conversion [OUT.xfp.work]" },
 	{ "jobs", 'j', "N", "units in flight [one a processor]" },

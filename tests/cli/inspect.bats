@@ -105,7 +105,8 @@ json() { python3 -c 'import json, sys; o = json.load(sys.stdin); print(eval(sys.
 	checkpoint model "$moe" "${rest[@]}" "${fused[@]}" model.layers.0.self_attn.rotary_emb.inv_freq=2:F32 odd=3:I8
 	xfp-inspect --json model >out.json
 	[ "$(json 'len(o["tensors"])' <out.json)" -eq 16 ]
-	[ "$(json 'sorted(o)' <out.json)" = "['family', 'format', 'model', 'notes', 'tensors', 'units']" ]
+	[ "$(json 'sorted(o)' <out.json)" = \
+		"['family', 'family_by', 'family_file', 'format', 'model', 'names', 'notes', 'rules', 'tensors', 'units']" ]
 	[ "$(json '{t["name"]: t for t in o["tensors"]}["odd"]' <out.json)" = \
 		"{'name': 'odd', 'fate': 'kept', 'reason': 'no rule matches', 'class': 'other', 'dtype': 'I8', 'shape': [3]}" ]
 	[ "$(json '[t["name"] for t in o["tensors"] if t["fate"] == "dropped"]' <out.json)" = \

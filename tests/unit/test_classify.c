@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include "named_shapes.h"
+#include "refuse.h"
 
 #include <unistd.h>
 
@@ -90,6 +91,8 @@ static void test_bert(void **state)
 	expect(&m, "pooler.dense.weight", XFP_CLASS_OTHER, XFP_FATE_KEPT, "other: kept by rule");
 	expect(&m, "encoder.layer.0.output.LayerNorm.beta", XFP_CLASS_NORM, XFP_FATE_KEPT, "norm: kept by rule");
 	assert_int_equal(warnings(&m), 0);
+	/* as large as a projection, and no class of its own: no warning, but not silent either */
+	assert_true(says(&m, false, "pooler.dense.weight (1 tensor, 120000 weights): a rule keeps it"));
 	end(&m);
 }
 
@@ -109,13 +112,24 @@ static void test_general_reads_common_names(void **state)
 	add(&m, "model.layers.2.self_attn.q_proj.weight", 4, 4);
 	add(&m, "model.visual.blocks.0.attn.qkv.weight", 400, 400);
 	add1(&m, "model.layers.1.self_attn.q_norm.weight", 4);
+	add(&m, "model.layers.0.linear_attn.in_proj_z.weight", 8, 4);
+	add1(&m, "model.layers.0.linear_attn.A_log", 4);
+	add1(&m, "model.layers.0.linear_attn.norm.weight", 4);
+	add(&m, "model.layers.1.mlp.experts.gate_up_proj_bias", 400, 400);
+	add(&m, "model.layers.1.mlp.router.weight", 400, 400);
 	classify(&m, "general");
 	expect_units(&m, false,
-		     "attention/q_a 1 8 4;attention/k 1 4 4;shared_expert/up 1 8 4;"
+		     "attention/q_a 1 8 4;attention/k 1 4 4;linear_attention/in_proj_z 1 8 4;shared_expert/up 1 8 4;"
 		     "routed_expert/gate 1 8 4;routed_expert/up 1 8 4;routed_expert/down 1 4 8;");
 	expect(&m, "model.layers.2.self_attn.q_proj.weight", XFP_CLASS_MTP, XFP_FATE_KEPT, "mtp: kept by rule");
 	expect(&m, "model.visual.blocks.0.attn.qkv.weight", XFP_CLASS_VISION, XFP_FATE_KEPT, "vision: kept by rule");
 	expect(&m, "model.layers.1.self_attn.q_norm.weight", XFP_CLASS_NORM, XFP_FATE_KEPT, "norm: kept by rule");
+	expect(&m, "model.layers.0.linear_attn.norm.weight", XFP_CLASS_NORM, XFP_FATE_KEPT, "norm: kept by rule");
+	expect(&m, "model.layers.0.linear_attn.A_log", XFP_CLASS_LINEAR_ATTENTION, XFP_FATE_KEPT,
+	       "linear_attention: kept by rule");
+	expect(&m, "model.layers.1.mlp.experts.gate_up_proj_bias", XFP_CLASS_ROUTED_EXPERT, XFP_FATE_KEPT,
+	       "routed_expert: kept by rule");
+	assert_int_equal(warnings(&m), 0);
 	end(&m);
 }
 
@@ -206,6 +220,15 @@ static void test_quantized_checkpoints_are_refused(void **state)
 	add(&m, "layers.0.self_attn.q_proj.qweight", 4, 4);
 	assert_int_equal(xfp_refuse_quantized(&m.checkpoint, m.config, &m.err), XFP_BAD_INPUT);
 	assert_non_null(strstr(m.err.text, "layers.0.self_attn.q_proj.qweight"));
+	end(&m);
+
+	/* both where there are both: the method, and a tensor that shows it */
+	begin(&m, "{\"quantization_config\": {\"quant_method\": \"fp8\"}}");
+	add(&m, "model.layers.0.self_attn.q_a_proj.weight", 4, 4);
+	add(&m, "model.layers.0.self_attn.q_a_proj.weight_scale_inv", 1, 1);
+	assert_int_equal(xfp_refuse_quantized(&m.checkpoint, m.config, &m.err), XFP_BAD_INPUT);
+	assert_non_null(strstr(m.err.text, "quant_method fp8"));
+	assert_non_null(strstr(m.err.text, "tensor model.layers.0.self_attn.q_a_proj.weight_scale_inv"));
 	end(&m);
 }
 

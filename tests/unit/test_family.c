@@ -4,12 +4,13 @@
  */
 #include "unit.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "family.h"
+#include "family_choose.h"
 #include "file.h"
 
 static struct xfp_family *parse(const char *text)
@@ -179,6 +180,33 @@ static void test_patterns(void **state)
 		{ "a.b.c", "axbxc", true, -1, -1 },
 		{ "aa.*aa$", "aaa", false, -1, -1 },
 		{ "\\$\\(x\\)", "$(x)", true, -1, -1 },
+		{ "^l<layer>e<expert>$", "l12e3", true, 12, 3 },
+		{ "^e<expert>l<layer>$", "e12l3", true, 3, 12 },
+		{ "^<layer><expert>$", "123", true, 12, 3 }, /* from here, digits that are no mark's alone */
+		{ "^l<layer>+$", "l12", true, 12, -1 },
+		{ "^l<layer>?\\.<expert>$", "l.4", true, -1, 4 },
+		{ "^(l<layer>|x)\\.<expert>$", "x.4", true, -1, 4 },
+		{ "^w1\\.<layer>$", "w1.2", true, 2, -1 },
+		{ "^(w1|v)\\.<layer>$", "v.2", true, 2, -1 },
+		{ "^.\\.<layer>$", "1.2", true, 2, -1 },
+		{ "^[0-9]\\.<layer>$", "1.2", true, 2, -1 },
+		{ "^[^x]\\.<layer>$", "1.2", true, 2, -1 },
+		{ "^[[:alnum:]]\\.<layer>$", "1.2", true, 2, -1 },
+		{ "^[+-9]\\.<layer>$", "1.2", true, 2, -1 },
+		{ "<layer>\\.b$", "1.2.b", true, 2, -1 },
+		{ "^b\\.<layer>", "b.1.2", true, 1, -1 },
+		{ "^b\\.<layer>\\$", "b.1$2", true, 1, -1 },
+		{ "^b\\.<layer>$|c$", "2.c", true, -1, -1 },
+		{ "a\\.b$", "a.b", true, -1, -1 },
+		{ "a\\.b$", "a.bb", false, -1, -1 },
+		{ "a\\.b$", "b", false, -1, -1 },
+		{ "abc?$", "ab", true, -1, -1 },
+		{ "abc+$", "abcc", true, -1, -1 },
+		{ "a(b$|c)", "ac", true, -1, -1 },
+		{ "a(b|c)d$", "acd", true, -1, -1 },
+		{ "ab$|cd$", "ab", true, -1, -1 },
+		{ "a\\$", "a$", true, -1, -1 },
+		{ "a\\$", "a$b", true, -1, -1 },
 		{ "<layer>", "99999999999999999999", true, 999999999, -1 },
 	};
 	(void)state;
@@ -343,7 +371,7 @@ static void test_choosing(void **state)
 		struct xfp_model_config *c = config(cases[i].config);
 		char *path, *why;
 
-		assert_int_equal(xfp_family_choose(folder, c, &path, &why, NULL), XFP_OK);
+		assert_int_equal(xfp_family_choose(&folder, 1, c, &path, &why, NULL), XFP_OK);
 		assert_string_equal(strrchr(path, '/') + 1, cases[i].file);
 		if (cases[i].why)
 			assert_string_equal(why, cases[i].why);
@@ -365,7 +393,7 @@ static void test_two_claims_are_an_error(void **state)
 
 	third = xfp_path(folder, "three.family");
 	assert_int_equal(xfp_write_file(third, "model_type m1\n", 14, false, NULL), XFP_OK);
-	assert_int_equal(xfp_family_choose(folder, c, &path, &why, &err), XFP_BAD_INPUT);
+	assert_int_equal(xfp_family_choose(&folder, 1, c, &path, &why, &err), XFP_BAD_INPUT);
 	assert_non_null(strstr(err.text, "one and three both claim \"m1\""));
 	unlink(third);
 	free(third);
@@ -373,40 +401,89 @@ static void test_two_claims_are_an_error(void **state)
 	remove_folder(folder);
 }
 
-/* The families of the tree can be read, and no two claim the same model. */
-static void test_shipped_families(void **state)
+/* The first folder with a family for the model decides, claims or names of later ones notwithstanding. */
+static void test_folders_in_order(void **state)
 {
-	static const char *const names[] = { "llama", "qwen3", "qwen3_moe", "bert", "general" };
-	const char *root = getenv("srcdir");
+	char *folders[] = { write_folder(), write_folder() };
+	struct xfp_model_config *c = config("{\"model_type\": \"m2\"}"), *unknown = config("{}");
+	char *first = xfp_path(folders[0], "one.family"), *general = xfp_path(folders[0], "general.family"), *path,
+	     *why;
 	(void)state;
 
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		char *folder = xfp_format("%s/pipelines/families", root ? root : ".");
-		char *path = xfp_format("%s/%s.family", folder, names[i]), *text, *chosen, *why;
-		struct xfp_error err = { 0 };
-		struct xfp_family *f;
+	assert_int_equal(xfp_write_file(first, "model_type m9\n", 14, false, NULL), XFP_OK);
+	assert_int_equal(xfp_family_choose(folders, 2, c, &path, &why, NULL), XFP_OK);
+	assert_memory_equal(path, folders[1], strlen(folders[1]));
+	free(path);
+	free(why);
+	assert_int_equal(xfp_write_file(first, "model_type m2\n", 14, false, NULL), XFP_OK);
+	assert_int_equal(xfp_family_choose(folders, 2, c, &path, &why, NULL), XFP_OK);
+	assert_string_equal(path, first);
+	free(path);
+	free(why);
+	assert_int_equal(xfp_family_choose(folders, 2, unknown, &path, &why, NULL), XFP_OK);
+	assert_string_equal(path, general);
+	free(path);
+	unlink(general);
+	assert_int_equal(xfp_family_choose(folders, 2, unknown, &path, &why, NULL), XFP_OK);
+	assert_memory_equal(path, folders[1], strlen(folders[1]));
+	assert_null(why);
+	free(path);
+	free(first);
+	free(general);
+	xfp_model_config_free(c);
+	xfp_model_config_free(unknown);
+	remove_folder(folders[0]);
+	remove_folder(folders[1]);
+}
 
-		if (xfp_family_load(path, false, &f, &err))
+/* A family of the tree can be read, and it is chosen for all the models that it claims. */
+static void check_shipped(char *folder, const char *file)
+{
+	char *path = xfp_path(folder, file), *chosen, *why;
+	struct xfp_error err = { 0 };
+	struct xfp_family *f;
+
+	if (xfp_family_load(path, false, &f, &err))
+		fail_msg("%s", err.text);
+	assert_true(f->rule_count > 5);
+	assert_non_null(f->about);
+	for (uint32_t m = 0; m < f->model_type_count + f->architecture_count; m++) {
+		bool type = m < f->model_type_count;
+		char *text =
+			type ? xfp_format("{\"model_type\": \"%s\"}", f->model_types[m])
+			     : xfp_format("{\"architectures\": [\"%s\"]}", f->architectures[m - f->model_type_count]);
+		struct xfp_model_config *c = config(text);
+
+		if (xfp_family_choose(&folder, 1, c, &chosen, &why, &err))
 			fail_msg("%s", err.text);
-		assert_string_equal(f->name, names[i]);
-		assert_true(f->rule_count > 5);
-		for (uint32_t m = 0; m < f->model_type_count; m++) {
-			struct xfp_model_config *c;
-
-			text = xfp_format("{\"model_type\": \"%s\"}", f->model_types[m]);
-			c = config(text);
-			if (xfp_family_choose(folder, c, &chosen, &why, &err))
-				fail_msg("%s", err.text);
-			assert_string_equal(chosen, path);
-			free(chosen);
-			free(why);
-			free(text);
-			xfp_model_config_free(c);
-		}
-		xfp_family_free(f);
-		free(path);
-		free(folder);
+		assert_string_equal(chosen, path);
+		free(chosen);
+		free(why);
+		free(text);
+		xfp_model_config_free(c);
 	}
+	xfp_family_free(f);
+	free(path);
+}
+
+static void test_shipped_families(void **state)
+{
+	const char *root = getenv("srcdir");
+	char *folder = xfp_format("%s/pipelines/families", root ? root : ".");
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	unsigned count = 0;
+	(void)state;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir)))
+		if (strstr(entry->d_name, XFP_FAMILY_SUFFIX)) {
+			check_shipped(folder, entry->d_name);
+			count++;
+		}
+	closedir(dir);
+	assert_true(count >= 15);
+	free(folder);
 }
 
 int main(void)
@@ -423,6 +500,7 @@ int main(void)
 		cmocka_unit_test(test_bad_config),
 		cmocka_unit_test(test_choosing),
 		cmocka_unit_test(test_two_claims_are_an_error),
+		cmocka_unit_test(test_folders_in_order),
 		cmocka_unit_test(test_shipped_families),
 	};
 
