@@ -41,6 +41,7 @@ cli_tests = \
 	tests/cli/bundle.bats \
 	tests/cli/cache.bats \
 	tests/cli/convert.bats \
+	tests/cli/families.bats \
 	tests/cli/golden.bats \
 	tests/cli/help.bats \
 	tests/cli/inspect.bats \
@@ -57,6 +58,7 @@ tree_tests = \
 
 EXTRA_DIST += \
 	tests/cli/helpers.bash \
+	tests/families.py \
 	tests/golden.sha256 \
 	tests/make-bad-checkpoint.py \
 	tests/models/bert.py \
@@ -104,7 +106,7 @@ BATS_LOG_COMPILER = $(LOG_COMPILER)
 #   srcdir           this source tree, absolute
 AM_TESTS_ENVIRONMENT = \
 	unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES DESTDIR; \
-	unset XFP_CACHE XFP_GROUP_SIZE XFP_MIN_COS_LAZY XFP_MIN_COS_STRICT XFP_MOE_LLOYD_ITERS; \
+	unset XFP_CACHE XFP_FAMILIES XFP_GROUP_SIZE XFP_MIN_COS_LAZY XFP_MIN_COS_STRICT XFP_MOE_LLOYD_ITERS; \
 	XFP_TEST_ROOT='$(abs_builddir)/tests/root'; export XFP_TEST_ROOT; \
 	XFP_TEST_BIN="$$XFP_TEST_ROOT$(bindir)"; export XFP_TEST_BIN; \
 	XFP_TEST_LIB="$$XFP_TEST_ROOT$(libdir)"; export XFP_TEST_LIB; \
