@@ -22,6 +22,7 @@
 #include "printable.h"
 
 #define BLOCK ((size_t)4 << 20)
+#define WORTH_A_THREAD (256u << 10)
 
 struct writer {
 	struct xfp_pending file;
@@ -174,7 +175,7 @@ static enum xfp_status stream(struct writer *w, const struct extent *from, bool 
 		if ((status = xfp_pread(fd, w->block, size, from->offset + done, from->path, w->err)))
 			break;
 			/* SHA-256 is what takes the time: the member's beside the file's, which writing brings along. */
-#pragma omp parallel sections num_threads(2)
+#pragma omp parallel sections num_threads(2) if (size >= WORTH_A_THREAD)
 		{
 #pragma omp section
 			hashed = EVP_DigestUpdate(w->sha, w->block, size);

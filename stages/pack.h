@@ -7,6 +7,7 @@
 
 #include "choice.h"
 #include "packed.h"
+#include "sha256.h"
 #include "work.h"
 
 /* One part being written: its bytes in order, its digest on the way. */
@@ -14,13 +15,12 @@ struct xfp_part_writer {
 	struct xfp_artifact *artifact;
 	enum xfp_part part;
 	uint64_t offset;
-	void *sha256; /* EVP_MD_CTX */
+	struct xfp_sha256 sha256;
 };
-enum xfp_status xfp_part_begin(struct xfp_part_writer *writer, struct xfp_artifact *artifact, enum xfp_part part,
-			       struct xfp_error *err);
+void xfp_part_begin(struct xfp_part_writer *writer, struct xfp_artifact *artifact, enum xfp_part part);
 enum xfp_status xfp_part_append(struct xfp_part_writer *writer, const void *data, uint64_t bytes,
 				struct xfp_error *err);
-/* Frees the writer; the digest goes into packed->sha256 when `packed` is not NULL. */
+/* The digest goes into packed->sha256. */
 void xfp_part_end(struct xfp_part_writer *writer, struct xfp_packed *packed);
 
 /* Fill in `packed` and write the parts of an artifact that was created; `packed` ends complete. */

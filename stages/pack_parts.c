@@ -2,7 +2,6 @@
 /*
  * pack_parts.c - parts written in order with their digests, and the two modes that fit nothing.
  */
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,13 +11,10 @@
 #include "pack.h"
 #include "rows.h"
 
-enum xfp_status xfp_part_begin(struct xfp_part_writer *writer, struct xfp_artifact *artifact, enum xfp_part part,
-			       struct xfp_error *err)
+void xfp_part_begin(struct xfp_part_writer *writer, struct xfp_artifact *artifact, enum xfp_part part)
 {
-	*writer = (struct xfp_part_writer){ .artifact = artifact, .part = part, .sha256 = EVP_MD_CTX_new() };
-	if (!writer->sha256 || !EVP_DigestInit_ex(writer->sha256, EVP_sha256(), NULL))
-		return xfp_fail(err, XFP_FAILED, "libcrypto has no SHA-256");
-	return XFP_OK;
+	*writer = (struct xfp_part_writer){ .artifact = artifact, .part = part };
+	xfp_sha256_init(&writer->sha256);
 }
 
 enum xfp_status xfp_part_append(struct xfp_part_writer *writer, const void *data, uint64_t bytes, struct xfp_error *err)
@@ -26,17 +22,14 @@ enum xfp_status xfp_part_append(struct xfp_part_writer *writer, const void *data
 	uint64_t offset = writer->offset;
 
 	writer->offset += bytes;
-	if (!EVP_DigestUpdate(writer->sha256, data, bytes))
-		return xfp_fail(err, XFP_FAILED, "libcrypto cannot digest");
+	xfp_sha256_update(&writer->sha256, data, bytes);
 	return xfp_packed_write(writer->artifact, writer->part, offset, bytes, data, err);
 }
 
 void xfp_part_end(struct xfp_part_writer *writer, struct xfp_packed *packed)
 {
-	if (writer->sha256 && packed && packed->bytes[writer->part])
-		EVP_DigestFinal_ex(writer->sha256, packed->sha256[writer->part], NULL);
-	EVP_MD_CTX_free(writer->sha256);
-	writer->sha256 = NULL;
+	if (packed->bytes[writer->part])
+		xfp_sha256_final(&writer->sha256, packed->sha256[writer->part]);
 }
 
 enum xfp_status xfp_pack_keep(struct xfp_job *job, struct xfp_artifact *artifact, struct xfp_packed *packed,
@@ -49,8 +42,7 @@ enum xfp_status xfp_pack_keep(struct xfp_job *job, struct xfp_artifact *artifact
 	packed->bytes[XFP_PART_INDEX] = packed->matrices * packed->rows * row_bytes;
 	packed->cos_median = packed->cos_p5 = 1;
 	status = xfp_packed_begin(artifact, packed, err);
-	if (!status)
-		status = xfp_part_begin(&index, artifact, XFP_PART_INDEX, err);
+	xfp_part_begin(&index, artifact, XFP_PART_INDEX);
 	for (uint32_t m = 0; !status && m < packed->matrices; m++) {
 		struct xfp_matrix_source source = xfp_ledger_source(job->ledger, m);
 		struct xfp_rows rows = { 0 };
@@ -61,7 +53,8 @@ enum xfp_status xfp_pack_keep(struct xfp_job *job, struct xfp_artifact *artifact
 			status = xfp_part_append(&index, rows.raw, rows.count * row_bytes, err);
 		xfp_rows_close(&rows);
 	}
-	xfp_part_end(&index, status ? NULL : packed);
+	if (!status)
+		xfp_part_end(&index, packed);
 	return status;
 }
 
@@ -113,10 +106,8 @@ enum xfp_status xfp_pack_fp8(struct xfp_job *job, struct xfp_artifact *artifact,
 	packed->bytes[XFP_PART_CODE] = total * sizeof(float);
 	if (!status)
 		status = xfp_packed_begin(artifact, packed, err);
-	if (!status)
-		status = xfp_part_begin(&fp8.index, artifact, XFP_PART_INDEX, err);
-	if (!status)
-		status = xfp_part_begin(&fp8.code, artifact, XFP_PART_CODE, err);
+	xfp_part_begin(&fp8.index, artifact, XFP_PART_INDEX);
+	xfp_part_begin(&fp8.code, artifact, XFP_PART_CODE);
 	for (uint32_t m = 0; !status && m < packed->matrices; m++) {
 		struct xfp_rows rows = { 0 };
 
@@ -131,9 +122,9 @@ enum xfp_status xfp_pack_fp8(struct xfp_job *job, struct xfp_artifact *artifact,
 	if (!status) {
 		xfp_cosine_summary(fp8.cosine, total, &packed->cos_median, &packed->cos_p5);
 		packed->error = fp8.norm > 0 ? fp8.error / fp8.norm : 0;
+		xfp_part_end(&fp8.index, packed);
+		xfp_part_end(&fp8.code, packed);
 	}
-	xfp_part_end(&fp8.index, status ? NULL : packed);
-	xfp_part_end(&fp8.code, status ? NULL : packed);
 	free(fp8.codes);
 	free(fp8.scales);
 	free(fp8.w);

@@ -151,23 +151,21 @@ static enum xfp_status write_parts(struct xfp_job *job, struct v2 *v2, struct xf
 	struct xfp_part_writer balance = { 0 };
 	enum xfp_status status = xfp_packed_begin(artifact, packed, err);
 
-	if (!status)
-		status = xfp_part_begin(&v2->index, artifact, XFP_PART_INDEX, err);
-	if (!status)
-		status = xfp_part_begin(&v2->code, artifact, XFP_PART_CODE, err);
-	if (!status)
-		status = xfp_part_begin(&v2->outlier, artifact, XFP_PART_OUTLIER, err);
-	if (!status)
-		status = xfp_part_begin(&balance, artifact, XFP_PART_BALANCE, err);
+	xfp_part_begin(&v2->index, artifact, XFP_PART_INDEX);
+	xfp_part_begin(&v2->code, artifact, XFP_PART_CODE);
+	xfp_part_begin(&v2->outlier, artifact, XFP_PART_OUTLIER);
+	xfp_part_begin(&balance, artifact, XFP_PART_BALANCE);
 	if (!status && packed->bytes[XFP_PART_BALANCE])
 		status = xfp_part_append(&balance, v2->known.balance, packed->cols, err);
 	for (uint32_t m = 0; !status && m < packed->matrices; m++)
 		status = pack_matrix(job, v2, m, packed, err);
-	xfp_part_end(&v2->index, status ? NULL : packed);
-	xfp_part_end(&v2->code, status ? NULL : packed);
-	xfp_part_end(&v2->outlier, status ? NULL : packed);
-	xfp_part_end(&balance, status ? NULL : packed);
-	return status;
+	if (status)
+		return status;
+	xfp_part_end(&v2->index, packed);
+	xfp_part_end(&v2->code, packed);
+	xfp_part_end(&v2->outlier, packed);
+	xfp_part_end(&balance, packed);
+	return XFP_OK;
 }
 
 /* The fit that the choice names, and the outliers that it was made from: whatever the stamps say. */

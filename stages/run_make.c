@@ -251,6 +251,7 @@ static void set_threads(unsigned jobs, uint32_t units)
 
 	snprintf(threads, sizeof threads, "%u", units && units < jobs ? jobs / units : 1);
 	setenv("OMP_NUM_THREADS", threads, 0);
+	setenv("OMP_WAIT_POLICY", "passive", 0); /* there are other processes to run */
 }
 
 int xfp_run_make(const struct xfp_conversion *c, struct xfp_signals *signals, void (*tick)(void *context),

@@ -38,6 +38,34 @@ static void every_length_agrees_with_libcrypto(void **state)
 		xfp_sha256(data, size, ours);
 		assert_true(EVP_Digest(data, size, theirs, NULL, EVP_sha256(), NULL));
 		assert_memory_equal(ours, theirs, 32);
+		xfp_sha256_plain(data, size, ours);
+		assert_memory_equal(ours, theirs, 32);
+	}
+}
+
+static void pieces_make_the_whole(void **state)
+{
+	uint8_t data[1000], ours[32], theirs[32];
+	uint64_t seed = 5;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof data; i++)
+		data[i] = (uint8_t)test_random(&seed);
+	assert_true(EVP_Digest(data, sizeof data, theirs, NULL, EVP_sha256(), NULL));
+	for (int round = 0; round < 200; round++) {
+		struct xfp_sha256 sha;
+		size_t done = 0;
+
+		xfp_sha256_init(&sha);
+		while (done < sizeof data) {
+			size_t piece = (size_t)(test_random(&seed) % (round < 100 ? 70 : 300));
+
+			piece = piece < sizeof data - done ? piece : sizeof data - done;
+			xfp_sha256_update(&sha, data + done, piece);
+			done += piece;
+		}
+		xfp_sha256_final(&sha, ours);
+		assert_memory_equal(ours, theirs, 32);
 	}
 }
 
@@ -63,6 +91,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(published_values),
 		cmocka_unit_test(every_length_agrees_with_libcrypto),
+		cmocka_unit_test(pieces_make_the_whole),
 		cmocka_unit_test(a_megabyte_at_any_alignment),
 	};
 
