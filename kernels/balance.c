@@ -49,24 +49,22 @@ static int64_t column_exponent(double mean_square, uint32_t exponent)
 	return floor_divide(2 * (int64_t)exponent * log2_fixed(mean_square) + one / 2, one);
 }
 
-void xfp_balance(const double *square, uint64_t rows, size_t cols, uint32_t exponent, uint8_t *d)
+void xfp_balance(double *square, uint64_t rows, size_t cols, uint32_t exponent, uint8_t *d)
 {
-	int64_t top = INT64_MIN;
+	const double none = -0x1p60; /* a column of zeros: far below all others */
+	double top = none;
 
 	memset(d, 0, cols);
 	if (!exponent)
 		return;
 	for (size_t c = 0; c < cols; c++) {
-		if (square[c] > 0) {
-			int64_t e = column_exponent(square[c] / (double)rows, exponent);
-
-			top = e > top ? e : top;
-		}
+		square[c] = square[c] > 0 ? (double)column_exponent(square[c] / (double)rows, exponent) : none;
+		top = square[c] > top ? square[c] : top;
 	}
-	if (top == INT64_MIN)
+	if (top == none)
 		return; /* nothing but zeros */
 	for (size_t c = 0; c < cols; c++) {
-		int64_t below = square[c] > 0 ? top - column_exponent(square[c] / (double)rows, exponent) : 255;
+		double below = top - square[c];
 
 		d[c] = (uint8_t)(below < 255 ? below : 255);
 	}

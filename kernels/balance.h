@@ -18,8 +18,9 @@
 
 #define XFP_BALANCE_CHUNK 64 /* rows to hand to column_scan of encode.h at a time */
 
-/* Column sums of squares over `rows` rows in all -> d. `exponent` is A in billionths; 0 gives all 0. */
-void xfp_balance(const double *square, uint64_t rows, size_t cols, uint32_t exponent, uint8_t *d);
+/* Column sums of squares over `rows` rows in all -> d; they are used up: e takes their place. `exponent` is A in
+ * billionths; 0 gives all 0. */
+void xfp_balance(double *square, uint64_t rows, size_t cols, uint32_t exponent, uint8_t *d);
 
 /* s for a matrix with these largest |w|: see scale.h. 0 for a matrix of zeros. */
 int xfp_matrix_exponent(const float *largest, const uint8_t *d, size_t cols);

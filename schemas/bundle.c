@@ -157,7 +157,8 @@ static enum xfp_status put_text(struct writer *w, const char *name, const char *
 	return status;
 }
 
-/* Walk through a stretch of a source, and write it if it is to be written; its digests (`xxh` may be NULL). */
+/* Walk through a stretch of a source, and write it if it is to be written; its digests (`xxh` may be NULL). SHA-256
+ * is what takes the time: the member's is taken beside the file's, which writing brings along. */
 static enum xfp_status stream(struct writer *w, const struct extent *from, bool write, uint8_t sha[32], uint8_t *xxh)
 {
 	enum xfp_status status = XFP_OK;
@@ -174,7 +175,6 @@ static enum xfp_status stream(struct writer *w, const struct extent *from, bool 
 
 		if ((status = xfp_pread(fd, w->block, size, from->offset + done, from->path, w->err)))
 			break;
-			/* SHA-256 is what takes the time: the member's beside the file's, which writing brings along. */
 #pragma omp parallel sections num_threads(2) if (size >= WORTH_A_THREAD)
 		{
 #pragma omp section

@@ -131,57 +131,83 @@ static void load_row(struct scan *scan, const struct xfp_rows *rows, uint64_t r)
 	xfp_scaling_row(&scan->scaling, scan->x, scan->x);
 }
 
-/* Note what lies outside the rule in a block; the distance is q itself until the mean is known. */
-static enum xfp_status find_block(struct scan *scan, const struct xfp_rows *rows, const struct xfp_outlier_rule *rule,
-				  struct xfp_error *err)
+static enum xfp_status make_room(struct scan *scan, uint64_t cols, struct xfp_error *err)
 {
-	for (uint64_t r = 0; r < rows->count; r++) {
-		size_t count;
+	size_t room = scan->found_room + scan->found_room / 2 + cols;
+	struct xfp_outlier *grown;
 
-		if (scan->found_room - scan->found_count < rows->cols) {
-			size_t room = scan->found_room + scan->found_room / 2 + rows->cols;
-			struct xfp_outlier *grown = realloc(scan->found, room * sizeof *grown);
-
-			if (!grown)
-				return xfp_fail(err, XFP_FAILED, "out of memory");
-			scan->found = grown;
-			scan->found_room = room;
-		}
-		load_row(scan, rows, r);
-		count = xfp_outliers_find(rule, scan->x, rows->cols, scan->column);
-		for (size_t i = 0; i < count; i++)
-			scan->found[scan->found_count++] =
-				(struct xfp_outlier){ (rows->first + r) * rows->cols + scan->column[i],
-						      xfp_q_of(scan->x[scan->column[i]]) };
-	}
+	if (scan->found_room - scan->found_count >= cols)
+		return XFP_OK;
+	grown = realloc(scan->found, room * sizeof *grown);
+	if (!grown)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	scan->found = grown;
+	scan->found_room = room;
 	return XFP_OK;
 }
 
-/* The moments of a matrix, and what lies outside a rule: the given one, or where there is none, one that is guessed
- * from the rows seen so far and somewhat too wide. `certain` tells of the guesses how far they were from catching
- * too little: the outermost bounds. */
-static enum xfp_status walk(struct scan *scan, const struct xfp_matrix_source *source, uint32_t sigma_milli,
-			    const struct xfp_outlier_rule *given, struct xfp_moments *moments,
-			    struct xfp_outlier_rule *certain, struct xfp_error *err)
+/* Note what lies outside the rule in a block, the distance being q itself until the mean is known, and add up its
+ * moments unless they are known (NULL). */
+static enum xfp_status survey_block(struct scan *scan, const struct xfp_rows *rows, const struct xfp_outlier_rule *rule,
+				    struct xfp_moments *moments, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	for (uint64_t r = 0; !status && r < rows->count; r++) {
+		uint64_t base = (rows->first + r) * rows->cols;
+		size_t count;
+
+		if ((status = make_room(scan, rows->cols, err)))
+			break;
+		load_row(scan, rows, r);
+		if (moments)
+			xfp_moments_add(moments, scan->x, rows->cols);
+		count = xfp_outliers_find(rule, scan->x, rows->cols, scan->column);
+		for (size_t i = 0; i < count; i++) {
+			uint32_t c = scan->column[i];
+
+			scan->found[scan->found_count++] = (struct xfp_outlier){ base + c, xfp_q_of(scan->x[c]) };
+		}
+	}
+	return status;
+}
+
+/* The moments of a matrix, and what lies outside rules that are guessed from the rows seen so far and somewhat too
+ * wide. `certain`: their outermost bounds; a rule that reaches as far as those has missed nothing. */
+static enum xfp_status survey(struct scan *scan, const struct xfp_matrix_source *source, uint32_t sigma_milli,
+			      struct xfp_moments *moments, struct xfp_outlier_rule *certain, struct xfp_error *err)
+{
+	struct xfp_rows rows = { 0 };
+	enum xfp_status status = xfp_rows_open(source, &rows, err);
+
+	*certain = (struct xfp_outlier_rule){ .low = INT32_MAX, .high = INT32_MIN };
+	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
+		bool first = !rows.first;
+		struct xfp_outlier_rule guess;
+
+		for (uint64_t r = 0; first && r < rows.count; r++) {
+			load_row(scan, &rows, r);
+			xfp_moments_add(moments, scan->x, rows.cols);
+		}
+		guess = xfp_outlier_rule(moments, sigma_milli - sigma_milli / 8);
+		certain->low = guess.low < certain->low ? guess.low : certain->low;
+		certain->high = guess.high > certain->high ? guess.high : certain->high;
+		status = survey_block(scan, &rows, &guess, first ? NULL : moments, err);
+	}
+	xfp_rows_close(&rows);
+	return status;
+}
+
+/* What lies outside the true rule, read for that alone. */
+static enum xfp_status find_again(struct scan *scan, const struct xfp_matrix_source *source,
+				  const struct xfp_outlier_rule *rule, struct xfp_error *err)
 {
 	struct xfp_rows rows = { 0 };
 	enum xfp_status status = xfp_rows_open(source, &rows, err);
 
 	scan->found_count = 0;
-	*certain = (struct xfp_outlier_rule){ .low = INT32_MAX, .high = INT32_MIN };
-	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
-		struct xfp_outlier_rule rule;
-
-		for (uint64_t r = 0; !given && r < rows.count; r++) {
-			load_row(scan, &rows, r);
-			xfp_moments_add(moments, scan->x, rows.cols);
-		}
-		rule = given ? *given : xfp_outlier_rule(moments, sigma_milli - sigma_milli / 8);
-		certain->low = rule.low < certain->low ? rule.low : certain->low;
-		certain->high = rule.high > certain->high ? rule.high : certain->high;
-		if (sigma_milli)
-			status = find_block(scan, &rows, &rule, err);
-	}
+	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count)
+		status = survey_block(scan, &rows, rule, NULL, err);
 	xfp_rows_close(&rows);
 	return status;
 }
@@ -193,11 +219,13 @@ static enum xfp_status find_outliers(struct scan *scan, const struct xfp_matrix_
 	struct xfp_moments moments = { 0 };
 	struct xfp_outlier_rule certain;
 	size_t kept = 0;
-	enum xfp_status status = walk(scan, source, sigma_milli, NULL, &moments, &certain, err);
+	enum xfp_status status;
 
+	scan->found_count = 0;
+	status = survey(scan, source, sigma_milli, &moments, &certain, err);
 	*rule = xfp_outlier_rule(&moments, sigma_milli);
 	if (!status && sigma_milli && rule->sigma > 0 && (rule->low > certain.low || rule->high < certain.high))
-		status = walk(scan, source, sigma_milli, rule, NULL, &certain, err);
+		status = find_again(scan, source, rule, err);
 	for (size_t i = 0; i < scan->found_count; i++) {
 		struct xfp_outlier *found = &scan->found[i];
 
