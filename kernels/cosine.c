@@ -2,6 +2,7 @@
 #include "cosine.h"
 
 #include <math.h> /* sqrt alone, which IEEE 754 rounds correctly */
+#include <string.h>
 
 #include "encode.h"
 #include "scale.h"
@@ -38,40 +39,87 @@ struct xfp_row_error xfp_row_compare_scaled(const float *w, double norm, const f
 	return compare(w, norm, value, down, xfp_exp2i(-exponent), cols);
 }
 
-/* The element of rank `rank` moves to its place, smaller ones before it (quickselect). */
-static double select_rank(double *value, size_t count, size_t rank)
+/* Numbers that order as doubles do, and back. */
+static uint64_t key_of(double value)
 {
-	size_t low = 0, high = count - 1;
+	uint64_t bits;
 
-	while (low < high) {
-		double pivot = value[low + (high - low) / 2];
-		size_t i = low, j = high;
-
-		for (;;) {
-			while (value[i] < pivot)
-				i++;
-			while (pivot < value[j])
-				j--;
-			if (i >= j)
-				break;
-			double swap = value[i];
-			value[i++] = value[j];
-			value[j--] = swap;
-		}
-		if (rank <= j)
-			high = j;
-		else
-			low = j + 1;
-	}
-	return value[rank];
+	memcpy(&bits, &value, sizeof bits);
+	return bits >> 63 ? ~bits : bits | 1ull << 63;
 }
 
-void xfp_cosine_summary(double *cosine, size_t count, double *median, double *p5)
+static double value_of(uint64_t key)
 {
-	*median = *p5 = 1;
-	if (!count)
+	uint64_t bits = key >> 63 ? key & INT64_MAX : ~key;
+	double value;
+
+	memcpy(&value, &bits, sizeof value);
+	return value;
+}
+
+/* The next digit: a full one, or the few bits that are left. */
+static unsigned digit_bits(const struct xfp_summary *summary)
+{
+	return summary->known + XFP_SUMMARY_DIGIT <= 64 ? XFP_SUMMARY_DIGIT : 64 - summary->known;
+}
+
+void xfp_summary_begin(struct xfp_summary *summary, uint64_t count)
+{
+	memset(summary, 0, sizeof *summary);
+	summary->median = summary->p5 = 1;
+	if (!count) {
+		summary->known = 64;
 		return;
-	*median = select_rank(cosine, count, (count - 1) / 2);
+	}
+	summary->rank[0] = (count - 1) / 2;
 	/* Nearest rank: the least value that at least 5 % of the values do not exceed. */
-	*p5 = select_rank(cosine, count, (count * 5 + 99) / 100 - 1);
+	summary->rank[1] = (count * 5 + 99) / 100 - 1;
+}
+
+void xfp_summary_add(struct xfp_summary *summary, const double *cosine, size_t n)
+{
+	unsigned bits = digit_bits(summary), shift = 64 - summary->known - bits;
+	uint64_t mask = (1u << bits) - 1;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t key = key_of(cosine[i]) >> shift;
+
+		for (int which = 0; which < 2; which++)
+			if (key >> bits == summary->prefix[which])
+				summary->count[which][key & mask]++;
+	}
+}
+
+void xfp_summary_narrow(struct xfp_summary *summary)
+{
+	unsigned bits = digit_bits(summary);
+
+	for (int which = 0; which < 2; which++) {
+		uint64_t digit = 0;
+
+		while (summary->rank[which] >= summary->count[which][digit])
+			summary->rank[which] -= summary->count[which][digit++];
+		summary->prefix[which] = summary->prefix[which] << bits | digit;
+	}
+	memset(summary->count, 0, sizeof summary->count);
+	summary->known += bits;
+	if (summary->known == 64) {
+		summary->median = value_of(summary->prefix[0]);
+		summary->p5 = value_of(summary->prefix[1]);
+	}
+}
+
+bool xfp_summary_done(const struct xfp_summary *summary)
+{
+	return summary->known == 64;
+}
+
+void xfp_cosine_summary(const double *cosine, size_t count, double *median, double *p5)
+{
+	struct xfp_summary summary;
+
+	for (xfp_summary_begin(&summary, count); !xfp_summary_done(&summary); xfp_summary_narrow(&summary))
+		xfp_summary_add(&summary, cosine, count);
+	*median = summary.median;
+	*p5 = summary.p5;
 }

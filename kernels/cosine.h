@@ -8,6 +8,7 @@
 #ifndef XFP_COSINE_H
 #define XFP_COSINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,7 +27,25 @@ double xfp_row_norm(const float *w, size_t cols);
 struct xfp_row_error xfp_row_compare_scaled(const float *w, double norm, const float *value, const float *down,
 					    int exponent, size_t cols);
 
-/* Lower median and nearest-rank 5th percentile of `count` cosines; reorders them. 1 when count is 0. */
-void xfp_cosine_summary(double *cosine, size_t count, double *median, double *p5);
+/* Lower median and nearest-rank 5th percentile of cosines that need not be in memory together: they are shown
+ * again and again, in any order, until both are known.
+ *
+ *     for (xfp_summary_begin(&s, count); !xfp_summary_done(&s); xfp_summary_narrow(&s))
+ *         ... xfp_summary_add(&s, cosine, n) for all of them ...
+ */
+#define XFP_SUMMARY_DIGIT 11 /* bits that a round finds */
+struct xfp_summary {
+	double median, p5; /* once done; 1 when the count is 0 */
+	unsigned known;    /* leading bits found of the two, as numbers that order as the doubles do */
+	uint64_t prefix[2], rank[2];
+	uint64_t count[2][1 << XFP_SUMMARY_DIGIT];
+};
+void xfp_summary_begin(struct xfp_summary *summary, uint64_t count);
+void xfp_summary_add(struct xfp_summary *summary, const double *cosine, size_t n);
+void xfp_summary_narrow(struct xfp_summary *summary);
+bool xfp_summary_done(const struct xfp_summary *summary);
+
+/* The same of an array. */
+void xfp_cosine_summary(const double *cosine, size_t count, double *median, double *p5);
 
 #endif

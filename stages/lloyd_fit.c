@@ -27,7 +27,8 @@
 #include "threads.h"
 #include "work.h"
 
-#define MOST 8 /* candidates of an artifact */
+#define MOST 8              /* candidates of an artifact */
+#define SUMMARY_BLOCK 65536 /* cosines in memory at once */
 
 /* What all rows of the unit share. */
 struct fit {
@@ -173,6 +174,34 @@ static uint64_t stored_bytes(const struct fit *fit, unsigned k)
 	return bytes;
 }
 
+/* Median and 5th percentile of the cosines of all rows, a block of them in memory at a time. */
+static enum xfp_status summarize_cosines(struct xfp_artifact *artifact, uint64_t rows, struct xfp_candidate *candidate,
+					 struct xfp_error *err)
+{
+	uint64_t block = rows < SUMMARY_BLOCK ? rows : SUMMARY_BLOCK;
+	double *cosine = malloc((block + 1) * sizeof *cosine);
+	enum xfp_status status = cosine ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	struct xfp_summary summary;
+
+	for (xfp_summary_begin(&summary, rows); !status && !xfp_summary_done(&summary); xfp_summary_narrow(&summary)) {
+		for (uint64_t first = 0; !status && first < rows; first += block) {
+			uint64_t count = rows - first < block ? rows - first : block;
+
+			/* One that fits is read once. */
+			if (block < rows || !summary.known)
+				status = xfp_fit_read_rows(artifact, candidate->k, first, count, NULL, cosine, err);
+			if (!status)
+				xfp_summary_add(&summary, cosine, count);
+		}
+		if (status)
+			break;
+	}
+	candidate->cos_median = summary.median;
+	candidate->cos_p5 = summary.p5;
+	free(cosine);
+	return status;
+}
+
 /* The table of candidates, from what was measured row by row. */
 static enum xfp_status summarize(const struct fit *fit, struct xfp_artifact *artifact, struct xfp_error *err)
 {
@@ -181,8 +210,7 @@ static enum xfp_status summarize(const struct fit *fit, struct xfp_artifact *art
 				 .cols = fit->known.cols,
 				 .candidate_count = fit->count };
 	uint64_t rows = table.matrices * table.rows;
-	double *cosine = malloc((rows + 1) * sizeof *cosine);
-	enum xfp_status status = cosine ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = XFP_OK;
 
 	strcpy(table.outliers, fit->outliers_key);
 	for (unsigned i = 0; !status && i < fit->count; i++) {
@@ -200,11 +228,8 @@ static enum xfp_status summarize(const struct fit *fit, struct xfp_artifact *art
 			candidate->error = 1;
 			continue;
 		}
-		status = xfp_fit_read_rows(artifact, fit->k[i], 0, rows, NULL, cosine, err);
-		if (!status)
-			xfp_cosine_summary(cosine, rows, &candidate->cos_median, &candidate->cos_p5);
+		status = summarize_cosines(artifact, rows, candidate, err);
 	}
-	free(cosine);
 	return status ? status : xfp_fit_end(artifact, &table, err);
 }
 
