@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * generated-weights.h - the numbers of make-checkpoint.
+ * generated-weights.h - the numbers of make-checkpoint and of bench/make-weights.
  *
  * Weights look like trained ones: heavy tails (Student's t with 5 degrees of freedom), rows and columns
  * of different scale, a standard deviation of about 0.02; norms are near 1. Only + - * / and sqrt are
@@ -9,6 +9,7 @@
 #ifndef XFP_GENERATED_WEIGHTS_H
 #define XFP_GENERATED_WEIGHTS_H
 
+#include <errno.h> /* program_invocation_short_name */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@ enum dtype { BF16, F16, F32, F64, I64 };
 
 static inline void die(const char *what, const char *why)
 {
-	fprintf(stderr, "make-checkpoint: %s: %s\n", what, why);
+	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, why);
 	exit(1);
 }
 

@@ -8,6 +8,13 @@ noinst_PROGRAMS += tests/make-checkpoint
 tests_make_checkpoint_SOURCES = tests/make-checkpoint.c tests/generated-weights.h
 tests_make_checkpoint_LDADD = -lm
 
+# Measurements: `make bench`, which is no part of `make check` (tests/cli/bench.bats runs it on next to nothing).
+noinst_PROGRAMS += tests/bench/int4 tests/bench/make-weights
+tests_bench_int4_SOURCES = tests/bench/int4.c
+tests_bench_int4_LDADD = $(TOOL_LIBS)
+tests_bench_make_weights_SOURCES = tests/bench/make-weights.c tests/generated-weights.h
+tests_bench_make_weights_LDADD = -lm
+
 unit_tests = \
 	tests/unit/test_artifact \
 	tests/unit/test_assign \
@@ -38,6 +45,7 @@ unit_tests = \
 	tests/unit/test_unpack
 cli_tests = \
 	tests/cli/bad-input.bats \
+	tests/cli/bench.bats \
 	tests/cli/bundle.bats \
 	tests/cli/cache.bats \
 	tests/cli/convert.bats \
@@ -57,10 +65,20 @@ tree_tests = \
 	tests/check-style
 
 EXTRA_DIST += \
+	tests/bench/common.py \
+	tests/bench/gguf.py \
+	tests/bench/memory.py \
+	tests/bench/overhead.py \
+	tests/bench/plot.py \
+	tests/bench/resume.py \
+	tests/bench/run \
+	tests/bench/scale.py \
+	tests/bench/speed.py \
 	tests/cli/helpers.bash \
 	tests/families.py \
 	tests/golden.sha256 \
 	tests/make-bad-checkpoint.py \
+	tests/measure-peak \
 	tests/models/bert.py \
 	tests/models/check_transformers.py \
 	tests/models/measure.py \
@@ -130,6 +148,11 @@ tests/root.stamp: $(bin_PROGRAMS) $(noinst_PROGRAMS) $(lib_LTLIBRARIES) $(pkginc
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) install DESTDIR='$(abs_builddir)/tests/root' >tests/root.log 2>&1 || \
 		{ cat tests/root.log; exit 1; }
 	$(AM_V_at)touch $@
+
+# Against the same installation; BENCH holds options and what to measure: make bench BENCH="--rounds 9 speed".
+.PHONY: bench
+bench: tests/root.stamp
+	@$(AM_TESTS_ENVIRONMENT) "$$srcdir/tests/bench/run" $(BENCH)
 
 check-local:
 	@test '$(TESTS_STATE)' = yes || \
