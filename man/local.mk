@@ -11,6 +11,7 @@ dist_man_MANS += \
 	man/xfp-inspect.1 \
 	man/xfp-lloyd-fit.1 \
 	man/xfp-manifest.5 \
+	man/xfp-method.7 \
 	man/xfp-outlier-extract.1 \
 	man/xfp-pack.1 \
 	man/xfp-pipelines.7 \
