@@ -15,50 +15,49 @@ STAGES = ["outlier-extract", "lloyd-fit", "autoselect", "pack"]
 
 
 def contenders(bench, model, jobs):
-    """Name -> (files that it reads, function that runs it once)."""
-    threads = {"OMP_NUM_THREADS": str(jobs)}
-    found = {}
+    """Name -> function that runs it once, its output not there yet: (Timing, Conversion or None)."""
+    program, gguf_file = os.environ.get("LLAMA_QUANTIZE"), bench.path("model.gguf")
 
     def ours():
         bench.fresh()
         settle(model.file)
-        return bench.convert(model, jobs, *USUAL)
+        done = bench.convert(model, jobs, *USUAL)
+        return done.timing, done
+
+    def other(source, out, command):
+        if os.path.exists(out):
+            os.unlink(out)
+        settle(source)
+        return timed(command, {"OMP_NUM_THREADS": str(jobs)})[0], None
 
     def plain():
-        settle(model.file)
-        return timed([bench.tool("int4"), model.path, bench.path("int4")], threads)
+        out = bench.path("out.int4")
+        return other(model.file, out, [bench.tool("int4"), model.path, out])
 
-    found["xfp"] = ours
-    found["int4"] = plain
-    program = os.environ.get("LLAMA_QUANTIZE")
-    if program:
-        source = bench.path("model.gguf")
-        gguf.write(model.path, source)
+    def llama():
+        out = bench.path("q4_0.gguf")
+        return other(gguf_file, out, [program, "--pure", gguf_file, out, "Q4_0", str(jobs)])
 
-        def llama():
-            settle(source)
-            return timed([program, "--pure", source, bench.path("q4_0.gguf"), "Q4_0", str(jobs)])
-
-        found["Q4_0"] = llama
-    return found
+    if not program:
+        return {"xfp": ours, "int4": plain}
+    gguf.write(model.path, gguf_file)
+    return {"xfp": ours, "int4": plain, "Q4_0": llama}
 
 
 def measure(bench, jobs, rounds, matrices, size):
     model = bench.model("model", "--dense", f"{size}x{size}:{matrices}")
     weights = matrices * size * size
     runs = contenders(bench, model, jobs)
-    walls, processor, stages = {name: [] for name in runs}, {name: [] for name in runs}, []
+    walls, processor, conversions = {name: [] for name in runs}, {name: [] for name in runs}, []
     for _ in range(rounds):
         for name, run in runs.items():
-            done = run()
-            timing = done.timing if name == "xfp" else done[0]
+            timing, conversion = run()
             walls[name].append(timing.wall)
             processor[name].append(timing.cpu)
-            if name == "xfp":
-                stages.append(done.stages)
-                chosen = done.summary
+            if conversion:
+                conversions.append(conversion)
     result = {"weights": weights, "matrices": matrices, "size": size, "jobs": jobs, "rounds": rounds,
-              "bundle_bytes": chosen["bytes"], "contenders": {}, "stages": {}}
+              "bundle_bytes": conversions[0].summary["bytes"], "contenders": {}, "stages": {}}
     for name in runs:
         result["contenders"][name] = {
             "seconds": statistics.median(walls[name]), "least": min(walls[name]), "most": max(walls[name]),
@@ -66,7 +65,7 @@ def measure(bench, jobs, rounds, matrices, size):
             "ratio": {other: statistics.median(b / a for a, b in zip(walls[name], walls[other])) for other in runs},
         }
     for stage in [*STAGES, "bundle"]:
-        result["stages"][stage] = statistics.median(run.get(stage, 0) for run in stages)
+        result["stages"][stage] = statistics.median(run.stages.get(stage, 0) for run in conversions)
     return result
 
 
