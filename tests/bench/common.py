@@ -6,6 +6,7 @@ import platform
 import resource
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -134,6 +135,11 @@ class Bench:
                *self.command(model, jobs, *options), "--quiet"])
         with open(report, encoding="utf-8") as file:
             return json.load(file)
+
+
+def note(text):
+    """A figure as soon as it is there: the tables come at the end."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def table(head, rows):

@@ -6,7 +6,7 @@ in flight at -j16. Stacks of 64 and of 512 experts have fewer rows an expert tha
 and 224, so that all stacks are of the same weight and the run ends in time; the last line has as many
 rows to a stack as a model of 400 billion weights.
 """
-from common import count, mib, table, USUAL
+from common import USUAL, count, mib, note, table
 
 STACKS = {
     "4 experts of 14336×4096": "4x14336x4096:2",
@@ -25,6 +25,7 @@ def run(bench, _options):
         model = bench.model("model", "--dense", dense, "--stack", stack)
         for jobs, bound in BOUND.items():
             peak = bench.peak(model, jobs, *USUAL)
+            note(f"{name}, -j{jobs}: {mib(peak['pss'])} MiB")
             most = max(peak["largest"], key=peak["largest"].get)
             result.append({"model": name, "weights": model.weights, "jobs": jobs, "pss": peak["pss"],
                            "disk": peak["disk"], "seconds": peak["wall"], "largest": peak["largest"]})

@@ -10,7 +10,7 @@ import os
 import statistics
 
 import plot
-from common import USUAL, count, mib, settle, table
+from common import USUAL, count, mib, note, settle, table
 
 FIELDS = ["sweep", "weights", "experts", "units", "seconds", "peak_mib"]
 
@@ -50,6 +50,7 @@ def run(bench, options):
     for sweep, experts, shape in points:
         row = measure(bench, options.jobs, min(options.rounds, 3), sweep, experts, shape)
         rows.append(row)
+        note(f"{count(row['weights'])} weights, {experts} experts: {row['seconds']} s, {row['peak_mib']:.0f} MiB")
     print(table(["sweep", "weights", "experts", "units", "seconds", "M weights/s", "peak MiB"],
                 [[row["sweep"], count(row["weights"]), row["experts"], row["units"], f"{row['seconds']:.2f}",
                   f"{row['weights'] / row['seconds'] / 1e6:.0f}", f"{row['peak_mib']:.0f}"] for row in rows]))
