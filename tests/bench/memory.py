@@ -2,16 +2,16 @@
 """Peak memory: proportional set sizes of all processes of a conversion together, sampled.
 
 The largest matrix is 4096×14336 everywhere: ten of them stand beside two layers of experts, so that 16 units are
-in flight at -j16. Stacks of 64 and of 512 experts have fewer rows an expert than such a model would have, 1,792
-and 224, so that all stacks are of the same weight and the run ends in time; the last line has as many
-rows to a stack as a model of 400 billion weights.
+in flight at -j16. Stacks of 64 and of 512 experts have fewer rows an expert than such a model would have, 896 and
+112, so that all stacks are of the same weight and the run ends in time; the last line has as many rows to
+a stack as a model of 400 billion weights.
 """
 from common import USUAL, count, mib, note, table
 
 STACKS = {
     "4 experts of 14336×4096": "4x14336x4096:2",
-    "64 experts of 1792×4096": "64x1792x4096:2",
-    "512 experts of 224×4096": "512x224x4096:2",
+    "64 experts of 896×4096": "64x896x4096:2",
+    "512 experts of 112×4096": "512x112x4096:2",
     "512 experts of 1024×512": "512x1024x512:2",
 }
 QUICK = {"2 experts of 48×64": "2x48x64:2"}
