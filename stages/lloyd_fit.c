@@ -29,6 +29,7 @@
 
 #define MOST 8              /* candidates of an artifact */
 #define SUMMARY_BLOCK 65536 /* cosines in memory at once */
+#define HELD 1024           /* rows whose results are worth a write */
 
 /* What all rows of the unit share. */
 struct fit {
@@ -43,7 +44,8 @@ struct fit {
 	struct room *rooms; /* one a thread */
 	int threads;
 	double error[MOST], norm; /* sums over the unit */
-	/* Results of a block of rows, by candidate. */
+	/* Results by candidate, of the last `held` rows: HDF5 is called for many at a time. */
+	uint64_t held, done; /* done: rows of the unit that are written */
 	uint16_t *codebook[MOST];
 	double *cosine[MOST];
 	struct xfp_row_error *row[MOST];
@@ -87,17 +89,17 @@ static struct xfp_row_error measure_row(const struct fit *fit, struct room *room
 	return xfp_row_compare(room->w, room->value, cols);
 }
 
-/* Fit and measure every candidate of row `at` of a block. */
+/* Fit and measure every candidate of row r of a block. */
 static void fit_row(const struct fit *fit, struct room *room, const struct xfp_rows *rows,
-		    const struct xfp_marks *marks, int exponent, uint64_t at)
+		    const struct xfp_marks *marks, int exponent, uint64_t r)
 {
-	uint64_t cols = fit->known.cols, row = rows->first + at, base = row * cols;
+	uint64_t cols = fit->known.cols, row = rows->first + r, base = row * cols, at = fit->held + r;
 	uint64_t count = marks->first[row + 1] - marks->first[row];
 	const uint64_t *position = marks->position + marks->first[row];
 	uint16_t *codebook[MOST];
 	double norm;
 
-	xfp_rows_load(rows, at, room->w);
+	xfp_rows_load(rows, r, room->w);
 	xfp_scaling_row(&fit->scaling, room->w, room->x);
 	norm = xfp_row_norm(room->w, cols);
 	for (uint64_t i = 0; i < count; i++) {
@@ -133,11 +135,28 @@ static void fit_block(struct fit *fit, const struct xfp_rows *rows, const struct
 		fit_row(fit, &fit->rooms[xfp_thread()], rows, marks, exponent, r);
 }
 
+/* Write the results that are held. */
+static enum xfp_status flush(struct fit *fit, struct xfp_artifact *artifact, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	for (unsigned i = 0; !status && i < fit->count; i++)
+		status = xfp_fit_write_rows(artifact, fit->k[i], fit->done, fit->held, fit->codebook[i], fit->cosine[i],
+					    err);
+	for (uint64_t r = 0; !status && r < fit->held; r++) {
+		fit->norm += fit->row[0][r].norm;
+		for (unsigned i = 0; i < fit->count; i++)
+			fit->error[i] += fit->row[i][r].error;
+	}
+	fit->done += fit->held;
+	fit->held = 0;
+	return status;
+}
+
 static enum xfp_status fit_matrix(struct xfp_job *job, struct fit *fit, uint32_t m, struct xfp_artifact *artifact,
 				  struct xfp_error *err)
 {
 	struct xfp_matrix_source source = xfp_ledger_source(job->ledger, m);
-	uint64_t before = m * source.view.rows;
 	struct xfp_marks marks = { 0 };
 	struct xfp_rows rows = { 0 };
 	enum xfp_status status = xfp_marks_load(&fit->outliers, &fit->known, m, &marks, err);
@@ -147,14 +166,9 @@ static enum xfp_status fit_matrix(struct xfp_job *job, struct fit *fit, uint32_t
 		status = xfp_rows_open(&source, &rows, err);
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
 		fit_block(fit, &rows, &marks, fit->known.exponent[m]);
-		for (unsigned i = 0; !status && i < fit->count; i++)
-			status = xfp_fit_write_rows(artifact, fit->k[i], before + rows.first, rows.count,
-						    fit->codebook[i], fit->cosine[i], err);
-		for (uint64_t r = 0; !status && r < rows.count; r++) {
-			fit->norm += fit->row[0][r].norm;
-			for (unsigned i = 0; i < fit->count; i++)
-				fit->error[i] += fit->row[i][r].error;
-		}
+		fit->held += rows.count;
+		if (fit->held >= HELD)
+			status = flush(fit, artifact, err);
 	}
 	xfp_rows_close(&rows);
 	xfp_marks_free(&marks);
@@ -233,7 +247,8 @@ static enum xfp_status summarize(const struct fit *fit, struct xfp_artifact *art
 	return status ? status : xfp_fit_end(artifact, &table, err);
 }
 
-static enum xfp_status fit_init(struct fit *fit, uint64_t block, struct xfp_error *err)
+/* `most`: rows whose results are held at once. */
+static enum xfp_status fit_init(struct fit *fit, uint64_t most, struct xfp_error *err)
 {
 	uint64_t cols = fit->known.cols;
 	bool balanced = false, short_of_memory;
@@ -245,9 +260,9 @@ static enum xfp_status fit_init(struct fit *fit, uint64_t block, struct xfp_erro
 	for (int i = 0; !short_of_memory && i < fit->threads; i++)
 		short_of_memory = !room_init(&fit->rooms[i], cols);
 	for (unsigned i = 0; i < fit->count; i++) {
-		fit->codebook[i] = malloc((block << fit->k[i]) * sizeof *fit->codebook[i]);
-		fit->cosine[i] = malloc(block * sizeof *fit->cosine[i]);
-		fit->row[i] = malloc(block * sizeof *fit->row[i]);
+		fit->codebook[i] = malloc((most << fit->k[i]) * sizeof *fit->codebook[i]);
+		fit->cosine[i] = malloc(most * sizeof *fit->cosine[i]);
+		fit->row[i] = malloc(most * sizeof *fit->row[i]);
 		short_of_memory = short_of_memory || !fit->codebook[i] || !fit->cosine[i] || !fit->row[i];
 	}
 	if (short_of_memory)
@@ -294,13 +309,15 @@ static enum xfp_status produce(struct xfp_job *job, struct fit *fit, uint32_t bi
 			fit->k[fit->count++] = k;
 	fit->start = (int)job->parameters.start;
 	fit->rounds = job->parameters.lloyd_iterations;
-	status = fit_init(fit, xfp_rows_block(&source), err);
+	status = fit_init(fit, xfp_rows_block(&source) + HELD, err);
 	if (!status)
 		status = xfp_job_create(job, key, &pending, &artifact, err);
 	if (!status)
 		status = xfp_fit_begin(&artifact, job->unit->experts * job->unit->rows, bits, err);
 	for (uint32_t m = 0; !status && fit->count && m < job->unit->experts; m++)
 		status = fit_matrix(job, fit, m, &artifact, err);
+	if (!status && fit->held)
+		status = flush(fit, &artifact, err);
 	if (!status)
 		status = summarize(fit, &artifact, err);
 	if (!status)

@@ -15,13 +15,17 @@
 #include "rows.h"
 #include "threads.h"
 
+#define CODEBOOKS 1024 /* about as many are worth a call of HDF5 */
+
 struct v2 {
 	struct xfp_artifact outliers, fit;
 	struct xfp_outliers known;
 	struct xfp_part_writer index, code, outlier;
 	unsigned k;
 	uint64_t row_bytes; /* of packed indices */
-	uint16_t *codebook; /* of a block */
+	uint16_t *codebook; /* of rows [codebook_first, codebook_end) of the matrix */
+	uint64_t codebook_first, codebook_end;
+	uint64_t codebooks; /* read at once: whole blocks */
 	uint8_t *packed;    /* of a block */
 	uint16_t *residual; /* of the matrix, by mark */
 	struct xfp_scaling scaling;
@@ -43,7 +47,7 @@ static void pack_row(const struct v2 *v2, struct room *room, const struct xfp_ro
 
 	xfp_rows_load(rows, at, room->x);
 	xfp_scaling_row(&v2->scaling, room->x, room->x);
-	xfp_quantizer_init(&quantizer, v2->k, v2->codebook + (at << v2->k));
+	xfp_quantizer_init(&quantizer, v2->k, v2->codebook + ((row - v2->codebook_first) << v2->k));
 	xfp_assign_index(&quantizer, room->x, cols, room->index);
 	xfp_index_pack(v2->k, room->index, cols, v2->packed + at * v2->row_bytes);
 	for (uint64_t i = marks->first[row]; i < marks->first[row + 1]; i++) {
@@ -87,12 +91,28 @@ static enum xfp_status write_outliers(struct v2 *v2, const struct xfp_marks *mar
 	return status;
 }
 
+/* Have the codebooks of a block; they become part of the unit as they are read, many at a time. */
+static enum xfp_status copy_codebooks(struct v2 *v2, uint32_t m, const struct xfp_rows *rows, struct xfp_error *err)
+{
+	uint64_t left = v2->known.rows - rows->first, count = left < v2->codebooks ? left : v2->codebooks;
+	enum xfp_status status;
+
+	if (rows->first && rows->first + rows->count <= v2->codebook_end)
+		return XFP_OK;
+	/* Blocks are all of one size but the last, and so many of them are read at once. */
+	v2->codebook_first = rows->first;
+	v2->codebook_end = rows->first + count;
+	status = xfp_fit_read_rows(&v2->fit, v2->k, m * v2->known.rows + rows->first, count, v2->codebook, NULL, err);
+	if (!status)
+		status = xfp_part_append(&v2->code, v2->codebook, (count << v2->k) * sizeof *v2->codebook, err);
+	return status;
+}
+
 static enum xfp_status pack_matrix(struct xfp_job *job, struct v2 *v2, uint32_t m, struct xfp_packed *packed,
 				   struct xfp_error *err)
 {
 	struct xfp_matrix_source source = xfp_ledger_source(job->ledger, m);
 	struct xfp_packed_matrix *matrix = &packed->matrix[m];
-	uint64_t before = m * source.view.rows;
 	struct xfp_marks marks = { 0 };
 	struct xfp_rows rows = { 0 };
 	enum xfp_status status = xfp_marks_load(&v2->outliers, &v2->known, m, &marks, err);
@@ -112,12 +132,9 @@ static enum xfp_status pack_matrix(struct xfp_job *job, struct v2 *v2, uint32_t 
 	if (!status)
 		status = xfp_rows_open(&source, &rows, err);
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
-		status = xfp_fit_read_rows(&v2->fit, v2->k, before + rows.first, rows.count, v2->codebook, NULL, err);
+		status = copy_codebooks(v2, m, &rows, err);
 		if (!status)
 			status = pack_block(v2, &rows, &marks, err);
-		if (!status)
-			status = xfp_part_append(&v2->code, v2->codebook, (rows.count << v2->k) * sizeof *v2->codebook,
-						 err);
 	}
 	if (!status && marks.count)
 		status = write_outliers(v2, &marks, err);
@@ -191,7 +208,8 @@ static enum xfp_status v2_init(struct v2 *v2, uint64_t cols, uint64_t block, str
 	bool short_of_memory;
 
 	v2->row_bytes = xfp_v2_row_bytes(cols, v2->k);
-	v2->codebook = malloc((block << v2->k) * sizeof *v2->codebook);
+	v2->codebooks = (1 + CODEBOOKS / block) * block;
+	v2->codebook = malloc((v2->codebooks << v2->k) * sizeof *v2->codebook);
 	v2->packed = malloc(block * v2->row_bytes);
 	v2->threads = xfp_threads();
 	v2->rooms = calloc((size_t)v2->threads, sizeof *v2->rooms);
