@@ -4,6 +4,7 @@
  */
 #include <getopt.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,15 @@ static enum xfp_status run_all(struct xfp_job *job, const struct xfp_stage *stag
 	return record(job, stage, stage->run_all(job->work, cache, path, err), err);
 }
 
+/* HDF5 allocates and frees half a MiB for every file: it shall not go back to the system each time. */
+static void keep_memory(void)
+{
+#ifdef M_MMAP_THRESHOLD
+	mallopt(M_MMAP_THRESHOLD, 1 << 20);
+	mallopt(M_TRIM_THRESHOLD, 16 << 20);
+#endif
+}
+
 int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
 {
 	enum { WORK = 256, CACHE, EXTENDED, HELP, VERSION };
@@ -108,6 +118,7 @@ int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
 	enum xfp_status status;
 	int option;
 
+	keep_memory();
 	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
 		switch (option) {
 		case WORK:
