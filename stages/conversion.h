@@ -24,7 +24,8 @@ struct xfp_unit_state {
 	bool unmet;               /* no candidate meets its floor, and that is a failure */
 	bool nonfinite;           /* NaN or infinity: no candidate at all */
 	bool recorded;            /* in the manifest, as part of this run */
-	uint32_t made;            /* bit S: the artifact of stamp S was made in this run */
+	uint32_t there;           /* bit S: the current artifact of stamp S is in the store */
+	uint32_t made;            /* bit S: it was made in this run */
 	double seconds;           /* that fresh work took */
 	double progress;          /* share of its work that is over, for the progress bar */
 	uint8_t (*source)[16];    /* [experts] */

@@ -12,12 +12,17 @@ stages_libstages_a_SOURCES = \
 	stages/convert.c \
 	stages/data.c \
 	stages/data.h \
+	stages/estimate.c \
+	stages/estimate.h \
 	stages/family.c \
 	stages/family.h \
 	stages/family_choose.c \
 	stages/family_choose.h \
 	stages/finish.c \
 	stages/finish.h \
+	stages/footprint.c \
+	stages/footprint.h \
+	stages/footprint_disk.c \
 	stages/info.c \
 	stages/ingest.c \
 	stages/ingest.h \

@@ -200,7 +200,7 @@ static enum xfp_status plan_fp8(const struct planning *p, struct xfp_error *err)
 }
 
 /* A stamp for each artifact that is current and there, and no other. */
-static enum xfp_status stamp_unit(const struct planning *p, const bool there[XFP_STAMPS], struct xfp_error *err)
+static enum xfp_status stamp_unit(const struct planning *p, struct xfp_error *err)
 {
 	const char *work = p->c->options.work;
 	enum xfp_status status = XFP_OK;
@@ -208,10 +208,11 @@ static enum xfp_status stamp_unit(const struct planning *p, const bool there[XFP
 	for (int s = 0; !status && s < XFP_STAMPS; s++) {
 		char present[33] = "";
 		bool well_formed = xfp_stamp_read(work, p->number, (enum xfp_stamp)s, present);
+		bool there = p->state->there >> s & 1;
 
-		if (there[s] && (!well_formed || strcmp(present, p->state->key[s])))
+		if (there && (!well_formed || strcmp(present, p->state->key[s])))
 			status = xfp_stamp_write(work, p->number, (enum xfp_stamp)s, p->state->key[s], err);
-		else if (!there[s] && well_formed)
+		else if (!there && well_formed)
 			xfp_stamp_remove(work, p->number, (enum xfp_stamp)s);
 	}
 	return status;
@@ -220,21 +221,24 @@ static enum xfp_status stamp_unit(const struct planning *p, const bool there[XFP
 static enum xfp_status prepare_unit(const struct planning *p, struct xfp_error *err)
 {
 	struct xfp_unit_state *state = p->state;
-	bool there[XFP_STAMPS] = { false };
 	enum xfp_status status = find_sources(p, err);
+	bool packed, chosen;
 
 	memset(state->key, 0, sizeof state->key);
+	state->there = 0;
 	state->done = state->decided = state->unmet = state->nonfinite = false;
 	if (!status && state->known)
 		status = p->unit->plan == XFP_PLAN_FP8 ? plan_fp8(p, err) : plan_fit(p, err);
 	if (status)
 		return status;
 	for (int s = 0; s < XFP_STAMPS; s++)
-		there[s] = have(p, state->key[s]);
+		state->there |= (uint32_t)have(p, state->key[s]) << s;
+	packed = state->there >> XFP_STAMP_PACKED & 1;
+	chosen = state->there >> XFP_STAMP_CHOICE & 1;
 	/* A dry run does not write the choices that it makes; the run that it tells of would. */
-	state->done = there[XFP_STAMP_PACKED] && (there[XFP_STAMP_CHOICE] || p->unit->plan == XFP_PLAN_FP8 ||
-						  (p->c->options.dry_run && state->decided));
-	return p->c->options.dry_run ? XFP_OK : stamp_unit(p, there, err);
+	state->done = packed &&
+		      (chosen || p->unit->plan == XFP_PLAN_FP8 || (p->c->options.dry_run && state->decided));
+	return p->c->options.dry_run ? XFP_OK : stamp_unit(p, err);
 }
 
 /* ---- all units --------------------------------------------------------------------------------- */

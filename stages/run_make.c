@@ -197,7 +197,7 @@ int xfp_run(const struct xfp_conversion *c, struct xfp_signals *signals, const c
 
 /* ---- make -------------------------------------------------------------------------------------- */
 
-static unsigned processors(void)
+unsigned xfp_processors(void)
 {
 	cpu_set_t set;
 
@@ -241,15 +241,24 @@ static unsigned inherit_jobserver(void)
 		unsetenv("MAKEFLAGS");
 		return 0;
 	}
-	return jobs ? jobs : processors();
+	return jobs ? jobs : xfp_processors();
 }
 
-/* cores = jobs x threads: a stage has one thread unless there are fewer units than jobs. */
+unsigned xfp_stage_threads(unsigned jobs, uint32_t units)
+{
+	const char *given = getenv("OMP_NUM_THREADS");
+	long threads = given ? strtol(given, NULL, 10) : 0;
+
+	if (threads > 0 && threads < 4096)
+		return (unsigned)threads;
+	return units && units < jobs ? jobs / units : 1;
+}
+
 static void set_threads(unsigned jobs, uint32_t units)
 {
 	char threads[16];
 
-	snprintf(threads, sizeof threads, "%u", units && units < jobs ? jobs / units : 1);
+	snprintf(threads, sizeof threads, "%u", xfp_stage_threads(jobs, units));
 	setenv("OMP_NUM_THREADS", threads, 0);
 	setenv("OMP_WAIT_POLICY", "passive", 0); /* there are other processes to run */
 }
@@ -270,7 +279,7 @@ int xfp_run_make(const struct xfp_conversion *c, struct xfp_signals *signals, vo
 		unsetenv("MAKEFILES");
 		unsetenv("GNUMAKEFLAGS");
 	} else if (!(jobs = inherit_jobserver())) {
-		jobs = processors();
+		jobs = xfp_processors();
 	}
 	if (!getenv("MAKEFLAGS")) {
 		snprintf(parallel, sizeof parallel, "-j%u", jobs);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * estimate.h - what a unit is likely to be stored as, told before anything is measured.
+ *
+ * Rows that are about normal once they are balanced reach a typical cosine with k bits (the table is in
+ * estimate.c, measured with this fit). What is expected is the candidate that autoselect would take if all
+ * rows were so. The least and the most are what it would take if 1 - cosine were half or twice as much, with
+ * fewer or more outliers: the range in which checkpoints are found, not a promise.
+ *
+ * Nothing here decides bytes, so it may use floats as it likes.
+ */
+#ifndef XFP_ESTIMATE_H
+#define XFP_ESTIMATE_H
+
+#include "conversion.h"
+
+enum xfp_bound { XFP_LEAST, XFP_EXPECTED, XFP_MOST, XFP_BOUNDS };
+
+struct xfp_estimate {
+	enum xfp_mode mode;
+	unsigned k;        /* bits an index, 0 unless `mode` has codebooks */
+	bool extended;     /* k = 5 and 6 are measured too */
+	bool met;          /* a unit without a floor meets it */
+	double cos_median; /* 1 at source precision, 0: not told (fp8) */
+	uint64_t outliers; /* of the unit, after the cap */
+	uint64_t bytes;    /* of all its parts */
+};
+
+struct xfp_estimate xfp_estimate_unit(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
+				      enum xfp_bound bound);
+/* Of a conversion's unit: from its measurements when they are known, otherwise as above. */
+struct xfp_estimate xfp_estimate(const struct xfp_conversion *c, uint32_t number, enum xfp_bound bound);
+
+/* Share of the weights further than `sigma_milli` / 1000 standard deviations from the mean, before the cap. */
+double xfp_outlier_share(uint32_t sigma_milli, enum xfp_bound bound);
+
+/* What all parts of a unit take with codebooks of 2^k entries. */
+uint64_t xfp_v2_unit_bytes(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters, unsigned k,
+			   uint64_t outliers);
+
+/* In the checkpoint. */
+uint64_t xfp_unit_source_bytes(const struct xfp_ledger_unit *unit);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * footprint.c - the memory of a conversion, from the buffers that its processes allocate.
+ *
+ * Whoever changes what a stage holds changes its line in `steps`. Everything that a stage allocates is a
+ * number of bytes for each of something that is known beforehand; what is not worth a line is in `fixed`.
+ */
+#include "footprint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bundle_layout.h"
+#include "lloyd.h"
+#include "rows.h"
+#include "run_make.h"
+
+#define KIB ((uint64_t)1 << 10)
+#define MIB ((uint64_t)1 << 20)
+
+/* ---- the table --------------------------------------------------------------------------------- */
+
+/* Bytes that one process of a step holds at its peak. */
+struct coefficients {
+	const char *buffers; /* where the numbers come from */
+	uint64_t fixed;      /* private pages of libc, libgomp and libhdf5, and the MiB in which digests are checked */
+	uint64_t text;       /* pages of its program and libraries: shared by all processes of the step */
+	unsigned raw;        /* of its blocks: in the source's dtype */
+	unsigned block_weight;  /* for each weight of a block, whatever the dtype */
+	unsigned block_row;     /* for each row of a block, without what depends on k */
+	unsigned thread_column; /* for each column, for each thread */
+	unsigned column;        /* for each column */
+	unsigned stack_column;  /* for each column of every matrix of the unit */
+	unsigned stack_row;     /* for each row of every matrix of the unit */
+	unsigned matrix;        /* for each matrix of the unit */
+	unsigned outlier;       /* for each outlier of a matrix */
+	bool before_cap;        /* those that are found, not those that are stored */
+};
+
+/* struct xfp_outliers: digest, exponent, mean, sigma, first. */
+#define KNOWN_MATRIX (16 + 2 + 8 + 8 + 8)
+
+static const struct coefficients steps[XFP_STEPS] = {
+	[XFP_STEP_OUTLIERS] = {
+		.buffers = "a block raw and as f32; per column square, chunk, narrow, wide, x; largest of each matrix; "
+			   "found (16 bytes, as much again in qsort), positions (8)",
+		.fixed = 2560 * KIB, .text = 2816 * KIB,
+		.raw = 1, .block_weight = 4, .column = 8 + 8 + 4 + 8 + 4 + 1, .stack_column = 4,
+		.matrix = KNOWN_MATRIX, .outlier = 16 + 16 + 8, .before_cap = true,
+	},
+	[XFP_STEP_FIT] = {
+		.buffers = "a block raw and as f32; per thread and column q, prefix, two keys, x, value, r, index, marked; "
+			   "narrow, wide, down; cosines of the stack; marks (8 bytes, as much again in qsort)",
+		.fixed = 3072 * KIB, .text = 2816 * KIB,
+		.raw = 1, .block_weight = 4, .thread_column = 24 + 12 + 2, .column = 4 + 8 + 4 + 1, .stack_row = 8,
+		.matrix = KNOWN_MATRIX, .outlier = 8 + 8,
+	},
+	[XFP_STEP_PACK] = {
+		.buffers = "a block raw and as f32; per thread and column x, value, index; narrow, wide; marks (8 bytes, as "
+			   "much again in qsort), residuals (2), their part (6); struct xfp_packed_matrix",
+		.fixed = 4608 * KIB, .text = 5888 * KIB,
+		.raw = 1, .block_weight = 4, .thread_column = 9, .column = 4 + 8 + 1, .stack_row = 4,
+		.matrix = KNOWN_MATRIX + 80, .outlier = 8 + 8 + 2 + 6,
+	},
+};
+
+/* The other processes. */
+#define FRONT_FIXED (6656 * KIB)   /* xfp: its program, libsqlite3 and libhdf5, SQLite's page cache */
+#define GUARD_FIXED (1024 * KIB)   /* pages that xfp writes after the guard was forked */
+#define MAKE_FIXED (768 * KIB)     /* of each make: one for all units, one for each in flight */
+#define MAKE_UNIT ((uint64_t)1280) /* of the make for all units: target, variables, names in its folder */
+#define SHELL_FIXED (256 * KIB)    /* runs each recipe */
+#define INSPECT_FIXED (5376 * KIB)
+#define BUNDLE_FIXED (16384 * KIB) /* libarchive and what that needs, libcrypto, a block of 4 MiB */
+#define STRING_FIXED 24u           /* malloc's own, and rounding */
+#define TILE MIB                   /* of a reader whose rows are not contiguous (checkpoints/matrix.c) */
+
+/* Multiples of the ledger in memory: while it is written and read its records and text are there too. */
+#define INSPECT_LEDGERS 2.7 /* the checkpoint's own list, the ledger, its file's tables, a header's text */
+#define READING_LEDGERS 1.8
+#define BUNDLE_LEDGERS 2.6 /* read, and the bundle's index */
+
+/* ---- a step ------------------------------------------------------------------------------------ */
+
+/* Bytes for each row of a block that depend on the candidates. */
+static uint64_t candidate_bytes(const struct xfp_parameters *parameters, enum xfp_step step, unsigned k, uint64_t cols)
+{
+	uint32_t bits =
+		step == XFP_STEP_MORE ? xfp_parameters_extended_bits(parameters) : xfp_parameters_base_bits(parameters);
+	uint64_t bytes = 0;
+
+	if (step == XFP_STEP_PACK)
+		return k ? ((uint64_t)2 << k) + xfp_v2_row_bytes(cols, k) : cols + sizeof(float);
+	if (step == XFP_STEP_OUTLIERS)
+		return 0;
+	/* codebook, cosine, struct xfp_row_error */
+	for (unsigned i = XFP_MIN_K; i <= XFP_MAX_K; i++)
+		if (bits >> i & 1)
+			bytes += ((uint64_t)2 << i) + 8 + 24;
+	return bytes;
+}
+
+/* Of one matrix. */
+static double outliers_of(const struct xfp_conversion *c, uint32_t number, bool before_cap)
+{
+	const struct xfp_parameters *parameters = &c->options.parameters;
+	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
+	double share = xfp_outlier_share(parameters->outlier_sigma, XFP_MOST);
+	double cap = (double)parameters->outlier_cap / XFP_NANO;
+
+	if (c->units[number].decided)
+		return (double)c->units[number].choice.candidate.outliers / unit->experts;
+	return (before_cap || share < cap ? share : cap) * (double)(unit->rows * unit->cols);
+}
+
+uint64_t xfp_footprint_step(const struct xfp_conversion *c, uint32_t number, enum xfp_step step, unsigned threads)
+{
+	const struct coefficients *k = &steps[step == XFP_STEP_MORE ? XFP_STEP_FIT : step];
+	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
+	struct xfp_matrix_source source = xfp_ledger_source(c->ledger, unit->first_matrix);
+	struct xfp_estimate estimate = xfp_estimate(c, number, XFP_MOST);
+	uint64_t element = xfp_dtype_bits(unit->dtype) / 8, block = xfp_rows_block(&source);
+	uint64_t bytes = k->fixed, row = k->block_row;
+
+	row += candidate_bytes(&c->options.parameters, step, estimate.k, unit->cols);
+	bytes += block * unit->cols * (k->raw * element + k->block_weight) + block * row;
+	bytes += unit->cols * (threads * k->thread_column + k->column);
+	bytes += unit->experts * (unit->cols * k->stack_column + unit->rows * k->stack_row + k->matrix);
+	if (unit->plan == XFP_PLAN_FIT)
+		bytes += (uint64_t)(k->outlier * outliers_of(c, number, k->before_cap));
+	if (source.view.col_stride != 1 || source.view.row_stride != unit->cols)
+		bytes += TILE;
+	return bytes;
+}
+
+/* ---- all units --------------------------------------------------------------------------------- */
+
+/* The step of a unit that takes most, of those that are still to come. */
+static uint64_t unit_bytes(const struct xfp_conversion *c, uint32_t number, unsigned threads, enum xfp_step *step)
+{
+	static const enum xfp_stamp makes[XFP_STEPS] = { XFP_STAMP_OUTLIERS, XFP_STAMP_FIT, XFP_STAMP_MORE,
+							 XFP_STAMP_PACKED };
+	const struct xfp_unit_state *state = &c->units[number];
+	bool fit = c->ledger->units[number].plan == XFP_PLAN_FIT;
+	bool extended = fit && xfp_estimate(c, number, XFP_MOST).extended;
+	uint64_t most = 0;
+
+	*step = XFP_STEP_PACK;
+	for (enum xfp_step s = XFP_STEP_OUTLIERS; s < XFP_STEPS; s++) {
+		uint64_t bytes;
+
+		if ((s != XFP_STEP_PACK && (!fit || state->decided)) || (s == XFP_STEP_MORE && !extended) ||
+		    state->there >> makes[s] & 1)
+			continue;
+		bytes = xfp_footprint_step(c, number, s, threads);
+		if (bytes > most) {
+			most = bytes;
+			*step = s;
+		}
+	}
+	return most;
+}
+
+static int falling(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x < y) - (x > y);
+}
+
+/* The units that take most, all at once, and the programs that they run. */
+static enum xfp_status units_in_flight(const struct xfp_conversion *c, unsigned jobs, struct xfp_memory *memory,
+				       struct xfp_error *err)
+{
+	uint64_t *bytes = calloc(c->ledger->unit_count + (size_t)1, sizeof *bytes), most = 0, text[XFP_STEPS] = { 0 };
+	unsigned threads = xfp_stage_threads(jobs, c->todo);
+	uint32_t count = 0;
+
+	if (!bytes)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
+		enum xfp_step step;
+
+		if (c->units[i].done)
+			continue;
+		bytes[count] = unit_bytes(c, i, threads, &step);
+		if (bytes[count] > most) {
+			most = bytes[count];
+			memory->largest = i;
+		}
+		count++;
+	}
+	qsort(bytes, count, sizeof *bytes, falling);
+	for (int s = 0; s < XFP_STEPS; s++)
+		text[s] = steps[s].text;
+	qsort(text, XFP_STEPS, sizeof *text, falling);
+	if (count)
+		memory->units = memory->front + MAKE_FIXED + c->ledger->unit_count * MAKE_UNIT;
+	for (uint32_t i = 0; i < jobs && i < count; i++)
+		memory->units += bytes[i] + MAKE_FIXED + SHELL_FIXED + (i < XFP_STEPS ? text[i] : 0);
+	free(bytes);
+	return XFP_OK;
+}
+
+static uint64_t string_bytes(const char *text)
+{
+	return text ? strlen(text) + STRING_FIXED : 0;
+}
+
+static uint64_t ledger_bytes(const struct xfp_ledger *ledger)
+{
+	uint64_t bytes = ledger->tensor_count * sizeof *ledger->tensors + ledger->unit_count * sizeof *ledger->units +
+			 ledger->matrix_count * sizeof *ledger->matrices + ledger->file_count * sizeof *ledger->files;
+
+	for (uint32_t i = 0; i < ledger->tensor_count; i++)
+		bytes += string_bytes(ledger->tensors[i].name) + string_bytes(ledger->tensors[i].reason);
+	for (uint32_t i = 0; i < ledger->unit_count; i++)
+		bytes += string_bytes(ledger->units[i].name) + string_bytes(ledger->units[i].role);
+	for (uint32_t i = 0; i < ledger->file_count; i++)
+		bytes += string_bytes(ledger->files[i].name) + string_bytes(ledger->files[i].path);
+	return bytes;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+enum xfp_status xfp_footprint_memory(const struct xfp_conversion *c, unsigned jobs, struct xfp_memory *memory,
+				     struct xfp_error *err)
+{
+	uint64_t own = FRONT_FIXED + GUARD_FIXED;
+	double ledger = (double)ledger_bytes(c->ledger);
+	enum xfp_status status;
+
+	*memory = (struct xfp_memory){ .largest = UINT32_MAX };
+	memory->inspect = own + INSPECT_FIXED + (uint64_t)(INSPECT_LEDGERS * ledger);
+	memory->front = own + (uint64_t)ledger + c->ledger->unit_count * sizeof *c->units +
+			c->ledger->matrix_count * sizeof **c->units->source;
+	status = units_in_flight(c, jobs, memory, err);
+	memory->bundle = memory->front + BUNDLE_FIXED + (uint64_t)(BUNDLE_LEDGERS * ledger) +
+			 c->ledger->matrix_count * sizeof(struct xfp_idx_matrix);
+	memory->peak = larger(larger(memory->inspect, own + (uint64_t)(READING_LEDGERS * ledger)),
+			      larger(memory->units, memory->bundle));
+	return status;
+}
