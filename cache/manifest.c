@@ -59,9 +59,9 @@ static void close_database(struct xfp_manifest *m)
 	m->db = NULL;
 }
 
-static enum xfp_status open_database(struct xfp_manifest *m, const char *uri, bool immutable, struct xfp_error *err)
+static enum xfp_status open_database(struct xfp_manifest *m, const char *uri, bool read_only, struct xfp_error *err)
 {
-	int flags = SQLITE_OPEN_URI | (immutable ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+	int flags = SQLITE_OPEN_URI | (read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
 	int rc = sqlite3_open_v2(uri, &m->db, flags, NULL);
 
 	if (rc == SQLITE_OK)
@@ -231,26 +231,33 @@ static enum xfp_status open_in_memory(struct xfp_manifest *m, const struct xfp_s
 	return fill(m, store, rebuilt, err);
 }
 
-/* A read-only cache: as it is when it is sound, otherwise what the artifacts say, in memory. */
+/* A read-only cache: as it is when it is sound, otherwise what the artifacts say, in memory. An immutable
+ * database is read without its journal. One that still has a journal, because it is being written or its writer
+ * was killed, is read together with it, as long as that takes no new file. */
 static enum xfp_status open_read_only(struct xfp_manifest *m, const struct xfp_store *store, int64_t *rebuilt,
 				      struct xfp_error *err)
 {
-	char *journal = xfp_format("%s-wal", m->path), *uri = uri_of(m->path, true);
+	char *journal = xfp_format("%s-wal", m->path), *shared = xfp_format("%s-shm", m->path), *uri = NULL;
 	enum xfp_status status = XFP_OK;
 	enum state state = STALE;
 	struct stat st;
+	bool whole;
 
-	if (!journal || !uri)
+	if (journal && shared) {
+		whole = stat(journal, &st) || st.st_size == 0;
+		uri = uri_of(m->path, whole);
+	}
+	if (!uri)
 		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", m->path);
-	/* An immutable database is read without its journal; one that still has a journal is not whole. */
-	else if (!access(m->path, R_OK) && (stat(journal, &st) || st.st_size == 0) &&
-		 !(status = open_database(m, uri, true, err)))
-		status = inspect(m, &state, err);
+	else if (!access(m->path, R_OK) && (whole || !access(shared, F_OK)) &&
+		 (open_database(m, uri, true, NULL) || inspect(m, &state, NULL)))
+		state = STALE;
 	if (!status && state != READY) {
 		close_database(m);
 		status = open_in_memory(m, store, rebuilt, err);
 	}
 	free(journal);
+	free(shared);
 	free(uri);
 	return status;
 }

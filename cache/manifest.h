@@ -24,8 +24,8 @@ struct xfp_manifest;
 
 /* Opens or creates it. One of another version, or that SQLite calls corrupt, is set aside as
  * manifest.sqlite.old-N and rebuilt from the store; *rebuilt (may be NULL) is then set to the number
- * of artifacts found, otherwise to -1. A read-only cache is opened immutable, and writes to it are
- * silently skipped. */
+ * of artifacts found, otherwise to -1. A read-only cache is opened immutable, or with its journal
+ * while it has one, and writes to it are silently skipped. */
 enum xfp_status xfp_manifest_open(const struct xfp_store *store, struct xfp_manifest **out, int64_t *rebuilt,
 				  struct xfp_error *err);
 void xfp_manifest_close(struct xfp_manifest *manifest); /* commits; NULL is fine */

@@ -125,7 +125,7 @@ enum xfp_status xfp_store_begin(const struct xfp_store *store, const char *key, 
 
 void xfp_store_remove(const struct xfp_store *store, const char *key)
 {
-	char *path = xfp_store_path(store, key);
+	char *path = store->read_only ? NULL : xfp_store_path(store, key);
 
 	if (path)
 		unlink(path);

@@ -175,7 +175,8 @@ enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *
 	enum xfp_status status;
 
 	c->lock = c->log = -1;
-	if ((status = check_replaced(&c->options, err)) || (status = check_cache(c->options.cache, err)) ||
+	if ((!c->options.out_guessed && (status = check_replaced(&c->options, err))) ||
+	    (status = check_cache(c->options.cache, err)) ||
 	    c->options.dry_run)
 		return status;
 	if ((status = check_output(c->options.out, err)))

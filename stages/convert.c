@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "convert.h"
 #include "finish.h"
 #include "ingest.h"
 #include "prepare.h"
@@ -177,11 +178,12 @@ static void print_how_to_go_on(char *const *inherited, char *const *argv)
 	fputc('\n', stderr);
 }
 
-static int report(int status, const struct xfp_signals *signals, const struct xfp_error *err, char *const *inherited,
-		  char *const *argv)
+static int report(const struct xfp_conversion_command *command, int status, const struct xfp_signals *signals,
+		  const struct xfp_error *err, char *const *inherited, char *const *argv)
 {
 	if (signals->interrupted) {
-		print_how_to_go_on(inherited, argv);
+		if (!command->planning)
+			print_how_to_go_on(inherited, argv);
 	} else if (status && *err->text) {
 		fprintf(stderr, "%s: %s\n", argv[0], err->text);
 	}
@@ -201,8 +203,7 @@ static int prepare(struct xfp_conversion *c, struct xfp_signals *signals, struct
 	return status;
 }
 
-static int run_command(int argc, char **argv, const char *summary,
-		       int (*command)(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err))
+int xfp_run_command(int argc, char **argv, const struct xfp_conversion_command *command)
 {
 	struct xfp_conversion c = { .lock = -1, .log = -1 };
 	struct xfp_signals signals = { 0 };
@@ -213,9 +214,9 @@ static int run_command(int argc, char **argv, const char *summary,
 	if (!words)
 		return XFP_FAILED;
 	memcpy(words, argv, ((size_t)argc + 1) * sizeof *words);
-	status = (int)xfp_options_parse(argc, argv, &c.options, &err);
+	status = (int)xfp_options_parse(argc, argv, command->planning, &c.options, &err);
 	if (!status && c.options.help) {
-		printf("usage: %s [OPTION ...] MODEL -o OUT.xfp\n\n%s\n\n", argv[0], summary);
+		printf("usage: %s %s\n\n%s\n\n", argv[0], command->synopsis, command->summary);
 		xfp_options_print();
 		xfp_options_free(&c.options);
 		free(words);
@@ -233,8 +234,8 @@ static int run_command(int argc, char **argv, const char *summary,
 	if (!status)
 		status = (int)xfp_run_environment(&c, &err);
 	if (!status)
-		status = command(&c, &signals, &err);
-	status = report(status, &signals, &err, c.options.inherited, words);
+		status = command->run(&c, &signals, &err);
+	status = report(command, status, &signals, &err, c.options.inherited, words);
 	xfp_conversion_close(&c);
 	free(words);
 	fflush(stdout);
@@ -242,18 +243,28 @@ static int run_command(int argc, char **argv, const char *summary,
 	return status;
 }
 
+#define SYNOPSIS "[OPTION ...] MODEL -o OUT.xfp"
+
 int xfp_main_convert(int argc, char **argv)
 {
-	return run_command(argc, argv,
-			   "Quantizes the weights of a checkpoint into one bundle, with as few bits as the floors "
-			   "allow.",
-			   convert);
+	static const struct xfp_conversion_command command = {
+		.synopsis = SYNOPSIS,
+		.summary =
+			"Quantizes the weights of a checkpoint into one bundle, with as few bits as the floors allow.",
+		.run = convert,
+	};
+
+	return xfp_run_command(argc, argv, &command);
 }
 
 int xfp_main_prepare(int argc, char **argv)
 {
-	return run_command(argc, argv,
-			   "Brings a conversion's work folder up to date and lists what is missing; see "
-			   "xfp-pipelines(7).",
-			   prepare);
+	static const struct xfp_conversion_command command = {
+		.synopsis = SYNOPSIS,
+		.summary =
+			"Brings a conversion's work folder up to date and lists what is missing; see xfp-pipelines(7).",
+		.run = prepare,
+	};
+
+	return xfp_run_command(argc, argv, &command);
 }

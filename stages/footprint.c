@@ -20,48 +20,58 @@
 
 /* ---- the table --------------------------------------------------------------------------------- */
 
-/* Bytes that one process of a step holds at its peak. */
+/* Bytes that one process of a step holds at its peak, for each of ... */
 struct coefficients {
-	const char *buffers; /* where the numbers come from */
-	uint64_t fixed;      /* private pages of libc, libgomp and libhdf5, and the MiB in which digests are checked */
-	uint64_t text;       /* pages of its program and libraries: shared by all processes of the step */
-	unsigned raw;        /* of its blocks: in the source's dtype */
-	unsigned block_weight;  /* for each weight of a block, whatever the dtype */
-	unsigned block_row;     /* for each row of a block, without what depends on k */
-	unsigned thread_column; /* for each column, for each thread */
-	unsigned column;        /* for each column */
-	unsigned stack_column;  /* for each column of every matrix of the unit */
-	unsigned stack_row;     /* for each row of every matrix of the unit */
-	unsigned matrix;        /* for each matrix of the unit */
-	unsigned outlier;       /* for each outlier of a matrix */
-	bool before_cap;        /* those that are found, not those that are stored */
+	uint64_t fixed; /* private pages of libc, libgomp and libhdf5, and the MiB in which digests are checked */
+	uint64_t text;  /* pages of its program and libraries, which all processes of the step share */
+	unsigned raw;   /* a block, in the source's dtype */
+	unsigned block_weight;  /* weight of a block, whatever the dtype */
+	unsigned thread_column; /* column, in each thread */
+	unsigned column;
+	unsigned stack_column; /* column of every matrix of the unit */
+	unsigned stack_row;    /* row of every matrix of the unit */
+	unsigned matrix;       /* matrix of the unit */
+	unsigned outlier;      /* outlier of one matrix */
+	bool before_cap;       /* ... as they are found, not as they are stored */
 };
 
 /* struct xfp_outliers: digest, exponent, mean, sigma, first. */
 #define KNOWN_MATRIX (16 + 2 + 8 + 8 + 8)
 
 static const struct coefficients steps[XFP_STEPS] = {
-	[XFP_STEP_OUTLIERS] = {
-		.buffers = "a block raw and as f32; per column square, chunk, narrow, wide, x; largest of each matrix; "
-			   "found (16 bytes, as much again in qsort), positions (8)",
-		.fixed = 2560 * KIB, .text = 2816 * KIB,
-		.raw = 1, .block_weight = 4, .column = 8 + 8 + 4 + 8 + 4 + 1, .stack_column = 4,
-		.matrix = KNOWN_MATRIX, .outlier = 16 + 16 + 8, .before_cap = true,
-	},
-	[XFP_STEP_FIT] = {
-		.buffers = "a block raw and as f32; per thread and column q, prefix, two keys, x, value, r, index, marked; "
-			   "narrow, wide, down; cosines of the stack; marks (8 bytes, as much again in qsort)",
-		.fixed = 3072 * KIB, .text = 2816 * KIB,
-		.raw = 1, .block_weight = 4, .thread_column = 24 + 12 + 2, .column = 4 + 8 + 4 + 1, .stack_row = 8,
-		.matrix = KNOWN_MATRIX, .outlier = 8 + 8,
-	},
-	[XFP_STEP_PACK] = {
-		.buffers = "a block raw and as f32; per thread and column x, value, index; narrow, wide; marks (8 bytes, as "
-			   "much again in qsort), residuals (2), their part (6); struct xfp_packed_matrix",
-		.fixed = 4608 * KIB, .text = 5888 * KIB,
-		.raw = 1, .block_weight = 4, .thread_column = 9, .column = 4 + 8 + 1, .stack_row = 4,
-		.matrix = KNOWN_MATRIX + 80, .outlier = 8 + 8 + 2 + 6,
-	},
+	/* column: square, chunk, narrow, wide, x, balance; stack column: largest; outlier: found, its copy while it is
+	 * sorted, position */
+	[XFP_STEP_OUTLIERS] = { .fixed = 2560 * KIB,
+				.text = 2816 * KIB,
+				.raw = 1,
+				.block_weight = 4,
+				.column = 8 + 8 + 4 + 8 + 4 + 1,
+				.stack_column = 4,
+				.matrix = KNOWN_MATRIX,
+				.outlier = 16 + 16 + 8,
+				.before_cap = true },
+	/* thread and column: q, prefix, two keys, x, value, r, index, marked; column: narrow, wide, down, balance;
+	 * stack row: cosine; outlier: mark, its copy while it is sorted */
+	[XFP_STEP_FIT] = { .fixed = 3072 * KIB,
+			   .text = 2816 * KIB,
+			   .raw = 1,
+			   .block_weight = 4,
+			   .thread_column = 8 + 8 + 4 + 4 + 4 + 4 + 4 + 1 + 1,
+			   .column = 4 + 8 + 4 + 1,
+			   .stack_row = 8,
+			   .matrix = KNOWN_MATRIX,
+			   .outlier = 8 + 8 },
+	/* thread and column: x, value, index; column: narrow, wide, balance; stack row: cosine (of fp8); matrix: and
+	 * struct xfp_packed_matrix; outlier: mark, its copy, residual, column and residual as stored */
+	[XFP_STEP_PACK] = { .fixed = 4608 * KIB,
+			    .text = 5888 * KIB,
+			    .raw = 1,
+			    .block_weight = 4,
+			    .thread_column = 4 + 4 + 1,
+			    .column = 4 + 8 + 1,
+			    .stack_row = 8,
+			    .matrix = KNOWN_MATRIX + 80,
+			    .outlier = 8 + 8 + 2 + 6 },
 };
 
 /* The other processes. */
@@ -120,10 +130,10 @@ uint64_t xfp_footprint_step(const struct xfp_conversion *c, uint32_t number, enu
 	struct xfp_matrix_source source = xfp_ledger_source(c->ledger, unit->first_matrix);
 	struct xfp_estimate estimate = xfp_estimate(c, number, XFP_MOST);
 	uint64_t element = xfp_dtype_bits(unit->dtype) / 8, block = xfp_rows_block(&source);
-	uint64_t bytes = k->fixed, row = k->block_row;
+	uint64_t bytes = k->fixed;
 
-	row += candidate_bytes(&c->options.parameters, step, estimate.k, unit->cols);
-	bytes += block * unit->cols * (k->raw * element + k->block_weight) + block * row;
+	bytes += block * unit->cols * (k->raw * element + k->block_weight);
+	bytes += block * candidate_bytes(&c->options.parameters, step, estimate.k, unit->cols);
 	bytes += unit->cols * (threads * k->thread_column + k->column);
 	bytes += unit->experts * (unit->cols * k->stack_column + unit->rows * k->stack_row + k->matrix);
 	if (unit->plan == XFP_PLAN_FIT)

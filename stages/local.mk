@@ -10,6 +10,7 @@ stages_libstages_a_SOURCES = \
 	stages/conversion.c \
 	stages/conversion.h \
 	stages/convert.c \
+	stages/convert.h \
 	stages/data.c \
 	stages/data.h \
 	stages/estimate.c \
@@ -41,6 +42,12 @@ stages_libstages_a_SOURCES = \
 	stages/pack.h \
 	stages/pack_parts.c \
 	stages/pack_v2.c \
+	stages/plan.c \
+	stages/plan.h \
+	stages/plan_count.c \
+	stages/plan_json.c \
+	stages/plan_report.c \
+	stages/plan_time.c \
 	stages/prepare.c \
 	stages/prepare.h \
 	stages/progress.c \
@@ -62,6 +69,10 @@ stages_libstages_a_SOURCES = \
 	stages/select.c \
 	stages/select.h \
 	stages/stage.c \
+	stages/table.c \
+	stages/table.h \
+	stages/temporary.c \
+	stages/temporary.h \
 	stages/threads.h \
 	stages/units.c \
 	stages/units.h \

@@ -354,8 +354,6 @@ static enum xfp_status from_command_line(int argc, char **argv, struct xfp_optio
 				return status;
 		}
 	}
-	if (o->dry_run && o->json)
-		return xfp_fail(err, XFP_USAGE, "--json is the summary of a conversion; there is none with --dry-run");
 	o->model_inherited = optind == argc && o->model;
 	if (argc - optind > 1)
 		return xfp_fail(err, XFP_USAGE, "one MODEL at a time; '%s' is a second one", argv[optind + 1]);
@@ -400,7 +398,26 @@ static enum xfp_status finish_paths(struct xfp_options *o, struct xfp_error *err
 	return make_absolute(&o->cache, err);
 }
 
-enum xfp_status xfp_options_parse(int argc, char **argv, struct xfp_options *options, struct xfp_error *err)
+/* A plan needs no output, but the cache and the work folder are found by it. */
+static enum xfp_status guess_output(struct xfp_options *o, struct xfp_error *err)
+{
+	const char *name = o->model + strlen(o->model), *end;
+
+	while (name > o->model && name[-1] == '/')
+		name--;
+	for (end = name; name > o->model && name[-1] != '/';)
+		name--;
+	if (end == name || (end - name <= 2 && !strncmp(name, "..", (size_t)(end - name)))) {
+		name = "model";
+		end = name + strlen(name);
+	}
+	o->out_guessed = true;
+	o->out = xfp_format("%.*s.xfp", (int)(end - name), name);
+	return o->out ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
+enum xfp_status xfp_options_parse(int argc, char **argv, bool planning, struct xfp_options *options,
+				  struct xfp_error *err)
 {
 	struct xfp_options o = { .parameters = xfp_parameters_default() };
 	struct floors floors = { .strict = o.parameters.floor[XFP_CLASS_ATTENTION],
@@ -408,6 +425,15 @@ enum xfp_status xfp_options_parse(int argc, char **argv, struct xfp_options *opt
 	enum xfp_status status;
 
 	if ((status = from_environment(&o, &floors, err)) || (status = from_command_line(argc, argv, &o, &floors, err)))
+		goto done;
+	if (o.dry_run && o.json && !planning) {
+		status = xfp_fail(
+			err, XFP_USAGE,
+			"--json is the summary of a conversion; with --dry-run there is none, but xfp plan has one");
+		goto done;
+	}
+	o.dry_run |= planning;
+	if (planning && o.model && !o.out && (status = guess_output(&o, err)))
 		goto done;
 	if (!o.help && !o.version) {
 		if (!o.model)

@@ -21,11 +21,14 @@ struct xfp_options {
 	bool model_inherited;
 	char **inherited; /* what the environment set, as words of a command line, ended by NULL */
 	bool keep_going, dry_run, rehash, json, quiet;
+	bool out_guessed;   /* planning, and no output was named */
 	bool help, version; /* asked for, and nothing else was looked at */
 };
 
-/* argv[0] is the name used in messages ("xfp convert"). XFP_USAGE when something is wrong. */
-enum xfp_status xfp_options_parse(int argc, char **argv, struct xfp_options *options, struct xfp_error *err);
+/* argv[0] is the name used in messages ("xfp convert"). XFP_USAGE when something is wrong. `planning`: it is a
+ * dry run; --json is welcome, and without an output the bundle is taken to be MODEL.xfp in the current folder. */
+enum xfp_status xfp_options_parse(int argc, char **argv, bool planning, struct xfp_options *options,
+				  struct xfp_error *err);
 void xfp_options_free(struct xfp_options *options);
 
 /* The options as --help shows them. */

@@ -14,6 +14,7 @@
 #include "key.h"
 #include "printable.h"
 #include "select.h"
+#include "temporary.h"
 
 /* ---- one unit ---------------------------------------------------------------------------------- */
 
@@ -236,8 +237,7 @@ static enum xfp_status prepare_unit(const struct planning *p, struct xfp_error *
 	packed = state->there >> XFP_STAMP_PACKED & 1;
 	chosen = state->there >> XFP_STAMP_CHOICE & 1;
 	/* A dry run does not write the choices that it makes; the run that it tells of would. */
-	state->done = packed &&
-		      (chosen || p->unit->plan == XFP_PLAN_FP8 || (p->c->options.dry_run && state->decided));
+	state->done = packed && (chosen || p->unit->plan == XFP_PLAN_FP8 || (p->c->options.dry_run && state->decided));
 	return p->c->options.dry_run ? XFP_OK : stamp_unit(p, err);
 }
 
@@ -406,28 +406,14 @@ static enum xfp_status write_parameters(const struct xfp_conversion *c, struct x
 /* A dry run's work folder: made for inspect, read, removed. */
 static enum xfp_status read_scratch_ledger(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
 {
-	static const char *const names[] = { XFP_LEDGER_FILE, XFP_UNITS_FILE, XFP_EVENTS_FILE };
-	const char *parent = getenv("TMPDIR");
-	char *work = xfp_format("%s/xfp-XXXXXX", parent && *parent ? parent : "/tmp");
-	enum xfp_status status;
+	char *work = xfp_temporary_folder(err);
+	enum xfp_status status = XFP_FAILED;
 
-	if (!work || !mkdtemp(work)) {
-		status = xfp_fail_errno(err, errno, "%s: no temporary folder", work ? work : "xfp");
-		free(work);
-		return status;
-	}
-	status = (enum xfp_status)inspect(c, signals, work, err);
+	if (work)
+		status = (enum xfp_status)inspect(c, signals, work, err);
 	if (!status)
 		status = read_ledger(c, work, err);
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		char *path = xfp_path(work, names[i]);
-
-		if (path)
-			unlink(path);
-		free(path);
-	}
-	rmdir(work);
-	free(work);
+	xfp_temporary_remove(work);
 	return status;
 }
 

@@ -9,13 +9,15 @@
 #include "classes.h"
 #include "conversion.h"
 #include "printable.h"
+#include "table.h"
 
 enum { CLASS, UNITS, WEIGHTS, BITS, FLOOR, MEDIAN, P5, WORST, STORED, SIZE, OUTLIERS, COLUMNS };
 
-/* As wide as what is in it. */
-struct table {
-	char cell[XFP_CLASSES + 5][COLUMNS][32];
-	unsigned rows;
+static const struct xfp_table_column layout[COLUMNS + 1] = {
+	[CLASS] = { "class", 1, 0 }, [UNITS] = { "units", 0, 1 },       [WEIGHTS] = { "weights", 0, 1 },
+	[BITS] = { "bits", 1, 2 },   [FLOOR] = { "floor", 1, 1 },       [MEDIAN] = { "cos median", 0, 2 },
+	[P5] = { "cos p5", 0, 2 },   [WORST] = { "worst unit", 0, 2 },  [STORED] = { "bits/weight", 0, 2 },
+	[SIZE] = { "size", 0, 1 },   [OUTLIERS] = { "outliers", 0, 1 },
 };
 
 /* What a line of the table sums up. */
@@ -100,18 +102,9 @@ static double middle(double *value, uint32_t count)
 	return value[(count - 1) / 2];
 }
 
-/* A row of the table: its name, the others empty. */
-static char (*add_row(struct table *table, const char *name))[32]
+static void add_group(struct xfp_table *table, const char *name, struct group *group)
 {
-	char(*row)[32] = table->cell[table->rows++];
-
-	snprintf(row[CLASS], sizeof row[CLASS], "%s", name);
-	return row;
-}
-
-static void add_group(struct table *table, const char *name, struct group *group)
-{
-	char(*row)[32] = add_row(table, name);
+	char(*row)[XFP_TABLE_CELL] = xfp_table_row(table, name);
 	double weights = (double)group->weights;
 
 	snprintf(row[UNITS], sizeof row[UNITS], "%" PRIu32, group->units);
@@ -129,11 +122,11 @@ static void add_group(struct table *table, const char *name, struct group *group
 		 weights > 0 ? 100 * (double)group->outliers / weights : 0);
 }
 
-static void add_rest(struct table *table, const struct xfp_bundle *bundle, const struct xfp_bundle_info *info)
+static void add_rest(struct xfp_table *table, const struct xfp_bundle *bundle, const struct xfp_bundle_info *info)
 {
 	uint64_t kept = 0, kept_bytes = 0, file_bytes = 0;
 	uint32_t tensors = 0;
-	char(*row)[32];
+	char(*row)[XFP_TABLE_CELL];
 
 	for (uint32_t t = 0; t < info->tensors; t++) {
 		struct xfp_tensor_info tensor;
@@ -150,47 +143,20 @@ static void add_rest(struct table *table, const struct xfp_bundle *bundle, const
 		if (xfp_bundle_file(bundle, f, &file))
 			file_bytes += file.bytes;
 	}
-	row = add_row(table, "kept tensors");
+	row = xfp_table_row(table, "kept tensors");
 	snprintf(row[UNITS], sizeof row[UNITS], "%" PRIu32, tensors);
 	xfp_human((double)kept, "", row[WEIGHTS]);
 	xfp_human((double)kept_bytes, "B", row[SIZE]);
-	row = add_row(table, "files");
+	row = xfp_table_row(table, "files");
 	snprintf(row[UNITS], sizeof row[UNITS], "%" PRIu32, info->files);
 	xfp_human((double)file_bytes, "B", row[SIZE]);
-	row = add_row(table, "bundle");
+	row = xfp_table_row(table, "bundle");
 	xfp_human((double)info->file_bytes, "B", row[SIZE]);
-}
-
-static void print_table(FILE *out, const struct table *table)
-{
-	int width[COLUMNS] = { 0 };
-
-	for (unsigned r = 0; r < table->rows; r++)
-		for (unsigned c = 0; c < COLUMNS; c++)
-			if ((int)strlen(table->cell[r][c]) > width[c])
-				width[c] = (int)strlen(table->cell[r][c]);
-	for (unsigned r = 0; r < table->rows; r++) {
-		unsigned end = COLUMNS;
-
-		while (!*table->cell[r][end - 1])
-			end--;
-		for (unsigned c = 0; c < end; c++) {
-			/* words to the left; headings of two words need two blanks between them */
-			bool left = c == CLASS || c == BITS || c == FLOOR;
-			int gap = c == CLASS ? 0 : c == BITS || (c >= MEDIAN && c <= STORED) ? 2 : 1;
-
-			fprintf(out, "%*s%*s", gap, "", left ? -width[c] : width[c], table->cell[r][c]);
-		}
-		putc('\n', out);
-	}
 }
 
 void xfp_report_table(FILE *out, const struct xfp_bundle *bundle)
 {
-	static const char *const headings[COLUMNS] = { "class",       "units",      "weights", "bits",
-						       "floor",       "cos median", "cos p5",  "worst unit",
-						       "bits/weight", "size",       "outliers" };
-	struct table table = { .rows = 1 };
+	struct xfp_table table = { .column = layout };
 	uint32_t missed[XFP_CLASSES] = { 0 };
 	struct group all = { 0 };
 	struct xfp_bundle_info info;
@@ -198,8 +164,6 @@ void xfp_report_table(FILE *out, const struct xfp_bundle *bundle)
 	const char *before = "";
 
 	xfp_bundle_info(bundle, &info);
-	for (unsigned c = 0; c < COLUMNS; c++)
-		snprintf(table.cell[0][c], sizeof table.cell[0][c], "%s", headings[c]);
 	for (unsigned class_ = 0; class_ < XFP_CLASSES; class_++) {
 		/* Without memory for the cosines the line lacks them. */
 		struct group group = { .median = malloc((info.units + (size_t)1) * sizeof(double)),
@@ -223,9 +187,10 @@ void xfp_report_table(FILE *out, const struct xfp_bundle *bundle)
 		free(group.p5);
 	}
 	add_group(&table, "all units", &all);
-	*table.cell[table.rows - 1][FLOOR] = 0; /* they are the classes' */
+	if (table.rows)
+		*table.cell[table.rows - 1][FLOOR] = 0; /* they are the classes' */
 	add_rest(&table, bundle, &info);
-	print_table(out, &table);
+	xfp_table_print(out, &table);
 	for (unsigned class_ = 0; class_ < XFP_CLASSES; class_++) {
 		if (missed[class_]) {
 			fprintf(out, "%s%" PRIu32 " %s", *before ? before : "below the floor: ", missed[class_],

@@ -25,6 +25,7 @@ unit_tests = \
 	tests/unit/test_encode \
 	tests/unit/test_family \
 	tests/unit/test_file \
+	tests/unit/test_footprint \
 	tests/unit/test_index \
 	tests/unit/test_key \
 	tests/unit/test_ledger \
@@ -57,6 +58,7 @@ cli_tests = \
 	tests/cli/manifest.bats \
 	tests/cli/models.bats \
 	tests/cli/oracle.bats \
+	tests/cli/plan.bats \
 	tests/cli/reproducible.bats \
 	tests/cli/resume.bats \
 	tests/cli/stages.bats

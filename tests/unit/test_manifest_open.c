@@ -252,26 +252,42 @@ static void read_only(void **state)
 	}
 }
 
-/* A copy of a cache that was taken while it was written: the journal is not to be left out. */
+/* Somebody else writes at the moment: the journal is not to be left out, and nothing new appears. */
 static void read_only_with_journal(void **state)
 {
+	struct xfp_identity identity = { 1, 2, 3, 4, 5 };
 	struct xfp_store store = open_cache(state, 3), copy;
-	struct xfp_manifest *m = open_manifest(&store, 3);
+	struct xfp_manifest *m = open_manifest(&store, 3), *reader;
+	char *shared = scratch_path(state, CACHE "/manifest.sqlite-shm"), *aside = scratch_path(state, "shm");
+	uint8_t digest[16] = "0123456789abcde", found[16] = "";
 
 	xfp_manifest_close(m);
 	m = open_manifest(&store, -1);
 	add_artifact(&store, 3);
 	OK(xfp_manifest_ingest(m, &store, PACKED, &err)); /* now in the journal only */
+	OK(xfp_manifest_put_source(m, "/x", &identity, "0", digest, &err));
 	assert_true(scratch_has(state, CACHE "/manifest.sqlite-wal"));
 	copy = (struct xfp_store){ .folder = store.folder, .read_only = true };
-	{
-		struct xfp_manifest *reader = open_manifest(&copy, 4);
+	reader = open_manifest(&copy, -1);
+	everything_is_there(reader);
+	assert_true(xfp_manifest_get_source(reader, "/x", &identity, "0", found));
+	assert_memory_equal(found, digest, sizeof digest);
+	OK(xfp_manifest_forget(reader, PACKED, &err));
+	xfp_manifest_close(reader);
+	assert_true(xfp_manifest_has(m, PACKED));
 
-		everything_is_there(reader);
-		xfp_manifest_close(reader);
-	}
+	/* A copy that was taken meanwhile lacks this one, which SQLite would have to make. */
+	assert_int_equal(rename(shared, aside), 0);
+	reader = open_manifest(&copy, 4);
+	everything_is_there(reader);
+	assert_false(xfp_manifest_get_source(reader, "/x", &identity, "0", found));
+	xfp_manifest_close(reader);
+	assert_false(scratch_has(state, CACHE "/manifest.sqlite-shm"));
+	assert_int_equal(rename(aside, shared), 0);
 	xfp_manifest_close(m);
 	xfp_store_close(&store);
+	free(shared);
+	free(aside);
 }
 
 int main(void)

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan_count.c - what a plan sums up: units by class and role, tensors by fate, stages by what the cache holds.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "plan.h"
+
+static struct xfp_plan_group *find_group(struct xfp_plan_groups *groups, const struct xfp_ledger_unit *unit)
+{
+	struct xfp_plan_group *grown;
+
+	for (unsigned i = groups->count; i-- > 0;)
+		if (groups->list[i].class_ == unit->class_ && !strcmp(groups->list[i].role, unit->role))
+			return &groups->list[i];
+	if (groups->count == groups->room) {
+		unsigned room = 2 * groups->room + 16;
+
+		if (!(grown = realloc(groups->list, room * sizeof *grown)))
+			return NULL;
+		groups->list = grown;
+		groups->room = room;
+	}
+	groups->list[groups->count] = (struct xfp_plan_group){ .class_ = unit->class_, .role = unit->role };
+	return &groups->list[groups->count++];
+}
+
+static void add_unit(struct xfp_plan_group *group, const struct xfp_conversion *c, uint32_t number)
+{
+	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
+	struct xfp_estimate expected = xfp_estimate(c, number, XFP_EXPECTED);
+
+	group->units++;
+	group->measured += c->units[number].decided;
+	group->missed += !expected.met;
+	group->weights += xfp_unit_weights(unit);
+	group->source += xfp_unit_source_bytes(unit);
+	for (int bound = 0; bound < XFP_BOUNDS; bound++)
+		group->bytes[bound] += xfp_estimate(c, number, (enum xfp_bound)bound).bytes;
+	group->bits[expected.k]++;
+	group->fp8 += expected.mode == XFP_MODE_FP8;
+	group->kept += expected.mode == XFP_MODE_KEEP;
+	group->has_floor |= unit->plan == XFP_PLAN_FIT;
+}
+
+static int by_class(const void *a, const void *b)
+{
+	const struct xfp_plan_group *x = a, *y = b;
+
+	return x->class_ != y->class_ ? (x->class_ > y->class_) - (x->class_ < y->class_) : strcmp(x->role, y->role);
+}
+
+bool xfp_plan_group_units(const struct xfp_conversion *c, struct xfp_plan_groups *groups)
+{
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
+		struct xfp_plan_group *group = find_group(groups, &c->ledger->units[i]);
+
+		if (!group)
+			return false;
+		add_unit(group, c, i);
+		add_unit(&groups->all, c, i);
+	}
+	if (groups->count)
+		qsort(groups->list, groups->count, sizeof *groups->list, by_class);
+	return true;
+}
+
+double xfp_plan_bits(const struct xfp_plan_group *group, enum xfp_bound bound)
+{
+	return group->weights ? (double)group->bytes[bound] * 8 / (double)group->weights : 0;
+}
+
+struct xfp_plan_fates xfp_plan_count_fates(const struct xfp_ledger *ledger)
+{
+	struct xfp_plan_fates fates = { 0 };
+
+	for (uint32_t i = 0; i < ledger->tensor_count; i++) {
+		fates.tensors[ledger->tensors[i].fate]++;
+		fates.bytes[ledger->tensors[i].fate] += ledger->tensors[i].bytes;
+	}
+	return fates;
+}
+
+/* ---- what the cache holds ------------------------------------------------------------------------ */
+
+void xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hits hits[XFP_PLAN_STAGES])
+{
+	static const struct xfp_plan_hits stages[XFP_PLAN_STAGES] = { { "outlier-extract", XFP_STAMP_OUTLIERS, 0, 0 },
+								      { "lloyd-fit", XFP_STAMP_FIT, 0, 0 },
+								      { "lloyd-fit --extended", XFP_STAMP_MORE, 0, 0 },
+								      { "autoselect", XFP_STAMP_CHOICE, 0, 0 },
+								      { "pack", XFP_STAMP_PACKED, 0, 0 } };
+
+	memcpy(hits, stages, sizeof stages);
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
+		bool fit = c->ledger->units[i].plan == XFP_PLAN_FIT;
+		bool extended = fit && xfp_estimate(c, i, XFP_EXPECTED).extended;
+
+		for (int s = 0; s < XFP_PLAN_STAGES; s++) {
+			if (hits[s].stamp == XFP_STAMP_MORE ? !extended : !fit && hits[s].stamp != XFP_STAMP_PACKED)
+				continue;
+			hits[s].needed++;
+			hits[s].there += c->units[i].there >> hits[s].stamp & 1;
+		}
+	}
+}
+
+uint32_t xfp_plan_known_units(const struct xfp_conversion *c)
+{
+	uint32_t known = 0;
+
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
+		known += c->units[i].known;
+	return known;
+}
+
+/* ---- disk ---------------------------------------------------------------------------------------- */
+
+uint64_t xfp_plan_free_bytes(const char *path)
+{
+	char *folder = strdup(path), *slash;
+	struct statvfs fs;
+	uint64_t room = 0;
+
+	while (folder && statvfs(folder, &fs) && (slash = strrchr(folder, '/')))
+		slash[slash == folder] = '\0';
+	if (folder && !statvfs(folder, &fs))
+		room = (uint64_t)(geteuid() ? fs.f_bavail : fs.f_bfree) * fs.f_frsize;
+	free(folder);
+	return room;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "temporary.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "file.h"
+
+#define MOST_OPEN 16
+
+char *xfp_temporary_folder(struct xfp_error *err)
+{
+	const char *parent = getenv("TMPDIR");
+	char *path = xfp_format("%s/xfp-XXXXXX", parent && *parent ? parent : "/tmp");
+
+	if (path && mkdtemp(path))
+		return path;
+	xfp_fail_errno(err, errno, "%s: no temporary folder", path ? path : "xfp");
+	free(path);
+	return NULL;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+	(void)st;
+	(void)kind;
+	(void)where;
+	return remove(path) && errno != ENOENT ? -1 : 0;
+}
+
+void xfp_temporary_remove(char *path)
+{
+	if (path)
+		nftw(path, remove_one, MOST_OPEN, FTW_DEPTH | FTW_PHYS);
+	free(path);
+}

@@ -1,0 +1,186 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# xfp plan: what it says, that it changes nothing, and that runs keep to its memory and disk.
+
+load helpers
+
+setup() {
+	setup_folder
+	mkdir tmp
+	export TMPDIR=$PWD/tmp
+}
+
+# Names, sizes, times and content of all there is, but for the folders that tests write into.
+everything() {
+	find . -mindepth 1 ! -path ./tmp ! -name plan.json -printf '%p %y %s %T@ %C@\n' | sort
+	find . -type f ! -name plan.json -exec sha256sum {} + | sort
+}
+
+# A Python expression over the plan p and, where there is one, the measured run r.
+holds() { # EXPRESSION
+	python3 - "$1" <<-'EOF'
+	import json, os, sys
+	p = json.load(open("plan.json"))
+	r = json.load(open("run.json")) if os.path.exists("run.json") else None
+	if not eval("(" + sys.argv[1] + ")"):
+	    sys.exit("%s\n%s\n%s" % (sys.argv[1], json.dumps(p), json.dumps(r)))
+	EOF
+}
+
+plan() { # OPTION...
+	xfp plan --json "$@" >plan.json
+}
+
+@test "a plan: a table, then bundle, memory, disk, time and cache; nothing is changed or left" {
+	make_model m
+	before=$(everything)
+	run -0 --separate-stderr xfp plan m -o out.xfp
+	[ "$before" = "$(everything)" ]
+	[ -z "$(ls -A tmp)" ]
+	[[ ${lines[0]} == */m && ${lines[1]} == "family qwen3_moe, safetensors, "*" weights in 8 units" ]]
+	for word in 'attention  *q  *1 ' 'routed_expert  *down  *1 ' 'lm_head .*fp8 ' 'all units  *8 ' 'kept tensors ' \
+		'^Bits are an estimate' '^bundle  *[0-9]' '^memory  *[0-9]' '^disk  *[0-9]' '^time  *about [0-9]' \
+		'^cache .*/xfp-cache: there is none yet$'; do
+		grep -q "$word" <<<"$output" || { echo "no $word in: $output"; return 1; }
+	done
+}
+
+@test "neither output, cache nor a folder that can be written is needed" {
+	make_model m
+	run -0 xfp plan m
+	[[ $output == *"$PWD/xfp-cache: there is none yet"* ]]
+	run -0 xfp plan m/ -o missing/folder/out.xfp --cache nowhere
+	[[ $output == *"$PWD/nowhere: there is none yet"* ]]
+	cd m
+	run -0 xfp plan . --json
+	cd ..
+	needs_mounts
+	xfp convert m -o out.xfp -q
+	run -0 read_only "$PWD" env TMPDIR=/dev/shm xfp plan m -o out.xfp
+	[[ $output == *"Bits follow from measurements."*"out.xfp is up to date"* ]]
+	run -0 read_only "$PWD" env TMPDIR=/dev/shm xfp plan m -o out.xfp --min-cos-lazy 0.9
+	[[ $output == *"knows 8 of 8 units; outlier-extract 7 of 7, lloyd-fit 7 of 7"* ]]
+}
+
+@test "--json says what the text says" {
+	make_model m --tie
+	plan m
+	holds 'sum(g["units"] for g in p["groups"]) == p["units"] == 7 and p["measured"] == 0 and p["estimate"]'
+	holds 'sum(g["weights"] for g in p["groups"]) == p["weights"]'
+	holds 'all(sum(g["bits"].values()) + g["fp8"] + g["source_precision"] == g["units"] for g in p["groups"])'
+	holds '{g["floor"] for g in p["groups"]} == {0.98, 0.99}'
+	holds 'set(p["tensors"]) == {"quantized", "kept", "tied", "dropped"} and p["tensors"]["kept"]["tensors"] > 0'
+	holds 'p["bundle"]["least"] <= p["bundle"]["expected"] <= p["bundle"]["most"] == p["disk"]["bundle"]'
+	holds 'p["disk"]["total"] == sum(p["disk"][k] for k in ("bundle", "cache", "work")) <= p["disk"]["cache_free"]'
+	holds 'p["memory"]["peak"] == max(p["memory"][k] for k in ("inspect", "units", "bundle"))'
+	holds 'p["time"]["seconds"] > 0 and p["time"]["lloyd_fit"] > 0 and p["time"]["seconds_a_unit"] > 0'
+	holds 'p["time"]["lloyd_fit_extended"] == p["time"]["pack_fp8"] == 0'
+	holds 'not p["cache"]["exists"] and p["cache"]["known"] == p["cache"]["done"] == 0 and not p["current"]'
+	bytes=$(stat -c %s m/model.safetensors)
+	holds "0 < $bytes - sum(t['bytes'] for t in p['tensors'].values()) < 10000"
+}
+
+@test "options of convert matter: floors, bits, lm-head, jobs" {
+	make_model m --hidden 256 --intermediate 192
+	plan m --floor attention=0.5 --min-cos-lazy 0.998 -j1
+	holds '[g["bits"] for g in p["groups"] if g["class"] == "attention"] == [{"2": 1}] * 4'
+	holds 'all(set(g["bits"]) <= {"5", "6"} for g in p["groups"] if g["class"] == "routed_expert")'
+	holds 'p["time"]["lloyd_fit_extended"] > 0 and p["time"]["pack_fp8"] > 0 and p["jobs"] == 1'
+	one=$(holds 'print(p["memory"]["peak"]) or True')
+	plan m --lm-head keep -j4 --bits 4
+	holds 'p["jobs"] == 4 and not any(g["class"] == "lm_head" for g in p["groups"])'
+	holds 'all(set(g["bits"]) == {"4"} for g in p["groups"])'
+	holds "p['memory']['peak'] > $one + 3 * 4000000"
+	plan m --floor attention=1 --on-miss keep
+	holds 'all(g["source_precision"] == g["below_floor"] == 1 for g in p["groups"] if g["class"] == "attention")'
+}
+
+@test "after a conversion everything is known: bits, bytes, hits" {
+	make_model m
+	xfp convert m -o out.xfp -q
+	xfp info --json out.xfp >info.json
+	touch plan.json
+	before=$(everything)
+	plan m -o out.xfp
+	holds 'p["measured"] == 7 and not p["estimate"] and p["current"] and p["cache"]["done"] == p["units"] == 8'
+	holds 'all(s["there"] == s["needed"] for s in p["cache"]["stages"])'
+	holds 'p["memory"]["largest_unit"] is None and p["memory"]["units"] == 0'
+	holds '{(u["class"], u["role"]): u["bytes"] for u in json.load(open("info.json"))["units"]} ==
+		{(g["class"], g["role"]): g["bytes"]["expected"] for g in p["groups"]}'
+	holds 'all(len(set(g["bytes"].values())) == 1 for g in p["groups"])'
+	# another floor: measured, not packed
+	plan m -o out.xfp --min-cos-lazy 0.9
+	holds 'p["measured"] == 7 and not p["current"] and p["cache"]["known"] == 8 and p["cache"]["done"] == 5'
+	holds '{s["stage"]: s["needed"] - s["there"] for s in p["cache"]["stages"]} == {"outlier-extract": 0,
+		"lloyd-fit": 0, "lloyd-fit --extended": 0, "autoselect": 3, "pack": 3}'
+	# other outliers: known, nothing there but the output head
+	plan m -o out.xfp --outlier-sigma 5
+	holds 'p["measured"] == 0 and p["cache"]["known"] == 8 and p["cache"]["done"] == 1'
+	# the same weights under another name are other files, which are not read
+	cp -r m copy
+	plan copy -o out.xfp
+	holds 'p["cache"]["exists"] and p["cache"]["known"] == 0'
+	rm -r copy
+	[ "$before" = "$(everything)" ]
+}
+
+@test "while the manifest has a journal, as in a run or after kill -9, it is read with it" {
+	make_model m
+	xfp convert m -o out.xfp -q
+	python3 - <<-'EOF'
+	import os, sqlite3
+	db = sqlite3.connect("xfp-cache/manifest.sqlite")
+	db.execute("CREATE TABLE IF NOT EXISTS more (x)")
+	db.commit()
+	os._exit(0)
+	EOF
+	[ -s xfp-cache/manifest.sqlite-wal ]
+	before=$(sha xfp-cache/manifest.sqlite; sha xfp-cache/manifest.sqlite-wal; ls -A xfp-cache)
+	plan m -o out.xfp
+	holds 'p["measured"] == 7 and p["cache"]["known"] == 8'
+	[ "$before" = "$(sha xfp-cache/manifest.sqlite; sha xfp-cache/manifest.sqlite-wal; ls -A xfp-cache)" ]
+}
+
+@test "wrong use is status 2, a bad checkpoint status 3; nothing is left" {
+	make_model m
+	make_bad truncated-shard bad
+	for options in '' 'm m' '--floor nonsense=1 m' '--no-such-option m'; do
+		# shellcheck disable=SC2086
+		run -2 xfp plan $options
+	done
+	run -3 xfp plan bad
+	[[ $output == *"bad"* ]]
+	run -3 xfp plan missing
+	[ -z "$(ls -A tmp)" ]
+	[ ! -e xfp-cache ]
+}
+
+@test "the size is as expected, within a tenth" {
+	make_model m --hidden 1024 --intermediate 1024 --num-experts 2 --heads 8
+	plan m -o out.xfp
+	xfp convert m -o out.xfp -q
+	size=$(stat -c %s out.xfp)
+	holds "p['bundle']['least'] <= $size <= p['bundle']['most']"
+	holds "0.9 * $size <= p['bundle']['expected'] <= 1.1 * $size"
+}
+
+# A conversion takes at most what was said, and not less than half of it.
+keeps_to_plan() { # MODEL OPTION...
+	rm -rf run && mkdir run
+	plan "$1" -o run/out.xfp "${@:2}"
+	"$srcdir/tests/measure-peak" -d run -o run.json xfp convert "$1" -o run/out.xfp -q "${@:2}"
+	holds 'r["samples"] >= 20'
+	holds 'r["pss"] <= p["memory"]["peak"] <= 2 * r["pss"]'
+	holds 'r["disk"] <= p["disk"]["total"] <= 2 * r["disk"]'
+}
+
+@test "runs keep to memory and disk, with one job and with two" {
+	[ "${XFP_TEST_SANITIZERS:-no}" = no ] || skip "the sanitizers have memory of their own"
+	make_model m --family llama --hidden 1024 --intermediate 2816 --heads 8 --vocab 1024
+	for jobs in 1 2; do
+		keeps_to_plan m -j$jobs
+	done
+	make_model stack --experts transposed --hidden 512 --intermediate 256 --num-experts 16 --heads 8 --dtype f32
+	keeps_to_plan stack -j2
+}

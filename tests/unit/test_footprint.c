@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a plan reckons with: estimates of units, and what they need in memory and on disk.
+ */
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bundle_layout.h"
+#include "footprint.h"
+
+#define MIB (1024.0 * 1024)
+
+/* A conversion of `count` units of one shape. */
+struct subject {
+	struct xfp_conversion c;
+	struct xfp_ledger ledger;
+	struct xfp_ledger_file file;
+	uint8_t (*source)[16];
+};
+
+static struct subject *subject(uint32_t count, uint32_t experts, uint64_t rows, uint64_t cols, enum xfp_class class_)
+{
+	struct subject *s = calloc(1, sizeof *s);
+	struct xfp_ledger *l = &s->ledger;
+
+	l->model = l->family = l->format = (char *)"";
+	s->file.name = s->file.path = (char *)"f";
+	l->files = &s->file;
+	l->file_count = 1;
+	l->unit_count = l->tensor_count = count;
+	l->matrix_count = count * experts;
+	l->units = calloc(count, sizeof *l->units);
+	l->tensors = calloc(count, sizeof *l->tensors);
+	l->matrices = calloc(l->matrix_count, sizeof *l->matrices);
+	for (uint32_t u = 0; u < count; u++) {
+		l->units[u] = (struct xfp_ledger_unit){ (char *)"w", (char *)"q", class_, XFP_PLAN_FIT, XFP_BF16,
+							experts,     rows,        cols,   u * experts };
+		l->tensors[u] = (struct xfp_ledger_tensor){ .name = (char *)"w",
+							    .reason = (char *)"",
+							    .dtype = XFP_BF16,
+							    .class_ = class_,
+							    .rank = 3,
+							    .shape = { experts, rows, cols },
+							    .bytes = experts * rows * cols * 2,
+							    .tied = UINT32_MAX };
+		for (uint32_t m = 0; m < experts; m++)
+			l->matrices[u * experts + m] =
+				(struct xfp_ledger_matrix){ u, m * rows * cols, rows, cols, cols, 1 };
+	}
+	s->c.ledger = l;
+	s->c.options.parameters = xfp_parameters_default();
+	s->c.units = calloc(count, sizeof *s->c.units);
+	s->c.todo = count;
+	return s;
+}
+
+static void done_with(struct subject *s)
+{
+	free(s->ledger.units);
+	free(s->ledger.tensors);
+	free(s->ledger.matrices);
+	free(s->c.units);
+	free(s);
+}
+
+static void set_floor(struct subject *s, double floor)
+{
+	for (int i = 0; i < XFP_CLASSES; i++)
+		s->c.options.parameters.floor[i] = (uint32_t)(floor * XFP_NANO);
+}
+
+/* ---- estimates ------------------------------------------------------------------------------------ */
+
+static void bits_follow_the_floor(void **state)
+{
+	static const struct {
+		double floor;
+		unsigned k[XFP_BOUNDS];
+	} cases[] = {
+		{ 0.5, { 2, 2, 2 } },  { 0.93, { 2, 2, 3 } },  { 0.98, { 3, 3, 4 } },
+		{ 0.99, { 3, 4, 4 } }, { 0.998, { 5, 5, 6 } },
+	};
+	struct subject *s = subject(1, 1, 4096, 4096, XFP_CLASS_ATTENTION);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		set_floor(s, cases[i].floor);
+		for (int bound = 0; bound < XFP_BOUNDS; bound++) {
+			struct xfp_estimate e = xfp_estimate(&s->c, 0, (enum xfp_bound)bound);
+
+			assert_int_equal(e.k, cases[i].k[bound]);
+			assert_int_equal(e.mode, XFP_MODE_V2);
+			assert_true(e.met);
+			assert_int_equal(e.extended, e.k > 4);
+			assert_true(e.cos_median >= cases[i].floor);
+		}
+	}
+	done_with(s);
+}
+
+static void no_candidate(void **state)
+{
+	struct subject *s = subject(1, 1, 4096, 4096, XFP_CLASS_ATTENTION);
+	struct xfp_estimate e;
+
+	(void)state;
+	set_floor(s, 1);
+	e = xfp_estimate(&s->c, 0, XFP_EXPECTED);
+	assert_int_equal(e.mode, XFP_MODE_KEEP);
+	assert_false(e.met);
+	assert_true(e.extended);
+	assert_int_equal(e.bytes, 4096 * 4096 * 2);
+	s->c.options.parameters.on_miss = XFP_MISS_BEST;
+	e = xfp_estimate(&s->c, 0, XFP_EXPECTED);
+	assert_int_equal(e.k, 6);
+	assert_false(e.met);
+
+	/* Codebooks would be larger than the rows. */
+	s->ledger.units[0].cols = 8;
+	set_floor(s, 0.5);
+	assert_int_equal(xfp_estimate(&s->c, 0, XFP_EXPECTED).mode, XFP_MODE_KEEP);
+
+	s->ledger.units[0].cols = 4096;
+	s->ledger.units[0].plan = XFP_PLAN_FP8;
+	e = xfp_estimate(&s->c, 0, XFP_EXPECTED);
+	assert_int_equal(e.mode, XFP_MODE_FP8);
+	assert_int_equal(e.bytes, 4096 * (4096 + 4));
+	done_with(s);
+}
+
+static void measurements_win(void **state)
+{
+	struct subject *s = subject(1, 1, 4096, 4096, XFP_CLASS_ATTENTION);
+
+	(void)state;
+	s->c.units[0].decided = true;
+	s->c.units[0].choice.met = 1;
+	s->c.units[0].choice.candidate =
+		(struct xfp_candidate){ XFP_MODE_V2, 3, 4000, 0, 1234567, 89, 0.99, 0.98, 0.01 };
+	for (int bound = 0; bound < XFP_BOUNDS; bound++) {
+		struct xfp_estimate e = xfp_estimate(&s->c, 0, (enum xfp_bound)bound);
+
+		assert_int_equal(e.k, 3);
+		assert_int_equal(e.bytes, 1234567);
+		assert_int_equal(e.outliers, 89);
+	}
+	done_with(s);
+}
+
+static void outlier_shares(void **state)
+{
+	(void)state;
+	assert_true(xfp_outlier_share(0, XFP_MOST) == 0);
+	/* A normal distribution's tail is the least there is: 6.3e-5 beyond 4 sigma, 4.55 % beyond 2. */
+	assert_true(xfp_outlier_share(4000, XFP_LEAST) > 6.2e-5 && xfp_outlier_share(4000, XFP_LEAST) < 6.4e-5);
+	assert_true(xfp_outlier_share(2000, XFP_EXPECTED) > 0.0454);
+	assert_true(xfp_outlier_share(4000, XFP_EXPECTED) > 0.004 && xfp_outlier_share(4000, XFP_EXPECTED) < 0.006);
+	/* Never more than there can be, by Chebyshev. */
+	for (uint32_t c = 2000; c < 20000; c += 500)
+		assert_true(xfp_outlier_share(c, XFP_MOST) <= 1e6 / c / c);
+}
+
+/* ---- memory --------------------------------------------------------------------------------------- */
+
+static double peak(struct subject *s, unsigned jobs)
+{
+	struct xfp_memory memory;
+	struct xfp_error err = { 0 };
+
+	assert_int_equal(xfp_footprint_memory(&s->c, jobs, &memory, &err), XFP_OK);
+	assert_true(memory.peak >= memory.inspect && memory.peak >= memory.units && memory.peak >= memory.bundle);
+	return (double)memory.peak / MIB;
+}
+
+static void memory_grows_with_jobs_and_matrices(void **state)
+{
+	struct subject *s = subject(64, 1, 4096, 4096, XFP_CLASS_ATTENTION);
+	double one = peak(s, 1), two = peak(s, 2), three = peak(s, 3), four = peak(s, 4), many = peak(s, 64);
+
+	(void)state;
+	unsetenv("OMP_NUM_THREADS");
+	assert_true(two > one + 4);
+	/* Programs are shared: from the third job on, each costs the same. */
+	assert_true(four - three > 0.5 * (two - one));
+	assert_true(many - four > 59.9 * (four - three) && many - four < 60.1 * (four - three) + 60);
+	/* More jobs than units take no more, but for their threads. */
+	s->c.todo = 1;
+	for (uint32_t i = 1; i < 64; i++)
+		s->c.units[i].done = true;
+	assert_true(peak(s, 2) < one + 4);
+	done_with(s);
+}
+
+static void memory_does_not_grow_with_the_stack(void **state)
+{
+	struct subject *few = subject(4, 8, 1024, 4096, XFP_CLASS_ROUTED_EXPERT);
+	struct subject *many = subject(4, 512, 1024, 4096, XFP_CLASS_ROUTED_EXPERT);
+	double before = peak(few, 1), after = peak(many, 1);
+
+	(void)state;
+	/* Cosines of all rows and largest weights of all columns: 8 and 4 bytes each. */
+	assert_true(after > before && after - before < 504 * (1024 * 8 + 4096 * 4) / MIB + 1);
+	done_with(few);
+	done_with(many);
+}
+
+static void promised_bounds(void **state)
+{
+	struct subject *s = subject(32, 1, 4096, 14336, XFP_CLASS_DENSE_MLP);
+
+	(void)state;
+	assert_true(peak(s, 2) < 300);
+	assert_true(peak(s, 16) < 1024);
+	done_with(s);
+}
+
+static void finished_steps_take_nothing(void **state)
+{
+	struct subject *s = subject(2, 1, 4096, 4096, XFP_CLASS_ATTENTION);
+	struct xfp_memory memory;
+	struct xfp_error err = { 0 };
+
+	(void)state;
+	s->c.units[0].done = true;
+	assert_int_equal(xfp_footprint_memory(&s->c, 2, &memory, &err), XFP_OK);
+	assert_int_equal(memory.largest, 1);
+	s->c.units[1].done = true;
+	s->c.todo = 0;
+	assert_int_equal(xfp_footprint_memory(&s->c, 2, &memory, &err), XFP_OK);
+	assert_int_equal(memory.units, 0);
+	assert_int_equal(memory.largest, UINT32_MAX);
+	assert_true(memory.bundle > memory.front);
+	done_with(s);
+}
+
+/* ---- disk ----------------------------------------------------------------------------------------- */
+
+static void disk_holds_everything_twice(void **state)
+{
+	struct subject *s = subject(8, 4, 1024, 4096, XFP_CLASS_ROUTED_EXPERT);
+	struct xfp_disk least, expected, most;
+	uint64_t units = 0;
+
+	(void)state;
+	least = xfp_footprint_disk(&s->c, XFP_LEAST);
+	expected = xfp_footprint_disk(&s->c, XFP_EXPECTED);
+	most = xfp_footprint_disk(&s->c, XFP_MOST);
+	for (uint32_t i = 0; i < 8; i++)
+		units += xfp_estimate(&s->c, i, XFP_EXPECTED).bytes;
+	assert_true(expected.bundle > units && expected.bundle < units + units / 20);
+	/* Packed units and a tenth of two bytes a weight at most. */
+	assert_true(expected.artifacts > units);
+	assert_true(expected.artifacts < units + (uint64_t)(8 * 4 * 1024 * 4096) / 5);
+	assert_true(least.bundle <= expected.bundle && expected.bundle < most.bundle);
+	assert_true(xfp_disk_total(&most) == most.bundle + most.artifacts + most.work);
+	done_with(s);
+}
+
+static void disk_of_what_is_there(void **state)
+{
+	struct subject *s = subject(8, 1, 1024, 4096, XFP_CLASS_ATTENTION);
+	struct xfp_disk none = xfp_footprint_disk(&s->c, XFP_EXPECTED), some, all;
+
+	(void)state;
+	for (uint32_t i = 0; i < 8; i++)
+		s->c.units[i].there = 1 << XFP_STAMP_OUTLIERS | 1 << XFP_STAMP_FIT;
+	some = xfp_footprint_disk(&s->c, XFP_EXPECTED);
+	for (uint32_t i = 0; i < 8; i++)
+		s->c.units[i].done = true;
+	all = xfp_footprint_disk(&s->c, XFP_EXPECTED);
+	assert_true(some.artifacts < none.artifacts && all.artifacts < some.artifacts);
+	assert_true(all.artifacts < 1 << 20);
+	assert_true(all.bundle == none.bundle && all.work == none.work);
+	done_with(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bits_follow_the_floor),
+		cmocka_unit_test(no_candidate),
+		cmocka_unit_test(measurements_win),
+		cmocka_unit_test(outlier_shares),
+		cmocka_unit_test(memory_grows_with_jobs_and_matrices),
+		cmocka_unit_test(memory_does_not_grow_with_the_stack),
+		cmocka_unit_test(promised_bounds),
+		cmocka_unit_test(finished_steps_take_nothing),
+		cmocka_unit_test(disk_holds_everything_twice),
+		cmocka_unit_test(disk_of_what_is_there),
+	};
+
+	return cmocka_run_group_tests_name("footprint", tests, NULL, NULL);
+}
