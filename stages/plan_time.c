@@ -17,7 +17,8 @@
 #include "temporary.h"
 
 #define PROBE_WEIGHTS ((uint64_t)1 << 20) /* of the large unit */
-#define PROBE_ROWS 64                     /* at least: a stage works on blocks of rows */
+#define LEAST_ROWS 64                     /* a stage works on blocks of rows */
+#define MOST_ROWS 4096                    /* short rows cost much a weight */
 #define TINY_ROWS 16
 #define TINY_COLS 64
 #define TINY_UNITS 2
@@ -60,8 +61,10 @@ static void look(const struct xfp_conversion *c, struct probe *probe)
 		}
 	}
 	probe->rows = PROBE_WEIGHTS / (probe->cols ? probe->cols : 1);
-	if (probe->rows < PROBE_ROWS)
-		probe->rows = PROBE_ROWS;
+	if (probe->rows < LEAST_ROWS)
+		probe->rows = LEAST_ROWS;
+	if (probe->rows > MOST_ROWS)
+		probe->rows = MOST_ROWS;
 	probe->units = probe->fp8 ? FP8 + 1 : FP8;
 }
 
