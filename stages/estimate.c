@@ -20,7 +20,7 @@ static const double miss_factor[XFP_BOUNDS] = { .5, 1, 2 };
  * Shares of outliers: those of a normal distribution at least. Trained weights have more, and their number falls
  * about with the square of the threshold: of generated Student-t weights 0.5 to 0.6 % lie beyond 4 sigma.
  */
-static const double heavy_tail[XFP_BOUNDS] = { 0, .08, .16 };
+static const double heavy_tail[XFP_BOUNDS] = { 0, .08, .12 };
 
 uint64_t xfp_unit_source_bytes(const struct xfp_ledger_unit *unit)
 {

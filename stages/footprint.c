@@ -12,6 +12,8 @@
 
 #include "bundle_layout.h"
 #include "lloyd.h"
+#include "moments.h"
+#include "packed.h"
 #include "rows.h"
 #include "run_make.h"
 
@@ -22,56 +24,53 @@
 
 /* Bytes that one process of a step holds at its peak, for each of ... */
 struct coefficients {
-	uint64_t fixed; /* private pages of libc, libgomp and libhdf5, and the MiB in which digests are checked */
-	uint64_t text;  /* pages of its program and libraries, which all processes of the step share */
-	unsigned raw;   /* a block, in the source's dtype */
-	unsigned block_weight;  /* weight of a block, whatever the dtype */
+	uint64_t fixed;  /* private pages of libc, libgomp and libhdf5, and the MiB in which digests are checked */
+	uint64_t text;   /* pages of its program and libraries, which all processes of the step share */
+	unsigned thread; /* thread */
 	unsigned thread_column; /* column, in each thread */
 	unsigned column;
 	unsigned stack_column; /* column of every matrix of the unit */
 	unsigned stack_row;    /* row of every matrix of the unit */
 	unsigned matrix;       /* matrix of the unit */
+	unsigned suspect;      /* weight that is taken for an outlier at first, further out than 7/8 of the threshold */
 	unsigned outlier;      /* outlier of one matrix */
-	bool before_cap;       /* ... as they are found, not as they are stored */
+	bool marks;            /* a bit for each weight of a matrix, while its outliers are put in order */
 };
 
 /* struct xfp_outliers: digest, exponent, mean, sigma, first. */
 #define KNOWN_MATRIX (16 + 2 + 8 + 8 + 8)
 
 static const struct coefficients steps[XFP_STEPS] = {
-	/* column: square, chunk, narrow, wide, x, balance; stack column: largest; outlier: found, its copy while it is
-	 * sorted, position */
-	[XFP_STEP_OUTLIERS] = { .fixed = 2560 * KIB,
-				.text = 2816 * KIB,
-				.raw = 1,
-				.block_weight = 4,
-				.column = 8 + 8 + 4 + 8 + 4 + 1,
+	/* column: square, chunk, narrow, wide, x, outliers of a row, balance; stack column: largest; suspect: struct
+	 * xfp_outlier; outlier: the same, for sorting */
+	[XFP_STEP_OUTLIERS] = { .fixed = 1792 * KIB,
+				.text = 3072 * KIB,
+				.column = 8 + 8 + 4 + 8 + 4 + 4 + 1,
 				.stack_column = 4,
 				.matrix = KNOWN_MATRIX,
-				.outlier = 16 + 16 + 8,
-				.before_cap = true },
-	/* thread and column: q, prefix, two keys, x, value, r, index, marked; column: narrow, wide, down, balance;
-	 * stack row: cosine; outlier: mark, its copy while it is sorted */
-	[XFP_STEP_FIT] = { .fixed = 3072 * KIB,
-			   .text = 2816 * KIB,
-			   .raw = 1,
-			   .block_weight = 4,
-			   .thread_column = 8 + 8 + 4 + 4 + 4 + 4 + 4 + 1 + 1,
+				.suspect = sizeof(struct xfp_outlier),
+				.outlier = sizeof(struct xfp_outlier) },
+	/* thread and column: w, x, value, marked; column: narrow, wide, down, balance; stack row: cosine; outlier:
+	 * position, and what libhdf5 holds while it reads them by chunks */
+	[XFP_STEP_FIT] = { .fixed = 2304 * KIB,
+			   .text = 3072 * KIB,
+			   .thread = sizeof(struct xfp_lloyd_row),
+			   .thread_column = 4 + 4 + 4 + 4,
 			   .column = 4 + 8 + 4 + 1,
 			   .stack_row = 8,
 			   .matrix = KNOWN_MATRIX,
-			   .outlier = 8 + 8 },
-	/* thread and column: x, value, index; column: narrow, wide, balance; stack row: cosine (of fp8); matrix: and
-	 * struct xfp_packed_matrix; outlier: mark, its copy, residual, column and residual as stored */
-	[XFP_STEP_PACK] = { .fixed = 4608 * KIB,
-			    .text = 5888 * KIB,
-			    .raw = 1,
-			    .block_weight = 4,
-			    .thread_column = 4 + 4 + 1,
+			   .outlier = 8 + 12,
+			   .marks = true },
+	/* thread and column: x, index; column: narrow, wide, balance; stack row: cosine (of fp8); matrix: and struct
+	 * xfp_packed_matrix; outlier: position, what libhdf5 holds, residual, column and residual as stored */
+	[XFP_STEP_PACK] = { .fixed = 3584 * KIB,
+			    .text = 6144 * KIB,
+			    .thread_column = 4 + 1,
 			    .column = 4 + 8 + 1,
 			    .stack_row = 8,
-			    .matrix = KNOWN_MATRIX + 80,
-			    .outlier = 8 + 8 + 2 + 6 },
+			    .matrix = KNOWN_MATRIX + sizeof(struct xfp_packed_matrix),
+			    .outlier = 8 + 2 + 6 + 2,
+			    .marks = true },
 };
 
 /* The other processes. */
@@ -110,17 +109,30 @@ static uint64_t candidate_bytes(const struct xfp_parameters *parameters, enum xf
 	return bytes;
 }
 
-/* Of one matrix. */
-static double outliers_of(const struct xfp_conversion *c, uint32_t number, bool before_cap)
+/* Weights of one matrix further out than `sigma_milli`. */
+static double beyond(const struct xfp_conversion *c, uint32_t number, uint32_t sigma_milli)
+{
+	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
+
+	return xfp_outlier_share(sigma_milli, XFP_MOST) * (double)(unit->rows * unit->cols);
+}
+
+/* What outliers take: those that are found are more than those that are kept. */
+static uint64_t outlier_bytes(const struct xfp_conversion *c, uint32_t number, const struct coefficients *k)
 {
 	const struct xfp_parameters *parameters = &c->options.parameters;
 	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
-	double share = xfp_outlier_share(parameters->outlier_sigma, XFP_MOST);
-	double cap = (double)parameters->outlier_cap / XFP_NANO;
+	uint32_t sigma = parameters->outlier_sigma;
+	double cap = (double)parameters->outlier_cap / XFP_NANO * (double)(unit->rows * unit->cols);
+	double kept = beyond(c, number, sigma);
 
+	if (unit->plan != XFP_PLAN_FIT)
+		return 0;
+	if (k->suspect)
+		return (uint64_t)(k->suspect * beyond(c, number, sigma - sigma / 8) + k->outlier * kept);
 	if (c->units[number].decided)
-		return (double)c->units[number].choice.candidate.outliers / unit->experts;
-	return (before_cap || share < cap ? share : cap) * (double)(unit->rows * unit->cols);
+		kept = (double)c->units[number].choice.candidate.outliers / unit->experts;
+	return (uint64_t)(k->outlier * (kept < cap ? kept : cap));
 }
 
 uint64_t xfp_footprint_step(const struct xfp_conversion *c, uint32_t number, enum xfp_step step, unsigned threads)
@@ -129,15 +141,17 @@ uint64_t xfp_footprint_step(const struct xfp_conversion *c, uint32_t number, enu
 	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
 	struct xfp_matrix_source source = xfp_ledger_source(c->ledger, unit->first_matrix);
 	struct xfp_estimate estimate = xfp_estimate(c, number, XFP_MOST);
-	uint64_t element = xfp_dtype_bits(unit->dtype) / 8, block = xfp_rows_block(&source);
-	uint64_t bytes = k->fixed;
+	uint64_t rows = xfp_rows_block(&source), block = rows * unit->cols * (xfp_dtype_bits(unit->dtype) / 8);
+	uint64_t marks = k->marks && unit->plan == XFP_PLAN_FIT ? unit->rows * unit->cols / 8 : 0;
+	uint64_t stack = unit->cols * k->stack_column + k->matrix, bytes = k->fixed;
 
-	bytes += block * unit->cols * (k->raw * element + k->block_weight);
-	bytes += block * candidate_bytes(&c->options.parameters, step, estimate.k, unit->cols);
-	bytes += unit->cols * (threads * k->thread_column + k->column);
-	bytes += unit->experts * (unit->cols * k->stack_column + unit->rows * k->stack_row + k->matrix);
-	if (unit->plan == XFP_PLAN_FIT)
-		bytes += (uint64_t)(k->outlier * outliers_of(c, number, k->before_cap));
+	if (step != XFP_STEP_PACK || unit->plan == XFP_PLAN_FP8)
+		stack += unit->rows * k->stack_row;
+	/* Marks are in order before the first block is read. */
+	bytes += block > marks ? block : marks;
+	bytes += rows * candidate_bytes(&c->options.parameters, step, estimate.k, unit->cols);
+	bytes += threads * (k->thread + unit->cols * k->thread_column) + unit->cols * k->column;
+	bytes += unit->experts * stack + outlier_bytes(c, number, k);
 	if (source.view.col_stride != 1 || source.view.row_stride != unit->cols)
 		bytes += TILE;
 	return bytes;
@@ -236,8 +250,8 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-enum xfp_status xfp_footprint_memory(const struct xfp_conversion *c, unsigned jobs, struct xfp_memory *memory,
-				     struct xfp_error *err)
+enum xfp_status xfp_footprint_memory(const struct xfp_conversion *c, unsigned jobs, bool bundle,
+				     struct xfp_memory *memory, struct xfp_error *err)
 {
 	uint64_t own = FRONT_FIXED + GUARD_FIXED;
 	double ledger = (double)ledger_bytes(c->ledger);
@@ -248,8 +262,9 @@ enum xfp_status xfp_footprint_memory(const struct xfp_conversion *c, unsigned jo
 	memory->front = own + (uint64_t)ledger + c->ledger->unit_count * sizeof *c->units +
 			c->ledger->matrix_count * sizeof **c->units->source;
 	status = units_in_flight(c, jobs, memory, err);
-	memory->bundle = memory->front + BUNDLE_FIXED + (uint64_t)(BUNDLE_LEDGERS * ledger) +
-			 c->ledger->matrix_count * sizeof(struct xfp_idx_matrix);
+	if (bundle)
+		memory->bundle = memory->front + BUNDLE_FIXED + (uint64_t)(BUNDLE_LEDGERS * ledger) +
+				 c->ledger->matrix_count * sizeof(struct xfp_idx_matrix);
 	memory->peak = larger(larger(memory->inspect, own + (uint64_t)(READING_LEDGERS * ledger)),
 			      larger(memory->units, memory->bundle));
 	return status;

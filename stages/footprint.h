@@ -23,6 +23,8 @@ struct xfp_disk {
 
 /* `c` needs its options and ledger; its units say what is there already (as xfp_prepare_units leaves them). */
 struct xfp_disk xfp_footprint_disk(const struct xfp_conversion *c, enum xfp_bound bound);
+/* The size of the bundle alone. */
+uint64_t xfp_footprint_bundle(const struct xfp_conversion *c, enum xfp_bound bound);
 uint64_t xfp_disk_total(const struct xfp_disk *disk);
 
 /* ---- memory ------------------------------------------------------------------------------------ */
@@ -43,8 +45,9 @@ struct xfp_memory {
 	uint32_t largest; /* the unit that takes most; UINT32_MAX: none is to be done */
 };
 
-/* With `jobs` units in flight: those that take most are taken to be there at the same time. */
-enum xfp_status xfp_footprint_memory(const struct xfp_conversion *c, unsigned jobs, struct xfp_memory *memory,
-				     struct xfp_error *err);
+/* With `jobs` units in flight: those that take most are taken to be there at the same time. `bundle`: whether one
+ * is to be written. */
+enum xfp_status xfp_footprint_memory(const struct xfp_conversion *c, unsigned jobs, bool bundle,
+				     struct xfp_memory *memory, struct xfp_error *err);
 
 #endif

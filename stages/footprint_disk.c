@@ -89,7 +89,7 @@ static uint64_t index_bytes(const struct xfp_ledger *ledger)
 	return bytes;
 }
 
-static uint64_t bundle_bytes(const struct xfp_conversion *c, enum xfp_bound bound)
+uint64_t xfp_footprint_bundle(const struct xfp_conversion *c, enum xfp_bound bound)
 {
 	uint64_t bytes = index_bytes(c->ledger) + file_members(c->ledger) + 2 * XFP_DATA_ALIGN;
 
@@ -195,7 +195,7 @@ static uint64_t work_bytes(const struct xfp_conversion *c, enum xfp_bound bound)
 struct xfp_disk xfp_footprint_disk(const struct xfp_conversion *c, enum xfp_bound bound)
 {
 	return (struct xfp_disk){
-		.bundle = bundle_bytes(c, bound),
+		.bundle = xfp_footprint_bundle(c, bound),
 		.artifacts = artifact_bytes(c, bound),
 		.work = work_bytes(c, bound),
 	};

@@ -21,7 +21,7 @@ double xfp_plan_seconds(const struct xfp_plan_facts *facts)
 	if (facts->current)
 		return seconds;
 	return seconds + xfp_pace_units(facts->c, &facts->pace, facts->jobs) +
-	       xfp_pace_bundle(facts->disk[XFP_EXPECTED].bundle);
+	       xfp_pace_bundle(facts->bundle[XFP_EXPECTED]);
 }
 
 static enum xfp_status gather(struct xfp_plan_facts *facts, struct xfp_error *err)
@@ -30,11 +30,13 @@ static enum xfp_status gather(struct xfp_plan_facts *facts, struct xfp_error *er
 	struct xfp_result result;
 
 	for (int bound = 0; bound < XFP_BOUNDS; bound++)
-		facts->disk[bound] = xfp_footprint_disk(c, (enum xfp_bound)bound);
+		facts->bundle[bound] = xfp_footprint_bundle(c, (enum xfp_bound)bound);
 	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
 		facts->measured += c->units[i].decided;
 	facts->current = !c->todo && xfp_bundle_is_current(c, &result);
-	return xfp_footprint_memory(c, facts->jobs, &facts->memory, err);
+	if (!facts->current)
+		facts->disk = xfp_footprint_disk(c, XFP_MOST);
+	return xfp_footprint_memory(c, facts->jobs, !facts->current, &facts->memory, err);
 }
 
 static int plan(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)

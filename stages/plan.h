@@ -33,9 +33,10 @@ struct xfp_plan_facts {
 	double inspect_seconds;
 	struct xfp_pace pace;
 	struct xfp_memory memory;
-	struct xfp_disk disk[XFP_BOUNDS];
-	bool current;      /* the bundle is there, and of just this */
-	uint32_t measured; /* units whose choice follows from measurements */
+	uint64_t bundle[XFP_BOUNDS]; /* its size */
+	struct xfp_disk disk;        /* the most that is still to be written */
+	bool current;                /* the bundle is there, and of just this */
+	uint32_t measured;           /* units whose choice follows from measurements */
 };
 
 double xfp_plan_seconds(const struct xfp_plan_facts *facts);

@@ -76,7 +76,7 @@ static json_t *memory_json(const struct xfp_plan_facts *facts)
 
 static json_t *disk_json(const struct xfp_plan_facts *facts)
 {
-	const struct xfp_disk *disk = &facts->disk[XFP_MOST];
+	const struct xfp_disk *disk = &facts->disk;
 	const struct xfp_options *options = &facts->c->options;
 
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "total", (json_int_t)xfp_disk_total(disk), "bundle",
@@ -118,13 +118,10 @@ static json_t *cache_json(const struct xfp_conversion *c)
 enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct xfp_error *err)
 {
 	const struct xfp_conversion *c = facts->c;
-	uint64_t bundle[XFP_BOUNDS];
 	struct xfp_plan_groups groups = { 0 };
 	json_t *root = NULL;
 	int failed;
 
-	for (int bound = 0; bound < XFP_BOUNDS; bound++)
-		bundle[bound] = facts->disk[bound].bundle;
 	if (xfp_plan_group_units(c, &groups))
 		root = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:b}",
 				 "model", c->options.model, "family", c->ledger->family, "format", c->ledger->format,
@@ -132,8 +129,8 @@ enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct x
 				 "measured", (json_int_t)facts->measured, "estimate",
 				 (int)(facts->measured < groups.all.units - groups.all.fp8), "groups",
 				 groups_json(c, &groups), "tensors", tensors_json(c->ledger), "bundle",
-				 bounds_json(bundle), "memory", memory_json(facts), "disk", disk_json(facts), "jobs",
-				 (int)facts->jobs, "time", time_json(facts), "cache", cache_json(c), "current",
+				 bounds_json(facts->bundle), "memory", memory_json(facts), "disk", disk_json(facts),
+				 "jobs", (int)facts->jobs, "time", time_json(facts), "cache", cache_json(c), "current",
 				 (int)facts->current);
 	free(groups.list);
 	failed = !root || json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));

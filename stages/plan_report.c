@@ -108,14 +108,14 @@ static void print_basis(const struct xfp_plan_facts *facts, const struct xfp_pla
 
 static void print_disk(const struct xfp_plan_facts *facts)
 {
-	const struct xfp_disk *most = &facts->disk[XFP_MOST];
+	const struct xfp_disk *disk = &facts->disk;
 	uint64_t beside_out = xfp_plan_free_bytes(facts->c->options.out);
 	uint64_t beside_cache = xfp_plan_free_bytes(facts->c->options.cache);
 	char a[32], b[32], d[32], e[32];
 
-	printf("disk     %s: bundle %s, cache %s, work folder %s; ", xfp_human((double)xfp_disk_total(most), "B", a),
-	       xfp_human((double)most->bundle, "B", b), xfp_human((double)most->artifacts, "B", d),
-	       xfp_human((double)most->work, "B", e));
+	printf("disk     %s: bundle %s, cache %s, work folder %s; ", xfp_human((double)xfp_disk_total(disk), "B", a),
+	       xfp_human((double)disk->bundle, "B", b), xfp_human((double)disk->artifacts, "B", d),
+	       xfp_human((double)disk->work, "B", e));
 	if (beside_out == beside_cache)
 		printf("%s free\n", xfp_human((double)beside_out, "B", a));
 	else
@@ -125,13 +125,11 @@ static void print_disk(const struct xfp_plan_facts *facts)
 
 static void print_needs(const struct xfp_plan_facts *facts)
 {
-	const struct xfp_disk *least = &facts->disk[XFP_LEAST], *expected = &facts->disk[XFP_EXPECTED],
-			      *most = &facts->disk[XFP_MOST];
 	const struct xfp_conversion *c = facts->c;
 	char a[32], b[32], d[32];
 
-	printf("bundle   %s, from %s to %s\n", xfp_human((double)expected->bundle, "B", a),
-	       xfp_human((double)least->bundle, "B", b), xfp_human((double)most->bundle, "B", d));
+	printf("bundle   %s, from %s to %s\n", xfp_human((double)facts->bundle[XFP_EXPECTED], "B", a),
+	       xfp_human((double)facts->bundle[XFP_LEAST], "B", b), xfp_human((double)facts->bundle[XFP_MOST], "B", d));
 	printf("memory   %s with %u job%s", xfp_human((double)facts->memory.peak, "B", a), facts->jobs,
 	       facts->jobs == 1 ? "" : "s");
 	if (facts->memory.largest < c->ledger->unit_count)

@@ -105,7 +105,8 @@ plan() { # OPTION...
 	plan m -o out.xfp
 	holds 'p["measured"] == 7 and not p["estimate"] and p["current"] and p["cache"]["done"] == p["units"] == 8'
 	holds 'all(s["there"] == s["needed"] for s in p["cache"]["stages"])'
-	holds 'p["memory"]["largest_unit"] is None and p["memory"]["units"] == 0'
+	holds 'p["memory"]["largest_unit"] is None and p["memory"]["units"] == p["memory"]["bundle"] == 0'
+	holds 'p["disk"]["total"] == 0 < p["bundle"]["least"] == p["bundle"]["most"]'
 	holds '{(u["class"], u["role"]): u["bytes"] for u in json.load(open("info.json"))["units"]} ==
 		{(g["class"], g["role"]): g["bytes"]["expected"] for g in p["groups"]}'
 	holds 'all(len(set(g["bytes"].values())) == 1 for g in p["groups"])'

@@ -169,7 +169,7 @@ static double peak(struct subject *s, unsigned jobs)
 	struct xfp_memory memory;
 	struct xfp_error err = { 0 };
 
-	assert_int_equal(xfp_footprint_memory(&s->c, jobs, &memory, &err), XFP_OK);
+	assert_int_equal(xfp_footprint_memory(&s->c, jobs, true, &memory, &err), XFP_OK);
 	assert_true(memory.peak >= memory.inspect && memory.peak >= memory.units && memory.peak >= memory.bundle);
 	return (double)memory.peak / MIB;
 }
@@ -224,14 +224,17 @@ static void finished_steps_take_nothing(void **state)
 
 	(void)state;
 	s->c.units[0].done = true;
-	assert_int_equal(xfp_footprint_memory(&s->c, 2, &memory, &err), XFP_OK);
+	assert_int_equal(xfp_footprint_memory(&s->c, 2, true, &memory, &err), XFP_OK);
 	assert_int_equal(memory.largest, 1);
 	s->c.units[1].done = true;
 	s->c.todo = 0;
-	assert_int_equal(xfp_footprint_memory(&s->c, 2, &memory, &err), XFP_OK);
+	assert_int_equal(xfp_footprint_memory(&s->c, 2, true, &memory, &err), XFP_OK);
 	assert_int_equal(memory.units, 0);
 	assert_int_equal(memory.largest, UINT32_MAX);
 	assert_true(memory.bundle > memory.front);
+	assert_int_equal(xfp_footprint_memory(&s->c, 2, false, &memory, &err), XFP_OK);
+	assert_int_equal(memory.bundle, 0);
+	assert_true(memory.peak > memory.front);
 	done_with(s);
 }
 
