@@ -34,7 +34,7 @@ struct coefficients {
 	unsigned matrix;       /* matrix of the unit */
 	unsigned suspect;      /* weight that is taken for an outlier at first, further out than 7/8 of the threshold */
 	unsigned outlier;      /* outlier of one matrix */
-	bool marks;            /* a bit for each weight of a matrix, while its outliers are put in order */
+	bool marks;            /* 8 bytes for each row of a matrix, and a bit for each weight while they are ordered */
 };
 
 /* struct xfp_outliers: digest, exponent, mean, sigma, first. */
@@ -63,8 +63,8 @@ static const struct coefficients steps[XFP_STEPS] = {
 			   .marks = true },
 	/* thread and column: x, index; column: narrow, wide, balance; stack row: cosine (of fp8); matrix: and struct
 	 * xfp_packed_matrix; outlier: position, what libhdf5 holds, residual, column and residual as stored */
-	[XFP_STEP_PACK] = { .fixed = 3584 * KIB,
-			    .text = 6144 * KIB,
+	[XFP_STEP_PACK] = { .fixed = 2816 * KIB,
+			    .text = 3072 * KIB,
 			    .thread_column = 4 + 1,
 			    .column = 4 + 8 + 1,
 			    .stack_row = 8,
@@ -74,13 +74,14 @@ static const struct coefficients steps[XFP_STEPS] = {
 };
 
 /* The other processes. */
-#define FRONT_FIXED (6656 * KIB)   /* xfp: its program, libsqlite3 and libhdf5, SQLite's page cache */
+#define FRONT_FIXED (7168 * KIB)   /* xfp: its program, libsqlite3 and libhdf5, SQLite's page cache */
 #define GUARD_FIXED (1024 * KIB)   /* pages that xfp writes after the guard was forked */
 #define MAKE_FIXED (768 * KIB)     /* of each make: one for all units, one for each in flight */
 #define MAKE_UNIT ((uint64_t)1280) /* of the make for all units: target, variables, names in its folder */
 #define SHELL_FIXED (256 * KIB)    /* runs each recipe */
 #define INSPECT_FIXED (5376 * KIB)
-#define BUNDLE_FIXED (16384 * KIB) /* libarchive and what that needs, libcrypto, a block of 4 MiB */
+#define BUNDLE_FIXED (11776 * KIB) /* libarchive and what that needs, libcrypto */
+#define BUNDLE_BLOCKS (5 * MIB)    /* what is copied at a time, and the MiB in which digests are checked */
 #define STRING_FIXED 24u           /* malloc's own, and rounding */
 #define TILE MIB                   /* of a reader whose rows are not contiguous (checkpoints/matrix.c) */
 
@@ -142,7 +143,7 @@ uint64_t xfp_footprint_step(const struct xfp_conversion *c, uint32_t number, enu
 	struct xfp_matrix_source source = xfp_ledger_source(c->ledger, unit->first_matrix);
 	struct xfp_estimate estimate = xfp_estimate(c, number, XFP_MOST);
 	uint64_t rows = xfp_rows_block(&source), block = rows * unit->cols * (xfp_dtype_bits(unit->dtype) / 8);
-	uint64_t marks = k->marks && unit->plan == XFP_PLAN_FIT ? unit->rows * unit->cols / 8 : 0;
+	uint64_t marks = k->marks && unit->plan == XFP_PLAN_FIT ? unit->rows * (unit->cols / 8 + 8) : 0;
 	uint64_t stack = unit->cols * k->stack_column + k->matrix, bytes = k->fixed;
 
 	if (step != XFP_STEP_PACK || unit->plan == XFP_PLAN_FP8)
@@ -250,6 +251,19 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* Of the bundle writer's blocks, what a member is large enough to fill. */
+static uint64_t block_bytes(const struct xfp_conversion *c)
+{
+	uint64_t largest = 0;
+
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
+		largest = larger(largest, xfp_estimate(c, i, XFP_MOST).bytes);
+	for (uint32_t i = 0; i < c->ledger->tensor_count; i++)
+		if (c->ledger->tensors[i].fate == XFP_FATE_KEPT)
+			largest = larger(largest, c->ledger->tensors[i].bytes);
+	return largest < BUNDLE_BLOCKS ? largest : BUNDLE_BLOCKS;
+}
+
 enum xfp_status xfp_footprint_memory(const struct xfp_conversion *c, unsigned jobs, bool bundle,
 				     struct xfp_memory *memory, struct xfp_error *err)
 {
@@ -263,7 +277,7 @@ enum xfp_status xfp_footprint_memory(const struct xfp_conversion *c, unsigned jo
 			c->ledger->matrix_count * sizeof **c->units->source;
 	status = units_in_flight(c, jobs, memory, err);
 	if (bundle)
-		memory->bundle = memory->front + BUNDLE_FIXED + (uint64_t)(BUNDLE_LEDGERS * ledger) +
+		memory->bundle = memory->front + BUNDLE_FIXED + block_bytes(c) + (uint64_t)(BUNDLE_LEDGERS * ledger) +
 				 c->ledger->matrix_count * sizeof(struct xfp_idx_matrix);
 	memory->peak = larger(larger(memory->inspect, own + (uint64_t)(READING_LEDGERS * ledger)),
 			      larger(memory->units, memory->bundle));
