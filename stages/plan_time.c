@@ -16,9 +16,9 @@
 #include "prepare.h"
 #include "temporary.h"
 
-#define PROBE_WEIGHTS ((uint64_t)1 << 20) /* of the large unit */
+#define PROBE_WEIGHTS ((uint64_t)1 << 23) /* of the large unit */
 #define LEAST_ROWS 64                     /* a stage works on blocks of rows */
-#define MOST_ROWS 4096                    /* short rows cost much a weight */
+#define MOST_ROWS 32768                   /* short rows cost much a weight */
 #define TINY_ROWS 16
 #define TINY_COLS 64
 #define TINY_UNITS 2
