@@ -56,23 +56,24 @@ int32_t xfp_q_of(float x)
 #define DIGITS 6
 
 /* A key that grows as the distance falls: the bits of a positive double order as it does. */
-static uint64_t key_of(const struct xfp_outlier *outlier)
+static uint64_t key_of(double mean, xfp_outlier outlier)
 {
+	double distance = fabs(xfp_outlier_q(outlier) - mean);
 	uint64_t bits;
 
-	memcpy(&bits, &outlier->distance, sizeof bits);
+	memcpy(&bits, &distance, sizeof bits);
 	return ~bits;
 }
 
 /* Radix sort, lowest digit first; a digit that all keys share is passed over. */
-void xfp_outliers_sort(struct xfp_outlier *found, size_t count, struct xfp_outlier *room)
+void xfp_outliers_sort(double mean, xfp_outlier *found, size_t count, xfp_outlier *room)
 {
-	struct xfp_outlier *from = found, *to = room, *swap;
+	xfp_outlier *from = found, *to = room, *swap;
 	uint64_t all = UINT64_MAX, any = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		all &= key_of(&found[i]);
-		any |= key_of(&found[i]);
+		all &= key_of(mean, found[i]);
+		any |= key_of(mean, found[i]);
 	}
 	for (int digit = 0; digit < DIGITS; digit++) {
 		const unsigned shift = (unsigned)digit * DIGIT, mask = (1u << DIGIT) - 1;
@@ -81,7 +82,7 @@ void xfp_outliers_sort(struct xfp_outlier *found, size_t count, struct xfp_outli
 		if (!((all ^ any) >> shift & mask))
 			continue;
 		for (size_t i = 0; i < count; i++)
-			next[key_of(&from[i]) >> shift & mask]++;
+			next[key_of(mean, from[i]) >> shift & mask]++;
 		for (unsigned value = 0; value <= mask; value++) {
 			size_t size = next[value];
 
@@ -89,7 +90,7 @@ void xfp_outliers_sort(struct xfp_outlier *found, size_t count, struct xfp_outli
 			place += size;
 		}
 		for (size_t i = 0; i < count; i++)
-			to[next[key_of(&from[i]) >> shift & mask]++] = from[i];
+			to[next[key_of(mean, from[i]) >> shift & mask]++] = from[i];
 		swap = from;
 		from = to;
 		to = swap;

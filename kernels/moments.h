@@ -38,19 +38,33 @@ struct xfp_outlier_rule {
 /* `sigma_milli`: c in thousandths, 0 for none. */
 struct xfp_outlier_rule xfp_outlier_rule(const struct xfp_moments *moments, uint32_t sigma_milli);
 
-struct xfp_outlier {
-	uint64_t position; /* flat index in the matrix */
-	double distance;   /* |q - mean| */
-};
+/* A weight that may be an outlier, in eight bytes, since there can be many: its flat index in the matrix, below
+ * 2^38, and its q. */
+typedef uint64_t xfp_outlier;
+#define XFP_OUTLIER_WEIGHTS ((uint64_t)1 << 38)
+
+static inline xfp_outlier xfp_outlier_of(uint64_t position, int32_t q)
+{
+	return position << 26 | (uint64_t)(q + (1 << 24));
+}
+static inline uint64_t xfp_outlier_position(xfp_outlier outlier)
+{
+	return outlier >> 26;
+}
+static inline int32_t xfp_outlier_q(xfp_outlier outlier)
+{
+	return (int32_t)(outlier & ((1 << 26) - 1)) - (1 << 24);
+}
 
 /* The columns of a padded row that are outliers, ascending, into `column` (room for xfp_padded(cols)). Returns
  * how many there are. */
 size_t xfp_outliers_find(const struct xfp_outlier_rule *rule, const float *x, size_t cols, uint32_t *column);
 
-/* q of one weight; its distance is |q - mean|. */
+/* q of one weight. */
 int32_t xfp_q_of(float x);
 
-/* Order by falling distance; equal ones keep their order, that of rising positions. `room` holds as many more. */
-void xfp_outliers_sort(struct xfp_outlier *found, size_t count, struct xfp_outlier *room);
+/* Order by falling distance |q - mean|; equal ones keep their order, that of rising positions. `room` holds as many
+ * more. */
+void xfp_outliers_sort(double mean, xfp_outlier *found, size_t count, xfp_outlier *room);
 
 #endif

@@ -48,8 +48,8 @@ static const struct coefficients steps[XFP_STEPS] = {
 				.column = 8 + 8 + 4 + 8 + 4 + 4 + 1,
 				.stack_column = 4,
 				.matrix = KNOWN_MATRIX,
-				.suspect = sizeof(struct xfp_outlier),
-				.outlier = sizeof(struct xfp_outlier) },
+				.suspect = sizeof(xfp_outlier),
+				.outlier = sizeof(xfp_outlier) },
 	/* thread and column: w, x, value, marked; column: narrow, wide, down, balance; stack row: cosine; outlier:
 	 * position, and what libhdf5 holds while it reads them by chunks */
 	[XFP_STEP_FIT] = { .fixed = 2304 * KIB,

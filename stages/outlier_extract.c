@@ -9,7 +9,6 @@
  * The unit's first stage: only reading can tell its key. One pass over the rows gives the digests and
  * the column statistics; when the key is known another gives the moments and the outliers.
  */
-#include <math.h> /* fabs */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +16,7 @@
 #include "encode.h"
 #include "moments.h"
 #include "outliers.h"
+#include "printable.h"
 #include "rows.h"
 #include "scale.h"
 #include "work.h"
@@ -30,7 +30,7 @@ struct scan {
 	struct xfp_scaling scaling;
 	float *x;         /* one row */
 	uint32_t *column; /* outliers of one row */
-	struct xfp_outlier *found;
+	xfp_outlier *found;
 	size_t found_count, found_room;
 };
 
@@ -134,7 +134,7 @@ static void load_row(struct scan *scan, const struct xfp_rows *rows, uint64_t r)
 static enum xfp_status make_room(struct scan *scan, uint64_t cols, struct xfp_error *err)
 {
 	size_t room = scan->found_room + scan->found_room / 2 + cols;
-	struct xfp_outlier *grown;
+	xfp_outlier *grown;
 
 	if (scan->found_room - scan->found_count >= cols)
 		return XFP_OK;
@@ -146,8 +146,7 @@ static enum xfp_status make_room(struct scan *scan, uint64_t cols, struct xfp_er
 	return XFP_OK;
 }
 
-/* Note what lies outside the rule in a block, the distance being q itself until the mean is known, and add up its
- * moments unless they are known (NULL). */
+/* Note what lies outside the rule in a block, and add up its moments unless they are known (NULL). */
 static enum xfp_status survey_block(struct scan *scan, const struct xfp_rows *rows, const struct xfp_outlier_rule *rule,
 				    struct xfp_moments *moments, struct xfp_error *err)
 {
@@ -166,7 +165,7 @@ static enum xfp_status survey_block(struct scan *scan, const struct xfp_rows *ro
 		for (size_t i = 0; i < count; i++) {
 			uint32_t c = scan->column[i];
 
-			scan->found[scan->found_count++] = (struct xfp_outlier){ base + c, xfp_q_of(scan->x[c]) };
+			scan->found[scan->found_count++] = xfp_outlier_of(base + c, xfp_q_of(scan->x[c]));
 		}
 	}
 	return status;
@@ -227,12 +226,10 @@ static enum xfp_status find_outliers(struct scan *scan, const struct xfp_matrix_
 	if (!status && sigma_milli && rule->sigma > 0 && (rule->low > certain.low || rule->high < certain.high))
 		status = find_again(scan, source, rule, err);
 	for (size_t i = 0; i < scan->found_count; i++) {
-		struct xfp_outlier *found = &scan->found[i];
+		int32_t q = xfp_outlier_q(scan->found[i]);
 
-		if (found->distance >= rule->low && found->distance <= rule->high)
-			continue;
-		scan->found[kept] = *found;
-		scan->found[kept++].distance = fabs(found->distance - rule->mean);
+		if (q < rule->low || q > rule->high)
+			scan->found[kept++] = scan->found[i];
 	}
 	scan->found_count = kept;
 	return status;
@@ -246,10 +243,12 @@ static enum xfp_status extract(struct xfp_job *job, struct scan *scan, uint32_t 
 	uint64_t weights = source.view.rows * source.view.cols;
 	uint64_t cap = (uint64_t)((xfp_int128)weights * job->parameters.outlier_cap / XFP_NANO);
 	struct xfp_outlier_rule rule;
-	struct xfp_outlier *room;
-	uint64_t *position;
+	xfp_outlier *room;
 	enum xfp_status status;
 
+	if (weights > XFP_OUTLIER_WEIGHTS)
+		return xfp_fail(err, XFP_BAD_INPUT, "tensor %s has more than 2^38 weights in a matrix",
+				xfp_printable(source.tensor).text);
 	xfp_scaling_set(&scan->scaling, scan->known.balance, scan->known.exponent[m]);
 	status = find_outliers(scan, &source, job->parameters.outlier_sigma, &rule, err);
 	if (status)
@@ -259,12 +258,11 @@ static enum xfp_status extract(struct xfp_job *job, struct scan *scan, uint32_t 
 	room = malloc((scan->found_count + 1) * sizeof *room);
 	if (!room)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	xfp_outliers_sort(scan->found, scan->found_count, room);
+	xfp_outliers_sort(rule.mean, scan->found, scan->found_count, room);
 	scan->found_count = scan->found_count < cap ? scan->found_count : (size_t)cap;
-	position = (uint64_t *)room; /* no longer needed, and large enough */
 	for (size_t i = 0; i < scan->found_count; i++)
-		position[i] = scan->found[i].position;
-	status = xfp_outliers_append(artifact, &scan->known, m, position, scan->found_count, err);
+		room[i] = xfp_outlier_position(scan->found[i]);
+	status = xfp_outliers_append(artifact, &scan->known, m, room, scan->found_count, err);
 	free(room);
 	return status;
 }

@@ -62,7 +62,7 @@ static void outliers_come_by_distance_then_position(void **state)
 {
 	struct xfp_moments moments = { 0 };
 	struct xfp_outlier_rule rule;
-	struct xfp_outlier *found = malloc(COUNT * sizeof *found), *room = malloc(COUNT * sizeof *room);
+	xfp_outlier *found = malloc(COUNT * sizeof *found), *room = malloc(COUNT * sizeof *room);
 	uint32_t *column = malloc(COUNT * sizeof *column);
 	size_t count, expected = 0;
 
@@ -76,19 +76,22 @@ static void outliers_come_by_distance_then_position(void **state)
 	assert_int_equal(count, expected);
 	assert_true(count > 100);
 	for (size_t i = 0; i < count; i++)
-		found[i] = (struct xfp_outlier){ column[i], fabs(xfp_q_of(x[column[i]]) - rule.mean) };
-	xfp_outliers_sort(found, count, room);
-	assert_int_equal(found[0].position, 50);
-	assert_int_equal(found[1].position, 70000);
-	for (size_t i = 1; i < count; i++)
-		assert_true(found[i - 1].distance > found[i].distance ||
-			    (found[i - 1].distance == found[i].distance && found[i - 1].position < found[i].position));
+		found[i] = xfp_outlier_of(column[i], xfp_q_of(x[column[i]]));
+	xfp_outliers_sort(rule.mean, found, count, room);
+	assert_int_equal(xfp_outlier_position(found[0]), 50);
+	assert_int_equal(xfp_outlier_position(found[1]), 70000);
+	for (size_t i = 1; i < count; i++) {
+		double before = fabs(xfp_outlier_q(found[i - 1]) - rule.mean);
+		double here = fabs(xfp_outlier_q(found[i]) - rule.mean);
+
+		assert_true(before > here || (before == here && found[i - 1] < found[i]));
+	}
 	/* A higher threshold marks a prefix. */
 	rule = xfp_outlier_rule(&moments, 6000);
 	expected = xfp_outliers_find(&rule, x, COUNT, column);
 	assert_true(expected < count);
 	for (size_t i = 0; i < count; i++) {
-		int32_t q = xfp_q_of(x[found[i].position]);
+		int32_t q = xfp_outlier_q(found[i]);
 
 		assert_int_equal(i < expected, q < rule.low || q > rule.high);
 	}
