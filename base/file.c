@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "process.h"
 
 #define DEBRIS_SECONDS (24 * 60 * 60)
 
@@ -235,29 +236,6 @@ enum xfp_status xfp_sync_folder(const char *folder, struct xfp_error *err)
 
 /* ---- pending files ------------------------------------------------------------------------------ */
 
-/* Names the space in which a process id means something: this boot of this host and this PID namespace
- * (containers that share a folder have their own). 0 when that cannot be found out. */
-static uint32_t pid_space(void)
-{
-	char text[256];
-	uint32_t tag = 2166136261u; /* FNV-1a */
-	ssize_t length, more;
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return 0;
-	length = read(fd, text, sizeof text / 2);
-	close(fd);
-	if (length <= 0)
-		return 0;
-	more = readlink("/proc/self/ns/pid", text + length, sizeof text - (size_t)length);
-	if (more <= 0)
-		return 0;
-	for (ssize_t i = 0; i < length + more; i++)
-		tag = (tag ^ (unsigned char)text[i]) * 16777619u;
-	return tag ? tag : 1;
-}
-
 enum xfp_status xfp_pending_open(const char *final_path, struct xfp_pending *pending, struct xfp_error *err)
 {
 	static atomic_uint counter; /* two pending files of one process never share a name */
@@ -266,7 +244,7 @@ enum xfp_status xfp_pending_open(const char *final_path, struct xfp_pending *pen
 	enum xfp_status status = XFP_OK;
 	struct xfp_pending made = { .fd = -1 };
 	char *folder = folder_of(final_path);
-	uint32_t space = pid_space();
+	uint32_t space = xfp_process_space();
 	int errnum = 0;
 
 	*pending = made;
@@ -401,53 +379,37 @@ static bool parse_pending(const char *name, pid_t *pid, uint32_t *space)
 	return true;
 }
 
-/* No such process, or one that has ended and only waits to be reaped. */
-static bool is_gone(pid_t pid)
+bool xfp_pending_is_name(const char *name)
 {
-	char path[64], text[512], *state;
-	ssize_t got = -1;
-	int fd;
+	uint32_t space;
+	pid_t pid;
 
-	if (kill(pid, 0) && errno == ESRCH)
-		return true;
-	snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		got = read(fd, text, sizeof text - 1);
-		close(fd);
-	}
-	if (got <= 0)
+	return parse_pending(name, &pid, &space);
+}
+
+bool xfp_pending_is_debris(const char *name, const struct stat *st)
+{
+	uint32_t space, here = xfp_process_space();
+	pid_t pid;
+
+	if (!parse_pending(name, &pid, &space) || !S_ISREG(st->st_mode))
 		return false;
-	text[got] = 0;
-	/* "PID (NAME) STATE ...", and a name may hold parentheses. */
-	state = strrchr(text, ')');
-	return state && state[1] == ' ' && (state[2] == 'Z' || state[2] == 'X');
+	return here && space == here ? xfp_process_gone(pid) : st->st_mtime + DEBRIS_SECONDS < time(NULL);
 }
 
 void xfp_sweep_pending(const char *folder)
 {
-	uint32_t here = pid_space();
 	DIR *dir = opendir(folder);
 	struct dirent *entry;
+	struct stat st;
 
 	if (!dir)
 		return;
-	while ((entry = readdir(dir))) {
-		uint32_t space;
-		struct stat st;
-		bool debris;
-		pid_t pid;
-
-		if (!parse_pending(entry->d_name, &pid, &space) ||
-		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
-			continue;
-		if (here && space == here)
-			debris = is_gone(pid);
-		else
-			debris = st.st_mtime + DEBRIS_SECONDS < time(NULL);
-		if (debris)
+	while ((entry = readdir(dir)))
+		if (xfp_pending_is_name(entry->d_name) &&
+		    !fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
+		    xfp_pending_is_debris(entry->d_name, &st))
 			unlinkat(dirfd(dir), entry->d_name, 0);
-	}
 	closedir(dir);
 }
 

@@ -59,6 +59,9 @@ enum xfp_status xfp_write_file(const char *path, const void *data, size_t size, 
  * containers are left alone until nobody has written to them for a day. Errors are ignored: debris
  * costs room, nothing else. */
 void xfp_sweep_pending(const char *folder);
+/* For those who look first: whether it is the name of a pending file, and whether that is debris. */
+bool xfp_pending_is_name(const char *name);
+bool xfp_pending_is_debris(const char *name, const struct stat *st);
 
 /* Who a file is, for "has it changed since". All zero when never filled. */
 struct xfp_identity {

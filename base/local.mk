@@ -5,7 +5,11 @@
 noinst_LIBRARIES += base/libbase.a
 base_libbase_a_SOURCES = \
 	base/file.c \
-	base/file.h
+	base/file.h \
+	base/process.c \
+	base/process.h \
+	base/size.c \
+	base/size.h
 
 runtime_libxfp_la_SOURCES += \
 	base/bytes.h \

@@ -7,7 +7,6 @@
  *
  * DIR is new or empty, and a failure leaves it as it was; a damaged bundle is one.
  */
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
@@ -19,7 +18,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bytes.h"
 #include "classes.h"
 #include "commands.h"
 #include "conversion.h"
@@ -27,6 +25,7 @@
 #include "printable.h"
 #include "report.h"
 #include "safetensors_write.h"
+#include "size.h"
 #include "unpack.h"
 #include "verify.h"
 
@@ -418,30 +417,6 @@ static bool parse_dtype(const char *text, struct request *request)
 	return request->source_dtype;
 }
 
-/* "5000000", "5G", "5GB", "5GiB"; the letter in either case. */
-static bool parse_size(const char *text, uint64_t *size)
-{
-	static const char letters[] = "KMG";
-	const char *letter;
-	uint64_t unit = 1;
-	char *end;
-
-	errno = 0;
-	*size = strtoull(text, &end, 10);
-	if (errno || *text < '0' || *text > '9')
-		return false;
-	letter = *end ? strchr(letters, toupper((unsigned char)*end)) : NULL;
-	if (letter) {
-		bool binary = !strcmp(++end, "iB");
-
-		if (*end && !binary && strcmp(end, "B"))
-			return false;
-		for (const char *l = letters; l <= letter; l++)
-			unit *= binary ? 1024 : 1000;
-	}
-	return *size && (letter || !*end) && xfp_mul(*size, unit, size);
-}
-
 int xfp_main_unpack(int argc, char **argv)
 {
 	enum { DTYPE = 256, SHARD, NO_CHECK, JSON, HELP, VERSION };
@@ -474,7 +449,7 @@ int xfp_main_unpack(int argc, char **argv)
 			}
 			break;
 		case SHARD:
-			if (!parse_size(optarg, &request.shard_bytes)) {
+			if (!xfp_size_parse(optarg, &request.shard_bytes)) {
 				fprintf(stderr, "%s: '%s' is no size; write 500MB, 5GB or 4GiB\n", argv[0], optarg);
 				return XFP_USAGE;
 			}

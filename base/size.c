@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "size.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bytes.h"
+
+bool xfp_size_parse(const char *text, uint64_t *size)
+{
+	static const char letters[] = "KMGT";
+	const char *letter;
+	uint64_t unit = 1, count;
+	char *end;
+
+	errno = 0;
+	count = strtoull(text, &end, 10);
+	if (errno || *text < '0' || *text > '9')
+		return false;
+	letter = *end ? strchr(letters, toupper((unsigned char)*end)) : NULL;
+	if (letter) {
+		bool binary = !strcmp(++end, "iB");
+
+		if (*end && !binary && strcmp(end, "B"))
+			return false;
+		for (const char *l = letters; l <= letter; l++)
+			unit *= binary ? 1024 : 1000;
+	}
+	return count && (letter || !*end) && xfp_mul(count, unit, size);
+}
