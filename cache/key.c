@@ -35,6 +35,11 @@ static void hash(const void *data, size_t size, char hex[33])
 	to_hex(canonical.digest, hex);
 }
 
+void xfp_key_of_text(const char *text, char hex[33])
+{
+	hash(text, strlen(text), hex);
+}
+
 /* ---- key texts --------------------------------------------------------------------------------- */
 
 struct text {

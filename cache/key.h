@@ -44,6 +44,8 @@ struct xfp_key {
 	char *text; /* allocated; xfp_key_free */
 };
 void xfp_key_free(struct xfp_key *key);
+/* The key that follows from a key text. */
+void xfp_key_of_text(const char *text, char hex[33]);
 
 /* What a unit's keys begin with. `source` is [matrices][16]. */
 struct xfp_key_source {

@@ -6,6 +6,8 @@ noinst_LIBRARIES += cache/libcache.a
 cache_libcache_a_SOURCES = \
 	cache/key.c \
 	cache/key.h \
+	cache/lock.c \
+	cache/lock.h \
 	cache/manifest.c \
 	cache/manifest.h \
 	cache/manifest_artifacts.c \
@@ -13,6 +15,7 @@ cache_libcache_a_SOURCES = \
 	cache/manifest_db.h \
 	cache/manifest_runs.c \
 	cache/store.c \
-	cache/store.h
+	cache/store.h \
+	cache/store_walk.c
 
 nodist_cache_libcache_a_SOURCES = schemas/manifest_sql.h

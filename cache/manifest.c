@@ -13,18 +13,14 @@
 #include "manifest_sql.h" /* made from schemas/manifest.sql */
 
 #define VERSION 2 /* of schemas/manifest.sql; bump it with every change to a table or view */
-#define NAME "manifest.sqlite"
 #define BUSY_MILLISECONDS 60000
 #define TEXT_OF(number) #number
 #define SET_VERSION(number) "PRAGMA user_version = " TEXT_OF(number)
 
-/* What a file turns out to be when it is opened. */
-enum state { READY, EMPTY, STALE };
-
 /* ---- opening a file ---------------------------------------------------------------------------- */
 
 /* SQLite takes "?", "#" and "%" in a URI for its own, and "//host" for a host. */
-static char *uri_of(const char *path, bool immutable)
+char *xfp_manifest_uri(const char *path, bool immutable)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
 	char *uri = NULL;
@@ -48,7 +44,7 @@ static char *uri_of(const char *path, bool immutable)
 	return uri;
 }
 
-static void close_database(struct xfp_manifest *m)
+void xfp_manifest_close_file(struct xfp_manifest *m)
 {
 	for (unsigned i = 0; i < XFP_MANIFEST_STATEMENTS; i++) {
 		sqlite3_finalize(m->statement[i].prepared);
@@ -59,10 +55,9 @@ static void close_database(struct xfp_manifest *m)
 	m->db = NULL;
 }
 
-static enum xfp_status open_database(struct xfp_manifest *m, const char *uri, bool read_only, struct xfp_error *err)
+enum xfp_status xfp_manifest_open_file(struct xfp_manifest *m, const char *uri, int flags, struct xfp_error *err)
 {
-	int flags = SQLITE_OPEN_URI | (read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
-	int rc = sqlite3_open_v2(uri, &m->db, flags, NULL);
+	int rc = sqlite3_open_v2(uri, &m->db, SQLITE_OPEN_URI | flags, NULL);
 
 	if (rc == SQLITE_OK)
 		rc = sqlite3_busy_timeout(m->db, BUSY_MILLISECONDS);
@@ -78,63 +73,64 @@ static enum xfp_status configure(struct xfp_manifest *m, struct xfp_error *err)
 	return rc == SQLITE_OK ? XFP_OK : xfp_manifest_fail(m, rc, err);
 }
 
-/* The first value of a query as text; *rc is SQLITE_ROW when there is one. */
-static void ask(struct xfp_manifest *m, const char *sql, char answer[64], int *rc)
+void xfp_manifest_ask(struct xfp_manifest *m, const char *sql, char answer[64], int *rc)
 {
 	sqlite3_stmt *statement;
 
 	*answer = 0;
 	if ((*rc = sqlite3_prepare_v2(m->db, sql, -1, &statement, NULL)) != SQLITE_OK)
 		return;
-	if ((*rc = sqlite3_step(statement)) == SQLITE_ROW)
+	if ((*rc = sqlite3_step(statement)) == SQLITE_ROW && sqlite3_column_text(statement, 0))
 		snprintf(answer, 64, "%s", (const char *)sqlite3_column_text(statement, 0));
 	sqlite3_finalize(statement);
 }
 
-static enum xfp_status inspect(struct xfp_manifest *m, enum state *state, struct xfp_error *err)
+enum xfp_status xfp_manifest_inspect(struct xfp_manifest *m, bool thorough, enum xfp_manifest_state *state,
+				     struct xfp_error *err)
 {
-	char version[64], objects[64] = "", sound[64] = "";
+	char version[64], objects[64] = "", sound[64] = "ok";
 	int rc;
 
-	ask(m, "PRAGMA user_version", version, &rc);
+	xfp_manifest_ask(m, "PRAGMA user_version", version, &rc);
 	if (rc == SQLITE_ROW)
-		ask(m, "SELECT count(*) FROM sqlite_master", objects, &rc);
-	if (rc == SQLITE_ROW)
-		ask(m, "PRAGMA quick_check(1)", sound, &rc);
+		xfp_manifest_ask(m, "SELECT count(*) FROM sqlite_master", objects, &rc);
+	if (rc == SQLITE_ROW && thorough)
+		xfp_manifest_ask(m, "PRAGMA quick_check(1)", sound, &rc);
 	if (rc != SQLITE_ROW && (rc & 0xff) != SQLITE_CORRUPT && (rc & 0xff) != SQLITE_NOTADB)
 		return xfp_manifest_fail(m, rc, err);
 	if (rc != SQLITE_ROW || strcmp(sound, "ok"))
-		*state = STALE;
+		*state = XFP_MANIFEST_DAMAGED;
 	else if (!strcmp(version, "0") && !strcmp(objects, "0"))
-		*state = EMPTY;
+		*state = XFP_MANIFEST_EMPTY;
 	else
-		*state = atoi(version) == VERSION ? READY : STALE;
+		*state = atoi(version) == VERSION ? XFP_MANIFEST_READY : XFP_MANIFEST_OTHER;
 	return XFP_OK;
 }
 
 /* ---- creating ---------------------------------------------------------------------------------- */
 
+enum xfp_status xfp_manifest_create(struct xfp_manifest *m, struct xfp_error *err)
+{
+	int rc = sqlite3_exec(m->db, xfp_manifest_sql, NULL, NULL, NULL);
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(m->db, SET_VERSION(VERSION), NULL, NULL, NULL);
+	return rc == SQLITE_OK ? XFP_OK : xfp_manifest_fail(m, rc, err);
+}
+
 /* Schema and all artifacts there are, in one transaction: it is complete or not there. */
 static enum xfp_status fill(struct xfp_manifest *m, const struct xfp_store *store, int64_t *found,
 			    struct xfp_error *err)
 {
+	enum xfp_manifest_state state;
 	enum xfp_status status;
-	enum state state;
-	char mode[64];
-	int rc;
 
-	ask(m, "PRAGMA journal_mode = WAL", mode, &rc); /* where a file system has no WAL, another will do */
 	if ((status = xfp_manifest_begin(m, err)))
 		return status;
 	/* Somebody else may have been faster where folders cannot be locked. */
-	if ((status = inspect(m, &state, err)) || state == READY)
+	if ((status = xfp_manifest_inspect(m, true, &state, err)) || state == XFP_MANIFEST_READY)
 		goto done;
-	rc = sqlite3_exec(m->db, xfp_manifest_sql, NULL, NULL, NULL);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_exec(m->db, SET_VERSION(VERSION), NULL, NULL, NULL);
-	if (rc != SQLITE_OK)
-		status = xfp_manifest_fail(m, rc, err);
-	else
+	if (!(status = xfp_manifest_create(m, err)))
 		status = xfp_manifest_ingest_all(m, store, found, err);
 done:
 	if (!status)
@@ -144,8 +140,7 @@ done:
 	return status;
 }
 
-/* Move a file that is no good, with its journal, out of the way. */
-static enum xfp_status set_aside(const char *path, struct xfp_error *err)
+enum xfp_status xfp_manifest_set_aside(const char *path, char **where, struct xfp_error *err)
 {
 	static const char *const companions[] = { "-wal", "-shm" };
 	enum xfp_status status = XFP_OK;
@@ -171,43 +166,57 @@ static enum xfp_status set_aside(const char *path, struct xfp_error *err)
 		free(from);
 		free(to);
 	}
+	if (where && !status) {
+		*where = old;
+		return XFP_OK;
+	}
 	free(old);
 	return status;
 }
 
-/* ---- the three ways to open -------------------------------------------------------------------- */
+/* ---- the ways to open -------------------------------------------------------------------------- */
+
+int xfp_manifest_lock_folder(const struct xfp_store *store)
+{
+	int lock = open(store->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (lock >= 0)
+		while (flock(lock, LOCK_EX) && errno == EINTR)
+			;
+	return lock;
+}
 
 static enum xfp_status open_writable(struct xfp_manifest *m, const struct xfp_store *store, int64_t *rebuilt,
 				     struct xfp_error *err)
 {
-	int lock = open(store->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	char *uri = uri_of(m->path, false);
+	const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+	int lock = xfp_manifest_lock_folder(store), rc;
+	char *uri = xfp_manifest_uri(m->path, false), mode[64];
+	enum xfp_manifest_state state;
 	enum xfp_status status;
 	bool replaced = false;
 	int64_t found = 0;
-	enum state state;
 
 	if (!uri) {
 		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", m->path);
 		goto done;
 	}
-	/* One process at a time decides what the file is and puts it right. Where a folder cannot be locked
-	 * (some network file systems), the transaction in fill() still keeps two creators apart. */
-	if (lock >= 0)
-		while (flock(lock, LOCK_EX) && errno == EINTR)
-			;
-	if ((status = open_database(m, uri, false, err)) || (status = inspect(m, &state, err)))
+	if ((status = xfp_manifest_open_file(m, uri, flags, err)) ||
+	    (status = xfp_manifest_inspect(m, true, &state, err)))
 		goto done;
-	if (state == STALE) {
-		close_database(m);
+	if (state == XFP_MANIFEST_OTHER || state == XFP_MANIFEST_DAMAGED) {
+		xfp_manifest_close_file(m);
 		replaced = true;
-		if ((status = set_aside(m->path, err)) || (status = open_database(m, uri, false, err)))
+		if ((status = xfp_manifest_set_aside(m->path, NULL, err)) ||
+		    (status = xfp_manifest_open_file(m, uri, flags, err)))
 			goto done;
-		state = EMPTY;
+		state = XFP_MANIFEST_EMPTY;
 	}
+	/* Where a file system has no WAL, another will do. One that was just rebuilt has none yet. */
+	xfp_manifest_ask(m, "PRAGMA journal_mode = WAL", mode, &rc);
 	if ((status = configure(m, err)))
 		goto done;
-	if (state == EMPTY) {
+	if (state == XFP_MANIFEST_EMPTY) {
 		if ((status = fill(m, store, &found, err)))
 			goto done;
 		if (replaced || found)
@@ -225,40 +234,97 @@ static enum xfp_status open_in_memory(struct xfp_manifest *m, const struct xfp_s
 {
 	enum xfp_status status;
 
-	if ((status = open_database(m, "file::memory:", false, err)) || (status = configure(m, err)))
+	if ((status = xfp_manifest_open_file(m, "file::memory:", SQLITE_OPEN_READWRITE, err)) ||
+	    (status = configure(m, err)))
 		return status;
 	*rebuilt = 0;
 	return fill(m, store, rebuilt, err);
 }
 
-/* A read-only cache: as it is when it is sound, otherwise what the artifacts say, in memory. An immutable
- * database is read without its journal. One that still has a journal, because it is being written or its writer
- * was killed, is read together with it, as long as that takes no new file. */
-static enum xfp_status open_read_only(struct xfp_manifest *m, const struct xfp_store *store, int64_t *rebuilt,
-				      struct xfp_error *err)
+static bool has_content(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && st.st_size > 0;
+}
+
+/* As it is, to be read. Where nothing may be written and there is no journal, the file alone is all there
+ * is; one that has a journal, because it is being written or its writer was killed, is read together with
+ * it, as long as that takes no new file. */
+static enum xfp_status open_to_read(struct xfp_manifest *m, bool read_only, bool thorough,
+				    enum xfp_manifest_state *state, struct xfp_error *err)
 {
 	char *journal = xfp_format("%s-wal", m->path), *shared = xfp_format("%s-shm", m->path), *uri = NULL;
+	bool whole = journal && !has_content(journal);
 	enum xfp_status status = XFP_OK;
-	enum state state = STALE;
-	struct stat st;
-	bool whole;
 
-	if (journal && shared) {
-		whole = stat(journal, &st) || st.st_size == 0;
-		uri = uri_of(m->path, whole);
-	}
-	if (!uri)
+	*state = XFP_MANIFEST_ABSENT;
+	if (!journal || !shared || !(uri = xfp_manifest_uri(m->path, whole && read_only))) {
 		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", m->path);
-	else if (!access(m->path, R_OK) && (whole || !access(shared, F_OK)) &&
-		 (open_database(m, uri, true, NULL) || inspect(m, &state, NULL)))
-		state = STALE;
-	if (!status && state != READY) {
-		close_database(m);
-		status = open_in_memory(m, store, rebuilt, err);
+		goto done;
 	}
+	if (access(m->path, R_OK))
+		goto done;
+	*state = XFP_MANIFEST_UNREADABLE;
+	if (read_only && !whole && access(shared, F_OK))
+		goto done;
+	status = xfp_manifest_open_file(m, uri, read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE, err);
+	if (!status)
+		status = xfp_manifest_inspect(m, thorough, state, err);
+	if (status && read_only && !whole)
+		status = XFP_OK;
+done:
 	free(journal);
 	free(shared);
 	free(uri);
+	return status;
+}
+
+/* A read-only cache: as it is when it is sound, otherwise what the artifacts say, in memory. */
+static enum xfp_status open_read_only(struct xfp_manifest *m, const struct xfp_store *store, int64_t *rebuilt,
+				      struct xfp_error *err)
+{
+	enum xfp_manifest_state state;
+
+	if (!open_to_read(m, true, true, &state, NULL) && state == XFP_MANIFEST_READY)
+		return XFP_OK;
+	xfp_manifest_close_file(m);
+	return open_in_memory(m, store, rebuilt, err);
+}
+
+enum xfp_status xfp_manifest_look(const struct xfp_store *store, struct xfp_manifest **out,
+				  enum xfp_manifest_state *state, struct xfp_error *err)
+{
+	struct xfp_manifest *m = calloc(1, sizeof *m);
+	enum xfp_status status = XFP_FAILED;
+
+	*out = NULL;
+	if (!m || !(m->path = xfp_path(store->folder, XFP_STORE_MANIFEST)))
+		xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
+	else
+		status = open_to_read(m, store->read_only, false, state, err);
+	if (!status && *state == XFP_MANIFEST_READY) {
+		m->read_only = true;
+		*out = m;
+		return XFP_OK;
+	}
+	xfp_manifest_close(m);
+	return status;
+}
+
+enum xfp_status xfp_manifest_scratch(struct xfp_manifest **out, struct xfp_error *err)
+{
+	struct xfp_manifest *m = calloc(1, sizeof *m);
+	enum xfp_status status = XFP_FAILED;
+
+	if (!m || !(m->path = strdup("memory")))
+		xfp_fail(err, XFP_FAILED, "out of memory");
+	else if (!(status = xfp_manifest_open_file(m, "file::memory:", SQLITE_OPEN_READWRITE, err)))
+		status = xfp_manifest_create(m, err);
+	if (!status)
+		*out = m;
+	else
+		xfp_manifest_close(m);
 	return status;
 }
 
@@ -269,7 +335,7 @@ enum xfp_status xfp_manifest_open(const struct xfp_store *store, struct xfp_mani
 	enum xfp_status status;
 	int64_t found = -1;
 
-	if (!m || !(m->path = xfp_path(store->folder, NAME)))
+	if (!m || !(m->path = xfp_path(store->folder, XFP_STORE_MANIFEST)))
 		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
 	else if (store->read_only)
 		status = open_read_only(m, store, &found, err);
@@ -291,7 +357,7 @@ void xfp_manifest_close(struct xfp_manifest *m)
 		return;
 	if (m->db) {
 		xfp_manifest_commit(m, NULL);
-		close_database(m);
+		xfp_manifest_close_file(m);
 	}
 	free(m->path);
 	free(m);

@@ -28,7 +28,25 @@ struct xfp_manifest;
  * while it has one, and writes to it are silently skipped. */
 enum xfp_status xfp_manifest_open(const struct xfp_store *store, struct xfp_manifest **out, int64_t *rebuilt,
 				  struct xfp_error *err);
+/* Whether what just failed did because the file is damaged. */
+bool xfp_manifest_is_damaged(struct xfp_manifest *manifest);
 void xfp_manifest_close(struct xfp_manifest *manifest); /* commits; NULL is fine */
+
+/* What a file turns out to be when it is opened. */
+enum xfp_manifest_state {
+	XFP_MANIFEST_READY,
+	XFP_MANIFEST_ABSENT,
+	XFP_MANIFEST_EMPTY,
+	XFP_MANIFEST_OTHER, /* of another version */
+	XFP_MANIFEST_DAMAGED,
+	XFP_MANIFEST_UNREADABLE /* its journal cannot be replayed in a folder that is read-only */
+};
+/* To be read only, as it is and while others write: nothing is created, replaced or rebuilt. *out is NULL
+ * where *state is not READY. Whether it is sound throughout is not looked at. */
+enum xfp_status xfp_manifest_look(const struct xfp_store *store, struct xfp_manifest **out,
+				  enum xfp_manifest_state *state, struct xfp_error *err);
+/* An empty one in memory. */
+enum xfp_status xfp_manifest_scratch(struct xfp_manifest **out, struct xfp_error *err);
 
 /* Group writes: everything between begin and commit is one transaction. */
 enum xfp_status xfp_manifest_begin(struct xfp_manifest *manifest, struct xfp_error *err);
@@ -47,6 +65,8 @@ enum xfp_status xfp_manifest_put_source(struct xfp_manifest *manifest, const cha
  * alone. XFP_DAMAGED when the artifact is (the caller decides whether to remove it). */
 enum xfp_status xfp_manifest_ingest(struct xfp_manifest *manifest, const struct xfp_store *store, const char *key,
 				    struct xfp_error *err);
+/* Whether an artifact of that kind and layout version is one that a manifest can hold. */
+bool xfp_manifest_takes(const char *kind, uint32_t version);
 bool xfp_manifest_has(struct xfp_manifest *manifest, const char *key);
 /* Forget an artifact that is gone. */
 enum xfp_status xfp_manifest_forget(struct xfp_manifest *manifest, const char *key, struct xfp_error *err);

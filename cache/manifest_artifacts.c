@@ -98,12 +98,17 @@ static const struct kind {
 	{ XFP_PACKED_KIND, XFP_PACKED_VERSION, add_packed },
 };
 
-static const struct kind *find_kind(const struct xfp_artifact_label *label)
+static const struct kind *find_kind(const char *name, uint32_t version)
 {
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-		if (!strcmp(kinds[i].name, label->kind) && kinds[i].version == label->version)
+		if (!strcmp(kinds[i].name, name) && kinds[i].version == version)
 			return &kinds[i];
 	return NULL;
+}
+
+bool xfp_manifest_takes(const char *kind, uint32_t version)
+{
+	return find_kind(kind, version) != NULL;
 }
 
 /* The lines of a key text whose value is a key. */
@@ -139,7 +144,7 @@ static enum xfp_status add_artifact(struct xfp_manifest *m, struct xfp_artifact 
 
 	if ((status = xfp_artifact_get_label(a, &label, err)))
 		return status;
-	if (!(kind = find_kind(&label)))
+	if (!(kind = find_kind(label.kind, label.version)))
 		status = xfp_fail(err, XFP_DAMAGED, "%s: an artifact of another version (%s %u); it will be made again",
 				  a->path, xfp_printable(label.kind).text, label.version);
 	else if (stat(a->path, &st))

@@ -10,8 +10,9 @@ enum xfp_status xfp_manifest_fail(struct xfp_manifest *m, int rc, struct xfp_err
 	switch (rc & 0xff) {
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
-		return xfp_fail(err, XFP_FAILED, "%s: damaged (%s); remove it, it is made again from the artifacts",
-				m->path, text);
+		m->damaged = true;
+		return xfp_fail(err, XFP_FAILED,
+				"%s: damaged (%s); xfp cache rebuild makes it again from the artifacts", m->path, text);
 	case SQLITE_BUSY:
 		return xfp_fail(err, XFP_FAILED, "%s: another xfp keeps it busy; try again when that has ended",
 				m->path);
@@ -20,6 +21,11 @@ enum xfp_status xfp_manifest_fail(struct xfp_manifest *m, int rc, struct xfp_err
 	default:
 		return xfp_fail(err, XFP_FAILED, "%s: %s", m->path, text);
 	}
+}
+
+bool xfp_manifest_is_damaged(struct xfp_manifest *m)
+{
+	return m->damaged;
 }
 
 /* ---- statements -------------------------------------------------------------------------------- */

@@ -15,12 +15,28 @@ struct xfp_manifest {
 	sqlite3 *db;
 	char *path;
 	bool read_only; /* writes are silently skipped */
+	bool damaged;   /* SQLite said so */
 	bool begun;     /* between xfp_manifest_begin and xfp_manifest_commit */
 	struct {
 		const char *sql; /* compared by address: every statement is a static string */
 		sqlite3_stmt *prepared;
 	} statement[XFP_MANIFEST_STATEMENTS];
 };
+
+/* "file:PATH" for SQLite to open, NULL when out of memory. `immutable`: without a look at a journal. */
+char *xfp_manifest_uri(const char *path, bool immutable);
+enum xfp_status xfp_manifest_open_file(struct xfp_manifest *m, const char *uri, int flags, struct xfp_error *err);
+void xfp_manifest_close_file(struct xfp_manifest *m);
+/* What an open file is; `thorough`: damage inside it, too. */
+enum xfp_status xfp_manifest_inspect(struct xfp_manifest *m, bool thorough, enum xfp_manifest_state *state,
+				     struct xfp_error *err);
+/* Make the tables and views in an empty file. */
+enum xfp_status xfp_manifest_create(struct xfp_manifest *m, struct xfp_error *err);
+/* Move a file that is no good, with its journal, out of the way; *where (may be NULL) is its new path. */
+enum xfp_status xfp_manifest_set_aside(const char *path, char **where, struct xfp_error *err);
+/* One process at a time decides what the file is and puts it right: a descriptor, closing it unlocks.
+ * Where a folder cannot be locked (some network file systems) transactions still keep two creators apart. */
+int xfp_manifest_lock_folder(const struct xfp_store *store);
 
 /* Turn SQLite's last error, or `rc` when there is no database, into a message; XFP_FAILED. */
 enum xfp_status xfp_manifest_fail(struct xfp_manifest *m, int rc, struct xfp_error *err);
@@ -36,6 +52,9 @@ enum xfp_status xfp_manifest_exec(struct xfp_manifest *m, struct xfp_error *err,
 /* The first row of a query, or NULL when there is none or it fails. Step on for more rows; reset the
  * statement when done with it, since a pending one holds the others up. */
 sqlite3_stmt *xfp_manifest_query(struct xfp_manifest *m, const char *sql, const char *types, ...);
+
+/* The first value of a query as text; *rc is SQLITE_ROW when there is one. */
+void xfp_manifest_ask(struct xfp_manifest *m, const char *sql, char answer[64], int *rc);
 
 /* Several writes as one, inside a transaction or not: all of them are kept if `status` is XFP_OK. */
 enum xfp_status xfp_manifest_enter(struct xfp_manifest *m, struct xfp_error *err);

@@ -14,6 +14,11 @@ enum xfp_status xfp_artifact_check(const char *path, struct xfp_error *err)
 	return xfp_envelope_check(&(struct xfp_artifact){ .path = (char *)path }, true, err);
 }
 
+enum xfp_status xfp_artifact_check_header(const char *path, struct xfp_error *err)
+{
+	return xfp_envelope_check(&(struct xfp_artifact){ .path = (char *)path }, false, err);
+}
+
 /* ---- writing ----------------------------------------------------------------------------------- */
 
 enum xfp_status xfp_artifact_create(const char *path, struct xfp_artifact *artifact, struct xfp_error *err)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "bundle_layout.h"
+#include "lock.h"
 
 /* Stages of a run that was killed may take a moment to notice. */
 #define LOCK_PATIENCE_S 5
@@ -174,7 +175,7 @@ enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *
 {
 	enum xfp_status status;
 
-	c->lock = c->log = -1;
+	c->lock = c->log = c->cache_lock = -1;
 	if ((!c->options.out_guessed && (status = check_replaced(&c->options, err))) ||
 	    (status = check_cache(c->options.cache, err)) ||
 	    c->options.dry_run)
@@ -228,11 +229,23 @@ void xfp_conversion_close(struct xfp_conversion *c)
 	xfp_manifest_close(c->manifest);
 	if (c->store.folder)
 		xfp_store_close(&c->store);
+	xfp_lock_release(c->cache_lock);
 	if (c->log >= 0)
 		close(c->log);
 	if (c->lock >= 0)
 		close(c->lock);
 	xfp_options_free(&c->options);
+}
+
+/* While it, or one of its stages, lives, xfp cache gc and rebuild keep away. */
+static enum xfp_status share_cache(struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *what = xfp_format("xfp convert -o %s", c->options.out);
+	enum xfp_status status = what ? xfp_lock_share(&c->store, what, &c->cache_lock, err)
+				      : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	free(what);
+	return status;
 }
 
 enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_error *err)
@@ -248,6 +261,8 @@ enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_e
 		status = c->store.folder ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 	} else {
 		status = xfp_store_open(c->options.cache, &c->store, err);
+		if (!status)
+			status = share_cache(c, err);
 	}
 	if (status || (status = xfp_manifest_open(&c->store, &c->manifest, &rebuilt, err)))
 		return status;

@@ -36,6 +36,7 @@ struct xfp_unit_state {
 struct xfp_conversion {
 	struct xfp_options options;
 	int lock, log;          /* file descriptors, -1: none */
+	int cache_lock;         /* likewise, cache/lock.h */
 	bool made_work;         /* the work folder is new */
 	struct xfp_store store; /* folder NULL: there is no cache yet (only in a dry run) */
 	struct xfp_manifest *manifest;

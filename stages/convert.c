@@ -205,7 +205,7 @@ static int prepare(struct xfp_conversion *c, struct xfp_signals *signals, struct
 
 int xfp_run_command(int argc, char **argv, const struct xfp_conversion_command *command)
 {
-	struct xfp_conversion c = { .lock = -1, .log = -1 };
+	struct xfp_conversion c = { .lock = -1, .log = -1, .cache_lock = -1 };
 	struct xfp_signals signals = { 0 };
 	struct xfp_error err = { 0 };
 	char **words = malloc(((size_t)argc + 1) * sizeof *words); /* getopt reorders argv */

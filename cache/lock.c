@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "printable.h"
+#include "process.h"
+
+#define PATIENCE_S 10
+#define LONGEST 65536
+#define WHO 640 /* room for who has it */
+
+/* ---- who has it -------------------------------------------------------------------------------- */
+
+static bool host_name(char host[65])
+{
+	if (gethostname(host, 65))
+		return false;
+	host[64] = 0;
+	for (char *c = host; *c; c++)
+		if (*c <= ' ')
+			*c = '-';
+	return *host;
+}
+
+static void sign(int fd, const char *what)
+{
+	char host[65], *line;
+
+	if (!host_name(host))
+		strcpy(host, "-");
+	line = xfp_format("%ld %08x %s %s\n", (long)getpid(), xfp_process_space(), host, xfp_printable(what).text);
+	if (line && lseek(fd, 0, SEEK_END) >= 0)
+		(void)!write(fd, line, strlen(line));
+	free(line);
+}
+
+/* "xfp convert -o /x/out.xfp (process 12)" of one line; false when that process is known to be gone. */
+static bool describe(const char *line, char text[WHO])
+{
+	char host[65], what[300], ours[65];
+	unsigned space;
+	long pid;
+
+	if (sscanf(line, "%ld %8x %64s %299[^\n]", &pid, &space, host, what) != 4 || pid <= 0)
+		return false;
+	if (space && space == xfp_process_space() && xfp_process_gone((pid_t)pid))
+		return false;
+	if (!host_name(ours) || strcmp(host, ours))
+		snprintf(text, WHO, "%s (process %ld on %s)", xfp_printable(what).text, pid, xfp_printable(host).text);
+	else
+		snprintf(text, WHO, "%s (process %ld)", xfp_printable(what).text, pid);
+	return true;
+}
+
+static enum xfp_status busy(const struct xfp_store *store, const char *path, struct xfp_error *err)
+{
+	char *text = NULL, *rest, *line, who[WHO] = "";
+	unsigned count = 0;
+
+	xfp_slurp(path, LONGEST, &text, NULL, NULL);
+	rest = text;
+	while ((line = strsep(&rest, "\n"))) {
+		char one[WHO];
+
+		/* Of several, the last to come is named. */
+		if (!describe(line, one))
+			continue;
+		memcpy(who, one, sizeof who);
+		count++;
+	}
+	free(text);
+	if (!count)
+		return xfp_fail(err, XFP_FAILED,
+				"%s: in use, by stages of a conversion that has ended or by another "
+				"host; wait for them",
+				store->folder);
+	return xfp_fail(err, XFP_FAILED, "%s: in use by %s%s; wait for it to end", store->folder, who,
+			count > 1 ? " and others" : "");
+}
+
+/* ---- taking it --------------------------------------------------------------------------------- */
+
+/* Some network file systems have no locks, or none through a descriptor like this. */
+static bool knows_no_locks(int errnum)
+{
+	return errnum == ENOLCK || errnum == ENOSYS || errnum == EOPNOTSUPP || errnum == EBADF || errnum == EINVAL;
+}
+
+static int take(int fd, int how)
+{
+	while (flock(fd, how | LOCK_NB))
+		if (errno != EINTR)
+			return errno;
+	return 0;
+}
+
+/* Without those lines whose processes must be gone, as the lock is ours alone. */
+static void clear(int fd)
+{
+	(void)!ftruncate(fd, 0);
+}
+
+enum xfp_status xfp_lock_share(const struct xfp_store *store, const char *what, int *out, struct xfp_error *err)
+{
+	const struct timespec moment = { 0, 50 * 1000 * 1000 };
+	char *path = xfp_path(store->folder, XFP_STORE_LOCK);
+	enum xfp_status status = XFP_OK;
+	int fd, failed;
+
+	*out = -1;
+	if (!path)
+		return xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
+	/* Inherited by make and the stages. */
+	fd = store->read_only ? open(path, O_RDONLY) : open(path, O_RDWR | O_CREAT, 0666);
+	if (fd < 0) {
+		if (!store->read_only)
+			status = xfp_fail_errno(err, errno, "%s: cannot open", path);
+		goto done;
+	}
+	if (!store->read_only && !take(fd, LOCK_EX))
+		clear(fd);
+	for (int tries = PATIENCE_S * 20; (failed = take(fd, LOCK_SH)) == EWOULDBLOCK && tries; tries--)
+		nanosleep(&moment, NULL);
+	if (failed == EWOULDBLOCK)
+		status = busy(store, path, err);
+	else if (failed && !knows_no_locks(failed))
+		status = xfp_fail_errno(err, failed, "%s: cannot lock", path);
+	if (failed) {
+		close(fd);
+	} else {
+		if (!store->read_only)
+			sign(fd, what);
+		*out = fd;
+	}
+done:
+	free(path);
+	return status;
+}
+
+enum xfp_status xfp_lock_alone(const struct xfp_store *store, const char *what, int *out, struct xfp_error *err)
+{
+	char *path = xfp_path(store->folder, XFP_STORE_LOCK);
+	enum xfp_status status = XFP_OK;
+	int fd, failed;
+
+	*out = -1;
+	if (!path)
+		return xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
+	if ((fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666)) < 0) {
+		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
+		goto done;
+	}
+	if ((failed = take(fd, LOCK_EX)) == EWOULDBLOCK)
+		status = busy(store, path, err);
+	else if (failed && !knows_no_locks(failed))
+		status = xfp_fail_errno(err, failed, "%s: cannot lock", path);
+	if (failed) {
+		close(fd);
+	} else {
+		clear(fd);
+		sign(fd, what);
+		*out = fd;
+	}
+done:
+	free(path);
+	return status;
+}
+
+void xfp_lock_release(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lock.h - CACHE/lock: conversions share it, who removes artifacts or replaces the manifest has it alone.
+ *
+ * The lock (flock) goes with the file descriptor, which children inherit: a conversion's lock is held
+ * until the last of its stages has ended, however that came. Whoever takes it writes a line into the
+ * file, "PID SPACE HOST WHAT", so that others can say whom they wait for; a line decides nothing, and
+ * those of processes that are gone are left out. Stages that are run by hand take no lock: at worst an
+ * artifact that they counted on is gone, which they report like a damaged one.
+ */
+#ifndef XFP_LOCK_H
+#define XFP_LOCK_H
+
+#include "store.h"
+
+/* Share the lock; `what` says who we are, "xfp convert -o /x/out.xfp". Waits some seconds for somebody
+ * who has it alone. *fd -1 with XFP_OK: there is nothing to lock here, since the store is read-only or
+ * its file system knows no locks. */
+enum xfp_status xfp_lock_share(const struct xfp_store *store, const char *what, int *fd, struct xfp_error *err);
+
+/* Have it alone, or XFP_FAILED at once, naming who uses the cache. *fd -1 with XFP_OK: its file system
+ * knows no locks; the caller should mention that. */
+enum xfp_status xfp_lock_alone(const struct xfp_store *store, const char *what, int *fd, struct xfp_error *err);
+
+/* -1 is fine. */
+void xfp_lock_release(int fd);
+
+#endif
