@@ -4,6 +4,14 @@
 
 noinst_LIBRARIES += cache/libcache.a
 cache_libcache_a_SOURCES = \
+	cache/census.c \
+	cache/census.h \
+	cache/check.c \
+	cache/check.h \
+	cache/explain.c \
+	cache/explain.h \
+	cache/gc.c \
+	cache/gc.h \
 	cache/key.c \
 	cache/key.h \
 	cache/lock.c \
@@ -14,6 +22,8 @@ cache_libcache_a_SOURCES = \
 	cache/manifest_db.c \
 	cache/manifest_db.h \
 	cache/manifest_runs.c \
+	cache/rebuild.c \
+	cache/rebuild.h \
 	cache/store.c \
 	cache/store.h \
 	cache/store_walk.c

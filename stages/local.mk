@@ -4,6 +4,15 @@
 
 noinst_LIBRARIES += stages/libstages.a
 stages_libstages_a_SOURCES = \
+	stages/cache.c \
+	stages/cache.h \
+	stages/cache_check.c \
+	stages/cache_common.c \
+	stages/cache_explain.c \
+	stages/cache_gc.c \
+	stages/cache_ls.c \
+	stages/cache_rebuild.c \
+	stages/cache_stats.c \
 	stages/classify.c \
 	stages/classify.h \
 	stages/commands.h \

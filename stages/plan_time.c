@@ -199,7 +199,7 @@ static enum xfp_status make_probe(const struct xfp_conversion *c, struct probe *
 
 	if (!(probe->folder = xfp_temporary_folder(err)))
 		return XFP_FAILED;
-	probe->c = (struct xfp_conversion){ .lock = -1, .log = c->log };
+	probe->c = (struct xfp_conversion){ .lock = -1, .log = c->log, .cache_lock = -1 };
 	probe->data = xfp_path(probe->folder, "weights");
 	probe->c.options.work = xfp_path(probe->folder, "work");
 	probe->c.options.cache = xfp_path(probe->folder, "cache");

@@ -25,6 +25,7 @@ static const struct command commands[] = {
 	{ "info", xfp_main_info, "what a bundle holds" },
 	{ "verify", xfp_main_verify, "check a bundle, alone or against its checkpoint" },
 	{ "unpack", xfp_main_unpack, "make a checkpoint of a bundle" },
+	{ "cache", xfp_main_cache, "what is in a cache of artifacts, and its upkeep" },
 	{ "prepare", xfp_main_prepare, NULL },
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])

@@ -26,6 +26,7 @@ unit_tests = \
 	tests/unit/test_family \
 	tests/unit/test_file \
 	tests/unit/test_footprint \
+	tests/unit/test_gc \
 	tests/unit/test_index \
 	tests/unit/test_key \
 	tests/unit/test_ledger \
@@ -36,6 +37,7 @@ unit_tests = \
 	tests/unit/test_moments \
 	tests/unit/test_number \
 	tests/unit/test_parameters \
+	tests/unit/test_rebuild \
 	tests/unit/test_safetensors \
 	tests/unit/test_scale \
 	tests/unit/test_sha256 \
@@ -61,7 +63,8 @@ cli_tests = \
 	tests/cli/plan.bats \
 	tests/cli/reproducible.bats \
 	tests/cli/resume.bats \
-	tests/cli/stages.bats
+	tests/cli/stages.bats \
+	tests/cli/upkeep.bats
 tree_tests = \
 	tests/check-lists \
 	tests/check-style
@@ -110,6 +113,7 @@ EXTRA_DIST += $(cli_tests) $(tree_tests)
 if CHECK
 check_PROGRAMS += $(unit_tests)
 check_LIBRARIES = tests/unit/libfixtures.a
+tests_unit_test_gc_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=unlink
 LDADD = tests/unit/libfixtures.a $(TOOL_LIBS) $(CMOCKA_LIBS)
 TESTS += $(tree_tests) $(unit_tests) $(cli_tests)
 endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gc.h - what of a cache may go, and its removal.
+ *
+ * Kept is what the last runs of each output use that succeeded; then what the runs after these use, which
+ * were cut short or failed and may be gone on with, and what was made since they began and no run has
+ * recorded yet; and what was made before the first run that the manifest knows, since a manifest that was
+ * rebuilt may have forgotten who uses it. Everything else that xfp made may go; files that it did not make
+ * are never touched.
+ *
+ * Removal is safe to kill: the manifest's row goes first, then the file. What is left in between is a
+ * file without a row, which is an artifact like any other: a conversion that wants it uses it, and the
+ * next collection finds it. A row without a file would say that there is something to use.
+ */
+#ifndef XFP_GC_H
+#define XFP_GC_H
+
+#include "census.h"
+
+struct xfp_gc_rules {
+	uint32_t keep_runs; /* successful ones of each output; 0: no run keeps anything */
+	uint64_t max_size;  /* remove no more than it takes to come down to this; 0: no limit */
+	int64_t older_than; /* only what was last made or used before that, seconds since 1970; INT64_MAX: any */
+};
+
+enum xfp_gc_why {
+	XFP_GC_GOES,
+	XFP_GC_RUN,        /* stays: one of the last successful runs uses it */
+	XFP_GC_UNFINISHED, /* a later one that did not succeed uses it, or seems to have made it */
+	XFP_GC_UNRECORDED, /* older than all that is known of runs */
+	XFP_GC_YOUNG,      /* not older than was asked for */
+	XFP_GC_FITS        /* enough goes without it */
+};
+#define XFP_GC_WHYS (XFP_GC_FITS + 1)
+
+struct xfp_gc_sum {
+	uint64_t count, bytes;
+};
+struct xfp_gc_plan {
+	uint8_t *why;                                    /* enum xfp_gc_why, one a census item */
+	struct xfp_gc_sum artifacts, debris, superseded; /* what goes */
+	struct xfp_gc_sum stays[XFP_GC_WHYS];            /* artifacts, by why */
+	uint64_t rows;                                   /* rows that go, whose files were gone already */
+	uint64_t before, after;                          /* bytes of the whole folder, unknown files too */
+};
+
+enum xfp_status xfp_gc_plan(const struct xfp_census *census, const struct xfp_gc_rules *rules, struct xfp_gc_plan *plan,
+			    struct xfp_error *err);
+void xfp_gc_plan_free(struct xfp_gc_plan *plan);
+
+/* Carry it out; the caller has the lock alone. `manifest` must be writable. */
+enum xfp_status xfp_gc_remove(const struct xfp_store *store, struct xfp_manifest *manifest,
+			      const struct xfp_census *census, const struct xfp_gc_plan *plan, struct xfp_error *err);
+
+#endif
