@@ -16,6 +16,14 @@
  * always fits an attribute of the artifact. */
 #define LISTED_MATRICES 16
 
+const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS] = {
+	{ XFP_OUTLIERS_KIND, XFP_ALGORITHM_OUTLIERS },
+	{ XFP_FIT_KIND, XFP_ALGORITHM_FIT },
+	{ XFP_CHOICE_KIND, XFP_ALGORITHM_CHOICE },
+	{ XFP_PACKED_KIND, XFP_ALGORITHM_PACKED },
+	{ "fp8", XFP_ALGORITHM_FP8 },
+};
+
 static void to_hex(const uint8_t bytes[16], char hex[33])
 {
 	static const char digits[] = "0123456789abcdef";
@@ -124,19 +132,26 @@ enum xfp_status xfp_key_fit(const char *outliers, const struct xfp_parameters *p
 	return text_end(&text, key, err);
 }
 
-enum xfp_status xfp_key_choice(const char *base, const char *extended, uint32_t floor, enum xfp_dtype dtype,
-			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err)
+enum xfp_status xfp_key_choice(const char *base, const char *extended, const struct xfp_policy *policy,
+			       enum xfp_dtype dtype, uint32_t experts, const struct xfp_parameters *parameters,
+			       struct xfp_key *key, struct xfp_error *err)
 {
 	struct text text;
-	char set[24];
+	char buf[24];
 
 	add(text_begin(&text, XFP_CHOICE_KIND, XFP_ALGORITHM_CHOICE, XFP_CHOICE_VERSION), "fit %s\n", base);
 	if (extended)
 		add(&text, "extended %s\n", extended);
-	add(&text, "floor_nano %" PRIu32 "\nmode %s\nbits %s\non_miss %s\non_nonfinite %s\ndtype %s\n", floor,
-	    xfp_mode_name(parameters->mode), xfp_bits_format(parameters->bits, set),
-	    xfp_on_miss_name(parameters->on_miss), xfp_on_nonfinite_name(parameters->on_nonfinite),
+	add(&text, "floor_nano %" PRIu32 "\nmode %s\nbits %s\n", policy->floor, xfp_mode_name(parameters->mode),
+	    xfp_bits_format(policy->format.bits, buf));
+	if (policy->fixed)
+		add(&text, "fixed 1\n");
+	else
+		add(&text, "on_miss %s\n", xfp_on_miss_name(parameters->on_miss));
+	add(&text, "on_nonfinite %s\ndtype %s\n", xfp_on_nonfinite_name(parameters->on_nonfinite),
 	    xfp_dtype_name(dtype));
+	if (!policy->fixed && xfp_sample_experts(&parameters->moe_sample, experts))
+		add(&text, "sample %s\n", xfp_moe_sample_text(parameters->moe_sample, buf));
 	return text_end(&text, key, err);
 }
 

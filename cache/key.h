@@ -11,7 +11,9 @@
  *                       re-sharding, fusing, transposing or renaming changes none
  *   outliers            dtype, shape, digest of every matrix; sigma, cap, balance
  *   fit                 key of the outliers; bits, start, iterations
- *   choice              keys of the fits there are; floor, mode, bits, on-miss, on-nonfinite; dtype
+ *   choice              keys of the fits there are; floor, mode, the bits that may be chosen, on-miss (where
+ *                       the bits are not fixed; "fixed 1" where they are), on-nonfinite; dtype; the
+ *                       sample, where it is not the whole stack
  *   packed              the chosen candidate and the key of the fit that measured it; for KEEP and FP8
  *                       units dtype, shape and digest of every matrix (FP8: and on-nonfinite)
  *
@@ -31,6 +33,7 @@
 #include "choice.h"
 #include "dtype.h"
 #include "parameters.h"
+#include "policy.h"
 #include "xfp_error.h"
 
 #define XFP_ALGORITHM_OUTLIERS 1
@@ -38,6 +41,14 @@
 #define XFP_ALGORITHM_CHOICE 1
 #define XFP_ALGORITHM_PACKED 1
 #define XFP_ALGORITHM_FP8 2
+
+/* They are recorded in bundles, for xfp convert --like, in this order. One that is not recorded is 1. */
+struct xfp_algorithm {
+	const char *name;
+	unsigned version;
+};
+#define XFP_ALGORITHMS 5
+extern const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS];
 
 struct xfp_key {
 	char hex[33];
@@ -61,8 +72,9 @@ enum xfp_status xfp_key_outliers(const struct xfp_key_source *source, const stru
 enum xfp_status xfp_key_fit(const char *outliers, const struct xfp_parameters *parameters, uint32_t bits,
 			    struct xfp_key *key, struct xfp_error *err);
 /* `extended` NULL: decided on the base fit alone. */
-enum xfp_status xfp_key_choice(const char *base, const char *extended, uint32_t floor, enum xfp_dtype dtype,
-			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
+enum xfp_status xfp_key_choice(const char *base, const char *extended, const struct xfp_policy *policy,
+			       enum xfp_dtype dtype, uint32_t experts, const struct xfp_parameters *parameters,
+			       struct xfp_key *key, struct xfp_error *err);
 /* `source` decides where the choice is KEEP. */
 enum xfp_status xfp_key_packed(const struct xfp_choice *choice, const struct xfp_key_source *source,
 			       struct xfp_key *key, struct xfp_error *err);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # graph.mk - one target a unit. It runs inside a work folder, after `xfp prepare` wrote todo.mk there:
-# FIT_UNITS and FP8_UNITS, the units that are not finished. Each goes through the whole of its chain at
+# FIT_UNITS and PACK_UNITS, the units that are not finished. Each goes through the whole of its chain at
 # once, so that under -j N there are N units in flight and a stage finds what the one before it read and
 # wrote in the page cache.
 #
@@ -14,14 +14,14 @@ MAKEFLAGS += --no-builtin-rules
 include todo.mk
 
 fit_targets = $(FIT_UNITS:%=%-packed)
-fp8_targets = $(FP8_UNITS:%=%-packed)
+pack_targets = $(PACK_UNITS:%=%-packed)
 
 .PHONY: units
-units: $(fit_targets) $(fp8_targets)
+units: $(fit_targets) $(pack_targets)
 
 $(fit_targets): %-packed:
 	+$(MAKE) --no-print-directory -f "$$XFP_PIPELINES/unit.mk" UNIT=$*
 
-# No decision to make: the first stage is the last.
-$(fp8_targets): %-packed:
+# No decision to make, of fp8 units and those that are kept: the first stage is the last.
+$(pack_targets): %-packed:
 	xfp-pack $*

@@ -21,5 +21,8 @@ nobase_dist_pkgdata_DATA += \
 	pipelines/families/qwen3_moe.family \
 	pipelines/families/qwen3_next.family \
 	pipelines/graph.mk \
+	pipelines/profiles/careful.profile \
+	pipelines/profiles/paper-v2.profile \
+	pipelines/profiles/small.profile \
 	pipelines/qwen3-moe.mk \
 	pipelines/unit.mk

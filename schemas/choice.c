@@ -20,6 +20,10 @@ enum xfp_status xfp_choice_write(struct xfp_artifact *a, const struct xfp_choice
 	       (status = xfp_h5_write_f64(a, "error", c->error, err)) ||
 	       (status = xfp_h5_write_u64(a, "floor", choice->floor, err)) ||
 	       (status = xfp_h5_write_u64(a, "met", choice->met, err)) ||
+	       (status = xfp_h5_write_u64(a, "fixed", choice->fixed, err)) ||
+	       (status = xfp_h5_write_u64(a, "sample", choice->sample, err)) ||
+	       (status = xfp_h5_write_f64(a, "sample_median", choice->sample_median, err)) ||
+	       (status = xfp_h5_write_f64(a, "sample_p5", choice->sample_p5, err)) ||
 	       (status = xfp_h5_write_text(a, "fit", choice->fit, err)));
 	return status;
 }
@@ -28,7 +32,7 @@ enum xfp_status xfp_choice_read(struct xfp_artifact *a, struct xfp_choice *choic
 {
 	struct xfp_choice read = { 0 };
 	struct xfp_candidate *c = &read.candidate;
-	uint64_t mode, k, sigma, floor, met;
+	uint64_t mode, k, sigma, floor, met, fixed, sample;
 	enum xfp_status status;
 	char *fit = NULL;
 
@@ -40,11 +44,17 @@ enum xfp_status xfp_choice_read(struct xfp_artifact *a, struct xfp_choice *choic
 	    (status = xfp_h5_read_f64(a, "cos_p5", &c->cos_p5, err)) ||
 	    (status = xfp_h5_read_f64(a, "error", &c->error, err)) ||
 	    (status = xfp_h5_read_u64(a, "floor", &floor, err)) || (status = xfp_h5_read_u64(a, "met", &met, err)) ||
+	    (status = xfp_h5_read_u64(a, "fixed", &fixed, err)) ||
+	    (status = xfp_h5_read_u64(a, "sample", &sample, err)) ||
+	    (status = xfp_h5_read_f64(a, "sample_median", &read.sample_median, err)) ||
+	    (status = xfp_h5_read_f64(a, "sample_p5", &read.sample_p5, err)) ||
 	    (status = xfp_h5_read_text(a, "fit", &fit, err)))
 		return status;
 	/* The comparisons are false for NaN. */
 	if (mode >= XFP_MODES || (mode == XFP_MODE_V2 && (k < 2 || k > 6)) || k > 8 || sigma > UINT32_MAX ||
-	    floor > UINT32_MAX || met > 1 || strlen(fit) != 32 || strspn(fit, "0123456789abcdef") != 32 ||
+	    floor > UINT32_MAX || met > 1 || fixed > 1 || sample > UINT32_MAX ||
+	    !(read.sample_median >= -2 && read.sample_median <= 2) || !(read.sample_p5 >= -2 && read.sample_p5 <= 2) ||
+	    strlen(fit) != 32 || strspn(fit, "0123456789abcdef") != 32 ||
 	    !(c->cos_median >= -2 && c->cos_median <= 2) || !(c->cos_p5 >= -2 && c->cos_p5 <= 2) || !(c->error >= 0)) {
 		status = xfp_h5_damaged(a, err, "impossible choice");
 	} else {
@@ -53,6 +63,8 @@ enum xfp_status xfp_choice_read(struct xfp_artifact *a, struct xfp_choice *choic
 		c->sigma_milli = (uint32_t)sigma;
 		read.floor = (uint32_t)floor;
 		read.met = (uint32_t)met;
+		read.fixed = (uint32_t)fixed;
+		read.sample = (uint32_t)sample;
 		memcpy(read.fit, fit, sizeof read.fit);
 		*choice = read;
 	}

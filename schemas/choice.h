@@ -3,7 +3,9 @@
  * choice.h - the artifact of autoselect: which candidate a unit is stored as, and why.
  *
  *   attributes of the root group only: mode, k, sigma_milli, bytes, outliers, cos_median, cos_p5,
- *   error, floor (billionths), met (0 or 1), fit (key of the fit artifact that holds the candidate)
+ *   error, floor (billionths), met (0 or 1), fixed (0 or 1), fit (key of the fit artifact that holds the
+ *   candidate); and sample, the number of experts that decided, with sample_median and sample_p5 over their
+ *   rows: 0 where all of them did
  */
 #ifndef XFP_CHOICE_H
 #define XFP_CHOICE_H
@@ -12,12 +14,15 @@
 #include "fit.h"
 
 #define XFP_CHOICE_KIND "choice"
-#define XFP_CHOICE_VERSION 1
+#define XFP_CHOICE_VERSION 2
 
 struct xfp_choice {
 	struct xfp_candidate candidate; /* mode KEEP: source precision, cosines 1, error 0 */
 	uint32_t floor;                 /* what was asked for, billionths */
-	uint32_t met;
+	uint32_t met;                   /* by all rows, whoever decided */
+	uint32_t fixed;                 /* the bits were asked for, whatever the floor */
+	uint32_t sample;
+	double sample_median, sample_p5;
 	char fit[33]; /* key of the fit artifact; of outliers for KEEP */
 };
 

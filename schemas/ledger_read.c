@@ -277,7 +277,7 @@ static enum xfp_status take_units(struct reader *r, struct xfp_error *err)
 		uint64_t first = from->first_matrix - r->first_matrix;
 		enum xfp_status status;
 
-		if (from->class_ >= XFP_CLASSES || from->plan > XFP_PLAN_FP8 || from->dtype >= XFP_DTYPES ||
+		if (from->class_ >= XFP_CLASSES || from->plan > XFP_PLAN_KEEP || from->dtype >= XFP_DTYPES ||
 		    !from->experts || from->experts > r->l->matrix_count || first > r->l->matrix_count - from->experts)
 			return xfp_h5_damaged(&r->a, err, "impossible unit %llu",
 					      (unsigned long long)(r->first_unit + i));

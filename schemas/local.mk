@@ -31,7 +31,11 @@ schemas_libschemas_a_SOURCES = \
 	schemas/packed.h \
 	schemas/parameters.c \
 	schemas/parameters.h \
-	schemas/parameters_json.c
+	schemas/parameters_json.c \
+	schemas/parameters_policy.c \
+	schemas/policy.c \
+	schemas/policy.h \
+	schemas/policy_check.c
 
 runtime_libxfp_la_SOURCES += \
 	schemas/bundle_layout.c \

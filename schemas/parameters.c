@@ -2,6 +2,7 @@
 #include "parameters.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MIN_BITS 2

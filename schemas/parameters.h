@@ -4,7 +4,11 @@
  *
  * Fractions are integers in billionths (XFP_NANO is 1), so that text, keys and bundles never
  * depend on the formatting of floats or the locale. Stored as parameters.json in the work folder
- * and inside xfp.json of a bundle: an object with one member a field, in the order below.
+ * and inside xfp.json of a bundle: an object with one member a field, in the order below. The members
+ * "formats", "overrides" and "moe_sample" are left out where nothing is asked for: bundles made without
+ * them have the bytes that they had before there were such parameters.
+ *
+ * What these come to for one unit is in policy.h.
  */
 #ifndef XFP_PARAMETERS_H
 #define XFP_PARAMETERS_H
@@ -22,23 +26,60 @@ enum xfp_on_miss { XFP_MISS_KEEP, XFP_MISS_BEST, XFP_MISS_FAIL };
 enum xfp_on_nonfinite { XFP_NONFINITE_FAIL, XFP_NONFINITE_KEEP };
 enum xfp_lm_head { XFP_LM_HEAD_FP8, XFP_LM_HEAD_KEEP, XFP_LM_HEAD_QUANT };
 
+/* How weights are to be stored, where that is said. */
+enum xfp_form {
+	XFP_FORM_AUTO, /* as usual: the fewest bits that meet the floor */
+	XFP_FORM_KEEP, /* at source precision */
+	XFP_FORM_FP8,  /* e4m3 with one scale a row */
+	XFP_FORM_BITS  /* v2, of `bits`; a single number of bits is fixed, and the floor no condition */
+};
+struct xfp_format {
+	enum xfp_form form;
+	uint32_t bits; /* of BITS: bit k set as below; otherwise 0 */
+};
+
+/* An exception for the units that `pattern` names: their format or their floor. See policy.h. */
+struct xfp_override {
+	char *pattern; /* allocated: a glob for names, "role:GLOB" or "class:NAME" */
+	bool is_floor;
+	struct xfp_format format; /* where !is_floor */
+	uint32_t floor;           /* where is_floor */
+};
+
+/* Which experts of a stack decide for all. */
+struct xfp_moe_sample {
+	uint32_t experts; /* 0: all of them */
+	bool first;       /* the first ones; otherwise evenly spread */
+};
+
 struct xfp_parameters {
-	enum xfp_mode mode;          /* V2 (the library modes are reserved) */
-	uint32_t bits;               /* bit k set: k bits an index is a candidate; k = 2..6 */
-	uint32_t floor[XFP_CLASSES]; /* least median cosine, billionths */
-	uint32_t outlier_sigma;      /* c in thousandths: 4 sigma is 4000; 0: no outliers */
-	uint32_t outlier_cap;        /* most outliers, share of a matrix's weights, billionths */
-	uint32_t balance;            /* exponent of the column rms, billionths; 0: no balance */
+	enum xfp_mode mode;                    /* V2 (the library modes are reserved) */
+	uint32_t bits;                         /* bit k set: k bits an index is a candidate; k = 2..6 */
+	uint32_t floor[XFP_CLASSES];           /* least median cosine, billionths */
+	struct xfp_format format[XFP_CLASSES]; /* of lm_head AUTO or BITS, the rest is in `lm_head` */
+	struct xfp_override *overrides;        /* allocated; the last one that matches counts */
+	uint32_t override_count;
+	uint32_t outlier_sigma; /* c in thousandths: 4 sigma is 4000; 0: no outliers */
+	uint32_t outlier_cap;   /* most outliers, share of a matrix's weights, billionths */
+	uint32_t balance;       /* exponent of the column rms, billionths; 0: no balance */
 	uint32_t lloyd_iterations;
 	enum xfp_start start;
 	enum xfp_lm_head lm_head;
 	enum xfp_on_miss on_miss;
 	enum xfp_on_nonfinite on_nonfinite;
+	struct xfp_moe_sample moe_sample;
 };
 
 /* The defaults: v2, bits 2..6, strict 0.99, routed experts 0.98, 4 sigma, cap 2 %, balance 0.5,
- * 20 rounds from companded starts, lm_head fp8, on-miss keep, on-nonfinite fail. */
+ * 20 rounds from companded starts, lm_head fp8, on-miss keep, on-nonfinite fail; every format auto, no
+ * override, all experts decide. */
 struct xfp_parameters xfp_parameters_default(void);
+void xfp_parameters_free(struct xfp_parameters *parameters); /* its overrides */
+
+/* Give a class a format. For lm_head this sets `lm_head` too, and is the way to set that. */
+void xfp_parameters_set_format(struct xfp_parameters *parameters, enum xfp_class class_, struct xfp_format format);
+/* Append an override, whose pattern is then the parameters'. False: no memory, and it is still the caller's. */
+bool xfp_parameters_add_override(struct xfp_parameters *parameters, const struct xfp_override *override);
 
 /* Bits measured first, and those measured only when none of the first meets the floor. */
 uint32_t xfp_parameters_base_bits(const struct xfp_parameters *parameters);     /* of 2, 3, 4 */
@@ -55,8 +96,25 @@ const char *xfp_decimal_format(uint32_t value, uint32_t scale, char buf[24]);
 bool xfp_bits_parse(const char *text, uint32_t *bits);
 const char *xfp_bits_format(uint32_t bits, char buf[24]);
 
-/* JSON text of the parameters (the caller frees it; NULL when out of memory), and back. Unknown or
- * missing members are XFP_BAD_INPUT naming `where`. */
+/* "auto", "keep", "fp8" or bits <-> a format. */
+bool xfp_format_parse(const char *text, struct xfp_format *format);
+const char *xfp_format_text(struct xfp_format format, char buf[24]);
+static inline bool xfp_format_is_fixed(struct xfp_format format)
+{
+	return format.form == XFP_FORM_BITS && !(format.bits & (format.bits - 1));
+}
+
+/* "PATTERN=FORMAT" or "PATTERN=floor:X" <-> an override; the pattern ends at the last "=". What is wrong is
+ * XFP_USAGE without a place; the pattern (the text) is allocated, the text NULL without memory. */
+enum xfp_status xfp_override_parse(const char *text, struct xfp_override *override, struct xfp_error *err);
+char *xfp_override_text(const struct xfp_override *override);
+
+/* "4" or "first:4"; "0" is all. */
+bool xfp_moe_sample_parse(const char *text, struct xfp_moe_sample *sample);
+const char *xfp_moe_sample_text(struct xfp_moe_sample sample, char buf[24]);
+
+/* JSON text of the parameters (the caller frees it; NULL when out of memory), and back, to be freed with
+ * xfp_parameters_free. Unknown, missing or impossible members are XFP_BAD_INPUT naming `where`. */
 char *xfp_parameters_to_json(const struct xfp_parameters *parameters);
 enum xfp_status xfp_parameters_from_json(const char *text, const char *where, struct xfp_parameters *out,
 					 struct xfp_error *err);

@@ -22,11 +22,41 @@ static void put_decimal(json_t *object, const char *name, uint32_t value, uint32
 	put_text(object, name, xfp_decimal_format(value, scale, text), failed);
 }
 
+/* The formats that are asked for; nothing without any. */
+static void put_formats(json_t *object, const struct xfp_parameters *p, bool *failed)
+{
+	json_t *formats = json_object();
+	char text[24];
+
+	for (unsigned i = 0; i < XFP_CLASSES; i++)
+		if (p->format[i].form != XFP_FORM_AUTO)
+			put_text(formats, xfp_class_name(i), xfp_format_text(p->format[i], text), failed);
+	if (!formats || (json_object_size(formats) && json_object_set(object, "formats", formats)))
+		*failed = true;
+	json_decref(formats);
+}
+
+static void put_overrides(json_t *object, const struct xfp_parameters *p, bool *failed)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < p->override_count; i++) {
+		char *text = xfp_override_text(&p->overrides[i]);
+
+		if (!text || json_array_append_new(list, json_string(text)))
+			*failed = true;
+		free(text);
+	}
+	if (!list || (json_array_size(list) && json_object_set(object, "overrides", list)))
+		*failed = true;
+	json_decref(list);
+}
+
 char *xfp_parameters_to_json(const struct xfp_parameters *p)
 {
 	json_t *object = json_object(), *floors = json_object();
 	bool failed = !object || !floors;
-	char bits[24], *text = NULL;
+	char bits[24], sample[24], *text = NULL;
 
 	if (failed)
 		goto done;
@@ -35,6 +65,8 @@ char *xfp_parameters_to_json(const struct xfp_parameters *p)
 	put_text(object, "mode", xfp_mode_name(p->mode), &failed);
 	put_text(object, "bits", xfp_bits_format(p->bits, bits), &failed);
 	failed |= json_object_set(object, "floors", floors) != 0;
+	put_formats(object, p, &failed);
+	put_overrides(object, p, &failed);
 	put_decimal(object, "outlier_sigma", p->outlier_sigma, MILLI, &failed);
 	put_decimal(object, "outlier_cap", p->outlier_cap, XFP_NANO, &failed);
 	put_decimal(object, "balance", p->balance, XFP_NANO, &failed);
@@ -43,6 +75,8 @@ char *xfp_parameters_to_json(const struct xfp_parameters *p)
 	put_text(object, "lm_head", xfp_lm_head_name(p->lm_head), &failed);
 	put_text(object, "on_miss", xfp_on_miss_name(p->on_miss), &failed);
 	put_text(object, "on_nonfinite", xfp_on_nonfinite_name(p->on_nonfinite), &failed);
+	if (p->moe_sample.experts)
+		put_text(object, "moe_sample", xfp_moe_sample_text(p->moe_sample, sample), &failed);
 	if (!failed)
 		text = json_dumps(object, JSON_INDENT(2));
 done:
@@ -65,8 +99,7 @@ struct reader {
 static void complain(struct reader *r, const char *name, const char *what)
 {
 	if (!r->status)
-		r->status = xfp_fail(r->err, XFP_BAD_INPUT, "%s: \"%s\" %s; remove the file and run xfp convert again",
-				     r->where, name, what);
+		r->status = xfp_fail(r->err, XFP_BAD_INPUT, "%s: \"%s\" %s", r->where, name, what);
 }
 
 /* A text member, which stays valid until the next call with its name. NULL after a complaint. */
@@ -126,6 +159,51 @@ static void get_floors(struct reader *r, uint32_t floor[XFP_CLASSES])
 	json_object_del(r->object, "floors");
 }
 
+/* Absent where nothing is asked for. */
+static void get_formats(struct reader *r, struct xfp_format format[XFP_CLASSES])
+{
+	struct reader formats = { json_object_get(r->object, "formats"), r->where, XFP_OK, r->err };
+
+	if (!formats.object || r->status)
+		return;
+	if (!json_is_object(formats.object)) {
+		complain(r, "formats", "is not an object");
+		return;
+	}
+	for (unsigned i = 0; i < XFP_CLASSES; i++)
+		if (json_object_get(formats.object, xfp_class_name(i)))
+			GET_NAME(&formats, xfp_class_name(i), xfp_format_parse, &format[i]);
+	check_empty(&formats);
+	r->status = formats.status;
+	json_object_del(r->object, "formats");
+}
+
+static void get_overrides(struct reader *r, struct xfp_parameters *p)
+{
+	json_t *list = json_object_get(r->object, "overrides"), *item;
+	struct xfp_override override;
+	size_t i;
+
+	if (!list || r->status)
+		return;
+	if (!json_is_array(list))
+		complain(r, "overrides", "is not a list");
+	json_array_foreach(list, i, item)
+	{
+		const char *text = json_string_value(item);
+
+		if (!text || xfp_override_parse(text, &override, NULL)) {
+			complain(r, "overrides", "has an impossible value");
+		} else if (!xfp_parameters_add_override(p, &override)) {
+			free(override.pattern);
+			r->status = xfp_fail(r->err, XFP_FAILED, "out of memory");
+		}
+		if (r->status)
+			return;
+	}
+	json_object_del(r->object, "overrides");
+}
+
 static void get_iterations(struct reader *r, uint32_t *value)
 {
 	json_t *number = json_object_get(r->object, "lloyd_iterations");
@@ -145,19 +223,18 @@ enum xfp_status xfp_parameters_from_json(const char *text, const char *where, st
 	json_error_t problem;
 
 	if (!(r.object = json_loads(text, JSON_REJECT_DUPLICATES, &problem)))
-		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: not JSON (line %d: %s); remove the file and run xfp convert again", where,
-				problem.line, problem.text);
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: not JSON (line %d: %s)", where, problem.line, problem.text);
 	if (!json_is_object(r.object)) {
 		json_decref(r.object);
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: not a JSON object; remove the file and run xfp convert again",
-				where);
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: not a JSON object", where);
 	}
 	GET_NAME(&r, "mode", xfp_mode_parse, &p.mode);
 	if (!r.status && p.mode != XFP_MODE_V2)
 		complain(&r, "mode", "is not one that this version can make");
 	GET_NAME(&r, "bits", xfp_bits_parse, &p.bits);
 	get_floors(&r, p.floor);
+	get_formats(&r, p.format);
+	get_overrides(&r, &p);
 	get_decimal(&r, "outlier_sigma", MILLI, UINT32_MAX, &p.outlier_sigma);
 	get_decimal(&r, "outlier_cap", XFP_NANO, XFP_NANO, &p.outlier_cap);
 	get_decimal(&r, "balance", XFP_NANO, XFP_NANO, &p.balance);
@@ -166,9 +243,13 @@ enum xfp_status xfp_parameters_from_json(const char *text, const char *where, st
 	GET_NAME(&r, "lm_head", xfp_lm_head_parse, &p.lm_head);
 	GET_NAME(&r, "on_miss", xfp_on_miss_parse, &p.on_miss);
 	GET_NAME(&r, "on_nonfinite", xfp_on_nonfinite_parse, &p.on_nonfinite);
+	if (json_object_get(r.object, "moe_sample"))
+		GET_NAME(&r, "moe_sample", xfp_moe_sample_parse, &p.moe_sample);
 	check_empty(&r);
 	json_decref(r.object);
 	if (!r.status)
 		*out = p;
+	else
+		xfp_parameters_free(&p);
 	return r.status;
 }

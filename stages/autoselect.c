@@ -4,9 +4,10 @@
  *
  * input    the unit's fit artifacts (the base set, and the extended one when it was asked for)
  * output   a choice artifact (schemas/choice.h)
- * key      keys of the fits; floor, bits, on-miss; dtype
+ * key      keys of the fits; floor, bits, on-miss or that the bits are fixed; dtype; the sample
  *
- * It only decides; everything was measured before. When no candidate meets the floor and the
+ * It only decides; everything was measured before. Where a sample of a stack's experts decides, medians are taken
+ * over their rows, from the cosines that the fit holds. When no candidate meets the floor and the
  * extended set is allowed but not measured, it ends with the reserved status 76 and the pipeline
  * runs xfp-lloyd-fit --extended and comes back.
  */
@@ -14,19 +15,31 @@
 #include <string.h>
 
 #include "fit.h"
+#include "sample.h"
 #include "select.h"
 #include "work.h"
 
-/* The candidates that a stamp's fit artifact measured. */
-static enum xfp_status load(struct xfp_job *job, enum xfp_stamp stamp, struct xfp_fit *fit, char key[33],
-			    struct xfp_error *err)
+/* What a stamp's fit artifact measured. */
+struct measured {
+	struct xfp_fit fit;
+	struct xfp_sampled sampled[XFP_MOST_CANDIDATES];
+	char key[33];
+};
+
+static enum xfp_status load(struct xfp_job *job, enum xfp_stamp stamp, struct measured *measured,
+			    struct xfp_select_set *set, struct xfp_error *err)
 {
+	bool sampled = xfp_sample_decides(&job->parameters, &job->policy, job->unit);
 	struct xfp_artifact artifact = { 0 };
-	enum xfp_status status = xfp_job_open(job, stamp, XFP_FIT_KIND, XFP_FIT_VERSION, &artifact, key, err);
+	enum xfp_status status = xfp_job_open(job, stamp, XFP_FIT_KIND, XFP_FIT_VERSION, &artifact, measured->key, err);
 
 	if (!status)
-		status = xfp_fit_read(&artifact, fit, err);
+		status = xfp_fit_read(&artifact, &measured->fit, err);
+	if (!status && sampled)
+		status = xfp_sample_fit(&artifact, &measured->fit, &job->parameters.moe_sample, measured->sampled, err);
 	xfp_artifact_close(&artifact);
+	*set = (struct xfp_select_set){ measured->key, measured->fit.candidates, sampled ? measured->sampled : NULL,
+					measured->fit.candidate_count };
 	return status;
 }
 
@@ -48,30 +61,23 @@ static enum xfp_status produce(struct xfp_job *job, const struct xfp_key *key, c
 
 static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 {
-	char base[33], extended[33];
-	struct xfp_fit fit = { 0 }, more = { 0 };
+	struct measured base = { .key = "" }, more = { .key = "" };
+	struct xfp_select_input input = {
+		.unit = job->unit, .parameters = &job->parameters, .policy = &job->policy, .outliers = base.fit.outliers
+	};
 	struct xfp_choice choice;
 	struct xfp_key key = { 0 };
 	enum xfp_status status;
-	bool has_more = xfp_stamp_read(job->work, job->number, XFP_STAMP_MORE, extended);
+	char ignored[33];
 
-	status = load(job, XFP_STAMP_FIT, &fit, base, err);
-	if (!status && has_more)
-		status = load(job, XFP_STAMP_MORE, &more, extended, err);
+	status = load(job, XFP_STAMP_FIT, &base, &input.base, err);
+	if (!status && xfp_stamp_read(job->work, job->number, XFP_STAMP_MORE, ignored))
+		status = load(job, XFP_STAMP_MORE, &more, &input.extended, err);
 	if (!status)
-		status = xfp_select(&(struct xfp_select_input){ .unit = job->unit,
-								.parameters = &job->parameters,
-								.outliers = fit.outliers,
-								.base = base,
-								.extended = has_more ? extended : NULL,
-								.base_candidates = fit.candidates,
-								.extended_candidates = more.candidates,
-								.base_count = fit.candidate_count,
-								.extended_count = more.candidate_count },
-				    &choice, err);
+		status = xfp_select(&input, &choice, err);
 	if (!status)
-		status = xfp_key_choice(base, has_more ? extended : NULL, job->parameters.floor[job->unit->class_],
-					job->unit->dtype, &job->parameters, &key, err);
+		status = xfp_key_choice(base.key, input.extended.key, &job->policy, job->unit->dtype,
+					job->unit->experts, &job->parameters, &key, err);
 	if (!status && !xfp_job_hit(job, XFP_STAMP_CHOICE, key.hex, XFP_CHOICE_KIND, XFP_CHOICE_VERSION))
 		status = produce(job, &key, &choice, err);
 	if (!status)

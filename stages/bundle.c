@@ -41,6 +41,7 @@ static void assembly_free(struct assembly *a)
 	free(a->path);
 	free(a->json);
 	xfp_ledger_free(a->ledger);
+	xfp_parameters_free(&a->parameters);
 	xfp_store_close(&a->store);
 }
 
@@ -110,25 +111,45 @@ static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_erro
 	return status;
 }
 
+/* Why a unit is stored at source precision; allocated. */
+static char *why_kept(const struct assembly *a, const struct xfp_ledger_unit *unit)
+{
+	struct xfp_policy policy = xfp_policy_of_unit(&a->parameters, unit);
+	const char *class = xfp_class_name(unit->class_),
+		   *or_nonfinite = a->parameters.on_nonfinite == XFP_NONFINITE_KEEP
+					   ? " (or it has weights that are no numbers)"
+					   : "";
+	char floor[24], *by, *reason;
+
+	switch (unit->plan) {
+	case XFP_PLAN_FP8:
+		return xfp_format("%s: kept at source precision, which fp8 would not hold or not undercut", class);
+	case XFP_PLAN_KEEP:
+		if (!(by = xfp_policy_format_by(&a->parameters, &policy, unit->class_)))
+			return xfp_format("%s: kept as asked for", class);
+		reason = xfp_format("%s: kept as asked for by %s", class, by);
+		free(by);
+		return reason;
+	default:
+		if (policy.fixed)
+			return xfp_format("%s: kept at source precision, %s bits would take no less%s", class,
+					  xfp_bits_format(policy.format.bits, floor), or_nonfinite);
+		return xfp_format("%s: kept at source precision, no smaller candidate meets the floor %s%s", class,
+				  xfp_decimal_format(policy.floor, XFP_NANO, floor), or_nonfinite);
+	}
+}
+
 /* One tensor's fate, seen from one of its units. */
 static enum xfp_status settle(struct assembly *a, uint32_t u, struct xfp_ledger_tensor *tensor, struct xfp_error *err)
 {
 	const struct xfp_packed *packed = &a->packed[u];
 	const struct xfp_ledger_unit *unit = &a->ledger->units[u];
-	char floor[24], *reason;
+	char *reason;
 
 	if (packed->mode == XFP_MODE_KEEP && tensor->fate == XFP_FATE_QUANTIZED)
 		return XFP_OK; /* another unit of it is quantized */
-	xfp_decimal_format(a->parameters.floor[unit->class_], XFP_NANO, floor);
-	if (packed->mode == XFP_MODE_KEEP && unit->plan == XFP_PLAN_FP8)
-		reason = xfp_format("%s: kept at source precision, which fp8 would not hold or not undercut",
-				    xfp_class_name(unit->class_));
-	else if (packed->mode == XFP_MODE_KEEP)
-		reason = xfp_format("%s: kept at source precision, no smaller candidate meets the floor %s%s",
-				    xfp_class_name(unit->class_), floor,
-				    a->parameters.on_nonfinite == XFP_NONFINITE_KEEP
-					    ? " (or it has weights that are no numbers)"
-					    : "");
+	if (packed->mode == XFP_MODE_KEEP)
+		reason = why_kept(a, unit);
 	else if (packed->mode == XFP_MODE_FP8)
 		reason = xfp_format("%s: fp8, one scale a row", xfp_class_name(unit->class_));
 	else
@@ -163,16 +184,22 @@ static enum xfp_status settle_fates(struct assembly *a, struct xfp_error *err)
 static enum xfp_status describe(struct assembly *a, struct xfp_error *err)
 {
 	char *parameters = xfp_parameters_to_json(&a->parameters);
-	json_t *root =
-		json_pack("{s:s, s:i, s:s, s:{s:i, s:i, s:i, s:i}, s:o?}", "format", "xfp", "version",
-			  XFP_BUNDLE_VERSION, "family", a->ledger->family, "algorithms", "outliers",
-			  XFP_ALGORITHM_OUTLIERS, "fit", XFP_ALGORITHM_FIT, "choice", XFP_ALGORITHM_CHOICE, "packed",
-			  XFP_ALGORITHM_PACKED, "parameters", parameters ? json_loads(parameters, 0, NULL) : NULL);
-	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+	json_t *algorithms = json_object(), *values = parameters ? json_loads(parameters, 0, NULL) : NULL, *root = NULL;
+	bool ok = algorithms && values;
+	char *text;
+
+	for (int i = 0; ok && i < XFP_ALGORITHMS; i++)
+		ok = !json_object_set_new(algorithms, xfp_algorithms[i].name, json_integer(xfp_algorithms[i].version));
+	if (ok)
+		root = json_pack("{s:s, s:i, s:s, s:O, s:O}", "format", "xfp", "version", XFP_BUNDLE_VERSION, "family",
+				 a->ledger->family, "algorithms", algorithms, "parameters", values);
+	text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
 
 	a->json = text ? xfp_format("%s\n", text) : NULL;
 	free(text);
 	free(parameters);
+	json_decref(algorithms);
+	json_decref(values);
 	json_decref(root);
 	return a->json ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "policy.h"
 #include "printable.h"
 #include "projection.h"
 #include "units.h"
@@ -22,10 +23,12 @@ struct run {
 	const struct xfp_checkpoint *checkpoint;
 	struct xfp_model_config *config;
 	const struct xfp_family *family;
-	enum xfp_lm_head lm_head;
-	const struct xfp_rule **rules; /* of each tensor, NULL: none; the findings' */
+	const struct xfp_parameters *policy;
+	const struct xfp_rule **rules; /* that each tensor is read by, NULL: none */
 	struct xfp_rule_match *matches;
-	uint32_t layout; /* the alternative that fused tensors are stored in */
+	struct xfp_rule matrix_rules[XFP_CLASSES];      /* for matrices that only the policy quantizes, */
+	struct xfp_rule_part matrix_parts[XFP_CLASSES]; /* and what they point to */
+	uint32_t layout;                                /* the alternative that fused tensors are stored in */
 	struct xfp_claim *claims;
 	uint32_t claim_count, claim_capacity;
 	struct xfp_ledger *ledger;
@@ -261,6 +264,7 @@ static enum xfp_status claim(struct run *run, uint32_t t, uint32_t part, bool fa
 	const struct xfp_rule_match *match = &run->matches[t];
 	const struct xfp_rule *rule = run->rules[t];
 	bool numbered = match->expert_end > match->expert_at;
+	struct xfp_policy policy;
 	struct xfp_claim *to;
 
 	if (run->claim_count == run->claim_capacity) {
@@ -278,8 +282,6 @@ static enum xfp_status claim(struct run *run, uint32_t t, uint32_t part, bool fa
 		.part = part,
 		.layer = match->layer,
 		.class_ = rule->class_,
-		.plan = rule->class_ == XFP_CLASS_LM_HEAD && run->lm_head == XFP_LM_HEAD_FP8 ? XFP_PLAN_FP8
-											     : XFP_PLAN_FIT,
 		.role = rule->parts[part].role,
 		.numbered = numbered,
 		.expert = match->expert,
@@ -294,6 +296,8 @@ static enum xfp_status claim(struct run *run, uint32_t t, uint32_t part, bool fa
 		to->unit = strdup(tensor->name);
 	if (!to->unit)
 		return no_memory(run->err);
+	policy = xfp_policy_of(run->policy, to->unit, to->role, to->class_);
+	to->plan = xfp_policy_plan(&policy);
 	run->claim_count++;
 	return XFP_OK;
 }
@@ -330,6 +334,15 @@ static enum xfp_status decide_projection(struct run *run, uint32_t t)
 	return decide(run, t, rule->class_, XFP_FATE_QUANTIZED, "%s: %s", class, roles);
 }
 
+/* Whether --lm-head keep holds, and no override says otherwise. */
+static bool keeps_lm_head(const struct run *run, uint32_t t)
+{
+	struct xfp_policy policy = xfp_policy_of(run->policy, run->checkpoint->tensors[t].name,
+						 run->rules[t]->parts[0].role, XFP_CLASS_LM_HEAD);
+
+	return policy.format.form == XFP_FORM_KEEP && policy.format_by == XFP_BY_DEFAULT;
+}
+
 static enum xfp_status decide_lm_head(struct run *run, uint32_t t)
 {
 	enum xfp_status status;
@@ -344,7 +357,7 @@ static enum xfp_status decide_lm_head(struct run *run, uint32_t t)
 				      run->checkpoint->tensors[tied].name);
 		}
 	}
-	if (run->lm_head == XFP_LM_HEAD_KEEP)
+	if (keeps_lm_head(run, t))
 		return decide(run, t, XFP_CLASS_LM_HEAD, XFP_FATE_KEPT, "lm_head: kept as asked for");
 	return decide_projection(run, t);
 }
@@ -366,10 +379,44 @@ static enum xfp_status decide_other(struct run *run, uint32_t t, const char *rea
 	return decide(run, t, XFP_CLASS_OTHER, XFP_FATE_KEPT, "%s", reason);
 }
 
+/* A matrix that no rule quantizes, as a unit of its own: a rule that says so takes it, whose role is the class. */
+static enum xfp_status extend(struct run *run, uint32_t t, enum xfp_class class)
+{
+	static const struct xfp_rule_layout matrix = { .rank = 2, .dim = { 'N', 'K' } };
+	struct xfp_rule *rule = &run->matrix_rules[class];
+
+	run->matrix_parts[class].role = (char *)(uintptr_t)xfp_class_name(class);
+	*rule = (struct xfp_rule){
+		.action = XFP_RULE_QUANTIZE,
+		.class_ = class,
+		.parts = &run->matrix_parts[class],
+		.part_count = 1,
+		.layouts = (struct xfp_rule_layout *)(uintptr_t)&matrix,
+		.layout_count = 1,
+	};
+	if (!run->rules[t])
+		run->matches[t].layer = -1;
+	run->rules[t] = rule;
+	run->matches[t].expert_at = run->matches[t].expert_end = 0; /* no stack, whatever its name */
+	return decide_projection(run, t);
+}
+
+static bool extends(const struct run *run, uint32_t t)
+{
+	const struct xfp_source_tensor *tensor = &run->checkpoint->tensors[t];
+	const struct xfp_rule *rule = run->rules[t];
+
+	return (!rule || rule->action == XFP_RULE_KEEP) && tensor->rank == 2 && tensor->bytes &&
+	       xfp_dtype_is_weight(tensor->dtype) &&
+	       xfp_policy_takes(run->policy, tensor->name, rule ? rule->class_ : XFP_CLASS_OTHER);
+}
+
 static enum xfp_status decide_tensor(struct run *run, uint32_t t)
 {
 	const struct xfp_rule *rule = run->rules[t];
 
+	if (extends(run, t))
+		return extend(run, t, rule ? rule->class_ : XFP_CLASS_OTHER);
 	if (!rule)
 		return decide_other(run, t, "no rule matches", true, "no rule matches; kept as it is");
 	switch (rule->action) {
@@ -437,14 +484,15 @@ static enum xfp_status report(const struct run *run)
 }
 
 enum xfp_status xfp_classify(const struct xfp_checkpoint *checkpoint, struct xfp_model_config *config,
-			     const struct xfp_family *family, enum xfp_lm_head lm_head, struct xfp_ledger **ledger,
-			     struct xfp_findings *findings, struct xfp_error *err)
+			     const struct xfp_family *family, const struct xfp_parameters *policy,
+			     struct xfp_ledger **ledger, struct xfp_findings *findings, struct xfp_error *err)
 {
 	struct run run = {
 		.checkpoint = checkpoint,
 		.config = config,
 		.family = family,
-		.lm_head = lm_head,
+		.policy = policy,
+		.rules = calloc((size_t)checkpoint->tensor_count + 1, sizeof *run.rules),
 		.matches = calloc((size_t)checkpoint->tensor_count + 1, sizeof *run.matches),
 		.ledger = calloc(1, sizeof *run.ledger),
 		.findings = findings,
@@ -457,14 +505,14 @@ enum xfp_status xfp_classify(const struct xfp_checkpoint *checkpoint, struct xfp
 		.taken = calloc((size_t)family->rule_count + 1, sizeof *findings->taken),
 		.rules = calloc((size_t)checkpoint->tensor_count + 1, sizeof *findings->rules),
 	};
-	run.rules = findings->rules;
-	if (!run.rules || !run.matches || !run.ledger || !findings->taken) {
+	if (!run.rules || !run.matches || !run.ledger || !findings->taken || !findings->rules) {
 		status = no_memory(err);
 		goto done;
 	}
 	if ((status = copy_tables(&run)))
 		goto done;
 	match_all(&run);
+	memcpy(findings->rules, run.rules, checkpoint->tensor_count * sizeof *run.rules);
 	if ((status = assume_width(&run)) || (status = choose_layout(&run)))
 		goto done;
 	for (uint32_t t = 0; t < checkpoint->tensor_count; t++)
@@ -478,6 +526,7 @@ done:
 	for (uint32_t i = 0; i < run.claim_count; i++)
 		free(run.claims[i].unit);
 	free(run.claims);
+	free(run.rules);
 	free(run.matches);
 	if (status)
 		xfp_findings_free(findings);

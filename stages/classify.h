@@ -22,12 +22,14 @@ struct xfp_findings {
 	const struct xfp_rule **rules; /* that took each tensor of the ledger, NULL: none did */
 };
 
-/* Reads no weights, with one exception: where config.json ties the lm_head to the embedding and both
+/* Formats and overrides of `policy`, and its lm_head, decide what becomes a unit and what the pipeline does with it.
+ *
+ * Reads no weights, with one exception: where config.json ties the lm_head to the embedding and both
  * are stored, their bytes are compared. A hidden_size that config.json lacks is filled in from the
  * embedding's shape. The caller frees both results; on failure there are none. */
 enum xfp_status xfp_classify(const struct xfp_checkpoint *checkpoint, struct xfp_model_config *config,
-			     const struct xfp_family *family, enum xfp_lm_head lm_head, struct xfp_ledger **ledger,
-			     struct xfp_findings *findings, struct xfp_error *err);
+			     const struct xfp_family *family, const struct xfp_parameters *policy,
+			     struct xfp_ledger **ledger, struct xfp_findings *findings, struct xfp_error *err);
 void xfp_findings_free(struct xfp_findings *findings);
 
 #endif

@@ -277,8 +277,9 @@ enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_e
 /* ---- room ------------------------------------------------------------------------------------- */
 
 /* No candidate of the unit takes less. */
-static uint64_t least_unit_bytes(const struct xfp_ledger_unit *unit, uint32_t bits)
+static uint64_t least_unit_bytes(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters)
 {
+	uint32_t bits = xfp_policy_of_unit(parameters, unit).format.bits; /* 0: as it is */
 	uint64_t rows = unit->experts * unit->rows, least = rows * unit->cols * xfp_dtype_bits(unit->dtype) / 8;
 
 	if (unit->plan == XFP_PLAN_FP8)
@@ -297,7 +298,7 @@ uint64_t xfp_conversion_least_bytes(const struct xfp_conversion *c)
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
-		bytes += least_unit_bytes(&c->ledger->units[i], c->options.parameters.bits);
+		bytes += least_unit_bytes(&c->ledger->units[i], &c->options.parameters);
 	for (uint32_t i = 0; i < c->ledger->tensor_count; i++)
 		if (c->ledger->tensors[i].fate == XFP_FATE_KEPT)
 			bytes += c->ledger->tensors[i].bytes;
@@ -332,7 +333,7 @@ enum xfp_status xfp_conversion_check_room(const struct xfp_conversion *c, struct
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
 		if (!c->units[i].done)
-			packed += least_unit_bytes(&c->ledger->units[i], c->options.parameters.bits);
+			packed += least_unit_bytes(&c->ledger->units[i], &c->options.parameters);
 	if (stat(folder, &out) || stat(c->store.folder, &cache)) {
 		status = xfp_fail_errno(err, errno, "%s or %s", folder, c->store.folder);
 	} else if (out.st_dev == cache.st_dev) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * data.h - where make rules and model families are.
+ * data.h - where make rules, model families and profiles are.
  *
  * $XFP_DATADIR if that is set; else ../share/xfp beside the folder of the running tool, so that an
  * installed tree can be moved; else the tool's folder or the one above, for a build in or below the
@@ -13,6 +13,7 @@
 
 #define XFP_PIPELINES "pipelines"
 #define XFP_FAMILIES "pipelines/families"
+#define XFP_PROFILES "pipelines/profiles"
 
 /* The folder `name` of the data. XFP_FAILED, with the remedy, when it is not there; the caller frees. */
 enum xfp_status xfp_data_folder(const char *name, char **folder, struct xfp_error *err);

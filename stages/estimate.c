@@ -64,20 +64,22 @@ static struct xfp_estimate fp8(const struct xfp_ledger_unit *unit)
 }
 
 /* As autoselect goes about it: the base set, then the extended one; fewest bytes that meet the floor, or the
- * best candidate of all. */
-static unsigned choose(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters, double factor,
-		       uint64_t outliers, bool *met, bool *extended)
+ * best candidate of all, or the one that is asked for. */
+static unsigned choose(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
+		       const struct xfp_policy *policy, double factor, uint64_t outliers, bool *met, bool *extended)
 {
-	const uint32_t sets[] = { xfp_parameters_base_bits(parameters), xfp_parameters_extended_bits(parameters) };
+	const struct xfp_parameters measured = xfp_policy_parameters(parameters, policy);
+	const uint32_t sets[] = { xfp_parameters_base_bits(&measured), xfp_parameters_extended_bits(&measured) };
 	uint64_t source = xfp_unit_source_bytes(unit);
-	double most = 1 - (double)parameters->floor[unit->class_] / XFP_NANO;
+	double most = 1 - (double)policy->floor / XFP_NANO;
 	unsigned best = 0;
 
 	*met = false;
 	for (int set = 0; set < 2; set++) {
-		*extended = set && sets[set];
+		*extended = set && sets[set] && !policy->fixed;
 		for (unsigned k = XFP_MIN_K; k <= XFP_MAX_K; k++) {
-			if (!(sets[set] >> k & 1) || xfp_v2_unit_bytes(unit, parameters, k, outliers) >= source)
+			if (!(sets[set] & policy->format.bits & 1u << k) ||
+			    xfp_v2_unit_bytes(unit, parameters, k, outliers) >= source)
 				continue;
 			best = k;
 			if ((*met = typical_miss[k] * factor <= most))
@@ -92,6 +94,7 @@ struct xfp_estimate xfp_estimate_unit(const struct xfp_ledger_unit *unit, const 
 {
 	double share = xfp_outlier_share(parameters->outlier_sigma, bound);
 	double cap = (double)parameters->outlier_cap / XFP_NANO;
+	struct xfp_policy policy = xfp_policy_of_unit(parameters, unit);
 	struct xfp_estimate estimate = source_precision(unit);
 	bool met, extended;
 	uint64_t outliers;
@@ -99,9 +102,11 @@ struct xfp_estimate xfp_estimate_unit(const struct xfp_ledger_unit *unit, const 
 
 	if (unit->plan == XFP_PLAN_FP8)
 		return fp8(unit);
+	if (unit->plan == XFP_PLAN_KEEP)
+		return estimate;
 	outliers = (uint64_t)((share < cap ? share : cap) * (double)xfp_unit_weights(unit));
-	k = choose(unit, parameters, miss_factor[bound], outliers, &met, &extended);
-	if (k && (met || parameters->on_miss == XFP_MISS_BEST)) {
+	k = choose(unit, parameters, &policy, miss_factor[bound], outliers, &met, &extended);
+	if (k && (met || policy.fixed || parameters->on_miss == XFP_MISS_BEST)) {
 		estimate.mode = XFP_MODE_V2;
 		estimate.k = k;
 		estimate.cos_median = 1 - typical_miss[k] * miss_factor[bound];

@@ -183,7 +183,10 @@ void xfp_record_units(struct xfp_conversion *c)
 	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
 		const struct xfp_ledger_unit *unit = &c->ledger->units[i];
 		struct xfp_unit_state *state = &c->units[i];
-		bool fp8 = unit->plan == XFP_PLAN_FP8, kept = state->choice.candidate.mode == XFP_MODE_KEEP;
+		bool alone = unit->plan != XFP_PLAN_FIT, kept = state->choice.candidate.mode == XFP_MODE_KEEP;
+		enum xfp_mode mode = unit->plan == XFP_PLAN_FP8    ? XFP_MODE_FP8
+				     : unit->plan == XFP_PLAN_KEEP ? XFP_MODE_KEEP
+								   : (enum xfp_mode)state->choice.candidate.mode;
 		struct xfp_run_unit record = {
 			.number = i,
 			.name = unit->name,
@@ -192,8 +195,8 @@ void xfp_record_units(struct xfp_conversion *c)
 			.experts = unit->experts,
 			.rows = unit->rows,
 			.cols = unit->cols,
-			.choice = fp8 ? NULL : &state->choice,
-			.mode = xfp_mode_name(fp8 ? XFP_MODE_FP8 : (enum xfp_mode)state->choice.candidate.mode),
+			.choice = alone ? NULL : &state->choice,
+			.mode = xfp_mode_name(mode),
 			.outliers = key_or_null(state->key[XFP_STAMP_OUTLIERS]),
 			.fit = key_or_null(kept ? state->key[XFP_STAMP_FIT] : state->choice.fit),
 			.choice_key = key_or_null(state->key[XFP_STAMP_CHOICE]),
@@ -214,9 +217,24 @@ void xfp_record_units(struct xfp_conversion *c)
 struct tally {
 	uint32_t units, repacked, fitted;
 	uint32_t kept, nonfinite; /* at source precision for want of a candidate: below the floor, none at all */
-	uint32_t missed;          /* below their floor, with the best candidate */
+	uint32_t missed;          /* below their floor: */
+	uint32_t fixed, sampled;  /* with the bits that were asked for; with what met it by a sample; */
+	uint32_t best;            /* with the best candidate */
 	double seconds;           /* of stages, all together */
 };
+
+static void count_missed(const struct xfp_choice *choice, struct tally *tally)
+{
+	if (choice->met)
+		return;
+	tally->missed++;
+	if (choice->fixed)
+		tally->fixed++;
+	else if (choice->sample && choice->sample_median >= (double)choice->floor / XFP_NANO)
+		tally->sampled++;
+	else
+		tally->best++;
+}
 
 static struct tally count(const struct xfp_conversion *c)
 {
@@ -226,9 +244,9 @@ static struct tally count(const struct xfp_conversion *c)
 		tally.repacked += c->units[i].made >> XFP_STAMP_PACKED & 1;
 		tally.fitted += c->units[i].made >> XFP_STAMP_FIT & 1;
 		tally.seconds += c->units[i].seconds;
-		if (c->ledger->units[i].plan == XFP_PLAN_FP8)
+		if (c->ledger->units[i].plan != XFP_PLAN_FIT)
 			continue;
-		tally.missed += !c->units[i].choice.met;
+		count_missed(&c->units[i].choice, &tally);
 		if (c->units[i].choice.candidate.mode == XFP_MODE_KEEP)
 			++*(c->units[i].nonfinite ? &tally.nonfinite : &tally.kept);
 	}
@@ -325,6 +343,13 @@ static enum xfp_status print_json(const struct xfp_conversion *c, const struct x
 		      : XFP_OK;
 }
 
+static void print_missed(uint32_t count, const char *why)
+{
+	if (count)
+		printf("%" PRIu32 " unit%s below %s floor: %s\n", count, count == 1 ? " is" : "s are",
+		       count == 1 ? "its" : "their", why);
+}
+
 /* Units that are not what was asked for. */
 static void print_misses(const struct tally *tally)
 {
@@ -334,9 +359,9 @@ static void print_misses(const struct tally *tally)
 	if (tally->nonfinite)
 		printf("%" PRIu32 " unit%s at source precision: NaN or infinity\n", tally->nonfinite,
 		       tally->nonfinite == 1 ? " stays" : "s stay");
-	if (tally->missed)
-		printf("%" PRIu32 " unit%s below %s floor: no candidate met it, the best one was taken\n",
-		       tally->missed, tally->missed == 1 ? " is" : "s are", tally->missed == 1 ? "its" : "their");
+	print_missed(tally->best, "no candidate met it, the best one was taken");
+	print_missed(tally->fixed, "the bits were fixed, whatever it is");
+	print_missed(tally->sampled, "the sampled experts met it, all of them together do not");
 }
 
 static enum xfp_status print_text(const struct xfp_conversion *c, const struct xfp_result *result,

@@ -142,6 +142,8 @@ uint64_t xfp_footprint_step(const struct xfp_conversion *c, uint32_t number, enu
 	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
 	struct xfp_matrix_source source = xfp_ledger_source(c->ledger, unit->first_matrix);
 	struct xfp_estimate estimate = xfp_estimate(c, number, XFP_MOST);
+	const struct xfp_policy policy = xfp_policy_of_unit(&c->options.parameters, unit);
+	const struct xfp_parameters measured = xfp_policy_parameters(&c->options.parameters, &policy);
 	uint64_t rows = xfp_rows_block(&source), block = rows * unit->cols * (xfp_dtype_bits(unit->dtype) / 8);
 	uint64_t marks = k->marks && unit->plan == XFP_PLAN_FIT ? unit->rows * (unit->cols / 8 + 8) : 0;
 	uint64_t stack = unit->cols * k->stack_column + k->matrix, bytes = k->fixed;
@@ -150,7 +152,7 @@ uint64_t xfp_footprint_step(const struct xfp_conversion *c, uint32_t number, enu
 		stack += unit->rows * k->stack_row;
 	/* Marks are in order before the first block is read. */
 	bytes += block > marks ? block : marks;
-	bytes += rows * candidate_bytes(&c->options.parameters, step, estimate.k, unit->cols);
+	bytes += rows * candidate_bytes(&measured, step, estimate.k, unit->cols);
 	bytes += threads * (k->thread + unit->cols * k->thread_column) + unit->cols * k->column;
 	bytes += unit->experts * stack + outlier_bytes(c, number, k);
 	if (source.view.col_stride != 1 || source.view.row_stride != unit->cols)

@@ -125,16 +125,17 @@ static uint64_t fit_artifact(const struct xfp_ledger_unit *unit, uint32_t bits)
 /* What is missing of a unit, and the number of its files. */
 static uint64_t unit_artifacts(const struct xfp_conversion *c, uint32_t number, enum xfp_bound bound, uint32_t *files)
 {
-	const struct xfp_parameters *parameters = &c->options.parameters;
 	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
+	const struct xfp_policy policy = xfp_policy_of_unit(&c->options.parameters, unit);
+	const struct xfp_parameters measured = xfp_policy_parameters(&c->options.parameters, &policy);
 	struct xfp_estimate estimate = xfp_estimate(c, number, bound);
 	uint64_t bytes[XFP_STAMPS] = { 0 }, sum = 0;
 
 	if (unit->plan == XFP_PLAN_FIT) {
 		bytes[XFP_STAMP_OUTLIERS] = outliers_artifact(unit, estimate.outliers);
-		bytes[XFP_STAMP_FIT] = fit_artifact(unit, xfp_parameters_base_bits(parameters));
+		bytes[XFP_STAMP_FIT] = fit_artifact(unit, xfp_parameters_base_bits(&measured));
 		if (estimate.extended)
-			bytes[XFP_STAMP_MORE] = fit_artifact(unit, xfp_parameters_extended_bits(parameters));
+			bytes[XFP_STAMP_MORE] = fit_artifact(unit, xfp_parameters_extended_bits(&measured));
 		bytes[XFP_STAMP_CHOICE] = file(CHOICE_FIXED);
 	}
 	bytes[XFP_STAMP_PACKED] = file(PACKED_FIXED + unit->experts * PACKED_MATRIX + estimate.bytes);
@@ -185,7 +186,7 @@ static uint64_t work_bytes(const struct xfp_conversion *c, enum xfp_bound bound)
 
 	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
 		struct xfp_estimate estimate = xfp_estimate(c, i, bound);
-		unsigned stamps = c->ledger->units[i].plan == XFP_PLAN_FP8 ? 1 : estimate.extended ? 5 : 4;
+		unsigned stamps = c->ledger->units[i].plan != XFP_PLAN_FIT ? 1 : estimate.extended ? 5 : 4;
 
 		bytes += stamps * BLOCK + WORK_UNIT;
 	}

@@ -53,6 +53,30 @@ static double paper_bits(const struct xfp_bundle *bundle, const struct xfp_unit_
 	return bits / unit->experts;
 }
 
+/* Who decided, and how: null where the bundle does not say (`recorded` is NULL), or nothing but the defaults did.
+ * False: no memory. */
+static bool add_policy(json_t *object, const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
+{
+	struct xfp_policy policy = { .fixed = false };
+	char *format = NULL, *floor = NULL;
+	json_t *fields;
+	bool failed;
+
+	if (recorded) {
+		policy = xfp_recorded_policy(recorded, unit);
+		format = xfp_policy_format_by(&recorded->parameters, &policy, (enum xfp_class)unit->class_);
+		floor = xfp_policy_floor_by(&recorded->parameters, &policy);
+	}
+	fields = json_pack("{s:s?, s:s?, s:o, s:o}", "format_by", format, "floor_by", floor, "fixed",
+			   recorded ? json_boolean(policy.fixed) : json_null(), "sampled_experts",
+			   recorded ? json_integer(xfp_recorded_sample(recorded, unit)) : json_null());
+	failed = !fields || json_object_update(object, fields);
+	json_decref(fields);
+	free(format);
+	free(floor);
+	return !failed;
+}
+
 static json_t *unit_json(const struct xfp_bundle *bundle, const struct xfp_unit_info *unit)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:f, s:f, s:b}",
@@ -74,7 +98,8 @@ static json_t *tensor_json(const struct xfp_tensor_info *tensor)
 			 tensor->reason, "class", tensor->class_name, "dtype", tensor->dtype_name, "shape", shape);
 }
 
-static enum xfp_status print_json(const struct xfp_bundle *bundle, struct xfp_error *err)
+static enum xfp_status print_json(const struct xfp_bundle *bundle, const struct xfp_recorded *recorded,
+				  struct xfp_error *err)
 {
 	json_t *units = json_array(), *tensors = json_array(), *method, *root;
 	enum xfp_status status = XFP_OK;
@@ -84,8 +109,12 @@ static enum xfp_status print_json(const struct xfp_bundle *bundle, struct xfp_er
 	bool ok = units && tensors;
 
 	xfp_bundle_info(bundle, &info);
-	for (uint32_t u = 0; ok && u < info.units; u++)
-		ok = xfp_bundle_unit(bundle, u, &unit) && !json_array_append_new(units, unit_json(bundle, &unit));
+	for (uint32_t u = 0; ok && u < info.units; u++) {
+		json_t *one = xfp_bundle_unit(bundle, u, &unit) ? unit_json(bundle, &unit) : NULL;
+
+		ok = one && add_policy(one, recorded, &unit);
+		ok = !json_array_append_new(units, one) && ok;
+	}
 	for (uint32_t t = 0; ok && t < info.tensors; t++)
 		ok = xfp_bundle_tensor(bundle, t, &tensor) && !json_array_append_new(tensors, tensor_json(&tensor));
 	/* xfp.json as it is; null when it is no JSON, which libxfp does not look at. */
@@ -113,6 +142,19 @@ static void print_value(const char *prefix, const char *name, const json_t *valu
 	free(text);
 }
 
+/* What only some classes or units are given. */
+static void print_exceptions(const char *name, const json_t *value)
+{
+	json_t *format;
+	const char *class;
+
+	if (strcmp(name, "formats")) {
+		print_value("", name, value);
+		return;
+	}
+	json_object_foreach((json_t *)(uintptr_t)value, class, format) print_value("format:", class, format);
+}
+
 /* Whether any member is not what it is by default; each of those is printed. */
 static bool print_changes(const char *prefix, json_t *parameters, json_t *defaults)
 {
@@ -127,7 +169,10 @@ static bool print_changes(const char *prefix, json_t *parameters, json_t *defaul
 		if (json_is_object(value) && json_is_object(usual)) {
 			any |= print_changes("floor:", value, usual);
 		} else if (!json_equal(value, usual)) {
-			print_value(prefix, name, value);
+			if (usual)
+				print_value(prefix, name, value);
+			else
+				print_exceptions(name, value);
 			any = true;
 		}
 	}
@@ -157,7 +202,8 @@ static void print_method(const struct xfp_bundle_info *info)
 	free(text);
 }
 
-static void print_text(const struct xfp_bundle *bundle, const char *path, bool all_units)
+static void print_text(const struct xfp_bundle *bundle, const struct xfp_recorded *recorded, const char *path,
+		       bool all_units)
 {
 	char weights[32], bytes[32];
 	struct xfp_bundle_info info;
@@ -176,7 +222,7 @@ static void print_text(const struct xfp_bundle *bundle, const char *path, bool a
 	xfp_report_table(stdout, bundle);
 	if (all_units) {
 		putchar('\n');
-		xfp_report_units(stdout, bundle);
+		xfp_report_units(stdout, bundle, recorded);
 	}
 }
 
@@ -191,7 +237,8 @@ int xfp_main_info(int argc, char **argv)
 		{ 0 },
 	};
 	struct xfp_bundle *bundle = NULL;
-	bool json = false, units = false;
+	struct xfp_recorded recorded = { .family = NULL };
+	bool json = false, units = false, told = false;
 	enum xfp_status status;
 	struct xfp_error err;
 	int option;
@@ -221,12 +268,16 @@ int xfp_main_info(int argc, char **argv)
 		return XFP_USAGE;
 	}
 	status = xfp_bundle_open(argv[optind], &bundle, &err);
+	/* One of another version may say what this one does not understand; the units are there all the same. */
+	if (!status)
+		told = !xfp_recorded_read(bundle, argv[optind], &recorded, NULL);
 	if (!status && json)
-		status = print_json(bundle, &err);
+		status = print_json(bundle, told ? &recorded : NULL, &err);
 	else if (!status)
-		print_text(bundle, argv[optind], units);
+		print_text(bundle, told ? &recorded : NULL, argv[optind], units);
 	if (status)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
+	xfp_recorded_free(&recorded);
 	xfp_bundle_close(bundle);
 	return status;
 }

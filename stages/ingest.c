@@ -15,7 +15,7 @@
 /* ---- digests of the source --------------------------------------------------------------------- */
 
 /* What the unit's first stage read: the outliers artifact of a unit that is fitted, the packed
- * artifact of one that goes to fp8. */
+ * artifact of one that goes to fp8 or is kept. */
 static enum xfp_status read_sources(const struct xfp_conversion *c, const struct xfp_ledger_unit *unit, const char *key,
 				    uint8_t (*source)[16], struct xfp_error *err)
 {
@@ -28,7 +28,7 @@ static enum xfp_status read_sources(const struct xfp_conversion *c, const struct
 
 	if (!path)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	if (unit->plan == XFP_PLAN_FP8) {
+	if (unit->plan != XFP_PLAN_FIT) {
 		status = xfp_artifact_open(path, XFP_PACKED_KIND, XFP_PACKED_VERSION, key, &artifact, err);
 		if (!status)
 			status = xfp_packed_read(&artifact, &packed, err);
@@ -116,7 +116,7 @@ static enum xfp_status take(struct xfp_conversion *c, const struct xfp_event *ev
 	status = xfp_manifest_ingest(c->manifest, &c->store, event->key, err);
 	/* What the unit was made of must be known even where the manifest cannot be written. */
 	if (status != XFP_DAMAGED &&
-	    !strcmp(event->stage, c->ledger->units[event->unit].plan == XFP_PLAN_FP8 ? "pack" : "outlier-extract")) {
+	    !strcmp(event->stage, c->ledger->units[event->unit].plan == XFP_PLAN_FIT ? "outlier-extract" : "pack")) {
 		enum xfp_status sources = remember_sources(c, event->unit, event->key, status ? NULL : err);
 
 		status = sources == XFP_DAMAGED || !status ? sources : status;

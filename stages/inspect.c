@@ -17,6 +17,7 @@
 #include "family_choose.h"
 #include "inspect_report.h"
 #include "refuse.h"
+#include "settings.h"
 #include "work.h"
 
 #define UNITS_A_LINE 8
@@ -26,14 +27,15 @@ struct options {
 	const char *model, *work;
 	const char *family;   /* a name or a file, NULL: by config.json */
 	const char *families; /* folder, NULL: the default */
-	enum xfp_lm_head lm_head;
+	struct xfp_settings policy;
 	bool json, verbose;
 };
 
 static void usage(FILE *to)
 {
 	fputs("Usage: xfp-inspect [--work DIR] [--family NAME|FILE] [--families DIR]\n"
-	      "                   [--lm-head fp8|keep|quant] [--json] [-v] MODEL\n",
+	      "                   [--lm-head fp8|keep|quant] [--format CLASS=FORMAT]\n"
+	      "                   [--override PATTERN=FORMAT] [--json] [-v] MODEL\n",
 	      to);
 }
 
@@ -50,6 +52,8 @@ static void help(void)
 	      "      --families DIR     folder of rule files, the only one looked into\n"
 	      "      --lm-head POLICY   an output head of its own becomes 8-bit floats (fp8,\n"
 	      "                         the default), is kept (keep) or quantized (quant)\n"
+	      "      --format C=FORMAT  a class is kept (keep) or becomes 8-bit floats (fp8)\n"
+	      "      --override P=FORM  likewise, units by name, role:ROLE or class:CLASS\n"
 	      "      --json             print one JSON object with every tensor and unit\n"
 	      "  -v, --verbose          print also the tensors by name, what each rule took,\n"
 	      "                         and every unit\n"
@@ -58,20 +62,38 @@ static void help(void)
 	      stdout);
 }
 
+static enum xfp_status set_policy(struct options *options, const char *name)
+{
+	struct xfp_error err = { 0 };
+	char where[32];
+	enum xfp_status status;
+
+	snprintf(where, sizeof where, "--%s", name);
+	status = xfp_setting_set(&options->policy, xfp_setting_find(name), where, optarg, &err);
+	if (status)
+		xfp_inspection_say("", err.text);
+	if (status == XFP_USAGE)
+		usage(stderr);
+	return status;
+}
+
 static enum xfp_status parse_options(int argc, char **argv, struct options *options, bool *done)
 {
-	enum { WORK = 256, FAMILY, FOLDER, LM_HEAD, JSON, HELP, VERSION };
+	enum { WORK = 256, FAMILY, FOLDER, LM_HEAD, FORMAT, OVERRIDE, JSON, HELP, VERSION };
 	static const struct option names[] = {
 		{ "work", required_argument, NULL, WORK },
 		{ "family", required_argument, NULL, FAMILY },
 		{ "families", required_argument, NULL, FOLDER },
 		{ "lm-head", required_argument, NULL, LM_HEAD },
+		{ "format", required_argument, NULL, FORMAT },
+		{ "override", required_argument, NULL, OVERRIDE },
 		{ "json", no_argument, NULL, JSON },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, HELP },
 		{ "version", no_argument, NULL, VERSION },
 		{ NULL, 0, NULL, 0 },
 	};
+	enum xfp_status status;
 	int option;
 
 	*done = false;
@@ -87,11 +109,12 @@ static enum xfp_status parse_options(int argc, char **argv, struct options *opti
 			options->families = optarg;
 			break;
 		case LM_HEAD:
-			if (!xfp_lm_head_parse(optarg, &options->lm_head)) {
-				xfp_inspection_say("", "--lm-head is fp8, keep or quant");
-				usage(stderr);
-				return XFP_USAGE;
-			}
+		case FORMAT:
+		case OVERRIDE:
+			if ((status = set_policy(options, option == LM_HEAD  ? "lm-head"
+							  : option == FORMAT ? "format"
+									     : "override")))
+				return status;
 			break;
 		case JSON:
 			options->json = true;
@@ -223,7 +246,8 @@ static enum xfp_status inspect(const struct options *options, struct xfp_error *
 	if ((status = xfp_model_config_parse(checkpoint->config, where, &config, err)) ||
 	    (status = xfp_refuse_quantized(checkpoint, config, err)) ||
 	    (status = xfp_family_find(&wish, config, &choice, err)) ||
-	    (status = xfp_classify(checkpoint, config, choice.family, options->lm_head, &ledger, &findings, err)))
+	    (status = xfp_classify(checkpoint, config, choice.family, &options->policy.parameters, &ledger, &findings,
+				   err)))
 		goto done;
 	if (!choice.why && (status = note_guess(config, choice.family, &findings, err)))
 		goto done;
@@ -249,7 +273,7 @@ done:
 
 int main(int argc, char **argv)
 {
-	struct options options = { .lm_head = XFP_LM_HEAD_FP8 };
+	struct options options = { .policy = { .parameters = xfp_parameters_default() } };
 	static char program[] = "xfp-inspect";
 	struct xfp_error err = { 0 };
 	enum xfp_status status;
@@ -258,10 +282,13 @@ int main(int argc, char **argv)
 	if (argc > 0)
 		argv[0] = program; /* getopt's messages begin with it */
 	status = parse_options(argc, argv, &options, &done);
-	if (status)
+	if (status) {
+		xfp_parameters_free(&options.policy.parameters);
 		return status;
+	}
 	if (!done && (status = inspect(&options, &err)))
 		xfp_inspection_say("", err.text);
+	xfp_parameters_free(&options.policy.parameters);
 	if (fclose(stdout) && !status) {
 		xfp_inspection_say("", "standard output: cannot write");
 		status = XFP_FAILED;

@@ -259,9 +259,12 @@ static json_t *unit_json(const struct xfp_ledger_unit *unit)
 {
 	return json_pack("{s:o, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "name", text(unit->name), "class",
 			 xfp_class_name(unit->class_), "role", unit->role, "plan",
-			 unit->plan == XFP_PLAN_FP8 ? "fp8" : "fit", "dtype", xfp_dtype_name(unit->dtype), "rows",
-			 (json_int_t)unit->rows, "cols", (json_int_t)unit->cols, "experts", (json_int_t)unit->experts,
-			 "weights", (json_int_t)unit_weights(unit));
+			 unit->plan == XFP_PLAN_FP8    ? "fp8"
+			 : unit->plan == XFP_PLAN_KEEP ? "keep"
+						       : "fit",
+			 "dtype", xfp_dtype_name(unit->dtype), "rows", (json_int_t)unit->rows, "cols",
+			 (json_int_t)unit->cols, "experts", (json_int_t)unit->experts, "weights",
+			 (json_int_t)unit_weights(unit));
 }
 
 static json_t *roles_json(const struct xfp_rule *rule)

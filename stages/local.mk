@@ -59,10 +59,15 @@ stages_libstages_a_SOURCES = \
 	stages/plan_time.c \
 	stages/prepare.c \
 	stages/prepare.h \
+	stages/prepare_print.c \
+	stages/profile.c \
+	stages/profile.h \
 	stages/progress.c \
 	stages/progress.h \
 	stages/projection.c \
 	stages/projection.h \
+	stages/recorded.c \
+	stages/recorded.h \
 	stages/refuse.c \
 	stages/refuse.h \
 	stages/report.c \
@@ -71,12 +76,18 @@ stages_libstages_a_SOURCES = \
 	stages/rows.h \
 	stages/rule.c \
 	stages/rule.h \
+	stages/run_inspect.c \
+	stages/run_inspect.h \
 	stages/run_make.c \
 	stages/run_make.h \
 	stages/safetensors_write.c \
 	stages/safetensors_write.h \
+	stages/sample.c \
+	stages/sample.h \
 	stages/select.c \
 	stages/select.h \
+	stages/settings.c \
+	stages/settings.h \
 	stages/stage.c \
 	stages/table.c \
 	stages/table.h \

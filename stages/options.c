@@ -11,28 +11,19 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "profile.h"
+#include "settings.h"
 
 enum option_id {
-	OPT_MODE = 256,
-	OPT_STRICT,
-	OPT_LAZY,
-	OPT_FLOOR,
-	OPT_BITS,
-	OPT_SIGMA,
-	OPT_CAP,
-	OPT_BALANCE,
-	OPT_ITERS,
-	OPT_START,
-	OPT_LM_HEAD,
-	OPT_ON_MISS,
-	OPT_ON_NONFINITE,
+	OPT_PROFILE = 256,
 	OPT_FAMILY,
 	OPT_CACHE,
 	OPT_WORK,
 	OPT_REHASH,
 	OPT_JSON,
 	OPT_HELP,
-	OPT_VERSION
+	OPT_VERSION,
+	OPT_SETTING /* and from here on, those of settings.h by their numbers */
 };
 
 struct option_row {
@@ -42,23 +33,10 @@ struct option_row {
 	const char *text;
 };
 
-/* In the order of --help. */
+/* In the order of --help; the settings come after the first. */
 static const struct option_row rows[] = {
 	{ "output", 'o', "OUT.xfp", "the bundle to write" },
-	{ "min-cos-strict", OPT_STRICT, "X",
-	  "floor of the median cosine: classes but routed_expert, no fp8 lm_head [0.99]" },
-	{ "min-cos-lazy", OPT_LAZY, "X", "floor of routed_expert [0.98]" },
-	{ "floor", OPT_FLOOR, "CLASS=X,...", "floor of one class; may be repeated" },
-	{ "bits", OPT_BITS, "LIST", "bits an index that may be chosen, as in 2,3,4 or 2-6 [2-6]" },
-	{ "outlier-sigma", OPT_SIGMA, "C|none", "weights further than C standard deviations are outliers [4]" },
-	{ "outlier-cap", OPT_CAP, "F", "largest share of outliers in a matrix [0.02]" },
-	{ "balance", OPT_BALANCE, "A", "exponent of the columns' rms; 0: no balance [0.5]" },
-	{ "lloyd-iters", OPT_ITERS, "N", "rounds of Lloyd's iteration [20]" },
-	{ "mode", OPT_MODE, "auto|v2", "how weights are stored; auto is v2 for now [auto]" },
-	{ "start", OPT_START, "NAME", "first codebooks: companded, quantile or minmax [companded]" },
-	{ "lm-head", OPT_LM_HEAD, "NAME", "the output head: fp8 (without a floor), keep or quant [fp8]" },
-	{ "on-miss", OPT_ON_MISS, "NAME", "a unit that no candidate serves: keep, best or fail [keep]" },
-	{ "on-nonfinite", OPT_ON_NONFINITE, "NAME", "NaN or infinity in a unit: fail or keep [fail]" },
+	{ "profile", OPT_PROFILE, "NAME|FILE", "settings to start from: careful, paper-v2, small or a file" },
 	{ "family", OPT_FAMILY, "NAME|FILE", "rules of this model family, not those the config names" },
 	{ "cache", OPT_CACHE, "DIR", "artifacts and manifest [xfp-cache beside OUT]" },
 	{ "work", OPT_WORK, "DIR", "state and log of this conversion [OUT.xfp.work]" },
@@ -73,66 +51,49 @@ static const struct option_row rows[] = {
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 
-/* Floors as given; classes that are named win over strict and lazy, in whatever order they come. */
-struct floors {
-	uint32_t strict, lazy;
-	uint32_t named[XFP_CLASSES];
-	bool is_named[XFP_CLASSES];
+/* Of all options, the settings among them; false at the end. */
+static bool row_at(size_t i, struct option_row *row)
+{
+	if (i >= 1 && i <= xfp_settings_count) {
+		const struct xfp_setting *setting = &xfp_settings_table[i - 1];
+
+		*row = (struct option_row){ setting->name, OPT_SETTING + (int)i - 1, setting->value, setting->text };
+		return true;
+	}
+	i = i ? i - xfp_settings_count : 0;
+	if (i >= ROWS)
+		return false;
+	*row = rows[i];
+	return true;
+}
+
+/* A setting, in the order in which they were given: they count only once it is known what they start from. */
+struct given {
+	int setting;
+	char where[64]; /* the option or the variable, for messages */
+	char *text;
+};
+
+struct parse {
+	struct xfp_options options;
+	struct given *given;
+	size_t given_count;
 };
 
 void xfp_options_print(void)
 {
-	for (size_t i = 0; i < ROWS; i++) {
+	struct option_row row;
+
+	for (size_t i = 0; row_at(i, &row); i++) {
 		char left[64];
 
-		snprintf(left, sizeof left, "%s--%s%s%s", rows[i].id < 256 ? "" : "    ", rows[i].name,
-			 rows[i].value ? " " : "", rows[i].value ? rows[i].value : "");
-		if (rows[i].id < 256)
-			printf("  -%c, %-28s %s\n", rows[i].id, left, rows[i].text);
+		snprintf(left, sizeof left, "%s--%s%s%s", row.id < 256 ? "" : "    ", row.name, row.value ? " " : "",
+			 row.value ? row.value : "");
+		if (row.id < 256)
+			printf("  -%c, %-28s %s\n", row.id, left, row.text);
 		else
-			printf("  %-32s %s\n", left, rows[i].text);
+			printf("  %-32s %s\n", left, row.text);
 	}
-}
-
-static bool parse_floor(const char *text, uint32_t *floor)
-{
-	return xfp_decimal_parse(text, XFP_NANO, floor) && *floor <= XFP_NANO;
-}
-
-static enum xfp_status no_such_class(const char *where, const char *name, struct xfp_error *err)
-{
-	char list[400] = "";
-
-	for (int i = 0; i < XFP_CLASSES; i++)
-		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "",
-			 xfp_class_name((enum xfp_class)i));
-	return xfp_fail(err, XFP_USAGE, "%s: no class '%s'; classes are %s", where, name, list);
-}
-
-static enum xfp_status parse_floors(const char *where, const char *text, struct floors *floors, struct xfp_error *err)
-{
-	char *copy = strdup(text), *rest = copy;
-	enum xfp_status status = copy ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
-
-	for (char *item; !status && (item = strsep(&rest, ","));) {
-		char *value = strchr(item, '=');
-		enum xfp_class class_;
-
-		if (value)
-			*value++ = '\0';
-		if (!value)
-			status = xfp_fail(err, XFP_USAGE, "%s '%s': expected CLASS=COSINE, as in attention=0.995",
-					  where, text);
-		else if (!xfp_class_parse(item, &class_))
-			status = no_such_class(where, item, err);
-		else if (!parse_floor(value, &floors->named[class_]))
-			status = xfp_fail(err, XFP_USAGE, "%s '%s=%s': expected a cosine from 0 to 1, as in 0.995",
-					  where, item, value);
-		else
-			floors->is_named[class_] = true;
-	}
-	free(copy);
-	return status;
 }
 
 static bool parse_count(const char *text, unsigned most, unsigned *count)
@@ -163,14 +124,30 @@ static bool replace(char **string, const char *text)
 	return true;
 }
 
-/* `where` is the option or the variable, for the message. */
-static enum xfp_status set(struct xfp_options *o, struct floors *floors, int id, const char *where, const char *text,
-			   struct xfp_error *err)
+static enum xfp_status put_off(struct parse *parse, int setting, const char *where, const char *text,
+			       struct xfp_error *err)
 {
-	struct xfp_parameters *p = &o->parameters;
+	struct given *grown = realloc(parse->given, (parse->given_count + 1) * sizeof *grown);
+
+	if (!grown)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	parse->given = grown;
+	grown += parse->given_count;
+	*grown = (struct given){ .setting = setting, .text = strdup(text) };
+	snprintf(grown->where, sizeof grown->where, "%s", where);
+	parse->given_count++;
+	return grown->text ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
+/* `where` is the option or the variable, for the message. */
+static enum xfp_status set(struct parse *parse, int id, const char *where, const char *text, struct xfp_error *err)
+{
+	struct xfp_options *o = &parse->options;
 	const char *wanted = "a path";
 	bool ok;
 
+	if (id >= OPT_SETTING)
+		return put_off(parse, id - OPT_SETTING, where, text, err);
 	switch (id) {
 	case 'o':
 		ok = replace(&o->out, text);
@@ -181,65 +158,13 @@ static enum xfp_status set(struct xfp_options *o, struct floors *floors, int id,
 	case OPT_WORK:
 		ok = replace(&o->work, text);
 		break;
+	case OPT_PROFILE:
+		ok = replace(&o->profile, text);
+		wanted = "a name or a file";
+		break;
 	case OPT_FAMILY:
 		ok = replace(&o->family, text);
 		wanted = "a name";
-		break;
-	case OPT_MODE:
-		if (!strcmp(text, "v2a") || !strcmp(text, "v2c"))
-			return xfp_fail(err, XFP_USAGE, "%s %s: this version does not fit libraries yet; use v2", where,
-					text);
-		ok = !strcmp(text, "auto") || !strcmp(text, "v2");
-		wanted = "auto or v2";
-		break;
-	case OPT_STRICT:
-		ok = parse_floor(text, &floors->strict);
-		wanted = "a cosine from 0 to 1, as in 0.99";
-		break;
-	case OPT_LAZY:
-		ok = parse_floor(text, &floors->lazy);
-		wanted = "a cosine from 0 to 1, as in 0.98";
-		break;
-	case OPT_FLOOR:
-		return parse_floors(where, text, floors, err);
-	case OPT_BITS:
-		ok = xfp_bits_parse(text, &p->bits);
-		wanted = "bits from 2 to 6, as in 2,3,4 or 2-6";
-		break;
-	case OPT_SIGMA:
-		if ((ok = !strcmp(text, "none")))
-			p->outlier_sigma = 0;
-		else
-			ok = xfp_decimal_parse(text, 1000, &p->outlier_sigma) && p->outlier_sigma;
-		wanted = "a positive number with at most three decimals, or none";
-		break;
-	case OPT_CAP:
-		ok = xfp_decimal_parse(text, XFP_NANO, &p->outlier_cap) && p->outlier_cap <= XFP_NANO;
-		wanted = "a share from 0 to 1, as in 0.02";
-		break;
-	case OPT_BALANCE:
-		ok = xfp_decimal_parse(text, XFP_NANO, &p->balance) && p->balance <= XFP_NANO;
-		wanted = "an exponent from 0 to 1, as in 0.5";
-		break;
-	case OPT_ITERS:
-		ok = parse_count(text, 1000, &p->lloyd_iterations);
-		wanted = "rounds from 1 to 1000";
-		break;
-	case OPT_START:
-		ok = xfp_start_parse(text, &p->start);
-		wanted = "companded, quantile or minmax";
-		break;
-	case OPT_LM_HEAD:
-		ok = xfp_lm_head_parse(text, &p->lm_head);
-		wanted = "fp8, keep or quant";
-		break;
-	case OPT_ON_MISS:
-		ok = xfp_on_miss_parse(text, &p->on_miss);
-		wanted = "keep, best or fail";
-		break;
-	case OPT_ON_NONFINITE:
-		ok = xfp_on_nonfinite_parse(text, &p->on_nonfinite);
-		wanted = "fail or keep";
 		break;
 	case 'j':
 		ok = parse_count(text, 4096, &o->jobs);
@@ -278,48 +203,64 @@ static enum xfp_status inherit(struct xfp_options *o, const char *option, const 
 	return grown[count] && (!option || grown[count + 1]) ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 }
 
-static enum xfp_status from_environment(struct xfp_options *o, struct floors *floors, struct xfp_error *err)
+static enum xfp_status from_environment(struct parse *parse, struct xfp_error *err)
 {
+	struct xfp_options *o = &parse->options;
 	const char *model = getenv("XFP_MODEL");
 	enum xfp_status status;
+	struct option_row row;
 
 	if (model && *model && !replace(&o->model, model))
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	for (size_t i = 0; i < ROWS; i++) {
+	for (size_t i = 0; row_at(i, &row); i++) {
 		char name[40];
 		const char *text;
 
-		if (!rows[i].value)
+		if (!row.value)
 			continue;
-		variable_of(rows[i].name, name);
+		variable_of(row.name, name);
 		text = getenv(name);
 		if (text && *text &&
-		    ((status = set(o, floors, rows[i].id, name, text, err)) ||
-		     (status = inherit(o, rows[i].name, text, err))))
+		    ((status = set(parse, row.id, name, text, err)) || (status = inherit(o, row.name, text, err))))
 			return status;
 	}
 	return XFP_OK;
 }
 
-static enum xfp_status from_command_line(int argc, char **argv, struct xfp_options *o, struct floors *floors,
-					 struct xfp_error *err)
+/* Allocated, for getopt. */
+static struct option *long_options(void)
 {
-	struct option table[ROWS + 1] = { 0 };
+	struct option *table = calloc(ROWS + xfp_settings_count + 1, sizeof *table);
+	struct option_row row;
+
+	for (size_t i = 0; table && row_at(i, &row); i++)
+		table[i] = (struct option){ row.name, row.value ? required_argument : no_argument, NULL, row.id };
+	return table;
+}
+
+static void name_option(int id, char where[64])
+{
+	struct option_row row;
+
+	snprintf(where, 64, "-%c", (char)id);
+	for (size_t i = 0; row_at(i, &row); i++)
+		if (row.id == id)
+			snprintf(where, 64, "--%s", row.name);
+}
+
+static enum xfp_status read_options(int argc, char **argv, const struct option *table, struct parse *parse,
+				    struct xfp_error *err)
+{
+	struct xfp_options *o = &parse->options;
 	enum xfp_status status;
 	int id;
 
-	for (size_t i = 0; i < ROWS; i++)
-		table[i] = (struct option){ rows[i].name, rows[i].value ? required_argument : no_argument, NULL,
-					    rows[i].id };
 	optind = 0;
 	opterr = 0;
 	while ((id = getopt_long(argc, argv, ":o:j:knq", table, NULL)) != -1) {
-		char where[64] = "-?";
+		char where[64];
 
-		where[1] = (char)id;
-		for (size_t i = 0; i < ROWS; i++)
-			if (rows[i].id == id)
-				snprintf(where, sizeof where, "--%s", rows[i].name);
+		name_option(id, where);
 		switch (id) {
 		case 'k':
 			o->keep_going = true;
@@ -350,10 +291,23 @@ static enum xfp_status from_command_line(int argc, char **argv, struct xfp_optio
 			return xfp_fail(err, XFP_USAGE, "unknown option, or a value where none is taken: %s",
 					argv[optind - 1]);
 		default:
-			if ((status = set(o, floors, id, where, optarg, err)))
+			if ((status = set(parse, id, where, optarg, err)))
 				return status;
 		}
 	}
+	return XFP_OK;
+}
+
+static enum xfp_status from_command_line(int argc, char **argv, struct parse *parse, struct xfp_error *err)
+{
+	struct xfp_options *o = &parse->options;
+	struct option *table = long_options();
+	enum xfp_status status =
+		table ? read_options(argc, argv, table, parse, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	free(table);
+	if (status || o->help || o->version)
+		return status;
 	o->model_inherited = optind == argc && o->model;
 	if (argc - optind > 1)
 		return xfp_fail(err, XFP_USAGE, "one MODEL at a time; '%s' is a second one", argv[optind + 1]);
@@ -416,46 +370,73 @@ static enum xfp_status guess_output(struct xfp_options *o, struct xfp_error *err
 	return o->out ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 }
 
+/* ---- settings ---------------------------------------------------------------------------------- */
+
+static enum xfp_status apply_given(const struct parse *parse, struct xfp_settings *settings, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	for (size_t i = 0; !status && i < parse->given_count; i++) {
+		const struct given *given = &parse->given[i];
+
+		status = xfp_setting_set(settings, given->setting, given->where, given->text, err);
+	}
+	return status ? status : xfp_settings_finish(settings, err);
+}
+
+/* Defaults or a profile first; then what was given. */
+static enum xfp_status settle(struct parse *parse, struct xfp_error *err)
+{
+	struct xfp_settings settings = { .parameters = xfp_parameters_default() };
+	struct xfp_options *o = &parse->options;
+	enum xfp_status status = XFP_OK;
+
+	if (o->profile)
+		status = xfp_profile_read(o->profile, &settings, err);
+	if (!status)
+		status = apply_given(parse, &settings, err);
+	o->parameters = settings.parameters;
+	return status;
+}
+
+static void parse_free(struct parse *parse)
+{
+	for (size_t i = 0; i < parse->given_count; i++)
+		free(parse->given[i].text);
+	free(parse->given);
+}
+
 enum xfp_status xfp_options_parse(int argc, char **argv, bool planning, struct xfp_options *options,
 				  struct xfp_error *err)
 {
-	struct xfp_options o = { .parameters = xfp_parameters_default() };
-	struct floors floors = { .strict = o.parameters.floor[XFP_CLASS_ATTENTION],
-				 .lazy = o.parameters.floor[XFP_CLASS_ROUTED_EXPERT] };
+	struct parse parse = { .given = NULL };
+	struct xfp_options *o = &parse.options;
 	enum xfp_status status;
 
-	if ((status = from_environment(&o, &floors, err)) || (status = from_command_line(argc, argv, &o, &floors, err)))
+	if ((status = from_environment(&parse, err)) || (status = from_command_line(argc, argv, &parse, err)))
 		goto done;
-	if (o.dry_run && o.json && !planning) {
+	if (o->help || o->version)
+		goto done;
+	if (o->dry_run && o->json && !planning) {
 		status = xfp_fail(
 			err, XFP_USAGE,
 			"--json is the summary of a conversion; with --dry-run there is none, but xfp plan has one");
 		goto done;
 	}
-	o.dry_run |= planning;
-	if (planning && o.model && !o.out && (status = guess_output(&o, err)))
+	o->dry_run |= planning;
+	if (planning && o->model && !o->out && (status = guess_output(o, err)))
 		goto done;
-	if (!o.help && !o.version) {
-		if (!o.model)
-			status = xfp_fail(err, XFP_USAGE, "which MODEL? Name a folder or a file");
-		else if (!o.out)
-			status = xfp_fail(err, XFP_USAGE, "where to? Name the bundle with -o OUT.xfp");
-		else if (floors.is_named[XFP_CLASS_LM_HEAD] && o.parameters.lm_head != XFP_LM_HEAD_QUANT)
-			status = xfp_fail(
-				err, XFP_USAGE,
-				"--floor lm_head needs --lm-head quant: an output head that is kept or goes to fp8 "
-				"has no floor");
-		else if (!(status = finish_paths(&o, err)) && o.model_inherited)
-			status = inherit(&o, NULL, o.model, err);
-	}
-	for (int i = 0; i < XFP_CLASSES; i++)
-		o.parameters.floor[i] = floors.is_named[i]             ? floors.named[i]
-					: i == XFP_CLASS_ROUTED_EXPERT ? floors.lazy
-								       : floors.strict;
+	if (!o->model)
+		status = xfp_fail(err, XFP_USAGE, "which MODEL? Name a folder or a file");
+	else if (!o->out)
+		status = xfp_fail(err, XFP_USAGE, "where to? Name the bundle with -o OUT.xfp");
+	else if (!(status = finish_paths(o, err)) && !(status = settle(&parse, err)) && o->model_inherited)
+		status = inherit(o, NULL, o->model, err);
 done:
+	parse_free(&parse);
 	if (status)
-		xfp_options_free(&o);
-	*options = o;
+		xfp_options_free(o);
+	*options = *o;
 	return status;
 }
 
@@ -466,6 +447,8 @@ void xfp_options_free(struct xfp_options *options)
 	free(options->cache);
 	free(options->work);
 	free(options->family);
+	free(options->profile);
+	xfp_parameters_free(&options->parameters);
 	for (size_t i = 0; options->inherited && options->inherited[i]; i++)
 		free(options->inherited[i]);
 	free(options->inherited);

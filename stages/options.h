@@ -3,7 +3,8 @@
  * options.h - what a user asks of a conversion, from the environment and the command line.
  *
  * Every option that takes a value has a name in the environment too (--min-cos-lazy is
- * XFP_MIN_COS_LAZY), so that a makefile can set it without quoting; the command line wins.
+ * XFP_MIN_COS_LAZY), so that a makefile can set it without quoting; the command line wins. What they set starts
+ * from the defaults or from a profile.
  */
 #ifndef XFP_OPTIONS_H
 #define XFP_OPTIONS_H
@@ -16,6 +17,7 @@
 struct xfp_options {
 	char *model, *out, *cache, *work; /* absolute, but for a MODEL that is no path */
 	char *family;                     /* NULL: inspect finds it */
+	char *profile;                    /* NULL: none */
 	struct xfp_parameters parameters;
 	unsigned jobs; /* 0: not given */
 	bool model_inherited;

@@ -16,7 +16,7 @@
 #include "outliers.h"
 #include "rows.h"
 
-/* What reading an fp8 unit for the first time tells: its matrices' digests, and whether fp8 holds it. */
+/* What reading a unit that no earlier stage has read tells: its matrices' digests, and whether fp8 holds it. */
 struct survey {
 	uint64_t nonfinite; /* weights that are no numbers */
 	uint64_t vanishing; /* rows that are not zero but whose fp8 scale would be */
@@ -67,7 +67,8 @@ static enum xfp_status survey_unit(struct xfp_job *job, struct xfp_packed *packe
 		struct xfp_matrix_source source = xfp_ledger_source(job->ledger, m);
 
 		status = survey_matrix(&source, survey, packed->matrix[m].source, err);
-		if (!status && survey->nonfinite && job->parameters.on_nonfinite == XFP_NONFINITE_FAIL)
+		if (!status && survey->nonfinite && job->unit->plan == XFP_PLAN_FP8 &&
+		    job->parameters.on_nonfinite == XFP_NONFINITE_FAIL)
 			status = xfp_fail_nonfinite(err, source.tensor, survey->nonfinite);
 	}
 	return status;
@@ -147,15 +148,17 @@ static enum xfp_status source_of(const struct xfp_ledger_unit *unit, const struc
 	return XFP_OK;
 }
 
-/* An fp8 unit, which has no earlier stage. What fp8 would not hold, or not make smaller, is kept. */
-static enum xfp_status plan_fp8(struct xfp_job *job, struct xfp_packed *packed, struct xfp_error *err)
+/* A unit that has no earlier stage: one that is kept, or fp8. What fp8 would not hold, or not make smaller, is
+ * kept, too. */
+static enum xfp_status plan_alone(struct xfp_job *job, struct xfp_packed *packed, struct xfp_error *err)
 {
 	uint64_t element = xfp_dtype_bits(job->unit->dtype) / 8;
 	struct survey survey = { 0 };
 	enum xfp_status status = survey_unit(job, packed, &survey, err);
 	bool smaller = packed->cols + sizeof(float) < packed->cols * element;
+	bool fp8 = job->unit->plan == XFP_PLAN_FP8 && smaller && !survey.nonfinite && !survey.vanishing;
 
-	packed->mode = smaller && !survey.nonfinite && !survey.vanishing ? XFP_MODE_FP8 : XFP_MODE_KEEP;
+	packed->mode = fp8 ? XFP_MODE_FP8 : XFP_MODE_KEEP;
 	return status;
 }
 
@@ -190,7 +193,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	packed.matrix = calloc(packed.matrices, sizeof *packed.matrix);
 	if (!packed.matrix)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	status = unit->plan == XFP_PLAN_FP8 ? plan_fp8(job, &packed, err) : plan_choice(job, &choice, &packed, err);
+	status = unit->plan == XFP_PLAN_FIT ? plan_choice(job, &choice, &packed, err) : plan_alone(job, &packed, err);
 	if (!status)
 		status = source_of(unit, &packed, &source, err);
 	if (!status)

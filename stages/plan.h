@@ -51,7 +51,9 @@ struct xfp_plan_group {
 	uint64_t weights, source, bytes[XFP_BOUNDS];
 	uint32_t bits[XFP_MAX_K + 1]; /* units that are expected to have k bits */
 	uint32_t fp8, kept;
+	uint32_t fixed_missed; /* of `missed`, those whose bits are fixed */
 	bool has_floor;
+	uint32_t least_floor, most_floor; /* billionths, of the units that have one */
 };
 
 struct xfp_plan_groups {

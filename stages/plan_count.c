@@ -31,6 +31,7 @@ static struct xfp_plan_group *find_group(struct xfp_plan_groups *groups, const s
 static void add_unit(struct xfp_plan_group *group, const struct xfp_conversion *c, uint32_t number)
 {
 	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
+	struct xfp_policy policy = xfp_policy_of_unit(&c->options.parameters, unit);
 	struct xfp_estimate expected = xfp_estimate(c, number, XFP_EXPECTED);
 
 	group->units++;
@@ -43,7 +44,14 @@ static void add_unit(struct xfp_plan_group *group, const struct xfp_conversion *
 	group->bits[expected.k]++;
 	group->fp8 += expected.mode == XFP_MODE_FP8;
 	group->kept += expected.mode == XFP_MODE_KEEP;
-	group->has_floor |= unit->plan == XFP_PLAN_FIT;
+	group->fixed_missed += policy.fixed && !expected.met;
+	if (unit->plan != XFP_PLAN_FIT)
+		return;
+	if (!group->has_floor || policy.floor < group->least_floor)
+		group->least_floor = policy.floor;
+	if (!group->has_floor || policy.floor > group->most_floor)
+		group->most_floor = policy.floor;
+	group->has_floor = true;
 }
 
 static int by_class(const void *a, const void *b)

@@ -14,9 +14,9 @@ static json_t *bounds_json(const uint64_t bytes[XFP_BOUNDS])
 			 (json_int_t)bytes[XFP_EXPECTED], "most", (json_int_t)bytes[XFP_MOST]);
 }
 
-static json_t *group_json(const struct xfp_conversion *c, const struct xfp_plan_group *group)
+static json_t *group_json(const struct xfp_plan_group *group)
 {
-	double floor = (double)c->options.parameters.floor[group->class_] / XFP_NANO;
+	double floor = (double)group->least_floor / XFP_NANO;
 	json_t *bits = json_object(), *json;
 	bool ok = bits;
 
@@ -36,12 +36,12 @@ static json_t *group_json(const struct xfp_conversion *c, const struct xfp_plan_
 	return NULL;
 }
 
-static json_t *groups_json(const struct xfp_conversion *c, const struct xfp_plan_groups *groups)
+static json_t *groups_json(const struct xfp_plan_groups *groups)
 {
 	json_t *list = json_array();
 
 	for (unsigned i = 0; list && i < groups->count; i++)
-		if (json_array_append_new(list, group_json(c, &groups->list[i]))) {
+		if (json_array_append_new(list, group_json(&groups->list[i]))) {
 			json_decref(list);
 			list = NULL;
 		}
@@ -128,7 +128,7 @@ enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct x
 				 "weights", (json_int_t)c->weights, "units", (json_int_t)c->ledger->unit_count,
 				 "measured", (json_int_t)facts->measured, "estimate",
 				 (int)(facts->measured < groups.all.units - groups.all.fp8), "groups",
-				 groups_json(c, &groups), "tensors", tensors_json(c->ledger), "bundle",
+				 groups_json(&groups), "tensors", tensors_json(c->ledger), "bundle",
 				 bounds_json(facts->bundle), "memory", memory_json(facts), "disk", disk_json(facts),
 				 "jobs", (int)facts->jobs, "time", time_json(facts), "cache", cache_json(c), "current",
 				 (int)facts->current);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "plan.h"
 #include "printable.h"
@@ -37,21 +38,22 @@ static void bits_of(const struct xfp_plan_group *group, char text[XFP_TABLE_CELL
 		snprintf(text + length, XFP_TABLE_CELL - (size_t)length, "%ssrc", length ? "+" : "");
 }
 
-static void add_row(struct xfp_table *table, const struct xfp_conversion *c, const struct xfp_plan_group *group)
+static void add_row(struct xfp_table *table, const struct xfp_plan_group *group)
 {
 	char(*row)[XFP_TABLE_CELL] = xfp_table_row(table, group->role ? xfp_class_name(group->class_) : "all units");
-	char floor[24];
+	char least[24], most[24];
 
 	if (group->role)
 		snprintf(row[ROLE], sizeof row[ROLE], "%.*s", XFP_TABLE_CELL - 1, xfp_printable(group->role).text);
 	snprintf(row[UNITS], sizeof row[UNITS], "%" PRIu32, group->units);
 	xfp_human((double)group->weights, "", row[WEIGHTS]);
 	xfp_human((double)group->source, "B", row[SOURCE]);
-	if (group->role)
-		snprintf(row[FLOOR], sizeof row[FLOOR], "%s",
-			 group->has_floor
-				 ? xfp_decimal_format(c->options.parameters.floor[group->class_], XFP_NANO, floor)
-				 : "-");
+	if (group->role && group->has_floor)
+		snprintf(row[FLOOR], sizeof row[FLOOR], group->least_floor < group->most_floor ? "%s-%s" : "%s",
+			 xfp_decimal_format(group->least_floor, XFP_NANO, least),
+			 xfp_decimal_format(group->most_floor, XFP_NANO, most));
+	else if (group->role)
+		strcpy(row[FLOOR], "-");
 	bits_of(group, row[BITS]);
 	snprintf(row[STORED], sizeof row[STORED], "%.3f", xfp_plan_bits(group, XFP_EXPECTED));
 	xfp_human((double)group->bytes[XFP_EXPECTED], "B", row[SIZE]);
@@ -77,8 +79,8 @@ static void print_table(const struct xfp_plan_facts *facts, const struct xfp_pla
 	struct xfp_plan_fates fates = xfp_plan_count_fates(facts->c->ledger);
 
 	for (unsigned i = 0; i < groups->count; i++)
-		add_row(&table, facts->c, &groups->list[i]);
-	add_row(&table, facts->c, &groups->all);
+		add_row(&table, &groups->list[i]);
+	add_row(&table, &groups->all);
 	add_tensors(&table, &fates, XFP_FATE_KEPT, "kept tensors", true);
 	add_tensors(&table, &fates, XFP_FATE_TIED, "tied tensors", false);
 	add_tensors(&table, &fates, XFP_FATE_DROPPED, "dropped tensors", false);
@@ -99,8 +101,12 @@ static void print_basis(const struct xfp_plan_facts *facts, const struct xfp_pla
 		       facts->measured, fit - facts->measured);
 	else
 		puts("\nBits are an estimate, from typical cosines.");
-	if (groups->all.missed)
-		printf("%" PRIu32 " units are expected to miss their floor: %s.\n", groups->all.missed,
+	if (groups->all.fixed_missed)
+		printf("%" PRIu32 " units are expected to be below their floor: their bits are fixed.\n",
+		       groups->all.fixed_missed);
+	if (groups->all.missed > groups->all.fixed_missed)
+		printf("%" PRIu32 " units are expected to miss their floor: %s.\n",
+		       groups->all.missed - groups->all.fixed_missed,
 		       facts->c->options.parameters.on_miss == XFP_MISS_KEEP   ? "they stay at source precision"
 		       : facts->c->options.parameters.on_miss == XFP_MISS_BEST ? "they take the best candidate"
 									       : "the conversion would fail");

@@ -50,7 +50,7 @@ static void look(const struct xfp_conversion *c, struct probe *probe)
 
 		if (c->units[i].done)
 			continue;
-		if (unit->plan == XFP_PLAN_FP8)
+		if (unit->plan != XFP_PLAN_FIT) /* what is kept is read and written likewise */
 			probe->fp8 = true;
 		else if (xfp_estimate(c, i, XFP_EXPECTED).extended)
 			probe->extended = true;
@@ -179,15 +179,19 @@ static enum xfp_status write_settings(const struct xfp_conversion *c, const stru
 	enum xfp_status status;
 	char *text;
 
-	for (int i = 0; i < XFP_CLASSES; i++)
+	for (int i = 0; i < XFP_CLASSES; i++) {
 		parameters.floor[i] = probe->extended ? XFP_NANO : 0;
+		parameters.format[i] = (struct xfp_format){ .form = XFP_FORM_AUTO };
+	}
+	parameters.overrides = NULL;
+	parameters.override_count = 0;
 	parameters.on_miss = XFP_MISS_BEST;
 	text = xfp_parameters_to_json(&parameters);
 	status = write_text(probe->c.options.work, XFP_PARAMETERS_FILE, text, err);
 	free(text);
 	if (!status)
 		status = write_text(probe->c.options.work, XFP_TODO_FILE,
-				    probe->fp8 ? "FIT_UNITS = u000000 u000001 u000002\nFP8_UNITS = u000003\n"
+				    probe->fp8 ? "FIT_UNITS = u000000 u000001 u000002\nPACK_UNITS = u000003\n"
 					       : "FIT_UNITS = u000000 u000001 u000002\n",
 				    err);
 	return status;
@@ -318,7 +322,7 @@ static double unit_seconds(const struct xfp_conversion *c, const struct xfp_pace
 	double weights = (double)xfp_unit_weights(unit), seconds = 0;
 	bool extended = xfp_estimate(c, number, XFP_EXPECTED).extended;
 
-	if (unit->plan == XFP_PLAN_FP8)
+	if (unit->plan != XFP_PLAN_FIT)
 		return weights * pace->fp8 + pace->unit / STAGES_OF_A_UNIT;
 	for (int s = state->decided ? XFP_STEP_PACK : 0; s < XFP_STEPS; s++)
 		if (!(state->there >> makes[s] & 1) && (s != XFP_STEP_MORE || extended))

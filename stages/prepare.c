@@ -12,7 +12,8 @@
 
 #include "ingest.h"
 #include "key.h"
-#include "printable.h"
+#include "run_inspect.h"
+#include "sample.h"
 #include "select.h"
 #include "temporary.h"
 
@@ -21,9 +22,17 @@
 struct planning {
 	struct xfp_conversion *c;
 	const struct xfp_ledger_unit *unit;
+	struct xfp_policy policy;
+	struct xfp_parameters parameters; /* as the unit's fits see them */
 	struct xfp_unit_state *state;
 	uint32_t number;
 	bool check;
+};
+
+/* What a fit measured. */
+struct measured {
+	struct xfp_fit fit;
+	struct xfp_sampled sampled[XFP_MOST_CANDIDATES];
 };
 
 /* Whether an artifact is there; the manifest forgets one that is gone. */
@@ -129,55 +138,109 @@ static void take_key(char hex[33], struct xfp_key *key)
 	xfp_key_free(key);
 }
 
+/* What there is of a fit to choose from; false when it is not there. */
+static bool find_set(const struct planning *p, const char *key, struct measured *measured, struct xfp_select_set *set)
+{
+	bool sampled = xfp_sample_decides(&p->parameters, &p->policy, p->unit);
+	bool ok = find_candidates(p, key, &measured->fit);
+	struct xfp_artifact artifact = { 0 };
+	char *path;
+
+	/* The manifest has candidates, but not the cosines of each row. */
+	if (ok && sampled) {
+		path = xfp_store_path(&p->c->store, key);
+		ok = path && !xfp_artifact_open(path, XFP_FIT_KIND, XFP_FIT_VERSION, key, &artifact, NULL) &&
+		     !xfp_fit_read(&artifact, &measured->fit, NULL) &&
+		     !xfp_sample_fit(&artifact, &measured->fit, &p->parameters.moe_sample, measured->sampled, NULL);
+		xfp_artifact_close(&artifact);
+		free(path);
+	}
+	*set = (struct xfp_select_set){ key, measured->fit.candidates, sampled ? measured->sampled : NULL,
+					measured->fit.candidate_count };
+	return ok;
+}
+
+static enum xfp_status choice_key(const struct planning *p, const char *extended, struct xfp_key *key,
+				  struct xfp_error *err)
+{
+	return xfp_key_choice(p->state->key[XFP_STAMP_FIT], extended, &p->policy, p->unit->dtype, p->unit->experts,
+			      &p->parameters, key, err);
+}
+
+/* The choice that a sample came to before, so that its cosines need not be read again. */
+static bool find_choice(const struct planning *p, const char *extended)
+{
+	struct xfp_artifact artifact = { 0 };
+	struct xfp_key key = { 0 };
+	char *path = NULL;
+	bool found = !choice_key(p, extended, &key, NULL) && have(p, key.hex) &&
+		     (path = xfp_store_path(&p->c->store, key.hex)) &&
+		     !xfp_artifact_open(path, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, key.hex, &artifact, NULL) &&
+		     !xfp_choice_read(&artifact, &p->state->choice, NULL);
+
+	xfp_artifact_close(&artifact);
+	xfp_key_free(&key);
+	free(path);
+	return found;
+}
+
+/* Choose by the measurements that there are. XFP_WANT_MORE: some are missing. */
+static enum xfp_status choose(const struct planning *p, struct xfp_error *err)
+{
+	bool sampled = xfp_sample_decides(&p->parameters, &p->policy, p->unit);
+	char(*hex)[33] = p->state->key;
+	struct measured base = { 0 }, more = { 0 };
+	struct xfp_select_input input = {
+		.unit = p->unit, .parameters = &p->parameters, .policy = &p->policy, .outliers = hex[XFP_STAMP_OUTLIERS]
+	};
+	struct xfp_key key = { 0 };
+	enum xfp_status status;
+
+	if (!find_candidates(p, hex[XFP_STAMP_FIT], &base.fit))
+		return XFP_WANT_MORE;
+	p->state->nonfinite = !base.fit.candidate_count;
+	if (sampled && find_choice(p, NULL))
+		return XFP_OK;
+	if (!find_set(p, hex[XFP_STAMP_FIT], &base, &input.base))
+		return XFP_WANT_MORE;
+	if ((status = xfp_select(&input, &p->state->choice, NULL)) != XFP_WANT_MORE)
+		return status;
+	status = xfp_key_fit(hex[XFP_STAMP_OUTLIERS], &p->parameters, xfp_parameters_extended_bits(&p->parameters),
+			     &key, err);
+	if (status)
+		return status;
+	take_key(hex[XFP_STAMP_MORE], &key);
+	if (sampled && find_choice(p, hex[XFP_STAMP_MORE]))
+		return XFP_OK;
+	if (!find_set(p, hex[XFP_STAMP_MORE], &more, &input.extended))
+		return XFP_WANT_MORE;
+	return xfp_select(&input, &p->state->choice, NULL);
+}
+
 /* From the digests to the choice, as far as measurements go. */
 static enum xfp_status plan_fit(const struct planning *p, struct xfp_error *err)
 {
-	const struct xfp_parameters *parameters = &p->c->options.parameters;
 	const struct xfp_key_source source = { p->unit->dtype, p->unit->experts, p->unit->rows, p->unit->cols,
 					       (const uint8_t(*)[16])p->state->source };
 	char(*hex)[33] = p->state->key;
-	struct xfp_fit base = { 0 }, more = { 0 };
-	struct xfp_select_input input = { .unit = p->unit,
-					  .parameters = parameters,
-					  .outliers = hex[XFP_STAMP_OUTLIERS],
-					  .base = hex[XFP_STAMP_FIT],
-					  .base_candidates = base.candidates };
 	struct xfp_key key = { 0 };
-	enum xfp_status status = xfp_key_outliers(&source, parameters, &key, err);
+	enum xfp_status status = xfp_key_outliers(&source, &p->parameters, &key, err);
 
 	if (status)
 		return status;
 	take_key(hex[XFP_STAMP_OUTLIERS], &key);
-	status = xfp_key_fit(hex[XFP_STAMP_OUTLIERS], parameters, xfp_parameters_base_bits(parameters), &key, err);
+	status = xfp_key_fit(hex[XFP_STAMP_OUTLIERS], &p->parameters, xfp_parameters_base_bits(&p->parameters), &key,
+			     err);
 	if (status)
 		return status;
 	take_key(hex[XFP_STAMP_FIT], &key);
-	if (!find_candidates(p, hex[XFP_STAMP_FIT], &base))
-		return XFP_OK;
-	input.base_count = base.candidate_count;
-	status = xfp_select(&input, &p->state->choice, NULL);
-	if (status == XFP_WANT_MORE) {
-		status = xfp_key_fit(hex[XFP_STAMP_OUTLIERS], parameters, xfp_parameters_extended_bits(parameters),
-				     &key, err);
-		if (status)
-			return status;
-		take_key(hex[XFP_STAMP_MORE], &key);
-		if (!find_candidates(p, hex[XFP_STAMP_MORE], &more))
-			return XFP_OK;
-		input.extended = hex[XFP_STAMP_MORE];
-		input.extended_candidates = more.candidates;
-		input.extended_count = more.candidate_count;
-		status = xfp_select(&input, &p->state->choice, NULL);
-	}
+	status = choose(p, err);
 	/* A unit that fails for its floor is the stage's to report, once make comes to it. */
 	p->state->unmet = status == XFP_UNMET;
-	p->state->nonfinite = !input.base_count;
 	if (status)
-		return XFP_OK;
+		return status == XFP_FAILED ? status : XFP_OK;
 	p->state->decided = true;
-	status = xfp_key_choice(input.base, input.extended, parameters->floor[p->unit->class_], p->unit->dtype,
-				parameters, &key, err);
-	if (status)
+	if ((status = choice_key(p, *hex[XFP_STAMP_MORE] ? hex[XFP_STAMP_MORE] : NULL, &key, err)))
 		return status;
 	if (p->c->manifest && !have(p, key.hex))
 		write_choice(p, &key);
@@ -188,12 +251,15 @@ static enum xfp_status plan_fit(const struct planning *p, struct xfp_error *err)
 	return XFP_OK;
 }
 
-static enum xfp_status plan_fp8(const struct planning *p, struct xfp_error *err)
+/* A unit that is packed alone. */
+static enum xfp_status plan_alone(const struct planning *p, struct xfp_error *err)
 {
 	const struct xfp_key_source source = { p->unit->dtype, p->unit->experts, p->unit->rows, p->unit->cols,
 					       (const uint8_t(*)[16])p->state->source };
+	const struct xfp_choice keep = { .candidate = { .mode = XFP_MODE_KEEP } };
 	struct xfp_key key = { 0 };
-	enum xfp_status status = xfp_key_fp8(&source, &p->c->options.parameters, &key, err);
+	enum xfp_status status = p->unit->plan == XFP_PLAN_FP8 ? xfp_key_fp8(&source, &p->parameters, &key, err)
+							       : xfp_key_packed(&keep, &source, &key, err);
 
 	if (!status)
 		take_key(p->state->key[XFP_STAMP_PACKED], &key);
@@ -229,7 +295,7 @@ static enum xfp_status prepare_unit(const struct planning *p, struct xfp_error *
 	state->there = 0;
 	state->done = state->decided = state->unmet = state->nonfinite = false;
 	if (!status && state->known)
-		status = p->unit->plan == XFP_PLAN_FP8 ? plan_fp8(p, err) : plan_fit(p, err);
+		status = p->unit->plan == XFP_PLAN_FIT ? plan_fit(p, err) : plan_alone(p, err);
 	if (status)
 		return status;
 	for (int s = 0; s < XFP_STAMPS; s++)
@@ -237,7 +303,7 @@ static enum xfp_status prepare_unit(const struct planning *p, struct xfp_error *
 	packed = state->there >> XFP_STAMP_PACKED & 1;
 	chosen = state->there >> XFP_STAMP_CHOICE & 1;
 	/* A dry run does not write the choices that it makes; the run that it tells of would. */
-	state->done = packed && (chosen || p->unit->plan == XFP_PLAN_FP8 || (p->c->options.dry_run && state->decided));
+	state->done = packed && (chosen || p->unit->plan != XFP_PLAN_FIT || (p->c->options.dry_run && state->decided));
 	return p->c->options.dry_run ? XFP_OK : stamp_unit(p, err);
 }
 
@@ -281,10 +347,10 @@ static enum xfp_status write_todo(const struct xfp_conversion *c, struct xfp_err
 	FILE *out = path ? open_memstream(&text, &size) : NULL;
 	enum xfp_status status;
 
-	for (int plan = XFP_PLAN_FIT; out && plan <= XFP_PLAN_FP8; plan++) {
-		fputs(plan == XFP_PLAN_FIT ? "FIT_UNITS =" : "FP8_UNITS =", out);
+	for (int fit = 1; out && fit >= 0; fit--) {
+		fputs(fit ? "FIT_UNITS =" : "PACK_UNITS =", out);
 		for (uint32_t i = 0; i < c->ledger->unit_count; i++)
-			if (!c->units[i].done && (int)c->ledger->units[i].plan == plan)
+			if (!c->units[i].done && (c->ledger->units[i].plan == XFP_PLAN_FIT) == fit)
 				fprintf(out, " u%06" PRIu32, i);
 		fputc('\n', out);
 	}
@@ -311,8 +377,10 @@ enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct x
 		xfp_manifest_begin(c->manifest, NULL);
 	for (uint32_t i = 0; !status && i < c->ledger->unit_count; i++) {
 		const struct xfp_ledger_unit *unit = &c->ledger->units[i];
-		struct planning p = { c, unit, &c->units[i], i, check };
+		struct planning p = { .c = c, .unit = unit, .state = &c->units[i], .number = i, .check = check };
 
+		p.policy = xfp_policy_of_unit(&c->options.parameters, unit);
+		p.parameters = xfp_policy_parameters(&c->options.parameters, &p.policy);
 		status = prepare_unit(&p, err);
 		c->weights += xfp_unit_weights(unit);
 		if (c->units[i].done)
@@ -372,25 +440,6 @@ static enum xfp_status ingest_leftovers(struct xfp_conversion *c, struct xfp_err
 	return status;
 }
 
-static int inspect(const struct xfp_conversion *c, struct xfp_signals *signals, const char *work, struct xfp_error *err)
-{
-	const char *argv[10] = { "xfp-inspect", "--work", work, "--lm-head",
-				 xfp_lm_head_name(c->options.parameters.lm_head) };
-	off_t before = xfp_log_size(c);
-	int count = 5, status;
-
-	if (c->options.family) {
-		argv[count++] = "--family";
-		argv[count++] = c->options.family;
-	}
-	argv[count++] = "--";
-	argv[count] = c->options.model;
-	status = xfp_run(c, signals, argv, NULL, NULL, NULL, err);
-	if (status || !c->options.quiet)
-		xfp_log_show(c, before);
-	return (int)xfp_child_status(status);
-}
-
 static enum xfp_status write_parameters(const struct xfp_conversion *c, struct xfp_error *err)
 {
 	char *path = xfp_path(c->options.work, XFP_PARAMETERS_FILE),
@@ -410,7 +459,7 @@ static enum xfp_status read_scratch_ledger(struct xfp_conversion *c, struct xfp_
 	enum xfp_status status = XFP_FAILED;
 
 	if (work)
-		status = (enum xfp_status)inspect(c, signals, work, err);
+		status = (enum xfp_status)xfp_run_inspect(c, signals, work, err);
 	if (!status)
 		status = read_ledger(c, work, err);
 	xfp_temporary_remove(work);
@@ -422,64 +471,16 @@ enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_signals 
 	enum xfp_status status;
 
 	if (c->options.dry_run) {
-		status = read_scratch_ledger(c, signals, err);
+		if (!(status = read_scratch_ledger(c, signals, err)))
+			status = xfp_policy_check(&c->options.parameters, c->ledger, err);
 		return status ? status : xfp_conversion_open_cache(c, err);
 	}
 	if ((status = ingest_leftovers(c, err)) ||
-	    (status = (enum xfp_status)inspect(c, signals, c->options.work, err)) ||
-	    (status = read_ledger(c, c->options.work, err)) || (status = write_parameters(c, err)) ||
-	    (status = xfp_conversion_open_cache(c, err)))
+	    (status = (enum xfp_status)xfp_run_inspect(c, signals, c->options.work, err)) ||
+	    (status = read_ledger(c, c->options.work, err)) ||
+	    (status = xfp_policy_check(&c->options.parameters, c->ledger, err)) ||
+	    (status = write_parameters(c, err)) || (status = xfp_conversion_open_cache(c, err)))
 		return status;
 	xfp_store_sweep(&c->store);
 	return XFP_OK;
-}
-
-/* ---- dry run ----------------------------------------------------------------------------------- */
-
-static void print_missing(const struct xfp_conversion *c, uint32_t number)
-{
-	static const struct {
-		enum xfp_stamp stamp;
-		const char *stage;
-	} chain[] = {
-		{ XFP_STAMP_OUTLIERS, "outlier-extract" },
-		{ XFP_STAMP_FIT, "lloyd-fit" },
-	};
-	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
-	const struct xfp_unit_state *state = &c->units[number];
-	const char *more = state->key[XFP_STAMP_MORE];
-
-	printf("u%06" PRIu32 " %s:", number, xfp_printable(unit->name).text);
-	if (unit->plan == XFP_PLAN_FP8) {
-		puts(" pack as fp8");
-		return;
-	}
-	for (size_t i = 0; !state->decided && i < sizeof chain / sizeof chain[0]; i++) {
-		const char *key = state->key[chain[i].stamp];
-
-		if (!*key || !xfp_store_has(&c->store, key))
-			printf(" %s", chain[i].stage);
-	}
-	if (*more && !xfp_store_has(&c->store, more))
-		fputs(" lloyd-fit --extended", stdout);
-	if (state->unmet)
-		puts(" fails: no candidate meets its floor");
-	else if (!state->decided)
-		puts(" autoselect pack");
-	else if (state->choice.candidate.mode == XFP_MODE_KEEP)
-		puts(" pack at source precision");
-	else
-		printf(" pack with %u bits%s\n", (unsigned)state->choice.candidate.k,
-		       state->choice.met ? "" : ", below its floor");
-}
-
-void xfp_prepare_print(const struct xfp_conversion *c)
-{
-	char weights[32];
-
-	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
-		if (!c->units[i].done)
-			print_missing(c, i);
-	printf("%" PRIu32 " of %" PRIu32 " units to do, %s weights in all\n", c->todo, c->ledger->unit_count,
-	       xfp_human((double)c->weights, "", weights));
 }

@@ -202,7 +202,27 @@ void xfp_report_table(FILE *out, const struct xfp_bundle *bundle)
 		putc('\n', out);
 }
 
-void xfp_report_units(FILE *out, const struct xfp_bundle *bundle)
+static void print_reason(FILE *out, const char *what, char *by)
+{
+	if (by)
+		fprintf(out, "; %s by %s", what, xfp_printable(by).text);
+	free(by);
+}
+
+/* What an option said of this unit and not of all. */
+static void print_reasons(FILE *out, const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
+{
+	struct xfp_policy policy = xfp_recorded_policy(recorded, unit);
+	uint32_t sample = xfp_recorded_sample(recorded, unit);
+
+	print_reason(out, policy.fixed ? "bits fixed" : "format",
+		     xfp_policy_format_by(&recorded->parameters, &policy, (enum xfp_class)unit->class_));
+	print_reason(out, "floor", xfp_policy_floor_by(&recorded->parameters, &policy));
+	if (sample)
+		fprintf(out, "; %" PRIu32 " of %" PRIu32 " experts decided", sample, unit->experts);
+}
+
+void xfp_report_units(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded)
 {
 	struct xfp_bundle_info info;
 	struct xfp_unit_info unit;
@@ -224,7 +244,10 @@ void xfp_report_units(FILE *out, const struct xfp_bundle *bundle)
 			xfp_printable(unit.name).text, xfp_printable(unit.role).text);
 		if (unit.experts > 1)
 			fprintf(out, "%" PRIu32 " x ", unit.experts);
-		fprintf(out, "%" PRIu64 " x %" PRIu64 ")\n", unit.rows, unit.cols);
+		fprintf(out, "%" PRIu64 " x %" PRIu64 ")", unit.rows, unit.cols);
+		if (recorded)
+			print_reasons(out, recorded, &unit);
+		putc('\n', out);
 	}
 }
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "recorded.h"
 #include "xfp.h"
 
 /* One line a class: units, weights, bits, floors, cosines, stored bits a weight, size, share of outliers;
@@ -15,8 +16,8 @@
  * are medians over its units, and worst unit is the lowest median of a unit. */
 void xfp_report_table(FILE *out, const struct xfp_bundle *bundle);
 
-/* One line a unit. */
-void xfp_report_units(FILE *out, const struct xfp_bundle *bundle);
+/* One line a unit; with what decided its format and floor, where `recorded` is not NULL and tells of something. */
+void xfp_report_units(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded);
 
 /* After getopt: whether one argument is left, a bundle; if not, says so on stderr. */
 bool xfp_one_bundle(int argc, char **argv);

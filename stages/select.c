@@ -4,12 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Fewer bytes win, then the higher median, then the earlier candidate. */
-static bool better(const struct xfp_candidate *a, const struct xfp_candidate *b)
-{
-	return a->bytes != b->bytes ? a->bytes < b->bytes : a->cos_median > b->cos_median;
-}
-
 /* What a unit costs at source precision. */
 static struct xfp_candidate source_precision(const struct xfp_ledger_unit *unit)
 {
@@ -19,67 +13,104 @@ static struct xfp_candidate source_precision(const struct xfp_ledger_unit *unit)
 	return keep;
 }
 
-struct search {
-	uint32_t floor;
-	uint64_t most;                          /* bytes at source precision: nothing larger is chosen */
-	const struct xfp_candidate *met, *best; /* fewest bytes that meet; highest median of all */
-	const char *met_key, *best_key;
+/* A candidate, what it is judged by, and the fit that holds it. */
+struct option {
+	const struct xfp_candidate *candidate; /* NULL: none */
+	struct xfp_sampled judged;
+	const char *key;
 };
 
-static void consider(struct search *search, const struct xfp_candidate *candidates, uint32_t count, const char *key)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		const struct xfp_candidate *c = &candidates[i];
+struct search {
+	const struct xfp_policy *policy;
+	uint64_t most;           /* bytes at source precision: nothing larger is chosen */
+	struct option met, best; /* fewest bytes that meet; highest median of all */
+};
 
-		if (c->bytes >= search->most || c->cos_median < 0)
+/* Fewer bytes win, then the higher median, then the earlier candidate. */
+static bool better(const struct option *a, const struct option *b)
+{
+	if (!b->candidate)
+		return true;
+	return a->candidate->bytes != b->candidate->bytes ? a->candidate->bytes < b->candidate->bytes
+							  : a->judged.median > b->judged.median;
+}
+
+static bool meets(const struct search *search, double median)
+{
+	return median >= (double)search->policy->floor / XFP_NANO;
+}
+
+static void consider(struct search *search, const struct xfp_select_set *set)
+{
+	for (uint32_t i = 0; i < set->count; i++) {
+		const struct xfp_candidate *c = &set->candidates[i];
+		struct option option = { c, { c->cos_median, c->cos_p5 }, set->key };
+
+		if (c->bytes >= search->most || c->cos_median < 0 || !(search->policy->format.bits >> c->k & 1))
 			continue;
-		if (c->cos_median >= (double)search->floor / XFP_NANO && (!search->met || better(c, search->met))) {
-			search->met = c;
-			search->met_key = key;
-		}
-		if (!search->best || c->cos_median > search->best->cos_median) {
-			search->best = c;
-			search->best_key = key;
-		}
+		if (set->sampled)
+			option.judged = set->sampled[i];
+		if ((search->policy->fixed || meets(search, option.judged.median)) && better(&option, &search->met))
+			search->met = option;
+		if (!search->best.candidate || option.judged.median > search->best.judged.median)
+			search->best = option;
 	}
+}
+
+static void take(const struct search *search, const struct option *option, struct xfp_choice *choice)
+{
+	choice->candidate = *option->candidate;
+	choice->met = meets(search, option->candidate->cos_median);
+	snprintf(choice->fit, sizeof choice->fit, "%s", option->key);
+	if (choice->sample) {
+		choice->sample_median = option->judged.median;
+		choice->sample_p5 = option->judged.p5;
+	}
+}
+
+static enum xfp_status fail_unmet(const struct search *search, struct xfp_error *err)
+{
+	char floor[24];
+
+	xfp_decimal_format(search->policy->floor, XFP_NANO, floor);
+	return xfp_fail(err, XFP_UNMET,
+			"no candidate reaches the floor %s; the best, %u bits, has median cosine %.6f. "
+			"Lower the floor,%s or choose --on-miss keep",
+			floor, search->best.candidate->k, search->best.judged.median,
+			search->policy->format.bits >> 6 & 1 ? "" : " allow more bits,");
 }
 
 enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choice *choice, struct xfp_error *err)
 {
 	const struct xfp_ledger_unit *unit = input->unit;
+	const struct xfp_parameters measured = xfp_policy_parameters(input->parameters, input->policy);
 	struct xfp_candidate keep = source_precision(unit);
-	struct search search = { .floor = input->parameters->floor[unit->class_], .most = keep.bytes };
-	char floor[24];
+	struct search search = { .policy = input->policy, .most = keep.bytes };
 
-	if (!input->base_count && input->parameters->on_nonfinite == XFP_NONFINITE_FAIL)
+	if (!input->base.count && input->parameters->on_nonfinite == XFP_NONFINITE_FAIL)
 		return xfp_fail(err, XFP_BAD_INPUT,
 				"has NaN or infinite weights; mend the checkpoint, or keep such tensors as "
 				"they are with --on-nonfinite keep");
-	consider(&search, input->base_candidates, input->base_count, input->base);
-	if (!search.met && input->base_count && !input->extended && xfp_parameters_extended_bits(input->parameters))
+	consider(&search, &input->base);
+	if (!search.met.candidate && input->base.count && !input->extended.key && !input->policy->fixed &&
+	    xfp_parameters_extended_bits(&measured))
 		return xfp_fail(err, XFP_WANT_MORE, "no candidate meets the floor; measuring the extended set");
-	if (input->extended)
-		consider(&search, input->extended_candidates, input->extended_count, input->extended);
+	if (input->extended.key)
+		consider(&search, &input->extended);
 
-	memset(choice, 0, sizeof *choice);
-	choice->floor = search.floor;
-	choice->met = 1;
-	if (search.met) {
-		choice->candidate = *search.met;
-		snprintf(choice->fit, sizeof choice->fit, "%s", search.met_key);
-	} else if (search.best && input->parameters->on_miss == XFP_MISS_BEST) {
-		choice->candidate = *search.best;
-		choice->met = 0;
-		snprintf(choice->fit, sizeof choice->fit, "%s", search.best_key);
-	} else if (search.best && input->parameters->on_miss == XFP_MISS_FAIL) {
-		xfp_decimal_format(search.floor, XFP_NANO, floor);
-		return xfp_fail(err, XFP_UNMET,
-				"no candidate reaches the floor %s; the best, %u bits, has median cosine %.6f. "
-				"Lower the floor,%s or choose --on-miss keep",
-				floor, search.best->k, search.best->cos_median,
-				input->parameters->bits >> 6 & 1 ? "" : " allow more bits,");
+	*choice = (struct xfp_choice){ .floor = input->policy->floor, .fixed = input->policy->fixed };
+	if (!input->policy->fixed)
+		choice->sample = xfp_sample_experts(&input->parameters->moe_sample, unit->experts);
+	if (search.met.candidate) {
+		take(&search, &search.met, choice);
+	} else if (search.best.candidate && input->parameters->on_miss == XFP_MISS_BEST) {
+		take(&search, &search.best, choice);
+	} else if (search.best.candidate && input->parameters->on_miss == XFP_MISS_FAIL) {
+		return fail_unmet(&search, err);
 	} else {
 		choice->candidate = keep;
+		choice->met = 1;
+		choice->sample_median = choice->sample_p5 = choice->sample ? 1 : 0;
 		snprintf(choice->fit, sizeof choice->fit, "%s", input->outliers);
 	}
 	return XFP_OK;

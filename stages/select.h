@@ -10,20 +10,35 @@
 #include "dtype.h"
 #include "ledger.h"
 #include "parameters.h"
+#include "policy.h"
+
+/* What some experts' rows say of a candidate. */
+struct xfp_sampled {
+	double median, p5;
+};
+
+/* What one fit measured. */
+struct xfp_select_set {
+	const char *key; /* NULL: not measured */
+	const struct xfp_candidate *candidates;
+	const struct xfp_sampled *sampled; /* of each candidate, where a sample decides; otherwise NULL */
+	uint32_t count;
+};
 
 /* What there is to choose from. */
 struct xfp_select_input {
 	const struct xfp_ledger_unit *unit;
 	const struct xfp_parameters *parameters;
-	const char *outliers;        /* keys */
-	const char *base, *extended; /* `extended` NULL: not measured */
-	const struct xfp_candidate *base_candidates, *extended_candidates;
-	uint32_t base_count, extended_count;
+	const struct xfp_policy *policy;
+	const char *outliers; /* key */
+	struct xfp_select_set base, extended;
 };
 
-/* The candidate of fewest bytes (then higher median) whose median meets the unit's floor, among
- * those no larger than the source. XFP_WANT_MORE: none does and the extended set is allowed but not
- * measured yet. Otherwise on-miss decides: keep, best, or XFP_UNMET naming the unit and the best. */
+/* The candidate of fewest bytes (then higher median) whose median, over all rows or those of the sampled experts,
+ * meets the unit's floor, among those that its policy allows and that are smaller than the source.
+ * XFP_WANT_MORE: none does and the extended set is allowed but not measured yet. Otherwise on-miss decides: keep,
+ * best, or XFP_UNMET naming the unit and the best. Where the bits are fixed, those: the floor only tells whether
+ * it is met. */
 enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choice *choice, struct xfp_error *err);
 
 #endif

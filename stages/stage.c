@@ -52,6 +52,8 @@ static enum xfp_status open_job(struct xfp_job *job, const char *cache, struct x
 	if (status)
 		return status;
 	job->unit = &job->ledger->units[0];
+	job->policy = xfp_policy_of_unit(&job->parameters, job->unit);
+	job->parameters = xfp_policy_parameters(&job->parameters, &job->policy);
 	return xfp_store_open(cache, &job->store, err);
 }
 
@@ -155,6 +157,7 @@ int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
 	if (status && status != XFP_WANT_MORE)
 		fprintf(stderr, "%s: %s\n", stage->program, err.text);
 	xfp_ledger_free(job.ledger);
+	xfp_parameters_free(&job.parameters);
 	xfp_store_close(&job.store);
 	return status;
 }

@@ -82,14 +82,18 @@ static bool parse_floor(const char *text, double floor[XFP_CLASSES])
 }
 
 /* What a unit must reach: the option for its class, else the general one, else its own floor. An fp8
- * unit was promised nothing, so only an option that names its class counts. */
-static double floor_of(const struct request *request, const struct xfp_unit_info *unit)
+ * unit was promised nothing, so only an option that names its class counts; nor was one whose bits were fixed,
+ * which has a floor all the same. */
+static double floor_of(const struct request *request, const struct xfp_recorded *recorded,
+		       const struct xfp_unit_info *unit)
 {
 	double general = unit->class_ == XFP_CLASS_ROUTED_EXPERT ? request->lazy : request->strict;
 
 	if (request->floor[unit->class_] >= 0)
 		return request->floor[unit->class_];
-	return general >= 0 && unit->mode != XFP_MODE_FP8 ? general : unit->floor;
+	if (general >= 0 && unit->mode != XFP_MODE_FP8)
+		return general;
+	return recorded && xfp_recorded_policy(recorded, unit).fixed ? 0 : unit->floor;
 }
 
 /* ---- the work ---------------------------------------------------------------------------------- */
@@ -130,6 +134,8 @@ static enum xfp_status verify_units(const struct request *request, const struct 
 				    const struct xfp_checkpoint *source, const bool *same, json_t *units,
 				    struct tally *tally, struct xfp_faults *faults, struct xfp_error *err)
 {
+	struct xfp_recorded recorded = { .family = NULL };
+	bool told = !xfp_recorded_read(bundle, request->bundle, &recorded, NULL);
 	enum xfp_status status = XFP_OK;
 	struct xfp_bundle_info info;
 	struct xfp_unit_info unit;
@@ -137,7 +143,7 @@ static enum xfp_status verify_units(const struct request *request, const struct 
 
 	xfp_bundle_info(bundle, &info);
 	for (uint32_t u = 0; !status && xfp_bundle_unit(bundle, u, &unit); u++) {
-		double floor = floor_of(request, &unit);
+		double floor = floor_of(request, told ? &recorded : NULL, &unit);
 		struct xfp_quality quality;
 		bool met;
 
@@ -164,6 +170,7 @@ static enum xfp_status verify_units(const struct request *request, const struct 
 		done += unit.weights;
 	}
 	show(request, "", 1, 1);
+	xfp_recorded_free(&recorded);
 	return status;
 }
 

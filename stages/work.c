@@ -23,11 +23,12 @@ double xfp_now(void)
 enum xfp_status xfp_work_parameters(const char *work, struct xfp_parameters *parameters, struct xfp_error *err)
 {
 	char *path = xfp_path(work, XFP_PARAMETERS_FILE), *text = NULL;
+	struct xfp_error problem = { .text = "" };
 	enum xfp_status status =
 		path ? xfp_slurp(path, 1 << 20, &text, NULL, err) : xfp_fail(err, XFP_FAILED, "out of memory");
 
-	if (!status)
-		status = xfp_parameters_from_json(text, path, parameters, err);
+	if (!status && (status = xfp_parameters_from_json(text, path, parameters, &problem)))
+		xfp_fail(err, status, "%s; remove the file and run xfp convert again", problem.text);
 	free(text);
 	free(path);
 	return status;

@@ -24,6 +24,7 @@
 #include "key.h"
 #include "ledger.h"
 #include "parameters.h"
+#include "policy.h"
 #include "store.h"
 
 #define XFP_PARAMETERS_FILE "parameters.json"
@@ -80,8 +81,9 @@ void xfp_region_format(const struct xfp_matrix_source *source, char text[160]);
 struct xfp_job {
 	const char *work;
 	struct xfp_store store;
-	struct xfp_parameters parameters;
-	struct xfp_ledger *ledger; /* of this unit only */
+	struct xfp_parameters parameters; /* `bits` are those that this unit's fits measure */
+	struct xfp_policy policy;         /* what they say of the unit */
+	struct xfp_ledger *ledger;        /* of this unit only */
 	const struct xfp_ledger_unit *unit;
 	uint32_t number;
 	bool extended;          /* --extended (lloyd-fit) */

@@ -38,8 +38,11 @@ unit_tests = \
 	tests/unit/test_number \
 	tests/unit/test_parameters \
 	tests/unit/test_rebuild \
+	tests/unit/test_policy \
 	tests/unit/test_safetensors \
 	tests/unit/test_scale \
+	tests/unit/test_select \
+	tests/unit/test_settings \
 	tests/unit/test_sha256 \
 	tests/unit/test_sharded \
 	tests/unit/test_store \
@@ -61,6 +64,7 @@ cli_tests = \
 	tests/cli/models.bats \
 	tests/cli/oracle.bats \
 	tests/cli/plan.bats \
+	tests/cli/policy.bats \
 	tests/cli/reproducible.bats \
 	tests/cli/resume.bats \
 	tests/cli/stages.bats \

@@ -213,11 +213,13 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	import json, sys
 	root = json.load(open(sys.argv[1]))
 	unit = ("name class role mode k rows cols experts weights bytes true_bits paper_bits outliers cos_median cos_p5 "
-	        "floor met").split()
+	        "floor met format_by floor_by fixed sampled_experts").split()
 	assert set(root) == set("version family weights bytes method units tensors".split()), set(root)
 	assert len(root["units"]) == 8 and all(list(u) == unit for u in root["units"])
 	assert all(list(t) == "name fate reason class dtype shape".split() for t in root["tensors"])
 	assert {u["floor"] for u in root["units"]} == {0, 0.98, 0.99}
+	assert all(u["format_by"] is u["floor_by"] is None and u["sampled_experts"] == 0 for u in root["units"])
+	assert not any(u["fixed"] for u in root["units"])
 	EOF
 	grep -q '"floor": 0.99,$' "$own/info"
 }

@@ -96,6 +96,20 @@ plan() { # OPTION...
 	holds 'all(g["source_precision"] == g["below_floor"] == 1 for g in p["groups"] if g["class"] == "attention")'
 }
 
+@test "formats and overrides matter, as they do to convert" {
+	make_model m --hidden 256 --intermediate 192
+	plan m --format attention=2,routed_expert=keep,embedding=fp8 --override 'role:o=floor:0.5' --override role:q=3,4
+	holds '{g["role"]: g["bits"] for g in p["groups"] if g["class"] == "attention" and g["role"] in "ok"} == {"o": {"2": 1}, "k": {"2": 1}}'
+	holds '{g["role"]: g["below_floor"] for g in p["groups"] if g["class"] == "attention"} == {"q": 0, "k": 1, "v": 1, "o": 0}'
+	holds '[g["floor"] for g in p["groups"] if g["role"] == "o"] == [0.5]'
+	holds 'all(g["source_precision"] == 1 and g["floor"] is None for g in p["groups"] if g["class"] == "routed_expert")'
+	holds '[g["fp8"] for g in p["groups"] if g["class"] == "embedding"] == [1]'
+	run -0 xfp plan m --format attention=2
+	[[ $output == *"4 units are expected to be below their floor: their bits are fixed."* ]]
+	run -2 xfp plan m --override 'role:nothing=4'
+	[[ $output == *"nearest roles are"* ]]
+}
+
 @test "after a conversion everything is known: bits, bytes, hits" {
 	make_model m
 	xfp convert m -o out.xfp -q

@@ -73,8 +73,8 @@ static inline int by_name(const void *a, const void *b)
 }
 
 /* With a family of the tree, or with `rules`. */
-static inline enum xfp_status classify_as(struct model *m, const char *family, const char *rules,
-					  enum xfp_lm_head lm_head)
+static inline enum xfp_status classify_by(struct model *m, const char *family, const char *rules,
+					  const struct xfp_parameters *policy)
 {
 	const char *root = getenv("srcdir");
 	char *path = xfp_format("%s/pipelines/families/%s.family", root ? root : ".", family);
@@ -90,7 +90,16 @@ static inline enum xfp_status classify_as(struct model *m, const char *family, c
 		m->checkpoint.tensors[t].offset = offset;
 		offset += m->checkpoint.tensors[t].bytes;
 	}
-	return xfp_classify(&m->checkpoint, m->config, m->family, lm_head, &m->ledger, &m->findings, &m->err);
+	return xfp_classify(&m->checkpoint, m->config, m->family, policy, &m->ledger, &m->findings, &m->err);
+}
+
+static inline enum xfp_status classify_as(struct model *m, const char *family, const char *rules,
+					  enum xfp_lm_head lm_head)
+{
+	struct xfp_parameters policy = xfp_parameters_default();
+
+	policy.lm_head = lm_head;
+	return classify_by(m, family, rules, &policy);
 }
 
 static inline void classify(struct model *m, const char *family)

@@ -13,7 +13,11 @@
 
 static struct xfp_artifact_label label_of(const char *kind)
 {
-	return fixture_label(kind, strcmp(kind, XFP_FIT_KIND) ? 1 : XFP_FIT_VERSION, KEY);
+	uint32_t version = !strcmp(kind, XFP_FIT_KIND)      ? XFP_FIT_VERSION
+			   : !strcmp(kind, XFP_CHOICE_KIND) ? XFP_CHOICE_VERSION
+							    : 1;
+
+	return fixture_label(kind, version, KEY);
 }
 
 static uint8_t *slurp(const char *path, size_t *size)
@@ -167,6 +171,10 @@ static void choice_round_trip(void **state)
 	struct xfp_choice choice = { .candidate = fixture_fit_table().candidates[1],
 				     .floor = 980000000,
 				     .met = 1,
+				     .fixed = 1,
+				     .sample = 4,
+				     .sample_median = 0.75,
+				     .sample_p5 = 0.5,
 				     .fit = OTHER },
 			  read = { 0 };
 	struct xfp_artifact a;
@@ -177,6 +185,9 @@ static void choice_round_trip(void **state)
 	assert_memory_equal(&choice.candidate, &read.candidate, sizeof read.candidate);
 	assert_int_equal(read.floor, 980000000);
 	assert_int_equal(read.met, 1);
+	assert_int_equal(read.fixed, 1);
+	assert_int_equal(read.sample, 4);
+	assert_true(read.sample_median == 0.75 && read.sample_p5 == 0.5);
 	assert_string_equal(read.fit, OTHER);
 	xfp_artifact_close(&a);
 	free(path);
@@ -388,7 +399,7 @@ static void impossible_numbers(void **state)
 	struct xfp_artifact_label label = label_of(XFP_CHOICE_KIND);
 	const struct xfp_choice good = { .candidate = fixture_fit_table().candidates[0], .fit = OTHER };
 
-	for (unsigned fault = 0; fault < 7; fault++) {
+	for (unsigned fault = 0; fault < 10; fault++) {
 		struct xfp_choice choice = good, read = { 0 };
 		struct xfp_artifact a;
 		enum xfp_status status;
@@ -412,9 +423,18 @@ static void impossible_numbers(void **state)
 		case 6:
 			choice.fit[3] = 'G';
 			break;
+		case 7:
+			choice.fixed = 2;
+			break;
+		case 8:
+			choice.sample_median = 0.0 / 0.0;
+			break;
+		case 9:
+			choice.sample_p5 = 3;
+			break;
 		}
 		fixture_choice(path, &label, &choice);
-		OK(xfp_artifact_open(path, XFP_CHOICE_KIND, 1, KEY, &a, &err));
+		OK(xfp_artifact_open(path, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, KEY, &a, &err));
 		status = xfp_choice_read(&a, &read, NULL);
 		if (status != (fault ? XFP_DAMAGED : XFP_OK))
 			fail_msg("fault %u: status %d", fault, status);

@@ -203,9 +203,11 @@ static void verify_finds_what_differs_from_the_source(void **state)
 
 static void info_tells_all_as_json(void **state)
 {
-	static const char *unit_keys[] = { "name",     "class",      "role",    "mode",  "k",         "rows",
-					   "cols",     "experts",    "weights", "bytes", "true_bits", "paper_bits",
-					   "outliers", "cos_median", "cos_p5",  "floor", "met" };
+	static const char *unit_keys[] = { "name",           "class",      "role",      "mode",       "k",
+					   "rows",           "cols",       "experts",   "weights",    "bytes",
+					   "true_bits",      "paper_bits", "outliers",  "cos_median", "cos_p5",
+					   "floor",          "met",        "format_by", "floor_by",   "fixed",
+					   "sampled_experts" };
 	static const char *tensor_keys[] = { "name", "fate", "reason", "class", "dtype", "shape" };
 	struct fixture *f = *state;
 	struct result r = { 0 };
@@ -230,6 +232,7 @@ static void info_tells_all_as_json(void **state)
 			assert_non_null(json_object_get(json_array_get(tensors, t), tensor_keys[i]));
 	}
 	up = json_array_get(units, 3);
+	assert_true(json_is_null(json_object_get(up, "fixed"))); /* this bundle does not say how it was made */
 	assert_string_equal(json_string_value(json_object_get(up, "role")), "up");
 	assert_string_equal(json_string_value(json_object_get(up, "class")), "routed_expert");
 	assert_int_equal(json_integer_value(json_object_get(up, "k")), 4);

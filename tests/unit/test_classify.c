@@ -290,6 +290,7 @@ static void test_tied_lm_head(void **state)
 			{ "{}", 16, 4, XFP_FATE_QUANTIZED, false },
 		};
 		struct xfp_family *family;
+		const struct xfp_parameters policy = xfp_parameters_default();
 		struct model m;
 
 		begin(&m, cases[i].config);
@@ -301,9 +302,8 @@ static void test_tied_lm_head(void **state)
 		assert_int_equal(xfp_family_parse("keep embedding embed\nquantize lm_head lm_head N,K lm_head\n",
 						  "t.family", false, &family, NULL),
 				 XFP_OK);
-		assert_int_equal(
-			xfp_classify(&m.checkpoint, m.config, family, XFP_LM_HEAD_FP8, &m.ledger, &m.findings, &m.err),
-			XFP_OK);
+		assert_int_equal(xfp_classify(&m.checkpoint, m.config, family, &policy, &m.ledger, &m.findings, &m.err),
+				 XFP_OK);
 		assert_int_equal(tensor(&m, "lm_head.weight")->fate, cases[i].fate);
 		assert_int_equal(warnings(&m) - (cases[i].fate == XFP_FATE_TIED), cases[i].warns);
 		if (cases[i].fate == XFP_FATE_TIED) {

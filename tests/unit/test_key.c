@@ -13,7 +13,8 @@
 /* Everything that any key is made from. */
 struct ingredients {
 	struct xfp_parameters parameters;
-	uint32_t bits, floor;
+	struct xfp_policy policy;
+	uint32_t bits;
 	enum xfp_dtype dtype;
 	uint32_t matrices;
 	uint64_t rows, cols;
@@ -26,8 +27,8 @@ static struct ingredients usual(void)
 {
 	struct ingredients in = {
 		.parameters = xfp_parameters_default(),
+		.policy = { .format = { .bits = 0x7c }, .floor = 990000000, .measured = 0x7c },
 		.bits = 0x1c,
-		.floor = 990000000,
 		.dtype = XFP_BF16,
 		.matrices = 2,
 		.rows = 8,
@@ -53,9 +54,9 @@ static void keys_of(const struct ingredients *in, struct xfp_key key[KEYS])
 
 	assert_int_equal(xfp_key_outliers(&source, &in->parameters, &key[OUTLIERS_KEY], NULL), 0);
 	assert_int_equal(xfp_key_fit(in->outliers, &in->parameters, in->bits, &key[FIT_KEY], NULL), 0);
-	assert_int_equal(
-		xfp_key_choice(in->base, in->extended, in->floor, in->dtype, &in->parameters, &key[CHOICE_KEY], NULL),
-		0);
+	assert_int_equal(xfp_key_choice(in->base, in->extended, &in->policy, in->dtype, in->matrices, &in->parameters,
+					&key[CHOICE_KEY], NULL),
+			 0);
 	assert_int_equal(xfp_key_packed(&in->choice, &source, &key[PACKED_KEY], NULL), 0);
 	assert_int_equal(xfp_key_fp8(&source, &in->parameters, &key[FP8_KEY], NULL), 0);
 }
@@ -117,11 +118,21 @@ static void exactly_what_depends(void **state)
 	EXPECT(in.parameters.lloyd_iterations = 19, F);
 	EXPECT(in.base = MORE, C);
 	EXPECT(in.extended = MORE, C);
-	EXPECT(in.floor = 980000000, C);
-	EXPECT(in.parameters.bits = 0x1c, C);
+	EXPECT(in.policy.floor = 980000000, C);
+	EXPECT(in.policy.format.bits = 0x1c, C);
+	EXPECT((in.policy.format.bits = 0x10, in.policy.fixed = true), C);
+	EXPECT(in.policy.format.form = XFP_FORM_BITS, 0u); /* who allowed the bits */
+	EXPECT(in.policy.format_by = 3, 0u);
+	EXPECT(in.policy.floor_by = 3, 0u);
+	EXPECT(in.policy.measured = 0x1c, 0u); /* the fits' keys say so */
+	EXPECT(in.parameters.bits = 0x1c, 0u); /* a unit's own bits are what counts */
 	EXPECT(in.parameters.on_miss = XFP_MISS_BEST, C);
 	EXPECT(in.parameters.on_nonfinite = XFP_NONFINITE_KEEP, C | E);
 	EXPECT(in.parameters.lm_head = XFP_LM_HEAD_KEEP, 0u);
+	EXPECT(in.parameters.moe_sample.experts = 1, C);
+	EXPECT(in.parameters.moe_sample.experts = 2, 0u); /* all that there are */
+	EXPECT((in.parameters.moe_sample.experts = 9, in.parameters.moe_sample.first = true), 0u);
+	EXPECT(in.parameters.format[XFP_CLASS_ATTENTION].form = XFP_FORM_KEEP, 0u); /* likewise */
 	EXPECT(in.parameters.floor[XFP_CLASS_ATTENTION] = 1, 0u); /* a unit's own floor is what counts */
 	EXPECT(in.choice.candidate.k = 4, P);
 	EXPECT(in.choice.candidate.sigma_milli = 0, P);
@@ -130,9 +141,171 @@ static void exactly_what_depends(void **state)
 	/* Why something was chosen does not change its bytes. */
 	EXPECT(in.choice.floor = 1, 0u);
 	EXPECT(in.choice.met = 0, 0u);
+	EXPECT(in.choice.fixed = 1, 0u);
+	EXPECT(in.choice.sample = 1, 0u);
 	EXPECT(in.choice.candidate.cos_median = 0.5, 0u);
 	EXPECT(in.choice.candidate.bytes = 1, 0u);
 #undef EXPECT
+}
+
+/* ---- from parameters to keys ------------------------------------------------------------------- */
+
+/* Texts of a unit's keys, as its pipeline comes to them; of a unit that is packed alone only the last. */
+struct chain {
+	struct xfp_key key[KEYS];
+};
+
+static struct chain chain_of(const struct xfp_parameters *p, const char *name, const char *role, enum xfp_class class_,
+			     uint32_t experts)
+{
+	static const uint8_t digest[8][16] = { { 1 } };
+	struct xfp_key_source source = { XFP_BF16, experts, 8, 6, digest };
+	struct xfp_policy policy = xfp_policy_of(p, name, role, class_);
+	struct xfp_parameters seen = xfp_policy_parameters(p, &policy);
+	struct xfp_choice kept = { .candidate = { .mode = XFP_MODE_KEEP } };
+	struct chain c = { 0 };
+
+	switch (xfp_policy_plan(&policy)) {
+	case XFP_PLAN_FP8:
+		assert_int_equal(xfp_key_fp8(&source, &seen, &c.key[FP8_KEY], NULL), 0);
+		break;
+	case XFP_PLAN_KEEP:
+		assert_int_equal(xfp_key_packed(&kept, &source, &c.key[PACKED_KEY], NULL), 0);
+		break;
+	default:
+		assert_int_equal(xfp_key_outliers(&source, &seen, &c.key[OUTLIERS_KEY], NULL), 0);
+		assert_int_equal(xfp_key_fit(c.key[OUTLIERS_KEY].hex, &seen, xfp_parameters_base_bits(&seen),
+					     &c.key[FIT_KEY], NULL),
+				 0);
+		assert_int_equal(xfp_key_choice(c.key[FIT_KEY].hex, NULL, &policy, XFP_BF16, experts, &seen,
+						&c.key[CHOICE_KEY], NULL),
+				 0);
+	}
+	return c;
+}
+
+/* Which keys of a unit differ between two sets of parameters. */
+static unsigned between(const struct xfp_parameters *a, const struct xfp_parameters *b, const char *name,
+			const char *role, enum xfp_class class_, uint32_t experts)
+{
+	struct chain one = chain_of(a, name, role, class_, experts), two = chain_of(b, name, role, class_, experts);
+	unsigned set = 0;
+
+	for (unsigned i = 0; i < KEYS; i++) {
+		if (strcmp(one.key[i].text ? one.key[i].text : "", two.key[i].text ? two.key[i].text : ""))
+			set |= 1u << i;
+		xfp_key_free(&one.key[i]);
+		xfp_key_free(&two.key[i]);
+	}
+	return set;
+}
+
+static void set_format(struct xfp_parameters *p, enum xfp_class class_, const char *text)
+{
+	struct xfp_format format;
+
+	assert_true(xfp_format_parse(text, &format));
+	xfp_parameters_set_format(p, class_, format);
+}
+
+static void add_override(struct xfp_parameters *p, const char *text)
+{
+	struct xfp_override override;
+
+	assert_int_equal(xfp_override_parse(text, &override, NULL), 0);
+	assert_true(xfp_parameters_add_override(p, &override));
+}
+
+/* Each parameter by itself, for a projection of attention, a stack of experts, the head and an embedding in fp8:
+ * the keys of exactly what depends on it are others. A fit's key changes what is chosen from it, too. */
+static void any_single_parameter(void **state)
+{
+	struct xfp_parameters a, b;
+
+	(void)state;
+#define ALL (O | F | C)
+#define EXPECT(change, attention, stack, head, embedding)                                            \
+	do {                                                                                         \
+		const unsigned want[] = { attention, stack, head, embedding };                       \
+		unsigned got[4];                                                                     \
+                                                                                                     \
+		a = b = xfp_parameters_default();                                                    \
+		set_format(&a, XFP_CLASS_EMBEDDING, "fp8");                                          \
+		set_format(&b, XFP_CLASS_EMBEDDING, "fp8");                                          \
+		change;                                                                              \
+		got[0] = between(&a, &b, "layers.0.q", "q", XFP_CLASS_ATTENTION, 1);                 \
+		got[1] = between(&a, &b, "layers.0.experts.*.up", "up", XFP_CLASS_ROUTED_EXPERT, 8); \
+		got[2] = between(&a, &b, "lm_head", "lm_head", XFP_CLASS_LM_HEAD, 1);                \
+		got[3] = between(&a, &b, "embed", "embedding", XFP_CLASS_EMBEDDING, 1);              \
+		for (int i = 0; i < 4; i++)                                                          \
+			if (got[i] != want[i])                                                       \
+				fail_msg(#change ", unit %d: %x instead of %x", i, got[i], want[i]); \
+		xfp_parameters_free(&b);                                                             \
+	} while (0)
+	EXPECT((void)0, 0, 0, 0, 0);
+	EXPECT(b.outlier_sigma = 3000, ALL, ALL, 0, 0);
+	EXPECT(b.outlier_cap = 1, ALL, ALL, 0, 0);
+	EXPECT(b.balance = 0, ALL, ALL, 0, 0);
+	EXPECT(b.start = XFP_START_MINMAX, F | C, F | C, 0, 0);
+	EXPECT(b.lloyd_iterations = 3, F | C, F | C, 0, 0);
+	EXPECT(b.bits = 0x0c, F | C, F | C, 0, 0);
+	EXPECT(b.bits = 0x1c, C, C, 0, 0); /* the base set is as it was */
+	EXPECT(b.floor[XFP_CLASS_ATTENTION] = 1, C, 0, 0, 0);
+	EXPECT(b.floor[XFP_CLASS_ROUTED_EXPERT] = 1, 0, C, 0, 0);
+	EXPECT(b.floor[XFP_CLASS_LM_HEAD] = 1, 0, 0, 0, 0);
+	EXPECT(b.floor[XFP_CLASS_EMBEDDING] = 1, 0, 0, 0, 0);
+	EXPECT(b.on_miss = XFP_MISS_BEST, C, C, 0, 0);
+	EXPECT(b.on_nonfinite = XFP_NONFINITE_KEEP, C, C, E, E);
+	EXPECT(b.lm_head = XFP_LM_HEAD_QUANT, 0, 0, E | ALL, 0);
+	EXPECT(b.moe_sample.experts = 4, 0, C, 0, 0);
+	EXPECT(b.moe_sample.experts = 8, 0, 0, 0, 0);
+	EXPECT(set_format(&b, XFP_CLASS_ATTENTION, "4"), C, 0, 0, 0);
+	EXPECT(set_format(&b, XFP_CLASS_ATTENTION, "2-6"), 0, 0, 0, 0); /* as it was */
+	EXPECT(set_format(&b, XFP_CLASS_ATTENTION, "6"), F | C, 0, 0, 0);
+	EXPECT(set_format(&b, XFP_CLASS_ATTENTION, "keep"), ALL | P, 0, 0, 0);
+	EXPECT(set_format(&b, XFP_CLASS_ROUTED_EXPERT, "fp8"), 0, ALL | E, 0, 0);
+	EXPECT(set_format(&b, XFP_CLASS_EMBEDDING, "keep"), 0, 0, 0, E | P);
+	EXPECT(set_format(&b, XFP_CLASS_VISION, "fp8"), 0, 0, 0, 0);
+	EXPECT(add_override(&b, "role:q=floor:0.5"), C, 0, 0, 0);
+	EXPECT(add_override(&b, "role:q=floor:0.99"), 0, 0, 0, 0); /* as it was */
+	EXPECT(add_override(&b, "*.experts.*=4"), 0, C, 0, 0);
+	EXPECT(add_override(&b, "lm_head=keep"), 0, 0, E | P, 0);
+	EXPECT(add_override(&b, "layers.1.*=4"), 0, 0, 0, 0);
+#undef EXPECT
+#undef ALL
+}
+
+/* Where the bits are fixed nobody misses, and no sample decides; where one does, which experts it is matters. */
+static void fixed_and_sampled(void **state)
+{
+	struct ingredients fixed = usual(), other, sampled = usual(), first;
+	struct xfp_key one[KEYS], two[KEYS];
+
+	(void)state;
+	fixed.policy.fixed = true;
+	fixed.policy.format.bits = 0x10;
+	other = fixed;
+	other.parameters.on_miss = XFP_MISS_FAIL;
+	other.parameters.moe_sample.experts = 1;
+	keys_of(&fixed, one);
+	keys_of(&other, two);
+	assert_string_equal(one[CHOICE_KEY].text, two[CHOICE_KEY].text);
+	assert_non_null(strstr(one[CHOICE_KEY].text, "\nbits 4\nfixed 1\non_nonfinite fail\n"));
+	for (unsigned i = 0; i < KEYS; i++) {
+		xfp_key_free(&one[i]);
+		xfp_key_free(&two[i]);
+	}
+	sampled.parameters.moe_sample.experts = 1;
+	first = sampled;
+	first.parameters.moe_sample.first = true;
+	keys_of(&sampled, one);
+	keys_of(&first, two);
+	assert_non_null(strstr(one[CHOICE_KEY].text, "\nsample 1\n"));
+	assert_non_null(strstr(two[CHOICE_KEY].text, "\nsample first:1\n"));
+	for (unsigned i = 0; i < KEYS; i++) {
+		xfp_key_free(&one[i]);
+		xfp_key_free(&two[i]);
+	}
 }
 
 /* The cap means nothing where nothing is marked, and k nothing to a unit that is kept. */
@@ -167,7 +340,7 @@ static void texts(void **state)
 		"kind outliers\nalgorithm 1\nlayout 1\n" SHAPE SOURCES
 		"sigma_milli 4000\ncap_nano 20000000\nbalance_nano 500000000\n",
 		"kind fit\nalgorithm 2\nlayout 2\noutliers " OUTLIERS "\nbits 2,3,4\nstart companded\niterations 20\n",
-		"kind choice\nalgorithm 1\nlayout 1\nfit " BASE
+		"kind choice\nalgorithm 1\nlayout 2\nfit " BASE
 		"\nfloor_nano 990000000\nmode v2\nbits 2,3,4,5,6\non_miss keep\n"
 		"on_nonfinite fail\ndtype BF16\n",
 		"kind packed\nalgorithm 1\nlayout 1\nmode v2\nk 3\nsigma_milli 4000\nfit " BASE "\n",
@@ -175,7 +348,7 @@ static void texts(void **state)
 	};
 	static const char *const hex[KEYS] = {
 		"c3dafe063ff7d7f2be2a461d4a2ea719", "12a5234d668a2b7f60acb73ef23c805f",
-		"611443db107d30f3a085e524d02e8dbf", "1052be17076f70d34d3c14b123d4974d",
+		"c6457eecd571339a299bff38871ba72c", "1052be17076f70d34d3c14b123d4974d",
 		"b69765850f5234182d5a3190b7654e72",
 	};
 	struct ingredients in = usual();
@@ -250,8 +423,13 @@ static void digests(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(exactly_what_depends), cmocka_unit_test(idle_parameters), cmocka_unit_test(texts),
-		cmocka_unit_test(large_stacks),         cmocka_unit_test(digests),
+		cmocka_unit_test(exactly_what_depends),
+		cmocka_unit_test(idle_parameters),
+		cmocka_unit_test(texts),
+		cmocka_unit_test(large_stacks),
+		cmocka_unit_test(digests),
+		cmocka_unit_test(fixed_and_sampled),
+		cmocka_unit_test(any_single_parameter),
 	};
 
 	return cmocka_run_group_tests_name("key", tests, NULL, NULL);

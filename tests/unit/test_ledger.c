@@ -275,7 +275,7 @@ static void impossible(void **state)
 			l->units[0].first_matrix = l->matrix_count - 1;
 			break;
 		case 9:
-			l->units[0].plan = 2;
+			l->units[0].plan = XFP_PLAN_KEEP + 1;
 			break;
 		case 10:
 			l->matrices[2].tensor = l->tensor_count;

@@ -161,6 +161,87 @@ static void names(void **state)
 	assert_true(xfp_lm_head_parse(xfp_lm_head_name(XFP_LM_HEAD_QUANT), &head) && head == XFP_LM_HEAD_QUANT);
 }
 
+static void formats(void **state)
+{
+	static const char *const good[] = { "auto", "keep", "fp8", "4", "3,4", "2,3,4,5,6" };
+	static const char *const bad[] = { "", "kept", "7", "4,", "fp4", "4 ", "AUTO" };
+	struct xfp_parameters p = xfp_parameters_default();
+	struct xfp_format format;
+	char buf[24];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		if (!xfp_format_parse(good[i], &format))
+			fail_msg("%s is refused", good[i]);
+		assert_string_equal(xfp_format_text(format, buf), good[i]);
+		assert_int_equal(xfp_format_is_fixed(format), i == 3);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		if (xfp_format_parse(bad[i], &format))
+			fail_msg("%s is taken", bad[i]);
+	/* The head's form is --lm-head's, one way or the other. */
+	xfp_parameters_set_format(&p, XFP_CLASS_LM_HEAD, (struct xfp_format){ XFP_FORM_BITS, 0x20 });
+	assert_int_equal(p.lm_head, XFP_LM_HEAD_QUANT);
+	assert_int_equal(p.format[XFP_CLASS_LM_HEAD].bits, 0x20);
+	xfp_parameters_set_format(&p, XFP_CLASS_LM_HEAD, (struct xfp_format){ XFP_FORM_KEEP, 0 });
+	assert_int_equal(p.lm_head, XFP_LM_HEAD_KEEP);
+	assert_int_equal(p.format[XFP_CLASS_LM_HEAD].form, XFP_FORM_AUTO);
+	assert_int_equal(p.format[XFP_CLASS_LM_HEAD].bits, 0);
+}
+
+static void overrides(void **state)
+{
+	static const char *const good[] = { "a=4",           "*.x=keep", "role:q=floor:0.995",
+					    "class:mtp=fp8", "a=b=2,3",  "[a-c]?=auto" };
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{ "", "expected PATTERN=" },   { "a", "expected PATTERN=" },
+		{ "=4", "expected PATTERN=" }, { "a=", "'' is neither" },
+		{ "a=7", "'7' is neither" },   { "a=floor:1.1", "'floor:1.1' is neither" },
+		{ "a=floor:", "is neither" },  { "class:all=4", "no such class" },
+		{ "a b=4", "blanks" },         { "\xff=4", "not UTF-8" },
+	};
+	struct xfp_override override;
+	struct xfp_error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		char *text;
+
+		if (xfp_override_parse(good[i], &override, &err))
+			fail_msg("%s: %s", good[i], err.text);
+		assert_non_null(text = xfp_override_text(&override));
+		assert_string_equal(text, good[i]);
+		free(text);
+		free(override.pattern);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		assert_int_equal(xfp_override_parse(bad[i].text, &override, &err), XFP_USAGE);
+		if (!strstr(err.text, bad[i].says))
+			fail_msg("%s: %s", bad[i].text, err.text);
+	}
+}
+
+static void samples(void **state)
+{
+	static const char *const good[] = { "0", "1", "first:4", "1000000" };
+	static const char *const bad[] = { "", "first:", "-1", "4 ", "1000001", "last:4", "99999999999999999999" };
+	struct xfp_moe_sample sample;
+	char buf[24];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		assert_true(xfp_moe_sample_parse(good[i], &sample));
+		assert_string_equal(xfp_moe_sample_text(sample, buf), good[i]);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		if (xfp_moe_sample_parse(bad[i], &sample))
+			fail_msg("%s is taken", bad[i]);
+	assert_true(xfp_moe_sample_parse("first:0", &sample));
+	assert_string_equal(xfp_moe_sample_text(sample, buf), "0");
+}
+
 /* ---- JSON -------------------------------------------------------------------------------------- */
 
 static void same(const struct xfp_parameters *a, const struct xfp_parameters *b)
@@ -176,6 +257,30 @@ static void same(const struct xfp_parameters *a, const struct xfp_parameters *b)
 	assert_int_equal(a->lm_head, b->lm_head);
 	assert_int_equal(a->on_miss, b->on_miss);
 	assert_int_equal(a->on_nonfinite, b->on_nonfinite);
+	for (unsigned i = 0; i < XFP_CLASSES; i++) {
+		assert_int_equal(a->format[i].form, b->format[i].form);
+		assert_int_equal(a->format[i].bits, b->format[i].bits);
+	}
+	assert_int_equal(a->moe_sample.experts, b->moe_sample.experts);
+	assert_int_equal(a->moe_sample.first, b->moe_sample.first);
+	assert_int_equal(a->override_count, b->override_count);
+	for (uint32_t i = 0; i < a->override_count; i++) {
+		assert_string_equal(a->overrides[i].pattern, b->overrides[i].pattern);
+		assert_int_equal(a->overrides[i].is_floor, b->overrides[i].is_floor);
+		assert_int_equal(a->overrides[i].floor, b->overrides[i].floor);
+		assert_int_equal(a->overrides[i].format.form, b->overrides[i].format.form);
+		assert_int_equal(a->overrides[i].format.bits, b->overrides[i].format.bits);
+	}
+}
+
+static void add_override(struct xfp_parameters *p, const char *text)
+{
+	struct xfp_error err = { 0 };
+	struct xfp_override override;
+
+	if (xfp_override_parse(text, &override, &err))
+		fail_msg("%s: %s", text, err.text);
+	assert_true(xfp_parameters_add_override(p, &override));
 }
 
 static void json(void **state)
@@ -189,6 +294,10 @@ static void json(void **state)
 	text = xfp_parameters_to_json(&p);
 	assert_non_null(text);
 	assert_non_null(strstr(text, "\"mode\": \"v2\""));
+	/* Bundles made without them have the bytes that they had before there were any. */
+	assert_null(strstr(text, "formats"));
+	assert_null(strstr(text, "overrides"));
+	assert_null(strstr(text, "moe_sample"));
 	assert_non_null(strstr(text, "\"routed_expert\": \"0.98\""));
 	assert_non_null(strstr(text, "\"outlier_sigma\": \"4.0\""));
 	assert_true(strstr(text, "\"mode\"") < strstr(text, "\"bits\"") &&
@@ -212,11 +321,22 @@ static void json(void **state)
 	};
 	for (uint32_t i = 0; i < XFP_CLASSES; i++)
 		p.floor[i] = XFP_NANO - i;
+	p.format[XFP_CLASS_ATTENTION] = (struct xfp_format){ XFP_FORM_BITS, 0x18 };
+	p.format[XFP_CLASS_EMBEDDING].form = XFP_FORM_FP8;
+	p.format[XFP_CLASS_OTHER].form = XFP_FORM_KEEP;
+	p.moe_sample = (struct xfp_moe_sample){ 4, true };
+	add_override(&p, "*.o_proj.weight=5");
+	add_override(&p, "role:a=b=floor:0.25");
+	add_override(&p, "\xc3\xbc=auto");
 	text = xfp_parameters_to_json(&p);
+	assert_non_null(strstr(text, "\"formats\""));
 	if (xfp_parameters_from_json(text, "here", &q, &err))
 		fail_msg("%s", err.text);
 	same(&p, &q);
+	assert_string_equal(q.overrides[1].pattern, "role:a=b");
 	free(text);
+	xfp_parameters_free(&p);
+	xfp_parameters_free(&q);
 }
 
 /* `text` with the first `from` replaced by `to`. */
@@ -254,6 +374,14 @@ static void bad_json(void **state)
 		{ "\"lloyd_iterations\": 20", "\"lloyd_iterations\": 2.5", "\"lloyd_iterations\"" },
 		{ "\"on_miss\": \"keep\"", "\"on_miss\": \"keep\", \"bits\": \"2\"", "here" },
 		{ "\"on_miss\": \"keep\"", "\"on_miss\": \"keep\", \"more\": {}", "\"more\" is unknown" },
+		{ "\"bits\"", "\"formats\": [], \"bits\"", "\"formats\" is not an object" },
+		{ "\"bits\"", "\"formats\": {\"norms\": \"fp8\"}, \"bits\"", "\"norms\" is unknown" },
+		{ "\"bits\"", "\"formats\": {\"norm\": \"fp7\"}, \"bits\"", "\"norm\" has an impossible value" },
+		{ "\"bits\"", "\"formats\": {\"norm\": 8}, \"bits\"", "\"norm\" is not text" },
+		{ "\"bits\"", "\"overrides\": {}, \"bits\"", "\"overrides\" is not a list" },
+		{ "\"bits\"", "\"overrides\": [4], \"bits\"", "\"overrides\" has" },
+		{ "\"bits\"", "\"overrides\": [\"a=4\", \"a\"], \"bits\"", "\"overrides\" has" },
+		{ "\"bits\"", "\"moe_sample\": \"last:4\", \"bits\"", "\"moe_sample\" has" },
 		{ "{", "[", "here: not JSON" },
 	};
 	struct xfp_parameters p = xfp_parameters_default(), q = { .bits = 99 };
@@ -282,7 +410,9 @@ int main(void)
 		cmocka_unit_test(decimals), cmocka_unit_test(decimals_round_trip),
 		cmocka_unit_test(bit_sets), cmocka_unit_test(base_and_extended),
 		cmocka_unit_test(defaults), cmocka_unit_test(names),
-		cmocka_unit_test(json),     cmocka_unit_test(bad_json),
+		cmocka_unit_test(formats),  cmocka_unit_test(overrides),
+		cmocka_unit_test(samples),  cmocka_unit_test(json),
+		cmocka_unit_test(bad_json),
 	};
 
 	return cmocka_run_group_tests_name("parameters", tests, NULL, NULL);

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * parameters_policy.c - formats, overrides and samples among the parameters, and their texts.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bundle_layout.h"
+#include "parameters.h"
+
+#define FLOOR_PREFIX "floor:"
+#define CLASS_PREFIX "class:"
+#define FIRST_PREFIX "first:"
+#define MOST_EXPERTS 1000000u
+
+/* What follows `prefix` in `text`, or NULL. */
+static const char *after(const char *text, const char *prefix)
+{
+	size_t length = strlen(prefix);
+
+	return strncmp(text, prefix, length) ? NULL : text + length;
+}
+
+void xfp_parameters_free(struct xfp_parameters *parameters)
+{
+	for (uint32_t i = 0; i < parameters->override_count; i++)
+		free(parameters->overrides[i].pattern);
+	free(parameters->overrides);
+	parameters->overrides = NULL;
+	parameters->override_count = 0;
+}
+
+void xfp_parameters_set_format(struct xfp_parameters *parameters, enum xfp_class class_, struct xfp_format format)
+{
+	if (class_ == XFP_CLASS_LM_HEAD) {
+		parameters->lm_head = format.form == XFP_FORM_KEEP  ? XFP_LM_HEAD_KEEP
+				      : format.form == XFP_FORM_FP8 ? XFP_LM_HEAD_FP8
+								    : XFP_LM_HEAD_QUANT;
+		if (format.form != XFP_FORM_BITS)
+			format = (struct xfp_format){ .form = XFP_FORM_AUTO };
+	}
+	parameters->format[class_] = format;
+}
+
+bool xfp_parameters_add_override(struct xfp_parameters *parameters, const struct xfp_override *override)
+{
+	struct xfp_override *grown =
+		realloc(parameters->overrides, ((size_t)parameters->override_count + 1) * sizeof *grown);
+
+	if (!grown)
+		return false;
+	parameters->overrides = grown;
+	grown[parameters->override_count++] = *override;
+	return true;
+}
+
+/* ---- formats ----------------------------------------------------------------------------------- */
+
+bool xfp_format_parse(const char *text, struct xfp_format *format)
+{
+	static const char *const names[] = { "auto", "keep", "fp8" };
+	struct xfp_format read = { .form = XFP_FORM_BITS };
+
+	for (int i = 0; i < XFP_FORM_BITS; i++)
+		if (!strcmp(text, names[i]))
+			read.form = (enum xfp_form)i;
+	if (read.form == XFP_FORM_BITS && !xfp_bits_parse(text, &read.bits))
+		return false;
+	*format = read;
+	return true;
+}
+
+const char *xfp_format_text(struct xfp_format format, char buf[24])
+{
+	switch (format.form) {
+	case XFP_FORM_KEEP:
+		return "keep";
+	case XFP_FORM_FP8:
+		return "fp8";
+	case XFP_FORM_BITS:
+		return xfp_bits_format(format.bits, buf);
+	default:
+		return "auto";
+	}
+}
+
+/* ---- overrides --------------------------------------------------------------------------------- */
+
+enum xfp_status xfp_override_parse(const char *text, struct xfp_override *override, struct xfp_error *err)
+{
+	const char *equals = strrchr(text, '='), *value = equals ? equals + 1 : "", *floor = after(value, FLOOR_PREFIX),
+		   *class = after(text, CLASS_PREFIX);
+	struct xfp_override read = { .is_floor = floor };
+	enum xfp_class ignored;
+
+	if (!equals || equals == text)
+		return xfp_fail(err, XFP_USAGE,
+				"expected PATTERN=keep|fp8|BITS|auto|floor:X, as in '*.o_proj.weight=5'");
+	if (strpbrk(text, " \t\n"))
+		return xfp_fail(err, XFP_USAGE, "blanks separate overrides; a ? in the pattern matches one");
+	if (!xfp_utf8_valid(text, strlen(text)))
+		return xfp_fail(err, XFP_USAGE, "the pattern is not UTF-8, which all names are");
+	if (floor ? !xfp_decimal_parse(floor, XFP_NANO, &read.floor) || read.floor > XFP_NANO
+		  : !xfp_format_parse(value, &read.format))
+		return xfp_fail(err, XFP_USAGE,
+				"'%s' is neither keep, fp8, bits from 2 to 6 (4, or 3,4), auto nor a floor as in "
+				"floor:0.995",
+				value);
+	if (!(read.pattern = strndup(text, (size_t)(equals - text))))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	if (class && !xfp_class_parse(after(read.pattern, CLASS_PREFIX), &ignored)) {
+		free(read.pattern);
+		return xfp_fail(err, XFP_USAGE, "there is no such class");
+	}
+	*override = read;
+	return XFP_OK;
+}
+
+char *xfp_override_text(const struct xfp_override *override)
+{
+	char buf[24];
+	const char *value = override->is_floor ? xfp_decimal_format(override->floor, XFP_NANO, buf)
+					       : xfp_format_text(override->format, buf),
+		   *kind = override->is_floor ? FLOOR_PREFIX : "";
+	size_t size = strlen(override->pattern) + strlen(kind) + strlen(value) + 2;
+	char *text = malloc(size);
+
+	if (text)
+		snprintf(text, size, "%s=%s%s", override->pattern, kind, value);
+	return text;
+}
+
+/* ---- samples ----------------------------------------------------------------------------------- */
+
+bool xfp_moe_sample_parse(const char *text, struct xfp_moe_sample *sample)
+{
+	const char *first = after(text, FIRST_PREFIX), *digit = first ? first : text;
+	struct xfp_moe_sample read = { .first = first };
+
+	if (!*digit)
+		return false;
+	for (; *digit; digit++) {
+		if (!isdigit((unsigned char)*digit))
+			return false;
+		read.experts = read.experts * 10 + (uint32_t)(*digit - '0');
+		if (read.experts > MOST_EXPERTS)
+			return false;
+	}
+	if (!read.experts) /* all of them have no order */
+		read.first = false;
+	*sample = read;
+	return true;
+}
+
+const char *xfp_moe_sample_text(struct xfp_moe_sample sample, char buf[24])
+{
+	snprintf(buf, 24, "%s%u", sample.first ? FIRST_PREFIX : "", (unsigned)sample.experts);
+	return buf;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * policy.h - what the parameters come to for one unit: how it may be stored, its floor, what is measured.
+ *
+ * The class says first: its floor and its format (of lm_head: fp8, keep or quant). Then come the overrides, in
+ * order; one that matches replaces what the class or an earlier one said, be it the format or the floor.
+ *
+ * A pattern matches
+ *   class:NAME   units of that class
+ *   role:GLOB    units whose role matches
+ *   GLOB         units whose name, a stack's with * for the expert number, is the pattern or matches it
+ * GLOB is that of fnmatch(3) in the C locale: * for any characters, dots too, ? for one, [...] for one of a set.
+ *
+ * Matrices that the rules of a family keep (embeddings, routers, towers) have no unit. They get one, whose role
+ * is the name of the class, where --format or a class: override asks something else of the class, one of those in
+ * xfp_policy_extends, or an override gives the tensor's full name. A glob alone does not reach them, so that
+ * "model.layers.3.*=4" leaves the layer's router alone.
+ */
+#ifndef XFP_POLICY_H
+#define XFP_POLICY_H
+
+#include "ledger.h"
+#include "parameters.h"
+
+/* What said something of a unit: the number of an override, or */
+#define XFP_BY_DEFAULT (-1)
+#define XFP_BY_CLASS (-2) /* --format CLASS= */
+
+struct xfp_policy {
+	struct xfp_format format; /* of AUTO, too, `bits` is what may be chosen; 0 for KEEP and FP8 */
+	bool fixed;               /* to one number of bits */
+	uint32_t floor;           /* billionths; 0 for KEEP and FP8, which have none */
+	uint32_t measured;        /* bits that fits measure: the parameters', and what else is allowed */
+	int32_t format_by, floor_by;
+};
+
+struct xfp_policy xfp_policy_of(const struct xfp_parameters *parameters, const char *name, const char *role,
+				enum xfp_class class_);
+struct xfp_policy xfp_policy_of_unit(const struct xfp_parameters *parameters, const struct xfp_ledger_unit *unit);
+
+/* The parameters as one unit's fits see them: `bits` are those that are measured. Overrides stay those of
+ * `parameters`; nothing is to be freed. */
+struct xfp_parameters xfp_policy_parameters(const struct xfp_parameters *parameters, const struct xfp_policy *policy);
+
+/* What the pipeline does with a unit. */
+enum xfp_plan xfp_policy_plan(const struct xfp_policy *policy);
+
+/* Whether a matrix of this name and class, which the family's rules keep, becomes a unit all the same. */
+bool xfp_policy_takes(const struct xfp_parameters *parameters, const char *name, enum xfp_class class_);
+/* Classes whose kept matrices --format reaches. */
+bool xfp_policy_extends(enum xfp_class class_);
+
+/* Whether the override speaks of such a unit. */
+bool xfp_override_matches(const struct xfp_override *override, const char *name, const char *role,
+			  enum xfp_class class_);
+
+/* "--override 'X=4'" or "--format attention=4": what decided the format (the floor) of a unit; NULL where
+ * nothing but the defaults or floors of classes did. The caller frees it. */
+char *xfp_policy_format_by(const struct xfp_parameters *parameters, const struct xfp_policy *policy,
+			   enum xfp_class class_);
+char *xfp_policy_floor_by(const struct xfp_parameters *parameters, const struct xfp_policy *policy);
+
+/* Of a stack of that many experts: how many decide (0: all), and which is the `i`th of them. */
+uint32_t xfp_sample_experts(const struct xfp_moe_sample *sample, uint32_t experts);
+uint32_t xfp_sample_expert(const struct xfp_moe_sample *sample, uint32_t experts, uint32_t i);
+
+/* Whether every override says something of some unit or tensor and every format can be had: XFP_USAGE names
+ * the first that does not, with the nearest names or with what is possible. */
+enum xfp_status xfp_policy_check(const struct xfp_parameters *parameters, const struct xfp_ledger *ledger,
+				 struct xfp_error *err);
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * policy_check.c - whether formats and overrides can be had for what a ledger holds.
+ *
+ * Whoever misspells a name must hear of it, and not find out from the finished bundle.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy.h"
+#include "printable.h"
+
+#define NEAREST 3
+#define LONGEST 256 /* of a name, as far as nearness goes */
+
+/* ---- nearness ---------------------------------------------------------------------------------- */
+
+/* Letters to change, add or leave out until the pattern matches; * and ? take what they take for free. */
+static unsigned distance(const char *pattern, const char *name)
+{
+	unsigned before[LONGEST + 1], row[LONGEST + 1];
+	size_t length = strnlen(name, LONGEST);
+
+	for (size_t j = 0; j <= length; j++)
+		before[j] = (unsigned)j;
+	for (; *pattern; pattern++) {
+		bool any = *pattern == '*';
+
+		row[0] = before[0] + !any;
+		for (size_t j = 1; j <= length; j++) {
+			unsigned same = before[j - 1] + !(any || *pattern == '?' || *pattern == name[j - 1]),
+				 skip = before[j] + !any, add = row[j - 1] + !any;
+
+			row[j] = same < skip ? same : skip;
+			row[j] = row[j] < add ? row[j] : add;
+		}
+		memcpy(before, row, sizeof row);
+	}
+	return before[length];
+}
+
+struct nearest {
+	const char *name[NEAREST];
+	unsigned distance[NEAREST], count;
+};
+
+/* Keeps the nearest names, nearest first, none of them twice. */
+static void consider(struct nearest *nearest, const char *pattern, const char *name)
+{
+	unsigned far = distance(pattern, name), at = nearest->count;
+
+	for (unsigned i = 0; i < nearest->count; i++)
+		if (!strcmp(nearest->name[i], name))
+			return;
+	while (at && nearest->distance[at - 1] > far)
+		at--;
+	if (at == NEAREST)
+		return;
+	if (nearest->count < NEAREST)
+		nearest->count++;
+	for (unsigned i = nearest->count - 1; i > at; i--) {
+		nearest->name[i] = nearest->name[i - 1];
+		nearest->distance[i] = nearest->distance[i - 1];
+	}
+	nearest->name[at] = name;
+	nearest->distance[at] = far;
+}
+
+static void add_text(char *list, size_t size, const char *separator, const char *text)
+{
+	size_t used = strlen(list);
+
+	snprintf(list + used, size - used, "%s%s", used ? separator : "", text);
+}
+
+/* ---- overrides --------------------------------------------------------------------------------- */
+
+static bool has_unit(const struct xfp_ledger *ledger, const struct xfp_override *override)
+{
+	for (uint32_t u = 0; u < ledger->unit_count; u++) {
+		const struct xfp_ledger_unit *unit = &ledger->units[u];
+
+		if (xfp_override_matches(override, unit->name, unit->role, unit->class_))
+			return true;
+	}
+	return false;
+}
+
+/* The tensor of that full name, or else the first that the pattern speaks of. */
+static const struct xfp_ledger_tensor *find_tensor(const struct xfp_ledger *ledger, const struct xfp_override *override)
+{
+	const struct xfp_ledger_tensor *found = NULL;
+
+	for (uint32_t t = 0; t < ledger->tensor_count; t++) {
+		const struct xfp_ledger_tensor *tensor = &ledger->tensors[t];
+
+		if (!strcmp(tensor->name, override->pattern))
+			return tensor;
+		if (!found && strncmp(override->pattern, "role:", 5) &&
+		    xfp_override_matches(override, tensor->name, "", tensor->class_))
+			found = tensor;
+	}
+	return found;
+}
+
+/* The unit that the tensor is a matrix of: an expert's stack. NULL: none. */
+static const struct xfp_ledger_unit *unit_of(const struct xfp_ledger *ledger, const struct xfp_ledger_tensor *tensor)
+{
+	for (uint32_t u = 0; u < ledger->unit_count; u++)
+		for (uint32_t m = 0; m < ledger->units[u].experts; m++)
+			if (&ledger->tensors[ledger->matrices[ledger->units[u].first_matrix + m].tensor] == tensor)
+				return &ledger->units[u];
+	return NULL;
+}
+
+/* Why nothing comes of an override that speaks of a tensor, but of no unit. */
+static enum xfp_status explain(const struct xfp_ledger *ledger, const struct xfp_override *override,
+			       const struct xfp_ledger_tensor *tensor, const char *text, struct xfp_error *err)
+{
+	const struct xfp_ledger_unit *unit = unit_of(ledger, tensor);
+	bool named = !strcmp(tensor->name, override->pattern);
+
+	if (unit)
+		return xfp_fail(err, XFP_USAGE,
+				"--override '%s': matches only parts of stacks, and the experts of a stack share one "
+				"decision; name the stack, as in %s",
+				text, xfp_printable(unit->name).text);
+	if (!override->is_floor && (override->format.form == XFP_FORM_KEEP || override->format.form == XFP_FORM_AUTO))
+		return XFP_OK; /* which it is */
+	if (tensor->fate == XFP_FATE_TIED || tensor->fate == XFP_FATE_DROPPED)
+		return xfp_fail(err, XFP_USAGE, "--override '%s': %s is not stored by itself (%s)", text,
+				xfp_printable(tensor->name).text, tensor->reason);
+	if (override->is_floor)
+		return xfp_fail(err, XFP_USAGE, "--override '%s': %s is kept as it is and needs no floor (%s)", text,
+				xfp_printable(tensor->name).text, tensor->reason);
+	if (tensor->rank == 2 && xfp_dtype_is_weight(tensor->dtype) && !named && !xfp_policy_extends(tensor->class_))
+		return xfp_fail(err, XFP_USAGE,
+				"--override '%s': no unit matches, only what the family's rules keep, such as %s; to "
+				"have such a tensor stored otherwise give its full name",
+				text, xfp_printable(tensor->name).text);
+	if (tensor->rank == 2 && xfp_dtype_is_weight(tensor->dtype) && !named)
+		return xfp_fail(err, XFP_USAGE,
+				"--override '%s': no unit matches, only what the family's rules keep, such as %s; to "
+				"have such tensors stored otherwise give the full name, or --format %s=",
+				text, xfp_printable(tensor->name).text, xfp_class_name(tensor->class_));
+	return xfp_fail(err, XFP_USAGE,
+			"--override '%s': %s is no matrix of floating-point weights (%s, %" PRIu32
+			" dimension%s), and can only be kept",
+			text, xfp_printable(tensor->name).text, xfp_dtype_name(tensor->dtype), tensor->rank,
+			tensor->rank == 1 ? "" : "s");
+}
+
+static enum xfp_status nothing_matches(const struct xfp_ledger *ledger, const struct xfp_override *override,
+				       const char *text, struct xfp_error *err)
+{
+	bool role = !strncmp(override->pattern, "role:", 5);
+	struct nearest nearest = { .count = 0 };
+	char list[3 * sizeof(struct xfp_printable)] = "";
+
+	if (!strncmp(override->pattern, "class:", 6))
+		return xfp_fail(err, XFP_USAGE, "--override '%s': the model has no tensor of this class", text);
+	for (uint32_t u = 0; u < ledger->unit_count; u++)
+		consider(&nearest, override->pattern + (role ? 5 : 0),
+			 role ? ledger->units[u].role : ledger->units[u].name);
+	for (unsigned i = 0; i < nearest.count; i++)
+		add_text(list, sizeof list, ", ", xfp_printable(nearest.name[i]).text);
+	return xfp_fail(err, XFP_USAGE, "--override '%s': matches no unit; the nearest %s: %s", text,
+			role ? "roles are" : "names are", *list ? list : "none, since there are no units");
+}
+
+static enum xfp_status check_override(const struct xfp_ledger *ledger, const struct xfp_override *override,
+				      struct xfp_error *err)
+{
+	const struct xfp_ledger_tensor *tensor;
+	enum xfp_status status;
+	char *text;
+
+	if (has_unit(ledger, override))
+		return XFP_OK;
+	if (!(text = xfp_override_text(override)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	tensor = find_tensor(ledger, override);
+	status = tensor ? explain(ledger, override, tensor, xfp_printable(text).text, err)
+			: nothing_matches(ledger, override, xfp_printable(text).text, err);
+	free(text);
+	return status;
+}
+
+/* ---- formats ----------------------------------------------------------------------------------- */
+
+/* Classes that hold a unit, or a kept matrix that --format would make one. */
+static void list_possible(const struct xfp_ledger *ledger, bool possible[XFP_CLASSES])
+{
+	for (uint32_t u = 0; u < ledger->unit_count; u++)
+		possible[ledger->units[u].class_] = true;
+	for (uint32_t t = 0; t < ledger->tensor_count; t++) {
+		const struct xfp_ledger_tensor *tensor = &ledger->tensors[t];
+
+		if (tensor->fate == XFP_FATE_KEPT && tensor->rank == 2 && xfp_dtype_is_weight(tensor->dtype) &&
+		    tensor->bytes && xfp_policy_extends(tensor->class_))
+			possible[tensor->class_] = true;
+	}
+}
+
+/* Nothing is wrong with a class that the model does not have: profiles are for all models. */
+static enum xfp_status check_formats(const struct xfp_parameters *parameters, const struct xfp_ledger *ledger,
+				     struct xfp_error *err)
+{
+	bool possible[XFP_CLASSES] = { false }, present[XFP_CLASSES] = { false };
+	char list[400] = "", format[24];
+
+	list_possible(ledger, possible);
+	for (uint32_t t = 0; t < ledger->tensor_count; t++)
+		present[ledger->tensors[t].class_] |= ledger->tensors[t].fate == XFP_FATE_KEPT;
+	for (int class_ = 0; class_ < XFP_CLASSES; class_++)
+		if (possible[class_])
+			add_text(list, sizeof list, ", ", xfp_class_name((enum xfp_class)class_));
+	for (int class_ = 0; class_ < XFP_CLASSES; class_++) {
+		struct xfp_format asked = parameters->format[class_];
+
+		if ((asked.form == XFP_FORM_FP8 || asked.form == XFP_FORM_BITS) && present[class_] && !possible[class_])
+			return xfp_fail(err, XFP_USAGE,
+					"--format %s=%s: no tensor of this class is a matrix that could be stored so; "
+					"classes that have such matrices here: %s",
+					xfp_class_name((enum xfp_class)class_), xfp_format_text(asked, format),
+					*list ? list : "none");
+	}
+	return XFP_OK;
+}
+
+enum xfp_status xfp_policy_check(const struct xfp_parameters *parameters, const struct xfp_ledger *ledger,
+				 struct xfp_error *err)
+{
+	enum xfp_status status = check_formats(parameters, ledger, err);
+
+	for (uint32_t i = 0; !status && i < parameters->override_count; i++)
+		status = check_override(ledger, &parameters->overrides[i], err);
+	return status;
+}

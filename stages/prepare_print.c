@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * prepare_print.c - what a conversion has still to do, for people.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "prepare.h"
+#include "printable.h"
+
+static void print_missing(const struct xfp_conversion *c, uint32_t number)
+{
+	static const struct {
+		enum xfp_stamp stamp;
+		const char *stage;
+	} chain[] = {
+		{ XFP_STAMP_OUTLIERS, "outlier-extract" },
+		{ XFP_STAMP_FIT, "lloyd-fit" },
+	};
+	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
+	const struct xfp_unit_state *state = &c->units[number];
+	const char *more = state->key[XFP_STAMP_MORE];
+
+	printf("u%06" PRIu32 " %s:", number, xfp_printable(unit->name).text);
+	if (unit->plan != XFP_PLAN_FIT) {
+		puts(unit->plan == XFP_PLAN_FP8 ? " pack as fp8" : " pack as it is");
+		return;
+	}
+	for (size_t i = 0; !state->decided && i < sizeof chain / sizeof chain[0]; i++) {
+		const char *key = state->key[chain[i].stamp];
+
+		if (!*key || !xfp_store_has(&c->store, key))
+			printf(" %s", chain[i].stage);
+	}
+	if (*more && !xfp_store_has(&c->store, more))
+		fputs(" lloyd-fit --extended", stdout);
+	if (state->unmet)
+		puts(" fails: no candidate meets its floor");
+	else if (!state->decided)
+		puts(" autoselect pack");
+	else if (state->choice.candidate.mode == XFP_MODE_KEEP)
+		puts(" pack at source precision");
+	else
+		printf(" pack with %u bits%s\n", (unsigned)state->choice.candidate.k,
+		       state->choice.met ? "" : ", below its floor");
+}
+
+void xfp_prepare_print(const struct xfp_conversion *c)
+{
+	char weights[32];
+
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
+		if (!c->units[i].done)
+			print_missing(c, i);
+	printf("%" PRIu32 " of %" PRIu32 " units to do, %s weights in all\n", c->todo, c->ledger->unit_count,
+	       xfp_human((double)c->weights, "", weights));
+}

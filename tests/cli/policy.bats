@@ -1,0 +1,255 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# How units are stored where that is asked for: formats, overrides, samples, profiles.
+
+load helpers
+
+setup() { setup_folder; }
+
+# PATTERN FIELD...: those fields of the units whose name matches, in one line each.
+units() { # BUNDLE PATTERN FIELD...
+	xfp info --json "$1" | python3 -c 'import fnmatch, json, sys
+for unit in json.load(sys.stdin)["units"]:
+    if fnmatch.fnmatchcase(unit["name"], sys.argv[1]):
+        print(*(unit[field] for field in sys.argv[2:]))' "${@:2}"
+}
+
+# Weights of an unpacked bundle that differ from the model's: their names.
+changed() { # MODEL FOLDER
+	python3 - "$1" "$2" <<-'EOF'
+	import json, pathlib, struct, sys
+	def tensors(folder):
+	    for path in sorted(pathlib.Path(folder).glob("*.safetensors")):
+	        data = path.read_bytes()
+	        size = struct.unpack("<Q", data[:8])[0]
+	        for name, about in json.loads(data[8:8 + size]).items():
+	            if name != "__metadata__":
+	                start, end = about["data_offsets"]
+	                yield name, data[8 + size + start:8 + size + end]
+	before, after = dict(tensors(sys.argv[1])), dict(tensors(sys.argv[2]))
+	assert before.keys() == after.keys(), before.keys() ^ after.keys()
+	print(*(name for name in before if before[name] != after[name]), sep="\n")
+	EOF
+}
+
+@test "--format: bits fixed whatever the floor, candidates held to it, fp8, and weights as they are" {
+	make_model m
+	xfp convert m -o out.xfp -q --format attention=2,lm_head=keep --format routed_expert=3,4 --floor attention=0.99
+	[ "$(units out.xfp '*self_attn*' mode k met floor fixed format_by | sort -u)" = \
+		"v2 2 False 0.99 True --format attention=2" ]
+	[ "$(units out.xfp '*experts*' mode fixed format_by | sort -u)" = "v2 False --format routed_expert=3,4" ]
+	[ -z "$(units out.xfp 'lm_head*' mode)" ]
+	# the floor that it had is told of, but was not promised
+	xfp verify out.xfp --source m
+	run -4 xfp verify out.xfp --min-cos-strict 0.99
+	run -0 xfp convert m -o out.xfp --format attention=2 --format routed_expert=3,4
+	[[ $output == *"4 units are below their floor: the bits were fixed, whatever it is"* ]]
+	[[ $output == *"below the floor: 4 attention"* ]]
+	xfp info --units out.xfp | grep -q "q_proj.weight (q, .*; bits fixed by --format attention=2$"
+	# what is never chosen: 5 and 6 where 2 to 4 alone are allowed
+	xfp convert m -o lists.xfp -q --format attention=2,3 --floor attention=0.995
+	[ "$(units lists.xfp '*self_attn*' mode met | sort -u)" = "keep True" ]
+}
+
+@test "--format: kept and fp8 classes unpack to what they should, keep bit by bit" {
+	make_model m
+	xfp convert m -o out.xfp -q --format attention=keep,routed_expert=fp8
+	[ "$(units out.xfp '*self_attn*' mode floor met | sort -u)" = "keep 0.0 True" ]
+	[ "$(units out.xfp '*experts*' mode floor | sort -u)" = "fp8 0.0" ]
+	xfp verify out.xfp --source m
+	xfp unpack out.xfp -o back
+	changed m back >names
+	grep -q experts names
+	! grep -q self_attn names
+	xfp info --json out.xfp | grep -q "attention: kept as asked for by --format attention=keep"
+}
+
+@test "--format of what rules keep: any matrix of the class, and nothing else of it" {
+	make_model m
+	xfp convert m -o out.xfp -q --format embedding=fp8,router=3
+	[ "$(units out.xfp model.embed_tokens.weight class role mode)" = "embedding embedding fp8" ]
+	[ "$(units out.xfp '*mlp.gate.weight' class role mode k)" = "router router v2 3" ]
+	xfp verify out.xfp --source m
+	xfp unpack out.xfp -o back
+	changed m back | grep -q embed_tokens
+	run -2 xfp convert m -o no.xfp -q --format norm=fp8
+	[[ $output == *"--format norm=fp8: no tensor of this class is a matrix"*"attention, routed_expert, lm_head, embedding, router"* ]]
+	[ ! -e no.xfp ]
+	# a class that this model has not is no mistake: a makefile may be for several
+	[ "$(converted m a.xfp --format vision=fp8 | wc -l)" = 1 ]
+	# as a dense model ties them
+	make_model tied --family qwen3 --tie
+	xfp convert tied -o tied.xfp -q --format embedding=fp8
+	xfp verify tied.xfp --source tied
+}
+
+@test "--override: by name, glob, role and class; the last that matches counts, floor and format by themselves" {
+	make_model m
+	q=model.layers.0.self_attn.q_proj.weight
+	xfp convert m -o out.xfp -q --override 'role:[qkv]=4' --override "$q=keep" --override '*k_proj*=floor:0.5' \
+		--override 'class:routed_expert=3' --override 'role:down=floor:0.25' --override "role:down=2"
+	[ "$(units out.xfp $q mode format_by floor_by)" = "keep --override '$q=keep' None" ]
+	[ "$(units out.xfp '*k_proj*' k floor met format_by floor_by)" = \
+		"4 0.5 True --override 'role:[qkv]=4' --override '*k_proj*=floor:0.5'" ]
+	[ "$(units out.xfp '*v_proj*' k floor floor_by)" = "4 0.99 None" ]
+	[ "$(units out.xfp '*gate_proj*' k)" = 3 ]
+	[ "$(units out.xfp '*down_proj*' k floor)" = "2 0.25" ]
+	[ "$(units out.xfp '*o_proj*' format_by floor_by)" = "None None" ]
+	xfp verify out.xfp --source m
+	# the environment has several in one variable; a repeated option comes after them
+	XFP_OVERRIDE="role:q=2 role:k=3" xfp convert m -o env.xfp -q --override role:q=4
+	[ "$(units env.xfp '*[qk]_proj*' k | tr '\n' ' ')" = "4 3 " ]
+}
+
+@test "--override that matches nothing: status 2 with the nearest names, before any work" {
+	make_model m
+	while IFS='|' read -r override says; do
+		run -2 xfp convert m -o out.xfp -q --override "$override"
+		[[ $output == *"--override '$override'"*"$says"* ]] || { echo "$override: $output"; return 1; }
+		run -2 xfp convert m -o out.xfp -n --override "$override"
+	done <<-'EOF'
+	*q_porj*=4|nearest names are: model.layers.0.self_attn.q_proj.weight
+	role:gat=4|nearest roles are: gate
+	*.experts.1.up_proj.weight=4|name the stack, as in model.layers.0.mlp.experts.*.up_proj.weight
+	class:vision=4|no tensor of this class
+	*embed*=4|--format embedding=
+	model.norm.weight=4|no matrix of floating-point weights
+	EOF
+	[ -z "$(find . -name '*.h5' -path '*artifacts*')" ]
+	[ ! -e out.xfp ]
+}
+
+@test "a glob over a layer leaves its router alone; its full name does not" {
+	make_model m
+	xfp convert m -o out.xfp -q --override 'model.layers.0.*=4'
+	[ -z "$(units out.xfp '*mlp.gate.weight' mode)" ]
+	xfp convert m -o out.xfp -q --override 'model.layers.0.mlp.gate.weight=fp8'
+	[ "$(units out.xfp '*mlp.gate.weight' mode)" = fp8 ]
+}
+
+@test "another format or override measures nothing again" {
+	make_model m
+	xfp convert m -o out.xfp -q --floor attention=0.9999 # all candidates are measured
+	for policy in "--format attention=3" "--format attention=2,5" "--override *=4" "--override role:q=floor:0.5" \
+		"--format routed_expert=keep" "--moe-sample 2" "--format attention=6"; do
+		set -f
+		# shellcheck disable=SC2086
+		xfp convert m -o out.xfp -q $policy
+		set +f
+	done
+	[ "$(query "SELECT sum(fitted) FROM run_units WHERE run > 1 AND class = 'attention'")" = 0 ]
+	# and what was asked for is the same however it came about
+	[ "$(converted m warm.xfp --override '*=4')" = "$(converted m cold.xfp --cache cold --override '*=4')" ]
+}
+
+# Experts of which every weight is one of two values: two bits hold those without error.
+make_easy() { # MODEL EXPERT...
+	python3 - "$@" <<-'END'
+	import json, struct, sys
+	path = sys.argv[1] + "/model.safetensors"
+	data = bytearray(open(path, "rb").read())
+	size = struct.unpack("<Q", data[:8])[0]
+	for name, about in json.loads(data[8:8 + size]).items():
+	    if any(f".experts.{expert}." in name for expert in sys.argv[2:]):
+	        start, end = (8 + size + at for at in about["data_offsets"])
+	        data[start:end] = b"\x80\x3f\x80\xbf" * ((end - start) // 4)
+	open(path, "wb").write(data)
+	END
+}
+
+@test "--moe-sample: some experts decide, all are measured, and it is said how many" {
+	make_model m --num-experts 8
+	make_easy m 0
+	gates='*experts*gate_proj*'
+	convert=(xfp convert m -q --balance 0 --min-cos-lazy 0.985 --on-miss best)
+	"${convert[@]}" -o all.xfp
+	"${convert[@]}" -o first.xfp --moe-sample first:1
+	"${convert[@]}" -o spread.xfp --moe-sample 1 # of eight, the middle one
+	"${convert[@]}" -o most.xfp --moe-sample 8
+	[ "$(units all.xfp "$gates" met sampled_experts)" = "True 0" ]
+	[ "$(units most.xfp "$gates" met sampled_experts)" = "True 0" ]
+	# what is easy met the floor with two bits; all rows together do not, and that is what `met` says
+	[ "$(units first.xfp "$gates" k met sampled_experts)" = "2 False 1" ]
+	[ "$(units spread.xfp "$gates" k)" = "$(units all.xfp "$gates" k)" ]
+	[ "$(units first.xfp '*self_attn*' sampled_experts | sort -u)" = 0 ]
+	xfp info --units first.xfp | grep -q 'gate_proj.weight (gate, 8 x .*; 1 of 8 experts decided$'
+	run -4 xfp verify first.xfp
+	[[ $output == *"gate_proj.weight (gate): its median cosine is"*"below its floor 0.985"* ]]
+	# nothing was measured again, and a warm rerun does nothing
+	[ "$(query "SELECT sum(fitted) FROM run_units WHERE run > 1")" = 0 ]
+	run -0 xfp convert m -o first.xfp --balance 0 --min-cos-lazy 0.985 --on-miss best --moe-sample first:1
+	[[ $output == *"3 units are below their floor: the sampled experts met it, all of them together do not"* ]]
+	[[ $output == *"first.xfp is up to date"*" 0 fitted, 0 packed now"* ]]
+	# the other way round: a hard one decides for easy ones
+	make_easy m 1 2 3 4 5 6
+	"${convert[@]}" -o all.xfp
+	"${convert[@]}" -o last.xfp --moe-sample 4 # experts 1, 3, 5 and 7
+	[ "$(units all.xfp "$gates" k cos_median)" = "2 1.0" ]
+	[ "$(units last.xfp "$gates" k cos_median met)" = "2 1.0 True" ]
+	make_model hard --num-experts 8
+	make_easy hard 1 2 3 4 5 6 7
+	xfp convert hard -o hard.xfp -q --balance 0 --moe-sample first:1
+	[ "$(units hard.xfp "$gates" met)" = True ]
+	[ "$(units hard.xfp "$gates" k)" -gt 2 ]
+}
+
+@test "profiles: names, files, comments; the environment and options win" {
+	make_model m
+	printf '%s\n' '# of mine' '' 'bits = 2,3' 'min-cos-strict = 0.9' '  lm-head =  quant ' 'floor = attention=0.8' >my.profile
+	profiled=$(converted m a.xfp --profile ./my.profile)
+	[ "$profiled" = "$(converted m b.xfp --bits 2,3 --min-cos-strict 0.9 --lm-head quant --floor attention=0.8)" ]
+	[ "$profiled" = "$(XFP_PROFILE=my.profile converted m c.xfp)" ]
+	xfp convert m -o d.xfp -q --profile my.profile --bits 4
+	XFP_MIN_COS_STRICT=0.7 xfp convert m -o e.xfp -q --profile my.profile
+	python3 - <<-'EOF'
+	import json
+	d = json.load(open("d.xfp.work/parameters.json"))
+	e = json.load(open("e.xfp.work/parameters.json"))
+	assert d["bits"] == "4" and d["floors"]["attention"] == "0.8" and d["floors"]["router"] == "0.9", d
+	assert e["bits"] == "2,3" and e["floors"]["attention"] == e["floors"]["router"] == "0.7", e
+	EOF
+	printf '%s\n' 'bits = 2' 'sigma = 3' >bad.profile
+	run -2 xfp convert m -o no.xfp --profile bad.profile
+	[[ $output == *"bad.profile:2: no setting 'sigma'"* ]]
+	printf '%s\n' 'bits = 7' >bad.profile
+	run -2 xfp convert m -o no.xfp --profile bad.profile
+	[[ $output == *"bad.profile:1: bits '7': expected bits from 2 to 6"* ]]
+	run -2 xfp convert m -o no.xfp --profile nothing
+	[[ $output == *"no profile 'nothing'; there are careful, paper-v2, small"* ]]
+	run -1 xfp convert m -o no.xfp --profile nothing.profile
+	[[ $output == *"nothing.profile"* ]]
+}
+
+@test "every profile that is shipped converts every generated family" {
+	for family in qwen3-moe qwen3 bert; do
+		make_model "$family" --family "$family"
+		for profile in "$XFP_DATADIR"/pipelines/profiles/*.profile; do
+			name=$(basename "$profile" .profile)
+			xfp convert "$family" -o "$family-$name.xfp" -q --profile "$name"
+		done
+	done
+	python3 - <<-'EOF'
+	import json
+	p = json.load(open("qwen3-moe-paper-v2.xfp.work/parameters.json"))
+	assert p["bits"] == "2,3,4" and p["balance"] == "0.0" and p["start"] == "quantile", p
+	assert p["lloyd_iterations"] == 20 and p["outlier_sigma"] == "4.0" and p["moe_sample"] == "first:4", p
+	EOF
+	[ "$(units qwen3-moe-small.xfp '*embed*' mode)" = fp8 ]
+}
+
+@test "a makefile may say all of it" {
+	make_model m
+	expected=$(converted m out.xfp --profile small --format attention=4 --override 'role:q=5 role:o=keep' --moe-sample first:2)
+	cat >my.mk <<-'EOF'
+	MODEL = m
+	OUT = made.xfp
+	PROFILE = small
+	FORMAT = attention=4
+	OVERRIDE = role:q=5 role:o=keep
+	MOE_SAMPLE = first:2
+	include $(shell xfp --pipelines)/convert.mk
+	EOF
+	make -f my.mk >/dev/null
+	[ "$(sha made.xfp)" = "$expected" ]
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The decision itself, over made-up measurements.
+ */
+#include <string.h>
+
+#include "select.h"
+#include "unit.h"
+
+#define BASE "11111111111111111111111111111111"
+#define MORE "22222222222222222222222222222222"
+#define OUTLIERS "33333333333333333333333333333333"
+
+static const struct xfp_ledger_unit stack = {
+	.class_ = XFP_CLASS_ROUTED_EXPERT, .dtype = XFP_BF16, .experts = 8, .rows = 10, .cols = 10
+}; /* 1,600 bytes */
+
+static const struct xfp_candidate base[] = {
+	{ .mode = XFP_MODE_V2, .k = 2, .bytes = 300, .cos_median = 0.90, .cos_p5 = 0.8 },
+	{ .mode = XFP_MODE_V2, .k = 3, .bytes = 400, .cos_median = 0.97, .cos_p5 = 0.9 },
+	{ .mode = XFP_MODE_V2, .k = 4, .bytes = 500, .cos_median = 0.99, .cos_p5 = 0.98 },
+};
+static const struct xfp_candidate more[] = {
+	{ .mode = XFP_MODE_V2, .k = 5, .bytes = 700, .cos_median = 0.997, .cos_p5 = 0.99 },
+	{ .mode = XFP_MODE_V2, .k = 6, .bytes = 1600, .cos_median = 0.999, .cos_p5 = 0.99 }, /* no smaller */
+};
+
+struct decision {
+	struct xfp_parameters parameters;
+	struct xfp_policy policy;
+	struct xfp_select_input input;
+	struct xfp_choice choice;
+	struct xfp_error err;
+};
+
+static void begin(struct decision *d, const char *format, uint32_t floor)
+{
+	*d = (struct decision){ .parameters = xfp_parameters_default() };
+	d->parameters.floor[XFP_CLASS_ROUTED_EXPERT] = floor;
+	assert_true(xfp_format_parse(format, &d->parameters.format[XFP_CLASS_ROUTED_EXPERT]));
+	d->policy = xfp_policy_of(&d->parameters, "x", "gate", XFP_CLASS_ROUTED_EXPERT);
+	d->input = (struct xfp_select_input){ .unit = &stack,
+					      .parameters = &d->parameters,
+					      .policy = &d->policy,
+					      .outliers = OUTLIERS,
+					      .base = { BASE, base, NULL, 3 } };
+}
+
+static void measure_more(struct decision *d)
+{
+	d->input.extended = (struct xfp_select_set){ MORE, more, NULL, 2 };
+}
+
+static void expect(struct decision *d, uint32_t k, bool met, const char *fit)
+{
+	if (xfp_select(&d->input, &d->choice, &d->err))
+		fail_msg("%s", d->err.text);
+	assert_int_equal(d->choice.candidate.k, k);
+	assert_int_equal(d->choice.candidate.mode, k ? XFP_MODE_V2 : XFP_MODE_KEEP);
+	assert_int_equal(d->choice.met, met);
+	assert_string_equal(d->choice.fit, fit);
+}
+
+static void fewest_that_meet(void **state)
+{
+	struct decision d;
+
+	(void)state;
+	begin(&d, "auto", 960000000);
+	expect(&d, 3, true, BASE);
+	begin(&d, "auto", 995000000);
+	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_WANT_MORE);
+	measure_more(&d);
+	expect(&d, 5, true, MORE);
+	begin(&d, "auto", 998000000);
+	measure_more(&d);
+	expect(&d, 0, true, OUTLIERS);
+	d.parameters.on_miss = XFP_MISS_BEST;
+	expect(&d, 5, false, MORE);
+	d.parameters.on_miss = XFP_MISS_FAIL;
+	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_UNMET);
+}
+
+/* What is measured beyond it is not chosen. */
+static void allowed(void **state)
+{
+	struct decision d;
+
+	(void)state;
+	begin(&d, "2,4", 960000000);
+	expect(&d, 4, true, BASE);
+	begin(&d, "2,3", 980000000);
+	expect(&d, 0, true, OUTLIERS);
+	d.parameters.on_miss = XFP_MISS_BEST;
+	expect(&d, 3, false, BASE);
+	begin(&d, "3,5", 980000000);
+	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_WANT_MORE);
+	measure_more(&d);
+	expect(&d, 5, true, MORE);
+}
+
+/* The floor is no condition, on-miss does not apply, and nothing as large as the source is taken. */
+static void fixed(void **state)
+{
+	struct decision d;
+
+	(void)state;
+	begin(&d, "2", 980000000);
+	d.parameters.on_miss = XFP_MISS_FAIL;
+	expect(&d, 2, false, BASE);
+	assert_int_equal(d.choice.fixed, 1);
+	assert_int_equal(d.choice.floor, 980000000);
+	begin(&d, "4", 980000000);
+	expect(&d, 4, true, BASE);
+	begin(&d, "6", 980000000);
+	d.input.base = (struct xfp_select_set){ MORE, more, NULL, 2 };
+	expect(&d, 0, true, OUTLIERS);
+}
+
+/* The sample decides; whether the floor is met is for all rows to say. */
+static void sampled(void **state)
+{
+	static const struct xfp_sampled good[] = { { 0.95, 0.9 }, { 0.985, 0.95 }, { 0.99, 0.98 } },
+					poor[] = { { 0.5, 0.4 }, { 0.6, 0.5 }, { 0.7, 0.6 } };
+	struct decision d;
+
+	(void)state;
+	begin(&d, "auto", 980000000);
+	d.parameters.moe_sample.experts = 2;
+	d.input.base.sampled = good;
+	expect(&d, 3, false, BASE);
+	assert_int_equal(d.choice.sample, 2);
+	assert_true(d.choice.sample_median == 0.985 && d.choice.sample_p5 == 0.95);
+	assert_true(d.choice.candidate.cos_median == 0.97);
+
+	d.input.base.sampled = poor;
+	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_WANT_MORE);
+	d.parameters.on_miss = XFP_MISS_FAIL;
+	d.input.extended = (struct xfp_select_set){ MORE, more, poor, 2 };
+	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_UNMET);
+	assert_non_null(strstr(d.err.text, "0.700000"));
+}
+
+static void no_numbers(void **state)
+{
+	struct decision d;
+
+	(void)state;
+	begin(&d, "4", 980000000);
+	d.input.base.count = 0;
+	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_BAD_INPUT);
+	d.parameters.on_nonfinite = XFP_NONFINITE_KEEP;
+	expect(&d, 0, true, OUTLIERS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fewest_that_meet), cmocka_unit_test(allowed),    cmocka_unit_test(fixed),
+		cmocka_unit_test(sampled),          cmocka_unit_test(no_numbers),
+	};
+
+	return cmocka_run_group_tests_name("select", tests, NULL, NULL);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Settings by name, their layers, and profiles.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "profile.h"
+#include "settings.h"
+#include "unit.h"
+
+static void give(struct xfp_settings *s, const char *name, const char *value)
+{
+	struct xfp_error err;
+
+	if (xfp_setting_set(s, xfp_setting_find(name), name, value, &err))
+		fail_msg("%s", err.text);
+}
+
+static void finish(struct xfp_settings *s)
+{
+	struct xfp_error err;
+
+	if (xfp_settings_finish(s, &err))
+		fail_msg("%s", err.text);
+}
+
+static void begin(struct xfp_settings *s)
+{
+	*s = (struct xfp_settings){ .parameters = xfp_parameters_default() };
+}
+
+/* Within a layer a named class wins, in any order; a later layer wins over it. */
+static void layers(void **state)
+{
+	struct xfp_settings s;
+
+	(void)state;
+	begin(&s);
+	give(&s, "floor", "attention=0.5,norm=0.6");
+	give(&s, "min-cos-strict", "0.7");
+	assert_int_equal(s.parameters.floor[XFP_CLASS_ATTENTION], 990000000); /* not before it is finished */
+	finish(&s);
+	assert_int_equal(s.parameters.floor[XFP_CLASS_ATTENTION], 500000000);
+	assert_int_equal(s.parameters.floor[XFP_CLASS_NORM], 600000000);
+	assert_int_equal(s.parameters.floor[XFP_CLASS_DENSE_MLP], 700000000);
+	assert_int_equal(s.parameters.floor[XFP_CLASS_ROUTED_EXPERT], 980000000);
+	give(&s, "min-cos-strict", "0.8");
+	finish(&s);
+	assert_int_equal(s.parameters.floor[XFP_CLASS_ATTENTION], 800000000);
+	give(&s, "min-cos-lazy", "0.9");
+	finish(&s);
+	assert_int_equal(s.parameters.floor[XFP_CLASS_ATTENTION], 800000000);
+	assert_int_equal(s.parameters.floor[XFP_CLASS_ROUTED_EXPERT], 900000000);
+}
+
+/* Commas part classes and bits alike. */
+static void lists(void **state)
+{
+	struct xfp_settings s;
+
+	(void)state;
+	begin(&s);
+	give(&s, "format", "attention=3,4,router=fp8,mtp=2,dense_mlp=2-4");
+	assert_int_equal(s.parameters.format[XFP_CLASS_ATTENTION].bits, 0x18);
+	assert_int_equal(s.parameters.format[XFP_CLASS_ROUTER].form, XFP_FORM_FP8);
+	assert_int_equal(s.parameters.format[XFP_CLASS_MTP].bits, 0x04);
+	assert_int_equal(s.parameters.format[XFP_CLASS_DENSE_MLP].bits, 0x1c);
+	give(&s, "format", "attention=auto");
+	assert_int_equal(s.parameters.format[XFP_CLASS_ATTENTION].form, XFP_FORM_AUTO);
+	give(&s, "override", "  a=4 b=keep\n");
+	give(&s, "override", "c=floor:0.5");
+	assert_int_equal(s.parameters.override_count, 3);
+	assert_string_equal(s.parameters.overrides[1].pattern, "b");
+	assert_string_equal(s.parameters.overrides[2].pattern, "c");
+	/* --lm-head and --format lm_head= are one: the last counts */
+	give(&s, "format", "lm_head=4");
+	give(&s, "lm-head", "keep");
+	assert_int_equal(s.parameters.lm_head, XFP_LM_HEAD_KEEP);
+	assert_int_equal(s.parameters.format[XFP_CLASS_LM_HEAD].form, XFP_FORM_AUTO);
+	xfp_parameters_free(&s.parameters);
+}
+
+static void wrong(void **state)
+{
+	static const struct {
+		const char *name, *value, *says;
+	} cases[] = {
+		{ "format", "attention", "expected CLASS=" },
+		{ "format", "attention=9", "here 'attention=9': expected keep, fp8" },
+		{ "format", "attention=3,router", "here 'attention=3,router': expected" },
+		{ "format", "experts=4", "no class 'experts'" },
+		{ "floor", "attention=3,4", "here 'attention=3,4': expected a cosine" },
+		{ "override", "a", "here 'a': expected PATTERN=" },
+		{ "override", " ", "here: is empty" },
+		{ "moe-sample", "some", "here 'some': expected a number of experts" },
+		{ "lloyd-iters", "0", "rounds from 1 to 1000" },
+		{ "lloyd-iters", "1001", "rounds from 1 to 1000" },
+		{ "lloyd-iters", "2.", "rounds from 1 to 1000" },
+	};
+	struct xfp_settings s;
+	struct xfp_error err;
+
+	(void)state;
+	begin(&s);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		assert_int_equal(xfp_setting_set(&s, xfp_setting_find(cases[i].name), "here", cases[i].value, &err),
+				 XFP_USAGE);
+		if (!strstr(err.text, cases[i].says))
+			fail_msg("\"%s\" does not say \"%s\"", err.text, cases[i].says);
+	}
+	assert_int_equal(xfp_setting_find("jobs"), -1);
+	assert_int_equal(xfp_setting_find(""), -1);
+}
+
+/* A floor for what has none. */
+static void idle_floors(void **state)
+{
+	struct xfp_settings s;
+	struct xfp_error err;
+
+	(void)state;
+	begin(&s);
+	give(&s, "floor", "lm_head=0.9");
+	assert_int_equal(xfp_settings_finish(&s, &err), XFP_USAGE);
+	begin(&s);
+	give(&s, "floor", "lm_head=0.9");
+	give(&s, "lm-head", "quant");
+	finish(&s);
+	give(&s, "format", "embedding=fp8");
+	give(&s, "floor", "embedding=0.9");
+	assert_int_equal(xfp_settings_finish(&s, &err), XFP_USAGE);
+	assert_non_null(strstr(err.text, "--floor embedding and --format embedding=fp8 contradict"));
+}
+
+/* ---- profiles ---------------------------------------------------------------------------------- */
+
+static void profile(void **state)
+{
+	static const char text[] = "# a comment\n"
+				   "\n"
+				   "bits = 2,3,4\r\n"
+				   "\tmin-cos-strict=0.96   \n"
+				   "  # another\n"
+				   "override = role:o=5 *.k_proj.weight=keep\n"
+				   "floor = attention=0.97";
+	struct xfp_settings s;
+	struct xfp_error err;
+
+	(void)state;
+	begin(&s);
+	if (xfp_profile_parse(text, "x.profile", &s, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(s.parameters.bits, 0x1c);
+	assert_int_equal(s.parameters.floor[XFP_CLASS_ATTENTION], 970000000);
+	assert_int_equal(s.parameters.floor[XFP_CLASS_OTHER], 960000000);
+	assert_int_equal(s.parameters.override_count, 2);
+	/* what comes after wins */
+	give(&s, "min-cos-strict", "0.5");
+	finish(&s);
+	assert_int_equal(s.parameters.floor[XFP_CLASS_ATTENTION], 500000000);
+	xfp_parameters_free(&s.parameters);
+}
+
+static void bad_profiles(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} cases[] = {
+		{ "bits = 2\nbit = 3\n", "x.profile:2: no setting 'bit'" },
+		{ "\n\nbits\n", "x.profile:3: expected option = value" },
+		{ "bits = 2 # the least\n", "x.profile:1: bits '2 # the least': expected bits" },
+		{ "jobs = 4\n", "x.profile:1: no setting 'jobs'" },
+		{ "--bits = 4\n", "x.profile:1: no setting '--bits'" },
+		{ "# x\nformat = attention=9\n", "x.profile:2: format 'attention=9': expected keep" },
+		{ "override = x\n", "x.profile:1: override 'x': expected PATTERN=" },
+		{ "floor = lm_head=0.9\n", "x.profile: --floor lm_head needs" },
+	};
+	struct xfp_settings s;
+	struct xfp_error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		begin(&s);
+		assert_int_equal(xfp_profile_parse(cases[i].text, "x.profile", &s, &err), XFP_USAGE);
+		if (!strstr(err.text, cases[i].says))
+			fail_msg("\"%s\" does not say \"%s\"", err.text, cases[i].says);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(layers),      cmocka_unit_test(lists),   cmocka_unit_test(wrong),
+		cmocka_unit_test(idle_floors), cmocka_unit_test(profile), cmocka_unit_test(bad_profiles),
+	};
+
+	return cmocka_run_group_tests_name("settings", tests, NULL, NULL);
+}
