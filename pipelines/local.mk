@@ -25,4 +25,5 @@ nobase_dist_pkgdata_DATA += \
 	pipelines/profiles/paper-v2.profile \
 	pipelines/profiles/small.profile \
 	pipelines/qwen3-moe.mk \
+	pipelines/regenerate.mk \
 	pipelines/unit.mk

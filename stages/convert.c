@@ -17,6 +17,7 @@
 #include "convert.h"
 #include "finish.h"
 #include "ingest.h"
+#include "like.h"
 #include "prepare.h"
 #include "progress.h"
 #include "run_make.h"
@@ -95,6 +96,19 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 	return status;
 }
 
+/* One line says that the bytes are those of the bundle; which bundle it was is known. */
+static enum xfp_status finish_like(const struct xfp_conversion *c, const struct xfp_result *result, double seconds,
+				   struct xfp_error *err)
+{
+	enum xfp_status status = xfp_like_compare(c->options.like, c->options.out, err);
+
+	if (!status && c->options.json)
+		return xfp_print_summary(c, result, seconds, err);
+	if (!status && !c->options.quiet)
+		printf("%s  %s\n", result->sha256, c->options.out);
+	return status;
+}
+
 static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
 {
 	struct follower follower = { .c = c };
@@ -103,6 +117,8 @@ static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct
 	char *parameters;
 	int status = xfp_prepare_folder(c, signals, err);
 
+	if (!status && c->options.like)
+		status = (int)xfp_like_check(c->options.like, c->ledger, err);
 	if (status)
 		return status;
 	if (c->options.dry_run) {
@@ -141,6 +157,8 @@ static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct
 	if (c->run)
 		xfp_manifest_run_end(c->manifest, c->run, (enum xfp_status)status, status ? NULL : result.sha256,
 				     result.bytes, NULL);
+	if (!status && c->options.like)
+		return (int)finish_like(c, &result, xfp_now() - started, err);
 	return status ? status : (int)xfp_print_summary(c, &result, xfp_now() - started, err);
 }
 

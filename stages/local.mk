@@ -38,6 +38,9 @@ stages_libstages_a_SOURCES = \
 	stages/ingest.h \
 	stages/inspect_report.c \
 	stages/inspect_report.h \
+	stages/like.c \
+	stages/like.h \
+	stages/like_compare.c \
 	stages/marks.c \
 	stages/marks.h \
 	stages/model_config.c \

@@ -8,14 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "file.h"
+#include "like.h"
 #include "profile.h"
 #include "settings.h"
 
 enum option_id {
 	OPT_PROFILE = 256,
+	OPT_LIKE,
 	OPT_FAMILY,
 	OPT_CACHE,
 	OPT_WORK,
@@ -37,6 +40,7 @@ struct option_row {
 static const struct option_row rows[] = {
 	{ "output", 'o', "OUT.xfp", "the bundle to write" },
 	{ "profile", OPT_PROFILE, "NAME|FILE", "settings to start from: careful, paper-v2, small or a file" },
+	{ "like", OPT_LIKE, "BUNDLE", "the settings of BUNDLE, and its bytes, or status 4" },
 	{ "family", OPT_FAMILY, "NAME|FILE", "rules of this model family, not those the config names" },
 	{ "cache", OPT_CACHE, "DIR", "artifacts and manifest [xfp-cache beside OUT]" },
 	{ "work", OPT_WORK, "DIR", "state and log of this conversion [OUT.xfp.work]" },
@@ -157,6 +161,9 @@ static enum xfp_status set(struct parse *parse, int id, const char *where, const
 		break;
 	case OPT_WORK:
 		ok = replace(&o->work, text);
+		break;
+	case OPT_LIKE:
+		ok = replace(&o->like, text);
 		break;
 	case OPT_PROFILE:
 		ok = replace(&o->profile, text);
@@ -332,6 +339,18 @@ static enum xfp_status make_absolute(char **path, struct xfp_error *err)
 	return XFP_OK;
 }
 
+/* The bundle that is compared with must not be the one that is written. */
+static enum xfp_status check_like(const struct xfp_options *o, struct xfp_error *err)
+{
+	struct stat like, out;
+
+	if (!strcmp(o->like, o->out) ||
+	    (!stat(o->like, &like) && !stat(o->out, &out) && like.st_dev == out.st_dev && like.st_ino == out.st_ino))
+		return xfp_fail(err, XFP_USAGE,
+				"--like %s: is the bundle that would be written; choose another --output", o->like);
+	return XFP_OK;
+}
+
 static enum xfp_status finish_paths(struct xfp_options *o, struct xfp_error *err)
 {
 	enum xfp_status status;
@@ -348,6 +367,8 @@ static enum xfp_status finish_paths(struct xfp_options *o, struct xfp_error *err
 	if (!o->cache && !(o->cache = xfp_format("%.*s/xfp-cache", (int)(strrchr(o->out, '/') - o->out), o->out)))
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	if ((status = make_absolute(&o->work, err)))
+		return status;
+	if (o->like && ((status = make_absolute(&o->like, err)) || (status = check_like(o, err))))
 		return status;
 	return make_absolute(&o->cache, err);
 }
@@ -372,26 +393,58 @@ static enum xfp_status guess_output(struct xfp_options *o, struct xfp_error *err
 
 /* ---- settings ---------------------------------------------------------------------------------- */
 
+/* What is given beside --like must be what the bundle was made with. */
+static enum xfp_status check_given(const struct parse *parse, const char *before, const struct given *given,
+				   const struct xfp_settings *now, struct xfp_error *err)
+{
+	char *after = xfp_parameters_to_json(&now->parameters);
+	enum xfp_status status = XFP_OK;
+
+	if (!before || !after)
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	else if (strcmp(before, after))
+		status = xfp_fail(err, XFP_USAGE,
+				  "%s '%s': contradicts --like %s, which was not made with it; see xfp info",
+				  given->where, given->text, parse->options.like);
+	free(after);
+	return status;
+}
+
 static enum xfp_status apply_given(const struct parse *parse, struct xfp_settings *settings, struct xfp_error *err)
 {
+	char *before = parse->options.like ? xfp_parameters_to_json(&settings->parameters) : NULL;
 	enum xfp_status status = XFP_OK;
 
 	for (size_t i = 0; !status && i < parse->given_count; i++) {
 		const struct given *given = &parse->given[i];
 
 		status = xfp_setting_set(settings, given->setting, given->where, given->text, err);
+		if (!status && parse->options.like)
+			status = check_given(parse, before, given, settings, err);
 	}
-	return status ? status : xfp_settings_finish(settings, err);
+	if (!status)
+		status = xfp_settings_finish(settings, err);
+	/* Floors count only now, all of them together: the last one is named. */
+	for (size_t i = parse->given_count; !status && parse->options.like && i-- > 0;)
+		if (xfp_setting_is_floor(parse->given[i].setting))
+			status = check_given(parse, before, &parse->given[i], settings, err);
+	free(before);
+	return status;
 }
 
-/* Defaults or a profile first; then what was given. */
+/* Defaults, a profile or a bundle first; then what was given. */
 static enum xfp_status settle(struct parse *parse, struct xfp_error *err)
 {
 	struct xfp_settings settings = { .parameters = xfp_parameters_default() };
 	struct xfp_options *o = &parse->options;
 	enum xfp_status status = XFP_OK;
 
-	if (o->profile)
+	if (o->like && o->profile)
+		status = xfp_fail(err, XFP_USAGE, "--like %s: has settings of its own; leave out --profile %s", o->like,
+				  o->profile);
+	else if (o->like)
+		status = xfp_like_settings(o->like, &settings.parameters, &o->family, err);
+	else if (o->profile)
 		status = xfp_profile_read(o->profile, &settings, err);
 	if (!status)
 		status = apply_given(parse, &settings, err);
@@ -448,6 +501,7 @@ void xfp_options_free(struct xfp_options *options)
 	free(options->work);
 	free(options->family);
 	free(options->profile);
+	free(options->like);
 	xfp_parameters_free(&options->parameters);
 	for (size_t i = 0; options->inherited && options->inherited[i]; i++)
 		free(options->inherited[i]);

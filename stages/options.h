@@ -4,7 +4,7 @@
  *
  * Every option that takes a value has a name in the environment too (--min-cos-lazy is
  * XFP_MIN_COS_LAZY), so that a makefile can set it without quoting; the command line wins. What they set starts
- * from the defaults or from a profile.
+ * from the defaults, from a profile or from what a bundle was made with.
  */
 #ifndef XFP_OPTIONS_H
 #define XFP_OPTIONS_H
@@ -18,6 +18,7 @@ struct xfp_options {
 	char *model, *out, *cache, *work; /* absolute, but for a MODEL that is no path */
 	char *family;                     /* NULL: inspect finds it */
 	char *profile;                    /* NULL: none */
+	char *like;                       /* absolute; NULL: no bundle to compare with */
 	struct xfp_parameters parameters;
 	unsigned jobs; /* 0: not given */
 	bool model_inherited;

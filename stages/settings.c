@@ -282,6 +282,11 @@ int xfp_setting_find(const char *name)
 	return -1;
 }
 
+bool xfp_setting_is_floor(int setting)
+{
+	return setting == STRICT || setting == LAZY || setting == FLOOR;
+}
+
 enum xfp_status xfp_setting_set(struct xfp_settings *settings, int setting, const char *where, const char *text,
 				struct xfp_error *err)
 {

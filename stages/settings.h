@@ -3,7 +3,7 @@
  * settings.h - the settings that decide bytes, by name: options on the command line, variables of the
  * environment, lines of a profile.
  *
- * They come in layers: the defaults, or a profile's; then what was given. Within a layer
+ * They come in layers: the defaults, or a profile's, or those of a bundle; then what was given. Within a layer
  * --floor wins over --min-cos-strict and --min-cos-lazy, in whatever order they come; a later layer wins over
  * an earlier one.
  */
@@ -35,6 +35,7 @@ struct xfp_settings {
 
 /* Number of a setting, -1: no such name. */
 int xfp_setting_find(const char *name);
+bool xfp_setting_is_floor(int setting); /* it counts when its layer is finished */
 
 /* `where` is the option, the variable or the line, for the message; what is wrong is XFP_USAGE. */
 enum xfp_status xfp_setting_set(struct xfp_settings *settings, int setting, const char *where, const char *text,

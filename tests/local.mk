@@ -65,6 +65,7 @@ cli_tests = \
 	tests/cli/oracle.bats \
 	tests/cli/plan.bats \
 	tests/cli/policy.bats \
+	tests/cli/regenerate.bats \
 	tests/cli/reproducible.bats \
 	tests/cli/resume.bats \
 	tests/cli/stages.bats \
