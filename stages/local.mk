@@ -33,6 +33,8 @@ stages_libstages_a_SOURCES = \
 	stages/footprint.c \
 	stages/footprint.h \
 	stages/footprint_disk.c \
+	stages/given.c \
+	stages/given.h \
 	stages/info.c \
 	stages/ingest.c \
 	stages/ingest.h \

@@ -12,8 +12,7 @@
 #include <unistd.h>
 
 #include "file.h"
-#include "like.h"
-#include "profile.h"
+#include "given.h"
 #include "settings.h"
 
 enum option_id {
@@ -71,17 +70,9 @@ static bool row_at(size_t i, struct option_row *row)
 	return true;
 }
 
-/* A setting, in the order in which they were given: they count only once it is known what they start from. */
-struct given {
-	int setting;
-	char where[64]; /* the option or the variable, for messages */
-	char *text;
-};
-
 struct parse {
 	struct xfp_options options;
-	struct given *given;
-	size_t given_count;
+	struct xfp_given given;
 };
 
 void xfp_options_print(void)
@@ -128,21 +119,6 @@ static bool replace(char **string, const char *text)
 	return true;
 }
 
-static enum xfp_status put_off(struct parse *parse, int setting, const char *where, const char *text,
-			       struct xfp_error *err)
-{
-	struct given *grown = realloc(parse->given, (parse->given_count + 1) * sizeof *grown);
-
-	if (!grown)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
-	parse->given = grown;
-	grown += parse->given_count;
-	*grown = (struct given){ .setting = setting, .text = strdup(text) };
-	snprintf(grown->where, sizeof grown->where, "%s", where);
-	parse->given_count++;
-	return grown->text ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
-}
-
 /* `where` is the option or the variable, for the message. */
 static enum xfp_status set(struct parse *parse, int id, const char *where, const char *text, struct xfp_error *err)
 {
@@ -151,7 +127,7 @@ static enum xfp_status set(struct parse *parse, int id, const char *where, const
 	bool ok;
 
 	if (id >= OPT_SETTING)
-		return put_off(parse, id - OPT_SETTING, where, text, err);
+		return xfp_given_add(&parse->given, id - OPT_SETTING, where, text, err);
 	switch (id) {
 	case 'o':
 		ok = replace(&o->out, text);
@@ -391,78 +367,10 @@ static enum xfp_status guess_output(struct xfp_options *o, struct xfp_error *err
 	return o->out ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 }
 
-/* ---- settings ---------------------------------------------------------------------------------- */
-
-/* What is given beside --like must be what the bundle was made with. */
-static enum xfp_status check_given(const struct parse *parse, const char *before, const struct given *given,
-				   const struct xfp_settings *now, struct xfp_error *err)
-{
-	char *after = xfp_parameters_to_json(&now->parameters);
-	enum xfp_status status = XFP_OK;
-
-	if (!before || !after)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
-	else if (strcmp(before, after))
-		status = xfp_fail(err, XFP_USAGE,
-				  "%s '%s': contradicts --like %s, which was not made with it; see xfp info",
-				  given->where, given->text, parse->options.like);
-	free(after);
-	return status;
-}
-
-static enum xfp_status apply_given(const struct parse *parse, struct xfp_settings *settings, struct xfp_error *err)
-{
-	char *before = parse->options.like ? xfp_parameters_to_json(&settings->parameters) : NULL;
-	enum xfp_status status = XFP_OK;
-
-	for (size_t i = 0; !status && i < parse->given_count; i++) {
-		const struct given *given = &parse->given[i];
-
-		status = xfp_setting_set(settings, given->setting, given->where, given->text, err);
-		if (!status && parse->options.like)
-			status = check_given(parse, before, given, settings, err);
-	}
-	if (!status)
-		status = xfp_settings_finish(settings, err);
-	/* Floors count only now, all of them together: the last one is named. */
-	for (size_t i = parse->given_count; !status && parse->options.like && i-- > 0;)
-		if (xfp_setting_is_floor(parse->given[i].setting))
-			status = check_given(parse, before, &parse->given[i], settings, err);
-	free(before);
-	return status;
-}
-
-/* Defaults, a profile or a bundle first; then what was given. */
-static enum xfp_status settle(struct parse *parse, struct xfp_error *err)
-{
-	struct xfp_settings settings = { .parameters = xfp_parameters_default() };
-	struct xfp_options *o = &parse->options;
-	enum xfp_status status = XFP_OK;
-
-	if (o->like && o->profile)
-		status = xfp_fail(err, XFP_USAGE, "--like %s: has settings of its own; leave out --profile %s", o->like,
-				  o->profile);
-	else if (o->like)
-		status = xfp_like_settings(o->like, &settings.parameters, &o->family, err);
-	else if (o->profile)
-		status = xfp_profile_read(o->profile, &settings, err);
-	if (!status)
-		status = apply_given(parse, &settings, err);
-	o->parameters = settings.parameters;
-	return status;
-}
-
-static void parse_free(struct parse *parse)
-{
-	for (size_t i = 0; i < parse->given_count; i++)
-		free(parse->given[i].text);
-	free(parse->given);
-}
-
 enum xfp_status xfp_options_parse(int argc, char **argv, bool planning, struct xfp_options *options,
 				  struct xfp_error *err)
 {
-	struct parse parse = { .given = NULL };
+	struct parse parse = { .given = { .count = 0 } };
 	struct xfp_options *o = &parse.options;
 	enum xfp_status status;
 
@@ -483,10 +391,11 @@ enum xfp_status xfp_options_parse(int argc, char **argv, bool planning, struct x
 		status = xfp_fail(err, XFP_USAGE, "which MODEL? Name a folder or a file");
 	else if (!o->out)
 		status = xfp_fail(err, XFP_USAGE, "where to? Name the bundle with -o OUT.xfp");
-	else if (!(status = finish_paths(o, err)) && !(status = settle(&parse, err)) && o->model_inherited)
+	else if (!(status = finish_paths(o, err)) && !(status = xfp_given_settle(&parse.given, o, err)) &&
+		 o->model_inherited)
 		status = inherit(o, NULL, o->model, err);
 done:
-	parse_free(&parse);
+	xfp_given_free(&parse.given);
 	if (status)
 		xfp_options_free(o);
 	*options = *o;
