@@ -37,8 +37,8 @@ unit_tests = \
 	tests/unit/test_moments \
 	tests/unit/test_number \
 	tests/unit/test_parameters \
-	tests/unit/test_rebuild \
 	tests/unit/test_policy \
+	tests/unit/test_rebuild \
 	tests/unit/test_safetensors \
 	tests/unit/test_scale \
 	tests/unit/test_select \
