@@ -9,6 +9,8 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/folder.c \
 	checkpoints/folder.h \
 	checkpoints/format.h \
+	checkpoints/hub.c \
+	checkpoints/hub.h \
 	checkpoints/json_reader.c \
 	checkpoints/json_reader.h \
 	checkpoints/matrix.c \

@@ -15,6 +15,7 @@
 
 #include "classify.h"
 #include "family_choose.h"
+#include "hub.h"
 #include "inspect_report.h"
 #include "refuse.h"
 #include "settings.h"
@@ -230,10 +231,12 @@ static enum xfp_status inspect(const struct options *options, struct xfp_error *
 	struct xfp_family_choice choice = { 0 };
 	struct xfp_ledger *ledger = NULL;
 	struct xfp_findings findings = { 0 };
-	char *model = absolute(options->model), *where = NULL;
-	enum xfp_status status;
+	char *found = NULL, *model = NULL, *where = NULL;
+	enum xfp_status status = xfp_model_find(options->model, &found, err);
 
-	if (!model) {
+	if (status)
+		goto done;
+	if (!(model = absolute(found))) {
 		status = xfp_fail_errno(err, errno, "%s: cannot tell the full path", options->model);
 		goto done;
 	}
@@ -266,6 +269,7 @@ done:
 	xfp_family_choice_free(&choice);
 	xfp_model_config_free(config);
 	xfp_checkpoint_close(checkpoint);
+	free(found);
 	free(model);
 	free(where);
 	return status;

@@ -13,6 +13,7 @@
 
 #include "file.h"
 #include "given.h"
+#include "hub.h"
 #include "settings.h"
 
 enum option_id {
@@ -327,6 +328,25 @@ static enum xfp_status check_like(const struct xfp_options *o, struct xfp_error 
 	return XFP_OK;
 }
 
+/* A path, or a name in the Hugging Face cache. A command line that goes on has a name as it was given. */
+static enum xfp_status find_model(struct xfp_options *o, struct xfp_error *err)
+{
+	char *name = NULL, *found;
+	enum xfp_status status;
+
+	if ((status = xfp_model_find(o->model, &found, err)))
+		return status;
+	if (access(o->model, F_OK))
+		name = o->model;
+	else
+		free(o->model);
+	o->model = found;
+	if (!(status = make_absolute(&o->model, err)) && o->model_inherited)
+		status = inherit(o, NULL, name ? name : o->model, err);
+	free(name);
+	return status;
+}
+
 static enum xfp_status finish_paths(struct xfp_options *o, struct xfp_error *err)
 {
 	enum xfp_status status;
@@ -334,9 +354,7 @@ static enum xfp_status finish_paths(struct xfp_options *o, struct xfp_error *err
 	if (o->out[strlen(o->out) - 1] == '/')
 		return xfp_fail(err, XFP_USAGE, "--output '%s' is a folder; name the bundle, as in %smodel.xfp", o->out,
 				o->out);
-	if ((status = make_absolute(&o->out, err)))
-		return status;
-	if (access(o->model, F_OK) == 0 && (status = make_absolute(&o->model, err)))
+	if ((status = make_absolute(&o->out, err)) || (status = find_model(o, err)))
 		return status;
 	if (!o->work && !(o->work = xfp_format("%s.work", o->out)))
 		return xfp_fail(err, XFP_FAILED, "out of memory");
@@ -391,9 +409,8 @@ enum xfp_status xfp_options_parse(int argc, char **argv, bool planning, struct x
 		status = xfp_fail(err, XFP_USAGE, "which MODEL? Name a folder or a file");
 	else if (!o->out)
 		status = xfp_fail(err, XFP_USAGE, "where to? Name the bundle with -o OUT.xfp");
-	else if (!(status = finish_paths(o, err)) && !(status = xfp_given_settle(&parse.given, o, err)) &&
-		 o->model_inherited)
-		status = inherit(o, NULL, o->model, err);
+	else if (!(status = finish_paths(o, err)))
+		status = xfp_given_settle(&parse.given, o, err);
 done:
 	xfp_given_free(&parse.given);
 	if (status)

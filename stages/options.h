@@ -15,7 +15,7 @@
 #include "xfp_error.h"
 
 struct xfp_options {
-	char *model, *out, *cache, *work; /* absolute, but for a MODEL that is no path */
+	char *model, *out, *cache, *work; /* absolute; a name in the Hugging Face cache has become a path */
 	char *family;                     /* NULL: inspect finds it */
 	char *profile;                    /* NULL: none */
 	char *like;                       /* absolute; NULL: no bundle to compare with */

@@ -15,6 +15,7 @@
 
 #include "classes.h"
 #include "commands.h"
+#include "hub.h"
 #include "parameters.h"
 #include "printable.h"
 #include "report.h"
@@ -237,13 +238,15 @@ static enum xfp_status verify(const struct request *request, struct xfp_error *e
 	struct xfp_bundle_info info;
 	struct tally tally = { 0 };
 	bool *same = NULL;
+	char *path = NULL;
 	enum xfp_status status = units ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 
 	if (status || (status = xfp_bundle_open(request->bundle, &bundle, err)))
 		goto done;
 	xfp_bundle_info(bundle, &info);
 	tally.units = info.units;
-	if (request->source && (status = xfp_checkpoint_open(request->source, &source, err)))
+	if (request->source && ((status = xfp_model_find(request->source, &path, err)) ||
+				(status = xfp_checkpoint_open(path, &source, err))))
 		goto done;
 	if (!(same = calloc(info.tensors + (size_t)1, sizeof *same))) {
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
@@ -273,6 +276,7 @@ static enum xfp_status verify(const struct request *request, struct xfp_error *e
 	if (!status && faults.status)
 		status = blame(request, &tally, &faults, err);
 done:
+	free(path);
 	free(same);
 	json_decref(units);
 	xfp_faults_free(&faults);

@@ -62,6 +62,7 @@ cli_tests = \
 	tests/cli/library.bats \
 	tests/cli/manifest.bats \
 	tests/cli/models.bats \
+	tests/cli/names.bats \
 	tests/cli/oracle.bats \
 	tests/cli/plan.bats \
 	tests/cli/policy.bats \

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hub.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "folder.h"
+#include "printable.h"
+#include "safetensors_index.h"
+
+#define INDEX_NAME "model.safetensors.index.json"
+#define MOST_LISTED 8 /* names in a message */
+
+/* What is looked for, and where. */
+struct search {
+	const char *model; /* as the user wrote it */
+	char *name;        /* ORG/NAME */
+	char *revision;    /* NULL: main */
+	char *hub;         /* the cache */
+	char *repository;  /* models--ORG--NAME in it */
+};
+
+static enum xfp_status no_memory(struct xfp_error *err)
+{
+	return xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
+static void search_free(struct search *s)
+{
+	free(s->name);
+	free(s->revision);
+	free(s->hub);
+	free(s->repository);
+}
+
+/* ---- the name ---------------------------------------------------------------------------------- */
+
+/* The hub allows letters, digits, '-', '_' and '.', no "--", no ".."; nothing else can name a folder of it. */
+static bool is_part(const char *text, size_t length)
+{
+	if (!length || text[0] == '.' || text[0] == '-')
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if ((!isalnum((unsigned char)text[i]) && !strchr("-_.", text[i])) ||
+		    (i && text[i] == text[i - 1] && strchr("-.", text[i])))
+			return false;
+	return true;
+}
+
+/* A branch may hold a slash; no part of one may lead elsewhere. */
+static bool is_revision(const char *text)
+{
+	for (;;) {
+		size_t length = strcspn(text, "/");
+
+		if (!length || text[0] == '.')
+			return false;
+		if (!text[length])
+			return true;
+		text += length + 1;
+	}
+}
+
+/* Splits MODEL; false when it cannot be a name. */
+static bool parse_name(const char *model)
+{
+	size_t length = strcspn(model, "@"), first = strcspn(model, "/@");
+
+	if (model[length] && !is_revision(model + length + 1))
+		return false;
+	return first == length ? is_part(model, length)
+			       : is_part(model, first) && is_part(model + first + 1, length - first - 1);
+}
+
+/* ---- the cache --------------------------------------------------------------------------------- */
+
+static const char *setting(const char *variable)
+{
+	const char *value = getenv(variable);
+
+	return value && *value ? value : NULL;
+}
+
+/* FOLDER/BELOW, with ~ for the home folder, as the hub's own tools have it. */
+static char *below(const char *folder, const char *path)
+{
+	const char *home = setting("HOME");
+	bool tilde = folder[0] == '~' && (!folder[1] || folder[1] == '/');
+
+	if (tilde && home)
+		return xfp_format("%s%s%s%s", home, folder + 1, *path ? "/" : "", path);
+	return xfp_format("%s%s%s", folder, *path ? "/" : "", path);
+}
+
+static char *find_hub(void)
+{
+	const char *value;
+
+	if ((value = setting("HF_HUB_CACHE")))
+		return below(value, "");
+	if ((value = setting("HF_HOME")))
+		return below(value, "hub");
+	if ((value = setting("XDG_CACHE_HOME")))
+		return below(value, "huggingface/hub");
+	return below("~/.cache", "huggingface/hub");
+}
+
+static enum xfp_status begin(struct search *s, const char *model, struct xfp_error *err)
+{
+	size_t length = strcspn(model, "@");
+	const char *slash = strchr(model, '/');
+	int organisation = slash && slash < model + length ? (int)(slash - model) : 0;
+	const char *rest = organisation ? slash + 1 : model;
+
+	s->model = model;
+	s->name = strndup(model, length);
+	s->revision = model[length] ? strdup(model + length + 1) : NULL;
+	s->hub = find_hub();
+	if (s->hub)
+		s->repository = xfp_format("%s/models--%.*s%s%.*s", s->hub, organisation, model,
+					   organisation ? "--" : "", (int)(model + length - rest), rest);
+	return s->name && s->hub && s->repository && (s->revision || !model[length]) ? XFP_OK : no_memory(err);
+}
+
+/* ---- which snapshot ---------------------------------------------------------------------------- */
+
+/* "a, b, c and 4 more", at most `size` bytes. */
+static void list_names(char *const *names, uint32_t count, char *text, size_t size)
+{
+	uint32_t shown = count > MOST_LISTED ? MOST_LISTED : count;
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < shown && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
+					 xfp_printable(names[i]).text);
+	if (shown < count && used < size)
+		snprintf(text + used, size - used, " and %u more", (unsigned)(count - shown));
+}
+
+/* The commit that refs/REVISION holds; NULL when there is none. */
+static char *read_ref(const struct search *s, const char *revision)
+{
+	char *path = xfp_format("%s/refs/%s", s->repository, revision), *commit = NULL;
+
+	if (path && !xfp_slurp(path, 256, &commit, NULL, NULL))
+		commit[strcspn(commit, " \t\r\n")] = '\0';
+	free(path);
+	if (commit && !is_revision(commit)) {
+		free(commit);
+		commit = NULL;
+	}
+	return commit;
+}
+
+/* The snapshots whose names begin with `start`, moved to the front; their number. */
+static uint32_t beginning_with(char **names, uint32_t count, const char *start)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (!strncmp(names[i], start, strlen(start))) {
+			char *name = names[i];
+
+			names[i] = names[found];
+			names[found++] = name;
+		}
+	return found;
+}
+
+static enum xfp_status choose(const struct search *s, char **snapshot, struct xfp_error *err)
+{
+	const char *wanted = s->revision ? s->revision : "main";
+	char *folder = xfp_format("%s/snapshots", s->repository), *commit = read_ref(s, wanted), **names = NULL;
+	enum xfp_status status = XFP_OK;
+	uint32_t count = 0, fit;
+	char list[512];
+
+	if (!folder)
+		status = no_memory(err);
+	else if (access(folder, F_OK) || (status = xfp_folder_list(folder, &names, &count, err)) || !count)
+		status = status ? status
+				: xfp_fail(err, XFP_BAD_INPUT,
+					   "%s: %s holds no snapshot; the download was broken off, and xfp downloads "
+					   "nothing: finish it first",
+					   s->model, s->repository);
+	if (status)
+		goto done;
+	fit = commit        ? beginning_with(names, count, commit)
+	      : s->revision ? beginning_with(names, count, s->revision)
+			    : count;
+	if (fit == 1) {
+		*snapshot = xfp_path(folder, names[0]);
+		status = *snapshot ? XFP_OK : no_memory(err);
+		goto done;
+	}
+	list_names(names, fit ? fit : count, list, sizeof list);
+	if (fit > 1)
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: which snapshot? Name one as in %s@%.8s; there are %s",
+				  s->model, s->name, names[0], list);
+	else if (commit)
+		status = xfp_fail(err, XFP_BAD_INPUT,
+				  "%s: %s is commit %s, which is not there, and xfp downloads nothing; finish the "
+				  "download, or name what is there: %s",
+				  s->model, wanted, commit, list);
+	else
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: no revision %s in %s; there are %s", s->model, wanted,
+				  s->repository, list);
+done:
+	xfp_names_free(names, count);
+	free(commit);
+	free(folder);
+	return status;
+}
+
+/* ---- whether it is whole ----------------------------------------------------------------------- */
+
+/* Downloads that are under way or were broken off: of this model, not necessarily of this snapshot. */
+static unsigned count_incomplete(const struct search *s)
+{
+	char *folder = xfp_path(s->repository, "blobs"), **names = NULL;
+	uint32_t count = 0;
+	unsigned incomplete = 0;
+
+	if (folder && !xfp_folder_list(folder, &names, &count, NULL))
+		for (uint32_t i = 0; i < count; i++)
+			incomplete += xfp_ends_with(names[i], ".incomplete");
+	xfp_names_free(names, count);
+	free(folder);
+	return incomplete;
+}
+
+/* `missing` is what a message says of it. */
+static enum xfp_status refuse(const struct search *s, const char *snapshot, const char *missing, struct xfp_error *err)
+{
+	unsigned incomplete = count_incomplete(s);
+	char downloads[80] = "";
+
+	if (incomplete)
+		snprintf(downloads, sizeof downloads, " (%u .incomplete download%s in its blobs)", incomplete,
+			 incomplete == 1 ? "" : "s");
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: %s lacks %s%s; xfp downloads nothing: finish the download first",
+			s->model, snapshot, missing, downloads);
+}
+
+static bool is_there(const char *folder, const char *name)
+{
+	char *path = xfp_path(folder, name);
+	bool there = path && !access(path, F_OK); /* through the link */
+
+	free(path);
+	return there;
+}
+
+/* Every shard that the index lists. */
+static enum xfp_status check_shards(const struct search *s, const char *snapshot, struct xfp_error *err)
+{
+	char *path = xfp_path(snapshot, INDEX_NAME), list[600], missing[700];
+	struct xfp_index index = { 0 };
+	uint32_t gone = 0;
+	enum xfp_status status = path ? xfp_index_read(path, &index, err) : no_memory(err);
+
+	for (uint32_t i = 0; !status && i < index.shard_count; i++)
+		if (!is_there(snapshot, index.shards[i])) {
+			char *name = index.shards[i];
+
+			index.shards[i] = index.shards[gone];
+			index.shards[gone++] = name;
+		}
+	if (gone) {
+		list_names(index.shards, gone, list, sizeof list);
+		snprintf(missing, sizeof missing, "%u of its %u shards: %s", (unsigned)gone,
+			 (unsigned)index.shard_count, list);
+		status = refuse(s, snapshot, missing, err);
+	}
+	xfp_index_free(&index);
+	free(path);
+	return status;
+}
+
+/* What there is besides is for the reader of the format to judge; here, only what a download leaves out. */
+static enum xfp_status check_whole(const struct search *s, const char *snapshot, struct xfp_error *err)
+{
+	char **names = NULL, missing[300];
+	const char *dangling = NULL;
+	bool weights = false;
+	uint32_t count = 0;
+	enum xfp_status status;
+
+	if (is_there(snapshot, INDEX_NAME))
+		return check_shards(s, snapshot, err);
+	if ((status = xfp_folder_list(snapshot, &names, &count, err)))
+		return status;
+	for (uint32_t i = 0; i < count; i++) {
+		weights |= xfp_ends_with(names[i], ".safetensors") && is_there(snapshot, names[i]);
+		if (!dangling && !is_there(snapshot, names[i]))
+			dangling = names[i];
+	}
+	if (dangling) {
+		snprintf(missing, sizeof missing, "%s, a link to nothing", xfp_printable(dangling).text);
+		status = refuse(s, snapshot, missing, err);
+	} else if (!weights && count_incomplete(s)) {
+		status = refuse(s, snapshot, "its weights", err);
+	}
+	xfp_names_free(names, count);
+	return status;
+}
+
+/* ------------------------------------------------------------------------------------------------ */
+
+enum xfp_status xfp_model_find(const char *model, char **path, struct xfp_error *err)
+{
+	struct search s = { 0 };
+	char *snapshot = NULL;
+	enum xfp_status status = XFP_OK;
+
+	if (!access(model, F_OK)) {
+		snapshot = strdup(model);
+		status = snapshot ? XFP_OK : no_memory(err);
+	} else if (errno != ENOENT && errno != ENOTDIR) {
+		status = xfp_fail_errno(err, errno, "%s: cannot open", model);
+	} else if (!parse_name(model)) {
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: no such file or folder", model);
+	} else if (!(status = begin(&s, model, err))) {
+		if (access(s.repository, F_OK))
+			status = xfp_fail(err, XFP_BAD_INPUT,
+					  "%s: no such file or folder, and no model of this name in %s; xfp downloads "
+					  "nothing",
+					  model, s.hub);
+		else if (!(status = choose(&s, &snapshot, err)))
+			status = check_whole(&s, snapshot, err);
+	}
+	search_free(&s);
+	if (status)
+		free(snapshot);
+	else
+		*path = snapshot;
+	return status;
+}
