@@ -137,8 +137,7 @@ static void list_names(char *const *names, uint32_t count, char *text, size_t si
 
 	text[0] = '\0';
 	for (uint32_t i = 0; i < shown && used < size; i++)
-		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
-					 xfp_printable(names[i]).text);
+		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", xfp_printable(names[i]).text);
 	if (shown < count && used < size)
 		snprintf(text + used, size - used, " and %u more", (unsigned)(count - shown));
 }

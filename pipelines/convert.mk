@@ -18,8 +18,9 @@ $(foreach name,$(filter-out MIN_COS_STRICT MIN_COS_LAZY,$(filter MIN_COS%,$(.VAR
 	$(if $(filter file command override,$(origin $(name))),\
 	$(warning $(name) is no setting; MIN_COS_STRICT and MIN_COS_LAZY are)))
 
-# What an interrupted conversion says depends on it.
+# What an interrupted conversion says depends on it: to run this make again, as it was run.
 export XFP_RUN_BY = make
+export XFP_RUN_PID := $(shell echo $$PPID)
 
 # This make's own -n and -k are passed on, and its jobserver is inherited; without -j it is one job.
 xfp_letters = $(filter-out --%,$(firstword -$(MAKEFLAGS)))

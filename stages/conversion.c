@@ -125,9 +125,8 @@ static enum xfp_status check_cache(const char *cache, struct xfp_error *err)
 /* The lock is inherited by make and the stages: while any of them lives, the folder is in use. */
 static enum xfp_status take_lock(struct xfp_conversion *c, struct xfp_error *err)
 {
-	const struct timespec moment = { 0, 50 * 1000 * 1000 };
 	double deadline = xfp_now() + LOCK_PATIENCE_S;
-	char *path = xfp_path(c->options.work, "lock");
+	char *path = xfp_path(c->options.work, XFP_LOCK_FILE);
 	enum xfp_status status = XFP_OK;
 	bool said = false;
 
@@ -146,8 +145,8 @@ static enum xfp_status take_lock(struct xfp_conversion *c, struct xfp_error *err
 					  c->options.work);
 		else if (!said && !c->options.quiet && xfp_now() > deadline - LOCK_PATIENCE_S + LOCK_SILENCE_S)
 			said = fprintf(stderr, "xfp: waiting for another conversion in %s\n", c->options.work) > 0;
-		else
-			nanosleep(&moment, NULL);
+		else if (c->signals ? xfp_signals_wait(c->signals, 50) : usleep(50000))
+			status = xfp_fail(err, XFP_FAILED, "interrupted");
 	}
 	free(path);
 	return status;
@@ -171,6 +170,24 @@ static enum xfp_status open_log(struct xfp_conversion *c, struct xfp_error *err)
 	return status;
 }
 
+/* The log and the record of the run: who we are, before anything is done. */
+static enum xfp_status begin_record(struct xfp_conversion *c, struct xfp_error *err)
+{
+	struct xfp_run_record *r = &c->record;
+	enum xfp_status status = open_log(c, err);
+
+	if (status)
+		return status;
+	r->pid = getpid();
+	r->started = xfp_wall_ms();
+	r->model = strdup(c->options.model);
+	r->out = strdup(c->options.out);
+	r->cache = strdup(c->options.cache);
+	snprintf(r->state, sizeof r->state, "running");
+	xfp_conversion_phase(c, "inspecting");
+	return XFP_OK;
+}
+
 enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *err)
 {
 	enum xfp_status status;
@@ -186,7 +203,31 @@ enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *
 	if ((status = xfp_mkdirs(c->options.work, err)) || (status = take_lock(c, err)))
 		return status;
 	xfp_conversion_sweep(c);
-	return open_log(c, err);
+	return begin_record(c, err);
+}
+
+void xfp_conversion_phase(struct xfp_conversion *c, const char *phase)
+{
+	if (c->lock < 0)
+		return;
+	snprintf(c->record.phase, sizeof c->record.phase, "%s", phase);
+	if (!c->record.working && !strcmp(phase, "converting"))
+		c->record.working = xfp_wall_ms();
+	xfp_run_record_write(c->options.work, &c->record, NULL);
+}
+
+void xfp_conversion_ended(struct xfp_conversion *c, const char *state, int status, const char *message)
+{
+	int came = c->signals ? c->signals->interrupted : 0;
+
+	if (c->lock < 0)
+		return;
+	snprintf(c->record.state, sizeof c->record.state, "%s", came ? "interrupted" : status ? "failed" : state);
+	c->record.status = came ? 128 + came : status;
+	c->record.ended = xfp_wall_ms();
+	if (!came && status && *message)
+		c->record.message = strdup(message);
+	xfp_conversion_phase(c, "");
 }
 
 void xfp_conversion_sweep(const struct xfp_conversion *c)
@@ -202,7 +243,7 @@ void xfp_conversion_sweep(const struct xfp_conversion *c)
 /* A run that came to nothing leaves nothing: there is no ledger, so all that the log holds was shown. */
 static void remove_empty_work(const struct xfp_conversion *c)
 {
-	static const char *const names[] = { XFP_LOG_FILE, "lock" };
+	static const char *const names[] = { XFP_LOG_FILE, XFP_RUN_FILE, XFP_LOCK_FILE };
 	char *ledger = xfp_path(c->options.work, XFP_LEDGER_FILE);
 
 	if (ledger && access(ledger, F_OK)) {
@@ -234,6 +275,7 @@ void xfp_conversion_close(struct xfp_conversion *c)
 		close(c->log);
 	if (c->lock >= 0)
 		close(c->lock);
+	xfp_run_record_free(&c->record);
 	xfp_options_free(&c->options);
 }
 

@@ -14,6 +14,8 @@
 #include "ledger.h"
 #include "manifest.h"
 #include "options.h"
+#include "run_record.h"
+#include "signals.h"
 #include "store.h"
 #include "work.h"
 
@@ -35,9 +37,11 @@ struct xfp_unit_state {
 
 struct xfp_conversion {
 	struct xfp_options options;
-	int lock, log;          /* file descriptors, -1: none */
-	int cache_lock;         /* likewise, cache/lock.h */
-	bool made_work;         /* the work folder is new */
+	struct xfp_signals *signals; /* held; long steps ask whether one came. NULL: none */
+	int lock, log;               /* file descriptors, -1: none */
+	int cache_lock;              /* likewise, cache/lock.h */
+	bool made_work;              /* the work folder is new */
+	struct xfp_run_record record;
 	struct xfp_store store; /* folder NULL: there is no cache yet (only in a dry run) */
 	struct xfp_manifest *manifest;
 	int64_t run; /* the manifest's number of this run, 0: none */
@@ -56,6 +60,11 @@ struct xfp_conversion {
  * lock, start a chapter of the log. A dry run changes nothing: it only makes sure of what is replaced. */
 enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *err);
 void xfp_conversion_close(struct xfp_conversion *c);
+
+/* For `xfp status`: what the run is doing now, and how it ended ("finished", "prepared"; a failure and an
+ * interruption speak for themselves). Nothing depends on whether that could be written. */
+void xfp_conversion_phase(struct xfp_conversion *c, const char *phase);
+void xfp_conversion_ended(struct xfp_conversion *c, const char *state, int status, const char *message);
 
 /* Remove what killed processes left half-written in the work folder and beside the bundle. */
 void xfp_conversion_sweep(const struct xfp_conversion *c);

@@ -20,6 +20,7 @@
 #include "like.h"
 #include "prepare.h"
 #include "progress.h"
+#include "resume.h"
 #include "run_make.h"
 
 #define MOST_REPETITIONS 3
@@ -47,6 +48,7 @@ static int run_units(struct follower *follower, struct xfp_signals *signals, str
 	c->failures = 0;
 	c->damaged = false;
 	xfp_progress_begin(&follower->progress);
+	xfp_conversion_phase(c, "converting");
 	status = xfp_run_make(c, signals, follow, follower, err);
 	follow(follower);
 	xfp_progress_clear(&follower->progress);
@@ -69,8 +71,10 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 		       struct xfp_error *err)
 {
 	struct xfp_conversion *c = follower->c;
-	int status = xfp_prepare_units(c, again, err);
+	int status;
 
+	xfp_conversion_phase(c, "preparing");
+	status = xfp_prepare_units(c, again, err);
 	if (!status && !c->todo && xfp_bundle_is_current(c, result)) {
 		xfp_record_units(c);
 		return XFP_OK;
@@ -90,6 +94,7 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 		status = xfp_ledger_check_files(c->ledger, err);
 	if (status || signals->interrupted)
 		return status;
+	xfp_conversion_phase(c, "bundling");
 	xfp_progress_say(&follower->progress, "writing the bundle");
 	status = xfp_bundle_make(c, signals, result, err);
 	xfp_progress_clear(&follower->progress);
@@ -164,50 +169,28 @@ static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct
 
 /* ---- commands ---------------------------------------------------------------------------------- */
 
-static void print_quoted(const char *word)
+/* Of all that can be printed at the end of a run, what a user needs most. */
+static void print_how_to_go_on(const struct xfp_resume *resume)
 {
-	if (*word &&
-	    strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%") == strlen(word)) {
-		fprintf(stderr, " %s", word);
-		return;
-	}
-	fputs(" '", stderr);
-	for (; *word; word++)
-		fputs(*word == '\'' ? "'\\''" : (char[2]){ *word, 0 }, stderr);
-	fputc('\'', stderr);
-}
-
-/* convert.mk says that it is make's to run us again: the settings are in a makefile. */
-static void print_how_to_go_on(char *const *inherited, char *const *argv)
-{
-	const char *make = getenv("XFP_RUN_BY");
+	char *text = resume->command ? xfp_resume_text(resume->command, resume->folder, resume->elsewhere) : NULL;
 
 	fputs("\nxfp: interrupted; what is finished stays. To go on", stderr);
-	if (make && !strcmp(make, "make")) {
+	if (text)
+		fprintf(stderr, ":\n  %s\n", text);
+	else
 		fputs(", run make again.\n", stderr);
-		return;
-	}
-	fprintf(stderr, ":\n  %s", argv[0]);
-	/* First, since the command line wins over them and the last of two options counts. */
-	while (inherited && *inherited)
-		print_quoted(*inherited++);
-	while (*++argv)
-		print_quoted(*argv);
-	fputc('\n', stderr);
+	free(text);
 }
 
-static int report(const struct xfp_conversion_command *command, int status, const struct xfp_signals *signals,
-		  const struct xfp_error *err, char *const *inherited, char *const *argv)
+static void report(const struct xfp_conversion_command *command, int status, const struct xfp_signals *signals,
+		   const struct xfp_error *err, const struct xfp_resume *resume, const char *name)
 {
-	if (signals->interrupted) {
-		if (!command->planning)
-			print_how_to_go_on(inherited, argv);
-	} else if (status && *err->text) {
-		fprintf(stderr, "%s: %s\n", argv[0], err->text);
-	}
+	if (signals->interrupted && !command->planning)
+		print_how_to_go_on(resume);
+	else if (!signals->interrupted && status && *err->text)
+		fprintf(stderr, "%s: %s\n", name, err->text);
 	if (status == XFP_USAGE && !signals->interrupted)
-		fprintf(stderr, "Try '%s --help'.\n", argv[0]);
-	return status;
+		fprintf(stderr, "Try '%s --help'.\n", name);
 }
 
 static int prepare(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
@@ -223,8 +206,9 @@ static int prepare(struct xfp_conversion *c, struct xfp_signals *signals, struct
 
 int xfp_run_command(int argc, char **argv, const struct xfp_conversion_command *command)
 {
-	struct xfp_conversion c = { .lock = -1, .log = -1, .cache_lock = -1 };
 	struct xfp_signals signals = { 0 };
+	struct xfp_conversion c = { .signals = &signals, .lock = -1, .log = -1, .cache_lock = -1 };
+	struct xfp_resume resume = { 0 };
 	struct xfp_error err = { 0 };
 	char **words = malloc(((size_t)argc + 1) * sizeof *words); /* getopt reorders argv */
 	int status;
@@ -246,6 +230,12 @@ int xfp_run_command(int argc, char **argv, const struct xfp_conversion_command *
 		free(words);
 		return XFP_OK;
 	}
+	resume = xfp_resume_find(c.options.inherited, words);
+	if (resume.command) /* what `xfp prepare` began is convert's to finish */
+		c.record.command = strncmp(resume.command, "xfp prepare", 11)
+					   ? strdup(resume.command)
+					   : xfp_format("xfp convert%s", resume.command + 11);
+	c.record.folder = resume.folder ? strdup(resume.folder) : NULL;
 	xfp_signals_hold(&signals);
 	if (!status)
 		status = (int)xfp_conversion_open(&c, &err);
@@ -253,8 +243,10 @@ int xfp_run_command(int argc, char **argv, const struct xfp_conversion_command *
 		status = (int)xfp_run_environment(&c, &err);
 	if (!status)
 		status = command->run(&c, &signals, &err);
-	status = report(command, status, &signals, &err, c.options.inherited, words);
+	xfp_conversion_ended(&c, command->done, status, err.text);
+	report(command, status, &signals, &err, &resume, words[0]);
 	xfp_conversion_close(&c);
+	xfp_resume_free(&resume);
 	free(words);
 	fflush(stdout);
 	xfp_signals_release(&signals);
@@ -269,6 +261,7 @@ int xfp_main_convert(int argc, char **argv)
 		.synopsis = SYNOPSIS,
 		.summary =
 			"Quantizes the weights of a checkpoint into one bundle, with as few bits as the floors allow.",
+		.done = "finished",
 		.run = convert,
 	};
 
@@ -281,6 +274,7 @@ int xfp_main_prepare(int argc, char **argv)
 		.synopsis = SYNOPSIS,
 		.summary =
 			"Brings a conversion's work folder up to date and lists what is missing; see xfp-pipelines(7).",
+		.done = "prepared",
 		.run = prepare,
 	};
 

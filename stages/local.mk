@@ -77,6 +77,8 @@ stages_libstages_a_SOURCES = \
 	stages/refuse.h \
 	stages/report.c \
 	stages/report.h \
+	stages/resume.c \
+	stages/resume.h \
 	stages/rows.c \
 	stages/rows.h \
 	stages/rule.c \
@@ -85,6 +87,10 @@ stages_libstages_a_SOURCES = \
 	stages/run_inspect.h \
 	stages/run_make.c \
 	stages/run_make.h \
+	stages/run_record.c \
+	stages/run_record.h \
+	stages/run_state.c \
+	stages/run_state.h \
 	stages/safetensors_write.c \
 	stages/safetensors_write.h \
 	stages/sample.c \
@@ -93,7 +99,12 @@ stages_libstages_a_SOURCES = \
 	stages/select.h \
 	stages/settings.c \
 	stages/settings.h \
+	stages/signals.c \
+	stages/signals.h \
 	stages/stage.c \
+	stages/status.c \
+	stages/status_print.c \
+	stages/status_print.h \
 	stages/table.c \
 	stages/table.h \
 	stages/temporary.c \

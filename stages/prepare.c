@@ -381,7 +381,10 @@ enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct x
 
 		p.policy = xfp_policy_of_unit(&c->options.parameters, unit);
 		p.parameters = xfp_policy_parameters(&c->options.parameters, &p.policy);
-		status = prepare_unit(&p, err);
+		if (c->signals && xfp_signals_came(c->signals))
+			status = xfp_fail(err, XFP_FAILED, "interrupted");
+		else
+			status = prepare_unit(&p, err);
 		c->weights += xfp_unit_weights(unit);
 		if (c->units[i].done)
 			c->weights_done += xfp_unit_weights(unit);

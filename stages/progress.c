@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "progress.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -20,6 +21,14 @@ static const struct {
 	{ "lloyd-fit", .8 },
 	{ "pack", 1 },
 };
+
+double xfp_stage_share(const char *stage)
+{
+	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+		if (!strcmp(stage, steps[i].stage))
+			return steps[i].share;
+	return 0;
+}
 
 void xfp_progress_init(struct xfp_progress *progress, struct xfp_conversion *c)
 {
@@ -45,7 +54,7 @@ void xfp_progress_event(const struct xfp_event *event, void *context)
 	struct xfp_progress *progress = context;
 	struct xfp_conversion *c = progress->c;
 	struct xfp_unit_state *unit;
-	double step;
+	double share;
 
 	if (event->status && event->status != XFP_DAMAGED && event->status != XFP_WANT_MORE) {
 		if (c->failures > MOST_FAILURES)
@@ -56,38 +65,48 @@ void xfp_progress_event(const struct xfp_event *event, void *context)
 			fprintf(stderr, "xfp: more failures are in the log\n");
 		return;
 	}
-	if (event->status || event->unit >= c->ledger->unit_count)
+	if (event->status || event->unit >= c->ledger->unit_count || !strcmp(event->outcome, "started"))
 		return;
 	unit = &c->units[event->unit];
-	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-		if (strcmp(event->stage, steps[i].stage) || steps[i].share <= unit->progress)
-			continue;
-		step = (steps[i].share - unit->progress) * (double)xfp_unit_weights(&c->ledger->units[event->unit]);
-		*(strcmp(event->outcome, "made") ? &progress->cached : &progress->fresh) += step;
-		unit->progress = steps[i].share;
-	}
+	share = xfp_stage_share(event->stage);
+	if (share <= unit->progress)
+		return;
+	*(strcmp(event->outcome, "made") ? &progress->cached : &progress->fresh) +=
+		(share - unit->progress) * (double)xfp_unit_weights(&c->ledger->units[event->unit]);
+	unit->progress = share;
 }
 
-/* "1.20 G of 2.90 G weights, 35.1 M/s, 300 M cached, ETA 0:12:40" */
-static void describe(const struct xfp_progress *progress, char *text, size_t room)
+double xfp_pace_left(const struct xfp_pace *pace)
 {
-	double total = (double)progress->c->weights, done = progress->cached + progress->fresh;
-	double elapsed = xfp_now() - progress->started, rate = elapsed > 0 ? progress->fresh / elapsed : 0;
-	char a[32], b[32], more[96] = "";
+	double rate = pace->elapsed > 0 ? pace->fresh / pace->elapsed : 0;
+
+	return rate > 0 ? (pace->total - pace->cached - pace->fresh) / rate : -1;
+}
+
+const char *xfp_clock_text(double seconds, char text[32])
+{
+	uint64_t s = (uint64_t)seconds;
+
+	snprintf(text, 32, "%" PRIu64 ":%02u:%02u", s / 3600, (unsigned)(s / 60 % 60), (unsigned)(s % 60));
+	return text;
+}
+
+void xfp_pace_text(const struct xfp_pace *pace, char *text, size_t room)
+{
+	double left = xfp_pace_left(pace);
+	char a[32], b[32], more[128] = "";
 	int length = 0;
 
-	if (rate > 0) {
-		double left = (total - done) / rate;
-
-		length = snprintf(more, sizeof more, ", %s/s", xfp_human(rate, "", a));
+	if (left >= 0) {
+		length = snprintf(more, sizeof more, ", %s/s", xfp_human(pace->fresh / pace->elapsed, "", a));
 		if (left >= 1 && left < 1e7)
-			length += snprintf(more + length, sizeof more - (size_t)length, ", ETA %d:%02d:%02d",
-					   (int)left / 3600, (int)left / 60 % 60, (int)left % 60);
+			length += snprintf(more + length, sizeof more - (size_t)length, ", ETA %s",
+					   xfp_clock_text(left, b));
 	}
-	if (progress->cached > 0)
-		snprintf(more + length, sizeof more - (size_t)length, ", %s cached",
-			 xfp_human(progress->cached, "", a));
-	snprintf(text, room, "%s of %s weights%s", xfp_human(done, "", a), xfp_human(total, "", b), more);
+	if (pace->cached > 0)
+		snprintf(more + length, sizeof more - (size_t)length, ", %s cached", xfp_human(pace->cached, "", a));
+	snprintf(text, room, "%s of %s weights%s", xfp_human(pace->cached + pace->fresh, "", a),
+		 xfp_human(pace->total, "", b), more);
 }
 
 static void draw(struct xfp_progress *progress, int percent, const char *text)
@@ -108,13 +127,14 @@ void xfp_progress_show(struct xfp_progress *progress)
 {
 	double total = (double)progress->c->weights, now = xfp_now();
 	int percent = total > 0 ? (int)((progress->cached + progress->fresh) / total * 100 + 1e-6) : 100;
+	const struct xfp_pace pace = { total, progress->cached, progress->fresh, now - progress->started };
 	char text[200];
 
 	if (progress->c->options.quiet || !progress->begun)
 		return;
 	if (!progress->terminal && now - progress->printed < LINE_SECONDS && percent - progress->percent < LINE_PERCENT)
 		return;
-	describe(progress, text, sizeof text);
+	xfp_pace_text(&pace, text, sizeof text);
 	if (progress->terminal)
 		draw(progress, percent, text);
 	else

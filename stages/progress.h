@@ -10,6 +10,20 @@
 
 #include "conversion.h"
 
+/* What of a unit's time has passed after a stage, about; 0: not a stage that counts. */
+double xfp_stage_share(const char *stage);
+
+/* How a run gets on, in weights and seconds. */
+struct xfp_pace {
+	double total, cached, fresh, elapsed;
+};
+/* Seconds that are left at the pace of fresh work; negative: there is no telling. */
+double xfp_pace_left(const struct xfp_pace *pace);
+/* "1.20 G of 2.90 G weights, 35.1 M/s, ETA 0:12:40, 300 M cached" */
+void xfp_pace_text(const struct xfp_pace *pace, char *text, size_t room);
+/* "0:12:40" */
+const char *xfp_clock_text(double seconds, char text[32]);
+
 struct xfp_progress {
 	struct xfp_conversion *c;
 	bool terminal, shown, begun;

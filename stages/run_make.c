@@ -9,40 +9,13 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "data.h"
 
 #define REAP_PATIENCE_S 10
-#define TICK_NS 500000000
-
-/* ---- signals ----------------------------------------------------------------------------------- */
-
-void xfp_signals_hold(struct xfp_signals *signals)
-{
-	static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action;
-
-	sigemptyset(&signals->waited);
-	sigaddset(&signals->waited, SIGCHLD);
-	signal(SIGCHLD, SIG_DFL);
-	/* A signal that whoever started us has us ignore (nohup) stays ignored. */
-	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
-		if (!sigaction(ends[i], NULL, &action) && action.sa_handler != SIG_IGN)
-			sigaddset(&signals->waited, ends[i]);
-	sigprocmask(SIG_BLOCK, &signals->waited, &signals->before);
-	signals->interrupted = 0;
-}
-
-void xfp_signals_release(struct xfp_signals *signals)
-{
-	sigprocmask(SIG_SETMASK, &signals->before, NULL);
-	if (signals->interrupted) {
-		signal(signals->interrupted, SIG_DFL);
-		raise(signals->interrupted);
-	}
-}
+#define INSIST_PATIENCE_S .2
+#define TICK_MS 500
 
 /* ---- environment ------------------------------------------------------------------------------- */
 
@@ -147,22 +120,28 @@ static enum xfp_status start(const struct xfp_conversion *c, const struct xfp_si
 }
 
 /* The guard ends whatever is left of the group, and orphans of it are ours: when this returns, none of
- * them writes any more. A process that will not die is given up on. */
-static void reap_group(pid_t group)
+ * them writes any more. A process that will not die is given up on, at once where the user insists. */
+static void reap_group(pid_t group, struct xfp_signals *signals)
 {
-	const struct timespec pause = { 0, 1000 * 1000 };
 	double deadline = xfp_now() + REAP_PATIENCE_S;
+	bool before = signals->interrupted;
 	pid_t got;
 
-	while ((got = waitpid(-group, NULL, WNOHANG)) >= 0 && xfp_now() < deadline)
-		if (!got)
-			nanosleep(&pause, NULL);
+	while ((got = waitpid(-group, NULL, WNOHANG)) >= 0 && xfp_now() < deadline) {
+		if (got || !xfp_signals_wait(signals, 1))
+			continue;
+		if (before) {
+			kill(-group, SIGKILL);
+			deadline = xfp_now() + INSIST_PATIENCE_S;
+		}
+		before = true;
+	}
 }
 
-static int finish(struct child *child, const char *name, int status, struct xfp_error *err)
+static int finish(struct child *child, const char *name, int status, struct xfp_signals *signals, struct xfp_error *err)
 {
 	close(child->leash);
-	reap_group(child->guard);
+	reap_group(child->guard, signals);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return (int)xfp_fail(err, XFP_FAILED, "%s could not be run; is the installation complete?", name);
 	if (WIFEXITED(status))
@@ -173,26 +152,24 @@ static int finish(struct child *child, const char *name, int status, struct xfp_
 int xfp_run(const struct xfp_conversion *c, struct xfp_signals *signals, const char *const *argv, const char *folder,
 	    void (*tick)(void *context), void *context, struct xfp_error *err)
 {
-	const struct timespec pause = { 0, TICK_NS };
 	struct child child = { 0 };
 	int status = 0;
 
 	if (start(c, signals, argv, folder, &child, err))
 		return XFP_FAILED;
 	for (;;) {
-		int signal_ = sigtimedwait(&signals->waited, NULL, &pause);
+		bool before = signals->interrupted;
+		int came = xfp_signals_wait(signals, TICK_MS);
 
-		if (signal_ > 0 && signal_ != SIGCHLD) {
-			/* The first asks, a second one insists. */
-			kill(-child.guard, signals->interrupted ? SIGKILL : signal_);
-			signals->interrupted = signal_;
-		}
+		/* The first asks, a second one insists. */
+		if (came)
+			kill(-child.guard, before ? SIGKILL : came);
 		if (waitpid(child.pid, &status, WNOHANG) == child.pid)
 			break;
 		if (tick)
 			tick(context);
 	}
-	return finish(&child, argv[0], status, err);
+	return finish(&child, argv[0], status, signals, err);
 }
 
 /* ---- make -------------------------------------------------------------------------------------- */

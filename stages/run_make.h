@@ -9,18 +9,8 @@
 #ifndef XFP_RUN_MAKE_H
 #define XFP_RUN_MAKE_H
 
-#include <signal.h>
-
 #include "conversion.h"
-
-/* From here on the signals that interrupt a run are taken by xfp_run. */
-struct xfp_signals {
-	sigset_t waited, before;
-	int interrupted; /* the signal that came, 0: none */
-};
-void xfp_signals_hold(struct xfp_signals *signals);
-/* Back to how it was, then end by the signal that came, if one did. */
-void xfp_signals_release(struct xfp_signals *signals);
+#include "signals.h"
 
 /* What every child finds in its environment: where the tools, the rules, the work folder and the
  * cache are, and the C locale. */

@@ -57,6 +57,16 @@ static enum xfp_status open_job(struct xfp_job *job, const char *cache, struct x
 	return xfp_store_open(cache, &job->store, err);
 }
 
+/* For those who watch; nothing depends on it. */
+static void announce(const struct xfp_job *job, const struct xfp_stage *stage)
+{
+	struct xfp_event event = { .unit = job->number, .outcome = "started" };
+	struct xfp_error ignored;
+
+	snprintf(event.stage, sizeof event.stage, "%s", stage->name);
+	xfp_event_append(job->work, &event, &ignored);
+}
+
 /* Leave word of how it ended. */
 static enum xfp_status record(struct xfp_job *job, const struct xfp_stage *stage, enum xfp_status status,
 			      struct xfp_error *err)
@@ -81,6 +91,7 @@ static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stag
 
 	job->event.unit = job->number;
 	if (!status) {
+		announce(job, stage);
 		status = stage->run(job, err);
 		if (status)
 			xfp_context(err, status, "unit %s (%s)", job->unit->name, job->unit->role);

@@ -10,8 +10,10 @@
  *   u000012-more        artifact does and its key is the current one; `xfp prepare` sees to that.
  *   u000012-choice      (more: the extended fit, k = 5 and 6, where it was asked for)
  *   u000012-packed
- *   events              one line a finished step, appended atomically, see struct xfp_event
+ *   events              one line a step that began or ended, appended atomically, see struct xfp_event
  *   log                 everything that make and the stages print
+ *   run                 the run that is at work here, or was last: run_record.h
+ *   lock                held, by flock(2), while one is: by xfp, make and the stages alike
  */
 #ifndef XFP_WORK_H
 #define XFP_WORK_H
@@ -53,7 +55,7 @@ void xfp_stamp_remove(const char *work, uint32_t unit, enum xfp_stamp stamp);
 struct xfp_event {
 	uint32_t unit;    /* XFP_NO_UNIT for a step of the whole run (the bundle) */
 	char stage[32];   /* "outlier-extract", "lloyd-fit", "autoselect", "pack" ... */
-	char outcome[16]; /* "made", "hit", "damaged", "failed" */
+	char outcome[16]; /* "started", then "made", "hit", "damaged" or "failed" */
 	char key[33];     /* of the artifact; "-" when there is none */
 	double seconds;
 	int status;         /* enum xfp_status */

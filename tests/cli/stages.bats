@@ -32,17 +32,19 @@ chain() { # UNIT
 	xfp-outlier-extract "$1" && xfp-lloyd-fit "$1" && xfp-autoselect "$1" && xfp-pack "$1"
 }
 
-@test "a unit's chain by hand: four artifacts, four stamps, four events; again, four hits" {
+@test "a unit's chain by hand: four artifacts, four stamps, four events that end it; again, four hits" {
 	make_model m
 	prepared m --min-cos-strict 0.9
 	chain u000001
 	for stamp in outliers fit choice packed; do
 		[ -e "$XFP_CACHE/artifacts/$(head -c 2 out.xfp.work/u000001-$stamp)/$(cat out.xfp.work/u000001-$stamp).h5" ]
 	done
-	[ "$(cut -f 2-3 out.xfp.work/events | tr '\t\n' ' ;')" = \
-		"outlier-extract made;lloyd-fit made;autoselect made;pack made;" ]
+	events() { tail -n 8 out.xfp.work/events | cut -f 2-3 | tr '\t\n' ' ;'; }
+	all="outlier-extract started;outlier-extract made;lloyd-fit started;lloyd-fit made;"
+	all+="autoselect started;autoselect made;pack started;pack made;"
+	[ "$(wc -l <out.xfp.work/events)" = 8 ] && [ "$(events)" = "$all" ]
 	chain 1
-	[ "$(tail -n 4 out.xfp.work/events | cut -f 3 | sort -u)" = hit ]
+	[ "$(wc -l <out.xfp.work/events)" = 16 ] && [ "$(events)" = "${all//made/hit}" ]
 }
 
 @test "stages out of order ask for the earlier ones: status 75" {
