@@ -8,6 +8,8 @@ cache_libcache_a_SOURCES = \
 	cache/census.h \
 	cache/check.c \
 	cache/check.h \
+	cache/drop.c \
+	cache/drop.h \
 	cache/explain.c \
 	cache/explain.h \
 	cache/gc.c \

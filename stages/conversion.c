@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -314,79 +313,6 @@ enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_e
 			" artifacts\n",
 			c->options.cache, rebuilt);
 	return XFP_OK;
-}
-
-/* ---- room ------------------------------------------------------------------------------------- */
-
-/* No candidate of the unit takes less. */
-static uint64_t least_unit_bytes(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters)
-{
-	uint32_t bits = xfp_policy_of_unit(parameters, unit).format.bits; /* 0: as it is */
-	uint64_t rows = unit->experts * unit->rows, least = rows * unit->cols * xfp_dtype_bits(unit->dtype) / 8;
-
-	if (unit->plan == XFP_PLAN_FP8)
-		return rows * (unit->cols + sizeof(float));
-	for (unsigned k = 2; k <= 6; k++) {
-		uint64_t bytes = rows * (xfp_v2_row_bytes(unit->cols, k) + ((uint64_t)2 << k));
-
-		if (bits & 1u << k && bytes < least)
-			least = bytes;
-	}
-	return least;
-}
-
-uint64_t xfp_conversion_least_bytes(const struct xfp_conversion *c)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
-		bytes += least_unit_bytes(&c->ledger->units[i], &c->options.parameters);
-	for (uint32_t i = 0; i < c->ledger->tensor_count; i++)
-		if (c->ledger->tensors[i].fate == XFP_FATE_KEPT)
-			bytes += c->ledger->tensors[i].bytes;
-	return bytes;
-}
-
-static enum xfp_status check_free(const char *folder, uint64_t need, const char *what, struct xfp_error *err)
-{
-	char needed[32], free_[32];
-	struct statvfs fs;
-	uint64_t room;
-
-	if (statvfs(folder, &fs))
-		return xfp_fail_errno(err, errno, "%s: cannot tell its free space", folder);
-	room = (uint64_t)(geteuid() ? fs.f_bavail : fs.f_bfree) * fs.f_frsize;
-	if (room >= need)
-		return XFP_OK;
-	return xfp_fail(err, XFP_FAILED,
-			"%s: %s at least %s and %s are free; make room, or choose another place with -o and "
-			"--cache",
-			folder, what, xfp_human((double)need, "B", needed), xfp_human((double)room, "B", free_));
-}
-
-enum xfp_status xfp_conversion_check_room(const struct xfp_conversion *c, struct xfp_error *err)
-{
-	uint64_t bundle = xfp_conversion_least_bytes(c), packed = 0;
-	char *folder = folder_of(c->options.out);
-	enum xfp_status status = XFP_OK;
-	struct stat out, cache;
-
-	if (!folder)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
-	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
-		if (!c->units[i].done)
-			packed += least_unit_bytes(&c->ledger->units[i], &c->options.parameters);
-	if (stat(folder, &out) || stat(c->store.folder, &cache)) {
-		status = xfp_fail_errno(err, errno, "%s or %s", folder, c->store.folder);
-	} else if (out.st_dev == cache.st_dev) {
-		status = check_free(folder, bundle + packed, "the bundle and its packed units take", err);
-	} else {
-		status = check_free(folder, bundle, "the bundle takes", err);
-		if (!status)
-			status = check_free(c->store.folder, packed, "the packed units take", err);
-	}
-	free(folder);
-	return status;
 }
 
 /* ---- log -------------------------------------------------------------------------------------- */

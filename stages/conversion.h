@@ -51,6 +51,7 @@ struct xfp_conversion {
 	uint32_t todo;        /* units that are not done */
 	uint64_t events_read; /* how far into the events file */
 	bool damaged;         /* a stage removed a damaged artifact */
+	bool stands_alone;    /* the bundle is up to date, and the artifacts were dropped */
 	uint32_t failures;    /* other failed stages; the status of the first one: */
 	enum xfp_status failure;
 	bool manifest_behind; /* it could not be written; said once */
@@ -72,7 +73,8 @@ void xfp_conversion_sweep(const struct xfp_conversion *c);
 /* Open the cache and its manifest, unless they are open. */
 enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_error *err);
 
-/* The least room that the bundle and the packed units still missing can take, against what is free. */
+/* What remains to be written, at the least, against what is free on the file systems of OUT, cache and work
+ * folder. Stages hold nothing back for --drop-cache, which frees room when the bundle stands. */
 enum xfp_status xfp_conversion_check_room(const struct xfp_conversion *c, struct xfp_error *err);
 uint64_t xfp_conversion_least_bytes(const struct xfp_conversion *c);
 

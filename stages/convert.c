@@ -15,6 +15,7 @@
 
 #include "commands.h"
 #include "convert.h"
+#include "drop_cache.h"
 #include "finish.h"
 #include "ingest.h"
 #include "like.h"
@@ -74,6 +75,12 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 	int status;
 
 	xfp_conversion_phase(c, "preparing");
+	if (!again && xfp_bundle_is_alone(c, result)) {
+		c->stands_alone = true;
+		for (uint32_t i = 0; i < c->ledger->unit_count; i++)
+			c->weights += xfp_unit_weights(&c->ledger->units[i]);
+		return XFP_OK;
+	}
 	status = xfp_prepare_units(c, again, err);
 	if (!status && !c->todo && xfp_bundle_is_current(c, result)) {
 		xfp_record_units(c);
@@ -114,6 +121,40 @@ static enum xfp_status finish_like(const struct xfp_conversion *c, const struct 
 	return status;
 }
 
+static int dry_run(struct xfp_conversion *c, struct xfp_error *err)
+{
+	struct xfp_result result = { .sha256 = "" };
+	bool alone = xfp_bundle_is_alone(c, &result);
+	enum xfp_status status = alone ? XFP_OK : xfp_prepare_units(c, false, err);
+
+	if (status)
+		return (int)status;
+	if (!alone)
+		xfp_prepare_print(c);
+	printf("%s %s\n", c->options.out,
+	       alone || (!c->todo && xfp_bundle_is_current(c, &result)) ? "is up to date"
+	       : access(c->options.out, F_OK)                           ? "would be written"
+									: "would be written again");
+	return XFP_OK;
+}
+
+/* The bundle is durable; what it says of itself must not need what goes. */
+static int drop(struct xfp_conversion *c, struct xfp_result *result, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	if (c->store.read_only) {
+		fprintf(stderr, "xfp: %s: the cache is read-only; nothing of it is dropped\n", c->options.cache);
+		return XFP_OK;
+	}
+	if (!c->stands_alone)
+		status = xfp_bundle_stand_alone(c, result, err);
+	if (!status)
+		status = xfp_drop_cache(c, &result->freed, err);
+	result->dropped = !status;
+	return (int)status;
+}
+
 static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
 {
 	struct follower follower = { .c = c };
@@ -126,16 +167,8 @@ static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct
 		status = (int)xfp_like_check(c->options.like, c->ledger, err);
 	if (status)
 		return status;
-	if (c->options.dry_run) {
-		if (!(status = xfp_prepare_units(c, false, err))) {
-			xfp_prepare_print(c);
-			printf("%s %s\n", c->options.out,
-			       !c->todo && xfp_bundle_is_current(c, &result) ? "is up to date"
-			       : access(c->options.out, F_OK)                ? "would be written"
-									     : "would be written again");
-		}
-		return status;
-	}
+	if (c->options.dry_run)
+		return dry_run(c, err);
 	parameters = xfp_parameters_to_json(&c->options.parameters);
 	if (!parameters ||
 	    xfp_manifest_run_begin(c->manifest, c->options.model, c->options.out, parameters, &c->run, NULL))
@@ -162,6 +195,8 @@ static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct
 	if (c->run)
 		xfp_manifest_run_end(c->manifest, c->run, (enum xfp_status)status, status ? NULL : result.sha256,
 				     result.bytes, NULL);
+	if (!status && c->options.drop_cache)
+		status = drop(c, &result, err);
 	if (!status && c->options.like)
 		return (int)finish_like(c, &result, xfp_now() - started, err);
 	return status ? status : (int)xfp_print_summary(c, &result, xfp_now() - started, err);

@@ -67,8 +67,9 @@ static bool add_ledger(struct xfp_digest *digest, const struct xfp_ledger *ledge
 	return ok;
 }
 
-/* Everything that decides the bundle's bytes, as far as it can be told without reading weights. */
-static bool bundle_key(const struct xfp_conversion *c, char key[33])
+/* Everything that decides the bundle's bytes, as far as it can be told without reading weights: with the
+ * artifacts, or, where they were dropped, what they follow from. */
+static bool bundle_key(const struct xfp_conversion *c, bool alone, char key[33])
 {
 	char *parameters = xfp_parameters_to_json(&c->options.parameters);
 	struct xfp_digest *digest = xfp_digest_new();
@@ -76,12 +77,15 @@ static bool bundle_key(const struct xfp_conversion *c, char key[33])
 	bool ok = digest && parameters && add(digest, "%s %d", PACKAGE_VERSION, XFP_BUNDLE_VERSION) &&
 		  add(digest, "%s", parameters) && add_ledger(digest, c->ledger);
 
+	if (alone)
+		ok = ok && add(digest, "alone %d %d %d %d %d", XFP_ALGORITHM_OUTLIERS, XFP_ALGORITHM_FIT,
+			       XFP_ALGORITHM_CHOICE, XFP_ALGORITHM_PACKED, XFP_ALGORITHM_FP8);
 	for (uint32_t i = 0; ok && i < c->ledger->unit_count; i++) {
 		const struct xfp_ledger_unit *unit = &c->ledger->units[i];
 
-		ok = add(digest, "%s", unit->name) &&
-		     add(digest, "%s %d %s %s", unit->role, unit->class_, c->units[i].key[XFP_STAMP_CHOICE],
-			 c->units[i].key[XFP_STAMP_PACKED]);
+		ok = add(digest, "%s", unit->name) && add(digest, "%s %d %s %s", unit->role, unit->class_,
+							  alone ? "" : c->units[i].key[XFP_STAMP_CHOICE],
+							  alone ? "" : c->units[i].key[XFP_STAMP_PACKED]);
 	}
 	if (digest)
 		xfp_digest_final(digest, bytes);
@@ -105,18 +109,42 @@ static bool format_stamp(const struct xfp_conversion *c, const char *key, const 
 	return true;
 }
 
-bool xfp_bundle_is_current(const struct xfp_conversion *c, struct xfp_result *result)
+static bool stamp_matches(const struct xfp_conversion *c, bool alone, struct xfp_result *result)
 {
 	char *path = xfp_path(c->options.work, XFP_BUNDLE_STAMP), *text = NULL, now[256], key[33];
 	bool current = false;
 
 	if (path && !c->options.rehash && !xfp_slurp(path, sizeof now, &text, NULL, NULL) &&
 	    sscanf(text, "%*32s %64s %" SCNu64, result->sha256, &result->bytes) == 2)
-		current = bundle_key(c, key) && format_stamp(c, key, result->sha256, now) && !strcmp(text, now);
+		current = bundle_key(c, alone, key) && format_stamp(c, key, result->sha256, now) && !strcmp(text, now);
 	result->unchanged = current;
 	free(text);
 	free(path);
 	return current;
+}
+
+bool xfp_bundle_is_current(const struct xfp_conversion *c, struct xfp_result *result)
+{
+	return stamp_matches(c, false, result);
+}
+
+bool xfp_bundle_is_alone(const struct xfp_conversion *c, struct xfp_result *result)
+{
+	return stamp_matches(c, true, result);
+}
+
+enum xfp_status xfp_bundle_stand_alone(const struct xfp_conversion *c, const struct xfp_result *result,
+				       struct xfp_error *err)
+{
+	char *path = xfp_path(c->options.work, XFP_BUNDLE_STAMP), text[256], key[33];
+	enum xfp_status status = path && bundle_key(c, true, key) ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	if (!status && !format_stamp(c, key, result->sha256, text))
+		status = xfp_fail_errno(err, errno, "%s: is gone", c->options.out);
+	if (!status)
+		status = xfp_write_file(path, text, strlen(text), false, err);
+	free(path);
+	return status;
 }
 
 /* ---- writing it -------------------------------------------------------------------------------- */
@@ -151,7 +179,7 @@ int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struc
 		return (int)xfp_fail(err, XFP_FAILED, "out of memory");
 	unlink(stamp);
 	/* Before it is written: a small file that changes meanwhile makes the stamp an old one. */
-	if (!bundle_key(c, key)) {
+	if (!bundle_key(c, false, key)) {
 		free(stamp);
 		return (int)xfp_fail(err, XFP_FAILED, "out of memory");
 	}
@@ -236,6 +264,22 @@ static void count_missed(const struct xfp_choice *choice, struct tally *tally)
 		tally->best++;
 }
 
+/* The choices are not known any more; the bundle tells what came of them. */
+static void count_bundle(const struct xfp_conversion *c, struct tally *tally)
+{
+	struct xfp_bundle *bundle = NULL;
+	struct xfp_unit_info unit;
+
+	if (xfp_bundle_open(c->options.out, &bundle, NULL))
+		return;
+	for (uint32_t u = 0; xfp_bundle_unit(bundle, u, &unit); u++) {
+		tally->missed += !unit.met;
+		tally->best += !unit.met;
+		tally->kept += unit.mode == XFP_MODE_KEEP;
+	}
+	xfp_bundle_close(bundle);
+}
+
 static struct tally count(const struct xfp_conversion *c)
 {
 	struct tally tally = { .units = c->ledger->unit_count };
@@ -244,12 +288,14 @@ static struct tally count(const struct xfp_conversion *c)
 		tally.repacked += c->units[i].made >> XFP_STAMP_PACKED & 1;
 		tally.fitted += c->units[i].made >> XFP_STAMP_FIT & 1;
 		tally.seconds += c->units[i].seconds;
-		if (c->ledger->units[i].plan != XFP_PLAN_FIT)
+		if (c->stands_alone || c->ledger->units[i].plan != XFP_PLAN_FIT)
 			continue;
 		count_missed(&c->units[i].choice, &tally);
 		if (c->units[i].choice.candidate.mode == XFP_MODE_KEEP)
 			++*(c->units[i].nonfinite ? &tally.nonfinite : &tally.kept);
 	}
+	if (c->stands_alone)
+		count_bundle(c, &tally);
 	return tally;
 }
 
@@ -326,14 +372,14 @@ static enum xfp_status print_json(const struct xfp_conversion *c, const struct x
 
 	if (!classes)
 		return XFP_FAILED;
-	root = json_pack("{s:s, s:s, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:s, s:o}", "bundle",
+	root = json_pack("{s:s, s:s, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:s, s:o}", "bundle",
 			 c->options.out, "sha256", result->sha256, "bytes", (json_int_t)result->bytes, "unchanged",
 			 (int)result->unchanged, "weights", (json_int_t)c->weights, "units", (json_int_t)tally->units,
 			 "repacked", (json_int_t)tally->repacked, "fitted", (json_int_t)tally->fitted, "cached",
 			 (json_int_t)(tally->units - tally->repacked), "source_precision",
 			 (json_int_t)(tally->kept + tally->nonfinite), "below_floor", (json_int_t)tally->missed,
-			 "seconds", seconds, "stage_seconds", tally->seconds, "work", c->options.work, "classes",
-			 classes);
+			 "seconds", seconds, "stage_seconds", tally->seconds, "dropped_bytes",
+			 (json_int_t)result->freed, "work", c->options.work, "classes", classes);
 	failed = !root || json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
 
 	json_decref(root);
@@ -380,6 +426,8 @@ static enum xfp_status print_text(const struct xfp_conversion *c, const struct x
 	printf("%" PRIu32 " units: %" PRIu32 " fitted, %" PRIu32 " packed now, %" PRIu32 " from the cache, in %.1f s\n",
 	       tally->units, tally->fitted, tally->repacked, tally->units - tally->repacked, seconds);
 	print_misses(tally);
+	if (result->dropped)
+		printf("cache  dropped, %s freed\n", xfp_human((double)result->freed, "B", bytes));
 	printf("log    %s/%s\n", c->options.work, XFP_LOG_FILE);
 	return XFP_OK;
 }

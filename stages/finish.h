@@ -12,10 +12,18 @@ struct xfp_result {
 	char sha256[65];
 	uint64_t bytes;
 	bool unchanged; /* the bundle was there already, of the same units */
+	bool dropped;   /* --drop-cache: the artifacts are gone, */
+	uint64_t freed; /* which made this much room now */
 };
 
 /* Whether OUT is the bundle of just these artifacts, written by an earlier run and untouched since. */
 bool xfp_bundle_is_current(const struct xfp_conversion *c, struct xfp_result *result);
+
+/* The same of one whose artifacts were dropped: judged by sources and settings, from which all else follows.
+ * And making the stamp of a bundle that is current such a one. */
+bool xfp_bundle_is_alone(const struct xfp_conversion *c, struct xfp_result *result);
+enum xfp_status xfp_bundle_stand_alone(const struct xfp_conversion *c, const struct xfp_result *result,
+				       struct xfp_error *err);
 
 /* Write it; XFP_DAMAGED when an artifact turned out to be. Its message, if any, is in the log and shown. */
 int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_result *result,

@@ -111,6 +111,9 @@ static enum xfp_status take(struct xfp_conversion *c, const struct xfp_event *ev
 		c->failure = (enum xfp_status)event->status;
 	if (event->status || strlen(event->key) != 32 || !ours || (!made && strcmp(event->outcome, "hit")))
 		return XFP_OK;
+	/* One that was dropped, or removed by another run: there is nothing to index. */
+	if (!xfp_store_has(&c->store, event->key))
+		return XFP_OK;
 	if (made)
 		note_made(&c->units[event->unit], event);
 	status = xfp_manifest_ingest(c->manifest, &c->store, event->key, err);

@@ -22,6 +22,8 @@ stages_libstages_a_SOURCES = \
 	stages/convert.h \
 	stages/data.c \
 	stages/data.h \
+	stages/drop_cache.c \
+	stages/drop_cache.h \
 	stages/estimate.c \
 	stages/estimate.h \
 	stages/family.c \
@@ -79,6 +81,7 @@ stages_libstages_a_SOURCES = \
 	stages/report.h \
 	stages/resume.c \
 	stages/resume.h \
+	stages/room.c \
 	stages/rows.c \
 	stages/rows.h \
 	stages/rule.c \

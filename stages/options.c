@@ -22,6 +22,7 @@ enum option_id {
 	OPT_FAMILY,
 	OPT_CACHE,
 	OPT_WORK,
+	OPT_DROP_CACHE,
 	OPT_REHASH,
 	OPT_JSON,
 	OPT_HELP,
@@ -44,6 +45,7 @@ static const struct option_row rows[] = {
 	{ "family", OPT_FAMILY, "NAME|FILE", "rules of this model family, not those the config names" },
 	{ "cache", OPT_CACHE, "DIR", "artifacts and manifest [xfp-cache beside OUT]" },
 	{ "work", OPT_WORK, "DIR", "state and log of this conversion [OUT.xfp.work]" },
+	{ "drop-cache", OPT_DROP_CACHE, NULL, "once the bundle is written, remove the artifacts that only it needed" },
 	{ "jobs", 'j', "N", "units in flight [one a processor]" },
 	{ "keep-going", 'k', NULL, "finish the other units when one fails" },
 	{ "dry-run", 'n', NULL, "say what would be done, do nothing" },
@@ -255,6 +257,9 @@ static enum xfp_status read_options(int argc, char **argv, const struct option *
 		case 'q':
 			o->quiet = true;
 			break;
+		case OPT_DROP_CACHE:
+			o->drop_cache = true;
+			break;
 		case OPT_REHASH:
 			o->rehash = true;
 			break;
@@ -358,6 +363,7 @@ static enum xfp_status finish_paths(struct xfp_options *o, struct xfp_error *err
 		return status;
 	if (!o->work && !(o->work = xfp_format("%s.work", o->out)))
 		return xfp_fail(err, XFP_FAILED, "out of memory");
+	o->own_cache = !o->cache;
 	if (!o->cache && !(o->cache = xfp_format("%.*s/xfp-cache", (int)(strrchr(o->out, '/') - o->out), o->out)))
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	if ((status = make_absolute(&o->work, err)))

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "drop.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "manifest_db.h"
+
+/* ---- lists ------------------------------------------------------------------------------------- */
+
+enum xfp_status xfp_key_list_add(struct xfp_key_list *list, const char *key, struct xfp_error *err)
+{
+	if (list->count == list->room) {
+		size_t room = list->room ? list->room * 2 : 256;
+		void *grown = realloc(list->key, room * sizeof *list->key);
+
+		if (!grown)
+			return xfp_fail(err, XFP_FAILED, "out of memory");
+		list->key = grown;
+		list->room = room;
+	}
+	strncpy(list->key[list->count], key, 32);
+	list->key[list->count++][32] = '\0';
+	return XFP_OK;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+void xfp_key_list_sort(struct xfp_key_list *list)
+{
+	if (list->count)
+		qsort(list->key, list->count, sizeof *list->key, by_text);
+}
+
+bool xfp_key_list_has(const struct xfp_key_list *sorted, const char *key)
+{
+	return sorted->count && bsearch(key, sorted->key, sorted->count, sizeof *sorted->key, by_text);
+}
+
+void xfp_key_list_free(struct xfp_key_list *list)
+{
+	free(list->key);
+	*list = (struct xfp_key_list){ 0 };
+}
+
+/* ---- what runs used ---------------------------------------------------------------------------- */
+
+/* The fit that was not chosen is known through the choice alone. The first row tells a list without keys
+ * from a failure. */
+#define KEYS_OF(outputs)                                                                                   \
+	"WITH used AS (SELECT u.* FROM run_units AS u JOIN runs AS r ON r.run = u.run WHERE " outputs ") " \
+	"SELECT '' AS key UNION SELECT outliers_key FROM used WHERE outliers_key IS NOT NULL "             \
+	"UNION SELECT fit_key FROM used WHERE fit_key IS NOT NULL "                                        \
+	"UNION SELECT choice_key FROM used WHERE choice_key IS NOT NULL "                                  \
+	"UNION SELECT packed_key FROM used WHERE packed_key IS NOT NULL "                                  \
+	"UNION SELECT i.input FROM inputs AS i JOIN used ON i.key = used.choice_key ORDER BY key"
+
+static const char own_keys[] = KEYS_OF("r.output = ?");
+static const char other_keys[] = KEYS_OF("r.output <> ?");
+static const char let_go[] = "UPDATE run_units SET outliers_key = NULL, fit_key = NULL, choice_key = NULL, "
+			     "packed_key = NULL WHERE run IN (SELECT run FROM runs WHERE output = ?)";
+static const char open_runs[] = "SELECT 1 FROM runs WHERE ended IS NULL AND output <> ? LIMIT 1";
+
+enum xfp_status xfp_manifest_output_keys(struct xfp_manifest *m, const char *output, bool others,
+					 struct xfp_key_list *list, struct xfp_error *err)
+{
+	sqlite3_stmt *row = xfp_manifest_query(m, others ? other_keys : own_keys, "t", output);
+	enum xfp_status status = XFP_OK;
+	int rc;
+
+	if (!row)
+		return xfp_manifest_fail(m, sqlite3_errcode(m->db), err);
+	while (!status && (rc = sqlite3_step(row)) != SQLITE_DONE) {
+		const char *key = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(row, 0) : NULL;
+
+		if (!key)
+			status = xfp_manifest_fail(m, rc, err); /* half of what others need is no list */
+		else if (strlen(key) == 32)
+			status = xfp_key_list_add(list, key, err);
+	}
+	sqlite3_reset(row);
+	return status;
+}
+
+bool xfp_manifest_has_open_runs(struct xfp_manifest *m, const char *output)
+{
+	sqlite3_stmt *row = xfp_manifest_query(m, open_runs, "t", output);
+
+	if (row)
+		sqlite3_reset(row);
+	return row;
+}
+
+/* ---- taking away ------------------------------------------------------------------------------- */
+
+enum xfp_status xfp_store_drop(const struct xfp_store *store, struct xfp_manifest *m, const char *output,
+			       const struct xfp_key_list *keys, uint64_t *bytes, struct xfp_error *err)
+{
+	enum xfp_status status;
+	struct stat st;
+
+	*bytes = 0;
+	for (size_t i = 0; i < keys->count; i++) {
+		char *path = xfp_store_path(store, keys->key[i]), *slash;
+
+		if (!path)
+			return xfp_fail(err, XFP_FAILED, "out of memory");
+		if (!stat(path, &st) && !unlink(path))
+			*bytes += (uint64_t)st.st_size;
+		if ((slash = strrchr(path, '/'))) {
+			*slash = '\0';
+			rmdir(path); /* which only an empty folder allows */
+		}
+		free(path);
+	}
+	if ((status = xfp_manifest_begin(m, err)))
+		return status;
+	for (size_t i = 0; !status && i < keys->count; i++)
+		status = xfp_manifest_forget(m, keys->key[i], err);
+	if (!status)
+		status = xfp_manifest_exec(m, err, let_go, "t", output);
+	return xfp_manifest_commit(m, status ? NULL : err) ? XFP_FAILED : status;
+}
+
+static void remove_in(const char *folder, const char *name)
+{
+	char *path = xfp_path(folder, name);
+
+	if (path)
+		(void)!remove(path);
+	free(path);
+}
+
+bool xfp_store_dismantle(const struct xfp_store *store)
+{
+	static const char *const files[] = { "manifest.sqlite", "manifest.sqlite-wal", "manifest.sqlite-shm",
+					     "CACHEDIR.TAG" };
+	char *artifacts = xfp_path(store->folder, "artifacts");
+	bool empty = artifacts && !rmdir(artifacts);
+
+	for (size_t i = 0; empty && i < sizeof files / sizeof files[0]; i++)
+		remove_in(store->folder, files[i]);
+	free(artifacts);
+	return empty && !rmdir(store->folder);
+}
