@@ -51,6 +51,8 @@ stages_libstages_a_SOURCES = \
 	stages/model_config.h \
 	stages/name_groups.c \
 	stages/name_groups.h \
+	stages/new_folder.c \
+	stages/new_folder.h \
 	stages/notes.c \
 	stages/notes.h \
 	stages/options.c \

@@ -7,7 +7,6 @@
  *
  * DIR is new or empty, and a failure leaves it as it was; a damaged bundle is one.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -16,15 +15,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "classes.h"
 #include "commands.h"
 #include "conversion.h"
 #include "file.h"
+#include "new_folder.h"
 #include "printable.h"
 #include "report.h"
 #include "safetensors_write.h"
+#include "signals.h"
 #include "size.h"
 #include "unpack.h"
 #include "verify.h"
@@ -53,9 +53,9 @@ struct unpacking {
 	uint32_t *shard;                /* of each; never falls */
 	uint32_t count, shards;
 	uint64_t bytes;
-	char **made; /* files and folders, in order: to be removed after a failure */
-	size_t made_count;
-	json_t *files; /* names of the files */
+	struct xfp_made made; /* to be removed after a failure */
+	json_t *files;        /* names of the files */
+	struct xfp_signals signals;
 };
 
 static void usage(const char *program, FILE *out)
@@ -127,69 +127,7 @@ static char *shard_name(const struct unpacking *u, uint32_t shard)
 			      : xfp_format("model-%05" PRIu32 "-of-%05" PRIu32 ".safetensors", shard + 1, u->shards);
 }
 
-/* ---- files and folders ------------------------------------------------------------------------- */
-
-/* Remember what is made, or about to be. Takes the path, which may be NULL when there was no memory for it. */
-static enum xfp_status remember(struct unpacking *u, char *path, struct xfp_error *err)
-{
-	char **made = path ? realloc(u->made, (u->made_count + 1) * sizeof *made) : NULL;
-
-	if (!made) {
-		free(path);
-		return xfp_fail(err, XFP_FAILED, "out of memory");
-	}
-	u->made = made;
-	made[u->made_count++] = path;
-	return XFP_OK;
-}
-
-static void undo(struct unpacking *u)
-{
-	while (u->made_count) {
-		char *path = u->made[--u->made_count];
-
-		(void)!remove(path);
-		free(path);
-	}
-}
-
-/* How much of a path names the folder that it is in; 0: the current one. */
-static int parent_length(const char *path)
-{
-	size_t length = strlen(path);
-
-	while (length > 1 && path[length - 1] == '/')
-		length--;
-	while (length && path[length - 1] != '/')
-		length--;
-	while (length > 1 && path[length - 1] == '/')
-		length--;
-	return (int)length;
-}
-
-static enum xfp_status make_folder(struct unpacking *u, const char *path, struct xfp_error *err)
-{
-	struct dirent *entry;
-	bool empty = true;
-	DIR *folder = opendir(path);
-
-	if (!folder && errno == ENOTDIR)
-		return xfp_fail(err, XFP_USAGE, "%s: a file is there; name a new folder", path);
-	if (!folder && errno != ENOENT)
-		return xfp_fail_errno(err, errno, "%s", path);
-	if (!folder && mkdir(path, 0777)) {
-		int length = parent_length(path);
-
-		return xfp_fail_errno(err, errno, "%s: no folder can be made in %.*s", path, length ? length : 1,
-				      length ? path : ".");
-	}
-	if (!folder)
-		return remember(u, strdup(path), err);
-	while (empty && (entry = readdir(folder)))
-		empty = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
-	closedir(folder);
-	return empty ? XFP_OK : xfp_fail(err, XFP_USAGE, "%s: not empty; name a new folder", path);
-}
+/* ---- files --------------------------------------------------------------------------------------- */
 
 /* The folders of DIR that a file's name asks for. */
 static enum xfp_status make_parents(struct unpacking *u, const char *name, struct xfp_error *err)
@@ -201,7 +139,7 @@ static enum xfp_status make_parents(struct unpacking *u, const char *name, struc
 		if (!path)
 			return xfp_fail(err, XFP_FAILED, "out of memory");
 		if (!mkdir(path, 0777)) {
-			if ((status = remember(u, path, err)))
+			if ((status = xfp_made_add(&u->made, path, err)))
 				return status;
 			continue;
 		}
@@ -217,7 +155,7 @@ static enum xfp_status note_file(struct unpacking *u, const char *name, struct x
 {
 	if (json_array_append_new(u->files, json_string(name)))
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	return remember(u, xfp_path(u->request->folder, name), err);
+	return xfp_made_add(&u->made, xfp_path(u->request->folder, name), err);
 }
 
 static enum xfp_status write_small(struct unpacking *u, const char *name, const void *data, size_t size,
@@ -245,7 +183,7 @@ static enum xfp_status write_shard(struct unpacking *u, uint32_t shard, uint32_t
 		      : xfp_fail(err, XFP_FAILED, "out of memory");
 	for (uint32_t i = first; !status && i < first + count; i++)
 		status = xfp_unpack_tensor(u->bundle, &u->views, u->from[i], u->tensors[i].dtype, file.fd,
-					   u->tensors[i].offset, path, err);
+					   u->tensors[i].offset, path, &u->signals, err);
 	if (!status && !(status = note_file(u, name, err)))
 		status = xfp_pending_publish(&file, false, err);
 	xfp_pending_discard(&file);
@@ -362,6 +300,18 @@ static enum xfp_status print_result(const struct unpacking *u, struct xfp_error 
 	return failed ? xfp_fail(err, XFP_FAILED, "cannot write to standard output") : XFP_OK;
 }
 
+/* A signal goes to whichever thread does not hold it back, and threads keep what they were born with: all
+ * there will be are made while signals are held. Until there is something to tidy up, they may come. */
+static void make_threads(struct xfp_signals *signals)
+{
+	int threads = 0;
+
+	xfp_signals_hold(signals);
+#pragma omp parallel reduction(+ : threads)
+	threads++;
+	xfp_signals_release(signals);
+}
+
 static enum xfp_status unpack(const struct request *request, struct xfp_error *err)
 {
 	struct unpacking u = { .request = request, .files = json_array() };
@@ -370,19 +320,25 @@ static enum xfp_status unpack(const struct request *request, struct xfp_error *e
 	if (status || (status = xfp_bundle_open(request->bundle, &u.bundle, err)))
 		goto done;
 	xfp_bundle_info(u.bundle, &u.info);
+	make_threads(&u.signals);
 	if ((status = xfp_tensor_views(u.bundle, &u.views, err)) || (status = plan(&u, err)) ||
-	    (status = make_folder(&u, request->folder, err)))
+	    (status = xfp_new_folder_check(request->folder, err)) ||
+	    (!request->unchecked && (status = check_bytes(&u, err))))
 		goto done;
-	/* The index, which makes a checkpoint of the shards, last. */
-	if ((!request->unchecked && (status = check_bytes(&u, err))) || (status = write_files(&u, err)) ||
+	/* From here on there is something to tidy up. The index, which makes a checkpoint of the shards, last. */
+	xfp_signals_hold(&u.signals);
+	if ((status = xfp_new_folder_make(&u.made, request->folder, err)) || (status = write_files(&u, err)) ||
 	    (status = write_shards(&u, err)) || (u.shards > 1 && (status = write_index(&u, err))))
-		undo(&u);
+		xfp_made_undo(&u.made);
 	else if (!(status = print_result(&u, err)))
 		note_dtype(&u);
+	if (u.signals.interrupted) {
+		fprintf(stderr, "\n%s: interrupted; %s is as it was\n", request->program, request->folder);
+		fflush(stdout);
+	}
+	xfp_signals_release(&u.signals);
 done:
-	for (size_t i = 0; i < u.made_count; i++)
-		free(u.made[i]);
-	free(u.made);
+	xfp_made_free(&u.made);
 	free(u.tensors);
 	free(u.from);
 	free(u.shard);

@@ -6,6 +6,7 @@
 #define XFP_UNPACK_H
 
 #include "dtype.h"
+#include "signals.h"
 #include "xfp.h"
 
 /* The matrices of every tensor: list[first[t]] ... list[first[t + 1] - 1]. */
@@ -18,9 +19,9 @@ void xfp_tensor_views_free(struct xfp_tensor_views *views);
 
 /* Write the elements of tensor `number` as `dtype` at `offset` of a file whose data region exists already:
  * bytes that were kept are copied, others decoded. Memory is bounded whatever the tensor. A value
- * that `dtype` cannot hold is XFP_FAILED naming the tensor. */
+ * that `dtype` cannot hold is XFP_FAILED naming the tensor; so, within milliseconds, is a signal. */
 enum xfp_status xfp_unpack_tensor(const struct xfp_bundle *bundle, const struct xfp_tensor_views *views,
 				  uint32_t number, enum xfp_dtype dtype, int fd, uint64_t offset, const char *path,
-				  struct xfp_error *err);
+				  struct xfp_signals *signals, struct xfp_error *err);
 
 #endif

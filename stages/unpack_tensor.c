@@ -99,6 +99,7 @@ struct target {
 	float *w;     /* [block weights] */
 	uint8_t *out; /* the same in dtype */
 	uint8_t *piece;
+	struct xfp_signals *signals;
 };
 
 /* Rows of a matrix into t->out. */
@@ -189,6 +190,26 @@ static enum xfp_status put_block(struct target *t, const struct xfp_matrix_info 
 	return status;
 }
 
+static enum xfp_status go_on(const struct target *t, struct xfp_error *err)
+{
+	return xfp_signals_came(t->signals) ? xfp_fail(err, XFP_FAILED, "interrupted") : XFP_OK;
+}
+
+/* As it is. */
+static enum xfp_status put_data(const struct target *t, const uint8_t *data, uint64_t bytes, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	for (uint64_t done = 0; !status && done < bytes;) {
+		uint64_t some = bytes - done < BLOCK_BYTES ? bytes - done : BLOCK_BYTES;
+
+		if (!(status = go_on(t, err)))
+			status = xfp_pwrite(t->fd, data + done, some, t->offset + done, t->path, err);
+		done += some;
+	}
+	return status;
+}
+
 static enum xfp_status put_matrix(struct target *t, uint32_t number, struct xfp_error *err)
 {
 	struct xfp_matrix_info matrix;
@@ -208,7 +229,7 @@ static enum xfp_status put_matrix(struct target *t, uint32_t number, struct xfp_
 	for (uint64_t first = 0; !status && first < matrix.rows; first += block) {
 		uint64_t count = matrix.rows - first < block ? matrix.rows - first : block;
 
-		if (!(status = fill_block(t, number, &matrix, first, count, err)))
+		if (!(status = go_on(t, err)) && !(status = fill_block(t, number, &matrix, first, count, err)))
 			status = put_block(t, &matrix, first, count, err);
 	}
 	free(t->w);
@@ -219,21 +240,22 @@ static enum xfp_status put_matrix(struct target *t, uint32_t number, struct xfp_
 
 enum xfp_status xfp_unpack_tensor(const struct xfp_bundle *bundle, const struct xfp_tensor_views *views,
 				  uint32_t number, enum xfp_dtype dtype, int fd, uint64_t offset, const char *path,
-				  struct xfp_error *err)
+				  struct xfp_signals *signals, struct xfp_error *err)
 {
 	struct target target = { .bundle = bundle,
 				 .dtype = dtype,
 				 .element = xfp_dtype_bits(dtype) / 8,
 				 .fd = fd,
 				 .offset = offset,
-				 .path = path };
+				 .path = path,
+				 .signals = signals };
 	enum xfp_status status = XFP_OK;
 	struct xfp_tensor_info info;
 
 	if (!xfp_bundle_tensor(bundle, number, &info))
 		return xfp_fail(err, XFP_USAGE, "there is no tensor %u", (unsigned)number);
 	if (info.data)
-		return xfp_pwrite(fd, info.data, info.bytes, offset, path, err);
+		return put_data(&target, info.data, info.bytes, err);
 	target.name = info.name;
 	for (uint32_t i = views->first[number]; !status && i < views->first[number + 1]; i++)
 		status = put_matrix(&target, views->list[i], err);

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "new_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum xfp_status xfp_made_add(struct xfp_made *made, char *path, struct xfp_error *err)
+{
+	char **grown = path ? realloc(made->path, (made->count + 1) * sizeof *grown) : NULL;
+
+	if (!grown) {
+		free(path);
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	}
+	made->path = grown;
+	grown[made->count++] = path;
+	return XFP_OK;
+}
+
+void xfp_made_undo(struct xfp_made *made)
+{
+	while (made->count) {
+		char *path = made->path[--made->count];
+
+		(void)!remove(path);
+		free(path);
+	}
+}
+
+void xfp_made_free(struct xfp_made *made)
+{
+	for (size_t i = 0; i < made->count; i++)
+		free(made->path[i]);
+	free(made->path);
+	*made = (struct xfp_made){ 0 };
+}
+
+/* How much of a path names the folder that it is in; 0: the current one. */
+static int parent_length(const char *path)
+{
+	size_t length = strlen(path);
+
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	while (length && path[length - 1] != '/')
+		length--;
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	return (int)length;
+}
+
+static enum xfp_status no_folder(const char *path, int errnum, struct xfp_error *err)
+{
+	int length = parent_length(path);
+
+	return xfp_fail_errno(err, errnum, "%s: no folder can be made in %.*s", path, length ? length : 1,
+			      length ? path : ".");
+}
+
+enum xfp_status xfp_new_folder_check(const char *path, struct xfp_error *err)
+{
+	struct dirent *entry;
+	bool empty = true;
+	DIR *folder = opendir(path);
+
+	if (!folder && errno == ENOTDIR)
+		return xfp_fail(err, XFP_USAGE, "%s: a file is there; name a new folder", path);
+	if (!folder && errno != ENOENT)
+		return xfp_fail_errno(err, errno, "%s", path);
+	if (!folder) {
+		char *parent = parent_length(path) ? strndup(path, (size_t)parent_length(path)) : strdup(".");
+		int errnum = parent && access(parent, W_OK | X_OK) ? errno : 0;
+
+		free(parent);
+		return errnum ? no_folder(path, errnum, err) : XFP_OK;
+	}
+	while (empty && (entry = readdir(folder)))
+		empty = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
+	closedir(folder);
+	return empty ? XFP_OK : xfp_fail(err, XFP_USAGE, "%s: not empty; name a new folder", path);
+}
+
+enum xfp_status xfp_new_folder_make(struct xfp_made *made, const char *path, struct xfp_error *err)
+{
+	if (!mkdir(path, 0777))
+		return xfp_made_add(made, strdup(path), err);
+	return errno == EEXIST ? XFP_OK : no_folder(path, errno, err);
+}

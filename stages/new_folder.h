@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * new_folder.h - a folder that a command fills, and that is as it was when the command comes to nothing.
+ */
+#ifndef XFP_NEW_FOLDER_H
+#define XFP_NEW_FOLDER_H
+
+#include <stddef.h>
+
+#include "xfp_error.h"
+
+/* Files and folders in the order in which they were made. Zeroed is empty. */
+struct xfp_made {
+	char **path;
+	size_t count;
+};
+
+/* Remember what is made, or about to be. Takes the path, which may be NULL when there was no memory for it. */
+enum xfp_status xfp_made_add(struct xfp_made *made, char *path, struct xfp_error *err);
+/* Remove all of it, the last first. */
+void xfp_made_undo(struct xfp_made *made);
+void xfp_made_free(struct xfp_made *made);
+
+/* Whether it can be had: XFP_USAGE when it is a file or not empty, XFP_FAILED when it cannot be made. */
+enum xfp_status xfp_new_folder_check(const char *path, struct xfp_error *err);
+enum xfp_status xfp_new_folder_make(struct xfp_made *made, const char *path, struct xfp_error *err);
+
+#endif
