@@ -70,6 +70,7 @@ cli_tests = \
 	tests/cli/reproducible.bats \
 	tests/cli/resume.bats \
 	tests/cli/stages.bats \
+	tests/cli/status.bats \
 	tests/cli/upkeep.bats
 tree_tests = \
 	tests/check-lists \

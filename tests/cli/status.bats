@@ -1,0 +1,214 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# xfp status: while a run is going, after it ended, after it was killed. It reads and never writes.
+
+load helpers
+
+setup() {
+	setup_folder
+	unset XFP_WORK XFP_OUT
+}
+
+# What is asked of the first run in the answer.
+member() { # EXPRESSION ARGUMENT...
+	xfp status --json "${@:2}" | python3 -c 'import json, sys
+run = json.load(sys.stdin)["runs"][0]
+value = eval(sys.argv[1], {}, {"run": run, **run})
+print(json.dumps(value) if isinstance(value, (list, dict)) else value)' "$1"
+}
+
+snapshot() {
+	find out.xfp.work xfp-cache -type f -exec sha256sum {} + | sort
+	find out.xfp.work xfp-cache -printf '%p %T@ %C@\n' | sort
+}
+
+# Large enough that its stages can be caught at work.
+make_slow_model() {
+	make_model m --layers 3 --hidden 256 --intermediate 256 --num-experts 8
+}
+
+@test "a run that is going: state, pid, what is in flight; nothing is written" {
+	make_slow_model
+	xfp convert m -o out.xfp -q -j2 &
+	pid=$!
+	until [ -e out.xfp.work/u000001-packed ]; do sleep 0.01; done
+	seen=
+	while [ -z "$seen" ] && kill -0 $pid; do
+		seen=$(member 'state == "running" and in_flight' out.xfp | grep stage) || true
+	done
+	[[ $seen == '[{"number": '*'"unit": "model.layers.'*'"stage": "'* ]]
+	[ "$(member 'pid, phase, status, ended' out.xfp)" = "($pid, 'converting', None, None)" ]
+	xfp status out.xfp >text
+	grep -q "^state    running, pid $pid, converting, for 0:0" text
+	grep -q "^output   $PWD/out.xfp$" text
+	grep -q "^log      $PWD/out.xfp.work/log$" text
+	grep -Eq "^weights  [0-9]+%, .* of .* weights, .*/s" text
+	grep -Eq "^routed_expert +[0-9]+ of 9 " text
+	[ "$(member '0 < units_done < units == 22 and 0 < weights_done < weights and rate > 0' out.xfp)" = True ]
+	kill -9 $pid
+	wait $pid || true
+	# the lock is held for as long as a stage lives, and so is the state
+	flock out.xfp.work/lock true
+	[ "$(member 'state, pid, in_flight' out.xfp)" = "('interrupted', None, [])" ]
+	snapshot >before
+	xfp status out.xfp >text
+	grep -q "^state    interrupted after .*, killed$" text
+	[ "$(tail -n 2 text)" = "to go on
+  xfp convert m -o out.xfp -q -j2" ]
+	snapshot | diff before -
+	# from elsewhere, with the folder; and it works
+	mkdir 'else where'
+	cd 'else where'
+	run -0 xfp status "$OLDPWD/out.xfp"
+	[ "${lines[-1]}" = "  cd $OLDPWD && xfp convert m -o out.xfp -q -j2" ]
+	eval "${lines[-1]}"
+	cd "$BATS_TEST_TMPDIR"
+	[ "$(member 'state, units_done, status, resume' out.xfp)" = "('finished', 22, 0, 'xfp convert m -o out.xfp -q -j2')" ]
+	[ "$(member '0 < units_cached < units == units_done and weights_done == weights' out.xfp)" = True ]
+	run -0 xfp status out.xfp
+	[[ $output != *"to go on"* ]]
+}
+
+@test "the lock decides, not a process number" {
+	make_model m
+	xfp convert m -o out.xfp -q
+	sed -i "s/state=finished/state=running/; s/pid=[0-9]*/pid=$$/" out.xfp.work/run # alive, but not ours
+	[ "$(member 'state, pid' out.xfp)" = "('interrupted', None)" ]
+	exec 9>>out.xfp.work/lock
+	flock 9
+	sed -i 's/pid=[0-9]*/pid=1/' out.xfp.work/run
+	[ "$(member state out.xfp)" = running ]
+	# a record that was lost
+	rm out.xfp.work/run
+	[ "$(member state out.xfp)" = running ]
+	exec 9>&-
+	[ "$(member 'state, units_done' out.xfp)" = "('prepared', 8)" ]
+}
+
+@test "failures, with their messages; --watch ends with the run's status" {
+	make_model m
+	run -4 xfp convert m -o out.xfp --bits 2 --on-miss fail -k
+	run -4 xfp status out.xfp --watch
+	[[ $output == *"failed: 1 of 8 units, "*", 7 failed" ]]
+	run -0 xfp status out.xfp
+	[[ $output == *"state    failed after "*", status 4"* ]]
+	[[ $output == *"7 of 8 units could not be converted"* ]]
+	[[ $output == *"u000001 autoselect: unit model.layers.0.self_attn."*": no candidate reaches the floor"* ]]
+	[[ ${lines[-1]} == "  xfp convert m -o out.xfp --bits 2 --on-miss fail -k" ]]
+	[ "$(member 'len(failures), failures[0]["stage"], failures[0]["status"]' out.xfp)" = "(7, 'autoselect', 4)" ]
+	# a run that mends it has none
+	xfp convert m -o out.xfp -q --bits 2
+	[ "$(member 'state, failures, units_done' out.xfp)" = "('finished', [], 8)" ]
+	# interrupted, and refused
+	xfp convert m -o out.xfp -q --rehash --bits 3 2>/dev/null &
+	until [ "$(member state out.xfp)" = running ]; do :; done
+	kill -TERM $!
+	wait $! || true
+	run -143 xfp status out.xfp --watch
+	rm m/model.safetensors
+	run -3 xfp convert m -o out.xfp -q
+	[ "$(member 'state, status' out.xfp)" = "('failed', 3)" ]
+}
+
+@test "hits are told apart, and no rate comes of them" {
+	make_model m
+	xfp convert m -o first.xfp -q
+	xfp convert m -o second.xfp -q
+	[ "$(member 'units_done, units_cached, weights_cached == weights, rate' second.xfp)" = "(8, 8, True, 0.0)" ]
+	xfp convert m -o third.xfp -q --rehash
+	[ "$(member 'units_cached, rate' third.xfp)" = "(8, 0.0)" ]
+}
+
+@test "which run: OUT, its work folder, --work, the environment, the current folder" {
+	run -3 xfp status
+	[[ $output == *"no conversion has its work folder here"*"--work"* ]]
+	make_model m
+	xfp convert m -o a.xfp -q
+	for how in "" a.xfp a.xfp.work a.xfp.work/ "--work a.xfp.work"; do
+		[ "$(member output $how)" = "$PWD/a.xfp" ] || { echo "$how"; return 1; }
+	done
+	(cd a.xfp.work && [ "$(member output)" = "$BATS_TEST_TMPDIR/a.xfp" ])
+	(cd m && [ "$(XFP_OUT=$OLDPWD/a.xfp member output)" = "$OLDPWD/a.xfp" ])
+	(cd m && [ "$(XFP_WORK=$OLDPWD/a.xfp.work member output)" = "$OLDPWD/a.xfp" ])
+	xfp convert m -o b.xfp -q --work elsewhere
+	run -3 xfp status b.xfp
+	[[ $output == *"no work folder b.xfp.work"*"--work"* ]]
+	[ "$(member output --work elsewhere)" = "$PWD/b.xfp" ]
+	mv elsewhere b.xfp.work
+	[ "$(xfp status | grep -c "^output ")" = 2 ]
+	[ "$(xfp status --json | grep -c '"output"')" = 2 ]
+	run -2 xfp status --watch
+	[[ $output == *"2 conversions are here, and 0 at work; name one"* ]]
+	run -3 xfp status --work m
+	[[ $output == *"m: not the work folder of a conversion"* ]]
+	run -2 xfp status a.xfp b.xfp
+	run -2 xfp status --work a.xfp.work a.xfp
+	xfp prepare m -o c.xfp -q
+	[ "$(member 'state, resume, units_done' c.xfp)" = "('prepared', 'xfp convert m -o c.xfp -q', 8)" ]
+}
+
+@test "--watch: a line each change on a pipe, an object each with --json, and the end" {
+	make_slow_model
+	xfp convert m -o out.xfp -q -j2 &
+	until [ -e out.xfp.work/run ]; do sleep 0.01; done
+	xfp status --watch >lines &
+	watch=$!
+	xfp status --watch --json >objects
+	wait $watch
+	[ "$(tail -n 1 lines | cut -d, -f1)" = "finished: 22 of 22 units" ]
+	[ "$(wc -l <lines)" -gt 3 ] && [ -z "$(uniq -d lines)" ]
+	python3 - <<-'EOF'
+	import json
+	runs = [json.loads(line)["runs"] for line in open("objects")]
+	assert all(len(run) == 1 for run in runs) and len(runs) > 3
+	assert runs[-1][0]["state"] == "finished" and runs[0][0]["state"] == "running"
+	done = [run[0]["units_done"] for run in runs]
+	assert done == sorted(done), done
+	EOF
+	wait
+}
+
+@test "--watch on a terminal redraws in place and leaves the whole at the end" {
+	make_slow_model
+	xfp convert m -o out.xfp -q -j2 &
+	until [ -e out.xfp.work/run ]; do sleep 0.01; done
+	python3 - >typescript <<-'EOF'
+	import os, pty, sys
+	status = pty.spawn(["xfp", "status", "--watch", "out.xfp"], lambda fd: os.read(fd, 65536))
+	sys.exit(os.waitstatus_to_exitcode(status))
+	EOF
+	wait
+	grep -q $'\e\[[0-9]*A\r\e\[J' typescript
+	tr -d '\r' <typescript | grep -q "^units    22 of 22 done"
+	tr -d '\r' <typescript | grep -q "state    running"
+}
+
+@test "a thousand units take milliseconds" {
+	make_model m --layers 143 --num-experts 2
+	xfp prepare m -o out.xfp -q
+	python3 - <<-'EOF'
+	stages = ["outlier-extract", "lloyd-fit", "autoselect", "pack"]
+	with open("out.xfp.work/events", "a") as events:
+	    for unit in range(1002):
+	        for stage in stages:
+	            for outcome in "started", "made":
+	                events.write(f"u{unit:06}\t{stage}\t{outcome}\t{'ab' * 16}\t1000\t0\t\n")
+	        for stamp in "outliers", "fit", "choice", "packed":
+	            open(f"out.xfp.work/u{unit:06}-{stamp}", "w").write("ab" * 16 + "\n")
+	EOF
+	[ "$(member 'units, units_done, units_cached' out.xfp)" = "(1002, 1002, 0)" ]
+	best=$(python3 - <<-'EOF'
+	import resource, subprocess
+	times = []
+	for _ in range(5):
+	    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+	    subprocess.run(["xfp", "status", "out.xfp"], stdout=subprocess.DEVNULL, check=True)
+	    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+	    times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+	print(int(min(times) * 1000))
+	EOF
+	)
+	echo "$best ms"
+	[ "${XFP_TEST_SANITIZERS:-no}" = yes ] || [ "$best" -lt 50 ]
+}
