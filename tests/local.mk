@@ -55,6 +55,7 @@ cli_tests = \
 	tests/cli/bundle.bats \
 	tests/cli/cache.bats \
 	tests/cli/convert.bats \
+	tests/cli/drop.bats \
 	tests/cli/families.bats \
 	tests/cli/golden.bats \
 	tests/cli/help.bats \

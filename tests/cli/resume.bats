@@ -110,6 +110,101 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@" >stdout 2>errors &
 	grep -q "^export XFP_RUN_BY = make" "$(xfp --pipelines)/convert.mk"
 }
 
+@test "interrupted in a makefile's run: the command is make's own, as it was typed" {
+	printf 'MODEL = m\nOUT = out.xfp\ninclude $(shell xfp --pipelines)/convert.mk\n' >'my model.mk'
+	expected=$(converted m whole.xfp --cache whole --min-cos-lazy 0.95)
+	interrupted make -f 'my model.mk' -j1 MIN_COS_LAZY=0.95
+	command=$(grep -A1 "To go on:" errors | tail -n 1)
+	[ "$command" = "  make -f 'my model.mk' -j1 MIN_COS_LAZY=0.95" ]
+	[ "$(xfp status out.xfp | tail -n 1)" = "$command" ]
+	eval "$command" >stdout
+	[ "$(sha out.xfp)" = "$expected" ]
+	# make -C: what the user has to type depends on where that leads
+	rm -r out.xfp out.xfp.work xfp-cache
+	mkdir elsewhere
+	cd elsewhere
+	python3 -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])' make -kC .. -f 'my model.mk' -j1 MIN_COS_LAZY=0.95 >stdout 2>errors &
+	pid=$!
+	until [ -s ../out.xfp.work/events ]; do sleep 0.01; done
+	kill -s TERM $pid
+	wait $pid || true
+	# make hands the signal on; the message may come after its own end
+	until grep -q "To go on:" errors; do sleep 0.01; done
+	flock ../out.xfp.work/lock true
+	command=$(grep -A1 "To go on:" errors | tail -n 1)
+	[ "$command" = "  cd $BATS_TEST_TMPDIR && make -k -f 'my model.mk' -j1 MIN_COS_LAZY=0.95" ]
+	[ "$(xfp status ../out.xfp | tail -n 1)" = "$command" ]
+	eval "$command" >stdout
+	[ "$(sha "$BATS_TEST_TMPDIR/out.xfp")" = "$expected" ]
+}
+
+# A copy of the tools with a stage that does not end when it is asked to.
+stubborn() {
+	mkdir -p bin share
+	cp "$XFP_TEST_BIN"/xfp* bin
+	cp -r "$XFP_DATADIR" share/xfp
+	printf '#!/bin/sh\ntrap "" INT TERM HUP\ntouch stuck\nsleep 60\n' >bin/xfp-lloyd-fit
+	unset XFP_DATADIR
+}
+
+@test "a second signal ends it at once, whatever the stages do" {
+	stubborn
+	bin/xfp convert m -o out.xfp -j1 2>errors &
+	pid=$!
+	until [ -e out.xfp.work/stuck ]; do sleep 0.01; done
+	kill -TERM $pid
+	sleep 0.3
+	kill -0 $pid # it waits for the stage
+	start=$(milliseconds)
+	kill -TERM $pid
+	status=0
+	wait $pid || status=$?
+	[ $status = 143 ] && [ $(($(milliseconds) - start)) -lt 3000 ]
+	[ "$(tail -n1 errors)" = "  xfp convert m -o out.xfp -j1" ]
+	no_output out.xfp
+	[ "$(xfp status --json out.xfp | grep -c '"status": 143')" = 1 ]
+}
+
+@test "interrupted while it waits for another conversion: at once" {
+	mkdir out.xfp.work
+	exec 9>out.xfp.work/lock
+	flock 9
+	xfp convert m -o out.xfp 2>errors 9>&- &
+	pid=$!
+	until grep -q waiting errors; do sleep 0.01; done
+	start=$(milliseconds)
+	kill -TERM $pid
+	status=0
+	wait $pid || status=$?
+	exec 9>&-
+	[ $status = 143 ] && [ $(($(milliseconds) - start)) -lt 1000 ]
+	grep -q "To go on" errors
+}
+
+@test "unpack, interrupted: no folder, or an empty one as it was; the signal's status" {
+	make_model large --layers 4 --hidden 512 --intermediate 512 --vocab 16000
+	xfp convert large -o large.xfp -q --min-cos-strict 0 --min-cos-lazy 0
+	for signal in INT TERM HUP; do
+		for folder in new empty; do
+			[ $folder = new ] || mkdir empty
+			python3 -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])' xfp unpack large.xfp -o $folder --dtype f32 2>errors &
+			pid=$!
+			until [ -n "$(find $folder -name '.*.tmp' 2>/dev/null)" ]; do kill -0 $pid; done
+			kill -s $signal $pid
+			status=0
+			wait $pid || status=$?
+			[ $status = $((128 + $(kill -l $signal))) ] || { echo "$signal $folder: $status"; return 1; }
+			grep -q "xfp unpack: interrupted; $folder is as it was" errors
+			if [ $folder = new ]; then [ ! -e new ]; else rmdir empty; fi
+		done
+	done
+	xfp unpack large.xfp -o new
+}
+
 @test "a unit that was finished when the run was killed counts as unchanged" {
 	xfp convert m -o out.xfp -q -j1 &
 	pid=$!

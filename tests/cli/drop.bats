@@ -1,0 +1,161 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# Room: what is free is compared with what is needed before work starts, and --drop-cache gives back what
+# the bundle was made from, and nothing else.
+
+load helpers
+
+setup() { setup_folder; }
+
+@test "--drop-cache: the same bundle, and of the cache that convert made nothing is left" {
+	make_model m
+	expected=$(converted m out.xfp --cache whole)
+	rm -r out.xfp out.xfp.work whole
+	xfp convert m -o out.xfp --drop-cache >stdout
+	[ "$(sha out.xfp)" = "$expected" ]
+	grep -Eq "^cache  dropped, [0-9.]+ kB freed$" stdout
+	[ "$(ls -A)" = "m
+out.xfp
+out.xfp.work
+stdout" ]
+	[ -z "$(find out.xfp.work -name 'u0*')" ]
+	xfp status out.xfp | grep -q "^units    8 of 8 done"
+	xfp verify -q out.xfp --source m
+}
+
+@test "without its artifacts, a bundle is still up to date: again, dry, with and without the option" {
+	make_model m
+	xfp convert m -o out.xfp -q --bits 2 --on-miss best --drop-cache
+	before=$(stat -c '%i %Y %z' out.xfp)
+	run -0 xfp convert m -o out.xfp --bits 2 --on-miss best --drop-cache
+	[[ $output == *"out.xfp is up to date"*" 0 fitted, 0 packed now"*"are below their floor"* ]]
+	[ ! -e xfp-cache ]
+	run -0 --separate-stderr xfp convert m -o out.xfp --bits 2 --on-miss best --json
+	python3 -c 'import json, sys
+summary = json.loads(sys.argv[1])
+assert summary["unchanged"] and summary["below_floor"] == 7 and summary["dropped_bytes"] == 0, summary
+assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$output"
+	run -0 xfp convert m -o out.xfp --bits 2 --on-miss best -n
+	[[ $output == *"out.xfp is up to date" && $output != *"units to do"* ]]
+	[ "$before" = "$(stat -c '%i %Y %z' out.xfp)" ]
+	# everything that decides the bytes, and the bundle itself
+	run -0 xfp convert m -o out.xfp --bits 2 -n
+	[[ $output == *"would be written again" ]]
+	expected=$(sha out.xfp)
+	touch m/model.safetensors
+	run -0 xfp convert m -o out.xfp --bits 2 --on-miss best --drop-cache
+	[[ $output == *" 8 packed now"* ]]
+	[ "$(sha out.xfp)" = "$expected" ]
+	run -0 xfp convert m -o out.xfp --bits 2 --on-miss best --drop-cache --rehash
+	[[ $output == *" 8 packed now"* ]]
+	printf x | dd of=out.xfp bs=1 seek=5000 conv=notrunc status=none
+	[ "$(converted m out.xfp --bits 2 --on-miss best --drop-cache)" = "$expected" ]
+}
+
+@test "what another output's bundle needs stays, until that is dropped too" {
+	make_model m
+	make_model n --seed 5
+	xfp convert m -o a.xfp -q
+	xfp convert m -o b.xfp -q --min-cos-lazy 0.9
+	xfp convert n -o c.xfp -q
+	artifacts >all
+	xfp convert m -o a.xfp -q --drop-cache
+	artifacts >left
+	[ "$(wc -l <left)" -lt "$(wc -l <all)" ]
+	run -0 xfp convert m -o b.xfp --min-cos-lazy 0.9
+	[[ $output == *"is up to date"*" 0 packed now"* ]]
+	rm b.xfp
+	run -0 xfp convert m -o b.xfp --min-cos-lazy 0.9 --drop-cache
+	[[ $output == *" 0 fitted, 0 packed now"* ]]
+	run -0 xfp convert n -o c.xfp
+	[[ $output == *"is up to date"* ]]
+	# n's are all that is left, and their measurements still can be asked for
+	[ "$(query "SELECT count(*) FROM artifacts")" = "$(artifacts | wc -l)" ]
+	[ "$(query "SELECT DISTINCT output FROM latest_units WHERE packed_key IS NOT NULL")" = "$PWD/c.xfp" ]
+	[ "$(query "SELECT count(cos_median) FROM latest_units WHERE output = '$PWD/a.xfp'")" = 7 ]
+	xfp convert n -o c.xfp -q --drop-cache
+	[ ! -e xfp-cache ]
+}
+
+@test "only what xfp made is removed, and a cache that somebody named stays" {
+	make_model m
+	xfp convert m -o out.xfp -q
+	echo mine >xfp-cache/notes
+	mkdir xfp-cache/artifacts/mine
+	echo mine >"xfp-cache/artifacts/$(ls xfp-cache/artifacts | head -n 1)/mine"
+	xfp convert m -o out.xfp -q --drop-cache
+	[ "$(cat xfp-cache/notes)" = mine ] && [ -d xfp-cache/artifacts/mine ]
+	[ "$(find xfp-cache/artifacts -type f | xargs cat)" = mine ]
+	mkdir named
+	xfp convert m -o two.xfp -q --cache named --drop-cache
+	[ -e named/manifest.sqlite ] && [ -z "$(artifacts named)" ]
+	XFP_CACHE=$PWD/third xfp convert m -o three.xfp -q --drop-cache
+	[ -e third/manifest.sqlite ] && [ -z "$(artifacts third)" ]
+}
+
+@test "a read-only cache is not dropped, and the run says so" {
+	needs_mounts
+	make_model m
+	xfp convert m -o out.xfp -q
+	artifacts >before
+	run -0 read_only xfp-cache xfp convert m -o out.xfp --drop-cache
+	[[ $output == *"the cache is read-only; nothing of it is dropped"* ]]
+	artifacts | diff before -
+}
+
+@test "kill -9 at any moment, the dropping too: the same bundle, and the next run drops the rest" {
+	make_model m
+	expected=$(converted m whole.xfp --cache whole)
+	start=$(date +%s%N)
+	xfp convert m -o out.xfp -q --drop-cache
+	took=$(($(date +%s%N) - start))
+	for i in {0..11}; do
+		rm -rf out.xfp out.xfp.work
+		xfp convert m -o out.xfp -q --drop-cache 2>>errors &
+		pid=$!
+		if ((i < 6)); then # while it works
+			moment=$((took * (i + 1) / 7 / 1000000))
+			sleep "$(printf '%d.%03d' $((moment / 1000)) $((moment % 1000)))"
+		else # once the bundle is there
+			until [ -e out.xfp ] || ! kill -0 $pid 2>/dev/null; do :; done
+			sleep "0.00$((i - 6))"
+		fi
+		kill -9 $pid 2>/dev/null || true
+		wait $pid || true
+		[ ! -e out.xfp ] || [ "$(sha out.xfp)" = "$expected" ]
+		[ "$(converted m out.xfp --drop-cache)" = "$expected" ]
+		[ ! -e xfp-cache ] || { find xfp-cache; return 1; }
+	done
+}
+
+# ---- room -----------------------------------------------------------------------------------------
+
+@test "too little room on one file system: which, how much is needed and free, and for what" {
+	needs_mounts
+	make_model m --vocab 4000
+	mkdir disk
+	run -1 on_small_disk 128k disk xfp convert m -o disk/out.xfp --cache cache --work work
+	[[ $output =~ "$PWD/disk: at least "[0-9]+" kB are needed there and "[0-9]+" kB are free: for the bundle ("[0-9]+" kB); make room, or choose another place with -o"$ ]]
+	run -1 on_small_disk 128k disk xfp convert m -o out.xfp --cache disk
+	[[ $output =~ "$PWD/disk: at least ".*" are needed there and ".*" are free: for packed units (".*"); make room, or choose another place with --cache"$ ]]
+	# all three on one: their sum, once
+	run -1 on_small_disk 500k disk xfp convert m -o disk/out.xfp
+	[[ $output == *": for the bundle ("*"), packed units ("*"), the work folder ("*"with -o or --cache or --work" ]]
+	# nothing was begun
+	[ -z "$(find . -name 'u0*-*')" ]
+	no_output out.xfp
+}
+
+@test "what is there already needs no room: a rerun, a bundle that is gone" {
+	needs_mounts
+	make_model m --vocab 4000
+	expected=$(converted m out.xfp)
+	mkdir disk
+	cp -r xfp-cache whole
+	# 1 MB of cache copied to a disk that has little beside it: no unit is left to pack
+	size=$(($(du -sk xfp-cache | cut -f1) + 160))
+	run -0 on_small_disk ${size}k disk sh -c '
+		cp -r whole/. disk && xfp convert m -o again.xfp --cache disk -q && sha256sum <again.xfp'
+	[[ $output == "$expected"* ]]
+}
