@@ -152,7 +152,7 @@ CREATE TABLE run_units (
 	cos_p5       REAL,
 	floor        REAL,
 	met          INTEGER,
-	outliers_key TEXT,             -- artifacts; NULL where there is none
+	outliers_key TEXT,             -- artifacts; NULL where there is none, or none any more
 	fit_key      TEXT,
 	choice_key   TEXT,
 	packed_key   TEXT,

@@ -153,3 +153,28 @@ xfp_pack_SOURCES = stages/pack.c
 xfp_pack_LDADD = $(TOOL_LIBS)
 xfp_verify_SOURCES = stages/verify_main.c
 xfp_verify_LDADD = $(TOOL_LIBS)
+
+# Completion for shells, from one table, for xfp and every stage.
+completions = stages/completions
+bashcompletiondir = $(datadir)/bash-completion/completions
+zshcompletiondir = $(datadir)/zsh/site-functions
+nodist_bashcompletion_DATA = $(completions)/xfp
+nodist_zshcompletion_DATA = $(completions)/_xfp
+CLEANFILES += $(completions)/xfp $(completions)/_xfp
+EXTRA_DIST += \
+	stages/completions/options.table \
+	stages/completions/xfp.bash \
+	stages/completions/xfp.zsh
+
+put_table = sed -e '/^@TABLE@$$/r $(srcdir)/$(completions)/options.table' -e '/^@TABLE@$$/d'
+$(completions)/xfp: $(completions)/xfp.bash $(completions)/options.table
+	$(AM_V_GEN)$(MKDIR_P) $(completions) && $(put_table) $(srcdir)/$(completions)/xfp.bash >$@.tmp && mv $@.tmp $@
+$(completions)/_xfp: $(completions)/xfp.zsh $(completions)/options.table
+	$(AM_V_GEN)$(MKDIR_P) $(completions) && $(put_table) $(srcdir)/$(completions)/xfp.zsh >$@.tmp && mv $@.tmp $@
+
+# bash looks for a file of the command's name.
+install-data-hook:
+	cd '$(DESTDIR)$(bashcompletiondir)' && for tool in $(bin_PROGRAMS); do \
+		test $$tool = xfp || ln -sf xfp $$tool || exit; done
+uninstall-hook:
+	cd '$(DESTDIR)$(bashcompletiondir)' && rm -f $(bin_PROGRAMS)

@@ -54,6 +54,7 @@ cli_tests = \
 	tests/cli/bench.bats \
 	tests/cli/bundle.bats \
 	tests/cli/cache.bats \
+	tests/cli/completion.bats \
 	tests/cli/convert.bats \
 	tests/cli/drop.bats \
 	tests/cli/families.bats \
@@ -157,7 +158,8 @@ endif
 # make check -j, but with a fresh installation first
 check_DATA = tests/root.stamp
 tests/root.stamp: $(bin_PROGRAMS) $(noinst_PROGRAMS) $(lib_LTLIBRARIES) $(pkginclude_HEADERS) \
-		$(nobase_dist_pkgdata_DATA) $(dist_man_MANS) runtime/xfp.pc
+		$(nobase_dist_pkgdata_DATA) $(dist_man_MANS) runtime/xfp.pc \
+		$(nodist_bashcompletion_DATA) $(nodist_zshcompletion_DATA)
 	$(AM_V_GEN)rm -rf tests/root
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) install DESTDIR='$(abs_builddir)/tests/root' >tests/root.log 2>&1 || \
 		{ cat tests/root.log; exit 1; }
