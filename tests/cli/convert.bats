@@ -24,6 +24,19 @@ xfp-cache" ]
 	xfp verify out.xfp --source m
 }
 
+@test "on a terminal progress is one bar with its rate, and it is gone at the end" {
+	make_model m --layers 2 --hidden 128 --intermediate 128
+	python3 - >typescript <<-'EOF'
+	import os, pty, sys
+	status = pty.spawn(["xfp", "convert", "m", "-o", "out.xfp"], lambda fd: os.read(fd, 65536))
+	sys.exit(os.waitstatus_to_exitcode(status))
+	EOF
+	# the weights done, all of them, and fresh work a second
+	grep -Eq $'\r\e\\[K(\\[#* *\\] )? *[0-9]+% [0-9.]+ ?[kM]? of [0-9.]+ k weights, [0-9.]+ ?[kM]?/s' typescript
+	grep -q $'\r\e\[Kwriting the bundle\r\e\[K' typescript
+	run -1 grep "^xfp: [0-9]*%" typescript
+}
+
 @test "again: nothing is done, and the bundle is not touched" {
 	make_model m
 	xfp convert m -o out.xfp -q

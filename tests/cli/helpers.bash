@@ -44,6 +44,15 @@ no_output() { # OUT
 	[ -z "$(find "$(dirname "$1")" -name '.*.tmp')" ] || { find . -name '.*.tmp'; return 1; }
 }
 
+# A copy of the tools, in ./bin, in which STAGE is a script; that finds the stage itself in $real.
+replace_stage() { # STAGE SCRIPT
+	mkdir -p bin share
+	cp "$XFP_TEST_BIN"/xfp* bin
+	cp -r "$XFP_DATADIR" share/xfp
+	unset XFP_DATADIR
+	printf '#!/bin/sh\nreal="%s" top="%s"\n%s\n' "$XFP_TEST_BIN/$1" "$PWD" "$2" >"bin/$1"
+}
+
 # Run a command where FOLDER is on a file system of SIZE, or read-only.
 needs_mounts() {
 	unshare -rm true 2>/dev/null || skip "this machine does not let tests mount anything"

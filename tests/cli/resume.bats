@@ -140,17 +140,8 @@ os.execvp(sys.argv[1], sys.argv[1:])' make -kC .. -f 'my model.mk' -j1 MIN_COS_L
 	[ "$(sha "$BATS_TEST_TMPDIR/out.xfp")" = "$expected" ]
 }
 
-# A copy of the tools with a stage that does not end when it is asked to.
-stubborn() {
-	mkdir -p bin share
-	cp "$XFP_TEST_BIN"/xfp* bin
-	cp -r "$XFP_DATADIR" share/xfp
-	printf '#!/bin/sh\ntrap "" INT TERM HUP\ntouch stuck\nsleep 60\n' >bin/xfp-lloyd-fit
-	unset XFP_DATADIR
-}
-
 @test "a second signal ends it at once, whatever the stages do" {
-	stubborn
+	replace_stage xfp-lloyd-fit 'trap "" INT TERM HUP; touch stuck; sleep 60'
 	bin/xfp convert m -o out.xfp -j1 2>errors &
 	pid=$!
 	until [ -e out.xfp.work/stuck ]; do sleep 0.01; done
