@@ -239,6 +239,18 @@ static int prepare(struct xfp_conversion *c, struct xfp_signals *signals, struct
 	return status;
 }
 
+/* What `xfp prepare` began is convert's to finish; the caller frees. */
+static char *to_convert(const char *command)
+{
+	static const char prepare_[] = "xfp prepare";
+	const char *at = command ? strstr(command, prepare_) : NULL;
+
+	if (!command)
+		return NULL;
+	return at ? xfp_format("%.*sxfp convert%s", (int)(at - command), command, at + sizeof prepare_ - 1)
+		  : strdup(command);
+}
+
 int xfp_run_command(int argc, char **argv, const struct xfp_conversion_command *command)
 {
 	struct xfp_signals signals = { 0 };
@@ -266,10 +278,7 @@ int xfp_run_command(int argc, char **argv, const struct xfp_conversion_command *
 		return XFP_OK;
 	}
 	resume = xfp_resume_find(c.options.inherited, words);
-	if (resume.command) /* what `xfp prepare` began is convert's to finish */
-		c.record.command = strncmp(resume.command, "xfp prepare", 11)
-					   ? strdup(resume.command)
-					   : xfp_format("xfp convert%s", resume.command + 11);
+	c.record.command = to_convert(resume.command);
 	c.record.folder = resume.folder ? strdup(resume.folder) : NULL;
 	xfp_signals_hold(&signals);
 	if (!status)

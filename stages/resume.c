@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "family_choose.h"
 #include "file.h"
 
 #define LONGEST_COMMAND (1 << 20)
@@ -112,10 +113,16 @@ static char *own_command(char *const *inherited, char *const *argv)
 {
 	char *text = NULL;
 	size_t size;
+	const char *families = getenv(XFP_FAMILY_PATH);
 	FILE *out = open_memstream(&text, &size);
 
 	if (!out)
 		return NULL;
+	if (families && *families) { /* for which there is no option */
+		fputs(XFP_FAMILY_PATH "=", out);
+		quote(out, families);
+		fputc(' ', out);
+	}
 	fputs(argv[0], out); /* "xfp convert" */
 	/* First, since the command line wins over them and the last of two options counts. */
 	for (; inherited && *inherited; inherited++) {

@@ -82,6 +82,19 @@ _xfp_data() { # FOLDER SUFFIX
 	done
 }
 
+# Those of xfp, and of the folders that the user names.
+_xfp_families() {
+	local folder file
+
+	_xfp_data families .family
+	while read -r -d : folder; do
+		for file in "$folder"/*.family; do
+			file=${file##*/}
+			[ "$file" = '*.family' ] || echo "${file%.family}"
+		done
+	done <<<"${XFP_FAMILIES-}:"
+}
+
 _xfp_units() { sed -n 's/^UNITS [+:]*= *//p' "${XFP_WORK:-.}/units.mk" 2>/dev/null; }
 
 _xfp_words() { # WORD WORDS
@@ -96,7 +109,7 @@ _xfp_complete_value() { # VALUE WORD
 		compopt -o nospace 2>/dev/null
 		_xfp_words "$2" "${_xfp_classes// /= }="
 		;;
-	FAMILY) _xfp_words "$2" "$(_xfp_data families .family)" ;;
+	FAMILY) _xfp_words "$2" "$(_xfp_families)" ;;
 	PROFILE) _xfp_words "$2" "$(_xfp_data profiles .profile)" ;;
 	FILE) _xfp_files '*' "$2" ;;
 	DIR) _xfp_files '' "$2" ;;

@@ -14,7 +14,7 @@ _xfp_classes=(attention linear_attention dense_mlp shared_expert routed_expert l
 
 _xfp_commands() { compadd help ${(f)"$(_call_program commands xfp --help 2>/dev/null | sed -n 's/^  xfp \([a-z]*\) .*/\1/p')"} }
 _xfp_class() { compadd -S = -a _xfp_classes }
-_xfp_families() { compadd $(xfp --pipelines 2>/dev/null)/families/*.family(N:t:r) }
+_xfp_families() { compadd $(xfp --pipelines 2>/dev/null)/families/*.family(N:t:r) ${^${(s.:.)XFP_FAMILIES}}/*.family(N:t:r) }
 _xfp_profiles() { compadd $(xfp --pipelines 2>/dev/null)/profiles/*.profile(N:t:r) }
 _xfp_units() { compadd $(sed -n 's/^UNITS [+:]*= *//p' ${XFP_WORK:-.}/units.mk 2>/dev/null) }
 _xfp_models() {

@@ -103,6 +103,11 @@ completed() { # WORD...: what is offered for the last one
 	[ "$(completed xfp '')" = "$({ echo help; xfp --help | sed -n 's/^  xfp \([a-z]*\) .*/\1/p'; } | sort)" ]
 	[ "$(completed xfp st)" = status ] && [ "$(completed xfp help sta)" = status ]
 	[ "$(completed xfp convert --family qwen3_m)" = qwen3_moe ]
+	mkdir rules
+	touch rules/qwen3_mine.family
+	[ "$(XFP_FAMILIES=/nowhere:$PWD/rules completed xfp-inspect --family qwen3_m)" = "qwen3_mine
+qwen3_moe" ]
+	rm -r rules
 	make_model 'a model'
 	touch one.safetensors notes.txt out.xfp
 	mkdir out.xfp.work

@@ -103,6 +103,11 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@" >stdout 2>errors &
 	eval "$command -q"
 	[ "$(sha out.xfp)" = "$expected" ]
 	rm -r out.xfp out.xfp.work xfp-cache
+	mkdir 'my rules'
+	XFP_FAMILIES="$PWD/my rules" interrupted xfp convert m -o out.xfp -j1
+	[ "$(tail -n1 errors)" = "  XFP_FAMILIES='$PWD/my rules' xfp convert m -o out.xfp -j1" ]
+	eval "$(tail -n1 errors) -q"
+	rm -r out.xfp out.xfp.work xfp-cache
 	export XFP_RUN_BY=make XFP_MIN_COS_LAZY=0.9 # as convert.mk does
 	interrupted xfp convert m -o out.xfp -j1
 	grep -q "To go on, run make again" errors
