@@ -106,6 +106,8 @@ enum xfp_status xfp_store_drop(const struct xfp_store *store, struct xfp_manifes
 	struct stat st;
 
 	*bytes = 0;
+	/* Files first: until they are gone, the rows of the runs must still name them for the next attempt. A
+	 * row without a file is forgotten by whoever looks for that. */
 	for (size_t i = 0; i < keys->count; i++) {
 		char *path = xfp_store_path(store, keys->key[i]), *slash;
 
@@ -140,7 +142,7 @@ static void remove_in(const char *folder, const char *name)
 bool xfp_store_dismantle(const struct xfp_store *store)
 {
 	static const char *const files[] = { "manifest.sqlite", "manifest.sqlite-wal", "manifest.sqlite-shm",
-					     "CACHEDIR.TAG" };
+					     "CACHEDIR.TAG", XFP_STORE_LOCK };
 	char *artifacts = xfp_path(store->folder, "artifacts");
 	bool empty = artifacts && !rmdir(artifacts);
 

@@ -28,13 +28,13 @@ enum xfp_status xfp_manifest_output_keys(struct xfp_manifest *manifest, const ch
 /* Whether a run into another output has begun and not ended: it is at work, or was killed. */
 bool xfp_manifest_has_open_runs(struct xfp_manifest *manifest, const char *output);
 
-/* Remove these artifacts, then forget them, and that runs into `output` needed any: after a kill in between,
- * it can be done again. *bytes is what that freed. */
+/* The caller has the lock alone (lock.h). Remove these artifacts, then forget them, and that runs into `output`
+ * needed any: after a kill in between, it can be done again. *bytes is what that freed. */
 enum xfp_status xfp_store_drop(const struct xfp_store *store, struct xfp_manifest *manifest, const char *output,
 			       const struct xfp_key_list *keys, uint64_t *bytes, struct xfp_error *err);
 
 /* Remove a cache without artifacts: the files that xfp made there, then the folder if nothing else is in
- * it. The manifest must be closed. True when the folder is gone. */
+ * it. The manifest must be closed, and the lock held alone. True when the folder is gone. */
 bool xfp_store_dismantle(const struct xfp_store *store);
 
 #endif

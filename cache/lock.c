@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -172,6 +173,18 @@ enum xfp_status xfp_lock_alone(const struct xfp_store *store, const char *what, 
 done:
 	free(path);
 	return status;
+}
+
+bool xfp_lock_is_of(const struct xfp_store *store, int fd)
+{
+	char *path = xfp_path(store->folder, XFP_STORE_LOCK);
+	struct stat named, held;
+	bool same = fd < 0 || !path ||
+		    (!stat(path, &named) && !fstat(fd, &held) && named.st_dev == held.st_dev &&
+		     named.st_ino == held.st_ino);
+
+	free(path);
+	return same;
 }
 
 void xfp_lock_release(int fd)

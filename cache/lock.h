@@ -22,6 +22,10 @@ enum xfp_status xfp_lock_share(const struct xfp_store *store, const char *what, 
  * knows no locks; the caller should mention that. */
 enum xfp_status xfp_lock_alone(const struct xfp_store *store, const char *what, int *fd, struct xfp_error *err);
 
+/* Whether a lock that was taken is still the store's: while one waits, a whole cache may be removed
+ * (cache/drop.h). -1 is. */
+bool xfp_lock_is_of(const struct xfp_store *store, int fd);
+
 /* -1 is fine. */
 void xfp_lock_release(int fd);
 

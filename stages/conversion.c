@@ -193,8 +193,7 @@ enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *
 
 	c->lock = c->log = c->cache_lock = -1;
 	if ((!c->options.out_guessed && (status = check_replaced(&c->options, err))) ||
-	    (status = check_cache(c->options.cache, err)) ||
-	    c->options.dry_run)
+	    (status = check_cache(c->options.cache, err)) || c->options.dry_run)
 		return status;
 	if ((status = check_output(c->options.out, err)))
 		return status;
@@ -289,6 +288,22 @@ static enum xfp_status share_cache(struct xfp_conversion *c, struct xfp_error *e
 	return status;
 }
 
+/* One that was removed whole while we waited for its lock (--drop-cache) is made again. */
+static enum xfp_status open_store(struct xfp_conversion *c, struct xfp_error *err)
+{
+	for (;;) {
+		enum xfp_status status = xfp_store_open(c->options.cache, &c->store, err);
+
+		if (!status)
+			status = share_cache(c, err);
+		if (status || xfp_lock_is_of(&c->store, c->cache_lock))
+			return status;
+		xfp_lock_release(c->cache_lock);
+		xfp_store_close(&c->store);
+		c->cache_lock = -1;
+	}
+}
+
 enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_error *err)
 {
 	int64_t rebuilt;
@@ -301,9 +316,7 @@ enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_e
 		c->store = (struct xfp_store){ .folder = strdup(c->options.cache), .read_only = true };
 		status = c->store.folder ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 	} else {
-		status = xfp_store_open(c->options.cache, &c->store, err);
-		if (!status)
-			status = share_cache(c, err);
+		status = open_store(c, err);
 	}
 	if (status || (status = xfp_manifest_open(&c->store, &c->manifest, &rebuilt, err)))
 		return status;

@@ -138,21 +138,18 @@ static int dry_run(struct xfp_conversion *c, struct xfp_error *err)
 	return XFP_OK;
 }
 
-/* The bundle is durable; what it says of itself must not need what goes. */
-static int drop(struct xfp_conversion *c, struct xfp_result *result, struct xfp_error *err)
+/* The bundle is durable, and what it says of itself must not need what goes. That something stays, since
+ * others use the cache perhaps, is no failure of the conversion. */
+static void drop(struct xfp_conversion *c, struct xfp_result *result)
 {
-	enum xfp_status status = XFP_OK;
+	struct xfp_error err = { 0 };
 
-	if (c->store.read_only) {
-		fprintf(stderr, "xfp: %s: the cache is read-only; nothing of it is dropped\n", c->options.cache);
-		return XFP_OK;
-	}
-	if (!c->stands_alone)
-		status = xfp_bundle_stand_alone(c, result, err);
-	if (!status)
-		status = xfp_drop_cache(c, &result->freed, err);
-	result->dropped = !status;
-	return (int)status;
+	if (c->store.read_only)
+		xfp_fail(&err, XFP_FAILED, "%s: the cache is read-only", c->options.cache);
+	else if (c->stands_alone || !xfp_bundle_stand_alone(c, result, &err))
+		result->dropped = !xfp_drop_cache(c, &result->freed, &err);
+	if (!result->dropped)
+		fprintf(stderr, "xfp: the cache is not dropped: %s\n", err.text);
 }
 
 static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
@@ -196,7 +193,7 @@ static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct
 		xfp_manifest_run_end(c->manifest, c->run, (enum xfp_status)status, status ? NULL : result.sha256,
 				     result.bytes, NULL);
 	if (!status && c->options.drop_cache)
-		status = drop(c, &result, err);
+		drop(c, &result);
 	if (!status && c->options.like)
 		return (int)finish_like(c, &result, xfp_now() - started, err);
 	return status ? status : (int)xfp_print_summary(c, &result, xfp_now() - started, err);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "drop_cache.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "drop.h"
+#include "lock.h"
 
 /* What this run used itself is known even where the manifest could not be written. */
 static enum xfp_status add_own(const struct xfp_conversion *c, struct xfp_key_list *keys, struct xfp_error *err)
@@ -34,6 +36,20 @@ static void remove_stamps(const struct xfp_conversion *c)
 		xfp_stamp_remove(c->options.work, i, XFP_STAMP_OUTLIERS);
 }
 
+/* We shared it until now. Others that work here may count on what they saw. */
+static enum xfp_status lock_alone(struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *what = xfp_format("xfp convert --drop-cache -o %s", c->options.out);
+	enum xfp_status status;
+
+	xfp_lock_release(c->cache_lock);
+	c->cache_lock = -1;
+	status = what ? xfp_lock_alone(&c->store, what, &c->cache_lock, err)
+		      : xfp_fail(err, XFP_FAILED, "out of memory");
+	free(what);
+	return status;
+}
+
 enum xfp_status xfp_drop_cache(struct xfp_conversion *c, uint64_t *freed, struct xfp_error *err)
 {
 	struct xfp_key_list keys = { 0 }, needed = { 0 };
@@ -41,6 +57,8 @@ enum xfp_status xfp_drop_cache(struct xfp_conversion *c, uint64_t *freed, struct
 	bool alone;
 
 	*freed = 0;
+	if ((status = lock_alone(c, err)))
+		return status;
 	if ((status = add_own(c, &keys, err)) ||
 	    (status = xfp_manifest_output_keys(c->manifest, c->options.out, false, &keys, err)) ||
 	    (status = xfp_manifest_output_keys(c->manifest, c->options.out, true, &needed, err)))

@@ -33,7 +33,7 @@ static enum xfp_status gather(struct xfp_plan_facts *facts, struct xfp_error *er
 		facts->bundle[bound] = xfp_footprint_bundle(c, (enum xfp_bound)bound);
 	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
 		facts->measured += c->units[i].decided;
-	facts->current = !c->todo && xfp_bundle_is_current(c, &result);
+	facts->current = (!c->todo && xfp_bundle_is_current(c, &result)) || xfp_bundle_is_alone(c, &result);
 	if (!facts->current)
 		facts->disk = xfp_footprint_disk(c, XFP_MOST);
 	return xfp_footprint_memory(c, facts->jobs, !facts->current, &facts->memory, err);
@@ -56,7 +56,7 @@ static int plan(struct xfp_conversion *c, struct xfp_signals *signals, struct xf
 		status = (int)xfp_prepare_units(c, false, err);
 	if (!status)
 		status = (int)gather(&facts, err);
-	if (!status && c->todo)
+	if (!status && c->todo && !facts.current)
 		status = (int)xfp_pace_measure(c, signals, &facts.pace, err);
 	if (!status && c->options.json)
 		status = (int)xfp_plan_print_json(&facts, err);

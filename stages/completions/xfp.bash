@@ -133,6 +133,7 @@ _xfp() {
 	if [ "$command" = xfp ] && ((COMP_CWORD > 1)); then
 		command=${COMP_WORDS[1]}
 		[ "$command" != help ] || { _xfp_complete_value COMMAND "$word"; return; }
+		[ "$command" != cache ] || ((COMP_CWORD == 2)) || command=cache-${COMP_WORDS[2]}
 	fi
 	value=$(_xfp_value_of "$command" "$before")
 	if [[ $before == -* && -n $value && $value != - ]]; then

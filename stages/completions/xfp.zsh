@@ -70,6 +70,11 @@ _xfp() {
 		((CURRENT--))
 		command=$words[1]
 		[[ $command != help ]] || { _xfp_commands; return }
+		if [[ $command == cache ]] && ((CURRENT > 2)); then
+			shift words
+			((CURRENT--))
+			command=cache-$words[1]
+		fi
 	fi
 	specs=(${(f)"$(_xfp_specs $command)"})
 	((!$#specs)) || _arguments $specs

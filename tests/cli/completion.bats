@@ -19,12 +19,14 @@ all_commands() {
 	echo xfp
 	echo prepare
 	xfp --help | sed -n 's/^  xfp \([a-z]*\) .*/\1/p'
+	xfp cache --help | sed -n 's/^  xfp cache \([a-z]*\) .*/cache-\1/p'
 	for tool in "$XFP_TEST_BIN"/xfp-*; do echo "${tool##*/}"; done
 }
 
 help_of() { # COMMAND
 	case $1 in
 	xfp | xfp-*) "$1" --help ;;
+	cache-*) xfp cache "${1#cache-}" --help ;;
 	*) xfp "$1" --help ;;
 	esac
 }
@@ -44,23 +46,23 @@ completed() { # WORD...: what is offered for the last one
 }
 
 @test "each option of each command is offered, and no other" {
-	[ "$(all_commands | wc -l)" -ge 13 ]
+	[ "$(all_commands | wc -l)" -ge 20 ]
 	for command in $(all_commands); do
 		options_in_help "$command" | sort -u >expected
-		# of xfp itself, the usage of its commands is prose
-		[ "$command" != xfp ] || printf '%s\n' --help --pipelines --version >expected
-		if [ "$command" = xfp ]; then completed xfp - >offered; else
-			case $command in
-			xfp-*) completed "$command" - >offered ;;
-			*) completed xfp "$command" - >offered ;;
-			esac
-		fi
+		case $command in
+		# where commands follow, the usage of those is prose
+		xfp) printf '%s\n' --help --pipelines --version >expected && completed xfp - >offered ;;
+		cache) printf '%s\n' --help --version >expected && completed xfp cache - >offered ;;
+		xfp-*) completed "$command" - >offered ;;
+		cache-*) completed xfp cache "${command#cache-}" - >offered ;;
+		*) completed xfp "$command" - >offered ;;
+		esac
 		diff expected offered || { echo "$command: --help < > completion"; return 1; }
 	done
 }
 
 @test "an option that takes a value is known to, and a switch to take none" {
-	for command in $(all_commands | grep -vx xfp); do
+	for command in $(all_commands | grep -vxE 'xfp|cache'); do
 		help_of "$command" >help
 		while read -r option; do
 			value=$(_xfp_value_of "$command" "$option")
@@ -101,6 +103,8 @@ completed() { # WORD...: what is offered for the last one
 
 @test "commands, families, units, models, files by kind" {
 	[ "$(completed xfp '')" = "$({ echo help; xfp --help | sed -n 's/^  xfp \([a-z]*\) .*/\1/p'; } | sort)" ]
+	[ "$(completed xfp cache '')" = "$(xfp cache --help | sed -n 's/^  xfp cache \([a-z]*\) .*/\1/p' | sort)" ]
+	[ "$(completed xfp cache ls --kind f)" = fit ]
 	[ "$(completed xfp st)" = status ] && [ "$(completed xfp help sta)" = status ]
 	[ "$(completed xfp convert --family qwen3_m)" = qwen3_moe ]
 	mkdir rules

@@ -94,13 +94,44 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	[ -e third/manifest.sqlite ] && [ -z "$(artifacts third)" ]
 }
 
+@test "while others use the cache nothing of it goes, and the bundle is written" {
+	make_model m
+	mkdir xfp-cache
+	exec 9>xfp-cache/lock
+	flock -s 9
+	xfp convert m -o out.xfp --drop-cache >stdout 2>stderr 9>&-
+	grep -q "^xfp: the cache is not dropped: $PWD/xfp-cache: in use" stderr
+	! grep -q "^cache " stdout || return 1
+	[ "$(artifacts | wc -l)" -gt 8 ]
+	exec 9>&-
+	xfp convert m -o out.xfp --drop-cache >stdout
+	grep -q "^cache  dropped, " stdout
+	[ -z "$(artifacts)" ]
+}
+
+@test "a conversion that waits for a cache which is dropped meanwhile makes a new one" {
+	make_model m
+	expected=$(converted m first.xfp)
+	mv xfp-cache/lock was && cp was xfp-cache/lock
+	exec 9>xfp-cache/lock
+	flock 9
+	xfp convert m -o out.xfp -q 9>&- &
+	pid=$!
+	until grep -q "$(readlink -f xfp-cache/lock)" <(ls -l "/proc/$pid/fd"); do sleep 0.01; done
+	rm -r xfp-cache
+	exec 9>&-
+	wait $pid
+	[ "$(sha out.xfp)" = "$expected" ]
+	[ "$(artifacts | wc -l)" -gt 8 ]
+}
+
 @test "a read-only cache is not dropped, and the run says so" {
 	needs_mounts
 	make_model m
 	xfp convert m -o out.xfp -q
 	artifacts >before
 	run -0 read_only xfp-cache xfp convert m -o out.xfp --drop-cache
-	[[ $output == *"the cache is read-only; nothing of it is dropped"* ]]
+	[[ $output == *"the cache is not dropped: $PWD/xfp-cache: the cache is read-only"* ]]
 	artifacts | diff before -
 }
 
