@@ -143,7 +143,7 @@ static void print_value(const char *prefix, const char *name, const json_t *valu
 }
 
 /* What only some classes or units are given. */
-static void print_exceptions(const char *name, const json_t *value)
+static void print_exceptions(const char *name, json_t *value)
 {
 	json_t *format;
 	const char *class;
@@ -152,7 +152,9 @@ static void print_exceptions(const char *name, const json_t *value)
 		print_value("", name, value);
 		return;
 	}
-	json_object_foreach((json_t *)(uintptr_t)value, class, format) print_value("format:", class, format);
+	json_object_foreach (value, class, format) {
+		print_value("format:", class, format);
+	}
 }
 
 /* Whether any member is not what it is by default; each of those is printed. */
@@ -162,8 +164,7 @@ static bool print_changes(const char *prefix, json_t *parameters, json_t *defaul
 	const char *name;
 	json_t *value;
 
-	json_object_foreach(parameters, name, value)
-	{
+	json_object_foreach (parameters, name, value) {
 		json_t *usual = json_object_get(defaults, name);
 
 		if (json_is_object(value) && json_is_object(usual)) {
