@@ -2,6 +2,7 @@
 #include "drop.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -113,8 +114,15 @@ enum xfp_status xfp_store_drop(const struct xfp_store *store, struct xfp_manifes
 
 		if (!path)
 			return xfp_fail(err, XFP_FAILED, "out of memory");
-		if (!stat(path, &st) && !unlink(path))
+		if (!stat(path, &st)) {
+			if (unlink(path) && errno != ENOENT) {
+				enum xfp_status status = xfp_fail_errno(err, errno, "%s: cannot be removed", path);
+
+				free(path);
+				return status;
+			}
 			*bytes += (uint64_t)st.st_size;
+		}
 		if ((slash = strrchr(path, '/'))) {
 			*slash = '\0';
 			rmdir(path); /* which only an empty folder allows */

@@ -83,7 +83,7 @@ struct xfp_encoder {
 	void (*rounds)(const struct xfp_cells *cells, struct xfp_fit_lanes *fit, unsigned rounds);
 
 	/* Weights as the entries, or the numbers, of the cells between edges: entry j where edge[j - 1] < x <=
-	 * edge[j]. entry [2^k], edge [2^k - 1]. */
+	 * edge[j]. entry and edge [2^k]; the last edge is read, and decides nothing. */
 	void (*assign)(unsigned k, const float *entry, const float *edge, const float *x, size_t cols, float *value);
 	void (*index)(unsigned k, const float *edge, const float *x, size_t cols, uint8_t *index);
 

@@ -209,8 +209,10 @@ static void start(const struct xfp_cells *cells, struct xfp_fit_lanes *fit)
 static inline vi cells_up_to(vd bound)
 {
 	const int32_t first = (1023 + XFP_CELL_BITS) << XFP_CELL_BITS; /* of the least number above zero */
-	/* Adding 0 makes a zero of -0. */
-	vi above = vi_max(vi_sub(vd_key(vd_add(bound, vd_zero()), 52 - XFP_CELL_BITS), vi_all(first - 1)), vi_all(0));
+	vi above;
+
+	bound = vd_add(bound, vd_zero()); /* -0 becomes 0 */
+	above = vi_max(vi_sub(vd_key(bound, 52 - XFP_CELL_BITS), vi_all(first - 1)), vi_all(0));
 
 	return vi_add(vi_all(XFP_CELL_CENTRE + 1), vi_xor(above, vd_sign(bound)));
 }

@@ -88,6 +88,19 @@ const char *xfp_format_text(struct xfp_format format, char buf[24])
 
 /* ---- overrides --------------------------------------------------------------------------------- */
 
+static enum xfp_status no_such_class(struct xfp_error *err)
+{
+	char list[256] = "";
+
+	for (int class = 0; class < XFP_CLASSES; class ++) {
+		size_t used = strlen(list);
+
+		snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "",
+			 xfp_class_name((enum xfp_class) class));
+	}
+	return xfp_fail(err, XFP_USAGE, "there is no such class; classes are %s", list);
+}
+
 enum xfp_status xfp_override_parse(const char *text, struct xfp_override *override, struct xfp_error *err)
 {
 	const char *equals = strrchr(text, '='), *value = equals ? equals + 1 : "", *floor = after(value, FLOOR_PREFIX),
@@ -112,7 +125,7 @@ enum xfp_status xfp_override_parse(const char *text, struct xfp_override *overri
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	if (class && !xfp_class_parse(after(read.pattern, CLASS_PREFIX), &ignored)) {
 		free(read.pattern);
-		return xfp_fail(err, XFP_USAGE, "there is no such class");
+		return no_such_class(err);
 	}
 	*override = read;
 	return XFP_OK;

@@ -159,8 +159,18 @@ static enum xfp_status nothing_matches(const struct xfp_ledger *ledger, const st
 	struct nearest nearest = { .count = 0 };
 	char list[3 * sizeof(struct xfp_printable)] = "";
 
+	enum xfp_class class;
+
 	if (!strncmp(override->pattern, "class:", 6))
 		return xfp_fail(err, XFP_USAGE, "--override '%s': the model has no tensor of this class", text);
+	for (uint32_t u = 0; u < ledger->unit_count; u++)
+		if (!strcmp(override->pattern, ledger->units[u].role))
+			return xfp_fail(err, XFP_USAGE,
+					"--override '%s': matches no unit by its name; for the role write role:%s",
+					text, xfp_printable(override->pattern).text);
+	if (xfp_class_parse(role ? override->pattern + 5 : override->pattern, &class))
+		return xfp_fail(err, XFP_USAGE, "--override '%s': matches no unit; for the class write class:%s", text,
+				xfp_class_name(class));
 	for (uint32_t u = 0; u < ledger->unit_count; u++)
 		consider(&nearest, override->pattern + (role ? 5 : 0),
 			 role ? ledger->units[u].role : ledger->units[u].name);

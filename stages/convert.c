@@ -59,8 +59,10 @@ static int run_units(struct follower *follower, struct xfp_signals *signals, str
 		return (int)xfp_fail(err, XFP_DAMAGED, "see %s/%s", c->options.work, XFP_LOG_FILE);
 	if (c->failures) {
 		xfp_fail(err, c->failure,
-			 "%" PRIu32 " of %" PRIu32 " units could not be converted; all output is in %s/%s", c->failures,
-			 c->todo, c->options.work, XFP_LOG_FILE);
+			 "%" PRIu32 " of the %" PRIu32
+			 " units left to do could not be converted%s; all output is in %s/%s",
+			 c->failures, c->todo, c->options.keep_going ? "" : ", and no others were begun (-k goes on)",
+			 c->options.work, XFP_LOG_FILE);
 		return c->failure;
 	}
 	return (int)xfp_fail(err, XFP_FAILED, "make failed, and no stage said why; see %s/%s", c->options.work,
@@ -108,17 +110,15 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 	return status;
 }
 
-/* One line says that the bytes are those of the bundle; which bundle it was is known. */
-static enum xfp_status finish_like(const struct xfp_conversion *c, const struct xfp_result *result, double seconds,
-				   struct xfp_error *err)
+/* Of a bundle made like another, one line says that the bytes are its; what is in it is known. */
+static enum xfp_status summarize(const struct xfp_conversion *c, const struct xfp_result *result, double seconds,
+				 struct xfp_error *err)
 {
-	enum xfp_status status = xfp_like_compare(c->options.like, c->options.out, err);
-
-	if (!status && c->options.json)
+	if (!c->options.like || c->options.json)
 		return xfp_print_summary(c, result, seconds, err);
-	if (!status && !c->options.quiet)
+	if (!c->options.quiet)
 		printf("%s  %s\n", result->sha256, c->options.out);
-	return status;
+	return XFP_OK;
 }
 
 static int dry_run(struct xfp_conversion *c, struct xfp_error *err)
@@ -189,14 +189,14 @@ static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct
 		xfp_store_sweep(&c->store);
 		status = status ? status : XFP_FAILED;
 	}
+	if (!status && c->options.like)
+		status = (int)xfp_like_compare(c->options.like, c->options.out, err);
 	if (c->run)
 		xfp_manifest_run_end(c->manifest, c->run, (enum xfp_status)status, status ? NULL : result.sha256,
 				     result.bytes, NULL);
 	if (!status && c->options.drop_cache)
 		drop(c, &result);
-	if (!status && c->options.like)
-		return (int)finish_like(c, &result, xfp_now() - started, err);
-	return status ? status : (int)xfp_print_summary(c, &result, xfp_now() - started, err);
+	return status ? status : (int)summarize(c, &result, xfp_now() - started, err);
 }
 
 /* ---- commands ---------------------------------------------------------------------------------- */

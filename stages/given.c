@@ -79,7 +79,7 @@ enum xfp_status xfp_given_settle(const struct xfp_given *given, struct xfp_optio
 	if (o->like && o->profile)
 		status = xfp_fail(err, XFP_USAGE, "--like %s: has settings of its own; leave out --profile %s", o->like,
 				  o->profile);
-	else if (o->like)
+	else if ((settings.repeated = o->like != NULL))
 		status = xfp_like_settings(o->like, &settings.parameters, &o->family, err);
 	else if (o->profile)
 		status = xfp_profile_read(o->profile, &settings, err);

@@ -154,7 +154,7 @@ static enum xfp_status set(struct parse *parse, int id, const char *where, const
 		break;
 	case 'j':
 		ok = parse_count(text, 4096, &o->jobs);
-		wanted = "a number of jobs";
+		wanted = "a number of jobs from 1 to 4096";
 		break;
 	default:
 		ok = false;

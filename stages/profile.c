@@ -109,6 +109,9 @@ static enum xfp_status find_profile(const char *name, char **path, struct xfp_er
 	char *folder;
 
 	if (strchr(name, '/') || has_suffix(name)) {
+		if (access(name, F_OK))
+			return xfp_fail(err, XFP_USAGE, "--profile %s: there is no such file",
+					xfp_printable(name).text);
 		*path = strdup(name);
 		return *path ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 	}

@@ -172,6 +172,20 @@ static enum xfp_status set_formats(struct xfp_settings *s, const char *where, co
 			  take_class_format, err);
 }
 
+static bool has_override(const struct xfp_parameters *parameters, const struct xfp_override *override)
+{
+	char *wanted = xfp_override_text(override), *text;
+	bool found = false;
+
+	for (uint32_t i = 0; wanted && !found && i < parameters->override_count; i++) {
+		text = xfp_override_text(&parameters->overrides[i]);
+		found = text && !strcmp(text, wanted);
+		free(text);
+	}
+	free(wanted);
+	return found;
+}
+
 static enum xfp_status add_override(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
 {
 	struct xfp_override override;
@@ -179,6 +193,10 @@ static enum xfp_status add_override(struct xfp_settings *s, const char *where, c
 
 	if (status == XFP_USAGE)
 		return xfp_context(err, status, "%s '%s'", where, text);
+	if (!status && s->repeated && has_override(&s->parameters, &override)) {
+		free(override.pattern);
+		return XFP_OK;
+	}
 	if (!status && !xfp_parameters_add_override(&s->parameters, &override)) {
 		free(override.pattern);
 		status = xfp_fail(err, XFP_FAILED, "out of memory");

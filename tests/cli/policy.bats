@@ -217,7 +217,7 @@ make_easy() { # MODEL EXPERT...
 	[[ $output == *"bad.profile:1: bits '7': expected bits from 2 to 6"* ]]
 	run -2 xfp convert m -o no.xfp --profile nothing
 	[[ $output == *"no profile 'nothing'; there are careful, paper-v2, small"* ]]
-	run -1 xfp convert m -o no.xfp --profile nothing.profile
+	run -2 xfp convert m -o no.xfp --profile nothing.profile
 	[[ $output == *"nothing.profile"* ]]
 }
 

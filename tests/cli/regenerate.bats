@@ -219,3 +219,12 @@ edited() { # FROM TO BEFORE AFTER
 	run -2 make -f "$(xfp --pipelines)/regenerate.mk" MODEL=m LIKE=published.xfp OUT=again.xfp BITS=3
 	[[ $output == *"XFP_BITS '3': contradicts"* ]]
 }
+
+@test "an override that the bundle was made with may be given again" {
+	make_model m
+	xfp convert m -o published.xfp -q --override role:o=5 --override role:q=4
+	xfp convert m --like published.xfp -o again.xfp -q --override role:o=5
+	cmp published.xfp again.xfp
+	run -2 xfp convert m --like published.xfp -o no.xfp -q --override role:o=4
+	[[ $output == *contradicts* ]]
+}

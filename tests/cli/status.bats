@@ -102,7 +102,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[[ $output == *"failed: 1 of 8 units, "*", 7 failed" ]]
 	run -0 xfp status out.xfp
 	[[ $output == *"state    failed after "*", status 4"* ]]
-	[[ $output == *"7 of 8 units could not be converted"* ]]
+	[[ $output == *"7 of the 8 units left to do could not be converted"* ]]
 	[[ $output == *"u000001 autoselect: unit model.layers.0.self_attn."*": no candidate reaches the floor"* ]]
 	[[ ${lines[-1]} == "  xfp convert m -o out.xfp --bits 2 --on-miss fail -k" ]]
 	[ "$(member 'len(failures), failures[0]["stage"], failures[0]["status"]' out.xfp)" = "(7, 'autoselect', 4)" ]
