@@ -84,6 +84,8 @@ EXTRA_DIST += \
 	tests/bench/memory.py \
 	tests/bench/overhead.py \
 	tests/bench/plot.py \
+	tests/bench/results/scale.csv \
+	tests/bench/results/scale.svg \
 	tests/bench/resume.py \
 	tests/bench/run \
 	tests/bench/scale.py \
