@@ -24,7 +24,7 @@ static const char *const names[XFP_FINDINGS] = {
 	[XFP_FINDING_DEBRIS] = "leftover",
 };
 
-struct session {
+struct checking {
 	const struct xfp_cache_call *call;
 	const struct xfp_store *store;
 	struct xfp_manifest *writable; /* for --remove; NULL: nothing is removed, or there is no manifest */
@@ -37,12 +37,12 @@ struct session {
 
 /* ---- findings ---------------------------------------------------------------------------------- */
 
-static bool is_removed(const struct session *s, const struct xfp_finding *finding)
+static bool is_removed(const struct checking *s, const struct xfp_finding *finding)
 {
 	return s->call->remove && finding->what == XFP_FINDING_DAMAGED;
 }
 
-static json_t *finding_json(const struct session *s, const struct xfp_finding *finding)
+static json_t *finding_json(const struct checking *s, const struct xfp_finding *finding)
 {
 	return json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:b}", "what", names[finding->what], "key", finding->key,
 			 "path", xfp_json_text(finding->path), "kind", finding->kind, "unit",
@@ -52,7 +52,7 @@ static json_t *finding_json(const struct session *s, const struct xfp_finding *f
 
 /* The row goes first, as everywhere. Somebody may just have put a good one in its place: then that is made
  * again, too. */
-static enum xfp_status remove_damaged(struct session *s, const char *key, struct xfp_error *err)
+static enum xfp_status remove_damaged(struct checking *s, const char *key, struct xfp_error *err)
 {
 	enum xfp_status status = s->writable ? xfp_manifest_forget(s->writable, key, err) : XFP_OK;
 
@@ -67,7 +67,7 @@ static enum xfp_status remove_damaged(struct session *s, const char *key, struct
 
 static enum xfp_status found(const struct xfp_finding *finding, void *context, struct xfp_error *err)
 {
-	struct session *s = context;
+	struct checking *s = context;
 	uint64_t count = s->result.found[finding->what];
 	bool bad = finding->what <= XFP_FINDING_MANIFEST;
 
@@ -86,14 +86,14 @@ static enum xfp_status found(const struct xfp_finding *finding, void *context, s
 
 static void progress(uint64_t done, uint64_t total, void *context)
 {
-	struct session *s = context;
+	struct checking *s = context;
 
 	xfp_cache_progress_show(done, total, &s->progress);
 }
 
 /* ---- the manifest ------------------------------------------------------------------------------ */
 
-static enum xfp_status complain(struct session *s, const char *message, struct xfp_error *err)
+static enum xfp_status complain(struct checking *s, const char *message, struct xfp_error *err)
 {
 	char *path = xfp_path(s->store->folder, XFP_STORE_MANIFEST);
 	struct xfp_finding finding = { XFP_FINDING_MANIFEST, "", path, "", "", message };
@@ -108,7 +108,7 @@ static enum xfp_status complain(struct session *s, const char *message, struct x
 	return status;
 }
 
-static enum xfp_status check_manifest(struct session *s, const struct xfp_cache *cache, struct xfp_error *err)
+static enum xfp_status check_manifest(struct checking *s, const struct xfp_cache *cache, struct xfp_error *err)
 {
 	char *complaints = NULL, *rest, *line;
 	enum xfp_status status = XFP_OK;
@@ -127,7 +127,7 @@ static enum xfp_status check_manifest(struct session *s, const struct xfp_cache 
 
 /* ---- the end ----------------------------------------------------------------------------------- */
 
-static void print_remedies(const struct session *s)
+static void print_remedies(const struct checking *s)
 {
 	const uint64_t *n = s->result.found;
 	uint64_t behind = n[XFP_FINDING_GONE] + n[XFP_FINDING_UNKNOWN] + n[XFP_FINDING_DIFFERS];
@@ -150,7 +150,7 @@ static void print_remedies(const struct session *s)
 		printf("what is of another version or left over goes with: xfp cache gc --cache %s\n", folder);
 }
 
-static void print_sum(const struct session *s)
+static void print_sum(const struct checking *s)
 {
 	const struct xfp_check_result *r = &s->result;
 	char bytes[32], read[32];
@@ -163,7 +163,7 @@ static void print_sum(const struct session *s)
 		     : ": no damage found");
 }
 
-static enum xfp_status print_json(struct session *s, const struct xfp_cache *cache, struct xfp_error *err)
+static enum xfp_status print_json(struct checking *s, const struct xfp_cache *cache, struct xfp_error *err)
 {
 	const struct xfp_check_result *r = &s->result;
 	json_t *root = json_pack(
@@ -179,7 +179,7 @@ static enum xfp_status print_json(struct session *s, const struct xfp_cache *cac
 
 /* ---- the command ------------------------------------------------------------------------------- */
 
-static enum xfp_status open_for_removal(struct session *s, const struct xfp_cache *cache, struct xfp_error *err)
+static enum xfp_status open_for_removal(struct checking *s, const struct xfp_cache *cache, struct xfp_error *err)
 {
 	if (!s->call->remove)
 		return XFP_OK;
@@ -192,7 +192,7 @@ static enum xfp_status open_for_removal(struct session *s, const struct xfp_cach
 static int run(const struct xfp_cache_call *call, struct xfp_error *err)
 {
 	const struct xfp_check_rules rules = { call->read, call->part, call->of, call->percent };
-	struct session s = { .call = call };
+	struct checking s = { .call = call };
 	struct xfp_check_hooks hooks = { found, progress, &s };
 	struct xfp_cache cache;
 	enum xfp_status status = xfp_cache_open(call->folder, &cache, err);
