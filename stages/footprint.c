@@ -50,14 +50,13 @@ static const struct coefficients steps[XFP_STEPS] = {
 				.matrix = KNOWN_MATRIX,
 				.suspect = sizeof(xfp_outlier),
 				.outlier = sizeof(xfp_outlier) },
-	/* thread and column: w, x, value, marked; column: narrow, wide, down, balance; stack row: cosine; outlier:
-	 * position, and what libhdf5 holds while it reads them by chunks */
+	/* thread and column: w, x, value, marked; column: narrow, wide, down, balance; outlier: position, and what
+	 * libhdf5 holds while it reads them by chunks */
 	[XFP_STEP_FIT] = { .fixed = 2304 * KIB,
 			   .text = 3072 * KIB,
 			   .thread = sizeof(struct xfp_lloyd_row),
 			   .thread_column = 4 + 4 + 4 + 4,
 			   .column = 4 + 8 + 4 + 1,
-			   .stack_row = 8,
 			   .matrix = KNOWN_MATRIX,
 			   .outlier = 8 + 12,
 			   .marks = true },
@@ -72,6 +71,9 @@ static const struct coefficients steps[XFP_STEPS] = {
 			    .outlier = 8 + 2 + 6 + 2,
 			    .marks = true },
 };
+
+#define HELD_ROWS 1024     /* whose results lloyd-fit holds beside a block's */
+#define SUMMARY_ROWS 65536 /* whose cosines it has in memory at once */
 
 /* The other processes. */
 #define FRONT_FIXED (7168 * KIB)   /* xfp: its program, libsqlite3 and libhdf5, SQLite's page cache */
@@ -148,7 +150,13 @@ uint64_t xfp_footprint_step(const struct xfp_conversion *c, uint32_t number, enu
 	uint64_t marks = k->marks && unit->plan == XFP_PLAN_FIT ? unit->rows * (unit->cols / 8 + 8) : 0;
 	uint64_t stack = unit->cols * k->stack_column + k->matrix, bytes = k->fixed;
 
-	if (step != XFP_STEP_PACK || unit->plan == XFP_PLAN_FP8)
+	if (step == XFP_STEP_FIT || step == XFP_STEP_MORE) {
+		uint64_t all = unit->experts * unit->rows;
+
+		bytes += HELD_ROWS * candidate_bytes(&measured, step, estimate.k, unit->cols);
+		bytes += sizeof(double) * (all < SUMMARY_ROWS ? all : SUMMARY_ROWS);
+	}
+	if (unit->plan == XFP_PLAN_FP8)
 		stack += unit->rows * k->stack_row;
 	/* Marks are in order before the first block is read. */
 	bytes += block > marks ? block : marks;
