@@ -190,7 +190,8 @@ os.execvp(sys.argv[1], sys.argv[1:])' make -kC .. -f 'my model.mk' -j1 MIN_COS_L
 				rm -rf $folder
 				[ $folder = new ] || mkdir empty
 				python3 -c 'import os, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)
+for ignored in signal.SIGINT, signal.SIGHUP: # by a shell of a job in the background, by nohup
+    signal.signal(ignored, signal.SIG_DFL)
 os.execvp(sys.argv[1], sys.argv[1:])' xfp unpack large.xfp -o $folder --dtype f32 2>errors &
 				pid=$!
 				until compgen -G "$folder/.*.tmp" >/dev/null; do kill -0 $pid 2>/dev/null || break; done
