@@ -31,6 +31,8 @@ const struct xfp_encoder *xfp_encoder(void)
 {
 	const struct xfp_encoder *encoder = __atomic_load_n(&in_use, __ATOMIC_RELAXED);
 
+	if (encoder)
+		return encoder;
 	for (size_t i = 0; !encoder; i++)
 		if (runs_here(encoders[i]))
 			encoder = encoders[i];

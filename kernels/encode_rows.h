@@ -12,27 +12,27 @@
 /* dtype numbers of base/dtype.h, which kernels/ does not include. */
 enum { F64, F32, F16, BF16 };
 
-static void load_part(int dtype, const unsigned char *source, size_t count, float *w)
+static inline size_t element_of(int dtype)
 {
-	size_t c = 0;
-
-	if (dtype == BF16)
-		for (const uint16_t *from = (const uint16_t *)(const void *)source; c + XFP_LANES <= count;
-		     c += XFP_LANES)
-			vf_store(w + c, vf_from_bf16(from + c));
-	if (c < count)
-		xfp_to_float(dtype, source + c * (dtype == F64 ? 8 : dtype == F32 ? 4 : 2), count - c, w + c);
+	return dtype == F64 ? 8 : dtype == F32 ? 4 : 2;
 }
 
 static void load(int dtype, const void *source, size_t cols, float *w)
 {
-	load_part(dtype, source, cols, w);
+	const unsigned char *bytes = source;
+	size_t c = 0;
+
+	if (dtype == BF16)
+		for (const uint16_t *from = source; c + XFP_LANES <= cols; c += XFP_LANES)
+			vf_store(w + c, vf_from_bf16(from + c));
+	if (c < cols)
+		xfp_to_float(dtype, bytes + c * element_of(dtype), cols - c, w + c);
 	memset(w + cols, 0, (xfp_padded(cols) - cols) * sizeof *w);
 }
 
 static size_t column_scan(int dtype, const void *source, size_t rows, size_t cols, double *square, float *largest)
 {
-	const size_t element = dtype == F64 ? 8 : dtype == F32 ? 4 : 2;
+	const size_t element = element_of(dtype);
 	const vi magnitude = vi_all(0x7fffffff), finite = vi_all(0x7f7fffff);
 	const unsigned char *bytes = source;
 	float w[TILE];
