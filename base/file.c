@@ -188,6 +188,13 @@ static char *folder_of(const char *path)
 	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
+enum xfp_status xfp_remove_file(const char *path, struct xfp_error *err)
+{
+	if (unlink(path) && errno != ENOENT)
+		return xfp_fail_errno(err, errno, "%s: cannot be removed", path);
+	return XFP_OK;
+}
+
 enum xfp_status xfp_mkdirs(const char *path, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;

@@ -63,6 +63,9 @@ void xfp_sweep_pending(const char *folder);
 bool xfp_pending_is_name(const char *name);
 bool xfp_pending_is_debris(const char *name, const struct stat *st);
 
+/* Remove a file; one that is gone already is fine. */
+enum xfp_status xfp_remove_file(const char *path, struct xfp_error *err);
+
 /* Who a file is, for "has it changed since". All zero when never filled. */
 struct xfp_identity {
 	uint64_t device, inode, size;

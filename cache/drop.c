@@ -2,7 +2,6 @@
 #include "drop.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -100,36 +99,34 @@ bool xfp_manifest_has_open_runs(struct xfp_manifest *m, const char *output)
 
 /* ---- taking away ------------------------------------------------------------------------------- */
 
+static enum xfp_status remove_artifact(const struct xfp_store *store, const char *key, uint64_t *bytes,
+				       struct xfp_error *err)
+{
+	char *path = xfp_store_path(store, key), *slash;
+	enum xfp_status status = path ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	struct stat st;
+
+	if (!status && !stat(path, &st) && !(status = xfp_remove_file(path, err)))
+		*bytes += (uint64_t)st.st_size;
+	if (!status && (slash = strrchr(path, '/'))) {
+		*slash = '\0';
+		rmdir(path); /* which only an empty folder allows */
+	}
+	free(path);
+	return status;
+}
+
 enum xfp_status xfp_store_drop(const struct xfp_store *store, struct xfp_manifest *m, const char *output,
 			       const struct xfp_key_list *keys, uint64_t *bytes, struct xfp_error *err)
 {
-	enum xfp_status status;
-	struct stat st;
+	enum xfp_status status = XFP_OK;
 
 	*bytes = 0;
 	/* Files first: until they are gone, the rows of the runs must still name them for the next attempt. A
 	 * row without a file is forgotten by whoever looks for that. */
-	for (size_t i = 0; i < keys->count; i++) {
-		char *path = xfp_store_path(store, keys->key[i]), *slash;
-
-		if (!path)
-			return xfp_fail(err, XFP_FAILED, "out of memory");
-		if (!stat(path, &st)) {
-			if (unlink(path) && errno != ENOENT) {
-				enum xfp_status status = xfp_fail_errno(err, errno, "%s: cannot be removed", path);
-
-				free(path);
-				return status;
-			}
-			*bytes += (uint64_t)st.st_size;
-		}
-		if ((slash = strrchr(path, '/'))) {
-			*slash = '\0';
-			rmdir(path); /* which only an empty folder allows */
-		}
-		free(path);
-	}
-	if ((status = xfp_manifest_begin(m, err)))
+	for (size_t i = 0; !status && i < keys->count; i++)
+		status = remove_artifact(store, keys->key[i], bytes, err);
+	if (status || (status = xfp_manifest_begin(m, err)))
 		return status;
 	for (size_t i = 0; !status && i < keys->count; i++)
 		status = xfp_manifest_forget(m, keys->key[i], err);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gc.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Clocks of hosts that share a folder differ a little, and a run is entered in the manifest a moment
  * after it began. */
@@ -174,13 +172,6 @@ void xfp_gc_plan_free(struct xfp_gc_plan *plan)
 
 /* ---- removal ----------------------------------------------------------------------------------- */
 
-static enum xfp_status remove_file(const char *path, struct xfp_error *err)
-{
-	if (unlink(path) && errno != ENOENT)
-		return xfp_fail_errno(err, errno, "%s: cannot be removed", path);
-	return XFP_OK;
-}
-
 static enum xfp_status remove_rows(struct xfp_manifest *manifest, const struct xfp_census *c, const uint32_t *batch,
 				   uint32_t count, struct xfp_error *err)
 {
@@ -203,7 +194,7 @@ static enum xfp_status remove_batch(const struct xfp_store *store, struct xfp_ma
 	for (uint32_t i = 0; !status && i < count; i++) {
 		char *path = xfp_store_path(store, c->items[batch[i]].key);
 
-		status = path ? remove_file(path, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+		status = path ? xfp_remove_file(path, err) : xfp_fail(err, XFP_FAILED, "out of memory");
 		free(path);
 	}
 	return status;
@@ -217,7 +208,7 @@ enum xfp_status xfp_gc_remove(const struct xfp_store *store, struct xfp_manifest
 
 	for (uint32_t i = 0; !status && i < c->other_count; i++)
 		if (c->others[i].what == XFP_STORE_DEBRIS || c->others[i].what == XFP_STORE_SUPERSEDED)
-			status = remove_file(c->others[i].path, err);
+			status = xfp_remove_file(c->others[i].path, err);
 	for (uint32_t i = 0; !status && i < c->count; i++) {
 		if (plan->why[i] != XFP_GC_GOES)
 			continue;

@@ -103,6 +103,18 @@ static int take(int fd, int how)
 	return 0;
 }
 
+/* What came of `take`: where it failed the descriptor is closed, and where there are no locks nothing is said. */
+static enum xfp_status settle(const struct xfp_store *store, const char *path, int fd, int failed,
+			      struct xfp_error *err)
+{
+	if (!failed)
+		return XFP_OK;
+	close(fd);
+	if (failed == EWOULDBLOCK)
+		return busy(store, path, err);
+	return knows_no_locks(failed) ? XFP_OK : xfp_fail_errno(err, failed, "%s: cannot lock", path);
+}
+
 /* Without those lines whose processes must be gone, as the lock is ours alone. */
 static void clear(int fd)
 {
@@ -130,13 +142,8 @@ enum xfp_status xfp_lock_share(const struct xfp_store *store, const char *what, 
 		clear(fd);
 	for (int tries = PATIENCE_S * 20; (failed = take(fd, LOCK_SH)) == EWOULDBLOCK && tries; tries--)
 		nanosleep(&moment, NULL);
-	if (failed == EWOULDBLOCK)
-		status = busy(store, path, err);
-	else if (failed && !knows_no_locks(failed))
-		status = xfp_fail_errno(err, failed, "%s: cannot lock", path);
-	if (failed) {
-		close(fd);
-	} else {
+	status = settle(store, path, fd, failed, err);
+	if (!failed) {
 		if (!store->read_only)
 			sign(fd, what);
 		*out = fd;
@@ -159,13 +166,9 @@ enum xfp_status xfp_lock_alone(const struct xfp_store *store, const char *what, 
 		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
 		goto done;
 	}
-	if ((failed = take(fd, LOCK_EX)) == EWOULDBLOCK)
-		status = busy(store, path, err);
-	else if (failed && !knows_no_locks(failed))
-		status = xfp_fail_errno(err, failed, "%s: cannot lock", path);
-	if (failed) {
-		close(fd);
-	} else {
+	failed = take(fd, LOCK_EX);
+	status = settle(store, path, fd, failed, err);
+	if (!failed) {
 		clear(fd);
 		sign(fd, what);
 		*out = fd;

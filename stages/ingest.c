@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ingest.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,12 +194,8 @@ enum xfp_status xfp_ingest(struct xfp_conversion *c, void (*each)(const struct x
 enum xfp_status xfp_ingest_restart(struct xfp_conversion *c, struct xfp_error *err)
 {
 	char *path = xfp_path(c->options.work, XFP_EVENTS_FILE);
-	enum xfp_status status = XFP_OK;
+	enum xfp_status status = path ? xfp_remove_file(path, err) : xfp_fail(err, XFP_FAILED, "out of memory");
 
-	if (!path)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
-	if (unlink(path) && errno != ENOENT)
-		status = xfp_fail_errno(err, errno, "%s: cannot be removed", path);
 	c->events_read = 0;
 	free(path);
 	return status;
