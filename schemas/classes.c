@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "classes.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *const class_names[XFP_CLASSES] = {
@@ -22,6 +23,15 @@ const char *xfp_class_name(enum xfp_class value)
 {
 	return class_names[value];
 }
+
+const char *xfp_class_list(char list[XFP_CLASS_LIST])
+{
+	*list = '\0';
+	for (int i = 0; i < XFP_CLASSES; i++)
+		snprintf(list + strlen(list), XFP_CLASS_LIST - strlen(list), "%s%s", i ? ", " : "", class_names[i]);
+	return list;
+}
+
 const char *xfp_fate_name(enum xfp_fate value)
 {
 	return fate_names[value];

@@ -47,6 +47,9 @@ enum xfp_mode {
 };
 
 const char *xfp_class_name(enum xfp_class value);
+/* All of their names, for messages: "attention, linear_attention, ...". */
+#define XFP_CLASS_LIST 400
+const char *xfp_class_list(char list[XFP_CLASS_LIST]);
 const char *xfp_fate_name(enum xfp_fate value);
 const char *xfp_mode_name(enum xfp_mode value);
 bool xfp_class_parse(const char *name, enum xfp_class *value);

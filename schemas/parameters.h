@@ -38,6 +38,12 @@ struct xfp_format {
 	uint32_t bits; /* of BITS: bit k set as below; otherwise 0 */
 };
 
+/* How the pattern of an override begins that is not a glob for names. */
+#define XFP_ROLE_PREFIX "role:"
+#define XFP_CLASS_PREFIX "class:"
+/* What follows `prefix` in `text`, or NULL. */
+const char *xfp_after(const char *text, const char *prefix);
+
 /* An exception for the units that `pattern` names: their format or their floor. See policy.h. */
 struct xfp_override {
 	char *pattern; /* allocated: a glob for names, "role:GLOB" or "class:NAME" */

@@ -11,12 +11,10 @@
 #include "parameters.h"
 
 #define FLOOR_PREFIX "floor:"
-#define CLASS_PREFIX "class:"
 #define FIRST_PREFIX "first:"
 #define MOST_EXPERTS 1000000u
 
-/* What follows `prefix` in `text`, or NULL. */
-static const char *after(const char *text, const char *prefix)
+const char *xfp_after(const char *text, const char *prefix)
 {
 	size_t length = strlen(prefix);
 
@@ -88,24 +86,12 @@ const char *xfp_format_text(struct xfp_format format, char buf[24])
 
 /* ---- overrides --------------------------------------------------------------------------------- */
 
-static enum xfp_status no_such_class(struct xfp_error *err)
-{
-	char list[256] = "";
-
-	for (int class = 0; class < XFP_CLASSES; class ++) {
-		size_t used = strlen(list);
-
-		snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "",
-			 xfp_class_name((enum xfp_class) class));
-	}
-	return xfp_fail(err, XFP_USAGE, "there is no such class; classes are %s", list);
-}
-
 enum xfp_status xfp_override_parse(const char *text, struct xfp_override *override, struct xfp_error *err)
 {
-	const char *equals = strrchr(text, '='), *value = equals ? equals + 1 : "", *floor = after(value, FLOOR_PREFIX),
-		   *class = after(text, CLASS_PREFIX);
+	const char *equals = strrchr(text, '='), *value = equals ? equals + 1 : "",
+		   *floor = xfp_after(value, FLOOR_PREFIX), *class = xfp_after(text, XFP_CLASS_PREFIX);
 	struct xfp_override read = { .is_floor = floor };
+	char list[XFP_CLASS_LIST];
 	enum xfp_class ignored;
 
 	if (!equals || equals == text)
@@ -123,9 +109,9 @@ enum xfp_status xfp_override_parse(const char *text, struct xfp_override *overri
 				value);
 	if (!(read.pattern = strndup(text, (size_t)(equals - text))))
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	if (class && !xfp_class_parse(after(read.pattern, CLASS_PREFIX), &ignored)) {
+	if (class && !xfp_class_parse(xfp_after(read.pattern, XFP_CLASS_PREFIX), &ignored)) {
 		free(read.pattern);
-		return no_such_class(err);
+		return xfp_fail(err, XFP_USAGE, "there is no such class; classes are %s", xfp_class_list(list));
 	}
 	*override = read;
 	return XFP_OK;
@@ -149,7 +135,7 @@ char *xfp_override_text(const struct xfp_override *override)
 
 bool xfp_moe_sample_parse(const char *text, struct xfp_moe_sample *sample)
 {
-	const char *first = after(text, FIRST_PREFIX), *digit = first ? first : text;
+	const char *first = xfp_after(text, FIRST_PREFIX), *digit = first ? first : text;
 	struct xfp_moe_sample read = { .first = first };
 
 	if (!*digit)

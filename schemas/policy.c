@@ -6,13 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char role_prefix[] = "role:", class_prefix[] = "class:";
-
-static bool begins(const char *text, const char *prefix)
-{
-	return !strncmp(text, prefix, strlen(prefix));
-}
-
 /* ---- matching ---------------------------------------------------------------------------------- */
 
 /* A name may hold what means something to fnmatch. */
@@ -23,17 +16,19 @@ static bool matches_glob(const char *pattern, const char *name)
 
 static bool matches_class(const char *pattern, enum xfp_class class_)
 {
-	return begins(pattern, class_prefix) && !strcmp(pattern + strlen(class_prefix), xfp_class_name(class_));
+	const char *name = xfp_after(pattern, XFP_CLASS_PREFIX);
+
+	return name && !strcmp(name, xfp_class_name(class_));
 }
 
 bool xfp_override_matches(const struct xfp_override *override, const char *name, const char *role,
 			  enum xfp_class class_)
 {
-	if (begins(override->pattern, class_prefix))
+	const char *wanted = xfp_after(override->pattern, XFP_ROLE_PREFIX);
+
+	if (xfp_after(override->pattern, XFP_CLASS_PREFIX))
 		return matches_class(override->pattern, class_);
-	if (begins(override->pattern, role_prefix))
-		return matches_glob(override->pattern + strlen(role_prefix), role);
-	return matches_glob(override->pattern, name);
+	return wanted ? matches_glob(wanted, role) : matches_glob(override->pattern, name);
 }
 
 /* ---- one unit ---------------------------------------------------------------------------------- */

@@ -98,7 +98,7 @@ static const struct xfp_ledger_tensor *find_tensor(const struct xfp_ledger *ledg
 
 		if (!strcmp(tensor->name, override->pattern))
 			return tensor;
-		if (!found && strncmp(override->pattern, "role:", 5) &&
+		if (!found && !xfp_after(override->pattern, XFP_ROLE_PREFIX) &&
 		    xfp_override_matches(override, tensor->name, "", tensor->class_))
 			found = tensor;
 	}
@@ -155,25 +155,24 @@ static enum xfp_status explain(const struct xfp_ledger *ledger, const struct xfp
 static enum xfp_status nothing_matches(const struct xfp_ledger *ledger, const struct xfp_override *override,
 				       const char *text, struct xfp_error *err)
 {
-	bool role = !strncmp(override->pattern, "role:", 5);
+	const char *role = xfp_after(override->pattern, XFP_ROLE_PREFIX), *wanted = role ? role : override->pattern;
 	struct nearest nearest = { .count = 0 };
 	char list[3 * sizeof(struct xfp_printable)] = "";
 
 	enum xfp_class class;
 
-	if (!strncmp(override->pattern, "class:", 6))
+	if (xfp_after(override->pattern, XFP_CLASS_PREFIX))
 		return xfp_fail(err, XFP_USAGE, "--override '%s': the model has no tensor of this class", text);
 	for (uint32_t u = 0; u < ledger->unit_count; u++)
 		if (!strcmp(override->pattern, ledger->units[u].role))
 			return xfp_fail(err, XFP_USAGE,
 					"--override '%s': matches no unit by its name; for the role write role:%s",
 					text, xfp_printable(override->pattern).text);
-	if (xfp_class_parse(role ? override->pattern + 5 : override->pattern, &class))
+	if (xfp_class_parse(wanted, &class))
 		return xfp_fail(err, XFP_USAGE, "--override '%s': matches no unit; for the class write class:%s", text,
 				xfp_class_name(class));
 	for (uint32_t u = 0; u < ledger->unit_count; u++)
-		consider(&nearest, override->pattern + (role ? 5 : 0),
-			 role ? ledger->units[u].role : ledger->units[u].name);
+		consider(&nearest, wanted, role ? ledger->units[u].role : ledger->units[u].name);
 	for (unsigned i = 0; i < nearest.count; i++)
 		add_text(list, sizeof list, ", ", xfp_printable(nearest.name[i]).text);
 	return xfp_fail(err, XFP_USAGE, "--override '%s': matches no unit; the nearest %s: %s", text,

@@ -96,12 +96,9 @@ static bool take_sample(struct xfp_settings *s, const char *text)
 
 static enum xfp_status no_such_class(const char *where, const char *name, struct xfp_error *err)
 {
-	char list[400] = "";
+	char list[XFP_CLASS_LIST];
 
-	for (int i = 0; i < XFP_CLASSES; i++)
-		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "",
-			 xfp_class_name((enum xfp_class)i));
-	return xfp_fail(err, XFP_USAGE, "%s: no class '%s'; classes are %s", where, name, list);
+	return xfp_fail(err, XFP_USAGE, "%s: no class '%s'; classes are %s", where, name, xfp_class_list(list));
 }
 
 /* The next "CLASS=VALUE" of *rest, cut off; a value may hold commas. */
