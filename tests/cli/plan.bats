@@ -184,7 +184,7 @@ plan() { # OPTION...
 keeps_to_plan() { # MODEL OPTION...
 	rm -rf run && mkdir run
 	plan "$1" -o run/out.xfp "${@:2}"
-	"$srcdir/tests/measure-peak" -d run -o run.json xfp convert "$1" -o run/out.xfp -q "${@:2}"
+	"$srcdir/tests/measure-peak" -i 5 -d run -o run.json xfp convert "$1" -o run/out.xfp -q "${@:2}"
 	holds 'r["samples"] >= 20'
 	holds 'r["pss"] <= p["memory"]["peak"] <= 2 * r["pss"]'
 	holds 'r["disk"] <= p["disk"]["total"] <= 2 * r["disk"]'
