@@ -76,6 +76,8 @@ enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_e
 /* What remains to be written, at the least, against what is free on the file systems of OUT, cache and work
  * folder. Stages hold nothing back for --drop-cache, which frees room when the bundle stands. */
 enum xfp_status xfp_conversion_check_room(const struct xfp_conversion *c, struct xfp_error *err);
+/* What this user may still write to the file system of a folder; false (and errno) when that cannot be told. */
+bool xfp_free_bytes(const char *folder, uint64_t *bytes);
 uint64_t xfp_conversion_least_bytes(const struct xfp_conversion *c);
 
 uint64_t xfp_unit_weights(const struct xfp_ledger_unit *unit);

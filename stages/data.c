@@ -10,6 +10,13 @@
 
 #include "file.h"
 
+bool xfp_names_file(const char *name, const char *suffix)
+{
+	size_t length = strlen(name), tail = strlen(suffix);
+
+	return strchr(name, '/') || (length > tail && !strcmp(name + length - tail, suffix));
+}
+
 char *xfp_tool_folder(void)
 {
 	char self[PATH_MAX];

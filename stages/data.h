@@ -9,6 +9,8 @@
 #ifndef XFP_DATA_H
 #define XFP_DATA_H
 
+#include <stdbool.h>
+
 #include "xfp_error.h"
 
 #define XFP_PIPELINES "pipelines"
@@ -17,6 +19,9 @@
 
 /* The folder `name` of the data. XFP_FAILED, with the remedy, when it is not there; the caller frees. */
 enum xfp_status xfp_data_folder(const char *name, char **folder, struct xfp_error *err);
+
+/* Whether what names a family or a profile names a file: by a slash in it, or by its ending, "X.family". */
+bool xfp_names_file(const char *name, const char *suffix);
 
 /* The folder of the running tool, NULL when that cannot be told; the caller frees it. */
 char *xfp_tool_folder(void);

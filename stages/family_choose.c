@@ -27,10 +27,7 @@ static bool listed(char *const *list, uint32_t count, const char *word)
 
 static int is_family_file(const struct dirent *entry)
 {
-	size_t length = strlen(entry->d_name), suffix = strlen(XFP_FAMILY_SUFFIX);
-
-	return length > suffix && entry->d_name[0] != '.' &&
-	       !strcmp(entry->d_name + length - suffix, XFP_FAMILY_SUFFIX);
+	return entry->d_name[0] != '.' && xfp_names_file(entry->d_name, XFP_FAMILY_SUFFIX);
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -209,13 +206,6 @@ static enum xfp_status list_folders(const char *only, char ***out, uint32_t *cou
 	return XFP_OK;
 }
 
-static bool is_file_name(const char *family)
-{
-	size_t length = strlen(family), suffix = strlen(XFP_FAMILY_SUFFIX);
-
-	return strchr(family, '/') || (length > suffix && !strcmp(family + length - suffix, XFP_FAMILY_SUFFIX));
-}
-
 enum xfp_status xfp_family_find(const struct xfp_family_wish *wish, const struct xfp_model_config *config,
 				struct xfp_family_choice *choice, struct xfp_error *err)
 {
@@ -224,7 +214,7 @@ enum xfp_status xfp_family_find(const struct xfp_family_wish *wish, const struct
 	uint32_t count = 0;
 
 	*choice = (struct xfp_family_choice){ 0 };
-	if (!wish->family || !is_file_name(wish->family))
+	if (!wish->family || !xfp_names_file(wish->family, XFP_FAMILY_SUFFIX))
 		status = list_folders(wish->folder, &folders, &count, err);
 	if (!status && !wish->family) {
 		status = xfp_family_choose(folders, count, config, &choice->path, &choice->why, err);

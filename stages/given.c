@@ -73,13 +73,13 @@ static enum xfp_status apply(const struct xfp_given *given, const char *like, st
 
 enum xfp_status xfp_given_settle(const struct xfp_given *given, struct xfp_options *o, struct xfp_error *err)
 {
-	struct xfp_settings settings = { .parameters = xfp_parameters_default() };
+	struct xfp_settings settings = { .parameters = xfp_parameters_default(), .repeated = o->like };
 	enum xfp_status status = XFP_OK;
 
 	if (o->like && o->profile)
 		status = xfp_fail(err, XFP_USAGE, "--like %s: has settings of its own; leave out --profile %s", o->like,
 				  o->profile);
-	else if ((settings.repeated = o->like != NULL))
+	else if (o->like)
 		status = xfp_like_settings(o->like, &settings.parameters, &o->family, err);
 	else if (o->profile)
 		status = xfp_profile_read(o->profile, &settings, err);

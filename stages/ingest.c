@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ingest.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "outliers.h"
 #include "packed.h"
@@ -130,46 +127,16 @@ static enum xfp_status take(struct xfp_conversion *c, const struct xfp_event *ev
 	return status;
 }
 
-/* The complete lines from c->events_read on, NUL-terminated; NULL when there are none. */
-static char *new_lines(struct xfp_conversion *c, const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char *text = NULL, *end = NULL;
-	struct stat st;
-	ssize_t got = 0;
-
-	if (fd < 0)
-		return NULL;
-	if (!fstat(fd, &st) && (uint64_t)st.st_size > c->events_read) {
-		size_t room = (size_t)((uint64_t)st.st_size - c->events_read);
-
-		text = malloc(room + 1);
-		if (text && (got = pread(fd, text, room, (off_t)c->events_read)) > 0)
-			end = memrchr(text, '\n', (size_t)got);
-	}
-	close(fd);
-	if (!end) {
-		free(text);
-		return NULL;
-	}
-	end[1] = '\0';
-	c->events_read += (uint64_t)(end + 1 - text);
-	return text;
-}
-
 enum xfp_status xfp_ingest(struct xfp_conversion *c, void (*each)(const struct xfp_event *event, void *context),
 			   void *context, struct xfp_error *err)
 {
-	char *path = xfp_path(c->options.work, XFP_EVENTS_FILE), *text, *rest, *line;
+	char *text, *rest, *line;
 	struct xfp_error behind = { 0 };
 	enum xfp_status status;
 
-	if (!path)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
-	text = rest = new_lines(c, path);
-	free(path);
-	if (!text)
-		return XFP_OK;
+	if ((status = xfp_events_read(c->options.work, &c->events_read, &text, err)) || !text)
+		return status;
+	rest = text;
 	status = xfp_manifest_begin(c->manifest, &behind);
 	while ((line = strsep(&rest, "\n"))) {
 		struct xfp_event event;

@@ -4,7 +4,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "plan.h"
@@ -130,13 +129,10 @@ uint32_t xfp_plan_known_units(const struct xfp_conversion *c)
 uint64_t xfp_plan_free_bytes(const char *path)
 {
 	char *folder = strdup(path), *slash;
-	struct statvfs fs;
 	uint64_t room = 0;
 
-	while (folder && statvfs(folder, &fs) && (slash = strrchr(folder, '/')))
+	while (folder && !xfp_free_bytes(folder, &room) && strcmp(folder, "/") && (slash = strrchr(folder, '/')))
 		slash[slash == folder] = '\0';
-	if (folder && !statvfs(folder, &fs))
-		room = (uint64_t)(geteuid() ? fs.f_bavail : fs.f_bfree) * fs.f_frsize;
 	free(folder);
 	return room;
 }

@@ -73,16 +73,9 @@ enum xfp_status xfp_profile_parse(const char *text, const char *path, struct xfp
 
 /* ---- files ------------------------------------------------------------------------------------- */
 
-static bool has_suffix(const char *name)
-{
-	size_t length = strlen(name), suffix = strlen(XFP_PROFILE_SUFFIX);
-
-	return length > suffix && !strcmp(name + length - suffix, XFP_PROFILE_SUFFIX);
-}
-
 static int is_profile(const struct dirent *entry)
 {
-	return *entry->d_name != '.' && has_suffix(entry->d_name);
+	return *entry->d_name != '.' && xfp_names_file(entry->d_name, XFP_PROFILE_SUFFIX);
 }
 
 static enum xfp_status no_such_profile(const char *folder, const char *name, struct xfp_error *err)
@@ -108,7 +101,7 @@ static enum xfp_status find_profile(const char *name, char **path, struct xfp_er
 	enum xfp_status status;
 	char *folder;
 
-	if (strchr(name, '/') || has_suffix(name)) {
+	if (xfp_names_file(name, XFP_PROFILE_SUFFIX)) {
 		if (access(name, F_OK))
 			return xfp_fail(err, XFP_USAGE, "--profile %s: there is no such file",
 					xfp_printable(name).text);

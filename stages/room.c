@@ -16,19 +16,15 @@
 
 #include "bundle_layout.h"
 #include "conversion.h"
+#include "estimate.h"
 
 #define STAMP_BYTES 33
-
-static uint64_t source_bytes(const struct xfp_ledger_unit *unit)
-{
-	return unit->experts * unit->rows * unit->cols * xfp_dtype_bits(unit->dtype) / 8;
-}
 
 /* No candidate of the unit takes less. */
 static uint64_t least_unit_bytes(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters)
 {
 	uint32_t bits = xfp_policy_of_unit(parameters, unit).format.bits; /* 0: as it is */
-	uint64_t rows = unit->experts * unit->rows, least = source_bytes(unit), fp8;
+	uint64_t rows = unit->experts * unit->rows, least = xfp_unit_source_bytes(unit), fp8;
 
 	if (unit->plan == XFP_PLAN_FP8) {
 		fp8 = rows * (unit->cols + sizeof(float));
@@ -51,7 +47,8 @@ static uint64_t unit_bytes(const struct xfp_conversion *c, uint32_t number)
 
 	if (!state || !state->decided)
 		return least_unit_bytes(unit, &c->options.parameters);
-	return state->choice.candidate.mode == XFP_MODE_KEEP ? source_bytes(unit) : state->choice.candidate.bytes;
+	return state->choice.candidate.mode == XFP_MODE_KEEP ? xfp_unit_source_bytes(unit)
+							     : state->choice.candidate.bytes;
 }
 
 uint64_t xfp_conversion_least_bytes(const struct xfp_conversion *c)
@@ -68,6 +65,16 @@ uint64_t xfp_conversion_least_bytes(const struct xfp_conversion *c)
 
 /* ---- against what is free ---------------------------------------------------------------------- */
 
+bool xfp_free_bytes(const char *folder, uint64_t *bytes)
+{
+	struct statvfs fs;
+
+	if (statvfs(folder, &fs))
+		return false;
+	*bytes = (uint64_t)(geteuid() ? fs.f_bavail : fs.f_bfree) * fs.f_frsize;
+	return true;
+}
+
 struct place {
 	const char *folder, *what, *option;
 	uint64_t need;
@@ -79,7 +86,6 @@ static enum xfp_status check_device(const struct place *places, size_t count, si
 {
 	char what[256] = "", options[64] = "", needed[32], free_[32];
 	uint64_t need = 0, room;
-	struct statvfs fs;
 
 	for (size_t i = 0; i < count; i++) {
 		if (places[i].device != places[first].device || !places[i].need)
@@ -92,9 +98,8 @@ static enum xfp_status check_device(const struct place *places, size_t count, si
 		snprintf(options + strlen(options), sizeof options - strlen(options), "%s%s", *options ? " or " : "",
 			 places[i].option);
 	}
-	if (statvfs(places[first].folder, &fs))
+	if (!xfp_free_bytes(places[first].folder, &room))
 		return xfp_fail_errno(err, errno, "%s: cannot tell its free space", places[first].folder);
-	room = (uint64_t)(geteuid() ? fs.f_bavail : fs.f_bfree) * fs.f_frsize;
 	if (room >= need)
 		return XFP_OK;
 	return xfp_fail(err, XFP_FAILED,

@@ -153,43 +153,28 @@ static void take_event(struct xfp_run_state *s, const struct xfp_event *event)
 /* What was appended since. A run that begins starts a new file. */
 static enum xfp_status read_events(struct xfp_run_state *s, struct xfp_error *err)
 {
-	char *path = xfp_path(s->work, XFP_EVENTS_FILE), *text = NULL, *line, *end;
 	struct xfp_identity identity;
-	enum xfp_status status = XFP_OK;
-	ssize_t got = 0;
-	int fd = -1;
+	char *text, *rest, *line;
+	enum xfp_status status;
 
 	identity_of(s->work, XFP_EVENTS_FILE, &identity);
 	if (identity.inode != s->events_identity.inode || identity.size < s->events_read) {
-		uint32_t count = s->ledger->unit_count;
-
 		forget_units(s);
 		free(s->failure);
 		s->failure = NULL;
-		if (!(s->units = calloc(count + (size_t)1, sizeof *s->units)))
-			status = xfp_fail(err, XFP_FAILED, "out of memory");
+		if (!(s->units = calloc(s->ledger->unit_count + (size_t)1, sizeof *s->units)))
+			return xfp_fail(err, XFP_FAILED, "out of memory");
 	}
 	s->events_identity = identity;
-	if (!status && identity.size > s->events_read) {
-		size_t room = (size_t)(identity.size - s->events_read);
-
-		if (path && (text = malloc(room + 1)) && (fd = open(path, O_RDONLY | O_CLOEXEC)) >= 0)
-			got = pread(fd, text, room, (off_t)s->events_read);
-		if (!path || !text)
-			status = xfp_fail(err, XFP_FAILED, "out of memory");
-	}
-	for (line = text; got > 0 && (end = memchr(line, '\n', (size_t)(text + got - line))); line = end + 1) {
+	status = xfp_events_read(s->work, &s->events_read, &text, err);
+	rest = text;
+	while (!status && (line = strsep(&rest, "\n"))) {
 		struct xfp_event event;
 
-		*end = '\0';
 		if (xfp_event_parse(line, &event))
 			take_event(s, &event);
-		s->events_read += (uint64_t)(end + 1 - line);
 	}
-	if (fd >= 0)
-		close(fd);
 	free(text);
-	free(path);
 	return status;
 }
 

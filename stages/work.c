@@ -169,6 +169,36 @@ enum xfp_status xfp_event_append(const char *work, const struct xfp_event *event
 	return status;
 }
 
+enum xfp_status xfp_events_read(const char *work, uint64_t *offset, char **text, struct xfp_error *err)
+{
+	char *path = xfp_path(work, XFP_EVENTS_FILE), *lines = NULL, *end = NULL;
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	enum xfp_status status = path ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	struct stat st;
+	ssize_t got;
+
+	*text = NULL;
+	if (fd >= 0 && !fstat(fd, &st) && (uint64_t)st.st_size > *offset) {
+		size_t room = (size_t)((uint64_t)st.st_size - *offset);
+
+		if (!(lines = malloc(room + 1)))
+			status = xfp_fail(err, XFP_FAILED, "out of memory");
+		else if ((got = pread(fd, lines, room, (off_t)*offset)) > 0)
+			end = memrchr(lines, '\n', (size_t)got);
+	}
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	if (!end) {
+		free(lines);
+		return status;
+	}
+	end[1] = '\0';
+	*offset += (uint64_t)(end + 1 - lines);
+	*text = lines;
+	return XFP_OK;
+}
+
 static char *next_field(char **rest)
 {
 	char *field = *rest, *tab = field ? strchr(field, '\t') : NULL;

@@ -64,6 +64,9 @@ struct xfp_event {
 #define XFP_NO_UNIT UINT32_MAX
 
 enum xfp_status xfp_event_append(const char *work, const struct xfp_event *event, struct xfp_error *err);
+/* The complete lines of the events file from *offset on, which is moved behind them: a text that the caller
+ * frees, NULL when there are none. */
+enum xfp_status xfp_events_read(const char *work, uint64_t *offset, char **text, struct xfp_error *err);
 /* Parse one line (without its newline). */
 bool xfp_event_parse(const char *line, struct xfp_event *event);
 
