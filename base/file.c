@@ -76,6 +76,15 @@ enum xfp_status xfp_write(int fd, const void *buf, size_t size, const char *path
 	return XFP_OK;
 }
 
+void xfp_write_back(int fd, uint64_t offset, uint64_t size)
+{
+#ifdef SYNC_FILE_RANGE_WRITE
+	sync_file_range(fd, (off_t)offset, (off_t)size, SYNC_FILE_RANGE_WRITE);
+#else
+	(void)fd, (void)offset, (void)size;
+#endif
+}
+
 enum xfp_status xfp_pwrite(int fd, const void *buf, size_t size, uint64_t offset, const char *path,
 			   struct xfp_error *err)
 {

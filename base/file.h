@@ -20,6 +20,8 @@
 
 /* Read exactly `size` bytes at `offset`; a short file is XFP_BAD_INPUT, naming `path` as truncated. */
 enum xfp_status xfp_pread(int fd, void *buf, size_t size, uint64_t offset, const char *path, struct xfp_error *err);
+/* Begin to write a stretch to the disk, where the system can be told so: a later sync has less to wait for. */
+void xfp_write_back(int fd, uint64_t offset, uint64_t size);
 /* Write all of `size` bytes at the file position, or at `offset`. */
 enum xfp_status xfp_write(int fd, const void *buf, size_t size, const char *path, struct xfp_error *err);
 enum xfp_status xfp_pwrite(int fd, const void *buf, size_t size, uint64_t offset, const char *path,

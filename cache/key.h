@@ -37,10 +37,10 @@
 #include "xfp_error.h"
 
 #define XFP_ALGORITHM_OUTLIERS 1
-#define XFP_ALGORITHM_FIT 2
+#define XFP_ALGORITHM_FIT 3
 #define XFP_ALGORITHM_CHOICE 1
 #define XFP_ALGORITHM_PACKED 1
-#define XFP_ALGORITHM_FP8 2
+#define XFP_ALGORITHM_FP8 3
 
 /* They are recorded in bundles, for xfp convert --like, in this order. One that is not recorded is 1. */
 struct xfp_algorithm {

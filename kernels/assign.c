@@ -44,6 +44,22 @@ void xfp_assign_index(const struct xfp_quantizer *quantizer, const float *x, siz
 	xfp_encoder()->index(quantizer->k, quantizer->edge, x, cols, index);
 }
 
+float xfp_nearest(const struct xfp_quantizer *quantizer, float x)
+{
+	unsigned at = 0;
+
+	for (unsigned step = 1u << (quantizer->k - 1); step; step /= 2)
+		if (x > quantizer->edge[at + step - 1])
+			at += step;
+	return quantizer->entry[at];
+}
+
+struct xfp_row_sums xfp_measure(const struct xfp_quantizer *quantizer, const float *x, const float *down,
+				const float *w, size_t cols)
+{
+	return xfp_encoder()->measure(quantizer->k, quantizer->entry, quantizer->edge, x, down, w, cols);
+}
+
 uint16_t xfp_residual(float x, float value)
 {
 	/* Exact in double, so rounded once. */

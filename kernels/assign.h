@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "encode.h"
+
 /* A codebook as the assignment uses it: entries and, between each two, the largest f32 that belongs to
  * the lower one (an exact midpoint does). */
 struct xfp_quantizer {
@@ -19,6 +21,13 @@ void xfp_quantizer_init(struct xfp_quantizer *quantizer, unsigned k, const uint1
 /* A padded row as the nearest entries (padded too), or as their indices (room for xfp_padded(cols)). */
 void xfp_assign(const struct xfp_quantizer *quantizer, const float *x, size_t cols, float *value);
 void xfp_assign_index(const struct xfp_quantizer *quantizer, const float *x, size_t cols, uint8_t *index);
+
+/* The nearest entry of one weight. */
+float xfp_nearest(const struct xfp_quantizer *quantizer, float x);
+
+/* Row w, in padding zero, against what xfp_assign makes of x, times `down`: sums of cosine.h. */
+struct xfp_row_sums xfp_measure(const struct xfp_quantizer *quantizer, const float *x, const float *down,
+				const float *w, size_t cols);
 
 /* What is stored for an outlier: the fp16 nearest to x - value. */
 uint16_t xfp_residual(float x, float value);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cosine.h"
 
-#include <math.h> /* sqrt alone, which IEEE 754 rounds correctly */
+#include <math.h> /* sqrt, which IEEE 754 rounds correctly, and what is exact */
 #include <string.h>
 
 #include "encode.h"
@@ -12,31 +12,47 @@ double xfp_row_norm(const float *w, size_t cols)
 	return xfp_encoder()->norm(w, cols);
 }
 
-static struct xfp_row_error compare(const float *w, double norm, const float *value, const float *down, float factor,
-				    size_t cols)
+struct xfp_row_error xfp_row_result(double norm, struct xfp_row_sums sums)
 {
-	struct xfp_row_sums sums = xfp_encoder()->compare(w, value, down, factor, cols);
-	struct xfp_row_error result = { .error = norm - 2 * sums.dot + sums.square, .norm = norm };
+	struct xfp_row_error result = { .error = sums.error, .norm = norm };
 
-	/* Rounding may leave a little less than nothing; what is no number stays. */
-	if (result.error < 0)
-		result.error = 0;
 	if (norm == 0 || sums.square == 0)
 		result.cosine = norm == sums.square;
+	else if (sums.error == 0)
+		result.cosine = 1;
 	else
-		result.cosine = sums.dot / (sqrt(norm) * sqrt(sums.square));
+		result.cosine = (norm + sums.square - sums.error) / 2 / (sqrt(norm) * sqrt(sums.square));
+	if (!(result.cosine >= -1)) /* f32 has overflowed */
+		result.cosine = -1;
+	if (result.cosine > 1)
+		result.cosine = 1;
 	return result;
+}
+
+/* The power of two that puts the largest |w| in [1, 2), or as near as f32 has one. */
+static float unit_of(const float *w, size_t cols)
+{
+	float largest = 0;
+	int exponent;
+
+	for (size_t c = 0; c < cols; c++) {
+		float magnitude = fabsf(w[c]);
+
+		largest = magnitude > largest ? magnitude : largest;
+	}
+	frexpf(largest, &exponent);
+	return xfp_exp2i(1 - exponent < 126 ? 1 - exponent : 126);
 }
 
 struct xfp_row_error xfp_row_compare(const float *w, const float *r, size_t cols)
 {
-	return compare(w, xfp_row_norm(w, cols), r, NULL, 1, cols);
-}
+	float unit = unit_of(w, cols);
+	struct xfp_row_sums sums = xfp_encoder()->compare(w, r, unit, cols);
+	double back = 1 / ((double)unit * unit);
 
-struct xfp_row_error xfp_row_compare_scaled(const float *w, double norm, const float *value, const float *down,
-					    int exponent, size_t cols)
-{
-	return compare(w, norm, value, down, xfp_exp2i(-exponent), cols);
+	sums.error *= back;
+	sums.square *= back;
+	return xfp_row_result(xfp_row_norm(w, cols), sums);
 }
 
 /* Numbers that order as doubles do, and back. */

@@ -2,8 +2,13 @@
 /*
  * cosine.h - how close a reconstructed row is to its source, in one documented order.
  *
- * Sums run in double in 16 interleaved lanes: element c goes to lane c mod 16, lanes are then added
- * pairwise (0+8, 1+9 ... then 0+4 ... 0+2, 0+1). The product of two f32 is exact in double.
+ *   norm = sum of w^2      error = sum of (w - r)^2      square = sum of r^2
+ *   cosine = (norm + square - error) / 2 / (sqrt(norm) sqrt(square))
+ *
+ * which is the usual one, without what it loses when w and r are nearly the same. Sums run in 16 interleaved
+ * lanes: element c goes to lane c mod 16, lanes are then added pairwise (0+8, 1+9 ... then 0+4 ... 0+2, 0+1). Those
+ * of norm are of doubles, whose products are exact; the others add XFP_SQUARES squares of a lane in f32 and
+ * their sums in double. Both rows are first multiplied by one power of two, so that no square is lost.
  */
 #ifndef XFP_COSINE_H
 #define XFP_COSINE_H
@@ -12,20 +17,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "encode.h"
+
 struct xfp_row_error {
 	double cosine; /* 1 for a zero row reproduced as zero; 0 when only one of the two is zero */
-	double error;  /* sum of squared differences, as norm - 2 (sum of w r) + (sum of r r); 0 where that is less */
+	double error;  /* sum of squared differences */
 	double norm;   /* sum of squares of the source row */
 };
 
-/* `w` and `r` are scaled by the same power of two if at all: cosines do not see it. */
 struct xfp_row_error xfp_row_compare(const float *w, const float *r, size_t cols);
 
-/* The same with r = xfp_unscale_row(value, down, exponent), which is not made; |exponent| < 100. `norm` is
- * xfp_row_norm(w), the same for every candidate. */
+/* The same from sums that are known, both of rows of the same scale. */
 double xfp_row_norm(const float *w, size_t cols);
-struct xfp_row_error xfp_row_compare_scaled(const float *w, double norm, const float *value, const float *down,
-					    int exponent, size_t cols);
+struct xfp_row_error xfp_row_result(double norm, struct xfp_row_sums sums);
 
 /* Lower median and nearest-rank 5th percentile of cosines that need not be in memory together: they are shown
  * again and again, in any order, until both are known.

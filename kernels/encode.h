@@ -48,8 +48,16 @@ struct xfp_fit_lanes {
 enum { XFP_ENTRY, XFP_LAST_ENTRY, XFP_NO_ENTRY };
 
 struct xfp_row_sums {
-	double dot, square; /* w r, r r */
+	double error, square; /* (w - r)^2, r^2 */
 };
+
+struct xfp_row_start {
+	double norm;   /* sum of squares of w */
+	float largest; /* |x| */
+};
+
+/* Squares that are added up in f32, a lane, before their sum is added in double. */
+#define XFP_SQUARES 8
 
 struct xfp_encoder {
 	const char *name; /* "plain", "avx2", "avx512" */
@@ -65,11 +73,15 @@ struct xfp_encoder {
 	/* x = w * factor, rounded once; all padded. */
 	void (*scale)(const float *w, const float *factor, size_t cols, float *x);
 
-	/* Sums of q = RNE(1024 x) and q^2, |x| <= 2^14, cols <= 2^14. */
-	void (*moments)(const float *x, size_t cols, int64_t *sum, int64_t *square);
+	/* Both at once: also w * unit, a power of two, and what is known of the two rows. `w` may be NULL, then there
+	 * is no norm either. */
+	struct xfp_row_start (*load_scaled)(int dtype, const void *source, size_t cols, const float *factor, float unit,
+					    float *w, float *x);
 
-	/* Columns whose q is below `low` or above `high`, ascending; their number. */
-	size_t (*outside)(const float *x, size_t cols, int32_t low, int32_t high, uint32_t *column);
+	/* Sums of q = RNE(1024 x) and q^2, |x| <= 2^14, cols <= 2^14; columns whose q is below `low` or above `high`,
+	 * ascending, and their number. */
+	size_t (*survey)(const float *x, size_t cols, int32_t low, int32_t high, uint32_t *column, int64_t *sum,
+			 int64_t *square);
 
 	/* The largest |x|. */
 	float (*largest)(const float *x, size_t cols);
@@ -87,11 +99,12 @@ struct xfp_encoder {
 	void (*assign)(unsigned k, const float *entry, const float *edge, const float *x, size_t cols, float *value);
 	void (*index)(unsigned k, const float *edge, const float *x, size_t cols, uint8_t *index);
 
-	/* Sums over a row, padded or not, see cosine.h: of w^2; of w against r = (value * down) * factor, or value *
-	 * factor where `down` is NULL. */
+	/* Sums over a row, see cosine.h: of w^2; of w * unit against r * unit; of w against r = what assign makes of x,
+	 * times down. The last takes padded rows only, the others any. */
 	double (*norm)(const float *w, size_t cols);
-	struct xfp_row_sums (*compare)(const float *w, const float *value, const float *down, float factor,
-				       size_t cols);
+	struct xfp_row_sums (*compare)(const float *w, const float *r, float unit, size_t cols);
+	struct xfp_row_sums (*measure)(unsigned k, const float *entry, const float *edge, const float *x,
+				       const float *down, const float *w, size_t cols);
 };
 
 /* The encoder in use. */

@@ -81,30 +81,25 @@ static inline vi integers(const float *x)
 	return vf_round(vf_mul(vf_load(x), vf_all(1024)));
 }
 
-static void moments(const float *x, size_t cols, int64_t *sum, int64_t *square)
-{
-	vsum sums;
-
-	vsum_clear(&sums);
-	for (size_t c = 0; c < cols; c += XFP_LANES)
-		vsum_add(&sums, integers(x + c));
-	vsum_total(&sums, sum, square);
-}
-
-static size_t outside(const float *x, size_t cols, int32_t low, int32_t high, uint32_t *column)
+static size_t survey(const float *x, size_t cols, int32_t low, int32_t high, uint32_t *column, int64_t *sum,
+		     int64_t *square)
 {
 	const vi least = vi_all(low), most = vi_all(high);
 	size_t found = 0;
+	vsum sums;
 
+	vsum_clear(&sums);
 	for (size_t c = 0; c < cols; c += XFP_LANES) {
 		vi q = integers(x + c);
 		uint32_t bits = vm_bits(vm_or(vi_above(least, q), vi_above(q, most)));
 
+		vsum_add(&sums, q);
 		for (; bits; bits &= bits - 1) {
 			column[found] = (uint32_t)c + (uint32_t)__builtin_ctz(bits);
 			found++;
 		}
 	}
+	vsum_total(&sums, sum, square);
 	while (found && column[found - 1] >= cols)
 		found--;
 	return found;
@@ -257,11 +252,14 @@ static void rounds(const struct xfp_cells *cells, struct xfp_fit_lanes *fit, uns
 /* By bisection: x is compared with the middle edge, then with that of the half where it is. */
 static inline __attribute__((always_inline)) vi find_cell(unsigned entries, const float *edge, vf x)
 {
-	vi at = vi_add_where(vi_all(0), vf_above(x, vf_all(edge[entries / 2 - 1])), vi_all((int32_t)entries / 2));
+	unsigned half = entries / 2, quarter = entries / 4;
+	vm upper = vf_above(x, vf_all(edge[half - 1]));
+	vi at = vi_add_where(vi_all(0), upper, vi_all((int32_t)half));
+	vf bound = vf_where(upper, vf_all(edge[half + quarter - 1]), vf_all(edge[quarter - 1]));
 
-	for (unsigned step = entries / 4; step; step /= 2) {
-		vf bound = vf_lookup(edge, entries, vi_add(at, vi_all((int32_t)step - 1)));
-
+	at = vi_add_where(at, vf_above(x, bound), vi_all((int32_t)quarter));
+	for (unsigned step = entries / 8; step; step /= 2) {
+		bound = vf_lookup(edge, entries, vi_add(at, vi_all((int32_t)step - 1)));
 		at = vi_add_where(at, vf_above(x, bound), vi_all((int32_t)step));
 	}
 	return at;
@@ -359,49 +357,155 @@ static double norm(const float *w, size_t cols)
 	return fold(sum);
 }
 
-struct sums {
-	vd dot, square;
+/* Squares of differences and of r, as cosine.h adds them up. */
+struct squares {
+	vf error, square;
+	vd errors, all;
 };
 
-static inline void compare_lanes(struct sums *sums, vf w, vf r)
+static inline void squares_begin(struct squares *s)
 {
-	vd b = vd_from_f(r);
-
-	sums->dot = vd_add_exact(sums->dot, vd_from_f(w), b);
-	sums->square = vd_add_exact(sums->square, b, b);
+	s->errors = s->all = vd_zero();
+	s->error = s->square = vf_all(0);
 }
 
-static inline __attribute__((always_inline)) struct xfp_row_sums
-compare_with(const float *w, const float *value, const float *down, float factor, size_t cols)
+static inline void squares_add(struct squares *s, vf w, vf r)
 {
-	struct sums sums = { vd_zero(), vd_zero() };
+	vf d = vf_sub(w, r);
+
+	s->error = vf_add(s->error, vf_mul(d, d));
+	s->square = vf_add(s->square, vf_mul(r, r));
+}
+
+static inline void squares_flush(struct squares *s)
+{
+	s->errors = vd_add(s->errors, vd_from_f(s->error));
+	s->all = vd_add(s->all, vd_from_f(s->square));
+	s->error = s->square = vf_all(0);
+}
+
+static inline struct xfp_row_sums squares_total(const struct squares *s)
+{
+	return (struct xfp_row_sums){ fold(s->errors), fold(s->all) };
+}
+
+static struct xfp_row_sums compare(const float *w, const float *r, float unit, size_t cols)
+{
+	const vf units = vf_all(unit);
 	size_t whole = cols / XFP_LANES * XFP_LANES, rest = cols - whole;
+	struct squares s;
 
-	for (size_t c = 0; c < whole; c += XFP_LANES) {
-		vf r = vf_load(value + c);
+	squares_begin(&s);
+	for (size_t c = 0; c < whole;) {
+		size_t end = whole - c < XFP_SQUARES * XFP_LANES ? whole : c + XFP_SQUARES * XFP_LANES;
 
-		if (down)
-			r = vf_mul(r, vf_load(down + c));
-		compare_lanes(&sums, vf_load(w + c), vf_mul(r, vf_all(factor)));
+		/* The last few belong to a group that has not ended. */
+		for (; c < end; c += XFP_LANES)
+			squares_add(&s, vf_mul(vf_load(w + c), units), vf_mul(vf_load(r + c), units));
+		if (c % (XFP_SQUARES * XFP_LANES) == 0)
+			squares_flush(&s);
 	}
-	if (rest) {
-		vf r = last_lanes(value + whole, rest);
-
-		if (down)
-			r = vf_mul(r, last_lanes(down + whole, rest));
-		compare_lanes(&sums, last_lanes(w + whole, rest), vf_mul(r, vf_all(factor)));
-	}
-	return (struct xfp_row_sums){ fold(sums.dot), fold(sums.square) };
+	if (rest)
+		squares_add(&s, vf_mul(last_lanes(w + whole, rest), units), vf_mul(last_lanes(r + whole, rest), units));
+	squares_flush(&s);
+	return squares_total(&s);
 }
 
-static struct xfp_row_sums compare(const float *w, const float *value, const float *down, float factor, size_t cols)
+static inline __attribute__((always_inline)) struct xfp_row_sums measure_k(unsigned entries, const float *entry,
+									   const float *edge, const float *x,
+									   const float *down, const float *w,
+									   size_t cols)
 {
-	return down ? compare_with(w, value, down, factor, cols) : compare_with(w, value, NULL, factor, cols);
+	struct squares s;
+
+	squares_begin(&s);
+	for (size_t c = 0; c < cols;) {
+		size_t end = cols - c < XFP_SQUARES * XFP_LANES ? cols : c + XFP_SQUARES * XFP_LANES;
+
+		for (; c < end; c += XFP_LANES) {
+			vf value = vf_lookup(entry, entries, find_cell(entries, edge, vf_load(x + c)));
+
+			squares_add(&s, vf_load(w + c), vf_mul(value, vf_load(down + c)));
+		}
+		squares_flush(&s);
+	}
+	return squares_total(&s);
 }
 
-#define XFP_ENCODER(set)                                                                                          \
-	{                                                                                                         \
-		.name = set, .column_scan = column_scan, .load = load, .scale = scale, .moments = moments,        \
-		.outside = outside, .largest = largest, .count = count, .accumulate = accumulate, .start = start, \
-		.rounds = rounds, .assign = assign, .index = index_row, .norm = norm, .compare = compare,         \
+static struct xfp_row_sums measure(unsigned k, const float *entry, const float *edge, const float *x, const float *down,
+				   const float *w, size_t cols)
+{
+	switch (k) {
+	case 2:
+		return measure_k(4, entry, edge, x, down, w, cols);
+	case 3:
+		return measure_k(8, entry, edge, x, down, w, cols);
+	case 4:
+		return measure_k(16, entry, edge, x, down, w, cols);
+	case 5:
+		return measure_k(32, entry, edge, x, down, w, cols);
+	default:
+		return measure_k(64, entry, edge, x, down, w, cols);
+	}
+}
+
+/* Sixteen weights into both rows. */
+struct loading {
+	vd norm;
+	vi top;
+};
+
+static inline __attribute__((always_inline)) void load_lanes(struct loading *l, vf weights, const float *factor,
+							     float unit, float *w, float *x)
+{
+	vf scaled = vf_mul(weights, vf_load(factor));
+
+	vf_store(x, scaled);
+	l->top = vi_max(l->top, vi_and(vf_bits(scaled), vi_all(0x7fffffff)));
+	if (w) {
+		vd wide = vd_from_f(weights);
+
+		vf_store(w, vf_mul(weights, vf_all(unit)));
+		l->norm = vd_add_exact(l->norm, wide, wide);
+	}
+}
+
+static inline __attribute__((always_inline)) struct xfp_row_start
+load_with(int dtype, const void *source, size_t cols, const float *factor, float unit, float *w, float *x)
+{
+	struct loading l = { vd_zero(), vi_all(0) };
+	int32_t lane[XFP_LANES], most = 0;
+	struct xfp_row_start start;
+	size_t c = 0;
+
+	if (dtype == BF16)
+		for (const uint16_t *from = source; c + XFP_LANES <= cols; c += XFP_LANES)
+			load_lanes(&l, vf_from_bf16(from + c), factor + c, unit, w ? w + c : NULL, x + c);
+	if (c < cols) {
+		/* By way of x. */
+		load(dtype, (const unsigned char *)source + c * element_of(dtype), cols - c, x + c);
+		for (; c < cols; c += XFP_LANES)
+			load_lanes(&l, vf_load(x + c), factor + c, unit, w ? w + c : NULL, x + c);
+	}
+	vi_store(lane, l.top);
+	for (int i = 0; i < XFP_LANES; i++)
+		most = lane[i] > most ? lane[i] : most;
+	memcpy(&start.largest, &most, sizeof start.largest);
+	start.norm = w ? fold(l.norm) : 0;
+	return start;
+}
+
+static struct xfp_row_start load_scaled(int dtype, const void *source, size_t cols, const float *factor, float unit,
+					float *w, float *x)
+{
+	return w ? load_with(dtype, source, cols, factor, unit, w, x)
+		 : load_with(dtype, source, cols, factor, unit, NULL, x);
+}
+
+#define XFP_ENCODER(set)                                                                                           \
+	{                                                                                                          \
+		.name = set, .column_scan = column_scan, .load = load, .scale = scale, .load_scaled = load_scaled, \
+		.survey = survey, .largest = largest, .count = count, .accumulate = accumulate, .start = start,    \
+		.rounds = rounds, .assign = assign, .index = index_row, .norm = norm, .compare = compare,          \
+		.measure = measure,                                                                                \
 	}

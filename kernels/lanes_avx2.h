@@ -45,10 +45,26 @@ static inline vf vf_mul(vf a, vf b)
 	return (vf){ _mm256_mul_ps(a.a, b.a), _mm256_mul_ps(a.b, b.b) };
 }
 
+static inline vf vf_add(vf a, vf b)
+{
+	return (vf){ _mm256_add_ps(a.a, b.a), _mm256_add_ps(a.b, b.b) };
+}
+
+static inline vf vf_sub(vf a, vf b)
+{
+	return (vf){ _mm256_sub_ps(a.a, b.a), _mm256_sub_ps(a.b, b.b) };
+}
+
 static inline vm vf_above(vf a, vf b)
 {
 	return (vm){ _mm256_castps_si256(_mm256_cmp_ps(a.a, b.a, _CMP_GT_OQ)),
 		     _mm256_castps_si256(_mm256_cmp_ps(a.b, b.b, _CMP_GT_OQ)) };
+}
+
+static inline vf vf_where(vm m, vf a, vf b)
+{
+	return (vf){ _mm256_blendv_ps(b.a, a.a, _mm256_castsi256_ps(m.a)),
+		     _mm256_blendv_ps(b.b, a.b, _mm256_castsi256_ps(m.b)) };
 }
 
 static inline vi vf_bits(vf a)

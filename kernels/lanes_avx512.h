@@ -37,9 +37,24 @@ static inline vf vf_mul(vf a, vf b)
 	return _mm512_mul_ps(a, b);
 }
 
+static inline vf vf_add(vf a, vf b)
+{
+	return _mm512_add_ps(a, b);
+}
+
+static inline vf vf_sub(vf a, vf b)
+{
+	return _mm512_sub_ps(a, b);
+}
+
 static inline vm vf_above(vf a, vf b)
 {
 	return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ);
+}
+
+static inline vf vf_where(vm m, vf a, vf b)
+{
+	return _mm512_mask_mov_ps(b, m, a);
 }
 
 static inline vi vf_bits(vf a)

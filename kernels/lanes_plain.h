@@ -56,12 +56,30 @@ static inline vf vf_mul(vf a, vf b)
 	return a;
 }
 
+static inline vf vf_add(vf a, vf b)
+{
+	EACH a.v[i] += b.v[i];
+	return a;
+}
+
+static inline vf vf_sub(vf a, vf b)
+{
+	EACH a.v[i] -= b.v[i];
+	return a;
+}
+
 static inline vm vf_above(vf a, vf b)
 {
 	vm m;
 
 	EACH m.v[i] = -(a.v[i] > b.v[i]);
 	return m;
+}
+
+static inline vf vf_where(vm m, vf a, vf b)
+{
+	EACH a.v[i] = m.v[i] ? a.v[i] : b.v[i];
+	return a;
 }
 
 static inline vi vf_bits(vf a)

@@ -38,12 +38,11 @@ static int exponent_of(float value)
 	return (int)(bits >> 23 & 255) - 127;
 }
 
-void xfp_lloyd_load(struct xfp_lloyd_row *row, const float *x, size_t marked, size_t cols)
+void xfp_lloyd_load(struct xfp_lloyd_row *row, const float *x, float largest, size_t marked, size_t cols)
 {
 	const struct xfp_encoder *encoder = xfp_encoder();
 	struct xfp_cells *cells = &row->cells;
 	int lowest;
-	float largest = encoder->largest(x, cols);
 
 	row->count = largest > 0x1p-25f ? cols - marked : 0;
 	if (!row->count)

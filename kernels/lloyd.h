@@ -42,8 +42,9 @@ struct xfp_lloyd_row {
 /* Once before rows are loaded. */
 void xfp_lloyd_init(struct xfp_lloyd_row *row);
 
-/* Take in a padded row, in which `marked` weights, which the fit ignores, are set to zero. */
-void xfp_lloyd_load(struct xfp_lloyd_row *row, const float *x, size_t marked, size_t cols);
+/* Take in a padded row, in which `marked` weights, which the fit ignores, are set to zero, and the largest |x| of
+ * the others. */
+void xfp_lloyd_load(struct xfp_lloyd_row *row, const float *x, float largest, size_t marked, size_t cols);
 
 /* The codebooks of the loaded row for each of `count` different k: 2^k fp16 entries, ascending; zeros when the row
  * is empty. */

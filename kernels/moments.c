@@ -9,16 +9,38 @@
 
 #define RUN (1u << 14) /* columns whose squares, at most 2^48 each, add up within 63 bits */
 
-void xfp_moments_add(struct xfp_moments *moments, const float *x, size_t cols)
+size_t xfp_moments_survey(struct xfp_moments *moments, const struct xfp_outlier_rule *rule, const float *x, size_t cols,
+			  uint32_t *column)
 {
-	moments->count += cols;
-	for (size_t c = 0; c < cols; c += RUN) {
-		int64_t sum, square;
+	size_t found = 0;
 
-		xfp_encoder()->moments(x + c, cols - c < RUN ? cols - c : RUN, &sum, &square);
+	moments->count += cols;
+	for (size_t first = 0; first < cols; first += RUN) {
+		int64_t sum, square;
+		size_t end = found + xfp_encoder()->survey(x + first, cols - first < RUN ? cols - first : RUN,
+							   rule->low, rule->high, column + found, &sum, &square);
+
+		for (; found < end; found++)
+			column[found] += (uint32_t)first;
 		moments->sum += sum;
 		moments->square += square;
 	}
+	return found;
+}
+
+void xfp_moments_add(struct xfp_moments *moments, const float *x, size_t cols)
+{
+	static const struct xfp_outlier_rule none = { .low = INT32_MIN, .high = INT32_MAX };
+	uint32_t column[1];
+
+	xfp_moments_survey(moments, &none, x, cols, column);
+}
+
+size_t xfp_outliers_find(const struct xfp_outlier_rule *rule, const float *x, size_t cols, uint32_t *column)
+{
+	struct xfp_moments moments = { 0 };
+
+	return xfp_moments_survey(&moments, rule, x, cols, column);
 }
 
 struct xfp_outlier_rule xfp_outlier_rule(const struct xfp_moments *moments, uint32_t sigma_milli)
@@ -40,11 +62,6 @@ struct xfp_outlier_rule xfp_outlier_rule(const struct xfp_moments *moments, uint
 	if (rule.mean - reach > INT32_MIN)
 		rule.low = (int32_t)ceil(rule.mean - reach);
 	return rule;
-}
-
-size_t xfp_outliers_find(const struct xfp_outlier_rule *rule, const float *x, size_t cols, uint32_t *column)
-{
-	return xfp_encoder()->outside(x, cols, rule->low, rule->high, column);
 }
 
 int32_t xfp_q_of(float x)

@@ -4,7 +4,8 @@
  *
  * xfp.idx stands near the front and holds digests of what comes after it. Those of units were taken when
  * they were packed; those of small files and kept tensors are taken first, which reads them twice, so that
- * the file is written front to back and its own digest is known when it ends.
+ * the file is written front to back and its own digest is known when it ends. That digest is what takes the
+ * time: it has a thread of its own, and that what is copied is still what it was is told by XXH3.
  */
 #include "bundle.h"
 
@@ -21,8 +22,9 @@
 #include "bytes.h"
 #include "printable.h"
 
-#define BLOCK ((size_t)4 << 20)
+#define BLOCK ((size_t)1 << 20)
 #define WORTH_A_THREAD (256u << 10)
+#define WRITE_BACK ((uint64_t)8 << 20) /* handed to the disk at a time */
 
 struct writer {
 	struct xfp_pending file;
@@ -31,8 +33,11 @@ struct writer {
 	EVP_MD_CTX *sha;   /* of a member's data */
 	EVP_MD_CTX *whole; /* of the file */
 	XXH3_state_t *xxh;
-	uint8_t *block;
+	uint8_t (*files)[16]; /* XXH3 of the small files */
+	uint8_t *block[2];
+	bool beside;            /* what is written is added to `whole` by another thread */
 	uint64_t position;      /* bytes written so far */
+	uint64_t handed;        /* of them, to the disk */
 	enum xfp_status status; /* of the writes; after a failure nothing more is written */
 	struct xfp_error *err;
 };
@@ -56,9 +61,13 @@ static la_ssize_t on_write(struct archive *archive, void *context, const void *d
 	(void)archive;
 	if (!w->status)
 		w->status = xfp_write(w->file.fd, data, size, w->file.path, w->err);
-	if (!w->status && !EVP_DigestUpdate(w->whole, data, size))
+	if (!w->status && !w->beside && !EVP_DigestUpdate(w->whole, data, size))
 		w->status = sha_failed(w);
 	w->position += size;
+	if (w->position - w->handed >= WRITE_BACK) {
+		xfp_write_back(w->file.fd, w->handed, w->position - w->handed);
+		w->handed = w->position;
+	}
 	return (la_ssize_t)size;
 }
 
@@ -83,8 +92,9 @@ static enum xfp_status writer_open(struct writer *w, const char *path, struct xf
 	w->sha = EVP_MD_CTX_new();
 	w->whole = EVP_MD_CTX_new();
 	w->xxh = XXH3_createState();
-	w->block = malloc(BLOCK);
-	if (!w->archive || !w->entry || !w->sha || !w->whole || !w->xxh || !w->block)
+	w->block[0] = malloc(BLOCK);
+	w->block[1] = malloc(BLOCK);
+	if (!w->archive || !w->entry || !w->sha || !w->whole || !w->xxh || !w->block[0] || !w->block[1])
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	if (!EVP_DigestInit_ex(w->whole, EVP_sha256(), NULL))
 		return sha_failed(w);
@@ -105,7 +115,9 @@ static void writer_close(struct writer *w)
 	EVP_MD_CTX_free(w->sha);
 	EVP_MD_CTX_free(w->whole);
 	XXH3_freeState(w->xxh);
-	free(w->block);
+	free(w->block[0]);
+	free(w->block[1]);
+	free(w->files);
 	xfp_pending_discard(&w->file);
 }
 
@@ -136,9 +148,9 @@ static enum xfp_status put_zeros(struct writer *w, uint64_t size)
 {
 	enum xfp_status status = XFP_OK;
 
-	memset(w->block, 0, size < BLOCK ? size : BLOCK);
+	memset(w->block[0], 0, size < BLOCK ? size : BLOCK);
 	for (uint64_t done = 0; !status && done < size; done += BLOCK)
-		status = put(w, w->block, size - done < BLOCK ? size - done : BLOCK);
+		status = put(w, w->block[0], size - done < BLOCK ? size - done : BLOCK);
 	return status;
 }
 
@@ -157,59 +169,67 @@ static enum xfp_status put_text(struct writer *w, const char *name, const char *
 	return status;
 }
 
-/* Walk through a stretch of a source, and write it if it is to be written; its digests (`xxh` may be NULL). SHA-256
- * is what takes the time: the member's is taken beside the file's, which writing brings along. */
-static enum xfp_status stream(struct writer *w, const struct extent *from, bool write, uint8_t sha[32], uint8_t *xxh)
+static size_t block_size(const struct extent *from, uint64_t done)
 {
+	return from->size - done < BLOCK ? (size_t)(from->size - done) : BLOCK;
+}
+
+/* Walk through a stretch of a source for both of its digests or, where `sha256` is NULL, to write it, and for its XXH3
+ * alone: SHA-256 is then of all that is written. A block is read while the one before it goes through SHA-256. */
+static enum xfp_status stream(struct writer *w, const struct extent *from, uint8_t *sha256, uint8_t xxh3[16])
+{
+	EVP_MD_CTX *sha = sha256 ? w->sha : w->whole;
+	XXH128_canonical_t canonical;
 	enum xfp_status status = XFP_OK;
 	int fd = open(from->path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return xfp_fail_errno(w->err, errno, "%s", from->path);
 	XXH3_128bits_reset(w->xxh);
-	if (!EVP_DigestInit_ex(w->sha, EVP_sha256(), NULL))
+	if (sha256 && !EVP_DigestInit_ex(w->sha, EVP_sha256(), NULL))
 		status = sha_failed(w);
-	for (uint64_t done = 0; !status && done < from->size;) {
-		size_t size = from->size - done < BLOCK ? from->size - done : BLOCK;
+	if (!status)
+		status = xfp_pread(fd, w->block[0], block_size(from, 0), from->offset, from->path, w->err);
+	for (uint64_t done = 0, number = 0; !status && done < from->size; number++) {
+		uint8_t *block = w->block[number % 2], *next = w->block[1 - number % 2];
+		size_t size = block_size(from, done);
 		bool hashed = false;
 
-		if ((status = xfp_pread(fd, w->block, size, from->offset + done, from->path, w->err)))
-			break;
+		w->beside = true;
+		done += size;
 #pragma omp parallel sections num_threads(2) if (size >= WORTH_A_THREAD)
 		{
 #pragma omp section
-			hashed = EVP_DigestUpdate(w->sha, w->block, size);
+			hashed = EVP_DigestUpdate(sha, block, size);
 #pragma omp section
 			{
-				if (xxh)
-					XXH3_128bits_update(w->xxh, w->block, size);
-				if (write)
-					status = put(w, w->block, size);
+				XXH3_128bits_update(w->xxh, block, size);
+				if (!sha256)
+					status = put(w, block, size);
+				if (!status)
+					status = xfp_pread(fd, next, block_size(from, done), from->offset + done,
+							   from->path, w->err);
 			}
 		}
+		w->beside = false;
 		if (!status && !hashed)
 			status = sha_failed(w);
-		done += size;
 	}
 	close(fd);
-	if (!status && !EVP_DigestFinal_ex(w->sha, sha, NULL))
+	XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(w->xxh));
+	memcpy(xxh3, canonical.digest, sizeof canonical.digest);
+	if (!status && sha256 && !EVP_DigestFinal_ex(w->sha, sha256, NULL))
 		status = sha_failed(w);
-	if (!status && xxh) {
-		XXH128_canonical_t canonical;
-
-		XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(w->xxh));
-		memcpy(xxh, canonical.digest, sizeof canonical.digest);
-	}
 	return status;
 }
 
-/* Write a stretch whose digest is in the index already: it must still have it. */
-static enum xfp_status put_extent(struct writer *w, const struct extent *from, const uint8_t want[32])
+/* Write a stretch whose digest is in the index already: it must still be the same. */
+static enum xfp_status put_extent(struct writer *w, const struct extent *from, const uint8_t want[16])
 {
-	uint8_t sha[32];
-	enum xfp_status status = stream(w, from, true, sha, NULL);
+	uint8_t xxh3[16];
+	enum xfp_status status = stream(w, from, NULL, xxh3);
 
-	if (!status && memcmp(sha, want, sizeof sha))
+	if (!status && memcmp(xxh3, want, sizeof xxh3))
 		status = xfp_fail(w->err, XFP_DAMAGED, "%s", from->path);
 	return status;
 }
@@ -226,11 +246,15 @@ static enum xfp_status digest_sources(struct writer *w, const struct xfp_ledger 
 {
 	enum xfp_status status = XFP_OK;
 
+	w->files = calloc(ledger->extra_count + 1, sizeof *w->files);
+	if (!w->files)
+		return xfp_fail(w->err, XFP_FAILED, "out of memory");
+
 	for (uint32_t f = 0; !status && f < ledger->extra_count; f++) {
 		char *path = xfp_path(ledger->model, ledger->extras[f]);
 		struct extent from = { path, 0, plan->files[f].size };
 
-		status = path ? stream(w, &from, false, plan->files[f].sha256, NULL)
+		status = path ? stream(w, &from, plan->files[f].sha256, w->files[f])
 			      : xfp_fail(w->err, XFP_FAILED, "out of memory");
 		free(path);
 	}
@@ -241,7 +265,7 @@ static enum xfp_status digest_sources(struct writer *w, const struct xfp_ledger 
 		if (part->kind < XFP_PARTS)
 			continue;
 		from = tensor_extent(ledger, part);
-		status = stream(w, &from, false, part->sha256, plan->tensors[part->number].source);
+		status = stream(w, &from, part->sha256, plan->tensors[part->number].source);
 		if (status)
 			xfp_context(w->err, status, "tensor %s",
 				    xfp_printable(ledger->tensors[part->number].name).text);
@@ -263,7 +287,7 @@ static enum xfp_status put_files(struct writer *w, const struct xfp_ledger *ledg
 			return xfp_fail(w->err, XFP_FAILED, "out of memory");
 		xfp_file_member(f, ledger->extras[f], name);
 		(void)((status = begin_member(w, name, file->size, file->offset)) ||
-		       (status = put_extent(w, &from, file->sha256)) || (status = end_member(w)));
+		       (status = put_extent(w, &from, w->files[f])) || (status = end_member(w)));
 		if (status == XFP_DAMAGED)
 			status =
 				xfp_fail(w->err, XFP_BAD_INPUT,
@@ -277,7 +301,7 @@ static enum xfp_status put_unit_part(struct writer *w, const struct xfp_bundle_u
 				     const struct xfp_idx_part *part)
 {
 	struct extent from = { unit->path, unit->offset[part->kind], part->size };
-	enum xfp_status status = put_extent(w, &from, part->sha256);
+	enum xfp_status status = put_extent(w, &from, unit->packed->digest[part->kind].xxh3);
 
 	if (status == XFP_DAMAGED)
 		status = xfp_fail(w->err, status, "%s: damaged: the packed weights of unit %s fail their digest",
@@ -285,10 +309,11 @@ static enum xfp_status put_unit_part(struct writer *w, const struct xfp_bundle_u
 	return status;
 }
 
-static enum xfp_status put_tensor(struct writer *w, const struct xfp_ledger *ledger, const struct xfp_idx_part *part)
+static enum xfp_status put_tensor(struct writer *w, const struct xfp_ledger *ledger, const struct xfp_idx_part *part,
+				  const uint8_t source[16])
 {
 	struct extent from = tensor_extent(ledger, part);
-	enum xfp_status status = put_extent(w, &from, part->sha256);
+	enum xfp_status status = put_extent(w, &from, source);
 	struct xfp_printable name = xfp_printable(ledger->tensors[part->number].name);
 
 	if (status == XFP_DAMAGED)
@@ -310,8 +335,9 @@ static enum xfp_status put_parts(struct writer *w, const struct xfp_bundle_input
 		xfp_part_member(part->number, part->kind, name);
 		if ((status = begin_member(w, name, plan->padded[i], part->offset)))
 			break;
-		status = part->kind < XFP_PARTS ? put_unit_part(w, &input->units[part->number], part)
-						: put_tensor(w, input->ledger, part);
+		status = part->kind < XFP_PARTS
+				 ? put_unit_part(w, &input->units[part->number], part)
+				 : put_tensor(w, input->ledger, part, plan->tensors[part->number].source);
 		(void)(status || (status = put_zeros(w, plan->padded[i] - part->size)) || (status = end_member(w)));
 	}
 	return status;

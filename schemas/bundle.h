@@ -32,7 +32,7 @@ struct xfp_bundle_input {
 };
 
 /* KEPT tensors are read from the checkpoint, everything else from the artifacts. A part whose bytes
- * do not match packed->sha256 is XFP_DAMAGED, with the artifact's path in the message. A full disk
+ * do not match packed->digest is XFP_DAMAGED, with the artifact's path in the message. A full disk
  * is XFP_FAILED, and nothing is left under `path`. `sha256_hex` receives the digest of the file. */
 enum xfp_status xfp_bundle_write(const char *path, const struct xfp_bundle_input *input, char sha256_hex[65],
 				 struct xfp_error *err);

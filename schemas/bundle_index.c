@@ -213,7 +213,7 @@ static void put_units(struct xfp_bundle_plan *plan, const struct xfp_bundle_inpu
 			out->bytes += packed->bytes[p];
 			out->part[p] = packed->bytes[p] ? put_part(plan, u, p, packed->bytes[p]) : XFP_NONE;
 			if (packed->bytes[p])
-				memcpy(plan->parts[out->part[p]].sha256, packed->sha256[p], 32);
+				memcpy(plan->parts[out->part[p]].sha256, packed->digest[p].sha256, 32);
 		}
 		plan->header->weights += unit->experts * unit->rows * unit->cols;
 		put_matrices(plan, ledger, u, packed);

@@ -115,12 +115,13 @@ enum xfp_status xfp_outliers_read(struct xfp_artifact *a, struct xfp_outliers *o
 }
 
 enum xfp_status xfp_outliers_positions(struct xfp_artifact *a, const struct xfp_outliers *o, uint32_t matrix,
-				       uint64_t *position, struct xfp_error *err)
+				       uint64_t from, uint64_t count, uint64_t *position, struct xfp_error *err)
 {
-	uint64_t first = o->first[matrix], count = o->first[matrix + 1] - first, each = o->rows * o->cols;
+	uint64_t each = o->rows * o->cols;
 	enum xfp_status status;
 
-	if ((status = xfp_h5_read_range(a, "position", H5T_NATIVE_UINT64, first, count, position, err)))
+	if ((status = xfp_h5_read_range(a, "position", H5T_NATIVE_UINT64, o->first[matrix] + from, count, position,
+					err)))
 		return status;
 	for (uint64_t i = 0; i < count; i++)
 		if (position[i] >= each)

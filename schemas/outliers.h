@@ -45,10 +45,10 @@ enum xfp_status xfp_outliers_append(struct xfp_artifact *a, struct xfp_outliers 
 				    const uint64_t *position, uint64_t count, struct xfp_error *err);
 enum xfp_status xfp_outliers_end(struct xfp_artifact *a, const struct xfp_outliers *o, struct xfp_error *err);
 
-/* Reading: the tables (checked for consistency), then the positions of one matrix into a buffer of
- * first[m + 1] - first[m] elements. */
+/* Reading: the tables (checked for consistency), then `count` positions of one matrix, of the first[m + 1] - first[m]
+ * that it has, from number `from` on. */
 enum xfp_status xfp_outliers_read(struct xfp_artifact *a, struct xfp_outliers *o, struct xfp_error *err);
 enum xfp_status xfp_outliers_positions(struct xfp_artifact *a, const struct xfp_outliers *o, uint32_t matrix,
-				       uint64_t *position, struct xfp_error *err);
+				       uint64_t from, uint64_t count, uint64_t *position, struct xfp_error *err);
 
 #endif

@@ -66,7 +66,7 @@ enum xfp_status xfp_packed_end(struct xfp_artifact *a, const struct xfp_packed *
 	       (status = xfp_h5_write_f64(a, "cos_p5", packed->cos_p5, err)) ||
 	       (status = xfp_h5_write_f64(a, "error", packed->error, err)) ||
 	       (status = xfp_h5_write(a, "matrix", type, packed->matrices, packed->matrix, err)) ||
-	       (status = xfp_h5_write(a, "sha256", H5T_NATIVE_UINT8, sizeof packed->sha256, packed->sha256, err)));
+	       (status = xfp_h5_write(a, "digest", H5T_NATIVE_UINT8, sizeof packed->digest, packed->digest, err)));
 	H5Tclose(type);
 	return status;
 }
@@ -106,7 +106,7 @@ enum xfp_status xfp_packed_read(struct xfp_artifact *a, struct xfp_packed *packe
 	    (status = xfp_h5_read_f64(a, "cos_p5", &read.cos_p5, err)) ||
 	    (status = xfp_h5_read_f64(a, "error", &read.error, err)) ||
 	    (status = xfp_h5_count(a, "matrix", &records, err)) ||
-	    (status = xfp_h5_read(a, "sha256", H5T_NATIVE_UINT8, sizeof read.sha256, read.sha256, err)))
+	    (status = xfp_h5_read(a, "digest", H5T_NATIVE_UINT8, sizeof read.digest, read.digest, err)))
 		return status;
 	if (mode >= XFP_MODES || k > 8 || matrices > UINT32_MAX || records != matrices ||
 	    !xfp_mul(read.rows, read.cols, &each) || !xfp_mul(each, matrices, &weights))

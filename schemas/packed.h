@@ -6,7 +6,7 @@
  *                squared norm)
  *   /matrix      compound [M], struct xfp_packed_matrix: one a matrix, by expert number
  *   /part-NAME   uint8, contiguous, one for each part that the mode has (see bundle_layout.h)
- *   /sha256      uint8 [XFP_PARTS * 32], zero for parts that are absent
+ *   /digest      uint8 [XFP_PARTS * 48], struct xfp_part_digest, zero for parts that are absent
  */
 #ifndef XFP_PACKED_H
 #define XFP_PACKED_H
@@ -15,7 +15,7 @@
 #include "bundle_layout.h"
 
 #define XFP_PACKED_KIND "packed"
-#define XFP_PACKED_VERSION 1
+#define XFP_PACKED_VERSION 2
 
 struct xfp_packed_matrix {
 	uint32_t mode, k;
@@ -26,18 +26,24 @@ struct xfp_packed_matrix {
 	uint8_t source[16];         /* XXH3-128 of its source rows */
 };
 
+/* SHA-256 goes into the bundle; XXH3-128 in canonical form tells, at a tenth of the cost, that the bytes copied there
+ * are still those. */
+struct xfp_part_digest {
+	uint8_t sha256[32], xxh3[16];
+};
+
 struct xfp_packed {
 	uint32_t mode, k;
 	uint32_t matrices;
 	uint64_t rows, cols, outliers;
 	double cos_median, cos_p5, error;
 	uint64_t bytes[XFP_PARTS]; /* true size of each part, 0: absent */
-	uint8_t sha256[XFP_PARTS][32];
+	struct xfp_part_digest digest[XFP_PARTS];
 	struct xfp_packed_matrix *matrix; /* [matrices], owned */
 };
 
 /* Writing: reserve the parts by packed->bytes; fill them in order or by range; end writes the
- * tables (packed->sha256 is the caller's). */
+ * tables (packed->digest is the caller's). */
 enum xfp_status xfp_packed_begin(struct xfp_artifact *a, const struct xfp_packed *packed, struct xfp_error *err);
 enum xfp_status xfp_packed_write(struct xfp_artifact *a, enum xfp_part part, uint64_t offset, uint64_t bytes,
 				 const void *data, struct xfp_error *err);

@@ -34,7 +34,7 @@ struct coefficients {
 	unsigned matrix;       /* matrix of the unit */
 	unsigned suspect;      /* weight that is taken for an outlier at first, further out than 7/8 of the threshold */
 	unsigned outlier;      /* outlier of one matrix */
-	bool marks;            /* 8 bytes for each row of a matrix, and a bit for each weight while they are ordered */
+	unsigned row;          /* row of one matrix */
 };
 
 /* struct xfp_outliers: digest, exponent, mean, sigma, first. */
@@ -50,26 +50,26 @@ static const struct coefficients steps[XFP_STEPS] = {
 				.matrix = KNOWN_MATRIX,
 				.suspect = sizeof(xfp_outlier),
 				.outlier = sizeof(xfp_outlier) },
-	/* thread and column: w, x, value, marked; column: narrow, wide, down, balance; outlier: position, and what
-	 * libhdf5 holds while it reads them by chunks */
+	/* thread and column: w, x, value, two of the outliers; column: narrow, wide, down, balance; row: where its
+	 * outliers begin; outlier: column */
 	[XFP_STEP_FIT] = { .fixed = 2304 * KIB,
 			   .text = 3072 * KIB,
 			   .thread = sizeof(struct xfp_lloyd_row),
-			   .thread_column = 4 + 4 + 4 + 4,
+			   .thread_column = 4 + 4 + 4 + 4 + 4,
 			   .column = 4 + 8 + 4 + 1,
+			   .row = 8,
 			   .matrix = KNOWN_MATRIX,
-			   .outlier = 8 + 12,
-			   .marks = true },
+			   .outlier = 4 },
 	/* thread and column: x, index; column: narrow, wide, balance; stack row: cosine (of fp8); matrix: and struct
-	 * xfp_packed_matrix; outlier: position, what libhdf5 holds, residual, column and residual as stored */
+	 * xfp_packed_matrix; row: where its outliers begin; outlier: column, residual, and both as stored */
 	[XFP_STEP_PACK] = { .fixed = 2816 * KIB,
 			    .text = 3072 * KIB,
 			    .thread_column = 4 + 1,
 			    .column = 4 + 8 + 1,
 			    .stack_row = 8,
 			    .matrix = KNOWN_MATRIX + sizeof(struct xfp_packed_matrix),
-			    .outlier = 8 + 2 + 6 + 2,
-			    .marks = true },
+			    .row = 8,
+			    .outlier = 4 + 2 + 4 },
 };
 
 #define HELD_ROWS 1024     /* whose results lloyd-fit holds beside a block's */
@@ -147,7 +147,6 @@ uint64_t xfp_footprint_step(const struct xfp_conversion *c, uint32_t number, enu
 	const struct xfp_policy policy = xfp_policy_of_unit(&c->options.parameters, unit);
 	const struct xfp_parameters measured = xfp_policy_parameters(&c->options.parameters, &policy);
 	uint64_t rows = xfp_rows_block(&source), block = rows * unit->cols * (xfp_dtype_bits(unit->dtype) / 8);
-	uint64_t marks = k->marks && unit->plan == XFP_PLAN_FIT ? unit->rows * (unit->cols / 8 + 8) : 0;
 	uint64_t stack = unit->cols * k->stack_column + k->matrix, bytes = k->fixed;
 
 	if (step == XFP_STEP_FIT || step == XFP_STEP_MORE) {
@@ -158,8 +157,7 @@ uint64_t xfp_footprint_step(const struct xfp_conversion *c, uint32_t number, enu
 	}
 	if (unit->plan == XFP_PLAN_FP8)
 		stack += unit->rows * k->stack_row;
-	/* Marks are in order before the first block is read. */
-	bytes += block > marks ? block : marks;
+	bytes += block + unit->rows * k->row;
 	bytes += rows * candidate_bytes(&measured, step, estimate.k, unit->cols);
 	bytes += threads * (k->thread + unit->cols * k->thread_column) + unit->cols * k->column;
 	bytes += unit->experts * stack + outlier_bytes(c, number, k);

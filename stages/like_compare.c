@@ -80,8 +80,7 @@ static bool find_difference(json_t *a, json_t *b, char *name, size_t size)
 	json_t *value;
 
 	for (int turn = 0; turn < 2; turn++) {
-		json_object_foreach(turn ? b : a, key, value)
-		{
+		json_object_foreach (turn ? b : a, key, value) {
 			json_t *other = json_object_get(turn ? a : b, key);
 			size_t used = strlen(name);
 

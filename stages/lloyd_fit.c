@@ -18,6 +18,7 @@
 #include "bundle_layout.h"
 #include "bytes.h"
 #include "cosine.h"
+#include "encode.h"
 #include "fit.h"
 #include "lloyd.h"
 #include "marks.h"
@@ -39,7 +40,9 @@ struct fit {
 	unsigned k[MOST], count; /* of the candidates */
 	int start;
 	unsigned rounds;
-	float *down; /* [padded cols] 2^(-d/4), NULL without balance */
+	float *down; /* [padded cols] 2^(-d/4); zeros in the padding */
+	bool balanced;
+	double back; /* 4^-s of the matrix; 0 where undoing its exponent may round */
 	struct xfp_scaling scaling;
 	struct room *rooms; /* one a thread */
 	int threads;
@@ -54,7 +57,8 @@ struct fit {
 /* One thread's room for a row, all padded. */
 struct room {
 	struct xfp_lloyd_row *lloyd;
-	float *w, *x, *value, *marked; /* marked: weights of the outliers, in their order */
+	float *w, *x, *value;
+	float *marked_w, *marked_x; /* of the outliers, in their order */
 };
 
 static void room_free(struct room *room)
@@ -63,7 +67,8 @@ static void room_free(struct room *room)
 	free(room->w);
 	free(room->x);
 	free(room->value);
-	free(room->marked);
+	free(room->marked_w);
+	free(room->marked_x);
 }
 
 static bool room_init(struct room *room, uint64_t cols)
@@ -72,19 +77,68 @@ static bool room_init(struct room *room, uint64_t cols)
 	room->w = xfp_row_new(cols);
 	room->x = xfp_row_new(cols);
 	room->value = xfp_row_new(cols);
-	room->marked = xfp_row_new(cols);
-	if (!room->lloyd || !room->w || !room->x || !room->value || !room->marked)
+	room->marked_w = xfp_row_new(cols);
+	room->marked_x = xfp_row_new(cols);
+	if (!room->lloyd || !room->w || !room->x || !room->value || !room->marked_w || !room->marked_x)
 		return false;
 	xfp_lloyd_init(room->lloyd);
 	return true;
 }
 
-static struct xfp_row_error measure_row(const struct fit *fit, struct room *room, double norm, int exponent)
+/* A row as the fit sees it. */
+struct row {
+	const uint32_t *column; /* of its outliers */
+	uint64_t outliers;
+	double norm;
+};
+
+/* Outliers are zeros in w and x until they are measured by themselves. */
+static void set_outliers_aside(const struct row *row, struct room *room)
+{
+	for (uint64_t i = 0; i < row->outliers; i++) {
+		uint32_t c = row->column[i];
+
+		room->marked_w[i] = room->w[c];
+		room->marked_x[i] = room->x[c];
+		room->w[c] = room->x[c] = 0;
+	}
+}
+
+/* In units of 2^-s, where undoing the exponent rounds nothing. */
+static struct xfp_row_error measure(const struct fit *fit, const struct row *row, struct room *room,
+				    const struct xfp_quantizer *quantizer)
+{
+	struct xfp_row_sums sums = xfp_measure(quantizer, room->x, fit->down, room->w, fit->known.cols);
+	float nothing = xfp_nearest(quantizer, 0);
+
+	for (uint64_t i = 0; i < row->outliers; i++) {
+		float x = room->marked_x[i], value = xfp_nearest(quantizer, x), d;
+		float down = fit->down[row->column[i]], none = nothing * down;
+
+		value = (value + xfp_half_to_float(xfp_residual(x, value))) * down;
+		d = room->marked_w[i] - value;
+		sums.error += (double)d * d - (double)none * none;
+		sums.square += (double)value * value - (double)none * none;
+	}
+	/* What may be left of the zeros' share. */
+	sums.error = sums.error < 0 ? 0 : sums.error * fit->back;
+	sums.square = sums.square < 0 ? 0 : sums.square * fit->back;
+	return xfp_row_result(row->norm, sums);
+}
+
+/* The same where it may round: of the weights as they are. */
+static struct xfp_row_error measure_wide(const struct fit *fit, const struct row *row, struct room *room,
+					 const struct xfp_quantizer *quantizer, int exponent)
 {
 	uint64_t cols = fit->known.cols;
 
-	if (exponent > -100 && exponent < 100)
-		return xfp_row_compare_scaled(room->w, norm, room->value, fit->down, exponent, cols);
+	xfp_assign(quantizer, room->x, cols, room->value);
+	for (uint64_t i = 0; i < row->outliers; i++) {
+		float x = room->marked_x[i], value = xfp_nearest(quantizer, x);
+
+		room->w[row->column[i]] = room->marked_w[i];
+		room->value[row->column[i]] = value + xfp_half_to_float(xfp_residual(x, value));
+	}
 	xfp_unscale_row(room->value, fit->down, exponent, cols, room->value);
 	return xfp_row_compare(room->w, room->value, cols);
 }
@@ -93,22 +147,17 @@ static struct xfp_row_error measure_row(const struct fit *fit, struct room *room
 static void fit_row(const struct fit *fit, struct room *room, const struct xfp_rows *rows,
 		    const struct xfp_marks *marks, int exponent, uint64_t r)
 {
-	uint64_t cols = fit->known.cols, row = rows->first + r, base = row * cols, at = fit->held + r;
-	uint64_t count = marks->first[row + 1] - marks->first[row];
-	const uint64_t *position = marks->position + marks->first[row];
+	uint64_t cols = fit->known.cols, number = rows->first + r, at = fit->held + r;
+	struct row row = { .column = marks->column + marks->first[number],
+			   .outliers = marks->first[number + 1] - marks->first[number] };
+	float unit = fit->back > 0 ? xfp_exp2i(exponent) : 1;
+	struct xfp_row_start start = xfp_rows_scaled(rows, &fit->scaling, r, unit, room->w, room->x);
 	uint16_t *codebook[MOST];
-	double norm;
 
-	xfp_rows_load(rows, r, room->w);
-	xfp_scaling_row(&fit->scaling, room->w, room->x);
-	norm = xfp_row_norm(room->w, cols);
-	for (uint64_t i = 0; i < count; i++) {
-		room->marked[i] = room->x[position[i] - base];
-		room->x[position[i] - base] = 0;
-	}
-	xfp_lloyd_load(room->lloyd, room->x, count, cols);
-	for (uint64_t i = 0; i < count; i++)
-		room->x[position[i] - base] = room->marked[i];
+	row.norm = start.norm;
+	set_outliers_aside(&row, room);
+	xfp_lloyd_load(room->lloyd, room->x, row.outliers ? xfp_encoder()->largest(room->x, cols) : start.largest,
+		       row.outliers, cols);
 	for (unsigned i = 0; i < fit->count; i++)
 		codebook[i] = fit->codebook[i] + (at << fit->k[i]);
 	xfp_lloyd_fit(room->lloyd, fit->k, fit->count, fit->start, fit->rounds, codebook);
@@ -116,13 +165,8 @@ static void fit_row(const struct fit *fit, struct room *room, const struct xfp_r
 		struct xfp_quantizer quantizer;
 
 		xfp_quantizer_init(&quantizer, fit->k[i], codebook[i]);
-		xfp_assign(&quantizer, room->x, cols, room->value);
-		for (uint64_t j = 0; j < count; j++) {
-			float *value = &room->value[position[j] - base];
-
-			*value += xfp_half_to_float(xfp_residual(room->marked[j], *value));
-		}
-		fit->row[i][at] = measure_row(fit, room, norm, exponent);
+		fit->row[i][at] = fit->back > 0 ? measure(fit, &row, room, &quantizer)
+						: measure_wide(fit, &row, room, &quantizer, exponent);
 		fit->cosine[i][at] = fit->row[i][at].cosine;
 	}
 }
@@ -160,12 +204,16 @@ static enum xfp_status fit_matrix(struct xfp_job *job, struct fit *fit, uint32_t
 	struct xfp_marks marks = { 0 };
 	struct xfp_rows rows = { 0 };
 	enum xfp_status status = xfp_marks_load(&fit->outliers, &fit->known, m, &marks, err);
+	int exponent = fit->known.exponent[m];
 
-	xfp_scaling_set(&fit->scaling, fit->known.balance, fit->known.exponent[m]);
+	xfp_scaling_set(&fit->scaling, fit->known.balance, exponent);
+	fit->back = fit->scaling.fits && exponent > -100 && exponent < 100
+			    ? 1 / ((double)xfp_exp2i(exponent) * xfp_exp2i(exponent))
+			    : 0;
 	if (!status)
 		status = xfp_rows_open(&source, &rows, err);
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
-		fit_block(fit, &rows, &marks, fit->known.exponent[m]);
+		fit_block(fit, &rows, &marks, exponent);
 		fit->held += rows.count;
 		if (fit->held >= HELD)
 			status = flush(fit, artifact, err);
@@ -181,7 +229,7 @@ static uint64_t stored_bytes(const struct fit *fit, unsigned k)
 	const struct xfp_outliers *known = &fit->known;
 	uint64_t rows = known->matrices * known->rows;
 	uint64_t bytes = rows * xfp_v2_row_bytes(known->cols, k) + (rows << k) * sizeof(uint16_t) +
-			 (fit->down ? known->cols : 0);
+			 (fit->balanced ? known->cols : 0);
 
 	for (uint32_t m = 0; m < known->matrices; m++)
 		bytes += xfp_outlier_bytes(known->rows, known->cols, known->first[m + 1] - known->first[m]);
@@ -251,7 +299,7 @@ static enum xfp_status summarize(const struct fit *fit, struct xfp_artifact *art
 static enum xfp_status fit_init(struct fit *fit, uint64_t most, struct xfp_error *err)
 {
 	uint64_t cols = fit->known.cols;
-	bool balanced = false, short_of_memory;
+	bool short_of_memory;
 
 	fit->threads = xfp_threads();
 	fit->rooms = calloc((size_t)fit->threads, sizeof *fit->rooms);
@@ -269,11 +317,7 @@ static enum xfp_status fit_init(struct fit *fit, uint64_t most, struct xfp_error
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	for (uint64_t c = 0; c < cols; c++) {
 		fit->down[c] = xfp_balance_down(fit->known.balance[c]);
-		balanced = balanced || fit->known.balance[c];
-	}
-	if (!balanced) {
-		free(fit->down);
-		fit->down = NULL;
+		fit->balanced = fit->balanced || fit->known.balance[c];
 	}
 	return xfp_scaling_init(&fit->scaling, cols, err);
 }

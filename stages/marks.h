@@ -8,8 +8,8 @@
 #include "outliers.h"
 
 struct xfp_marks {
-	uint64_t *position; /* ascending flat positions */
-	uint64_t *first;    /* [rows + 1] where a row's positions begin */
+	uint32_t *column; /* row after row, ascending in each */
+	uint64_t *first;  /* [rows + 1] where a row's columns begin */
 	uint64_t count;
 };
 

@@ -127,8 +127,7 @@ static enum xfp_status scan_unit(struct xfp_job *job, struct scan *scan, struct 
 
 static void load_row(struct scan *scan, const struct xfp_rows *rows, uint64_t r)
 {
-	xfp_rows_load(rows, r, scan->x);
-	xfp_scaling_row(&scan->scaling, scan->x, scan->x);
+	xfp_rows_scaled(rows, &scan->scaling, r, 1, NULL, scan->x);
 }
 
 static enum xfp_status make_room(struct scan *scan, uint64_t cols, struct xfp_error *err)
@@ -159,9 +158,8 @@ static enum xfp_status survey_block(struct scan *scan, const struct xfp_rows *ro
 		if ((status = make_room(scan, rows->cols, err)))
 			break;
 		load_row(scan, rows, r);
-		if (moments)
-			xfp_moments_add(moments, scan->x, rows->cols);
-		count = xfp_outliers_find(rule, scan->x, rows->cols, scan->column);
+		count = moments ? xfp_moments_survey(moments, rule, scan->x, rows->cols, scan->column)
+				: xfp_outliers_find(rule, scan->x, rows->cols, scan->column);
 		for (size_t i = 0; i < count; i++) {
 			uint32_t c = scan->column[i];
 

@@ -6,6 +6,7 @@
 #define XFP_PACK_H
 
 #include "choice.h"
+#include "key.h"
 #include "packed.h"
 #include "sha256.h"
 #include "work.h"
@@ -16,11 +17,12 @@ struct xfp_part_writer {
 	enum xfp_part part;
 	uint64_t offset;
 	struct xfp_sha256 sha256;
+	struct xfp_digest *xxh3;
 };
 void xfp_part_begin(struct xfp_part_writer *writer, struct xfp_artifact *artifact, enum xfp_part part);
 enum xfp_status xfp_part_append(struct xfp_part_writer *writer, const void *data, uint64_t bytes,
 				struct xfp_error *err);
-/* The digest goes into packed->sha256. */
+/* The digests go into packed->digest. To be called after a failure, too. */
 void xfp_part_end(struct xfp_part_writer *writer, struct xfp_packed *packed);
 
 /* Fill in `packed` and write the parts of an artifact that was created; `packed` ends complete. */

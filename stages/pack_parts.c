@@ -15,21 +15,30 @@ void xfp_part_begin(struct xfp_part_writer *writer, struct xfp_artifact *artifac
 {
 	*writer = (struct xfp_part_writer){ .artifact = artifact, .part = part };
 	xfp_sha256_init(&writer->sha256);
+	writer->xxh3 = xfp_digest_new();
 }
 
 enum xfp_status xfp_part_append(struct xfp_part_writer *writer, const void *data, uint64_t bytes, struct xfp_error *err)
 {
 	uint64_t offset = writer->offset;
 
+	if (!writer->xxh3)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
 	writer->offset += bytes;
 	xfp_sha256_update(&writer->sha256, data, bytes);
+	xfp_digest_update(writer->xxh3, data, bytes);
 	return xfp_packed_write(writer->artifact, writer->part, offset, bytes, data, err);
 }
 
 void xfp_part_end(struct xfp_part_writer *writer, struct xfp_packed *packed)
 {
+	struct xfp_part_digest *digest = &packed->digest[writer->part];
+
 	if (packed->bytes[writer->part])
-		xfp_sha256_final(&writer->sha256, packed->sha256[writer->part]);
+		xfp_sha256_final(&writer->sha256, digest->sha256);
+	if (writer->xxh3)
+		xfp_digest_final(writer->xxh3, packed->bytes[writer->part] ? digest->xxh3 : NULL);
+	writer->xxh3 = NULL;
 }
 
 enum xfp_status xfp_pack_keep(struct xfp_job *job, struct xfp_artifact *artifact, struct xfp_packed *packed,
@@ -53,8 +62,7 @@ enum xfp_status xfp_pack_keep(struct xfp_job *job, struct xfp_artifact *artifact
 			status = xfp_part_append(&index, rows.raw, rows.count * row_bytes, err);
 		xfp_rows_close(&rows);
 	}
-	if (!status)
-		xfp_part_end(&index, packed);
+	xfp_part_end(&index, packed);
 	return status;
 }
 
@@ -122,9 +130,9 @@ enum xfp_status xfp_pack_fp8(struct xfp_job *job, struct xfp_artifact *artifact,
 	if (!status) {
 		xfp_cosine_summary(fp8.cosine, total, &packed->cos_median, &packed->cos_p5);
 		packed->error = fp8.norm > 0 ? fp8.error / fp8.norm : 0;
-		xfp_part_end(&fp8.index, packed);
-		xfp_part_end(&fp8.code, packed);
 	}
+	xfp_part_end(&fp8.index, packed);
+	xfp_part_end(&fp8.code, packed);
 	free(fp8.codes);
 	free(fp8.scales);
 	free(fp8.w);

@@ -45,13 +45,12 @@ static void pack_row(const struct v2 *v2, struct room *room, const struct xfp_ro
 	uint64_t cols = v2->known.cols, row = rows->first + at;
 	struct xfp_quantizer quantizer;
 
-	xfp_rows_load(rows, at, room->x);
-	xfp_scaling_row(&v2->scaling, room->x, room->x);
+	xfp_rows_scaled(rows, &v2->scaling, at, 1, NULL, room->x);
 	xfp_quantizer_init(&quantizer, v2->k, v2->codebook + ((row - v2->codebook_first) << v2->k));
 	xfp_assign_index(&quantizer, room->x, cols, room->index);
 	xfp_index_pack(v2->k, room->index, cols, v2->packed + at * v2->row_bytes);
 	for (uint64_t i = marks->first[row]; i < marks->first[row + 1]; i++) {
-		uint64_t c = marks->position[i] - row * cols;
+		uint32_t c = marks->column[i];
 
 		v2->residual[i] = xfp_residual(room->x[c], quantizer.entry[room->index[c]]);
 	}
@@ -81,7 +80,7 @@ static enum xfp_status write_outliers(struct v2 *v2, const struct xfp_marks *mar
 	for (uint64_t r = 0; r <= rows; r++)
 		xfp_store32(data + r * 4, (uint32_t)marks->first[r]);
 	for (uint64_t i = 0; i < marks->count; i++) {
-		uint32_t c = (uint32_t)(marks->position[i] % cols);
+		uint32_t c = marks->column[i];
 
 		memcpy(column + i * wide, &c, wide);
 		xfp_store16(residual + i * 2, v2->residual[i]);
@@ -176,13 +175,11 @@ static enum xfp_status write_parts(struct xfp_job *job, struct v2 *v2, struct xf
 		status = xfp_part_append(&balance, v2->known.balance, packed->cols, err);
 	for (uint32_t m = 0; !status && m < packed->matrices; m++)
 		status = pack_matrix(job, v2, m, packed, err);
-	if (status)
-		return status;
 	xfp_part_end(&v2->index, packed);
 	xfp_part_end(&v2->code, packed);
 	xfp_part_end(&v2->outlier, packed);
 	xfp_part_end(&balance, packed);
-	return XFP_OK;
+	return status;
 }
 
 /* The fit that the choice names, and the outliers that it was made from: whatever the stamps say. */

@@ -16,8 +16,7 @@ static void read_algorithms(json_t *root, struct xfp_recorded *recorded)
 
 	for (int i = 0; i < XFP_ALGORITHMS; i++)
 		recorded->version[i] = 1;
-	json_object_foreach(algorithms, name, value)
-	{
+	json_object_foreach (algorithms, name, value) {
 		int i = 0;
 
 		while (i < XFP_ALGORITHMS && strcmp(name, xfp_algorithms[i].name))

@@ -55,6 +55,24 @@ void xfp_rows_load(const struct xfp_rows *rows, uint64_t r, float *w)
 	xfp_encoder()->load(rows->dtype, (const uint8_t *)rows->raw + r * rows->cols * rows->element, rows->cols, w);
 }
 
+struct xfp_row_start xfp_rows_scaled(const struct xfp_rows *rows, const struct xfp_scaling *scaling, uint64_t r,
+				     float unit, float *w, float *x)
+{
+	const struct xfp_encoder *encoder = xfp_encoder();
+	const void *source = (const uint8_t *)rows->raw + r * rows->cols * rows->element;
+	struct xfp_row_start start = { 0 };
+	float *from = w ? w : x;
+
+	if (scaling->fits)
+		return encoder->load_scaled(rows->dtype, source, rows->cols, scaling->narrow, unit, w, x);
+	encoder->load(rows->dtype, source, rows->cols, from);
+	if (w)
+		start.norm = encoder->norm(w, rows->cols);
+	xfp_scaling_row(scaling, from, x);
+	start.largest = encoder->largest(x, rows->cols);
+	return start;
+}
+
 void xfp_rows_close(struct xfp_rows *rows)
 {
 	xfp_matrix_close(rows->reader);

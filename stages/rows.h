@@ -15,6 +15,7 @@
 #define XFP_ROWS_H
 
 #include "checkpoint.h"
+#include "encode.h"
 
 struct xfp_rows {
 	uint64_t first, count; /* of the current block; count 0 after the last */
@@ -26,17 +27,6 @@ struct xfp_rows {
 	struct xfp_matrix_reader *reader;
 };
 
-enum xfp_status xfp_rows_open(const struct xfp_matrix_source *source, struct xfp_rows *rows, struct xfp_error *err);
-enum xfp_status xfp_rows_next(struct xfp_rows *rows, struct xfp_error *err);
-/* Row r of the block, r < count, padded (kernels/encode.h). */
-void xfp_rows_load(const struct xfp_rows *rows, uint64_t r, float *w);
-/* The most rows that a block of this matrix has. */
-uint64_t xfp_rows_block(const struct xfp_matrix_source *source);
-void xfp_rows_close(struct xfp_rows *rows); /* safe twice, and on a zeroed struct */
-
-/* Room for a padded row, zeroed; released by free. NULL when out of memory. */
-float *xfp_row_new(uint64_t cols);
-
 /* From source rows to the scaled ones that are fitted (kernels/scale.h). */
 struct xfp_scaling {
 	float *narrow; /* [padded cols] factors */
@@ -44,6 +34,21 @@ struct xfp_scaling {
 	bool fits;
 	uint64_t cols;
 };
+
+enum xfp_status xfp_rows_open(const struct xfp_matrix_source *source, struct xfp_rows *rows, struct xfp_error *err);
+enum xfp_status xfp_rows_next(struct xfp_rows *rows, struct xfp_error *err);
+/* Row r of the block, r < count, padded (kernels/encode.h). */
+void xfp_rows_load(const struct xfp_rows *rows, uint64_t r, float *w);
+/* The same as scaled weights x and, unless NULL, as w * unit: a power of two, and 1 where one f32 factor does not
+ * do. */
+struct xfp_row_start xfp_rows_scaled(const struct xfp_rows *rows, const struct xfp_scaling *scaling, uint64_t r,
+				     float unit, float *w, float *x);
+/* The most rows that a block of this matrix has. */
+uint64_t xfp_rows_block(const struct xfp_matrix_source *source);
+void xfp_rows_close(struct xfp_rows *rows); /* safe twice, and on a zeroed struct */
+
+/* Room for a padded row, zeroed; released by free. NULL when out of memory. */
+float *xfp_row_new(uint64_t cols);
 
 enum xfp_status xfp_scaling_init(struct xfp_scaling *scaling, uint64_t cols, struct xfp_error *err);
 /* For the matrix with this exponent. */

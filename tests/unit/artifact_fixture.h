@@ -134,7 +134,7 @@ static inline void fixture_packed(const char *path, const struct xfp_artifact_la
 
 		for (unsigned i = 0; i < sizeof data; i++)
 			data[i] = (uint8_t)(64 * part + i);
-		memset(p.sha256[part], p.bytes[part] ? (int)part + 1 : 0, 32);
+		memset(&p.digest[part], p.bytes[part] ? (int)part + 1 : 0, sizeof p.digest[part]);
 		if (!p.bytes[part])
 			continue;
 		OK(xfp_packed_write(&a, part, 4, p.bytes[part] - 4, data + 4, &err));

@@ -313,8 +313,13 @@ static void publish(struct fixture *f, uint32_t u, const struct buffer part[XFP_
 		out->offset[p] = file.size;
 		append(&file, part[p].data, part[p].size);
 		packed->bytes[p] = part[p].size;
-		if (part[p].size)
-			EVP_Digest(part[p].data, part[p].size, packed->sha256[p], NULL, EVP_sha256(), NULL);
+		if (part[p].size) {
+			XXH128_canonical_t xxh3;
+
+			EVP_Digest(part[p].data, part[p].size, packed->digest[p].sha256, NULL, EVP_sha256(), NULL);
+			XXH128_canonicalFromHash(&xxh3, XXH3_128bits(part[p].data, part[p].size));
+			memcpy(packed->digest[p].xxh3, xxh3.digest, sizeof xxh3.digest);
+		}
 		free(part[p].data);
 	}
 	snprintf(name, sizeof name, "packed-%u", u);

@@ -56,8 +56,8 @@ static void outliers_round_trip(void **state)
 	assert_true(o.mean[2] == 2 / 3.0 && o.sigma[1] == 2);
 	assert_int_equal(o.first[1], 0);
 	assert_int_equal(o.first[3], 3);
-	OK(xfp_outliers_positions(&a, &o, 0, NULL, &err));
-	OK(xfp_outliers_positions(&a, &o, 2, position, &err));
+	OK(xfp_outliers_positions(&a, &o, 0, 0, 0, NULL, &err));
+	OK(xfp_outliers_positions(&a, &o, 2, 0, 2, position, &err));
 	assert_int_equal(position[0], 6);
 	assert_int_equal(position[1], 0);
 	xfp_outliers_free(&o);
@@ -99,7 +99,7 @@ static void many_and_no_outliers(void **state)
 		OK(xfp_artifact_open(path, XFP_OUTLIERS_KIND, 1, NULL, &a, &err));
 		OK(xfp_outliers_read(&a, &read, &err));
 		assert_int_equal(read.first[2], 2 * each);
-		OK(xfp_outliers_positions(&a, &read, 1, got, &err));
+		OK(xfp_outliers_positions(&a, &read, 1, 0, each, got, &err));
 		assert_memory_equal(got, position + each, each * sizeof *got);
 		xfp_artifact_close(&a);
 		xfp_outliers_free(&o);
@@ -203,6 +203,7 @@ static void packed_round_trip(void **state)
 	uint8_t *file;
 	size_t size;
 
+	label.version = XFP_PACKED_VERSION;
 	fixture_packed(path, &label);
 	OK(xfp_artifact_open(path, XFP_PACKED_KIND, XFP_PACKED_VERSION, KEY, &a, &err));
 	OK(xfp_packed_read(&a, &p, &err));
@@ -211,8 +212,8 @@ static void packed_round_trip(void **state)
 	assert_int_equal(p.outliers, 3);
 	assert_int_equal(p.bytes[XFP_PART_INDEX], 30);
 	assert_int_equal(p.bytes[XFP_PART_BALANCE], 0);
-	assert_int_equal(p.sha256[XFP_PART_OUTLIER][31], 4);
-	assert_int_equal(p.sha256[XFP_PART_BALANCE][0], 0);
+	assert_int_equal(p.digest[XFP_PART_OUTLIER].sha256[31], 4);
+	assert_int_equal(p.digest[XFP_PART_BALANCE].xxh3[0], 0);
 	assert_int_equal(p.matrix[0].exponent, -7);
 	assert_int_equal(p.matrix[1].exponent, 300);
 	assert_int_equal(p.matrix[1].offset[XFP_PART_OUTLIER], 5);
@@ -384,7 +385,7 @@ static void wrong_schema(void **state)
 		OK(xfp_artifact_open(path, XFP_OUTLIERS_KIND, 1, KEY, &a, &err));
 		status = xfp_outliers_read(&a, &o, NULL);
 		if (fault == 3 && !status) /* found when the positions are read */
-			status = xfp_outliers_positions(&a, &o, 1, got, NULL);
+			status = xfp_outliers_positions(&a, &o, 1, 0, 1, got, NULL);
 		if (status != XFP_DAMAGED)
 			fail_msg("fault %u: status %d", fault, status);
 		xfp_outliers_free(&o);

@@ -95,33 +95,111 @@ static void fp8_rows_use_the_whole_range(void **state)
 	assert_int_equal(code[0], 0x7e);
 }
 
+/* The sums of cosine.h, an element at a time. */
+static struct xfp_row_error by_definition(const float *w, const float *r, size_t n)
+{
+	double norm[16] = { 0 }, error[16] = { 0 }, square[16] = { 0 };
+	float unit = 1, largest = 0;
+
+	for (size_t c = 0; c < n; c++)
+		largest = fabsf(w[c]) > largest ? fabsf(w[c]) : largest;
+	for (; largest * unit >= 2; unit /= 2)
+		;
+	for (; largest * unit < 1; unit *= 2)
+		;
+	for (size_t lane = 0; lane < 16; lane++) {
+		float e = 0, s = 0;
+
+		for (size_t c = lane, count = 1; c < n; c += 16, count++) {
+			float d = w[c] * unit - r[c] * unit;
+
+			norm[lane] += (double)w[c] * w[c];
+			e += d * d;
+			s += r[c] * unit * (r[c] * unit);
+			if (count % XFP_SQUARES && c + 16 < n)
+				continue;
+			error[lane] += (double)e;
+			square[lane] += (double)s;
+			e = s = 0;
+		}
+	}
+	for (size_t width = 8; width; width /= 2) {
+		for (size_t lane = 0; lane < width; lane++) {
+			norm[lane] += norm[lane + width];
+			error[lane] += error[lane + width];
+			square[lane] += square[lane + width];
+		}
+	}
+	error[0] /= (double)unit * unit;
+	square[0] /= (double)unit * unit;
+	return (struct xfp_row_error){ (norm[0] + square[0] - error[0]) / 2 / (sqrt(norm[0]) * sqrt(square[0])),
+				       error[0], norm[0] };
+}
+
 static void cosines_follow_the_definition(void **state)
 {
-	float w[100], r[100];
+	float w[1000], r[1000];
 	uint64_t seed = 4;
 
 	(void)state;
-	for (size_t n = 1; n < 100; n++) {
-		struct xfp_row_error got;
-		long double dot = 0, ww = 0, rr = 0, dd = 0;
+	for (size_t n = 1; n < 1000; n += n < 300 ? 1 : 57) {
+		float size = n % 3 ? 1 : n % 2 ? 1e-30f : 1e30f;
+		struct xfp_row_error got, want;
+		long double dot = 0, ww = 0, rr = 0;
 
 		for (size_t c = 0; c < n; c++) {
-			w[c] = test_gaussian(&seed);
-			r[c] = w[c] + test_gaussian(&seed) / 8;
+			w[c] = test_gaussian(&seed) * size;
+			r[c] = w[c] + test_gaussian(&seed) / 8 * size;
 			dot += (long double)w[c] * r[c];
 			ww += (long double)w[c] * w[c];
 			rr += (long double)r[c] * r[c];
-			dd += ((long double)w[c] - r[c]) * ((long double)w[c] - r[c]);
 		}
 		got = xfp_row_compare(w, r, n);
-		assert_true(fabsl(got.cosine - dot / (sqrtl(ww) * sqrtl(rr))) < 1e-14);
-		assert_true(fabsl(got.error - dd) <= 1e-13 * dd);
-		assert_true(fabsl(got.norm - ww) <= 1e-13 * ww);
+		want = by_definition(w, r, n);
+		assert_true(got.error == want.error && got.norm == want.norm);
+		assert_true(fabs(got.cosine - want.cosine) < 1e-15);
+		/* A square loses at most 2^-25 of itself, and so does each of up to eight sums. */
+		assert_true(fabsl(got.cosine - dot / (sqrtl(ww) * sqrtl(rr))) <=
+			    9 * 0x1p-25L * (want.error + fabsl(rr - ww)) / sqrtl(ww * rr) + 1e-15L);
 	}
 	memset(w, 0, sizeof w);
+	r[0] = 1;
 	assert_true(xfp_row_compare(w, r, 99).cosine == 0);
 	assert_true(xfp_row_compare(r, w, 99).cosine == 0);
 	assert_true(xfp_row_compare(w, w, 99).cosine == 1);
+	assert_true(xfp_row_compare(r, r, 99).cosine == 1);
+	w[0] = 1e-40f; /* 1e-40 beside 1 */
+	assert_true(xfp_row_compare(w, r, 99).cosine == -1);
+	w[0] = 3;
+	for (size_t c = 0; c < 99; c++)
+		r[c] = -2 * w[c];
+	assert_true(xfp_row_compare(w, r, 99).cosine == -1);
+}
+
+static void measuring_is_assigning_and_comparing(void **state)
+{
+	static const uint16_t codebook[] = { 0xc000, 0x0000, 0x3c00, 0x4200 }; /* -2 0 1 3 */
+	float x[400] = { 0 }, w[400] = { 0 }, down[400] = { 0 }, value[400];
+	struct xfp_quantizer quantizer;
+	uint64_t seed = 12;
+
+	(void)state;
+	xfp_quantizer_init(&quantizer, 2, codebook);
+	for (size_t n = 1; n < 384; n++) {
+		struct xfp_row_sums sums, want;
+
+		w[n - 1] = test_gaussian(&seed);
+		down[n - 1] = test_random(&seed) % 2 ? 1 : 0.84f;
+		x[n - 1] = w[n - 1] / down[n - 1];
+		xfp_assign(&quantizer, x, n, value);
+		for (size_t c = 0; c < n; c++) {
+			assert_true(value[c] == xfp_nearest(&quantizer, x[c]));
+			value[c] *= down[c];
+		}
+		want = xfp_encoder()->compare(w, value, 1, n);
+		sums = xfp_measure(&quantizer, x, down, w, n);
+		assert_true(sums.error == want.error && sums.square == want.square);
+	}
 }
 
 static void summaries_take_the_lower_median_and_the_nearest_rank(void **state)
@@ -160,6 +238,7 @@ int main(void)
 		cmocka_unit_test(residuals_are_rounded_once),
 		cmocka_unit_test(fp8_rows_use_the_whole_range),
 		cmocka_unit_test(cosines_follow_the_definition),
+		cmocka_unit_test(measuring_is_assigning_and_comparing),
 		cmocka_unit_test(summaries_take_the_lower_median_and_the_nearest_rank),
 	};
 

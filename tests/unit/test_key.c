@@ -339,17 +339,17 @@ static void texts(void **state)
 	static const char *const want[KEYS] = {
 		"kind outliers\nalgorithm 1\nlayout 1\n" SHAPE SOURCES
 		"sigma_milli 4000\ncap_nano 20000000\nbalance_nano 500000000\n",
-		"kind fit\nalgorithm 2\nlayout 2\noutliers " OUTLIERS "\nbits 2,3,4\nstart companded\niterations 20\n",
+		"kind fit\nalgorithm 3\nlayout 2\noutliers " OUTLIERS "\nbits 2,3,4\nstart companded\niterations 20\n",
 		"kind choice\nalgorithm 1\nlayout 2\nfit " BASE
 		"\nfloor_nano 990000000\nmode v2\nbits 2,3,4,5,6\non_miss keep\n"
 		"on_nonfinite fail\ndtype BF16\n",
-		"kind packed\nalgorithm 1\nlayout 1\nmode v2\nk 3\nsigma_milli 4000\nfit " BASE "\n",
-		"kind packed\nalgorithm 2\nlayout 1\nmode fp8\non_nonfinite fail\n" SHAPE SOURCES,
+		"kind packed\nalgorithm 1\nlayout 2\nmode v2\nk 3\nsigma_milli 4000\nfit " BASE "\n",
+		"kind packed\nalgorithm 3\nlayout 2\nmode fp8\non_nonfinite fail\n" SHAPE SOURCES,
 	};
 	static const char *const hex[KEYS] = {
-		"c3dafe063ff7d7f2be2a461d4a2ea719", "12a5234d668a2b7f60acb73ef23c805f",
-		"c6457eecd571339a299bff38871ba72c", "1052be17076f70d34d3c14b123d4974d",
-		"b69765850f5234182d5a3190b7654e72",
+		"c3dafe063ff7d7f2be2a461d4a2ea719", "7e36d04338d3f62b36ed4ba361ff20e9",
+		"c6457eecd571339a299bff38871ba72c", "f8d4e81259c790271e5c30529b7f595f",
+		"721a5f5932454291861be1916fbd55db",
 	};
 	struct ingredients in = usual();
 	struct xfp_key key[KEYS];

@@ -31,6 +31,11 @@ static double normal_inverse(double p)
 	return low;
 }
 
+static void load(struct xfp_lloyd_row *row, const float *x, size_t marked, size_t cols)
+{
+	xfp_lloyd_load(row, x, xfp_encoder()->largest(x, cols), marked, cols);
+}
+
 static int compare(const void *a, const void *b)
 {
 	float x = *(const float *)a, y = *(const float *)b;
@@ -111,7 +116,7 @@ static void fits_agree_with_the_textbook(void **state)
 
 			for (size_t c = 0; c < COLS; c++)
 				rounded[c] = eight_bits(x[c] = test_gaussian(&seed) * 3000);
-			xfp_lloyd_load(&row, x, 0, COLS);
+			load(&row, x, 0, COLS);
 			fit(k, start, ours);
 			textbook(rounded, COLS, k, start, 20, theirs);
 			assert_memory_equal(ours, theirs, sizeof *ours << k);
@@ -130,14 +135,14 @@ static void marked_weights_do_not_exist(void **state)
 	for (size_t c = 0; c < COLS; c++)
 		if (c % 7 != 3)
 			x[c] = kept[count++] = test_gaussian(&seed) * 100;
-	xfp_lloyd_load(&row, x, COLS - count, COLS);
+	load(&row, x, COLS - count, COLS);
 	assert_int_equal(row.count, count);
 	fit(4, XFP_LLOYD_COMPANDED, with);
-	xfp_lloyd_load(&row, kept, 0, count);
+	load(&row, kept, 0, count);
 	fit(4, XFP_LLOYD_COMPANDED, without);
 	assert_memory_equal(with, without, sizeof with);
 	memset(x, 0, sizeof x);
-	xfp_lloyd_load(&row, x, COLS, COLS);
+	load(&row, x, COLS, COLS);
 	fit(4, XFP_LLOYD_COMPANDED, with);
 	for (int j = 0; j < 16; j++)
 		assert_int_equal(with[j], 0);
@@ -153,7 +158,7 @@ static void few_distinct_values_are_stored_exactly(void **state)
 	for (size_t c = 0; c < COLS; c++)
 		x[c] = values[c % 11 % 4];
 	for (unsigned k = 3; k <= 6; k++) {
-		xfp_lloyd_load(&row, x, 0, COLS);
+		load(&row, x, 0, COLS);
 		fit(k, XFP_LLOYD_QUANTILE, codebook);
 		for (int v = 0; v < 4; v++) {
 			int found = 0;
@@ -177,9 +182,9 @@ static void order_of_columns_does_not_matter(void **state)
 	for (size_t c = 0; c < COLS; c++)
 		x[c] = y[COLS - 1 - c] = test_gaussian(&seed) * test_gaussian(&seed) * 1e-3f;
 	for (unsigned k = 2; k <= 6; k++) {
-		xfp_lloyd_load(&row, x, 0, COLS);
+		load(&row, x, 0, COLS);
 		fit(k, XFP_LLOYD_COMPANDED, forward);
-		xfp_lloyd_load(&row, y, 0, COLS);
+		load(&row, y, 0, COLS);
 		fit(k, XFP_LLOYD_COMPANDED, backward);
 		assert_memory_equal(forward, backward, sizeof *forward << k);
 	}
@@ -195,7 +200,7 @@ static void codebooks_fitted_together_are_those_fitted_alone(void **state)
 	(void)state;
 	for (size_t c = 0; c < COLS; c++)
 		x[c] = test_gaussian(&seed) * test_gaussian(&seed) * 900;
-	xfp_lloyd_load(&row, x, 0, COLS);
+	load(&row, x, 0, COLS);
 	for (int start = 0; start < 3; start++) {
 		for (int i = 0; i < 5; i++)
 			out[i] = together[i];
@@ -214,7 +219,7 @@ static void a_single_weight_is_its_own_entry(void **state)
 
 	(void)state;
 	for (int start = 0; start < 3; start++) {
-		xfp_lloyd_load(&row, x, 0, 1);
+		load(&row, x, 0, 1);
 		fit(2, start, codebook);
 		for (int j = 0; j < 4; j++)
 			assert_int_equal(codebook[j], xfp_float_to_half(-12352));
@@ -230,18 +235,18 @@ static void small_weights_beside_large_ones(void **state)
 	(void)state;
 	for (size_t c = 0; c < COLS; c++)
 		x[c] = c == 5 ? 16256 : c == 6 ? -16256 : c % 2 ? 0x1p-3f : -0x1p-3f;
-	xfp_lloyd_load(&row, x, 0, COLS);
+	load(&row, x, 0, COLS);
 	fit(2, XFP_LLOYD_MINMAX, codebook);
 	assert_true(xfp_half_to_float(codebook[0]) == -16256 && xfp_half_to_float(codebook[3]) == 16256);
 	/* 2^-3 is 16 octaves below. */
 	for (size_t c = 0; c < COLS; c++)
 		x[c] = c == 5 ? 16256 : 0x1p-3f;
-	xfp_lloyd_load(&row, x, 0, COLS);
+	load(&row, x, 0, COLS);
 	fit(2, XFP_LLOYD_QUANTILE, codebook);
 	assert_int_equal(codebook[0], 0);
 	for (size_t c = 0; c < COLS; c++)
 		x[c] = 0x1p-26f;
-	xfp_lloyd_load(&row, x, 0, COLS);
+	load(&row, x, 0, COLS);
 	fit(2, XFP_LLOYD_QUANTILE, codebook);
 	assert_int_equal(codebook[0] | codebook[3], 0);
 }
