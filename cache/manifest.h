@@ -65,6 +65,9 @@ enum xfp_status xfp_manifest_put_source(struct xfp_manifest *manifest, const cha
  * alone. XFP_DAMAGED when the artifact is (the caller decides whether to remove it). */
 enum xfp_status xfp_manifest_ingest(struct xfp_manifest *manifest, const struct xfp_store *store, const char *key,
 				    struct xfp_error *err);
+/* The same of one whose digest a process of this run has just computed. */
+enum xfp_status xfp_manifest_ingest_fresh(struct xfp_manifest *manifest, const struct xfp_store *store, const char *key,
+					  struct xfp_error *err);
 /* Whether an artifact of that kind and layout version is one that a manifest can hold. */
 bool xfp_manifest_takes(const char *kind, uint32_t version);
 bool xfp_manifest_has(struct xfp_manifest *manifest, const char *key);

@@ -158,8 +158,8 @@ static enum xfp_status add_artifact(struct xfp_manifest *m, struct xfp_artifact 
 	return status;
 }
 
-enum xfp_status xfp_manifest_ingest(struct xfp_manifest *m, const struct xfp_store *store, const char *key,
-				    struct xfp_error *err)
+static enum xfp_status ingest(struct xfp_manifest *m, const struct xfp_store *store, const char *key, bool fresh,
+			      struct xfp_error *err)
 {
 	struct xfp_artifact a;
 	enum xfp_status status;
@@ -169,7 +169,7 @@ enum xfp_status xfp_manifest_ingest(struct xfp_manifest *m, const struct xfp_sto
 		return XFP_OK;
 	if (!(path = xfp_store_path(store, key)))
 		return xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
-	status = xfp_artifact_open(path, NULL, 0, key, &a, err);
+	status = fresh ? xfp_artifact_open_fresh(path, key, &a, err) : xfp_artifact_open(path, NULL, 0, key, &a, err);
 	free(path);
 	if (status)
 		return status;
@@ -181,6 +181,18 @@ enum xfp_status xfp_manifest_ingest(struct xfp_manifest *m, const struct xfp_sto
 	}
 	xfp_artifact_close(&a);
 	return status;
+}
+
+enum xfp_status xfp_manifest_ingest(struct xfp_manifest *m, const struct xfp_store *store, const char *key,
+				    struct xfp_error *err)
+{
+	return ingest(m, store, key, false, err);
+}
+
+enum xfp_status xfp_manifest_ingest_fresh(struct xfp_manifest *m, const struct xfp_store *store, const char *key,
+					  struct xfp_error *err)
+{
+	return ingest(m, store, key, true, err);
 }
 
 struct all {

@@ -100,14 +100,12 @@ static enum xfp_status check_label(struct xfp_artifact *a, const char *kind, uin
 	return status;
 }
 
-enum xfp_status xfp_artifact_open(const char *path, const char *kind, uint32_t version, const char *key,
-				  struct xfp_artifact *artifact, struct xfp_error *err)
+static enum xfp_status open_checked(const char *path, const char *kind, uint32_t version, const char *key,
+				    struct xfp_artifact *artifact, struct xfp_error *err)
 {
 	struct xfp_artifact a = { .file = -1 };
 	enum xfp_status status;
 
-	if ((status = xfp_artifact_check(path, err)))
-		return status;
 	if (!(a.path = strdup(path)))
 		return xfp_fail(err, XFP_FAILED, "%s: out of memory", path);
 	if ((a.file = xfp_h5_open_file(path)) < 0)
@@ -119,6 +117,22 @@ enum xfp_status xfp_artifact_open(const char *path, const char *kind, uint32_t v
 	else
 		*artifact = a;
 	return status;
+}
+
+enum xfp_status xfp_artifact_open(const char *path, const char *kind, uint32_t version, const char *key,
+				  struct xfp_artifact *artifact, struct xfp_error *err)
+{
+	enum xfp_status status = xfp_artifact_check(path, err);
+
+	return status ? status : open_checked(path, kind, version, key, artifact, err);
+}
+
+enum xfp_status xfp_artifact_open_fresh(const char *path, const char *key, struct xfp_artifact *artifact,
+					struct xfp_error *err)
+{
+	enum xfp_status status = xfp_artifact_check_header(path, err);
+
+	return status ? status : open_checked(path, NULL, 0, key, artifact, err);
 }
 
 void xfp_artifact_close(struct xfp_artifact *artifact)

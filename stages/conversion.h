@@ -50,6 +50,7 @@ struct xfp_conversion {
 	uint64_t weights, weights_done;
 	uint32_t todo;        /* units that are not done */
 	uint64_t events_read; /* how far into the events file */
+	bool leftovers;       /* the events are those of a run that was cut short */
 	bool damaged;         /* a stage removed a damaged artifact */
 	bool stands_alone;    /* the bundle is up to date, and the artifacts were dropped */
 	uint32_t failures;    /* other failed stages; the status of the first one: */

@@ -83,7 +83,7 @@ static const struct coefficients steps[XFP_STEPS] = {
 #define SHELL_FIXED (256 * KIB)    /* runs each recipe */
 #define INSPECT_FIXED (5376 * KIB)
 #define BUNDLE_FIXED (11776 * KIB) /* libarchive and what that needs, libcrypto */
-#define BUNDLE_BLOCKS (5 * MIB)    /* what is copied at a time, and the MiB in which digests are checked */
+#define BUNDLE_BLOCKS (3 * MIB)    /* two that are copied by turns, and the MiB in which digests are checked */
 #define STRING_FIXED 24u           /* malloc's own, and rounding */
 #define TILE MIB                   /* of a reader whose rows are not contiguous (checkpoints/matrix.c) */
 

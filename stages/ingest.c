@@ -112,7 +112,8 @@ static enum xfp_status take(struct xfp_conversion *c, const struct xfp_event *ev
 		return XFP_OK;
 	if (made)
 		note_made(&c->units[event->unit], event);
-	status = xfp_manifest_ingest(c->manifest, &c->store, event->key, err);
+	status = c->leftovers ? xfp_manifest_ingest(c->manifest, &c->store, event->key, err)
+			      : xfp_manifest_ingest_fresh(c->manifest, &c->store, event->key, err);
 	/* What the unit was made of must be known even where the manifest cannot be written. */
 	if (status != XFP_DAMAGED &&
 	    !strcmp(event->stage, c->ledger->units[event->unit].plan == XFP_PLAN_FIT ? "outlier-extract" : "pack")) {

@@ -431,8 +431,10 @@ static enum xfp_status ingest_leftovers(struct xfp_conversion *c, struct xfp_err
 
 	if (!status && !access(path, F_OK)) {
 		status = xfp_conversion_open_cache(c, err);
+		c->leftovers = true;
 		if (!status && !read_ledger(c, c->options.work, NULL))
 			status = xfp_ingest(c, NULL, NULL, err);
+		c->leftovers = false;
 		drop_ledger(c);
 		c->damaged = false;
 		c->failures = 0;
