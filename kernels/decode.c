@@ -3,11 +3,14 @@
 
 #include <string.h>
 
+#include "group_index.h"
 #include "index.h"
 #include "number.h"
+#include "scale.h"
 
 #define MAX_ENTRIES 64
-#define CHUNK 480 /* a multiple of every k's indices per word, so that chunks begin at words */
+#define CHUNK 480        /* a multiple of every k's indices per word, so that chunks begin at words */
+#define GROUP_CHUNK 1024 /* of v2a and v2c: whole groups, whatever their size */
 
 void xfp_decode_v2(unsigned k, const uint8_t *packed, const uint16_t *codebook, size_t cols, float *x)
 {
@@ -23,6 +26,76 @@ void xfp_decode_v2(unsigned k, const uint8_t *packed, const uint16_t *codebook, 
 		for (size_t i = 0; i < count; i++)
 			x[c + i] = entry[index[i]];
 		packed += CHUNK / xfp_index_slots[k] * xfp_index_word_bytes[k];
+	}
+}
+
+void xfp_decode_halves(const uint16_t *half, size_t count, float *value)
+{
+	for (size_t i = 0; i < count; i++)
+		value[i] = xfp_half_to_float(half[i]);
+}
+
+/* Look the columns of one group up; `index` is that of the first of them. */
+static inline void look_up(const float *value, const uint8_t *index, size_t count, float *x)
+{
+	for (size_t i = 0; i < count; i++)
+		x[i] = value[index[i]];
+}
+
+/* The indices of a chunk, when the group at column c begins one. */
+static inline void unpack_chunk(unsigned k, const uint8_t *packed, size_t c, size_t cols, uint8_t index[GROUP_CHUNK])
+{
+	if (c % GROUP_CHUNK == 0)
+		xfp_group_index_unpack(k, packed + c / 8 * k, cols - c < GROUP_CHUNK ? cols - c : GROUP_CHUNK, index);
+}
+
+bool xfp_decode_v2a(const struct xfp_library *library, const uint8_t *packed, const uint16_t *pair,
+		    const uint8_t *number, size_t cols, float *x)
+{
+	size_t columns = (size_t)1 << library->group, entries = (size_t)1 << library->k;
+	uint8_t index[GROUP_CHUNK];
+	float value[MAX_ENTRIES];
+
+	for (size_t c = 0; c < cols; c += columns, pair += 2, number++) {
+		float scale = xfp_half_to_float(pair[0]), midpoint = xfp_half_to_float(pair[1]);
+		const float *entry;
+
+		if (*number >= library->codebooks)
+			return false;
+		entry = library->entry + *number * entries;
+		/* A product of two fp16 is exact in f32, so this rounds once, as one fma does. */
+		for (size_t i = 0; i < entries; i++)
+			value[i] = entry[i] * scale + midpoint;
+		unpack_chunk(library->k, packed, c, cols, index);
+		look_up(value, index + c % GROUP_CHUNK, cols - c < columns ? cols - c : columns, x + c);
+	}
+	return true;
+}
+
+void xfp_decode_v2c(const struct xfp_library *library, const uint8_t *packed, const uint8_t *group, uint8_t row,
+		    size_t cols, float *x)
+{
+	size_t columns = (size_t)1 << library->group, entries = (size_t)1 << library->k;
+	unsigned ratios = 256 / library->codebooks;
+	float scale = 0x1p14f * xfp_balance_down(row);
+	uint8_t index[GROUP_CHUNK];
+	float value[MAX_ENTRIES];
+
+	for (size_t c = 0; c < cols; c += columns, group++) {
+		const float *entry = library->entry + *group / ratios * entries;
+		float ratio = library->ratio[*group % ratios];
+		size_t count = cols - c < columns ? cols - c : columns;
+
+		unpack_chunk(library->k, packed, c, cols, index);
+		/* The product of the fp16 ones is exact here, too; what there are fewer of is multiplied. */
+		if (entries > columns) {
+			for (size_t i = 0; i < count; i++)
+				x[c + i] = entry[index[(c + i) % GROUP_CHUNK]] * ratio * scale;
+			continue;
+		}
+		for (size_t i = 0; i < entries; i++)
+			value[i] = entry[i] * ratio * scale;
+		look_up(value, index + c % GROUP_CHUNK, count, x + c);
 	}
 }
 

@@ -5,11 +5,33 @@
 #ifndef XFP_DECODE_H
 #define XFP_DECODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* One v2 row: packed indices, 2^k fp16 entries -> cols values. Outliers are not yet added. */
 void xfp_decode_v2(unsigned k, const uint8_t *packed, const uint16_t *codebook, size_t cols, float *x);
+
+/* The codebooks of a unit in mode v2a or v2c, as f32 (schemas/bundle_layout.h says how they are stored). */
+struct xfp_library {
+	unsigned k;         /* a codebook has 2^k entries */
+	unsigned group;     /* a group has 2^group columns, 16 to 1024; the last of a row may have fewer */
+	unsigned codebooks; /* 1 to 256; in v2c a power of two */
+	const float *entry; /* [codebooks][2^k] */
+	const float *ratio; /* v2c: [256 / codebooks] */
+};
+
+/* fp16 numbers as the f32 that they are. */
+void xfp_decode_halves(const uint16_t *half, size_t count, float *value);
+
+/* One v2a row: packed indices, and for each group scale and midpoint (fp16) and the codebook's number.
+ * False when the library has no such codebook; x is then undefined. */
+bool xfp_decode_v2a(const struct xfp_library *library, const uint8_t *packed, const uint16_t *pair,
+		    const uint8_t *number, size_t cols, float *x);
+
+/* One v2c row: packed indices, each group's byte, and the row's byte. */
+void xfp_decode_v2c(const struct xfp_library *library, const uint8_t *packed, const uint8_t *group, uint8_t row,
+		    size_t cols, float *x);
 
 /* Add a row's outliers: x[column[i]] += half(residual[i]), in f32. `wide`: columns are uint32, otherwise uint16. */
 void xfp_decode_outliers(const void *column, int wide, const uint16_t *residual, size_t count, float *x);

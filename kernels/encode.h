@@ -59,6 +59,15 @@ struct xfp_row_start {
 /* Squares that are added up in f32, a lane, before their sum is added in double. */
 #define XFP_SQUARES 8
 
+struct xfp_compact_groups; /* compact.h */
+struct xfp_compact_book;
+struct xfp_compact_library;
+
+/* Of scaled_groups.h. */
+struct xfp_scaled_group;
+struct xfp_scaled_library;
+struct xfp_scaled_fit;
+
 struct xfp_encoder {
 	const char *name; /* "plain", "avx2", "avx512" */
 
@@ -105,6 +114,36 @@ struct xfp_encoder {
 	struct xfp_row_sums (*compare)(const float *w, const float *r, float unit, size_t cols);
 	struct xfp_row_sums (*measure)(unsigned k, const float *entry, const float *edge, const float *x,
 				       const float *down, const float *w, size_t cols);
+
+	/* Compact groups, compact.h. A row of x in units of `row` to the groups from `first` on; x is padded, `marked`
+	 * has bit c % 16 of word c / 16 set where x is to be ignored, or is NULL. */
+	void (*compact_load)(const struct xfp_compact_groups *to, size_t first, const float *x, const uint16_t *marked,
+			     size_t cols, float row);
+
+	/* Groups [first, first + count): the byte of each, its indices, [count][group], 0 where the ratio is 0, and the
+	 * sum of the squared differences of its unmarked y. index and error may be NULL. */
+	void (*compact_assign)(const struct xfp_compact_book *book, const struct xfp_compact_groups *groups,
+			       size_t first, size_t count, uint8_t *byte, uint8_t *index, float *error);
+
+	/* What the bytes and indices of a row stand for, padded. */
+	void (*compact_decode)(const struct xfp_compact_library *library, const uint8_t *byte, const uint8_t *index,
+			       float row, size_t cols, float *x);
+
+	/* Groups with scale and midpoint, scaled_groups.h. Counts of a group whose number of vectors, count and keep
+	 * bits are known, and its weights less their mean. */
+	void (*scaled_load)(struct xfp_scaled_group *group, const float *x, const uint16_t *keep, float *centred);
+
+	/* The entry, scale and midpoint of a group. */
+	void (*scaled_search)(const struct xfp_scaled_library *library, const struct xfp_scaled_group *group,
+			      struct xfp_scaled_fit *fit);
+
+	/* Running counts up to the edges of an entry of 2^k, at s and m of q. */
+	void (*scaled_below)(unsigned k, const float *edge, float s, float m, const struct xfp_scaled_group *group,
+			     int32_t *below);
+
+	/* Weights as indices of an entry at s and m, and as what these decode to; either may be NULL. */
+	void (*scaled_assign)(unsigned k, const float *entry, float s, float m, const float *x, size_t cols,
+			      uint8_t *index, float *value);
 };
 
 /* The encoder in use. */

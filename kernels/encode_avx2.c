@@ -2,5 +2,8 @@
 #include "lanes_avx2.h"
 
 #include "encode_rows.h"
+#include "scaled_groups_rows.h"
+
+#include "compact_rows.h"
 
 const struct xfp_encoder xfp_encoder_avx2 = XFP_ENCODER("avx2");

@@ -250,7 +250,7 @@ static void rounds(const struct xfp_cells *cells, struct xfp_fit_lanes *fit, uns
 }
 
 /* By bisection: x is compared with the middle edge, then with that of the half where it is. */
-static inline __attribute__((always_inline)) vi find_cell(unsigned entries, const float *edge, vf x)
+LANES_BY_K vi find_cell(unsigned entries, const float *edge, vf x)
 {
 	unsigned half = entries / 2, quarter = entries / 4;
 	vm upper = vf_above(x, vf_all(edge[half - 1]));
@@ -265,8 +265,8 @@ static inline __attribute__((always_inline)) vi find_cell(unsigned entries, cons
 	return at;
 }
 
-static inline __attribute__((always_inline)) void assign_k(unsigned entries, const float *entry, const float *edge,
-							   const float *x, size_t cols, float *value)
+LANES_BY_K void assign_k(unsigned entries, const float *entry, const float *edge, const float *x, size_t cols,
+			 float *value)
 {
 	for (size_t c = 0; c < cols; c += XFP_LANES)
 		vf_store(value + c, vf_lookup(entry, entries, find_cell(entries, edge, vf_load(x + c))));
@@ -292,8 +292,7 @@ static void assign(unsigned k, const float *entry, const float *edge, const floa
 	}
 }
 
-static inline __attribute__((always_inline)) void index_k(unsigned entries, const float *edge, const float *x,
-							  size_t cols, uint8_t *index)
+LANES_BY_K void index_k(unsigned entries, const float *edge, const float *x, size_t cols, uint8_t *index)
 {
 	for (size_t c = 0; c < cols; c += XFP_LANES)
 		vi_store_bytes(index + c, find_cell(entries, edge, vf_load(x + c)));
@@ -411,10 +410,8 @@ static struct xfp_row_sums compare(const float *w, const float *r, float unit, s
 	return squares_total(&s);
 }
 
-static inline __attribute__((always_inline)) struct xfp_row_sums measure_k(unsigned entries, const float *entry,
-									   const float *edge, const float *x,
-									   const float *down, const float *w,
-									   size_t cols)
+LANES_BY_K struct xfp_row_sums measure_k(unsigned entries, const float *entry, const float *edge, const float *x,
+					 const float *down, const float *w, size_t cols)
 {
 	struct squares s;
 
@@ -455,8 +452,7 @@ struct loading {
 	vi top;
 };
 
-static inline __attribute__((always_inline)) void load_lanes(struct loading *l, vf weights, const float *factor,
-							     float unit, float *w, float *x)
+LANES_BY_K void load_lanes(struct loading *l, vf weights, const float *factor, float unit, float *w, float *x)
 {
 	vf scaled = vf_mul(weights, vf_load(factor));
 
@@ -470,8 +466,8 @@ static inline __attribute__((always_inline)) void load_lanes(struct loading *l, 
 	}
 }
 
-static inline __attribute__((always_inline)) struct xfp_row_start
-load_with(int dtype, const void *source, size_t cols, const float *factor, float unit, float *w, float *x)
+LANES_BY_K struct xfp_row_start load_with(int dtype, const void *source, size_t cols, const float *factor, float unit,
+					  float *w, float *x)
 {
 	struct loading l = { vd_zero(), vi_all(0) };
 	int32_t lane[XFP_LANES], most = 0;
@@ -507,5 +503,6 @@ static struct xfp_row_start load_scaled(int dtype, const void *source, size_t co
 		.name = set, .column_scan = column_scan, .load = load, .scale = scale, .load_scaled = load_scaled, \
 		.survey = survey, .largest = largest, .count = count, .accumulate = accumulate, .start = start,    \
 		.rounds = rounds, .assign = assign, .index = index_row, .norm = norm, .compare = compare,          \
-		.measure = measure,                                                                                \
+		.measure = measure, .compact_load = compact_load, .compact_assign = compact_assign,                \
+		.compact_decode = compact_decode, XFP_SCALED_ENCODER                                               \
 	}

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "encode.h"
+#include "lanes_x86.h"
 
 typedef struct {
 	__m256 a, b; /* lanes 0-7, 8-15 */
@@ -55,6 +56,11 @@ static inline vf vf_sub(vf a, vf b)
 	return (vf){ _mm256_sub_ps(a.a, b.a), _mm256_sub_ps(a.b, b.b) };
 }
 
+static inline vf vf_div(vf a, vf b)
+{
+	return (vf){ _mm256_div_ps(a.a, b.a), _mm256_div_ps(a.b, b.b) };
+}
+
 static inline vm vf_above(vf a, vf b)
 {
 	return (vm){ _mm256_castps_si256(_mm256_cmp_ps(a.a, b.a, _CMP_GT_OQ)),
@@ -77,6 +83,11 @@ static inline vi vf_round(vf a)
 	return (vi){ _mm256_cvtps_epi32(a.a), _mm256_cvtps_epi32(a.b) };
 }
 
+static inline void vf_fold(vf a, vf b, float *sum_a, float *sum_b)
+{
+	fold_halves(_mm256_add_ps(a.a, a.b), _mm256_add_ps(b.a, b.b), sum_a, sum_b);
+}
+
 static inline vf vf_from_bf16(const uint16_t *from)
 {
 	__m128i low = _mm_loadu_si128((const __m128i *)from), high = _mm_loadu_si128((const __m128i *)(from + 8));
@@ -94,6 +105,13 @@ static inline void vi_store(int32_t *to, vi a)
 {
 	_mm256_storeu_si256((__m256i *)to, a.a);
 	_mm256_storeu_si256((__m256i *)(to + 8), a.b);
+}
+
+static inline vi vi_load_bytes(const uint8_t *from)
+{
+	__m128i bytes = _mm_loadu_si128((const __m128i *)from);
+
+	return (vi){ _mm256_cvtepu8_epi32(bytes), _mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)) };
 }
 
 static inline void vi_store_bytes(uint8_t *to, vi a)
@@ -142,6 +160,21 @@ static inline vi vi_max(vi a, vi b)
 	return (vi){ _mm256_max_epi32(a.a, b.a), _mm256_max_epi32(a.b, b.b) };
 }
 
+static inline vi vi_min(vi a, vi b)
+{
+	return (vi){ _mm256_min_epi32(a.a, b.a), _mm256_min_epi32(a.b, b.b) };
+}
+
+static inline int32_t vi_most(vi a)
+{
+	return most_of_half(_mm256_max_epi32(a.a, a.b));
+}
+
+static inline void vi_two_least(vi a, unsigned apart, int32_t *least, int32_t *second)
+{
+	two_least_of_halves(a.a, a.b, apart, least, second);
+}
+
 static inline vi vi_left(vi a, int count)
 {
 	__m128i by = _mm_cvtsi32_si128(count);
@@ -182,6 +215,15 @@ static inline vi vi_where(vm m, vi a, vi b)
 	return (vi){ _mm256_blendv_epi8(b.a, a.a, m.a), _mm256_blendv_epi8(b.b, a.b, m.b) };
 }
 
+static inline vm vm_from_bits(uint32_t bits)
+{
+	const __m256i low = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128), high = _mm256_slli_epi32(low, 8);
+	__m256i all = _mm256_set1_epi32((int32_t)bits);
+
+	return (vm){ _mm256_cmpeq_epi32(_mm256_and_si256(all, low), low),
+		     _mm256_cmpeq_epi32(_mm256_and_si256(all, high), high) };
+}
+
 static inline uint32_t vm_bits(vm m)
 {
 	return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(m.a)) |
@@ -191,6 +233,11 @@ static inline uint32_t vm_bits(vm m)
 static inline vm vm_or(vm a, vm b)
 {
 	return (vm){ _mm256_or_si256(a.a, b.a), _mm256_or_si256(a.b, b.b) };
+}
+
+static inline vm vm_and(vm a, vm b)
+{
+	return (vm){ _mm256_and_si256(a.a, b.a), _mm256_and_si256(a.b, b.b) };
 }
 
 /* Sixteen entries in two registers: bit 3 of the index chooses. */
@@ -375,6 +422,109 @@ static inline void vsum_total(const vsum *s, int64_t *sum, int64_t *square)
 {
 	*sum = lanes_total(s->sum[0], s->sum[1]);
 	*square = lanes_total(s->square[0], s->square[1]);
+}
+
+/* What groups with scale and midpoint need besides, scaled_groups_rows.h. */
+
+static inline vf vf_larger(vf a, vf b)
+{
+	return (vf){ _mm256_max_ps(a.a, b.a), _mm256_max_ps(a.b, b.b) };
+}
+
+static inline vf vf_smaller(vf a, vf b)
+{
+	return (vf){ _mm256_min_ps(a.a, b.a), _mm256_min_ps(a.b, b.b) };
+}
+
+static inline float vf_largest(vf a)
+{
+	__m256 b = _mm256_max_ps(a.a, a.b);
+	__m128 c = _mm_max_ps(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));
+
+	c = _mm_max_ps(c, _mm_movehl_ps(c, c));
+	return _mm_cvtss_f32(_mm_max_ss(c, _mm_movehdup_ps(c)));
+}
+
+static inline float vf_total(vf a)
+{
+	__m256 b = _mm256_add_ps(a.a, a.b);
+	__m128 c = _mm_add_ps(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));
+
+	c = _mm_add_ps(c, _mm_movehl_ps(c, c));
+	return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
+}
+
+static inline vi vf_round_small(vf a)
+{
+	return vf_round(a);
+}
+
+static inline vf vf_mul_add_halves(vf a, vf b, vf c)
+{
+	return (vf){ _mm256_fmadd_ps(a.a, b.a, c.a), _mm256_fmadd_ps(a.b, b.b, c.b) };
+}
+
+static inline vf vf_from_i(vi a)
+{
+	return (vf){ _mm256_cvtepi32_ps(a.a), _mm256_cvtepi32_ps(a.b) };
+}
+
+static inline vf vf_from_bits(vi a)
+{
+	return (vf){ _mm256_castsi256_ps(a.a), _mm256_castsi256_ps(a.b) };
+}
+
+static inline vi vi_lookup64(const int32_t *table, vi index)
+{
+	return vi_lookup(table, index);
+}
+
+static inline __m256i running_half(__m256i a)
+{
+	__m256i low;
+
+	a = _mm256_add_epi32(a, _mm256_slli_si256(a, 4));
+	a = _mm256_add_epi32(a, _mm256_slli_si256(a, 8));
+	/* Both quarters hold their own sums; the lower one's last goes to all of the upper one. */
+	low = _mm256_permute2x128_si256(a, a, 0x08);
+	return _mm256_add_epi32(a, _mm256_shuffle_epi32(low, 0xff));
+}
+
+static inline vi vi_running(vi a)
+{
+	__m256i low = running_half(a.a);
+	__m256i last = _mm256_permutevar8x32_epi32(low, _mm256_set1_epi32(7));
+
+	return (vi){ low, _mm256_add_epi32(running_half(a.b), last) };
+}
+
+typedef struct {
+	__m256i all[2], high[2]; /* sums of words, which overflow, and of their high bytes */
+} vtally;
+
+static inline void vtally_clear(vtally *t)
+{
+	t->all[0] = t->all[1] = t->high[0] = t->high[1] = _mm256_setzero_si256();
+}
+
+static inline void vtally_add(vtally *t, const uint16_t *words)
+{
+	__m256i a = _mm256_loadu_si256((const __m256i *)words);
+	__m256i b = _mm256_loadu_si256((const __m256i *)(words + 16));
+
+	t->all[0] = _mm256_add_epi16(t->all[0], a);
+	t->all[1] = _mm256_add_epi16(t->all[1], b);
+	t->high[0] = _mm256_add_epi16(t->high[0], _mm256_srli_epi16(a, 8));
+	t->high[1] = _mm256_add_epi16(t->high[1], _mm256_srli_epi16(b, 8));
+}
+
+static inline vi vtally_sums(const vtally *t, unsigned part)
+{
+	__m256i high = t->high[part % 2], words;
+
+	words = part < 2 ? _mm256_sub_epi16(t->all[part % 2], _mm256_slli_epi16(high, 8)) : high;
+	return (vi){ _mm256_cvtepu16_epi32(_mm256_castsi256_si128(words)),
+		     _mm256_cvtepu16_epi32(_mm256_extracti128_si256(words, 1)) };
 }
 
 #endif

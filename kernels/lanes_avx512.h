@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "encode.h"
+#include "lanes_x86.h"
 
 typedef __m512 vf;
 typedef __m512i vi;
@@ -47,6 +48,11 @@ static inline vf vf_sub(vf a, vf b)
 	return _mm512_sub_ps(a, b);
 }
 
+static inline vf vf_div(vf a, vf b)
+{
+	return _mm512_div_ps(a, b);
+}
+
 static inline vm vf_above(vf a, vf b)
 {
 	return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ);
@@ -67,6 +73,12 @@ static inline vi vf_round(vf a)
 	return _mm512_cvtps_epi32(a);
 }
 
+static inline void vf_fold(vf a, vf b, float *sum_a, float *sum_b)
+{
+	fold_halves(_mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1)),
+		    _mm256_add_ps(_mm512_castps512_ps256(b), _mm512_extractf32x8_ps(b, 1)), sum_a, sum_b);
+}
+
 static inline vf vf_from_bf16(const uint16_t *from)
 {
 	__m256i half = _mm256_loadu_si256((const __m256i *)from);
@@ -82,6 +94,11 @@ static inline vi vi_load(const int32_t *from)
 static inline void vi_store(int32_t *to, vi a)
 {
 	_mm512_storeu_si512(to, a);
+}
+
+static inline vi vi_load_bytes(const uint8_t *from)
+{
+	return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)from));
 }
 
 static inline void vi_store_bytes(uint8_t *to, vi a)
@@ -124,6 +141,21 @@ static inline vi vi_max(vi a, vi b)
 	return _mm512_max_epi32(a, b);
 }
 
+static inline vi vi_min(vi a, vi b)
+{
+	return _mm512_min_epi32(a, b);
+}
+
+static inline int32_t vi_most(vi a)
+{
+	return most_of_half(_mm256_max_epi32(_mm512_castsi512_si256(a), _mm512_extracti32x8_epi32(a, 1)));
+}
+
+static inline void vi_two_least(vi a, unsigned apart, int32_t *least, int32_t *second)
+{
+	two_least_of_halves(_mm512_castsi512_si256(a), _mm512_extracti32x8_epi32(a, 1), apart, least, second);
+}
+
 static inline vi vi_left(vi a, int count)
 {
 	return _mm512_sll_epi32(a, _mm_cvtsi32_si128(count));
@@ -159,6 +191,11 @@ static inline vi vi_where(vm m, vi a, vi b)
 	return _mm512_mask_mov_epi32(b, m, a);
 }
 
+static inline vm vm_from_bits(uint32_t bits)
+{
+	return (vm)bits;
+}
+
 static inline uint32_t vm_bits(vm m)
 {
 	return m;
@@ -167,6 +204,11 @@ static inline uint32_t vm_bits(vm m)
 static inline vm vm_or(vm a, vm b)
 {
 	return (vm)(a | b);
+}
+
+static inline vm vm_and(vm a, vm b)
+{
+	return (vm)(a & b);
 }
 
 static inline vf vf_lookup(const float *table, unsigned size, vi index)
@@ -181,7 +223,10 @@ static inline vf vf_lookup(const float *table, unsigned size, vi index)
 	case 32:
 		return _mm512_permutex2var_ps(_mm512_loadu_ps(table), index, _mm512_loadu_ps(table + 16));
 	default:
-		return _mm512_i32gather_ps(index, table, 4);
+		return _mm512_mask_blend_ps(
+			_mm512_test_epi32_mask(index, _mm512_set1_epi32(32)),
+			_mm512_permutex2var_ps(_mm512_loadu_ps(table), index, _mm512_loadu_ps(table + 16)),
+			_mm512_permutex2var_ps(_mm512_loadu_ps(table + 32), index, _mm512_loadu_ps(table + 48)));
 	}
 }
 
@@ -302,6 +347,94 @@ static inline void vsum_total(const vsum *s, int64_t *sum, int64_t *square)
 {
 	*sum = _mm512_reduce_add_epi64(_mm512_add_epi64(s->sum[0], s->sum[1]));
 	*square = _mm512_reduce_add_epi64(_mm512_add_epi64(s->square[0], s->square[1]));
+}
+
+/* What groups with scale and midpoint need besides, scaled_groups_rows.h. */
+
+static inline vf vf_larger(vf a, vf b)
+{
+	return _mm512_max_ps(a, b);
+}
+
+static inline vf vf_smaller(vf a, vf b)
+{
+	return _mm512_min_ps(a, b);
+}
+
+static inline float vf_largest(vf a)
+{
+	return _mm512_reduce_max_ps(a);
+}
+
+static inline float vf_total(vf a)
+{
+	__m256 b = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+	__m128 c = _mm_add_ps(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));
+
+	c = _mm_add_ps(c, _mm_movehl_ps(c, c));
+	return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
+}
+
+static inline vi vf_round_small(vf a)
+{
+	return vf_round(a);
+}
+
+static inline vf vf_mul_add_halves(vf a, vf b, vf c)
+{
+	return _mm512_fmadd_ps(a, b, c);
+}
+
+static inline vf vf_from_i(vi a)
+{
+	return _mm512_cvtepi32_ps(a);
+}
+
+static inline vf vf_from_bits(vi a)
+{
+	return _mm512_castsi512_ps(a);
+}
+
+static inline vi vi_lookup64(const int32_t *table, vi index)
+{
+	vi low = _mm512_permutex2var_epi32(_mm512_loadu_si512(table), index, _mm512_loadu_si512(table + 16));
+	vi high = _mm512_permutex2var_epi32(_mm512_loadu_si512(table + 32), index, _mm512_loadu_si512(table + 48));
+
+	return _mm512_mask_mov_epi32(low, _mm512_test_epi32_mask(index, _mm512_set1_epi32(32)), high);
+}
+
+static inline vi vi_running(vi a)
+{
+	const __m512i zero = _mm512_setzero_si512();
+
+	a = _mm512_add_epi32(a, _mm512_alignr_epi32(a, zero, 15));
+	a = _mm512_add_epi32(a, _mm512_alignr_epi32(a, zero, 14));
+	a = _mm512_add_epi32(a, _mm512_alignr_epi32(a, zero, 12));
+	return _mm512_add_epi32(a, _mm512_alignr_epi32(a, zero, 8));
+}
+
+typedef struct {
+	__m512i all, high; /* sums of words, which overflow, and of their high bytes */
+} vtally;
+
+static inline void vtally_clear(vtally *t)
+{
+	t->all = t->high = _mm512_setzero_si512();
+}
+
+static inline void vtally_add(vtally *t, const uint16_t *words)
+{
+	__m512i w = _mm512_loadu_si512(words);
+
+	t->all = _mm512_add_epi16(t->all, w);
+	t->high = _mm512_add_epi16(t->high, _mm512_srli_epi16(w, 8));
+}
+
+static inline vi vtally_sums(const vtally *t, unsigned part)
+{
+	__m512i words = part < 2 ? _mm512_sub_epi16(t->all, _mm512_slli_epi16(t->high, 8)) : t->high;
+
+	return _mm512_cvtepu16_epi32(part % 2 ? _mm512_extracti32x8_epi32(words, 1) : _mm512_castsi512_si256(words));
 }
 
 #endif

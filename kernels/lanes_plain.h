@@ -14,6 +14,9 @@
 #include "encode.h"
 #include "round.h"
 
+/* Functions that are worth a copy for every k, but not here: there would be too much to compile. */
+#define LANES_BY_K static __attribute__((noinline))
+
 #define EACH for (int i = 0; i < XFP_LANES; i++)
 
 typedef struct {
@@ -68,6 +71,12 @@ static inline vf vf_sub(vf a, vf b)
 	return a;
 }
 
+static inline vf vf_div(vf a, vf b)
+{
+	EACH a.v[i] /= b.v[i];
+	return a;
+}
+
 static inline vm vf_above(vf a, vf b)
 {
 	vm m;
@@ -99,6 +108,19 @@ static inline vi vf_round(vf a)
 	return b;
 }
 
+/* Sums of the lanes of a and of b: 0 + 8, 1 + 9, ..., then 0 + 4, ..., 0 + 2, 0 + 1. */
+static inline void vf_fold(vf a, vf b, float *sum_a, float *sum_b)
+{
+	for (int half = XFP_LANES / 2; half; half /= 2) {
+		for (int i = 0; i < half; i++) {
+			a.v[i] += a.v[i + half];
+			b.v[i] += b.v[i + half];
+		}
+	}
+	*sum_a = a.v[0];
+	*sum_b = b.v[0];
+}
+
 static inline vf vf_from_bf16(const uint16_t *from)
 {
 	uint32_t bits[XFP_LANES];
@@ -120,6 +142,14 @@ static inline vi vi_load(const int32_t *from)
 static inline void vi_store(int32_t *to, vi a)
 {
 	memcpy(to, &a, sizeof a);
+}
+
+static inline vi vi_load_bytes(const uint8_t *from)
+{
+	vi a;
+
+	EACH a.v[i] = from[i];
+	return a;
 }
 
 /* The low bytes of the lanes. */
@@ -172,6 +202,40 @@ static inline vi vi_max(vi a, vi b)
 	return a;
 }
 
+static inline vi vi_min(vi a, vi b)
+{
+	EACH a.v[i] = a.v[i] < b.v[i] ? a.v[i] : b.v[i];
+	return a;
+}
+
+/* The largest lane. */
+static inline int32_t vi_most(vi a)
+{
+	int32_t most = a.v[0];
+
+	EACH most = a.v[i] > most ? a.v[i] : most;
+	return most;
+}
+
+/* Lanes that are 4, 8 or 16 `apart` belong together: the least lane, and the least of those that do not belong to
+ * it. No two lanes are equal, but for INT32_MAX. */
+static inline void vi_two_least(vi a, unsigned apart, int32_t *least, int32_t *second)
+{
+	*least = *second = INT32_MAX;
+	for (unsigned i = 0; i < apart; i++) {
+		int32_t own = a.v[i];
+
+		for (unsigned j = i + apart; j < XFP_LANES; j += apart)
+			own = a.v[j] < own ? a.v[j] : own;
+		if (own < *least) {
+			*second = *least;
+			*least = own;
+		} else if (own < *second) {
+			*second = own;
+		}
+	}
+}
+
 /* Shifts by one count for all lanes: left, right with zeros, right with the sign. */
 static inline vi vi_left(vi a, int count)
 {
@@ -219,6 +283,15 @@ static inline vi vi_where(vm m, vi a, vi b)
 	return a;
 }
 
+/* True in the lanes whose bits are set. */
+static inline vm vm_from_bits(uint32_t bits)
+{
+	vm m;
+
+	EACH m.v[i] = -(int32_t)(bits >> i & 1);
+	return m;
+}
+
 /* Bit i: lane i. */
 static inline uint32_t vm_bits(vm m)
 {
@@ -231,6 +304,12 @@ static inline uint32_t vm_bits(vm m)
 static inline vm vm_or(vm a, vm b)
 {
 	EACH a.v[i] |= b.v[i];
+	return a;
+}
+
+static inline vm vm_and(vm a, vm b)
+{
+	EACH a.v[i] &= b.v[i];
 	return a;
 }
 
@@ -389,6 +468,122 @@ static inline void vsum_total(const vsum *s, int64_t *sum, int64_t *square)
 		*sum += s->sum[i];
 		*square += s->square[i];
 	}
+}
+
+/* What groups with scale and midpoint need besides, scaled_groups_rows.h. */
+
+/* a > b ? a : b, and the same of smaller ones. */
+static inline vf vf_larger(vf a, vf b)
+{
+	EACH a.v[i] = a.v[i] > b.v[i] ? a.v[i] : b.v[i];
+	return a;
+}
+
+static inline vf vf_smaller(vf a, vf b)
+{
+	EACH a.v[i] = a.v[i] < b.v[i] ? a.v[i] : b.v[i];
+	return a;
+}
+
+/* Of numbers, none a NaN. */
+static inline float vf_largest(vf a)
+{
+	float most = a.v[0];
+
+	EACH most = a.v[i] > most ? a.v[i] : most;
+	return most;
+}
+
+/* The sum of all lanes: 0 + 8, 1 + 9 ..., then 0 + 4 ..., 0 + 2 ..., 0 + 1. */
+static inline float vf_total(vf a)
+{
+	for (int width = XFP_LANES / 2; width; width /= 2)
+		for (int i = 0; i < width; i++)
+			a.v[i] = a.v[i] + a.v[i + width];
+	return a.v[0];
+}
+
+/* Nearest integers, ties to even; |a| < 2^22. */
+static inline vi vf_round_small(vf a)
+{
+	vi b;
+
+	EACH a.v[i] += 0x1.8p23f; /* its lowest bit is worth 1 */
+	b = vf_bits(a);
+	EACH b.v[i] -= 0x4b400000;
+	return b;
+}
+
+/* a * b + c rounded once, of fp16 numbers: scaled_decode.h says why this is it. */
+static inline vf vf_mul_add_halves(vf a, vf b, vf c)
+{
+	EACH a.v[i] = (float)((double)a.v[i] * b.v[i] + c.v[i]);
+	return a;
+}
+
+static inline vf vf_from_i(vi a)
+{
+	vf b;
+
+	EACH b.v[i] = (float)a.v[i];
+	return b;
+}
+
+static inline vf vf_from_bits(vi a)
+{
+	vf b;
+
+	memcpy(&b, &a, sizeof b);
+	return b;
+}
+
+/* Lane i: bit i. */
+/* table[index] of 64 entries */
+static inline vi vi_lookup64(const int32_t *table, vi index)
+{
+	return vi_lookup(table, index);
+}
+
+/* Lane i: the sum of lanes 0 to i. */
+static inline vi vi_running(vi a)
+{
+	for (int i = 1; i < XFP_LANES; i++)
+		a.v[i] += a.v[i - 1];
+	return a;
+}
+
+/* 64 sums of bytes that come 64 at a time, in 32 words; up to 257 times, so that a sum fits in a word. */
+typedef struct {
+	uint64_t low[8], high[8]; /* four sums each */
+} vtally;
+
+static inline void vtally_clear(vtally *t)
+{
+	memset(t, 0, sizeof *t);
+}
+
+static inline void vtally_add(vtally *t, const uint16_t *words)
+{
+	const uint64_t bytes = 0x00ff00ff00ff00ff;
+
+	for (int i = 0; i < 8; i++) {
+		uint64_t four;
+
+		memcpy(&four, words + 4 * i, sizeof four);
+		t->low[i] += four & bytes;
+		t->high[i] += four >> 8 & bytes;
+	}
+}
+
+/* Sixteen sums: of the words' low bytes, words 0-15 and 16-31, then of their high bytes. */
+static inline vi vtally_sums(const vtally *t, unsigned part)
+{
+	uint16_t sums[XFP_LANES];
+	vi a;
+
+	memcpy(sums, (part < 2 ? t->low : t->high) + part % 2 * 4, sizeof sums);
+	EACH a.v[i] = sums[i];
+	return a;
 }
 
 #endif

@@ -6,6 +6,11 @@ noinst_LIBRARIES += kernels/libkernels.a
 kernels_libkernels_a_SOURCES = \
 	kernels/assign.c \
 	kernels/assign.h \
+	kernels/compact.c \
+	kernels/compact.h \
+	kernels/compact_rows.h \
+	kernels/compact_seed.h \
+	kernels/compact_train.c \
 	kernels/companded.h \
 	kernels/cosine.c \
 	kernels/cosine.h \
@@ -16,10 +21,20 @@ kernels_libkernels_a_SOURCES = \
 	kernels/lanes_avx2.h \
 	kernels/lanes_avx512.h \
 	kernels/lanes_plain.h \
+	kernels/lanes_x86.h \
 	kernels/lloyd.c \
 	kernels/lloyd.h \
 	kernels/moments.c \
-	kernels/moments.h
+	kernels/moments.h \
+	kernels/optimal.c \
+	kernels/optimal.h \
+	kernels/scaled_groups.c \
+	kernels/scaled_groups.h \
+	kernels/scaled_groups_rows.h \
+	kernels/scaled_library.c \
+	kernels/scaled_published.c \
+	kernels/scaled_published.h \
+	kernels/scaled_seeds.c
 
 # The same loops once for each instruction set, chosen when they run.
 if X86
@@ -35,10 +50,14 @@ runtime_libxfp_la_SOURCES += \
 	kernels/balance.h \
 	kernels/decode.c \
 	kernels/decode.h \
+	kernels/group_index.c \
+	kernels/group_index.h \
 	kernels/index.c \
 	kernels/index.h \
 	kernels/number.c \
 	kernels/number.h \
 	kernels/round.h \
 	kernels/scale.c \
-	kernels/scale.h
+	kernels/scale.h \
+	kernels/scaled_decode.c \
+	kernels/scaled_decode.h

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bundle_layout.h"
+#include "decode.h"
+#include "group_index.h"
+#include "number.h"
+#include "scale.h"
+
+#define MAX_COLS 2200
+
+static const size_t lengths[] = { 1,  15,  16,   17,   31,   32,   33,   47,   63,
+				  64, 100, 1000, 1023, 1024, 1025, 2048, 2100, MAX_COLS };
+#define LENGTHS (sizeof lengths / sizeof *lengths)
+
+static void random_index(uint64_t *seed, unsigned k, uint8_t *index)
+{
+	for (size_t c = 0; c < MAX_COLS; c++)
+		index[c] = (uint8_t)(test_random(seed) >> 30 & ((1u << k) - 1));
+}
+
+/* ---- packing ----------------------------------------------------------------------------------- */
+
+/* The bytes of bundle_layout.h, worked out by other means, and those of the example in xfp(5). */
+static void planes_are_as_documented(void **state)
+{
+	static const uint8_t low_two[8] = { 0x28, 0x68, 0x7d, 0x81, 0x7d, 0x81, 0x82, 0xd6 };
+	static const uint8_t low_four[16] = { 0x20, 0x75, 0xca, 0x1f, 0x64, 0xc9, 0x1e, 0x64,
+					      0xb9, 0x0e, 0x53, 0xa8, 0x0d, 0x52, 0xa8, 0xfd };
+	static const uint8_t third[4] = { 0xda, 0x92, 0xb6, 0xa4 }, fifth[4] = { 0x70, 0x1c, 0xc7, 0xf1 };
+	static const uint8_t high_two[8] = { 0x44, 0xd9, 0x3e, 0x47, 0x84, 0xe9, 0x32, 0x44 };
+	static const uint8_t example[12] = { 0x28, 0x68, 0x7d, 0x81, 0x7d, 0x81, 0x82, 0xd6, 0x70, 0x38, 0x1c, 0x0e };
+	uint8_t index[32], out[32];
+
+	(void)state;
+	for (unsigned k = 2; k <= 6; k++) {
+		for (unsigned c = 0; c < 32; c++)
+			index[c] = (uint8_t)((c * 5 + c / 7) & ((1u << k) - 1));
+		xfp_group_index_pack(k, index, 32, out);
+		assert_memory_equal(out, k < 4 ? low_two : low_four, k < 4 ? 8 : 16);
+		if (k == 3)
+			assert_memory_equal(out + 8, third, 4);
+		if (k == 5)
+			assert_memory_equal(out + 16, fifth, 4);
+		if (k == 6)
+			assert_memory_equal(out + 16, high_two, 8);
+		for (size_t i = (size_t)4 * k; i < xfp_group_index_bytes(32, k); i++)
+			assert_int_equal(out[i], 0);
+	}
+	for (unsigned c = 0; c < 32; c++)
+		index[c] = (uint8_t)(c % 7);
+	xfp_group_index_pack(3, index, 32, out);
+	assert_memory_equal(out, example, sizeof example);
+}
+
+static void sizes_are_blocks_and_padding(void **state)
+{
+	(void)state;
+	assert_int_equal(xfp_group_index_bytes(0, 3), 0);
+	assert_int_equal(xfp_group_index_bytes(1, 2), 16);
+	assert_int_equal(xfp_group_index_bytes(33, 3), 32);
+	assert_int_equal(xfp_group_index_bytes(64, 6), 48);
+	assert_int_equal(xfp_group_index_bytes(4096, 5), 4096 * 5 / 8);
+}
+
+static void every_length_survives_a_round_trip(void **state)
+{
+	uint64_t seed = 7;
+
+	(void)state;
+	for (unsigned k = 2; k <= 6; k++) {
+		for (size_t cols = 1; cols < 200; cols++) {
+			uint64_t bytes = xfp_group_index_bytes(cols, k), blocks = (cols + 31) / 32;
+			uint8_t *packed = malloc(bytes), *index = malloc(cols), *back = malloc(cols);
+			uint8_t whole[224] = { 0 };
+
+			memset(packed, 0xff, bytes);
+			for (size_t c = 0; c < cols; c++)
+				whole[c] = index[c] = (uint8_t)(test_random(&seed) >> 20 & ((1u << k) - 1));
+			xfp_group_index_pack(k, index, cols, packed);
+			xfp_group_index_unpack(k, packed, cols, back);
+			assert_memory_equal(index, back, cols);
+			for (size_t i = blocks * 4 * k; i < bytes; i++)
+				assert_int_equal(packed[i], 0);
+			/* what is past the end of the row is index 0 */
+			xfp_group_index_unpack(k, packed, blocks * 32, whole);
+			for (size_t c = 0; c < blocks * 32; c++)
+				assert_int_equal(whole[c], c < cols ? index[c] : 0);
+			free(packed);
+			free(index);
+			free(back);
+		}
+	}
+}
+
+/* ---- decoding ---------------------------------------------------------------------------------- */
+
+/* A library and a row of groups, all random, fp16 of any size among them. */
+struct subject {
+	uint8_t index[MAX_COLS], packed[MAX_COLS * 6 / 8 + 32];
+	uint16_t code[256 * 64 + 64], pair[2 * MAX_COLS / 16 + 4];
+	uint8_t number[MAX_COLS / 16 + 2];
+	float value[256 * 64 + 64], x[MAX_COLS + 1];
+};
+
+static uint16_t random_half(uint64_t *seed)
+{
+	uint16_t half = (uint16_t)(test_random(seed) >> 13);
+
+	return (half & 0x7c00) == 0x7c00 ? half & 0x83ff : half; /* infinities and NaN: subnormal instead */
+}
+
+static void fill(struct subject *s, uint64_t *seed, unsigned k, unsigned codebooks)
+{
+	size_t halves = ((size_t)codebooks << k) + 64;
+
+	for (size_t i = 0; i < halves; i++)
+		s->code[i] = random_half(seed);
+	xfp_decode_halves(s->code, halves, s->value);
+	for (size_t i = 0; i < halves; i++)
+		assert_true(s->value[i] == xfp_half_to_float(s->code[i]));
+	for (size_t i = 0; i < sizeof s->pair / sizeof *s->pair; i++)
+		s->pair[i] = random_half(seed);
+	for (size_t i = 0; i < sizeof s->number; i++)
+		s->number[i] = (uint8_t)(test_random(seed) >> 9);
+	random_index(seed, k, s->index);
+}
+
+/* Library times scale plus midpoint, rounded once. */
+static void v2a_rounds_once(void **state)
+{
+	struct subject *s = calloc(1, sizeof *s);
+	uint64_t seed = 11;
+
+	(void)state;
+	for (unsigned k = 2; k <= 6; k++) {
+		for (unsigned group = 4; group <= 10; group++) {
+			unsigned codebooks = 1u << (k + group) % 9;
+			struct xfp_library library = { k, group, codebooks, s->value, NULL };
+
+			fill(s, &seed, k, codebooks);
+			for (size_t i = 0; i < sizeof s->number; i++)
+				s->number[i] &= (uint8_t)(codebooks - 1);
+			for (size_t l = 0; l < LENGTHS; l++) {
+				size_t cols = lengths[l];
+
+				xfp_group_index_pack(k, s->index, cols, s->packed);
+				s->x[cols] = -1;
+				assert_true(xfp_decode_v2a(&library, s->packed, s->pair, s->number, cols, s->x));
+				assert_true(s->x[cols] == -1);
+				for (size_t c = 0; c < cols; c++) {
+					size_t g = c >> group;
+					float entry = s->value[((size_t)s->number[g] << k) + s->index[c]];
+					float scale = xfp_half_to_float(s->pair[2 * g]);
+					float midpoint = xfp_half_to_float(s->pair[2 * g + 1]);
+					double sum = (double)entry * scale + midpoint;
+
+					assert_true(s->x[c] == fmaf(entry, scale, midpoint));
+					assert_true(fabs(s->x[c] - sum) <= 0x1p-24 * fabs(sum));
+				}
+			}
+		}
+	}
+	free(s);
+}
+
+static void v2c_rounds_once(void **state)
+{
+	struct subject *s = calloc(1, sizeof *s);
+	uint64_t seed = 13;
+
+	(void)state;
+	for (unsigned k = 2; k <= 6; k++) {
+		for (unsigned group = 4; group <= 6; group++) {
+			for (unsigned codebooks = 4; codebooks <= 16; codebooks *= 2) {
+				const float *ratio = s->value + ((size_t)codebooks << k);
+				struct xfp_library library = { k, group, codebooks, s->value, ratio };
+
+				fill(s, &seed, k, codebooks);
+				for (size_t l = 0; l < LENGTHS; l++) {
+					size_t cols = lengths[l];
+					uint8_t row = (uint8_t)(l == 1 ? 255 : test_random(&seed) >> 8);
+
+					xfp_group_index_pack(k, s->index, cols, s->packed);
+					s->x[cols] = -1;
+					xfp_decode_v2c(&library, s->packed, s->number, row, cols, s->x);
+					assert_true(s->x[cols] == -1);
+					for (size_t c = 0; c < cols; c++) {
+						unsigned b = s->number[c >> group], ratios = 256 / codebooks;
+						double x = s->value[(b / ratios << k) + s->index[c]];
+
+						/* 11 + 11 + 24 bits: exact in double */
+						x = x * ratio[b % ratios] * (16384.0 * xfp_balance_down(row));
+						assert_true(s->x[c] == (float)x);
+					}
+				}
+			}
+		}
+	}
+	free(s);
+}
+
+static void a_codebook_that_is_not_there_is_refused(void **state)
+{
+	struct subject *s = calloc(1, sizeof *s);
+	struct xfp_library library = { 4, 4, 32, s->value, NULL };
+
+	(void)state;
+	for (size_t at = 0; at < 7; at++) {
+		s->number[at] = 31;
+		assert_true(xfp_decode_v2a(&library, s->packed, s->pair, s->number, 100, s->x));
+		s->number[at] = 32;
+		assert_false(xfp_decode_v2a(&library, s->packed, s->pair, s->number, 100, s->x));
+		s->number[at] = 0;
+	}
+	s->number[7] = 32; /* of no group */
+	assert_true(xfp_decode_v2a(&library, s->packed, s->pair, s->number, 100, s->x));
+	free(s);
+}
+
+/* What is not finite stays so, for verify to find. */
+static void infinities_come_through(void **state)
+{
+	struct subject *s = calloc(1, sizeof *s);
+	struct xfp_library library = { 2, 4, 4, s->value, s->value + 16 };
+
+	(void)state;
+	s->value[0] = xfp_half_to_float(0x7c00);
+	s->value[16] = 1;
+	xfp_decode_v2c(&library, s->packed, s->number, 0, 16, s->x);
+	assert_true(isinf(s->x[3]));
+	s->value[16] = 0;
+	xfp_decode_v2c(&library, s->packed, s->number, 0, 16, s->x);
+	assert_true(isnan(s->x[3]));
+	s->value[0] = 1;
+	s->pair[1] = 0x7e00;
+	assert_true(xfp_decode_v2a(&library, s->packed, s->pair, s->number, 16, s->x));
+	assert_true(isnan(s->x[3]));
+	free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(planes_are_as_documented),
+		cmocka_unit_test(sizes_are_blocks_and_padding),
+		cmocka_unit_test(every_length_survives_a_round_trip),
+		cmocka_unit_test(v2a_rounds_once),
+		cmocka_unit_test(v2c_rounds_once),
+		cmocka_unit_test(a_codebook_that_is_not_there_is_refused),
+		cmocka_unit_test(infinities_come_through),
+	};
+
+	return cmocka_run_group_tests_name("group_index", tests, NULL, NULL);
+}
