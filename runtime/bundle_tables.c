@@ -223,11 +223,11 @@ static bool check_matrix(const struct xfp_bundle *bundle, struct walk *walk, uin
 static bool check_unit(const struct xfp_bundle *bundle, struct walk *walk, uint32_t u)
 {
 	const struct xfp_idx_unit *unit = &bundle->units[u];
-	uint64_t bytes[XFP_PARTS] = { 0 }, total = 0, outliers = 0, weights = walk->weights;
+	uint64_t bytes[XFP_PARTS], total = 0, outliers = 0, weights = walk->weights;
 	unsigned k = 0;
 
-	if (unit->class_ >= XFP_CLASSES || unit->mode > XFP_MODE_V2 || unit->met > 1 || !unit->experts ||
-	    !xfp_bundle_all_zero(unit->reserved, sizeof unit->reserved) || !finite(unit->cos_median) ||
+	if (unit->class_ >= XFP_CLASSES || unit->met > 1 || !unit->experts || unit->reserved || unit->reserved2 ||
+	    !xfp_unit_part_bytes(unit, unit->part[XFP_PART_BALANCE] != XFP_NONE, bytes) || !finite(unit->cos_median) ||
 	    !finite(unit->cos_p5) || !finite(unit->error) || !finite(unit->floor) ||
 	    unit->first_matrix != walk->matrices ||
 	    unit->experts > xfp_bundle_count(bundle, XFP_TABLE_MATRICES) - walk->matrices)
@@ -240,8 +240,6 @@ static bool check_unit(const struct xfp_bundle *bundle, struct walk *walk, uint3
 		outliers += matrix->outliers;
 		k = matrix->k > k ? matrix->k : k;
 	}
-	if (unit->mode == XFP_MODE_V2 && unit->part[XFP_PART_BALANCE] != XFP_NONE)
-		bytes[XFP_PART_BALANCE] = unit->cols;
 	for (unsigned p = 0; p < XFP_PARTS; p++) {
 		if (bytes[p] ? !take_part(bundle, walk, unit->part[p], u, p, bytes[p]) : unit->part[p] != XFP_NONE)
 			return false;

@@ -50,34 +50,93 @@ static bool add_outliers(const struct outliers *o, uint64_t row, uint64_t rows, 
 	return true;
 }
 
-static enum xfp_status dequantize_v2(const struct xfp_bundle *bundle, const struct xfp_matrix_info *matrix,
-				     uint64_t first, uint64_t rows, float *out, struct xfp_error *err)
-{
-	uint64_t cols = matrix->cols, row_bytes = xfp_v2_row_bytes(cols, matrix->k);
-	const uint8_t *index = matrix->index, *balance = matrix->balance;
-	const uint16_t *code = matrix->code;
-	struct outliers outliers = find_outliers(matrix);
-	float *down = NULL;
+/* Rows of a matrix in one of the modes with codebooks. */
+struct decoder {
+	const struct xfp_matrix_info *matrix;
+	struct outliers outliers;
+	uint64_t row_bytes, groups; /* of a row */
+	float *down;                /* NULL: not balanced */
+	float *values;              /* of the library */
+	struct xfp_library library;
+};
 
-	if (balance && !(down = malloc(cols * sizeof *down)))
+static enum xfp_status decoder_init(struct decoder *d, const struct xfp_matrix_info *matrix, struct xfp_error *err)
+{
+	size_t entries = (size_t)matrix->library_size << matrix->k, halves = matrix->code_bytes / 2;
+	const uint8_t *balance = matrix->balance;
+
+	*d = (struct decoder){ .matrix = matrix, .outliers = find_outliers(matrix) };
+	if (balance && !(d->down = malloc(matrix->cols * sizeof *d->down)))
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	for (uint64_t c = 0; balance && c < cols; c++)
-		down[c] = xfp_balance_down(balance[c]);
-	for (uint64_t r = first; r < first + rows; r++, out += cols) {
-		xfp_decode_v2(matrix->k, index + r * row_bytes, code + (r << matrix->k), cols, out);
-		if (outliers.count && !add_outliers(&outliers, r, matrix->rows, cols, out)) {
-			free(down);
-			return xfp_fail(err, XFP_BAD_INPUT,
-					"%s: damaged: unit %s, expert %" PRIu32 ", row %" PRIu64
-					": outliers outside the matrix; copy or convert it again",
-					bundle->path,
-					xfp_printable(xfp_bundle_string(bundle, bundle->units[matrix->unit].name)).text,
-					matrix->expert, r);
-		}
-		xfp_unscale_row(out, down, matrix->exponent, cols, out);
+	for (uint64_t c = 0; balance && c < matrix->cols; c++)
+		d->down[c] = xfp_balance_down(balance[c]);
+	if (matrix->mode == XFP_MODE_V2) {
+		d->row_bytes = xfp_v2_row_bytes(matrix->cols, matrix->k);
+		return XFP_OK;
 	}
-	free(down);
+	if (!(d->values = malloc(halves * sizeof *d->values))) {
+		free(d->down);
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	}
+	xfp_decode_halves(matrix->code, halves, d->values);
+	d->library = (struct xfp_library){ .k = matrix->k,
+					   .group = (unsigned)__builtin_ctz(matrix->group_size),
+					   .codebooks = matrix->library_size,
+					   .entry = d->values,
+					   .ratio = d->values + entries };
+	d->row_bytes = xfp_group_index_bytes(matrix->cols, matrix->k);
+	d->groups = xfp_row_groups(matrix->cols, d->library.group);
 	return XFP_OK;
+}
+
+/* Row r of x', without outliers. False when it names a codebook that is not there. */
+static bool decode_row(const struct decoder *d, uint64_t r, float *x)
+{
+	const struct xfp_matrix_info *matrix = d->matrix;
+	const uint8_t *index = (const uint8_t *)matrix->index + r * d->row_bytes, *group = matrix->group;
+	uint64_t groups = matrix->rows * d->groups, at = r * d->groups;
+
+	switch ((enum xfp_mode)matrix->mode) {
+	case XFP_MODE_V2A:
+		return xfp_decode_v2a(&d->library, index, (const uint16_t *)matrix->group + 2 * at,
+				      group + 4 * groups + at, matrix->cols, x);
+	case XFP_MODE_V2C:
+		xfp_decode_v2c(&d->library, index, group + at, group[groups + r], matrix->cols, x);
+		return true;
+	default:
+		xfp_decode_v2(matrix->k, index, (const uint16_t *)matrix->code + (r << matrix->k), matrix->cols, x);
+		return true;
+	}
+}
+
+static enum xfp_status dequantize_rows(const struct xfp_bundle *bundle, const struct xfp_matrix_info *matrix,
+				       uint64_t first, uint64_t rows, float *out, struct xfp_error *err)
+{
+	struct decoder d;
+	enum xfp_status status = decoder_init(&d, matrix, err);
+	const char *wrong = NULL;
+
+	if (status)
+		return status;
+	for (uint64_t r = first; !wrong && r < first + rows; r++, out += matrix->cols) {
+		if (!decode_row(&d, r, out))
+			wrong = "a group's codebook is none of its library";
+		else if (d.outliers.count && !add_outliers(&d.outliers, r, matrix->rows, matrix->cols, out))
+			wrong = "outliers outside the matrix";
+		else
+			xfp_unscale_row(out, d.down, matrix->exponent, matrix->cols, out);
+		if (wrong)
+			status = xfp_fail(
+				err, XFP_BAD_INPUT,
+				"%s: damaged: unit %s, expert %" PRIu32 ", row %" PRIu64
+				": %s; copy or convert it again",
+				bundle->path,
+				xfp_printable(xfp_bundle_string(bundle, bundle->units[matrix->unit].name)).text,
+				matrix->expert, r, wrong);
+	}
+	free(d.down);
+	free(d.values);
+	return status;
 }
 
 enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t number, uint64_t first, uint64_t rows,
@@ -96,7 +155,9 @@ enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t 
 		return XFP_OK;
 	switch ((enum xfp_mode)matrix.mode) {
 	case XFP_MODE_V2:
-		return dequantize_v2(bundle, &matrix, first, rows, out, err);
+	case XFP_MODE_V2A:
+	case XFP_MODE_V2C:
+		return dequantize_rows(bundle, &matrix, first, rows, out, err);
 	case XFP_MODE_FP8:
 		for (uint64_t r = first; r < first + rows; r++, out += cols) {
 			memcpy(&scale, (const uint8_t *)matrix.code + r * sizeof scale, sizeof scale);

@@ -24,6 +24,21 @@ void xfp_bundle_info(const struct xfp_bundle *bundle, struct xfp_bundle_info *in
 	};
 }
 
+static bool has_library(const struct xfp_idx_unit *unit)
+{
+	return unit->mode == XFP_MODE_V2A || unit->mode == XFP_MODE_V2C;
+}
+
+static uint32_t group_size(const struct xfp_idx_unit *unit)
+{
+	return has_library(unit) ? 1u << unit->group : 0;
+}
+
+static uint32_t library_size(const struct xfp_idx_unit *unit)
+{
+	return has_library(unit) ? 1u << unit->library : 0;
+}
+
 bool xfp_bundle_unit(const struct xfp_bundle *bundle, uint32_t number, struct xfp_unit_info *info)
 {
 	const struct xfp_idx_unit *unit;
@@ -42,6 +57,8 @@ bool xfp_bundle_unit(const struct xfp_bundle *bundle, uint32_t number, struct xf
 		.dtype = unit->dtype,
 		.k = unit->k,
 		.met = unit->met,
+		.group_size = group_size(unit),
+		.library_size = library_size(unit),
 		.experts = unit->experts,
 		.first_matrix = unit->first_matrix,
 		.rows = unit->rows,
@@ -62,18 +79,17 @@ bool xfp_bundle_matrix(const struct xfp_bundle *bundle, uint32_t number, struct 
 	const struct xfp_idx_matrix *matrix;
 	const struct xfp_idx_unit *unit;
 	const uint8_t *at[XFP_PARTS] = { NULL };
-	uint64_t bytes[XFP_PARTS];
+	uint64_t bytes[XFP_PARTS], shared[XFP_PARTS];
 
 	if (number >= xfp_bundle_count(bundle, XFP_TABLE_MATRICES))
 		return false;
 	matrix = &bundle->matrices[number];
 	unit = &bundle->units[matrix->unit];
-	if (!xfp_matrix_part_bytes(unit, matrix, bytes))
+	if (!xfp_matrix_part_bytes(unit, matrix, bytes) ||
+	    !xfp_unit_part_bytes(unit, unit->part[XFP_PART_BALANCE] != XFP_NONE, shared))
 		return false;
-	if (unit->part[XFP_PART_BALANCE] != XFP_NONE)
-		bytes[XFP_PART_BALANCE] = unit->cols;
 	for (int p = 0; p < XFP_PARTS; p++)
-		if (bytes[p])
+		if ((bytes[p] += shared[p]))
 			at[p] = bundle->map + bundle->parts[unit->part[p]].offset + matrix->offset[p];
 	*info = (struct xfp_matrix_info){
 		.unit = matrix->unit,
@@ -86,6 +102,8 @@ bool xfp_bundle_matrix(const struct xfp_bundle *bundle, uint32_t number, struct 
 		.cols = unit->cols,
 		.mode = matrix->mode,
 		.k = matrix->k,
+		.group_size = group_size(unit),
+		.library_size = library_size(unit),
 		.exponent = matrix->exponent,
 		.outliers = matrix->outliers,
 		.source = matrix->source,
@@ -93,6 +111,8 @@ bool xfp_bundle_matrix(const struct xfp_bundle *bundle, uint32_t number, struct 
 		.index_bytes = bytes[XFP_PART_INDEX],
 		.code = at[XFP_PART_CODE],
 		.code_bytes = bytes[XFP_PART_CODE],
+		.group = at[XFP_PART_GROUP],
+		.group_bytes = bytes[XFP_PART_GROUP],
 		.balance = at[XFP_PART_BALANCE],
 		.balance_bytes = bytes[XFP_PART_BALANCE],
 		.outlier = at[XFP_PART_OUTLIER],

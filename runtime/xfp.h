@@ -92,6 +92,8 @@ struct xfp_unit_info {
 	uint8_t class_, mode, dtype; /* dtype: of the source */
 	uint8_t k;                   /* bits of an index, the largest of its matrices; 0 without a codebook */
 	bool met;                    /* whether the floor was met */
+	uint32_t group_size;         /* v2a, v2c: columns of a group; 0 in other modes */
+	uint32_t library_size;       /* likewise: codebooks of the library */
 	uint32_t experts;            /* matrices first_matrix ... first_matrix + experts - 1 */
 	uint32_t first_matrix;
 	uint64_t rows, cols; /* of each */
@@ -109,13 +111,15 @@ struct xfp_matrix_info {
 	uint64_t base, row_stride, col_stride; /* (r, c) is element base + r * row_stride + c * col_stride */
 	uint64_t rows, cols;
 	uint8_t mode, k;
+	uint32_t group_size, library_size; /* as those of its unit */
 	int exponent;
 	uint64_t outliers;
 	const uint8_t *source; /* XXH3-128 of the source rows, canonical */
 
-	/* Its bytes in the parts of its unit; NULL and 0 where there is none. `balance` is the unit's. */
-	const void *index, *code, *balance, *outlier;
-	uint64_t index_bytes, code_bytes, balance_bytes, outlier_bytes;
+	/* Its bytes in the parts of its unit; NULL and 0 where there is none. `balance` is the unit's, and
+	 * so is `code` in v2a and v2c. */
+	const void *index, *code, *group, *balance, *outlier;
+	uint64_t index_bytes, code_bytes, group_bytes, balance_bytes, outlier_bytes;
 };
 
 struct xfp_tensor_info {
@@ -154,7 +158,7 @@ uint32_t xfp_bundle_find_file(const struct xfp_bundle *bundle, const char *name)
 
 /* Rows [first_row, first_row + rows) of a matrix as f32, row-major and contiguous, in the range of the
  * source weights. XFP_USAGE when there are no such rows, XFP_BAD_INPUT when its outliers point
- * outside the matrix; `out` is then undefined. */
+ * outside the matrix or a group names a codebook that is not there; `out` is then undefined. */
 enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t matrix, uint64_t first_row,
 				      uint64_t rows, float *out, struct xfp_error *err);
 

@@ -19,16 +19,32 @@ void xfp_bundle_plan_free(struct xfp_bundle_plan *plan)
 
 /* ---- sizes ------------------------------------------------------------------------------------- */
 
+/* What the rules of the layout ask of a unit. */
+static struct xfp_idx_unit unit_shape(const struct xfp_ledger_unit *unit, const struct xfp_packed *packed)
+{
+	return (struct xfp_idx_unit){
+		.mode = (uint8_t)packed->mode,
+		.k = (uint8_t)packed->k,
+		.dtype = (uint8_t)unit->dtype,
+		.group = (uint8_t)packed->group,
+		.library = (uint8_t)packed->library,
+		.rows = unit->rows,
+		.cols = unit->cols,
+	};
+}
+
 /* A packed artifact must be of its unit, and its parts must be what their mode makes of them. */
 static enum xfp_status check_packed(const struct xfp_bundle_unit *in, struct xfp_error *err)
 {
 	const struct xfp_ledger_unit *unit = in->unit;
 	const struct xfp_packed *packed = in->packed;
-	struct xfp_idx_unit shape = { .dtype = (uint8_t)unit->dtype, .rows = unit->rows, .cols = unit->cols };
-	uint64_t total[XFP_PARTS] = { 0 }, bytes[XFP_PARTS];
-	bool good = packed->matrices == unit->experts && packed->rows == unit->rows && packed->cols == unit->cols;
+	struct xfp_idx_unit shape = unit_shape(unit, packed);
+	uint64_t total[XFP_PARTS], bytes[XFP_PARTS];
+	bool good = shape.mode == packed->mode && shape.k == packed->k && shape.group == packed->group &&
+		    shape.library == packed->library && packed->matrices == unit->experts &&
+		    packed->rows == unit->rows && packed->cols == unit->cols &&
+		    xfp_unit_part_bytes(&shape, packed->bytes[XFP_PART_BALANCE] > 0, total);
 
-	total[XFP_PART_BALANCE] = packed->mode == XFP_MODE_V2 && packed->bytes[XFP_PART_BALANCE] ? unit->cols : 0;
 	for (uint32_t m = 0; good && m < packed->matrices; m++) {
 		const struct xfp_packed_matrix *matrix = &packed->matrix[m];
 		struct xfp_idx_matrix record = { .mode = (uint8_t)matrix->mode,
@@ -200,6 +216,8 @@ static void put_units(struct xfp_bundle_plan *plan, const struct xfp_bundle_inpu
 		out->k = (uint8_t)packed->k;
 		out->met = input->units[u].met;
 		out->dtype = (uint8_t)unit->dtype;
+		out->group = (uint8_t)packed->group;
+		out->library = (uint8_t)packed->library;
 		out->experts = unit->experts;
 		out->first_matrix = unit->first_matrix;
 		out->rows = unit->rows;

@@ -39,7 +39,7 @@
 #define XFP_BUNDLE_VERSION 0
 #define XFP_IDX_MAGIC "xfp-idx" /* with its NUL, 8 bytes */
 #define XFP_DATA_ALIGN 4096u
-#define XFP_ROW_ALIGN 16u    /* rows of v2 indices are zero-padded to this */
+#define XFP_ROW_ALIGN 16u    /* rows of packed indices are zero-padded to this */
 #define XFP_NONE UINT32_MAX  /* "no such record" */
 #define XFP_MAX_EXPONENT 250 /* |s|; what weights of any dtype need is less */
 
@@ -58,12 +58,14 @@ enum xfp_table {
 };
 
 /*
- * Parts of a unit. A matrix's bytes are consecutive in each part, at the offset its record gives.
- * N rows, K columns, M matrices (experts):
+ * Parts of a unit. A matrix's bytes are consecutive in each part, at the offset its record gives; BALANCE,
+ * and CODE of v2a and v2c, are one for the unit, and their offset is 0. N rows, K columns, M matrices
+ * (experts):
  *
  *   part    ext   mode v2                                      mode fp8            mode keep
  *   INDEX   idx   M*N rows of xfp_v2_row_bytes(K, k)           M*N*K e4m3 codes    M*N*K source elements
  *   CODE    cb    M*N*2^k fp16 entries, ascending in a row     M*N f32 row scales  -
+ *   GROUP   grp   -                                            -                   -
  *   BALANCE bal   K bytes d, one vector for the unit; absent   -                   -
  *                 when all are 0, as they are without balance
  *   OUTLIER out   for each matrix that has outliers: N+1       -                   -
@@ -72,14 +74,49 @@ enum xfp_table {
  *                 to 4 bytes, then fp16 residuals, then zero
  *                 padding to 16 bytes; absent when none has
  *
- * v2 decodes as  W[r][c] = (entry[index(r, c)] + residual(r, c)) * 2^(-d[c] / 4) * 2^-s  with the
+ * The library modes cut each row into groups of G = 2^group columns; a row's last one is shorter where K is no
+ * multiple. A library of L = 2^library codebooks serves the whole unit, so all its matrices have its k.
+ *
+ *   part    mode v2a                                           mode v2c
+ *   INDEX   M*N rows of xfp_group_index_bytes(K, k)            the same
+ *   CODE    L*2^k fp16 entries, by codebook                    L*2^k fp16 entries, then R = 256/L fp16 ratios,
+ *                                                              the first of them 0
+ *   GROUP   for each matrix: N * ceil(K/G) pairs of fp16       for each matrix: N * ceil(K/G) bytes b, row by
+ *           scale and fp16 midpoint, row by row; then as       row: codebook b / R, ratio b % R; then N bytes D,
+ *           many bytes: the codebook's number, below L;        one a row; then zero padding to 16 bytes
+ *           then zero padding to 16 bytes
+ *   BALANCE, OUTLIER as in v2
+ *
+ * A row of indices of these modes is a run of blocks of 32 columns, 4k bytes each; columns past the end of the
+ * row have index 0. A block is a plane for the low bits, and where k needs it one more for the bits above:
+ *
+ *   k       planes
+ *   2       2 bits          A plane of 4 bits, 16 bytes: byte i holds column i in its low half, i + 16 in its high
+ *   3       2 bits, 1 bit   one. A plane of 2 bits, 8 bytes: two uint32; for i = 0 ... 15 column i is in word i % 2,
+ *   4       4 bits          bits 4(i/2) and 4(i/2) + 1, column i + 16 in the two bits above. A plane of 1 bit: one
+ *   5       4 bits, 1 bit   uint32, bit i is column i.
+ *   6       4 bits, 2 bits
+ *
+ * So a plane comes apart with a shift and a mask on whole vectors, and a group is half a block or whole blocks.
+ *
+ * Decoding: v2, v2a and v2c give x', and then  W[r][c] = (x' + residual(r, c)) * 2^(-d[c] / 4) * 2^-s  with the
  * matrix's exponent s: the sum in f32, 2^(-d/4) by the table of kernels/scale.h, each product rounded to f32.
+ * With q = index(r, c) and the codebook e, scale, midpoint and ratio t of the group that c is in:
+ *
+ *   v2    x' = entry[r][q]
+ *   v2a   x' = RN32(library[e][q] * scale + midpoint)
+ *   v2c   x' = RN32(library[e][q] * ratio[t] * row)    row = 2^14 * 2^(-D[r]/4), by the same table
+ *
+ * Both round once: a product of two fp16 is exact in f32.
+ *
+ * fp16 numbers may be whatever fp16 has: one that is infinite or NaN decodes to weights that are not finite, which
+ * xfp-verify(1) reports, as it does for an fp8 scale.
  */
-enum xfp_part { XFP_PART_INDEX, XFP_PART_CODE, XFP_PART_BALANCE, XFP_PART_OUTLIER, XFP_PARTS };
+enum xfp_part { XFP_PART_INDEX, XFP_PART_CODE, XFP_PART_GROUP, XFP_PART_BALANCE, XFP_PART_OUTLIER, XFP_PARTS };
 
-#define XFP_PART_EXTENSIONS               \
-	{                                 \
-		"idx", "cb", "bal", "out" \
+#define XFP_PART_EXTENSIONS                      \
+	{                                        \
+		"idx", "cb", "grp", "bal", "out" \
 	}
 
 struct xfp_idx_string {
@@ -104,11 +141,13 @@ struct xfp_idx_unit {
 	struct xfp_idx_string name, role;
 	uint8_t class_, mode, k, met; /* mode and k of its matrices, largest k where they differ */
 	uint8_t dtype;                /* of the source */
-	uint8_t reserved[3];
+	uint8_t group, library;       /* of v2a and v2c, log2: columns of a group, codebooks of the library; else 0 */
+	uint8_t reserved;
 	uint32_t experts, first_matrix;
 	uint64_t rows, cols;
 	uint32_t part[XFP_PARTS]; /* record in the part table, or XFP_NONE */
-	uint64_t bytes;           /* all its parts together */
+	uint32_t reserved2;
+	uint64_t bytes; /* all its parts together */
 	uint64_t outliers;
 	double cos_median, cos_p5; /* of the reconstruction against the source, over all rows */
 	double error;              /* squared error / squared norm */
@@ -122,7 +161,7 @@ struct xfp_idx_matrix {
 	uint32_t tensor;                       /* source tensor that it is a view of */
 	uint64_t base, row_stride, col_stride; /* the view, in elements (checkpoints/checkpoint.h) */
 	uint64_t outliers;
-	uint64_t offset[XFP_PARTS]; /* of its bytes in the unit's parts; 0 for BALANCE and where it has none */
+	uint64_t offset[XFP_PARTS]; /* in the unit's parts; 0 for those it shares and where it has none */
 	uint8_t source[16];         /* XXH3-128 of its source rows */
 };
 
@@ -152,8 +191,8 @@ struct xfp_idx_file {
 };
 
 _Static_assert(sizeof(struct xfp_idx_header) == 136, "index header");
-_Static_assert(sizeof(struct xfp_idx_unit) == 112, "unit record");
-_Static_assert(sizeof(struct xfp_idx_matrix) == 96, "matrix record");
+_Static_assert(sizeof(struct xfp_idx_unit) == 120, "unit record");
+_Static_assert(sizeof(struct xfp_idx_matrix) == 104, "matrix record");
 _Static_assert(sizeof(struct xfp_idx_part) == 56, "part record");
 _Static_assert(sizeof(struct xfp_idx_tensor) == 112, "tensor record");
 _Static_assert(sizeof(struct xfp_idx_file) == 56, "file record");
@@ -167,6 +206,24 @@ static inline uint64_t xfp_v2_row_bytes(uint64_t cols, unsigned k)
 	return ((cols + per_word[k] - 1) / per_word[k] * word[k] + XFP_ROW_ALIGN - 1) & ~(uint64_t)(XFP_ROW_ALIGN - 1);
 }
 
+/* Bytes of a row of `cols` k-bit indices in the planes of the library modes. */
+static inline uint64_t xfp_group_index_bytes(uint64_t cols, unsigned k)
+{
+	return ((cols + 31) / 32 * 4 * k + XFP_ROW_ALIGN - 1) & ~(uint64_t)(XFP_ROW_ALIGN - 1);
+}
+
+/* Groups of a row, each of 2^group columns. */
+static inline uint64_t xfp_row_groups(uint64_t cols, unsigned group)
+{
+	return (cols + ((uint64_t)1 << group) - 1) >> group;
+}
+
+/* Ratios beside a v2c library of 2^library codebooks. */
+static inline unsigned xfp_library_ratios(unsigned library)
+{
+	return 256u >> library;
+}
+
 /* Bytes of one matrix's outliers, 0 when it has none. */
 static inline uint64_t xfp_outlier_bytes(uint64_t rows, uint64_t cols, uint64_t count)
 {
@@ -175,8 +232,12 @@ static inline uint64_t xfp_outlier_bytes(uint64_t rows, uint64_t cols, uint64_t 
 	return count ? ((rows + 1) * 4 + ((columns + 3) & ~(uint64_t)3) + count * 2 + 15) & ~(uint64_t)15 : 0;
 }
 
-/* What the parts of one matrix take, by mode, k and outliers of `matrix` and shape and dtype of `unit`.
- * BALANCE, which is the unit's, is 0. False when mode, k, exponent, dtype or a size cannot be. */
+/* What of its parts a unit has once, by mode, k, group, library and columns; `balanced` says whether it has BALANCE.
+ * False when mode, k, group or library cannot be. */
+bool xfp_unit_part_bytes(const struct xfp_idx_unit *unit, bool balanced, uint64_t bytes[XFP_PARTS]);
+
+/* What the parts of one matrix take, by mode, k and outliers of `matrix` and the unit's shape, dtype, k, group and
+ * library. What is the unit's is 0. False when mode, k, exponent, dtype or a size cannot be. */
 bool xfp_matrix_part_bytes(const struct xfp_idx_unit *unit, const struct xfp_idx_matrix *matrix,
 			   uint64_t bytes[XFP_PARTS]);
 

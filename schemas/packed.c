@@ -7,7 +7,7 @@
 #include "classes.h"
 #include "h5.h"
 
-static const char *const part_names[XFP_PARTS] = { "part-idx", "part-cb", "part-bal", "part-out" };
+static const char *const part_names[XFP_PARTS] = { "part-idx", "part-cb", "part-grp", "part-bal", "part-out" };
 
 static hid_t matrix_type(void)
 {
@@ -58,6 +58,8 @@ enum xfp_status xfp_packed_end(struct xfp_artifact *a, const struct xfp_packed *
 		return xfp_fail(err, XFP_FAILED, "%s: out of memory", a->path);
 	(void)((status = xfp_h5_write_u64(a, "mode", packed->mode, err)) ||
 	       (status = xfp_h5_write_u64(a, "k", packed->k, err)) ||
+	       (status = xfp_h5_write_u64(a, "group", packed->group, err)) ||
+	       (status = xfp_h5_write_u64(a, "library", packed->library, err)) ||
 	       (status = xfp_h5_write_u64(a, "matrices", packed->matrices, err)) ||
 	       (status = xfp_h5_write_u64(a, "rows", packed->rows, err)) ||
 	       (status = xfp_h5_write_u64(a, "cols", packed->cols, err)) ||
@@ -90,14 +92,27 @@ static enum xfp_status check_matrices(struct xfp_artifact *a, const struct xfp_p
 	return XFP_OK;
 }
 
+static bool possible_mode(uint64_t mode, uint64_t k, uint64_t group, uint64_t library)
+{
+	struct xfp_idx_unit unit = {
+		.mode = (uint8_t)mode, .k = (uint8_t)k, .group = (uint8_t)group, .library = (uint8_t)library
+	};
+	uint64_t bytes[XFP_PARTS];
+
+	return mode < XFP_MODES && k <= 8 && group <= UINT8_MAX && library <= UINT8_MAX &&
+	       xfp_unit_part_bytes(&unit, false, bytes);
+}
+
 enum xfp_status xfp_packed_read(struct xfp_artifact *a, struct xfp_packed *packed, struct xfp_error *err)
 {
-	uint64_t mode, k, matrices, records, each, weights;
+	uint64_t mode, k, group, library, matrices, records, each, weights;
 	struct xfp_packed read = { 0 };
 	enum xfp_status status;
 	hid_t type = -1;
 
 	if ((status = xfp_h5_read_u64(a, "mode", &mode, err)) || (status = xfp_h5_read_u64(a, "k", &k, err)) ||
+	    (status = xfp_h5_read_u64(a, "group", &group, err)) ||
+	    (status = xfp_h5_read_u64(a, "library", &library, err)) ||
 	    (status = xfp_h5_read_u64(a, "matrices", &matrices, err)) ||
 	    (status = xfp_h5_read_u64(a, "rows", &read.rows, err)) ||
 	    (status = xfp_h5_read_u64(a, "cols", &read.cols, err)) ||
@@ -108,11 +123,13 @@ enum xfp_status xfp_packed_read(struct xfp_artifact *a, struct xfp_packed *packe
 	    (status = xfp_h5_count(a, "matrix", &records, err)) ||
 	    (status = xfp_h5_read(a, "digest", H5T_NATIVE_UINT8, sizeof read.digest, read.digest, err)))
 		return status;
-	if (mode >= XFP_MODES || k > 8 || matrices > UINT32_MAX || records != matrices ||
+	if (!possible_mode(mode, k, group, library) || matrices > UINT32_MAX || records != matrices ||
 	    !xfp_mul(read.rows, read.cols, &each) || !xfp_mul(each, matrices, &weights))
 		return xfp_h5_damaged(a, err, "impossible shape");
 	read.mode = (uint32_t)mode;
 	read.k = (uint32_t)k;
+	read.group = (uint32_t)group;
+	read.library = (uint32_t)library;
 	read.matrices = (uint32_t)matrices;
 	for (unsigned p = 0; p < XFP_PARTS; p++) {
 		uint64_t offset;

@@ -2,8 +2,8 @@
 /*
  * packed.h - the artifact of pack: a unit's parts, byte for byte as the bundle will hold them.
  *
- *   attributes   mode, k, matrices, rows, cols, outliers, cos_median, cos_p5, error (squared error /
- *                squared norm)
+ *   attributes   mode, k, group, library, matrices, rows, cols, outliers, cos_median, cos_p5, error (squared
+ *                error / squared norm)
  *   /matrix      compound [M], struct xfp_packed_matrix: one a matrix, by expert number
  *   /part-NAME   uint8, contiguous, one for each part that the mode has (see bundle_layout.h)
  *   /digest      uint8 [XFP_PARTS * 48], struct xfp_part_digest, zero for parts that are absent
@@ -15,7 +15,7 @@
 #include "bundle_layout.h"
 
 #define XFP_PACKED_KIND "packed"
-#define XFP_PACKED_VERSION 2
+#define XFP_PACKED_VERSION 3
 
 struct xfp_packed_matrix {
 	uint32_t mode, k;
@@ -34,6 +34,7 @@ struct xfp_part_digest {
 
 struct xfp_packed {
 	uint32_t mode, k;
+	uint32_t group, library; /* log2, as in struct xfp_idx_unit; 0 but in v2a and v2c */
 	uint32_t matrices;
 	uint64_t rows, cols, outliers;
 	double cos_median, cos_p5, error;

@@ -37,7 +37,7 @@ static void help(const char *program)
 
 /* ---- JSON -------------------------------------------------------------------------------------- */
 
-/* Bits as the paper counts them: of indices alone. */
+/* Bits as the paper counts them: of indices, and of what each group has of its own. */
 static double paper_bits(const struct xfp_bundle *bundle, const struct xfp_unit_info *unit)
 {
 	struct xfp_matrix_info matrix;
@@ -50,7 +50,12 @@ static double paper_bits(const struct xfp_bundle *bundle, const struct xfp_unit_
 	for (uint32_t e = 0; e < unit->experts; e++)
 		if (xfp_bundle_matrix(bundle, unit->first_matrix + e, &matrix))
 			bits += matrix.k;
-	return bits / unit->experts;
+	bits /= unit->experts;
+	if (unit->mode == XFP_MODE_V2A)
+		bits += 40.0 / unit->group_size; /* number of its codebook, scale, midpoint */
+	else if (unit->mode == XFP_MODE_V2C)
+		bits += 8.0 / unit->group_size;
+	return bits;
 }
 
 /* Who decided, and how: null where the bundle does not say (`recorded` is NULL), or nothing but the defaults did.
@@ -77,15 +82,23 @@ static bool add_policy(json_t *object, const struct xfp_recorded *recorded, cons
 	return !failed;
 }
 
+/* null where the mode has no such thing */
+static json_t *size_or_null(uint32_t size)
+{
+	return size ? json_integer(size) : json_null();
+}
+
 static json_t *unit_json(const struct xfp_bundle *bundle, const struct xfp_unit_info *unit)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:f, s:f, s:b}",
-			 "name", unit->name, "class", unit->class_name, "role", unit->role, "mode", unit->mode_name,
-			 "k", (int)unit->k, "rows", (json_int_t)unit->rows, "cols", (json_int_t)unit->cols, "experts",
-			 (json_int_t)unit->experts, "weights", (json_int_t)unit->weights, "bytes",
-			 (json_int_t)unit->bytes, "true_bits", xfp_true_bits(unit), "paper_bits",
-			 paper_bits(bundle, unit), "outliers", (json_int_t)unit->outliers, "cos_median",
-			 unit->cos_median, "cos_p5", unit->cos_p5, "floor", unit->floor, "met", (int)unit->met);
+	return json_pack(
+		"{s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:f, s:f, s:b}",
+		"name", unit->name, "class", unit->class_name, "role", unit->role, "mode", unit->mode_name, "k",
+		(int)unit->k, "group_size", size_or_null(unit->group_size), "library_size",
+		size_or_null(unit->library_size), "rows", (json_int_t)unit->rows, "cols", (json_int_t)unit->cols,
+		"experts", (json_int_t)unit->experts, "weights", (json_int_t)unit->weights, "bytes",
+		(json_int_t)unit->bytes, "true_bits", xfp_true_bits(unit), "paper_bits", paper_bits(bundle, unit),
+		"outliers", (json_int_t)unit->outliers, "cos_median", unit->cos_median, "cos_p5", unit->cos_p5, "floor",
+		unit->floor, "met", (int)unit->met);
 }
 
 static json_t *tensor_json(const struct xfp_tensor_info *tensor)

@@ -172,6 +172,7 @@ static enum xfp_status compare_matrix(const struct pair *pair, uint32_t u, const
 	} parts[XFP_PARTS] = {
 		[XFP_PART_INDEX] = { { m[0].index, m[1].index }, { m[0].index_bytes, m[1].index_bytes } },
 		[XFP_PART_CODE] = { { m[0].code, m[1].code }, { m[0].code_bytes, m[1].code_bytes } },
+		[XFP_PART_GROUP] = { { m[0].group, m[1].group }, { m[0].group_bytes, m[1].group_bytes } },
 		[XFP_PART_BALANCE] = { { m[0].balance, m[1].balance }, { m[0].balance_bytes, m[1].balance_bytes } },
 		[XFP_PART_OUTLIER] = { { m[0].outlier, m[1].outlier }, { m[0].outlier_bytes, m[1].outlier_bytes } },
 	};

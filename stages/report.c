@@ -245,6 +245,9 @@ void xfp_report_units(FILE *out, const struct xfp_bundle *bundle, const struct x
 		if (unit.experts > 1)
 			fprintf(out, "%" PRIu32 " x ", unit.experts);
 		fprintf(out, "%" PRIu64 " x %" PRIu64 ")", unit.rows, unit.cols);
+		if (unit.group_size)
+			fprintf(out, "; %s, groups of %" PRIu32 ", library of %" PRIu32, unit.mode_name,
+				unit.group_size, unit.library_size);
 		if (recorded)
 			print_reasons(out, recorded, &unit);
 		putc('\n', out);

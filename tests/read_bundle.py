@@ -18,18 +18,19 @@ import numpy as np
 NONE = 0xFFFFFFFF
 CLASSES = ("attention linear_attention dense_mlp shared_expert routed_expert lm_head embedding router norm vision "
            "mtp other").split()
-MODES = "keep fp8 v2".split()
+MODES = "keep fp8 v2 v2a v2c".split()
 FATES = "quantized kept tied dropped".split()
 DTYPES = ("F64 F32 F16 BF16 BOOL U8 I8 U16 I16 U32 I32 U64 I64 C64 F8_E4M3 F8_E5M2 F8_E8M0 F8_E4M3FNUZ F8_E5M2FNUZ "
           "F6_E2M3 F6_E3M2 F4").split()
-INDEX, CODE, BALANCE, OUTLIER, RAW = range(5)
-EXTENSIONS = ["idx", "cb", "bal", "out"]
+INDEX, CODE, GROUP, BALANCE, OUTLIER, RAW = range(6)
+EXTENSIONS = ["idx", "cb", "grp", "bal", "out"]
 TABLES = [
-    ("units", "<IIIIBBBBB3xIIQQ4IQQdddd",
-     "name_at name_size role_at role_size class mode k met dtype experts first_matrix rows cols part0 part1 part2 part3 "
-     "bytes outliers cos_median cos_p5 error floor"),
-    ("matrices", "<IIBBhIQQQQ4Q16s",
-     "unit expert mode k exponent tensor base row_stride col_stride outliers offset0 offset1 offset2 offset3 source"),
+    ("units", "<IIIIBBBBBBBBIIQQ6IQQdddd",
+     "name_at name_size role_at role_size class mode k met dtype group library zero experts first_matrix rows cols part0 "
+     "part1 part2 part3 part4 also_zero bytes outliers cos_median cos_p5 error floor"),
+    ("matrices", "<IIBBhIQQQQ5Q16s",
+     "unit expert mode k exponent tensor base row_stride col_stride outliers offset0 offset1 offset2 offset3 offset4 "
+     "source"),
     ("parts", "<IBBHQQ32s", "number kind reserved volume offset size sha256"),
     ("tensors", "<IIIIBBBBIII8Q16s",
      "name_at name_size reason_at reason_size class dtype fate rank part tied reserved " +
@@ -56,6 +57,37 @@ def unpack_indices(raw, cols, k):
     words = np.frombuffer(raw, word)[: -(-cols // per_word)].astype(np.uint64)
     shifts = np.arange(per_word, dtype=np.uint64) * np.uint64(k)
     return ((words[:, None] >> shifts) & np.uint64((1 << k) - 1)).reshape(-1)[:cols].astype(np.intp)
+
+
+PLANES = {2: [2], 3: [2, 1], 4: [4], 5: [4, 1], 6: [4, 2]}
+
+
+def plane(raw, bits):
+    """The values that a plane of `bits` bits holds of 32 columns."""
+    if bits == 1:
+        return [raw[c // 8] >> c % 8 & 1 for c in range(32)]
+    if bits == 4:
+        return [raw[c % 16] >> 4 * (c // 16) & 15 for c in range(32)]
+    words = struct.unpack("<II", raw)
+    return [words[c % 2] >> 4 * (c % 16 // 2) + 2 * (c // 16) & 3 for c in range(32)]
+
+
+def unpack_planes(raw, cols, k):
+    """One row of k-bit indices in blocks of 32 columns."""
+    index, at = np.zeros(-(-cols // 32) * 32, np.intp), 0
+    for block in range(0, cols, 32):
+        done = 0
+        for bits in PLANES[k]:
+            index[block: block + 32] |= np.array(plane(raw[at: at + 4 * bits], bits)) << done
+            at, done = at + 4 * bits, done + bits
+    need(not index[cols:].any() and not any(raw[at:]), "columns past the end of a row")
+    return index[:cols]
+
+
+def quarter_octaves(d):
+    """2^(-d/4), as f32."""
+    quarters = np.array([1, 2**-0.25, 2**-0.5, 2**-0.75]).astype("<f4")
+    return quarters[d % 4] * np.exp2(-(d // 4).astype("<f4"))
 
 
 def row_bytes(cols, k):
@@ -164,12 +196,15 @@ class Bundle:
             scale = np.frombuffer(part(CODE, rows * 4), "<f4").astype(np.float64)
             return (e4m3(codes) * scale[:, None]).astype("<f4")
         k = matrix["k"]
-        size = row_bytes(cols, k)
-        indices = part(INDEX, rows * size)
-        entries = np.frombuffer(part(CODE, rows * 2 << k), "<f2").astype("<f4").reshape(rows, 1 << k)
-        x = np.empty((rows, cols), "<f4")
-        for r in range(rows):
-            x[r] = entries[r][unpack_indices(indices[r * size: (r + 1) * size], cols, k)]
+        if mode == "v2":
+            size = row_bytes(cols, k)
+            indices = part(INDEX, rows * size)
+            entries = np.frombuffer(part(CODE, rows * 2 << k), "<f2").astype("<f4").reshape(rows, 1 << k)
+            x = np.empty((rows, cols), "<f4")
+            for r in range(rows):
+                x[r] = entries[r][unpack_indices(indices[r * size: (r + 1) * size], cols, k)]
+        else:
+            x = self.library_rows(unit, mode, part)
         n = matrix["outliers"]
         if n:
             width = 4 if cols > 65536 else 2
@@ -183,9 +218,35 @@ class Bundle:
             x[of_row, columns] += np.frombuffer(raw[residuals_at: residuals_at + 2 * n], "<f2").astype("<f4")
         if unit[f"part{BALANCE}"] != NONE:
             d = np.frombuffer(self.part_bytes(self.parts[unit[f"part{BALANCE}"]]), "u1")
-            quarters = np.array([1, 2**-0.25, 2**-0.5, 2**-0.75]).astype("<f4")
-            x *= quarters[d % 4] * np.exp2(-(d // 4).astype("<f4"))
+            x *= quarter_octaves(d)
         return (x.astype(np.float64) * 2.0 ** -matrix["exponent"]).astype("<f4")
+
+    @staticmethod
+    def library_rows(unit, mode, part):
+        """x of a matrix in mode v2a or v2c, before outliers and balance."""
+        rows, cols, k, group, codebooks = unit["rows"], unit["cols"], unit["k"], 1 << unit["group"], 1 << unit["library"]
+        ratios = 256 // codebooks if mode == "v2c" else 0
+        size = -(-(-(-cols // 32) * 4 * k) // 16) * 16
+        indices = part(INDEX, rows * size)
+        index = np.array([unpack_planes(indices[r * size: (r + 1) * size], cols, k) for r in range(rows)])
+        code = np.frombuffer(part(CODE, 2 * ((codebooks << k) + ratios)), "<f2").astype(np.float64)
+        library = code[: codebooks << k].reshape(codebooks, 1 << k)
+        groups = -(-cols // group)
+        total = rows * groups
+        of_column = np.arange(cols) // group
+        used = 5 * total if mode == "v2a" else total + rows
+        raw = part(GROUP, -(-used // 16) * 16)
+        need(not any(raw[used:]), "padding of groups")
+        if mode == "v2a":
+            pairs = np.frombuffer(raw[: 4 * total], "<f2").astype(np.float64).reshape(rows, groups, 2)[:, of_column]
+            number = np.frombuffer(raw[4 * total: used], "u1").reshape(rows, groups)[:, of_column]
+            need(np.all(number < codebooks), "number of a codebook")
+            # exact in f64 but for a bit that is far below what f32 keeps
+            return (library[number, index] * pairs[:, :, 0] + pairs[:, :, 1]).astype("<f4")
+        group_bytes = np.frombuffer(raw[:total], "u1").reshape(rows, groups)[:, of_column]
+        row = np.float32(2**14) * quarter_octaves(np.frombuffer(raw[total: used], "u1"))
+        ratio = code[codebooks << k:][group_bytes % ratios]
+        return (library[group_bytes // ratios, index] * ratio * row[:, None].astype(np.float64)).astype("<f4")
 
     def unit(self, name, role):
         """All matrices of a unit, f32 [experts, rows, columns]."""
@@ -221,7 +282,7 @@ def main(arguments):
         np.save(arguments[3], bundle.unit(arguments[1], arguments[2]))
         return
     for unit in bundle.units:
-        keys = "name role k experts rows cols bytes outliers cos_median cos_p5 error floor".split()
+        keys = "name role k group library experts rows cols bytes outliers cos_median cos_p5 error floor".split()
         line = {key: unit[key] for key in keys}
         line.update({"class": CLASSES[unit["class"]], "mode": MODES[unit["mode"]], "dtype": DTYPES[unit["dtype"]],
                      "met": bool(unit["met"])})

@@ -212,8 +212,8 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	python3 - "$own/info" <<-'EOF'
 	import json, sys
 	root = json.load(open(sys.argv[1]))
-	unit = ("name class role mode k rows cols experts weights bytes true_bits paper_bits outliers cos_median cos_p5 "
-	        "floor met format_by floor_by fixed sampled_experts").split()
+	unit = ("name class role mode k group_size library_size rows cols experts weights bytes true_bits paper_bits "
+	        "outliers cos_median cos_p5 floor met format_by floor_by fixed sampled_experts").split()
 	assert set(root) == set("version family weights bytes method units tensors".split()), set(root)
 	assert len(root["units"]) == 8 and all(list(u) == unit for u in root["units"])
 	assert all(list(t) == "name fate reason class dtype shape".split() for t in root["tensors"])

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "bundle_fixture.h"
+#include "bundle_fixture_parts.h"
 
 #include <math.h>
 #include <openssl/evp.h>
@@ -75,153 +76,6 @@ static void set_element(uint8_t *data, enum xfp_dtype dtype, uint64_t i, float v
 		break;
 	default:
 		xfp_store16(data + 2 * i, xfp_float_to_bf16(value));
-	}
-}
-
-/* ---- parts ------------------------------------------------------------------------------------- */
-
-struct buffer {
-	uint8_t *data;
-	size_t size;
-};
-
-static void append(struct buffer *b, const void *data, size_t size)
-{
-	b->data = realloc(b->data, b->size + size + 1);
-	assert_non_null(b->data);
-	if (size)
-		memcpy(b->data + b->size, data, size);
-	b->size += size;
-}
-
-static void append_zeros(struct buffer *b, size_t unit)
-{
-	while (b->size % unit)
-		append(b, "", 1);
-}
-
-/* One row of random indices in the paper's words, bit by bit. */
-static void random_indices(struct fixture *f, unsigned k, uint64_t cols, uint8_t *index, struct buffer *out)
-{
-	static const unsigned per_word[] = { 0, 0, 16, 10, 8, 3, 5 }, word_bytes[] = { 0, 0, 4, 4, 4, 2, 4 };
-	size_t start = out->size;
-
-	for (uint64_t c = 0; c < cols; c += per_word[k]) {
-		uint32_t word = 0;
-
-		for (unsigned i = 0; i < per_word[k] && c + i < cols; i++) {
-			index[c + i] = (uint8_t)(test_random(&f->random) >> 40) & (uint8_t)((1u << k) - 1);
-			word |= (uint32_t)index[c + i] << (k * i);
-		}
-		append(out, &word, word_bytes[k]);
-	}
-	while ((out->size - start) % 16)
-		append(out, "", 1);
-}
-
-static float random_half(struct fixture *f, double range, uint16_t *half)
-{
-	*half = xfp_double_to_half(test_gaussian(&f->random) * range);
-	return xfp_half_to_float(*half);
-}
-
-/* Two rows in three have outliers, three or fewer. */
-static void random_outliers(struct fixture *f, uint64_t rows, uint64_t cols, float *x, struct buffer *out,
-			    uint64_t *count)
-{
-	struct buffer pointers = { 0 }, columns = { 0 }, residuals = { 0 };
-	uint32_t total = 0;
-
-	append(&pointers, &total, 4);
-	for (uint64_t r = 0; r < rows; r++) {
-		uint64_t wanted = r % 3, step = cols / (wanted + 1);
-
-		for (uint64_t i = 0; i < wanted && step; i++, total++) {
-			uint32_t column = (uint32_t)(cols - 1 - i * step);
-			uint16_t half;
-
-			x[r * cols + column] += random_half(f, 9000, &half);
-			append(&columns, &column, cols > 65536 ? 4 : 2);
-			append(&residuals, &half, 2);
-		}
-		append(&pointers, &total, 4);
-	}
-	append_zeros(&columns, 4);
-	append(out, pointers.data, pointers.size);
-	append(out, columns.data, columns.size);
-	append(out, residuals.data, residuals.size);
-	append_zeros(out, 16);
-	free(pointers.data);
-	free(columns.data);
-	free(residuals.data);
-	*count = total;
-}
-
-static int ascending_floats(const void *a, const void *b)
-{
-	float x = *(const float *)a, y = *(const float *)b;
-
-	return (x > y) - (x < y);
-}
-
-static void make_v2(struct fixture *f, struct xfp_packed *packed, struct xfp_packed_matrix *matrix,
-		    struct buffer part[XFP_PARTS], int outliers, float *out)
-{
-	uint64_t rows = packed->rows, cols = packed->cols;
-	uint8_t *index = malloc(cols);
-
-	matrix->exponent = 1 + (int)(test_random(&f->random) % 12);
-	matrix->offset[XFP_PART_INDEX] = part[XFP_PART_INDEX].size;
-	matrix->offset[XFP_PART_CODE] = part[XFP_PART_CODE].size;
-	for (uint64_t r = 0; r < rows; r++) {
-		float entry[64];
-
-		uint16_t half;
-
-		for (unsigned i = 0; i < 1u << matrix->k; i++)
-			entry[i] = random_half(f, 3000, &half);
-		qsort(entry, (size_t)1 << matrix->k, sizeof *entry, ascending_floats);
-		for (unsigned i = 0; i < 1u << matrix->k; i++) {
-			half = xfp_float_to_half(entry[i]);
-			append(&part[XFP_PART_CODE], &half, 2);
-		}
-		random_indices(f, matrix->k, cols, index, &part[XFP_PART_INDEX]);
-		for (uint64_t c = 0; c < cols; c++)
-			out[r * cols + c] = entry[index[c]];
-	}
-	if (outliers) {
-		matrix->offset[XFP_PART_OUTLIER] = part[XFP_PART_OUTLIER].size;
-		random_outliers(f, rows, cols, out, &part[XFP_PART_OUTLIER], &matrix->outliers);
-	}
-	for (uint64_t r = 0; r < rows; r++) {
-		for (uint64_t c = 0; c < cols; c++) {
-			float *x = &out[r * cols + c];
-
-			if (part[XFP_PART_BALANCE].size)
-				*x *= (float)pow(2, -part[XFP_PART_BALANCE].data[c] / 4.0);
-			*x = ldexpf(*x, -matrix->exponent);
-		}
-	}
-	free(index);
-}
-
-static void make_fp8(struct fixture *f, struct xfp_packed *packed, struct xfp_packed_matrix *matrix,
-		     struct buffer part[XFP_PARTS], float *out)
-{
-	matrix->offset[XFP_PART_INDEX] = part[XFP_PART_INDEX].size;
-	matrix->offset[XFP_PART_CODE] = part[XFP_PART_CODE].size;
-	for (uint64_t r = 0; r < packed->rows; r++) {
-		float scale = 0.001f + (float)(test_random(&f->random) % 1000) / 7000;
-
-		append(&part[XFP_PART_CODE], &scale, 4);
-		for (uint64_t c = 0; c < packed->cols; c++) {
-			uint8_t code = (uint8_t)test_random(&f->random) & 0xbf; /* no NaN */
-			int exponent = code >> 3 & 15;
-			double value = exponent ? ldexp(8 + (code & 7), exponent - 10) : ldexp(code & 7, -9);
-
-			append(&part[XFP_PART_INDEX], &code, 1);
-			out[r * packed->cols + c] = (float)((code & 0x80 ? -value : value) * scale);
-		}
 	}
 }
 
@@ -299,19 +153,19 @@ static void digest_source(struct fixture *f, const struct xfp_ledger_matrix *m, 
 }
 
 /* Parts into a pretended artifact, and everything that the writer wants to know of them. */
-static void publish(struct fixture *f, uint32_t u, const struct buffer part[XFP_PARTS])
+static void publish(struct fixture *f, uint32_t u, const struct fixture_buffer part[XFP_PARTS])
 {
 	struct xfp_bundle_unit *out = &f->bundle_units[u];
 	struct xfp_packed *packed = &f->packed[u];
-	struct buffer file = { 0 };
+	struct fixture_buffer file = { 0 };
 	char name[32];
 
 	*out = (struct xfp_bundle_unit){ .unit = &f->units[u], .packed = packed, .floor = 0.5, .met = true };
 	for (int p = 0; p < XFP_PARTS; p++) {
 		for (int i = 0; i < PART_OFFSET; i++)
-			append(&file, "?", 1);
+			fixture_append(&file, "?", 1);
 		out->offset[p] = file.size;
-		append(&file, part[p].data, part[p].size);
+		fixture_append(&file, part[p].data, part[p].size);
 		packed->bytes[p] = part[p].size;
 		if (part[p].size) {
 			XXH128_canonical_t xxh3;
@@ -333,6 +187,7 @@ struct shape {
 	uint64_t rows, cols;
 	uint64_t base, step; /* of the first matrix; from one to the next */
 	uint64_t row_stride, col_stride;
+	uint32_t group, library; /* log2 */
 };
 
 static void add_unit(struct fixture *f, const char *name, const char *role, enum xfp_mode mode, unsigned k, int balance,
@@ -341,7 +196,7 @@ static void add_unit(struct fixture *f, const char *name, const char *role, enum
 	uint32_t u = f->ledger.unit_count++;
 	struct xfp_ledger_unit *unit = &f->units[u];
 	struct xfp_packed *packed = &f->packed[u];
-	struct buffer part[XFP_PARTS] = { 0 };
+	struct fixture_buffer part[XFP_PARTS] = { 0 };
 
 	*unit = (struct xfp_ledger_unit){ .name = (char *)name,
 					  .role = (char *)role,
@@ -353,6 +208,8 @@ static void add_unit(struct fixture *f, const char *name, const char *role, enum
 					  .first_matrix = f->ledger.matrix_count };
 	*packed = (struct xfp_packed){ .mode = mode,
 				       .k = k,
+				       .group = shape->group,
+				       .library = shape->library,
 				       .matrices = shape->experts,
 				       .rows = shape->rows,
 				       .cols = shape->cols,
@@ -360,8 +217,10 @@ static void add_unit(struct fixture *f, const char *name, const char *role, enum
 	for (uint64_t c = 0; balance && c < shape->cols; c++) {
 		uint8_t d = (uint8_t)(test_random(&f->random) % 24);
 
-		append(&part[XFP_PART_BALANCE], &d, 1);
+		fixture_append(&part[XFP_PART_BALANCE], &d, 1);
 	}
+	if (mode == XFP_MODE_V2A || mode == XFP_MODE_V2C)
+		fixture_make_library(f, packed, part);
 	for (uint32_t i = 0; i < shape->experts; i++) {
 		struct xfp_ledger_matrix *m = &f->matrices[f->ledger.matrix_count];
 		struct xfp_packed_matrix *matrix = &packed->matrix[i];
@@ -373,9 +232,11 @@ static void add_unit(struct fixture *f, const char *name, const char *role, enum
 						 shape->row_stride, shape->col_stride };
 		*matrix = (struct xfp_packed_matrix){ .mode = mode, .k = k };
 		if (mode == XFP_MODE_V2)
-			make_v2(f, packed, matrix, part, outliers && i + 1 == shape->experts, out);
+			fixture_make_v2(f, packed, matrix, part, outliers && i + 1 == shape->experts, out);
+		else if (mode == XFP_MODE_V2A || mode == XFP_MODE_V2C)
+			fixture_make_groups(f, packed, matrix, part, outliers && i + 1 == shape->experts, out);
 		else if (mode == XFP_MODE_FP8)
-			make_fp8(f, packed, matrix, part, out);
+			fixture_make_fp8(f, packed, matrix, part, out);
 		else
 			for (uint64_t j = 0; j < shape->rows * shape->cols; j++)
 				out[j] = 8.0f * test_gaussian(&f->random);
@@ -387,7 +248,7 @@ static void add_unit(struct fixture *f, const char *name, const char *role, enum
 			for (uint64_t j = 0; j < shape->rows * shape->cols; j++) {
 				uint64_t at = element(m, j / shape->cols, j % shape->cols);
 
-				append(&part[XFP_PART_INDEX], f->data[m->tensor] + at * size, size);
+				fixture_append(&part[XFP_PART_INDEX], f->data[m->tensor] + at * size, size);
 				out[j] = get_element(f->data[m->tensor], unit->dtype, at);
 			}
 		}
@@ -404,12 +265,12 @@ static void add_unit(struct fixture *f, const char *name, const char *role, enum
 
 static void write_checkpoint(struct fixture *f)
 {
-	struct buffer file = { 0 };
+	struct fixture_buffer file = { 0 };
 	uint64_t offset = 0, header;
 	char line[512];
 
-	append(&file, &offset, 8);
-	append(&file, "{", 1);
+	fixture_append(&file, &offset, 8);
+	fixture_append(&file, "{", 1);
 	for (uint32_t t = 0; t < f->ledger.tensor_count; t++) {
 		struct xfp_ledger_tensor *tensor = &f->tensors[t];
 		int length = snprintf(line, sizeof line, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", t ? "," : "",
@@ -420,15 +281,15 @@ static void write_checkpoint(struct fixture *f)
 					   (unsigned long long)tensor->shape[i]);
 		length += snprintf(line + length, sizeof line - (size_t)length, "],\"data_offsets\":[%llu,%llu]}",
 				   (unsigned long long)offset, (unsigned long long)(offset + tensor->bytes));
-		append(&file, line, (size_t)length);
+		fixture_append(&file, line, (size_t)length);
 		offset += tensor->bytes;
 	}
-	append(&file, "}", 1);
+	fixture_append(&file, "}", 1);
 	header = file.size - 8;
 	memcpy(file.data, &header, 8);
 	for (uint32_t t = 0; t < f->ledger.tensor_count; t++) {
 		f->tensors[t].offset = file.size;
-		append(&file, f->data[t], f->tensors[t].bytes);
+		fixture_append(&file, f->data[t], f->tensors[t].bytes);
 	}
 	fixture_write(f->file.path, file.data, file.size);
 	free(file.data);
@@ -443,13 +304,20 @@ static void add_file(struct fixture *f, const char *name, const char *text)
 	free(path);
 }
 
-static void make_small(struct fixture *f)
+static void make_small(struct fixture *f, int small)
 {
+	static const enum xfp_mode modes[] = { XFP_MODE_V2, XFP_MODE_V2A, XFP_MODE_V2C };
+	struct shape shape = { .experts = 1, .rows = 3, .cols = 11, .row_stride = 11, .col_stride = 1 };
 	uint32_t q =
 		add_tensor(f, "q.weight", XFP_F32, XFP_CLASS_ATTENTION, XFP_FATE_QUANTIZED, 2, (uint64_t[]){ 3, 11 });
 
 	add_tensor(f, "table", XFP_BF16, XFP_CLASS_EMBEDDING, XFP_FATE_KEPT, 1, (uint64_t[]){ 5 });
-	add_unit(f, "q.weight", "q", XFP_MODE_V2, 2, 1, 1, &(struct shape){ q, 1, 3, 11, 0, 0, 11, 1 });
+	shape.tensor = q;
+	if (small > 1) { /* one group a row */
+		shape.group = 4;
+		shape.library = 2;
+	}
+	add_unit(f, "q.weight", "q", modes[small - 1], 2, 1, 1, &shape);
 	add_file(f, "config.json", "{}\n");
 }
 
@@ -477,20 +345,47 @@ static void make_full(struct fixture *f)
 	f->tensors[tied].tied = table;
 	wide = add_tensor(f, "wide", XFP_BF16, XFP_CLASS_DENSE_MLP, XFP_FATE_QUANTIZED, 2, (uint64_t[]){ 3, 70000 });
 
-	add_unit(f, "a_head.weight", "lm_head", XFP_MODE_FP8, 0, 0, 0, &(struct shape){ head, 1, 4, 33, 0, 0, 33, 1 });
+	add_unit(f, "a_head.weight", "lm_head", XFP_MODE_FP8, 0, 0, 0,
+		 &(struct shape){ head, 1, 4, 33, 0, 0, 33, 1, 0, 0 });
 	/* stored transposed, [expert, in, out] */
-	add_unit(f, "b.down", "down", XFP_MODE_V2, 5, 0, 1, &(struct shape){ down, 2, 4, 20, 0, 80, 1, 4 });
+	add_unit(f, "b.down", "down", XFP_MODE_V2, 5, 0, 1, &(struct shape){ down, 2, 4, 20, 0, 80, 1, 4, 0, 0 });
 	/* [expert, in, 2 * out], gate and up interleaved */
-	add_unit(f, "c.gate_up", "gate", XFP_MODE_V2, 2, 1, 0, &(struct shape){ gate_up, 2, 3, 37, 0, 222, 2, 6 });
-	add_unit(f, "c.gate_up", "up", XFP_MODE_V2, 4, 1, 1, &(struct shape){ gate_up, 2, 3, 37, 1, 222, 2, 6 });
-	add_unit(f, f->tensors[q].name, "q", XFP_MODE_V2, 3, 1, 1, &(struct shape){ q, 1, 5, 70, 0, 0, 70, 1 });
-	add_unit(f, "e.k_proj.weight", "k", XFP_MODE_KEEP, 0, 0, 0, &(struct shape){ k, 1, 6, 40, 0, 0, 40, 1 });
-	add_unit(f, "wide", "down", XFP_MODE_V2, 6, 1, 1, &(struct shape){ wide, 1, 3, 70000, 0, 0, 70000, 1 });
+	add_unit(f, "c.gate_up", "gate", XFP_MODE_V2, 2, 1, 0,
+		 &(struct shape){ gate_up, 2, 3, 37, 0, 222, 2, 6, 0, 0 });
+	add_unit(f, "c.gate_up", "up", XFP_MODE_V2, 4, 1, 1, &(struct shape){ gate_up, 2, 3, 37, 1, 222, 2, 6, 0, 0 });
+	add_unit(f, f->tensors[q].name, "q", XFP_MODE_V2, 3, 1, 1, &(struct shape){ q, 1, 5, 70, 0, 0, 70, 1, 0, 0 });
+	add_unit(f, "e.k_proj.weight", "k", XFP_MODE_KEEP, 0, 0, 0, &(struct shape){ k, 1, 6, 40, 0, 0, 40, 1, 0, 0 });
+	add_unit(f, "wide", "down", XFP_MODE_V2, 6, 1, 1, &(struct shape){ wide, 1, 3, 70000, 0, 0, 70000, 1, 0, 0 });
 
 	add_file(f, "1_Pooling/config.json", "{\"word_embedding_dimension\": 8}\n");
 	add_file(f, "config.json", "{\"model_type\": \"test\", \"torch_dtype\": \"bfloat16\"}\n");
 	add_file(f, "empty.txt", "");
 	add_file(f, "\xd1\x81\xd0\xbb\xd0\xbe\xd0\xb2\xd0\xb0.txt", "words\n");
+}
+
+/* Groups that a row is and is not a multiple of, that are longer than a row, and the least and largest of each size. */
+static void make_libraries(struct fixture *f)
+{
+	uint32_t gate = add_tensor(f, "x.gate", XFP_F32, XFP_CLASS_ROUTED_EXPERT, XFP_FATE_QUANTIZED, 3,
+				   (uint64_t[]){ 2, 5, 100 });
+	uint32_t k = add_tensor(f, "x.k", XFP_BF16, XFP_CLASS_ATTENTION, XFP_FATE_QUANTIZED, 2, (uint64_t[]){ 3, 40 });
+	uint32_t o = add_tensor(f, "x.o", XFP_F32, XFP_CLASS_ATTENTION, XFP_FATE_QUANTIZED, 2, (uint64_t[]){ 3, 2100 });
+	uint32_t up = add_tensor(f, "y.up", XFP_F64, XFP_CLASS_ROUTED_EXPERT, XFP_FATE_QUANTIZED, 3,
+				 (uint64_t[]){ 3, 100, 5 });
+	uint32_t q = add_tensor(f, "y.q", XFP_F16, XFP_CLASS_ATTENTION, XFP_FATE_QUANTIZED, 2, (uint64_t[]){ 3, 50 });
+	uint32_t v = add_tensor(f, "y.v", XFP_F32, XFP_CLASS_ATTENTION, XFP_FATE_QUANTIZED, 2, (uint64_t[]){ 3, 1104 });
+
+	add_unit(f, "x.gate", "gate", XFP_MODE_V2A, 3, 1, 1,
+		 &(struct shape){ gate, 2, 5, 100, 0, 500, 100, 1, .group = 4, .library = 2 });
+	add_unit(f, "x.k", "k", XFP_MODE_V2A, 5, 0, 0, &(struct shape){ k, 1, 3, 40, 0, 0, 40, 1, .group = 6 });
+	add_unit(f, "x.o", "o", XFP_MODE_V2A, 4, 1, 0,
+		 &(struct shape){ o, 1, 3, 2100, 0, 0, 2100, 1, .group = 10, .library = 8 });
+	add_unit(f, "y.up", "up", XFP_MODE_V2C, 3, 1, 1,
+		 &(struct shape){ up, 3, 5, 100, 0, 500, 1, 5, .group = 5, .library = 4 });
+	add_unit(f, "y.q", "q", XFP_MODE_V2C, 6, 0, 1,
+		 &(struct shape){ q, 1, 3, 50, 0, 0, 50, 1, .group = 6, .library = 2 });
+	add_unit(f, "y.v", "v", XFP_MODE_V2C, 5, 0, 0,
+		 &(struct shape){ v, 1, 3, 1104, 0, 0, 1104, 1, .group = 4, .library = 3 });
 }
 
 void fixture_make(struct fixture *f, int small)
@@ -518,10 +413,12 @@ void fixture_make(struct fixture *f, int small)
 					 .matrices = f->matrices,
 					 .extras = f->extras,
 					 .file_count = 1 };
-	if (small)
-		make_small(f);
-	else
+	if (small) {
+		make_small(f, small);
+	} else {
 		make_full(f);
+		make_libraries(f);
+	}
 	write_checkpoint(f);
 	f->input = (struct xfp_bundle_input){ .json = "{\n  \"format\": \"xfp\"\n}\n",
 					      .ledger = &f->ledger,

@@ -12,9 +12,9 @@
 #include "bundle.h"
 #include "xfp.h"
 
-#define FIXTURE_UNITS 8
-#define FIXTURE_TENSORS 16
-#define FIXTURE_MATRICES 16
+#define FIXTURE_UNITS 16
+#define FIXTURE_TENSORS 24
+#define FIXTURE_MATRICES 32
 
 struct fixture {
 	char folder[64];   /* removed by fixture_free */
@@ -34,7 +34,8 @@ struct fixture {
 	uint64_t random;
 };
 
-/* Small: one v2 unit with all parts and one kept tensor. Otherwise every mode, dtype, view and fate. */
+/* Small: one unit with all parts that its mode (1: v2, 2: v2a, 3: v2c) has, and one kept tensor. Otherwise (0)
+ * every mode, dtype, view and fate. */
 void fixture_make(struct fixture *f, int small);
 void fixture_free(struct fixture *f);
 

@@ -36,7 +36,7 @@ static void everything_comes_back(void **state)
 	assert_int_equal(info.units, f.ledger.unit_count);
 	assert_int_equal(info.tensors, f.ledger.tensor_count);
 	assert_int_equal(info.files, f.ledger.extra_count);
-	assert_int_equal(xfp_bundle_members(bundle), 4 + 2 + 3 + 3 + 4 + 4 + 1 + 4 + 4);
+	assert_int_equal(xfp_bundle_members(bundle), 4 + 2 + 3 + 3 + 4 + 4 + 1 + 4 + 4 + 5 + 3 + 4 + 5 + 4 + 3);
 
 	for (uint32_t u = 0; u < info.units; u++) {
 		const struct xfp_ledger_unit *unit = &f.units[u];
@@ -53,7 +53,11 @@ static void everything_comes_back(void **state)
 		assert_int_equal(got.rows, unit->rows);
 		assert_int_equal(got.cols, unit->cols);
 		assert_int_equal(got.outliers, packed->outliers);
-		assert_int_equal(got.bytes, packed->bytes[0] + packed->bytes[1] + packed->bytes[2] + packed->bytes[3]);
+		for (int p = 0; p < XFP_PARTS; p++)
+			got.bytes -= packed->bytes[p];
+		assert_int_equal(got.bytes, 0);
+		assert_int_equal(got.group_size, packed->group ? 1u << packed->group : 0);
+		assert_int_equal(got.library_size, packed->group ? 1u << packed->library : 0);
 		assert_memory_equal(&got.cos_median, &packed->cos_median, sizeof(double));
 		assert_memory_equal(&got.cos_p5, &packed->cos_p5, sizeof(double));
 		assert_memory_equal(&got.error, &packed->error, sizeof(double));
@@ -210,12 +214,36 @@ static void parts_of_the_wrong_size_are_refused(void **state)
 	struct fixture f;
 
 	(void)state;
-	for (int p = 0; p < XFP_PARTS; p++) {
-		fixture_make(&f, 1);
-		f.packed[0].bytes[p] += 16;
-		assert_int_equal(fixture_write_bundle(&f, &err), XFP_DAMAGED);
-		nothing_is_left(&f);
-		fixture_free(&f);
+	for (int small = 1; small <= 3; small++) {
+		for (int p = 0; p < XFP_PARTS; p++) {
+			fixture_make(&f, small);
+			f.packed[0].bytes[p] += 16;
+			assert_int_equal(fixture_write_bundle(&f, &err), XFP_DAMAGED);
+			nothing_is_left(&f);
+			fixture_free(&f);
+		}
+	}
+}
+
+static void groups_of_the_wrong_size_are_refused(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	for (int small = 1; small <= 3; small++) {
+		for (int fault = 0; fault < 6; fault++) {
+			fixture_make(&f, small);
+			f.packed[0].group += fault == 0 ? 7 : 0;
+			f.packed[0].library += fault == 1 ? 1 : fault == 2 ? 256 : 0;
+			f.packed[0].mode += fault == 3 ? 1 : 0;
+			f.packed_matrices[0][0].mode += fault == 3 ? 1 : 0;
+			f.packed[0].k += fault == 4 ? 1 : 0;
+			f.packed_matrices[0][0].k += fault == 4 ? 1 : 0;
+			f.packed_matrices[0][0].offset[XFP_PART_INDEX] += fault == 5 ? 16 : 0;
+			assert_int_equal(fixture_write_bundle(&f, &err), XFP_DAMAGED);
+			nothing_is_left(&f);
+			fixture_free(&f);
+		}
 	}
 }
 
@@ -281,15 +309,14 @@ static void a_name_that_is_not_utf8_is_refused(void **state)
 
 /* ---- what can be wrong with a bundle ----------------------------------------------------------- */
 
-static void every_flipped_byte_is_found(void **state)
+static void flip_every_byte(int small)
 {
 	struct fixture f;
 	size_t size;
 	uint8_t *map;
 	int fd;
 
-	(void)state;
-	fixture_make_bundle(&f, 1);
+	fixture_make_bundle(&f, small);
 	free(fixture_read(f.out, &size));
 	fd = open(f.out, O_RDWR);
 	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -305,6 +332,13 @@ static void every_flipped_byte_is_found(void **state)
 	munmap(map, size);
 	close(fd);
 	fixture_free(&f);
+}
+
+static void every_flipped_byte_is_found(void **state)
+{
+	(void)state;
+	for (int small = 1; small <= 3; small++)
+		flip_every_byte(small);
 }
 
 static void every_other_length_is_refused(void **state)
@@ -379,6 +413,7 @@ int main(void)
 		cmocka_unit_test(a_bundle_of_nothing),
 		cmocka_unit_test(a_damaged_artifact_is_named),
 		cmocka_unit_test(parts_of_the_wrong_size_are_refused),
+		cmocka_unit_test(groups_of_the_wrong_size_are_refused),
 		cmocka_unit_test(a_source_that_became_shorter_is_named),
 		cmocka_unit_test(a_missing_source_is_named),
 		cmocka_unit_test(a_full_disk_leaves_nothing),

@@ -81,7 +81,7 @@ static enum xfp_status try_forgery(struct forgery *g)
 
 /* Every 1, 2, 4 and 8 bytes of the index, at every place, as various absurd numbers: refused, or read
  * without harm (under the sanitizers, that says something). Nearly all must be refused. */
-static void no_number_of_the_index_is_trusted(void **state)
+static void trust_no_number(int small)
 {
 	static const uint64_t absurd[] = { 0, 1, 0xff, 0x7fffffff, UINT64_MAX, UINT64_C(1) << 63, UINT64_C(1) << 40 };
 	struct fixture f;
@@ -89,8 +89,7 @@ static void no_number_of_the_index_is_trusted(void **state)
 	uint64_t end, strings;
 	unsigned harmless = 0, refused = 0;
 
-	(void)state;
-	fixture_make_bundle(&f, 1);
+	fixture_make_bundle(&f, small);
 	g = forge(f.out);
 	end = ((struct xfp_idx_header *)g.index)->index_bytes;
 	strings = ((struct xfp_idx_header *)g.index)->table[XFP_TABLE_STRINGS].offset;
@@ -121,6 +120,13 @@ static void no_number_of_the_index_is_trusted(void **state)
 	assert_true(refused > harmless);
 	free(g.data);
 	fixture_free(&f);
+}
+
+static void no_number_of_the_index_is_trusted(void **state)
+{
+	(void)state;
+	for (int small = 1; small <= 3; small++)
+		trust_no_number(small);
 }
 
 static struct xfp_idx_unit *unit_of(struct forgery *g, uint32_t u)
@@ -184,7 +190,8 @@ static void each_lie_is_refused(void **state)
 	REFUSE(&g, unit_of(&g, 0)->mode, XFP_MODE_KEEP);
 	REFUSE(&g, unit_of(&g, 1)->k, 6);
 	REFUSE(&g, unit_of(&g, 0)->dtype, XFP_I8);
-	REFUSE(&g, unit_of(&g, 0)->reserved[1], 1);
+	REFUSE(&g, unit_of(&g, 0)->reserved, 1);
+	REFUSE(&g, unit_of(&g, 0)->reserved2, 1);
 	REFUSE(&g, unit_of(&g, 0)->met, 2);
 	REFUSE(&g, unit_of(&g, 1)->experts, 1);
 	REFUSE(&g, unit_of(&g, 0)->experts, 0);
@@ -253,6 +260,80 @@ static void each_lie_is_refused(void **state)
 	REFUSE(&g, files[1].offset, files[1].offset + 512);
 	REFUSE(&g, files[1].size, UINT64_MAX);
 	REFUSE(&g, files[1].size, files[1].size + 512);
+	assert_int_equal(try_forgery(&g), XFP_OK);
+	free(g.data);
+	fixture_free(&f);
+}
+
+/* Of groups and libraries: units 7 to 9 are v2a, the others from there on v2c; matrices 10 and 11 are unit 7's. */
+static void lies_about_groups_are_refused(void **state)
+{
+	struct fixture f;
+	struct forgery g;
+	struct xfp_idx_header *header;
+	struct xfp_idx_matrix *matrices;
+	struct xfp_idx_part *parts;
+	struct xfp_idx_unit *v2a, *v2c;
+
+	(void)state;
+	fixture_make_bundle(&f, 0);
+	g = forge(f.out);
+	header = (struct xfp_idx_header *)g.index;
+	matrices = (struct xfp_idx_matrix *)(g.index + header->table[XFP_TABLE_MATRICES].offset);
+	parts = (struct xfp_idx_part *)(g.index + header->table[XFP_TABLE_PARTS].offset);
+	v2a = unit_of(&g, 7);
+	v2c = unit_of(&g, 10);
+	assert_int_equal(v2a->mode, XFP_MODE_V2A);
+	assert_int_equal(v2c->mode, XFP_MODE_V2C);
+	/* no other mode has them */
+	for (uint32_t u = 0; u < 7; u++) {
+		REFUSE(&g, unit_of(&g, u)->group, 4);
+		REFUSE(&g, unit_of(&g, u)->library, 2);
+	}
+	/* not of that size, or parts are not */
+	for (unsigned log2 = 0; log2 < 256; log2 = log2 < 12 ? log2 + 1 : log2 + 49) {
+		if (log2 != v2a->group)
+			REFUSE(&g, v2a->group, (uint8_t)log2);
+		if (log2 != v2c->group)
+			REFUSE(&g, v2c->group, (uint8_t)log2);
+		if (log2 != v2a->library)
+			REFUSE(&g, v2a->library, (uint8_t)log2);
+		if (log2 != v2c->library)
+			REFUSE(&g, v2c->library, (uint8_t)log2);
+		if (log2 > 10) { /* a group that is longer than the row may be so by any size there is */
+			REFUSE(&g, unit_of(&g, 8)->group, (uint8_t)log2);
+			REFUSE(&g, unit_of(&g, 9)->group, (uint8_t)log2);
+		}
+		if (log2 > 8)
+			REFUSE(&g, unit_of(&g, 9)->library, (uint8_t)log2);
+		if (log2 > 6)
+			REFUSE(&g, unit_of(&g, 11)->group, (uint8_t)log2);
+		if (log2 < 2 || log2 > 4)
+			REFUSE(&g, unit_of(&g, 11)->library, (uint8_t)log2);
+	}
+	REFUSE(&g, v2a->mode, XFP_MODE_V2);
+	REFUSE(&g, v2a->mode, XFP_MODE_V2C);
+	REFUSE(&g, v2c->mode, XFP_MODE_V2A);
+	REFUSE(&g, v2a->mode, XFP_MODES);
+	for (uint8_t k = 0; k < 10; k++) {
+		if (k == v2a->k)
+			continue;
+		REFUSE(&g, v2a->k, k);
+		REFUSE(&g, matrices[10].k, k);
+		REFUSE(&g, matrices[11].k, k);
+	}
+	for (int p = 0; p < XFP_PARTS; p++) {
+		uint32_t part = v2a->part[p];
+
+		REFUSE(&g, v2a->part[p], XFP_NONE);
+		REFUSE(&g, v2a->part[p], part + 1);
+		REFUSE(&g, parts[part].size, parts[part].size + 16);
+		REFUSE(&g, parts[part].size, parts[part].size - 16);
+		REFUSE(&g, matrices[10].offset[p], 16);
+		REFUSE(&g, matrices[11].offset[p], matrices[11].offset[p] + 16);
+	}
+	REFUSE(&g, v2a->bytes, v2a->bytes - 16);
+	REFUSE(&g, parts[v2a->part[XFP_PART_GROUP]].kind, XFP_PART_BALANCE);
 	assert_int_equal(try_forgery(&g), XFP_OK);
 	free(g.data);
 	fixture_free(&f);
@@ -350,14 +431,63 @@ static void outliers_outside_the_matrix_are_refused(void **state)
 	fixture_free(&f);
 }
 
+/* Change one byte of the mapped bundle's GROUP part, see what decoding says, and change it back. */
+static enum xfp_status decode_with(const struct fixture *f, size_t at, uint8_t value)
+{
+	struct xfp_bundle *bundle = fixture_open(f->out);
+	struct forgery g = forge(f->out);
+	struct xfp_matrix_info matrix;
+	enum xfp_status status;
+	uint8_t *group, before;
+	float out[33];
+	int fd;
+
+	assert_true(xfp_bundle_matrix(bundle, 0, &matrix));
+	group = memmem(g.data, g.size, matrix.group, matrix.group_bytes);
+	assert_true(group && at < matrix.group_bytes);
+	before = group[at];
+	fd = open(f->out, O_WRONLY);
+	assert_int_equal(pwrite(fd, &value, 1, group - g.data + (off_t)at), 1);
+	status = xfp_bundle_dequantize(bundle, 0, 0, 3, out, &err);
+	assert_int_equal(pwrite(fd, &before, 1, group - g.data + (off_t)at), 1);
+	assert_int_equal(xfp_bundle_dequantize(bundle, 0, 0, 3, out, NULL), XFP_OK);
+	close(fd);
+	free(g.data);
+	xfp_bundle_close(bundle);
+	return status;
+}
+
+static void codebooks_beyond_the_library_are_refused(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_make_bundle(&f, 2); /* 3 rows of one group each: three pairs, then three numbers below 4 */
+	for (size_t r = 0; r < 3; r++) {
+		assert_int_equal(decode_with(&f, 12 + r, 3), XFP_OK);
+		assert_int_equal(decode_with(&f, 12 + r, 4), XFP_BAD_INPUT);
+		assert_non_null(strstr(err.text, "q.weight"));
+		assert_non_null(strstr(err.text, "codebook"));
+		assert_int_equal(decode_with(&f, 12 + r, 255), XFP_BAD_INPUT);
+	}
+	fixture_free(&f);
+	fixture_make_bundle(&f, 3); /* whatever a byte is, both its numbers are within */
+	for (unsigned value = 0; value < 256; value++)
+		for (size_t at = 0; at < 6; at++)
+			assert_int_equal(decode_with(&f, at, (uint8_t)value), XFP_OK);
+	fixture_free(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_number_of_the_index_is_trusted),
 		cmocka_unit_test(each_lie_is_refused),
+		cmocka_unit_test(lies_about_groups_are_refused),
 		cmocka_unit_test(names_must_be_unique),
 		cmocka_unit_test(names_of_files_stay_in_their_folder),
 		cmocka_unit_test(outliers_outside_the_matrix_are_refused),
+		cmocka_unit_test(codebooks_beyond_the_library_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("bundle_hostile", tests, NULL, NULL);

@@ -12,11 +12,13 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "bundle_fixture.h"
 #include "checkpoint.h"
 #include "commands.h"
 #include "number.h"
+#include "sha256.h"
 #include "xfp.h"
 
 static int setup(void **state)
@@ -177,8 +179,9 @@ static void verify_against_changed(struct fixture *f, uint32_t t, const char *na
 static void verify_finds_what_differs_from_the_source(void **state)
 {
 	struct fixture *f = *state;
-	const char *names[] = { "a_head.weight", "b.down", "c.gate_up", "pwned", "e.k_proj", "embed", NULL,
-				"ids",           NULL,     NULL,        "tied",  "wide" };
+	const char *names[] = { "a_head.weight", "b.down", "c.gate_up", "pwned", "e.k_proj", "embed",  NULL,
+				"ids",           NULL,     NULL,        "tied",  "wide",     "x.gate", "x.k",
+				"x.o",           "y.up",   "y.q",       "y.v" };
 	struct result r = { 0 };
 	size_t size;
 	uint8_t *data;
@@ -200,15 +203,56 @@ static void verify_finds_what_differs_from_the_source(void **state)
 	fixture_result_free(&r);
 }
 
+/* Give one fp16 of the library another value, as if it had been packed so. */
+static void repack_code(struct fixture *f, size_t at, uint16_t half)
+{
+	struct xfp_bundle_unit *unit = &f->bundle_units[0];
+	struct xfp_packed *packed = &f->packed[0];
+	XXH128_canonical_t xxh3;
+	size_t size;
+	uint8_t *data = fixture_read(unit->path, &size), *code = data + unit->offset[XFP_PART_CODE];
+
+	memcpy(code + 2 * at, &half, 2);
+	xfp_sha256(code, packed->bytes[XFP_PART_CODE], packed->digest[XFP_PART_CODE].sha256);
+	XXH128_canonicalFromHash(&xxh3, XXH3_128bits(code, packed->bytes[XFP_PART_CODE]));
+	memcpy(packed->digest[XFP_PART_CODE].xxh3, xxh3.digest, sizeof xxh3.digest);
+	fixture_write(unit->path, data, size);
+	free(data);
+}
+
+static void verify_finds_libraries_that_are_not_finite(void **state)
+{
+	static const uint16_t values[] = { 0x7c00, 0xfc00, 0x7e00 };
+
+	(void)state;
+	for (int small = 2; small <= 3; small++) {
+		for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
+			struct fixture f;
+			struct result r = { 0 };
+
+			fixture_make(&f, small);
+			for (size_t i = 0; i < 16; i++)
+				repack_code(&f, i, values[v]);
+			assert_int_equal(fixture_write_bundle(&f, NULL), XFP_OK);
+			RUN(&f, &r, xfp_main_verify, f.out);
+			EXPECT(r, XFP_BAD_INPUT);
+			assert_non_null(strstr(r.err, "q.weight"));
+			assert_non_null(strstr(r.err, "not finite"));
+			fixture_result_free(&r);
+			fixture_free(&f);
+		}
+	}
+}
+
 /* ---- info -------------------------------------------------------------------------------------- */
 
 static void info_tells_all_as_json(void **state)
 {
-	static const char *unit_keys[] = { "name",           "class",      "role",      "mode",       "k",
-					   "rows",           "cols",       "experts",   "weights",    "bytes",
-					   "true_bits",      "paper_bits", "outliers",  "cos_median", "cos_p5",
-					   "floor",          "met",        "format_by", "floor_by",   "fixed",
-					   "sampled_experts" };
+	static const char *unit_keys[] = { "name",       "class",        "role",           "mode",       "k",
+					   "group_size", "library_size", "rows",           "cols",       "experts",
+					   "weights",    "bytes",        "true_bits",      "paper_bits", "outliers",
+					   "cos_median", "cos_p5",       "floor",          "met",        "format_by",
+					   "floor_by",   "fixed",        "sampled_experts" };
 	static const char *tensor_keys[] = { "name", "fate", "reason", "class", "dtype", "shape" };
 	struct fixture *f = *state;
 	struct result r = { 0 };
@@ -243,6 +287,19 @@ static void info_tells_all_as_json(void **state)
 			 (double)json_integer_value(json_object_get(up, "bytes")) * 8 / (2 * 3 * 37)) < 1e-13);
 	assert_true(fabs(json_real_value(json_object_get(up, "cos_median")) - f->packed[3].cos_median) < 1e-14);
 	assert_true(json_is_true(json_object_get(up, "met")));
+	assert_true(json_is_null(json_object_get(up, "group_size")) &&
+		    json_is_null(json_object_get(up, "library_size")));
+	for (uint32_t u = 0; u < f->ledger.unit_count; u++) {
+		const struct xfp_packed *packed = &f->packed[u];
+		const json_t *one = json_array_get(units, u);
+		double group = 1u << packed->group, extra = packed->mode == XFP_MODE_V2A ? 40 / group : 8 / group;
+
+		if (packed->mode != XFP_MODE_V2A && packed->mode != XFP_MODE_V2C)
+			continue;
+		assert_true(json_real_value(json_object_get(one, "paper_bits")) == packed->k + extra);
+		assert_int_equal(json_integer_value(json_object_get(one, "group_size")), 1u << packed->group);
+		assert_int_equal(json_integer_value(json_object_get(one, "library_size")), 1u << packed->library);
+	}
 	assert_string_equal(json_string_value(json_object_get(json_array_get(tensors, 8), "fate")), "dropped");
 	json_decref(root);
 	fixture_result_free(&r);
@@ -258,6 +315,7 @@ static void info_is_readable(void **state)
 	assert_non_null(strstr(r.out, "family test"));
 	assert_non_null(strstr(r.out, "lm_head"));
 	assert_non_null(strstr(r.out, "2-5"));
+	assert_non_null(strstr(r.out, "y.up (up, 3 x 5 x 100); v2c, groups of 32, library of 16"));
 	assert_non_null(strstr(r.out, "c.gate_up (gate, 2 x 3 x 37)"));
 	RUN(f, &r, xfp_main_info, f->file.path);
 	EXPECT(r, XFP_BAD_INPUT);
@@ -368,6 +426,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(verify_holds_units_to_their_floors, setup, teardown),
 		cmocka_unit_test_setup_teardown(verify_finds_damage, setup, teardown),
 		cmocka_unit_test_setup_teardown(verify_finds_what_differs_from_the_source, setup, teardown),
+		cmocka_unit_test(verify_finds_libraries_that_are_not_finite),
 		cmocka_unit_test_setup_teardown(info_tells_all_as_json, setup, teardown),
 		cmocka_unit_test_setup_teardown(info_is_readable, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_independent_reader_agrees, setup, teardown),

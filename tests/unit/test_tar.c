@@ -109,6 +109,8 @@ static void members_have_short_plain_names(void **state)
 	(void)state;
 	xfp_part_member(12, XFP_PART_INDEX, part);
 	assert_string_equal(part, "u/000012.idx");
+	xfp_part_member(12, XFP_PART_GROUP, part);
+	assert_string_equal(part, "u/000012.grp");
 	xfp_part_member(4294967294u, XFP_PART_OUTLIER, part);
 	assert_string_equal(part, "u/4294967294.out");
 	xfp_part_member(3, XFP_PARTS, part);
