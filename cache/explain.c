@@ -58,12 +58,14 @@ enum xfp_status xfp_manifest_content(struct xfp_manifest *m, const char *kind, c
 		const char *kind, *sql;
 	} tables[] = {
 		{ "outliers", "SELECT matrices, \"rows\", cols, sigma_milli, marked FROM outliers WHERE key = ?" },
-		{ "fit", "SELECT mode, k, sigma_milli, bytes, outliers, cos_median, cos_p5, error FROM candidates "
-			 "WHERE fit_key = ? ORDER BY number" },
-		{ "choice", "SELECT mode, k, sigma_milli, bytes, outliers, cos_median, cos_p5, error, floor_nano, met, "
-			    "fit_key FROM choices WHERE key = ?" },
-		{ "packed", "SELECT mode, k, matrices, \"rows\", cols, outliers, bytes, index_bytes, code_bytes, "
-			    "balance_bytes, outlier_bytes, cos_median, cos_p5, error FROM packed WHERE key = ?" },
+		{ "fit", "SELECT mode, k, sigma_milli, \"group\", library, bytes, outliers, cos_median, cos_p5, error "
+			 "FROM candidates WHERE fit_key = ? ORDER BY number" },
+		{ "choice",
+		  "SELECT mode, k, sigma_milli, \"group\", library, bytes, outliers, cos_median, cos_p5, error, "
+		  "floor_nano, met, fit_key FROM choices WHERE key = ?" },
+		{ "packed",
+		  "SELECT mode, k, matrices, \"rows\", cols, outliers, bytes, index_bytes, code_bytes, "
+		  "group_bytes, balance_bytes, outlier_bytes, cos_median, cos_p5, error FROM packed WHERE key = ?" },
 	};
 	enum xfp_status status = XFP_OK;
 	sqlite3_stmt *row = NULL;

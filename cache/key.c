@@ -22,6 +22,7 @@ const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS] = {
 	{ XFP_CHOICE_KIND, XFP_ALGORITHM_CHOICE },
 	{ XFP_PACKED_KIND, XFP_ALGORITHM_PACKED },
 	{ "fp8", XFP_ALGORITHM_FP8 },
+	{ "library", XFP_ALGORITHM_LIBRARY },
 };
 
 static void to_hex(const uint8_t bytes[16], char hex[33])
@@ -126,23 +127,59 @@ enum xfp_status xfp_key_fit(const char *outliers, const struct xfp_parameters *p
 	struct text text;
 	char set[24];
 
-	add(text_begin(&text, XFP_FIT_KIND, XFP_ALGORITHM_FIT, XFP_FIT_VERSION),
-	    "outliers %s\nbits %s\nstart %s\niterations %" PRIu32 "\n", outliers, xfp_bits_format(bits, set),
-	    xfp_start_name(parameters->start), parameters->lloyd_iterations);
+	add(text_begin(&text, XFP_FIT_KIND, XFP_ALGORITHM_FIT, XFP_FIT_VERSION), "outliers %s\nbits %s\n", outliers,
+	    xfp_bits_format(bits, set));
+	if (parameters->fit == XFP_FIT_OPTIMAL)
+		add(&text, "fit %s\n", xfp_fit_method_name(parameters->fit));
+	else
+		add(&text, "start %s\niterations %" PRIu32 "\n", xfp_start_name(parameters->start),
+		    parameters->lloyd_iterations);
 	return text_end(&text, key, err);
 }
 
-enum xfp_status xfp_key_choice(const char *base, const char *extended, const struct xfp_policy *policy,
+enum xfp_status xfp_key_library(const char *outliers, const struct xfp_parameters *p, uint32_t bits,
+				struct xfp_key *key, struct xfp_error *err)
+{
+	struct text text;
+	char set[24];
+
+	add(text_begin(&text, XFP_FIT_KIND, XFP_ALGORITHM_LIBRARY, XFP_FIT_VERSION), "outliers %s\nmodes", outliers);
+	for (int mode = XFP_MODE_V2A; mode < XFP_MODES; mode++)
+		if (p->modes >> mode & 1)
+			add(&text, " %s", xfp_mode_name((enum xfp_mode)mode));
+	add(&text, "\nbits %s\n", xfp_bits_format(bits, set));
+	if (p->group_size)
+		add(&text, "group %" PRIu32 "\n", p->group_size);
+	if (p->library_size && p->modes >> XFP_MODE_V2A & 1)
+		add(&text, "library %" PRIu32 "\n", p->library_size);
+	if (p->libfit == XFP_LIBFIT_PUBLISHED && p->modes >> XFP_MODE_V2A & 1)
+		add(&text, "libfit %s\niterations %" PRIu32 "\n", xfp_libfit_name(p->libfit), p->lloyd_iterations);
+	return text_end(&text, key, err);
+}
+
+enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, const struct xfp_parameters *parameters,
+				 struct xfp_key *key, struct xfp_error *err)
+{
+	uint32_t bits =
+		kind >= XFP_FIT_MORE ? xfp_parameters_extended_bits(parameters) : xfp_parameters_base_bits(parameters);
+
+	return kind == XFP_FIT_BASE || kind == XFP_FIT_MORE ? xfp_key_fit(outliers, parameters, bits, key, err)
+							    : xfp_key_library(outliers, parameters, bits, key, err);
+}
+
+enum xfp_status xfp_key_choice(const char *const fits[XFP_FIT_KINDS], const struct xfp_policy *policy,
 			       enum xfp_dtype dtype, uint32_t experts, const struct xfp_parameters *parameters,
 			       struct xfp_key *key, struct xfp_error *err)
 {
+	static const char *const names[XFP_FIT_KINDS] = { "fit", "library", "extended", "extended-library" };
 	struct text text;
 	char buf[24];
 
-	add(text_begin(&text, XFP_CHOICE_KIND, XFP_ALGORITHM_CHOICE, XFP_CHOICE_VERSION), "fit %s\n", base);
-	if (extended)
-		add(&text, "extended %s\n", extended);
-	add(&text, "floor_nano %" PRIu32 "\nmode %s\nbits %s\n", policy->floor, xfp_mode_name(parameters->mode),
+	text_begin(&text, XFP_CHOICE_KIND, XFP_ALGORITHM_CHOICE, XFP_CHOICE_VERSION);
+	for (int i = 0; i < XFP_FIT_KINDS; i++)
+		if (fits[i] && *fits[i])
+			add(&text, "%s %s\n", names[i], fits[i]);
+	add(&text, "floor_nano %" PRIu32 "\nmode %s\nbits %s\n", policy->floor, xfp_modes_name(parameters->modes),
 	    xfp_bits_format(policy->format.bits, buf));
 	if (policy->fixed)
 		add(&text, "fixed 1\n");
@@ -167,6 +204,8 @@ enum xfp_status xfp_key_packed(const struct xfp_choice *choice, const struct xfp
 		add_source(&text, source); /* what was tried before does not matter to what is kept */
 	else
 		add(&text, "k %" PRIu32 "\nsigma_milli %" PRIu32 "\nfit %s\n", c->k, c->sigma_milli, choice->fit);
+	if (c->group)
+		add(&text, "group %u\n", c->group);
 	return text_end(&text, key, err);
 }
 

@@ -10,17 +10,22 @@
  *   digest of a matrix  XXH3-128 of its rows in the source dtype, row-major, as readers normalise them:
  *                       re-sharding, fusing, transposing or renaming changes none
  *   outliers            dtype, shape, digest of every matrix; sigma, cap, balance
- *   fit                 key of the outliers; bits, start, iterations
- *   choice              keys of the fits there are; floor, mode, the bits that may be chosen, on-miss (where
- *                       the bits are not fixed; "fixed 1" where they are), on-nonfinite; dtype; the
- *                       sample, where it is not the whole stack
- *   packed              the chosen candidate and the key of the fit that measured it; for KEEP and FP8
- *                       units dtype, shape and digest of every matrix (FP8: and on-nonfinite)
+ *   fit                 of codebooks: key of the outliers; bits; start and iterations, or "fit optimal"
+ *                       of libraries: key of the outliers; modes, v2a and v2c; bits; where they are not as usual
+ *                       the size of groups and, for v2a, that of the library and libfit: "libfit published", and
+ *                       with it iterations
+ *   choice              keys of the fits that it was made from, one to four; floor, mode, the bits that may be
+ *                       chosen, on-miss (where the bits are not fixed; "fixed 1" where they are), on-nonfinite;
+ *                       dtype; the sample, where it is not the whole stack
+ *   packed              the chosen candidate (mode, k, sigma and, with a library, its group size) and the key of the
+ *                       fit that measured it; for KEEP and FP8 units dtype, shape and digest of every matrix
+ *                       (FP8: and on-nonfinite)
  *
  * Digests of up to 16 matrices are listed, "source HEX" each; a larger stack has one line, "sources
  * HEX": the XXH3-128 of its matrices' digests, 16 bytes each, by expert number. The cap is left out
  * where no outliers are marked. An ingredient that is itself a key has the line name of its kind
- * ("outliers", "fit") or "extended" for a second fit.
+ * ("outliers", "fit"); in a choice there are "fit" and "extended" of lloyd-fit, "library" and "extended-library" of
+ * libfit.
  *
  * Algorithm versions: bump one when the same input would give other bytes.
  */
@@ -38,6 +43,7 @@
 
 #define XFP_ALGORITHM_OUTLIERS 1
 #define XFP_ALGORITHM_FIT 3
+#define XFP_ALGORITHM_LIBRARY 1
 #define XFP_ALGORITHM_CHOICE 1
 #define XFP_ALGORITHM_PACKED 1
 #define XFP_ALGORITHM_FP8 3
@@ -47,7 +53,7 @@ struct xfp_algorithm {
 	const char *name;
 	unsigned version;
 };
-#define XFP_ALGORITHMS 5
+#define XFP_ALGORITHMS 6
 extern const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS];
 
 struct xfp_key {
@@ -71,8 +77,22 @@ enum xfp_status xfp_key_outliers(const struct xfp_key_source *source, const stru
 /* `bits`: the set that this fit measures. */
 enum xfp_status xfp_key_fit(const char *outliers, const struct xfp_parameters *parameters, uint32_t bits,
 			    struct xfp_key *key, struct xfp_error *err);
-/* `extended` NULL: decided on the base fit alone. */
-enum xfp_status xfp_key_choice(const char *base, const char *extended, const struct xfp_policy *policy,
+enum xfp_status xfp_key_library(const char *outliers, const struct xfp_parameters *parameters, uint32_t bits,
+				struct xfp_key *key, struct xfp_error *err);
+
+/* The fits that a choice is made from, in the order of enum xfp_fit_kind; NULL or "": not that one. */
+enum xfp_fit_kind { XFP_FIT_BASE, XFP_FIT_LIBRARY, XFP_FIT_MORE, XFP_FIT_MORE_LIBRARY, XFP_FIT_KINDS };
+/* Whether the modes have candidates in it. */
+static inline bool xfp_fit_wanted(const struct xfp_parameters *parameters, enum xfp_fit_kind kind)
+{
+	bool library = kind == XFP_FIT_LIBRARY || kind == XFP_FIT_MORE_LIBRARY;
+
+	return parameters->modes & (library ? XFP_LIBRARY_MODES : 1u << XFP_MODE_V2);
+}
+/* Of one of them, which measures `bits`. */
+enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, const struct xfp_parameters *parameters,
+				 struct xfp_key *key, struct xfp_error *err);
+enum xfp_status xfp_key_choice(const char *const fits[XFP_FIT_KINDS], const struct xfp_policy *policy,
 			       enum xfp_dtype dtype, uint32_t experts, const struct xfp_parameters *parameters,
 			       struct xfp_key *key, struct xfp_error *err);
 /* `source` decides where the choice is KEEP. */

@@ -77,7 +77,7 @@ enum xfp_status xfp_manifest_forget(struct xfp_manifest *manifest, const char *k
 bool xfp_manifest_get_choice(struct xfp_manifest *manifest, const char *key, struct xfp_choice *choice);
 /* The candidates recorded for a fit artifact's key: their number, 0 when unknown. */
 uint32_t xfp_manifest_get_candidates(struct xfp_manifest *manifest, const char *key,
-				     struct xfp_candidate candidates[8]);
+				     struct xfp_candidate candidates[XFP_MOST_CANDIDATES]);
 
 /* A run of `xfp convert`: begun, its units recorded as they finish, ended. */
 struct xfp_run_unit {

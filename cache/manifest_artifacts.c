@@ -12,14 +12,15 @@
 static const char insert_artifact[] = "INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?, ?)";
 static const char insert_input[] = "INSERT OR IGNORE INTO inputs VALUES (?, ?, ?)";
 static const char insert_outliers[] = "INSERT INTO outliers VALUES (?, ?, ?, ?, ?, ?)";
-static const char insert_candidate[] = "INSERT INTO candidates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-static const char insert_choice[] = "INSERT INTO choices VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-static const char insert_packed[] = "INSERT INTO packed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+static const char insert_candidate[] = "INSERT INTO candidates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+static const char insert_choice[] = "INSERT INTO choices VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+static const char insert_packed[] = "INSERT INTO packed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 static const char select_choice[] =
-	"SELECT mode, k, sigma_milli, bytes, outliers, cos_median, cos_p5, error, floor_nano, "
+	"SELECT mode, k, sigma_milli, \"group\", library, bytes, outliers, cos_median, cos_p5, error, floor_nano, "
 	"met, fit_key FROM choices WHERE key = ?";
-static const char select_candidates[] = "SELECT mode, k, sigma_milli, bytes, outliers, cos_median, cos_p5, error "
-					"FROM candidates WHERE fit_key = ? ORDER BY number";
+static const char select_candidates[] =
+	"SELECT mode, k, sigma_milli, \"group\", library, bytes, outliers, cos_median, cos_p5, error "
+	"FROM candidates WHERE fit_key = ? ORDER BY number";
 
 /* ---- ingesting, by kind ------------------------------------------------------------------------ */
 
@@ -46,9 +47,10 @@ static enum xfp_status add_fit(struct xfp_manifest *m, struct xfp_artifact *a, c
 	for (uint32_t i = 0; !status && i < fit.candidate_count; i++) {
 		const struct xfp_candidate *c = &fit.candidates[i];
 
-		status = xfp_manifest_exec(m, err, insert_candidate, "titiiiiddd", key, (int64_t)i,
+		status = xfp_manifest_exec(m, err, insert_candidate, "titiiiiiiddd", key, (int64_t)i,
 					   xfp_mode_name(c->mode), (int64_t)c->k, (int64_t)c->sigma_milli,
-					   (int64_t)c->bytes, (int64_t)c->outliers, c->cos_median, c->cos_p5, c->error);
+					   (int64_t)c->group, (int64_t)c->library, (int64_t)c->bytes,
+					   (int64_t)c->outliers, c->cos_median, c->cos_p5, c->error);
 	}
 	return status;
 }
@@ -62,9 +64,10 @@ static enum xfp_status add_choice(struct xfp_manifest *m, struct xfp_artifact *a
 
 	if ((status = xfp_choice_read(a, &choice, err)))
 		return status;
-	return xfp_manifest_exec(m, err, insert_choice, "ttiiiidddiit", key, xfp_mode_name(c->mode), (int64_t)c->k,
-				 (int64_t)c->sigma_milli, (int64_t)c->bytes, (int64_t)c->outliers, c->cos_median,
-				 c->cos_p5, c->error, (int64_t)choice.floor, (int64_t)choice.met, choice.fit);
+	return xfp_manifest_exec(m, err, insert_choice, "ttiiiiiidddiit", key, xfp_mode_name(c->mode), (int64_t)c->k,
+				 (int64_t)c->sigma_milli, (int64_t)c->group, (int64_t)c->library, (int64_t)c->bytes,
+				 (int64_t)c->outliers, c->cos_median, c->cos_p5, c->error, (int64_t)choice.floor,
+				 (int64_t)choice.met, choice.fit);
 }
 
 static enum xfp_status add_packed(struct xfp_manifest *m, struct xfp_artifact *a, const char *key,
@@ -78,11 +81,11 @@ static enum xfp_status add_packed(struct xfp_manifest *m, struct xfp_artifact *a
 		return status;
 	for (unsigned part = 0; part < XFP_PARTS; part++)
 		bytes += p.bytes[part];
-	status = xfp_manifest_exec(m, err, insert_packed, "ttiiiiiiiiiiddd", key, xfp_mode_name(p.mode), (int64_t)p.k,
+	status = xfp_manifest_exec(m, err, insert_packed, "ttiiiiiiiiiiiddd", key, xfp_mode_name(p.mode), (int64_t)p.k,
 				   (int64_t)p.matrices, (int64_t)p.rows, (int64_t)p.cols, (int64_t)p.outliers,
 				   (int64_t)bytes, (int64_t)p.bytes[XFP_PART_INDEX], (int64_t)p.bytes[XFP_PART_CODE],
-				   (int64_t)p.bytes[XFP_PART_BALANCE], (int64_t)p.bytes[XFP_PART_OUTLIER], p.cos_median,
-				   p.cos_p5, p.error);
+				   (int64_t)p.bytes[XFP_PART_GROUP], (int64_t)p.bytes[XFP_PART_BALANCE],
+				   (int64_t)p.bytes[XFP_PART_OUTLIER], p.cos_median, p.cos_p5, p.error);
 	xfp_packed_free(&p);
 	return status;
 }
@@ -115,7 +118,7 @@ bool xfp_manifest_takes(const char *kind, uint32_t version)
 static enum xfp_status add_inputs(struct xfp_manifest *m, const struct xfp_artifact_label *label, const char *key,
 				  struct xfp_error *err)
 {
-	static const char *const names[] = { "outliers", "fit", "extended" };
+	static const char *const names[] = { "outliers", "fit", "extended", "library", "extended-library" };
 	enum xfp_status status = XFP_OK;
 	const char *line = label->key_text, *end;
 
@@ -240,7 +243,7 @@ enum xfp_status xfp_manifest_forget(struct xfp_manifest *m, const char *key, str
 	return xfp_manifest_exec(m, err, "DELETE FROM artifacts WHERE key = ?", "t", key);
 }
 
-/* Eight columns from `at`: mode, k, sigma_milli, bytes, outliers, cos_median, cos_p5, error. */
+/* Ten columns from `at`: mode, k, sigma_milli, group, library, bytes, outliers, cos_median, cos_p5, error. */
 static bool take_candidate(sqlite3_stmt *row, int at, struct xfp_candidate *c)
 {
 	const char *name = (const char *)sqlite3_column_text(row, at);
@@ -252,11 +255,13 @@ static bool take_candidate(sqlite3_stmt *row, int at, struct xfp_candidate *c)
 		.mode = mode,
 		.k = (uint32_t)sqlite3_column_int64(row, at + 1),
 		.sigma_milli = (uint32_t)sqlite3_column_int64(row, at + 2),
-		.bytes = (uint64_t)sqlite3_column_int64(row, at + 3),
-		.outliers = (uint64_t)sqlite3_column_int64(row, at + 4),
-		.cos_median = sqlite3_column_double(row, at + 5),
-		.cos_p5 = sqlite3_column_double(row, at + 6),
-		.error = sqlite3_column_double(row, at + 7),
+		.group = (uint16_t)sqlite3_column_int64(row, at + 3),
+		.library = (uint16_t)sqlite3_column_int64(row, at + 4),
+		.bytes = (uint64_t)sqlite3_column_int64(row, at + 5),
+		.outliers = (uint64_t)sqlite3_column_int64(row, at + 6),
+		.cos_median = sqlite3_column_double(row, at + 7),
+		.cos_p5 = sqlite3_column_double(row, at + 8),
+		.error = sqlite3_column_double(row, at + 9),
 	};
 	return true;
 }
@@ -270,11 +275,11 @@ bool xfp_manifest_get_choice(struct xfp_manifest *m, const char *key, struct xfp
 
 	if (!row)
 		return false;
-	fit = (const char *)sqlite3_column_text(row, 10);
+	fit = (const char *)sqlite3_column_text(row, 12);
 	good = take_candidate(row, 0, &found.candidate) && fit && strlen(fit) == 32;
 	if (good) {
-		found.floor = (uint32_t)sqlite3_column_int64(row, 8);
-		found.met = (uint32_t)sqlite3_column_int64(row, 9);
+		found.floor = (uint32_t)sqlite3_column_int64(row, 10);
+		found.met = (uint32_t)sqlite3_column_int64(row, 11);
 		memcpy(found.fit, fit, sizeof found.fit);
 		*choice = found;
 	}
@@ -282,7 +287,8 @@ bool xfp_manifest_get_choice(struct xfp_manifest *m, const char *key, struct xfp
 	return good;
 }
 
-uint32_t xfp_manifest_get_candidates(struct xfp_manifest *m, const char *key, struct xfp_candidate candidates[8])
+uint32_t xfp_manifest_get_candidates(struct xfp_manifest *m, const char *key,
+				     struct xfp_candidate candidates[XFP_MOST_CANDIDATES])
 {
 	sqlite3_stmt *row = xfp_manifest_query(m, select_candidates, "t", key);
 	uint32_t count = 0;
@@ -290,10 +296,10 @@ uint32_t xfp_manifest_get_candidates(struct xfp_manifest *m, const char *key, st
 
 	if (!row)
 		return 0;
-	while (rc == SQLITE_ROW && count < 8 && take_candidate(row, 0, &candidates[count])) {
+	while (rc == SQLITE_ROW && count < XFP_MOST_CANDIDATES && take_candidate(row, 0, &candidates[count])) {
 		count++;
 		rc = sqlite3_step(row);
 	}
 	sqlite3_reset(row);
-	return rc == SQLITE_DONE || count == 8 ? count : 0;
+	return rc == SQLITE_DONE || count == XFP_MOST_CANDIDATES ? count : 0;
 }

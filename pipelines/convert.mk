@@ -9,7 +9,8 @@ MAKEFLAGS += --no-builtin-rules
 # Each is an option of xfp convert; it reaches it, and nothing else, as XFP_NAME in the environment.
 # The like of these in the user's own environment, without XFP_, is none of our business.
 XFP_SETTINGS = MODEL OUT CACHE WORK PROFILE LIKE MODE MIN_COS_STRICT MIN_COS_LAZY FLOOR FORMAT OVERRIDE BITS \
-	OUTLIER_SIGMA OUTLIER_CAP BALANCE LLOYD_ITERS START LM_HEAD ON_MISS ON_NONFINITE MOE_SAMPLE FAMILY
+	OUTLIER_SIGMA OUTLIER_CAP BALANCE LLOYD_ITERS GROUP_SIZE LIBRARY_SIZE LIBFIT FIT START LM_HEAD ON_MISS \
+	ON_NONFINITE MOE_SAMPLE FAMILY
 $(foreach name,$(XFP_SETTINGS),$(if $(filter file command override,$(origin $(name))),\
 	$(eval export XFP_$(name) = $$($(name)))))
 

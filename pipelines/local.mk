@@ -23,6 +23,7 @@ nobase_dist_pkgdata_DATA += \
 	pipelines/graph.mk \
 	pipelines/profiles/careful.profile \
 	pipelines/profiles/paper-v2.profile \
+	pipelines/profiles/paper-v2a.profile \
 	pipelines/profiles/small.profile \
 	pipelines/qwen3-moe.mk \
 	pipelines/regenerate.mk \

@@ -11,14 +11,22 @@ MAKEFLAGS += --no-builtin-rules
 $(UNIT)-packed: | $(UNIT)-choice
 	xfp-pack $(UNIT)
 
-# Status 76: no candidate meets the floor, and k = 5 and 6 are allowed but not measured yet.
-$(UNIT)-choice: | $(UNIT)-fit
-	xfp-autoselect $(UNIT) || { test $$? -eq 76 && xfp-lloyd-fit --extended $(UNIT) && xfp-autoselect $(UNIT); }
+# What the choice is made from, as xfp prepare left it: fit, library or both.
+FITS = fit
+-include fits.mk
 
-# xfp-libfit joins here for the modes with libraries: another fit of the same outliers, which autoselect
-# then chooses among.
+# Status 76: no candidate meets the floor, and k = 5 and 6 are allowed but not measured yet.
+$(UNIT)-choice: | $(FITS:%=$(UNIT)-%)
+	xfp-autoselect $(UNIT) || { test $$? -eq 76 $(foreach fit,$(FITS),&& $(more_$(fit))) && xfp-autoselect $(UNIT); }
+
+more_fit = xfp-lloyd-fit --extended $(UNIT)
+more_library = xfp-libfit --extended $(UNIT)
+
 $(UNIT)-fit: | $(UNIT)-outliers
 	xfp-lloyd-fit $(UNIT)
+
+$(UNIT)-library: | $(UNIT)-outliers
+	xfp-libfit $(UNIT)
 
 $(UNIT)-outliers:
 	xfp-outlier-extract $(UNIT)

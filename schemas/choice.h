@@ -2,7 +2,7 @@
 /*
  * choice.h - the artifact of autoselect: which candidate a unit is stored as, and why.
  *
- *   attributes of the root group only: mode, k, sigma_milli, bytes, outliers, cos_median, cos_p5,
+ *   attributes of the root group only: mode, k, sigma_milli, group, library, bytes, outliers, cos_median, cos_p5,
  *   error, floor (billionths), met (0 or 1), fixed (0 or 1), fit (key of the fit artifact that holds the
  *   candidate); and sample, the number of experts that decided, with sample_median and sample_p5 over their
  *   rows: 0 where all of them did
@@ -14,7 +14,7 @@
 #include "fit.h"
 
 #define XFP_CHOICE_KIND "choice"
-#define XFP_CHOICE_VERSION 2
+#define XFP_CHOICE_VERSION 3
 
 struct xfp_choice {
 	struct xfp_candidate candidate; /* mode KEEP: source precision, cosines 1, error 0 */

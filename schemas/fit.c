@@ -7,10 +7,10 @@
 
 #include "bytes.h"
 #include "h5.h"
+#include "parameters.h"
 
 #define MIN_K 2
 #define MAX_K 6
-#define MAX_CANDIDATES (sizeof((struct xfp_fit *)0)->candidates / sizeof(struct xfp_candidate))
 
 static hid_t candidate_type(void)
 {
@@ -20,49 +20,88 @@ static hid_t candidate_type(void)
 		return type;
 #define MEMBER(name, native) (H5Tinsert(type, #name, HOFFSET(struct xfp_candidate, name), native) >= 0)
 	if (MEMBER(mode, H5T_NATIVE_UINT32) && MEMBER(k, H5T_NATIVE_UINT32) && MEMBER(sigma_milli, H5T_NATIVE_UINT32) &&
-	    MEMBER(reserved, H5T_NATIVE_UINT32) && MEMBER(bytes, H5T_NATIVE_UINT64) &&
-	    MEMBER(outliers, H5T_NATIVE_UINT64) && MEMBER(cos_median, H5T_NATIVE_DOUBLE) &&
-	    MEMBER(cos_p5, H5T_NATIVE_DOUBLE) && MEMBER(error, H5T_NATIVE_DOUBLE))
+	    MEMBER(group, H5T_NATIVE_UINT16) && MEMBER(library, H5T_NATIVE_UINT16) &&
+	    MEMBER(bytes, H5T_NATIVE_UINT64) && MEMBER(outliers, H5T_NATIVE_UINT64) &&
+	    MEMBER(cos_median, H5T_NATIVE_DOUBLE) && MEMBER(cos_p5, H5T_NATIVE_DOUBLE) &&
+	    MEMBER(error, H5T_NATIVE_DOUBLE))
 		return type;
 #undef MEMBER
 	H5Tclose(type);
 	return -1;
 }
 
-static const char *dataset_of(const char *prefix, unsigned k, char name[16])
+static const char *dataset_of(const char *prefix, const struct xfp_candidate *c, char name[40])
 {
-	snprintf(name, 16, "%s-%u", prefix, k);
+	const char *mode = xfp_mode_name((enum xfp_mode)c->mode);
+
+	if (c->group)
+		snprintf(name, 40, "%s-%s-%u-%u", prefix, mode, c->group, c->k);
+	else
+		snprintf(name, 40, "%s-%s-%u", prefix, mode, c->k);
 	return name;
+}
+
+uint64_t xfp_candidate_code(const struct xfp_candidate *c)
+{
+	if (c->mode == XFP_MODE_V2)
+		return (uint64_t)1 << c->k;
+	return ((uint64_t)c->library << c->k) + (c->mode == XFP_MODE_V2C ? 256u / c->library : 0);
+}
+
+uint64_t xfp_candidate_hints(const struct xfp_candidate *c)
+{
+	return c->mode == XFP_MODE_V2A ? 2 * (uint64_t)c->library : 0;
 }
 
 /* ---- writing ----------------------------------------------------------------------------------- */
 
-enum xfp_status xfp_fit_begin(struct xfp_artifact *a, uint64_t total_rows, uint32_t bits, struct xfp_error *err)
+enum xfp_status xfp_fit_begin(struct xfp_artifact *a, uint64_t total_rows, const struct xfp_candidate *candidates,
+			      uint32_t count, struct xfp_error *err)
 {
 	enum xfp_status status;
-	char name[16];
+	char name[40];
 
-	for (unsigned k = MIN_K; k <= MAX_K; k++) {
-		if (!(bits & 1u << k))
-			continue;
-		if ((status = xfp_h5_reserve(a, dataset_of("codebook", k, name), H5T_NATIVE_UINT16, total_rows << k,
-					     err)) ||
-		    (status = xfp_h5_reserve(a, dataset_of("cosine", k, name), H5T_NATIVE_DOUBLE, total_rows, err)))
+	for (uint32_t i = 0; i < count; i++) {
+		const struct xfp_candidate *c = &candidates[i];
+		uint64_t codes = xfp_candidate_code(c) * (c->group ? 1 : total_rows);
+
+		if ((status = xfp_h5_reserve(a, dataset_of("codebook", c, name), H5T_NATIVE_UINT16, codes, err)) ||
+		    (status = xfp_h5_reserve(a, dataset_of("cosine", c, name), H5T_NATIVE_DOUBLE, total_rows, err)))
+			return status;
+		if (xfp_candidate_hints(c) && (status = xfp_h5_reserve(a, dataset_of("hints", c, name),
+								       H5T_NATIVE_FLOAT, xfp_candidate_hints(c), err)))
 			return status;
 	}
 	return XFP_OK;
 }
 
-enum xfp_status xfp_fit_write_rows(struct xfp_artifact *a, unsigned k, uint64_t first, uint64_t count,
-				   const uint16_t *codebook, const double *cosine, struct xfp_error *err)
+enum xfp_status xfp_fit_write_rows(struct xfp_artifact *a, const struct xfp_candidate *c, uint64_t first,
+				   uint64_t count, const uint16_t *codebook, const double *cosine,
+				   struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	char name[40];
+
+	if (codebook)
+		status = xfp_h5_write_range(a, dataset_of("codebook", c, name), H5T_NATIVE_UINT16, first << c->k,
+					    count << c->k, codebook, err);
+	return status ? status
+		      : xfp_h5_write_range(a, dataset_of("cosine", c, name), H5T_NATIVE_DOUBLE, first, count, cosine,
+					   err);
+}
+
+enum xfp_status xfp_fit_write_library(struct xfp_artifact *a, const struct xfp_candidate *c, const uint16_t *library,
+				      const float *hints, struct xfp_error *err)
 {
 	enum xfp_status status;
-	char name[16];
+	char name[40];
 
-	if ((status = xfp_h5_write_range(a, dataset_of("codebook", k, name), H5T_NATIVE_UINT16, first << k, count << k,
-					 codebook, err)))
-		return status;
-	return xfp_h5_write_range(a, dataset_of("cosine", k, name), H5T_NATIVE_DOUBLE, first, count, cosine, err);
+	status = xfp_h5_write_range(a, dataset_of("codebook", c, name), H5T_NATIVE_UINT16, 0, xfp_candidate_code(c),
+				    library, err);
+	if (!status && xfp_candidate_hints(c))
+		status = xfp_h5_write_range(a, dataset_of("hints", c, name), H5T_NATIVE_FLOAT, 0,
+					    xfp_candidate_hints(c), hints, err);
+	return status;
 }
 
 enum xfp_status xfp_fit_end(struct xfp_artifact *a, const struct xfp_fit *fit, struct xfp_error *err)
@@ -84,24 +123,51 @@ enum xfp_status xfp_fit_end(struct xfp_artifact *a, const struct xfp_fit *fit, s
 
 /* ---- reading ----------------------------------------------------------------------------------- */
 
-/* The datasets that a candidate's k promises, and numbers that a measurement can be. */
+/* Groups and libraries that the mode can have. */
+static bool is_possible(const struct xfp_candidate *c)
+{
+	uint32_t mode = (uint32_t)1 << (c->mode & 31);
+
+	if (c->mode >= XFP_MODES || !(XFP_ALL_MODES & mode) || c->k < MIN_K || c->k > MAX_K)
+		return false;
+	if (c->mode == XFP_MODE_V2)
+		return !c->group && !c->library;
+	return c->group && c->library && xfp_group_size_fits(c->group, mode) && xfp_library_size_fits(c->library);
+}
+
+/* The datasets that a candidate promises, and numbers that a measurement can be. */
 static enum xfp_status check_candidate(struct xfp_artifact *a, const struct xfp_candidate *c, uint64_t total_rows,
 				       struct xfp_error *err)
 {
 	enum xfp_status status;
-	uint64_t entries, cosines;
-	char name[16];
+	uint64_t codes, cosines, each, hints;
+	char name[40];
 
 	/* The comparisons are false for NaN. */
-	if (c->mode != XFP_MODE_V2 || c->k < MIN_K || c->k > MAX_K || !(c->cos_median >= -2 && c->cos_median <= 2) ||
-	    !(c->cos_p5 >= -2 && c->cos_p5 <= 2) || !(c->error >= 0))
+	if (!is_possible(c) || !(c->cos_median >= -2 && c->cos_median <= 2) || !(c->cos_p5 >= -2 && c->cos_p5 <= 2) ||
+	    !(c->error >= 0))
 		return xfp_h5_damaged(a, err, "impossible candidate");
-	if ((status = xfp_h5_count(a, dataset_of("codebook", c->k, name), &entries, err)) ||
-	    (status = xfp_h5_count(a, dataset_of("cosine", c->k, name), &cosines, err)))
+	if ((status = xfp_h5_count(a, dataset_of("codebook", c, name), &codes, err)) ||
+	    (status = xfp_h5_count(a, dataset_of("cosine", c, name), &cosines, err)))
 		return status;
-	if (cosines != total_rows || entries >> c->k != total_rows || entries != total_rows << c->k)
+	each = xfp_candidate_code(c);
+	if (xfp_candidate_hints(c)) {
+		if ((status = xfp_h5_count(a, dataset_of("hints", c, name), &hints, err)))
+			return status;
+		if (hints != xfp_candidate_hints(c))
+			return xfp_h5_damaged(a, err, "candidate of %u bits lacks hints", c->k);
+	}
+	if (cosines != total_rows ||
+	    (c->group ? codes != each : codes / each != total_rows || codes != total_rows * each))
 		return xfp_h5_damaged(a, err, "candidate of %u bits is incomplete", c->k);
 	return XFP_OK;
+}
+
+static bool ascends(const struct xfp_candidate *a, const struct xfp_candidate *b)
+{
+	if (a->mode != b->mode)
+		return a->mode < b->mode;
+	return a->group != b->group ? a->group < b->group : a->k < b->k;
 }
 
 enum xfp_status xfp_fit_read(struct xfp_artifact *a, struct xfp_fit *fit, struct xfp_error *err)
@@ -122,7 +188,7 @@ enum xfp_status xfp_fit_read(struct xfp_artifact *a, struct xfp_fit *fit, struct
 	if (strlen(outliers) < sizeof read.outliers)
 		strcpy(read.outliers, outliers);
 	free(outliers);
-	if (matrices > UINT32_MAX || count > MAX_CANDIDATES || !xfp_mul(matrices, read.rows, &total_rows))
+	if (matrices > UINT32_MAX || count > XFP_MOST_CANDIDATES || !xfp_mul(matrices, read.rows, &total_rows))
 		return xfp_h5_damaged(a, err, "impossible shape");
 	read.matrices = (uint32_t)matrices;
 	read.candidate_count = (uint32_t)count;
@@ -132,7 +198,7 @@ enum xfp_status xfp_fit_read(struct xfp_artifact *a, struct xfp_fit *fit, struct
 	H5Tclose(type);
 	for (uint32_t i = 0; !status && i < read.candidate_count; i++) {
 		status = check_candidate(a, &read.candidates[i], total_rows, err);
-		if (!status && i && read.candidates[i].k <= read.candidates[i - 1].k)
+		if (!status && i && !ascends(&read.candidates[i - 1], &read.candidates[i]))
 			status = xfp_h5_damaged(a, err, "candidates do not ascend");
 	}
 	if (!status)
@@ -140,17 +206,31 @@ enum xfp_status xfp_fit_read(struct xfp_artifact *a, struct xfp_fit *fit, struct
 	return status;
 }
 
-enum xfp_status xfp_fit_read_rows(struct xfp_artifact *a, unsigned k, uint64_t first, uint64_t count,
+enum xfp_status xfp_fit_read_rows(struct xfp_artifact *a, const struct xfp_candidate *c, uint64_t first, uint64_t count,
 				  uint16_t *codebook, double *cosine, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
-	char name[16];
+	char name[40];
 
 	if (codebook)
-		status = xfp_h5_read_range(a, dataset_of("codebook", k, name), H5T_NATIVE_UINT16, first << k,
-					   count << k, codebook, err);
+		status = xfp_h5_read_range(a, dataset_of("codebook", c, name), H5T_NATIVE_UINT16, first << c->k,
+					   count << c->k, codebook, err);
 	if (!status && cosine)
-		status = xfp_h5_read_range(a, dataset_of("cosine", k, name), H5T_NATIVE_DOUBLE, first, count, cosine,
+		status = xfp_h5_read_range(a, dataset_of("cosine", c, name), H5T_NATIVE_DOUBLE, first, count, cosine,
 					   err);
+	return status;
+}
+
+enum xfp_status xfp_fit_read_library(struct xfp_artifact *a, const struct xfp_candidate *c, uint16_t *library,
+				     float *hints, struct xfp_error *err)
+{
+	enum xfp_status status;
+	char name[40];
+
+	status = xfp_h5_read_range(a, dataset_of("codebook", c, name), H5T_NATIVE_UINT16, 0, xfp_candidate_code(c),
+				   library, err);
+	if (!status && xfp_candidate_hints(c))
+		status = xfp_h5_read_range(a, dataset_of("hints", c, name), H5T_NATIVE_FLOAT, 0, xfp_candidate_hints(c),
+					   hints, err);
 	return status;
 }

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fit.h - the artifact of lloyd-fit: codebooks and measurements of every candidate of a unit.
+ * fit.h - the artifact of lloyd-fit and libfit: codebooks or libraries, and measurements of every candidate of a unit.
  *
- * R = matrices * rows, counted through the stack. Candidates ascend by k.
- *   attributes    matrices, rows, cols, candidates, outliers (key of the artifact that it was made from)
- *   /candidate    compound [candidates], struct xfp_candidate
- *   /codebook-K   uint16 [R * 2^K] fp16 entries, ascending within a row, one dataset a k
- *   /cosine-K     float64 [R] between the source row and its reconstruction as stored
+ * R = matrices * rows, counted through the stack. Candidates ascend by mode, then group, then k; NAME is MODE-K of
+ * v2, as in v2-3, and MODE-GROUP-K of the others, as in v2c-32-3.
+ *   attributes      matrices, rows, cols, candidates, outliers (key of the artifact that it was made from)
+ *   /candidate      compound [candidates], struct xfp_candidate
+ *   /codebook-NAME  v2: uint16 [R * 2^K] fp16 entries, ascending within a row; v2a, v2c: the unit's library as the
+ *                   bundle has it (schemas/bundle_layout.h, part CODE)
+ *   /hints-NAME     v2a: float32 [2 * L] what the search of a group's entry begins with (kernels/scaled_groups.h):
+ *                   mean and deviation of each entry
+ *   /cosine-NAME    float64 [R] between the source row and its reconstruction as stored
  */
 #ifndef XFP_FIT_H
 #define XFP_FIT_H
@@ -15,15 +19,16 @@
 #include "classes.h"
 
 #define XFP_FIT_KIND "fit"
-#define XFP_FIT_VERSION 2
+#define XFP_FIT_VERSION 3
 
 /* One way to store a unit, measured. */
 struct xfp_candidate {
 	uint32_t mode; /* enum xfp_mode */
 	uint32_t k;
 	uint32_t sigma_milli; /* outlier threshold in thousandths; 0: none */
-	uint32_t reserved;
-	uint64_t bytes; /* everything stored for the unit */
+	uint16_t group;       /* columns of a group, 0 without groups */
+	uint16_t library;     /* entries of the library, 0 without one */
+	uint64_t bytes;       /* everything stored for the unit */
 	uint64_t outliers;
 	double cos_median; /* lower median over all rows of the unit; -1: some row decodes to what is no
 	                    * number, and the candidate must not be chosen */
@@ -31,24 +36,35 @@ struct xfp_candidate {
 	double error;      /* squared error / squared norm, whole unit */
 };
 
+#define XFP_MOST_CANDIDATES 16
 struct xfp_fit {
 	uint32_t matrices;
 	uint64_t rows, cols;
 	char outliers[33];
 	uint32_t candidate_count;
-	struct xfp_candidate candidates[8];
+	struct xfp_candidate candidates[XFP_MOST_CANDIDATES];
 };
 
-/* Writing: reserve the datasets of the k in `bits`; rows [first, first + count) of one k, in any
- * order; then the table. */
-enum xfp_status xfp_fit_begin(struct xfp_artifact *a, uint64_t total_rows, uint32_t bits, struct xfp_error *err);
-enum xfp_status xfp_fit_write_rows(struct xfp_artifact *a, unsigned k, uint64_t first, uint64_t count,
-				   const uint16_t *codebook, const double *cosine, struct xfp_error *err);
+/* uint16 of a row's codebook, or of the unit's library; float of its hints, 0 where it has none. */
+uint64_t xfp_candidate_code(const struct xfp_candidate *candidate);
+uint64_t xfp_candidate_hints(const struct xfp_candidate *candidate);
+
+/* Writing: reserve the datasets of the candidates, by mode, group, library and k; codebooks (NULL for library modes)
+ * and cosines of rows [first, first + count) of one, in any order; a library; then the table. */
+enum xfp_status xfp_fit_begin(struct xfp_artifact *a, uint64_t total_rows, const struct xfp_candidate *candidates,
+			      uint32_t count, struct xfp_error *err);
+enum xfp_status xfp_fit_write_rows(struct xfp_artifact *a, const struct xfp_candidate *candidate, uint64_t first,
+				   uint64_t count, const uint16_t *codebook, const double *cosine,
+				   struct xfp_error *err);
+enum xfp_status xfp_fit_write_library(struct xfp_artifact *a, const struct xfp_candidate *candidate,
+				      const uint16_t *library, const float *hints, struct xfp_error *err);
 enum xfp_status xfp_fit_end(struct xfp_artifact *a, const struct xfp_fit *fit, struct xfp_error *err);
 
-/* Reading: the table; then codebooks (cosines) of a range of rows; either pointer may be NULL. */
+/* Reading: the table; then codebooks (cosines) of a range of rows; either pointer may be NULL. A library. */
 enum xfp_status xfp_fit_read(struct xfp_artifact *a, struct xfp_fit *fit, struct xfp_error *err);
-enum xfp_status xfp_fit_read_rows(struct xfp_artifact *a, unsigned k, uint64_t first, uint64_t count,
-				  uint16_t *codebook, double *cosine, struct xfp_error *err);
+enum xfp_status xfp_fit_read_rows(struct xfp_artifact *a, const struct xfp_candidate *candidate, uint64_t first,
+				  uint64_t count, uint16_t *codebook, double *cosine, struct xfp_error *err);
+enum xfp_status xfp_fit_read_library(struct xfp_artifact *a, const struct xfp_candidate *candidate, uint16_t *library,
+				     float *hints, struct xfp_error *err);
 
 #endif

@@ -33,7 +33,7 @@
 
 /* What the pipeline does with a unit. */
 enum xfp_plan {
-	XFP_PLAN_FIT, /* outlier-extract, lloyd-fit, autoselect, pack */
+	XFP_PLAN_FIT, /* outlier-extract, the fits, autoselect, pack */
 	XFP_PLAN_FP8, /* pack alone, as e4m3 with a scale a row */
 	XFP_PLAN_KEEP /* pack alone, as it is */
 };

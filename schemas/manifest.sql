@@ -32,7 +32,7 @@ CREATE INDEX artifacts_by_kind ON artifacts (kind, bytes, seconds);
 -- What an artifact was made from: the ingredients of its key that are keys themselves.
 CREATE TABLE inputs (
 	key   TEXT NOT NULL REFERENCES artifacts (key) ON DELETE CASCADE,
-	name  TEXT NOT NULL,        -- outliers, fit or extended
+	name  TEXT NOT NULL,        -- outliers, fit, extended, library or extended-library
 	input TEXT NOT NULL,
 	PRIMARY KEY (key, name)
 ) WITHOUT ROWID;
@@ -55,6 +55,8 @@ CREATE TABLE candidates (
 	mode        TEXT NOT NULL,
 	k           INTEGER NOT NULL, -- bits an index
 	sigma_milli INTEGER NOT NULL,
+	"group"     INTEGER NOT NULL, -- columns of a group, 0: none
+	library     INTEGER NOT NULL, -- entries of the library, 0: none
 	bytes       INTEGER NOT NULL, -- everything that would be stored for the unit
 	outliers    INTEGER NOT NULL,
 	cos_median  REAL NOT NULL,    -- lower median of the rows' cosines
@@ -69,6 +71,8 @@ CREATE TABLE choices (
 	mode        TEXT NOT NULL,    -- keep: source precision
 	k           INTEGER NOT NULL,
 	sigma_milli INTEGER NOT NULL,
+	"group"     INTEGER NOT NULL,
+	library     INTEGER NOT NULL,
 	bytes       INTEGER NOT NULL,
 	outliers    INTEGER NOT NULL,
 	cos_median  REAL NOT NULL,
@@ -91,6 +95,7 @@ CREATE TABLE packed (
 	bytes         INTEGER NOT NULL, -- of all parts together, which are:
 	index_bytes   INTEGER NOT NULL,
 	code_bytes    INTEGER NOT NULL,
+	group_bytes   INTEGER NOT NULL,
 	balance_bytes INTEGER NOT NULL,
 	outlier_bytes INTEGER NOT NULL,
 	cos_median    REAL NOT NULL,
@@ -211,11 +216,12 @@ FROM latest_units GROUP BY output, class;
 -- Everything that those runs had to choose from: the candidates of the fits that a unit's choice was
 -- made from, not those that other settings left in the cache, and the one that was chosen.
 CREATE VIEW latest_candidates AS
-SELECT u.run, u.output, u.number, u.unit, u.class, c.mode, c.k, c.sigma_milli, c.cos_median, c.cos_p5, c.error,
+SELECT u.run, u.output, u.number, u.unit, u.class, c.mode, c.k, c.sigma_milli, c."group", c.library, c.cos_median, c.cos_p5, c.error,
        c.bytes, 8.0 * c.bytes / nullif(u.weights, 0) AS true_bits, u.floor, c.cos_median >= u.floor AS meets,
-       c.mode = u.mode AND c.k = u.k AND c.sigma_milli = u.sigma_milli AND c.fit_key = u.fit_key AS chosen
+       c.mode = u.mode AND c.k = u.k AND c.sigma_milli = u.sigma_milli AND c.fit_key = u.fit_key AND
+       c."group" = (SELECT "group" FROM choices WHERE key = u.choice_key) AS chosen
 FROM latest_units AS u
-JOIN inputs AS i ON i.key = u.choice_key AND i.name IN ('fit', 'extended')
+JOIN inputs AS i ON i.key = u.choice_key AND i.name IN ('fit', 'extended', 'library', 'extended-library')
 JOIN candidates AS c ON c.fit_key = i.input;
 
 -- What a stage has cost, over all artifacts that are there.

@@ -13,7 +13,7 @@
 struct xfp_parameters xfp_parameters_default(void)
 {
 	struct xfp_parameters p = {
-		.mode = XFP_MODE_V2,
+		.modes = 1u << XFP_MODE_V2,
 		.bits = ALL_BITS,
 		.outlier_sigma = 4000,
 		.outlier_cap = XFP_NANO / 50,
@@ -125,6 +125,8 @@ static const char *const start_names[] = { "companded", "quantile", "minmax" };
 static const char *const on_miss_names[] = { "keep", "best", "fail" };
 static const char *const on_nonfinite_names[] = { "fail", "keep" };
 static const char *const lm_head_names[] = { "fp8", "keep", "quant" };
+static const char *const fit_method_names[] = { "lloyd", "optimal" };
+static const char *const libfit_names[] = { "refined", "published" };
 
 #define COUNT(array) (int)(sizeof(array) / sizeof *(array))
 
@@ -154,3 +156,41 @@ NAMED(start)
 NAMED(on_miss)
 NAMED(on_nonfinite)
 NAMED(lm_head)
+NAMED(libfit)
+NAMED(fit_method)
+
+bool xfp_modes_parse(const char *text, uint32_t *modes)
+{
+	enum xfp_mode mode;
+
+	if (!strcmp(text, "auto"))
+		*modes = XFP_AUTO_MODES;
+	else if (xfp_mode_parse(text, &mode) && XFP_ALL_MODES >> mode & 1)
+		*modes = 1u << mode;
+	else
+		return false;
+	return true;
+}
+
+const char *xfp_modes_name(uint32_t modes)
+{
+	for (int mode = XFP_MODE_V2; mode < XFP_MODES; mode++)
+		if (modes == 1u << mode)
+			return xfp_mode_name((enum xfp_mode)mode);
+	return "auto";
+}
+
+static bool is_power(uint32_t value, uint32_t least, uint32_t most)
+{
+	return value >= least && value <= most && !(value & (value - 1));
+}
+
+bool xfp_group_size_fits(uint32_t columns, uint32_t modes)
+{
+	return !columns || is_power(columns, 16, modes >> XFP_MODE_V2A & 1 ? 1024 : 64);
+}
+
+bool xfp_library_size_fits(uint32_t entries)
+{
+	return !entries || is_power(entries, 1, 256);
+}

@@ -5,8 +5,8 @@
  * Fractions are integers in billionths (XFP_NANO is 1), so that text, keys and bundles never
  * depend on the formatting of floats or the locale. Stored as parameters.json in the work folder
  * and inside xfp.json of a bundle: an object with one member a field, in the order below. The members
- * "formats", "overrides" and "moe_sample" are left out where nothing is asked for: bundles made without
- * them have the bytes that they had before there were such parameters.
+ * "formats", "overrides", "moe_sample", "group_size", "library_size", "libfit" and "fit" are left out where nothing
+ * is asked for: bundles made without them have the bytes that they had before there were such parameters.
  *
  * What these come to for one unit is in policy.h.
  */
@@ -22,6 +22,8 @@
 #define XFP_NANO 1000000000u
 
 enum xfp_start { XFP_START_COMPANDED, XFP_START_QUANTILE, XFP_START_MINMAX };
+enum xfp_fit_method { XFP_FIT_LLOYD, XFP_FIT_OPTIMAL };
+enum xfp_libfit { XFP_LIBFIT_REFINED, XFP_LIBFIT_PUBLISHED };
 enum xfp_on_miss { XFP_MISS_KEEP, XFP_MISS_BEST, XFP_MISS_FAIL };
 enum xfp_on_nonfinite { XFP_NONFINITE_FAIL, XFP_NONFINITE_KEEP };
 enum xfp_lm_head { XFP_LM_HEAD_FP8, XFP_LM_HEAD_KEEP, XFP_LM_HEAD_QUANT };
@@ -31,7 +33,7 @@ enum xfp_form {
 	XFP_FORM_AUTO, /* as usual: the fewest bits that meet the floor */
 	XFP_FORM_KEEP, /* at source precision */
 	XFP_FORM_FP8,  /* e4m3 with one scale a row */
-	XFP_FORM_BITS  /* v2, of `bits`; a single number of bits is fixed, and the floor no condition */
+	XFP_FORM_BITS  /* of `bits`, in any mode; a single number of bits is fixed, and the floor no condition */
 };
 struct xfp_format {
 	enum xfp_form form;
@@ -59,22 +61,30 @@ struct xfp_moe_sample {
 };
 
 struct xfp_parameters {
-	enum xfp_mode mode;                    /* V2 (the library modes are reserved) */
+	uint32_t modes;                        /* bit m set: mode m, V2 to V2C, is a candidate */
 	uint32_t bits;                         /* bit k set: k bits an index is a candidate; k = 2..6 */
 	uint32_t floor[XFP_CLASSES];           /* least median cosine, billionths */
 	struct xfp_format format[XFP_CLASSES]; /* of lm_head AUTO or BITS, the rest is in `lm_head` */
 	struct xfp_override *overrides;        /* allocated; the last one that matches counts */
 	uint32_t override_count;
-	uint32_t outlier_sigma; /* c in thousandths: 4 sigma is 4000; 0: no outliers */
-	uint32_t outlier_cap;   /* most outliers, share of a matrix's weights, billionths */
-	uint32_t balance;       /* exponent of the column rms, billionths; 0: no balance */
+	uint32_t outlier_sigma;  /* c in thousandths: 4 sigma is 4000; 0: no outliers */
+	uint32_t outlier_cap;    /* most outliers, share of a matrix's weights, billionths */
+	uint32_t balance;        /* exponent of the column rms, billionths; 0: no balance */
+	enum xfp_fit_method fit; /* how v2 codebooks are made; OPTIMAL has no start and no iterations */
 	uint32_t lloyd_iterations;
 	enum xfp_start start;
 	enum xfp_lm_head lm_head;
 	enum xfp_on_miss on_miss;
 	enum xfp_on_nonfinite on_nonfinite;
 	struct xfp_moe_sample moe_sample;
+	uint32_t group_size;    /* columns of a group, a power of two; 0: as usual, 128 of v2a, 16 and 32 of v2c */
+	uint32_t library_size;  /* entries of a v2a library, a power of two; 0: as usual, 32 */
+	enum xfp_libfit libfit; /* how v2a libraries are made */
 };
+#define XFP_ALL_MODES (1u << XFP_MODE_V2 | 1u << XFP_MODE_V2A | 1u << XFP_MODE_V2C)
+/* Those of auto. A v2a candidate takes more bits than the v2c one of as many bits an index, and has more error. */
+#define XFP_AUTO_MODES (1u << XFP_MODE_V2 | 1u << XFP_MODE_V2C)
+#define XFP_LIBRARY_MODES (1u << XFP_MODE_V2A | 1u << XFP_MODE_V2C)
 
 /* The defaults: v2, bits 2..6, strict 0.99, routed experts 0.98, 4 sigma, cap 2 %, balance 0.5,
  * 20 rounds from companded starts, lm_head fp8, on-miss keep, on-nonfinite fail; every format auto, no
@@ -125,7 +135,19 @@ char *xfp_parameters_to_json(const struct xfp_parameters *parameters);
 enum xfp_status xfp_parameters_from_json(const char *text, const char *where, struct xfp_parameters *out,
 					 struct xfp_error *err);
 
+/* Whether the modes can have groups of so many columns, and a library so many entries; 0 is as usual. */
+bool xfp_group_size_fits(uint32_t columns, uint32_t modes);
+bool xfp_library_size_fits(uint32_t entries);
+
+/* "auto" (XFP_AUTO_MODES), "v2", "v2a" or "v2c" <-> a set of modes. */
+bool xfp_modes_parse(const char *text, uint32_t *modes);
+const char *xfp_modes_name(uint32_t modes);
+
 const char *xfp_start_name(enum xfp_start value);
+const char *xfp_fit_method_name(enum xfp_fit_method value);
+bool xfp_fit_method_parse(const char *name, enum xfp_fit_method *value);
+const char *xfp_libfit_name(enum xfp_libfit value);
+bool xfp_libfit_parse(const char *name, enum xfp_libfit *value);
 const char *xfp_on_miss_name(enum xfp_on_miss value);
 const char *xfp_on_nonfinite_name(enum xfp_on_nonfinite value);
 const char *xfp_lm_head_name(enum xfp_lm_head value);

@@ -9,6 +9,11 @@
 
 /* ---- writing ----------------------------------------------------------------------------------- */
 
+static void put_integer(json_t *object, const char *name, uint32_t value, bool *failed)
+{
+	*failed |= json_object_set_new(object, name, json_integer(value)) != 0;
+}
+
 static void put_text(json_t *object, const char *name, const char *text, bool *failed)
 {
 	if (json_object_set_new(object, name, json_string(text)))
@@ -62,7 +67,7 @@ char *xfp_parameters_to_json(const struct xfp_parameters *p)
 		goto done;
 	for (unsigned i = 0; i < XFP_CLASSES; i++)
 		put_decimal(floors, xfp_class_name(i), p->floor[i], XFP_NANO, &failed);
-	put_text(object, "mode", xfp_mode_name(p->mode), &failed);
+	put_text(object, "mode", xfp_modes_name(p->modes), &failed);
 	put_text(object, "bits", xfp_bits_format(p->bits, bits), &failed);
 	failed |= json_object_set(object, "floors", floors) != 0;
 	put_formats(object, p, &failed);
@@ -70,13 +75,21 @@ char *xfp_parameters_to_json(const struct xfp_parameters *p)
 	put_decimal(object, "outlier_sigma", p->outlier_sigma, MILLI, &failed);
 	put_decimal(object, "outlier_cap", p->outlier_cap, XFP_NANO, &failed);
 	put_decimal(object, "balance", p->balance, XFP_NANO, &failed);
-	failed |= json_object_set_new(object, "lloyd_iterations", json_integer(p->lloyd_iterations)) != 0;
+	put_integer(object, "lloyd_iterations", p->lloyd_iterations, &failed);
 	put_text(object, "start", xfp_start_name(p->start), &failed);
 	put_text(object, "lm_head", xfp_lm_head_name(p->lm_head), &failed);
 	put_text(object, "on_miss", xfp_on_miss_name(p->on_miss), &failed);
 	put_text(object, "on_nonfinite", xfp_on_nonfinite_name(p->on_nonfinite), &failed);
 	if (p->moe_sample.experts)
 		put_text(object, "moe_sample", xfp_moe_sample_text(p->moe_sample, sample), &failed);
+	if (p->group_size)
+		put_integer(object, "group_size", p->group_size, &failed);
+	if (p->library_size)
+		put_integer(object, "library_size", p->library_size, &failed);
+	if (p->fit != XFP_FIT_LLOYD)
+		put_text(object, "fit", xfp_fit_method_name(p->fit), &failed);
+	if (p->libfit != XFP_LIBFIT_REFINED)
+		put_text(object, "libfit", xfp_libfit_name(p->libfit), &failed);
 	if (!failed)
 		text = json_dumps(object, JSON_INDENT(2));
 done:
@@ -204,15 +217,31 @@ static void get_overrides(struct reader *r, struct xfp_parameters *p)
 	json_object_del(r->object, "overrides");
 }
 
-static void get_iterations(struct reader *r, uint32_t *value)
+static void get_integer(struct reader *r, const char *name, uint32_t *value)
 {
-	json_t *number = json_object_get(r->object, "lloyd_iterations");
+	json_t *number = json_object_get(r->object, name);
 	json_int_t integer = json_integer_value(number);
 
 	if (!number)
-		complain(r, "lloyd_iterations", "is missing");
-	taken(r, "lloyd_iterations", json_is_integer(number) && integer >= 0 && integer <= UINT32_MAX);
+		complain(r, name, "is missing");
+	taken(r, name, json_is_integer(number) && integer >= 0 && integer <= UINT32_MAX);
 	*value = (uint32_t)integer;
+}
+
+static void get_library(struct reader *r, struct xfp_parameters *p)
+{
+	if (json_object_get(r->object, "group_size"))
+		get_integer(r, "group_size", &p->group_size);
+	if (json_object_get(r->object, "library_size"))
+		get_integer(r, "library_size", &p->library_size);
+	if (json_object_get(r->object, "fit"))
+		GET_NAME(r, "fit", xfp_fit_method_parse, &p->fit);
+	if (json_object_get(r->object, "libfit"))
+		GET_NAME(r, "libfit", xfp_libfit_parse, &p->libfit);
+	if (!r->status && !xfp_group_size_fits(p->group_size, p->modes))
+		complain(r, "group_size", "has an impossible value");
+	if (!r->status && !xfp_library_size_fits(p->library_size))
+		complain(r, "library_size", "has an impossible value");
 }
 
 enum xfp_status xfp_parameters_from_json(const char *text, const char *where, struct xfp_parameters *out,
@@ -228,9 +257,7 @@ enum xfp_status xfp_parameters_from_json(const char *text, const char *where, st
 		json_decref(r.object);
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: not a JSON object", where);
 	}
-	GET_NAME(&r, "mode", xfp_mode_parse, &p.mode);
-	if (!r.status && p.mode != XFP_MODE_V2)
-		complain(&r, "mode", "is not one that this version can make");
+	GET_NAME(&r, "mode", xfp_modes_parse, &p.modes);
 	GET_NAME(&r, "bits", xfp_bits_parse, &p.bits);
 	get_floors(&r, p.floor);
 	get_formats(&r, p.format);
@@ -238,13 +265,14 @@ enum xfp_status xfp_parameters_from_json(const char *text, const char *where, st
 	get_decimal(&r, "outlier_sigma", MILLI, UINT32_MAX, &p.outlier_sigma);
 	get_decimal(&r, "outlier_cap", XFP_NANO, XFP_NANO, &p.outlier_cap);
 	get_decimal(&r, "balance", XFP_NANO, XFP_NANO, &p.balance);
-	get_iterations(&r, &p.lloyd_iterations);
+	get_integer(&r, "lloyd_iterations", &p.lloyd_iterations);
 	GET_NAME(&r, "start", xfp_start_parse, &p.start);
 	GET_NAME(&r, "lm_head", xfp_lm_head_parse, &p.lm_head);
 	GET_NAME(&r, "on_miss", xfp_on_miss_parse, &p.on_miss);
 	GET_NAME(&r, "on_nonfinite", xfp_on_nonfinite_parse, &p.on_nonfinite);
 	if (json_object_get(r.object, "moe_sample"))
 		GET_NAME(&r, "moe_sample", xfp_moe_sample_parse, &p.moe_sample);
+	get_library(&r, &p);
 	check_empty(&r);
 	json_decref(r.object);
 	if (!r.status)

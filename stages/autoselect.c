@@ -2,14 +2,15 @@
 /*
  * autoselect.c - xfp-autoselect: which candidate a unit is stored as.
  *
- * input    the unit's fit artifacts (the base set, and the extended one when it was asked for)
+ * input    the unit's fit artifacts: of lloyd-fit, of libfit or of both, as the modes ask for; of each the base set,
+ *          and the extended one when that was asked for
  * output   a choice artifact (schemas/choice.h)
- * key      keys of the fits; floor, bits, on-miss or that the bits are fixed; dtype; the sample
+ * key      keys of the fits; floor, mode, bits, on-miss or that the bits are fixed, on-nonfinite; dtype; the sample
  *
  * It only decides; everything was measured before. Where a sample of a stack's experts decides, medians are taken
  * over their rows, from the cosines that the fit holds. When no candidate meets the floor and the
  * extended set is allowed but not measured, it ends with the reserved status 76 and the pipeline
- * runs xfp-lloyd-fit --extended and comes back.
+ * runs xfp-lloyd-fit --extended, xfp-libfit --extended or both and comes back.
  */
 #include <stdio.h>
 #include <string.h>
@@ -61,23 +62,33 @@ static enum xfp_status produce(struct xfp_job *job, const struct xfp_key *key, c
 
 static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 {
-	struct measured base = { .key = "" }, more = { .key = "" };
-	struct xfp_select_input input = {
-		.unit = job->unit, .parameters = &job->parameters, .policy = &job->policy, .outliers = base.fit.outliers
-	};
+	struct measured measured[XFP_FIT_KINDS] = { 0 };
+	struct xfp_select_input input = { .unit = job->unit, .parameters = &job->parameters, .policy = &job->policy };
+	const char *fits[XFP_FIT_KINDS];
 	struct xfp_choice choice;
 	struct xfp_key key = { 0 };
-	enum xfp_status status;
-	char ignored[33];
+	enum xfp_status status = XFP_OK;
+	char outliers[33], ignored[33];
 
-	status = load(job, XFP_STAMP_FIT, &base, &input.base, err);
-	if (!status && xfp_stamp_read(job->work, job->number, XFP_STAMP_MORE, ignored))
-		status = load(job, XFP_STAMP_MORE, &more, &input.extended, err);
+	if (!xfp_stamp_read(job->work, job->number, XFP_STAMP_OUTLIERS, outliers))
+		*outliers = 0;
+	input.outliers = outliers;
+	for (int i = 0; !status && i < XFP_FIT_KINDS; i++) {
+		enum xfp_stamp stamp = xfp_fit_stamp((enum xfp_fit_kind)i);
+
+		/* The extended ones are there once they were asked for. */
+		if (xfp_fit_wanted(&job->parameters, (enum xfp_fit_kind)i) &&
+		    (i < XFP_FIT_MORE || xfp_stamp_read(job->work, job->number, stamp, ignored)))
+			status = load(job, stamp, &measured[i], &input.fits[i], err);
+		fits[i] = input.fits[i].key;
+		if (fits[i])
+			input.outliers = measured[i].fit.outliers;
+	}
 	if (!status)
 		status = xfp_select(&input, &choice, err);
 	if (!status)
-		status = xfp_key_choice(base.key, input.extended.key, &job->policy, job->unit->dtype,
-					job->unit->experts, &job->parameters, &key, err);
+		status = xfp_key_choice(fits, &job->policy, job->unit->dtype, job->unit->experts, &job->parameters,
+					&key, err);
 	if (!status && !xfp_job_hit(job, XFP_STAMP_CHOICE, key.hex, XFP_CHOICE_KIND, XFP_CHOICE_VERSION))
 		status = produce(job, &key, &choice, err);
 	if (!status)

@@ -2,16 +2,31 @@
 #include "estimate.h"
 
 #include <math.h>
+#include <string.h>
 
-#include "bundle_layout.h"
+#include "candidates.h"
 #include "lloyd.h"
 
 /*
- * 1 - median cosine by k: 1024 x 4096 normal weights whose rows and columns differ in scale, balanced, without
- * what is beyond 4 sigma, 20 rounds from companded starts. Student-t weights with 5 degrees of freedom have a
- * tenth more, plain normal ones a twentieth less, rows of 256 columns a quarter less.
+ * 1 - median cosine by k, of normal weights in rows of 4096 whose rows and columns differ in scale, balanced, without
+ * what is beyond 4 sigma. v2: 20 rounds from companded starts; plain normal weights have a twentieth less, Student-t
+ * weights with 5 degrees of freedom a tenth more, rows of 256 columns a quarter less. v2a, by the columns of a group,
+ * 16 to 1024, with libraries of 32; v2c, 16 to 64, with those that it has: plain normal and Student-t weights have
+ * up to a tenth more or less, and the length of rows hardly matters.
  */
-static const double typical_miss[XFP_MAX_K + 1] = { [2] = .0643, .01825, .00477, .0012, .000293 };
+static const double v2_miss[XFP_MAX_K + 1] = { [2] = .0643, .01825, .00477, .0012, .000293 };
+static const double v2a_miss[][XFP_MAX_K + 1] = {
+	{ [2] = .0258, .00473, .00141, .000395, .000111 }, { [2] = .0395, .00787, .00206, .000579, .000161 },
+	{ [2] = .0500, .01110, .00277, .000736, .000203 }, { [2] = .0564, .01380, .00336, .000874, .000235 },
+	{ [2] = .0600, .01570, .00389, .000986, .000264 }, { [2] = .0615, .01680, .00430, .001060, .000280 },
+	{ [2] = .0628, .01770, .00462, .001130, .000292 },
+};
+static const double v2c_miss[][XFP_MAX_K + 1] = {
+	{ [2] = .0303, .00642, .00161, .000427, .000121 },
+	{ [2] = .0425, .00926, .00223, .000580, .000164 },
+	{ [2] = .0518, .01204, .00286, .000743, .000212 },
+};
+#define LEAST_GROUP 4 /* log2 of the first */
 
 /* How much of it is reckoned with. */
 static const double miss_factor[XFP_BOUNDS] = { .5, 1, 2 };
@@ -38,13 +53,51 @@ double xfp_outlier_share(uint32_t sigma_milli, enum xfp_bound bound)
 	return normal > heavy ? normal : heavy;
 }
 
-uint64_t xfp_v2_unit_bytes(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters, unsigned k,
-			   uint64_t outliers)
+/* 1 - median cosine that is typical of a candidate. */
+static double typical_miss(const struct xfp_candidate *c)
 {
-	uint64_t rows = unit->experts * unit->rows;
+	unsigned group = c->group ? xfp_candidate_log2(c->group) - LEAST_GROUP : 0;
 
-	return rows * (xfp_v2_row_bytes(unit->cols, k) + ((uint64_t)2 << k)) + (parameters->balance ? unit->cols : 0) +
-	       unit->experts * xfp_outlier_bytes(unit->rows, unit->cols, outliers / unit->experts);
+	if (c->mode == XFP_MODE_V2)
+		return v2_miss[c->k];
+	if (c->mode == XFP_MODE_V2C)
+		return v2c_miss[group][c->k];
+	/* Larger libraries than 32 add nothing. */
+	return v2a_miss[group][c->k] * (c->library < 4 ? 1.12 : c->library < 16 ? 1.05 : 1);
+}
+
+/* As xfp_candidate_parts reckons, with outliers that all matrices have the same number of. */
+static bool candidate_parts(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
+			    const struct xfp_candidate *candidate, uint64_t outliers, uint64_t bytes[XFP_PARTS])
+{
+	struct xfp_idx_unit shape = xfp_candidate_unit(candidate, unit->experts, unit->rows, unit->cols);
+	struct xfp_idx_matrix matrix = { .mode = shape.mode, .k = shape.k, .outliers = outliers / unit->experts };
+	uint64_t own[XFP_PARTS];
+
+	shape.dtype = (uint8_t)unit->dtype;
+	if (!xfp_unit_part_bytes(&shape, parameters->balance, bytes) || !xfp_matrix_part_bytes(&shape, &matrix, own))
+		return false;
+	for (int p = 0; p < XFP_PARTS; p++)
+		bytes[p] += unit->experts * own[p];
+	return true;
+}
+
+static uint64_t sum_of(const uint64_t bytes[XFP_PARTS])
+{
+	uint64_t sum = 0;
+
+	for (int p = 0; p < XFP_PARTS; p++)
+		sum += bytes[p];
+	return sum;
+}
+
+void xfp_estimate_parts(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
+			const struct xfp_estimate *e, uint64_t *bytes)
+{
+	const struct xfp_candidate candidate = { .mode = e->mode, .k = e->k, .group = e->group, .library = e->library };
+
+	if (!candidate_parts(unit, parameters, &candidate, e->k ? e->outliers : 0, bytes))
+		memset(bytes, 0, XFP_PARTS * sizeof *bytes);
 }
 
 static struct xfp_estimate source_precision(const struct xfp_ledger_unit *unit)
@@ -63,30 +116,61 @@ static struct xfp_estimate fp8(const struct xfp_ledger_unit *unit)
 	return (struct xfp_estimate){ .mode = XFP_MODE_FP8, .met = true, .bytes = bytes };
 }
 
-/* As autoselect goes about it: the base set, then the extended one; fewest bytes that meet the floor, or the
- * best candidate of all, or the one that is asked for. */
-static unsigned choose(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
-		       const struct xfp_policy *policy, double factor, uint64_t outliers, bool *met, bool *extended)
-{
-	const struct xfp_parameters measured = xfp_policy_parameters(parameters, policy);
-	const uint32_t sets[] = { xfp_parameters_base_bits(&measured), xfp_parameters_extended_bits(&measured) };
-	uint64_t source = xfp_unit_source_bytes(unit);
-	double most = 1 - (double)policy->floor / XFP_NANO;
-	unsigned best = 0;
+/* What autoselect would have to choose from. */
+struct search {
+	const struct xfp_ledger_unit *unit;
+	const struct xfp_parameters *parameters;
+	struct xfp_policy policy;
+	double factor;
+	struct xfp_estimate met, best; /* fewest bytes that meet; highest median of all; without bytes: none */
+};
 
-	*met = false;
-	for (int set = 0; set < 2; set++) {
-		*extended = set && sets[set] && !policy->fixed;
-		for (unsigned k = XFP_MIN_K; k <= XFP_MAX_K; k++) {
-			if (!(sets[set] & policy->format.bits & 1u << k) ||
-			    xfp_v2_unit_bytes(unit, parameters, k, outliers) >= source)
-				continue;
-			best = k;
-			if ((*met = typical_miss[k] * factor <= most))
-				return k;
+/* As xfp_select does (select.c). */
+static void consider(struct search *search, const struct xfp_candidate *candidate, uint64_t outliers)
+{
+	uint64_t bytes[XFP_PARTS];
+	struct xfp_estimate e = { .mode = (enum xfp_mode)candidate->mode,
+				  .k = candidate->k,
+				  .group = candidate->group,
+				  .library = candidate->library,
+				  .outliers = outliers };
+	double miss = typical_miss(candidate) * search->factor;
+
+	if (!(search->policy.format.bits >> e.k & 1) ||
+	    !candidate_parts(search->unit, search->parameters, candidate, outliers, bytes))
+		return;
+	e.bytes = sum_of(bytes);
+	if (e.bytes >= xfp_unit_source_bytes(search->unit))
+		return;
+	e.cos_median = 1 - miss;
+	e.met = miss <= 1 - (double)search->policy.floor / XFP_NANO;
+	if ((e.met || search->policy.fixed) &&
+	    (!search->met.bytes || e.bytes < search->met.bytes ||
+	     (e.bytes == search->met.bytes && e.cos_median > search->met.cos_median)))
+		search->met = e;
+	if (!search->best.bytes || e.cos_median > search->best.cos_median)
+		search->best = e;
+}
+
+/* The base sets, then the extended ones. */
+static void choose(struct search *search, uint64_t outliers, bool *extended)
+{
+	const struct xfp_parameters measured = xfp_policy_parameters(search->parameters, &search->policy);
+	struct xfp_candidate list[XFP_MOST_CANDIDATES];
+
+	*extended = false;
+	for (int kind = 0; kind < XFP_FIT_KINDS; kind++) {
+		uint32_t count;
+
+		if (kind == XFP_FIT_MORE) {
+			if (search->met.bytes || search->policy.fixed || !xfp_parameters_extended_bits(&measured))
+				return;
+			*extended = true;
 		}
+		count = xfp_candidates_of((enum xfp_fit_kind)kind, &measured, list);
+		for (uint32_t i = 0; i < count; i++)
+			consider(search, &list[i], outliers);
 	}
-	return best;
 }
 
 struct xfp_estimate xfp_estimate_unit(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
@@ -94,25 +178,23 @@ struct xfp_estimate xfp_estimate_unit(const struct xfp_ledger_unit *unit, const 
 {
 	double share = xfp_outlier_share(parameters->outlier_sigma, bound);
 	double cap = (double)parameters->outlier_cap / XFP_NANO;
-	struct xfp_policy policy = xfp_policy_of_unit(parameters, unit);
+	struct search search = { .unit = unit, .parameters = parameters, .factor = miss_factor[bound] };
 	struct xfp_estimate estimate = source_precision(unit);
-	bool met, extended;
 	uint64_t outliers;
-	unsigned k;
+	bool extended;
 
 	if (unit->plan == XFP_PLAN_FP8)
 		return fp8(unit);
 	if (unit->plan == XFP_PLAN_KEEP)
 		return estimate;
+	search.policy = xfp_policy_of_unit(parameters, unit);
 	outliers = (uint64_t)((share < cap ? share : cap) * (double)xfp_unit_weights(unit));
-	k = choose(unit, parameters, &policy, miss_factor[bound], outliers, &met, &extended);
-	if (k && (met || policy.fixed || parameters->on_miss == XFP_MISS_BEST)) {
-		estimate.mode = XFP_MODE_V2;
-		estimate.k = k;
-		estimate.cos_median = 1 - typical_miss[k] * miss_factor[bound];
-		estimate.bytes = xfp_v2_unit_bytes(unit, parameters, k, outliers);
-	}
-	estimate.met = met;
+	choose(&search, outliers, &extended);
+	estimate.met = search.met.bytes && search.met.met;
+	if (search.met.bytes)
+		estimate = search.met;
+	else if (search.best.bytes && parameters->on_miss == XFP_MISS_BEST)
+		estimate = search.best;
 	estimate.extended = extended;
 	estimate.outliers = outliers;
 	return estimate;
@@ -129,7 +211,9 @@ struct xfp_estimate xfp_estimate(const struct xfp_conversion *c, uint32_t number
 	return (struct xfp_estimate){
 		.mode = (enum xfp_mode)chosen->mode,
 		.k = chosen->k,
-		.extended = *state->key[XFP_STAMP_MORE],
+		.group = chosen->group,
+		.library = chosen->library,
+		.extended = *state->key[XFP_STAMP_MORE] || *state->key[XFP_STAMP_MORE_LIBRARY],
 		.met = state->choice.met,
 		.cos_median = chosen->cos_median,
 		.outliers = chosen->outliers,

@@ -2,8 +2,8 @@
 /*
  * estimate.h - what a unit is likely to be stored as, told before anything is measured.
  *
- * Rows that are about normal once they are balanced reach a typical cosine with k bits (the table is in
- * estimate.c, measured with this fit). What is expected is the candidate that autoselect would take if all
+ * Rows that are about normal once they are balanced reach a typical cosine with k bits in each mode (the table is
+ * in estimate.c, measured with these fits). What is expected is the candidate that autoselect would take if all
  * rows were so. The least and the most are what it would take if 1 - cosine were half or twice as much, with
  * fewer or more outliers: the range in which checkpoints are found, not a promise.
  *
@@ -18,7 +18,9 @@ enum xfp_bound { XFP_LEAST, XFP_EXPECTED, XFP_MOST, XFP_BOUNDS };
 
 struct xfp_estimate {
 	enum xfp_mode mode;
-	unsigned k;        /* bits an index, 0 unless `mode` has codebooks */
+	unsigned k;     /* bits an index, 0 unless `mode` has codebooks */
+	uint16_t group; /* columns of a group, and entries of the library; 0 unless `mode` has them */
+	uint16_t library;
 	bool extended;     /* k = 5 and 6 are measured too */
 	bool met;          /* a unit without a floor meets it */
 	double cos_median; /* 1 at source precision, 0: not told (fp8) */
@@ -34,9 +36,9 @@ struct xfp_estimate xfp_estimate(const struct xfp_conversion *c, uint32_t number
 /* Share of the weights further than `sigma_milli` / 1000 standard deviations from the mean, before the cap. */
 double xfp_outlier_share(uint32_t sigma_milli, enum xfp_bound bound);
 
-/* What all parts of a unit take with codebooks of 2^k entries. */
-uint64_t xfp_v2_unit_bytes(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters, unsigned k,
-			   uint64_t outliers);
+/* Of each part of a unit that is stored so: bytes[XFP_PARTS] (schemas/bundle_layout.h). */
+void xfp_estimate_parts(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
+			const struct xfp_estimate *estimate, uint64_t *bytes);
 
 /* In the checkpoint. */
 uint64_t xfp_unit_source_bytes(const struct xfp_ledger_unit *unit);

@@ -204,6 +204,12 @@ static const char *key_or_null(const char *key)
 	return *key ? key : NULL;
 }
 
+/* Of the fits that a unit that is kept was not stored by. */
+static const char *first_fit(const struct xfp_unit_state *state)
+{
+	return *state->key[XFP_STAMP_FIT] ? state->key[XFP_STAMP_FIT] : state->key[XFP_STAMP_LIBRARY];
+}
+
 void xfp_record_units(struct xfp_conversion *c)
 {
 	if (!c->run || xfp_manifest_begin(c->manifest, NULL))
@@ -226,10 +232,10 @@ void xfp_record_units(struct xfp_conversion *c)
 			.choice = alone ? NULL : &state->choice,
 			.mode = xfp_mode_name(mode),
 			.outliers = key_or_null(state->key[XFP_STAMP_OUTLIERS]),
-			.fit = key_or_null(kept ? state->key[XFP_STAMP_FIT] : state->choice.fit),
+			.fit = key_or_null(kept ? first_fit(state) : state->choice.fit),
 			.choice_key = key_or_null(state->key[XFP_STAMP_CHOICE]),
 			.packed = key_or_null(state->key[XFP_STAMP_PACKED]),
-			.fitted = state->made & 1u << XFP_STAMP_FIT,
+			.fitted = state->made & (1u << XFP_STAMP_FIT | 1u << XFP_STAMP_LIBRARY),
 			.repacked = state->made & 1u << XFP_STAMP_PACKED,
 			.seconds = state->seconds,
 		};
@@ -286,7 +292,7 @@ static struct tally count(const struct xfp_conversion *c)
 
 	for (uint32_t i = 0; i < tally.units; i++) {
 		tally.repacked += c->units[i].made >> XFP_STAMP_PACKED & 1;
-		tally.fitted += c->units[i].made >> XFP_STAMP_FIT & 1;
+		tally.fitted += !!(c->units[i].made & (1u << XFP_STAMP_FIT | 1u << XFP_STAMP_LIBRARY));
 		tally.seconds += c->units[i].seconds;
 		if (c->stands_alone || c->ledger->units[i].plan != XFP_PLAN_FIT)
 			continue;

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "bundle_layout.h"
+#include "candidates.h"
+#include "footprint_groups.h"
 #include "lloyd.h"
 #include "moments.h"
 #include "packed.h"
@@ -60,6 +62,15 @@ static const struct coefficients steps[XFP_STEPS] = {
 			   .row = 8,
 			   .matrix = KNOWN_MATRIX,
 			   .outlier = 4 },
+	/* thread and column: w, x, value, two of the outliers; column: narrow, wide, down, balance; row: where its
+	 * outliers begin; outlier: column. Groups, libraries and samples: footprint_groups.c */
+	[XFP_STEP_LIBRARY] = { .fixed = 2304 * KIB,
+			       .text = 3072 * KIB,
+			       .thread_column = 4 + 4 + 4 + 4,
+			       .column = 4 + 8 + 4 + 1,
+			       .row = 8,
+			       .matrix = KNOWN_MATRIX,
+			       .outlier = 4 },
 	/* thread and column: x, index; column: narrow, wide, balance; stack row: cosine (of fp8); matrix: and struct
 	 * xfp_packed_matrix; row: where its outliers begin; outlier: column, residual, and both as stored */
 	[XFP_STEP_PACK] = { .fixed = 2816 * KIB,
@@ -72,8 +83,9 @@ static const struct coefficients steps[XFP_STEPS] = {
 			    .outlier = 4 + 2 + 4 },
 };
 
-#define HELD_ROWS 1024     /* whose results lloyd-fit holds beside a block's */
-#define SUMMARY_ROWS 65536 /* whose cosines it has in memory at once */
+#define HELD_ROWS 1024           /* whose results the fits hold beside a block's */
+#define GROUPS_FIXED (768 * KIB) /* of pack with a library: more of its program, and what HDF5 writes at once */
+#define SUMMARY_ROWS 65536       /* whose cosines it has in memory at once */
 
 /* The other processes. */
 #define FRONT_FIXED (7168 * KIB)   /* xfp: its program, libsqlite3 and libhdf5, SQLite's page cache */
@@ -94,22 +106,93 @@ static const struct coefficients steps[XFP_STEPS] = {
 
 /* ---- a step ------------------------------------------------------------------------------------ */
 
-/* Bytes for each row of a block that depend on the candidates. */
-static uint64_t candidate_bytes(const struct xfp_parameters *parameters, enum xfp_step step, unsigned k, uint64_t cols)
+enum xfp_stamp xfp_step_stamp(enum xfp_step step)
 {
-	uint32_t bits =
-		step == XFP_STEP_MORE ? xfp_parameters_extended_bits(parameters) : xfp_parameters_base_bits(parameters);
-	uint64_t bytes = 0;
+	static const enum xfp_stamp stamps[XFP_STEPS] = {
+		XFP_STAMP_OUTLIERS, XFP_STAMP_FIT,          XFP_STAMP_LIBRARY,
+		XFP_STAMP_MORE,     XFP_STAMP_MORE_LIBRARY, XFP_STAMP_PACKED
+	};
 
-	if (step == XFP_STEP_PACK)
-		return k ? ((uint64_t)2 << k) + xfp_v2_row_bytes(cols, k) : cols + sizeof(float);
-	if (step == XFP_STEP_OUTLIERS)
-		return 0;
+	return stamps[step];
+}
+
+static enum xfp_fit_kind kind_of(enum xfp_step step)
+{
+	return (enum xfp_fit_kind)((int)step - XFP_STEP_FIT);
+}
+
+bool xfp_step_wanted(const struct xfp_parameters *parameters, enum xfp_step step, bool extended)
+{
+	if (step == XFP_STEP_OUTLIERS || step == XFP_STEP_PACK)
+		return true;
+	return xfp_fit_wanted(parameters, kind_of(step)) && (kind_of(step) < XFP_FIT_MORE || extended);
+}
+
+/* Of a fit: results of each row that it holds. */
+static uint64_t result_bytes(enum xfp_step step, const struct xfp_candidate *list, uint32_t count)
+{
+	uint64_t bytes = step == XFP_STEP_LIBRARY || step == XFP_STEP_MORE_LIBRARY ? 8 : 0;
+
 	/* codebook, cosine, struct xfp_row_error */
-	for (unsigned i = XFP_MIN_K; i <= XFP_MAX_K; i++)
-		if (bits >> i & 1)
-			bytes += ((uint64_t)2 << i) + 8 + 24;
+	for (uint32_t i = 0; i < count; i++)
+		bytes += list[i].group ? 24 : ((uint64_t)2 << list[i].k) + 8 + 24;
 	return bytes;
+}
+
+/* Of a fit, beyond its coefficients. */
+static uint64_t fit_bytes(const struct xfp_parameters *measured, const struct xfp_ledger_unit *unit, enum xfp_step step,
+			  uint64_t block, unsigned threads)
+{
+	struct xfp_candidate list[XFP_MOST_CANDIDATES];
+	uint32_t count = xfp_candidates_of(kind_of(step), measured, list);
+	uint64_t all = unit->experts * unit->rows;
+	uint64_t measuring = (HELD_ROWS + block) * result_bytes(step, list, count) +
+			     sizeof(double) * (all < SUMMARY_ROWS ? all : SUMMARY_ROWS);
+	uint64_t training;
+
+	if (step == XFP_STEP_FIT || step == XFP_STEP_MORE)
+		return measuring;
+	training = xfp_groups_training(list, count, unit);
+	return threads * xfp_groups_thread(list, count, unit->cols) + xfp_groups_libraries(list, count) +
+	       (training > measuring ? training : measuring);
+}
+
+/* The same of pack, of a unit that takes this. */
+static uint64_t pack_bytes(const struct xfp_candidate *candidate, const struct xfp_ledger_unit *unit, uint64_t block,
+			   unsigned threads)
+{
+	/* value, and the outliers of a row */
+	uint64_t thread = unit->cols * (4 + 4);
+
+	if (!candidate->k)
+		return block * (unit->cols + sizeof(float));
+	if (!candidate->group)
+		return block * (((uint64_t)2 << candidate->k) + xfp_v2_row_bytes(unit->cols, candidate->k));
+	return GROUPS_FIXED + xfp_groups_packed(candidate, unit, block) + xfp_groups_libraries(candidate, 1) +
+	       threads * (thread + xfp_groups_thread(candidate, 1, unit->cols));
+}
+
+/* Of pack, whatever a unit that is not measured yet may take. */
+static uint64_t most_pack_bytes(const struct xfp_parameters *measured, const struct xfp_ledger_unit *unit,
+				const struct xfp_estimate *estimate, bool decided, uint64_t block, unsigned threads)
+{
+	struct xfp_candidate list[XFP_MOST_CANDIDATES] = {
+		{ .mode = estimate->mode, .k = estimate->k, .group = estimate->group, .library = estimate->library }
+	};
+	uint64_t most = pack_bytes(&list[0], unit, block, threads);
+	uint32_t count;
+
+	if (unit->plan != XFP_PLAN_FIT || decided)
+		return most;
+	for (int more = 0; more <= estimate->extended; more++) {
+		count = xfp_candidates_of(more ? XFP_FIT_MORE_LIBRARY : XFP_FIT_LIBRARY, measured, list);
+		for (uint32_t i = 0; i < count; i++) {
+			uint64_t bytes = pack_bytes(&list[i], unit, block, threads);
+
+			most = bytes > most ? bytes : most;
+		}
+	}
+	return most;
 }
 
 /* Weights of one matrix further out than `sigma_milli`. */
@@ -140,7 +223,9 @@ static uint64_t outlier_bytes(const struct xfp_conversion *c, uint32_t number, c
 
 uint64_t xfp_footprint_step(const struct xfp_conversion *c, uint32_t number, enum xfp_step step, unsigned threads)
 {
-	const struct coefficients *k = &steps[step == XFP_STEP_MORE ? XFP_STEP_FIT : step];
+	const struct coefficients *k = &steps[step == XFP_STEP_MORE           ? XFP_STEP_FIT
+					      : step == XFP_STEP_MORE_LIBRARY ? XFP_STEP_LIBRARY
+									      : step];
 	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
 	struct xfp_matrix_source source = xfp_ledger_source(c->ledger, unit->first_matrix);
 	struct xfp_estimate estimate = xfp_estimate(c, number, XFP_MOST);
@@ -149,16 +234,13 @@ uint64_t xfp_footprint_step(const struct xfp_conversion *c, uint32_t number, enu
 	uint64_t rows = xfp_rows_block(&source), block = rows * unit->cols * (xfp_dtype_bits(unit->dtype) / 8);
 	uint64_t stack = unit->cols * k->stack_column + k->matrix, bytes = k->fixed;
 
-	if (step == XFP_STEP_FIT || step == XFP_STEP_MORE) {
-		uint64_t all = unit->experts * unit->rows;
-
-		bytes += HELD_ROWS * candidate_bytes(&measured, step, estimate.k, unit->cols);
-		bytes += sizeof(double) * (all < SUMMARY_ROWS ? all : SUMMARY_ROWS);
-	}
+	if (step == XFP_STEP_PACK)
+		bytes += most_pack_bytes(&measured, unit, &estimate, c->units[number].decided, rows, threads);
+	else if (step != XFP_STEP_OUTLIERS)
+		bytes += fit_bytes(&measured, unit, step, rows, threads);
 	if (unit->plan == XFP_PLAN_FP8)
 		stack += unit->rows * k->stack_row;
 	bytes += block + unit->rows * k->row;
-	bytes += rows * candidate_bytes(&measured, step, estimate.k, unit->cols);
 	bytes += threads * (k->thread + unit->cols * k->thread_column) + unit->cols * k->column;
 	bytes += unit->experts * stack + outlier_bytes(c, number, k);
 	if (source.view.col_stride != 1 || source.view.row_stride != unit->cols)
@@ -168,28 +250,25 @@ uint64_t xfp_footprint_step(const struct xfp_conversion *c, uint32_t number, enu
 
 /* ---- all units --------------------------------------------------------------------------------- */
 
-/* The step of a unit that takes most, of those that are still to come. */
-static uint64_t unit_bytes(const struct xfp_conversion *c, uint32_t number, unsigned threads, enum xfp_step *step)
+/* What the step of a unit takes that takes most, of those that are still to come. `together`: its fits at once, as make
+ * has them where there are fewer units than jobs. */
+static uint64_t unit_bytes(const struct xfp_conversion *c, uint32_t number, unsigned threads, bool together)
 {
-	static const enum xfp_stamp makes[XFP_STEPS] = { XFP_STAMP_OUTLIERS, XFP_STAMP_FIT, XFP_STAMP_MORE,
-							 XFP_STAMP_PACKED };
 	const struct xfp_unit_state *state = &c->units[number];
 	bool fit = c->ledger->units[number].plan == XFP_PLAN_FIT;
 	bool extended = fit && xfp_estimate(c, number, XFP_MOST).extended;
-	uint64_t most = 0;
+	uint64_t most = 0, fits = 0;
 
-	*step = XFP_STEP_PACK;
 	for (enum xfp_step s = XFP_STEP_OUTLIERS; s < XFP_STEPS; s++) {
 		uint64_t bytes;
 
-		if ((s != XFP_STEP_PACK && (!fit || state->decided)) || (s == XFP_STEP_MORE && !extended) ||
-		    state->there >> makes[s] & 1)
+		if ((s != XFP_STEP_PACK && (!fit || state->decided)) ||
+		    !xfp_step_wanted(&c->options.parameters, s, extended) || state->there >> xfp_step_stamp(s) & 1)
 			continue;
 		bytes = xfp_footprint_step(c, number, s, threads);
-		if (bytes > most) {
-			most = bytes;
-			*step = s;
-		}
+		if (together && (s == XFP_STEP_FIT || s == XFP_STEP_LIBRARY))
+			bytes = fits += bytes + (fits ? SHELL_FIXED + steps[s].text : 0);
+		most = bytes > most ? bytes : most;
 	}
 	return most;
 }
@@ -212,11 +291,9 @@ static enum xfp_status units_in_flight(const struct xfp_conversion *c, unsigned 
 	if (!bytes)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
-		enum xfp_step step;
-
 		if (c->units[i].done)
 			continue;
-		bytes[count] = unit_bytes(c, i, threads, &step);
+		bytes[count] = unit_bytes(c, i, threads, jobs > c->todo);
 		if (bytes[count] > most) {
 			most = bytes[count];
 			memory->largest = i;
@@ -225,7 +302,7 @@ static enum xfp_status units_in_flight(const struct xfp_conversion *c, unsigned 
 	}
 	qsort(bytes, count, sizeof *bytes, falling);
 	for (int s = 0; s < XFP_STEPS; s++)
-		text[s] = steps[s].text;
+		text[s] = xfp_step_wanted(&c->options.parameters, (enum xfp_step)s, false) ? steps[s].text : 0;
 	qsort(text, XFP_STEPS, sizeof *text, falling);
 	if (count)
 		memory->units = memory->front + MAKE_FIXED + c->ledger->unit_count * MAKE_UNIT;

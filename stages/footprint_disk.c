@@ -8,6 +8,7 @@
 
 #include "bundle_layout.h"
 #include "bytes.h"
+#include "candidates.h"
 #include "footprint.h"
 #include "lloyd.h"
 
@@ -19,8 +20,9 @@
 #define OUTLIERS_MATRIX 42u     /* digest, exponent, mean, sigma and first of a matrix */
 #define FIT_FIXED 7000u         /* likewise, with the table of candidates */
 #define FIT_ROW_CANDIDATE 8u    /* a cosine; a codebook comes on top */
+#define FIT_LIBRARY 700u        /* of a candidate with a library: tables more */
 #define CHOICE_FIXED 2600u      /* attributes only */
-#define PACKED_FIXED 5600u      /* likewise, with the digests */
+#define PACKED_FIXED 5700u      /* likewise, with the digests */
 #define PACKED_MATRIX 80u       /* struct xfp_packed_matrix */
 #define MANIFEST_FIXED 98304u   /* schema, first pages */
 #define MANIFEST_UNIT 3600u     /* rows of its artifacts, candidates and run, with their indexes */
@@ -48,16 +50,12 @@ static uint64_t member(uint64_t bytes)
 static uint64_t unit_members(const struct xfp_conversion *c, uint32_t number, const struct xfp_estimate *e)
 {
 	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
-	uint64_t rows = unit->experts * unit->rows, code, balance, outlier;
+	uint64_t bytes[XFP_PARTS], sum = 0;
 
-	if (e->mode == XFP_MODE_KEEP)
-		return member(e->bytes);
-	if (e->mode == XFP_MODE_FP8)
-		return member(rows * unit->cols) + member(rows * sizeof(float));
-	code = rows * ((uint64_t)2 << e->k);
-	balance = c->options.parameters.balance ? unit->cols : 0;
-	outlier = unit->experts * xfp_outlier_bytes(unit->rows, unit->cols, e->outliers / unit->experts);
-	return member(rows * xfp_v2_row_bytes(unit->cols, e->k)) + member(code) + member(balance) + member(outlier);
+	xfp_estimate_parts(unit, &c->options.parameters, e, bytes);
+	for (int p = 0; p < XFP_PARTS; p++)
+		sum += member(bytes[p]);
+	return sum;
 }
 
 /* Of the small files that are carried; one that is gone is none. */
@@ -112,14 +110,21 @@ static uint64_t outliers_artifact(const struct xfp_ledger_unit *unit, uint64_t o
 		    outliers * sizeof(uint64_t));
 }
 
-static uint64_t fit_artifact(const struct xfp_ledger_unit *unit, uint32_t bits)
+static uint64_t fit_artifact(const struct xfp_ledger_unit *unit, const struct xfp_parameters *measured,
+			     enum xfp_fit_kind kind)
 {
-	uint64_t row = 0;
+	struct xfp_candidate list[XFP_MOST_CANDIDATES];
+	uint32_t count = xfp_candidates_of(kind, measured, list);
+	uint64_t row = 0, fixed = FIT_FIXED;
 
-	for (unsigned k = XFP_MIN_K; k <= XFP_MAX_K; k++)
-		if (bits >> k & 1)
-			row += FIT_ROW_CANDIDATE + ((uint64_t)2 << k);
-	return file(FIT_FIXED + unit->experts * unit->rows * row);
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t code = 2 * xfp_candidate_code(&list[i]);
+
+		row += FIT_ROW_CANDIDATE + (list[i].group ? 0 : code);
+		if (list[i].group)
+			fixed += FIT_LIBRARY + code + 4 * xfp_candidate_hints(&list[i]);
+	}
+	return file(fixed + unit->experts * unit->rows * row);
 }
 
 /* What is missing of a unit, and the number of its files. */
@@ -133,9 +138,10 @@ static uint64_t unit_artifacts(const struct xfp_conversion *c, uint32_t number, 
 
 	if (unit->plan == XFP_PLAN_FIT) {
 		bytes[XFP_STAMP_OUTLIERS] = outliers_artifact(unit, estimate.outliers);
-		bytes[XFP_STAMP_FIT] = fit_artifact(unit, xfp_parameters_base_bits(&measured));
-		if (estimate.extended)
-			bytes[XFP_STAMP_MORE] = fit_artifact(unit, xfp_parameters_extended_bits(&measured));
+		for (enum xfp_step s = XFP_STEP_FIT; s < XFP_STEP_PACK; s++)
+			if (xfp_step_wanted(&measured, s, estimate.extended))
+				bytes[xfp_step_stamp(s)] =
+					fit_artifact(unit, &measured, (enum xfp_fit_kind)(s - XFP_STEP_FIT));
 		bytes[XFP_STAMP_CHOICE] = file(CHOICE_FIXED);
 	}
 	bytes[XFP_STAMP_PACKED] = file(PACKED_FIXED + unit->experts * PACKED_MATRIX + estimate.bytes);
@@ -186,8 +192,12 @@ static uint64_t work_bytes(const struct xfp_conversion *c, enum xfp_bound bound)
 
 	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
 		struct xfp_estimate estimate = xfp_estimate(c, i, bound);
-		unsigned stamps = c->ledger->units[i].plan != XFP_PLAN_FIT ? 1 : estimate.extended ? 5 : 4;
+		unsigned stamps = 0;
 
+		for (enum xfp_step s = XFP_STEP_OUTLIERS; s < XFP_STEPS; s++)
+			stamps += xfp_step_wanted(&c->options.parameters, s, estimate.extended);
+		/* And of the choice. */
+		stamps = c->ledger->units[i].plan == XFP_PLAN_FIT ? stamps + 1 : 1;
 		bytes += stamps * BLOCK + WORK_UNIT;
 	}
 	return bytes;

@@ -84,6 +84,7 @@ static void note_made(struct xfp_unit_state *state, const struct xfp_event *even
 	} stages[] = {
 		{ "outlier-extract", XFP_STAMP_OUTLIERS },
 		{ "lloyd-fit", XFP_STAMP_FIT },
+		{ "libfit", XFP_STAMP_LIBRARY },
 		{ "autoselect", XFP_STAMP_CHOICE },
 		{ "pack", XFP_STAMP_PACKED },
 	};

@@ -10,53 +10,45 @@
  * them, fp16 residuals, balance and exponent undone in f32, exactly as the runtime decodes. No floor
  * plays a part, so that floors can change without a new fit.
  */
-#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "assign.h"
-#include "bundle_layout.h"
 #include "bytes.h"
 #include "cosine.h"
 #include "encode.h"
 #include "fit.h"
 #include "lloyd.h"
 #include "marks.h"
+#include "measure.h"
 #include "number.h"
+#include "optimal.h"
 #include "rows.h"
 #include "scale.h"
 #include "threads.h"
 #include "work.h"
-
-#define MOST 8              /* candidates of an artifact */
-#define SUMMARY_BLOCK 65536 /* cosines in memory at once */
-#define HELD 1024           /* rows whose results are worth a write */
 
 /* What all rows of the unit share. */
 struct fit {
 	struct xfp_outliers known;
 	struct xfp_artifact outliers;
 	char outliers_key[33];
-	unsigned k[MOST], count; /* of the candidates */
+	struct xfp_measure measure;
+	unsigned k[XFP_MAX_K + 1], count; /* of the candidates */
+	bool optimal;
 	int start;
 	unsigned rounds;
-	float *down; /* [padded cols] 2^(-d/4); zeros in the padding */
-	bool balanced;
-	double back; /* 4^-s of the matrix; 0 where undoing its exponent may round */
+	float *down;                  /* [padded cols] 2^(-d/4); zeros in the padding */
+	struct xfp_measure_unit unit; /* of the matrix */
 	struct xfp_scaling scaling;
 	struct room *rooms; /* one a thread */
 	int threads;
-	double error[MOST], norm; /* sums over the unit */
-	/* Results by candidate, of the last `held` rows: HDF5 is called for many at a time. */
-	uint64_t held, done; /* done: rows of the unit that are written */
-	uint16_t *codebook[MOST];
-	double *cosine[MOST];
-	struct xfp_row_error *row[MOST];
 };
 
 /* One thread's room for a row, all padded. */
 struct room {
 	struct xfp_lloyd_row *lloyd;
+	struct xfp_optimal_room *optimal; /* where that is asked for */
 	float *w, *x, *value;
 	float *marked_w, *marked_x; /* of the outliers, in their order */
 };
@@ -64,6 +56,7 @@ struct room {
 static void room_free(struct room *room)
 {
 	free(room->lloyd);
+	free(room->optimal);
 	free(room->w);
 	free(room->x);
 	free(room->value);
@@ -71,8 +64,10 @@ static void room_free(struct room *room)
 	free(room->marked_x);
 }
 
-static bool room_init(struct room *room, uint64_t cols)
+static bool room_init(struct room *room, uint64_t cols, bool optimal)
 {
+	if (optimal && !(room->optimal = malloc(sizeof *room->optimal)))
+		return false;
 	room->lloyd = aligned_alloc(64, xfp_align(sizeof *room->lloyd, 64));
 	room->w = xfp_row_new(cols);
 	room->x = xfp_row_new(cols);
@@ -121,8 +116,8 @@ static struct xfp_row_error measure(const struct fit *fit, const struct row *row
 		sums.square += (double)value * value - (double)none * none;
 	}
 	/* What may be left of the zeros' share. */
-	sums.error = sums.error < 0 ? 0 : sums.error * fit->back;
-	sums.square = sums.square < 0 ? 0 : sums.square * fit->back;
+	sums.error = sums.error < 0 ? 0 : sums.error * fit->unit.back;
+	sums.square = sums.square < 0 ? 0 : sums.square * fit->unit.back;
 	return xfp_row_result(row->norm, sums);
 }
 
@@ -147,27 +142,28 @@ static struct xfp_row_error measure_wide(const struct fit *fit, const struct row
 static void fit_row(const struct fit *fit, struct room *room, const struct xfp_rows *rows,
 		    const struct xfp_marks *marks, int exponent, uint64_t r)
 {
-	uint64_t cols = fit->known.cols, number = rows->first + r, at = fit->held + r;
+	uint64_t cols = fit->known.cols, number = rows->first + r, at = fit->measure.held + r;
 	struct row row = { .column = marks->column + marks->first[number],
 			   .outliers = marks->first[number + 1] - marks->first[number] };
-	float unit = fit->back > 0 ? xfp_exp2i(exponent) : 1;
-	struct xfp_row_start start = xfp_rows_scaled(rows, &fit->scaling, r, unit, room->w, room->x);
-	uint16_t *codebook[MOST];
+	struct xfp_row_start start = xfp_rows_scaled(rows, &fit->scaling, r, fit->unit.unit, room->w, room->x);
+	uint16_t *codebook[XFP_MAX_K + 1];
 
 	row.norm = start.norm;
 	set_outliers_aside(&row, room);
 	xfp_lloyd_load(room->lloyd, room->x, row.outliers ? xfp_encoder()->largest(room->x, cols) : start.largest,
 		       row.outliers, cols);
 	for (unsigned i = 0; i < fit->count; i++)
-		codebook[i] = fit->codebook[i] + (at << fit->k[i]);
-	xfp_lloyd_fit(room->lloyd, fit->k, fit->count, fit->start, fit->rounds, codebook);
+		codebook[i] = fit->measure.codebook[i] + (at << fit->k[i]);
+	if (fit->optimal)
+		xfp_optimal_fit(room->lloyd, fit->k, fit->count, room->optimal, codebook);
+	else
+		xfp_lloyd_fit(room->lloyd, fit->k, fit->count, fit->start, fit->rounds, codebook);
 	for (unsigned i = 0; i < fit->count; i++) {
 		struct xfp_quantizer quantizer;
 
 		xfp_quantizer_init(&quantizer, fit->k[i], codebook[i]);
-		fit->row[i][at] = fit->back > 0 ? measure(fit, &row, room, &quantizer)
-						: measure_wide(fit, &row, room, &quantizer, exponent);
-		fit->cosine[i][at] = fit->row[i][at].cosine;
+		fit->measure.row[i][at] = fit->unit.back > 0 ? measure(fit, &row, room, &quantizer)
+							     : measure_wide(fit, &row, room, &quantizer, exponent);
 	}
 }
 
@@ -177,24 +173,6 @@ static void fit_block(struct fit *fit, const struct xfp_rows *rows, const struct
 #pragma omp parallel for schedule(dynamic, 4)
 	for (uint64_t r = 0; r < rows->count; r++)
 		fit_row(fit, &fit->rooms[xfp_thread()], rows, marks, exponent, r);
-}
-
-/* Write the results that are held. */
-static enum xfp_status flush(struct fit *fit, struct xfp_artifact *artifact, struct xfp_error *err)
-{
-	enum xfp_status status = XFP_OK;
-
-	for (unsigned i = 0; !status && i < fit->count; i++)
-		status = xfp_fit_write_rows(artifact, fit->k[i], fit->done, fit->held, fit->codebook[i], fit->cosine[i],
-					    err);
-	for (uint64_t r = 0; !status && r < fit->held; r++) {
-		fit->norm += fit->row[0][r].norm;
-		for (unsigned i = 0; i < fit->count; i++)
-			fit->error[i] += fit->row[i][r].error;
-	}
-	fit->done += fit->held;
-	fit->held = 0;
-	return status;
 }
 
 static enum xfp_status fit_matrix(struct xfp_job *job, struct fit *fit, uint32_t m, struct xfp_artifact *artifact,
@@ -207,96 +185,21 @@ static enum xfp_status fit_matrix(struct xfp_job *job, struct fit *fit, uint32_t
 	int exponent = fit->known.exponent[m];
 
 	xfp_scaling_set(&fit->scaling, fit->known.balance, exponent);
-	fit->back = fit->scaling.fits && exponent > -100 && exponent < 100
-			    ? 1 / ((double)xfp_exp2i(exponent) * xfp_exp2i(exponent))
-			    : 0;
+	fit->unit = xfp_measure_unit(fit->scaling.fits, exponent);
 	if (!status)
 		status = xfp_rows_open(&source, &rows, err);
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
 		fit_block(fit, &rows, &marks, exponent);
-		fit->held += rows.count;
-		if (fit->held >= HELD)
-			status = flush(fit, artifact, err);
+		fit->measure.held += rows.count;
+		if (fit->measure.held >= XFP_MEASURE_HELD)
+			status = xfp_measure_flush(&fit->measure, artifact, err);
 	}
 	xfp_rows_close(&rows);
 	xfp_marks_free(&marks);
 	return status;
 }
 
-/* Everything stored for the unit with this k. */
-static uint64_t stored_bytes(const struct fit *fit, unsigned k)
-{
-	const struct xfp_outliers *known = &fit->known;
-	uint64_t rows = known->matrices * known->rows;
-	uint64_t bytes = rows * xfp_v2_row_bytes(known->cols, k) + (rows << k) * sizeof(uint16_t) +
-			 (fit->balanced ? known->cols : 0);
-
-	for (uint32_t m = 0; m < known->matrices; m++)
-		bytes += xfp_outlier_bytes(known->rows, known->cols, known->first[m + 1] - known->first[m]);
-	return bytes;
-}
-
-/* Median and 5th percentile of the cosines of all rows, a block of them in memory at a time. */
-static enum xfp_status summarize_cosines(struct xfp_artifact *artifact, uint64_t rows, struct xfp_candidate *candidate,
-					 struct xfp_error *err)
-{
-	uint64_t block = rows < SUMMARY_BLOCK ? rows : SUMMARY_BLOCK;
-	double *cosine = malloc((block + 1) * sizeof *cosine);
-	enum xfp_status status = cosine ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
-	struct xfp_summary summary;
-
-	for (xfp_summary_begin(&summary, rows); !status && !xfp_summary_done(&summary); xfp_summary_narrow(&summary)) {
-		for (uint64_t first = 0; !status && first < rows; first += block) {
-			uint64_t count = rows - first < block ? rows - first : block;
-
-			/* One that fits is read once. */
-			if (block < rows || !summary.known)
-				status = xfp_fit_read_rows(artifact, candidate->k, first, count, NULL, cosine, err);
-			if (!status)
-				xfp_summary_add(&summary, cosine, count);
-		}
-		if (status)
-			break;
-	}
-	candidate->cos_median = summary.median;
-	candidate->cos_p5 = summary.p5;
-	free(cosine);
-	return status;
-}
-
-/* The table of candidates, from what was measured row by row. */
-static enum xfp_status summarize(const struct fit *fit, struct xfp_artifact *artifact, struct xfp_error *err)
-{
-	struct xfp_fit table = { .matrices = fit->known.matrices,
-				 .rows = fit->known.rows,
-				 .cols = fit->known.cols,
-				 .candidate_count = fit->count };
-	uint64_t rows = table.matrices * table.rows;
-	enum xfp_status status = XFP_OK;
-
-	strcpy(table.outliers, fit->outliers_key);
-	for (unsigned i = 0; !status && i < fit->count; i++) {
-		struct xfp_candidate *candidate = &table.candidates[i];
-
-		candidate->mode = XFP_MODE_V2;
-		candidate->k = fit->k[i];
-		candidate->sigma_milli = fit->known.sigma_milli;
-		candidate->bytes = stored_bytes(fit, fit->k[i]);
-		candidate->outliers = fit->known.first[table.matrices];
-		candidate->error = fit->norm > 0 ? fit->error[i] / fit->norm : 0;
-		/* Near the end of f32 a rounded entry can decode to infinity: never to be chosen. */
-		if (!(candidate->error <= DBL_MAX)) {
-			candidate->cos_median = candidate->cos_p5 = -1;
-			candidate->error = 1;
-			continue;
-		}
-		status = summarize_cosines(artifact, rows, candidate, err);
-	}
-	return status ? status : xfp_fit_end(artifact, &table, err);
-}
-
-/* `most`: rows whose results are held at once. */
-static enum xfp_status fit_init(struct fit *fit, uint64_t most, struct xfp_error *err)
+static enum xfp_status fit_init(struct fit *fit, struct xfp_error *err)
 {
 	uint64_t cols = fit->known.cols;
 	bool short_of_memory;
@@ -306,19 +209,11 @@ static enum xfp_status fit_init(struct fit *fit, uint64_t most, struct xfp_error
 	fit->down = xfp_row_new(cols);
 	short_of_memory = !fit->rooms || !fit->down;
 	for (int i = 0; !short_of_memory && i < fit->threads; i++)
-		short_of_memory = !room_init(&fit->rooms[i], cols);
-	for (unsigned i = 0; i < fit->count; i++) {
-		fit->codebook[i] = malloc((most << fit->k[i]) * sizeof *fit->codebook[i]);
-		fit->cosine[i] = malloc(most * sizeof *fit->cosine[i]);
-		fit->row[i] = malloc(most * sizeof *fit->row[i]);
-		short_of_memory = short_of_memory || !fit->codebook[i] || !fit->cosine[i] || !fit->row[i];
-	}
+		short_of_memory = !room_init(&fit->rooms[i], cols, fit->optimal);
 	if (short_of_memory)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	for (uint64_t c = 0; c < cols; c++) {
+	for (uint64_t c = 0; c < cols; c++)
 		fit->down[c] = xfp_balance_down(fit->known.balance[c]);
-		fit->balanced = fit->balanced || fit->known.balance[c];
-	}
 	return xfp_scaling_init(&fit->scaling, cols, err);
 }
 
@@ -331,11 +226,7 @@ static void fit_free(struct fit *fit)
 		room_free(&fit->rooms[i]);
 	free(fit->rooms);
 	free(fit->down);
-	for (unsigned i = 0; i < fit->count; i++) {
-		free(fit->codebook[i]);
-		free(fit->cosine[i]);
-		free(fit->row[i]);
-	}
+	xfp_measure_free(&fit->measure);
 }
 
 static enum xfp_status produce(struct xfp_job *job, struct fit *fit, uint32_t bits, const struct xfp_key *key,
@@ -349,21 +240,26 @@ static enum xfp_status produce(struct xfp_job *job, struct fit *fit, uint32_t bi
 	/* A unit with weights that are no numbers has no candidates. */
 	bits = fit->known.sigma[0] < 0 ? 0 : bits;
 	for (unsigned k = XFP_MIN_K; k <= XFP_MAX_K; k++)
-		if (bits >> k & 1)
+		if (bits >> k & 1) {
+			fit->measure.candidates[fit->count] = (struct xfp_candidate){ .mode = XFP_MODE_V2, .k = k };
 			fit->k[fit->count++] = k;
+		}
+	fit->optimal = job->parameters.fit == XFP_FIT_OPTIMAL;
 	fit->start = (int)job->parameters.start;
 	fit->rounds = job->parameters.lloyd_iterations;
-	status = fit_init(fit, xfp_rows_block(&source) + HELD, err);
+	fit->measure.count = fit->count;
+	status = fit_init(fit, err);
+	if (!status)
+		status = xfp_measure_begin(&fit->measure, xfp_rows_block(&source) + XFP_MEASURE_HELD, err);
 	if (!status)
 		status = xfp_job_create(job, key, &pending, &artifact, err);
 	if (!status)
-		status = xfp_fit_begin(&artifact, job->unit->experts * job->unit->rows, bits, err);
+		status = xfp_fit_begin(&artifact, job->unit->experts * job->unit->rows, fit->measure.candidates,
+				       fit->count, err);
 	for (uint32_t m = 0; !status && fit->count && m < job->unit->experts; m++)
 		status = fit_matrix(job, fit, m, &artifact, err);
-	if (!status && fit->held)
-		status = flush(fit, &artifact, err);
 	if (!status)
-		status = summarize(fit, &artifact, err);
+		status = xfp_measure_end(&fit->measure, &fit->known, fit->outliers_key, &artifact, err);
 	if (!status)
 		status = xfp_job_publish(job, key, XFP_FIT_KIND, XFP_FIT_VERSION, &pending, &artifact, err);
 	xfp_artifact_close(&artifact);

@@ -13,6 +13,10 @@ stages_libstages_a_SOURCES = \
 	stages/cache_ls.c \
 	stages/cache_rebuild.c \
 	stages/cache_stats.c \
+	stages/candidates.c \
+	stages/candidates.h \
+	stages/chosen.c \
+	stages/chosen.h \
 	stages/classify.c \
 	stages/classify.h \
 	stages/commands.h \
@@ -35,18 +39,26 @@ stages_libstages_a_SOURCES = \
 	stages/footprint.c \
 	stages/footprint.h \
 	stages/footprint_disk.c \
+	stages/footprint_groups.c \
+	stages/footprint_groups.h \
 	stages/given.c \
 	stages/given.h \
+	stages/group_row.c \
+	stages/group_row.h \
 	stages/info.c \
 	stages/ingest.c \
 	stages/ingest.h \
 	stages/inspect_report.c \
 	stages/inspect_report.h \
+	stages/library_train.c \
+	stages/library_train.h \
 	stages/like.c \
 	stages/like.h \
 	stages/like_compare.c \
 	stages/marks.c \
 	stages/marks.h \
+	stages/measure.c \
+	stages/measure.h \
 	stages/model_config.c \
 	stages/model_config.h \
 	stages/name_groups.c \
@@ -58,6 +70,7 @@ stages_libstages_a_SOURCES = \
 	stages/options.c \
 	stages/options.h \
 	stages/pack.h \
+	stages/pack_groups.c \
 	stages/pack_parts.c \
 	stages/pack_v2.c \
 	stages/plan.c \
@@ -132,6 +145,7 @@ bin_PROGRAMS += \
 	xfp-autoselect \
 	xfp-bundle \
 	xfp-inspect \
+	xfp-libfit \
 	xfp-lloyd-fit \
 	xfp-outlier-extract \
 	xfp-pack \
@@ -146,6 +160,9 @@ xfp_bundle_SOURCES = stages/bundle.c
 xfp_bundle_LDADD = $(TOOL_LIBS)
 xfp_inspect_SOURCES = stages/inspect.c
 xfp_inspect_LDADD = $(TOOL_LIBS)
+xfp_libfit_SOURCES = stages/libfit.c stages/no_plugins.c
+xfp_libfit_LDFLAGS = $(unit_ldflags)
+xfp_libfit_LDADD = $(unit_libs)
 xfp_lloyd_fit_SOURCES = stages/lloyd_fit.c stages/no_plugins.c
 xfp_lloyd_fit_LDFLAGS = $(unit_ldflags)
 xfp_lloyd_fit_LDADD = $(unit_libs)

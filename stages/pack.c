@@ -94,8 +94,10 @@ static enum xfp_status pack(struct xfp_job *job, const struct xfp_choice *choice
 		return xfp_pack_keep(job, artifact, packed, err);
 	case XFP_MODE_FP8:
 		return xfp_pack_fp8(job, artifact, packed, err);
-	default:
+	case XFP_MODE_V2:
 		return xfp_pack_v2(job, choice, artifact, packed, err);
+	default:
+		return xfp_pack_groups(job, choice, artifact, packed, err);
 	}
 }
 

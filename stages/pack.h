@@ -28,6 +28,8 @@ void xfp_part_end(struct xfp_part_writer *writer, struct xfp_packed *packed);
 /* Fill in `packed` and write the parts of an artifact that was created; `packed` ends complete. */
 enum xfp_status xfp_pack_v2(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_artifact *artifact,
 			    struct xfp_packed *packed, struct xfp_error *err);
+enum xfp_status xfp_pack_groups(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_artifact *artifact,
+				struct xfp_packed *packed, struct xfp_error *err);
 enum xfp_status xfp_pack_keep(struct xfp_job *job, struct xfp_artifact *artifact, struct xfp_packed *packed,
 			      struct xfp_error *err);
 enum xfp_status xfp_pack_fp8(struct xfp_job *job, struct xfp_artifact *artifact, struct xfp_packed *packed,

@@ -73,14 +73,15 @@ struct xfp_plan_fates {
 };
 struct xfp_plan_fates xfp_plan_count_fates(const struct xfp_ledger *ledger);
 
-/* Artifacts of a stage that the units need, and those of them that the cache has. */
+/* Artifacts of a stage that the units need, and those of them that the cache has. Fits that the modes do not have are
+ * not listed. Returns how many are. */
 struct xfp_plan_hits {
 	const char *stage;
 	enum xfp_stamp stamp;
 	uint32_t needed, there;
 };
-#define XFP_PLAN_STAGES 5
-void xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hits hits[XFP_PLAN_STAGES]);
+#define XFP_PLAN_STAGES (XFP_FIT_KINDS + 3)
+unsigned xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hits hits[XFP_PLAN_STAGES]);
 /* Units whose digests the manifest knows. */
 uint32_t xfp_plan_known_units(const struct xfp_conversion *c);
 

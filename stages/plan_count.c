@@ -93,26 +93,33 @@ struct xfp_plan_fates xfp_plan_count_fates(const struct xfp_ledger *ledger)
 
 /* ---- what the cache holds ------------------------------------------------------------------------ */
 
-void xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hits hits[XFP_PLAN_STAGES])
+unsigned xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hits hits[XFP_PLAN_STAGES])
 {
-	static const struct xfp_plan_hits stages[XFP_PLAN_STAGES] = { { "outlier-extract", XFP_STAMP_OUTLIERS, 0, 0 },
-								      { "lloyd-fit", XFP_STAMP_FIT, 0, 0 },
-								      { "lloyd-fit --extended", XFP_STAMP_MORE, 0, 0 },
-								      { "autoselect", XFP_STAMP_CHOICE, 0, 0 },
-								      { "pack", XFP_STAMP_PACKED, 0, 0 } };
+	static const char *const fits[XFP_FIT_KINDS] = { "lloyd-fit", "libfit", "lloyd-fit --extended",
+							 "libfit --extended" };
+	unsigned count = 0;
 
-	memcpy(hits, stages, sizeof stages);
+	hits[count++] = (struct xfp_plan_hits){ "outlier-extract", XFP_STAMP_OUTLIERS, 0, 0 };
+	for (int i = 0; i < XFP_FIT_KINDS; i++)
+		if (xfp_fit_wanted(&c->options.parameters, (enum xfp_fit_kind)i))
+			hits[count++] = (struct xfp_plan_hits){ fits[i], xfp_fit_stamp((enum xfp_fit_kind)i), 0, 0 };
+	hits[count++] = (struct xfp_plan_hits){ "autoselect", XFP_STAMP_CHOICE, 0, 0 };
+	hits[count++] = (struct xfp_plan_hits){ "pack", XFP_STAMP_PACKED, 0, 0 };
 	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
 		bool fit = c->ledger->units[i].plan == XFP_PLAN_FIT;
 		bool extended = fit && xfp_estimate(c, i, XFP_EXPECTED).extended;
 
-		for (int s = 0; s < XFP_PLAN_STAGES; s++) {
-			if (hits[s].stamp == XFP_STAMP_MORE ? !extended : !fit && hits[s].stamp != XFP_STAMP_PACKED)
+		for (unsigned s = 0; s < count; s++) {
+			enum xfp_stamp stamp = hits[s].stamp;
+			bool more = stamp == XFP_STAMP_MORE || stamp == XFP_STAMP_MORE_LIBRARY;
+
+			if (more ? !extended : !fit && stamp != XFP_STAMP_PACKED)
 				continue;
 			hits[s].needed++;
-			hits[s].there += c->units[i].there >> hits[s].stamp & 1;
+			hits[s].there += c->units[i].there >> stamp & 1;
 		}
 	}
+	return count;
 }
 
 uint32_t xfp_plan_known_units(const struct xfp_conversion *c)

@@ -180,8 +180,8 @@ static void print_cache(const struct xfp_plan_facts *facts)
 	const struct xfp_conversion *c = facts->c;
 	uint32_t known = xfp_plan_known_units(c);
 	struct xfp_plan_hits hits[XFP_PLAN_STAGES];
+	unsigned count = xfp_plan_count_hits(c, hits);
 
-	xfp_plan_count_hits(c, hits);
 	if (!c->manifest)
 		printf("cache    %s: there is none yet\n", c->options.cache);
 	else if (!known)
@@ -189,7 +189,7 @@ static void print_cache(const struct xfp_plan_facts *facts)
 	else {
 		printf("cache    %s: knows %" PRIu32 " of %" PRIu32 " units", c->options.cache, known,
 		       c->ledger->unit_count);
-		for (int s = 0; s < XFP_PLAN_STAGES; s++)
+		for (unsigned s = 0; s < count; s++)
 			if (hits[s].needed)
 				printf("%s %s %" PRIu32 " of %" PRIu32, s ? "," : ";", hits[s].stage, hits[s].there,
 				       hits[s].needed);

@@ -22,7 +22,6 @@
 #define TINY_ROWS 16
 #define TINY_COLS 64
 #define TINY_UNITS 2
-#define STAGES_OF_A_UNIT 4.0
 #define BUNDLE_BYTES_A_SECOND 400e6 /* read, SHA-256 without instructions for it, write */
 
 struct probe {
@@ -190,6 +189,8 @@ static enum xfp_status write_settings(const struct xfp_conversion *c, const stru
 	status = write_text(probe->c.options.work, XFP_PARAMETERS_FILE, text, err);
 	free(text);
 	if (!status)
+		status = xfp_prepare_fits(probe->c.options.work, &parameters, err);
+	if (!status)
 		status = write_text(probe->c.options.work, XFP_TODO_FILE,
 				    probe->fp8 ? "FIT_UNITS = u000000 u000001 u000002\nPACK_UNITS = u000003\n"
 					       : "FIT_UNITS = u000000 u000001 u000002\n",
@@ -244,14 +245,22 @@ static int run_probe(struct probe *probe, struct xfp_signals *signals, double *s
 	return status;
 }
 
-/* Where an event's seconds belong. The second fit of a unit is the extended one. */
+/* Where an event's seconds belong. The second fit of a kind is the extended one. */
 static enum xfp_step step_of(const struct xfp_event *event, const double spent[XFP_STEPS])
 {
 	if (!strcmp(event->stage, "outlier-extract"))
 		return XFP_STEP_OUTLIERS;
 	if (!strcmp(event->stage, "lloyd-fit"))
 		return spent[XFP_STEP_FIT] > 0 ? XFP_STEP_MORE : XFP_STEP_FIT;
+	if (!strcmp(event->stage, "libfit"))
+		return spent[XFP_STEP_LIBRARY] > 0 ? XFP_STEP_MORE_LIBRARY : XFP_STEP_LIBRARY;
 	return !strcmp(event->stage, "pack") ? XFP_STEP_PACK : XFP_STEPS;
+}
+
+/* outlier-extract, the fits, autoselect, pack. */
+static double stages_of_a_unit(const struct xfp_parameters *parameters)
+{
+	return 3 + xfp_fit_wanted(parameters, XFP_FIT_BASE) + xfp_fit_wanted(parameters, XFP_FIT_LIBRARY);
 }
 
 static double above_zero(double value)
@@ -260,7 +269,7 @@ static double above_zero(double value)
 }
 
 /* From the stages' own account of their time, and what is left of the whole. */
-static void take_pace(const struct probe *probe, char *events, double seconds, struct xfp_pace *pace)
+static void take_pace(const struct probe *probe, char *events, double seconds, double stages, struct xfp_pace *pace)
 {
 	double spent[MOST_UNITS][XFP_STEPS] = { { 0 } }, weights = (double)(probe->rows * probe->cols);
 	char *line, *rest = events;
@@ -287,7 +296,7 @@ static void take_pace(const struct probe *probe, char *events, double seconds, s
 		pace->fp8 = work / weights;
 		seconds -= work;
 	}
-	pace->unit = above_zero(seconds) / (TINY + TINY_UNITS + (probe->fp8 ? 1 / STAGES_OF_A_UNIT : 0));
+	pace->unit = above_zero(seconds) / (TINY + TINY_UNITS + (probe->fp8 ? 1 / stages : 0));
 	pace->known = true;
 }
 
@@ -304,7 +313,7 @@ enum xfp_status xfp_pace_measure(const struct xfp_conversion *c, struct xfp_sign
 	if (!make_probe(c, &probe, &ignored) && !run_probe(&probe, signals, &seconds, &ignored) &&
 	    (path = xfp_path(probe.c.options.work, XFP_EVENTS_FILE)) &&
 	    !xfp_slurp(path, 1 << 20, &events, NULL, &ignored))
-		take_pace(&probe, events, seconds, pace);
+		take_pace(&probe, events, seconds, stages_of_a_unit(&c->options.parameters), pace);
 	free(events);
 	free(path);
 	remove_probe(&probe);
@@ -315,19 +324,19 @@ enum xfp_status xfp_pace_measure(const struct xfp_conversion *c, struct xfp_sign
 
 static double unit_seconds(const struct xfp_conversion *c, const struct xfp_pace *pace, uint32_t number)
 {
-	static const enum xfp_stamp makes[XFP_STEPS] = { XFP_STAMP_OUTLIERS, XFP_STAMP_FIT, XFP_STAMP_MORE,
-							 XFP_STAMP_PACKED };
+	const struct xfp_parameters *parameters = &c->options.parameters;
 	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
 	const struct xfp_unit_state *state = &c->units[number];
 	double weights = (double)xfp_unit_weights(unit), seconds = 0;
 	bool extended = xfp_estimate(c, number, XFP_EXPECTED).extended;
 
 	if (unit->plan != XFP_PLAN_FIT)
-		return weights * pace->fp8 + pace->unit / STAGES_OF_A_UNIT;
+		return weights * pace->fp8 + pace->unit / stages_of_a_unit(parameters);
 	for (int s = state->decided ? XFP_STEP_PACK : 0; s < XFP_STEPS; s++)
-		if (!(state->there >> makes[s] & 1) && (s != XFP_STEP_MORE || extended))
+		if (!(state->there >> xfp_step_stamp((enum xfp_step)s) & 1) &&
+		    xfp_step_wanted(parameters, (enum xfp_step)s, extended))
 			seconds += weights * pace->weight[s];
-	return seconds + pace->unit * (state->decided ? 1 / STAGES_OF_A_UNIT : 1);
+	return seconds + pace->unit * (state->decided ? 1 / stages_of_a_unit(parameters) : 1);
 }
 
 double xfp_pace_units(const struct xfp_conversion *c, const struct xfp_pace *pace, unsigned jobs)

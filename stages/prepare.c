@@ -155,20 +155,24 @@ static bool find_set(const struct planning *p, const char *key, struct measured 
 		xfp_artifact_close(&artifact);
 		free(path);
 	}
-	*set = (struct xfp_select_set){ key, measured->fit.candidates, sampled ? measured->sampled : NULL,
-					measured->fit.candidate_count };
+	if (ok)
+		*set = (struct xfp_select_set){ key, measured->fit.candidates, sampled ? measured->sampled : NULL,
+						measured->fit.candidate_count };
 	return ok;
 }
 
-static enum xfp_status choice_key(const struct planning *p, const char *extended, struct xfp_key *key,
-				  struct xfp_error *err)
+/* `extended`: with the extended fits. */
+static enum xfp_status choice_key(const struct planning *p, bool extended, struct xfp_key *key, struct xfp_error *err)
 {
-	return xfp_key_choice(p->state->key[XFP_STAMP_FIT], extended, &p->policy, p->unit->dtype, p->unit->experts,
-			      &p->parameters, key, err);
+	const char *fits[XFP_FIT_KINDS] = { NULL };
+
+	for (int i = 0; i < (extended ? XFP_FIT_KINDS : XFP_FIT_MORE); i++)
+		fits[i] = p->state->key[xfp_fit_stamp((enum xfp_fit_kind)i)];
+	return xfp_key_choice(fits, &p->policy, p->unit->dtype, p->unit->experts, &p->parameters, key, err);
 }
 
 /* The choice that a sample came to before, so that its cosines need not be read again. */
-static bool find_choice(const struct planning *p, const char *extended)
+static bool find_choice(const struct planning *p, bool extended)
 {
 	struct xfp_artifact artifact = { 0 };
 	struct xfp_key key = { 0 };
@@ -184,37 +188,68 @@ static bool find_choice(const struct planning *p, const char *extended)
 	return found;
 }
 
-/* Choose by the measurements that there are. XFP_WANT_MORE: some are missing. */
-static enum xfp_status choose(const struct planning *p, struct xfp_error *err)
+/* Keys of the first fits, or of the extended ones, and their measurements. XFP_WANT_MORE: some are missing. */
+static enum xfp_status find_fits(const struct planning *p, bool extended, struct measured *measured,
+				 struct xfp_select_input *input, struct xfp_error *err)
 {
 	bool sampled = xfp_sample_decides(&p->parameters, &p->policy, p->unit);
-	char(*hex)[33] = p->state->key;
-	struct measured base = { 0 }, more = { 0 };
-	struct xfp_select_input input = {
-		.unit = p->unit, .parameters = &p->parameters, .policy = &p->policy, .outliers = hex[XFP_STAMP_OUTLIERS]
-	};
-	struct xfp_key key = { 0 };
-	enum xfp_status status;
+	int first = extended ? XFP_FIT_MORE : XFP_FIT_BASE, end = extended ? XFP_FIT_KINDS : XFP_FIT_MORE;
+	bool all = true;
 
-	if (!find_candidates(p, hex[XFP_STAMP_FIT], &base.fit))
-		return XFP_WANT_MORE;
-	p->state->nonfinite = !base.fit.candidate_count;
-	if (sampled && find_choice(p, NULL))
+	for (int i = first; i < end; i++) {
+		enum xfp_fit_kind kind = (enum xfp_fit_kind)i;
+		char *hex = p->state->key[xfp_fit_stamp(kind)];
+		struct xfp_key key = { 0 };
+		enum xfp_status status;
+
+		if (!xfp_fit_wanted(&p->parameters, kind))
+			continue;
+		status = xfp_key_fit_kind(kind, p->state->key[XFP_STAMP_OUTLIERS], &p->parameters, &key, err);
+		if (status)
+			return status;
+		take_key(hex, &key);
+	}
+	if (sampled && find_choice(p, extended))
 		return XFP_OK;
-	if (!find_set(p, hex[XFP_STAMP_FIT], &base, &input.base))
-		return XFP_WANT_MORE;
-	if ((status = xfp_select(&input, &p->state->choice, NULL)) != XFP_WANT_MORE)
+	for (int i = first; i < end; i++)
+		if (xfp_fit_wanted(&p->parameters, (enum xfp_fit_kind)i))
+			all &= find_set(p, p->state->key[xfp_fit_stamp((enum xfp_fit_kind)i)], &measured[i],
+					&input->fits[i]);
+	return all ? xfp_select(input, &p->state->choice, NULL) : XFP_WANT_MORE;
+}
+
+/* Whether there was nothing to measure in the unit. */
+static bool has_none(const struct planning *p)
+{
+	for (int i = 0; i < XFP_FIT_MORE; i++) {
+		struct xfp_fit fit = { 0 };
+
+		if (xfp_fit_wanted(&p->parameters, (enum xfp_fit_kind)i) &&
+		    find_candidates(p, p->state->key[xfp_fit_stamp((enum xfp_fit_kind)i)], &fit))
+			return !fit.candidate_count;
+	}
+	return false;
+}
+
+/* Choose by the measurements that there are. XFP_WANT_MORE: some are missing. */
+static enum xfp_status choose(const struct planning *p, bool *extended, struct xfp_error *err)
+{
+	struct measured measured[XFP_FIT_KINDS] = { 0 };
+	struct xfp_select_input input = { .unit = p->unit,
+					  .parameters = &p->parameters,
+					  .policy = &p->policy,
+					  .outliers = p->state->key[XFP_STAMP_OUTLIERS] };
+	enum xfp_status status = find_fits(p, false, measured, &input, err);
+
+	p->state->nonfinite = has_none(p);
+	*extended = false;
+	if (status != XFP_WANT_MORE)
 		return status;
-	status = xfp_key_fit(hex[XFP_STAMP_OUTLIERS], &p->parameters, xfp_parameters_extended_bits(&p->parameters),
-			     &key, err);
-	if (status)
-		return status;
-	take_key(hex[XFP_STAMP_MORE], &key);
-	if (sampled && find_choice(p, hex[XFP_STAMP_MORE]))
-		return XFP_OK;
-	if (!find_set(p, hex[XFP_STAMP_MORE], &more, &input.extended))
-		return XFP_WANT_MORE;
-	return xfp_select(&input, &p->state->choice, NULL);
+	for (int i = 0; i < XFP_FIT_MORE; i++)
+		if (xfp_fit_wanted(&p->parameters, (enum xfp_fit_kind)i) && !input.fits[i].key)
+			return status;
+	*extended = true;
+	return find_fits(p, true, measured, &input, err);
 }
 
 /* From the digests to the choice, as far as measurements go. */
@@ -225,22 +260,18 @@ static enum xfp_status plan_fit(const struct planning *p, struct xfp_error *err)
 	char(*hex)[33] = p->state->key;
 	struct xfp_key key = { 0 };
 	enum xfp_status status = xfp_key_outliers(&source, &p->parameters, &key, err);
+	bool extended;
 
 	if (status)
 		return status;
 	take_key(hex[XFP_STAMP_OUTLIERS], &key);
-	status = xfp_key_fit(hex[XFP_STAMP_OUTLIERS], &p->parameters, xfp_parameters_base_bits(&p->parameters), &key,
-			     err);
-	if (status)
-		return status;
-	take_key(hex[XFP_STAMP_FIT], &key);
-	status = choose(p, err);
+	status = choose(p, &extended, err);
 	/* A unit that fails for its floor is the stage's to report, once make comes to it. */
 	p->state->unmet = status == XFP_UNMET;
 	if (status)
 		return status == XFP_FAILED ? status : XFP_OK;
 	p->state->decided = true;
-	if ((status = choice_key(p, *hex[XFP_STAMP_MORE] ? hex[XFP_STAMP_MORE] : NULL, &key, err)))
+	if ((status = choice_key(p, extended, &key, err)))
 		return status;
 	if (p->c->manifest && !have(p, key.hex))
 		write_choice(p, &key);
@@ -340,6 +371,19 @@ static void remove_stray_stamps(const struct xfp_conversion *c)
 		closedir(folder);
 }
 
+enum xfp_status xfp_prepare_fits(const char *work, const struct xfp_parameters *parameters, struct xfp_error *err)
+{
+	char *path = xfp_path(work, XFP_FITS_FILE);
+	bool fit = xfp_fit_wanted(parameters, XFP_FIT_BASE);
+	bool library = xfp_fit_wanted(parameters, XFP_FIT_LIBRARY);
+	const char *text = !library ? "FITS = fit\n" : fit ? "FITS = fit library\n" : "FITS = library\n";
+	enum xfp_status status = path ? xfp_write_file(path, text, strlen(text), false, err)
+				      : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	free(path);
+	return status;
+}
+
 static enum xfp_status write_todo(const struct xfp_conversion *c, struct xfp_error *err)
 {
 	char *text = NULL, *path = xfp_path(c->options.work, XFP_TODO_FILE);
@@ -393,7 +437,10 @@ enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct x
 	}
 	if (c->manifest && !check)
 		xfp_manifest_commit(c->manifest, NULL);
-	return status || c->options.dry_run ? status : write_todo(c, err);
+	if (!status && !c->options.dry_run &&
+	    !(status = xfp_prepare_fits(c->options.work, &c->options.parameters, err)))
+		status = write_todo(c, err);
+	return status;
 }
 
 /* ---- once a run -------------------------------------------------------------------------------- */

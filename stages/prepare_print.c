@@ -8,6 +8,11 @@
 #include "prepare.h"
 #include "printable.h"
 
+static bool has_fit(const struct xfp_conversion *c, enum xfp_stamp stamp)
+{
+	return xfp_fit_wanted(&c->options.parameters, (enum xfp_fit_kind)((int)stamp - XFP_STAMP_FIT));
+}
+
 static void print_missing(const struct xfp_conversion *c, uint32_t number)
 {
 	static const struct {
@@ -16,10 +21,14 @@ static void print_missing(const struct xfp_conversion *c, uint32_t number)
 	} chain[] = {
 		{ XFP_STAMP_OUTLIERS, "outlier-extract" },
 		{ XFP_STAMP_FIT, "lloyd-fit" },
+		{ XFP_STAMP_LIBRARY, "libfit" },
+	}, more[] = {
+		{ XFP_STAMP_MORE, "lloyd-fit --extended" },
+		{ XFP_STAMP_MORE_LIBRARY, "libfit --extended" },
 	};
 	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
 	const struct xfp_unit_state *state = &c->units[number];
-	const char *more = state->key[XFP_STAMP_MORE];
+	const struct xfp_candidate *chosen = &state->choice.candidate;
 
 	printf("u%06" PRIu32 " %s:", number, xfp_printable(unit->name).text);
 	if (unit->plan != XFP_PLAN_FIT) {
@@ -29,19 +38,26 @@ static void print_missing(const struct xfp_conversion *c, uint32_t number)
 	for (size_t i = 0; !state->decided && i < sizeof chain / sizeof chain[0]; i++) {
 		const char *key = state->key[chain[i].stamp];
 
+		if (chain[i].stamp != XFP_STAMP_OUTLIERS && !has_fit(c, chain[i].stamp))
+			continue;
 		if (!*key || !xfp_store_has(&c->store, key))
 			printf(" %s", chain[i].stage);
 	}
-	if (*more && !xfp_store_has(&c->store, more))
-		fputs(" lloyd-fit --extended", stdout);
+	for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
+		const char *key = state->key[more[i].stamp];
+
+		if (*key && !xfp_store_has(&c->store, key))
+			printf(" %s", more[i].stage);
+	}
 	if (state->unmet)
 		puts(" fails: no candidate meets its floor");
 	else if (!state->decided)
 		puts(" autoselect pack");
-	else if (state->choice.candidate.mode == XFP_MODE_KEEP)
+	else if (chosen->mode == XFP_MODE_KEEP)
 		puts(" pack at source precision");
 	else
-		printf(" pack with %u bits%s\n", (unsigned)state->choice.candidate.k,
+		printf(" pack%s%s with %u bits%s\n", chosen->group ? " as " : "",
+		       chosen->group ? xfp_mode_name((enum xfp_mode)chosen->mode) : "", (unsigned)chosen->k,
 		       state->choice.met ? "" : ", below its floor");
 }
 

@@ -12,21 +12,22 @@
 #define MOST_FAILURES 10
 #define TEXT_COLUMNS 70
 
-/* What of a unit's time has passed after each of its stages, about. */
+/* What of a unit's time has passed after each of its stages, about: where there is no library, and where there is. */
 static const struct {
 	const char *stage;
-	double share;
+	double share, library;
 } steps[] = {
-	{ "outlier-extract", .2 },
-	{ "lloyd-fit", .8 },
-	{ "pack", 1 },
+	{ "outlier-extract", .2, .05 },
+	{ "lloyd-fit", .8, .1 },
+	{ "libfit", 0, .9 },
+	{ "pack", 1, 1 },
 };
 
-double xfp_stage_share(const char *stage)
+double xfp_stage_share(uint32_t modes, const char *stage)
 {
 	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
 		if (!strcmp(stage, steps[i].stage))
-			return steps[i].share;
+			return modes & XFP_LIBRARY_MODES ? steps[i].library : steps[i].share;
 	return 0;
 }
 
@@ -68,7 +69,7 @@ void xfp_progress_event(const struct xfp_event *event, void *context)
 	if (event->status || event->unit >= c->ledger->unit_count || !strcmp(event->outcome, "started"))
 		return;
 	unit = &c->units[event->unit];
-	share = xfp_stage_share(event->stage);
+	share = xfp_stage_share(c->options.parameters.modes, event->stage);
 	if (share <= unit->progress)
 		return;
 	*(strcmp(event->outcome, "made") ? &progress->cached : &progress->fresh) +=

@@ -10,8 +10,8 @@
 
 #include "conversion.h"
 
-/* What of a unit's time has passed after a stage, about; 0: not a stage that counts. */
-double xfp_stage_share(const char *stage);
+/* What of a unit's time has passed after a stage, about, where these are the modes; 0: not a stage that counts. */
+double xfp_stage_share(uint32_t modes, const char *stage);
 
 /* How a run gets on, in weights and seconds. */
 struct xfp_pace {

@@ -50,6 +50,13 @@ enum xfp_status xfp_rows_next(struct xfp_rows *rows, struct xfp_error *err)
 	return xfp_matrix_read(rows->reader, rows->first, rows->count, rows->raw, err);
 }
 
+enum xfp_status xfp_rows_one(struct xfp_rows *rows, uint64_t row, struct xfp_error *err)
+{
+	rows->first = row;
+	rows->count = 1;
+	return xfp_matrix_read(rows->reader, row, 1, rows->raw, err);
+}
+
 void xfp_rows_load(const struct xfp_rows *rows, uint64_t r, float *w)
 {
 	xfp_encoder()->load(rows->dtype, (const uint8_t *)rows->raw + r * rows->cols * rows->element, rows->cols, w);

@@ -37,6 +37,8 @@ struct xfp_scaling {
 
 enum xfp_status xfp_rows_open(const struct xfp_matrix_source *source, struct xfp_rows *rows, struct xfp_error *err);
 enum xfp_status xfp_rows_next(struct xfp_rows *rows, struct xfp_error *err);
+/* One row by its number, as a block of its own. */
+enum xfp_status xfp_rows_one(struct xfp_rows *rows, uint64_t row, struct xfp_error *err);
 /* Row r of the block, r < count, padded (kernels/encode.h). */
 void xfp_rows_load(const struct xfp_rows *rows, uint64_t r, float *w);
 /* The same as scaled weights x and, unless NULL, as w * unit: a power of two, and 1 where one f32 factor does not

@@ -142,12 +142,23 @@ static void take_event(struct xfp_run_state *s, const struct xfp_event *event)
 	if (!strcmp(event->outcome, "started"))
 		memcpy(unit->running, event->stage, sizeof unit->running);
 	else if (!event->status) {
-		share = xfp_stage_share(event->stage) - unit->fresh - unit->cached;
+		share = xfp_stage_share(s->modes, event->stage) - unit->fresh - unit->cached;
 		if (share > 0)
 			*(made ? &unit->fresh : &unit->cached) += share;
 		free(unit->failure);
 		unit->failure = NULL;
 	}
+}
+
+/* Shares of a unit's work follow from the modes, which are there before the first event. */
+static void read_modes(struct xfp_run_state *s)
+{
+	struct xfp_parameters parameters;
+
+	if (xfp_work_parameters(s->work, &parameters, NULL))
+		return;
+	s->modes = parameters.modes;
+	xfp_parameters_free(&parameters);
 }
 
 /* What was appended since. A run that begins starts a new file. */
@@ -167,6 +178,8 @@ static enum xfp_status read_events(struct xfp_run_state *s, struct xfp_error *er
 	}
 	s->events_identity = identity;
 	status = xfp_events_read(s->work, &s->events_read, &text, err);
+	if (!status && text)
+		read_modes(s);
 	rest = text;
 	while (!status && (line = strsep(&rest, "\n"))) {
 		struct xfp_event event;

@@ -31,6 +31,7 @@ struct xfp_run_state {
 	bool locked;                  /* somebody is at work */
 	const char *state;            /* "running", "finished", "failed", "interrupted", "prepared" */
 	struct xfp_ledger *ledger;    /* NULL: not yet */
+	uint32_t modes;               /* of the conversion; 0: not yet */
 	struct xfp_unit_progress *units;
 	struct xfp_event *failure; /* of a step of the whole run; NULL: none */
 	uint32_t done, done_fresh, in_flight, failures;

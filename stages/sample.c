@@ -21,7 +21,7 @@ enum xfp_status xfp_sample_fit(struct xfp_artifact *artifact, const struct xfp_f
 
 	for (uint32_t c = 0; !status && c < fit->candidate_count; c++) {
 		for (uint32_t i = 0; !status && i < count; i++)
-			status = xfp_fit_read_rows(artifact, fit->candidates[c].k,
+			status = xfp_fit_read_rows(artifact, &fit->candidates[c],
 						   xfp_sample_expert(sample, fit->matrices, i) * fit->rows, fit->rows,
 						   NULL, cosine + i * fit->rows, err);
 		if (!status)

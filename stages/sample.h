@@ -8,8 +8,6 @@
 #include "fit.h"
 #include "select.h"
 
-#define XFP_MOST_CANDIDATES (sizeof((struct xfp_fit *)0)->candidates / sizeof(struct xfp_candidate))
-
 /* Whether a sample decides on the unit. */
 bool xfp_sample_decides(const struct xfp_parameters *parameters, const struct xfp_policy *policy,
 			const struct xfp_ledger_unit *unit);

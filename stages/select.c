@@ -74,29 +74,32 @@ static enum xfp_status fail_unmet(const struct search *search, struct xfp_error 
 
 	xfp_decimal_format(search->policy->floor, XFP_NANO, floor);
 	return xfp_fail(err, XFP_UNMET,
-			"no candidate reaches the floor %s; the best, %u bits, has median cosine %.6f. "
+			"no candidate reaches the floor %s; the best, %s with %u bits, has median cosine %.6f. "
 			"Lower the floor,%s or choose --on-miss keep",
-			floor, search->best.candidate->k, search->best.judged.median,
-			search->policy->format.bits >> 6 & 1 ? "" : " allow more bits,");
+			floor, xfp_mode_name((enum xfp_mode)search->best.candidate->mode), search->best.candidate->k,
+			search->best.judged.median, search->policy->format.bits >> 6 & 1 ? "" : " allow more bits,");
 }
 
 enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choice *choice, struct xfp_error *err)
 {
 	const struct xfp_ledger_unit *unit = input->unit;
-	const struct xfp_parameters measured = xfp_policy_parameters(input->parameters, input->policy);
+	const struct xfp_parameters seen = xfp_policy_parameters(input->parameters, input->policy);
 	struct xfp_candidate keep = source_precision(unit);
 	struct search search = { .policy = input->policy, .most = keep.bytes };
+	uint32_t measured = 0;
 
-	if (!input->base.count && input->parameters->on_nonfinite == XFP_NONFINITE_FAIL)
+	for (int i = 0; i < XFP_FIT_MORE; i++)
+		measured |= input->fits[i].count;
+	if (!measured && input->parameters->on_nonfinite == XFP_NONFINITE_FAIL)
 		return xfp_fail(err, XFP_BAD_INPUT,
 				"has NaN or infinite weights; mend the checkpoint, or keep such tensors as "
 				"they are with --on-nonfinite keep");
-	consider(&search, &input->base);
-	if (!search.met.candidate && input->base.count && !input->extended.key && !input->policy->fixed &&
-	    xfp_parameters_extended_bits(&measured))
+	for (int i = 0; i < XFP_FIT_KINDS; i++)
+		if (input->fits[i].key)
+			consider(&search, &input->fits[i]);
+	if (!search.met.candidate && measured && !input->fits[XFP_FIT_MORE].key &&
+	    !input->fits[XFP_FIT_MORE_LIBRARY].key && !input->policy->fixed && xfp_parameters_extended_bits(&seen))
 		return xfp_fail(err, XFP_WANT_MORE, "no candidate meets the floor; measuring the extended set");
-	if (input->extended.key)
-		consider(&search, &input->extended);
 
 	*choice = (struct xfp_choice){ .floor = input->policy->floor, .fixed = input->policy->fixed };
 	if (!input->policy->fixed)

@@ -8,6 +8,7 @@
 
 #include "choice.h"
 #include "dtype.h"
+#include "key.h"
 #include "ledger.h"
 #include "parameters.h"
 #include "policy.h"
@@ -30,8 +31,8 @@ struct xfp_select_input {
 	const struct xfp_ledger_unit *unit;
 	const struct xfp_parameters *parameters;
 	const struct xfp_policy *policy;
-	const char *outliers; /* key */
-	struct xfp_select_set base, extended;
+	const char *outliers;                      /* key */
+	struct xfp_select_set fits[XFP_FIT_KINDS]; /* of modes that are not wanted: without a key */
 };
 
 /* The candidate of fewest bytes (then higher median) whose median, over all rows or those of the sampled experts,

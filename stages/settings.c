@@ -57,8 +57,33 @@ static bool take_iterations(struct xfp_settings *s, const char *text)
 
 static bool take_mode(struct xfp_settings *s, const char *text)
 {
-	s->parameters.mode = XFP_MODE_V2;
-	return !strcmp(text, "auto") || !strcmp(text, "v2");
+	return xfp_modes_parse(text, &s->parameters.modes);
+}
+
+static bool take_size(const char *text, uint32_t *size)
+{
+	return xfp_decimal_parse(text, 1, size) && !strchr(text, '.') && *size;
+}
+
+static bool take_group(struct xfp_settings *s, const char *text)
+{
+	return take_size(text, &s->parameters.group_size) &&
+	       xfp_group_size_fits(s->parameters.group_size, XFP_ALL_MODES);
+}
+
+static bool take_library(struct xfp_settings *s, const char *text)
+{
+	return take_size(text, &s->parameters.library_size) && xfp_library_size_fits(s->parameters.library_size);
+}
+
+static bool take_libfit(struct xfp_settings *s, const char *text)
+{
+	return xfp_libfit_parse(text, &s->parameters.libfit);
+}
+
+static bool take_fit(struct xfp_settings *s, const char *text)
+{
+	return xfp_fit_method_parse(text, &s->parameters.fit);
 }
 
 static bool take_start(struct xfp_settings *s, const char *text)
@@ -233,6 +258,10 @@ enum {
 	BALANCE,
 	ITERATIONS,
 	MODE,
+	GROUP,
+	LIBRARY,
+	LIBFIT,
+	FIT,
 	START,
 	LM_HEAD,
 	ON_MISS,
@@ -256,7 +285,12 @@ const struct xfp_setting xfp_settings_table[] = {
 	[CAP] = { "outlier-cap", "F", "largest share of outliers in a matrix [0.02]" },
 	[BALANCE] = { "balance", "A", "exponent of the columns' rms; 0: no balance [0.5]" },
 	[ITERATIONS] = { "lloyd-iters", "N", "rounds of Lloyd's iteration [20]" },
-	[MODE] = { "mode", "auto|v2", "how weights are stored; auto is v2 for now [auto]" },
+	[MODE] = { "mode", "NAME", "how weights are stored: v2, v2a, v2c, or auto, the smaller of v2 and v2c [v2]" },
+	[GROUP] = { "group-size", "G", "columns of a group [v2a: 128; v2c: 16 and 32]" },
+	[LIBRARY] = { "library-size", "L", "codebooks of a v2a library [32]" },
+	[LIBFIT] = { "libfit", "NAME", "v2a libraries: refined or published [refined]" },
+	[FIT] = { "fit", "NAME",
+		  "v2 codebooks: lloyd, or optimal, of least error, at some fifty times the cost [lloyd]" },
 	[START] = { "start", "NAME", "first codebooks: companded, quantile or minmax [companded]" },
 	[LM_HEAD] = { "lm-head", "NAME", "the output head: fp8 (without a floor), keep or quant [fp8]" },
 	[ON_MISS] = { "on-miss", "NAME", "a unit that no candidate serves: keep, best or fail [keep]" },
@@ -281,7 +315,11 @@ static const struct {
 	[CAP] = { take_cap, "a share from 0 to 1, as in 0.02", NULL },
 	[BALANCE] = { take_balance, "an exponent from 0 to 1, as in 0.5", NULL },
 	[ITERATIONS] = { take_iterations, "rounds from 1 to 1000", NULL },
-	[MODE] = { take_mode, "auto or v2 (this version does not fit libraries yet)", NULL },
+	[MODE] = { take_mode, "auto, v2, v2a or v2c", NULL },
+	[GROUP] = { take_group, "columns: a power of two from 16 to 1024", NULL },
+	[LIBRARY] = { take_library, "codebooks: a power of two from 1 to 256", NULL },
+	[LIBFIT] = { take_libfit, "refined or published", NULL },
+	[FIT] = { take_fit, "lloyd or optimal", NULL },
 	[START] = { take_start, "companded, quantile or minmax", NULL },
 	[LM_HEAD] = { take_lm_head, "fp8, keep or quant", NULL },
 	[ON_MISS] = { take_on_miss, "keep, best or fail", NULL },
@@ -334,6 +372,23 @@ static enum xfp_status check_floor(const struct xfp_parameters *p, enum xfp_clas
 	return XFP_OK;
 }
 
+/* What decides nothing is not recorded, so that it does not make another bundle. */
+static enum xfp_status finish_modes(struct xfp_parameters *p, struct xfp_error *err)
+{
+	if (!xfp_group_size_fits(p->group_size, p->modes))
+		return xfp_fail(err, XFP_USAGE, "--group-size %u: groups of v2c have 16, 32 or 64 columns",
+				p->group_size);
+	if (!(p->modes & XFP_LIBRARY_MODES))
+		p->group_size = 0;
+	if (!(p->modes >> XFP_MODE_V2A & 1)) {
+		p->library_size = 0;
+		p->libfit = XFP_LIBFIT_REFINED;
+	}
+	if (!(p->modes >> XFP_MODE_V2 & 1))
+		p->fit = XFP_FIT_LLOYD;
+	return XFP_OK;
+}
+
 enum xfp_status xfp_settings_finish(struct xfp_settings *s, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
@@ -350,5 +405,5 @@ enum xfp_status xfp_settings_finish(struct xfp_settings *s, struct xfp_error *er
 		s->has_floor[i] = false;
 	}
 	s->has_strict = s->has_lazy = false;
-	return status;
+	return status ? status : finish_modes(&s->parameters, err);
 }

@@ -10,7 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *const stamp_names[XFP_STAMPS] = { "outliers", "fit", "more", "choice", "packed" };
+static const char *const stamp_names[XFP_STAMPS] = { "outliers",     "fit",    "library", "more",
+						     "more-library", "choice", "packed" };
 
 double xfp_now(void)
 {

@@ -4,11 +4,14 @@
  *
  *   ledger.h5           schemas/ledger.h, by xfp-inspect
  *   units.mk            "UNITS = u000000 u000001 ...", by xfp-inspect
+ *   fits.mk             "FITS = fit library", what a choice waits for, by xfp
  *   parameters.json     schemas/parameters.h, by xfp
  *   u000012-outliers    stamps: the key of the unit's artifact of that stage, 32 hex digits and a
  *   u000012-fit         newline. make sees these names and no others. A stamp exists only while its
- *   u000012-more        artifact does and its key is the current one; `xfp prepare` sees to that.
- *   u000012-choice      (more: the extended fit, k = 5 and 6, where it was asked for)
+ *   u000012-library     artifact does and its key is the current one; `xfp prepare` sees to that.
+ *   u000012-more        (more: the extended fit, k = 5 and 6, where it was asked for; fit and more are
+ *   u000012-more-library  of lloyd-fit, library and more-library of libfit, where the modes want them)
+ *   u000012-choice
  *   u000012-packed
  *   events              one line a step that began or ended, appended atomically, see struct xfp_event
  *   log                 everything that make and the stages print
@@ -31,6 +34,7 @@
 
 #define XFP_PARAMETERS_FILE "parameters.json"
 #define XFP_UNITS_FILE "units.mk"
+#define XFP_FITS_FILE "fits.mk"
 #define XFP_EVENTS_FILE "events"
 #define XFP_LOG_FILE "log"
 #define XFP_BUNDLE_STAMP "bundle"
@@ -40,7 +44,22 @@ enum xfp_status xfp_work_parameters(const char *work, struct xfp_parameters *par
 
 /* ---- stamps ----------------------------------------------------------------------------------- */
 
-enum xfp_stamp { XFP_STAMP_OUTLIERS, XFP_STAMP_FIT, XFP_STAMP_MORE, XFP_STAMP_CHOICE, XFP_STAMP_PACKED, XFP_STAMPS };
+/* FIT and LIBRARY, what lloyd-fit and libfit measured first; MORE and MORE_LIBRARY, what they did when asked. */
+enum xfp_stamp {
+	XFP_STAMP_OUTLIERS,
+	XFP_STAMP_FIT,
+	XFP_STAMP_LIBRARY,
+	XFP_STAMP_MORE,
+	XFP_STAMP_MORE_LIBRARY,
+	XFP_STAMP_CHOICE,
+	XFP_STAMP_PACKED,
+	XFP_STAMPS
+};
+/* The stamp of each fit (cache/key.h). */
+static inline enum xfp_stamp xfp_fit_stamp(enum xfp_fit_kind kind)
+{
+	return (enum xfp_stamp)(XFP_STAMP_FIT + (int)kind);
+}
 
 /* Its key, or false when there is no well-formed stamp. */
 bool xfp_stamp_read(const char *work, uint32_t unit, enum xfp_stamp stamp, char key[33]);
@@ -91,7 +110,7 @@ struct xfp_job {
 	struct xfp_ledger *ledger;        /* of this unit only */
 	const struct xfp_ledger_unit *unit;
 	uint32_t number;
-	bool extended;          /* --extended (lloyd-fit) */
+	bool extended;          /* --extended (lloyd-fit, libfit) */
 	double started;         /* monotonic seconds */
 	struct xfp_event event; /* outcome and key are filled in by the stage */
 };

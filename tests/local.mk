@@ -8,6 +8,11 @@ noinst_PROGRAMS += tests/make-checkpoint
 tests_make_checkpoint_SOURCES = tests/make-checkpoint.c tests/generated-weights.h
 tests_make_checkpoint_LDADD = -lm
 
+# What wrote kernels/compact_seed.h.
+noinst_PROGRAMS += tests/make-compact-seeds
+tests_make_compact_seeds_SOURCES = tests/make-compact-seeds.c tests/generated-weights.h
+tests_make_compact_seeds_LDADD = $(TOOL_LIBS)
+
 # Measurements: `make bench`, which is no part of `make check` (tests/cli/bench.bats runs it on next to nothing).
 noinst_PROGRAMS += tests/bench/int4 tests/bench/make-weights
 tests_bench_int4_SOURCES = tests/bench/int4.c
@@ -17,16 +22,19 @@ tests_bench_make_weights_LDADD = -lm
 
 unit_tests = \
 	tests/unit/test_artifact \
+	tests/unit/test_artifact_damage \
 	tests/unit/test_assign \
 	tests/unit/test_bundle \
 	tests/unit/test_bundle_hostile \
 	tests/unit/test_bundle_tools \
 	tests/unit/test_classify \
+	tests/unit/test_compact \
 	tests/unit/test_encode \
 	tests/unit/test_family \
 	tests/unit/test_file \
 	tests/unit/test_footprint \
 	tests/unit/test_gc \
+	tests/unit/test_group_index \
 	tests/unit/test_index \
 	tests/unit/test_key \
 	tests/unit/test_ledger \
@@ -36,11 +44,13 @@ unit_tests = \
 	tests/unit/test_matrix \
 	tests/unit/test_moments \
 	tests/unit/test_number \
+	tests/unit/test_optimal \
 	tests/unit/test_parameters \
 	tests/unit/test_policy \
 	tests/unit/test_rebuild \
 	tests/unit/test_safetensors \
 	tests/unit/test_scale \
+	tests/unit/test_scaled_groups \
 	tests/unit/test_select \
 	tests/unit/test_settings \
 	tests/unit/test_sha256 \
@@ -54,6 +64,7 @@ cli_tests = \
 	tests/cli/bench.bats \
 	tests/cli/bundle.bats \
 	tests/cli/cache.bats \
+	tests/cli/compact.bats \
 	tests/cli/completion.bats \
 	tests/cli/convert.bats \
 	tests/cli/drop.bats \
@@ -64,6 +75,7 @@ cli_tests = \
 	tests/cli/library.bats \
 	tests/cli/manifest.bats \
 	tests/cli/models.bats \
+	tests/cli/modes.bats \
 	tests/cli/names.bats \
 	tests/cli/oracle.bats \
 	tests/cli/plan.bats \
@@ -113,6 +125,8 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/bundle_fixture.c \
 	tests/unit/bundle_fixture.h \
 	tests/unit/bundle_fixture_io.c \
+	tests/unit/bundle_fixture_parts.c \
+	tests/unit/bundle_fixture_parts.h \
 	tests/unit/cache_fixture.h \
 	tests/unit/model.h \
 	tests/unit/named_shapes.h \

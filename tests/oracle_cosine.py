@@ -88,6 +88,26 @@ class Unit:
         return np.repeat(np.arange(len(pointers) - 1), np.diff(pointers)) * self.cols + columns
 
 
+def up(value, unit):
+    return -(-value // unit) * unit
+
+
+def library_bytes(unit, again):
+    """Everything stored of a v2a or v2c unit."""
+    group, library = 1 << unit.record["group"], 1 << unit.record["library"]
+    groups = unit.rows * -(-unit.cols // group)
+    size = 2 * (library << unit.k) + (unit.cols if again.d.any() else 0)
+    if unit.mode == "v2c":
+        size += 2 * (256 // library)
+    for marked in again.marked:
+        count = int(marked.sum())
+        size += unit.rows * up(-(-unit.cols // 32) * 4 * unit.k, 16)
+        size += up(groups * 5 if unit.mode == "v2a" else groups + unit.rows, 16)
+        wide = 4 if unit.cols > 65536 else 2
+        size += up((unit.rows + 1) * 4 + up(count * wide, 4) + count * 2, 16) if count else 0
+    return size
+
+
 def bit_set(text):
     bits = set()
     for part in text.split(","):
@@ -127,18 +147,26 @@ class Oracle:
                          start=self.parameters["start"], rounds=self.parameters["lloyd_iterations"])
         if unit.mode == "keep":
             self.expect((stored == w).all(), "kept weights are not those of the checkpoint")
+        elif unit.mode in ("v2a", "v2c"):
+            self.check_frame(unit, again, told, library_bytes(unit, again))
         else:
             self.check_fit(unit, stored, again, told)
-        self.check_choice(unit, again, told)
+        if self.parameters["mode"] == "v2":
+            self.check_choice(unit, again, told)
 
     def check_fit(self, unit, stored, again, told):
         codebooks, restored, size = again.fit(unit.k)
-        self.expect(np.array_equal(unit.balance(), again.d), "balance bytes differ")
-        for matrix, codebook, exponent, marked in zip(unit.matrices, codebooks, again.s, again.marked):
-            self.expect(matrix["exponent"] == exponent, f"exponent is {exponent}, stored {matrix['exponent']}")
+        for matrix, codebook in zip(unit.matrices, codebooks):
             self.expect(np.array_equal(unit.codebook(matrix), codebook.view(np.uint16)), "codebooks differ")
-            self.expect(np.array_equal(unit.outlier_positions(matrix), np.flatnonzero(marked)), "outliers differ")
         self.expect((stored == restored).all(), "decoded weights differ")
+        self.check_frame(unit, again, told, size)
+
+    def check_frame(self, unit, again, told, size):
+        """What does not depend on the mode, and the size that its formula gives."""
+        self.expect(np.array_equal(unit.balance(), again.d), "balance bytes differ")
+        for matrix, exponent, marked in zip(unit.matrices, again.s, again.marked):
+            self.expect(matrix["exponent"] == exponent, f"exponent is {exponent}, stored {matrix['exponent']}")
+            self.expect(np.array_equal(unit.outlier_positions(matrix), np.flatnonzero(marked)), "outliers differ")
         self.expect(told["bytes"] == size, f"takes {size} bytes, info says {told['bytes']}")
         count = again.marked.sum()
         self.expect(told["outliers"] == count, f"has {count} outliers, info says {told['outliers']}")

@@ -182,11 +182,16 @@ notes.txt" ]
 	--on-miss perhaps
 	--on-nonfinite zero
 	--mode v3
-	--mode v2a
-	--mode v2c
+	--mode keep
+	--group-size 100
+	--library-size 512
+	--libfit best
+	--fit best
 	--jobs 0
 	--cache
 	EOF
+	run -2 xfp convert m -o out.xfp --mode v2c --group-size 128
+	[[ $output == *"groups of v2c have 16, 32 or 64 columns"* ]]
 	run -2 xfp convert m -o out.xfp --floor experts=0.9
 	[[ $output == *"no class 'experts'; classes are attention, "* ]]
 	run -2 xfp convert -o out.xfp

@@ -66,13 +66,13 @@ is() { # WANT, of standard input
 		is "$(query "SELECT kind, count(*) FROM artifacts GROUP BY kind ORDER BY kind")"
 	[ "$(example 3 | awk -F'|' '{ bytes += $3 } END { print bytes }')" -eq \
 		"$(artifacts | xargs stat -c %s | awk '{ bytes += $1 } END { print bytes }')" ]
-	[ "$(example 4 | cut -d'|' -f7 | sort -u)" = 0 ]
+	[ "$(example 4 | cut -d'|' -f9 | sort -u)" = 0 ]
 	example 5 | cut -d'|' -f3,4,5,7 | sort -u | is "attention|keep|0.99999|1"
 }
 
 @test "the queries follow the last run: what was repacked, and what it chose" {
 	converted m out.xfp
-	[ "$(example 4 | awk -F'|' '$7' | cut -d'|' -f1,2)" = "$(query "SELECT mode, k FROM latest_units WHERE role = 'q'")" ]
+	[ "$(example 4 | awk -F'|' '$9' | cut -d'|' -f1,2)" = "$(query "SELECT mode, k FROM latest_units WHERE role = 'q'")" ]
 	[ -z "$(example 5)" ]
 	before=$(example 1)
 	converted m out.xfp

@@ -75,7 +75,7 @@ plan() { # OPTION...
 	holds 'p["disk"]["total"] == sum(p["disk"][k] for k in ("bundle", "cache", "work")) <= p["disk"]["cache_free"]'
 	holds 'p["memory"]["peak"] == max(p["memory"][k] for k in ("inspect", "units", "bundle"))'
 	holds 'p["time"]["seconds"] > 0 and p["time"]["lloyd_fit"] > 0 and p["time"]["seconds_a_unit"] > 0'
-	holds 'p["time"]["lloyd_fit_extended"] == p["time"]["pack_fp8"] == 0'
+	holds 'p["time"]["lloyd_fit_extended"] == p["time"]["libfit"] == p["time"]["libfit_extended"] == p["time"]["pack_fp8"] == 0'
 	holds 'not p["cache"]["exists"] and p["cache"]["known"] == p["cache"]["done"] == 0 and not p["current"]'
 	bytes=$(stat -c %s m/model.safetensors)
 	holds "0 < $bytes - sum(t['bytes'] for t in p['tensors'].values()) < 10000"
@@ -140,6 +140,38 @@ plan() { # OPTION...
 	[ "$before" = "$(everything)" ]
 }
 
+@test "library modes: expected bits, time, hits, and what a dry run says" {
+	make_model m --hidden 256 --intermediate 192
+	plan m --mode v2c --floor attention=0.95 --min-cos-lazy 0.999
+	holds '[g["bits"] for g in p["groups"] if g["class"] == "attention"] == [{"2": 1}] * 4'
+	holds 'all(set(g["bits"]) == {"5"} for g in p["groups"] if g["class"] == "routed_expert")'
+	holds 'p["time"]["libfit"] > 0 and p["time"]["libfit_extended"] > 0 and p["time"]["pack"] > 0'
+	holds 'p["time"]["lloyd_fit"] == p["time"]["lloyd_fit_extended"] == 0'
+	holds '[s["stage"] for s in p["cache"]["stages"]] ==
+		["outlier-extract", "libfit", "libfit --extended", "autoselect", "pack"]'
+	run -0 xfp convert m -o out.xfp -n --mode auto
+	[[ $output == *": outlier-extract lloyd-fit libfit autoselect pack"* ]]
+	run -0 xfp convert m -o out.xfp -n --mode v2a
+	[[ $output == *": outlier-extract libfit autoselect pack"* ]]
+	plan m --mode auto -o out.xfp
+	holds 'p["time"]["libfit"] > 0 and p["time"]["lloyd_fit"] > 0'
+	holds 'p["bundle"]["least"] <= p["bundle"]["expected"] <= p["bundle"]["most"] == p["disk"]["bundle"]'
+
+	xfp convert m -o out.xfp -q --mode auto
+	xfp info --json out.xfp >info.json
+	plan m -o out.xfp --mode auto
+	holds 'p["measured"] == 7 and p["current"] and p["disk"]["total"] == 0'
+	holds 'all(s["there"] == s["needed"] for s in p["cache"]["stages"])'
+	holds '{(u["class"], u["role"]): u["bytes"] for u in json.load(open("info.json"))["units"]} ==
+		{(g["class"], g["role"]): g["bytes"]["expected"] for g in p["groups"]}'
+	# what lloyd-fit measured serves without the libraries; other libraries have to be made
+	plan m -o out.xfp --mode v2
+	holds 'p["measured"] == 7 and not p["current"]'
+	plan m -o out.xfp --mode auto --group-size 64
+	holds '{s["stage"]: s["needed"] - s["there"] for s in p["cache"]["stages"]} == {"outlier-extract": 0,
+		"lloyd-fit": 0, "libfit": 7, "lloyd-fit --extended": 0, "libfit --extended": 0, "autoselect": 7, "pack": 7}'
+}
+
 @test "while the manifest has a journal, as in a run or after kill -9, it is read with it" {
 	make_model m
 	xfp convert m -o out.xfp -q
@@ -198,4 +230,7 @@ keeps_to_plan() { # MODEL OPTION...
 	done
 	make_model stack --experts transposed --hidden 512 --intermediate 256 --num-experts 16 --heads 8 --dtype f32
 	keeps_to_plan stack -j2
+	keeps_to_plan stack -j2 --mode v2a
+	keeps_to_plan m -j1 --mode v2c
+	keeps_to_plan m -j2 --mode auto
 }

@@ -216,7 +216,7 @@ make_easy() { # MODEL EXPERT...
 	run -2 xfp convert m -o no.xfp --profile bad.profile
 	[[ $output == *"bad.profile:1: bits '7': expected bits from 2 to 6"* ]]
 	run -2 xfp convert m -o no.xfp --profile nothing
-	[[ $output == *"no profile 'nothing'; there are careful, paper-v2, small"* ]]
+	[[ $output == *"no profile 'nothing'; there are careful, paper-v2, paper-v2a, small"* ]]
 	run -2 xfp convert m -o no.xfp --profile nothing.profile
 	[[ $output == *"nothing.profile"* ]]
 }

@@ -68,8 +68,8 @@ static inline struct xfp_fit fixture_fit_table(void)
 		.cols = FIXTURE_COLS,
 		.outliers = "00112233445566778899aabbccddeeff",
 		.candidate_count = 2,
-		.candidates = { { XFP_MODE_V2, 2, 4000, 0, 100, 3, 0.95, 0.9, 0.1 },
-				{ XFP_MODE_V2, 3, 4000, 0, 150, 3, 0.99, 0.97, 0.03 } },
+		.candidates = { { XFP_MODE_V2, 2, 4000, 0, 0, 100, 3, 0.95, 0.9, 0.1 },
+				{ XFP_MODE_V2, 3, 4000, 0, 0, 150, 3, 0.99, 0.97, 0.03 } },
 	};
 }
 
@@ -81,7 +81,7 @@ static inline void fixture_fit(const char *path, const struct xfp_artifact_label
 	struct xfp_artifact a;
 
 	OK(xfp_artifact_create(path, &a, &err));
-	OK(xfp_fit_begin(&a, rows, FIXTURE_BITS, &err));
+	OK(xfp_fit_begin(&a, rows, fit.candidates, 2, &err));
 	for (unsigned k = 2; k <= 3; k++)
 		for (uint64_t r = rows; r-- > 0;) { /* any order will do */
 			double cosine = 1.0 / (1.0 + (double)r);
@@ -89,7 +89,7 @@ static inline void fixture_fit(const char *path, const struct xfp_artifact_label
 
 			for (unsigned e = 0; e < 1u << k; e++)
 				codebook[e] = (uint16_t)(100 * r + e);
-			OK(xfp_fit_write_rows(&a, k, r, 1, codebook, &cosine, &err));
+			OK(xfp_fit_write_rows(&a, &fit.candidates[k - 2], r, 1, codebook, &cosine, &err));
 		}
 	OK(xfp_fit_end(&a, &fit, &err));
 	OK(xfp_artifact_finish(&a, label, &err));
@@ -105,12 +105,12 @@ static inline void fixture_choice(const char *path, const struct xfp_artifact_la
 	OK(xfp_artifact_finish(&a, label, &err));
 }
 
-/* Parts of 30, 20, 0 and 10 bytes: byte i of part p is 64 p + i. */
+/* Parts of 30, 20, 0, 0 and 10 bytes: byte i of part p is 64 p + i. */
 static inline void fixture_packed(const char *path, const struct xfp_artifact_label *label)
 {
 	struct xfp_packed_matrix matrices[2] = {
-		{ XFP_MODE_V2, 3, -7, 0, 2, { 0, 0, 0, 0 }, { 1, 2, 3 } },
-		{ XFP_MODE_V2, 3, 300, 0, 1, { 15, 10, 0, 5 }, { 4, 5, 6 } },
+		{ XFP_MODE_V2, 3, -7, 0, 2, { 0 }, { 1, 2, 3 } },
+		{ XFP_MODE_V2, 3, 300, 0, 1, { 15, 10, 0, 0, 5 }, { 4, 5, 6 } },
 	};
 	struct xfp_packed p = {
 		.mode = XFP_MODE_V2,
@@ -122,7 +122,7 @@ static inline void fixture_packed(const char *path, const struct xfp_artifact_la
 		.cos_median = 0.99,
 		.cos_p5 = 0.97,
 		.error = 0.03,
-		.bytes = { 30, 20, 0, 10 },
+		.bytes = { 30, 20, 0, 0, 10 },
 		.matrix = matrices,
 	};
 	struct xfp_artifact a;

@@ -115,7 +115,7 @@ static inline void everything_is_there(struct xfp_manifest *m)
 {
 	struct xfp_choice choice = { 0 }, want = the_choice();
 	struct xfp_fit fit = fixture_fit_table();
-	struct xfp_candidate candidates[8];
+	struct xfp_candidate candidates[XFP_MOST_CANDIDATES];
 
 	for (unsigned i = 0; i < 4; i++)
 		assert_true(xfp_manifest_has(m, cache_keys[i]));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bundle_layout.h"
+#include "chosen.h"
 #include "footprint.h"
 
 #define MIB (1024.0 * 1024)
@@ -71,6 +72,11 @@ static void set_floor(struct subject *s, double floor)
 		s->c.options.parameters.floor[i] = (uint32_t)(floor * XFP_NANO);
 }
 
+static void set_modes(struct subject *s, const char *name)
+{
+	assert_true(xfp_modes_parse(name, &s->c.options.parameters.modes));
+}
+
 /* ---- estimates ------------------------------------------------------------------------------------ */
 
 static void bits_follow_the_floor(void **state)
@@ -130,6 +136,111 @@ static void no_candidate(void **state)
 	done_with(s);
 }
 
+static void library_modes_follow_the_floor(void **state)
+{
+	static const struct {
+		const char *modes;
+		uint32_t group_size, library_size;
+		double floor;
+		enum xfp_mode mode;
+		unsigned k, group, library;
+	} cases[] = {
+		{ "v2c", 0, 0, .95, XFP_MODE_V2C, 2, 32, 16 },    { "v2c", 0, 0, .965, XFP_MODE_V2C, 2, 16, 16 },
+		{ "v2c", 0, 0, .99, XFP_MODE_V2C, 3, 32, 16 },    { "v2c", 0, 0, .998, XFP_MODE_V2C, 4, 16, 16 },
+		{ "v2c", 0, 0, .999, XFP_MODE_V2C, 5, 32, 8 },    { "v2c", 0, 0, .99985, XFP_MODE_V2C, 6, 16, 4 },
+		{ "v2c", 64, 0, .998, XFP_MODE_V2C, 5, 64, 8 },   { "v2a", 0, 0, .98, XFP_MODE_V2A, 3, 128, 32 },
+		{ "v2a", 0, 0, .99, XFP_MODE_V2A, 4, 128, 32 },   { "v2a", 64, 16, .95, XFP_MODE_V2A, 2, 64, 16 },
+		{ "v2a", 0, 1, .9965, XFP_MODE_V2A, 5, 128, 1 },  { "auto", 0, 0, .93, XFP_MODE_V2, 2, 0, 0 },
+		{ "auto", 0, 0, .94, XFP_MODE_V2C, 2, 32, 16 },   { "auto", 0, 0, .96, XFP_MODE_V2C, 2, 16, 16 },
+		{ "auto", 0, 0, .98, XFP_MODE_V2, 3, 0, 0 },      { "auto", 0, 0, .99, XFP_MODE_V2C, 3, 32, 16 },
+		{ "auto", 0, 0, .9955, XFP_MODE_V2C, 4, 32, 16 }, { "auto", 0, 0, .999, XFP_MODE_V2C, 5, 32, 8 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct subject *s = subject(1, 1, 4096, 4096, XFP_CLASS_ATTENTION);
+		struct xfp_estimate e;
+
+		set_modes(s, cases[i].modes);
+		s->c.options.parameters.group_size = cases[i].group_size;
+		s->c.options.parameters.library_size = cases[i].library_size;
+		set_floor(s, cases[i].floor);
+		e = xfp_estimate(&s->c, 0, XFP_EXPECTED);
+		if (e.mode != cases[i].mode || e.k != cases[i].k || e.group != cases[i].group)
+			print_error("case %zu: %s %u, groups of %u\n", i, xfp_mode_name(e.mode), e.k, e.group);
+		assert_int_equal(e.mode, cases[i].mode);
+		assert_int_equal(e.k, cases[i].k);
+		assert_int_equal(e.group, cases[i].group);
+		assert_int_equal(e.library, cases[i].library);
+		assert_true(e.met);
+		assert_int_equal(e.extended, e.k > 4);
+		done_with(s);
+	}
+}
+
+/* The estimate's bytes are those that autoselect would see. */
+static void bytes_of_candidates(void **state)
+{
+	struct subject *s = subject(1, 3, 100, 1000, XFP_CLASS_ROUTED_EXPERT);
+	uint64_t first[4] = { 0 }, bytes[XFP_PARTS], sum;
+	uint8_t balance[1000] = { 1 };
+	struct xfp_outliers known = { .matrices = 3, .rows = 100, .cols = 1000, .first = first, .balance = balance };
+
+	(void)state;
+	set_modes(s, "v2c");
+	set_floor(s, .99);
+	for (int balanced = 0; balanced < 2; balanced++) {
+		struct xfp_candidate candidate = { .mode = XFP_MODE_V2C, .k = 3, .group = 32, .library = 16 };
+		struct xfp_estimate e;
+
+		balance[0] = (uint8_t)balanced;
+		s->c.options.parameters.balance = balanced ? XFP_NANO / 2 : 0;
+		e = xfp_estimate(&s->c, 0, XFP_EXPECTED);
+		for (uint64_t m = 0; m <= 3; m++)
+			first[m] = m * (e.outliers / 3);
+		xfp_candidate_parts(&candidate, &known, bytes);
+		sum = 0;
+		for (int p = 0; p < XFP_PARTS; p++)
+			sum += bytes[p];
+		assert_int_equal(e.group, 32);
+		assert_int_equal(e.k, 3);
+		assert_int_equal(e.bytes, sum);
+		/* A byte a group, one a row, rounded up; library and ratios. */
+		assert_int_equal(bytes[XFP_PART_GROUP], 3 * (100 * 33 + 12));
+		assert_int_equal(bytes[XFP_PART_CODE], 2 * (16 * 8 + 16));
+	}
+	done_with(s);
+}
+
+/* As autoselect does: fixed bits take the mode of fewest bytes, a miss the best of all. */
+static void library_modes_and_policies(void **state)
+{
+	struct subject *s = subject(1, 1, 4096, 4096, XFP_CLASS_ATTENTION);
+	struct xfp_estimate e;
+
+	(void)state;
+	set_modes(s, "auto");
+	set_floor(s, .99);
+	xfp_parameters_set_format(&s->c.options.parameters, XFP_CLASS_ATTENTION,
+				  (struct xfp_format){ XFP_FORM_BITS, 1 << 5 });
+	e = xfp_estimate(&s->c, 0, XFP_EXPECTED);
+	assert_int_equal(e.mode, XFP_MODE_V2C);
+	assert_int_equal(e.group, 32);
+	assert_int_equal(e.k, 5);
+	assert_false(e.extended);
+	xfp_parameters_set_format(&s->c.options.parameters, XFP_CLASS_ATTENTION,
+				  (struct xfp_format){ XFP_FORM_AUTO, 0 });
+	set_floor(s, 1);
+	s->c.options.parameters.on_miss = XFP_MISS_BEST;
+	e = xfp_estimate(&s->c, 0, XFP_EXPECTED);
+	assert_int_equal(e.mode, XFP_MODE_V2C);
+	assert_int_equal(e.group, 16);
+	assert_int_equal(e.k, 6);
+	assert_false(e.met);
+	assert_true(e.extended);
+	done_with(s);
+}
+
 static void measurements_win(void **state)
 {
 	struct subject *s = subject(1, 1, 4096, 4096, XFP_CLASS_ATTENTION);
@@ -138,7 +249,7 @@ static void measurements_win(void **state)
 	s->c.units[0].decided = true;
 	s->c.units[0].choice.met = 1;
 	s->c.units[0].choice.candidate =
-		(struct xfp_candidate){ XFP_MODE_V2, 3, 4000, 0, 1234567, 89, 0.99, 0.98, 0.01 };
+		(struct xfp_candidate){ XFP_MODE_V2, 3, 4000, 0, 0, 1234567, 89, 0.99, 0.98, 0.01 };
 	for (int bound = 0; bound < XFP_BOUNDS; bound++) {
 		struct xfp_estimate e = xfp_estimate(&s->c, 0, (enum xfp_bound)bound);
 
@@ -216,6 +327,60 @@ static void promised_bounds(void **state)
 	done_with(s);
 }
 
+/* Each mode has its own steps, and a library does not grow with the stack. */
+static void library_modes_have_their_own_steps(void **state)
+{
+	static const char *const modes[] = { "v2a", "v2c", "auto" };
+	double v2, one, grown;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+		struct subject *s = subject(32, 1, 4096, 14336, XFP_CLASS_DENSE_MLP);
+		struct subject *stack = subject(2, 64, 1024, 4096, XFP_CLASS_ROUTED_EXPERT);
+		uint64_t libfit;
+
+		v2 = peak(s, 2);
+		set_modes(s, modes[i]);
+		set_modes(stack, modes[i]);
+		libfit = xfp_footprint_step(&s->c, 0, XFP_STEP_LIBRARY, 1);
+		assert_true(libfit > 4 * MIB && libfit < 24 * MIB);
+		assert_true(xfp_footprint_step(&s->c, 0, XFP_STEP_LIBRARY, 2) > libfit);
+		assert_true(peak(s, 2) < 2 * v2 && peak(s, 2) < 300);
+		assert_true(peak(s, 16) < 1024);
+		assert_int_equal(xfp_step_wanted(&s->c.options.parameters, XFP_STEP_FIT, true), i == 2);
+		assert_true(xfp_step_wanted(&s->c.options.parameters, XFP_STEP_LIBRARY, false));
+		assert_false(xfp_step_wanted(&s->c.options.parameters, XFP_STEP_MORE_LIBRARY, false));
+		assert_true(xfp_step_wanted(&s->c.options.parameters, XFP_STEP_MORE_LIBRARY, true));
+		one = (double)xfp_footprint_step(&stack->c, 0, XFP_STEP_LIBRARY, 1);
+		stack->ledger.units[0].experts = 1;
+		grown = one - (double)xfp_footprint_step(&stack->c, 0, XFP_STEP_LIBRARY, 1);
+		assert_true(grown >= 0 && grown < 3 * MIB);
+		done_with(s);
+		done_with(stack);
+	}
+}
+
+/* make has both fits of a unit at once where there are jobs to spare. */
+static void fits_of_few_units_are_at_work_together(void **state)
+{
+	struct subject *s = subject(2, 1, 1024, 4096, XFP_CLASS_ATTENTION);
+	struct xfp_memory two, three;
+	struct xfp_error err = { 0 };
+
+	(void)state;
+	set_modes(s, "auto");
+	setenv("OMP_NUM_THREADS", "1", 1);
+	assert_int_equal(xfp_footprint_memory(&s->c, 2, true, &two, &err), XFP_OK);
+	assert_int_equal(xfp_footprint_memory(&s->c, 3, true, &three, &err), XFP_OK);
+	assert_true(three.units > two.units + 4 * MIB);
+	set_modes(s, "v2c");
+	assert_int_equal(xfp_footprint_memory(&s->c, 2, true, &two, &err), XFP_OK);
+	assert_int_equal(xfp_footprint_memory(&s->c, 3, true, &three, &err), XFP_OK);
+	assert_int_equal(three.units, two.units);
+	unsetenv("OMP_NUM_THREADS");
+	done_with(s);
+}
+
 static void finished_steps_take_nothing(void **state)
 {
 	struct subject *s = subject(2, 1, 4096, 4096, XFP_CLASS_ATTENTION);
@@ -261,6 +426,29 @@ static void disk_holds_everything_twice(void **state)
 	done_with(s);
 }
 
+static void disk_has_the_library_fit(void **state)
+{
+	struct subject *s = subject(8, 1, 4096, 4096, XFP_CLASS_ATTENTION);
+	uint64_t v2 = xfp_footprint_disk(&s->c, XFP_EXPECTED).work, units = 0;
+	struct xfp_disk both, there;
+
+	(void)state;
+	set_modes(s, "auto");
+	both = xfp_footprint_disk(&s->c, XFP_EXPECTED);
+	for (uint32_t i = 0; i < 8; i++)
+		units += xfp_estimate(&s->c, i, XFP_EXPECTED).bytes;
+	assert_true(both.bundle > units && both.bundle < units + units / 20);
+	/* One stamp a unit more. */
+	assert_true(both.work >= v2 + 8 * 4096 && both.work < v2 + 8 * 8192);
+	/* Cosines of six candidates, their libraries beside them. */
+	for (uint32_t i = 0; i < 8; i++)
+		s->c.units[i].there = 1 << XFP_STAMP_LIBRARY;
+	there = xfp_footprint_disk(&s->c, XFP_EXPECTED);
+	assert_true(both.artifacts - there.artifacts > (uint64_t)8 * 4096 * 8 * 6);
+	assert_true(both.artifacts - there.artifacts < (uint64_t)8 * 4096 * 8 * 6 + 8 * 65536);
+	done_with(s);
+}
+
 static void disk_of_what_is_there(void **state)
 {
 	struct subject *s = subject(8, 1, 1024, 4096, XFP_CLASS_ATTENTION);
@@ -284,13 +472,19 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bits_follow_the_floor),
 		cmocka_unit_test(no_candidate),
+		cmocka_unit_test(library_modes_follow_the_floor),
+		cmocka_unit_test(bytes_of_candidates),
+		cmocka_unit_test(library_modes_and_policies),
 		cmocka_unit_test(measurements_win),
 		cmocka_unit_test(outlier_shares),
 		cmocka_unit_test(memory_grows_with_jobs_and_matrices),
 		cmocka_unit_test(memory_does_not_grow_with_the_stack),
 		cmocka_unit_test(promised_bounds),
+		cmocka_unit_test(library_modes_have_their_own_steps),
+		cmocka_unit_test(fits_of_few_units_are_at_work_together),
 		cmocka_unit_test(finished_steps_take_nothing),
 		cmocka_unit_test(disk_holds_everything_twice),
+		cmocka_unit_test(disk_has_the_library_fit),
 		cmocka_unit_test(disk_of_what_is_there),
 	};
 

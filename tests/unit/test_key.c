@@ -19,7 +19,7 @@ struct ingredients {
 	uint32_t matrices;
 	uint64_t rows, cols;
 	uint8_t source[20][16];
-	const char *outliers, *base, *extended;
+	const char *outliers, *base, *library, *extended;
 	struct xfp_choice choice;
 };
 
@@ -35,7 +35,7 @@ static struct ingredients usual(void)
 		.cols = 6,
 		.outliers = OUTLIERS,
 		.base = BASE,
-		.choice = { .candidate = { XFP_MODE_V2, 3, 4000, 0, 77, 1, 0.99, 0.98, 0.1 },
+		.choice = { .candidate = { XFP_MODE_V2, 3, 4000, 0, 0, 77, 1, 0.99, 0.98, 0.1 },
 			    .floor = 990000000,
 			    .met = 1,
 			    .fit = BASE },
@@ -46,17 +46,18 @@ static struct ingredients usual(void)
 	return in;
 }
 
-enum { OUTLIERS_KEY, FIT_KEY, CHOICE_KEY, PACKED_KEY, FP8_KEY, KEYS };
+enum { OUTLIERS_KEY, FIT_KEY, LIBRARY_KEY, CHOICE_KEY, PACKED_KEY, FP8_KEY, KEYS };
 
 static void keys_of(const struct ingredients *in, struct xfp_key key[KEYS])
 {
 	struct xfp_key_source source = { in->dtype, in->matrices, in->rows, in->cols, in->source };
+	const char *fits[XFP_FIT_KINDS] = { in->base, in->library, in->extended, NULL };
 
 	assert_int_equal(xfp_key_outliers(&source, &in->parameters, &key[OUTLIERS_KEY], NULL), 0);
+	assert_int_equal(xfp_key_library(in->outliers, &in->parameters, in->bits, &key[LIBRARY_KEY], NULL), 0);
 	assert_int_equal(xfp_key_fit(in->outliers, &in->parameters, in->bits, &key[FIT_KEY], NULL), 0);
-	assert_int_equal(xfp_key_choice(in->base, in->extended, &in->policy, in->dtype, in->matrices, &in->parameters,
-					&key[CHOICE_KEY], NULL),
-			 0);
+	assert_int_equal(
+		xfp_key_choice(fits, &in->policy, in->dtype, in->matrices, &in->parameters, &key[CHOICE_KEY], NULL), 0);
 	assert_int_equal(xfp_key_packed(&in->choice, &source, &key[PACKED_KEY], NULL), 0);
 	assert_int_equal(xfp_key_fp8(&source, &in->parameters, &key[FP8_KEY], NULL), 0);
 }
@@ -90,6 +91,7 @@ static void exactly_what_depends(void **state)
 	(void)state;
 #define O (1u << OUTLIERS_KEY)
 #define F (1u << FIT_KEY)
+#define L (1u << LIBRARY_KEY)
 #define C (1u << CHOICE_KEY)
 #define P (1u << PACKED_KEY)
 #define E (1u << FP8_KEY)
@@ -112,10 +114,15 @@ static void exactly_what_depends(void **state)
 	EXPECT(in.parameters.outlier_sigma = 3000, O);
 	EXPECT(in.parameters.outlier_cap = 1, O);
 	EXPECT(in.parameters.balance = 0, O);
-	EXPECT(in.outliers = MORE, F);
-	EXPECT(in.bits = 0x60, F);
+	EXPECT(in.outliers = MORE, F | L);
+	EXPECT(in.bits = 0x60, F | L);
 	EXPECT(in.parameters.start = XFP_START_MINMAX, F);
 	EXPECT(in.parameters.lloyd_iterations = 19, F);
+	EXPECT(in.parameters.modes = 1u << XFP_MODE_V2C, L | C);
+	EXPECT(in.parameters.group_size = 64, L);
+	EXPECT(in.parameters.library_size = 8, 0u); /* of a mode that is not wanted */
+	EXPECT((in.parameters.modes = XFP_ALL_MODES, in.parameters.library_size = 8), L | C);
+	EXPECT(in.library = MORE, C);
 	EXPECT(in.base = MORE, C);
 	EXPECT(in.extended = MORE, C);
 	EXPECT(in.policy.floor = 980000000, C);
@@ -177,8 +184,8 @@ static struct chain chain_of(const struct xfp_parameters *p, const char *name, c
 		assert_int_equal(xfp_key_fit(c.key[OUTLIERS_KEY].hex, &seen, xfp_parameters_base_bits(&seen),
 					     &c.key[FIT_KEY], NULL),
 				 0);
-		assert_int_equal(xfp_key_choice(c.key[FIT_KEY].hex, NULL, &policy, XFP_BF16, experts, &seen,
-						&c.key[CHOICE_KEY], NULL),
+		assert_int_equal(xfp_key_choice((const char *[XFP_FIT_KINDS]){ c.key[FIT_KEY].hex }, &policy, XFP_BF16,
+						experts, &seen, &c.key[CHOICE_KEY], NULL),
 				 0);
 	}
 	return c;
@@ -339,17 +346,18 @@ static void texts(void **state)
 	static const char *const want[KEYS] = {
 		"kind outliers\nalgorithm 1\nlayout 1\n" SHAPE SOURCES
 		"sigma_milli 4000\ncap_nano 20000000\nbalance_nano 500000000\n",
-		"kind fit\nalgorithm 3\nlayout 2\noutliers " OUTLIERS "\nbits 2,3,4\nstart companded\niterations 20\n",
-		"kind choice\nalgorithm 1\nlayout 2\nfit " BASE
+		"kind fit\nalgorithm 3\nlayout 3\noutliers " OUTLIERS "\nbits 2,3,4\nstart companded\niterations 20\n",
+		"kind fit\nalgorithm 1\nlayout 3\noutliers " OUTLIERS "\nmodes\nbits 2,3,4\n",
+		"kind choice\nalgorithm 1\nlayout 3\nfit " BASE
 		"\nfloor_nano 990000000\nmode v2\nbits 2,3,4,5,6\non_miss keep\n"
 		"on_nonfinite fail\ndtype BF16\n",
-		"kind packed\nalgorithm 1\nlayout 2\nmode v2\nk 3\nsigma_milli 4000\nfit " BASE "\n",
-		"kind packed\nalgorithm 3\nlayout 2\nmode fp8\non_nonfinite fail\n" SHAPE SOURCES,
+		"kind packed\nalgorithm 1\nlayout 3\nmode v2\nk 3\nsigma_milli 4000\nfit " BASE "\n",
+		"kind packed\nalgorithm 3\nlayout 3\nmode fp8\non_nonfinite fail\n" SHAPE SOURCES,
 	};
 	static const char *const hex[KEYS] = {
-		"c3dafe063ff7d7f2be2a461d4a2ea719", "7e36d04338d3f62b36ed4ba361ff20e9",
-		"c6457eecd571339a299bff38871ba72c", "f8d4e81259c790271e5c30529b7f595f",
-		"721a5f5932454291861be1916fbd55db",
+		"c3dafe063ff7d7f2be2a461d4a2ea719", "d563ff1f1604ddd879ecde8841129d18",
+		"68552dbf0df856340ed26990cdc31a97", "ca4e334b25049d65105372c9b0fdb755",
+		"539e45f596d31f25821ad4119e0e9f34", "add3bc5d444849ed04a3c6b11a991123",
 	};
 	struct ingredients in = usual();
 	struct xfp_key key[KEYS];

@@ -137,7 +137,7 @@ static void defaults(void **state)
 	struct xfp_parameters p = xfp_parameters_default();
 
 	(void)state;
-	assert_int_equal(p.mode, XFP_MODE_V2);
+	assert_int_equal(p.modes, 1u << XFP_MODE_V2);
 	assert_int_equal(p.bits, 0x7c);
 	assert_int_equal(p.floor[XFP_CLASS_ATTENTION], 990000000);
 	assert_int_equal(p.floor[XFP_CLASS_OTHER], 990000000);
@@ -246,7 +246,10 @@ static void samples(void **state)
 
 static void same(const struct xfp_parameters *a, const struct xfp_parameters *b)
 {
-	assert_int_equal(a->mode, b->mode);
+	assert_int_equal(a->modes, b->modes);
+	assert_int_equal(a->group_size, b->group_size);
+	assert_int_equal(a->library_size, b->library_size);
+	assert_int_equal(a->libfit, b->libfit);
 	assert_int_equal(a->bits, b->bits);
 	assert_memory_equal(a->floor, b->floor, sizeof a->floor);
 	assert_int_equal(a->outlier_sigma, b->outlier_sigma);
@@ -308,7 +311,11 @@ static void json(void **state)
 	free(text);
 
 	p = (struct xfp_parameters){
-		.mode = XFP_MODE_V2,
+		.modes = XFP_AUTO_MODES,
+		.group_size = 64,
+		.library_size = 1,
+		.libfit = XFP_LIBFIT_PUBLISHED,
+		.fit = XFP_FIT_OPTIMAL,
 		.bits = 0x44,
 		.outlier_sigma = 0,
 		.outlier_cap = XFP_NANO,
@@ -360,7 +367,8 @@ static void bad_json(void **state)
 	} cases[] = {
 		{ "\"mode\": \"v2\",", "", "\"mode\" is missing" },
 		{ "\"v2\"", "\"v9\"", "\"mode\" has an impossible value" },
-		{ "\"v2\"", "\"v2a\"", "\"mode\" is not one" },
+		{ "\"v2\"", "\"v3\"", "\"mode\" has an impossible" },
+		{ "\"v2\"", "\"keep\"", "\"mode\" has an impossible" },
 		{ "\"v2\"", "2", "\"mode\" is not text" },
 		{ "\"bits\": \"2,3,4,5,6\"", "\"bits\": \"1\"", "\"bits\"" },
 		{ "\"attention\": \"0.99\",", "", "\"attention\" is missing" },

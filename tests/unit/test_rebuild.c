@@ -66,7 +66,7 @@ static void check_result(void **state, const struct xfp_store *store, const char
 
 static void history_is_kept(void **state)
 {
-	static const char *const versions[] = { "PRAGMA user_version = 2", "PRAGMA user_version = 1",
+	static const char *const versions[] = { "PRAGMA user_version = 3", "PRAGMA user_version = 1",
 						"PRAGMA user_version = 99" };
 	struct xfp_store store = open_cache(state, 4);
 	struct xfp_manifest *m = open_manifest(&store, 4);
@@ -103,7 +103,7 @@ static void other_columns(void **state)
 	xfp_manifest_close(m);
 	free(ask(state, "ALTER TABLE runs ADD COLUMN mood TEXT"));
 	free(ask(state, "DROP TABLE sources"));
-	free(ask(state, "PRAGMA user_version = 3"));
+	free(ask(state, "PRAGMA user_version = 4"));
 	r = rebuild(&store);
 	assert_int_equal(r.old, XFP_MANIFEST_OTHER);
 	assert_int_equal(r.runs, 1);

@@ -43,12 +43,12 @@ static void begin(struct decision *d, const char *format, uint32_t floor)
 					      .parameters = &d->parameters,
 					      .policy = &d->policy,
 					      .outliers = OUTLIERS,
-					      .base = { BASE, base, NULL, 3 } };
+					      .fits = { { BASE, base, NULL, 3 } } };
 }
 
 static void measure_more(struct decision *d)
 {
-	d->input.extended = (struct xfp_select_set){ MORE, more, NULL, 2 };
+	d->input.fits[XFP_FIT_MORE] = (struct xfp_select_set){ MORE, more, NULL, 2 };
 }
 
 static void expect(struct decision *d, uint32_t k, bool met, const char *fit)
@@ -113,7 +113,7 @@ static void fixed(void **state)
 	begin(&d, "4", 980000000);
 	expect(&d, 4, true, BASE);
 	begin(&d, "6", 980000000);
-	d.input.base = (struct xfp_select_set){ MORE, more, NULL, 2 };
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_select_set){ MORE, more, NULL, 2 };
 	expect(&d, 0, true, OUTLIERS);
 }
 
@@ -127,16 +127,16 @@ static void sampled(void **state)
 	(void)state;
 	begin(&d, "auto", 980000000);
 	d.parameters.moe_sample.experts = 2;
-	d.input.base.sampled = good;
+	d.input.fits[XFP_FIT_BASE].sampled = good;
 	expect(&d, 3, false, BASE);
 	assert_int_equal(d.choice.sample, 2);
 	assert_true(d.choice.sample_median == 0.985 && d.choice.sample_p5 == 0.95);
 	assert_true(d.choice.candidate.cos_median == 0.97);
 
-	d.input.base.sampled = poor;
+	d.input.fits[XFP_FIT_BASE].sampled = poor;
 	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_WANT_MORE);
 	d.parameters.on_miss = XFP_MISS_FAIL;
-	d.input.extended = (struct xfp_select_set){ MORE, more, poor, 2 };
+	d.input.fits[XFP_FIT_MORE] = (struct xfp_select_set){ MORE, more, poor, 2 };
 	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_UNMET);
 	assert_non_null(strstr(d.err.text, "0.700000"));
 }
@@ -147,7 +147,7 @@ static void no_numbers(void **state)
 
 	(void)state;
 	begin(&d, "4", 980000000);
-	d.input.base.count = 0;
+	d.input.fits[XFP_FIT_BASE].count = 0;
 	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_BAD_INPUT);
 	d.parameters.on_nonfinite = XFP_NONFINITE_KEEP;
 	expect(&d, 0, true, OUTLIERS);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * candidates.h - the ways to store a unit that its fits measure, and what each takes, known beforehand.
+ */
+#ifndef XFP_CANDIDATES_H
+#define XFP_CANDIDATES_H
+
+#include "bundle_layout.h"
+#include "fit.h"
+#include "key.h"
+#include "parameters.h"
+
+/* What a fit measures, in the order of its artifact: mode, k, group and library of each. `measured` are the
+ * parameters as the unit's fits see them (xfp_policy_parameters). Returns how many. */
+uint32_t xfp_candidates_of(enum xfp_fit_kind kind, const struct xfp_parameters *measured,
+			   struct xfp_candidate list[XFP_MOST_CANDIDATES]);
+
+/* A unit of this shape as an index has it: what xfp_unit_part_bytes and xfp_matrix_part_bytes reckon with. */
+struct xfp_idx_unit xfp_candidate_unit(const struct xfp_candidate *candidate, uint32_t matrices, uint64_t rows,
+				       uint64_t cols);
+/* log2 of a power of two; 0 of 0. */
+uint8_t xfp_candidate_log2(unsigned power);
+
+#endif

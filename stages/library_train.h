@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * library_train.h - the libraries of a unit, from a sample of its groups.
+ *
+ * The sample: evenly spaced rows of the unit, row number i * R / n of its R = matrices * rows, at least 256 or all, and
+ * as many evenly spaced groups of each as it takes to have the number that the mode wants. The first group of a row
+ * moves on from row to row, so that all columns are seen.
+ */
+#ifndef XFP_LIBRARY_TRAIN_H
+#define XFP_LIBRARY_TRAIN_H
+
+#include "group_row.h"
+#include "outliers.h"
+#include "work.h"
+
+/* Libraries of candidates that share a grouping, as they are stored: code[i] has room. */
+enum xfp_status xfp_library_train(struct xfp_job *job, const struct xfp_outliers *known, struct xfp_artifact *outliers,
+				  const struct xfp_grouping *grouping, const struct xfp_candidate *const *candidates,
+				  uint32_t count, struct xfp_library_code *const *code, struct xfp_error *err);
+
+#endif
