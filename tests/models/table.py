@@ -4,9 +4,10 @@
 
     table.py [--xfp XFP] [--only SETTING] MODEL [TOKENS.npy]
 
-Settings are k = 3, 4, 5 and floors 0.98, 0.99, 0.995, 0.999. An encoder (BERT) is judged by the mean cosine of
+Settings are k = 3, 4, 5 and floors 0.98, 0.99, 0.995, 0.999 in v2, k = 2, 3, 4 in v2a and in v2c with groups of 32
+and of 16, and floors in auto. An encoder (BERT) is judged by the mean cosine of
 sentence embeddings, a Qwen3-MoE by its perplexity on TOKENS (default MODEL/eval-tokens.npy). lm_head is kept,
-so that every figure is about mode v2 alone. Bits are true bits over the quantized classes; the weight cosine
+so that every figure is about these modes alone. Bits are true bits over the quantized classes; the weight cosine
 is the mean of the units' medians by weights, and the least of them.
 """
 import argparse
@@ -33,6 +34,12 @@ def options(floor, *more):
 
 SETTINGS = {f"k = {k}": options("0", "--bits", str(k)) for k in (3, 4, 5)}
 SETTINGS.update({f"floor {floor}": options(floor) for floor in ("0.98", "0.99", "0.995", "0.999")})
+for k in (2, 3, 4):
+    SETTINGS[f"v2a, k = {k}"] = options("0", "--mode", "v2a", "--bits", str(k))
+    for group in (32, 16):
+        SETTINGS[f"v2c, groups of {group}, k = {k}"] = options("0", "--mode", "v2c", "--bits", str(k),
+                                                              "--group-size", str(group))
+SETTINGS.update({f"auto, floor {floor}": options(floor, "--mode", "auto") for floor in ("0.98", "0.99", "0.995")})
 
 
 def run(*command):
@@ -71,12 +78,19 @@ def convert(xfp, model, folder, setting):
     return [unit for unit in units if unit["class"] != "lm_head"], copy
 
 
+def name_of(unit):
+    if unit["mode"] in ("keep", "fp8"):
+        return unit["mode"]
+    group = f"/{unit['group_size']}" if unit["group_size"] else ""
+    return ("" if unit["mode"] == "v2" else unit["mode"] + group + " ") + f"k{unit['k']}"
+
+
 def row(setting, units, score):
     weights = sum(unit["weights"] for unit in units)
     bits = 8 * sum(unit["bytes"] for unit in units) / weights
     mean = sum(unit["cos_median"] * unit["weights"] for unit in units) / weights
     least = min(unit["cos_median"] for unit in units)
-    chosen = collections.Counter(f"k{unit['k']}" if unit["mode"] == "v2" else unit["mode"] for unit in units)
+    chosen = collections.Counter(name_of(unit) for unit in units)
     chosen = ", ".join(f"{name} × {count}" for name, count in sorted(chosen.items()))
     return f"| {setting} | {bits:.3f} | {mean:.5f} | {least:.5f} | {score} | {chosen} |"
 
@@ -95,7 +109,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for setting in arguments.only or SETTINGS:
             units, copy = convert(arguments.xfp, arguments.model, folder, setting)
-            choices = tuple((unit["mode"], unit["k"]) for unit in units)
+            choices = tuple(name_of(unit) for unit in units)
             if choices not in scores:
                 scores[choices] = judge.score(copy)
             print(row(setting, units, scores[choices]), flush=True)
