@@ -188,7 +188,7 @@ static void start(const struct xfp_cells *cells, struct xfp_fit_lanes *fit)
 		for (int l = 1; l < XFP_LANES; l++)
 			lane = vi_add_where(lane, vi_above(vi_add(rank, vi_all(1)), vi_all(cells->before[l])),
 					    vi_all(1));
-		rank = vi_sub(rank, vi_lookup(cells->before, lane));
+		rank = vi_sub(rank, vi_lookup16(cells->before, lane));
 		for (int step = 128; step; step /= 2) {
 			vi cell = vi_add(low, vi_all(step - 1));
 			vi upto = vi_lookup(cells->count, vi_or(vi_left(cell, 4), lane));
@@ -230,8 +230,8 @@ static void rounds(const struct xfp_cells *cells, struct xfp_fit_lanes *fit, uns
 			vi last = vi_sub(upto, one), lane = vi_right(last, 8);
 			vi slot = vi_or(vi_left(vi_and(last, vi_all(255)), 4), lane), kind = vi_load(fit->kind + i);
 			vm is_last = vi_above(kind, none), is_none = vi_above(kind, one);
-			vi n = vi_add(vi_lookup(cells->count, slot), vi_lookup(cells->before, lane));
-			vd s = vd_add(vd_lookup(cells->sum, slot), vd_lookup(cells->sum_before, lane));
+			vi n = vi_add(vi_lookup(cells->count, slot), vi_lookup16(cells->before, lane));
+			vd s = vd_add(vd_lookup(cells->sum, slot), vd_lookup16(cells->sum_before, lane));
 
 			changed |= vm_bits(vi_above(vi_xor(upto, vi_load(cell + i)), none));
 			vi_store(cell + i, upto);

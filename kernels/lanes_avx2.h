@@ -210,6 +210,11 @@ static inline vi vi_lookup(const int32_t *table, vi index)
 	return (vi){ _mm256_i32gather_epi32(table, index.a, 4), _mm256_i32gather_epi32(table, index.b, 4) };
 }
 
+static inline vi vi_lookup16(const int32_t *table, vi index)
+{
+	return vi_lookup(table, index);
+}
+
 static inline vi vi_where(vm m, vi a, vi b)
 {
 	return (vi){ _mm256_blendv_epi8(b.a, a.a, m.a), _mm256_blendv_epi8(b.b, a.b, m.b) };
@@ -346,6 +351,11 @@ static inline vd vd_lookup(const double *table, vi index)
 		     _mm256_i32gather_pd(table, _mm256_extracti128_si256(index.a, 1), 8),
 		     _mm256_i32gather_pd(table, _mm256_castsi256_si128(index.b), 8),
 		     _mm256_i32gather_pd(table, _mm256_extracti128_si256(index.b, 1), 8) };
+}
+
+static inline vd vd_lookup16(const double *table, vi index)
+{
+	return vd_lookup(table, index);
 }
 
 /* One half of each of eight 64-bit lanes: the lower ones, or the upper ones. */

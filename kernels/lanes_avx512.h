@@ -186,6 +186,11 @@ static inline vi vi_lookup(const int32_t *table, vi index)
 	return _mm512_i32gather_epi32(index, table, 4);
 }
 
+static inline vi vi_lookup16(const int32_t *table, vi index)
+{
+	return _mm512_permutexvar_epi32(index, _mm512_loadu_si512(table));
+}
+
 static inline vi vi_where(vm m, vi a, vi b)
 {
 	return _mm512_mask_mov_epi32(b, m, a);
@@ -296,6 +301,15 @@ static inline vd vd_lookup(const double *table, vi index)
 {
 	return (vd){ _mm512_i32gather_pd(_mm512_castsi512_si256(index), table, 8),
 		     _mm512_i32gather_pd(_mm512_extracti32x8_epi32(index, 1), table, 8) };
+}
+
+static inline vd vd_lookup16(const double *table, vi index)
+{
+	__m512d low = _mm512_loadu_pd(table), high = _mm512_loadu_pd(table + 8);
+	__m512i a = _mm512_cvtepi32_epi64(_mm512_castsi512_si256(index));
+	__m512i b = _mm512_cvtepi32_epi64(_mm512_extracti32x8_epi32(index, 1));
+
+	return (vd){ _mm512_permutex2var_pd(low, a, high), _mm512_permutex2var_pd(low, b, high) };
 }
 
 static inline vi vd_sign(vd a)

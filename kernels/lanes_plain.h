@@ -277,6 +277,12 @@ static inline vi vi_lookup(const int32_t *table, vi index)
 	return index;
 }
 
+/* The same of tables of sixteen. */
+static inline vi vi_lookup16(const int32_t *table, vi index)
+{
+	return vi_lookup(table, index);
+}
+
 static inline vi vi_where(vm m, vi a, vi b)
 {
 	EACH a.v[i] = m.v[i] ? a.v[i] : b.v[i];
@@ -410,6 +416,11 @@ static inline vd vd_lookup(const double *table, vi index)
 
 	EACH a.v[i] = table[index.v[i]];
 	return a;
+}
+
+static inline vd vd_lookup16(const double *table, vi index)
+{
+	return vd_lookup(table, index);
 }
 
 /* -1 where a is negative (or -0), otherwise 0. */
