@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "choice.h"
+#include "file.h"
 #include "fit.h"
 #include "outliers.h"
 #include "packed.h"
@@ -32,6 +33,27 @@ static inline struct xfp_artifact_label fixture_label(const char *kind, uint32_t
 {
 	return (struct xfp_artifact_label){ kind, version, key, "kind test\nalgorithm 1\n", "layers.0.\"q\"\n.weight",
 					    0.25 };
+}
+
+#define KEY "0123456789abcdef0123456789abcdef"
+#define OTHER "ffffffffffffffffffffffffffffffff"
+
+/* A label of the kind as it is now. */
+static inline struct xfp_artifact_label label_of(const char *kind)
+{
+	uint32_t version = !strcmp(kind, XFP_FIT_KIND)      ? XFP_FIT_VERSION
+			   : !strcmp(kind, XFP_CHOICE_KIND) ? XFP_CHOICE_VERSION
+							    : 1;
+
+	return fixture_label(kind, version, KEY);
+}
+
+static inline uint8_t *slurp(const char *path, size_t *size)
+{
+	char *bytes;
+
+	OK(xfp_slurp(path, 1 << 24, &bytes, size, &err));
+	return (uint8_t *)bytes;
 }
 
 /* Matrix m has m outliers: positions 0, 3, ... */

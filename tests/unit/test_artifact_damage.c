@@ -8,26 +8,6 @@
 #include "artifact_fixture.h"
 #include "scratch.h"
 
-#define KEY "0123456789abcdef0123456789abcdef"
-#define OTHER "ffffffffffffffffffffffffffffffff"
-
-static struct xfp_artifact_label label_of(const char *kind)
-{
-	uint32_t version = !strcmp(kind, XFP_FIT_KIND)      ? XFP_FIT_VERSION
-			   : !strcmp(kind, XFP_CHOICE_KIND) ? XFP_CHOICE_VERSION
-							    : 1;
-
-	return fixture_label(kind, version, KEY);
-}
-
-static uint8_t *slurp(const char *path, size_t *size)
-{
-	char *bytes;
-
-	OK(xfp_slurp(path, 1 << 24, &bytes, size, &err));
-	return (uint8_t *)bytes;
-}
-
 static void spill(const char *path, const void *bytes, size_t size)
 {
 	OK(xfp_write_file(path, bytes, size, false, &err));
