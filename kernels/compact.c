@@ -46,12 +46,13 @@ void xfp_compact_count(const struct xfp_compact_groups *groups, size_t first, si
 		       uint64_t peaks[XFP_COMPACT_PEAKS])
 {
 	for (size_t i = 0; i < count; i++) {
+		uint32_t bits;
 		int32_t cell;
 
 		if (!(groups->largest[first + i] > 0))
 			continue;
-		memcpy(&cell, &groups->largest[first + i], sizeof cell);
-		cell = (cell >> 19) - PEAK_BASE;
+		memcpy(&bits, &groups->largest[first + i], sizeof bits);
+		cell = (int32_t)(bits >> 19) - PEAK_BASE;
 		peaks[cell < 0 ? 0 : cell >= XFP_COMPACT_PEAKS ? XFP_COMPACT_PEAKS - 1 : cell]++;
 	}
 }

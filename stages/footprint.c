@@ -184,7 +184,9 @@ static uint64_t most_pack_bytes(const struct xfp_parameters *measured, const str
 
 	if (unit->plan != XFP_PLAN_FIT || decided)
 		return most;
-	for (int more = 0; more <= estimate->extended; more++) {
+	for (int more = 0; more < 2; more++) {
+		if (more && !estimate->extended)
+			continue;
 		count = xfp_candidates_of(more ? XFP_FIT_MORE_LIBRARY : XFP_FIT_LIBRARY, measured, list);
 		for (uint32_t i = 0; i < count; i++) {
 			uint64_t bytes = pack_bytes(&list[i], unit, block, threads);
