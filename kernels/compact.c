@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "compact_seed.h"
+#include "decode.h"
 #include "scale.h"
 
 #define PEAK_BASE ((127 - 16) << 4) /* the cell of 2^-16 is the first */
@@ -124,6 +125,29 @@ unsigned xfp_compact_entries(unsigned k)
 	return k <= 4 ? 16 : k == 5 ? 8 : 4;
 }
 
+/* An empty library of this shape. */
+static void begin(struct xfp_compact_library *l, unsigned k, unsigned group, unsigned entries)
+{
+	memset(l, 0, sizeof *l);
+	l->k = k;
+	l->group = group;
+	l->entries = entries;
+	l->ratios = 256 / entries;
+	while (1u << l->ratio_bits < l->ratios)
+		l->ratio_bits++;
+}
+
+void xfp_compact_open(struct xfp_compact_book *book, unsigned k, unsigned group, unsigned entries, const uint16_t *code)
+{
+	struct xfp_compact_library *l = &book->library;
+
+	begin(l, k, group, entries);
+	for (unsigned e = 0; e < entries; e++, code += 1u << k)
+		xfp_decode_halves(code, 1u << k, l->entry[e]);
+	xfp_decode_halves(code, l->ratios, l->ratio);
+	xfp_compact_prepare(book);
+}
+
 void xfp_compact_start(struct xfp_compact_book *book, unsigned k, unsigned group, unsigned entries,
 		       const float *library, const uint64_t peaks[XFP_COMPACT_PEAKS])
 {
@@ -133,13 +157,7 @@ void xfp_compact_start(struct xfp_compact_book *book, unsigned k, unsigned group
 	const unsigned n = 1u << k;
 	float mean = 0;
 
-	memset(l, 0, sizeof *l);
-	l->k = k;
-	l->group = group;
-	l->entries = entries;
-	l->ratios = 256 / entries;
-	while (1u << l->ratio_bits < l->ratios)
-		l->ratio_bits++;
+	begin(l, k, group, entries);
 	for (unsigned e = 0; e < entries; e++) {
 		float largest = 0;
 

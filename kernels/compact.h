@@ -124,7 +124,12 @@ void xfp_compact_train(const struct xfp_compact_book *book, const struct xfp_com
 /* New ratios, and a new library unless it is to stay. */
 void xfp_compact_update(struct xfp_compact_book *book, const struct xfp_compact_sums *sums, bool library);
 
-/* Round library and ratios to fp16; prepare after it. */
-void xfp_compact_finish(struct xfp_compact_book *book);
+/* Round library and ratios to fp16, and store them: entries * 2^k of the one, then the others (part CODE of
+ * schemas/bundle_layout.h). Prepare after it. */
+void xfp_compact_finish(struct xfp_compact_book *book, uint16_t *code);
+
+/* A stored library, ready for groups. */
+void xfp_compact_open(struct xfp_compact_book *book, unsigned k, unsigned group, unsigned entries,
+		      const uint16_t *code);
 
 #endif

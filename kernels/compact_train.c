@@ -146,20 +146,22 @@ void xfp_compact_update(struct xfp_compact_book *book, const struct xfp_compact_
 	}
 }
 
-static float rounded(float value)
+/* fp16, stored, and what that stands for; of what is larger the largest. */
+static float rounded(float value, uint16_t *half)
 {
 	const float most = 65504;
 
-	return xfp_half_to_float(xfp_float_to_half(value < -most ? -most : value > most ? most : value));
+	*half = xfp_float_to_half(value < -most ? -most : value > most ? most : value);
+	return xfp_half_to_float(*half);
 }
 
-void xfp_compact_finish(struct xfp_compact_book *book)
+void xfp_compact_finish(struct xfp_compact_book *book, uint16_t *code)
 {
 	struct xfp_compact_library *l = &book->library;
 
 	for (unsigned e = 0; e < l->entries; e++)
 		for (unsigned q = 0; q < 1u << l->k; q++)
-			l->entry[e][q] = rounded(l->entry[e][q]);
-	for (unsigned r = 1; r < l->ratios; r++)
-		l->ratio[r] = rounded(l->ratio[r]);
+			l->entry[e][q] = rounded(l->entry[e][q], code++);
+	for (unsigned r = 0; r < l->ratios; r++)
+		l->ratio[r] = rounded(l->ratio[r], code++);
 }

@@ -63,9 +63,8 @@ bool xfp_decode_v2a(const struct xfp_library *library, const uint8_t *packed, co
 		if (*number >= library->codebooks)
 			return false;
 		entry = library->entry + *number * entries;
-		/* A product of two fp16 is exact in f32, so this rounds once, as one fma does. */
 		for (size_t i = 0; i < entries; i++)
-			value[i] = entry[i] * scale + midpoint;
+			value[i] = xfp_scaled_value(entry[i], scale, midpoint);
 		unpack_chunk(library->k, packed, c, cols, index);
 		look_up(value, index + c % GROUP_CHUNK, cols - c < columns ? cols - c : columns, x + c);
 	}

@@ -24,6 +24,12 @@ struct xfp_library {
 /* fp16 numbers as the f32 that they are. */
 void xfp_decode_halves(const uint16_t *half, size_t count, float *value);
 
+/* A codebook's entry in a group of v2a: one fma of fp16 numbers in f32, since their product is exact in it. */
+static inline float xfp_scaled_value(float entry, float scale, float midpoint)
+{
+	return entry * scale + midpoint;
+}
+
 /* One v2a row: packed indices, and for each group scale and midpoint (fp16) and the codebook's number.
  * False when the library has no such codebook; x is then undefined. */
 bool xfp_decode_v2a(const struct xfp_library *library, const uint8_t *packed, const uint16_t *pair,

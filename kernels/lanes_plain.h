@@ -8,9 +8,9 @@
 #ifndef XFP_LANES_PLAIN_H
 #define XFP_LANES_PLAIN_H
 
-#include <stdint.h>
 #include <string.h>
 
+#include "decode.h"
 #include "encode.h"
 #include "round.h"
 
@@ -525,10 +525,10 @@ static inline vi vf_round_small(vf a)
 	return b;
 }
 
-/* a * b + c rounded once, of fp16 numbers: scaled_decode.h says why this is it. */
+/* a * b + c rounded once, of fp16 numbers. */
 static inline vf vf_mul_add_halves(vf a, vf b, vf c)
 {
-	EACH a.v[i] = (float)((double)a.v[i] * b.v[i] + c.v[i]);
+	EACH a.v[i] = xfp_scaled_value(a.v[i], b.v[i], c.v[i]);
 	return a;
 }
 

@@ -58,6 +58,4 @@ runtime_libxfp_la_SOURCES += \
 	kernels/number.h \
 	kernels/round.h \
 	kernels/scale.c \
-	kernels/scale.h \
-	kernels/scaled_decode.c \
-	kernels/scaled_decode.h
+	kernels/scale.h

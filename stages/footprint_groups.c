@@ -2,11 +2,7 @@
 #include "footprint_groups.h"
 
 #include "bundle_layout.h"
-#include "group_row.h"
-
-/* Of a sample (library_train.c): groups of v2c at most, and rows at least, which it may go beyond by one group each. */
-#define COMPACT_MOST 8192u
-#define LEAST_ROWS 256u
+#include "library_train.h"
 
 static uint64_t larger(uint64_t a, uint64_t b)
 {
@@ -24,10 +20,12 @@ static uint64_t row_bytes(const struct xfp_grouping *g)
 	return values * 4 + values + values / 4 + g->groups * (4 + 4);
 }
 
-/* struct xfp_group_codes: index, entry; scale, midpoint */
+/* struct xfp_group_codes: index, entry; scale, midpoint, codebook */
 static uint64_t codes_bytes(const struct xfp_grouping *g)
 {
-	return g->groups * g->group + g->groups + (g->mode == XFP_MODE_V2A ? g->groups * 4 : 0);
+	uint64_t codebook = g->fine ? 64 : 16;
+
+	return g->groups * g->group + g->groups + (g->mode == XFP_MODE_V2A ? g->groups * (4 + 4 * codebook) : 0);
 }
 
 /* Whether candidate i is the first of its grouping. */
@@ -74,11 +72,11 @@ uint64_t xfp_groups_libraries(const struct xfp_candidate *list, uint32_t count)
 static uint64_t sample_bytes(const struct xfp_grouping *grouping, unsigned library, uint64_t rows)
 {
 	struct xfp_grouping sample = *grouping;
-	uint64_t all = rows * grouping->groups, rounding = rows < LEAST_ROWS ? rows : LEAST_ROWS;
+	uint64_t all = rows * grouping->groups, rounding = rows < XFP_SAMPLE_ROWS ? rows : XFP_SAMPLE_ROWS;
 
 	if (grouping->mode == XFP_MODE_V2A)
 		return xfp_scaled_sample_room(xfp_scaled_sample_count(all, library) + rounding, grouping->fine);
-	sample.groups = (all < COMPACT_MOST ? all : COMPACT_MOST) + rounding;
+	sample.groups = (all < XFP_SAMPLE_COMPACT ? all : XFP_SAMPLE_COMPACT) + rounding;
 	sample.cols = sample.groups * sample.group;
 	/* the sample, and as codes; weight; the row at hand */
 	return row_bytes(&sample) + codes_bytes(&sample) + 4 * sample.groups + row_bytes(grouping);

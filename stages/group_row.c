@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "decode.h"
 #include "encode.h"
-#include "number.h"
 #include "scaled_published.h"
 
 static void *aligned(size_t bytes)
@@ -95,9 +95,9 @@ unsigned xfp_library_published(const struct xfp_parameters *parameters)
 	return parameters->libfit == XFP_LIBFIT_PUBLISHED ? parameters->lloyd_iterations : 0;
 }
 
-bool xfp_library_init(struct xfp_library *library, const struct xfp_candidate *candidate, unsigned published)
+bool xfp_library_init(struct xfp_group_library *library, const struct xfp_candidate *candidate, unsigned published)
 {
-	*library = (struct xfp_library){ .candidate = candidate, .published = published };
+	*library = (struct xfp_group_library){ .candidate = candidate, .published = published };
 	library->entries = aligned(((size_t)candidate->library << candidate->k) * sizeof(float));
 	if (!library->entries)
 		return false;
@@ -108,7 +108,7 @@ bool xfp_library_init(struct xfp_library *library, const struct xfp_candidate *c
 	return library->scaled || library->compact;
 }
 
-void xfp_library_free(struct xfp_library *library)
+void xfp_library_free(struct xfp_group_library *library)
 {
 	free(library->scaled);
 	free(library->compact);
@@ -128,33 +128,18 @@ void xfp_library_code_free(struct xfp_library_code *code)
 	free(code->hints);
 }
 
-void xfp_library_open(struct xfp_library *library, const struct xfp_library_code *stored)
+void xfp_library_open(struct xfp_group_library *library, const struct xfp_library_code *stored)
 {
-	const uint16_t *code = stored->code;
-	const struct xfp_candidate *candidate = library->candidate;
-	struct xfp_compact_library *compact = library->compact ? &library->compact->library : NULL;
-	unsigned ratios = 256u / candidate->library;
+	const struct xfp_candidate *c = library->candidate;
 
-	if (!compact) {
-		for (unsigned i = 0; i < (unsigned)candidate->library << candidate->k; i++)
-			library->entries[i] = xfp_half_to_float(code[i]);
-		/* A hint is a struct of two floats. */
-		xfp_scaled_open(library->scaled, candidate->k, candidate->library, code,
-				(const struct xfp_scaled_moments *)(const void *)stored->hints);
+	if (c->mode == XFP_MODE_V2C) {
+		xfp_compact_open(library->compact, c->k, c->group, c->library, stored->code);
 		return;
 	}
-	compact->k = candidate->k;
-	compact->group = candidate->group;
-	compact->entries = candidate->library;
-	compact->ratios = ratios;
-	for (compact->ratio_bits = 0; ratios >> compact->ratio_bits > 1;)
-		compact->ratio_bits++;
-	for (unsigned e = 0; e < compact->entries; e++)
-		for (unsigned q = 0; q < 1u << compact->k; q++)
-			compact->entry[e][q] = xfp_half_to_float(*code++);
-	for (unsigned r = 0; r < ratios; r++)
-		compact->ratio[r] = xfp_half_to_float(*code++);
-	xfp_compact_prepare(library->compact);
+	xfp_decode_halves(stored->code, (size_t)c->library << c->k, library->entries);
+	/* A hint is a struct of two floats. */
+	xfp_scaled_open(library->scaled, c->k, c->library, stored->code,
+			(const struct xfp_scaled_moments *)(const void *)stored->hints);
 }
 
 /* ---- codes ------------------------------------------------------------------------------------- */
@@ -183,7 +168,8 @@ void xfp_group_codes_free(struct xfp_group_codes *codes)
 }
 
 /* The published recipe: a group by itself, then the entry nearest to its codebook. */
-static void publish(const struct xfp_library *library, const struct xfp_group_row *row, struct xfp_group_codes *codes)
+static void publish(const struct xfp_group_library *library, const struct xfp_group_row *row,
+		    struct xfp_group_codes *codes)
 {
 	const struct xfp_grouping *grouping = &row->grouping;
 	unsigned k = library->candidate->k;
@@ -194,8 +180,8 @@ static void publish(const struct xfp_library *library, const struct xfp_group_ro
 				    codes->entry);
 }
 
-void xfp_group_encode(const struct xfp_library *library, const struct xfp_group_row *row, struct xfp_group_codes *codes,
-		      float *value)
+void xfp_group_encode(const struct xfp_group_library *library, const struct xfp_group_row *row,
+		      struct xfp_group_codes *codes, float *value)
 {
 	const struct xfp_encoder *encoder = xfp_encoder();
 	const struct xfp_grouping *grouping = &row->grouping;

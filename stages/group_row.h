@@ -5,7 +5,7 @@
  *
  *     xfp_grouping   how rows are cut into groups, the same for every k
  *     xfp_group_row  one row, cut: one a thread
- *     xfp_library    a candidate's library, ready for rows; they only read it
+ *     xfp_group_library  a candidate's library, ready for rows; they only read it
  */
 #ifndef XFP_GROUP_ROW_H
 #define XFP_GROUP_ROW_H
@@ -43,17 +43,17 @@ void xfp_group_row_free(struct xfp_group_row *row);
 /* Take in a padded row, with zeros where it is marked, and the marked columns, ascending: both must stay. */
 void xfp_group_row_load(struct xfp_group_row *row, const float *x, const uint32_t *marked, uint64_t marks);
 
-struct xfp_library {
+struct xfp_group_library {
 	const struct xfp_candidate *candidate;
 	unsigned published; /* rounds of the published recipe for groups of v2a; 0: they are searched */
 	float *entries;     /* [L][2^k] for that */
 	struct xfp_compact_book *compact;
 	struct xfp_scaled_library *scaled;
 };
-bool xfp_library_init(struct xfp_library *library, const struct xfp_candidate *candidate, unsigned published);
+bool xfp_library_init(struct xfp_group_library *library, const struct xfp_candidate *candidate, unsigned published);
 /* Rounds of the recipe that the parameters ask for. */
 unsigned xfp_library_published(const struct xfp_parameters *parameters);
-void xfp_library_free(struct xfp_library *library);
+void xfp_library_free(struct xfp_group_library *library);
 /* A library as it is stored (part CODE of schemas/bundle_layout.h), and its hints (schemas/fit.h). */
 struct xfp_library_code {
 	uint16_t *code;
@@ -61,7 +61,7 @@ struct xfp_library_code {
 };
 bool xfp_library_code_init(struct xfp_library_code *code, const struct xfp_candidate *candidate);
 void xfp_library_code_free(struct xfp_library_code *code);
-void xfp_library_open(struct xfp_library *library, const struct xfp_library_code *code);
+void xfp_library_open(struct xfp_group_library *library, const struct xfp_library_code *code);
 
 /* What is stored of a row. */
 struct xfp_group_codes {
@@ -75,7 +75,7 @@ bool xfp_group_codes_init(struct xfp_group_codes *codes, const struct xfp_groupi
 void xfp_group_codes_free(struct xfp_group_codes *codes);
 
 /* A loaded row against a library: its codes, and what they decode to (padded). */
-void xfp_group_encode(const struct xfp_library *library, const struct xfp_group_row *row, struct xfp_group_codes *codes,
-		      float *value);
+void xfp_group_encode(const struct xfp_group_library *library, const struct xfp_group_row *row,
+		      struct xfp_group_codes *codes, float *value);
 
 #endif

@@ -38,7 +38,7 @@ struct fit {
 	uint32_t grouping_count;
 	uint32_t grouping_of[XFP_MOST_CANDIDATES];
 	struct xfp_library_code code[XFP_MOST_CANDIDATES];
-	struct xfp_library libraries[XFP_MOST_CANDIDATES];
+	struct xfp_group_library libraries[XFP_MOST_CANDIDATES];
 	float *down;                  /* [padded cols] 2^(-d/4); zeros in the padding */
 	struct xfp_measure_unit unit; /* of the matrix */
 	struct xfp_scaling scaling;

@@ -12,10 +12,8 @@
 #include "rows.h"
 #include "scaled_published.h"
 
-#define LEAST_ROWS 256
 #define COMPACT_ROUNDS 3
 #define COMPACT_LEAST 2048 /* groups of a sample: a 64th of all, in these bounds */
-#define COMPACT_MOST 8192
 #define PUBLISHED_GROUPS 8192
 
 /* Which groups are looked at. */
@@ -50,7 +48,7 @@ static uint64_t wanted(const struct sample *s, uint64_t groups)
 		return groups < PUBLISHED_GROUPS ? groups : PUBLISHED_GROUPS;
 	if (s->grouping.mode == XFP_MODE_V2A)
 		return xfp_scaled_sample_count(groups, s->candidates[0]->library);
-	count = count < COMPACT_LEAST ? COMPACT_LEAST : count > COMPACT_MOST ? COMPACT_MOST : count;
+	count = count < COMPACT_LEAST ? COMPACT_LEAST : count > XFP_SAMPLE_COMPACT ? XFP_SAMPLE_COMPACT : count;
 	return count < groups ? count : groups;
 }
 
@@ -59,7 +57,7 @@ static struct plan plan_of(const struct sample *s, uint64_t rows)
 	const struct xfp_grouping *grouping = &s->grouping;
 	uint64_t count = wanted(s, rows * grouping->groups);
 	uint64_t least = (count + grouping->groups - 1) / grouping->groups;
-	struct plan plan = { .all = rows, .rows = least > LEAST_ROWS ? least : LEAST_ROWS };
+	struct plan plan = { .all = rows, .rows = least > XFP_SAMPLE_ROWS ? least : XFP_SAMPLE_ROWS };
 
 	plan.rows = plan.rows < rows ? plan.rows : rows;
 	plan.each = (count + plan.rows - 1) / plan.rows;
@@ -202,22 +200,13 @@ static enum xfp_status take_matrix(struct xfp_job *job, const struct xfp_outlier
 
 /* ---- training ---------------------------------------------------------------------------------- */
 
-static void store_compact(const struct xfp_compact_library *library, uint16_t *code)
-{
-	for (unsigned e = 0; e < library->entries; e++)
-		for (unsigned q = 0; q < 1u << library->k; q++)
-			*code++ = xfp_float_to_half(library->entry[e][q]);
-	for (unsigned r = 0; r < library->ratios; r++)
-		*code++ = xfp_float_to_half(library->ratio[r]);
-}
-
 static enum xfp_status train_compact(struct sample *s, const struct xfp_candidate *candidate,
 				     const struct xfp_library_code *code, struct xfp_error *err)
 {
 	size_t values = s->count * s->grouping.group;
 	uint8_t *byte = malloc(s->count + 1), *index = malloc(values + XFP_COMPACT_GROUP);
 	struct xfp_compact_sums *sums = malloc(sizeof *sums);
-	struct xfp_library library = { 0 };
+	struct xfp_group_library library = { 0 };
 	enum xfp_status status = byte && index && sums && xfp_library_init(&library, candidate, 0)
 					 ? XFP_OK
 					 : xfp_fail(err, XFP_FAILED, "out of memory");
@@ -233,8 +222,7 @@ static enum xfp_status train_compact(struct sample *s, const struct xfp_candidat
 			xfp_compact_train(book, &s->room.compact, s->count, s->weight, byte, index, sums);
 			xfp_compact_update(book, sums, true);
 		}
-		xfp_compact_finish(book);
-		store_compact(&book->library, code->code);
+		xfp_compact_finish(book, code->code);
 	}
 	xfp_library_free(&library);
 	free(byte);
@@ -247,7 +235,7 @@ static enum xfp_status train_scaled(struct sample *s, const struct xfp_candidate
 				    const struct xfp_library_code *code, struct xfp_error *err)
 {
 	struct xfp_scaled_training *room = malloc(sizeof *room);
-	struct xfp_library library = { 0 };
+	struct xfp_group_library library = { 0 };
 	enum xfp_status status =
 		room && xfp_library_init(&library, candidate, 0) ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 

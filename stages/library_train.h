@@ -13,6 +13,9 @@
 #include "outliers.h"
 #include "work.h"
 
+#define XFP_SAMPLE_ROWS 256     /* at the least */
+#define XFP_SAMPLE_COMPACT 8192 /* groups of v2c at the most, but for what rows round up */
+
 /* Libraries of candidates that share a grouping, as they are stored: code[i] has room. */
 enum xfp_status xfp_library_train(struct xfp_job *job, const struct xfp_outliers *known, struct xfp_artifact *outliers,
 				  const struct xfp_grouping *grouping, const struct xfp_candidate *const *candidates,

@@ -17,7 +17,7 @@
 struct packing {
 	struct xfp_chosen chosen;
 	struct xfp_part_writer index, code, group, outlier;
-	struct xfp_library library;
+	struct xfp_group_library library;
 	struct xfp_grouping grouping;
 	uint64_t row_bytes; /* of packed indices */
 	struct xfp_library_code stored;

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decode.h"
+#include "group_index.h"
 #include "number.h"
-#include "scaled_decode.h"
 #include "scaled_groups.h"
 #include "scaled_published.h"
 
@@ -210,7 +211,12 @@ static void check(const struct matrix *matrix, const struct result *result, unsi
 {
 	size_t padded = xfp_padded(matrix->cols);
 	float library[XFP_SCALED_MAX_LIBRARY * 64], decoded[ROOM];
+	struct xfp_library decoder = { .k = k, .codebooks = size, .entry = library };
+	uint16_t pair[2 * ROOM];
+	uint8_t packed[ROOM];
 
+	while (1u << decoder.group < length)
+		decoder.group++;
 	for (size_t i = 0; i < (size_t)size << k; i++) {
 		library[i] = xfp_half_to_float(result->entries[i]);
 		assert_true(isfinite(library[i]));
@@ -224,8 +230,12 @@ static void check(const struct matrix *matrix, const struct result *result, unsi
 			assert_true(isfinite(xfp_half_to_float(result->scale[i])));
 			assert_true(isfinite(xfp_half_to_float(result->midpoint[i])));
 		}
-		xfp_scaled_decode_row(k, library, result->entry + g, result->scale + g, result->midpoint + g,
-				      result->index + r * padded, matrix->cols, length, decoded);
+		xfp_group_index_pack(k, result->index + r * padded, matrix->cols, packed);
+		for (size_t i = 0; i < result->groups; i++) {
+			pair[2 * i] = result->scale[g + i];
+			pair[2 * i + 1] = result->midpoint[g + i];
+		}
+		assert_true(xfp_decode_v2a(&decoder, packed, pair, result->entry + g, matrix->cols, decoded));
 		assert_memory_equal(decoded, result->value + r * padded, matrix->cols * sizeof *decoded);
 		for (size_t c = 0; c < matrix->cols; c++) {
 			size_t at = g + c / length;
