@@ -3,9 +3,9 @@
  * scaled_groups.h - groups of a row that share a library of codebooks, each with a scale and a midpoint.
  *
  * A group of G weights, or fewer at the end of a row, is stored as the number of a library entry, a scale s and a
- * midpoint m in fp16; index j decodes to d[j] = fma(entry[j], s, m) in f32 (xfp_scaled_value of decode.h), and a weight gets the
- * index whose d is nearest; one halfway between two gets the lower index. s may be negative: the group then uses the
- * entry mirrored, so that 32 entries are 64 shapes. Marked weights are ignored by every fit.
+ * midpoint m in fp16; index j decodes to d[j] = fma(entry[j], s, m) in f32 (xfp_scaled_value of decode.h), and a
+ * weight gets the index whose d is nearest; one halfway between two gets the lower index. s may be negative: the group
+ * then uses the entry mirrored, so that 32 entries are 64 shapes. Marked weights are ignored by every fit.
  *
  * A group is searched on counts: its weights are rounded to q = 0..62 between its least and its largest (0..254 where
  * codebooks have 32 or 64 entries, `fine`), and counted. Running counts and sums, exact integers, give what any

@@ -14,6 +14,7 @@
 #include "candidates.h"
 #include "footprint_groups.h"
 #include "lloyd.h"
+#include "measure.h"
 #include "moments.h"
 #include "packed.h"
 #include "rows.h"
@@ -83,7 +84,6 @@ static const struct coefficients steps[XFP_STEPS] = {
 			    .outlier = 4 + 2 + 4 },
 };
 
-#define HELD_ROWS 1024           /* whose results the fits hold beside a block's */
 #define GROUPS_FIXED (768 * KIB) /* of pack with a library: more of its program, and what HDF5 writes at once */
 #define SUMMARY_ROWS 65536       /* whose cosines it has in memory at once */
 
@@ -146,7 +146,7 @@ static uint64_t fit_bytes(const struct xfp_parameters *measured, const struct xf
 	struct xfp_candidate list[XFP_MOST_CANDIDATES];
 	uint32_t count = xfp_candidates_of(kind_of(step), measured, list);
 	uint64_t all = unit->experts * unit->rows;
-	uint64_t measuring = (HELD_ROWS + block) * result_bytes(step, list, count) +
+	uint64_t measuring = (XFP_MEASURE_HELD + block) * result_bytes(step, list, count) +
 			     sizeof(double) * (all < SUMMARY_ROWS ? all : SUMMARY_ROWS);
 	uint64_t training;
 

@@ -17,30 +17,17 @@
 #include "bytes.h"
 #include "cosine.h"
 #include "encode.h"
-#include "fit.h"
+#include "fit_unit.h"
 #include "lloyd.h"
-#include "marks.h"
-#include "measure.h"
 #include "number.h"
 #include "optimal.h"
-#include "rows.h"
 #include "scale.h"
-#include "threads.h"
-#include "work.h"
 
-/* What all rows of the unit share. */
 struct fit {
-	struct xfp_outliers known;
-	struct xfp_artifact outliers;
-	char outliers_key[33];
-	struct xfp_measure measure;
-	unsigned k[XFP_MAX_K + 1], count; /* of the candidates */
+	unsigned k[XFP_MAX_K + 1]; /* of the candidates */
 	bool optimal;
 	int start;
 	unsigned rounds;
-	float *down;                  /* [padded cols] 2^(-d/4); zeros in the padding */
-	struct xfp_measure_unit unit; /* of the matrix */
-	struct xfp_scaling scaling;
 	struct room *rooms; /* one a thread */
 	int threads;
 };
@@ -100,15 +87,15 @@ static void set_outliers_aside(const struct row *row, struct room *room)
 }
 
 /* In units of 2^-s, where undoing the exponent rounds nothing. */
-static struct xfp_row_error measure(const struct fit *fit, const struct row *row, struct room *room,
+static struct xfp_row_error measure(const struct xfp_fitting *fitting, const struct row *row, struct room *room,
 				    const struct xfp_quantizer *quantizer)
 {
-	struct xfp_row_sums sums = xfp_measure(quantizer, room->x, fit->down, room->w, fit->known.cols);
+	struct xfp_row_sums sums = xfp_measure(quantizer, room->x, fitting->down, room->w, fitting->known.cols);
 	float nothing = xfp_nearest(quantizer, 0);
 
 	for (uint64_t i = 0; i < row->outliers; i++) {
 		float x = room->marked_x[i], value = xfp_nearest(quantizer, x), d;
-		float down = fit->down[row->column[i]], none = nothing * down;
+		float down = fitting->down[row->column[i]], none = nothing * down;
 
 		value = (value + xfp_half_to_float(xfp_residual(x, value))) * down;
 		d = room->marked_w[i] - value;
@@ -116,16 +103,16 @@ static struct xfp_row_error measure(const struct fit *fit, const struct row *row
 		sums.square += (double)value * value - (double)none * none;
 	}
 	/* What may be left of the zeros' share. */
-	sums.error = sums.error < 0 ? 0 : sums.error * fit->unit.back;
-	sums.square = sums.square < 0 ? 0 : sums.square * fit->unit.back;
+	sums.error = sums.error < 0 ? 0 : sums.error * fitting->unit.back;
+	sums.square = sums.square < 0 ? 0 : sums.square * fitting->unit.back;
 	return xfp_row_result(row->norm, sums);
 }
 
 /* The same where it may round: of the weights as they are. */
-static struct xfp_row_error measure_wide(const struct fit *fit, const struct row *row, struct room *room,
-					 const struct xfp_quantizer *quantizer, int exponent)
+static struct xfp_row_error measure_wide(const struct xfp_fitting *fitting, const struct row *row, struct room *room,
+					 const struct xfp_quantizer *quantizer)
 {
-	uint64_t cols = fit->known.cols;
+	uint64_t cols = fitting->known.cols;
 
 	xfp_assign(quantizer, room->x, cols, room->value);
 	for (uint64_t i = 0; i < row->outliers; i++) {
@@ -134,161 +121,81 @@ static struct xfp_row_error measure_wide(const struct fit *fit, const struct row
 		room->w[row->column[i]] = room->marked_w[i];
 		room->value[row->column[i]] = value + xfp_half_to_float(xfp_residual(x, value));
 	}
-	xfp_unscale_row(room->value, fit->down, exponent, cols, room->value);
+	xfp_unscale_row(room->value, fitting->down, fitting->exponent, cols, room->value);
 	return xfp_row_compare(room->w, room->value, cols);
 }
 
 /* Fit and measure every candidate of row r of a block. */
-static void fit_row(const struct fit *fit, struct room *room, const struct xfp_rows *rows,
-		    const struct xfp_marks *marks, int exponent, uint64_t r)
+static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, const struct xfp_rows *rows,
+		    const struct xfp_marks *marks, uint64_t r)
 {
-	uint64_t cols = fit->known.cols, number = rows->first + r, at = fit->measure.held + r;
+	const struct fit *fit = own;
+	struct room *room = &fit->rooms[thread];
+	const struct xfp_measure *results = &fitting->measure;
+	uint64_t cols = fitting->known.cols, number = rows->first + r, at = results->held + r;
 	struct row row = { .column = marks->column + marks->first[number],
 			   .outliers = marks->first[number + 1] - marks->first[number] };
-	struct xfp_row_start start = xfp_rows_scaled(rows, &fit->scaling, r, fit->unit.unit, room->w, room->x);
+	struct xfp_row_start start = xfp_rows_scaled(rows, &fitting->scaling, r, fitting->unit.unit, room->w, room->x);
 	uint16_t *codebook[XFP_MAX_K + 1];
 
 	row.norm = start.norm;
 	set_outliers_aside(&row, room);
 	xfp_lloyd_load(room->lloyd, room->x, row.outliers ? xfp_encoder()->largest(room->x, cols) : start.largest,
 		       row.outliers, cols);
-	for (unsigned i = 0; i < fit->count; i++)
-		codebook[i] = fit->measure.codebook[i] + (at << fit->k[i]);
+	for (uint32_t i = 0; i < results->count; i++)
+		codebook[i] = results->codebook[i] + (at << fit->k[i]);
 	if (fit->optimal)
-		xfp_optimal_fit(room->lloyd, fit->k, fit->count, room->optimal, codebook);
+		xfp_optimal_fit(room->lloyd, fit->k, results->count, room->optimal, codebook);
 	else
-		xfp_lloyd_fit(room->lloyd, fit->k, fit->count, fit->start, fit->rounds, codebook);
-	for (unsigned i = 0; i < fit->count; i++) {
+		xfp_lloyd_fit(room->lloyd, fit->k, results->count, fit->start, fit->rounds, codebook);
+	for (uint32_t i = 0; i < results->count; i++) {
 		struct xfp_quantizer quantizer;
 
 		xfp_quantizer_init(&quantizer, fit->k[i], codebook[i]);
-		fit->measure.row[i][at] = fit->unit.back > 0 ? measure(fit, &row, room, &quantizer)
-							     : measure_wide(fit, &row, room, &quantizer, exponent);
+		results->row[i][at] = fitting->unit.back > 0 ? measure(fitting, &row, room, &quantizer)
+							     : measure_wide(fitting, &row, room, &quantizer);
 	}
 }
 
-/* All rows of a block, in parallel; rows do not see each other. */
-static void fit_block(struct fit *fit, const struct xfp_rows *rows, const struct xfp_marks *marks, int exponent)
+static void list(const struct xfp_job *job, struct xfp_fitting *fitting)
 {
-#pragma omp parallel for schedule(dynamic, 4)
-	for (uint64_t r = 0; r < rows->count; r++)
-		fit_row(fit, &fit->rooms[xfp_thread()], rows, marks, exponent, r);
-}
+	uint32_t bits = job->extended ? xfp_parameters_extended_bits(&job->parameters)
+				      : xfp_parameters_base_bits(&job->parameters);
+	struct xfp_measure *measure = &fitting->measure;
 
-static enum xfp_status fit_matrix(struct xfp_job *job, struct fit *fit, uint32_t m, struct xfp_artifact *artifact,
-				  struct xfp_error *err)
-{
-	struct xfp_matrix_source source = xfp_ledger_source(job->ledger, m);
-	struct xfp_marks marks = { 0 };
-	struct xfp_rows rows = { 0 };
-	enum xfp_status status = xfp_marks_load(&fit->outliers, &fit->known, m, &marks, err);
-	int exponent = fit->known.exponent[m];
-
-	xfp_scaling_set(&fit->scaling, fit->known.balance, exponent);
-	fit->unit = xfp_measure_unit(fit->scaling.fits, exponent);
-	if (!status)
-		status = xfp_rows_open(&source, &rows, err);
-	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
-		fit_block(fit, &rows, &marks, exponent);
-		fit->measure.held += rows.count;
-		if (fit->measure.held >= XFP_MEASURE_HELD)
-			status = xfp_measure_flush(&fit->measure, artifact, err);
-	}
-	xfp_rows_close(&rows);
-	xfp_marks_free(&marks);
-	return status;
-}
-
-static enum xfp_status fit_init(struct fit *fit, struct xfp_error *err)
-{
-	uint64_t cols = fit->known.cols;
-	bool short_of_memory;
-
-	fit->threads = xfp_threads();
-	fit->rooms = calloc((size_t)fit->threads, sizeof *fit->rooms);
-	fit->down = xfp_row_new(cols);
-	short_of_memory = !fit->rooms || !fit->down;
-	for (int i = 0; !short_of_memory && i < fit->threads; i++)
-		short_of_memory = !room_init(&fit->rooms[i], cols, fit->optimal);
-	if (short_of_memory)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
-	for (uint64_t c = 0; c < cols; c++)
-		fit->down[c] = xfp_balance_down(fit->known.balance[c]);
-	return xfp_scaling_init(&fit->scaling, cols, err);
-}
-
-static void fit_free(struct fit *fit)
-{
-	xfp_artifact_close(&fit->outliers);
-	xfp_outliers_free(&fit->known);
-	xfp_scaling_free(&fit->scaling);
-	for (int i = 0; fit->rooms && i < fit->threads; i++)
-		room_free(&fit->rooms[i]);
-	free(fit->rooms);
-	free(fit->down);
-	xfp_measure_free(&fit->measure);
-}
-
-static enum xfp_status produce(struct xfp_job *job, struct fit *fit, uint32_t bits, const struct xfp_key *key,
-			       struct xfp_error *err)
-{
-	struct xfp_matrix_source source = xfp_ledger_source(job->ledger, 0);
-	struct xfp_artifact artifact = { 0 };
-	struct xfp_pending pending = { 0 };
-	enum xfp_status status;
-
-	/* A unit with weights that are no numbers has no candidates. */
-	bits = fit->known.sigma[0] < 0 ? 0 : bits;
 	for (unsigned k = XFP_MIN_K; k <= XFP_MAX_K; k++)
-		if (bits >> k & 1) {
-			fit->measure.candidates[fit->count] = (struct xfp_candidate){ .mode = XFP_MODE_V2, .k = k };
-			fit->k[fit->count++] = k;
-		}
+		if (bits >> k & 1)
+			measure->candidates[measure->count++] = (struct xfp_candidate){ .mode = XFP_MODE_V2, .k = k };
+}
+
+static enum xfp_status begin(struct xfp_job *job, struct xfp_fitting *fitting, struct xfp_artifact *artifact, void *own,
+			     struct xfp_error *err)
+{
+	struct fit *fit = own;
+	bool good;
+
+	(void)artifact;
+	for (uint32_t i = 0; i < fitting->measure.count; i++)
+		fit->k[i] = fitting->measure.candidates[i].k;
 	fit->optimal = job->parameters.fit == XFP_FIT_OPTIMAL;
 	fit->start = (int)job->parameters.start;
 	fit->rounds = job->parameters.lloyd_iterations;
-	fit->measure.count = fit->count;
-	status = fit_init(fit, err);
-	if (!status)
-		status = xfp_measure_begin(&fit->measure, xfp_rows_block(&source) + XFP_MEASURE_HELD, err);
-	if (!status)
-		status = xfp_job_create(job, key, &pending, &artifact, err);
-	if (!status)
-		status = xfp_fit_begin(&artifact, job->unit->experts * job->unit->rows, fit->measure.candidates,
-				       fit->count, err);
-	for (uint32_t m = 0; !status && fit->count && m < job->unit->experts; m++)
-		status = fit_matrix(job, fit, m, &artifact, err);
-	if (!status)
-		status = xfp_measure_end(&fit->measure, &fit->known, fit->outliers_key, &artifact, err);
-	if (!status)
-		status = xfp_job_publish(job, key, XFP_FIT_KIND, XFP_FIT_VERSION, &pending, &artifact, err);
-	xfp_artifact_close(&artifact);
-	xfp_pending_discard(&pending);
-	return status;
+	fit->threads = fitting->threads;
+	good = (fit->rooms = calloc((size_t)fit->threads, sizeof *fit->rooms)) != NULL;
+	for (int i = 0; good && i < fit->threads; i++)
+		good = room_init(&fit->rooms[i], fitting->known.cols, fit->optimal);
+	return good ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 }
 
 static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 {
-	enum xfp_stamp stamp = job->extended ? XFP_STAMP_MORE : XFP_STAMP_FIT;
-	uint32_t bits = job->extended ? xfp_parameters_extended_bits(&job->parameters)
-				      : xfp_parameters_base_bits(&job->parameters);
-	struct xfp_key key = { 0 };
-	struct fit fit = { 0 };
-	enum xfp_status status;
+	const struct xfp_fit_methods methods = { job->extended ? XFP_FIT_MORE : XFP_FIT_BASE, list, begin, fit_row };
+	struct fit fit = { .rooms = NULL };
+	enum xfp_status status = xfp_fit_unit(job, &methods, &fit, err);
 
-	status = xfp_job_open(job, XFP_STAMP_OUTLIERS, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &fit.outliers,
-			      fit.outliers_key, err);
-	if (!status)
-		status = xfp_key_fit(fit.outliers_key, &job->parameters, bits, &key, err);
-	if (!status && !xfp_job_hit(job, stamp, key.hex, XFP_FIT_KIND, XFP_FIT_VERSION)) {
-		status = xfp_outliers_read(&fit.outliers, &fit.known, err);
-		if (!status)
-			status = produce(job, &fit, bits, &key, err);
-	}
-	if (!status)
-		status = xfp_stamp_write(job->work, job->number, stamp, key.hex, err);
-	xfp_key_free(&key);
-	fit_free(&fit);
+	for (int i = 0; fit.rooms && i < fit.threads; i++)
+		room_free(&fit.rooms[i]);
+	free(fit.rooms);
 	return status;
 }
 

@@ -36,6 +36,8 @@ stages_libstages_a_SOURCES = \
 	stages/family_choose.h \
 	stages/finish.c \
 	stages/finish.h \
+	stages/fit_unit.c \
+	stages/fit_unit.h \
 	stages/footprint.c \
 	stages/footprint.h \
 	stages/footprint_disk.c \
