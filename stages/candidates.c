@@ -20,17 +20,13 @@ static uint32_t add(enum xfp_mode mode, uint32_t group, uint32_t library, uint32
 	return count;
 }
 
-uint32_t xfp_candidates_of(enum xfp_fit_kind kind, const struct xfp_parameters *measured,
-			   struct xfp_candidate list[XFP_MOST_CANDIDATES])
+uint32_t xfp_candidates_with(bool library, const struct xfp_parameters *measured, uint32_t bits,
+			     struct xfp_candidate list[XFP_MOST_CANDIDATES])
 {
-	bool library = kind == XFP_FIT_LIBRARY || kind == XFP_FIT_MORE_LIBRARY, more = kind >= XFP_FIT_MORE;
-	uint32_t bits = more ? xfp_parameters_extended_bits(measured) : xfp_parameters_base_bits(measured);
 	uint32_t columns = measured->group_size, count = 0;
 
-	if (!xfp_fit_wanted(measured, kind))
-		return 0;
 	if (!library)
-		return add(XFP_MODE_V2, 0, 0, bits, list, 0);
+		return measured->modes >> XFP_MODE_V2 & 1 ? add(XFP_MODE_V2, 0, 0, bits, list, 0) : 0;
 	if (measured->modes >> XFP_MODE_V2A & 1)
 		count = add(XFP_MODE_V2A, columns ? columns : V2A_GROUP,
 			    measured->library_size ? measured->library_size : V2A_LIBRARY, bits, list, count);
@@ -38,6 +34,16 @@ uint32_t xfp_candidates_of(enum xfp_fit_kind kind, const struct xfp_parameters *
 		if (columns ? group == columns : group <= 32)
 			count = add(XFP_MODE_V2C, group, 0, bits, list, count);
 	return count;
+}
+
+uint32_t xfp_candidates_of(enum xfp_fit_kind kind, const struct xfp_parameters *measured,
+			   struct xfp_candidate list[XFP_MOST_CANDIDATES])
+{
+	bool library = kind == XFP_FIT_LIBRARY || kind == XFP_FIT_MORE_LIBRARY, more = kind >= XFP_FIT_MORE;
+
+	return xfp_candidates_with(library, measured,
+				   more ? xfp_parameters_extended_bits(measured) : xfp_parameters_base_bits(measured),
+				   list);
 }
 
 uint8_t xfp_candidate_log2(unsigned power)

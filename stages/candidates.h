@@ -14,6 +14,9 @@
  * parameters as the unit's fits see them (xfp_policy_parameters). Returns how many. */
 uint32_t xfp_candidates_of(enum xfp_fit_kind kind, const struct xfp_parameters *measured,
 			   struct xfp_candidate list[XFP_MOST_CANDIDATES]);
+/* The same for any set of bits: of the modes with a library, or of v2. */
+uint32_t xfp_candidates_with(bool library, const struct xfp_parameters *measured, uint32_t bits,
+			     struct xfp_candidate list[XFP_MOST_CANDIDATES]);
 
 /* A unit of this shape as an index has it: what xfp_unit_part_bytes and xfp_matrix_part_bytes reckon with. */
 struct xfp_idx_unit xfp_candidate_unit(const struct xfp_candidate *candidate, uint32_t matrices, uint64_t rows,

@@ -3,50 +3,95 @@
 
 #include <stdlib.h>
 
-#include "scale.h"
+#include "candidates.h"
 #include "threads.h"
 
-static enum xfp_status fitting_init(struct xfp_fitting *fitting, struct xfp_error *err)
-{
-	uint64_t cols = fitting->known.cols;
+/* A unit whose rows are on disk. */
+struct unit_fit {
+	struct xfp_job *job;
+	const struct xfp_fit_methods *methods;
+	struct xfp_artifact outliers;
+	char outliers_key[33];
+	struct xfp_fitting fitting;
+	void *own; /* of the methods */
+};
 
-	fitting->threads = xfp_threads();
-	fitting->down = xfp_row_new(cols);
-	if (!fitting->down)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
-	for (uint64_t c = 0; c < cols; c++)
-		fitting->down[c] = xfp_balance_down(fitting->known.balance[c]);
-	return xfp_scaling_init(&fitting->scaling, cols, err);
-}
+/* ---- rows to train on -------------------------------------------------------------------------- */
 
-static void fitting_free(struct xfp_fitting *fitting)
-{
-	xfp_artifact_close(&fitting->outliers);
-	xfp_outliers_free(&fitting->known);
-	xfp_scaling_free(&fitting->scaling);
-	xfp_measure_free(&fitting->measure);
-	free(fitting->down);
-}
+struct walk {
+	uint64_t n, next; /* numbers of all and of the next one */
+	void (*take)(void *own, const struct xfp_training_row *row, uint64_t i);
+	void *own;
+};
 
-/* Rows do not see each other. */
-static enum xfp_status fit_matrix(struct xfp_job *job, const struct xfp_fit_methods *methods,
-				  struct xfp_fitting *fitting, void *own, uint32_t m, struct xfp_artifact *artifact,
-				  struct xfp_error *err)
+/* Those of matrix m. */
+static enum xfp_status walk_matrix(struct unit_fit *u, uint32_t m, struct walk *walk, struct xfp_error *err)
 {
-	struct xfp_matrix_source source = xfp_ledger_source(job->ledger, m);
+	struct xfp_matrix_source source = xfp_ledger_source(u->job->ledger, m);
+	const struct xfp_outliers *known = &u->fitting.known;
+	uint64_t first = m * known->rows;
 	struct xfp_marks marks = { 0 };
 	struct xfp_rows rows = { 0 };
-	enum xfp_status status = xfp_marks_load(&fitting->outliers, &fitting->known, m, &marks, err);
+	float *x = xfp_row_new(known->cols);
+	enum xfp_status status = x ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 
-	fitting->exponent = fitting->known.exponent[m];
-	xfp_scaling_set(&fitting->scaling, fitting->known.balance, fitting->exponent);
-	fitting->unit = xfp_measure_unit(fitting->scaling.fits, fitting->exponent);
+	if (!status)
+		status = xfp_marks_load(&u->outliers, known, m, &marks, err);
+	if (!status)
+		status = xfp_rows_open(&source, &rows, err);
+	xfp_fitting_matrix(&u->fitting, m);
+	for (; !status && walk->next < walk->n; walk->next++) {
+		uint64_t row = walk->next * u->fitting.training.rows / walk->n - first;
+		struct xfp_training_row taken = { .x = x };
+
+		if (row >= known->rows || (status = xfp_rows_one(&rows, row, err)))
+			break;
+		xfp_rows_scaled(&rows, &u->fitting.scaling, 0, 1, NULL, x);
+		taken.marked = marks.column + marks.first[row];
+		taken.marks = marks.first[row + 1] - marks.first[row];
+		for (uint64_t i = 0; i < taken.marks; i++)
+			x[taken.marked[i]] = 0;
+		walk->take(walk->own, &taken, walk->next);
+	}
+	xfp_rows_close(&rows);
+	xfp_marks_free(&marks);
+	free(x);
+	return status;
+}
+
+static enum xfp_status walk_unit(void *context, uint64_t n,
+				 void (*take)(void *own, const struct xfp_training_row *row, uint64_t i), void *own,
+				 struct xfp_error *err)
+{
+	struct unit_fit *u = context;
+	struct walk walk = { .n = n, .take = take, .own = own };
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t m = 0; !status && m < u->fitting.known.matrices; m++)
+		if (walk.next < n &&
+		    walk.next * u->fitting.training.rows / n < (m + (uint64_t)1) * u->fitting.known.rows)
+			status = walk_matrix(u, m, &walk, err);
+	return status;
+}
+
+/* ---- all rows ---------------------------------------------------------------------------------- */
+
+/* Rows do not see each other. */
+static enum xfp_status fit_matrix(struct unit_fit *u, uint32_t m, struct xfp_artifact *artifact, struct xfp_error *err)
+{
+	struct xfp_matrix_source source = xfp_ledger_source(u->job->ledger, m);
+	struct xfp_fitting *fitting = &u->fitting;
+	struct xfp_marks marks = { 0 };
+	struct xfp_rows rows = { 0 };
+	enum xfp_status status = xfp_marks_load(&u->outliers, &fitting->known, m, &marks, err);
+
+	xfp_fitting_matrix(fitting, m);
 	if (!status)
 		status = xfp_rows_open(&source, &rows, err);
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
 #pragma omp parallel for schedule(dynamic, 4)
 		for (uint64_t r = 0; r < rows.count; r++)
-			methods->row(fitting, own, xfp_thread(), &rows, &marks, r);
+			u->methods->row(fitting, u->own, xfp_thread(), &rows, &marks, r);
 		fitting->measure.held += rows.count;
 		if (fitting->measure.held >= XFP_MEASURE_HELD)
 			status = xfp_measure_flush(&fitting->measure, artifact, err);
@@ -56,19 +101,21 @@ static enum xfp_status fit_matrix(struct xfp_job *job, const struct xfp_fit_meth
 	return status;
 }
 
-static enum xfp_status produce(struct xfp_job *job, const struct xfp_fit_methods *methods, struct xfp_fitting *fitting,
-			       void *own, const struct xfp_key *key, struct xfp_error *err)
+static enum xfp_status produce(struct unit_fit *u, enum xfp_fit_kind kind, const struct xfp_key *key,
+			       struct xfp_error *err)
 {
+	struct xfp_job *job = u->job;
 	struct xfp_matrix_source source = xfp_ledger_source(job->ledger, 0);
-	struct xfp_measure *measure = &fitting->measure;
+	struct xfp_measure *measure = &u->fitting.measure;
 	struct xfp_artifact artifact = { 0 };
 	struct xfp_pending pending = { 0 };
 	enum xfp_status status;
 
 	/* A unit with weights that are no numbers has no candidates. */
-	if (!(fitting->known.sigma[0] < 0))
-		methods->list(job, fitting);
-	status = fitting_init(fitting, err);
+	if (!(u->fitting.known.sigma[0] < 0))
+		measure->count = xfp_candidates_of(kind, &job->parameters, measure->candidates);
+	u->fitting.training = (struct xfp_training){ u->fitting.known.matrices * u->fitting.known.rows, u, walk_unit };
+	status = xfp_fitting_init(&u->fitting, err);
 	if (!status)
 		status = xfp_measure_begin(measure, xfp_rows_block(&source) + XFP_MEASURE_HELD, err);
 	if (!status)
@@ -77,38 +124,40 @@ static enum xfp_status produce(struct xfp_job *job, const struct xfp_fit_methods
 		status = xfp_fit_begin(&artifact, job->unit->experts * job->unit->rows, measure->candidates,
 				       measure->count, err);
 	if (!status)
-		status = methods->begin(job, fitting, &artifact, own, err);
+		status = u->methods->begin(&u->fitting, &artifact, &u->own, err);
 	for (uint32_t m = 0; !status && measure->count && m < job->unit->experts; m++)
-		status = fit_matrix(job, methods, fitting, own, m, &artifact, err);
+		status = fit_matrix(u, m, &artifact, err);
 	if (!status)
-		status = xfp_measure_end(measure, &fitting->known, fitting->outliers_key, &artifact, err);
+		status = xfp_measure_end(measure, &u->fitting.known, u->outliers_key, &artifact, err);
 	if (!status)
 		status = xfp_job_publish(job, key, XFP_FIT_KIND, XFP_FIT_VERSION, &pending, &artifact, err);
+	u->methods->end(u->own);
 	xfp_artifact_close(&artifact);
 	xfp_pending_discard(&pending);
 	return status;
 }
 
-enum xfp_status xfp_fit_unit(struct xfp_job *job, const struct xfp_fit_methods *methods, void *own,
+enum xfp_status xfp_fit_unit(struct xfp_job *job, enum xfp_fit_kind kind, const struct xfp_fit_methods *methods,
 			     struct xfp_error *err)
 {
-	enum xfp_stamp stamp = xfp_fit_stamp(methods->kind);
-	struct xfp_fitting fitting = { .exponent = 0 };
+	struct unit_fit u = { .job = job, .methods = methods, .fitting = { .parameters = &job->parameters } };
+	enum xfp_stamp stamp = xfp_fit_stamp(kind);
 	struct xfp_key key = { 0 };
 	enum xfp_status status;
 
-	status = xfp_job_open(job, XFP_STAMP_OUTLIERS, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &fitting.outliers,
-			      fitting.outliers_key, err);
+	status = xfp_job_open(job, XFP_STAMP_OUTLIERS, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &u.outliers,
+			      u.outliers_key, err);
 	if (!status)
-		status = xfp_key_fit_kind(methods->kind, fitting.outliers_key, &job->parameters, &key, err);
+		status = xfp_key_fit_kind(kind, u.outliers_key, &job->parameters, &key, err);
 	if (!status && !xfp_job_hit(job, stamp, key.hex, XFP_FIT_KIND, XFP_FIT_VERSION)) {
-		status = xfp_outliers_read(&fitting.outliers, &fitting.known, err);
+		status = xfp_outliers_read(&u.outliers, &u.fitting.known, err);
 		if (!status)
-			status = produce(job, methods, &fitting, own, &key, err);
+			status = produce(&u, kind, &key, err);
 	}
 	if (!status)
 		status = xfp_stamp_write(job->work, job->number, stamp, key.hex, err);
 	xfp_key_free(&key);
-	fitting_free(&fitting);
+	xfp_artifact_close(&u.outliers);
+	xfp_fitting_free(&u.fitting);
 	return status;
 }

@@ -7,9 +7,7 @@
 #include "bytes.h"
 #include "encode.h"
 #include "lloyd.h"
-#include "marks.h"
 #include "number.h"
-#include "rows.h"
 #include "scaled_published.h"
 
 #define COMPACT_ROUNDS 3
@@ -18,8 +16,8 @@
 
 /* Which groups are looked at. */
 struct plan {
-	uint64_t all, rows; /* of the unit; of the sample */
-	uint64_t each;      /* groups of a sampled row */
+	uint64_t rows; /* of the sample */
+	uint64_t each; /* groups of a sampled row */
 };
 
 struct sample {
@@ -57,7 +55,7 @@ static struct plan plan_of(const struct sample *s, uint64_t rows)
 	const struct xfp_grouping *grouping = &s->grouping;
 	uint64_t count = wanted(s, rows * grouping->groups);
 	uint64_t least = (count + grouping->groups - 1) / grouping->groups;
-	struct plan plan = { .all = rows, .rows = least > XFP_SAMPLE_ROWS ? least : XFP_SAMPLE_ROWS };
+	struct plan plan = { .rows = least > XFP_SAMPLE_ROWS ? least : XFP_SAMPLE_ROWS };
 
 	plan.rows = plan.rows < rows ? plan.rows : rows;
 	plan.each = (count + plan.rows - 1) / plan.rows;
@@ -116,15 +114,15 @@ static uint64_t group_of(const struct sample *s, uint64_t i, uint64_t number)
 }
 
 /* Codebooks of the groups of a row, for every candidate. */
-static void publish_row(struct sample *s, const float *x, const uint32_t *marked, uint64_t marks, uint64_t number)
+static void publish_row(struct sample *s, const struct xfp_training_row *row, uint64_t number)
 {
 	const struct xfp_grouping *grouping = &s->grouping;
 
 	for (unsigned c = 0; s->codebook[c]; c++) {
 		unsigned k = s->candidates[c]->k;
 
-		xfp_scaled_published_row(k, s->published, x, grouping->cols, grouping->group, marked, marks,
-					 s->codes.codebook, s->codes.scale, s->codes.midpoint);
+		xfp_scaled_published_row(k, s->published, row->x, grouping->cols, grouping->group, row->marked,
+					 row->marks, s->codes.codebook, s->codes.scale, s->codes.midpoint);
 		for (uint64_t i = 0; i < s->plan.each; i++)
 			memcpy(s->codebook[c] + ((s->count + i) << k),
 			       s->codes.codebook + (group_of(s, i, number) << k), sizeof(float) << k);
@@ -132,70 +130,31 @@ static void publish_row(struct sample *s, const float *x, const uint32_t *marked
 	s->count += s->plan.each;
 }
 
-/* Groups of a padded row, whose marked weights are zero. */
-static void take_row(struct sample *s, const float *x, const uint32_t *marked, uint64_t marks, uint64_t number)
+static void take_row(void *own, const struct xfp_training_row *row, uint64_t number)
 {
+	struct sample *s = own;
 	const struct xfp_grouping *grouping = &s->grouping;
-	float row;
+	float scale;
 
 	if (s->published) {
-		publish_row(s, x, marked, marks, number);
+		publish_row(s, row, number);
 		return;
 	}
 	if (grouping->mode == XFP_MODE_V2C)
-		xfp_group_row_load(&s->row, x, marked, marks);
-	row = xfp_compact_row(s->row.row);
+		xfp_group_row_load(&s->row, row->x, row->marked, row->marks);
+	scale = xfp_compact_row(s->row.row);
 	for (uint64_t i = 0; i < s->plan.each; i++) {
 		uint64_t group = group_of(s, i, number);
 
 		if (grouping->mode == XFP_MODE_V2C) {
 			xfp_compact_copy(&s->room.compact, s->count, &s->row.compact, group);
-			s->weight[s->count] = row * row;
+			s->weight[s->count] = scale * scale;
 		} else {
-			xfp_scaled_sample_set(&s->scaled, s->count, x, grouping->cols, group * grouping->group,
-					      grouping->group, marked, marks);
+			xfp_scaled_sample_set(&s->scaled, s->count, row->x, grouping->cols, group * grouping->group,
+					      grouping->group, row->marked, row->marks);
 		}
 		s->count++;
 	}
-}
-
-/* The sampled rows of matrix m, which begin with number *next. */
-static enum xfp_status take_matrix(struct xfp_job *job, const struct xfp_outliers *known, struct xfp_artifact *outliers,
-				   uint32_t m, uint64_t *next, struct sample *s, struct xfp_error *err)
-{
-	struct xfp_matrix_source source = xfp_ledger_source(job->ledger, m);
-	uint64_t first = m * known->rows, cols = known->cols;
-	struct xfp_scaling scaling = { 0 };
-	struct xfp_marks marks = { 0 };
-	struct xfp_rows rows = { 0 };
-	float *x = xfp_row_new(cols);
-	enum xfp_status status = x ? xfp_scaling_init(&scaling, cols, err) : xfp_fail(err, XFP_FAILED, "out of memory");
-
-	if (!status)
-		status = xfp_marks_load(outliers, known, m, &marks, err);
-	if (!status)
-		status = xfp_rows_open(&source, &rows, err);
-	if (!status)
-		xfp_scaling_set(&scaling, known->balance, known->exponent[m]);
-	for (; !status && *next < s->plan.rows; ++*next) {
-		uint64_t row = *next * s->plan.all / s->plan.rows - first, begin, end;
-
-		if (row >= known->rows)
-			break;
-		if ((status = xfp_rows_one(&rows, row, err)))
-			break;
-		xfp_rows_scaled(&rows, &scaling, 0, 1, NULL, x);
-		begin = marks.first[row];
-		end = marks.first[row + 1];
-		for (uint64_t i = begin; i < end; i++)
-			x[marks.column[i]] = 0;
-		take_row(s, x, marks.column + begin, end - begin, *next);
-	}
-	xfp_rows_close(&rows);
-	xfp_marks_free(&marks);
-	xfp_scaling_free(&scaling);
-	free(x);
-	return status;
 }
 
 /* ---- training ---------------------------------------------------------------------------------- */
@@ -264,18 +223,15 @@ static enum xfp_status publish(struct sample *s, uint32_t number, const struct x
 	return good ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 }
 
-enum xfp_status xfp_library_train(struct xfp_job *job, const struct xfp_outliers *known, struct xfp_artifact *outliers,
+enum xfp_status xfp_library_train(const struct xfp_training *training, unsigned published,
 				  const struct xfp_grouping *grouping, const struct xfp_candidate *const *candidates,
 				  uint32_t count, struct xfp_library_code *const *code, struct xfp_error *err)
 {
-	struct sample s = { .published = grouping->mode == XFP_MODE_V2A ? xfp_library_published(&job->parameters) : 0,
-			    .candidates = candidates };
-	uint64_t next = 0;
-	enum xfp_status status = sample_init(&s, grouping, known->matrices * known->rows, count, err);
+	struct sample s = { .published = published, .candidates = candidates };
+	enum xfp_status status = sample_init(&s, grouping, training->rows, count, err);
 
-	for (uint32_t m = 0; !status && m < known->matrices; m++)
-		if (next < s.plan.rows && next * s.plan.all / s.plan.rows < (m + (uint64_t)1) * known->rows)
-			status = take_matrix(job, known, outliers, m, &next, &s, err);
+	if (!status)
+		status = training->walk(training->context, s.plan.rows, take_row, &s, err);
 	if (!status && grouping->mode == XFP_MODE_V2C)
 		xfp_compact_count(&s.room.compact, 0, s.count, s.peaks);
 	for (uint32_t i = 0; !status && i < count; i++)

@@ -36,6 +36,10 @@ stages_libstages_a_SOURCES = \
 	stages/family_choose.h \
 	stages/finish.c \
 	stages/finish.h \
+	stages/fit_codebooks.c \
+	stages/fit_libraries.c \
+	stages/fit_rows.c \
+	stages/fit_rows.h \
 	stages/fit_unit.c \
 	stages/fit_unit.h \
 	stages/footprint.c \

@@ -35,3 +35,7 @@ golden() { # NAME GENERATOR-OPTIONS -- CONVERT-OPTIONS
 	golden llama-f64 --family llama --dtype f64 --tie -- --start quantile --balance 0 --outlier-sigma 3
 }
 @test "a floor that nothing meets: source precision" { golden moe-kept -- --min-cos-strict 0.999999; }
+@test "libraries of small groups, k = 2 to 6" { golden moe-v2c -- --mode v2c --min-cos-strict 0.998; }
+@test "libraries of groups with a midpoint" { golden qwen3-v2a --family qwen3 -- --mode v2a; }
+@test "the same as published" { golden qwen3-published --family qwen3 -- --profile paper-v2a; }
+@test "whichever is smaller" { golden llama-auto --family llama --dtype f32 -- --mode auto --min-cos-strict 0.985; }
