@@ -60,6 +60,9 @@ enum xfp_status xfp_manifest_content(struct xfp_manifest *m, const char *kind, c
 		{ "outliers", "SELECT matrices, \"rows\", cols, sigma_milli, marked FROM outliers WHERE key = ?" },
 		{ "fit", "SELECT mode, k, sigma_milli, \"group\", library, bytes, outliers, cos_median, cos_p5, error "
 			 "FROM candidates WHERE fit_key = ? ORDER BY number" },
+		{ "survey",
+		  "SELECT mode, k, sigma_milli, \"group\", library, bytes, outliers, cos_median, cos_p5, error "
+		  "FROM candidates WHERE fit_key = ? ORDER BY number" },
 		{ "choice",
 		  "SELECT mode, k, sigma_milli, \"group\", library, bytes, outliers, cos_median, cos_p5, error, "
 		  "floor_nano, met, fit_key FROM choices WHERE key = ?" },

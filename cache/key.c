@@ -11,6 +11,7 @@
 #include "fit.h"
 #include "outliers.h"
 #include "packed.h"
+#include "surveyed.h"
 
 /* Up to here a key text lists the matrices' digests; beyond, it has one digest over them, so that it
  * always fits an attribute of the artifact. */
@@ -23,6 +24,7 @@ const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS] = {
 	{ XFP_PACKED_KIND, XFP_ALGORITHM_PACKED },
 	{ "fp8", XFP_ALGORITHM_FP8 },
 	{ "library", XFP_ALGORITHM_LIBRARY },
+	{ XFP_SURVEY_KIND, XFP_ALGORITHM_SURVEY },
 };
 
 static void to_hex(const uint8_t bytes[16], char hex[33])
@@ -108,6 +110,50 @@ static void add_source(struct text *text, const struct xfp_key_source *source)
 	}
 }
 
+/* What decides the codebooks of rows. */
+static void add_codebooks(struct text *text, const struct xfp_parameters *p)
+{
+	if (p->fit == XFP_FIT_OPTIMAL)
+		add(text, "fit %s\n", xfp_fit_method_name(p->fit));
+	else
+		add(text, "start %s\niterations %" PRIu32 "\n", xfp_start_name(p->start), p->lloyd_iterations);
+}
+
+static void add_modes(struct text *text, uint32_t modes)
+{
+	add(text, "modes");
+	for (int mode = XFP_MODE_V2; mode < XFP_MODES; mode++)
+		if (modes >> mode & 1)
+			add(text, " %s", xfp_mode_name((enum xfp_mode)mode));
+	add(text, "\n");
+}
+
+/* What decides the libraries of units. */
+static void add_libraries(struct text *text, const struct xfp_parameters *p)
+{
+	if (p->group_size)
+		add(text, "group %" PRIu32 "\n", p->group_size);
+	if (p->library_size && p->modes >> XFP_MODE_V2A & 1)
+		add(text, "library %" PRIu32 "\n", p->library_size);
+	if (p->libfit == XFP_LIBFIT_PUBLISHED && p->modes >> XFP_MODE_V2A & 1)
+		add(text, "libfit %s\niterations %" PRIu32 "\n", xfp_libfit_name(p->libfit), p->lloyd_iterations);
+}
+
+enum xfp_status xfp_key_survey(const struct xfp_key_source *source, const struct xfp_parameters *p, struct xfp_key *key,
+			       struct xfp_error *err)
+{
+	struct text text;
+	char set[24];
+
+	add_source(text_begin(&text, XFP_SURVEY_KIND, XFP_ALGORITHM_SURVEY, XFP_SURVEY_VERSION), source);
+	add(&text, "cap_nano %" PRIu32 "\nbalance_nano %" PRIu32 "\n", p->outlier_cap, p->balance);
+	add_modes(&text, p->modes);
+	add(&text, "bits %s\n", xfp_bits_format(p->bits, set));
+	add_codebooks(&text, p);
+	add_libraries(&text, p);
+	return text_end(&text, key, err);
+}
+
 enum xfp_status xfp_key_outliers(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
 				 struct xfp_key *key, struct xfp_error *err)
 {
@@ -129,11 +175,7 @@ enum xfp_status xfp_key_fit(const char *outliers, const struct xfp_parameters *p
 
 	add(text_begin(&text, XFP_FIT_KIND, XFP_ALGORITHM_FIT, XFP_FIT_VERSION), "outliers %s\nbits %s\n", outliers,
 	    xfp_bits_format(bits, set));
-	if (parameters->fit == XFP_FIT_OPTIMAL)
-		add(&text, "fit %s\n", xfp_fit_method_name(parameters->fit));
-	else
-		add(&text, "start %s\niterations %" PRIu32 "\n", xfp_start_name(parameters->start),
-		    parameters->lloyd_iterations);
+	add_codebooks(&text, parameters);
 	return text_end(&text, key, err);
 }
 
@@ -143,17 +185,10 @@ enum xfp_status xfp_key_library(const char *outliers, const struct xfp_parameter
 	struct text text;
 	char set[24];
 
-	add(text_begin(&text, XFP_FIT_KIND, XFP_ALGORITHM_LIBRARY, XFP_FIT_VERSION), "outliers %s\nmodes", outliers);
-	for (int mode = XFP_MODE_V2A; mode < XFP_MODES; mode++)
-		if (p->modes >> mode & 1)
-			add(&text, " %s", xfp_mode_name((enum xfp_mode)mode));
-	add(&text, "\nbits %s\n", xfp_bits_format(bits, set));
-	if (p->group_size)
-		add(&text, "group %" PRIu32 "\n", p->group_size);
-	if (p->library_size && p->modes >> XFP_MODE_V2A & 1)
-		add(&text, "library %" PRIu32 "\n", p->library_size);
-	if (p->libfit == XFP_LIBFIT_PUBLISHED && p->modes >> XFP_MODE_V2A & 1)
-		add(&text, "libfit %s\niterations %" PRIu32 "\n", xfp_libfit_name(p->libfit), p->lloyd_iterations);
+	add(text_begin(&text, XFP_FIT_KIND, XFP_ALGORITHM_LIBRARY, XFP_FIT_VERSION), "outliers %s\n", outliers);
+	add_modes(&text, p->modes & XFP_LIBRARY_MODES);
+	add(&text, "bits %s\n", xfp_bits_format(bits, set));
+	add_libraries(&text, p);
 	return text_end(&text, key, err);
 }
 
@@ -167,9 +202,9 @@ enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, c
 							    : xfp_key_library(outliers, parameters, bits, key, err);
 }
 
-enum xfp_status xfp_key_choice(const char *const fits[XFP_FIT_KINDS], const struct xfp_policy *policy,
-			       enum xfp_dtype dtype, uint32_t experts, const struct xfp_parameters *parameters,
-			       struct xfp_key *key, struct xfp_error *err)
+enum xfp_status xfp_key_choice(const char *const fits[XFP_FIT_KINDS], const char *survey,
+			       const struct xfp_policy *policy, enum xfp_dtype dtype, uint32_t experts,
+			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err)
 {
 	static const char *const names[XFP_FIT_KINDS] = { "fit", "library", "extended", "extended-library" };
 	struct text text;
@@ -179,6 +214,8 @@ enum xfp_status xfp_key_choice(const char *const fits[XFP_FIT_KINDS], const stru
 	for (int i = 0; i < XFP_FIT_KINDS; i++)
 		if (fits[i] && *fits[i])
 			add(&text, "%s %s\n", names[i], fits[i]);
+	if (survey && *survey)
+		add(&text, "survey %s\n", survey);
 	add(&text, "floor_nano %" PRIu32 "\nmode %s\nbits %s\n", policy->floor, xfp_modes_name(parameters->modes),
 	    xfp_bits_format(policy->format.bits, buf));
 	if (policy->fixed)

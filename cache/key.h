@@ -9,14 +9,16 @@
  *
  *   digest of a matrix  XXH3-128 of its rows in the source dtype, row-major, as readers normalise them:
  *                       re-sharding, fusing, transposing or renaming changes none
+ *   survey              dtype, shape, digest of every matrix; cap, balance; modes, bits; start and iterations, or
+ *                       "fit optimal"; group, library and libfit as of a fit of libraries
  *   outliers            dtype, shape, digest of every matrix; sigma, cap, balance
  *   fit                 of codebooks: key of the outliers; bits; start and iterations, or "fit optimal"
  *                       of libraries: key of the outliers; modes, v2a and v2c; bits; where they are not as usual
  *                       the size of groups and, for v2a, that of the library and libfit: "libfit published", and
  *                       with it iterations
- *   choice              keys of the fits that it was made from, one to four; floor, mode, the bits that may be
- *                       chosen, on-miss (where the bits are not fixed; "fixed 1" where they are), on-nonfinite;
- *                       dtype; the sample, where it is not the whole stack
+ *   choice              keys of the fits that it was made from, one to four, and of the survey, if there was one;
+ *                       floor, mode, the bits that may be chosen, on-miss (where the bits are not fixed; "fixed 1"
+ *                       where they are), on-nonfinite; dtype; the sample, where it is not the whole stack
  *   packed              the chosen candidate (mode, k, sigma and, with a library, its group size) and the key of the
  *                       fit that measured it; for KEEP and FP8 units dtype, shape and digest of every matrix
  *                       (FP8: and on-nonfinite)
@@ -25,9 +27,10 @@
  * HEX": the XXH3-128 of its matrices' digests, 16 bytes each, by expert number. The cap is left out
  * where no outliers are marked. An ingredient that is itself a key has the line name of its kind
  * ("outliers", "fit"); in a choice there are "fit" and "extended" of lloyd-fit, "library" and "extended-library" of
- * libfit.
+ * libfit, and "survey".
  *
- * Algorithm versions: bump one when the same input would give other bytes.
+ * Algorithm versions: bump one when the same input would give other bytes. That of the survey stands for what is made
+ * of it too (stages/aim.h).
  */
 #ifndef XFP_KEY_H
 #define XFP_KEY_H
@@ -41,6 +44,7 @@
 #include "policy.h"
 #include "xfp_error.h"
 
+#define XFP_ALGORITHM_SURVEY 1
 #define XFP_ALGORITHM_OUTLIERS 1
 #define XFP_ALGORITHM_FIT 3
 #define XFP_ALGORITHM_LIBRARY 1
@@ -53,7 +57,7 @@ struct xfp_algorithm {
 	const char *name;
 	unsigned version;
 };
-#define XFP_ALGORITHMS 6
+#define XFP_ALGORITHMS 7
 extern const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS];
 
 struct xfp_key {
@@ -72,6 +76,8 @@ struct xfp_key_source {
 	const uint8_t (*source)[16];
 };
 
+enum xfp_status xfp_key_survey(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
+			       struct xfp_key *key, struct xfp_error *err);
 enum xfp_status xfp_key_outliers(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
 				 struct xfp_key *key, struct xfp_error *err);
 /* `bits`: the set that this fit measures. */
@@ -92,9 +98,10 @@ static inline bool xfp_fit_wanted(const struct xfp_parameters *parameters, enum 
 /* Of one of them, which measures `bits`. */
 enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, const struct xfp_parameters *parameters,
 				 struct xfp_key *key, struct xfp_error *err);
-enum xfp_status xfp_key_choice(const char *const fits[XFP_FIT_KINDS], const struct xfp_policy *policy,
-			       enum xfp_dtype dtype, uint32_t experts, const struct xfp_parameters *parameters,
-			       struct xfp_key *key, struct xfp_error *err);
+/* `survey`: of the unit, where that said which threshold to fit with; otherwise NULL or "". */
+enum xfp_status xfp_key_choice(const char *const fits[XFP_FIT_KINDS], const char *survey,
+			       const struct xfp_policy *policy, enum xfp_dtype dtype, uint32_t experts,
+			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
 /* `source` decides where the choice is KEEP. */
 enum xfp_status xfp_key_packed(const struct xfp_choice *choice, const struct xfp_key_source *source,
 			       struct xfp_key *key, struct xfp_error *err);

@@ -8,6 +8,7 @@
 #include "outliers.h"
 #include "packed.h"
 #include "printable.h"
+#include "surveyed.h"
 
 static const char insert_artifact[] = "INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?, ?)";
 static const char insert_input[] = "INSERT OR IGNORE INTO inputs VALUES (?, ?, ?)";
@@ -38,20 +39,42 @@ static enum xfp_status add_outliers(struct xfp_manifest *m, struct xfp_artifact 
 	return status;
 }
 
-static enum xfp_status add_fit(struct xfp_manifest *m, struct xfp_artifact *a, const char *key, struct xfp_error *err)
+static enum xfp_status add_candidates(struct xfp_manifest *m, const char *key, const struct xfp_candidate *list,
+				      uint32_t count, struct xfp_error *err)
 {
-	enum xfp_status status;
-	struct xfp_fit fit;
+	enum xfp_status status = XFP_OK;
 
-	status = xfp_fit_read(a, &fit, err);
-	for (uint32_t i = 0; !status && i < fit.candidate_count; i++) {
-		const struct xfp_candidate *c = &fit.candidates[i];
+	for (uint32_t i = 0; !status && i < count; i++) {
+		const struct xfp_candidate *c = &list[i];
 
 		status = xfp_manifest_exec(m, err, insert_candidate, "titiiiiiiddd", key, (int64_t)i,
 					   xfp_mode_name(c->mode), (int64_t)c->k, (int64_t)c->sigma_milli,
 					   (int64_t)c->group, (int64_t)c->library, (int64_t)c->bytes,
 					   (int64_t)c->outliers, c->cos_median, c->cos_p5, c->error);
 	}
+	return status;
+}
+
+static enum xfp_status add_fit(struct xfp_manifest *m, struct xfp_artifact *a, const char *key, struct xfp_error *err)
+{
+	struct xfp_fit fit;
+	enum xfp_status status = xfp_fit_read(a, &fit, err);
+
+	return status ? status : add_candidates(m, key, fit.candidates, fit.candidate_count, err);
+}
+
+static enum xfp_status add_survey(struct xfp_manifest *m, struct xfp_artifact *a, const char *key,
+				  struct xfp_error *err)
+{
+	struct xfp_surveyed *surveyed = calloc(1, sizeof *surveyed);
+	enum xfp_status status =
+		surveyed ? xfp_surveyed_read(a, surveyed, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	if (!status) {
+		status = add_candidates(m, key, surveyed->list, surveyed->count, err);
+		xfp_surveyed_free(surveyed);
+	}
+	free(surveyed);
 	return status;
 }
 
@@ -95,9 +118,8 @@ static const struct kind {
 	uint32_t version;
 	enum xfp_status (*add)(struct xfp_manifest *m, struct xfp_artifact *a, const char *key, struct xfp_error *err);
 } kinds[] = {
-	{ XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, add_outliers },
-	{ XFP_FIT_KIND, XFP_FIT_VERSION, add_fit },
-	{ XFP_CHOICE_KIND, XFP_CHOICE_VERSION, add_choice },
+	{ XFP_SURVEY_KIND, XFP_SURVEY_VERSION, add_survey }, { XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, add_outliers },
+	{ XFP_FIT_KIND, XFP_FIT_VERSION, add_fit },          { XFP_CHOICE_KIND, XFP_CHOICE_VERSION, add_choice },
 	{ XFP_PACKED_KIND, XFP_PACKED_VERSION, add_packed },
 };
 
@@ -118,7 +140,7 @@ bool xfp_manifest_takes(const char *kind, uint32_t version)
 static enum xfp_status add_inputs(struct xfp_manifest *m, const struct xfp_artifact_label *label, const char *key,
 				  struct xfp_error *err)
 {
-	static const char *const names[] = { "outliers", "fit", "extended", "library", "extended-library" };
+	static const char *const names[] = { "outliers", "fit", "extended", "library", "extended-library", "survey" };
 	enum xfp_status status = XFP_OK;
 	const char *line = label->key_text, *end;
 

@@ -15,6 +15,13 @@ $(UNIT)-packed: | $(UNIT)-choice
 FITS = fit
 -include fits.mk
 
+# Or as the unit's survey says, which make then has before it goes on.
+ifdef SURVEY
+include $(UNIT)-fits.mk
+$(UNIT)-fits.mk:
+	xfp-survey $(UNIT)
+endif
+
 # Status 76: no candidate meets the floor, and k = 5 and 6 are allowed but not measured yet.
 $(UNIT)-choice: | $(FITS:%=$(UNIT)-%)
 	xfp-autoselect $(UNIT) || { test $$? -eq 76 $(foreach fit,$(FITS),&& $(more_$(fit))) && xfp-autoselect $(UNIT); }

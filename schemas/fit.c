@@ -104,21 +104,29 @@ enum xfp_status xfp_fit_write_library(struct xfp_artifact *a, const struct xfp_c
 	return status;
 }
 
-enum xfp_status xfp_fit_end(struct xfp_artifact *a, const struct xfp_fit *fit, struct xfp_error *err)
+enum xfp_status xfp_candidates_write(struct xfp_artifact *a, const struct xfp_candidate *list, uint32_t count,
+				     struct xfp_error *err)
 {
 	hid_t type = candidate_type();
 	enum xfp_status status;
 
 	if (type < 0)
 		return xfp_fail(err, XFP_FAILED, "%s: out of memory", a->path);
+	(void)((status = xfp_h5_write_u64(a, "candidates", count, err)) ||
+	       (status = xfp_h5_write(a, "candidate", type, count, list, err)));
+	H5Tclose(type);
+	return status;
+}
+
+enum xfp_status xfp_fit_end(struct xfp_artifact *a, const struct xfp_fit *fit, struct xfp_error *err)
+{
+	enum xfp_status status;
+
 	(void)((status = xfp_h5_write_u64(a, "matrices", fit->matrices, err)) ||
 	       (status = xfp_h5_write_u64(a, "rows", fit->rows, err)) ||
 	       (status = xfp_h5_write_u64(a, "cols", fit->cols, err)) ||
-	       (status = xfp_h5_write_text(a, "outliers", fit->outliers, err)) ||
-	       (status = xfp_h5_write_u64(a, "candidates", fit->candidate_count, err)) ||
-	       (status = xfp_h5_write(a, "candidate", type, fit->candidate_count, fit->candidates, err)));
-	H5Tclose(type);
-	return status;
+	       (status = xfp_h5_write_text(a, "outliers", fit->outliers, err)));
+	return status ? status : xfp_candidates_write(a, fit->candidates, fit->candidate_count, err);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------- */
@@ -135,7 +143,34 @@ static bool is_possible(const struct xfp_candidate *c)
 	return c->group && c->library && xfp_group_size_fits(c->group, mode) && xfp_library_size_fits(c->library);
 }
 
-/* The datasets that a candidate promises, and numbers that a measurement can be. */
+enum xfp_status xfp_candidates_read(struct xfp_artifact *a, uint32_t most, struct xfp_candidate *list, uint32_t *count,
+				    struct xfp_error *err)
+{
+	uint64_t claimed;
+	enum xfp_status status = xfp_h5_read_u64(a, "candidates", &claimed, err);
+	hid_t type;
+
+	if (status)
+		return status;
+	if (claimed > most)
+		return xfp_h5_damaged(a, err, "more candidates than there are");
+	if ((type = candidate_type()) < 0)
+		return xfp_fail(err, XFP_FAILED, "%s: out of memory", a->path);
+	status = xfp_h5_read(a, "candidate", type, claimed, list, err);
+	H5Tclose(type);
+	for (uint64_t i = 0; !status && i < claimed; i++) {
+		const struct xfp_candidate *c = &list[i];
+
+		/* The comparisons are false for NaN. */
+		if (!is_possible(c) || !(c->cos_median >= -2 && c->cos_median <= 2) ||
+		    !(c->cos_p5 >= -2 && c->cos_p5 <= 2) || !(c->error >= 0))
+			status = xfp_h5_damaged(a, err, "impossible candidate");
+	}
+	*count = (uint32_t)claimed;
+	return status;
+}
+
+/* The datasets that a candidate promises. */
 static enum xfp_status check_candidate(struct xfp_artifact *a, const struct xfp_candidate *c, uint64_t total_rows,
 				       struct xfp_error *err)
 {
@@ -143,10 +178,6 @@ static enum xfp_status check_candidate(struct xfp_artifact *a, const struct xfp_
 	uint64_t codes, cosines, each, hints;
 	char name[40];
 
-	/* The comparisons are false for NaN. */
-	if (!is_possible(c) || !(c->cos_median >= -2 && c->cos_median <= 2) || !(c->cos_p5 >= -2 && c->cos_p5 <= 2) ||
-	    !(c->error >= 0))
-		return xfp_h5_damaged(a, err, "impossible candidate");
 	if ((status = xfp_h5_count(a, dataset_of("codebook", c, name), &codes, err)) ||
 	    (status = xfp_h5_count(a, dataset_of("cosine", c, name), &cosines, err)))
 		return status;
@@ -172,30 +203,23 @@ static bool ascends(const struct xfp_candidate *a, const struct xfp_candidate *b
 
 enum xfp_status xfp_fit_read(struct xfp_artifact *a, struct xfp_fit *fit, struct xfp_error *err)
 {
-	uint64_t matrices, count, total_rows;
+	uint64_t matrices, total_rows;
 	struct xfp_fit read = { 0 };
 	char *outliers = NULL;
 	enum xfp_status status;
-	hid_t type;
 
 	if ((status = xfp_h5_read_u64(a, "matrices", &matrices, err)) ||
 	    (status = xfp_h5_read_u64(a, "rows", &read.rows, err)) ||
 	    (status = xfp_h5_read_u64(a, "cols", &read.cols, err)) ||
-	    (status = xfp_h5_read_u64(a, "candidates", &count, err)))
-		return status;
-	if ((status = xfp_h5_read_text(a, "outliers", &outliers, err)))
+	    (status = xfp_candidates_read(a, XFP_MOST_CANDIDATES, read.candidates, &read.candidate_count, err)) ||
+	    (status = xfp_h5_read_text(a, "outliers", &outliers, err)))
 		return status;
 	if (strlen(outliers) < sizeof read.outliers)
 		strcpy(read.outliers, outliers);
 	free(outliers);
-	if (matrices > UINT32_MAX || count > XFP_MOST_CANDIDATES || !xfp_mul(matrices, read.rows, &total_rows))
+	if (matrices > UINT32_MAX || !xfp_mul(matrices, read.rows, &total_rows))
 		return xfp_h5_damaged(a, err, "impossible shape");
 	read.matrices = (uint32_t)matrices;
-	read.candidate_count = (uint32_t)count;
-	if ((type = candidate_type()) < 0)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", a->path);
-	status = xfp_h5_read(a, "candidate", type, count, read.candidates, err);
-	H5Tclose(type);
 	for (uint32_t i = 0; !status && i < read.candidate_count; i++) {
 		status = check_candidate(a, &read.candidates[i], total_rows, err);
 		if (!status && i && !ascends(&read.candidates[i - 1], &read.candidates[i]))

@@ -49,6 +49,13 @@ struct xfp_fit {
 uint64_t xfp_candidate_code(const struct xfp_candidate *candidate);
 uint64_t xfp_candidate_hints(const struct xfp_candidate *candidate);
 
+/* The table alone, "candidate" and "candidates", of whatever artifact has one. Reading checks that each is possible;
+ * no more than `most` are taken. */
+enum xfp_status xfp_candidates_write(struct xfp_artifact *a, const struct xfp_candidate *list, uint32_t count,
+				     struct xfp_error *err);
+enum xfp_status xfp_candidates_read(struct xfp_artifact *a, uint32_t most, struct xfp_candidate *list, uint32_t *count,
+				    struct xfp_error *err);
+
 /* Writing: reserve the datasets of the candidates, by mode, group, library and k; codebooks (NULL for library modes)
  * and cosines of rows [first, first + count) of one, in any order; a library; then the table. */
 enum xfp_status xfp_fit_begin(struct xfp_artifact *a, uint64_t total_rows, const struct xfp_candidate *candidates,

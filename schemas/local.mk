@@ -35,7 +35,9 @@ schemas_libschemas_a_SOURCES = \
 	schemas/parameters_policy.c \
 	schemas/policy.c \
 	schemas/policy.h \
-	schemas/policy_check.c
+	schemas/policy_check.c \
+	schemas/surveyed.c \
+	schemas/surveyed.h
 
 runtime_libxfp_la_SOURCES += \
 	schemas/bundle_layout.c \

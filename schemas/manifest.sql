@@ -20,7 +20,7 @@
 -- Every artifact that was found whole. One row here, and one or more in the table of its kind.
 CREATE TABLE artifacts (
 	key      TEXT PRIMARY KEY,
-	kind     TEXT NOT NULL,     -- outliers, fit, choice or packed
+	kind     TEXT NOT NULL,     -- survey, outliers, fit, choice or packed
 	version  INTEGER NOT NULL,  -- of that kind's layout
 	unit     TEXT NOT NULL,     -- the unit it was first made for; others may share it
 	bytes    INTEGER NOT NULL,  -- of the file
@@ -32,7 +32,7 @@ CREATE INDEX artifacts_by_kind ON artifacts (kind, bytes, seconds);
 -- What an artifact was made from: the ingredients of its key that are keys themselves.
 CREATE TABLE inputs (
 	key   TEXT NOT NULL REFERENCES artifacts (key) ON DELETE CASCADE,
-	name  TEXT NOT NULL,        -- outliers, fit, extended, library or extended-library
+	name  TEXT NOT NULL,        -- outliers, fit, extended, library, extended-library or survey
 	input TEXT NOT NULL,
 	PRIMARY KEY (key, name)
 ) WITHOUT ROWID;
@@ -48,7 +48,7 @@ CREATE TABLE outliers (
 	marked      INTEGER NOT NULL  -- outliers of all matrices
 ) WITHOUT ROWID;
 
--- Artifacts of kind fit: every way to store the unit that was measured.
+-- Artifacts of kinds fit and survey: every way to store the unit that was measured, on all rows or on some.
 CREATE TABLE candidates (
 	fit_key     TEXT NOT NULL REFERENCES artifacts (key) ON DELETE CASCADE,
 	number      INTEGER NOT NULL, -- in the artifact, from 0

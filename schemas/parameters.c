@@ -13,10 +13,10 @@
 struct xfp_parameters xfp_parameters_default(void)
 {
 	struct xfp_parameters p = {
-		.modes = 1u << XFP_MODE_V2,
+		.modes = XFP_AUTO_MODES,
 		.bits = ALL_BITS,
-		.outlier_sigma = 4000,
-		.outlier_cap = XFP_NANO / 50,
+		.outlier_sigma = XFP_SIGMA_AUTO,
+		.outlier_cap = XFP_CAP_AUTO,
 		.balance = XFP_NANO / 2,
 		.lloyd_iterations = 20,
 		.start = XFP_START_COMPANDED,
@@ -78,6 +78,22 @@ const char *xfp_decimal_format(uint32_t value, uint32_t scale, char buf[24])
 }
 
 /* ---- bit sets ---------------------------------------------------------------------------------- */
+
+bool xfp_sigma_parse(const char *text, uint32_t *sigma)
+{
+	if (!strcmp(text, "auto"))
+		*sigma = XFP_SIGMA_AUTO;
+	else if (!strcmp(text, "none"))
+		*sigma = 0;
+	else
+		return xfp_decimal_parse(text, 1000, sigma) && *sigma != XFP_SIGMA_AUTO;
+	return true;
+}
+
+const char *xfp_sigma_text(uint32_t sigma, char buf[24])
+{
+	return sigma == XFP_SIGMA_AUTO ? "auto" : xfp_decimal_format(sigma, 1000, buf);
+}
 
 bool xfp_bits_parse(const char *text, uint32_t *bits)
 {

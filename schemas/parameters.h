@@ -67,7 +67,7 @@ struct xfp_parameters {
 	struct xfp_format format[XFP_CLASSES]; /* of lm_head AUTO or BITS, the rest is in `lm_head` */
 	struct xfp_override *overrides;        /* allocated; the last one that matches counts */
 	uint32_t override_count;
-	uint32_t outlier_sigma;  /* c in thousandths: 4 sigma is 4000; 0: no outliers */
+	uint32_t outlier_sigma;  /* c in thousandths: 4 sigma is 4000; 0: no outliers; or XFP_SIGMA_AUTO */
 	uint32_t outlier_cap;    /* most outliers, share of a matrix's weights, billionths */
 	uint32_t balance;        /* exponent of the column rms, billionths; 0: no balance */
 	enum xfp_fit_method fit; /* how v2 codebooks are made; OPTIMAL has no start and no iterations */
@@ -86,7 +86,15 @@ struct xfp_parameters {
 #define XFP_AUTO_MODES (1u << XFP_MODE_V2 | 1u << XFP_MODE_V2C)
 #define XFP_LIBRARY_MODES (1u << XFP_MODE_V2A | 1u << XFP_MODE_V2C)
 
-/* The defaults: v2, bits 2..6, strict 0.99, routed experts 0.98, 4 sigma, cap 2 %, balance 0.5,
+/* Each unit's own: what its survey finds cheapest for the floor (stages/aim.h). */
+#define XFP_SIGMA_AUTO UINT32_MAX
+/* The cap where the thresholds are a unit's own, and none is asked for: an outlier takes four bytes, so that more of
+ * them never pay. */
+#define XFP_CAP_AUTO (XFP_NANO / 16)
+#define XFP_SIGMA_USUAL 4000u /* in the other modes */
+#define XFP_CAP_USUAL (XFP_NANO / 50)
+
+/* The defaults: auto, bits 2..6, strict 0.99, routed experts 0.98, thresholds auto, cap 1/16, balance 0.5,
  * 20 rounds from companded starts, lm_head fp8, on-miss keep, on-nonfinite fail; every format auto, no
  * override, all experts decide. */
 struct xfp_parameters xfp_parameters_default(void);
@@ -107,6 +115,10 @@ uint32_t xfp_parameters_extended_bits(const struct xfp_parameters *parameters); 
 bool xfp_decimal_parse(const char *text, uint32_t scale, uint32_t *value);
 /* Shortest text, always with a point: "0.985", "1.0". `buf` holds at least 24 bytes. */
 const char *xfp_decimal_format(uint32_t value, uint32_t scale, char buf[24]);
+
+/* "4.0", "none" or "auto" <-> an outlier threshold. */
+bool xfp_sigma_parse(const char *text, uint32_t *sigma);
+const char *xfp_sigma_text(uint32_t sigma, char buf[24]);
 
 /* "2,3,4" or "2-6" <-> bit set. */
 bool xfp_bits_parse(const char *text, uint32_t *bits);

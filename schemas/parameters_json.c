@@ -61,7 +61,7 @@ char *xfp_parameters_to_json(const struct xfp_parameters *p)
 {
 	json_t *object = json_object(), *floors = json_object();
 	bool failed = !object || !floors;
-	char bits[24], sample[24], *text = NULL;
+	char bits[24], sample[24], sigma[24], *text = NULL;
 
 	if (failed)
 		goto done;
@@ -72,7 +72,7 @@ char *xfp_parameters_to_json(const struct xfp_parameters *p)
 	failed |= json_object_set(object, "floors", floors) != 0;
 	put_formats(object, p, &failed);
 	put_overrides(object, p, &failed);
-	put_decimal(object, "outlier_sigma", p->outlier_sigma, MILLI, &failed);
+	put_text(object, "outlier_sigma", xfp_sigma_text(p->outlier_sigma, sigma), &failed);
 	put_decimal(object, "outlier_cap", p->outlier_cap, XFP_NANO, &failed);
 	put_decimal(object, "balance", p->balance, XFP_NANO, &failed);
 	put_integer(object, "lloyd_iterations", p->lloyd_iterations, &failed);
@@ -262,7 +262,7 @@ enum xfp_status xfp_parameters_from_json(const char *text, const char *where, st
 	get_floors(&r, p.floor);
 	get_formats(&r, p.format);
 	get_overrides(&r, &p);
-	get_decimal(&r, "outlier_sigma", MILLI, UINT32_MAX, &p.outlier_sigma);
+	GET_NAME(&r, "outlier_sigma", xfp_sigma_parse, &p.outlier_sigma);
 	get_decimal(&r, "outlier_cap", XFP_NANO, XFP_NANO, &p.outlier_cap);
 	get_decimal(&r, "balance", XFP_NANO, XFP_NANO, &p.balance);
 	get_integer(&r, "lloyd_iterations", &p.lloyd_iterations);

@@ -68,8 +68,10 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	struct xfp_choice choice;
 	struct xfp_key key = { 0 };
 	enum xfp_status status = XFP_OK;
-	char outliers[33], ignored[33];
+	char outliers[33], survey[33], ignored[33];
 
+	if (!job->aimed || !xfp_stamp_read(job->work, job->number, XFP_STAMP_SURVEY, survey))
+		*survey = 0;
 	if (!xfp_stamp_read(job->work, job->number, XFP_STAMP_OUTLIERS, outliers))
 		*outliers = 0;
 	input.outliers = outliers;
@@ -87,8 +89,8 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	if (!status)
 		status = xfp_select(&input, &choice, err);
 	if (!status)
-		status = xfp_key_choice(fits, &job->policy, job->unit->dtype, job->unit->experts, &job->parameters,
-					&key, err);
+		status = xfp_key_choice(fits, survey, &job->policy, job->unit->dtype, job->unit->experts,
+					&job->parameters, &key, err);
 	if (!status && !xfp_job_hit(job, XFP_STAMP_CHOICE, key.hex, XFP_CHOICE_KIND, XFP_CHOICE_VERSION))
 		status = produce(job, &key, &choice, err);
 	if (!status)

@@ -15,6 +15,7 @@
 #include "bundle.h"
 #include "packed.h"
 #include "printable.h"
+#include "surveyed.h"
 #include "work.h"
 
 struct assembly {
@@ -188,8 +189,12 @@ static enum xfp_status describe(struct assembly *a, struct xfp_error *err)
 	bool ok = algorithms && values;
 	char *text;
 
-	for (int i = 0; ok && i < XFP_ALGORITHMS; i++)
+	for (int i = 0; ok && i < XFP_ALGORITHMS; i++) {
+		/* One that decides nothing here shall not make other bytes. */
+		if (!strcmp(xfp_algorithms[i].name, XFP_SURVEY_KIND) && a->parameters.outlier_sigma != XFP_SIGMA_AUTO)
+			continue;
 		ok = !json_object_set_new(algorithms, xfp_algorithms[i].name, json_integer(xfp_algorithms[i].version));
+	}
 	if (ok)
 		root = json_pack("{s:s, s:i, s:s, s:O, s:O}", "format", "xfp", "version", XFP_BUNDLE_VERSION, "family",
 				 a->ledger->family, "algorithms", algorithms, "parameters", values);

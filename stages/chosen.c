@@ -30,6 +30,16 @@ void xfp_candidate_parts(const struct xfp_candidate *candidate, const struct xfp
 	}
 }
 
+uint64_t xfp_candidate_bytes(const struct xfp_candidate *candidate, const struct xfp_outliers *known)
+{
+	uint64_t bytes[XFP_PARTS], total = 0;
+
+	xfp_candidate_parts(candidate, known, bytes);
+	for (int p = 0; p < XFP_PARTS; p++)
+		total += bytes[p];
+	return total;
+}
+
 enum xfp_status xfp_chosen_open(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_chosen *chosen,
 				struct xfp_error *err)
 {

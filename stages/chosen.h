@@ -11,6 +11,8 @@
 /* Bytes of each part of a unit that is stored as the candidate, all matrices together. */
 void xfp_candidate_parts(const struct xfp_candidate *candidate, const struct xfp_outliers *known,
 			 uint64_t bytes[XFP_PARTS]);
+/* Of all of them. */
+uint64_t xfp_candidate_bytes(const struct xfp_candidate *candidate, const struct xfp_outliers *known);
 
 /* A fit, and the outliers that it was made from: whatever the stamps say. */
 struct xfp_chosen {

@@ -42,9 +42,16 @@ uint64_t xfp_unit_source_bytes(const struct xfp_ledger_unit *unit)
 	return xfp_unit_weights(unit) * (xfp_dtype_bits(unit->dtype) / 8);
 }
 
+uint32_t xfp_estimate_sigma(uint32_t sigma_milli, enum xfp_bound bound)
+{
+	static const uint32_t own[XFP_BOUNDS] = { 5000, 4000, 2500 };
+
+	return sigma_milli == XFP_SIGMA_AUTO ? own[bound] : sigma_milli;
+}
+
 double xfp_outlier_share(uint32_t sigma_milli, enum xfp_bound bound)
 {
-	double c = sigma_milli / 1000.0, normal, heavy;
+	double c = xfp_estimate_sigma(sigma_milli, bound) / 1000.0, normal, heavy;
 
 	if (!sigma_milli)
 		return 0;

@@ -33,6 +33,9 @@ struct xfp_estimate xfp_estimate_unit(const struct xfp_ledger_unit *unit, const 
 /* Of a conversion's unit: from its measurements when they are known, otherwise as above. */
 struct xfp_estimate xfp_estimate(const struct xfp_conversion *c, uint32_t number, enum xfp_bound bound);
 
+/* Where a unit's threshold is its own: one that it may have, the lowest for XFP_MOST. */
+uint32_t xfp_estimate_sigma(uint32_t sigma_milli, enum xfp_bound bound);
+
 /* Share of the weights further than `sigma_milli` / 1000 standard deviations from the mean, before the cap. */
 double xfp_outlier_share(uint32_t sigma_milli, enum xfp_bound bound);
 

@@ -48,8 +48,8 @@ void xfp_fitting_free(struct xfp_fitting *fitting); /* `known` and `measure` too
 void xfp_fitting_matrix(struct xfp_fitting *fitting, uint32_t m);
 
 struct xfp_fit_methods {
-	/* Once, before the rows; libraries go into `artifact` unless it is NULL. *own, NULL before, is for the others and
-	 * for `end`, also when this fails. */
+	/* Once, before the rows; libraries go into `artifact` unless it is NULL. *own, NULL before, is for the others
+	 * and for `end`, also when this fails. */
 	enum xfp_status (*begin)(struct xfp_fitting *fitting, struct xfp_artifact *artifact, void **own,
 				 struct xfp_error *err);
 	/* Row r of a block, by one of the threads: results into fitting->measure, at held + r. */

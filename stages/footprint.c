@@ -19,6 +19,7 @@
 #include "packed.h"
 #include "rows.h"
 #include "run_make.h"
+#include "survey.h"
 
 #define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)
@@ -44,6 +45,15 @@ struct coefficients {
 #define KNOWN_MATRIX (16 + 2 + 8 + 8 + 8)
 
 static const struct coefficients steps[XFP_STEPS] = {
+	/* column: what the scan has, square and chunk, and narrow, wide, down, balance, x, outliers of a row; stack
+	 * column: largest. The sample, its fits and libraries: survey_bytes */
+	[XFP_STEP_SURVEY] = { .fixed = 2304 * KIB,
+			      .text = 3072 * KIB,
+			      .thread = sizeof(struct xfp_lloyd_row),
+			      .thread_column = 4 + 4 + 4 + 4 + 4,
+			      .column = 8 + 8 + 4 + 8 + 4 + 1 + 4 + 4,
+			      .stack_column = 4,
+			      .matrix = KNOWN_MATRIX + sizeof(struct xfp_survey_block) },
 	/* column: square, chunk, narrow, wide, x, outliers of a row, balance; stack column: largest; suspect: struct
 	 * xfp_outlier; outlier: the same, for sorting */
 	[XFP_STEP_OUTLIERS] = { .fixed = 1792 * KIB,
@@ -108,10 +118,9 @@ static const struct coefficients steps[XFP_STEPS] = {
 
 enum xfp_stamp xfp_step_stamp(enum xfp_step step)
 {
-	static const enum xfp_stamp stamps[XFP_STEPS] = {
-		XFP_STAMP_OUTLIERS, XFP_STAMP_FIT,          XFP_STAMP_LIBRARY,
-		XFP_STAMP_MORE,     XFP_STAMP_MORE_LIBRARY, XFP_STAMP_PACKED
-	};
+	static const enum xfp_stamp stamps[XFP_STEPS] = { XFP_STAMP_SURVEY,  XFP_STAMP_OUTLIERS, XFP_STAMP_FIT,
+							  XFP_STAMP_LIBRARY, XFP_STAMP_MORE,     XFP_STAMP_MORE_LIBRARY,
+							  XFP_STAMP_PACKED };
 
 	return stamps[step];
 }
@@ -125,6 +134,8 @@ bool xfp_step_wanted(const struct xfp_parameters *parameters, enum xfp_step step
 {
 	if (step == XFP_STEP_OUTLIERS || step == XFP_STEP_PACK)
 		return true;
+	if (step == XFP_STEP_SURVEY)
+		return parameters->outlier_sigma == XFP_SIGMA_AUTO;
 	return xfp_fit_wanted(parameters, kind_of(step)) && (kind_of(step) < XFP_FIT_MORE || extended);
 }
 
@@ -155,6 +166,32 @@ static uint64_t fit_bytes(const struct xfp_parameters *measured, const struct xf
 	training = xfp_groups_training(list, count, unit);
 	return threads * xfp_groups_thread(list, count, unit->cols) + xfp_groups_libraries(list, count) +
 	       (training > measuring ? training : measuring);
+}
+
+/* Of a survey, beyond its coefficients: the sampled rows, the outliers among them, and the larger of its two fits. */
+static uint64_t survey_bytes(const struct xfp_parameters *measured, const struct xfp_ledger_unit *unit,
+			     unsigned threads)
+{
+	uint64_t rows = xfp_survey_rows(unit), weights = rows * unit->cols, most = 0;
+	struct xfp_ledger_unit sample = *unit;
+	struct xfp_candidate list[XFP_MOST_CANDIDATES];
+
+	sample.experts = 1;
+	sample.rows = rows;
+	for (int library = 0; library < 2; library++) {
+		uint32_t count = xfp_candidates_with(library, measured, measured->bits, list);
+		uint64_t results = rows * result_bytes(library ? XFP_STEP_LIBRARY : XFP_STEP_FIT, list, count);
+		uint64_t training = library && count ? xfp_groups_training(list, count, &sample) : 0;
+
+		results = training > results ? training : results;
+		if (library && count)
+			results += threads * xfp_groups_thread(list, count, unit->cols) +
+				   xfp_groups_libraries(list, count);
+		most = results > most ? results : most;
+	}
+	/* Raw; of an outlier its column and its distance. */
+	return weights * (xfp_dtype_bits(unit->dtype) / 8) +
+	       (uint64_t)((double)weights * xfp_outlier_share(XFP_SIGMA_AUTO, XFP_MOST) * (4 + 8)) + most;
 }
 
 /* The same of pack, of a unit that takes this. */
@@ -210,7 +247,7 @@ static uint64_t outlier_bytes(const struct xfp_conversion *c, uint32_t number, c
 {
 	const struct xfp_parameters *parameters = &c->options.parameters;
 	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
-	uint32_t sigma = parameters->outlier_sigma;
+	uint32_t sigma = xfp_estimate_sigma(parameters->outlier_sigma, XFP_MOST);
 	double cap = (double)parameters->outlier_cap / XFP_NANO * (double)(unit->rows * unit->cols);
 	double kept = beyond(c, number, sigma);
 
@@ -238,13 +275,15 @@ uint64_t xfp_footprint_step(const struct xfp_conversion *c, uint32_t number, enu
 
 	if (step == XFP_STEP_PACK)
 		bytes += most_pack_bytes(&measured, unit, &estimate, c->units[number].decided, rows, threads);
+	else if (step == XFP_STEP_SURVEY)
+		bytes += survey_bytes(&measured, unit, threads);
 	else if (step != XFP_STEP_OUTLIERS)
 		bytes += fit_bytes(&measured, unit, step, rows, threads);
 	if (unit->plan == XFP_PLAN_FP8)
 		stack += unit->rows * k->stack_row;
 	bytes += block + unit->rows * k->row;
 	bytes += threads * (k->thread + unit->cols * k->thread_column) + unit->cols * k->column;
-	bytes += unit->experts * stack + outlier_bytes(c, number, k);
+	bytes += unit->experts * stack + (step == XFP_STEP_SURVEY ? 0 : outlier_bytes(c, number, k));
 	if (source.view.col_stride != 1 || source.view.row_stride != unit->cols)
 		bytes += TILE;
 	return bytes;
@@ -261,7 +300,7 @@ static uint64_t unit_bytes(const struct xfp_conversion *c, uint32_t number, unsi
 	bool extended = fit && xfp_estimate(c, number, XFP_MOST).extended;
 	uint64_t most = 0, fits = 0;
 
-	for (enum xfp_step s = XFP_STEP_OUTLIERS; s < XFP_STEPS; s++) {
+	for (enum xfp_step s = XFP_STEP_SURVEY; s < XFP_STEPS; s++) {
 		uint64_t bytes;
 
 		if ((s != XFP_STEP_PACK && (!fit || state->decided)) ||

@@ -31,6 +31,7 @@ uint64_t xfp_disk_total(const struct xfp_disk *disk);
 
 /* Steps of a unit's chain that run as processes of their own and are large. */
 enum xfp_step {
+	XFP_STEP_SURVEY,
 	XFP_STEP_OUTLIERS,
 	XFP_STEP_FIT,
 	XFP_STEP_LIBRARY,

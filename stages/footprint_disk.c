@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aim.h"
 #include "bundle_layout.h"
 #include "bytes.h"
 #include "candidates.h"
@@ -110,6 +111,16 @@ static uint64_t outliers_artifact(const struct xfp_ledger_unit *unit, uint64_t o
 		    outliers * sizeof(uint64_t));
 }
 
+static uint64_t survey_artifact(const struct xfp_ledger_unit *unit, const struct xfp_parameters *measured)
+{
+	struct xfp_candidate list[XFP_MOST_CANDIDATES];
+	uint32_t count = xfp_candidates_with(false, measured, measured->bits, list);
+
+	count += xfp_candidates_with(true, measured, measured->bits, list);
+	return file(OUTLIERS_FIXED + OUTLIERS_CHUNK + unit->experts * OUTLIERS_MATRIX + unit->cols +
+		    xfp_aim_thresholds.count * count * sizeof *list);
+}
+
 static uint64_t fit_artifact(const struct xfp_ledger_unit *unit, const struct xfp_parameters *measured,
 			     enum xfp_fit_kind kind)
 {
@@ -137,6 +148,8 @@ static uint64_t unit_artifacts(const struct xfp_conversion *c, uint32_t number, 
 	uint64_t bytes[XFP_STAMPS] = { 0 }, sum = 0;
 
 	if (unit->plan == XFP_PLAN_FIT) {
+		if (xfp_step_wanted(&measured, XFP_STEP_SURVEY, false))
+			bytes[XFP_STAMP_SURVEY] = survey_artifact(unit, &measured);
 		bytes[XFP_STAMP_OUTLIERS] = outliers_artifact(unit, estimate.outliers);
 		for (enum xfp_step s = XFP_STEP_FIT; s < XFP_STEP_PACK; s++)
 			if (xfp_step_wanted(&measured, s, estimate.extended))
@@ -194,7 +207,7 @@ static uint64_t work_bytes(const struct xfp_conversion *c, enum xfp_bound bound)
 		struct xfp_estimate estimate = xfp_estimate(c, i, bound);
 		unsigned stamps = 0;
 
-		for (enum xfp_step s = XFP_STEP_OUTLIERS; s < XFP_STEPS; s++)
+		for (enum xfp_step s = XFP_STEP_SURVEY; s < XFP_STEPS; s++)
 			stamps += xfp_step_wanted(&c->options.parameters, s, estimate.extended);
 		/* And of the choice. */
 		stamps = c->ledger->units[i].plan == XFP_PLAN_FIT ? stamps + 1 : 1;

@@ -10,8 +10,8 @@
 
 /* ---- digests of the source --------------------------------------------------------------------- */
 
-/* What the unit's first stage read: the outliers artifact of a unit that is fitted, the packed
- * artifact of one that goes to fp8 or is kept. */
+/* What the unit's first stage read: the survey or the outliers, which have the same tables, of a unit that is fitted,
+ * the packed artifact of one that goes to fp8 or is kept. */
 static enum xfp_status read_sources(const struct xfp_conversion *c, const struct xfp_ledger_unit *unit, const char *key,
 				    uint8_t (*source)[16], struct xfp_error *err)
 {
@@ -30,7 +30,7 @@ static enum xfp_status read_sources(const struct xfp_conversion *c, const struct
 			status = xfp_packed_read(&artifact, &packed, err);
 		count = packed.matrices;
 	} else {
-		status = xfp_artifact_open(path, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, key, &artifact, err);
+		status = xfp_artifact_open(path, NULL, 0, key, &artifact, err);
 		if (!status)
 			status = xfp_outliers_read(&artifact, &outliers, err);
 		count = outliers.matrices;
@@ -82,17 +82,22 @@ static void note_made(struct xfp_unit_state *state, const struct xfp_event *even
 		const char *stage;
 		enum xfp_stamp stamp;
 	} stages[] = {
-		{ "outlier-extract", XFP_STAMP_OUTLIERS },
-		{ "lloyd-fit", XFP_STAMP_FIT },
-		{ "libfit", XFP_STAMP_LIBRARY },
-		{ "autoselect", XFP_STAMP_CHOICE },
-		{ "pack", XFP_STAMP_PACKED },
+		{ "survey", XFP_STAMP_SURVEY },     { "outlier-extract", XFP_STAMP_OUTLIERS },
+		{ "lloyd-fit", XFP_STAMP_FIT },     { "libfit", XFP_STAMP_LIBRARY },
+		{ "autoselect", XFP_STAMP_CHOICE }, { "pack", XFP_STAMP_PACKED },
 	};
 
 	for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)
 		if (!strcmp(event->stage, stages[i].stage))
 			state->made |= 1u << stages[i].stamp;
 	state->seconds += event->seconds;
+}
+
+static bool tells_sources(const struct xfp_conversion *c, const struct xfp_event *event)
+{
+	if (c->ledger->units[event->unit].plan != XFP_PLAN_FIT)
+		return !strcmp(event->stage, "pack");
+	return !strcmp(event->stage, "survey") || !strcmp(event->stage, "outlier-extract");
 }
 
 static enum xfp_status take(struct xfp_conversion *c, const struct xfp_event *event, struct xfp_error *err)
@@ -116,8 +121,7 @@ static enum xfp_status take(struct xfp_conversion *c, const struct xfp_event *ev
 	status = c->leftovers ? xfp_manifest_ingest(c->manifest, &c->store, event->key, err)
 			      : xfp_manifest_ingest_fresh(c->manifest, &c->store, event->key, err);
 	/* What the unit was made of must be known even where the manifest cannot be written. */
-	if (status != XFP_DAMAGED &&
-	    !strcmp(event->stage, c->ledger->units[event->unit].plan == XFP_PLAN_FIT ? "outlier-extract" : "pack")) {
+	if (status != XFP_DAMAGED && tells_sources(c, event)) {
 		enum xfp_status sources = remember_sources(c, event->unit, event->key, status ? NULL : err);
 
 		status = sources == XFP_DAMAGED || !status ? sources : status;

@@ -4,6 +4,8 @@
 
 noinst_LIBRARIES += stages/libstages.a
 stages_libstages_a_SOURCES = \
+	stages/aim.c \
+	stages/aim.h \
 	stages/cache.c \
 	stages/cache.h \
 	stages/cache_check.c \
@@ -119,6 +121,8 @@ stages_libstages_a_SOURCES = \
 	stages/safetensors_write.h \
 	stages/sample.c \
 	stages/sample.h \
+	stages/scan.c \
+	stages/scan.h \
 	stages/select.c \
 	stages/select.h \
 	stages/settings.c \
@@ -129,6 +133,8 @@ stages_libstages_a_SOURCES = \
 	stages/status.c \
 	stages/status_print.c \
 	stages/status_print.h \
+	stages/survey.c \
+	stages/survey.h \
 	stages/table.c \
 	stages/table.h \
 	stages/temporary.c \
@@ -155,6 +161,7 @@ bin_PROGRAMS += \
 	xfp-lloyd-fit \
 	xfp-outlier-extract \
 	xfp-pack \
+	xfp-survey \
 	xfp-verify
 
 xfp_SOURCES = stages/xfp.c
@@ -178,6 +185,9 @@ xfp_outlier_extract_LDADD = $(unit_libs)
 xfp_pack_SOURCES = stages/pack.c stages/no_plugins.c
 xfp_pack_LDFLAGS = $(unit_ldflags)
 xfp_pack_LDADD = $(unit_libs)
+xfp_survey_SOURCES = stages/survey_unit.c stages/no_plugins.c
+xfp_survey_LDFLAGS = $(unit_ldflags)
+xfp_survey_LDADD = $(unit_libs)
 xfp_verify_SOURCES = stages/verify_main.c
 xfp_verify_LDADD = $(TOOL_LIBS)
 

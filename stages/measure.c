@@ -57,17 +57,6 @@ enum xfp_status xfp_measure_flush(struct xfp_measure *measure, struct xfp_artifa
 	return status;
 }
 
-/* Everything stored for the unit, as the bundle will have it. */
-static uint64_t stored_bytes(const struct xfp_candidate *candidate, const struct xfp_outliers *known)
-{
-	uint64_t bytes[XFP_PARTS], total = 0;
-
-	xfp_candidate_parts(candidate, known, bytes);
-	for (int p = 0; p < XFP_PARTS; p++)
-		total += bytes[p];
-	return total;
-}
-
 /* Median and 5th percentile of the cosines of all rows, a block of them in memory at a time. */
 static enum xfp_status summarize_cosines(struct xfp_artifact *artifact, uint64_t rows, struct xfp_candidate *candidate,
 					 struct xfp_error *err)
@@ -111,7 +100,7 @@ enum xfp_status xfp_measure_end(struct xfp_measure *measure, const struct xfp_ou
 
 		*candidate = measure->candidates[i];
 		candidate->sigma_milli = known->sigma_milli;
-		candidate->bytes = stored_bytes(candidate, known);
+		candidate->bytes = xfp_candidate_bytes(candidate, known);
 		candidate->outliers = known->first[table.matrices];
 		candidate->error = measure->norm > 0 ? measure->error[i] / measure->norm : 0;
 		/* Near the end of f32 a rounded entry can decode to infinity: never to be chosen. */

@@ -6,27 +6,24 @@
  * output   an outliers artifact (schemas/outliers.h): digests, balance, exponents, moments, outliers
  * key      dtype, shape and digest of every matrix; sigma, cap, balance
  *
- * The unit's first stage: only reading can tell its key. One pass over the rows gives the digests and
+ * The unit's first stage, but for a survey: only reading can tell its key. One pass over the rows gives the digests and
  * the column statistics; when the key is known another gives the moments and the outliers.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "balance.h"
 #include "encode.h"
 #include "moments.h"
 #include "outliers.h"
 #include "printable.h"
 #include "rows.h"
-#include "scale.h"
+#include "scan.h"
+#include "surveyed.h"
 #include "work.h"
 
-/* What the passes share. */
+/* What is used of one row after another. */
 struct scan {
 	struct xfp_outliers known; /* digests, balance, exponents, moments */
-	float *largest;            /* [matrices][cols] largest |w| */
-	double *square;            /* [cols] sums of squares over the unit */
-	double *chunk;             /* [cols] the same over one chunk of rows */
 	struct xfp_scaling scaling;
 	float *x;         /* one row */
 	uint32_t *column; /* outliers of one row */
@@ -38,91 +35,18 @@ static void scan_free(struct scan *scan)
 {
 	xfp_outliers_free(&scan->known);
 	xfp_scaling_free(&scan->scaling);
-	free(scan->largest);
-	free(scan->square);
-	free(scan->chunk);
 	free(scan->x);
 	free(scan->column);
 	free(scan->found);
 }
 
-static enum xfp_status scan_init(struct scan *scan, const struct xfp_ledger_unit *unit, struct xfp_error *err)
+static enum xfp_status scan_init(struct scan *scan, uint64_t cols, struct xfp_error *err)
 {
-	enum xfp_status status = xfp_outliers_init(&scan->known, unit->experts, unit->rows, unit->cols, err);
-
-	if (status)
-		return status;
-	scan->largest = calloc(unit->experts * unit->cols, sizeof *scan->largest);
-	scan->square = calloc(unit->cols, sizeof *scan->square);
-	scan->chunk = malloc(unit->cols * sizeof *scan->chunk);
-	scan->x = xfp_row_new(unit->cols);
-	scan->column = malloc((unit->cols + XFP_LANES) * sizeof *scan->column);
-	if (!scan->largest || !scan->square || !scan->chunk || !scan->x || !scan->column)
+	scan->x = xfp_row_new(cols);
+	scan->column = malloc((cols + XFP_LANES) * sizeof *scan->column);
+	if (!scan->x || !scan->column)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	return xfp_scaling_init(&scan->scaling, unit->cols, err);
-}
-
-/* Digest of one matrix, its largest weights and its share of the column sums. */
-static enum xfp_status scan_matrix(struct scan *scan, const struct xfp_matrix_source *source, uint32_t m,
-				   size_t *nonfinite, struct xfp_error *err)
-{
-	uint64_t cols = source->view.cols;
-	float *largest = scan->largest + m * cols;
-	struct xfp_digest *digest = xfp_digest_new();
-	struct xfp_rows rows = { 0 };
-	enum xfp_status status =
-		digest ? xfp_rows_open(source, &rows, err) : xfp_fail(err, XFP_FAILED, "out of memory");
-
-	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
-		xfp_digest_update(digest, rows.raw, rows.count * cols * rows.element);
-		for (uint64_t r = 0; r < rows.count; r += XFP_BALANCE_CHUNK) {
-			uint64_t left = rows.count - r;
-			size_t count = left < XFP_BALANCE_CHUNK ? (size_t)left : XFP_BALANCE_CHUNK;
-
-			*nonfinite +=
-				xfp_encoder()->column_scan(rows.dtype, (uint8_t *)rows.raw + r * cols * rows.element,
-							   count, cols, scan->chunk, largest);
-			for (uint64_t c = 0; c < cols; c++)
-				scan->square[c] += scan->chunk[c];
-		}
-	}
-	xfp_rows_close(&rows);
-	if (digest)
-		xfp_digest_final(digest, scan->known.source[m]);
-	return status;
-}
-
-/* First pass: everything that the key needs. */
-static enum xfp_status scan_unit(struct xfp_job *job, struct scan *scan, struct xfp_error *err)
-{
-	const struct xfp_ledger_unit *unit = job->unit;
-	const char *tensor = NULL;
-	size_t nonfinite = 0;
-	enum xfp_status status = scan_init(scan, unit, err);
-
-	for (uint32_t m = 0; !status && m < unit->experts; m++) {
-		struct xfp_matrix_source source = xfp_ledger_source(job->ledger, m);
-
-		status = scan_matrix(scan, &source, m, &nonfinite, err);
-		if (nonfinite && !tensor)
-			tensor = source.tensor;
-	}
-	if (status)
-		return status;
-	scan->known.sigma_milli = job->parameters.outlier_sigma;
-	if (nonfinite && job->parameters.on_nonfinite == XFP_NONFINITE_FAIL)
-		return xfp_fail_nonfinite(err, tensor, nonfinite);
-	if (nonfinite) {
-		/* Said by a standard deviation that is none; such a unit has no candidates. */
-		for (uint32_t m = 0; m < unit->experts; m++)
-			scan->known.sigma[m] = -1;
-		return XFP_OK;
-	}
-	xfp_balance(scan->square, unit->experts * unit->rows, unit->cols, job->parameters.balance, scan->known.balance);
-	for (uint32_t m = 0; m < unit->experts; m++)
-		scan->known.exponent[m] =
-			(int16_t)xfp_matrix_exponent(scan->largest + m * unit->cols, scan->known.balance, unit->cols);
-	return XFP_OK;
+	return xfp_scaling_init(&scan->scaling, cols, err);
 }
 
 static void load_row(struct scan *scan, const struct xfp_rows *rows, uint64_t r)
@@ -270,8 +194,11 @@ static enum xfp_status produce(struct xfp_job *job, struct scan *scan, const str
 	bool finite = scan->known.sigma[0] >= 0;
 	struct xfp_artifact artifact = { 0 };
 	struct xfp_pending pending = { 0 };
-	enum xfp_status status = xfp_job_create(job, key, &pending, &artifact, err);
+	enum xfp_status status = scan_init(scan, job->unit->cols, err);
 
+	scan->known.sigma_milli = job->parameters.outlier_sigma;
+	if (!status)
+		status = xfp_job_create(job, key, &pending, &artifact, err);
 	if (!status)
 		status = xfp_outliers_begin(&artifact, err);
 	for (uint32_t m = 0; !status && m < job->unit->experts; m++)
@@ -286,6 +213,22 @@ static enum xfp_status produce(struct xfp_job *job, struct scan *scan, const str
 	return status;
 }
 
+/* What every weight has to be read for: the survey has it where there was one. */
+static enum xfp_status scan_unit(struct xfp_job *job, struct xfp_outliers *known, struct xfp_error *err)
+{
+	struct xfp_artifact survey = { 0 };
+	enum xfp_status status;
+	char key[33];
+
+	if (!job->aimed)
+		return xfp_scan_unit(job->ledger, job->unit, &job->parameters, known, err);
+	status = xfp_job_open(job, XFP_STAMP_SURVEY, XFP_SURVEY_KIND, XFP_SURVEY_VERSION, &survey, key, err);
+	if (!status)
+		status = xfp_outliers_read(&survey, known, err);
+	xfp_artifact_close(&survey);
+	return status;
+}
+
 static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 {
 	const struct xfp_ledger_unit *unit = job->unit;
@@ -295,7 +238,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 
 	if (unit->plan != XFP_PLAN_FIT)
 		return xfp_fail(err, XFP_USAGE, "is stored as fp8, which xfp-pack does alone");
-	status = scan_unit(job, &scan, err);
+	status = scan_unit(job, &scan.known, err);
 	if (!status)
 		status = xfp_key_outliers(&(struct xfp_key_source){ unit->dtype, unit->experts, unit->rows, unit->cols,
 								    (const uint8_t(*)[16])scan.known.source },

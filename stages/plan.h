@@ -80,7 +80,7 @@ struct xfp_plan_hits {
 	enum xfp_stamp stamp;
 	uint32_t needed, there;
 };
-#define XFP_PLAN_STAGES (XFP_FIT_KINDS + 3)
+#define XFP_PLAN_STAGES (XFP_FIT_KINDS + 4)
 unsigned xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hits hits[XFP_PLAN_STAGES]);
 /* Units whose digests the manifest knows. */
 uint32_t xfp_plan_known_units(const struct xfp_conversion *c);

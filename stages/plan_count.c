@@ -99,6 +99,8 @@ unsigned xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hit
 							 "libfit --extended" };
 	unsigned count = 0;
 
+	if (c->options.parameters.outlier_sigma == XFP_SIGMA_AUTO)
+		hits[count++] = (struct xfp_plan_hits){ "survey", XFP_STAMP_SURVEY, 0, 0 };
 	hits[count++] = (struct xfp_plan_hits){ "outlier-extract", XFP_STAMP_OUTLIERS, 0, 0 };
 	for (int i = 0; i < XFP_FIT_KINDS; i++)
 		if (xfp_fit_wanted(&c->options.parameters, (enum xfp_fit_kind)i))

@@ -170,7 +170,7 @@ static void print_time(const struct xfp_plan_facts *facts)
 		       facts->jobs < processors ? facts->jobs : processors,
 		       (facts->jobs < processors ? facts->jobs : processors) == 1 ? "" : "s",
 		       1e9 * (facts->pace.weight[XFP_STEP_OUTLIERS] + facts->pace.weight[XFP_STEP_FIT] +
-			      facts->pace.weight[XFP_STEP_PACK]),
+			      facts->pace.weight[XFP_STEP_LIBRARY] + facts->pace.weight[XFP_STEP_PACK]),
 		       1e3 * facts->pace.unit);
 	putchar('\n');
 }

@@ -14,6 +14,7 @@
 #include "number.h"
 #include "plan.h"
 #include "prepare.h"
+#include "survey.h"
 #include "temporary.h"
 
 #define PROBE_WEIGHTS ((uint64_t)1 << 23) /* of the large unit */
@@ -248,6 +249,8 @@ static int run_probe(struct probe *probe, struct xfp_signals *signals, double *s
 /* Where an event's seconds belong. The second fit of a kind is the extended one. */
 static enum xfp_step step_of(const struct xfp_event *event, const double spent[XFP_STEPS])
 {
+	if (!strcmp(event->stage, "survey"))
+		return XFP_STEP_SURVEY;
 	if (!strcmp(event->stage, "outlier-extract"))
 		return XFP_STEP_OUTLIERS;
 	if (!strcmp(event->stage, "lloyd-fit"))
@@ -257,10 +260,20 @@ static enum xfp_step step_of(const struct xfp_event *event, const double spent[X
 	return !strcmp(event->stage, "pack") ? XFP_STEP_PACK : XFP_STEPS;
 }
 
-/* outlier-extract, the fits, autoselect, pack. */
+/* outlier-extract, the fits, or the survey and one fit, autoselect, pack. */
 static double stages_of_a_unit(const struct xfp_parameters *parameters)
 {
+	if (parameters->outlier_sigma == XFP_SIGMA_AUTO)
+		return 5;
 	return 3 + xfp_fit_wanted(parameters, XFP_FIT_BASE) + xfp_fit_wanted(parameters, XFP_FIT_LIBRARY);
+}
+
+/* What a step's time grows with. */
+static double step_weights(const struct xfp_ledger_unit *unit, enum xfp_step step)
+{
+	uint64_t rows = unit->experts * unit->rows;
+
+	return (double)(step == XFP_STEP_SURVEY ? xfp_survey_rows(unit) : rows) * (double)unit->cols;
 }
 
 static double above_zero(double value)
@@ -271,7 +284,10 @@ static double above_zero(double value)
 /* From the stages' own account of their time, and what is left of the whole. */
 static void take_pace(const struct probe *probe, char *events, double seconds, double stages, struct xfp_pace *pace)
 {
-	double spent[MOST_UNITS][XFP_STEPS] = { { 0 } }, weights = (double)(probe->rows * probe->cols);
+	const struct xfp_ledger_unit large = {
+		.dtype = probe->dtype, .experts = 1, .rows = probe->rows, .cols = probe->cols
+	};
+	double spent[MOST_UNITS][XFP_STEPS] = { { 0 } };
 	char *line, *rest = events;
 
 	while ((line = strsep(&rest, "\n"))) {
@@ -287,13 +303,13 @@ static void take_pace(const struct probe *probe, char *events, double seconds, d
 	for (int s = 0; s < XFP_STEPS; s++) {
 		double work = above_zero(spent[LARGE][s] - spent[TINY][s]);
 
-		pace->weight[s] = work / weights;
+		pace->weight[s] = work / step_weights(&large, (enum xfp_step)s);
 		seconds -= work;
 	}
 	if (probe->fp8) {
 		double work = above_zero(spent[FP8][XFP_STEP_PACK] - spent[TINY][XFP_STEP_PACK]);
 
-		pace->fp8 = work / weights;
+		pace->fp8 = work / step_weights(&large, XFP_STEP_PACK);
 		seconds -= work;
 	}
 	pace->unit = above_zero(seconds) / (TINY + TINY_UNITS + (probe->fp8 ? 1 / stages : 0));
@@ -335,7 +351,7 @@ static double unit_seconds(const struct xfp_conversion *c, const struct xfp_pace
 	for (int s = state->decided ? XFP_STEP_PACK : 0; s < XFP_STEPS; s++)
 		if (!(state->there >> xfp_step_stamp((enum xfp_step)s) & 1) &&
 		    xfp_step_wanted(parameters, (enum xfp_step)s, extended))
-			seconds += weights * pace->weight[s];
+			seconds += step_weights(unit, (enum xfp_step)s) * pace->weight[s];
 	return seconds + pace->unit * (state->decided ? 1 / stages_of_a_unit(parameters) : 1);
 }
 

@@ -10,11 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "aim.h"
 #include "ingest.h"
 #include "key.h"
 #include "run_inspect.h"
 #include "sample.h"
 #include "select.h"
+#include "surveyed.h"
 #include "temporary.h"
 
 /* ---- one unit ---------------------------------------------------------------------------------- */
@@ -168,7 +170,8 @@ static enum xfp_status choice_key(const struct planning *p, bool extended, struc
 
 	for (int i = 0; i < (extended ? XFP_FIT_KINDS : XFP_FIT_MORE); i++)
 		fits[i] = p->state->key[xfp_fit_stamp((enum xfp_fit_kind)i)];
-	return xfp_key_choice(fits, &p->policy, p->unit->dtype, p->unit->experts, &p->parameters, key, err);
+	return xfp_key_choice(fits, p->state->key[XFP_STAMP_SURVEY], &p->policy, p->unit->dtype, p->unit->experts,
+			      &p->parameters, key, err);
 }
 
 /* The choice that a sample came to before, so that its cosines need not be read again. */
@@ -252,17 +255,59 @@ static enum xfp_status choose(const struct planning *p, bool *extended, struct x
 	return find_fits(p, true, measured, &input, err);
 }
 
+/* Narrow the unit's parameters by its survey; false when that is not there. */
+static bool find_aim(struct planning *p, const char *key)
+{
+	struct xfp_surveyed *surveyed = calloc(1, sizeof *surveyed);
+	struct xfp_artifact artifact = { 0 };
+	enum xfp_status status = XFP_FAILED;
+	char *path = NULL;
+
+	if (surveyed && have(p, key) && (path = xfp_store_path(&p->c->store, key)))
+		status = xfp_artifact_open(path, XFP_SURVEY_KIND, XFP_SURVEY_VERSION, key, &artifact, NULL);
+	if (!status)
+		status = xfp_surveyed_read(&artifact, surveyed, NULL);
+	if (!status)
+		xfp_aim(surveyed->list, surveyed->count, p->unit, &p->policy, &p->parameters);
+	if (status == XFP_DAMAGED)
+		xfp_store_remove(&p->c->store, key);
+	xfp_artifact_close(&artifact);
+	if (surveyed)
+		xfp_surveyed_free(surveyed);
+	free(surveyed);
+	free(path);
+	return !status;
+}
+
+/* Where thresholds are the units' own: this one's, if it is known. */
+static enum xfp_status plan_aim(struct planning *p, const struct xfp_key_source *source, bool *known,
+				struct xfp_error *err)
+{
+	bool dry = p->c->options.dry_run;
+	struct xfp_key key = { 0 };
+	enum xfp_status status;
+
+	*known = p->parameters.outlier_sigma != XFP_SIGMA_AUTO;
+	if (*known)
+		return XFP_OK;
+	if ((status = xfp_key_survey(source, &p->parameters, &key, err)))
+		return status;
+	take_key(p->state->key[XFP_STAMP_SURVEY], &key);
+	*known = find_aim(p, p->state->key[XFP_STAMP_SURVEY]);
+	return *known && !dry ? xfp_aim_write(p->c->options.work, p->number, &p->parameters, err) : XFP_OK;
+}
+
 /* From the digests to the choice, as far as measurements go. */
-static enum xfp_status plan_fit(const struct planning *p, struct xfp_error *err)
+static enum xfp_status plan_fit(struct planning *p, struct xfp_error *err)
 {
 	const struct xfp_key_source source = { p->unit->dtype, p->unit->experts, p->unit->rows, p->unit->cols,
 					       (const uint8_t(*)[16])p->state->source };
 	char(*hex)[33] = p->state->key;
 	struct xfp_key key = { 0 };
-	enum xfp_status status = xfp_key_outliers(&source, &p->parameters, &key, err);
-	bool extended;
+	bool extended, known;
+	enum xfp_status status = plan_aim(p, &source, &known, err);
 
-	if (status)
+	if (status || !known || (status = xfp_key_outliers(&source, &p->parameters, &key, err)))
 		return status;
 	take_key(hex[XFP_STAMP_OUTLIERS], &key);
 	status = choose(p, &extended, err);
@@ -313,10 +358,12 @@ static enum xfp_status stamp_unit(const struct planning *p, struct xfp_error *er
 		else if (!there && well_formed)
 			xfp_stamp_remove(work, p->number, (enum xfp_stamp)s);
 	}
+	if (!(p->state->there >> XFP_STAMP_SURVEY & 1))
+		xfp_aim_remove(work, p->number);
 	return status;
 }
 
-static enum xfp_status prepare_unit(const struct planning *p, struct xfp_error *err)
+static enum xfp_status prepare_unit(struct planning *p, struct xfp_error *err)
 {
 	struct xfp_unit_state *state = p->state;
 	enum xfp_status status = find_sources(p, err);
@@ -364,7 +411,8 @@ static void remove_stray_stamps(const struct xfp_conversion *c)
 		int end = 0;
 
 		if (sscanf(name, "u%" SCNu32 "-%n", &unit, &end) == 1 && end &&
-		    (unit >= c->ledger->unit_count || is_torn(dirfd(folder), name)))
+		    (unit >= c->ledger->unit_count ||
+		     (strcmp(name + end, XFP_FITS_FILE) && is_torn(dirfd(folder), name))))
 			unlinkat(dirfd(folder), name, 0);
 	}
 	if (folder)
@@ -374,9 +422,7 @@ static void remove_stray_stamps(const struct xfp_conversion *c)
 enum xfp_status xfp_prepare_fits(const char *work, const struct xfp_parameters *parameters, struct xfp_error *err)
 {
 	char *path = xfp_path(work, XFP_FITS_FILE);
-	bool fit = xfp_fit_wanted(parameters, XFP_FIT_BASE);
-	bool library = xfp_fit_wanted(parameters, XFP_FIT_LIBRARY);
-	const char *text = !library ? "FITS = fit\n" : fit ? "FITS = fit library\n" : "FITS = library\n";
+	const char *text = parameters->outlier_sigma == XFP_SIGMA_AUTO ? "SURVEY = survey\n" : xfp_aim_fits(parameters);
 	enum xfp_status status = path ? xfp_write_file(path, text, strlen(text), false, err)
 				      : xfp_fail(err, XFP_FAILED, "out of memory");
 

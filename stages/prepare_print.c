@@ -8,8 +8,12 @@
 #include "prepare.h"
 #include "printable.h"
 
-static bool has_fit(const struct xfp_conversion *c, enum xfp_stamp stamp)
+static bool goes_through(const struct xfp_conversion *c, enum xfp_stamp stamp)
 {
+	if (stamp == XFP_STAMP_SURVEY)
+		return c->options.parameters.outlier_sigma == XFP_SIGMA_AUTO;
+	if (stamp == XFP_STAMP_OUTLIERS)
+		return true;
 	return xfp_fit_wanted(&c->options.parameters, (enum xfp_fit_kind)((int)stamp - XFP_STAMP_FIT));
 }
 
@@ -19,6 +23,7 @@ static void print_missing(const struct xfp_conversion *c, uint32_t number)
 		enum xfp_stamp stamp;
 		const char *stage;
 	} chain[] = {
+		{ XFP_STAMP_SURVEY, "survey" },
 		{ XFP_STAMP_OUTLIERS, "outlier-extract" },
 		{ XFP_STAMP_FIT, "lloyd-fit" },
 		{ XFP_STAMP_LIBRARY, "libfit" },
@@ -38,7 +43,7 @@ static void print_missing(const struct xfp_conversion *c, uint32_t number)
 	for (size_t i = 0; !state->decided && i < sizeof chain / sizeof chain[0]; i++) {
 		const char *key = state->key[chain[i].stamp];
 
-		if (chain[i].stamp != XFP_STAMP_OUTLIERS && !has_fit(c, chain[i].stamp))
+		if (!goes_through(c, chain[i].stamp))
 			continue;
 		if (!*key || !xfp_store_has(&c->store, key))
 			printf(" %s", chain[i].stage);

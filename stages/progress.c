@@ -17,9 +17,7 @@ static const struct {
 	const char *stage;
 	double share, library;
 } steps[] = {
-	{ "outlier-extract", .2, .05 },
-	{ "lloyd-fit", .8, .1 },
-	{ "libfit", 0, .9 },
+	{ "survey", .1, .3 }, { "outlier-extract", .2, .35 }, { "lloyd-fit", .8, .5 }, { "libfit", 0, .9 },
 	{ "pack", 1, 1 },
 };
 

@@ -33,14 +33,18 @@ static bool take_bits(struct xfp_settings *s, const char *text)
 
 static bool take_sigma(struct xfp_settings *s, const char *text)
 {
-	if (strcmp(text, "none"))
-		return xfp_decimal_parse(text, 1000, &s->parameters.outlier_sigma) && s->parameters.outlier_sigma;
-	s->parameters.outlier_sigma = 0;
-	return true;
+	uint32_t sigma;
+
+	/* No outliers are none, not 0. */
+	if (!xfp_sigma_parse(text, &sigma) || (!sigma && strcmp(text, "none")))
+		return false;
+	s->parameters.outlier_sigma = sigma;
+	return s->has_sigma = true;
 }
 
 static bool take_cap(struct xfp_settings *s, const char *text)
 {
+	s->has_cap = true;
 	return xfp_decimal_parse(text, XFP_NANO, &s->parameters.outlier_cap) && s->parameters.outlier_cap <= XFP_NANO;
 }
 
@@ -281,11 +285,13 @@ const struct xfp_setting xfp_settings_table[] = {
 	[OVERRIDE] = { "override", "PATTERN=FORMAT",
 		       "the same, or floor:X, for units by name, role:ROLE or class:CLASS" },
 	[BITS] = { "bits", "LIST", "bits an index that may be chosen, as in 2,3,4 or 2-6 [2-6]" },
-	[SIGMA] = { "outlier-sigma", "C|none", "weights further than C standard deviations are outliers [4]" },
-	[CAP] = { "outlier-cap", "F", "largest share of outliers in a matrix [0.02]" },
+	[SIGMA] = { "outlier-sigma", "C|auto|none",
+		    "weights further than C standard deviations are outliers; auto: as a unit's survey says [auto; "
+		    "4 where a mode is named]" },
+	[CAP] = { "outlier-cap", "F", "largest share of outliers in a matrix [0.02; auto: 0.0625]" },
 	[BALANCE] = { "balance", "A", "exponent of the columns' rms; 0: no balance [0.5]" },
 	[ITERATIONS] = { "lloyd-iters", "N", "rounds of Lloyd's iteration [20]" },
-	[MODE] = { "mode", "NAME", "how weights are stored: v2, v2a, v2c, or auto, the smaller of v2 and v2c [v2]" },
+	[MODE] = { "mode", "NAME", "how weights are stored: v2, v2a, v2c, or auto, the smaller of v2 and v2c [auto]" },
 	[GROUP] = { "group-size", "G", "columns of a group [v2a: 128; v2c: 16 and 32]" },
 	[LIBRARY] = { "library-size", "L", "codebooks of a v2a library [32]" },
 	[LIBFIT] = { "libfit", "NAME", "v2a libraries: refined or published [refined]" },
@@ -311,7 +317,7 @@ static const struct {
 	[FORMAT] = { NULL, NULL, set_formats },
 	[OVERRIDE] = { NULL, NULL, set_overrides },
 	[BITS] = { take_bits, "bits from 2 to 6, as in 2,3,4 or 2-6", NULL },
-	[SIGMA] = { take_sigma, "a positive number with at most three decimals, or none", NULL },
+	[SIGMA] = { take_sigma, "a positive number with at most three decimals, auto or none", NULL },
 	[CAP] = { take_cap, "a share from 0 to 1, as in 0.02", NULL },
 	[BALANCE] = { take_balance, "an exponent from 0 to 1, as in 0.5", NULL },
 	[ITERATIONS] = { take_iterations, "rounds from 1 to 1000", NULL },
@@ -389,6 +395,19 @@ static enum xfp_status finish_modes(struct xfp_parameters *p, struct xfp_error *
 	return XFP_OK;
 }
 
+/* What is not asked for. Settings that repeat a bundle's have all that it has. */
+static void finish_outliers(struct xfp_settings *s)
+{
+	struct xfp_parameters *p = &s->parameters;
+
+	if (s->repeated)
+		return;
+	if (!s->has_sigma)
+		p->outlier_sigma = p->modes == XFP_AUTO_MODES ? XFP_SIGMA_AUTO : XFP_SIGMA_USUAL;
+	if (!s->has_cap)
+		p->outlier_cap = p->outlier_sigma == XFP_SIGMA_AUTO ? XFP_CAP_AUTO : XFP_CAP_USUAL;
+}
+
 enum xfp_status xfp_settings_finish(struct xfp_settings *s, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
@@ -405,5 +424,6 @@ enum xfp_status xfp_settings_finish(struct xfp_settings *s, struct xfp_error *er
 		s->has_floor[i] = false;
 	}
 	s->has_strict = s->has_lazy = false;
+	finish_outliers(s);
 	return status ? status : finish_modes(&s->parameters, err);
 }

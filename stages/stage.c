@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aim.h"
 #include "encode.h"
 #include "printable.h"
+#include "surveyed.h"
 #include "work.h"
 
 static void usage(const struct xfp_stage *stage, FILE *out)
@@ -57,6 +59,30 @@ static enum xfp_status open_job(struct xfp_job *job, const char *cache, struct x
 	return xfp_store_open(cache, &job->store, err);
 }
 
+/* A threshold of the unit's own follows from its survey. */
+static enum xfp_status take_aim(struct xfp_job *job, struct xfp_error *err)
+{
+	struct xfp_artifact artifact = { 0 };
+	struct xfp_surveyed *surveyed;
+	enum xfp_status status;
+	char key[33];
+
+	if (job->parameters.outlier_sigma != XFP_SIGMA_AUTO || job->unit->plan != XFP_PLAN_FIT)
+		return XFP_OK;
+	if (!(surveyed = calloc(1, sizeof *surveyed)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	status = xfp_job_open(job, XFP_STAMP_SURVEY, XFP_SURVEY_KIND, XFP_SURVEY_VERSION, &artifact, key, err);
+	if (!status)
+		status = xfp_surveyed_read(&artifact, surveyed, err);
+	if (!status)
+		xfp_aim(surveyed->list, surveyed->count, job->unit, &job->policy, &job->parameters);
+	job->aimed = !status;
+	xfp_artifact_close(&artifact);
+	xfp_surveyed_free(surveyed);
+	free(surveyed);
+	return status;
+}
+
 /* For those who watch; nothing depends on it. */
 static void announce(const struct xfp_job *job, const struct xfp_stage *stage)
 {
@@ -92,7 +118,10 @@ static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stag
 	job->event.unit = job->number;
 	if (!status) {
 		announce(job, stage);
-		status = stage->run(job, err);
+		if (!stage->is_survey)
+			status = take_aim(job, err);
+		if (!status)
+			status = stage->run(job, err);
 		if (status)
 			xfp_context(err, status, "unit %s (%s)", job->unit->name, job->unit->role);
 	}

@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *const stamp_names[XFP_STAMPS] = { "outliers",     "fit",    "library", "more",
-						     "more-library", "choice", "packed" };
+static const char *const stamp_names[XFP_STAMPS] = { "survey", "outliers",     "fit",    "library",
+						     "more",   "more-library", "choice", "packed" };
 
 double xfp_now(void)
 {

@@ -4,11 +4,13 @@
  *
  *   ledger.h5           schemas/ledger.h, by xfp-inspect
  *   units.mk            "UNITS = u000000 u000001 ...", by xfp-inspect
- *   fits.mk             "FITS = fit library", what a choice waits for, by xfp
+ *   fits.mk             "FITS = fit library", what a choice waits for, or "SURVEY = survey", by xfp
+ *   u000012-fits.mk     "FITS = library", what the survey aims at, with its stamp: by xfp-survey, and by xfp
  *   parameters.json     schemas/parameters.h, by xfp
- *   u000012-outliers    stamps: the key of the unit's artifact of that stage, 32 hex digits and a
- *   u000012-fit         newline. make sees these names and no others. A stamp exists only while its
- *   u000012-library     artifact does and its key is the current one; `xfp prepare` sees to that.
+ *   u000012-survey      stamps: the key of the unit's artifact of that stage, 32 hex digits and a
+ *   u000012-outliers    newline. make sees these names and no others. A stamp exists only while its
+ *   u000012-fit         artifact does and its key is the current one; `xfp prepare` sees to that.
+ *   u000012-library
  *   u000012-more        (more: the extended fit, k = 5 and 6, where it was asked for; fit and more are
  *   u000012-more-library  of lloyd-fit, library and more-library of libfit, where the modes want them)
  *   u000012-choice
@@ -44,8 +46,10 @@ enum xfp_status xfp_work_parameters(const char *work, struct xfp_parameters *par
 
 /* ---- stamps ----------------------------------------------------------------------------------- */
 
-/* FIT and LIBRARY, what lloyd-fit and libfit measured first; MORE and MORE_LIBRARY, what they did when asked. */
+/* SURVEY, where thresholds are a unit's own. FIT and LIBRARY, what lloyd-fit and libfit measured first; MORE and
+ * MORE_LIBRARY, what they did when asked. */
 enum xfp_stamp {
+	XFP_STAMP_SURVEY,
 	XFP_STAMP_OUTLIERS,
 	XFP_STAMP_FIT,
 	XFP_STAMP_LIBRARY,
@@ -110,6 +114,7 @@ struct xfp_job {
 	struct xfp_ledger *ledger;        /* of this unit only */
 	const struct xfp_ledger_unit *unit;
 	uint32_t number;
+	bool aimed;             /* the parameters are narrowed by the unit's survey */
 	bool extended;          /* --extended (lloyd-fit, libfit) */
 	double started;         /* monotonic seconds */
 	struct xfp_event event; /* outcome and key are filled in by the stage */
@@ -120,6 +125,7 @@ struct xfp_stage {
 	const char *name;    /* "lloyd-fit" */
 	const char *summary; /* one sentence for --help */
 	bool takes_extended;
+	bool is_survey; /* what it makes decides the parameters of the unit's other stages */
 	enum xfp_status (*run)(struct xfp_job *job, struct xfp_error *err);
 	/* For all units at once, into a file (xfp-bundle), where `run` is NULL. */
 	enum xfp_status (*run_all)(const char *work, const char *cache, const char *path, struct xfp_error *err);

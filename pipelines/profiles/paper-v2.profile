@@ -2,6 +2,7 @@
 # What still differs is listed in xfp-method(7): outliers are left out of the fit and stored as residuals,
 # cosines are those of what is stored, and zero rows count as 1.
 
+mode          = v2
 bits          = 2,3,4
 balance       = 0
 start         = quantile

@@ -5,6 +5,9 @@
 bats_require_minimum_version 1.5.0
 : "${PYTHON:=python3}"
 
+# Most tests are of one mode, the simplest; those of the others, and of the default, say so.
+export XFP_MODE=v2
+
 small=(--layers 1 --hidden 64 --intermediate 48 --heads 4 --kv-heads 2 --num-experts 3 --vocab 96)
 
 setup_folder() {

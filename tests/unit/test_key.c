@@ -56,8 +56,9 @@ static void keys_of(const struct ingredients *in, struct xfp_key key[KEYS])
 	assert_int_equal(xfp_key_outliers(&source, &in->parameters, &key[OUTLIERS_KEY], NULL), 0);
 	assert_int_equal(xfp_key_library(in->outliers, &in->parameters, in->bits, &key[LIBRARY_KEY], NULL), 0);
 	assert_int_equal(xfp_key_fit(in->outliers, &in->parameters, in->bits, &key[FIT_KEY], NULL), 0);
-	assert_int_equal(
-		xfp_key_choice(fits, &in->policy, in->dtype, in->matrices, &in->parameters, &key[CHOICE_KEY], NULL), 0);
+	assert_int_equal(xfp_key_choice(fits, NULL, &in->policy, in->dtype, in->matrices, &in->parameters,
+					&key[CHOICE_KEY], NULL),
+			 0);
 	assert_int_equal(xfp_key_packed(&in->choice, &source, &key[PACKED_KEY], NULL), 0);
 	assert_int_equal(xfp_key_fp8(&source, &in->parameters, &key[FP8_KEY], NULL), 0);
 }
@@ -184,8 +185,8 @@ static struct chain chain_of(const struct xfp_parameters *p, const char *name, c
 		assert_int_equal(xfp_key_fit(c.key[OUTLIERS_KEY].hex, &seen, xfp_parameters_base_bits(&seen),
 					     &c.key[FIT_KEY], NULL),
 				 0);
-		assert_int_equal(xfp_key_choice((const char *[XFP_FIT_KINDS]){ c.key[FIT_KEY].hex }, &policy, XFP_BF16,
-						experts, &seen, &c.key[CHOICE_KEY], NULL),
+		assert_int_equal(xfp_key_choice((const char *[XFP_FIT_KINDS]){ c.key[FIT_KEY].hex }, NULL, &policy,
+						XFP_BF16, experts, &seen, &c.key[CHOICE_KEY], NULL),
 				 0);
 	}
 	return c;

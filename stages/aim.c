@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "aim.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dtype.h"
+#include "file.h"
+#include "key.h"
+
+const struct xfp_thresholds xfp_aim_thresholds = { 7, { 0, 5000, 4000, 3500, 3000, 2700, 2500 } };
+
+/* Of what misses its floor by the survey, some would meet it; of what meets it narrowly, some would miss. The second
+ * costs more: a larger candidate is then taken. */
+#define MARGIN 0.01 /* of 1 - floor */
+
+static const struct xfp_candidate *cheapest(const struct xfp_candidate *list, uint32_t count, uint64_t most,
+					    const struct xfp_policy *policy)
+{
+	double floor = (double)policy->floor / XFP_NANO;
+	const struct xfp_candidate *met = NULL, *best = NULL;
+
+	floor += MARGIN * (1 - floor);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct xfp_candidate *c = &list[i];
+
+		if (c->bytes >= most || c->cos_median < 0 || !(policy->format.bits >> c->k & 1))
+			continue;
+		if (c->cos_median >= floor &&
+		    (!met || c->bytes < met->bytes || (c->bytes == met->bytes && c->cos_median > met->cos_median)))
+			met = c;
+		if (!best || c->cos_median > best->cos_median)
+			best = c;
+	}
+	return met ? met : best;
+}
+
+void xfp_aim(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
+	     const struct xfp_policy *policy, struct xfp_parameters *measured)
+{
+	uint64_t source = unit->experts * unit->rows * unit->cols * (xfp_dtype_bits(unit->dtype) / 8);
+	uint32_t more;
+	const struct xfp_candidate *aim = policy->fixed ? NULL : cheapest(list, count, source, policy);
+
+	measured->outlier_sigma = aim ? aim->sigma_milli : XFP_SIGMA_USUAL;
+	if (!aim)
+		return;
+	measured->modes = 1u << aim->mode;
+	measured->group_size = aim->group;
+	/* One more than is aimed at, since the sample may have been kind. */
+	more = policy->format.bits & ~((2u << aim->k) - 1);
+	measured->bits = 1u << aim->k | (more & -more);
+}
+
+const char *xfp_aim_fits(const struct xfp_parameters *measured)
+{
+	bool fit = xfp_fit_wanted(measured, XFP_FIT_BASE), library = xfp_fit_wanted(measured, XFP_FIT_LIBRARY);
+
+	return !library ? "FITS = fit\n" : fit ? "FITS = fit library\n" : "FITS = library\n";
+}
+
+static char *path_of(const char *work, uint32_t unit)
+{
+	return xfp_format("%s/u%06" PRIu32 "-fits.mk", work, unit);
+}
+
+enum xfp_status xfp_aim_write(const char *work, uint32_t unit, const struct xfp_parameters *measured,
+			      struct xfp_error *err)
+{
+	const char *text = xfp_aim_fits(measured);
+	char *path = path_of(work, unit);
+	enum xfp_status status = path ? xfp_write_file(path, text, strlen(text), false, err)
+				      : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	free(path);
+	return status;
+}
+
+void xfp_aim_remove(const char *work, uint32_t unit)
+{
+	char *path = path_of(work, unit);
+
+	if (path)
+		unlink(path);
+	free(path);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * survey.h - what candidates would come to with outliers beyond one threshold or another, from some of a unit's rows.
+ *
+ * The rows, evenly spaced over all matrices of the unit, are fitted and measured as those of a unit would be that had
+ * no others. A unit that is no larger than its sample is measured exactly but for one thing: outliers are told by the
+ * mean and the standard deviation of all sampled weights instead of those of their matrix.
+ *
+ *     xfp_survey_load(ledger, unit, &known, xfp_survey_rows(unit), &survey, err);
+ *     xfp_survey_measure(&survey, parameters, bits, &thresholds, list, &count, err);
+ *     xfp_survey_free(&survey);
+ */
+#ifndef XFP_SURVEY_H
+#define XFP_SURVEY_H
+
+#include "fit.h"
+#include "ledger.h"
+#include "outliers.h"
+#include "parameters.h"
+#include "rows.h"
+
+#define XFP_SURVEY_ROWS 64            /* at the least, or all */
+#define XFP_SURVEY_WEIGHTS (1u << 16) /* short rows: as many as have these, */
+#define XFP_SURVEY_BYTES (8u << 20)   /* long ones: no more than these hold, but 16 */
+
+/* Sampled rows of one matrix, which `rows` holds as if they were its first ones. */
+struct xfp_survey_block {
+	uint32_t matrix;
+	uint64_t first; /* of them, in the sample */
+	struct xfp_rows rows;
+};
+
+struct xfp_survey {
+	const struct xfp_outliers *known; /* balance and exponents; borrowed */
+	struct xfp_survey_block *blocks;
+	uint32_t block_count;
+	uint64_t rows;      /* sampled */
+	double mean, sigma; /* of all sampled weights, balanced */
+};
+
+/* How many rows of a unit are looked at. */
+uint64_t xfp_survey_rows(const struct xfp_ledger_unit *unit);
+
+/* `rows` of them, or all that there are. The unit's weights are all numbers. To be freed either way. */
+enum xfp_status xfp_survey_load(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
+				const struct xfp_outliers *known, uint64_t rows, struct xfp_survey *survey,
+				struct xfp_error *err);
+void xfp_survey_free(struct xfp_survey *survey);
+
+/* Outlier thresholds, in thousandths; 0: no outliers. */
+struct xfp_thresholds {
+	uint32_t count;
+	uint32_t sigma_milli[8];
+};
+
+/* Every candidate of the parameters' modes with these bits, for every threshold, measured on the sampled rows; bytes
+ * and outliers are those of a unit that has as many everywhere. Room for 2 * XFP_MOST_CANDIDATES a threshold. */
+enum xfp_status xfp_survey_measure(const struct xfp_survey *survey, const struct xfp_parameters *parameters,
+				   uint32_t bits, const struct xfp_thresholds *thresholds, struct xfp_candidate *list,
+				   uint32_t *count, struct xfp_error *err);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * survey_unit.c - xfp-survey: which outlier threshold a unit should have, told from some of its rows.
+ *
+ * input    the checkpoint's rows
+ * output   a survey artifact (schemas/surveyed.h), and u000012-fits.mk in the work folder: the fits worth making
+ * key      dtype, shape and digest of every matrix; cap, balance, modes, bits, and what decides fits
+ *
+ * The first stage of a unit whose threshold is its own (--outlier-sigma auto). Every candidate is fitted and measured
+ * on a sample of rows for every threshold (survey.h). No floor is in the key: what is aimed at (aim.h) follows from
+ * what was measured and from the floor of the day.
+ */
+#include <stdlib.h>
+
+#include "aim.h"
+#include "scan.h"
+#include "survey.h"
+#include "surveyed.h"
+#include "work.h"
+
+static enum xfp_status measure(const struct xfp_job *job, struct xfp_surveyed *surveyed, struct xfp_error *err)
+{
+	struct xfp_survey survey = { 0 };
+	enum xfp_status status = XFP_OK;
+
+	if (!(surveyed->known.sigma[0] < 0))
+		status = xfp_survey_load(job->ledger, job->unit, &surveyed->known, xfp_survey_rows(job->unit), &survey,
+					 err);
+	if (!status && survey.rows)
+		status = xfp_survey_measure(&survey, &job->parameters, job->parameters.bits, &xfp_aim_thresholds,
+					    surveyed->list, &surveyed->count, err);
+	xfp_survey_free(&survey);
+	return status;
+}
+
+static enum xfp_status produce(struct xfp_job *job, struct xfp_surveyed *surveyed, const struct xfp_key *key,
+			       struct xfp_error *err)
+{
+	struct xfp_artifact artifact = { 0 };
+	struct xfp_pending pending = { 0 };
+	enum xfp_status status = measure(job, surveyed, err);
+
+	if (!status)
+		status = xfp_job_create(job, key, &pending, &artifact, err);
+	if (!status)
+		status = xfp_surveyed_write(&artifact, surveyed, err);
+	if (!status)
+		status = xfp_job_publish(job, key, XFP_SURVEY_KIND, XFP_SURVEY_VERSION, &pending, &artifact, err);
+	xfp_artifact_close(&artifact);
+	xfp_pending_discard(&pending);
+	return status;
+}
+
+/* Of an artifact that is there. */
+static enum xfp_status read_again(struct xfp_job *job, struct xfp_surveyed *surveyed, const struct xfp_key *key,
+				  struct xfp_error *err)
+{
+	struct xfp_artifact artifact = { 0 };
+	enum xfp_status status =
+		xfp_job_open_key(job, XFP_STAMP_SURVEY, key->hex, XFP_SURVEY_KIND, XFP_SURVEY_VERSION, &artifact, err);
+
+	xfp_surveyed_free(surveyed);
+	if (!status)
+		status = xfp_surveyed_read(&artifact, surveyed, err);
+	xfp_artifact_close(&artifact);
+	return status;
+}
+
+static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed, struct xfp_error *err)
+{
+	const struct xfp_ledger_unit *unit = job->unit;
+	struct xfp_parameters aimed = job->parameters;
+	struct xfp_key key = { 0 };
+	enum xfp_status status = xfp_scan_unit(job->ledger, unit, &job->parameters, &surveyed->known, err);
+
+	if (!status)
+		status = xfp_key_survey(&(struct xfp_key_source){ unit->dtype, unit->experts, unit->rows, unit->cols,
+								  (const uint8_t(*)[16])surveyed->known.source },
+					&job->parameters, &key, err);
+	if (!status)
+		status = xfp_job_hit(job, XFP_STAMP_SURVEY, key.hex, XFP_SURVEY_KIND, XFP_SURVEY_VERSION)
+				 ? read_again(job, surveyed, &key, err)
+				 : produce(job, surveyed, &key, err);
+	if (!status) {
+		xfp_aim(surveyed->list, surveyed->count, unit, &job->policy, &aimed);
+		status = xfp_stamp_write(job->work, job->number, XFP_STAMP_SURVEY, key.hex, err);
+	}
+	if (!status)
+		status = xfp_aim_write(job->work, job->number, &aimed, err);
+	xfp_key_free(&key);
+	return status;
+}
+
+static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
+{
+	struct xfp_surveyed *surveyed = calloc(1, sizeof *surveyed);
+	enum xfp_status status;
+
+	if (!surveyed)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	if (job->parameters.outlier_sigma != XFP_SIGMA_AUTO)
+		status = xfp_fail(err, XFP_USAGE, "has its threshold; surveys are for --outlier-sigma auto");
+	else if (job->unit->plan != XFP_PLAN_FIT)
+		status = xfp_fail(err, XFP_USAGE, "is not fitted, so that there is nothing to survey");
+	else
+		status = survey(job, surveyed, err);
+	xfp_surveyed_free(surveyed);
+	free(surveyed);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct xfp_stage stage = {
+		.program = "xfp-survey",
+		.name = "survey",
+		.summary = "Measures every candidate with every outlier threshold on some of a unit's rows.",
+		.is_survey = true,
+		.run = run,
+	};
+
+	return xfp_stage_main(argc, argv, &stage);
+}
