@@ -28,6 +28,16 @@ kernels_libkernels_a_SOURCES = \
 	kernels/moments.h \
 	kernels/optimal.c \
 	kernels/optimal.h \
+	kernels/peer_blocks.h \
+	kernels/peer_int4.c \
+	kernels/peer_iq4.c \
+	kernels/peer_k_min.c \
+	kernels/peer_k_scale.c \
+	kernels/peer_min.c \
+	kernels/peer_min.h \
+	kernels/peer_scale.h \
+	kernels/peers.c \
+	kernels/peers.h \
 	kernels/scaled_groups.c \
 	kernels/scaled_groups.h \
 	kernels/scaled_groups_rows.h \

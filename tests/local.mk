@@ -46,6 +46,7 @@ unit_tests = \
 	tests/unit/test_number \
 	tests/unit/test_optimal \
 	tests/unit/test_parameters \
+	tests/unit/test_peers \
 	tests/unit/test_policy \
 	tests/unit/test_rebuild \
 	tests/unit/test_safetensors \

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * peers.h - the formats that people know, to measure ours beside them.
+ *
+ * A matrix is a run of blocks, row after row without a break, so a row may end inside a block; the last block is
+ * filled up with zeros. All numbers are little-endian, scales are fp16, and q(i) is the index of weight i:
+ *
+ *   int4-32, int4-128    w = d q, -8 <= q < 8: d, then q + 8 in halves of bytes, weight i below weight i + G/2. d is
+ *                        the weight of largest magnitude divided by -8; rounded to nearest, nothing is searched for
+ *   int4z-32, int4z-128  w = d (q - z), 0 <= q, z < 16. A block is two groups: both d, a byte of both z (the first is
+ *                        the low half), then the q of the one and of the other as above
+ *   Q4_0, Q2_K ... Q6_K, IQ4_XS
+ *                        llama.cpp's. Blocks are as there; encoders are our own (peer_scale.h, peer_min.h) and look
+ *                        for the least squared error, so as to wrong none of them: it is below that of llama.cpp's
+ *                        own, most of which weigh large weights more, by 5 to 15 %, and in Q2_K by 23 to 33 %
+ *
+ * Squared errors count alike for all weights: none is told what matters. A NaN counts as 0. What is too large for a
+ * format's scales gets the nearest that there is, what is too small for fp16 becomes 0; nothing decodes to NaN or
+ * infinity. Plain C, + - * / only.
+ */
+#ifndef XFP_PEERS_H
+#define XFP_PEERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define XFP_PEER_WEIGHTS 256 /* of a block, at most */
+#define XFP_PEER_BYTES 210
+
+struct xfp_peer {
+	const char *name;
+	unsigned weights, bytes; /* of a block */
+	/* One block. Encoding takes finite numbers, |x| <= 2^30. */
+	void (*encode)(const float *x, uint8_t *block);
+	void (*decode)(const uint8_t *block, float *x);
+};
+
+#define XFP_PEERS 11
+extern const struct xfp_peer xfp_peers[XFP_PEERS];
+
+/* NULL if there is none. */
+const struct xfp_peer *xfp_peer_find(const char *name);
+
+/* Bits a weight, without what fills up the last block. */
+static inline double xfp_peer_bits(const struct xfp_peer *peer)
+{
+	return peer->bytes * 8.0 / peer->weights;
+}
+
+/* What n weights take. */
+static inline size_t xfp_peer_size(const struct xfp_peer *peer, size_t n)
+{
+	return (n / peer->weights + (n % peer->weights != 0)) * peer->bytes;
+}
+
+void xfp_peer_encode(const struct xfp_peer *peer, const float *x, size_t n, uint8_t *out);
+void xfp_peer_decode(const struct xfp_peer *peer, const uint8_t *in, size_t n, float *x);
+
+#endif
