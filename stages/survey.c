@@ -122,15 +122,19 @@ void xfp_survey_free(struct xfp_survey *survey)
 
 /* ---- outliers of the sample -------------------------------------------------------------------- */
 
+static int32_t clamped(double q)
+{
+	return q > INT32_MAX ? INT32_MAX : q < INT32_MIN ? INT32_MIN : (int32_t)q;
+}
+
 /* What is further from the mean than `reach`. */
 static struct xfp_outlier_rule rule_of(const struct xfp_survey *survey, const struct xfp_survey_block *block,
 				       double reach)
 {
 	double unit = ldexp(XFP_Q_PER_X, survey->known->exponent[block->matrix]);
-	double low = ceil((survey->mean - reach) * unit), high = floor((survey->mean + reach) * unit);
 
-	return (struct xfp_outlier_rule){ .low = low > INT32_MIN ? (int32_t)low : INT32_MIN,
-					  .high = high < INT32_MAX ? (int32_t)high : INT32_MAX };
+	return (struct xfp_outlier_rule){ .low = clamped(ceil((survey->mean - reach) * unit)),
+					  .high = clamped(floor((survey->mean + reach) * unit)) };
 }
 
 struct sample_marks {

@@ -95,6 +95,7 @@ EXTRA_DIST += \
 	tests/bench/common.py \
 	tests/bench/gguf.py \
 	tests/bench/memory.py \
+	tests/bench/modes.py \
 	tests/bench/overhead.py \
 	tests/bench/plot.py \
 	tests/bench/results/scale.csv \
@@ -110,7 +111,9 @@ EXTRA_DIST += \
 	tests/measure-peak \
 	tests/models/bert.py \
 	tests/models/check_transformers.py \
+	tests/models/ggml.py \
 	tests/models/measure.py \
+	tests/models/plot.py \
 	tests/models/qwen3_moe.py \
 	tests/models/safetensors_io.py \
 	tests/models/sentences.txt \

@@ -13,8 +13,9 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 MEASURE_PEAK = os.path.join(HERE, "..", "measure-peak")
 
-# k = 2, 3 and 4 measured and one of them packed, whatever it reaches; outliers and balance are on by default.
-USUAL = ["--bits", "2,3,4", "--on-miss", "best"]
+# k = 2, 3 and 4 measured and one of them packed, whatever it reaches, with outliers and balance.
+BITS = ["--bits", "2,3,4", "--on-miss", "best"]
+USUAL = ["--mode", "v2", *BITS]
 
 
 def processor():

@@ -5,6 +5,7 @@ Timed is what a user waits for: from the start of `xfp convert` in empty folders
 without verify. The model is in the page cache. Every round runs each contender once; a ratio is the median of
 the rounds' ratios.
 """
+import functools
 import os
 import statistics
 
@@ -14,14 +15,15 @@ import gguf
 STAGES = ["outlier-extract", "lloyd-fit", "autoselect", "pack"]
 
 
-def contenders(bench, model, jobs):
-    """Name -> function that runs it once, its output not there yet: (Timing, Conversion or None)."""
+def contenders(bench, model, jobs, settings, types):
+    """Name -> function that runs it once, its output not there yet: (Timing, Conversion or None). `settings` are
+    options of xfp convert by name, `types` those of llama.cpp's quantizer."""
     program, gguf_file = os.environ.get("LLAMA_QUANTIZE"), bench.path("model.gguf")
 
-    def ours():
+    def ours(options):
         bench.fresh()
         settle(model.file)
-        done = bench.convert(model, jobs, *USUAL)
+        done = bench.convert(model, jobs, *options)
         return done.timing, done
 
     def other(source, out, command):
@@ -34,20 +36,22 @@ def contenders(bench, model, jobs):
         out = bench.path("out.int4")
         return other(model.file, out, [bench.tool("int4"), model.path, out])
 
-    def llama():
-        out = bench.path("q4_0.gguf")
-        return other(gguf_file, out, [program, "--pure", gguf_file, out, "Q4_0", str(jobs)])
+    def llama(kind):
+        out = bench.path("out.gguf")
+        return other(gguf_file, out, [program, "--pure", gguf_file, out, kind, str(jobs)])
 
-    if not program:
-        return {"xfp": ours, "int4": plain}
-    gguf.write(model.path, gguf_file)
-    return {"xfp": ours, "int4": plain, "Q4_0": llama}
+    runs = {name: functools.partial(ours, options) for name, options in settings.items()}
+    runs["int4"] = plain
+    if program:
+        gguf.write(model.path, gguf_file)
+        runs.update({kind: functools.partial(llama, kind) for kind in types})
+    return runs
 
 
-def measure(bench, jobs, rounds, matrices, size):
+def measure(bench, jobs, rounds, matrices, size, settings, types):
     model = bench.model("model", "--dense", f"{size}x{size}:{matrices}")
     weights = matrices * size * size
-    runs = contenders(bench, model, jobs)
+    runs = contenders(bench, model, jobs, settings, types)
     walls, processor, conversions = {name: [] for name in runs}, {name: [] for name in runs}, []
     for _ in range(rounds):
         for name, run in runs.items():
@@ -96,7 +100,7 @@ def show(result):
 
 def run(bench, options):
     matrices, size = (2, 64) if bench.quick else (options.matrices, 4096)
-    result = measure(bench, options.jobs, options.rounds, matrices, size)
+    result = measure(bench, options.jobs, options.rounds, matrices, size, {"xfp": USUAL}, ["Q4_0"])
     show(result)
     bench.remove("model")
     return result

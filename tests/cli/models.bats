@@ -47,11 +47,11 @@ at_most() { awk -v value="$1" -v bound="$2" 'BEGIN { exit !(value != "" && value
 
 @test "all-MiniLM-L6-v2: sentence embeddings of the unpacked model are close to the original's" {
 	need_minilm
-	run -0 table --only 'k = 3' --only 'k = 4' --only 'k = 5' "$minilm"
+	run -0 table --only 'v2, k = 3' --only 'v2, k = 4' --only 'v2, k = 5' "$minilm"
 	echo "$output"
-	at_least "$(score 'k = 3')" 0.915
-	at_least "$(score 'k = 4')" 0.978
-	at_least "$(score 'k = 5')" 0.989
+	at_least "$(score 'v2, k = 3')" 0.915
+	at_least "$(score 'v2, k = 4')" 0.978
+	at_least "$(score 'v2, k = 5')" 0.989
 }
 
 @test "qwen3-moe-8m converts and verifies; its choices follow from the definitions" {
@@ -63,12 +63,12 @@ at_most() { awk -v value="$1" -v bound="$2" 'BEGIN { exit !(value != "" && value
 
 @test "qwen3-moe-8m: perplexity of the unpacked model is close to the original's" {
 	need_qwen
-	run -0 table --only 'k = 3' --only 'k = 4' --only 'k = 5' "$qwen"
+	run -0 table --only 'v2, k = 3' --only 'v2, k = 4' --only 'v2, k = 5' "$qwen"
 	echo "$output"
-	[ "$(score source)" = 17.62 ]
-	at_most "$(score 'k = 3')" 19.1
-	at_most "$(score 'k = 4')" 18.1
-	at_most "$(score 'k = 5')" 17.8
+	[ "$(score source)" = 17.622 ]
+	at_most "$(score 'v2, k = 3')" 19.1
+	at_most "$(score 'v2, k = 4')" 18.1
+	at_most "$(score 'v2, k = 5')" 17.8
 }
 
 @test "transformers loads the unpacked models as it loads the originals" {

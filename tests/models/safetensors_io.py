@@ -65,6 +65,15 @@ class Checkpoint:
         array = np.frombuffer(data, DTYPES[entry["dtype"]]).reshape(entry["shape"])
         return widen_bf16(array) if entry["dtype"] == "BF16" else array
 
+    def overwrite(self, name, array):
+        """In place, in the file's own dtype: float32 only."""
+        path, start, entry = self.entries[name]
+        if entry["dtype"] != "F32" or list(array.shape) != entry["shape"]:
+            raise ValueError(f"{name}: {entry['dtype']} {entry['shape']}")
+        with open(path, "r+b") as file:
+            file.seek(start + entry["data_offsets"][0])
+            file.write(np.ascontiguousarray(array, np.float32).tobytes())
+
     def config(self):
         with open(os.path.join(self.folder, "config.json"), encoding="utf-8") as file:
             return json.load(file)

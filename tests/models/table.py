@@ -2,26 +2,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """The README's tables: what fixed bits and what floors cost and keep of a real model, as Markdown.
 
-    table.py [--xfp XFP] [--only SETTING] MODEL [TOKENS.npy]
+    table.py [--xfp XFP] [--only SETTING] [--plot FILE.svg] MODEL [TOKENS.npy]
 
-Settings are k = 3, 4, 5 and floors 0.98, 0.99, 0.995, 0.999 in v2, k = 2, 3, 4 in v2a and in v2c with groups of 32
-and of 16, and floors in auto. An encoder (BERT) is judged by the mean cosine of
+Settings are k = 3, 4, 5 in v2; k = 2, 3, 4 in v2a; k = 2 to 6 in v2c with groups of 32 and of 16, without outliers and
+with those beyond 4 sigma; floors 0.98 to 0.999 in auto. Where GGML_LIBRARY names a libggml-base.so, the formats that
+llama.cpp makes of the same matrices follow, by its own quantizers. An encoder (BERT) is judged by the mean cosine of
 sentence embeddings, a Qwen3-MoE by its perplexity on TOKENS (default MODEL/eval-tokens.npy). lm_head is kept,
 so that every figure is about these modes alone. Bits are true bits over the quantized classes; the weight cosine
 is the mean of the units' medians by weights, and the least of them.
 """
 import argparse
 import collections
+import fnmatch
+import glob
 import json
 import math
 import os
+import re
 import subprocess
 import tempfile
 
 import numpy as np
 
 from bert import embed
+from ggml import FORMATS, Ggml
 from measure import read_sentences
+from plot import plot
 from qwen3_moe import nats_per_token
 from safetensors_io import Checkpoint
 
@@ -32,14 +38,15 @@ def options(floor, *more):
     return [part.format(floor) for part in FLOOR] + ["--lm-head", "keep", *more]
 
 
-SETTINGS = {f"k = {k}": options("0", "--bits", str(k)) for k in (3, 4, 5)}
-SETTINGS.update({f"floor {floor}": options(floor) for floor in ("0.98", "0.99", "0.995", "0.999")})
+SETTINGS = {f"v2, k = {k}": options("0", "--mode", "v2", "--bits", str(k)) for k in (3, 4, 5)}
 for k in (2, 3, 4):
     SETTINGS[f"v2a, k = {k}"] = options("0", "--mode", "v2a", "--bits", str(k))
+for k in (2, 3, 4, 5, 6):
     for group in (32, 16):
-        SETTINGS[f"v2c, groups of {group}, k = {k}"] = options("0", "--mode", "v2c", "--bits", str(k),
-                                                              "--group-size", str(group))
-SETTINGS.update({f"auto, floor {floor}": options(floor, "--mode", "auto") for floor in ("0.98", "0.99", "0.995")})
+        for sigma, name in (("none", "no outliers"), ("4", "4 sigma")):
+            SETTINGS[f"v2c/{group}, k = {k}, {name}"] = options(
+                "0", "--mode", "v2c", "--bits", str(k), "--group-size", str(group), "--outlier-sigma", sigma)
+SETTINGS.update({f"auto, floor {floor}": options(floor) for floor in ("0.95", "0.98", "0.99", "0.995", "0.998", "0.999")})
 
 
 def run(*command):
@@ -66,12 +73,16 @@ class Judge:
         if self.encoder:
             vectors = embed(folder, self.sentences)
             return f"{(vectors * self.original).sum(-1, dtype=np.float64).mean():.4f}"
-        return f"{math.exp(nats_per_token(folder, self.tokens)):.2f}"
+        return f"{math.exp(nats_per_token(folder, self.tokens)):.3f}"
+
+    def loss(self, score):
+        """What is plotted: 1 - cosine, or how far perplexity is above the source's, as a share of it."""
+        return 1 - float(score) if self.encoder else float(score) / float(self.source) - 1
 
 
 def convert(xfp, model, folder, setting):
     """(units of the quantized classes, folder of the unpacked copy)."""
-    bundle, copy = os.path.join(folder, "out.xfp"), os.path.join(folder, setting.replace(" ", "-"))
+    bundle, copy = os.path.join(folder, "out.xfp"), os.path.join(folder, re.sub("[^a-z0-9]+", "-", setting))
     run(xfp, "convert", model, "-o", bundle, "--cache", os.path.join(folder, "cache"), *SETTINGS[setting])
     run(xfp, "unpack", bundle, "-o", copy, "--dtype", "f32")
     units = json.loads(run(xfp, "info", "--json", bundle))["units"]
@@ -92,28 +103,54 @@ def row(setting, units, score):
     least = min(unit["cos_median"] for unit in units)
     chosen = collections.Counter(name_of(unit) for unit in units)
     chosen = ", ".join(f"{name} × {count}" for name, count in sorted(chosen.items()))
-    return f"| {setting} | {bits:.3f} | {mean:.5f} | {least:.5f} | {score} | {chosen} |"
+    print(f"| {setting} | {bits:.3f} | {mean:.5f} | {least:.5f} | {score} | {chosen} |", flush=True)
+    return bits
+
+
+def peer(ggml, name, source, units, copy):
+    """The unpacked copy `copy` with the units' matrices as llama.cpp's format leaves them; rows for the table."""
+    made = []
+    for unit in units:
+        cosines = []
+        for tensor in fnmatch.filter(source.names(), glob.escape(unit["name"]).replace("[*]", "*")):
+            weights = source.read(tensor).astype(np.float32)
+            decoded = ggml.decoded(name, weights)
+            copy.overwrite(tensor, decoded)
+            norms = np.linalg.norm(weights, axis=-1) * np.linalg.norm(decoded, axis=-1)
+            cosines.append((weights * decoded).sum(-1, dtype=np.float64) / np.where(norms > 0, norms, 1))
+        made.append({"weights": unit["weights"], "bytes": unit["weights"] * ggml.bits(name) / 8, "mode": "keep",
+                     "cos_median": float(np.median(np.concatenate(cosines)))})
+    return made
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--xfp", default="xfp", help="the xfp command")
     parser.add_argument("--only", choices=SETTINGS, action="append", help="this setting alone (repeatable)")
+    parser.add_argument("--plot", metavar="FILE", help="draw it, too")
     parser.add_argument("model")
     parser.add_argument("tokens", nargs="?")
     arguments = parser.parse_args()
     judge = Judge(arguments.model, arguments.tokens)
     print(f"| setting | true bits | weight cosine | least | {judge.title} | units |")
     print("|---|---|---|---|---|---|")
-    scores = {}  # of the same choices, the same score
+    points = []
     with tempfile.TemporaryDirectory() as folder:
         for setting in arguments.only or SETTINGS:
             units, copy = convert(arguments.xfp, arguments.model, folder, setting)
-            choices = tuple(name_of(unit) for unit in units)
-            if choices not in scores:
-                scores[choices] = judge.score(copy)
-            print(row(setting, units, scores[choices]), flush=True)
+            score = judge.score(copy)
+            points.append((setting.split(",")[0], setting, row(setting, units, score), judge.loss(score)))
+        if os.environ.get("GGML_LIBRARY"):
+            ggml = Ggml(os.environ["GGML_LIBRARY"])
+            for name in FORMATS:
+                made = peer(ggml, name, Checkpoint(arguments.model), units, Checkpoint(copy))
+                score = judge.score(copy)
+                points.append(("llama.cpp", name, row(f"llama.cpp {name}", made, score), judge.loss(score)))
     print(f"| source | | 1 | 1 | {judge.source} | |")
+    if arguments.plot:
+        title = f"{os.path.basename(os.path.abspath(arguments.model))}: what is lost, by bits"
+        with open(arguments.plot, "w", encoding="utf-8") as file:
+            file.write(plot(title, "1 − embedding cosine" if judge.encoder else "perplexity above the source's", points))
 
 
 if __name__ == "__main__":
