@@ -2,6 +2,7 @@
 #include "aim.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,19 +17,24 @@ const struct xfp_thresholds xfp_aim_thresholds = { 7, { 0, 5000, 4000, 3500, 300
  * costs more: a larger candidate is then taken. */
 #define MARGIN 0.01 /* of 1 - floor */
 
+static double floor_of(const struct xfp_policy *policy)
+{
+	double floor = (double)policy->floor / XFP_NANO;
+
+	return floor + MARGIN * (1 - floor);
+}
+
 static const struct xfp_candidate *cheapest(const struct xfp_candidate *list, uint32_t count, uint64_t most,
 					    const struct xfp_policy *policy)
 {
-	double floor = (double)policy->floor / XFP_NANO;
 	const struct xfp_candidate *met = NULL, *best = NULL;
 
-	floor += MARGIN * (1 - floor);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct xfp_candidate *c = &list[i];
 
 		if (c->bytes >= most || c->cos_median < 0 || !(policy->format.bits >> c->k & 1))
 			continue;
-		if (c->cos_median >= floor &&
+		if (c->cos_median >= floor_of(policy) &&
 		    (!met || c->bytes < met->bytes || (c->bytes == met->bytes && c->cos_median > met->cos_median)))
 			met = c;
 		if (!best || c->cos_median > best->cos_median)
@@ -37,13 +43,52 @@ static const struct xfp_candidate *cheapest(const struct xfp_candidate *list, ui
 	return met ? met : best;
 }
 
+/* log2 of a number above 0, to about 1e-13: the same everywhere, which libm does not promise. */
+static double log2_of(double x)
+{
+	int exponent;
+	double m = frexp(x, &exponent), t = (m - 1) / (m + 1), square = t * t, sum = 0;
+
+	for (int i = 25; i > 0; i -= 2)
+		sum = sum * square + 1.0 / i;
+	return exponent + 2 * t * sum * (1 / 0.69314718055994530942);
+}
+
+/* Bits a weight of a candidate and of what its error is worth: as an index goes, a bit for a factor of four. */
+static double worth(const struct xfp_candidate *c, double weights)
+{
+	return 8 * (double)c->bytes / weights + log2_of(c->error > 1e-30 ? c->error : 1e-30) / 2;
+}
+
+/* The same candidate with the threshold that pays: outliers that remove more error than their bytes would as indices.
+ * Medians do not see the few rows that hold a unit's largest weights; outputs do. */
+static const struct xfp_candidate *best_paid(const struct xfp_candidate *list, uint32_t count,
+					     const struct xfp_candidate *aim, double weights, uint64_t most,
+					     const struct xfp_policy *policy)
+{
+	double least = aim->cos_median < floor_of(policy) ? aim->cos_median : floor_of(policy);
+	const struct xfp_candidate *best = aim;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct xfp_candidate *c = &list[i];
+
+		if (c->mode == aim->mode && c->group == aim->group && c->k == aim->k && c->bytes < most &&
+		    c->cos_median >= least && worth(c, weights) < worth(best, weights))
+			best = c;
+	}
+	return best;
+}
+
 void xfp_aim(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
 	     const struct xfp_policy *policy, struct xfp_parameters *measured)
 {
-	uint64_t source = unit->experts * unit->rows * unit->cols * (xfp_dtype_bits(unit->dtype) / 8);
+	uint64_t weights = unit->experts * unit->rows * unit->cols;
+	uint64_t source = weights * (xfp_dtype_bits(unit->dtype) / 8);
 	uint32_t more;
 	const struct xfp_candidate *aim = policy->fixed ? NULL : cheapest(list, count, source, policy);
 
+	if (aim)
+		aim = best_paid(list, count, aim, (double)weights, source, policy);
 	measured->outlier_sigma = aim ? aim->sigma_milli : XFP_SIGMA_USUAL;
 	if (!aim)
 		return;

@@ -2,11 +2,12 @@
 /*
  * aim.h - what a unit's survey says is worth measuring in full: one outlier threshold, one kind of fit.
  *
- * Of the surveyed candidates, the one of fewest bytes whose cosine is likely to meet the floor. The unit is then
- * fitted with its threshold, its mode and its group size, with its bits an index and the next more, measured on all
- * rows, and chosen among what that gives: a floor is never held to be met because a survey said so. Where bits are
- * fixed no floor can tell thresholds apart: the usual one it is, in all modes. Where nothing is likely to meet the
- * floor, it is the candidate of the highest cosine.
+ * Of the surveyed candidates, the one of fewest bytes whose cosine is likely to meet the floor, with more outliers
+ * where they pay: where they remove more squared error than as many bits of index would. The unit is then fitted with
+ * that threshold, mode and group size, with its bits an index and the next more, measured on all rows, and chosen among
+ * what that gives: a floor is never held to be met because a survey said so. Where bits are fixed no floor can tell
+ * thresholds apart: the usual one it is, in all modes. Where nothing is likely to meet the floor, it is the candidate
+ * of the highest cosine.
  */
 #ifndef XFP_AIM_H
 #define XFP_AIM_H

@@ -221,7 +221,7 @@ static enum xfp_status scan_unit(struct xfp_job *job, struct xfp_outliers *known
 	char key[33];
 
 	if (!job->aimed)
-		return xfp_scan_unit(job->ledger, job->unit, &job->parameters, known, err);
+		return xfp_scan_unit(job->ledger, job->unit, &job->parameters, known, NULL, err);
 	status = xfp_job_open(job, XFP_STAMP_SURVEY, XFP_SURVEY_KIND, XFP_SURVEY_VERSION, &survey, key, err);
 	if (!status)
 		status = xfp_outliers_read(&survey, known, err);

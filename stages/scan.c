@@ -14,6 +14,8 @@ struct scan {
 	float *largest; /* [matrices][cols] largest |w| */
 	double *square; /* [cols] sums of squares over the unit */
 	double *chunk;  /* [cols] the same over one chunk of rows */
+	float *row;     /* one, padded */
+	struct xfp_peaks *peaks;
 };
 
 static void scan_free(struct scan *scan)
@@ -21,6 +23,7 @@ static void scan_free(struct scan *scan)
 	free(scan->largest);
 	free(scan->square);
 	free(scan->chunk);
+	free(scan->row);
 }
 
 static enum xfp_status scan_init(struct scan *scan, const struct xfp_ledger_unit *unit, struct xfp_error *err)
@@ -28,7 +31,25 @@ static enum xfp_status scan_init(struct scan *scan, const struct xfp_ledger_unit
 	scan->largest = calloc(unit->experts * unit->cols, sizeof *scan->largest);
 	scan->square = calloc(unit->cols, sizeof *scan->square);
 	scan->chunk = malloc(unit->cols * sizeof *scan->chunk);
-	return scan->largest && scan->square && scan->chunk ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	scan->row = xfp_row_new(unit->cols);
+	return scan->largest && scan->square && scan->chunk && scan->row ? XFP_OK
+									 : xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
+/* Rows come in rising order, so that of equal ones the first stays in front. */
+static void note_peak(struct xfp_peaks *peaks, uint64_t row, float largest)
+{
+	uint32_t at = peaks->count;
+
+	if (at == XFP_PEAKS && !(largest > peaks->largest[--at]))
+		return;
+	peaks->count = at + 1;
+	for (; at && largest > peaks->largest[at - 1]; at--) {
+		peaks->row[at] = peaks->row[at - 1];
+		peaks->largest[at] = peaks->largest[at - 1];
+	}
+	peaks->row[at] = row;
+	peaks->largest[at] = largest;
 }
 
 /* Digest of one matrix, its largest weights and its share of the column sums. */
@@ -54,6 +75,10 @@ static enum xfp_status scan_matrix(struct scan *scan, const struct xfp_matrix_so
 			for (uint64_t c = 0; c < cols; c++)
 				scan->square[c] += scan->chunk[c];
 		}
+		for (uint64_t r = 0; scan->peaks && r < rows.count; r++) {
+			xfp_rows_load(&rows, r, scan->row);
+			note_peak(scan->peaks, m * rows.rows + rows.first + r, xfp_encoder()->largest(scan->row, cols));
+		}
 	}
 	xfp_rows_close(&rows);
 	if (digest)
@@ -63,13 +88,15 @@ static enum xfp_status scan_matrix(struct scan *scan, const struct xfp_matrix_so
 
 enum xfp_status xfp_scan_unit(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
 			      const struct xfp_parameters *parameters, struct xfp_outliers *known,
-			      struct xfp_error *err)
+			      struct xfp_peaks *peaks, struct xfp_error *err)
 {
-	struct scan scan = { 0 };
+	struct scan scan = { .peaks = peaks };
 	const char *tensor = NULL;
 	size_t nonfinite = 0;
 	enum xfp_status status = xfp_outliers_init(known, unit->experts, unit->rows, unit->cols, err);
 
+	if (peaks)
+		peaks->count = 0;
 	if (!status)
 		status = scan_init(&scan, unit, err);
 	for (uint32_t m = 0; !status && m < unit->experts; m++) {

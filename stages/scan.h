@@ -9,10 +9,19 @@
 #include "outliers.h"
 #include "parameters.h"
 
+/* The rows of a unit that hold its largest weights, by falling |w|, ties by row: those that a sample would miss. */
+#define XFP_PEAKS 16
+struct xfp_peaks {
+	uint32_t count;
+	uint64_t row[XFP_PEAKS]; /* of matrices * rows */
+	float largest[XFP_PEAKS];
+};
+
 /* One pass over the unit's rows: shape, `source`, `balance` and `exponent` of *known, which is to be freed either way.
- * Weights that are no numbers fail, or, where the parameters keep them, every sigma is -1 and nothing else is told. */
+ * Weights that are no numbers fail, or, where the parameters keep them, every sigma is -1 and nothing else is told.
+ * `peaks` may be NULL. */
 enum xfp_status xfp_scan_unit(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
 			      const struct xfp_parameters *parameters, struct xfp_outliers *known,
-			      struct xfp_error *err);
+			      struct xfp_peaks *peaks, struct xfp_error *err);
 
 #endif

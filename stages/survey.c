@@ -28,41 +28,78 @@ uint64_t xfp_survey_rows(const struct xfp_ledger_unit *unit)
 
 /* ---- the sample -------------------------------------------------------------------------------- */
 
-/* Rows from number survey->rows on, as far as they are in matrix m. */
+/* `count` rows of matrix m, by their numbers in it, as the next block. */
 static enum xfp_status load_block(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit, uint32_t m,
-				  uint64_t wanted, struct xfp_survey *survey, struct xfp_error *err)
+				  const uint64_t *row, uint64_t count, struct xfp_survey *survey, struct xfp_error *err)
 {
 	struct xfp_matrix_source source = xfp_ledger_source(ledger, unit->first_matrix + m);
-	uint64_t all = unit->experts * unit->rows, first = survey->rows, next = first,
-		 end = m * unit->rows + unit->rows;
-	struct xfp_survey_block *block = &survey->blocks[survey->block_count];
+	struct xfp_survey_block *block = &survey->blocks[survey->block_count++];
 	struct xfp_rows rows = { 0 };
-	enum xfp_status status;
-	size_t bytes;
-	uint8_t *raw;
+	enum xfp_status status = xfp_rows_open(&source, &rows, err);
+	size_t bytes = unit->cols * rows.element;
+	uint8_t *raw = malloc(count * bytes);
 
-	while (next < wanted && next * all / wanted < end)
-		next++;
-	if (next == first)
-		return XFP_OK;
-	survey->block_count++;
-	status = xfp_rows_open(&source, &rows, err);
-	bytes = unit->cols * rows.element;
-	block->rows = rows;
+	*block = (struct xfp_survey_block){ m, survey->rows + survey->picked, rows };
 	block->rows.reader = NULL;
-	block->rows.raw = raw = malloc((next - first) * bytes);
+	block->rows.raw = raw;
+	block->rows.count = block->rows.rows = count;
 	if (!status && !raw)
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
-	for (uint64_t i = first; !status && i < next; i++)
-		if (!(status = xfp_rows_one(&rows, i * all / wanted - m * unit->rows, err)))
-			memcpy(raw + (i - first) * bytes, rows.raw, bytes);
+	for (uint64_t i = 0; !status && i < count; i++)
+		if (!(status = xfp_rows_one(&rows, row[i], err)))
+			memcpy(raw + i * bytes, rows.raw, bytes);
 	xfp_rows_close(&rows);
-	block->matrix = m;
-	block->first = first;
-	block->rows.first = 0;
-	block->rows.count = block->rows.rows = next - first;
-	survey->rows = next;
 	return status;
+}
+
+/* Row number i of a sample of so many out of all. */
+static uint64_t sampled(uint64_t i, uint64_t all, uint64_t wanted)
+{
+	return i * all / wanted;
+}
+
+static enum xfp_status load_sample(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit, uint64_t wanted,
+				   struct xfp_survey *survey, struct xfp_error *err)
+{
+	uint64_t all = unit->experts * unit->rows, *row = malloc(wanted * sizeof *row), i = 0;
+	enum xfp_status status = row ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	for (uint32_t m = 0; !status && m < unit->experts; m++) {
+		uint64_t first = m * unit->rows, count = 0;
+
+		for (; i < wanted && sampled(i, all, wanted) < first + unit->rows; i++)
+			row[count++] = sampled(i, all, wanted) - first;
+		if (count)
+			status = load_block(ledger, unit, m, row, count, survey, err);
+		survey->rows += count;
+	}
+	free(row);
+	return status;
+}
+
+static enum xfp_status load_picked(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
+				   const struct xfp_peaks *peaks, struct xfp_survey *survey, struct xfp_error *err)
+{
+	uint64_t all = unit->experts * unit->rows;
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t i = 0; !status && i < peaks->count; i++) {
+		uint64_t row = peaks->row[i], within = row % unit->rows;
+		/* The first of the sample that is not before it. */
+		uint64_t number = (row * survey->rows + all - 1) / all;
+
+		if (number < survey->rows && sampled(number, all, survey->rows) == row)
+			continue;
+		status = load_block(ledger, unit, (uint32_t)(row / unit->rows), &within, 1, survey, err);
+		survey->picked++;
+	}
+	return status;
+}
+
+/* Rows of the unit that each of a block stands for. */
+static double weight_of(const struct xfp_survey *survey, const struct xfp_survey_block *block)
+{
+	return block->first < survey->rows ? survey->each : 1;
 }
 
 /* Mean and standard deviation of what is balanced, whatever the exponents of the matrices. */
@@ -71,13 +108,14 @@ static enum xfp_status add_moments(struct xfp_survey *survey, struct xfp_error *
 	const struct xfp_outliers *known = survey->known;
 	struct xfp_scaling scaling = { 0 };
 	float *x = xfp_row_new(known->cols);
-	double sum = 0, square = 0, n = (double)survey->rows * (double)known->cols;
+	double sum = 0, square = 0, n = (double)known->matrices * (double)known->rows * (double)known->cols;
 	enum xfp_status status =
 		x ? xfp_scaling_init(&scaling, known->cols, err) : xfp_fail(err, XFP_FAILED, "out of memory");
 
 	for (uint32_t b = 0; !status && b < survey->block_count; b++) {
 		const struct xfp_survey_block *block = &survey->blocks[b];
 		double unit = ldexp(1 / XFP_Q_PER_X, -known->exponent[block->matrix]);
+		double each = weight_of(survey, block);
 		struct xfp_moments moments = { 0 };
 
 		xfp_scaling_set(&scaling, known->balance, known->exponent[block->matrix]);
@@ -85,8 +123,8 @@ static enum xfp_status add_moments(struct xfp_survey *survey, struct xfp_error *
 			xfp_rows_scaled(&block->rows, &scaling, r, 1, NULL, x);
 			xfp_moments_add(&moments, x, known->cols);
 		}
-		sum += (double)moments.sum * unit;
-		square += (double)moments.square * unit * unit;
+		sum += (double)moments.sum * unit * each;
+		square += (double)moments.square * unit * unit * each;
 	}
 	survey->mean = sum / n;
 	square = square / n - survey->mean * survey->mean;
@@ -97,19 +135,23 @@ static enum xfp_status add_moments(struct xfp_survey *survey, struct xfp_error *
 }
 
 enum xfp_status xfp_survey_load(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
-				const struct xfp_outliers *known, uint64_t rows, struct xfp_survey *survey,
-				struct xfp_error *err)
+				const struct xfp_outliers *known, const struct xfp_peaks *peaks, uint64_t rows,
+				struct xfp_survey *survey, struct xfp_error *err)
 {
 	uint64_t all = unit->experts * unit->rows, wanted = rows < all ? rows : all;
-	enum xfp_status status = XFP_OK;
+	enum xfp_status status;
 
 	*survey = (struct xfp_survey){ .known = known };
-	survey->blocks = calloc(unit->experts, sizeof *survey->blocks);
+	survey->blocks = calloc(unit->experts + (size_t)XFP_PEAKS, sizeof *survey->blocks);
 	if (!survey->blocks)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	for (uint32_t m = 0; !status && m < unit->experts; m++)
-		status = load_block(ledger, unit, m, wanted, survey, err);
-	return status ? status : add_moments(survey, err);
+	status = load_sample(ledger, unit, wanted, survey, err);
+	if (!status && peaks)
+		status = load_picked(ledger, unit, peaks, survey, err);
+	if (status)
+		return status;
+	survey->each = (double)(all - survey->picked) / (double)survey->rows;
+	return add_moments(survey, err);
 }
 
 void xfp_survey_free(struct xfp_survey *survey)
@@ -141,6 +183,7 @@ struct sample_marks {
 	struct xfp_marks *block; /* of each */
 	uint64_t count;
 	double *distance; /* from the mean */
+	double all;       /* of the unit */
 };
 
 static void marks_free(const struct xfp_survey *survey, struct sample_marks *marks)
@@ -192,6 +235,7 @@ static bool mark_block(const struct xfp_survey *survey, uint32_t b, double reach
 		}
 		own->first[r + 1] = own->count;
 	}
+	marks->all += (double)own->count * weight_of(survey, block);
 	return true;
 }
 
@@ -225,12 +269,12 @@ static int by_falling_distance(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* The same, but no more than the cap allows. */
+/* The same, but about no more than the cap allows. */
 static enum xfp_status mark_capped(const struct xfp_survey *survey, uint32_t sigma_milli, uint32_t cap_nano,
 				   struct sample_marks *marks, struct xfp_error *err)
 {
 	double share = (double)cap_nano / XFP_NANO;
-	uint64_t cap = (uint64_t)(share * (double)survey->rows * (double)survey->known->cols);
+	uint64_t cap = (uint64_t)(share * (double)(survey->rows + survey->picked) * (double)survey->known->cols);
 	double reach = sigma_milli && survey->sigma > 0 ? survey->sigma * sigma_milli / 1000 : INFINITY;
 	enum xfp_status status = mark(survey, reach, marks, err);
 
@@ -290,13 +334,17 @@ static void sum_up(const struct going *going, uint32_t sigma_milli, struct xfp_c
 
 	for (uint32_t i = 0; i < measure->count; i++) {
 		struct xfp_candidate *candidate = &list[i];
+		const struct xfp_survey *survey = going->survey;
 		double error = 0, norm = 0;
 
 		*candidate = measure->candidates[i];
-		for (uint64_t r = 0; r < going->survey->rows; r++) {
-			cosine[r] = measure->row[i][r].cosine;
-			error += measure->row[i][r].error;
-			norm += measure->row[i][r].norm;
+		for (uint64_t r = 0; r < survey->rows + survey->picked; r++) {
+			double each = r < survey->rows ? survey->each : 1;
+
+			if (r < survey->rows)
+				cosine[r] = measure->row[i][r].cosine;
+			error += measure->row[i][r].error * each;
+			norm += measure->row[i][r].norm * each;
 		}
 		candidate->sigma_milli = sigma_milli;
 		candidate->outliers = going->fitting.known.first[going->fitting.known.matrices];
@@ -326,12 +374,9 @@ static void go_through(struct going *going, const struct xfp_fit_methods *method
 	}
 }
 
-/* Outliers as many everywhere as in the sample: all that is told of their number. */
-static void spread(const struct xfp_survey *survey, uint64_t marked, struct xfp_outliers *known)
+/* Outliers as many in every matrix: all that is told of their number. */
+static void spread(double total, struct xfp_outliers *known)
 {
-	uint64_t all = known->matrices * known->rows;
-	double total = (double)marked * (double)all / (double)survey->rows;
-
 	for (uint32_t m = 0; m <= known->matrices; m++)
 		known->first[m] = (uint64_t)(total * m / known->matrices + 0.5);
 }
@@ -358,13 +403,13 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 	if (!status)
 		status = xfp_fitting_init(fitting, err);
 	if (!status)
-		status = xfp_measure_begin(&fitting->measure, survey->rows, err);
+		status = xfp_measure_begin(&fitting->measure, survey->rows + survey->picked, err);
 	if (!status && fitting->measure.count)
 		status = methods->begin(fitting, NULL, &own, err);
 	for (uint32_t i = 0; !status && fitting->measure.count && i < thresholds->count; i++) {
 		going.marks = &marks[i];
 		go_through(&going, methods, own);
-		spread(survey, marks[i].count, &fitting->known);
+		spread(marks[i].all, &fitting->known);
 		sum_up(&going, thresholds->sigma_milli[i], list + *count, cosine);
 		*count += fitting->measure.count;
 	}

@@ -2,11 +2,14 @@
 /*
  * survey.h - what candidates would come to with outliers beyond one threshold or another, from some of a unit's rows.
  *
- * The rows, evenly spaced over all matrices of the unit, are fitted and measured as those of a unit would be that had
- * no others. A unit that is no larger than its sample is measured exactly but for one thing: outliers are told by the
- * mean and the standard deviation of all sampled weights instead of those of their matrix.
+ * The sample, rows that are evenly spaced over all matrices of the unit, is fitted and measured as a unit would be that
+ * had no others. Beside it stand the rows that hold the unit's largest weights: a single one of them can have most of
+ * the unit's squared error where nothing is an outlier. They count for themselves, the sample for all others, in
+ * errors and in numbers of outliers; cosines and libraries are the sample's alone. A unit that is no larger than its
+ * sample is measured exactly but for one thing: outliers are told by the mean and the standard deviation of all
+ * weights that are looked at instead of those of their matrix.
  *
- *     xfp_survey_load(ledger, unit, &known, xfp_survey_rows(unit), &survey, err);
+ *     xfp_survey_load(ledger, unit, &known, &peaks, xfp_survey_rows(unit), &survey, err);
  *     xfp_survey_measure(&survey, parameters, bits, &thresholds, list, &count, err);
  *     xfp_survey_free(&survey);
  */
@@ -18,15 +21,16 @@
 #include "outliers.h"
 #include "parameters.h"
 #include "rows.h"
+#include "scan.h"
 
 #define XFP_SURVEY_ROWS 64            /* at the least, or all */
 #define XFP_SURVEY_WEIGHTS (1u << 16) /* short rows: as many as have these, */
 #define XFP_SURVEY_BYTES (8u << 20)   /* long ones: no more than these hold, but 16 */
 
-/* Sampled rows of one matrix, which `rows` holds as if they were its first ones. */
+/* Rows of one matrix, which `rows` holds as if they were its first ones: sampled ones, or one that was picked. */
 struct xfp_survey_block {
 	uint32_t matrix;
-	uint64_t first; /* of them, in the sample */
+	uint64_t first; /* number of the first: those of the sample come before those that were picked */
 	struct xfp_rows rows;
 };
 
@@ -34,17 +38,19 @@ struct xfp_survey {
 	const struct xfp_outliers *known; /* balance and exponents; borrowed */
 	struct xfp_survey_block *blocks;
 	uint32_t block_count;
-	uint64_t rows;      /* sampled */
-	double mean, sigma; /* of all sampled weights, balanced */
+	uint64_t rows, picked;
+	double each;        /* rows that one of the sample stands for */
+	double mean, sigma; /* of all weights, balanced, as far as can be told */
 };
 
 /* How many rows of a unit are looked at. */
 uint64_t xfp_survey_rows(const struct xfp_ledger_unit *unit);
 
-/* `rows` of them, or all that there are. The unit's weights are all numbers. To be freed either way. */
+/* A sample of `rows`, or all that there are; `peaks` may be NULL. The unit's weights are all numbers. To be freed
+ * either way. */
 enum xfp_status xfp_survey_load(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
-				const struct xfp_outliers *known, uint64_t rows, struct xfp_survey *survey,
-				struct xfp_error *err);
+				const struct xfp_outliers *known, const struct xfp_peaks *peaks, uint64_t rows,
+				struct xfp_survey *survey, struct xfp_error *err);
 void xfp_survey_free(struct xfp_survey *survey);
 
 /* Outlier thresholds, in thousandths; 0: no outliers. */

@@ -18,14 +18,15 @@
 #include "surveyed.h"
 #include "work.h"
 
-static enum xfp_status measure(const struct xfp_job *job, struct xfp_surveyed *surveyed, struct xfp_error *err)
+static enum xfp_status measure(const struct xfp_job *job, const struct xfp_peaks *peaks, struct xfp_surveyed *surveyed,
+			       struct xfp_error *err)
 {
 	struct xfp_survey survey = { 0 };
 	enum xfp_status status = XFP_OK;
 
 	if (!(surveyed->known.sigma[0] < 0))
-		status = xfp_survey_load(job->ledger, job->unit, &surveyed->known, xfp_survey_rows(job->unit), &survey,
-					 err);
+		status = xfp_survey_load(job->ledger, job->unit, &surveyed->known, peaks, xfp_survey_rows(job->unit),
+					 &survey, err);
 	if (!status && survey.rows)
 		status = xfp_survey_measure(&survey, &job->parameters, job->parameters.bits, &xfp_aim_thresholds,
 					    surveyed->list, &surveyed->count, err);
@@ -33,12 +34,12 @@ static enum xfp_status measure(const struct xfp_job *job, struct xfp_surveyed *s
 	return status;
 }
 
-static enum xfp_status produce(struct xfp_job *job, struct xfp_surveyed *surveyed, const struct xfp_key *key,
-			       struct xfp_error *err)
+static enum xfp_status produce(struct xfp_job *job, const struct xfp_peaks *peaks, struct xfp_surveyed *surveyed,
+			       const struct xfp_key *key, struct xfp_error *err)
 {
 	struct xfp_artifact artifact = { 0 };
 	struct xfp_pending pending = { 0 };
-	enum xfp_status status = measure(job, surveyed, err);
+	enum xfp_status status = measure(job, peaks, surveyed, err);
 
 	if (!status)
 		status = xfp_job_create(job, key, &pending, &artifact, err);
@@ -71,7 +72,8 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 	const struct xfp_ledger_unit *unit = job->unit;
 	struct xfp_parameters aimed = job->parameters;
 	struct xfp_key key = { 0 };
-	enum xfp_status status = xfp_scan_unit(job->ledger, unit, &job->parameters, &surveyed->known, err);
+	struct xfp_peaks peaks;
+	enum xfp_status status = xfp_scan_unit(job->ledger, unit, &job->parameters, &surveyed->known, &peaks, err);
 
 	if (!status)
 		status = xfp_key_survey(&(struct xfp_key_source){ unit->dtype, unit->experts, unit->rows, unit->cols,
@@ -80,7 +82,7 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 	if (!status)
 		status = xfp_job_hit(job, XFP_STAMP_SURVEY, key.hex, XFP_SURVEY_KIND, XFP_SURVEY_VERSION)
 				 ? read_again(job, surveyed, &key, err)
-				 : produce(job, surveyed, &key, err);
+				 : produce(job, &peaks, surveyed, &key, err);
 	if (!status) {
 		xfp_aim(surveyed->list, surveyed->count, unit, &job->policy, &aimed);
 		status = xfp_stamp_write(job->work, job->number, XFP_STAMP_SURVEY, key.hex, err);
