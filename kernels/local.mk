@@ -55,6 +55,18 @@ kernels_libavx512_a_SOURCES = kernels/encode_avx512.c
 kernels_libavx512_a_CFLAGS = $(AM_CFLAGS) -mavx512f -mavx512bw -mavx512dq -mavx512vl
 endif
 
+# What the runtime multiplies with, likewise; in libxfp, which has flags of its own.
+if X86
+noinst_LTLIBRARIES = kernels/libmatvec_avx2.la kernels/libmatvec_avx512.la kernels/libmatvec_vbmi.la
+kernels_libmatvec_avx2_la_SOURCES = kernels/matvec_avx2.c
+kernels_libmatvec_avx2_la_CFLAGS = $(XFP_CFLAGS) -mavx2 -mfma -mf16c
+kernels_libmatvec_avx512_la_SOURCES = kernels/matvec_avx512.c
+kernels_libmatvec_avx512_la_CFLAGS = $(XFP_CFLAGS) -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl
+kernels_libmatvec_vbmi_la_SOURCES = kernels/matvec_vbmi.c
+kernels_libmatvec_vbmi_la_CFLAGS = $(kernels_libmatvec_avx512_la_CFLAGS) -mavx512vbmi -mavx512vnni
+runtime_libxfp_la_LIBADD += $(noinst_LTLIBRARIES)
+endif
+
 runtime_libxfp_la_SOURCES += \
 	kernels/balance.c \
 	kernels/balance.h \
@@ -64,6 +76,18 @@ runtime_libxfp_la_SOURCES += \
 	kernels/group_index.h \
 	kernels/index.c \
 	kernels/index.h \
+	kernels/lane_index.c \
+	kernels/lane_index.h \
+	kernels/matvec.c \
+	kernels/matvec.h \
+	kernels/matvec_lanes_avx2.h \
+	kernels/matvec_lanes_avx512.h \
+	kernels/matvec_lanes_plain.h \
+	kernels/matvec_plain.c \
+	kernels/matvec_prepare.c \
+	kernels/matvec_reference.c \
+	kernels/matvec_rows.h \
+	kernels/matvec_tables.h \
 	kernels/number.c \
 	kernels/number.h \
 	kernels/round.h \

@@ -14,7 +14,6 @@ runtime_libxfp_la_SOURCES += \
 	runtime/sha256.c \
 	runtime/sha256.h
 runtime_libxfp_la_CFLAGS = $(XFP_CFLAGS)
-runtime_libxfp_la_LIBADD =
 # CURRENT:REVISION:AGE, see "Updating version info" in the libtool manual.
 runtime_libxfp_la_LDFLAGS = $(XFP_LDFLAGS) -no-undefined -version-info 0:0:0
 if VERSION_SCRIPT

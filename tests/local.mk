@@ -14,9 +14,11 @@ tests_make_compact_seeds_SOURCES = tests/make-compact-seeds.c tests/generated-we
 tests_make_compact_seeds_LDADD = $(TOOL_LIBS)
 
 # Measurements: `make bench`, which is no part of `make check` (tests/cli/bench.bats runs it on next to nothing).
-noinst_PROGRAMS += tests/bench/int4 tests/bench/make-weights
+noinst_PROGRAMS += tests/bench/int4 tests/bench/make-weights tests/bench/matvec
 tests_bench_int4_SOURCES = tests/bench/int4.c
 tests_bench_int4_LDADD = $(TOOL_LIBS)
+tests_bench_matvec_SOURCES = tests/bench/matvec.c
+tests_bench_matvec_LDADD = $(TOOL_LIBS)
 tests_bench_make_weights_SOURCES = tests/bench/make-weights.c tests/generated-weights.h
 tests_bench_make_weights_LDADD = -lm
 
@@ -42,6 +44,7 @@ unit_tests = \
 	tests/unit/test_manifest \
 	tests/unit/test_manifest_open \
 	tests/unit/test_matrix \
+	tests/unit/test_matvec \
 	tests/unit/test_moments \
 	tests/unit/test_number \
 	tests/unit/test_optimal \

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * matvec.c - what the instruction sets have in common: which one runs, and outliers.
+ */
+#include "matvec.h"
+
+#include <string.h>
+
+#include "number.h"
+
+static const struct xfp_matvec_set *best_set(void)
+{
+#ifdef XFP_X86
+	__builtin_cpu_init();
+	if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
+		return &xfp_matvec_plain;
+	if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+	    !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
+		return &xfp_matvec_avx2;
+	if (!__builtin_cpu_supports("avx512vbmi") || !__builtin_cpu_supports("avx512vnni"))
+		return &xfp_matvec_avx512;
+	return &xfp_matvec_vbmi;
+#else
+	return &xfp_matvec_plain;
+#endif
+}
+
+/* Each runs where a later one does. */
+static const struct xfp_matvec_set *const sets[] = {
+	&xfp_matvec_plain,
+#ifdef XFP_X86
+	&xfp_matvec_avx2,
+	&xfp_matvec_avx512,
+	&xfp_matvec_vbmi,
+#endif
+};
+
+static const struct xfp_matvec_set *in_use;
+
+const struct xfp_matvec_set *xfp_matvec_set(void)
+{
+	const struct xfp_matvec_set *set = __atomic_load_n(&in_use, __ATOMIC_RELAXED);
+
+	if (!set) {
+		set = best_set();
+		__atomic_store_n(&in_use, set, __ATOMIC_RELAXED);
+	}
+	return set;
+}
+
+bool xfp_matvec_use(const char *name)
+{
+	const struct xfp_matvec_set *best = best_set();
+
+	for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+		if (!strcmp(sets[i]->name, name)) {
+			__atomic_store_n(&in_use, sets[i], __ATOMIC_RELAXED);
+			return true;
+		}
+		if (sets[i] == best)
+			break;
+	}
+	return false;
+}
+
+static uint32_t load32(const uint8_t *from)
+{
+	uint32_t value;
+
+	memcpy(&value, from, sizeof value);
+	return value;
+}
+
+static uint16_t load16(const uint8_t *from)
+{
+	uint16_t value;
+
+	memcpy(&value, from, sizeof value);
+	return value;
+}
+
+/* The row's outliers times every vector. */
+static bool outlier_sums(const struct xfp_matvec *w, const float *natural, unsigned count, size_t row, double *sum)
+{
+	uint32_t first = load32(w->pointer + row * 4), end = load32(w->pointer + row * 4 + 4);
+
+	if (first > end || end > w->outliers || (row == 0 && first) || (row + 1 == w->rows && end != w->outliers))
+		return false;
+	for (uint32_t i = first; i < end; i++) {
+		size_t c = w->wide ? load32(w->column + (size_t)i * 4) : load16(w->column + (size_t)i * 2);
+		float residual = xfp_half_to_float(load16(w->residual + (size_t)i * 2));
+
+		if (c >= w->cols)
+			return false;
+		for (unsigned m = 0; m < count; m++)
+			sum[m] += (double)residual * natural[m * w->cols + c];
+	}
+	return true;
+}
+
+bool xfp_matvec_rows(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add,
+		     float *y, size_t stride)
+{
+	xfp_matvec_set()->rows(w, x, first, rows, add, y, stride);
+	for (size_t r = first; w->pointer && r < first + rows; r++) {
+		double sum[XFP_MAX_BATCH] = { 0 };
+
+		if (!outlier_sums(w, x->natural, x->count, r, sum))
+			return false;
+		for (unsigned m = 0; m < x->count; m++)
+			y[m * stride + r - first] += (float)(sum[m] * w->unit);
+	}
+	return true;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * matvec.h - y = W x and small batches of it, straight from stored rows.
+ *
+ * Nothing is allocated: the caller gives room, prepares the activations once a call, and then has rows multiplied,
+ * in as many ranges and threads as it likes.
+ *
+ * Results are the same from run to run and for any range, but not between instruction sets. With S the sum over the
+ * row of |w x|, x the balanced activations, every result is within
+ *
+ *   (cols / 16 + 32) 2^-24 S                          of the double-precision reference, with floats;
+ *   that and n e a 2^-14 added up over the blocks     with bytes ("vbmi"): n columns, a the largest |x| of
+ *                                                     a block of 256, e the largest |w| of the row, of v2c and
+ *                                                     v2a of the library (times the group's scale)
+ *
+ * unless activations or entries are not finite: bytes are used only where both are.
+ */
+#ifndef XFP_MATVEC_H
+#define XFP_MATVEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define XFP_MAX_BATCH 8
+
+enum xfp_matvec_mode {
+	XFP_MATVEC_F32,
+	XFP_MATVEC_F16,
+	XFP_MATVEC_BF16,
+	XFP_MATVEC_FP8, /* e4m3 with one f32 scale a row */
+	XFP_MATVEC_V2,
+	XFP_MATVEC_V2A,
+	XFP_MATVEC_V2C
+};
+
+/* A matrix as it is stored; indices as in lane_index.h. */
+struct xfp_matvec {
+	enum xfp_matvec_mode mode;
+	unsigned k;     /* of the modes with codebooks */
+	unsigned group; /* v2a, v2c: log2 of a group's columns, at least 4 */
+	size_t rows, cols;
+	double unit;          /* what a stored weight is multiplied by: 2^-s, or 1 */
+	const uint8_t *index; /* rows, xfp_matvec_row_bytes apart */
+	const void *code;     /* v2: fp16 entries; fp8: f32 scales, row by row */
+	const void *pair;     /* v2a: fp16 scale and midpoint of every group */
+	const uint8_t *byte;  /* v2a: its codebook; v2c: its byte */
+	const uint8_t *row;   /* v2c: the byte of every row */
+	const void *tables;   /* v2a, v2c: what xfp_matvec_tables made */
+
+	/* Outliers: a CSR matrix in units of the stored weights; `pointer` is NULL without. */
+	const uint8_t *pointer, *column, *residual;
+	uint32_t outliers;
+	bool wide; /* columns are uint32, not uint16 */
+};
+
+size_t xfp_matvec_row_bytes(enum xfp_matvec_mode mode, unsigned k, size_t cols);
+
+/* The library of v2a (`ratio` NULL) or v2c, fp16, as the kernels look it up. `codebooks` of 2^k entries, at most 256;
+ * a group that names one that is not there gets NaN. The room is aligned to 64 bytes. */
+size_t xfp_matvec_tables_room(unsigned k);
+void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, const uint16_t *ratio, void *room);
+
+/* Activations, prepared. */
+struct xfp_matvec_x {
+	size_t cols;
+	unsigned k;           /* that they were prepared for; 0: modes without codebooks */
+	unsigned count, tile; /* vectors; as many as kernels take at once: 1, 2, 4 or 8 */
+	size_t vectors;       /* of sixteen columns, those of the last chunk padded with zeros */
+	float *natural;       /* [count][cols], balanced */
+	float *lanes;         /* [vectors][tile][16] */
+
+	/* Where `bytes_fit`: 64 columns as int16, [vectors / 4][tile][2][64], the high bytes and then the low; by block
+	 * of 256 columns, what one of them is worth, and the sum of all, [blocks][tile]. */
+	bool bytes_fit;
+	int8_t *bytes;
+	float *step;
+	double offset[XFP_MAX_BATCH];
+};
+
+/* `count` vectors, up to XFP_MAX_BATCH, of a dtype of base/dtype.h (F32, F16 or BF16), `stride` elements apart.
+ * `down`: xfp_balance_down of every column, or NULL. Room is aligned to 64 bytes. */
+size_t xfp_matvec_x_room(unsigned k, size_t cols, unsigned count);
+void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned count, int dtype, const void *source,
+		       size_t stride, const float *down, void *room);
+
+/* y[m * stride + r - first] = row r of W times vector m, or, with `add`, that more, for rows [first, first + rows).
+ * False when outliers are not within the matrix; what was computed is then undefined. */
+bool xfp_matvec_rows(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add,
+		     float *y, size_t stride);
+
+/* One row against one vector in double, and the sum of magnitudes of what was added up. */
+bool xfp_matvec_reference(const struct xfp_matvec *w, size_t row, const float *natural, double *y, double *magnitude);
+
+/* ---- the instruction sets ---------------------------------------------------------------------- */
+
+/* Rows without outliers; `y` as above. */
+typedef void xfp_matvec_fn(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows,
+			   bool add, float *y, size_t stride);
+
+struct xfp_matvec_set {
+	const char *name; /* "plain", "avx2", "avx512", "vbmi" */
+	xfp_matvec_fn *rows;
+};
+
+/* The best that this machine has; and the named one from now on, false where there is none or it cannot run. Not
+ * while other threads multiply. */
+const struct xfp_matvec_set *xfp_matvec_set(void);
+bool xfp_matvec_use(const char *name);
+
+extern const struct xfp_matvec_set xfp_matvec_plain;
+#ifdef XFP_X86
+extern const struct xfp_matvec_set xfp_matvec_avx2, xfp_matvec_avx512, xfp_matvec_vbmi;
+#endif
+
+#endif

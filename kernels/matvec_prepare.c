@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * matvec_prepare.c - activations and libraries, once a call, as the kernels read them.
+ */
+#include <string.h>
+
+#include "lane_index.h"
+#include "matvec.h"
+#include "matvec_tables.h"
+#include "number.h"
+#include "round.h"
+
+#define BLOCK_VECTORS 16 /* of bytes: 256 columns */
+#define MOST_BYTES 32512 /* 127 * 256, so that the low byte of the largest is 0, of a row of equal ones too */
+#define ALIGN 64
+
+static size_t aligned(size_t bytes)
+{
+	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+size_t xfp_matvec_row_bytes(enum xfp_matvec_mode mode, unsigned k, size_t cols)
+{
+	switch (mode) {
+	case XFP_MATVEC_F32:
+		return cols * 4;
+	case XFP_MATVEC_F16:
+	case XFP_MATVEC_BF16:
+		return cols * 2;
+	case XFP_MATVEC_FP8:
+		return cols;
+	default:
+		return ((cols + 31) / 32 * 4 * k + 15) / 16 * 16;
+	}
+}
+
+/* ---- activations ------------------------------------------------------------------------------- */
+
+static size_t vectors_of(unsigned k, size_t cols)
+{
+	size_t chunk = k ? xfp_chunk_columns(k) : 16;
+
+	return (cols + chunk - 1) / chunk * (chunk / 16);
+}
+
+static unsigned tile_of(unsigned count)
+{
+	return count <= 2 ? count : count <= 4 ? 4 : 8;
+}
+
+static size_t blocks_of(size_t vectors)
+{
+	return (vectors + BLOCK_VECTORS - 1) / BLOCK_VECTORS;
+}
+
+size_t xfp_matvec_x_room(unsigned k, size_t cols, unsigned count)
+{
+	size_t vectors = vectors_of(k, cols), tile = tile_of(count);
+
+	return aligned(count * cols * sizeof(float)) + aligned(vectors * tile * 16 * sizeof(float)) +
+	       aligned(vectors * tile * 32) + aligned(blocks_of(vectors) * tile * sizeof(float));
+}
+
+/* One vector in natural order to its lanes. */
+static void spread(const struct xfp_matvec_x *x, unsigned m, const float *from)
+{
+	size_t chunk = x->k ? xfp_chunk_columns(x->k) : 16, vector = 0;
+
+	for (size_t left = x->cols; left; vector += chunk / 16) {
+		size_t lanes = x->k ? xfp_chunk_lanes(x->k, left) : 16, count = left < chunk ? left : chunk;
+
+		for (size_t v = 0; v < chunk / 16; v++) {
+			size_t at = v * lanes, here = at >= count ? 0 : count - at < lanes ? count - at : lanes;
+
+			memcpy(x->lanes + ((vector + v) * x->tile + m) * 16, from + at, here * sizeof *from);
+		}
+		from += count;
+		left -= count;
+	}
+}
+
+#define TOO_LARGE 0x1p120f
+
+/* The largest magnitude; TOO_LARGE for what is larger or NaN. */
+static float larger(float most, float value)
+{
+	value = value < 0 ? -value : value;
+	return !(value < TOO_LARGE) ? TOO_LARGE : value > most ? value : most;
+}
+
+static float largest(const struct xfp_matvec_x *x, unsigned m, size_t first, size_t end)
+{
+	float most = 0;
+
+	for (size_t v = first; v < end; v++)
+		for (size_t i = 0; i < 16; i++)
+			most = larger(most, x->lanes[(v * x->tile + m) * 16 + i]);
+	return most;
+}
+
+static bool make_bytes(struct xfp_matvec_x *x, unsigned m)
+{
+	for (size_t b = 0; b < blocks_of(x->vectors); b++) {
+		size_t first = b * BLOCK_VECTORS,
+		       end = first + BLOCK_VECTORS < x->vectors ? first + BLOCK_VECTORS : x->vectors;
+		float most = largest(x, m, first, end);
+		float step = most / MOST_BYTES, per_step = most >= 0x1p-100f ? MOST_BYTES / most : 0;
+		int64_t sum = 0;
+
+		if (most == TOO_LARGE)
+			return false;
+		for (size_t v = first; v < end; v++) {
+			const float *lane = x->lanes + (v * x->tile + m) * 16;
+			int8_t *to = x->bytes + (v / 4 * x->tile + m) * 128 + v % 4;
+
+			for (size_t i = 0; i < 16; i++) {
+				int value = (int)xfp_round_even((double)lane[i] * per_step);
+				int high = (value + 128) >> 8, low = value - high * 256;
+
+				to[4 * i] = (int8_t)high;
+				to[4 * i + 64] = (int8_t)low;
+				/* What the kernels leave out, the low byte of a weight times this one, is on
+				 * average 128 times it. */
+				sum += 32768 * (int64_t)value - 128 * low;
+			}
+		}
+		x->step[b * x->tile + m] = step * 0x1p8f;
+		x->offset[m] += (double)step * (double)sum;
+	}
+	return true;
+}
+
+void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned count, int dtype, const void *source,
+		       size_t stride, const float *down, void *room)
+{
+	size_t size = dtype == 1 ? 4 : 2; /* F32 of base/dtype.h */
+	size_t lane_bytes;
+	uint8_t *at = room;
+
+	*x = (struct xfp_matvec_x){ .cols = cols, .k = k, .count = count, .tile = tile_of(count) };
+	x->vectors = vectors_of(k, cols);
+	lane_bytes = aligned(x->vectors * x->tile * 16 * sizeof(float));
+	x->natural = (float *)(void *)at;
+	at += aligned(count * cols * sizeof(float));
+	x->lanes = (float *)(void *)at;
+	at += lane_bytes;
+	x->bytes = (int8_t *)at;
+	at += aligned(x->vectors * x->tile * 32);
+	x->step = (float *)(void *)at;
+	memset(x->lanes, 0, lane_bytes);
+	for (unsigned m = 0; m < count; m++) {
+		float *natural = x->natural + m * cols;
+
+		xfp_to_float(dtype, (const uint8_t *)source + m * stride * size, cols, natural);
+		for (size_t c = 0; down && c < cols; c++)
+			natural[c] *= down[c];
+		spread(x, m, natural);
+	}
+	x->bytes_fit = k != 0;
+	memset(x->bytes, 0, x->vectors * x->tile * 32);
+	for (unsigned m = 0; x->bytes_fit && m < x->tile; m++)
+		x->bytes_fit = make_bytes(x, m);
+}
+
+/* ---- libraries --------------------------------------------------------------------------------- */
+
+size_t xfp_matvec_tables_room(unsigned k)
+{
+	return XFP_TABLES_BYTES + XFP_TABLES_ALL * (sizeof(float) << k);
+}
+
+void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, const uint16_t *ratio, void *room)
+{
+	struct xfp_tables_head *head = room;
+	uint8_t *bytes = (uint8_t *)room + sizeof *head;
+	float *value = (float *)(void *)((uint8_t *)room + XFP_TABLES_BYTES), most = 0;
+	unsigned ratios = ratio ? 256 / codebooks : 1, entries = 1u << k, made = codebooks * ratios;
+
+	memset(room, 0, XFP_TABLES_BYTES);
+	for (unsigned i = 0; i < (unsigned)XFP_TABLES_ALL << k; i++) {
+		unsigned table = i >> k;
+		/* Exact: both have eleven bits. */
+		value[i] = table >= made ? __builtin_nanf("")
+					 : xfp_half_to_float(entry[(table / ratios << k) + i % entries]) *
+						   (ratio ? xfp_half_to_float(ratio[table % ratios]) : 1);
+		if (table < made)
+			most = larger(most, value[i]);
+	}
+	head->step = most / 32767;
+	head->bytes_fit = most < TOO_LARGE && k <= 4 && made == XFP_TABLES_ALL;
+	for (unsigned t = 0; head->bytes_fit && t < XFP_TABLES_ALL; t++)
+		for (unsigned i = 0; i < 16; i++) {
+			double exact = head->step > 0 ? value[(t << k) + i % entries] / (double)head->step : 0;
+			unsigned q = (unsigned)(32768 + xfp_round_even(exact));
+
+			bytes[t * 32 + i] = (uint8_t)(q >> 8);
+			bytes[t * 32 + 16 + i] = (uint8_t)q;
+		}
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * matvec_reference.c - what a row times a vector is, by the words of schemas/bundle_layout.h and in double. For tests.
+ */
+#include <string.h>
+
+#include "decode.h"
+#include "lane_index.h"
+#include "matvec.h"
+#include "matvec_tables.h"
+#include "number.h"
+#include "scale.h"
+
+static uint16_t half_at(const void *from, size_t number)
+{
+	uint16_t half;
+
+	memcpy(&half, (const uint8_t *)from + number * 2, sizeof half);
+	return half;
+}
+
+/* Columns [first, first + 512) of a row as stored, outliers not yet added. */
+#define PIECE 512
+
+static float stored(const struct xfp_matvec *w, size_t row, size_t c, uint8_t index)
+{
+	size_t groups = (w->cols + ((size_t)1 << w->group) - 1) >> w->group, g = row * groups + (c >> w->group);
+	const uint8_t *from = w->index + row * xfp_matvec_row_bytes(w->mode, w->k, w->cols);
+	const float *entry;
+	float value;
+
+	switch (w->mode) {
+	case XFP_MATVEC_F32:
+		memcpy(&value, from + c * 4, 4);
+		return value;
+	case XFP_MATVEC_F16:
+		return xfp_half_to_float(half_at(from, c));
+	case XFP_MATVEC_BF16:
+		return xfp_bf16_to_float(half_at(from, c));
+	case XFP_MATVEC_FP8:
+		memcpy(&value, (const uint8_t *)w->code + row * 4, 4);
+		return xfp_e4m3_to_float(from[c]) * value;
+	case XFP_MATVEC_V2:
+		return xfp_half_to_float(half_at(w->code, (row << w->k) + index));
+	case XFP_MATVEC_V2A:
+		entry = xfp_tables_entry(w->tables) + ((size_t)w->byte[g] << w->k);
+		return xfp_scaled_value(entry[index], xfp_half_to_float(half_at(w->pair, 2 * g)),
+					xfp_half_to_float(half_at(w->pair, 2 * g + 1)));
+	default:
+		entry = xfp_tables_entry(w->tables) + ((size_t)w->byte[g] << w->k);
+		return entry[index] * (0x1p14f * xfp_balance_down(w->row[row]));
+	}
+}
+
+bool xfp_matvec_reference(const struct xfp_matvec *w, size_t row, const float *natural, double *y, double *magnitude)
+{
+	uint32_t first = 0, end = 0;
+	uint8_t index[PIECE] = { 0 };
+
+	*y = *magnitude = 0;
+	for (size_t c = 0; c < w->cols; c++) {
+
+		double product;
+
+		/* Chunks of every k end where a piece does. */
+		if (w->mode >= XFP_MATVEC_V2 && c % PIECE == 0)
+			xfp_lane_index_unpack(
+				w->k, w->index + row * xfp_matvec_row_bytes(w->mode, w->k, w->cols) + c / 32 * 4 * w->k,
+				w->cols - c < PIECE ? w->cols - c : PIECE, index);
+		product = (double)stored(w, row, c, index[c % PIECE]) * natural[c];
+		*y += product;
+		*magnitude += product < 0 ? -product : product;
+	}
+	if (w->pointer) {
+		memcpy(&first, w->pointer + row * 4, 4);
+		memcpy(&end, w->pointer + row * 4 + 4, 4);
+	}
+	if (first > end || end > w->outliers)
+		return false;
+	for (uint32_t i = first; i < end; i++) {
+		uint32_t c = 0;
+		double product;
+
+		memcpy(&c, w->column + (size_t)i * (w->wide ? 4 : 2), w->wide ? 4 : 2);
+		if (c >= w->cols)
+			return false;
+		product = (double)xfp_half_to_float(half_at(w->residual, i)) * natural[c];
+		*y += product;
+		*magnitude += product < 0 ? -product : product;
+	}
+	*y *= w->unit;
+	*magnitude *= w->unit;
+	return true;
+}
