@@ -259,6 +259,126 @@ INLINE void v2_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, const
 	}
 }
 
+/* ---- v2c --------------------------------------------------------------------------------------- */
+
+/* Two groups of a slot in one table, of k up to 4: high and low bytes of the one, then of the other. */
+#define OTHER_GROUP 0x20
+#define LOW_BYTES 0x10
+
+/* The columns of a slot of the last chunk that are of one group. */
+struct part {
+	size_t group;
+	__mmask64 lanes;
+};
+
+/* Of the last chunk, the same for all rows. */
+struct rest {
+	unsigned lanes; /* 0: there is none */
+	struct part part[8][5];
+};
+
+static void divide_rest(unsigned k, unsigned group, size_t column, size_t cols, struct rest *rest)
+{
+	memset(rest, 0, sizeof *rest);
+	rest->lanes = column < cols ? xfp_chunk_lanes(k, cols - column) : 0;
+	for (unsigned v = 0; rest->lanes && v < xfp_lane_columns(k); v++)
+		for (unsigned l = 0; l < rest->lanes && column < cols; l++, column++) {
+			struct part *part = rest->part[v / 4];
+
+			while (part->lanes && part->group != column >> group)
+				part++;
+			part->group = column >> group;
+			part->lanes |= (__mmask64)1 << (4 * l + v % 4);
+		}
+}
+
+INLINE void v2c_rest(unsigned k, unsigned tile, const uint8_t *tables, const struct rest *rest, const uint8_t *byte,
+		     const uint8_t *packed, const int8_t *bytes, const float *step, struct sums *s)
+{
+	unsigned slots = xfp_lane_columns(k) / 4;
+	__m512i w[XFP_MAX_WORDS];
+
+	load_words(k, packed, rest->lanes, w);
+	UNROLL
+	for (unsigned i = 0; i < slots; i++) {
+		__m512i index = _mm512_and_si512(slot(k, w, i), _mm512_set1_epi8(15));
+		__m512i high = _mm512_setzero_si512(), low = high;
+
+		for (const struct part *part = rest->part[i]; part->lanes; part++) {
+			const __m128i *table = (const __m128i *)(tables + 32 * (size_t)byte[part->group]);
+
+			high = _mm512_mask_permutexvar_epi8(high, part->lanes, index,
+							    _mm512_castsi128_si512(_mm_loadu_si128(table)));
+			low = _mm512_mask_permutexvar_epi8(low, part->lanes, index,
+							   _mm512_castsi128_si512(_mm_loadu_si128(table + 1)));
+		}
+		if (i % BLOCK_SLOTS == 0)
+			begin_block(tile, s);
+		add_products(tile, high, low, bytes + (size_t)128 * tile * i, s);
+		if ((i + 1) % BLOCK_SLOTS == 0 || i + 1 == slots)
+			end_block(tile, step + (size_t)i / BLOCK_SLOTS * tile, s);
+	}
+}
+
+INLINE void v2c_slot(unsigned tile, const uint8_t *tables, unsigned one, unsigned other, __m512i index,
+		     const int8_t *bytes, struct sums *s)
+{
+	const __m512i groups = _mm512_set1_epi32(OTHER_GROUP << 16 | OTHER_GROUP << 24);
+	__m256i first = _mm256_loadu_si256((const __m256i *)(tables + 32 * (size_t)one));
+	__m512i table = _mm512_inserti64x4(_mm512_castsi256_si512(first),
+					   _mm256_loadu_si256((const __m256i *)(tables + 32 * (size_t)other)), 1);
+
+	/* index & 15 | groups */
+	index = _mm512_ternarylogic_epi32(index, _mm512_set1_epi8(15), groups, 0xea);
+	add_products(tile, _mm512_permutexvar_epi8(index, table),
+		     _mm512_permutexvar_epi8(_mm512_or_si512(index, _mm512_set1_epi8(LOW_BYTES)), table), bytes, s);
+}
+
+/* Groups of 32 columns or more. */
+INLINE void v2c_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first,
+		     size_t rows, bool add, float *y, size_t stride)
+{
+	size_t row_bytes = xfp_matvec_row_bytes(XFP_MATVEC_V2C, k, w->cols), chunk = xfp_chunk_columns(k);
+	size_t groups = (w->cols + ((size_t)1 << w->group) - 1) >> w->group, whole = w->cols / chunk * chunk;
+	const uint8_t *tables = xfp_tables_bytes(w->tables);
+	unsigned slots = xfp_lane_columns(k) / 4;
+	struct rest rest;
+
+	divide_rest(k, w->group, whole, w->cols, &rest);
+	for (size_t r = first; r < first + rows; r++) {
+		const uint8_t *packed = w->index + r * row_bytes, *byte = w->byte + r * groups;
+		const int8_t *bytes = x->bytes;
+		const float *step = x->step;
+		struct sums s;
+
+		UNROLL
+		for (unsigned m = 0; m < tile; m++)
+			s.all[m] = _mm512_setzero_ps();
+		for (size_t c = 0; c < whole; c += chunk, packed += 4 * k * chunk / 32) {
+			__m512i word[XFP_MAX_WORDS];
+
+			load_words(k, packed, 16, word);
+			UNROLL
+			for (unsigned i = 0; i < slots; i++, bytes += 128 * tile) {
+				size_t at = c + (size_t)64 * i;
+
+				/* Chunks of k = 4 are half a block, which is scaled like the other. */
+				if (i % BLOCK_SLOTS == 0)
+					begin_block(tile, &s);
+				v2c_slot(tile, tables, byte[at >> w->group], byte[(at + 32) >> w->group],
+					 slot(k, word, i), bytes, &s);
+				if ((i + 1) % BLOCK_SLOTS == 0 || i + 1 == slots)
+					end_block(tile, step + at / 256 * tile - c / 256 * tile, &s);
+			}
+			step += (c + chunk) / 256 * tile - c / 256 * tile;
+		}
+		if (rest.lanes)
+			v2c_rest(k, tile, tables, &rest, byte, packed, bytes, step, &s);
+		finish(tile, &s, w->unit * xfp_tables_head(w->tables)->step * (0x1p14f * xfp_balance_down(w->row[r])),
+		       x, add, y + (r - first), stride);
+	}
+}
+
 /* ---- a copy for each --------------------------------------------------------------------------- */
 
 #define ARGUMENTS                                                                                                \
@@ -271,24 +391,38 @@ INLINE void v2_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, const
 	{                                      \
 		v2_rows(k, tile, PASSED);      \
 	}
+#define COPY_V2C(k, tile)                       \
+	static void v2c_##k##_##tile(ARGUMENTS) \
+	{                                       \
+		v2c_rows(k, tile, PASSED);      \
+	}
 #define COPIES(k) COPY(k, 1) COPY(k, 2) COPY(k, 4) COPY(k, 8)
 COPIES(2)
 COPIES(3)
 COPIES(4)
 COPIES(5)
 COPIES(6)
+#define COPIES_V2C(k) COPY_V2C(k, 1) COPY_V2C(k, 2) COPY_V2C(k, 4) COPY_V2C(k, 8)
+COPIES_V2C(2)
+COPIES_V2C(3)
+COPIES_V2C(4)
 
-#define BY_TILE(k)                                             \
-	{                                                      \
-		v2_##k##_1, v2_##k##_2, v2_##k##_4, v2_##k##_8 \
+#define BY_TILE(name)                                  \
+	{                                              \
+		name##_1, name##_2, name##_4, name##_8 \
 	}
 
 static void multiply_rows(ARGUMENTS)
 {
-	static xfp_matvec_fn *const v2[5][4] = { BY_TILE(2), BY_TILE(3), BY_TILE(4), BY_TILE(5), BY_TILE(6) };
+	static xfp_matvec_fn *const v2[5][4] = { BY_TILE(v2_2), BY_TILE(v2_3), BY_TILE(v2_4), BY_TILE(v2_5),
+						 BY_TILE(v2_6) };
+	static xfp_matvec_fn *const v2c[3][4] = { BY_TILE(v2c_2), BY_TILE(v2c_3), BY_TILE(v2c_4) };
+	int tile = __builtin_ctz(x->tile);
 
 	if (w->mode == XFP_MATVEC_V2 && x->bytes_fit)
-		v2[w->k - 2][__builtin_ctz(x->tile)](PASSED);
+		v2[w->k - 2][tile](PASSED);
+	else if (w->mode == XFP_MATVEC_V2C && x->bytes_fit && w->group >= 5 && xfp_tables_head(w->tables)->bytes_fit)
+		v2c[w->k - 2][tile](PASSED);
 	else
 		xfp_matvec_avx512.rows(PASSED);
 }

@@ -5,8 +5,8 @@
  *     matvec [--mib 256] [--cols 4096] [--rounds 9] [--threads 2] [--set NAME] [--filter TEXT]
  *
  * Every case multiplies a matrix of that size, which should be larger than the last cache; all cases take turns, and
- * the median of each is shown: weights a second, bytes a second with codebooks and groups counted, their share of the
- * reading ceiling and, for batches, multiplications and additions as a share of the ceiling of those.
+ * medians are shown: weights a second, bytes a second with codebooks and groups counted, and shares of what the same
+ * threads read just before, and of what they multiply and add in f32.
  */
 #include <getopt.h>
 #include <pthread.h>
@@ -30,6 +30,7 @@ struct bench_case {
 	struct xfp_matvec_x x;
 	double bytes, flops; /* of a round */
 	double seconds[MAX_ROUNDS];
+	double read[MAX_ROUNDS], multiplied[MAX_ROUNDS]; /* shares of the ceilings, measured just before */
 };
 
 static struct bench_case cases[MAX_CASES];
@@ -138,14 +139,13 @@ static bool can_multiply(void)
 
 /* ---- cases ------------------------------------------------------------------------------------- */
 
-static void add_case(const char *set, enum xfp_matvec_mode mode, unsigned k, unsigned batch)
+static void add_case(enum xfp_matvec_mode mode, unsigned k, unsigned batch)
 {
 	static const char *const names[] = { "f32", "f16", "bf16", "fp8", "v2", "v2a", "v2c" };
 	struct bench_case *c = &cases[count++];
 	size_t row_bytes = xfp_matvec_row_bytes(mode, k, cols), rows = matrix_bytes / row_bytes, groups;
 	float *source = room(batch * cols * sizeof *source);
 
-	(void)set;
 	snprintf(c->name, sizeof c->name, k ? "%s k=%u M=%u" : "%s%.0u M=%u", names[mode], k, batch);
 	c->w = (struct xfp_matvec){ .mode = mode, .k = k, .rows = rows, .cols = cols, .unit = 1, .index = matrix };
 	c->bytes = (double)rows * (double)row_bytes;
@@ -224,10 +224,21 @@ static int by_size(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-static double median(struct bench_case *c)
+static double median(double *of)
 {
-	qsort(c->seconds, (size_t)rounds, sizeof *c->seconds, by_size);
-	return c->seconds[rounds / 2];
+	qsort(of, (size_t)rounds, sizeof *of, by_size);
+	return of[rounds / 2];
+}
+
+static double run(struct bench_case *c)
+{
+	double start = now();
+
+	current = c;
+	pthread_barrier_wait(&begin);
+	if (c)
+		pthread_barrier_wait(&end);
+	return now() - start;
 }
 
 int main(int argc, char **argv)
@@ -238,7 +249,6 @@ int main(int argc, char **argv)
 						 { 0, 0, 0, 0 } };
 	const char *set = NULL, *filter = "";
 	pthread_t thread[MAX_THREADS];
-	double read, fma, one = 0;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -274,7 +284,7 @@ int main(int argc, char **argv)
 	matrix = room(matrix_bytes + 8192);
 	y = room((matrix_bytes * 8 / (cols * 2) + 64) * XFP_MAX_BATCH * sizeof *y);
 	for (size_t i = 0; i < matrix_bytes / 8; i++)
-		((uint64_t *)(void *)matrix)[i] = next_random() & 0xbfbfbfbfbfbfbfbf;
+		((uint64_t *)(void *)matrix)[i] = (next_random() & 0xbfbfbfbfbfbfbfbf) | 0x2020202020202020;
 	snprintf(cases[count++].name, sizeof cases->name, "read");
 	cases[0].bytes = (double)matrix_bytes;
 	snprintf(cases[count++].name, sizeof cases->name, "fma");
@@ -282,7 +292,7 @@ int main(int argc, char **argv)
 	for (unsigned batch = 1; batch <= XFP_MAX_BATCH; batch *= 2) {
 		for (unsigned mode = XFP_MATVEC_F32; mode <= XFP_MATVEC_V2C; mode++)
 			for (unsigned k = mode >= XFP_MATVEC_V2 ? 2 : 0; k <= (mode >= XFP_MATVEC_V2 ? 6u : 0u); k++) {
-				add_case(set, mode, k, batch);
+				add_case(mode, k, batch);
 				if (!strstr(cases[count - 1].name, filter))
 					count--;
 			}
@@ -291,34 +301,30 @@ int main(int argc, char **argv)
 	pthread_barrier_init(&end, NULL, (unsigned)threads + 1);
 	for (int t = 0; t < threads; t++)
 		pthread_create(&thread[t], NULL, worker, (void *)(intptr_t)t);
-	for (int r = 0; r < rounds; r++)
-		for (int i = 0; i < count; i++) {
-			double start = now();
+	for (int r = 0; r < rounds; r++) {
+		cases[1].seconds[r] = can_multiply() ? run(&cases[1]) : 0;
+		for (int i = 2; i < count; i++) {
+			struct bench_case *c = &cases[i];
 
-			current = &cases[i];
-			if (i == 1 && !can_multiply())
-				continue;
-			pthread_barrier_wait(&begin);
-			pthread_barrier_wait(&end);
-			cases[i].seconds[r] = now() - start;
+			cases[0].seconds[r] = run(&cases[0]);
+			c->seconds[r] = run(c);
+			c->read[r] = c->bytes / c->seconds[r] / (cases[0].bytes / cases[0].seconds[r]);
+			c->multiplied[r] = c->flops / c->seconds[r] / (cases[1].flops / cases[1].seconds[r]);
 		}
-	current = NULL;
-	pthread_barrier_wait(&begin);
+	}
+	run(NULL);
 	for (int t = 0; t < threads; t++)
 		pthread_join(thread[t], NULL);
-	read = cases[0].bytes / median(&cases[0]);
-	fma = can_multiply() ? cases[1].flops / median(&cases[1]) : 0;
 	printf("%s, %zu MiB, %zu columns, %d threads, median of %d: reading %.1f GB/s, multiplying %.0f GFLOP/s\n",
-	       xfp_matvec_set()->name, mib, cols, threads, rounds, read * 1e-9, fma * 1e-9);
+	       xfp_matvec_set()->name, mib, cols, threads, rounds, cases[0].bytes / median(cases[0].seconds) * 1e-9,
+	       can_multiply() ? cases[1].flops / median(cases[1].seconds) * 1e-9 : 0.0);
 	for (int i = 2; i < count; i++) {
-		double seconds = median(&cases[i]), weights = (double)cases[i].w.rows * (double)cols;
+		struct bench_case *c = &cases[i];
+		double seconds = median(c->seconds);
 
-		if (cases[i].x.count == 1)
-			one = seconds;
-		printf("%-14s %6.2f Gw/s %6.2f GB/s %4.0f %% of reading %4.0f %% of multiplying\n", cases[i].name,
-		       weights / seconds * 1e-9, cases[i].bytes / seconds * 1e-9, 100 * cases[i].bytes / seconds / read,
-		       fma > 0 ? 100 * cases[i].flops / seconds / fma : 0);
+		printf("%-14s %6.2f Gw/s %6.2f GB/s %4.0f %% of reading %4.0f %% of multiplying\n", c->name,
+		       (double)c->w.rows * (double)cols / seconds * 1e-9, c->bytes / seconds * 1e-9,
+		       100 * median(c->read), can_multiply() ? 100 * median(c->multiplied) : 0.0);
 	}
-	(void)one;
 	return 0;
 }
