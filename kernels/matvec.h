@@ -57,7 +57,7 @@ struct xfp_matvec {
 size_t xfp_matvec_row_bytes(enum xfp_matvec_mode mode, unsigned k, size_t cols);
 
 /* The library of v2a (`ratio` NULL) or v2c, fp16, as the kernels look it up. `codebooks` of 2^k entries, at most 256;
- * a group that names one that is not there gets NaN. The room is aligned to 64 bytes. */
+ * of one that is not there, any number may come. The room is aligned to 64 bytes. */
 size_t xfp_matvec_tables_room(unsigned k);
 void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, const uint16_t *ratio, void *room);
 
@@ -76,6 +76,10 @@ struct xfp_matvec_x {
 	int8_t *bytes;
 	float *step;
 	double offset[XFP_MAX_BATCH];
+
+	/* The same by group of 128 columns, and the sum of x; [tile][groups], where all chunks are whole. */
+	size_t groups; /* a multiple of 16; 0 where not */
+	float *group_step, *group_offset, *group_sum;
 };
 
 /* `count` vectors, up to XFP_MAX_BATCH, of a dtype of base/dtype.h (F32, F16 or BF16), `stride` elements apart.

@@ -53,12 +53,20 @@ static size_t blocks_of(size_t vectors)
 	return (vectors + BLOCK_VECTORS - 1) / BLOCK_VECTORS;
 }
 
+#define GROUP 128 /* columns, of v2a in bytes */
+
+static size_t groups_of(unsigned k, size_t cols)
+{
+	return k && cols % xfp_chunk_columns(k) == 0 ? (cols / GROUP + 15) / 16 * 16 : 0;
+}
+
 size_t xfp_matvec_x_room(unsigned k, size_t cols, unsigned count)
 {
 	size_t vectors = vectors_of(k, cols), tile = tile_of(count);
 
 	return aligned(count * cols * sizeof(float)) + aligned(vectors * tile * 16 * sizeof(float)) +
-	       aligned(vectors * tile * 32) + aligned(blocks_of(vectors) * tile * sizeof(float));
+	       aligned(vectors * tile * 32) + aligned(blocks_of(vectors) * tile * sizeof(float)) +
+	       3 * groups_of(k, cols) * tile * sizeof(float);
 }
 
 /* One vector in natural order to its lanes. */
@@ -98,6 +106,25 @@ static float largest(const struct xfp_matvec_x *x, unsigned m, size_t first, siz
 	return most;
 }
 
+static void make_group(struct xfp_matvec_x *x, unsigned m, size_t g)
+{
+	float step = x->step[g * GROUP / 256 * x->tile + m];
+	int64_t offset = 0;
+	double sum = 0;
+
+	for (size_t v = g * GROUP / 16; v < (g + 1) * GROUP / 16; v++) {
+		const int8_t *bytes = x->bytes + (v / 4 * x->tile + m) * 128 + v % 4;
+
+		for (size_t i = 0; i < 16; i++) {
+			sum += x->lanes[(v * x->tile + m) * 16 + i];
+			offset += 32768 * (256 * (int64_t)bytes[4 * i] + bytes[4 * i + 64]) - 128 * bytes[4 * i + 64];
+		}
+	}
+	x->group_step[m * x->groups + g] = step;
+	x->group_offset[m * x->groups + g] = (float)((double)step * 0x1p-8 * (double)offset);
+	x->group_sum[m * x->groups + g] = (float)sum;
+}
+
 static bool make_bytes(struct xfp_matvec_x *x, unsigned m)
 {
 	for (size_t b = 0; b < blocks_of(x->vectors); b++) {
@@ -127,6 +154,8 @@ static bool make_bytes(struct xfp_matvec_x *x, unsigned m)
 		x->step[b * x->tile + m] = step * 0x1p8f;
 		x->offset[m] += (double)step * (double)sum;
 	}
+	for (size_t g = 0; x->groups && g < x->cols / GROUP; g++)
+		make_group(x, m, g);
 	return true;
 }
 
@@ -147,6 +176,12 @@ void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned
 	x->bytes = (int8_t *)at;
 	at += aligned(x->vectors * x->tile * 32);
 	x->step = (float *)(void *)at;
+	at += aligned(blocks_of(x->vectors) * x->tile * sizeof(float));
+	x->groups = groups_of(k, cols);
+	x->group_step = (float *)(void *)at;
+	x->group_offset = x->group_step + x->groups * x->tile;
+	x->group_sum = x->group_offset + x->groups * x->tile;
+	memset(at, 0, 3 * x->groups * x->tile * sizeof(float));
 	memset(x->lanes, 0, lane_bytes);
 	for (unsigned m = 0; m < count; m++) {
 		float *natural = x->natural + m * cols;
@@ -187,8 +222,8 @@ void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, co
 			most = larger(most, value[i]);
 	}
 	head->step = most / 32767;
-	head->bytes_fit = most < TOO_LARGE && k <= 4 && made == XFP_TABLES_ALL;
-	for (unsigned t = 0; head->bytes_fit && t < XFP_TABLES_ALL; t++)
+	head->bytes_fit = most < TOO_LARGE && k <= 4;
+	for (unsigned t = 0; head->bytes_fit && t < made; t++)
 		for (unsigned i = 0; i < 16; i++) {
 			double exact = head->step > 0 ? value[(t << k) + i % entries] / (double)head->step : 0;
 			unsigned q = (unsigned)(32768 + xfp_round_even(exact));

@@ -379,6 +379,88 @@ INLINE void v2c_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, cons
 	}
 }
 
+/* ---- v2a --------------------------------------------------------------------------------------- */
+
+/* Groups of 128 columns, and chunks that are whole. A group's weights are scale * entry + midpoint, so its share is
+ * the scale times what the entries give, and the midpoint times the sum of x; sixteen groups' at a time. */
+#define GROUP 128
+#define SEGMENT 16
+
+INLINE void v2a_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first,
+		     size_t rows, bool add, float *y, size_t stride)
+{
+	size_t row_bytes = xfp_matvec_row_bytes(XFP_MATVEC_V2A, k, w->cols), chunk = xfp_chunk_columns(k);
+	size_t groups = w->cols / GROUP;
+	const uint8_t *tables = xfp_tables_bytes(w->tables);
+	double entry_step = xfp_tables_head(w->tables)->step;
+	unsigned slots = xfp_lane_columns(k) / 4;
+
+	for (size_t r = first; r < first + rows; r++) {
+		const uint8_t *packed = w->index + r * row_bytes, *byte = w->byte + r * groups;
+		const uint8_t *pair = (const uint8_t *)w->pair + r * groups * 4;
+		const int8_t *bytes = x->bytes;
+		__m512 offset[XFP_MAX_BATCH], middle[XFP_MAX_BATCH];
+		struct sums s;
+
+		UNROLL
+		for (unsigned m = 0; m < tile; m++)
+			s.all[m] = offset[m] = middle[m] = _mm512_setzero_ps();
+		for (size_t from = 0; from < groups; from += SEGMENT) {
+			size_t count = groups - from < SEGMENT ? groups - from : SEGMENT, end = (from + count) * GROUP;
+			__m512i pairs = _mm512_maskz_loadu_epi32((__mmask16)((1u << count) - 1), pair + 4 * from);
+			__m512 scale = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(pairs));
+			__m512 midpoint = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(pairs, 16)));
+			float step[XFP_MAX_BATCH][SEGMENT];
+
+			UNROLL
+			for (unsigned m = 0; m < tile; m++) {
+				size_t at = m * x->groups + from;
+
+				_mm512_storeu_ps(step[m], _mm512_mul_ps(scale, _mm512_loadu_ps(x->group_step + at)));
+				offset[m] = _mm512_fmadd_ps(scale, _mm512_loadu_ps(x->group_offset + at), offset[m]);
+				middle[m] = _mm512_fmadd_ps(midpoint, _mm512_loadu_ps(x->group_sum + at), middle[m]);
+			}
+			for (size_t c = from * GROUP; c < end; c += chunk, packed += 4 * k * chunk / 32) {
+				__m512i word[XFP_MAX_WORDS], high, low;
+
+				load_words(k, packed, 16, word);
+				UNROLL
+				for (unsigned i = 0; i < slots; i++, bytes += 128 * tile) {
+					size_t g = c / GROUP + i / 2;
+					__m512i index = slot(k, word, i);
+
+					if (i % 2 == 0) {
+						const __m128i *table = (const __m128i *)(tables + 32 * (size_t)byte[g]);
+
+						high = _mm512_broadcast_i32x4(_mm_loadu_si128(table));
+						low = _mm512_broadcast_i32x4(_mm_loadu_si128(table + 1));
+						begin_block(tile, &s);
+					}
+					add_products(tile, _mm512_permutexvar_epi8(index, high),
+						     _mm512_permutexvar_epi8(index, low), bytes, &s);
+					if (i % 2) {
+						float at[XFP_MAX_BATCH];
+
+						UNROLL
+						for (unsigned m = 0; m < tile; m++)
+							at[m] = step[m][g - from];
+						end_block(tile, at, &s);
+					}
+				}
+			}
+		}
+		UNROLL
+		for (unsigned m = 0; m < tile; m++)
+			if (m < x->count) {
+				double entries = _mm512_reduce_add_ps(_mm512_sub_ps(s.all[m], offset[m]));
+				double value = entries * entry_step + _mm512_reduce_add_ps(middle[m]);
+				float *to = y + m * stride + (r - first);
+
+				*to = (float)(value * w->unit) + (add ? *to : 0);
+			}
+	}
+}
+
 /* ---- a copy for each --------------------------------------------------------------------------- */
 
 #define ARGUMENTS                                                                                                \
@@ -402,6 +484,15 @@ COPIES(3)
 COPIES(4)
 COPIES(5)
 COPIES(6)
+#define COPY_V2A(k, tile)                       \
+	static void v2a_##k##_##tile(ARGUMENTS) \
+	{                                       \
+		v2a_rows(k, tile, PASSED);      \
+	}
+#define COPIES_V2A(k) COPY_V2A(k, 1) COPY_V2A(k, 2) COPY_V2A(k, 4) COPY_V2A(k, 8)
+COPIES_V2A(2)
+COPIES_V2A(3)
+COPIES_V2A(4)
 #define COPIES_V2C(k) COPY_V2C(k, 1) COPY_V2C(k, 2) COPY_V2C(k, 4) COPY_V2C(k, 8)
 COPIES_V2C(2)
 COPIES_V2C(3)
@@ -417,12 +508,16 @@ static void multiply_rows(ARGUMENTS)
 	static xfp_matvec_fn *const v2[5][4] = { BY_TILE(v2_2), BY_TILE(v2_3), BY_TILE(v2_4), BY_TILE(v2_5),
 						 BY_TILE(v2_6) };
 	static xfp_matvec_fn *const v2c[3][4] = { BY_TILE(v2c_2), BY_TILE(v2c_3), BY_TILE(v2c_4) };
+	static xfp_matvec_fn *const v2a[3][4] = { BY_TILE(v2a_2), BY_TILE(v2a_3), BY_TILE(v2a_4) };
 	int tile = __builtin_ctz(x->tile);
 
 	if (w->mode == XFP_MATVEC_V2 && x->bytes_fit)
 		v2[w->k - 2][tile](PASSED);
 	else if (w->mode == XFP_MATVEC_V2C && x->bytes_fit && w->group >= 5 && xfp_tables_head(w->tables)->bytes_fit)
 		v2c[w->k - 2][tile](PASSED);
+	else if (w->mode == XFP_MATVEC_V2A && x->bytes_fit && x->groups && w->group == 7 &&
+		 xfp_tables_head(w->tables)->bytes_fit)
+		v2a[w->k - 2][tile](PASSED);
 	else
 		xfp_matvec_avx512.rows(PASSED);
 }

@@ -114,6 +114,7 @@ __attribute__((target("avx512f,fma"))) static float multiply_all(void)
 	wide sum[16] = { { 0 } }, a = { 1 }, b = { 1 };
 
 	for (int i = 0; i < FMA_STEPS; i++) {
+#pragma GCC unroll 16
 		for (int j = 0; j < 16; j++)
 			__asm__ volatile("vfmadd231ps %1, %2, %0" : "+v"(sum[j]) : "v"(a), "v"(b));
 	}

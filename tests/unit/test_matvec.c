@@ -86,6 +86,7 @@ static void fill_library(struct matrix *m, uint64_t *seed)
 	size_t all = m->w.rows * xfp_row_groups(m->w.cols, m->w.group), entries = (size_t)1 << m->w.k;
 	unsigned codebooks = m->w.mode == XFP_MATVEC_V2A ? 32 : 8;
 	uint16_t entry[32 * 64], ratio[32] = { 0 };
+	double scale = 0;
 
 	for (size_t i = 0; i < codebooks * entries; i++)
 		entry[i] = random_half(seed, 1);
@@ -101,7 +102,10 @@ static void fill_library(struct matrix *m, uint64_t *seed)
 		m->byte.data[g] = (uint8_t)(test_random(seed) % (m->w.mode == XFP_MATVEC_V2A ? 32 : 256));
 		if (m->w.mode == XFP_MATVEC_V2A)
 			memcpy(m->pair.data + 4 * g, pair, 4);
+		scale = fmax(scale, fabsf(xfp_half_to_float(pair[0])));
 	}
+	if (m->w.mode == XFP_MATVEC_V2A)
+		m->largest *= scale;
 	if (m->w.mode == XFP_MATVEC_V2C) {
 		for (size_t r = 0; r < m->w.rows; r++)
 			m->row.data[r] = (uint8_t)(50 + test_random(seed) % 8);
@@ -265,8 +269,8 @@ static void compare(struct matrix *m, unsigned count, int dtype, bool balanced, 
 	free(expected);
 }
 
-static const size_t widths[] = { 1,   15,  16,  17,  31,  32,  33,  63,  64,  96,  100,  128,  160, 250,
-				 256, 257, 320, 384, 511, 512, 513, 640, 768, 800, 1000, 1024, 1441 };
+static const size_t widths[] = { 1,   15,  16,  17,  31,  32,  33,  63,  64,  96,   100,  128,  160,  250,  256,
+				 257, 320, 384, 511, 512, 513, 640, 768, 800, 1000, 1024, 1441, 2048, 2560, 4608 };
 #define WIDTHS (sizeof widths / sizeof *widths)
 
 static void every_width(enum xfp_matvec_mode mode, unsigned k, unsigned group, uint64_t seed)
