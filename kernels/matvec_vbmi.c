@@ -79,9 +79,9 @@ INLINE void v2c_slot(unsigned tile, const uint8_t *tables, unsigned one, unsigne
 		     _mm512_permutexvar_epi8(_mm512_or_si512(index, _mm512_set1_epi8(LOW_BYTES)), table), bytes, s);
 }
 
-/* Groups of 32 columns or more. */
-INLINE void v2c_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first,
-		     size_t rows, bool add, float *y, size_t stride)
+/* Groups of 32 columns, `group` 5, or more, 0. */
+INLINE void v2c_rows(unsigned k, unsigned tile, unsigned group, const struct xfp_matvec *w,
+		     const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, size_t stride)
 {
 	size_t row_bytes = xfp_matvec_row_bytes(XFP_MATVEC_V2C, k, w->cols), chunk = xfp_chunk_columns(k);
 	size_t groups = (w->cols + ((size_t)1 << w->group) - 1) >> w->group, whole = w->cols / chunk * chunk;
@@ -93,32 +93,35 @@ INLINE void v2c_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, cons
 	for (size_t r = first; r < first + rows; r++) {
 		const uint8_t *packed = w->index + r * row_bytes, *byte = w->byte + r * groups;
 		const int8_t *bytes = x->bytes;
-		const float *step = x->step;
 		struct sums s;
 
 		UNROLL
 		for (unsigned m = 0; m < tile; m++)
 			s.all[m] = _mm512_setzero_ps();
-		for (size_t c = 0; c < whole; c += chunk, packed += 4 * k * chunk / 32) {
+		for (size_t c = 0; c < whole; c += chunk) {
+			const float *step = x->step + c / 256 * tile;
+			const uint8_t *of = byte + c / 32;
 			__m512i word[XFP_MAX_WORDS];
 
 			load_words(k, packed, 16, word);
 			UNROLL
-			for (unsigned i = 0; i < slots; i++, bytes += 128 * tile) {
+			for (unsigned i = 0; i < slots; i++) {
 				size_t at = c + (size_t)64 * i;
+				unsigned one = group ? of[2 * i] : byte[at >> w->group];
+				unsigned other = group ? of[2 * i + 1] : byte[(at + 32) >> w->group];
 
 				/* Chunks of k = 4 are half a block, which is scaled like the other. */
 				if (i % BLOCK_SLOTS == 0)
 					begin_block(tile, &s);
-				v2c_slot(tile, tables, byte[at >> w->group], byte[(at + 32) >> w->group],
-					 slot(k, word, i), bytes, &s);
+				v2c_slot(tile, tables, one, other, slot(k, word, i), bytes + 128 * tile * i, &s);
 				if ((i + 1) % BLOCK_SLOTS == 0 || i + 1 == slots)
-					end_block(tile, step + at / 256 * tile - c / 256 * tile, &s);
+					end_block(tile, step + i / BLOCK_SLOTS * tile, &s);
 			}
-			step += (c + chunk) / 256 * tile - c / 256 * tile;
+			packed += 4 * k * chunk / 32;
+			bytes += 2 * chunk * tile;
 		}
 		if (rest.lanes)
-			v2c_rest(k, tile, tables, &rest, byte, packed, bytes, step, &s);
+			v2c_rest(k, tile, tables, &rest, byte, packed, bytes, x->step + whole / 256 * tile, &s);
 		finish(tile, s.all,
 		       w->unit * xfp_tables_head(w->tables)->step * (0x1p14f * xfp_balance_down(w->row[r])), x, add,
 		       y + (r - first), stride);
@@ -219,10 +222,13 @@ INLINE void v2a_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, cons
 	{                                      \
 		v2_rows(k, tile, PASSED);      \
 	}
-#define COPY_V2C(k, tile)                       \
-	static void v2c_##k##_##tile(ARGUMENTS) \
-	{                                       \
-		v2c_rows(k, tile, PASSED);      \
+#define COPY_V2C(k, tile)                             \
+	static void v2c_##k##_##tile(ARGUMENTS)       \
+	{                                             \
+		if (w->group == 5)                    \
+			v2c_rows(k, tile, 5, PASSED); \
+		else                                  \
+			v2c_rows(k, tile, 0, PASSED); \
 	}
 #define COPIES(k) COPY(k, 1) COPY(k, 2) COPY(k, 4) COPY(k, 8)
 COPIES(2)
