@@ -17,7 +17,6 @@
 #include "lane_index.h"
 #include "matvec.h"
 #include "matvec_tables.h"
-#include "scale.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #ifdef __clang__

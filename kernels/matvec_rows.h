@@ -16,7 +16,6 @@
 #include "matvec.h"
 #include "matvec_tables.h"
 #include "number.h"
-#include "scale.h"
 
 #ifdef MATVEC_SMALL
 #define WRITTEN_OUT false
@@ -284,7 +283,7 @@ INLINE void group_rows(unsigned k, unsigned tile, bool scaled, unsigned run, con
 		if (scaled)
 			g.pair = (const uint8_t *)w->pair + r * groups * 4;
 		else
-			factor *= 0x1p14f * xfp_balance_down(w->row[r]);
+			factor *= xfp_row_scale(w->row[r]);
 		clear(tile, &sums);
 		for (size_t c = 0; c < whole; c += chunk, packed += 4 * k * chunk / 32, lanes += chunk * tile)
 			group_chunk(k, tile, scaled, run, &g, c, packed, lanes, &sums);

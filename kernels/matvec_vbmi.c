@@ -79,51 +79,60 @@ INLINE void v2c_slot(unsigned tile, const uint8_t *tables, unsigned one, unsigne
 		     _mm512_permutexvar_epi8(_mm512_or_si512(index, _mm512_set1_epi8(LOW_BYTES)), table), bytes, s);
 }
 
-/* Groups of 32 columns, `group` 5, or more, 0. */
+/* Whole chunks, as many as make blocks; but the last of k = 4 may be half of one, which is scaled like the other. `group`
+ * is 5, groups of 32 columns, or 0, longer ones. */
+INLINE void v2c_chunks(unsigned k, unsigned tile, unsigned group, unsigned chunks, unsigned log2, const uint8_t *tables,
+		       const uint8_t *byte, const uint8_t *packed, size_t column, const int8_t *bytes,
+		       const float *step, struct sums *s)
+{
+	unsigned slots = xfp_lane_columns(k) / 4;
+	const uint8_t *of = byte + column / 32;
+	__m512i word[XFP_MAX_WORDS];
+
+	UNROLL
+	for (unsigned i = 0; i < chunks * slots; i++) {
+		size_t at = column + (size_t)64 * i;
+		unsigned one = group ? of[2 * i] : byte[at >> log2];
+		unsigned other = group ? of[2 * i + 1] : byte[(at + 32) >> log2];
+
+		if (i % slots == 0)
+			load_words(k, packed + (size_t)8 * k * i, 16, word);
+		if (i % BLOCK_SLOTS == 0)
+			begin_block(tile, s);
+		v2c_slot(tile, tables, one, other, slot(k, word, i % slots), bytes + (size_t)128 * tile * i, s);
+		if ((i + 1) % BLOCK_SLOTS == 0 || i + 1 == chunks * slots)
+			end_block(tile, step + (size_t)i / BLOCK_SLOTS * tile, s);
+	}
+}
+
 INLINE void v2c_rows(unsigned k, unsigned tile, unsigned group, const struct xfp_matvec *w,
 		     const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, size_t stride)
 {
 	size_t row_bytes = xfp_matvec_row_bytes(XFP_MATVEC_V2C, k, w->cols), chunk = xfp_chunk_columns(k);
 	size_t groups = (w->cols + ((size_t)1 << w->group) - 1) >> w->group, whole = w->cols / chunk * chunk;
+	size_t at_once = k == 4 ? 2 * chunk : chunk;
 	const uint8_t *tables = xfp_tables_bytes(w->tables);
-	unsigned slots = xfp_lane_columns(k) / 4;
 	struct rest rest;
 
 	divide_rest(k, w->group, whole, w->cols, &rest);
 	for (size_t r = first; r < first + rows; r++) {
 		const uint8_t *packed = w->index + r * row_bytes, *byte = w->byte + r * groups;
-		const int8_t *bytes = x->bytes;
 		struct sums s;
+		size_t c = 0;
 
 		UNROLL
 		for (unsigned m = 0; m < tile; m++)
 			s.all[m] = _mm512_setzero_ps();
-		for (size_t c = 0; c < whole; c += chunk) {
-			const float *step = x->step + c / 256 * tile;
-			const uint8_t *of = byte + c / 32;
-			__m512i word[XFP_MAX_WORDS];
-
-			load_words(k, packed, 16, word);
-			UNROLL
-			for (unsigned i = 0; i < slots; i++) {
-				size_t at = c + (size_t)64 * i;
-				unsigned one = group ? of[2 * i] : byte[at >> w->group];
-				unsigned other = group ? of[2 * i + 1] : byte[(at + 32) >> w->group];
-
-				/* Chunks of k = 4 are half a block, which is scaled like the other. */
-				if (i % BLOCK_SLOTS == 0)
-					begin_block(tile, &s);
-				v2c_slot(tile, tables, one, other, slot(k, word, i), bytes + 128 * tile * i, &s);
-				if ((i + 1) % BLOCK_SLOTS == 0 || i + 1 == slots)
-					end_block(tile, step + i / BLOCK_SLOTS * tile, &s);
-			}
-			packed += 4 * k * chunk / 32;
-			bytes += 2 * chunk * tile;
-		}
+		for (; c + at_once <= whole; c += at_once)
+			v2c_chunks(k, tile, group, k == 4 ? 2 : 1, w->group, tables, byte, packed + c / 8 * k, c,
+				   x->bytes + 2 * c * tile, x->step + c / 256 * tile, &s);
+		if (k == 4 && c < whole)
+			v2c_chunks(4, tile, group, 1, w->group, tables, byte, packed + c / 8 * k, c,
+				   x->bytes + 2 * c * tile, x->step + c / 256 * tile, &s);
 		if (rest.lanes)
-			v2c_rest(k, tile, tables, &rest, byte, packed, bytes, x->step + whole / 256 * tile, &s);
-		finish(tile, s.all,
-		       w->unit * xfp_tables_head(w->tables)->step * (0x1p14f * xfp_balance_down(w->row[r])), x, add,
+			v2c_rest(k, tile, tables, &rest, byte, packed + whole / 8 * k, x->bytes + 2 * whole * tile,
+				 x->step + whole / 256 * tile, &s);
+		finish(tile, s.all, w->unit * xfp_tables_head(w->tables)->step * xfp_row_scale(w->row[r]), x, add,
 		       y + (r - first), stride);
 	}
 }
