@@ -4,15 +4,28 @@
  */
 #include "matvec.h"
 
+#ifdef XFP_X86
+#include <cpuid.h>
+#endif
 #include <string.h>
 
 #include "number.h"
+
+#ifdef XFP_X86
+/* Not every compiler's __builtin_cpu_supports knows it. */
+static bool has_f16c(void)
+{
+	unsigned a, b, c, d;
+
+	return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+}
+#endif
 
 static const struct xfp_matvec_set *best_set(void)
 {
 #ifdef XFP_X86
 	__builtin_cpu_init();
-	if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
+	if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c())
 		return &xfp_matvec_plain;
 	if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
 	    !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
