@@ -29,10 +29,7 @@ struct table {
 };
 
 /* What is read soon after `at`. */
-static inline void m_prefetch(const uint8_t *at)
-{
-	(void)at;
-}
+#define m_prefetch(at) ((void)(at))
 
 static inline mf mf_zero(void)
 {
