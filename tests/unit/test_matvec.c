@@ -269,8 +269,8 @@ static void compare(struct matrix *m, unsigned count, int dtype, bool balanced, 
 	free(expected);
 }
 
-static const size_t widths[] = { 1,   15,  16,  17,  31,  32,  33,  63,  64,  96,   100,  128,  160,  250,  256,
-				 257, 320, 384, 511, 512, 513, 640, 768, 800, 1000, 1024, 1441, 2048, 2560, 4608, 13000 };
+static const size_t widths[] = { 1,   15,  16,  17,  31,  32,  33,  63,  64,   96,   100,  128,  160,  250,  256,  257,
+				 320, 384, 511, 512, 513, 640, 768, 800, 1000, 1024, 1441, 2048, 2560, 4608, 13000 };
 #define WIDTHS (sizeof widths / sizeof *widths)
 
 static void every_width(enum xfp_matvec_mode mode, unsigned k, unsigned group, uint64_t seed)
