@@ -79,8 +79,8 @@ INLINE void v2c_slot(unsigned tile, const uint8_t *tables, unsigned one, unsigne
 		     _mm512_permutexvar_epi8(_mm512_or_si512(index, _mm512_set1_epi8(LOW_BYTES)), table), bytes, s);
 }
 
-/* Whole chunks, as many as make blocks; but the last of k = 4 may be half of one, which is scaled like the other. `group`
- * is 5, groups of 32 columns, or 0, longer ones. */
+/* Whole chunks, as many as make blocks; but the last of k = 4 may be half of one, which is scaled like the other.
+ * `group` is 5, groups of 32 columns, or 0, longer ones. */
 INLINE void v2c_chunks(unsigned k, unsigned tile, unsigned group, unsigned chunks, unsigned log2, const uint8_t *tables,
 		       const uint8_t *byte, const uint8_t *packed, size_t column, const int8_t *bytes,
 		       const float *step, struct sums *s)

@@ -252,8 +252,8 @@ static void compare(struct matrix *m, unsigned count, int dtype, bool balanced, 
 
 				if (!(off <= (1 + twice) * most + 1e-30))
 					fail_msg(
-						"%s mode %d k %u group %u %zux%zu, %u vectors: row %zu of vector %zu is "
-						"%g, not %g: %g off, not %g",
+						"%s mode %d k %u group %u %zux%zu, %u vectors: row %zu of vector "
+						"%zu is %g, not %g: %g off, not %g",
 						set_names[s], (int)m->w.mode, m->w.k, 1u << m->w.group, rows, cols,
 						count, i % rows, i / rows, result[i], (1 + twice) * expected[2 * i],
 						off, most);
