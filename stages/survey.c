@@ -166,10 +166,11 @@ void xfp_survey_free(struct xfp_survey *survey)
 
 static int32_t clamped(double q)
 {
-	return q > INT32_MAX ? INT32_MAX : q < INT32_MIN ? INT32_MIN : (int32_t)q;
+	return q <= INT32_MIN ? INT32_MIN : q >= INT32_MAX ? INT32_MAX : (int32_t)q;
 }
 
-/* What is further from the mean than `reach`. */
+/* What is further from the mean than `reach`. The mean of a stack may be far from all weights of one of its matrices,
+ * which are then all below, or above. */
 static struct xfp_outlier_rule rule_of(const struct xfp_survey *survey, const struct xfp_survey_block *block,
 				       double reach)
 {
