@@ -15,10 +15,18 @@ $(UNIT)-packed: | $(UNIT)-choice
 FITS = fit
 -include fits.mk
 
-# Or as the unit's survey says, which make then has before it goes on.
+# Or as the unit's survey says, which make then has before it goes on. What is included is made even with -n, which
+# shall do nothing: one of the fits that it shows is then left out.
 ifdef SURVEY
+ifeq (,$(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))))
 include $(UNIT)-fits.mk
-$(UNIT)-fits.mk:
+else ifneq (,$(wildcard $(UNIT)-fits.mk))
+include $(UNIT)-fits.mk
+else
+FITS = fit library
+$(UNIT)-outliers: | $(UNIT)-survey
+endif
+$(UNIT)-fits.mk $(UNIT)-survey:
 	xfp-survey $(UNIT)
 endif
 
