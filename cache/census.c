@@ -160,7 +160,7 @@ static uint32_t find(const struct xfp_census *c, const char *key)
 
 static const char *kind_name(struct taking *t, const char *kind)
 {
-	static const char *const names[] = { "outliers", "fit", "choice", "packed" };
+	static const char *const names[] = { "survey", "outliers", "fit", "choice", "packed" };
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (!strcmp(kind, names[i]))

@@ -14,7 +14,8 @@
 
 struct xfp_census_item {
 	char key[33];
-	const char *kind;       /* "outliers", "fit", "choice" or "packed"; "" where the manifest does not know it */
+	const char
+		*kind; /* "survey", "outliers", "fit", "choice" or "packed"; "" where the manifest does not know it */
 	const char *unit;       /* "" likewise */
 	uint64_t bytes;         /* of the file; where that is gone, as the manifest has it */
 	uint64_t known_bytes;   /* as the manifest has it */

@@ -27,13 +27,16 @@ struct listing {
 	int order;
 };
 
-/* As stages make them; what the manifest does not know comes last. */
+/* As stages make them. */
+static const char *const kinds[] = { "survey", "outliers", "fit", "choice", "packed" };
+#define KINDS ((int)(sizeof kinds / sizeof kinds[0]))
+
+/* What the manifest does not know comes last. */
 static int rank(const char *kind)
 {
-	static const char *const kinds[] = { "outliers", "fit", "choice", "packed" };
 	int at = 0;
 
-	while (at < 4 && strcmp(kinds[at], kind))
+	while (at < KINDS && strcmp(kinds[at], kind))
 		at++;
 	return at;
 }
@@ -213,9 +216,9 @@ static bool take(int option, const char *value, struct xfp_cache_call *call, str
 	switch (option) {
 	case KIND:
 		call->kind = value;
-		if (rank(value) < 4)
+		if (rank(value) < KINDS)
 			return true;
-		xfp_fail(err, XFP_USAGE, "--kind %s: is none of outliers, fit, choice and packed",
+		xfp_fail(err, XFP_USAGE, "--kind %s: is none of survey, outliers, fit, choice and packed",
 			 xfp_printable(value).text);
 		return false;
 	case UNIT:
@@ -250,7 +253,7 @@ const struct xfp_cache_command xfp_cache_ls = {
 	.text = "the artifacts; of one, everything",
 	.summary = "Lists the artifacts of a cache. With KEY, or the beginning of one, tells everything about that\n"
 		   "artifact: what it was made from, what it measured, which runs use it.",
-	.options = "      --kind KIND   only outliers, fit, choice or packed\n"
+	.options = "      --kind KIND   only survey, outliers, fit, choice or packed\n"
 		   "      --unit GLOB   only those made for a unit whose name matches\n"
 		   "      --sort ORDER  unit (the default), key, kind, size or made\n"
 		   "      --reverse     the other way round\n"

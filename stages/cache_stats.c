@@ -15,7 +15,7 @@
 
 #define MOST_RUNS 10 /* as text; in JSON all */
 
-static const char *const kinds[] = { "outliers", "fit", "choice", "packed", "" };
+static const char *const kinds[] = { "survey", "outliers", "fit", "choice", "packed", "" };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
 struct sum {
