@@ -93,6 +93,15 @@ struct xfp_parameters {
 #define XFP_CAP_AUTO (XFP_NANO / 16)
 #define XFP_SIGMA_USUAL 4000u /* in the other modes */
 #define XFP_CAP_USUAL (XFP_NANO / 50)
+/* What is meant where nothing is asked for: the threshold of these modes, the cap of that threshold. */
+static inline uint32_t xfp_sigma_usual(uint32_t modes)
+{
+	return modes == XFP_AUTO_MODES ? XFP_SIGMA_AUTO : XFP_SIGMA_USUAL;
+}
+static inline uint32_t xfp_cap_usual(uint32_t sigma)
+{
+	return sigma == XFP_SIGMA_AUTO ? XFP_CAP_AUTO : XFP_CAP_USUAL;
+}
 
 /* The defaults: auto, bits 2..6, strict 0.99, routed experts 0.98, thresholds auto, cap 1/16, balance 0.5,
  * 20 rounds from companded starts, lm_head fp8, on-miss keep, on-nonfinite fail; every format auto, no

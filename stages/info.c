@@ -193,14 +193,33 @@ static bool print_changes(const char *prefix, json_t *parameters, json_t *defaul
 	return any;
 }
 
+/* The defaults of a bundle's mode: as what it does not say otherwise was asked for. */
+static json_t *usual_parameters(json_t *parameters)
+{
+	const char *mode = json_string_value(json_object_get(parameters, "mode")),
+		   *sigma = json_string_value(json_object_get(parameters, "outlier_sigma"));
+	struct xfp_parameters usual = xfp_parameters_default();
+	uint32_t threshold;
+	json_t *root;
+	char *text;
+
+	if (mode)
+		xfp_modes_parse(mode, &usual.modes);
+	usual.outlier_sigma = xfp_sigma_usual(usual.modes);
+	if (!sigma || !xfp_sigma_parse(sigma, &threshold))
+		threshold = usual.outlier_sigma;
+	usual.outlier_cap = xfp_cap_usual(threshold);
+	text = xfp_parameters_to_json(&usual);
+	root = text ? json_loads(text, 0, NULL) : NULL;
+	free(text);
+	return root;
+}
+
 /* One line. What the bundle holds may be anything, and must not reach the terminal as it is. */
 static void print_method(const struct xfp_bundle_info *info)
 {
-	struct xfp_parameters usual = xfp_parameters_default();
-	char *text = xfp_parameters_to_json(&usual);
-	json_t *root = json_loadb(info->json, info->json_bytes, 0, NULL),
-	       *defaults = text ? json_loads(text, 0, NULL) : NULL;
-	json_t *parameters = json_object_get(root, "parameters");
+	json_t *root = json_loadb(info->json, info->json_bytes, 0, NULL);
+	json_t *parameters = json_object_get(root, "parameters"), *defaults = usual_parameters(parameters);
 	const char *mode = json_string_value(json_object_get(parameters, "mode"));
 
 	if (mode && defaults) {
@@ -213,7 +232,6 @@ static void print_method(const struct xfp_bundle_info *info)
 	puts("\n");
 	json_decref(root);
 	json_decref(defaults);
-	free(text);
 }
 
 static void print_text(const struct xfp_bundle *bundle, const struct xfp_recorded *recorded, const char *path,

@@ -286,9 +286,10 @@ const struct xfp_setting xfp_settings_table[] = {
 		       "the same, or floor:X, for units by name, role:ROLE or class:CLASS" },
 	[BITS] = { "bits", "LIST", "bits an index that may be chosen, as in 2,3,4 or 2-6 [2-6]" },
 	[SIGMA] = { "outlier-sigma", "C|auto|none",
-		    "weights further than C standard deviations are outliers; auto: as a unit's survey says [auto; "
-		    "4 where a mode is named]" },
-	[CAP] = { "outlier-cap", "F", "largest share of outliers in a matrix [0.02; auto: 0.0625]" },
+		    "weights further than C standard deviations are outliers; auto: as a unit's survey says [mode "
+		    "auto: auto; else 4]" },
+	[CAP] = { "outlier-cap", "F",
+		  "largest share of outliers in a matrix [0.02; with --outlier-sigma auto 0.0625]" },
 	[BALANCE] = { "balance", "A", "exponent of the columns' rms; 0: no balance [0.5]" },
 	[ITERATIONS] = { "lloyd-iters", "N", "rounds of Lloyd's iteration [20]" },
 	[MODE] = { "mode", "NAME", "how weights are stored: v2, v2a, v2c, or auto, the smaller of v2 and v2c [auto]" },
@@ -381,11 +382,11 @@ static enum xfp_status check_floor(const struct xfp_parameters *p, enum xfp_clas
 /* What decides nothing is not recorded, so that it does not make another bundle. */
 static enum xfp_status finish_modes(struct xfp_parameters *p, struct xfp_error *err)
 {
-	if (!xfp_group_size_fits(p->group_size, p->modes))
-		return xfp_fail(err, XFP_USAGE, "--group-size %u: groups of v2c have 16, 32 or 64 columns",
-				p->group_size);
 	if (!(p->modes & XFP_LIBRARY_MODES))
 		p->group_size = 0;
+	if (!xfp_group_size_fits(p->group_size, p->modes))
+		return xfp_fail(err, XFP_USAGE, "--group-size %u: groups of v2c have 16, 32 or 64 columns%s",
+				p->group_size, p->modes == XFP_AUTO_MODES ? "; those of --mode v2a may have more" : "");
 	if (!(p->modes >> XFP_MODE_V2A & 1)) {
 		p->library_size = 0;
 		p->libfit = XFP_LIBFIT_REFINED;
@@ -403,9 +404,9 @@ static void finish_outliers(struct xfp_settings *s)
 	if (s->repeated)
 		return;
 	if (!s->has_sigma)
-		p->outlier_sigma = p->modes == XFP_AUTO_MODES ? XFP_SIGMA_AUTO : XFP_SIGMA_USUAL;
+		p->outlier_sigma = xfp_sigma_usual(p->modes);
 	if (!s->has_cap)
-		p->outlier_cap = p->outlier_sigma == XFP_SIGMA_AUTO ? XFP_CAP_AUTO : XFP_CAP_USUAL;
+		p->outlier_cap = xfp_cap_usual(p->outlier_sigma);
 }
 
 enum xfp_status xfp_settings_finish(struct xfp_settings *s, struct xfp_error *err)
