@@ -93,6 +93,30 @@ struct xfp_plan_fates xfp_plan_count_fates(const struct xfp_ledger *ledger)
 
 /* ---- what the cache holds ------------------------------------------------------------------------ */
 
+/* Whether a unit that is fitted goes through a stage. */
+static bool is_needed(const struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp)
+{
+	const struct xfp_unit_state *state = &c->units[number];
+	struct xfp_estimate estimate = xfp_estimate(c, number, XFP_EXPECTED);
+
+	switch (stamp) {
+	case XFP_STAMP_FIT:
+	case XFP_STAMP_LIBRARY:
+		/* Where the survey is still to tell which, that of the expected mode. */
+		if (state->fits)
+			return state->fits >> (stamp - XFP_STAMP_FIT) & 1;
+		return (estimate.group != 0) == (stamp == XFP_STAMP_LIBRARY);
+	case XFP_STAMP_MORE:
+	case XFP_STAMP_MORE_LIBRARY:
+		/* A survey says how many bits it takes: others are rarely asked for. */
+		if (c->options.parameters.outlier_sigma == XFP_SIGMA_AUTO)
+			return *state->key[stamp];
+		return estimate.extended;
+	default:
+		return true;
+	}
+}
+
 unsigned xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hits hits[XFP_PLAN_STAGES])
 {
 	static const char *const fits[XFP_FIT_KINDS] = { "lloyd-fit", "libfit", "lloyd-fit --extended",
@@ -109,13 +133,11 @@ unsigned xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hit
 	hits[count++] = (struct xfp_plan_hits){ "pack", XFP_STAMP_PACKED, 0, 0 };
 	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
 		bool fit = c->ledger->units[i].plan == XFP_PLAN_FIT;
-		bool extended = fit && xfp_estimate(c, i, XFP_EXPECTED).extended;
 
 		for (unsigned s = 0; s < count; s++) {
 			enum xfp_stamp stamp = hits[s].stamp;
-			bool more = stamp == XFP_STAMP_MORE || stamp == XFP_STAMP_MORE_LIBRARY;
 
-			if (more ? !extended : !fit && stamp != XFP_STAMP_PACKED)
+			if (fit ? !is_needed(c, i, stamp) : stamp != XFP_STAMP_PACKED)
 				continue;
 			hits[s].needed++;
 			hits[s].there += c->units[i].there >> stamp & 1;

@@ -363,6 +363,15 @@ static enum xfp_status stamp_unit(const struct planning *p, struct xfp_error *er
 	return status;
 }
 
+/* What the choice waits for, where that is known. Fixed bits are measured in all modes, whatever a survey says. */
+static void note_fits(const struct planning *p)
+{
+	if (p->unit->plan != XFP_PLAN_FIT || (p->parameters.outlier_sigma == XFP_SIGMA_AUTO && !p->policy.fixed))
+		return;
+	for (int i = 0; i < XFP_FIT_MORE; i++)
+		p->state->fits |= (uint32_t)xfp_fit_wanted(&p->parameters, (enum xfp_fit_kind)i) << i;
+}
+
 static enum xfp_status prepare_unit(struct planning *p, struct xfp_error *err)
 {
 	struct xfp_unit_state *state = p->state;
@@ -370,12 +379,13 @@ static enum xfp_status prepare_unit(struct planning *p, struct xfp_error *err)
 	bool packed, chosen;
 
 	memset(state->key, 0, sizeof state->key);
-	state->there = 0;
+	state->there = state->fits = 0;
 	state->done = state->decided = state->unmet = state->nonfinite = false;
 	if (!status && state->known)
 		status = p->unit->plan == XFP_PLAN_FIT ? plan_fit(p, err) : plan_alone(p, err);
 	if (status)
 		return status;
+	note_fits(p);
 	for (int s = 0; s < XFP_STAMPS; s++)
 		state->there |= (uint32_t)have(p, state->key[s]) << s;
 	packed = state->there >> XFP_STAMP_PACKED & 1;

@@ -8,13 +8,16 @@
 #include "prepare.h"
 #include "printable.h"
 
-static bool goes_through(const struct xfp_conversion *c, enum xfp_stamp stamp)
+static bool goes_through(const struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp)
 {
+	uint32_t fits = c->units[number].fits;
+	int kind = (int)stamp - XFP_STAMP_FIT;
+
 	if (stamp == XFP_STAMP_SURVEY)
 		return c->options.parameters.outlier_sigma == XFP_SIGMA_AUTO;
 	if (stamp == XFP_STAMP_OUTLIERS)
 		return true;
-	return xfp_fit_wanted(&c->options.parameters, (enum xfp_fit_kind)((int)stamp - XFP_STAMP_FIT));
+	return fits ? fits >> kind & 1 : xfp_fit_wanted(&c->options.parameters, (enum xfp_fit_kind)kind);
 }
 
 static void print_missing(const struct xfp_conversion *c, uint32_t number)
@@ -34,6 +37,7 @@ static void print_missing(const struct xfp_conversion *c, uint32_t number)
 	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
 	const struct xfp_unit_state *state = &c->units[number];
 	const struct xfp_candidate *chosen = &state->choice.candidate;
+	bool fit_named = false;
 
 	printf("u%06" PRIu32 " %s:", number, xfp_printable(unit->name).text);
 	if (unit->plan != XFP_PLAN_FIT) {
@@ -43,10 +47,12 @@ static void print_missing(const struct xfp_conversion *c, uint32_t number)
 	for (size_t i = 0; !state->decided && i < sizeof chain / sizeof chain[0]; i++) {
 		const char *key = state->key[chain[i].stamp];
 
-		if (!goes_through(c, chain[i].stamp))
+		if (!goes_through(c, number, chain[i].stamp))
 			continue;
+		/* One of them, as the survey is still to say. */
 		if (!*key || !xfp_store_has(&c->store, key))
-			printf(" %s", chain[i].stage);
+			printf("%s %s", !state->fits && fit_named ? " or" : "", chain[i].stage);
+		fit_named = chain[i].stamp == XFP_STAMP_FIT;
 	}
 	for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
 		const char *key = state->key[more[i].stamp];
