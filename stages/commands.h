@@ -7,6 +7,7 @@
 #define XFP_COMMANDS_H
 
 int xfp_main_cache(int argc, char **argv);
+int xfp_main_compare(int argc, char **argv);
 int xfp_main_convert(int argc, char **argv);
 int xfp_main_info(int argc, char **argv);
 int xfp_main_plan(int argc, char **argv);

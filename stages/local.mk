@@ -22,6 +22,15 @@ stages_libstages_a_SOURCES = \
 	stages/classify.c \
 	stages/classify.h \
 	stages/commands.h \
+	stages/compare.c \
+	stages/compare.h \
+	stages/compare_data.c \
+	stages/compare_measure.c \
+	stages/compare_options.c \
+	stages/compare_peers.c \
+	stages/compare_plot.c \
+	stages/compare_sum.c \
+	stages/compare_table.c \
 	stages/conversion.c \
 	stages/conversion.h \
 	stages/convert.c \

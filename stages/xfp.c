@@ -22,6 +22,7 @@ struct command {
 static const struct command commands[] = {
 	{ "convert", xfp_main_convert, "make a bundle of a checkpoint" },
 	{ "plan", xfp_main_plan, "what a conversion would take: bits, memory, disk, time" },
+	{ "compare", xfp_main_compare, "bits against error of every mode, beside the formats people know" },
 	{ "status", xfp_main_status, "how far a conversion is, at work or dead" },
 	{ "info", xfp_main_info, "what a bundle holds" },
 	{ "verify", xfp_main_verify, "check a bundle, alone or against its checkpoint" },

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * compare.c - xfp compare: every mode and every k beside the formats that people know, on a model of the user's.
+ *
+ * inspect writes the ledger into a folder that is gone at the end. Units are then measured one after the other, each
+ * by all threads, in this process. No cache is read or written.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "compare.h"
+#include "file.h"
+#include "policy.h"
+#include "printable.h"
+#include "run_inspect.h"
+#include "temporary.h"
+
+/* ---- which units ------------------------------------------------------------------------------- */
+
+/* What a TENSOR is to inspect: the wish that it be fitted. So kept matrices become units, named in full, and an
+ * output head is fitted. The pattern is borrowed. */
+static struct xfp_override wish_of(const struct xfp_compare_request *request, uint32_t i)
+{
+	return (struct xfp_override){ .pattern = request->patterns[i],
+				      .format = { XFP_FORM_BITS, request->parameters.bits } };
+}
+
+static enum xfp_status add_wishes(struct xfp_compare_request *request, struct xfp_error *err)
+{
+	for (uint32_t i = 0; i < request->pattern_count; i++) {
+		struct xfp_override wish = wish_of(request, i);
+
+		wish.pattern = strdup(wish.pattern);
+		if (!wish.pattern || !xfp_parameters_add_override(&request->parameters, &wish)) {
+			free(wish.pattern);
+			return xfp_fail(err, XFP_FAILED, "out of memory");
+		}
+	}
+	return XFP_OK;
+}
+
+/* Each TENSOR must be something; what is said of an override is said of it. */
+static enum xfp_status check_wishes(const struct xfp_comparison *comparison, struct xfp_error *err)
+{
+	const struct xfp_compare_request *request = &comparison->request;
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t i = 0; !status && i < request->pattern_count; i++) {
+		struct xfp_override wish = wish_of(request, i);
+		struct xfp_parameters one = { .overrides = &wish, .override_count = 1 };
+		struct xfp_error said = { .text = "" };
+		char *text = xfp_override_text(&wish), *prefix = NULL;
+		size_t skip = 0;
+
+		if (text && (prefix = xfp_format("--override '%s': ", xfp_printable(text).text))) {
+			status = xfp_policy_check(&one, comparison->ledger, &said);
+			if (status && !strncmp(said.text, prefix, strlen(prefix)))
+				skip = strlen(prefix);
+			if (status)
+				xfp_fail(err, status, "TENSOR '%s': %s", xfp_printable(wish.pattern).text,
+					 said.text + skip);
+		} else {
+			status = xfp_fail(err, XFP_FAILED, "out of memory");
+		}
+		free(prefix);
+		free(text);
+	}
+	return status;
+}
+
+static bool is_wanted(const struct xfp_compare_request *request, const struct xfp_ledger_unit *unit)
+{
+	bool wanted = !request->pattern_count;
+
+	for (uint32_t i = 0; !wanted && i < request->pattern_count; i++) {
+		struct xfp_override wish = wish_of(request, i);
+
+		wanted = xfp_override_matches(&wish, unit->name, unit->role, unit->class_);
+	}
+	return wanted && unit->plan == XFP_PLAN_FIT;
+}
+
+/* ---- the ledger -------------------------------------------------------------------------------- */
+
+static enum xfp_status read_ledger(struct xfp_comparison *comparison, const char *work, struct xfp_error *err)
+{
+	char *path = xfp_path(work, XFP_LEDGER_FILE);
+	enum xfp_status status =
+		path ? xfp_ledger_read(path, &comparison->ledger, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	free(path);
+	return status;
+}
+
+/* inspect runs as it does for a conversion that has got no further; what it notes is shown. */
+static enum xfp_status inspect(struct xfp_comparison *comparison, struct xfp_signals *signals, struct xfp_error *err)
+{
+	struct xfp_compare_request *request = &comparison->request;
+	struct xfp_conversion c = { .signals = signals, .lock = -1, .log = -1, .cache_lock = -1 };
+	char *work = xfp_temporary_folder(err);
+	FILE *log = work ? tmpfile() : NULL;
+	enum xfp_status status = XFP_FAILED;
+
+	if (work && !log)
+		xfp_fail(err, XFP_FAILED, "no temporary file");
+	if (work && log) {
+		c.log = fileno(log);
+		c.options = (struct xfp_options){ .model = request->model,
+						  .family = (char *)(uintptr_t)request->family,
+						  .work = work,
+						  .cache = work,
+						  .parameters = request->parameters };
+		status = xfp_run_environment(&c, err);
+		if (!status)
+			status = (enum xfp_status)xfp_run_inspect(&c, signals, work, err);
+		if (!status)
+			status = read_ledger(comparison, work, err);
+	}
+	if (log)
+		fclose(log);
+	xfp_temporary_remove(work);
+	return status;
+}
+
+/* ---- all units --------------------------------------------------------------------------------- */
+
+/* On a terminal alone: there is nothing to look up later. */
+static void say(bool terminal, uint32_t number, uint32_t count, const char *name)
+{
+	if (terminal && name)
+		fprintf(stderr, "\r\033[K%" PRIu32 " of %" PRIu32 ": %.60s", number, count, xfp_printable(name).text);
+	else if (terminal)
+		fputs("\r\033[K", stderr);
+}
+
+static enum xfp_status measure_units(struct xfp_comparison *c, struct xfp_signals *signals, struct xfp_error *err)
+{
+	const struct xfp_ledger *ledger = c->ledger;
+	bool terminal = isatty(STDERR_FILENO);
+	enum xfp_status status = XFP_OK;
+	uint32_t wanted = 0, number = 0;
+
+	for (uint32_t u = 0; u < ledger->unit_count; u++)
+		wanted += is_wanted(&c->request, &ledger->units[u]);
+	if (!wanted)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no weights that a conversion would fit",
+				xfp_printable(c->request.model).text);
+	if (!(c->units = calloc(wanted, sizeof *c->units)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	for (uint32_t u = 0; !status && u < ledger->unit_count; u++) {
+		const struct xfp_ledger_unit *unit = &ledger->units[u];
+
+		if (!is_wanted(&c->request, unit))
+			continue;
+		say(terminal, ++number, wanted, unit->name);
+		status = xfp_compare_unit(ledger, unit, &c->request, signals, &c->units[c->count], err);
+		if (!status && !c->units[c->count].count) {
+			say(terminal, 0, 0, NULL);
+			fprintf(stderr, "xfp: %s: has weights that are no numbers, and is left out\n",
+				xfp_printable(unit->name).text);
+			free(c->units[c->count].list);
+			c->left_out++;
+		} else {
+			c->count++;
+		}
+	}
+	say(terminal, 0, 0, NULL);
+	if (!status && !c->count)
+		status = xfp_fail(err, XFP_BAD_INPUT, "no unit is left to compare");
+	return status;
+}
+
+/* An hour of work must not end with that. */
+static enum xfp_status check_plot(const char *path, struct xfp_error *err)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	char *folder;
+	enum xfp_status status = XFP_OK;
+
+	if (!path)
+		return XFP_OK;
+	folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	if (!folder)
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	else if (access(folder, W_OK | X_OK))
+		status = xfp_fail_errno(err, errno, "--output %s: the folder cannot be written", path);
+	free(folder);
+	return status;
+}
+
+static enum xfp_status compare(struct xfp_comparison *c, struct xfp_signals *signals, struct xfp_error *err)
+{
+	const struct xfp_compare_request *request = &c->request;
+	enum xfp_status status = check_plot(request->plot, err);
+
+	if (!status)
+		status = add_wishes(&c->request, err);
+	if (!status)
+		status = inspect(c, signals, err);
+	if (!status)
+		status = check_wishes(c, err);
+	if (!status)
+		status = measure_units(c, signals, err);
+	/* Files that changed meanwhile would have given a mixture. */
+	if (!status)
+		status = xfp_ledger_check_files(c->ledger, err);
+	if (!status)
+		status = xfp_compare_sum(c, err);
+	if (!status && request->plot)
+		status = xfp_compare_plot(c, request->plot, err);
+	if (!status && request->json)
+		return xfp_compare_print_json(c, err);
+	if (!status && request->csv)
+		xfp_compare_print_csv(c);
+	else if (!status)
+		xfp_compare_print(c);
+	return status;
+}
+
+static void comparison_free(struct xfp_comparison *c)
+{
+	for (uint32_t u = 0; u < c->count; u++)
+		free(c->units[u].list);
+	free(c->units);
+	free(c->all.list);
+	xfp_ledger_free(c->ledger);
+	xfp_compare_request_free(&c->request);
+}
+
+int xfp_main_compare(int argc, char **argv)
+{
+	struct xfp_comparison comparison = { 0 };
+	struct xfp_error err = { .text = "" };
+	struct xfp_signals signals = { 0 };
+	const char *name = argv[0];
+	enum xfp_status status = xfp_compare_parse(argc, argv, &comparison.request, &err);
+
+	if (!status && comparison.request.help) {
+		xfp_compare_help(name);
+	} else if (!status && comparison.request.version) {
+		printf("xfp %s\n", PACKAGE_VERSION);
+	} else if (!status) {
+		xfp_signals_hold(&signals);
+		status = compare(&comparison, &signals, &err);
+		if (status && !signals.interrupted && *err.text)
+			fprintf(stderr, "%s: %s\n", name, err.text);
+		comparison_free(&comparison);
+		fflush(stdout);
+		xfp_signals_release(&signals);
+		return (int)status;
+	} else {
+		fprintf(stderr, "%s: %s\n", name, err.text);
+	}
+	if (status == XFP_USAGE)
+		fprintf(stderr, "Try '%s --help'.\n", name);
+	xfp_compare_request_free(&comparison.request);
+	return (int)status;
+}
