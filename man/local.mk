@@ -6,6 +6,7 @@ dist_man_MANS += \
 	man/xfp-autoselect.1 \
 	man/xfp-bundle.1 \
 	man/xfp-cache.1 \
+	man/xfp-compare.1 \
 	man/xfp-convert.1 \
 	man/xfp-family.5 \
 	man/xfp-info.1 \

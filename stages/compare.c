@@ -97,7 +97,7 @@ static enum xfp_status read_ledger(struct xfp_comparison *comparison, const char
 	return status;
 }
 
-/* inspect runs as it does for a conversion that has got no further; what it notes is shown. */
+/* inspect runs as it does for a conversion that has got no further; only why it fails is shown. */
 static enum xfp_status inspect(struct xfp_comparison *comparison, struct xfp_signals *signals, struct xfp_error *err)
 {
 	struct xfp_compare_request *request = &comparison->request;
@@ -114,7 +114,8 @@ static enum xfp_status inspect(struct xfp_comparison *comparison, struct xfp_sig
 						  .family = (char *)(uintptr_t)request->family,
 						  .work = work,
 						  .cache = work,
-						  .parameters = request->parameters };
+						  .parameters = request->parameters,
+						  .quiet = true };
 		status = xfp_run_environment(&c, err);
 		if (!status)
 			status = (enum xfp_status)xfp_run_inspect(&c, signals, work, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compare.h - what xfp compare finds out: every way to store a unit, ours and those that people know, by bits and error.
+ * compare.h - what xfp compare finds out: every way to store a unit, ours and those that people know, with bits and
+ * error.
  *
  * compare.c runs it, compare_options.c is told what to do, compare_measure.c and compare_peers.c look at one unit's
  * rows, compare_sum.c adds units up and says who wins; compare_table.c, compare_data.c (CSV, JSON) and compare_plot.c

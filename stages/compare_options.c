@@ -12,7 +12,9 @@
 #include "aim.h"
 #include "compare.h"
 #include "data.h"
+#include "encode.h"
 #include "hub.h"
+#include "printable.h"
 #include "settings.h"
 
 enum {
@@ -139,12 +141,12 @@ static enum xfp_status set_thresholds(struct xfp_thresholds *list, const char *t
 		}
 	}
 	free(copy);
-	return good ? XFP_OK
-		    : xfp_fail(
-			      err, XFP_USAGE,
-			      "--outlier-sigma '%s': expected auto, or up to eight of none and positive numbers with at "
-			      "most three decimals, as in none,4,2.5",
-			      text);
+	if (good)
+		return XFP_OK;
+	return xfp_fail(err, XFP_USAGE,
+			"--outlier-sigma '%s': expected auto, or up to eight of none and positive numbers with at most "
+			"three decimals, as in none,4,2.5",
+			text);
 }
 
 static enum xfp_status set_libfit(struct xfp_compare_request *request, const char *text, struct xfp_error *err)
@@ -235,6 +237,7 @@ static enum xfp_status read_options(int argc, char **argv, struct xfp_compare_re
 enum xfp_status xfp_compare_parse(int argc, char **argv, struct xfp_compare_request *request, struct xfp_error *err)
 {
 	struct xfp_settings settings = { .parameters = xfp_parameters_default() };
+	const char *instructions = getenv("XFP_INSTRUCTIONS");
 	enum xfp_status status;
 
 	*request = (struct xfp_compare_request){ .thresholds = xfp_aim_thresholds, .refined = true, .published = true };
@@ -242,6 +245,10 @@ enum xfp_status xfp_compare_parse(int argc, char **argv, struct xfp_compare_requ
 	status = read_options(argc, argv, request, &settings, err);
 	if (status || request->help || request->version)
 		return status;
+	if (instructions && *instructions && !xfp_encoder_use(instructions))
+		return xfp_fail(err, XFP_USAGE,
+				"XFP_INSTRUCTIONS=%s: plain, avx2 and avx512, where the machine has them",
+				xfp_printable(instructions).text);
 	if (request->csv && request->json)
 		return xfp_fail(err, XFP_USAGE, "--csv or --json, not both");
 	if (optind == argc)

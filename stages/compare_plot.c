@@ -14,7 +14,8 @@
 #include "file.h"
 
 enum { WIDTH = 1120, HEIGHT = 560, TOP = 46, BOTTOM = 470, PANEL = 480 };
-#define LINES 6 /* v2, v2a, the same as published, v2c of two groups */
+#define LINES 6     /* v2, v2a, the same as published, v2c of two groups */
+#define MOST_BITS 8 /* what takes more is of small matrices, and would squeeze the rest */
 #define LETTER 6.6
 #define TEXT_HEIGHT 12.0
 
@@ -36,10 +37,10 @@ static double value_of(const struct panel *p, const struct xfp_compared *c)
 	return p->cosine ? 1 - c->candidate.cos_median : c->candidate.error;
 }
 
-/* What has no logarithm is not shown. */
+/* What has no logarithm is not. */
 static bool shown(const struct panel *p, const struct xfp_compared *c)
 {
-	return c->candidate.cos_median >= 0 && value_of(p, c) > 1e-30;
+	return c->candidate.cos_median >= 0 && value_of(p, c) > 1e-30 && xfp_compared_bits(p->unit, c) <= MOST_BITS;
 }
 
 static double x_of(const struct panel *p, double bits)

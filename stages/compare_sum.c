@@ -217,10 +217,12 @@ uint32_t xfp_compare_claims(const struct xfp_comparison *comparison, const struc
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < unit->count && count < XFP_MOST_CLAIMS; i++) {
+	/* What people know best comes first. */
+	for (uint32_t n = 0; n < 2 * unit->count && count < XFP_MOST_CLAIMS; n++) {
+		uint32_t i = n % unit->count;
 		const struct xfp_compared *rival = &unit->list[i], *ours;
 
-		if (!is_rival(rival) || rival->candidate.cos_median < 0)
+		if (!is_rival(rival) || (n < unit->count) != (rival->peer != NULL) || rival->candidate.cos_median < 0)
 			continue;
 		ours = beside(unit, i);
 		claims[count] = (struct xfp_claim_on){ .peer = rival, .ours = ours, .allowed = is_allowed(rival) };

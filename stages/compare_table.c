@@ -29,9 +29,15 @@ enum { PEER, PEER_BITS, PEER_COSINE, PEER_ERROR, OURS, OURS_BITS, OURS_ERROR, RA
 
 /* Of one unit without the last two. */
 static const struct xfp_table_column claim_layout[CLAIM_COLUMNS + 1] = {
-	[PEER] = { "format", 1, 0 },      [PEER_BITS] = { "bits/weight", 0, 2 }, [PEER_COSINE] = { "cosine", 0, 2 },
-	[PEER_ERROR] = { "error", 0, 2 }, [OURS] = { "xfp in no more", 1, 2 },   [OURS_BITS] = { "bits/weight", 0, 2 },
-	[OURS_ERROR] = { "error", 0, 2 }, [RATIO] = { "ratio", 0, 2 },           [EACH] = { "unit by unit", 0, 2 },
+	[PEER] = { "format", 1, 0 },
+	[PEER_BITS] = { "bits/weight", 0, 2 },
+	[PEER_COSINE] = { "cosine", 0, 2 },
+	[PEER_ERROR] = { "error", 0, 2 },
+	[OURS] = { "xfp, no more bits", 1, 2 },
+	[OURS_BITS] = { "bits/weight", 0, 2 },
+	[OURS_ERROR] = { "error", 0, 2 },
+	[RATIO] = { "ratio", 0, 2 },
+	[EACH] = { "unit by unit", 0, 2 },
 	[WORST] = { "worst unit", 0, 2 },
 };
 
@@ -79,7 +85,7 @@ static void print_claims(const struct xfp_comparison *comparison, const struct x
 	bool allowed = false;
 
 	memcpy(layout, claim_layout, sizeof layout);
-	if (!comparison)
+	if (!comparison || comparison->count == 1)
 		layout[EACH] = (struct xfp_table_column){ 0 };
 	for (uint32_t i = 0; i < count; i++) {
 		const struct xfp_claim_on *claim = &claims[i];

@@ -69,6 +69,7 @@ cli_tests = \
 	tests/cli/bundle.bats \
 	tests/cli/cache.bats \
 	tests/cli/compact.bats \
+	tests/cli/compare.bats \
 	tests/cli/completion.bats \
 	tests/cli/convert.bats \
 	tests/cli/drop.bats \

@@ -1,0 +1,283 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# xfp compare: its figures are those that conversions come to and that the formats promise, it writes nothing but
+# what is asked for, and what is wrong has its status.
+
+load helpers
+
+setup() {
+	setup_folder
+	mkdir tmp
+	export TMPDIR=$PWD/tmp
+}
+
+teardown() {
+	[ -z "$(ls -A tmp)" ] || { ls -A tmp; return 1; }
+}
+
+# Python over what was found: c is compare.json, `ways` those of a unit (or of all) by format.
+check() { # SCRIPT
+	python3 - "$1" <<-'EOF'
+	import csv, json, os, struct, sys
+	c = json.load(open("compare.json")) if os.path.exists("compare.json") else None
+	def unit(name):
+	    return next(u for u in c["units"] if u["name"] == name)
+	def ways(unit, **wanted):
+	    return [w for w in unit["ways"] if all(w[k] == v for k, v in wanted.items())]
+	exec(sys.argv[1])
+	EOF
+}
+
+compare() { # ARGUMENT...
+	xfp compare --json "$@" >compare.json
+}
+
+# The units of a bundle against what was measured, as `wanted` names it; stacks have outliers of their own.
+agree() { # BUNDLE WANTED
+	xfp info --json "$1" >info.json
+	check "
+info = json.load(open('info.json'))
+compared = 0
+for u in info['units']:
+    if u['mode'] == 'fp8' or u['experts'] > 1:
+        continue
+    way, = ways(unit(u['name']), $2)
+    compared += 1
+    for key in 'bytes', 'outliers', 'cos_median', 'cos_p5', 'true_bits':
+        assert way[key] == u[key], (u['name'], key, way[key], u[key])
+assert compared >= 4"
+}
+
+@test "with all rows the figures are those that conversions come to" {
+	floors=(--min-cos-strict 0 --min-cos-lazy 0 --bits 3)
+	for options in "" "--dtype f32 --hidden 200"; do
+		rm -rf m ./*.xfp xfp-cache
+		# shellcheck disable=SC2086
+		make_model m $options
+		compare m --rows all --per-unit --bits 3 --outlier-sigma none,4
+		check 'assert c["unit_count"] == 7 and all(u["rows"] == u["rows_measured"] for u in c["units"])'
+		for group in 16 32; do
+			xfp convert m -o c.xfp -q "${floors[@]}" --mode v2c --group-size $group --outlier-sigma 4
+			agree c.xfp "format='v2c', group_size=$group, outlier_sigma=4"
+		done
+		xfp convert m -o 2.xfp -q "${floors[@]}" --mode v2 --outlier-sigma 4
+		agree 2.xfp "format='v2', outlier_sigma=4"
+		xfp convert m -o a.xfp -q "${floors[@]}" --mode v2a --outlier-sigma none
+		agree a.xfp "format='v2a', libfit='refined', outlier_sigma=None"
+		xfp convert m -o p.xfp -q "${floors[@]}" --mode v2a --profile paper-v2a
+		agree p.xfp "format='v2a', libfit='published'"
+	done
+}
+
+@test "bits of the formats that people know are exact, and so is the simplest of them" {
+	make_model m --dtype f32 --hidden 40 --heads 2
+	compare m --rows all --per-unit --bits 2 --outlier-sigma none
+	check '
+blocks = {"int4-32": (32, 18), "int4-128": (128, 66), "int4z-32": (64, 37), "int4z-128": (256, 133), "Q4_0": (32, 18),
+          "Q2_K": (256, 84), "Q3_K": (256, 110), "Q4_K": (256, 144), "Q5_K": (256, 176), "Q6_K": (256, 210),
+          "IQ4_XS": (256, 136)}
+for name, (weights, size) in blocks.items():
+    for u in c["units"]:
+        n = u["weights"] // u["experts"]
+        w, = ways(u, format=name)
+        assert w["bytes"] == u["experts"] * -(-n // weights) * size, (name, u["name"])
+        assert abs(w["true_bits"] - w["bytes"] * 8 / u["weights"]) < 1e-12 and 0 < w["error"] < .2 and w["cos_median"] > .9
+    w, = ways(c["all"], format=name)
+    assert w["bytes"] == sum(ways(u, format=name)[0]["bytes"] for u in c["units"])
+    mean = sum(ways(u, format=name)[0]["cos_median"] for u in c["units"]) / len(c["units"])
+    assert abs(w["cos_median"] - mean) < 1e-12
+'
+	# int4-32 by its definition, in a matrix whose rows are no multiple of its groups
+	check '
+f = open("m/model.safetensors", "rb")
+size, = struct.unpack("<Q", f.read(8))
+header = json.loads(f.read(size))
+name = "model.layers.0.self_attn.k_proj.weight"
+begin, end = header[name]["data_offsets"]
+assert header[name]["shape"][1] % 32
+f.seek(8 + size + begin)
+w = struct.unpack("<%df" % ((end - begin) // 4), f.read(end - begin))
+error = 0
+for g in range(0, len(w), 32):
+    group = w[g:g + 32]
+    d, = struct.unpack("<e", struct.pack("<e", max(group, key=abs) / -8))
+    error += sum((x - d * max(-8, min(7, round(x / d)))) ** 2 for x in group)
+way, = ways(unit(name), format="int4-32")
+assert abs(way["error"] / (error / sum(x * x for x in w)) - 1) < 1e-5
+'
+}
+
+@test "the claims follow from what was measured" {
+	make_model m --hidden 128 --intermediate 96
+	compare m --per-unit --bits 2-4 --outlier-sigma none,3
+	check '
+rivals = ["int4-32", "int4-128", "int4z-32", "int4z-128", "Q4_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS"] + ["v2a"] * 3
+for u in c["units"] + [c["all"]]:
+    assert [x["format"]["format"] for x in u["claims"]] == rivals
+    for x in u["claims"]:
+        allowed = x["format"]["format"] == "IQ4_XS"
+        assert x["shared_allowed"] == allowed
+        fit = [w for w in u["ways"] if w["format"] in ("v2", "v2a", "v2c") and w["libfit"] != "published"
+               and w["bytes"] - (w["shared_bytes"] if allowed else 0) <= x["format"]["bytes"]]
+        if not fit:
+            assert x["xfp"] is None and x["ratio"] is None
+            continue
+        assert x["xfp"]["error"] == min(w["error"] for w in fit) and x["xfp"] in fit
+        assert abs(x["ratio"] - x["xfp"]["error"] / x["format"]["error"]) < 1e-12
+worst = [x for x in c["all"]["claims"] if x["worst"] is not None]
+assert worst
+for x in worst:
+    i = c["all"]["claims"].index(x)
+    assert x["worst"] == max(u["claims"][i]["ratio"] for u in c["units"]) == unit(x["worst_unit"])["claims"][i]["ratio"]
+    assert x["unit_by_unit"] <= x["worst"]
+assert len(c["all"]["ways"]) == (3 + 3 + 6) * 2 + 3 + 11
+'
+}
+
+@test "the text: one table of ours, one of the others; a pair for each unit" {
+	make_model m --hidden 256 --intermediate 256
+	xfp compare m --bits 3,4 >text
+	grep -qE '^7 units, .* weights; ' text
+	grep -qE '^mode +k +bits/weight +cosine +error +with outliers' text
+	for word in 'v2 +3' 'v2a, 128 +4' 'v2a, 128 published +3' 'v2c, 16 +4' 'v2c, 32 +3' 'Q2_K' 'Q4_K' 'IQ4_XS' \
+		'published v2a, k 4' '\* not counting row scales'; do
+		grep -qE "^$word" text || { cat text; return 1; }
+	done
+	[ "$(xfp compare m --bits 3 --per-unit --outlier-sigma none | grep -c '^mode ')" = 8 ]
+	run -0 xfp compare m role:q --bits 3 --libfit refined --outlier-sigma 4
+	[[ $output == "1 unit, "* && $output != *published* && $output != *"worst unit"* ]]
+}
+
+@test "CSV: every way in a line of as many columns" {
+	make_model m
+	xfp compare m --csv --bits 3 >all.csv
+	xfp compare m --csv --bits 3 --per-unit >units.csv
+	check '
+rows = list(csv.DictReader(open("all.csv")))
+assert list(rows[0]) == ("unit format k group_size library_size libfit outlier_sigma weights bytes shared_bytes true_bits "
+                         "outliers cos_median cos_p5 error").split()
+assert len(rows) == 4 * 7 + 1 + 11 and not any(None in r or None in r.values() or r["unit"] for r in rows)
+assert [r["outlier_sigma"] for r in rows[:7]] == ["none", "5.0", "4.0", "3.5", "3.0", "2.7", "2.5"]
+assert all(abs(float(r["true_bits"]) - int(r["bytes"]) * 8 / int(r["weights"])) < 1e-6 for r in rows)
+more = list(csv.DictReader(open("units.csv")))
+assert more[:len(rows)] == rows and len(more) == 8 * len(rows)
+assert sum(int(r["weights"]) for r in more[len(rows)::len(rows)]) == int(rows[0]["weights"])
+'
+}
+
+@test "units by name, glob, role and class; a kept matrix or a head by its name; none is a usage error" {
+	make_model m
+	names() { # TENSOR...
+		compare m --bits 2 --outlier-sigma none --libfit refined --per-unit "$@"
+		check 'print(" ".join(u["role"] + ":" + u["class"] for u in c["units"]))'
+	}
+	[ "$(names)" = "q:attention k:attention v:attention o:attention gate:routed_expert up:routed_expert down:routed_expert" ]
+	[ "$(names 'role:[qk]' model.layers.0.self_attn.o_proj.weight)" = "q:attention k:attention o:attention" ]
+	[ "$(names class:routed_expert)" = "gate:routed_expert up:routed_expert down:routed_expert" ]
+	[ "$(names 'model.layers.0.mlp.experts.*.down_proj.weight')" = "down:routed_expert" ]
+	[ "$(names model.embed_tokens.weight)" = "embedding:embedding" ]
+	[[ $(names lm_head.weight) == *:lm_head ]]
+	run -2 xfp compare m 'model.layers.0.self_attn.q.weight'
+	[[ $output == *"TENSOR 'model.layers.0.self_attn.q.weight': matches no unit; the nearest names are"*q_proj* ]]
+	run -2 xfp compare m model.norm.weight
+	[[ $output == *"no matrix of floating-point weights"* && $output != *--override* ]]
+	run -2 xfp compare m ''
+}
+
+@test "the same bytes with any number of threads and any instructions" {
+	make_model m --hidden 200 --intermediate 96
+	expected=$(OMP_NUM_THREADS=1 xfp compare m --csv --per-unit --rows 100 --bits 2-4 -o 1.svg)
+	[ "$(OMP_NUM_THREADS=3 xfp compare m --csv --per-unit --rows 100 --bits 2-4 -o 3.svg)" = "$expected" ]
+	cmp 1.svg 3.svg
+	for set in plain avx2 avx512; do
+		if [ $set = plain ] || grep -qw "${set/avx512/avx512dq}" /proc/cpuinfo; then
+			[ "$(XFP_INSTRUCTIONS=$set xfp compare m --csv --per-unit --rows 100 --bits 2-4)" = "$expected" ]
+		else
+			echo "# this machine has no $set: not compared" >&3
+		fi
+	done
+	XFP_INSTRUCTIONS=mmx run -2 xfp compare m
+}
+
+@test "the plot is XML with a line a mode and a name a format, and no name of the model" {
+	make_model m --hidden 256 --intermediate 256
+	before=$(find . -path ./tmp -prune -o -type f -print | sort)
+	xfp compare m --bits 2-4 -o plot.svg >/dev/null
+	[ "$(find . -path ./tmp -prune -o -type f ! -name plot.svg -print | sort)" = "$before" ]
+	check '
+import xml.dom.minidom
+d = xml.dom.minidom.parse("plot.svg")
+texts = [t.firstChild.data for t in d.getElementsByTagName("text")]
+for name in "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS", "Q4_0", "int4-32", "int4-128", "int4z-32", "int4z-128":
+    assert texts.count(name) == 2, name
+for name in "v2", "v2a, 128", "v2a, 128 published", "v2c, 16", "v2c, 32":
+    assert texts.count(name) == 1, name
+lines = [p for p in d.getElementsByTagName("polyline") if p.getAttribute("points").strip()]
+assert len(lines) == 5 * 3
+assert "prefers-color-scheme: dark" in open("plot.svg").read() and os.getcwd() not in open("plot.svg").read()
+'
+	run -2 xfp compare m -o m/model.safetensors
+	[[ $output == *"ends in .svg"* ]]
+	run -1 xfp compare m -o nowhere/plot.svg
+	[[ $output == *nowhere/plot.svg* ]]
+}
+
+@test "a wrong command line: status 2" {
+	make_model m
+	for wrong in "" "m --rows 0" "m --rows x" "m --bits 7" "m --outlier-sigma 0" "m --outlier-sigma 4,auto" \
+		"m --outlier-sigma 1,2,3,4,5,6,7,8,9" "m --libfit other" "m --balance 2" "m --json --csv" "m --per-units" \
+		"m --group-size 48" "m --mode v2"; do
+		# shellcheck disable=SC2086
+		run -2 xfp compare $wrong
+		[[ $output == *"Try 'xfp compare --help'"* ]]
+	done
+}
+
+@test "NaN fails, or leaves its unit out" {
+	make_bad nan strange
+	run -3 xfp compare strange
+	[[ $output == *NaN*--on-nonfinite* ]]
+	make_bad good good
+	xfp compare good --json --bits 2 --outlier-sigma none >good.json
+	xfp compare strange --json --bits 2 --outlier-sigma none --on-nonfinite keep >compare.json 2>errors
+	grep -q "is left out" errors
+	check 'assert c["left_out"] == 1 and c["unit_count"] == json.load(open("good.json"))["unit_count"] - 1'
+}
+
+@test "strange weights have figures, and JSON that is JSON" {
+	for kind in all-zero constant tiny huge k1 k-odd shell-names; do
+		make_bad $kind "$kind"
+		compare "$kind" --per-unit --rows all
+		check 'for u in c["units"] + [c["all"]]:
+    for w in u["ways"]:
+        assert w["error"] is None or 0 <= w["error"] < 2, (u.get("name"), w)
+        assert w["cos_median"] is None or -1 <= w["cos_median"] <= 1'
+		xfp compare "$kind" --per-unit -o "$kind.svg" >text
+		run ! grep -qE 'nan|inf' text
+		python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$kind.svg"
+	done
+}
+
+@test "a broken checkpoint: status 3" {
+	for kind in truncated-shard header-not-json hole; do
+		make_bad $kind bad
+		run -3 xfp compare bad
+		[[ $output == *.safetensors* ]]
+		rm -r bad
+	done
+	run -3 xfp compare nowhere
+}
+
+@test "interrupted, it leaves nothing and ends by the signal" {
+	make_model m --hidden 512 --intermediate 512 --layers 4
+	xfp compare m --rows all -o plot.svg >text 2>errors &
+	pid=$!
+	until [ -n "$(ls -A tmp)" ]; do sleep 0.01; done
+	sleep 0.3
+	kill -TERM $pid
+	status=0
+	wait $pid || status=$?
+	[ $status = 143 ]
+	[ ! -e plot.svg ] && [ ! -s text ]
+}
