@@ -99,10 +99,10 @@ static enum xfp_status look_at(const struct xfp_ledger *ledger, const struct xfp
 			       const struct xfp_parameters *parameters, uint64_t rows, struct look *look,
 			       struct xfp_error *err)
 {
-	enum xfp_status status = xfp_scan_unit(ledger, unit, parameters, &look->known, err);
+	enum xfp_status status = xfp_scan_unit(ledger, unit, parameters, &look->known, NULL, err);
 
 	if (!status && !(look->known.sigma[0] < 0))
-		status = xfp_survey_load(ledger, unit, &look->known, rows, &look->survey, err);
+		status = xfp_survey_load(ledger, unit, &look->known, NULL, rows, &look->survey, err);
 	return status;
 }
 
