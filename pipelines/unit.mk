@@ -24,10 +24,11 @@ else ifneq (,$(wildcard $(UNIT)-fits.mk))
 include $(UNIT)-fits.mk
 else
 FITS = fit library
-$(UNIT)-outliers: | $(UNIT)-survey
 endif
-$(UNIT)-fits.mk $(UNIT)-survey:
+$(UNIT)-fits.mk:
 	xfp-survey $(UNIT)
+# With -k make goes on even where that failed; the unit shall not.
+$(UNIT)-outliers: | $(UNIT)-fits.mk
 endif
 
 # Status 76: no candidate meets the floor, and k = 5 and 6 are allowed but not measured yet.
