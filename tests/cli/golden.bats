@@ -9,6 +9,8 @@ load helpers
 
 setup() { setup_folder; }
 
+by_default() { unset XFP_MODE && golden "$@"; }
+
 golden() { # NAME GENERATOR-OPTIONS -- CONVERT-OPTIONS
 	local name=$1 generate=() actual expected
 
@@ -37,5 +39,12 @@ golden() { # NAME GENERATOR-OPTIONS -- CONVERT-OPTIONS
 @test "a floor that nothing meets: source precision" { golden moe-kept -- --min-cos-strict 0.999999; }
 @test "libraries of small groups, k = 2 to 6" { golden moe-v2c -- --mode v2c --min-cos-strict 0.998; }
 @test "libraries of groups with a midpoint" { golden qwen3-v2a --family qwen3 -- --mode v2a; }
-@test "the same as published" { golden qwen3-published --family qwen3 -- --profile paper-v2a; }
-@test "whichever is smaller" { golden llama-auto --family llama --dtype f32 -- --mode auto --min-cos-strict 0.985; }
+@test "the same as published" { by_default qwen3-published --family qwen3 -- --profile paper-v2a; }
+@test "whichever is smaller, beyond 4 sigma" {
+	golden llama-auto-4 --family llama --dtype f32 -- --mode auto --min-cos-strict 0.985 --outlier-sigma 4
+}
+@test "whichever is smaller, with what threshold pays" {
+	by_default llama-auto --family llama --dtype f32 -- --min-cos-strict 0.985
+	by_default moe-default --
+	by_default llama-strict --family llama -- --min-cos-strict 0.9975
+}

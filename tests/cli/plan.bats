@@ -149,17 +149,17 @@ plan() { # OPTION...
 	holds 'p["time"]["lloyd_fit"] == p["time"]["lloyd_fit_extended"] == 0'
 	holds '[s["stage"] for s in p["cache"]["stages"]] ==
 		["outlier-extract", "libfit", "libfit --extended", "autoselect", "pack"]'
-	run -0 xfp convert m -o out.xfp -n --mode auto
+	run -0 xfp convert m -o out.xfp -n --mode auto --outlier-sigma 4
 	[[ $output == *": outlier-extract lloyd-fit libfit autoselect pack"* ]]
 	run -0 xfp convert m -o out.xfp -n --mode v2a
 	[[ $output == *": outlier-extract libfit autoselect pack"* ]]
-	plan m --mode auto -o out.xfp
+	plan m --mode auto --outlier-sigma 4 -o out.xfp
 	holds 'p["time"]["libfit"] > 0 and p["time"]["lloyd_fit"] > 0'
 	holds 'p["bundle"]["least"] <= p["bundle"]["expected"] <= p["bundle"]["most"] == p["disk"]["bundle"]'
 
-	xfp convert m -o out.xfp -q --mode auto
+	xfp convert m -o out.xfp -q --mode auto --outlier-sigma 4
 	xfp info --json out.xfp >info.json
-	plan m -o out.xfp --mode auto
+	plan m -o out.xfp --mode auto --outlier-sigma 4
 	holds 'p["measured"] == 7 and p["current"] and p["disk"]["total"] == 0'
 	holds 'all(s["there"] == s["needed"] for s in p["cache"]["stages"])'
 	holds '{(u["class"], u["role"]): u["bytes"] for u in json.load(open("info.json"))["units"]} ==
@@ -167,9 +167,43 @@ plan() { # OPTION...
 	# what lloyd-fit measured serves without the libraries; other libraries have to be made
 	plan m -o out.xfp --mode v2
 	holds 'p["measured"] == 7 and not p["current"]'
-	plan m -o out.xfp --mode auto --group-size 64
+	plan m -o out.xfp --mode auto --outlier-sigma 4 --group-size 64
 	holds '{s["stage"]: s["needed"] - s["there"] for s in p["cache"]["stages"]} == {"outlier-extract": 0,
 		"lloyd-fit": 0, "libfit": 7, "lloyd-fit --extended": 0, "libfit --extended": 0, "autoselect": 7, "pack": 7}'
+}
+
+@test "surveys: what is known of them, and of what they aim at" {
+	unset XFP_MODE
+	make_model m --hidden 256 --intermediate 192
+	plan m -o out.xfp
+	holds '[s["stage"] for s in p["cache"]["stages"]][:4] == ["survey", "outlier-extract", "lloyd-fit", "libfit"]'
+	holds 'p["time"]["survey"] > 0 and p["time"]["outlier_extract"] > 0'
+	holds 'all(s["there"] == 0 for s in p["cache"]["stages"])'
+	# one fit a unit, whichever it will be
+	holds 'sum(s["needed"] for s in p["cache"]["stages"] if s["stage"] in ("lloyd-fit", "libfit")) == 7'
+	run -0 xfp plan m -o out.xfp
+	[[ $output == *"survey 0 of 7, outlier-extract 0 of 7"* ]]
+	run -0 xfp convert m -o out.xfp -n
+	[[ $output == *"q_proj.weight: survey outlier-extract lloyd-fit or libfit autoselect pack"* ]]
+	run -0 xfp convert m -o out.xfp -n --format attention=4
+	[[ $output == *"q_proj.weight: survey outlier-extract lloyd-fit libfit autoselect pack"* ]]
+	[ ! -e xfp-cache ] && [ ! -e out.xfp.work ]
+
+	xfp convert m -o out.xfp -q
+	xfp info --json out.xfp >info.json
+	plan m -o out.xfp
+	holds 'p["measured"] == 7 and p["current"] and p["disk"]["total"] == 0'
+	holds 'all(s["there"] == s["needed"] for s in p["cache"]["stages"])'
+	holds '{(u["class"], u["role"]): u["bytes"] for u in json.load(open("info.json"))["units"]} ==
+		{(g["class"], g["role"]): g["bytes"]["expected"] for g in p["groups"]}'
+	# another floor: surveys are there, and tell which fit it takes
+	plan m -o out.xfp --min-cos-strict 0.998
+	holds '[(s["needed"], s["there"]) for s in p["cache"]["stages"] if s["stage"] == "survey"] == [(7, 7)]'
+	run -0 xfp convert m -o out.xfp -n --min-cos-strict 0.998
+	[[ $output != *survey* && $output == *"q_proj.weight: "*"libfit autoselect pack"* && $output != *lloyd-fit* ]]
+	# another cap: other surveys
+	plan m -o out.xfp --outlier-cap 0.01
+	holds '[(s["needed"], s["there"]) for s in p["cache"]["stages"] if s["stage"] == "survey"] == [(7, 0)]'
 }
 
 @test "while the manifest has a journal, as in a run or after kill -9, it is read with it" {

@@ -7,6 +7,7 @@ load helpers
 
 setup() {
 	setup_folder
+	unset XFP_MODE
 	make_model m --layers 2 --hidden 128 --intermediate 96 --num-experts 4
 }
 
@@ -146,7 +147,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' make -kC .. -f 'my model.mk' -j1 MIN_COS_L
 }
 
 @test "a second signal ends it at once, whatever the stages do" {
-	replace_stage xfp-lloyd-fit 'trap "" INT TERM HUP; touch stuck; sleep 60'
+	replace_stage xfp-survey 'trap "" INT TERM HUP; touch stuck; sleep 60'
 	bin/xfp convert m -o out.xfp -j1 2>errors &
 	pid=$!
 	until [ -e out.xfp.work/stuck ]; do sleep 0.01; done

@@ -7,7 +7,7 @@ load helpers
 
 setup() {
 	setup_folder
-	unset XFP_WORK XFP_OUT
+	unset XFP_WORK XFP_OUT XFP_MODE
 }
 
 # What is asked of the first run in the answer.
@@ -23,14 +23,14 @@ snapshot() {
 	find out.xfp.work xfp-cache -printf '%p %T@ %C@\n' | sort
 }
 
-# The fit of u000004 waits for a file that nobody writes: its stage is at work for as long as one likes.
+# The survey of u000004 waits for a file that nobody writes: its stage is at work for as long as one likes.
 stuck() { # COMMAND...: in the background; its number is in $pid
-	replace_stage xfp-outlier-extract '
+	replace_stage xfp-survey '
 		if [ "$1" = u000004 ]; then mv "$top/m/model.safetensors" "$top/real" && mkfifo "$top/m/model.safetensors"; fi
 		exec "$real" "$@"'
 	"$@" &
 	pid=$!
-	until grep -q "^u000004	outlier-extract	started" out.xfp.work/events 2>/dev/null; do sleep 0.01; done
+	until grep -q "^u000004	survey	started" out.xfp.work/events 2>/dev/null; do sleep 0.01; done
 }
 
 unstuck() {
@@ -43,7 +43,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	make_model m
 	stuck bin/xfp convert m -o out.xfp -q -j1
 	[ "$(member in_flight out.xfp)" = \
-		'[{"number": 4, "unit": "model.layers.0.self_attn.o_proj.weight", "stage": "outlier-extract"}]' ]
+		'[{"number": 4, "unit": "model.layers.0.self_attn.o_proj.weight", "stage": "survey"}]' ]
 	[ "$(member 'pid, phase, status, ended' out.xfp)" = "($pid, 'converting', None, None)" ]
 	xfp status out.xfp >text
 	grep -q "^state    running, pid $pid, converting, for 0:0" text
@@ -52,7 +52,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	grep -Eq "^weights  [0-9]+%, .* of .* weights, .*/s" text
 	grep -Eq "^units    3 of 8 done, 0 of them from the cache$" text
 	grep -Eq "^attention +3 of 4 " text && grep -Eq "^routed_expert +0 of 3 " text
-	grep -A1 "^in flight" text | grep -q "^  u000004 outlier-extract  model.layers.0.self_attn.o_proj.weight$"
+	grep -A1 "^in flight" text | grep -q "^  u000004 survey  *model.layers.0.self_attn.o_proj.weight$"
 	[ "$(member '0 < weights_done < weights and rate > 0 and eta_seconds > 0' out.xfp)" = True ]
 	kill -9 $pid
 	wait $pid || true
@@ -97,20 +97,20 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 
 @test "failures, with their messages; --watch ends with the run's status" {
 	make_model m
-	run -4 xfp convert m -o out.xfp --bits 2 --on-miss fail -k
+	run -4 xfp convert m -o out.xfp --bits 2 --min-cos-lazy 0.99 --on-miss fail -k
 	run -4 xfp status out.xfp --watch
 	[[ $output == *"failed: 1 of 8 units, "*", 7 failed" ]]
 	run -0 xfp status out.xfp
 	[[ $output == *"state    failed after "*", status 4"* ]]
 	[[ $output == *"7 of the 8 units left to do could not be converted"* ]]
 	[[ $output == *"u000001 autoselect: unit model.layers.0.self_attn."*": no candidate reaches the floor"* ]]
-	[[ ${lines[-1]} == "  xfp convert m -o out.xfp --bits 2 --on-miss fail -k" ]]
+	[[ ${lines[-1]} == "  xfp convert m -o out.xfp --bits 2 --min-cos-lazy 0.99 --on-miss fail -k" ]]
 	[ "$(member 'len(failures), failures[0]["stage"], failures[0]["status"]' out.xfp)" = "(7, 'autoselect', 4)" ]
 	# a run that mends it has none
 	xfp convert m -o out.xfp -q --bits 2
 	[ "$(member 'state, failures, units_done' out.xfp)" = "('finished', [], 8)" ]
 	# interrupted, and refused
-	stuck bin/xfp convert m -o out.xfp -q -j1 --rehash --bits 3 --outlier-sigma 3 2>/dev/null
+	stuck bin/xfp convert m -o out.xfp -q -j1 --rehash --bits 3 --outlier-cap 0.03 2>/dev/null
 	[ "$(member state out.xfp)" = running ]
 	kill -TERM $pid
 	wait $pid || true
@@ -200,13 +200,13 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	make_model m --layers 143 --num-experts 2
 	xfp prepare m -o out.xfp -q
 	python3 - <<-'EOF'
-	stages = ["outlier-extract", "lloyd-fit", "autoselect", "pack"]
+	stages = ["survey", "outlier-extract", "libfit", "autoselect", "pack"]
 	with open("out.xfp.work/events", "a") as events:
 	    for unit in range(1002):
 	        for stage in stages:
 	            for outcome in "started", "made":
 	                events.write(f"u{unit:06}\t{stage}\t{outcome}\t{'ab' * 16}\t1000\t0\t\n")
-	        for stamp in "outliers", "fit", "choice", "packed":
+	        for stamp in "survey", "outliers", "library", "choice", "packed":
 	            open(f"out.xfp.work/u{unit:06}-{stamp}", "w").write("ab" * 16 + "\n")
 	EOF
 	[ "$(member 'units, units_done, units_cached' out.xfp)" = "(1002, 1002, 0)" ]

@@ -13,7 +13,7 @@
 
 #define MIB (1024.0 * 1024)
 
-/* A conversion of `count` units of one shape. */
+/* A conversion of `count` units of one shape, to v2 with its threshold where nothing else is said. */
 struct subject {
 	struct xfp_conversion c;
 	struct xfp_ledger ledger;
@@ -52,6 +52,9 @@ static struct subject *subject(uint32_t count, uint32_t experts, uint64_t rows, 
 	}
 	s->c.ledger = l;
 	s->c.options.parameters = xfp_parameters_default();
+	s->c.options.parameters.modes = 1u << XFP_MODE_V2;
+	s->c.options.parameters.outlier_sigma = XFP_SIGMA_USUAL;
+	s->c.options.parameters.outlier_cap = XFP_CAP_USUAL;
 	s->c.units = calloc(count, sizeof *s->c.units);
 	s->c.todo = count;
 	return s;
@@ -70,6 +73,11 @@ static void set_floor(struct subject *s, double floor)
 {
 	for (int i = 0; i < XFP_CLASSES; i++)
 		s->c.options.parameters.floor[i] = (uint32_t)(floor * XFP_NANO);
+}
+
+static void set_default(struct subject *s)
+{
+	s->c.options.parameters = xfp_parameters_default();
 }
 
 static void set_modes(struct subject *s, const char *name)
@@ -264,6 +272,9 @@ static void outlier_shares(void **state)
 {
 	(void)state;
 	assert_true(xfp_outlier_share(0, XFP_MOST) == 0);
+	/* One that is the unit's own is one of those that surveys try. */
+	assert_true(xfp_outlier_share(XFP_SIGMA_AUTO, XFP_LEAST) == xfp_outlier_share(5000, XFP_LEAST));
+	assert_true(xfp_outlier_share(XFP_SIGMA_AUTO, XFP_MOST) == xfp_outlier_share(2500, XFP_MOST));
 	/* A normal distribution's tail is the least there is: 6.3e-5 beyond 4 sigma, 4.55 % beyond 2. */
 	assert_true(xfp_outlier_share(4000, XFP_LEAST) > 6.2e-5 && xfp_outlier_share(4000, XFP_LEAST) < 6.4e-5);
 	assert_true(xfp_outlier_share(2000, XFP_EXPECTED) > 0.0454);
@@ -360,6 +371,34 @@ static void library_modes_have_their_own_steps(void **state)
 	}
 }
 
+/* A survey holds some rows, whatever the unit has. */
+static void a_survey_is_a_step(void **state)
+{
+	static const uint64_t cols[] = { 64, 4096, 14336, 100000 };
+	uint64_t survey, more;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cols / sizeof cols[0]; i++) {
+		struct subject *s = subject(32, 1, 4096, cols[i], XFP_CLASS_DENSE_MLP);
+
+		assert_false(xfp_step_wanted(&s->c.options.parameters, XFP_STEP_SURVEY, false));
+		set_default(s);
+		assert_true(xfp_step_wanted(&s->c.options.parameters, XFP_STEP_SURVEY, false));
+		survey = xfp_footprint_step(&s->c, 0, XFP_STEP_SURVEY, 1);
+		assert_true(survey > 3 * MIB && survey < 64 * MIB);
+		assert_true(xfp_footprint_step(&s->c, 0, XFP_STEP_SURVEY, 2) > survey);
+		s->ledger.units[0].rows *= 8;
+		more = xfp_footprint_step(&s->c, 0, XFP_STEP_SURVEY, 1);
+		assert_true(more >= survey && more < survey + MIB);
+		if (cols[i] == 14336) {
+			s->ledger.units[0].rows /= 8;
+			assert_true(peak(s, 2) < 300);
+			assert_true(peak(s, 16) < 1024);
+		}
+		done_with(s);
+	}
+}
+
 /* make has both fits of a unit at once where there are jobs to spare. */
 static void fits_of_few_units_are_at_work_together(void **state)
 {
@@ -449,6 +488,26 @@ static void disk_has_the_library_fit(void **state)
 	done_with(s);
 }
 
+/* The candidates of seven thresholds and a stamp. */
+static void disk_has_the_survey(void **state)
+{
+	struct subject *s = subject(8, 1, 4096, 4096, XFP_CLASS_ATTENTION);
+	struct xfp_disk both, without;
+
+	(void)state;
+	set_modes(s, "auto");
+	without = xfp_footprint_disk(&s->c, XFP_EXPECTED);
+	set_default(s);
+	both = xfp_footprint_disk(&s->c, XFP_EXPECTED);
+	assert_true(both.work >= without.work + 8 * 4096 && both.work < without.work + 8 * 8192);
+	for (uint32_t i = 0; i < 8; i++)
+		s->c.units[i].there = 1 << XFP_STAMP_SURVEY;
+	without = xfp_footprint_disk(&s->c, XFP_EXPECTED);
+	assert_true(both.artifacts - without.artifacts > 8 * 7 * 15 * sizeof(struct xfp_candidate));
+	assert_true(both.artifacts - without.artifacts < 8 * (7 * 15 * sizeof(struct xfp_candidate) + 65536));
+	done_with(s);
+}
+
 static void disk_of_what_is_there(void **state)
 {
 	struct subject *s = subject(8, 1, 1024, 4096, XFP_CLASS_ATTENTION);
@@ -481,10 +540,12 @@ int main(void)
 		cmocka_unit_test(memory_does_not_grow_with_the_stack),
 		cmocka_unit_test(promised_bounds),
 		cmocka_unit_test(library_modes_have_their_own_steps),
+		cmocka_unit_test(a_survey_is_a_step),
 		cmocka_unit_test(fits_of_few_units_are_at_work_together),
 		cmocka_unit_test(finished_steps_take_nothing),
 		cmocka_unit_test(disk_holds_everything_twice),
 		cmocka_unit_test(disk_has_the_library_fit),
+		cmocka_unit_test(disk_has_the_survey),
 		cmocka_unit_test(disk_of_what_is_there),
 	};
 

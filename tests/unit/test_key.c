@@ -19,14 +19,25 @@ struct ingredients {
 	uint32_t matrices;
 	uint64_t rows, cols;
 	uint8_t source[20][16];
-	const char *outliers, *base, *library, *extended;
+	const char *survey, *outliers, *base, *library, *extended;
 	struct xfp_choice choice;
 };
+
+/* v2, the simplest mode, and its threshold. */
+static struct xfp_parameters plain(void)
+{
+	struct xfp_parameters p = xfp_parameters_default();
+
+	p.modes = 1u << XFP_MODE_V2;
+	p.outlier_sigma = XFP_SIGMA_USUAL;
+	p.outlier_cap = XFP_CAP_USUAL;
+	return p;
+}
 
 static struct ingredients usual(void)
 {
 	struct ingredients in = {
-		.parameters = xfp_parameters_default(),
+		.parameters = plain(),
 		.policy = { .format = { .bits = 0x7c }, .floor = 990000000, .measured = 0x7c },
 		.bits = 0x1c,
 		.dtype = XFP_BF16,
@@ -46,17 +57,18 @@ static struct ingredients usual(void)
 	return in;
 }
 
-enum { OUTLIERS_KEY, FIT_KEY, LIBRARY_KEY, CHOICE_KEY, PACKED_KEY, FP8_KEY, KEYS };
+enum { SURVEY_KEY, OUTLIERS_KEY, FIT_KEY, LIBRARY_KEY, CHOICE_KEY, PACKED_KEY, FP8_KEY, KEYS };
 
 static void keys_of(const struct ingredients *in, struct xfp_key key[KEYS])
 {
 	struct xfp_key_source source = { in->dtype, in->matrices, in->rows, in->cols, in->source };
 	const char *fits[XFP_FIT_KINDS] = { in->base, in->library, in->extended, NULL };
 
+	assert_int_equal(xfp_key_survey(&source, &in->parameters, &key[SURVEY_KEY], NULL), 0);
 	assert_int_equal(xfp_key_outliers(&source, &in->parameters, &key[OUTLIERS_KEY], NULL), 0);
 	assert_int_equal(xfp_key_library(in->outliers, &in->parameters, in->bits, &key[LIBRARY_KEY], NULL), 0);
 	assert_int_equal(xfp_key_fit(in->outliers, &in->parameters, in->bits, &key[FIT_KEY], NULL), 0);
-	assert_int_equal(xfp_key_choice(fits, NULL, &in->policy, in->dtype, in->matrices, &in->parameters,
+	assert_int_equal(xfp_key_choice(fits, in->survey, &in->policy, in->dtype, in->matrices, &in->parameters,
 					&key[CHOICE_KEY], NULL),
 			 0);
 	assert_int_equal(xfp_key_packed(&in->choice, &source, &key[PACKED_KEY], NULL), 0);
@@ -90,6 +102,7 @@ static void exactly_what_depends(void **state)
 	struct ingredients in;
 
 	(void)state;
+#define S (1u << SURVEY_KEY)
 #define O (1u << OUTLIERS_KEY)
 #define F (1u << FIT_KEY)
 #define L (1u << LIBRARY_KEY)
@@ -104,25 +117,26 @@ static void exactly_what_depends(void **state)
 			fail_msg(#change ": %x instead of %x", changed(&in), (keys)); \
 	} while (0)
 	EXPECT((void)0, 0u);
-	EXPECT(in.dtype = XFP_F16, O | C | E);
-	EXPECT(in.matrices = 3, O | E);
-	EXPECT(in.rows = 9, O | E);
-	EXPECT(in.cols = 7, O | E);
-	EXPECT((in.rows = 6, in.cols = 8), O | E);
-	EXPECT(in.source[0][0] ^= 1, O | E);
-	EXPECT(in.source[1][15] ^= 128, O | E);
-	EXPECT(in.source[2][0] ^= 1, 0u); /* beyond the matrices */
-	EXPECT(in.parameters.outlier_sigma = 3000, O);
-	EXPECT(in.parameters.outlier_cap = 1, O);
-	EXPECT(in.parameters.balance = 0, O);
+	EXPECT(in.dtype = XFP_F16, S | O | C | E);
+	EXPECT(in.matrices = 3, S | O | E);
+	EXPECT(in.rows = 9, S | O | E);
+	EXPECT(in.cols = 7, S | O | E);
+	EXPECT((in.rows = 6, in.cols = 8), S | O | E);
+	EXPECT(in.source[0][0] ^= 1, S | O | E);
+	EXPECT(in.source[1][15] ^= 128, S | O | E);
+	EXPECT(in.source[2][0] ^= 1, 0u);              /* beyond the matrices */
+	EXPECT(in.parameters.outlier_sigma = 3000, O); /* a survey tries its own */
+	EXPECT(in.parameters.outlier_cap = 1, S | O);
+	EXPECT(in.parameters.balance = 0, S | O);
 	EXPECT(in.outliers = MORE, F | L);
 	EXPECT(in.bits = 0x60, F | L);
-	EXPECT(in.parameters.start = XFP_START_MINMAX, F);
-	EXPECT(in.parameters.lloyd_iterations = 19, F);
-	EXPECT(in.parameters.modes = 1u << XFP_MODE_V2C, L | C);
-	EXPECT(in.parameters.group_size = 64, L);
+	EXPECT(in.parameters.start = XFP_START_MINMAX, S | F);
+	EXPECT(in.parameters.lloyd_iterations = 19, S | F);
+	EXPECT(in.parameters.modes = 1u << XFP_MODE_V2C, S | L | C);
+	EXPECT(in.parameters.group_size = 64, S | L);
 	EXPECT(in.parameters.library_size = 8, 0u); /* of a mode that is not wanted */
-	EXPECT((in.parameters.modes = XFP_ALL_MODES, in.parameters.library_size = 8), L | C);
+	EXPECT((in.parameters.modes = XFP_ALL_MODES, in.parameters.library_size = 8), S | L | C);
+	EXPECT(in.survey = MORE, C);
 	EXPECT(in.library = MORE, C);
 	EXPECT(in.base = MORE, C);
 	EXPECT(in.extended = MORE, C);
@@ -133,7 +147,7 @@ static void exactly_what_depends(void **state)
 	EXPECT(in.policy.format_by = 3, 0u);
 	EXPECT(in.policy.floor_by = 3, 0u);
 	EXPECT(in.policy.measured = 0x1c, 0u); /* the fits' keys say so */
-	EXPECT(in.parameters.bits = 0x1c, 0u); /* a unit's own bits are what counts */
+	EXPECT(in.parameters.bits = 0x1c, S);  /* to fits and choices a unit's own bits are what counts */
 	EXPECT(in.parameters.on_miss = XFP_MISS_BEST, C);
 	EXPECT(in.parameters.on_nonfinite = XFP_NONFINITE_KEEP, C | E);
 	EXPECT(in.parameters.lm_head = XFP_LM_HEAD_KEEP, 0u);
@@ -237,7 +251,7 @@ static void any_single_parameter(void **state)
 		const unsigned want[] = { attention, stack, head, embedding };                       \
 		unsigned got[4];                                                                     \
                                                                                                      \
-		a = b = xfp_parameters_default();                                                    \
+		a = b = plain();                                                                     \
 		set_format(&a, XFP_CLASS_EMBEDDING, "fp8");                                          \
 		set_format(&b, XFP_CLASS_EMBEDDING, "fp8");                                          \
 		change;                                                                              \
@@ -331,7 +345,8 @@ static void idle_parameters(void **state)
 	keys_of(&a, one);
 	keys_of(&b, two);
 	for (unsigned i = 0; i < KEYS; i++) {
-		assert_string_equal(one[i].text, two[i].text);
+		if (i != SURVEY_KEY) /* which tries its own thresholds */
+			assert_string_equal(one[i].text, two[i].text);
 		xfp_key_free(&one[i]);
 		xfp_key_free(&two[i]);
 	}
@@ -345,6 +360,8 @@ static void texts(void **state)
 	"source 00254a6f94b9de03284d7297bce1062b\n" \
 	"source 50759abfe4092e53789dc2e70c31567b\n"
 	static const char *const want[KEYS] = {
+		"kind survey\nalgorithm 1\nlayout 1\n" SHAPE SOURCES
+		"cap_nano 20000000\nbalance_nano 500000000\nmodes v2\nbits 2,3,4,5,6\nstart companded\niterations 20\n",
 		"kind outliers\nalgorithm 1\nlayout 1\n" SHAPE SOURCES
 		"sigma_milli 4000\ncap_nano 20000000\nbalance_nano 500000000\n",
 		"kind fit\nalgorithm 3\nlayout 3\noutliers " OUTLIERS "\nbits 2,3,4\nstart companded\niterations 20\n",
@@ -356,9 +373,10 @@ static void texts(void **state)
 		"kind packed\nalgorithm 3\nlayout 3\nmode fp8\non_nonfinite fail\n" SHAPE SOURCES,
 	};
 	static const char *const hex[KEYS] = {
-		"c3dafe063ff7d7f2be2a461d4a2ea719", "d563ff1f1604ddd879ecde8841129d18",
-		"68552dbf0df856340ed26990cdc31a97", "ca4e334b25049d65105372c9b0fdb755",
-		"539e45f596d31f25821ad4119e0e9f34", "add3bc5d444849ed04a3c6b11a991123",
+		"28b2ec1d54e3ce304b791a5882ca801d", "c3dafe063ff7d7f2be2a461d4a2ea719",
+		"d563ff1f1604ddd879ecde8841129d18", "68552dbf0df856340ed26990cdc31a97",
+		"ca4e334b25049d65105372c9b0fdb755", "539e45f596d31f25821ad4119e0e9f34",
+		"add3bc5d444849ed04a3c6b11a991123",
 	};
 	struct ingredients in = usual();
 	struct xfp_key key[KEYS];

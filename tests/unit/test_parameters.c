@@ -137,15 +137,55 @@ static void defaults(void **state)
 	struct xfp_parameters p = xfp_parameters_default();
 
 	(void)state;
-	assert_int_equal(p.modes, 1u << XFP_MODE_V2);
+	assert_int_equal(p.modes, XFP_AUTO_MODES);
 	assert_int_equal(p.bits, 0x7c);
 	assert_int_equal(p.floor[XFP_CLASS_ATTENTION], 990000000);
 	assert_int_equal(p.floor[XFP_CLASS_OTHER], 990000000);
 	assert_int_equal(p.floor[XFP_CLASS_ROUTED_EXPERT], 980000000);
-	assert_int_equal(p.outlier_sigma, 4000);
-	assert_int_equal(p.outlier_cap, 20000000);
+	assert_int_equal(p.outlier_sigma, XFP_SIGMA_AUTO);
+	assert_int_equal(p.outlier_cap, 62500000);
 	assert_int_equal(p.balance, 500000000);
 	assert_int_equal(p.lloyd_iterations, 20);
+}
+
+/* What is meant where no threshold and no cap is named. */
+static void usual_thresholds(void **state)
+{
+	(void)state;
+	assert_int_equal(xfp_sigma_usual(XFP_AUTO_MODES), XFP_SIGMA_AUTO);
+	for (int mode = XFP_MODE_V2; mode < XFP_MODES; mode++)
+		assert_int_equal(xfp_sigma_usual(1u << mode), 4000);
+	assert_int_equal(xfp_cap_usual(XFP_SIGMA_AUTO), 62500000);
+	assert_int_equal(xfp_cap_usual(4000), 20000000);
+	assert_int_equal(xfp_cap_usual(0), 20000000);
+}
+
+static void thresholds(void **state)
+{
+	static const struct {
+		const char *text, *shown;
+		uint32_t sigma;
+	} good[] = {
+		{ "auto", "auto", XFP_SIGMA_AUTO },
+		{ "none", "0.0", 0 },
+		{ "0.0", "0.0", 0 },
+		{ "4", "4.0", 4000 },
+		{ "2.75", "2.75", 2750 },
+		{ "4294967.294", "4294967.294", 4294967294 },
+	};
+	static const char *const bad[] = { "", "Auto", "automatic", "-1", "4 sigma", "4.0001", "4294967.295" };
+	uint32_t sigma;
+	char buf[24];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		assert_true(xfp_sigma_parse(good[i].text, &sigma));
+		assert_int_equal(sigma, good[i].sigma);
+		assert_string_equal(xfp_sigma_text(sigma, buf), good[i].shown);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		if (xfp_sigma_parse(bad[i], &sigma))
+			fail_msg("%s is taken", bad[i]);
 }
 
 static void names(void **state)
@@ -296,13 +336,14 @@ static void json(void **state)
 	setlocale(LC_ALL, ""); /* whatever it is, it must not show */
 	text = xfp_parameters_to_json(&p);
 	assert_non_null(text);
-	assert_non_null(strstr(text, "\"mode\": \"v2\""));
+	assert_non_null(strstr(text, "\"mode\": \"auto\""));
 	/* Bundles made without them have the bytes that they had before there were any. */
 	assert_null(strstr(text, "formats"));
 	assert_null(strstr(text, "overrides"));
 	assert_null(strstr(text, "moe_sample"));
 	assert_non_null(strstr(text, "\"routed_expert\": \"0.98\""));
-	assert_non_null(strstr(text, "\"outlier_sigma\": \"4.0\""));
+	assert_non_null(strstr(text, "\"outlier_sigma\": \"auto\""));
+	assert_non_null(strstr(text, "\"outlier_cap\": \"0.0625\""));
 	assert_true(strstr(text, "\"mode\"") < strstr(text, "\"bits\"") &&
 		    strstr(text, "\"floors\"") < strstr(text, "\"on_nonfinite\""));
 	if (xfp_parameters_from_json(text, "here", &q, &err))
@@ -377,6 +418,7 @@ static void bad_json(void **state)
 		{ "\"attention\": \"0.99\"", "\"attention\": 0.99", "\"attention\" is not text" },
 		{ "\"other\": \"0.99\"", "\"other\": \"0.99\", \"x\": 1", "\"x\" is unknown" },
 		{ "\"outlier_sigma\": \"4.0\"", "\"outlier_sigma\": \"4.0001\"", "\"outlier_sigma\"" },
+		{ "\"outlier_sigma\": \"4.0\"", "\"outlier_sigma\": \"Auto\"", "\"outlier_sigma\" has" },
 		{ "\"lloyd_iterations\": 20", "\"lloyd_iterations\": -1", "\"lloyd_iterations\"" },
 		{ "\"lloyd_iterations\": 20", "\"lloyd_iterations\": 4294967296", "\"lloyd_iterations\"" },
 		{ "\"lloyd_iterations\": 20", "\"lloyd_iterations\": 2.5", "\"lloyd_iterations\"" },
@@ -393,10 +435,13 @@ static void bad_json(void **state)
 		{ "{", "[", "here: not JSON" },
 	};
 	struct xfp_parameters p = xfp_parameters_default(), q = { .bits = 99 };
-	char *good = xfp_parameters_to_json(&p);
 	struct xfp_error err = { 0 };
+	char *good;
 
 	(void)state;
+	p.modes = 1u << XFP_MODE_V2;
+	p.outlier_sigma = XFP_SIGMA_USUAL;
+	good = xfp_parameters_to_json(&p);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char *text = replaced(good, cases[i].from, cases[i].to);
 
@@ -415,11 +460,12 @@ static void bad_json(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(decimals), cmocka_unit_test(decimals_round_trip),
-		cmocka_unit_test(bit_sets), cmocka_unit_test(base_and_extended),
-		cmocka_unit_test(defaults), cmocka_unit_test(names),
-		cmocka_unit_test(formats),  cmocka_unit_test(overrides),
-		cmocka_unit_test(samples),  cmocka_unit_test(json),
+		cmocka_unit_test(decimals),   cmocka_unit_test(decimals_round_trip),
+		cmocka_unit_test(bit_sets),   cmocka_unit_test(base_and_extended),
+		cmocka_unit_test(defaults),   cmocka_unit_test(usual_thresholds),
+		cmocka_unit_test(thresholds), cmocka_unit_test(names),
+		cmocka_unit_test(formats),    cmocka_unit_test(overrides),
+		cmocka_unit_test(samples),    cmocka_unit_test(json),
 		cmocka_unit_test(bad_json),
 	};
 
