@@ -20,6 +20,7 @@ dist_man_MANS += \
 	man/xfp-pipelines.7 \
 	man/xfp-plan.1 \
 	man/xfp-status.1 \
+	man/xfp-survey.1 \
 	man/xfp-unpack.1 \
 	man/xfp-verify.1 \
 	man/xfp.1 \
