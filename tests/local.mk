@@ -23,6 +23,7 @@ tests_bench_make_weights_SOURCES = tests/bench/make-weights.c tests/generated-we
 tests_bench_make_weights_LDADD = -lm
 
 unit_tests = \
+	tests/unit/test_aim \
 	tests/unit/test_artifact \
 	tests/unit/test_artifact_damage \
 	tests/unit/test_assign \
@@ -60,6 +61,7 @@ unit_tests = \
 	tests/unit/test_sha256 \
 	tests/unit/test_sharded \
 	tests/unit/test_store \
+	tests/unit/test_survey \
 	tests/unit/test_tar \
 	tests/unit/test_units \
 	tests/unit/test_unpack
@@ -90,6 +92,7 @@ cli_tests = \
 	tests/cli/resume.bats \
 	tests/cli/stages.bats \
 	tests/cli/status.bats \
+	tests/cli/survey.bats \
 	tests/cli/upkeep.bats
 tree_tests = \
 	tests/check-lists \

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A survey of some rows against what the fits of all of them measure.
+ */
+#include "survey.h"
+
+#include <math.h>
+
+#include "aim.h"
+#include "candidates.h"
+#include "fit_unit.h"
+#include "scan.h"
+#include "scratch.h"
+
+/* A unit of f32 matrices, one behind the other in a file, and the job of its fits. */
+struct subject {
+	struct xfp_ledger ledger;
+	struct xfp_ledger_file file;
+	struct xfp_ledger_tensor tensor;
+	struct xfp_ledger_matrix matrix[16];
+	struct xfp_ledger_unit unit;
+	struct xfp_job job;
+	struct xfp_outliers known;
+	float *weights;
+	void **state;
+};
+
+static void expect(enum xfp_status status, const struct xfp_error *err)
+{
+	if (status)
+		fail_msg("status %d: %s", (int)status, err->text);
+}
+
+/* Near normal weights; `spoil` may change them before they are written. */
+static void begin(struct subject *s, void **state, uint32_t experts, uint64_t rows, uint64_t cols,
+		  void (*spoil)(float *weights, uint64_t count))
+{
+	uint64_t count = experts * rows * cols, random = 7;
+	struct xfp_error err = { 0 };
+	struct stat st;
+
+	*s = (struct subject){ .state = state };
+	s->weights = malloc(count * sizeof *s->weights);
+	assert_non_null(s->weights);
+	for (uint64_t i = 0; i < count; i++)
+		s->weights[i] = test_gaussian(&random) / 50;
+	if (spoil)
+		spoil(s->weights, count);
+	scratch_write(state, "weights", s->weights, count * sizeof *s->weights);
+	s->file = (struct xfp_ledger_file){ .name = (char *)"weights", .path = scratch_path(state, "weights") };
+	assert_int_equal(stat(s->file.path, &st), 0);
+	s->file.identity = xfp_identity_of(&st);
+	s->tensor = (struct xfp_ledger_tensor){ .name = (char *)"w",
+						.reason = (char *)"",
+						.dtype = XFP_F32,
+						.class_ = XFP_CLASS_ATTENTION,
+						.rank = 3,
+						.shape = { experts, rows, cols },
+						.bytes = count * sizeof *s->weights };
+	s->unit = (struct xfp_ledger_unit){ (char *)"w",  (char *)"q", XFP_CLASS_ATTENTION,
+					    XFP_PLAN_FIT, XFP_F32,     experts,
+					    rows,         cols,        0 };
+	for (uint32_t m = 0; m < experts; m++)
+		s->matrix[m] = (struct xfp_ledger_matrix){ 0, m * rows * cols, rows, cols, cols, 1 };
+	s->ledger = (struct xfp_ledger){ .files = &s->file,
+					 .tensors = &s->tensor,
+					 .units = &s->unit,
+					 .matrices = s->matrix,
+					 .file_count = 1,
+					 .tensor_count = 1,
+					 .unit_count = 1,
+					 .matrix_count = experts };
+	s->job = (struct xfp_job){ .work = *state, .ledger = &s->ledger, .unit = &s->unit };
+	s->job.parameters = xfp_parameters_default();
+	s->job.parameters.bits = 0x1c;
+	expect(xfp_scan_unit(&s->ledger, &s->unit, &s->job.parameters, &s->known, &err), &err);
+}
+
+static void done_with(struct subject *s)
+{
+	xfp_outliers_free(&s->known);
+	free(s->file.path);
+	free(s->weights);
+}
+
+static uint32_t surveyed(struct subject *s, uint64_t rows, const struct xfp_thresholds *thresholds,
+			 struct xfp_candidate *list)
+{
+	struct xfp_survey survey;
+	struct xfp_error err = { 0 };
+	uint32_t count;
+
+	expect(xfp_survey_load(&s->ledger, &s->unit, &s->known, rows, &survey, &err), &err);
+	expect(xfp_survey_measure(&survey, &s->job.parameters, 0x1c, thresholds, list, &count, &err), &err);
+	xfp_survey_free(&survey);
+	return count;
+}
+
+/* ---- against a fit ----------------------------------------------------------------------------- */
+
+/* An outliers artifact without any, as outlier-extract makes it for threshold none. */
+static void extract_nothing(struct subject *s)
+{
+	const struct xfp_key_source source = { XFP_F32, s->unit.experts, s->unit.rows, s->unit.cols,
+					       (const uint8_t(*)[16])s->known.source };
+	struct xfp_artifact artifact = { 0 };
+	struct xfp_pending pending = { 0 };
+	struct xfp_error err = { 0 };
+	struct xfp_key key;
+
+	s->job.parameters.outlier_sigma = 0;
+	expect(xfp_key_outliers(&source, &s->job.parameters, &key, &err), &err);
+	expect(xfp_job_create(&s->job, &key, &pending, &artifact, &err), &err);
+	expect(xfp_outliers_begin(&artifact, &err), &err);
+	for (uint32_t m = 0; m < s->unit.experts; m++)
+		expect(xfp_outliers_append(&artifact, &s->known, m, NULL, 0, &err), &err);
+	expect(xfp_outliers_end(&artifact, &s->known, &err), &err);
+	expect(xfp_job_publish(&s->job, &key, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &pending, &artifact, &err),
+	       &err);
+	expect(xfp_stamp_write(*s->state, 0, XFP_STAMP_OUTLIERS, key.hex, &err), &err);
+	xfp_artifact_close(&artifact);
+	xfp_pending_discard(&pending);
+	xfp_key_free(&key);
+}
+
+static uint32_t fitted(struct subject *s, enum xfp_fit_kind kind, struct xfp_candidate *list)
+{
+	struct xfp_artifact artifact = { 0 };
+	struct xfp_error err = { 0 };
+	struct xfp_fit fit;
+	char key[33];
+
+	expect(xfp_fit_unit(&s->job, kind, kind == XFP_FIT_BASE ? &xfp_fit_codebooks : &xfp_fit_libraries, &err), &err);
+	expect(xfp_job_open(&s->job, xfp_fit_stamp(kind), XFP_FIT_KIND, XFP_FIT_VERSION, &artifact, key, &err), &err);
+	expect(xfp_fit_read(&artifact, &fit, &err), &err);
+	xfp_artifact_close(&artifact);
+	for (uint32_t i = 0; i < fit.candidate_count; i++)
+		list[i] = fit.candidates[i];
+	return fit.candidate_count;
+}
+
+/* A unit that is no larger than its sample: to the last bit what its fits measure, but that errors of a stack are added
+ * up in another order. */
+static void all_rows_are_as_the_fits_have_them(void **state)
+{
+	static const struct {
+		uint32_t experts;
+		uint64_t rows, cols;
+	} shapes[] = { { 1, 40, 300 }, { 3, 20, 64 }, { 1, 9, 40 }, { 2, 8, 10 } };
+	const struct xfp_thresholds none = { 1, { 0 } };
+	char *folder = scratch_path(state, "cache");
+
+	for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+		struct xfp_candidate list[2 * XFP_MOST_CANDIDATES], measured[2 * XFP_MOST_CANDIDATES];
+		struct xfp_error err = { 0 };
+		struct subject s;
+		uint32_t count, first;
+
+		begin(&s, state, shapes[i].experts, shapes[i].rows, shapes[i].cols, NULL);
+		expect(xfp_store_open(folder, &s.job.store, &err), &err);
+		assert_int_equal(xfp_survey_rows(&s.unit), shapes[i].experts * shapes[i].rows);
+		count = surveyed(&s, xfp_survey_rows(&s.unit), &none, list);
+		assert_int_equal(count, 9);
+		extract_nothing(&s);
+		first = fitted(&s, XFP_FIT_BASE, measured);
+		assert_int_equal(first + fitted(&s, XFP_FIT_LIBRARY, measured + first), count);
+		for (uint32_t c = 0; c < count; c++) {
+			assert_int_equal(list[c].mode, measured[c].mode);
+			assert_int_equal(list[c].k, measured[c].k);
+			assert_int_equal(list[c].group, measured[c].group);
+			assert_int_equal(list[c].library, measured[c].library);
+			assert_int_equal(list[c].bytes, measured[c].bytes);
+			assert_int_equal(list[c].outliers, 0);
+			assert_int_equal(list[c].sigma_milli, 0);
+			assert_true(list[c].cos_median == measured[c].cos_median);
+			assert_true(list[c].cos_p5 == measured[c].cos_p5);
+			assert_true(fabs(list[c].error - measured[c].error) <= 1e-12 * measured[c].error);
+		}
+		xfp_store_close(&s.job.store);
+		done_with(&s);
+	}
+	free(folder);
+}
+
+/* ---- the sample -------------------------------------------------------------------------------- */
+
+static void how_many_rows(void **state)
+{
+	static const struct {
+		uint32_t experts;
+		uint64_t rows, cols;
+		enum xfp_dtype dtype;
+		uint64_t want;
+	} cases[] = {
+		{ 1, 10, 10, XFP_BF16, 10 },      { 1, 4096, 4096, XFP_BF16, 64 },
+		{ 1, 4096, 256, XFP_BF16, 256 },  { 128, 768, 2048, XFP_BF16, 64 },
+		{ 1, 4096, 65536, XFP_BF16, 64 }, { 1, 4096, 100000, XFP_BF16, 41 },
+		{ 1, 4096, 100000, XFP_F32, 20 }, { 1, 4096, 500000, XFP_F64, 16 },
+		{ 1, 12, 500000, XFP_F64, 12 },   { 1, 100000, 1, XFP_BF16, 1 << 16 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct xfp_ledger_unit unit = { .dtype = cases[i].dtype,
+						.experts = cases[i].experts,
+						.rows = cases[i].rows,
+						.cols = cases[i].cols };
+
+		assert_int_equal(xfp_survey_rows(&unit), cases[i].want);
+	}
+}
+
+/* Evenly spread over all matrices, each row as its matrix has it. */
+static void rows_of_several_matrices(void **state)
+{
+	struct xfp_survey survey;
+	struct xfp_error err = { 0 };
+	struct subject s;
+
+	begin(&s, state, 5, 7, 20, NULL);
+	for (uint64_t wanted = 1; wanted <= 40; wanted++) {
+		uint64_t number = 0, have = wanted < 35 ? wanted : 35;
+
+		expect(xfp_survey_load(&s.ledger, &s.unit, &s.known, wanted, &survey, &err), &err);
+		assert_int_equal(survey.rows, have);
+		for (uint32_t b = 0; b < survey.block_count; b++) {
+			const struct xfp_survey_block *block = &survey.blocks[b];
+
+			assert_int_equal(block->first, number);
+			assert_true(block->rows.count > 0);
+			assert_true(!b || block->matrix > survey.blocks[b - 1].matrix);
+			for (uint64_t r = 0; r < block->rows.count; r++, number++) {
+				uint64_t row = number * 35 / have;
+
+				assert_int_equal(row / 7, block->matrix);
+				assert_memory_equal((float *)block->rows.raw + r * 20, s.weights + row * 20,
+						    20 * sizeof(float));
+			}
+		}
+		assert_int_equal(number, have);
+		xfp_survey_free(&survey);
+	}
+	done_with(&s);
+}
+
+/* Mean and deviation are those of the weights, whatever the exponents of their matrices. */
+static void uneven(float *weights, uint64_t count)
+{
+	for (uint64_t i = 0; i < count / 2; i++)
+		weights[i] *= 0x1p-20f;
+	for (uint64_t i = count / 2; i < count; i++)
+		weights[i] += 0.5f;
+}
+
+static void moments(void **state)
+{
+	struct xfp_survey survey;
+	struct xfp_error err = { 0 };
+	struct subject s;
+	double sum = 0, square = 0, n = 4 * 16 * 64;
+
+	begin(&s, state, 4, 16, 64, uneven);
+	memset(s.known.balance, 0, 64);
+	for (uint64_t i = 0; i < (uint64_t)n; i++) {
+		sum += s.weights[i];
+		square += (double)s.weights[i] * s.weights[i];
+	}
+	expect(xfp_survey_load(&s.ledger, &s.unit, &s.known, 64, &survey, &err), &err);
+	assert_int_equal(survey.rows, 64);
+	assert_true(fabs(survey.mean - sum / n) < 1e-6);
+	assert_true(fabs(survey.sigma - sqrt(square / n - sum / n * (sum / n))) < 1e-6);
+	xfp_survey_free(&survey);
+	done_with(&s);
+}
+
+/* ---- outliers ---------------------------------------------------------------------------------- */
+
+/* One weight in a hundred is far out, to either side. */
+static void heavy(float *weights, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i += 100)
+		weights[i] = (i / 100 & 1 ? -1 : 1) * (0.25f + 0.0005f * (float)(i / 100 % 640));
+}
+
+/* Those of candidates of a threshold. */
+static const struct xfp_candidate *find(const struct xfp_candidate *list, uint32_t count, uint32_t sigma_milli,
+					enum xfp_mode mode, uint32_t k)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (list[i].sigma_milli == sigma_milli && list[i].mode == mode && list[i].k == k)
+			return &list[i];
+	fail_msg("no candidate of %u", sigma_milli);
+	return NULL;
+}
+
+static void lower_thresholds_have_more_outliers(void **state)
+{
+	static struct xfp_candidate list[8 * 2 * XFP_MOST_CANDIDATES];
+	const struct xfp_candidate *none, *five, *least;
+	struct subject s;
+	uint64_t before = 0;
+	uint32_t count;
+
+	begin(&s, state, 1, 128, 500, heavy);
+	memset(s.known.balance, 0, 500);
+	count = surveyed(&s, 128, &xfp_aim_thresholds, list);
+	assert_int_equal(count, 7 * 9);
+	for (uint32_t i = 0; i < xfp_aim_thresholds.count; i++) {
+		const struct xfp_candidate *c = find(list, count, xfp_aim_thresholds.sigma_milli[i], XFP_MODE_V2, 3);
+
+		assert_true(c->outliers >= before);
+		before = c->outliers;
+	}
+	none = find(list, count, 0, XFP_MODE_V2, 3);
+	five = find(list, count, 5000, XFP_MODE_V2, 3);
+	least = find(list, count, 2500, XFP_MODE_V2, 3);
+	/* All that were made, and no other; four bytes each and four a row. */
+	assert_int_equal(none->outliers, 0);
+	assert_int_equal(five->outliers, 640);
+	assert_true(five->bytes >= none->bytes + 4 * 640 + 4 * 129 && five->bytes <= none->bytes + 4 * 640 + 4 * 133);
+	assert_true(five->error < 0.7 * none->error && five->cos_median > none->cos_median);
+	/* The rest reaches 2.5 of these deviations, but hardly. */
+	assert_true(least->outliers < 2 * 640);
+	done_with(&s);
+}
+
+/* Half of the unit sampled has half of its outliers, and is told to have all. */
+static void what_a_sample_has_all_rows_have(void **state)
+{
+	static struct xfp_candidate all[2 * XFP_MOST_CANDIDATES], half[2 * XFP_MOST_CANDIDATES];
+	const struct xfp_thresholds four = { 1, { 4000 } };
+	struct subject s;
+	uint32_t count;
+
+	begin(&s, state, 2, 64, 500, heavy);
+	count = surveyed(&s, 128, &four, all);
+	assert_int_equal(surveyed(&s, 64, &four, half), count);
+	for (uint32_t i = 0; i < count; i++) {
+		assert_in_range(half[i].outliers, all[i].outliers * 19 / 20, all[i].outliers * 21 / 20);
+		assert_true(fabs((double)half[i].bytes / (double)all[i].bytes - 1) < 0.01);
+		assert_true(fabs(half[i].cos_median - all[i].cos_median) < 0.2 * (1 - all[i].cos_median));
+	}
+	done_with(&s);
+}
+
+/* No more than the cap allows, and those that are furthest off. */
+static void capped(void **state)
+{
+	static const uint32_t caps[] = { 0, XFP_NANO / 1000, XFP_NANO / 200, XFP_NANO / 100, XFP_NANO / 16, XFP_NANO };
+	const struct xfp_thresholds two = { 1, { 2000 } };
+	struct xfp_candidate list[2 * XFP_MOST_CANDIDATES];
+	uint64_t free_count = 0;
+	struct subject s;
+
+	begin(&s, state, 1, 100, 640, heavy);
+	for (size_t i = sizeof caps / sizeof caps[0]; i-- > 0;) {
+		uint64_t most = (uint64_t)(64000.0 * caps[i] / XFP_NANO);
+
+		s.job.parameters.outlier_cap = caps[i];
+		surveyed(&s, 100, &two, list);
+		if (caps[i] == XFP_NANO)
+			free_count = list[0].outliers;
+		/* Told by distance, so that equal ones go together. */
+		most = most < free_count ? most : free_count;
+		assert_in_range(list[0].outliers, most - most / 50 - (most > 0), most + most / 50);
+	}
+	assert_true(free_count > 640 && free_count < 64000 / 10);
+	done_with(&s);
+}
+
+/* Matrices so unlike that the mean is beyond all numbers of the smaller ones: every weight of these is an outlier. */
+static void constant_and_tiny(float *weights, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		weights[i] = i < count / 16 ? weights[i] * 0x1p-40f : 1000 + weights[i];
+}
+
+static void far_from_the_mean(void **state)
+{
+	const struct xfp_thresholds two = { 1, { 2500 } };
+	struct xfp_candidate list[2 * XFP_MOST_CANDIDATES];
+	struct subject s;
+	uint32_t count;
+
+	begin(&s, state, 16, 16, 64, constant_and_tiny);
+	memset(s.known.balance, 0, 64);
+	s.job.parameters.outlier_cap = XFP_NANO;
+	count = surveyed(&s, 256, &two, list);
+	for (uint32_t i = 0; i < count; i++)
+		assert_int_equal(list[i].outliers, 16 * 64);
+	done_with(&s);
+}
+
+/* A unit of one value, and one of zeros. */
+static void flat(float *weights, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		weights[i] = 0.25f;
+}
+
+static void zeros(float *weights, uint64_t count)
+{
+	memset(weights, 0, count * sizeof *weights);
+}
+
+static void units_of_one_value(void **state)
+{
+	static struct xfp_candidate list[8 * 2 * XFP_MOST_CANDIDATES];
+	struct subject s;
+
+	for (int zero = 0; zero < 2; zero++) {
+		uint32_t count;
+
+		begin(&s, state, 2, 8, 32, zero ? zeros : flat);
+		count = surveyed(&s, 16, &xfp_aim_thresholds, list);
+		assert_int_equal(count, 7 * 9);
+		for (uint32_t i = 0; i < count; i++) {
+			assert_int_equal(list[i].outliers, 0);
+			assert_true(list[i].cos_median > 0.999);
+			assert_true(list[i].error >= 0 && list[i].error < 1e-3);
+		}
+		done_with(&s);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scratch_test(all_rows_are_as_the_fits_have_them),
+		cmocka_unit_test(how_many_rows),
+		scratch_test(rows_of_several_matrices),
+		scratch_test(moments),
+		scratch_test(lower_thresholds_have_more_outliers),
+		scratch_test(what_a_sample_has_all_rows_have),
+		scratch_test(capped),
+		scratch_test(far_from_the_mean),
+		scratch_test(units_of_one_value),
+	};
+
+	return cmocka_run_group_tests_name("survey", tests, NULL, NULL);
+}
