@@ -53,7 +53,7 @@ is() { # WANT, of standard input
 @test "every example of the page is a query that answers" {
 	# floors that are met, that none meets, and lm_head, which has none
 	converted m out.xfp --floor attention=0.99999
-	[ "$(examples | wc -l)" -eq 5 ]
+	[ "$(examples | wc -l)" -eq 6 ]
 	for number in 1 2 3 4 5; do
 		example "$number" >answer || { echo "example $number"; return 1; }
 		[ -s answer ] || { echo "example $number: nothing"; return 1; }
@@ -68,6 +68,12 @@ is() { # WANT, of standard input
 		"$(artifacts | xargs stat -c %s | awk '{ bytes += $1 } END { print bytes }')" ]
 	[ "$(example 4 | cut -d'|' -f9 | sort -u)" = 0 ]
 	example 5 | cut -d'|' -f3,4,5,7 | sort -u | is "attention|keep|0.99999|1"
+	# surveys are of the default
+	[ -z "$(example 6)" ]
+	unset XFP_MODE
+	converted m default.xfp --cache default
+	[ "$(example 6 default | wc -l)" -eq $((7 * 15)) ]
+	example 6 default | cut -d'|' -f5 | sort -nc
 }
 
 @test "the queries follow the last run: what was repacked, and what it chose" {
