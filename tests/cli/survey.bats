@@ -125,18 +125,16 @@ reshape() { # FOLDER TENSOR EXPRESSION
 	make_model m
 	expected=$(converted m whole.xfp --cache whole)
 	replace_stage xfp-survey '
-		if [ ! -e "$top/killed" ] && [ "$1" = u000003 ]; then touch "$top/killed"; sleep 60; fi
+		if [ ! -e "$top/stuck" ] && [ "$1" = u000003 ]; then echo $$ >"$top/pid"; touch "$top/stuck"; exec sleep 60; fi
 		exec "$real" "$@"'
 	bin/xfp convert m -o out.xfp -q -j1 &
 	pid=$!
-	until [ -e killed ]; do sleep 0.01; done
+	until [ -e stuck ]; do sleep 0.01; done
 	kill -9 $pid
 	wait $pid || true
 	# the stage that is left holds the lock
-	until [ "$(xfp status --json out.xfp | grep -c '"running"')" = 0 ]; do
-		pgrep -f "sleep 60" -P "$(pgrep -o -f "$PWD/bin/xfp-survey u000003")" | xargs -r kill
-		sleep 0.05
-	done
+	kill -9 "$(cat pid)" 2>/dev/null || true
+	flock out.xfp.work/lock true
 	rm -rf bin share
 	PATH=$XFP_TEST_BIN:$PATH
 	[ "$(converted m out.xfp)" = "$expected" ]
