@@ -73,7 +73,7 @@ static void begin(struct subject *s, void **state, uint32_t experts, uint64_t ro
 	s->job = (struct xfp_job){ .work = *state, .ledger = &s->ledger, .unit = &s->unit };
 	s->job.parameters = xfp_parameters_default();
 	s->job.parameters.bits = 0x1c;
-	expect(xfp_scan_unit(&s->ledger, &s->unit, &s->job.parameters, &s->known, &err), &err);
+	expect(xfp_scan_unit(&s->ledger, &s->unit, &s->job.parameters, &s->known, NULL, &err), &err);
 }
 
 static void done_with(struct subject *s)
@@ -90,7 +90,7 @@ static uint32_t surveyed(struct subject *s, uint64_t rows, const struct xfp_thre
 	struct xfp_error err = { 0 };
 	uint32_t count;
 
-	expect(xfp_survey_load(&s->ledger, &s->unit, &s->known, rows, &survey, &err), &err);
+	expect(xfp_survey_load(&s->ledger, &s->unit, &s->known, NULL, rows, &survey, &err), &err);
 	expect(xfp_survey_measure(&survey, &s->job.parameters, 0x1c, thresholds, list, &count, &err), &err);
 	xfp_survey_free(&survey);
 	return count;
@@ -221,7 +221,7 @@ static void rows_of_several_matrices(void **state)
 	for (uint64_t wanted = 1; wanted <= 40; wanted++) {
 		uint64_t number = 0, have = wanted < 35 ? wanted : 35;
 
-		expect(xfp_survey_load(&s.ledger, &s.unit, &s.known, wanted, &survey, &err), &err);
+		expect(xfp_survey_load(&s.ledger, &s.unit, &s.known, NULL, wanted, &survey, &err), &err);
 		assert_int_equal(survey.rows, have);
 		for (uint32_t b = 0; b < survey.block_count; b++) {
 			const struct xfp_survey_block *block = &survey.blocks[b];
@@ -265,7 +265,7 @@ static void moments(void **state)
 		sum += s.weights[i];
 		square += (double)s.weights[i] * s.weights[i];
 	}
-	expect(xfp_survey_load(&s.ledger, &s.unit, &s.known, 64, &survey, &err), &err);
+	expect(xfp_survey_load(&s.ledger, &s.unit, &s.known, NULL, 64, &survey, &err), &err);
 	assert_int_equal(survey.rows, 64);
 	assert_true(fabs(survey.mean - sum / n) < 1e-6);
 	assert_true(fabs(survey.sigma - sqrt(square / n - sum / n * (sum / n))) < 1e-6);
@@ -423,6 +423,56 @@ static void units_of_one_value(void **state)
 	}
 }
 
+/* Rows with the largest weights are looked at whatever the sample, and count for themselves. */
+static void peaks_are_picked(void **state)
+{
+	const struct xfp_thresholds none = { 1, { 0 } };
+	struct xfp_candidate with[2 * XFP_MOST_CANDIDATES], without[2 * XFP_MOST_CANDIDATES];
+	struct xfp_error err = { 0 };
+	struct xfp_outliers known;
+	struct xfp_survey survey;
+	struct xfp_peaks peaks;
+	struct subject s;
+	uint32_t count;
+
+	begin(&s, state, 1, 1000, 64, NULL);
+	expect(xfp_scan_unit(&s.ledger, &s.unit, &s.job.parameters, &known, &peaks, &err), &err);
+	assert_int_equal(peaks.count, XFP_PEAKS);
+	for (uint32_t i = 0; i < XFP_PEAKS; i++) {
+		uint64_t higher = 0;
+
+		for (uint64_t r = 0; r < 1000; r++) {
+			float largest = 0;
+
+			for (uint64_t c = 0; c < 64; c++)
+				largest = fmaxf(largest, fabsf(s.weights[r * 64 + c]));
+			higher += largest > peaks.largest[i] || (largest == peaks.largest[i] && r < peaks.row[i]);
+			if (r == peaks.row[i])
+				assert_true(largest == peaks.largest[i]);
+		}
+		assert_int_equal(higher, i);
+	}
+	surveyed(&s, 40, &none, without);
+	expect(xfp_survey_load(&s.ledger, &s.unit, &known, &peaks, 40, &survey, &err), &err);
+	assert_int_equal(survey.rows, 40);
+	assert_true(survey.picked <= XFP_PEAKS && survey.picked >= XFP_PEAKS - 4);
+	assert_true(survey.each == (1000 - (double)survey.picked) / 40);
+	for (uint32_t b = survey.block_count - (uint32_t)survey.picked; b < survey.block_count; b++)
+		assert_int_equal(survey.blocks[b].rows.count, 1);
+	expect(xfp_survey_measure(&survey, &s.job.parameters, 0x1c, &none, with, &count, &err), &err);
+	for (uint32_t i = 0; i < count; i++) {
+		assert_true(with[i].cos_median == without[i].cos_median);
+		assert_true(with[i].error != without[i].error);
+	}
+	xfp_survey_free(&survey);
+	/* All rows are the sample: none is left to pick. */
+	expect(xfp_survey_load(&s.ledger, &s.unit, &known, &peaks, 1000, &survey, &err), &err);
+	assert_int_equal(survey.picked, 0);
+	xfp_survey_free(&survey);
+	xfp_outliers_free(&known);
+	done_with(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -433,6 +483,7 @@ int main(void)
 		scratch_test(lower_thresholds_have_more_outliers),
 		scratch_test(what_a_sample_has_all_rows_have),
 		scratch_test(capped),
+		scratch_test(peaks_are_picked),
 		scratch_test(far_from_the_mean),
 		scratch_test(units_of_one_value),
 	};
