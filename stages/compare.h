@@ -75,7 +75,7 @@ struct xfp_comparison {
 enum xfp_status xfp_compare_unit(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
 				 const struct xfp_compare_request *request, struct xfp_signals *signals,
 				 struct xfp_compared_unit *compared, struct xfp_error *err);
-/* The peers alone, on the rows of a sample: XFP_PEERS of them, and the squared norm of the sample. */
+/* The peers alone, on the rows of a survey: XFP_PEERS of them, and the unit's squared norm as those rows tell it. */
 enum xfp_status xfp_compare_peers(const struct xfp_ledger_unit *unit, const struct xfp_survey *survey,
 				  struct xfp_signals *signals, struct xfp_compared list[XFP_PEERS], double *norm,
 				  struct xfp_error *err);

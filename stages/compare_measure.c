@@ -99,10 +99,11 @@ static enum xfp_status look_at(const struct xfp_ledger *ledger, const struct xfp
 			       const struct xfp_parameters *parameters, uint64_t rows, struct look *look,
 			       struct xfp_error *err)
 {
-	enum xfp_status status = xfp_scan_unit(ledger, unit, parameters, &look->known, NULL, err);
+	struct xfp_peaks peaks;
+	enum xfp_status status = xfp_scan_unit(ledger, unit, parameters, &look->known, &peaks, err);
 
 	if (!status && !(look->known.sigma[0] < 0))
-		status = xfp_survey_load(ledger, unit, &look->known, NULL, rows, &look->survey, err);
+		status = xfp_survey_load(ledger, unit, &look->known, &peaks, rows, &look->survey, err);
 	return status;
 }
 
@@ -133,7 +134,6 @@ enum xfp_status xfp_compare_unit(const struct xfp_ledger *ledger, const struct x
 	if (status || !look.survey.rows)
 		goto done;
 	status = xfp_compare_peers(unit, &look.survey, signals, peers, &compared->norm, err);
-	compared->norm *= (double)compared->rows / (double)compared->sampled;
 	if (!status)
 		status = add_ours(&look.survey, request, signals, compared, err);
 	recipe.modes = 1u << XFP_MODE_V2A;

@@ -123,21 +123,25 @@ static enum xfp_status go_through(struct stretch *s, const struct xfp_survey *su
 	return XFP_OK;
 }
 
-static void sum_up(const struct stretch *s, const struct xfp_ledger_unit *unit, uint64_t rows, unsigned p,
-		   double *cosine, struct xfp_compared *compared, double *norm)
+/* As a survey adds up: rows of the sample count for all others, those that were picked for themselves. */
+static void sum_up(const struct stretch *s, const struct xfp_ledger_unit *unit, const struct xfp_survey *survey,
+		   unsigned p, double *cosine, struct xfp_compared *compared, double *norm)
 {
 	double error = 0;
 
 	*compared = (struct xfp_compared){ .peer = &xfp_peers[p] };
 	*norm = 0;
-	for (uint64_t r = 0; r < rows; r++) {
-		cosine[r] = s->result[p][r].cosine;
-		error += s->result[p][r].error;
-		*norm += s->result[p][r].norm;
+	for (uint64_t r = 0; r < survey->rows + survey->picked; r++) {
+		double each = r < survey->rows ? survey->each : 1;
+
+		if (r < survey->rows)
+			cosine[r] = s->result[p][r].cosine;
+		error += s->result[p][r].error * each;
+		*norm += s->result[p][r].norm * each;
 	}
 	compared->candidate.bytes = unit->experts * xfp_peer_size(&xfp_peers[p], unit->rows * unit->cols);
 	compared->candidate.error = *norm > 0 ? error / *norm : 0;
-	xfp_cosine_summary(cosine, rows, &compared->candidate.cos_median, &compared->candidate.cos_p5);
+	xfp_cosine_summary(cosine, survey->rows, &compared->candidate.cos_median, &compared->candidate.cos_p5);
 	/* Sources near the end of f32, which no scale of theirs reaches. */
 	if (!isfinite(compared->candidate.error)) {
 		compared->candidate.cos_median = compared->candidate.cos_p5 = -1;
@@ -151,14 +155,14 @@ enum xfp_status xfp_compare_peers(const struct xfp_ledger_unit *unit, const stru
 {
 	struct stretch s = { 0 };
 	double *cosine = malloc(survey->rows * sizeof *cosine);
-	enum xfp_status status = stretch_init(&s, unit->cols, survey->rows, err);
+	enum xfp_status status = stretch_init(&s, unit->cols, survey->rows + survey->picked, err);
 
 	if (!status && !cosine)
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
 	if (!status)
 		status = go_through(&s, survey, signals, err);
 	for (unsigned p = 0; !status && p < XFP_PEERS; p++)
-		sum_up(&s, unit, survey->rows, p, cosine, &list[p], norm);
+		sum_up(&s, unit, survey, p, cosine, &list[p], norm);
 	stretch_free(&s);
 	free(cosine);
 	return status;

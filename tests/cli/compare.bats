@@ -271,13 +271,27 @@ assert "prefers-color-scheme: dark" in open("plot.svg").read() and os.getcwd() n
 
 @test "interrupted, it leaves nothing and ends by the signal" {
 	make_model m --hidden 512 --intermediate 512 --layers 4
-	xfp compare m --rows all -o plot.svg >text 2>errors &
-	pid=$!
-	until [ -n "$(ls -A tmp)" ]; do sleep 0.01; done
-	sleep 0.3
-	kill -TERM $pid
-	status=0
-	wait $pid || status=$?
-	[ $status = 143 ]
-	[ ! -e plot.svg ] && [ ! -s text ]
+	replace_stage xfp-inspect '
+		"$real" "$@"
+		status=$?
+		touch "$top/inspected"
+		[ ! -e "$top/stall" ] || sleep 60
+		exit $status'
+	# while headers are read, then while weights are measured
+	touch stall
+	for when in reading measuring; do
+		bin/xfp compare m --rows all -o plot.svg >text 2>errors &
+		pid=$!
+		until [ -e inspected ]; do
+			kill -0 $pid
+			sleep 0.01
+		done
+		sleep 0.3
+		kill -TERM $pid
+		status=0
+		wait $pid || status=$?
+		[ $status = 143 ]
+		[ ! -e plot.svg ] && [ ! -s text ] && [ -z "$(ls -A tmp)" ] || { echo "$when"; return 1; }
+		rm -f stall inspected
+	done
 }
