@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lane_index.c - the layout as it is written down; what is fast is in matvec_rows.h.
+ * lane_index.c - rows of indices into lanes and back, 64 columns at a time: a slot of all bytes of sixteen lanes.
+ *
+ * In between, a word of the lanes is 64 bytes, byte b of lane l at 16 b + l: what is done to a slot's 64 indices is
+ * then the same for all of them, eight in an integer of 64 bits, and vectors where the compiler has them.
  */
 #include "lane_index.h"
 
 #include <string.h>
 
 #define ROW_ALIGN 16u
+#define SLOT 64 /* columns */
+#define MOST_COLUMNS (32 * XFP_CHUNK_LANES)
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
 /* A piece of a slot: `bits` bits of byte `word`, from `shift` on; pieces go from the low end of the index up. */
 struct piece {
@@ -35,51 +41,118 @@ static const struct piece pieces[7][8][3] = {
 	[6] = { { { 0, 0, 6 } }, { { 1, 0, 6 } }, { { 2, 0, 6 } }, { { 0, 6, 2 }, { 1, 6, 2 }, { 2, 6, 2 } } },
 };
 
-/* Byte `word` that column c of a chunk of `lanes` lanes has a piece in. */
-static inline size_t place(unsigned lanes, size_t c, unsigned word)
-{
-	size_t vector = c / lanes, lane = c % lanes;
+/* Words of the lanes as above. */
+struct lanes {
+	uint64_t word[XFP_MAX_WORDS][SLOT / 8];
+};
 
-	return 4 * (word * lanes + lane) + vector % 4;
+/* ---- slots ------------------------------------------------------------------------------------- */
+
+static void join_slots(unsigned k, const uint8_t *index, struct lanes *lanes)
+{
+	memset(lanes, 0, sizeof *lanes);
+	for (unsigned i = 0; i < xfp_lane_columns(k) / 4; i++) {
+		uint64_t slot[SLOT / 8];
+		unsigned done = 0;
+
+		memcpy(slot, index + (size_t)SLOT * i, SLOT);
+		for (const struct piece *p = pieces[k][i]; done < k; done += p++->bits) {
+			uint64_t mask = EACH((1u << p->bits) - 1), *to = lanes->word[p->word];
+			unsigned shift = p->shift;
+
+			for (int j = 0; j < SLOT / 8; j++)
+				to[j] |= (slot[j] >> done & mask) << shift;
+		}
+	}
 }
+
+static void split_slots(unsigned k, const struct lanes *lanes, uint8_t *index)
+{
+	for (unsigned i = 0; i < xfp_lane_columns(k) / 4; i++) {
+		uint64_t slot[SLOT / 8] = { 0 };
+		unsigned done = 0;
+
+		for (const struct piece *p = pieces[k][i]; done < k; done += p++->bits) {
+			uint64_t mask = EACH((1u << p->bits) - 1);
+			const uint64_t *from = lanes->word[p->word];
+			unsigned shift = p->shift;
+
+			for (int j = 0; j < SLOT / 8; j++)
+				slot[j] |= (from[j] >> shift & mask) << done;
+		}
+		memcpy(index + (size_t)SLOT * i, slot, SLOT);
+	}
+}
+
+/* ---- bytes of words ---------------------------------------------------------------------------- */
+
+static inline void store_words(const struct lanes *lanes, unsigned words, unsigned count, uint8_t *out)
+{
+	for (unsigned w = 0; w < words; w++, out += (size_t)4 * count) {
+		const uint8_t *byte = (const uint8_t *)lanes->word[w];
+
+		for (unsigned l = 0; l < count; l++) {
+			uint32_t word = byte[l] | (uint32_t)byte[16 + l] << 8 | (uint32_t)byte[32 + l] << 16 |
+					(uint32_t)byte[48 + l] << 24;
+
+			memcpy(out + (size_t)4 * l, &word, sizeof word);
+		}
+	}
+}
+
+static inline void load_words(const uint8_t *packed, unsigned words, unsigned count, struct lanes *lanes)
+{
+	for (unsigned w = 0; w < words; w++, packed += (size_t)4 * count) {
+		uint8_t *byte = (uint8_t *)lanes->word[w];
+
+		for (unsigned l = 0; l < count; l++)
+			for (unsigned b = 0; b < 4; b++)
+				byte[16 * b + l] = packed[4 * l + b];
+	}
+}
+
+/* ---- rows -------------------------------------------------------------------------------------- */
 
 void xfp_lane_index_pack(unsigned k, const uint8_t *index, size_t cols, uint8_t *out)
 {
-	size_t used = (cols + 31) / 32 * 4 * k;
+	size_t chunk = xfp_chunk_columns(k), used = (cols + 31) / 32 * 4 * k;
+	unsigned words = xfp_lane_words(k);
+	struct lanes lanes;
 
-	memset(out, 0, (used + ROW_ALIGN - 1) / ROW_ALIGN * ROW_ALIGN);
-	while (cols) {
-		unsigned lanes = xfp_chunk_lanes(k, cols);
-		size_t count = cols < xfp_chunk_columns(k) ? cols : xfp_chunk_columns(k);
+	memset(out + used, 0, (ROW_ALIGN - used % ROW_ALIGN) % ROW_ALIGN);
+	for (; cols >= chunk; cols -= chunk, index += chunk, out += chunk / 8 * k) {
+		join_slots(k, index, &lanes);
+		store_words(&lanes, words, XFP_CHUNK_LANES, out);
+	}
+	if (cols) {
+		unsigned count = xfp_chunk_lanes(k, cols);
+		uint8_t last[MOST_COLUMNS] = { 0 };
 
-		for (size_t c = 0; c < count; c++) {
-			unsigned value = index[c];
-
-			for (const struct piece *p = pieces[k][c / lanes / 4]; value; value >>= p++->bits)
-				out[place(lanes, c, p->word)] |= (uint8_t)((value & ((1u << p->bits) - 1)) << p->shift);
-		}
-		index += count;
-		cols -= count;
-		out += (size_t)4 * lanes * xfp_lane_words(k);
+		for (size_t c = 0, v = 0; c < cols; c += count, v += XFP_CHUNK_LANES)
+			memcpy(last + v, index + c, cols - c < count ? cols - c : count);
+		join_slots(k, last, &lanes);
+		store_words(&lanes, words, count, out);
 	}
 }
 
 void xfp_lane_index_unpack(unsigned k, const uint8_t *packed, size_t cols, uint8_t *index)
 {
-	while (cols) {
-		unsigned lanes = xfp_chunk_lanes(k, cols);
-		size_t count = cols < xfp_chunk_columns(k) ? cols : xfp_chunk_columns(k);
+	size_t chunk = xfp_chunk_columns(k);
+	unsigned words = xfp_lane_words(k);
+	struct lanes lanes;
 
-		for (size_t c = 0; c < count; c++) {
-			const struct piece *p = pieces[k][c / lanes / 4];
-			unsigned value = 0;
+	for (; cols >= chunk; cols -= chunk, index += chunk, packed += chunk / 8 * k) {
+		load_words(packed, words, XFP_CHUNK_LANES, &lanes);
+		split_slots(k, &lanes, index);
+	}
+	if (cols) {
+		unsigned count = xfp_chunk_lanes(k, cols);
+		uint8_t last[MOST_COLUMNS];
 
-			for (unsigned done = 0; done < k; done += p++->bits)
-				value |= (packed[place(lanes, c, p->word)] >> p->shift & ((1u << p->bits) - 1)) << done;
-			index[c] = (uint8_t)value;
-		}
-		index += count;
-		cols -= count;
-		packed += (size_t)4 * lanes * xfp_lane_words(k);
+		memset(&lanes, 0, sizeof lanes);
+		load_words(packed, words, count, &lanes);
+		split_slots(k, &lanes, last);
+		for (size_t c = 0, v = 0; c < cols; c += count, v += XFP_CHUNK_LANES)
+			memcpy(index + c, last + v, cols - c < count ? cols - c : count);
 	}
 }
