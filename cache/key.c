@@ -27,6 +27,11 @@ const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS] = {
 	{ XFP_SURVEY_KIND, XFP_ALGORITHM_SURVEY },
 };
 
+bool xfp_algorithm_decides(const struct xfp_algorithm *algorithm, const struct xfp_parameters *parameters)
+{
+	return strcmp(algorithm->name, XFP_SURVEY_KIND) || parameters->outlier_sigma == XFP_SIGMA_AUTO;
+}
+
 static void to_hex(const uint8_t bytes[16], char hex[33])
 {
 	static const char digits[] = "0123456789abcdef";

@@ -35,6 +35,7 @@
 #ifndef XFP_KEY_H
 #define XFP_KEY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -59,6 +60,9 @@ struct xfp_algorithm {
 };
 #define XFP_ALGORITHMS 7
 extern const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS];
+/* Whether it has a say at all where these are the parameters: one that has none is not recorded, so that another
+ * version of it makes no other bytes. */
+bool xfp_algorithm_decides(const struct xfp_algorithm *algorithm, const struct xfp_parameters *parameters);
 
 struct xfp_key {
 	char hex[33];

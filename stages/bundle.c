@@ -189,12 +189,10 @@ static enum xfp_status describe(struct assembly *a, struct xfp_error *err)
 	bool ok = algorithms && values;
 	char *text;
 
-	for (int i = 0; ok && i < XFP_ALGORITHMS; i++) {
-		/* One that decides nothing here shall not make other bytes. */
-		if (!strcmp(xfp_algorithms[i].name, XFP_SURVEY_KIND) && a->parameters.outlier_sigma != XFP_SIGMA_AUTO)
-			continue;
-		ok = !json_object_set_new(algorithms, xfp_algorithms[i].name, json_integer(xfp_algorithms[i].version));
-	}
+	for (int i = 0; ok && i < XFP_ALGORITHMS; i++)
+		if (xfp_algorithm_decides(&xfp_algorithms[i], &a->parameters))
+			ok = !json_object_set_new(algorithms, xfp_algorithms[i].name,
+						  json_integer(xfp_algorithms[i].version));
 	if (ok)
 		root = json_pack("{s:s, s:i, s:s, s:O, s:O}", "format", "xfp", "version", XFP_BUNDLE_VERSION, "family",
 				 a->ledger->family, "algorithms", algorithms, "parameters", values);

@@ -25,7 +25,7 @@ static enum xfp_status check_algorithms(const char *like, const struct xfp_recor
 	for (int i = 0; i < XFP_ALGORITHMS; i++) {
 		const struct xfp_algorithm *ours = &xfp_algorithms[i];
 
-		if (recorded->version[i] != ours->version)
+		if (xfp_algorithm_decides(ours, &recorded->parameters) && recorded->version[i] != ours->version)
 			return xfp_fail(
 				err, XFP_UNMET,
 				"%s: " XFP_MEMBER_JSON " differs: it was made by version %u of algorithm %s, and "
