@@ -45,12 +45,12 @@
 #include "policy.h"
 #include "xfp_error.h"
 
-#define XFP_ALGORITHM_SURVEY 1
+#define XFP_ALGORITHM_SURVEY 2
 #define XFP_ALGORITHM_OUTLIERS 1
-#define XFP_ALGORITHM_FIT 3
-#define XFP_ALGORITHM_LIBRARY 1
+#define XFP_ALGORITHM_FIT 4
+#define XFP_ALGORITHM_LIBRARY 2
 #define XFP_ALGORITHM_CHOICE 1
-#define XFP_ALGORITHM_PACKED 1
+#define XFP_ALGORITHM_PACKED 2
 #define XFP_ALGORITHM_FP8 3
 
 /* They are recorded in bundles, for xfp convert --like, in this order. One that is not recorded is 1. */

@@ -3,29 +3,37 @@
 
 #include <string.h>
 
-#include "group_index.h"
-#include "index.h"
+#include "lane_index.h"
 #include "number.h"
 #include "scale.h"
 
 #define MAX_ENTRIES 64
-#define CHUNK 480        /* a multiple of every k's indices per word, so that chunks begin at words */
-#define GROUP_CHUNK 1024 /* of v2a and v2c: whole groups, whatever their size */
+#define PIECE 1024 /* columns: whole chunks of lanes and whole groups, whatever their size */
+
+/* Look columns that share their entries up; `index` is that of the first of them. */
+static inline void look_up(const float *value, const uint8_t *index, size_t count, float *x)
+{
+	for (size_t i = 0; i < count; i++)
+		x[i] = value[index[i]];
+}
+
+/* The indices of a piece, when column c begins one. */
+static inline void unpack_piece(unsigned k, const uint8_t *packed, size_t c, size_t cols, uint8_t index[PIECE])
+{
+	if (c % PIECE == 0)
+		xfp_lane_index_unpack(k, packed + c / 8 * k, cols - c < PIECE ? cols - c : PIECE, index);
+}
 
 void xfp_decode_v2(unsigned k, const uint8_t *packed, const uint16_t *codebook, size_t cols, float *x)
 {
 	float entry[MAX_ENTRIES];
-	uint8_t index[CHUNK];
+	uint8_t index[PIECE];
 
 	for (unsigned i = 0; i < 1u << k; i++)
 		entry[i] = xfp_half_to_float(codebook[i]);
-	for (size_t c = 0; c < cols; c += CHUNK) {
-		size_t count = cols - c < CHUNK ? cols - c : CHUNK;
-
-		xfp_index_unpack(k, packed, count, index);
-		for (size_t i = 0; i < count; i++)
-			x[c + i] = entry[index[i]];
-		packed += CHUNK / xfp_index_slots[k] * xfp_index_word_bytes[k];
+	for (size_t c = 0; c < cols; c += PIECE) {
+		unpack_piece(k, packed, c, cols, index);
+		look_up(entry, index, cols - c < PIECE ? cols - c : PIECE, x + c);
 	}
 }
 
@@ -35,25 +43,11 @@ void xfp_decode_halves(const uint16_t *half, size_t count, float *value)
 		value[i] = xfp_half_to_float(half[i]);
 }
 
-/* Look the columns of one group up; `index` is that of the first of them. */
-static inline void look_up(const float *value, const uint8_t *index, size_t count, float *x)
-{
-	for (size_t i = 0; i < count; i++)
-		x[i] = value[index[i]];
-}
-
-/* The indices of a chunk, when the group at column c begins one. */
-static inline void unpack_chunk(unsigned k, const uint8_t *packed, size_t c, size_t cols, uint8_t index[GROUP_CHUNK])
-{
-	if (c % GROUP_CHUNK == 0)
-		xfp_group_index_unpack(k, packed + c / 8 * k, cols - c < GROUP_CHUNK ? cols - c : GROUP_CHUNK, index);
-}
-
 bool xfp_decode_v2a(const struct xfp_library *library, const uint8_t *packed, const uint16_t *pair,
 		    const uint8_t *number, size_t cols, float *x)
 {
 	size_t columns = (size_t)1 << library->group, entries = (size_t)1 << library->k;
-	uint8_t index[GROUP_CHUNK];
+	uint8_t index[PIECE];
 	float value[MAX_ENTRIES];
 
 	for (size_t c = 0; c < cols; c += columns, pair += 2, number++) {
@@ -65,8 +59,8 @@ bool xfp_decode_v2a(const struct xfp_library *library, const uint8_t *packed, co
 		entry = library->entry + *number * entries;
 		for (size_t i = 0; i < entries; i++)
 			value[i] = xfp_scaled_value(entry[i], scale, midpoint);
-		unpack_chunk(library->k, packed, c, cols, index);
-		look_up(value, index + c % GROUP_CHUNK, cols - c < columns ? cols - c : columns, x + c);
+		unpack_piece(library->k, packed, c, cols, index);
+		look_up(value, index + c % PIECE, cols - c < columns ? cols - c : columns, x + c);
 	}
 	return true;
 }
@@ -77,7 +71,7 @@ void xfp_decode_v2c(const struct xfp_library *library, const uint8_t *packed, co
 	size_t columns = (size_t)1 << library->group, entries = (size_t)1 << library->k;
 	unsigned ratios = 256 / library->codebooks;
 	float scale = 0x1p14f * xfp_balance_down(row);
-	uint8_t index[GROUP_CHUNK];
+	uint8_t index[PIECE];
 	float value[MAX_ENTRIES];
 
 	for (size_t c = 0; c < cols; c += columns, group++) {
@@ -85,16 +79,16 @@ void xfp_decode_v2c(const struct xfp_library *library, const uint8_t *packed, co
 		float ratio = library->ratio[*group % ratios];
 		size_t count = cols - c < columns ? cols - c : columns;
 
-		unpack_chunk(library->k, packed, c, cols, index);
+		unpack_piece(library->k, packed, c, cols, index);
 		/* The product of the fp16 ones is exact here, too; what there are fewer of is multiplied. */
 		if (entries > columns) {
 			for (size_t i = 0; i < count; i++)
-				x[c + i] = entry[index[(c + i) % GROUP_CHUNK]] * ratio * scale;
+				x[c + i] = entry[index[(c + i) % PIECE]] * ratio * scale;
 			continue;
 		}
 		for (size_t i = 0; i < entries; i++)
 			value[i] = entry[i] * ratio * scale;
-		look_up(value, index + c % GROUP_CHUNK, count, x + c);
+		look_up(value, index + c % PIECE, count, x + c);
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lane_index.h - k-bit indices as the kernels of matvec.h want them: dense, in lanes of 32 bits.
+ * lane_index.h - k-bit indices as a bundle has them and the kernels of matvec.h want them: dense, in lanes of 32 bits.
  *
  * A row is cut into chunks of sixteen lanes, a lane being a column of `words` little-endian uint32:
  *
@@ -25,7 +25,7 @@
  * is for a table that repeats to ignore. Sixteen lanes of 32 bits are consecutive columns, and 64 of 8 bits are the
  * four times sixteen that a dot product of bytes adds up.
  *
- * Columns past the end of a row and the row's padding are zero. The row takes xfp_group_index_bytes(cols, k) bytes.
+ * Columns past the end of a row and the row's padding are zero. The row takes xfp_index_row_bytes(cols, k) bytes.
  */
 #ifndef XFP_LANE_INDEX_H
 #define XFP_LANE_INDEX_H

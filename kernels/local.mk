@@ -72,10 +72,6 @@ runtime_libxfp_la_SOURCES += \
 	kernels/balance.h \
 	kernels/decode.c \
 	kernels/decode.h \
-	kernels/group_index.c \
-	kernels/group_index.h \
-	kernels/index.c \
-	kernels/index.h \
 	kernels/lane_index.c \
 	kernels/lane_index.h \
 	kernels/matvec.c \

@@ -37,6 +37,11 @@ enum xfp_status xfp_bundle_check_header(struct xfp_bundle *bundle, struct xfp_er
 
 	if (memcmp(header->magic, XFP_IDX_MAGIC, sizeof header->magic))
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: damaged: xfp.idx is no index; convert it again", bundle->path);
+	if (header->version < XFP_BUNDLE_VERSION)
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s: format version %" PRIu32 ", which came before the one that is read here, %d; "
+				"convert the checkpoint again",
+				bundle->path, header->version, XFP_BUNDLE_VERSION);
 	if (header->version != XFP_BUNDLE_VERSION)
 		return xfp_fail(err, XFP_BAD_INPUT,
 				"%s: format version %" PRIu32 ", but only %d can be read here; use another "

@@ -15,39 +15,93 @@
 #include "printable.h"
 #include "scale.h"
 
-/* A matrix's outliers: a CSR matrix. */
+/* A matrix's outliers: row pointers, or the row of each. */
 struct outliers {
-	const uint8_t *pointer, *column, *residual;
+	const uint8_t *row, *column, *residual;
+	uint64_t rows, cols;
 	uint32_t count;
-	bool wide; /* columns of 4 bytes */
+	uint32_t next;     /* of a list: the first that is not in a row before the one that is next */
+	bool listed, wide; /* columns of 4 bytes */
 };
 
 static struct outliers find_outliers(const struct xfp_matrix_info *matrix)
 {
-	struct outliers o = { .count = (uint32_t)matrix->outliers, .wide = matrix->cols > 65536 };
+	struct outliers o = { .rows = matrix->rows,
+			      .cols = matrix->cols,
+			      .count = (uint32_t)matrix->outliers,
+			      .listed = xfp_outliers_listed(matrix->rows, matrix->outliers),
+			      .wide = matrix->cols > 65536 };
 
 	if (o.count) {
-		o.pointer = matrix->outlier;
-		o.column = o.pointer + (matrix->rows + 1) * 4;
+		o.row = matrix->outlier;
+		o.column = o.row + xfp_outlier_row_bytes(matrix->rows, matrix->outliers);
 		o.residual = o.column + xfp_align((uint64_t)o.count * (o.wide ? 4 : 2), 4);
 	}
 	return o;
 }
 
-/* Add the outliers of a row; false when they are not within the matrix. */
-static bool add_outliers(const struct outliers *o, uint64_t row, uint64_t rows, uint64_t cols, float *x)
+/* Of a list in order: how many are in rows before this one. Of any other: some number up to the count. */
+static uint32_t listed_before(const struct outliers *o, uint64_t row)
 {
-	uint32_t first = xfp_load32(o->pointer + row * 4), end = xfp_load32(o->pointer + row * 4 + 4);
-	size_t size = o->wide ? 4 : 2;
+	uint32_t low = 0, high = o->count;
 
-	if (first > end || end > o->count || (row == 0 && first) || (row + 1 == rows && end != o->count))
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (xfp_load32(o->row + middle * (size_t)4) < row)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Which outliers a row has; false when that is none that can be. */
+static bool find_row(struct outliers *o, uint64_t row, uint32_t *first, uint32_t *end)
+{
+	if (!o->listed) {
+		*first = xfp_load32(o->row + row * 4);
+		*end = xfp_load32(o->row + row * 4 + 4);
+		return *first <= *end && *end <= o->count && (row || !*first) &&
+		       (row + 1 < o->rows || *end == o->count);
+	}
+	*first = *end = o->next;
+	while (*end < o->count && xfp_load32(o->row + *end * (size_t)4) == row)
+		++*end;
+	o->next = *end;
+	return true;
+}
+
+static uint32_t column_of(const struct outliers *o, uint32_t i)
+{
+	return o->wide ? xfp_load32(o->column + i * (size_t)4) : xfp_load16(o->column + i * (size_t)2);
+}
+
+/* Add the outliers of a row; false when they are not within the matrix or not in order. */
+static bool add_outliers(struct outliers *o, uint64_t row, float *x)
+{
+	uint32_t first, end;
+
+	if (!find_row(o, row, &first, &end))
 		return false;
 	for (uint32_t i = first; i < end; i++)
-		if ((o->wide ? xfp_load32(o->column + i * size) : xfp_load16(o->column + i * size)) >= cols)
+		if (column_of(o, i) >= o->cols || (i > first && column_of(o, i) <= column_of(o, i - 1)))
 			return false;
-	xfp_decode_outliers(o->column + first * size, o->wide,
+	xfp_decode_outliers(o->column + first * (size_t)(o->wide ? 4 : 2), o->wide,
 			    (const uint16_t *)(const void *)(o->residual + first * (size_t)2), end - first, x);
 	return true;
+}
+
+/* Rows [first, end) are about to be decoded, or were. A list out of order, or with rows that are not there, does not
+ * come out where the next call will begin, or the last row should end. */
+static void begin_outliers(struct outliers *o, uint64_t first)
+{
+	o->next = o->listed && first ? listed_before(o, first) : 0;
+}
+
+static bool end_outliers(const struct outliers *o, uint64_t end)
+{
+	return !o->listed || o->next == (end < o->rows ? listed_before(o, end) : o->count);
 }
 
 /* Rows of a matrix in one of the modes with codebooks. */
@@ -70,10 +124,9 @@ static enum xfp_status decoder_init(struct decoder *d, const struct xfp_matrix_i
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	for (uint64_t c = 0; balance && c < matrix->cols; c++)
 		d->down[c] = xfp_balance_down(balance[c]);
-	if (matrix->mode == XFP_MODE_V2) {
-		d->row_bytes = xfp_v2_row_bytes(matrix->cols, matrix->k);
+	d->row_bytes = xfp_index_row_bytes(matrix->cols, matrix->k);
+	if (matrix->mode == XFP_MODE_V2)
 		return XFP_OK;
-	}
 	if (!(d->values = malloc(halves * sizeof *d->values))) {
 		free(d->down);
 		return xfp_fail(err, XFP_FAILED, "out of memory");
@@ -84,7 +137,6 @@ static enum xfp_status decoder_init(struct decoder *d, const struct xfp_matrix_i
 					   .codebooks = matrix->library_size,
 					   .entry = d->values,
 					   .ratio = d->values + entries };
-	d->row_bytes = xfp_group_index_bytes(matrix->cols, matrix->k);
 	d->groups = xfp_row_groups(matrix->cols, d->library.group);
 	return XFP_OK;
 }
@@ -118,13 +170,16 @@ static enum xfp_status dequantize_rows(const struct xfp_bundle *bundle, const st
 
 	if (status)
 		return status;
+	begin_outliers(&d.outliers, first);
 	for (uint64_t r = first; !wrong && r < first + rows; r++, out += matrix->cols) {
 		if (!decode_row(&d, r, out))
 			wrong = "a group's codebook is none of its library";
-		else if (d.outliers.count && !add_outliers(&d.outliers, r, matrix->rows, matrix->cols, out))
-			wrong = "outliers outside the matrix";
+		else if (d.outliers.count && !add_outliers(&d.outliers, r, out))
+			wrong = "outliers outside the matrix or out of order";
 		else
 			xfp_unscale_row(out, d.down, matrix->exponent, matrix->cols, out);
+		if (!wrong && r + 1 == first + rows && !end_outliers(&d.outliers, first + rows))
+			wrong = "outliers outside the matrix or out of order";
 		if (wrong)
 			status = xfp_fail(
 				err, XFP_BAD_INPUT,

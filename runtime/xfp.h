@@ -158,7 +158,7 @@ uint32_t xfp_bundle_find_file(const struct xfp_bundle *bundle, const char *name)
 
 /* Rows [first_row, first_row + rows) of a matrix as f32, row-major and contiguous, in the range of the
  * source weights. XFP_USAGE when there are no such rows, XFP_BAD_INPUT when its outliers point
- * outside the matrix or a group names a codebook that is not there; `out` is then undefined. */
+ * outside the matrix, or are not in order, or a group names a codebook that is not there; `out` is then undefined. */
 enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t matrix, uint64_t first_row,
 				      uint64_t rows, float *out, struct xfp_error *err);
 

@@ -57,7 +57,7 @@ static void library_part_bytes(const struct xfp_idx_unit *unit, uint64_t bytes[X
 	uint64_t groups = unit->rows * xfp_row_groups(unit->cols, unit->group);
 
 	bytes[XFP_PART_GROUP] = xfp_align(unit->mode == XFP_MODE_V2A ? groups * 5 : groups + unit->rows, 16);
-	bytes[XFP_PART_INDEX] = unit->rows * xfp_group_index_bytes(unit->cols, unit->k);
+	bytes[XFP_PART_INDEX] = unit->rows * xfp_index_row_bytes(unit->cols, unit->k);
 }
 
 bool xfp_matrix_part_bytes(const struct xfp_idx_unit *unit, const struct xfp_idx_matrix *matrix,
@@ -66,8 +66,9 @@ bool xfp_matrix_part_bytes(const struct xfp_idx_unit *unit, const struct xfp_idx
 	uint64_t rows = unit->rows, cols = unit->cols, weights;
 
 	if (rows > SANE || cols > SANE || !xfp_mul(rows, cols, &weights) || weights > SANE ||
-	    matrix->outliers > weights || matrix->outliers > UINT32_MAX || !xfp_dtype_is_weight(unit->dtype) ||
-	    matrix->exponent < -XFP_MAX_EXPONENT || matrix->exponent > XFP_MAX_EXPONENT)
+	    matrix->outliers > weights || matrix->outliers > UINT32_MAX || (matrix->outliers && rows > UINT32_MAX) ||
+	    !xfp_dtype_is_weight(unit->dtype) || matrix->exponent < -XFP_MAX_EXPONENT ||
+	    matrix->exponent > XFP_MAX_EXPONENT)
 		return false;
 	for (int p = 0; p < XFP_PARTS; p++)
 		bytes[p] = 0;
@@ -83,7 +84,7 @@ bool xfp_matrix_part_bytes(const struct xfp_idx_unit *unit, const struct xfp_idx
 		if (matrix->k < 2 || matrix->k > 6)
 			return false;
 		bytes[XFP_PART_CODE] = rows * (2u << matrix->k);
-		return xfp_mul(rows, xfp_v2_row_bytes(cols, matrix->k), &bytes[XFP_PART_INDEX]);
+		return xfp_mul(rows, xfp_index_row_bytes(cols, matrix->k), &bytes[XFP_PART_INDEX]);
 	}
 	if (matrix->k || matrix->outliers)
 		return false;

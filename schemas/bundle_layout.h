@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bundle_layout.h - the bytes of a .xfp bundle, version 0. Shared by the writer (schemas/bundle.h)
+ * bundle_layout.h - the bytes of a .xfp bundle, version 1. Shared by the writer (schemas/bundle.h)
  * and the one reader (runtime/xfp.h); needs nothing but C.
  *
  * A bundle is an uncompressed pax tar. Members, in this order:
@@ -36,7 +36,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define XFP_BUNDLE_VERSION 0
+#define XFP_BUNDLE_VERSION 1
 #define XFP_IDX_MAGIC "xfp-idx" /* with its NUL, 8 bytes */
 #define XFP_DATA_ALIGN 4096u
 #define XFP_ROW_ALIGN 16u    /* rows of packed indices are zero-padded to this */
@@ -63,22 +63,32 @@ enum xfp_table {
  * (experts):
  *
  *   part    ext   mode v2                                      mode fp8            mode keep
- *   INDEX   idx   M*N rows of xfp_v2_row_bytes(K, k)           M*N*K e4m3 codes    M*N*K source elements
+ *   INDEX   idx   M*N rows of xfp_index_row_bytes(K, k)        M*N*K e4m3 codes    M*N*K source elements
  *   CODE    cb    M*N*2^k fp16 entries, ascending in a row     M*N f32 row scales  -
  *   GROUP   grp   -                                            -                   -
  *   BALANCE bal   K bytes d, one vector for the unit; absent   -                   -
  *                 when all are 0, as they are without balance
- *   OUTLIER out   for each matrix that has outliers: N+1       -                   -
- *                 uint32 row pointers (first 0), then columns
- *                 (uint16; uint32 where K > 65536) zero-padded
- *                 to 4 bytes, then fp16 residuals, then zero
- *                 padding to 16 bytes; absent when none has
+ *   OUTLIER out   for each matrix that has outliers, see       -                   -
+ *                 below; absent when none has
+ *
+ * A row of indices is cut into chunks of sixteen lanes, the last of fewer, each lane one to five uint32 that hold the
+ * indices of 8 to 32 columns without a gap: kernels/lane_index.h has the table, and says why. Columns past the end of
+ * the row and the padding are zero.
+ *
+ * Outliers are in the order of their rows and, in a row, of their columns, no two at the same place. A matrix with n of
+ * them has, where n > N, row pointers; where n <= N, so that pointers would take more than they tell, a list:
+ *
+ *   n > N    N+1 uint32: row r has outliers pointer[r] to pointer[r + 1] - 1; the first is 0, the last n
+ *   n <= N   n uint32: the row of each, so that N is below 2^32
+ *
+ * and behind that in either case n columns (uint16; uint32 where K > 65536), zero-padded to 4 bytes, then n fp16
+ * residuals, then zero padding to 16 bytes.
  *
  * The library modes cut each row into groups of G = 2^group columns; a row's last one is shorter where K is no
  * multiple. A library of L = 2^library codebooks serves the whole unit, so all its matrices have its k.
  *
  *   part    mode v2a                                           mode v2c
- *   INDEX   M*N rows of xfp_group_index_bytes(K, k)            the same
+ *   INDEX   as in v2                                           the same
  *   CODE    L*2^k fp16 entries, by codebook                    L*2^k fp16 entries, then R = 256/L fp16 ratios,
  *                                                              the first of them 0
  *   GROUP   for each matrix: N * ceil(K/G) pairs of fp16       for each matrix: N * ceil(K/G) bytes b, row by
@@ -86,18 +96,6 @@ enum xfp_table {
  *           many bytes: the codebook's number, below L;        one a row; then zero padding to 16 bytes
  *           then zero padding to 16 bytes
  *   BALANCE, OUTLIER as in v2
- *
- * A row of indices of these modes is a run of blocks of 32 columns, 4k bytes each; columns past the end of the
- * row have index 0. A block is a plane for the low bits, and where k needs it one more for the bits above:
- *
- *   k       planes
- *   2       2 bits          A plane of 4 bits, 16 bytes: byte i holds column i in its low half, i + 16 in its high
- *   3       2 bits, 1 bit   one. A plane of 2 bits, 8 bytes: two uint32; for i = 0 ... 15 column i is in word i % 2,
- *   4       4 bits          bits 4(i/2) and 4(i/2) + 1, column i + 16 in the two bits above. A plane of 1 bit: one
- *   5       4 bits, 1 bit   uint32, bit i is column i.
- *   6       4 bits, 2 bits
- *
- * So a plane comes apart with a shift and a mask on whole vectors, and a group is half a block or whole blocks.
  *
  * Decoding: v2, v2a and v2c give x', and then  W[r][c] = (x' + residual(r, c)) * 2^(-d[c] / 4) * 2^-s  with the
  * matrix's exponent s: the sum in f32, 2^(-d/4) by the table of kernels/scale.h, each product rounded to f32.
@@ -197,17 +195,8 @@ _Static_assert(sizeof(struct xfp_idx_part) == 56, "part record");
 _Static_assert(sizeof(struct xfp_idx_tensor) == 112, "tensor record");
 _Static_assert(sizeof(struct xfp_idx_file) == 56, "file record");
 
-/* Bytes of a v2 row of `cols` k-bit indices: the paper's words, padded to XFP_ROW_ALIGN.
- * k = 2: 16 indices in a 32-bit word; 3: 10 in 32; 4: 8 in 32; 5: 3 in 16; 6: 5 in 32. */
-static inline uint64_t xfp_v2_row_bytes(uint64_t cols, unsigned k)
-{
-	static const uint8_t per_word[] = { 0, 0, 16, 10, 8, 3, 5 }, word[] = { 0, 0, 4, 4, 4, 2, 4 };
-
-	return ((cols + per_word[k] - 1) / per_word[k] * word[k] + XFP_ROW_ALIGN - 1) & ~(uint64_t)(XFP_ROW_ALIGN - 1);
-}
-
-/* Bytes of a row of `cols` k-bit indices in the planes of the library modes. */
-static inline uint64_t xfp_group_index_bytes(uint64_t cols, unsigned k)
+/* Bytes of a row of `cols` k-bit indices in lanes: 4k for 32 columns, padded to XFP_ROW_ALIGN. */
+static inline uint64_t xfp_index_row_bytes(uint64_t cols, unsigned k)
 {
 	return ((cols + 31) / 32 * 4 * k + XFP_ROW_ALIGN - 1) & ~(uint64_t)(XFP_ROW_ALIGN - 1);
 }
@@ -224,12 +213,26 @@ static inline unsigned xfp_library_ratios(unsigned library)
 	return 256u >> library;
 }
 
+/* Whether so many outliers are a list, rather than rows with pointers. */
+static inline bool xfp_outliers_listed(uint64_t rows, uint64_t count)
+{
+	return count <= rows;
+}
+
+/* Bytes of one matrix's row pointers, or of the rows in its list. */
+static inline uint64_t xfp_outlier_row_bytes(uint64_t rows, uint64_t count)
+{
+	return (xfp_outliers_listed(rows, count) ? count : rows + 1) * 4;
+}
+
 /* Bytes of one matrix's outliers, 0 when it has none. */
 static inline uint64_t xfp_outlier_bytes(uint64_t rows, uint64_t cols, uint64_t count)
 {
 	uint64_t columns = count * (cols > 65536 ? 4 : 2);
 
-	return count ? ((rows + 1) * 4 + ((columns + 3) & ~(uint64_t)3) + count * 2 + 15) & ~(uint64_t)15 : 0;
+	return count ? (xfp_outlier_row_bytes(rows, count) + ((columns + 3) & ~(uint64_t)3) + count * 2 + 15) &
+			       ~(uint64_t)15
+		     : 0;
 }
 
 /* What of its parts a unit has once, by mode, k, group, library and columns; `balanced` says whether it has BALANCE.

@@ -92,9 +92,11 @@ void xfp_chosen_describe(const struct xfp_chosen *chosen, const struct xfp_choic
 
 enum xfp_status xfp_chosen_marks(struct xfp_chosen *chosen, uint32_t m, struct xfp_marks *marks, struct xfp_error *err)
 {
-	if (chosen->known.first[m + 1] - chosen->known.first[m] > UINT32_MAX)
+	uint64_t count = chosen->known.first[m + 1] - chosen->known.first[m];
+
+	if (count > UINT32_MAX || (count && chosen->known.rows > UINT32_MAX))
 		return xfp_fail(err, XFP_BAD_INPUT,
-				"more outliers than 32-bit row pointers can count; raise --outlier-sigma");
+				"more outliers or rows than 32 bits can count; use --outlier-sigma none");
 	return xfp_marks_load(&chosen->outliers, &chosen->known, m, marks, err);
 }
 
@@ -104,15 +106,19 @@ enum xfp_status xfp_chosen_write_outliers(const struct xfp_chosen *chosen, const
 	uint64_t rows = chosen->known.rows, cols = chosen->known.cols,
 		 bytes = xfp_outlier_bytes(rows, cols, marks->count);
 	size_t wide = cols > 65536 ? 4 : 2;
-	uint8_t *data = calloc(bytes, 1), *column, *value;
+	uint8_t *data = calloc(bytes, 1), *row = data, *column, *value;
+	bool listed = xfp_outliers_listed(rows, marks->count);
 	enum xfp_status status;
 
 	if (!data)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	column = data + (rows + 1) * 4;
+	column = data + xfp_outlier_row_bytes(rows, marks->count);
 	value = column + (marks->count * wide + 3) / 4 * 4;
-	for (uint64_t r = 0; r <= rows; r++)
+	for (uint64_t r = 0; !listed && r <= rows; r++)
 		xfp_store32(data + r * 4, (uint32_t)marks->first[r]);
+	for (uint64_t r = 0; listed && r < rows; r++)
+		for (uint64_t i = marks->first[r]; i < marks->first[r + 1]; i++, row += 4)
+			xfp_store32(row, (uint32_t)r);
 	for (uint64_t i = 0; i < marks->count; i++) {
 		uint32_t c = marks->column[i];
 

@@ -27,7 +27,7 @@ void xfp_chosen_close(struct xfp_chosen *chosen);
  * exponent, its outliers and its digest. */
 void xfp_chosen_describe(const struct xfp_chosen *chosen, const struct xfp_choice *choice, struct xfp_packed *packed);
 
-/* The marks of a matrix; more than 32-bit row pointers can count are refused. */
+/* The marks of a matrix; those that 32 bits cannot count are refused. */
 enum xfp_status xfp_chosen_marks(struct xfp_chosen *chosen, uint32_t m, struct xfp_marks *marks, struct xfp_error *err);
 /* A matrix's outliers as bundle_layout.h lays them out, from their residuals by mark. */
 enum xfp_status xfp_chosen_write_outliers(const struct xfp_chosen *chosen, const struct xfp_marks *marks,

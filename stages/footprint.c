@@ -83,14 +83,15 @@ static const struct coefficients steps[XFP_STEPS] = {
 			       .matrix = KNOWN_MATRIX,
 			       .outlier = 4 },
 	/* thread and column: x, index; column: narrow, wide, balance; stack row: cosine (of fp8); matrix: and struct
-	 * xfp_packed_matrix; row: where its outliers begin; outlier: column, residual, and both as stored */
+	 * xfp_packed_matrix; row: where its outliers begin, and that as stored; outlier: column, residual, and both as
+	 * stored */
 	[XFP_STEP_PACK] = { .fixed = 2816 * KIB,
 			    .text = 3072 * KIB,
 			    .thread_column = 4 + 1,
 			    .column = 4 + 8 + 1,
 			    .stack_row = 8,
 			    .matrix = KNOWN_MATRIX + sizeof(struct xfp_packed_matrix),
-			    .row = 8,
+			    .row = 8 + 4,
 			    .outlier = 4 + 2 + 4 },
 };
 
@@ -204,7 +205,7 @@ static uint64_t pack_bytes(const struct xfp_candidate *candidate, const struct x
 	if (!candidate->k)
 		return block * (unit->cols + sizeof(float));
 	if (!candidate->group)
-		return block * (((uint64_t)2 << candidate->k) + xfp_v2_row_bytes(unit->cols, candidate->k));
+		return block * (((uint64_t)2 << candidate->k) + xfp_index_row_bytes(unit->cols, candidate->k));
 	return GROUPS_FIXED + xfp_groups_packed(candidate, unit, block) + xfp_groups_libraries(candidate, 1) +
 	       threads * (thread + xfp_groups_thread(candidate, 1, unit->cols));
 }

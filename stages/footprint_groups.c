@@ -101,6 +101,5 @@ uint64_t xfp_groups_packed(const struct xfp_candidate *c, const struct xfp_ledge
 {
 	uint64_t groups = unit->rows * ((unit->cols + c->group - 1) / c->group);
 
-	return block * xfp_group_index_bytes(unit->cols, c->k) + groups * (c->mode == XFP_MODE_V2A ? 5 : 1) +
-	       unit->rows;
+	return block * xfp_index_row_bytes(unit->cols, c->k) + groups * (c->mode == XFP_MODE_V2A ? 5 : 1) + unit->rows;
 }

@@ -9,8 +9,8 @@
 
 #include "assign.h"
 #include "chosen.h"
-#include "group_index.h"
 #include "group_row.h"
+#include "lane_index.h"
 #include "rows.h"
 #include "threads.h"
 
@@ -51,8 +51,8 @@ static void pack_row(const struct packing *p, struct room *room, const struct xf
 	}
 	xfp_group_row_load(&room->row, room->x, column, count);
 	xfp_group_encode(&p->library, &room->row, &room->codes, room->value);
-	xfp_group_index_pack(p->library.candidate->k, room->codes.index, p->grouping.cols,
-			     p->packed + at * p->row_bytes);
+	xfp_lane_index_pack(p->library.candidate->k, room->codes.index, p->grouping.cols,
+			    p->packed + at * p->row_bytes);
 	memcpy(p->entry + first, room->codes.entry, groups);
 	if (p->row)
 		p->row[row] = room->codes.row;
@@ -152,7 +152,7 @@ static enum xfp_status packing_init(struct packing *p, const struct xfp_candidat
 
 	p->grouping = xfp_grouping_of(candidate, cols);
 	groups = rows * p->grouping.groups;
-	p->row_bytes = xfp_group_index_bytes(cols, candidate->k);
+	p->row_bytes = xfp_index_row_bytes(cols, candidate->k);
 	p->packed = malloc(block * p->row_bytes);
 	p->entry = malloc(groups);
 	if (candidate->mode == XFP_MODE_V2A)

@@ -8,7 +8,7 @@
 #include "assign.h"
 #include "chosen.h"
 #include "encode.h"
-#include "index.h"
+#include "lane_index.h"
 #include "pack.h"
 #include "rows.h"
 #include "threads.h"
@@ -46,7 +46,7 @@ static void pack_row(const struct v2 *v2, struct room *room, const struct xfp_ro
 	xfp_rows_scaled(rows, &v2->scaling, at, 1, NULL, room->x);
 	xfp_quantizer_init(&quantizer, v2->k, v2->codebook + ((row - v2->codebook_first) << v2->k));
 	xfp_assign_index(&quantizer, room->x, cols, room->index);
-	xfp_index_pack(v2->k, room->index, cols, v2->packed + at * v2->row_bytes);
+	xfp_lane_index_pack(v2->k, room->index, cols, v2->packed + at * v2->row_bytes);
 	for (uint64_t i = marks->first[row]; i < marks->first[row + 1]; i++) {
 		uint32_t c = marks->column[i];
 
@@ -138,7 +138,7 @@ static enum xfp_status v2_init(struct v2 *v2, uint64_t cols, uint64_t block, str
 {
 	bool short_of_memory;
 
-	v2->row_bytes = xfp_v2_row_bytes(cols, v2->k);
+	v2->row_bytes = xfp_index_row_bytes(cols, v2->k);
 	v2->codebooks = (1 + CODEBOOKS / block) * block;
 	v2->codebook = malloc((v2->codebooks << v2->k) * sizeof *v2->codebook);
 	v2->packed = malloc(block * v2->row_bytes);

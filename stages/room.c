@@ -31,7 +31,7 @@ static uint64_t least_unit_bytes(const struct xfp_ledger_unit *unit, const struc
 		return fp8 < least ? fp8 : least;
 	}
 	for (unsigned k = 2; k <= 6; k++) {
-		uint64_t bytes = rows * (xfp_v2_row_bytes(unit->cols, k) + ((uint64_t)2 << k));
+		uint64_t bytes = rows * (xfp_index_row_bytes(unit->cols, k) + ((uint64_t)2 << k));
 
 		if (bits & 1u << k && bytes < least)
 			least = bytes;

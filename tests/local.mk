@@ -29,15 +29,16 @@ unit_tests = \
 	tests/unit/test_assign \
 	tests/unit/test_bundle \
 	tests/unit/test_bundle_hostile \
+	tests/unit/test_bundle_parts \
 	tests/unit/test_bundle_tools \
 	tests/unit/test_classify \
 	tests/unit/test_compact \
+	tests/unit/test_decode \
 	tests/unit/test_encode \
 	tests/unit/test_family \
 	tests/unit/test_file \
 	tests/unit/test_footprint \
 	tests/unit/test_gc \
-	tests/unit/test_group_index \
 	tests/unit/test_index \
 	tests/unit/test_key \
 	tests/unit/test_ledger \
@@ -139,6 +140,7 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/bundle_fixture_parts.c \
 	tests/unit/bundle_fixture_parts.h \
 	tests/unit/cache_fixture.h \
+	tests/unit/lane_bits.h \
 	tests/unit/model.h \
 	tests/unit/named_shapes.h \
 	tests/unit/scratch.h \

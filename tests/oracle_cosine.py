@@ -82,10 +82,11 @@ class Unit:
         return self.part(matrix, read_bundle.CODE, "<u2", self.rows << self.k).reshape(self.rows, -1)
 
     def outlier_positions(self, matrix):
-        pointers = self.part(matrix, read_bundle.OUTLIER, "<u4", self.rows + 1) if matrix["outliers"] else [0]
-        columns = self.part(matrix, read_bundle.OUTLIER, "<u4" if self.cols > 65536 else "<u2", matrix["outliers"],
-                            (self.rows + 1) * 4)
-        return np.repeat(np.arange(len(pointers) - 1), np.diff(pointers)) * self.cols + columns
+        count, raw = matrix["outliers"], lambda kind, size: self.part(matrix, kind, "u1", size).tobytes()
+        if not count:
+            return np.zeros(0, np.int64)
+        rows, columns, _ = self.bundle.outliers(self.rows, self.cols, count, raw)
+        return rows * self.cols + columns
 
 
 def up(value, unit):
@@ -103,8 +104,7 @@ def library_bytes(unit, again):
         count = int(marked.sum())
         size += unit.rows * up(-(-unit.cols // 32) * 4 * unit.k, 16)
         size += up(groups * 5 if unit.mode == "v2a" else groups + unit.rows, 16)
-        wide = 4 if unit.cols > 65536 else 2
-        size += up((unit.rows + 1) * 4 + up(count * wide, 4) + count * 2, 16) if count else 0
+        size += fit.outlier_bytes(unit.rows, unit.cols, count)
     return size
 
 

@@ -10,7 +10,6 @@ from math import erfc, sqrt
 SIGMA = 4.0
 CAP = 0.02
 ROUNDS = 20
-WORDS = {2: (16, 4), 3: (10, 4), 4: (8, 4), 5: (3, 2), 6: (5, 4)}  # indices in a word, bytes of it
 
 
 def balance_bytes(w, exponent=0.5):
@@ -130,7 +129,8 @@ def summary(cosines):
 
 def outlier_bytes(rows, cols, count):
     columns = count * (4 if cols > 65536 else 2)
-    return -(-((rows + 1) * 4 + -(-columns // 4) * 4 + count * 2) // 16) * 16 if count else 0
+    of_rows = (count if count <= rows else rows + 1) * 4
+    return -(-(of_rows + -(-columns // 4) * 4 + count * 2) // 16) * 16 if count else 0
 
 
 class Unit:
@@ -147,8 +147,7 @@ class Unit:
     def fit(self, k):
         """(codebooks, reconstruction, bytes)."""
         rows, cols = self.w.shape[1:]
-        per_word, word = WORDS[k]
-        size = self.w.shape[0] * rows * (-(-(-(-cols // per_word) * word) // 16) * 16 + 2 * 2 ** k)
+        size = self.w.shape[0] * rows * (-(-(-(-cols // 32) * 4 * k) // 16) * 16 + 2 * 2 ** k)
         size += cols if self.d.any() else 0
         codebooks, restored = [], []
         for x, marked, s in zip(self.x, self.marked, self.s):

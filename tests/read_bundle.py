@@ -51,48 +51,47 @@ def to_f32(dtype, raw):
     return np.frombuffer(raw, {"F64": "<f8", "F32": "<f4", "F16": "<f2"}[dtype]).astype("<f4")
 
 
-def unpack_indices(raw, cols, k):
-    """One row of k-bit indices."""
-    per_word, word = {2: (16, "<u4"), 3: (10, "<u4"), 4: (8, "<u4"), 5: (3, "<u2"), 6: (5, "<u4")}[k]
-    words = np.frombuffer(raw, word)[: -(-cols // per_word)].astype(np.uint64)
-    shifts = np.arange(per_word, dtype=np.uint64) * np.uint64(k)
-    return ((words[:, None] >> shifts) & np.uint64((1 << k) - 1)).reshape(-1)[:cols].astype(np.intp)
+# The slots of a byte of a lane's words, by k: (word, lowest bit, bits) of each piece of an index, lowest piece first.
+SLOTS = {
+    2: [[("A", 0, 2)], [("A", 2, 2)], [("A", 4, 2)], [("A", 6, 2)]],
+    3: [[("A", 0, 3)], [("A", 3, 3)], [("B", 0, 3)], [("B", 3, 3)], [("C", 0, 3)], [("C", 3, 3)],
+        [("A", 6, 2), ("C", 6, 1)], [("B", 6, 2), ("C", 7, 1)]],
+    4: [[("A", 0, 4)], [("A", 4, 4)]],
+    5: [[(word, 0, 5)] for word in "ABCDE"] +
+       [[("A", 5, 3), ("D", 5, 2)], [("B", 5, 3), ("E", 5, 2)], [("C", 5, 3), ("D", 7, 1), ("E", 7, 1)]],
+    6: [[("A", 0, 6)], [("B", 0, 6)], [("C", 0, 6)], [("A", 6, 2), ("B", 6, 2), ("C", 6, 2)]],
+}
 
 
-PLANES = {2: [2], 3: [2, 1], 4: [4], 5: [4, 1], 6: [4, 2]}
+def row_bytes(cols, k):
+    return -(-(-(-cols // 32) * 4 * k) // 16) * 16
 
 
-def plane(raw, bits):
-    """The values that a plane of `bits` bits holds of 32 columns."""
-    if bits == 1:
-        return [raw[c // 8] >> c % 8 & 1 for c in range(32)]
-    if bits == 4:
-        return [raw[c % 16] >> 4 * (c // 16) & 15 for c in range(32)]
-    words = struct.unpack("<II", raw)
-    return [words[c % 2] >> 4 * (c % 16 // 2) + 2 * (c // 16) & 3 for c in range(32)]
-
-
-def unpack_planes(raw, cols, k):
-    """One row of k-bit indices in blocks of 32 columns."""
-    index, at = np.zeros(-(-cols // 32) * 32, np.intp), 0
-    for block in range(0, cols, 32):
-        done = 0
-        for bits in PLANES[k]:
-            index[block: block + 32] |= np.array(plane(raw[at: at + 4 * bits], bits)) << done
-            at, done = at + 4 * bits, done + bits
-    need(not index[cols:].any() and not any(raw[at:]), "columns past the end of a row")
-    return index[:cols]
+def unpack_indices(raw, rows, cols, k):
+    """All rows of k-bit indices: [rows, cols]."""
+    raw = np.frombuffer(raw, "u1").reshape(rows, row_bytes(cols, k))
+    slots, result, at = SLOTS[k], [], 0
+    columns = 4 * len(slots)  # of a lane
+    words = columns * k // 32
+    for first in range(0, cols, 16 * columns):
+        lanes = min(16, -(-(cols - first) // 32) * 32 // columns)
+        chunk = raw[:, at: at + 4 * lanes * words].reshape(rows, words, lanes, 4)
+        at += 4 * lanes * words
+        for pieces in slots:
+            value, done = np.zeros((rows, lanes, 4), np.intp), 0
+            for word, low, bits in pieces:
+                value |= (chunk[:, ord(word) - ord("A")].astype(np.intp) >> low & (1 << bits) - 1) << done
+                done += bits
+            result.append(value.transpose(0, 2, 1).reshape(rows, 4 * lanes))  # byte after byte, lanes side by side
+    index = np.concatenate(result, 1)
+    need(not index[:, cols:].any() and not raw[:, at:].any(), "columns past the end of a row")
+    return index[:, :cols]
 
 
 def quarter_octaves(d):
     """2^(-d/4), as f32."""
     quarters = np.array([1, 2**-0.25, 2**-0.5, 2**-0.75]).astype("<f4")
     return quarters[d % 4] * np.exp2(-(d // 4).astype("<f4"))
-
-
-def row_bytes(cols, k):
-    per_word, word = {2: (16, 4), 3: (10, 4), 4: (8, 4), 5: (3, 2), 6: (5, 4)}[k]
-    return -(-(-(-cols // per_word) * word) // 16) * 16
 
 
 def e4m3(codes):
@@ -151,7 +150,7 @@ class Bundle:
 
     def read_index(self, idx):
         magic, version, header_bytes, index_bytes, self.weights = struct.unpack_from("<8sIIQQ", idx)
-        need(magic == b"xfp-idx\0" and version == 0 and header_bytes == 136, "header of the index")
+        need(magic == b"xfp-idx\0" and version == 1 and header_bytes == 136, "header of the index")
         tables = [struct.unpack_from("<QII", idx, 32 + 16 * t) for t in range(6)]
         end = header_bytes
         for offset, count, record in tables:
@@ -197,38 +196,43 @@ class Bundle:
             return (e4m3(codes) * scale[:, None]).astype("<f4")
         k = matrix["k"]
         if mode == "v2":
-            size = row_bytes(cols, k)
-            indices = part(INDEX, rows * size)
+            index = unpack_indices(part(INDEX, rows * row_bytes(cols, k)), rows, cols, k)
             entries = np.frombuffer(part(CODE, rows * 2 << k), "<f2").astype("<f4").reshape(rows, 1 << k)
-            x = np.empty((rows, cols), "<f4")
-            for r in range(rows):
-                x[r] = entries[r][unpack_indices(indices[r * size: (r + 1) * size], cols, k)]
+            x = np.take_along_axis(entries, index, 1)
         else:
             x = self.library_rows(unit, mode, part)
         n = matrix["outliers"]
         if n:
-            width = 4 if cols > 65536 else 2
-            columns_at = (rows + 1) * 4
-            residuals_at = columns_at + -(-n * width // 4) * 4
-            raw = part(OUTLIER, -(-(residuals_at + 2 * n) // 16) * 16)
-            pointers = np.frombuffer(raw[:columns_at], "<u4")
-            columns = np.frombuffer(raw[columns_at: columns_at + n * width], f"<u{width}").astype(np.intp)
-            need(pointers[0] == 0 and pointers[-1] == n and np.all(np.diff(pointers.astype(np.int64)) >= 0), "row pointers")
-            of_row = np.repeat(np.arange(rows), np.diff(pointers))
-            x[of_row, columns] += np.frombuffer(raw[residuals_at: residuals_at + 2 * n], "<f2").astype("<f4")
+            of_row, columns, residuals = self.outliers(rows, cols, n, part)
+            x[of_row, columns] += residuals
         if unit[f"part{BALANCE}"] != NONE:
             d = np.frombuffer(self.part_bytes(self.parts[unit[f"part{BALANCE}"]]), "u1")
             x *= quarter_octaves(d)
         return (x.astype(np.float64) * 2.0 ** -matrix["exponent"]).astype("<f4")
 
     @staticmethod
+    def outliers(rows, cols, n, part):
+        """Row, column and residual of each of a matrix's outliers."""
+        width = 4 if cols > 65536 else 2
+        columns_at = 4 * (n if n <= rows else rows + 1)
+        residuals_at = columns_at + -(-n * width // 4) * 4
+        raw = part(OUTLIER, -(-(residuals_at + 2 * n) // 16) * 16)
+        of_row = np.frombuffer(raw[:columns_at], "<u4").astype(np.int64)
+        if n > rows:
+            need(of_row[0] == 0 and of_row[-1] == n and np.all(np.diff(of_row) >= 0), "row pointers")
+            of_row = np.repeat(np.arange(rows), np.diff(of_row))
+        columns = np.frombuffer(raw[columns_at: columns_at + n * width], f"<u{width}").astype(np.int64)
+        need(of_row.max() < rows and columns.max() < cols, "place of an outlier")
+        need(np.all(np.diff(of_row * cols + columns) > 0), "order of outliers")
+        need(not any(raw[columns_at + n * width: residuals_at]) and not any(raw[residuals_at + 2 * n:]), "padding of outliers")
+        return of_row, columns, np.frombuffer(raw[residuals_at: residuals_at + 2 * n], "<f2").astype("<f4")
+
+    @staticmethod
     def library_rows(unit, mode, part):
         """x of a matrix in mode v2a or v2c, before outliers and balance."""
         rows, cols, k, group, codebooks = unit["rows"], unit["cols"], unit["k"], 1 << unit["group"], 1 << unit["library"]
         ratios = 256 // codebooks if mode == "v2c" else 0
-        size = -(-(-(-cols // 32) * 4 * k) // 16) * 16
-        indices = part(INDEX, rows * size)
-        index = np.array([unpack_planes(indices[r * size: (r + 1) * size], cols, k) for r in range(rows)])
+        index = unpack_indices(part(INDEX, rows * row_bytes(cols, k)), rows, cols, k)
         code = np.frombuffer(part(CODE, 2 * ((codebooks << k) + ratios)), "<f2").astype(np.float64)
         library = code[: codebooks << k].reshape(codebooks, 1 << k)
         groups = -(-cols // group)

@@ -119,6 +119,75 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	done
 }
 
+@test "a bundle of format version 0, before the first release: status 3 and the remedy" {
+	python3 - "$own/m.xfp" <<-'EOF'
+	import sys, tarfile
+	data = bytearray(open("fused.xfp", "rb").read())
+	at = tarfile.open("fused.xfp").getmember("xfp.idx").offset_data + 8
+	assert data[at] == 1
+	data[at] = 0
+	open(sys.argv[1], "wb").write(data)
+	EOF
+	for command in "verify" "info" "unpack -o $own/copy" "convert fused -o $own/again.xfp --like"; do
+		# shellcheck disable=SC2086
+		refused 3 xfp $command "$own/m.xfp"
+		[[ $stderr == *"m.xfp: format version 0, "*"convert the checkpoint again"* ]]
+		[ ! -e "$own/copy" ] && [ ! -e "$own/again.xfp" ]
+	done
+}
+
+# All digests are those of the changed bytes, so that only what they say is wrong.
+@test "a list of outliers out of order, or beyond the matrix: status 3, and no tensor is written" {
+	xfp convert fused -o "$own/m.xfp" -q --outlier-sigma 3.5
+	for lie in order row column none; do
+		python3 - "$own" "$lie" <<-'EOF'
+		import hashlib, struct, sys, tarfile
+		own, lie = sys.argv[1:]
+		data = bytearray(open(own + "/m.xfp", "rb").read())
+		member = {m.name: m for m in tarfile.open(own + "/m.xfp")}
+		idx = member["xfp.idx"].offset_data
+		table = [struct.unpack_from("<QII", data, idx + 32 + 16 * t)[0] + idx for t in range(3)]
+		for number in range(struct.unpack_from("<I", data, idx + 32 + 24)[0]):
+		    matrix = table[1] + 104 * number
+		    unit = table[0] + 120 * struct.unpack_from("<I", data, matrix)[0]
+		    rows, cols = struct.unpack_from("<QQ", data, unit + 32)
+		    n, = struct.unpack_from("<Q", data, matrix + 40)
+		    if 2 <= n <= rows:
+		        break
+		else:
+		    sys.exit("no list of outliers in this bundle")
+		part = table[2] + 56 * struct.unpack_from("<5I", data, unit + 48)[4]
+		start, size = struct.unpack_from("<QQ", data, part + 8)
+		at = start + struct.unpack_from("<5Q", data, matrix + 48)[4]
+		listed = struct.unpack_from(f"<{n}I", data, at)
+		assert list(listed) == sorted(listed) and listed[-1] < rows and listed[0] != listed[-1]
+		if lie == "order":
+		    struct.pack_into(f"<{n}I", data, at, *reversed(listed))
+		elif lie == "row":
+		    struct.pack_into("<I", data, at + 4 * (n - 1), rows)
+		elif lie == "column":
+		    struct.pack_into("<H", data, at + 4 * n, cols)
+		data[part + 24: part + 56] = hashlib.sha256(data[start: start + size]).digest()
+		end = idx + member["xfp.idx"].size
+		sums = member["xfp.sum"].offset_data
+		json = member["xfp.json"]
+		text = "".join(f"{hashlib.sha256(part).hexdigest()}  {name}\n" for name, part in (
+		    ("xfp.json", data[json.offset_data: json.offset_data + json.size]), ("xfp.idx", data[idx: end])))
+		data[sums: sums + len(text)] = text.encode()
+		open(own + "/lie.xfp", "wb").write(data)
+		EOF
+		if [ "$lie" = none ]; then
+			xfp verify -q "$own/lie.xfp"
+			continue
+		fi
+		refused 3 xfp verify "$own/lie.xfp"
+		[[ $stderr == *"outliers outside the matrix or out of order"* ]]
+		refused 3 xfp unpack --no-check "$own/lie.xfp" -o "$own/copy"
+		[[ $stderr == *"outliers outside the matrix or out of order"* ]]
+		[ ! -e "$own/copy" ]
+	done
+}
+
 @test "what is missing on the command line is named" {
 	for command in verify info "unpack -o $own/copy"; do
 		# shellcheck disable=SC2086

@@ -190,6 +190,7 @@ struct shape {
 	uint32_t group, library; /* log2 */
 };
 
+/* `outliers`: of the last matrix, 0 none, 1 few, 2 more than it has rows. */
 static void add_unit(struct fixture *f, const char *name, const char *role, enum xfp_mode mode, unsigned k, int balance,
 		     int outliers, const struct shape *shape)
 {
@@ -232,9 +233,9 @@ static void add_unit(struct fixture *f, const char *name, const char *role, enum
 						 shape->row_stride, shape->col_stride };
 		*matrix = (struct xfp_packed_matrix){ .mode = mode, .k = k };
 		if (mode == XFP_MODE_V2)
-			fixture_make_v2(f, packed, matrix, part, outliers && i + 1 == shape->experts, out);
+			fixture_make_v2(f, packed, matrix, part, i + 1 == shape->experts ? outliers : 0, out);
 		else if (mode == XFP_MODE_V2A || mode == XFP_MODE_V2C)
-			fixture_make_groups(f, packed, matrix, part, outliers && i + 1 == shape->experts, out);
+			fixture_make_groups(f, packed, matrix, part, i + 1 == shape->experts ? outliers : 0, out);
 		else if (mode == XFP_MODE_FP8)
 			fixture_make_fp8(f, packed, matrix, part, out);
 		else
@@ -306,18 +307,18 @@ static void add_file(struct fixture *f, const char *name, const char *text)
 
 static void make_small(struct fixture *f, int small)
 {
-	static const enum xfp_mode modes[] = { XFP_MODE_V2, XFP_MODE_V2A, XFP_MODE_V2C };
+	static const enum xfp_mode modes[] = { XFP_MODE_V2, XFP_MODE_V2A, XFP_MODE_V2C, XFP_MODE_V2 };
 	struct shape shape = { .experts = 1, .rows = 3, .cols = 11, .row_stride = 11, .col_stride = 1 };
 	uint32_t q =
 		add_tensor(f, "q.weight", XFP_F32, XFP_CLASS_ATTENTION, XFP_FATE_QUANTIZED, 2, (uint64_t[]){ 3, 11 });
 
 	add_tensor(f, "table", XFP_BF16, XFP_CLASS_EMBEDDING, XFP_FATE_KEPT, 1, (uint64_t[]){ 5 });
 	shape.tensor = q;
-	if (small > 1) { /* one group a row */
+	if (modes[small - 1] != XFP_MODE_V2) { /* one group a row */
 		shape.group = 4;
 		shape.library = 2;
 	}
-	add_unit(f, "q.weight", "q", modes[small - 1], 2, 1, 1, &shape);
+	add_unit(f, "q.weight", "q", modes[small - 1], 2, 1, small == 4 ? 2 : 1, &shape);
 	add_file(f, "config.json", "{}\n");
 }
 
@@ -352,10 +353,10 @@ static void make_full(struct fixture *f)
 	/* [expert, in, 2 * out], gate and up interleaved */
 	add_unit(f, "c.gate_up", "gate", XFP_MODE_V2, 2, 1, 0,
 		 &(struct shape){ gate_up, 2, 3, 37, 0, 222, 2, 6, 0, 0 });
-	add_unit(f, "c.gate_up", "up", XFP_MODE_V2, 4, 1, 1, &(struct shape){ gate_up, 2, 3, 37, 1, 222, 2, 6, 0, 0 });
+	add_unit(f, "c.gate_up", "up", XFP_MODE_V2, 4, 1, 2, &(struct shape){ gate_up, 2, 3, 37, 1, 222, 2, 6, 0, 0 });
 	add_unit(f, f->tensors[q].name, "q", XFP_MODE_V2, 3, 1, 1, &(struct shape){ q, 1, 5, 70, 0, 0, 70, 1, 0, 0 });
 	add_unit(f, "e.k_proj.weight", "k", XFP_MODE_KEEP, 0, 0, 0, &(struct shape){ k, 1, 6, 40, 0, 0, 40, 1, 0, 0 });
-	add_unit(f, "wide", "down", XFP_MODE_V2, 6, 1, 1, &(struct shape){ wide, 1, 3, 70000, 0, 0, 70000, 1, 0, 0 });
+	add_unit(f, "wide", "down", XFP_MODE_V2, 6, 1, 2, &(struct shape){ wide, 1, 3, 70000, 0, 0, 70000, 1, 0, 0 });
 
 	add_file(f, "1_Pooling/config.json", "{\"word_embedding_dimension\": 8}\n");
 	add_file(f, "config.json", "{\"model_type\": \"test\", \"torch_dtype\": \"bfloat16\"}\n");
@@ -374,18 +375,21 @@ static void make_libraries(struct fixture *f)
 				 (uint64_t[]){ 3, 100, 5 });
 	uint32_t q = add_tensor(f, "y.q", XFP_F16, XFP_CLASS_ATTENTION, XFP_FATE_QUANTIZED, 2, (uint64_t[]){ 3, 50 });
 	uint32_t v = add_tensor(f, "y.v", XFP_F32, XFP_CLASS_ATTENTION, XFP_FATE_QUANTIZED, 2, (uint64_t[]){ 3, 1104 });
+	uint32_t wide =
+		add_tensor(f, "z.wide", XFP_BF16, XFP_CLASS_DENSE_MLP, XFP_FATE_QUANTIZED, 2, (uint64_t[]){ 3, 65537 });
 
-	add_unit(f, "x.gate", "gate", XFP_MODE_V2A, 3, 1, 1,
+	add_unit(f, "x.gate", "gate", XFP_MODE_V2A, 3, 1, 2,
 		 &(struct shape){ gate, 2, 5, 100, 0, 500, 100, 1, .group = 4, .library = 2 });
 	add_unit(f, "x.k", "k", XFP_MODE_V2A, 5, 0, 0, &(struct shape){ k, 1, 3, 40, 0, 0, 40, 1, .group = 6 });
 	add_unit(f, "x.o", "o", XFP_MODE_V2A, 4, 1, 0,
 		 &(struct shape){ o, 1, 3, 2100, 0, 0, 2100, 1, .group = 10, .library = 8 });
 	add_unit(f, "y.up", "up", XFP_MODE_V2C, 3, 1, 1,
 		 &(struct shape){ up, 3, 5, 100, 0, 500, 1, 5, .group = 5, .library = 4 });
-	add_unit(f, "y.q", "q", XFP_MODE_V2C, 6, 0, 1,
+	add_unit(f, "y.q", "q", XFP_MODE_V2C, 6, 0, 2,
 		 &(struct shape){ q, 1, 3, 50, 0, 0, 50, 1, .group = 6, .library = 2 });
 	add_unit(f, "y.v", "v", XFP_MODE_V2C, 5, 0, 0,
 		 &(struct shape){ v, 1, 3, 1104, 0, 0, 1104, 1, .group = 4, .library = 3 });
+	add_unit(f, "z.wide", "up", XFP_MODE_V2, 2, 0, 1, &(struct shape){ wide, 1, 3, 65537, 0, 0, 65537, 1, 0, 0 });
 }
 
 void fixture_make(struct fixture *f, int small)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lane_bits.h"
 #include "number.h"
 
 /* ---- buffers ----------------------------------------------------------------------------------- */
@@ -31,23 +32,21 @@ void fixture_append_zeros(struct fixture_buffer *b, size_t unit)
 
 /* ---- codebooks and scales of rows ------------------------------------------------------------- */
 
-/* One row of random indices in the paper's words, bit by bit. */
+/* One row of random indices in lanes, bit by bit. */
 static void random_indices(struct fixture *f, unsigned k, uint64_t cols, uint8_t *index, struct fixture_buffer *out)
 {
-	static const unsigned per_word[] = { 0, 0, 16, 10, 8, 3, 5 }, word_bytes[] = { 0, 0, 4, 4, 4, 2, 4 };
-	size_t start = out->size;
+	size_t start = out->size, bytes = ((cols + 31) / 32 * 4 * k + 15) / 16 * 16;
 
-	for (uint64_t c = 0; c < cols; c += per_word[k]) {
-		uint32_t word = 0;
-
-		for (unsigned i = 0; i < per_word[k] && c + i < cols; i++) {
-			index[c + i] = (uint8_t)(test_random(&f->random) >> 40) & (uint8_t)((1u << k) - 1);
-			word |= (uint32_t)index[c + i] << (k * i);
-		}
-		fixture_append(out, &word, word_bytes[k]);
-	}
-	while ((out->size - start) % 16)
+	for (size_t i = 0; i < bytes; i++)
 		fixture_append(out, "", 1);
+	for (uint64_t c = 0; c < cols; c++) {
+		index[c] = (uint8_t)(test_random(&f->random) >> 40) & (uint8_t)((1u << k) - 1);
+		for (unsigned bit = 0; bit < k; bit++) {
+			size_t at = lane_bit(k, cols, c, bit);
+
+			out->data[start + at / 8] |= (uint8_t)((index[c] >> bit & 1) << at % 8);
+		}
+	}
 }
 
 static float random_half(struct fixture *f, double range, uint16_t *half)
@@ -56,32 +55,36 @@ static float random_half(struct fixture *f, double range, uint16_t *half)
 	return xfp_half_to_float(*half);
 }
 
-/* Two rows in three have outliers, three or fewer. */
-static void random_outliers(struct fixture *f, uint64_t rows, uint64_t cols, float *x, struct fixture_buffer *out,
-			    uint64_t *count)
+/* Two rows in three have outliers: few, as a list, or twice as many, with row pointers. */
+static void random_outliers(struct fixture *f, bool many, uint64_t rows, uint64_t cols, float *x,
+			    struct fixture_buffer *out, uint64_t *count)
 {
-	struct fixture_buffer pointers = { 0 }, columns = { 0 }, residuals = { 0 };
+	struct fixture_buffer numbers = { 0 }, pointers = { 0 }, columns = { 0 }, residuals = { 0 };
 	uint32_t total = 0;
 
 	fixture_append(&pointers, &total, 4);
-	for (uint64_t r = 0; r < rows; r++) {
-		uint64_t wanted = r % 3, step = cols / (wanted + 1);
+	for (uint32_t r = 0; r < rows; r++) {
+		uint64_t wanted = r % 3 * (many ? 2 : 1), step = cols / (wanted + 1);
 
-		for (uint64_t i = 0; i < wanted && step; i++, total++) {
-			uint32_t column = (uint32_t)(cols - 1 - i * step);
+		assert_true(step);
+		for (uint64_t i = 0; i < wanted; i++, total++) {
+			uint32_t column = (uint32_t)(cols - 1 - (wanted - 1 - i) * step);
 			uint16_t half;
 
 			x[r * cols + column] += random_half(f, 9000, &half);
+			fixture_append(&numbers, &r, 4);
 			fixture_append(&columns, &column, cols > 65536 ? 4 : 2);
 			fixture_append(&residuals, &half, 2);
 		}
 		fixture_append(&pointers, &total, 4);
 	}
+	assert_int_equal(many, total > rows);
 	fixture_append_zeros(&columns, 4);
-	fixture_append(out, pointers.data, pointers.size);
+	fixture_append(out, many ? pointers.data : numbers.data, many ? pointers.size : numbers.size);
 	fixture_append(out, columns.data, columns.size);
 	fixture_append(out, residuals.data, residuals.size);
 	fixture_append_zeros(out, 16);
+	free(numbers.data);
 	free(pointers.data);
 	free(columns.data);
 	free(residuals.data);
@@ -103,7 +106,7 @@ static void finish(struct fixture *f, const struct xfp_packed *packed, struct xf
 
 	if (outliers) {
 		matrix->offset[XFP_PART_OUTLIER] = part[XFP_PART_OUTLIER].size;
-		random_outliers(f, rows, cols, out, &part[XFP_PART_OUTLIER], &matrix->outliers);
+		random_outliers(f, outliers > 1, rows, cols, out, &part[XFP_PART_OUTLIER], &matrix->outliers);
 	}
 	for (uint64_t r = 0; r < rows; r++) {
 		for (uint64_t c = 0; c < cols; c++) {
@@ -167,41 +170,6 @@ void fixture_make_fp8(struct fixture *f, const struct xfp_packed *packed, struct
 
 /* ---- libraries --------------------------------------------------------------------------------- */
 
-/* Which bit of a block of 32 columns is bit `bit` of a column's index. */
-static unsigned bit_place(unsigned k, unsigned column, unsigned bit)
-{
-	unsigned i = column % 16, upper = column / 16;
-	unsigned two = i % 2 * 32 + i / 2 * 4 + upper * 2, four = i * 8 + upper * 4;
-
-	if (k < 4)
-		return bit < 2 ? two + bit : 64 + column;
-	if (bit < 4)
-		return four + bit;
-	return 128 + (k == 6 ? two + bit - 4 : column);
-}
-
-/* One row of random indices in planes. */
-static void random_planes(struct fixture *f, unsigned k, uint64_t cols, uint8_t *index, struct fixture_buffer *out)
-{
-	size_t start = out->size;
-
-	for (uint64_t c = 0; c < cols; c += 32) {
-		uint8_t block[24] = { 0 };
-
-		for (unsigned i = 0; i < 32 && c + i < cols; i++) {
-			index[c + i] = (uint8_t)(test_random(&f->random) >> 40) & (uint8_t)((1u << k) - 1);
-			for (unsigned bit = 0; bit < k; bit++) {
-				unsigned at = bit_place(k, i, bit);
-
-				block[at / 8] |= (uint8_t)((index[c + i] >> bit & 1) << at % 8);
-			}
-		}
-		fixture_append(out, block, (size_t)4 * k);
-	}
-	while ((out->size - start) % 16)
-		fixture_append(out, "", 1);
-}
-
 void fixture_make_library(struct fixture *f, const struct xfp_packed *packed, struct fixture_buffer part[XFP_PARTS])
 {
 	unsigned ratios = packed->mode == XFP_MODE_V2C ? 256u >> packed->library : 0;
@@ -261,7 +229,7 @@ void fixture_make_groups(struct fixture *f, const struct xfp_packed *packed, str
 	for (uint64_t r = 0; r < rows; r++) {
 		uint8_t row_byte = (uint8_t)(test_random(&f->random) % 32);
 
-		random_planes(f, matrix->k, cols, index, &part[XFP_PART_INDEX]);
+		random_indices(f, matrix->k, cols, index, &part[XFP_PART_INDEX]);
 		for (uint64_t c = 0; c < cols; c += columns) {
 			uint64_t random = test_random(&f->random) >> 20;
 			unsigned codebooks = 1u << packed->library, ratios = 256 / codebooks;

@@ -36,7 +36,7 @@ static void everything_comes_back(void **state)
 	assert_int_equal(info.units, f.ledger.unit_count);
 	assert_int_equal(info.tensors, f.ledger.tensor_count);
 	assert_int_equal(info.files, f.ledger.extra_count);
-	assert_int_equal(xfp_bundle_members(bundle), 4 + 2 + 3 + 3 + 4 + 4 + 1 + 4 + 4 + 5 + 3 + 4 + 5 + 4 + 3);
+	assert_int_equal(xfp_bundle_members(bundle), 4 + 2 + 3 + 3 + 4 + 4 + 1 + 4 + 4 + 5 + 3 + 4 + 5 + 4 + 3 + 3);
 
 	for (uint32_t u = 0; u < info.units; u++) {
 		const struct xfp_ledger_unit *unit = &f.units[u];

@@ -181,7 +181,7 @@ static void verify_finds_what_differs_from_the_source(void **state)
 	struct fixture *f = *state;
 	const char *names[] = { "a_head.weight", "b.down", "c.gate_up", "pwned", "e.k_proj", "embed",  NULL,
 				"ids",           NULL,     NULL,        "tied",  "wide",     "x.gate", "x.k",
-				"x.o",           "y.up",   "y.q",       "y.v" };
+				"x.o",           "y.up",   "y.q",       "y.v",   "z.wide" };
 	struct result r = { 0 };
 	size_t size;
 	uint8_t *data;

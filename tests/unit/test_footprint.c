@@ -232,8 +232,8 @@ static void library_modes_and_policies(void **state)
 	xfp_parameters_set_format(&s->c.options.parameters, XFP_CLASS_ATTENTION,
 				  (struct xfp_format){ XFP_FORM_BITS, 1 << 5 });
 	e = xfp_estimate(&s->c, 0, XFP_EXPECTED);
-	assert_int_equal(e.mode, XFP_MODE_V2C);
-	assert_int_equal(e.group, 32);
+	assert_int_equal(e.mode, XFP_MODE_V2);
+	assert_int_equal(e.group, 0);
 	assert_int_equal(e.k, 5);
 	assert_false(e.extended);
 	xfp_parameters_set_format(&s->c.options.parameters, XFP_CLASS_ATTENTION,

@@ -5,91 +5,96 @@
 #include <string.h>
 
 #include "bundle_layout.h"
-#include "decode.h"
-#include "index.h"
-#include "number.h"
+#include "lane_bits.h"
+#include "lane_index.h"
 
-/* The bytes of bundle_layout.h, spelled out. */
-static void words_are_the_papers(void **state)
+static void sizes_are_dense_and_padded(void **state)
 {
-	const uint8_t index[11] = { 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3 };
-	uint8_t out[16];
-
 	(void)state;
-	xfp_index_pack(2, index, 11, out);
-	assert_int_equal(out[0], 1 | 2 << 2 | 3 << 4);
-	assert_int_equal(out[1], 1 | 2 << 2 | 3 << 4);
-	assert_int_equal(out[2], 1 | 2 << 2 | 3 << 4);
-	for (int i = 3; i < 16; i++)
-		assert_int_equal(out[i], 0);
-	xfp_index_pack(3, index, 11, out); /* ten in the first word, one in the second */
-	assert_int_equal(out[0], (1 | 2 << 3 | 3 << 6) & 255);
-	assert_int_equal(out[3] >> 6, 0);
-	assert_int_equal(out[4], 3);
-	xfp_index_pack(5, index, 11, out); /* three in 16 bits */
-	assert_int_equal(out[0] | out[1] << 8, 1 | 2 << 5 | 3 << 10);
-	assert_int_equal(out[2] | out[3] << 8, 0 | 1 << 5 | 2 << 10);
-	xfp_index_pack(6, index, 11, out); /* five in 32 bits */
-	assert_int_equal(out[4] | out[5] << 8, (2 | 3 << 6 | 0 << 12) & 0xffff);
+	assert_int_equal(xfp_index_row_bytes(0, 3), 0);
+	assert_int_equal(xfp_index_row_bytes(1, 2), 16);
+	assert_int_equal(xfp_index_row_bytes(33, 3), 32);
+	assert_int_equal(xfp_index_row_bytes(64, 6), 48);
+	assert_int_equal(xfp_index_row_bytes(4096, 5), 4096 * 5 / 8);
 }
 
-static void every_length_survives_a_round_trip(void **state)
+/* The example of xfp(5). */
+static void the_example_of_the_manual(void **state)
+{
+	static const uint8_t row[32] = {
+		0x88, 0x5a, 0xec, 0x46, 0x11, 0xa3, 0x35, 0x88, 0x1a, 0xac, 0x06, 0x11,
+		0x63, 0xf5, 0x08, 0x1a, 0x6c, 0x06, 0x11, 0x63, 0x35, 0x08, 0x5a, 0x6c,
+	};
+	uint8_t index[60], out[32];
+
+	(void)state;
+	for (unsigned c = 0; c < 60; c++)
+		index[c] = (uint8_t)(c % 7);
+	memset(out, 0xff, sizeof out);
+	xfp_lane_index_pack(3, index, 60, out);
+	assert_memory_equal(out, row, sizeof row);
+}
+
+static void every_bit_is_where_it_is_said(void **state)
 {
 	uint64_t seed = 7;
 
 	(void)state;
 	for (unsigned k = 2; k <= 6; k++) {
-		for (size_t cols = 1; cols < 200; cols++) {
-			uint64_t bytes = xfp_v2_row_bytes(cols, k);
-			uint8_t *packed = malloc(bytes), *index = malloc(cols), *back = malloc(cols);
+		for (size_t cols = 1; cols < 1700; cols += 1 + cols / 40) {
+			size_t bytes = xfp_index_row_bytes(cols, k);
+			uint8_t *packed = malloc(bytes), *expected = calloc(bytes, 1);
+			uint8_t *index = malloc(cols), *back = malloc(cols);
 
-			assert_int_equal(bytes % 16, 0);
 			memset(packed, 0xff, bytes);
-			for (size_t c = 0; c < cols; c++)
-				index[c] = (uint8_t)(test_random(&seed) & ((1u << k) - 1));
-			xfp_index_pack(k, index, cols, packed);
-			xfp_index_unpack(k, packed, cols, back);
+			for (size_t c = 0; c < cols; c++) {
+				index[c] = (uint8_t)(test_random(&seed) >> 20 & ((1u << k) - 1));
+				for (unsigned bit = 0; bit < k; bit++) {
+					size_t at = lane_bit(k, cols, c, bit);
+
+					assert_true(at / 8 < bytes);
+					expected[at / 8] |= (uint8_t)((index[c] >> bit & 1) << at % 8);
+				}
+			}
+			xfp_lane_index_pack(k, index, cols, packed);
+			assert_memory_equal(packed, expected, bytes);
+			xfp_lane_index_unpack(k, packed, cols, back);
 			assert_memory_equal(index, back, cols);
 			free(packed);
+			free(expected);
 			free(index);
 			free(back);
 		}
 	}
 }
 
-static void decoding_looks_entries_up(void **state)
+/* A decoder takes a row piece by piece: whole chunks, and what is left. */
+static void a_row_unpacks_in_pieces(void **state)
 {
+	uint8_t index[2500], packed[2500], back[2500];
 	uint64_t seed = 9;
 
 	(void)state;
 	for (unsigned k = 2; k <= 6; k++) {
-		for (size_t cols = 470; cols < 1000; cols += 53) {
-			uint8_t index[1000], packed[1000 * 2];
-			uint16_t codebook[64], residual[2] = { 0x3c00, 0xb800 };
-			uint16_t column[2] = { 3, 469 };
-			float x[1000];
+		size_t chunk = xfp_chunk_columns(k), done = 0;
 
-			for (unsigned j = 0; j < 64; j++)
-				codebook[j] = xfp_float_to_half((float)j * 3 - 17);
-			for (size_t c = 0; c < cols; c++)
-				index[c] = (uint8_t)(test_random(&seed) & ((1u << k) - 1));
-			xfp_index_pack(k, index, cols, packed);
-			xfp_decode_v2(k, packed, codebook, cols, x);
-			for (size_t c = 0; c < cols; c++)
-				assert_true(x[c] == (float)index[c] * 3 - 17);
-			xfp_decode_outliers(column, 0, residual, 2, x);
-			assert_true(x[3] == (float)index[3] * 3 - 16);
-			assert_true(x[469] == (float)index[469] * 3 - 17.5f);
-		}
+		for (size_t c = 0; c < sizeof index; c++)
+			index[c] = (uint8_t)(test_random(&seed) >> 20 & ((1u << k) - 1));
+		xfp_lane_index_pack(k, index, sizeof index, packed);
+		for (; done + chunk <= sizeof index; done += chunk)
+			xfp_lane_index_unpack(k, packed + done / 8 * k, chunk, back + done);
+		xfp_lane_index_unpack(k, packed + done / 8 * k, sizeof index - done, back + done);
+		assert_memory_equal(index, back, sizeof index);
 	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(words_are_the_papers),
-		cmocka_unit_test(every_length_survives_a_round_trip),
-		cmocka_unit_test(decoding_looks_entries_up),
+		cmocka_unit_test(sizes_are_dense_and_padded),
+		cmocka_unit_test(the_example_of_the_manual),
+		cmocka_unit_test(every_bit_is_where_it_is_said),
+		cmocka_unit_test(a_row_unpacks_in_pieces),
 	};
 
 	return cmocka_run_group_tests_name("index", tests, NULL, NULL);

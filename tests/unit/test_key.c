@@ -360,22 +360,22 @@ static void texts(void **state)
 	"source 00254a6f94b9de03284d7297bce1062b\n" \
 	"source 50759abfe4092e53789dc2e70c31567b\n"
 	static const char *const want[KEYS] = {
-		"kind survey\nalgorithm 1\nlayout 1\n" SHAPE SOURCES
+		"kind survey\nalgorithm 2\nlayout 1\n" SHAPE SOURCES
 		"cap_nano 20000000\nbalance_nano 500000000\nmodes v2\nbits 2,3,4,5,6\nstart companded\niterations 20\n",
 		"kind outliers\nalgorithm 1\nlayout 1\n" SHAPE SOURCES
 		"sigma_milli 4000\ncap_nano 20000000\nbalance_nano 500000000\n",
-		"kind fit\nalgorithm 3\nlayout 3\noutliers " OUTLIERS "\nbits 2,3,4\nstart companded\niterations 20\n",
-		"kind fit\nalgorithm 1\nlayout 3\noutliers " OUTLIERS "\nmodes\nbits 2,3,4\n",
+		"kind fit\nalgorithm 4\nlayout 3\noutliers " OUTLIERS "\nbits 2,3,4\nstart companded\niterations 20\n",
+		"kind fit\nalgorithm 2\nlayout 3\noutliers " OUTLIERS "\nmodes\nbits 2,3,4\n",
 		"kind choice\nalgorithm 1\nlayout 3\nfit " BASE
 		"\nfloor_nano 990000000\nmode v2\nbits 2,3,4,5,6\non_miss keep\n"
 		"on_nonfinite fail\ndtype BF16\n",
-		"kind packed\nalgorithm 1\nlayout 3\nmode v2\nk 3\nsigma_milli 4000\nfit " BASE "\n",
+		"kind packed\nalgorithm 2\nlayout 3\nmode v2\nk 3\nsigma_milli 4000\nfit " BASE "\n",
 		"kind packed\nalgorithm 3\nlayout 3\nmode fp8\non_nonfinite fail\n" SHAPE SOURCES,
 	};
 	static const char *const hex[KEYS] = {
-		"28b2ec1d54e3ce304b791a5882ca801d", "c3dafe063ff7d7f2be2a461d4a2ea719",
-		"d563ff1f1604ddd879ecde8841129d18", "68552dbf0df856340ed26990cdc31a97",
-		"ca4e334b25049d65105372c9b0fdb755", "539e45f596d31f25821ad4119e0e9f34",
+		"8730afd5cbbfe21bd00c024d13f0a928", "c3dafe063ff7d7f2be2a461d4a2ea719",
+		"5fc482d51903aac73d8d5cf90c1edff3", "3b2cd932388506d074c36ddf238f04ec",
+		"ca4e334b25049d65105372c9b0fdb755", "8736c8b31252c8d262a85712a1922fbd",
 		"add3bc5d444849ed04a3c6b11a991123",
 	};
 	struct ingredients in = usual();

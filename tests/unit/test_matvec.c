@@ -416,7 +416,7 @@ static void indices_survive_a_round_trip(void **state)
 	(void)state;
 	for (unsigned k = 2; k <= 6; k++)
 		for (size_t cols = 1; cols < 1100; cols += 1 + cols % 7) {
-			size_t bytes = xfp_group_index_bytes(cols, k);
+			size_t bytes = xfp_index_row_bytes(cols, k);
 			struct guarded packed = guard(bytes, false), index = guard(cols, false),
 				       back = guard(cols, false);
 

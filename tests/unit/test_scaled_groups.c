@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "decode.h"
-#include "group_index.h"
+#include "lane_index.h"
 #include "number.h"
 #include "scaled_groups.h"
 #include "scaled_published.h"
@@ -230,7 +230,7 @@ static void check(const struct matrix *matrix, const struct result *result, unsi
 			assert_true(isfinite(xfp_half_to_float(result->scale[i])));
 			assert_true(isfinite(xfp_half_to_float(result->midpoint[i])));
 		}
-		xfp_group_index_pack(k, result->index + r * padded, matrix->cols, packed);
+		xfp_lane_index_pack(k, result->index + r * padded, matrix->cols, packed);
 		for (size_t i = 0; i < result->groups; i++) {
 			pair[2 * i] = result->scale[g + i];
 			pair[2 * i + 1] = result->midpoint[g + i];
