@@ -282,10 +282,11 @@ assert "prefers-color-scheme: dark" in open("plot.svg").read() and os.getcwd() n
 	for when in reading measuring; do
 		bin/xfp compare m --rows all -o plot.svg >text 2>errors &
 		pid=$!
-		until [ -e inspected ]; do
-			kill -0 $pid
+		for _ in $(seq 1000); do
+			[ ! -e inspected ] || break
 			sleep 0.01
 		done
+		[ -e inspected ] || { cat errors; return 1; }
 		sleep 0.3
 		kill -TERM $pid
 		status=0

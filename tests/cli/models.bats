@@ -65,7 +65,7 @@ at_most() { awk -v value="$1" -v bound="$2" 'BEGIN { exit !(value != "" && value
 	need_qwen
 	run -0 table --only 'v2, k = 3' --only 'v2, k = 4' --only 'v2, k = 5' "$qwen"
 	echo "$output"
-	[ "$(score source)" = 17.622 ]
+	[ "$(score source)" = 17.624 ]
 	at_most "$(score 'v2, k = 3')" 19.1
 	at_most "$(score 'v2, k = 4')" 18.1
 	at_most "$(score 'v2, k = 5')" 17.8
