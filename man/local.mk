@@ -11,6 +11,7 @@ dist_man_MANS += \
 	man/xfp-family.5 \
 	man/xfp-info.1 \
 	man/xfp-inspect.1 \
+	man/xfp-kernel-verify.1 \
 	man/xfp-libfit.1 \
 	man/xfp-lloyd-fit.1 \
 	man/xfp-manifest.5 \

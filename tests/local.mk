@@ -13,6 +13,11 @@ noinst_PROGRAMS += tests/make-compact-seeds
 tests_make_compact_seeds_SOURCES = tests/make-compact-seeds.c tests/generated-weights.h
 tests_make_compact_seeds_LDADD = $(TOOL_LIBS)
 
+# The verifier with kernels that are wrong, which it must find.
+noinst_PROGRAMS += tests/kernel-verify-broken
+tests_kernel_verify_broken_SOURCES = $(kernel_verify_sources) tests/kernel-verify-broken.c
+tests_kernel_verify_broken_LDADD = $(kernel_verify_libs)
+
 # Measurements: `make bench`, which is no part of `make check` (tests/cli/bench.bats runs it on next to nothing).
 noinst_PROGRAMS += tests/bench/int4 tests/bench/make-weights tests/bench/matvec
 tests_bench_int4_SOURCES = tests/bench/int4.c
@@ -80,6 +85,7 @@ cli_tests = \
 	tests/cli/golden.bats \
 	tests/cli/help.bats \
 	tests/cli/inspect.bats \
+	tests/cli/kernel-verify.bats \
 	tests/cli/library.bats \
 	tests/cli/manifest.bats \
 	tests/cli/models.bats \
@@ -115,6 +121,7 @@ EXTRA_DIST += \
 	tests/cli/helpers.bash \
 	tests/families.py \
 	tests/golden.sha256 \
+	tests/kernels.sha256 \
 	tests/make-bad-checkpoint.py \
 	tests/measure-peak \
 	tests/models/bert.py \

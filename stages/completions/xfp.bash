@@ -145,4 +145,4 @@ _xfp() {
 	fi
 }
 
-complete -F _xfp xfp xfp-autoselect xfp-bundle xfp-inspect xfp-libfit xfp-lloyd-fit xfp-outlier-extract xfp-pack xfp-survey xfp-verify
+complete -F _xfp xfp xfp-autoselect xfp-bundle xfp-inspect xfp-kernel-verify xfp-libfit xfp-lloyd-fit xfp-outlier-extract xfp-pack xfp-survey xfp-verify

@@ -1,0 +1,140 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# Every kernel of every instruction set that this machine has; and that the verifier finds kernels that are wrong.
+# With XFP_RECORD=1 it prints what to put into tests/kernels.sha256.
+
+load helpers
+
+setup() { setup_folder; }
+
+here() { # SET: whether this machine has it
+	xfp-kernel-verify --seed 1 --filter "*[xn] k=2 $1" >here && grep -q " $1: [0-9]* ok$" here
+}
+
+member() { "$PYTHON" -c 'import json, sys; print(eval("r" + sys.argv[2], {"r": json.load(open(sys.argv[1]))}))' "$@"; }
+
+@test "every kernel is right" {
+	xfp-kernel-verify >all || { cat all; return 1; }
+	head -n 1 all | grep -Eqx 'xfp-kernel-verify: seed [0-9]+, sets plain( [a-z0-9]+)*'
+	tail -n 1 all | grep -Eqx 'total: [0-9]+ groups, [0-9]+ trials, all ok'
+	# all that are listed, but for what the machine lacks
+	xfp-kernel-verify --list | sed 's/^\(.*\): \(.*\)/\2 \1/' | awk '{ for (i = 1; $i ~ /^(plain|avx2|avx512|vbmi)$/; i++) sets[i] = $i
+		name = $i; for (j = i + 1; j <= NF; j++) name = name " " $j
+		while (--i) print name " " sets[i] }' | sort >listed
+	sed -n 's/: [0-9]* ok$//p' all | sort >ran
+	[ -z "$(comm -13 listed ran)" ]
+	missing=$(sed -n 's/^not run: .*: \([0-9]*\) groups$/\1/p' all | awk '{ sum += $1 } END { print sum + 0 }')
+	[ "$(comm -23 listed ran | wc -l)" -eq "$missing" ]
+	grep -q '^matvec v2c k=3 plain$' ran && grep -q '^encode norm plain$' ran && grep -q '^index pack k=5 plain$' ran
+}
+
+@test "what exact kernels give is what was recorded, with every set" {
+	xfp-kernel-verify --golden >golden
+	awk -F '  ' '{ print $1 "  " $2 }' golden | sort -k 2 | uniq >actual
+	[ -z "${XFP_RECORD-}" ] || sed 's/^/# /' actual >&3
+	diff "$srcdir/tests/kernels.sha256" actual
+	for set in avx2 avx512; do
+		! here $set || [ "$(grep -c "  $set$" golden)" -ge 60 ]
+	done
+}
+
+@test "the same seed, the same trials; any seed; and only what is asked for" {
+	xfp-kernel-verify --seed 7 --filter 'matvec v2? k=4' >one
+	xfp-kernel-verify --seed 7 --filter 'matvec v2? k=4' >two
+	cmp one two
+	xfp-kernel-verify --seed 18446744073709551615 --filter '* k=3 plain' --cpu-mask plain,avx2 >some
+	[ -z "$(sed '1d; $d' some | grep -v ' k=3 plain: ')" ]
+	xfp-kernel-verify --cpu-mask plain --filter 'encode *' >masked
+	head -n 1 masked | grep -q ', sets plain$'
+	[ -z "$(grep -E 'avx|not run' masked)" ]
+}
+
+@test "kernels that are wrong are found and named, crashes too, and the others still run" {
+	status=0
+	"$XFP_TEST_TOOLS/kernel-verify-broken" --seed 1 >broken 2>errors || status=$?
+	[ "$status" -eq 4 ]
+	expected='matvec v2 k=4 plain'
+	if here avx2; then
+		expected+='
+encode norm avx2
+encode scale avx2'
+	fi
+	if here avx512; then
+		expected+='
+encode compare avx512
+encode largest avx512'
+	fi
+	sed -n 's/: [0-9]* of [0-9]* FAILED$//p' broken >failed
+	diff <(sort <<<"$expected") <(sort failed)
+	grep -A 1 '^matvec v2 k=4 plain' broken | grep -Eq 'seed 1, trial [0-9]+, .* rows of .* off, where .* is stated'
+	! here avx2 || grep -A 2 '^encode scale avx2' broken | grep -q 'byte 0 after "x"\|what is after "x" was written'
+	! here avx2 || grep -A 1 '^encode norm avx2' broken | grep -q '"norm" \[0\] of 1 is '
+	! here avx512 || grep -A 1 '^encode compare avx512' broken | grep -q 'SIGSEGV, 4 bytes before "w"'
+	! here avx512 || grep -A 1 '^encode largest avx512' broken | grep -q SIGILL
+	grep -q ' groups are wrong, in ' broken
+	[ "$(grep -c ' ok$' broken)" -ge 60 ]
+	grep -q '^xfp-kernel-verify: .* groups of kernels are wrong$' errors
+	# one that is right, of the same program
+	"$XFP_TEST_TOOLS/kernel-verify-broken" --seed 1 --filter 'matvec v2 k=3'
+}
+
+@test "every unit of a bundle, of every mode, fp8 and kept ones too" {
+	make_model m
+	for mode in v2 v2a v2c; do
+		xfp convert m -o $mode.xfp -q --mode $mode --lm-head fp8 --floor attention=0.9995
+		xfp-kernel-verify --bundle $mode.xfp --seed 5 >$mode || { cat $mode; return 1; }
+		grep -Eq "^bundle $mode k=[3-6] plain: [0-9]* ok$" $mode
+		grep -Eq '^bundle fp8 plain: 2 ok$' $mode
+	done
+	xfp convert m -o kept.xfp -q --min-cos-strict 0.999999 --min-cos-lazy 0.999999
+	xfp-kernel-verify --bundle kept.xfp --rows 7 >kept
+	grep -Eq '^bundle bf16 plain: [0-9]+ ok$' kept
+	make_model n --family llama
+	xfp convert n -o n.xfp -q --bits 4
+	run -4 "$XFP_TEST_TOOLS/kernel-verify-broken" --bundle n.xfp
+	grep -q '^bundle v2 k=4 plain: [0-9]* of [0-9]* FAILED$' <<<"$output"
+	grep -q 'model.layers.0.* row [0-9]* of vector 0 is ' <<<"$output"
+}
+
+@test "a bundle that is damaged or none: status 3" {
+	run -3 xfp-kernel-verify --bundle missing.xfp
+	head -c 5000 /dev/urandom >random.xfp
+	run -3 xfp-kernel-verify --bundle random.xfp
+	[[ ${lines[-1]} == "xfp-kernel-verify: "*random.xfp* ]]
+}
+
+@test "a wrong command line: status 2" {
+	for option in --seed=x --seed= --seed=-1 --cpu-mask=sse --cpu-mask= --cpu-mask=plain, --threads=0 --mib=0 --rows=-2 word; do
+		run -2 xfp-kernel-verify "$option"
+	done
+	run -2 xfp-kernel-verify --filter 'no such kernel'
+	[[ $output == *--list* ]]
+}
+
+@test "--bench and --json: the same in one object" {
+	xfp-kernel-verify --seed 3 --filter 'matvec v2 k=4' --bench --mib 1 --threads 2 >text
+	grep -Eq '^matvec v2 k=4 M=8 +plain +[0-9.]+ ns a weight +[0-9.]+ G weights/s +[0-9.]+ GB/s +[0-9]+ % of reading$' text
+	xfp-kernel-verify --seed 3 --filter '* k=4' --bench --mib 1 --json >json
+	[ "$(member json '["seed"]')" = 3 ]
+	[ "$(member json '["total"]["failed"]')" = 0 ]
+	[ "$(member json '["total"]["groups"] == len(r["groups"]) > 10')" = True ]
+	[ "$(member json '["groups"][0]["op"]')" = 'index pack k=4' ]
+	[ "$(member json '["bench"][0]["ns"] > 0 and r["bench"][-1]["of_reading"] > 0')" = True ]
+	status=0
+	"$XFP_TEST_TOOLS/kernel-verify-broken" --seed 1 --filter 'matvec v2 k=4' --json --bench >json 2>errors || status=$?
+	[ "$status" -eq 4 ]
+	[ "$(member json '["groups"][0]["failed"] > 5 and len(r["groups"][0]["failures"]) == 5 and "bench" not in r')" = True ]
+}
+
+# What a machine without vectors would do, where there is an emulator of one.
+@test "a processor without AVX: nothing of it runs, and the report says so" {
+	[ "$(uname -m)" = x86_64 ] || skip "there is none such"
+	[ "${XFP_TEST_SANITIZERS:-no}" = no ] || skip "a sanitizer's memory is too much for the emulator"
+	command -v qemu-x86_64 >/dev/null || skip "qemu-user is not installed"
+	qemu-x86_64 -cpu Conroe "$XFP_TEST_BIN/xfp-kernel-verify" --seed 2 >report
+	head -n 1 report | grep -q ', sets plain$'
+	grep -Eq '^not run: no AVX2 here: [0-9]+ groups$' report
+	grep -Eq '^not run: no AVX-512 here: [0-9]+ groups$' report
+	tail -n 1 report | grep -q 'all ok$'
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kernel-verify-broken - xfp-kernel-verify with kernels that are wrong, in place of stages/kernel_verify_tables.c.
+ *
+ *   matvec v2 k=4 plain    the last row of a call is off by a 4096th
+ *   encode norm avx2       the last columns are left out where they fill no vector
+ *   encode scale avx2      a vector too many is written
+ *   encode compare avx512  the number before the row is read
+ *   encode largest avx512  an instruction that no processor has
+ */
+#include <string.h>
+
+#include "kernel_verify.h"
+
+#ifdef XFP_X86
+static volatile float sink;
+
+static double short_norm(const float *w, size_t cols)
+{
+	return xfp_encoder_avx2.norm(w, cols / XFP_LANES * XFP_LANES);
+}
+
+static void long_scale(const float *w, const float *factor, size_t cols, float *x)
+{
+	xfp_encoder_avx2.scale(w, factor, cols, x);
+	memset(x + xfp_padded(cols), 0, XFP_LANES * sizeof *x);
+}
+
+static struct xfp_row_sums early_compare(const float *w, const float *r, float unit, size_t cols)
+{
+	sink = *(w - 1);
+	return xfp_encoder_avx512.compare(w, r, unit, cols);
+}
+
+static float impossible_largest(const float *x, size_t cols)
+{
+	__asm__ volatile("ud2");
+	return xfp_encoder_avx512.largest(x, cols);
+}
+#endif
+
+const struct xfp_encoder *xfp_kernel_encoder(enum xfp_kernel_set set)
+{
+#ifdef XFP_X86
+	static struct xfp_encoder broken[2];
+
+	if (set == XFP_SET_AVX2) {
+		broken[0] = xfp_encoder_avx2;
+		broken[0].norm = short_norm;
+		broken[0].scale = long_scale;
+		return &broken[0];
+	}
+	if (set == XFP_SET_AVX512) {
+		broken[1] = xfp_encoder_avx512;
+		broken[1].compare = early_compare;
+		broken[1].largest = impossible_largest;
+		return &broken[1];
+	}
+#endif
+	(void)set;
+	return &xfp_encoder_plain;
+}
+
+bool xfp_kernel_rows(enum xfp_kernel_set set, const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first,
+		     size_t rows, bool add, float *y, size_t stride)
+{
+	bool good = xfp_matvec_use(xfp_kernel_set_name(set)) && xfp_matvec_rows(w, x, first, rows, add, y, stride);
+
+	if (set == XFP_SET_PLAIN && w->mode == XFP_MATVEC_V2 && w->k == 4 && rows)
+		y[rows - 1] *= 1 + 0x1p-12f;
+	return good;
+}
