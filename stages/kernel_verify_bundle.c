@@ -9,11 +9,8 @@
 #include "bundle_layout.h"
 #include "classes.h"
 #include "dtype.h"
-#include "group_index.h"
-#include "index.h"
 #include "kernel_verify_matvec.h"
 #include "kernel_verify_threads.h"
-#include "lane_index.h"
 #include "number.h"
 #include "scale.h"
 #include "xfp.h"
@@ -39,8 +36,8 @@ struct bundle_run {
 	struct xfp_matvec w;
 	struct xfp_matvec_bound bound;
 	struct xfp_matvec_x x;
-	size_t rows; /* of it, that count */
-	uint8_t *index;
+	size_t rows;       /* of it, that count */
+	uint8_t *pointers; /* of outliers that are a list */
 	void *tables, *prepared;
 	float *down, *source;         /* source [VECTORS][cols] */
 	double *expected, *magnitude; /* [rows][VECTORS] */
@@ -76,37 +73,37 @@ static void *room(size_t bytes)
 
 /* ---- a matrix, as kernels take it ---------------------------------------------------------------------- */
 
-/* Indices of bundles are in other words than those of kernels. */
-static void repack(const struct xfp_row_range *range)
+/* Kernels take row pointers; a list of outliers has the rows themselves, ascending. */
+static uint8_t *pointers_of(const struct xfp_matrix_info *matrix)
 {
-	struct bundle_run *run = range->context;
-	const struct xfp_matrix_info *matrix = &run->matrix;
-	bool words = run->w.mode == XFP_MATVEC_V2;
-	size_t from =
-		words ? xfp_v2_row_bytes(matrix->cols, matrix->k) : xfp_group_index_bytes(matrix->cols, matrix->k);
-	size_t to = xfp_matvec_row_bytes(run->w.mode, matrix->k, matrix->cols);
-	uint8_t *index = room(matrix->cols);
+	const uint8_t *listed = matrix->outlier;
+	uint32_t *pointer = room((matrix->rows + 1) * sizeof *pointer), row;
 
-	for (size_t r = range->first; r < range->first + range->rows; r++) {
-		const uint8_t *row = (const uint8_t *)matrix->index + r * from;
-
-		if (words)
-			xfp_index_unpack(matrix->k, row, matrix->cols, index);
-		else
-			xfp_group_index_unpack(matrix->k, row, matrix->cols, index);
-		xfp_lane_index_pack(matrix->k, index, matrix->cols, run->index + r * to);
+	memset(pointer, 0, (matrix->rows + 1) * sizeof *pointer);
+	for (uint64_t i = 0; i < matrix->outliers; i++) {
+		memcpy(&row, listed + i * sizeof row, sizeof row);
+		if (row < matrix->rows)
+			pointer[row + 1]++;
 	}
-	free(index);
+	for (uint64_t r = 0; r < matrix->rows; r++)
+		pointer[r + 1] += pointer[r];
+	return (uint8_t *)pointer;
 }
 
-static void set_outliers(struct xfp_matvec *w, const struct xfp_matrix_info *matrix)
+static void set_outliers(struct bundle_run *run)
 {
+	const struct xfp_matrix_info *matrix = &run->matrix;
+	struct xfp_matvec *w = &run->w;
+	const uint8_t *outlier = matrix->outlier;
+
 	if (!matrix->outliers)
 		return;
 	w->outliers = (uint32_t)matrix->outliers;
 	w->wide = matrix->cols > 65536;
-	w->pointer = matrix->outlier;
-	w->column = w->pointer + (matrix->rows + 1) * 4;
+	if (xfp_outliers_listed(matrix->rows, matrix->outliers))
+		run->pointers = pointers_of(matrix);
+	w->pointer = run->pointers ? run->pointers : outlier;
+	w->column = outlier + xfp_outlier_row_bytes(matrix->rows, matrix->outliers);
 	w->residual = w->column + ((size_t)w->outliers * (w->wide ? 4 : 2) + 3) / 4 * 4;
 }
 
@@ -168,12 +165,9 @@ static bool set_matrix(struct bundle_run *run)
 	for (int i = 0; i > matrix->exponent; i--)
 		w->unit *= 2;
 	w->group = matrix->group_size ? (unsigned)__builtin_ctz(matrix->group_size) : 0;
-	set_outliers(w, matrix);
+	set_outliers(run);
 	if (w->mode != XFP_MATVEC_V2)
 		set_library(run);
-	run->index = room(matrix->rows * xfp_matvec_row_bytes(w->mode, w->k, w->cols));
-	xfp_each_range(run->report->request->threads, matrix->rows, repack, run);
-	w->index = run->index;
 	if (balance) {
 		run->down = room(matrix->cols * sizeof *run->down);
 		for (size_t c = 0; c < matrix->cols; c++)
@@ -328,7 +322,7 @@ static enum xfp_status one_matrix(struct bundle_run *run, uint32_t number, struc
 	run->number = number;
 	run->refused = false;
 	run->down = NULL;
-	run->index = NULL;
+	run->pointers = NULL;
 	run->tables = NULL;
 	xfp_bundle_matrix(run->bundle, number, &run->matrix);
 	xfp_bundle_unit(run->bundle, run->matrix.unit, &run->unit);
@@ -365,7 +359,7 @@ static enum xfp_status one_matrix(struct bundle_run *run, uint32_t number, struc
 	free(run->magnitude);
 	free(run->y);
 	free(run->down);
-	free(run->index);
+	free(run->pointers);
 	free(run->tables);
 	return status;
 }
