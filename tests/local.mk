@@ -127,9 +127,11 @@ EXTRA_DIST += \
 	tests/models/bert.py \
 	tests/models/check_transformers.py \
 	tests/models/ggml.py \
+	tests/models/loss_plot.py \
 	tests/models/measure.py \
-	tests/models/plot.py \
 	tests/models/qwen3_moe.py \
+	tests/models/results/all-MiniLM-L6-v2.svg \
+	tests/models/results/qwen3-moe-8m.svg \
 	tests/models/safetensors_io.py \
 	tests/models/sentences.txt \
 	tests/models/table.py \

@@ -27,7 +27,7 @@ import numpy as np
 from bert import embed
 from ggml import FORMATS, Ggml
 from measure import read_sentences
-from plot import plot
+from loss_plot import plot
 from qwen3_moe import nats_per_token
 from safetensors_io import Checkpoint
 
@@ -139,7 +139,9 @@ def main():
         for setting in arguments.only or SETTINGS:
             units, copy = convert(arguments.xfp, arguments.model, folder, setting)
             score = judge.score(copy)
-            points.append((setting.split(",")[0], setting, row(setting, units, score), judge.loss(score)))
+            bits = row(setting, units, score)
+            if "no outliers" not in setting:  # a point a k is enough of a line
+                points.append((setting.split(",")[0], setting, bits, judge.loss(score)))
         if os.environ.get("GGML_LIBRARY"):
             ggml = Ggml(os.environ["GGML_LIBRARY"])
             for name in FORMATS:
@@ -148,9 +150,9 @@ def main():
                 points.append(("llama.cpp", name, row(f"llama.cpp {name}", made, score), judge.loss(score)))
     print(f"| source | | 1 | 1 | {judge.source} | |")
     if arguments.plot:
-        title = f"{os.path.basename(os.path.abspath(arguments.model))}: what is lost, by bits"
+        what = "1 − cosine of sentence embeddings" if judge.encoder else "perplexity above the source's, as a share"
         with open(arguments.plot, "w", encoding="utf-8") as file:
-            file.write(plot(title, "1 − embedding cosine" if judge.encoder else "perplexity above the source's", points))
+            file.write(plot(f"{os.path.basename(os.path.abspath(arguments.model))}: {what}", points))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ def ticks(least, most):
     return steps[first:last + 1]
 
 
-def plot(title, y_label, points):
+def plot(title, points):
     """`points`: (series, label, bits, loss). A line a series; only points of llama.cpp are labelled."""
     xs, ys = [p[2] for p in points], [p[3] for p in points]
     low, high = math.floor(min(xs) * 2) / 2, math.ceil(max(xs) * 2) / 2
@@ -44,7 +44,6 @@ def plot(title, y_label, points):
         out.append(f'<text class="faint" text-anchor="end" x="{LEFT - 7}" y="{at + 4:.1f}">{mark:g}</text>')
     out.append(f'<text class="faint" text-anchor="middle" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 10}">'
                'true bits a weight</text>')
-    out.append(f'<text class="faint" x="{LEFT - 52}" y="{TOP - 2}">{y_label}</text>')
     for number, (series, colour) in enumerate(COLOURS.items()):
         mine = sorted(p[2:] + (p[1],) for p in points if p[0] == series)
         if not mine:
