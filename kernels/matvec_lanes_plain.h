@@ -136,7 +136,7 @@ static inline void table_scale(unsigned k, struct table *t, const uint8_t *pair)
 /* Sixteen stored numbers; fp8 as a 256th of them. */
 static inline mf mf_numbers(enum xfp_matvec_mode mode, const uint8_t *from)
 {
-	mf a;
+	mf a = { .v = { 0 } };
 
 	if (mode == XFP_MATVEC_FP8)
 		EACH a.v[i] = xfp_e4m3_to_float(from[i]) * 0x1p-8f;
