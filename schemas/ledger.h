@@ -71,6 +71,15 @@ struct xfp_ledger_unit {
 	uint64_t rows, cols;   /* of every matrix */
 	uint32_t first_matrix; /* index into the ledger's matrices */
 };
+static inline uint64_t xfp_unit_weights(const struct xfp_ledger_unit *unit)
+{
+	return unit->experts * unit->rows * unit->cols;
+}
+/* In the checkpoint: what it costs to keep it. */
+static inline uint64_t xfp_unit_source_bytes(const struct xfp_ledger_unit *unit)
+{
+	return xfp_unit_weights(unit) * (xfp_dtype_bits(unit->dtype) / 8);
+}
 
 /* The whole ledger in memory: what inspect writes and the front end and bundle writer read. */
 struct xfp_ledger {

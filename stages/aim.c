@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dtype.h"
 #include "file.h"
 #include "key.h"
 
@@ -82,8 +81,7 @@ static const struct xfp_candidate *best_paid(const struct xfp_candidate *list, u
 void xfp_aim(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
 	     const struct xfp_policy *policy, struct xfp_parameters *measured)
 {
-	uint64_t weights = unit->experts * unit->rows * unit->cols;
-	uint64_t source = weights * (xfp_dtype_bits(unit->dtype) / 8);
+	uint64_t weights = xfp_unit_weights(unit), source = xfp_unit_source_bytes(unit);
 	uint32_t more;
 	const struct xfp_candidate *aim = policy->fixed ? NULL : cheapest(list, count, source, policy);
 

@@ -126,7 +126,7 @@ enum xfp_status xfp_compare_unit(const struct xfp_ledger *ledger, const struct x
 
 	*compared = (struct xfp_compared_unit){ .unit = unit,
 						.rows = unit->experts * unit->rows,
-						.weights = unit->experts * unit->rows * unit->cols,
+						.weights = xfp_unit_weights(unit),
 						.sampled = rows_of(unit, request) };
 	compared->list = calloc(most, sizeof *compared->list);
 	status = compared->list ? look_at(ledger, unit, &request->parameters, compared->sampled, &look, err)

@@ -39,11 +39,6 @@ const char *xfp_human(double value, const char *unit, char text[32])
 	return text;
 }
 
-uint64_t xfp_unit_weights(const struct xfp_ledger_unit *unit)
-{
-	return unit->experts * unit->rows * unit->cols;
-}
-
 /* ---- folders ---------------------------------------------------------------------------------- */
 
 static char *folder_of(const char *path)

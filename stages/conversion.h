@@ -82,8 +82,6 @@ enum xfp_status xfp_conversion_check_room(const struct xfp_conversion *c, struct
 bool xfp_free_bytes(const char *folder, uint64_t *bytes);
 uint64_t xfp_conversion_least_bytes(const struct xfp_conversion *c);
 
-uint64_t xfp_unit_weights(const struct xfp_ledger_unit *unit);
-
 /* The tools' messages ("xfp-inspect: ...") that the log holds from `offset` on, shown on stderr;
  * xfp_log_size is where it ends now. */
 off_t xfp_log_size(const struct xfp_conversion *c);

@@ -37,11 +37,6 @@ static const double miss_factor[XFP_BOUNDS] = { .5, 1, 2 };
  */
 static const double heavy_tail[XFP_BOUNDS] = { 0, .08, .12 };
 
-uint64_t xfp_unit_source_bytes(const struct xfp_ledger_unit *unit)
-{
-	return xfp_unit_weights(unit) * (xfp_dtype_bits(unit->dtype) / 8);
-}
-
 uint32_t xfp_estimate_sigma(uint32_t sigma_milli, enum xfp_bound bound)
 {
 	static const uint32_t own[XFP_BOUNDS] = { 5000, 4000, 2500 };

@@ -43,7 +43,4 @@ double xfp_outlier_share(uint32_t sigma_milli, enum xfp_bound bound);
 void xfp_estimate_parts(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
 			const struct xfp_estimate *estimate, uint64_t *bytes);
 
-/* In the checkpoint. */
-uint64_t xfp_unit_source_bytes(const struct xfp_ledger_unit *unit);
-
 #endif

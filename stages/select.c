@@ -9,7 +9,7 @@ static struct xfp_candidate source_precision(const struct xfp_ledger_unit *unit)
 {
 	struct xfp_candidate keep = { .mode = XFP_MODE_KEEP, .cos_median = 1, .cos_p5 = 1 };
 
-	keep.bytes = unit->experts * unit->rows * unit->cols * (xfp_dtype_bits(unit->dtype) / 8);
+	keep.bytes = xfp_unit_source_bytes(unit);
 	return keep;
 }
 
