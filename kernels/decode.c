@@ -92,18 +92,6 @@ void xfp_decode_v2c(const struct xfp_library *library, const uint8_t *packed, co
 	}
 }
 
-void xfp_decode_outliers(const void *column, int wide, const uint16_t *residual, size_t count, float *x)
-{
-	const unsigned char *bytes = column;
-
-	for (size_t i = 0; i < count; i++) {
-		uint32_t c = 0;
-
-		memcpy(&c, bytes + i * (wide ? 4 : 2), wide ? 4 : 2);
-		x[c] += xfp_half_to_float(residual[i]);
-	}
-}
-
 void xfp_decode_fp8(const uint8_t *code, float scale, size_t cols, float *w)
 {
 	for (size_t c = 0; c < cols; c++)

@@ -39,9 +39,6 @@ bool xfp_decode_v2a(const struct xfp_library *library, const uint8_t *packed, co
 void xfp_decode_v2c(const struct xfp_library *library, const uint8_t *packed, const uint8_t *group, uint8_t row,
 		    size_t cols, float *x);
 
-/* Add a row's outliers: x[column[i]] += half(residual[i]), in f32. `wide`: columns are uint32, otherwise uint16. */
-void xfp_decode_outliers(const void *column, int wide, const uint16_t *residual, size_t count, float *x);
-
 /* One fp8 row: w = RN32(e4m3(code) * scale). These are source weights, not scaled ones. */
 void xfp_decode_fp8(const uint8_t *code, float scale, size_t cols, float *w);
 

@@ -87,6 +87,8 @@ runtime_libxfp_la_SOURCES += \
 	kernels/matvec_tables.h \
 	kernels/number.c \
 	kernels/number.h \
+	kernels/outlier_rows.c \
+	kernels/outlier_rows.h \
 	kernels/round.h \
 	kernels/scale.c \
 	kernels/scale.h

@@ -9,8 +9,6 @@
 #endif
 #include <string.h>
 
-#include "number.h"
-
 #ifdef XFP_X86
 /* Not every compiler's __builtin_cpu_supports knows it. */
 static bool has_f16c(void)
@@ -76,52 +74,25 @@ bool xfp_matvec_use(const char *name)
 	return false;
 }
 
-static uint32_t load32(const uint8_t *from)
-{
-	uint32_t value;
-
-	memcpy(&value, from, sizeof value);
-	return value;
-}
-
-static uint16_t load16(const uint8_t *from)
-{
-	uint16_t value;
-
-	memcpy(&value, from, sizeof value);
-	return value;
-}
-
-/* The row's outliers times every vector. */
-static bool outlier_sums(const struct xfp_matvec *w, const float *natural, unsigned count, size_t row, double *sum)
-{
-	uint32_t first = load32(w->pointer + row * 4), end = load32(w->pointer + row * 4 + 4);
-
-	if (first > end || end > w->outliers || (row == 0 && first) || (row + 1 == w->rows && end != w->outliers))
-		return false;
-	for (uint32_t i = first; i < end; i++) {
-		size_t c = w->wide ? load32(w->column + (size_t)i * 4) : load16(w->column + (size_t)i * 2);
-		float residual = xfp_half_to_float(load16(w->residual + (size_t)i * 2));
-
-		if (c >= w->cols)
-			return false;
-		for (unsigned m = 0; m < count; m++)
-			sum[m] += (double)residual * natural[m * w->cols + c];
-	}
-	return true;
-}
-
 bool xfp_matvec_rows(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add,
 		     float *y, size_t stride)
 {
+	struct xfp_outlier_row at;
+
 	xfp_matvec_set()->rows(w, x, first, rows, add, y, stride);
-	for (size_t r = first; w->pointer && r < first + rows; r++) {
+	if (!w->outliers.count || !rows)
+		return true;
+	xfp_outlier_rows_begin(&w->outliers, first, &at);
+	for (size_t r = first; r < first + rows; r++) {
 		double sum[XFP_MAX_BATCH] = { 0 };
 
-		if (!outlier_sums(w, x->natural, x->count, r, sum))
+		if (!xfp_outlier_rows_next(&w->outliers, r, &at))
 			return false;
+		if (at.first == at.end)
+			continue;
+		xfp_outlier_rows_dot(&w->outliers, &at, x->natural, x->count, w->first_column, w->cols, sum);
 		for (unsigned m = 0; m < x->count; m++)
 			y[m * stride + r - first] += (float)(sum[m] * w->unit);
 	}
-	return true;
+	return xfp_outlier_rows_end(&w->outliers, first + rows, &at);
 }

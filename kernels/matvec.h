@@ -22,6 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "outlier_rows.h"
+
 #define XFP_MAX_BATCH 8
 
 enum xfp_matvec_mode {
@@ -34,27 +36,29 @@ enum xfp_matvec_mode {
 	XFP_MATVEC_V2C
 };
 
-/* A matrix as it is stored; indices as in lane_index.h. */
+/* A matrix as it is stored, or some of its columns; indices as in lane_index.h. Columns that are not all begin with a
+ * chunk and with a group, and end with a chunk or with the row. */
 struct xfp_matvec {
 	enum xfp_matvec_mode mode;
 	unsigned k;     /* of the modes with codebooks */
 	unsigned group; /* v2a, v2c: log2 of a group's columns, at least 4 */
 	size_t rows, cols;
-	double unit;          /* what a stored weight is multiplied by: 2^-s, or 1 */
-	const uint8_t *index; /* rows, xfp_matvec_row_bytes apart */
-	const void *code;     /* v2: fp16 entries; fp8: f32 scales, row by row */
-	const void *pair;     /* v2a: fp16 scale and midpoint of every group */
-	const uint8_t *byte;  /* v2a: its codebook; v2c: its byte */
-	const uint8_t *row;   /* v2c: the byte of every row */
-	const void *tables;   /* v2a, v2c: what xfp_matvec_tables made */
+	size_t row_bytes, row_groups; /* from a row to the next; see xfp_matvec_whole */
+	double unit;                  /* what a stored weight is multiplied by: 2^-s, or 1 */
+	const uint8_t *index;         /* rows, row_bytes apart */
+	const void *code;             /* v2: fp16 entries; fp8: f32 scales, row by row */
+	const void *pair;             /* v2a: fp16 scale and midpoint of every group, rows of them row_groups apart */
+	const uint8_t *byte;          /* v2a: its codebook; v2c: its byte; likewise */
+	const uint8_t *row;           /* v2c: the byte of every row */
+	const void *tables;           /* v2a, v2c: what xfp_matvec_tables made */
 
-	/* Outliers: a CSR matrix in units of the stored weights; `pointer` is NULL without. */
-	const uint8_t *pointer, *column, *residual;
-	uint32_t outliers;
-	bool wide; /* columns are uint32, not uint16 */
+	struct xfp_outlier_rows outliers; /* in units of the stored weights; columns count from `first_column` on */
+	size_t first_column;
 };
 
 size_t xfp_matvec_row_bytes(enum xfp_matvec_mode mode, unsigned k, size_t cols);
+/* Sets row_bytes and row_groups by mode, k, group and cols, for a matrix that has no other columns. */
+void xfp_matvec_whole(struct xfp_matvec *w);
 
 /* The library of v2a (`ratio` NULL) or v2c, fp16, as the kernels look it up. `codebooks` of 2^k entries, at most 256;
  * of one that is not there, any number may come. The room is aligned to 64 bytes. */
@@ -89,7 +93,7 @@ void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned
 		       size_t stride, const float *down, void *room);
 
 /* y[m * stride + r - first] = row r of W times vector m, or, with `add`, that more, for rows [first, first + rows).
- * False when outliers are not within the matrix; what was computed is then undefined. */
+ * False when outliers are not within the matrix or not in order; what was computed is then undefined. */
 bool xfp_matvec_rows(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add,
 		     float *y, size_t stride);
 

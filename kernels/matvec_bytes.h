@@ -248,8 +248,6 @@ INLINE void v2_part(unsigned k, unsigned tile, const struct byte_table *t, const
 INLINE void v2_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first,
 		    size_t rows, bool add, float *y, size_t stride)
 {
-	size_t row_bytes = xfp_matvec_row_bytes(XFP_MATVEC_V2, k, w->cols);
-
 	for (size_t r = first, batch; r < first + rows; r += batch) {
 		struct byte_table table[ROWS];
 		__m512 all[ROWS][XFP_MAX_BATCH];
@@ -272,7 +270,7 @@ INLINE void v2_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, const
 				for (unsigned m = 0; m < tile; m++)
 					s.all[m] = all[i][m];
 				if (fit[i])
-					v2_part(k, tile, &table[i], w->index + (r + i) * row_bytes + c / 8 * k, left,
+					v2_part(k, tile, &table[i], w->index + (r + i) * w->row_bytes + c / 8 * k, left,
 						x->bytes + c * 2 * tile, x->step + c / 256 * tile, &s);
 				UNROLL
 				for (unsigned m = 0; m < tile; m++)

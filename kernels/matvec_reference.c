@@ -24,8 +24,8 @@ static uint16_t half_at(const void *from, size_t number)
 
 static float stored(const struct xfp_matvec *w, size_t row, size_t c, uint8_t index)
 {
-	size_t groups = (w->cols + ((size_t)1 << w->group) - 1) >> w->group, g = row * groups + (c >> w->group);
-	const uint8_t *from = w->index + row * xfp_matvec_row_bytes(w->mode, w->k, w->cols);
+	size_t g = row * w->row_groups + (c >> w->group);
+	const uint8_t *from = w->index + row * w->row_bytes;
 	const float *entry;
 	float value;
 
@@ -54,37 +54,32 @@ static float stored(const struct xfp_matvec *w, size_t row, size_t c, uint8_t in
 
 bool xfp_matvec_reference(const struct xfp_matvec *w, size_t row, const float *natural, double *y, double *magnitude)
 {
-	uint32_t first = 0, end = 0;
+	const struct xfp_outlier_rows *o = &w->outliers;
+	struct xfp_outlier_row at;
 	uint8_t index[PIECE] = { 0 };
 
 	*y = *magnitude = 0;
 	for (size_t c = 0; c < w->cols; c++) {
-
 		double product;
 
 		/* Chunks of every k end where a piece does. */
 		if (w->mode >= XFP_MATVEC_V2 && c % PIECE == 0)
-			xfp_lane_index_unpack(
-				w->k, w->index + row * xfp_matvec_row_bytes(w->mode, w->k, w->cols) + c / 32 * 4 * w->k,
-				w->cols - c < PIECE ? w->cols - c : PIECE, index);
+			xfp_lane_index_unpack(w->k, w->index + row * w->row_bytes + c / 32 * 4 * w->k,
+					      w->cols - c < PIECE ? w->cols - c : PIECE, index);
 		product = (double)stored(w, row, c, index[c % PIECE]) * natural[c];
 		*y += product;
 		*magnitude += product < 0 ? -product : product;
 	}
-	if (w->pointer) {
-		memcpy(&first, w->pointer + row * 4, 4);
-		memcpy(&end, w->pointer + row * 4 + 4, 4);
-	}
-	if (first > end || end > w->outliers)
+	xfp_outlier_rows_begin(o, row, &at);
+	if (!xfp_outlier_rows_next(o, row, &at))
 		return false;
-	for (uint32_t i = first; i < end; i++) {
-		uint32_t c = 0;
+	for (uint32_t i = at.first; i < at.end; i++) {
+		size_t c = xfp_outlier_column(o, i) - w->first_column;
 		double product;
 
-		memcpy(&c, w->column + (size_t)i * (w->wide ? 4 : 2), w->wide ? 4 : 2);
 		if (c >= w->cols)
-			return false;
-		product = (double)xfp_half_to_float(half_at(w->residual, i)) * natural[c];
+			continue;
+		product = (double)xfp_half_to_float(half_at(o->residual, i)) * natural[c];
 		*y += product;
 		*magnitude += product < 0 ? -product : product;
 	}

@@ -168,11 +168,10 @@ INLINE void v2_chunk(unsigned k, unsigned tile, const struct table *table, const
 INLINE void v2_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first,
 		    size_t rows, bool add, float *y, size_t stride)
 {
-	size_t row_bytes = xfp_matvec_row_bytes(XFP_MATVEC_V2, k, w->cols), chunk = xfp_chunk_columns(k);
-	size_t whole = w->cols / chunk, left = w->cols % chunk;
+	size_t chunk = xfp_chunk_columns(k), whole = w->cols / chunk, left = w->cols % chunk;
 
 	for (size_t r = first; r < first + rows; r++) {
-		const uint8_t *packed = w->index + r * row_bytes;
+		const uint8_t *packed = w->index + r * w->row_bytes;
 		const float *lanes = x->lanes;
 		struct table table;
 		struct sums sums;
@@ -269,19 +268,18 @@ INLINE void group_rest(unsigned k, unsigned tile, bool scaled, const struct grou
 INLINE void group_rows(unsigned k, unsigned tile, bool scaled, unsigned run, const struct xfp_matvec *w,
 		       const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, size_t stride)
 {
-	size_t row_bytes = xfp_matvec_row_bytes(w->mode, k, w->cols), chunk = xfp_chunk_columns(k);
-	size_t groups = (w->cols + ((size_t)1 << w->group) - 1) >> w->group, whole = w->cols / chunk * chunk;
+	size_t chunk = xfp_chunk_columns(k), whole = w->cols / chunk * chunk;
 	struct groups g = { .entry = xfp_tables_entry(w->tables), .group = w->group };
 
 	for (size_t r = first; r < first + rows; r++) {
-		const uint8_t *packed = w->index + r * row_bytes;
+		const uint8_t *packed = w->index + r * w->row_bytes;
 		const float *lanes = x->lanes;
 		double factor = w->unit;
 		struct sums sums;
 
-		g.byte = w->byte + r * groups;
+		g.byte = w->byte + r * w->row_groups;
 		if (scaled)
-			g.pair = (const uint8_t *)w->pair + r * groups * 4;
+			g.pair = (const uint8_t *)w->pair + r * w->row_groups * 4;
 		else
 			factor *= xfp_row_scale(w->row[r]);
 		clear(tile, &sums);
@@ -306,7 +304,7 @@ INLINE void number_rows(enum xfp_matvec_mode mode, unsigned tile, const struct x
 	size_t size = element_bytes(mode);
 
 	for (size_t r = first; r < first + rows; r++) {
-		const uint8_t *from = w->index + r * w->cols * size;
+		const uint8_t *from = w->index + r * w->row_bytes;
 		const float *lanes = x->lanes;
 		double factor = w->unit;
 		struct sums sums;

@@ -108,15 +108,14 @@ INLINE void v2c_chunks(unsigned k, unsigned tile, unsigned group, unsigned chunk
 INLINE void v2c_rows(unsigned k, unsigned tile, unsigned group, const struct xfp_matvec *w,
 		     const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, size_t stride)
 {
-	size_t row_bytes = xfp_matvec_row_bytes(XFP_MATVEC_V2C, k, w->cols), chunk = xfp_chunk_columns(k);
-	size_t groups = (w->cols + ((size_t)1 << w->group) - 1) >> w->group, whole = w->cols / chunk * chunk;
+	size_t chunk = xfp_chunk_columns(k), whole = w->cols / chunk * chunk;
 	size_t at_once = k == 4 ? 2 * chunk : chunk;
 	const uint8_t *tables = xfp_tables_bytes(w->tables);
 	struct rest rest;
 
 	divide_rest(k, w->group, whole, w->cols, &rest);
 	for (size_t r = first; r < first + rows; r++) {
-		const uint8_t *packed = w->index + r * row_bytes, *byte = w->byte + r * groups;
+		const uint8_t *packed = w->index + r * w->row_bytes, *byte = w->byte + r * w->row_groups;
 		struct sums s;
 		size_t c = 0;
 
@@ -147,15 +146,14 @@ INLINE void v2c_rows(unsigned k, unsigned tile, unsigned group, const struct xfp
 INLINE void v2a_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first,
 		     size_t rows, bool add, float *y, size_t stride)
 {
-	size_t row_bytes = xfp_matvec_row_bytes(XFP_MATVEC_V2A, k, w->cols), chunk = xfp_chunk_columns(k);
-	size_t groups = w->cols / GROUP;
+	size_t chunk = xfp_chunk_columns(k), groups = w->cols / GROUP;
 	const uint8_t *tables = xfp_tables_bytes(w->tables);
 	double entry_step = xfp_tables_head(w->tables)->step;
 	unsigned slots = xfp_lane_columns(k) / 4;
 
 	for (size_t r = first; r < first + rows; r++) {
-		const uint8_t *packed = w->index + r * row_bytes, *byte = w->byte + r * groups;
-		const uint8_t *pair = (const uint8_t *)w->pair + r * groups * 4;
+		const uint8_t *packed = w->index + r * w->row_bytes, *byte = w->byte + r * w->row_groups;
+		const uint8_t *pair = (const uint8_t *)w->pair + r * w->row_groups * 4;
 		const int8_t *bytes = x->bytes;
 		__m512 offset[XFP_MAX_BATCH], middle[XFP_MAX_BATCH];
 		struct sums s;

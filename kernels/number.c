@@ -153,3 +153,18 @@ void xfp_to_float(int dtype, const void *source, size_t count, float *out)
 		break;
 	}
 }
+
+void xfp_from_float(int dtype, const float *source, size_t count, void *out)
+{
+	uint8_t *bytes = out;
+
+	if (dtype == F32) {
+		memcpy(out, source, count * sizeof *source);
+		return;
+	}
+	for (size_t i = 0; i < count; i++) {
+		uint16_t half = dtype == F16 ? xfp_float_to_half(source[i]) : xfp_float_to_bf16(source[i]);
+
+		memcpy(bytes + 2 * i, &half, sizeof half);
+	}
+}

@@ -26,4 +26,7 @@ uint8_t xfp_float_to_e4m3(float value);
  * the others are exact. `source` may be unaligned. */
 void xfp_to_float(int dtype, const void *source, size_t count, float *out);
 
+/* The other way, to F32, F16 or BF16. `out` may be unaligned. */
+void xfp_from_float(int dtype, const float *source, size_t count, void *out);
+
 #endif

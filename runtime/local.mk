@@ -10,12 +10,18 @@ runtime_libxfp_la_SOURCES += \
 	runtime/bundle_tables.c \
 	runtime/check.c \
 	runtime/dequantize.c \
+	runtime/instructions.c \
+	runtime/linear.c \
+	runtime/linear.h \
+	runtime/multiply.c \
 	runtime/query.c \
 	runtime/sha256.c \
-	runtime/sha256.h
-runtime_libxfp_la_CFLAGS = $(XFP_CFLAGS)
+	runtime/sha256.h \
+	runtime/team.c \
+	runtime/team.h
+runtime_libxfp_la_CFLAGS = $(XFP_CFLAGS) -pthread
 # CURRENT:REVISION:AGE, see "Updating version info" in the libtool manual.
-runtime_libxfp_la_LDFLAGS = $(XFP_LDFLAGS) -no-undefined -version-info 0:0:0
+runtime_libxfp_la_LDFLAGS = $(XFP_LDFLAGS) -pthread -no-undefined -version-info 0:0:0
 if VERSION_SCRIPT
 runtime_libxfp_la_LDFLAGS += -Wl,--version-script=$(srcdir)/runtime/libxfp.map
 EXTRA_runtime_libxfp_la_DEPENDENCIES = $(srcdir)/runtime/libxfp.map

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * xfp.h - libxfp: reading .xfp bundles.
+ * xfp.h - libxfp: reading .xfp bundles, and multiplying by what is in them.
  *
  * A bundle holds the weights of a model, quantized matrix by matrix, and the small files that
  * belong to it (config, tokenizer). The library maps the file once and hands out what is in it: where
- * every part of every matrix is, ready to be used in place or uploaded, and weights decoded to f32.
- * It needs no other library.
+ * every part of every matrix is, ready to be used in place or uploaded; weights decoded to f32, f16 or bf16; and
+ * products of matrices and vectors, taken from the stored bytes as they are. It needs no other library.
  *
  *     #include <stdio.h>
  *     #include <stdlib.h>
@@ -24,7 +24,8 @@
  *
  *             if (xfp_bundle_unit(bundle, u, &unit))
  *                 w = malloc(unit.rows * unit.cols * sizeof *w);
- *             status = w ? xfp_bundle_dequantize(bundle, unit.first_matrix, 0, unit.rows, w, &err) : XFP_FAILED;
+ *             status = w ? xfp_bundle_dequantize(bundle, unit.first_matrix, 0, unit.rows, XFP_FLOAT32, w, &err)
+ *                        : XFP_FAILED;
  *         }
  *         if (status)
  *             fprintf(stderr, "%s\n", err.text);
@@ -46,7 +47,7 @@
  * Whatever a file holds, no call reads or writes out of bounds; a file that someone truncates while
  * it is open ends the process with SIGBUS, as any mapped file does.
  *
- * A bundle may be used by several threads at once; nothing changes it after it was opened. Everything
+ * A bundle and what is opened from it may be used by several threads at once; nothing changes them. Everything
  * that the functions point to is theirs and stays until xfp_bundle_close. Numbers called class, mode,
  * dtype and fate are those of xfp(5); their names are given beside them.
  */
@@ -156,11 +157,122 @@ uint32_t xfp_bundle_find_file(const struct xfp_bundle *bundle, const char *name)
 
 /* ---- weights ----------------------------------------------------------------------------------- */
 
-/* Rows [first_row, first_row + rows) of a matrix as f32, row-major and contiguous, in the range of the
- * source weights. XFP_USAGE when there are no such rows, XFP_BAD_INPUT when its outliers point
+/* Types of numbers that go in and come out; as numbers, the dtypes of xfp(5). */
+enum xfp_float { XFP_FLOAT32 = 1, XFP_FLOAT16 = 2, XFP_BFLOAT16 = 3 };
+
+/* Rows [first_row, first_row + rows) of a matrix as f32, f16 or bf16, row-major and contiguous, in the range of the
+ * source weights. Weights are f32 numbers, which are then rounded to nearest, ties to even; f16 may be infinite.
+ * XFP_USAGE when there are no such rows, XFP_BAD_INPUT when its outliers point
  * outside the matrix, or are not in order, or a group names a codebook that is not there; `out` is then undefined. */
 enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t matrix, uint64_t first_row,
-				      uint64_t rows, float *out, struct xfp_error *err);
+				      uint64_t rows, enum xfp_float type, void *out, struct xfp_error *err);
+
+/* ---- products ---------------------------------------------------------------------------------- */
+
+/*
+ * y = W x, for one vector as for many, straight from the mapped bytes. Open what you multiply by once, make a team once,
+ * and then, for instance,
+ *
+ *     float x[4096], y[1024];
+ *     struct xfp_input in = { .data = x, .type = XFP_FLOAT32, .count = 1, .stride = 4096 };
+ *     struct xfp_output out = { .data = y, .type = XFP_FLOAT32, .count = 1, .stride = 1024 };
+ *
+ *     status = xfp_multiply(team, linear, 0, 1, &in, &out, &err);
+ *
+ * A result is the same for any team, for any slice of rows, and from run to run; between instruction sets, and between
+ * fewer and more than 31 vectors, it differs by rounding. With S the sum of |W x| over a row's columns, it is within
+ *
+ *     (columns / 16 + 40) 2^-24 S
+ *
+ * of W x with the weights that xfp_bundle_dequantize gives as f32, in double; on processors with AVX-512 VBMI, where
+ * weights and activations are taken as integers of 16 bits, by
+ *
+ *     2^-14 n e a
+ *
+ * more, added up over blocks of n = 256 columns: e the largest |weight| of the row (in v2a and v2c: of the library,
+ * times the largest scale), a the largest |x| of the block, both as they are balanced. Types of 16 bits round the
+ * result once more. Where weights or activations are not finite, neither is the result.
+ */
+
+/* Threads that multiply. One call has a team at a time; others wait. */
+struct xfp_team;
+
+/* `threads`, the calling one included; 0: as many as it may run on. XFP_FAILED when they cannot be had. Not to be used in
+ * a process that was forked from the one that started it. */
+enum xfp_status xfp_team_start(unsigned threads, struct xfp_team **out, struct xfp_error *err);
+
+/* A team of threads that are the caller's: run(pool, task, context, threads) must call task(context, i) for every i
+ * below `threads`, no two of the same i at once, and return when all have returned. Any of them may be last, or do all
+ * the work. */
+typedef void xfp_team_run_fn(void *pool, void (*task)(void *context, unsigned i), void *context, unsigned threads);
+enum xfp_status xfp_team_borrow(unsigned threads, xfp_team_run_fn *run, void *pool, struct xfp_team **out,
+				struct xfp_error *err);
+void xfp_team_end(struct xfp_team *team); /* NULL is fine */
+
+/* Something to multiply by: the matrix, or all experts, of a unit, or a kept tensor of two dimensions. It holds what
+ * is decoded once (codebooks that a unit shares, the balance) and points into the bundle, which must stay open. */
+struct xfp_linear;
+
+/* Part of every matrix, for engines that split them: columns for a row of the vector, rows for one of the result.
+ * `rows` or `cols` 0: all from the first on. Columns may begin and end anywhere, but are cheapest at multiples
+ * of 512, and in v2a and v2c of the group size. */
+struct xfp_slice {
+	uint64_t first_row, rows, first_col, cols;
+};
+
+/* `slice` NULL: all. XFP_USAGE when there is no such unit, tensor or slice, or the tensor has no weights of two
+ * dimensions in one piece (see the units of that name); XFP_FAILED without memory. */
+enum xfp_status xfp_linear_open(const struct xfp_bundle *bundle, uint32_t unit, const struct xfp_slice *slice,
+				struct xfp_linear **out, struct xfp_error *err);
+enum xfp_status xfp_linear_open_tensor(const struct xfp_bundle *bundle, uint32_t tensor, const struct xfp_slice *slice,
+				       struct xfp_linear **out, struct xfp_error *err);
+void xfp_linear_close(struct xfp_linear *linear); /* NULL is fine */
+
+struct xfp_linear_info {
+	uint32_t experts;    /* 1 of a tensor */
+	uint64_t rows, cols; /* of the slice */
+};
+void xfp_linear_info(const struct xfp_linear *linear, struct xfp_linear_info *info);
+
+/* Vectors, `stride` elements from one to the next; of the slice's columns, and of its rows. */
+struct xfp_input {
+	const void *data;
+	enum xfp_float type;
+	size_t count, stride;
+};
+struct xfp_output {
+	void *data;
+	enum xfp_float type;
+	size_t count, stride;
+};
+
+/* y[m] = W x[m] of one expert (0 where there is one), for m below `count`. XFP_USAGE when there is no such expert or
+ * vector, XFP_BAD_INPUT when outliers are damaged (xfp_bundle_check tells more), XFP_FAILED without memory. On failure y
+ * is undefined. `team` NULL: this thread alone, which allocates on every call. */
+enum xfp_status xfp_multiply(struct xfp_team *team, const struct xfp_linear *linear, uint32_t expert, size_t count,
+			     const struct xfp_input *x, const struct xfp_output *y, struct xfp_error *err);
+
+/* Chosen experts of a stack, in one call: each product is weight * W[expert] x[.x], and goes to y[.y]. Products of
+ * the same y follow one another in the list, and are added up in f32 in that order; what is in y before does not count.
+ * Whatever of the list has the same expert is done at once. One token's gate, up and down projections are for example
+ *
+ *     { expert[i], 0, i, 1 }  for i = 0, 1 ...      y[i] of its own for every expert
+ *     { expert[i], i, 0, weight[i] }                one y, the weighted sum
+ */
+struct xfp_product {
+	uint32_t expert;
+	uint32_t x, y;
+	float weight;
+};
+enum xfp_status xfp_multiply_experts(struct xfp_team *team, const struct xfp_linear *linear,
+				     const struct xfp_product *products, size_t count, const struct xfp_input *x,
+				     const struct xfp_output *y, struct xfp_error *err);
+
+/* Which instructions products are made of: "plain", and "avx2", "avx512", "vbmi" on x86 and "neon" on Arm, the best that
+ * the processor has unless another is chosen. Choosing returns false where there is no such set or it cannot
+ * run; not while threads multiply. This is the library's only global state. */
+const char *xfp_instructions(void);
+bool xfp_use_instructions(const char *name);
 
 /* ---- integrity --------------------------------------------------------------------------------- */
 

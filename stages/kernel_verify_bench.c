@@ -245,6 +245,7 @@ static void make_case(struct product *p, enum xfp_matvec_mode mode, unsigned k)
 		p->w.tables = tables;
 		p->bytes += compact ? (double)(groups + rows) : (double)groups * 5;
 	}
+	xfp_matvec_whole(&p->w);
 }
 
 /* Of a case that is slow, fewer rows. */

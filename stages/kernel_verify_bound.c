@@ -44,7 +44,6 @@ bool xfp_matvec_bound_holds(const struct xfp_matvec *w, size_t row)
 static double largest_weight(const struct xfp_matvec_bound *bound, const struct xfp_matvec *w, size_t row, size_t first,
 			     size_t end)
 {
-	size_t groups = (w->cols + ((size_t)1 << w->group) - 1) >> w->group;
 	double most = 0, scale = 0;
 
 	if (w->mode == XFP_MATVEC_V2) {
@@ -55,7 +54,7 @@ static double largest_weight(const struct xfp_matvec_bound *bound, const struct 
 	if (w->mode == XFP_MATVEC_V2C)
 		return (double)bound->largest * (0x1p14f * xfp_balance_down(w->row[row]));
 	for (size_t g = first >> w->group; g <= (end - 1) >> w->group; g++)
-		scale = fmax(scale, fabsf(half_at(w->pair, 2 * (row * groups + g))));
+		scale = fmax(scale, fabsf(half_at(w->pair, 2 * (row * w->row_groups + g))));
 	return bound->largest * scale;
 }
 

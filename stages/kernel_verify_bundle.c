@@ -6,14 +6,11 @@
 #include <math.h> /* fabs, which is exact */
 #include <string.h>
 
-#include "bundle_layout.h"
-#include "classes.h"
 #include "dtype.h"
 #include "kernel_verify_matvec.h"
 #include "kernel_verify_threads.h"
+#include "linear.h"
 #include "number.h"
-#include "scale.h"
-#include "xfp.h"
 
 #define VECTORS XFP_MAX_BATCH
 
@@ -36,10 +33,10 @@ struct bundle_run {
 	struct xfp_matvec w;
 	struct xfp_matvec_bound bound;
 	struct xfp_matvec_x x;
-	size_t rows;       /* of it, that count */
-	uint8_t *pointers; /* of outliers that are a list */
-	void *tables, *prepared;
-	float *down, *source;         /* source [VECTORS][cols] */
+	struct xfp_linear linear; /* its unit */
+	size_t rows;              /* of it, that count */
+	void *prepared;
+	float *source;                /* [VECTORS][cols] */
 	double *expected, *magnitude; /* [rows][VECTORS] */
 	float *y;                     /* [VECTORS][rows] */
 	enum xfp_kernel_set set;
@@ -71,130 +68,23 @@ static void *room(size_t bytes)
 	return at;
 }
 
-/* ---- a matrix, as kernels take it ---------------------------------------------------------------------- */
-
-/* Kernels take row pointers; a list of outliers has the rows themselves, ascending. */
-static uint8_t *pointers_of(const struct xfp_matrix_info *matrix)
-{
-	const uint8_t *listed = matrix->outlier;
-	uint32_t *pointer = room((matrix->rows + 1) * sizeof *pointer), row;
-
-	memset(pointer, 0, (matrix->rows + 1) * sizeof *pointer);
-	for (uint64_t i = 0; i < matrix->outliers; i++) {
-		memcpy(&row, listed + i * sizeof row, sizeof row);
-		if (row < matrix->rows)
-			pointer[row + 1]++;
-	}
-	for (uint64_t r = 0; r < matrix->rows; r++)
-		pointer[r + 1] += pointer[r];
-	return (uint8_t *)pointer;
-}
-
-static void set_outliers(struct bundle_run *run)
-{
-	const struct xfp_matrix_info *matrix = &run->matrix;
-	struct xfp_matvec *w = &run->w;
-	const uint8_t *outlier = matrix->outlier;
-
-	if (!matrix->outliers)
-		return;
-	w->outliers = (uint32_t)matrix->outliers;
-	w->wide = matrix->cols > 65536;
-	if (xfp_outliers_listed(matrix->rows, matrix->outliers))
-		run->pointers = pointers_of(matrix);
-	w->pointer = run->pointers ? run->pointers : outlier;
-	w->column = outlier + xfp_outlier_row_bytes(matrix->rows, matrix->outliers);
-	w->residual = w->column + ((size_t)w->outliers * (w->wide ? 4 : 2) + 3) / 4 * 4;
-}
-
-static void set_library(struct bundle_run *run)
-{
-	const struct xfp_matrix_info *matrix = &run->matrix;
-	struct xfp_matvec *w = &run->w;
-	size_t groups = matrix->rows * xfp_row_groups(matrix->cols, w->group);
-	const uint8_t *group = matrix->group;
-	const uint16_t *code = matrix->code;
-	bool compact = w->mode == XFP_MATVEC_V2C;
-
-	run->tables = room(xfp_matvec_tables_room(w->k));
-	xfp_matvec_tables(w->k, matrix->library_size, code,
-			  compact ? code + ((size_t)matrix->library_size << w->k) : NULL, run->tables);
-	w->tables = run->tables;
-	w->pair = compact ? NULL : group;
-	w->byte = compact ? group : group + 4 * groups;
-	w->row = compact ? group + groups : NULL;
-}
-
-/* False where no kernel multiplies by what it is stored as. */
-static bool set_matrix(struct bundle_run *run)
-{
-	static const int kept[] = {
-		[XFP_F32] = XFP_MATVEC_F32, [XFP_F16] = XFP_MATVEC_F16, [XFP_BF16] = XFP_MATVEC_BF16
-	};
-	const struct xfp_matrix_info *matrix = &run->matrix;
-	struct xfp_matvec *w = &run->w;
-	unsigned dtype = run->unit.dtype;
-	const uint8_t *balance = matrix->balance;
-
-	*w = (struct xfp_matvec){ .rows = matrix->rows, .cols = matrix->cols, .unit = 1, .index = matrix->index };
-	switch ((enum xfp_mode)matrix->mode) {
-	case XFP_MODE_V2:
-		w->mode = XFP_MATVEC_V2;
-		w->code = matrix->code;
-		break;
-	case XFP_MODE_V2A:
-		w->mode = XFP_MATVEC_V2A;
-		break;
-	case XFP_MODE_V2C:
-		w->mode = XFP_MATVEC_V2C;
-		break;
-	case XFP_MODE_FP8:
-		w->mode = XFP_MATVEC_FP8;
-		w->code = matrix->code;
-		return true;
-	default:
-		if (dtype < XFP_F32 || dtype > XFP_BF16)
-			return false;
-		w->mode = (enum xfp_matvec_mode)kept[dtype];
-		return true;
-	}
-	w->k = matrix->k;
-	w->unit = 1;
-	for (int i = 0; i < matrix->exponent; i++)
-		w->unit /= 2;
-	for (int i = 0; i > matrix->exponent; i--)
-		w->unit *= 2;
-	w->group = matrix->group_size ? (unsigned)__builtin_ctz(matrix->group_size) : 0;
-	set_outliers(run);
-	if (w->mode != XFP_MATVEC_V2)
-		set_library(run);
-	if (balance) {
-		run->down = room(matrix->cols * sizeof *run->down);
-		for (size_t c = 0; c < matrix->cols; c++)
-			run->down[c] = xfp_balance_down(balance[c]);
-	}
-	return true;
-}
-
 /* ---- the reference --------------------------------------------------------------------------------------- */
 
 /* Sum of |residual x| of a row; a base and a residual may each be larger than their sum. */
 static double outlier_magnitude(const struct xfp_matvec *w, size_t row, const float *natural)
 {
-	uint32_t first, end;
+	const struct xfp_outlier_rows *o = &w->outliers;
+	struct xfp_outlier_row at;
 	double sum = 0;
 
-	if (!w->pointer)
-		return 0;
-	memcpy(&first, w->pointer + row * 4, 4);
-	memcpy(&end, w->pointer + row * 4 + 4, 4);
-	for (uint32_t i = first; i < end; i++) {
-		uint32_t c = 0;
+	xfp_outlier_rows_begin(o, row, &at);
+	if (!xfp_outlier_rows_next(o, row, &at))
+		return 0; /* which decoding refuses */
+	for (uint32_t i = at.first; i < at.end; i++) {
 		uint16_t half;
 
-		memcpy(&c, w->column + (size_t)i * (w->wide ? 4 : 2), w->wide ? 4 : 2);
-		memcpy(&half, w->residual + (size_t)i * 2, 2);
-		sum += fabs((double)xfp_half_to_float(half) * natural[c]);
+		memcpy(&half, o->residual + (size_t)i * 2, 2);
+		sum += fabs((double)xfp_half_to_float(half) * natural[xfp_outlier_column(o, i)]);
 	}
 	return sum * w->unit;
 }
@@ -206,7 +96,7 @@ static void refer(const struct xfp_row_range *range)
 	float *w = room(cols * sizeof *w);
 
 	for (size_t r = range->first; r < range->first + range->rows; r++) {
-		if (xfp_bundle_dequantize(run->bundle, run->number, r, 1, w, NULL)) {
+		if (xfp_bundle_dequantize(run->bundle, run->number, r, 1, XFP_FLOAT32, w, NULL)) {
 			__atomic_store_n(&run->refused, true, __ATOMIC_RELAXED);
 			break;
 		}
@@ -289,7 +179,7 @@ static void all_sets(struct bundle_run *run, unsigned batch)
 	const struct xfp_kernel_request *request = run->report->request;
 	char name[40];
 
-	xfp_matvec_x_init(&run->x, run->w.k, run->w.cols, batch, XFP_F32, run->source, run->w.cols, run->down,
+	xfp_matvec_x_init(&run->x, run->w.k, run->w.cols, batch, XFP_F32, run->source, run->w.cols, run->linear.down,
 			  run->prepared);
 	name_group(name, run->w.mode, run->w.k);
 	if (batch == VECTORS)
@@ -321,14 +211,14 @@ static enum xfp_status one_matrix(struct bundle_run *run, uint32_t number, struc
 
 	run->number = number;
 	run->refused = false;
-	run->down = NULL;
-	run->pointers = NULL;
-	run->tables = NULL;
 	xfp_bundle_matrix(run->bundle, number, &run->matrix);
 	xfp_bundle_unit(run->bundle, run->matrix.unit, &run->unit);
 	cols = run->matrix.cols;
-	if (!run->matrix.rows || !cols || !set_matrix(run)) {
+	if ((status = xfp_linear_init(&run->linear, run->bundle, run->matrix.unit, true, err)))
+		return status;
+	if (!run->matrix.rows || !cols || !xfp_linear_matrix(&run->linear, run->matrix.expert, &run->w)) {
 		run->report->strange++;
+		xfp_linear_release(&run->linear);
 		return XFP_OK;
 	}
 	run->rows = run->matrix.rows;
@@ -350,7 +240,7 @@ static enum xfp_status one_matrix(struct bundle_run *run, uint32_t number, struc
 		float *w = room(cols * sizeof *w);
 
 		for (uint64_t r = 0; !status && r < run->rows; r++)
-			status = xfp_bundle_dequantize(run->bundle, number, r, 1, w, err);
+			status = xfp_bundle_dequantize(run->bundle, number, r, 1, XFP_FLOAT32, w, err);
 		free(w);
 	}
 	free(run->source);
@@ -358,9 +248,7 @@ static enum xfp_status one_matrix(struct bundle_run *run, uint32_t number, struc
 	free(run->expected);
 	free(run->magnitude);
 	free(run->y);
-	free(run->down);
-	free(run->pointers);
-	free(run->tables);
+	xfp_linear_release(&run->linear);
 	return status;
 }
 

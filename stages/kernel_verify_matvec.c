@@ -50,7 +50,7 @@ static void fill_indices(struct xfp_trial *trial, const struct xfp_matvec *w, ui
 	for (size_t r = 0; index && r < w->rows; r++) {
 		for (size_t c = 0; c < w->cols; c++)
 			index[c] = (uint8_t)xfp_trial_below(trial, (size_t)1 << w->k);
-		xfp_lane_index_pack(w->k, index, w->cols, packed + r * xfp_matvec_row_bytes(w->mode, w->k, w->cols));
+		xfp_lane_index_pack(w->k, index, w->cols, packed + r * w->row_bytes);
 	}
 	free(index);
 }
@@ -73,7 +73,7 @@ static void fill_codebooks(struct xfp_trial *trial, struct xfp_matvec *w, bool i
 static void fill_library(struct xfp_trial *trial, struct xfp_matvec *w)
 {
 	bool compact = w->mode == XFP_MATVEC_V2C;
-	size_t groups = w->rows * ((w->cols + ((size_t)1 << w->group) - 1) >> w->group);
+	size_t groups = w->rows * w->row_groups;
 	unsigned codebooks = compact ? 4u << xfp_trial_below(trial, 4) : 1u << xfp_trial_below(trial, 9);
 	unsigned ratios = compact ? 256 / codebooks : 1;
 	uint8_t *tables = xfp_trial_room(trial, "tables", xfp_matvec_tables_room(w->k), 64), *byte, *pair, *row;
@@ -110,20 +110,28 @@ static void fill_library(struct xfp_trial *trial, struct xfp_matvec *w)
 
 static void fill_outliers(struct xfp_trial *trial, struct xfp_matvec *w)
 {
-	uint8_t *pointer = xfp_trial_room(trial, "pointer", 4 * w->rows + 4, 1), *column, *residual;
+	bool listed = trial->number % 8 >= 4;
 	size_t size = trial->number % 4 == 1 ? 4 : 2;
 	uint32_t *found = malloc((w->rows * w->cols + 1) * sizeof *found), count = 0;
+	uint32_t *pointer = malloc((w->rows + 1) * sizeof *pointer);
+	uint8_t *row, *column, *residual;
 
-	if (!found)
+	if (!found || !pointer)
 		abort();
 	for (size_t r = 0; r < w->rows; r++) {
-		memcpy(pointer + 4 * r, &count, 4);
+		pointer[r] = count;
 		for (size_t c = xfp_trial_below(trial, 40); c < w->cols; c += 1 + xfp_trial_below(trial, 40))
 			found[count++] = (uint32_t)c;
 	}
-	memcpy(pointer + 4 * w->rows, &count, 4);
+	pointer[w->rows] = count;
+	row = xfp_trial_room(trial, "rows of outliers", 4 * (listed ? count : w->rows + 1), 1);
 	column = xfp_trial_room(trial, "column", count * size, 1);
 	residual = xfp_trial_room(trial, "residual", (size_t)count * 2, 1);
+	if (!listed)
+		memcpy(row, pointer, 4 * (w->rows + 1));
+	for (uint32_t r = 0; listed && r < w->rows; r++)
+		for (uint32_t i = pointer[r]; i < pointer[r + 1]; i++)
+			memcpy(row + 4 * i, &r, 4);
 	for (uint32_t i = 0; i < count; i++) {
 		uint16_t half = xfp_float_to_half(xfp_trial_gaussian(trial) * 4);
 
@@ -131,11 +139,34 @@ static void fill_outliers(struct xfp_trial *trial, struct xfp_matvec *w)
 		memcpy(residual + 2 * i, &half, 2);
 	}
 	free(found);
-	w->outliers = count;
-	w->wide = size == 4;
-	w->pointer = pointer;
-	w->column = column;
-	w->residual = residual;
+	free(pointer);
+	w->outliers = (struct xfp_outlier_rows){ .row = row,
+						 .column = column,
+						 .residual = residual,
+						 .rows = w->rows,
+						 .cols = w->cols,
+						 .count = count,
+						 .listed = listed,
+						 .wide = size == 4 };
+}
+
+/* Some of its columns, which begin with a chunk and a group. */
+static void take_columns(struct xfp_trial *trial, struct xfp_matvec *w)
+{
+	bool codebooks = w->mode >= XFP_MATVEC_V2;
+	size_t chunk = codebooks ? xfp_chunk_columns(w->k) : 1, group = (size_t)1 << w->group;
+	size_t step = chunk > group ? chunk : group, first = xfp_trial_below(trial, w->cols / step + 1) * step, last;
+
+	if (first == w->cols)
+		first -= step;
+	last = first + (1 + xfp_trial_below(trial, (w->cols - first) / chunk + 1)) * chunk;
+	w->index += codebooks ? first / 32 * 4 * w->k : xfp_matvec_row_bytes(w->mode, 0, first);
+	if (w->byte)
+		w->byte += first >> w->group;
+	if (w->pair)
+		w->pair = (const uint8_t *)w->pair + (first >> w->group) * 4;
+	w->first_column = first;
+	w->cols = (last < w->cols ? last : w->cols) - first;
 }
 
 /* ---- a trial ------------------------------------------------------------------------------------------- */
@@ -257,9 +288,10 @@ static void matvec(struct xfp_trial *trial)
 	bool library = mode >= XFP_MATVEC_V2A, odd = trial->number % 16 == 15;
 	int dtype = XFP_F32 + (int)(trial->number / 8 % 3);
 	bool balanced = xfp_trial_below(trial, 2), outliers = trial->number % 2;
+	bool some = trial->number % 5 == 3;
 	struct xfp_matvec_bound bound;
 	struct product p = { .batch = 1 + trial->number % XFP_MAX_BATCH };
-	size_t cols = xfp_trial_columns(trial, trial->number % 8 == 7 ? 9000 : 2500), row_bytes;
+	size_t cols = xfp_trial_columns(trial, trial->number % 8 == 7 ? 9000 : 2500);
 	uint8_t *index;
 
 	/* widths that whole groups of columns fill too */
@@ -277,14 +309,15 @@ static void matvec(struct xfp_trial *trial)
 	};
 	if (mode == XFP_MATVEC_V2C && trial->number % 2)
 		p.w.group = 5;
-	row_bytes = xfp_matvec_row_bytes(mode, p.w.k, cols);
-	xfp_trial_shape(trial, "%zu rows of %zu, M = %u%s%.0u, %s%s%s%s", p.w.rows, cols, p.batch,
+	xfp_matvec_whole(&p.w);
+	xfp_trial_shape(trial, "%zu rows of %zu, M = %u%s%.0u, %s%s%s%s%s", p.w.rows, cols, p.batch,
 			library ? ", groups of " : "", library ? 1u << p.w.group : 0,
 			dtype == XFP_F32   ? "f32"
 			: dtype == XFP_F16 ? "f16"
 					   : "bf16",
-			balanced ? ", balanced" : "", outliers ? ", outliers" : "", odd ? ", infinite" : "");
-	p.w.index = index = xfp_trial_room(trial, "index", p.w.rows * row_bytes, 1);
+			balanced ? ", balanced" : "", outliers ? ", outliers" : "", some ? ", some columns" : "",
+			odd ? ", infinite" : "");
+	p.w.index = index = xfp_trial_room(trial, "index", p.w.rows * p.w.row_bytes, 1);
 	if (mode < XFP_MATVEC_V2)
 		fill_numbers(trial, &p.w, index);
 	else
@@ -295,6 +328,8 @@ static void matvec(struct xfp_trial *trial)
 		fill_library(trial, &p.w);
 	if (outliers)
 		fill_outliers(trial, &p.w);
+	if (some)
+		take_columns(trial, &p.w);
 	make_vectors(trial, &p, dtype, balanced, odd);
 	xfp_matvec_bound_init(&bound, &p.w);
 	xfp_trial_seal(trial);

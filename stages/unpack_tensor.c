@@ -126,7 +126,7 @@ static enum xfp_status fill_block(struct target *t, uint32_t number, const struc
 		uint64_t rows = count - r < chunk ? count - r : chunk;
 		struct xfp_error own;
 		enum xfp_status result =
-			xfp_bundle_dequantize(t->bundle, number, first + r, rows, t->w + r * cols, &own);
+			xfp_bundle_dequantize(t->bundle, number, first + r, rows, XFP_FLOAT32, t->w + r * cols, &own);
 
 		if (result) {
 #pragma omp critical(unpack_failure)

@@ -103,7 +103,7 @@ static enum xfp_status compare_block(struct comparison *c, uint64_t number, stru
 		else if (!(status = xfp_matrix_open(&source, &reader, err)))
 			status = xfp_matrix_read(reader, first, count, room.raw, err);
 	}
-	if (!status && !(status = xfp_bundle_dequantize(c->bundle, m, first, count, room.decoded, err)))
+	if (!status && !(status = xfp_bundle_dequantize(c->bundle, m, first, count, XFP_FLOAT32, room.decoded, err)))
 		compare_rows(c, &matrix, first, count, &room);
 	xfp_matrix_close(reader);
 	free(room.decoded);

@@ -53,6 +53,7 @@ unit_tests = \
 	tests/unit/test_matrix \
 	tests/unit/test_matvec \
 	tests/unit/test_moments \
+	tests/unit/test_multiply \
 	tests/unit/test_number \
 	tests/unit/test_optimal \
 	tests/unit/test_parameters \

@@ -178,6 +178,7 @@ static void add_case(enum xfp_matvec_mode mode, unsigned k, unsigned batch)
 		xfp_matvec_tables(k, compact ? 8 : 32, halves(32 << k), compact ? halves(32) : NULL, tables);
 		c->bytes += compact ? (double)(groups + rows) : (double)groups * 5;
 	}
+	xfp_matvec_whole(&c->w);
 	for (size_t i = 0; i < batch * cols; i++)
 		source[i] = (float)(int64_t)next_random() * 0x1p-63f;
 	xfp_matvec_x_init(&c->x, k, cols, batch, XFP_F32, source, cols, NULL, room(xfp_matvec_x_room(k, cols, batch)));

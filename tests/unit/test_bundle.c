@@ -129,17 +129,17 @@ static void decoding_agrees_with_the_plain_way(void **state)
 		uint64_t rows = f.matrices[m].rows, cols = f.matrices[m].cols;
 		float *out = malloc(rows * cols * sizeof *out);
 
-		assert_int_equal(xfp_bundle_dequantize(bundle, m, 0, rows, out, &err), XFP_OK);
+		assert_int_equal(xfp_bundle_dequantize(bundle, m, 0, rows, XFP_FLOAT32, out, &err), XFP_OK);
 		assert_memory_equal(out, f.decoded[m], rows * cols * sizeof *out);
 		/* a few rows at a time */
-		assert_int_equal(xfp_bundle_dequantize(bundle, m, 1, 2, out, &err), XFP_OK);
+		assert_int_equal(xfp_bundle_dequantize(bundle, m, 1, 2, XFP_FLOAT32, out, &err), XFP_OK);
 		assert_memory_equal(out, f.decoded[m] + cols, 2 * cols * sizeof *out);
-		assert_int_equal(xfp_bundle_dequantize(bundle, m, rows, 0, out, &err), XFP_OK);
-		assert_int_equal(xfp_bundle_dequantize(bundle, m, 1, rows, out, &err), XFP_USAGE);
-		assert_int_equal(xfp_bundle_dequantize(bundle, m, rows + 1, 0, out, &err), XFP_USAGE);
+		assert_int_equal(xfp_bundle_dequantize(bundle, m, rows, 0, XFP_FLOAT32, out, &err), XFP_OK);
+		assert_int_equal(xfp_bundle_dequantize(bundle, m, 1, rows, XFP_FLOAT32, out, &err), XFP_USAGE);
+		assert_int_equal(xfp_bundle_dequantize(bundle, m, rows + 1, 0, XFP_FLOAT32, out, &err), XFP_USAGE);
 		free(out);
 	}
-	assert_int_equal(xfp_bundle_dequantize(bundle, f.ledger.matrix_count, 0, 0, NULL, &err), XFP_USAGE);
+	assert_int_equal(xfp_bundle_dequantize(bundle, f.ledger.matrix_count, 0, 0, XFP_FLOAT32, NULL, &err), XFP_USAGE);
 	xfp_bundle_close(bundle);
 	fixture_free(&f);
 }

@@ -71,7 +71,7 @@ static enum xfp_status try_forgery(struct forgery *g)
 
 		assert_true(xfp_bundle_matrix(bundle, m, &matrix));
 		out = malloc(matrix.rows * matrix.cols * sizeof *out + 1);
-		xfp_bundle_dequantize(bundle, m, 0, matrix.rows, out, &err);
+		xfp_bundle_dequantize(bundle, m, 0, matrix.rows, XFP_FLOAT32, out, &err);
 		free(out);
 	}
 	xfp_bundle_check(bundle, NULL, NULL, &err);

@@ -41,14 +41,14 @@ static void refuse_outliers(int small, uint64_t outliers, const struct outlier_l
 		assert_non_null(at);
 		memcpy(before, at + lies[i].at, 4);
 		assert_true(pwrite(fd, &lies[i].value, lies[i].bytes, at - data + (off_t)lies[i].at) > 0);
-		assert_int_equal(xfp_bundle_dequantize(bundle, 0, 0, 3, out, &err), XFP_BAD_INPUT);
+		assert_int_equal(xfp_bundle_dequantize(bundle, 0, 0, 3, XFP_FLOAT32, out, &err), XFP_BAD_INPUT);
 		assert_non_null(strstr(err.text, "q.weight"));
 		/* Whoever reads all rows, in whatever pieces, meets it. */
 		for (uint64_t r = 0; r < 3; r++)
-			row[r] = xfp_bundle_dequantize(bundle, 0, r, 1, out, &err);
+			row[r] = xfp_bundle_dequantize(bundle, 0, r, 1, XFP_FLOAT32, out, &err);
 		assert_true(row[0] == XFP_BAD_INPUT || row[1] == XFP_BAD_INPUT || row[2] == XFP_BAD_INPUT);
 		assert_true(pwrite(fd, before, 4, at - data + (off_t)lies[i].at) > 0);
-		assert_int_equal(xfp_bundle_dequantize(bundle, 0, 0, 3, out, &err), XFP_OK);
+		assert_int_equal(xfp_bundle_dequantize(bundle, 0, 0, 3, XFP_FLOAT32, out, &err), XFP_OK);
 		close(fd);
 		free(data);
 	}
@@ -93,9 +93,9 @@ static enum xfp_status decode_with(const struct fixture *f, size_t at, uint8_t v
 	before = group[at];
 	fd = open(f->out, O_WRONLY);
 	assert_int_equal(pwrite(fd, &value, 1, group - data + (off_t)at), 1);
-	status = xfp_bundle_dequantize(bundle, 0, 0, 3, out, &err);
+	status = xfp_bundle_dequantize(bundle, 0, 0, 3, XFP_FLOAT32, out, &err);
 	assert_int_equal(pwrite(fd, &before, 1, group - data + (off_t)at), 1);
-	assert_int_equal(xfp_bundle_dequantize(bundle, 0, 0, 3, out, NULL), XFP_OK);
+	assert_int_equal(xfp_bundle_dequantize(bundle, 0, 0, 3, XFP_FLOAT32, out, NULL), XFP_OK);
 	close(fd);
 	free(data);
 	xfp_bundle_close(bundle);

@@ -8,6 +8,7 @@
 #include "decode.h"
 #include "lane_index.h"
 #include "number.h"
+#include "outlier_rows.h"
 #include "scale.h"
 
 #define MAX_COLS 2200
@@ -69,6 +70,9 @@ static void v2_looks_entries_up(void **state)
 		for (size_t l = 0; l < LENGTHS; l++) {
 			size_t cols = lengths[l];
 			uint16_t column[2] = { 0, (uint16_t)(cols - 1) };
+			struct xfp_outlier_rows outliers = { .column = (uint8_t *)column,
+							     .residual = (uint8_t *)residual };
+			struct xfp_outlier_row all = { 0, cols > 1 ? 2 : 1 };
 
 			xfp_lane_index_pack(k, s->index, cols, s->packed);
 			s->x[cols] = -1;
@@ -76,7 +80,7 @@ static void v2_looks_entries_up(void **state)
 			assert_true(s->x[cols] == -1);
 			for (size_t c = 0; c < cols; c++)
 				assert_true(s->x[c] == (float)s->index[c] * 3 - 17);
-			xfp_decode_outliers(column, 0, residual, cols > 1 ? 2 : 1, s->x);
+			xfp_outlier_rows_add(&outliers, &all, s->x, 0, cols);
 			assert_true(s->x[0] == (float)s->index[0] * 3 - 16);
 			assert_true(cols < 2 || s->x[cols - 1] == (float)s->index[cols - 1] * 3 - 17.5f);
 		}

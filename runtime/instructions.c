@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * instructions.c - which of the kernels' instruction sets multiplies.
+ */
+#include "matvec.h"
+#include "xfp.h"
+
+const char *xfp_instructions(void)
+{
+	return xfp_matvec_set()->name;
+}
+
+bool xfp_use_instructions(const char *name)
+{
+	return xfp_matvec_use(name);
+}

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * multiply.c - products of matrices and vectors: what is asked for, as rounds of batches, and those by blocks of rows.
+ *
+ * A list of products is cut into rounds, which bound the memory that prepared vectors take. In a round, products of the
+ * same expert form batches of as many vectors as kernels take at once. First all threads prepare the batches' vectors;
+ * then each takes a block of rows, multiplies it by all batches, while it is in the cache, and adds up what belongs
+ * together, in the order of the list. So nothing depends on who does what.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bytes.h"
+#include "linear.h"
+#include "number.h"
+#include "printable.h"
+#include "team.h"
+
+#define ROUND_PRODUCTS 256      /* unless those of one y are more */
+#define DECODED_PRODUCTS 32     /* of an expert, from which on a block of rows is decoded first */
+#define DECODED_BYTES (1 << 18) /* of such a block, at most */
+#define MOST_ROWS 64            /* of a block */
+#define LEAST_ROWS 8
+
+/* Products of one expert, numbers [first, first + count) in the order of experts. */
+struct batch {
+	struct xfp_matvec w;
+	uint32_t expert;
+	unsigned first, count;
+	unsigned vectors; /* the batch that prepares them: this one, or one before it with the same */
+	bool decoded;
+	struct xfp_matvec_x x;
+	void *room;
+};
+
+struct round {
+	const struct xfp_linear *linear;
+	const struct xfp_product *products; /* of this round */
+	size_t count;
+	const struct xfp_input *x;
+	const struct xfp_output *y;
+	uint32_t *order; /* products by expert */
+	uint32_t *place; /* where each product is in it */
+	struct batch *batches;
+	size_t batch_count;
+	size_t block; /* rows */
+	struct xfp_team *team;
+
+	/* What a thread has of its own. */
+	size_t sums_at, decoded_at, gathered_at;
+	int failed; /* the first to fail sets it, and alone writes `err` */
+	enum xfp_status status;
+	struct xfp_error *err;
+};
+
+static size_t type_bytes(enum xfp_float type)
+{
+	return type == XFP_FLOAT32 ? 4 : 2;
+}
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- batches ----------------------------------------------------------------------------------- */
+
+/* Stable: products of one expert stay in their order. Most lists are of few experts, or in order. */
+static void order_by_expert(struct round *round)
+{
+	for (size_t i = 0; i < round->count; i++) {
+		size_t at = i;
+
+		for (; at && round->products[round->order[at - 1]].expert > round->products[i].expert; at--)
+			round->order[at] = round->order[at - 1];
+		round->order[at] = (uint32_t)i;
+	}
+	for (size_t i = 0; i < round->count; i++)
+		round->place[round->order[i]] = (uint32_t)i;
+}
+
+static uint32_t vector_of(const struct round *round, const struct batch *batch, unsigned m)
+{
+	return round->products[round->order[batch->first + m]].x;
+}
+
+static bool same_vectors(const struct round *round, const struct batch *a, const struct batch *b)
+{
+	if (a->count != b->count || a->decoded != b->decoded || a->w.k != b->w.k)
+		return false;
+	for (unsigned m = 0; m < a->count; m++)
+		if (vector_of(round, a, m) != vector_of(round, b, m))
+			return false;
+	return true;
+}
+
+static void add_batch(struct round *round, uint32_t expert, size_t first, size_t count, bool decoded)
+{
+	struct batch *batch = &round->batches[round->batch_count], *before = batch - 1;
+
+	*batch = (struct batch){ .expert = expert, .first = (unsigned)first, .count = (unsigned)count };
+	batch->decoded = !xfp_linear_matrix(round->linear, expert, &batch->w) || decoded;
+	batch->vectors = (unsigned)round->batch_count;
+	if (round->batch_count && same_vectors(round, before, batch))
+		batch->vectors = before->vectors;
+	round->batch_count++;
+}
+
+static void make_batches(struct round *round)
+{
+	order_by_expert(round);
+	for (size_t first = 0, end; first < round->count; first = end) {
+		uint32_t expert = round->products[round->order[first]].expert;
+
+		for (end = first; end < round->count && round->products[round->order[end]].expert == expert;)
+			end++;
+		for (size_t at = first, some; at < end; at += some) {
+			some = least(end - at, XFP_MAX_BATCH);
+			add_batch(round, expert, at, some, end - first >= DECODED_PRODUCTS);
+		}
+	}
+}
+
+/* ---- vectors ----------------------------------------------------------------------------------- */
+
+static unsigned layout_of(const struct batch *batch)
+{
+	return batch->decoded ? 0 : batch->w.k;
+}
+
+/* The batch's vectors one after the other, with zeros for columns beside the slice's. */
+static const void *gather(const struct round *round, const struct batch *batch, uint8_t *to)
+{
+	size_t element = type_bytes(round->x->type), row = batch->w.cols * element;
+	size_t before = (round->linear->slice.first_col - batch->w.first_column) * element;
+	size_t bytes = round->linear->slice.cols * element;
+
+	for (unsigned m = 0; m < batch->count; m++, to += row) {
+		memset(to, 0, before);
+		memcpy(to + before,
+		       (const uint8_t *)round->x->data + vector_of(round, batch, m) * round->x->stride * element,
+		       bytes);
+		memset(to + before + bytes, 0, row - before - bytes);
+	}
+	return to - batch->count * row;
+}
+
+static void prepare(void *context, unsigned thread, size_t number)
+{
+	struct round *round = context;
+	struct batch *batch = &round->batches[number];
+	const float *down = round->linear->down;
+
+	if (batch->vectors != number)
+		return;
+	xfp_matvec_x_init(&batch->x, layout_of(batch), batch->w.cols, batch->count, (int)round->x->type,
+			  gather(round, batch, (uint8_t *)xfp_team_own(round->team, thread) + round->gathered_at),
+			  batch->w.cols, down ? down + batch->w.first_column : NULL, batch->room);
+}
+
+/* ---- rows -------------------------------------------------------------------------------------- */
+
+static void fail(struct round *round, enum xfp_status status, const struct xfp_error *why)
+{
+	int none = 0;
+
+	if (!__atomic_compare_exchange_n(&round->failed, &none, 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	round->status = status;
+	if (round->err)
+		*round->err = *why;
+}
+
+/* Rows of a matrix as a matrix of f32. */
+static bool decode(struct round *round, const struct batch *batch, size_t first, size_t rows, float *to,
+		   struct xfp_matvec *w)
+{
+	struct xfp_error err = { XFP_OK, "" };
+	enum xfp_status status =
+		xfp_linear_decode(round->linear, batch->expert, &batch->w, first, rows, to, batch->w.cols, &err);
+
+	*w = (struct xfp_matvec){ .mode = XFP_MATVEC_F32,
+				  .rows = rows,
+				  .cols = batch->w.cols,
+				  .unit = batch->w.unit,
+				  .index = (const uint8_t *)to };
+	xfp_matvec_whole(w);
+	if (status)
+		fail(round, status, &err);
+	return !status;
+}
+
+/* Rows [first, first + rows) by all batches: sums[place][rows]. */
+static bool multiply_block(struct round *round, size_t first, size_t rows, float *sums, float *decoded)
+{
+	struct xfp_matvec tile = { 0 };
+	struct xfp_error err;
+
+	for (size_t b = 0; b < round->batch_count; b++) {
+		const struct batch *batch = &round->batches[b];
+		const struct xfp_matvec_x *x = &round->batches[batch->vectors].x;
+		float *y = sums + batch->first * rows;
+
+		if (batch->decoded) {
+			if ((!b || batch[-1].expert != batch->expert) &&
+			    !decode(round, batch, first, rows, decoded, &tile))
+				return false;
+			xfp_matvec_rows(&tile, x, 0, rows, false, y, rows);
+		} else if (!xfp_matvec_rows(&batch->w, x, first, rows, false, y, rows)) {
+			fail(round,
+			     xfp_fail(&err, XFP_BAD_INPUT,
+				      "%s: damaged: unit %s, expert %" PRIu32
+				      ", rows %zu to %zu: outliers outside the matrix "
+				      "or out of order; copy or convert it again",
+				      round->linear->bundle->path, xfp_printable(round->linear->name).text,
+				      batch->expert, first, first + rows - 1),
+			     &err);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The results of a block: what has the same y is added up where the first of it is. */
+static void put(const struct round *round, size_t first, size_t rows, float *sums)
+{
+	size_t element = type_bytes(round->y->type);
+
+	for (size_t i = 0, end; i < round->count; i = end) {
+		const struct xfp_product *product = &round->products[i];
+		float *sum = sums + round->place[i] * rows;
+
+		for (size_t r = 0; product->weight != 1 && r < rows; r++)
+			sum[r] *= product->weight;
+		for (end = i + 1; end < round->count && round->products[end].y == product->y; end++) {
+			const float *more = sums + round->place[end] * rows;
+
+			for (size_t r = 0; r < rows; r++)
+				sum[r] += round->products[end].weight * more[r];
+		}
+		xfp_from_float((int)round->y->type, sum, rows,
+			       (uint8_t *)round->y->data + (product->y * round->y->stride + first) * element);
+	}
+}
+
+static void multiply_rows(void *context, unsigned thread, size_t number)
+{
+	struct round *round = context;
+	uint8_t *own = xfp_team_own(round->team, thread);
+	float *sums = (float *)(void *)(own + round->sums_at), *decoded = (float *)(void *)(own + round->decoded_at);
+	size_t first = number * round->block, rows = least(round->block, round->linear->slice.rows - first);
+
+	if (!__atomic_load_n(&round->failed, __ATOMIC_RELAXED) &&
+	    multiply_block(round, round->linear->slice.first_row + first, rows, sums, decoded))
+		put(round, first, rows, sums);
+}
+
+/* ---- a round ----------------------------------------------------------------------------------- */
+
+/* Rows that a thread takes at once: few enough that all threads are busy to the end. */
+static size_t block_rows(const struct round *round)
+{
+	size_t rows = round->linear->slice.rows / (xfp_team_threads(round->team) * (size_t)4);
+
+	rows = rows > MOST_ROWS ? MOST_ROWS : rows / LEAST_ROWS * LEAST_ROWS;
+	return rows < LEAST_ROWS ? LEAST_ROWS : rows;
+}
+
+/* What the round takes, and where what is in it. */
+static void lay_out(struct round *round, size_t *shared, size_t *own)
+{
+	size_t gathered = 0, decoded = 0;
+
+	*shared = 0;
+	round->block = block_rows(round);
+	for (size_t b = 0; b < round->batch_count; b++) {
+		struct batch *batch = &round->batches[b];
+		size_t row = batch->w.cols * sizeof(float);
+
+		if (batch->decoded) {
+			round->block = least(round->block, DECODED_BYTES / row + 1);
+			decoded = decoded > row ? decoded : row;
+		}
+		if (batch->vectors != b)
+			continue;
+		*shared += xfp_align(xfp_matvec_x_room(layout_of(batch), batch->w.cols, batch->count), 64);
+		gathered = gathered > batch->count * row ? gathered : batch->count * row;
+	}
+	round->sums_at = 0;
+	round->decoded_at = xfp_align(round->count * round->block * sizeof(float), 64);
+	round->gathered_at = 0; /* in the time before there are sums */
+	*own = round->decoded_at + decoded * round->block;
+	*own = *own > gathered ? *own : gathered;
+}
+
+static void give_rooms(struct round *round)
+{
+	uint8_t *at = xfp_team_shared(round->team);
+
+	for (size_t b = 0; b < round->batch_count; b++) {
+		struct batch *batch = &round->batches[b];
+
+		if (batch->vectors != b)
+			continue;
+		batch->room = at;
+		at += xfp_align(xfp_matvec_x_room(layout_of(batch), batch->w.cols, batch->count), 64);
+	}
+}
+
+static enum xfp_status run_round(struct round *round)
+{
+	size_t rows = round->linear->slice.rows, shared, own;
+	enum xfp_status status;
+
+	round->batch_count = 0;
+	make_batches(round);
+	lay_out(round, &shared, &own);
+	if ((status = xfp_team_enter(round->team, shared, own, round->err)))
+		return status;
+	give_rooms(round);
+	xfp_team_run(round->team, round->batch_count, prepare, round);
+	xfp_team_run(round->team, (rows + round->block - 1) / round->block, multiply_rows, round);
+	xfp_team_leave(round->team);
+	return round->status;
+}
+
+/* ---- the calls --------------------------------------------------------------------------------- */
+
+static enum xfp_status check_vectors(const struct xfp_linear *linear, const char *what, const void *data,
+				     enum xfp_float type, size_t count, size_t stride, uint64_t elements,
+				     struct xfp_error *err)
+{
+	if (type < XFP_FLOAT32 || type > XFP_BFLOAT16)
+		return xfp_fail(err, XFP_USAGE, "%s: %s of type %d, which there is not",
+				xfp_printable(linear->name).text, what, (int)type);
+	if (count && (!data || (count > 1 && stride < elements)))
+		return xfp_fail(err, XFP_USAGE, "%s: %zu %s, %zu elements apart, have no room for %" PRIu64 " each",
+				xfp_printable(linear->name).text, count, what, stride, elements);
+	return XFP_OK;
+}
+
+static enum xfp_status check_call(const struct xfp_linear *linear, const struct xfp_product *products, size_t count,
+				  const struct xfp_input *x, const struct xfp_output *y, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	if ((status =
+		     check_vectors(linear, "inputs", x->data, x->type, x->count, x->stride, linear->slice.cols, err)) ||
+	    (status = check_vectors(linear, "outputs", y->data, y->type, y->count, y->stride, linear->slice.rows, err)))
+		return status;
+	for (size_t i = 0; i < count; i++)
+		if (products[i].expert >= linear->experts || products[i].x >= x->count || products[i].y >= y->count)
+			return xfp_fail(err, XFP_USAGE,
+					"%s: product %zu is of expert %" PRIu32 ", input %" PRIu32
+					" and output %" PRIu32 "; there are %" PRIu32 ", %zu and %zu",
+					xfp_printable(linear->name).text, i, products[i].expert, products[i].x,
+					products[i].y, linear->experts, x->count, y->count);
+	return XFP_OK;
+}
+
+/* Products of the next round: some, and what more has the last one's y. */
+static size_t round_products(const struct xfp_product *products, size_t count)
+{
+	size_t end = least(count, ROUND_PRODUCTS);
+
+	while (end < count && products[end].y == products[end - 1].y)
+		end++;
+	return end;
+}
+
+static size_t largest_round(const struct xfp_product *products, size_t count)
+{
+	size_t most = 0;
+
+	for (size_t done = 0, some; done < count; done += some) {
+		some = round_products(products + done, count - done);
+		most = some > most ? some : most;
+	}
+	return most;
+}
+
+static enum xfp_status run_rounds(struct round *round, const struct xfp_product *products, size_t count)
+{
+	size_t most = largest_round(products, count);
+	enum xfp_status status = XFP_OK;
+
+	round->order = malloc(2 * most * sizeof *round->order);
+	round->batches = malloc(most * sizeof *round->batches);
+	if (!round->order || !round->batches)
+		status = xfp_fail(round->err, XFP_FAILED, "out of memory");
+	round->place = round->order + most;
+	for (size_t done = 0; !status && done < count; done += round->count) {
+		round->products = products + done;
+		round->count = round_products(products + done, count - done);
+		status = run_round(round);
+	}
+	free(round->order);
+	free(round->batches);
+	return status;
+}
+
+enum xfp_status xfp_multiply_experts(struct xfp_team *team, const struct xfp_linear *linear,
+				     const struct xfp_product *products, size_t count, const struct xfp_input *x,
+				     const struct xfp_output *y, struct xfp_error *err)
+{
+	struct round round = { .linear = linear, .x = x, .y = y, .team = team, .err = err };
+	enum xfp_status status = check_call(linear, products, count, x, y, err);
+
+	if (status || !count || !linear->slice.rows)
+		return status;
+	if (!team && (status = xfp_team_start(1, &round.team, err)))
+		return status;
+	status = run_rounds(&round, products, count);
+	if (!team)
+		xfp_team_end(round.team);
+	return status;
+}
+
+enum xfp_status xfp_multiply(struct xfp_team *team, const struct xfp_linear *linear, uint32_t expert, size_t count,
+			     const struct xfp_input *x, const struct xfp_output *y, struct xfp_error *err)
+{
+	struct xfp_product few[XFP_MAX_BATCH] = { 0 }, *products = few;
+	enum xfp_status status;
+
+	if (count > UINT32_MAX)
+		return xfp_fail(err, XFP_USAGE, "%s: %zu vectors are too many", xfp_printable(linear->name).text,
+				count);
+	if (count > XFP_MAX_BATCH && !(products = malloc(count * sizeof *products)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	for (size_t m = 0; m < count; m++)
+		products[m] = (struct xfp_product){ expert, (uint32_t)m, (uint32_t)m, 1 };
+	status = xfp_multiply_experts(team, linear, products, count, x, y, err);
+	if (products != few)
+		free(products);
+	return status;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * team.h - threads that do a task's items, and the room that they work in. Private to runtime/.
+ */
+#ifndef XFP_TEAM_H
+#define XFP_TEAM_H
+
+#include "xfp.h"
+
+/* Take the team, and room aligned to 64 bytes: `shared` bytes for all, `own` for each thread. It stays as it is until
+ * xfp_team_leave, and other calls wait. */
+enum xfp_status xfp_team_enter(struct xfp_team *team, size_t shared, size_t own, struct xfp_error *err);
+void xfp_team_leave(struct xfp_team *team);
+
+void *xfp_team_shared(const struct xfp_team *team);
+void *xfp_team_own(const struct xfp_team *team, unsigned thread);
+unsigned xfp_team_threads(const struct xfp_team *team);
+
+/* Call `item(context, thread, i)` for every i below `items`, each once, by whatever thread is free. Only between enter
+ * and leave. */
+void xfp_team_run(struct xfp_team *team, size_t items, void (*item)(void *context, unsigned thread, size_t i),
+		  void *context);
+
+#endif
