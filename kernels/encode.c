@@ -9,6 +9,9 @@ static const struct xfp_encoder *const encoders[] = {
 	&xfp_encoder_avx512,
 	&xfp_encoder_avx2,
 #endif
+#ifdef XFP_AARCH64
+	&xfp_encoder_neon,
+#endif
 	&xfp_encoder_plain,
 };
 
@@ -21,6 +24,10 @@ static bool runs_here(const struct xfp_encoder *encoder)
 		       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 	if (encoder == &xfp_encoder_avx2)
 		return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+#ifdef XFP_AARCH64
+	if (encoder == &xfp_encoder_neon) /* no such processor lacks it */
+		return true;
 #endif
 	return encoder == &xfp_encoder_plain;
 }

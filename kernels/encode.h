@@ -69,7 +69,7 @@ struct xfp_scaled_library;
 struct xfp_scaled_fit;
 
 struct xfp_encoder {
-	const char *name; /* "plain", "avx2", "avx512" */
+	const char *name; /* "plain", "avx2", "avx512", "neon" */
 
 	/* `rows` rows of a source dtype (base/dtype.h: F64, F32, F16, BF16), aligned to it: sums of squares of the
 	 * columns into `square`, each column's largest magnitude raised in `largest` (above infinity there is NaN),
@@ -156,6 +156,9 @@ bool xfp_encoder_use(const char *name);
 extern const struct xfp_encoder xfp_encoder_plain;
 #ifdef XFP_X86
 extern const struct xfp_encoder xfp_encoder_avx2, xfp_encoder_avx512;
+#endif
+#ifdef XFP_AARCH64
+extern const struct xfp_encoder xfp_encoder_neon;
 #endif
 
 #endif

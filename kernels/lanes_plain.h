@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lanes_plain.h - sixteen lanes in plain C, for any machine. lanes_avx2.h and lanes_avx512.h define the same
- * names with the same results, bit for bit; encode_rows.h is written on top of one of them.
+ * lanes_plain.h - sixteen lanes in plain C, for any machine. lanes_avx2.h, lanes_avx512.h and lanes_neon.h define the
+ * same names with the same results, bit for bit; encode_rows.h is written on top of one of them.
  *
  *   vf  16 f32      vi  16 int32      vd  16 f64      vm  16 truth values
  */

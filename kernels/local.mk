@@ -20,6 +20,8 @@ kernels_libkernels_a_SOURCES = \
 	kernels/encode_rows.h \
 	kernels/lanes_avx2.h \
 	kernels/lanes_avx512.h \
+	kernels/lanes_neon.h \
+	kernels/lanes_neon_double.h \
 	kernels/lanes_plain.h \
 	kernels/lanes_x86.h \
 	kernels/lloyd.c \
@@ -79,12 +81,14 @@ runtime_libxfp_la_SOURCES += \
 	kernels/matvec_bytes.h \
 	kernels/matvec_lanes_avx2.h \
 	kernels/matvec_lanes_avx512.h \
+	kernels/matvec_lanes_neon.h \
 	kernels/matvec_lanes_plain.h \
 	kernels/matvec_plain.c \
 	kernels/matvec_prepare.c \
 	kernels/matvec_reference.c \
 	kernels/matvec_rows.h \
 	kernels/matvec_tables.h \
+	kernels/neon_lookup.h \
 	kernels/number.c \
 	kernels/number.h \
 	kernels/outlier_rows.c \
@@ -92,3 +96,8 @@ runtime_libxfp_la_SOURCES += \
 	kernels/round.h \
 	kernels/scale.c \
 	kernels/scale.h
+# Part of every processor of its kind, so with no flags of their own.
+if AARCH64
+kernels_libkernels_a_SOURCES += kernels/encode_neon.c
+runtime_libxfp_la_SOURCES += kernels/matvec_neon.c
+endif

@@ -31,6 +31,8 @@ static const struct xfp_matvec_set *best_set(void)
 	if (!__builtin_cpu_supports("avx512vbmi") || !__builtin_cpu_supports("avx512vnni"))
 		return &xfp_matvec_avx512;
 	return &xfp_matvec_vbmi;
+#elif defined XFP_AARCH64
+	return &xfp_matvec_neon; /* no such processor lacks it */
 #else
 	return &xfp_matvec_plain;
 #endif
@@ -40,9 +42,10 @@ static const struct xfp_matvec_set *best_set(void)
 static const struct xfp_matvec_set *const sets[] = {
 	&xfp_matvec_plain,
 #ifdef XFP_X86
-	&xfp_matvec_avx2,
-	&xfp_matvec_avx512,
-	&xfp_matvec_vbmi,
+	&xfp_matvec_avx2,  &xfp_matvec_avx512, &xfp_matvec_vbmi,
+#endif
+#ifdef XFP_AARCH64
+	&xfp_matvec_neon,
 #endif
 };
 

@@ -107,7 +107,7 @@ typedef void xfp_matvec_fn(const struct xfp_matvec *w, const struct xfp_matvec_x
 			   bool add, float *y, size_t stride);
 
 struct xfp_matvec_set {
-	const char *name; /* "plain", "avx2", "avx512", "vbmi" */
+	const char *name; /* "plain", "avx2", "avx512", "vbmi", "neon" */
 	xfp_matvec_fn *rows;
 };
 
@@ -119,6 +119,9 @@ bool xfp_matvec_use(const char *name);
 extern const struct xfp_matvec_set xfp_matvec_plain;
 #ifdef XFP_X86
 extern const struct xfp_matvec_set xfp_matvec_avx2, xfp_matvec_avx512, xfp_matvec_vbmi;
+#endif
+#ifdef XFP_AARCH64
+extern const struct xfp_matvec_set xfp_matvec_neon;
 #endif
 
 #endif

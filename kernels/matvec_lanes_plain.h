@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matvec_lanes_plain.h - sixteen lanes in plain C, for any machine. matvec_lanes_avx2.h and matvec_lanes_avx512.h
- * define the same names; matvec_rows.h is written on top of one of them.
+ * matvec_lanes_plain.h - sixteen lanes in plain C, for any machine. matvec_lanes_avx2.h, matvec_lanes_avx512.h and
+ * matvec_lanes_neon.h define the same names; matvec_rows.h is written on top of one of them.
  *
  *   mf  16 f32      mi  16 uint32      struct table  the 2^k entries that indices of 16 lanes are looked up in
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * matvec_rows.h - rows of every mode times prepared activations, in f32: once, on the sixteen lanes that
- * matvec_lanes_plain.h, _avx2.h or _avx512.h defines.
+ * matvec_lanes_plain.h, _avx2.h, _avx512.h or _neon.h defines.
  *
  * There is a copy for every mode, k and number of vectors, so that tables and sums stay in registers. Whole chunks
  * times one vector, which is what generating text is, are written out with shifts as constants (but in plain C,
@@ -32,7 +32,9 @@
 #endif
 
 /* Sums that are open at a time: enough of them that an addition need not wait for the one before. */
+#ifndef OPEN_SUMS
 #define OPEN_SUMS 4
+#endif
 
 struct sums {
 	mf of[XFP_MAX_BATCH > OPEN_SUMS ? XFP_MAX_BATCH : OPEN_SUMS];

@@ -36,10 +36,10 @@
 
 /* ---- instruction sets ---------------------------------------------------------------------------- */
 
-enum xfp_kernel_set { XFP_SET_PLAIN, XFP_SET_AVX2, XFP_SET_AVX512, XFP_SET_VBMI, XFP_KERNEL_SETS };
+enum xfp_kernel_set { XFP_SET_PLAIN, XFP_SET_AVX2, XFP_SET_AVX512, XFP_SET_VBMI, XFP_SET_NEON, XFP_KERNEL_SETS };
 
 #define XFP_ONLY_PLAIN (1u << XFP_SET_PLAIN)
-#define XFP_ENCODER_SETS (1u << XFP_SET_PLAIN | 1u << XFP_SET_AVX2 | 1u << XFP_SET_AVX512)
+#define XFP_ENCODER_SETS (1u << XFP_SET_PLAIN | 1u << XFP_SET_AVX2 | 1u << XFP_SET_AVX512 | 1u << XFP_SET_NEON)
 #define XFP_MATVEC_SETS ((1u << XFP_KERNEL_SETS) - 1)
 
 /* "avx512", and for people: "AVX-512". */

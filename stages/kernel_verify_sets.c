@@ -13,6 +13,7 @@ static const struct {
 	{ "avx2", "AVX2" },
 	{ "avx512", "AVX-512" },
 	{ "vbmi", "AVX-512 VBMI and VNNI" },
+	{ "neon", "NEON" },
 };
 
 const char *xfp_kernel_set_name(enum xfp_kernel_set set)
@@ -28,7 +29,9 @@ const char *xfp_kernel_set_title(enum xfp_kernel_set set)
 unsigned xfp_kernel_sets_built(void)
 {
 #ifdef XFP_X86
-	return XFP_MATVEC_SETS;
+	return XFP_MATVEC_SETS & ~(1u << XFP_SET_NEON);
+#elif defined XFP_AARCH64
+	return 1u << XFP_SET_PLAIN | 1u << XFP_SET_NEON;
 #else
 	return XFP_ONLY_PLAIN;
 #endif
