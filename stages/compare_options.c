@@ -247,7 +247,7 @@ enum xfp_status xfp_compare_parse(int argc, char **argv, struct xfp_compare_requ
 		return status;
 	if (instructions && *instructions && !xfp_encoder_use(instructions))
 		return xfp_fail(err, XFP_USAGE,
-				"XFP_INSTRUCTIONS=%s: plain, avx2 and avx512, where the machine has them",
+				"XFP_INSTRUCTIONS=%s: plain, avx2, avx512 and neon, where the machine has them",
 				xfp_printable(instructions).text);
 	if (request->csv && request->json)
 		return xfp_fail(err, XFP_USAGE, "--csv or --json, not both");

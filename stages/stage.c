@@ -189,7 +189,7 @@ int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
 		return XFP_USAGE;
 	}
 	if (*instructions && !xfp_encoder_use(instructions)) {
-		fprintf(stderr, "%s: XFP_INSTRUCTIONS=%s: plain, avx2 and avx512, where the machine has them\n",
+		fprintf(stderr, "%s: XFP_INSTRUCTIONS=%s: plain, avx2, avx512 and neon, where the machine has them\n",
 			stage->program, xfp_printable(instructions).text);
 		return XFP_USAGE;
 	}

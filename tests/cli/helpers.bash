@@ -31,6 +31,11 @@ converted() { # MODEL OUT OPTION...
 	xfp convert "$1" -o "$2" -q "${@:3}" >&2 && sha "$2"
 }
 
+# The instruction sets that encode, of those that this machine has.
+encoder_sets() {
+	xfp-kernel-verify --seed 1 --filter 'encode norm' | sed -n 's/^encode norm \([a-z0-9]*\): .*/\1/p'
+}
+
 query() { # SQL [CACHE]
 	python3 -c 'import sqlite3, sys
 for row in sqlite3.connect(sys.argv[2] + "/manifest.sqlite").execute(sys.argv[1]):

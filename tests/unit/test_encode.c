@@ -15,15 +15,15 @@
 
 enum { F64, F32, F16, BF16 }; /* base/dtype.h */
 
-static const struct xfp_encoder *others[2];
+static const struct xfp_encoder *others[3];
 static int other_count;
 
 static int find_others(void **state)
 {
-	static const char *const names[] = { "avx2", "avx512" };
+	static const char *const names[] = { "avx2", "avx512", "neon" };
 
 	(void)state;
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		if (!xfp_encoder_use(names[i])) {
 			printf("# this machine or build has no %s: not compared\n", names[i]);
 			continue;

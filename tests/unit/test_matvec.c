@@ -18,7 +18,7 @@
 #include "number.h"
 #include "scale.h"
 
-static const char *const set_names[] = { "plain", "avx2", "avx512", "vbmi" };
+static const char *const set_names[] = { "plain", "avx2", "avx512", "vbmi", "neon" };
 #define SETS (sizeof set_names / sizeof *set_names)
 
 /* ---- buffers that end, and begin, where nothing may be read ------------------------------------- */

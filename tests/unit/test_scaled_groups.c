@@ -15,7 +15,8 @@
 #define MOST 2100 /* columns */
 #define ROOM (MOST + XFP_LANES)
 
-static const char *const sets[] = { "plain", "avx2", "avx512" };
+static const char *const sets[] = { "plain", "avx2", "avx512", "neon" };
+#define SETS (sizeof sets / sizeof *sets)
 
 /* Rows of one matrix and their marks. */
 struct matrix {
@@ -275,7 +276,7 @@ static void instruction_sets_agree(void **state)
 				for (uint32_t c = 3; c < matrix.cols && l;
 				     c += 1 + (uint32_t)(test_random(&seed) % 200))
 					matrix.marked[matrix.marks++] = c;
-				for (unsigned s = 0; s < 3; s++) {
+				for (unsigned s = 0; s < SETS; s++) {
 					if (!xfp_encoder_use(sets[s]))
 						continue;
 					encode(&matrix, k, size, lengths[l], &result[done]);
@@ -454,7 +455,7 @@ static void midpoints_go_to_the_lower_index(void **state)
 			x[j + 8] = nextafterf(x[j], d[j + 1]);
 		}
 		xfp_scaled_open(library, 3, 1, entries, NULL);
-		for (int s = 0; s < 3; s++) {
+		for (unsigned s = 0; s < SETS; s++) {
 			if (!xfp_encoder_use(sets[s]))
 				continue;
 			xfp_scaled_assign_row(library, &codes, x, XFP_LANES, 16, index, NULL);
