@@ -80,9 +80,10 @@ bool xfp_matvec_use(const char *name)
 bool xfp_matvec_rows(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add,
 		     float *y, size_t stride)
 {
+	const struct xfp_matvec_set *set = xfp_matvec_set();
 	struct xfp_outlier_row at;
 
-	xfp_matvec_set()->rows(w, x, first, rows, add, y, stride);
+	set->rows(w, x, first, rows, add, y, stride);
 	if (!w->outliers.count || !rows)
 		return true;
 	xfp_outlier_rows_begin(&w->outliers, first, &at);
@@ -93,7 +94,8 @@ bool xfp_matvec_rows(const struct xfp_matvec *w, const struct xfp_matvec_x *x, s
 			return false;
 		if (at.first == at.end)
 			continue;
-		xfp_outlier_rows_dot(&w->outliers, &at, x->natural, x->count, w->first_column, w->cols, sum);
+		if (!set->outliers(&w->outliers, &at, x->natural, x->count, w->first_column, w->cols, sum))
+			return false;
 		for (unsigned m = 0; m < x->count; m++)
 			y[m * stride + r - first] += (float)(sum[m] * w->unit);
 	}

@@ -93,7 +93,7 @@ void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned
 		       size_t stride, const float *down, void *room);
 
 /* y[m * stride + r - first] = row r of W times vector m, or, with `add`, that more, for rows [first, first + rows).
- * False when outliers are not within the matrix or not in order; what was computed is then undefined. */
+ * False when outliers are not within the matrix; what was computed is then undefined. */
 bool xfp_matvec_rows(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add,
 		     float *y, size_t stride);
 
@@ -109,6 +109,7 @@ typedef void xfp_matvec_fn(const struct xfp_matvec *w, const struct xfp_matvec_x
 struct xfp_matvec_set {
 	const char *name; /* "plain", "avx2", "avx512", "vbmi", "neon" */
 	xfp_matvec_fn *rows;
+	xfp_outlier_dot_fn *outliers;
 };
 
 /* The best that this machine has; and the named one from now on, false where there is none or it cannot run. Not
@@ -119,6 +120,7 @@ bool xfp_matvec_use(const char *name);
 extern const struct xfp_matvec_set xfp_matvec_plain;
 #ifdef XFP_X86
 extern const struct xfp_matvec_set xfp_matvec_avx2, xfp_matvec_avx512, xfp_matvec_vbmi;
+xfp_outlier_dot_fn xfp_outlier_dot_avx512;
 #endif
 #ifdef XFP_AARCH64
 extern const struct xfp_matvec_set xfp_matvec_neon;

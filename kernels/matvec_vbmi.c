@@ -281,4 +281,4 @@ static void multiply_rows(ARGUMENTS)
 		xfp_matvec_avx512.rows(PASSED);
 }
 
-const struct xfp_matvec_set xfp_matvec_vbmi = { "vbmi", multiply_rows };
+const struct xfp_matvec_set xfp_matvec_vbmi = { "vbmi", multiply_rows, xfp_outlier_dot_avx512 };

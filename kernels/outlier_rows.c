@@ -66,7 +66,7 @@ bool xfp_outlier_rows_next(const struct xfp_outlier_rows *o, size_t row, struct 
 		    (row + 1 == o->rows && at->end != o->count))
 			return false;
 	}
-	return ascending(o, at);
+	return true;
 }
 
 bool xfp_outlier_rows_end(const struct xfp_outlier_rows *o, size_t end, const struct xfp_outlier_row *at)
@@ -79,25 +79,32 @@ uint32_t xfp_outlier_column(const struct xfp_outlier_rows *o, uint32_t number)
 	return o->wide ? load32(o->column, number) : load16(o->column, number);
 }
 
-void xfp_outlier_rows_add(const struct xfp_outlier_rows *o, const struct xfp_outlier_row *at, float *x, size_t first,
+bool xfp_outlier_rows_add(const struct xfp_outlier_rows *o, const struct xfp_outlier_row *at, float *x, size_t first,
 			  size_t cols)
 {
+	if (!ascending(o, at))
+		return false;
 	for (uint32_t i = at->first; i < at->end; i++) {
 		size_t c = xfp_outlier_column(o, i) - first; /* wraps to more than there are */
 
 		if (c < cols)
 			x[c] += xfp_half_to_float(load16(o->residual, i));
 	}
+	return true;
 }
 
-void xfp_outlier_rows_dot(const struct xfp_outlier_rows *o, const struct xfp_outlier_row *at, const float *vectors,
+bool xfp_outlier_rows_dot(const struct xfp_outlier_rows *o, const struct xfp_outlier_row *at, const float *vectors,
 			  unsigned count, size_t first, size_t cols, double *sum)
 {
 	for (uint32_t i = at->first; i < at->end; i++) {
-		size_t c = xfp_outlier_column(o, i) - first;
+		uint32_t column = xfp_outlier_column(o, i);
+		size_t c = column - first; /* wraps to more than there are */
 		float residual = xfp_half_to_float(load16(o->residual, i));
 
+		if (column >= o->cols)
+			return false;
 		for (unsigned m = 0; c < cols && m < count; m++)
 			sum[m] += (double)residual * vectors[m * cols + c];
 	}
+	return true;
 }

@@ -29,8 +29,7 @@ struct xfp_outlier_row {
 /* Before rows from `row` on are asked for, in their order. */
 void xfp_outlier_rows_begin(const struct xfp_outlier_rows *o, size_t row, struct xfp_outlier_row *at);
 
-/* The next row's, which is `row`. False when they are none that a row can have: within the matrix, their columns
- * ascending. */
+/* The next row's, which is `row`. False when they are none that a row can have. */
 bool xfp_outlier_rows_next(const struct xfp_outlier_rows *o, size_t row, struct xfp_outlier_row *at);
 
 /* After the last row that was asked for, `end` - 1: false when a list is not in the order of its rows, or has rows that
@@ -39,13 +38,15 @@ bool xfp_outlier_rows_end(const struct xfp_outlier_rows *o, size_t end, const st
 
 uint32_t xfp_outlier_column(const struct xfp_outlier_rows *o, uint32_t number);
 
-/* Add a row's to its scaled weights, in f32: columns [first, first + cols) of it. */
-void xfp_outlier_rows_add(const struct xfp_outlier_rows *o, const struct xfp_outlier_row *at, float *x, size_t first,
+/* Add a row's to its scaled weights, in f32: columns [first, first + cols) of it. False, and nothing is done, when
+ * columns are not within the matrix or not ascending. */
+bool xfp_outlier_rows_add(const struct xfp_outlier_rows *o, const struct xfp_outlier_row *at, float *x, size_t first,
 			  size_t cols);
 
-/* sum[m] += a row's outliers times vector m, in double. Vectors are `cols` apart and stand for the matrix's columns from
- * `first` on; other columns do not count. */
-void xfp_outlier_rows_dot(const struct xfp_outlier_rows *o, const struct xfp_outlier_row *at, const float *vectors,
-			  unsigned count, size_t first, size_t cols, double *sum);
+/* sum[m] += a row's outliers times vector m. Vectors are `cols` apart and stand for the matrix's columns from `first`
+ * on; other columns do not count. False when columns are not within the matrix. */
+typedef bool xfp_outlier_dot_fn(const struct xfp_outlier_rows *o, const struct xfp_outlier_row *at,
+				const float *vectors, unsigned count, size_t first, size_t cols, double *sum);
+xfp_outlier_dot_fn xfp_outlier_rows_dot;
 
 #endif

@@ -306,6 +306,7 @@ enum xfp_status xfp_linear_decode(const struct xfp_linear *linear, uint32_t expe
 		if (!decode_row(linear, w, r, x))
 			wrong = "a group's codebook is none of its library";
 		else if (!xfp_outlier_rows_next(o, r, &at) ||
+			 !xfp_outlier_rows_add(o, &at, x, w->first_column, w->cols) ||
 			 (r + 1 == first + rows && !xfp_outlier_rows_end(o, first + rows, &at)))
 			wrong = "outliers outside the matrix or out of order";
 		if (wrong)
@@ -313,7 +314,6 @@ enum xfp_status xfp_linear_decode(const struct xfp_linear *linear, uint32_t expe
 					"%s: damaged: unit %s, expert %" PRIu32 ", row %" PRIu64
 					": %s; copy or convert it again",
 					linear->bundle->path, xfp_printable(linear->name).text, expert, r, wrong);
-		xfp_outlier_rows_add(o, &at, x, w->first_column, w->cols);
 	}
 	return XFP_OK;
 }

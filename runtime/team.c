@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * team.c - a team's threads: they wait for a task awake for a moment, since the next matrix comes soon, and then asleep.
+ * team.c - a team's threads: they wait for a task awake for a moment, since the next matrix comes soon, and then
+ * asleep.
  */
 #include "team.h"
 

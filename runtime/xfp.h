@@ -170,8 +170,8 @@ enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t 
 /* ---- products ---------------------------------------------------------------------------------- */
 
 /*
- * y = W x, for one vector as for many, straight from the mapped bytes. Open what you multiply by once, make a team once,
- * and then, for instance,
+ * y = W x, for one vector as for many, straight from the mapped bytes. Open what you multiply by once, make a team
+ * once, and then, for instance,
  *
  *     float x[4096], y[1024];
  *     struct xfp_input in = { .data = x, .type = XFP_FLOAT32, .count = 1, .stride = 4096 };
@@ -197,8 +197,8 @@ enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t 
 /* Threads that multiply. One call has a team at a time; others wait. */
 struct xfp_team;
 
-/* `threads`, the calling one included; 0: as many as it may run on. XFP_FAILED when they cannot be had. Not to be used in
- * a process that was forked from the one that started it. */
+/* `threads`, the calling one included; 0: as many as it may run on. XFP_FAILED when they cannot be had. Not to be used
+ * in a process that was forked from the one that started it. */
 enum xfp_status xfp_team_start(unsigned threads, struct xfp_team **out, struct xfp_error *err);
 
 /* A team of threads that are the caller's: run(pool, task, context, threads) must call task(context, i) for every i
@@ -247,8 +247,8 @@ struct xfp_output {
 };
 
 /* y[m] = W x[m] of one expert (0 where there is one), for m below `count`. XFP_USAGE when there is no such expert or
- * vector, XFP_BAD_INPUT when outliers are damaged (xfp_bundle_check tells more), XFP_FAILED without memory. On failure y
- * is undefined. `team` NULL: this thread alone, which allocates on every call. */
+ * vector, XFP_BAD_INPUT when outliers are damaged (xfp_bundle_check tells more), XFP_FAILED without memory. On failure
+ * y is undefined. `team` NULL: this thread alone, which allocates on every call. */
 enum xfp_status xfp_multiply(struct xfp_team *team, const struct xfp_linear *linear, uint32_t expert, size_t count,
 			     const struct xfp_input *x, const struct xfp_output *y, struct xfp_error *err);
 
@@ -268,8 +268,8 @@ enum xfp_status xfp_multiply_experts(struct xfp_team *team, const struct xfp_lin
 				     const struct xfp_product *products, size_t count, const struct xfp_input *x,
 				     const struct xfp_output *y, struct xfp_error *err);
 
-/* Which instructions products are made of: "plain", and "avx2", "avx512", "vbmi" on x86 and "neon" on Arm, the best that
- * the processor has unless another is chosen. Choosing returns false where there is no such set or it cannot
+/* Which instructions products are made of: "plain", and "avx2", "avx512", "vbmi" on x86 and "neon" on Arm, the best
+ * that the processor has unless another is chosen. Choosing returns false where there is no such set or it cannot
  * run; not while threads multiply. This is the library's only global state. */
 const char *xfp_instructions(void);
 bool xfp_use_instructions(const char *name);

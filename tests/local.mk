@@ -119,7 +119,9 @@ EXTRA_DIST += \
 	tests/bench/run \
 	tests/bench/scale.py \
 	tests/bench/speed.py \
+	tests/check_products.py \
 	tests/cli/helpers.bash \
+	tests/example.c \
 	tests/families.py \
 	tests/golden.sha256 \
 	tests/kernels.sha256 \

@@ -210,6 +210,25 @@ class Bundle:
             x *= quarter_octaves(d)
         return (x.astype(np.float64) * 2.0 ** -matrix["exponent"]).astype("<f4")
 
+    def largest(self, number):
+        """[rows]: the largest magnitude that the codebooks of a matrix's row give, balanced and without outliers."""
+        matrix = self.matrices[number]
+        unit = self.units[matrix["unit"]]
+        rows, k, mode = unit["rows"], matrix["k"], MODES[matrix["mode"]]
+        code = self.part_bytes(self.parts[unit[f"part{CODE}"]])[matrix[f"offset{CODE}"]:]
+        code = np.abs(np.frombuffer(code[:len(code) // 2 * 2], "<f2").astype(np.float64))
+        unscaled = 2.0 ** -matrix["exponent"]
+        if mode == "v2":
+            return code[: rows << k].reshape(rows, 1 << k).max(1) * unscaled
+        codebooks, groups = 1 << unit["library"], -(-unit["cols"] // (1 << unit["group"]))
+        entry = code[: codebooks << k].max()
+        raw = self.part_bytes(self.parts[unit[f"part{GROUP}"]])[matrix[f"offset{GROUP}"]:]
+        if mode == "v2a":
+            pairs = np.frombuffer(raw[: 4 * rows * groups], "<f2").astype(np.float64).reshape(rows, groups, 2)
+            return np.abs(pairs[:, :, 0]).max(1) * entry * unscaled
+        of_row = quarter_octaves(np.frombuffer(raw[rows * groups: rows * groups + rows], "u1")).astype(np.float64)
+        return entry * code[codebooks << k: (codebooks << k) + 256 // codebooks].max() * 2**14 * of_row * unscaled
+
     @staticmethod
     def outliers(rows, cols, n, part):
         """Row, column and residual of each of a matrix's outliers."""

@@ -3,6 +3,8 @@
 #
 # What an inference engine sees of libxfp: headers, pkg-config, and a library that needs nothing else.
 
+load helpers
+
 setup() {
 	export PKG_CONFIG_SYSROOT_DIR=$XFP_TEST_ROOT
 	export PKG_CONFIG_PATH=$XFP_TEST_LIB/pkgconfig
@@ -45,6 +47,34 @@ sanitizers() { [ "${XFP_TEST_SANITIZERS:-no}" = no ] || echo -fsanitize=address,
 	$CC $(sanitizers) $(pkg-config --cflags xfp) program.c -o program -Wl,--whole-archive "$library.a" \
 		-Wl,--no-whole-archive
 	./program
+}
+
+# shellcheck disable=SC2046,SC2086
+@test "the example multiplies, linked with pkg-config alone" {
+	make_model model
+	xfp convert model -o model.xfp -q
+	$CC -Wall -Wextra -Werror $(sanitizers) $(pkg-config --cflags xfp) "$srcdir/tests/example.c" -o example \
+		$(pkg-config --libs xfp)
+	name=model.layers.0.self_attn.q_proj.weight
+	./example model.xfp $name >y
+	"$PYTHON" "$srcdir/tests/read_bundle.py" model.xfp $name q w.npy
+	"$PYTHON" -c 'import numpy as np; w = np.load("w.npy")[0].astype(float)
+assert np.abs(np.loadtxt("y") - w.sum(1)).max() <= 1e-3 * np.abs(w).sum(1).max()'
+	status=0
+	./example model.xfp none 2>errors || status=$?
+	[ "$status" -eq 2 ]
+	grep -q 'model.xfp: has no unit' errors
+}
+
+@test "products of every unit agree with numpy's, in every mode and with every set of instructions" {
+	[ "${XFP_TEST_SANITIZERS:-no}" = no ] || skip "python cannot load a library with sanitizers"
+	make_model model --hidden 320 --intermediate 192
+	for mode in v2 v2a v2c; do
+		xfp convert model -o $mode.xfp --mode $mode -q
+	done
+	xfp convert model -o outliers.xfp --mode v2 --outlier-sigma 2 --bits 2 --lm-head keep --balance 0 -q
+	xfp convert model -o auto.xfp --mode auto --outlier-sigma auto --bits 5,6 -q
+	"$PYTHON" "$srcdir/tests/check_products.py" "$library.so" ./*.xfp
 }
 
 @test "the package's version is the tools'" {

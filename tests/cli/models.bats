@@ -31,6 +31,9 @@ need_minilm() { [ -z "$minilm_missing" ] || skip "$minilm_missing"; }
 need_qwen() { [ -d "$qwen" ] || skip "$qwen is not there"; }
 
 table() { "$PYTHON" "$srcdir/tests/models/table.py" "$@"; }
+products() {
+	[ "${XFP_TEST_SANITIZERS:-no}" != no ] || "$PYTHON" "$srcdir/tests/check_products.py" "$XFP_TEST_LIB/libxfp.so" "$1"
+}
 oracle() { "$PYTHON" "$srcdir/tests/oracle_cosine.py" "$@"; }
 
 # The fifth column of a setting's row.
@@ -43,6 +46,7 @@ at_most() { awk -v value="$1" -v bound="$2" 'BEGIN { exit !(value != "" && value
 	xfp convert "$minilm" -o minilm.xfp
 	xfp verify minilm.xfp --source "$minilm"
 	oracle minilm.xfp "$minilm"
+	products minilm.xfp
 }
 
 @test "all-MiniLM-L6-v2: sentence embeddings of the unpacked model are close to the original's" {
@@ -59,6 +63,7 @@ at_most() { awk -v value="$1" -v bound="$2" 'BEGIN { exit !(value != "" && value
 	xfp convert "$qwen" -o qwen.xfp
 	xfp verify qwen.xfp --source "$qwen"
 	oracle qwen.xfp "$qwen"
+	products qwen.xfp
 }
 
 @test "qwen3-moe-8m: perplexity of the unpacked model is close to the original's" {

@@ -71,7 +71,8 @@ static void v2_looks_entries_up(void **state)
 			size_t cols = lengths[l];
 			uint16_t column[2] = { 0, (uint16_t)(cols - 1) };
 			struct xfp_outlier_rows outliers = { .column = (uint8_t *)column,
-							     .residual = (uint8_t *)residual };
+							     .residual = (uint8_t *)residual,
+							     .cols = cols };
 			struct xfp_outlier_row all = { 0, cols > 1 ? 2 : 1 };
 
 			xfp_lane_index_pack(k, s->index, cols, s->packed);
@@ -80,7 +81,7 @@ static void v2_looks_entries_up(void **state)
 			assert_true(s->x[cols] == -1);
 			for (size_t c = 0; c < cols; c++)
 				assert_true(s->x[c] == (float)s->index[c] * 3 - 17);
-			xfp_outlier_rows_add(&outliers, &all, s->x, 0, cols);
+			assert_true(xfp_outlier_rows_add(&outliers, &all, s->x, 0, cols));
 			assert_true(s->x[0] == (float)s->index[0] * 3 - 16);
 			assert_true(cols < 2 || s->x[cols - 1] == (float)s->index[cols - 1] * 3 - 17.5f);
 		}

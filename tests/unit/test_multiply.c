@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products of everything that a bundle can hold, through the public header alone, against the weights that it decodes to.
+ * Products of everything that a bundle can hold, through the public header alone, against the weights that it decodes
+ * to.
  */
 #include "unit.h"
 
