@@ -139,7 +139,8 @@ static void decoding_agrees_with_the_plain_way(void **state)
 		assert_int_equal(xfp_bundle_dequantize(bundle, m, rows + 1, 0, XFP_FLOAT32, out, &err), XFP_USAGE);
 		free(out);
 	}
-	assert_int_equal(xfp_bundle_dequantize(bundle, f.ledger.matrix_count, 0, 0, XFP_FLOAT32, NULL, &err), XFP_USAGE);
+	assert_int_equal(xfp_bundle_dequantize(bundle, f.ledger.matrix_count, 0, 0, XFP_FLOAT32, NULL, &err),
+			 XFP_USAGE);
 	xfp_bundle_close(bundle);
 	fixture_free(&f);
 }
