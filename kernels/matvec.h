@@ -9,11 +9,11 @@
  * row of |w x|, x the balanced activations, every result is within
  *
  *   (cols / 16 + 32) 2^-24 S                          of the double-precision reference, with floats;
- *   that and n e a 2^-14 added up over the blocks     with bytes ("vbmi"): n columns, a the largest |x| of
+ *   that and n e a 2^-14 added up over the blocks     with bytes and words ("vbmi"): n columns, a the largest |x| of
  *                                                     a block of 256, e the largest |w| of the row, of v2c and
  *                                                     v2a of the library (times the group's scale)
  *
- * unless activations or entries are not finite: bytes are used only where both are.
+ * unless activations or entries are not finite: bytes and words are used only where both are.
  */
 #ifndef XFP_MATVEC_H
 #define XFP_MATVEC_H
@@ -74,14 +74,18 @@ struct xfp_matvec_x {
 	float *natural;       /* [count][cols], balanced */
 	float *lanes;         /* [vectors][tile][16] */
 
-	/* Where `bytes_fit`: 64 columns as int16, [vectors / 4][tile][2][64], the high bytes and then the low; by block
-	 * of 256 columns, what one of them is worth, and the sum of all, [blocks][tile]. */
+	/* Where `bytes_fit`, of up to two vectors: 64 columns as int16, [vectors / 4][tile][2][64], the high bytes and
+	 * then the low; by block of 256 columns, what one of them is worth, and the sum of all, [blocks][tile]. */
 	bool bytes_fit;
 	int8_t *bytes;
 	float *step;
 	double offset[XFP_MAX_BATCH];
 
-	/* The same by group of 128 columns, and the sum of x; [tile][groups], where all chunks are whole. */
+	/* Of more vectors: 64 columns as words, [vectors / 4][tile][2][32]; `step` by block of 128. */
+	int16_t *words;
+
+	/* The same by group of 128 columns, and the sum of x, where all chunks are whole; [tile][groups], of words the
+	 * sum alone, [groups][tile]. */
 	size_t groups; /* a multiple of 16; 0 where not */
 	float *group_step, *group_offset, *group_sum;
 };

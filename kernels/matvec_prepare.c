@@ -12,6 +12,8 @@
 
 #define BLOCK_VECTORS 16 /* of bytes: 256 columns */
 #define MOST_BYTES 32512 /* 127 * 256, so that the low byte of the largest is 0, of a row of equal ones too */
+#define PAIR_VECTORS 8   /* of words: 128 columns */
+#define MOST_WORD 16384  /* so that eight products of two are at most 2^31 */
 #define ALIGN 64
 
 static size_t aligned(size_t bytes)
@@ -54,9 +56,17 @@ static unsigned tile_of(unsigned count)
 	return count <= 2 ? count : count <= 4 ? 4 : 8;
 }
 
-static size_t blocks_of(size_t vectors)
+/* From four vectors on, words. */
+static bool in_words(unsigned tile)
 {
-	return (vectors + BLOCK_VECTORS - 1) / BLOCK_VECTORS;
+	return tile >= 4;
+}
+
+static size_t blocks_of(size_t vectors, unsigned tile)
+{
+	size_t block = in_words(tile) ? PAIR_VECTORS : BLOCK_VECTORS;
+
+	return (vectors + block - 1) / block;
 }
 
 #define GROUP 128 /* columns, of v2a in bytes */
@@ -68,10 +78,11 @@ static size_t groups_of(unsigned k, size_t cols)
 
 size_t xfp_matvec_x_room(unsigned k, size_t cols, unsigned count)
 {
-	size_t vectors = vectors_of(k, cols), tile = tile_of(count);
+	size_t vectors = vectors_of(k, cols);
+	unsigned tile = tile_of(count);
 
 	return aligned(count * cols * sizeof(float)) + aligned(vectors * tile * 16 * sizeof(float)) +
-	       aligned(vectors * tile * 32) + aligned(blocks_of(vectors) * tile * sizeof(float)) +
+	       aligned(vectors * tile * 32) + aligned(blocks_of(vectors, tile) * tile * sizeof(float)) +
 	       3 * groups_of(k, cols) * tile * sizeof(float);
 }
 
@@ -133,7 +144,7 @@ static void make_group(struct xfp_matvec_x *x, unsigned m, size_t g)
 
 static bool make_bytes(struct xfp_matvec_x *x, unsigned m)
 {
-	for (size_t b = 0; b < blocks_of(x->vectors); b++) {
+	for (size_t b = 0; b < blocks_of(x->vectors, x->tile); b++) {
 		size_t first = b * BLOCK_VECTORS,
 		       end = first + BLOCK_VECTORS < x->vectors ? first + BLOCK_VECTORS : x->vectors;
 		float most = largest(x, m, first, end);
@@ -165,6 +176,37 @@ static bool make_bytes(struct xfp_matvec_x *x, unsigned m)
 	return true;
 }
 
+/* What is of one 16-byte part of 64 columns, as it is looked up, is eight words of the first 32 and eight of the
+ * second. */
+static bool make_words(struct xfp_matvec_x *x, unsigned m)
+{
+	for (size_t b = 0; b < blocks_of(x->vectors, x->tile); b++) {
+		size_t first = b * PAIR_VECTORS, end = first + PAIR_VECTORS;
+		float most = largest(x, m, first, end), per_step = most >= 0x1p-100f ? MOST_WORD / most : 0;
+
+		if (most == TOO_LARGE)
+			return false;
+		for (size_t v = first; v < end; v++) {
+			const float *lane = x->lanes + (v * x->tile + m) * 16;
+			int16_t *to = x->words + (v / 4 * x->tile + m) * 64 + v % 4;
+
+			for (size_t i = 0; i < 16; i++)
+				to[i / 4 * 8 + i % 2 * 4 + i / 2 % 2 * 32] =
+					(int16_t)xfp_round_even((double)lane[i] * per_step);
+		}
+		x->step[b * x->tile + m] = most / MOST_WORD;
+	}
+	for (size_t g = 0; x->groups && g < x->cols / GROUP; g++) {
+		double sum = 0;
+
+		for (size_t v = g * PAIR_VECTORS; v < (g + 1) * PAIR_VECTORS; v++)
+			for (size_t i = 0; i < 16; i++)
+				sum += x->lanes[(v * x->tile + m) * 16 + i];
+		x->group_sum[g * x->tile + m] = (float)sum;
+	}
+	return true;
+}
+
 void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned count, int dtype, const void *source,
 		       size_t stride, const float *down, void *room)
 {
@@ -180,9 +222,10 @@ void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned
 	x->lanes = (float *)(void *)at;
 	at += lane_bytes;
 	x->bytes = (int8_t *)at;
+	x->words = (int16_t *)(void *)at;
 	at += aligned(x->vectors * x->tile * 32);
 	x->step = (float *)(void *)at;
-	at += aligned(blocks_of(x->vectors) * x->tile * sizeof(float));
+	at += aligned(blocks_of(x->vectors, x->tile) * x->tile * sizeof(float));
 	x->groups = groups_of(k, cols);
 	x->group_step = (float *)(void *)at;
 	x->group_offset = x->group_step + x->groups * x->tile;
@@ -200,24 +243,40 @@ void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned
 	x->bytes_fit = k != 0;
 	memset(x->bytes, 0, x->vectors * x->tile * 32);
 	for (unsigned m = 0; x->bytes_fit && m < x->tile; m++)
-		x->bytes_fit = make_bytes(x, m);
+		x->bytes_fit = in_words(x->tile) ? make_words(x, m) : make_bytes(x, m);
 }
 
 /* ---- libraries --------------------------------------------------------------------------------- */
 
 size_t xfp_matvec_tables_room(unsigned k)
 {
-	return XFP_TABLES_BYTES + XFP_TABLES_ALL * (sizeof(float) << k);
+	return sizeof(struct xfp_tables_head) + XFP_TABLES_ALL * ((sizeof(float) << k) + 2 * xfp_table_bytes(k));
+}
+
+/* Every entry by steps of `most` / `steps`, `offset` added. */
+static void tables_of(unsigned k, unsigned made, const float *value, double most, double steps, int offset,
+		      uint8_t *bytes)
+{
+	size_t half = xfp_table_half(k);
+
+	for (unsigned t = 0; t < made; t++)
+		for (size_t i = 0; i < half; i++) {
+			double exact = most > 0 ? value[(t << k) + i % ((size_t)1 << k)] * steps / most : 0;
+			unsigned q = (unsigned)(offset + (int)xfp_round_even(exact));
+
+			bytes[2 * half * t + i] = (uint8_t)(q >> 8);
+			bytes[2 * half * t + half + i] = (uint8_t)q;
+		}
 }
 
 void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, const uint16_t *ratio, void *room)
 {
 	struct xfp_tables_head *head = room;
-	uint8_t *bytes = (uint8_t *)room + sizeof *head;
-	float *value = (float *)(void *)((uint8_t *)room + XFP_TABLES_BYTES), most = 0;
+	float *value = (float *)(void *)(head + 1), most = 0;
+	uint8_t *bytes = (uint8_t *)(value + ((size_t)XFP_TABLES_ALL << k));
 	unsigned ratios = ratio ? 256 / codebooks : 1, entries = 1u << k, made = codebooks * ratios;
 
-	memset(room, 0, XFP_TABLES_BYTES);
+	memset(room, 0, xfp_matvec_tables_room(k));
 	for (unsigned i = 0; i < (unsigned)XFP_TABLES_ALL << k; i++) {
 		unsigned table = i >> k;
 		/* Exact: both have eleven bits. */
@@ -228,13 +287,10 @@ void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, co
 			most = larger(most, value[i]);
 	}
 	head->step = most / 32767;
-	head->bytes_fit = most < TOO_LARGE && k <= 4;
-	for (unsigned t = 0; head->bytes_fit && t < made; t++)
-		for (unsigned i = 0; i < 16; i++) {
-			double exact = head->step > 0 ? value[(t << k) + i % entries] / (double)head->step : 0;
-			unsigned q = (unsigned)(32768 + xfp_round_even(exact));
-
-			bytes[t * 32 + i] = (uint8_t)(q >> 8);
-			bytes[t * 32 + 16 + i] = (uint8_t)q;
-		}
+	head->word_step = most / MOST_WORD;
+	head->bytes_fit = most < TOO_LARGE;
+	if (!head->bytes_fit)
+		return;
+	tables_of(k, made, value, most, 32767, 32768, bytes);
+	tables_of(k, made, value, most, MOST_WORD, 0, bytes + XFP_TABLES_ALL * xfp_table_bytes(k));
 }

@@ -6,20 +6,20 @@
 #define XFP_MATVEC_TABLES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 #define XFP_TABLES_ALL 256 /* whatever a group's byte says is there */
 
-/* 64 bytes; then, for k up to 4, 256 times 32 bytes: sixteen high bytes, repeated where 2^k is less, and sixteen low
- * ones; then f32, [256][2^k]. */
+/* 64 bytes; f32, [256][2^k]; then 256 tables of bytes, and 256 of words. A table is the high bytes of its entries and
+ * then the low ones, sixteen of each, repeated where 2^k is less, or 2^k. */
 struct xfp_tables_head {
-	bool bytes_fit; /* entries are finite */
-	float step;     /* an entry is step * (256 high + low - 32768) */
-	uint8_t fill[56];
+	bool bytes_fit;  /* entries are finite */
+	float step;      /* an entry is step * (256 high + low - 32768) */
+	float word_step; /* or, of a word, word_step * (256 high + low), high signed: up to 2^14 */
+	uint8_t fill[52];
 };
-
-#define XFP_TABLES_BYTES (sizeof(struct xfp_tables_head) + XFP_TABLES_ALL * 32)
 
 /* 2^14 * xfp_balance_down(byte), the scale of a row of v2c, without a call. */
 static inline float xfp_row_scale(uint8_t byte)
@@ -38,14 +38,30 @@ static inline const struct xfp_tables_head *xfp_tables_head(const void *tables)
 	return tables;
 }
 
-static inline const uint8_t *xfp_tables_bytes(const void *tables)
-{
-	return (const uint8_t *)tables + sizeof(struct xfp_tables_head);
-}
-
 static inline const float *xfp_tables_entry(const void *tables)
 {
-	return (const float *)(const void *)((const uint8_t *)tables + XFP_TABLES_BYTES);
+	return (const float *)(const void *)((const uint8_t *)tables + sizeof(struct xfp_tables_head));
+}
+
+/* Of a table of bytes or words, and of its high bytes alone. */
+static inline size_t xfp_table_bytes(unsigned k)
+{
+	return k > 4 ? (size_t)2 << k : 32;
+}
+
+static inline size_t xfp_table_half(unsigned k)
+{
+	return xfp_table_bytes(k) / 2;
+}
+
+static inline const uint8_t *xfp_tables_bytes(const void *tables, unsigned k)
+{
+	return (const uint8_t *)(const void *)(xfp_tables_entry(tables) + ((size_t)XFP_TABLES_ALL << k));
+}
+
+static inline const uint8_t *xfp_tables_words(const void *tables, unsigned k)
+{
+	return xfp_tables_bytes(tables, k) + XFP_TABLES_ALL * xfp_table_bytes(k);
 }
 
 #endif

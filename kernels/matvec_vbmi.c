@@ -6,77 +6,24 @@
 
 /* ---- v2c --------------------------------------------------------------------------------------- */
 
-/* Two groups of a slot in one table, of k up to 4: high and low bytes of the one, then of the other. */
-#define OTHER_GROUP 0x20
-#define LOW_BYTES 0x10
-
-/* The columns of a slot of the last chunk that are of one group. */
-struct part {
-	size_t group;
-	__mmask64 lanes;
-};
-
-/* Of the last chunk, the same for all rows. */
-struct rest {
-	unsigned lanes; /* 0: there is none */
-	struct part part[8][5];
-};
-
-static void divide_rest(unsigned k, unsigned group, size_t column, size_t cols, struct rest *rest)
-{
-	memset(rest, 0, sizeof *rest);
-	rest->lanes = column < cols ? xfp_chunk_lanes(k, cols - column) : 0;
-	for (unsigned v = 0; rest->lanes && v < xfp_lane_columns(k); v++)
-		for (unsigned l = 0; l < rest->lanes && column < cols; l++, column++) {
-			struct part *part = rest->part[v / 4];
-
-			while (part->lanes && part->group != column >> group)
-				part++;
-			part->group = column >> group;
-			part->lanes |= (__mmask64)1 << (4 * l + v % 4);
-		}
-}
-
 INLINE void v2c_rest(unsigned k, unsigned tile, const uint8_t *tables, const struct rest *rest, const uint8_t *byte,
 		     const uint8_t *packed, const int8_t *bytes, const float *step, struct sums *s)
 {
 	unsigned slots = xfp_lane_columns(k) / 4;
 	__m512i w[XFP_MAX_WORDS];
 
-	load_words(k, packed, rest->lanes, w);
+	load_words(k, packed, rest->lanes, PREFETCH_AHEAD, w);
 	UNROLL
 	for (unsigned i = 0; i < slots; i++) {
-		__m512i index = _mm512_and_si512(slot(k, w, i), _mm512_set1_epi8(15));
-		__m512i high = _mm512_setzero_si512(), low = high;
+		__m512i high, low;
 
-		for (const struct part *part = rest->part[i]; part->lanes; part++) {
-			const __m128i *table = (const __m128i *)(tables + 32 * (size_t)byte[part->group]);
-
-			high = _mm512_mask_permutexvar_epi8(high, part->lanes, index,
-							    _mm512_castsi128_si512(_mm_loadu_si128(table)));
-			low = _mm512_mask_permutexvar_epi8(low, part->lanes, index,
-							   _mm512_castsi128_si512(_mm_loadu_si128(table + 1)));
-		}
+		look_up_rest(k, tables, rest->part[i], byte, slot(k, w, i), &high, &low);
 		if (i % BLOCK_SLOTS == 0)
 			begin_block(tile, s);
 		add_products(tile, high, low, bytes + (size_t)128 * tile * i, s);
 		if ((i + 1) % BLOCK_SLOTS == 0 || i + 1 == slots)
 			end_block(tile, step + (size_t)i / BLOCK_SLOTS * tile, s);
 	}
-}
-
-INLINE void v2c_slot(unsigned tile, const uint8_t *tables, unsigned one, unsigned other, __m512i index,
-		     const int8_t *bytes, struct sums *s)
-{
-	const __m512i groups = _mm512_set1_epi32(OTHER_GROUP << 16 | OTHER_GROUP << 24);
-	__m256i first = _mm256_loadu_si256((const __m256i *)(tables + 32 * (size_t)one));
-	__m512i table = _mm512_inserti64x4(_mm512_castsi256_si512(first),
-					   _mm256_loadu_si256((const __m256i *)(tables + 32 * (size_t)other)), 1);
-
-	/* index & 15 | groups */
-	index = _mm512_ternarylogic_epi32(index, _mm512_set1_epi8(15), groups, 0xea);
-	add_products(tile, _mm512_permutexvar_epi8(index, table),
-		     _mm512_permutexvar_epi8(_mm512_or_si512(index, _mm512_set1_epi8(LOW_BYTES)), table), bytes, s);
 }
 
 /* Whole chunks, as many as make blocks; but the last of k = 4 may be half of one, which is scaled like the other.
@@ -94,12 +41,15 @@ INLINE void v2c_chunks(unsigned k, unsigned tile, unsigned group, unsigned chunk
 		size_t at = column + (size_t)64 * i;
 		unsigned one = group ? of[2 * i] : byte[at >> log2];
 		unsigned other = group ? of[2 * i + 1] : byte[(at + 32) >> log2];
+		__m512i high, low;
 
 		if (i % slots == 0)
-			load_words(k, packed + (size_t)8 * k * i, 16, word);
+			load_words(k, packed + (size_t)8 * k * i, 16, PREFETCH_AHEAD, word);
 		if (i % BLOCK_SLOTS == 0)
 			begin_block(tile, s);
-		v2c_slot(tile, tables, one, other, slot(k, word, i % slots), bytes + (size_t)128 * tile * i, s);
+		look_up_two(k, tables + xfp_table_bytes(k) * one, tables + xfp_table_bytes(k) * other,
+			    slot(k, word, i % slots), &high, &low);
+		add_products(tile, high, low, bytes + (size_t)128 * tile * i, s);
 		if ((i + 1) % BLOCK_SLOTS == 0 || i + 1 == chunks * slots)
 			end_block(tile, step + (size_t)i / BLOCK_SLOTS * tile, s);
 	}
@@ -110,7 +60,7 @@ INLINE void v2c_rows(unsigned k, unsigned tile, unsigned group, const struct xfp
 {
 	size_t chunk = xfp_chunk_columns(k), whole = w->cols / chunk * chunk;
 	size_t at_once = k == 4 ? 2 * chunk : chunk;
-	const uint8_t *tables = xfp_tables_bytes(w->tables);
+	const uint8_t *tables = xfp_tables_bytes(w->tables, k);
 	struct rest rest;
 
 	divide_rest(k, w->group, whole, w->cols, &rest);
@@ -147,7 +97,7 @@ INLINE void v2a_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, cons
 		     size_t rows, bool add, float *y, size_t stride)
 {
 	size_t chunk = xfp_chunk_columns(k), groups = w->cols / GROUP;
-	const uint8_t *tables = xfp_tables_bytes(w->tables);
+	const uint8_t *tables = xfp_tables_bytes(w->tables, k);
 	double entry_step = xfp_tables_head(w->tables)->step;
 	unsigned slots = xfp_lane_columns(k) / 4;
 
@@ -179,17 +129,17 @@ INLINE void v2a_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, cons
 			for (size_t c = from * GROUP; c < end; c += chunk, packed += 4 * k * chunk / 32) {
 				__m512i word[XFP_MAX_WORDS], high, low;
 
-				load_words(k, packed, 16, word);
+				load_words(k, packed, 16, PREFETCH_AHEAD, word);
 				UNROLL
 				for (unsigned i = 0; i < slots; i++, bytes += 128 * tile) {
 					size_t g = c / GROUP + i / 2;
 					__m512i index = slot(k, word, i);
 
 					if (i % 2 == 0) {
-						const __m128i *table = (const __m128i *)(tables + 32 * (size_t)byte[g]);
+						const uint8_t *table = tables + xfp_table_bytes(k) * byte[g];
 
-						high = _mm512_broadcast_i32x4(_mm_loadu_si128(table));
-						low = _mm512_broadcast_i32x4(_mm_loadu_si128(table + 1));
+						high = load_repeated(k, table);
+						low = load_repeated(k, table + xfp_table_half(k));
 						begin_block(tile, &s);
 					}
 					add_products(tile, _mm512_permutexvar_epi8(index, high),
@@ -237,48 +187,49 @@ INLINE void v2a_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, cons
 		else                                  \
 			v2c_rows(k, tile, 0, PASSED); \
 	}
-#define COPIES(k) COPY(k, 1) COPY(k, 2) COPY(k, 4) COPY(k, 8)
-COPIES(2)
-COPIES(3)
-COPIES(4)
-COPIES(5)
-COPIES(6)
 #define COPY_V2A(k, tile)                       \
 	static void v2a_##k##_##tile(ARGUMENTS) \
 	{                                       \
 		v2a_rows(k, tile, PASSED);      \
 	}
-#define COPIES_V2A(k) COPY_V2A(k, 1) COPY_V2A(k, 2) COPY_V2A(k, 4) COPY_V2A(k, 8)
-COPIES_V2A(2)
-COPIES_V2A(3)
-COPIES_V2A(4)
-#define COPIES_V2C(k) COPY_V2C(k, 1) COPY_V2C(k, 2) COPY_V2C(k, 4) COPY_V2C(k, 8)
-COPIES_V2C(2)
-COPIES_V2C(3)
-COPIES_V2C(4)
+#define COPIES(k, tile) COPY(k, tile) COPY_V2C(k, tile) COPY_V2A(k, tile)
+#define COPIES_OF_K(k) COPIES(k, 1) COPIES(k, 2)
+COPIES_OF_K(2)
+COPIES_OF_K(3)
+COPIES_OF_K(4)
+COPIES_OF_K(5)
+COPIES_OF_K(6)
 
-#define BY_TILE(name)                                  \
-	{                                              \
-		name##_1, name##_2, name##_4, name##_8 \
+#define BY_K(name)                                                                                  \
+	{                                                                                           \
+		{ name##_2_1, name##_2_2 }, { name##_3_1, name##_3_2 }, { name##_4_1, name##_4_2 }, \
+			{ name##_5_1, name##_5_2 }, { name##_6_1, name##_6_2 },                     \
 	}
+
+static bool bytes_fit(const struct xfp_matvec *w, const struct xfp_matvec_x *x)
+{
+	switch (w->mode) {
+	case XFP_MATVEC_V2:
+		return x->bytes_fit;
+	case XFP_MATVEC_V2C:
+		return x->bytes_fit && w->group >= 5 && xfp_tables_head(w->tables)->bytes_fit;
+	case XFP_MATVEC_V2A:
+		return x->bytes_fit && x->groups && w->group == 7 && xfp_tables_head(w->tables)->bytes_fit;
+	default:
+		return false;
+	}
+}
 
 static void multiply_rows(ARGUMENTS)
 {
-	static xfp_matvec_fn *const v2[5][4] = { BY_TILE(v2_2), BY_TILE(v2_3), BY_TILE(v2_4), BY_TILE(v2_5),
-						 BY_TILE(v2_6) };
-	static xfp_matvec_fn *const v2c[3][4] = { BY_TILE(v2c_2), BY_TILE(v2c_3), BY_TILE(v2c_4) };
-	static xfp_matvec_fn *const v2a[3][4] = { BY_TILE(v2a_2), BY_TILE(v2a_3), BY_TILE(v2a_4) };
-	int tile = __builtin_ctz(x->tile);
+	static xfp_matvec_fn *const in_bytes[3][5][2] = { BY_K(v2), BY_K(v2a), BY_K(v2c) };
 
-	if (w->mode == XFP_MATVEC_V2 && x->bytes_fit)
-		v2[w->k - 2][tile](PASSED);
-	else if (w->mode == XFP_MATVEC_V2C && x->bytes_fit && w->group >= 5 && xfp_tables_head(w->tables)->bytes_fit)
-		v2c[w->k - 2][tile](PASSED);
-	else if (w->mode == XFP_MATVEC_V2A && x->bytes_fit && x->groups && w->group == 7 &&
-		 xfp_tables_head(w->tables)->bytes_fit)
-		v2a[w->k - 2][tile](PASSED);
-	else
+	if (!bytes_fit(w, x))
 		xfp_matvec_avx512.rows(PASSED);
+	else if (x->tile > 2)
+		xfp_matvec_words(PASSED);
+	else
+		in_bytes[w->mode - XFP_MATVEC_V2][w->k - 2][x->tile - 1](PASSED);
 }
 
 const struct xfp_matvec_set xfp_matvec_vbmi = { "vbmi", multiply_rows, xfp_outlier_dot_avx512 };
