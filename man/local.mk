@@ -2,6 +2,8 @@
 #
 # man/: one page an executable, and the formats.
 
+dist_man_MANS += man/xfp-kernel-verify.1
+if CONVERTER
 dist_man_MANS += \
 	man/xfp-autoselect.1 \
 	man/xfp-bundle.1 \
@@ -11,7 +13,6 @@ dist_man_MANS += \
 	man/xfp-family.5 \
 	man/xfp-info.1 \
 	man/xfp-inspect.1 \
-	man/xfp-kernel-verify.1 \
 	man/xfp-libfit.1 \
 	man/xfp-lloyd-fit.1 \
 	man/xfp-manifest.5 \
@@ -26,3 +27,4 @@ dist_man_MANS += \
 	man/xfp-verify.1 \
 	man/xfp.1 \
 	man/xfp.5
+endif

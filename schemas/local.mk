@@ -2,7 +2,9 @@
 #
 # schemas/: the layouts of artifacts, manifest and bundle, and the C that writes them.
 
+if CONVERTER
 noinst_LIBRARIES += schemas/libschemas.a
+endif
 schemas_libschemas_a_SOURCES = \
 	schemas/artifact.c \
 	schemas/artifact.h \

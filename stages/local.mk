@@ -2,7 +2,9 @@
 #
 # stages/: one file a stage executable, the front end, and what they share.
 
+if CONVERTER
 noinst_LIBRARIES += stages/libstages.a
+endif
 stages_libstages_a_SOURCES = \
 	stages/aim.c \
 	stages/aim.h \
@@ -161,18 +163,20 @@ stages_libstages_a_SOURCES = \
 	stages/work.c \
 	stages/work.h
 
+bin_PROGRAMS += xfp-kernel-verify
+if CONVERTER
 bin_PROGRAMS += \
 	xfp \
 	xfp-autoselect \
 	xfp-bundle \
 	xfp-inspect \
-	xfp-kernel-verify \
 	xfp-libfit \
 	xfp-lloyd-fit \
 	xfp-outlier-extract \
 	xfp-pack \
 	xfp-survey \
 	xfp-verify
+endif
 
 xfp_SOURCES = stages/xfp.c
 xfp_LDADD = $(TOOL_LIBS)

@@ -3,23 +3,29 @@
 # tests/: unit tests (cmocka), tests of the installed tools (bats) and of the tree itself. All print TAP,
 # through run-tap.
 
+if CONVERTER
+noinst_PROGRAMS += \
+	tests/bench/int4 \
+	tests/bench/make-weights \
+	tests/bench/matvec \
+	tests/kernel-verify-broken \
+	tests/make-checkpoint \
+	tests/make-compact-seeds
+endif
+
 # Makers of input, for quickstart too.
-noinst_PROGRAMS += tests/make-checkpoint
 tests_make_checkpoint_SOURCES = tests/make-checkpoint.c tests/generated-weights.h
 tests_make_checkpoint_LDADD = -lm
 
 # What wrote kernels/compact_seed.h.
-noinst_PROGRAMS += tests/make-compact-seeds
 tests_make_compact_seeds_SOURCES = tests/make-compact-seeds.c tests/generated-weights.h
 tests_make_compact_seeds_LDADD = $(TOOL_LIBS)
 
 # The verifier with kernels that are wrong, which it must find.
-noinst_PROGRAMS += tests/kernel-verify-broken
 tests_kernel_verify_broken_SOURCES = $(kernel_verify_sources) tests/kernel-verify-broken.c
 tests_kernel_verify_broken_LDADD = $(kernel_verify_libs)
 
 # Measurements: `make bench`, which is no part of `make check` (tests/cli/bench.bats runs it on next to nothing).
-noinst_PROGRAMS += tests/bench/int4 tests/bench/make-weights tests/bench/matvec
 tests_bench_int4_SOURCES = tests/bench/int4.c
 tests_bench_int4_LDADD = $(TOOL_LIBS)
 tests_bench_matvec_SOURCES = tests/bench/matvec.c
