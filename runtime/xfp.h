@@ -179,8 +179,9 @@ enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t 
  *
  *     status = xfp_multiply(team, linear, 0, 1, &in, &out, &err);
  *
- * A result is the same for any team, for any slice of rows, and from run to run; between instruction sets, and between
- * fewer and more than 31 vectors, it differs by rounding. With S the sum of |W x| over a row's columns, it is within
+ * A result is the same for any team, for any slice of rows, and from run to run; with the instruction set, and with how
+ * many vectors one expert has in a call, it differs by rounding. With S the sum of |W x| over a row's columns, it is
+ * within
  *
  *     (columns / 16 + 40) 2^-24 S
  *

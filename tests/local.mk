@@ -101,6 +101,7 @@ cli_tests = \
 	tests/cli/oracle.bats \
 	tests/cli/plan.bats \
 	tests/cli/policy.bats \
+	tests/cli/processors.bats \
 	tests/cli/regenerate.bats \
 	tests/cli/reproducible.bats \
 	tests/cli/resume.bats \
@@ -127,6 +128,7 @@ EXTRA_DIST += \
 	tests/bench/speed.py \
 	tests/check_products.py \
 	tests/cli/helpers.bash \
+	tests/emulated \
 	tests/example.c \
 	tests/families.py \
 	tests/golden.sha256 \

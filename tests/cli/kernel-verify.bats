@@ -126,15 +126,3 @@ encode largest avx512'
 	[ "$status" -eq 4 ]
 	[ "$(member json '["groups"][0]["failed"] > 5 and len(r["groups"][0]["failures"]) == 5 and "bench" not in r')" = True ]
 }
-
-# What a machine without vectors would do, where there is an emulator of one.
-@test "a processor without AVX: nothing of it runs, and the report says so" {
-	[ "$(uname -m)" = x86_64 ] || skip "there is none such"
-	[ "${XFP_TEST_SANITIZERS:-no}" = no ] || skip "a sanitizer's memory is too much for the emulator"
-	command -v qemu-x86_64 >/dev/null || skip "qemu-user is not installed"
-	qemu-x86_64 -cpu Conroe "$XFP_TEST_BIN/xfp-kernel-verify" --seed 2 >report
-	head -n 1 report | grep -q ', sets plain$'
-	grep -Eq '^not run: no AVX2 here: [0-9]+ groups$' report
-	grep -Eq '^not run: no AVX-512 here: [0-9]+ groups$' report
-	tail -n 1 report | grep -q 'all ok$'
-}
