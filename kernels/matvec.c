@@ -19,7 +19,7 @@ static bool has_f16c(void)
 }
 #endif
 
-static const struct xfp_matvec_set *best_set(void)
+static const struct xfp_matvec_set *find_best(void)
 {
 #ifdef XFP_X86
 	__builtin_cpu_init();
@@ -49,29 +49,35 @@ static const struct xfp_matvec_set *const sets[] = {
 #endif
 };
 
-static const struct xfp_matvec_set *in_use;
+/* All threads find the same. */
+static const struct xfp_matvec_set *best, *in_use;
+
+const struct xfp_matvec_set *xfp_matvec_best(void)
+{
+	const struct xfp_matvec_set *set = __atomic_load_n(&best, __ATOMIC_RELAXED);
+
+	if (!set) {
+		set = find_best();
+		__atomic_store_n(&best, set, __ATOMIC_RELAXED);
+	}
+	return set;
+}
 
 const struct xfp_matvec_set *xfp_matvec_set(void)
 {
 	const struct xfp_matvec_set *set = __atomic_load_n(&in_use, __ATOMIC_RELAXED);
 
-	if (!set) {
-		set = best_set();
-		__atomic_store_n(&in_use, set, __ATOMIC_RELAXED);
-	}
-	return set;
+	return set ? set : xfp_matvec_best();
 }
 
 bool xfp_matvec_use(const char *name)
 {
-	const struct xfp_matvec_set *best = best_set();
-
 	for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
 		if (!strcmp(sets[i]->name, name)) {
 			__atomic_store_n(&in_use, sets[i], __ATOMIC_RELAXED);
 			return true;
 		}
-		if (sets[i] == best)
+		if (sets[i] == xfp_matvec_best())
 			break;
 	}
 	return false;

@@ -26,6 +26,11 @@
 
 #define XFP_MAX_BATCH 8
 
+/* Columns of one step, of vectors as bytes, and as words, which those of a tile of four or more are. */
+#define XFP_BYTES_BLOCK 256
+#define XFP_WORDS_BLOCK 128
+#define XFP_WORDS_TILE 4
+
 enum xfp_matvec_mode {
 	XFP_MATVEC_F32,
 	XFP_MATVEC_F16,
@@ -74,7 +79,7 @@ struct xfp_matvec_x {
 	float *natural;       /* [count][cols], balanced */
 	float *lanes;         /* [vectors][tile][16] */
 
-	/* Where `bytes_fit`, of up to two vectors: 64 columns as int16, [vectors / 4][tile][2][64], the high bytes and
+	/* Where the machine has instructions for them and all are finite, `bytes_fit`. Of up to two vectors: 64 columns as int16, [vectors / 4][tile][2][64], the high bytes and
 	 * then the low; by block of 256 columns, what one of them is worth, and the sum of all, [blocks][tile]. */
 	bool bytes_fit;
 	int8_t *bytes;
@@ -114,10 +119,12 @@ struct xfp_matvec_set {
 	const char *name; /* "plain", "avx2", "avx512", "vbmi", "neon" */
 	xfp_matvec_fn *rows;
 	xfp_outlier_dot_fn *outliers;
+	bool (*integers)(struct xfp_matvec_x *x); /* NULL, or vectors as bytes or words; false where they do not fit */
 };
 
-/* The best that this machine has; and the named one from now on, false where there is none or it cannot run. Not
- * while other threads multiply. */
+/* The best that this machine has; the one in use, which is that at first; and the named one from now on, false where
+ * there is none or it cannot run. Not while other threads multiply. */
+const struct xfp_matvec_set *xfp_matvec_best(void);
 const struct xfp_matvec_set *xfp_matvec_set(void);
 bool xfp_matvec_use(const char *name);
 
@@ -125,6 +132,7 @@ extern const struct xfp_matvec_set xfp_matvec_plain;
 #ifdef XFP_X86
 extern const struct xfp_matvec_set xfp_matvec_avx2, xfp_matvec_avx512, xfp_matvec_vbmi;
 xfp_outlier_dot_fn xfp_outlier_dot_avx512;
+bool xfp_matvec_integers(struct xfp_matvec_x *x);
 #endif
 #ifdef XFP_AARCH64
 extern const struct xfp_matvec_set xfp_matvec_neon;

@@ -32,4 +32,4 @@ bool xfp_outlier_dot_avx512(const struct xfp_outlier_rows *o, const struct xfp_o
 	return true;
 }
 
-const struct xfp_matvec_set xfp_matvec_avx512 = { "avx512", multiply_rows, xfp_outlier_dot_avx512 };
+const struct xfp_matvec_set xfp_matvec_avx512 = { "avx512", multiply_rows, xfp_outlier_dot_avx512, NULL };

@@ -10,10 +10,6 @@
 #include "number.h"
 #include "round.h"
 
-#define BLOCK_VECTORS 16 /* of bytes: 256 columns */
-#define MOST_BYTES 32512 /* 127 * 256, so that the low byte of the largest is 0, of a row of equal ones too */
-#define PAIR_VECTORS 8   /* of words: 128 columns */
-#define MOST_WORD 16384  /* so that eight products of two are at most 2^31 */
 #define ALIGN 64
 
 static size_t aligned(size_t bytes)
@@ -56,15 +52,9 @@ static unsigned tile_of(unsigned count)
 	return count <= 2 ? count : count <= 4 ? 4 : 8;
 }
 
-/* From four vectors on, words. */
-static bool in_words(unsigned tile)
-{
-	return tile >= 4;
-}
-
 static size_t blocks_of(size_t vectors, unsigned tile)
 {
-	size_t block = in_words(tile) ? PAIR_VECTORS : BLOCK_VECTORS;
+	size_t block = (tile >= XFP_WORDS_TILE ? XFP_WORDS_BLOCK : XFP_BYTES_BLOCK) / 16;
 
 	return (vectors + block - 1) / block;
 }
@@ -104,109 +94,6 @@ static void spread(const struct xfp_matvec_x *x, unsigned m, const float *from)
 	}
 }
 
-#define TOO_LARGE 0x1p120f
-
-/* The largest magnitude; TOO_LARGE for what is larger or NaN. */
-static float larger(float most, float value)
-{
-	value = value < 0 ? -value : value;
-	return !(value < TOO_LARGE) ? TOO_LARGE : value > most ? value : most;
-}
-
-static float largest(const struct xfp_matvec_x *x, unsigned m, size_t first, size_t end)
-{
-	float most = 0;
-
-	for (size_t v = first; v < end; v++)
-		for (size_t i = 0; i < 16; i++)
-			most = larger(most, x->lanes[(v * x->tile + m) * 16 + i]);
-	return most;
-}
-
-static void make_group(struct xfp_matvec_x *x, unsigned m, size_t g)
-{
-	float step = x->step[g * GROUP / 256 * x->tile + m];
-	int64_t offset = 0;
-	double sum = 0;
-
-	for (size_t v = g * GROUP / 16; v < (g + 1) * GROUP / 16; v++) {
-		const int8_t *bytes = x->bytes + (v / 4 * x->tile + m) * 128 + v % 4;
-
-		for (size_t i = 0; i < 16; i++) {
-			sum += x->lanes[(v * x->tile + m) * 16 + i];
-			offset += 32768 * (256 * (int64_t)bytes[4 * i] + bytes[4 * i + 64]) - 128 * bytes[4 * i + 64];
-		}
-	}
-	x->group_step[m * x->groups + g] = step;
-	x->group_offset[m * x->groups + g] = (float)((double)step * 0x1p-8 * (double)offset);
-	x->group_sum[m * x->groups + g] = (float)sum;
-}
-
-static bool make_bytes(struct xfp_matvec_x *x, unsigned m)
-{
-	for (size_t b = 0; b < blocks_of(x->vectors, x->tile); b++) {
-		size_t first = b * BLOCK_VECTORS,
-		       end = first + BLOCK_VECTORS < x->vectors ? first + BLOCK_VECTORS : x->vectors;
-		float most = largest(x, m, first, end);
-		float step = most / MOST_BYTES, per_step = most >= 0x1p-100f ? MOST_BYTES / most : 0;
-		int64_t sum = 0;
-
-		if (most == TOO_LARGE)
-			return false;
-		for (size_t v = first; v < end; v++) {
-			const float *lane = x->lanes + (v * x->tile + m) * 16;
-			int8_t *to = x->bytes + (v / 4 * x->tile + m) * 128 + v % 4;
-
-			for (size_t i = 0; i < 16; i++) {
-				int value = (int)xfp_round_even((double)lane[i] * per_step);
-				int high = (value + 128) >> 8, low = value - high * 256;
-
-				to[4 * i] = (int8_t)high;
-				to[4 * i + 64] = (int8_t)low;
-				/* What the kernels leave out, the low byte of a weight times this one, is on
-				 * average 128 times it. */
-				sum += 32768 * (int64_t)value - 128 * low;
-			}
-		}
-		x->step[b * x->tile + m] = step * 0x1p8f;
-		x->offset[m] += (double)step * (double)sum;
-	}
-	for (size_t g = 0; x->groups && g < x->cols / GROUP; g++)
-		make_group(x, m, g);
-	return true;
-}
-
-/* What is of one 16-byte part of 64 columns, as it is looked up, is eight words of the first 32 and eight of the
- * second. */
-static bool make_words(struct xfp_matvec_x *x, unsigned m)
-{
-	for (size_t b = 0; b < blocks_of(x->vectors, x->tile); b++) {
-		size_t first = b * PAIR_VECTORS, end = first + PAIR_VECTORS;
-		float most = largest(x, m, first, end), per_step = most >= 0x1p-100f ? MOST_WORD / most : 0;
-
-		if (most == TOO_LARGE)
-			return false;
-		for (size_t v = first; v < end; v++) {
-			const float *lane = x->lanes + (v * x->tile + m) * 16;
-			int16_t *to = x->words + (v / 4 * x->tile + m) * 64 + v % 4;
-
-			for (size_t i = 0; i < 16; i++)
-				to[i / 4 * 8 + i % 2 * 4 + i / 2 % 2 * 32] =
-					(int16_t)xfp_round_even((double)lane[i] * per_step);
-		}
-		x->step[b * x->tile + m] = most / MOST_WORD;
-	}
-	for (size_t g = 0; x->groups && g < x->cols / GROUP; g++) {
-		double sum = 0;
-
-		for (size_t v = g * PAIR_VECTORS; v < (g + 1) * PAIR_VECTORS; v++)
-			for (size_t i = 0; i < 16; i++)
-				sum += x->lanes[(v * x->tile + m) * 16 + i];
-		x->group_sum[g * x->tile + m] = (float)sum;
-	}
-	return true;
-}
-
 void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned count, int dtype, const void *source,
 		       size_t stride, const float *down, void *room)
 {
@@ -240,10 +127,7 @@ void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned
 			natural[c] *= down[c];
 		spread(x, m, natural);
 	}
-	x->bytes_fit = k != 0;
-	memset(x->bytes, 0, x->vectors * x->tile * 32);
-	for (unsigned m = 0; x->bytes_fit && m < x->tile; m++)
-		x->bytes_fit = in_words(x->tile) ? make_words(x, m) : make_bytes(x, m);
+	x->bytes_fit = k && xfp_matvec_best()->integers && xfp_matvec_best()->integers(x);
 }
 
 /* ---- libraries --------------------------------------------------------------------------------- */
@@ -251,6 +135,16 @@ void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned
 size_t xfp_matvec_tables_room(unsigned k)
 {
 	return sizeof(struct xfp_tables_head) + XFP_TABLES_ALL * ((sizeof(float) << k) + 2 * xfp_table_bytes(k));
+}
+
+#define TOO_LARGE 0x1p120f
+#define MOST_WORD 16384 /* as matvec_integers.c has it */
+
+/* The largest magnitude; TOO_LARGE for what is larger or NaN. */
+static float larger(float most, float value)
+{
+	value = value < 0 ? -value : value;
+	return !(value < TOO_LARGE) ? TOO_LARGE : value > most ? value : most;
 }
 
 /* Every entry by steps of `most` / `steps`, `offset` added. */

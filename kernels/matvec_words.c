@@ -181,7 +181,8 @@ INLINE void rows_in_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, 
 		for (size_t i = 0; i < batch; i++) {
 			row[i].packed = w->index + (r + i) * w->row_bytes;
 			row[i].byte = mode == XFP_MATVEC_V2 ? NULL : w->byte + (r + i) * w->row_groups;
-			row[i].pair = mode != XFP_MATVEC_V2A ? NULL : (const uint8_t *)w->pair + (r + i) * w->row_groups * 4;
+			row[i].pair =
+				mode != XFP_MATVEC_V2A ? NULL : (const uint8_t *)w->pair + (r + i) * w->row_groups * 4;
 			row[i].middle = _mm256_setzero_ps();
 			row[i].fit =
 				mode != XFP_MATVEC_V2 ||
