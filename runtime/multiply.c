@@ -20,7 +20,8 @@
 #define ROUND_PRODUCTS 256      /* unless those of one y are more */
 #define DECODED_PRODUCTS 32     /* of an expert, from which on a block of rows is decoded first */
 #define DECODED_BYTES (1 << 18) /* of such a block, at most */
-#define MOST_ROWS 64            /* of a block */
+#define MOST_ROWS 64            /* of a block, which several batches find in the cache */
+#define MOST_ROWS_ALONE 256     /* of one that is read once */
 #define LEAST_ROWS 8
 
 /* Products of one expert, numbers [first, first + count) in the order of experts. */
@@ -262,8 +263,9 @@ static void multiply_rows(void *context, unsigned thread, size_t number)
 static size_t block_rows(const struct round *round)
 {
 	size_t rows = round->linear->slice.rows / (xfp_team_threads(round->team) * (size_t)4);
+	size_t most = round->batch_count > 1 ? MOST_ROWS : MOST_ROWS_ALONE;
 
-	rows = rows > MOST_ROWS ? MOST_ROWS : rows / LEAST_ROWS * LEAST_ROWS;
+	rows = rows > most ? most : rows / LEAST_ROWS * LEAST_ROWS;
 	return rows < LEAST_ROWS ? LEAST_ROWS : rows;
 }
 

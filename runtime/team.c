@@ -30,21 +30,29 @@ struct xfp_team {
 	void *pool;
 	pthread_mutex_t call; /* held by the one call that has the team */
 
-	/* What has to be done. A task's number changes last, so who sees it sees the rest. */
+	/* What has to be done. The state changes last, so who sees it sees the rest. */
 	void (*item)(void *context, unsigned thread, size_t i);
 	void *context;
 	size_t items;
 	atomic_size_t next;
-	atomic_uint task, busy; /* members that are not done with it */
+	atomic_uint_least64_t state; /* TASK times its number, OPEN, members at work */
 	atomic_bool stop;
 
 	pthread_mutex_t lock; /* of sleep */
 	pthread_cond_t begun, done;
+	atomic_uint asleep;     /* members */
+	atomic_bool waiting;    /* for them, asleep */
 	struct member *members; /* [threads - 1] */
 
 	uint8_t *room;
 	size_t room_bytes, shared, own;
 };
+
+/* A member may join while a task is open. Once it is closed, and those who joined have left, it is done: who sleeps
+ * through it, or does not get a processor, is not waited for. */
+#define OPEN (UINT64_C(1) << 32)
+#define TASK (UINT64_C(1) << 33)
+#define AT_WORK (OPEN - 1)
 
 static void pause_briefly(void)
 {
@@ -63,42 +71,90 @@ static void do_items(struct xfp_team *team, unsigned thread)
 		team->item(team->context, thread, i);
 }
 
-/* Until the number is no longer `old`. */
-static void wait_for(struct xfp_team *team, atomic_uint *number, unsigned old, pthread_cond_t *changed)
+/* Whether there is a task other than the one that was done last, or an end. */
+static bool called(struct xfp_team *team, uint64_t last)
+{
+	uint64_t state = atomic_load(&team->state);
+
+	return (state & OPEN && state / TASK != last) || atomic_load_explicit(&team->stop, memory_order_relaxed);
+}
+
+static void await_call(struct xfp_team *team, uint64_t last)
 {
 	for (unsigned i = 0; i < AWAKE; i++) {
-		if (atomic_load_explicit(number, memory_order_acquire) != old)
+		if (called(team, last))
 			return;
 		pause_briefly();
 	}
 	pthread_mutex_lock(&team->lock);
-	while (atomic_load_explicit(number, memory_order_acquire) == old)
-		pthread_cond_wait(changed, &team->lock);
+	atomic_fetch_add(&team->asleep, 1);
+	while (!called(team, last))
+		pthread_cond_wait(&team->begun, &team->lock);
+	atomic_fetch_sub(&team->asleep, 1);
 	pthread_mutex_unlock(&team->lock);
+}
+
+/* Its number, or 0 when it is closed by now. */
+static uint64_t join(struct xfp_team *team)
+{
+	uint64_t state = atomic_load(&team->state);
+
+	while (state & OPEN)
+		if (atomic_compare_exchange_weak(&team->state, &state, state + 1))
+			return state / TASK;
+	return 0;
+}
+
+static void wake(struct xfp_team *team, pthread_cond_t *who)
+{
+	pthread_mutex_lock(&team->lock);
+	pthread_cond_broadcast(who);
+	pthread_mutex_unlock(&team->lock);
+}
+
+static void leave(struct xfp_team *team)
+{
+	uint64_t before = atomic_fetch_sub(&team->state, 1);
+
+	if ((before & AT_WORK) == 1 && !(before & OPEN) && atomic_load(&team->waiting))
+		wake(team, &team->done);
 }
 
 static void *work(void *argument)
 {
 	struct member *member = argument;
 	struct xfp_team *team = member->team;
+	uint64_t last = 0, task;
 
-	for (unsigned seen = 0;; seen++) {
-		wait_for(team, &team->task, seen, &team->begun);
+	for (;;) {
+		await_call(team, last);
 		if (atomic_load_explicit(&team->stop, memory_order_relaxed))
 			return NULL;
+		if (!(task = join(team)))
+			continue;
+		last = task;
 		do_items(team, member->number);
-		pthread_mutex_lock(&team->lock);
-		if (atomic_fetch_sub_explicit(&team->busy, 1, memory_order_release) == 1)
-			pthread_cond_signal(&team->done);
-		pthread_mutex_unlock(&team->lock);
+		leave(team);
 	}
 }
 
-static void announce(struct xfp_team *team)
+static bool at_work(struct xfp_team *team)
 {
+	return atomic_load(&team->state) & AT_WORK;
+}
+
+static void await_members(struct xfp_team *team)
+{
+	for (unsigned i = 0; i < AWAKE; i++) {
+		if (!at_work(team))
+			return;
+		pause_briefly();
+	}
 	pthread_mutex_lock(&team->lock);
-	atomic_fetch_add_explicit(&team->task, 1, memory_order_release);
-	pthread_cond_broadcast(&team->begun);
+	atomic_store(&team->waiting, true);
+	while (at_work(team))
+		pthread_cond_wait(&team->done, &team->lock);
+	atomic_store(&team->waiting, false);
 	pthread_mutex_unlock(&team->lock);
 }
 
@@ -110,8 +166,6 @@ static void do_share(void *argument, unsigned thread)
 void xfp_team_run(struct xfp_team *team, size_t items, void (*item)(void *context, unsigned thread, size_t i),
 		  void *context)
 {
-	unsigned left;
-
 	team->item = item;
 	team->context = context;
 	team->items = items;
@@ -124,11 +178,12 @@ void xfp_team_run(struct xfp_team *team, size_t items, void (*item)(void *contex
 		team->borrowed(team->pool, do_share, team, team->threads);
 		return;
 	}
-	atomic_store_explicit(&team->busy, team->threads - 1, memory_order_relaxed);
-	announce(team);
+	atomic_store(&team->state, (atomic_load(&team->state) / TASK + 1) * TASK + OPEN);
+	if (atomic_load(&team->asleep))
+		wake(team, &team->begun);
 	do_items(team, 0);
-	while ((left = atomic_load_explicit(&team->busy, memory_order_acquire)))
-		wait_for(team, &team->busy, left, &team->done);
+	atomic_fetch_and(&team->state, ~OPEN);
+	await_members(team);
 }
 
 /* ---- room ---------------------------------------------------------------------------------------- */
@@ -196,8 +251,8 @@ static struct xfp_team *make(unsigned threads)
 /* The first `started` members end. */
 static void dissolve(struct xfp_team *team, unsigned started)
 {
-	atomic_store_explicit(&team->stop, true, memory_order_relaxed);
-	announce(team);
+	atomic_store(&team->stop, true);
+	wake(team, &team->begun);
 	for (unsigned i = 0; i < started; i++)
 		pthread_join(team->members[i].thread, NULL);
 	pthread_cond_destroy(&team->done);
