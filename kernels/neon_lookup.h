@@ -42,7 +42,8 @@ ALWAYS struct planes load_planes(unsigned size, const void *table)
 {
 	struct planes t;
 
-	for (unsigned i = 0; i < size / 16; i++)
+	t.part[0] = vld4q_u8(table);
+	for (unsigned i = 1; i < size / 16; i++)
 		t.part[i] = vld4q_u8((const uint8_t *)table + 64 * i);
 	return t;
 }
