@@ -129,6 +129,7 @@ EXTRA_DIST += \
 	tests/check_products.py \
 	tests/cli/helpers.bash \
 	tests/emulated \
+	tests/emulated-tools \
 	tests/example.c \
 	tests/families.py \
 	tests/golden.sha256 \
