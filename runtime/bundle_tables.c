@@ -231,7 +231,8 @@ static bool check_unit(const struct xfp_bundle *bundle, struct walk *walk, uint3
 	uint64_t bytes[XFP_PARTS], total = 0, outliers = 0, weights = walk->weights;
 	unsigned k = 0;
 
-	if (unit->class_ >= XFP_CLASSES || unit->met > 1 || !unit->experts || unit->reserved || unit->reserved2 ||
+	if (unit->class_ >= XFP_CLASSES || unit->met > 1 || !unit->experts || !unit->rows || !unit->cols ||
+	    unit->reserved || unit->reserved2 ||
 	    !xfp_unit_part_bytes(unit, unit->part[XFP_PART_BALANCE] != XFP_NONE, bytes) || !finite(unit->cos_median) ||
 	    !finite(unit->cos_p5) || !finite(unit->error) || !finite(unit->floor) ||
 	    unit->first_matrix != walk->matrices ||

@@ -203,6 +203,7 @@ static void each_lie_is_refused(void **state)
 	REFUSE(&g, unit_of(&g, 1)->rows, UINT64_MAX);
 	REFUSE(&g, unit_of(&g, 1)->rows, UINT64_C(1) << 47);
 	REFUSE(&g, unit_of(&g, 1)->cols, 21);
+	REFUSE(&g, unit_of(&g, 1)->cols, 0);
 	REFUSE(&g, unit_of(&g, 1)->part[XFP_PART_INDEX], 0);
 	REFUSE(&g, unit_of(&g, 1)->part[XFP_PART_INDEX], XFP_NONE);
 	REFUSE(&g, unit_of(&g, 1)->part[XFP_PART_BALANCE], 3);
