@@ -281,7 +281,7 @@ static void lay_out(struct round *round, size_t *shared, size_t *own)
 		size_t row = batch->w.cols * sizeof(float);
 
 		if (batch->decoded) {
-			round->block = least(round->block, DECODED_BYTES / row + 1);
+			round->block = least(round->block, DECODED_BYTES / (row + 1) + 1); /* of no columns, too */
 			decoded = decoded > row ? decoded : row;
 		}
 		if (batch->vectors != b)

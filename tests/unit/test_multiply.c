@@ -275,6 +275,43 @@ static void what_cannot_be(void **state)
 	fixture_free(&f);
 }
 
+/* Columns from the last one's end on are none, and so is what they add up to; for as many vectors as are multiplied by
+ * decoded rows, too, and for f64, of which rows are always decoded. */
+static void no_columns(void **state)
+{
+	static const char *const names[] = { "a_head.weight", "b.down", "e.k_proj.weight", "y.up" };
+	struct fixture f;
+	struct xfp_bundle *bundle;
+	float x[1] = { 1 }, y[40 * 20];
+
+	(void)state;
+	fixture_make_bundle(&f, 0);
+	bundle = fixture_open(f.out);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		uint32_t u = xfp_bundle_find_unit(bundle, names[i], NULL);
+		struct xfp_linear *linear;
+		struct xfp_unit_info unit;
+
+		assert_true(xfp_bundle_unit(bundle, u, &unit) && unit.rows <= 20);
+		assert_int_equal(
+			xfp_linear_open(bundle, u, &(struct xfp_slice){ .first_col = unit.cols }, &linear, &err),
+			XFP_OK);
+		for (size_t count = 1; count <= 40; count += 39) {
+			struct xfp_input in = { x, XFP_FLOAT32, count, 0 };
+			struct xfp_output out = { y, XFP_FLOAT32, count, unit.rows };
+
+			for (size_t at = 0; at < count * unit.rows; at++)
+				y[at] = 7;
+			assert_int_equal(xfp_multiply(NULL, linear, 0, count, &in, &out, &err), XFP_OK);
+			for (size_t at = 0; at < count * unit.rows; at++)
+				assert_true(y[at] == 0);
+		}
+		xfp_linear_close(linear);
+	}
+	xfp_bundle_close(bundle);
+	fixture_free(&f);
+}
+
 static void a_kept_tensor(void **state)
 {
 	struct fixture f;
@@ -505,10 +542,10 @@ static void types_to_decode_to(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_unit),         cmocka_unit_test(slices),
-		cmocka_unit_test(what_cannot_be),     cmocka_unit_test(a_kept_tensor),
-		cmocka_unit_test(chosen_experts),     cmocka_unit_test(any_team),
-		cmocka_unit_test(types_to_decode_to),
+		cmocka_unit_test(every_unit),     cmocka_unit_test(slices),
+		cmocka_unit_test(what_cannot_be), cmocka_unit_test(no_columns),
+		cmocka_unit_test(a_kept_tensor),  cmocka_unit_test(chosen_experts),
+		cmocka_unit_test(any_team),       cmocka_unit_test(types_to_decode_to),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
