@@ -33,7 +33,26 @@ tests_bench_matvec_LDADD = $(TOOL_LIBS)
 tests_bench_make_weights_SOURCES = tests/bench/make-weights.c tests/generated-weights.h
 tests_bench_make_weights_LDADD = -lm
 
+# The fuzzer of the bundle reader: `make fuzz`, which needs clang; test_recipes is what needs none.
+EXTRA_DIST += \
+	tests/fuzz/corpus.hex \
+	tests/fuzz/fuzz_bundle.c \
+	tests/fuzz/run
+tests_fuzz_test_recipes_SOURCES = \
+	tests/fuzz/contents.c \
+	tests/fuzz/lay_out.c \
+	tests/fuzz/multiply.c \
+	tests/fuzz/mutate.c \
+	tests/fuzz/patch.c \
+	tests/fuzz/recipe.c \
+	tests/fuzz/recipe.h \
+	tests/fuzz/seeds.c \
+	tests/fuzz/test_recipes.c \
+	tests/fuzz/walk.c \
+	tests/fuzz/walk.h
+
 unit_tests = \
+	tests/fuzz/test_recipes \
 	tests/unit/test_aim \
 	tests/unit/test_artifact \
 	tests/unit/test_artifact_damage \
@@ -219,6 +238,11 @@ tests/root.stamp: $(bin_PROGRAMS) $(noinst_PROGRAMS) $(lib_LTLIBRARIES) $(pkginc
 .PHONY: bench
 bench: tests/root.stamp
 	@$(AM_TESTS_ENVIRONMENT) "$$srcdir/tests/bench/run" $(BENCH)
+
+# libFuzzer on the bundle reader, in ./fuzz; FUZZ holds its options: make fuzz FUZZ="-max_total_time=600".
+.PHONY: fuzz
+fuzz:
+	@'$(srcdir)/tests/fuzz/run' $(FUZZ)
 
 check-local:
 	@test '$(TESTS_STATE)' = yes || \

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fuzz_bundle.c - what libFuzzer calls: `make fuzz`. Without libFuzzer the same is run by test_recipes.c.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recipe.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t room);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_file_made made;
+
+	if (!fuzz_make(data, size, &made))
+		return -1;
+	fuzz_walk(&made);
+	return 0;
+}
+
+/* Its own way of changing bytes learns from comparisons, so that it is not left out. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed)
+{
+	return seed % 4 ? fuzz_mutate(data, size, room, seed) : LLVMFuzzerMutate(data, size, room);
+}
+
+/* `--write-seeds FOLDER` writes them and ends. */
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	uint8_t recipe[FUZZ_SEED];
+	size_t size;
+
+	if (*argc != 3 || strcmp((*argv)[1], "--write-seeds") != 0)
+		return 0;
+	for (unsigned n = 0; (size = fuzz_seed(n, recipe)); n++) {
+		char path[4096];
+		FILE *file;
+
+		snprintf(path, sizeof path, "%s/seed-%02u", (*argv)[2], n);
+		file = fopen(path, "wb");
+		if (!file || fwrite(recipe, 1, size, file) != size || fclose(file)) {
+			perror(path);
+			exit(1);
+		}
+	}
+	exit(0);
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recipe.c - from a recipe to the tables of an index.
+ */
+#include "recipe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "bytes.h"
+#include "classes.h"
+#include "dtype.h"
+
+static uint64_t shifted(uint64_t value, uint8_t shift)
+{
+	return shift > 192 ? value << (shift - 192) : value;
+}
+
+static struct xfp_idx_string add_string(struct fuzz_bundle *b, const char *text)
+{
+	uint32_t *end = &b->count[XFP_TABLE_STRINGS];
+	struct xfp_idx_string string = { *end, (uint32_t)strlen(text) };
+
+	memcpy(b->strings + *end, text, string.length + (size_t)1);
+	*end += string.length + 1;
+	return string;
+}
+
+/* A name that no other record of its table has. In no order. */
+static struct xfp_idx_string add_name(struct fuzz_bundle *b, uint64_t *random, char kind, uint32_t number)
+{
+	char name[40];
+
+	snprintf(name, sizeof name, "%c.%c%u", (int)('a' + fuzz_random(random) % 26), kind, (unsigned)number);
+	return add_string(b, name);
+}
+
+static bool add_part(struct fuzz_bundle *b, uint32_t number, unsigned kind, uint64_t size)
+{
+	b->parts[b->count[XFP_TABLE_PARTS]++] =
+		(struct xfp_idx_part){ .number = number, .kind = (uint8_t)kind, .size = size };
+	b->huge = b->huge || size > FUZZ_WRITTEN;
+	return size <= FUZZ_MOST_BYTES;
+}
+
+/* ---- units ------------------------------------------------------------------------------------- */
+
+static uint64_t outliers_of(const struct fuzz_unit *item, const struct xfp_idx_unit *unit)
+{
+	uint64_t weights = unit->rows * unit->cols,
+		 wanted[] = { 0, unit->rows / 2, unit->rows, 2 * unit->rows, weights };
+	uint64_t count = wanted[(item->flags >> 4) % 5];
+
+	return count < weights ? count : weights;
+}
+
+static bool shape_unit(struct fuzz_bundle *b, const struct fuzz_unit *item, uint32_t u)
+{
+	struct xfp_idx_unit *unit = &b->units[u];
+	uint64_t size;
+
+	*unit = (struct xfp_idx_unit){ .class_ = item->class_ % XFP_CLASSES,
+				       .mode = item->mode % XFP_MODES,
+				       .met = item->flags >> 3 & 1,
+				       .dtype = item->dtype % (XFP_BF16 + 1),
+				       .experts = 1u + item->experts % FUZZ_EXPERTS,
+				       .first_matrix = b->count[XFP_TABLE_MATRICES],
+				       .rows = shifted(item->rows, item->rows_shift),
+				       .cols = shifted(xfp_load16(item->cols), item->cols_shift),
+				       .cos_median = 0.99,
+				       .cos_p5 = 0.98,
+				       .error = 0.01,
+				       .floor = 0.9 };
+	if (u && item->flags & FUZZ_FUSED) {
+		unit->rows = b->units[u - 1].rows;
+		unit->cols = b->units[u - 1].cols;
+		unit->dtype = b->units[u - 1].dtype;
+		unit->experts = b->units[u - 1].experts;
+	}
+	if (unit->mode >= XFP_MODE_V2)
+		unit->k = 2 + item->k % 5;
+	if (unit->mode == XFP_MODE_V2A) {
+		unit->group = 4 + item->group % 7;
+		unit->library = item->library % 9;
+	} else if (unit->mode == XFP_MODE_V2C) {
+		unit->group = 4 + item->group % 3;
+		unit->library = 2 + item->library % 3;
+	}
+	return unit->cols <= FUZZ_MOST_BYTES && xfp_mul(unit->rows, unit->cols + 1, &size) &&
+	       size <= FUZZ_MOST_BYTES * 4;
+}
+
+/* The tensor that a unit is in: [experts, rows, cols], or transposed, or that of the unit before with as much again. */
+static uint32_t unit_tensor(struct fuzz_bundle *b, const struct fuzz_unit *item, uint32_t u)
+{
+	const struct xfp_idx_unit *unit = &b->units[u];
+	uint32_t t = b->count[XFP_TABLE_TENSORS];
+	bool across = item->flags & FUZZ_TRANSPOSED;
+
+	if (u && item->flags & FUZZ_FUSED) {
+		b->tensors[t - 1].shape[0] += unit->experts;
+		return t - 1;
+	}
+	b->tensors[t] =
+		(struct xfp_idx_tensor){ .class_ = unit->class_,
+					 .dtype = unit->dtype,
+					 .fate = unit->mode == XFP_MODE_KEEP ? XFP_FATE_KEPT : XFP_FATE_QUANTIZED,
+					 .rank = 3,
+					 .part = XFP_NONE,
+					 .tied = XFP_NONE,
+					 .shape = { unit->experts, across ? unit->cols : unit->rows,
+						    across ? unit->rows : unit->cols } };
+	b->count[XFP_TABLE_TENSORS]++;
+	return t;
+}
+
+static bool add_unit(struct fuzz_bundle *b, const struct fuzz_unit *item)
+{
+	uint32_t u = b->count[XFP_TABLE_UNITS];
+	struct xfp_idx_unit *unit = &b->units[u];
+	uint64_t bytes[XFP_PARTS], own[XFP_PARTS], size;
+	uint32_t t;
+
+	if (!shape_unit(b, item, u))
+		return false;
+	t = unit_tensor(b, item, u);
+	size = unit->rows * unit->cols;
+	if (!xfp_unit_part_bytes(unit, item->flags & FUZZ_BALANCED, bytes))
+		return false;
+	for (uint32_t e = 0; e < unit->experts; e++) {
+		struct xfp_idx_matrix *matrix = &b->matrices[b->count[XFP_TABLE_MATRICES]++];
+		bool last = e + 1 == unit->experts;
+
+		*matrix = (struct xfp_idx_matrix){ .unit = u,
+						   .expert = e,
+						   .mode = unit->mode,
+						   .k = unit->k,
+						   .tensor = t,
+						   .row_stride = unit->cols,
+						   .col_stride = 1,
+						   .base = (b->tensors[t].shape[0] - unit->experts + e) * size };
+		if (unit->mode == XFP_MODE_V2 && !last)
+			matrix->k = 2 + (item->k + e) % (unit->k - 1u);
+		if (unit->mode >= XFP_MODE_V2) {
+			matrix->exponent = (int16_t)(item->exponent * 2 - 250);
+			if (matrix->exponent > XFP_MAX_EXPONENT)
+				matrix->exponent = 0;
+			matrix->outliers = last ? outliers_of(item, unit) : 0;
+		}
+		if (item->flags & FUZZ_TRANSPOSED) {
+			matrix->row_stride = 1;
+			matrix->col_stride = unit->rows;
+		}
+		if (!xfp_matrix_part_bytes(unit, matrix, own))
+			return false;
+		for (int p = 0; p < XFP_PARTS; p++) {
+			matrix->offset[p] = own[p] ? bytes[p] : 0;
+			bytes[p] += own[p];
+		}
+		unit->outliers += matrix->outliers;
+	}
+	for (unsigned p = 0; p < XFP_PARTS; p++) {
+		unit->part[p] = bytes[p] ? b->count[XFP_TABLE_PARTS] : XFP_NONE;
+		unit->bytes += bytes[p];
+		if (bytes[p] && !add_part(b, u, p, bytes[p]))
+			return false;
+	}
+	b->header.weights += unit->experts * size;
+	b->wrong = b->wrong || !size;
+	b->count[XFP_TABLE_UNITS]++;
+	return true;
+}
+
+/* ---- tensors and files ------------------------------------------------------------------------- */
+
+static bool add_tensor(struct fuzz_bundle *b, const struct fuzz_tensor *item)
+{
+	struct xfp_idx_tensor *tensor = &b->tensors[b->count[XFP_TABLE_TENSORS]];
+	uint32_t before = b->count[XFP_TABLE_TENSORS]++;
+	uint64_t elements = 1;
+
+	*tensor = (struct xfp_idx_tensor){ .class_ = item->class_ % XFP_CLASSES,
+					   .dtype = item->dtype % XFP_DTYPES,
+					   .fate = XFP_FATE_KEPT,
+					   .rank = item->rank % 9,
+					   .part = XFP_NONE,
+					   .tied = XFP_NONE };
+	if (item->fate % 3 == 1)
+		tensor->fate = XFP_FATE_DROPPED;
+	if (item->fate % 3 == 2 && before && b->tensors[item->tied % before].fate <= XFP_FATE_KEPT) {
+		*tensor = b->tensors[item->tied % before];
+		tensor->fate = XFP_FATE_TIED;
+		tensor->part = XFP_NONE;
+		tensor->tied = item->tied % before;
+		memset(tensor->source, 0, sizeof tensor->source);
+		return true;
+	}
+	for (unsigned i = 0; i < tensor->rank; i++)
+		tensor->shape[i] = item->dim[i] == 255 ? 0 : 1u + item->dim[i] % 8;
+	if (tensor->rank)
+		tensor->shape[0] = shifted(tensor->shape[0], item->shift);
+	if (tensor->rank && xfp_dtype_bits(tensor->dtype) % 8) /* whole bytes */
+		tensor->shape[0] *= 4;
+	else if (!tensor->rank && xfp_dtype_bits(tensor->dtype) % 8)
+		tensor->dtype = XFP_U8;
+	for (unsigned i = 0; i < tensor->rank; i++)
+		if (!xfp_mul(elements, tensor->shape[i], &elements))
+			return false;
+	if (elements > FUZZ_MOST_BYTES)
+		return false;
+	if (tensor->fate == XFP_FATE_DROPPED)
+		return true;
+	tensor->part = b->count[XFP_TABLE_PARTS];
+	tensor->source[0] = 1;
+	return add_part(b, before, XFP_PARTS, elements * xfp_dtype_bits(tensor->dtype) / 8);
+}
+
+static void name_file(struct fuzz_bundle *b, unsigned kind, uint32_t number)
+{
+	static const char *const form[] = { "%c%u.json", "1_Pooling/%c%u.json", "\xd1\x81\xd0\xbb %c%u", "%c%u" };
+	char name[120];
+	int length = snprintf(name, sizeof name, form[kind % 4], 'a' + (int)(kind / 4 % 26), (unsigned)number);
+
+	if (kind % 4 == 3) { /* too long for a name in the archive, or just not */
+		memset(name + length, 'x', 100);
+		name[80 + kind / 4 % 2] = '\0';
+	}
+	b->files[number].name = add_string(b, name);
+}
+
+static bool add_file(struct fuzz_bundle *b, const struct fuzz_file *item)
+{
+	struct xfp_idx_file *file = &b->files[b->count[XFP_TABLE_FILES]++];
+
+	*file = (struct xfp_idx_file){ .size = shifted(xfp_load16(item->bytes) % 2048, item->shift) };
+	b->huge = b->huge || file->size > FUZZ_WRITTEN;
+	return file->size <= FUZZ_MOST_BYTES;
+}
+
+/* Strings are in the order of the records that refer to them. */
+static void add_strings(struct fuzz_bundle *b, const uint8_t names[FUZZ_FILES])
+{
+	uint64_t random = b->seed;
+
+	b->header.family = add_string(b, "fuzz");
+	for (uint32_t u = 0; u < b->count[XFP_TABLE_UNITS]; u++) {
+		b->units[u].name = add_name(b, &random, 'u', u);
+		b->units[u].role = add_string(b, u % 2 ? "" : "q");
+	}
+	for (uint32_t t = 0; t < b->count[XFP_TABLE_TENSORS]; t++) {
+		b->tensors[t].name = add_name(b, &random, 't', t);
+		b->tensors[t].reason = add_string(b, "fuzz");
+	}
+	for (uint32_t f = 0; f < b->count[XFP_TABLE_FILES]; f++)
+		name_file(b, names[f], f);
+}
+
+static void make_header(struct fuzz_bundle *b)
+{
+	uint64_t end = sizeof b->header;
+
+	memcpy(b->header.magic, XFP_IDX_MAGIC, sizeof b->header.magic);
+	b->header.version = XFP_BUNDLE_VERSION;
+	b->header.header_bytes = sizeof b->header;
+	for (int t = 0; t < XFP_TABLES; t++) {
+		size_t record;
+
+		fuzz_table(b, (enum xfp_table)t, &record);
+		b->header.table[t].offset = xfp_align(end, 8);
+		b->header.table[t].count = b->count[t];
+		b->header.table[t].record = (uint32_t)record;
+		end = b->header.table[t].offset + (uint64_t)b->count[t] * record;
+	}
+	b->header.index_bytes = end;
+}
+
+uint8_t *fuzz_table(struct fuzz_bundle *b, enum xfp_table table, size_t *record)
+{
+	const struct {
+		void *records;
+		size_t bytes;
+	} all[XFP_TABLES] = {
+		{ b->units, sizeof *b->units }, { b->matrices, sizeof *b->matrices },
+		{ b->parts, sizeof *b->parts }, { b->tensors, sizeof *b->tensors },
+		{ b->files, sizeof *b->files }, { b->strings, 1 },
+	};
+
+	*record = all[table].bytes;
+	return all[table].records;
+}
+
+union item {
+	uint8_t bytes[FUZZ_ITEM];
+	struct fuzz_unit unit;
+	struct fuzz_tensor tensor;
+	struct fuzz_file file;
+	struct fuzz_patch patch;
+};
+
+/* False when there is no room for it, or it would be too large; some of it may be there then. */
+static bool add_item(struct fuzz_bundle *b, const union item *item, uint32_t *raw, uint8_t names[FUZZ_FILES])
+{
+	switch (item->bytes[0] % FUZZ_KINDS) {
+	case FUZZ_UNIT:
+		return b->count[XFP_TABLE_UNITS] < FUZZ_UNITS && add_unit(b, &item->unit);
+	case FUZZ_TENSOR:
+		if (*raw == FUZZ_RAW || !add_tensor(b, &item->tensor))
+			return false;
+		++*raw;
+		return true;
+	case FUZZ_FILE:
+		if (b->count[XFP_TABLE_FILES] == FUZZ_FILES)
+			return false;
+		names[b->count[XFP_TABLE_FILES]] = item->file.name;
+		return add_file(b, &item->file);
+	default:
+		if (b->patch_count == FUZZ_PATCHES)
+			return false;
+		b->patches[b->patch_count++] = item->patch;
+		return true;
+	}
+}
+
+void fuzz_read_recipe(const uint8_t *recipe, size_t size, struct fuzz_bundle *b)
+{
+	uint8_t head[FUZZ_ITEM] = { 0 }, names[FUZZ_FILES] = { 0 };
+	uint32_t raw = 0;
+
+	memset(b, 0, sizeof *b);
+	if (size)
+		memcpy(head, recipe, size < FUZZ_ITEM ? size : FUZZ_ITEM);
+	b->seed = xfp_load64(head + 1);
+	b->json_bytes = 1 + xfp_load16(head + 9) % 1500; /* JSON is never empty */
+	for (int kind = 0; kind < FUZZ_KINDS; kind++) {
+		for (size_t at = FUZZ_ITEM; at < size; at += FUZZ_ITEM) {
+			struct fuzz_bundle before = *b;
+			union item item = { .bytes = { 0 } };
+
+			memcpy(&item, recipe + at, size - at < FUZZ_ITEM ? size - at : FUZZ_ITEM);
+			if (item.bytes[0] % FUZZ_KINDS == kind && !add_item(b, &item, &raw, names))
+				*b = before;
+		}
+	}
+	add_strings(b, names);
+	make_header(b);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recipe.h - bundles for the fuzzer, right and wrong ones, from descriptions of a few dozen bytes.
+ *
+ * Bytes changed at random in a bundle only show that SHA-256 works, and a bundle with every part takes 30 KiB. So what
+ * is fuzzed is a recipe: what units, tensors and files there are, and what is wrong with them. From it the tables, the
+ * contents, the headers and the digests are made, so that a lie in the index comes with the digests that confirm it.
+ *
+ * A recipe is a head of 16 bytes and items of 16 bytes each; a byte that is missing is 0, so any bytes are a recipe:
+ *
+ *   head    0: flags (enum fuzz_flag); 1-8: seed of everything random; 9-10: bytes of xfp.json
+ *   item    0: what it is, modulo FUZZ_KINDS; the others are of struct fuzz_unit, _tensor, _file or _patch
+ */
+#ifndef XFP_FUZZ_RECIPE_H
+#define XFP_FUZZ_RECIPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bundle_layout.h"
+
+#define FUZZ_ITEM 16
+#define FUZZ_UNITS 4
+#define FUZZ_EXPERTS 4
+#define FUZZ_MATRICES (FUZZ_UNITS * FUZZ_EXPERTS)
+#define FUZZ_RAW 4
+#define FUZZ_TENSORS (FUZZ_UNITS + FUZZ_RAW)
+#define FUZZ_PARTS (FUZZ_UNITS * XFP_PARTS + FUZZ_RAW)
+#define FUZZ_FILES 4
+#define FUZZ_PATCHES 8
+#define FUZZ_STRINGS 2048
+#define FUZZ_MOST_BYTES ((uint64_t)1 << 38) /* of a member: past 64 GiB sizes are written otherwise */
+#define FUZZ_WRITTEN ((uint64_t)1 << 16)    /* of a member; the rest is a hole, and its digest wrong */
+
+enum fuzz_flag {
+	FUZZ_AS_IS = 1,  /* what follows the head is the file itself, */
+	FUZZ_DIGESTS = 2 /* but for the digests of its index and parameters, which are made right */
+};
+
+enum fuzz_kind { FUZZ_UNIT, FUZZ_TENSOR, FUZZ_FILE, FUZZ_PATCH, FUZZ_KINDS };
+
+/* Items as they are in a recipe. Numbers are taken modulo what there may be. */
+struct fuzz_unit {
+	uint8_t kind, mode, k, group, library, dtype, experts;
+	uint8_t rows, rows_shift; /* rows << (rows_shift - 192), where that is positive */
+	uint8_t cols[2], cols_shift;
+	uint8_t flags; /* enum fuzz_unit_flag, and outliers << 4: none, few, as many as rows, more, all weights */
+	uint8_t exponent, class_, reserved;
+};
+
+enum fuzz_unit_flag {
+	FUZZ_BALANCED = 1,
+	FUZZ_TRANSPOSED = 2,
+	FUZZ_FUSED = 4 /* of the same tensor as the unit before it, whose shape it has */
+};
+
+struct fuzz_tensor {
+	uint8_t kind, dtype, rank, fate, tied, class_;
+	uint8_t dim[8]; /* 1 is added, but for 255, which is 0 */
+	uint8_t shift;  /* of the first dimension, likewise less 192 */
+	uint8_t reserved;
+};
+
+struct fuzz_file {
+	uint8_t kind, name, bytes[2], shift, reserved[11];
+};
+
+/* A number changed: which one, when, and how. */
+struct fuzz_patch {
+	uint8_t kind;
+	uint8_t when;   /* enum fuzz_when */
+	uint8_t table;  /* enum xfp_table, or one of enum fuzz_place */
+	uint8_t width;  /* log2 of bytes */
+	uint8_t how;    /* enum fuzz_how */
+	uint8_t record; /* of the table */
+	uint8_t at[2];  /* times the width: from the start of the record or the place */
+	uint8_t value[8];
+};
+
+enum fuzz_when {
+	FUZZ_EARLY, /* before members are laid out: they are as large as the part and file tables say then */
+	FUZZ_LATE,  /* before the digests of json and index are made */
+	FUZZ_SPOIL, /* behind their back */
+	FUZZ_TIMES
+};
+
+enum fuzz_place {
+	FUZZ_HEADER = XFP_TABLES, /* of the index */
+	FUZZ_CONTENT,             /* of part `record`; its digest is right all the same */
+	FUZZ_JSON,
+	FUZZ_PLACES,
+	/* of FUZZ_SPOIL, in this order: */
+	FUZZ_FRONT = 0, /* bytes from the start of the file */
+	FUZZ_BACK,      /* from its end */
+	FUZZ_MEMBER,    /* from the header of part `record` */
+	FUZZ_LENGTH,    /* of the file: value[0] - 128 times 512 bytes, or value[1] - 128 bytes more */
+	FUZZ_SPOILS
+};
+
+enum fuzz_how { FUZZ_SET, FUZZ_ADD, FUZZ_XOR, FUZZ_SHIFT, FUZZ_ABSURD, FUZZ_COPY, FUZZ_HOWS };
+
+/* The tables of an index, and what is to be done with them. */
+struct fuzz_bundle {
+	uint64_t seed;
+	struct xfp_idx_header header;
+	struct xfp_idx_unit units[FUZZ_UNITS];
+	struct xfp_idx_matrix matrices[FUZZ_MATRICES];
+	struct xfp_idx_part parts[FUZZ_PARTS];
+	struct xfp_idx_tensor tensors[FUZZ_TENSORS];
+	struct xfp_idx_file files[FUZZ_FILES];
+	char strings[FUZZ_STRINGS];
+	uint32_t count[XFP_TABLES];
+	uint64_t json_bytes;
+	struct fuzz_patch patches[FUZZ_PATCHES];
+	unsigned patch_count;
+	bool huge;  /* some member has bytes that nobody should read all of */
+	bool wrong; /* some unit has no weights */
+};
+
+static inline uint64_t fuzz_random(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+/* All but the offsets of members and the digests. An item that cannot be, or is one too many, is left out. */
+void fuzz_read_recipe(const uint8_t *recipe, size_t size, struct fuzz_bundle *bundle);
+
+/* The records of a table, and the bytes of one. */
+uint8_t *fuzz_table(struct fuzz_bundle *bundle, enum xfp_table table, size_t *record);
+
+/* The patches of that time to tables, header and strings. */
+void fuzz_patch_tables(struct fuzz_bundle *bundle, enum fuzz_when when);
+/* One patch to `size` bytes. */
+void fuzz_patch_bytes(const struct fuzz_patch *patch, uint8_t *bytes, uint64_t size);
+
+/* Contents of the parts of a unit, or of tensor `number`: what of it is in the first `size` bytes. */
+void fuzz_fill_part(const struct fuzz_bundle *bundle, uint32_t part, uint8_t *out, uint64_t size);
+
+/* What was made of a recipe. */
+struct fuzz_file_made {
+	char path[32];
+	uint64_t bytes;
+	uint64_t random; /* for what is up to chance in using it: another number for every recipe */
+	bool whole;      /* nothing is wrong with it */
+	bool wrong;      /* it cannot be opened */
+	bool spoiled;    /* some byte is not what the digests say */
+	bool huge;
+};
+
+/* The file of a recipe, which stays until the next one. False when there is none. */
+bool fuzz_make(const uint8_t *recipe, size_t size, struct fuzz_file_made *made);
+
+/* Open it and use everything that there is in it; abort when the library breaks a promise. */
+void fuzz_walk(const struct fuzz_file_made *made);
+
+/* Another recipe from this one, of at most `room` bytes; its new size. */
+size_t fuzz_mutate(uint8_t *recipe, size_t size, size_t room, uint64_t seed);
+
+/* Recipes to begin with: number n, of at most FUZZ_SEED bytes; 0 when there are no more. */
+#define FUZZ_SEED (FUZZ_ITEM * 12)
+size_t fuzz_seed(unsigned n, uint8_t recipe[FUZZ_SEED]);
+
+#endif

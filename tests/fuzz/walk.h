@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * walk.h - what walk.c and multiply.c share.
+ */
+#ifndef XFP_FUZZ_WALK_H
+#define XFP_FUZZ_WALK_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "recipe.h"
+#include "xfp.h"
+
+#define MOST_COLUMNS ((uint64_t)1 << 18) /* of a row that is decoded */
+
+#define MUST(condition)                                                                                \
+	do {                                                                                           \
+		if (!(condition)) {                                                                    \
+			fprintf(stderr, "%s:%d: does not hold: " #condition "\n", __FILE__, __LINE__); \
+			abort();                                                                       \
+		}                                                                                      \
+	} while (0)
+
+/* What a message must be that blames the file. */
+void fuzz_judge(const struct xfp_error *err, enum xfp_status status, const struct fuzz_file_made *made);
+
+/* Products of vectors and all that there is of a unit, or a kept tensor. */
+void fuzz_multiply_unit(const struct xfp_bundle *bundle, uint32_t number, const struct fuzz_file_made *made);
+void fuzz_multiply_tensor(const struct xfp_bundle *bundle, uint32_t number, const struct fuzz_file_made *made);
+
+#endif
