@@ -84,6 +84,7 @@ runtime_libxfp_la_SOURCES += \
 	kernels/matvec_lanes_neon.h \
 	kernels/matvec_lanes_plain.h \
 	kernels/matvec_lookup.h \
+	kernels/matvec_numbers.h \
 	kernels/matvec_plain.c \
 	kernels/matvec_prepare.c \
 	kernels/matvec_reference.c \

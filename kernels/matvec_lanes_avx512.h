@@ -20,10 +20,14 @@ struct table {
 	__m512 part[4];
 };
 
+#define ROWS_AT_ONCE 3 /* times eight vectors: 24 sums, of 32 registers */
 #define PREFETCH_AHEAD 2048
 
 /* No function: gcc 12 finds that it does nothing, and leaves the call out. */
 #define m_prefetch(at) _mm_prefetch((const char *)(at) + PREFETCH_AHEAD, _MM_HINT_T0)
+
+/* In a register, and not loaded again by each that needs it. */
+#define m_hold(a) __asm__("" : "+v"(a))
 
 static inline mf mf_zero(void)
 {

@@ -293,50 +293,7 @@ INLINE void group_rows(unsigned k, unsigned tile, bool scaled, unsigned run, con
 	}
 }
 
-/* ---- rows without codebooks -------------------------------------------------------------------- */
-
-INLINE size_t element_bytes(enum xfp_matvec_mode mode)
-{
-	return mode == XFP_MATVEC_F32 ? 4 : mode == XFP_MATVEC_FP8 ? 1 : 2;
-}
-
-INLINE void number_rows(enum xfp_matvec_mode mode, unsigned tile, const struct xfp_matvec *w,
-			const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, size_t stride)
-{
-	size_t size = element_bytes(mode);
-
-	for (size_t r = first; r < first + rows; r++) {
-		const uint8_t *from = w->index + r * w->row_bytes;
-		const float *lanes = x->lanes;
-		double factor = w->unit;
-		struct sums sums;
-		size_t c = 0;
-
-		clear(tile, &sums);
-		for (; c + 64 <= w->cols; c += 64, from += 64 * size, lanes += (size_t)64 * tile) {
-			UNROLL
-			for (unsigned v = 0; v < 4; v++)
-				add_weights(tile, v, mf_numbers(mode, from + 16 * v * size),
-					    lanes + (size_t)16 * v * tile, &sums);
-			UNROLL
-			for (unsigned line = 0; line < size; line++)
-				m_prefetch(from + 64 * line);
-		}
-		for (; c < w->cols; c += 16, from += 16 * size, lanes += (size_t)16 * tile) {
-			uint8_t last[64] = { 0 };
-
-			memcpy(last, from, (w->cols - c < 16 ? w->cols - c : 16) * size);
-			add_weights(tile, 0, mf_numbers(mode, last), lanes, &sums);
-		}
-		if (mode == XFP_MATVEC_FP8) {
-			float scale;
-
-			memcpy(&scale, (const uint8_t *)w->code + r * sizeof scale, sizeof scale);
-			factor *= scale * 0x1p8; /* numbers are 256ths */
-		}
-		finish(tile, &sums, factor, x, add, y + (r - first), stride);
-	}
-}
+#include "matvec_numbers.h"
 
 /* ---- a copy for each --------------------------------------------------------------------------- */
 
@@ -366,27 +323,29 @@ INLINE void number_rows(enum xfp_matvec_mode mode, unsigned tile, const struct x
 			group_rows(k, tile, false, 0, PASSED);                 \
 	}
 
-#define COPIES(tile)                                        \
-	COPIES_OF_K(2, tile)                                \
-	COPIES_OF_K(3, tile)                                \
-	COPIES_OF_K(4, tile)                                \
-	COPIES_OF_K(5, tile)                                \
-	COPIES_OF_K(6, tile)                                \
-	static void f32_##tile(ARGUMENTS)                   \
-	{                                                   \
-		number_rows(XFP_MATVEC_F32, tile, PASSED);  \
-	}                                                   \
-	static void f16_##tile(ARGUMENTS)                   \
-	{                                                   \
-		number_rows(XFP_MATVEC_F16, tile, PASSED);  \
-	}                                                   \
-	static void bf16_##tile(ARGUMENTS)                  \
-	{                                                   \
-		number_rows(XFP_MATVEC_BF16, tile, PASSED); \
-	}                                                   \
-	static void fp8_##tile(ARGUMENTS)                   \
-	{                                                   \
-		number_rows(XFP_MATVEC_FP8, tile, PASSED);  \
+#define NUMBERS(mode, tile) tile >= 4 ? many_rows(mode, tile, PASSED) : number_rows(mode, tile, PASSED)
+
+#define COPIES(tile)                            \
+	COPIES_OF_K(2, tile)                    \
+	COPIES_OF_K(3, tile)                    \
+	COPIES_OF_K(4, tile)                    \
+	COPIES_OF_K(5, tile)                    \
+	COPIES_OF_K(6, tile)                    \
+	static void f32_##tile(ARGUMENTS)       \
+	{                                       \
+		NUMBERS(XFP_MATVEC_F32, tile);  \
+	}                                       \
+	static void f16_##tile(ARGUMENTS)       \
+	{                                       \
+		NUMBERS(XFP_MATVEC_F16, tile);  \
+	}                                       \
+	static void bf16_##tile(ARGUMENTS)      \
+	{                                       \
+		NUMBERS(XFP_MATVEC_BF16, tile); \
+	}                                       \
+	static void fp8_##tile(ARGUMENTS)       \
+	{                                       \
+		NUMBERS(XFP_MATVEC_FP8, tile);  \
 	}
 
 COPIES(1)

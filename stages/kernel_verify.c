@@ -23,7 +23,8 @@ static void usage(FILE *to)
 {
 	fprintf(to,
 		"Usage: %s [--seed N] [--cpu-mask SET,...] [--filter GLOB] [--list] [--golden]\n"
-		"       [--bundle BUNDLE] [--rows N] [--bench] [--mib N] [--threads N] [--json]\n",
+		"       [--bundle BUNDLE] [--rows N] [--bench] [--mib N] [--threads N]\n"
+		"       [--processor-time] [--json]\n",
 		program);
 }
 
@@ -44,6 +45,7 @@ static void help(void)
 	       "  --bench            measure those that are right\n"
 	       "  --mib N            matrices of the bench [256]\n"
 	       "  --threads N        of the bench of products, and of --bundle [one a processor]\n"
+	       "  --processor-time   in the bench of products: of the threads, not the clock\n"
 	       "  --json             one object instead of lines\n"
 	       "  --help             this text\n"
 	       "  --version          the version\n");
@@ -173,7 +175,7 @@ static enum xfp_status verify(const struct xfp_kernel_ops *ops, const struct xfp
 	return status;
 }
 
-enum { SEED = 256, MASK, FILTER, LIST, GOLDEN, BUNDLE, ROWS, BENCH, MIB, THREADS, JSON, HELP, VERSION };
+enum { SEED = 256, MASK, FILTER, LIST, GOLDEN, BUNDLE, ROWS, BENCH, MIB, THREADS, PROCESSOR_TIME, JSON, HELP, VERSION };
 
 static bool take(int option, struct xfp_kernel_request *request)
 {
@@ -211,6 +213,8 @@ static bool take(int option, struct xfp_kernel_request *request)
 		return request->golden = true;
 	case BENCH:
 		return request->bench = true;
+	case PROCESSOR_TIME:
+		return request->processor_time = true;
 	default:
 		return request->json = true;
 	}
@@ -219,13 +223,21 @@ static bool take(int option, struct xfp_kernel_request *request)
 static int run(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "seed", required_argument, NULL, SEED },     { "cpu-mask", required_argument, NULL, MASK },
-		{ "filter", required_argument, NULL, FILTER }, { "list", no_argument, NULL, LIST },
-		{ "golden", no_argument, NULL, GOLDEN },       { "bundle", required_argument, NULL, BUNDLE },
-		{ "rows", required_argument, NULL, ROWS },     { "bench", no_argument, NULL, BENCH },
-		{ "mib", required_argument, NULL, MIB },       { "threads", required_argument, NULL, THREADS },
-		{ "json", no_argument, NULL, JSON },           { "help", no_argument, NULL, HELP },
-		{ "version", no_argument, NULL, VERSION },     { 0 },
+		{ "seed", required_argument, NULL, SEED },
+		{ "cpu-mask", required_argument, NULL, MASK },
+		{ "filter", required_argument, NULL, FILTER },
+		{ "list", no_argument, NULL, LIST },
+		{ "golden", no_argument, NULL, GOLDEN },
+		{ "bundle", required_argument, NULL, BUNDLE },
+		{ "rows", required_argument, NULL, ROWS },
+		{ "bench", no_argument, NULL, BENCH },
+		{ "mib", required_argument, NULL, MIB },
+		{ "threads", required_argument, NULL, THREADS },
+		{ "json", no_argument, NULL, JSON },
+		{ "help", no_argument, NULL, HELP },
+		{ "processor-time", no_argument, NULL, PROCESSOR_TIME },
+		{ "version", no_argument, NULL, VERSION },
+		{ 0 },
 	};
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	struct xfp_kernel_request request = { .seed = (uint64_t)time(NULL),

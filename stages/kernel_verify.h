@@ -190,6 +190,11 @@ bool xfp_timing_again(struct xfp_timing *timing);
 double xfp_kernel_now(void);
 double xfp_kernel_median(double *of, unsigned count);
 
+/* Bytes read, as they were or together, so that they are; and floating-point operations done, 0 where it is not known
+ * how. By the caller's thread. */
+uint64_t xfp_ceiling_read(const uint8_t *from, size_t bytes);
+double xfp_ceiling_multiply(unsigned steps);
+
 /* ---- the program ---------------------------------------------------------------------------------- */
 
 struct xfp_kernel_request {
@@ -202,6 +207,7 @@ struct xfp_kernel_request {
 	unsigned threads;
 	size_t mib; /* of a matrix of the bench */
 	bool json, bench, golden, list;
+	bool processor_time; /* of the bench's threads, not the clock's */
 };
 
 /* Whether the filter lets a group pass: by the op's name, or by that and the set's. */

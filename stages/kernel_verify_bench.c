@@ -16,6 +16,9 @@
 #define COLS 4096
 #define ROUNDS 7
 #define LONG_SECONDS 0.2 /* of a round */
+#define MULTIPLY_STEPS 1000000
+#define CACHED_ROWS 24 /* of f32, of a thread */
+#define CACHED_TIMES 64
 
 double xfp_kernel_now(void)
 {
@@ -67,9 +70,12 @@ bool xfp_timing_again(struct xfp_timing *timing)
 struct measured {
 	const char *op;
 	enum xfp_kernel_set set;
-	double ns;           /* a weight */
-	double bytes, share; /* a second, and of the ceiling; 0: not told */
-	double times;        /* as fast as plain C; 0: not told */
+	double ns; /* a weight */
+	/* Not told where 0: */
+	double bytes, share;      /* a second, and of the ceiling */
+	double flops, multiplied; /* likewise */
+	double times;             /* as fast as plain C */
+	double one;               /* as long as one vector takes */
 };
 
 static void tell(struct xfp_kernel_report *report, const struct measured *m)
@@ -80,6 +86,10 @@ static void tell(struct xfp_kernel_report *report, const struct measured *m)
 		report->any = true;
 		if (m->bytes > 0)
 			printf(", \"bytes_per_second\": %.4g, \"of_reading\": %.3f", m->bytes, m->share);
+		if (m->multiplied > 0)
+			printf(", \"flops_per_second\": %.4g, \"of_multiplying\": %.3f", m->flops, m->multiplied);
+		if (m->one > 0)
+			printf(", \"of_one_vector\": %.2f", m->one);
 		if (m->times > 0)
 			printf(", \"of_plain\": %.2f", m->times);
 		printf("}");
@@ -88,6 +98,10 @@ static void tell(struct xfp_kernel_report *report, const struct measured *m)
 	printf("%-28s %-7s %8.4f ns a weight %8.3f G weights/s", m->op, xfp_kernel_set_name(m->set), m->ns, 1 / m->ns);
 	if (m->bytes > 0)
 		printf(" %7.2f GB/s %4.0f %% of reading", m->bytes * 1e-9, 100 * m->share);
+	if (m->multiplied > 0)
+		printf(" %7.1f GFLOP/s %4.0f %% of FMA", m->flops * 1e-9, 100 * m->multiplied);
+	if (m->one > 0)
+		printf(" %5.2f x M=1", m->one);
 	if (m->times > 0)
 		printf(" %6.1f x plain", m->times);
 	putchar('\n');
@@ -128,33 +142,6 @@ static void in_cache(const struct xfp_kernel_op *op, struct xfp_kernel_report *r
 	}
 }
 
-/* ---- the ceiling ------------------------------------------------------------------------------------------------ */
-
-#if defined __x86_64__ && defined __GNUC__ && !defined __clang__
-#define EVERY_PROCESSOR __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4"), optimize("O3")))
-#else
-#define EVERY_PROCESSOR
-#endif
-
-/* A page at a time, the next one on its way. */
-EVERY_PROCESSOR
-static uint64_t read_bytes(const uint8_t *from, size_t bytes)
-{
-	uint64_t sum[64] = { 0 };
-
-	for (size_t i = 0; i + 512 <= bytes; i += 512) {
-		const uint64_t *word = (const uint64_t *)(const void *)(from + i);
-
-		for (int line = 0; line < 8; line++)
-			__builtin_prefetch(from + i + 4096 + 64 * line);
-		for (int j = 0; j < 64; j++)
-			sum[j] |= word[j];
-	}
-	for (int j = 1; j < 64; j++)
-		sum[0] |= sum[j];
-	return sum[0];
-}
-
 /* ---- beyond the cache ------------------------------------------------------------------------------------------- */
 
 struct product {
@@ -168,7 +155,43 @@ struct product {
 	float *y;
 	uint64_t sums; /* of what was read, so that it is */
 	uint64_t random;
+	unsigned batch, times; /* how often rows are multiplied */
+	uint64_t flops;        /* of the ceiling */
+	void (*part)(const struct xfp_row_range *range);
+	uint64_t longest; /* of the threads, in nanoseconds of its processor */
 };
+
+static double processor_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void timed_part(const struct xfp_row_range *range)
+{
+	struct product *p = range->context;
+	double start = processor_seconds();
+	uint64_t spent, longest = 0;
+
+	p->part(range);
+	spent = (uint64_t)((processor_seconds() - start) * 1e9) + 1;
+	while (longest < spent &&
+	       !__atomic_compare_exchange_n(&p->longest, &longest, spent, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+/* Seconds that all rows take the threads. */
+static double seconds_of(struct product *p, size_t rows, void (*part)(const struct xfp_row_range *range))
+{
+	double start = xfp_kernel_now();
+
+	p->part = part;
+	p->longest = 0;
+	xfp_each_range(p->request->threads, rows, timed_part, p);
+	return p->request->processor_time ? (double)p->longest * 1e-9 : xfp_kernel_now() - start;
+}
 
 static void *pages(size_t bytes)
 {
@@ -191,7 +214,7 @@ static uint64_t next(uint64_t *random)
 static void read_part(const struct xfp_row_range *range)
 {
 	struct product *p = range->context;
-	uint64_t sum = read_bytes(p->matrix + range->first * 512, range->rows * 512);
+	uint64_t sum = xfp_ceiling_read(p->matrix + range->first * 512, range->rows * 512);
 
 	__atomic_fetch_or(&p->sums, sum, __ATOMIC_RELAXED);
 }
@@ -200,7 +223,16 @@ static void multiply_part(const struct xfp_row_range *range)
 {
 	struct product *p = range->context;
 
-	xfp_kernel_rows(p->set, &p->w, &p->x, range->first, range->rows, false, p->y + range->first, p->w.rows);
+	for (unsigned i = 0; i < p->times; i++)
+		xfp_kernel_rows(p->set, &p->w, &p->x, range->first, range->rows, false, p->y + range->first, p->w.rows);
+}
+
+static void multiply_and_add(const struct xfp_row_range *range)
+{
+	struct product *p = range->context;
+	uint64_t flops = (uint64_t)xfp_ceiling_multiply(MULTIPLY_STEPS);
+
+	__atomic_fetch_add(&p->flops, flops, __ATOMIC_RELAXED);
 }
 
 /* Numbers that are finite and small in every format. */
@@ -260,37 +292,56 @@ static void shorten(struct product *p, double seconds)
 	p->bytes *= (double)p->w.rows / (double)rows;
 }
 
-static void time_case(struct product *p, const char *op, struct xfp_kernel_report *report)
+/* Nanoseconds a weight; `one`: those of one vector, or 0. */
+static double time_case(struct product *p, const char *op, double one, struct xfp_kernel_report *report)
 {
-	double seconds[ROUNDS], share[ROUNDS], weights;
+	double seconds[ROUNDS], read[ROUNDS], multiplied[ROUNDS], weights;
 	struct measured m = { .op = op, .set = p->set };
 	struct product whole = *p;
 
 	/* Choose the set before there are threads; an eighth of the rows to warm up, and to see how long all take. */
 	p->w.rows = (p->w.rows + 7) / 8;
 	xfp_kernel_rows(p->set, &p->w, &p->x, 0, 0, false, p->y, p->w.rows);
-	m.ns = xfp_kernel_now();
-	xfp_each_range(p->request->threads, p->w.rows, multiply_part, p);
-	m.ns = (xfp_kernel_now() - m.ns) * 8;
+	m.ns = seconds_of(p, p->w.rows, multiply_part) * 8;
 	p->w.rows = whole.w.rows;
 	shorten(p, m.ns);
-	weights = (double)p->w.rows * COLS;
+	weights = (double)p->w.rows * COLS * p->times;
 	for (int round = 0; round < ROUNDS; round++) {
-		double start = xfp_kernel_now(), middle, end;
+		double flops, peak, reading;
 
-		xfp_each_range(p->request->threads, p->matrix_bytes / 512, read_part, p);
-		middle = xfp_kernel_now();
-		xfp_each_range(p->request->threads, p->w.rows, multiply_part, p);
-		end = xfp_kernel_now();
-		seconds[round] = end - middle;
-		share[round] = p->bytes / (end - middle) / ((double)p->matrix_bytes / (middle - start));
+		p->flops = 0;
+		peak = seconds_of(p, p->request->threads, multiply_and_add);
+		flops = (double)p->flops;
+		reading = seconds_of(p, p->matrix_bytes / 512, read_part);
+		seconds[round] = seconds_of(p, p->w.rows, multiply_part);
+		read[round] = p->bytes / seconds[round] / ((double)p->matrix_bytes / reading);
+		multiplied[round] = flops > 0 ? 2 * weights * p->batch / seconds[round] / (flops / peak) : 0;
 	}
 	m.ns = xfp_kernel_median(seconds, ROUNDS) / weights * 1e9;
 	m.bytes = p->bytes / weights / m.ns * 1e9;
-	m.share = xfp_kernel_median(share, ROUNDS);
+	m.share = xfp_kernel_median(read, ROUNDS);
+	m.flops = 2 * p->batch / m.ns * 1e9;
+	m.multiplied = xfp_kernel_median(multiplied, ROUNDS);
+	m.one = one > 0 ? m.ns / one : 0;
 	p->w.rows = whole.w.rows;
 	p->bytes = whole.bytes;
 	tell(report, &m);
+	return m.ns;
+}
+
+/* Rows of f32 that stay in the second cache: how matrices that were decoded are multiplied. */
+static void time_cached(struct product *p, const char *op, struct xfp_kernel_report *report)
+{
+	struct product whole = *p;
+	size_t rows = (size_t)CACHED_ROWS * p->request->threads;
+	char name[64];
+
+	snprintf(name, sizeof name, "%s cached M=%u", op, p->batch);
+	p->w.rows = rows < p->w.rows ? rows : p->w.rows;
+	p->times = CACHED_TIMES;
+	p->bytes = 0;
+	time_case(p, name, 0, report);
+	*p = whole;
 }
 
 static void batches(struct product *p, const struct xfp_kernel_op *op, struct xfp_kernel_report *report)
@@ -304,18 +355,24 @@ static void batches(struct product *p, const struct xfp_kernel_op *op, struct xf
 	for (size_t i = 0; i < (size_t)XFP_MAX_BATCH * COLS; i++)
 		source[i] = (float)(int64_t)next(&p->random) * 0x1p-63f;
 	for (unsigned set = 0; set < XFP_KERNEL_SETS; set++) {
+		double one = 0, ns;
+
 		if (!((op->sets & request->sets) >> set & 1) || !xfp_kernel_wanted(request, op->name, set))
 			continue;
 		if (!made)
 			make_case(p, (enum xfp_matvec_mode)op->kind, op->k);
 		made = true;
 		p->set = set;
-		for (unsigned batch = 1; batch <= XFP_MAX_BATCH; batch *= 2) {
+		for (p->batch = 1; p->batch <= XFP_MAX_BATCH; p->batch *= 2) {
 			char name[64];
 
-			snprintf(name, sizeof name, "%s M=%u", op->name, batch);
-			xfp_matvec_x_init(&p->x, k, COLS, batch, XFP_F32, source, COLS, NULL, room);
-			time_case(p, name, report);
+			snprintf(name, sizeof name, "%s M=%u", op->name, p->batch);
+			xfp_matvec_x_init(&p->x, k, COLS, p->batch, XFP_F32, source, COLS, NULL, room);
+			ns = time_case(p, name, one, report);
+			if (p->batch == 1)
+				one = ns;
+			if (p->batch == XFP_MAX_BATCH && op->kind == XFP_MATVEC_F32)
+				time_cached(p, op->name, report);
 		}
 	}
 	munmap(source, XFP_MAX_BATCH * COLS * sizeof *source);
@@ -333,7 +390,7 @@ static void begin_products(struct product *p)
 
 void xfp_kernel_bench(const struct xfp_kernel_ops *ops, struct xfp_kernel_report *report)
 {
-	struct product p = { .request = report->request, .random = 88172645463325252 };
+	struct product p = { .request = report->request, .random = 88172645463325252, .times = 1 };
 
 	if (report->request->json)
 		printf(",\n  \"bench\": [");

@@ -194,6 +194,7 @@ kernel_verify_sources = \
 	stages/kernel_verify_bench.c \
 	stages/kernel_verify_bound.c \
 	stages/kernel_verify_bundle.c \
+	stages/kernel_verify_ceiling.c \
 	stages/kernel_verify_cells.c \
 	stages/kernel_verify_compact.c \
 	stages/kernel_verify_index.c \

@@ -6,8 +6,8 @@
 if CONVERTER
 noinst_PROGRAMS += \
 	tests/bench/int4 \
+	tests/bench/llama \
 	tests/bench/make-weights \
-	tests/bench/matvec \
 	tests/kernel-verify-broken \
 	tests/make-checkpoint \
 	tests/make-compact-seeds
@@ -28,8 +28,8 @@ tests_kernel_verify_broken_LDADD = $(kernel_verify_libs)
 # Measurements: `make bench`, which is no part of `make check` (tests/cli/bench.bats runs it on next to nothing).
 tests_bench_int4_SOURCES = tests/bench/int4.c
 tests_bench_int4_LDADD = $(TOOL_LIBS)
-tests_bench_matvec_SOURCES = tests/bench/matvec.c
-tests_bench_matvec_LDADD = $(TOOL_LIBS)
+tests_bench_llama_SOURCES = tests/bench/llama.c
+tests_bench_llama_LDADD = $(TOOL_LIBS) -ldl
 tests_bench_make_weights_SOURCES = tests/bench/make-weights.c tests/generated-weights.h
 tests_bench_make_weights_LDADD = -lm
 
