@@ -85,3 +85,10 @@ print(len(units), sum(unit["weights"] for unit in units))')" = "13 $((7 * 48 * 6
 	run -2 bench speeed
 	[[ $output == *speeed* ]]
 }
+
+@test "llama.cpp's kernels are skipped, with the reason, where its library is not" {
+	run -0 env -u GGML_CPU_LIBRARY "$XFP_TEST_TOOLS/bench/llama"
+	[ "$output" = "llama: skipped: GGML_CPU_LIBRARY names no libggml-cpu.so" ]
+	run -0 env GGML_CPU_LIBRARY=missing.so "$XFP_TEST_TOOLS/bench/llama"
+	[[ $output == *"llama: skipped: missing.so lacks what is needed of llama.cpp" ]]
+}
