@@ -245,10 +245,12 @@ static void add_outliers(struct xfp_matvec *w, uint32_t a_row)
 		column[i] = (uint16_t)(i % a_row * (COLS / a_row) + next() % (COLS / a_row));
 		residual[i] = (uint16_t)(0x3000 | (next() & 0x83ff));
 	}
-	w->outliers = all;
-	w->pointer = (const uint8_t *)pointer;
-	w->column = (const uint8_t *)column;
-	w->residual = (const uint8_t *)residual;
+	w->outliers = (struct xfp_outlier_rows){ .row = (const uint8_t *)pointer,
+						 .column = (const uint8_t *)column,
+						 .residual = (const uint8_t *)residual,
+						 .rows = w->rows,
+						 .cols = COLS,
+						 .count = all };
 }
 
 static void add_ours(unsigned k, uint32_t outliers, const uint8_t *matrix)
@@ -276,6 +278,7 @@ static void add_ours(unsigned k, uint32_t outliers, const uint8_t *matrix)
 				    .byte = byte,
 				    .row = byte + groups,
 				    .tables = tables };
+	xfp_matvec_whole(&c->w);
 	if (outliers)
 		add_outliers(&c->w, outliers);
 	snprintf(c->name, sizeof c->name, outliers ? "v2c k=%u, %u outliers a row" : "v2c k=%u", k, outliers);
