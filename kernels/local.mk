@@ -79,6 +79,7 @@ runtime_libxfp_la_SOURCES += \
 	kernels/matvec.c \
 	kernels/matvec.h \
 	kernels/matvec_bytes.h \
+	kernels/matvec_decode.h \
 	kernels/matvec_lanes_avx2.h \
 	kernels/matvec_lanes_avx512.h \
 	kernels/matvec_lanes_neon.h \

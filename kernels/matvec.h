@@ -106,6 +106,9 @@ void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned
 bool xfp_matvec_rows(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add,
 		     float *y, size_t stride);
 
+/* Rows of what is stored, for the reference. */
+void xfp_matvec_reference_row(const struct xfp_matvec *w, size_t row, float *x);
+
 /* One row against one vector in double, and the sum of magnitudes of what was added up. */
 bool xfp_matvec_reference(const struct xfp_matvec *w, size_t row, const float *natural, double *y, double *magnitude);
 
@@ -115,10 +118,14 @@ bool xfp_matvec_reference(const struct xfp_matvec *w, size_t row, const float *n
 typedef void xfp_matvec_fn(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows,
 			   bool add, float *y, size_t stride);
 
+/* A row as the numbers that are stored, x[cols]: not times the unit, and without outliers. */
+typedef void xfp_matvec_decode_fn(const struct xfp_matvec *w, size_t row, float *x);
+
 struct xfp_matvec_set {
 	const char *name; /* "plain", "avx2", "avx512", "vbmi", "neon" */
 	xfp_matvec_fn *rows;
 	xfp_outlier_dot_fn *outliers;
+	xfp_matvec_decode_fn *decode;
 	bool (*integers)(struct xfp_matvec_x *x); /* NULL, or vectors as bytes or words; false where they do not fit */
 };
 
@@ -132,6 +139,7 @@ extern const struct xfp_matvec_set xfp_matvec_plain;
 #ifdef XFP_X86
 extern const struct xfp_matvec_set xfp_matvec_avx2, xfp_matvec_avx512, xfp_matvec_vbmi;
 xfp_outlier_dot_fn xfp_outlier_dot_avx512;
+xfp_matvec_decode_fn xfp_matvec_decode_avx512;
 bool xfp_matvec_integers(struct xfp_matvec_x *x);
 #endif
 #ifdef XFP_AARCH64

@@ -3,4 +3,4 @@
 
 #include "matvec_rows.h"
 
-const struct xfp_matvec_set xfp_matvec_avx2 = { "avx2", multiply_rows, xfp_outlier_rows_dot, NULL };
+const struct xfp_matvec_set xfp_matvec_avx2 = { "avx2", multiply_rows, xfp_outlier_rows_dot, decode_row, NULL };

@@ -32,4 +32,9 @@ bool xfp_outlier_dot_avx512(const struct xfp_outlier_rows *o, const struct xfp_o
 	return true;
 }
 
-const struct xfp_matvec_set xfp_matvec_avx512 = { "avx512", multiply_rows, xfp_outlier_dot_avx512, NULL };
+void xfp_matvec_decode_avx512(const struct xfp_matvec *w, size_t row, float *x)
+{
+	decode_row(w, row, x);
+}
+
+const struct xfp_matvec_set xfp_matvec_avx512 = { "avx512", multiply_rows, xfp_outlier_dot_avx512, decode_row, NULL };

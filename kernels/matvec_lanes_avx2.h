@@ -41,6 +41,17 @@ static inline mf mf_load(const float *from)
 	return (mf){ _mm256_load_ps(from), _mm256_load_ps(from + 8) };
 }
 
+static inline void mf_store(float *to, mf a)
+{
+	_mm256_storeu_ps(to, a.a);
+	_mm256_storeu_ps(to + 8, a.b);
+}
+
+static inline mf mf_mul(mf a, mf b)
+{
+	return (mf){ _mm256_mul_ps(a.a, b.a), _mm256_mul_ps(a.b, b.b) };
+}
+
 static inline mf mf_fma(mf a, mf b, mf c)
 {
 	return (mf){ _mm256_fmadd_ps(a.a, b.a, c.a), _mm256_fmadd_ps(a.b, b.b, c.b) };

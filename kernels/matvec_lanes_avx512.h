@@ -39,6 +39,16 @@ static inline mf mf_load(const float *from)
 	return _mm512_load_ps(from);
 }
 
+static inline void mf_store(float *to, mf a)
+{
+	_mm512_storeu_ps(to, a);
+}
+
+static inline mf mf_mul(mf a, mf b)
+{
+	return _mm512_mul_ps(a, b);
+}
+
 static inline mf mf_fma(mf a, mf b, mf c)
 {
 	return _mm512_fmadd_ps(a, b, c);

@@ -41,6 +41,19 @@ ALWAYS mf mf_load(const float *from)
 	return (mf){ vld1q_f32(from), vld1q_f32(from + 4), vld1q_f32(from + 8), vld1q_f32(from + 12) };
 }
 
+ALWAYS void mf_store(float *to, mf a)
+{
+	vst1q_f32(to, a.a);
+	vst1q_f32(to + 4, a.b);
+	vst1q_f32(to + 8, a.c);
+	vst1q_f32(to + 12, a.d);
+}
+
+ALWAYS mf mf_mul(mf a, mf b)
+{
+	return (mf){ vmulq_f32(a.a, b.a), vmulq_f32(a.b, b.b), vmulq_f32(a.c, b.c), vmulq_f32(a.d, b.d) };
+}
+
 ALWAYS mf mf_fma(mf a, mf b, mf c)
 {
 	return (mf){ vfmaq_f32(c.a, a.a, b.a), vfmaq_f32(c.b, a.b, b.b), vfmaq_f32(c.c, a.c, b.c),

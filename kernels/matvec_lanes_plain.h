@@ -44,6 +44,17 @@ static inline mf mf_load(const float *from)
 	return a;
 }
 
+static inline void mf_store(float *to, mf a)
+{
+	memcpy(to, &a, sizeof a);
+}
+
+static inline mf mf_mul(mf a, mf b)
+{
+	EACH a.v[i] *= b.v[i];
+	return a;
+}
+
 /* a * b + c, rounded once or twice. */
 static inline mf mf_fma(mf a, mf b, mf c)
 {

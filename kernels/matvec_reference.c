@@ -52,6 +52,24 @@ static float stored(const struct xfp_matvec *w, size_t row, size_t c, uint8_t in
 	}
 }
 
+/* Chunks of every k end where a piece does. */
+static void unpack_piece(const struct xfp_matvec *w, size_t row, size_t c, uint8_t *index)
+{
+	if (w->mode >= XFP_MATVEC_V2 && c % PIECE == 0)
+		xfp_lane_index_unpack(w->k, w->index + row * w->row_bytes + c / 32 * 4 * w->k,
+				      w->cols - c < PIECE ? w->cols - c : PIECE, index);
+}
+
+void xfp_matvec_reference_row(const struct xfp_matvec *w, size_t row, float *x)
+{
+	uint8_t index[PIECE] = { 0 };
+
+	for (size_t c = 0; c < w->cols; c++) {
+		unpack_piece(w, row, c, index);
+		x[c] = stored(w, row, c, index[c % PIECE]);
+	}
+}
+
 bool xfp_matvec_reference(const struct xfp_matvec *w, size_t row, const float *natural, double *y, double *magnitude)
 {
 	const struct xfp_outlier_rows *o = &w->outliers;
@@ -62,10 +80,7 @@ bool xfp_matvec_reference(const struct xfp_matvec *w, size_t row, const float *n
 	for (size_t c = 0; c < w->cols; c++) {
 		double product;
 
-		/* Chunks of every k end where a piece does. */
-		if (w->mode >= XFP_MATVEC_V2 && c % PIECE == 0)
-			xfp_lane_index_unpack(w->k, w->index + row * w->row_bytes + c / 32 * 4 * w->k,
-					      w->cols - c < PIECE ? w->cols - c : PIECE, index);
+		unpack_piece(w, row, c, index);
 		product = (double)stored(w, row, c, index[c % PIECE]) * natural[c];
 		*y += product;
 		*magnitude += product < 0 ? -product : product;

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "decode.h"
 #include "lane_index.h"
 #include "matvec.h"
 #include "matvec_tables.h"
@@ -294,6 +295,8 @@ INLINE void group_rows(unsigned k, unsigned tile, bool scaled, unsigned run, con
 }
 
 #include "matvec_numbers.h"
+
+#include "matvec_decode.h"
 
 /* ---- a copy for each --------------------------------------------------------------------------- */
 

@@ -10,6 +10,8 @@
 #include "number.h"
 #include "scale.h"
 
+#define MANY_ROWS 16 /* from which on tables of a library pay */
+
 static enum xfp_status dequantize(const struct xfp_linear *linear, const struct xfp_matrix_info *matrix, uint64_t first,
 				  uint64_t rows, enum xfp_float type, uint8_t *out, struct xfp_error *err)
 {
@@ -44,7 +46,7 @@ enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t 
 		return xfp_fail(err, XFP_USAGE, "%s: there is no type %d to decode to", bundle->path, (int)type);
 	if (!rows || !matrix.cols)
 		return XFP_OK;
-	if (!(status = xfp_linear_init(&linear, bundle, matrix.unit, false, err)))
+	if (!(status = xfp_linear_init(&linear, bundle, matrix.unit, rows >= MANY_ROWS, err)))
 		status = dequantize(&linear, &matrix, first, rows, type, out, err);
 	xfp_linear_release(&linear);
 	return status;

@@ -266,31 +266,32 @@ bool xfp_linear_matrix(const struct xfp_linear *linear, uint32_t expert, struct 
 
 /* ---- its rows ---------------------------------------------------------------------------------- */
 
-/* Row r without outliers. False when it names a codebook that is not there. */
-static bool decode_row(const struct xfp_linear *linear, const struct xfp_matvec *w, uint64_t r, float *x)
+/* In v2a, whether a row's groups have codebooks of the library. */
+static bool codebooks_exist(const struct xfp_linear *linear, const struct xfp_matvec *w, uint64_t r)
+{
+	uint64_t groups = w->mode == XFP_MATVEC_V2A ? xfp_row_groups(w->cols, w->group) : 0;
+
+	for (uint64_t g = 0; g < groups; g++)
+		if (w->byte[r * w->row_groups + g] >= linear->library.codebooks)
+			return false;
+	return true;
+}
+
+/* Row r without outliers. For a few rows it is not worth while to make tables of the library. */
+static void decode_row(const struct xfp_linear *linear, const struct xfp_matvec *w, uint64_t r, float *x)
 {
 	const uint8_t *index = w->index + r * w->row_bytes;
 	uint64_t group = r * w->row_groups;
-	float scale;
 
-	switch (w->mode) {
-	case XFP_MATVEC_V2:
-		xfp_decode_v2(w->k, index, (const uint16_t *)w->code + (r << w->k), w->cols, x);
-		return true;
-	case XFP_MATVEC_V2A:
-		return xfp_decode_v2a(&linear->library, index, (const uint16_t *)w->pair + 2 * group, w->byte + group,
-				      w->cols, x);
-	case XFP_MATVEC_V2C:
+	if (w->mode == XFP_MATVEC_F32 && linear->dtype == XFP_F64)
+		xfp_to_float(XFP_F64, index, w->cols, x);
+	else if (w->mode == XFP_MATVEC_V2A && !linear->tables)
+		xfp_decode_v2a(&linear->library, index, (const uint16_t *)w->pair + 2 * group, w->byte + group, w->cols,
+			       x);
+	else if (w->mode == XFP_MATVEC_V2C && !linear->tables)
 		xfp_decode_v2c(&linear->library, index, w->byte + group, w->row[r], w->cols, x);
-		return true;
-	case XFP_MATVEC_FP8:
-		memcpy(&scale, (const uint8_t *)w->code + r * sizeof scale, sizeof scale);
-		xfp_decode_fp8(index, scale, w->cols, x);
-		return true;
-	default:
-		xfp_to_float((int)linear->dtype, index, w->cols, x);
-		return true;
-	}
+	else
+		xfp_matvec_set()->decode(w, r, x);
 }
 
 enum xfp_status xfp_linear_decode(const struct xfp_linear *linear, uint32_t expert, const struct xfp_matvec *w,
@@ -303,11 +304,13 @@ enum xfp_status xfp_linear_decode(const struct xfp_linear *linear, uint32_t expe
 	for (uint64_t r = first; r < first + rows; r++, x += stride) {
 		const char *wrong = NULL;
 
-		if (!decode_row(linear, w, r, x))
+		if (codebooks_exist(linear, w, r))
+			decode_row(linear, w, r, x);
+		else
 			wrong = "a group's codebook is none of its library";
-		else if (!xfp_outlier_rows_next(o, r, &at) ||
-			 !xfp_outlier_rows_add(o, &at, x, w->first_column, w->cols) ||
-			 (r + 1 == first + rows && !xfp_outlier_rows_end(o, first + rows, &at)))
+		if (!wrong &&
+		    (!xfp_outlier_rows_next(o, r, &at) || !xfp_outlier_rows_add(o, &at, x, w->first_column, w->cols) ||
+		     (r + 1 == first + rows && !xfp_outlier_rows_end(o, first + rows, &at))))
 			wrong = "outliers outside the matrix or out of order";
 		if (wrong)
 			return xfp_fail(err, XFP_BAD_INPUT,

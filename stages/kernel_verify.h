@@ -57,6 +57,7 @@ bool xfp_kernel_sets_parse(const char *text, unsigned *sets);
 const struct xfp_encoder *xfp_kernel_encoder(enum xfp_kernel_set set);
 bool xfp_kernel_rows(enum xfp_kernel_set set, const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first,
 		     size_t rows, bool add, float *y, size_t stride);
+void xfp_kernel_decode(enum xfp_kernel_set set, const struct xfp_matvec *w, size_t row, float *x);
 
 /* ---- ops ------------------------------------------------------------------------------------------ */
 

@@ -282,22 +282,18 @@ static void multiply(struct xfp_trial *trial, const struct product *p, const str
 		}
 }
 
-static void matvec(struct xfp_trial *trial)
+/* A matrix, or some columns of one; says what it is in `text`. */
+static void make_matrix(struct xfp_trial *trial, struct xfp_matvec *w, bool outliers, bool infinite, char text[80])
 {
 	enum xfp_matvec_mode mode = (enum xfp_matvec_mode)trial->op->kind;
-	bool library = mode >= XFP_MATVEC_V2A, odd = trial->number % 16 == 15;
-	int dtype = XFP_F32 + (int)(trial->number / 8 % 3);
-	bool balanced = xfp_trial_below(trial, 2), outliers = trial->number % 2;
-	bool some = trial->number % 5 == 3;
-	struct xfp_matvec_bound bound;
-	struct product p = { .batch = 1 + trial->number % XFP_MAX_BATCH };
+	bool library = mode >= XFP_MATVEC_V2A, some = trial->number % 5 == 3;
 	size_t cols = xfp_trial_columns(trial, trial->number % 8 == 7 ? 9000 : 2500);
 	uint8_t *index;
 
 	/* widths that whole groups of columns fill too */
 	if (trial->number % 3 == 0)
 		cols = (cols + 127) / 128 * 128;
-	p.w = (struct xfp_matvec){
+	*w = (struct xfp_matvec){
 		.mode = mode,
 		.k = trial->op->k,
 		.group = !library            ? 0
@@ -308,32 +304,69 @@ static void matvec(struct xfp_trial *trial)
 		.unit = mode >= XFP_MATVEC_V2 ? 0x1p-9 : 1,
 	};
 	if (mode == XFP_MATVEC_V2C && trial->number % 2)
-		p.w.group = 5;
-	xfp_matvec_whole(&p.w);
-	xfp_trial_shape(trial, "%zu rows of %zu, M = %u%s%.0u, %s%s%s%s%s", p.w.rows, cols, p.batch,
-			library ? ", groups of " : "", library ? 1u << p.w.group : 0,
+		w->group = 5;
+	xfp_matvec_whole(w);
+	w->index = index = xfp_trial_room(trial, "index", w->rows * w->row_bytes, 1);
+	if (mode < XFP_MATVEC_V2)
+		fill_numbers(trial, w, index);
+	else
+		fill_indices(trial, w, index);
+	if (mode == XFP_MATVEC_V2)
+		fill_codebooks(trial, w, infinite);
+	if (library)
+		fill_library(trial, w);
+	if (outliers)
+		fill_outliers(trial, w);
+	if (some)
+		take_columns(trial, w);
+	snprintf(text, 80, "%zu rows of %zu%s%.0u%s", w->rows, cols, library ? ", groups of " : "",
+		 library ? 1u << w->group : 0, some ? ", some columns" : "");
+}
+
+static void matvec(struct xfp_trial *trial)
+{
+	bool odd = trial->number % 16 == 15, balanced = xfp_trial_below(trial, 2), outliers = trial->number % 2;
+	int dtype = XFP_F32 + (int)(trial->number / 8 % 3);
+	struct xfp_matvec_bound bound;
+	struct product p = { .batch = 1 + trial->number % XFP_MAX_BATCH };
+	char text[80];
+
+	make_matrix(trial, &p.w, outliers, odd && trial->number % 32 == 15, text);
+	xfp_trial_shape(trial, "%s, M = %u, %s%s%s%s", text, p.batch,
 			dtype == XFP_F32   ? "f32"
 			: dtype == XFP_F16 ? "f16"
 					   : "bf16",
-			balanced ? ", balanced" : "", outliers ? ", outliers" : "", some ? ", some columns" : "",
-			odd ? ", infinite" : "");
-	p.w.index = index = xfp_trial_room(trial, "index", p.w.rows * p.w.row_bytes, 1);
-	if (mode < XFP_MATVEC_V2)
-		fill_numbers(trial, &p.w, index);
-	else
-		fill_indices(trial, &p.w, index);
-	if (mode == XFP_MATVEC_V2)
-		fill_codebooks(trial, &p.w, odd && trial->number % 32 == 15);
-	if (library)
-		fill_library(trial, &p.w);
-	if (outliers)
-		fill_outliers(trial, &p.w);
-	if (some)
-		take_columns(trial, &p.w);
+			balanced ? ", balanced" : "", outliers ? ", outliers" : "", odd ? ", infinite" : "");
 	make_vectors(trial, &p, dtype, balanced, odd);
 	xfp_matvec_bound_init(&bound, &p.w);
 	xfp_trial_seal(trial);
 	multiply(trial, &p, &bound);
+}
+
+/* A row as numbers: what the layout says, bit for bit. */
+static void decode(struct xfp_trial *trial)
+{
+	struct xfp_matvec w;
+	float *x, *expected;
+	char text[80];
+	size_t row;
+
+	make_matrix(trial, &w, false, false, text);
+	row = xfp_trial_below(trial, w.rows);
+	xfp_trial_shape(trial, "%s", text);
+	expected = malloc(w.cols * sizeof *expected + 1);
+	if (!expected)
+		abort();
+	xfp_trial_seal(trial);
+	x = xfp_trial_room(trial, "x", w.cols * sizeof *x, sizeof *x);
+	trial->weights = (double)w.cols;
+	while (xfp_trial_again(trial))
+		xfp_kernel_decode(trial->set, &w, row, x);
+	xfp_matvec_reference_row(&w, row, expected);
+	if (memcmp(x, expected, w.cols * sizeof *x))
+		xfp_trial_fail(trial, "row %zu is not what it should be", row);
+	xfp_trial_floats(trial, "x", x, w.cols);
+	free(expected);
 }
 
 void xfp_kernel_ops_matvec(struct xfp_kernel_ops *ops)
@@ -349,5 +382,8 @@ void xfp_kernel_ops_matvec(struct xfp_kernel_ops *ops)
 			ops->op[ops->count - 1].exact = false;
 			ops->op[ops->count - 1].trials = 48;
 		}
+		snprintf(name, sizeof name, codebooks ? "decode %s k=%%u" : "decode %s", mode_names[mode]);
+		for (unsigned k = codebooks ? 2 : 0; k <= (codebooks ? 6u : 0u); k++)
+			xfp_kernel_op_add(ops, name, k, mode, XFP_MATVEC_SETS, decode);
 	}
 }

@@ -9,10 +9,7 @@
 static const struct {
 	const char *name, *title;
 } sets[XFP_KERNEL_SETS] = {
-	{ "plain", "plain C" },
-	{ "avx2", "AVX2" },
-	{ "avx512", "AVX-512" },
-	{ "vbmi", "AVX-512 VBMI and VNNI" },
+	{ "plain", "plain C" }, { "avx2", "AVX2" }, { "avx512", "AVX-512" }, { "vbmi", "AVX-512 VBMI and VNNI" },
 	{ "neon", "NEON" },
 };
 

@@ -13,6 +13,12 @@ const struct xfp_encoder *xfp_kernel_encoder(enum xfp_kernel_set set)
 	return xfp_encoder();
 }
 
+void xfp_kernel_decode(enum xfp_kernel_set set, const struct xfp_matvec *w, size_t row, float *x)
+{
+	xfp_matvec_use(xfp_kernel_set_name(set));
+	xfp_matvec_set()->decode(w, row, x);
+}
+
 bool xfp_kernel_rows(enum xfp_kernel_set set, const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first,
 		     size_t rows, bool add, float *y, size_t stride)
 {

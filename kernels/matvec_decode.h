@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * matvec_decode.h - rows as the numbers that they stand for; a part of matvec_rows.h, on its look-ups. The same bits from
+ * every set.
+ */
+#ifndef XFP_MATVEC_DECODE_H
+#define XFP_MATVEC_DECODE_H
+
+/* The first lanes of a vector, of which `left` columns are wanted. */
+INLINE void put_numbers(mf number, unsigned lanes, size_t left, float *to)
+{
+	float all[16];
+
+	if (lanes == 16 && left >= 16) {
+		mf_store(to, number);
+		return;
+	}
+	mf_store(all, number);
+	memcpy(to, all, (left < lanes ? left : lanes) * sizeof *all);
+}
+
+INLINE void v2_numbers(unsigned k, const struct xfp_matvec *w, size_t row, float *x)
+{
+	const uint8_t *packed = w->index + row * w->row_bytes;
+	size_t chunk = xfp_chunk_columns(k);
+	struct table table;
+	mi index[MAX_VECTORS];
+
+	table_of_halves(k, (const uint8_t *)w->code + (row << (k + 1)), &table);
+	for (size_t c = 0; c < w->cols; c += chunk, packed += 4 * k * chunk / 32) {
+		unsigned lanes = xfp_chunk_lanes(k, w->cols - c);
+
+		take_apart(k, packed, lanes, index);
+		for (size_t v = 0, at = c; v < xfp_lane_columns(k) && at < w->cols; v++, at += lanes)
+			put_numbers(mf_lookup(k, &table, index[v]), lanes, w->cols - at, x + at);
+	}
+}
+
+/* A vector is of one group where the chunk is whole. */
+INLINE void group_numbers(unsigned k, bool scaled, const struct xfp_matvec *w, size_t row, float *x)
+{
+	struct groups g = { .entry = xfp_tables_entry(w->tables),
+			    .byte = w->byte + row * w->row_groups,
+			    .group = w->group };
+	const uint8_t *packed = w->index + row * w->row_bytes;
+	size_t chunk = xfp_chunk_columns(k), within = ((size_t)1 << w->group) - 1;
+	_Alignas(64) float scale[16];
+	struct table table;
+	mi index[MAX_VECTORS];
+
+	if (scaled)
+		g.pair = (const uint8_t *)w->pair + row * w->row_groups * 4;
+	for (unsigned i = 0; i < 16; i++)
+		scale[i] = scaled ? 1 : xfp_row_scale(w->row[row]);
+	for (size_t c = 0; c < w->cols; c += chunk, packed += 4 * k * chunk / 32) {
+		unsigned lanes = xfp_chunk_lanes(k, w->cols - c);
+
+		take_apart(k, packed, lanes, index);
+		for (size_t v = 0, at = c; v < xfp_lane_columns(k) && at < w->cols; v++, at += lanes) {
+			size_t left = w->cols - at;
+			mf number;
+
+			if (lanes == 16) {
+				if (v == 0 || (at & within) == 0)
+					group_table(k, scaled, &g, at >> w->group, &table);
+				number = mf_lookup(k, &table, index[v]);
+			} else {
+				number = group_lookup(k, scaled, &g, at, left < lanes ? (unsigned)left : lanes,
+						      index[v]);
+			}
+			put_numbers(scaled ? number : mf_mul(number, mf_load(scale)), lanes, left, x + at);
+		}
+	}
+}
+
+INLINE void plain_numbers(enum xfp_matvec_mode mode, const struct xfp_matvec *w, size_t row, float *x)
+{
+	const uint8_t *from = w->index + row * w->row_bytes;
+	size_t size = element_bytes(mode), c = 0;
+	uint8_t last[64] = { 0 };
+
+	for (; c + 16 <= w->cols; c += 16)
+		mf_store(x + c, mf_numbers(mode, from + c * size));
+	memcpy(last, from + c * size, (w->cols - c) * size);
+	put_numbers(mf_numbers(mode, last), 16, w->cols - c, x + c);
+}
+
+#define NUMBERS_OF_K(k)                                                               \
+	static void v2_numbers_##k(const struct xfp_matvec *w, size_t row, float *x)  \
+	{                                                                             \
+		v2_numbers(k, w, row, x);                                             \
+	}                                                                             \
+	static void v2a_numbers_##k(const struct xfp_matvec *w, size_t row, float *x) \
+	{                                                                             \
+		group_numbers(k, true, w, row, x);                                    \
+	}                                                                             \
+	static void v2c_numbers_##k(const struct xfp_matvec *w, size_t row, float *x) \
+	{                                                                             \
+		group_numbers(k, false, w, row, x);                                   \
+	}
+NUMBERS_OF_K(2)
+NUMBERS_OF_K(3)
+NUMBERS_OF_K(4)
+NUMBERS_OF_K(5)
+NUMBERS_OF_K(6)
+#define EACH_K(name)                                             \
+	{                                                        \
+		name##_2, name##_3, name##_4, name##_5, name##_6 \
+	}
+
+static void decode_row(const struct xfp_matvec *w, size_t row, float *x)
+{
+	static xfp_matvec_decode_fn *const with_tables[3][5] = { EACH_K(v2_numbers), EACH_K(v2a_numbers),
+								 EACH_K(v2c_numbers) };
+	float scale;
+
+	switch (w->mode) {
+	case XFP_MATVEC_F32:
+		plain_numbers(XFP_MATVEC_F32, w, row, x);
+		break;
+	case XFP_MATVEC_F16:
+		plain_numbers(XFP_MATVEC_F16, w, row, x);
+		break;
+	case XFP_MATVEC_BF16:
+		plain_numbers(XFP_MATVEC_BF16, w, row, x);
+		break;
+	case XFP_MATVEC_FP8:
+		memcpy(&scale, (const uint8_t *)w->code + row * sizeof scale, sizeof scale);
+		xfp_decode_fp8(w->index + row * w->row_bytes, scale, w->cols, x);
+		break;
+	default:
+		with_tables[w->mode - XFP_MATVEC_V2][w->k - 2](w, row, x);
+	}
+}
+
+#endif
