@@ -197,7 +197,8 @@ static void add_all_theirs(const float *made, const float *vectors)
 {
 	static const char *const names[] = { "q4_K", "q3_K", "q2_K" };
 	void *registry = ggml.ggml_backend_cpu_reg(), *device = ggml.ggml_backend_reg_dev_get(registry, 0);
-	void **(*extra)(void *device), **others;
+	void **(*extra)(void *device);
+	void **others;
 
 	*(void **)&extra = ggml.ggml_backend_reg_get_proc_address(registry, "ggml_backend_dev_get_extra_bufts");
 	backend = need(ggml.ggml_backend_cpu_init());
