@@ -390,7 +390,7 @@ int main(int argc, char **argv)
 			cases[i].run(&cases[i]);
 			cases[i].seconds[round ? round - 1 : 0] = now() - start;
 		}
-	printf("%s, %zu MiB, %u columns, M = %u, %u threads, median of %u%s\n", xfp_matvec_set()->name, mib, COLS,
+	printf("%s, %zu MiB, %d columns, M = %u, %u threads, median of %u%s\n", xfp_matvec_set()->name, mib, COLS,
 	       batch, threads, rounds, timer == CLOCK_MONOTONIC ? "" : ", processor time");
 	tell();
 	return 0;
