@@ -26,13 +26,16 @@
 
 static enum xfp_status map_file(struct xfp_bundle *bundle, struct xfp_error *err)
 {
-	int fd = open(bundle->path, O_RDONLY | O_CLOEXEC);
+	/* What is no file must not keep us waiting: a FIFO would until someone writes to it. */
+	int fd = open(bundle->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	enum xfp_status status = XFP_OK;
 	struct stat st;
 	void *map;
 
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: there is no such file", bundle->path);
+	if (fd < 0 && errno == ENXIO)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: not a file, so no bundle", bundle->path);
 	if (fd < 0)
 		return xfp_fail_errno(err, errno, "%s", bundle->path);
 	if (fstat(fd, &st)) {

@@ -7,6 +7,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -369,13 +372,26 @@ static void every_other_length_is_refused(void **state)
 
 static void what_is_no_bundle_is_refused(void **state)
 {
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int listener = socket(AF_UNIX, SOCK_STREAM, 0);
 	struct fixture f;
+	char *fifo;
 
 	(void)state;
 	fixture_make_bundle(&f, 1);
 	assert_int_equal(fixture_accept(f.folder, &err), XFP_BAD_INPUT);
 	assert_int_equal(fixture_accept(f.file.path, &err), XFP_BAD_INPUT);
 	assert_int_equal(fixture_accept("/dev/null", &err), XFP_BAD_INPUT);
+	fifo = xfp_path(f.folder, "fifo"); /* that nobody writes to */
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_int_equal(fixture_accept(fifo, &err), XFP_BAD_INPUT);
+	assert_non_null(strstr(err.text, "not a file"));
+	free(fifo);
+	snprintf(address.sun_path, sizeof address.sun_path, "%s/socket", f.folder);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+	assert_int_equal(fixture_accept(address.sun_path, &err), XFP_BAD_INPUT);
+	assert_non_null(strstr(err.text, "not a file"));
+	close(listener);
 	assert_int_equal(fixture_accept("/nonexistent/x.xfp", &err), XFP_BAD_INPUT);
 	fixture_free(&f);
 }
