@@ -43,6 +43,7 @@ tests_fuzz_test_recipes_SOURCES = \
 	tests/fuzz/lay_out.c \
 	tests/fuzz/multiply.c \
 	tests/fuzz/mutate.c \
+	tests/fuzz/names.c \
 	tests/fuzz/patch.c \
 	tests/fuzz/recipe.c \
 	tests/fuzz/recipe.h \
@@ -243,6 +244,13 @@ bench: tests/root.stamp
 .PHONY: fuzz
 fuzz:
 	@'$(srcdir)/tests/fuzz/run' $(FUZZ)
+
+# What it builds with flags of their own: libraries of vectors, and other kernels.
+.PHONY: fuzz-vectors fuzz-kernels
+fuzz-vectors:
+	@echo $(noinst_LTLIBRARIES)
+fuzz-kernels:
+	@echo $(runtime_libxfp_la_OBJECTS) | tr ' ' '\n' | grep '^kernels/' | tr '\n' ' '
 
 check-local:
 	@test '$(TESTS_STATE)' = yes || \

@@ -24,9 +24,9 @@ static int memory = -1;
 struct image {
 	uint8_t *map;
 	uint64_t bytes;
-	uint64_t idx, idx_bytes;                           /* content of the member */
-	uint64_t file_at[FUZZ_FILES], part_at[FUZZ_PARTS]; /* of their headers */
-	uint64_t padded[FUZZ_PARTS];
+	uint64_t idx, idx_bytes;                               /* content of the member */
+	uint64_t file_at[FUZZ_FILES], part_at[FUZZ_PARTS + 1]; /* of their headers */
+	uint64_t padded[FUZZ_PARTS + 1];
 };
 
 static bool map_file(struct image *image)

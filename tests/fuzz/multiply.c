@@ -201,6 +201,27 @@ static void try_list(struct trial *t, uint64_t all_cols, const float *x)
 	free(both);
 }
 
+/* More products than are taken at once, all of one vector and one result, or of two; experts in turn. */
+static void try_long_list(struct trial *t, const float *x)
+{
+	struct xfp_product list[300];
+	size_t rows = t->slice.rows, count = t->slice.cols > 64 ? t->experts : 300;
+	float *y = malloc(2 * rows * sizeof *y);
+	const struct xfp_input in = { x, XFP_FLOAT32, 1, t->slice.cols };
+	const struct xfp_output out = { y, XFP_FLOAT32, 2, rows };
+	struct xfp_error err;
+	enum xfp_status status;
+
+	MUST(y);
+	for (uint32_t i = 0; i < count; i++)
+		list[i] = (struct xfp_product){ i % t->experts, 0, i / 270, 0.5f };
+	status = xfp_multiply_experts(t->team, t->linear, list, count, &in, &out, &err);
+	if (status)
+		fuzz_judge(&err, status, t->made);
+	MUST(!status || !t->made->whole);
+	free(y);
+}
+
 /* Other types of numbers, and calls that cannot be. */
 static void try_rest(struct trial *t, const float *x)
 {
@@ -222,6 +243,11 @@ static void try_rest(struct trial *t, const float *x)
 	MUST(xfp_multiply(t->team, t->linear, t->experts, 1, &in, &out, &err) == XFP_USAGE);
 	MUST(xfp_multiply(t->team, t->linear, 0, 3, &in, &out, &err) == XFP_USAGE);
 	MUST(xfp_multiply(t->team, t->linear, 0, 0, &in, &out, &err) == XFP_OK);
+	MUST(xfp_multiply(t->team, t->linear, 0, SIZE_MAX, &in, &out, &err) == XFP_USAGE);
+	out.stride = rows - 1;
+	MUST(!rows || xfp_multiply(t->team, t->linear, 0, 2, &in, &out, &err) == XFP_USAGE);
+	in.type = 9;
+	MUST(xfp_multiply(t->team, t->linear, 0, 2, &in, &out, &err) == XFP_USAGE);
 	free(y);
 }
 
@@ -240,6 +266,7 @@ static void try_slice(struct trial *t, uint64_t all_cols)
 	for (uint32_t e = 0; e<t->experts; e += t->experts> 2 ? t->experts - 1 : 1)
 		try_expert(t, e, all_cols, x);
 	try_list(t, all_cols, x);
+	try_long_list(t, x);
 	try_rest(t, x);
 	free(x);
 }
@@ -282,6 +309,8 @@ void fuzz_multiply_unit(const struct xfp_bundle *bundle, uint32_t number, const 
 	t.experts = unit.experts;
 	t.first_matrix = unit.first_matrix;
 	try_all(&t, unit.rows, unit.cols, number);
+	MUST(xfp_linear_open(bundle, XFP_NOT_FOUND, NULL, &t.linear, NULL) == XFP_USAGE && !t.linear);
+	MUST(xfp_linear_open_tensor(bundle, XFP_NOT_FOUND, NULL, &t.linear, NULL) == XFP_USAGE && !t.linear);
 	beyond.first_row = unit.rows + 1;
 	MUST(xfp_linear_open(bundle, number, &beyond, &t.linear, NULL) == XFP_USAGE && !t.linear);
 	beyond = (struct xfp_slice){ .first_col = 1, .cols = UINT64_MAX };

@@ -4,7 +4,6 @@
  */
 #include "recipe.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "bytes.h"
@@ -14,25 +13,6 @@
 static uint64_t shifted(uint64_t value, uint8_t shift)
 {
 	return shift > 192 ? value << (shift - 192) : value;
-}
-
-static struct xfp_idx_string add_string(struct fuzz_bundle *b, const char *text)
-{
-	uint32_t *end = &b->count[XFP_TABLE_STRINGS];
-	struct xfp_idx_string string = { *end, (uint32_t)strlen(text) };
-
-	memcpy(b->strings + *end, text, string.length + (size_t)1);
-	*end += string.length + 1;
-	return string;
-}
-
-/* A name that no other record of its table has. In no order. */
-static struct xfp_idx_string add_name(struct fuzz_bundle *b, uint64_t *random, char kind, uint32_t number)
-{
-	char name[40];
-
-	snprintf(name, sizeof name, "%c.%c%u", (int)('a' + fuzz_random(random) % 26), kind, (unsigned)number);
-	return add_string(b, name);
 }
 
 static bool add_part(struct fuzz_bundle *b, uint32_t number, unsigned kind, uint64_t size)
@@ -215,19 +195,6 @@ static bool add_tensor(struct fuzz_bundle *b, const struct fuzz_tensor *item)
 	return add_part(b, before, XFP_PARTS, elements * xfp_dtype_bits(tensor->dtype) / 8);
 }
 
-static void name_file(struct fuzz_bundle *b, unsigned kind, uint32_t number)
-{
-	static const char *const form[] = { "%c%u.json", "1_Pooling/%c%u.json", "\xd1\x81\xd0\xbb %c%u", "%c%u" };
-	char name[120];
-	int length = snprintf(name, sizeof name, form[kind % 4], 'a' + (int)(kind / 4 % 26), (unsigned)number);
-
-	if (kind % 4 == 3) { /* too long for a name in the archive, or just not */
-		memset(name + length, 'x', 100);
-		name[80 + kind / 4 % 2] = '\0';
-	}
-	b->files[number].name = add_string(b, name);
-}
-
 static bool add_file(struct fuzz_bundle *b, const struct fuzz_file *item)
 {
 	struct xfp_idx_file *file = &b->files[b->count[XFP_TABLE_FILES]++];
@@ -237,22 +204,16 @@ static bool add_file(struct fuzz_bundle *b, const struct fuzz_file *item)
 	return file->size <= FUZZ_MOST_BYTES;
 }
 
-/* Strings are in the order of the records that refer to them. */
-static void add_strings(struct fuzz_bundle *b, const uint8_t names[FUZZ_FILES])
+/* Records that nothing refers to. */
+static void add_surplus(struct fuzz_bundle *b, uint8_t what)
 {
-	uint64_t random = b->seed;
-
-	b->header.family = add_string(b, "fuzz");
-	for (uint32_t u = 0; u < b->count[XFP_TABLE_UNITS]; u++) {
-		b->units[u].name = add_name(b, &random, 'u', u);
-		b->units[u].role = add_string(b, u % 2 ? "" : "q");
-	}
-	for (uint32_t t = 0; t < b->count[XFP_TABLE_TENSORS]; t++) {
-		b->tensors[t].name = add_name(b, &random, 't', t);
-		b->tensors[t].reason = add_string(b, "fuzz");
-	}
-	for (uint32_t f = 0; f < b->count[XFP_TABLE_FILES]; f++)
-		name_file(b, names[f], f);
+	if (what & FUZZ_MORE_MATRICES)
+		b->matrices[b->count[XFP_TABLE_MATRICES]++] = (struct xfp_idx_matrix){ 0 };
+	if (what & FUZZ_MORE_PARTS)
+		add_part(b, 0, XFP_PARTS, 100);
+	if (what & FUZZ_MORE_STRINGS)
+		b->count[XFP_TABLE_STRINGS]++;
+	b->wrong = b->wrong || what & (FUZZ_MORE_MATRICES | FUZZ_MORE_PARTS | FUZZ_MORE_STRINGS);
 }
 
 static void make_header(struct fuzz_bundle *b)
@@ -298,21 +259,21 @@ union item {
 };
 
 /* False when there is no room for it, or it would be too large; some of it may be there then. */
-static bool add_item(struct fuzz_bundle *b, const union item *item, uint32_t *raw, uint8_t names[FUZZ_FILES])
+static bool add_item(struct fuzz_bundle *b, const union item *item, uint32_t *raw)
 {
 	switch (item->bytes[0] % FUZZ_KINDS) {
 	case FUZZ_UNIT:
+		b->names[XFP_TABLE_UNITS][b->count[XFP_TABLE_UNITS]] = item->unit.name;
 		return b->count[XFP_TABLE_UNITS] < FUZZ_UNITS && add_unit(b, &item->unit);
 	case FUZZ_TENSOR:
+		b->names[XFP_TABLE_TENSORS][b->count[XFP_TABLE_TENSORS]] = item->tensor.name;
 		if (*raw == FUZZ_RAW || !add_tensor(b, &item->tensor))
 			return false;
 		++*raw;
 		return true;
 	case FUZZ_FILE:
-		if (b->count[XFP_TABLE_FILES] == FUZZ_FILES)
-			return false;
-		names[b->count[XFP_TABLE_FILES]] = item->file.name;
-		return add_file(b, &item->file);
+		b->names[XFP_TABLE_FILES][b->count[XFP_TABLE_FILES]] = item->file.name;
+		return b->count[XFP_TABLE_FILES] < FUZZ_FILES && add_file(b, &item->file);
 	default:
 		if (b->patch_count == FUZZ_PATCHES)
 			return false;
@@ -323,7 +284,7 @@ static bool add_item(struct fuzz_bundle *b, const union item *item, uint32_t *ra
 
 void fuzz_read_recipe(const uint8_t *recipe, size_t size, struct fuzz_bundle *b)
 {
-	uint8_t head[FUZZ_ITEM] = { 0 }, names[FUZZ_FILES] = { 0 };
+	uint8_t head[FUZZ_ITEM] = { 0 };
 	uint32_t raw = 0;
 
 	memset(b, 0, sizeof *b);
@@ -337,10 +298,11 @@ void fuzz_read_recipe(const uint8_t *recipe, size_t size, struct fuzz_bundle *b)
 			union item item = { .bytes = { 0 } };
 
 			memcpy(&item, recipe + at, size - at < FUZZ_ITEM ? size - at : FUZZ_ITEM);
-			if (item.bytes[0] % FUZZ_KINDS == kind && !add_item(b, &item, &raw, names))
+			if (item.bytes[0] % FUZZ_KINDS == kind && !add_item(b, &item, &raw))
 				*b = before;
 		}
 	}
-	add_strings(b, names);
+	fuzz_add_strings(b);
+	add_surplus(b, head[11]);
 	make_header(b);
 }

@@ -8,7 +8,8 @@
  *
  * A recipe is a head of 16 bytes and items of 16 bytes each; a byte that is missing is 0, so any bytes are a recipe:
  *
- *   head    0: flags (enum fuzz_flag); 1-8: seed of everything random; 9-10: bytes of xfp.json
+ *   head    0: flags (enum fuzz_flag); 1-8: seed of everything random; 9-10: bytes of xfp.json;
+ *           11: records too many (enum fuzz_more)
  *   item    0: what it is, modulo FUZZ_KINDS; the others are of struct fuzz_unit, _tensor, _file or _patch
  */
 #ifndef XFP_FUZZ_RECIPE_H
@@ -29,13 +30,27 @@
 #define FUZZ_PARTS (FUZZ_UNITS * XFP_PARTS + FUZZ_RAW)
 #define FUZZ_FILES 4
 #define FUZZ_PATCHES 8
-#define FUZZ_STRINGS 2048
+#define FUZZ_STRINGS 12288
 #define FUZZ_MOST_BYTES ((uint64_t)1 << 38) /* of a member: past 64 GiB sizes are written otherwise */
 #define FUZZ_WRITTEN ((uint64_t)1 << 16)    /* of a member; the rest is a hole, and its digest wrong */
 
 enum fuzz_flag {
 	FUZZ_AS_IS = 1,  /* what follows the head is the file itself, */
 	FUZZ_DIGESTS = 2 /* but for the digests of its index and parameters, which are made right */
+};
+
+enum fuzz_more { FUZZ_MORE_MATRICES = 1, FUZZ_MORE_PARTS = 2, FUZZ_MORE_STRINGS = 4 };
+
+/* Names of units, tensors and files, by their number modulo FUZZ_NAMES. */
+enum fuzz_name {
+	FUZZ_NAME_PLAIN,
+	FUZZ_NAME_FOLDER,
+	FUZZ_NAME_WIDE,
+	FUZZ_NAME_CONTROL,
+	FUZZ_NAME_LONG,
+	FUZZ_NAME_EMPTY, /* of a file, one that leads elsewhere */
+	FUZZ_NAME_SAME,  /* as that of the record before */
+	FUZZ_NAMES
 };
 
 enum fuzz_kind { FUZZ_UNIT, FUZZ_TENSOR, FUZZ_FILE, FUZZ_PATCH, FUZZ_KINDS };
@@ -46,7 +61,7 @@ struct fuzz_unit {
 	uint8_t rows, rows_shift; /* rows << (rows_shift - 192), where that is positive */
 	uint8_t cols[2], cols_shift;
 	uint8_t flags; /* enum fuzz_unit_flag, and outliers << 4: none, few, as many as rows, more, all weights */
-	uint8_t exponent, class_, reserved;
+	uint8_t exponent, class_, name;
 };
 
 enum fuzz_unit_flag {
@@ -59,7 +74,7 @@ struct fuzz_tensor {
 	uint8_t kind, dtype, rank, fate, tied, class_;
 	uint8_t dim[8]; /* 1 is added, but for 255, which is 0 */
 	uint8_t shift;  /* of the first dimension, likewise less 192 */
-	uint8_t reserved;
+	uint8_t name;
 };
 
 struct fuzz_file {
@@ -105,17 +120,18 @@ struct fuzz_bundle {
 	uint64_t seed;
 	struct xfp_idx_header header;
 	struct xfp_idx_unit units[FUZZ_UNITS];
-	struct xfp_idx_matrix matrices[FUZZ_MATRICES];
-	struct xfp_idx_part parts[FUZZ_PARTS];
+	struct xfp_idx_matrix matrices[FUZZ_MATRICES + 1];
+	struct xfp_idx_part parts[FUZZ_PARTS + 1];
 	struct xfp_idx_tensor tensors[FUZZ_TENSORS];
 	struct xfp_idx_file files[FUZZ_FILES];
 	char strings[FUZZ_STRINGS];
 	uint32_t count[XFP_TABLES];
+	uint8_t names[XFP_TABLES][FUZZ_TENSORS + 1]; /* of units, tensors and files: enum fuzz_name */
 	uint64_t json_bytes;
 	struct fuzz_patch patches[FUZZ_PATCHES];
 	unsigned patch_count;
 	bool huge;  /* some member has bytes that nobody should read all of */
-	bool wrong; /* some unit has no weights */
+	bool wrong; /* it must not be taken: a unit has no weights, a name occurs twice ... */
 };
 
 static inline uint64_t fuzz_random(uint64_t *state)
@@ -129,6 +145,8 @@ static inline uint64_t fuzz_random(uint64_t *state)
 
 /* All but the offsets of members and the digests. An item that cannot be, or is one too many, is left out. */
 void fuzz_read_recipe(const uint8_t *recipe, size_t size, struct fuzz_bundle *bundle);
+
+void fuzz_add_strings(struct fuzz_bundle *bundle);
 
 /* The records of a table, and the bytes of one. */
 uint8_t *fuzz_table(struct fuzz_bundle *bundle, enum xfp_table table, size_t *record);

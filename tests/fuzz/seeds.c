@@ -70,6 +70,9 @@ static size_t special(unsigned n, uint8_t recipe[FUZZ_SEED])
 	const union item kept = { .tensor = { FUZZ_TENSOR, .dtype = XFP_F4, .rank = 3, .dim = { 1, 2, 255 } } };
 	const union item tied = { .tensor = { FUZZ_TENSOR, .fate = 2, .tied = 0 } };
 	const union item dropped = { .tensor = { FUZZ_TENSOR, .fate = 1, .rank = 1, .dim = { 9 } } };
+	const union item dropped_too = { .tensor = { FUZZ_TENSOR, .fate = 1, .name = FUZZ_NAME_SAME } };
+	const union item unit_too = UNIT(SMALL, .mode = XFP_MODE_KEEP, .name = FUZZ_NAME_SAME);
+	const union item late_unit = { .patch = { FUZZ_PATCH, FUZZ_LATE, XFP_TABLE_UNITS, .how = FUZZ_ABSURD } };
 	const union item sets[][4] = {
 		{ v2, fused, tied, dropped },
 		{ wide },
@@ -77,7 +80,22 @@ static size_t special(unsigned n, uint8_t recipe[FUZZ_SEED])
 		{ eight },
 		{ nothing },
 		{ kept, tied, dropped },
+		{ dropped, dropped_too },
+		{ v2, unit_too, unit_too },
+		{ v2, unit_too, unit_too, unit_too },
+		{ { .file = { FUZZ_FILE } }, { .file = { FUZZ_FILE, FUZZ_NAME_SAME } } },
+		{ { .file = { FUZZ_FILE, FUZZ_NAME_EMPTY } } },
+		{ { .file = { FUZZ_FILE, FUZZ_NAME_LONG } }, { .file = { FUZZ_FILE, FUZZ_NAME_LONG + FUZZ_NAMES } } },
+		{ { .file = { FUZZ_FILE, FUZZ_NAME_CONTROL } }, { .file = { FUZZ_FILE, FUZZ_NAME_SAME } } },
+		{ { .file = { FUZZ_FILE, FUZZ_NAME_LONG + 2 * FUZZ_NAMES } },
+		  { .file = { FUZZ_FILE, FUZZ_NAME_SAME } } },
+		{ v2, late_unit },
 		{ v2, { .patch = { FUZZ_PATCH, FUZZ_LATE, XFP_TABLE_UNITS, 0, FUZZ_SET, 0, { 17 }, { 3 } } } },
+		{ kept,
+		  tied,
+		  { .patch = { FUZZ_PATCH, FUZZ_LATE, XFP_TABLE_TENSORS, 2, FUZZ_SET, 1, { 6 }, { 99 } } } },
+		{ v2, { .patch = { FUZZ_PATCH, FUZZ_LATE, XFP_TABLE_TENSORS, 0, FUZZ_SET, 0, { 18 }, { 3 } } } },
+		{ v2, { .patch = { FUZZ_PATCH, FUZZ_LATE, XFP_TABLE_MATRICES, 0, FUZZ_SET, 0, { 9 }, { 1 } } } },
 		{ v2, { .patch = { FUZZ_PATCH, FUZZ_LATE, XFP_TABLE_MATRICES, 3, FUZZ_ABSURD, 0, { 2 }, { 20 } } } },
 		{ v2, { .patch = { FUZZ_PATCH, FUZZ_EARLY, XFP_TABLE_PARTS, 3, FUZZ_ADD, 1, { 2 }, { 16 } } } },
 		{ v2, { .patch = { FUZZ_PATCH, FUZZ_LATE, FUZZ_HEADER, 2, FUZZ_ABSURD, 0, { 10 }, { 11 } } } },
@@ -99,7 +117,14 @@ static size_t special(unsigned n, uint8_t recipe[FUZZ_SEED])
 
 size_t fuzz_seed(unsigned n, uint8_t recipe[FUZZ_SEED])
 {
-	const unsigned wholes = 20;
+	const unsigned wholes = 20, surpluses = 3;
+	size_t size;
 
-	return n < wholes ? whole(n, recipe) : special(n - wholes, recipe);
+	if (n < wholes)
+		return whole(n, recipe);
+	if (n >= wholes + surpluses)
+		return special(n - wholes - surpluses, recipe);
+	size = whole(0, recipe);
+	recipe[11] = (uint8_t)(1u << (n - wholes)); /* enum fuzz_more */
+	return size;
 }

@@ -165,6 +165,7 @@ static void decode(const struct xfp_bundle *bundle, uint32_t m, const struct xfp
 	MUST(xfp_bundle_dequantize(bundle, m, matrix->rows, 0, XFP_FLOAT32, NULL, &err) == XFP_OK);
 	MUST(xfp_bundle_dequantize(bundle, m, matrix->rows, 1, XFP_FLOAT32, NULL, &err) == XFP_USAGE);
 	MUST(xfp_bundle_dequantize(bundle, m, UINT64_MAX, 2, XFP_FLOAT32, NULL, &err) == XFP_USAGE);
+	MUST(xfp_bundle_dequantize(bundle, m, 0, 0, 0, NULL, &err) == XFP_USAGE);
 	if (!matrix->rows || matrix->cols > MOST_COLUMNS)
 		return;
 	if (matrix->rows <= MOST_WEIGHTS / (matrix->cols + 1)) {
