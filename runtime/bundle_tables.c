@@ -177,8 +177,6 @@ static bool view_fits(const struct xfp_idx_unit *unit, const struct xfp_idx_matr
 {
 	uint64_t down, right, last;
 
-	if (!unit->rows || !unit->cols)
-		return true;
 	return xfp_mul(unit->rows - 1, matrix->row_stride, &down) &&
 	       xfp_mul(unit->cols - 1, matrix->col_stride, &right) && xfp_add(down, right, &last) &&
 	       xfp_add(last, matrix->base, &last) && last < elements;

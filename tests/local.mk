@@ -250,7 +250,7 @@ fuzz:
 fuzz-vectors:
 	@echo $(noinst_LTLIBRARIES)
 fuzz-kernels:
-	@echo $(runtime_libxfp_la_OBJECTS) | tr ' ' '\n' | grep '^kernels/' | tr '\n' ' '
+	@echo $(runtime_libxfp_la_OBJECTS) | tr ' ' '\n' | grep '^kernels/' | xargs
 
 check-local:
 	@test '$(TESTS_STATE)' = yes || \
