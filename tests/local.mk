@@ -180,6 +180,8 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/bundle_fixture_io.c \
 	tests/unit/bundle_fixture_parts.c \
 	tests/unit/bundle_fixture_parts.h \
+	tests/unit/bundle_image.c \
+	tests/unit/bundle_image.h \
 	tests/unit/cache_fixture.h \
 	tests/unit/lane_bits.h \
 	tests/unit/model.h \

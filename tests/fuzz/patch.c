@@ -76,6 +76,7 @@ void fuzz_patch_tables(struct fuzz_bundle *b, enum fuzz_when when)
 	for (unsigned i = 0; i < b->patch_count; i++) {
 		struct fuzz_patch *patch = &b->patches[i];
 		unsigned table = patch->table % FUZZ_PLACES;
+		struct image_tables tables;
 		size_t record;
 		uint8_t *records;
 
@@ -85,7 +86,8 @@ void fuzz_patch_tables(struct fuzz_bundle *b, enum fuzz_when when)
 			fuzz_patch_bytes(patch, (uint8_t *)&b->header, sizeof b->header);
 		if (table >= XFP_TABLES || !b->count[table])
 			continue;
-		records = fuzz_table(b, (enum xfp_table)table, &record);
+		tables = fuzz_tables(b);
+		records = image_table(&tables, (enum xfp_table)table, &record);
 		if (table == XFP_TABLE_STRINGS)
 			fuzz_patch_bytes(patch, records, b->count[table]);
 		else if (patch->how % FUZZ_HOWS == FUZZ_COPY && patch->value[2] & 1) /* a field of another record */

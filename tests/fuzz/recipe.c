@@ -216,38 +216,21 @@ static void add_surplus(struct fuzz_bundle *b, uint8_t what)
 	b->wrong = b->wrong || what & (FUZZ_MORE_MATRICES | FUZZ_MORE_PARTS | FUZZ_MORE_STRINGS);
 }
 
-static void make_header(struct fuzz_bundle *b)
+struct image_tables fuzz_tables(struct fuzz_bundle *b)
 {
-	uint64_t end = sizeof b->header;
-
-	memcpy(b->header.magic, XFP_IDX_MAGIC, sizeof b->header.magic);
-	b->header.version = XFP_BUNDLE_VERSION;
-	b->header.header_bytes = sizeof b->header;
-	for (int t = 0; t < XFP_TABLES; t++) {
-		size_t record;
-
-		fuzz_table(b, (enum xfp_table)t, &record);
-		b->header.table[t].offset = xfp_align(end, 8);
-		b->header.table[t].count = b->count[t];
-		b->header.table[t].record = (uint32_t)record;
-		end = b->header.table[t].offset + (uint64_t)b->count[t] * record;
-	}
-	b->header.index_bytes = end;
-}
-
-uint8_t *fuzz_table(struct fuzz_bundle *b, enum xfp_table table, size_t *record)
-{
-	const struct {
-		void *records;
-		size_t bytes;
-	} all[XFP_TABLES] = {
-		{ b->units, sizeof *b->units }, { b->matrices, sizeof *b->matrices },
-		{ b->parts, sizeof *b->parts }, { b->tensors, sizeof *b->tensors },
-		{ b->files, sizeof *b->files }, { b->strings, 1 },
+	struct image_tables tables = {
+		.header = &b->header,
+		.units = b->units,
+		.matrices = b->matrices,
+		.parts = b->parts,
+		.tensors = b->tensors,
+		.files = b->files,
+		.strings = b->strings,
+		.json_bytes = b->json_bytes,
 	};
 
-	*record = all[table].bytes;
-	return all[table].records;
+	memcpy(tables.count, b->count, sizeof tables.count);
+	return tables;
 }
 
 union item {
@@ -285,6 +268,7 @@ static bool add_item(struct fuzz_bundle *b, const union item *item, uint32_t *ra
 void fuzz_read_recipe(const uint8_t *recipe, size_t size, struct fuzz_bundle *b)
 {
 	uint8_t head[FUZZ_ITEM] = { 0 };
+	struct image_tables tables;
 	uint32_t raw = 0;
 
 	memset(b, 0, sizeof *b);
@@ -304,5 +288,6 @@ void fuzz_read_recipe(const uint8_t *recipe, size_t size, struct fuzz_bundle *b)
 	}
 	fuzz_add_strings(b);
 	add_surplus(b, head[11]);
-	make_header(b);
+	tables = fuzz_tables(b);
+	image_make_header(&tables);
 }

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bundle_layout.h"
+#include "../unit/bundle_image.h"
 
 #define FUZZ_ITEM 16
 #define FUZZ_UNITS 4
@@ -148,8 +148,8 @@ void fuzz_read_recipe(const uint8_t *recipe, size_t size, struct fuzz_bundle *bu
 
 void fuzz_add_strings(struct fuzz_bundle *bundle);
 
-/* The records of a table, and the bytes of one. */
-uint8_t *fuzz_table(struct fuzz_bundle *bundle, enum xfp_table table, size_t *record);
+/* Its tables for bundle_image.h. */
+struct image_tables fuzz_tables(struct fuzz_bundle *bundle);
 
 /* The patches of that time to tables, header and strings. */
 void fuzz_patch_tables(struct fuzz_bundle *bundle, enum fuzz_when when);
