@@ -8,6 +8,7 @@ noinst_PROGRAMS += \
 	tests/bench/int4 \
 	tests/bench/llama \
 	tests/bench/make-weights \
+	tests/bench/opening \
 	tests/kernel-verify-broken \
 	tests/make-checkpoint \
 	tests/make-compact-seeds
@@ -32,6 +33,13 @@ tests_bench_llama_SOURCES = tests/bench/llama.c
 tests_bench_llama_LDADD = $(TOOL_LIBS) -ldl
 tests_bench_make_weights_SOURCES = tests/bench/make-weights.c tests/generated-weights.h
 tests_bench_make_weights_LDADD = -lm
+tests_bench_opening_SOURCES = \
+	tests/bench/opening.c \
+	tests/unit/bundle_image.c \
+	tests/unit/bundle_image.h \
+	tests/unit/many_members.c \
+	tests/unit/many_members.h
+tests_bench_opening_LDADD = $(TOOL_LIBS)
 
 # The fuzzer of the bundle reader: `make fuzz`, which needs clang; test_recipes is what needs none.
 EXTRA_DIST += \
@@ -60,6 +68,7 @@ unit_tests = \
 	tests/unit/test_assign \
 	tests/unit/test_bundle \
 	tests/unit/test_bundle_hostile \
+	tests/unit/test_bundle_open \
 	tests/unit/test_bundle_parts \
 	tests/unit/test_bundle_tools \
 	tests/unit/test_classify \
@@ -138,6 +147,7 @@ EXTRA_DIST += \
 	tests/bench/gguf.py \
 	tests/bench/memory.py \
 	tests/bench/modes.py \
+	tests/bench/opening.py \
 	tests/bench/overhead.py \
 	tests/bench/plot.py \
 	tests/bench/results/scale.csv \
@@ -184,6 +194,8 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/bundle_image.h \
 	tests/unit/cache_fixture.h \
 	tests/unit/lane_bits.h \
+	tests/unit/many_members.c \
+	tests/unit/many_members.h \
 	tests/unit/model.h \
 	tests/unit/named_shapes.h \
 	tests/unit/scratch.h \

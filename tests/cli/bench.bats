@@ -67,6 +67,13 @@ print(len(units), sum(unit["weights"] for unit in units))')" = "13 $((7 * 48 * 6
 	[ "$(member r.json "['memory'][1]['pss'] > 1000000")" = True ]
 }
 
+@test "run: open, which reads no weights" {
+	run -0 bench --json r.json open
+	echo "$output"
+	[ "$(member r.json "['open'][0]['pages_of_weights']")" = 0 ]
+	[ "$(member r.json "['open'][0]['microseconds'] > 0")" = True ]
+}
+
 @test "run: scale writes a table and a picture" {
 	run -0 bench --results . scale
 	echo "$output"

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * opening ROUNDS MEMBERS EXPERTS - time xfp_bundle_open on a bundle of so many members, four of five of them of units with so
+ * many experts, and see how much of its weights is read meanwhile. Prints the bytes of its index, the median and the least
+ * microseconds, the pages of the file that opening put into memory, and the pages that it has beside.
+ *
+ * The file is in memory, its weights are holes: reading one makes a page of it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../unit/many_members.h"
+#include "xfp.h"
+
+static double microseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static unsigned long pages_of(int file)
+{
+	struct stat st = { 0 };
+
+	fstat(file, &st);
+	return (unsigned long)st.st_blocks * 512 / (unsigned long)sysconf(_SC_PAGESIZE);
+}
+
+int main(int argc, char **argv)
+{
+	size_t rounds = argc == 4 ? strtoul(argv[1], NULL, 10) : 0;
+	unsigned long members = argc == 4 ? strtoul(argv[2], NULL, 10) : 0;
+	unsigned long experts = argc == 4 ? strtoul(argv[3], NULL, 10) : 0;
+	int file = memfd_create("open", MFD_CLOEXEC);
+	double *took = calloc(rounds + 1, sizeof *took);
+	unsigned long before;
+	uint64_t index_bytes;
+	struct many many;
+	char path[40];
+
+	if (file < 0 || !took || !rounds || members < 5 || !experts) {
+		fprintf(stderr, "usage: opening ROUNDS MEMBERS EXPERTS\n");
+		return 2;
+	}
+	many = (struct many){ .units = (uint32_t)members / 5,
+			      .experts = (uint32_t)experts,
+			      .tensors = (uint32_t)(members - members / 5 * 4),
+			      .rows = 1024,
+			      .cols = 4096 };
+	many_members(file, &many, &index_bytes);
+	before = pages_of(file);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+	for (size_t i = 0; i < rounds; i++) {
+		double begin = microseconds();
+		struct xfp_error err;
+		struct xfp_bundle *bundle;
+
+		if (xfp_bundle_open(path, &bundle, &err)) {
+			fprintf(stderr, "opening: %s\n", err.text);
+			return 1;
+		}
+		took[i] = microseconds() - begin;
+		xfp_bundle_close(bundle);
+	}
+	qsort(took, rounds, sizeof *took, ascending);
+	printf("%llu %.1f %.1f %lu %lu\n", (unsigned long long)index_bytes, took[rounds / 2], took[0],
+	       pages_of(file) - before, before);
+	free(took);
+	return 0;
+}
