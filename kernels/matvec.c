@@ -3,6 +3,7 @@
  * matvec.c - what the instruction sets have in common: which one runs, and outliers.
  */
 #include "matvec.h"
+#include "matvec_tables.h"
 
 #ifdef XFP_X86
 #include <cpuid.h>
@@ -83,12 +84,36 @@ bool xfp_matvec_use(const char *name)
 	return false;
 }
 
+bool xfp_matvec_codebooks_exist(const struct xfp_matvec *w, unsigned codebooks, size_t first, size_t rows)
+{
+	size_t groups = (w->cols + ((size_t)1 << w->group) - 1) >> w->group;
+	uint64_t beyond = (256 - codebooks) * UINT64_C(0x0101010101010101), any = 0, eight;
+
+	if (w->mode != XFP_MATVEC_V2A || codebooks == 256)
+		return true;
+	for (size_t r = first; r < first + rows; r++) {
+		const uint8_t *byte = w->byte + r * w->row_groups;
+		size_t g = 0;
+
+		for (; g + 8 <= groups; g += 8) {
+			memcpy(&eight, byte + g, sizeof eight);
+			any |= eight;
+		}
+		for (; g < groups; g++)
+			any |= byte[g];
+	}
+	return !(any & beyond);
+}
+
 bool xfp_matvec_rows(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add,
 		     float *y, size_t stride)
 {
 	const struct xfp_matvec_set *set = xfp_matvec_set();
 	struct xfp_outlier_row at;
 
+	if (w->mode == XFP_MATVEC_V2A &&
+	    !xfp_matvec_codebooks_exist(w, xfp_tables_head(w->tables)->codebooks, first, rows))
+		return false;
 	set->rows(w, x, first, rows, add, y, stride);
 	if (!w->outliers.count || !rows)
 		return true;

@@ -6,12 +6,12 @@
  * in as many ranges and threads as it likes.
  *
  * Results are the same from run to run and for any range, but not between instruction sets. With S the sum over the
- * row of |w x|, x the balanced activations, every result is within
+ * row of |w x|, of stored weights and of outliers, x the balanced activations, every result is within
  *
  *   (cols / 16 + 32) 2^-24 S                          of the double-precision reference, with floats;
  *   that and n e a 2^-14 added up over the blocks     with bytes and words ("vbmi"): n columns, a the largest |x| of
- *                                                     a block of 256, e the largest |w| of the row, of v2c and
- *                                                     v2a of the library (times the group's scale)
+ *                                                     a block of 256, e the largest |entry| of the row's codebook,
+ *                                                     of v2c and v2a of the library (times the group's scale)
  *
  * unless activations or entries are not finite: bytes and words are used only where both are.
  */
@@ -79,8 +79,9 @@ struct xfp_matvec_x {
 	float *natural;       /* [count][cols], balanced */
 	float *lanes;         /* [vectors][tile][16] */
 
-	/* Where the machine has instructions for them and all are finite, `bytes_fit`. Of up to two vectors: 64 columns as int16, [vectors / 4][tile][2][64], the high bytes and
-	 * then the low; by block of 256 columns, what one of them is worth, and the sum of all, [blocks][tile]. */
+	/* Where the machine has instructions for them and all are finite, `bytes_fit`. Of up to two vectors: 64
+	 * columns as int16, [vectors / 4][tile][2][64], the high bytes and then the low; by block of 256 columns, what
+	 * one of them is worth, and the sum of all, [blocks][tile]. */
 	bool bytes_fit;
 	int8_t *bytes;
 	float *step;
@@ -102,9 +103,13 @@ void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned
 		       size_t stride, const float *down, void *room);
 
 /* y[m * stride + r - first] = row r of W times vector m, or, with `add`, that more, for rows [first, first + rows).
- * False when outliers are not within the matrix; what was computed is then undefined. */
+ * False when outliers are not within the matrix or a group of v2a has none of its codebooks; what was computed is then
+ * undefined. */
 bool xfp_matvec_rows(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add,
 		     float *y, size_t stride);
+
+/* Of v2a, whether all groups of some rows have one of so many codebooks, a power of two; of other modes they have. */
+bool xfp_matvec_codebooks_exist(const struct xfp_matvec *w, unsigned codebooks, size_t first, size_t rows);
 
 /* Rows of what is stored, for the reference. */
 void xfp_matvec_reference_row(const struct xfp_matvec *w, size_t row, float *x);

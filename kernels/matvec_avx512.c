@@ -12,12 +12,11 @@ bool xfp_outlier_dot_avx512(const struct xfp_outlier_rows *o, const struct xfp_o
 
 	if (cols > INT32_MAX) /* gathers take signed numbers */
 		return xfp_outlier_rows_dot(o, at, vectors, count, first, cols, sum);
-	for (uint32_t i = at->first; i < at->end; i += 16) {
+	for (size_t i = at->first; i < at->end; i += 16) {
 		__mmask16 some = at->end - i < 16 ? (__mmask16)((1u << (at->end - i)) - 1) : 0xffff;
-		__m512 residual = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(some, o->residual + (size_t)i * 2));
-		__m512i column =
-			o->wide ? _mm512_maskz_loadu_epi32(some, o->column + (size_t)i * 4)
-				: _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, o->column + (size_t)i * 2));
+		__m512 residual = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(some, o->residual + i * 2));
+		__m512i column = o->wide ? _mm512_maskz_loadu_epi32(some, o->column + i * 4)
+					 : _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, o->column + i * 2));
 
 		if (_mm512_mask_cmpge_epu32_mask(some, column, all))
 			return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matvec_decode.h - rows as the numbers that they stand for; a part of matvec_rows.h, on its look-ups. The same bits from
- * every set.
+ * matvec_decode.h - rows as the numbers that they stand for; a part of matvec_rows.h, on its look-ups. The same bits
+ * from every set.
  */
 #ifndef XFP_MATVEC_DECODE_H
 #define XFP_MATVEC_DECODE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matvec_integers.c - activations as integers of 16 bits, in AVX-512: bytes for one vector or two (matvec_bytes.h), words
- * for more (matvec_words.c).
+ * matvec_integers.c - activations as integers of 16 bits, in AVX-512: bytes for one vector or two (matvec_bytes.h),
+ * words for more (matvec_words.c).
  */
 #include <immintrin.h>
 
@@ -13,6 +13,7 @@
 #define MOST_WORD 16384 /* so that eight products of two are at most 2^31 */
 #define GROUP_VECTORS 8 /* of v2a, which has 128 columns */
 #define TOO_LARGE 0x1p120f
+#define TOO_SMALL 0x1p-100f /* its steps are not numbers */
 
 static __m512 load(const struct xfp_matvec_x *x, unsigned m, size_t vector)
 {
@@ -32,6 +33,11 @@ static float largest(const struct xfp_matvec_x *x, unsigned m, size_t first, siz
 		most = _mm512_max_ps(most, size);
 	}
 	return wrong ? TOO_LARGE : _mm512_reduce_max_ps(most);
+}
+
+static bool fits(float most)
+{
+	return most == 0 || (most >= TOO_SMALL && most < TOO_LARGE);
 }
 
 static __m512i in_steps(const struct xfp_matvec_x *x, unsigned m, size_t vector, __m512 per_step)
@@ -60,8 +66,9 @@ static __m512i to_byte(__m512i value, unsigned number)
 	return _mm512_slli_epi32(_mm512_and_si512(value, _mm512_set1_epi32(255)), 8 * number);
 }
 
-/* Four vectors to their bytes: the columns of one are every fourth. What a weight's offset of 32768, and the low byte of
- * a weight times the low one of these, which the kernels leave out, come to is 32768 of each, less 128 of its low byte. */
+/* Four vectors to their bytes: the columns of one are every fourth. What a weight's offset of 32768, and the low byte
+ * of a weight times the low one of these, which the kernels leave out, come to is 32768 of each, less 128 of its low
+ * byte. */
 static int64_t four_vectors(const struct xfp_matvec_x *x, unsigned m, size_t first, __m512 per_step)
 {
 	int8_t *to = x->bytes + (first / 4 * x->tile + m) * 128;
@@ -91,10 +98,10 @@ static bool make_bytes(struct xfp_matvec_x *x, unsigned m)
 
 		end = first + BLOCK_VECTORS < x->vectors ? first + BLOCK_VECTORS : x->vectors;
 		most = largest(x, m, first, end);
-		if (most == TOO_LARGE)
+		if (!fits(most))
 			return false;
 		step = most / MOST_BYTES;
-		per_step = _mm512_set1_ps(most >= 0x1p-100f ? MOST_BYTES / most : 0);
+		per_step = _mm512_set1_ps(most > 0 ? MOST_BYTES / most : 0);
 		for (size_t half = first; half < end; half += GROUP_VECTORS) {
 			size_t group = half / GROUP_VECTORS;
 			int64_t sum = four_vectors(x, m, half, per_step) + four_vectors(x, m, half + 4, per_step);
@@ -136,10 +143,10 @@ static bool make_words(struct xfp_matvec_x *x, unsigned m)
 {
 	for (size_t first = 0; first < x->vectors; first += PAIR_VECTORS) {
 		float most = largest(x, m, first, first + PAIR_VECTORS);
-		__m512 per_step = _mm512_set1_ps(most >= 0x1p-100f ? MOST_WORD / most : 0);
+		__m512 per_step = _mm512_set1_ps(most > 0 ? MOST_WORD / most : 0);
 		size_t pair = first / PAIR_VECTORS;
 
-		if (most == TOO_LARGE)
+		if (!fits(most))
 			return false;
 		four_in_words(x, m, first, per_step);
 		four_in_words(x, m, first + 4, per_step);

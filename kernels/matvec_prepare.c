@@ -180,6 +180,7 @@ void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, co
 		if (table < made)
 			most = larger(most, value[i]);
 	}
+	head->codebooks = codebooks;
 	head->step = most / 32767;
 	head->word_step = most / MOST_WORD;
 	head->bytes_fit = most < TOO_LARGE;

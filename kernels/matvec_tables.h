@@ -15,10 +15,11 @@
 /* 64 bytes; f32, [256][2^k]; then 256 tables of bytes, and 256 of words. A table is the high bytes of its entries and
  * then the low ones, sixteen of each, repeated where 2^k is less, or 2^k. */
 struct xfp_tables_head {
-	bool bytes_fit;  /* entries are finite */
-	float step;      /* an entry is step * (256 high + low - 32768) */
+	bool bytes_fit; /* entries are finite */
+	float step;     /* an entry is step * (256 high + low - 32768) */
+	uint32_t codebooks;
 	float word_step; /* or, of a word, word_step * (256 high + low), high signed: up to 2^14 */
-	uint8_t fill[52];
+	uint8_t fill[48];
 };
 
 /* 2^14 * xfp_balance_down(byte), the scale of a row of v2c, without a call. */

@@ -57,8 +57,8 @@ INLINE __m256 by_vector(unsigned tile, const float *from)
 	return tile == 4 ? _mm256_zextps128_ps256(_mm_load_ps(from)) : _mm256_load_ps(from);
 }
 
-/* `lanes` of a chunk; groups of 32 columns where `group` is 5, of more where it is 0. */
-INLINE void chunk_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, unsigned group, const struct call *call,
+/* `lanes` of a chunk. */
+INLINE void chunk_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, const struct call *call,
 			const struct row *row, size_t column, unsigned lanes, const float *step, __m512 *all)
 {
 	unsigned slots = xfp_lane_columns(k) / 4;
@@ -74,8 +74,8 @@ INLINE void chunk_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, un
 		if (mode == XFP_MATVEC_V2C && lanes < 16) {
 			look_up_rest(k, call->tables, call->rest->part[i], row->byte, index, &high, &low);
 		} else if (mode == XFP_MATVEC_V2C) {
-			unsigned one = row->byte[at >> (group ? group : call->log2)];
-			unsigned other = row->byte[(at + 32) >> (group ? group : call->log2)];
+			unsigned one = row->byte[at >> call->log2];
+			unsigned other = row->byte[(at + 32) >> call->log2];
 
 			look_up_two(k, call->tables + xfp_table_bytes(k) * one,
 				    call->tables + xfp_table_bytes(k) * other, index, &high, &low);
@@ -118,8 +118,8 @@ INLINE void read_pairs(unsigned tile, const struct call *call, struct row *row, 
 	row->middle = middle;
 }
 
-INLINE void part_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, unsigned group, const struct call *call,
-		       struct row *row, size_t column, size_t end)
+INLINE void part_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, const struct call *call, struct row *row,
+		       size_t column, size_t end)
 {
 	size_t chunk = xfp_chunk_columns(k), from = column;
 	const float *step = call->x->step + column / PAIR * tile;
@@ -134,9 +134,9 @@ INLINE void part_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, uns
 	for (unsigned m = 0; m < tile; m++)
 		all[m] = row->all[m];
 	for (; column + chunk <= end; column += chunk)
-		chunk_words(mode, k, tile, group, call, row, column, 16, step + (column - from) / PAIR * tile, all);
+		chunk_words(mode, k, tile, call, row, column, 16, step + (column - from) / PAIR * tile, all);
 	if (mode != XFP_MATVEC_V2A && column < end)
-		chunk_words(mode, k, tile, group, call, row, column, xfp_chunk_lanes(k, end - column),
+		chunk_words(mode, k, tile, call, row, column, xfp_chunk_lanes(k, end - column),
 			    step + (column - from) / PAIR * tile, all);
 	UNROLL
 	for (unsigned m = 0; m < tile; m++)
@@ -159,9 +159,8 @@ INLINE void finish(enum xfp_matvec_mode mode, unsigned tile, const struct row *r
 		}
 }
 
-INLINE void rows_in_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, unsigned group,
-			  const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add,
-			  float *y, size_t stride)
+INLINE void rows_in_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, const struct xfp_matvec *w,
+			  const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, size_t stride)
 {
 	size_t chunk = xfp_chunk_columns(k);
 	struct rest rest;
@@ -195,7 +194,7 @@ INLINE void rows_in_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, 
 			end = w->cols - c < SEGMENT_COLUMNS(tile) ? w->cols : c + SEGMENT_COLUMNS(tile);
 			for (size_t i = 0; i < batch; i++)
 				if (row[i].fit)
-					part_words(mode, k, tile, group, &call, &row[i], c, end);
+					part_words(mode, k, tile, &call, &row[i], c, end);
 		}
 		for (size_t i = 0; i < batch; i++) {
 			double factor = mode == XFP_MATVEC_V2    ? unit * row[i].table.step
@@ -217,21 +216,18 @@ INLINE void rows_in_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, 
 		size_t stride
 #define PASSED w, x, first, rows, add, y, stride
 
-#define COPY(k, tile)                                                      \
-	static void v2_##k##_##tile(ARGUMENTS)                             \
-	{                                                                  \
-		rows_in_words(XFP_MATVEC_V2, k, tile, 0, PASSED);          \
-	}                                                                  \
-	static void v2a_##k##_##tile(ARGUMENTS)                            \
-	{                                                                  \
-		rows_in_words(XFP_MATVEC_V2A, k, tile, 7, PASSED);         \
-	}                                                                  \
-	static void v2c_##k##_##tile(ARGUMENTS)                            \
-	{                                                                  \
-		if (w->group == 5)                                         \
-			rows_in_words(XFP_MATVEC_V2C, k, tile, 5, PASSED); \
-		else                                                       \
-			rows_in_words(XFP_MATVEC_V2C, k, tile, 0, PASSED); \
+#define COPY(k, tile)                                           \
+	static void v2_##k##_##tile(ARGUMENTS)                  \
+	{                                                       \
+		rows_in_words(XFP_MATVEC_V2, k, tile, PASSED);  \
+	}                                                       \
+	static void v2a_##k##_##tile(ARGUMENTS)                 \
+	{                                                       \
+		rows_in_words(XFP_MATVEC_V2A, k, tile, PASSED); \
+	}                                                       \
+	static void v2c_##k##_##tile(ARGUMENTS)                 \
+	{                                                       \
+		rows_in_words(XFP_MATVEC_V2C, k, tile, PASSED); \
 	}
 #define COPIES(k) COPY(k, 4) COPY(k, 8)
 COPIES(2)

@@ -2,7 +2,7 @@
 #
 # man/: one page an executable, and the formats.
 
-dist_man_MANS += man/xfp-kernel-verify.1
+dist_man_MANS += man/xfp-kernel-verify.1 man/xfp.5
 if CONVERTER
 dist_man_MANS += \
 	man/xfp-autoselect.1 \
@@ -25,6 +25,5 @@ dist_man_MANS += \
 	man/xfp-survey.1 \
 	man/xfp-unpack.1 \
 	man/xfp-verify.1 \
-	man/xfp.1 \
-	man/xfp.5
+	man/xfp.1
 endif

@@ -46,8 +46,9 @@ enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t 
 		return xfp_fail(err, XFP_USAGE, "%s: there is no type %d to decode to", bundle->path, (int)type);
 	if (!rows || !matrix.cols)
 		return XFP_OK;
-	if (!(status = xfp_linear_init(&linear, bundle, matrix.unit, rows >= MANY_ROWS, err)))
-		status = dequantize(&linear, &matrix, first, rows, type, out, err);
+	if ((status = xfp_linear_init(&linear, bundle, matrix.unit, rows >= MANY_ROWS, err)))
+		return status;
+	status = dequantize(&linear, &matrix, first, rows, type, out, err);
 	xfp_linear_release(&linear);
 	return status;
 }

@@ -12,5 +12,5 @@ const char *xfp_instructions(void)
 
 bool xfp_use_instructions(const char *name)
 {
-	return xfp_matvec_use(name);
+	return name && xfp_matvec_use(name);
 }

@@ -27,6 +27,14 @@ static enum xfp_status no_memory(struct xfp_linear *linear, struct xfp_error *er
 	return xfp_fail(err, XFP_FAILED, "out of memory");
 }
 
+static enum xfp_status no_such(const struct xfp_bundle *bundle, const char *what, uint32_t number,
+			       struct xfp_error *err)
+{
+	if (number == XFP_NOT_FOUND)
+		return xfp_fail(err, XFP_USAGE, "%s: has no %s of that name", bundle->path, what);
+	return xfp_fail(err, XFP_USAGE, "%s: has no %s %" PRIu32, bundle->path, what, number);
+}
+
 static bool decode_balance(struct xfp_linear *linear, const uint8_t *balance)
 {
 	if (!(linear->down = malloc(linear->cols * sizeof *linear->down)))
@@ -65,7 +73,7 @@ enum xfp_status xfp_linear_init(struct xfp_linear *linear, const struct xfp_bund
 
 	*linear = (struct xfp_linear){ .bundle = bundle };
 	if (!xfp_bundle_unit(bundle, number, &unit))
-		return xfp_fail(err, XFP_USAGE, "%s: has no unit %" PRIu32, bundle->path, number);
+		return no_such(bundle, "unit", number, err);
 	linear->name = unit.name;
 	linear->role = unit.role;
 	linear->dtype = unit.dtype;
@@ -88,42 +96,52 @@ void xfp_linear_release(struct xfp_linear *linear)
 	free(linear->down);
 	free(linear->values);
 	free(linear->tables);
+	linear->down = linear->values = NULL;
+	linear->tables = NULL;
 }
 
 /* ---- opening ----------------------------------------------------------------------------------- */
 
-/* Some of `all`; with `count` 0, what is left. */
+/* Some of `all`; with `count` 0, what is left, which must be some. */
 static bool cut(uint64_t *first, uint64_t *count, uint64_t all)
 {
-	if (*first > all || *count > all - *first)
+	if (*first >= all || *count > all - *first)
 		return false;
 	if (!*count)
 		*count = all - *first;
 	return true;
 }
 
+static enum xfp_status bad_slice(const struct xfp_linear *linear, const char *what, uint64_t first, uint64_t count,
+				 uint64_t all, struct xfp_error *err)
+{
+	if (!count)
+		return xfp_fail(err, XFP_USAGE, "%s: %s: a slice from %s %" PRIu64 " on, of %" PRIu64,
+				linear->bundle->path, xfp_printable(linear->name).text, what, first, all);
+	return xfp_fail(err, XFP_USAGE, "%s: %s: a slice of %" PRIu64 " %ss from %" PRIu64 " on, of %" PRIu64,
+			linear->bundle->path, xfp_printable(linear->name).text, count, what, first, all);
+}
+
 static enum xfp_status open_slice(struct xfp_linear *linear, const struct xfp_slice *slice, struct xfp_linear **out,
 				  struct xfp_error *err)
 {
 	struct xfp_linear *opened = malloc(sizeof *opened);
+	enum xfp_status status = XFP_OK;
 
 	if (!opened)
 		return no_memory(linear, err);
 	*opened = *linear;
 	if (slice)
 		opened->slice = *slice;
-	if (!cut(&opened->slice.first_row, &opened->slice.rows, linear->rows) ||
-	    !cut(&opened->slice.first_col, &opened->slice.cols, linear->cols)) {
+	if (!cut(&opened->slice.first_row, &opened->slice.rows, linear->rows))
+		status = bad_slice(linear, "row", slice->first_row, slice->rows, linear->rows, err);
+	else if (!cut(&opened->slice.first_col, &opened->slice.cols, linear->cols))
+		status = bad_slice(linear, "column", slice->first_col, slice->cols, linear->cols, err);
+	if (status)
 		xfp_linear_close(opened);
-		return xfp_fail(err, XFP_USAGE,
-				"%s: %s: %" PRIu64 " rows of %" PRIu64 " columns have no rows %" PRIu64 " to %" PRIu64
-				" with columns %" PRIu64 " to %" PRIu64,
-				linear->bundle->path, xfp_printable(linear->name).text, linear->rows, linear->cols,
-				slice->first_row, slice->first_row + slice->rows, slice->first_col,
-				slice->first_col + slice->cols);
-	}
-	*out = opened;
-	return XFP_OK;
+	else
+		*out = opened;
+	return status;
 }
 
 enum xfp_status xfp_linear_open(const struct xfp_bundle *bundle, uint32_t unit, const struct xfp_slice *slice,
@@ -145,11 +163,13 @@ enum xfp_status xfp_linear_open_tensor(const struct xfp_bundle *bundle, uint32_t
 	struct xfp_tensor_info tensor;
 
 	*out = NULL;
-	if (!xfp_bundle_tensor(bundle, number, &tensor))
-		return xfp_fail(err, XFP_USAGE, "%s: has no tensor %" PRIu32, bundle->path, number);
-	if (!tensor.data || tensor.rank != 2 || !xfp_dtype_is_weight(tensor.dtype))
-		return xfp_fail(err, XFP_USAGE, "%s: %s is no matrix that was kept as a whole", bundle->path,
-				xfp_printable(tensor.name).text);
+	if (!xfp_bundle_tensor(bundle, number, &tensor) ||
+	    (tensor.tied != XFP_NOT_FOUND && !xfp_bundle_tensor(bundle, tensor.tied, &tensor)))
+		return no_such(bundle, "tensor", number, err);
+	if (!tensor.data || tensor.rank != 2 || !tensor.elements || !xfp_dtype_is_weight(tensor.dtype))
+		return xfp_fail(err, XFP_USAGE,
+				"%s: %s is no matrix that was kept as a whole; see the units of that name",
+				bundle->path, xfp_printable(tensor.name).text);
 	linear.name = tensor.name;
 	linear.dtype = tensor.dtype;
 	linear.tensor = tensor.data;
@@ -266,17 +286,6 @@ bool xfp_linear_matrix(const struct xfp_linear *linear, uint32_t expert, struct 
 
 /* ---- its rows ---------------------------------------------------------------------------------- */
 
-/* In v2a, whether a row's groups have codebooks of the library. */
-static bool codebooks_exist(const struct xfp_linear *linear, const struct xfp_matvec *w, uint64_t r)
-{
-	uint64_t groups = w->mode == XFP_MATVEC_V2A ? xfp_row_groups(w->cols, w->group) : 0;
-
-	for (uint64_t g = 0; g < groups; g++)
-		if (w->byte[r * w->row_groups + g] >= linear->library.codebooks)
-			return false;
-	return true;
-}
-
 /* Row r without outliers. For a few rows it is not worth while to make tables of the library. */
 static void decode_row(const struct xfp_linear *linear, const struct xfp_matvec *w, uint64_t r, float *x)
 {
@@ -304,7 +313,7 @@ enum xfp_status xfp_linear_decode(const struct xfp_linear *linear, uint32_t expe
 	for (uint64_t r = first; r < first + rows; r++, x += stride) {
 		const char *wrong = NULL;
 
-		if (codebooks_exist(linear, w, r))
+		if (xfp_matvec_codebooks_exist(w, linear->library.codebooks, r, 1))
 			decode_row(linear, w, r, x);
 		else
 			wrong = "a group's codebook is none of its library";

@@ -17,7 +17,8 @@
 #include "printable.h"
 #include "team.h"
 
-#define ROUND_PRODUCTS 256      /* unless those of one y are more */
+#define ROUND_PRODUCTS 256      /* at least */
+#define ROUND_BYTES (64 << 20)  /* of prepared vectors, unless so many products, or those of one y, take more */
 #define DECODED_PRODUCTS 32     /* of an expert, from which on a block of rows is decoded first */
 #define DECODED_BYTES (1 << 18) /* of such a block, at most */
 #define MOST_ROWS 64            /* of a block, which several batches find in the cache */
@@ -41,7 +42,7 @@ struct round {
 	size_t count;
 	const struct xfp_input *x;
 	const struct xfp_output *y;
-	uint32_t *order; /* products by expert */
+	uint64_t *order; /* products by expert */
 	uint32_t *place; /* where each product is in it */
 	struct batch *batches;
 	size_t batch_count;
@@ -67,18 +68,23 @@ static size_t least(size_t a, size_t b)
 
 /* ---- batches ----------------------------------------------------------------------------------- */
 
-/* Stable: products of one expert stay in their order. Most lists are of few experts, or in order. */
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Those of one expert stay in their order. */
 static void order_by_expert(struct round *round)
 {
-	for (size_t i = 0; i < round->count; i++) {
-		size_t at = i;
-
-		for (; at && round->products[round->order[at - 1]].expert > round->products[i].expert; at--)
-			round->order[at] = round->order[at - 1];
-		round->order[at] = (uint32_t)i;
-	}
 	for (size_t i = 0; i < round->count; i++)
+		round->order[i] = (uint64_t)round->products[i].expert << 32 | i;
+	qsort(round->order, round->count, sizeof *round->order, by_value);
+	for (size_t i = 0; i < round->count; i++) {
+		round->order[i] &= UINT32_MAX;
 		round->place[round->order[i]] = (uint32_t)i;
+	}
 }
 
 static uint32_t vector_of(const struct round *round, const struct batch *batch, unsigned m)
@@ -98,13 +104,13 @@ static bool same_vectors(const struct round *round, const struct batch *a, const
 
 static void add_batch(struct round *round, uint32_t expert, size_t first, size_t count, bool decoded)
 {
-	struct batch *batch = &round->batches[round->batch_count], *before = batch - 1;
+	struct batch *batch = &round->batches[round->batch_count];
 
 	*batch = (struct batch){ .expert = expert, .first = (unsigned)first, .count = (unsigned)count };
 	batch->decoded = !xfp_linear_matrix(round->linear, expert, &batch->w) || decoded;
 	batch->vectors = (unsigned)round->batch_count;
-	if (round->batch_count && same_vectors(round, before, batch))
-		batch->vectors = before->vectors;
+	if (round->batch_count && same_vectors(round, batch - 1, batch))
+		batch->vectors = batch[-1].vectors;
 	round->batch_count++;
 }
 
@@ -212,8 +218,8 @@ static bool multiply_block(struct round *round, size_t first, size_t rows, float
 			fail(round,
 			     xfp_fail(&err, XFP_BAD_INPUT,
 				      "%s: damaged: unit %s, expert %" PRIu32
-				      ", rows %zu to %zu: outliers outside the matrix "
-				      "or out of order; copy or convert it again",
+				      ", rows %zu to %zu: outliers outside the matrix, "
+				      "or a group's codebook is none of its library; copy or convert it again",
 				      round->linear->bundle->path, xfp_printable(round->linear->name).text,
 				      batch->expert, first, first + rows - 1),
 			     &err);
@@ -281,7 +287,7 @@ static void lay_out(struct round *round, size_t *shared, size_t *own)
 		size_t row = batch->w.cols * sizeof(float);
 
 		if (batch->decoded) {
-			round->block = least(round->block, DECODED_BYTES / (row + 1) + 1); /* of no columns, too */
+			round->block = least(round->block, DECODED_BYTES / row + 1);
 			decoded = decoded > row ? decoded : row;
 		}
 		if (batch->vectors != b)
@@ -336,7 +342,9 @@ static enum xfp_status check_vectors(const struct xfp_linear *linear, const char
 	if (type < XFP_FLOAT32 || type > XFP_BFLOAT16)
 		return xfp_fail(err, XFP_USAGE, "%s: %s of type %d, which there is not",
 				xfp_printable(linear->name).text, what, (int)type);
-	if (count && (!data || (count > 1 && stride < elements)))
+	if (count && !data)
+		return xfp_fail(err, XFP_USAGE, "%s: %s at NULL", xfp_printable(linear->name).text, what);
+	if (count > 1 && stride < elements)
 		return xfp_fail(err, XFP_USAGE, "%s: %zu %s, %zu elements apart, have no room for %" PRIu64 " each",
 				xfp_printable(linear->name).text, count, what, stride, elements);
 	return XFP_OK;
@@ -351,6 +359,9 @@ static enum xfp_status check_call(const struct xfp_linear *linear, const struct 
 		     check_vectors(linear, "inputs", x->data, x->type, x->count, x->stride, linear->slice.cols, err)) ||
 	    (status = check_vectors(linear, "outputs", y->data, y->type, y->count, y->stride, linear->slice.rows, err)))
 		return status;
+	if (count > UINT32_MAX)
+		return xfp_fail(err, XFP_USAGE, "%s: %zu products are too many", xfp_printable(linear->name).text,
+				count);
 	for (size_t i = 0; i < count; i++)
 		if (products[i].expert >= linear->experts || products[i].x >= x->count || products[i].y >= y->count)
 			return xfp_fail(err, XFP_USAGE,
@@ -362,44 +373,63 @@ static enum xfp_status check_call(const struct xfp_linear *linear, const struct 
 }
 
 /* Products of the next round: some, and what more has the last one's y. */
-static size_t round_products(const struct xfp_product *products, size_t count)
+static size_t round_products(const struct xfp_linear *linear, const struct xfp_product *products, size_t count)
 {
-	size_t end = least(count, ROUND_PRODUCTS);
+	size_t some = ROUND_BYTES / ((linear->slice.cols + 1024) * 12), end;
 
+	end = least(least(count, UINT32_MAX), some > ROUND_PRODUCTS ? some : ROUND_PRODUCTS);
 	while (end < count && products[end].y == products[end - 1].y)
 		end++;
 	return end;
 }
 
-static size_t largest_round(const struct xfp_product *products, size_t count)
-{
-	size_t most = 0;
-
-	for (size_t done = 0, some; done < count; done += some) {
-		some = round_products(products + done, count - done);
-		most = some > most ? some : most;
-	}
-	return most;
-}
-
 static enum xfp_status run_rounds(struct round *round, const struct xfp_product *products, size_t count)
 {
-	size_t most = largest_round(products, count);
 	enum xfp_status status = XFP_OK;
 
-	round->order = malloc(2 * most * sizeof *round->order);
-	round->batches = malloc(most * sizeof *round->batches);
-	if (!round->order || !round->batches)
-		status = xfp_fail(round->err, XFP_FAILED, "out of memory");
-	round->place = round->order + most;
 	for (size_t done = 0; !status && done < count; done += round->count) {
 		round->products = products + done;
-		round->count = round_products(products + done, count - done);
-		status = run_round(round);
+		round->count = round_products(round->linear, products + done, count - done);
+		round->order = malloc(round->count * sizeof *round->order);
+		round->place = malloc(round->count * sizeof *round->place);
+		round->batches = malloc(round->count * sizeof *round->batches);
+		if (round->order && round->place && round->batches)
+			status = run_round(round);
+		else
+			status = xfp_fail(round->err, XFP_FAILED, "out of memory");
+		free(round->order);
+		free(round->place);
+		free(round->batches);
 	}
-	free(round->order);
-	free(round->batches);
 	return status;
+}
+
+/* The list in the order of y, those of one y in theirs; NULL without memory. */
+static struct xfp_product *order_by_y(const struct xfp_product *products, size_t count)
+{
+	struct xfp_product *ordered = malloc(count * sizeof *ordered);
+	uint64_t *order = malloc(count * sizeof *order);
+
+	for (size_t i = 0; order && i < count; i++)
+		order[i] = (uint64_t)products[i].y << 32 | i;
+	if (order)
+		qsort(order, count, sizeof *order, by_value);
+	for (size_t i = 0; order && ordered && i < count; i++)
+		ordered[i] = products[order[i] & UINT32_MAX];
+	if (!order) {
+		free(ordered);
+		ordered = NULL;
+	}
+	free(order);
+	return ordered;
+}
+
+static bool in_order(const struct xfp_product *products, size_t count)
+{
+	for (size_t i = 1; i < count; i++)
+		if (products[i].y < products[i - 1].y)
+			return false;
+	return true;
 }
 
 enum xfp_status xfp_multiply_experts(struct xfp_team *team, const struct xfp_linear *linear,
@@ -407,15 +437,18 @@ enum xfp_status xfp_multiply_experts(struct xfp_team *team, const struct xfp_lin
 				     const struct xfp_output *y, struct xfp_error *err)
 {
 	struct round round = { .linear = linear, .x = x, .y = y, .team = team, .err = err };
+	struct xfp_product *ordered = NULL;
 	enum xfp_status status = check_call(linear, products, count, x, y, err);
 
 	if (status || !count || !linear->slice.rows)
 		return status;
-	if (!team && (status = xfp_team_start(1, &round.team, err)))
-		return status;
-	status = run_rounds(&round, products, count);
+	if (!in_order(products, count) && !(ordered = order_by_y(products, count)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	if (team || !(status = xfp_team_start(1, &round.team, err)))
+		status = run_rounds(&round, ordered ? ordered : products, count);
 	if (!team)
 		xfp_team_end(round.team);
+	free(ordered);
 	return status;
 }
 
@@ -425,9 +458,9 @@ enum xfp_status xfp_multiply(struct xfp_team *team, const struct xfp_linear *lin
 	struct xfp_product few[XFP_MAX_BATCH] = { 0 }, *products = few;
 	enum xfp_status status;
 
-	if (count > UINT32_MAX)
-		return xfp_fail(err, XFP_USAGE, "%s: %zu vectors are too many", xfp_printable(linear->name).text,
-				count);
+	if (count > x->count || count > y->count || count > UINT32_MAX)
+		return xfp_fail(err, XFP_USAGE, "%s: %zu vectors of %zu inputs and %zu outputs",
+				xfp_printable(linear->name).text, count, x->count, y->count);
 	if (count > XFP_MAX_BATCH && !(products = malloc(count * sizeof *products)))
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	for (size_t m = 0; m < count; m++)

@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bytes.h"
 
@@ -50,8 +52,8 @@ struct xfp_team {
 
 /* A member may join while a task is open. Once it is closed, and those who joined have left, it is done: who sleeps
  * through it, or does not get a processor, is not waited for. */
-#define OPEN (UINT64_C(1) << 32)
-#define TASK (UINT64_C(1) << 33)
+#define OPEN (UINT64_C(1) << 16)
+#define TASK (UINT64_C(1) << 17) /* 2^47 of them: at a million a second, four years */
 #define AT_WORK (OPEN - 1)
 
 static void pause_briefly(void)
@@ -94,15 +96,17 @@ static void await_call(struct xfp_team *team, uint64_t last)
 	pthread_mutex_unlock(&team->lock);
 }
 
-/* Its number, or 0 when it is closed by now. */
-static uint64_t join(struct xfp_team *team)
+/* False when it is closed by now, or was done before. */
+static bool join(struct xfp_team *team, uint64_t *last)
 {
 	uint64_t state = atomic_load(&team->state);
 
-	while (state & OPEN)
-		if (atomic_compare_exchange_weak(&team->state, &state, state + 1))
-			return state / TASK;
-	return 0;
+	while (state & OPEN && state / TASK != *last)
+		if (atomic_compare_exchange_weak(&team->state, &state, state + 1)) {
+			*last = state / TASK;
+			return true;
+		}
+	return false;
 }
 
 static void wake(struct xfp_team *team, pthread_cond_t *who)
@@ -124,15 +128,14 @@ static void *work(void *argument)
 {
 	struct member *member = argument;
 	struct xfp_team *team = member->team;
-	uint64_t last = 0, task;
+	uint64_t last = 0;
 
 	for (;;) {
 		await_call(team, last);
 		if (atomic_load_explicit(&team->stop, memory_order_relaxed))
 			return NULL;
-		if (!(task = join(team)))
+		if (!join(team, &last))
 			continue;
-		last = task;
 		do_items(team, member->number);
 		leave(team);
 	}
@@ -192,10 +195,10 @@ enum xfp_status xfp_team_enter(struct xfp_team *team, size_t shared, size_t own,
 {
 	size_t bytes;
 
-	shared = xfp_align(shared, ALIGN);
-	own = xfp_align(own, ALIGN);
 	if (shared > SIZE_MAX / 4 || own > SIZE_MAX / 4 / team->threads)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
+	shared = xfp_align(shared, ALIGN);
+	own = xfp_align(own, ALIGN);
 	bytes = shared + own * team->threads;
 	pthread_mutex_lock(&team->call);
 	if (bytes > team->room_bytes) {
@@ -267,9 +270,22 @@ static void dissolve(struct xfp_team *team, unsigned started)
 static unsigned processors(void)
 {
 	cpu_set_t set;
-	int count = sched_getaffinity(0, sizeof set, &set) ? 0 : CPU_COUNT(&set);
+	long count = sched_getaffinity(0, sizeof set, &set) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&set);
 
-	return count > 0 ? (unsigned)count : 1;
+	return count < 1 ? 1 : count > MOST_THREADS ? MOST_THREADS : (unsigned)count;
+}
+
+/* Signals are for the threads that the program knows. */
+static int start_member(struct member *member)
+{
+	sigset_t all, before;
+	int errnum;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	errnum = pthread_create(&member->thread, NULL, work, member);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return errnum;
 }
 
 enum xfp_status xfp_team_start(unsigned threads, struct xfp_team **out, struct xfp_error *err)
@@ -292,7 +308,7 @@ enum xfp_status xfp_team_start(unsigned threads, struct xfp_team **out, struct x
 		int errnum;
 
 		*member = (struct member){ .team = team, .number = i + 1 };
-		if ((errnum = pthread_create(&member->thread, NULL, work, member))) {
+		if ((errnum = start_member(member))) {
 			dissolve(team, i);
 			return xfp_fail_errno(err, errnum, "thread %u of %u", i + 2, threads);
 		}
@@ -307,8 +323,9 @@ enum xfp_status xfp_team_borrow(unsigned threads, xfp_team_run_fn *run, void *po
 	struct xfp_team *team;
 
 	*out = NULL;
-	if (!threads || threads > MOST_THREADS)
-		return xfp_fail(err, XFP_USAGE, "a team of %u threads: 1 to %u", threads, MOST_THREADS);
+	if (!run || !threads || threads > MOST_THREADS)
+		return xfp_fail(err, XFP_USAGE, "a team of %u threads that %s called: 1 to %u", threads,
+				run ? "are" : "are not", MOST_THREADS);
 	if (!(team = make(threads)))
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	team->borrowed = run;

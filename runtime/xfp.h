@@ -179,44 +179,51 @@ enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t 
  *
  *     status = xfp_multiply(team, linear, 0, 1, &in, &out, &err);
  *
- * A result is the same for any team, for any slice of rows, and from run to run; with the instruction set, and with how
- * many vectors one expert has in a call, it differs by rounding. With S the sum of |W x| over a row's columns, it is
- * within
+ * A result is the same for any team, for any slice of rows, and from run to run. With the instruction set, with how
+ * many vectors one expert has in a call, and with whether all of those are finite, it differs by rounding. With S the
+ * sum over a row's columns of |base x| + |outlier x|, a weight being the sum of both, it is within
  *
  *     (columns / 16 + 40) 2^-24 S
  *
- * of W x with the weights that xfp_bundle_dequantize gives as f32, in double; on processors with AVX-512 VBMI, where
- * weights and activations are taken as integers of 16 bits, by
+ * of W x with the weights that xfp_bundle_dequantize gives as f32, in double; with "vbmi", where weights and
+ * activations are taken as integers of 16 bits, by
  *
  *     2^-14 n e a
  *
- * more, added up over blocks of n = 256 columns: e the largest |weight| of the row (in v2a and v2c: of the library,
- * times the largest scale), a the largest |x| of the block, both as they are balanced. Types of 16 bits round the
- * result once more. Where weights or activations are not finite, neither is the result.
+ * more, added up over blocks of n = 256 columns: e the largest |entry| of the row's codebook (in v2a and v2c: of the
+ * library, times the largest scale of the row), a the largest |x| of the block, both as they are balanced. That is
+ * some 1e-4 of a typical result, far below what quantizing did; the other sets come to 1e-7. Types of 16 bits round
+ * the result once more, f16 perhaps to infinity. Where weights or activations are not finite, neither is the result;
+ * what underflows is not counted.
+ *
+ * x and y must not overlap.
  */
 
 /* Threads that multiply. One call has a team at a time; others wait. */
 struct xfp_team;
 
-/* `threads`, the calling one included; 0: as many as it may run on. XFP_FAILED when they cannot be had. Not to be used
- * in a process that was forked from the one that started it. */
+/* `threads`, the calling one included, up to 1024; 0: as many as it may run on. XFP_USAGE when they are too many,
+ * XFP_FAILED when they cannot be had. They block all signals. A team is not to be used in a process that was forked
+ * from the one that started it. */
 enum xfp_status xfp_team_start(unsigned threads, struct xfp_team **out, struct xfp_error *err);
 
 /* A team of threads that are the caller's: run(pool, task, context, threads) must call task(context, i) for every i
  * below `threads`, no two of the same i at once, and return when all have returned. Any of them may be last, or do all
- * the work. */
+ * the work. It must not multiply with the same team. XFP_USAGE when there is no `run`, or not 1 to 1024 threads. */
 typedef void xfp_team_run_fn(void *pool, void (*task)(void *context, unsigned i), void *context, unsigned threads);
 enum xfp_status xfp_team_borrow(unsigned threads, xfp_team_run_fn *run, void *pool, struct xfp_team **out,
 				struct xfp_error *err);
 void xfp_team_end(struct xfp_team *team); /* NULL is fine */
 
-/* Something to multiply by: the matrix, or all experts, of a unit, or a kept tensor of two dimensions. It holds what
- * is decoded once (codebooks that a unit shares, the balance) and points into the bundle, which must stay open. */
+/* Something to multiply by: the matrix, or all experts, of a unit, or a kept tensor of two dimensions (of a tied one,
+ * the tensor that it equals). It holds what is decoded once (codebooks that a unit shares, the balance) and points
+ * into the bundle, which must stay open. */
 struct xfp_linear;
 
 /* Part of every matrix, for engines that split them: columns for a row of the vector, rows for one of the result.
- * `rows` or `cols` 0: all from the first on. Columns may begin and end anywhere, but are cheapest at multiples
- * of 512, and in v2a and v2c of the group size. */
+ * `rows` or `cols` 0: all from the first on, of which there must be some. Columns may begin and end anywhere, but are
+ * cheapest at multiples of 512, and in v2a and v2c of the group size: up to there, others are multiplied by zero (so
+ * that a weight among them that is not finite spoils the row). */
 struct xfp_slice {
 	uint64_t first_row, rows, first_col, cols;
 };
@@ -248,14 +255,16 @@ struct xfp_output {
 };
 
 /* y[m] = W x[m] of one expert (0 where there is one), for m below `count`. XFP_USAGE when there is no such expert or
- * vector, XFP_BAD_INPUT when outliers are damaged (xfp_bundle_check tells more), XFP_FAILED without memory. On failure
- * y is undefined. `team` NULL: this thread alone, which allocates on every call. */
+ * vector, XFP_BAD_INPUT when outliers point outside the matrix or a group names a codebook that is not there,
+ * XFP_FAILED without memory. On failure y is undefined. `team` NULL: this thread alone, with a team of its own for the
+ * call. */
 enum xfp_status xfp_multiply(struct xfp_team *team, const struct xfp_linear *linear, uint32_t expert, size_t count,
 			     const struct xfp_input *x, const struct xfp_output *y, struct xfp_error *err);
 
 /* Chosen experts of a stack, in one call: each product is weight * W[expert] x[.x], and goes to y[.y]. Products of
- * the same y follow one another in the list, and are added up in f32 in that order; what is in y before does not count.
- * Whatever of the list has the same expert is done at once. One token's gate, up and down projections are for example
+ * the same y are added up in f32, in the order of the list; what is in y before does not count, and a y that no product
+ * names stays as it is. Whatever of the list has the same expert is done at once, some thousands of products at a
+ * time. One token's gate, up and down projections are for example
  *
  *     { expert[i], 0, i, 1 }  for i = 0, 1 ...      y[i] of its own for every expert
  *     { expert[i], i, 0, weight[i] }                one y, the weighted sum
@@ -271,7 +280,7 @@ enum xfp_status xfp_multiply_experts(struct xfp_team *team, const struct xfp_lin
 
 /* Which instructions products are made of: "plain", and "avx2", "avx512", "vbmi" on x86 and "neon" on Arm, the best
  * that the processor has unless another is chosen. Choosing returns false where there is no such set or it cannot
- * run; not while threads multiply. This is the library's only global state. */
+ * run, or for NULL; not while threads multiply. This is the library's only global state. */
 const char *xfp_instructions(void);
 bool xfp_use_instructions(const char *name);
 

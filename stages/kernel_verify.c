@@ -167,9 +167,13 @@ static enum xfp_status verify(const struct xfp_kernel_ops *ops, const struct xfp
 	}
 	if (request->json)
 		printf("\n}\n");
-	if (!status && !report.groups && !not_run(&report) && !request->bundle)
+	if (!status && !report.groups && !not_run(&report))
 		status = xfp_fail(err, XFP_USAGE,
-				  "no kernel is of that name and those instruction sets; --list names them");
+				  request->bundle
+					  ? "no kernel of a name like 'bundle v2c k=3', and of an instruction set "
+					    "that is here, is meant and has a matrix"
+					  : "no kernel is of that name and of an instruction set that is here; "
+					    "--list names them");
 	if (!status && report.failed)
 		status = xfp_fail(err, XFP_UNMET, "%u groups of kernels are wrong", report.failed_groups);
 	return status;
@@ -218,6 +222,24 @@ static bool take(int option, struct xfp_kernel_request *request)
 	default:
 		return request->json = true;
 	}
+}
+
+/* Options that would decide nothing are a misunderstanding. */
+static bool sensible(const struct xfp_kernel_request *request)
+{
+	const char *wrong = NULL;
+
+	if (request->list + request->golden + request->bench + (request->bundle != NULL) > 1)
+		wrong = "--list, --golden, --bench and --bundle are one at a time";
+	else if (request->json && (request->list || request->golden))
+		wrong = "--list and --golden print no JSON";
+	else if (request->bundle_rows && !request->bundle)
+		wrong = "--rows goes with --bundle";
+	else if (request->processor_time && !request->bench)
+		wrong = "--processor-time goes with --bench";
+	if (wrong)
+		fprintf(stderr, "%s: %s\n", program, wrong);
+	return !wrong;
 }
 
 static int run(int argc, char **argv)
@@ -269,6 +291,10 @@ static int run(int argc, char **argv)
 	}
 	if (optind < argc) {
 		fprintf(stderr, "%s: '%s' belongs to no option\n", program, argv[optind]);
+		usage(stderr);
+		return XFP_USAGE;
+	}
+	if (!sensible(&request)) {
 		usage(stderr);
 		return XFP_USAGE;
 	}

@@ -17,7 +17,7 @@ int main(int argc, char **argv)
 		xfp_linear_info(linear, &size);
 		x = malloc(size.cols * sizeof *x);
 		y = malloc(size.rows * sizeof *y);
-		for (size_t c = 0; c < size.cols; c++)
+		for (size_t c = 0; x && c < size.cols; c++)
 			x[c] = 1;
 		struct xfp_input in = { x, XFP_FLOAT32, 1, size.cols };
 		struct xfp_output out = { y, XFP_FLOAT32, 1, size.rows };

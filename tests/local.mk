@@ -89,6 +89,7 @@ unit_tests = \
 	tests/unit/test_matvec \
 	tests/unit/test_moments \
 	tests/unit/test_multiply \
+	tests/unit/test_no_memory \
 	tests/unit/test_number \
 	tests/unit/test_optimal \
 	tests/unit/test_parameters \
@@ -207,6 +208,7 @@ if CHECK
 check_PROGRAMS += $(unit_tests)
 check_LIBRARIES = tests/unit/libfixtures.a
 tests_unit_test_gc_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=unlink
+tests_unit_test_no_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
 LDADD = tests/unit/libfixtures.a $(TOOL_LIBS) $(CMOCKA_LIBS)
 TESTS += $(tree_tests) $(unit_tests) $(cli_tests)
 endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * opening ROUNDS MEMBERS EXPERTS - time xfp_bundle_open on a bundle of so many members, four of five of them of units with so
- * many experts, and see how much of its weights is read meanwhile. Prints the bytes of its index, the median and the least
- * microseconds, the pages of the file that opening put into memory, and the pages that it has beside.
+ * opening ROUNDS MEMBERS EXPERTS - time xfp_bundle_open on a bundle of so many members, four of five of them of units
+ * with so many experts, and see how much of its weights is read meanwhile. Prints the bytes of its index, the median
+ * and the least microseconds, the pages of the file that opening put into memory, and the pages that it has beside.
  *
  * The file is in memory, its weights are holes: reading one makes a page of it.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bundle_image.h - a bundle's file from the tables of an index, right or not, without the writer: for tests of the reader.
+ * bundle_image.h - a bundle's file from the tables of an index, right or not, without the writer: for tests of the
+ * reader.
  *
  * The file is as large as the part and file tables say, terabytes even. Contents are the caller's: what nobody writes
  * are holes.
@@ -38,7 +39,8 @@ uint8_t *image_table(const struct image_tables *tables, enum xfp_table table, si
 /* The header that such tables have. */
 void image_make_header(const struct image_tables *tables);
 
-/* Offsets of parts and files, and the rest of `image`, but for the map. False when a member has more than `most` bytes. */
+/* Offsets of parts and files, and the rest of `image`, but for the map. False when a member has more than `most`
+ * bytes. */
 bool image_find_places(const struct image_tables *tables, uint64_t most, struct image *image);
 void image_free(struct image *image);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What opening a large bundle costs: of its file, the index and the end; of time, no more than in proportion to the index.
+ * What opening a large bundle costs: of its file, the index and the end; of time, no more than in proportion to the
+ * index.
  *
  * Weights are holes of a file in memory. To read a byte of one makes a page of it, so the file tells what was read.
  */
@@ -76,8 +77,8 @@ static double seconds(void)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Of 10 MB: many records, or few long names that differ at their ends only, sorted and not. Ten times as much as any takes
- * with sanitizers; what is quadratic takes minutes. */
+/* Of 10 MB: many records, or few long names that differ at their ends only, sorted and not. Ten times as much as any
+ * takes with sanitizers; what is quadratic takes minutes. */
 static void a_large_index_takes_no_time(void **state)
 {
 	static const struct many sizes[] = {
