@@ -62,6 +62,7 @@ static size_t special(unsigned n, uint8_t recipe[FUZZ_SEED])
 	const union item v2 = UNIT(SMALL, .mode = XFP_MODE_V2, .k = 2, .flags = OUTLIERS(1));
 	const union item wide = UNIT(.mode = XFP_MODE_V2, .rows = 2, .cols = { 1, 2 }, .cols_shift = 199,
 				     .flags = FUZZ_BALANCED | OUTLIERS(1));
+	const union item large = UNIT(.mode = XFP_MODE_V2, .k = 4, .rows = 40, .cols = { 0, 3 });
 	const union item terabyte = UNIT(.mode = XFP_MODE_FP8, .rows = 160, .rows_shift = 216, .cols = { 100 });
 	const union item eight = UNIT(.mode = XFP_MODE_FP8, .rows = 100, .rows_shift = 212, .cols = { 100 });
 	const union item nothing = UNIT(.mode = XFP_MODE_V2A, .rows = 255, .rows_shift = 222);
@@ -90,6 +91,9 @@ static size_t special(unsigned n, uint8_t recipe[FUZZ_SEED])
 		{ { .file = { FUZZ_FILE, FUZZ_NAME_LONG + 2 * FUZZ_NAMES } },
 		  { .file = { FUZZ_FILE, FUZZ_NAME_SAME } } },
 		{ v2, late_unit },
+		/* a part that ends where the next begins, whatever its unit needs; a view that leads out of its tensor */
+		{ large, { .patch = { FUZZ_PATCH, FUZZ_EARLY, XFP_TABLE_PARTS, 3, FUZZ_SET, 0, { 2 }, { 16 } } } },
+		{ large, { .patch = { FUZZ_PATCH, FUZZ_LATE, XFP_TABLE_MATRICES, 3, FUZZ_SET, 0, { 2 }, { 1 } } } },
 		{ v2, { .patch = { FUZZ_PATCH, FUZZ_LATE, XFP_TABLE_UNITS, 0, FUZZ_SET, 0, { 17 }, { 3 } } } },
 		{ kept,
 		  tied,

@@ -126,6 +126,53 @@ static void walk_files(const struct xfp_bundle *bundle, const struct xfp_bundle_
 	MUST(xfp_bundle_find_file(bundle, "no such file") == XFP_NOT_FOUND);
 }
 
+/* ---- places ------------------------------------------------------------------------------------ */
+
+struct range {
+	const char *at;
+	uint64_t bytes;
+};
+
+static int by_place(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	return x->at != y->at ? (x->at > y->at) - (x->at < y->at) : (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+static size_t add_range(struct range *ranges, size_t count, const void *at, uint64_t bytes)
+{
+	ranges[count] = (struct range){ at, bytes };
+	return count + (bytes > 0);
+}
+
+/* No byte is of two things, but for what the matrices of a unit share, which is the same for all of them. */
+static void expect_apart(const struct xfp_bundle *bundle, const struct xfp_bundle_info *info)
+{
+	struct range ranges[5 * FUZZ_MATRICES + FUZZ_TENSORS + FUZZ_FILES + 1];
+	struct xfp_matrix_info matrix;
+	struct xfp_tensor_info tensor;
+	struct xfp_file_info file;
+	size_t count = 0;
+
+	if (info->matrices > FUZZ_MATRICES || info->tensors > FUZZ_TENSORS || info->files > FUZZ_FILES)
+		return;
+	for (uint32_t m = 0; m < info->matrices && xfp_bundle_matrix(bundle, m, &matrix); m++) {
+		count = add_range(ranges, count, matrix.index, matrix.index_bytes);
+		count = add_range(ranges, count, matrix.code, matrix.code_bytes);
+		count = add_range(ranges, count, matrix.group, matrix.group_bytes);
+		count = add_range(ranges, count, matrix.balance, matrix.balance_bytes);
+		count = add_range(ranges, count, matrix.outlier, matrix.outlier_bytes);
+	}
+	for (uint32_t t = 0; t < info->tensors && xfp_bundle_tensor(bundle, t, &tensor); t++)
+		count = add_range(ranges, count, tensor.data, tensor.bytes);
+	for (uint32_t f = 0; f < info->files && xfp_bundle_file(bundle, f, &file); f++)
+		count = add_range(ranges, count, file.data, file.bytes);
+	qsort(ranges, count, sizeof *ranges, by_place);
+	for (size_t i = 1; i < count; i++)
+		MUST(!by_place(&ranges[i - 1], &ranges[i]) || ranges[i].at >= ranges[i - 1].at + ranges[i - 1].bytes);
+}
+
 /* ---- weights ----------------------------------------------------------------------------------- */
 
 /* Rows that are decoded together must be those that are decoded one by one, and as good. */
@@ -239,12 +286,16 @@ static void walk_matrices(const struct xfp_bundle *bundle, const struct xfp_bund
 {
 	uint64_t data = data_offset(bundle, info);
 	struct xfp_matrix_info matrix;
+	struct xfp_tensor_info tensor;
 	struct xfp_unit_info unit;
 
 	for (uint32_t m = 0; m < info->matrices; m++) {
 		MUST(xfp_bundle_matrix(bundle, m, &matrix));
 		MUST(xfp_bundle_unit(bundle, matrix.unit, &unit));
-		MUST(m == unit.first_matrix + matrix.expert && matrix.tensor < info->tensors);
+		MUST(m == unit.first_matrix + matrix.expert && xfp_bundle_tensor(bundle, matrix.tensor, &tensor));
+		MUST((unsigned __int128)(matrix.rows - 1) * matrix.row_stride +
+			     (unsigned __int128)(matrix.cols - 1) * matrix.col_stride + matrix.base <
+		     tensor.elements);
 		touch(matrix.source, 16);
 		look_at_part(info, matrix.index, matrix.index_bytes);
 		look_at_part(info, matrix.code, matrix.code_bytes);
@@ -346,6 +397,7 @@ void fuzz_walk(const struct fuzz_file_made *made)
 	walk_units(bundle, &info);
 	walk_tensors(bundle, &info);
 	walk_files(bundle, &info);
+	expect_apart(bundle, &info);
 	walk_matrices(bundle, &info, made);
 	multiply(bundle, &info, made);
 	check(bundle, made);
