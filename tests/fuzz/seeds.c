@@ -91,7 +91,7 @@ static size_t special(unsigned n, uint8_t recipe[FUZZ_SEED])
 		{ { .file = { FUZZ_FILE, FUZZ_NAME_LONG + 2 * FUZZ_NAMES } },
 		  { .file = { FUZZ_FILE, FUZZ_NAME_SAME } } },
 		{ v2, late_unit },
-		/* a part that ends where the next begins, whatever its unit needs; a view that leads out of its tensor */
+		/* a part that ends where the next begins, whatever its unit needs; a view out of its tensor */
 		{ large, { .patch = { FUZZ_PATCH, FUZZ_EARLY, XFP_TABLE_PARTS, 3, FUZZ_SET, 0, { 2 }, { 16 } } } },
 		{ large, { .patch = { FUZZ_PATCH, FUZZ_LATE, XFP_TABLE_MATRICES, 3, FUZZ_SET, 0, { 2 }, { 1 } } } },
 		{ v2, { .patch = { FUZZ_PATCH, FUZZ_LATE, XFP_TABLE_UNITS, 0, FUZZ_SET, 0, { 17 }, { 3 } } } },

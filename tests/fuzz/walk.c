@@ -52,6 +52,7 @@ void fuzz_judge(const struct xfp_error *err, enum xfp_status status, const struc
 {
 	MUST(status == XFP_BAD_INPUT && err->status == status);
 	MUST(memchr(err->text, 0, sizeof err->text) && strstr(err->text, made->path));
+	MUST(strstr(err->text, "again") || strstr(err->text, "not a ")); /* what to do, or that it is none */
 	for (const char *p = err->text; *p; p++)
 		MUST((unsigned char)*p >= 0x20 && *p != 0x7f);
 }
