@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every call of libxfp when memory runs out, at every place where it asks for some: it fails, says so, and loses nothing.
+ * Every call of libxfp when memory runs out, at every place where it asks for some: it fails, says so, and loses
+ * nothing.
  */
 #include "unit.h"
 
