@@ -77,7 +77,7 @@ static void add_unit(struct image_tables *t, const struct many *many, uint32_t u
 						   .base = e * many->rows * many->cols,
 						   .row_stride = many->cols,
 						   .col_stride = 1,
-						   .outliers = many->rows / 2 };
+						   .outliers = many->cols ? many->rows / 2 : 0 };
 		xfp_matrix_part_bytes(unit, matrix, own);
 		for (int p = 0; p < XFP_PARTS; p++) {
 			matrix->offset[p] = own[p] ? bytes[p] : 0;

@@ -5,11 +5,14 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "bundle_fixture.h"
+#include "many_members.h"
 #include "sha256.h"
 #include "xfp.h"
 
@@ -344,6 +347,32 @@ static void lies_about_groups_are_refused(void **state)
 	fixture_free(&f);
 }
 
+/* Rows without columns take next to no bytes, or none in other modes, so that there could be any number of them. */
+static void a_unit_without_weights_is_refused(void **state)
+{
+	struct many many = { .units = 1, .experts = 1, .rows = 1000, .cols = 64 };
+	int file = memfd_create("hostile", MFD_CLOEXEC);
+	struct xfp_bundle *bundle;
+	uint64_t index_bytes;
+	char path[40];
+
+	(void)state;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+	many_members(file, &many, &index_bytes);
+	assert_int_equal(xfp_bundle_open(path, &bundle, &err), XFP_OK);
+	xfp_bundle_close(bundle);
+	many.cols = 0;
+	many_members(file, &many, &index_bytes);
+	assert_int_equal(xfp_bundle_open(path, &bundle, &err), XFP_BAD_INPUT);
+	assert_non_null(strstr(err.text, "(unit 0)"));
+	many.cols = 64;
+	many.rows = 0;
+	many_members(file, &many, &index_bytes);
+	assert_int_equal(xfp_bundle_open(path, &bundle, &err), XFP_BAD_INPUT);
+	assert_non_null(strstr(err.text, "(unit 0)"));
+	close(file);
+}
+
 static void names_must_be_unique(void **state)
 {
 	struct fixture f;
@@ -400,6 +429,7 @@ int main(void)
 		cmocka_unit_test(no_number_of_the_index_is_trusted),
 		cmocka_unit_test(each_lie_is_refused),
 		cmocka_unit_test(lies_about_groups_are_refused),
+		cmocka_unit_test(a_unit_without_weights_is_refused),
 		cmocka_unit_test(names_must_be_unique),
 		cmocka_unit_test(names_of_files_stay_in_their_folder),
 	};
