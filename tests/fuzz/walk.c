@@ -330,6 +330,8 @@ static void multiply(const struct xfp_bundle *bundle, const struct xfp_bundle_in
 	}
 	for (uint32_t t = 0; t < info->tensors; t++) {
 		MUST(xfp_bundle_tensor(bundle, t, &tensor));
+		if (tensor.tied != XFP_NOT_FOUND)
+			MUST(xfp_bundle_tensor(bundle, tensor.tied, &tensor));
 		forbid(info, data, made);
 		if (!made->huge)
 			ASAN_UNPOISON_MEMORY_REGION(tensor.data, tensor.bytes);
