@@ -31,7 +31,8 @@ enum xfp_status {
 
 	/* Reserved between stages and the pipeline, never an exit status of `xfp` itself. */
 	XFP_DAMAGED = 75,  /* a damaged artifact was removed: run the unit again */
-	XFP_WANT_MORE = 76 /* no candidate meets the floor: measure the extended set */
+	XFP_WANT_MORE = 76, /* no candidate meets the floor: measure the extended set */
+	XFP_CHANGED = 77    /* the weights are not those that were digested: digest them again */
 };
 
 struct xfp_error {

@@ -11,6 +11,7 @@
 #include "fit.h"
 #include "outliers.h"
 #include "packed.h"
+#include "seal.h"
 #include "surveyed.h"
 
 /* Up to here a key text lists the matrices' digests; beyond, it has one digest over them, so that it
@@ -32,23 +33,12 @@ bool xfp_algorithm_decides(const struct xfp_algorithm *algorithm, const struct x
 	return strcmp(algorithm->name, XFP_SURVEY_KIND) || parameters->outlier_sigma == XFP_SIGMA_AUTO;
 }
 
-static void to_hex(const uint8_t bytes[16], char hex[33])
-{
-	static const char digits[] = "0123456789abcdef";
-
-	for (int i = 0; i < 16; i++) {
-		hex[2 * i] = digits[bytes[i] >> 4];
-		hex[2 * i + 1] = digits[bytes[i] & 15];
-	}
-	hex[32] = 0;
-}
-
 static void hash(const void *data, size_t size, char hex[33])
 {
 	XXH128_canonical_t canonical;
 
 	XXH128_canonicalFromHash(&canonical, XXH3_128bits(data, size));
-	to_hex(canonical.digest, hex);
+	xfp_hex16(canonical.digest, hex);
 }
 
 void xfp_key_of_text(const char *text, char hex[33])
@@ -110,9 +100,22 @@ static void add_source(struct text *text, const struct xfp_key_source *source)
 		return;
 	}
 	for (uint32_t m = 0; m < source->matrices; m++) {
-		to_hex(source->source[m], hex);
+		xfp_hex16(source->source[m], hex);
 		add(text, "source %s\n", hex);
 	}
+}
+
+bool xfp_key_is_of(const char *text, const struct xfp_key_source *source)
+{
+	struct text lines = { 0 };
+	bool is;
+
+	if (!(lines.stream = open_memstream(&lines.bytes, &lines.size)))
+		return false;
+	add_source(&lines, source);
+	is = !fclose(lines.stream) && strstr(text, lines.bytes);
+	free(lines.bytes);
+	return is;
 }
 
 /* What decides the codebooks of rows. */
@@ -207,18 +210,23 @@ enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, c
 							    : xfp_key_library(outliers, parameters, bits, key, err);
 }
 
-enum xfp_status xfp_key_choice(const char *const fits[XFP_FIT_KINDS], const char *survey,
+enum xfp_status xfp_key_choice(const struct xfp_key_fit fits[XFP_FIT_KINDS], const char *survey,
 			       const struct xfp_policy *policy, enum xfp_dtype dtype, uint32_t experts,
 			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err)
 {
 	static const char *const names[XFP_FIT_KINDS] = { "fit", "library", "extended", "extended-library" };
 	struct text text;
-	char buf[24];
+	uint8_t seal[16];
+	char buf[24], hex[33];
 
 	text_begin(&text, XFP_CHOICE_KIND, XFP_ALGORITHM_CHOICE, XFP_CHOICE_VERSION);
-	for (int i = 0; i < XFP_FIT_KINDS; i++)
-		if (fits[i] && *fits[i])
-			add(&text, "%s %s\n", names[i], fits[i]);
+	for (int i = 0; i < XFP_FIT_KINDS; i++) {
+		if (!fits[i].key || !*fits[i].key)
+			continue;
+		xfp_seal_candidates(fits[i].key, fits[i].candidates, fits[i].count, seal);
+		xfp_hex16(seal, hex);
+		add(&text, "%s %s\ncandidates %s\n", names[i], fits[i].key, hex);
+	}
 	if (survey && *survey)
 		add(&text, "survey %s\n", survey);
 	add(&text, "floor_nano %" PRIu32 "\nmode %s\nbits %s\n", policy->floor, xfp_modes_name(parameters->modes),

@@ -16,7 +16,9 @@
  *                       of libraries: key of the outliers; modes, v2a and v2c; bits; where they are not as usual
  *                       the size of groups and, for v2a, that of the library and libfit: "libfit published", and
  *                       with it iterations
- *   choice              keys of the fits that it was made from, one to four, and of the survey, if there was one;
+ *   choice              keys of the fits that it was made from, one to four, and with each the seal of the candidates
+ *                       that were read from it (cache/seal.h), so that a choice among wrong ones is not found under
+ *                       the key of a right one; key of the survey, if there was one;
  *                       floor, mode, the bits that may be chosen, on-miss (where the bits are not fixed; "fixed 1"
  *                       where they are), on-nonfinite; dtype; the sample, where it is not the whole stack
  *   packed              the chosen candidate (mode, k, sigma and, with a library, its group size) and the key of the
@@ -80,6 +82,9 @@ struct xfp_key_source {
 	const uint8_t (*source)[16];
 };
 
+/* Whether a key text begins with just these, whatever its kind and whatever follows. */
+bool xfp_key_is_of(const char *text, const struct xfp_key_source *source);
+
 enum xfp_status xfp_key_survey(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
 			       struct xfp_key *key, struct xfp_error *err);
 enum xfp_status xfp_key_outliers(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
@@ -90,7 +95,6 @@ enum xfp_status xfp_key_fit(const char *outliers, const struct xfp_parameters *p
 enum xfp_status xfp_key_library(const char *outliers, const struct xfp_parameters *parameters, uint32_t bits,
 				struct xfp_key *key, struct xfp_error *err);
 
-/* The fits that a choice is made from, in the order of enum xfp_fit_kind; NULL or "": not that one. */
 enum xfp_fit_kind { XFP_FIT_BASE, XFP_FIT_LIBRARY, XFP_FIT_MORE, XFP_FIT_MORE_LIBRARY, XFP_FIT_KINDS };
 /* Whether the modes have candidates in it. */
 static inline bool xfp_fit_wanted(const struct xfp_parameters *parameters, enum xfp_fit_kind kind)
@@ -102,8 +106,15 @@ static inline bool xfp_fit_wanted(const struct xfp_parameters *parameters, enum 
 /* Of one of them, which measures `bits`. */
 enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, const struct xfp_parameters *parameters,
 				 struct xfp_key *key, struct xfp_error *err);
-/* `survey`: of the unit, where that said which threshold to fit with; otherwise NULL or "". */
-enum xfp_status xfp_key_choice(const char *const fits[XFP_FIT_KINDS], const char *survey,
+/* A fit that a choice is made from, as it was read. Key NULL or "": not made from that one. */
+struct xfp_key_fit {
+	const char *key;
+	const struct xfp_candidate *candidates;
+	uint32_t count;
+};
+/* `fits` in the order of enum xfp_fit_kind. `survey`: of the unit, where that said which threshold to fit with;
+ * otherwise NULL or "". */
+enum xfp_status xfp_key_choice(const struct xfp_key_fit fits[XFP_FIT_KINDS], const char *survey,
 			       const struct xfp_policy *policy, enum xfp_dtype dtype, uint32_t experts,
 			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
 /* `source` decides where the choice is KEEP. */

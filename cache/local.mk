@@ -26,6 +26,8 @@ cache_libcache_a_SOURCES = \
 	cache/manifest_runs.c \
 	cache/rebuild.c \
 	cache/rebuild.h \
+	cache/seal.c \
+	cache/seal.h \
 	cache/store.c \
 	cache/store.h \
 	cache/store_walk.c

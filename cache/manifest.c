@@ -12,7 +12,7 @@
 #include "manifest_db.h"
 #include "manifest_sql.h" /* made from schemas/manifest.sql */
 
-#define VERSION 3 /* of schemas/manifest.sql; bump it with every change to a table or view */
+#define VERSION 4 /* of schemas/manifest.sql; bump it with every change to a table or view */
 #define BUSY_MILLISECONDS 60000
 #define TEXT_OF(number) #number
 #define SET_VERSION(number) "PRAGMA user_version = " TEXT_OF(number)

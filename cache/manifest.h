@@ -54,30 +54,34 @@ enum xfp_status xfp_manifest_commit(struct xfp_manifest *manifest, struct xfp_er
 
 /* What a matrix of a file digests to, remembered by the file's identity. `path` is absolute; `region`
  * names the matrix in the file: "OFFSET DTYPE BASE ROWS COLS ROW_STRIDE COL_STRIDE". An identity that has
- * changed in any field is not found. */
+ * changed in any field is not found, nor is a row whose seal (cache/seal.h) does not fit. */
 bool xfp_manifest_get_source(struct xfp_manifest *manifest, const char *path, const struct xfp_identity *identity,
 			     const char *region, uint8_t digest[16]);
 enum xfp_status xfp_manifest_put_source(struct xfp_manifest *manifest, const char *path,
 					const struct xfp_identity *identity, const char *region,
 					const uint8_t digest[16], struct xfp_error *err);
+enum xfp_status xfp_manifest_forget_source(struct xfp_manifest *manifest, const char *path, const char *region,
+					   struct xfp_error *err);
 
-/* Record an artifact with its label and, by kind, its measurements or choice. Known ones are left
- * alone. XFP_DAMAGED when the artifact is (the caller decides whether to remove it). */
+/* Record an artifact with its label and, by kind, its measurements or choice, once its digest was checked. Known ones
+ * are left alone. XFP_DAMAGED when the artifact is (the caller decides whether to remove it). */
 enum xfp_status xfp_manifest_ingest(struct xfp_manifest *manifest, const struct xfp_store *store, const char *key,
 				    struct xfp_error *err);
-/* The same of one whose digest a process of this run has just computed. */
-enum xfp_status xfp_manifest_ingest_fresh(struct xfp_manifest *manifest, const struct xfp_store *store, const char *key,
-					  struct xfp_error *err);
+/* The same, whatever is known of it: rows that do not fit the artifact are replaced. */
+enum xfp_status xfp_manifest_repair(struct xfp_manifest *manifest, const struct xfp_store *store, const char *key,
+				    struct xfp_error *err);
 /* Whether an artifact of that kind and layout version is one that a manifest can hold. */
 bool xfp_manifest_takes(const char *kind, uint32_t version);
 bool xfp_manifest_has(struct xfp_manifest *manifest, const char *key);
-/* Forget an artifact that is gone. */
+/* Forget an artifact that is gone, and every row that is under its key. */
 enum xfp_status xfp_manifest_forget(struct xfp_manifest *manifest, const char *key, struct xfp_error *err);
 /* The choice recorded for a choice artifact's key, without opening the artifact. */
 bool xfp_manifest_get_choice(struct xfp_manifest *manifest, const char *key, struct xfp_choice *choice);
-/* The candidates recorded for a fit artifact's key: their number, 0 when unknown. */
-uint32_t xfp_manifest_get_candidates(struct xfp_manifest *manifest, const char *key,
-				     struct xfp_candidate candidates[XFP_MOST_CANDIDATES]);
+/* The candidates recorded for the key of a fit or a survey, `most` at the most; a unit with weights that are no
+ * numbers has none. False when they are not known, or are not those that their seal was made of: the artifact has to be
+ * read. */
+bool xfp_manifest_get_candidates(struct xfp_manifest *manifest, const char *key, uint32_t most,
+				 struct xfp_candidate *candidates, uint32_t *count);
 
 /* A run of `xfp convert`: begun, its units recorded as they finish, ended. */
 struct xfp_run_unit {

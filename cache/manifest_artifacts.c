@@ -8,9 +8,11 @@
 #include "outliers.h"
 #include "packed.h"
 #include "printable.h"
+#include "seal.h"
 #include "surveyed.h"
 
-static const char insert_artifact[] = "INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?, ?)";
+static const char insert_artifact[] = "INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?, ?, NULL)";
+static const char set_seal[] = "UPDATE artifacts SET seal = ? WHERE key = ?";
 static const char insert_input[] = "INSERT OR IGNORE INTO inputs VALUES (?, ?, ?)";
 static const char insert_outliers[] = "INSERT INTO outliers VALUES (?, ?, ?, ?, ?, ?)";
 static const char insert_candidate[] = "INSERT INTO candidates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
@@ -42,8 +44,11 @@ static enum xfp_status add_outliers(struct xfp_manifest *m, struct xfp_artifact 
 static enum xfp_status add_candidates(struct xfp_manifest *m, const char *key, const struct xfp_candidate *list,
 				      uint32_t count, struct xfp_error *err)
 {
-	enum xfp_status status = XFP_OK;
+	enum xfp_status status;
+	uint8_t seal[16];
 
+	xfp_seal_candidates(key, list, count, seal);
+	status = xfp_manifest_exec(m, err, set_seal, "bt", seal, key);
 	for (uint32_t i = 0; !status && i < count; i++) {
 		const struct xfp_candidate *c = &list[i];
 
@@ -183,24 +188,39 @@ static enum xfp_status add_artifact(struct xfp_manifest *m, struct xfp_artifact 
 	return status;
 }
 
-static enum xfp_status ingest(struct xfp_manifest *m, const struct xfp_store *store, const char *key, bool fresh,
+/* Rows of a key: in all tables, since one that is damaged may have lost those that it belongs to. */
+static enum xfp_status drop_rows(struct xfp_manifest *m, const char *key, struct xfp_error *err)
+{
+	static const char *const drops[] = {
+		"DELETE FROM artifacts WHERE key = ?",      "DELETE FROM inputs WHERE key = ?",
+		"DELETE FROM outliers WHERE key = ?",       "DELETE FROM choices WHERE key = ?",
+		"DELETE FROM candidates WHERE fit_key = ?", "DELETE FROM packed WHERE key = ?",
+	};
+	enum xfp_status status = XFP_OK;
+
+	for (size_t i = 0; !status && i < sizeof drops / sizeof *drops; i++)
+		status = xfp_manifest_exec(m, err, drops[i], "t", key);
+	return status;
+}
+
+static enum xfp_status ingest(struct xfp_manifest *m, const struct xfp_store *store, const char *key, bool anew,
 			      struct xfp_error *err)
 {
 	struct xfp_artifact a;
 	enum xfp_status status;
 	char *path;
 
-	if (m->read_only || xfp_manifest_has(m, key))
+	if (m->read_only || (!anew && xfp_manifest_has(m, key)))
 		return XFP_OK;
 	if (!(path = xfp_store_path(store, key)))
 		return xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
-	status = fresh ? xfp_artifact_open_fresh(path, key, &a, err) : xfp_artifact_open(path, NULL, 0, key, &a, err);
+	status = xfp_artifact_open(path, NULL, 0, key, &a, err);
 	free(path);
 	if (status)
 		return status;
 	if (!(status = xfp_manifest_enter(m, err))) {
 		/* Another process may have come first since we looked. */
-		if (!xfp_manifest_has(m, key))
+		if ((anew || !xfp_manifest_has(m, key)) && !(status = drop_rows(m, key, err)))
 			status = add_artifact(m, &a, key, err);
 		status = xfp_manifest_leave(m, status, err);
 	}
@@ -214,8 +234,8 @@ enum xfp_status xfp_manifest_ingest(struct xfp_manifest *m, const struct xfp_sto
 	return ingest(m, store, key, false, err);
 }
 
-enum xfp_status xfp_manifest_ingest_fresh(struct xfp_manifest *m, const struct xfp_store *store, const char *key,
-					  struct xfp_error *err)
+enum xfp_status xfp_manifest_repair(struct xfp_manifest *m, const struct xfp_store *store, const char *key,
+				    struct xfp_error *err)
 {
 	return ingest(m, store, key, true, err);
 }
@@ -262,7 +282,9 @@ bool xfp_manifest_has(struct xfp_manifest *m, const char *key)
 
 enum xfp_status xfp_manifest_forget(struct xfp_manifest *m, const char *key, struct xfp_error *err)
 {
-	return xfp_manifest_exec(m, err, "DELETE FROM artifacts WHERE key = ?", "t", key);
+	enum xfp_status status = xfp_manifest_enter(m, err);
+
+	return status ? status : xfp_manifest_leave(m, drop_rows(m, key, err), err);
 }
 
 /* Ten columns from `at`: mode, k, sigma_milli, group, library, bytes, outliers, cos_median, cos_p5, error. */
@@ -309,19 +331,37 @@ bool xfp_manifest_get_choice(struct xfp_manifest *m, const char *key, struct xfp
 	return good;
 }
 
-uint32_t xfp_manifest_get_candidates(struct xfp_manifest *m, const char *key,
-				     struct xfp_candidate candidates[XFP_MOST_CANDIDATES])
+/* The seal of a fit's or survey's candidates. */
+static bool get_seal(struct xfp_manifest *m, const char *key, uint8_t seal[16])
 {
-	sqlite3_stmt *row = xfp_manifest_query(m, select_candidates, "t", key);
-	uint32_t count = 0;
+	sqlite3_stmt *row = xfp_manifest_query(m, "SELECT seal FROM artifacts WHERE key = ?", "t", key);
+	bool found = row && sqlite3_column_bytes(row, 0) == 16;
+
+	if (found)
+		memcpy(seal, sqlite3_column_blob(row, 0), 16);
+	if (row)
+		sqlite3_reset(row);
+	return found;
+}
+
+bool xfp_manifest_get_candidates(struct xfp_manifest *m, const char *key, uint32_t most,
+				 struct xfp_candidate *candidates, uint32_t *count)
+{
+	uint8_t want[16], seal[16];
+	sqlite3_stmt *row;
+	uint32_t found = 0;
 	int rc = SQLITE_ROW;
 
-	if (!row)
-		return 0;
-	while (rc == SQLITE_ROW && count < XFP_MOST_CANDIDATES && take_candidate(row, 0, &candidates[count])) {
-		count++;
+	if (!get_seal(m, key, want))
+		return false;
+	row = xfp_manifest_query(m, select_candidates, "t", key);
+	while (row && rc == SQLITE_ROW && found < most && take_candidate(row, 0, &candidates[found])) {
+		found++;
 		rc = sqlite3_step(row);
 	}
-	sqlite3_reset(row);
-	return rc == SQLITE_DONE || count == XFP_MOST_CANDIDATES ? count : 0;
+	if (row)
+		sqlite3_reset(row);
+	xfp_seal_candidates(key, candidates, found, seal);
+	*count = found;
+	return !memcmp(seal, want, sizeof seal);
 }

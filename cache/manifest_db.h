@@ -9,7 +9,7 @@
 
 #include "manifest.h"
 
-#define XFP_MANIFEST_STATEMENTS 40
+#define XFP_MANIFEST_STATEMENTS 48
 
 struct xfp_manifest {
 	sqlite3 *db;

@@ -3,17 +3,20 @@
 
 #include "manifest_db.h"
 #include "parameters.h"
+#include "seal.h"
 
 /* ---- sources ----------------------------------------------------------------------------------- */
 
-static const char find_source[] = "SELECT s.digest FROM source_files AS f JOIN sources AS s ON s.file = f.id "
+static const char find_source[] = "SELECT s.digest, s.seal FROM source_files AS f JOIN sources AS s ON s.file = f.id "
 				  "WHERE f.path = ? AND f.device = ? AND f.inode = ? AND f.size = ? "
 				  "AND f.mtime_ns = ? AND f.ctime_ns = ? AND s.region = ?";
 static const char drop_changed_file[] = "DELETE FROM source_files WHERE path = ? AND NOT (device = ? AND inode = ? "
 					"AND size = ? AND mtime_ns = ? AND ctime_ns = ?)";
 static const char add_file[] = "INSERT OR IGNORE INTO source_files (path, device, inode, size, mtime_ns, ctime_ns) "
 			       "VALUES (?, ?, ?, ?, ?, ?)";
-static const char add_source[] = "INSERT OR REPLACE INTO sources SELECT id, ?, ? FROM source_files WHERE path = ?";
+static const char add_source[] = "INSERT OR REPLACE INTO sources SELECT id, ?, ?, ? FROM source_files WHERE path = ?";
+static const char drop_source[] = "DELETE FROM sources WHERE region = ? AND file IN "
+				  "(SELECT id FROM source_files WHERE path = ?)";
 
 /* SQLite's integers are signed; the bits are what matters. */
 #define IDENTITY(i) (int64_t)(i)->device, (int64_t)(i)->inode, (int64_t)(i)->size, (i)->mtime_ns, (i)->ctime_ns
@@ -22,8 +25,13 @@ bool xfp_manifest_get_source(struct xfp_manifest *m, const char *path, const str
 			     const char *region, uint8_t digest[16])
 {
 	sqlite3_stmt *row = xfp_manifest_query(m, find_source, "tiiiiit", path, IDENTITY(identity), region);
-	bool found = row && sqlite3_column_bytes(row, 0) == 16;
+	bool found = row && sqlite3_column_bytes(row, 0) == 16 && sqlite3_column_bytes(row, 1) == 16;
+	uint8_t seal[16];
 
+	if (found) {
+		xfp_seal_source(path, identity, region, sqlite3_column_blob(row, 0), seal);
+		found = !memcmp(seal, sqlite3_column_blob(row, 1), sizeof seal);
+	}
 	if (found)
 		memcpy(digest, sqlite3_column_blob(row, 0), 16);
 	if (row)
@@ -35,14 +43,22 @@ enum xfp_status xfp_manifest_put_source(struct xfp_manifest *m, const char *path
 					const char *region, const uint8_t digest[16], struct xfp_error *err)
 {
 	enum xfp_status status;
+	uint8_t seal[16];
 
 	if ((status = xfp_manifest_enter(m, err)))
 		return status;
+	xfp_seal_source(path, identity, region, digest, seal);
 	/* What was known of the file as it used to be goes with it. */
 	(void)((status = xfp_manifest_exec(m, err, drop_changed_file, "tiiiii", path, IDENTITY(identity))) ||
 	       (status = xfp_manifest_exec(m, err, add_file, "tiiiii", path, IDENTITY(identity))) ||
-	       (status = xfp_manifest_exec(m, err, add_source, "tbt", region, digest, path)));
+	       (status = xfp_manifest_exec(m, err, add_source, "tbbt", region, digest, seal, path)));
 	return xfp_manifest_leave(m, status, err);
+}
+
+enum xfp_status xfp_manifest_forget_source(struct xfp_manifest *m, const char *path, const char *region,
+					   struct xfp_error *err)
+{
+	return xfp_manifest_exec(m, err, drop_source, "tt", region, path);
 }
 
 /* ---- runs -------------------------------------------------------------------------------------- */

@@ -127,14 +127,6 @@ enum xfp_status xfp_artifact_open(const char *path, const char *kind, uint32_t v
 	return status ? status : open_checked(path, kind, version, key, artifact, err);
 }
 
-enum xfp_status xfp_artifact_open_fresh(const char *path, const char *key, struct xfp_artifact *artifact,
-					struct xfp_error *err)
-{
-	enum xfp_status status = xfp_artifact_check_header(path, err);
-
-	return status ? status : open_checked(path, NULL, 0, key, artifact, err);
-}
-
 void xfp_artifact_close(struct xfp_artifact *artifact)
 {
 	if (artifact->path && artifact->file >= 0)

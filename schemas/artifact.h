@@ -57,9 +57,6 @@ enum xfp_status xfp_artifact_finish(struct xfp_artifact *artifact, const struct 
  * version, `key` NULL: any). Anything wrong is XFP_DAMAGED, a file that is not there XFP_FAILED. */
 enum xfp_status xfp_artifact_open(const char *path, const char *kind, uint32_t version, const char *key,
 				  struct xfp_artifact *artifact, struct xfp_error *err);
-/* The same of one that a process of this run has just made or checked: its digest is not computed again. */
-enum xfp_status xfp_artifact_open_fresh(const char *path, const char *key, struct xfp_artifact *artifact,
-					struct xfp_error *err);
 /* Close for reading, or abandon for writing (the file is left for the caller to remove). Safe twice. */
 void xfp_artifact_close(struct xfp_artifact *artifact);
 

@@ -9,6 +9,9 @@
 --   sqlite3 -header -column xfp-cache/manifest.sqlite \
 --     "SELECT unit, mode, k, cos_median, bytes FROM latest_units WHERE class = 'attention' ORDER BY cos_median"
 --
+-- SQLite does not checksum what it stores. What xfp lets decide anything without reading an artifact or
+-- a checkpoint, candidates and sources, carries a seal; a row whose seal does not fit is not believed.
+--
 -- A thing is `made` where it was computed, `cached` where it was found among the artifacts.
 --
 -- Keys are 32 hex digits (cache/key.h). Cosines and errors are those of schemas/fit.h, floors are
@@ -25,7 +28,8 @@ CREATE TABLE artifacts (
 	unit     TEXT NOT NULL,     -- the unit it was first made for; others may share it
 	bytes    INTEGER NOT NULL,  -- of the file
 	seconds  REAL NOT NULL,     -- that its making took
-	key_text TEXT NOT NULL      -- the ingredients that the key is the digest of, one a line
+	key_text TEXT NOT NULL,     -- the ingredients that the key is the digest of, one a line
+	seal     BLOB               -- of kinds fit and survey: digest of its candidates (cache/seal.h), 16 bytes
 ) WITHOUT ROWID;
 CREATE INDEX artifacts_by_kind ON artifacts (kind, bytes, seconds);
 
@@ -122,6 +126,7 @@ CREATE TABLE sources (
 	file   INTEGER NOT NULL REFERENCES source_files (id) ON DELETE CASCADE,
 	region TEXT NOT NULL,       -- OFFSET DTYPE BASE ROWS COLS ROW_STRIDE COL_STRIDE
 	digest BLOB NOT NULL,       -- XXH3-128, 16 bytes
+	seal   BLOB NOT NULL,       -- digest of this row and its file's (cache/seal.h), 16 bytes
 	PRIMARY KEY (file, region)
 ) WITHOUT ROWID;
 

@@ -5,7 +5,8 @@
  * input    the unit's fit artifacts: of lloyd-fit, of libfit or of both, as the modes ask for; of each the base set,
  *          and the extended one when that was asked for
  * output   a choice artifact (schemas/choice.h)
- * key      keys of the fits; floor, mode, bits, on-miss or that the bits are fixed, on-nonfinite; dtype; the sample
+ * key      keys of the fits, with the seals of their candidates; floor, mode, bits,
+ *          on-miss or that the bits are fixed, on-nonfinite; dtype; the sample
  *
  * It only decides; everything was measured before. Where a sample of a stack's experts decides, medians are taken
  * over their rows, from the cosines that the fit holds. When no candidate meets the floor and the
@@ -64,7 +65,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 {
 	struct measured measured[XFP_FIT_KINDS] = { 0 };
 	struct xfp_select_input input = { .unit = job->unit, .parameters = &job->parameters, .policy = &job->policy };
-	const char *fits[XFP_FIT_KINDS];
+	struct xfp_key_fit fits[XFP_FIT_KINDS];
 	struct xfp_choice choice;
 	struct xfp_key key = { 0 };
 	enum xfp_status status = XFP_OK;
@@ -82,8 +83,8 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 		if (xfp_fit_wanted(&job->parameters, (enum xfp_fit_kind)i) &&
 		    (i < XFP_FIT_MORE || xfp_stamp_read(job->work, job->number, stamp, ignored)))
 			status = load(job, stamp, &measured[i], &input.fits[i], err);
-		fits[i] = input.fits[i].key;
-		if (fits[i])
+		fits[i] = (struct xfp_key_fit){ input.fits[i].key, input.fits[i].candidates, input.fits[i].count };
+		if (fits[i].key)
 			input.outliers = measured[i].fit.outliers;
 	}
 	if (!status)

@@ -51,8 +51,10 @@ struct xfp_conversion {
 	uint64_t weights, weights_done;
 	uint32_t todo;        /* units that are not done */
 	uint64_t events_read; /* how far into the events file */
-	bool leftovers;       /* the events are those of a run that was cut short */
+	bool leftovers;       /* the events are those of an earlier run */
 	bool damaged;         /* a stage removed a damaged artifact */
+	bool changed;         /* weights were not those that had been digested */
+	bool torn;            /* lines of the events were damaged; said once */
 	bool stands_alone;    /* the bundle is up to date, and the artifacts were dropped */
 	uint32_t failures;    /* other failed stages; the status of the first one: */
 	enum xfp_status failure;

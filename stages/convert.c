@@ -47,16 +47,18 @@ static int run_units(struct follower *follower, struct xfp_signals *signals, str
 	int status;
 
 	c->failures = 0;
-	c->damaged = false;
+	c->damaged = c->changed = false;
 	xfp_progress_begin(&follower->progress);
 	xfp_conversion_phase(c, "converting");
 	status = xfp_run_make(c, signals, follow, follower, err);
 	follow(follower);
 	xfp_progress_clear(&follower->progress);
+	if (!signals->interrupted)
+		xfp_ingest_units(c);
 	if (!status || signals->interrupted)
 		return status;
 	if (c->damaged)
-		return (int)xfp_fail(err, XFP_DAMAGED, "see %s/%s", c->options.work, XFP_LOG_FILE);
+		return (int)xfp_fail(err, XFP_DAMAGED, "a damaged artifact was removed from the cache");
 	if (c->failures) {
 		xfp_fail(err, c->failure,
 			 "%" PRIu32 " of the %" PRIu32
@@ -65,11 +67,13 @@ static int run_units(struct follower *follower, struct xfp_signals *signals, str
 			 c->options.work, XFP_LOG_FILE);
 		return c->failure;
 	}
+	if (c->changed)
+		return (int)xfp_fail(err, XFP_CHANGED, "weights changed while they were being converted");
 	return (int)xfp_fail(err, XFP_FAILED, "make failed, and no stage said why; see %s/%s", c->options.work,
 			     XFP_LOG_FILE);
 }
 
-/* One time round: what is missing is made. XFP_DAMAGED asks for another. */
+/* One time round: what is missing is made. XFP_DAMAGED and XFP_CHANGED ask for another. */
 static int make_bundle(struct follower *follower, bool again, struct xfp_signals *signals, struct xfp_result *result,
 		       struct xfp_error *err)
 {
@@ -95,8 +99,11 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 		/* Once more, with what the units now are: only what is right goes into a bundle. */
 		if (!signals->interrupted && xfp_prepare_units(c, false, status ? NULL : err) && !status)
 			status = XFP_FAILED;
+		if (!status)
+			status = xfp_ledger_check_files(c->ledger, err);
 		if (!status && c->todo)
-			status = (int)xfp_fail(err, XFP_DAMAGED, "%" PRIu32 " units came to nothing", c->todo);
+			status = (int)xfp_fail(err, XFP_DAMAGED, "%" PRIu32 " of the units are not what they should be",
+					       c->todo);
 	}
 	xfp_record_units(c);
 	if (!status)
@@ -107,6 +114,8 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 	xfp_progress_say(&follower->progress, "writing the bundle");
 	status = xfp_bundle_make(c, signals, result, err);
 	xfp_progress_clear(&follower->progress);
+	if (status == XFP_DAMAGED)
+		xfp_fail(err, XFP_DAMAGED, "what the bundle is made of turned out to be damaged");
 	return status;
 }
 
@@ -152,11 +161,43 @@ static void drop(struct xfp_conversion *c, struct xfp_result *result)
 		fprintf(stderr, "xfp: the cache is not dropped: %s\n", err.text);
 }
 
+/* Whether another time round may help: what is damaged is made again a few times, since every one may uncover more;
+ * weights that change are read again once. Says what is wrong. */
+static bool goes_round(const struct xfp_conversion *c, int status, int round, bool *reread, const struct xfp_error *err)
+{
+	if (c->signals->interrupted || round == MOST_REPETITIONS)
+		return false;
+	if (status == XFP_CHANGED && !*reread)
+		*reread = true;
+	else if (status != XFP_DAMAGED)
+		return false;
+	fprintf(stderr, "xfp: %s; %s\n", err->text,
+		status == XFP_CHANGED ? "reading them once more" : "making again what is missing");
+	return true;
+}
+
+/* What became of it, in the terms of an exit status. */
+static int settle(const struct xfp_conversion *c, int status, struct xfp_error *err)
+{
+	if (status == XFP_CHANGED)
+		return (int)xfp_fail(err, XFP_FAILED,
+				     "%s: its weights change again and again while they are being converted; run again "
+				     "when nobody writes to it",
+				     c->options.model);
+	if (status == XFP_DAMAGED && c->damaged)
+		return (int)xfp_fail(err, XFP_FAILED, "%s: artifacts are damaged again and again; check its disk",
+				     c->options.cache);
+	if (status == XFP_DAMAGED)
+		return (int)xfp_context(err, XFP_FAILED, "see %s/%s", c->options.work, XFP_LOG_FILE);
+	return status;
+}
+
 static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
 {
 	struct follower follower = { .c = c };
 	struct xfp_result result = { .sha256 = "" };
 	double started = xfp_now();
+	bool reread = false;
 	char *parameters;
 	int status = xfp_prepare_folder(c, signals, err);
 
@@ -174,15 +215,10 @@ static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct
 	xfp_progress_init(&follower.progress, c);
 	for (int round = 0;; round++) {
 		status = make_bundle(&follower, round > 0, signals, &result, err);
-		if (status != XFP_DAMAGED || signals->interrupted || round == MOST_REPETITIONS)
+		if (!goes_round(c, status, round, &reread, err))
 			break;
-		fprintf(stderr, "xfp: a damaged artifact was removed from the cache; making it again\n");
 	}
-	if (status == XFP_DAMAGED && c->damaged)
-		status = (int)xfp_fail(err, XFP_FAILED, "%s: artifacts are damaged again and again; check its disk",
-				       c->options.cache);
-	else if (status == XFP_DAMAGED)
-		status = (int)xfp_context(err, XFP_FAILED, "see %s/%s", c->options.work, XFP_LOG_FILE);
+	status = settle(c, status, err);
 	if (signals->interrupted) {
 		/* Stages that the signal ended could not tidy up. */
 		xfp_conversion_sweep(c);

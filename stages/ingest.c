@@ -7,130 +7,98 @@
 
 #include "outliers.h"
 #include "packed.h"
+#include "sources.h"
+#include "surveyed.h"
 
-/* ---- digests of the source --------------------------------------------------------------------- */
+/* ---- what stages leave ------------------------------------------------------------------------- */
 
-/* What the unit's first stage read: the survey or the outliers, which have the same tables, of a unit that is fitted,
- * the packed artifact of one that goes to fp8 or is kept. */
-static enum xfp_status read_sources(const struct xfp_conversion *c, const struct xfp_ledger_unit *unit, const char *key,
-				    uint8_t (*source)[16], struct xfp_error *err)
+/* The artifacts of each stage, by their stamps. `first`: they tell the digests of a unit that is fitted. */
+static const struct step {
+	const char *stage, *kind;
+	uint32_t version;
+	bool first;
+	enum xfp_stamp stamp, extended;
+} steps[] = {
+	{ "survey", XFP_SURVEY_KIND, XFP_SURVEY_VERSION, true, XFP_STAMP_SURVEY, XFP_STAMP_SURVEY },
+	{ "outlier-extract", XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, true, XFP_STAMP_OUTLIERS, XFP_STAMP_OUTLIERS },
+	{ "lloyd-fit", XFP_FIT_KIND, XFP_FIT_VERSION, false, XFP_STAMP_FIT, XFP_STAMP_MORE },
+	{ "libfit", XFP_FIT_KIND, XFP_FIT_VERSION, false, XFP_STAMP_LIBRARY, XFP_STAMP_MORE_LIBRARY },
+	{ "autoselect", XFP_CHOICE_KIND, XFP_CHOICE_VERSION, false, XFP_STAMP_CHOICE, XFP_STAMP_CHOICE },
+	{ "pack", XFP_PACKED_KIND, XFP_PACKED_VERSION, false, XFP_STAMP_PACKED, XFP_STAMP_PACKED },
+};
+#define STEPS (sizeof steps / sizeof steps[0])
+
+/* The artifact that a unit's stamp names. */
+static enum xfp_status take_stamp(struct xfp_conversion *c, uint32_t number, const struct step *step,
+				  enum xfp_stamp stamp, struct xfp_error *err)
 {
-	char *path = xfp_store_path(&c->store, key);
-	struct xfp_artifact artifact = { 0 };
-	struct xfp_outliers outliers = { 0 };
-	struct xfp_packed packed = { 0 };
-	enum xfp_status status;
-	uint32_t count;
+	bool fitted = c->ledger->units[number].plan == XFP_PLAN_FIT;
+	enum xfp_status status, sources;
+	char key[33];
 
-	if (!path)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
-	if (unit->plan != XFP_PLAN_FIT) {
-		status = xfp_artifact_open(path, XFP_PACKED_KIND, XFP_PACKED_VERSION, key, &artifact, err);
-		if (!status)
-			status = xfp_packed_read(&artifact, &packed, err);
-		count = packed.matrices;
-	} else {
-		status = xfp_artifact_open(path, NULL, 0, key, &artifact, err);
-		if (!status)
-			status = xfp_outliers_read(&artifact, &outliers, err);
-		count = outliers.matrices;
-	}
-	if (!status && count != unit->experts)
-		status = xfp_fail(err, XFP_DAMAGED, "%s: not of this unit", path);
-	for (uint32_t m = 0; !status && m < count; m++)
-		memcpy(source[m], outliers.source ? outliers.source[m] : packed.matrix[m].source, sizeof source[m]);
-	xfp_artifact_close(&artifact);
-	xfp_outliers_free(&outliers);
-	xfp_packed_free(&packed);
-	free(path);
-	return status;
-}
-
-static enum xfp_status remember_sources(struct xfp_conversion *c, uint32_t number, const char *key,
-					struct xfp_error *err)
-{
-	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
-	struct xfp_unit_state *state = &c->units[number];
-	enum xfp_status status;
-
-	if (state->known)
+	/* One that was dropped, or removed by another run: there is nothing to index. */
+	if (!xfp_stamp_read(c->options.work, number, stamp, key) || !xfp_store_has(&c->store, key))
 		return XFP_OK;
-	if (!state->source && !(state->source = calloc(unit->experts, sizeof *state->source)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
-	if ((status = read_sources(c, unit, key, state->source, err)))
-		return status;
-	state->known = true;
-	for (uint32_t m = 0; !status && m < unit->experts; m++) {
-		uint32_t index = unit->first_matrix + m;
-		const struct xfp_ledger_matrix *matrix = &c->ledger->matrices[index];
-		const struct xfp_ledger_file *file = &c->ledger->files[c->ledger->tensors[matrix->tensor].file];
-		struct xfp_matrix_source source = xfp_ledger_source(c->ledger, index);
-		char region[160];
-
-		xfp_region_format(&source, region);
-		status = xfp_manifest_put_source(c->manifest, file->path, &file->identity, region, state->source[m],
-						 err);
+	/* Most of what a run left to the next has been taken in before. */
+	if (c->leftovers && xfp_manifest_has(c->manifest, key) && !xfp_sources_find(c, number, NULL) &&
+	    c->units[number].known)
+		return XFP_OK;
+	status = xfp_manifest_ingest(c->manifest, &c->store, key, err);
+	/* What the unit was made of must be known even where the manifest cannot be written. */
+	if (status != XFP_DAMAGED && (fitted ? step->first : stamp == XFP_STAMP_PACKED)) {
+		sources = xfp_sources_remember(c, number, step->kind, step->version, key, status ? NULL : err);
+		status = sources == XFP_DAMAGED || !status ? sources : status;
 	}
-	return status;
+	if (status != XFP_DAMAGED)
+		return status;
+	c->damaged = true;
+	return XFP_OK;
 }
 
-/* ---- events ------------------------------------------------------------------------------------ */
-
-static void note_made(struct xfp_unit_state *state, const struct xfp_event *event)
+static enum xfp_status take_step(struct xfp_conversion *c, uint32_t number, const struct step *step,
+				 struct xfp_error *err)
 {
-	static const struct {
-		const char *stage;
-		enum xfp_stamp stamp;
-	} stages[] = {
-		{ "survey", XFP_STAMP_SURVEY },     { "outlier-extract", XFP_STAMP_OUTLIERS },
-		{ "lloyd-fit", XFP_STAMP_FIT },     { "libfit", XFP_STAMP_LIBRARY },
-		{ "autoselect", XFP_STAMP_CHOICE }, { "pack", XFP_STAMP_PACKED },
-	};
+	enum xfp_status status = take_stamp(c, number, step, step->stamp, err);
 
-	for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)
-		if (!strcmp(event->stage, stages[i].stage))
-			state->made |= 1u << stages[i].stamp;
-	state->seconds += event->seconds;
+	return status || step->extended == step->stamp ? status : take_stamp(c, number, step, step->extended, err);
 }
 
-static bool tells_sources(const struct xfp_conversion *c, const struct xfp_event *event)
-{
-	if (c->ledger->units[event->unit].plan != XFP_PLAN_FIT)
-		return !strcmp(event->stage, "pack");
-	return !strcmp(event->stage, "survey") || !strcmp(event->stage, "outlier-extract");
-}
-
-static enum xfp_status take(struct xfp_conversion *c, const struct xfp_event *event, struct xfp_error *err)
+static enum xfp_status take_event(struct xfp_conversion *c, const struct xfp_event *event, struct xfp_error *err)
 {
 	bool made = !strcmp(event->outcome, "made"), ours = event->unit < c->ledger->unit_count;
-	enum xfp_status status = XFP_OK;
+	struct xfp_unit_state *state = ours ? &c->units[event->unit] : NULL;
 
 	if (event->status == XFP_DAMAGED) {
 		c->damaged = true;
 		return XFP_OK;
 	}
+	if (event->status == XFP_CHANGED && ours) {
+		c->changed = true;
+		xfp_sources_forget(c, event->unit);
+		return XFP_OK;
+	}
 	if (event->status && event->status != XFP_WANT_MORE && !c->failures++)
 		c->failure = (enum xfp_status)event->status;
-	if (event->status || strlen(event->key) != 32 || !ours || (!made && strcmp(event->outcome, "hit")))
+	if (event->status || !ours || (!made && strcmp(event->outcome, "hit")))
 		return XFP_OK;
-	/* One that was dropped, or removed by another run: there is nothing to index. */
-	if (!xfp_store_has(&c->store, event->key))
-		return XFP_OK;
-	if (made)
-		note_made(&c->units[event->unit], event);
-	status = c->leftovers ? xfp_manifest_ingest(c->manifest, &c->store, event->key, err)
-			      : xfp_manifest_ingest_fresh(c->manifest, &c->store, event->key, err);
-	/* What the unit was made of must be known even where the manifest cannot be written. */
-	if (status != XFP_DAMAGED && tells_sources(c, event)) {
-		enum xfp_status sources = remember_sources(c, event->unit, event->key, status ? NULL : err);
+	for (size_t i = 0; i < STEPS; i++) {
+		if (strcmp(event->stage, steps[i].stage))
+			continue;
+		if (made) {
+			state->made |= 1u << steps[i].stamp;
+			state->seconds += event->seconds;
+		}
+		return take_step(c, event->unit, &steps[i], err);
+	}
+	return XFP_OK;
+}
 
-		status = sources == XFP_DAMAGED || !status ? sources : status;
-	}
-	if (status == XFP_DAMAGED) {
-		c->damaged = true;
-		status = XFP_OK;
-	}
-	return status;
+/* The manifest is an index: one that cannot be written is said once and stops nothing. */
+static void say_behind(struct xfp_conversion *c, const struct xfp_error *why)
+{
+	if (!c->manifest_behind)
+		fprintf(stderr, "xfp: the manifest is behind: %s\n", why->text);
+	c->manifest_behind = true;
 }
 
 enum xfp_status xfp_ingest(struct xfp_conversion *c, void (*each)(const struct xfp_event *event, void *context),
@@ -148,20 +116,39 @@ enum xfp_status xfp_ingest(struct xfp_conversion *c, void (*each)(const struct x
 		struct xfp_event event;
 		enum xfp_status taken;
 
-		if (!xfp_event_parse(line, &event))
+		if (!xfp_event_parse(line, &event)) {
+			c->torn |= *line != 0;
 			continue;
-		taken = take(c, &event, status ? NULL : &behind);
+		}
+		taken = take_event(c, &event, status ? NULL : &behind);
 		status = status ? status : taken;
 		if (each)
 			each(&event, context);
 	}
-	if (xfp_manifest_commit(c->manifest, status ? NULL : &behind) || status) {
-		if (!c->manifest_behind)
-			fprintf(stderr, "xfp: the manifest is behind: %s\n", behind.text);
-		c->manifest_behind = true;
-	}
+	if (xfp_manifest_commit(c->manifest, status ? NULL : &behind) || status)
+		say_behind(c, &behind);
 	free(text);
 	return XFP_OK;
+}
+
+void xfp_ingest_units(struct xfp_conversion *c)
+{
+	struct xfp_error behind = { 0 };
+	enum xfp_status status = xfp_manifest_begin(c->manifest, &behind);
+
+	for (uint32_t u = 0; u < c->ledger->unit_count; u++)
+		for (size_t i = 0; !c->units[u].known && i < STEPS; i++) {
+			enum xfp_status taken = take_step(c, u, &steps[i], status ? NULL : &behind);
+
+			status = status ? status : taken;
+		}
+	if (xfp_manifest_commit(c->manifest, status ? NULL : &behind) || status)
+		say_behind(c, &behind);
+	if (c->torn)
+		fprintf(stderr,
+			"xfp: %s/%s: lines are damaged; times and messages of those steps are lost, nothing else\n",
+			c->options.work, XFP_EVENTS_FILE);
+	c->torn = false;
 }
 
 enum xfp_status xfp_ingest_restart(struct xfp_conversion *c, struct xfp_error *err)

@@ -101,6 +101,8 @@ stages_libstages_a_SOURCES = \
 	stages/prepare.c \
 	stages/prepare.h \
 	stages/prepare_print.c \
+	stages/prepare_unit.c \
+	stages/prepare_unit.h \
 	stages/profile.c \
 	stages/profile.h \
 	stages/progress.c \
@@ -140,6 +142,8 @@ stages_libstages_a_SOURCES = \
 	stages/settings.h \
 	stages/signals.c \
 	stages/signals.h \
+	stages/sources.c \
+	stages/sources.h \
 	stages/stage.c \
 	stages/status.c \
 	stages/status_print.c \

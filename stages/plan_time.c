@@ -177,7 +177,6 @@ static enum xfp_status write_settings(const struct xfp_conversion *c, const stru
 {
 	struct xfp_parameters parameters = c->options.parameters;
 	enum xfp_status status;
-	char *text;
 
 	for (int i = 0; i < XFP_CLASSES; i++) {
 		parameters.floor[i] = probe->extended ? XFP_NANO : 0;
@@ -186,9 +185,7 @@ static enum xfp_status write_settings(const struct xfp_conversion *c, const stru
 	parameters.overrides = NULL;
 	parameters.override_count = 0;
 	parameters.on_miss = XFP_MISS_BEST;
-	text = xfp_parameters_to_json(&parameters);
-	status = write_text(probe->c.options.work, XFP_PARAMETERS_FILE, text, err);
-	free(text);
+	status = xfp_work_write_parameters(probe->c.options.work, &parameters, err);
 	if (!status)
 		status = xfp_prepare_fits(probe->c.options.work, &parameters, err);
 	if (!status)

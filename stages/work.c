@@ -10,8 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "seal.h"
+
 static const char *const stamp_names[XFP_STAMPS] = { "survey", "outliers",     "fit",    "library",
 						     "more",   "more-library", "choice", "packed" };
+
+/* 32 digits of the key, a space, 16 of the seal, a newline. */
+#define STAMP_BYTES 50
 
 double xfp_now(void)
 {
@@ -21,14 +26,54 @@ double xfp_now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+/* ---- parameters ------------------------------------------------------------------------------- */
+
+enum xfp_status xfp_work_write_parameters(const char *work, const struct xfp_parameters *parameters,
+					  struct xfp_error *err)
+{
+	char *path = xfp_path(work, XFP_PARAMETERS_FILE), *plain = xfp_parameters_to_json(parameters), *text = NULL,
+	     seal[17];
+	enum xfp_status status;
+
+	if (plain) {
+		xfp_seal_line(plain, strlen(plain), seal);
+		text = xfp_format("{\"seal\": \"%s\", \"parameters\":\n%s}\n", seal, plain);
+	}
+	status = path && text ? xfp_write_file(path, text, strlen(text), false, err)
+			      : xfp_fail(err, XFP_FAILED, "out of memory");
+	free(path);
+	free(plain);
+	free(text);
+	return status;
+}
+
+/* The parameters within a sealed text, cut to them in place; NULL when the text is of another form. */
+static char *unwrap(char *text, char seal[17])
+{
+	int at = 0;
+	size_t length = strlen(text);
+
+	if (sscanf(text, "{\"seal\": \"%16[0-9a-f]\", \"parameters\":%n", seal, &at) != 1 || !at || text[at] != '\n' ||
+	    length < (size_t)at + 3 || strcmp(text + length - 2, "}\n"))
+		return NULL;
+	text[length - 2] = 0;
+	return text + at + 1;
+}
+
 enum xfp_status xfp_work_parameters(const char *work, struct xfp_parameters *parameters, struct xfp_error *err)
 {
-	char *path = xfp_path(work, XFP_PARAMETERS_FILE), *text = NULL;
+	char *path = xfp_path(work, XFP_PARAMETERS_FILE), *text = NULL, *plain = NULL, want[17] = "", seal[17];
 	struct xfp_error problem = { .text = "" };
 	enum xfp_status status =
 		path ? xfp_slurp(path, 1 << 20, &text, NULL, err) : xfp_fail(err, XFP_FAILED, "out of memory");
 
-	if (!status && (status = xfp_parameters_from_json(text, path, parameters, &problem)))
+	if (!status && (plain = unwrap(text, want)))
+		xfp_seal_line(plain, strlen(plain), seal);
+	if (!status && (!plain || strcmp(seal, want)))
+		status = xfp_fail(
+			err, XFP_BAD_INPUT,
+			"%s: damaged, or of another version of xfp; run xfp convert again, which writes it anew", path);
+	if (!status && (status = xfp_parameters_from_json(plain, path, parameters, &problem)))
 		xfp_fail(err, status, "%s; remove the file and run xfp convert again", problem.text);
 	free(text);
 	free(path);
@@ -90,9 +135,18 @@ static char *stamp_path(const char *work, uint32_t unit, enum xfp_stamp stamp)
 	return xfp_format("%s/u%06" PRIu32 "-%s", work, unit, stamp_names[stamp]);
 }
 
+/* What a stamp's seal is of: damage to either, or a stamp that got another's name, is noticed. */
+static void seal_stamp(uint32_t unit, enum xfp_stamp stamp, const char *key, char seal[17])
+{
+	char text[80];
+	int size = snprintf(text, sizeof text, "u%06" PRIu32 "-%s %s", unit, stamp_names[stamp], key);
+
+	xfp_seal_line(text, (size_t)size, seal);
+}
+
 bool xfp_stamp_read(const char *work, uint32_t unit, enum xfp_stamp stamp, char key[33])
 {
-	char *path = stamp_path(work, unit, stamp), text[34];
+	char *path = stamp_path(work, unit, stamp), text[STAMP_BYTES + 1], seal[17];
 	ssize_t size = -1;
 	int fd;
 
@@ -104,10 +158,13 @@ bool xfp_stamp_read(const char *work, uint32_t unit, enum xfp_stamp stamp, char 
 		size = read(fd, text, sizeof text);
 		close(fd);
 	}
-	if (size != 33 || text[32] != '\n')
+	if (size != STAMP_BYTES || text[32] != ' ' || text[STAMP_BYTES - 1] != '\n')
 		return false;
-	text[32] = 0;
+	text[32] = text[STAMP_BYTES - 1] = 0;
 	if (strspn(text, "0123456789abcdef") != 32)
+		return false;
+	seal_stamp(unit, stamp, text, seal);
+	if (strcmp(seal, text + 33))
 		return false;
 	memcpy(key, text, 33);
 	return true;
@@ -116,12 +173,13 @@ bool xfp_stamp_read(const char *work, uint32_t unit, enum xfp_stamp stamp, char 
 enum xfp_status xfp_stamp_write(const char *work, uint32_t unit, enum xfp_stamp stamp, const char *key,
 				struct xfp_error *err)
 {
-	char *path = stamp_path(work, unit, stamp), text[40];
+	char *path = stamp_path(work, unit, stamp), text[STAMP_BYTES + 1], seal[17];
 	enum xfp_status status;
 
 	if (!path)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	snprintf(text, sizeof text, "%s\n", key);
+	seal_stamp(unit, stamp, key, seal);
+	snprintf(text, sizeof text, "%s %s\n", key, seal);
 	status = xfp_write_file(path, text, strlen(text), false, err);
 	free(path);
 	return status;
@@ -140,11 +198,14 @@ void xfp_stamp_remove(const char *work, uint32_t unit, enum xfp_stamp stamp)
 
 /* ---- events ----------------------------------------------------------------------------------- */
 
+#define LINE_BYTES 1400 /* below PIPE_BUF */
+
 enum xfp_status xfp_event_append(const char *work, const struct xfp_event *event, struct xfp_error *err)
 {
-	char unit[16] = "-", line[1400], message[sizeof event->message];
+	char unit[16] = "-", line[LINE_BYTES], message[sizeof event->message], seal[17];
 	char *path = xfp_path(work, XFP_EVENTS_FILE);
 	enum xfp_status status;
+	size_t size;
 	int fd;
 
 	if (!path)
@@ -156,8 +217,11 @@ enum xfp_status xfp_event_append(const char *work, const struct xfp_event *event
 		if (*c == '\t' || *c == '\n')
 			*c = ' ';
 	/* Seconds as an integer count of microseconds: no locale has a say in it. */
-	snprintf(line, sizeof line, "%s\t%s\t%s\t%s\t%" PRIu64 "\t%d\t%s\n", unit, event->stage, event->outcome,
-		 *event->key ? event->key : "-", (uint64_t)(event->seconds * 1e6), event->status, message);
+	size = (size_t)snprintf(line, sizeof line, "%s\t%s\t%s\t%s\t%" PRIu64 "\t%d\t%s", unit, event->stage,
+				event->outcome, *event->key ? event->key : "-", (uint64_t)(event->seconds * 1e6),
+				event->status, message);
+	xfp_seal_line(line, size, seal);
+	snprintf(line + size, sizeof line - size, "\t%s\n", seal);
 	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0) {
 		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
@@ -212,12 +276,16 @@ static char *next_field(char **rest)
 
 bool xfp_event_parse(const char *line, struct xfp_event *event)
 {
-	char copy[1400], *rest = copy;
-	char *unit, *stage, *outcome, *key, *micros, *status, *message;
+	char copy[LINE_BYTES], *rest = copy, seal[17];
+	char *unit, *stage, *outcome, *key, *micros, *status, *message, *tab;
 
 	memset(event, 0, sizeof *event);
-	if (snprintf(copy, sizeof copy, "%s", line) >= (int)sizeof copy)
+	if (snprintf(copy, sizeof copy, "%s", line) >= (int)sizeof copy || !(tab = strrchr(copy, '\t')))
 		return false;
+	xfp_seal_line(copy, (size_t)(tab - copy), seal);
+	if (strcmp(seal, tab + 1))
+		return false;
+	*tab = 0;
 	unit = next_field(&rest);
 	stage = next_field(&rest);
 	outcome = next_field(&rest);

@@ -6,11 +6,11 @@
  *   units.mk            "UNITS = u000000 u000001 ...", by xfp-inspect
  *   fits.mk             "FITS = fit library", what a choice waits for, or "SURVEY = survey", by xfp
  *   u000012-fits.mk     "FITS = library", what the survey aims at, with its stamp: by xfp-survey, and by xfp
- *   parameters.json     schemas/parameters.h, by xfp
- *   u000012-survey      stamps: the key of the unit's artifact of that stage, 32 hex digits and a
- *   u000012-outliers    newline. make sees these names and no others. A stamp exists only while its
- *   u000012-fit         artifact does and its key is the current one; `xfp prepare` sees to that.
- *   u000012-library
+ *   parameters.json     {"parameters": schemas/parameters.h, "seal": of their text as xfp writes it}, by xfp
+ *   u000012-survey      stamps: the key of the unit's artifact of that stage, 32 hex digits, a space, a seal
+ *   u000012-outliers    (cache/seal.h) over the stamp's name, a space and the key, and a newline. make sees
+ *   u000012-fit         these names and no others. A stamp exists only while its artifact does and its key
+ *   u000012-library     is the current one; `xfp prepare` sees to that.
  *   u000012-more        (more: the extended fit, k = 5 and 6, where it was asked for; fit and more are
  *   u000012-more-library  of lloyd-fit, library and more-library of libfit, where the modes want them)
  *   u000012-choice
@@ -41,7 +41,10 @@
 #define XFP_LOG_FILE "log"
 #define XFP_BUNDLE_STAMP "bundle"
 
-/* The parameters that xfp left in the work folder. */
+/* The parameters that xfp left in the work folder, and leaving them there. Ones whose seal does not fit are
+ * XFP_BAD_INPUT. */
+enum xfp_status xfp_work_write_parameters(const char *work, const struct xfp_parameters *parameters,
+					  struct xfp_error *err);
 enum xfp_status xfp_work_parameters(const char *work, struct xfp_parameters *parameters, struct xfp_error *err);
 
 /* ---- stamps ----------------------------------------------------------------------------------- */
@@ -65,7 +68,7 @@ static inline enum xfp_stamp xfp_fit_stamp(enum xfp_fit_kind kind)
 	return (enum xfp_stamp)(XFP_STAMP_FIT + (int)kind);
 }
 
-/* Its key, or false when there is no well-formed stamp. */
+/* Its key, or false when there is no stamp, or one that is torn, damaged or another unit's. */
 bool xfp_stamp_read(const char *work, uint32_t unit, enum xfp_stamp stamp, char key[33]);
 enum xfp_status xfp_stamp_write(const char *work, uint32_t unit, enum xfp_stamp stamp, const char *key,
 				struct xfp_error *err);
@@ -74,7 +77,9 @@ void xfp_stamp_remove(const char *work, uint32_t unit, enum xfp_stamp stamp);
 
 /* ---- events ----------------------------------------------------------------------------------- */
 
-/* "UNIT\tSTAGE\tOUTCOME\tKEY\tSECONDS\tSTATUS\tMESSAGE\n"; fields hold no tab or newline. */
+/* "UNIT\tSTAGE\tOUTCOME\tKEY\tMICROSECONDS\tSTATUS\tMESSAGE\tSEAL\n"; fields hold no tab or newline,
+ * SEAL (cache/seal.h) is of what stands before its tab. Events are there to be told and timed by. They decide nothing:
+ * what a unit is made of is read from its stamps and from the artifacts that those name. */
 struct xfp_event {
 	uint32_t unit;    /* XFP_NO_UNIT for a step of the whole run (the bundle) */
 	char stage[32];   /* "outlier-extract", "lloyd-fit", "autoselect", "pack" ... */
@@ -90,7 +95,7 @@ enum xfp_status xfp_event_append(const char *work, const struct xfp_event *event
 /* The complete lines of the events file from *offset on, which is moved behind them: a text that the caller
  * frees, NULL when there are none. */
 enum xfp_status xfp_events_read(const char *work, uint64_t *offset, char **text, struct xfp_error *err);
-/* Parse one line (without its newline). */
+/* Parse one line (without its newline); false when it is torn or damaged. */
 bool xfp_event_parse(const char *line, struct xfp_event *event);
 
 /* ---- units ------------------------------------------------------------------------------------ */

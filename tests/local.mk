@@ -138,6 +138,7 @@ cli_tests = \
 	tests/cli/stages.bats \
 	tests/cli/status.bats \
 	tests/cli/survey.bats \
+	tests/cli/trust.bats \
 	tests/cli/upkeep.bats
 tree_tests = \
 	tests/check-lists \
@@ -183,6 +184,7 @@ EXTRA_DIST += \
 	tests/oracle_fit.py \
 	tests/read_bundle.py \
 	tests/run-tap \
+	tests/seal.py \
 	tests/totals
 tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/artifact_fixture.h \

@@ -208,7 +208,7 @@ notes.txt" ]
 		--floor lm_head=0.95
 	python3 - <<-'EOF'
 	import json
-	floor = json.load(open("out.xfp.work/parameters.json"))["floors"]
+	floor = json.load(open("out.xfp.work/parameters.json"))["parameters"]["floors"]
 	get = lambda name: float(floor[name])
 	assert get("attention") == 0.9 and get("routed_expert") == 0.85 and get("lm_head") == 0.95, floor
 	EOF

@@ -204,8 +204,8 @@ make_easy() { # MODEL EXPERT...
 	XFP_MIN_COS_STRICT=0.7 xfp convert m -o e.xfp -q --profile my.profile
 	python3 - <<-'EOF'
 	import json
-	d = json.load(open("d.xfp.work/parameters.json"))
-	e = json.load(open("e.xfp.work/parameters.json"))
+	d = json.load(open("d.xfp.work/parameters.json"))["parameters"]
+	e = json.load(open("e.xfp.work/parameters.json"))["parameters"]
 	assert d["bits"] == "4" and d["floors"]["attention"] == "0.8" and d["floors"]["router"] == "0.9", d
 	assert e["bits"] == "2,3" and e["floors"]["attention"] == e["floors"]["router"] == "0.7", e
 	EOF
@@ -232,7 +232,7 @@ make_easy() { # MODEL EXPERT...
 	done
 	python3 - <<-'EOF'
 	import json
-	p = json.load(open("qwen3-moe-paper-v2.xfp.work/parameters.json"))
+	p = json.load(open("qwen3-moe-paper-v2.xfp.work/parameters.json"))["parameters"]
 	assert p["bits"] == "2,3,4" and p["balance"] == "0.0" and p["start"] == "quantile", p
 	assert p["lloyd_iterations"] == 20 and p["outlier_sigma"] == "4.0" and p["moe_sample"] == "first:4", p
 	EOF

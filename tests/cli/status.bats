@@ -199,15 +199,17 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 @test "a thousand units take milliseconds" {
 	make_model m --layers 143 --num-experts 2
 	xfp prepare m -o out.xfp -q
-	python3 - <<-'EOF'
+	PYTHONPATH=$srcdir/tests PYTHONDONTWRITEBYTECODE=1 python3 - <<-'EOF'
+	import seal
 	stages = ["survey", "outlier-extract", "libfit", "autoselect", "pack"]
 	with open("out.xfp.work/events", "a") as events:
 	    for unit in range(1002):
 	        for stage in stages:
 	            for outcome in "started", "made":
-	                events.write(f"u{unit:06}\t{stage}\t{outcome}\t{'ab' * 16}\t1000\t0\t\n")
+	                events.write(seal.event(f"u{unit:06}", stage, outcome, "ab" * 16, 1000, 0, ""))
 	        for stamp in "survey", "outliers", "library", "choice", "packed":
-	            open(f"out.xfp.work/u{unit:06}-{stamp}", "w").write("ab" * 16 + "\n")
+	            name = f"u{unit:06}-{stamp}"
+	            open(f"out.xfp.work/{name}", "w").write(seal.stamp(name, "ab" * 16))
 	EOF
 	[ "$(member 'units, units_done, units_cached' out.xfp)" = "(1002, 1002, 0)" ]
 	best=$(python3 - <<-'EOF'

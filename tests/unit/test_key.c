@@ -20,6 +20,8 @@ struct ingredients {
 	uint64_t rows, cols;
 	uint8_t source[20][16];
 	const char *survey, *outliers, *base, *library, *extended;
+	struct xfp_candidate measured[2]; /* by the fit */
+	uint32_t measured_count;
 	struct xfp_choice choice;
 };
 
@@ -46,6 +48,9 @@ static struct ingredients usual(void)
 		.cols = 6,
 		.outliers = OUTLIERS,
 		.base = BASE,
+		.measured = { { XFP_MODE_V2, 2, 4000, 0, 0, 66, 1, 0.97, 0.96, 0.2 },
+			      { XFP_MODE_V2, 3, 4000, 0, 0, 77, 1, 0.99, 0.98, 0.1 } },
+		.measured_count = 2,
 		.choice = { .candidate = { XFP_MODE_V2, 3, 4000, 0, 0, 77, 1, 0.99, 0.98, 0.1 },
 			    .floor = 990000000,
 			    .met = 1,
@@ -62,7 +67,9 @@ enum { SURVEY_KEY, OUTLIERS_KEY, FIT_KEY, LIBRARY_KEY, CHOICE_KEY, PACKED_KEY, F
 static void keys_of(const struct ingredients *in, struct xfp_key key[KEYS])
 {
 	struct xfp_key_source source = { in->dtype, in->matrices, in->rows, in->cols, in->source };
-	const char *fits[XFP_FIT_KINDS] = { in->base, in->library, in->extended, NULL };
+	const struct xfp_key_fit fits[XFP_FIT_KINDS] = { { in->base, in->measured, in->measured_count },
+							 { in->library, NULL, 0 },
+							 { in->extended, NULL, 0 } };
 
 	assert_int_equal(xfp_key_survey(&source, &in->parameters, &key[SURVEY_KEY], NULL), 0);
 	assert_int_equal(xfp_key_outliers(&source, &in->parameters, &key[OUTLIERS_KEY], NULL), 0);
@@ -140,6 +147,18 @@ static void exactly_what_depends(void **state)
 	EXPECT(in.library = MORE, C);
 	EXPECT(in.base = MORE, C);
 	EXPECT(in.extended = MORE, C);
+	/* A choice among other measurements is another choice, whatever artifact they were taken for. */
+	EXPECT(in.measured_count = 1, C);
+	EXPECT(in.measured[0].mode = XFP_MODE_V2C, C);
+	EXPECT(in.measured[0].k = 3, C);
+	EXPECT(in.measured[1].sigma_milli = 3999, C);
+	EXPECT(in.measured[1].group = 16, C);
+	EXPECT(in.measured[1].library = 1, C);
+	EXPECT(in.measured[1].bytes = 76, C);
+	EXPECT(in.measured[1].outliers = 2, C);
+	EXPECT(in.measured[1].cos_median = 0.9900000000000001, C);
+	EXPECT(in.measured[1].cos_p5 = 0.9799999999999999, C);
+	EXPECT(in.measured[1].error = 0.10000000000000002, C);
 	EXPECT(in.policy.floor = 980000000, C);
 	EXPECT(in.policy.format.bits = 0x1c, C);
 	EXPECT((in.policy.format.bits = 0x10, in.policy.fixed = true), C);
@@ -199,9 +218,10 @@ static struct chain chain_of(const struct xfp_parameters *p, const char *name, c
 		assert_int_equal(xfp_key_fit(c.key[OUTLIERS_KEY].hex, &seen, xfp_parameters_base_bits(&seen),
 					     &c.key[FIT_KEY], NULL),
 				 0);
-		assert_int_equal(xfp_key_choice((const char *[XFP_FIT_KINDS]){ c.key[FIT_KEY].hex }, NULL, &policy,
-						XFP_BF16, experts, &seen, &c.key[CHOICE_KEY], NULL),
-				 0);
+		assert_int_equal(
+			xfp_key_choice((const struct xfp_key_fit[XFP_FIT_KINDS]){ { c.key[FIT_KEY].hex, NULL, 0 } },
+				       NULL, &policy, XFP_BF16, experts, &seen, &c.key[CHOICE_KEY], NULL),
+			0);
 	}
 	return c;
 }
@@ -367,7 +387,8 @@ static void texts(void **state)
 		"kind fit\nalgorithm 4\nlayout 3\noutliers " OUTLIERS "\nbits 2,3,4\nstart companded\niterations 20\n",
 		"kind fit\nalgorithm 2\nlayout 3\noutliers " OUTLIERS "\nmodes\nbits 2,3,4\n",
 		"kind choice\nalgorithm 1\nlayout 3\nfit " BASE
-		"\nfloor_nano 990000000\nmode v2\nbits 2,3,4,5,6\non_miss keep\n"
+		"\ncandidates c38667de59effd371fcf6d4081d61364\nfloor_nano 990000000\nmode v2\nbits 2,3,4,5,6\n"
+		"on_miss keep\n"
 		"on_nonfinite fail\ndtype BF16\n",
 		"kind packed\nalgorithm 2\nlayout 3\nmode v2\nk 3\nsigma_milli 4000\nfit " BASE "\n",
 		"kind packed\nalgorithm 3\nlayout 3\nmode fp8\non_nonfinite fail\n" SHAPE SOURCES,
@@ -375,7 +396,7 @@ static void texts(void **state)
 	static const char *const hex[KEYS] = {
 		"8730afd5cbbfe21bd00c024d13f0a928", "c3dafe063ff7d7f2be2a461d4a2ea719",
 		"5fc482d51903aac73d8d5cf90c1edff3", "3b2cd932388506d074c36ddf238f04ec",
-		"ca4e334b25049d65105372c9b0fdb755", "8736c8b31252c8d262a85712a1922fbd",
+		"f1f9a5aa6706f01a141836846a0cc97c", "8736c8b31252c8d262a85712a1922fbd",
 		"add3bc5d444849ed04a3c6b11a991123",
 	};
 	struct ingredients in = usual();

@@ -84,6 +84,144 @@ static void damaged_artifact(void **state)
 	xfp_store_close(&store);
 }
 
+/* ---- seals ----------------------------------------------------------------------------------------- */
+
+/* A change to the file behind the manifest's back, as a damaged page is one. */
+static void damage(void **state, const char *sql)
+{
+	char *path = scratch_path(state, CACHE "/manifest.sqlite");
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "PRAGMA ignore_check_constraints = ON", NULL, NULL, NULL), SQLITE_OK);
+	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+	assert_true(sqlite3_changes(db) > 0);
+	sqlite3_close(db);
+	free(path);
+}
+
+/* Whatever is wrong with what is remembered of a fit is noticed, and put right from the artifact. */
+static void sealed_candidates(void **state)
+{
+	static const char *const damages[] = {
+		"UPDATE candidates SET mode = 'v2c' WHERE number = 1",
+		"UPDATE candidates SET mode = 'v3' WHERE number = 1",
+		"UPDATE candidates SET k = k | 4 WHERE number = 0",
+		"UPDATE candidates SET sigma_milli = sigma_milli + 1 WHERE number = 1",
+		"UPDATE candidates SET \"group\" = 16 WHERE number = 1",
+		"UPDATE candidates SET library = 1 WHERE number = 1",
+		"UPDATE candidates SET bytes = bytes - 1 WHERE number = 1",
+		"UPDATE candidates SET outliers = outliers + 1 WHERE number = 1",
+		"UPDATE candidates SET cos_median = cos_median + 1e-15 WHERE number = 1",
+		"UPDATE candidates SET cos_p5 = -cos_p5 WHERE number = 1",
+		"UPDATE candidates SET error = 'x' WHERE number = 1",
+		"UPDATE candidates SET number = 7 - number",
+		"UPDATE candidates SET number = 5 WHERE number = 0", /* after the other */
+		"PRAGMA foreign_keys = OFF; UPDATE candidates SET fit_key = '1a' WHERE number = 0",
+		"DELETE FROM candidates WHERE number = 1",
+		"DELETE FROM candidates",
+		"INSERT INTO candidates SELECT fit_key, 2, mode, k, sigma_milli, \"group\", library, bytes, outliers, "
+		"cos_median, cos_p5, error FROM candidates WHERE number = 1",
+		"UPDATE artifacts SET seal = x'00000000000000000000000000000000' WHERE kind = 'fit'",
+		"UPDATE artifacts SET seal = x'00' WHERE kind = 'fit'",
+		"UPDATE artifacts SET seal = NULL WHERE kind = 'fit'",
+		"PRAGMA foreign_keys = OFF; UPDATE artifacts SET key = '1c' WHERE kind = 'fit'",
+		"PRAGMA foreign_keys = OFF; DELETE FROM artifacts WHERE kind = 'fit'",
+	};
+	struct xfp_candidate candidates[XFP_MOST_CANDIDATES];
+	struct xfp_store store = open_cache(state, 4);
+	struct xfp_manifest *m = open_manifest(&store, 4);
+	uint32_t count;
+
+	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+		damage(state, damages[i]);
+		if (xfp_manifest_get_candidates(m, FIT, XFP_MOST_CANDIDATES, candidates, &count))
+			fail_msg("%s: believed", damages[i]);
+		OK(xfp_manifest_repair(m, &store, FIT, &err));
+		everything_is_there(m);
+		expect(state, "SELECT count(*) FROM candidates WHERE fit_key = '" FIT "'", "2");
+		damage(state, "DELETE FROM artifacts WHERE key IN ('" FIT "', '1c')");
+		xfp_manifest_ingest(m, &store, FIT, NULL);
+	}
+	/* More than there is room for are none, not some. */
+	assert_false(xfp_manifest_get_candidates(m, FIT, 1, candidates, &count));
+	xfp_manifest_close(m);
+	xfp_store_close(&store);
+}
+
+static void sealed_sources(void **state)
+{
+	static const char *const damages[] = {
+		"UPDATE sources SET digest = x'00112233445566778899aabbccddeeff'",
+		"UPDATE sources SET digest = x'00'",
+		"UPDATE sources SET seal = x'00112233445566778899aabbccddeeff'",
+		"UPDATE sources SET seal = x'00'",
+		"UPDATE sources SET region = '1' WHERE region = '2'",
+		"UPDATE sources SET region = '9' WHERE region = '1'; "
+		"UPDATE sources SET region = '1' WHERE region = '3'",
+		"UPDATE source_files SET path = '/y'",
+		"UPDATE source_files SET device = device + 1",
+		"UPDATE source_files SET inode = inode + 1",
+		"UPDATE source_files SET size = size + 1",
+		"UPDATE source_files SET mtime_ns = mtime_ns + 1",
+		"UPDATE source_files SET ctime_ns = ctime_ns + 1",
+		"DELETE FROM sources",
+		"DELETE FROM source_files",
+	};
+	struct xfp_identity identity = { 1, 2, 3, 4, 5 }, changed;
+	struct xfp_store store = open_cache(state, 0);
+	struct xfp_manifest *m = open_manifest(&store, -1);
+	uint8_t want[16] = "0123456789abcde", other[16] = "fedcba987654321", got[16];
+
+	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+		OK(xfp_manifest_put_source(m, "/x", &identity, "1", want, &err));
+		OK(xfp_manifest_put_source(m, "/x", &identity, "3", other, &err));
+		assert_true(xfp_manifest_get_source(m, "/x", &identity, "1", got));
+		assert_memory_equal(got, want, 16);
+		if (strstr(damages[i], "'2'"))
+			OK(xfp_manifest_put_source(m, "/x", &identity, "2", other, &err));
+		if (strstr(damages[i], "region = '1' WHERE"))
+			OK(xfp_manifest_forget_source(m, "/x", "1", &err));
+		damage(state, damages[i]);
+		/* Asked for as it was, and as the row now says that it is. */
+		for (unsigned field = 0; field < 6; field++) {
+			changed = identity;
+			changed.device += field == 1;
+			changed.inode += field == 2;
+			changed.size += field == 3;
+			changed.mtime_ns += field == 4;
+			changed.ctime_ns += field == 5;
+			if (xfp_manifest_get_source(m, "/x", &changed, "1", got) ||
+			    xfp_manifest_get_source(m, "/y", &changed, "1", got))
+				fail_msg("%s: believed", damages[i]);
+		}
+		damage(state, "INSERT OR REPLACE INTO source_files VALUES (99, 'z', 0, 0, 0, 0, 0)");
+		damage(state, "DELETE FROM source_files");
+	}
+	xfp_manifest_close(m);
+	xfp_store_close(&store);
+}
+
+/* One row alone is forgotten. */
+static void forgotten_source(void **state)
+{
+	struct xfp_identity identity = { 1, 2, 3, 4, 5 };
+	struct xfp_store store = open_cache(state, 0);
+	struct xfp_manifest *m = open_manifest(&store, -1);
+	uint8_t digest[16] = "0123456789abcde", got[16];
+
+	OK(xfp_manifest_put_source(m, "/x", &identity, "1", digest, &err));
+	OK(xfp_manifest_put_source(m, "/x", &identity, "2", digest, &err));
+	OK(xfp_manifest_put_source(m, "/y", &identity, "1", digest, &err));
+	OK(xfp_manifest_forget_source(m, "/x", "1", &err));
+	assert_false(xfp_manifest_get_source(m, "/x", &identity, "1", got));
+	assert_true(xfp_manifest_get_source(m, "/x", &identity, "2", got));
+	assert_true(xfp_manifest_get_source(m, "/y", &identity, "1", got));
+	xfp_manifest_close(m);
+	xfp_store_close(&store);
+}
+
 /* ---- sources --------------------------------------------------------------------------------------- */
 
 static void sources(void **state)
@@ -307,7 +445,8 @@ static void candidates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(ingest_and_ask), scratch_test(damaged_artifact), scratch_test(sources),
+		scratch_test(ingest_and_ask), scratch_test(damaged_artifact), scratch_test(sealed_candidates),
+		scratch_test(sealed_sources), scratch_test(forgotten_source), scratch_test(sources),
 		scratch_test(runs),           scratch_test(candidates),
 	};
 

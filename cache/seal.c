@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "seal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "bytes.h"
+#include "surveyed.h"
+
+#define CANDIDATE_BYTES 56
+
+void xfp_hex16(const uint8_t bytes[16], char hex[33])
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (int i = 0; i < 16; i++) {
+		hex[2 * i] = digits[bytes[i] >> 4];
+		hex[2 * i + 1] = digits[bytes[i] & 15];
+	}
+	hex[32] = 0;
+}
+
+/* XXH3-128 of some bytes in its canonical order. */
+static void hash(const void *data, size_t size, uint8_t out[16])
+{
+	XXH128_canonical_t canonical;
+
+	XXH128_canonicalFromHash(&canonical, XXH3_128bits(data, size));
+	memcpy(out, canonical.digest, 16);
+}
+
+/* Not the struct as it lies in memory, which is the compiler's affair. */
+static void store_candidate(const struct xfp_candidate *c, uint8_t bytes[CANDIDATE_BYTES])
+{
+	const double real[] = { c->cos_median, c->cos_p5, c->error };
+
+	xfp_store32(bytes, c->mode);
+	xfp_store32(bytes + 4, c->k);
+	xfp_store32(bytes + 8, c->sigma_milli);
+	xfp_store16(bytes + 12, c->group);
+	xfp_store16(bytes + 14, c->library);
+	xfp_store64(bytes + 16, c->bytes);
+	xfp_store64(bytes + 24, c->outliers);
+	memcpy(bytes + 32, real, sizeof real);
+}
+
+void xfp_seal_candidates(const char *key, const struct xfp_candidate *candidates, uint32_t count, uint8_t seal[16])
+{
+	uint8_t bytes[20 + XFP_MOST_SURVEYED * CANDIDATE_BYTES];
+
+	count = count < XFP_MOST_SURVEYED ? count : XFP_MOST_SURVEYED;
+	hash(key, strlen(key), bytes);
+	xfp_store32(bytes + 16, count);
+	for (uint32_t i = 0; i < count; i++)
+		store_candidate(&candidates[i], bytes + 20 + i * CANDIDATE_BYTES);
+	hash(bytes, 20 + (size_t)count * CANDIDATE_BYTES, seal);
+}
+
+void xfp_seal_source(const char *path, const struct xfp_identity *identity, const char *region,
+		     const uint8_t digest[16], uint8_t seal[16])
+{
+	uint8_t bytes[88];
+
+	hash(path, strlen(path), bytes);
+	hash(region, strlen(region), bytes + 16);
+	xfp_store64(bytes + 32, identity->device);
+	xfp_store64(bytes + 40, identity->inode);
+	xfp_store64(bytes + 48, identity->size);
+	xfp_store64(bytes + 56, (uint64_t)identity->mtime_ns);
+	xfp_store64(bytes + 64, (uint64_t)identity->ctime_ns);
+	memcpy(bytes + 72, digest, 16);
+	hash(bytes, sizeof bytes, seal);
+}
+
+void xfp_seal_line(const char *text, size_t size, char seal[17])
+{
+	snprintf(seal, 17, "%016" PRIx64, (uint64_t)XXH3_64bits(text, size));
+}

@@ -1,0 +1,162 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# What is kept outside artifacts and bundles (rows of the manifest, stamps, events, parameters) may be damaged: it then
+# decides nothing, and is put right from what it was made of.
+
+load helpers
+
+setup() {
+	setup_folder
+	export PYTHONPATH=$srcdir/tests PYTHONDONTWRITEBYTECODE=1
+	make_model m
+}
+
+# Run SQL on the manifest; the file is changed behind xfp's back.
+change() { # SQL
+	python3 -c 'import sqlite3, sys
+db = sqlite3.connect("xfp-cache/manifest.sqlite")
+db.create_function("flip", 2, lambda value, bit: flip(value, bit))
+import struct
+def flip(value, bit):
+    return struct.unpack("<d", struct.pack("<Q", struct.unpack("<Q", struct.pack("<d", value))[0] ^ 1 << bit))[0]
+assert db.execute(sys.argv[1]).rowcount > 0
+db.commit()' "$1"
+}
+
+# The bundle of a conversion in a cache of its own.
+fresh() { # OPTION...
+	XFP_CACHE=$PWD/other-cache converted m "fresh.xfp" "$@"
+}
+
+@test "one bit of a cosine in the manifest: another floor gives the bundle that it should" {
+	unset XFP_MODE
+	high=$(fresh --min-cos-strict 0.997)
+	low=$(fresh)
+	[ "$high" != "$low" ]
+	[ "$(converted m out.xfp)" = "$low" ]
+	before=$(artifacts | wc -l)
+	for bit in 62 55 52 51 44; do
+		change "UPDATE candidates SET cos_median = flip(cos_median, $bit)"
+		[ "$(converted m out.xfp --min-cos-strict 0.997)" = "$high" ]
+		change "UPDATE candidates SET cos_median = flip(cos_median, $bit)"
+		[ "$(converted m out.xfp)" = "$low" ]
+	done
+	# What is right again is believed again: nothing was made for it but the choices and packs of the other floor.
+	xfp convert m -o out.xfp --json | grep -q '"unchanged": true'
+	[ "$(query "SELECT count(*) FROM artifacts WHERE kind IN ('survey', 'fit') AND seal IS NULL")" = 0 ]
+	[ "$(artifacts | wc -l)" -gt "$before" ]
+}
+
+@test "candidates that are gone, or another fit's: read from the artifacts again, and the rows mended" {
+	want=$(fresh --min-cos-strict 0.997)
+	rows="SELECT count(*), total(cos_median), total(bytes) FROM candidates"
+	xfp convert m -o out.xfp -q
+	right=$(query "$rows")
+	change "DELETE FROM candidates WHERE number = 1"
+	[ "$(converted m out.xfp --min-cos-strict 0.997)" = "$want" ]
+	xfp convert m -o out.xfp -q
+	[ "$(query "SELECT count(*) FROM candidates JOIN artifacts ON key = fit_key")" = "${right%%|*}" ]
+	first=$(query "SELECT min(fit_key) FROM candidates") last=$(query "SELECT max(fit_key) FROM candidates")
+	change "UPDATE candidates SET fit_key = CASE fit_key WHEN '$first' THEN 'x' ELSE fit_key END"
+	change "UPDATE candidates SET fit_key = CASE fit_key WHEN '$last' THEN '$first' ELSE fit_key END"
+	change "UPDATE candidates SET fit_key = CASE fit_key WHEN 'x' THEN '$last' ELSE fit_key END"
+	[ "$(converted m out.xfp --min-cos-strict 0.997)" = "$want" ]
+	[ "$(query "$rows")" = "$right" ]
+}
+
+@test "a digest of a source that is damaged is read again" {
+	want=$(fresh --min-cos-strict 0.997)
+	xfp convert m -o out.xfp -q
+	change "UPDATE sources SET digest = zeroblob(16)"
+	[ "$(converted m out.xfp --min-cos-strict 0.997 2>err)" = "$want" ]
+	[ ! -s err ]
+	[ "$(query "SELECT count(*) FROM sources WHERE digest = zeroblob(16)")" = 0 ]
+}
+
+@test "a digest of a source that is wrong and sealed: said, corrected, gone on with" {
+	want=$(fresh --min-cos-strict 0.997)
+	xfp convert m -o out.xfp -q
+	python3 - <<-'EOF'
+	import os, seal, sqlite3
+	db = sqlite3.connect("xfp-cache/manifest.sqlite")
+	os.remove("out.xfp.work/events") # which would be taken in once more, and so mend it before it matters
+	for id, path, *identity in db.execute("SELECT * FROM source_files").fetchall():
+	    rows = db.execute("SELECT region, digest, seal FROM sources WHERE file = ?", (id,)).fetchall()
+	    for region, digest, sealed in rows:
+	        assert seal.source(path, identity, region, digest) == sealed
+	        wrong = bytes(16)
+	        db.execute("UPDATE sources SET digest = ?, seal = ? WHERE file = ? AND region = ?",
+	                   (wrong, seal.source(path, identity, region, wrong), id, region))
+	db.commit()
+	EOF
+	[ "$(converted m out.xfp --min-cos-strict 0.997 2>err)" = "$want" ]
+	grep -q "model.safetensors: tensor model.layers.0.* has other weights than .*xfp-cache remembered" err
+	run ! grep -i "damaged" err
+	[ "$(query "SELECT count(*) FROM sources WHERE digest = zeroblob(16)")" = 0 ]
+	xfp convert m -o out.xfp --min-cos-strict 0.997 --json 2>err | grep -q '"unchanged": true'
+	[ ! -s err ]
+}
+
+@test "an event of another unit decides nothing, damaged or not" {
+	unset XFP_MODE
+	want=$(fresh --min-cos-strict 0.997)
+	for line in plain sealed; do
+		xfp convert m -o out.xfp -q
+		python3 - "$line" <<-'EOF'
+		import seal, sys
+		path = "out.xfp.work/events"
+		lines = open(path).read().splitlines(keepends=True)
+		changed = [line.replace("u000004\tsurvey\tmade", "u000003\tsurvey\tmade") for line in lines]
+		assert changed != lines or sys.argv[1] == "sealed"
+		if sys.argv[1] == "sealed":
+		    ended = [line for line in lines if "\tsurvey\t" in line and "\tstarted" not in line]
+		    fields = [line.rstrip("\n").split("\t")[:-1] for line in ended]
+		    changed += [seal.event(f"u{(int(f[0][1:]) + 1) % 8:06}", *f[1:]) for f in fields]
+		open(path, "w").writelines(changed)
+		EOF
+		xfp convert m -o out.xfp -q
+		[ "$(converted m out.xfp --min-cos-strict 0.997)" = "$want" ]
+		digests="SELECT count(*), count(DISTINCT digest) FROM sources"
+		[ "$(query "$digests")" = "$(query "$digests" other-cache)" ]
+		rm -r out.xfp.work out.xfp xfp-cache
+	done
+}
+
+@test "lines of events that are torn or missing lose nothing but themselves" {
+	want=$(fresh)
+	replace_stage xfp-outlier-extract '"$real" "$@"; status=$?
+		sed -i "s/outlier-extract/outlier-extracT/" "$XFP_WORK/events"; exit $status'
+	PATH=$PWD/bin:$PATH
+	[ "$(converted m out.xfp 2>err)" = "$want" ]
+	grep -q "out.xfp.work/events: lines are damaged" err
+	rm -r out.xfp.work out.xfp xfp-cache
+	sed -i 's/sed -i .*; exit/: >"$XFP_WORK\/events"; exit/' bin/xfp-outlier-extract
+	[ "$(converted m out.xfp)" = "$want" ]
+}
+
+@test "stamps that are damaged, or have changed places" {
+	want=$(fresh --min-cos-strict 0.997)
+	for stamp in outliers fit choice packed; do
+		xfp convert m -o out.xfp -q
+		cp "out.xfp.work/u000002-$stamp" kept
+		cp "out.xfp.work/u000003-$stamp" "out.xfp.work/u000002-$stamp"
+		cp kept "out.xfp.work/u000003-$stamp"
+		xfp convert m -o out.xfp -q
+		[ "$(cat "out.xfp.work/u000002-$stamp")" = "$(cat kept)" ]
+		printf 0 | dd of="out.xfp.work/u000002-$stamp" bs=1 seek=40 conv=notrunc status=none
+		printf 1 | dd of="out.xfp.work/u000003-$stamp" bs=1 seek=4 conv=notrunc status=none
+		: >"out.xfp.work/u000004-$stamp"
+		[ "$(converted m out.xfp --min-cos-strict 0.997)" = "$want" ]
+	done
+}
+
+@test "parameters that are damaged while a run is at work" {
+	want=$(fresh)
+	replace_stage xfp-pack '[ -e "$top/done" ] || sed -i "s/0.99/0.95/" "$XFP_WORK/parameters.json"
+		: >"$top/done"; exec "$real" "$@"'
+	PATH=$PWD/bin:$PATH
+	run xfp convert m -o out.xfp -q
+	[ "$status" -eq 0 ] || [[ $output == *"parameters.json: damaged"*"run xfp convert again"* ]]
+	[ "$(converted m out.xfp)" = "$want" ]
+}
