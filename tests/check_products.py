@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Every unit of a bundle times vectors, by libxfp, against its weights as xfp(5) says and numpy multiplies them.
 

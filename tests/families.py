@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Tiny checkpoints of every model family, with the names, shapes and config.json of the real ones, and what
 must become of each tensor.

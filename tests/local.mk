@@ -236,6 +236,7 @@ AM_TESTS_ENVIRONMENT = \
 	XFP_DATADIR="$$XFP_TEST_ROOT$(pkgdatadir)"; export XFP_DATADIR; \
 	PATH="$$XFP_TEST_BIN:$$PATH"; export PATH; \
 	CC='$(CC)'; export CC; \
+	PYTHON='$(PYTHON)'; export PYTHON; \
 	CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
 	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE; \
 	srcdir=`cd '$(abs_srcdir)' && pwd`; export srcdir;
@@ -256,7 +257,7 @@ tests/root.stamp: $(bin_PROGRAMS) $(noinst_PROGRAMS) $(lib_LTLIBRARIES) $(pkginc
 # Against the same installation; BENCH holds options and what to measure: make bench BENCH="--rounds 9 speed".
 .PHONY: bench
 bench: tests/root.stamp
-	@$(AM_TESTS_ENVIRONMENT) "$$srcdir/tests/bench/run" $(BENCH)
+	@$(AM_TESTS_ENVIRONMENT) "$$PYTHON" "$$srcdir/tests/bench/run" $(BENCH)
 
 # libFuzzer on the bundle reader, in ./fuzz; FUZZ holds its options: make fuzz FUZZ="-max_total_time=600".
 .PHONY: fuzz

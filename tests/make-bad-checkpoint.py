@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Write a small checkpoint with one defect or oddity: make-bad-checkpoint.py KIND FOLDER
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """A reader of .xfp bundles written from xfp(5) alone, as an oracle for tests.
 

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MEASURE_PEAK = os.path.join(HERE, "..", "measure-peak")
+MEASURE_PEAK = [sys.executable, os.path.join(HERE, "..", "measure-peak")]
 
 # k = 2, 3 and 4 measured and one of them packed, whatever it reaches, with outliers and balance.
 BITS = ["--bits", "2,3,4", "--on-miss", "best"]
@@ -131,7 +131,7 @@ class Bench:
         """measure-peak's account of a fresh conversion; `disk` is what it takes beside the model."""
         self.fresh()
         report = self.path("peak.json")
-        timed([MEASURE_PEAK, "-i", "5" if self.quick else "20", "-d", self.path("out.xfp.work"),
+        timed([*MEASURE_PEAK, "-i", "5" if self.quick else "20", "-d", self.path("out.xfp.work"),
                "-d", self.path("cache"), "-d", self.path("out.xfp"), "-o", report,
                *self.command(model, jobs, *options), "--quiet"])
         with open(report, encoding="utf-8") as file:

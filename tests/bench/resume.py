@@ -48,7 +48,7 @@ def attempt(bench, model, jobs, kill_after=None):
     """One run under measure-peak, which is the leader of the session and outlives what is killed."""
     report = bench.path("peak.json")
     settle()
-    with subprocess.Popen([MEASURE_PEAK, "-d", bench.path("out.xfp.work"), "-d", bench.path("cache"), "-d",
+    with subprocess.Popen([*MEASURE_PEAK, "-d", bench.path("out.xfp.work"), "-d", bench.path("cache"), "-d",
                            bench.path("out.xfp"), "-o", report, *bench.command(model, jobs, *USUAL), "--quiet"],
                           start_new_session=True, stdout=subprocess.DEVNULL) as process:
         while kill_after and process.poll() is None:

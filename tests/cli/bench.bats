@@ -27,7 +27,6 @@ print(len(units), sum(unit["weights"] for unit in units))')" = "13 $((7 * 48 * 6
 }
 
 @test "int4: nearest multiples of a scale that is nearest to an eighth of the largest weight" {
-	"$PYTHON" -c 'import numpy' || skip "$PYTHON has no numpy"
 	"$XFP_TEST_TOOLS/bench/make-weights" --dense 40x96:3 m >&2
 	[ "$("$XFP_TEST_TOOLS/bench/int4" m m.int4)" = $((3 * 40 * 96 + 8 * 96)) ]
 	"$PYTHON" - "$srcdir/tests/models" <<-'END'

@@ -35,7 +35,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 }
 
 @test "every data member begins at a multiple of 4096" {
-	python3 - <<-'EOF'
+	"$PYTHON" - <<-'EOF'
 	import tarfile
 	for name in "fused.xfp", "transposed.xfp":
 	    data = [m for m in tarfile.open(name) if not m.name.startswith(("xfp.", "files/"))]
@@ -72,7 +72,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 }
 
 @test "a list of faults is cut: 20 and how many more" {
-	python3 - "$own/m.xfp" <<-'EOF'
+	"$PYTHON" - "$own/m.xfp" <<-'EOF'
 	import sys, tarfile
 	data = bytearray(open("fused.xfp", "rb").read())
 	hit = [m for m in tarfile.open("fused.xfp") if m.size and not m.name.startswith("xfp.")]
@@ -87,13 +87,13 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	grep -q "^xfp verify: and $((count - 20)) more$" <<<"$stderr"
 	[[ ${stderr_lines[-1]} == *"damaged ($count faults)"* ]]
 	xfp verify --json "$own/m.xfp" 2>/dev/null >"$own/json" || true
-	python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["faults"]) == int(sys.argv[2])' \
+	"$PYTHON" -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["faults"]) == int(sys.argv[2])' \
 		"$own/json" "$count"
 }
 
 @test "a byte flipped anywhere is found: at 200 places, and in every tar header" {
 	cp fused.xfp "$own/m.xfp"
-	python3 - "$own/m.xfp" <<-'EOF'
+	"$PYTHON" - "$own/m.xfp" <<-'EOF'
 	import os, subprocess, sys, tarfile
 	path, size = sys.argv[1], os.path.getsize(sys.argv[1])
 	places = [size * i // 200 for i in range(200)] + [m.offset + 100 for m in tarfile.open(path)]
@@ -120,7 +120,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 }
 
 @test "a bundle of format version 0, before the first release: status 3 and the remedy" {
-	python3 - "$own/m.xfp" <<-'EOF'
+	"$PYTHON" - "$own/m.xfp" <<-'EOF'
 	import sys, tarfile
 	data = bytearray(open("fused.xfp", "rb").read())
 	at = tarfile.open("fused.xfp").getmember("xfp.idx").offset_data + 8
@@ -140,7 +140,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 @test "a list of outliers out of order, or beyond the matrix: status 3, and no tensor is written" {
 	xfp convert fused -o "$own/m.xfp" -q --outlier-sigma 3.5
 	for lie in order row column none; do
-		python3 - "$own" "$lie" <<-'EOF'
+		"$PYTHON" - "$own" "$lie" <<-'EOF'
 		import hashlib, struct, sys, tarfile
 		own, lie = sys.argv[1:]
 		data = bytearray(open(own + "/m.xfp", "rb").read())
@@ -206,7 +206,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 		[ -z "$stderr" ]
 		cmp "$model/config.json" "$own/$model/config.json"
 		xfp info --json "$model.xfp" >"$own/info"
-		python3 - "$model" "$own" <<-'EOF'
+		"$PYTHON" - "$model" "$own" <<-'EOF'
 		import glob, json, struct, sys
 
 		def read(folder):
@@ -252,7 +252,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 }
 
 @test "unpack checks first, unless told not to" {
-	python3 - "$own/m.xfp" <<-'EOF'
+	"$PYTHON" - "$own/m.xfp" <<-'EOF'
 	import sys, tarfile
 	data = bytearray(open("fused.xfp", "rb").read())
 	data[next(m for m in tarfile.open("fused.xfp") if m.name.endswith(".out")).offset_data] ^= 1
@@ -278,7 +278,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 
 @test "info --json has exactly the documented keys" {
 	xfp info --json fused.xfp >"$own/info"
-	python3 - "$own/info" <<-'EOF'
+	"$PYTHON" - "$own/info" <<-'EOF'
 	import json, sys
 	root = json.load(open(sys.argv[1]))
 	unit = ("name class role mode k group_size library_size rows cols experts weights bytes true_bits paper_bits "

@@ -8,7 +8,7 @@ load helpers
 setup() { setup_folder; }
 
 flip() { # FILE OFFSET
-	python3 - "$1" "$2" <<-'EOF'
+	"$PYTHON" - "$1" "$2" <<-'EOF'
 	import sys
 	with open(sys.argv[1], "r+b") as f:
 	    f.seek(int(sys.argv[2])); byte = f.read(1)[0]
@@ -76,7 +76,7 @@ flip() { # FILE OFFSET
 		lost) rm xfp-cache/manifest.sqlite* ;;
 		overwritten) echo "this is not a database, whatever its name says" >xfp-cache/manifest.sqlite ;;
 		empty) : >xfp-cache/manifest.sqlite ;;
-		version) python3 -c 'import sqlite3
+		version) "$PYTHON" -c 'import sqlite3
 sqlite3.connect("xfp-cache/manifest.sqlite").execute("PRAGMA user_version = 999")' ;;
 		esac
 		rm -f xfp-cache/manifest.sqlite-wal xfp-cache/manifest.sqlite-shm out.xfp

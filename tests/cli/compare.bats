@@ -18,7 +18,7 @@ teardown() {
 
 # Python over what was found: c is compare.json, `ways` those of a unit (or of all) by format.
 check() { # SCRIPT
-	python3 - "$1" <<-'EOF'
+	"$PYTHON" - "$1" <<-'EOF'
 	import csv, json, os, struct, sys
 	c = json.load(open("compare.json")) if os.path.exists("compare.json") else None
 	def unit(name):
@@ -255,7 +255,7 @@ assert "prefers-color-scheme: dark" in open("plot.svg").read() and os.getcwd() n
         assert w["cos_median"] is None or -1 <= w["cos_median"] <= 1'
 		xfp compare "$kind" --per-unit -o "$kind.svg" >text
 		run ! grep -qE 'nan|inf' text
-		python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$kind.svg"
+		"$PYTHON" -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$kind.svg"
 	done
 }
 

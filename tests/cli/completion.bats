@@ -132,7 +132,7 @@ out.xfp.work" ]
 
 # What a shell shows, having been sent KEYS, in a terminal of its own.
 typed() { # KEYS SHELL...
-	python3 - "$@" <<-'EOF'
+	"$PYTHON" - "$@" <<-'EOF'
 	import os, pty, select, sys, time
 	pid, fd = pty.fork()
 	if not pid:

@@ -26,7 +26,7 @@ xfp-cache" ]
 
 @test "on a terminal progress is one bar with its rate, and it is gone at the end" {
 	make_model m --layers 8 # long enough for a bar to be drawn
-	python3 - >typescript <<-'EOF'
+	"$PYTHON" - >typescript <<-'EOF'
 	import os, pty, sys
 	status = pty.spawn(["xfp", "convert", "m", "-o", "out.xfp"], lambda fd: os.read(fd, 65536))
 	sys.exit(os.waitstatus_to_exitcode(status))
@@ -61,7 +61,7 @@ xfp-cache" ]
 @test "--json is one object" {
 	make_model m
 	xfp convert m -o out.xfp --json >summary 2>/dev/null
-	python3 - "$(sha out.xfp)" "$(stat -c %s out.xfp)" <<-'EOF'
+	"$PYTHON" - "$(sha out.xfp)" "$(stat -c %s out.xfp)" <<-'EOF'
 	import json, sys
 	summary = json.load(open("summary"))
 	assert summary["sha256"] == sys.argv[1] and summary["bytes"] == int(sys.argv[2])
@@ -206,7 +206,7 @@ notes.txt" ]
 	make_model m
 	XFP_MIN_COS_STRICT=0.9 XFP_MIN_COS_LAZY=0.8 xfp convert m -o out.xfp -q --min-cos-lazy 0.85 --lm-head quant \
 		--floor lm_head=0.95
-	python3 - <<-'EOF'
+	"$PYTHON" - <<-'EOF'
 	import json
 	floor = json.load(open("out.xfp.work/parameters.json"))["parameters"]["floors"]
 	get = lambda name: float(floor[name])

@@ -32,7 +32,7 @@ stdout" ]
 	[[ $output == *"out.xfp is up to date"*" 0 fitted, 0 packed now"*"are below their floor"* ]]
 	[ ! -e xfp-cache ]
 	run -0 --separate-stderr xfp convert m -o out.xfp --bits 2 --on-miss best --json
-	python3 -c 'import json, sys
+	"$PYTHON" -c 'import json, sys
 summary = json.loads(sys.argv[1])
 assert summary["unchanged"] and summary["below_floor"] == 7 and summary["dropped_bytes"] == 0, summary
 assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$output"

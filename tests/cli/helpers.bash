@@ -3,7 +3,7 @@
 # What the tests of conversions share. Models are tiny: a mixture of experts of one layer has eight units.
 
 bats_require_minimum_version 1.5.0
-: "${PYTHON:=python3}"
+: "${PYTHON:?is to name an interpreter that has numpy, as make check does}"
 
 # Most tests are of one mode, the simplest; those of the others, and of the default, say so.
 export XFP_MODE=v2
@@ -19,7 +19,7 @@ make_model() { # NAME OPTION...
 }
 
 make_bad() { # KIND FOLDER
-	python3 "$srcdir/tests/make-bad-checkpoint.py" "$1" "$2"
+	"$PYTHON" "$srcdir/tests/make-bad-checkpoint.py" "$1" "$2"
 }
 
 sha() { # FILE
@@ -37,7 +37,7 @@ encoder_sets() {
 }
 
 query() { # SQL [CACHE]
-	python3 -c 'import sqlite3, sys
+	"$PYTHON" -c 'import sqlite3, sys
 for row in sqlite3.connect(sys.argv[2] + "/manifest.sqlite").execute(sys.argv[1]):
     print(*row, sep="|")' "$1" "${2:-xfp-cache}"
 }

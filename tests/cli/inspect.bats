@@ -13,7 +13,7 @@ setup() {
 # checkpoint FOLDER CONFIG NAME=SHAPE[:DTYPE]...   with SHAPE as in 4x8; CONFIG "-" for none. With
 # shards=2 in the environment, the tensors go to two files with an index.
 checkpoint() {
-	python3 - "$@" <<-'EOF'
+	"$PYTHON" - "$@" <<-'EOF'
 		import json, os, struct, sys
 
 		folder, config, tensors = sys.argv[1], sys.argv[2], sys.argv[3:]
@@ -56,7 +56,7 @@ fused=(model.layers.0.mlp.experts.gate_up_proj=2x6x4 model.layers.0.mlp.experts.
 transposed=(model.layers.0.mlp.experts.gate_up_proj=2x4x6 model.layers.0.mlp.experts.down_proj=2x3x4)
 
 # the JSON of stdin through a Python expression over `o`
-json() { python3 -c 'import json, sys; o = json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"; }
+json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"; }
 
 @test "writes the ledger and the list of units, and a summary" {
 	checkpoint model "$moe" "${rest[@]}" "${split[@]}"
@@ -228,7 +228,7 @@ json() { python3 -c 'import json, sys; o = json.load(sys.stdin); print(eval(sys.
 }
 
 @test "a hundred thousand tensors take seconds" {
-	python3 - <<-'EOF'
+	"$PYTHON" - <<-'EOF'
 		import json, os, struct
 
 		header, at = {}, 0

@@ -25,7 +25,7 @@ is() { # WANT, of standard input
 
 @test "the page names every table, every view and every column, and no other" {
 	converted m out.xfp
-	python3 - <(page) <<-'EOF'
+	"$PYTHON" - <(page) <<-'EOF'
 	import re, sqlite3, sys
 	text = open(sys.argv[1]).read()
 	part = {name: text[text.index("\n" + name):text.index("\n" + end)]

@@ -7,7 +7,6 @@ load helpers
 
 setup() {
 	setup_folder
-	"$PYTHON" -c 'import numpy' 2>/dev/null || skip "$PYTHON has no numpy"
 }
 
 oracle() { "$PYTHON" "$srcdir/tests/oracle_cosine.py" "$@"; }

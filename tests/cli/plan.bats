@@ -19,7 +19,7 @@ everything() {
 
 # A Python expression over the plan p and, where there is one, the measured run r.
 holds() { # EXPRESSION
-	python3 - "$1" <<-'EOF'
+	"$PYTHON" - "$1" <<-'EOF'
 	import json, os, sys
 	p = json.load(open("plan.json"))
 	r = json.load(open("run.json")) if os.path.exists("run.json") else None
@@ -209,7 +209,7 @@ plan() { # OPTION...
 @test "while the manifest has a journal, as in a run or after kill -9, it is read with it" {
 	make_model m
 	xfp convert m -o out.xfp -q
-	python3 - <<-'EOF'
+	"$PYTHON" - <<-'EOF'
 	import os, sqlite3
 	db = sqlite3.connect("xfp-cache/manifest.sqlite")
 	db.execute("CREATE TABLE IF NOT EXISTS more (x)")
@@ -250,7 +250,7 @@ plan() { # OPTION...
 keeps_to_plan() { # MODEL OPTION...
 	rm -rf run && mkdir run
 	plan "$1" -o run/out.xfp "${@:2}"
-	"$srcdir/tests/measure-peak" -i 5 -d run -o run.json xfp convert "$1" -o run/out.xfp -q "${@:2}"
+	"$PYTHON" "$srcdir/tests/measure-peak" -i 5 -d run -o run.json xfp convert "$1" -o run/out.xfp -q "${@:2}"
 	holds 'r["samples"] >= 20'
 	holds 'r["pss"] <= p["memory"]["peak"] <= 2 * r["pss"]'
 	holds 'r["disk"] <= p["disk"]["total"] <= 2 * r["disk"]'

@@ -9,7 +9,7 @@ setup() { setup_folder; }
 
 # PATTERN FIELD...: those fields of the units whose name matches, in one line each.
 units() { # BUNDLE PATTERN FIELD...
-	xfp info --json "$1" | python3 -c 'import fnmatch, json, sys
+	xfp info --json "$1" | "$PYTHON" -c 'import fnmatch, json, sys
 for unit in json.load(sys.stdin)["units"]:
     if fnmatch.fnmatchcase(unit["name"], sys.argv[1]):
         print(*(unit[field] for field in sys.argv[2:]))' "${@:2}"
@@ -17,7 +17,7 @@ for unit in json.load(sys.stdin)["units"]:
 
 # Weights of an unpacked bundle that differ from the model's: their names.
 changed() { # MODEL FOLDER
-	python3 - "$1" "$2" <<-'EOF'
+	"$PYTHON" - "$1" "$2" <<-'EOF'
 	import json, pathlib, struct, sys
 	def tensors(folder):
 	    for path in sorted(pathlib.Path(folder).glob("*.safetensors")):
@@ -145,7 +145,7 @@ changed() { # MODEL FOLDER
 
 # Experts of which every weight is one of two values: two bits hold those without error.
 make_easy() { # MODEL EXPERT...
-	python3 - "$@" <<-'END'
+	"$PYTHON" - "$@" <<-'END'
 	import json, struct, sys
 	path = sys.argv[1] + "/model.safetensors"
 	data = bytearray(open(path, "rb").read())
@@ -202,7 +202,7 @@ make_easy() { # MODEL EXPERT...
 	[ "$profiled" = "$(XFP_PROFILE=my.profile converted m c.xfp)" ]
 	xfp convert m -o d.xfp -q --profile my.profile --bits 4
 	XFP_MIN_COS_STRICT=0.7 xfp convert m -o e.xfp -q --profile my.profile
-	python3 - <<-'EOF'
+	"$PYTHON" - <<-'EOF'
 	import json
 	d = json.load(open("d.xfp.work/parameters.json"))["parameters"]
 	e = json.load(open("e.xfp.work/parameters.json"))["parameters"]
@@ -230,7 +230,7 @@ make_easy() { # MODEL EXPERT...
 			xfp convert "$family" -o "$family-$name.xfp" -q --profile "$name"
 		done
 	done
-	python3 - <<-'EOF'
+	"$PYTHON" - <<-'EOF'
 	import json
 	p = json.load(open("qwen3-moe-paper-v2.xfp.work/parameters.json"))["parameters"]
 	assert p["bits"] == "2,3,4" and p["balance"] == "0.0" and p["start"] == "quantile", p

@@ -94,7 +94,7 @@ flip() { # FILE OFFSET-FROM-END
 	xfp verify again.xfp --source flipped
 	# a norm, which is kept as a tensor of its own
 	cp -r m normed
-	python3 - <<-'EOF'
+	"$PYTHON" - <<-'EOF'
 	import json, struct
 	path = "normed/model.safetensors"
 	data = bytearray(open(path, "rb").read())
@@ -133,7 +133,7 @@ flip() { # FILE OFFSET-FROM-END
 
 # A bundle whose xfp.json says something else, with digests and all in order: of the same length.
 edited() { # FROM TO BEFORE AFTER
-	python3 - "$@" <<-'EOF'
+	"$PYTHON" - "$@" <<-'EOF'
 	import hashlib, sys
 	source, target, before, after = sys.argv[1:]
 	data = bytearray(open(source, "rb").read())
@@ -175,7 +175,7 @@ edited() { # FROM TO BEFORE AFTER
 	xfp convert m -o published.xfp -q
 	cp published.xfp damaged.xfp
 	# in the weights, which only a comparison reads
-	offset=$(python3 -c 'import tarfile; print(tarfile.open("published.xfp").getmember("u/000003.cb").offset_data)')
+	offset=$("$PYTHON" -c 'import tarfile; print(tarfile.open("published.xfp").getmember("u/000003.cb").offset_data)')
 	flip damaged.xfp $(($(stat -c %s damaged.xfp) - offset))
 	run -4 xfp convert m --like damaged.xfp -o again.xfp -q
 	[[ $output == *"damaged.xfp: u/000003.cb differs: unit "*"xfp verify tells whether one of the two bundles is damaged"* ]]

@@ -63,7 +63,7 @@ milliseconds() { echo $(($(date +%s%N) / 1000000)); }
 	for signal in INT TERM; do
 		rm -rf "out 1.xfp.work" xfp-cache
 		# a background job ignores SIGINT, which exec keeps: put that right
-		python3 -c 'import os, signal, sys
+		"$PYTHON" -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execvp(sys.argv[1], sys.argv[1:])' xfp convert m -o "out 1.xfp" -j1 2>errors &
 		pid=$!
@@ -84,7 +84,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' xfp convert m -o "out 1.xfp" -j1 2>errors 
 }
 
 interrupted() { # COMMAND...: its messages, once it has begun
-	python3 -c 'import os, signal, sys
+	"$PYTHON" -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execvp(sys.argv[1], sys.argv[1:])' "$@" >stdout 2>errors &
 	local pid=$!
@@ -129,7 +129,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@" >stdout 2>errors &
 	rm -r out.xfp out.xfp.work xfp-cache
 	mkdir elsewhere
 	cd elsewhere
-	python3 -c 'import os, signal, sys
+	"$PYTHON" -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execvp(sys.argv[1], sys.argv[1:])' make -kC .. -f 'my model.mk' -j1 MIN_COS_LAZY=0.95 >stdout 2>errors &
 	pid=$!
@@ -190,7 +190,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' make -kC .. -f 'my model.mk' -j1 MIN_COS_L
 			for _ in {1..20}; do
 				rm -rf $folder
 				[ $folder = new ] || mkdir empty
-				python3 -c 'import os, signal, sys
+				"$PYTHON" -c 'import os, signal, sys
 for ignored in signal.SIGINT, signal.SIGHUP: # by a shell of a job in the background, by nohup
     signal.signal(ignored, signal.SIG_DFL)
 os.execvp(sys.argv[1], sys.argv[1:])' xfp unpack large.xfp -o $folder --dtype f32 2>errors &
@@ -244,7 +244,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' xfp unpack large.xfp -o $folder --dtype f3
 
 @test "a checkpoint that changes while it is converted: no bundle" {
 	mv m/model.safetensors real
-	python3 - <<-'EOF'
+	"$PYTHON" - <<-'EOF'
 	import os, shutil
 	shutil.copy("real", "m/model.safetensors")
 	EOF

@@ -17,7 +17,7 @@ prepared() { # MODEL OPTION...
 
 # Put an element's bytes into a tensor, in place.
 poke() { # FILE TENSOR ELEMENT HEX
-	python3 - "$@" <<-'EOF'
+	"$PYTHON" - "$@" <<-'EOF'
 	import json, struct, sys
 	path, tensor, element, data = sys.argv[1], sys.argv[2], int(sys.argv[3]), bytes.fromhex(sys.argv[4])
 	with open(path, "r+b") as f:
@@ -96,7 +96,7 @@ chain() { # UNIT
 	packed=$(stamped u000001-packed)
 	cp "xfp-cache/artifacts/${packed:0:2}/$packed.h5" first.h5
 	rm "xfp-cache/artifacts/${packed:0:2}/$packed.h5"
-	python3 "$srcdir/tests/seal.py" out.xfp.work/parameters.json outlier_sigma 2.0
+	"$PYTHON" "$srcdir/tests/seal.py" out.xfp.work/parameters.json outlier_sigma 2.0
 	xfp-outlier-extract u000001
 	xfp-pack u000001
 	[ "$(stamped u000001-packed)" = "$packed" ]
@@ -113,7 +113,7 @@ chain() { # UNIT
 	[[ $output == *lm_head.weight*"NaN or infinite"*--on-nonfinite* ]]
 	no_output out.xfp
 	xfp convert m -o out.xfp -q --on-nonfinite keep
-	xfp info --json out.xfp | python3 -c '
+	xfp info --json out.xfp | "$PYTHON" -c '
 import json, sys
 unit, = (u for u in json.load(sys.stdin)["units"] if u["class"] == "lm_head")
 assert unit["mode"] == "keep" and unit["true_bits"] == 16, unit'

@@ -12,7 +12,7 @@ setup() {
 
 # What is asked of the first run in the answer.
 member() { # EXPRESSION ARGUMENT...
-	xfp status --json "${@:2}" | python3 -c 'import json, sys
+	xfp status --json "${@:2}" | "$PYTHON" -c 'import json, sys
 run = json.load(sys.stdin)["runs"][0]
 value = eval(sys.argv[1], {}, {"run": run, **run})
 print(json.dumps(value) if isinstance(value, (list, dict)) else value)' "$1"
@@ -169,7 +169,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	wait $watch
 	[ "$(tail -n 1 lines | cut -d, -f1)" = "finished: 8 of 8 units" ]
 	[ "$(wc -l <lines)" -gt 3 ] && [ -z "$(uniq -d lines)" ]
-	python3 - <<-'EOF'
+	"$PYTHON" - <<-'EOF'
 	import json
 	runs = [json.loads(line)["runs"] for line in open("objects")]
 	assert all(len(run) == 1 for run in runs) and len(runs) > 3
@@ -185,7 +185,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	slow
 	bin/xfp convert m -o out.xfp -q -j1 &
 	until [ -e out.xfp.work/run ]; do sleep 0.01; done
-	python3 - >typescript <<-'EOF'
+	"$PYTHON" - >typescript <<-'EOF'
 	import os, pty, sys
 	status = pty.spawn(["xfp", "status", "--watch", "out.xfp"], lambda fd: os.read(fd, 65536))
 	sys.exit(os.waitstatus_to_exitcode(status))
@@ -199,7 +199,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 @test "a thousand units take milliseconds" {
 	make_model m --layers 143 --num-experts 2
 	xfp prepare m -o out.xfp -q
-	PYTHONPATH=$srcdir/tests PYTHONDONTWRITEBYTECODE=1 python3 - <<-'EOF'
+	PYTHONPATH=$srcdir/tests PYTHONDONTWRITEBYTECODE=1 "$PYTHON" - <<-'EOF'
 	import seal
 	stages = ["survey", "outlier-extract", "libfit", "autoselect", "pack"]
 	with open("out.xfp.work/events", "a") as events:
@@ -212,7 +212,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	            open(f"out.xfp.work/{name}", "w").write(seal.stamp(name, "ab" * 16))
 	EOF
 	[ "$(member 'units, units_done, units_cached' out.xfp)" = "(1002, 1002, 0)" ]
-	best=$(python3 - <<-'EOF'
+	best=$("$PYTHON" - <<-'EOF'
 	import resource, subprocess
 	times = []
 	for _ in range(5):

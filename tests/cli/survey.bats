@@ -23,7 +23,7 @@ made() { # KIND: how many there are
 
 # Weights of one f32 tensor anew: by an expression of a standard normal z and the number i.
 reshape() { # FOLDER TENSOR EXPRESSION
-	python3 - "$@" <<-'END'
+	"$PYTHON" - "$@" <<-'END'
 		import json, random, struct, sys
 		folder, tensor, expression = sys.argv[1:]
 		path = folder + "/model.safetensors"

@@ -14,7 +14,7 @@ setup() {
 
 # Run SQL on the manifest; the file is changed behind xfp's back.
 change() { # SQL
-	python3 -c 'import sqlite3, sys
+	"$PYTHON" -c 'import sqlite3, sys
 db = sqlite3.connect("xfp-cache/manifest.sqlite")
 db.create_function("flip", 2, lambda value, bit: flip(value, bit))
 import struct
@@ -77,7 +77,7 @@ fresh() { # OPTION...
 @test "a digest of a source that is wrong and sealed: said, corrected, gone on with" {
 	want=$(fresh --min-cos-strict 0.997)
 	xfp convert m -o out.xfp -q
-	python3 - <<-'EOF'
+	"$PYTHON" - <<-'EOF'
 	import os, seal, sqlite3
 	db = sqlite3.connect("xfp-cache/manifest.sqlite")
 	os.remove("out.xfp.work/events") # which would be taken in once more, and so mend it before it matters
@@ -103,7 +103,7 @@ fresh() { # OPTION...
 	want=$(fresh --min-cos-strict 0.997)
 	for line in plain sealed; do
 		xfp convert m -o out.xfp -q
-		python3 - "$line" <<-'EOF'
+		"$PYTHON" - "$line" <<-'EOF'
 		import seal, sys
 		path = "out.xfp.work/events"
 		lines = open(path).read().splitlines(keepends=True)

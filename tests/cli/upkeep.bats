@@ -23,7 +23,7 @@ cache() { # COMMAND OPTION...
 
 # A member of the JSON object on standard input: an expression of Python over it.
 json() { # EXPRESSION
-	python3 -c 'import json, sys
+	"$PYTHON" -c 'import json, sys
 o = json.load(sys.stdin)
 print(eval(sys.argv[1]))' "$1"
 }
@@ -37,7 +37,7 @@ file_of() { # KEY
 }
 
 flip() { # FILE OFFSET
-	python3 - "$1" "$2" <<-'EOF'
+	"$PYTHON" - "$1" "$2" <<-'EOF'
 	import sys
 	with open(sys.argv[1], "r+b") as f:
 	    f.seek(int(sys.argv[2])); byte = f.read(1)[0]
@@ -88,7 +88,7 @@ two_runs() {
 			size) json '[-a["bytes"] for a in o["artifacts"]]' <list ;;
 			made) json '[-int("".join(c for c in a["made"] if c.isdigit())) for a in o["artifacts"]]' <list ;;
 			esac >values
-			python3 -c 'import sys
+			"$PYTHON" -c 'import sys
 values = eval(open("values").read())
 assert values == sorted(values, reverse=bool(sys.argv[1])), values' "$way" || { echo "$order $way"; return 1; }
 		done
@@ -113,7 +113,7 @@ assert values == sorted(values, reverse=bool(sys.argv[1])), values' "$way" || { 
 		outliers) [ "$(json 'o["into"]' <object)" = "['$(key_of fit)']" ] ;;
 		fit)
 			[ "$(json 'o["from"]' <object)" = "['$(key_of outliers)']" ]
-			[ "$(json 'sorted(o["into"])' <object)" = "$(python3 -c 'import sys
+			[ "$(json 'sorted(o["into"])' <object)" = "$("$PYTHON" -c 'import sys
 print(sorted(sys.argv[1:]))' "$(key_of choice)" "$(key_of packed)")" ]
 			[ "$(json '[c["k"] for c in o["holds"]]' <object)" = "[2, 3, 4]" ]
 			;;
@@ -131,7 +131,7 @@ print(sorted(sys.argv[1:]))' "$(key_of choice)" "$(key_of packed)")" ]
 	converted m out.xfp
 	key=$(key_of fit)
 	cache ls "$key" --json | json 'o["holds"]' >before
-	python3 -c 'import sqlite3, sys
+	"$PYTHON" -c 'import sqlite3, sys
 db = sqlite3.connect("xfp-cache/manifest.sqlite"); db.execute("PRAGMA foreign_keys = ON")
 db.execute("DELETE FROM artifacts WHERE key = ?", sys.argv[1:]); db.commit()' "$key"
 	[ "$(cache ls --json | json '[a["known"] for a in o["artifacts"] if a["key"] == "'"$key"'"]')" = "[False]" ]
@@ -209,7 +209,7 @@ db.execute("DELETE FROM artifacts WHERE key = ?", sys.argv[1:]); db.commit()' "$
 	gone=$(key_of packed)
 	rm "$(file_of "$gone")"
 	touch xfp-cache/artifacts/00-notes xfp-cache/notes xfp-cache/manifest.sqlite.old-3
-	python3 -c 'import sqlite3, sys
+	"$PYTHON" -c 'import sqlite3, sys
 db = sqlite3.connect("xfp-cache/manifest.sqlite")
 db.execute("DELETE FROM choices WHERE key = ?", sys.argv[1:])
 db.execute("DELETE FROM inputs WHERE key = ?", sys.argv[1:])
@@ -249,7 +249,7 @@ db.execute("DELETE FROM artifacts WHERE key = ?", sys.argv[1:]); db.commit()' "$
 
 @test "check finds a damaged manifest, and rebuild mends it" {
 	converted m out.xfp
-	python3 - <<-'EOF'
+	"$PYTHON" - <<-'EOF'
 	with open("xfp-cache/manifest.sqlite", "r+b") as f:
 	    f.seek(3 * 4096); f.write(b"\xa5" * 4096)
 	EOF
@@ -286,7 +286,7 @@ db.execute("DELETE FROM artifacts WHERE key = ?", sys.argv[1:]); db.commit()' "$
 @test "rebuild: the same manifest, runs and sources with it, and nothing is made again" {
 	two_runs
 	dump() {
-		python3 -c 'import sqlite3
+		"$PYTHON" -c 'import sqlite3
 db = sqlite3.connect("xfp-cache/manifest.sqlite")
 for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = ? ORDER BY name", ("table",)).fetchall():
     for row in sorted(map(repr, db.execute("SELECT * FROM \"%s\"" % t))): print(t, row)'
@@ -374,7 +374,7 @@ for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = ? ORDER BY n
 	[ "$(cache gc --keep-runs 2 --json | json 'o["removed"]')" = "[]" ]
 	[ "$(cache gc --older-than 1 --json | json 'o["removed"], o["stays"]["young"]["count"]')" = "([], 8)" ]
 	artifacts | xargs touch -d '3 days ago'
-	python3 -c 'import sqlite3
+	"$PYTHON" -c 'import sqlite3
 db = sqlite3.connect("xfp-cache/manifest.sqlite")
 db.execute("UPDATE runs SET started = \"2020-01-01T00:00:00Z\" WHERE run = 1"); db.commit()'
 	[ "$(cache gc --older-than 4 --json | json 'len(o["removed"])')" -eq 0 ]
@@ -406,7 +406,7 @@ db.execute("UPDATE runs SET started = \"2020-01-01T00:00:00Z\" WHERE run = 1"); 
 	# a run that was killed before the manifest heard of anything
 	make_model n --seed 7
 	converted n n.xfp
-	python3 -c 'import sqlite3
+	"$PYTHON" -c 'import sqlite3
 db = sqlite3.connect("xfp-cache/manifest.sqlite"); db.execute("PRAGMA foreign_keys = ON")
 db.execute("DELETE FROM run_units WHERE run = 2"); db.execute("DELETE FROM bundles WHERE run = 2")
 db.execute("UPDATE runs SET ended = NULL, status = NULL WHERE run = 2"); db.commit()'

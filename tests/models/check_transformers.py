@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Does Hugging Face transformers load an unpacked model as it loads the original, and what does it compute?
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The README's tables: what fixed bits and what floors cost and keep of a real model, as Markdown.
 
