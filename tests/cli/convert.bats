@@ -14,7 +14,7 @@ setup() { setup_folder; }
 	grep -q "^8 units: 7 fitted, 8 packed now, 0 from the cache" stdout
 	grep -q routed_expert stdout
 	grep -q "^xfp: 100%" stderr
-	! grep -q "100%" stdout
+	run ! grep -q "100%" stdout
 	[ "$(ls -A)" = "m
 out.xfp
 out.xfp.work
@@ -271,7 +271,7 @@ my.mk" ]
 	printf 'all:\n\t+xfp convert m -o out.xfp --cache c2 -q\n' >outer.mk
 	make -j2 -f outer.mk UNIT=u000999 FIT_UNITS=nothing
 	[ "$(sha out.xfp)" = "$expected" ]
-	! grep -q jobserver out.xfp.work/log
+	run ! grep -q jobserver out.xfp.work/log
 	printf 'all:\n\txfp convert m -o out.xfp --cache c3 -q\n' >outer.mk
 	make -j2 -f outer.mk
 	[ "$(sha out.xfp)" = "$expected" ]

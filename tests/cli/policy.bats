@@ -61,7 +61,7 @@ changed() { # MODEL FOLDER
 	xfp unpack out.xfp -o back
 	changed m back >names
 	grep -q experts names
-	! grep -q self_attn names
+	run ! grep -q self_attn names
 	xfp info --json out.xfp | grep -q "attention: kept as asked for by --format attention=keep"
 }
 
