@@ -6,6 +6,10 @@ noinst_LIBRARIES += base/libbase.a
 base_libbase_a_SOURCES = \
 	base/file.c \
 	base/file.h \
+	base/misspelt.c \
+	base/misspelt.h \
+	base/next_option.c \
+	base/next_option.h \
 	base/process.c \
 	base/process.h \
 	base/size.c \

@@ -11,6 +11,8 @@
 
 #include "commands.h"
 #include "file.h"
+#include "misspelt.h"
+#include "next_option.h"
 #include "printable.h"
 
 static const struct xfp_cache_command *const commands[] = {
@@ -43,7 +45,7 @@ static void help(const struct xfp_cache_command *command)
 	       "      --cache DIR   the cache (default: XFP_CACHE, or xfp-cache)\n"
 	       "%s"
 	       "      --json        one JSON object, see xfp-cache(1)\n"
-	       "      --help        print this help and exit\n"
+	       "  -h, --help        print this help and exit\n"
 	       "      --version     print the version and exit\n",
 	       command->summary, command->options);
 }
@@ -69,7 +71,7 @@ static int parse(int argc, char **argv, const struct xfp_cache_command *command,
 	}
 	memcpy(options + count, common, sizeof common);
 	optind = 0; /* whatever was parsed before */
-	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+	while ((option = xfp_next_option_said(argc, argv, "", options)) >= 0) {
 		switch (option) {
 		case CACHE:
 			call->folder = optarg;
@@ -136,15 +138,26 @@ static void print_help(void)
 	for (size_t i = 0; i < COMMANDS; i++)
 		printf("  xfp cache %-9s%s\n", commands[i]->name, commands[i]->text);
 	puts("\n"
-	     "      --help     print this help and exit; after a command: its options\n"
+	     "  -h, --help     print this help and exit; after a command: its options\n"
 	     "      --version  print the version and exit");
+}
+
+static void say_unknown(const char *program, const char *word)
+{
+	const char *names[COMMANDS], *nearest;
+
+	for (size_t i = 0; i < COMMANDS; i++)
+		names[i] = commands[i]->name;
+	nearest = xfp_meant(word, names, COMMANDS, xfp_slip(word));
+	fprintf(stderr, "%s: no command '%s'%s%s%s\n", program, xfp_printable(word).text,
+		nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
 }
 
 int xfp_main_cache(int argc, char **argv)
 {
 	const char *word = argc > 1 ? argv[1] : NULL;
 
-	if (word && !strcmp(word, "--help")) {
+	if (word && (!strcmp(word, "--help") || !strcmp(word, "-h"))) {
 		print_help();
 		return XFP_OK;
 	}
@@ -152,7 +165,7 @@ int xfp_main_cache(int argc, char **argv)
 		if (!strcmp(word, commands[i]->name))
 			return run(commands[i], argc - 1, argv + 1);
 	if (word)
-		fprintf(stderr, "%s: no command '%s'\n", argv[0], xfp_printable(word).text);
+		say_unknown(argv[0], word);
 	print_usage(stderr);
 	return XFP_USAGE;
 }

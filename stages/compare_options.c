@@ -4,7 +4,6 @@
  */
 #include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,21 +13,11 @@
 #include "data.h"
 #include "encode.h"
 #include "hub.h"
+#include "next_option.h"
 #include "printable.h"
 #include "settings.h"
 
-enum {
-	OPT_ROWS = 256,
-	OPT_SIGMA,
-	OPT_LIBFIT,
-	OPT_FAMILY,
-	OPT_PER_UNIT,
-	OPT_CSV,
-	OPT_JSON,
-	OPT_HELP,
-	OPT_VERSION,
-	OPT_SETTING
-};
+enum { OPT_ROWS = 256, OPT_SIGMA, OPT_LIBFIT, OPT_FAMILY, OPT_PER_UNIT, OPT_CSV, OPT_JSON, OPT_VERSION, OPT_SETTING };
 
 /* In the order of --help. Those of OPT_SETTING are settings.h's; a text that is NULL, too. */
 static const struct row {
@@ -53,7 +42,7 @@ static const struct row {
 	{ "per-unit", OPT_PER_UNIT, NULL, "tables, rows of --csv and objects of --json for each unit, too" },
 	{ "csv", OPT_CSV, NULL, "everything that was measured, as CSV" },
 	{ "json", OPT_JSON, NULL, "the same as JSON" },
-	{ "help", OPT_HELP, NULL, "this text" },
+	{ "help", 'h', NULL, "this text" },
 	{ "version", OPT_VERSION, NULL, "the version" },
 };
 #define ROWS (sizeof rows / sizeof rows[0])
@@ -215,20 +204,14 @@ static enum xfp_status read_options(int argc, char **argv, struct xfp_compare_re
 		table[i] = (struct option){ rows[i].name, value_of(&rows[i]) ? required_argument : no_argument, NULL,
 					    rows[i].id == OPT_SETTING ? OPT_SETTING + (int)i : rows[i].id };
 	optind = 0;
-	opterr = 0;
-	while (!status && (id = getopt_long(argc, argv, ":o:", table, NULL)) != -1) {
-		if (id == OPT_HELP || id == OPT_VERSION) {
-			request->help = id == OPT_HELP;
+	while (!status && (id = xfp_next_option(argc, argv, "o:", table, err)) != -1) {
+		if (id == 'h' || id == OPT_VERSION) {
+			request->help = id == 'h';
 			request->version = id == OPT_VERSION;
 			return XFP_OK;
 		}
-		if (id == ':')
-			return xfp_fail(err, XFP_USAGE, "%s needs a value", argv[optind - 1]);
-		if (id == '?' && optopt && optopt < 256)
-			return xfp_fail(err, XFP_USAGE, "unknown option -%c", optopt);
 		if (id == '?')
-			return xfp_fail(err, XFP_USAGE, "unknown option, or a value where none is taken: %s",
-					argv[optind - 1]);
+			return XFP_USAGE;
 		status = set(request, settings, id, optarg, err);
 	}
 	return status;

@@ -2,7 +2,6 @@
 /*
  * info.c - `xfp info`: what is inside a bundle, from its index alone.
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdbool.h>
@@ -14,6 +13,7 @@
 #include "commands.h"
 #include "conversion.h"
 #include "dtype.h"
+#include "next_option.h"
 #include "parameters.h"
 #include "printable.h"
 #include "report.h"
@@ -31,7 +31,7 @@ static void help(const char *program)
 	     "\n"
 	     "      --json     one JSON object: every unit and every tensor\n"
 	     "      --units    a line for every unit, too\n"
-	     "      --help     print this help and exit\n"
+	     "  -h, --help     print this help and exit\n"
 	     "      --version  print the version and exit");
 }
 
@@ -276,7 +276,7 @@ int xfp_main_info(int argc, char **argv)
 	int option;
 
 	optind = 0; /* whatever was parsed before */
-	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+	while ((option = xfp_next_option_said(argc, argv, "", options)) >= 0) {
 		switch (option) {
 		case JSON:
 			json = true;

@@ -6,7 +6,6 @@
  * the work folder, or nothing without one. Exit status: see xfp_error.h.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include "family_choose.h"
 #include "hub.h"
 #include "inspect_report.h"
+#include "next_option.h"
 #include "refuse.h"
 #include "settings.h"
 #include "work.h"
@@ -58,7 +58,7 @@ static void help(void)
 	      "      --json             print one JSON object with every tensor and unit\n"
 	      "  -v, --verbose          print also the tensors by name, what each rule took,\n"
 	      "                         and every unit\n"
-	      "      --help             print this help and exit\n"
+	      "  -h, --help             print this help and exit\n"
 	      "      --version          print the version and exit\n",
 	      stdout);
 }
@@ -98,7 +98,7 @@ static enum xfp_status parse_options(int argc, char **argv, struct options *opti
 	int option;
 
 	*done = false;
-	while ((option = getopt_long(argc, argv, "v", names, NULL)) >= 0) {
+	while ((option = xfp_next_option_said(argc, argv, "v", names)) >= 0) {
 		switch (option) {
 		case WORK:
 			options->work = optarg;

@@ -9,13 +9,13 @@
  * It links the kernels and libxfp, and no other library.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "kernel_verify.h"
+#include "next_option.h"
 
 static const char program[] = "xfp-kernel-verify";
 
@@ -47,7 +47,7 @@ static void help(void)
 	       "  --threads N        of the bench of products, and of --bundle [one a processor]\n"
 	       "  --processor-time   in the bench of products: of the threads, not the clock\n"
 	       "  --json             one object instead of lines\n"
-	       "  --help             this text\n"
+	       "  -h, --help         this text\n"
 	       "  --version          the version\n");
 }
 
@@ -271,7 +271,7 @@ static int run(int argc, char **argv)
 	int option;
 
 	argv[0] = (char *)program; /* as messages begin */
-	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+	while ((option = xfp_next_option_said(argc, argv, "", options)) >= 0) {
 		if (option == HELP) {
 			help();
 			return XFP_OK;

@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "file.h"
 #include "given.h"
 #include "hub.h"
+#include "next_option.h"
 #include "settings.h"
 
 enum option_id {
@@ -25,7 +25,6 @@ enum option_id {
 	OPT_DROP_CACHE,
 	OPT_REHASH,
 	OPT_JSON,
-	OPT_HELP,
 	OPT_VERSION,
 	OPT_SETTING /* and from here on, those of settings.h by their numbers */
 };
@@ -52,7 +51,7 @@ static const struct option_row rows[] = {
 	{ "rehash", OPT_REHASH, NULL, "read the whole checkpoint again even where it seems unchanged" },
 	{ "json", OPT_JSON, NULL, "the summary as JSON" },
 	{ "quiet", 'q', NULL, "no progress and no summary" },
-	{ "help", OPT_HELP, NULL, "this text" },
+	{ "help", 'h', NULL, "this text" },
 	{ "version", OPT_VERSION, NULL, "the version" },
 };
 #define ROWS (sizeof rows / sizeof rows[0])
@@ -242,8 +241,7 @@ static enum xfp_status read_options(int argc, char **argv, const struct option *
 	int id;
 
 	optind = 0;
-	opterr = 0;
-	while ((id = getopt_long(argc, argv, ":o:j:knq", table, NULL)) != -1) {
+	while ((id = xfp_next_option(argc, argv, "o:j:knq", table, err)) != -1) {
 		char where[64];
 
 		name_option(id, where);
@@ -266,19 +264,14 @@ static enum xfp_status read_options(int argc, char **argv, const struct option *
 		case OPT_JSON:
 			o->json = true;
 			break;
-		case OPT_HELP:
+		case 'h':
 			o->help = true;
 			return XFP_OK;
 		case OPT_VERSION:
 			o->version = true;
 			return XFP_OK;
-		case ':':
-			return xfp_fail(err, XFP_USAGE, "%s needs a value", argv[optind - 1]);
 		case '?':
-			if (optopt && optopt < 256)
-				return xfp_fail(err, XFP_USAGE, "unknown option -%c", optopt);
-			return xfp_fail(err, XFP_USAGE, "unknown option, or a value where none is taken: %s",
-					argv[optind - 1]);
+			return XFP_USAGE;
 		default:
 			if ((status = set(parse, id, where, optarg, err)))
 				return status;

@@ -9,6 +9,7 @@
 
 #include "data.h"
 #include "file.h"
+#include "misspelt.h"
 #include "printable.h"
 
 #define LARGEST_PROFILE ((size_t)1 << 20)
@@ -26,6 +27,19 @@ static char *trimmed(char *text)
 	return text;
 }
 
+static enum xfp_status no_such_setting(const char *where, const char *name, struct xfp_error *err)
+{
+	const char *nearest = xfp_setting_meant(name, xfp_slip(name));
+
+	if (nearest)
+		return xfp_fail(err, XFP_USAGE, "%s: no setting '%s'; did you mean %s?", where,
+				xfp_printable(name).text, nearest);
+	return xfp_fail(err, XFP_USAGE,
+			"%s: no setting '%s'; a profile may hold the options of xfp convert that decide bytes, "
+			"without their dashes",
+			where, xfp_printable(name).text);
+}
+
 static enum xfp_status parse_line(char *line, const char *where, struct xfp_settings *settings, struct xfp_error *err)
 {
 	char *equals = strchr(line, '='), *name, *value, *place;
@@ -38,10 +52,7 @@ static enum xfp_status parse_line(char *line, const char *where, struct xfp_sett
 	name = trimmed(line);
 	value = trimmed(equals + 1);
 	if ((setting = xfp_setting_find(name)) < 0)
-		return xfp_fail(err, XFP_USAGE,
-				"%s: no setting '%s'; a profile may hold the options of xfp convert that decide bytes, "
-				"without their dashes",
-				where, xfp_printable(name).text);
+		return no_such_setting(where, name, err);
 	if (!(place = xfp_format("%s: %s", where, name)))
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	status = xfp_setting_set(settings, setting, place, value, err);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "misspelt.h"
+
 #define BLANKS " \t\n"
 
 /* ---- numbers and names ------------------------------------------------------------------------- */
@@ -340,6 +342,15 @@ int xfp_setting_find(const char *name)
 		if (!strcmp(xfp_settings_table[i].name, name))
 			return i;
 	return -1;
+}
+
+const char *xfp_setting_meant(const char *word, size_t most)
+{
+	const char *names[SETTINGS];
+
+	for (int i = 0; i < SETTINGS; i++)
+		names[i] = xfp_settings_table[i].name;
+	return xfp_meant(word, names, SETTINGS, most);
 }
 
 bool xfp_setting_is_floor(int setting)

@@ -2,7 +2,6 @@
 /*
  * stage.c - the frame that every unit stage runs in: options, inputs, events, messages.
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 
 #include "aim.h"
 #include "encode.h"
+#include "next_option.h"
 #include "printable.h"
 #include "surveyed.h"
 #include "work.h"
@@ -30,7 +30,7 @@ static void help(const struct xfp_stage *stage)
 	       stage->summary, stage->run ? "UNIT is a unit of the work folder's ledger, such as u000012.\n\n" : "");
 	if (stage->takes_extended)
 		puts("      --extended    measure the extended set (k = 5, 6) instead of the base set");
-	puts("      --help        print this help and exit\n"
+	puts("  -h, --help        print this help and exit\n"
 	     "      --version     print the version and exit");
 }
 
@@ -161,7 +161,7 @@ int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
 	int option;
 
 	keep_memory();
-	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+	while ((option = xfp_next_option_said(argc, argv, "", options)) >= 0) {
 		switch (option) {
 		case WORK:
 			job.work = optarg;

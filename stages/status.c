@@ -5,7 +5,6 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 
 #include "commands.h"
 #include "file.h"
+#include "next_option.h"
 #include "run_state.h"
 #include "status_print.h"
 
@@ -47,7 +47,7 @@ static void help(const char *program)
 	     "      --work DIR  the conversion's work folder [OUT.xfp.work]\n"
 	     "      --watch     go on until the run ends, and end with its status\n"
 	     "      --json      print a JSON object; with --watch, one a line\n"
-	     "      --help      print this help and exit\n"
+	     "  -h, --help      print this help and exit\n"
 	     "      --version   print the version and exit");
 }
 
@@ -274,7 +274,7 @@ int xfp_main_status(int argc, char **argv)
 	int option, status;
 
 	optind = 0; /* whatever was parsed before */
-	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+	while ((option = xfp_next_option_said(argc, argv, "", options)) >= 0) {
 		switch (option) {
 		case WORK:
 			request.work = optarg;

@@ -8,7 +8,6 @@
  * DIR is new or empty, and a failure leaves it as it was; a damaged bundle is one.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdbool.h>
@@ -21,6 +20,7 @@
 #include "conversion.h"
 #include "file.h"
 #include "new_folder.h"
+#include "next_option.h"
 #include "printable.h"
 #include "report.h"
 #include "safetensors_write.h"
@@ -79,7 +79,7 @@ static void help(const char *program)
 	     "                          KiB, MiB, GiB (of 1024); default 5GB\n"
 	     "      --no-check          do not check the bundle's digests first\n"
 	     "      --json              print one JSON object: files, tensors, bytes\n"
-	     "      --help              print this help and exit\n"
+	     "  -h, --help              print this help and exit\n"
 	     "      --version           print the version and exit");
 }
 
@@ -392,7 +392,7 @@ int xfp_main_unpack(int argc, char **argv)
 	int option;
 
 	optind = 0; /* whatever was parsed before */
-	while ((option = getopt_long(argc, argv, "o:", options, NULL)) >= 0) {
+	while ((option = xfp_next_option_said(argc, argv, "o:", options)) >= 0) {
 		switch (option) {
 		case 'o':
 			request.folder = optarg;

@@ -6,7 +6,6 @@
  * output   what is wrong, on stderr; a table per class, or JSON; the verdict, last
  * status   3 when the bundle is damaged, 4 when it is not what its source or its floors say
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "classes.h"
 #include "commands.h"
 #include "hub.h"
+#include "next_option.h"
 #include "parameters.h"
 #include "printable.h"
 #include "report.h"
@@ -53,7 +53,7 @@ static void help(void)
 	     "      --floor CLASS=X     the same for one class; can be repeated\n"
 	     "  -q, --quiet             print nothing but what is wrong\n"
 	     "      --json              print one JSON object\n"
-	     "      --help              print this help and exit\n"
+	     "  -h, --help              print this help and exit\n"
 	     "      --version           print the version and exit");
 }
 
@@ -308,7 +308,7 @@ int xfp_main_verify(int argc, char **argv)
 	for (int i = 0; i < XFP_CLASSES; i++)
 		request.floor[i] = -1;
 	optind = 0; /* whatever was parsed before */
-	while ((option = getopt_long(argc, argv, "q", options, NULL)) >= 0) {
+	while ((option = xfp_next_option_said(argc, argv, "q", options)) >= 0) {
 		switch (option) {
 		case SOURCE:
 			request.source = optarg;

@@ -11,6 +11,8 @@
 #include "commands.h"
 #include "data.h"
 #include "file.h"
+#include "misspelt.h"
+#include "printable.h"
 #include "xfp_error.h"
 
 struct command {
@@ -86,6 +88,20 @@ static int run(const struct command *command, int argc, char **argv)
 	return status;
 }
 
+static int refuse(const char *word)
+{
+	const char *names[COMMANDS + 4] = { "help", "--help", "--version", "--pipelines" }, *nearest;
+	size_t count = 4;
+
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (commands[i].text)
+			names[count++] = commands[i].name;
+	nearest = xfp_meant(word, names, count, xfp_slip(word));
+	fprintf(stderr, "xfp: no %s '%s'; %s%s%sxfp --help lists them\n", *word == '-' ? "option" : "command",
+		xfp_printable(word).text, nearest ? "did you mean " : "", nearest ? nearest : "", nearest ? "? " : "");
+	return XFP_USAGE;
+}
+
 static int dispatch(int argc, char **argv)
 {
 	char *word = argc > 1 ? argv[1] : NULL;
@@ -98,7 +114,7 @@ static int dispatch(int argc, char **argv)
 		return print_version();
 	if (!strcmp(word, "--pipelines"))
 		return print_pipelines();
-	if (!strcmp(word, "--help") || (!strcmp(word, "help") && argc == 2)) {
+	if (!strcmp(word, "--help") || !strcmp(word, "-h") || (!strcmp(word, "help") && argc == 2)) {
 		help(stdout);
 		return XFP_OK;
 	}
@@ -110,8 +126,7 @@ static int dispatch(int argc, char **argv)
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (!strcmp(word, commands[i].name))
 			return run(&commands[i], argc - 1, argv + 1);
-	fprintf(stderr, "xfp: no %s '%s'; xfp --help lists them\n", *word == '-' ? "option" : "command", word);
-	return XFP_USAGE;
+	return refuse(word);
 }
 
 int main(int argc, char **argv)

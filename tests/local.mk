@@ -87,6 +87,7 @@ unit_tests = \
 	tests/unit/test_manifest_open \
 	tests/unit/test_matrix \
 	tests/unit/test_matvec \
+	tests/unit/test_misspelt \
 	tests/unit/test_moments \
 	tests/unit/test_multiply \
 	tests/unit/test_no_memory \

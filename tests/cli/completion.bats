@@ -51,8 +51,8 @@ completed() { # WORD...: what is offered for the last one
 		options_in_help "$command" | sort -u >expected
 		case $command in
 		# where commands follow, the usage of those is prose
-		xfp) printf '%s\n' --help --pipelines --version >expected && completed xfp - >offered ;;
-		cache) printf '%s\n' --help --version >expected && completed xfp cache - >offered ;;
+		xfp) printf '%s\n' -h --help --pipelines --version | sort >expected && completed xfp - >offered ;;
+		cache) printf '%s\n' -h --help --version | sort >expected && completed xfp cache - >offered ;;
 		xfp-*) completed "$command" - >offered ;;
 		cache-*) completed xfp cache "${command#cache-}" - >offered ;;
 		*) completed xfp "$command" - >offered ;;

@@ -53,6 +53,37 @@ described() { # PAGE
 	done
 }
 
+@test "-h is --help, of every executable and of every command" {
+	commands=("${programs[@]##*/}" $(xfp --help | sed -n 's/^  xfp \([a-z]*\) .*/xfp_\1/p')
+		$(xfp cache --help | sed -n 's/^  xfp cache \([a-z]*\) .*/xfp_cache_\1/p') xfp_prepare)
+	[ ${#commands[@]} -ge 24 ]
+	for command in "${commands[@]}"; do
+		diff <(${command//_/ } -h) <(${command//_/ } --help) || { echo "$command"; return 1; }
+		[ -n "$(${command//_/ } -h)" ]
+	done
+}
+
+@test "an unknown command or option is told which it is nearest to" {
+	while IFS='|' read -r command nearest; do
+		run -2 $command
+		[[ ${lines[0]} == *"did you mean $nearest?"* ]] || { echo "$command: $output"; return 1; }
+	done <<-'END'
+		xfp vrify|verify
+		xfp covnert m -o out.xfp|convert
+		xfp --verson|--version
+		xfp help stauts|status
+		xfp cache lst|ls
+		xfp cache ls --revresed|--reverse
+		xfp convert m -o out.xfp --flor=attention=0.9|--floor
+		xfp plan m --min-cos-lasy 0.9|--min-cos-lazy
+		xfp compare m --rosw=3|--rows
+		xfp-lloyd-fit --extend-ed u000000|--extended
+		xfp-kernel-verify --benhc|--bench
+	END
+	run -2 xfp frobnicate
+	[ "$output" = "xfp: no command 'frobnicate'; xfp --help lists them" ]
+}
+
 @test "--version names the program and its version" {
 	for program in "${programs[@]}"; do
 		output=$("$program" --version)

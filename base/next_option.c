@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "next_option.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "misspelt.h"
+#include "printable.h"
+
+#define MOST_LETTERS 16
+#define MOST_OPTIONS 64
+
+static bool is_letter_of(int option, const struct option *options)
+{
+	for (; options->name; options++)
+		if (options->val == option)
+			return false;
+	return true;
+}
+
+/* Names that begin with a word, as in "--outlier-sigma, --outlier-cap"; false when they are less than two. */
+static bool list_beginning(const char *word, const struct option *options, char *list, size_t size)
+{
+	size_t length = strlen(word), used = 0;
+	int count = 0;
+
+	list[0] = '\0';
+	for (; options->name; options++)
+		if (!strncmp(options->name, word, length)) {
+			if (used < size)
+				used += (size_t)snprintf(list + used, size - used, "%s--%s", count ? ", " : "",
+							 options->name);
+			count++;
+		}
+	return count > 1;
+}
+
+/* A long one that getopt did not take: it is unknown, or too short. */
+static void say_unknown(const char *given, const struct option *options, struct xfp_error *err)
+{
+	const char *names[MOST_OPTIONS], *nearest;
+	size_t length = strcspn(given + 2, "="), count = 0;
+	char word[64], list[400];
+
+	snprintf(word, sizeof word, "%.*s", (int)length, given + 2);
+	if (length && list_beginning(word, options, list, sizeof list)) {
+		xfp_fail(err, XFP_USAGE, "option --%s could be any of %s", xfp_printable(word).text, list);
+		return;
+	}
+	while (count < MOST_OPTIONS && options[count].name) {
+		names[count] = options[count].name;
+		count++;
+	}
+	if ((nearest = xfp_meant(word, names, count, xfp_slip(word))))
+		xfp_fail(err, XFP_USAGE, "unknown option --%s; did you mean --%s?", xfp_printable(word).text, nearest);
+	else
+		xfp_fail(err, XFP_USAGE, "unknown option --%s", xfp_printable(word).text);
+}
+
+int xfp_next_option(int argc, char **argv, const char *letters, const struct option *options, struct xfp_error *err)
+{
+	char all[MOST_LETTERS];
+	int option;
+
+	snprintf(all, sizeof all, ":h%s", letters);
+	opterr = 0;
+	option = getopt_long(argc, argv, all, options, NULL);
+	if (option == 'h') {
+		const struct option *help = options;
+
+		while (help->name && strcmp(help->name, "help"))
+			help++;
+		if (help->name)
+			return help->val;
+		option = '?';
+		optopt = 'h';
+	}
+	if (option == ':')
+		xfp_fail(err, XFP_USAGE, "%s needs a value", xfp_printable(argv[optind - 1]).text);
+	else if (option == '?' && optopt && !is_letter_of(optopt, options))
+		xfp_fail(err, XFP_USAGE, "%s: the option takes no value", xfp_printable(argv[optind - 1]).text);
+	else if (option == '?' && optopt)
+		xfp_fail(err, XFP_USAGE, "unknown option -%s", xfp_printable((char[2]){ (char)optopt, '\0' }).text);
+	else if (option == '?')
+		say_unknown(argv[optind - 1], options, err);
+	return option == ':' ? '?' : option;
+}
+
+int xfp_next_option_said(int argc, char **argv, const char *letters, const struct option *options)
+{
+	struct xfp_error err = { .status = XFP_OK };
+	int option = xfp_next_option(argc, argv, letters, options, &err);
+
+	if (option == '?')
+		fprintf(stderr, "%s: %s\n", argv[0], err.text);
+	return option;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * next_option.h - getopt_long(3) as all our tools use it: -h is --help, and what is unknown is answered with what it
+ * was probably meant for.
+ */
+#ifndef XFP_NEXT_OPTION_H
+#define XFP_NEXT_OPTION_H
+
+#include <getopt.h>
+
+#include "xfp_error.h"
+
+/* The next option's value, -1 after the last, '?' with XFP_USAGE in `err`. `letters` as for getopt, without "h" and a
+ * leading ':'; where `options` has "help", -h gives its value. Set optind to 0 before the first call. */
+int xfp_next_option(int argc, char **argv, const char *letters, const struct option *options, struct xfp_error *err);
+
+/* The same; what is wrong is said on standard error, after argv[0]. */
+int xfp_next_option_said(int argc, char **argv, const char *letters, const struct option *options);
+
+#endif

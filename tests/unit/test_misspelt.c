@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "misspelt.h"
+#include "next_option.h"
+
+static void distances_count_letters(void **state)
+{
+	char sixty_three[64], longer[65];
+
+	(void)state;
+	assert_int_equal(xfp_distance("", ""), 0);
+	assert_int_equal(xfp_distance("floor", "floor"), 0);
+	assert_int_equal(xfp_distance("", "floor"), 5);
+	assert_int_equal(xfp_distance("floors", "floor"), 1);     /* too many */
+	assert_int_equal(xfp_distance("overide", "override"), 1); /* too few */
+	assert_int_equal(xfp_distance("fload", "floor"), 2);      /* others */
+	assert_int_equal(xfp_distance("bist", "bits"), 1);        /* swapped */
+	assert_int_equal(xfp_distance("ibst", "bits"), 2);        /* swapped twice */
+	assert_int_equal(xfp_distance("ca", "abc"), 3);           /* no letter is touched twice */
+	assert_int_equal(xfp_distance("verify", "verify2"), xfp_distance("verify2", "verify"));
+	memset(sixty_three, 'a', 63);
+	sixty_three[63] = '\0';
+	memset(longer, 'a', 64);
+	longer[64] = '\0';
+	assert_int_equal(xfp_distance(sixty_three, ""), 63);
+	assert_int_equal(xfp_distance(sixty_three, longer), SIZE_MAX);
+	assert_int_equal(xfp_distance(longer, longer), 0);
+}
+
+static void the_nearest_is_found(void **state)
+{
+	static const char *const names[] = { "verify", "mode", "model", "modes" };
+
+	(void)state;
+	assert_string_equal(xfp_meant("vreify", names, 4, 2), "verify");
+	assert_string_equal(xfp_meant("moode", names, 4, 2), "mode");
+	assert_string_equal(xfp_meant("model", names, 4, 2), "model"); /* not the first that is near */
+	assert_string_equal(xfp_meant("modex", names, 4, 2), "mode");  /* the first of equals */
+	assert_string_equal(xfp_meant("modes", names, 4, 0), "modes");
+	assert_null(xfp_meant("moode", names, 4, 0));
+	assert_null(xfp_meant("vrf", names, 4, 2));
+	assert_null(xfp_meant("mode", names, 0, 9));
+}
+
+static void a_slip_is_in_proportion(void **state)
+{
+	(void)state;
+	assert_int_equal(xfp_slip("out"), 1);
+	assert_int_equal(xfp_slip("bits"), 2);
+	assert_int_equal(xfp_slip("lm-headd"), 2);
+	assert_int_equal(xfp_slip("lm-headdd"), 3);
+	assert_int_equal(xfp_slip("min-cos-strct"), 4);
+}
+
+/* ---- options ----------------------------------------------------------------------------------- */
+
+enum { HELP = 256, FIRST, SECOND };
+
+static const struct option options[] = {
+	{ "help", no_argument, NULL, HELP },
+	{ "outlier-sigma", required_argument, NULL, FIRST },
+	{ "outlier-cap", required_argument, NULL, SECOND },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ 0 },
+};
+
+/* What the first option of a command line is, or why there is none. */
+static int first(char *word, char *value, const char **text)
+{
+	static struct xfp_error err;
+	char *argv[] = { (char *)"xfp test", word, value, NULL };
+	int option;
+
+	err = (struct xfp_error){ .status = XFP_OK };
+	optind = 0;
+	option = xfp_next_option(value ? 3 : 2, argv, "o:q", options, &err);
+	assert_int_equal(err.status, option == '?' ? XFP_USAGE : XFP_OK);
+	*text = err.text;
+	return option;
+}
+
+static void options_are_read_as_by_getopt(void **state)
+{
+	const char *text;
+
+	(void)state;
+	assert_int_equal(first((char *)"-h", NULL, &text), HELP);
+	assert_int_equal(first((char *)"--help", NULL, &text), HELP);
+	assert_int_equal(first((char *)"--he", NULL, &text), HELP);
+	assert_int_equal(first((char *)"-q", NULL, &text), 'q');
+	assert_int_equal(first((char *)"-qh", NULL, &text), 'q');
+	assert_int_equal(first((char *)"--outlier-cap", (char *)"3", &text), SECOND);
+	assert_string_equal(optarg, "3");
+	assert_int_equal(first((char *)"model", NULL, &text), -1);
+}
+
+static void a_wrong_option_is_told_what_it_could_be(void **state)
+{
+	static const struct {
+		const char *word, *text;
+	} cases[] = {
+		{ "--hlep", "unknown option --hlep; did you mean --help?" },
+		{ "--outlier-sgima=3", "unknown option --outlier-sgima; did you mean --outlier-sigma?" },
+		{ "--colour", "unknown option --colour" },
+		{ "--outlier=3", "option --outlier could be any of --outlier-sigma, --outlier-cap" },
+		{ "--outlier-cap", "--outlier-cap needs a value" },
+		{ "-o", "-o needs a value" },
+		{ "-x", "unknown option -x" },
+		{ "-\033", "unknown option -\\x1b" },
+		{ "--quiet=yes", "--quiet=yes: the option takes no value" },
+		{ "--c\nlour", "unknown option --c\\x0alour" },
+	};
+	const char *text;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		assert_int_equal(first((char *)cases[i].word, NULL, &text), '?');
+		assert_string_equal(text, cases[i].text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(distances_count_letters),
+		cmocka_unit_test(the_nearest_is_found),
+		cmocka_unit_test(a_slip_is_in_proportion),
+		cmocka_unit_test(options_are_read_as_by_getopt),
+		cmocka_unit_test(a_wrong_option_is_told_what_it_could_be),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
