@@ -14,10 +14,13 @@ XFP_SETTINGS = MODEL OUT CACHE WORK PROFILE LIKE MODE MIN_COS_STRICT MIN_COS_LAZ
 $(foreach name,$(XFP_SETTINGS),$(if $(filter file command override,$(origin $(name))),\
 	$(eval export XFP_$(name) = $$($(name)))))
 
-# A misspelt floor would silently be the default.
-$(foreach name,$(filter-out MIN_COS_STRICT MIN_COS_LAZY,$(filter MIN_COS%,$(.VARIABLES))),\
-	$(if $(filter file command override,$(origin $(name))),\
-	$(warning $(name) is no setting; MIN_COS_STRICT and MIN_COS_LAZY are)))
+# A misspelt setting would silently be the default. xfp refuses the first of these, whatever they are, and of the second
+# those that are near a setting. XFP_OTHERS holds names of your own: set it before this is included.
+xfp_strangers = $(strip $(foreach name,\
+	$(filter-out $(XFP_SETTINGS) $(XFP_OTHERS) XFP_% xfp_% MAKE% .% -%,$(.VARIABLES)),\
+	$(if $(filter $(1),$(origin $(name))),$(name))))
+export XFP_MAKE_GIVEN := $(call xfp_strangers,command)
+export XFP_MAKE_SET := $(call xfp_strangers,file override)
 
 # What an interrupted conversion says depends on it: to run this make again, as it was run.
 export XFP_RUN_BY = make

@@ -148,6 +148,8 @@ stages_libstages_a_SOURCES = \
 	stages/status.c \
 	stages/status_print.c \
 	stages/status_print.h \
+	stages/stray_names.c \
+	stages/stray_names.h \
 	stages/survey.c \
 	stages/survey.h \
 	stages/table.c \

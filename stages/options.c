@@ -15,6 +15,7 @@
 #include "hub.h"
 #include "next_option.h"
 #include "settings.h"
+#include "stray_names.h"
 
 enum option_id {
 	OPT_PROFILE = 256,
@@ -212,6 +213,30 @@ static enum xfp_status from_environment(struct parse *parse, struct xfp_error *e
 	return XFP_OK;
 }
 
+/* What else is called like a setting decides nothing, and its author thinks that it does. */
+static enum xfp_status check_names(const char *program, struct xfp_error *err)
+{
+	size_t most = ROWS + xfp_settings_count + 1, count = 0;
+	const char **ours = calloc(most, sizeof *ours);
+	char(*names)[40] = calloc(most, sizeof *names);
+	enum xfp_status status = ours && names ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	struct option_row row;
+
+	if (!status)
+		ours[count++] = "MODEL";
+	for (size_t i = 0; !status && row_at(i, &row); i++)
+		if (row.value) {
+			variable_of(row.name, names[count]);
+			ours[count] = names[count] + strlen("XFP_");
+			count++;
+		}
+	if (!status)
+		status = xfp_stray_names(program, ours, count, err);
+	free(names);
+	free(ours);
+	return status;
+}
+
 /* Allocated, for getopt. */
 static struct option *long_options(void)
 {
@@ -393,7 +418,7 @@ enum xfp_status xfp_options_parse(int argc, char **argv, bool planning, struct x
 
 	if ((status = from_environment(&parse, err)) || (status = from_command_line(argc, argv, &parse, err)))
 		goto done;
-	if (o->help || o->version)
+	if (o->help || o->version || (status = check_names(argv[0], err)))
 		goto done;
 	if (o->dry_run && o->json && !planning) {
 		status = xfp_fail(

@@ -238,11 +238,61 @@ notes.txt" ]
 	MIN_COS_LAZY = 0.97
 	include $(shell xfp --pipelines)/convert.mk
 	EOF
-	(cd 'other folder' && make -f my.mk -j2 MIN_COS_LAZYY=0.9 2>warning)
-	grep -q "MIN_COS_LAZYY is no setting" 'other folder/warning'
+	(cd 'other folder' && make -f my.mk -j2)
 	[ "$(sha 'other folder/ü $(x).xfp')" = "$expected" ]
 	make -f "$(xfp --pipelines)/qwen3-moe.mk" MODEL=m OUT=third.xfp MIN_COS_LAZY=0.97
 	[ "$(sha third.xfp)" = "$expected" ]
+}
+
+# A makefile of the settings in LINE..., and OPTION... of make.
+refused_by_make() { # NEAREST "LINE..." [OPTION...]
+	printf '%s\n' 'MODEL = m' 'OUT = out.xfp' "$2" 'include $(shell xfp --pipelines)/convert.mk' >my.mk
+	run -2 make -f my.mk "${@:3}"
+	[[ $output == *"xfp convert: "*"$1"* ]] || { echo "$output"; return 1; }
+	[ "$(ls -A)" = "m
+my.mk" ]
+}
+
+@test "in a makefile a misspelt setting is refused, and on make's command line whatever is none" {
+	make_model m
+	while IFS='|' read -r name nearest; do
+		refused_by_make "$name is no setting; did you mean $nearest?" "$name = 3"
+		refused_by_make "$name is no setting; did you mean $nearest?" '' "$name=3"
+		refused_by_make "$name is no setting; did you mean $nearest?" "override $name := 3"
+	done <<-'END'
+		OVERIDE|OVERRIDE
+		FLOORS|FLOOR
+		LLOYD_ITER|LLOYD_ITERS
+		MIN_COS_LAZYY|MIN_COS_LAZY
+		MIN_CSO_LAZZ|MIN_COS_LAZY
+		MDOE|MODE
+	END
+	refused_by_make "QUALITY, on make's command line, is no setting" 'QUALITY = 1' QUALITY=2
+	refused_by_make "DIR is no setting; did you mean FIT?" '' DIR=x
+	refused_by_make "make's own -j" 'JOBS = 3'
+	# far from ours, or said to be the makefile's own, or of the environment without our prefix
+	printf '%s\n' 'MODEL = m' 'OUT = out.xfp' 'QUALITY = 1' 'DIR = x' 'XFP_OTHERS = FLOORS TARGET' 'FLOORS = 1' \
+		'include $(shell xfp --pipelines)/convert.mk' >my.mk
+	OVERIDE=1 make -f my.mk TARGET=x FLOORS=2 2>errors
+	[ "$(sha out.xfp)" = "$(converted m direct.xfp)" ]
+	run ! grep -e ignored -e "no setting" errors
+}
+
+@test "of XFP_ variables a misspelt one is refused, and another one mentioned once" {
+	make_model m
+	for name in XFP_OVERIDE XFP_FLOORS XFP_LLOYD_ITER XFP_FTI XFP_FAMILLIES XFP_INSTRUCTIOSN_ XFP_MODLE XFP_DATA_DIR; do
+		run -2 env "$name=3" xfp convert m -o out.xfp
+		[[ ${lines[0]} == "xfp convert: the environment has $name, which is no variable of xfp; did you mean XFP_"* ]]
+		[ "$(ls -A)" = m ]
+	done
+	run -2 env XFP_LLOYD_ITER=3 xfp plan m
+	[[ ${lines[0]} == *"did you mean XFP_LLOYD_ITERS?"* ]]
+	# empty, it asks for nothing; others may have such names
+	env XFP_FLOORS= XFP_SERVER=here $'XFP_BACK\eEND=cuda' xfp convert m -o out.xfp -q 2>errors
+	[ "$(cat errors)" = "xfp convert: ignored, since xfp has no such variable: XFP_SERVER, XFP_BACK\x1bEND" ] ||
+		[ "$(cat errors)" = "xfp convert: ignored, since xfp has no such variable: XFP_BACK\x1bEND, XFP_SERVER" ]
+	run ! grep ignored out.xfp.work/log
+	XFP_FLORS=0.9 xfp convert --help >help
 }
 
 @test "make -n does nothing, make -k goes on" {

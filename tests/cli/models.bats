@@ -18,7 +18,7 @@ setup_file() {
 	export minilm minilm_missing
 
 	# A language model of 8 million weights
-	qwen=${XFP_MODELS:-$srcdir/../shared/models}/qwen3-moe-8m
+	qwen=${XFP_TEST_MODELS:-$srcdir/../shared/models}/qwen3-moe-8m
 	export qwen
 }
 
