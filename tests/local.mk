@@ -75,6 +75,7 @@ unit_tests = \
 	tests/unit/test_compact \
 	tests/unit/test_decode \
 	tests/unit/test_encode \
+	tests/unit/test_experts \
 	tests/unit/test_family \
 	tests/unit/test_file \
 	tests/unit/test_footprint \
@@ -203,7 +204,8 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/model.h \
 	tests/unit/named_shapes.h \
 	tests/unit/scratch.h \
-	tests/unit/unit.h
+	tests/unit/unit.h \
+	tests/unit/vectors.h
 
 EXTRA_DIST += $(cli_tests) $(tree_tests)
 

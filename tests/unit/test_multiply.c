@@ -13,20 +13,11 @@
 #include "bundle_fixture.h"
 #include "number.h"
 #include "scale.h"
+#include "vectors.h"
 
 static struct xfp_error err;
 
 /* ---- a product and its bound -------------------------------------------------------------------- */
-
-static float *random_vectors(size_t elements)
-{
-	uint64_t seed = 5;
-	float *x = malloc(elements * sizeof *x + 1);
-
-	for (size_t i = 0; i < elements; i++)
-		x[i] = test_gaussian(&seed) * (i / 300 % 3 ? 0.015625f : 0.0003f); /* results fit f16 */
-	return x;
-}
 
 /* Vectors as a type holds them, and the numbers that those are. */
 static void *convert(enum xfp_float type, float *x, size_t elements)
@@ -113,7 +104,7 @@ static void try_slice(const struct xfp_bundle *bundle, uint32_t u, const struct 
 	struct xfp_slice s = { slice->first_row, slice->rows ? slice->rows : unit->rows - slice->first_row,
 			       slice->first_col, slice->cols ? slice->cols : unit->cols - slice->first_col };
 	size_t stride = s.cols + 3, y_stride = s.rows + 2;
-	float *x = random_vectors(count * stride);
+	float *x = test_vectors(count * stride);
 	void *held = convert(type, x, count * stride);
 	struct xfp_input in = { held, type, count, stride };
 	struct xfp_output out = { calloc(count * y_stride, 4), type, count, y_stride };
@@ -284,7 +275,7 @@ static void a_kept_tensor(void **state)
 	struct xfp_bundle *bundle;
 	struct xfp_linear *linear;
 	struct xfp_slice all = { 0, 8, 0, 5 }, some = { 2, 5, 1, 3 };
-	float w[40], *x = random_vectors(10), y[16];
+	float w[40], *x = test_vectors(10), y[16];
 	struct xfp_input in = { x, XFP_FLOAT32, 2, 5 };
 	struct xfp_output out = { y, XFP_FLOAT32, 2, 8 };
 	struct xfp_tensor_info tensor;
@@ -317,92 +308,6 @@ static void a_kept_tensor(void **state)
 	assert_int_equal(xfp_linear_open_tensor(bundle, number, NULL, &linear, &err), XFP_USAGE);
 	free(subject);
 	free(x);
-	xfp_bundle_close(bundle);
-	fixture_free(&f);
-}
-
-/* ---- experts ------------------------------------------------------------------------------------ */
-
-/* The first of every y, then the second of every y, and so on. */
-static void interleave(struct xfp_product *products, size_t tokens, size_t chosen)
-{
-	struct xfp_product *all = malloc(tokens * chosen * sizeof *all);
-
-	for (size_t i = 0; i < tokens * chosen; i++)
-		all[i % chosen * tokens + i / chosen] = products[i];
-	memcpy(products, all, tokens * chosen * sizeof *all);
-	free(all);
-}
-
-/* Products in any order of experts, with weights, some of the same result: as each by itself, added up in order. */
-static void chosen_experts(void **state)
-{
-	enum { TOKENS = 150, CHOSEN = 3 };
-	struct fixture f;
-	struct xfp_bundle *bundle;
-	struct xfp_bundle_info info;
-	struct xfp_team *team;
-	uint64_t seed = 3;
-
-	(void)state;
-	fixture_make_bundle(&f, 0);
-	bundle = fixture_open(f.out);
-	xfp_bundle_info(bundle, &info);
-	assert_int_equal(xfp_team_start(2, &team, &err), XFP_OK);
-	for (uint32_t u = 0; u < info.units; u++) {
-		struct xfp_unit_info unit;
-		struct xfp_linear *linear;
-		struct xfp_product products[TOKENS * CHOSEN];
-		float *x, *y, *one, *expected, *again;
-		struct xfp_input in;
-		struct xfp_output out;
-
-		xfp_bundle_unit(bundle, u, &unit);
-		if (unit.experts == 1)
-			continue;
-		x = random_vectors(TOKENS * unit.cols);
-		y = malloc(TOKENS * unit.rows * sizeof *y);
-		one = malloc(unit.rows * sizeof *one);
-		expected = calloc(TOKENS * unit.rows, sizeof *expected);
-		in = (struct xfp_input){ x, XFP_FLOAT32, TOKENS, unit.cols };
-		out = (struct xfp_output){ y, XFP_FLOAT32, TOKENS, unit.rows };
-		assert_int_equal(xfp_linear_open(bundle, u, NULL, &linear, &err), XFP_OK);
-		for (size_t i = 0; i < TOKENS * CHOSEN; i++) {
-			struct xfp_product *p = &products[i];
-			struct xfp_output alone = { one, XFP_FLOAT32, 1, unit.rows };
-
-			*p = (struct xfp_product){ (uint32_t)(test_random(&seed) % unit.experts),
-						   (uint32_t)(test_random(&seed) % TOKENS), (uint32_t)(i / CHOSEN),
-						   i % 4 ? test_gaussian(&seed) : 1 };
-			assert_int_equal(xfp_multiply_experts(NULL, linear,
-							      &(struct xfp_product){ p->expert, p->x, 0, 1 }, 1, &in,
-							      &alone, &err),
-					 XFP_OK);
-			for (size_t r = 0; r < unit.rows; r++)
-				expected[p->y * unit.rows + r] += p->weight * one[r];
-		}
-		assert_int_equal(xfp_multiply_experts(team, linear, products, TOKENS * CHOSEN, &in, &out, &err),
-				 XFP_OK);
-		for (size_t i = 0; i < TOKENS * unit.rows; i++)
-			assert_true(fabs(y[i] - expected[i]) <= 1e-3 * (fabs(expected[i]) + 1000));
-		/* the list in any order, those of one y in theirs: by expert, as engines have it */
-		again = malloc(TOKENS * unit.rows * sizeof *again);
-		memcpy(again, y, TOKENS * unit.rows * sizeof *again);
-		interleave(products, TOKENS, CHOSEN);
-		memset(y, 0xff, TOKENS * unit.rows * sizeof *y);
-		assert_int_equal(xfp_multiply_experts(team, linear, products, TOKENS * CHOSEN, &in, &out, &err),
-				 XFP_OK);
-		assert_memory_equal(y, again, TOKENS * unit.rows * sizeof *y);
-		free(again);
-		/* few of them at a time are the same kernels */
-		assert_int_equal(xfp_multiply_experts(team, linear, products, 6, &in, &out, &err), XFP_OK);
-		xfp_linear_close(linear);
-		free(x);
-		free(y);
-		free(one);
-		free(expected);
-	}
-	xfp_team_end(team);
 	xfp_bundle_close(bundle);
 	fixture_free(&f);
 }
@@ -470,7 +375,7 @@ static void any_team(void **state)
 	bundle = fixture_open(f.out);
 	xfp_bundle_unit(bundle, 4, &unit);
 	results = (1 + 14 + 27 + 40) * unit.rows;
-	x = random_vectors(40 * unit.cols);
+	x = test_vectors(40 * unit.cols);
 	expected = malloc(results * sizeof *expected);
 	y = malloc(results * sizeof *y);
 	assert_int_equal(xfp_linear_open(bundle, 4, NULL, &linear, &err), XFP_OK);
@@ -531,10 +436,8 @@ static void types_to_decode_to(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_unit),         cmocka_unit_test(slices),
-		cmocka_unit_test(what_cannot_be),     cmocka_unit_test(a_kept_tensor),
-		cmocka_unit_test(chosen_experts),     cmocka_unit_test(any_team),
-		cmocka_unit_test(types_to_decode_to),
+		cmocka_unit_test(every_unit),    cmocka_unit_test(slices),   cmocka_unit_test(what_cannot_be),
+		cmocka_unit_test(a_kept_tensor), cmocka_unit_test(any_team), cmocka_unit_test(types_to_decode_to),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
