@@ -322,6 +322,17 @@ static void make_small(struct fixture *f, int small)
 	add_file(f, "config.json", "{}\n");
 }
 
+/* One tensor, of one type, whose first rows have codebooks and whose last are kept at source precision. */
+static void make_half_kept(struct fixture *f)
+{
+	uint32_t qk =
+		add_tensor(f, "qk.weight", XFP_BF16, XFP_CLASS_ATTENTION, XFP_FATE_QUANTIZED, 2, (uint64_t[]){ 5, 11 });
+
+	add_unit(f, "qk.weight", "k", XFP_MODE_KEEP, 0, 0, 0, &(struct shape){ qk, 1, 2, 11, 33, 0, 11, 1, 0, 0 });
+	add_unit(f, "qk.weight", "q", XFP_MODE_V2, 2, 1, 1, &(struct shape){ qk, 1, 3, 11, 0, 0, 11, 1, 0, 0 });
+	add_file(f, "config.json", "{}\n");
+}
+
 static void make_full(struct fixture *f)
 {
 	uint32_t head = add_tensor(f, "a_head.weight", XFP_F16, XFP_CLASS_LM_HEAD, XFP_FATE_QUANTIZED, 2,
@@ -417,7 +428,9 @@ void fixture_make(struct fixture *f, int small)
 					 .matrices = f->matrices,
 					 .extras = f->extras,
 					 .file_count = 1 };
-	if (small) {
+	if (small == FIXTURE_HALF_KEPT) {
+		make_half_kept(f);
+	} else if (small) {
 		make_small(f, small);
 	} else {
 		make_full(f);

@@ -34,8 +34,11 @@ struct fixture {
 	uint64_t random;
 };
 
-/* Small: one unit with all parts that its mode (1: v2, 2: v2a, 3: v2c) has, and one kept tensor. Otherwise (0)
- * every mode, dtype, view and fate. */
+#define FIXTURE_HALF_KEPT 5
+
+/* Small: one unit with all parts that its mode (1: v2, 2: v2a, 3: v2c) has, and one kept tensor; or one bf16 tensor,
+ * one unit of which has codebooks and one is kept at source precision. Otherwise (0) every mode, dtype, view and
+ * fate. */
 void fixture_make(struct fixture *f, int small);
 void fixture_free(struct fixture *f);
 

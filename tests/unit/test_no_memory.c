@@ -106,9 +106,58 @@ static void every_place(void **state)
 	fixture_free(&f);
 }
 
+/* A team that could not have the room of a large call does the next small one, which its old room was enough for. */
+static void a_team_goes_on(void **state)
+{
+	struct xfp_error err = { XFP_OK, "" };
+	struct fixture f;
+	struct xfp_bundle *bundle;
+	struct xfp_unit_info unit;
+	struct xfp_linear *linear;
+	struct xfp_team *team;
+	float *x, *y, *again;
+	struct xfp_input in;
+	struct xfp_output out;
+
+	(void)state;
+	fixture_make_bundle(&f, 0);
+	bundle = fixture_open(f.out);
+	xfp_bundle_unit(bundle, xfp_bundle_find_unit(bundle, "x.o", NULL), &unit);
+	x = calloc(60 * unit.cols, sizeof *x);
+	y = calloc(60 * unit.rows, sizeof *y);
+	again = calloc(unit.rows, sizeof *again);
+	for (size_t i = 0; i < 60 * unit.cols; i++)
+		x[i] = (float)(i % 17) - 8;
+	in = (struct xfp_input){ x, XFP_FLOAT32, 60, unit.cols };
+	out = (struct xfp_output){ y, XFP_FLOAT32, 60, unit.rows };
+	assert_int_equal(xfp_linear_open(bundle, xfp_bundle_find_unit(bundle, "x.o", NULL), NULL, &linear, &err),
+			 XFP_OK);
+	assert_int_equal(xfp_team_start(2, &team, &err), XFP_OK);
+	assert_int_equal(xfp_multiply(team, linear, 0, 1, &in, &out, &err), XFP_OK);
+	memcpy(again, y, unit.rows * sizeof *y);
+	/* the list, three of the round, and the room */
+	asked = 0;
+	fails_at = 5;
+	assert_int_equal(xfp_multiply(team, linear, 0, 60, &in, &out, &err), XFP_FAILED);
+	assert_int_equal(asked, 5);
+	fails_at = 0;
+	assert_string_equal(err.text, "out of memory");
+	memset(y, 0xff, unit.rows * sizeof *y);
+	assert_int_equal(xfp_multiply(team, linear, 0, 1, &in, &out, &err), XFP_OK);
+	assert_memory_equal(y, again, unit.rows * sizeof *y);
+	assert_int_equal(xfp_multiply(team, linear, 0, 60, &in, &out, &err), XFP_OK);
+	xfp_team_end(team);
+	xfp_linear_close(linear);
+	xfp_bundle_close(bundle);
+	free(x);
+	free(y);
+	free(again);
+	fixture_free(&f);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(every_place) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(every_place), cmocka_unit_test(a_team_goes_on) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
