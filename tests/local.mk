@@ -74,6 +74,7 @@ unit_tests = \
 	tests/unit/test_classify \
 	tests/unit/test_compact \
 	tests/unit/test_decode \
+	tests/unit/test_edges \
 	tests/unit/test_encode \
 	tests/unit/test_experts \
 	tests/unit/test_family \

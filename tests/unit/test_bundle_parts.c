@@ -20,6 +20,29 @@ struct outlier_lie {
 	size_t bytes;
 };
 
+/* Multiplying meets a column outside the matrix with every instruction set, the first such column too. */
+static void refuse_products(const struct xfp_bundle *bundle)
+{
+	static const char *const sets[] = { "plain", "avx2", "avx512", "vbmi", "neon" };
+	const char *best = xfp_instructions();
+	float x[11] = { 0 }, y[3];
+	struct xfp_input in = { x, XFP_FLOAT32, 1, 11 };
+	struct xfp_output out = { y, XFP_FLOAT32, 1, 3 };
+	struct xfp_linear *linear;
+
+	assert_int_equal(xfp_linear_open(bundle, 0, NULL, &linear, &err), XFP_OK);
+	for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+		if (!xfp_use_instructions(sets[i]))
+			continue;
+		err.text[0] = '\0';
+		if (xfp_multiply(NULL, linear, 0, 1, &in, &out, &err) != XFP_BAD_INPUT)
+			fail_msg("%s multiplies by an outlier outside the matrix", sets[i]);
+		assert_non_null(strstr(err.text, "outliers outside the matrix"));
+	}
+	assert_true(xfp_use_instructions(best));
+	xfp_linear_close(linear);
+}
+
 static void refuse_outliers(int small, uint64_t outliers, const struct outlier_lie *lies, size_t count)
 {
 	struct fixture f;
@@ -43,6 +66,8 @@ static void refuse_outliers(int small, uint64_t outliers, const struct outlier_l
 		assert_true(pwrite(fd, &lies[i].value, lies[i].bytes, at - data + (off_t)lies[i].at) > 0);
 		assert_int_equal(xfp_bundle_dequantize(bundle, 0, 0, 3, XFP_FLOAT32, out, &err), XFP_BAD_INPUT);
 		assert_non_null(strstr(err.text, "q.weight"));
+		if (lies[i].bytes == 2 && lies[i].value >= 11) /* a column */
+			refuse_products(bundle);
 		/* Whoever reads all rows, in whatever pieces, meets it. */
 		for (uint64_t r = 0; r < 3; r++)
 			row[r] = xfp_bundle_dequantize(bundle, 0, r, 1, XFP_FLOAT32, out, &err);

@@ -352,6 +352,57 @@ static void entries_and_activations_that_are_not_finite(void **state)
 	free(source);
 }
 
+/* A library of which one number is not finite: tables of bytes are of no use, and the rows that use it show it. */
+static void a_library_that_is_not_finite(unsigned mode, bool of_ratios, uint16_t odd, uint64_t seed)
+{
+	const unsigned k = 3, entries = 1 << k;
+	uint16_t entry[32 * 8], ratio[32];
+	struct matrix m;
+	struct guarded room = guard(xfp_matvec_x_room(k, 512, 1), true);
+	float *source = calloc(512, sizeof *source), y[4];
+	struct xfp_matvec_x x;
+
+	make_matrix(&m, (enum xfp_matvec_mode)mode, k, 4, 4, 512, false, &seed);
+	for (unsigned i = 0; i < 32 * entries; i++)
+		entry[i] = random_half(&seed, 1);
+	for (unsigned i = 0; i < 32; i++)
+		ratio[i] = xfp_float_to_half((float)i / 31);
+	/* Codebook 0, or ratio 0, is that of row 1 alone: its bytes are 0, and of others both numbers are not. */
+	for (unsigned i = 0; i < entries; i++)
+		entry[i] = of_ratios ? entry[i] : odd;
+	ratio[0] = of_ratios ? odd : 0x3c00;
+	for (size_t g = 0; g < 4 * 32; g++)
+		m.byte.data[g] = g / 32 == 1 ? 0 : mode == XFP_MATVEC_V2A ? 1 + g % 31 : (uint8_t)(33 + g % 31);
+	xfp_matvec_tables(k, mode == XFP_MATVEC_V2A ? 32 : 8, entry, mode == XFP_MATVEC_V2A ? NULL : ratio,
+			  m.tables.data);
+	for (size_t c = 0; c < 512; c++)
+		source[c] = 1 + (float)(c % 5);
+	for (size_t s = 0; s < SETS; s++) {
+		if (!xfp_matvec_use(set_names[s]))
+			continue;
+		xfp_matvec_x_init(&x, k, 512, 1, XFP_F32, source, 512, NULL, room.data);
+		assert_true(xfp_matvec_rows(&m.w, &x, 0, 4, false, y, 4));
+		if (!isfinite(y[0]) || isfinite(y[1]) || !isfinite(y[2]) || !isfinite(y[3]))
+			fail_msg("%s mode %u: %g %g %g %g", set_names[s], mode, (double)y[0], (double)y[1],
+				 (double)y[2], (double)y[3]);
+	}
+	release(room);
+	free_matrix(&m);
+	free(source);
+}
+
+static void libraries_that_are_not_finite(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		uint16_t odd = (uint16_t)(i == 0 ? 0x7c00 : i == 1 ? 0xfc00 : 0x7e00);
+
+		a_library_that_is_not_finite(XFP_MATVEC_V2A, false, odd, 21 + i);
+		a_library_that_is_not_finite(XFP_MATVEC_V2C, false, odd, 31 + i);
+		a_library_that_is_not_finite(XFP_MATVEC_V2C, true, odd, 41 + i);
+	}
+}
+
 /* The bound of bytes is the worst case; by chance it is far less, and less than activations in bf16 are off. */
 static void errors_are_far_below_those_of_bf16(void **state)
 {
@@ -443,6 +494,7 @@ int main(void)
 		cmocka_unit_test(v2a),
 		cmocka_unit_test(v2c),
 		cmocka_unit_test(entries_and_activations_that_are_not_finite),
+		cmocka_unit_test(libraries_that_are_not_finite),
 		cmocka_unit_test(errors_are_far_below_those_of_bf16),
 		cmocka_unit_test(outliers_outside_the_matrix),
 	};

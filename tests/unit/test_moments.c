@@ -100,6 +100,55 @@ static void outliers_come_by_distance_then_position(void **state)
 	free(column);
 }
 
+/* Whatever bits of their distances two outliers differ in, in whichever order they come. */
+static void sorting_looks_at_every_bit(void **state)
+{
+	static const double means[] = { 0, 0.5, 1.0 / 3, -1e-7, 12345.678 };
+	int32_t q[128];
+	unsigned count = 0;
+
+	(void)state;
+	for (int bit = 0; bit <= 24; bit++) {
+		for (int beside = -1; beside <= 1; beside++) {
+			int32_t value = (1 << bit) + beside;
+
+			q[count++] = value <= 1 << 24 ? value : 3 << 22;
+		}
+		q[count++] = -(1 << bit);
+	}
+	for (size_t m = 0; m < sizeof means / sizeof *means; m++) {
+		for (unsigned i = 0; i < count; i++) {
+			for (unsigned j = 0; j < count; j++) {
+				xfp_outlier pair[2] = { xfp_outlier_of(7, q[i]), xfp_outlier_of(9, q[j]) }, room[2];
+				bool swapped = fabs(q[j] - means[m]) > fabs(q[i] - means[m]);
+
+				xfp_outliers_sort(means[m], pair, 2, room);
+				assert_int_equal(xfp_outlier_position(pair[swapped]), 7);
+				assert_int_equal(xfp_outlier_q(pair[swapped]), q[i]);
+				assert_int_equal(xfp_outlier_position(pair[!swapped]), 9);
+				assert_int_equal(xfp_outlier_q(pair[!swapped]), q[j]);
+			}
+		}
+	}
+}
+
+/* Three whose distances differ in one digit of the sort alone, the least, the largest and what is between. */
+static void sorting_takes_every_value_of_a_digit(void **state)
+{
+	xfp_outlier room[3];
+
+	(void)state;
+	for (int32_t middle = 1; middle < 2047; middle++) {
+		/* of equal exponents; 11 bits of the mantissa */
+		xfp_outlier found[3] = { xfp_outlier_of(1, 4096), xfp_outlier_of(2, 4096 + 2 * middle),
+					 xfp_outlier_of(3, 4096 + 2 * 2047) };
+
+		xfp_outliers_sort(0, found, 3, room);
+		for (unsigned i = 0; i < 3; i++)
+			assert_int_equal(xfp_outlier_position(found[i]), 3 - i);
+	}
+}
+
 static void a_constant_matrix_has_none(void **state)
 {
 	struct xfp_moments moments = { 0 };
@@ -146,6 +195,8 @@ int main(void)
 		cmocka_unit_test(moments_are_those_of_the_sample),
 		cmocka_unit_test(rows_add_up_to_the_whole),
 		cmocka_unit_test(outliers_come_by_distance_then_position),
+		cmocka_unit_test(sorting_looks_at_every_bit),
+		cmocka_unit_test(sorting_takes_every_value_of_a_digit),
 		cmocka_unit_test(a_constant_matrix_has_none),
 		cmocka_unit_test(sums_do_not_overflow),
 	};
