@@ -82,6 +82,7 @@ unit_tests = \
 	tests/unit/test_footprint \
 	tests/unit/test_gc \
 	tests/unit/test_index \
+	tests/unit/test_json \
 	tests/unit/test_key \
 	tests/unit/test_ledger \
 	tests/unit/test_lloyd \
@@ -98,6 +99,7 @@ unit_tests = \
 	tests/unit/test_parameters \
 	tests/unit/test_peers \
 	tests/unit/test_policy \
+	tests/unit/test_publish \
 	tests/unit/test_rebuild \
 	tests/unit/test_safetensors \
 	tests/unit/test_scale \
@@ -215,6 +217,8 @@ check_PROGRAMS += $(unit_tests)
 check_LIBRARIES = tests/unit/libfixtures.a
 tests_unit_test_gc_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=unlink
 tests_unit_test_no_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
+tests_unit_test_publish_LDFLAGS = \
+	$(AM_LDFLAGS) -Wl,--wrap=fsync,--wrap=close,--wrap=rename,--wrap=pread,--wrap=pwrite,--wrap=read,--wrap=write
 LDADD = tests/unit/libfixtures.a $(TOOL_LIBS) $(CMOCKA_LIBS)
 TESTS += $(tree_tests) $(unit_tests) $(cli_tests)
 endif
