@@ -113,10 +113,10 @@ char *xfp_store_path(const struct xfp_store *store, const char *key)
 bool xfp_store_has(const struct xfp_store *store, const char *key)
 {
 	char *path = xfp_store_path(store, key);
-	bool has = path && !access(path, F_OK);
+	bool absent = path && access(path, F_OK) && (errno == ENOENT || errno == ENOTDIR);
 
 	free(path);
-	return has;
+	return !absent;
 }
 
 enum xfp_status xfp_store_begin(const struct xfp_store *store, const char *key, struct xfp_pending *pending,

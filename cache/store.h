@@ -9,7 +9,8 @@
  *
  * Many processes on many hosts may add to a store without locks: publication is a rename, and two
  * that make the same artifact make the same content, so whoever renames last does no harm. An
- * artifact that fails its digest is removed by whoever meets it and counts as a miss. Artifacts are
+ * artifact that fails its digest is removed by whoever meets it and counts as a miss; one that cannot be
+ * opened or read is left alone, and is a failure. Artifacts are
  * not synced one by one: after a power failure a torn one fails its digest. Who removes what others
  * may be using takes the lock.
  */
@@ -40,6 +41,8 @@ void xfp_store_close(struct xfp_store *store);
 
 /* Path of a key's artifact, whether or not it exists. Caller frees; NULL when out of memory. */
 char *xfp_store_path(const struct xfp_store *store, const char *key);
+/* False only for one that is known not to be there. One that the system does not let us look for counts as there: who
+ * opens it learns the reason, and nobody makes again, or removes, what may be perfectly sound. */
 bool xfp_store_has(const struct xfp_store *store, const char *key);
 
 /* A pending file in the right folder; then xfp_pending_publish(pending, false, err) of base/file.h. A

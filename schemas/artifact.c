@@ -108,9 +108,7 @@ static enum xfp_status open_checked(const char *path, const char *kind, uint32_t
 
 	if (!(a.path = strdup(path)))
 		return xfp_fail(err, XFP_FAILED, "%s: out of memory", path);
-	if ((a.file = xfp_h5_open_file(path)) < 0)
-		status = xfp_damaged(path, err, "not HDF5");
-	else
+	if (!(status = xfp_h5_open_file(&a, err)))
 		status = check_label(&a, kind, version, key, err);
 	if (status)
 		xfp_artifact_close(&a);

@@ -54,13 +54,15 @@ enum xfp_status xfp_artifact_finish(struct xfp_artifact *artifact, const struct 
 				    struct xfp_error *err);
 
 /* Check the envelope and the digest, open, check kind, version and key (`kind` NULL: any kind and
- * version, `key` NULL: any). Anything wrong is XFP_DAMAGED, a file that is not there XFP_FAILED. */
+ * version, `key` NULL: any). Anything wrong with what was read is XFP_DAMAGED, here and when more
+ * is read of it later; a file that is not there, or that the system does not let us open or read, is XFP_FAILED
+ * with the system's reason: it may be perfectly sound. */
 enum xfp_status xfp_artifact_open(const char *path, const char *kind, uint32_t version, const char *key,
 				  struct xfp_artifact *artifact, struct xfp_error *err);
 /* Close for reading, or abandon for writing (the file is left for the caller to remove). Safe twice. */
 void xfp_artifact_close(struct xfp_artifact *artifact);
 
-/* The digest alone; XFP_DAMAGED when it does not match. And the envelope without the digest: that the file
+/* The digest alone; XFP_DAMAGED when it does not match, XFP_FAILED when it cannot be read. And the envelope without the digest: that the file
  * is of the size and form that its header says. */
 enum xfp_status xfp_artifact_check(const char *path, struct xfp_error *err);
 enum xfp_status xfp_artifact_check_header(const char *path, struct xfp_error *err);
@@ -78,7 +80,7 @@ void xfp_artifact_label_free(struct xfp_artifact_label *label);
  * dataset of `count` elements (a zero count is fine), written or read whole. */
 enum xfp_status xfp_h5_write(struct xfp_artifact *a, const char *name, hid_t type, uint64_t count, const void *data,
 			     struct xfp_error *err);
-/* Reads exactly `count` elements; a dataset of another size, class or width is XFP_DAMAGED. */
+/* Reads exactly `count` elements; a dataset of another size, class or width is XFP_DAMAGED, a failing disk is not. */
 enum xfp_status xfp_h5_read(struct xfp_artifact *a, const char *name, hid_t type, uint64_t count, void *data,
 			    struct xfp_error *err);
 /* Elements of a one-dimensional dataset. */

@@ -22,8 +22,18 @@
 #define AT_ZERO 40
 #define BUFFER (1u << 20)
 
+/* A file that ends before its size is damaged; one that cannot be read is not. */
+static enum xfp_status read_at(int fd, const struct xfp_artifact *a, void *buf, size_t size, uint64_t offset,
+			       struct xfp_error *err)
+{
+	enum xfp_status status = xfp_pread(fd, buf, size, offset, a->path, err);
+
+	return status == XFP_BAD_INPUT ? xfp_h5_damaged(a, err, "truncated") : status;
+}
+
 /* XXH3-128 of bytes [XFP_ENVELOPE_BYTES, size) of an open file. */
-static enum xfp_status digest_of(int fd, uint64_t size, const char *path, uint8_t digest[16], struct xfp_error *err)
+static enum xfp_status digest_of(int fd, uint64_t size, const struct xfp_artifact *a, uint8_t digest[16],
+				 struct xfp_error *err)
 {
 	uint64_t left = size - XFP_ENVELOPE_BYTES;
 	size_t room = left < BUFFER ? left + 1 : BUFFER;
@@ -33,13 +43,13 @@ static enum xfp_status digest_of(int fd, uint64_t size, const char *path, uint8_
 	XXH128_canonical_t canonical;
 
 	if (!state || !buffer || XXH3_128bits_reset(state) != XXH_OK) {
-		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", path);
+		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", a->path);
 		goto done;
 	}
 	for (uint64_t at = XFP_ENVELOPE_BYTES; at < size;) {
 		size_t part = size - at < room ? size - at : room;
 
-		if ((status = xfp_pread(fd, buffer, part, at, path, err)))
+		if ((status = read_at(fd, a, buffer, part, at, err)))
 			goto done;
 		XXH3_128bits_update(state, buffer, part);
 		at += part;
@@ -54,6 +64,7 @@ done:
 
 enum xfp_status xfp_envelope_seal(const char *path, struct xfp_error *err)
 {
+	const struct xfp_artifact a = { .path = (char *)(uintptr_t)path };
 	uint8_t block[XFP_ENVELOPE_BYTES] = MAGIC;
 	enum xfp_status status;
 	struct stat st;
@@ -68,7 +79,7 @@ enum xfp_status xfp_envelope_seal(const char *path, struct xfp_error *err)
 	xfp_store32(block + AT_VERSION, VERSION);
 	xfp_store32(block + AT_BLOCK, XFP_ENVELOPE_BYTES);
 	xfp_store64(block + AT_SIZE, (uint64_t)st.st_size);
-	if ((status = digest_of(fd, (uint64_t)st.st_size, path, block + AT_DIGEST, err)))
+	if ((status = digest_of(fd, (uint64_t)st.st_size, &a, block + AT_DIGEST, err)))
 		goto done;
 	status = xfp_pwrite(fd, block, sizeof block, 0, path, err);
 done:
@@ -91,7 +102,7 @@ static enum xfp_status check_header(int fd, const struct xfp_artifact *a, uint64
 		return xfp_h5_damaged(a, err, "not a regular file");
 	if (st.st_size <= (off_t)sizeof block)
 		return xfp_h5_damaged(a, err, "truncated");
-	if ((status = xfp_pread(fd, block, sizeof block, 0, a->path, err)))
+	if ((status = read_at(fd, a, block, sizeof block, 0, err)))
 		return status;
 	*size = xfp_load64(block + AT_SIZE);
 	if (memcmp(block, MAGIC, AT_VERSION))
@@ -120,10 +131,8 @@ enum xfp_status xfp_envelope_check(const struct xfp_artifact *a, bool digest, st
 	if ((fd = open(a->path, O_RDONLY | O_CLOEXEC)) < 0)
 		return xfp_fail_errno(err, errno, "%s: cannot open", a->path);
 	if (!(status = check_header(fd, a, &size, want, err)) && digest &&
-	    !(status = digest_of(fd, size, a->path, got, err)) && memcmp(got, want, sizeof got))
+	    !(status = digest_of(fd, size, a, got, err)) && memcmp(got, want, sizeof got))
 		status = xfp_h5_damaged(a, err, "its digest does not match");
-	else if (status == XFP_BAD_INPUT && !a->remedy) /* it shrank while it was read */
-		status = xfp_h5_damaged(a, err, "truncated");
 	close(fd);
 	return status;
 }

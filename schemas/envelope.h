@@ -13,7 +13,8 @@
 /* Fill in the envelope of a finished file. */
 enum xfp_status xfp_envelope_seal(const char *path, struct xfp_error *err);
 /* Check a->path, which need not be open: size and header, and with `digest` every byte. Damage is
- * reported as a->remedy says. */
+ * reported as a->remedy says; a file that cannot be opened or read is XFP_FAILED with the system's reason,
+ * which says nothing against it. */
 enum xfp_status xfp_envelope_check(const struct xfp_artifact *a, bool digest, struct xfp_error *err);
 
 #endif

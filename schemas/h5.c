@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "envelope.h"
 
 /* Native types equal the little-endian standard ones on every host that bytes.h lets through, so one
  * type serves for memory and file, and H5Tequal against it is the whole type check. */
@@ -15,17 +16,6 @@
 #define CHUNK_ELEMENTS 1024  /* of an extendable dataset: small beside any real one */
 #define MAX_TEXT (1u << 20)  /* longest text attribute that a reader takes */
 #define MAX_ATTRIBUTE 64000u /* libhdf5 stores attributes below 64 KiB, header included */
-
-enum xfp_status xfp_damaged(const char *path, struct xfp_error *err, const char *why, ...)
-{
-	char clause[512];
-	va_list args;
-
-	va_start(args, why);
-	vsnprintf(clause, sizeof clause, why, args);
-	va_end(args);
-	return xfp_fail(err, XFP_DAMAGED, "%s: damaged artifact (%s); it will be made again", path, clause);
-}
 
 enum xfp_status xfp_h5_damaged(const struct xfp_artifact *a, struct xfp_error *err, const char *why, ...)
 {
@@ -36,8 +26,24 @@ enum xfp_status xfp_h5_damaged(const struct xfp_artifact *a, struct xfp_error *e
 	vsnprintf(clause, sizeof clause, why, args);
 	va_end(args);
 	if (!a->remedy)
-		return xfp_damaged(a->path, err, "%s", clause);
+		return xfp_fail(err, XFP_DAMAGED, "%s: damaged artifact (%s); it will be made again", a->path, clause);
 	return xfp_fail(err, XFP_BAD_INPUT, "%s: damaged (%s); %s", a->path, clause, a->remedy);
+}
+
+enum xfp_status xfp_h5_refused(const struct xfp_artifact *a, int errnum, struct xfp_error *err, const char *why, ...)
+{
+	enum xfp_status status;
+	char clause[512];
+	va_list args;
+
+	if (errnum)
+		return xfp_fail_errno(err, errnum, "%s: cannot read", a->path);
+	if ((status = xfp_envelope_check(a, true, err)))
+		return status;
+	va_start(args, why);
+	vsnprintf(clause, sizeof clause, why, args);
+	va_end(args);
+	return xfp_h5_damaged(a, err, "%s", clause);
 }
 
 /* ---- files ------------------------------------------------------------------------------------- */
@@ -66,13 +72,14 @@ fail:
 
 hid_t xfp_h5_create_file(const char *path, uint64_t user_block)
 {
-	hid_t access = access_list(), create = -1, file = -1;
+	hid_t access, create = -1, file = -1;
 
+	errno = 0;
+	access = access_list();
 	if (access < 0 || (create = H5Pcreate(H5P_FILE_CREATE)) < 0)
 		goto done;
 	if (H5Pset_obj_track_times(create, 0) < 0 || H5Pset_userblock(create, user_block) < 0)
 		goto done;
-	errno = 0;
 	file = H5Fcreate(path, H5F_ACC_TRUNC, create, access);
 done:
 	if (create >= 0)
@@ -82,16 +89,18 @@ done:
 	return file;
 }
 
-hid_t xfp_h5_open_file(const char *path)
+enum xfp_status xfp_h5_open_file(struct xfp_artifact *a, struct xfp_error *err)
 {
-	hid_t access = access_list(), file = -1;
+	hid_t access = access_list();
+	int errnum;
 
 	if (access < 0)
-		return -1;
+		return xfp_fail(err, XFP_FAILED, "%s: libhdf5 cannot be set up; is there memory left?", a->path);
 	errno = 0;
-	file = H5Fopen(path, H5F_ACC_RDONLY, access);
+	a->file = H5Fopen(a->path, H5F_ACC_RDONLY, access);
+	errnum = errno;
 	H5Pclose(access);
-	return file;
+	return a->file < 0 ? xfp_h5_refused(a, errnum, err, "not HDF5") : XFP_OK;
 }
 
 /* ---- datasets ---------------------------------------------------------------------------------- */
@@ -132,9 +141,14 @@ done:
 	return set;
 }
 
-bool xfp_h5_has(struct xfp_artifact *a, const char *name)
+enum xfp_status xfp_h5_has(struct xfp_artifact *a, const char *name, bool *has, struct xfp_error *err)
 {
-	return H5Lexists(a->file, name, H5P_DEFAULT) > 0;
+	htri_t found;
+
+	errno = 0;
+	found = H5Lexists(a->file, name, H5P_DEFAULT);
+	*has = found > 0;
+	return found < 0 ? xfp_h5_refused(a, errno, err, "its root group cannot be read") : XFP_OK;
 }
 
 /* Open a dataset and check that it is one that we could have written: a hard link, one dimension,
@@ -147,9 +161,12 @@ static enum xfp_status open_dataset(struct xfp_artifact *a, const char *name, hi
 	H5D_layout_t layout;
 	H5L_info_t link;
 	hsize_t dims = 0;
+	htri_t has;
+	int errnum;
 
-	if (!xfp_h5_has(a, name))
-		why = "is missing";
+	errno = 0;
+	if ((has = H5Lexists(a->file, name, H5P_DEFAULT)) <= 0)
+		why = has < 0 ? "cannot be looked for" : "is missing";
 	else if (H5Lget_info(a->file, name, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD)
 		why = "is a link";
 	else if ((set = H5Dopen2(a->file, name, H5P_DEFAULT)) < 0 || (space = H5Dget_space(set)) < 0 ||
@@ -163,6 +180,7 @@ static enum xfp_status open_dataset(struct xfp_artifact *a, const char *name, hi
 		why = "is stored in another way";
 	else if (type >= 0 && H5Tequal(stored, type) <= 0)
 		why = "has another type";
+	errnum = errno;
 	if (stored >= 0)
 		H5Tclose(stored);
 	if (list >= 0)
@@ -172,20 +190,23 @@ static enum xfp_status open_dataset(struct xfp_artifact *a, const char *name, hi
 	if (why) {
 		if (set >= 0)
 			H5Dclose(set);
-		return xfp_h5_damaged(a, err, "dataset \"%s\" %s", name, why);
+		return xfp_h5_refused(a, errnum, err, "dataset \"%s\" %s", name, why);
 	}
 	*out = set;
 	*count = dims;
 	return XFP_OK;
 }
 
-/* Move elements [first, first + count) of an open dataset between the file and `data`. */
+/* Move elements [first, first + count) of an open dataset between the file and `data`; errno is of the failure, 0
+ * where the system had none. */
 static bool transfer(hid_t set, hid_t type, uint64_t first, uint64_t count, void *in, const void *out)
 {
 	hsize_t start = first, length = count;
 	hid_t file_space = -1, memory_space = -1;
+	int errnum = 0;
 	bool good = false;
 
+	errno = 0;
 	if (!count)
 		return true;
 	if ((file_space = H5Dget_space(set)) < 0 || (memory_space = H5Screate_simple(1, &length, NULL)) < 0)
@@ -197,10 +218,12 @@ static bool transfer(hid_t set, hid_t type, uint64_t first, uint64_t count, void
 	else
 		good = H5Dwrite(set, type, memory_space, file_space, H5P_DEFAULT, out) >= 0;
 done:
+	errnum = errno;
 	if (memory_space >= 0)
 		H5Sclose(memory_space);
 	if (file_space >= 0)
 		H5Sclose(file_space);
+	errno = errnum;
 	return good;
 }
 
@@ -212,7 +235,6 @@ enum xfp_status xfp_h5_write(struct xfp_artifact *a, const char *name, hid_t typ
 
 	if (set < 0)
 		return write_failed(a, name, err);
-	errno = 0;
 	good = transfer(set, type, 0, count, NULL, data);
 	if (H5Dclose(set) < 0 || !good)
 		return write_failed(a, name, err);
@@ -247,7 +269,6 @@ enum xfp_status xfp_h5_write_range(struct xfp_artifact *a, const char *name, hid
 		H5Dclose(set);
 		return xfp_fail(err, XFP_FAILED, "%s: writing beyond the end of \"%s\"", a->path, name);
 	}
-	errno = 0;
 	good = transfer(set, type, first, count, NULL, data);
 	if (H5Dclose(set) < 0 || !good)
 		return write_failed(a, name, err);
@@ -284,7 +305,7 @@ enum xfp_status xfp_h5_read_range(struct xfp_artifact *a, const char *name, hid_
 	if (!xfp_add(first, count, &end) || end > total)
 		status = xfp_h5_damaged(a, err, "dataset \"%s\" ends early", name);
 	else if (!transfer(set, type, first, count, data, NULL))
-		status = xfp_h5_damaged(a, err, "dataset \"%s\" cannot be read", name);
+		status = xfp_h5_refused(a, errno, err, "dataset \"%s\" cannot be read", name);
 	H5Dclose(set);
 	return status;
 }
@@ -302,7 +323,7 @@ enum xfp_status xfp_h5_read(struct xfp_artifact *a, const char *name, hid_t type
 		status = xfp_h5_damaged(a, err, "dataset \"%s\" has %llu elements instead of %llu", name,
 					(unsigned long long)total, (unsigned long long)count);
 	else if (!transfer(set, type, 0, count, data, NULL))
-		status = xfp_h5_damaged(a, err, "dataset \"%s\" cannot be read", name);
+		status = xfp_h5_refused(a, errno, err, "dataset \"%s\" cannot be read", name);
 	H5Dclose(set);
 	return status;
 }
@@ -323,19 +344,23 @@ enum xfp_status xfp_h5_extent(struct xfp_artifact *a, const char *name, uint64_t
 {
 	enum xfp_status status;
 	hid_t set, type;
+	size_t size = 0;
 	uint64_t count;
 	haddr_t where;
-	size_t size;
+	int errnum;
 
 	if ((status = open_dataset(a, name, -1, &set, &count, err)))
 		return status;
-	type = H5Dget_type(set);
-	size = H5Tget_size(type);
-	H5Tclose(type);
+	errno = 0;
+	if ((type = H5Dget_type(set)) >= 0) {
+		size = H5Tget_size(type);
+		H5Tclose(type);
+	}
 	where = H5Dget_offset(set); /* undefined for a chunked dataset */
+	errnum = errno;
 	H5Dclose(set);
-	if (where == HADDR_UNDEF || !xfp_mul(count, size, bytes))
-		return xfp_h5_damaged(a, err, "dataset \"%s\" is stored in another way", name);
+	if (!size || where == HADDR_UNDEF || !xfp_mul(count, size, bytes))
+		return xfp_h5_refused(a, errnum, err, "dataset \"%s\" is stored in another way", name);
 	*offset = where;
 	return XFP_OK;
 }
@@ -364,18 +389,21 @@ static enum xfp_status open_attribute(struct xfp_artifact *a, const char *name, 
 {
 	hid_t attribute = -1, space = -1;
 	bool scalar;
+	int errnum;
 
+	errno = 0;
 	if (H5Aexists(a->file, name) <= 0)
-		return xfp_h5_damaged(a, err, "attribute \"%s\" is missing", name);
+		return xfp_h5_refused(a, errno, err, "attribute \"%s\" is missing", name);
 	if ((attribute = H5Aopen(a->file, name, H5P_DEFAULT)) < 0)
-		return xfp_h5_damaged(a, err, "attribute \"%s\" cannot be opened", name);
+		return xfp_h5_refused(a, errno, err, "attribute \"%s\" cannot be opened", name);
 	space = H5Aget_space(attribute);
-	scalar = space >= 0 && H5Sget_simple_extent_type(space) == H5S_SCALAR;
+	scalar = space >= 0 && H5Sget_simple_extent_type(space) == H5S_SCALAR && (*type = H5Aget_type(attribute)) >= 0;
+	errnum = errno;
 	if (space >= 0)
 		H5Sclose(space);
-	if (!scalar || (*type = H5Aget_type(attribute)) < 0) {
+	if (!scalar) {
 		H5Aclose(attribute);
-		return xfp_h5_damaged(a, err, "attribute \"%s\" is not a single value", name);
+		return xfp_h5_refused(a, errnum, err, "attribute \"%s\" is not a single value", name);
 	}
 	*out = attribute;
 	return XFP_OK;
@@ -389,10 +417,11 @@ static enum xfp_status read_attribute(struct xfp_artifact *a, const char *name, 
 
 	if ((status = open_attribute(a, name, &attribute, &stored, err)))
 		return status;
+	errno = 0;
 	if (H5Tequal(stored, type) <= 0)
-		status = xfp_h5_damaged(a, err, "attribute \"%s\" has another type", name);
+		status = xfp_h5_refused(a, errno, err, "attribute \"%s\" has another type", name);
 	else if (H5Aread(attribute, type, value) < 0)
-		status = xfp_h5_damaged(a, err, "attribute \"%s\" cannot be read", name);
+		status = xfp_h5_refused(a, errno, err, "attribute \"%s\" cannot be read", name);
 	H5Tclose(stored);
 	H5Aclose(attribute);
 	return status;
@@ -447,14 +476,15 @@ enum xfp_status xfp_h5_read_text(struct xfp_artifact *a, const char *name, char 
 
 	if ((status = open_attribute(a, name, &attribute, &type, err)))
 		return status;
+	errno = 0;
 	size = H5Tget_size(type);
 	if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0 ||
 	    H5Tget_strpad(type) != H5T_STR_NULLPAD || H5Tget_cset(type) != H5T_CSET_UTF8 || size > MAX_TEXT)
-		status = xfp_h5_damaged(a, err, "attribute \"%s\" has another type", name);
+		status = xfp_h5_refused(a, errno, err, "attribute \"%s\" has another type", name);
 	else if (!(text = calloc(1, size + 1)))
 		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", a->path);
 	else if (H5Aread(attribute, type, text) < 0 || (strlen(text) != size && !(size == 1 && !text[0])))
-		status = xfp_h5_damaged(a, err, "attribute \"%s\" cannot be read", name);
+		status = xfp_h5_refused(a, errno, err, "attribute \"%s\" cannot be read", name);
 	H5Tclose(type);
 	H5Aclose(attribute);
 	if (status)

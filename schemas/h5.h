@@ -11,17 +11,22 @@
 
 #include "artifact.h"
 
-/* Negative on failure, with errno as the system left it (0 when the content is at fault). */
+/* Negative on failure, with errno as the system left it. */
 hid_t xfp_h5_create_file(const char *path, uint64_t user_block);
-hid_t xfp_h5_open_file(const char *path);
+/* Open a->path, whose envelope has been checked, for reading; `a->file` is then to be closed. */
+enum xfp_status xfp_h5_open_file(struct xfp_artifact *a, struct xfp_error *err);
 
 /* Whether the root group has a link of that name. */
-bool xfp_h5_has(struct xfp_artifact *a, const char *name);
+enum xfp_status xfp_h5_has(struct xfp_artifact *a, const char *name, bool *has, struct xfp_error *err);
 
-/* Report damage; `why` is a short clause in printf form. The first is XFP_DAMAGED; the second too,
- * unless the file has a remedy of its own. */
-enum xfp_status xfp_damaged(const char *path, struct xfp_error *err, const char *why, ...) XFP_PRINTF(3, 4);
+/* Report damage; `why` is a short clause in printf form. XFP_DAMAGED, unless the file has a remedy of its own. */
 enum xfp_status xfp_h5_damaged(const struct xfp_artifact *a, struct xfp_error *err, const char *why, ...)
 	XFP_PRINTF(3, 4);
+
+/* What it means that libhdf5 could not do something with a file whose envelope was right. `errnum` is errno, which
+ * was 0 before the call: where the system refused, that is XFP_FAILED with its reason. Otherwise the content is
+ * at fault, unless a second look at the whole file tells more. */
+enum xfp_status xfp_h5_refused(const struct xfp_artifact *a, int errnum, struct xfp_error *err, const char *why, ...)
+	XFP_PRINTF(4, 5);
 
 #endif

@@ -337,16 +337,16 @@ static enum xfp_status read_ledger(const char *path, const uint32_t *unit, struc
 	struct stat st;
 
 	if (stat(path, &st))
-		return xfp_fail(err, XFP_FAILED, "%s: there is no ledger; run xfp-inspect first", path);
+		return errno == ENOENT
+			       ? xfp_fail(err, XFP_FAILED, "%s: there is no ledger; run xfp-inspect first", path)
+			       : xfp_fail_errno(err, errno, "%s: cannot open", path);
 	if ((status = xfp_envelope_check(&r.a, !unit || st.st_size <= CHECKED_BY_STAGES, err)))
 		return status;
 	if (!(r.l = calloc(1, sizeof *r.l)))
 		return xfp_fail(err, XFP_FAILED, "%s: out of memory", path);
-	if ((r.a.file = xfp_h5_open_file(path)) < 0)
-		status = xfp_h5_damaged(&r.a, err, "not HDF5");
-	else if (!(status = read_header(&r, err)) &&
-		 !(status = unit ? read_unit_records(&r, *unit, err) : read_all_records(&r, err)) &&
-		 !(status = allocate(&r, err)))
+	if (!(status = xfp_h5_open_file(&r.a, err)) && !(status = read_header(&r, err)) &&
+	    !(status = unit ? read_unit_records(&r, *unit, err) : read_all_records(&r, err)) &&
+	    !(status = allocate(&r, err)))
 		(void)((status = take_files(&r, err)) || (status = take_tensors(&r, err)) ||
 		       (status = take_matrices(&r, err)) || (status = take_units(&r, err)) ||
 		       (status = take_extras(&r, err)));

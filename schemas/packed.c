@@ -133,8 +133,10 @@ enum xfp_status xfp_packed_read(struct xfp_artifact *a, struct xfp_packed *packe
 	read.matrices = (uint32_t)matrices;
 	for (unsigned p = 0; p < XFP_PARTS; p++) {
 		uint64_t offset;
+		bool has;
 
-		if (xfp_h5_has(a, part_names[p]) && (status = xfp_packed_extent(a, p, &offset, &read.bytes[p], err)))
+		if ((status = xfp_h5_has(a, part_names[p], &has, err)) ||
+		    (has && (status = xfp_packed_extent(a, p, &offset, &read.bytes[p], err))))
 			return status;
 	}
 	if ((type = matrix_type()) < 0 || !(read.matrix = calloc(matrices ? matrices : 1, sizeof *read.matrix)))

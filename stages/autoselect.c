@@ -68,6 +68,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	struct xfp_key_fit fits[XFP_FIT_KINDS];
 	struct xfp_choice choice;
 	struct xfp_key key = { 0 };
+	bool hit;
 	enum xfp_status status = XFP_OK;
 	char outliers[33], survey[33], ignored[33];
 
@@ -92,7 +93,9 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	if (!status)
 		status = xfp_key_choice(fits, survey, &job->policy, job->unit->dtype, job->unit->experts,
 					&job->parameters, &key, err);
-	if (!status && !xfp_job_hit(job, XFP_STAMP_CHOICE, key.hex, XFP_CHOICE_KIND, XFP_CHOICE_VERSION))
+	if (!status)
+		status = xfp_job_hit(job, XFP_STAMP_CHOICE, key.hex, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, &hit, err);
+	if (!status && !hit)
 		status = produce(job, &key, &choice, err);
 	if (!status)
 		status = xfp_stamp_write(job->work, job->number, XFP_STAMP_CHOICE, key.hex, err);

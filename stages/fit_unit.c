@@ -143,13 +143,16 @@ enum xfp_status xfp_fit_unit(struct xfp_job *job, enum xfp_fit_kind kind, const 
 	struct unit_fit u = { .job = job, .methods = methods, .fitting = { .parameters = &job->parameters } };
 	enum xfp_stamp stamp = xfp_fit_stamp(kind);
 	struct xfp_key key = { 0 };
+	bool hit;
 	enum xfp_status status;
 
 	status = xfp_job_open(job, XFP_STAMP_OUTLIERS, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &u.outliers,
 			      u.outliers_key, err);
 	if (!status)
 		status = xfp_key_fit_kind(kind, u.outliers_key, &job->parameters, &key, err);
-	if (!status && !xfp_job_hit(job, stamp, key.hex, XFP_FIT_KIND, XFP_FIT_VERSION)) {
+	if (!status)
+		status = xfp_job_hit(job, stamp, key.hex, XFP_FIT_KIND, XFP_FIT_VERSION, &hit, err);
+	if (!status && !hit) {
 		status = xfp_outliers_read(&u.outliers, &u.fitting.known, err);
 		if (!status)
 			status = produce(&u, kind, &key, err);

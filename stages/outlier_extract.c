@@ -234,6 +234,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	const struct xfp_ledger_unit *unit = job->unit;
 	struct xfp_key key = { 0 };
 	struct scan scan = { 0 };
+	bool hit;
 	enum xfp_status status;
 
 	if (unit->plan != XFP_PLAN_FIT)
@@ -243,7 +244,10 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 		status = xfp_key_outliers(&(struct xfp_key_source){ unit->dtype, unit->experts, unit->rows, unit->cols,
 								    (const uint8_t(*)[16])scan.known.source },
 					  &job->parameters, &key, err);
-	if (!status && !xfp_job_hit(job, XFP_STAMP_OUTLIERS, key.hex, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION))
+	if (!status)
+		status = xfp_job_hit(job, XFP_STAMP_OUTLIERS, key.hex, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &hit,
+				     err);
+	if (!status && !hit)
 		status = produce(job, &scan, &key, err);
 	if (!status)
 		status = xfp_stamp_write(job->work, job->number, XFP_STAMP_OUTLIERS, key.hex, err);

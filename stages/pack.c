@@ -190,6 +190,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	struct xfp_key_source source = { 0 };
 	struct xfp_choice choice = { 0 };
 	struct xfp_key key = { 0 };
+	bool hit;
 	enum xfp_status status;
 
 	packed.matrix = calloc(packed.matrices, sizeof *packed.matrix);
@@ -201,7 +202,9 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	if (!status)
 		status = unit->plan == XFP_PLAN_FP8 ? xfp_key_fp8(&source, &job->parameters, &key, err)
 						    : xfp_key_packed(&choice, &source, &key, err);
-	if (!status && !xfp_job_hit(job, XFP_STAMP_PACKED, key.hex, XFP_PACKED_KIND, XFP_PACKED_VERSION))
+	if (!status)
+		status = xfp_job_hit(job, XFP_STAMP_PACKED, key.hex, XFP_PACKED_KIND, XFP_PACKED_VERSION, &hit, err);
+	if (!status && !hit)
 		status = produce(job, &choice, &packed, &key, err);
 	if (!status)
 		status = xfp_stamp_write(job->work, job->number, XFP_STAMP_PACKED, key.hex, err);

@@ -212,12 +212,13 @@ enum xfp_status xfp_stamped_open(const struct xfp_store *store, const char *work
 	if (!path)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	status = xfp_artifact_open(path, kind, version, key, artifact, err);
-	/* Whatever else stops us from reading it says nothing against the artifact. */
-	if (status == XFP_DAMAGED || (status && !xfp_store_has(store, key))) {
+	if (status == XFP_DAMAGED)
 		xfp_store_remove(store, key);
-		xfp_stamp_remove(work, unit, stamp);
+	else if (status && !xfp_store_has(store, key))
 		status = XFP_DAMAGED;
-	}
+	/* Whatever else stops us from reading it says nothing against the artifact. */
+	if (status == XFP_DAMAGED)
+		xfp_stamp_remove(work, unit, stamp);
 	free(path);
 	return status;
 }
@@ -246,28 +247,35 @@ enum xfp_status xfp_fail_nonfinite(struct xfp_error *err, const char *tensor, ui
 			xfp_printable(tensor).text, count);
 }
 
-bool xfp_job_hit(struct xfp_job *job, enum xfp_stamp stamp, const char *key, const char *kind, uint32_t version)
+enum xfp_status xfp_job_hit(struct xfp_job *job, enum xfp_stamp stamp, const char *key, const char *kind,
+			    uint32_t version, bool *hit, struct xfp_error *err)
 {
 	struct xfp_artifact artifact = { 0 };
-	struct xfp_error err;
+	struct xfp_error why = { 0 };
+	enum xfp_status status;
 	char *path;
-	bool hit;
 
+	*hit = false;
 	strcpy(job->event.key, key);
 	strcpy(job->event.outcome, "made");
-	if (!xfp_store_has(&job->store, key) || !(path = xfp_store_path(&job->store, key)))
-		return false;
-	hit = !xfp_artifact_open(path, kind, version, key, &artifact, &err);
-	if (hit) {
+	if (!xfp_store_has(&job->store, key))
+		return XFP_OK;
+	if (!(path = xfp_store_path(&job->store, key)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	status = xfp_artifact_open(path, kind, version, key, &artifact, &why);
+	free(path);
+	if (!status) {
 		xfp_artifact_close(&artifact);
 		strcpy(job->event.outcome, "hit");
-	} else {
-		fprintf(stderr, "xfp: %s: making it again\n", err.text);
+		*hit = true;
+	} else if (status == XFP_DAMAGED) {
+		fprintf(stderr, "xfp: %s: making it again\n", why.text);
 		xfp_store_remove(&job->store, key);
 		xfp_stamp_remove(job->work, job->number, stamp);
+	} else if (xfp_store_has(&job->store, key)) {
+		return xfp_fail(err, status, "%s", why.text);
 	}
-	free(path);
-	return hit;
+	return XFP_OK;
 }
 
 enum xfp_status xfp_job_create(struct xfp_job *job, const struct xfp_key *key, struct xfp_pending *pending,

@@ -73,6 +73,7 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 	struct xfp_parameters aimed = job->parameters;
 	struct xfp_key key = { 0 };
 	struct xfp_peaks peaks;
+	bool hit;
 	enum xfp_status status = xfp_scan_unit(job->ledger, unit, &job->parameters, &surveyed->known, &peaks, err);
 
 	if (!status)
@@ -80,9 +81,9 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 								  (const uint8_t(*)[16])surveyed->known.source },
 					&job->parameters, &key, err);
 	if (!status)
-		status = xfp_job_hit(job, XFP_STAMP_SURVEY, key.hex, XFP_SURVEY_KIND, XFP_SURVEY_VERSION)
-				 ? read_again(job, surveyed, &key, err)
-				 : produce(job, &peaks, surveyed, &key, err);
+		status = xfp_job_hit(job, XFP_STAMP_SURVEY, key.hex, XFP_SURVEY_KIND, XFP_SURVEY_VERSION, &hit, err);
+	if (!status)
+		status = hit ? read_again(job, surveyed, &key, err) : produce(job, &peaks, surveyed, &key, err);
 	if (!status) {
 		xfp_aim(surveyed->list, surveyed->count, unit, &job->policy, &aimed);
 		status = xfp_stamp_write(job->work, job->number, XFP_STAMP_SURVEY, key.hex, err);

@@ -141,7 +141,8 @@ struct xfp_stage {
 int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage);
 
 /* Open the artifact that an earlier stage's stamp names. A damaged one is removed with its stamp and
- * those after it, and the status is XFP_DAMAGED; so is a stamp without an artifact. */
+ * those after it, and the status is XFP_DAMAGED; so is a stamp without an artifact. One that cannot be
+ * opened or read is XFP_FAILED, and stays. */
 enum xfp_status xfp_job_open(struct xfp_job *job, enum xfp_stamp stamp, const char *kind, uint32_t version,
 			     struct xfp_artifact *artifact, char key[33], struct xfp_error *err);
 
@@ -155,9 +156,10 @@ enum xfp_status xfp_stamped_open(const struct xfp_store *store, const char *work
 /* What a stage says of weights that are no numbers, where they are not to be kept. */
 enum xfp_status xfp_fail_nonfinite(struct xfp_error *err, const char *tensor, uint64_t count);
 
-/* Whether the artifact of `key` is there and sound; a damaged one is removed. Sets the event's key
- * and outcome ("hit" or "made"). */
-bool xfp_job_hit(struct xfp_job *job, enum xfp_stamp stamp, const char *key, const char *kind, uint32_t version);
+/* Whether the artifact of `key` is there and sound; a damaged one is removed. One that cannot be opened or read is
+ * XFP_FAILED: it is neither removed nor made again. Sets the event's key and outcome ("hit" or "made"). */
+enum xfp_status xfp_job_hit(struct xfp_job *job, enum xfp_stamp stamp, const char *key, const char *kind,
+			    uint32_t version, bool *hit, struct xfp_error *err);
 
 /* Start the artifact of a key; then label, close and publish it. The caller closes the artifact and
  * discards the pending file on failure (both are safe when finished). */

@@ -127,6 +127,7 @@ cli_tests = \
 	tests/cli/golden.bats \
 	tests/cli/help.bats \
 	tests/cli/inspect.bats \
+	tests/cli/io-errors.bats \
 	tests/cli/kernel-verify.bats \
 	tests/cli/library.bats \
 	tests/cli/manifest.bats \

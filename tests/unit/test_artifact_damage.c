@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "artifact_fixture.h"
+#include "envelope.h"
 #include "scratch.h"
 
 static void spill(const char *path, const void *bytes, size_t size)
@@ -95,6 +96,44 @@ static void wrong_identity(void **state)
 	assert_int_equal(xfp_artifact_check(*state, NULL), XFP_DAMAGED); /* a folder */
 	free(path);
 	free(missing);
+}
+
+/* Sealed as it should be, and yet nothing that libhdf5 can open: it was read, and is of the wrong form. */
+static void wrong_form(void **state)
+{
+	char *path = scratch_path(state, "a.h5");
+	uint8_t bytes[4096] = { 0 };
+
+	for (size_t i = XFP_ENVELOPE_BYTES; i < sizeof bytes; i++)
+		bytes[i] = (uint8_t)(i * i >> 3);
+	spill(path, bytes, sizeof bytes);
+	OK(xfp_envelope_seal(path, &err));
+	expect_damaged(path, XFP_FIT_KIND, XFP_FIT_VERSION, KEY, "not HDF5");
+	free(path);
+}
+
+/* What the system refuses says nothing against the file: the reason is told, and nobody is to make it again. */
+static void refused(void **state)
+{
+	char *path = scratch_path(state, "a.h5"), *loop = scratch_path(state, "b.h5");
+	struct xfp_artifact_label label = label_of(XFP_FIT_KIND);
+	struct xfp_error err = { 0 };
+	struct rlimit before, none;
+	struct xfp_artifact a;
+
+	fixture_fit(path, &label);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){ 0, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(xfp_artifact_open(path, NULL, 0, NULL, &a, &err), XFP_FAILED);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_non_null(strstr(err.text, path));
+	assert_non_null(strstr(err.text, strerror(EMFILE)));
+	assert_int_equal(symlink(loop, loop), 0);
+	assert_int_equal(xfp_artifact_open(loop, NULL, 0, NULL, &a, &err), XFP_FAILED);
+	assert_non_null(strstr(err.text, strerror(ELOOP)));
+	free(path);
+	free(loop);
 }
 
 /* Whole and sealed, but not what the schema says: each of these readers must refuse. */
@@ -263,9 +302,9 @@ static void cannot_create(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(every_flipped_byte), scratch_test(wrong_size),         scratch_test(wrong_identity),
-		scratch_test(wrong_schema),       scratch_test(impossible_numbers), scratch_test(full_disk),
-		scratch_test(cannot_create),
+		scratch_test(every_flipped_byte), scratch_test(wrong_size), scratch_test(wrong_identity),
+		scratch_test(wrong_form),         scratch_test(refused),    scratch_test(wrong_schema),
+		scratch_test(impossible_numbers), scratch_test(full_disk),  scratch_test(cannot_create),
 	};
 
 	return cmocka_run_group_tests_name("artifact-damage", tests, NULL, NULL);

@@ -74,6 +74,26 @@ static void put_find_remove(void **state)
 	xfp_store_close(&store);
 }
 
+/* Only what is known not to be there is absent. */
+static void cannot_tell(void **state)
+{
+	struct xfp_store store = open_cache(state, "c");
+	char *folder = scratch_path(state, "c/artifacts/ab");
+
+	put(&store, SECOND);
+	assert_false(xfp_store_has(&store, THIRD)); /* no such file */
+	assert_false(xfp_store_has(&store, FIRST)); /* no such folder */
+	xfp_store_remove(&store, SECOND);
+	assert_int_equal(rmdir(folder), 0);
+	assert_int_equal(symlink(folder, folder), 0); /* a loop, which even root cannot pass */
+	assert_true(xfp_store_has(&store, SECOND));
+	assert_int_equal(unlink(folder), 0);
+	scratch_write(state, "c/artifacts/ab", "", 0);
+	assert_false(xfp_store_has(&store, SECOND)); /* not a folder */
+	free(folder);
+	xfp_store_close(&store);
+}
+
 static void each_in_order(void **state)
 {
 	struct xfp_store store = open_cache(state, "c");
@@ -217,7 +237,8 @@ static void read_only(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(put_find_remove), scratch_test(each_in_order), scratch_test(tag),
+		scratch_test(put_find_remove), scratch_test(cannot_tell),
+		scratch_test(each_in_order),   scratch_test(tag),
 		scratch_test(sweep),           scratch_test(read_only),
 	};
 

@@ -1,0 +1,148 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# What the system does not let us open or read is not damaged: the run fails with its reason, and everything that
+# was sound is still there.
+
+load helpers
+
+setup() {
+	setup_folder
+	export XFP_WORK=$PWD/out.xfp.work XFP_CACHE=$PWD/xfp-cache
+}
+
+# A unit whose artifacts are all made; $stages made them.
+finished_unit() { # UNIT
+	make_model m
+	xfp prepare m -o out.xfp --min-cos-strict 0.9 >/dev/null 2>&1
+	stages=(outlier-extract lloyd-fit autoselect pack)
+	for stage in "${stages[@]}"; do
+		"xfp-$stage" "$1"
+	done
+	artifacts | xargs sha256sum >before
+}
+
+path_of() { # STAMP
+	key=$(cat "$XFP_WORK/u000001-$1")
+	echo "$XFP_CACHE/artifacts/${key:0:2}/$key.h5"
+}
+
+nothing_lost() {
+	sha256sum --quiet -c before
+}
+
+needs_strace() {
+	command -v strace >/dev/null || skip "strace is not installed"
+	strace -o /dev/null true 2>/dev/null || skip "this machine does not let processes be traced"
+}
+
+# COMMAND with the N-th CALL on PATH failing; it must end well, or with status 1 and ERROR's text. The result is
+# whether the call was met.
+with_fault() { # CALL ERROR TEXT N PATH COMMAND...
+	local status=0
+
+	strace -f -q -o trace -P "$5" -e trace="$1" -e inject="$1:error=$2:when=$4" "${@:6}" >said 2>&1 || status=$?
+	if [ "$status" != 0 ] && { [ "$status" != 1 ] || ! grep -q "$3" said; }; then
+		echo "$1 $2 $4 ${*:6}: status $status: $(cat said)"
+		return 2
+	fi
+	grep -q INJECTED trace
+}
+
+# Each such call of a command, from the first to the last.
+each_fault() { # CALL ERROR TEXT PATH COMMAND...
+	local n=0 met=0
+
+	while [ "$met" = 0 ]; do
+		n=$((n + 1))
+		with_fault "$1" "$2" "$3" "$n" "${@:4}" || met=$?
+		[ "$met" -lt 2 ]
+		nothing_lost
+	done
+	[ "$n" -gt 1 ] || { echo "no $1 of $4 was met"; return 1; }
+}
+
+@test "a hit that cannot be opened, examined or read stays, and is not made again: EIO at every call of every stage" {
+	needs_strace
+	finished_unit u000001
+	stamps=(outliers fit choice packed)
+	for i in 0 1 2 3; do
+		for call in openat pread64; do
+			each_fault $call EIO "Input/output error" "$(path_of "${stamps[i]}")" \
+				"xfp-${stages[i]}" u000001
+		done
+	done
+	# Of another stage's artifact, too.
+	each_fault openat EACCES "Permission denied" "$(path_of outliers)" xfp-lloyd-fit u000001
+	each_fault pread64 EIO "Input/output error" "$(path_of fit)" xfp-autoselect u000001
+}
+
+@test "a folder of artifacts that cannot be searched does not read as one without artifacts" {
+	needs_strace
+	finished_unit u000001
+	for call in access faccessat faccessat2; do
+		rm -f trace
+		strace -q -o trace -P "$(path_of choice)" -e trace=$call -e inject=$call:error=EACCES \
+			xfp-autoselect u000001 || [ "$?" = 1 ]
+		nothing_lost
+	done
+}
+
+@test "a ledger that cannot be opened or read is not damaged: status 1, and its reason" {
+	needs_strace
+	finished_unit u000001
+	for stage in xfp-outlier-extract xfp-pack; do
+		for call in openat pread64; do
+			each_fault $call EIO "Input/output error" "$XFP_WORK/ledger.h5" $stage u000001
+		done
+	done
+	run -1 strace -q -o /dev/null -P "$XFP_WORK/ledger.h5" -e inject=openat:error=EMFILE xfp-pack u000001
+	[[ $output == *"ledger.h5: cannot open: Too many open files"* ]]
+	[[ $output != *"xfp-inspect"* ]]
+}
+
+@test "no descriptors left: whatever fails, nothing is removed, and no message speaks of damage" {
+	finished_unit u000001
+	for stage in "${stages[@]}"; do
+		for limit in 3 4 5 6 7; do
+			status=0
+			(ulimit -n $limit && exec "xfp-$stage" u000001) >said 2>&1 || status=$?
+			[ "$status" = 0 ] || [ "$status" = 1 ] || [ "$status" = 127 ] || { cat said; return 1; }
+			if grep -q damaged said; then
+				cat said
+				return 1
+			fi
+			nothing_lost
+		done
+	done
+}
+
+@test "another user, who may not read the artifacts, takes none away" {
+	[ "$(id -u)" = 0 ] || skip "only root can be somebody else"
+	setpriv --reuid 65534 --regid 65534 --clear-groups true || skip "no other user can be had"
+	finished_unit u000001
+	# The other may write everything, which is what makes it dangerous.
+	chmod -R a+rwX . "$BATS_TEST_TMPDIR"
+	for above in "$BATS_TEST_TMPDIR" "$BATS_FILE_TMPDIR" "$BATS_SUITE_TMPDIR" "$BATS_RUN_TMPDIR"; do
+		chmod a+x "$above"
+	done
+	as_other() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+	as_other test -r m/config.json || skip "another user cannot come to this folder"
+	as_other xfp-pack u000001 || skip "another user cannot run the tools"
+	find xfp-cache -name '*.h5' -exec chmod 600 {} +
+	for stage in "${stages[@]}"; do
+		run -1 as_other "xfp-$stage" u000001
+		[[ $output == *".h5: cannot open: Permission denied"* ]]
+		nothing_lost
+	done
+	# Nor where even the folders cannot be searched.
+	chmod 700 xfp-cache/artifacts/*
+	for stage in "${stages[@]}"; do
+		run -1 as_other "xfp-$stage" u000001
+		[[ $output == *"Permission denied"* ]]
+		nothing_lost
+	done
+	run -1 as_other xfp convert m -o out.xfp --min-cos-strict 0.9
+	[[ $output == *"Permission denied"* ]]
+	nothing_lost
+}
