@@ -166,6 +166,16 @@ done:
 	return status;
 }
 
+enum xfp_status xfp_look(const char *path, struct stat *st, struct xfp_error *err)
+{
+	if (!stat(path, st))
+		return XFP_OK;
+	if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
+		return xfp_fail_errno(err, errno, "%s: cannot open", path);
+	*st = (struct stat){ 0 };
+	return XFP_OK;
+}
+
 /* ---- names and folders -------------------------------------------------------------------------- */
 
 char *xfp_format(const char *format, ...)

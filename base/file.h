@@ -31,6 +31,10 @@ enum xfp_status xfp_pwrite(int fd, const void *buf, size_t size, uint64_t offset
  * XFP_BAD_INPUT; one that is missing or unreadable is XFP_FAILED. */
 enum xfp_status xfp_slurp(const char *path, size_t limit, char **text, size_t *size, struct xfp_error *err);
 
+/* stat: st_mode is 0 where there is nothing, or a link to nothing. What the system does not let us look at is
+ * XFP_FAILED, and must not be taken for nothing. */
+enum xfp_status xfp_look(const char *path, struct stat *st, struct xfp_error *err);
+
 /* "a/b" in a new string, or NULL when out of memory. printf into a new string, likewise. */
 char *xfp_path(const char *folder, const char *name);
 char *xfp_format(const char *format, ...) XFP_PRINTF(1, 2);

@@ -105,20 +105,24 @@ done:
 	return status;
 }
 
-static const struct xfp_format *surest(const char *model)
+/* *best is NULL where none of them can open it. */
+static enum xfp_status find_surest(const char *model, const struct xfp_format **best, struct xfp_error *err)
 {
-	const struct xfp_format *best = NULL;
 	int most = 0;
 
+	*best = NULL;
 	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-		int sure = formats[i]->probe(model);
+		int sure = 0;
+		enum xfp_status status = formats[i]->probe(model, &sure, err);
 
+		if (status)
+			return status;
 		if (sure > most) {
 			most = sure;
-			best = formats[i];
+			*best = formats[i];
 		}
 	}
-	return best;
+	return XFP_OK;
 }
 
 /* What there is instead of a checkpoint, and what can be done with it. */
@@ -128,9 +132,12 @@ static enum xfp_status refuse_file(const char *model, struct xfp_error *err)
 	const char *what = "is no safetensors file; name one, or the folder of a checkpoint";
 	FILE *file = fopen(model, "rb");
 	size_t size = file ? fread(start, 1, sizeof start, file) : 0;
+	int failed = !file || ferror(file) ? errno : 0;
 
 	if (file)
 		fclose(file);
+	if (failed)
+		return xfp_fail_errno(err, failed, "%s: cannot read", model);
 	if (size >= 4 && !memcmp(start, "GGUF", 4))
 		what = "is a GGUF file; xfp reads safetensors, as the model was published";
 	else if (size == 9 && !memcmp(start, "xfp.json", 9))
@@ -180,7 +187,8 @@ enum xfp_status xfp_checkpoint_open(const char *model, struct xfp_checkpoint **o
 	if (stat(model, &st))
 		return errno == ENOENT ? xfp_fail(err, XFP_BAD_INPUT, "%s: no such file or folder", model)
 				       : xfp_fail_errno(err, errno, "%s: cannot open", model);
-	format = surest(model);
+	if ((status = find_surest(model, &format, err)))
+		return status;
 	if (!format)
 		return S_ISDIR(st.st_mode) ? refuse_folder(model, err) : refuse_file(model, err);
 	c = calloc(1, sizeof *c);

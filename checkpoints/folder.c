@@ -119,6 +119,16 @@ enum xfp_status xfp_folder_list(const char *folder, char ***names, uint32_t *cou
 	return XFP_OK;
 }
 
+enum xfp_status xfp_folder_look(const char *folder, const char *name, struct stat *st, struct xfp_error *err)
+{
+	char *path = xfp_path(folder, name);
+	enum xfp_status status =
+		path ? xfp_look(path, st, err) : xfp_fail(err, XFP_FAILED, "%s: out of memory", folder);
+
+	free(path);
+	return status;
+}
+
 static bool holds_weights(const char *name)
 {
 	for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
@@ -137,52 +147,49 @@ static bool is_extra(const char *name)
 	return false;
 }
 
-/* A file that is neither carried nor weights. A MODEL that is a file may lie among anything. */
-static bool is_left_out(const struct xfp_checkpoint *c, const char *name)
+/* A file that is neither carried nor weights is noted. A MODEL that is a file may lie among anything. */
+static enum xfp_status note_left_out(struct xfp_checkpoint *c, const char *name, struct xfp_error *err)
 {
-	char *path;
-	bool regular;
+	enum xfp_status status;
 	struct stat st;
 
 	if (!c->is_folder || holds_weights(name) || xfp_ends_with(name, ".xfp"))
-		return false;
-	path = xfp_path(c->folder, name);
-	regular = path && !stat(path, &st) && S_ISREG(st.st_mode);
-	free(path);
-	return regular;
+		return XFP_OK;
+	if (!(status = xfp_folder_look(c->folder, name, &st, err)) && S_ISREG(st.st_mode))
+		xfp_checkpoint_note(c, "not carried: %s", xfp_printable(name).text);
+	return status;
 }
 
 /* Takes `name`, a path relative to the checkpoint's folder. */
 static enum xfp_status add_extra(struct xfp_checkpoint *c, char *name, struct xfp_error *err)
 {
-	char *path = name ? xfp_path(c->folder, name) : NULL;
+	enum xfp_status status;
 	struct stat st;
-	bool regular = path && !stat(path, &st) && S_ISREG(st.st_mode);
 
-	if (!path) {
-		free(name);
+	if (!name)
 		return xfp_fail(err, XFP_FAILED, "%s: out of memory", c->folder);
-	}
-	free(path);
-	if (regular && st.st_size <= EXTRA_MAX)
+	status = xfp_folder_look(c->folder, name, &st, err);
+	if (!status && S_ISREG(st.st_mode) && st.st_size <= EXTRA_MAX)
 		return append(&c->extras, &c->extra_count, name, err);
-	if (regular)
+	if (!status && S_ISREG(st.st_mode))
 		xfp_checkpoint_note(c, "%s: is larger than 256 MiB and is not carried along", xfp_printable(name).text);
+	else if (!status && !st.st_mode)
+		xfp_checkpoint_note(c, "%s: is a link to nothing and is not carried along", xfp_printable(name).text);
 	free(name);
-	return XFP_OK;
+	return status;
 }
 
 static enum xfp_status add_nested(struct xfp_checkpoint *c, const char *folder, const char *pattern,
 				  struct xfp_error *err)
 {
-	enum xfp_status status = XFP_OK;
 	char *path = xfp_path(c->folder, folder), **names = NULL;
+	enum xfp_status status;
 	uint32_t count = 0;
 	struct stat st;
 
 	if (!path)
 		return xfp_fail(err, XFP_FAILED, "%s: out of memory", c->folder);
-	if (!stat(path, &st) && S_ISDIR(st.st_mode))
+	if (!(status = xfp_look(path, &st, err)) && S_ISDIR(st.st_mode))
 		status = xfp_folder_list(path, &names, &count, err);
 	for (uint32_t i = 0; i < count && !status; i++) {
 		char *name = xfp_path(folder, names[i]);
@@ -212,8 +219,8 @@ enum xfp_status xfp_folder_extras(struct xfp_checkpoint *c, struct xfp_error *er
 	for (uint32_t i = 0; i < count && !status; i++) {
 		if (is_extra(names[i]))
 			status = add_extra(c, strdup(names[i]), err);
-		else if (is_left_out(c, names[i]))
-			xfp_checkpoint_note(c, "not carried: %s", xfp_printable(names[i]).text);
+		else
+			status = note_left_out(c, names[i], err);
 		for (size_t k = 0; k < sizeof nested / sizeof *nested && !status; k++) {
 			if (!fnmatch(nested[k].folder, names[i], 0))
 				status = add_nested(c, names[i], nested[k].file, err);

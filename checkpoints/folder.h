@@ -13,6 +13,9 @@
 enum xfp_status xfp_folder_list(const char *folder, char ***names, uint32_t *count, struct xfp_error *err);
 void xfp_names_free(char **names, uint32_t count);
 
+/* xfp_look at FOLDER/NAME: what is there but cannot be looked at fails, or a model would be converted without it. */
+enum xfp_status xfp_folder_look(const char *folder, const char *name, struct stat *st, struct xfp_error *err);
+
 bool xfp_ends_with(const char *name, const char *suffix);
 
 /* Fill in `extras`: the small files that belong to a model beside its weights. */

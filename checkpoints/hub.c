@@ -142,19 +142,24 @@ static void list_names(char *const *names, uint32_t count, char *text, size_t si
 		snprintf(text + used, size - used, " and %u more", (unsigned)(count - shown));
 }
 
-/* The commit that refs/REVISION holds; NULL when there is none. */
-static char *read_ref(const struct search *s, const char *revision)
+/* The commit that refs/REVISION holds; NULL when there is none. One that cannot be read is not none: another
+ * snapshot might be taken in its place. */
+static enum xfp_status read_ref(const struct search *s, const char *revision, char **commit, struct xfp_error *err)
 {
-	char *path = xfp_format("%s/refs/%s", s->repository, revision), *commit = NULL;
+	char *path = xfp_format("%s/refs/%s", s->repository, revision);
+	struct stat st;
+	enum xfp_status status = path ? xfp_look(path, &st, err) : no_memory(err);
 
-	if (path && !xfp_slurp(path, 256, &commit, NULL, NULL))
-		commit[strcspn(commit, " \t\r\n")] = '\0';
-	free(path);
-	if (commit && !is_revision(commit)) {
-		free(commit);
-		commit = NULL;
+	*commit = NULL;
+	if (!status && S_ISREG(st.st_mode) && !(status = xfp_slurp(path, 256, commit, NULL, err))) {
+		(*commit)[strcspn(*commit, " \t\r\n")] = '\0';
+		if (!is_revision(*commit)) {
+			free(*commit);
+			*commit = NULL;
+		}
 	}
-	return commit;
+	free(path);
+	return status;
 }
 
 /* The snapshots whose names begin with `start`, moved to the front; their number. */
@@ -175,19 +180,19 @@ static uint32_t beginning_with(char **names, uint32_t count, const char *start)
 static enum xfp_status choose(const struct search *s, char **snapshot, struct xfp_error *err)
 {
 	const char *wanted = s->revision ? s->revision : "main";
-	char *folder = xfp_format("%s/snapshots", s->repository), *commit = read_ref(s, wanted), **names = NULL;
-	enum xfp_status status = XFP_OK;
+	char *folder = xfp_format("%s/snapshots", s->repository), *commit = NULL, **names = NULL;
+	enum xfp_status status = folder ? read_ref(s, wanted, &commit, err) : no_memory(err);
 	uint32_t count = 0, fit;
 	char list[512];
+	struct stat st;
 
-	if (!folder)
-		status = no_memory(err);
-	else if (access(folder, F_OK) || (status = xfp_folder_list(folder, &names, &count, err)) || !count)
-		status = status ? status
-				: xfp_fail(err, XFP_BAD_INPUT,
-					   "%s: %s holds no snapshot; the download was broken off, and xfp downloads "
-					   "nothing: finish it first",
-					   s->model, s->repository);
+	if (!status && !(status = xfp_look(folder, &st, err)) && st.st_mode)
+		status = xfp_folder_list(folder, &names, &count, err);
+	if (!status && !count)
+		status = xfp_fail(err, XFP_BAD_INPUT,
+				  "%s: %s holds no snapshot; the download was broken off, and xfp downloads "
+				  "nothing: finish it first",
+				  s->model, s->repository);
 	if (status)
 		goto done;
 	fit = commit        ? beginning_with(names, count, commit)
@@ -247,15 +252,6 @@ static enum xfp_status refuse(const struct search *s, const char *snapshot, cons
 			s->model, snapshot, missing, downloads);
 }
 
-static bool is_there(const char *folder, const char *name)
-{
-	char *path = xfp_path(folder, name);
-	bool there = path && !access(path, F_OK); /* through the link */
-
-	free(path);
-	return there;
-}
-
 /* Every shard that the index lists. */
 static enum xfp_status check_shards(const struct search *s, const char *snapshot, struct xfp_error *err)
 {
@@ -263,15 +259,17 @@ static enum xfp_status check_shards(const struct search *s, const char *snapshot
 	struct xfp_index index = { 0 };
 	uint32_t gone = 0;
 	enum xfp_status status = path ? xfp_index_read(path, &index, err) : no_memory(err);
+	struct stat st;
 
-	for (uint32_t i = 0; !status && i < index.shard_count; i++)
-		if (!is_there(snapshot, index.shards[i])) {
-			char *name = index.shards[i];
+	for (uint32_t i = 0; !status && i < index.shard_count; i++) {
+		char *name = index.shards[i];
 
-			index.shards[i] = index.shards[gone];
-			index.shards[gone++] = name;
-		}
-	if (gone) {
+		if ((status = xfp_folder_look(snapshot, name, &st, err)) || st.st_mode)
+			continue;
+		index.shards[i] = index.shards[gone];
+		index.shards[gone++] = name;
+	}
+	if (!status && gone) {
 		list_names(index.shards, gone, list, sizeof list);
 		snprintf(missing, sizeof missing, "%u of its %u shards: %s", (unsigned)gone,
 			 (unsigned)index.shard_count, list);
@@ -290,20 +288,24 @@ static enum xfp_status check_whole(const struct search *s, const char *snapshot,
 	bool weights = false;
 	uint32_t count = 0;
 	enum xfp_status status;
+	struct stat st;
 
-	if (is_there(snapshot, INDEX_NAME))
-		return check_shards(s, snapshot, err);
-	if ((status = xfp_folder_list(snapshot, &names, &count, err)))
+	if ((status = xfp_folder_look(snapshot, INDEX_NAME, &st, err)))
 		return status;
-	for (uint32_t i = 0; i < count; i++) {
-		weights |= xfp_ends_with(names[i], ".safetensors") && is_there(snapshot, names[i]);
-		if (!dangling && !is_there(snapshot, names[i]))
+	if (st.st_mode)
+		return check_shards(s, snapshot, err);
+	status = xfp_folder_list(snapshot, &names, &count, err);
+	for (uint32_t i = 0; !status && i < count; i++) {
+		if ((status = xfp_folder_look(snapshot, names[i], &st, err)))
+			break;
+		weights |= xfp_ends_with(names[i], ".safetensors") && st.st_mode;
+		if (!dangling && !st.st_mode)
 			dangling = names[i];
 	}
-	if (dangling) {
+	if (!status && dangling) {
 		snprintf(missing, sizeof missing, "%s, a link to nothing", xfp_printable(dangling).text);
 		status = refuse(s, snapshot, missing, err);
-	} else if (!weights && count_incomplete(s)) {
+	} else if (!status && !weights && count_incomplete(s)) {
 		status = refuse(s, snapshot, "its weights", err);
 	}
 	xfp_names_free(names, count);
@@ -326,12 +328,14 @@ enum xfp_status xfp_model_find(const char *model, char **path, struct xfp_error 
 	} else if (!parse_name(model)) {
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: no such file or folder", model);
 	} else if (!(status = begin(&s, model, err))) {
-		if (access(s.repository, F_OK))
+		struct stat st;
+
+		if (!(status = xfp_look(s.repository, &st, err)) && !st.st_mode)
 			status = xfp_fail(err, XFP_BAD_INPUT,
 					  "%s: no such file or folder, and no model of this name in %s; xfp downloads "
 					  "nothing",
 					  model, s.hub);
-		else if (!(status = choose(&s, &snapshot, err)))
+		if (!status && !(status = choose(&s, &snapshot, err)))
 			status = check_whole(&s, snapshot, err);
 	}
 	search_free(&s);

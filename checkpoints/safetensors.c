@@ -44,39 +44,51 @@ static bool is_folder(const char *path)
 /* ---- probe -------------------------------------------------------------------------------------- */
 
 /* A file without the usual name, for instance a blob of the Hugging Face cache: plausible length, '{'. */
-static bool looks_right(const char *path)
+static enum xfp_status looks_right(const char *path, bool *right, struct xfp_error *err)
 {
 	unsigned char head[9];
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	bool right = fd >= 0 && pread(fd, head, sizeof head, 0) == sizeof head &&
-		     xfp_load64(head) <= XFP_SAFETENSORS_HEADER_MAX && head[8] == '{';
+	enum xfp_status status = XFP_OK;
+	struct stat st;
 
+	*right = false;
+	if (fd < 0 || fstat(fd, &st))
+		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
+	else if (S_ISREG(st.st_mode) && st.st_size >= (off_t)sizeof head &&
+		 !(status = xfp_pread(fd, head, sizeof head, 0, path, err)))
+		*right = xfp_load64(head) <= XFP_SAFETENSORS_HEADER_MAX && head[8] == '{';
 	if (fd >= 0)
 		close(fd);
-	return right;
+	return status;
 }
 
-static int probe(const char *model)
+static enum xfp_status probe(const char *model, int *sure, struct xfp_error *err)
 {
 	char **names = NULL;
+	enum xfp_status status;
 	uint32_t count = 0;
-	int sure = 0;
+	bool right;
 
+	*sure = 0;
 	if (!is_folder(model)) {
-		if (xfp_ends_with(model, SUFFIX) || xfp_ends_with(model, INDEX_SUFFIX))
-			return 100;
-		return looks_right(model) ? 50 : 0;
+		if (xfp_ends_with(model, SUFFIX) || xfp_ends_with(model, INDEX_SUFFIX)) {
+			*sure = 100;
+			return XFP_OK;
+		}
+		if (!(status = looks_right(model, &right, err)) && right)
+			*sure = 50;
+		return status;
 	}
-	if (xfp_folder_list(model, &names, &count, NULL))
-		return 0;
+	if ((status = xfp_folder_list(model, &names, &count, err)))
+		return status;
 	for (uint32_t i = 0; i < count; i++) {
 		if (!strcmp(names[i], INDEX_NAME) || !strcmp(names[i], SINGLE_NAME))
-			sure = 90;
-		else if (xfp_ends_with(names[i], SUFFIX) && sure < 60)
-			sure = 60;
+			*sure = 90;
+		else if (xfp_ends_with(names[i], SUFFIX) && *sure < 60)
+			*sure = 60;
 	}
 	xfp_names_free(names, count);
-	return sure;
+	return XFP_OK;
 }
 
 /* ---- reading files ------------------------------------------------------------------------------ */

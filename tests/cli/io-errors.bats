@@ -67,7 +67,7 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 	finished_unit u000001
 	stamps=(outliers fit choice packed)
 	for i in 0 1 2 3; do
-		for call in openat pread64; do
+		for call in openat pread64 %%stat; do
 			each_fault $call EIO "Input/output error" "$(path_of "${stamps[i]}")" \
 				"xfp-${stages[i]}" u000001
 		done
@@ -92,7 +92,7 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 	needs_strace
 	finished_unit u000001
 	for stage in xfp-outlier-extract xfp-pack; do
-		for call in openat pread64; do
+		for call in openat pread64 %%stat; do
 			each_fault $call EIO "Input/output error" "$XFP_WORK/ledger.h5" $stage u000001
 		done
 	done
@@ -145,4 +145,56 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 	run -1 as_other xfp convert m -o out.xfp --min-cos-strict 0.9
 	[[ $output == *"Permission denied"* ]]
 	nothing_lost
+}
+
+@test "a file of the checkpoint that cannot be looked at is neither damaged nor left out" {
+	needs_strace
+	make_model m
+	mkdir m/1_Pooling
+	echo '{}' >m/1_Pooling/config.json
+	echo '{}' >m/tokenizer.json
+	xfp-inspect --work reference m >/dev/null 2>&1
+	for file in m m/config.json m/tokenizer.json m/1_Pooling m/1_Pooling/config.json m/model.safetensors; do
+		for call in %%stat openat pread64 read getdents64; do
+			n=0 more=1
+			while [ "$more" = 1 ]; do
+				n=$((n + 1)) status=0
+				rm -rf work
+				strace -q -o trace -P "$PWD/$file" -P "$file" -e trace="$call" \
+					-e inject="$call:error=EIO:when=$n" \
+					xfp-inspect --work work m >said 2>&1 || status=$?
+				grep -q INJECTED trace || more=0
+				echo "$file $call $n: status $status: $(cat said)"
+				if [ "$status" = 0 ]; then
+					cmp work/ledger.h5 reference/ledger.h5
+				else
+					[ "$status" = 1 ] && grep -q "Input/output error" said && [ ! -e work/ledger.h5 ]
+				fi
+			done
+		done
+	done
+}
+
+@test "a revision or snapshot of the hub's cache that cannot be read is not passed over" {
+	needs_strace
+	export HF_HUB_CACHE=$PWD/hub
+	commit=0123456789abcdef0123456789abcdef01234567
+	mkdir -p hub/models--org--tiny/{refs,snapshots}
+	echo $commit >hub/models--org--tiny/refs/main
+	make_model hub/models--org--tiny/snapshots/$commit
+	xfp-inspect org/tiny >/dev/null 2>&1
+	refused() { # CALL PATH
+		run -1 strace -q -o trace -P "$PWD/hub/models--org--tiny/$2" -e trace="$1" -e inject="$1:error=EIO:when=1" \
+			xfp-inspect org/tiny
+		[[ $output == *"Input/output error"* ]]
+		grep -q INJECTED trace
+	}
+	for path in refs/main snapshots snapshots/$commit/model.safetensors; do
+		refused %%stat "$path"
+	done
+	refused openat refs/main
+	refused read refs/main
+	# One that is not there is another matter.
+	rm hub/models--org--tiny/refs/main
+	xfp-inspect org/tiny >/dev/null 2>&1
 }
