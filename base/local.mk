@@ -6,6 +6,8 @@ noinst_LIBRARIES += base/libbase.a
 base_libbase_a_SOURCES = \
 	base/file.c \
 	base/file.h \
+	base/glob.c \
+	base/glob.h \
 	base/misspelt.c \
 	base/misspelt.h \
 	base/next_option.c \

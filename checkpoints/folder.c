@@ -3,11 +3,11 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "format.h"
+#include "glob.h"
 #include "printable.h"
 
 #define EXTRA_MAX ((off_t)256 << 20) /* what is larger is no small file, whatever its name */
@@ -141,7 +141,7 @@ static bool holds_weights(const char *name)
 static bool is_extra(const char *name)
 {
 	for (size_t i = 0; i < sizeof extras / sizeof *extras; i++) {
-		if (!fnmatch(extras[i], name, 0))
+		if (xfp_glob_matches(extras[i], name))
 			return !holds_weights(name);
 	}
 	return false;
@@ -198,7 +198,7 @@ static enum xfp_status add_nested(struct xfp_checkpoint *c, const char *folder, 
 			xfp_checkpoint_note(c,
 					    "%s: lies outside the checkpoint's folder proper and is not carried along",
 					    xfp_printable(name).text);
-		if (!name || !fnmatch(pattern, names[i], 0))
+		if (!name || xfp_glob_matches(pattern, names[i]))
 			status = add_extra(c, name, err);
 		else
 			free(name);
@@ -222,7 +222,7 @@ enum xfp_status xfp_folder_extras(struct xfp_checkpoint *c, struct xfp_error *er
 		else
 			status = note_left_out(c, names[i], err);
 		for (size_t k = 0; k < sizeof nested / sizeof *nested && !status; k++) {
-			if (!fnmatch(nested[k].folder, names[i], 0))
+			if (xfp_glob_matches(nested[k].folder, names[i]))
 				status = add_nested(c, names[i], nested[k].file, err);
 		}
 	}

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "glob.h"
+
 /* ---- matching ---------------------------------------------------------------------------------- */
 
-/* A name may hold what means something to fnmatch. */
+/* A name may hold what means something in a pattern. */
 static bool matches_glob(const char *pattern, const char *name)
 {
-	return !strcmp(pattern, name) || !fnmatch(pattern, name, 0);
+	return !strcmp(pattern, name) || xfp_glob_matches(pattern, name);
 }
 
 static bool matches_class(const char *pattern, enum xfp_class class_)

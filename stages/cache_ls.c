@@ -2,7 +2,6 @@
 /*
  * cache_ls.c - xfp cache ls: the artifacts of a cache, a line each.
  */
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 
 #include "cache.h"
 #include "conversion.h"
+#include "glob.h"
 #include "printable.h"
 
 #define SHORT_KEY 12
@@ -81,7 +81,7 @@ static enum xfp_status choose(struct listing *l, struct xfp_error *err)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	for (uint32_t i = 0; i < census->count; i++)
 		if ((!call->kind || !strcmp(census->items[i].kind, call->kind)) &&
-		    (!call->unit || !fnmatch(call->unit, census->items[i].unit, 0)))
+		    (!call->unit || xfp_glob_matches(call->unit, census->items[i].unit)))
 			l->item[l->count++] = i;
 	if (l->count)
 		qsort_r(l->item, l->count, sizeof *l->item, compare, l);

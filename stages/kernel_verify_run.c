@@ -2,10 +2,10 @@
 /*
  * kernel_verify_run.c - every group's trials, what is told of them, and the digests of what exact ops give.
  */
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "glob.h"
 #include "kernel_verify.h"
 #include "sha256.h"
 
@@ -34,7 +34,7 @@ bool xfp_kernel_wanted(const struct xfp_kernel_request *request, const char *op,
 	if (!request->filter)
 		return true;
 	snprintf(group, sizeof group, "%s %s", op, xfp_kernel_set_name(set));
-	return !fnmatch(request->filter, op, 0) || !fnmatch(request->filter, group, 0);
+	return xfp_glob_matches(request->filter, op) || xfp_glob_matches(request->filter, group);
 }
 
 /* ---- what is told -------------------------------------------------------------------------------------- */

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "glob.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* ---- one character against a set --------------------------------------------------------------- */
+
+static bool between(unsigned char c, char low, char high)
+{
+	return c >= (unsigned char)low && c <= (unsigned char)high;
+}
+
+/* The classes of the C locale. */
+static bool in_class(unsigned char c, const char *name, size_t length)
+{
+	bool lower = between(c, 'a', 'z'), upper = between(c, 'A', 'Z'), digit = between(c, '0', '9');
+	bool blank = c == ' ' || c == '\t', graph = between(c, '!', '~');
+	const struct {
+		const char *name;
+		bool in;
+	} classes[] = {
+		{ "alpha", lower || upper },
+		{ "digit", digit },
+		{ "alnum", lower || upper || digit },
+		{ "lower", lower },
+		{ "upper", upper },
+		{ "blank", blank },
+		{ "space", blank || between(c, '\n', '\r') },
+		{ "cntrl", c < ' ' || c == 0x7f },
+		{ "graph", graph },
+		{ "print", graph || c == ' ' },
+		{ "punct", graph && !lower && !upper && !digit },
+		{ "xdigit", digit || between(c, 'a', 'f') || between(c, 'A', 'F') },
+	};
+
+	for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+		if (strlen(classes[i].name) == length && !memcmp(classes[i].name, name, length))
+			return classes[i].in;
+	return false;
+}
+
+/* One member of a set, or one end of a range, at *at, which is moved behind it; false: the pattern ends. */
+static bool take_member(const char **at, unsigned char *member)
+{
+	const char *p = *at;
+
+	if (p[0] == '[' && (p[1] == '.' || p[1] == '=') && p[2] && p[3] == p[1] && p[4] == ']') {
+		*member = (unsigned char)p[2];
+		*at = p + 5;
+		return true;
+	}
+	p += *p == '\\';
+	*member = (unsigned char)*p;
+	*at = p + 1;
+	return *p;
+}
+
+/* The end of the class name "[:...:]" at p, NULL: there is none. */
+static const char *class_end(const char *p)
+{
+	const char *end;
+
+	if (p[0] != '[' || p[1] != ':')
+		return NULL;
+	end = p + 2 + strspn(p + 2, "abcdefghijklmnopqrstuvwxyz");
+	return end > p + 2 && end[0] == ':' && end[1] == ']' ? end : NULL;
+}
+
+/* What follows the set at `set`, which is behind its [; NULL: it does not end. */
+static const char *match_set(const char *set, unsigned char c, bool *in)
+{
+	bool others = *set == '!' || *set == '^', found = false;
+	const char *first = set + others, *p = first;
+
+	/* A ] that comes first is a member. */
+	while (p == first || *p != ']') {
+		const char *end = class_end(p);
+		unsigned char low, high;
+
+		if (end) {
+			found |= in_class(c, p + 2, (size_t)(end - p - 2));
+			p = end + 2;
+			continue;
+		}
+		if (!take_member(&p, &low))
+			return NULL;
+		high = low;
+		if (p[0] == '-' && p[1] && p[1] != ']') {
+			p++;
+			if (!take_member(&p, &high))
+				return NULL;
+		}
+		found |= c >= low && c <= high;
+	}
+	*in = found != others;
+	return p + 1;
+}
+
+/* ---- names ------------------------------------------------------------------------------------- */
+
+/* Whether what *pattern begins with, which is no star, takes the character; *pattern is then moved behind it. */
+static bool take_one(const char **pattern, unsigned char c)
+{
+	const char *p = *pattern, *behind;
+	bool in;
+
+	if (*p == '?') {
+		*pattern = p + 1;
+		return true;
+	}
+	if (*p == '[' && (behind = match_set(p + 1, c, &in))) {
+		*pattern = behind;
+		return in;
+	}
+	if (*p == '\\' && !*++p)
+		return false;
+	*pattern = p + 1;
+	return (unsigned char)*p == c;
+}
+
+bool xfp_glob_matches(const char *pattern, const char *name)
+{
+	/* Behind the last star, and what it has left: an earlier one need not take more than it did. */
+	const char *star = NULL, *left = NULL;
+
+	for (;;) {
+		if (*pattern == '*') {
+			star = ++pattern;
+			left = name;
+		} else if (!*name) {
+			return !*pattern;
+		} else if (*pattern && take_one(&pattern, (unsigned char)*name)) {
+			name++;
+		} else if (star) {
+			pattern = star;
+			name = ++left;
+		} else {
+			return false;
+		}
+	}
+}
