@@ -78,23 +78,29 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 		       struct xfp_error *err)
 {
 	struct xfp_conversion *c = follower->c;
+	uint32_t missing;
 	int status;
 
 	xfp_conversion_phase(c, "preparing");
-	if (!again && xfp_bundle_is_alone(c, result)) {
+	if (!again && (status = (int)xfp_bundle_is_alone(c, result, err)))
+		return status;
+	if (!again && result->unchanged) {
 		c->stands_alone = true;
 		for (uint32_t i = 0; i < c->ledger->unit_count; i++)
 			c->weights += xfp_unit_weights(&c->ledger->units[i]);
 		return XFP_OK;
 	}
 	status = xfp_prepare_units(c, again, err);
-	if (!status && !c->todo && xfp_bundle_is_current(c, result)) {
+	missing = c->todo;
+	if (!status && !missing)
+		status = (int)xfp_bundle_is_current(c, result, err);
+	if (!status && result->unchanged) {
 		xfp_record_units(c);
 		return XFP_OK;
 	}
 	if (!status)
 		status = xfp_conversion_check_room(c, err);
-	if (!status && c->todo) {
+	if (!status && missing) {
 		status = run_units(follower, signals, err);
 		/* Once more, with what the units now are: only what is right goes into a bundle. */
 		if (!signals->interrupted && xfp_prepare_units(c, false, status ? NULL : err) && !status)
@@ -108,7 +114,10 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 	xfp_record_units(c);
 	if (!status)
 		status = xfp_ledger_check_files(c->ledger, err);
-	if (status || signals->interrupted)
+	/* They may have turned out to be what they were: after --rehash, or where an artifact was made again. */
+	if (!status && missing && !signals->interrupted)
+		status = (int)xfp_bundle_is_current(c, result, err);
+	if (status || signals->interrupted || result->unchanged)
 		return status;
 	xfp_conversion_phase(c, "bundling");
 	xfp_progress_say(&follower->progress, "writing the bundle");
@@ -133,17 +142,21 @@ static enum xfp_status summarize(const struct xfp_conversion *c, const struct xf
 static int dry_run(struct xfp_conversion *c, struct xfp_error *err)
 {
 	struct xfp_result result = { .sha256 = "" };
-	bool alone = xfp_bundle_is_alone(c, &result);
-	enum xfp_status status = alone ? XFP_OK : xfp_prepare_units(c, false, err);
+	enum xfp_status status = xfp_bundle_is_alone(c, &result, err);
+	bool alone = result.unchanged;
 
+	if (!status && !alone)
+		status = xfp_prepare_units(c, false, err);
+	if (!status && !alone && !c->todo)
+		status = xfp_bundle_is_current(c, &result, err);
 	if (status)
 		return (int)status;
 	if (!alone)
 		xfp_prepare_print(c);
 	printf("%s %s\n", c->options.out,
-	       alone || (!c->todo && xfp_bundle_is_current(c, &result)) ? "is up to date"
-	       : access(c->options.out, F_OK)                           ? "would be written"
-									: "would be written again");
+	       result.unchanged               ? "is up to date"
+	       : access(c->options.out, F_OK) ? "would be written"
+					      : "would be written again");
 	return XFP_OK;
 }
 

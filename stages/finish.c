@@ -1,150 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "finish.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "bundle_layout.h"
-#include "key.h"
+#include "bundle_stamp.h"
 #include "printable.h"
 #include "report.h"
 #include "xfp.h"
 
-/* ---- the stamp of the bundle ------------------------------------------------------------------- */
+/* ---- what an earlier run wrote ------------------------------------------------------------------ */
 
-static bool add(struct xfp_digest *digest, const char *format, ...)
+static enum xfp_status find_stamp(const struct xfp_conversion *c, bool alone, struct xfp_result *result,
+				  struct xfp_error *err)
 {
-	char *text = NULL;
-	va_list arguments;
-	int size;
+	struct xfp_bundle_stamp stamp;
+	enum xfp_status status = xfp_bundle_stamp_matches(c, alone, &stamp, &result->unchanged, err);
 
-	va_start(arguments, format);
-	size = vasprintf(&text, format, arguments);
-	va_end(arguments);
-	if (size < 0)
-		return false;
-	xfp_digest_update(digest, text, (size_t)size + 1);
-	free(text);
-	return true;
-}
-
-static bool add_identity(struct xfp_digest *digest, const struct xfp_identity *id)
-{
-	return add(digest, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64, id->device, id->inode, id->size,
-		   id->mtime_ns, id->ctime_ns);
-}
-
-static bool add_ledger(struct xfp_digest *digest, const struct xfp_ledger *ledger)
-{
-	bool ok = add(digest, "%s", ledger->family);
-
-	for (uint32_t i = 0; ok && i < ledger->file_count; i++)
-		ok = add_identity(digest, &ledger->files[i].identity);
-	for (uint32_t i = 0; ok && i < ledger->tensor_count; i++) {
-		const struct xfp_ledger_tensor *t = &ledger->tensors[i];
-
-		ok = add(digest, "%s", t->name) && add(digest, "%s", t->reason) &&
-		     add(digest, "%d %d %d %" PRIu32 " %" PRIu64 " %" PRIu64, t->dtype, t->class_, t->fate, t->file,
-			 t->offset, t->bytes);
+	if (!status && result->unchanged) {
+		snprintf(result->sha256, sizeof result->sha256, "%s", stamp.sha256);
+		result->bytes = stamp.identity.size;
 	}
-	for (uint32_t i = 0; ok && i < ledger->extra_count; i++) {
-		char *path = xfp_path(ledger->model, ledger->extras[i]);
-		struct xfp_identity id = { 0 };
-		struct stat st;
-
-		if (path && !stat(path, &st))
-			id = xfp_identity_of(&st);
-		ok = path && add(digest, "%s", ledger->extras[i]) && add_identity(digest, &id);
-		free(path);
-	}
-	return ok;
+	return status;
 }
 
-/* Everything that decides the bundle's bytes, as far as it can be told without reading weights: with the
- * artifacts, or, where they were dropped, what they follow from. */
-static bool bundle_key(const struct xfp_conversion *c, bool alone, char key[33])
+enum xfp_status xfp_bundle_is_current(const struct xfp_conversion *c, struct xfp_result *result, struct xfp_error *err)
 {
-	char *parameters = xfp_parameters_to_json(&c->options.parameters);
-	struct xfp_digest *digest = xfp_digest_new();
-	uint8_t bytes[16] = { 0 };
-	bool ok = digest && parameters && add(digest, "%s %d", PACKAGE_VERSION, XFP_BUNDLE_VERSION) &&
-		  add(digest, "%s", parameters) && add_ledger(digest, c->ledger);
-
-	if (alone)
-		ok = ok && add(digest, "alone %d %d %d %d %d", XFP_ALGORITHM_OUTLIERS, XFP_ALGORITHM_FIT,
-			       XFP_ALGORITHM_CHOICE, XFP_ALGORITHM_PACKED, XFP_ALGORITHM_FP8);
-	for (uint32_t i = 0; ok && i < c->ledger->unit_count; i++) {
-		const struct xfp_ledger_unit *unit = &c->ledger->units[i];
-
-		ok = add(digest, "%s", unit->name) && add(digest, "%s %d %s %s", unit->role, unit->class_,
-							  alone ? "" : c->units[i].key[XFP_STAMP_CHOICE],
-							  alone ? "" : c->units[i].key[XFP_STAMP_PACKED]);
-	}
-	if (digest)
-		xfp_digest_final(digest, bytes);
-	free(parameters);
-	for (int i = 0; i < 16; i++)
-		snprintf(key + 2 * i, 3, "%02x", bytes[i]);
-	return ok;
+	return find_stamp(c, false, result, err);
 }
 
-/* "KEY SHA256 SIZE DEVICE INODE MTIME CTIME" */
-static bool format_stamp(const struct xfp_conversion *c, const char *key, const char *sha256, char text[256])
+enum xfp_status xfp_bundle_is_alone(const struct xfp_conversion *c, struct xfp_result *result, struct xfp_error *err)
 {
-	struct xfp_identity id;
-	struct stat st;
-
-	if (stat(c->options.out, &st))
-		return false;
-	id = xfp_identity_of(&st);
-	snprintf(text, 256, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 "\n", key, sha256, id.size,
-		 id.device, id.inode, id.mtime_ns, id.ctime_ns);
-	return true;
-}
-
-static bool stamp_matches(const struct xfp_conversion *c, bool alone, struct xfp_result *result)
-{
-	char *path = xfp_path(c->options.work, XFP_BUNDLE_STAMP), *text = NULL, now[256], key[33];
-	bool current = false;
-
-	if (path && !c->options.rehash && !xfp_slurp(path, sizeof now, &text, NULL, NULL) &&
-	    sscanf(text, "%*32s %64s %" SCNu64, result->sha256, &result->bytes) == 2)
-		current = bundle_key(c, alone, key) && format_stamp(c, key, result->sha256, now) && !strcmp(text, now);
-	result->unchanged = current;
-	free(text);
-	free(path);
-	return current;
-}
-
-bool xfp_bundle_is_current(const struct xfp_conversion *c, struct xfp_result *result)
-{
-	return stamp_matches(c, false, result);
-}
-
-bool xfp_bundle_is_alone(const struct xfp_conversion *c, struct xfp_result *result)
-{
-	return stamp_matches(c, true, result);
+	return find_stamp(c, true, result, err);
 }
 
 enum xfp_status xfp_bundle_stand_alone(const struct xfp_conversion *c, const struct xfp_result *result,
 				       struct xfp_error *err)
 {
-	char *path = xfp_path(c->options.work, XFP_BUNDLE_STAMP), text[256], key[33];
-	enum xfp_status status = path && bundle_key(c, true, key) ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	struct xfp_bundle_stamp stamp;
+	enum xfp_status status = xfp_bundle_stamp_key(c, true, stamp.key, err);
 
-	if (!status && !format_stamp(c, key, result->sha256, text))
-		status = xfp_fail_errno(err, errno, "%s: is gone", c->options.out);
+	snprintf(stamp.sha256, sizeof stamp.sha256, "%s", result->sha256);
 	if (!status)
-		status = xfp_write_file(path, text, strlen(text), false, err);
-	free(path);
-	return status;
+		status = xfp_bundle_stamp_take(c->options.out, &stamp, err);
+	return status ? status : xfp_bundle_stamp_write(c->options.work, &stamp, err);
 }
 
 /* ---- writing it -------------------------------------------------------------------------------- */
@@ -170,31 +73,30 @@ int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struc
 {
 	const char *argv[] = { "xfp-bundle",     "--work", c->options.work, "--cache",
 			       c->options.cache, "--",     c->options.out,  NULL };
-	char *stamp = xfp_path(c->options.work, XFP_BUNDLE_STAMP), text[256], key[33];
+	char *path = xfp_path(c->options.work, XFP_BUNDLE_STAMP);
+	struct xfp_bundle_stamp stamp;
 	off_t before = xfp_log_size(c);
-	struct stat st;
 	int status;
 
-	if (!stamp)
+	if (!path)
 		return (int)xfp_fail(err, XFP_FAILED, "out of memory");
-	unlink(stamp);
+	unlink(path);
+	free(path);
 	/* Before it is written: a small file that changes meanwhile makes the stamp an old one. */
-	if (!bundle_key(c, false, key)) {
-		free(stamp);
-		return (int)xfp_fail(err, XFP_FAILED, "out of memory");
-	}
+	if ((status = (int)xfp_bundle_stamp_key(c, false, stamp.key, err)))
+		return status;
 	status = xfp_run(c, signals, argv, NULL, NULL, NULL, err);
 	if (status && !signals->interrupted)
 		xfp_log_show(c, before);
-	if (!status && (!find_sha256(c, before, result->sha256) || stat(c->options.out, &st)))
-		status = (int)xfp_fail(err, XFP_FAILED, "%s: xfp-bundle did not report it", c->options.out);
-	if (!status) {
-		result->bytes = (uint64_t)st.st_size;
-		if (format_stamp(c, key, result->sha256, text))
-			status = (int)xfp_write_file(stamp, text, strlen(text), false, err);
-	}
-	free(stamp);
-	return status == XFP_DAMAGED ? status : (int)xfp_child_status(status);
+	if (status)
+		return status == XFP_DAMAGED ? status : (int)xfp_child_status(status);
+	if (!find_sha256(c, before, stamp.sha256))
+		return (int)xfp_fail(err, XFP_FAILED, "%s: xfp-bundle did not report it", c->options.out);
+	if ((status = (int)xfp_bundle_stamp_take(c->options.out, &stamp, err)))
+		return status;
+	snprintf(result->sha256, sizeof result->sha256, "%s", stamp.sha256);
+	result->bytes = stamp.identity.size;
+	return (int)xfp_bundle_stamp_write(c->options.work, &stamp, err);
 }
 
 /* ---- the manifest ------------------------------------------------------------------------------ */

@@ -16,12 +16,13 @@ struct xfp_result {
 	uint64_t freed; /* which made this much room now */
 };
 
-/* Whether OUT is the bundle of just these artifacts, written by an earlier run and untouched since. */
-bool xfp_bundle_is_current(const struct xfp_conversion *c, struct xfp_result *result);
+/* Whether OUT is the bundle of just these artifacts, written by an earlier run and untouched since: then `unchanged`,
+ * `sha256` and `bytes` of *result say so. With --rehash OUT is read for that. */
+enum xfp_status xfp_bundle_is_current(const struct xfp_conversion *c, struct xfp_result *result, struct xfp_error *err);
 
 /* The same of one whose artifacts were dropped: judged by sources and settings, from which all else follows.
  * And making the stamp of a bundle that is current such a one. */
-bool xfp_bundle_is_alone(const struct xfp_conversion *c, struct xfp_result *result);
+enum xfp_status xfp_bundle_is_alone(const struct xfp_conversion *c, struct xfp_result *result, struct xfp_error *err);
 enum xfp_status xfp_bundle_stand_alone(const struct xfp_conversion *c, const struct xfp_result *result,
 				       struct xfp_error *err);
 

@@ -8,6 +8,8 @@ endif
 stages_libstages_a_SOURCES = \
 	stages/aim.c \
 	stages/aim.h \
+	stages/bundle_stamp.c \
+	stages/bundle_stamp.h \
 	stages/cache.c \
 	stages/cache.h \
 	stages/cache_check.c \

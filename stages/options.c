@@ -49,7 +49,7 @@ static const struct option_row rows[] = {
 	{ "jobs", 'j', "N", "units in flight [one a processor]" },
 	{ "keep-going", 'k', NULL, "finish the other units when one fails" },
 	{ "dry-run", 'n', NULL, "say what would be done, do nothing" },
-	{ "rehash", OPT_REHASH, NULL, "read the whole checkpoint again even where it seems unchanged" },
+	{ "rehash", OPT_REHASH, NULL, "read the whole checkpoint again even where it seems unchanged, and the bundle" },
 	{ "json", OPT_JSON, NULL, "the summary as JSON" },
 	{ "quiet", 'q', NULL, "no progress and no summary" },
 	{ "help", 'h', NULL, "this text" },

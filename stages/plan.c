@@ -27,13 +27,20 @@ double xfp_plan_seconds(const struct xfp_plan_facts *facts)
 static enum xfp_status gather(struct xfp_plan_facts *facts, struct xfp_error *err)
 {
 	const struct xfp_conversion *c = facts->c;
-	struct xfp_result result;
+	struct xfp_result result = { .sha256 = "" };
+	enum xfp_status status = XFP_OK;
 
 	for (int bound = 0; bound < XFP_BOUNDS; bound++)
 		facts->bundle[bound] = xfp_footprint_bundle(c, (enum xfp_bound)bound);
 	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
 		facts->measured += c->units[i].decided;
-	facts->current = (!c->todo && xfp_bundle_is_current(c, &result)) || xfp_bundle_is_alone(c, &result);
+	if (!c->todo)
+		status = xfp_bundle_is_current(c, &result, err);
+	if (!status && !result.unchanged)
+		status = xfp_bundle_is_alone(c, &result, err);
+	if (status)
+		return status;
+	facts->current = result.unchanged;
 	if (!facts->current)
 		facts->disk = xfp_footprint_disk(c, XFP_MOST);
 	return xfp_footprint_memory(c, facts->jobs, !facts->current, &facts->memory, err);

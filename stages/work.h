@@ -17,6 +17,7 @@
  *   u000012-packed
  *   events              one line a step that began or ended, appended atomically, see struct xfp_event
  *   log                 everything that make and the stages print
+ *   bundle              what the bundle was when it was written: bundle_stamp.h
  *   run                 the run that is at work here, or was last: run_record.h
  *   lock                held, by flock(2), while one is: by xfp, make and the stages alike
  */

@@ -70,6 +70,7 @@ unit_tests = \
 	tests/unit/test_bundle_hostile \
 	tests/unit/test_bundle_open \
 	tests/unit/test_bundle_parts \
+	tests/unit/test_bundle_stamp \
 	tests/unit/test_bundle_tools \
 	tests/unit/test_classify \
 	tests/unit/test_compact \
@@ -146,6 +147,7 @@ cli_tests = \
 	tests/cli/status.bats \
 	tests/cli/survey.bats \
 	tests/cli/trust.bats \
+	tests/cli/unchanged.bats \
 	tests/cli/upkeep.bats
 tree_tests = \
 	tests/check-lists \
@@ -217,6 +219,7 @@ EXTRA_DIST += $(cli_tests) $(tree_tests)
 if CHECK
 check_PROGRAMS += $(unit_tests)
 check_LIBRARIES = tests/unit/libfixtures.a
+tests_unit_test_bundle_stamp_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_algorithm_decides
 tests_unit_test_gc_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=unlink
 tests_unit_test_no_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
 tests_unit_test_publish_LDFLAGS = \

@@ -1,0 +1,50 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# A bundle that is there already and would be the same is not written again, and what is said of it is true.
+
+load helpers
+
+setup() { setup_folder; }
+
+# Change one bit of a byte of a file.
+flip() { # FILE BYTE
+	"$PYTHON" - "$@" <<-'EOF'
+	import sys
+	with open(sys.argv[1], "r+b") as f:
+	    f.seek(int(sys.argv[2]))
+	    byte = f.read(1)[0]
+	    f.seek(int(sys.argv[2]))
+	    f.write(bytes([byte ^ 1]))
+	EOF
+}
+
+# What a run says of out.xfp is so; its summary is left in $output.
+converts_truly() { # OPTION...
+	run -0 --separate-stderr xfp convert m -o out.xfp --json "$@"
+	[[ $output == *"\"sha256\": \"$expected\""* ]] && [ "$(sha out.xfp)" = "$expected" ]
+}
+
+# Of each bit of it tests/unit/test_bundle_stamp knows.
+@test "a changed byte in the bundle's stamp: no run says another SHA-256 than that of the file" {
+	make_model m
+	expected=$(converted m out.xfp)
+	for ((byte = 0; byte < $(stat -c %s out.xfp.work/bundle); byte += 9)); do
+		flip out.xfp.work/bundle "$byte"
+		converts_truly || { echo "byte $byte: $output"; return 1; }
+		[[ $output == *'"unchanged": false'* ]] || { echo "byte $byte is believed"; return 1; }
+	done
+	converts_truly
+	[[ $output == *'"unchanged": true'* ]]
+}
+
+@test "--rehash: a bundle that is as it was is not written again" {
+	make_model m
+	expected=$(converted m out.xfp)
+	before=$(stat -c '%i %y' out.xfp)
+	converts_truly --rehash
+	[[ $output == *'"unchanged": true'* ]]
+	[ "$(stat -c '%i %y' out.xfp)" = "$before" ]
+	run -0 xfp convert m -o out.xfp --rehash
+	[[ $output == *"out.xfp is up to date"* ]]
+}
