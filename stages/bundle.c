@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "bundle.h"
+#include "decided.h"
 #include "packed.h"
 #include "printable.h"
 #include "surveyed.h"
@@ -23,9 +24,10 @@ struct assembly {
 	struct xfp_store store;
 	struct xfp_parameters parameters;
 	struct xfp_ledger *ledger;
-	struct xfp_packed *packed;     /* [units] */
-	struct xfp_bundle_unit *units; /* [units] */
-	char **path;                   /* [units] of the packed artifacts */
+	struct xfp_packed *packed;      /* [units] */
+	struct xfp_bundle_unit *units;  /* [units] */
+	char (*choice)[33], (*key)[33]; /* [units] of the artifacts that it is made from; choice "": none */
+	char **path;                    /* [units] of the packed artifacts */
 	char *json;
 };
 
@@ -39,6 +41,8 @@ static void assembly_free(struct assembly *a)
 	}
 	free(a->packed);
 	free(a->units);
+	free(a->choice);
+	free(a->key);
 	free(a->path);
 	free(a->json);
 	xfp_ledger_free(a->ledger);
@@ -46,12 +50,23 @@ static void assembly_free(struct assembly *a)
 	xfp_store_close(&a->store);
 }
 
-static enum xfp_status load_work(struct assembly *a, const char *cache, struct xfp_error *err)
+static enum xfp_status fail_changed(const struct assembly *a, struct xfp_error *err)
+{
+	return xfp_fail(err, XFP_DAMAGED,
+			"%s: %s or a unit's stamp is not what xfp wrote there; no bundle is made from it, and both "
+			"will be written again",
+			a->work, XFP_PARAMETERS_FILE);
+}
+
+static enum xfp_status load_work(struct assembly *a, const char *cache, const char *expected, struct xfp_error *err)
 {
 	char *path = xfp_path(a->work, XFP_LEDGER_FILE);
 	enum xfp_status status =
 		path ? xfp_work_parameters(a->work, &a->parameters, err) : xfp_fail(err, XFP_FAILED, "out of memory");
 
+	/* What is not even in form is no more what xfp wrote. */
+	if (status == XFP_BAD_INPUT && expected)
+		status = fail_changed(a, err);
 	if (!status)
 		status = xfp_ledger_read(path, &a->ledger, err);
 	if (!status)
@@ -61,22 +76,33 @@ static enum xfp_status load_work(struct assembly *a, const char *cache, struct x
 		return status;
 	a->packed = calloc(a->ledger->unit_count + 1, sizeof *a->packed);
 	a->units = calloc(a->ledger->unit_count + 1, sizeof *a->units);
+	a->choice = calloc(a->ledger->unit_count + 1, sizeof *a->choice);
+	a->key = calloc(a->ledger->unit_count + 1, sizeof *a->key);
 	a->path = calloc(a->ledger->unit_count + 1, sizeof *a->path);
-	return a->packed && a->units && a->path ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	return a->packed && a->units && a->choice && a->key && a->path ? XFP_OK
+								       : xfp_fail(err, XFP_FAILED, "out of memory");
 }
 
-/* The artifact of a stamp, and its path when asked for. */
-static enum xfp_status open_stamped(struct assembly *a, uint32_t u, enum xfp_stamp stamp, const char *kind,
-				    uint32_t version, struct xfp_artifact *artifact, char **path, struct xfp_error *err)
+/* The keys that the units' stamps name, and whether they and the parameters are what xfp left there. */
+static enum xfp_status read_stamps(struct assembly *a, const char *expected, struct xfp_error *err)
 {
-	char key[33];
+	struct xfp_digest *decided = xfp_decided_begin(&a->parameters);
+	enum xfp_status status = decided ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	char found[33];
 
-	if (!xfp_stamp_read(a->work, u, stamp, key))
-		return xfp_fail(err, XFP_DAMAGED, "unit %s is not finished: run the conversion again",
-				xfp_printable(a->ledger->units[u].name).text);
-	if (path && !(*path = xfp_store_path(&a->store, key)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
-	return xfp_stamped_open(&a->store, a->work, u, stamp, key, kind, version, artifact, err);
+	for (uint32_t u = 0; !status && u < a->ledger->unit_count; u++) {
+		const struct xfp_ledger_unit *unit = &a->ledger->units[u];
+
+		if (!xfp_stamp_read(a->work, u, XFP_STAMP_PACKED, a->key[u]) ||
+		    (unit->plan == XFP_PLAN_FIT && !xfp_stamp_read(a->work, u, XFP_STAMP_CHOICE, a->choice[u])))
+			status = xfp_fail(err, XFP_DAMAGED, "unit %s is not finished: run the conversion again",
+					  xfp_printable(unit->name).text);
+		else
+			xfp_decided_unit(decided, a->choice[u], a->key[u]);
+	}
+	if (decided)
+		xfp_decided_end(decided, found);
+	return !status && expected && strcmp(found, expected) ? fail_changed(a, err) : status;
 }
 
 static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_error *err)
@@ -87,7 +113,10 @@ static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_erro
 	struct xfp_artifact artifact = { 0 };
 	enum xfp_status status;
 
-	status = open_stamped(a, u, XFP_STAMP_PACKED, XFP_PACKED_KIND, XFP_PACKED_VERSION, &artifact, &a->path[u], err);
+	if (!(a->path[u] = xfp_store_path(&a->store, a->key[u])))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	status = xfp_stamped_open(&a->store, a->work, u, XFP_STAMP_PACKED, a->key[u], XFP_PACKED_KIND,
+				  XFP_PACKED_VERSION, &artifact, err);
 	if (!status)
 		status = xfp_packed_read(&artifact, &a->packed[u], err);
 	for (int part = 0; !status && part < XFP_PARTS; part++) {
@@ -98,8 +127,8 @@ static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_erro
 	}
 	xfp_artifact_close(&artifact);
 	if (!status && unit->plan == XFP_PLAN_FIT) {
-		status =
-			open_stamped(a, u, XFP_STAMP_CHOICE, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, &artifact, NULL, err);
+		status = xfp_stamped_open(&a->store, a->work, u, XFP_STAMP_CHOICE, a->choice[u], XFP_CHOICE_KIND,
+					  XFP_CHOICE_VERSION, &artifact, err);
 		if (!status)
 			status = xfp_choice_read(&artifact, &choice, err);
 		xfp_artifact_close(&artifact);
@@ -207,19 +236,31 @@ static enum xfp_status describe(struct assembly *a, struct xfp_error *err)
 	return a->json ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 }
 
-static enum xfp_status run(const char *work, const char *cache, const char *path, struct xfp_error *err)
+static enum xfp_status load_units(struct assembly *a, struct xfp_error *err)
 {
-	struct assembly a = { .work = work };
-	char sha256[65];
-	enum xfp_status status = load_work(&a, cache, err);
+	enum xfp_status status = XFP_OK;
 
 	/* All of them even so: another run then makes everything that is damaged at once. */
-	for (uint32_t u = 0; (!status || status == XFP_DAMAGED) && u < a.ledger->unit_count; u++) {
-		enum xfp_status one = load_unit(&a, u, err);
+	for (uint32_t u = 0; (!status || status == XFP_DAMAGED) && u < a->ledger->unit_count; u++) {
+		enum xfp_status one = load_unit(a, u, err);
 
 		if (!status || (one && one != XFP_DAMAGED))
 			status = one;
 	}
+	return status;
+}
+
+static enum xfp_status run(const char *work, const char *cache, const char *expected, const char *path,
+			   struct xfp_error *err)
+{
+	struct assembly a = { .work = work };
+	char sha256[65];
+	enum xfp_status status = load_work(&a, cache, expected, err);
+
+	if (!status)
+		status = read_stamps(&a, expected, err);
+	if (!status)
+		status = load_units(&a, err);
 	if (!status)
 		status = settle_fates(&a, err);
 	if (!status)

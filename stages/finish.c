@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "bundle_stamp.h"
+#include "decided.h"
 #include "printable.h"
 #include "report.h"
 #include "xfp.h"
@@ -68,11 +69,25 @@ static bool find_sha256(const struct xfp_conversion *c, off_t offset, char sha25
 	return found;
 }
 
+/* What xfp-bundle is to find in the work folder. */
+static enum xfp_status decided(const struct xfp_conversion *c, char hex[33], struct xfp_error *err)
+{
+	struct xfp_digest *digest = xfp_decided_begin(&c->options.parameters);
+
+	if (!digest)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
+		xfp_decided_unit(digest, c->units[i].key[XFP_STAMP_CHOICE], c->units[i].key[XFP_STAMP_PACKED]);
+	xfp_decided_end(digest, hex);
+	return XFP_OK;
+}
+
 int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_result *result,
 		    struct xfp_error *err)
 {
-	const char *argv[] = { "xfp-bundle",     "--work", c->options.work, "--cache",
-			       c->options.cache, "--",     c->options.out,  NULL };
+	char expected[33] = "";
+	const char *argv[] = { "xfp-bundle", "--work", c->options.work, "--cache", c->options.cache, "--expect",
+			       expected,     "--",     c->options.out,  NULL };
 	char *path = xfp_path(c->options.work, XFP_BUNDLE_STAMP);
 	struct xfp_bundle_stamp stamp;
 	off_t before = xfp_log_size(c);
@@ -83,7 +98,7 @@ int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struc
 	unlink(path);
 	free(path);
 	/* Before it is written: a small file that changes meanwhile makes the stamp an old one. */
-	if ((status = (int)xfp_bundle_stamp_key(c, false, stamp.key, err)))
+	if ((status = (int)xfp_bundle_stamp_key(c, false, stamp.key, err)) || (status = (int)decided(c, expected, err)))
 		return status;
 	status = xfp_run(c, signals, argv, NULL, NULL, NULL, err);
 	if (status && !signals->interrupted)

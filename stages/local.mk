@@ -41,6 +41,8 @@ stages_libstages_a_SOURCES = \
 	stages/convert.h \
 	stages/data.c \
 	stages/data.h \
+	stages/decided.c \
+	stages/decided.h \
 	stages/drop_cache.c \
 	stages/drop_cache.h \
 	stages/estimate.c \

@@ -18,7 +18,10 @@
 static void usage(const struct xfp_stage *stage, FILE *out)
 {
 	fprintf(out, "usage: %s [--work DIR] [--cache DIR]%s %s\n", stage->program,
-		stage->takes_extended ? " [--extended]" : "", stage->run ? "UNIT" : "FILE");
+		stage->takes_extended ? " [--extended]"
+		: stage->run_all      ? " [--expect HEX]"
+				      : "",
+		stage->run ? "UNIT" : "FILE");
 }
 
 static void help(const struct xfp_stage *stage)
@@ -30,6 +33,8 @@ static void help(const struct xfp_stage *stage)
 	       stage->summary, stage->run ? "UNIT is a unit of the work folder's ledger, such as u000012.\n\n" : "");
 	if (stage->takes_extended)
 		puts("      --extended    measure the extended set (k = 5, 6) instead of the base set");
+	if (stage->run_all)
+		puts("      --expect HEX  write nothing unless this is the digest of what was decided on");
 	puts("  -h, --help        print this help and exit\n"
 	     "      --version     print the version and exit");
 }
@@ -129,12 +134,12 @@ static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stag
 	return status == XFP_WANT_MORE ? status : record(job, stage, status, err);
 }
 
-static enum xfp_status run_all(struct xfp_job *job, const struct xfp_stage *stage, const char *cache, const char *path,
-			       struct xfp_error *err)
+static enum xfp_status run_all(struct xfp_job *job, const struct xfp_stage *stage, const char *cache,
+			       const char *expected, const char *path, struct xfp_error *err)
 {
 	job->event.unit = XFP_NO_UNIT;
 	strcpy(job->event.outcome, "made");
-	return record(job, stage, stage->run_all(job->work, cache, path, err), err);
+	return record(job, stage, stage->run_all(job->work, cache, expected, path, err), err);
 }
 
 /* HDF5 allocates and frees half a MiB for every file: it shall not go back to the system each time. */
@@ -148,14 +153,19 @@ static void keep_memory(void)
 
 int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
 {
-	enum { WORK = 256, CACHE, EXTENDED, HELP, VERSION };
+	enum { WORK = 256, CACHE, EXTENDED, EXPECT, HELP, VERSION };
 	static const struct option options[] = {
-		{ "work", required_argument, NULL, WORK },   { "cache", required_argument, NULL, CACHE },
-		{ "extended", no_argument, NULL, EXTENDED }, { "help", no_argument, NULL, HELP },
-		{ "version", no_argument, NULL, VERSION },   { NULL, 0, NULL, 0 },
+		{ "work", required_argument, NULL, WORK },
+		{ "cache", required_argument, NULL, CACHE },
+		{ "extended", no_argument, NULL, EXTENDED },
+		{ "expect", required_argument, NULL, EXPECT },
+		{ "help", no_argument, NULL, HELP },
+		{ "version", no_argument, NULL, VERSION },
+		{ NULL, 0, NULL, 0 },
 	};
 	struct xfp_job job = { .work = setting("XFP_WORK", "."), .started = xfp_now() };
-	const char *cache = setting("XFP_CACHE", "xfp-cache"), *instructions = setting("XFP_INSTRUCTIONS", "");
+	const char *cache = setting("XFP_CACHE", "xfp-cache"), *instructions = setting("XFP_INSTRUCTIONS", ""),
+		   *expected = NULL;
 	struct xfp_error err = { 0 };
 	enum xfp_status status;
 	int option;
@@ -172,6 +182,9 @@ int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
 		case EXTENDED:
 			job.extended = true;
 			break;
+		case EXPECT:
+			expected = optarg;
+			break;
 		case HELP:
 			help(stage);
 			return fflush(stdout) ? XFP_FAILED : XFP_OK;
@@ -184,7 +197,7 @@ int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
 		}
 	}
 	if (optind + 1 != argc || (stage->run && !xfp_unit_parse(argv[optind], &job.number)) ||
-	    (job.extended && !stage->takes_extended)) {
+	    (job.extended && !stage->takes_extended) || (expected && !stage->run_all)) {
 		usage(stage, stderr);
 		return XFP_USAGE;
 	}
@@ -193,7 +206,8 @@ int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
 			stage->program, xfp_printable(instructions).text);
 		return XFP_USAGE;
 	}
-	status = stage->run ? run_job(&job, stage, cache, &err) : run_all(&job, stage, cache, argv[optind], &err);
+	status = stage->run ? run_job(&job, stage, cache, &err)
+			    : run_all(&job, stage, cache, expected, argv[optind], &err);
 	if (status && status != XFP_WANT_MORE)
 		fprintf(stderr, "%s: %s\n", stage->program, err.text);
 	xfp_ledger_free(job.ledger);

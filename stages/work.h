@@ -133,8 +133,9 @@ struct xfp_stage {
 	bool takes_extended;
 	bool is_survey; /* what it makes decides the parameters of the unit's other stages */
 	enum xfp_status (*run)(struct xfp_job *job, struct xfp_error *err);
-	/* For all units at once, into a file (xfp-bundle), where `run` is NULL. */
-	enum xfp_status (*run_all)(const char *work, const char *cache, const char *path, struct xfp_error *err);
+	/* For all units at once, into a file (xfp-bundle), where `run` is NULL. `expected`: --expect, or NULL. */
+	enum xfp_status (*run_all)(const char *work, const char *cache, const char *expected, const char *path,
+				   struct xfp_error *err);
 };
 
 /* Parse the common options (--work, --cache, --help, --version), open everything, run, record the

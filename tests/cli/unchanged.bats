@@ -48,3 +48,35 @@ converts_truly() { # OPTION...
 	run -0 xfp convert m -o out.xfp --rehash
 	[[ $output == *"out.xfp is up to date"* ]]
 }
+
+@test "stamps or parameters that change before the bundle is written: none is made of them, and the run goes on" {
+	make_model m
+	expected=$(converted m whole.xfp --cache whole)
+	# gate and up are of one shape: nothing but their stamps tells them apart
+	replace_stage xfp-bundle 'printf "%s\n" "$@" >>"$top/words"
+[ -e "$top/done" ] || { touch "$top/done"; cd "$top/out.xfp.work"; mv u000005-packed x; mv u000006-packed u000005-packed
+mv x u000006-packed; cd "$top"; }
+exec "$real" "$@"'
+	bin/xfp convert m -o out.xfp -q 2>errors
+	[ "$(sha out.xfp)" = "$expected" ]
+	grep -q "stamp is not what xfp wrote there" errors
+	[ "$(grep -c "^--expect$" words)" = 2 ]
+	# and by hand
+	hex=$(sed -n '/^--expect$/{n;p;q}' words)
+	export XFP_WORK=$PWD/out.xfp.work XFP_CACHE=$PWD/xfp-cache
+	[ "$(xfp-bundle --expect "$hex" again.xfp)" = "$expected  again.xfp" ]
+	rm again.xfp
+	run -75 xfp-bundle --expect "${hex//0/1}" again.xfp
+	cp out.xfp.work/parameters.json .
+	sed -i 's/"routed_expert": "0.98"/"routed_expert": "0.97"/' out.xfp.work/parameters.json
+	if cmp -s parameters.json out.xfp.work/parameters.json; then
+		echo "no parameter was changed"
+		return 1
+	fi
+	run -75 xfp-bundle --expect "$hex" again.xfp
+	[[ $output == *"is not what xfp wrote there"* ]]
+	truncate -s 20 out.xfp.work/parameters.json
+	run -75 xfp-bundle --expect "$hex" again.xfp
+	no_output again.xfp
+	run -2 xfp-pack --expect "$hex" u000001
+}
