@@ -12,6 +12,8 @@ base_libbase_a_SOURCES = \
 	base/misspelt.h \
 	base/next_option.c \
 	base/next_option.h \
+	base/output.c \
+	base/output.h \
 	base/process.c \
 	base/process.h \
 	base/size.c \

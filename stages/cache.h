@@ -6,10 +6,10 @@
 #define XFP_CACHE_H
 
 #include <getopt.h>
-#include <jansson.h>
 
 #include "census.h"
 #include "explain.h"
+#include "json_print.h"
 #include "manifest.h"
 #include "store.h"
 
@@ -75,13 +75,12 @@ enum xfp_status xfp_cache_explain(const struct xfp_cache_call *call, const struc
 /* "2026-11-21T10:42:07Z"; "-" for 0. */
 const char *xfp_utc(int64_t seconds, char text[32]);
 
-/* A path may be anything: what is not UTF-8 is escaped. A time of 0 is null. */
-json_t *xfp_json_text(const char *text);
+/* A time of 0 is null. */
 json_t *xfp_json_time(int64_t seconds);
 /* A row of the manifest as an object; NULL when out of memory. */
 json_t *xfp_json_row(const struct xfp_value *values, unsigned count);
-/* Takes the root, NULL when there was no memory for it. */
-enum xfp_status xfp_json_print(json_t *root, struct xfp_error *err);
+/* As every command of the cache prints its JSON. */
+#define XFP_CACHE_JSON (JSON_INDENT(1) | JSON_REAL_PRECISION(9))
 
 /* How far a long command is, on stderr: on a terminal a line that is rewritten, otherwise one now and then. */
 struct xfp_cache_progress {

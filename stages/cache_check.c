@@ -174,7 +174,7 @@ static enum xfp_status print_json(struct checking *s, const struct xfp_cache *ca
 		(json_int_t)r->found[XFP_FINDING_UNREADABLE], "removed", (json_int_t)s->removed, "findings",
 		s->findings);
 
-	return xfp_json_print(root, err);
+	return xfp_json_print(root, XFP_CACHE_JSON, err);
 }
 
 /* ---- the command ------------------------------------------------------------------------------- */

@@ -94,13 +94,6 @@ const char *xfp_utc(int64_t seconds, char text[32])
 	return text;
 }
 
-json_t *xfp_json_text(const char *text)
-{
-	json_t *value = json_string(text);
-
-	return value ? value : json_string(xfp_printable(text).text);
-}
-
 json_t *xfp_json_time(int64_t seconds)
 {
 	char text[32];
@@ -125,18 +118,6 @@ json_t *xfp_json_row(const struct xfp_value *values, unsigned count)
 		}
 	}
 	return row;
-}
-
-enum xfp_status xfp_json_print(json_t *root, struct xfp_error *err)
-{
-	enum xfp_status status = XFP_OK;
-
-	if (!root)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
-	else if (json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) || putchar('\n') == EOF)
-		status = xfp_fail(err, XFP_FAILED, "cannot write to standard output");
-	json_decref(root);
-	return status;
 }
 
 /* ---- progress ---------------------------------------------------------------------------------- */

@@ -171,7 +171,7 @@ static enum xfp_status print_json(struct explaining *e, struct xfp_error *err)
 			 (int)item->known, "current", (int)item->current, "key_text", xfp_json_text(e->key_text),
 			 "holds", content, "from", from, "into", into, "runs", runs);
 	if (!status)
-		return xfp_json_print(root, err);
+		return xfp_json_print(root, XFP_CACHE_JSON, err);
 	json_decref(root);
 	return status;
 }

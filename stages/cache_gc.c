@@ -124,7 +124,7 @@ static enum xfp_status print_json(const struct xfp_cache_call *call, const struc
 					(json_int_t)plan->after, "fits",
 					(int)(!call->max_size || plan->after <= call->max_size), "removed", removed,
 					"unknown", unknown),
-			      err);
+			      XFP_CACHE_JSON, err);
 }
 
 /* ---- the work ---------------------------------------------------------------------------------- */

@@ -119,7 +119,7 @@ static void print_line(const struct listing *l, const struct xfp_census_item *it
 		print_key_text(l, item->key);
 }
 
-static enum xfp_status print_text(const struct listing *l, struct xfp_error *err)
+static void print_text(const struct listing *l)
 {
 	uint64_t bytes = 0, current = 0, current_bytes = 0;
 	char all[32], used[32];
@@ -137,7 +137,6 @@ static enum xfp_status print_text(const struct listing *l, struct xfp_error *err
 	}
 	printf("%" PRIu32 " artifact%s, %s; %" PRIu64 " current, %s\n", l->count, l->count == 1 ? "" : "s",
 	       xfp_human((double)bytes, "B", all), current, xfp_human((double)current_bytes, "B", used));
-	return ferror(stdout) ? xfp_fail(err, XFP_FAILED, "cannot write to standard output") : XFP_OK;
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------- */
@@ -167,8 +166,10 @@ static enum xfp_status print_json(const struct listing *l, struct xfp_error *err
 {
 	json_t *folder = xfp_json_text(l->cache->store.folder);
 	uint64_t bytes = 0, current = 0;
-	bool ok = folder && printf("{\n \"cache\": ") > 0 && !json_dumpf(folder, stdout, JSON_ENCODE_ANY);
+	bool ok = folder;
 
+	fputs("{\n \"cache\": ", stdout);
+	json_dumpf(folder, stdout, JSON_ENCODE_ANY);
 	json_decref(folder);
 	printf(",\n \"manifest\": \"%s\",\n \"artifacts\": [", xfp_cache_state_name(l->cache->state));
 	for (uint32_t i = 0; ok && i < l->count; i++) {
@@ -176,14 +177,15 @@ static enum xfp_status print_json(const struct listing *l, struct xfp_error *err
 		json_t *object = item_json(l, item);
 
 		fputs(i ? ",\n  " : "\n  ", stdout);
-		ok = object && !json_dumpf(object, stdout, JSON_REAL_PRECISION(9));
+		ok = object;
+		json_dumpf(object, stdout, JSON_REAL_PRECISION(9));
 		json_decref(object);
 		bytes += item->there ? item->bytes : 0;
 		current += item->current;
 	}
 	printf("\n ],\n \"count\": %" PRIu32 ",\n \"bytes\": %" PRIu64 ",\n \"current\": %" PRIu64 "\n}\n", l->count,
 	       bytes, current);
-	return ok && !ferror(stdout) ? XFP_OK : xfp_fail(err, XFP_FAILED, "cannot write to standard output");
+	return ok ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 }
 
 /* ---- the command ------------------------------------------------------------------------------- */
@@ -202,7 +204,10 @@ static int run(const struct xfp_cache_call *call, struct xfp_error *err)
 		if (!(status = xfp_census_find(&cache.census, call->operand, &number, err)))
 			status = xfp_cache_explain(call, &cache, number, err);
 	} else if (!(status = choose(&l, err))) {
-		status = call->json ? print_json(&l, err) : print_text(&l, err);
+		if (call->json)
+			status = print_json(&l, err);
+		else
+			print_text(&l);
 	}
 	free(l.item);
 	xfp_cache_close(&cache);

@@ -40,7 +40,7 @@ static enum xfp_status print_json(const struct xfp_cache_call *call, const struc
 				 (json_int_t)r->sources, "lost", *r->lost ? xfp_json_text(r->lost) : json_null(),
 				 "aside", r->aside ? xfp_json_text(r->aside) : json_null());
 
-	return xfp_json_print(root, err);
+	return xfp_json_print(root, XFP_CACHE_JSON, err);
 }
 
 static void print_text(const struct xfp_cache_call *call, const struct xfp_rebuilt *r)

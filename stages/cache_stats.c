@@ -196,7 +196,7 @@ static enum xfp_status print_json(const struct figures *f, struct xfp_error *err
 			 (json_int_t)(f->check.found[XFP_FINDING_DAMAGED] + f->check.found[XFP_FINDING_UNREADABLE]),
 			 "gc_frees", (json_int_t)(f->gc.before - f->gc.after), "runs", runs);
 	if (!status)
-		return xfp_json_print(root, err);
+		return xfp_json_print(root, XFP_CACHE_JSON, err);
 	json_decref(root);
 	return status;
 }

@@ -251,7 +251,6 @@ int xfp_main_compare(int argc, char **argv)
 		if (status && !signals.interrupted && *err.text)
 			fprintf(stderr, "%s: %s\n", name, err.text);
 		comparison_free(&comparison);
-		fflush(stdout);
 		xfp_signals_release(&signals);
 		return (int)status;
 	} else {

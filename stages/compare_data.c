@@ -3,11 +3,11 @@
  * compare_data.c - xfp compare: what it found, for programs: CSV and JSON.
  */
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "compare.h"
+#include "json_print.h"
 
 /* ---- CSV --------------------------------------------------------------------------------------- */
 
@@ -160,17 +160,15 @@ enum xfp_status xfp_compare_print_json(const struct xfp_comparison *c, struct xf
 {
 	json_t *units = json_array(), *root;
 	bool good = true;
-	int failed;
 
 	for (uint32_t u = 0; good && c->request.per_unit && u < c->count; u++)
 		good = append(units, unit_json(NULL, &c->units[u]));
-	root = json_pack("{s:s, s:s, s:i, s:i, s:o, s:o}", "model", c->request.model, "family", c->ledger->family,
-			 "unit_count", (int)c->count, "left_out", (int)c->left_out, "all", unit_json(c, &c->all),
-			 "units", units);
-	failed = !good || !root || json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
-	json_decref(root);
-	if (!failed)
-		putchar('\n');
-	return failed ? xfp_fail(err, XFP_FAILED, "the comparison cannot be written as JSON; is a name not UTF-8?")
-		      : XFP_OK;
+	root = json_pack("{s:o, s:s, s:i, s:i, s:o, s:o}", "model", xfp_json_text(c->request.model), "family",
+			 c->ledger->family, "unit_count", (int)c->count, "left_out", (int)c->left_out, "all",
+			 unit_json(c, &c->all), "units", units);
+	if (!good) {
+		json_decref(root);
+		root = NULL;
+	}
+	return xfp_json_print(root, JSON_INDENT(1) | JSON_REAL_PRECISION(15), err);
 }

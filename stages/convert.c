@@ -338,7 +338,6 @@ int xfp_run_command(int argc, char **argv, const struct xfp_conversion_command *
 	xfp_conversion_close(&c);
 	xfp_resume_free(&resume);
 	free(words);
-	fflush(stdout);
 	xfp_signals_release(&signals);
 	return status;
 }

@@ -10,6 +10,7 @@
 
 #include "bundle_stamp.h"
 #include "decided.h"
+#include "json_print.h"
 #include "printable.h"
 #include "report.h"
 #include "xfp.h"
@@ -291,25 +292,19 @@ static enum xfp_status print_json(const struct xfp_conversion *c, const struct x
 				  const struct tally *tally, double seconds, struct xfp_error *err)
 {
 	json_t *classes = classes_json(c, err), *root;
-	int failed;
 
 	if (!classes)
 		return XFP_FAILED;
-	root = json_pack("{s:s, s:s, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:s, s:o}", "bundle",
-			 c->options.out, "sha256", result->sha256, "bytes", (json_int_t)result->bytes, "unchanged",
-			 (int)result->unchanged, "weights", (json_int_t)c->weights, "units", (json_int_t)tally->units,
-			 "repacked", (json_int_t)tally->repacked, "fitted", (json_int_t)tally->fitted, "cached",
-			 (json_int_t)(tally->units - tally->repacked), "source_precision",
-			 (json_int_t)(tally->kept + tally->nonfinite), "below_floor", (json_int_t)tally->missed,
-			 "seconds", seconds, "stage_seconds", tally->seconds, "dropped_bytes",
-			 (json_int_t)result->freed, "work", c->options.work, "classes", classes);
-	failed = !root || json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-
-	json_decref(root);
-	if (!failed)
-		putchar('\n');
-	return failed ? xfp_fail(err, XFP_FAILED, "the summary cannot be written as JSON; is a path not UTF-8?")
-		      : XFP_OK;
+	root = json_pack("{s:o, s:s, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:o, s:o}", "bundle",
+			 xfp_json_text(c->options.out), "sha256", result->sha256, "bytes", (json_int_t)result->bytes,
+			 "unchanged", (int)result->unchanged, "weights", (json_int_t)c->weights, "units",
+			 (json_int_t)tally->units, "repacked", (json_int_t)tally->repacked, "fitted",
+			 (json_int_t)tally->fitted, "cached", (json_int_t)(tally->units - tally->repacked),
+			 "source_precision", (json_int_t)(tally->kept + tally->nonfinite), "below_floor",
+			 (json_int_t)tally->missed, "seconds", seconds, "stage_seconds", tally->seconds,
+			 "dropped_bytes", (json_int_t)result->freed, "work", xfp_json_text(c->options.work), "classes",
+			 classes);
+	return xfp_json_print(root, JSON_INDENT(1) | JSON_REAL_PRECISION(9), err);
 }
 
 static void print_missed(uint32_t count, const char *why)

@@ -3,7 +3,6 @@
  * info.c - `xfp info`: what is inside a bundle, from its index alone.
  */
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "commands.h"
 #include "conversion.h"
 #include "dtype.h"
+#include "json_print.h"
 #include "next_option.h"
 #include "parameters.h"
 #include "printable.h"
@@ -115,7 +115,6 @@ static enum xfp_status print_json(const struct xfp_bundle *bundle, const struct 
 				  struct xfp_error *err)
 {
 	json_t *units = json_array(), *tensors = json_array(), *method, *root;
-	enum xfp_status status = XFP_OK;
 	struct xfp_bundle_info info;
 	struct xfp_tensor_info tensor;
 	struct xfp_unit_info unit;
@@ -135,12 +134,11 @@ static enum xfp_status print_json(const struct xfp_bundle *bundle, const struct 
 	root = json_pack("{s:i, s:s, s:I, s:I, s:o?, s:o, s:o}", "version", (int)info.version, "family", info.family,
 			 "weights", (json_int_t)info.weights, "bytes", (json_int_t)info.file_bytes, "method", method,
 			 "units", units, "tensors", tensors);
-	if (!ok || !root)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
-	else if (json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) || putchar('\n') == EOF)
-		status = xfp_fail(err, XFP_FAILED, "cannot write to standard output");
-	json_decref(root);
-	return status;
+	if (!ok) {
+		json_decref(root);
+		root = NULL;
+	}
+	return xfp_json_print(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15), err);
 }
 
 /* ---- text -------------------------------------------------------------------------------------- */

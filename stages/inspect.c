@@ -17,6 +17,7 @@
 #include "hub.h"
 #include "inspect_report.h"
 #include "next_option.h"
+#include "output.h"
 #include "refuse.h"
 #include "settings.h"
 #include "work.h"
@@ -288,14 +289,10 @@ int main(int argc, char **argv)
 	status = parse_options(argc, argv, &options, &done);
 	if (status) {
 		xfp_parameters_free(&options.policy.parameters);
-		return status;
+		return (int)status;
 	}
 	if (!done && (status = inspect(&options, &err)))
 		xfp_inspection_say("", err.text);
 	xfp_parameters_free(&options.policy.parameters);
-	if (fclose(stdout) && !status) {
-		xfp_inspection_say("", "standard output: cannot write");
-		status = XFP_FAILED;
-	}
-	return status;
+	return xfp_output_finish(program, (int)status);
 }

@@ -2,11 +2,11 @@
 #include "inspect_report.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "json_print.h"
 #include "name_groups.h"
 #include "printable.h"
 
@@ -228,36 +228,20 @@ enum xfp_status xfp_inspection_print(const struct xfp_inspection *inspection, bo
 
 /* ---- for programs ----------------------------------------------------------------------------- */
 
-/* Paths may be no UTF-8, which JSON needs: such bytes become question marks. */
-static json_t *text(const char *value)
-{
-	json_t *json = json_string(value);
-	char *copy;
-
-	if (json || !(copy = strdup(value)))
-		return json;
-	for (char *c = copy; *c; c++)
-		if (*c & 0x80)
-			*c = '?';
-	json = json_string(copy);
-	free(copy);
-	return json;
-}
-
 static json_t *tensor_json(const struct xfp_ledger_tensor *tensor)
 {
 	json_t *shape = json_array();
 
 	for (uint32_t d = 0; d < tensor->rank; d++)
 		json_array_append_new(shape, json_integer((json_int_t)tensor->shape[d]));
-	return json_pack("{s:o, s:s, s:o, s:s, s:s, s:o}", "name", text(tensor->name), "fate",
-			 xfp_fate_name(tensor->fate), "reason", text(tensor->reason), "class",
+	return json_pack("{s:o, s:s, s:o, s:s, s:s, s:o}", "name", xfp_json_text(tensor->name), "fate",
+			 xfp_fate_name(tensor->fate), "reason", xfp_json_text(tensor->reason), "class",
 			 xfp_class_name(tensor->class_), "dtype", xfp_dtype_name(tensor->dtype), "shape", shape);
 }
 
 static json_t *unit_json(const struct xfp_ledger_unit *unit)
 {
-	return json_pack("{s:o, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "name", text(unit->name), "class",
+	return json_pack("{s:o, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "name", xfp_json_text(unit->name), "class",
 			 xfp_class_name(unit->class_), "role", unit->role, "plan",
 			 unit->plan == XFP_PLAN_FP8    ? "fp8"
 			 : unit->plan == XFP_PLAN_KEEP ? "keep"
@@ -272,7 +256,7 @@ static json_t *roles_json(const struct xfp_rule *rule)
 	json_t *roles = json_array();
 
 	for (uint32_t i = 0; rule && i < rule->part_count; i++)
-		json_array_append_new(roles, text(rule->parts[i].role));
+		json_array_append_new(roles, xfp_json_text(rule->parts[i].role));
 	return roles;
 }
 
@@ -280,12 +264,13 @@ static json_t *rule_json(const struct xfp_rule *rule, uint32_t taken)
 {
 	return json_pack("{s:I, s:s, s:s, s:o, s:b, s:o, s:I}", "line", (json_int_t)rule->line, "action",
 			 action_name(rule->action), "class", xfp_class_name(rule->class_), "roles", roles_json(rule),
-			 "optional", rule->optional, "pattern", text(rule->pattern), "tensors", (json_int_t)taken);
+			 "optional", rule->optional, "pattern", xfp_json_text(rule->pattern), "tensors",
+			 (json_int_t)taken);
 }
 
 static json_t *group_json(const struct xfp_name_group *group)
 {
-	return json_pack("{s:o, s:I, s:I, s:s, s:o, s:s, s:o}", "names", text(group->names), "tensors",
+	return json_pack("{s:o, s:I, s:I, s:s, s:o, s:s, s:o}", "names", xfp_json_text(group->names), "tensors",
 			 (json_int_t)group->tensors, "weights", (json_int_t)group->weights, "class",
 			 xfp_class_name(group->class_), "roles", roles_json(group->rule), "fate",
 			 xfp_fate_name(group->fate), "line",
@@ -312,7 +297,7 @@ static json_t *names_json(const struct xfp_inspection *inspection)
 
 static json_t *note_json(bool warning, const char *value)
 {
-	return json_pack("{s:b, s:o}", "warning", warning, "text", text(value));
+	return json_pack("{s:b, s:o}", "warning", warning, "text", xfp_json_text(value));
 }
 
 enum xfp_status xfp_inspection_json(const struct xfp_inspection *inspection, struct xfp_error *err)
@@ -334,15 +319,14 @@ enum xfp_status xfp_inspection_json(const struct xfp_inspection *inspection, str
 	for (uint32_t i = 0; i < choice->family->rule_count; i++)
 		failed |= json_array_append_new(
 				  rules, rule_json(&choice->family->rules[i], inspection->findings->taken[i])) != 0;
-	root = json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "model", text(ledger->model), "family",
-			 text(ledger->family), "family_by", choice->why ? text(choice->why) : json_null(),
-			 "family_file", text(choice->path), "format", ledger->format, "tensors", tensors, "units",
-			 units, "names", names_json(inspection), "rules", rules, "notes", list);
+	root = json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "model", xfp_json_text(ledger->model),
+			 "family", xfp_json_text(ledger->family), "family_by",
+			 choice->why ? xfp_json_text(choice->why) : json_null(), "family_file",
+			 xfp_json_text(choice->path), "format", ledger->format, "tensors", tensors, "units", units,
+			 "names", names_json(inspection), "rules", rules, "notes", list);
 	if (!root || failed) {
 		json_decref(root);
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	}
-	failed = json_dumpf(root, stdout, JSON_INDENT(1)) || putchar('\n') == EOF;
-	json_decref(root);
-	return failed ? xfp_fail(err, XFP_FAILED, "standard output: cannot write") : XFP_OK;
+	return xfp_json_print(root, JSON_INDENT(1), err);
 }

@@ -16,6 +16,7 @@
 
 #include "kernel_verify.h"
 #include "next_option.h"
+#include "output.h"
 
 static const char program[] = "xfp-kernel-verify";
 
@@ -109,7 +110,7 @@ static void begin(const struct xfp_kernel_request *request)
 			between = request->json ? ", " : "";
 		}
 	printf(request->json ? "],\n  \"groups\": [" : "\n");
-	fflush(stdout);
+	xfp_output_flush(); /* whoever waits sees that it began */
 }
 
 static unsigned not_run(const struct xfp_kernel_report *report)
@@ -305,7 +306,7 @@ static int run(int argc, char **argv)
 	else if (request.golden)
 		xfp_kernel_golden(ops, &request);
 	else if ((status = verify(ops, &request, &err))) {
-		fflush(stdout); /* the verdict comes last, wherever both streams go */
+		xfp_output_flush(); /* the verdict comes last, wherever both streams go */
 		fprintf(stderr, "%s: %s\n", program, err.text);
 	}
 	free(ops);
@@ -314,12 +315,5 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	int status = run(argc, argv);
-
-	/* A full disk behind stdout must not pass for success. */
-	if (fclose(stdout)) {
-		perror("xfp-kernel-verify: standard output");
-		return status ? status : XFP_FAILED;
-	}
-	return status;
+	return xfp_output_finish("xfp-kernel-verify", run(argc, argv));
 }

@@ -11,6 +11,7 @@
 #include "dtype.h"
 #include "kernel_verify.h"
 #include "kernel_verify_threads.h"
+#include "output.h"
 
 #define BATCH_SECONDS 1e-3 /* that are timed at once, at least */
 #define COLS 4096
@@ -105,7 +106,7 @@ static void tell(struct xfp_kernel_report *report, const struct measured *m)
 	if (m->times > 0)
 		printf(" %6.1f x plain", m->times);
 	putchar('\n');
-	fflush(stdout);
+	xfp_output_flush();
 }
 
 /* ---- in the cache --------------------------------------------------------------------------------------------- */

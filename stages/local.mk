@@ -73,6 +73,8 @@ stages_libstages_a_SOURCES = \
 	stages/ingest.h \
 	stages/inspect_report.c \
 	stages/inspect_report.h \
+	stages/json_print.c \
+	stages/json_print.h \
 	stages/library_train.c \
 	stages/library_train.h \
 	stages/like.c \
@@ -217,6 +219,7 @@ kernel_verify_sources = \
 	stages/kernel_verify_threads.h \
 	stages/kernel_verify_trial.c
 kernel_verify_libs = kernels/libkernels.a $(X86_LIBS) base/libbase.a runtime/libxfp.la -lm
+kernel_verify_libs = base/libbase.a kernels/libkernels.a $(X86_LIBS) runtime/libxfp.la -lm
 xfp_kernel_verify_SOURCES = $(kernel_verify_sources) stages/kernel_verify_tables.c
 xfp_kernel_verify_LDADD = $(kernel_verify_libs)
 xfp_libfit_SOURCES = stages/libfit.c stages/no_plugins.c

@@ -10,6 +10,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "file.h"
+
+/* How much of a path names the folder that it is in; 0: the current one. */
+static int parent_length(const char *path)
+{
+	size_t length = strlen(path);
+
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	while (length && path[length - 1] != '/')
+		length--;
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	return (int)length;
+}
+
+/* In a new string; NULL: out of memory. */
+static char *parent_of(const char *path)
+{
+	int length = parent_length(path);
+
+	return length ? strndup(path, (size_t)length) : strdup(".");
+}
+
 enum xfp_status xfp_made_add(struct xfp_made *made, char *path, struct xfp_error *err)
 {
 	char **grown = path ? realloc(made->path, (made->count + 1) * sizeof *grown) : NULL;
@@ -21,6 +45,25 @@ enum xfp_status xfp_made_add(struct xfp_made *made, char *path, struct xfp_error
 	made->path = grown;
 	grown[made->count++] = path;
 	return XFP_OK;
+}
+
+enum xfp_status xfp_made_sync(const struct xfp_made *made, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	char *last = NULL;
+
+	for (size_t i = 0; !status && i < made->count; i++) {
+		char *parent = parent_of(made->path[i]);
+
+		if (!parent)
+			status = xfp_fail(err, XFP_FAILED, "out of memory");
+		else if (!last || strcmp(parent, last)) /* what is in one folder comes in a row, more or less */
+			status = xfp_sync_folder(parent, err);
+		free(last);
+		last = parent;
+	}
+	free(last);
+	return status;
 }
 
 void xfp_made_undo(struct xfp_made *made)
@@ -39,20 +82,6 @@ void xfp_made_free(struct xfp_made *made)
 		free(made->path[i]);
 	free(made->path);
 	*made = (struct xfp_made){ 0 };
-}
-
-/* How much of a path names the folder that it is in; 0: the current one. */
-static int parent_length(const char *path)
-{
-	size_t length = strlen(path);
-
-	while (length > 1 && path[length - 1] == '/')
-		length--;
-	while (length && path[length - 1] != '/')
-		length--;
-	while (length > 1 && path[length - 1] == '/')
-		length--;
-	return (int)length;
 }
 
 static enum xfp_status no_folder(const char *path, int errnum, struct xfp_error *err)
@@ -74,7 +103,7 @@ enum xfp_status xfp_new_folder_check(const char *path, struct xfp_error *err)
 	if (!folder && errno != ENOENT)
 		return xfp_fail_errno(err, errno, "%s", path);
 	if (!folder) {
-		char *parent = parent_length(path) ? strndup(path, (size_t)parent_length(path)) : strdup(".");
+		char *parent = parent_of(path);
 		int errnum = parent && access(parent, W_OK | X_OK) ? errno : 0;
 
 		free(parent);

@@ -17,6 +17,8 @@ struct xfp_made {
 
 /* Remember what is made, or about to be. Takes the path, which may be NULL when there was no memory for it. */
 enum xfp_status xfp_made_add(struct xfp_made *made, char *path, struct xfp_error *err);
+/* Make it durable: every folder that something was made in is synced. The content of files is for who writes it. */
+enum xfp_status xfp_made_sync(const struct xfp_made *made, struct xfp_error *err);
 /* Remove all of it, the last first. */
 void xfp_made_undo(struct xfp_made *made);
 void xfp_made_free(struct xfp_made *made);

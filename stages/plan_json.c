@@ -2,10 +2,10 @@
 /*
  * plan_json.c - a plan as JSON: a stable interface, documented in xfp-plan(1).
  */
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "json_print.h"
 #include "plan.h"
 
 static json_t *bounds_json(const uint64_t bytes[XFP_BOUNDS])
@@ -112,8 +112,8 @@ static json_t *cache_json(const struct xfp_conversion *c)
 			json_decref(stages);
 			stages = NULL;
 		}
-	return json_pack("{s:s, s:b, s:I, s:I, s:o?}", "folder", c->options.cache, "exists", c->manifest != NULL,
-			 "known", (json_int_t)xfp_plan_known_units(c), "done",
+	return json_pack("{s:o, s:b, s:I, s:I, s:o?}", "folder", xfp_json_text(c->options.cache), "exists",
+			 c->manifest != NULL, "known", (json_int_t)xfp_plan_known_units(c), "done",
 			 (json_int_t)(c->ledger->unit_count - c->todo), "stages", stages);
 }
 
@@ -122,22 +122,17 @@ enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct x
 	const struct xfp_conversion *c = facts->c;
 	struct xfp_plan_groups groups = { 0 };
 	json_t *root = NULL;
-	int failed;
 
 	if (xfp_plan_group_units(c, &groups))
-		root = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:b}",
-				 "model", c->options.model, "family", c->ledger->family, "format", c->ledger->format,
-				 "weights", (json_int_t)c->weights, "units", (json_int_t)c->ledger->unit_count,
-				 "measured", (json_int_t)facts->measured, "estimate",
+		root = json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:b}",
+				 "model", xfp_json_text(c->options.model), "family", c->ledger->family, "format",
+				 c->ledger->format, "weights", (json_int_t)c->weights, "units",
+				 (json_int_t)c->ledger->unit_count, "measured", (json_int_t)facts->measured, "estimate",
 				 (int)(facts->measured < groups.all.units - groups.all.fp8), "groups",
 				 groups_json(&groups), "tensors", tensors_json(c->ledger), "bundle",
 				 bounds_json(facts->bundle), "memory", memory_json(facts), "disk", disk_json(facts),
 				 "jobs", (int)facts->jobs, "time", time_json(facts), "cache", cache_json(c), "current",
 				 (int)facts->current);
 	free(groups.list);
-	failed = !root || json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-	json_decref(root);
-	if (!failed)
-		putchar('\n');
-	return failed ? xfp_fail(err, XFP_FAILED, "the plan cannot be written as JSON; is a path not UTF-8?") : XFP_OK;
+	return xfp_json_print(root, JSON_INDENT(1) | JSON_REAL_PRECISION(9), err);
 }

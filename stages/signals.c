@@ -3,6 +3,8 @@
 
 #include <time.h>
 
+#include "output.h"
+
 void xfp_signals_hold(struct xfp_signals *signals)
 {
 	static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
@@ -22,6 +24,7 @@ void xfp_signals_release(struct xfp_signals *signals)
 {
 	sigprocmask(SIG_SETMASK, &signals->before, NULL);
 	if (signals->interrupted) {
+		xfp_output_flush(); /* a signal ends the process without that */
 		signal(signals->interrupted, SIG_DFL);
 		raise(signals->interrupted);
 	}

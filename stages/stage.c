@@ -11,6 +11,7 @@
 #include "aim.h"
 #include "encode.h"
 #include "next_option.h"
+#include "output.h"
 #include "printable.h"
 #include "surveyed.h"
 #include "work.h"
@@ -151,7 +152,7 @@ static void keep_memory(void)
 #endif
 }
 
-int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
+static int run(int argc, char **argv, const struct xfp_stage *stage)
 {
 	enum { WORK = 256, CACHE, EXTENDED, EXPECT, HELP, VERSION };
 	static const struct option options[] = {
@@ -187,10 +188,10 @@ int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
 			break;
 		case HELP:
 			help(stage);
-			return fflush(stdout) ? XFP_FAILED : XFP_OK;
+			return XFP_OK;
 		case VERSION:
 			printf("%s (xfp) %s\n", stage->program, PACKAGE_VERSION);
-			return fflush(stdout) ? XFP_FAILED : XFP_OK;
+			return XFP_OK;
 		default:
 			usage(stage, stderr);
 			return XFP_USAGE;
@@ -213,7 +214,12 @@ int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
 	xfp_ledger_free(job.ledger);
 	xfp_parameters_free(&job.parameters);
 	xfp_store_close(&job.store);
-	return status;
+	return (int)status;
+}
+
+int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
+{
+	return xfp_output_finish(stage->program, run(argc, argv, stage));
 }
 
 enum xfp_status xfp_stamped_open(const struct xfp_store *store, const char *work, uint32_t unit, enum xfp_stamp stamp,

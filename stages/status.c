@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "file.h"
 #include "next_option.h"
+#include "output.h"
 #include "run_state.h"
 #include "status_print.h"
 
@@ -210,7 +211,7 @@ static int redraw(const struct xfp_run_state *state, int before)
 	fputs("\r\033[J", stdout);
 	for (rest = text; (line = strsep(&rest, "\n")) && rest && (lines < height || !state->locked); lines++)
 		printf("%.*s\n", state->locked ? width : (int)strlen(line), line);
-	fflush(stdout);
+	xfp_output_flush();
 	free(text);
 	return lines;
 }

@@ -2,13 +2,13 @@
 #include "status_print.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "conversion.h"
+#include "json_print.h"
 #include "printable.h"
 #include "progress.h"
 #include "resume.h"
@@ -161,10 +161,10 @@ static json_t *failure_json(const struct xfp_run_state *s, const struct xfp_even
 {
 	bool whole = event->unit == XFP_NO_UNIT;
 
-	return json_pack("{s:o, s:s?, s:s, s:i, s:s}", "number",
+	return json_pack("{s:o, s:s?, s:s, s:i, s:o}", "number",
 			 whole ? json_null() : json_integer((json_int_t)event->unit), "unit",
 			 whole ? NULL : s->ledger->units[event->unit].name, "stage", event->stage, "status",
-			 event->status, "message", event->message);
+			 event->status, "message", xfp_json_text(event->message));
 }
 
 static json_t *units_json(const struct xfp_run_state *s, json_t *flight, json_t *failures)
@@ -192,7 +192,7 @@ static json_t *units_json(const struct xfp_run_state *s, json_t *flight, json_t 
 	return classes;
 }
 
-/* NULL: out of memory, or a path is not UTF-8. */
+/* NULL: out of memory. */
 static json_t *run_json(const struct xfp_run_state *s)
 {
 	const struct xfp_run_record *r = &s->record;
@@ -201,22 +201,24 @@ static json_t *run_json(const struct xfp_run_state *s)
 	json_t *flight = json_array(), *failures = json_array(), *classes = units_json(s, flight, failures), *root;
 	char *log = xfp_path(s->work, XFP_LOG_FILE), *resume = resume_of(s);
 
-	root = json_pack("{s:s, s:s, s:s?, s:o, s:o, s:s?, s:s?, s:s?, s:o, s:o, s:f, s:s?}", "work", s->work, "state",
-			 s->state, "phase", s->locked && *r->phase ? r->phase : NULL, "pid",
-			 s->locked && r->pid ? json_integer(r->pid) : json_null(), "status",
-			 s->locked || !r->ended ? json_null() : json_integer(r->status), "model", r->model, "output",
-			 r->out, "cache", r->cache, "started", time_json(r->started), "ended",
+	root = json_pack("{s:o, s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o}", "work",
+			 xfp_json_text(s->work), "state", s->state, "phase", s->locked && *r->phase ? r->phase : NULL,
+			 "pid", s->locked && r->pid ? json_integer(r->pid) : json_null(), "status",
+			 s->locked || !r->ended ? json_null() : json_integer(r->status), "model",
+			 xfp_json_text_or_null(r->model), "output", xfp_json_text_or_null(r->out), "cache",
+			 xfp_json_text_or_null(r->cache), "started", time_json(r->started), "ended",
 			 s->locked ? json_null() : time_json(r->ended), "seconds", s->seconds, "message",
-			 s->locked ? NULL : r->message);
+			 s->locked ? json_null() : xfp_json_text_or_null(r->message));
 	if (root &&
 	    json_object_update_new(
-		    root, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:o, s:o, s:s, s:s?}", "units",
+		    root, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:o, s:o, s:o, s:o}", "units",
 				    (json_int_t)(s->ledger ? s->ledger->unit_count : 0), "units_done",
 				    (json_int_t)s->done, "units_cached", (json_int_t)(s->done - s->done_fresh),
 				    "weights", (json_int_t)s->weights, "weights_done",
 				    (json_int_t)(s->cached + s->fresh), "weights_cached", (json_int_t)s->cached, "rate",
 				    rate, "eta_seconds", left < 0 ? json_null() : json_real(left), "classes", classes,
-				    "in_flight", flight, "failures", failures, "log", log, "resume", resume))) {
+				    "in_flight", flight, "failures", failures, "log", log ? xfp_json_text(log) : NULL,
+				    "resume", xfp_json_text_or_null(resume)))) {
 		json_decref(root);
 		root = NULL;
 	}
@@ -232,10 +234,11 @@ enum xfp_status xfp_status_json(const struct xfp_run_state *states, size_t count
 
 	for (size_t i = 0; ok && i < count; i++)
 		ok = !json_array_append_new(runs, run_json(&states[i]));
-	ok = ok && !json_dumpf(root, stdout, JSON_REAL_PRECISION(9) | (one_line ? JSON_COMPACT : JSON_INDENT(2))) &&
-	     putchar('\n') != EOF;
-	json_decref(root);
-	return ok ? XFP_OK : xfp_fail(err, XFP_FAILED, "this cannot be written as JSON; is a path not UTF-8?");
+	if (!ok) {
+		json_decref(root);
+		root = NULL;
+	}
+	return xfp_json_print(root, JSON_REAL_PRECISION(9) | (one_line ? JSON_COMPACT : JSON_INDENT(2)), err);
 }
 
 void xfp_status_line(FILE *out, const struct xfp_run_state *s)

@@ -9,7 +9,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +18,10 @@
 #include "commands.h"
 #include "conversion.h"
 #include "file.h"
+#include "json_print.h"
 #include "new_folder.h"
 #include "next_option.h"
+#include "output.h"
 #include "printable.h"
 #include "report.h"
 #include "safetensors_write.h"
@@ -165,7 +166,7 @@ static enum xfp_status write_small(struct unpacking *u, const char *name, const 
 	enum xfp_status status = path ? make_parents(u, name, err) : xfp_fail(err, XFP_FAILED, "out of memory");
 
 	if (!status && !(status = note_file(u, name, err)))
-		status = xfp_write_file(path, data, size, false, err);
+		status = xfp_write_file(path, data, size, true, err);
 	free(path);
 	return status;
 }
@@ -185,7 +186,7 @@ static enum xfp_status write_shard(struct unpacking *u, uint32_t shard, uint32_t
 		status = xfp_unpack_tensor(u->bundle, &u->views, u->from[i], u->tensors[i].dtype, file.fd,
 					   u->tensors[i].offset, path, &u->signals, err);
 	if (!status && !(status = note_file(u, name, err)))
-		status = xfp_pending_publish(&file, false, err);
+		status = xfp_pending_publish(&file, true, err);
 	xfp_pending_discard(&file);
 	free(name);
 	free(path);
@@ -281,23 +282,22 @@ static void note_dtype(const struct unpacking *u)
 	json_decref(config);
 }
 
+/* A failure leaves nothing behind, and that this cannot be told is one: main() says why. */
 static enum xfp_status print_result(const struct unpacking *u, struct xfp_error *err)
 {
+	enum xfp_status status = XFP_OK;
 	char bytes[32];
-	json_t *root;
-	int failed;
 
 	if (!u->request->json) {
 		printf("%s: %" PRIu32 " tensors, %s, in %" PRIu32 " %s; %" PRIu32 " other files\n", u->request->folder,
 		       u->count, xfp_human((double)u->bytes, "B", bytes), u->shards, u->shards == 1 ? "file" : "files",
 		       u->info.files);
-		return XFP_OK;
+	} else {
+		status = xfp_json_print(json_pack("{s:O, s:I, s:I}", "files", u->files, "tensors", (json_int_t)u->count,
+						  "bytes", (json_int_t)u->bytes),
+					JSON_INDENT(2), err);
 	}
-	root = json_pack("{s:O, s:I, s:I}", "files", u->files, "tensors", (json_int_t)u->count, "bytes",
-			 (json_int_t)u->bytes);
-	failed = !root || json_dumpf(root, stdout, JSON_INDENT(2)) || putchar('\n') == EOF;
-	json_decref(root);
-	return failed ? xfp_fail(err, XFP_FAILED, "cannot write to standard output") : XFP_OK;
+	return status || xfp_output_flush() ? status : XFP_FAILED;
 }
 
 /* A signal goes to whichever thread does not hold it back, and threads keep what they were born with: all
@@ -328,14 +328,13 @@ static enum xfp_status unpack(const struct request *request, struct xfp_error *e
 	/* From here on there is something to tidy up. The index, which makes a checkpoint of the shards, last. */
 	xfp_signals_hold(&u.signals);
 	if ((status = xfp_new_folder_make(&u.made, request->folder, err)) || (status = write_files(&u, err)) ||
-	    (status = write_shards(&u, err)) || (u.shards > 1 && (status = write_index(&u, err))))
+	    (status = write_shards(&u, err)) || (u.shards > 1 && (status = write_index(&u, err))) ||
+	    (status = xfp_made_sync(&u.made, err)) || (status = print_result(&u, err)))
 		xfp_made_undo(&u.made);
-	else if (!(status = print_result(&u, err)))
+	else
 		note_dtype(&u);
-	if (u.signals.interrupted) {
+	if (u.signals.interrupted)
 		fprintf(stderr, "\n%s: interrupted; %s is as it was\n", request->program, request->folder);
-		fflush(stdout);
-	}
 	xfp_signals_release(&u.signals);
 done:
 	xfp_made_free(&u.made);
@@ -438,7 +437,7 @@ int xfp_main_unpack(int argc, char **argv)
 	}
 	request.bundle = argv[optind];
 	status = unpack(&request, &err);
-	if (status)
+	if (status && *err.text)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 	return status;
 }

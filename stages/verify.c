@@ -7,7 +7,6 @@
  * status   3 when the bundle is damaged, 4 when it is not what its source or its floors say
  */
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +14,9 @@
 #include "classes.h"
 #include "commands.h"
 #include "hub.h"
+#include "json_print.h"
 #include "next_option.h"
+#include "output.h"
 #include "parameters.h"
 #include "printable.h"
 #include "report.h"
@@ -180,18 +181,16 @@ static enum xfp_status print_json(const struct request *request, const struct xf
 {
 	json_t *texts = json_array(), *root;
 	bool ok = texts;
-	enum xfp_status status = XFP_OK;
 
 	for (uint32_t i = 0; ok && i < faults->count; i++)
-		ok = !json_array_append_new(texts, json_string(faults->text[i]));
+		ok = !json_array_append_new(texts, xfp_json_text(faults->text[i]));
 	root = json_pack("{s:b, s:b, s:o, s:O}", "ok", !faults->status, "source", !!request->source, "faults", texts,
 			 "units", units);
-	if (!ok || !root)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
-	else if (json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) || putchar('\n') == EOF)
-		status = xfp_fail(err, XFP_FAILED, "cannot write to standard output");
-	json_decref(root);
-	return status;
+	if (!ok) {
+		json_decref(root);
+		root = NULL;
+	}
+	return xfp_json_print(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15), err);
 }
 
 static void praise(const struct request *request, const struct tally *tally)
@@ -272,7 +271,7 @@ static enum xfp_status verify(const struct request *request, struct xfp_error *e
 		xfp_report_table(stdout, bundle);
 	if (!request->json && !request->quiet && !faults.status)
 		praise(request, &tally);
-	fflush(stdout); /* the verdict comes last, wherever both streams go */
+	xfp_output_flush(); /* the verdict comes last, wherever both streams go */
 	if (!status && faults.status)
 		status = blame(request, &tally, &faults, err);
 done:

@@ -12,6 +12,7 @@
 #include "data.h"
 #include "file.h"
 #include "misspelt.h"
+#include "output.h"
 #include "printable.h"
 #include "xfp_error.h"
 
@@ -131,15 +132,7 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	int status;
-
 	/* A file that becomes too large is an error like a full disk, not a reason to die. */
 	signal(SIGXFSZ, SIG_IGN);
-	status = dispatch(argc, argv);
-	/* A full disk behind stdout must not pass for success. */
-	if (fclose(stdout)) {
-		perror("xfp: standard output");
-		return status ? status : XFP_FAILED;
-	}
-	return status;
+	return xfp_output_finish("xfp", dispatch(argc, argv));
 }

@@ -85,6 +85,7 @@ unit_tests = \
 	tests/unit/test_glob \
 	tests/unit/test_index \
 	tests/unit/test_json \
+	tests/unit/test_json_print \
 	tests/unit/test_key \
 	tests/unit/test_ledger \
 	tests/unit/test_lloyd \
@@ -137,6 +138,7 @@ cli_tests = \
 	tests/cli/modes.bats \
 	tests/cli/names.bats \
 	tests/cli/oracle.bats \
+	tests/cli/output.bats \
 	tests/cli/plan.bats \
 	tests/cli/policy.bats \
 	tests/cli/processors.bats \

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "output.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "xfp_error.h"
+
+bool xfp_output_flush(void)
+{
+	return !fflush(stdout) && !ferror(stdout);
+}
+
+/* Why an earlier write failed is no longer known, but the next will fail for the same reason. Should it succeed
+ * (somebody made room), a byte more at the end of output that lacks a piece does no harm. */
+static int ask_again(void)
+{
+	clearerr(stdout);
+	errno = 0;
+	return putchar('\n') == EOF || fflush(stdout) ? errno : 0;
+}
+
+int xfp_output_finish(const char *program, int status)
+{
+	int errnum = 0;
+	bool lost = ferror(stdout);
+
+	if (lost) {
+		errnum = ask_again();
+	} else if (fflush(stdout)) {
+		errnum = errno;
+		lost = true;
+	}
+	/* Network file systems tell of a full disk only here. */
+	if (fclose(stdout) && !lost) {
+		errnum = errno;
+		lost = true;
+	}
+	if (!lost)
+		return status;
+	fprintf(stderr, "%s: standard output: cannot write%s%s\n", program, errnum ? ": " : "",
+		errnum ? strerror(errnum) : "");
+	return status ? status : XFP_FAILED;
+}

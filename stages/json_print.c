@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "json_print.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bundle_layout.h"
+
+/* Bytes of the character at `p`; 0: it begins none. */
+static size_t character(const char *p, const char *end)
+{
+	for (size_t n = 1; n <= 4 && n <= (size_t)(end - p); n++)
+		if (xfp_utf8_valid(p, n))
+			return n;
+	return 0;
+}
+
+json_t *xfp_json_text(const char *text)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *end = text + strlen(text);
+	json_t *value;
+	char *copy, *to;
+
+	if (xfp_utf8_valid(text, (size_t)(end - text)))
+		return json_string(text);
+	if (!(to = copy = malloc((size_t)(end - text) * 4 + 1)))
+		return NULL;
+	while (text < end) {
+		size_t n = character(text, end);
+
+		if (n) {
+			memcpy(to, text, n);
+			to += n;
+			text += n;
+		} else {
+			unsigned char byte = (unsigned char)*text++;
+
+			*to++ = '\\';
+			*to++ = 'x';
+			*to++ = digits[byte >> 4];
+			*to++ = digits[byte & 15];
+		}
+	}
+	value = json_stringn(copy, (size_t)(to - copy));
+	free(copy);
+	return value;
+}
+
+json_t *xfp_json_text_or_null(const char *text)
+{
+	return text ? xfp_json_text(text) : json_null();
+}
+
+enum xfp_status xfp_json_print(json_t *root, size_t flags, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	if (!root || (json_dumpf(root, stdout, flags) && !ferror(stdout)))
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	else
+		putchar('\n');
+	json_decref(root);
+	return status;
+}
