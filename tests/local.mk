@@ -60,6 +60,48 @@ tests_fuzz_test_recipes_SOURCES = \
 	tests/fuzz/walk.c \
 	tests/fuzz/walk.h
 
+# Faults: make faults. The stages that are static have an allocation that fails linked in, the other tools preloaded.
+EXTRA_DIST += \
+	tests/faults/allocations.py \
+	tests/faults/common.py \
+	tests/faults/damage.py \
+	tests/faults/run \
+	tests/faults/sources.py \
+	tests/faults/syscalls.py \
+	tests/faults/together.py
+fault_programs = \
+	tests/faults/xfp-autoselect \
+	tests/faults/xfp-libfit \
+	tests/faults/xfp-lloyd-fit \
+	tests/faults/xfp-outlier-extract \
+	tests/faults/xfp-pack \
+	tests/faults/xfp-survey
+fault_ldflags = $(unit_ldflags) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+tests_faults_xfp_autoselect_SOURCES = $(xfp_autoselect_SOURCES) tests/faults/fail_allocation.c
+tests_faults_xfp_autoselect_LDFLAGS = $(fault_ldflags)
+tests_faults_xfp_autoselect_LDADD = $(unit_libs)
+tests_faults_xfp_libfit_SOURCES = $(xfp_libfit_SOURCES) tests/faults/fail_allocation.c
+tests_faults_xfp_libfit_LDFLAGS = $(fault_ldflags)
+tests_faults_xfp_libfit_LDADD = $(unit_libs)
+tests_faults_xfp_lloyd_fit_SOURCES = $(xfp_lloyd_fit_SOURCES) tests/faults/fail_allocation.c
+tests_faults_xfp_lloyd_fit_LDFLAGS = $(fault_ldflags)
+tests_faults_xfp_lloyd_fit_LDADD = $(unit_libs)
+tests_faults_xfp_outlier_extract_SOURCES = $(xfp_outlier_extract_SOURCES) tests/faults/fail_allocation.c
+tests_faults_xfp_outlier_extract_LDFLAGS = $(fault_ldflags)
+tests_faults_xfp_outlier_extract_LDADD = $(unit_libs)
+tests_faults_xfp_pack_SOURCES = $(xfp_pack_SOURCES) tests/faults/fail_allocation.c
+tests_faults_xfp_pack_LDFLAGS = $(fault_ldflags)
+tests_faults_xfp_pack_LDADD = $(unit_libs)
+tests_faults_xfp_survey_SOURCES = $(xfp_survey_SOURCES) tests/faults/fail_allocation.c
+tests_faults_xfp_survey_LDFLAGS = $(fault_ldflags)
+tests_faults_xfp_survey_LDADD = $(unit_libs)
+
+tests/faults/fail_allocation.so: tests/faults/fail_allocation.c
+	$(AM_V_at)$(MKDIR_P) tests/faults
+	$(AM_V_CCLD)$(CC) $(DEFS) $(CPPFLAGS) $(XFP_CFLAGS) $(CFLAGS) -DPRELOADED -shared -fPIC -o $@ \
+		$(srcdir)/tests/faults/fail_allocation.c
+CLEANFILES += tests/faults/fail_allocation.so
+
 unit_tests = \
 	tests/fuzz/test_recipes \
 	tests/unit/test_aim \
@@ -219,7 +261,7 @@ tests_unit_libfixtures_a_SOURCES = \
 EXTRA_DIST += $(cli_tests) $(tree_tests)
 
 if CHECK
-check_PROGRAMS += $(unit_tests)
+check_PROGRAMS += $(unit_tests) $(fault_programs)
 check_LIBRARIES = tests/unit/libfixtures.a
 tests_unit_test_bundle_stamp_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_algorithm_decides
 tests_unit_test_gc_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=unlink
@@ -273,6 +315,11 @@ tests/root.stamp: $(bin_PROGRAMS) $(noinst_PROGRAMS) $(lib_LTLIBRARIES) $(pkginc
 .PHONY: bench
 bench: tests/root.stamp
 	@$(AM_TESTS_ENVIRONMENT) "$$PYTHON" "$$srcdir/tests/bench/run" $(BENCH)
+
+# Every point, in half an hour or more; FAULTS holds options: make faults FAULTS="--only damage/text".
+.PHONY: faults
+faults: tests/root.stamp $(fault_programs) tests/faults/fail_allocation.so
+	@$(AM_TESTS_ENVIRONMENT) "$${PYTHON:-python3}" "$$srcdir/tests/faults/run" $(FAULTS)
 
 # libFuzzer on the bundle reader, in ./fuzz; FUZZ holds its options: make fuzz FUZZ="-max_total_time=600".
 .PHONY: fuzz

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checkpoint changes while it is converted, before or after each stage, in every way that a file can change.
+
+A bundle is of the old or of the new checkpoint as a whole, or there is none and a message; a rerun gives the bundle
+of what is then there. A script in the place of the stage stops it, the change is made, and the stage goes on.
+"""
+import itertools
+import json
+import mmap
+import os
+import shutil
+import sqlite3
+import struct
+import time
+
+from common import Failed, PATIENCE_S, SANE, describe, sha256
+
+STAGES = ["xfp-inspect", "xfp-survey", "xfp-outlier-extract", "xfp-lloyd-fit", "xfp-libfit", "xfp-autoselect",
+          "xfp-pack", "xfp-bundle"]
+TENSORS = {"row": "model.layers.0.self_attn.v_proj.weight", "expert": "model.layers.0.mlp.experts.1.gate_proj.weight",
+           "unit-kept": "model.layers.0.self_attn.q_proj.weight", "kept": "model.norm.weight", "fp8": "lm_head.weight"}
+WAYS = ["replaced", "written", "mapped", "relinked", "relinked-and-back", "relinked-back-later"]
+# nothing: a first conversion; known: every artifact of both is there, and no file was read yet
+CACHES = ["nothing", "known"]
+
+
+def points(_, seed):
+    """IDs: sources/STAGE/before|after/WAY/CACHE/TENSOR"""
+    number = seed
+    for stage, when, way, cache in itertools.product(STAGES, ["before", "after"], WAYS, CACHES):
+        if way == "relinked-and-back" and when == "after":
+            continue
+        number += 1
+        yield f"sources/{stage}/{when}/{way}/{cache}/{list(TENSORS)[number % len(TENSORS)]}"
+
+
+def weights(folder):
+    return os.path.join(folder, "model.safetensors")
+
+
+def place(path, tensor):
+    with open(path, "rb") as file:
+        size, = struct.unpack("<Q", file.read(8))
+        begin, end = json.loads(file.read(size))[tensor]["data_offsets"]
+    return 8 + size + (begin + end) // 4 * 2 + 1  # the high byte of an element in the middle
+
+
+def make_new(scene, name):
+    """new-NAME: the checkpoint with one element of a tensor another one, and the references of both."""
+    folder = "new-" + name
+    if folder in scene.references:
+        return folder
+    shutil.copytree(scene.path("m"), scene.path(folder))
+    with open(weights(scene.path(folder)), "r+b") as file:
+        at = place(file.name, TENSORS[name])
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 0x80]))  # its sign
+    scene.refer(folder, folder)
+    return folder
+
+
+def fresh(scene, cache, folder):
+    """`link` leads to `old`, a copy of the checkpoint that may be changed."""
+    for name in ["old", "out.xfp.work", "cache", "go", "out.xfp", "link"]:
+        path = scene.path(name)
+        (shutil.rmtree if os.path.isdir(path) and not os.path.islink(path) else remove)(path)
+    os.makedirs(scene.path("go"))
+    shutil.copytree(scene.path("m"), scene.path("old"))
+    os.symlink("old", scene.path("link"))
+    if cache == "known":
+        kept = scene.path("known-" + folder)
+        if not os.path.exists(kept):
+            for model in ["m", folder]:
+                ended = scene.run(scene.convert_command("same", "elsewhere/o.xfp", kept, model))
+                if ended.status:
+                    raise Failed("without any fault: " + describe(ended))
+            with sqlite3.connect(os.path.join(kept, "manifest.sqlite")) as db:
+                db.execute("DELETE FROM sources")
+                db.execute("DELETE FROM source_files")
+            db.close()
+        shutil.copytree(kept, scene.path("cache"))
+
+
+def remove(path):
+    if os.path.lexists(path):
+        os.unlink(path)
+
+
+class Change:
+    """One way to change `old`, or what `link` leads to."""
+
+    def __init__(self, scene, way, new):
+        self.scene, self.way, self.new, self.map = scene, way, new, None
+        if way == "mapped":
+            # A page that is dirty already: writing to it again moves no time stamp.
+            with open(weights(scene.path("old")), "r+b") as file:
+                self.map = mmap.mmap(file.fileno(), 0)
+            self.map[0] = self.map[0]
+
+    def content(self):
+        with open(weights(self.scene.path(self.new)), "rb") as file:
+            return file.read()
+
+    def make(self):
+        path = weights(self.scene.path("old"))
+        if self.way == "mapped":
+            self.map[:] = self.content()
+        elif self.way == "replaced":
+            shutil.copy2(weights(self.scene.path(self.new)), path + "-new")
+            os.rename(path + "-new", path)
+        elif self.way == "written":
+            st = os.stat(path)
+            with open(path, "r+b") as file:
+                file.write(self.content())
+            os.utime(path, ns=(st.st_atime_ns, st.st_mtime_ns))
+        else:
+            self.link(self.new)
+
+    def link(self, target):
+        os.symlink(target, self.scene.path("link-new"))
+        os.rename(self.scene.path("link-new"), self.scene.path("link"))
+
+
+def run(scene, point, _):
+    _, stage, when, way, cache, name = point.split("/")
+    new = make_new(scene, name)
+    fresh(scene, cache, new)
+    change = Change(scene, way, new)
+    real, go = os.path.join(os.environ["XFP_TEST_BIN"], stage), scene.path("go")
+    stop = "[ -e {go}/{when} ] || {{ : >{go}/{when}; while [ ! -e {go}/{when}-on ]; do sleep 0.003; done; }}"
+    scene.put_first(stage, "\n".join([stop.format(go=go, when="before"), f'{real} "$@"', "status=$?",
+                                      stop.format(go=go, when="after"), "exit $status"]))
+    command = scene.convert_command(model="link")
+    try:
+        process = scene.start([scene.path("first", "xfp"), *command[1:]])
+        for moment in ["before", "after"]:
+            if wait_for(process, os.path.join(go, moment)):
+                if moment == when:
+                    change.make()
+                elif way == "relinked-and-back":
+                    change.link("old")
+            with open(os.path.join(go, moment + "-on"), "w", encoding="ascii"):
+                pass
+        ended = scene.wait(process)
+    finally:
+        os.unlink(scene.path("first", stage))
+    check(scene, ended, new)
+    back = way.startswith("relinked-")
+    if back:
+        change.link("old")
+    rerun(scene, command, "same" if back else new, way == "mapped")
+
+
+def wait_for(process, path):
+    """Whether the stage came to it; some are not needed where all is known."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not os.path.exists(path):
+        if process.poll() is not None or time.monotonic() > deadline:
+            return False
+        time.sleep(0.003)
+    return True
+
+
+def check(scene, ended, new):
+    scene.check_status(ended, SANE)
+    found = sha256(scene.path("out.xfp")) if os.path.exists(scene.path("out.xfp")) else None
+    if found not in [None, scene.references["same"][0], scene.references[new][0]]:
+        raise Failed("out.xfp is of neither checkpoint: " + describe(ended))
+    if not ended.status and not found:
+        raise Failed("status 0 without a bundle: " + describe(ended))
+    if ended.status not in (0, 1):
+        raise Failed("a checkpoint that changes is no bad input: " + describe(ended))
+
+
+def rerun(scene, command, right, mapped):
+    """Where no time stamp moved, only --rehash is sure to notice what was written after the last look."""
+    ended = scene.run(command)
+    if mapped:
+        check(scene, ended, right)
+        ended = scene.run([*command, "--rehash"])
+    try:
+        scene.expect(ended, right)
+    except Failed as problem:
+        raise Failed(f"rerun: {problem}") from None
+    scene.check_debris()

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""System calls that fail, and a kill at each: strace injects both, into static and dynamic programs alike.
+
+strace counts calls a process, so each program is run by hand for one unit; of `xfp convert` and of make only the
+process itself is traced, not its children, and in the cases named whole-* all of them, where the Nth call of every
+process fails, for the first forty and then one in 25. Which error a call fails with takes turns among those that fit it.
+"""
+import collections
+import os
+import re
+import shutil
+import subprocess
+import time
+
+from common import Failed, SANE, STAGE_SANE, Skipped, USUAL, describe, end_session, seeded
+
+# Not brk: the kernel never answers it with an error, and libc crashes when strace does.
+ERRORS = {
+    "openat": ["EMFILE", "EACCES", "EIO"],
+    "read": ["EIO", "EINTR"], "pread64": ["EIO", "EINTR"],
+    "write": ["ENOSPC", "EINTR", "EIO"], "pwrite64": ["ENOSPC", "EIO"],
+    "fsync": ["EIO"], "fdatasync": ["EIO"], "close": ["EIO"],
+    "rename": ["EACCES", "ENOSPC"], "renameat": ["EACCES"], "renameat2": ["EACCES"],
+    "mkdir": ["ENOSPC", "EACCES"], "unlink": ["EACCES", "EIO"], "ftruncate": ["ENOSPC"],
+    "getdents64": ["EIO"], "flock": ["ENOLCK"], "mmap": ["ENOMEM"],
+    "clone": ["EAGAIN"], "clone3": ["EAGAIN"], "fork": ["EAGAIN"], "vfork": ["EAGAIN"],
+}
+# A kill between two calls that only look is the same as a kill before the next one that does something.
+LOOKS = {"read", "pread64", "mmap", "getdents64"}
+MOMENTS = 200  # of kills of a whole conversion at spaced times
+
+Case = collections.namedtuple("Case", "name command state allowed sane follow")
+
+
+def cases(scene):
+    """{name: Case}. A stage runs by hand from just before it (stage) and with all there already (stage-hit)."""
+    library, rows = scene.unit_with("library"), scene.unit_with("fit", without="library")
+    alone = [unit for unit in sorted({name.split("-")[0] for name in scene.references["same"][1]})
+             if list(scene.keys(unit)) == ["packed"]]
+    stages = [("survey", "survey", library), ("outlier-extract", "outliers", library), ("lloyd-fit", "fit", rows),
+              ("libfit", "library", library), ("autoselect", "choice", library), ("pack", "packed", library),
+              ("pack-rows", "packed", rows), ("pack-fp8", "packed", alone[0]), ("pack-kept", "packed", alone[1])]
+    found = {}
+
+    def add(name, command, state, sane=frozenset(STAGE_SANE), allowed=("same",), follow=False):
+        found[name] = Case(name, command, state, allowed, sane, follow)
+
+    for name, stamp, unit in stages:
+        program = "xfp-" + (name if name in ("outlier-extract", "lloyd-fit") else name.split("-")[0])
+        add(name, scene.by_hand(program, unit), ("before-" + name, before(scene, unit, stamp)))
+        add(name + "-hit", scene.by_hand(program, unit), ("no-bundle", NO_BUNDLE))
+    add("bundle", scene.by_hand("xfp-bundle", "out.xfp"), ("no-bundle", NO_BUNDLE))
+    add("inspect", ["xfp-inspect", "--work", "out.xfp.work", *USUAL, "m"],
+        ("no-bundle", NO_BUNDLE))
+    add("verify", ["xfp-verify", "out.xfp", "--source", "m"], ("finished", []), SANE)
+    convert = scene.convert_command()
+    one_unit = ("before-outlier-extract", before(scene, library, "outliers"))
+    add("convert", convert, one_unit, SANE)
+    add("convert-again", convert, ("finished", []), SANE)
+    add("convert-first", convert, ("nothing", None), SANE)
+    add("convert-floor", scene.convert_command("floor"), ("finished", []), SANE, ("same", "floor"))
+    add("make", convert, one_unit, SANE)
+    add("make-unit", convert, one_unit, SANE)
+    add("whole", convert, one_unit, SANE, follow=True)
+    return found
+
+
+NO_BUNDLE = ["out.xfp", "out.xfp.work/bundle"]
+
+
+def before(scene, unit, stamp):
+    """What is not there yet just before a stage of a unit ran."""
+    keys = scene.keys(unit)
+    later = list(keys)[list(keys).index(stamp):]
+    gone = NO_BUNDLE + [scene.artifact(keys[name]) for name in later]
+    gone += [f"out.xfp.work/{unit}-{name}" for name in later]
+    return gone + ([f"out.xfp.work/{unit}-fits.mk"] if stamp == "survey" else [])
+
+
+def prepare(scene, case):
+    name, remove = case.state
+    if name == "finished":
+        return scene.finished()
+    if remove is None:
+        if name not in scene.states:
+            scene.finished()
+            scene.states[name] = {}
+        scene.restore(name)
+        for folder in ["out.xfp.work", "cache"]:
+            shutil.rmtree(scene.path(folder), ignore_errors=True)
+        return name
+    return scene.state(name, remove)
+
+
+def traced(scene, case, *how):
+    """The case run under strace; of make the outer one, or that of one unit, through a folder that comes first."""
+    trace = ["strace", "-qq", "-o", scene.path("trace"), *how]
+    if os.path.exists(scene.path("trace")):
+        os.unlink(scene.path("trace"))
+    if not case.name.startswith("make"):
+        return scene.run([*trace, *(["-f"] if case.follow else []), *case.command])
+    script, make, trace = scene.path("first", "make"), shutil.which("make"), " ".join(trace)
+    outer, inner = (trace, "") if case.name == "make" else ("", trace)
+    scene.put_first("make", f'case "$*" in\n*unit.mk*) exec {inner} {make} "$@" ;;\nesac\n'
+                            f'exec {outer} {make} "$@" MAKE={script}')
+    return scene.run([scene.path("first", "xfp"), *case.command[1:]])
+
+
+def calls_of(scene, case):
+    """{call: (first, last)}: those of the loader, before main, are left out: what it does then is its own."""
+    prepare(scene, case)
+    ended = traced(scene, case, "-e", "trace=" + ",".join([*ERRORS, "munmap"]))
+    if ended.status not in case.sane:
+        raise Failed("without any fault: " + describe(ended))
+    counts, first, loading = collections.Counter(), {}, not case.follow
+    each = collections.defaultdict(collections.Counter)
+    with open(scene.path("trace"), encoding="utf-8", errors="replace") as file:
+        for line in file:
+            called = re.match(r"(\d+ +)?(\w+)\(", line)
+            if not called:
+                continue
+            counts[called[2]] += 1
+            each[called[1]][called[2]] += 1
+            if loading and called[2] == "munmap":  # of ld.so.cache, the last thing that the loader does
+                first, loading = dict(counts), False
+    if case.follow:
+        counts = {call: max(process[call] for process in each.values()) for call in ERRORS}
+    return {call: (first.get(call, 0) + 1, counts[call]) for call in ERRORS if counts[call]}
+
+
+def points(scene, seed):
+    """IDs: calls/CASE/CALL/N/ERROR, kills/CASE/CALL/N, kills/at/N."""
+    why = not_possible()
+    if why:
+        yield f"calls/{why}"
+        yield f"kills/{why}"
+        return
+    kills = []
+    for case in cases(scene).values():
+        for call, (first, last) in calls_of(scene, case).items():
+            for number in range(first, last + 1):
+                if case.follow and (call == "mmap" or (number > 40 and number % 25)):
+                    continue  # the loader maps files in every program
+                errors = ERRORS[call]
+                yield f"calls/{case.name}/{call}/{number}/{errors[(number + seed) % len(errors)]}"
+                if call not in LOOKS:
+                    kills.append(f"kills/{case.name}/{call}/{number}")
+    yield from kills
+    yield from (f"kills/at/{number}" for number in range(MOMENTS))
+
+
+def not_possible():
+    if not shutil.which("strace"):
+        return "SKIP/strace is not installed"
+    tried = subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True, check=False)
+    return "SKIP/this machine does not permit ptrace" if tried.returncode else None
+
+
+def run(scene, point, seed):
+    kind, name, *rest = point.split("/")
+    if name == "SKIP":
+        raise Skipped(rest[0])
+    if name == "at":
+        return kill_at(scene, int(rest[0]), seed)
+    case = cases(scene)[name]
+    state = prepare(scene, case)
+    kill = kind == "kills"
+    fault = "signal=KILL" if kill else "error=" + rest[2]
+    ended = traced(scene, case, "-e", f"trace={rest[0]}", "-e", f"inject={rest[0]}:{fault}:when={rest[1]}")
+    with open(scene.path("trace"), encoding="utf-8", errors="replace") as file:
+        injected = [line.strip() for line in file if "INJECTED" in line or "killed by SIGKILL" in line]
+    if not injected:
+        scene.check_status(ended, case.sane)
+        raise Skipped("the call did not come this time")
+    try:
+        mute = any(re.search(r"write\(2,", line) for line in injected)
+        scene.check_status(ended, case.sane | ({-9} if kill else set()), kill, mute)
+        scene.wait_for_lock()
+        scene.check_names(case.allowed)
+        if not ended.status and case.command[:2] == ["xfp", "convert"]:
+            scene.check_bundle(ended, case.allowed[-1])
+        scene.check_rerun(state)
+    except Failed as problem:
+        raise Failed(f"{injected[0][:160]}\n  {problem}") from None
+    return state
+
+
+def kill_at(scene, number, seed):
+    """All processes of a first conversion at once, at one of many moments."""
+    case = cases(scene)["convert-first"]
+    if not hasattr(scene, "usual_seconds"):
+        prepare(scene, case)
+        began = time.monotonic()
+        scene.run(case.command)
+        scene.usual_seconds = time.monotonic() - began
+    state = prepare(scene, case)
+    process = scene.start(case.command)
+    time.sleep(scene.usual_seconds * (number + seeded(seed, number).random()) / MOMENTS)
+    end_session(process.pid)
+    ended = scene.wait(process)
+    scene.check_status(ended, SANE | {-9}, True)
+    scene.check_names()
+    scene.check_rerun(state)
+    return state
