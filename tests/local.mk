@@ -76,7 +76,7 @@ fault_programs = \
 	tests/faults/xfp-outlier-extract \
 	tests/faults/xfp-pack \
 	tests/faults/xfp-survey
-fault_ldflags = $(unit_ldflags) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+fault_ldflags = $(unit_ldflags) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=strdup
 tests_faults_xfp_autoselect_SOURCES = $(xfp_autoselect_SOURCES) tests/faults/fail_allocation.c
 tests_faults_xfp_autoselect_LDFLAGS = $(fault_ldflags)
 tests_faults_xfp_autoselect_LDADD = $(unit_libs)

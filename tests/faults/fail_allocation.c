@@ -4,8 +4,11 @@
  *
  * Preloaded into the tools that are dynamic; linked into copies of the others with the linker's --wrap, which
  * reaches all static libraries. FAIL_ALLOCATION is "PROGRAM N FILE": other programs are left alone, and so is this
- * one where N is 0. FILE gets a byte when the allocation failed, or else the count of all when the program ends.
+ * one where N is 0. FILE gets who asked when the allocation failed, or else the count of all when the program ends.
  */
+#ifdef PRELOADED
+#include <dlfcn.h>
+#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,6 +31,7 @@ void *OURS(malloc)(size_t size);
 void *OURS(calloc)(size_t count, size_t size);
 void *OURS(realloc)(void *old, size_t size);
 void *OURS(aligned_alloc)(size_t align, size_t size);
+char *OURS(strdup)(const char *text);
 #ifdef PRELOADED
 void *__libc_memalign(size_t align, size_t size);
 #define real_aligned_alloc __libc_memalign
@@ -40,44 +44,72 @@ static unsigned long asked, fails_at;
 static int counts; /* this is the program, and main is about to run or running */
 static char file[512];
 
-static void tell(const char *text, size_t size)
+static void tell(const char *text)
 {
 	int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 
 	if (fd >= 0) {
-		if (write(fd, text, size) != (ssize_t)size)
+		if (write(fd, text, strlen(text)) != (ssize_t)strlen(text))
 			abort();
 		close(fd);
 	}
 }
 
-static int refused(void)
+/* "by LIBRARY", or "at OFFSET" from the beginning of the program that this is linked into. */
+static void tell_who(const char *caller)
+{
+	char text[256];
+#ifdef PRELOADED
+	Dl_info info;
+	int known = dladdr(caller, &info);
+
+	snprintf(text, sizeof text, "by %s", known ? info.dli_fname : "?");
+#else
+	extern const char __executable_start[];
+
+	snprintf(text, sizeof text, "at %tx", caller - __executable_start);
+#endif
+	tell(text);
+}
+
+static int refused(const void *caller)
 {
 	if (!counts || __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED) != fails_at)
 		return 0;
-	tell("x", 1);
+	tell_who(caller);
 	errno = ENOMEM;
 	return 1;
 }
 
+#define REFUSED refused(__builtin_return_address(0))
+
 void *OURS(malloc)(size_t size)
 {
-	return refused() ? NULL : REAL(malloc)(size);
+	return REFUSED ? NULL : REAL(malloc)(size);
 }
 
 void *OURS(calloc)(size_t count, size_t size)
 {
-	return refused() ? NULL : REAL(calloc)(count, size);
+	return REFUSED ? NULL : REAL(calloc)(count, size);
 }
 
 void *OURS(realloc)(void *old, size_t size)
 {
-	return refused() ? NULL : REAL(realloc)(old, size);
+	return REFUSED ? NULL : REAL(realloc)(old, size);
 }
 
 void *OURS(aligned_alloc)(size_t align, size_t size)
 {
-	return refused() ? NULL : real_aligned_alloc(align, size);
+	return REFUSED ? NULL : real_aligned_alloc(align, size);
+}
+
+/* Its caller is to be told, not libc. */
+char *OURS(strdup)(const char *text)
+{
+	size_t size = strlen(text) + 1;
+	char *copy = REFUSED ? NULL : REAL(malloc)(size);
+
+	return copy ? memcpy(copy, text, size) : NULL;
 }
 
 __attribute__((constructor)) static void begin(void)
@@ -93,6 +125,8 @@ __attribute__((destructor)) static void end(void)
 {
 	char text[32];
 
-	if (counts && !fails_at)
-		tell(text, (size_t)snprintf(text, sizeof text, "%lu", asked));
+	if (counts && !fails_at) {
+		snprintf(text, sizeof text, "%lu", asked);
+		tell(text);
+	}
 }
