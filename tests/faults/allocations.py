@@ -2,13 +2,14 @@
 """Allocations that fail, one at a time: fail_allocation.c, preloaded or, where a program is static, linked into it."""
 import bisect
 import os
+import shutil
 import subprocess
 
 from common import Failed, Skipped, describe
 from syscalls import cases, prepare
 
-# Of more than this, those that follow the first are spaced: a library asks for many small things of one sort.
-ALL = 400
+# Of a case; all that are asked for by ourselves, or by libc for us, come on top.
+OF_LIBRARIES = 250
 STATIC = {"xfp-survey", "xfp-outlier-extract", "xfp-lloyd-fit", "xfp-libfit", "xfp-autoselect", "xfp-pack"}
 SYMBOLS = {}
 # HDF5 tells of a failure by allocating, and crashes or exits where that fails as well: nobody can catch it. All else
@@ -29,26 +30,25 @@ def failing(scene, case, number):
     if os.path.exists(scene.path("allocation")):
         os.unlink(scene.path("allocation"))
     ended = scene.run([program, *arguments], environment)
-    told = None
+    told = []
     if os.path.exists(scene.path("allocation")):
-        with open(scene.path("allocation"), encoding="ascii") as file:
-            told = file.read()
-    if told and not told.isdigit():
-        told = who(program, told)
+        with open(scene.path("allocation"), encoding="utf-8") as file:
+            told = [who(program, line.strip()) for line in file]
     return ended, told
 
 
 def who(program, told):
-    """The function that asked, or the library: in a static program by its symbols."""
-    how, where = told.split(None, 1)
-    if how == "by":
-        return os.path.basename(where)
-    if program not in SYMBOLS:
-        listed = subprocess.run(["nm", "-n", "--defined-only", program], capture_output=True, text=True, check=True)
-        SYMBOLS[program] = [(int(line.split()[0], 16), line.split()[2]) for line in listed.stdout.splitlines()
-                            if line.split()[1] in "tTwWi"]
-    at = bisect.bisect_right(SYMBOLS[program], (int(where, 16), "")) - 1
-    return SYMBOLS[program][at][1]
+    """The function that asked, or its library where that has no symbols."""
+    where, *file = told.split(None, 1)
+    file = shutil.which(file[0] if file else program)
+    if not file:
+        return os.path.basename(told.split()[-1])
+    if file not in SYMBOLS:
+        listed = subprocess.run(["nm", "-n", "--defined-only", file], capture_output=True, text=True, check=False)
+        SYMBOLS[file] = [(int(line.split()[0], 16), line.split()[2]) for line in listed.stdout.splitlines()
+                         if line.split()[1] in "tTwWi"]
+    at = bisect.bisect_right(SYMBOLS[file], (int(where, 16), "~")) - 1
+    return SYMBOLS[file][at][1] if at >= 0 else os.path.basename(file)
 
 
 def points(scene, _):
@@ -61,11 +61,11 @@ def points(scene, _):
             continue
         prepare(scene, case)
         ended, told = failing(scene, case, 0)
-        if not told or not told.isdigit() or ended.status:
+        if not told or ended.status:
             raise Failed("allocations are not counted: " + describe(ended))
-        step = max(1, (int(told) - ALL) // ALL)
-        yield from (f"memory/{name}/{number}" for number in range(1, int(told) + 1)
-                    if number <= ALL or number % step == 0)
+        step = max(1, len(told) // OF_LIBRARIES)
+        yield from (f"memory/{name}/{number}" for number, asker in enumerate(told, 1)
+                    if number % step == 0 or asker.startswith("libc.") or not asker.startswith(("H5", "lib")))
 
 
 def run(scene, point, _):
@@ -75,10 +75,10 @@ def run(scene, point, _):
     case = cases(scene)[name]
     state = prepare(scene, case)
     ended, told = failing(scene, case, int(number))
-    if not told or told.isdigit():
+    if not told:
         raise Skipped("there were fewer allocations this time")
     try:
-        if not (ended.status in CRASHES and (told.startswith("H5") or told.startswith("libhdf5"))):
+        if not (ended.status in CRASHES and told[0].startswith(("H5", "libhdf5"))):
             scene.check_status(ended, case.sane)
         scene.wait_for_lock()
         scene.check_names(case.allowed)
@@ -86,5 +86,5 @@ def run(scene, point, _):
             scene.check_bundle(ended, case.allowed[-1])
         scene.check_rerun(state)
     except Failed as problem:
-        raise Failed(f"the allocation was asked for by {told}: {problem}") from None
+        raise Failed(f"the allocation was asked for by {told[0]}: {problem}") from None
     return state

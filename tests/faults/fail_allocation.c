@@ -4,7 +4,7 @@
  *
  * Preloaded into the tools that are dynamic; linked into copies of the others with the linker's --wrap, which
  * reaches all static libraries. FAIL_ALLOCATION is "PROGRAM N FILE": other programs are left alone, and so is this
- * one where N is 0. FILE gets who asked when the allocation failed, or else the count of all when the program ends.
+ * one where N is 0. FILE gets a line for the allocation that failed, or, where N is 0, for each: who asked for it.
  */
 #ifdef PRELOADED
 #include <dlfcn.h>
@@ -44,41 +44,38 @@ static unsigned long asked, fails_at;
 static int counts; /* this is the program, and main is about to run or running */
 static char file[512];
 
-static void tell(const char *text)
-{
-	int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-
-	if (fd >= 0) {
-		if (write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-			abort();
-		close(fd);
-	}
-}
-
-/* "by LIBRARY", or "at OFFSET" from the beginning of the program that this is linked into. */
+/* "OFFSET FILE", where in which file of the program it is; or "OFFSET" in the program that this is linked into. */
 static void tell_who(const char *caller)
 {
-	char text[256];
+	char text[512];
+	int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 #ifdef PRELOADED
-	Dl_info info;
+	Dl_info info = { .dli_fname = "?" };
 	int known = dladdr(caller, &info);
 
-	snprintf(text, sizeof text, "by %s", known ? info.dli_fname : "?");
+	snprintf(text, sizeof text, "%tx %s\n", known ? caller - (const char *)info.dli_fbase : 0, info.dli_fname);
 #else
 	extern const char __executable_start[];
 
-	snprintf(text, sizeof text, "at %tx", caller - __executable_start);
+	snprintf(text, sizeof text, "%tx\n", caller - __executable_start);
 #endif
-	tell(text);
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		abort();
+	close(fd);
 }
 
 static int refused(const void *caller)
 {
-	if (!counts || __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED) != fails_at)
+	int refuse;
+
+	if (!counts)
 		return 0;
-	tell_who(caller);
-	errno = ENOMEM;
-	return 1;
+	refuse = __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED) == fails_at;
+	if (refuse || !fails_at)
+		tell_who(caller);
+	if (refuse)
+		errno = ENOMEM;
+	return refuse;
 }
 
 #define REFUSED refused(__builtin_return_address(0))
@@ -119,14 +116,4 @@ __attribute__((constructor)) static void begin(void)
 
 	counts = given && sscanf(given, "%63s %lu %511s", program, &fails_at, file) == 3 &&
 		 !strcmp(program, program_invocation_short_name);
-}
-
-__attribute__((destructor)) static void end(void)
-{
-	char text[32];
-
-	if (counts && !fails_at) {
-		snprintf(text, sizeof text, "%lu", asked);
-		tell(text);
-	}
 }
