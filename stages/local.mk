@@ -219,7 +219,6 @@ kernel_verify_sources = \
 	stages/kernel_verify_threads.h \
 	stages/kernel_verify_trial.c
 kernel_verify_libs = kernels/libkernels.a $(X86_LIBS) base/libbase.a runtime/libxfp.la -lm
-kernel_verify_libs = base/libbase.a kernels/libkernels.a $(X86_LIBS) runtime/libxfp.la -lm
 xfp_kernel_verify_SOURCES = $(kernel_verify_sources) stages/kernel_verify_tables.c
 xfp_kernel_verify_LDADD = $(kernel_verify_libs)
 xfp_libfit_SOURCES = stages/libfit.c stages/no_plugins.c

@@ -160,3 +160,23 @@ fresh() { # OPTION...
 	[ "$status" -eq 0 ] || [[ $output == *"parameters.json: damaged"*"run xfp convert again"* ]]
 	[ "$(converted m out.xfp)" = "$want" ]
 }
+
+@test "a link that leads elsewhere during a run, and back: the other file's weights are in no bundle" {
+	make_model other --seed 7
+	mkdir linked
+	cp m/*.json linked/
+	ln -s "$PWD/m/model.safetensors" linked/model.safetensors
+	want=$(fresh)
+	swap='ln -sfn "$top/other/model.safetensors" "$top/linked/model.safetensors"; "$real" "$@"; status=$?
+		ln -sfn "$top/m/model.safetensors" "$top/linked/model.safetensors"; exit $status'
+	data=$XFP_DATADIR
+	for stage in outlier-extract lloyd-fit pack; do
+		export XFP_DATADIR=$data
+		replace_stage "xfp-$stage" "$swap"
+		PATH=$PWD/bin:$PATH run -1 xfp convert linked -o out.xfp -q
+		[[ $output == *"model.safetensors: changed while it was being converted; run again"* ]]
+		no_output out.xfp
+		[ "$(converted linked out.xfp)" = "$want" ]
+		rm -r bin share out.xfp out.xfp.work xfp-cache
+	done
+}
