@@ -65,6 +65,25 @@ chain() { # UNIT
 	[ ! -e x.xfp ]
 }
 
+@test "a stamp of another unit, and parameters that are damaged, are not believed" {
+	make_model m
+	prepared m
+	xfp-outlier-extract u000001
+	xfp-outlier-extract u000002
+	cp out.xfp.work/u000002-outliers out.xfp.work/u000001-outliers
+	run -75 xfp-lloyd-fit u000001
+	[[ $output == *"earlier stages first"* ]]
+	[ ! -e out.xfp.work/u000001-outliers ]
+	sed 's/"0.99"/"0.91"/' <out.xfp.work/parameters.json >changed
+	run -1 cmp -s changed out.xfp.work/parameters.json
+	cp changed out.xfp.work/parameters.json
+	run -3 xfp-lloyd-fit u000002
+	[[ $output == *"parameters.json: damaged"*"run xfp convert again"* ]]
+	[ "$(artifacts | wc -l)" -eq 2 ]
+	prepared m
+	xfp-lloyd-fit u000002
+}
+
 @test "a unit that is not there, or is stored as fp8" {
 	make_model m
 	prepared m
