@@ -99,7 +99,7 @@ static enum xfp_status look_at(const struct xfp_ledger *ledger, const struct xfp
 			       const struct xfp_parameters *parameters, uint64_t rows, struct look *look,
 			       struct xfp_error *err)
 {
-	struct xfp_peaks peaks;
+	struct xfp_peaks peaks = { .sample = NULL };
 	enum xfp_status status = xfp_scan_unit(ledger, unit, parameters, &look->known, &peaks, err);
 
 	if (!status && !(look->known.sigma[0] < 0))

@@ -87,7 +87,7 @@ static enum xfp_status fit_matrix(struct unit_fit *u, uint32_t m, struct xfp_art
 
 	xfp_fitting_matrix(fitting, m);
 	if (!status)
-		status = xfp_rows_open(&source, &rows, err);
+		status = xfp_rows_open_again(&source, fitting->known.source[m], &rows, err);
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
 #pragma omp parallel for schedule(dynamic, 4)
 		for (uint64_t r = 0; r < rows.count; r++)

@@ -95,11 +95,12 @@ static enum xfp_status survey_block(struct scan *scan, const struct xfp_rows *ro
 
 /* The moments of a matrix, and what lies outside rules that are guessed from the rows seen so far and somewhat too
  * wide. `certain`: their outermost bounds; a rule that reaches as far as those has missed nothing. */
-static enum xfp_status survey(struct scan *scan, const struct xfp_matrix_source *source, uint32_t sigma_milli,
-			      struct xfp_moments *moments, struct xfp_outlier_rule *certain, struct xfp_error *err)
+static enum xfp_status survey(struct scan *scan, const struct xfp_matrix_source *source, const uint8_t known[16],
+			      uint32_t sigma_milli, struct xfp_moments *moments, struct xfp_outlier_rule *certain,
+			      struct xfp_error *err)
 {
 	struct xfp_rows rows = { 0 };
-	enum xfp_status status = xfp_rows_open(source, &rows, err);
+	enum xfp_status status = xfp_rows_open_again(source, known, &rows, err);
 
 	*certain = (struct xfp_outlier_rule){ .low = INT32_MAX, .high = INT32_MIN };
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
@@ -120,11 +121,11 @@ static enum xfp_status survey(struct scan *scan, const struct xfp_matrix_source 
 }
 
 /* What lies outside the true rule, read for that alone. */
-static enum xfp_status find_again(struct scan *scan, const struct xfp_matrix_source *source,
+static enum xfp_status find_again(struct scan *scan, const struct xfp_matrix_source *source, const uint8_t known[16],
 				  const struct xfp_outlier_rule *rule, struct xfp_error *err)
 {
 	struct xfp_rows rows = { 0 };
-	enum xfp_status status = xfp_rows_open(source, &rows, err);
+	enum xfp_status status = xfp_rows_open_again(source, known, &rows, err);
 
 	scan->found_count = 0;
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count)
@@ -134,8 +135,8 @@ static enum xfp_status find_again(struct scan *scan, const struct xfp_matrix_sou
 }
 
 /* Moments and outliers of one matrix: in one pass where the guesses were wide enough, as they nearly always are. */
-static enum xfp_status find_outliers(struct scan *scan, const struct xfp_matrix_source *source, uint32_t sigma_milli,
-				     struct xfp_outlier_rule *rule, struct xfp_error *err)
+static enum xfp_status find_outliers(struct scan *scan, const struct xfp_matrix_source *source, const uint8_t known[16],
+				     uint32_t sigma_milli, struct xfp_outlier_rule *rule, struct xfp_error *err)
 {
 	struct xfp_moments moments = { 0 };
 	struct xfp_outlier_rule certain;
@@ -143,10 +144,10 @@ static enum xfp_status find_outliers(struct scan *scan, const struct xfp_matrix_
 	enum xfp_status status;
 
 	scan->found_count = 0;
-	status = survey(scan, source, sigma_milli, &moments, &certain, err);
+	status = survey(scan, source, known, sigma_milli, &moments, &certain, err);
 	*rule = xfp_outlier_rule(&moments, sigma_milli);
 	if (!status && sigma_milli && rule->sigma > 0 && (rule->low > certain.low || rule->high < certain.high))
-		status = find_again(scan, source, rule, err);
+		status = find_again(scan, source, known, rule, err);
 	for (size_t i = 0; i < scan->found_count; i++) {
 		int32_t q = xfp_outlier_q(scan->found[i]);
 
@@ -172,7 +173,7 @@ static enum xfp_status extract(struct xfp_job *job, struct scan *scan, uint32_t 
 		return xfp_fail(err, XFP_BAD_INPUT, "tensor %s has more than 2^38 weights in a matrix",
 				xfp_printable(source.tensor).text);
 	xfp_scaling_set(&scan->scaling, scan->known.balance, scan->known.exponent[m]);
-	status = find_outliers(scan, &source, job->parameters.outlier_sigma, &rule, err);
+	status = find_outliers(scan, &source, scan->known.source[m], job->parameters.outlier_sigma, &rule, err);
 	if (status)
 		return status;
 	scan->known.mean[m] = rule.mean / XFP_Q_PER_X;

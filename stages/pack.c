@@ -38,14 +38,12 @@ static void survey_row(struct survey *survey, const float *w, uint64_t cols)
 static enum xfp_status survey_matrix(const struct xfp_matrix_source *source, struct survey *survey, uint8_t out[16],
 				     struct xfp_error *err)
 {
-	struct xfp_digest *digest = xfp_digest_new();
 	struct xfp_rows rows = { 0 };
 	float *w = xfp_row_new(source->view.cols);
 	enum xfp_status status =
-		digest && w ? xfp_rows_open(source, &rows, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+		w ? xfp_rows_open_first(source, out, &rows, err) : xfp_fail(err, XFP_FAILED, "out of memory");
 
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
-		xfp_digest_update(digest, rows.raw, rows.count * rows.cols * rows.element);
 		for (uint64_t r = 0; r < rows.count; r++) {
 			xfp_rows_load(&rows, r, w);
 			survey_row(survey, w, rows.cols);
@@ -53,8 +51,6 @@ static enum xfp_status survey_matrix(const struct xfp_matrix_source *source, str
 	}
 	xfp_rows_close(&rows);
 	free(w);
-	if (digest)
-		xfp_digest_final(digest, out);
 	return status;
 }
 

@@ -99,7 +99,7 @@ static enum xfp_status pack_matrix(struct xfp_job *job, struct packing *p, uint3
 	if (!status && !p->residual)
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
 	if (!status)
-		status = xfp_rows_open(&source, &rows, err);
+		status = xfp_rows_open_again(&source, matrix->source, &rows, err);
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
 #pragma omp parallel for
 		for (uint64_t r = 0; r < rows.count; r++)

@@ -57,7 +57,7 @@ enum xfp_status xfp_pack_keep(struct xfp_job *job, struct xfp_artifact *artifact
 		struct xfp_rows rows = { 0 };
 
 		packed->matrix[m].offset[XFP_PART_INDEX] = index.offset;
-		status = xfp_rows_open(&source, &rows, err);
+		status = xfp_rows_open_again(&source, packed->matrix[m].source, &rows, err);
 		while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count)
 			status = xfp_part_append(&index, rows.raw, rows.count * row_bytes, err);
 		xfp_rows_close(&rows);
@@ -122,7 +122,7 @@ enum xfp_status xfp_pack_fp8(struct xfp_job *job, struct xfp_artifact *artifact,
 		source = xfp_ledger_source(job->ledger, m);
 		packed->matrix[m].offset[XFP_PART_INDEX] = fp8.index.offset;
 		packed->matrix[m].offset[XFP_PART_CODE] = fp8.code.offset;
-		status = xfp_rows_open(&source, &rows, err);
+		status = xfp_rows_open_again(&source, packed->matrix[m].source, &rows, err);
 		while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count)
 			status = fp8_block(&fp8, &rows, err);
 		xfp_rows_close(&rows);

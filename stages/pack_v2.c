@@ -98,7 +98,7 @@ static enum xfp_status pack_matrix(struct xfp_job *job, struct v2 *v2, uint32_t 
 	if (!status && !v2->residual)
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
 	if (!status)
-		status = xfp_rows_open(&source, &rows, err);
+		status = xfp_rows_open_again(&source, matrix->source, &rows, err);
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
 		status = copy_codebooks(v2, m, &rows, err);
 		if (!status)

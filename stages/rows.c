@@ -3,9 +3,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "bytes.h"
 #include "encode.h"
+#include "key.h"
+#include "printable.h"
 #include "scale.h"
 
 #define BLOCK_BYTES (512u << 10)
@@ -27,6 +30,8 @@ enum xfp_status xfp_rows_open(const struct xfp_matrix_source *source, struct xfp
 	rows->dtype = source->dtype;
 	rows->element = xfp_dtype_bits(source->dtype) / 8;
 	rows->block = xfp_rows_block(source);
+	rows->path = source->path;
+	rows->tensor = source->tensor;
 	status = xfp_matrix_open(source, &rows->reader, err);
 	if (status)
 		return status;
@@ -38,16 +43,72 @@ enum xfp_status xfp_rows_open(const struct xfp_matrix_source *source, struct xfp
 	return XFP_OK;
 }
 
+static enum xfp_status open_digest(const struct xfp_matrix_source *source, struct xfp_rows *rows, struct xfp_error *err)
+{
+	enum xfp_status status = xfp_rows_open(source, rows, err);
+
+	if (!status && !(rows->digest = xfp_digest_new())) {
+		xfp_rows_close(rows);
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	}
+	return status;
+}
+
+enum xfp_status xfp_rows_open_first(const struct xfp_matrix_source *source, uint8_t digest[16], struct xfp_rows *rows,
+				    struct xfp_error *err)
+{
+	enum xfp_status status = open_digest(source, rows, err);
+
+	rows->told = digest;
+	return status;
+}
+
+enum xfp_status xfp_rows_open_again(const struct xfp_matrix_source *source, const uint8_t known[16],
+				    struct xfp_rows *rows, struct xfp_error *err)
+{
+	enum xfp_status status = open_digest(source, rows, err);
+
+	rows->known = known;
+	return status;
+}
+
+enum xfp_status xfp_rows_changed(const struct xfp_rows *rows, struct xfp_error *err)
+{
+	return xfp_fail(
+		err, XFP_CHANGED,
+		"%s: tensor %s: its weights are not those that were read at first: they changed while they were "
+		"being converted, and the file's times do not tell; let nothing write to it, and run again",
+		rows->path, xfp_printable(rows->tensor).text);
+}
+
+/* All rows were seen. */
+static enum xfp_status tell_digest(struct xfp_rows *rows, struct xfp_error *err)
+{
+	uint8_t found[16];
+
+	xfp_digest_final(rows->digest, found);
+	rows->digest = NULL;
+	if (rows->told)
+		memcpy(rows->told, found, sizeof found);
+	else if (memcmp(rows->known, found, sizeof found))
+		return xfp_rows_changed(rows, err);
+	return XFP_OK;
+}
+
 enum xfp_status xfp_rows_next(struct xfp_rows *rows, struct xfp_error *err)
 {
+	enum xfp_status status;
 	uint64_t left;
 
 	rows->first += rows->count;
 	left = rows->rows - rows->first;
 	rows->count = left < rows->block ? left : rows->block;
 	if (!rows->count)
-		return XFP_OK;
-	return xfp_matrix_read(rows->reader, rows->first, rows->count, rows->raw, err);
+		return rows->digest ? tell_digest(rows, err) : XFP_OK;
+	status = xfp_matrix_read(rows->reader, rows->first, rows->count, rows->raw, err);
+	if (!status && rows->digest)
+		xfp_digest_update(rows->digest, rows->raw, rows->count * rows->cols * rows->element);
+	return status;
 }
 
 enum xfp_status xfp_rows_one(struct xfp_rows *rows, uint64_t row, struct xfp_error *err)
@@ -80,8 +141,17 @@ struct xfp_row_start xfp_rows_scaled(const struct xfp_rows *rows, const struct x
 	return start;
 }
 
+uint64_t xfp_rows_print(const struct xfp_rows *rows, uint64_t r)
+{
+	size_t bytes = rows->cols * rows->element;
+
+	return XXH3_64bits((const uint8_t *)rows->raw + r * bytes, bytes);
+}
+
 void xfp_rows_close(struct xfp_rows *rows)
 {
+	if (rows->digest)
+		xfp_digest_final(rows->digest, NULL);
 	xfp_matrix_close(rows->reader);
 	free(rows->raw);
 	memset(rows, 0, sizeof *rows);

@@ -10,6 +10,13 @@
  *
  * A block is about half a MiB of source whatever the matrix, so that memory does not grow with it and a
  * block that is walked through twice is still in the cache.
+ *
+ * A unit's first walk digests its weights, and the keys of all artifacts follow from that. Every later walk, however
+ * long after, reads them anew, and a page of a file can change without its times telling. So each of them digests what
+ * it reads, too, and fails at its end where that is not what was read first: those of xfp-outlier-extract for moments
+ * and outliers, of xfp-lloyd-fit and xfp-libfit over all rows, and of xfp-pack, in every mode. The single rows that
+ * xfp-survey samples are compared one by one (struct xfp_peaks). Those that xfp-libfit trains on are not: the walk over
+ * all rows, which the same process begins after it has read them, finds a change that has come before it.
  */
 #ifndef XFP_ROWS_H
 #define XFP_ROWS_H
@@ -25,6 +32,10 @@ struct xfp_rows {
 	size_t element; /* bytes of a source element */
 	enum xfp_dtype dtype;
 	struct xfp_matrix_reader *reader;
+	struct xfp_digest *digest; /* of the blocks so far; NULL: not wanted, or told */
+	uint8_t *told;             /* where it is to go, or NULL: */
+	const uint8_t *known;      /* what it is to be */
+	const char *path, *tensor; /* for messages */
 };
 
 /* From source rows to the scaled ones that are fitted (kernels/scale.h). */
@@ -36,6 +47,14 @@ struct xfp_scaling {
 };
 
 enum xfp_status xfp_rows_open(const struct xfp_matrix_source *source, struct xfp_rows *rows, struct xfp_error *err);
+/* The same for a walk over all rows that tells their digest (cache/key.h): in `digest`, once xfp_rows_next has found
+ * that there are no more. */
+enum xfp_status xfp_rows_open_first(const struct xfp_matrix_source *source, uint8_t digest[16], struct xfp_rows *rows,
+				    struct xfp_error *err);
+/* For one over rows whose digest is `known`, which is borrowed: where they have another, xfp_rows_next, at the end, is
+ * XFP_CHANGED. */
+enum xfp_status xfp_rows_open_again(const struct xfp_matrix_source *source, const uint8_t known[16],
+				    struct xfp_rows *rows, struct xfp_error *err);
 enum xfp_status xfp_rows_next(struct xfp_rows *rows, struct xfp_error *err);
 /* One row by its number, as a block of its own. */
 enum xfp_status xfp_rows_one(struct xfp_rows *rows, uint64_t row, struct xfp_error *err);
@@ -45,6 +64,10 @@ void xfp_rows_load(const struct xfp_rows *rows, uint64_t r, float *w);
  * do. */
 struct xfp_row_start xfp_rows_scaled(const struct xfp_rows *rows, const struct xfp_scaling *scaling, uint64_t r,
 				     float unit, float *w, float *x);
+/* Of the bytes of row r of the block: what tells it from one that has changed. */
+uint64_t xfp_rows_print(const struct xfp_rows *rows, uint64_t r);
+/* The message for weights that have changed; returns XFP_CHANGED. */
+enum xfp_status xfp_rows_changed(const struct xfp_rows *rows, struct xfp_error *err);
 /* The most rows that a block of this matrix has. */
 uint64_t xfp_rows_block(const struct xfp_matrix_source *source);
 void xfp_rows_close(struct xfp_rows *rows); /* safe twice, and on a zeroed struct */

@@ -5,7 +5,6 @@
 
 #include "balance.h"
 #include "encode.h"
-#include "key.h"
 #include "rows.h"
 #include "scale.h"
 #include "work.h"
@@ -16,6 +15,7 @@ struct scan {
 	double *chunk;  /* [cols] the same over one chunk of rows */
 	float *row;     /* one, padded */
 	struct xfp_peaks *peaks;
+	uint64_t all, sampled; /* rows of the unit, and of the sample so far */
 };
 
 static void scan_free(struct scan *scan)
@@ -36,8 +36,9 @@ static enum xfp_status scan_init(struct scan *scan, const struct xfp_ledger_unit
 									 : xfp_fail(err, XFP_FAILED, "out of memory");
 }
 
-/* Rows come in rising order, so that of equal ones the first stays in front. */
-static void note_peak(struct xfp_peaks *peaks, uint64_t row, float largest)
+/* Row r of the block, number `row` of the unit. They come in rising order, so that of equal ones the first stays in
+ * front. */
+static void note_peak(struct xfp_peaks *peaks, const struct xfp_rows *rows, uint64_t r, uint64_t row, float largest)
 {
 	uint32_t at = peaks->count;
 
@@ -47,9 +48,27 @@ static void note_peak(struct xfp_peaks *peaks, uint64_t row, float largest)
 	for (; at && largest > peaks->largest[at - 1]; at--) {
 		peaks->row[at] = peaks->row[at - 1];
 		peaks->largest[at] = peaks->largest[at - 1];
+		peaks->print[at] = peaks->print[at - 1];
 	}
 	peaks->row[at] = row;
 	peaks->largest[at] = largest;
+	peaks->print[at] = xfp_rows_print(rows, r);
+}
+
+/* What a survey will want to know of a block of matrix m. */
+static void note_rows(struct scan *scan, uint32_t m, const struct xfp_rows *rows)
+{
+	struct xfp_peaks *peaks = scan->peaks;
+
+	for (uint64_t r = 0; r < rows->count; r++) {
+		uint64_t row = m * rows->rows + rows->first + r;
+
+		xfp_rows_load(rows, r, scan->row);
+		note_peak(peaks, rows, r, row, xfp_encoder()->largest(scan->row, rows->cols));
+		if (peaks->sample && scan->sampled < peaks->samples &&
+		    row == xfp_sampled_row(scan->sampled, scan->all, peaks->samples))
+			peaks->sample[scan->sampled++] = xfp_rows_print(rows, r);
+	}
 }
 
 /* Digest of one matrix, its largest weights and its share of the column sums. */
@@ -58,13 +77,10 @@ static enum xfp_status scan_matrix(struct scan *scan, const struct xfp_matrix_so
 {
 	uint64_t cols = source->view.cols;
 	float *largest = scan->largest + m * cols;
-	struct xfp_digest *digest = xfp_digest_new();
 	struct xfp_rows rows = { 0 };
-	enum xfp_status status =
-		digest ? xfp_rows_open(source, &rows, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = xfp_rows_open_first(source, digest_of, &rows, err);
 
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
-		xfp_digest_update(digest, rows.raw, rows.count * cols * rows.element);
 		for (uint64_t r = 0; r < rows.count; r += XFP_BALANCE_CHUNK) {
 			uint64_t left = rows.count - r;
 			size_t count = left < XFP_BALANCE_CHUNK ? (size_t)left : XFP_BALANCE_CHUNK;
@@ -75,14 +91,10 @@ static enum xfp_status scan_matrix(struct scan *scan, const struct xfp_matrix_so
 			for (uint64_t c = 0; c < cols; c++)
 				scan->square[c] += scan->chunk[c];
 		}
-		for (uint64_t r = 0; scan->peaks && r < rows.count; r++) {
-			xfp_rows_load(&rows, r, scan->row);
-			note_peak(scan->peaks, m * rows.rows + rows.first + r, xfp_encoder()->largest(scan->row, cols));
-		}
+		if (scan->peaks)
+			note_rows(scan, m, &rows);
 	}
 	xfp_rows_close(&rows);
-	if (digest)
-		xfp_digest_final(digest, digest_of);
 	return status;
 }
 
@@ -90,7 +102,7 @@ enum xfp_status xfp_scan_unit(const struct xfp_ledger *ledger, const struct xfp_
 			      const struct xfp_parameters *parameters, struct xfp_outliers *known,
 			      struct xfp_peaks *peaks, struct xfp_error *err)
 {
-	struct scan scan = { .peaks = peaks };
+	struct scan scan = { .peaks = peaks, .all = unit->experts * unit->rows };
 	const char *tensor = NULL;
 	size_t nonfinite = 0;
 	enum xfp_status status = xfp_outliers_init(known, unit->experts, unit->rows, unit->cols, err);

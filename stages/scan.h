@@ -15,7 +15,15 @@ struct xfp_peaks {
 	uint32_t count;
 	uint64_t row[XFP_PEAKS]; /* of matrices * rows */
 	float largest[XFP_PEAKS];
+	uint64_t print[XFP_PEAKS]; /* xfp_rows_print */
+	/* The prints of as many rows as will be sampled: the caller's, set before; NULL: not wanted. */
+	uint64_t samples, *sample;
 };
+/* Row number i of a sample of so many out of all. */
+static inline uint64_t xfp_sampled_row(uint64_t i, uint64_t all, uint64_t samples)
+{
+	return i * all / samples;
+}
 
 /* One pass over the unit's rows: shape, `source`, `balance` and `exponent` of *known, which is to be freed either way.
  * Weights that are no numbers fail, or, where the parameters keep them, every sigma is -1 and nothing else is told.

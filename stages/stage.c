@@ -116,6 +116,17 @@ static enum xfp_status record(struct xfp_job *job, const struct xfp_stage *stage
 	return status;
 }
 
+/* The weights are not those that the unit's stamps follow from. Where the files tell, that is what there is to say. */
+static enum xfp_status begin_again(const struct xfp_job *job, struct xfp_error *err)
+{
+	enum xfp_status status = xfp_ledger_check_files(job->ledger, err);
+
+	if (status)
+		return status;
+	xfp_stamp_remove(job->work, job->number, XFP_STAMP_SURVEY);
+	return XFP_CHANGED;
+}
+
 static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stage, const char *cache,
 			       struct xfp_error *err)
 {
@@ -128,6 +139,8 @@ static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stag
 			status = take_aim(job, err);
 		if (!status)
 			status = stage->run(job, err);
+		if (status == XFP_CHANGED)
+			status = begin_again(job, err);
 		if (status)
 			xfp_context(err, status, "unit %s (%s)", job->unit->name, job->unit->role);
 	}

@@ -28,9 +28,10 @@ uint64_t xfp_survey_rows(const struct xfp_ledger_unit *unit)
 
 /* ---- the sample -------------------------------------------------------------------------------- */
 
-/* `count` rows of matrix m, by their numbers in it, as the next block. */
+/* `count` rows of matrix m, by their numbers in it, as the next block. `print`: theirs when all were read, or NULL. */
 static enum xfp_status load_block(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit, uint32_t m,
-				  const uint64_t *row, uint64_t count, struct xfp_survey *survey, struct xfp_error *err)
+				  const uint64_t *row, const uint64_t *print, uint64_t count, struct xfp_survey *survey,
+				  struct xfp_error *err)
 {
 	struct xfp_matrix_source source = xfp_ledger_source(ledger, unit->first_matrix + m);
 	struct xfp_survey_block *block = &survey->blocks[survey->block_count++];
@@ -45,21 +46,19 @@ static enum xfp_status load_block(const struct xfp_ledger *ledger, const struct 
 	block->rows.count = block->rows.rows = count;
 	if (!status && !raw)
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
-	for (uint64_t i = 0; !status && i < count; i++)
-		if (!(status = xfp_rows_one(&rows, row[i], err)))
+	for (uint64_t i = 0; !status && i < count; i++) {
+		status = xfp_rows_one(&rows, row[i], err);
+		if (!status && print && xfp_rows_print(&rows, 0) != print[i])
+			status = xfp_rows_changed(&rows, err);
+		if (!status)
 			memcpy(raw + i * bytes, rows.raw, bytes);
+	}
 	xfp_rows_close(&rows);
 	return status;
 }
 
-/* Row number i of a sample of so many out of all. */
-static uint64_t sampled(uint64_t i, uint64_t all, uint64_t wanted)
-{
-	return i * all / wanted;
-}
-
 static enum xfp_status load_sample(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit, uint64_t wanted,
-				   struct xfp_survey *survey, struct xfp_error *err)
+				   const uint64_t *print, struct xfp_survey *survey, struct xfp_error *err)
 {
 	uint64_t all = unit->experts * unit->rows, *row = malloc(wanted * sizeof *row), i = 0;
 	enum xfp_status status = row ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
@@ -67,10 +66,10 @@ static enum xfp_status load_sample(const struct xfp_ledger *ledger, const struct
 	for (uint32_t m = 0; !status && m < unit->experts; m++) {
 		uint64_t first = m * unit->rows, count = 0;
 
-		for (; i < wanted && sampled(i, all, wanted) < first + unit->rows; i++)
-			row[count++] = sampled(i, all, wanted) - first;
+		for (; i < wanted && xfp_sampled_row(i, all, wanted) < first + unit->rows; i++)
+			row[count++] = xfp_sampled_row(i, all, wanted) - first;
 		if (count)
-			status = load_block(ledger, unit, m, row, count, survey, err);
+			status = load_block(ledger, unit, m, row, print ? print + i - count : NULL, count, survey, err);
 		survey->rows += count;
 	}
 	free(row);
@@ -88,9 +87,10 @@ static enum xfp_status load_picked(const struct xfp_ledger *ledger, const struct
 		/* The first of the sample that is not before it. */
 		uint64_t number = (row * survey->rows + all - 1) / all;
 
-		if (number < survey->rows && sampled(number, all, survey->rows) == row)
+		if (number < survey->rows && xfp_sampled_row(number, all, survey->rows) == row)
 			continue;
-		status = load_block(ledger, unit, (uint32_t)(row / unit->rows), &within, 1, survey, err);
+		status = load_block(ledger, unit, (uint32_t)(row / unit->rows), &within, &peaks->print[i], 1, survey,
+				    err);
 		survey->picked++;
 	}
 	return status;
@@ -139,13 +139,14 @@ enum xfp_status xfp_survey_load(const struct xfp_ledger *ledger, const struct xf
 				struct xfp_survey *survey, struct xfp_error *err)
 {
 	uint64_t all = unit->experts * unit->rows, wanted = rows < all ? rows : all;
+	const uint64_t *print = peaks && peaks->samples == wanted ? peaks->sample : NULL;
 	enum xfp_status status;
 
 	*survey = (struct xfp_survey){ .known = known };
 	survey->blocks = calloc(unit->experts + (size_t)XFP_PEAKS, sizeof *survey->blocks);
 	if (!survey->blocks)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	status = load_sample(ledger, unit, wanted, survey, err);
+	status = load_sample(ledger, unit, wanted, print, survey, err);
 	if (!status && peaks)
 		status = load_picked(ledger, unit, peaks, survey, err);
 	if (status)

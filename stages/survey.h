@@ -46,8 +46,8 @@ struct xfp_survey {
 /* How many rows of a unit are looked at. */
 uint64_t xfp_survey_rows(const struct xfp_ledger_unit *unit);
 
-/* A sample of `rows`, or all that there are; `peaks` may be NULL. The unit's weights are all numbers. To be freed
- * either way. */
+/* A sample of `rows`, or all that there are; `peaks` may be NULL. The unit's weights are all numbers. Rows that are not
+ * those of the prints in `peaks`, where it has prints of as many, are XFP_CHANGED. To be freed either way. */
 enum xfp_status xfp_survey_load(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
 				const struct xfp_outliers *known, const struct xfp_peaks *peaks, uint64_t rows,
 				struct xfp_survey *survey, struct xfp_error *err);

@@ -72,10 +72,13 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 	const struct xfp_ledger_unit *unit = job->unit;
 	struct xfp_parameters aimed = job->parameters;
 	struct xfp_key key = { 0 };
-	struct xfp_peaks peaks;
+	uint64_t samples = xfp_survey_rows(unit);
+	struct xfp_peaks peaks = { .samples = samples, .sample = malloc(samples * sizeof *peaks.sample) };
 	bool hit;
-	enum xfp_status status = xfp_scan_unit(job->ledger, unit, &job->parameters, &surveyed->known, &peaks, err);
+	enum xfp_status status = peaks.sample ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 
+	if (!status)
+		status = xfp_scan_unit(job->ledger, unit, &job->parameters, &surveyed->known, &peaks, err);
 	if (!status)
 		status = xfp_key_survey(&(struct xfp_key_source){ unit->dtype, unit->experts, unit->rows, unit->cols,
 								  (const uint8_t(*)[16])surveyed->known.source },
@@ -91,6 +94,7 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 	if (!status)
 		status = xfp_aim_write(job->work, job->number, &aimed, err);
 	xfp_key_free(&key);
+	free(peaks.sample);
 	return status;
 }
 

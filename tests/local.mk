@@ -146,6 +146,7 @@ unit_tests = \
 	tests/unit/test_policy \
 	tests/unit/test_publish \
 	tests/unit/test_rebuild \
+	tests/unit/test_rows \
 	tests/unit/test_safetensors \
 	tests/unit/test_scale \
 	tests/unit/test_scaled_groups \
@@ -187,6 +188,7 @@ cli_tests = \
 	tests/cli/regenerate.bats \
 	tests/cli/reproducible.bats \
 	tests/cli/resume.bats \
+	tests/cli/sources.bats \
 	tests/cli/stages.bats \
 	tests/cli/status.bats \
 	tests/cli/survey.bats \

@@ -431,7 +431,7 @@ static void peaks_are_picked(void **state)
 	struct xfp_error err = { 0 };
 	struct xfp_outliers known;
 	struct xfp_survey survey;
-	struct xfp_peaks peaks;
+	struct xfp_peaks peaks = { .sample = NULL };
 	struct subject s;
 	uint32_t count;
 
@@ -473,6 +473,46 @@ static void peaks_are_picked(void **state)
 	done_with(&s);
 }
 
+/* Between the scan and the sample, in place, so that only the bytes tell. */
+static void rows_that_change_before_they_are_sampled(void **state)
+{
+	static const uint64_t places[] = { 0, 999 * 64 }; /* sampled, and a peak */
+	struct xfp_peaks peaks = { .samples = 40, .sample = malloc(40 * sizeof *peaks.sample) };
+	struct xfp_error err = { 0 };
+	struct xfp_survey survey;
+	struct subject s;
+	struct stat st;
+
+	begin(&s, state, 1, 1000, 64, NULL);
+	s.weights[999 * 64] = 9;
+	for (size_t i = 0; i < 2; i++) {
+		struct xfp_outliers known;
+
+		for (int changed = 0; changed < 2; changed++) {
+			scratch_write(state, "weights", s.weights, 64000 * sizeof *s.weights);
+			assert_int_equal(stat(s.file.path, &st), 0);
+			s.file.identity = xfp_identity_of(&st);
+			expect(xfp_scan_unit(&s.ledger, &s.unit, &s.job.parameters, &known, &peaks, &err), &err);
+			if (changed) {
+				float kept = s.weights[places[i]];
+
+				s.weights[places[i]] = -kept;
+				scratch_write(state, "weights", s.weights, 64000 * sizeof *s.weights);
+				s.weights[places[i]] = kept;
+				assert_int_equal(stat(s.file.path, &st), 0);
+				s.file.identity = xfp_identity_of(&st);
+			}
+			assert_int_equal(xfp_survey_load(&s.ledger, &s.unit, &known, &peaks, 40, &survey, &err),
+					 changed ? XFP_CHANGED : XFP_OK);
+			xfp_survey_free(&survey);
+			xfp_outliers_free(&known);
+		}
+		assert_non_null(strstr(err.text, "tensor w"));
+	}
+	free(peaks.sample);
+	done_with(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -486,6 +526,7 @@ int main(void)
 		scratch_test(peaks_are_picked),
 		scratch_test(far_from_the_mean),
 		scratch_test(units_of_one_value),
+		scratch_test(rows_that_change_before_they_are_sampled),
 	};
 
 	return cmocka_run_group_tests_name("survey", tests, NULL, NULL);

@@ -1,0 +1,149 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# Weights that are others when they are read again: no artifact is made of them under the key of the first, whether
+# the file's times tell or not.
+
+load helpers
+
+setup() {
+	setup_folder
+	export XFP_WORK=$PWD/out.xfp.work XFP_CACHE=$PWD/xfp-cache
+}
+
+teardown() {
+	[ ! -e mapper ] || kill "$(cat mapper)" 2>/dev/null || true
+}
+
+prepared() { # MODEL OPTION...
+	xfp prepare "$1" -o out.xfp "${@:2}" >/dev/null 2>&1
+}
+
+# Map a model's weights, make the page dirty that holds the middle of a tensor, and wait. Every write to it from now on
+# leaves the file's times alone. turn changes a bit there and, the next time, changes it back.
+map() { # FILE TENSOR
+	"$PYTHON" - "$@" 3>&- <<-'EOF' &
+	import json, mmap, os, struct, sys, time
+	path, tensor = sys.argv[1:]
+	with open(path, "r+b") as f:
+	    size = struct.unpack("<Q", f.read(8))[0]
+	    begin, end = json.loads(f.read(size))[tensor]["data_offsets"]
+	    view = mmap.mmap(f.fileno(), 0)
+	at = 8 + size + begin + (end - begin) // 4 * 2
+	view[at] = view[at]
+	open("mapped", "w").close()
+	while True:
+	    if os.path.exists("turn"):
+	        view[at] ^= 1
+	        os.rename("turn", "turned")
+	    time.sleep(0.01)
+	EOF
+	echo $! >mapper
+	until [ -e mapped ]; do sleep 0.01; done
+	file=$1 tensor=$2
+}
+
+turn() {
+	local before
+	before=$(stat -c '%d %i %s %y %z' "$file")
+	rm -f turned
+	: >turn
+	until [ -e turned ]; do sleep 0.01; done
+	[ "$(stat -c '%d %i %s %y %z' "$file")" = "$before" ] ||
+		skip "this file system moves a file's times at every write to a mapping of it"
+}
+
+# STAGE finds that the weights have changed: it makes nothing, and leaves no stamp of the unit.
+notices() { # STAGE UNIT
+	local before
+	before=$(artifacts)
+	run -77 "$@"
+	[[ $output == *"$file: tensor $tensor: its weights are not those that were read at first"* ]]
+	[ "$(artifacts)" = "$before" ]
+	[ -z "$(find xfp-cache -name '*.tmp')" ]
+	[ -z "$(find out.xfp.work -name "$2-*" ! -name '*-fits.mk')" ]
+	tail -n 1 out.xfp.work/events | grep -q "^$2	${1#xfp-}	failed.*	77	"
+}
+
+@test "weights that change between stages, and no time tells: outliers, codebooks, and parts of v2" {
+	make_model m
+	map "$PWD/m/model.safetensors" model.layers.0.self_attn.q_proj.weight
+	prepared m --min-cos-strict 0.9
+	xfp-outlier-extract u000001
+	turn
+	notices xfp-lloyd-fit u000001
+	# which are the key of another unit, as it were
+	xfp-outlier-extract u000001
+	[ "$(artifacts | wc -l)" = 2 ]
+	turn
+	notices xfp-lloyd-fit u000001
+	xfp-outlier-extract u000001
+	xfp-lloyd-fit u000001
+	xfp-autoselect u000001
+	turn
+	notices xfp-pack u000001
+	turn
+	for stage in outlier-extract lloyd-fit autoselect pack; do
+		xfp-$stage u000001
+	done
+}
+
+@test "weights that change between stages, and no time tells: after a survey, libraries, and parts of v2c" {
+	unset XFP_MODE
+	make_model m --hidden 256 --intermediate 192
+	tensor=model.layers.0.mlp.experts.1.up_proj.weight
+	map "$PWD/m/model.safetensors" "$tensor"
+	prepared m --mode v2c --outlier-sigma auto
+	unit=u000006
+	xfp-survey $unit
+	turn
+	notices xfp-outlier-extract $unit
+	turn
+	xfp-survey $unit
+	xfp-outlier-extract $unit
+	turn
+	notices xfp-libfit $unit
+	turn
+	xfp-survey $unit
+	xfp-outlier-extract $unit
+	xfp-libfit $unit
+	xfp-autoselect $unit
+	turn
+	notices xfp-pack $unit
+}
+
+@test "weights that change between stages, and no time tells: a unit that stays as it is" {
+	make_model m
+	map "$PWD/m/model.safetensors" model.layers.0.self_attn.q_proj.weight
+	prepared m --bits 2 --min-cos-strict 0.9999
+	xfp-outlier-extract u000001
+	xfp-lloyd-fit u000001
+	xfp-autoselect u000001
+	turn
+	notices xfp-pack u000001
+}
+
+@test "a bit that changes while xfp-outlier-extract, or xfp-pack by itself, reads the weights twice" {
+	strace -o /dev/null true 2>/dev/null || skip "this machine does not let tests trace anything"
+	make_model m
+	for what in "model.layers.0.self_attn.q_proj.weight xfp-outlier-extract u000001" \
+		"lm_head.weight xfp-pack u000000"; do
+		read -r name stage unit <<<"$what"
+		rm -rf mapped trace out.xfp.work xfp-cache
+		map "$PWD/m/model.safetensors" "$name"
+		prepared m
+		mkdir -p xfp-cache/artifacts
+		# the second walk begins to read only after a while
+		strace -qq -o trace -P "$file" -e trace=pread64,close -e inject=pread64:delay_enter=3000000:when=2 \
+			"$stage" $unit 2>stderr &
+		pid=$!
+		until grep -q close trace; do sleep 0.01; done
+		turn
+		status=0
+		wait $pid || status=$?
+		[ $status = 77 ] || { echo "$stage: $status"; cat trace stderr; return 1; }
+		grep -q "$name: its weights are not those that were read at first" stderr
+		[ -z "$(artifacts)" ]
+		kill "$(cat mapper)"
+	done
+}
