@@ -78,18 +78,18 @@ struct xfp_view {
 
 /* Where a matrix is, self-contained: what a stage needs to read it without the checkpoint. */
 struct xfp_matrix_source {
-	const char *path;                    /* file that holds the tensor */
-	const char *tensor;                  /* its name, for messages */
-	const struct xfp_identity *identity; /* the file's when it was inspected; NULL: any file will do */
+	const char *path;   /* file that holds the tensor */
+	const char *tensor; /* its name, for messages */
 	enum xfp_dtype dtype;
 	uint64_t offset, bytes; /* the tensor's data in the file */
 	struct xfp_view view;
+	const struct xfp_identity *identity; /* which file that must be when it is opened; NULL: whichever is there */
 };
 
 struct xfp_matrix_reader; /* an open matrix; one thread at a time */
 
-/* Strings of `source` are borrowed until the reader is closed. The view is checked against `bytes`, and the file that is
- * really opened, wherever links lead by now, against the identity: another one is XFP_FAILED. */
+/* Strings of `source` are borrowed until the reader is closed. The view is checked against `bytes`. A file that is not
+ * the one it should be is XFP_FAILED. */
 enum xfp_status xfp_matrix_open(const struct xfp_matrix_source *source, struct xfp_matrix_reader **out,
 				struct xfp_error *err);
 void xfp_matrix_close(struct xfp_matrix_reader *reader);

@@ -67,18 +67,12 @@ static bool is_transposed(const struct xfp_view *v)
 	return v->cols == 1 || v->row_stride < v->col_stride;
 }
 
-static bool is_same_file(const struct xfp_identity *identity, const struct stat *st)
-{
-	struct xfp_identity now = xfp_identity_of(st);
-
-	return xfp_identity_equal(identity, &now);
-}
-
 enum xfp_status xfp_matrix_open(const struct xfp_matrix_source *source, struct xfp_matrix_reader **out,
 				struct xfp_error *err)
 {
 	size_t element = element_bytes(source->dtype);
 	struct xfp_matrix_reader *r;
+	struct xfp_identity now;
 	enum xfp_status status;
 	uint64_t end, file_end;
 	struct stat st;
@@ -101,13 +95,14 @@ enum xfp_status xfp_matrix_open(const struct xfp_matrix_source *source, struct x
 		status = xfp_fail_errno(err, errno, "%s: cannot open", source->path);
 		goto failed;
 	}
+	now = xfp_identity_of(&st);
+	if (source->identity && !xfp_identity_equal(&now, source->identity)) {
+		status = xfp_fail(err, XFP_FAILED, "%s: changed while it was being converted; run again", source->path);
+		goto failed;
+	}
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size < file_end) {
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: tensor %s: the file has become shorter; download it again",
 				  source->path, xfp_printable(source->tensor).text);
-		goto failed;
-	}
-	if (source->identity && !is_same_file(source->identity, &st)) {
-		status = xfp_fail(err, XFP_FAILED, "%s: changed while it was being converted; run again", source->path);
 		goto failed;
 	}
 	*out = r;

@@ -158,7 +158,7 @@ enum xfp_status xfp_fit_unit(struct xfp_job *job, enum xfp_fit_kind kind, const 
 			status = produce(&u, kind, &key, err);
 	}
 	if (!status)
-		status = xfp_stamp_write(job->work, job->number, stamp, key.hex, err);
+		status = xfp_job_stamp(job, stamp, key.hex, err);
 	xfp_key_free(&key);
 	xfp_artifact_close(&u.outliers);
 	xfp_fitting_free(&u.fitting);

@@ -251,7 +251,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	if (!status && !hit)
 		status = produce(job, &scan, &key, err);
 	if (!status)
-		status = xfp_stamp_write(job->work, job->number, XFP_STAMP_OUTLIERS, key.hex, err);
+		status = xfp_job_stamp(job, XFP_STAMP_OUTLIERS, key.hex, err);
 	xfp_key_free(&key);
 	scan_free(&scan);
 	return status;

@@ -203,7 +203,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	if (!status && !hit)
 		status = produce(job, &choice, &packed, &key, err);
 	if (!status)
-		status = xfp_stamp_write(job->work, job->number, XFP_STAMP_PACKED, key.hex, err);
+		status = xfp_job_stamp(job, XFP_STAMP_PACKED, key.hex, err);
 	xfp_key_free(&key);
 	free((void *)source.source);
 	xfp_packed_free(&packed);

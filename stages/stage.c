@@ -337,3 +337,13 @@ enum xfp_status xfp_job_publish(struct xfp_job *job, const struct xfp_key *key, 
 		status = xfp_artifact_finish(artifact, &label, err);
 	return status ? status : xfp_pending_publish(pending, false, err);
 }
+
+enum xfp_status xfp_job_stamp(const struct xfp_job *job, enum xfp_stamp stamp, const char *key, struct xfp_error *err)
+{
+	enum xfp_status status = xfp_ledger_check_files(job->ledger, err);
+
+	if (!status)
+		return xfp_stamp_write(job->work, job->number, stamp, key, err);
+	xfp_stamp_remove(job->work, job->number, stamp);
+	return status;
+}

@@ -89,7 +89,7 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 		status = hit ? read_again(job, surveyed, &key, err) : produce(job, &peaks, surveyed, &key, err);
 	if (!status) {
 		xfp_aim(surveyed->list, surveyed->count, unit, &job->policy, &aimed);
-		status = xfp_stamp_write(job->work, job->number, XFP_STAMP_SURVEY, key.hex, err);
+		status = xfp_job_stamp(job, XFP_STAMP_SURVEY, key.hex, err);
 	}
 	if (!status)
 		status = xfp_aim_write(job->work, job->number, &aimed, err);

@@ -113,11 +113,11 @@ struct xfp_matrix_source xfp_ledger_source(const struct xfp_ledger *ledger, uint
 	return (struct xfp_matrix_source){
 		.path = ledger->files[tensor->file].path,
 		.tensor = tensor->name,
-		.identity = &ledger->files[tensor->file].identity,
 		.dtype = tensor->dtype,
 		.offset = tensor->offset,
 		.bytes = tensor->bytes,
 		.view = { matrix->base, matrix->rows, matrix->cols, matrix->row_stride, matrix->col_stride },
+		.identity = &ledger->files[tensor->file].identity,
 	};
 }
 

@@ -105,7 +105,7 @@ bool xfp_event_parse(const char *line, struct xfp_event *event);
 bool xfp_unit_parse(const char *text, uint32_t *unit);
 void xfp_unit_format(uint32_t unit, char text[16]);
 
-/* Where matrix `index` of the ledger is; strings are borrowed from the ledger. */
+/* Where matrix `index` of the ledger is, in the very file that was inspected; all is borrowed from the ledger. */
 struct xfp_matrix_source xfp_ledger_source(const struct xfp_ledger *ledger, uint32_t index);
 /* The same as the manifest names it (cache/manifest.h). */
 void xfp_region_format(const struct xfp_matrix_source *source, char text[160]);
@@ -169,6 +169,10 @@ enum xfp_status xfp_job_create(struct xfp_job *job, const struct xfp_key *key, s
 			       struct xfp_artifact *artifact, struct xfp_error *err);
 enum xfp_status xfp_job_publish(struct xfp_job *job, const struct xfp_key *key, const char *kind, uint32_t version,
 				struct xfp_pending *pending, struct xfp_artifact *artifact, struct xfp_error *err);
+
+/* The stamp of a stage that reads weights, once its artifact is there: made, or found after the weights were read for
+ * its key. Either way the files must still be those that were inspected, or the stamp would speak of others. */
+enum xfp_status xfp_job_stamp(const struct xfp_job *job, enum xfp_stamp stamp, const char *key, struct xfp_error *err);
 
 double xfp_now(void); /* monotonic seconds */
 

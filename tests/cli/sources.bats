@@ -147,3 +147,52 @@ notices() { # STAGE UNIT
 		kill "$(cat mapper)"
 	done
 }
+
+@test "a file replaced while its weights are read: no stamp, though there are artifacts of what was read" {
+	strace -o /dev/null true 2>/dev/null || skip "this machine does not let tests trace anything"
+	make_model m
+	for what in "xfp-outlier-extract u000001 outliers --outlier-sigma 4" \
+		"xfp-survey u000001 survey --outlier-sigma auto" "xfp-pack u000000 packed --outlier-sigma 4"; do
+		read -r stage unit stamp option value <<<"$what"
+		rm -rf out.xfp.work xfp-cache
+		prepared m "$option" "$value"
+		$stage $unit
+		rm out.xfp.work/$unit-*
+		cp m/model.safetensors other
+		strace -qq -o trace -P "$PWD/m/model.safetensors" -e trace=pread64,close \
+			-e inject=close:delay_enter=3000000:when=1 "$stage" $unit 2>stderr &
+		pid=$!
+		until grep -q pread64 trace; do sleep 0.01; done
+		mv other m/model.safetensors
+		status=0
+		wait $pid || status=$?
+		[ $status = 1 ] || { echo "$stage: $status"; cat trace stderr; return 1; }
+		grep -q "model.safetensors: changed while it was being converted; run again" stderr
+		[ ! -e out.xfp.work/$unit-$stamp ]
+		[ "$(artifacts | wc -l)" = 1 ]
+	done
+}
+
+@test "a link that leads to another checkpoint for a while: its artifacts are not taken for this one's" {
+	make_model a
+	make_model b --seed 5
+	mkdir m
+	cp a/*.json m
+	ln -s ../b/model.safetensors m
+	prepared m
+	xfp-outlier-extract u000001
+	xfp-pack u000000
+	rm -r out.xfp.work
+	ln -sf ../a/model.safetensors m
+	prepared m
+	ln -sf ../b/model.safetensors m
+	for stage in "xfp-outlier-extract u000001" "xfp-pack u000000"; do
+		run -1 $stage
+		[[ $output == *"model.safetensors: changed while it was being converted; run again"* ]]
+	done
+	[ -z "$(find out.xfp.work -name 'u0*-*')" ]
+	ln -sf ../a/model.safetensors m
+	unset XFP_WORK XFP_CACHE
+	expected=$(converted a whole.xfp --cache whole)
+	[ "$(converted m out.xfp)" = "$expected" ]
+}
