@@ -4,6 +4,8 @@
 
 noinst_LIBRARIES += base/libbase.a
 base_libbase_a_SOURCES = \
+	base/expression.c \
+	base/expression.h \
 	base/file.c \
 	base/file.h \
 	base/glob.c \

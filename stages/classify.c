@@ -117,17 +117,19 @@ static enum xfp_status decide(const struct run *run, uint32_t t, enum xfp_class 
 
 /* ---- what has to be known before single tensors are decided ------------------------------------ */
 
-static void match_all(const struct run *run)
+static enum xfp_status match_all(const struct run *run)
 {
+	enum xfp_status status = XFP_OK;
 	uint64_t layers = UINT64_MAX;
 
 	xfp_model_config_number(run->config, "num_hidden_layers", &layers);
-	for (uint32_t t = 0; t < run->checkpoint->tensor_count; t++) {
-		run->rules[t] =
-			xfp_family_match(run->family, run->checkpoint->tensors[t].name, layers, &run->matches[t]);
+	for (uint32_t t = 0; !status && t < run->checkpoint->tensor_count; t++) {
+		status = xfp_family_match(run->family, run->checkpoint->tensors[t].name, layers, &run->rules[t],
+					  &run->matches[t], run->err);
 		if (run->rules[t])
 			run->findings->taken[run->rules[t] - run->family->rules]++;
 	}
+	return status;
 }
 
 /* Without config.json the embedding still tells the model's width. */
@@ -509,9 +511,8 @@ enum xfp_status xfp_classify(const struct xfp_checkpoint *checkpoint, struct xfp
 		status = no_memory(err);
 		goto done;
 	}
-	if ((status = copy_tables(&run)))
+	if ((status = copy_tables(&run)) || (status = match_all(&run)))
 		goto done;
-	match_all(&run);
 	memcpy(findings->rules, run.rules, checkpoint->tensor_count * sizeof *run.rules);
 	if ((status = assume_width(&run)) || (status = choose_layout(&run)))
 		goto done;

@@ -283,11 +283,15 @@ void xfp_family_free(struct xfp_family *family)
 	free(family);
 }
 
-const struct xfp_rule *xfp_family_match(const struct xfp_family *family, const char *name, uint64_t layers,
-					struct xfp_rule_match *match)
+enum xfp_status xfp_family_match(const struct xfp_family *family, const char *name, uint64_t layers,
+				 const struct xfp_rule **rule, struct xfp_rule_match *match, struct xfp_error *err)
 {
-	for (uint32_t i = 0; i < family->rule_count; i++)
-		if (xfp_rule_matches(&family->rules[i], name, layers, match))
-			return &family->rules[i];
-	return NULL;
+	enum xfp_status status = XFP_OK;
+	bool matches = false;
+
+	*rule = NULL;
+	for (uint32_t i = 0; !status && !*rule && i < family->rule_count; i++)
+		if (!(status = xfp_rule_matches(&family->rules[i], name, layers, &matches, match, err)) && matches)
+			*rule = &family->rules[i];
+	return status;
 }

@@ -36,8 +36,8 @@ enum xfp_status xfp_family_parse(const char *text, const char *path, bool header
 				 struct xfp_error *err);
 void xfp_family_free(struct xfp_family *family); /* NULL is fine */
 
-/* The rule that takes a tensor of this name, or NULL. `layers` as for xfp_rule_matches. */
-const struct xfp_rule *xfp_family_match(const struct xfp_family *family, const char *name, uint64_t layers,
-					struct xfp_rule_match *match);
+/* *rule is that which takes a tensor of this name, or NULL. `layers` and failure as for xfp_rule_matches. */
+enum xfp_status xfp_family_match(const struct xfp_family *family, const char *name, uint64_t layers,
+				 const struct xfp_rule **rule, struct xfp_rule_match *match, struct xfp_error *err);
 
 #endif

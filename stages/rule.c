@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "expression.h"
+
 #define BLANKS " \t\r"
 #define MOST_GROUPS 32
 #define MOST_PARTS 8
@@ -307,7 +309,6 @@ static enum xfp_status parse_pattern(struct xfp_rule *rule, const char *text, st
 	enum xfp_status status;
 	struct scan scan = { .rule = rule };
 	size_t length = strlen(text);
-	int code;
 
 	while (length && strchr(BLANKS, text[length - 1]))
 		length--;
@@ -323,14 +324,8 @@ static enum xfp_status parse_pattern(struct xfp_rule *rule, const char *text, st
 	if ((status = scan_pattern(&scan, rule->pattern, err)))
 		goto done;
 	scan.regex[scan.regex_size] = 0;
-	if ((code = regcomp(&rule->regex, scan.regex, REG_EXTENDED))) {
-		char why[256];
-
-		regerror(code, &rule->regex, why, sizeof why);
-		status = xfp_fail(err, XFP_BAD_INPUT, "\"%s\": %s", rule->pattern, why);
-		goto done;
-	}
-	rule->compiled = true;
+	status = xfp_expression_compile(&rule->regex, scan.regex, rule->pattern, err);
+	rule->compiled = !status;
 done:
 	free(scan.regex);
 	return status;
@@ -424,22 +419,26 @@ struct place {
 	size_t at, end;
 };
 
-/* The places of the marks' numbers as the expression's groups give them. */
-static bool find_groups(const struct xfp_rule *rule, const char *name, struct place *layer, struct place *expert)
+/* The places of the marks' numbers as the expression's groups give them, in a name that matches. */
+static enum xfp_status find_groups(const struct xfp_rule *rule, const char *name, struct place *layer,
+				   struct place *expert, struct xfp_error *err)
 {
 	unsigned most = rule->layer_group > rule->expert_group ? rule->layer_group : rule->expert_group;
 	const regmatch_t *l, *e;
 	regmatch_t group[MOST_GROUPS];
+	enum xfp_status status;
+	bool matches = false;
 
-	if (regexec(&rule->regex, name, most + 1, group, 0))
-		return false;
+	status = xfp_expression_match(&rule->regex, name, most + 1, group, &matches, err);
+	if (status || !matches)
+		return status;
 	l = &group[rule->layer_group];
 	e = &group[rule->expert_group];
 	if (rule->layer_group && l->rm_so >= 0)
 		*layer = (struct place){ (size_t)l->rm_so, (size_t)l->rm_eo };
 	if (rule->expert_group && e->rm_so >= 0)
 		*expert = (struct place){ (size_t)e->rm_so, (size_t)e->rm_eo };
-	return true;
+	return XFP_OK;
 }
 
 /* The same for a name that matches a rule whose numbers are plain, and a tenth of the time: the name's
@@ -469,22 +468,29 @@ static bool find_digits(const struct xfp_rule *rule, const char *name, struct pl
 	return found == count;
 }
 
-bool xfp_rule_matches(const struct xfp_rule *rule, const char *name, uint64_t layers, struct xfp_rule_match *match)
+enum xfp_status xfp_rule_matches(const struct xfp_rule *rule, const char *name, uint64_t layers, bool *matches,
+				 struct xfp_rule_match *match, struct xfp_error *err)
 {
 	struct place layer = { 0 }, expert = { 0 };
+	enum xfp_status status;
 
-	if (!has_literals(rule, name) || regexec(&rule->regex, name, 0, NULL, 0))
-		return false;
+	*matches = false;
+	if (!has_literals(rule, name))
+		return XFP_OK;
+	if ((status = xfp_expression_match(&rule->regex, name, 0, NULL, matches, err)) || !*matches)
+		return status;
 	if ((rule->layer_group || rule->expert_group) &&
 	    !(rule->numbers_plain && find_digits(rule, name, &layer, &expert)) &&
-	    !find_groups(rule, name, &layer, &expert))
-		return false;
+	    (status = find_groups(rule, name, &layer, &expert, err)))
+		return status;
 	*match = (struct xfp_rule_match){ .layer = -1, .expert_at = expert.at, .expert_end = expert.end };
 	if (layer.end > layer.at)
 		match->layer = number(name + layer.at, layer.end - layer.at);
 	if (expert.end > expert.at)
 		match->expert = number(name + expert.at, expert.end - expert.at);
 	else if (rule->expert_group)
-		return false;
-	return !rule->extra_layer || (match->layer >= 0 && (uint64_t)match->layer >= layers);
+		*matches = false;
+	if (rule->extra_layer && (match->layer < 0 || (uint64_t)match->layer < layers))
+		*matches = false;
+	return XFP_OK;
 }

@@ -66,7 +66,9 @@ struct xfp_rule_match {
 enum xfp_status xfp_rule_parse(struct xfp_rule *rule, const char *text, struct xfp_error *err);
 void xfp_rule_clear(struct xfp_rule *rule);
 
-/* Whether the rule takes the tensor of this name. `layers` is num_hidden_layers, UINT64_MAX when unknown. */
-bool xfp_rule_matches(const struct xfp_rule *rule, const char *name, uint64_t layers, struct xfp_rule_match *match);
+/* Whether the rule takes the tensor of this name. `layers` is num_hidden_layers, UINT64_MAX when unknown. Without
+ * memory that cannot be told: XFP_FAILED. */
+enum xfp_status xfp_rule_matches(const struct xfp_rule *rule, const char *name, uint64_t layers, bool *matches,
+				 struct xfp_rule_match *match, struct xfp_error *err);
 
 #endif

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "family_choose.h"
@@ -21,6 +23,17 @@ static struct xfp_family *parse(const char *text)
 	if (xfp_family_parse(text, "some/where/test.family", false, &family, &err))
 		fail_msg("%s", err.text);
 	return family;
+}
+
+static const struct xfp_rule *rule_of(const struct xfp_family *f, const char *name, uint64_t layers,
+				      struct xfp_rule_match *match)
+{
+	const struct xfp_rule *rule;
+	struct xfp_error err = { 0 };
+
+	if (xfp_family_match(f, name, layers, &rule, match, &err))
+		fail_msg("%s: %s", name, err.text);
+	return rule;
 }
 
 static struct xfp_model_config *config(const char *text)
@@ -219,7 +232,7 @@ static void test_patterns(void **state)
 
 		snprintf(text, sizeof text, "keep norm %s", cases[i].pattern);
 		f = parse(text);
-		takes = xfp_family_match(f, cases[i].name, UINT64_MAX, &match) != NULL;
+		takes = rule_of(f, cases[i].name, UINT64_MAX, &match) != NULL;
 		if (takes != cases[i].takes)
 			fail_msg("%s on %s: %d", cases[i].pattern, cases[i].name, takes);
 		if (takes) {
@@ -237,8 +250,8 @@ static void test_first_match_wins(void **state)
 	struct xfp_rule_match match;
 	(void)state;
 
-	assert_ptr_equal(xfp_family_match(f, "a", UINT64_MAX, &match), &f->rules[0]);
-	assert_null(xfp_family_match(f, "b", UINT64_MAX, &match));
+	assert_ptr_equal(rule_of(f, "a", UINT64_MAX, &match), &f->rules[0]);
+	assert_null(rule_of(f, "b", UINT64_MAX, &match));
 	xfp_family_free(f);
 }
 
@@ -248,11 +261,60 @@ static void test_extra_layers_go_by_number(void **state)
 	struct xfp_rule_match match;
 	(void)state;
 
-	assert_int_equal(xfp_family_match(f, "l.47.x", 47, &match)->class_, XFP_CLASS_MTP);
+	assert_int_equal(rule_of(f, "l.47.x", 47, &match)->class_, XFP_CLASS_MTP);
 	assert_int_equal(match.layer, 47);
-	assert_int_equal(xfp_family_match(f, "l.46.x", 47, &match)->class_, XFP_CLASS_NORM);
-	assert_int_equal(xfp_family_match(f, "l.47.x", UINT64_MAX, &match)->class_, XFP_CLASS_NORM);
+	assert_int_equal(rule_of(f, "l.46.x", 47, &match)->class_, XFP_CLASS_NORM);
+	assert_int_equal(rule_of(f, "l.47.x", UINT64_MAX, &match)->class_, XFP_CLASS_NORM);
 	xfp_family_free(f);
+}
+
+/* Take all the memory that there is, to the last bytes. */
+static void take_all_memory(void)
+{
+	struct rlimit none = { 0, 0 };
+
+	if (setrlimit(RLIMIT_AS, &none))
+		_exit(99);
+	for (size_t size = 1 << 20; size >= 24; size = size > 2048 ? size / 2 : size - 8)
+		while (malloc(size))
+			;
+}
+
+/* A rule that takes the tensor must not be said to leave it: what it says then is that it cannot say. */
+static void test_no_memory_is_no_answer(void **state)
+{
+	static const char *const patterns[] = { "^l\\.<layer>\\.x$", "(a|b)+[^c]*d$", "l.*x" };
+	static const char *const names[] = { "l.17.x", "ababd", "l.1.2.x" };
+	(void)state;
+
+#ifdef __SANITIZE_ADDRESS__
+	print_message("AddressSanitizer has memory of its own\n");
+	skip();
+#endif
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		char text[256];
+		struct xfp_family *f;
+		pid_t child;
+		int ended;
+
+		snprintf(text, sizeof text, "keep norm %s\n", patterns[i]);
+		f = parse(text);
+		if (!(child = fork())) {
+			struct xfp_error err = { 0 };
+			const struct xfp_rule *rule;
+			struct xfp_rule_match match;
+			enum xfp_status status;
+
+			take_all_memory();
+			status = xfp_family_match(f, names[i], UINT64_MAX, &rule, &match, &err);
+			_exit(status == XFP_FAILED && err.text[0] ? 0 : !status && rule ? 1 : 2);
+		}
+		assert_int_equal(waitpid(child, &ended, 0), child);
+		assert_true(WIFEXITED(ended));
+		if (WEXITSTATUS(ended))
+			fail_msg("%s: %s", names[i], WEXITSTATUS(ended) == 1 ? "memory was left" : "no match");
+		xfp_family_free(f);
+	}
 }
 
 /* ---- config.json ------------------------------------------------------------------------------ */
@@ -496,6 +558,7 @@ int main(void)
 		cmocka_unit_test(test_patterns),
 		cmocka_unit_test(test_first_match_wins),
 		cmocka_unit_test(test_extra_layers_go_by_number),
+		cmocka_unit_test(test_no_memory_is_no_answer),
 		cmocka_unit_test(test_config),
 		cmocka_unit_test(test_bad_config),
 		cmocka_unit_test(test_choosing),
