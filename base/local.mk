@@ -19,7 +19,9 @@ base_libbase_a_SOURCES = \
 	base/process.c \
 	base/process.h \
 	base/size.c \
-	base/size.h
+	base/size.h \
+	base/text.c \
+	base/text.h
 
 runtime_libxfp_la_SOURCES += \
 	base/bytes.h \

@@ -14,6 +14,7 @@
 #include "key.h"
 #include "manifest_db.h"
 #include "printable.h"
+#include "text.h"
 
 #define MOST_COMPLAINTS "20"
 
@@ -248,9 +249,8 @@ static enum xfp_status complain(struct xfp_manifest *m, const char *sql, const c
 
 enum xfp_status xfp_check_manifest(struct xfp_manifest *m, char **complaints, struct xfp_error *err)
 {
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
+	struct xfp_text text;
+	FILE *out = xfp_text_begin(&text);
 	enum xfp_status status;
 
 	*complaints = NULL;
@@ -260,11 +260,11 @@ enum xfp_status xfp_check_manifest(struct xfp_manifest *m, char **complaints, st
 	if (!status)
 		status = complain(m, "SELECT DISTINCT \"table\" FROM pragma_foreign_key_check", "rows of nothing in ",
 				  out, err);
-	if (fclose(out) && !status)
+	if (!xfp_text_end(&text) && !status)
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
-	if (!status && size)
-		*complaints = text;
+	if (!status && text.size)
+		*complaints = text.bytes;
 	else
-		free(text);
+		free(text.bytes);
 	return status;
 }

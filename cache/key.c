@@ -13,6 +13,7 @@
 #include "packed.h"
 #include "seal.h"
 #include "surveyed.h"
+#include "text.h"
 
 /* Up to here a key text lists the matrices' digests; beyond, it has one digest over them, so that it
  * always fits an attribute of the artifact. */
@@ -48,21 +49,14 @@ void xfp_key_of_text(const char *text, char hex[33])
 
 /* ---- key texts --------------------------------------------------------------------------------- */
 
-struct text {
-	char *bytes;
-	size_t size;
-	FILE *stream; /* NULL: out of memory */
-};
-
-static struct text *text_begin(struct text *text, const char *kind, unsigned algorithm, unsigned layout)
+static struct xfp_text *text_begin(struct xfp_text *text, const char *kind, unsigned algorithm, unsigned layout)
 {
-	*text = (struct text){ 0 };
-	if ((text->stream = open_memstream(&text->bytes, &text->size)))
+	if (xfp_text_begin(text))
 		fprintf(text->stream, "kind %s\nalgorithm %u\nlayout %u\n", kind, algorithm, layout);
 	return text;
 }
 
-static void XFP_PRINTF(2, 3) add(struct text *text, const char *format, ...)
+static void XFP_PRINTF(2, 3) add(struct xfp_text *text, const char *format, ...)
 {
 	va_list args;
 
@@ -73,22 +67,16 @@ static void XFP_PRINTF(2, 3) add(struct text *text, const char *format, ...)
 	va_end(args);
 }
 
-static enum xfp_status text_end(struct text *text, struct xfp_key *key, struct xfp_error *err)
+static enum xfp_status text_end(struct xfp_text *text, struct xfp_key *key, struct xfp_error *err)
 {
-	bool failed = !text->stream || ferror(text->stream);
-
-	if (text->stream && fclose(text->stream))
-		failed = true;
-	if (failed) {
-		free(text->bytes);
+	if (!xfp_text_end(text))
 		return xfp_fail(err, XFP_FAILED, "out of memory for a key");
-	}
 	hash(text->bytes, text->size, key->hex);
 	key->text = text->bytes;
 	return XFP_OK;
 }
 
-static void add_source(struct text *text, const struct xfp_key_source *source)
+static void add_source(struct xfp_text *text, const struct xfp_key_source *source)
 {
 	char hex[33];
 
@@ -107,19 +95,18 @@ static void add_source(struct text *text, const struct xfp_key_source *source)
 
 bool xfp_key_is_of(const char *text, const struct xfp_key_source *source)
 {
-	struct text lines = { 0 };
+	struct xfp_text lines;
 	bool is;
 
-	if (!(lines.stream = open_memstream(&lines.bytes, &lines.size)))
-		return false;
+	xfp_text_begin(&lines);
 	add_source(&lines, source);
-	is = !fclose(lines.stream) && strstr(text, lines.bytes);
+	is = xfp_text_end(&lines) && strstr(text, lines.bytes);
 	free(lines.bytes);
 	return is;
 }
 
 /* What decides the codebooks of rows. */
-static void add_codebooks(struct text *text, const struct xfp_parameters *p)
+static void add_codebooks(struct xfp_text *text, const struct xfp_parameters *p)
 {
 	if (p->fit == XFP_FIT_OPTIMAL)
 		add(text, "fit %s\n", xfp_fit_method_name(p->fit));
@@ -127,7 +114,7 @@ static void add_codebooks(struct text *text, const struct xfp_parameters *p)
 		add(text, "start %s\niterations %" PRIu32 "\n", xfp_start_name(p->start), p->lloyd_iterations);
 }
 
-static void add_modes(struct text *text, uint32_t modes)
+static void add_modes(struct xfp_text *text, uint32_t modes)
 {
 	add(text, "modes");
 	for (int mode = XFP_MODE_V2; mode < XFP_MODES; mode++)
@@ -137,7 +124,7 @@ static void add_modes(struct text *text, uint32_t modes)
 }
 
 /* What decides the libraries of units. */
-static void add_libraries(struct text *text, const struct xfp_parameters *p)
+static void add_libraries(struct xfp_text *text, const struct xfp_parameters *p)
 {
 	if (p->group_size)
 		add(text, "group %" PRIu32 "\n", p->group_size);
@@ -150,7 +137,7 @@ static void add_libraries(struct text *text, const struct xfp_parameters *p)
 enum xfp_status xfp_key_survey(const struct xfp_key_source *source, const struct xfp_parameters *p, struct xfp_key *key,
 			       struct xfp_error *err)
 {
-	struct text text;
+	struct xfp_text text;
 	char set[24];
 
 	add_source(text_begin(&text, XFP_SURVEY_KIND, XFP_ALGORITHM_SURVEY, XFP_SURVEY_VERSION), source);
@@ -165,7 +152,7 @@ enum xfp_status xfp_key_survey(const struct xfp_key_source *source, const struct
 enum xfp_status xfp_key_outliers(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
 				 struct xfp_key *key, struct xfp_error *err)
 {
-	struct text text;
+	struct xfp_text text;
 
 	add_source(text_begin(&text, XFP_OUTLIERS_KIND, XFP_ALGORITHM_OUTLIERS, XFP_OUTLIERS_VERSION), source);
 	add(&text, "sigma_milli %" PRIu32 "\n", parameters->outlier_sigma);
@@ -178,7 +165,7 @@ enum xfp_status xfp_key_outliers(const struct xfp_key_source *source, const stru
 enum xfp_status xfp_key_fit(const char *outliers, const struct xfp_parameters *parameters, uint32_t bits,
 			    struct xfp_key *key, struct xfp_error *err)
 {
-	struct text text;
+	struct xfp_text text;
 	char set[24];
 
 	add(text_begin(&text, XFP_FIT_KIND, XFP_ALGORITHM_FIT, XFP_FIT_VERSION), "outliers %s\nbits %s\n", outliers,
@@ -190,7 +177,7 @@ enum xfp_status xfp_key_fit(const char *outliers, const struct xfp_parameters *p
 enum xfp_status xfp_key_library(const char *outliers, const struct xfp_parameters *p, uint32_t bits,
 				struct xfp_key *key, struct xfp_error *err)
 {
-	struct text text;
+	struct xfp_text text;
 	char set[24];
 
 	add(text_begin(&text, XFP_FIT_KIND, XFP_ALGORITHM_LIBRARY, XFP_FIT_VERSION), "outliers %s\n", outliers);
@@ -215,7 +202,7 @@ enum xfp_status xfp_key_choice(const struct xfp_key_fit fits[XFP_FIT_KINDS], con
 			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err)
 {
 	static const char *const names[XFP_FIT_KINDS] = { "fit", "library", "extended", "extended-library" };
-	struct text text;
+	struct xfp_text text;
 	uint8_t seal[16];
 	char buf[24], hex[33];
 
@@ -246,7 +233,7 @@ enum xfp_status xfp_key_packed(const struct xfp_choice *choice, const struct xfp
 			       struct xfp_key *key, struct xfp_error *err)
 {
 	const struct xfp_candidate *c = &choice->candidate;
-	struct text text;
+	struct xfp_text text;
 
 	text_begin(&text, XFP_PACKED_KIND, XFP_ALGORITHM_PACKED, XFP_PACKED_VERSION);
 	add(&text, "mode %s\n", xfp_mode_name(c->mode));
@@ -262,7 +249,7 @@ enum xfp_status xfp_key_packed(const struct xfp_choice *choice, const struct xfp
 enum xfp_status xfp_key_fp8(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
 			    struct xfp_key *key, struct xfp_error *err)
 {
-	struct text text;
+	struct xfp_text text;
 
 	add(text_begin(&text, XFP_PACKED_KIND, XFP_ALGORITHM_FP8, XFP_PACKED_VERSION), "mode fp8\non_nonfinite %s\n",
 	    xfp_on_nonfinite_name(parameters->on_nonfinite));

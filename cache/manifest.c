@@ -11,6 +11,7 @@
 
 #include "manifest_db.h"
 #include "manifest_sql.h" /* made from schemas/manifest.sql */
+#include "text.h"
 
 #define VERSION 4 /* of schemas/manifest.sql; bump it with every change to a table or view */
 #define BUSY_MILLISECONDS 60000
@@ -23,9 +24,8 @@
 char *xfp_manifest_uri(const char *path, bool immutable)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
-	char *uri = NULL;
-	size_t size;
-	FILE *out = open_memstream(&uri, &size);
+	struct xfp_text uri;
+	FILE *out = xfp_text_begin(&uri);
 
 	if (!out)
 		return NULL;
@@ -37,11 +37,7 @@ char *xfp_manifest_uri(const char *path, bool immutable)
 			fprintf(out, "%%%02X", *p);
 	if (immutable)
 		fputs("?immutable=1", out);
-	if (fclose(out)) {
-		free(uri);
-		return NULL;
-	}
-	return uri;
+	return xfp_text_end(&uri) ? uri.bytes : NULL;
 }
 
 void xfp_manifest_close_file(struct xfp_manifest *m)

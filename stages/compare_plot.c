@@ -12,6 +12,7 @@
 #include "compare.h"
 #include "conversion.h"
 #include "file.h"
+#include "text.h"
 
 enum { WIDTH = 1120, HEIGHT = 560, TOP = 46, BOTTOM = 470, PANEL = 480 };
 #define LINES 6     /* v2, v2a, the same as published, v2c of two groups */
@@ -272,17 +273,16 @@ static void draw(FILE *out, const struct xfp_comparison *comparison)
 
 enum xfp_status xfp_compare_plot(const struct xfp_comparison *comparison, const char *path, struct xfp_error *err)
 {
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
+	struct xfp_text text;
+	FILE *out = xfp_text_begin(&text);
 	enum xfp_status status = XFP_OK;
 
 	if (out)
 		draw(out, comparison);
-	if (!out || fclose(out))
+	if (!xfp_text_end(&text))
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
 	else
-		status = xfp_write_file(path, text, size, false, err);
-	free(text);
+		status = xfp_write_file(path, text.bytes, text.size, false, err);
+	free(text.bytes);
 	return status;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "file.h"
+#include "text.h"
 
 #define BLANKS " \t\r"
 #define LARGEST_FILE (1u << 20)
@@ -55,10 +56,8 @@ static const struct definition *find_definition(const struct parser *parser, con
  * by then, so one pass is enough. */
 static char *expand(const struct parser *parser, const char *text)
 {
-	char *out = NULL;
-	size_t size = 0;
-	FILE *stream = open_memstream(&out, &size);
-	bool failed;
+	struct xfp_text out;
+	FILE *stream = xfp_text_begin(&out);
 
 	if (!stream)
 		return NULL;
@@ -75,12 +74,7 @@ static char *expand(const struct parser *parser, const char *text)
 			fputc(*text++, stream);
 		}
 	}
-	failed = ferror(stream);
-	if (fclose(stream) || failed) {
-		free(out);
-		return NULL;
-	}
-	return out;
+	return xfp_text_end(&out) ? out.bytes : NULL;
 }
 
 static enum xfp_status add_definition(struct parser *parser, char *rest, struct xfp_error *err)

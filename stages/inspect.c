@@ -20,6 +20,7 @@
 #include "output.h"
 #include "refuse.h"
 #include "settings.h"
+#include "text.h"
 #include "work.h"
 
 #define UNITS_A_LINE 8
@@ -183,11 +184,11 @@ static enum xfp_status note_guess(const struct xfp_model_config *config, const s
 /* units.mk, left untouched when it is the same already: make looks at its time. */
 static enum xfp_status write_units(const char *path, uint32_t count, struct xfp_error *err)
 {
-	char *text = NULL, *old = NULL;
 	enum xfp_status status = XFP_OK;
-	size_t size = 0, old_size = 0;
-	FILE *out = open_memstream(&text, &size);
-	bool failed;
+	struct xfp_text text;
+	FILE *out = xfp_text_begin(&text);
+	size_t old_size = 0;
+	char *old = NULL;
 
 	if (!out)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
@@ -199,13 +200,12 @@ static enum xfp_status write_units(const char *path, uint32_t count, struct xfp_
 		fprintf(out, "%s %s%s", i % UNITS_A_LINE ? "" : "UNITS +=", name,
 			(i + 1) % UNITS_A_LINE && i + 1 < count ? "" : "\n");
 	}
-	failed = ferror(out);
-	if (fclose(out) || failed)
+	if (!xfp_text_end(&text))
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
-	else if (xfp_slurp(path, LARGEST_UNITS_FILE, &old, &old_size, NULL) || old_size != size ||
-		 memcmp(old, text, size))
-		status = xfp_write_file(path, text, size, false, err);
-	free(text);
+	else if (xfp_slurp(path, LARGEST_UNITS_FILE, &old, &old_size, NULL) || old_size != text.size ||
+		 memcmp(old, text.bytes, text.size))
+		status = xfp_write_file(path, text.bytes, text.size, false, err);
+	free(text.bytes);
 	free(old);
 	return status;
 }

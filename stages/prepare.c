@@ -16,6 +16,7 @@
 #include "run_inspect.h"
 #include "surveyed.h"
 #include "temporary.h"
+#include "text.h"
 
 /* ---- all units --------------------------------------------------------------------------------- */
 
@@ -50,9 +51,9 @@ enum xfp_status xfp_prepare_fits(const char *work, const struct xfp_parameters *
 
 static enum xfp_status write_todo(const struct xfp_conversion *c, struct xfp_error *err)
 {
-	char *text = NULL, *path = xfp_path(c->options.work, XFP_TODO_FILE);
-	size_t size = 0;
-	FILE *out = path ? open_memstream(&text, &size) : NULL;
+	char *path = xfp_path(c->options.work, XFP_TODO_FILE);
+	struct xfp_text text;
+	FILE *out = xfp_text_begin(&text);
 	enum xfp_status status;
 
 	for (int fit = 1; out && fit >= 0; fit--) {
@@ -62,11 +63,11 @@ static enum xfp_status write_todo(const struct xfp_conversion *c, struct xfp_err
 				fprintf(out, " u%06" PRIu32, i);
 		fputc('\n', out);
 	}
-	if (!out || fclose(out))
+	if (!xfp_text_end(&text) || !path)
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
 	else
-		status = xfp_write_file(path, text, size, false, err);
-	free(text);
+		status = xfp_write_file(path, text.bytes, text.size, false, err);
+	free(text.bytes);
 	free(path);
 	return status;
 }

@@ -8,6 +8,7 @@
 
 #include "family_choose.h"
 #include "file.h"
+#include "text.h"
 
 #define LONGEST_COMMAND (1 << 20)
 
@@ -28,21 +29,17 @@ static void quote(FILE *out, const char *word)
 
 char *xfp_resume_text(const char *command, const char *folder, bool with_folder)
 {
-	char *text = NULL;
-	size_t size;
+	struct xfp_text text;
 	FILE *out;
 
 	if (!with_folder || !folder)
 		return strdup(command);
-	if (!(out = open_memstream(&text, &size)))
+	if (!(out = xfp_text_begin(&text)))
 		return NULL;
 	fputs("cd ", out);
 	quote(out, folder);
 	fprintf(out, " && %s", command);
-	if (!fclose(out))
-		return text;
-	free(text);
-	return NULL;
+	return xfp_text_end(&text) ? text.bytes : NULL;
 }
 
 /* ---- make -------------------------------------------------------------------------------------- */
@@ -73,13 +70,13 @@ static bool changes_folder(const char *word, char left[32], bool *takes_next)
 /* The words of process `pid`, but for -C: it has changed to that folder, and so have we. */
 static char *command_of_make(const char *pid, bool *elsewhere)
 {
-	char *path = xfp_format("/proc/%ld/cmdline", strtol(pid, NULL, 10)), *words = NULL, *text = NULL, left[32];
-	size_t size = 0, length;
+	char *path = xfp_format("/proc/%ld/cmdline", strtol(pid, NULL, 10)), *words = NULL, left[32];
+	struct xfp_text text = { 0 };
+	size_t size = 0;
 	FILE *out = NULL;
 	bool skip = false;
 
-	if (!path || xfp_slurp(path, LONGEST_COMMAND, &words, &size, NULL) || !size ||
-	    !(out = open_memstream(&text, &length)))
+	if (!path || xfp_slurp(path, LONGEST_COMMAND, &words, &size, NULL) || !size || !(out = xfp_text_begin(&text)))
 		goto done;
 	for (const char *word = words; word < words + size; word += strlen(word) + 1) {
 		bool drop = skip;
@@ -98,23 +95,18 @@ static char *command_of_make(const char *pid, bool *elsewhere)
 		quote(out, word);
 	}
 done:
-	if (out && fclose(out)) {
-		free(text);
-		text = NULL;
-	}
 	free(words);
 	free(path);
-	return text;
+	return xfp_text_end(&text) ? text.bytes : NULL;
 }
 
 /* ---- xfp --------------------------------------------------------------------------------------- */
 
 static char *own_command(char *const *inherited, char *const *argv)
 {
-	char *text = NULL;
-	size_t size;
 	const char *families = getenv(XFP_FAMILY_PATH);
-	FILE *out = open_memstream(&text, &size);
+	struct xfp_text text;
+	FILE *out = xfp_text_begin(&text);
 
 	if (!out)
 		return NULL;
@@ -133,10 +125,7 @@ static char *own_command(char *const *inherited, char *const *argv)
 		fputc(' ', out);
 		quote(out, *argv);
 	}
-	if (!fclose(out))
-		return text;
-	free(text);
-	return NULL;
+	return xfp_text_end(&text) ? text.bytes : NULL;
 }
 
 struct xfp_resume xfp_resume_find(char *const *inherited, char *const *argv)

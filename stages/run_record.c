@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "text.h"
 
 #define LARGEST (4 << 20)
 
@@ -42,10 +43,10 @@ int64_t xfp_wall_ms(void)
 
 enum xfp_status xfp_run_record_write(const char *work, const struct xfp_run_record *record, struct xfp_error *err)
 {
-	char *path = xfp_path(work, XFP_RUN_FILE), *text = NULL;
+	char *path = xfp_path(work, XFP_RUN_FILE);
 	enum xfp_status status;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
+	struct xfp_text text;
+	FILE *out = xfp_text_begin(&text);
 
 	for (size_t i = 0; out && i < FIELDS; i++) {
 		const char *at = (const char *)record + fields[i].at;
@@ -57,13 +58,13 @@ enum xfp_status xfp_run_record_write(const char *work, const struct xfp_run_reco
 		else if (*(char *const *)(const void *)at)
 			fprintf(out, "%s=%s%c", fields[i].name, *(char *const *)(const void *)at, 0);
 	}
-	if (!path || !out || fclose(out))
+	if (!xfp_text_end(&text) || !path)
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
 	else
-		status = xfp_write_file(path, text, size, false, err);
+		status = xfp_write_file(path, text.bytes, text.size, false, err);
 	if (status && path)
 		unlink(path);
-	free(text);
+	free(text.bytes);
 	free(path);
 	return status;
 }

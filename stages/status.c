@@ -18,6 +18,7 @@
 #include "output.h"
 #include "run_state.h"
 #include "status_print.h"
+#include "text.h"
 
 #define REDRAW_US 1000000 /* on a terminal */
 #define LOOK_US 200000    /* elsewhere */
@@ -190,18 +191,16 @@ static enum xfp_status pick(const struct folders *folders, const char **work, st
 static int redraw(const struct xfp_run_state *state, int before)
 {
 	struct winsize window = { 0 };
-	char *text = NULL, *rest, *line;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	struct xfp_text text;
+	FILE *out = xfp_text_begin(&text);
+	char *rest, *line;
 	int lines = 0, width, height;
 
 	if (!out)
 		return before;
 	xfp_status_text(out, state);
-	if (fclose(out)) {
-		free(text);
+	if (!xfp_text_end(&text))
 		return before;
-	}
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) || !window.ws_col || !window.ws_row)
 		window = (struct winsize){ .ws_col = 80, .ws_row = 24 };
 	width = window.ws_col - 1;
@@ -209,10 +208,10 @@ static int redraw(const struct xfp_run_state *state, int before)
 	if (before)
 		printf("\033[%dA", before);
 	fputs("\r\033[J", stdout);
-	for (rest = text; (line = strsep(&rest, "\n")) && rest && (lines < height || !state->locked); lines++)
+	for (rest = text.bytes; (line = strsep(&rest, "\n")) && rest && (lines < height || !state->locked); lines++)
 		printf("%.*s\n", state->locked ? width : (int)strlen(line), line);
 	xfp_output_flush();
-	free(text);
+	free(text.bytes);
 	return lines;
 }
 

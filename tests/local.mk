@@ -157,6 +157,7 @@ unit_tests = \
 	tests/unit/test_store \
 	tests/unit/test_survey \
 	tests/unit/test_tar \
+	tests/unit/test_text \
 	tests/unit/test_units \
 	tests/unit/test_unpack
 cli_tests = \
@@ -267,6 +268,7 @@ check_PROGRAMS += $(unit_tests) $(fault_programs)
 check_LIBRARIES = tests/unit/libfixtures.a
 tests_unit_test_bundle_stamp_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_algorithm_decides
 tests_unit_test_gc_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=unlink
+tests_unit_test_text_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
 tests_unit_test_no_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
 tests_unit_test_publish_LDFLAGS = \
 	$(AM_LDFLAGS) -Wl,--wrap=fsync,--wrap=close,--wrap=rename,--wrap=pread,--wrap=pwrite,--wrap=read,--wrap=write

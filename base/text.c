@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "text.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#define FIRST_ROOM 256
+
+/* Room for `more` bytes and a NUL. */
+static bool grow(struct xfp_text *text, size_t more)
+{
+	size_t room = text->room ? text->room : FIRST_ROOM;
+	char *grown;
+
+	if (more > SIZE_MAX / 4 || text->size > SIZE_MAX / 4)
+		return false;
+	while (room <= text->size + more)
+		room *= 2;
+	if (room == text->room)
+		return true;
+	if (!(grown = realloc(text->bytes, room)))
+		return false;
+	text->bytes = grown;
+	text->room = room;
+	return true;
+}
+
+/* After a failure nothing more is taken, as a text with a gap looks like one without. */
+static ssize_t take(void *context, const char *bytes, size_t size)
+{
+	struct xfp_text *text = context;
+
+	if (text->failed || !grow(text, size)) {
+		text->failed = true;
+		return 0;
+	}
+	memcpy(text->bytes + text->size, bytes, size);
+	text->size += size;
+	return (ssize_t)size;
+}
+
+FILE *xfp_text_begin(struct xfp_text *text)
+{
+	*text = (struct xfp_text){ 0 };
+	text->stream = fopencookie(text, "w", (cookie_io_functions_t){ .write = take });
+	return text->stream;
+}
+
+bool xfp_text_end(struct xfp_text *text)
+{
+	bool whole = text->stream && !fclose(text->stream) && !text->failed && grow(text, 0);
+
+	text->stream = NULL;
+	if (whole) {
+		text->bytes[text->size] = '\0';
+		return true;
+	}
+	free(text->bytes);
+	text->bytes = NULL;
+	text->size = 0;
+	return false;
+}
