@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "parameters.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,8 +252,12 @@ enum xfp_status xfp_parameters_from_json(const char *text, const char *where, st
 	struct xfp_parameters p = { 0 };
 	json_error_t problem;
 
+	errno = 0;
+	/* jansson calls it a syntax error when memory runs out. */
 	if (!(r.object = json_loads(text, JSON_REJECT_DUPLICATES, &problem)))
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: not JSON (line %d: %s)", where, problem.line, problem.text);
+		return errno == ENOMEM ? xfp_fail(err, XFP_FAILED, "%s: out of memory", where)
+				       : xfp_fail(err, XFP_BAD_INPUT, "%s: not JSON (line %d: %s)", where, problem.line,
+						  problem.text);
 	if (!json_is_object(r.object)) {
 		json_decref(r.object);
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: not a JSON object", where);

@@ -2,6 +2,7 @@
 #include "model_config.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,13 @@ enum xfp_status xfp_model_config_parse(const char *text, const char *where, stru
 		goto done;
 	}
 	blank_nonfinite(copy);
+	errno = 0;
 	config->root = json_loads(copy, 0, &error);
+	/* jansson calls it a syntax error when memory runs out. */
+	if (!config->root && errno == ENOMEM) {
+		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", where);
+		goto done;
+	}
 	if (!config->root) {
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: line %d: %s; download the file again", where, error.line,
 				  error.text);

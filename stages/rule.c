@@ -20,14 +20,14 @@ static enum xfp_status no_memory(struct xfp_error *err)
 	return xfp_fail(err, XFP_FAILED, "out of memory");
 }
 
-/* The next word of *text in a new string, or NULL at the end; *text moves past it and its blanks. */
+/* The next word of *text in a new string, "" at the end, NULL without memory; *text moves past it and its blanks. */
 static char *next_word(const char **text)
 {
 	const char *start = *text + strspn(*text, BLANKS);
 	size_t length = strcspn(start, BLANKS);
 
 	*text = start + length + strspn(start + length, BLANKS);
-	return length ? strndup(start, length) : NULL;
+	return strndup(start, length);
 }
 
 static bool is_product(const char *text)
@@ -336,17 +336,25 @@ enum xfp_status xfp_rule_parse(struct xfp_rule *rule, const char *text, struct x
 	enum xfp_status status;
 	char *class = next_word(&text), *roles = NULL, *layout = NULL;
 
-	if (!class || !xfp_class_parse(class, &rule->class_)) {
+	if (!class) {
+		status = no_memory(err);
+		goto done;
+	}
+	if (!xfp_class_parse(class, &rule->class_)) {
 		status = xfp_fail(err, XFP_BAD_INPUT,
 				  "\"%s\" is no class; they are attention, dense_mlp, routed_expert "
 				  "and so on, see xfp-family(5)",
-				  class ? class : "");
+				  class);
 		goto done;
 	}
 	if (rule->action == XFP_RULE_QUANTIZE) {
 		roles = next_word(&text);
 		layout = next_word(&text);
 		if (!roles || !layout) {
+			status = no_memory(err);
+			goto done;
+		}
+		if (!*roles || !*layout) {
 			status = xfp_fail(err, XFP_BAD_INPUT, "a rule is: quantize CLASS ROLES LAYOUT PATTERN");
 			goto done;
 		}
