@@ -20,6 +20,8 @@ base_libbase_a_SOURCES = \
 	base/process.h \
 	base/size.c \
 	base/size.h \
+	base/standard_files.c \
+	base/standard_files.h \
 	base/text.c \
 	base/text.h
 

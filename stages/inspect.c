@@ -20,6 +20,7 @@
 #include "output.h"
 #include "refuse.h"
 #include "settings.h"
+#include "standard_files.h"
 #include "text.h"
 #include "work.h"
 
@@ -284,6 +285,7 @@ int main(int argc, char **argv)
 	enum xfp_status status;
 	bool done;
 
+	xfp_standard_files();
 	if (argc > 0)
 		argv[0] = program; /* getopt's messages begin with it */
 	status = parse_options(argc, argv, &options, &done);

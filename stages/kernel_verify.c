@@ -17,6 +17,7 @@
 #include "kernel_verify.h"
 #include "next_option.h"
 #include "output.h"
+#include "standard_files.h"
 
 static const char program[] = "xfp-kernel-verify";
 
@@ -315,5 +316,6 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	xfp_standard_files();
 	return xfp_output_finish("xfp-kernel-verify", run(argc, argv));
 }

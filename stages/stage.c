@@ -13,6 +13,7 @@
 #include "next_option.h"
 #include "output.h"
 #include "printable.h"
+#include "standard_files.h"
 #include "surveyed.h"
 #include "work.h"
 
@@ -184,6 +185,7 @@ static int run(int argc, char **argv, const struct xfp_stage *stage)
 	enum xfp_status status;
 	int option;
 
+	xfp_standard_files();
 	keep_memory();
 	while ((option = xfp_next_option_said(argc, argv, "", options)) >= 0) {
 		switch (option) {

@@ -14,6 +14,7 @@
 #include "misspelt.h"
 #include "output.h"
 #include "printable.h"
+#include "standard_files.h"
 #include "xfp_error.h"
 
 struct command {
@@ -132,6 +133,7 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	xfp_standard_files();
 	/* A file that becomes too large is an error like a full disk, not a reason to die. */
 	signal(SIGXFSZ, SIG_IGN);
 	return xfp_output_finish("xfp", dispatch(argc, argv));

@@ -198,3 +198,27 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 	rm hub/models--org--tiny/refs/main
 	xfp-inspect org/tiny >/dev/null 2>&1
 }
+
+@test "standard input, output and error closed, one by one and all: the same bundle, and nothing in other files" {
+	make_model m
+	reference=$(converted m out.xfp)
+	closed() { # NUMBER...
+		rm -rf out.xfp out.xfp.work xfp-cache
+		for number in "$@"; do
+			eval "exec $number>&-"
+		done
+		exec xfp convert m -o out.xfp
+	}
+	for which in 0 1 2 "0 1" "0 2" "1 2" "0 1 2"; do
+		status=0
+		(closed $which) >said 2>&1 3>&- || status=$?
+		[ "$status" = 0 ] || { echo "$which closed: $status"; cat said; return 1; }
+		[ "$(sha out.xfp)" = "$reference" ]
+		# What is written to a file of ours instead of a closed one would show there.
+		xfp cache check --read-data >/dev/null
+		run ! grep -l "units" out.xfp.work/lock xfp-cache/lock
+	done
+	(exec <&- >&- 2>&- && exec xfp-inspect --work work m)
+	(exec <&- >&- 2>&- && exec xfp-kernel-verify --seed 1 --filter 'encode norm')
+	(exec <&- >&- 2>&- && exec xfp-verify out.xfp)
+}
