@@ -13,6 +13,7 @@
 #include "conversion.h"
 #include "dtype.h"
 #include "json_print.h"
+#include "mapped.h"
 #include "next_option.h"
 #include "parameters.h"
 #include "printable.h"
@@ -297,6 +298,7 @@ int xfp_main_info(int argc, char **argv)
 		usage(argv[0], stderr);
 		return XFP_USAGE;
 	}
+	xfp_mapped_begin(argv[0], argv[optind], NULL);
 	status = xfp_bundle_open(argv[optind], &bundle, &err);
 	/* One of another version may say what this one does not understand; the units are there all the same. */
 	if (!status)
@@ -309,5 +311,6 @@ int xfp_main_info(int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 	xfp_recorded_free(&recorded);
 	xfp_bundle_close(bundle);
+	xfp_mapped_end();
 	return status;
 }

@@ -80,6 +80,8 @@ stages_libstages_a_SOURCES = \
 	stages/like.c \
 	stages/like.h \
 	stages/like_compare.c \
+	stages/mapped.c \
+	stages/mapped.h \
 	stages/marks.c \
 	stages/marks.h \
 	stages/measure.c \

@@ -19,6 +19,7 @@
 #include "conversion.h"
 #include "file.h"
 #include "json_print.h"
+#include "mapped.h"
 #include "new_folder.h"
 #include "next_option.h"
 #include "output.h"
@@ -182,6 +183,8 @@ static enum xfp_status write_shard(struct unpacking *u, uint32_t shard, uint32_t
 
 	status = path ? xfp_safetensors_begin(path, u->tensors + first, count, &file, err)
 		      : xfp_fail(err, XFP_FAILED, "out of memory");
+	if (!status) /* by the name that it has until then, too */
+		status = xfp_made_add(&u->made, strdup(file.path), err);
 	for (uint32_t i = first; !status && i < first + count; i++)
 		status = xfp_unpack_tensor(u->bundle, &u->views, u->from[i], u->tensors[i].dtype, file.fd,
 					   u->tensors[i].offset, path, &u->signals, err);
@@ -237,13 +240,19 @@ static enum xfp_status write_files(struct unpacking *u, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 	struct xfp_file_info file;
+	void *copy;
 
 	for (uint32_t f = 0; !status && xfp_bundle_file(u->bundle, f, &file); f++) {
 		/* A file of that name would take the place of weights, whoever put it there. */
 		if (strstr(file.name, ".safetensors"))
 			return xfp_fail(err, XFP_BAD_INPUT, "%s: its file '%s' is not one that goes with a checkpoint",
 					u->request->bundle, xfp_printable(file.name).text);
-		status = write_small(u, file.name, file.data, file.bytes, err);
+		/* From a copy: of a page that cannot be read, write says "bad address", which nobody understands. */
+		if (!(copy = malloc(file.bytes + 1)))
+			return xfp_fail(err, XFP_FAILED, "out of memory");
+		memcpy(copy, file.data, file.bytes);
+		status = write_small(u, file.name, copy, file.bytes, err);
+		free(copy);
 	}
 	return status;
 }
@@ -317,6 +326,7 @@ static enum xfp_status unpack(const struct request *request, struct xfp_error *e
 	struct unpacking u = { .request = request, .files = json_array() };
 	enum xfp_status status = u.files ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 
+	xfp_mapped_begin(request->program, request->bundle, &u.made);
 	if (status || (status = xfp_bundle_open(request->bundle, &u.bundle, err)))
 		goto done;
 	xfp_bundle_info(u.bundle, &u.info);
@@ -337,6 +347,7 @@ static enum xfp_status unpack(const struct request *request, struct xfp_error *e
 		fprintf(stderr, "\n%s: interrupted; %s is as it was\n", request->program, request->folder);
 	xfp_signals_release(&u.signals);
 done:
+	xfp_mapped_end();
 	xfp_made_free(&u.made);
 	free(u.tensors);
 	free(u.from);

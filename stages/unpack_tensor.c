@@ -195,18 +195,21 @@ static enum xfp_status go_on(const struct target *t, struct xfp_error *err)
 	return xfp_signals_came(t->signals) ? xfp_fail(err, XFP_FAILED, "interrupted") : XFP_OK;
 }
 
-/* As it is. */
+/* As it is, through a copy: of a page of the bundle that cannot be read, write would say "bad address". */
 static enum xfp_status put_data(const struct target *t, const uint8_t *data, uint64_t bytes, struct xfp_error *err)
 {
-	enum xfp_status status = XFP_OK;
+	uint8_t *copy = malloc(BLOCK_BYTES);
+	enum xfp_status status = copy ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 
 	for (uint64_t done = 0; !status && done < bytes;) {
 		uint64_t some = bytes - done < BLOCK_BYTES ? bytes - done : BLOCK_BYTES;
 
+		memcpy(copy, data + done, some);
 		if (!(status = go_on(t, err)))
-			status = xfp_pwrite(t->fd, data + done, some, t->offset + done, t->path, err);
+			status = xfp_pwrite(t->fd, copy, some, t->offset + done, t->path, err);
 		done += some;
 	}
+	free(copy);
 	return status;
 }
 

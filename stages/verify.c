@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "hub.h"
 #include "json_print.h"
+#include "mapped.h"
 #include "next_option.h"
 #include "output.h"
 #include "parameters.h"
@@ -240,6 +241,7 @@ static enum xfp_status verify(const struct request *request, struct xfp_error *e
 	char *path = NULL;
 	enum xfp_status status = units ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 
+	xfp_mapped_begin(request->program, request->bundle, NULL);
 	if (status || (status = xfp_bundle_open(request->bundle, &bundle, err)))
 		goto done;
 	xfp_bundle_info(bundle, &info);
@@ -281,6 +283,7 @@ done:
 	xfp_faults_free(&faults);
 	xfp_checkpoint_close(source);
 	xfp_bundle_close(bundle);
+	xfp_mapped_end();
 	return status;
 }
 

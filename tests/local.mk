@@ -169,6 +169,7 @@ cli_tests = \
 	tests/cli/compare.bats \
 	tests/cli/completion.bats \
 	tests/cli/convert.bats \
+	tests/cli/cut-off.bats \
 	tests/cli/drop.bats \
 	tests/cli/families.bats \
 	tests/cli/golden.bats \

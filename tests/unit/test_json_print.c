@@ -37,6 +37,7 @@ static void other_bytes_are_escaped(void **state)
 	expect("\300\257", "\\xc0\\xaf");                   /* overlong */
 	expect("\355\240\200", "\\xed\\xa0\\x80");          /* half a surrogate pair */
 	expect("\364\220\200\200", "\\xf4\\x90\\x80\\x80"); /* beyond the last */
+	expect("\360\220\200\200\377", "\360\220\200\200\\xff");
 	expect("\377\376\375\374", "\\xff\\xfe\\xfd\\xfc");
 }
 

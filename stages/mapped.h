@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mapped.h - a bundle whose bytes cannot be had any more while a command reads them.
+ *
+ * Bundles are mapped. Where the file was cut off meanwhile, or its disk fails, reading such a page is no call that
+ * returns an error but SIGBUS, in whichever thread came to it. libxfp, which belongs to engines, leaves that signal
+ * alone; a command takes it here. There is nothing to go back to: what was being computed lacks its input. So the
+ * handler says what happened, removes what the command has begun, and ends the process with the status that any
+ * other failure to read would have had: 3 for a file that became shorter, 1 for a disk that does not answer.
+ */
+#ifndef XFP_MAPPED_H
+#define XFP_MAPPED_H
+
+#include "new_folder.h"
+
+/* From here on, until xfp_mapped_end. `program` begins the message. `made` (NULL: nothing) is removed; it must not
+ * change while another thread reads the bundle. One bundle at a time. */
+void xfp_mapped_begin(const char *program, const char *path, const struct xfp_made *made);
+void xfp_mapped_end(void);
+
+#endif

@@ -1,0 +1,121 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# A bundle that is cut off, or whose disk fails, while a command reads it: a message and a status, no bus error, and
+# nothing left behind.
+
+load helpers
+
+setup_file() {
+	cd "$BATS_FILE_TMPDIR" || return 1
+	make_model m
+	xfp convert m -o m.xfp -q
+}
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+	cp "$BATS_FILE_TMPDIR/m.xfp" .
+	ln -s "$BATS_FILE_TMPDIR/m" .
+	traced=
+}
+
+# A test that failed may have left it stopped.
+teardown() {
+	[ -z "$traced" ] || kill -KILL "$traced" 2>/dev/null || true
+}
+
+needs_traces() {
+	strace -o /dev/null true 2>/dev/null || skip "this machine does not let tests trace a process"
+}
+
+# Runs a command that stops at a system call; half of the bundle goes, or all but $keep bytes; the command continues. Its status is in
+# $status, what it said in the file "said".
+cut_off_at() { # WHAT OF STRACE... -- COMMAND...
+	local what=()
+
+	while [ "$1" != -- ]; do
+		what+=("$1")
+		shift
+	done
+	shift
+	rm -f trace
+	strace -f -o trace "${what[@]}" "$@" >/dev/null 2>said &
+	until grep -q "stopped by SIGSTOP" trace 2>/dev/null; do
+		kill -0 $! || { cat trace said; return 1; }
+		sleep 0.02
+	done
+	traced=$(sed -n 's/^\([0-9]*\) .*stopped by SIGSTOP.*/\1/p' trace | head -1)
+	truncate -s "${keep:-$(($(stat -c %s m.xfp) / 2))}" m.xfp
+	kill -CONT "$traced"
+	status=0
+	wait $! || status=$?
+	traced=
+	sed -i '/^strace: /d' said
+}
+
+@test "verify, cut off before it reads the members: status 3" {
+	needs_traces
+	cut_off_at -P m/config.json -e inject=openat:signal=STOP:when=1 -- \
+		xfp verify --source m m.xfp
+	[ "$status" = 3 ]
+	[ "$(cat said)" = "xfp verify: m.xfp: truncated while it was read; copy or convert it again" ]
+	cp "$BATS_FILE_TMPDIR/m.xfp" .
+	cut_off_at -P m/config.json -e inject=openat:signal=STOP:when=1 -- \
+		xfp-verify --json --source m m.xfp
+	[ "$status" = 3 ]
+	[ "$(cat said)" = "xfp-verify: m.xfp: truncated while it was read; copy or convert it again" ]
+}
+
+@test "unpack, cut off while it writes weights: status 3, and no folder" {
+	needs_traces
+	cut_off_at -e inject=ftruncate:signal=STOP:when=1 -- xfp unpack -o new m.xfp
+	[ "$status" = 3 ]
+	[ "$(cat said)" = "xfp unpack: m.xfp: truncated while it was read; copy or convert it again" ]
+	[ ! -e new ]
+}
+
+@test "unpack, cut off to its first page before it writes the small files" {
+	needs_traces
+	keep=4096 cut_off_at -e inject=mkdir:signal=STOP:when=1 -- xfp unpack --no-check -o new m.xfp
+	[ "$status" = 3 ]
+	[ "$(cat said)" = "xfp unpack: m.xfp: truncated while it was read; copy or convert it again" ]
+	[ ! -e new ]
+}
+
+@test "unpack, cut off when some files are written, into a folder that is there: that stays, empty" {
+	needs_traces
+	mkdir new
+	cut_off_at -e inject=rename:signal=STOP:when=1 -- xfp unpack --no-check --max-shard-size 20KB -o new m.xfp
+	[ "$status" = 3 ]
+	[ "$(cat said)" = "xfp unpack: m.xfp: truncated while it was read; copy or convert it again" ]
+	[ -d new ] && [ -z "$(ls -A new)" ]
+}
+
+# A page of a hole on a full tmpfs cannot be had: what a bad sector is to another file system.
+@test "a disk that fails meanwhile: status 1, and the bundle is not called damaged" {
+	needs_mounts
+	mkdir disk
+	cat >fail.sh <<-'EOT'
+	cp m.xfp disk
+	size=$(stat -c %s disk/m.xfp)
+	fallocate -p -o $((size / 2)) -l 16384 disk/m.xfp || exit 99
+	cat /dev/zero >disk/fill 2>/dev/null
+	exec "$@"
+	EOT
+	for command in "xfp verify" "xfp unpack -o new" "xfp unpack --no-check -o new"; do
+		# shellcheck disable=SC2086
+		run on_small_disk 1M disk sh fail.sh $command disk/m.xfp
+		[ "$status" != 99 ] || skip "this machine makes no holes in files"
+		[ "$status" = 1 ]
+		[[ $output == "xfp "*": disk/m.xfp: cannot be read: its disk reports an error"* ]]
+		[ "${#lines[@]}" = 1 ]
+		[ ! -e new ]
+	done
+}
+
+@test "a bus error that somebody sends is not ours" {
+	needs_traces
+	run strace -f -o trace -e inject=ftruncate:signal=BUS:when=1 xfp unpack -o new m.xfp
+	[ "$status" = $((128 + 7)) ]
+	[[ $output != *m.xfp* ]]
+}
