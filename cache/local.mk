@@ -30,6 +30,8 @@ cache_libcache_a_SOURCES = \
 	cache/seal.h \
 	cache/store.c \
 	cache/store.h \
-	cache/store_walk.c
+	cache/store_walk.c \
+	cache/wait.c \
+	cache/wait.h
 
 nodist_cache_libcache_a_SOURCES = schemas/manifest_sql.h

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "printable.h"
@@ -123,7 +122,6 @@ static void clear(int fd)
 
 enum xfp_status xfp_lock_share(const struct xfp_store *store, const char *what, int *out, struct xfp_error *err)
 {
-	const struct timespec moment = { 0, 50 * 1000 * 1000 };
 	char *path = xfp_path(store->folder, XFP_STORE_LOCK);
 	enum xfp_status status = XFP_OK;
 	int fd, failed;
@@ -141,7 +139,8 @@ enum xfp_status xfp_lock_share(const struct xfp_store *store, const char *what, 
 	if (!store->read_only && !take(fd, LOCK_EX))
 		clear(fd);
 	for (int tries = PATIENCE_S * 20; (failed = take(fd, LOCK_SH)) == EWOULDBLOCK && tries; tries--)
-		nanosleep(&moment, NULL);
+		if (!xfp_wait_a_moment(&store->wait))
+			break;
 	status = settle(store, path, fd, failed, err);
 	if (!failed) {
 		if (!store->read_only)

@@ -14,7 +14,6 @@
 #include "text.h"
 
 #define VERSION 4 /* of schemas/manifest.sql; bump it with every change to a table or view */
-#define BUSY_MILLISECONDS 60000
 #define TEXT_OF(number) #number
 #define SET_VERSION(number) "PRAGMA user_version = " TEXT_OF(number)
 
@@ -56,7 +55,7 @@ enum xfp_status xfp_manifest_open_file(struct xfp_manifest *m, const char *uri, 
 	int rc = sqlite3_open_v2(uri, &m->db, SQLITE_OPEN_URI | flags, NULL);
 
 	if (rc == SQLITE_OK)
-		rc = sqlite3_busy_timeout(m->db, BUSY_MILLISECONDS);
+		rc = sqlite3_busy_handler(m->db, xfp_wait_busy, &m->wait);
 	m->read_only = rc == SQLITE_OK && sqlite3_db_readonly(m->db, "main") == 1;
 	return rc == SQLITE_OK ? XFP_OK : xfp_manifest_fail(m, rc, err);
 }
@@ -177,8 +176,9 @@ int xfp_manifest_lock_folder(const struct xfp_store *store)
 	int lock = open(store->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (lock >= 0)
-		while (flock(lock, LOCK_EX) && errno == EINTR)
-			;
+		while (flock(lock, LOCK_EX | LOCK_NB))
+			if ((errno != EWOULDBLOCK && errno != EINTR) || !xfp_wait_a_moment(&store->wait))
+				break;
 	return lock;
 }
 
@@ -195,6 +195,10 @@ static enum xfp_status open_writable(struct xfp_manifest *m, const struct xfp_st
 
 	if (!uri) {
 		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", m->path);
+		goto done;
+	}
+	if (xfp_wait_is_over(&m->wait)) {
+		status = xfp_fail(err, XFP_FAILED, "%s: interrupted", m->path);
 		goto done;
 	}
 	if ((status = xfp_manifest_open_file(m, uri, flags, err)) ||
@@ -333,10 +337,11 @@ enum xfp_status xfp_manifest_open(const struct xfp_store *store, struct xfp_mani
 
 	if (!m || !(m->path = xfp_path(store->folder, XFP_STORE_MANIFEST)))
 		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
-	else if (store->read_only)
-		status = open_read_only(m, store, &found, err);
-	else
-		status = open_writable(m, store, &found, err);
+	else {
+		m->wait = store->wait;
+		status =
+			store->read_only ? open_read_only(m, store, &found, err) : open_writable(m, store, &found, err);
+	}
 	if (status) {
 		xfp_manifest_close(m);
 		return status;

@@ -14,9 +14,10 @@
 struct xfp_manifest {
 	sqlite3 *db;
 	char *path;
-	bool read_only; /* writes are silently skipped */
-	bool damaged;   /* SQLite said so */
-	bool begun;     /* between xfp_manifest_begin and xfp_manifest_commit */
+	struct xfp_wait wait; /* of the store it is of */
+	bool read_only;       /* writes are silently skipped */
+	bool damaged;         /* SQLite said so */
+	bool begun;           /* between xfp_manifest_begin and xfp_manifest_commit */
 	struct {
 		const char *sql; /* compared by address: every statement is a static string */
 		sqlite3_stmt *prepared;

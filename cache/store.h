@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "file.h"
+#include "wait.h"
 #include "xfp_error.h"
 
 #define XFP_STORE_ARTIFACTS "artifacts"
@@ -29,8 +30,9 @@
 #define XFP_STORE_LOCK "lock"
 
 struct xfp_store {
-	char *folder;   /* CACHE */
-	bool read_only; /* nothing can be written: hits are served, a miss that needs a write fails */
+	char *folder;         /* CACHE */
+	bool read_only;       /* nothing can be written: hits are served, a miss that needs a write fails */
+	struct xfp_wait wait; /* for locks and for the manifest; whoever opened the store may set it */
 };
 
 /* Opens CACHE as it is, to look at it; one that is not there, or is no cache, is XFP_FAILED. */

@@ -283,12 +283,23 @@ static enum xfp_status share_cache(struct xfp_conversion *c, struct xfp_error *e
 	return status;
 }
 
+static bool is_interrupted(void *signals)
+{
+	return xfp_signals_came(signals);
+}
+
+static struct xfp_wait wait_of(const struct xfp_conversion *c)
+{
+	return (struct xfp_wait){ c->signals ? is_interrupted : NULL, c->signals };
+}
+
 /* One that was removed whole while we waited for its lock (--drop-cache) is made again. */
 static enum xfp_status open_store(struct xfp_conversion *c, struct xfp_error *err)
 {
 	for (;;) {
 		enum xfp_status status = xfp_store_open(c->options.cache, &c->store, err);
 
+		c->store.wait = wait_of(c);
 		if (!status)
 			status = share_cache(c, err);
 		if (status || xfp_lock_is_of(&c->store, c->cache_lock))
@@ -308,7 +319,8 @@ enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_e
 		return XFP_OK;
 	if (c->options.dry_run) {
 		/* It changes nothing: neither an old manifest nor a damaged artifact. */
-		c->store = (struct xfp_store){ .folder = strdup(c->options.cache), .read_only = true };
+		c->store =
+			(struct xfp_store){ .folder = strdup(c->options.cache), .read_only = true, .wait = wait_of(c) };
 		status = c->store.folder ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 	} else {
 		status = open_store(c, err);

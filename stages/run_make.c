@@ -153,17 +153,19 @@ int xfp_run(const struct xfp_conversion *c, struct xfp_signals *signals, const c
 	    void (*tick)(void *context), void *context, struct xfp_error *err)
 {
 	struct child child = { 0 };
+	bool asked = false;
 	int status = 0;
 
 	if (start(c, signals, argv, folder, &child, err))
 		return XFP_FAILED;
 	for (;;) {
-		bool before = signals->interrupted;
 		int came = xfp_signals_wait(signals, TICK_MS);
 
-		/* The first asks, a second one insists. */
-		if (came)
-			kill(-child.guard, before ? SIGKILL : came);
+		/* The first asks, a second one insists. The first may have come to what `tick` waited for. */
+		if (came && asked)
+			kill(-child.guard, SIGKILL);
+		else if (signals->interrupted && !asked)
+			asked = !kill(-child.guard, signals->interrupted);
 		if (waitpid(child.pid, &status, WNOHANG) == child.pid)
 			break;
 		if (tick)

@@ -196,7 +196,8 @@ cli_tests = \
 	tests/cli/survey.bats \
 	tests/cli/trust.bats \
 	tests/cli/unchanged.bats \
-	tests/cli/upkeep.bats
+	tests/cli/upkeep.bats \
+	tests/cli/waiting.bats
 tree_tests = \
 	tests/check-lists \
 	tests/check-style

@@ -1,0 +1,99 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# A conversion that waits for others takes a signal all the same, within seconds.
+
+load helpers
+
+setup() {
+	setup_folder
+	make_model m
+	xfp convert m -o first.xfp -q
+	holder=
+}
+
+teardown() {
+	[ -z "$holder" ] || kill "$holder" 2>/dev/null || true
+}
+
+# Somebody else has FILE, or the manifest, for a minute.
+hold() { # FILE
+	flock "$1" sh -c 'touch held; exec sleep 60' 3>&- &
+	holder=$!
+	until [ -e held ]; do sleep 0.01; done
+}
+hold_manifest() {
+	"$PYTHON" -c '
+import pathlib, sqlite3, time
+db = sqlite3.connect("xfp-cache/manifest.sqlite")
+db.execute("BEGIN IMMEDIATE")
+pathlib.Path("held").touch()
+time.sleep(60)' 3>&- &
+	holder=$!
+	until [ -e held ]; do sleep 0.01; done
+}
+
+# Began to wait, it gets SIGNAL, ends by that, and says how to go on.
+ends_by() { # SIGNAL SECONDS OF WAITING
+	local began=$SECONDS status=0
+
+	env --default-signal="$1" xfp convert m -o out.xfp -q --min-cos-strict 0.97 2>said 3>&- &
+	sleep "$2"
+	kill -0 $! || { cat said; return 1; }
+	kill -s "$1" $!
+	wait $! || status=$?
+	[ "$status" = $((128 + $(kill -l "$1"))) ] || { echo "status $status"; cat said; return 1; }
+	[ $((SECONDS - began)) -le $(($2 + 4)) ] || { echo "after $((SECONDS - began)) s"; return 1; }
+	grep -q "interrupted; what is finished stays. To go on" said
+	no_output out.xfp
+}
+
+@test "for the lock of the cache" {
+	hold xfp-cache/lock
+	ends_by INT 1
+	ends_by TERM 1
+}
+
+@test "for whoever puts the manifest right" {
+	hold xfp-cache
+	ends_by INT 1
+	ends_by TERM 1
+}
+
+@test "for the manifest, before the first unit" {
+	hold_manifest
+	ends_by INT 1
+	ends_by TERM 1
+}
+
+# The run asks the stages to end, whoever took the signal: what they do is no longer wanted.
+@test "for the manifest, while stages are at work" {
+	replace_stage xfp-pack 'touch "$top/at-work"; sleep 30 & wait; exec "$real" "$@"'
+	PATH=$PWD/bin:$PATH env --default-signal=INT xfp convert m -o out.xfp -q --min-cos-strict 0.97 2>said 3>&- &
+	pid=$!
+	until [ -e at-work ]; do sleep 0.01; done
+	hold_manifest
+	# an artifact more to write down
+	echo "u000000	lloyd-fit	made	0.1	0	$(basename "$(artifacts | head -1)" .h5)	" >>out.xfp.work/events
+	sleep 1.5
+	began=$SECONDS
+	kill -s INT $pid
+	status=0
+	wait $pid || status=$?
+	[ "$status" = 130 ]
+	[ $((SECONDS - began)) -le 5 ]
+	no_output out.xfp
+}
+
+@test "for the lock of its own work folder" {
+	mkdir out.xfp.work
+	hold out.xfp.work/lock
+	began=$SECONDS
+	env --default-signal=TERM xfp convert m -o out.xfp -q 2>said 3>&- &
+	sleep 1
+	kill -s TERM $!
+	status=0
+	wait $! || status=$?
+	[ "$status" = 143 ]
+	[ $((SECONDS - began)) -le 3 ]
+}
