@@ -69,4 +69,8 @@ uint32_t xfp_sample_expert(const struct xfp_moe_sample *sample, uint32_t experts
 enum xfp_status xfp_policy_check(const struct xfp_parameters *parameters, const struct xfp_ledger *ledger,
 				 struct xfp_error *err);
 
+/* Whether there is an output head that `asked`, an option as in messages, can be about. XFP_USAGE says what it is tied
+ * to where there is none. Profiles ask of every model, so that only what was given by hand is held to this. */
+enum xfp_status xfp_policy_check_head(const struct xfp_ledger *ledger, const char *asked, struct xfp_error *err);
+
 #endif

@@ -75,6 +75,55 @@ static void add_text(char *list, size_t size, const char *separator, const char 
 	snprintf(list + used, size - used, "%s%s", used ? separator : "", text);
 }
 
+/* ---- the output head --------------------------------------------------------------------------- */
+
+/* The matrix that a model without an output head of its own multiplies by in its place: of several embeddings that of
+ * the vocabulary, which is the largest. */
+static const struct xfp_ledger_tensor *find_embedding(const struct xfp_ledger *ledger)
+{
+	const struct xfp_ledger_tensor *found = NULL;
+
+	for (uint32_t t = 0; t < ledger->tensor_count; t++) {
+		const struct xfp_ledger_tensor *tensor = &ledger->tensors[t];
+
+		if (tensor->class_ == XFP_CLASS_EMBEDDING && tensor->rank == 2 &&
+		    (!found || tensor->bytes > found->bytes))
+			found = tensor;
+	}
+	return found;
+}
+
+enum xfp_status xfp_policy_check_head(const struct xfp_ledger *ledger, const char *asked, struct xfp_error *err)
+{
+	const struct xfp_ledger_tensor *tied = NULL, *embedding = find_embedding(ledger);
+	struct xfp_printable name;
+
+	for (uint32_t t = 0; t < ledger->tensor_count; t++) {
+		const struct xfp_ledger_tensor *tensor = &ledger->tensors[t];
+
+		if (tensor->class_ == XFP_CLASS_LM_HEAD && tensor->fate != XFP_FATE_TIED)
+			return XFP_OK;
+		if (tensor->class_ == XFP_CLASS_LM_HEAD) {
+			tied = tensor;
+			embedding = tensor->tied < ledger->tensor_count ? &ledger->tensors[tensor->tied] : embedding;
+		}
+	}
+	if (!embedding)
+		return xfp_fail(err, XFP_USAGE, "%s: the model has no output head", asked);
+	name = xfp_printable(embedding->name);
+	return xfp_fail(err, XFP_USAGE,
+			"%s: the model stores no output head of its own: %s is tied to %s, which is %s; to have that "
+			"stored otherwise say --format embedding=FORMAT, or --override '%s=FORMAT'",
+			asked, tied ? xfp_printable(tied->name).text : "lm_head.weight", name.text,
+			embedding->fate == XFP_FATE_QUANTIZED ? "quantized" : "kept as it is", name.text);
+}
+
+static bool speaks_of_head(const struct xfp_override *override)
+{
+	return strstr(override->pattern, "lm_head") ||
+	       xfp_override_matches(override, "lm_head.weight", "lm_head", XFP_CLASS_LM_HEAD);
+}
+
 /* ---- overrides --------------------------------------------------------------------------------- */
 
 static bool has_unit(const struct xfp_ledger *ledger, const struct xfp_override *override)
@@ -161,6 +210,13 @@ static enum xfp_status nothing_matches(const struct xfp_ledger *ledger, const st
 
 	enum xfp_class class;
 
+	if (speaks_of_head(override)) {
+		char asked[sizeof(struct xfp_printable) + 16];
+
+		snprintf(asked, sizeof asked, "--override '%s'", text);
+		if (xfp_policy_check_head(ledger, asked, err))
+			return XFP_USAGE;
+	}
 	if (xfp_after(override->pattern, XFP_CLASS_PREFIX))
 		return xfp_fail(err, XFP_USAGE, "--override '%s': the model has no tensor of this class", text);
 	for (uint32_t u = 0; u < ledger->unit_count; u++)

@@ -3,12 +3,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "data.h"
 #include "file.h"
+#include "printable.h"
 
 static enum xfp_status no_memory(struct xfp_error *err)
 {
@@ -206,6 +208,42 @@ static enum xfp_status list_folders(const char *only, char ***out, uint32_t *cou
 	return XFP_OK;
 }
 
+/* In "bert, gemma, llama". */
+static bool is_in_list(const char *list, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (const char *at = list; (at = strstr(at, name)); at++)
+		if ((at == list || at[-1] == ' ') && (!at[length] || at[length] == ','))
+			return true;
+	return false;
+}
+
+/* All names in all folders, each once; one of the user's own may hide one of ours. */
+static enum xfp_status no_such_family(char *const *folders, uint32_t count, const char *name, struct xfp_error *err)
+{
+	char list[600] = "", shown[80];
+
+	for (uint32_t f = 0; f < count; f++) {
+		struct dirent **entries = NULL;
+		int found = scandir(folders[f], &entries, is_family_file, by_name);
+
+		for (int i = 0; i < found; i++) {
+			size_t used = strlen(list);
+
+			snprintf(shown, sizeof shown, "%.*s",
+				 (int)(strlen(entries[i]->d_name) - strlen(XFP_FAMILY_SUFFIX)), entries[i]->d_name);
+			free(entries[i]);
+			if (!is_in_list(list, shown))
+				snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "",
+					 xfp_printable(shown).text);
+		}
+		free(entries);
+	}
+	return xfp_fail(err, XFP_USAGE, "no family '%s'; there are %s, and files: a name with a slash or ending in %s",
+			xfp_printable(name).text, *list ? list : "none", XFP_FAMILY_SUFFIX);
+}
+
 enum xfp_status xfp_family_find(const struct xfp_family_wish *wish, const struct xfp_model_config *config,
 				struct xfp_family_choice *choice, struct xfp_error *err)
 {
@@ -224,7 +262,11 @@ enum xfp_status xfp_family_find(const struct xfp_family_wish *wish, const struct
 		if (!choice->path || !choice->why)
 			status = no_memory(err);
 		else if (access(choice->path, R_OK))
-			status = xfp_fail_errno(err, errno, "%s: no such family", choice->path);
+			status = errno != ENOENT
+					 ? xfp_fail_errno(err, errno, "--family %s", xfp_printable(choice->path).text)
+				 : folders ? no_such_family(folders, count, wish->family, err)
+					   : xfp_fail(err, XFP_USAGE, "--family %s: there is no such file",
+						      xfp_printable(choice->path).text);
 	}
 	if (!status)
 		status = xfp_family_load(choice->path, false, &choice->family, err);

@@ -25,7 +25,7 @@ struct xfp_family_choice {
 	char *why;  /* "by model_type llama"; NULL: no family claims the model, and general is a guess */
 };
 
-/* The family's rules, as wished for or by what `config` says. A folder that is not there is
+/* The family's rules, as wished for or by what `config` says. A name or a file that is not there is XFP_USAGE, a folder
  * XFP_FAILED; a file that is no family, or two of a folder that claim the model, XFP_BAD_INPUT. */
 enum xfp_status xfp_family_find(const struct xfp_family_wish *wish, const struct xfp_model_config *config,
 				struct xfp_family_choice *choice, struct xfp_error *err);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "file.h"
 #include "like.h"
 #include "profile.h"
 
@@ -71,6 +72,22 @@ static enum xfp_status apply(const struct xfp_given *given, const char *like, st
 	return status;
 }
 
+/* What of it asks for an output head of so many bits, for the message where there is none. */
+static enum xfp_status find_head(const struct xfp_given *given, struct xfp_options *o, struct xfp_error *err)
+{
+	const int whole = xfp_setting_find("lm-head"), one = xfp_setting_find("format");
+
+	for (size_t i = given->count; o->parameters.lm_head == XFP_LM_HEAD_QUANT && i-- > 0;) {
+		const struct xfp_given_setting *last = &given->list[i];
+
+		if (last->setting != whole && (last->setting != one || !strstr(last->text, "lm_head=")))
+			continue;
+		o->head_asked = xfp_format("%s '%s'", last->where, last->text);
+		return o->head_asked ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	}
+	return XFP_OK;
+}
+
 enum xfp_status xfp_given_settle(const struct xfp_given *given, struct xfp_options *o, struct xfp_error *err)
 {
 	struct xfp_settings settings = { .parameters = xfp_parameters_default(), .repeated = o->like };
@@ -86,5 +103,5 @@ enum xfp_status xfp_given_settle(const struct xfp_given *given, struct xfp_optio
 	if (!status)
 		status = apply(given, o->like, &settings, err);
 	o->parameters = settings.parameters;
-	return status;
+	return status ? status : find_head(given, o, err);
 }

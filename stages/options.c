@@ -452,6 +452,7 @@ void xfp_options_free(struct xfp_options *options)
 	free(options->family);
 	free(options->profile);
 	free(options->like);
+	free(options->head_asked);
 	xfp_parameters_free(&options->parameters);
 	for (size_t i = 0; options->inherited && options->inherited[i]; i++)
 		free(options->inherited[i]);

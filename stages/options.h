@@ -19,6 +19,7 @@ struct xfp_options {
 	char *family;                     /* NULL: inspect finds it */
 	char *profile;                    /* NULL: none */
 	char *like;                       /* absolute; NULL: no bundle to compare with */
+	char *head_asked;                 /* the option that wants a quantized output head; NULL: none, or a profile */
 	struct xfp_parameters parameters;
 	unsigned jobs; /* 0: not given */
 	bool model_inherited;

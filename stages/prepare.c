@@ -169,19 +169,27 @@ static enum xfp_status read_scratch_ledger(struct xfp_conversion *c, struct xfp_
 	return status;
 }
 
+static enum xfp_status check_policy(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	enum xfp_status status = xfp_policy_check(&c->options.parameters, c->ledger, err);
+
+	if (!status && c->options.head_asked)
+		status = xfp_policy_check_head(c->ledger, c->options.head_asked, err);
+	return status;
+}
+
 enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
 {
 	enum xfp_status status;
 
 	if (c->options.dry_run) {
 		if (!(status = read_scratch_ledger(c, signals, err)))
-			status = xfp_policy_check(&c->options.parameters, c->ledger, err);
+			status = check_policy(c, err);
 		return status ? status : xfp_conversion_open_cache(c, err);
 	}
 	if ((status = ingest_leftovers(c, err)) ||
 	    (status = (enum xfp_status)xfp_run_inspect(c, signals, c->options.work, err)) ||
-	    (status = read_ledger(c, c->options.work, err)) ||
-	    (status = xfp_policy_check(&c->options.parameters, c->ledger, err)) ||
+	    (status = read_ledger(c, c->options.work, err)) || (status = check_policy(c, err)) ||
 	    (status = xfp_conversion_open_cache(c, err)))
 		return status;
 	xfp_store_sweep(&c->store);

@@ -82,5 +82,6 @@ int xfp_run_inspect(const struct xfp_conversion *c, struct xfp_signals *signals,
 	words_free(&words);
 	if (status || !c->options.quiet)
 		xfp_log_show(c, before);
-	return (int)xfp_child_status(status);
+	/* Its options are the user's. */
+	return status == XFP_USAGE ? XFP_USAGE : (int)xfp_child_status(status);
 }

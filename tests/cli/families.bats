@@ -114,6 +114,22 @@ is_converted() { # MODEL
 	diff guess <(printf '%s\n' "${stderr_lines[@]}" | grep '^xfp-inspect: guess: ')
 }
 
+@test "a family that is not there: those that are, the user's own too" {
+	make_model m
+	mkdir mine
+	printf 'family mine\n' >mine/mine.family
+	cp mine/mine.family mine/llama.family
+	run -2 xfp convert m -o out.xfp --family qwen
+	[[ $output == *"no family 'qwen'; there are bert, deepseek, gemma, general, "*", qwen3_next, and files: a name with a \
+slash or ending in .family"* ]]
+	XFP_FAMILIES=$PWD/mine:/nowhere run -2 xfp-inspect --family qwen m
+	[[ $output == *"there are llama, mine, bert, deepseek, "* ]]
+	[ "$(grep -o 'llama' <<<"$output" | wc -l)" = 1 ]
+	run -2 xfp-inspect --family ./qwen.family m
+	[[ $output == *"--family ./qwen.family: there is no such file"* ]]
+	run -2 xfp compare m --family qwen
+}
+
 # ---- families of one's own
 
 own_family() { # FOLDER MODEL_TYPE

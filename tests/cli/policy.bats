@@ -65,6 +65,28 @@ changed() { # MODEL FOLDER
 	xfp info --json out.xfp | grep -q "attention: kept as asked for by --format attention=keep"
 }
 
+@test "a tied output head: what it is tied to is said, and how that is had otherwise" {
+	make_model tied --tie
+	for asked in '--lm-head quant' '--format lm_head=4' '--override lm_head.weight=4' '--override class:lm_head=fp8' \
+		'--override *lm_head*=floor:0.9'; do
+		run -2 xfp convert tied -o out.xfp $asked
+		[[ $output == *"${asked%% *} '${asked#* }': the model stores no output head of its own: lm_head.weight is tied to \
+model.embed_tokens.weight, which is kept as it is; to have that stored otherwise say --format embedding="* ]] ||
+			{ echo "$asked: $output"; return 1; }
+		[ ! -e out.xfp ]
+		run -2 xfp plan tied $asked
+	done
+	XFP_LM_HEAD=quant run -2 xfp convert tied -o out.xfp
+	[[ $output == *"XFP_LM_HEAD 'quant': the model stores no"* ]]
+	# the default, a profile for all models, and what is done anyway
+	printf 'lm-head = quant\nformat = lm_head=4\n' >every.profile
+	xfp convert tied -o out.xfp -q --profile ./every.profile --lm-head fp8
+	xfp plan tied --lm-head keep >/dev/null
+	# what was advised
+	xfp convert tied -o out.xfp -q --format embedding=4
+	[ "$(units out.xfp model.embed_tokens.weight class mode)" = "embedding v2" ]
+}
+
 @test "--format of what rules keep: any matrix of the class, and nothing else of it" {
 	make_model m
 	xfp convert m -o out.xfp -q --format embedding=fp8,router=3
