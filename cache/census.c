@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "census.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -217,6 +218,22 @@ static void note_input(struct taking *t, sqlite3_stmt *row)
 		t->c->items[from].input = at;
 }
 
+/* A folder that is not there may be on a disk that is not mounted, or another host's. */
+static bool is_gone(const char *output)
+{
+	const char *slash = strrchr(output, '/');
+	struct stat about;
+	char *folder;
+	bool gone;
+
+	if (*output != '/' || !lstat(output, &about) || errno != ENOENT)
+		return false;
+	folder = strndup(output, slash > output ? (size_t)(slash - output) : 1);
+	gone = folder && !stat(folder, &about) && S_ISDIR(about.st_mode);
+	free(folder);
+	return gone;
+}
+
 static void note_run(struct taking *t, sqlite3_stmt *row)
 {
 	struct xfp_census *c = t->c;
@@ -234,6 +251,7 @@ static void note_run(struct taking *t, sqlite3_stmt *row)
 		.bundle = keep(t, text(row, 6)),
 		.latest = sqlite3_column_int(row, 7),
 	};
+	run->gone = run->output && is_gone(run->output);
 }
 
 /* ---- uses -------------------------------------------------------------------------------------- */

@@ -34,6 +34,7 @@ struct xfp_census_run {
 	int64_t started, ended;              /* seconds since 1970; ended 0: running, or killed */
 	int status;                          /* exit status, -1: running, or killed */
 	bool latest;                         /* the last successful one of its output */
+	bool gone; /* that output is not there any more, while the folder that it was in still is */
 };
 
 /* What is there beside artifacts. */

@@ -13,7 +13,8 @@
 
 /* ---- runs -------------------------------------------------------------------------------------- */
 
-/* Of each output the last `keep` successful runs, and all after the last of those that succeeded. */
+/* Of each output that is still there the last `keep` successful runs; of any, all after the last that succeeded: what
+ * was cut short has written none yet. */
 static void choose_runs(const struct xfp_census *c, uint32_t keep, bool *kept, bool *unfinished)
 {
 	for (uint32_t i = 0; i < c->run_count; i++) {
@@ -24,7 +25,7 @@ static void choose_runs(const struct xfp_census *c, uint32_t keep, bool *kept, b
 		if (c->runs[i].status)
 			unfinished[i] = keep && !later;
 		else
-			kept[i] = later < keep;
+			kept[i] = later < keep && !c->runs[i].gone;
 	}
 }
 

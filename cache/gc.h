@@ -2,11 +2,11 @@
 /*
  * gc.h - what of a cache may go, and its removal.
  *
- * Kept is what the last runs of each output use that succeeded; then what the runs after these use, which
- * were cut short or failed and may be gone on with, and what was made since they began and no run has
- * recorded yet; and what was made before the first run that the manifest knows, since a manifest that was
- * rebuilt may have forgotten who uses it. Everything else that xfp made may go; files that it did not make
- * are never touched.
+ * Kept is what the last runs of each output use that succeeded, unless the output is gone; then what the
+ * runs after these use, which were cut short or failed and may be gone on with, and what was made since they
+ * began and no run has recorded yet; and what was made before the first run that the manifest knows, since a
+ * manifest that was rebuilt may have forgotten who uses it. Everything else that xfp made may go; files that
+ * it did not make are never touched.
  *
  * Removal is safe to kill: the manifest's row goes first, then the file. What is left in between is a
  * file without a row, which is an artifact like any other: a conversion that wants it uses it, and the

@@ -71,7 +71,7 @@ static int parse(int argc, char **argv, const struct xfp_cache_command *command,
 	}
 	memcpy(options + count, common, sizeof common);
 	optind = 0; /* whatever was parsed before */
-	while ((option = xfp_next_option_said(argc, argv, "", options)) >= 0) {
+	while ((option = xfp_next_option_said(argc, argv, command->letters ? command->letters : "", options)) >= 0) {
 		switch (option) {
 		case CACHE:
 			call->folder = optarg;

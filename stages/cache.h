@@ -36,6 +36,7 @@ struct xfp_cache_command {
 	const char *summary;      /* sentences for --help */
 	const char *options;      /* its own lines of --help, each ended by a newline, or "" */
 	const struct option *own; /* ended by { 0 } */
+	const char *letters;      /* those of them that are one letter, as for getopt; NULL: none */
 	bool takes_operand;
 	/* An option of its own; false with the reason in `err`: a usage error. */
 	bool (*take)(int option, const char *value, struct xfp_cache_call *call, struct xfp_error *err);

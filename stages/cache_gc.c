@@ -47,6 +47,21 @@ static const char *const names[XFP_GC_WHYS] = {
 	[XFP_GC_FITS] = "fits",
 };
 
+/* Whether something goes that an output would have kept, were it not gone. Afterwards nothing is told of it. */
+static bool is_forgotten(const struct xfp_census *census, const struct xfp_gc_plan *plan, uint32_t run)
+{
+	if (!census->runs[run].gone || !census->runs[run].latest)
+		return false;
+	for (uint32_t i = 0; i < census->count; i++) {
+		const struct xfp_census_item *item = &census->items[i];
+
+		for (uint32_t u = 0; plan->why[i] == XFP_GC_GOES && item->there && u < item->runs; u++)
+			if (census->use[item->run + u] == run)
+				return true;
+	}
+	return false;
+}
+
 static void print_list(const struct xfp_cache *cache, const struct xfp_gc_plan *plan)
 {
 	char size[32];
@@ -85,6 +100,10 @@ static void print_text(const struct xfp_cache_call *call, const struct xfp_cache
 	for (uint32_t i = 0; i < cache->census.other_count; i++)
 		if (cache->census.others[i].what == XFP_STORE_UNKNOWN)
 			printf("left alone, not made by xfp: %s\n", xfp_printable(cache->census.others[i].path).text);
+	for (uint32_t i = 0; i < cache->census.run_count; i++)
+		if (is_forgotten(&cache->census, plan, i))
+			printf("gone, so that nothing is kept for it: %s\n",
+			       xfp_printable(cache->census.runs[i].output).text);
 	print_sum("artifacts: ", &plan->artifacts);
 	print_sum("leftovers of dead processes: ", &plan->debris);
 	print_sum("files of superseded manifests: ", &plan->superseded);
@@ -106,7 +125,7 @@ static json_t *sum_json(const struct xfp_gc_sum *sum)
 static enum xfp_status print_json(const struct xfp_cache_call *call, const struct xfp_cache *cache,
 				  const struct xfp_gc_plan *plan, struct xfp_error *err)
 {
-	json_t *removed = json_array(), *unknown = json_array(), *stays = json_object();
+	json_t *removed = json_array(), *unknown = json_array(), *stays = json_object(), *gone = json_array();
 
 	for (uint32_t i = 0; removed && i < cache->census.count; i++)
 		if (plan->why[i] == XFP_GC_GOES && cache->census.items[i].there)
@@ -114,16 +133,19 @@ static enum xfp_status print_json(const struct xfp_cache_call *call, const struc
 	for (uint32_t i = 0; unknown && i < cache->census.other_count; i++)
 		if (cache->census.others[i].what == XFP_STORE_UNKNOWN)
 			json_array_append_new(unknown, xfp_json_text(cache->census.others[i].path));
+	for (uint32_t i = 0; gone && i < cache->census.run_count; i++)
+		if (is_forgotten(&cache->census, plan, i))
+			json_array_append_new(gone, xfp_json_text(cache->census.runs[i].output));
 	for (int why = 1; stays && why < XFP_GC_WHYS; why++)
 		json_object_set_new(stays, names[why], sum_json(&plan->stays[why]));
-	return xfp_json_print(json_pack("{s:o, s:b, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:b, s:o, s:o}", "cache",
+	return xfp_json_print(json_pack("{s:o, s:b, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:b, s:o, s:o, s:o}", "cache",
 					xfp_json_text(cache->store.folder), "dry_run", (int)call->dry_run, "artifacts",
 					sum_json(&plan->artifacts), "leftovers", sum_json(&plan->debris), "superseded",
 					sum_json(&plan->superseded), "rows", (json_int_t)plan->rows, "stays", stays,
 					"freed", (json_int_t)(plan->before - plan->after), "bytes",
 					(json_int_t)plan->after, "fits",
 					(int)(!call->max_size || plan->after <= call->max_size), "removed", removed,
-					"unknown", unknown),
+					"unknown", unknown, "gone", gone),
 			      XFP_CACHE_JSON, err);
 }
 
@@ -204,7 +226,7 @@ static int run(const struct xfp_cache_call *call, struct xfp_error *err)
 
 /* ---- the command ------------------------------------------------------------------------------- */
 
-enum { KEEP_RUNS = 1, MAX_SIZE, OLDER_THAN, DRY_RUN };
+enum { KEEP_RUNS = 1, MAX_SIZE, OLDER_THAN, DRY_RUN = 'n' };
 
 static bool parse_count(const char *text, uint64_t most, uint64_t *count)
 {
@@ -256,17 +278,19 @@ static const struct option own[] = {
 
 const struct xfp_cache_command xfp_cache_gc = {
 	.name = "gc",
-	.synopsis = " [--cache DIR] [--keep-runs N] [--max-size BYTES] [--older-than DAYS] [--dry-run] [--json]",
+	.synopsis = " [--cache DIR] [--keep-runs N] [--max-size BYTES] [--older-than DAYS] [-n] [--json]",
 	.text = "remove what no recent run uses",
-	.summary = "Removes artifacts that no recent run uses, and what dead processes left behind. Not while a\n"
-		   "conversion uses the cache. Files that xfp did not make are named and left alone.",
+	.summary = "Removes artifacts that no recent run of an output that is still there uses, and what dead\n"
+		   "processes left behind. Not while a conversion uses the cache.\n"
+		   "Files that xfp did not make are named and left alone.",
 	.options =
 		"      --keep-runs N  keep what the last N successful runs of each output use (default 1)\n"
 		"      --max-size BYTES\n"
 		"                    remove no more than it takes, longest unused first; with K, M, G, T, or KiB ...\n"
 		"      --older-than DAYS\n"
 		"                    only what was neither made nor used since\n"
-		"      --dry-run     remove nothing; list what would go\n",
+		"  -n, --dry-run     remove nothing; list what would go\n",
+	.letters = "n",
 	.own = own,
 	.take = take,
 	.run = run,

@@ -173,9 +173,7 @@ static enum xfp_status check_policy(const struct xfp_conversion *c, struct xfp_e
 {
 	enum xfp_status status = xfp_policy_check(&c->options.parameters, c->ledger, err);
 
-	if (!status && c->options.head_asked)
-		status = xfp_policy_check_head(c->ledger, c->options.head_asked, err);
-	return status;
+	return status || !c->options.head_asked ? status : xfp_policy_check_head(c->ledger, c->options.head_asked, err);
 }
 
 enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)

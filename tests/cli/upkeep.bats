@@ -369,6 +369,35 @@ for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = ? ORDER BY n
 	[ "$(converted m out.xfp)" = "$first" ]
 }
 
+@test "gc keeps nothing for an output that is gone, and says so; -n says it only" {
+	make_model m
+	xfp convert m -o one.xfp -q
+	make_model m2 --seed 7
+	xfp convert m2 -o two.xfp -q
+	total=$(artifacts | wc -l)
+	[ "$(cache gc -n --json | json 'o["removed"], o["gone"]')" = "([], [])" ]
+	mkdir away
+	mv two.xfp away
+	cache gc -n >text
+	grep -qx "gone, so that nothing is kept for it: $PWD/two.xfp" text
+	[ "$(artifacts | wc -l)" = "$total" ]
+	[ "$(cache gc --json | json 'len(o["removed"]) > 8, o["gone"]')" = "(True, ['$PWD/two.xfp'])" ]
+	[ "$(artifacts | wc -l)" -lt "$total" ]
+	before=$(artifacts | wc -l)
+	# the first one lost nothing, and a folder that is away may come back
+	xfp convert m -o one.xfp | grep -q "is up to date"
+	xfp convert m2 -o away/two.xfp -q --cache xfp-cache
+	mv away elsewhere
+	[ "$(cache gc --json | json 'o["removed"], o["gone"]')" = "([], [])" ]
+	[ "$(artifacts | wc -l)" -gt "$before" ]
+	# cut short, it has no output yet
+	rm one.xfp
+	"$PYTHON" -c 'import sqlite3
+db = sqlite3.connect("xfp-cache/manifest.sqlite")
+db.execute("UPDATE runs SET status = NULL, ended = NULL"); db.commit()'
+	[ "$(cache gc --json | json 'o["removed"], o["gone"]')" = "([], [])" ]
+}
+
 @test "gc --keep-runs and --older-than" {
 	two_runs
 	[ "$(cache gc --keep-runs 2 --json | json 'o["removed"]')" = "[]" ]

@@ -110,9 +110,9 @@ static void census_of_uses(void **state)
 	uint32_t number;
 	char *path;
 
-	add_run(m, "/a.xfp", CHOICE, PACKED, 0);
-	add_run(m, "/a.xfp", CHOICE, NULL, 0);
-	add_run(m, "/b.xfp", NULL, PACKED, 3);
+	add_run(m, "/nowhere/a.xfp", CHOICE, PACKED, 0);
+	add_run(m, "/nowhere/a.xfp", CHOICE, NULL, 0);
+	add_run(m, "/nowhere/b.xfp", NULL, PACKED, 3);
 	c = take(&store, m);
 	assert_int_equal(c.count, 4);
 	assert_int_equal(c.run_count, 3);
@@ -170,8 +170,8 @@ static void superseded_runs(void **state)
 	struct xfp_manifest *m = open_manifest(&store, 4);
 	struct xfp_gc_rules rules = usual;
 
-	add_run(m, "/a.xfp", NULL, PACKED, 0);
-	add_run(m, "/a.xfp", CHOICE, NULL, 0);
+	add_run(m, "/nowhere/a.xfp", NULL, PACKED, 0);
+	add_run(m, "/nowhere/a.xfp", CHOICE, NULL, 0);
 	FATES(&rules, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_GOES);
 	rules.keep_runs = 2;
 	FATES(&rules, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_RUN);
@@ -179,10 +179,10 @@ static void superseded_runs(void **state)
 	FATES(&rules, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES);
 	/* Runs of another output take nothing from this one, failed ones neither. */
 	rules.keep_runs = 1;
-	add_run(m, "/b.xfp", NULL, NULL, 0);
-	begin_run(m, "/a.xfp");
+	add_run(m, "/nowhere/b.xfp", NULL, NULL, 0);
+	begin_run(m, "/nowhere/a.xfp");
 	FATES(&rules, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_GOES);
-	add_run(m, "/a.xfp", NULL, NULL, 0);
+	add_run(m, "/nowhere/a.xfp", NULL, NULL, 0);
 	FATES(&rules, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES);
 	xfp_manifest_close(m);
 	xfp_store_close(&store);
@@ -194,15 +194,15 @@ static void unfinished_runs(void **state)
 	struct xfp_manifest *m = open_manifest(&store, 4);
 
 	/* Killed before it recorded anything: what was made since it began stays. */
-	begin_run(m, "/a.xfp");
+	begin_run(m, "/nowhere/a.xfp");
 	for (unsigned i = 0; i < 4; i++)
 		set_age(&store, i, i < 2 ? 5 * DAY : -5);
 	FATES(&usual, XFP_GC_UNRECORDED, XFP_GC_UNRECORDED, XFP_GC_UNFINISHED, XFP_GC_UNFINISHED);
 	/* It recorded some, before it failed. */
-	add_run(m, "/a.xfp", CHOICE, NULL, 1);
+	add_run(m, "/nowhere/a.xfp", CHOICE, NULL, 1);
 	FATES(&usual, XFP_GC_UNFINISHED, XFP_GC_UNFINISHED, XFP_GC_UNFINISHED, XFP_GC_UNFINISHED);
 	/* Then a run succeeded with other things. */
-	add_run(m, "/a.xfp", NULL, PACKED, 0);
+	add_run(m, "/nowhere/a.xfp", NULL, PACKED, 0);
 	FATES(&usual, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_GOES, XFP_GC_RUN);
 	xfp_manifest_close(m);
 	xfp_store_close(&store);
@@ -216,7 +216,7 @@ static void unrecorded(void **state)
 	struct xfp_manifest *m = open_manifest(&store, 4);
 
 	FATES(&rules, XFP_GC_UNRECORDED, XFP_GC_UNRECORDED, XFP_GC_UNRECORDED, XFP_GC_UNRECORDED);
-	add_run(m, "/a.xfp", NULL, NULL, 0);
+	add_run(m, "/nowhere/a.xfp", NULL, NULL, 0);
 	set_age(&store, 0, DAY);
 	FATES(&rules, XFP_GC_UNRECORDED, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES);
 	rules.keep_runs = 0;
@@ -257,7 +257,7 @@ static void age_and_size(void **state)
 	rules.max_size = size_of(&store, m) - 1;
 	FATES(&rules, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_GOES);
 	/* A run uses it, and what it was made from: now those are the youngest. */
-	add_run(m, "/a.xfp", NULL, PACKED, 0);
+	add_run(m, "/nowhere/a.xfp", NULL, PACKED, 0);
 	rules.max_size = size_of(&store, m) - 1;
 	FATES(&rules, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_GOES, XFP_GC_FITS);
 	xfp_manifest_close(m);
@@ -408,8 +408,8 @@ static void killed(void **state)
 	int64_t run;
 	int deaths = 0;
 
-	add_run(m, "/a.xfp", CHOICE, PACKED, 0);
-	run = begin_run(m, "/a.xfp");
+	add_run(m, "/nowhere/a.xfp", CHOICE, PACKED, 0);
+	run = begin_run(m, "/nowhere/a.xfp");
 	OK(xfp_manifest_run_unit(m, run, &unit, &err));
 	OK(xfp_manifest_run_end(m, run, XFP_OK, "00", 1, &err));
 	xfp_manifest_close(m);
