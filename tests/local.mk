@@ -130,7 +130,9 @@ unit_tests = \
 	tests/unit/test_json_print \
 	tests/unit/test_key \
 	tests/unit/test_ledger \
+	tests/unit/test_ledger_lies \
 	tests/unit/test_lloyd \
+	tests/unit/test_lock \
 	tests/unit/test_manifest \
 	tests/unit/test_manifest_open \
 	tests/unit/test_matrix \
@@ -147,6 +149,7 @@ unit_tests = \
 	tests/unit/test_publish \
 	tests/unit/test_rebuild \
 	tests/unit/test_rows \
+	tests/unit/test_resume \
 	tests/unit/test_safetensors \
 	tests/unit/test_scale \
 	tests/unit/test_scaled_groups \

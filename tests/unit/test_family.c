@@ -221,6 +221,16 @@ static void test_patterns(void **state)
 		{ "a\\$", "a$", true, -1, -1 },
 		{ "a\\$", "a$b", true, -1, -1 },
 		{ "<layer>", "99999999999999999999", true, 999999999, -1 },
+		/* of nine digits, as they are; of more, the largest that there is */
+		{ "<layer>", "99999999", true, 99999999, -1 },
+		{ "<layer>", "100000000", true, 100000000, -1 },
+		{ "<layer>", "123456789", true, 123456789, -1 },
+		{ "<layer>", "999999998", true, 999999998, -1 },
+		{ "<layer>", "1000000000", true, 999999999, -1 },
+		{ "<layer>", "4294967296", true, 999999999, -1 },
+		{ "<layer>", "42949672970", true, 999999999, -1 },
+		{ "<layer>", "0000000012", true, 12, -1 },
+		{ "l<layer>\\.e<expert>", "l1234567890.e123456789", true, 999999999, 123456789 },
 	};
 	(void)state;
 

@@ -315,6 +315,34 @@ static void memory_grows_with_jobs_and_matrices(void **state)
 	done_with(s);
 }
 
+/* Wherever the large one is, with one job as with two. */
+static void small_units_before_a_large_one(void **state)
+{
+	double peaks[2][3];
+
+	(void)state;
+	for (uint32_t at = 0; at < 3; at++) {
+		struct subject *s = subject(3, 1, 512, 1024, XFP_CLASS_ATTENTION);
+		struct xfp_memory memory;
+		struct xfp_error err = { 0 };
+
+		s->ledger.units[at].rows = s->ledger.matrices[at].rows = 2048;
+		s->ledger.units[at].cols = s->ledger.matrices[at].cols = s->ledger.matrices[at].row_stride = 65536;
+		for (unsigned jobs = 1; jobs <= 2; jobs++) {
+			assert_int_equal(xfp_footprint_memory(&s->c, jobs, false, &memory, &err), XFP_OK);
+			assert_int_equal(memory.largest, at);
+			peaks[jobs - 1][at] = (double)memory.units / MIB;
+			assert_true(peaks[jobs - 1][at] == peaks[jobs - 1][0]);
+		}
+		assert_true(peaks[1][at] > peaks[0][at]);
+		s->c.units[at].done = true;
+		assert_int_equal(xfp_footprint_memory(&s->c, 1, false, &memory, &err), XFP_OK);
+		assert_int_equal(memory.largest, at ? 0 : 1);
+		assert_true((double)memory.units / MIB < peaks[0][at] - 1);
+		done_with(s);
+	}
+}
+
 static void memory_does_not_grow_with_the_stack(void **state)
 {
 	struct subject *few = subject(4, 8, 1024, 4096, XFP_CLASS_ROUTED_EXPERT);
@@ -537,6 +565,7 @@ int main(void)
 		cmocka_unit_test(measurements_win),
 		cmocka_unit_test(outlier_shares),
 		cmocka_unit_test(memory_grows_with_jobs_and_matrices),
+		cmocka_unit_test(small_units_before_a_large_one),
 		cmocka_unit_test(memory_does_not_grow_with_the_stack),
 		cmocka_unit_test(promised_bounds),
 		cmocka_unit_test(library_modes_have_their_own_steps),

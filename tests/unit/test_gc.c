@@ -264,6 +264,42 @@ static void age_and_size(void **state)
 	xfp_store_close(&store);
 }
 
+/* Of artifacts last used at the same time, those with the smaller keys go; and the very age that is asked for is not
+ * yet older than that. */
+static void of_the_same_age(void **state)
+{
+	struct xfp_gc_rules rules = { .keep_runs = 0, .older_than = INT64_MAX };
+	struct xfp_store store = open_cache(state, 4);
+	struct xfp_manifest *m = open_manifest(&store, 4);
+	const time_t then = time(NULL) - 5 * DAY;
+	const struct timespec times[2] = { { then, 0 }, { then, 0 } };
+	struct xfp_census c;
+
+	for (unsigned i = 0; i < 4; i++) {
+		char *path = xfp_store_path(&store, cache_keys[i]);
+
+		assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+		free(path);
+	}
+	c = take(&store, m);
+	rules.max_size = size_of(&store, m);
+	FATES(&rules, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_FITS);
+	rules.max_size -= 1;
+	FATES(&rules, XFP_GC_GOES, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_FITS);
+	rules.max_size = size_of(&store, m) - c.items[0].bytes;
+	FATES(&rules, XFP_GC_GOES, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_FITS);
+	rules.max_size -= 1;
+	FATES(&rules, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_FITS, XFP_GC_FITS);
+	xfp_census_free(&c);
+	rules.max_size = 0;
+	rules.older_than = then;
+	FATES(&rules, XFP_GC_YOUNG, XFP_GC_YOUNG, XFP_GC_YOUNG, XFP_GC_YOUNG);
+	rules.older_than = then + 1;
+	FATES(&rules, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES);
+	xfp_manifest_close(m);
+	xfp_store_close(&store);
+}
+
 static void other_files(void **state)
 {
 	struct xfp_store store = open_cache(state, 4);
@@ -428,8 +464,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(census_of_uses), scratch_test(superseded_runs), scratch_test(unfinished_runs),
-		scratch_test(unrecorded),     scratch_test(age_and_size),    scratch_test(other_files),
-		scratch_test(killed),
+		scratch_test(unrecorded),     scratch_test(age_and_size),    scratch_test(of_the_same_age),
+		scratch_test(other_files),    scratch_test(killed),
 	};
 
 	return cmocka_run_group_tests_name("gc", tests, NULL, NULL);

@@ -105,10 +105,18 @@ static void characters_of_every_length(void **state)
 			continue;
 		assert_null(read_string(cases[i].bytes, size, text, sizeof text, &length));
 		assert_string_equal(text, cases[i].bytes);
-		/* Whatever is left of it is none. */
-		for (size_t cut = 1; cut < size; cut++)
+		/* Whatever is left of it is none, also where the rest lies behind the end. */
+		for (size_t cut = 1; cut < size; cut++) {
+			char whole[16];
+			struct xfp_json j;
+
 			assert_string_equal(read_string(cases[i].bytes, cut, text, sizeof text, &length),
 					    "not valid UTF-8");
+			snprintf(whole, sizeof whole, "\"%s\"", cases[i].bytes);
+			xfp_json_init(&j, whole, 1 + cut);
+			assert_false(xfp_json_string(&j, text, sizeof text, &length));
+			assert_string_equal(j.error, "not valid UTF-8");
+		}
 	}
 }
 
@@ -140,6 +148,7 @@ static void what_is_no_text(void **state)
 		{ "\\u00", "an escape is cut short" },
 		{ "\\ud800", "half a surrogate pair" },
 		{ "\\udc00\\ud800", "half a surrogate pair" },
+		{ "\\udc00\\udc00", "half a surrogate pair" },
 		{ "\\ud800\\ud800", "half a surrogate pair" },
 		{ "\\ud800\\ue000", "half a surrogate pair" },
 		{ "\\ud800x", "half a surrogate pair" },

@@ -141,6 +141,56 @@ static void sampled(void **state)
 	assert_non_null(strstr(d.err.text, "0.700000"));
 }
 
+/* Of as many bytes the one with the higher median; of that too, the one that was measured first. */
+static void ties(void **state)
+{
+	static const struct xfp_candidate equal[] = {
+		{ .mode = XFP_MODE_V2, .k = 2, .bytes = 400, .cos_median = 0.97, .cos_p5 = 0.9 },
+		{ .mode = XFP_MODE_V2, .k = 3, .bytes = 400, .cos_median = 0.98, .cos_p5 = 0.9 },
+		{ .mode = XFP_MODE_V2, .k = 4, .bytes = 400, .cos_median = 0.98, .cos_p5 = 0.95 },
+		{ .mode = XFP_MODE_V2, .k = 5, .bytes = 401, .cos_median = 0.99, .cos_p5 = 0.95 },
+	};
+	struct decision d;
+
+	(void)state;
+	begin(&d, "2,3,4,5", 960000000);
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_select_set){ BASE, equal, NULL, 4 };
+	expect(&d, 3, true, BASE);
+	d.input.fits[XFP_FIT_LIBRARY] = (struct xfp_select_set){ MORE, equal + 2, NULL, 1 };
+	expect(&d, 3, true, BASE);
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_select_set){ BASE, equal, NULL, 1 };
+	expect(&d, 4, true, MORE);
+	/* the floor itself is met; none is met by a hair less */
+	begin(&d, "2,3,4,5", 980000000);
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_select_set){ BASE, equal, NULL, 3 };
+	d.input.fits[XFP_FIT_MORE] = (struct xfp_select_set){ MORE, equal, NULL, 0 };
+	expect(&d, 3, true, BASE);
+	begin(&d, "2,3,4,5", 980000001);
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_select_set){ BASE, equal, NULL, 3 };
+	d.input.fits[XFP_FIT_MORE] = (struct xfp_select_set){ MORE, equal, NULL, 0 };
+	d.parameters.on_miss = XFP_MISS_BEST;
+	expect(&d, 3, false, BASE); /* of equal medians, the first again */
+}
+
+/* As large as the source is not smaller. */
+static void a_byte_less_than_the_source(void **state)
+{
+	struct xfp_candidate one = { .mode = XFP_MODE_V2, .k = 4, .bytes = 1600, .cos_median = 0.99, .cos_p5 = 0.98 };
+	struct decision d;
+
+	(void)state;
+	begin(&d, "4", 980000000);
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_select_set){ BASE, &one, NULL, 1 };
+	expect(&d, 0, true, OUTLIERS);
+	one.bytes = 1599;
+	expect(&d, 4, true, BASE);
+	/* one that could not be measured is none */
+	one.cos_median = -1;
+	expect(&d, 0, true, OUTLIERS);
+	one.cos_median = 0;
+	expect(&d, 4, false, BASE);
+}
+
 static void no_numbers(void **state)
 {
 	struct decision d;
@@ -156,8 +206,13 @@ static void no_numbers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fewest_that_meet), cmocka_unit_test(allowed),    cmocka_unit_test(fixed),
-		cmocka_unit_test(sampled),          cmocka_unit_test(no_numbers),
+		cmocka_unit_test(fewest_that_meet),
+		cmocka_unit_test(allowed),
+		cmocka_unit_test(fixed),
+		cmocka_unit_test(sampled),
+		cmocka_unit_test(ties),
+		cmocka_unit_test(a_byte_less_than_the_source),
+		cmocka_unit_test(no_numbers),
 	};
 
 	return cmocka_run_group_tests_name("select", tests, NULL, NULL);

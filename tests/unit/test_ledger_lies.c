@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A ledger whose envelope is right and whose records are not: every reference is checked before it is followed, by
+ * whoever reads the whole of it and by whoever reads one unit.
+ */
+#include <stddef.h>
+
+#include "envelope.h"
+#include "h5.h"
+#include "ledger.h"
+#include "ledger_tables.h"
+#include "scratch.h"
+
+#define OK(call)                                                             \
+	do {                                                                 \
+		struct xfp_error err = { 0 };                                \
+		enum xfp_status ok_ = (call);                                \
+		if (ok_)                                                     \
+			fail_msg("%s: status %d, %s", #call, ok_, err.text); \
+	} while (0)
+
+/* Two files, three tensors, one unit of two matrices, one extra. */
+static void write_ledger(const char *path)
+{
+	struct xfp_ledger_file files[2] = { { .name = (char *)"a", .path = (char *)"/a" },
+					    { .name = (char *)"b", .path = (char *)"/b" } };
+	struct xfp_ledger_tensor tensors[3] = { { 0 } };
+	struct xfp_ledger_unit unit = { .name = (char *)"unit",
+					.role = (char *)"q",
+					.class_ = XFP_CLASS_ATTENTION,
+					.plan = XFP_PLAN_FIT,
+					.dtype = XFP_BF16,
+					.experts = 2,
+					.rows = 3,
+					.cols = 4 };
+	struct xfp_ledger_matrix matrices[2] = { { 0, 0, 3, 4, 4, 1 }, { 1, 0, 3, 4, 4, 1 } };
+	char *extra = (char *)"config.json";
+	struct xfp_ledger ledger = { .model = (char *)"m",
+				     .family = (char *)"f",
+				     .format = (char *)"safetensors",
+				     .files = files,
+				     .tensors = tensors,
+				     .units = &unit,
+				     .matrices = matrices,
+				     .extras = &extra,
+				     .file_count = 2,
+				     .tensor_count = 3,
+				     .unit_count = 1,
+				     .matrix_count = 2,
+				     .extra_count = 1 };
+
+	for (unsigned t = 0; t < 3; t++)
+		tensors[t] = (struct xfp_ledger_tensor){ .name = (char *)"tensor",
+							 .reason = (char *)"why",
+							 .dtype = XFP_BF16,
+							 .class_ = XFP_CLASS_ATTENTION,
+							 .fate = t == 2 ? XFP_FATE_TIED : XFP_FATE_QUANTIZED,
+							 .rank = 2,
+							 .shape = { 3, 4 },
+							 .file = t == 1,
+							 .bytes = 24,
+							 .tied = t == 2 ? 1 : UINT32_MAX };
+	OK(xfp_ledger_write(path, &ledger, &err));
+}
+
+/* Change bytes of a table, and seal the file anew. */
+static void lie(const char *path, enum xfp_ledger_table table, size_t at, const void *bytes, size_t size)
+{
+	hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT), set, type, space;
+	uint8_t *data;
+	size_t room;
+
+	assert_true(file >= 0);
+	set = H5Dopen2(file, xfp_ledger_table_name(table), H5P_DEFAULT);
+	type = H5Dget_type(set);
+	space = H5Dget_space(set);
+	room = (size_t)H5Sget_simple_extent_npoints(space) * H5Tget_size(type);
+	if (at + size > room)
+		fail_msg("%s has %zu bytes", xfp_ledger_table_name(table), room);
+	data = malloc(room);
+	assert_true(H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+	memcpy(data + at, bytes, size);
+	assert_true(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+	free(data);
+	H5Sclose(space);
+	H5Tclose(type);
+	H5Dclose(set);
+	assert_true(H5Fclose(file) >= 0);
+	OK(xfp_envelope_seal(path, &err));
+}
+
+static void expect_fine(const char *path)
+{
+	struct xfp_ledger *got;
+
+	OK(xfp_ledger_read(path, &got, &err));
+	xfp_ledger_free(got);
+	OK(xfp_ledger_read_unit(path, 0, &got, &err));
+	xfp_ledger_free(got);
+}
+
+/* Of the whole, and of a unit that is touched by it: a reference outside of a table may be met in other words there. */
+static void expect_refused(const char *path, const char *what, bool unit_too)
+{
+	struct xfp_ledger *got = NULL;
+	struct xfp_error err = { 0 };
+	enum xfp_status status = xfp_ledger_read(path, &got, &err);
+
+	if (status != XFP_BAD_INPUT || !strstr(err.text, what) || !strstr(err.text, "run xfp-inspect again"))
+		fail_msg("not \"%s\" but \"%s\"", what, err.text);
+	assert_null(got);
+	err.text[0] = '\0';
+	status = xfp_ledger_read_unit(path, 0, &got, &err);
+	if (status != (unit_too ? XFP_BAD_INPUT : XFP_OK))
+		fail_msg("%s; of the unit: \"%s\"", what, err.text);
+	xfp_ledger_free(got);
+}
+
+#define TENSOR(n, field) \
+	XFP_LEDGER_TENSORS, (n) * sizeof(struct xfp_tensor_record) + offsetof(struct xfp_tensor_record, field)
+#define UNIT(field) XFP_LEDGER_UNITS, offsetof(struct xfp_unit_record, field)
+#define MATRIX(n, field) \
+	XFP_LEDGER_MATRICES, (n) * sizeof(struct xfp_matrix_record) + offsetof(struct xfp_matrix_record, field)
+
+static void numbers(void **state)
+{
+	static const struct {
+		enum xfp_ledger_table table;
+		size_t at, bytes;
+		uint64_t value;
+		const char *what; /* NULL: that may be */
+		bool whole_only;  /* it is nothing of the unit's */
+	} cases[] = {
+		{ TENSOR(0, dtype), 4, XFP_DTYPES, "impossible tensor 0", false },
+		{ TENSOR(0, dtype), 4, XFP_DTYPES - 1, NULL, false },
+		{ TENSOR(1, class_), 4, XFP_CLASSES, "impossible tensor 1", false },
+		{ TENSOR(1, fate), 4, XFP_FATES, "impossible tensor 1", false },
+		{ TENSOR(0, rank), 4, 9, "impossible tensor 0", false },
+		{ TENSOR(0, rank), 4, 8, NULL, false },
+		{ TENSOR(0, file), 4, 2, "impossible tensor 0", false },
+		{ TENSOR(0, file), 4, 1, NULL, false },
+		{ TENSOR(2, tied), 4, 3, "impossible tensor 2", true },
+		{ TENSOR(2, tied), 4, 2, NULL, false },
+		{ TENSOR(2, tied), 4, UINT32_MAX, "impossible tensor 2", true },
+		{ TENSOR(0, tied), 4, 0, "impossible tensor 0", false },
+		{ UNIT(class_), 4, XFP_CLASSES, "impossible unit 0", false },
+		{ UNIT(plan), 4, XFP_PLAN_KEEP + 1, "impossible unit 0", false },
+		{ UNIT(plan), 4, XFP_PLAN_KEEP, NULL, false },
+		{ UNIT(dtype), 4, XFP_DTYPES, "impossible unit 0", false },
+		{ UNIT(experts), 4, 0, "impossible unit 0", false },
+		{ UNIT(experts), 4, 3, "impossible unit 0", false },
+		{ UNIT(experts), 4, 1, NULL, false },
+		{ UNIT(first_matrix), 8, 1, "impossible unit 0", false },
+		{ UNIT(first_matrix), 8, UINT64_MAX, "impossible unit 0", false },
+		{ UNIT(rows), 8, 4, "matrices of unit 0 differ in shape", false },
+		{ UNIT(cols), 8, 3, "matrices of unit 0 differ in shape", false },
+		{ MATRIX(1, rows), 8, 2, "matrices of unit 0 differ in shape", false },
+		{ MATRIX(1, cols), 8, 5, "matrices of unit 0 differ in shape", false },
+		{ MATRIX(1, tensor), 8, 3, "impossible matrix 1", false },
+		{ MATRIX(1, tensor), 8, 2, NULL, false },
+		{ MATRIX(1, tensor), 8, UINT64_MAX, "impossible matrix 1", false },
+	};
+	char *path = scratch_path(state, XFP_LEDGER_FILE);
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		write_ledger(path);
+		lie(path, cases[i].table, cases[i].at, &cases[i].value, cases[i].bytes);
+		if (cases[i].what)
+			expect_refused(path, cases[i].what, !cases[i].whole_only);
+		else
+			expect_fine(path);
+	}
+	free(path);
+}
+
+static uint32_t pool_size(const char *path)
+{
+	hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+	hid_t set = H5Dopen2(file, xfp_ledger_table_name(XFP_LEDGER_STRINGS), H5P_DEFAULT), space = H5Dget_space(set);
+	uint32_t size = (uint32_t)H5Sget_simple_extent_npoints(space);
+
+	H5Sclose(space);
+	H5Dclose(set);
+	H5Fclose(file);
+	return size;
+}
+
+/* Where the name of the first file lies, and how long it is. */
+static void strings(void **state)
+{
+	static const size_t name = offsetof(struct xfp_file_record, name);
+	char *path = scratch_path(state, XFP_LEDGER_FILE);
+	struct xfp_ledger *got = NULL;
+	struct xfp_ledger_text beyond[3], text;
+	uint32_t pool;
+
+	write_ledger(path);
+	pool = pool_size(path);
+	text = (struct xfp_ledger_text){ 0, pool };
+	lie(path, XFP_LEDGER_FILES, name, &text, sizeof text);
+	OK(xfp_ledger_read(path, &got, &err));
+	assert_int_equal(strlen(got->files[0].name), pool);
+	xfp_ledger_free(got);
+	/* a byte more; a byte further; and where the sum of both is small again */
+	beyond[0] = (struct xfp_ledger_text){ 0, pool + 1 };
+	beyond[1] = (struct xfp_ledger_text){ 1, pool };
+	beyond[2] = (struct xfp_ledger_text){ UINT32_MAX, 2 };
+	for (int i = 0; i < 3; i++) {
+		write_ledger(path);
+		lie(path, XFP_LEDGER_FILES, name, &beyond[i], sizeof *beyond);
+		expect_refused(path, "string outside the pool", true);
+		write_ledger(path);
+		lie(path, XFP_LEDGER_EXTRAS, 0, &beyond[i], sizeof *beyond);
+		expect_refused(path, "string outside the pool", false);
+		write_ledger(path);
+		lie(path, TENSOR(2, name), &beyond[i], sizeof *beyond);
+		expect_refused(path, "string outside the pool", false);
+		write_ledger(path);
+		lie(path, TENSOR(1, reason), &beyond[i], sizeof *beyond);
+		expect_refused(path, "string outside the pool", true);
+		write_ledger(path);
+		lie(path, UNIT(role), &beyond[i], sizeof *beyond);
+		expect_refused(path, "string outside the pool", true);
+	}
+	/* A NUL would end a name early: there is none in a checkpoint's. */
+	write_ledger(path);
+	text = (struct xfp_ledger_text){ 0, 2 };
+	lie(path, XFP_LEDGER_FILES, name, &text, sizeof text);
+	expect_fine(path);
+	lie(path, XFP_LEDGER_STRINGS, 1, "", 1);
+	expect_refused(path, "NUL in a string", true);
+	free(path);
+}
+
+static hid_t open_attribute(const char *path, const char *name, hid_t *file)
+{
+	*file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+	return H5Aopen(*file, name, H5P_DEFAULT);
+}
+
+/* Files of another kind or version, which are sealed as well as any. */
+static void another_kind(void **state)
+{
+	char *path = scratch_path(state, XFP_LEDGER_FILE);
+	uint64_t version = XFP_LEDGER_VERSION + 1;
+	hid_t file, attribute, type;
+
+	write_ledger(path);
+	attribute = open_attribute(path, "version", &file);
+	assert_true(H5Awrite(attribute, H5T_NATIVE_UINT64, &version) >= 0);
+	H5Aclose(attribute);
+	H5Fclose(file);
+	OK(xfp_envelope_seal(path, &err));
+	expect_refused(path, "not a ledger of version 1", true);
+
+	write_ledger(path);
+	attribute = open_attribute(path, "kind", &file);
+	type = H5Aget_type(attribute);
+	assert_int_equal(H5Tget_size(type), strlen(XFP_LEDGER_KIND));
+	assert_true(H5Awrite(attribute, type, "legder") >= 0);
+	H5Tclose(type);
+	H5Aclose(attribute);
+	H5Fclose(file);
+	OK(xfp_envelope_seal(path, &err));
+	expect_refused(path, "not a ledger of version 1", true);
+
+	for (unsigned t = 0; t < XFP_LEDGER_TABLES; t++) {
+		write_ledger(path);
+		file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+		assert_true(H5Ldelete(file, xfp_ledger_table_name(t), H5P_DEFAULT) >= 0);
+		H5Fclose(file);
+		OK(xfp_envelope_seal(path, &err));
+		expect_refused(path, xfp_ledger_table_name(t), true);
+	}
+	free(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { scratch_test(numbers), scratch_test(strings), scratch_test(another_kind) };
+
+	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+	return cmocka_run_group_tests_name("ledger_lies", tests, NULL, NULL);
+}
