@@ -135,6 +135,7 @@ unit_tests = \
 	tests/unit/test_lock \
 	tests/unit/test_manifest \
 	tests/unit/test_manifest_open \
+	tests/unit/test_manifest_race \
 	tests/unit/test_matrix \
 	tests/unit/test_matvec \
 	tests/unit/test_misspelt \
@@ -146,9 +147,11 @@ unit_tests = \
 	tests/unit/test_parameters \
 	tests/unit/test_peers \
 	tests/unit/test_policy \
+	tests/unit/test_prepare \
 	tests/unit/test_publish \
 	tests/unit/test_rebuild \
 	tests/unit/test_rows \
+	tests/unit/test_report \
 	tests/unit/test_resume \
 	tests/unit/test_safetensors \
 	tests/unit/test_scale \
@@ -274,6 +277,7 @@ check_LIBRARIES = tests/unit/libfixtures.a
 tests_unit_test_bundle_stamp_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_algorithm_decides
 tests_unit_test_gc_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=unlink
 tests_unit_test_text_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
+tests_unit_test_manifest_race_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_artifact_open
 tests_unit_test_no_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
 tests_unit_test_publish_LDFLAGS = \
 	$(AM_LDFLAGS) -Wl,--wrap=fsync,--wrap=close,--wrap=rename,--wrap=pread,--wrap=pwrite,--wrap=read,--wrap=write

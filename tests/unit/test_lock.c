@@ -2,11 +2,13 @@
 /*
  * The lock of a cache: who has it, who is told, and one whose file was made anew under its holder.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "lock.h"
+#include "process.h"
 #include "scratch.h"
 
 static struct xfp_error err;
@@ -31,8 +33,22 @@ static int share(const struct xfp_store *store, const char *what)
 	return fd;
 }
 
+/* Open descriptors, where the system tells. */
+static unsigned descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned count = 0;
+
+	while (dir && readdir(dir))
+		count++;
+	if (dir)
+		closedir(dir);
+	return count;
+}
+
 static void shared_or_alone(void **state)
 {
+	unsigned before = descriptors();
 	struct xfp_store store = open_cache(state);
 	int one = share(&store, "xfp convert -o one"), two = share(&store, "xfp convert -o two"), fd = 7;
 
@@ -58,6 +74,7 @@ static void shared_or_alone(void **state)
 	assert_null(strstr(err.text, "and others"));
 	assert_non_null(strstr(err.text, "xfp convert -o three"));
 	xfp_lock_release(one);
+	assert_int_equal(descriptors(), before);
 	xfp_store_close(&store);
 }
 
@@ -127,6 +144,11 @@ static void lines_of_others(void **state)
 	assert_int_equal(pwrite(held, rubbish, strlen(rubbish), 0), strlen(rubbish));
 	assert_int_equal(xfp_lock_alone(&store, "gc", &fd, &err), XFP_FAILED);
 	assert_non_null(strstr(err.text, "that has ended or by another host"));
+	line = xfp_format("%ld %08x %s xfp convert -o x\n", (long)child, xfp_process_space(), "here");
+	assert_int_equal(pwrite(held, line, strlen(line), 0), strlen(line));
+	assert_int_equal(xfp_lock_alone(&store, "gc", &fd, &err), XFP_FAILED);
+	assert_null(strstr(err.text, "-o x"));
+	free(line);
 	line = xfp_format("%ld 00000000 far-away.example xfp convert\t-o x\n", (long)child);
 	assert_int_equal(pwrite(held, line, strlen(line), 0), strlen(line));
 	assert_int_equal(xfp_lock_alone(&store, "gc", &fd, &err), XFP_FAILED);

@@ -265,6 +265,26 @@ static void test_single_of_any_name(void **state)
 	}
 }
 
+/* A small file is one of 256 MiB at most; a hole takes no room. */
+static void test_largest_extra(void **state)
+{
+	char *path = scratch_path(state, "tokenizer.json");
+	struct xfp_checkpoint *c;
+
+	write_model(state, "model.safetensors", "{" U8("x", 0, 2) "}", 2);
+	write_text(state, "tokenizer.json", "{}");
+	for (int more = 0; more <= 1; more++) {
+		assert_int_equal(truncate(path, ((off_t)256 << 20) + more), 0);
+		c = open_good(state, "");
+		assert_int_equal(c->extra_count, !more);
+		assert_int_equal(has_note(c, "tokenizer.json", "larger than 256 MiB"), more);
+		if (!more)
+			assert_string_equal(c->extras[0], "tokenizer.json");
+		xfp_checkpoint_close(c);
+	}
+	free(path);
+}
+
 /* As the Hugging Face cache has it: names are links to blobs elsewhere. */
 static void test_links(void **state)
 {
@@ -343,6 +363,7 @@ int main(void)
 		scratch_test(test_damaged_index),
 		scratch_test(test_without_index),
 		scratch_test(test_single_of_any_name),
+		scratch_test(test_largest_extra),
 		scratch_test(test_links),
 		scratch_test(test_relative),
 	};

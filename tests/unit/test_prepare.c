@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A work folder before make looks at it: which stamps stay in it, and what is still to be done.
+ */
+#include "prepare.h"
+#include "scratch.h"
+
+#define KEY "0123456789abcdef0123456789abcdef"
+
+/* Units that nothing is known of, two that are fitted and one that is not. */
+struct subject {
+	struct xfp_conversion c;
+	struct xfp_ledger ledger;
+	struct xfp_ledger_file file;
+	struct xfp_ledger_tensor tensor;
+	struct xfp_ledger_unit units[3];
+	struct xfp_ledger_matrix matrices[3];
+	struct xfp_unit_state states[3];
+};
+
+static void begin(struct subject *s, void **state)
+{
+	memset(s, 0, sizeof *s);
+	s->file.name = s->file.path = (char *)"f";
+	s->tensor =
+		(struct xfp_ledger_tensor){ .name = (char *)"w", .reason = (char *)"", .dtype = XFP_BF16, .rank = 2 };
+	for (uint32_t u = 0; u < 3; u++) {
+		s->units[u] = (struct xfp_ledger_unit){ .name = (char *)"w",
+							.role = (char *)"q",
+							.class_ = XFP_CLASS_ATTENTION,
+							.plan = u == 1 ? XFP_PLAN_FP8 : XFP_PLAN_FIT,
+							.dtype = XFP_BF16,
+							.experts = 1,
+							.rows = 4,
+							.cols = 4,
+							.first_matrix = u };
+		s->matrices[u] = (struct xfp_ledger_matrix){ 0, 0, 4, 4, 4, 1 };
+	}
+	s->ledger = (struct xfp_ledger){ .files = &s->file,
+					 .tensors = &s->tensor,
+					 .units = s->units,
+					 .matrices = s->matrices,
+					 .file_count = 1,
+					 .tensor_count = 1,
+					 .unit_count = 3,
+					 .matrix_count = 3 };
+	s->c.ledger = &s->ledger;
+	s->c.units = s->states;
+	s->c.options.parameters = xfp_parameters_default();
+	s->c.options.work = *state;
+}
+
+/* Without a cache nothing is finished, and no stamp is of something that is there. */
+static void strays(void **state)
+{
+	static const struct {
+		const char *name, *text;
+		bool stays;
+	} files[] = {
+		{ "u000000-fit", KEY "\n", false },
+		{ "u000002-packed", KEY "\n", false },
+		{ "u000001-packed", KEY, false },   /* torn */
+		{ "u000002-outliers", "", false },  /* torn */
+		{ "u000003-fit", KEY "\n", false }, /* the first number that the ledger does not have */
+		{ "u000003-fits.mk", "FITS =\n", false },
+		{ "u4294967295-fit", KEY "\n", false },
+		{ "u000002-fits.mk.old", KEY "\n", true }, /* well-formed, though no stamp of a stage */
+		{ "u000x03-fit", KEY, true },
+		{ "events", "", true },
+		{ "log", "x", true },
+		{ "units.mk", "UNITS = u000000 u000001 u000002\n", true },
+	};
+	struct subject s;
+	struct xfp_error err = { 0 };
+	char *path = scratch_path(state, XFP_TODO_FILE), *text;
+
+	begin(&s, state);
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+		scratch_write(state, files[i].name, files[i].text, strlen(files[i].text));
+	if (xfp_prepare_units(&s.c, false, &err))
+		fail_msg("%s", err.text);
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+		if (scratch_has(state, files[i].name) != files[i].stays)
+			fail_msg("%s %s", files[i].name, files[i].stays ? "is gone" : "is still there");
+	assert_int_equal(xfp_slurp(path, 1000, &text, NULL, &err), XFP_OK);
+	assert_string_equal(text, "FIT_UNITS = u000000 u000002\nPACK_UNITS = u000001\n");
+	assert_int_equal(s.c.todo, 3);
+	assert_int_equal(s.c.weights, 48);
+	assert_int_equal(s.c.weights_done, 0);
+	free(text);
+	free(path);
+}
+
+/* A dry run looks, and touches nothing. */
+static void a_dry_run(void **state)
+{
+	struct subject s;
+	struct xfp_error err = { 0 };
+
+	begin(&s, state);
+	s.c.options.dry_run = true;
+	scratch_write(state, "u000003-fit", KEY "\n", 33);
+	scratch_write(state, "u000000-fit", KEY, 32);
+	assert_int_equal(xfp_prepare_units(&s.c, false, &err), XFP_OK);
+	assert_true(scratch_has(state, "u000003-fit"));
+	assert_true(scratch_has(state, "u000000-fit"));
+	assert_false(scratch_has(state, XFP_TODO_FILE));
+	assert_int_equal(s.c.todo, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { scratch_test(strays), scratch_test(a_dry_run) };
+
+	return cmocka_run_group_tests_name("prepare", tests, NULL, NULL);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of a bundle's classes: its numbers follow from those of the units.
+ */
+#include "unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bundle_fixture.h"
+#include "report.h"
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The line of the table that begins with a name. */
+static void find_line(const char *text, const char *name, char line[256])
+{
+	char begin[64];
+	const char *found;
+
+	snprintf(begin, sizeof begin, "\n%s ", name);
+	found = strstr(text, begin);
+	if (!found)
+		fail_msg("no line \"%s\":\n%s", name, text);
+	snprintf(line, 256, "%.*s", (int)strcspn(found + 1, "\n"), found + 1);
+}
+
+static char *table_of(const char *path)
+{
+	struct xfp_bundle *bundle = fixture_open(path);
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_non_null(out);
+	xfp_report_table(out, bundle);
+	assert_int_equal(fclose(out), 0);
+	xfp_bundle_close(bundle);
+	return text;
+}
+
+/* A class of an even number of units has the lower of the two in the middle: one that a unit has. */
+static void medians_of_classes(void **state)
+{
+	struct fixture f;
+	char *text, line[256], part[64];
+	unsigned even = 0, odd = 0;
+
+	(void)state;
+	fixture_make(&f, 0);
+	for (uint32_t u = 0; u < f.ledger.unit_count; u++) { /* all different, in no order */
+		f.packed[u].cos_median = 0.9 + (double)(u * 7 % 16) / 1000;
+		f.packed[u].cos_p5 = 0.8 + (double)(u * 5 % 16) / 1000;
+	}
+	assert_int_equal(fixture_write_bundle(&f, NULL), XFP_OK);
+	text = table_of(f.out);
+	for (unsigned class_ = 0; class_ < XFP_CLASSES; class_++) {
+		double median[FIXTURE_UNITS], p5[FIXTURE_UNITS];
+		uint32_t count = 0;
+
+		for (uint32_t u = 0; u < f.ledger.unit_count; u++) {
+			if (f.units[u].class_ != class_)
+				continue;
+			median[count] = f.packed[u].cos_median;
+			p5[count++] = f.packed[u].cos_p5;
+		}
+		if (!count)
+			continue;
+		qsort(median, count, sizeof *median, ascending);
+		qsort(p5, count, sizeof *p5, ascending);
+		find_line(text, xfp_class_name((enum xfp_class)class_), line);
+		snprintf(part, sizeof part, " %.6f  %.6f    %.6f ", median[(count - 1) / 2], p5[(count - 1) / 2],
+			 median[0]);
+		if (!strstr(line, part))
+			fail_msg("\"%s\" has no \"%s\"", line, part);
+		even += count % 2 == 0;
+		odd += count % 2;
+	}
+	assert_true(even && odd);
+	/* Of all of them together there are none. */
+	find_line(text, "all units", line);
+	assert_null(strstr(line, "0.9"));
+	free(text);
+	fixture_free(&f);
+}
+
+/* What is below its floor is counted by class, and the floors are told from the least to the most. */
+static void floors_of_classes(void **state)
+{
+	struct fixture f;
+	char *text, line[256];
+	unsigned attention = 0;
+
+	(void)state;
+	fixture_make(&f, 0);
+	for (uint32_t u = 0; u < f.ledger.unit_count; u++) {
+		bool one = f.units[u].class_ == XFP_CLASS_ATTENTION;
+
+		f.bundle_units[u].floor = one ? attention++ ? 0.98 : 0.97 : 0;
+		f.bundle_units[u].met = !one || attention > 2;
+	}
+	assert_true(attention > 2);
+	assert_int_equal(fixture_write_bundle(&f, NULL), XFP_OK);
+	text = table_of(f.out);
+	find_line(text, "attention", line);
+	assert_non_null(strstr(line, "0.97-0.98"));
+	find_line(text, "routed_expert", line);
+	assert_non_null(strstr(line, " -  "));
+	assert_non_null(strstr(text, "\nbelow the floor: 2 attention\n"));
+	free(text);
+	fixture_free(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(medians_of_classes), cmocka_unit_test(floors_of_classes) };
+
+	return cmocka_run_group_tests_name("report", tests, NULL, NULL);
+}
