@@ -129,6 +129,7 @@ unit_tests = \
 	tests/unit/test_json \
 	tests/unit/test_json_print \
 	tests/unit/test_key \
+	tests/unit/test_leaks \
 	tests/unit/test_ledger \
 	tests/unit/test_ledger_lies \
 	tests/unit/test_lloyd \
@@ -277,7 +278,8 @@ check_LIBRARIES = tests/unit/libfixtures.a
 tests_unit_test_bundle_stamp_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_algorithm_decides
 tests_unit_test_gc_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=unlink
 tests_unit_test_text_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
-tests_unit_test_manifest_race_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_artifact_open
+tests_unit_test_manifest_race_LDFLAGS = \
+	$(AM_LDFLAGS) -Wl,--wrap=xfp_artifact_open,--wrap=xfp_artifact_get_label
 tests_unit_test_no_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
 tests_unit_test_publish_LDFLAGS = \
 	$(AM_LDFLAGS) -Wl,--wrap=fsync,--wrap=close,--wrap=rename,--wrap=pread,--wrap=pwrite,--wrap=read,--wrap=write

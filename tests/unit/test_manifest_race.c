@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that ingest the same artifact at the same time. The program is linked with --wrap=xfp_artifact_open: between
- * the look whether an artifact is known and the moment where it is entered, another process enters it.
+ * Processes that ingest at the same time. The program is linked with --wrap=xfp_artifact_open, which comes between the
+ * look whether an artifact is known and the transaction that enters it, and with --wrap=xfp_artifact_get_label, which
+ * comes in the middle of that.
  */
 #include <sys/wait.h>
+#include <time.h>
 
 #include "cache_fixture.h"
 
@@ -14,24 +16,41 @@ enum xfp_status __real_xfp_artifact_open(const char *path, const char *kind, uin
 enum xfp_status __wrap_xfp_artifact_open(const char *path, const char *kind, uint32_t version, const char *key,
 					 struct xfp_artifact *a, struct xfp_error *err);
 
-static void another_process_ingests(const char *key)
-{
-	const struct xfp_store *store = racing;
-	int status;
-	pid_t child;
+static const char *self;
 
-	racing = NULL;
-	child = fork();
+/* This program again, as SQLite wants it: a fork has what its parent holds. */
+static pid_t another_process_ingests(const struct xfp_store *store, const char *key)
+{
+	pid_t child = fork();
+
 	assert_true(child >= 0);
 	if (!child) {
-		struct xfp_manifest *m = NULL;
-		int64_t rebuilt;
-
-		if (xfp_manifest_open(store, &m, &rebuilt, NULL) || xfp_manifest_ingest(m, store, key, NULL))
-			_exit(1);
-		xfp_manifest_close(m);
-		_exit(0);
+		execv(self, (char *[]){ (char *)self, store->folder, (char *)key, NULL });
+		_exit(127);
 	}
+	return child;
+}
+
+static int ingest_only(char *folder, const char *key)
+{
+	struct xfp_error err = { 0 };
+	struct xfp_manifest *m = NULL;
+	struct xfp_store store;
+	int64_t rebuilt;
+	enum xfp_status status = xfp_store_open(folder, &store, &err);
+
+	if (status || (status = xfp_manifest_open(&store, &m, &rebuilt, &err)) ||
+	    (status = xfp_manifest_ingest(m, &store, key, &err)))
+		fprintf(stderr, "%s: %s\n", folder, err.text);
+	xfp_manifest_close(m);
+	xfp_store_close(&store);
+	return (int)status;
+}
+
+static void expect_success(pid_t child)
+{
+	int status;
+
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 }
@@ -39,9 +58,34 @@ static void another_process_ingests(const char *key)
 enum xfp_status __wrap_xfp_artifact_open(const char *path, const char *kind, uint32_t version, const char *key,
 					 struct xfp_artifact *a, struct xfp_error *err)
 {
-	if (racing)
-		another_process_ingests(key);
+	const struct xfp_store *store = racing;
+
+	racing = NULL;
+	if (store)
+		expect_success(another_process_ingests(store, key));
 	return __real_xfp_artifact_open(path, kind, version, key, a, err);
+}
+
+static const struct xfp_store *crowded; /* NULL: nobody comes meanwhile */
+static const char *meanwhile;           /* what another process ingests */
+static pid_t late;
+
+enum xfp_status __real_xfp_artifact_get_label(struct xfp_artifact *a, struct xfp_artifact_label *label,
+					      struct xfp_error *err);
+enum xfp_status __wrap_xfp_artifact_get_label(struct xfp_artifact *a, struct xfp_artifact_label *label,
+					      struct xfp_error *err);
+
+enum xfp_status __wrap_xfp_artifact_get_label(struct xfp_artifact *a, struct xfp_artifact_label *label,
+					      struct xfp_error *err)
+{
+	const struct xfp_store *store = crowded;
+
+	crowded = NULL;
+	if (store) {
+		late = another_process_ingests(store, meanwhile);
+		nanosleep(&(struct timespec){ 0, 500 * 1000 * 1000 }, NULL);
+	}
+	return __real_xfp_artifact_get_label(a, label, err);
 }
 
 static void the_other_comes_first(void **state)
@@ -63,33 +107,41 @@ static void the_other_comes_first(void **state)
 	xfp_store_close(&store);
 }
 
-/* Several at once, each all of them, and no one held up by what another has entered. */
+/* What was begun is not undone by what another process wants to write meanwhile: that one waits. */
+static void another_comes_meanwhile(void **state)
+{
+	struct xfp_store store = open_cache(state, 0);
+	struct xfp_manifest *m = open_manifest(&store, -1);
+
+	for (unsigned i = 0; i < 4; i++)
+		add_artifact(&store, i);
+	crowded = &store;
+	meanwhile = cache_keys[1];
+	OK(xfp_manifest_ingest(m, &store, cache_keys[0], &err));
+	assert_null(crowded);
+	expect_success(late);
+	crowded = &store;
+	meanwhile = cache_keys[3];
+	OK(xfp_manifest_begin(m, &err));
+	OK(xfp_manifest_ingest(m, &store, cache_keys[2], &err));
+	OK(xfp_manifest_commit(m, &err));
+	expect_success(late);
+	everything_is_there(m);
+	xfp_manifest_close(m);
+	xfp_store_close(&store);
+}
+
+/* Several at once, of the same and of others. */
 static void all_at_once(void **state)
 {
 	struct xfp_store store = open_cache(state, 4);
 	struct xfp_manifest *m;
-	pid_t child[6];
+	pid_t child[12];
 
-	for (unsigned i = 0; i < 6; i++) {
-		child[i] = fork();
-		assert_true(child[i] >= 0);
-		if (!child[i]) {
-			struct xfp_manifest *own = NULL;
-			int64_t rebuilt;
-			enum xfp_status status = xfp_manifest_open(&store, &own, &rebuilt, NULL);
-
-			for (unsigned k = 0; !status && k < 4; k++)
-				status = xfp_manifest_ingest(own, &store, cache_keys[(i + k) % 4], NULL);
-			xfp_manifest_close(own);
-			_exit((int)status);
-		}
-	}
-	for (unsigned i = 0; i < 6; i++) {
-		int status;
-
-		assert_int_equal(waitpid(child[i], &status, 0), child[i]);
-		assert_int_equal(status, 0);
-	}
+	for (unsigned i = 0; i < 12; i++)
+		child[i] = another_process_ingests(&store, cache_keys[i % 4]);
+	for (unsigned i = 0; i < 12; i++)
+		expect_success(child[i]);
 	m = open_manifest(&store, -1);
 	everything_is_there(m);
 	expect(state, "SELECT count(*) FROM artifacts", "4");
@@ -97,9 +149,13 @@ static void all_at_once(void **state)
 	xfp_store_close(&store);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { scratch_test(the_other_comes_first), scratch_test(all_at_once) };
+	const struct CMUnitTest tests[] = { scratch_test(the_other_comes_first), scratch_test(another_comes_meanwhile),
+					    scratch_test(all_at_once) };
 
+	if (argc == 3)
+		return ingest_only(argv[1], argv[2]);
+	self = argv[0];
 	return cmocka_run_group_tests_name("manifest_race", tests, NULL, NULL);
 }
