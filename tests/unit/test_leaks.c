@@ -30,21 +30,19 @@ static unsigned descriptors(void)
 
 typedef enum xfp_status trial_fn(void **state, const char *path, struct xfp_error *err);
 
-/* Three times, of which the first may open what stays open for good. */
+/* Twice, for libhdf5 opens a file that is open already without another descriptor. */
 static void fails_without_a_trace(void **state, const char *name, const char *path, trial_fn *trial)
 {
-	unsigned before = 0;
-
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 2; i++) {
+		unsigned before = descriptors();
 		struct xfp_error err = { 0 };
 
 		if (!trial(state, path, &err))
 			fail_msg("%s: nothing was wrong", name);
 		if (!*err.text)
 			fail_msg("%s: nothing was said", name);
-		if (i && descriptors() != before)
+		if (descriptors() != before)
 			fail_msg("%s: %u descriptors instead of %u (%s)", name, descriptors(), before, err.text);
-		before = descriptors();
 	}
 }
 #define FAILS(path, trial) fails_without_a_trace(state, #trial, path, trial)
