@@ -20,8 +20,7 @@
 
 /* ---- all units --------------------------------------------------------------------------------- */
 
-/* Stamps of numbers that the ledger no longer has. Others that are torn or damaged would stop make from making them
- * again, and are removed with their unit. */
+/* Stamps of numbers that the ledger no longer has. Others that are torn or damaged are their unit's to remove. */
 static void remove_stray_stamps(const struct xfp_conversion *c)
 {
 	DIR *folder = opendir(c->options.work);

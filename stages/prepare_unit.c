@@ -330,7 +330,8 @@ static enum xfp_status plan_fit(struct planning *p, struct xfp_error *err)
 	return XFP_OK;
 }
 
-/* A stamp for each artifact that is current and there, and no other. */
+/* A stamp for each artifact that is current and there, and no other: one that is torn or damaged would stop make from
+ * making its artifact, as well as any. */
 static enum xfp_status stamp_unit(const struct planning *p, struct xfp_error *err)
 {
 	const char *work = p->c->options.work;
@@ -343,7 +344,7 @@ static enum xfp_status stamp_unit(const struct planning *p, struct xfp_error *er
 
 		if (there && (!well_formed || strcmp(present, p->state->key[s])))
 			status = xfp_stamp_write(work, p->number, (enum xfp_stamp)s, p->state->key[s], err);
-		else if (!there && well_formed)
+		else if (!there && (well_formed || xfp_stamp_exists(work, p->number, (enum xfp_stamp)s)))
 			xfp_stamp_remove(work, p->number, (enum xfp_stamp)s);
 	}
 	if (!(p->state->there >> XFP_STAMP_SURVEY & 1))

@@ -171,6 +171,15 @@ bool xfp_stamp_read(const char *work, uint32_t unit, enum xfp_stamp stamp, char 
 	return true;
 }
 
+bool xfp_stamp_exists(const char *work, uint32_t unit, enum xfp_stamp stamp)
+{
+	char *path = stamp_path(work, unit, stamp);
+	bool exists = path && !access(path, F_OK);
+
+	free(path);
+	return exists;
+}
+
 enum xfp_status xfp_stamp_write(const char *work, uint32_t unit, enum xfp_stamp stamp, const char *key,
 				struct xfp_error *err)
 {

@@ -71,6 +71,8 @@ static inline enum xfp_stamp xfp_fit_stamp(enum xfp_fit_kind kind)
 
 /* Its key, or false when there is no stamp, or one that is torn, damaged or another unit's. */
 bool xfp_stamp_read(const char *work, uint32_t unit, enum xfp_stamp stamp, char key[33]);
+/* Whether there is a file of its name, which is all that make looks at. */
+bool xfp_stamp_exists(const char *work, uint32_t unit, enum xfp_stamp stamp);
 enum xfp_status xfp_stamp_write(const char *work, uint32_t unit, enum xfp_stamp stamp, const char *key,
 				struct xfp_error *err);
 /* Remove a stamp and those of all later stages. */
