@@ -107,6 +107,7 @@ unit_tests = \
 	tests/unit/test_aim \
 	tests/unit/test_artifact \
 	tests/unit/test_artifact_damage \
+	tests/unit/test_artifact_lies \
 	tests/unit/test_assign \
 	tests/unit/test_bundle \
 	tests/unit/test_bundle_hostile \
@@ -161,6 +162,7 @@ unit_tests = \
 	tests/unit/test_settings \
 	tests/unit/test_sha256 \
 	tests/unit/test_sharded \
+	tests/unit/test_sources \
 	tests/unit/test_store \
 	tests/unit/test_survey \
 	tests/unit/test_tar \
@@ -267,6 +269,7 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/model.h \
 	tests/unit/named_shapes.h \
 	tests/unit/scratch.h \
+	tests/unit/sealed_lie.h \
 	tests/unit/unit.h \
 	tests/unit/vectors.h
 

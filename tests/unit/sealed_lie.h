@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sealed_lie.h - change what is in an HDF5 file of ours, and seal it anew: its envelope is right, its content is not.
+ */
+#ifndef XFP_TEST_SEALED_LIE_H
+#define XFP_TEST_SEALED_LIE_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "envelope.h"
+#include "unit.h"
+
+static inline void seal_again(const char *path)
+{
+	struct xfp_error err = { 0 };
+
+	if (xfp_envelope_seal(path, &err))
+		fail_msg("%s", err.text);
+}
+
+/* Bytes of a dataset, from `at` on. */
+static inline void sealed_lie(const char *path, const char *name, size_t at, const void *bytes, size_t size)
+{
+	hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT), set, type, space;
+	uint8_t *data;
+	size_t room;
+
+	assert_true(file >= 0);
+	set = H5Dopen2(file, name, H5P_DEFAULT);
+	type = H5Dget_type(set);
+	space = H5Dget_space(set);
+	room = (size_t)H5Sget_simple_extent_npoints(space) * H5Tget_size(type);
+	if (at + size > room)
+		fail_msg("%s has %zu bytes", name, room);
+	data = malloc(room);
+	assert_true(H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+	memcpy(data + at, bytes, size);
+	assert_true(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+	free(data);
+	H5Sclose(space);
+	H5Tclose(type);
+	H5Dclose(set);
+	assert_true(H5Fclose(file) >= 0);
+	seal_again(path);
+}
+
+/* A number that is an attribute of the file. */
+static inline void sealed_number(const char *path, const char *name, uint64_t value)
+{
+	hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT), attribute = H5Aopen(file, name, H5P_DEFAULT);
+
+	assert_true(attribute >= 0 && H5Awrite(attribute, H5T_NATIVE_UINT64, &value) >= 0);
+	H5Aclose(attribute);
+	assert_true(H5Fclose(file) >= 0);
+	seal_again(path);
+}
+
+#endif

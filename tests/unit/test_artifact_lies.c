@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Artifacts whose envelope is right and whose numbers are not: what is one past the end of something is refused, and
+ * what is at the end of it is not.
+ */
+#include <stddef.h>
+
+#include "artifact_fixture.h"
+#include "h5.h"
+#include "scratch.h"
+#include "sealed_lie.h"
+#include "surveyed.h"
+
+enum kind { OUTLIERS, FIT, PACKED };
+static const char *const kinds[] = { XFP_OUTLIERS_KIND, XFP_FIT_KIND, XFP_PACKED_KIND };
+
+static void write_one(const char *path, enum kind kind)
+{
+	struct xfp_artifact_label label = label_of(kinds[kind]);
+
+	switch (kind) {
+	case OUTLIERS:
+		fixture_outliers(path, &label);
+		break;
+	case FIT:
+		fixture_fit(path, &label);
+		break;
+	case PACKED:
+		fixture_packed(path, &label);
+		break;
+	}
+}
+
+/* All that a reader reads of it. */
+static enum xfp_status read_outliers(struct xfp_artifact *a, struct xfp_error *err)
+{
+	struct xfp_outliers o = { 0 };
+	enum xfp_status status = xfp_outliers_read(a, &o, err);
+	uint64_t position[64];
+
+	for (uint32_t m = 0; !status && m < o.matrices; m++)
+		status = xfp_outliers_positions(a, &o, m, 0, o.first[m + 1] - o.first[m], position, err);
+	xfp_outliers_free(&o);
+	return status;
+}
+
+static enum xfp_status read_fit(struct xfp_artifact *a, struct xfp_error *err)
+{
+	uint16_t codebook[8 * FIXTURE_MATRICES_OF_UNIT * FIXTURE_ROWS];
+	double cosine[FIXTURE_MATRICES_OF_UNIT * FIXTURE_ROWS];
+	struct xfp_fit fit;
+	enum xfp_status status = xfp_fit_read(a, &fit, err);
+
+	for (uint32_t i = 0; !status && i < fit.candidate_count; i++)
+		status = xfp_fit_read_rows(a, &fit.candidates[i], 0, fit.matrices * fit.rows, codebook, cosine, err);
+	return status;
+}
+
+static enum xfp_status read_one(const char *path, enum kind kind, struct xfp_error *err)
+{
+	struct xfp_packed packed = { 0 };
+	struct xfp_artifact a;
+	enum xfp_status status;
+
+	OK(xfp_artifact_open(path, NULL, 0, NULL, &a, &err));
+	if (kind == PACKED)
+		status = xfp_packed_read(&a, &packed, err);
+	else
+		status = kind == FIT ? read_fit(&a, err) : read_outliers(&a, err);
+	xfp_packed_free(&packed);
+	xfp_artifact_close(&a);
+	return status;
+}
+
+static void expect_one(const char *path, enum kind kind, const char *what)
+{
+	struct xfp_error err = { 0 };
+	enum xfp_status status = read_one(path, kind, &err);
+
+	if (what ? status != XFP_DAMAGED || !strstr(err.text, what) : status)
+		fail_msg("%s: \"%s\", not \"%s\"", kinds[kind], err.text, what ? what : "nothing");
+}
+
+/* Bytes of a table: what is said of them, or NULL where that may be. */
+static void expect_lie(const char *path, enum kind kind, const char *table, size_t at, uint64_t value, size_t size,
+		       const char *what)
+{
+	write_one(path, kind);
+	sealed_lie(path, table, at, &value, size);
+	expect_one(path, kind, what);
+}
+
+static void expect_number(const char *path, enum kind kind, const char *name, uint64_t value, const char *what)
+{
+	write_one(path, kind);
+	sealed_number(path, name, value);
+	expect_one(path, kind, what);
+}
+
+/* first: 0, 0, 1, 3 of 20 weights a matrix. */
+static void outliers(void **state)
+{
+	char *path = scratch_path(state, "a.h5");
+
+	write_one(path, OUTLIERS);
+	expect_one(path, OUTLIERS, NULL);
+	expect_lie(path, OUTLIERS, "first", 0, 1, 8, "outlier positions are missing");
+	expect_lie(path, OUTLIERS, "first", 24, 2, 8, "outlier positions are missing");
+	expect_lie(path, OUTLIERS, "first", 24, 4, 8, "outlier positions are missing");
+	expect_lie(path, OUTLIERS, "first", 16, 3, 8, NULL);
+	expect_lie(path, OUTLIERS, "first", 16, 4, 8, "impossible outlier count of matrix 2");
+	expect_lie(path, OUTLIERS, "first", 8, 2, 8, "impossible outlier count of matrix 1");
+	expect_lie(path, OUTLIERS, "first", 8, UINT64_MAX, 8, "impossible outlier count");
+	expect_lie(path, OUTLIERS, "position", 0, 19, 8, NULL);
+	expect_lie(path, OUTLIERS, "position", 0, 20, 8, "outlier outside matrix 1");
+	expect_lie(path, OUTLIERS, "position", 16, UINT64_MAX, 8, "outlier outside matrix 2");
+	expect_number(path, OUTLIERS, "matrices", 2, "impossible shape");
+	expect_number(path, OUTLIERS, "matrices", UINT32_MAX, "impossible shape");
+	expect_number(path, OUTLIERS, "cols", 4, "impossible shape");
+	expect_number(path, OUTLIERS, "sigma_milli", (uint64_t)UINT32_MAX + 1, "impossible shape");
+	expect_number(path, OUTLIERS, "rows", UINT64_MAX, "impossible shape");
+	free(path);
+}
+
+/* Two matrices of 30, 20 and 10 bytes of indices, codebooks and outliers; the first has two outliers, the other one. */
+static void packed(void **state)
+{
+	static const size_t second = sizeof(struct xfp_packed_matrix);
+#define FIELD(name) offsetof(struct xfp_packed_matrix, name)
+	char *path = scratch_path(state, "a.h5");
+	hid_t file, set, type;
+
+	write_one(path, PACKED);
+	file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+	set = H5Dopen2(file, "matrix", H5P_DEFAULT);
+	type = H5Dget_type(set);
+	assert_int_equal(H5Tget_size(type), second); /* as it is in memory */
+	H5Tclose(type);
+	H5Dclose(set);
+	H5Fclose(file);
+	expect_one(path, PACKED, NULL);
+	expect_lie(path, PACKED, "matrix", FIELD(mode), XFP_MODES, sizeof(uint32_t), "impossible record of matrix 0");
+	expect_lie(path, PACKED, "matrix", second + FIELD(k), 9, sizeof(uint32_t), "impossible record of matrix 1");
+	expect_lie(path, PACKED, "matrix", second + FIELD(k), 8, sizeof(uint32_t), NULL);
+	expect_lie(path, PACKED, "matrix", second + FIELD(outliers), 2, 8, "outliers do not add up");
+	expect_lie(path, PACKED, "matrix", second + FIELD(outliers), 0, 8, "outliers do not add up");
+	expect_lie(path, PACKED, "matrix", second + FIELD(outliers), UINT64_MAX, 8, "impossible record of matrix 1");
+	expect_lie(path, PACKED, "matrix", FIELD(offset), 30, 8, NULL);
+	expect_lie(path, PACKED, "matrix", FIELD(offset), 31, 8, "matrix 0 begins outside its part");
+	expect_lie(path, PACKED, "matrix", second + FIELD(offset[XFP_PART_OUTLIER]), 11, 8,
+		   "matrix 1 begins outside its part");
+	expect_number(path, PACKED, "matrices", 1, "impossible shape");
+	expect_number(path, PACKED, "matrices", 3, "impossible shape");
+	expect_number(path, PACKED, "mode", XFP_MODES, "impossible shape");
+	expect_number(path, PACKED, "k", 9, "impossible shape");
+	expect_number(path, PACKED, "group", 256, "impossible shape");
+	expect_number(path, PACKED, "rows", UINT64_MAX, "impossible shape");
+	expect_number(path, PACKED, "outliers", 4, "outliers do not add up");
+	free(path);
+}
+
+/* Tables are of the length that the shape says, no shorter and no longer. */
+static void fits(void **state)
+{
+	char *path = scratch_path(state, "a.h5");
+	uint64_t rows = FIXTURE_ROWS;
+
+	write_one(path, FIT);
+	expect_one(path, FIT, NULL);
+	for (int by = -1; by <= 1; by += 2) {
+		struct xfp_error err = { 0 };
+
+		write_one(path, FIT);
+		sealed_number(path, "rows", rows + (uint64_t)by);
+		if (read_one(path, FIT, &err) != XFP_DAMAGED)
+			fail_msg("%d rows more: \"%s\"", by, err.text);
+	}
+	expect_number(path, FIT, "matrices", FIXTURE_MATRICES_OF_UNIT + 1, "");
+	expect_number(path, FIT, "matrices", (uint64_t)UINT32_MAX + 1, "");
+	free(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { scratch_test(outliers), scratch_test(packed), scratch_test(fits) };
+
+	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+	return cmocka_run_group_tests_name("artifact_lies", tests, NULL, NULL);
+}
