@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocations that fail, one at a time: fail_allocation.c, preloaded or, where a program is static, linked into it."""
 import bisect
+import collections
 import os
 import shutil
 import subprocess
@@ -8,8 +9,9 @@ import subprocess
 from common import Failed, Skipped, describe
 from syscalls import cases, prepare
 
-# Of a case; all that are asked for by ourselves, or by libc for us, come on top.
-OF_LIBRARIES = 250
+# Points a place that asks for memory, spaced: one of ours, or of libc, which regexec and strdup do for us; and one of
+# a library.
+OWN, OTHERS = 20, 2
 STATIC = {"xfp-survey", "xfp-outlier-extract", "xfp-lloyd-fit", "xfp-libfit", "xfp-autoselect", "xfp-pack"}
 SYMBOLS = {}
 # HDF5 tells of a failure by allocating, and crashes or exits where that fails as well: nobody can catch it. All else
@@ -33,8 +35,8 @@ def failing(scene, case, number):
     told = []
     if os.path.exists(scene.path("allocation")):
         with open(scene.path("allocation"), encoding="utf-8") as file:
-            told = [who(program, line.strip()) for line in file]
-    return ended, told
+            told = file.read().splitlines()
+    return program, ended, told
 
 
 def who(program, told):
@@ -60,12 +62,18 @@ def points(scene, _):
         if name in LEFT_OUT:
             continue
         prepare(scene, case)
-        ended, told = failing(scene, case, 0)
+        program, ended, told = failing(scene, case, 0)
         if not told or ended.status:
             raise Failed("allocations are not counted: " + describe(ended))
-        step = max(1, len(told) // OF_LIBRARIES)
-        yield from (f"memory/{name}/{number}" for number, asker in enumerate(told, 1)
-                    if number % step == 0 or asker.startswith("libc.") or not asker.startswith(("H5", "lib")))
+        places = collections.defaultdict(list)
+        for number, place in enumerate(told, 1):
+            places[place].append(number)
+        chosen = []
+        for place, numbers in places.items():
+            asker = who(program, place)
+            own = asker.startswith("libc.") or not asker.startswith(("H5", "lib"))
+            chosen += numbers[::-(-len(numbers) // (OWN if own else OTHERS))]
+        yield from (f"memory/{name}/{number}" for number in sorted(chosen))
 
 
 def run(scene, point, _):
@@ -74,11 +82,12 @@ def run(scene, point, _):
         raise Skipped(number)
     case = cases(scene)[name]
     state = prepare(scene, case)
-    ended, told = failing(scene, case, int(number))
+    program, ended, told = failing(scene, case, int(number))
     if not told:
         raise Skipped("there were fewer allocations this time")
+    asker = who(program, told[0])
     try:
-        if not (ended.status in CRASHES and told[0].startswith(("H5", "libhdf5"))):
+        if not (ended.status in CRASHES and asker.startswith(("H5", "libhdf5"))):
             scene.check_status(ended, case.sane)
         scene.wait_for_lock()
         scene.check_names(case.allowed)
@@ -86,5 +95,5 @@ def run(scene, point, _):
             scene.check_bundle(ended, case.allowed[-1])
         scene.check_rerun(state)
     except Failed as problem:
-        raise Failed(f"the allocation was asked for by {told[0]}: {problem}") from None
+        raise Failed(f"the allocation was asked for by {asker}: {problem}") from None
     return state
