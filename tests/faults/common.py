@@ -160,7 +160,7 @@ class Scene:
         """{stamp: key} of one unit, in the order of its chain."""
         stamps = self.references[options][1]
         chain = ["survey", "outliers", "fit", "library", "more", "more-library", "choice", "packed"]
-        return {stamp: stamps[f"{unit}-{stamp}"].decode().strip() for stamp in chain if f"{unit}-{stamp}" in stamps}
+        return {stamp: stamps[f"{unit}-{stamp}"].decode().split()[0] for stamp in chain if f"{unit}-{stamp}" in stamps}
 
     def unit_with(self, stamp, without=None):
         """The first unit that has such an artifact."""
