@@ -337,7 +337,7 @@ bench: tests/root.stamp
 # Every point, in half an hour or more; FAULTS holds options: make faults FAULTS="--only damage/text".
 .PHONY: faults
 faults: tests/root.stamp $(fault_programs) tests/faults/fail_allocation.so
-	@$(AM_TESTS_ENVIRONMENT) "$${PYTHON:-python3}" "$$srcdir/tests/faults/run" $(FAULTS)
+	@$(AM_TESTS_ENVIRONMENT) "$$PYTHON" "$$srcdir/tests/faults/run" $(FAULTS)
 
 # libFuzzer on the bundle reader, in ./fuzz; FUZZ holds its options: make fuzz FUZZ="-max_total_time=600".
 .PHONY: fuzz
