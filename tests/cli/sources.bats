@@ -196,3 +196,55 @@ notices() { # STAGE UNIT
 	expected=$(converted a whole.xfp --cache whole)
 	[ "$(converted m out.xfp)" = "$expected" ]
 }
+
+# xfp-STAGE turns the mapped weight around before its unit is that one: the first time, or at every call.
+turning() { # STAGE UNIT once|always
+	replace_stage "xfp-$1" '[ "$1" != '"$2"' ] || { [ '"$3"' = once ] && [ -e "$top/did" ]; } || {
+		: >"$top/did"
+		rm -f "$top/turned"
+		: >"$top/turn"
+		until [ -e "$top/turned" ]; do sleep 0.01; done
+	}
+	exec "$real" "$@"'
+	PATH=$PWD/bin:$PATH
+}
+
+@test "a conversion whose weights change once: they are read again, and the bundle is of what is there" {
+	make_model m
+	unset XFP_WORK XFP_CACHE
+	map "$PWD/m/model.safetensors" model.layers.0.self_attn.q_proj.weight
+	turn
+	want=$(converted m fresh.xfp --cache fresh-cache)
+	turn
+	data=$XFP_DATADIR
+	for stage in lloyd-fit pack; do
+		export XFP_DATADIR=$data
+		rm -rf did bin share out.xfp out.xfp.work xfp-cache
+		turning $stage u000001 once
+		[ "$(converted m out.xfp 2>stderr)" = "$want" ]
+		grep -q "q_proj.weight: its weights are not those that were read at first" stderr
+		grep -q "weights changed while they were being converted; reading them once more" stderr
+		run ! grep -q damaged stderr
+		turn
+	done
+	# What was remembered of them is forgotten, by another run too.
+	rm -r did bin out.xfp out.xfp.work xfp-cache
+	export XFP_DATADIR=$data
+	xfp convert m -o out.xfp -q
+	turn
+	[ "$(converted m out.xfp --bits 2,3 --on-miss best 2>stderr)" = "$(converted m other.xfp --bits 2,3 \
+		--on-miss best --cache fresh-cache --rehash)" ]
+	grep -q "reading them once more" stderr
+}
+
+@test "a conversion whose weights change again and again fails, and leaves nothing wrong behind" {
+	make_model m
+	unset XFP_WORK XFP_CACHE
+	map "$PWD/m/model.safetensors" model.layers.0.self_attn.q_proj.weight
+	turning lloyd-fit u000001 always
+	run -1 xfp convert m -o out.xfp -q
+	[[ $output == *"its weights change again and again"*"when nobody writes to it"* ]]
+	no_output out.xfp
+	PATH=${PATH#"$PWD"/bin:}
+	[ "$(converted m out.xfp)" = "$(converted m fresh.xfp --cache fresh-cache)" ]
+}
