@@ -8,6 +8,8 @@ base_libbase_a_SOURCES = \
 	base/expression.h \
 	base/file.c \
 	base/file.h \
+	base/filesystem.c \
+	base/filesystem.h \
 	base/glob.c \
 	base/glob.h \
 	base/misspelt.c \

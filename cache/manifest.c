@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "filesystem.h"
 #include "manifest_db.h"
 #include "manifest_sql.h" /* made from schemas/manifest.sql */
 #include "text.h"
@@ -212,8 +213,10 @@ static enum xfp_status open_writable(struct xfp_manifest *m, const struct xfp_st
 			goto done;
 		state = XFP_MANIFEST_EMPTY;
 	}
-	/* Where a file system has no WAL, another will do. One that was just rebuilt has none yet. */
-	xfp_manifest_ask(m, "PRAGMA journal_mode = WAL", mode, &rc);
+	/* Where a file system has no WAL, or hosts share it, another will do. One that was just rebuilt has none yet. */
+	xfp_manifest_ask(
+		m, xfp_filesystem_at(m->path).shared ? "PRAGMA journal_mode = DELETE" : "PRAGMA journal_mode = WAL",
+		mode, &rc);
 	if ((status = configure(m, err)))
 		goto done;
 	if (state == XFP_MANIFEST_EMPTY) {

@@ -123,6 +123,7 @@ unit_tests = \
 	tests/unit/test_experts \
 	tests/unit/test_family \
 	tests/unit/test_file \
+	tests/unit/test_filesystem \
 	tests/unit/test_footprint \
 	tests/unit/test_gc \
 	tests/unit/test_glob \
@@ -279,6 +280,7 @@ if CHECK
 check_PROGRAMS += $(unit_tests) $(fault_programs)
 check_LIBRARIES = tests/unit/libfixtures.a
 tests_unit_test_bundle_stamp_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_algorithm_decides
+tests_unit_test_filesystem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=statfs
 tests_unit_test_gc_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=unlink
 tests_unit_test_text_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
 tests_unit_test_manifest_race_LDFLAGS = \

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "filesystem.h"
+
+#include <stddef.h>
+#ifdef __linux__
+#include <sys/vfs.h>
+#endif
+
+struct xfp_filesystem xfp_filesystem_of_type(uint32_t type)
+{
+	/* From linux/magic.h and the sources of those that are not in it. */
+	static const struct {
+		uint32_t type;
+		struct xfp_filesystem is;
+	} known[] = {
+		{ 0x00006969, { true, false } }, /* NFS */
+		{ 0x0000517b, { true, true } },  /* SMB */
+		{ 0xfe534d42, { true, true } },  /* SMB 2 */
+		{ 0xff534d42, { true, true } },  /* CIFS */
+		{ 0x01021997, { true, true } },  /* 9p */
+		{ 0x65735546, { true, true } },  /* FUSE, of which sshfs, s3fs and virtiofs are */
+		{ 0x00c36400, { true, false } }, /* Ceph */
+		{ 0x0bd00bd0, { true, false } }, /* Lustre */
+		{ 0x47504653, { true, false } }, /* GPFS */
+		{ 0x19830326, { true, false } }, /* BeeGFS */
+		{ 0x20030528, { true, false } }, /* OrangeFS */
+		{ 0xaad7aaea, { true, false } }, /* PanFS */
+		{ 0x5346414f, { true, false } }, /* OpenAFS */
+		{ 0x6b414653, { true, false } }, /* kAFS */
+		{ 0x73757245, { true, false } }, /* Coda */
+		{ 0x01161970, { true, false } }, /* GFS2 */
+		{ 0x7461636f, { true, false } }, /* OCFS2 */
+		{ 0x786f4256, { true, true } },  /* folders that VirtualBox shares */
+		{ 0xbacbacbc, { true, true } },  /* folders that VMware shares */
+		{ 0x00004d44, { false, true } }, /* FAT */
+		{ 0x2011bab0, { false, true } }, /* exFAT */
+	};
+
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (known[i].type == type)
+			return known[i].is;
+	return (struct xfp_filesystem){ false, false };
+}
+
+struct xfp_filesystem xfp_filesystem_at(const char *path)
+{
+#ifdef __linux__
+	struct statfs fs;
+
+	if (!statfs(path, &fs))
+		return xfp_filesystem_of_type((uint32_t)fs.f_type);
+#else
+	(void)path;
+#endif
+	return (struct xfp_filesystem){ false, false };
+}
+
+bool xfp_identity_holds(const struct xfp_identity *then, const struct xfp_identity *now, const char *path)
+{
+	struct xfp_identity but_inode = *then;
+
+	if (xfp_identity_equal(then, now))
+		return true;
+	but_inode.inode = now->inode;
+	return xfp_identity_equal(&but_inode, now) && xfp_filesystem_at(path).inodes_change;
+}

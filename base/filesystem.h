@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * filesystem.h - what the file system of a path cannot be trusted with.
+ */
+#ifndef XFP_FILESYSTEM_H
+#define XFP_FILESYSTEM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "file.h"
+
+struct xfp_filesystem {
+	bool shared;        /* other hosts, or a process of its own, may write behind the kernel's back: memory that is
+			     * mapped there is not shared with them */
+	bool inodes_change; /* the same file may have another inode number the next time */
+};
+
+/* By the type that statfs gives; one that is not known is taken for local and steady. */
+struct xfp_filesystem xfp_filesystem_of_type(uint32_t type);
+struct xfp_filesystem xfp_filesystem_at(const char *path);
+
+/* Whether the file at `path` still is who it was. An inode number that alone is another says nothing where the file
+ * system makes them up (FUSE, SMB, 9p, FAT): size and both times still have to be the same. */
+bool xfp_identity_holds(const struct xfp_identity *then, const struct xfp_identity *now, const char *path);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is done otherwise on file systems that hosts share, or that make up inode numbers.
+ */
+#include "filesystem.h"
+
+#include <sqlite3.h>
+#include <sys/vfs.h>
+
+#include "ledger.h"
+#include "manifest.h"
+#include "scratch.h"
+
+#define OK(call)                                                             \
+	do {                                                                 \
+		struct xfp_error err = { 0 };                                \
+		enum xfp_status ok_ = (call);                                \
+		if (ok_)                                                     \
+			fail_msg("%s: status %d, %s", #call, ok_, err.text); \
+	} while (0)
+
+static uint32_t type; /* of every file system; 0: as it is */
+
+/* The linker's --wrap puts this in the place of libc's. */
+int __real_statfs(const char *path, struct statfs *fs);
+int __wrap_statfs(const char *path, struct statfs *fs);
+
+int __wrap_statfs(const char *path, struct statfs *fs)
+{
+	int failed = __real_statfs(path, fs);
+
+	if (type)
+		fs->f_type = (__typeof__(fs->f_type))type;
+	return failed;
+}
+
+static void types(void **state)
+{
+	(void)state;
+	assert_true(xfp_filesystem_of_type(0x6969).shared);
+	assert_false(xfp_filesystem_of_type(0x6969).inodes_change);
+	assert_true(xfp_filesystem_of_type(0x65735546).shared);
+	assert_true(xfp_filesystem_of_type(0x65735546).inodes_change);
+	assert_true(xfp_filesystem_of_type(0xff534d42).shared);
+	assert_false(xfp_filesystem_of_type(0x4d44).shared);
+	assert_false(xfp_filesystem_of_type(0xef53).shared); /* ext4 */
+	assert_false(xfp_filesystem_of_type(0xef53).inodes_change);
+	assert_false(xfp_filesystem_at("no such file").shared);
+	type = 0xff534d42; /* whose sign some systems extend */
+	assert_true(xfp_filesystem_at(".").shared);
+	type = 0;
+}
+
+static void journal_is(const char *folder, const char *mode)
+{
+	char *path = xfp_path(folder, XFP_STORE_MANIFEST);
+	sqlite3_stmt *row;
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, "PRAGMA journal_mode", -1, &row, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+	assert_string_equal((const char *)sqlite3_column_text(row, 0), mode);
+	sqlite3_finalize(row);
+	sqlite3_close(db);
+	free(path);
+}
+
+/* WAL takes memory that all who have the database open share: SQLite does not support it between hosts. */
+static void manifest_of_many_hosts(void **state)
+{
+	static const uint32_t turns[] = { 0x6969, 0, 0xff534d42 }; /* a cache may also be moved */
+	char *folder = scratch_path(state, "c");
+
+	for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
+		struct xfp_manifest *manifest;
+		struct xfp_store store;
+		int64_t rebuilt;
+
+		type = turns[i];
+		OK(xfp_store_open(folder, &store, &err));
+		OK(xfp_manifest_open(&store, &manifest, &rebuilt, &err));
+		xfp_manifest_close(manifest);
+		xfp_store_close(&store);
+		journal_is(folder, type ? "delete" : "wal");
+		type = 0;
+	}
+	free(folder);
+}
+
+/* Of a file whose inode number alone is another. */
+static void made_up_inodes(void **state)
+{
+	char *path = scratch_path(state, "m.safetensors");
+	struct xfp_ledger_file file = { .path = path };
+	struct xfp_ledger ledger = { .files = &file, .file_count = 1 };
+	struct xfp_identity identity;
+	struct stat st;
+
+	scratch_write(state, "m.safetensors", "x", 1);
+	assert_int_equal(stat(path, &st), 0);
+	identity = xfp_identity_of(&st);
+	file.identity = identity;
+	OK(xfp_ledger_check_files(&ledger, &err));
+	file.identity.inode++;
+	assert_int_equal(xfp_ledger_check_files(&ledger, NULL), XFP_FAILED);
+	type = 0x6969;
+	assert_int_equal(xfp_ledger_check_files(&ledger, NULL), XFP_FAILED);
+	type = 0x65735546;
+	OK(xfp_ledger_check_files(&ledger, &err));
+	/* Everything else must be the same all the more. */
+	for (unsigned field = 0; field < 4; field++) {
+		file.identity = identity;
+		file.identity.inode++;
+		file.identity.device += field == 0;
+		file.identity.size += field == 1;
+		file.identity.mtime_ns += field == 2;
+		file.identity.ctime_ns += field == 3;
+		assert_int_equal(xfp_ledger_check_files(&ledger, NULL), XFP_FAILED);
+	}
+	type = 0;
+	free(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { scratch_test(types), scratch_test(manifest_of_many_hosts),
+					    scratch_test(made_up_inodes) };
+
+	return cmocka_run_group_tests_name("filesystem", tests, NULL, NULL);
+}
