@@ -16,6 +16,7 @@
 #include "process.h"
 
 #define DEBRIS_SECONDS (24 * 60 * 60)
+#define MOST_LINKS 40
 
 /* A failed write, sync, close, create or rename: a full disk is the one a user can do something about. */
 static enum xfp_status write_failed(struct xfp_error *err, int errnum, const char *verb, const char *path)
@@ -106,22 +107,41 @@ enum xfp_status xfp_pwrite(int fd, const void *buf, size_t size, uint64_t offset
 	return XFP_OK;
 }
 
-enum xfp_status xfp_slurp(const char *path, size_t limit, char **text, size_t *size, struct xfp_error *err)
+enum xfp_status xfp_open_regular(const char *path, int *out, struct stat *st, struct xfp_error *err)
+{
+	const char *what = "a pipe or a device";
+	/* Opening a pipe would wait for somebody to write to it. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), errnum = fd < 0 ? errno : 0;
+
+	if (fd >= 0 && fstat(fd, st))
+		errnum = errno;
+	if (!errnum && S_ISREG(st->st_mode)) {
+		*out = fd;
+		return XFP_OK;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (errnum == ELOOP)
+		what = "a link that leads back to itself";
+	else if (errnum && errnum != ENXIO)
+		return xfp_fail_errno(err, errnum, "%s: cannot open", path);
+	else if (!errnum && S_ISDIR(st->st_mode))
+		what = "a folder";
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: is %s; there has to be a file", path, what);
+}
+
+/* All that can be read from `fd`, which is closed. */
+static enum xfp_status slurp(int fd, const struct stat *st, const char *path, size_t limit, char **text, size_t *size,
+			     struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 	size_t used = 0, room = 4096;
 	char *buf = NULL;
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0 || fstat(fd, &st)) {
-		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
-		goto done;
-	}
-	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > limit)
+	if (S_ISREG(st->st_mode) && (uint64_t)st->st_size > limit)
 		goto too_large;
-	if (S_ISREG(st.st_mode))
-		room = (size_t)st.st_size + 2; /* the NUL, and one more to meet the end of the file */
+	if (S_ISREG(st->st_mode))
+		room = (size_t)st->st_size + 2; /* the NUL, and one more to meet the end of the file */
 	buf = malloc(room);
 	for (;;) {
 		ssize_t got;
@@ -161,9 +181,30 @@ too_large:
 	status = xfp_fail(err, XFP_BAD_INPUT, "%s: larger than the %zu bytes that such a file may have", path, limit);
 done:
 	free(buf);
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	return status;
+}
+
+enum xfp_status xfp_slurp(const char *path, size_t limit, char **text, size_t *size, struct xfp_error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), errnum = fd < 0 ? errno : 0;
+	struct stat st;
+
+	if (fd >= 0 && fstat(fd, &st)) {
+		errnum = errno;
+		close(fd);
+	}
+	return errnum ? xfp_fail_errno(err, errnum, "%s: cannot open", path)
+		      : slurp(fd, &st, path, limit, text, size, err);
+}
+
+enum xfp_status xfp_slurp_regular(const char *path, size_t limit, char **text, size_t *size, struct xfp_error *err)
+{
+	struct stat st;
+	int fd;
+	enum xfp_status status = xfp_open_regular(path, &fd, &st, err);
+
+	return status ? status : slurp(fd, &st, path, limit, text, size, err);
 }
 
 enum xfp_status xfp_look(const char *path, struct stat *st, struct xfp_error *err)
@@ -205,6 +246,29 @@ static char *folder_of(const char *path)
 	if (!slash)
 		return strdup(".");
 	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+enum xfp_status xfp_follow_links(const char *path, char **target, struct xfp_error *err)
+{
+	char *at = strdup(path), *folder, *next, name[PATH_MAX];
+	ssize_t length = 0;
+
+	for (unsigned links = 0; at && (length = readlink(at, name, sizeof name - 1)) >= 0; links++) {
+		if (links == MOST_LINKS) {
+			free(at);
+			return xfp_fail(err, XFP_USAGE, "%s: is a link that leads back to itself; remove it", path);
+		}
+		name[length] = 0;
+		folder = *name == '/' ? NULL : folder_of(at);
+		next = *name == '/' ? strdup(name) : folder ? xfp_path(folder, name) : NULL;
+		free(folder);
+		free(at);
+		at = next;
+	}
+	if (!at)
+		return no_memory(err, path);
+	*target = at;
+	return XFP_OK;
 }
 
 enum xfp_status xfp_remove_file(const char *path, struct xfp_error *err)

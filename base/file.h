@@ -35,9 +35,19 @@ enum xfp_status xfp_slurp(const char *path, size_t limit, char **text, size_t *s
  * XFP_FAILED, and must not be taken for nothing. */
 enum xfp_status xfp_look(const char *path, struct stat *st, struct xfp_error *err);
 
+/* Open what must be a file, as those of a checkpoint must: anything else (a folder, a pipe, links in a circle) is
+ * XFP_BAD_INPUT at once, where plain open() and read() would wait for the other end of a pipe. */
+enum xfp_status xfp_open_regular(const char *path, int *fd, struct stat *st, struct xfp_error *err);
+/* xfp_slurp of such a file. */
+enum xfp_status xfp_slurp_regular(const char *path, size_t limit, char **text, size_t *size, struct xfp_error *err);
+
 /* "a/b" in a new string, or NULL when out of memory. printf into a new string, likewise. */
 char *xfp_path(const char *folder, const char *name);
 char *xfp_format(const char *format, ...) XFP_PRINTF(1, 2);
+
+/* Where symbolic links lead that `path` itself is (its folders are left as they are), in a new string: a file that is
+ * to be replaced is replaced there, and the links stay. There need be nothing. XFP_USAGE for links in a circle. */
+enum xfp_status xfp_follow_links(const char *path, char **target, struct xfp_error *err);
 
 /* Create a folder and its parents; one that exists is fine. */
 enum xfp_status xfp_mkdirs(const char *path, struct xfp_error *err);

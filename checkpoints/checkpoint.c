@@ -85,12 +85,9 @@ static enum xfp_status read_config(struct xfp_checkpoint *c, struct xfp_error *e
 
 	if (!path)
 		return xfp_fail(err, XFP_FAILED, "%s: out of memory", c->folder);
-	if (stat(path, &st)) {
-		if (errno != ENOENT)
-			status = xfp_fail_errno(err, errno, "%s: cannot open", path);
+	if (stat(path, &st) && errno == ENOENT)
 		goto done;
-	}
-	if ((status = xfp_slurp(path, CONFIG_MAX, &text, &size, err)))
+	if ((status = xfp_slurp_regular(path, CONFIG_MAX, &text, &size, err)))
 		goto done;
 	if (strlen(text) != size) {
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: contains NUL and is no JSON text; download it again", path);
@@ -185,8 +182,13 @@ enum xfp_status xfp_checkpoint_open(const char *model, struct xfp_checkpoint **o
 	struct stat st;
 
 	if (stat(model, &st))
-		return errno == ENOENT ? xfp_fail(err, XFP_BAD_INPUT, "%s: no such file or folder", model)
-				       : xfp_fail_errno(err, errno, "%s: cannot open", model);
+		return errno == ENOENT  ? xfp_fail(err, XFP_BAD_INPUT, "%s: no such file or folder", model)
+		       : errno == ELOOP ? xfp_fail(err, XFP_BAD_INPUT, XFP_MODEL_LOOP, model)
+					: xfp_fail_errno(err, errno, "%s: cannot open", model);
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s: is a pipe or a device; name a safetensors file, or the folder of a checkpoint",
+				model);
 	if ((status = find_surest(model, &format, err)))
 		return status;
 	if (!format)

@@ -324,7 +324,8 @@ enum xfp_status xfp_model_find(const char *model, char **path, struct xfp_error 
 		snapshot = strdup(model);
 		status = snapshot ? XFP_OK : no_memory(err);
 	} else if (errno != ENOENT && errno != ENOTDIR) {
-		status = xfp_fail_errno(err, errno, "%s: cannot open", model);
+		status = errno == ELOOP ? xfp_fail(err, XFP_BAD_INPUT, XFP_MODEL_LOOP, model)
+					: xfp_fail_errno(err, errno, "%s: cannot open", model);
 	} else if (!parse_name(model)) {
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: no such file or folder", model);
 	} else if (!(status = begin(&s, model, err))) {

@@ -312,16 +312,10 @@ enum xfp_status xfp_safetensors_read(const char *path, struct xfp_safetensors *o
 	char first8[8], *text = NULL;
 	uint64_t header, size;
 	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* never wait for the other end of a pipe */
+	int fd = -1;
 
-	if (fd < 0 || fstat(fd, &st)) {
-		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
+	if ((status = xfp_open_regular(path, &fd, &st, err)))
 		goto done;
-	}
-	if (!S_ISREG(st.st_mode)) {
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: is not a regular file", path);
-		goto done;
-	}
 	size = (uint64_t)st.st_size;
 	if (size < 8) {
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: truncated: it has %" PRIu64 " bytes; download it again",

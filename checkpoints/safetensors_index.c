@@ -157,7 +157,7 @@ enum xfp_status xfp_index_read(const char *path, struct xfp_index *out, struct x
 	char *text = NULL;
 	size_t size;
 
-	if ((status = xfp_slurp(path, INDEX_MAX, &text, &size, err)))
+	if ((status = xfp_slurp_regular(path, INDEX_MAX, &text, &size, err)))
 		goto done;
 	xfp_json_init(&p.json, text, size);
 	if ((status = parse(&p)) || (status = build(&p, &index)))

@@ -370,6 +370,19 @@ static enum xfp_status find_model(struct xfp_options *o, struct xfp_error *err)
 	return status;
 }
 
+/* A link in place of the bundle stays: what it leads to is written. Work folder and cache are beside the link. */
+static enum xfp_status follow_output(struct xfp_options *o, struct xfp_error *err)
+{
+	char *target;
+	enum xfp_status status = xfp_follow_links(o->out, &target, err);
+
+	if (status)
+		return status;
+	free(o->out);
+	o->out = target;
+	return XFP_OK;
+}
+
 static enum xfp_status finish_paths(struct xfp_options *o, struct xfp_error *err)
 {
 	enum xfp_status status;
@@ -384,7 +397,7 @@ static enum xfp_status finish_paths(struct xfp_options *o, struct xfp_error *err
 	o->own_cache = !o->cache;
 	if (!o->cache && !(o->cache = xfp_format("%.*s/xfp-cache", (int)(strrchr(o->out, '/') - o->out), o->out)))
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	if ((status = make_absolute(&o->work, err)))
+	if ((status = make_absolute(&o->work, err)) || (status = follow_output(o, err)))
 		return status;
 	if (o->like && ((status = make_absolute(&o->like, err)) || (status = check_like(o, err))))
 		return status;

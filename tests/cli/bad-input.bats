@@ -127,3 +127,43 @@ not carried: notes.npy" ]
 	run -0 xfp convert good/*.safetensors -o out.xfp
 	[[ $output != *"not carried"* ]]
 }
+
+# A command that waits for the other end of a pipe would do so for ever.
+refused_at_once() { # MODEL WHAT IT SAYS
+	for command in "xfp convert $1 -o out.xfp -q" "xfp plan $1" "xfp-inspect $1"; do
+		# shellcheck disable=SC2086
+		run -3 timeout 20 $command
+		[[ $output == *"$2"* ]] || { echo "$command: $output"; return 1; }
+	done
+	no_output out.xfp
+}
+
+@test "a pipe, or links in a circle, as MODEL" {
+	cd "$BATS_TEST_TMPDIR"
+	mkfifo pipe pipe.safetensors pipe.safetensors.index.json
+	ln -s circle circle
+	refused_at_once pipe "pipe: is a pipe or a device; name a safetensors file, or the folder of a checkpoint"
+	refused_at_once pipe.safetensors "is a pipe or a device; name a"
+	refused_at_once pipe.safetensors.index.json "is a pipe or a device; name a"
+	refused_at_once circle "circle: is a link that leads back to itself; name the checkpoint that it should lead to"
+}
+
+@test "a pipe, a folder or links in a circle in place of a checkpoint's file" {
+	cd "$BATS_TEST_TMPDIR"
+	make_model single
+	make_model sharded --shards 2
+	for file in single/config.json single/model.safetensors sharded/model.safetensors.index.json \
+		sharded/model-00001-of-00002.safetensors; do
+		mv "$file" "$BATS_TEST_TMPDIR/aside"
+		mkfifo "$file"
+		refused_at_once "${file%%/*}" "$file: is a pipe or a device; there has to be a file"
+		rm "$file"
+		mkdir "$file"
+		refused_at_once "${file%%/*}" "$file: is a folder; there has to be a file"
+		rmdir "$file"
+		ln -s "$(basename "$file")" "$file"
+		refused_at_once "${file%%/*}" "$file: is a link that leads back to itself; there has to be a file"
+		rm "$file"
+		mv "$BATS_TEST_TMPDIR/aside" "$file"
+	done
+}

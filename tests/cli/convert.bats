@@ -420,3 +420,38 @@ out.xfp" ]
 	GNUMAKEFLAGS=-n MAKEFLAGS=-n xfp convert m -o out.xfp -q -j2
 	[ -s out.xfp ]
 }
+
+@test "the output is a link: what it leads to is written, and the link stays" {
+	make_model m
+	mkdir disk other
+	ln -s disk/to.xfp out.xfp
+	run -0 --separate-stderr xfp convert m -o out.xfp # nothing is there yet
+	[[ $output == *"$PWD/disk/to.xfp"* ]]
+	[ "$(readlink out.xfp)" = disk/to.xfp ] && [ -f disk/to.xfp ] && [ ! -L disk/to.xfp ]
+	[ -d out.xfp.work ] && [ -d xfp-cache ] && [ "$(ls -A disk)" = to.xfp ]
+	first=$(sha disk/to.xfp)
+	inode=$(stat -c %i disk/to.xfp)
+	xfp convert m -o out.xfp -q
+	[ "$(stat -c %i disk/to.xfp)" = "$inode" ] # up to date
+	xfp convert m -o out.xfp -q --min-cos-strict 0.999
+	[ "$(readlink out.xfp)" = disk/to.xfp ] && [ "$(sha disk/to.xfp)" != "$first" ]
+	xfp verify -q out.xfp
+	[[ $(xfp status out.xfp) == "state    finished "* ]]
+	# a chain of links, one of them absolute
+	ln -s "$PWD/other/last.xfp" other/middle.xfp
+	ln -s other/middle.xfp chain.xfp
+	xfp convert m -o chain.xfp -q
+	[ "$(sha other/last.xfp)" = "$first" ] && [ -L chain.xfp ] && [ -L other/middle.xfp ]
+	# what is refused
+	echo text >note
+	ln -s note note.xfp
+	run -2 xfp convert m -o note.xfp -q
+	[[ $output == *"exists and is no .xfp bundle"* ]]
+	[ "$(cat note)" = text ]
+	ln -s circle.xfp circle.xfp
+	run -2 xfp convert m -o circle.xfp -q
+	[[ $output == *"circle.xfp: is a link that leads back to itself; remove it"* ]]
+	ln -s nowhere/out.xfp lost.xfp
+	run -1 xfp convert m -o lost.xfp -q
+	[[ $output == *"$PWD/nowhere: the output folder must exist"* ]]
+}

@@ -128,7 +128,7 @@ static void test_missing(void **state)
 	expect_bad(state, "", S2 ": missing", INDEX, NULL);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkdir(path, 0777), 0);
-	expect_bad(state, "", S2, "regular", NULL);
+	expect_bad(state, "", S2, "is a folder", NULL);
 	assert_int_equal(rmdir(path), 0);
 	write_shards(state);
 	write_index(state, ALL ",\"f\":\"" S1 "\"");
