@@ -54,11 +54,12 @@ static const struct coefficients steps[XFP_STEPS] = {
 			      .column = 8 + 8 + 4 + 8 + 4 + 1 + 4 + 4,
 			      .stack_column = 4,
 			      .matrix = KNOWN_MATRIX + sizeof(struct xfp_survey_block) },
-	/* column: square, chunk, narrow, wide, x, outliers of a row, balance; stack column: largest; suspect: struct
-	 * xfp_outlier; outlier: the same, for sorting */
+	/* thread and column: chunk and largest of the scan, narrow, wide, x, outliers of a row; column: square,
+	 * balance; stack column: largest; suspect: struct xfp_outlier; outlier: the same, for sorting */
 	[XFP_STEP_OUTLIERS] = { .fixed = 1792 * KIB,
 				.text = 3072 * KIB,
-				.column = 8 + 8 + 4 + 8 + 4 + 4 + 1,
+				.thread_column = 8 + 4 + 8 + 4 + 4,
+				.column = 8 + 4 + 1,
 				.stack_column = 4,
 				.matrix = KNOWN_MATRIX,
 				.suspect = sizeof(xfp_outlier),
@@ -283,8 +284,15 @@ uint64_t xfp_footprint_step(const struct xfp_conversion *c, uint32_t number, enu
 	if (unit->plan == XFP_PLAN_FP8)
 		stack += unit->rows * k->stack_row;
 	bytes += block + unit->rows * k->row;
+	/* Each thread of the scan has a block beside the one that is read into; and where there are several matrices,
+	 * their outliers are found side by side. */
+	if ((step == XFP_STEP_OUTLIERS || step == XFP_STEP_SURVEY) && threads > 1)
+		bytes += threads * block;
 	bytes += threads * (k->thread + unit->cols * k->thread_column) + unit->cols * k->column;
 	bytes += unit->experts * stack + (step == XFP_STEP_SURVEY ? 0 : outlier_bytes(c, number, k));
+	if (step == XFP_STEP_OUTLIERS && threads > 1 && unit->experts > 1)
+		bytes += (threads - 1) * outlier_bytes(c, number, k);
+
 	if (source.view.col_stride != 1 || source.view.row_stride != unit->cols)
 		bytes += TILE;
 	return bytes;

@@ -19,11 +19,11 @@
 #include "rows.h"
 #include "scan.h"
 #include "surveyed.h"
+#include "threads.h"
 #include "work.h"
 
-/* What is used of one row after another. */
+/* What a thread uses of one row after another. */
 struct scan {
-	struct xfp_outliers known; /* digests, balance, exponents, moments */
 	struct xfp_scaling scaling;
 	float *x;         /* one row */
 	uint32_t *column; /* outliers of one row */
@@ -33,7 +33,6 @@ struct scan {
 
 static void scan_free(struct scan *scan)
 {
-	xfp_outliers_free(&scan->known);
 	xfp_scaling_free(&scan->scaling);
 	free(scan->x);
 	free(scan->column);
@@ -158,9 +157,9 @@ static enum xfp_status find_outliers(struct scan *scan, const struct xfp_matrix_
 	return status;
 }
 
-/* Outliers of one matrix, capped, into the artifact. */
-static enum xfp_status extract(struct xfp_job *job, struct scan *scan, uint32_t m, struct xfp_artifact *artifact,
-			       struct xfp_error *err)
+/* Outliers of one matrix, capped: their positions, by distance, in *positions. */
+static enum xfp_status extract(const struct xfp_job *job, struct xfp_outliers *known, struct scan *scan, uint32_t m,
+			       xfp_outlier **positions, struct xfp_error *err)
 {
 	struct xfp_matrix_source source = xfp_ledger_source(job->ledger, m);
 	uint64_t weights = source.view.rows * source.view.cols;
@@ -172,12 +171,12 @@ static enum xfp_status extract(struct xfp_job *job, struct scan *scan, uint32_t 
 	if (weights > XFP_OUTLIER_WEIGHTS)
 		return xfp_fail(err, XFP_BAD_INPUT, "tensor %s has more than 2^38 weights in a matrix",
 				xfp_printable(source.tensor).text);
-	xfp_scaling_set(&scan->scaling, scan->known.balance, scan->known.exponent[m]);
-	status = find_outliers(scan, &source, scan->known.source[m], job->parameters.outlier_sigma, &rule, err);
+	xfp_scaling_set(&scan->scaling, known->balance, known->exponent[m]);
+	status = find_outliers(scan, &source, known->source[m], job->parameters.outlier_sigma, &rule, err);
 	if (status)
 		return status;
-	scan->known.mean[m] = rule.mean / XFP_Q_PER_X;
-	scan->known.sigma[m] = rule.sigma / XFP_Q_PER_X;
+	known->mean[m] = rule.mean / XFP_Q_PER_X;
+	known->sigma[m] = rule.sigma / XFP_Q_PER_X;
 	room = malloc((scan->found_count + 1) * sizeof *room);
 	if (!room)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
@@ -185,32 +184,73 @@ static enum xfp_status extract(struct xfp_job *job, struct scan *scan, uint32_t 
 	scan->found_count = scan->found_count < cap ? scan->found_count : (size_t)cap;
 	for (size_t i = 0; i < scan->found_count; i++)
 		room[i] = xfp_outlier_position(scan->found[i]);
-	status = xfp_outliers_append(artifact, &scan->known, m, room, scan->found_count, err);
-	free(room);
-	return status;
+	*positions = room;
+	return XFP_OK;
 }
 
-static enum xfp_status produce(struct xfp_job *job, struct scan *scan, const struct xfp_key *key, struct xfp_error *err)
+/* Matrices of a stack side by side; they are written in their order, by one thread at a time. */
+static enum xfp_status extract_all(struct xfp_job *job, struct xfp_outliers *known, struct scan *scans,
+				   struct xfp_artifact *artifact, struct xfp_error *err)
 {
-	bool finite = scan->known.sigma[0] >= 0;
+	uint32_t experts = job->unit->experts;
+	enum xfp_status all = XFP_OK;
+
+#pragma omp parallel for ordered schedule(static, 1) if (experts > 1)
+	for (uint32_t m = 0; m < experts; m++) {
+		struct scan *scan = &scans[xfp_thread()];
+		struct xfp_error own = { .status = XFP_OK };
+		xfp_outlier *positions = NULL;
+		enum xfp_status status, before;
+
+#pragma omp atomic read
+		before = all;
+		status = before ? before : extract(job, known, scan, m, &positions, &own);
+#pragma omp ordered
+		{
+			if (!all && !status)
+				status = xfp_outliers_append(artifact, known, m, positions, scan->found_count, &own);
+			if (!all && status) {
+#pragma omp atomic write
+				all = status;
+				if (err)
+					*err = own;
+			}
+		}
+		free(positions);
+	}
+	return all;
+}
+
+static enum xfp_status produce(struct xfp_job *job, struct xfp_outliers *known, const struct xfp_key *key,
+			       struct xfp_error *err)
+{
+	int count = job->unit->experts > 1 ? xfp_threads() : 1;
+	struct scan *scans = calloc((size_t)count, sizeof *scans);
+	bool finite = known->sigma[0] >= 0;
 	struct xfp_artifact artifact = { 0 };
 	struct xfp_pending pending = { 0 };
-	enum xfp_status status = scan_init(scan, job->unit->cols, err);
+	enum xfp_status status = scans ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 
-	scan->known.sigma_milli = job->parameters.outlier_sigma;
+	known->sigma_milli = job->parameters.outlier_sigma;
+	for (int t = 0; !status && t < count; t++)
+		status = scan_init(&scans[t], job->unit->cols, err);
 	if (!status)
 		status = xfp_job_create(job, key, &pending, &artifact, err);
 	if (!status)
 		status = xfp_outliers_begin(&artifact, err);
-	for (uint32_t m = 0; !status && m < job->unit->experts; m++)
-		status = finite ? extract(job, scan, m, &artifact, err)
-				: xfp_outliers_append(&artifact, &scan->known, m, NULL, 0, err);
+	if (!status && finite)
+		status = extract_all(job, known, scans, &artifact, err);
+	for (uint32_t m = 0; !status && !finite && m < job->unit->experts; m++)
+		status = xfp_outliers_append(&artifact, known, m, NULL, 0, err);
 	if (!status)
-		status = xfp_outliers_end(&artifact, &scan->known, err);
+		status = xfp_outliers_end(&artifact, known, err);
 	if (!status)
 		status = xfp_job_publish(job, key, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &pending, &artifact, err);
 	xfp_artifact_close(&artifact);
 	xfp_pending_discard(&pending);
+	for (int t = 0; scans && t < count; t++)
+		scan_free(&scans[t]);
+	free(scans);
 	return status;
 }
 
@@ -234,26 +274,26 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 {
 	const struct xfp_ledger_unit *unit = job->unit;
 	struct xfp_key key = { 0 };
-	struct scan scan = { 0 };
+	struct xfp_outliers known = { 0 };
 	bool hit;
 	enum xfp_status status;
 
 	if (unit->plan != XFP_PLAN_FIT)
 		return xfp_fail(err, XFP_USAGE, "is stored as fp8, which xfp-pack does alone");
-	status = scan_unit(job, &scan.known, err);
+	status = scan_unit(job, &known, err);
 	if (!status)
 		status = xfp_key_outliers(&(struct xfp_key_source){ unit->dtype, unit->experts, unit->rows, unit->cols,
-								    (const uint8_t(*)[16])scan.known.source },
+								    (const uint8_t(*)[16])known.source },
 					  &job->parameters, &key, err);
 	if (!status)
 		status = xfp_job_hit(job, XFP_STAMP_OUTLIERS, key.hex, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &hit,
 				     err);
 	if (!status && !hit)
-		status = produce(job, &scan, &key, err);
+		status = produce(job, &known, &key, err);
 	if (!status)
 		status = xfp_job_stamp(job, XFP_STAMP_OUTLIERS, key.hex, err);
 	xfp_key_free(&key);
-	scan_free(&scan);
+	xfp_outliers_free(&known);
 	return status;
 }
 

@@ -21,6 +21,23 @@ packed_keys() { # CACHE
 	done
 }
 
+@test "matrices of many blocks, and stacks, by several threads, with a survey and without" {
+	make_model big --family llama --hidden 512 --intermediate 2816 --heads 8
+	make_model stack --hidden 256 --intermediate 1200 --num-experts 5 --heads 8
+	for model in big stack; do
+		for options in "--mode auto" "--mode v2 --outlier-sigma 3"; do
+			# shellcheck disable=SC2086
+			expected=$(OMP_NUM_THREADS=1 converted $model 1.xfp --cache 1 --bits 2,3 $options)
+			for threads in 2 5; do
+				rm -rf again*
+				# shellcheck disable=SC2086
+				[ "$(OMP_NUM_THREADS=$threads converted $model again.xfp --cache again -j2 --bits 2,3 $options)" = "$expected" ]
+			done
+			rm -rf 1.xfp* 1
+		done
+	done
+}
+
 @test "every instruction set" {
 	for options in "" "--family qwen3 --dtype f32 --hidden 200"; do
 		rm -rf m
