@@ -231,7 +231,7 @@ static void add_unit(struct fixture *f, const char *name, const char *role, enum
 		*m = (struct xfp_ledger_matrix){ shape->tensor,     shape->base + i * shape->step,
 						 shape->rows,       shape->cols,
 						 shape->row_stride, shape->col_stride };
-		*matrix = (struct xfp_packed_matrix){ .mode = mode, .k = k };
+		*matrix = (struct xfp_packed_matrix){ .mode = mode, .k = k - i % 2 * f->less };
 		if (mode == XFP_MODE_V2)
 			fixture_make_v2(f, packed, matrix, part, i + 1 == shape->experts ? outliers : 0, out);
 		else if (mode == XFP_MODE_V2A || mode == XFP_MODE_V2C)
@@ -333,6 +333,15 @@ static void make_half_kept(struct fixture *f)
 	add_file(f, "config.json", "{}\n");
 }
 
+static void make_two_sizes(struct fixture *f)
+{
+	uint32_t up =
+		add_tensor(f, "up", XFP_F32, XFP_CLASS_ROUTED_EXPERT, XFP_FATE_QUANTIZED, 3, (uint64_t[]){ 3, 7, 300 });
+
+	add_unit(f, "up", "up", XFP_MODE_V2, 4, 0, 0, &(struct shape){ up, 3, 7, 300, 0, 2100, 300, 1, 0, 0 });
+	add_file(f, "config.json", "{}\n");
+}
+
 static void make_full(struct fixture *f)
 {
 	uint32_t head = add_tensor(f, "a_head.weight", XFP_F16, XFP_CLASS_LM_HEAD, XFP_FATE_QUANTIZED, 2,
@@ -430,6 +439,8 @@ void fixture_make(struct fixture *f, int small)
 					 .file_count = 1 };
 	if (small == FIXTURE_HALF_KEPT) {
 		make_half_kept(f);
+	} else if (small == FIXTURE_TWO_SIZES) {
+		make_two_sizes(f);
 	} else if (small) {
 		make_small(f, small);
 	} else {

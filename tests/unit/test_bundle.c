@@ -277,6 +277,41 @@ static void a_missing_source_is_named(void **state)
 	fixture_free(&f);
 }
 
+/* What goes along is a file, also where its name is that of one. */
+static void a_folder_is_no_extra_file(void **state)
+{
+	struct fixture f;
+	char *path;
+
+	(void)state;
+	fixture_make(&f, 1);
+	path = xfp_path(f.model, f.extras[0]);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0777), 0);
+	assert_int_equal(fixture_write_bundle(&f, &err), XFP_BAD_INPUT);
+	assert_non_null(strstr(err.text, "config.json: not a file"));
+	nothing_is_left(&f);
+	free(path);
+	fixture_free(&f);
+}
+
+/* The checkpoint's files are looked at once more when everything is written. */
+static void a_source_that_changed_meanwhile_is_named(void **state)
+{
+	char sha256[65];
+	struct fixture f;
+
+	(void)state;
+	fixture_make(&f, 1);
+	assert_int_equal(fixture_write_bundle(&f, &err), XFP_OK);
+	assert_int_equal(unlink(f.out), 0);
+	f.file.identity.mtime_ns++;
+	assert_int_equal(xfp_bundle_write(f.out, &f.input, sha256, &err), XFP_FAILED);
+	assert_non_null(strstr(err.text, "model.safetensors: changed while it was being converted"));
+	nothing_is_left(&f);
+	fixture_free(&f);
+}
+
 static void a_full_disk_leaves_nothing(void **state)
 {
 	struct rlimit before, limit;
@@ -393,6 +428,8 @@ static void what_is_no_bundle_is_refused(void **state)
 	assert_non_null(strstr(err.text, "not a file"));
 	close(listener);
 	assert_int_equal(fixture_accept("/nonexistent/x.xfp", &err), XFP_BAD_INPUT);
+	assert_int_equal(fixture_accept("/dev/null/x.xfp", &err), XFP_BAD_INPUT); /* a file is no folder */
+	assert_non_null(strstr(err.text, "/dev/null/x.xfp: there is no such file"));
 	fixture_free(&f);
 }
 
@@ -433,6 +470,8 @@ int main(void)
 		cmocka_unit_test(groups_of_the_wrong_size_are_refused),
 		cmocka_unit_test(a_source_that_became_shorter_is_named),
 		cmocka_unit_test(a_missing_source_is_named),
+		cmocka_unit_test(a_folder_is_no_extra_file),
+		cmocka_unit_test(a_source_that_changed_meanwhile_is_named),
 		cmocka_unit_test(a_full_disk_leaves_nothing),
 		cmocka_unit_test(a_name_that_is_not_utf8_is_refused),
 		cmocka_unit_test(every_flipped_byte_is_found),

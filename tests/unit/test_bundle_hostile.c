@@ -218,6 +218,7 @@ static void each_lie_is_refused(void **state)
 	REFUSE(&g, matrices[1].expert, 1);
 	REFUSE(&g, matrices[1].mode, XFP_MODE_FP8);
 	REFUSE(&g, matrices[1].k, 7);
+	REFUSE(&g, matrices[1].k, 6);
 	REFUSE(&g, matrices[1].k, 4);
 	REFUSE(&g, matrices[1].exponent, 251);
 	REFUSE(&g, matrices[1].exponent, -251);

@@ -127,6 +127,42 @@ static enum xfp_status decode_with(const struct fixture *f, size_t at, uint8_t v
 	return status;
 }
 
+/* A digest is compared to its last byte. */
+static void digests_are_compared_whole(void **state)
+{
+	struct fixture f;
+	struct xfp_bundle *bundle;
+	uint8_t *data;
+	size_t size;
+	int fd;
+
+	(void)state;
+	fixture_make_bundle(&f, 1);
+	bundle = fixture_open(f.out);
+	data = fixture_read(f.out, &size);
+	fd = open(f.out, O_WRONLY);
+	for (int p = 0; p < XFP_PARTS; p++) {
+		const uint8_t *sha256 = f.packed[0].digest[p].sha256, *at;
+
+		if (!f.packed[0].bytes[p])
+			continue;
+		at = memmem(data, size, sha256, 32);
+		assert_non_null(at);
+		for (int byte = 0; byte < 32; byte += 31) {
+			uint8_t other = sha256[byte] ^ 1;
+
+			assert_int_equal(xfp_bundle_check(bundle, NULL, NULL, &err), XFP_OK);
+			assert_int_equal(pwrite(fd, &other, 1, at - data + byte), 1);
+			assert_int_equal(xfp_bundle_check(bundle, NULL, NULL, &err), XFP_BAD_INPUT);
+			assert_int_equal(pwrite(fd, &sha256[byte], 1, at - data + byte), 1);
+		}
+	}
+	close(fd);
+	free(data);
+	xfp_bundle_close(bundle);
+	fixture_free(&f);
+}
+
 static void codebooks_beyond_the_library_are_refused(void **state)
 {
 	struct fixture f;
@@ -152,6 +188,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(outliers_outside_the_matrix_are_refused),
+		cmocka_unit_test(digests_are_compared_whole),
 		cmocka_unit_test(codebooks_beyond_the_library_are_refused),
 	};
 

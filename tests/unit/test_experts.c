@@ -185,11 +185,47 @@ static void the_same_vectors_for_two_experts(void **state)
 	fixture_free(&f);
 }
 
+/* A few of the same vectors for experts with different bits an index: their stored orders differ. */
+static void the_same_vectors_for_two_sizes(void **state)
+{
+	static const char *const sets[] = { "plain", "avx2", "avx512", "vbmi", "neon" };
+	const char *best = xfp_instructions();
+	struct fixture f;
+	struct xfp_bundle *bundle;
+	struct xfp_linear *linear;
+	float *x = test_vectors(3 * 300), y[9 * 7];
+
+	(void)state;
+	fixture_make_bundle(&f, FIXTURE_TWO_SIZES);
+	bundle = fixture_open(f.out);
+	assert_int_equal(xfp_linear_open(bundle, 0, NULL, &linear, &err), XFP_OK);
+	for (size_t set = 0; set < sizeof sets / sizeof *sets; set++) {
+		struct xfp_product products[9];
+
+		if (!xfp_use_instructions(sets[set]))
+			continue;
+		for (uint32_t i = 0; i < 9; i++)
+			products[i] = (struct xfp_product){ i / 3, i % 3, i, 1 };
+		assert_int_equal(xfp_multiply_experts(NULL, linear, products, 9,
+						      &(struct xfp_input){ x, XFP_FLOAT32, 3, 300 },
+						      &(struct xfp_output){ y, XFP_FLOAT32, 9, 7 }, &err),
+				 XFP_OK);
+		for (size_t i = 0; i < 9; i++)
+			expect_near(y + i * 7, f.decoded[i / 3], x + i % 3 * 300, 7, 300);
+	}
+	assert_true(xfp_use_instructions(best));
+	xfp_linear_close(linear);
+	xfp_bundle_close(bundle);
+	free(x);
+	fixture_free(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(chosen_experts),
 		cmocka_unit_test(the_same_vectors_for_two_experts),
+		cmocka_unit_test(the_same_vectors_for_two_sizes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,6 +141,19 @@ static void test_mkdirs(void **state)
 	free(blocked);
 }
 
+static void test_removes(void **state)
+{
+	char *path = scratch_path(state, "a");
+
+	scratch_write(state, "a", "", 0);
+	assert_int_equal(xfp_remove_file(path, &err), XFP_OK);
+	assert_false(scratch_has(state, "a"));
+	assert_int_equal(xfp_remove_file(path, &err), XFP_OK); /* somebody else was faster */
+	scratch_mkdir(state, "a");
+	expect(xfp_remove_file(path, &err), XFP_FAILED, "/a: cannot be removed: ");
+	free(path);
+}
+
 /* ---- pending files ------------------------------------------------------------------------------ */
 
 static void test_publishes(void **state)
@@ -324,6 +337,13 @@ static void test_printable(void **state)
 	(void)state;
 	assert_string_equal(xfp_printable("model.layers.0").text, "model.layers.0");
 	assert_string_equal(xfp_printable("").text, "");
+	for (int byte = 1; byte < 0x20; byte++) {
+		char one[2] = { (char)byte, '\0' }, shown[8];
+
+		snprintf(shown, sizeof shown, "\\x%02x", (unsigned)byte);
+		assert_string_equal(xfp_printable(one).text, shown);
+	}
+	assert_string_equal(xfp_printable(" ~").text, " ~");
 	assert_string_equal(xfp_printable("a\nb\x1b[31m\x7f\\").text, "a\\x0ab\\x1b[31m\\x7f\\\\");
 	assert_string_equal(xfp_printable("\xc3\xbc \xe6\xa8\xa1 \xc2\x9b").text, "\xc3\xbc \xe6\xa8\xa1 \\xc2\\x9b");
 	/* Cut at any length: it ends well, and never inside a character. */
@@ -351,6 +371,7 @@ int main(void)
 		scratch_test(test_slurp),
 		cmocka_unit_test(test_paths),
 		scratch_test(test_mkdirs),
+		scratch_test(test_removes),
 		scratch_test(test_publishes),
 		cmocka_unit_test(test_discards_a_zeroed_one),
 		scratch_test(test_failure_leaves_nothing),

@@ -468,9 +468,32 @@ static void digests(void **state)
 	xfp_digest_final(digest, NULL);
 }
 
+/* Groups of more columns than a digit says, in what is packed. */
+static void groups_are_told_in_full(void **state)
+{
+	static const uint32_t columns[] = { 0, 16, 32, 128, 1024 };
+	struct xfp_choice choice = { .candidate = { .mode = XFP_MODE_V2C, .k = 3 }, .fit = "f" };
+	const struct xfp_key_source source = { .dtype = XFP_BF16 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+		struct xfp_error err = { 0 };
+		struct xfp_key key;
+		char line[32];
+
+		choice.candidate.group = (uint16_t)columns[i];
+		assert_int_equal(xfp_key_packed(&choice, &source, &key, &err), XFP_OK);
+		snprintf(line, sizeof line, "\ngroup %u\n", columns[i]);
+		assert_int_equal(strstr(key.text, line) != NULL, columns[i] != 0);
+		assert_int_equal(strstr(key.text, "\ngroup ") != NULL, columns[i] != 0);
+		xfp_key_free(&key);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(groups_are_told_in_full),
 		cmocka_unit_test(exactly_what_depends),
 		cmocka_unit_test(idle_parameters),
 		cmocka_unit_test(texts),

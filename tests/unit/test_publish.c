@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "checkpoint.h"
 #include "scratch.h"
 
 static struct xfp_error err;
@@ -18,6 +19,7 @@ static char calls[32];         /* S: a file synced, D: a folder synced, c: close
 static char failing;           /* the call that fails, one of these or R: read, W: written */
 static int failing_with;       /* errno */
 static unsigned failing_after; /* so many that go well */
+static bool once;              /* and after it all goes well again */
 static bool little;            /* reads and writes are of three bytes at most, every other one is interrupted */
 static unsigned interrupted;
 
@@ -37,6 +39,8 @@ static bool goes_well(char call)
 		return true;
 	}
 	errno = failing_with;
+	if (once)
+		failing = 0;
 	return false;
 }
 
@@ -132,7 +136,7 @@ static void watch(char call, int errnum, unsigned after)
 
 static void watch_no_more(void)
 {
-	watching = little = false;
+	watching = little = once = false;
 }
 
 /* ---- what there is ------------------------------------------------------------------------------ */
@@ -357,6 +361,36 @@ static void errors_in_the_middle(void **state)
 	free(path);
 }
 
+/* Of many reads that make up the rows of a transposed matrix one fails, wherever, and those after it do not. */
+static void a_row_that_cannot_be_read(void **state)
+{
+	char *path = scratch_path(state, "a");
+	uint8_t zeros[100 * 4000] = { 0 }, *rows = malloc(100 * 50);
+	struct xfp_matrix_source source = { path, "x", XFP_U8, 0, sizeof zeros, { 0, 100, 50, 1, 4000 } };
+	struct xfp_matrix_reader *reader;
+	unsigned failures = 0;
+
+	scratch_write(state, "a", zeros, sizeof zeros);
+	for (unsigned after = 0; after < 60; after++) {
+		enum xfp_status status;
+
+		assert_int_equal(xfp_matrix_open(&source, &reader, &err), XFP_OK);
+		watch('R', EIO, after);
+		once = true;
+		status = xfp_matrix_read(reader, 0, 100, rows, &err);
+		if (!failing != (status == XFP_FAILED))
+			fail_msg("read %u: status %d", after, (int)status);
+		failures += status != XFP_OK;
+		watch_no_more();
+		if (status)
+			assert_non_null(strstr(err.text, "tensor x: "));
+		xfp_matrix_close(reader);
+	}
+	assert_true(failures > 1);
+	free(rows);
+	free(path);
+}
+
 /* Files whose size is not what stat says: those of /proc have none. */
 static void files_that_are_longer_than_they_say(void **state)
 {
@@ -413,6 +447,7 @@ int main(void)
 		scratch_test(the_next_name_is_taken),
 		scratch_test(a_little_at_a_time),
 		scratch_test(errors_in_the_middle),
+		scratch_test(a_row_that_cannot_be_read),
 		cmocka_unit_test(files_that_are_longer_than_they_say),
 		cmocka_unit_test(identities_differ_in_one_field),
 	};

@@ -2,6 +2,7 @@
 /*
  * Which files make a checkpoint: shards and their index, strays, links, and MODEL given in every way.
  */
+#include "hub.h"
 #include "model.h"
 
 #define INDEX "model.safetensors.index.json"
@@ -265,6 +266,19 @@ static void test_single_of_any_name(void **state)
 	}
 }
 
+/* A name below a file is none; it may still be that of a model, which is not there either. */
+static void test_below_a_file(void **state)
+{
+	char *below = scratch_path(state, "file/model"), *path = NULL;
+	struct xfp_error err = { 0 };
+
+	scratch_write(state, "file", "", 0);
+	assert_int_equal(xfp_model_find(below, &path, &err), XFP_BAD_INPUT);
+	assert_non_null(strstr(err.text, "file/model: no such file or folder"));
+	assert_null(path);
+	free(below);
+}
+
 /* A small file is one of 256 MiB at most; a hole takes no room. */
 static void test_largest_extra(void **state)
 {
@@ -364,6 +378,7 @@ int main(void)
 		scratch_test(test_without_index),
 		scratch_test(test_single_of_any_name),
 		scratch_test(test_largest_extra),
+		scratch_test(test_below_a_file),
 		scratch_test(test_links),
 		scratch_test(test_relative),
 	};

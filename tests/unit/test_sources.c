@@ -60,7 +60,7 @@ static void end(struct subject *s)
 }
 
 /* The outliers of three matrices whose digests are 1, 2 and 3 throughout, under the key that follows. */
-static void publish(struct subject *s, struct xfp_key *key)
+static void publish(struct subject *s, struct xfp_key *key, bool under_another_key)
 {
 	uint8_t source[FIXTURE_MATRICES_OF_UNIT][16];
 	struct xfp_key_source of = { XFP_BF16, FIXTURE_MATRICES_OF_UNIT, FIXTURE_ROWS, FIXTURE_COLS,
@@ -75,6 +75,8 @@ static void publish(struct subject *s, struct xfp_key *key)
 	OK(xfp_key_outliers(&of, &parameters, key, &err));
 	label.key = key->hex;
 	label.key_text = key->text;
+	if (under_another_key)
+		label.key = strcpy(key->hex, OTHER);
 	OK(xfp_store_begin(&s->c.store, key->hex, &pending, &err));
 	fixture_outliers(pending.path, &label);
 	OK(xfp_pending_publish(&pending, false, &err));
@@ -88,7 +90,7 @@ static void what_is_told_is_remembered(void **state)
 	struct subject s;
 
 	begin(&s, state, FIXTURE_MATRICES_OF_UNIT);
-	publish(&s, &key);
+	publish(&s, &key, false);
 	OK(xfp_sources_remember(&s.c, 0, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, key.hex, &err));
 	assert_true(s.state.known);
 	for (unsigned m = 0; m < FIXTURE_MATRICES_OF_UNIT; m++)
@@ -120,7 +122,7 @@ static void another_number_of_matrices(void **state)
 		struct subject s;
 
 		begin(&s, state, experts[i]);
-		publish(&s, &key);
+		publish(&s, &key, false);
 		OK(xfp_sources_remember(&s.c, 0, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, key.hex, &err));
 		assert_false(s.state.known);
 		assert_null(s.state.source);
@@ -138,7 +140,7 @@ static void another_key(void **state)
 	struct subject s;
 
 	begin(&s, state, FIXTURE_MATRICES_OF_UNIT);
-	publish(&s, &key);
+	publish(&s, &key, false);
 	s.unit.dtype = XFP_F16;
 	OK(xfp_sources_remember(&s.c, 0, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, key.hex, &err));
 	assert_false(s.state.known);
@@ -148,6 +150,11 @@ static void another_key(void **state)
 	assert_false(s.state.known);
 	s.unit.cols--;
 	assert_int_equal(xfp_sources_remember(&s.c, 0, XFP_FIT_KIND, XFP_FIT_VERSION, key.hex, &err), XFP_DAMAGED);
+	assert_false(s.state.known);
+	xfp_key_free(&key);
+	/* what its key was made from gives another key */
+	publish(&s, &key, true);
+	OK(xfp_sources_remember(&s.c, 0, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, key.hex, &err));
 	assert_false(s.state.known);
 	xfp_key_free(&key);
 	end(&s);
