@@ -169,7 +169,8 @@ unit_tests = \
 	tests/unit/test_tar \
 	tests/unit/test_text \
 	tests/unit/test_units \
-	tests/unit/test_unpack
+	tests/unit/test_unpack \
+	tests/unit/test_walk
 cli_tests = \
 	tests/cli/bad-input.bats \
 	tests/cli/bench.bats \
@@ -288,6 +289,7 @@ tests_unit_test_manifest_race_LDFLAGS = \
 tests_unit_test_no_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
 tests_unit_test_publish_LDFLAGS = \
 	$(AM_LDFLAGS) -Wl,--wrap=fsync,--wrap=close,--wrap=rename,--wrap=pread,--wrap=pwrite,--wrap=read,--wrap=write
+tests_unit_test_walk_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=readdir,--wrap=lstat
 LDADD = tests/unit/libfixtures.a $(TOOL_LIBS) $(CMOCKA_LIBS)
 TESTS += $(tree_tests) $(unit_tests) $(cli_tests)
 endif

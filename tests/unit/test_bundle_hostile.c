@@ -424,9 +424,40 @@ static void names_of_files_stay_in_their_folder(void **state)
 	fixture_free(&f);
 }
 
+/* A first or second member that says it is larger than the file, by blocks or not. */
+static void members_larger_than_the_file_are_refused(void **state)
+{
+	struct fixture f;
+	uint8_t *data;
+	size_t size, idx;
+
+	(void)state;
+	fixture_make_bundle(&f, 1);
+	data = fixture_read(f.out, &size);
+	idx = 512 + (member_size(data) + 511) / 512 * 512;
+	for (int second = 0; second < 2; second++) {
+		size_t at = second ? idx : 0;
+		uint64_t sizes[] = { size - at - 512 + 1, size - at, size + 512 * 100000 + 1, UINT64_C(1) << 32 };
+		uint8_t before[512];
+
+		memcpy(before, data + at, sizeof before);
+		for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+			xfp_tar_header(second ? XFP_MEMBER_IDX : XFP_MEMBER_JSON, sizes[i], data + at);
+			fixture_write(f.out, data, size);
+			assert_int_equal(fixture_accept(f.out, &err), XFP_BAD_INPUT);
+		}
+		memcpy(data + at, before, sizeof before);
+	}
+	fixture_write(f.out, data, size);
+	assert_int_equal(fixture_accept(f.out, &err), XFP_OK);
+	free(data);
+	fixture_free(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(members_larger_than_the_file_are_refused),
 		cmocka_unit_test(no_number_of_the_index_is_trusted),
 		cmocka_unit_test(each_lie_is_refused),
 		cmocka_unit_test(lies_about_groups_are_refused),

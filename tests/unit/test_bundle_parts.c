@@ -16,7 +16,7 @@ static struct xfp_error err;
 /* A number of OUTLIER that is changed in the mapped bundle, under the reader's eyes. */
 struct outlier_lie {
 	size_t at;
-	uint32_t value;
+	uint64_t value;
 	size_t bytes;
 };
 
@@ -56,13 +56,13 @@ static void refuse_outliers(int small, uint64_t outliers, const struct outlier_l
 	assert_int_equal(matrix.outliers, outliers);
 	for (size_t i = 0; i < count; i++) {
 		size_t size;
-		uint8_t *data = fixture_read(f.out, &size), before[4];
+		uint8_t *data = fixture_read(f.out, &size), before[8];
 		uint8_t *at = memmem(data, size, matrix.outlier, matrix.outlier_bytes);
 		enum xfp_status row[3];
 		int fd = open(f.out, O_WRONLY);
 
 		assert_non_null(at);
-		memcpy(before, at + lies[i].at, 4);
+		memcpy(before, at + lies[i].at, sizeof before);
 		assert_true(pwrite(fd, &lies[i].value, lies[i].bytes, at - data + (off_t)lies[i].at) > 0);
 		assert_int_equal(xfp_bundle_dequantize(bundle, 0, 0, 3, XFP_FLOAT32, out, &err), XFP_BAD_INPUT);
 		assert_non_null(strstr(err.text, "q.weight"));
@@ -72,7 +72,7 @@ static void refuse_outliers(int small, uint64_t outliers, const struct outlier_l
 		for (uint64_t r = 0; r < 3; r++)
 			row[r] = xfp_bundle_dequantize(bundle, 0, r, 1, XFP_FLOAT32, out, &err);
 		assert_true(row[0] == XFP_BAD_INPUT || row[1] == XFP_BAD_INPUT || row[2] == XFP_BAD_INPUT);
-		assert_true(pwrite(fd, before, 4, at - data + (off_t)lies[i].at) > 0);
+		assert_true(pwrite(fd, before, sizeof before, at - data + (off_t)lies[i].at) > 0);
 		assert_int_equal(xfp_bundle_dequantize(bundle, 0, 0, 3, XFP_FLOAT32, out, &err), XFP_OK);
 		close(fd);
 		free(data);
@@ -91,9 +91,14 @@ static void outliers_outside_the_matrix_are_refused(void **state)
 	};
 	/* row pointers 0, 0, 2, 6; columns 7, 10; 4, 6, 8, 10 */
 	static const struct outlier_lie pointers[] = {
-		{ 0, 1, 4 },          { 4, 3, 4 },   { 4, 7, 4 },  { 4, UINT32_MAX, 4 }, { 8, 7, 4 },
-		{ 8, UINT32_MAX, 4 }, { 12, 5, 4 },  { 12, 7, 4 }, { 16, 11, 2 },        { 18, 0xffff, 2 },
-		{ 18, 7, 2 },         { 20, 11, 2 }, { 22, 4, 2 }, { 26, 8, 2 },
+		{ 0, 1, 4 },          { 0, UINT64_C(0x100000001), 8 },
+		{ 4, 3, 4 },          { 4, 7, 4 },
+		{ 4, UINT32_MAX, 4 }, { 8, 7, 4 },
+		{ 8, UINT32_MAX, 4 }, { 12, 5, 4 },
+		{ 12, 7, 4 },         { 16, 11, 2 },
+		{ 18, 0xffff, 2 },    { 18, 7, 2 },
+		{ 20, 11, 2 },        { 22, 4, 2 },
+		{ 26, 8, 2 },
 	};
 
 	(void)state;

@@ -222,6 +222,29 @@ static void forgotten_source(void **state)
 	xfp_store_close(&store);
 }
 
+/* A line of a key is an input where its name is one, not where it begins with one. */
+static void lines_that_are_no_input(void **state)
+{
+	struct xfp_artifact_label label = { XFP_PACKED_KIND,
+					    XFP_PACKED_VERSION,
+					    PACKED,
+					    "kind packed\nfit_" FIT "\nfitter " FIT "\noutlier " FIT
+					    "\nlibrary " OUTLIERS "\n",
+					    "q",
+					    1 };
+	struct xfp_store store = open_cache(state, 0);
+	struct xfp_manifest *m = open_manifest(&store, -1);
+	struct xfp_pending pending;
+
+	OK(xfp_store_begin(&store, PACKED, &pending, &err));
+	fixture_packed(pending.path, &label);
+	OK(xfp_pending_publish(&pending, false, &err));
+	OK(xfp_manifest_ingest(m, &store, PACKED, &err));
+	expect(state, "SELECT group_concat(name || ' ' || substr(input, 1, 2)) FROM inputs", "library 0a");
+	xfp_manifest_close(m);
+	xfp_store_close(&store);
+}
+
 /* ---- sources --------------------------------------------------------------------------------------- */
 
 static void sources(void **state)
@@ -445,9 +468,15 @@ static void candidates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(ingest_and_ask), scratch_test(damaged_artifact), scratch_test(sealed_candidates),
-		scratch_test(sealed_sources), scratch_test(forgotten_source), scratch_test(sources),
-		scratch_test(runs),           scratch_test(candidates),
+		scratch_test(ingest_and_ask),
+		scratch_test(damaged_artifact),
+		scratch_test(lines_that_are_no_input),
+		scratch_test(sealed_candidates),
+		scratch_test(sealed_sources),
+		scratch_test(forgotten_source),
+		scratch_test(sources),
+		scratch_test(runs),
+		scratch_test(candidates),
 	};
 
 	return cmocka_run_group_tests_name("manifest", tests, NULL, NULL);

@@ -92,6 +92,26 @@ static void strays(void **state)
 	free(path);
 }
 
+/* The largest number that a unit may have is one less than the one that stands for none. */
+static void numbers_of_units(void **state)
+{
+	uint32_t unit = 7;
+
+	(void)state;
+	assert_true(xfp_unit_parse("u4294967294", &unit));
+	assert_int_equal(unit, 4294967294);
+	assert_true(xfp_unit_parse("12", &unit));
+	assert_int_equal(unit, 12);
+	assert_false(xfp_unit_parse("u4294967295", &unit));
+	assert_false(xfp_unit_parse("4294967296", &unit));
+	assert_false(xfp_unit_parse("99999999999999999999", &unit));
+	assert_false(xfp_unit_parse("u", &unit));
+	assert_false(xfp_unit_parse("", &unit));
+	assert_false(xfp_unit_parse("u1x", &unit));
+	assert_false(xfp_unit_parse("-1", &unit));
+	assert_int_equal(unit, 12);
+}
+
 /* A dry run looks, and touches nothing. */
 static void a_dry_run(void **state)
 {
@@ -111,7 +131,8 @@ static void a_dry_run(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { scratch_test(strays), scratch_test(a_dry_run) };
+	const struct CMUnitTest tests[] = { scratch_test(strays), scratch_test(a_dry_run),
+					    cmocka_unit_test(numbers_of_units) };
 
 	return cmocka_run_group_tests_name("prepare", tests, NULL, NULL);
 }
