@@ -66,6 +66,8 @@ EXTRA_DIST += \
 	tests/faults/common.py \
 	tests/faults/damage.py \
 	tests/faults/run \
+	tests/faults/sample \
+	tests/faults/scene.py \
 	tests/faults/sources.py \
 	tests/faults/syscalls.py \
 	tests/faults/together.py

@@ -122,7 +122,8 @@ def change_manifest(scene, kind, table, number, column, draw):
         if kind == "row":
             db.execute(f'DELETE FROM "{table}" WHERE {where}', row)
         elif kind == "manifest":
-            db.execute(f'UPDATE "{table}" SET "{columns[column]}" = ? WHERE {where}', (flipped(row[column], draw), *row))
+            changed = flipped(row[column], draw)
+            db.execute(f'UPDATE "{table}" SET "{columns[column]}" = ? WHERE {where}', (changed, *row))
         else:  # the rows change places: all but the first column are the other's
             other, count = rows[number - 1], len(columns)
             db.execute(f'DELETE FROM "{table}" WHERE {where}', row)
@@ -197,7 +198,10 @@ def run_artifact(scene, _, where, draw):
     ended = scene.run(command)
     scene.check_status(ended, {0, 1, 3, 75, 76})
     scene.check_names()
-    noticed = not os.path.exists(scene.path(relative)) or open(scene.path(relative), "rb").read() != damaged
+    noticed = True
+    if os.path.exists(scene.path(relative)):
+        with open(scene.path(relative), "rb") as file:
+            noticed = file.read() != damaged
     if not noticed or byte % 16 < 2:
         scene.check_rerun(state, {relative})
     else:

@@ -2,8 +2,8 @@
 """System calls that fail, and a kill at each: strace injects both, into static and dynamic programs alike.
 
 strace counts calls a process, so each program is run by hand for one unit; of `xfp convert` and of make only the
-process itself is traced, not its children, and in the cases named whole-* all of them, where the Nth call of every
-process fails, for the first forty and then one in 25. Which error a call fails with takes turns among those that fit it.
+process itself is traced, not its children. In the case named whole all of them are, and the Nth call of every process
+fails, for the first forty and then one in 25. Which error a call fails with takes turns among those that fit it.
 """
 import collections
 import os

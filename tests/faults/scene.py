@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tiny conversion, states of it to start from, and what must hold after each point."""
+import fcntl
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from common import (Ended, Failed, MODEL, OPTIONS, PATIENCE_S, SANE, describe, end_session, files_below, mark,
+                    sha256)
+
+
+class Scene:
+    """A folder with a checkpoint `m`, a conversion of it (out.xfp, out.xfp.work, cache), and saved states of that."""
+
+    def __init__(self, folder, tools):
+        self.folder, self.tools = folder, tools
+        self.states, self.references = {}, {}
+        os.makedirs(self.path("elsewhere"))
+        made = self.run([os.path.join(tools, "make-checkpoint"), *MODEL, "m"])
+        if made.status:
+            raise Failed(describe(made))
+        for name in OPTIONS:
+            self.refer(name)
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    # ---- running ----------------------------------------------------------------------------------
+
+    def start(self, command, environment=None):
+        settings = {name: value for name, value in os.environ.items() if not name.startswith("XFP_") or
+                    name == "XFP_DATADIR"}
+        settings.update(OMP_NUM_THREADS="1", LC_ALL="C")
+        settings.update(environment or {})
+        return subprocess.Popen(command, cwd=self.folder, env=settings, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+    def wait(self, process):
+        try:
+            out, err = process.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            end_session(process.pid)
+            process.communicate()
+            raise Failed(f"{' '.join(process.args)}\n    was still running after {PATIENCE_S} s") from None
+        return Ended(process.args, process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
+
+    def run(self, command, environment=None):
+        return self.wait(self.start(command, environment))
+
+    def by_hand(self, program, *arguments):
+        """A stage."""
+        return [program, "--work", "out.xfp.work", "--cache", "cache", *arguments]
+
+    def convert_command(self, options="same", out="out.xfp", cache="cache", model="m"):
+        return ["xfp", "convert", model, "-o", out, "--cache", cache, "-j1", "-q", "--json", *OPTIONS[options]]
+
+    def convert(self, options="same", prefix=(), environment=None):
+        return self.run([*prefix, *self.convert_command(options)], environment)
+
+    def put_first(self, tool, script):
+        """A script in the place of a tool: xfp looks beside itself before it looks on PATH, so a copy is there."""
+        os.makedirs(self.path("first"), exist_ok=True)
+        with open(self.path("first", tool), "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n" + script + "\n")
+        os.chmod(file.name, 0o755)
+        if not os.path.exists(self.path("first", "xfp")):
+            shutil.copy2(shutil.which("xfp"), self.path("first", "xfp"))
+
+    # ---- what is right ----------------------------------------------------------------------------
+
+    def refer(self, name, model="m"):
+        """Convert without a fault, apart from everything else: the bundle's digest, and every stamp."""
+        shutil.rmtree(self.path("elsewhere"))
+        os.mkdir(self.path("elsewhere"))
+        ended = self.run(self.convert_command(name if name in OPTIONS else "same", "elsewhere/o.xfp", "elsewhere/c",
+                                              model))
+        if ended.status:
+            raise Failed("without any fault: " + describe(ended))
+        self.references[name] = (sha256(self.path("elsewhere/o.xfp")), self.stamps("elsewhere/o.xfp.work"))
+
+    def stamps(self, work="out.xfp.work"):
+        found = {}
+        for path in glob.glob(self.path(work, "u[0-9]*-*")):
+            if not path.endswith(".mk"):
+                with open(path, "rb") as file:
+                    found[os.path.basename(path)] = file.read()
+        return found
+
+    def artifact(self, key):
+        return os.path.join("cache", "artifacts", key[:2], key + ".h5")
+
+    def keys(self, unit, options="same"):
+        """{stamp: key} of one unit, in the order of its chain."""
+        stamps = self.references[options][1]
+        chain = ["survey", "outliers", "fit", "library", "more", "more-library", "choice", "packed"]
+        return {stamp: stamps[f"{unit}-{stamp}"].decode().split()[0] for stamp in chain if f"{unit}-{stamp}" in stamps}
+
+    def unit_with(self, stamp, without=None):
+        """The first unit that has such an artifact."""
+        units = sorted({name.split("-")[0] for name in self.references["same"][1]})
+        return next(unit for unit in units if stamp in self.keys(unit) and without not in self.keys(unit))
+
+    # ---- states -----------------------------------------------------------------------------------
+
+    def live(self):
+        """{relative path: mark} of everything that a conversion writes."""
+        found = {}
+        for where in ["out.xfp.work", "cache"]:
+            for path in files_below(self.path(where)):
+                found[os.path.relpath(path, self.folder)] = mark(path)
+        if os.path.lexists(self.path("out.xfp")):
+            found["out.xfp"] = mark(self.path("out.xfp"))
+        return found
+
+    def saved(self, state, relative):
+        return self.path("states", state, relative)
+
+    def copy(self, origin, target):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        if os.path.lexists(target):
+            os.unlink(target)
+        shutil.copy2(origin, target)
+
+    def save(self, state):
+        shutil.rmtree(self.path("states", state), ignore_errors=True)
+        self.states[state] = self.live()
+        for relative in self.states[state]:
+            self.copy(self.path(relative), self.saved(state, relative))
+
+    def adopt(self, state):
+        """A bundle that was written again with the same bytes, and the stamp that knows its inode, are as good."""
+        for relative in ["out.xfp", "out.xfp.work/bundle"]:
+            if relative in self.states[state] and self.states[state][relative] != mark(self.path(relative)):
+                self.copy(self.path(relative), self.saved(state, relative))
+                self.states[state][relative] = mark(self.path(relative))
+
+    def restore(self, state):
+        """Copies only what differs: a point that changed two files costs two."""
+        marks, live = self.states[state], self.live()
+        for relative in live.keys() - marks.keys():
+            os.unlink(self.path(relative))
+        changed = [relative for relative in marks if live.get(relative) != marks[relative]]
+        for relative in changed:
+            self.copy(self.saved(state, relative), self.path(relative))
+            marks[relative] = mark(self.path(relative))
+        # The bundle's stamp knows the inode, and a copy has another: let xfp write both again.
+        if "out.xfp" in changed:
+            self.expect(self.convert(), "same")
+            self.save(state)
+
+    def finished(self):
+        """The state after undisturbed conversions, which most others are made from."""
+        if "finished" not in self.states:
+            self.expect(self.convert("v2"), "v2")
+            self.expect(self.convert(), "same")
+            self.save("finished")
+        self.restore("finished")
+        return "finished"
+
+    def state(self, name, remove):
+        """The state `name`: a finished conversion without the files that `remove` gives."""
+        if name not in self.states:
+            self.finished()
+            for relative in remove:
+                if os.path.lexists(self.path(relative)):
+                    os.unlink(self.path(relative))
+            self.save(name)
+        self.restore(name)
+        return name
+
+    # ---- what must hold ---------------------------------------------------------------------------
+
+    def check_status(self, ended, sane=frozenset(SANE), killed=False, mute=False):
+        """A documented status, and a message where it is not 0; or the signal that we sent."""
+        if ended.status not in sane and not (killed and ended.status in (-signal.SIGKILL, 128 + signal.SIGKILL)):
+            raise Failed("no documented status: " + describe(ended))
+        if ended.status and not ended.err.strip() and not (killed or mute or ended.status == 76):
+            raise Failed("no message: " + describe(ended))
+
+    def check_names(self, allowed=("same",)):
+        """Whatever happened: no wrong or partial file has a final name."""
+        if os.path.exists(self.path("out.xfp")):
+            if sha256(self.path("out.xfp")) not in [self.references[name][0] for name in allowed]:
+                raise Failed("out.xfp is there, and wrong")
+        right = [self.references[name][1] for name in allowed]
+        for name, content in self.stamps().items():
+            if content not in [stamps.get(name) for stamps in right]:
+                raise Failed(f"the stamp {name} is wrong: {content!r}")
+
+    def expect(self, ended, options="same"):
+        """A success, with the right bytes, and the right digest reported."""
+        if ended.status:
+            raise Failed("it should have succeeded: " + describe(ended))
+        self.check_bundle(ended, options)
+
+    def check_bundle(self, ended, options):
+        right, out = self.references[options][0], self.path("out.xfp")
+        if not os.path.exists(out):
+            raise Failed("status 0 without a bundle: " + describe(ended))
+        if sha256(out) != right:
+            raise Failed("status 0 with wrong bytes: " + describe(ended))
+        try:
+            reported = json.loads(ended.out)["sha256"]
+        except (ValueError, KeyError):
+            raise Failed("status 0 without a summary: " + describe(ended)) from None
+        if reported != right:
+            raise Failed(f"status 0 with a wrong SHA-256 in the summary ({reported}): " + describe(ended))
+
+    def check_kept(self, state, damaged=()):
+        """No sound artifact of the state is gone."""
+        for relative in self.states[state]:
+            if relative.startswith("cache/artifacts/") and relative not in damaged:
+                if not os.path.exists(self.path(relative)):
+                    raise Failed(f"a sound artifact is gone: {relative}")
+
+    def check_debris(self):
+        left = [path for where in ["out.xfp.work", "cache"] for path in files_below(self.path(where))] + \
+            glob.glob(self.path(".*"))
+        left = [path for path in left if path.endswith(".tmp")]
+        if left:
+            raise Failed(f"debris stays: {os.path.relpath(left[0], self.folder)}")
+
+    def wait_for_lock(self):
+        """Stages that a killed xfp left behind end by themselves, soon."""
+        path, deadline = self.path("out.xfp.work", "lock"), time.monotonic() + PATIENCE_S
+        while os.path.exists(path):
+            with open(path, "rb") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return
+                except BlockingIOError:
+                    if time.monotonic() > deadline:
+                        raise Failed("the lock of the work folder is still held") from None
+            time.sleep(0.002)
+
+    def check_rerun(self, state, damaged=(), options="same"):
+        """Run again without a fault, it succeeds with the reference's bytes, and nothing sound was lost."""
+        self.wait_for_lock()
+        self.check_kept(state, damaged)
+        ended = self.convert(options)
+        try:
+            self.expect(ended, options)
+            self.check_kept(state, damaged)
+            self.check_debris()
+        except Failed as problem:
+            raise Failed(f"rerun: {problem}") from None
