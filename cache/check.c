@@ -14,9 +14,6 @@
 #include "key.h"
 #include "manifest_db.h"
 #include "printable.h"
-#include "text.h"
-
-#define MOST_COMPLAINTS "20"
 
 struct checking {
 	const struct xfp_store *store;
@@ -222,49 +219,4 @@ enum xfp_status xfp_check_cache(const struct xfp_store *store, const struct xfp_
 			hooks->progress(c.done, c.total, hooks->context);
 	}
 	return status ? status : check_others(&c, err);
-}
-
-/* ---- the manifest ------------------------------------------------------------------------------ */
-
-static enum xfp_status complain(struct xfp_manifest *m, const char *sql, const char *prefix, FILE *out,
-				struct xfp_error *err)
-{
-	sqlite3_stmt *row;
-	int rc = sqlite3_prepare_v2(m->db, sql, -1, &row, NULL);
-
-	if (rc == SQLITE_OK)
-		while ((rc = sqlite3_step(row)) == SQLITE_ROW) {
-			const char *text = (const char *)sqlite3_column_text(row, 0);
-
-			if (text && strcmp(text, "ok"))
-				fprintf(out, "%s%s\n", prefix, xfp_printable(text).text);
-		}
-	if ((rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB) {
-		fprintf(out, "%s\n", sqlite3_errmsg(m->db));
-		rc = SQLITE_DONE;
-	}
-	sqlite3_finalize(row);
-	return rc == SQLITE_DONE ? XFP_OK : xfp_manifest_fail(m, rc, err);
-}
-
-enum xfp_status xfp_check_manifest(struct xfp_manifest *m, char **complaints, struct xfp_error *err)
-{
-	struct xfp_text text;
-	FILE *out = xfp_text_begin(&text);
-	enum xfp_status status;
-
-	*complaints = NULL;
-	if (!out)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
-	status = complain(m, "PRAGMA integrity_check(" MOST_COMPLAINTS ")", "", out, err);
-	if (!status)
-		status = complain(m, "SELECT DISTINCT \"table\" FROM pragma_foreign_key_check", "rows of nothing in ",
-				  out, err);
-	if (!xfp_text_end(&text) && !status)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
-	if (!status && text.size)
-		*complaints = text.bytes;
-	else
-		free(text.bytes);
-	return status;
 }

@@ -14,7 +14,7 @@
 enum xfp_finding_what {
 	XFP_FINDING_DAMAGED,    /* an artifact: its envelope, and where it is read, its digest, label and key */
 	XFP_FINDING_UNREADABLE, /* an artifact that this user, or this disk, cannot read */
-	XFP_FINDING_MANIFEST,   /* the manifest: integrity_check */
+	XFP_FINDING_MANIFEST,   /* the manifest: integrity_check, and its seals */
 	XFP_FINDING_OTHER,      /* a sound artifact of another version of xfp: of no use to this one */
 	XFP_FINDING_GONE,       /* a row without an artifact */
 	XFP_FINDING_UNKNOWN,    /* an artifact without a row */
@@ -56,7 +56,8 @@ enum xfp_status xfp_check_cache(const struct xfp_store *store, const struct xfp_
 				const struct xfp_check_rules *rules, const struct xfp_check_hooks *hooks,
 				struct xfp_check_result *result, struct xfp_error *err);
 
-/* What SQLite says against the manifest, a line each, or NULL: nothing. The caller frees. */
+/* What SQLite says against the manifest, and where that is nothing, which of its seals do not fit: a line each, or NULL:
+ * nothing. The caller frees. */
 enum xfp_status xfp_check_manifest(struct xfp_manifest *manifest, char **complaints, struct xfp_error *err);
 
 #endif

@@ -8,6 +8,7 @@ cache_libcache_a_SOURCES = \
 	cache/census.h \
 	cache/check.c \
 	cache/check.h \
+	cache/check_manifest.c \
 	cache/drop.c \
 	cache/drop.h \
 	cache/explain.c \

@@ -65,6 +65,22 @@ fresh() { # OPTION...
 	[ "$(query "$rows")" = "$right" ]
 }
 
+@test "xfp cache check says which seals do not fit, and rebuild mends the rows" {
+	xfp convert m -o out.xfp -q
+	xfp cache check >/dev/null
+	fit=$(query "SELECT min(fit_key) FROM candidates")
+	change "UPDATE candidates SET bytes = bytes + 1 WHERE fit_key = '$fit' AND number = 0"
+	run -3 xfp cache check
+	[[ $output == *"manifest.sqlite"*"the candidates of $fit are not what its seal says"* ]]
+	xfp cache rebuild >/dev/null
+	xfp cache check >/dev/null
+	change "UPDATE source_files SET mtime_ns = mtime_ns + 1"
+	run -3 xfp cache check
+	[[ $output == *"what is remembered of $PWD/m/model.safetensors is not what its seal says"* ]]
+	[ "$(converted m out.xfp)" = "$(fresh)" ]
+	xfp cache check >/dev/null
+}
+
 @test "a digest of a source that is damaged is read again" {
 	want=$(fresh --min-cos-strict 0.997)
 	xfp convert m -o out.xfp -q
