@@ -24,6 +24,7 @@ static bool is_writable(const char *path)
 	return !faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS);
 }
 
+/* But for pending files: the tag that another xfp is writing, or was killed while it wrote. */
 static bool is_empty(const char *folder)
 {
 	DIR *dir = opendir(folder);
@@ -33,7 +34,8 @@ static bool is_empty(const char *folder)
 	if (!dir)
 		return false;
 	while (empty && (entry = readdir(dir)))
-		empty = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
+		empty = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
+			xfp_pending_is_name(entry->d_name);
 	closedir(dir);
 	return empty;
 }

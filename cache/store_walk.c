@@ -122,6 +122,8 @@ static char *folder_number(const struct xfp_store *store, unsigned number)
 
 void xfp_store_sweep(const struct xfp_store *store)
 {
+	if (!store->read_only)
+		xfp_sweep_pending(store->folder);
 	for (unsigned number = 0; number < 256 && !store->read_only; number++) {
 		char *folder = folder_number(store, number);
 

@@ -94,6 +94,12 @@ static void cannot_tell(void **state)
 	xfp_store_close(&store);
 }
 
+static int count_pending(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+	(void)st, (void)kind;
+	return xfp_pending_is_name(path + ftw->base);
+}
+
 static void each_in_order(void **state)
 {
 	struct xfp_store store = open_cache(state, "c");
@@ -164,6 +170,39 @@ static void tag(void **state)
 	xfp_store_close(&store);
 	assert_true(scratch_has(state, "home/artifacts"));
 	assert_false(scratch_has(state, "home/CACHEDIR.TAG"));
+}
+
+/* Killed while it wrote the tag, once before there was anything else, once long after that. */
+static void killed_tag(void **state)
+{
+	char *folder = scratch_path(state, "c"), *tag = scratch_path(state, "c/CACHEDIR.TAG");
+
+	scratch_mkdir(state, "c");
+	for (int again = 0; again < 2; again++) {
+		struct xfp_pending alive;
+		struct xfp_store store;
+		pid_t child = fork();
+		int ended;
+
+		assert_true(child >= 0);
+		if (!child) {
+			struct xfp_pending debris;
+
+			_exit(xfp_pending_open(tag, &debris, NULL));
+		}
+		assert_int_equal(waitpid(child, &ended, 0), child);
+		assert_int_equal(ended, 0);
+		OK(xfp_pending_open(tag, &alive, &err)); /* and one that is being written */
+		OK(xfp_store_open(folder, &store, &err));
+		xfp_store_sweep(&store);
+		assert_true(scratch_has(state, "c/CACHEDIR.TAG"));
+		assert_int_equal(access(alive.path, F_OK), 0);
+		xfp_pending_discard(&alive);
+		assert_int_equal(nftw(folder, count_pending, 4, FTW_PHYS), 0);
+		xfp_store_close(&store);
+	}
+	free(folder);
+	free(tag);
 }
 
 static void sweep(void **state)
@@ -239,7 +278,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		scratch_test(put_find_remove), scratch_test(cannot_tell),
 		scratch_test(each_in_order),   scratch_test(tag),
-		scratch_test(sweep),           scratch_test(read_only),
+		scratch_test(killed_tag),      scratch_test(sweep),
+		scratch_test(read_only),
 	};
 
 	return cmocka_run_group_tests_name("store", tests, NULL, NULL);
