@@ -111,8 +111,10 @@ static int run(const struct xfp_cache_command *command, int argc, char **argv)
 	struct xfp_error err = { 0 };
 	int status;
 
-	if (!name)
+	if (!name) {
+		fputs("xfp cache: out of memory\n", stderr);
 		return XFP_FAILED;
+	}
 	argv[0] = name;
 	if (!(status = parse(argc, argv, command, &call))) {
 		status = command->run(&call, &err);

@@ -306,8 +306,10 @@ int xfp_run_command(int argc, char **argv, const struct xfp_conversion_command *
 	char **words = malloc(((size_t)argc + 1) * sizeof *words); /* getopt reorders argv */
 	int status;
 
-	if (!words)
+	if (!words) {
+		fprintf(stderr, "%s: out of memory\n", argv[0]);
 		return XFP_FAILED;
+	}
 	memcpy(words, argv, ((size_t)argc + 1) * sizeof *words);
 	status = (int)xfp_options_parse(argc, argv, command->planning, &c.options, &err);
 	if (!status && c.options.help) {

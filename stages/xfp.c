@@ -79,8 +79,10 @@ static int run(const struct command *command, int argc, char **argv)
 	char *name = xfp_format("xfp %s", command->name);
 	int status;
 
-	if (!name)
+	if (!name) {
+		fputs("xfp: out of memory\n", stderr);
 		return XFP_FAILED;
+	}
 	argv[0] = name;
 	if (argc > 1 && !strcmp(argv[1], "--version"))
 		status = print_version();
