@@ -273,6 +273,15 @@ static enum xfp_status digest_sources(struct writer *w, const struct xfp_ledger 
 	return status;
 }
 
+/* UINT64_MAX: it is not there. What a file has grown by since its size was taken is not read, and both digests of what
+ * is read are the same. */
+static uint64_t file_size(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) ? UINT64_MAX : (uint64_t)st.st_size;
+}
+
 static enum xfp_status put_files(struct writer *w, const struct xfp_ledger *ledger, const struct xfp_bundle_plan *plan)
 {
 	enum xfp_status status = XFP_OK;
@@ -288,6 +297,8 @@ static enum xfp_status put_files(struct writer *w, const struct xfp_ledger *ledg
 		xfp_file_member(f, ledger->extras[f], name);
 		(void)((status = begin_member(w, name, file->size, file->offset)) ||
 		       (status = put_extent(w, &from, w->files[f])) || (status = end_member(w)));
+		if (!status && file_size(path) != file->size)
+			status = XFP_DAMAGED;
 		if (status == XFP_DAMAGED)
 			status =
 				xfp_fail(w->err, XFP_BAD_INPUT,

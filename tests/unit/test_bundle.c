@@ -213,6 +213,45 @@ static void a_damaged_artifact_is_named(void **state)
 	fixture_free(&f);
 }
 
+static const char *grows; /* once its size is known */
+
+/* The linker's --wrap puts this in the place of base's: the bundle is begun when all sizes are known. */
+enum xfp_status __real_xfp_pending_open(const char *path, struct xfp_pending *pending, struct xfp_error *err);
+enum xfp_status __wrap_xfp_pending_open(const char *path, struct xfp_pending *pending, struct xfp_error *err);
+
+enum xfp_status __wrap_xfp_pending_open(const char *path, struct xfp_pending *pending, struct xfp_error *err)
+{
+	if (grows) {
+		FILE *file = fopen(grows, "a");
+
+		assert_non_null(file);
+		fputs("and more", file);
+		assert_int_equal(fclose(file), 0);
+		grows = NULL;
+	}
+	return __real_xfp_pending_open(path, pending, err);
+}
+
+/* What would be stored is its beginning. */
+static void a_small_file_that_grows_is_told(void **state)
+{
+	struct fixture f;
+	char *path;
+
+	(void)state;
+	fixture_make(&f, 1);
+	assert_true(f.ledger.extra_count > 0);
+	path = xfp_path(f.ledger.model, f.extras[0]);
+	grows = path;
+	assert_int_equal(fixture_write_bundle(&f, &err), XFP_BAD_INPUT);
+	assert_null(grows);
+	assert_non_null(strstr(err.text, path));
+	assert_non_null(strstr(err.text, "changed while the bundle was written"));
+	nothing_is_left(&f);
+	free(path);
+	fixture_free(&f);
+}
+
 static void parts_of_the_wrong_size_are_refused(void **state)
 {
 	struct fixture f;
@@ -466,6 +505,7 @@ int main(void)
 		cmocka_unit_test(the_same_description_gives_the_same_bytes),
 		cmocka_unit_test(a_bundle_of_nothing),
 		cmocka_unit_test(a_damaged_artifact_is_named),
+		cmocka_unit_test(a_small_file_that_grows_is_told),
 		cmocka_unit_test(parts_of_the_wrong_size_are_refused),
 		cmocka_unit_test(groups_of_the_wrong_size_are_refused),
 		cmocka_unit_test(a_source_that_became_shorter_is_named),
