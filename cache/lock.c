@@ -133,7 +133,7 @@ enum xfp_status xfp_lock_share(const struct xfp_store *store, const char *what, 
 	fd = store->read_only ? open(path, O_RDONLY) : open(path, O_RDWR | O_CREAT, 0666);
 	if (fd < 0) {
 		if (!store->read_only)
-			status = xfp_fail_errno(err, errno, "%s: cannot open", path);
+			status = xfp_store_denied(store, path, errno, err);
 		goto done;
 	}
 	if (!store->read_only && !take(fd, LOCK_EX))
@@ -162,7 +162,7 @@ enum xfp_status xfp_lock_alone(const struct xfp_store *store, const char *what, 
 	if (!path)
 		return xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
 	if ((fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666)) < 0) {
-		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
+		status = xfp_store_denied(store, path, errno, err);
 		goto done;
 	}
 	failed = take(fd, LOCK_EX);

@@ -121,6 +121,15 @@ bool xfp_store_has(const struct xfp_store *store, const char *key)
 	return !absent;
 }
 
+enum xfp_status xfp_store_denied(const struct xfp_store *store, const char *path, int errnum, struct xfp_error *err)
+{
+	if (errnum != EACCES)
+		return xfp_fail_errno(err, errnum, "%s: cannot open", path);
+	return xfp_fail(err, XFP_FAILED,
+			"%s: %s; users who share a cache need chmod -R g+rwXs %s, and umask 002 when they convert",
+			path, strerror(errnum), store->folder);
+}
+
 enum xfp_status xfp_store_begin(const struct xfp_store *store, const char *key, struct xfp_pending *pending,
 				struct xfp_error *err)
 {
@@ -136,8 +145,9 @@ enum xfp_status xfp_store_begin(const struct xfp_store *store, const char *key, 
 	folder = xfp_format("%s/" ARTIFACTS "/%.2s", store->folder, key);
 	if (!path || !folder)
 		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
-	else if (!(status = xfp_mkdirs(folder, err)))
-		status = xfp_pending_open(path, pending, err);
+	else if (!(status = xfp_mkdirs(folder, err)) && (status = xfp_pending_open(path, pending, err)) &&
+		 access(folder, W_OK) && errno == EACCES)
+		status = xfp_store_denied(store, folder, EACCES, err);
 	free(folder);
 	free(path);
 	return status;

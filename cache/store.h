@@ -47,6 +47,9 @@ char *xfp_store_path(const struct xfp_store *store, const char *key);
  * opens it learns the reason, and nobody makes again, or removes, what may be perfectly sound. */
 bool xfp_store_has(const struct xfp_store *store, const char *key);
 
+/* What it means that something of the cache cannot be opened for writing: where others made it, which mode it needs. */
+enum xfp_status xfp_store_denied(const struct xfp_store *store, const char *path, int errnum, struct xfp_error *err);
+
 /* A pending file in the right folder; then xfp_pending_publish(pending, false, err) of base/file.h. A
  * read-only store is XFP_FAILED naming the folder and the remedy. */
 enum xfp_status xfp_store_begin(const struct xfp_store *store, const char *key, struct xfp_pending *pending,

@@ -222,3 +222,32 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 	(exec <&- >&- 2>&- && exec xfp-kernel-verify --seed 1 --filter 'encode norm')
 	(exec <&- >&- 2>&- && exec xfp-verify out.xfp)
 }
+
+@test "a cache that another user made says which mode it needs, and works with it" {
+	[ "$(id -u)" = 0 ] || skip "only root can be somebody else"
+	setpriv --reuid 65534 --regid 65534 --clear-groups true || skip "no other user can be had"
+	# Two users of one group.
+	as_user() { setpriv --reuid "$1" --regid 65534 --clear-groups "${@:2}"; }
+	for above in "$BATS_TEST_TMPDIR" "$BATS_FILE_TMPDIR" "$BATS_SUITE_TMPDIR" "$BATS_RUN_TMPDIR"; do
+		chmod a+x "$above"
+	done
+	make_model m
+	chmod -R a+rX m
+	mkdir one two shared
+	chown 65533:65534 one shared
+	chown 65534:65534 two
+	chmod 2775 shared
+	unset XFP_WORK XFP_CACHE
+	as_user 65533 test -r m/config.json || skip "another user cannot come to this folder"
+	as_user 65533 xfp plan m >/dev/null 2>&1 || skip "another user cannot run the tools"
+	(umask 022 && as_user 65533 xfp convert m -o one/out.xfp --cache shared/cache -q)
+	chmod g+w shared/cache shared/cache/artifacts
+	run -1 as_user 65534 xfp convert m -o two/out.xfp --cache shared/cache -q
+	[[ $output == *"chmod -R g+rwXs "*"shared/cache"* ]] || { echo "$output"; return 1; }
+	chmod g+w shared/cache/lock
+	run -1 as_user 65534 xfp convert m -o two/out.xfp --cache shared/cache -q --min-cos-strict 0.9 --bits 2
+	[[ $output == *"chmod -R g+rwXs "*"shared/cache"* ]] || { echo "$output"; return 1; }
+	chmod -R g+rwXs shared/cache
+	(umask 002 && as_user 65534 xfp convert m -o two/out.xfp --cache shared/cache -q)
+	cmp one/out.xfp two/out.xfp
+}
