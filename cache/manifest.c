@@ -213,7 +213,8 @@ static enum xfp_status open_writable(struct xfp_manifest *m, const struct xfp_st
 			goto done;
 		state = XFP_MANIFEST_EMPTY;
 	}
-	/* Where a file system has no WAL, or hosts share it, another will do. One that was just rebuilt has none yet. */
+	/* Where a file system has no WAL, or hosts share it, another will do. One that was just rebuilt has
+	 * none yet. */
 	xfp_manifest_ask(
 		m, xfp_filesystem_at(m->path).shared ? "PRAGMA journal_mode = DELETE" : "PRAGMA journal_mode = WAL",
 		mode, &rc);
