@@ -19,6 +19,8 @@
 #include "printable.h"
 #include "run_inspect.h"
 #include "temporary.h"
+#include "threads.h"
+#include "work.h"
 
 /* ---- which units ------------------------------------------------------------------------------- */
 
@@ -130,38 +132,63 @@ static enum xfp_status inspect(struct xfp_comparison *comparison, struct xfp_sig
 
 /* ---- all units --------------------------------------------------------------------------------- */
 
-/* On a terminal alone: there is nothing to look up later. */
-static void say(bool terminal, uint32_t number, uint32_t count, const char *name)
+/* How far it is. What is looked at of a unit is so many rows, whose length is most of what it costs. */
+struct meter {
+	bool terminal; /* elsewhere nothing is shown: there is nothing to look up later */
+	uint32_t number, count;
+	uint64_t done, total; /* columns */
+	double started;
+};
+
+static void clear(const struct meter *meter)
 {
-	if (terminal && name)
-		fprintf(stderr, "\r\033[K%" PRIu32 " of %" PRIu32 ": %.60s", number, count, xfp_printable(name).text);
-	else if (terminal)
+	if (meter->terminal)
 		fputs("\r\033[K", stderr);
+}
+
+static void show(struct meter *meter, const char *name)
+{
+	double seconds = xfp_now() - meter->started, left;
+	char rest[48] = "";
+
+	meter->number++;
+	if (!meter->terminal)
+		return;
+	left = meter->done ? seconds * (double)(meter->total - meter->done) / (double)meter->done : 0;
+	if (left >= 90)
+		snprintf(rest, sizeof rest, ", about %.0f min left", left / 60);
+	else if (meter->done)
+		snprintf(rest, sizeof rest, ", about %.0f s left", left);
+	fprintf(stderr, "\r\033[K%3.0f%% %" PRIu32 " of %" PRIu32 "%s: %.48s",
+		100 * (double)meter->done / (double)meter->total, meter->number, meter->count, rest,
+		xfp_printable(name).text);
 }
 
 static enum xfp_status measure_units(struct xfp_comparison *c, struct xfp_signals *signals, struct xfp_error *err)
 {
 	const struct xfp_ledger *ledger = c->ledger;
-	bool terminal = isatty(STDERR_FILENO);
+	struct meter meter = { .terminal = isatty(STDERR_FILENO), .started = xfp_now() };
 	enum xfp_status status = XFP_OK;
-	uint32_t wanted = 0, number = 0;
 
 	for (uint32_t u = 0; u < ledger->unit_count; u++)
-		wanted += is_wanted(&c->request, &ledger->units[u]);
-	if (!wanted)
+		if (is_wanted(&c->request, &ledger->units[u])) {
+			meter.count++;
+			meter.total += ledger->units[u].cols;
+		}
+	if (!meter.count)
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no weights that a conversion would fit",
 				xfp_printable(c->request.model).text);
-	if (!(c->units = calloc(wanted, sizeof *c->units)))
+	if (!(c->units = calloc(meter.count, sizeof *c->units)))
 		return xfp_fail(err, XFP_FAILED, "out of memory");
 	for (uint32_t u = 0; !status && u < ledger->unit_count; u++) {
 		const struct xfp_ledger_unit *unit = &ledger->units[u];
 
 		if (!is_wanted(&c->request, unit))
 			continue;
-		say(terminal, ++number, wanted, unit->name);
+		show(&meter, unit->name);
 		status = xfp_compare_unit(ledger, unit, &c->request, signals, &c->units[c->count], err);
 		if (!status && !c->units[c->count].count) {
-			say(terminal, 0, 0, NULL);
+			clear(&meter);
 			fprintf(stderr, "xfp: %s: has weights that are no numbers, and is left out\n",
 				xfp_printable(unit->name).text);
 			free(c->units[c->count].list);
@@ -169,8 +196,9 @@ static enum xfp_status measure_units(struct xfp_comparison *c, struct xfp_signal
 		} else {
 			c->count++;
 		}
+		meter.done += unit->cols;
 	}
-	say(terminal, 0, 0, NULL);
+	clear(&meter);
 	if (!status && !c->count)
 		status = xfp_fail(err, XFP_BAD_INPUT, "no unit is left to compare");
 	return status;
@@ -233,14 +261,33 @@ static void comparison_free(struct xfp_comparison *c)
 	xfp_compare_request_free(&c->request);
 }
 
+/* OpenMP's threads wait for each other by spinning unless the environment says otherwise before the program begins,
+ * and where other programs want the processors they take what the one that is waited for needs. So it begins again;
+ * where that cannot be, it is slower. */
+static void wait_passively(int argc, char **argv)
+{
+	char **words;
+
+	if (xfp_threads() == 1 || getenv("OMP_WAIT_POLICY") || setenv("OMP_WAIT_POLICY", "passive", 1) ||
+	    !(words = calloc((size_t)argc + 2, sizeof *words)))
+		return;
+	words[0] = (char *)(uintptr_t) "xfp";
+	words[1] = (char *)(uintptr_t) "compare";
+	memcpy(words + 2, argv + 1, (size_t)(argc - 1) * sizeof *words);
+	execv("/proc/self/exe", words);
+	free(words);
+}
+
 int xfp_main_compare(int argc, char **argv)
 {
 	struct xfp_comparison comparison = { 0 };
 	struct xfp_error err = { .text = "" };
 	struct xfp_signals signals = { 0 };
 	const char *name = argv[0];
-	enum xfp_status status = xfp_compare_parse(argc, argv, &comparison.request, &err);
+	enum xfp_status status;
 
+	wait_passively(argc, argv);
+	status = xfp_compare_parse(argc, argv, &comparison.request, &err);
 	if (!status && comparison.request.help) {
 		xfp_compare_help(name);
 	} else if (!status && comparison.request.version) {

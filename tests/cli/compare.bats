@@ -296,3 +296,30 @@ assert "prefers-color-scheme: dark" in open("plot.svg").read() and os.getcwd() n
 		rm -f stall inspected
 	done
 }
+
+@test "on a terminal: how far it is and how long it will be, gone at the end" {
+	make_model m
+	"$PYTHON" - >typescript <<-'EOF'
+	import os, pty, sys
+	status = pty.spawn(["xfp", "compare", "m", "--rows", "64", "--bits", "2"], lambda fd: os.read(fd, 65536))
+	sys.exit(os.waitstatus_to_exitcode(status))
+	EOF
+	grep -Eq $'\r\e\\[K  0% 1 of 7: model' typescript
+	grep -Eq $'\r\e\\[K 30% 3 of 7, about [0-9]+ s left: model' typescript # 128 of 432 columns are done
+	[[ $(sed $'s/.*\r\e\\[K//' typescript) == *units* && $(sed $'s/.*\r\e\\[K//' typescript) != *" of 7"* ]]
+	xfp compare m --rows 64 --bits 2 2>errors >table
+	cat errors
+	[ ! -s errors ]
+}
+
+@test "threads wait passively, with the words that were given, unless the environment says otherwise" {
+	make_model m
+	expected=$(xfp compare m --csv --rows 64 --bits 2 role:q)
+	[ "$(OMP_NUM_THREADS=2 OMP_DISPLAY_ENV=verbose xfp compare m --csv --rows 64 --bits 2 role:q 2>shown)" = "$expected" ]
+	grep -q SPINCOUNT shown || skip "this OpenMP does not say how it waits"
+	grep -q "GOMP_SPINCOUNT = '0'" shown
+	OMP_WAIT_POLICY=active OMP_NUM_THREADS=2 OMP_DISPLAY_ENV=verbose xfp compare m --rows 64 --bits 2 role:q >table 2>shown
+	run ! grep "GOMP_SPINCOUNT = '0'" shown
+	run -2 xfp compare --rowz 3
+	[[ ${lines[0]} == "xfp compare: unknown option --rowz; did you mean --rows?" ]]
+}
