@@ -53,7 +53,7 @@ is() { # WANT, of standard input
 @test "every example of the page is a query that answers" {
 	# floors that are met, that none meets, and lm_head, which has none
 	converted m out.xfp --floor attention=0.99999
-	[ "$(examples | wc -l)" -eq 6 ]
+	[ "$(examples | wc -l)" -eq 7 ]
 	for number in 1 2 3 4 5; do
 		example "$number" >answer || { echo "example $number"; return 1; }
 		[ -s answer ] || { echo "example $number: nothing"; return 1; }
@@ -68,11 +68,16 @@ is() { # WANT, of standard input
 		"$(artifacts | xargs stat -c %s | awk '{ bytes += $1 } END { print bytes }')" ]
 	[ "$(example 4 | cut -d'|' -f9 | sort -u)" = 0 ]
 	example 5 | cut -d'|' -f3,4,5,7 | sort -u | is "attention|keep|0.99999|1"
+	# everything that was made for the unit, and nothing else; no floor was met, so that there are two fits
+	[ "$(example 7 | cut -d'|' -f1 | paste -sd' ')" = "choice fit fit outliers packed" ]
+	example 7 | cut -d'|' -f2 | sort | is "$(query "SELECT key FROM artifacts
+		WHERE unit LIKE '%.layers.0.self_attn.q_proj.weight' ORDER BY key")"
 	# surveys are of the default
 	[ -z "$(example 6)" ]
 	unset XFP_MODE
 	converted m default.xfp --cache default
 	[ "$(example 6 default | wc -l)" -eq $((7 * 15)) ]
+	example 7 default | cut -d'|' -f1 | grep -qx survey
 	example 6 default | cut -d'|' -f5 | sort -nc
 }
 
