@@ -34,3 +34,8 @@ xfp_flags = $(if $(findstring n,$(xfp_letters)),--dry-run) $(if $(findstring k,$
 .PHONY: convert
 convert:
 	+@xfp convert $(xfp_flags)
+
+# The bundle, made where it is not up to date, against its checkpoint.
+.PHONY: verify
+verify: convert
+	@xfp verify --source "$$XFP_MODEL" -- "$$XFP_OUT"

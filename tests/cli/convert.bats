@@ -295,6 +295,17 @@ my.mk" ]
 	XFP_FLORS=0.9 xfp convert --help >help
 }
 
+@test "make verify: the bundle is made, and held to its checkpoint" {
+	make_model 'm $1'
+	printf 'MODEL = m $$1\nOUT = the out.xfp\ninclude $(shell xfp --pipelines)/convert.mk\n' >my.mk
+	run -0 make -f my.mk verify
+	[[ $output == *"the out.xfp: every byte is as it was written; the weights are those of the checkpoint; "* ]]
+	run -0 make -f my.mk verify
+	[[ $output == *"is up to date"*"every byte is as it was written"* ]]
+	run -0 make -f my.mk -n verify
+	[[ $output == *"xfp verify --source"* ]]
+}
+
 @test "make -n does nothing, make -k goes on" {
 	make_model m
 	printf 'MODEL = m\nOUT = out.xfp\ninclude $(shell xfp --pipelines)/convert.mk\n' >my.mk
