@@ -142,6 +142,11 @@ static enum xfp_status take_lock(struct xfp_conversion *c, struct xfp_error *err
 		else if (c->signals ? xfp_signals_wait(c->signals, 50) : usleep(50000))
 			status = xfp_fail(err, XFP_FAILED, "interrupted");
 	}
+	/* What is there is another run's to write to. */
+	if (status && c->lock >= 0) {
+		close(c->lock);
+		c->lock = -1;
+	}
 	free(path);
 	return status;
 }
@@ -218,8 +223,13 @@ void xfp_conversion_ended(struct xfp_conversion *c, const char *state, int statu
 	snprintf(c->record.state, sizeof c->record.state, "%s", came ? "interrupted" : status ? "failed" : state);
 	c->record.status = came ? 128 + came : status;
 	c->record.ended = xfp_wall_ms();
-	if (!came && status && *message)
+	if (!came && status && *message) {
+		free(c->record.message);
 		c->record.message = strdup(message);
+	} else if (came || !status) {
+		free(c->record.message);
+		c->record.message = NULL;
+	}
 	xfp_conversion_phase(c, "");
 }
 
@@ -344,15 +354,39 @@ off_t xfp_log_size(const struct xfp_conversion *c)
 	return c->log >= 0 && !fstat(c->log, &st) ? st.st_size : 0;
 }
 
-void xfp_log_show(const struct xfp_conversion *c, off_t offset)
+/* The log from `offset` on; NULL when that cannot be had. */
+static char *read_log(const struct xfp_conversion *c, off_t offset)
 {
 	off_t size = xfp_log_size(c) - offset;
-	char *text = size > 0 ? calloc(1, (size_t)size + 1) : NULL, *rest = text, *line;
+	char *text = size > 0 ? calloc(1, (size_t)size + 1) : NULL;
 
-	if (!text || pread(c->log, text, (size_t)size, offset) < 0)
-		rest = NULL;
+	if (text && pread(c->log, text, (size_t)size, offset) < 0) {
+		free(text);
+		text = NULL;
+	}
+	return text;
+}
+
+void xfp_log_show(const struct xfp_conversion *c, off_t offset)
+{
+	char *text = read_log(c, offset), *rest = text, *line;
+
 	while ((line = strsep(&rest, "\n")))
 		if (!strncmp(line, "xfp", 3))
 			fprintf(stderr, "%s\n", line);
+	free(text);
+}
+
+void xfp_log_keep(struct xfp_conversion *c, off_t offset)
+{
+	char *text = read_log(c, offset), *rest = text, *line, *last = NULL;
+
+	while ((line = strsep(&rest, "\n")))
+		if (!strncmp(line, "xfp", 3))
+			last = line;
+	if (last) {
+		free(c->record.message);
+		c->record.message = strdup(last);
+	}
 	free(text);
 }

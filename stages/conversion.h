@@ -87,6 +87,8 @@ uint64_t xfp_conversion_least_bytes(const struct xfp_conversion *c);
 /* The tools' messages ("xfp-inspect: ...") that the log holds from `offset` on, shown on stderr;
  * xfp_log_size is where it ends now. */
 off_t xfp_log_size(const struct xfp_conversion *c);
+/* Keep the last of those messages as that of the run, for where it has none of its own. */
+void xfp_log_keep(struct xfp_conversion *c, off_t offset);
 void xfp_log_show(const struct xfp_conversion *c, off_t offset);
 
 /* "12.3 M", "1.5 GB" (unit "B") and the like, at most 15 characters. */

@@ -19,6 +19,7 @@
 #include "finish.h"
 #include "ingest.h"
 #include "like.h"
+#include "make_log.h"
 #include "prepare.h"
 #include "progress.h"
 #include "resume.h"
@@ -44,6 +45,7 @@ static void follow(void *context)
 static int run_units(struct follower *follower, struct xfp_signals *signals, struct xfp_error *err)
 {
 	struct xfp_conversion *c = follower->c;
+	off_t before = xfp_log_size(c);
 	int status;
 
 	c->failures = 0;
@@ -69,8 +71,7 @@ static int run_units(struct follower *follower, struct xfp_signals *signals, str
 	}
 	if (c->changed)
 		return (int)xfp_fail(err, XFP_CHANGED, "weights changed while they were being converted");
-	return (int)xfp_fail(err, XFP_FAILED, "make failed, and no stage said why; see %s/%s", c->options.work,
-			     XFP_LOG_FILE);
+	return (int)xfp_make_log_explain(c, before, err);
 }
 
 /* One time round: what is missing is made. XFP_DAMAGED and XFP_CHANGED ask for another. */

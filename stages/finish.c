@@ -102,8 +102,10 @@ int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struc
 	if ((status = (int)xfp_bundle_stamp_key(c, false, stamp.key, err)) || (status = (int)decided(c, expected, err)))
 		return status;
 	status = xfp_run(c, signals, argv, NULL, NULL, NULL, err);
-	if (status && !signals->interrupted)
+	if (status && !signals->interrupted) {
 		xfp_log_show(c, before);
+		xfp_log_keep(c, before);
+	}
 	if (status)
 		return status == XFP_DAMAGED ? status : (int)xfp_child_status(status);
 	if (!find_sha256(c, before, stamp.sha256))

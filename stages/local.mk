@@ -80,6 +80,8 @@ stages_libstages_a_SOURCES = \
 	stages/like.c \
 	stages/like.h \
 	stages/like_compare.c \
+	stages/make_log.c \
+	stages/make_log.h \
 	stages/mapped.c \
 	stages/mapped.h \
 	stages/marks.c \

@@ -58,7 +58,7 @@ static void add_policy(struct words *words, const struct xfp_parameters *p)
 	}
 }
 
-int xfp_run_inspect(const struct xfp_conversion *c, struct xfp_signals *signals, const char *work,
+int xfp_run_inspect(struct xfp_conversion *c, struct xfp_signals *signals, const char *work,
 		    struct xfp_error *err)
 {
 	struct words words = { .word = NULL };
@@ -82,6 +82,8 @@ int xfp_run_inspect(const struct xfp_conversion *c, struct xfp_signals *signals,
 	words_free(&words);
 	if (status || !c->options.quiet)
 		xfp_log_show(c, before);
+	if (status)
+		xfp_log_keep(c, before);
 	/* Its options are the user's. */
 	return status == XFP_USAGE ? XFP_USAGE : (int)xfp_child_status(status);
 }

@@ -8,7 +8,7 @@
 #include "run_make.h"
 
 /* Writes the ledger into `work`; its messages are shown. */
-int xfp_run_inspect(const struct xfp_conversion *c, struct xfp_signals *signals, const char *work,
+int xfp_run_inspect(struct xfp_conversion *c, struct xfp_signals *signals, const char *work,
 		    struct xfp_error *err);
 
 #endif

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "data.h"
+#include "make_log.h"
 
 #define REAP_PATIENCE_S 10
 #define INSIST_PATIENCE_S .2
@@ -146,7 +147,8 @@ static int finish(struct child *child, const char *name, int status, struct xfp_
 		return (int)xfp_fail(err, XFP_FAILED, "%s could not be run; is the installation complete?", name);
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
-	return (int)xfp_fail(err, XFP_FAILED, "%s was ended by signal %d", name, WTERMSIG(status));
+	return (int)xfp_fail(err, XFP_FAILED, "%s was ended by a signal (%s): %s", name, strsignal(WTERMSIG(status)),
+			     xfp_signal_remedy(WTERMSIG(status)));
 }
 
 int xfp_run(const struct xfp_conversion *c, struct xfp_signals *signals, const char *const *argv, const char *folder,

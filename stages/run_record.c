@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_record.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,6 +16,7 @@
 #include "text.h"
 
 #define LARGEST (4 << 20)
+#define ROOM 16384
 
 enum kind { TEXT, WORD, NUMBER };
 
@@ -41,7 +45,37 @@ int64_t xfp_wall_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-enum xfp_status xfp_run_record_write(const char *work, const struct xfp_run_record *record, struct xfp_error *err)
+/* Room for the message of a failure, should there be none on the disk by then: a record of one size whatever it says,
+ * unless its paths are very long. */
+static void pad_out(struct xfp_text *text)
+{
+	size_t size;
+
+	if (!text->stream || fflush(text->stream))
+		return;
+	size = text->size;
+	for (size_t most = size < ROOM ? ROOM : 4 * ROOM; size < most; size++)
+		fputc(0, text->stream);
+}
+
+/* As much of it as the file has room for. */
+static enum xfp_status overwrite(const char *path, const char *text, size_t size, struct xfp_error *err)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	enum xfp_status status;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st)) {
+		status = xfp_fail_errno(err, errno, "%s", path);
+	} else {
+		status = xfp_pwrite(fd, text, size < (size_t)st.st_size ? size : (size_t)st.st_size, 0, path, err);
+	}
+	if (fd >= 0)
+		close(fd);
+	return status;
+}
+
+enum xfp_status xfp_run_record_write(const char *work, struct xfp_run_record *record, struct xfp_error *err)
 {
 	char *path = xfp_path(work, XFP_RUN_FILE);
 	enum xfp_status status;
@@ -58,12 +92,14 @@ enum xfp_status xfp_run_record_write(const char *work, const struct xfp_run_reco
 		else if (*(char *const *)(const void *)at)
 			fprintf(out, "%s=%s%c", fields[i].name, *(char *const *)(const void *)at, 0);
 	}
+	pad_out(&text);
 	if (!xfp_text_end(&text) || !path)
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
-	else
-		status = xfp_write_file(path, text.bytes, text.size, false, err);
-	if (status && path)
+	else if ((status = xfp_write_file(path, text.bytes, text.size, false, err)) && record->written)
+		status = overwrite(path, text.bytes, text.size, err);
+	if (status && path && !record->written)
 		unlink(path);
+	record->written |= !status;
 	free(text.bytes);
 	free(path);
 	return status;

@@ -2,13 +2,14 @@
 /*
  * run_record.h - what a run leaves in its work folder about itself, for `xfp status`.
  *
- * WORK/run holds "NAME=VALUE" entries, each ended by a NUL, and is replaced as a whole. It says what was
+ * WORK/run holds "NAME=VALUE" entries, each ended by a NUL, then NULs up to a round size, and is replaced as a whole. It says what was
  * started, never whether that still lives: the lock does (work.h). A record that says "running" while
  * nobody holds the lock is that of a run that was killed.
  */
 #ifndef XFP_RUN_RECORD_H
 #define XFP_RUN_RECORD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "xfp_error.h"
@@ -25,10 +26,12 @@ struct xfp_run_record {
 	int64_t pid, status;       /* status: as a shell sees it, once it is over */
 	int64_t started, ended;    /* milliseconds since 1970; 0: not yet */
 	int64_t working;           /* when stages began to run */
+	bool written;              /* by this run, before */
 };
 
-/* A failure to write removes the record: none is better than that of an earlier run. */
-enum xfp_status xfp_run_record_write(const char *work, const struct xfp_run_record *record, struct xfp_error *err);
+/* Where the disk is full by then, the record that this run wrote before, which has room for the end, is overwritten in
+ * place. A failure of the first removes what is there: none is better than that of an earlier run. */
+enum xfp_status xfp_run_record_write(const char *work, struct xfp_run_record *record, struct xfp_error *err);
 /* Frees what was in *record before. XFP_FAILED when there is none. */
 enum xfp_status xfp_run_record_read(const char *work, struct xfp_run_record *record, struct xfp_error *err);
 void xfp_run_record_free(struct xfp_run_record *record);

@@ -226,3 +226,70 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	echo "$best ms"
 	[ "${XFP_TEST_SANITIZERS:-no}" = yes ] || [ "$best" -lt 50 ]
 }
+
+@test "a second conversion into the same work folder is refused, and leaves the record of the first alone" {
+	make_model m
+	stuck bin/xfp convert m -o out.xfp -q -j1
+	[ "$(member 'state, pid' out.xfp)" = "('running', $pid)" ]
+	cp out.xfp.work/run before
+	run -1 xfp convert m -o out.xfp -q
+	[[ $output == *"another conversion is at work here"* ]]
+	cmp before out.xfp.work/run
+	[ "$(member 'state, pid, message' out.xfp)" = "('running', $pid, None)" ]
+	kill -9 $pid
+	wait $pid || true
+	unstuck
+}
+
+@test "a stage that is killed: the unit, the signal, what to do, at once and in the status" {
+	local data=$XFP_DATADIR
+
+	make_model m
+	for stage in xfp-survey xfp-libfit xfp-autoselect xfp-pack; do
+		export XFP_DATADIR=$data
+		replace_stage "$stage" 'kill -9 $$'
+		run -1 bin/xfp convert m -o out.xfp -q --cache "cache-$stage"
+		[[ ${lines[-1]} =~ ^"xfp convert: unit u00000"[0-9]" (model.layers.0."[a-z_.0-9]*"): $stage was ended by a signal (Killed): if that was for want of memory, fewer --jobs need less; see $PWD/out.xfp.work/log"$ ]] || {
+			echo "$stage: $output"
+			return 1
+		}
+		[ "xfp convert: $(member message out.xfp)" = "${lines[-1]}" ]
+		rm -rf bin out.xfp.work
+	done
+	export XFP_DATADIR=$data
+	replace_stage xfp-lloyd-fit 'kill -SEGV $$'
+	run -1 bin/xfp convert m -o out.xfp -q --mode v2
+	[[ ${lines[-1]} == *"xfp-lloyd-fit was ended by a signal (Segmentation fault"*"): run again; if it comes again, it is a fault of "* ]]
+	rm -rf bin
+	export XFP_DATADIR=$data
+	replace_stage xfp-bundle 'kill -9 $$'
+	run -1 bin/xfp convert m -o out.xfp -q
+	[[ ${lines[-1]} == "xfp convert: xfp-bundle was ended by a signal (Killed): if that was for want of memory, "* ]]
+}
+
+@test "inspect refuses: the status has its message" {
+	make_model m
+	xfp convert m -o out.xfp -q
+	truncate -s -1 m/model.safetensors
+	run -3 xfp convert m -o out.xfp -q
+	[[ $output == "xfp-inspect: "* ]]
+	[ "$(member 'state, status' out.xfp)" = "('failed', 3)" ]
+	[ "$(member message out.xfp)" = "$output" ]
+	[[ $(xfp status out.xfp) == *"$output"* ]]
+}
+
+# No file can be made then, not even to say so: the record of the run is overwritten in place.
+@test "a disk that is full to the last byte: the status says that it failed, and why" {
+	needs_mounts
+	make_model m
+	mkdir disk
+	replace_stage xfp-libfit 'cat /dev/zero >"$top/disk/fill"; exec "$real" "$@"'
+	cat >full.sh <<-'EOT'
+	bin/xfp convert m -o disk/out.xfp -q
+	echo "status $?"
+	xfp status --json disk/out.xfp
+	EOT
+	run on_small_disk 4M disk sh full.sh
+	[[ $output == *"xfp convert: "*"status 1"* ]]
+	[[ $output == *'"state": "failed"'*'"message": "'* ]]
+}
