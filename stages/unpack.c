@@ -18,6 +18,7 @@
 #include "commands.h"
 #include "conversion.h"
 #include "file.h"
+#include "folder.h"
 #include "json_print.h"
 #include "mapped.h"
 #include "new_folder.h"
@@ -53,7 +54,7 @@ struct unpacking {
 	struct xfp_safetensor *tensors; /* those written, in the bundle's order */
 	uint32_t *from;                 /* number of the tensor that each is a copy of */
 	uint32_t *shard;                /* of each; never falls */
-	uint32_t count, shards;
+	uint32_t count, shards, kept;   /* kept: of those, not decoded */
 	uint64_t bytes;
 	struct xfp_made made; /* to be removed after a failure */
 	json_t *files;        /* names of the files */
@@ -76,7 +77,8 @@ static void help(const char *program)
 	     "small files. What was quantized is decoded; what was kept comes back byte for byte.\n"
 	     "\n"
 	     "  -o, --output DIR        the folder to make, in one that exists; or an empty one\n"
-	     "      --dtype TYPE        of the decoded weights (default: source, as they were)\n"
+	     "      --dtype TYPE        of the decoded weights (default: source, as they were); kept tensors stay\n"
+	     "                          as they are\n"
 	     "      --max-shard-size N  most bytes of data in a file, with K, M, G, KB, MB, GB (of 1000) or\n"
 	     "                          KiB, MiB, GiB (of 1024); default 5GB\n"
 	     "      --no-check          do not check the bundle's digests first\n"
@@ -108,6 +110,7 @@ static enum xfp_status plan(struct unpacking *u, struct xfp_error *err)
 						.rank = info.rank };
 		if (equal.fate == XFP_FATE_QUANTIZED && !u->request->source_dtype)
 			out->dtype = u->request->dtype;
+		u->kept += equal.fate != XFP_FATE_QUANTIZED;
 		out->bytes = info.elements * xfp_dtype_bits(out->dtype) / 8;
 		memcpy(out->shape, info.shape, sizeof out->shape);
 		if (filled && (out->bytes > most || filled > most - out->bytes)) {
@@ -301,6 +304,9 @@ static enum xfp_status print_result(const struct unpacking *u, struct xfp_error 
 		printf("%s: %" PRIu32 " tensors, %s, in %" PRIu32 " %s; %" PRIu32 " other files\n", u->request->folder,
 		       u->count, xfp_human((double)u->bytes, "B", bytes), u->shards, u->shards == 1 ? "file" : "files",
 		       u->info.files);
+		if (!u->request->source_dtype)
+			printf("decoded weights are %s; %" PRIu32 " tensors that were kept are as they were\n",
+			       xfp_dtype_name(u->request->dtype), u->kept);
 	} else {
 		status = xfp_json_print(json_pack("{s:O, s:I, s:I}", "files", u->files, "tensors", (json_int_t)u->count,
 						  "bytes", (json_int_t)u->bytes),
@@ -383,6 +389,20 @@ static bool parse_dtype(const char *text, struct request *request)
 	return request->source_dtype;
 }
 
+/* A name that is meant for a file would become a folder that no program opens as one. Says so. */
+static bool names_a_file(const struct request *request)
+{
+	bool gguf = xfp_ends_with(request->folder, ".gguf");
+	struct stat st;
+
+	if ((!gguf && !xfp_ends_with(request->folder, ".safetensors")) ||
+	    (!stat(request->folder, &st) && S_ISDIR(st.st_mode)))
+		return false;
+	fprintf(stderr, "%s: -o %s: names a file, and a checkpoint is a folder; name that%s\n", request->program,
+		request->folder, gguf ? ", and make a GGUF file of it with llama.cpp's converter" : "");
+	return true;
+}
+
 int xfp_main_unpack(int argc, char **argv)
 {
 	enum { DTYPE = 256, SHARD, NO_CHECK, JSON, HELP, VERSION };
@@ -442,6 +462,8 @@ int xfp_main_unpack(int argc, char **argv)
 		usage(argv[0], stderr);
 		return XFP_USAGE;
 	}
+	if (names_a_file(&request))
+		return XFP_USAGE;
 	if (!xfp_one_bundle(argc, argv)) {
 		usage(argv[0], stderr);
 		return XFP_USAGE;

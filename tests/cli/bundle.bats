@@ -302,3 +302,26 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	[[ $output == *"method v2; floor:attention=0.985 lloyd_iterations=5"* ]]
 	grep -Eq '^attention .* 0\.985 ' <<<"$output"
 }
+
+@test "unpack: names of files are refused as folders" {
+	for name in x.gguf x.safetensors; do
+		refused 2 xfp unpack -o "$own/$name" fused.xfp
+		[[ $stderr == "xfp unpack: -o $own/$name: names a file, and a checkpoint is a folder; name that"* ]]
+		[ ! -e "$own/$name" ]
+	done
+	refused 2 xfp unpack -o "$own/x.gguf" fused.xfp
+	[[ $stderr == *"make a GGUF file of it with llama.cpp's converter"* ]]
+	mkdir "$own/folder.gguf"
+	xfp unpack -o "$own/folder.gguf" fused.xfp
+}
+
+@test "unpack --dtype says what is not of that type" {
+	run -0 --separate-stderr xfp unpack --dtype f32 -o "$own/f32" fused.xfp
+	kept=$(xfp info --json fused.xfp | "$PYTHON" -c '
+import json, sys
+print(sum(t["fate"] in ("kept", "tied") for t in json.load(sys.stdin)["tensors"]))')
+	[ "$kept" -gt 0 ]
+	[ "${lines[1]}" = "decoded weights are F32; $kept tensors that were kept are as they were" ]
+	run -0 --separate-stderr xfp unpack -o "$own/source" fused.xfp
+	[ ${#lines[@]} = 1 ]
+}
