@@ -56,8 +56,8 @@ enum xfp_status xfp_check_cache(const struct xfp_store *store, const struct xfp_
 				const struct xfp_check_rules *rules, const struct xfp_check_hooks *hooks,
 				struct xfp_check_result *result, struct xfp_error *err);
 
-/* What SQLite says against the manifest, and where that is nothing, which of its seals do not fit: a line each, or NULL:
- * nothing. The caller frees. */
+/* What SQLite says against the manifest, and where that is nothing, which of its seals do not fit: a line each, or
+ * NULL: nothing. The caller frees. */
 enum xfp_status xfp_check_manifest(struct xfp_manifest *manifest, char **complaints, struct xfp_error *err);
 
 #endif

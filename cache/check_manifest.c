@@ -35,12 +35,11 @@ static enum xfp_status complain(struct xfp_manifest *m, const char *sql, const c
 /* Rows whose seal (cache/seal.h) does not fit: a conversion does not believe them, and reads what they are of. */
 static enum xfp_status check_candidates(struct xfp_manifest *m, FILE *out, struct xfp_error *err)
 {
+	static const char all[] = "SELECT key FROM artifacts WHERE kind IN ('fit', 'survey') ORDER BY key";
 	struct xfp_candidate *list = calloc(XFP_MOST_SURVEYED, sizeof *list);
 	sqlite3_stmt *row = NULL;
 	uint32_t count;
-	int rc = list ? sqlite3_prepare_v2(m->db, "SELECT key FROM artifacts WHERE kind IN ('fit', 'survey') ORDER BY key",
-					   -1, &row, NULL)
-		      : SQLITE_NOMEM;
+	int rc = list ? sqlite3_prepare_v2(m->db, all, -1, &row, NULL) : SQLITE_NOMEM;
 
 	if (rc == SQLITE_OK)
 		while ((rc = sqlite3_step(row)) == SQLITE_ROW) {

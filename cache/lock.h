@@ -14,8 +14,8 @@
 #include "store.h"
 
 /* Share the lock; `what` says who we are, "xfp convert -o /x/out.xfp". Waits some seconds for somebody
- * who has it alone, unless the store's wait is over before. *fd -1 with XFP_OK: there is nothing to lock here, since the store is read-only or
- * its file system knows no locks. */
+ * who has it alone, unless the store's wait is over before. *fd -1 with XFP_OK: there is nothing to lock here, since
+ * the store is read-only or its file system knows no locks. */
 enum xfp_status xfp_lock_share(const struct xfp_store *store, const char *what, int *fd, struct xfp_error *err);
 
 /* Have it alone, or XFP_FAILED at once, naming who uses the cache. *fd -1 with XFP_OK: its file system

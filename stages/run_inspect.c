@@ -58,8 +58,7 @@ static void add_policy(struct words *words, const struct xfp_parameters *p)
 	}
 }
 
-int xfp_run_inspect(struct xfp_conversion *c, struct xfp_signals *signals, const char *work,
-		    struct xfp_error *err)
+int xfp_run_inspect(struct xfp_conversion *c, struct xfp_signals *signals, const char *work, struct xfp_error *err)
 {
 	struct words words = { .word = NULL };
 	off_t before = xfp_log_size(c);

@@ -8,7 +8,6 @@
 #include "run_make.h"
 
 /* Writes the ledger into `work`; its messages are shown. */
-int xfp_run_inspect(struct xfp_conversion *c, struct xfp_signals *signals, const char *work,
-		    struct xfp_error *err);
+int xfp_run_inspect(struct xfp_conversion *c, struct xfp_signals *signals, const char *work, struct xfp_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A cache that is walked while its disk fails, while others remove what is in it, and where its manifest says otherwise.
- * The program is linked with --wrap=readdir and --wrap=lstat.
+ * A cache that is walked while its disk fails, while others remove what is in it, and where its manifest says
+ * otherwise. The program is linked with --wrap=readdir and --wrap=lstat.
  */
 #include <dirent.h>
 #include <errno.h>
