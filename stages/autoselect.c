@@ -70,20 +70,26 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	struct xfp_key key = { 0 };
 	bool hit;
 	enum xfp_status status = XFP_OK;
-	char outliers[33], survey[33], ignored[33];
+	char outliers[33], survey[33] = "", extended[33];
 
-	if (!job->aimed || !xfp_stamp_read(job->work, job->number, XFP_STAMP_SURVEY, survey))
-		*survey = 0;
-	if (!xfp_stamp_read(job->work, job->number, XFP_STAMP_OUTLIERS, outliers))
-		*outliers = 0;
+	if (job->aimed)
+		status = xfp_stamp_find(job->work, job->number, XFP_STAMP_SURVEY, survey, err);
+	if (!status)
+		status = xfp_stamp_find(job->work, job->number, XFP_STAMP_OUTLIERS, outliers, err);
 	input.outliers = outliers;
 	for (int i = 0; !status && i < XFP_FIT_KINDS; i++) {
 		enum xfp_stamp stamp = xfp_fit_stamp((enum xfp_fit_kind)i);
 
+		fits[i] = (struct xfp_key_fit){ 0 };
+		if (!xfp_fit_wanted(&job->parameters, (enum xfp_fit_kind)i))
+			continue;
 		/* The extended ones are there once they were asked for. */
-		if (xfp_fit_wanted(&job->parameters, (enum xfp_fit_kind)i) &&
-		    (i < XFP_FIT_MORE || xfp_stamp_read(job->work, job->number, stamp, ignored)))
-			status = load(job, stamp, &measured[i], &input.fits[i], err);
+		if (i >= XFP_FIT_MORE) {
+			status = xfp_stamp_find(job->work, job->number, stamp, extended, err);
+			if (status || !*extended)
+				continue;
+		}
+		status = load(job, stamp, &measured[i], &input.fits[i], err);
 		fits[i] = (struct xfp_key_fit){ input.fits[i].key, input.fits[i].candidates, input.fits[i].count };
 		if (fits[i].key)
 			input.outliers = measured[i].fit.outliers;

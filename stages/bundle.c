@@ -93,11 +93,13 @@ static enum xfp_status read_stamps(struct assembly *a, const char *expected, str
 	for (uint32_t u = 0; !status && u < a->ledger->unit_count; u++) {
 		const struct xfp_ledger_unit *unit = &a->ledger->units[u];
 
-		if (!xfp_stamp_read(a->work, u, XFP_STAMP_PACKED, a->key[u]) ||
-		    (unit->plan == XFP_PLAN_FIT && !xfp_stamp_read(a->work, u, XFP_STAMP_CHOICE, a->choice[u])))
+		status = xfp_stamp_find(a->work, u, XFP_STAMP_PACKED, a->key[u], err);
+		if (!status && unit->plan == XFP_PLAN_FIT)
+			status = xfp_stamp_find(a->work, u, XFP_STAMP_CHOICE, a->choice[u], err);
+		if (!status && (!*a->key[u] || (unit->plan == XFP_PLAN_FIT && !*a->choice[u])))
 			status = xfp_fail(err, XFP_DAMAGED, "unit %s is not finished: run the conversion again",
 					  xfp_printable(unit->name).text);
-		else
+		if (!status)
 			xfp_decided_unit(decided, a->choice[u], a->key[u]);
 	}
 	if (decided)
@@ -250,11 +252,10 @@ static enum xfp_status load_units(struct assembly *a, struct xfp_error *err)
 	return status;
 }
 
-static enum xfp_status run(const char *work, const char *cache, const char *expected, const char *path,
+static enum xfp_status run(const char *work, const char *cache, const char *expected, const char *path, char sha256[65],
 			   struct xfp_error *err)
 {
 	struct assembly a = { .work = work };
-	char sha256[65];
 	enum xfp_status status = load_work(&a, cache, expected, err);
 
 	if (!status)

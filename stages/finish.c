@@ -54,19 +54,23 @@ enum xfp_status xfp_bundle_stand_alone(const struct xfp_conversion *c, const str
 
 /* ---- writing it -------------------------------------------------------------------------------- */
 
-/* xfp-bundle says "SHA256  PATH", as sha256sum does; what else is there are messages. */
-static bool find_sha256(const struct xfp_conversion *c, off_t offset, char sha256[65])
+/* As xfp-bundle reported it, in a line whose seal fits. */
+static bool find_sha256(const struct xfp_conversion *c, char sha256[65])
 {
-	char text[8192] = "", *rest = text, *line;
+	uint64_t offset = c->events_read;
+	char *text = NULL, *rest, *line;
+	struct xfp_event event;
 	bool found = false;
 
-	if (pread(c->log, text, sizeof text - 1, offset) < 0)
+	if (xfp_events_read(c->options.work, &offset, &text, NULL))
 		return false;
-	while ((line = strsep(&rest, "\n")))
-		if (strspn(line, "0123456789abcdef") == 64 && !strncmp(line + 64, "  ", 2)) {
-			snprintf(sha256, 65, "%.64s", line);
+	for (rest = text; (line = strsep(&rest, "\n"));)
+		if (xfp_event_parse(line, &event) && event.unit == XFP_NO_UNIT && !strcmp(event.stage, "bundle") &&
+		    !strcmp(event.outcome, "made") && strspn(event.message, "0123456789abcdef") == 64) {
+			snprintf(sha256, 65, "%.64s", event.message);
 			found = true;
 		}
+	free(text);
 	return found;
 }
 
@@ -108,7 +112,7 @@ int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struc
 	}
 	if (status)
 		return status == XFP_DAMAGED ? status : (int)xfp_child_status(status);
-	if (!find_sha256(c, before, stamp.sha256))
+	if (!find_sha256(c, stamp.sha256))
 		return (int)xfp_fail(err, XFP_FAILED, "%s: xfp-bundle did not report it", c->options.out);
 	if ((status = (int)xfp_bundle_stamp_take(c->options.out, &stamp, err)))
 		return status;

@@ -2,8 +2,8 @@
 /*
  * run_record.h - what a run leaves in its work folder about itself, for `xfp status`.
  *
- * WORK/run holds "NAME=VALUE" entries, each ended by a NUL, then NULs up to a round size, and is replaced as a whole. It
- * says what was started, never whether that still lives: the lock does (work.h). A record that says "running" while
+ * WORK/run holds "NAME=VALUE" entries, each ended by a NUL, then NULs up to a round size, and is replaced as a whole.
+ * It says what was started, never whether that still lives: the lock does (work.h). A record that says "running" while
  * nobody holds the lock is that of a run that was killed.
  */
 #ifndef XFP_RUN_RECORD_H

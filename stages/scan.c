@@ -123,6 +123,7 @@ static void note_peak(struct xfp_peaks *peaks, const struct xfp_rows *rows, uint
 	for (; at && largest > peaks->largest[at - 1]; at--) {
 		peaks->row[at] = peaks->row[at - 1];
 		peaks->largest[at] = peaks->largest[at - 1];
+		peaks->print[at] = peaks->print[at - 1];
 	}
 	peaks->row[at] = row;
 	peaks->largest[at] = largest;

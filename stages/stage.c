@@ -152,9 +152,14 @@ static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stag
 static enum xfp_status run_all(struct xfp_job *job, const struct xfp_stage *stage, const char *cache,
 			       const char *expected, const char *path, struct xfp_error *err)
 {
+	enum xfp_status status;
+	char told[65] = "";
+
 	job->event.unit = XFP_NO_UNIT;
 	strcpy(job->event.outcome, "made");
-	return record(job, stage, stage->run_all(job->work, cache, expected, path, err), err);
+	status = stage->run_all(job->work, cache, expected, path, told, err);
+	strcpy(job->event.message, told);
+	return record(job, stage, status, err);
 }
 
 /* HDF5 allocates and frees half a MiB for every file: it shall not go back to the system each time. */
@@ -267,7 +272,11 @@ enum xfp_status xfp_job_open_key(struct xfp_job *job, enum xfp_stamp stamp, cons
 enum xfp_status xfp_job_open(struct xfp_job *job, enum xfp_stamp stamp, const char *kind, uint32_t version,
 			     struct xfp_artifact *artifact, char key[33], struct xfp_error *err)
 {
-	if (!xfp_stamp_read(job->work, job->number, stamp, key)) {
+	enum xfp_status status = xfp_stamp_find(job->work, job->number, stamp, key, err);
+
+	if (status)
+		return status;
+	if (!*key) {
 		xfp_stamp_remove(job->work, job->number, stamp);
 		return xfp_fail(err, XFP_DAMAGED, "no %s artifact yet: run the unit's earlier stages first", kind);
 	}

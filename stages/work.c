@@ -145,30 +145,46 @@ static void seal_stamp(uint32_t unit, enum xfp_stamp stamp, const char *key, cha
 	xfp_seal_line(text, (size_t)size, seal);
 }
 
-bool xfp_stamp_read(const char *work, uint32_t unit, enum xfp_stamp stamp, char key[33])
+/* Of the file's bytes; "" where they are no stamp of this unit. */
+static void take_stamp(uint32_t unit, enum xfp_stamp stamp, char text[STAMP_BYTES + 1], ssize_t size, char key[33])
 {
-	char *path = stamp_path(work, unit, stamp), text[STAMP_BYTES + 1], seal[17];
+	char seal[17];
+
+	*key = 0;
+	if (size != STAMP_BYTES || text[32] != ' ' || text[STAMP_BYTES - 1] != '\n')
+		return;
+	text[32] = text[STAMP_BYTES - 1] = 0;
+	seal_stamp(unit, stamp, text, seal);
+	if (strspn(text, "0123456789abcdef") == 32 && !strcmp(seal, text + 33))
+		memcpy(key, text, 33);
+}
+
+enum xfp_status xfp_stamp_find(const char *work, uint32_t unit, enum xfp_stamp stamp, char key[33],
+			       struct xfp_error *err)
+{
+	char *path = stamp_path(work, unit, stamp), text[STAMP_BYTES + 1];
+	enum xfp_status status = XFP_OK;
 	ssize_t size = -1;
 	int fd;
 
+	*key = 0;
 	if (!path)
-		return false;
+		return xfp_fail(err, XFP_FAILED, "out of memory");
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	free(path);
-	if (fd >= 0) {
-		size = read(fd, text, sizeof text);
+	if (fd < 0 && errno != ENOENT)
+		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
+	else if (fd >= 0 && (size = read(fd, text, sizeof text)) < 0)
+		status = xfp_fail_errno(err, errno, "%s: cannot read", path);
+	if (fd >= 0)
 		close(fd);
-	}
-	if (size != STAMP_BYTES || text[32] != ' ' || text[STAMP_BYTES - 1] != '\n')
-		return false;
-	text[32] = text[STAMP_BYTES - 1] = 0;
-	if (strspn(text, "0123456789abcdef") != 32)
-		return false;
-	seal_stamp(unit, stamp, text, seal);
-	if (strcmp(seal, text + 33))
-		return false;
-	memcpy(key, text, 33);
-	return true;
+	free(path);
+	take_stamp(unit, stamp, text, size, key);
+	return status;
+}
+
+bool xfp_stamp_read(const char *work, uint32_t unit, enum xfp_stamp stamp, char key[33])
+{
+	return !xfp_stamp_find(work, unit, stamp, key, NULL) && *key;
 }
 
 bool xfp_stamp_exists(const char *work, uint32_t unit, enum xfp_stamp stamp)
@@ -253,13 +269,17 @@ enum xfp_status xfp_events_read(const char *work, uint64_t *offset, char **text,
 	ssize_t got;
 
 	*text = NULL;
-	if (fd >= 0 && !fstat(fd, &st) && (uint64_t)st.st_size > *offset) {
+	if (path && ((fd < 0 && errno != ENOENT) || (fd >= 0 && fstat(fd, &st)))) {
+		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
+	} else if (fd >= 0 && (*offset = (uint64_t)st.st_size < *offset ? 0 : *offset) < (uint64_t)st.st_size) {
 		size_t room = (size_t)((uint64_t)st.st_size - *offset);
 
 		if (!(lines = malloc(room + 1)))
 			status = xfp_fail(err, XFP_FAILED, "out of memory");
-		else if ((got = pread(fd, lines, room, (off_t)*offset)) > 0)
-			end = memrchr(lines, '\n', (size_t)got);
+		else if ((got = pread(fd, lines, room, (off_t)*offset)) < 0)
+			status = xfp_fail_errno(err, errno, "%s: cannot read", path);
+		else
+			end = got ? memrchr(lines, '\n', (size_t)got) : NULL;
 	}
 	if (fd >= 0)
 		close(fd);

@@ -69,7 +69,11 @@ static inline enum xfp_stamp xfp_fit_stamp(enum xfp_fit_kind kind)
 	return (enum xfp_stamp)(XFP_STAMP_FIT + (int)kind);
 }
 
-/* Its key, or false when there is no stamp, or one that is torn, damaged or another unit's. */
+/* Its key, or "" when there is no stamp, or one that is torn, damaged or another unit's. One that cannot be read is
+ * XFP_FAILED: it may well be there. */
+enum xfp_status xfp_stamp_find(const char *work, uint32_t unit, enum xfp_stamp stamp, char key[33],
+			       struct xfp_error *err);
+/* The same where it does not matter why there is none. */
 bool xfp_stamp_read(const char *work, uint32_t unit, enum xfp_stamp stamp, char key[33]);
 /* Whether there is a file of its name, which is all that make looks at. */
 bool xfp_stamp_exists(const char *work, uint32_t unit, enum xfp_stamp stamp);
@@ -90,13 +94,13 @@ struct xfp_event {
 	char key[33];     /* of the artifact; "-" when there is none */
 	double seconds;
 	int status;         /* enum xfp_status */
-	char message[1024]; /* of a failure; otherwise empty */
+	char message[1024]; /* of a failure; the SHA-256 of a bundle that was made; otherwise empty */
 };
 #define XFP_NO_UNIT UINT32_MAX
 
 enum xfp_status xfp_event_append(const char *work, const struct xfp_event *event, struct xfp_error *err);
 /* The complete lines of the events file from *offset on, which is moved behind them: a text that the caller
- * frees, NULL when there are none. */
+ * frees, NULL when there are none. A file that has become shorter than that is read from its beginning. */
 enum xfp_status xfp_events_read(const char *work, uint64_t *offset, char **text, struct xfp_error *err);
 /* Parse one line (without its newline); false when it is torn or damaged. */
 bool xfp_event_parse(const char *line, struct xfp_event *event);
@@ -137,7 +141,7 @@ struct xfp_stage {
 	enum xfp_status (*run)(struct xfp_job *job, struct xfp_error *err);
 	/* For all units at once, into a file (xfp-bundle), where `run` is NULL. `expected`: --expect, or NULL. */
 	enum xfp_status (*run_all)(const char *work, const char *cache, const char *expected, const char *path,
-				   struct xfp_error *err);
+				   char told[65], struct xfp_error *err);
 };
 
 /* Parse the common options (--work, --cache, --help, --version), open everything, run, record the
