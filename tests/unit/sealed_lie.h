@@ -45,6 +45,37 @@ static inline void sealed_lie(const char *path, const char *name, size_t at, con
 	seal_again(path);
 }
 
+/* A dataset of so many elements in the place of one, the first ones as they were. */
+static inline void sealed_resize(const char *path, const char *name, int by)
+{
+	hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT), set, type, space, list;
+	hsize_t count;
+	uint8_t *data;
+
+	assert_true(file >= 0);
+	set = H5Dopen2(file, name, H5P_DEFAULT);
+	type = H5Dget_type(set);
+	space = H5Dget_space(set);
+	list = H5Dget_create_plist(set);
+	count = (hsize_t)H5Sget_simple_extent_npoints(space);
+	data = calloc(count + 8, H5Tget_size(type));
+	assert_true(H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+	H5Dclose(set);
+	H5Sclose(space);
+	assert_true(H5Ldelete(file, name, H5P_DEFAULT) >= 0);
+	count += (hsize_t)by;
+	space = H5Screate_simple(1, &count, NULL);
+	set = H5Dcreate2(file, name, type, space, H5P_DEFAULT, list, H5P_DEFAULT);
+	assert_true(set >= 0 && H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+	free(data);
+	H5Pclose(list);
+	H5Sclose(space);
+	H5Tclose(type);
+	H5Dclose(set);
+	assert_true(H5Fclose(file) >= 0);
+	seal_again(path);
+}
+
 /* A number that is an attribute of the file. */
 static inline void sealed_number(const char *path, const char *name, uint64_t value)
 {

@@ -7,6 +7,7 @@
 
 #include "artifact_fixture.h"
 #include "h5.h"
+#include "marks.h"
 #include "scratch.h"
 #include "sealed_lie.h"
 #include "surveyed.h"
@@ -180,9 +181,105 @@ static void fits(void **state)
 	free(path);
 }
 
+/* A weight that is marked twice is one that is counted twice. */
+static void outliers_that_are_there_twice(void **state)
+{
+	char *path = scratch_path(state, "a.h5");
+	struct xfp_outliers o = { 0 };
+	struct xfp_artifact a;
+
+	for (uint64_t second = 0; second <= 6; second += 6) { /* of matrix 2 the first is at 6 */
+		struct xfp_marks marks = { 0 };
+		struct xfp_error err = { 0 };
+		enum xfp_status status;
+
+		write_one(path, OUTLIERS);
+		sealed_lie(path, "position", 16, &second, 8);
+		OK(xfp_artifact_open(path, NULL, 0, NULL, &a, &err));
+		OK(xfp_outliers_read(&a, &o, &err));
+		status = xfp_marks_load(&a, &o, 2, &marks, &err);
+		assert_int_equal(status, second ? XFP_DAMAGED : XFP_OK);
+		if (second)
+			assert_non_null(strstr(err.text, "an outlier is listed twice"));
+		else
+			assert_true(marks.count == 2 && marks.column[0] == 0 && marks.column[1] == 1);
+		xfp_marks_free(&marks);
+		xfp_outliers_free(&o);
+		xfp_artifact_close(&a);
+	}
+	free(path);
+}
+
+/* Tables that have an element too many or too few. */
+static void tables_of_another_length(void **state)
+{
+	static const struct {
+		enum kind kind;
+		const char *table;
+	} tables[] = {
+		{ OUTLIERS, "source" }, { OUTLIERS, "balance" }, { OUTLIERS, "exponent" },
+		{ OUTLIERS, "mean" },   { OUTLIERS, "sigma" },   { OUTLIERS, "first" },
+		{ PACKED, "matrix" },   { PACKED, "digest" },    { FIT, "candidate" },
+	};
+	char *path = scratch_path(state, "a.h5");
+
+	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+		write_one(path, tables[i].kind);
+		sealed_resize(path, tables[i].table, 0);
+		expect_one(path, tables[i].kind, NULL);
+		for (int by = -1; by <= 1; by += 2) {
+			struct xfp_error err = { 0 };
+
+			write_one(path, tables[i].kind);
+			sealed_resize(path, tables[i].table, by);
+			if (read_one(path, tables[i].kind, &err) != XFP_DAMAGED)
+				fail_msg("%s with %d more: \"%s\"", tables[i].table, by, err.text);
+		}
+	}
+	free(path);
+}
+
+/* Ranges and lists that end where their table does, and one further. */
+static void to_the_end_of_a_table(void **state)
+{
+	char *path = scratch_path(state, "a.h5");
+	struct xfp_candidate list[3];
+	struct xfp_error err = { 0 };
+	struct xfp_artifact a;
+	uint64_t position[4];
+	uint32_t count;
+
+	write_one(path, OUTLIERS);
+	OK(xfp_artifact_open(path, NULL, 0, NULL, &a, &err));
+	OK(xfp_h5_read_range(&a, "position", H5T_NATIVE_UINT64, 0, 3, position, &err));
+	OK(xfp_h5_read_range(&a, "position", H5T_NATIVE_UINT64, 3, 0, position, &err));
+	for (uint64_t first = 0; first <= 4; first++) {
+		assert_int_equal(xfp_h5_read_range(&a, "position", H5T_NATIVE_UINT64, first, first < 4 ? 4 - first : 1,
+						   position, &err),
+				 XFP_DAMAGED);
+		assert_non_null(strstr(err.text, "\"position\" ends early"));
+	}
+	assert_int_equal(xfp_h5_read_range(&a, "position", H5T_NATIVE_UINT64, 2, UINT64_MAX, position, &err),
+			 XFP_DAMAGED);
+	xfp_artifact_close(&a);
+	write_one(path, FIT);
+	OK(xfp_artifact_open(path, NULL, 0, NULL, &a, &err));
+	OK(xfp_candidates_read(&a, 2, list, &count, &err));
+	assert_int_equal(count, 2);
+	assert_int_equal(xfp_candidates_read(&a, 1, list, &count, &err), XFP_DAMAGED);
+	assert_non_null(strstr(err.text, "more candidates than there are"));
+	xfp_artifact_close(&a);
+	free(path);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { scratch_test(outliers), scratch_test(packed), scratch_test(fits) };
+	const struct CMUnitTest tests[] = { scratch_test(outliers),
+					    scratch_test(packed),
+					    scratch_test(fits),
+					    scratch_test(outliers_that_are_there_twice),
+					    scratch_test(tables_of_another_length),
+					    scratch_test(to_the_end_of_a_table) };
 
 	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 	return cmocka_run_group_tests_name("artifact_lies", tests, NULL, NULL);

@@ -244,6 +244,29 @@ static void verify_finds_libraries_that_are_not_finite(void **state)
 	}
 }
 
+/* One row of three, the first as well as any. */
+static void verify_finds_a_row_that_is_not_finite(void **state)
+{
+	(void)state;
+	for (size_t row = 0; row < 3; row++) {
+		struct fixture f;
+		struct result r = { 0 };
+		char part[128];
+
+		fixture_make(&f, 1);
+		for (size_t i = 0; i < 4; i++)
+			repack_code(&f, 4 * row + i, 0x7c00);
+		assert_int_equal(fixture_write_bundle(&f, NULL), XFP_OK);
+		RUN(&f, &r, xfp_main_verify, f.out);
+		EXPECT(r, XFP_BAD_INPUT);
+		snprintf(part, sizeof part, "1 of 3 rows decode to weights that are not finite, the first is row %zu",
+			 row);
+		assert_non_null(strstr(r.err, part));
+		fixture_result_free(&r);
+		fixture_free(&f);
+	}
+}
+
 /* ---- info -------------------------------------------------------------------------------------- */
 
 static void info_tells_all_as_json(void **state)
@@ -426,6 +449,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(verify_holds_units_to_their_floors, setup, teardown),
 		cmocka_unit_test_setup_teardown(verify_finds_damage, setup, teardown),
 		cmocka_unit_test_setup_teardown(verify_finds_what_differs_from_the_source, setup, teardown),
+		cmocka_unit_test(verify_finds_a_row_that_is_not_finite),
 		cmocka_unit_test(verify_finds_libraries_that_are_not_finite),
 		cmocka_unit_test_setup_teardown(info_tells_all_as_json, setup, teardown),
 		cmocka_unit_test_setup_teardown(info_is_readable, setup, teardown),

@@ -92,6 +92,36 @@ static void strays(void **state)
 	free(path);
 }
 
+/* A stamp is read where it is whole, and that of its own unit and stage. */
+static void stamps(void **state)
+{
+	char *path = scratch_path(state, "u000007-fit"), *other = scratch_path(state, "u000008-fit"), *text, key[33];
+	struct xfp_error err = { 0 };
+	size_t size;
+
+	assert_false(xfp_stamp_read(*state, 7, XFP_STAMP_FIT, key));
+	assert_int_equal(xfp_stamp_write(*state, 7, XFP_STAMP_FIT, KEY, &err), XFP_OK);
+	assert_true(xfp_stamp_read(*state, 7, XFP_STAMP_FIT, key));
+	assert_string_equal(key, KEY);
+	assert_int_equal(xfp_slurp(path, 1000, &text, &size, &err), XFP_OK);
+	scratch_write(state, "u000007-fit", text, size - 1);
+	assert_false(xfp_stamp_read(*state, 7, XFP_STAMP_FIT, key));
+	text[size] = '\n';
+	scratch_write(state, "u000007-fit", text, size + 1);
+	assert_false(xfp_stamp_read(*state, 7, XFP_STAMP_FIT, key));
+	text[5] ^= 1; /* 5 is 4 then */
+	scratch_write(state, "u000007-fit", text, size);
+	assert_false(xfp_stamp_read(*state, 7, XFP_STAMP_FIT, key));
+	text[5] ^= 1;
+	scratch_write(state, "u000007-fit", text, size);
+	assert_true(xfp_stamp_read(*state, 7, XFP_STAMP_FIT, key));
+	assert_int_equal(rename(path, other), 0);
+	assert_false(xfp_stamp_read(*state, 8, XFP_STAMP_FIT, key));
+	free(text);
+	free(path);
+	free(other);
+}
+
 /* The largest number that a unit may have is one less than the one that stands for none. */
 static void numbers_of_units(void **state)
 {
@@ -131,7 +161,7 @@ static void a_dry_run(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { scratch_test(strays), scratch_test(a_dry_run),
+	const struct CMUnitTest tests[] = { scratch_test(strays), scratch_test(a_dry_run), scratch_test(stamps),
 					    cmocka_unit_test(numbers_of_units) };
 
 	return cmocka_run_group_tests_name("prepare", tests, NULL, NULL);

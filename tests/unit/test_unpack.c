@@ -14,6 +14,7 @@
 #include "bundle_fixture.h"
 #include "checkpoint.h"
 #include "commands.h"
+#include "new_folder.h"
 #include "number.h"
 
 static int setup(void **state)
@@ -208,6 +209,48 @@ static unsigned entries(const char *path)
 	return count - 2;
 }
 
+/* What fits to the byte goes into one file. */
+static void unpack_fills_a_shard(void **state)
+{
+	struct fixture f;
+	struct result r = { 0 };
+	uint64_t all;
+
+	(void)state;
+	fixture_make_bundle(&f, 1);
+	all = f.tensors[0].bytes + f.tensors[1].bytes;
+	for (uint64_t less = 0; less < 2; less++) {
+		char *most = xfp_format("%llu", (unsigned long long)(all - less));
+		char *folder = xfp_format("%s/shards-%s", f.folder, most);
+		char *single = xfp_path(folder, "model.safetensors");
+
+		RUN(&f, &r, xfp_main_unpack, "--max-shard-size", most, "-o", folder, f.out);
+		EXPECT(r, XFP_OK);
+		assert_int_equal(!access(single, F_OK), !less);
+		free(most);
+		free(folder);
+		free(single);
+	}
+	fixture_result_free(&r);
+	fixture_free(&f);
+}
+
+/* Where its parent went since it was looked for, a folder is not made. */
+static void new_folders(void **state)
+{
+	struct fixture *f = *state;
+	struct xfp_made made = { 0 };
+	struct xfp_error err = { 0 };
+	char *deep = xfp_path(f->folder, "gone/new");
+
+	assert_int_equal(xfp_new_folder_make(&made, deep, &err), XFP_FAILED);
+	assert_non_null(strstr(err.text, "no folder can be made in "));
+	assert_int_equal(xfp_new_folder_make(&made, f->folder, &err), XFP_OK);
+	assert_int_equal(made.count, 0);
+	xfp_made_free(&made);
+	free(deep);
+}
+
 static void unpack_touches_no_full_folder(void **state)
 {
 	struct fixture *f = *state;
@@ -315,6 +358,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(unpack_restores_the_checkpoint, setup, teardown),
 		cmocka_unit_test(unpack_converts_what_was_kept),
 		cmocka_unit_test_setup_teardown(unpack_splits_into_shards, setup, teardown),
+		cmocka_unit_test(unpack_fills_a_shard),
+		cmocka_unit_test_setup_teardown(new_folders, setup, teardown),
 		cmocka_unit_test_setup_teardown(unpack_touches_no_full_folder, setup, teardown),
 		cmocka_unit_test_setup_teardown(unpack_checks_the_bytes_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(unpack_reads_sizes_as_people_write_them, setup, teardown),
