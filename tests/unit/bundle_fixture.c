@@ -338,6 +338,7 @@ static void make_two_sizes(struct fixture *f)
 	uint32_t up =
 		add_tensor(f, "up", XFP_F32, XFP_CLASS_ROUTED_EXPERT, XFP_FATE_QUANTIZED, 3, (uint64_t[]){ 3, 7, 300 });
 
+	f->less = 1;
 	add_unit(f, "up", "up", XFP_MODE_V2, 4, 0, 0, &(struct shape){ up, 3, 7, 300, 0, 2100, 300, 1, 0, 0 });
 	add_file(f, "config.json", "{}\n");
 }
