@@ -209,8 +209,8 @@ static void checkpoints(void **state)
 		"{",
 		"[]",
 		"{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,9]}}",
-		"{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
-		"\"x\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[4,4]}}",
+		("{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+		 "\"x\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[4,4]}}"),
 		"{\"x\":{\"dtype\":\"what\",\"shape\":[1],\"data_offsets\":[0,4]}}",
 	};
 	char *path = scratch_path(state, "model.safetensors");

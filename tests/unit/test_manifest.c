@@ -121,8 +121,8 @@ static void sealed_candidates(void **state)
 		"PRAGMA foreign_keys = OFF; UPDATE candidates SET fit_key = '1a' WHERE number = 0",
 		"DELETE FROM candidates WHERE number = 1",
 		"DELETE FROM candidates",
-		"INSERT INTO candidates SELECT fit_key, 2, mode, k, sigma_milli, \"group\", library, bytes, outliers, "
-		"cos_median, cos_p5, error FROM candidates WHERE number = 1",
+		("INSERT INTO candidates SELECT fit_key, 2, mode, k, sigma_milli, \"group\", library, bytes, outliers, "
+		 "cos_median, cos_p5, error FROM candidates WHERE number = 1"),
 		"UPDATE artifacts SET seal = x'00000000000000000000000000000000' WHERE kind = 'fit'",
 		"UPDATE artifacts SET seal = x'00' WHERE kind = 'fit'",
 		"UPDATE artifacts SET seal = NULL WHERE kind = 'fit'",
@@ -158,8 +158,8 @@ static void sealed_sources(void **state)
 		"UPDATE sources SET seal = x'00112233445566778899aabbccddeeff'",
 		"UPDATE sources SET seal = x'00'",
 		"UPDATE sources SET region = '1' WHERE region = '2'",
-		"UPDATE sources SET region = '9' WHERE region = '1'; "
-		"UPDATE sources SET region = '1' WHERE region = '3'",
+		("UPDATE sources SET region = '9' WHERE region = '1'; "
+		 "UPDATE sources SET region = '1' WHERE region = '3'"),
 		"UPDATE source_files SET path = '/y'",
 		"UPDATE source_files SET device = device + 1",
 		"UPDATE source_files SET inode = inode + 1",
