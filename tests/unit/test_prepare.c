@@ -122,6 +122,40 @@ static void stamps(void **state)
 	free(other);
 }
 
+/* One line a step, whatever is in its message. */
+static void an_event_is_a_line(void **state)
+{
+	struct xfp_event event = { .unit = 3,
+				   .stage = "pack",
+				   .outcome = "failed",
+				   .key = "-",
+				   .status = XFP_FAILED,
+				   .message = "a\tb\nc\n" },
+			 got;
+	struct xfp_error err = { 0 };
+	uint64_t offset = 0;
+	char *text, *rest;
+
+	assert_int_equal(xfp_event_append(*state, &event, &err), XFP_OK);
+	event.unit = XFP_NO_UNIT;
+	assert_int_equal(xfp_event_append(*state, &event, &err), XFP_OK);
+	assert_int_equal(xfp_events_read(*state, &offset, &text, &err), XFP_OK);
+	assert_non_null(text);
+	rest = text;
+	for (int i = 0; i < 2; i++) {
+		assert_true(xfp_event_parse(strsep(&rest, "\n"), &got));
+		assert_int_equal(got.unit, i ? XFP_NO_UNIT : 3);
+		assert_string_equal(got.stage, "pack");
+		assert_string_equal(got.outcome, "failed");
+		assert_int_equal(got.status, XFP_FAILED);
+		assert_string_equal(got.message, "a b c ");
+	}
+	free(text);
+	text = NULL;
+	assert_int_equal(xfp_events_read(*state, &offset, &text, &err), XFP_OK);
+	assert_null(text);
+}
+
 /* The largest number that a unit may have is one less than the one that stands for none. */
 static void numbers_of_units(void **state)
 {
@@ -162,7 +196,7 @@ static void a_dry_run(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { scratch_test(strays), scratch_test(a_dry_run), scratch_test(stamps),
-					    cmocka_unit_test(numbers_of_units) };
+					    scratch_test(an_event_is_a_line), cmocka_unit_test(numbers_of_units) };
 
 	return cmocka_run_group_tests_name("prepare", tests, NULL, NULL);
 }
