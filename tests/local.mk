@@ -291,7 +291,8 @@ tests_unit_test_manifest_race_LDFLAGS = \
 	$(AM_LDFLAGS) -Wl,--wrap=xfp_artifact_open,--wrap=xfp_artifact_get_label
 tests_unit_test_no_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
 tests_unit_test_publish_LDFLAGS = \
-	$(AM_LDFLAGS) -Wl,--wrap=fsync,--wrap=close,--wrap=rename,--wrap=pread,--wrap=pwrite,--wrap=read,--wrap=write
+	$(AM_LDFLAGS) -Wl,--wrap=fstat,--wrap=fsync,--wrap=close,--wrap=rename \
+	-Wl,--wrap=pread,--wrap=pwrite,--wrap=read,--wrap=write
 tests_unit_test_walk_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=readdir,--wrap=lstat
 LDADD = tests/unit/libfixtures.a $(TOOL_LIBS) $(CMOCKA_LIBS)
 TESTS += $(tree_tests) $(unit_tests) $(cli_tests)

@@ -16,7 +16,7 @@ static struct xfp_error err;
 
 static bool watching;
 static char calls[32];         /* S: a file synced, D: a folder synced, c: closed, r: renamed */
-static char failing;           /* the call that fails, one of these or R: read, W: written */
+static char failing;           /* the call that fails, one of these or F: fstat, R: read, W: written */
 static int failing_with;       /* errno */
 static unsigned failing_after; /* so many that go well */
 static bool once;              /* and after it all goes well again */
@@ -58,6 +58,7 @@ static size_t part(char call, size_t size)
 	return size < 3 ? size : 3;
 }
 
+int __real_fstat(int fd, struct stat *st);
 int __real_fsync(int fd);
 int __real_close(int fd);
 int __real_rename(const char *from, const char *to);
@@ -65,6 +66,7 @@ ssize_t __real_pread(int fd, void *buf, size_t size, off_t offset);
 ssize_t __real_pwrite(int fd, const void *buf, size_t size, off_t offset);
 ssize_t __real_read(int fd, void *buf, size_t size);
 ssize_t __real_write(int fd, const void *buf, size_t size);
+int __wrap_fstat(int fd, struct stat *st);
 int __wrap_fsync(int fd);
 int __wrap_close(int fd);
 int __wrap_rename(const char *from, const char *to);
@@ -73,11 +75,16 @@ ssize_t __wrap_pwrite(int fd, const void *buf, size_t size, off_t offset);
 ssize_t __wrap_read(int fd, void *buf, size_t size);
 ssize_t __wrap_write(int fd, const void *buf, size_t size);
 
+int __wrap_fstat(int fd, struct stat *st)
+{
+	return goes_well('F') ? __real_fstat(fd, st) : -1;
+}
+
 int __wrap_fsync(int fd)
 {
 	struct stat st;
 
-	return fstat(fd, &st) || !goes_well(S_ISDIR(st.st_mode) ? 'D' : 'S') ? -1 : __real_fsync(fd);
+	return __real_fstat(fd, &st) || !goes_well(S_ISDIR(st.st_mode) ? 'D' : 'S') ? -1 : __real_fsync(fd);
 }
 
 /* The descriptor is gone also when it fails, as on Linux. */
@@ -361,6 +368,28 @@ static void errors_in_the_middle(void **state)
 	free(path);
 }
 
+/* What cannot be looked at is not read, whatever happens to be in memory. */
+static void a_file_that_cannot_be_looked_at(void **state)
+{
+	char *path = scratch_path(state, "a"), *found = NULL;
+	unsigned before = descriptors();
+	struct stat st;
+
+	scratch_write(state, "a", "12345678", 8);
+	watch('F', EIO, 0);
+	if (!fstat(0, &st) || errno != EIO) {
+		watch_no_more();
+		print_message("# this libc has another fstat\n");
+		skip();
+	}
+	assert_int_equal(xfp_slurp(path, 8, &found, NULL, &err), XFP_FAILED);
+	watch_no_more();
+	assert_non_null(strstr(err.text, "/a: cannot open: Input/output error"));
+	assert_null(found);
+	assert_int_equal(descriptors(), before);
+	free(path);
+}
+
 /* Of many reads that make up the rows of a transposed matrix one fails, wherever, and those after it do not. */
 static void a_row_that_cannot_be_read(void **state)
 {
@@ -447,6 +476,7 @@ int main(void)
 		scratch_test(the_next_name_is_taken),
 		scratch_test(a_little_at_a_time),
 		scratch_test(errors_in_the_middle),
+		scratch_test(a_file_that_cannot_be_looked_at),
 		scratch_test(a_row_that_cannot_be_read),
 		cmocka_unit_test(files_that_are_longer_than_they_say),
 		cmocka_unit_test(identities_differ_in_one_field),
