@@ -14,9 +14,11 @@ from syscalls import cases, prepare
 OWN, OTHERS = 20, 2
 STATIC = {"xfp-survey", "xfp-outlier-extract", "xfp-lloyd-fit", "xfp-libfit", "xfp-autoselect", "xfp-pack"}
 SYMBOLS = {}
-# HDF5 tells of a failure by allocating, and crashes or exits where that fails as well; glibc's regcomp frees twice what
-# it could not make larger. Nobody can catch that. All else must hold then, too.
+# HDF5 tells of a failure by allocating, and crashes or exits where that fails as well; libcrypto goes on without the lock
+# that it could not make; glibc's regcomp frees twice what it could not make larger. Nobody can catch that. All else must
+# hold then, too.
 CRASHES = {-11, -6, 255}
+CRASHING = ("H5", "libhdf5", "libcrypto")
 LEFT_OUT = {"make", "make-unit", "whole", "convert-first"}  # not ours; or the same program again
 
 
@@ -87,7 +89,7 @@ def run(scene, point, _):
         raise Skipped("there were fewer allocations this time")
     asker = who(program, told[0])
     try:
-        library = asker.startswith(("H5", "libhdf5")) or (asker.startswith("libc.") and "free()" in ended.err)
+        library = asker.startswith(CRASHING) or (asker.startswith("libc.") and "free()" in ended.err)
         if not (ended.status in CRASHES and library):
             scene.check_status(ended, case.sane)
         scene.wait_for_lock()
