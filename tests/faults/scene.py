@@ -35,6 +35,8 @@ class Scene:
         settings = {name: value for name, value in os.environ.items() if not name.startswith("XFP_") or
                     name == "XFP_DATADIR"}
         settings.update(OMP_NUM_THREADS="1", LC_ALL="C")
+        if os.environ.get("XFP_TEST_SANITIZERS"):
+            settings["ASAN_OPTIONS"] = "detect_leaks=0"  # it cannot be, under ptrace
         settings.update(environment or {})
         return subprocess.Popen(command, cwd=self.folder, env=settings, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
