@@ -66,11 +66,11 @@ EXTRA_DIST += \
 	tests/faults/common.py \
 	tests/faults/damage.py \
 	tests/faults/run \
-	tests/faults/sample \
 	tests/faults/scene.py \
 	tests/faults/sources.py \
 	tests/faults/syscalls.py \
 	tests/faults/together.py
+fault_tests = tests/faults/sample
 fault_programs = \
 	tests/faults/xfp-autoselect \
 	tests/faults/xfp-libfit \
@@ -277,7 +277,7 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/unit.h \
 	tests/unit/vectors.h
 
-EXTRA_DIST += $(cli_tests) $(tree_tests)
+EXTRA_DIST += $(cli_tests) $(fault_tests) $(tree_tests)
 
 if CHECK
 check_PROGRAMS += $(unit_tests) $(fault_programs)
@@ -295,7 +295,7 @@ tests_unit_test_publish_LDFLAGS = \
 	-Wl,--wrap=pread,--wrap=pwrite,--wrap=read,--wrap=write
 tests_unit_test_walk_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=readdir,--wrap=lstat
 LDADD = tests/unit/libfixtures.a $(TOOL_LIBS) $(CMOCKA_LIBS)
-TESTS += $(tree_tests) $(unit_tests) $(cli_tests)
+TESTS += $(tree_tests) $(unit_tests) $(cli_tests) $(fault_tests)
 endif
 
 TEST_EXTENSIONS = .bats
@@ -328,7 +328,7 @@ AM_TESTS_ENVIRONMENT += XFP_TEST_SANITIZERS=yes; export XFP_TEST_SANITIZERS;
 endif
 
 # make check -j, but with a fresh installation first
-check_DATA = tests/root.stamp
+check_DATA = tests/root.stamp tests/faults/fail_allocation.so
 tests/root.stamp: $(bin_PROGRAMS) $(noinst_PROGRAMS) $(lib_LTLIBRARIES) $(pkginclude_HEADERS) \
 		$(nobase_dist_pkgdata_DATA) $(dist_man_MANS) runtime/xfp.pc \
 		$(nodist_bashcompletion_DATA) $(nodist_zshcompletion_DATA)
