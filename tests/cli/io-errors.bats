@@ -23,7 +23,7 @@ finished_unit() { # UNIT
 }
 
 path_of() { # STAMP
-	key=$(cat "$XFP_WORK/u000001-$1")
+	key=$(cut -d" " -f1 "$XFP_WORK/u000001-$1")
 	echo "$XFP_CACHE/artifacts/${key:0:2}/$key.h5"
 }
 
