@@ -75,6 +75,8 @@ stages_libstages_a_SOURCES = \
 	stages/inspect_report.h \
 	stages/json_print.c \
 	stages/json_print.h \
+	stages/kept.c \
+	stages/kept.h \
 	stages/library_train.c \
 	stages/library_train.h \
 	stages/like.c \

@@ -253,3 +253,16 @@ turning() { # STAGE UNIT once|always
 	PATH=${PATH#"$PWD"/bin:}
 	[ "$(converted m out.xfp)" = "$(converted m fresh.xfp --cache fresh-cache)" ]
 }
+
+@test "--rehash reads kept tensors and small files too, whatever their times" {
+	make_model m
+	unset XFP_WORK XFP_CACHE
+	map "$PWD/m/model.safetensors" model.norm.weight
+	first=$(converted m out.xfp)
+	turn
+	[ "$(converted m out.xfp)" = "$first" ] # which nothing could tell
+	then=$(converted m out.xfp --rehash)
+	[ "$then" != "$first" ]
+	[ "$then" = "$(converted m fresh.xfp --cache fresh-cache)" ]
+	xfp convert m -o out.xfp --rehash --json | grep -q '"unchanged": true'
+}
