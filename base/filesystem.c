@@ -55,12 +55,11 @@ struct xfp_filesystem xfp_filesystem_at(const char *path)
 	return (struct xfp_filesystem){ false, false };
 }
 
-bool xfp_identity_holds(const struct xfp_identity *then, const struct xfp_identity *now, const char *path)
+struct xfp_identity xfp_identity_at(const char *path, const struct stat *st)
 {
-	struct xfp_identity but_inode = *then;
+	struct xfp_identity identity = xfp_identity_of(st);
 
-	if (xfp_identity_equal(then, now))
-		return true;
-	but_inode.inode = now->inode;
-	return xfp_identity_equal(&but_inode, now) && xfp_filesystem_at(path).inodes_change;
+	if (xfp_filesystem_at(path).inodes_change)
+		identity.inode = 0;
+	return identity;
 }

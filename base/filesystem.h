@@ -20,8 +20,8 @@ struct xfp_filesystem {
 struct xfp_filesystem xfp_filesystem_of_type(uint32_t type);
 struct xfp_filesystem xfp_filesystem_at(const char *path);
 
-/* Whether the file at `path` still is who it was. An inode number that alone is another says nothing where the file
- * system makes them up (FUSE, SMB, 9p, FAT): size and both times still have to be the same. */
-bool xfp_identity_holds(const struct xfp_identity *then, const struct xfp_identity *now, const char *path);
+/* Who the file at `path` is, for comparing with who it was or will be. Where the file system makes inode numbers up
+ * (FUSE, SMB, 9p, FAT) they say nothing and are left out: device, size and both times have to do. */
+struct xfp_identity xfp_identity_at(const char *path, const struct stat *st);
 
 #endif

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "filesystem.h"
 #include "bytes.h"
 #include "checkpoint.h"
 #include "printable.h"
@@ -95,7 +96,7 @@ enum xfp_status xfp_matrix_open(const struct xfp_matrix_source *source, struct x
 		status = xfp_fail_errno(err, errno, "%s: cannot open", source->path);
 		goto failed;
 	}
-	now = xfp_identity_of(&st);
+	now = xfp_identity_at(source->path, &st);
 	if (source->identity && !xfp_identity_equal(&now, source->identity)) {
 		status = xfp_fail(err, XFP_FAILED, "%s: changed while it was being converted; run again", source->path);
 		goto failed;

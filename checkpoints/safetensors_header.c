@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "filesystem.h"
 #include "safetensors_header.h"
 
 #include <errno.h>
@@ -342,7 +343,7 @@ enum xfp_status xfp_safetensors_read(const char *path, struct xfp_safetensors *o
 		goto done;
 	if (p.count)
 		qsort(p.tensors, p.count, sizeof *p.tensors, by_name);
-	*out = (struct xfp_safetensors){ p.tensors, p.count, xfp_identity_of(&st) };
+	*out = (struct xfp_safetensors){ p.tensors, p.count, xfp_identity_at(path, &st) };
 	p.tensors = NULL;
 	p.count = 0;
 

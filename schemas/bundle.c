@@ -20,6 +20,7 @@
 
 #include "bundle_plan.h"
 #include "bytes.h"
+#include "filesystem.h"
 #include "printable.h"
 
 #define BLOCK ((size_t)1 << 20)
@@ -46,6 +47,7 @@ struct writer {
 struct extent {
 	const char *path;
 	uint64_t offset, size;
+	const struct xfp_identity *identity; /* who the file has to be when it is opened; NULL: any */
 };
 
 static enum xfp_status sha_failed(struct writer *w)
@@ -174,19 +176,32 @@ static size_t block_size(const struct extent *from, uint64_t done)
 	return from->size - done < BLOCK ? (size_t)(from->size - done) : BLOCK;
 }
 
+/* Open a source. Links may lead elsewhere than when it was inspected, so it is the open file that counts. */
+static enum xfp_status open_source(struct writer *w, const struct extent *from, int *fd)
+{
+	struct xfp_identity now;
+	struct stat st;
+
+	*fd = open(from->path, O_RDONLY | O_CLOEXEC);
+	if (*fd < 0 || fstat(*fd, &st))
+		return xfp_fail_errno(w->err, errno, "%s: cannot open", from->path);
+	now = xfp_identity_at(from->path, &st);
+	if (from->identity && !xfp_identity_equal(from->identity, &now))
+		return xfp_fail(w->err, XFP_FAILED, "%s: changed while it was being converted; run again", from->path);
+	return XFP_OK;
+}
+
 /* Walk through a stretch of a source for both of its digests or, where `sha256` is NULL, to write it, and for its XXH3
  * alone: SHA-256 is then of all that is written. A block is read while the one before it goes through SHA-256. */
 static enum xfp_status stream(struct writer *w, const struct extent *from, uint8_t *sha256, uint8_t xxh3[16])
 {
 	EVP_MD_CTX *sha = sha256 ? w->sha : w->whole;
 	XXH128_canonical_t canonical;
-	enum xfp_status status = XFP_OK;
-	int fd = open(from->path, O_RDONLY | O_CLOEXEC);
+	int fd;
+	enum xfp_status status = open_source(w, from, &fd);
 
-	if (fd < 0)
-		return xfp_fail_errno(w->err, errno, "%s", from->path);
 	XXH3_128bits_reset(w->xxh);
-	if (sha256 && !EVP_DigestInit_ex(w->sha, EVP_sha256(), NULL))
+	if (!status && sha256 && !EVP_DigestInit_ex(w->sha, EVP_sha256(), NULL))
 		status = sha_failed(w);
 	if (!status)
 		status = xfp_pread(fd, w->block[0], block_size(from, 0), from->offset, from->path, w->err);
@@ -215,7 +230,8 @@ static enum xfp_status stream(struct writer *w, const struct extent *from, uint8
 		if (!status && !hashed)
 			status = sha_failed(w);
 	}
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(w->xxh));
 	memcpy(xxh3, canonical.digest, sizeof canonical.digest);
 	if (!status && sha256 && !EVP_DigestFinal_ex(w->sha, sha256, NULL))
@@ -238,11 +254,13 @@ static struct extent tensor_extent(const struct xfp_ledger *ledger, const struct
 {
 	const struct xfp_ledger_tensor *tensor = &ledger->tensors[part->number];
 
-	return (struct extent){ ledger->files[tensor->file].path, tensor->offset, part->size };
+	return (struct extent){ ledger->files[tensor->file].path, tensor->offset, part->size,
+				&ledger->files[tensor->file].identity };
 }
 
 /* Complete the index: digests of what goes into the bundle as it is. */
-static enum xfp_status digest_sources(struct writer *w, const struct xfp_ledger *ledger, struct xfp_bundle_plan *plan)
+static enum xfp_status digest_sources(struct writer *w, const struct xfp_ledger *ledger,
+				      const struct xfp_identity *files, struct xfp_bundle_plan *plan)
 {
 	enum xfp_status status = XFP_OK;
 
@@ -252,7 +270,7 @@ static enum xfp_status digest_sources(struct writer *w, const struct xfp_ledger 
 
 	for (uint32_t f = 0; !status && f < ledger->extra_count; f++) {
 		char *path = xfp_path(ledger->model, ledger->extras[f]);
-		struct extent from = { path, 0, plan->files[f].size };
+		struct extent from = { path, 0, plan->files[f].size, files ? &files[f] : NULL };
 
 		status = path ? stream(w, &from, plan->files[f].sha256, w->files[f])
 			      : xfp_fail(w->err, XFP_FAILED, "out of memory");
@@ -282,7 +300,8 @@ static uint64_t file_size(const char *path)
 	return stat(path, &st) ? UINT64_MAX : (uint64_t)st.st_size;
 }
 
-static enum xfp_status put_files(struct writer *w, const struct xfp_ledger *ledger, const struct xfp_bundle_plan *plan)
+static enum xfp_status put_files(struct writer *w, const struct xfp_ledger *ledger, const struct xfp_identity *files,
+				 const struct xfp_bundle_plan *plan)
 {
 	enum xfp_status status = XFP_OK;
 	char name[XFP_FILE_MEMBER_BYTES];
@@ -290,7 +309,7 @@ static enum xfp_status put_files(struct writer *w, const struct xfp_ledger *ledg
 	for (uint32_t f = 0; !status && f < ledger->extra_count; f++) {
 		const struct xfp_idx_file *file = &plan->files[f];
 		char *path = xfp_path(ledger->model, ledger->extras[f]);
-		struct extent from = { path, 0, file->size };
+		struct extent from = { path, 0, file->size, files ? &files[f] : NULL };
 
 		if (!path)
 			return xfp_fail(w->err, XFP_FAILED, "out of memory");
@@ -311,7 +330,7 @@ static enum xfp_status put_files(struct writer *w, const struct xfp_ledger *ledg
 static enum xfp_status put_unit_part(struct writer *w, const struct xfp_bundle_unit *unit,
 				     const struct xfp_idx_part *part)
 {
-	struct extent from = { unit->path, unit->offset[part->kind], part->size };
+	struct extent from = { unit->path, unit->offset[part->kind], part->size, NULL };
 	enum xfp_status status = put_extent(w, &from, unit->packed->digest[part->kind].xxh3);
 
 	if (status == XFP_DAMAGED)
@@ -393,12 +412,13 @@ enum xfp_status xfp_bundle_write(const char *path, const struct xfp_bundle_input
 
 	if ((status = xfp_bundle_plan(input, &plan, err)))
 		goto done;
-	if ((status = writer_open(&w, path, err)) || (status = digest_sources(&w, input->ledger, &plan)) ||
+	if ((status = writer_open(&w, path, err)) ||
+	    (status = digest_sources(&w, input->ledger, input->files, &plan)) ||
 	    (status = put_text(&w, XFP_MEMBER_JSON, input->json)) ||
 	    (status = begin_member(&w, XFP_MEMBER_IDX, plan.idx_bytes, plan.idx_offset)) ||
 	    (status = put(&w, plan.index, plan.index_bytes)) ||
 	    (status = put_zeros(&w, plan.idx_bytes - plan.index_bytes)) || (status = end_member(&w)) ||
-	    (status = put_files(&w, input->ledger, &plan)) || (status = put_parts(&w, input, &plan)) ||
+	    (status = put_files(&w, input->ledger, input->files, &plan)) || (status = put_parts(&w, input, &plan)) ||
 	    (status = put_sum(&w, input->json, &plan)))
 		goto done;
 	if ((status = written(&w, archive_write_close(w.archive) == ARCHIVE_OK)) ||

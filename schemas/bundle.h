@@ -29,6 +29,7 @@ struct xfp_bundle_input {
 	const char *json;                    /* text of xfp.json */
 	const struct xfp_ledger *ledger;     /* tensors (fates and reasons final), matrices, extras, model */
 	const struct xfp_bundle_unit *units; /* ledger->unit_count of them, in the ledger's order */
+	const struct xfp_identity *files;    /* who the extras have to be when they are read; NULL: whoever is there */
 };
 
 /* KEPT tensors are read from the checkpoint, everything else from the artifacts. A part whose bytes

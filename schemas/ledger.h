@@ -101,7 +101,7 @@ enum xfp_status xfp_ledger_read(const char *path, struct xfp_ledger **out, struc
  * `tensors` those that they refer to (renumbered, `tied` of none), `files` all, `extras` none. Reads
  * only what it needs, so that a stage's start does not grow with the model. A number that is not there is XFP_USAGE. */
 enum xfp_status xfp_ledger_read_unit(const char *path, uint32_t unit, struct xfp_ledger **out, struct xfp_error *err);
-/* Whether the files still are those that inspect saw, by identity (xfp_identity_holds); XFP_FAILED names one
+/* Whether the files still are those that inspect saw, by identity (xfp_identity_at); XFP_FAILED names one
  * that is not. */
 enum xfp_status xfp_ledger_check_files(const struct xfp_ledger *ledger, struct xfp_error *err);
 

@@ -380,8 +380,8 @@ enum xfp_status xfp_ledger_check_files(const struct xfp_ledger *ledger, struct x
 
 		if (stat(file->path, &st))
 			return xfp_fail_errno(err, errno, "%s: part of the checkpoint is gone", file->path);
-		now = xfp_identity_of(&st);
-		if (!xfp_identity_holds(&file->identity, &now, file->path))
+		now = xfp_identity_at(file->path, &st);
+		if (!xfp_identity_equal(&file->identity, &now))
 			return xfp_fail(err, XFP_FAILED, "%s: changed while it was being converted; run again",
 					file->path);
 	}

@@ -29,6 +29,7 @@ struct assembly {
 	char (*choice)[33], (*key)[33]; /* [units] of the artifacts that it is made from; choice "": none */
 	char **path;                    /* [units] of the packed artifacts */
 	char *json;
+	struct xfp_identity *files; /* [extras] */
 };
 
 static void assembly_free(struct assembly *a)
@@ -45,6 +46,7 @@ static void assembly_free(struct assembly *a)
 	free(a->key);
 	free(a->path);
 	free(a->json);
+	free(a->files);
 	xfp_ledger_free(a->ledger);
 	xfp_parameters_free(&a->parameters);
 	xfp_store_close(&a->store);
@@ -53,8 +55,8 @@ static void assembly_free(struct assembly *a)
 static enum xfp_status fail_changed(const struct assembly *a, struct xfp_error *err)
 {
 	return xfp_fail(err, XFP_DAMAGED,
-			"%s: %s or a unit's stamp is not what xfp wrote there; no bundle is made from it, and both "
-			"will be written again",
+			"%s: %s or a unit's stamp is not what xfp wrote there, or a small file of the checkpoint "
+			"changed; no bundle is made of that",
 			a->work, XFP_PARAMETERS_FILE);
 }
 
@@ -87,9 +89,13 @@ static enum xfp_status load_work(struct assembly *a, const char *cache, const ch
 static enum xfp_status read_stamps(struct assembly *a, const char *expected, struct xfp_error *err)
 {
 	struct xfp_digest *decided = xfp_decided_begin(&a->parameters);
-	enum xfp_status status = decided ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = XFP_OK;
 	char found[33];
 
+	if (!decided || !(a->files = xfp_decided_files(a->ledger)))
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	for (uint32_t f = 0; !status && f < a->ledger->extra_count; f++)
+		xfp_decided_file(decided, a->ledger->extras[f], &a->files[f]);
 	for (uint32_t u = 0; !status && u < a->ledger->unit_count; u++) {
 		const struct xfp_ledger_unit *unit = &a->ledger->units[u];
 
@@ -270,7 +276,8 @@ static enum xfp_status run(const char *work, const char *cache, const char *expe
 	if (!status)
 		status = describe(&a, err);
 	if (!status)
-		status = xfp_bundle_write(path, &(struct xfp_bundle_input){ a.json, a.ledger, a.units }, sha256, err);
+		status = xfp_bundle_write(path, &(struct xfp_bundle_input){ a.json, a.ledger, a.units, a.files },
+					  sha256, err);
 	if (!status)
 		printf("%s  %s\n", sha256, path);
 	assembly_free(&a);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bundle_stamp.h"
+#include "filesystem.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -257,7 +258,7 @@ enum xfp_status xfp_bundle_stamp_matches(const struct xfp_conversion *c, bool al
 	status = xfp_bundle_stamp_read(c->options.work, stamp, &sound, err);
 	if (status || !sound || stat(c->options.out, &st))
 		return status;
-	now = xfp_identity_of(&st);
+	now = xfp_identity_at(c->options.out, &st);
 	if (!xfp_identity_equal(&now, &stamp->identity))
 		return XFP_OK;
 	if ((status = xfp_bundle_stamp_key(c, alone, key, err)) || strcmp(key, stamp->key))

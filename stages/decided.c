@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "decided.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#include "filesystem.h"
 
 /* With its NUL, so that no two texts run into each other. */
 static void add(struct xfp_digest *decided, const char *text)
@@ -20,6 +24,35 @@ struct xfp_digest *xfp_decided_begin(const struct xfp_parameters *parameters)
 		add(decided, text);
 	free(text);
 	return decided;
+}
+
+struct xfp_identity *xfp_decided_files(const struct xfp_ledger *ledger)
+{
+	struct xfp_identity *files = calloc(ledger->extra_count + (size_t)1, sizeof *files);
+
+	for (uint32_t i = 0; files && i < ledger->extra_count; i++) {
+		char *path = xfp_path(ledger->model, ledger->extras[i]);
+		struct stat st;
+
+		if (!path) {
+			free(files);
+			return NULL;
+		}
+		if (!stat(path, &st))
+			files[i] = xfp_identity_at(path, &st);
+		free(path);
+	}
+	return files;
+}
+
+void xfp_decided_file(struct xfp_digest *decided, const char *name, const struct xfp_identity *identity)
+{
+	char text[128];
+
+	snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64, identity->device,
+		 identity->inode, identity->size, identity->mtime_ns, identity->ctime_ns);
+	add(decided, name);
+	add(decided, text);
 }
 
 void xfp_decided_unit(struct xfp_digest *decided, const char *choice, const char *packed)

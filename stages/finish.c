@@ -78,9 +78,17 @@ static bool find_sha256(const struct xfp_conversion *c, char sha256[65])
 static enum xfp_status decided(const struct xfp_conversion *c, char hex[33], struct xfp_error *err)
 {
 	struct xfp_digest *digest = xfp_decided_begin(&c->options.parameters);
+	struct xfp_identity *files = xfp_decided_files(c->ledger);
 
-	if (!digest)
+	if (!digest || !files) {
+		if (digest)
+			xfp_digest_final(digest, NULL);
+		free(files);
 		return xfp_fail(err, XFP_FAILED, "out of memory");
+	}
+	for (uint32_t i = 0; i < c->ledger->extra_count; i++)
+		xfp_decided_file(digest, c->ledger->extras[i], &files[i]);
+	free(files);
 	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
 		xfp_decided_unit(digest, c->units[i].key[XFP_STAMP_CHOICE], c->units[i].key[XFP_STAMP_PACKED]);
 	xfp_decided_end(digest, hex);

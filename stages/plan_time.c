@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "filesystem.h"
 #include "number.h"
 #include "plan.h"
 #include "prepare.h"
@@ -138,7 +139,7 @@ static enum xfp_status write_ledger(const struct probe *probe, struct xfp_error 
 		free(path);
 		return xfp_fail_errno(err, errno, "%s", probe->data);
 	}
-	file.identity = xfp_identity_of(&st);
+	file.identity = xfp_identity_at(probe->data, &st);
 	for (uint32_t i = 0; i < probe->units; i++) {
 		bool tiny = i >= TINY && i < TINY + TINY_UNITS;
 		uint64_t rows = tiny ? TINY_ROWS : probe->rows, cols = probe->cols;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sources.h"
+#include "filesystem.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,7 +114,7 @@ static bool files_are_the_same(const struct xfp_ledger *ledger, const struct xfp
 			continue;
 		if (stat(file->path, &st))
 			return false;
-		now = xfp_identity_of(&st);
+		now = xfp_identity_at(file->path, &st);
 		if (!xfp_identity_equal(&now, &file->identity))
 			return false;
 		last = file;

@@ -186,7 +186,7 @@ fresh() { # OPTION...
 	swap='ln -sfn "$top/other/model.safetensors" "$top/linked/model.safetensors"; "$real" "$@"; status=$?
 		ln -sfn "$top/m/model.safetensors" "$top/linked/model.safetensors"; exit $status'
 	data=$XFP_DATADIR
-	for stage in outlier-extract lloyd-fit pack; do
+	for stage in outlier-extract lloyd-fit pack bundle; do
 		export XFP_DATADIR=$data
 		replace_stage "xfp-$stage" "$swap"
 		PATH=$PWD/bin:$PATH run -1 xfp convert linked -o out.xfp -q
@@ -195,4 +195,20 @@ fresh() { # OPTION...
 		[ "$(converted linked out.xfp)" = "$want" ]
 		rm -r bin share out.xfp out.xfp.work xfp-cache
 	done
+}
+
+@test "a small file that is another while the bundle is written, and is set back: in no bundle" {
+	mkdir linked
+	cp m/* linked/
+	mv linked/config.json config.a
+	sed 's/}$/ }/' config.a >config.b
+	run -1 cmp -s config.a config.b
+	ln -s "$PWD/config.a" linked/config.json
+	want=$(fresh)
+	replace_stage xfp-bundle 'ln -sfn "$top/config.b" "$top/linked/config.json"; "$real" "$@"; status=$?
+		ln -sfn "$top/config.a" "$top/linked/config.json"; exit $status'
+	PATH=$PWD/bin:$PATH run -1 xfp convert linked -o out.xfp -q
+	[[ $output == *"small file of the checkpoint changed"* ]]
+	no_output out.xfp
+	[ "$(converted linked out.xfp)" = "$want" ]
 }
