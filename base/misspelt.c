@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "misspelt.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -39,16 +40,18 @@ size_t xfp_distance(const char *a, const char *b)
 const char *xfp_meant(const char *word, const char *const *names, size_t count, size_t most)
 {
 	const char *nearest = NULL;
+	bool begins = false;
 
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count && (!nearest || strcmp(word, nearest)); i++) {
 		size_t distance = xfp_distance(word, names[i]);
+		bool begun = !strncmp(word, names[i], strlen(names[i]));
 
-		if (distance > most)
+		/* Of equally near ones, that which the word begins with. */
+		if (distance > most || (nearest && distance == most && (begins || !begun)))
 			continue;
 		nearest = names[i];
-		if (!distance)
-			break;
-		most = distance - 1; /* the next one has to be nearer */
+		begins = begun;
+		most = distance;
 	}
 	return nearest;
 }

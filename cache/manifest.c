@@ -218,6 +218,14 @@ static enum xfp_status open_writable(struct xfp_manifest *m, const struct xfp_st
 	xfp_manifest_ask(
 		m, xfp_filesystem_at(m->path).shared ? "PRAGMA journal_mode = DELETE" : "PRAGMA journal_mode = WAL",
 		mode, &rc);
+	if (xfp_filesystem_at(m->path).shared && !strcmp(mode, "wal")) {
+		status = xfp_fail(
+			err, XFP_FAILED,
+			"%s: on a file system that hosts share, and still open with a journal that they cannot "
+			"share; close it in other programs and run again",
+			m->path);
+		goto done;
+	}
 	if ((status = configure(m, err)))
 		goto done;
 	if (state == XFP_MANIFEST_EMPTY) {

@@ -136,6 +136,12 @@ enum xfp_status xfp_store_begin(const struct xfp_store *store, const char *key, 
 	char *path = NULL, *folder = NULL;
 	enum xfp_status status;
 
+	if (store->read_only && access(store->folder, W_OK) && errno == EACCES)
+		return xfp_fail(err, XFP_FAILED,
+				"%s: the cache lacks artifact %s and cannot be written by this user; choose another "
+				"with --cache; users who share one need chmod -R g+rwXs %s, and umask 002 when they "
+				"convert",
+				store->folder, key, store->folder);
 	if (store->read_only)
 		return xfp_fail(err, XFP_FAILED,
 				"%s: the cache is read-only and lacks artifact %s; choose one that can "

@@ -67,7 +67,7 @@ static enum xfp_status load_work(struct assembly *a, const char *cache, const ch
 		path ? xfp_work_parameters(a->work, &a->parameters, err) : xfp_fail(err, XFP_FAILED, "out of memory");
 
 	/* What is not even in form is no more what xfp wrote. */
-	if (status == XFP_BAD_INPUT && expected)
+	if (status == XFP_DAMAGED && expected)
 		status = fail_changed(a, err);
 	if (!status)
 		status = xfp_ledger_read(path, &a->ledger, err);

@@ -266,8 +266,7 @@ enum xfp_status xfp_bundle_stamp_matches(const struct xfp_conversion *c, bool al
 	status = is_as_written(c, stamp, matches, err);
 	/* What changed and moved no time of its file; units were digested on their way here. */
 	if (!status && *matches && c->options.rehash && !c->options.dry_run) {
-		status = xfp_kept_is_same(c->ledger, c->options.out, matches, err);
-		return status;
+		return xfp_kept_is_same(c->ledger, c->options.out, c->signals, matches, err);
 	}
 	if (!status && !*matches)
 		fprintf(stderr,

@@ -60,7 +60,7 @@ static int run_units(struct follower *follower, struct xfp_signals *signals, str
 	if (!status || signals->interrupted)
 		return status;
 	if (c->damaged)
-		return (int)xfp_fail(err, XFP_DAMAGED, "a damaged artifact was removed from the cache");
+		return (int)xfp_fail(err, XFP_DAMAGED, "an artifact, or a file of the work folder, was damaged");
 	if (c->failures) {
 		xfp_fail(err, c->failure,
 			 "%" PRIu32 " of the %" PRIu32
@@ -199,8 +199,9 @@ static int settle(const struct xfp_conversion *c, int status, struct xfp_error *
 				     "when nobody writes to it",
 				     c->options.model);
 	if (status == XFP_DAMAGED && c->damaged)
-		return (int)xfp_fail(err, XFP_FAILED, "%s: artifacts are damaged again and again; check its disk",
-				     c->options.cache);
+		return (int)xfp_fail(err, XFP_FAILED,
+				     "%s or %s: files are damaged again and again; check the disk that they are on",
+				     c->options.cache, c->options.work);
 	if (status == XFP_DAMAGED)
 		return (int)xfp_context(err, XFP_FAILED, "see %s/%s", c->options.work, XFP_LOG_FILE);
 	return status;

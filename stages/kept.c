@@ -16,7 +16,7 @@
 
 /* XXH3-128 of a tensor's bytes in its file. */
 static enum xfp_status digest_tensor(const struct xfp_ledger *ledger, const struct xfp_ledger_tensor *tensor,
-				     uint8_t digest[16], struct xfp_error *err)
+				     struct xfp_signals *signals, uint8_t digest[16], struct xfp_error *err)
 {
 	const char *path = ledger->files[tensor->file].path;
 	struct xfp_digest *state = xfp_digest_new();
@@ -31,7 +31,9 @@ static enum xfp_status digest_tensor(const struct xfp_ledger *ledger, const stru
 	for (uint64_t done = 0; !status && done < tensor->bytes; done += BLOCK) {
 		size_t size = tensor->bytes - done < BLOCK ? (size_t)(tensor->bytes - done) : BLOCK;
 
-		if (!(status = xfp_pread(fd, block, size, tensor->offset + done, path, err)))
+		if (signals && xfp_signals_came(signals))
+			status = xfp_fail(err, XFP_FAILED, "interrupted");
+		else if (!(status = xfp_pread(fd, block, size, tensor->offset + done, path, err)))
 			xfp_digest_update(state, block, size);
 	}
 	if (state)
@@ -42,8 +44,8 @@ static enum xfp_status digest_tensor(const struct xfp_ledger *ledger, const stru
 	return status;
 }
 
-static enum xfp_status tensors_are_same(const struct xfp_ledger *ledger, const struct xfp_bundle *bundle, bool *same,
-					struct xfp_error *err)
+static enum xfp_status tensors_are_same(const struct xfp_ledger *ledger, const struct xfp_bundle *bundle,
+					struct xfp_signals *signals, bool *same, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
@@ -55,7 +57,7 @@ static enum xfp_status tensors_are_same(const struct xfp_ledger *ledger, const s
 		if (number == XFP_NOT_FOUND || !xfp_bundle_tensor(bundle, number, &info)) {
 			*same = false;
 		} else if (info.data) {
-			status = digest_tensor(ledger, &ledger->tensors[t], digest, err);
+			status = digest_tensor(ledger, &ledger->tensors[t], signals, digest, err);
 			*same = !status && !memcmp(digest, info.source, sizeof digest);
 		}
 	}
@@ -84,14 +86,15 @@ static enum xfp_status files_are_same(const struct xfp_ledger *ledger, const str
 	return status;
 }
 
-enum xfp_status xfp_kept_is_same(const struct xfp_ledger *ledger, const char *path, bool *same, struct xfp_error *err)
+enum xfp_status xfp_kept_is_same(const struct xfp_ledger *ledger, const char *path, struct xfp_signals *signals,
+				 bool *same, struct xfp_error *err)
 {
 	struct xfp_bundle *bundle = NULL;
 	enum xfp_status status = xfp_bundle_open(path, &bundle, err);
 
 	*same = true;
 	if (!status)
-		status = tensors_are_same(ledger, bundle, same, err);
+		status = tensors_are_same(ledger, bundle, signals, same, err);
 	if (!status)
 		status = files_are_same(ledger, bundle, same, err);
 	xfp_bundle_close(bundle);

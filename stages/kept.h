@@ -8,9 +8,12 @@
 #include <stdbool.h>
 
 #include "ledger.h"
+#include "signals.h"
 
 /* Whether the bundle at `path` has the kept tensors and the small files of the ledger's checkpoint as their files hold
- * them now; all of those are read. Units are no concern of it: their weights are digested where they are converted. */
-enum xfp_status xfp_kept_is_same(const struct xfp_ledger *ledger, const char *path, bool *same, struct xfp_error *err);
+ * them now; all of those are read. `signals` (NULL: none) are asked on the way. Units are no concern of it: their
+ * weights are digested where they are converted. */
+enum xfp_status xfp_kept_is_same(const struct xfp_ledger *ledger, const char *path, struct xfp_signals *signals,
+				 bool *same, struct xfp_error *err);
 
 #endif

@@ -25,8 +25,12 @@ static const char *stage_of(const char *target)
 	static const struct {
 		const char *target, *stage;
 	} stages[] = {
-		{ "fits.mk", "xfp-survey" }, { "outliers", "xfp-outlier-extract" }, { "fit", "xfp-lloyd-fit" },
-		{ "library", "xfp-libfit" }, { "choice", "xfp-autoselect" },        { "packed", "xfp-pack" },
+		{ "fits.mk", "xfp-survey" },
+		{ "outliers", "xfp-outlier-extract" },
+		{ "fit", "xfp-lloyd-fit" },
+		{ "library", "xfp-libfit" },
+		{ "choice", "xfp-autoselect, or the fit that it asked for," },
+		{ "packed", "xfp-pack" },
 	};
 
 	for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)

@@ -62,7 +62,9 @@ static void guard(const int leash[2])
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
-	close(leash[1]);
+	/* Until it is gone: while we hold it ourselves, nobody's end would be seen. */
+	while (!close(leash[1]) || errno != EBADF)
+		;
 	while (read(leash[0], &nothing, 1) < 0 && errno == EINTR)
 		;
 	kill(0, SIGTERM);

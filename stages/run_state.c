@@ -134,7 +134,8 @@ static void take_event(struct xfp_run_state *s, const struct xfp_event *event)
 	if (!whole && event->unit >= s->ledger->unit_count)
 		return;
 	unit = whole ? NULL : &s->units[event->unit];
-	if (event->status && event->status != XFP_DAMAGED && event->status != XFP_WANT_MORE)
+	if (event->status && event->status != XFP_DAMAGED && event->status != XFP_WANT_MORE &&
+	    event->status != XFP_CHANGED)
 		note_failure(unit ? &unit->failure : &s->failure, event);
 	if (!unit)
 		return;

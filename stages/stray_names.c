@@ -9,6 +9,7 @@
 
 #include "misspelt.h"
 #include "printable.h"
+#include "text.h"
 
 #define PREFIX "XFP_"
 #define PREFIX_LENGTH (sizeof PREFIX - 1)
@@ -43,7 +44,7 @@ static enum xfp_status judge(const char *name, const char *const *ours, size_t c
 				"the environment has " PREFIX "%s, which is no variable of xfp; did you mean " PREFIX
 				"%s? Set that, or unset this",
 				xfp_printable(name).text, meant);
-	fprintf(ignored, "%s" PREFIX "%s", ftell(ignored) > 0 ? ", " : "", xfp_printable(name).text);
+	fprintf(ignored, " " PREFIX "%s", xfp_printable(name).text);
 	return XFP_OK;
 }
 
@@ -51,9 +52,8 @@ static enum xfp_status check_environment(const char *program, const char *const 
 					 struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
-	char *text = NULL;
-	size_t size = 0;
-	FILE *ignored = open_memstream(&text, &size);
+	struct xfp_text text;
+	FILE *ignored = xfp_text_begin(&text);
 
 	if (!ignored)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
@@ -67,11 +67,11 @@ static enum xfp_status check_environment(const char *program, const char *const 
 		status = name ? judge(name, ours, count, ignored, err) : xfp_fail(err, XFP_FAILED, "out of memory");
 		free(name);
 	}
-	if (fclose(ignored) && !status)
+	if (!xfp_text_end(&text) && !status)
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
-	if (!status && size)
-		fprintf(stderr, "%s: ignored, since xfp has no such variable: %s\n", program, text);
-	free(text);
+	if (!status && text.size)
+		fprintf(stderr, "%s: ignored, since xfp has no such variable:%s\n", program, text.bytes);
+	free(text.bytes);
 	return status;
 }
 

@@ -71,7 +71,7 @@ enum xfp_status xfp_work_parameters(const char *work, struct xfp_parameters *par
 		xfp_seal_line(plain, strlen(plain), seal);
 	if (!status && (!plain || strcmp(seal, want)))
 		status = xfp_fail(
-			err, XFP_BAD_INPUT,
+			err, XFP_DAMAGED,
 			"%s: damaged, or of another version of xfp; run xfp convert again, which writes it anew", path);
 	if (!status && (status = xfp_parameters_from_json(plain, path, parameters, &problem)))
 		xfp_fail(err, status, "%s; remove the file and run xfp convert again", problem.text);

@@ -43,7 +43,7 @@
 #define XFP_BUNDLE_STAMP "bundle"
 
 /* The parameters that xfp left in the work folder, and leaving them there. Ones whose seal does not fit are
- * XFP_BAD_INPUT. */
+ * XFP_DAMAGED: xfp writes them anew whenever it goes round. */
 enum xfp_status xfp_work_write_parameters(const char *work, const struct xfp_parameters *parameters,
 					  struct xfp_error *err);
 enum xfp_status xfp_work_parameters(const char *work, struct xfp_parameters *parameters, struct xfp_error *err);

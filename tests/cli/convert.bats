@@ -289,8 +289,8 @@ my.mk" ]
 	[[ ${lines[0]} == *"did you mean XFP_LLOYD_ITERS?"* ]]
 	# empty, it asks for nothing; others may have such names
 	env XFP_FLOORS= XFP_SERVER=here $'XFP_BACK\eEND=cuda' xfp convert m -o out.xfp -q 2>errors
-	[ "$(cat errors)" = "xfp convert: ignored, since xfp has no such variable: XFP_SERVER, XFP_BACK\x1bEND" ] ||
-		[ "$(cat errors)" = "xfp convert: ignored, since xfp has no such variable: XFP_BACK\x1bEND, XFP_SERVER" ]
+	[ "$(cat errors)" = "xfp convert: ignored, since xfp has no such variable: XFP_SERVER XFP_BACK\x1bEND" ] ||
+		[ "$(cat errors)" = "xfp convert: ignored, since xfp has no such variable: XFP_BACK\x1bEND XFP_SERVER" ]
 	run ! grep ignored out.xfp.work/log
 	XFP_FLORS=0.9 xfp convert --help >help
 }

@@ -77,7 +77,7 @@ chain() { # UNIT
 	sed 's/"0.99"/"0.91"/' <out.xfp.work/parameters.json >changed
 	run -1 cmp -s changed out.xfp.work/parameters.json
 	cp changed out.xfp.work/parameters.json
-	run -3 xfp-lloyd-fit u000002
+	run -75 xfp-lloyd-fit u000002
 	[[ $output == *"parameters.json: damaged"*"run xfp convert again"* ]]
 	[ "$(artifacts | wc -l)" -eq 2 ]
 	prepared m

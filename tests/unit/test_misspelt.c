@@ -38,6 +38,9 @@ static void the_nearest_is_found(void **state)
 	(void)state;
 	assert_string_equal(xfp_meant("vreify", names, 4, 2), "verify");
 	assert_string_equal(xfp_meant("moode", names, 4, 2), "mode");
+	assert_string_equal(xfp_meant("modest", (const char *[]){ "models", "modes" }, 2, 2), "modes");
+	assert_string_equal(xfp_meant("modes", (const char *[]){ "model", "mode" }, 2, 2), "mode");
+	assert_string_equal(xfp_meant("modes", (const char *[]){ "mode", "model" }, 2, 2), "mode");
 	assert_string_equal(xfp_meant("model", names, 4, 2), "model"); /* not the first that is near */
 	assert_string_equal(xfp_meant("modex", names, 4, 2), "mode");  /* the first of equals */
 	assert_string_equal(xfp_meant("modes", names, 4, 0), "modes");
