@@ -14,7 +14,7 @@
 #include "manifest_sql.h" /* made from schemas/manifest.sql */
 #include "text.h"
 
-#define VERSION 4 /* of schemas/manifest.sql; bump it with every change to a table or view */
+#define VERSION 5 /* of schemas/manifest.sql; bump it with every change to a table or view */
 #define TEXT_OF(number) #number
 #define SET_VERSION(number) "PRAGMA user_version = " TEXT_OF(number)
 

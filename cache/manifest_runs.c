@@ -67,7 +67,14 @@ enum xfp_status xfp_manifest_forget_source(struct xfp_manifest *m, const char *p
 
 static const char add_run[] = "INSERT INTO runs (model, output, parameters, started) VALUES (?, ?, ?, " NOW ")";
 static const char end_run[] = "UPDATE runs SET ended = " NOW ", status = ? WHERE run = ?";
-static const char add_bundle[] = "INSERT OR REPLACE INTO bundles SELECT run, output, ?, ? FROM runs WHERE run = ?";
+static const char add_bundle[] = "INSERT OR REPLACE INTO bundles (run, path, sha256, bytes) "
+				 "SELECT run, output, ?, ? FROM runs WHERE run = ?";
+static const char set_verified[] = "UPDATE bundles SET verified = ?, verify_status = ? WHERE run = "
+				   "(SELECT max(run) FROM bundles WHERE path = ? AND sha256 = ?)";
+static const char keep_verified[] =
+	"UPDATE bundles SET (verified, verify_status) = (SELECT b.verified, b.verify_status FROM bundles AS b "
+	"WHERE b.path = bundles.path AND b.sha256 = bundles.sha256 AND b.run < bundles.run ORDER BY b.run DESC LIMIT 1) "
+	"WHERE run = ?";
 static const char add_unit[] = "INSERT OR REPLACE INTO run_units (run, number, unit, class, role, experts, rows, cols, "
 			       "mode, outliers_key, fit_key, choice_key, packed_key, fitted, repacked, seconds) "
 			       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
@@ -118,4 +125,15 @@ enum xfp_status xfp_manifest_run_end(struct xfp_manifest *m, int64_t run, enum x
 	if (!status && sha256)
 		status = xfp_manifest_exec(m, err, add_bundle, "tii", sha256, (int64_t)bundle_bytes, run);
 	return xfp_manifest_leave(m, status, err);
+}
+
+enum xfp_status xfp_manifest_verified(struct xfp_manifest *m, const char *path, const char *sha256, const char *when,
+				      int status, struct xfp_error *err)
+{
+	return xfp_manifest_exec(m, err, set_verified, "titt", when, (int64_t)status, path, sha256);
+}
+
+enum xfp_status xfp_manifest_still_verified(struct xfp_manifest *m, int64_t run, struct xfp_error *err)
+{
+	return xfp_manifest_exec(m, err, keep_verified, "i", run);
 }

@@ -172,12 +172,15 @@ CREATE TABLE run_units (
 	PRIMARY KEY (run, number)
 ) WITHOUT ROWID;
 
--- Bundles that runs wrote.
+-- Bundles that runs wrote, or found as they had to be. What `xfp verify --work` says of one is known from the next run
+-- on; a bundle that is found as it was is as verified as it was, one that is written again is not.
 CREATE TABLE bundles (
-	run    INTEGER PRIMARY KEY REFERENCES runs (run) ON DELETE CASCADE,
-	path   TEXT NOT NULL,
-	sha256 TEXT NOT NULL,       -- of the whole file
-	bytes  INTEGER NOT NULL
+	run           INTEGER PRIMARY KEY REFERENCES runs (run) ON DELETE CASCADE,
+	path          TEXT NOT NULL,
+	sha256        TEXT NOT NULL,    -- of the whole file
+	bytes         INTEGER NOT NULL,
+	verified      TEXT,             -- when it last was, NULL: not
+	verify_status INTEGER           -- exit status of that, 0: it passed; NULL: not verified
 );
 
 -- ---- questions ------------------------------------------------------------------------------------
@@ -246,6 +249,6 @@ CREATE VIEW run_summaries AS
 SELECT r.run, r.model, r.output, r.started, r.ended, r.status, count(u.number) AS units,
        coalesce(sum(u.fitted), 0) AS fitted, coalesce(sum(u.repacked), 0) AS repacked,
        coalesce(sum(NOT u.repacked), 0) AS cached, coalesce(sum(u.seconds), 0.0) AS seconds,
-       b.sha256, b.bytes
+       b.sha256, b.bytes, b.verified, b.verify_status
 FROM runs AS r LEFT JOIN run_units AS u ON u.run = r.run LEFT JOIN bundles AS b ON b.run = r.run
 GROUP BY r.run;

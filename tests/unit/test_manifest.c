@@ -400,6 +400,53 @@ static void runs(void **state)
 	xfp_store_close(&store);
 }
 
+#define VERIFIED                                                                                          \
+	"SELECT group_concat(coalesce(verified, '-') || ' ' || coalesce(verify_status, '-'), '; ') FROM " \
+	"(SELECT * FROM run_summaries ORDER BY run)"
+
+static int64_t a_run(struct xfp_manifest *m, const char *output, const char *sha256)
+{
+	int64_t run = 0;
+
+	OK(xfp_manifest_run_begin(m, "/models/x", output, "{}", &run, &err));
+	OK(xfp_manifest_run_end(m, run, sha256 ? XFP_OK : XFP_UNMET, sha256, 4096, &err));
+	return run;
+}
+
+static void verified(void **state)
+{
+	struct xfp_store store = open_cache(state, 0);
+	struct xfp_manifest *m = open_manifest(&store, -1);
+	int64_t last;
+
+	a_run(m, "x.xfp", "00ff");
+	a_run(m, "x.xfp", "00ff");
+	a_run(m, "y.xfp", "00ff"); /* the same bytes elsewhere */
+	a_run(m, "x.xfp", NULL);   /* this one wrote none */
+	expect(state, VERIFIED, "- -; - -; - -; - -");
+	OK(xfp_manifest_verified(m, "x.xfp", "00ff", "2026-01-31T12:34:56Z", XFP_OK, &err));
+	expect(state, VERIFIED, "- -; 2026-01-31T12:34:56Z 0; - -; - -");
+	/* what no run wrote there */
+	OK(xfp_manifest_verified(m, "x.xfp", "11ff", "2026-02-01T00:00:00Z", XFP_OK, &err));
+	OK(xfp_manifest_verified(m, "z.xfp", "00ff", "2026-02-01T00:00:00Z", XFP_OK, &err));
+	expect(state, VERIFIED, "- -; 2026-01-31T12:34:56Z 0; - -; - -");
+	/* the last word counts */
+	OK(xfp_manifest_verified(m, "x.xfp", "00ff", "2026-02-02T00:00:00Z", XFP_BAD_INPUT, &err));
+	expect(state, VERIFIED, "- -; 2026-02-02T00:00:00Z 3; - -; - -");
+	/* written again, it is not verified, although its bytes are the same; left as it was, it is what it was */
+	last = a_run(m, "x.xfp", "00ff");
+	expect(state, VERIFIED, "- -; 2026-02-02T00:00:00Z 3; - -; - -; - -");
+	OK(xfp_manifest_verified(m, "x.xfp", "00ff", "2026-02-03T00:00:00Z", XFP_UNMET, &err));
+	OK(xfp_manifest_still_verified(m, a_run(m, "x.xfp", "00ff"), &err));
+	OK(xfp_manifest_still_verified(m, a_run(m, "y.xfp", "00ff"), &err));
+	OK(xfp_manifest_still_verified(m, a_run(m, "x.xfp", "22ff"), &err)); /* others never */
+	assert_int_equal(last, 5);
+	expect(state, VERIFIED,
+	       "- -; 2026-02-02T00:00:00Z 3; - -; - -; 2026-02-03T00:00:00Z 4; 2026-02-03T00:00:00Z 4; - -; - -");
+	xfp_manifest_close(m);
+	xfp_store_close(&store);
+}
+
 /* ---- candidates ---------------------------------------------------------------------------------- */
 
 #define OTHER_FIT "4e000000000000000000000000000000"
@@ -476,6 +523,7 @@ int main(void)
 		scratch_test(forgotten_source),
 		scratch_test(sources),
 		scratch_test(runs),
+		scratch_test(verified),
 		scratch_test(candidates),
 	};
 
