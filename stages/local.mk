@@ -174,6 +174,8 @@ stages_libstages_a_SOURCES = \
 	stages/unpack.c \
 	stages/unpack.h \
 	stages/unpack_tensor.c \
+	stages/verified.c \
+	stages/verified.h \
 	stages/verify.c \
 	stages/verify.h \
 	stages/verify_tensors.c \

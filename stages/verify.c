@@ -21,10 +21,11 @@
 #include "parameters.h"
 #include "printable.h"
 #include "report.h"
+#include "verified.h"
 #include "verify.h"
 
 struct request {
-	const char *program, *bundle, *source;
+	const char *program, *bundle, *source, *work;
 	bool json, quiet;
 	double strict, lazy, floor[XFP_CLASSES]; /* negative: not given */
 	bool floors_given;
@@ -38,7 +39,7 @@ struct tally {
 static void usage(FILE *out)
 {
 	fputs("usage: xfp verify [-q] [--source MODEL] [--min-cos-strict X] [--min-cos-lazy X]\n"
-	      "                  [--floor CLASS=X] [--json] BUNDLE\n"
+	      "                  [--floor CLASS=X] [--work DIR] [--json] BUNDLE\n"
 	      "   or: xfp-verify [OPTION ...] BUNDLE\n",
 	      out);
 }
@@ -53,6 +54,7 @@ static void help(void)
 	     "      --min-cos-strict X  least median cosine of a unit, instead of its own floor\n"
 	     "      --min-cos-lazy X    the same for routed experts\n"
 	     "      --floor CLASS=X     the same for one class; can be repeated\n"
+	     "      --work DIR          record the outcome with the run that wrote the bundle there\n"
 	     "  -q, --quiet             print nothing but what is wrong\n"
 	     "      --json              print one JSON object\n"
 	     "  -h, --help              print this help and exit\n"
@@ -229,7 +231,8 @@ static enum xfp_status blame(const struct request *request, const struct tally *
 			faults->count, s);
 }
 
-static enum xfp_status verify(const struct request *request, struct xfp_error *err)
+/* *judged: the status is a verdict on the bundle, not one on the command line's checkpoint. */
+static enum xfp_status verify(const struct request *request, bool *judged, struct xfp_error *err)
 {
 	struct xfp_faults faults = { .program = request->program };
 	struct xfp_checkpoint *source = NULL;
@@ -241,14 +244,17 @@ static enum xfp_status verify(const struct request *request, struct xfp_error *e
 	char *path = NULL;
 	enum xfp_status status = units ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 
+	*judged = true;
 	xfp_mapped_begin(request->program, request->bundle, NULL);
 	if (status || (status = xfp_bundle_open(request->bundle, &bundle, err)))
 		goto done;
 	xfp_bundle_info(bundle, &info);
 	tally.units = info.units;
 	if (request->source && ((status = xfp_model_find(request->source, &path, err)) ||
-				(status = xfp_checkpoint_open(path, &source, err))))
+				(status = xfp_checkpoint_open(path, &source, err)))) {
+		*judged = false;
 		goto done;
+	}
 	if (!(same = calloc(info.tensors + (size_t)1, sizeof *same))) {
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
 		goto done;
@@ -287,14 +293,38 @@ done:
 	return status;
 }
 
+/* Verify, and with --work leave a record of it. Where there is nothing to leave it to, that is said, and is no fault
+ * of the bundle. */
+static enum xfp_status verify_and_record(const struct request *request, struct xfp_error *err)
+{
+	struct xfp_verification verification;
+	struct xfp_error why = { .text = "" };
+	enum xfp_status status, recorded;
+	bool judged;
+
+	if (request->work)
+		verification = xfp_verification_begin(request->work, request->bundle);
+	status = verify(request, &judged, err);
+	if (!request->work)
+		return status;
+	recorded = judged ? xfp_verification_record(&verification, status, err->text, &why)
+			  : xfp_fail(&why, XFP_BAD_INPUT, "%s: cannot be compared with", request->source);
+	if (recorded == XFP_FAILED && !status)
+		return xfp_fail(err, XFP_FAILED, "cannot record it: %s", why.text);
+	if (recorded)
+		fprintf(stderr, "%s: nothing is recorded: %s\n", request->program, why.text);
+	return status;
+}
+
 int xfp_main_verify(int argc, char **argv)
 {
-	enum { SOURCE = 256, STRICT, LAZY, FLOOR, JSON, HELP, VERSION };
+	enum { SOURCE = 256, STRICT, LAZY, FLOOR, WORK, JSON, HELP, VERSION };
 	static const struct option options[] = {
 		{ "source", required_argument, NULL, SOURCE },
 		{ "min-cos-strict", required_argument, NULL, STRICT },
 		{ "min-cos-lazy", required_argument, NULL, LAZY },
 		{ "floor", required_argument, NULL, FLOOR },
+		{ "work", required_argument, NULL, WORK },
 		{ "json", no_argument, NULL, JSON },
 		{ "quiet", no_argument, NULL, 'q' },
 		{ "help", no_argument, NULL, HELP },
@@ -324,6 +354,9 @@ int xfp_main_verify(int argc, char **argv)
 		case FLOOR:
 			good = parse_floor(optarg, request.floor);
 			break;
+		case WORK:
+			request.work = optarg;
+			break;
 		case JSON:
 			request.json = true;
 			break;
@@ -352,7 +385,7 @@ int xfp_main_verify(int argc, char **argv)
 		return XFP_USAGE;
 	}
 	request.bundle = argv[optind];
-	status = verify(&request, &err);
+	status = verify_and_record(&request, &err);
 	if (status)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 	return status;

@@ -94,7 +94,7 @@ struct xfp_event {
 	char key[33];     /* of the artifact; "-" when there is none */
 	double seconds;
 	int status;         /* enum xfp_status */
-	char message[1024]; /* of a failure; the SHA-256 of a bundle that was made; otherwise empty */
+	char message[1024]; /* of a failure; the SHA-256 of a bundle that was made; of verify, verified.h; else empty */
 };
 #define XFP_NO_UNIT UINT32_MAX
 

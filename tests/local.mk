@@ -172,6 +172,7 @@ unit_tests = \
 	tests/unit/test_text \
 	tests/unit/test_units \
 	tests/unit/test_unpack \
+	tests/unit/test_verified \
 	tests/unit/test_walk
 cli_tests = \
 	tests/cli/bad-input.bats \
