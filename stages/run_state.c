@@ -13,6 +13,7 @@
 
 #include "conversion.h"
 #include "progress.h"
+#include "verified.h"
 
 /* ---- the folder -------------------------------------------------------------------------------- */
 
@@ -118,7 +119,7 @@ static void read_stamps(struct xfp_run_state *s)
 
 /* ---- events ------------------------------------------------------------------------------------ */
 
-static void note_failure(struct xfp_event **place, const struct xfp_event *event)
+static void note(struct xfp_event **place, const struct xfp_event *event)
 {
 	if (!*place && !(*place = malloc(sizeof **place)))
 		return;
@@ -133,10 +134,14 @@ static void take_event(struct xfp_run_state *s, const struct xfp_event *event)
 
 	if (!whole && event->unit >= s->ledger->unit_count)
 		return;
+	if (xfp_event_is_verify(event)) {
+		note(&s->verified, event); /* no step of the run, nor a failure of it */
+		return;
+	}
 	unit = whole ? NULL : &s->units[event->unit];
 	if (event->status && event->status != XFP_DAMAGED && event->status != XFP_WANT_MORE &&
 	    event->status != XFP_CHANGED)
-		note_failure(unit ? &unit->failure : &s->failure, event);
+		note(unit ? &unit->failure : &s->failure, event);
 	if (!unit)
 		return;
 	unit->running[0] = '\0';
@@ -173,7 +178,8 @@ static enum xfp_status read_events(struct xfp_run_state *s, struct xfp_error *er
 	if (identity.inode != s->events_identity.inode || identity.size < s->events_read) {
 		forget_units(s);
 		free(s->failure);
-		s->failure = NULL;
+		free(s->verified);
+		s->failure = s->verified = NULL;
 		if (!(s->units = calloc(s->ledger->unit_count + (size_t)1, sizeof *s->units)))
 			return xfp_fail(err, XFP_FAILED, "out of memory");
 	}
@@ -230,18 +236,19 @@ static void count(struct xfp_run_state *s)
 	s->failures += !over && s->failure;
 }
 
-/* A run that was killed ended when it last left a trace. */
+/* A run that was killed ended when it last left a trace. The events are one, unless verify has added to them since. */
 static void measure(struct xfp_run_state *s)
 {
-	struct xfp_identity run = { 0 };
+	struct xfp_identity run = { 0 }, last = s->events_identity;
 	int64_t end = xfp_wall_ms();
 
 	if (!s->locked && s->record.ended) {
 		end = s->record.ended;
 	} else if (!s->locked) {
 		identity_of(s->work, XFP_RUN_FILE, &run);
-		end = (run.mtime_ns > s->events_identity.mtime_ns ? run.mtime_ns : s->events_identity.mtime_ns) /
-		      1000000;
+		if (s->verified)
+			identity_of(s->work, XFP_LOG_FILE, &last);
+		end = (run.mtime_ns > last.mtime_ns ? run.mtime_ns : last.mtime_ns) / 1000000;
 	}
 	s->seconds = s->record.started && end > s->record.started ? (double)(end - s->record.started) / 1000 : 0;
 	s->working = s->record.working && end > s->record.working ? (double)(end - s->record.working) / 1000 : 0;
@@ -282,6 +289,7 @@ void xfp_run_state_free(struct xfp_run_state *s)
 {
 	forget_units(s);
 	free(s->failure);
+	free(s->verified);
 	free(s->work);
 	xfp_ledger_free(s->ledger);
 	xfp_run_record_free(&s->record);

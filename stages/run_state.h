@@ -33,7 +33,8 @@ struct xfp_run_state {
 	struct xfp_ledger *ledger;    /* NULL: not yet */
 	uint32_t modes;               /* of the conversion; 0: not yet */
 	struct xfp_unit_progress *units;
-	struct xfp_event *failure; /* of a step of the whole run; NULL: none */
+	struct xfp_event *failure;  /* of a step of the whole run; NULL: none */
+	struct xfp_event *verified; /* the last time that the bundle was: verified.h; NULL: not since the run began */
 	uint32_t done, done_fresh, in_flight, failures;
 	uint32_t class_units[XFP_CLASSES], class_done[XFP_CLASSES];
 	uint64_t class_weights[XFP_CLASSES], class_weights_done[XFP_CLASSES];

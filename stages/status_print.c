@@ -12,6 +12,7 @@
 #include "printable.h"
 #include "progress.h"
 #include "resume.h"
+#include "verified.h"
 
 #define MOST_SHOWN 10 /* units in flight, failures; --json has them all */
 
@@ -124,6 +125,18 @@ static void print_failures(FILE *out, const struct xfp_run_state *s)
 		fprintf(out, "  and %" PRIu32 " more, in the log\n", s->failures - shown);
 }
 
+static void print_verified(FILE *out, const struct xfp_run_state *s)
+{
+	struct xfp_verified verified;
+
+	if (!s->verified || !xfp_verified_parse(s->verified, &verified))
+		return;
+	if (verified.status)
+		fprintf(out, "verify failed: %s (%s, status %d)\n", verified.text, verified.when, verified.status);
+	else
+		fprintf(out, "verified %s\n", verified.when);
+}
+
 void xfp_status_text(FILE *out, const struct xfp_run_state *s)
 {
 	bool wanted = !s->locked && strcmp(s->state, "finished");
@@ -132,6 +145,7 @@ void xfp_status_text(FILE *out, const struct xfp_run_state *s)
 	print_state(out, s);
 	if (s->record.model)
 		fprintf(out, "model    %s\noutput   %s\n", s->record.model, s->record.out);
+	print_verified(out, s);
 	fprintf(out, "log      %s/%s\n", s->work, XFP_LOG_FILE);
 	if (s->ledger) {
 		print_progress(out, s);
@@ -192,6 +206,16 @@ static json_t *units_json(const struct xfp_run_state *s, json_t *flight, json_t 
 	return classes;
 }
 
+static json_t *verified_json(const struct xfp_run_state *s)
+{
+	struct xfp_verified v;
+
+	if (!s->verified || !xfp_verified_parse(s->verified, &v))
+		return json_null();
+	return json_pack("{s:s, s:i, s:s, s:o, s:f}", "time", v.when, "status", v.status, "sha256", v.sha256, "message",
+			 *v.text ? xfp_json_text(v.text) : json_null(), "seconds", s->verified->seconds);
+}
+
 /* NULL: out of memory. */
 static json_t *run_json(const struct xfp_run_state *s)
 {
@@ -211,14 +235,14 @@ static json_t *run_json(const struct xfp_run_state *s)
 			 s->locked ? json_null() : xfp_json_text_or_null(r->message));
 	if (root &&
 	    json_object_update_new(
-		    root, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:o, s:o, s:o, s:o}", "units",
+		    root, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "units",
 				    (json_int_t)(s->ledger ? s->ledger->unit_count : 0), "units_done",
 				    (json_int_t)s->done, "units_cached", (json_int_t)(s->done - s->done_fresh),
 				    "weights", (json_int_t)s->weights, "weights_done",
 				    (json_int_t)(s->cached + s->fresh), "weights_cached", (json_int_t)s->cached, "rate",
 				    rate, "eta_seconds", left < 0 ? json_null() : json_real(left), "classes", classes,
-				    "in_flight", flight, "failures", failures, "log", log ? xfp_json_text(log) : NULL,
-				    "resume", xfp_json_text_or_null(resume)))) {
+				    "in_flight", flight, "failures", failures, "verified", verified_json(s), "log",
+				    log ? xfp_json_text(log) : NULL, "resume", xfp_json_text_or_null(resume)))) {
 		json_decref(root);
 		root = NULL;
 	}
