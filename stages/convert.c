@@ -245,6 +245,8 @@ static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct
 	if (c->run)
 		xfp_manifest_run_end(c->manifest, c->run, (enum xfp_status)status, status ? NULL : result.sha256,
 				     result.bytes, NULL);
+	if (c->run && !status && result.unchanged)
+		xfp_manifest_still_verified(c->manifest, c->run, NULL);
 	if (!status && c->options.drop_cache)
 		drop(c, &result);
 	return status ? status : (int)summarize(c, &result, xfp_now() - started, err);

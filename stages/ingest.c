@@ -9,6 +9,7 @@
 #include "packed.h"
 #include "sources.h"
 #include "surveyed.h"
+#include "verified.h"
 
 /* ---- what stages leave ------------------------------------------------------------------------- */
 
@@ -93,6 +94,16 @@ static enum xfp_status take_event(struct xfp_conversion *c, const struct xfp_eve
 	return XFP_OK;
 }
 
+/* What was found of a bundle that an earlier run wrote: no step of this one, and no failure of it. */
+static enum xfp_status take_verified(struct xfp_conversion *c, const struct xfp_event *event, struct xfp_error *err)
+{
+	struct xfp_verified verified;
+
+	if (!xfp_verified_parse(event, &verified))
+		return XFP_OK;
+	return xfp_manifest_verified(c->manifest, c->options.out, verified.sha256, verified.when, verified.status, err);
+}
+
 /* The manifest is an index: one that cannot be written is said once and stops nothing. */
 static void say_behind(struct xfp_conversion *c, const struct xfp_error *why)
 {
@@ -120,10 +131,14 @@ enum xfp_status xfp_ingest(struct xfp_conversion *c, void (*each)(const struct x
 			c->torn |= *line != 0;
 			continue;
 		}
-		taken = take_event(c, &event, status ? NULL : &behind);
+		if (xfp_event_is_verify(&event)) {
+			taken = take_verified(c, &event, status ? NULL : &behind);
+		} else {
+			taken = take_event(c, &event, status ? NULL : &behind);
+			if (each)
+				each(&event, context);
+		}
 		status = status ? status : taken;
-		if (each)
-			each(&event, context);
 	}
 	if (xfp_manifest_commit(c->manifest, status ? NULL : &behind) || status)
 		say_behind(c, &behind);

@@ -11,7 +11,7 @@
 #include "conversion.h"
 
 /* Take in the events written since the last call, in one transaction. `each`, which may be NULL, sees
- * every event. A manifest that cannot be written is said once and stops nothing: it is an index. */
+ * every event of a stage. A manifest that cannot be written is said once and stops nothing: it is an index. */
 enum xfp_status xfp_ingest(struct xfp_conversion *c, void (*each)(const struct xfp_event *event, void *context),
 			   void *context, struct xfp_error *err);
 

@@ -211,6 +211,7 @@ cli_tests = \
 	tests/cli/trust.bats \
 	tests/cli/unchanged.bats \
 	tests/cli/upkeep.bats \
+	tests/cli/verified.bats \
 	tests/cli/waiting.bats
 tree_tests = \
 	tests/check-lists \

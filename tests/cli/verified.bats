@@ -1,0 +1,117 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# A bundle that is verified with --work: its work folder knows at once, the manifest from the next run on.
+
+load helpers
+
+setup() {
+	setup_folder
+	make_model m
+	printf 'MODEL = m\nOUT = out.xfp\ninclude $(shell xfp --pipelines)/convert.mk\n' >my.mk
+}
+
+verdicts() { query "SELECT run, coalesce(verify_status, '-'), verified IS NULL FROM run_summaries ORDER BY run" | paste -sd' '; }
+
+member() { # EXPRESSION
+	xfp status out.xfp --json | "$PYTHON" -c 'import json, sys
+print(eval(sys.argv[1], {}, json.load(sys.stdin)["runs"][0]))' "$1"
+}
+
+# In the middle, in place.
+damage() { # FILE
+	"$PYTHON" - "$1" <<-'EOF'
+	import os, sys
+	with open(sys.argv[1], "r+b") as file:
+	    at = os.path.getsize(sys.argv[1]) // 2
+	    file.seek(at)
+	    byte = file.read(1)[0]
+	    file.seek(at)
+	    file.write(bytes([byte ^ 1]))
+	EOF
+}
+
+@test "make verify: the status tells it at once, the manifest after the next run" {
+	run -0 make -f my.mk
+	[ "$(member verified)" = None ]
+	run -0 make -f my.mk verify
+	[ "$(grep -c '	verify	' out.xfp.work/events)" = 1 ]
+	xfp status out.xfp >text
+	grep -Eq '^state    finished ' text
+	grep -Eqx 'verified 20[0-9-]{8}T[0-9:]{8}Z' text
+	[ "$(member 'verified["status"], verified["message"], verified["sha256"], failures')" = \
+		"(0, None, '$(sha out.xfp)', [])" ]
+	[ "$(verdicts)" = "1|-|1 2|-|1" ]
+	time=$(member 'verified["time"]')
+	# that which finds the bundle as it was, too, is a run with a bundle that was verified
+	run -0 make -f my.mk
+	[ "$(verdicts)" = "1|-|1 2|0|0 3|0|0" ]
+	[ "$(query "SELECT verified FROM bundles WHERE run = 2")" = "$time" ]
+	# what is written anew is not
+	run -0 make -f my.mk MIN_COS_LAZY=0.9 LLOYD_ITERS=3
+	[ "$(verdicts)" = "1|-|1 2|0|0 3|0|0 4|-|1" ]
+	# a work folder elsewhere
+	run -0 make -f my.mk verify WORK=else/where
+	[ "$(grep -c '	verify	' else/where/events)" = 1 ]
+	run ! grep -q '	verify	' out.xfp.work/events
+}
+
+@test "a bundle that is damaged, or misses a floor: recorded, and no failure of the run" {
+	converted m out.xfp
+	good=$(sha out.xfp)
+	run -4 xfp verify -q --work out.xfp.work --min-cos-strict 0.9999 out.xfp
+	xfp status out.xfp >text
+	grep -Eq '^verify failed: out.xfp: floors are not met: .* \(20.*Z, status 4\)$' text
+	grep -Eq '^state    finished ' text
+	run ! grep -q failures text
+	damage out.xfp
+	run -3 xfp verify -q --work out.xfp.work out.xfp
+	[[ $output != *recorded* ]]
+	[ "$(member 'state, failures, verified["status"], "damaged (1 fault)" in verified["message"], verified["sha256"]')" = \
+		"('finished', [], 3, True, '$good')" ]
+	# the next run makes it good, and says nothing of failures of its own
+	run -0 xfp convert m -o out.xfp -q
+	[ -z "$output" ]
+	[ "$(sha out.xfp)" = "$good" ]
+	[ "$(verdicts)" = "1|3|0 2|-|1" ]
+	[ "$(member verified)" = None ]
+	# nor of what is said of the bundle before, while it runs
+	replace_stage xfp-pack 'PATH="$top/bin:$PATH"
+		xfp verify -q --work "$top/out.xfp.work" --min-cos-strict 0.9999 "$top/out.xfp"; exec "$real" "$@"'
+	run -0 bin/xfp convert m -o out.xfp -q -j1 --lloyd-iters 3
+	[ -z "$output" ]
+	grep -q '	verify	failed	' out.xfp.work/events
+	[ "$(verdicts)" = "1|3|0 2|4|0 3|-|1" ]
+}
+
+@test "nothing is recorded of what the run did not write; the verdict stands" {
+	converted m out.xfp
+	cp out.xfp copy.xfp
+	mkdir empty
+	cp out.xfp.work/events before
+	run -0 --separate-stderr xfp verify -q --work out.xfp.work copy.xfp
+	[ "$stderr" = "xfp verify: nothing is recorded: copy.xfp: not the file that the run of out.xfp.work wrote" ]
+	run -0 --separate-stderr xfp verify -q --work empty out.xfp
+	[ "$stderr" = "xfp verify: nothing is recorded: empty: not the work folder of a run that wrote a bundle" ]
+	[ -z "$(ls -A empty)" ]
+	damage copy.xfp
+	run -3 xfp verify -q --work out.xfp.work copy.xfp
+	[[ $output == *"nothing is recorded: copy.xfp: not the file"* ]]
+	# of a checkpoint that is not there, nothing is known of the bundle
+	run -3 xfp verify -q --work out.xfp.work --source ./missing out.xfp
+	[[ $output == *"nothing is recorded: ./missing: cannot be compared with"* ]]
+	touch out.xfp
+	run -0 xfp verify -q --work out.xfp.work out.xfp
+	[[ $output == *"nothing is recorded: out.xfp: changed since the run of out.xfp.work wrote it"* ]]
+	cmp before out.xfp.work/events
+}
+
+@test "a record that cannot be written is a failure, unless there is a worse one" {
+	converted m out.xfp
+	rm out.xfp.work/events
+	mkdir out.xfp.work/events
+	run -1 xfp verify -q --work out.xfp.work out.xfp
+	[[ $output == "xfp verify: cannot record it: out.xfp.work/events: cannot open: "* ]]
+	run -4 xfp verify -q --work out.xfp.work --min-cos-strict 0.9999 out.xfp
+	[[ $output == *"nothing is recorded: out.xfp.work/events: cannot open: "* ]]
+}
