@@ -217,6 +217,11 @@ static enum xfp_status blame(const struct request *request, const struct tally *
 	if (faults->status == XFP_BAD_INPUT)
 		return xfp_fail(err, faults->status, "%s: damaged (%" PRIu32 " fault%s); copy or convert it again",
 				request->bundle, faults->count, s);
+	if (faults->status == XFP_FAILED)
+		return xfp_fail(err, faults->status,
+				"%s: read twice, with two results (%" PRIu32
+				" fault%s); check the disk and memory of this machine",
+				request->bundle, faults->count, s);
 	if (another_checkpoint(tally))
 		return xfp_fail(err, faults->status,
 				"%s: %s is not the checkpoint that it was made from (%" PRIu32 " of %" PRIu32
@@ -275,7 +280,7 @@ static enum xfp_status verify(const struct request *request, bool *judged, struc
 	}
 	if (request->json)
 		status = print_json(request, &faults, units, err);
-	else if (!request->quiet && faults.status != XFP_BAD_INPUT && !another_checkpoint(&tally))
+	else if (!request->quiet && (!faults.status || faults.status == XFP_UNMET) && !another_checkpoint(&tally))
 		xfp_report_table(stdout, bundle);
 	if (!request->json && !request->quiet && !faults.status)
 		praise(request, &tally);

@@ -17,7 +17,7 @@
 struct xfp_faults {
 	char **text;
 	uint32_t count;
-	enum xfp_status status; /* the gravest: BAD_INPUT before UNMET; OK when there is none */
+	enum xfp_status status; /* the gravest: BAD_INPUT, FAILED, UNMET; OK when there is none */
 	const char *program;    /* the first are printed to stderr as "PROGRAM: TEXT" */
 };
 /* XFP_FAILED when out of memory, otherwise XFP_OK: to have found something is no failure. */
@@ -27,7 +27,8 @@ enum xfp_status xfp_fault(struct xfp_faults *faults, struct xfp_error *err, enum
 void xfp_faults_rest(const struct xfp_faults *faults);
 void xfp_faults_free(struct xfp_faults *faults);
 
-/* Every byte of the bundle. */
+/* Every byte of the bundle. What is wrong is read twice: wrong once and then right is XFP_FAILED, a fault of the
+ * machine and not of the bundle. */
 enum xfp_status xfp_verify_bytes(const struct xfp_bundle *bundle, struct xfp_faults *faults, struct xfp_error *err);
 
 /* Every tensor of either side has its like on the other; those stored whole, and tied ones, hold the

@@ -19,6 +19,11 @@
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
+static int gravity(enum xfp_status status)
+{
+	return status == XFP_BAD_INPUT ? 3 : status == XFP_FAILED ? 2 : status == XFP_UNMET;
+}
+
 enum xfp_status xfp_fault(struct xfp_faults *faults, struct xfp_error *err, enum xfp_status status, const char *format,
 			  ...)
 {
@@ -37,7 +42,7 @@ enum xfp_status xfp_fault(struct xfp_faults *faults, struct xfp_error *err, enum
 	if (faults->count < XFP_FAULTS_SHOWN)
 		fprintf(stderr, "%s: %s\n", faults->program, text[faults->count]);
 	faults->count++;
-	if (!faults->status || status == XFP_BAD_INPUT)
+	if (gravity(status) > gravity(faults->status))
 		faults->status = status;
 	return XFP_OK;
 }
@@ -59,22 +64,44 @@ void xfp_faults_free(struct xfp_faults *faults)
 
 /* ---- bytes ------------------------------------------------------------------------------------- */
 
+/* A member that was found wrong as `first` says, once more: what is damaged is wrong every time. */
+static enum xfp_status confirm(const struct xfp_bundle *bundle, uint32_t member, const char *first,
+			       struct xfp_faults *faults, struct xfp_error *err)
+{
+	const char *remedy = strrchr(first, ';'); /* which is that of damage */
+	struct xfp_error again;
+
+	if (xfp_bundle_check_member(bundle, member, &again))
+		return xfp_fault(faults, err, again.status, "%s", first);
+	return xfp_fault(faults, err, XFP_FAILED,
+			 "%.*s, but not when it was read again; check the disk and memory of this machine",
+			 remedy ? (int)(remedy - first) : (int)strlen(first), first);
+}
+
 enum xfp_status xfp_verify_bytes(const struct xfp_bundle *bundle, struct xfp_faults *faults, struct xfp_error *err)
 {
 	uint32_t members = xfp_bundle_members(bundle);
-	uint8_t *wrong = calloc(members + (size_t)1, 1);
+	char **wrong = calloc(members + (size_t)1, sizeof *wrong); /* what is wrong with each; NULL: nothing */
 	enum xfp_status status = XFP_OK;
-	struct xfp_error own;
+	bool no_memory = !wrong;
 
-	if (!wrong)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
 #pragma omp parallel for schedule(dynamic)
-	for (uint32_t i = 0; i < members; i++)
-		wrong[i] = xfp_bundle_check_member(bundle, i, NULL) != XFP_OK;
-	/* Again for the message, in order. */
-	for (uint32_t i = 0; !status && i < members; i++)
-		if (wrong[i] && xfp_bundle_check_member(bundle, i, &own))
-			status = xfp_fault(faults, err, own.status, "%s", own.text);
+	for (uint32_t i = 0; i < (wrong ? members : 0); i++) {
+		struct xfp_error own;
+
+		if (xfp_bundle_check_member(bundle, i, &own) && !(wrong[i] = strdup(own.text))) {
+#pragma omp atomic write
+			no_memory = true;
+		}
+	}
+	if (no_memory)
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	/* In order, however the threads came to them. */
+	for (uint32_t i = 0; wrong && i < members; i++) {
+		if (!status && wrong[i])
+			status = confirm(bundle, i, wrong[i], faults, err);
+		free(wrong[i]);
+	}
 	free(wrong);
 	return status;
 }

@@ -285,6 +285,7 @@ if CHECK
 check_PROGRAMS += $(unit_tests) $(fault_programs)
 check_LIBRARIES = tests/unit/libfixtures.a
 tests_unit_test_bundle_stamp_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_algorithm_decides
+tests_unit_test_bundle_tools_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_bundle_check_member
 tests_unit_test_bundle_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_pending_open
 tests_unit_test_filesystem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=statfs
 tests_unit_test_gc_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=unlink

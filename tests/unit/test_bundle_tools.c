@@ -158,6 +158,61 @@ static void verify_finds_damage(void **state)
 	fixture_result_free(&r);
 }
 
+static uint32_t flawed; /* the member that is wrong when it is read for the first time */
+static bool is_flawed;
+
+enum xfp_status __real_xfp_bundle_check_member(const struct xfp_bundle *bundle, uint32_t number, struct xfp_error *err);
+enum xfp_status __wrap_xfp_bundle_check_member(const struct xfp_bundle *bundle, uint32_t number, struct xfp_error *err);
+
+enum xfp_status __wrap_xfp_bundle_check_member(const struct xfp_bundle *bundle, uint32_t number, struct xfp_error *err)
+{
+	if (!is_flawed || number != flawed)
+		return __real_xfp_bundle_check_member(bundle, number, err);
+	is_flawed = false; /* only one thread has this member */
+	return xfp_fail(err, XFP_BAD_INPUT, "m.xfp: damaged: member x (y; z): its content fails; copy it again");
+}
+
+static void verify_says_that_two_reads_differ(void **state)
+{
+	static const char said[] =
+		"m.xfp: damaged: member x (y; z): its content fails, but not when it was read again; "
+		"check the disk and memory of this machine\n";
+	struct fixture *f = *state;
+	struct result r = { 0 };
+	struct xfp_matrix_info matrix;
+	struct xfp_bundle *bundle;
+	size_t size;
+	uint8_t *data;
+
+	assert_int_equal(xfp_bundle_open(f->out, &bundle, NULL), XFP_OK);
+	is_flawed = true; /* and stays so: commands run in processes of their own */
+	for (flawed = 0; flawed < xfp_bundle_members(bundle); flawed++) {
+		RUN(f, &r, xfp_main_verify, "--source", f->model, f->out);
+		EXPECT(r, XFP_FAILED);
+		assert_non_null(strstr(r.err, said));
+		assert_non_null(
+			strstr(r.err, ": read twice, with two results (1 fault); check the disk and memory of"));
+		assert_string_equal(r.out, "");
+	}
+	flawed = 0;
+	RUN(f, &r, xfp_main_verify, "--json", f->out);
+	EXPECT(r, XFP_FAILED);
+	assert_non_null(strstr(r.out, "\"ok\": false"));
+	/* Damage elsewhere is the graver. */
+	data = fixture_read(f->out, &size);
+	assert_true(xfp_bundle_matrix(bundle, 3, &matrix));
+	*(uint8_t *)memmem(data, size, matrix.code, matrix.code_bytes) ^= 1;
+	xfp_bundle_close(bundle);
+	fixture_write(f->out, data, size);
+	RUN(f, &r, xfp_main_verify, f->out);
+	EXPECT(r, XFP_BAD_INPUT);
+	assert_non_null(strstr(r.err, said));
+	assert_non_null(strstr(r.err, ": damaged (2 faults)"));
+	is_flawed = false;
+	free(data);
+	fixture_result_free(&r);
+}
+
 /* One byte of one tensor of the checkpoint is another: `name` is in the message. */
 static void verify_against_changed(struct fixture *f, uint32_t t, const char *name)
 {
@@ -448,6 +503,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(verify_recomputes_what_the_bundle_states, setup, teardown),
 		cmocka_unit_test_setup_teardown(verify_holds_units_to_their_floors, setup, teardown),
 		cmocka_unit_test_setup_teardown(verify_finds_damage, setup, teardown),
+		cmocka_unit_test_setup_teardown(verify_says_that_two_reads_differ, setup, teardown),
 		cmocka_unit_test_setup_teardown(verify_finds_what_differs_from_the_source, setup, teardown),
 		cmocka_unit_test(verify_finds_a_row_that_is_not_finite),
 		cmocka_unit_test(verify_finds_libraries_that_are_not_finite),
