@@ -20,6 +20,7 @@
 #include "ingest.h"
 #include "like.h"
 #include "make_log.h"
+#include "mapped.h"
 #include "prepare.h"
 #include "progress.h"
 #include "resume.h"
@@ -207,6 +208,29 @@ static int settle(const struct xfp_conversion *c, int status, struct xfp_error *
 	return status;
 }
 
+/* Whether the checkpoint has what the bundle of --like has. */
+static int check_like(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	xfp_mapped_begin(c->options.program, c->options.like, NULL);
+	status = xfp_like_check(c->options.like, c->ledger, err);
+	xfp_mapped_end();
+	return (int)status;
+}
+
+static int compare_like(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	xfp_mapped_begin(c->options.program, c->options.like, NULL);
+	xfp_mapped_begin(c->options.program, c->options.out, NULL);
+	status = xfp_like_compare(c->options.like, c->options.out, err);
+	xfp_mapped_end();
+	xfp_mapped_end();
+	return (int)status;
+}
+
 static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
 {
 	struct follower follower = { .c = c };
@@ -217,7 +241,7 @@ static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct
 	int status = xfp_prepare_folder(c, signals, err);
 
 	if (!status && c->options.like)
-		status = (int)xfp_like_check(c->options.like, c->ledger, err);
+		status = check_like(c, err);
 	if (status)
 		return status;
 	if (c->options.dry_run)
@@ -241,7 +265,7 @@ static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct
 		status = status ? status : XFP_FAILED;
 	}
 	if (!status && c->options.like)
-		status = (int)xfp_like_compare(c->options.like, c->options.out, err);
+		status = compare_like(c, err);
 	if (c->run)
 		xfp_manifest_run_end(c->manifest, c->run, (enum xfp_status)status, status ? NULL : result.sha256,
 				     result.bytes, NULL);

@@ -11,6 +11,7 @@
 #include "bundle_stamp.h"
 #include "decided.h"
 #include "json_print.h"
+#include "mapped.h"
 #include "printable.h"
 #include "report.h"
 #include "xfp.h"
@@ -21,12 +22,25 @@ static enum xfp_status find_stamp(const struct xfp_conversion *c, bool alone, st
 				  struct xfp_error *err)
 {
 	struct xfp_bundle_stamp stamp;
-	enum xfp_status status = xfp_bundle_stamp_matches(c, alone, &stamp, &result->unchanged, err);
+	enum xfp_status status;
 
+	xfp_mapped_begin(c->options.program, c->options.out, NULL);
+	status = xfp_bundle_stamp_matches(c, alone, &stamp, &result->unchanged, err);
+	xfp_mapped_end();
 	if (!status && result->unchanged) {
 		snprintf(result->sha256, sizeof result->sha256, "%s", stamp.sha256);
 		result->bytes = stamp.identity.size;
 	}
+	return status;
+}
+
+static enum xfp_status take_stamp(const struct xfp_conversion *c, struct xfp_bundle_stamp *stamp, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	xfp_mapped_begin(c->options.program, c->options.out, NULL);
+	status = xfp_bundle_stamp_take(c->options.out, stamp, err);
+	xfp_mapped_end();
 	return status;
 }
 
@@ -48,7 +62,7 @@ enum xfp_status xfp_bundle_stand_alone(const struct xfp_conversion *c, const str
 
 	snprintf(stamp.sha256, sizeof stamp.sha256, "%s", result->sha256);
 	if (!status)
-		status = xfp_bundle_stamp_take(c->options.out, &stamp, err);
+		status = take_stamp(c, &stamp, err);
 	return status ? status : xfp_bundle_stamp_write(c->options.work, &stamp, err);
 }
 
@@ -122,7 +136,7 @@ int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struc
 		return status == XFP_DAMAGED ? status : (int)xfp_child_status(status);
 	if (!find_sha256(c, stamp.sha256))
 		return (int)xfp_fail(err, XFP_FAILED, "%s: xfp-bundle did not report it", c->options.out);
-	if ((status = (int)xfp_bundle_stamp_take(c->options.out, &stamp, err)))
+	if ((status = (int)take_stamp(c, &stamp, err)))
 		return status;
 	snprintf(result->sha256, sizeof result->sha256, "%s", stamp.sha256);
 	result->bytes = stamp.identity.size;
@@ -367,14 +381,17 @@ static enum xfp_status print_text(const struct xfp_conversion *c, const struct x
 enum xfp_status xfp_print_summary(const struct xfp_conversion *c, const struct xfp_result *result, double seconds,
 				  struct xfp_error *err)
 {
-	struct tally tally = count(c);
 	enum xfp_status status = XFP_OK;
+	struct tally tally;
 
+	xfp_mapped_begin(c->options.program, c->options.out, NULL);
+	tally = count(c);
 	dprintf(c->log, "%" PRIu32 " units: %" PRIu32 " fitted, %" PRIu32 " packed now, %" PRIu32 " from the cache\n",
 		tally.units, tally.fitted, tally.repacked, tally.units - tally.repacked);
 	if (c->options.json)
 		status = print_json(c, result, &tally, seconds, err);
 	else if (!c->options.quiet)
 		status = print_text(c, result, &tally, seconds, err);
+	xfp_mapped_end();
 	return status;
 }

@@ -7,6 +7,7 @@
 
 #include "file.h"
 #include "like.h"
+#include "mapped.h"
 #include "profile.h"
 
 enum xfp_status xfp_given_add(struct xfp_given *given, int setting, const char *where, const char *text,
@@ -93,13 +94,16 @@ enum xfp_status xfp_given_settle(const struct xfp_given *given, struct xfp_optio
 	struct xfp_settings settings = { .parameters = xfp_parameters_default(), .repeated = o->like };
 	enum xfp_status status = XFP_OK;
 
-	if (o->like && o->profile)
+	if (o->like && o->profile) {
 		status = xfp_fail(err, XFP_USAGE, "--like %s: has settings of its own; leave out --profile %s", o->like,
 				  o->profile);
-	else if (o->like)
+	} else if (o->like) {
+		xfp_mapped_begin(o->program, o->like, NULL);
 		status = xfp_like_settings(o->like, &settings.parameters, &o->family, err);
-	else if (o->profile)
+		xfp_mapped_end();
+	} else if (o->profile) {
 		status = xfp_profile_read(o->profile, &settings, err);
+	}
 	if (!status)
 		status = apply(given, o->like, &settings, err);
 	o->parameters = settings.parameters;

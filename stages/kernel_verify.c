@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "kernel_verify.h"
+#include "mapped.h"
 #include "next_option.h"
 #include "output.h"
 #include "standard_files.h"
@@ -158,10 +159,13 @@ static enum xfp_status verify(const struct xfp_kernel_ops *ops, const struct xfp
 	enum xfp_status status = XFP_OK;
 
 	begin(request);
-	if (request->bundle)
+	if (request->bundle) {
+		xfp_mapped_begin(program, request->bundle, NULL);
 		status = xfp_kernel_verify_bundle(&report, err);
-	else
+		xfp_mapped_end();
+	} else {
 		xfp_kernel_verify_ops(ops, &report);
+	}
 	total(&report);
 	if (request->bench && !status && !report.failed) {
 		report.any = false;

@@ -225,7 +225,9 @@ kernel_verify_sources = \
 	stages/kernel_verify_scaled.c \
 	stages/kernel_verify_sets.c \
 	stages/kernel_verify_threads.h \
-	stages/kernel_verify_trial.c
+	stages/kernel_verify_trial.c \
+	stages/mapped.c \
+	stages/mapped.h
 kernel_verify_libs = kernels/libkernels.a $(X86_LIBS) base/libbase.a runtime/libxfp.la -lm
 xfp_kernel_verify_SOURCES = $(kernel_verify_sources) stages/kernel_verify_tables.c
 xfp_kernel_verify_LDADD = $(kernel_verify_libs)

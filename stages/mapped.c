@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mapped.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -12,21 +13,27 @@
 
 #include "file.h"
 
+#define MOST 2
+
 /* A handler has no argument of ours, so this is of the process; nothing here allocates once it is set up. */
 static struct {
-	char *cut_off, *unreadable; /* messages */
-	const struct xfp_made *made;
-	int fd;
-	off_t bytes;
+	struct bundle {
+		const char *path;
+		char *cut_off, *unreadable; /* messages; NULL for want of memory */
+		const struct xfp_made *made;
+		int fd;
+		off_t bytes;
+	} bundle[MOST];
+	int count;
 	atomic_flag taken; /* by the first thread that met it */
 	struct sigaction before;
-} reading = { .fd = -1, .taken = ATOMIC_FLAG_INIT };
+} reading = { .taken = ATOMIC_FLAG_INIT };
 
-static void remove_made(void)
+static void remove_made(const struct xfp_made *made)
 {
-	for (size_t i = reading.made ? reading.made->count : 0; i-- > 0;)
-		if (unlink(reading.made->path[i]))
-			(void)rmdir(reading.made->path[i]);
+	for (size_t i = made ? made->count : 0; i-- > 0;)
+		if (unlink(made->path[i]))
+			(void)rmdir(made->path[i]);
 }
 
 static bool is_of_a_page(int code)
@@ -41,7 +48,7 @@ static bool is_of_a_page(int code)
 /* Calls only what a signal handler may. */
 static void give_up(int number, siginfo_t *info, void *context)
 {
-	const char *text = reading.unreadable;
+	const char *text = reading.bundle[reading.count - 1].unreadable; /* which of them it is, nothing tells */
 	int status = XFP_FAILED;
 	struct stat st;
 
@@ -54,11 +61,17 @@ static void give_up(int number, siginfo_t *info, void *context)
 	}
 	while (atomic_flag_test_and_set(&reading.taken))
 		pause();
-	if (!fstat(reading.fd, &st) && st.st_size < reading.bytes) {
-		text = reading.cut_off;
-		status = XFP_BAD_INPUT;
+	for (int i = 0; i < reading.count; i++) {
+		const struct bundle *bundle = &reading.bundle[i];
+
+		if (!fstat(bundle->fd, &st) && st.st_size < bundle->bytes) {
+			text = bundle->cut_off;
+			status = XFP_BAD_INPUT;
+		}
+		remove_made(bundle->made);
 	}
-	remove_made();
+	if (!text)
+		text = "xfp: a bundle cannot be read any more\n";
 	(void)!write(STDERR_FILENO, text, strlen(text));
 	_exit(status);
 }
@@ -66,34 +79,38 @@ static void give_up(int number, siginfo_t *info, void *context)
 void xfp_mapped_begin(const char *program, const char *path, const struct xfp_made *made)
 {
 	const char *clear = isatty(STDERR_FILENO) ? "\r\033[K" : ""; /* of progress */
+	const char *other = reading.count ? reading.bundle[0].path : NULL;
+	struct bundle *bundle = &reading.bundle[reading.count];
 	struct sigaction action = { .sa_sigaction = give_up, .sa_flags = SA_SIGINFO };
 	struct stat st;
 
-	reading.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	reading.bytes = reading.fd >= 0 && !fstat(reading.fd, &st) ? st.st_size : 0;
-	reading.made = made;
-	reading.cut_off =
+	assert(reading.count < MOST);
+	*bundle = (struct bundle){ .path = path, .made = made };
+	bundle->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	bundle->bytes = bundle->fd >= 0 && !fstat(bundle->fd, &st) ? st.st_size : 0;
+	bundle->cut_off =
 		xfp_format("%s%s: %s: truncated while it was read; copy or convert it again\n", clear, program, path);
-	reading.unreadable =
-		xfp_format("%s%s: %s: cannot be read: its disk reports an error, or is full where the file "
+	bundle->unreadable =
+		xfp_format("%s%s: %s%s%s: cannot be read: its disk reports an error, or is full where the file "
 			   "has holes; check the disk, then try again or copy the file again\n",
-			   clear, program, path);
+			   clear, program, other ? other : "", other ? " or " : "", path);
 	sigemptyset(&action.sa_mask);
-	if (!reading.cut_off || !reading.unreadable || sigaction(SIGBUS, &action, &reading.before))
-		xfp_mapped_end(); /* then it ends as it would without us */
+	/* Where that fails, it ends as it would without us. */
+	if (!reading.count++)
+		(void)sigaction(SIGBUS, &action, &reading.before);
 }
 
 void xfp_mapped_end(void)
 {
+	struct bundle *bundle = &reading.bundle[reading.count - 1];
 	struct sigaction now;
 
-	if (!sigaction(SIGBUS, NULL, &now) && now.sa_flags & SA_SIGINFO && now.sa_sigaction == give_up)
+	if (reading.count == 1 && !sigaction(SIGBUS, NULL, &now) && now.sa_flags & SA_SIGINFO &&
+	    now.sa_sigaction == give_up)
 		sigaction(SIGBUS, &reading.before, NULL);
-	if (reading.fd >= 0)
-		close(reading.fd);
-	free(reading.cut_off);
-	free(reading.unreadable);
-	reading.cut_off = reading.unreadable = NULL;
-	reading.made = NULL;
-	reading.fd = -1;
+	reading.count--;
+	if (bundle->fd >= 0)
+		close(bundle->fd);
+	free(bundle->cut_off);
+	free(bundle->unreadable);
 }

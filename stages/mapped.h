@@ -13,8 +13,9 @@
 
 #include "new_folder.h"
 
-/* From here on, until xfp_mapped_end. `program` begins the message. `made` (NULL: nothing) is removed; it must not
- * change while another thread reads the bundle. One bundle at a time. */
+/* From here on, until xfp_mapped_end. `program` begins the message; `path` is borrowed. `made` (NULL: nothing) is
+ * removed; it must not change while another thread reads the bundle. Two bundles that are compared may both be begun:
+ * the end is that of the later one. */
 void xfp_mapped_begin(const char *program, const char *path, const struct xfp_made *made);
 void xfp_mapped_end(void);
 

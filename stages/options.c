@@ -425,7 +425,7 @@ static enum xfp_status guess_output(struct xfp_options *o, struct xfp_error *err
 enum xfp_status xfp_options_parse(int argc, char **argv, bool planning, struct xfp_options *options,
 				  struct xfp_error *err)
 {
-	struct parse parse = { .given = { .count = 0 } };
+	struct parse parse = { .options = { .program = argv[0] } };
 	struct xfp_options *o = &parse.options;
 	enum xfp_status status;
 

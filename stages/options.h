@@ -15,6 +15,7 @@
 #include "xfp_error.h"
 
 struct xfp_options {
+	const char *program;              /* argv[0] */
 	char *model, *out, *cache, *work; /* absolute; a name in the Hugging Face cache has become a path */
 	char *family;                     /* NULL: inspect finds it */
 	char *profile;                    /* NULL: none */

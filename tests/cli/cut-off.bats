@@ -91,6 +91,36 @@ cut_off_at() { # WHAT OF STRACE... -- COMMAND...
 	[ -d new ] && [ -z "$(ls -A new)" ]
 }
 
+# Its index is read as soon as it is mapped: for its settings, to hold the checkpoint to it, to say what differs.
+@test "convert --like, cut off each time that it is read: status 3" {
+	needs_traces
+	make_model other --seed 2
+	for when in 1 2 3; do
+		cp "$BATS_FILE_TMPDIR/m.xfp" .
+		cut_off_at -P m.xfp -e inject=mmap:signal=STOP:when=$when -- \
+			xfp convert other --like m.xfp -o new.xfp -q
+		[ "$status" = 3 ]
+		[ "$(cat said)" = "xfp convert: $PWD/m.xfp: truncated while it was read; copy or convert it again" ]
+	done
+}
+
+@test "convert, its bundle cut off each time that it is read: status 3" {
+	needs_traces
+	for when in 1 2; do
+		xfp convert m -o m.xfp -q
+		cut_off_at -P m.xfp -e inject=mmap:signal=STOP:when=$when -- xfp convert m -o m.xfp
+		[ "$status" = 3 ]
+		[ "$(cat said)" = "xfp convert: $PWD/m.xfp: truncated while it was read; copy or convert it again" ]
+	done
+}
+
+@test "kernel-verify --bundle, cut off while it is read: status 3" {
+	needs_traces
+	cut_off_at -P m.xfp -e inject=mmap:signal=STOP:when=1 -- xfp-kernel-verify --bundle m.xfp
+	[ "$status" = 3 ]
+	[ "$(cat said)" = "xfp-kernel-verify: m.xfp: truncated while it was read; copy or convert it again" ]
+}
+
 # A page of a hole on a full tmpfs cannot be had: what a bad sector is to another file system.
 @test "a disk that fails meanwhile: status 1, and the bundle is not called damaged" {
 	needs_mounts
