@@ -6,8 +6,6 @@
  * axis whose elements lie closer together (rows of an interleaved tensor, columns of a transposed one)
  * are read into it, many lines in one read where little lies between them, and picked out from there.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -91,17 +89,15 @@ enum xfp_status xfp_matrix_open(const struct xfp_matrix_source *source, struct x
 	r->source = *source;
 	r->source.view = plain(source->view);
 	r->element = element;
-	r->fd = open(source->path, O_RDONLY | O_CLOEXEC);
-	if (r->fd < 0 || fstat(r->fd, &st)) {
-		status = xfp_fail_errno(err, errno, "%s: cannot open", source->path);
+	r->fd = -1;
+	if ((status = xfp_open_regular(source->path, &r->fd, &st, err)))
 		goto failed;
-	}
 	now = xfp_identity_at(source->path, &st);
 	if (source->identity && !xfp_identity_equal(&now, source->identity)) {
 		status = xfp_fail(err, XFP_FAILED, "%s: changed while it was being converted; run again", source->path);
 		goto failed;
 	}
-	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size < file_end) {
+	if ((uint64_t)st.st_size < file_end) {
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: tensor %s: the file has become shorter; download it again",
 				  source->path, xfp_printable(source->tensor).text);
 		goto failed;

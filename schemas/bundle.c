@@ -11,8 +11,6 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -180,11 +178,12 @@ static size_t block_size(const struct extent *from, uint64_t done)
 static enum xfp_status open_source(struct writer *w, const struct extent *from, int *fd)
 {
 	struct xfp_identity now;
+	enum xfp_status status;
 	struct stat st;
 
-	*fd = open(from->path, O_RDONLY | O_CLOEXEC);
-	if (*fd < 0 || fstat(*fd, &st))
-		return xfp_fail_errno(w->err, errno, "%s: cannot open", from->path);
+	*fd = -1;
+	if ((status = xfp_open_regular(from->path, fd, &st, w->err)))
+		return status;
 	now = xfp_identity_at(from->path, &st);
 	if (from->identity && !xfp_identity_equal(from->identity, &now))
 		return xfp_fail(w->err, XFP_FAILED, "%s: changed while it was being converted; run again", from->path);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "classify.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -200,6 +198,7 @@ static enum xfp_status same_bytes(const struct run *run, const struct xfp_source
 	enum xfp_status status = XFP_OK;
 	const char *path[2];
 	int fd[2] = { -1, -1 };
+	struct stat st;
 
 	for (int i = 0; i < 2; i++) {
 		path[i] = run->checkpoint->files[tensors[i]->file].path;
@@ -207,10 +206,8 @@ static enum xfp_status same_bytes(const struct run *run, const struct xfp_source
 			status = no_memory(run->err);
 			goto done;
 		}
-		if ((fd[i] = open(path[i], O_RDONLY | O_CLOEXEC)) < 0) {
-			status = xfp_fail_errno(run->err, errno, "%s: cannot open", path[i]);
+		if ((status = xfp_open_regular(path[i], &fd[i], &st, run->err)))
 			goto done;
-		}
 	}
 	*same = true;
 	for (uint64_t at = 0; *same && at < a->bytes; at += COMPARE_BLOCK) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kept.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,12 +20,13 @@ static enum xfp_status digest_tensor(const struct xfp_ledger *ledger, const stru
 	struct xfp_digest *state = xfp_digest_new();
 	uint8_t *block = malloc(BLOCK);
 	enum xfp_status status = XFP_OK;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	int fd = -1;
 
 	if (!state || !block)
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
-	else if (fd < 0)
-		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
+	else
+		status = xfp_open_regular(path, &fd, &st, err);
 	for (uint64_t done = 0; !status && done < tensor->bytes; done += BLOCK) {
 		size_t size = tensor->bytes - done < BLOCK ? (size_t)(tensor->bytes - done) : BLOCK;
 

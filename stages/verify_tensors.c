@@ -2,8 +2,6 @@
 /*
  * verify_tensors.c - the bytes of a bundle, its ledger of tensors, and the list of faults.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -115,15 +113,16 @@ static enum xfp_status compare(const struct xfp_checkpoint *source, const struct
 {
 	const char *path = source->files[tensor->file].path,
 		   *other_path = other ? source->files[other->file].path : path;
-	int fd = open(path, O_RDONLY | O_CLOEXEC), other_fd = open(other_path, O_RDONLY | O_CLOEXEC);
+	int fd = -1, other_fd = -1;
 	uint8_t *block = malloc(2 * BLOCK);
-	enum xfp_status status = XFP_OK;
+	enum xfp_status status;
+	struct stat st;
 
 	*same = true;
 	if (!block)
 		status = xfp_fail(err, XFP_FAILED, "out of memory");
-	else if (fd < 0 || other_fd < 0)
-		status = xfp_fail_errno(err, errno, "%s", fd < 0 ? path : other_path);
+	else if (!(status = xfp_open_regular(path, &fd, &st, err)) && other)
+		status = xfp_open_regular(other_path, &other_fd, &st, err);
 	for (uint64_t done = 0; !status && *same && done < tensor->bytes; done += BLOCK) {
 		size_t size = tensor->bytes - done < BLOCK ? tensor->bytes - done : BLOCK;
 

@@ -23,18 +23,16 @@ snapshot() {
 	find out.xfp.work xfp-cache -printf '%p %T@ %C@\n' | sort
 }
 
-# The survey of u000004 waits for a file that nobody writes: its stage is at work for as long as one likes.
+# The survey of u000004 begins and goes no further: its stage is at work for as long as one likes.
 stuck() { # COMMAND...: in the background; its number is in $pid
 	replace_stage xfp-survey '
-		if [ "$1" = u000004 ]; then mv "$top/m/model.safetensors" "$top/real" && mkfifo "$top/m/model.safetensors"; fi
-		exec "$real" "$@"'
+		[ "$1" = u000004 ] || exec "$real" "$@"
+		PYTHONPATH='"'$srcdir/tests'"' PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -c "import seal
+open(\"events\", \"a\").write(seal.event(\"u000004\", \"survey\", \"started\", \"-\", 0, 0, \"\"))"
+		exec sleep 600'
 	"$@" &
 	pid=$!
 	until grep -q "^u000004	survey	started" out.xfp.work/events 2>/dev/null; do sleep 0.01; done
-}
-
-unstuck() {
-	mv real m/model.safetensors
 }
 
 slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
@@ -58,7 +56,6 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	wait $pid || true
 	# the lock is held for as long as a stage lives, and so is the state
 	flock out.xfp.work/lock true
-	unstuck
 	[ "$(member 'state, pid, in_flight' out.xfp)" = "('interrupted', None, [])" ]
 	snapshot >before
 	xfp status out.xfp >text
@@ -114,7 +111,6 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[ "$(member state out.xfp)" = running ]
 	kill -TERM $pid
 	wait $pid || true
-	unstuck
 	run -143 xfp status out.xfp --watch
 	rm m/model.safetensors
 	run -3 xfp convert m -o out.xfp -q
@@ -238,7 +234,6 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[ "$(member 'state, pid, message' out.xfp)" = "('running', $pid, None)" ]
 	kill -9 $pid
 	wait $pid || true
-	unstuck
 }
 
 @test "a stage that is killed: the unit, the signal, what to do, at once and in the status" {
