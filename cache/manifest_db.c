@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "manifest_db.h"
 
+#include <errno.h>
 #include <stdarg.h>
 
 enum xfp_status xfp_manifest_fail(struct xfp_manifest *m, int rc, struct xfp_error *err)
@@ -19,6 +20,8 @@ enum xfp_status xfp_manifest_fail(struct xfp_manifest *m, int rc, struct xfp_err
 	case SQLITE_FULL:
 		return xfp_fail(err, XFP_FAILED, "%s: no room left; free some and run again", m->path);
 	default:
+		if (m->db && (sqlite3_system_errno(m->db) == ENOSPC || sqlite3_system_errno(m->db) == EDQUOT))
+			return xfp_fail(err, XFP_FAILED, "%s: no room left; free some and run again", m->path);
 		return xfp_fail(err, XFP_FAILED, "%s: %s", m->path, text);
 	}
 }

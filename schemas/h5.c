@@ -107,6 +107,8 @@ enum xfp_status xfp_h5_open_file(struct xfp_artifact *a, struct xfp_error *err)
 
 static enum xfp_status write_failed(const struct xfp_artifact *a, const char *name, struct xfp_error *err)
 {
+	if (errno == ENOSPC || errno == EDQUOT)
+		return xfp_fail(err, XFP_FAILED, "%s: %s; free some room and run again", a->path, strerror(errno));
 	if (errno)
 		return xfp_fail_errno(err, errno, "%s: cannot write \"%s\"", a->path, name);
 	return xfp_fail(err, XFP_FAILED, "%s: cannot write \"%s\"; is the disk full?", a->path, name);

@@ -59,6 +59,7 @@ struct xfp_conversion {
 	uint32_t failures;    /* other failed stages; the status of the first one: */
 	enum xfp_status failure;
 	bool manifest_behind; /* it could not be written; said once */
+	bool record_lost;     /* likewise the units of this run */
 };
 
 /* Check that the output can be written and replaces nothing but a bundle, make the work folder, take its

@@ -266,7 +266,7 @@ static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct
 	}
 	if (!status && c->options.like)
 		status = compare_like(c, err);
-	if (c->run)
+	if (c->run && (status || xfp_record_units(c)))
 		xfp_manifest_run_end(c->manifest, c->run, (enum xfp_status)status, status ? NULL : result.sha256,
 				     result.bytes, NULL);
 	if (c->run && !status && result.unchanged)

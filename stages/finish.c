@@ -156,11 +156,15 @@ static const char *first_fit(const struct xfp_unit_state *state)
 	return *state->key[XFP_STAMP_FIT] ? state->key[XFP_STAMP_FIT] : state->key[XFP_STAMP_LIBRARY];
 }
 
-void xfp_record_units(struct xfp_conversion *c)
+bool xfp_record_units(struct xfp_conversion *c)
 {
-	if (!c->run || xfp_manifest_begin(c->manifest, NULL))
-		return;
-	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
+	struct xfp_error behind = { 0 };
+	enum xfp_status status = XFP_OK;
+
+	if (!c->run || c->record_lost)
+		return !c->record_lost;
+	status = xfp_manifest_begin(c->manifest, &behind);
+	for (uint32_t i = 0; !status && i < c->ledger->unit_count; i++) {
 		const struct xfp_ledger_unit *unit = &c->ledger->units[i];
 		struct xfp_unit_state *state = &c->units[i];
 		bool alone = unit->plan != XFP_PLAN_FIT, kept = state->choice.candidate.mode == XFP_MODE_KEEP;
@@ -186,10 +190,15 @@ void xfp_record_units(struct xfp_conversion *c)
 			.seconds = state->seconds,
 		};
 
-		if (state->done && !state->recorded)
-			state->recorded = !xfp_manifest_run_unit(c->manifest, c->run, &record, NULL);
+		if (state->done && !state->recorded &&
+		    !(status = xfp_manifest_run_unit(c->manifest, c->run, &record, &behind)))
+			state->recorded = true;
 	}
-	xfp_manifest_commit(c->manifest, NULL);
+	if (xfp_manifest_commit(c->manifest, status ? NULL : &behind) || status) {
+		c->record_lost = true;
+		fprintf(stderr, "xfp: what this run used is not in the manifest: %s\n", behind.text);
+	}
+	return !c->record_lost;
 }
 
 /* ---- the summary ------------------------------------------------------------------------------- */

@@ -30,8 +30,10 @@ enum xfp_status xfp_bundle_stand_alone(const struct xfp_conversion *c, const str
 int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_result *result,
 		    struct xfp_error *err);
 
-/* Put the units that are done and not yet recorded into the manifest. */
-void xfp_record_units(struct xfp_conversion *c);
+/* Put the units that are done and not yet recorded into the manifest. False where that failed, now or before, which is
+ * said once: the run then must not be ended there, or it would be an output's last one, and xfp cache gc would take
+ * all that it used for unused. */
+bool xfp_record_units(struct xfp_conversion *c);
 
 /* The table per class and what this run did, or both as JSON, on stdout. */
 enum xfp_status xfp_print_summary(const struct xfp_conversion *c, const struct xfp_result *result, double seconds,

@@ -167,3 +167,20 @@ refused_at_once() { # MODEL WHAT IT SAYS
 		mv "$BATS_TEST_TMPDIR/aside" "$file"
 	done
 }
+
+@test "what belongs into the bundle and is no file: a pipe, a folder" {
+	make_model m
+	for name in tokenizer.json generation_config.json; do
+		rm -f "m/$name"
+		mkfifo "m/$name"
+		run -3 timeout 20 xfp convert m -o out.xfp -q
+		[[ $output == *"$name: is no file, and belongs into the bundle"* ]]
+		rm "m/$name"
+		mkdir "m/$name"
+		run -3 timeout 20 xfp convert m -o out.xfp -q
+		[[ $output == *"$name: is no file, and belongs into the bundle"* ]]
+		rmdir "m/$name"
+	done
+	no_output out.xfp
+	xfp convert m -o out.xfp -q
+}

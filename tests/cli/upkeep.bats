@@ -490,3 +490,24 @@ db.execute("UPDATE runs SET ended = NULL, status = NULL WHERE run = 2"); db.comm
 	[ "$(cache stats --json | json 'o["damaged"], o["gc_frees"]')" = "(1, 0)" ]
 	cache stats | grep -q '^damaged: 1,'
 }
+
+@test "a run whose units could not be recorded is no output's last one: gc keeps what it used" {
+	make_model m
+	xfp convert m -o out.xfp -q
+	xfp convert m -o out.xfp -q --min-cos-lazy 0.95
+	used=$(artifacts | wc -l)
+	# as a full disk does, at the moment when the units are written down
+	"$PYTHON" -c 'import sqlite3
+sqlite3.connect("xfp-cache/manifest.sqlite").execute("""CREATE TRIGGER full BEFORE INSERT ON run_units
+	BEGIN SELECT RAISE(ABORT, "disk full, as it were"); END""")'
+	xfp convert m -o out.xfp -q --min-cos-lazy 0.95 2>err
+	grep -q "what this run used is not in the manifest" err
+	[ "$(query "SELECT count(*) FROM runs WHERE status = 0")" = 2 ]
+	[ "$(query "SELECT count(*) FROM runs WHERE ended IS NULL")" = 1 ]
+	"$PYTHON" -c 'import sqlite3; sqlite3.connect("xfp-cache/manifest.sqlite").execute("DROP TRIGGER full")'
+	xfp cache gc >/dev/null
+	xfp convert m -o out.xfp --min-cos-lazy 0.95 --json | grep -q '"repacked": 0'
+	[ "$(artifacts | wc -l)" -le "$used" ]
+	rm out.xfp
+	xfp convert m -o out.xfp --min-cos-lazy 0.95 --json | grep -q '"fitted": 0'
+}
