@@ -8,6 +8,7 @@ base_libbase_a_SOURCES = \
 	base/expression.h \
 	base/file.c \
 	base/file.h \
+	base/file_read.c \
 	base/filesystem.c \
 	base/filesystem.h \
 	base/glob.c \
