@@ -131,7 +131,8 @@ void xfp_progress_show(struct xfp_progress *progress)
 
 	if (progress->c->options.quiet || !progress->begun)
 		return;
-	if (!progress->terminal && now - progress->printed < LINE_SECONDS && percent - progress->percent < LINE_PERCENT)
+	if (!progress->terminal && now - progress->printed < LINE_SECONDS &&
+	    percent - progress->percent < LINE_PERCENT && (percent < 100 || progress->percent == 100))
 		return;
 	xfp_pace_text(&pace, text, sizeof text);
 	if (progress->terminal)
