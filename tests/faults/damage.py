@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is found of an earlier run is damaged: a bit of a file, a value or a row of the manifest.
 
-Every byte of the text files and stamps of the work folder, and of one unit's artifacts; every value of every table;
-of all other files ten thousand bytes, evenly spaced from a seeded start. Afterwards the same conversion runs, or one
-with other options and then that one: the first run may fail, with a message, and never gives other bytes.
+Every byte of the text files and stamps of the work folder, and of one unit's artifacts; stamps that have changed
+places; every value of every table; of all other files ten thousand bytes, evenly spaced from a seeded start.
+Afterwards the same conversion runs, or one with other options and then that one: the first run may fail, with a
+message, and never gives other bytes.
 """
 import os
 import shutil
@@ -26,7 +27,8 @@ BITS = 4  # of each value that a choice is made from, with a new choice afterwar
 
 def points(scene, seed):
     """IDs: damage/text/FILE/BYTE/THEN, damage/artifact/STAMP/BYTE, damage/rest/FILE/BYTE,
-    damage/manifest/TABLE/ROW/COLUMN/THEN[/BIT], damage/row/TABLE/ROW/THEN, damage/keys/TABLE/ROW/THEN"""
+    damage/swap/STAMP/STAMP/MANIFEST/THEN, damage/manifest/TABLE/ROW/COLUMN/THEN[/BIT],
+    damage/row/TABLE/ROW/THEN, damage/keys/TABLE/ROW/THEN"""
     scene.finished()
     for relative in sorted(scene.states["finished"]):
         folder, name = os.path.split(relative)
@@ -36,11 +38,22 @@ def points(scene, seed):
                 yield f"damage/text/{name}/{byte}/{then}"
                 if name == "bundle" or name.endswith("-packed"):
                     yield f"damage/text/{name}/{byte}/{AFTERWARDS[(byte + seed + 1) % 2]}"
+    yield from swaps(scene, seed)
     for stamp, key in scene.keys(scene.unit_with("library")).items():
         for byte in range(os.path.getsize(scene.path(scene.artifact(key)))):
             yield f"damage/artifact/{stamp}/{byte}"
     yield from rest(scene, seed)
     yield from manifest(scene, seed)
+
+
+def swaps(scene, seed):
+    """Each stamp with the next one of its unit, and with the same one of the next unit; all there is to know of what
+    weights units hold is then in the manifest, or where that is gone, in what the stamps name."""
+    names = sorted(scene.stamps())
+    for order in [names, sorted(names, key=lambda name: (name.partition("-")[2], name))]:
+        for number, (one, other) in enumerate(zip(order, order[1:])):
+            for manifest in ["kept", "lost"]:
+                yield f"damage/swap/{one}/{other}/{manifest}/{AFTERWARDS[(number + seed) % 2]}"
 
 
 def rest(scene, seed):
@@ -142,7 +155,7 @@ def change_manifest(scene, kind, table, number, column, draw):
 
 def run(scene, point, seed):
     _, kind, *rest_of = point.split("/")
-    return {"text": run_text, "artifact": run_artifact, "rest": run_rest}.get(kind, run_manifest)(
+    return {"text": run_text, "swap": run_swap, "artifact": run_artifact, "rest": run_rest}.get(kind, run_manifest)(
         scene, kind, rest_of, seeded(seed, point))
 
 
@@ -164,6 +177,19 @@ def run_text(scene, _, where, draw):
     state = scene.finished()
     # The lowest bit turns a digit into its neighbour: another unit, another stage's outcome.
     flip(scene.path("out.xfp.work", name), int(byte), 0 if int(byte) % 4 else draw.randrange(8))
+    return check(scene, state, then)
+
+
+def run_swap(scene, _, where, __):
+    """Each is sound in itself, and speaks of something else."""
+    one, other, manifest, then = where
+    state = scene.finished()
+    paths = [scene.path("out.xfp.work", name) for name in (one, other)]
+    between = scene.path("between")
+    for old, new in [(paths[0], between), (paths[1], paths[0]), (between, paths[1])]:
+        os.rename(old, new)
+    if manifest == "lost":
+        os.unlink(scene.path(MANIFEST))
     return check(scene, state, then)
 
 
