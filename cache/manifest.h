@@ -103,7 +103,8 @@ enum xfp_status xfp_manifest_run_unit(struct xfp_manifest *manifest, int64_t run
 enum xfp_status xfp_manifest_run_end(struct xfp_manifest *manifest, int64_t run, enum xfp_status status,
 				     const char *sha256, uint64_t bundle_bytes, struct xfp_error *err);
 /* `xfp verify` looked at what is, or was, at `path` (as in runs.output) and gave `status`, at `when`
- * (text, as in runs.started): of the last bundle of that digest that a run wrote there. Where there is none, nothing is recorded. */
+ * (text, as in runs.started): of the last bundle of that digest that a run wrote there. Where there is none, nothing
+ * is recorded. */
 enum xfp_status xfp_manifest_verified(struct xfp_manifest *manifest, const char *path, const char *sha256,
 				      const char *when, int status, struct xfp_error *err);
 /* A run that ended has left the bundle of the run before it untouched: what verify said of that still holds. */

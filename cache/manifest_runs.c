@@ -73,8 +73,8 @@ static const char set_verified[] = "UPDATE bundles SET verified = ?, verify_stat
 				   "(SELECT max(run) FROM bundles WHERE path = ? AND sha256 = ?)";
 static const char keep_verified[] =
 	"UPDATE bundles SET (verified, verify_status) = (SELECT b.verified, b.verify_status FROM bundles AS b "
-	"WHERE b.path = bundles.path AND b.sha256 = bundles.sha256 AND b.run < bundles.run ORDER BY b.run DESC LIMIT 1) "
-	"WHERE run = ?";
+	"WHERE b.path = bundles.path AND b.sha256 = bundles.sha256 AND b.run < bundles.run "
+	"ORDER BY b.run DESC LIMIT 1) WHERE run = ?";
 static const char add_unit[] = "INSERT OR REPLACE INTO run_units (run, number, unit, class, role, experts, rows, cols, "
 			       "mode, outliers_key, fit_key, choice_key, packed_key, fitted, repacked, seconds) "
 			       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";

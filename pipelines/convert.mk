@@ -35,7 +35,8 @@ xfp_flags = $(if $(findstring n,$(xfp_letters)),--dry-run) $(if $(findstring k,$
 convert:
 	+@xfp convert $(xfp_flags)
 
-# The bundle, made where it is not up to date, against its checkpoint. The outcome is recorded with the run that wrote it.
+# The bundle, made where it is not up to date, against its checkpoint. The outcome is recorded with the run that wrote
+# it.
 .PHONY: verify
 verify: convert
 	@xfp verify --source "$$XFP_MODEL" --work "$${XFP_WORK:-$$XFP_OUT.work}" -- "$$XFP_OUT"

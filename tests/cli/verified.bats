@@ -11,7 +11,9 @@ setup() {
 	printf 'MODEL = m\nOUT = out.xfp\ninclude $(shell xfp --pipelines)/convert.mk\n' >my.mk
 }
 
-verdicts() { query "SELECT run, coalesce(verify_status, '-'), verified IS NULL FROM run_summaries ORDER BY run" | paste -sd' '; }
+verdicts() {
+	query "SELECT run, coalesce(verify_status, '-'), verified IS NULL FROM run_summaries ORDER BY run" | paste -sd' '
+}
 
 member() { # EXPRESSION
 	xfp status out.xfp --json | "$PYTHON" -c 'import json, sys
@@ -114,4 +116,19 @@ damage() { # FILE
 	[[ $output == "xfp verify: cannot record it: out.xfp.work/events: cannot open: "* ]]
 	run -4 xfp verify -q --work out.xfp.work --min-cos-strict 0.9999 out.xfp
 	[[ $output == *"nothing is recorded: out.xfp.work/events: cannot open: "* ]]
+}
+
+@test "a run that was killed has lasted no longer for it that an earlier bundle was verified since" {
+	converted m out.xfp
+	replace_stage xfp-lloyd-fit 'touch "$top/began"; until [ -e "$top/go" ]; do sleep 0.05; done; exit 1'
+	bin/xfp convert m -o out.xfp -q -j1 --lloyd-iters 3 &
+	until [ -e began ]; do sleep 0.05; done
+	kill -9 $!
+	wait $! || true
+	touch go
+	flock out.xfp.work/lock true # until make is gone, too
+	before=$(member seconds)
+	sleep 2
+	xfp verify -q --work out.xfp.work out.xfp
+	[ "$(member "state, verified['status'], seconds < $before + 1")" = "('interrupted', 0, True)" ]
 }
