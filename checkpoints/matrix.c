@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "filesystem.h"
 #include "bytes.h"
 #include "checkpoint.h"
+#include "filesystem.h"
 #include "printable.h"
 
 #define TILE_BYTES ((size_t)1 << 20)

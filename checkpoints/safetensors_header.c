@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "filesystem.h"
 #include "safetensors_header.h"
+#include "filesystem.h"
 
 #include <errno.h>
 #include <fcntl.h>
