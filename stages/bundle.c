@@ -90,7 +90,7 @@ static enum xfp_status read_stamps(struct assembly *a, const char *expected, str
 {
 	struct xfp_digest *decided = xfp_decided_begin(&a->parameters);
 	enum xfp_status status = XFP_OK;
-	char found[33];
+	char found[33] = "";
 
 	if (!decided || !(a->files = xfp_decided_files(a->ledger)))
 		status = xfp_fail(err, XFP_FAILED, "out of memory");

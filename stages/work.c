@@ -62,7 +62,7 @@ static char *unwrap(char *text, char seal[17])
 
 enum xfp_status xfp_work_parameters(const char *work, struct xfp_parameters *parameters, struct xfp_error *err)
 {
-	char *path = xfp_path(work, XFP_PARAMETERS_FILE), *text = NULL, *plain = NULL, want[17] = "", seal[17];
+	char *path = xfp_path(work, XFP_PARAMETERS_FILE), *text = NULL, *plain = NULL, want[17] = "", seal[17] = "";
 	struct xfp_error problem = { .text = "" };
 	enum xfp_status status =
 		path ? xfp_slurp(path, 1 << 20, &text, NULL, err) : xfp_fail(err, XFP_FAILED, "out of memory");

@@ -133,9 +133,14 @@ static void any_other_bit_of_the_stamp(void **state)
 		fixture_write(path, text, shorter);
 		assert_false(is_sound(&s));
 	}
-	text = realloc(text, size + 1);
-	text[size] = '\n';
-	fixture_write(path, text, size + 1);
+	{
+		char *longer = malloc(size + 1);
+
+		memcpy(longer, text, size);
+		longer[size] = '\n';
+		fixture_write(path, longer, size + 1);
+		free(longer);
+	}
 	assert_false(is_sound(&s));
 	fixture_write(path, text, size);
 	assert_true(matches(&s, false));

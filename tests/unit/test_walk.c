@@ -112,7 +112,7 @@ static unsigned findings(const struct xfp_store *store, const struct xfp_census 
 	unsigned what = 0;
 	const struct xfp_check_rules rules = { .read = read };
 	const struct xfp_check_hooks hooks = { .found = found, .context = &what };
-	struct xfp_check_result result;
+	struct xfp_check_result result = { 0 };
 
 	OK(xfp_check_cache(store, census, true, &rules, &hooks, &result, &err));
 	return what;
