@@ -40,7 +40,8 @@ struct option_row {
 /* In the order of --help; the settings come after the first. */
 static const struct option_row rows[] = {
 	{ "output", 'o', "OUT.xfp", "the bundle to write" },
-	{ "profile", OPT_PROFILE, "NAME|FILE", "settings to start from: careful, paper-v2, small or a file" },
+	{ "profile", OPT_PROFILE, "NAME|FILE",
+	  "settings to start from: careful, paper-v2, paper-v2a, small or a file" },
 	{ "like", OPT_LIKE, "BUNDLE", "the settings of BUNDLE, and its bytes, or status 4" },
 	{ "family", OPT_FAMILY, "NAME|FILE", "rules of this model family, not those the config names" },
 	{ "cache", OPT_CACHE, "DIR", "artifacts and manifest [xfp-cache beside OUT]" },
@@ -213,8 +214,7 @@ static enum xfp_status from_environment(struct parse *parse, struct xfp_error *e
 	return XFP_OK;
 }
 
-/* What else is called like a setting decides nothing, and its author thinks that it does. */
-static enum xfp_status check_names(const char *program, struct xfp_error *err)
+enum xfp_status xfp_options_check_names(const char *program, struct xfp_error *err)
 {
 	size_t most = ROWS + xfp_settings_count + 1, count = 0;
 	const char **ours = calloc(most, sizeof *ours);
@@ -431,7 +431,7 @@ enum xfp_status xfp_options_parse(int argc, char **argv, bool planning, struct x
 
 	if ((status = from_environment(&parse, err)) || (status = from_command_line(argc, argv, &parse, err)))
 		goto done;
-	if (o->help || o->version || (status = check_names(argv[0], err)))
+	if (o->help || o->version || (status = xfp_options_check_names(argv[0], err)))
 		goto done;
 	if (o->dry_run && o->json && !planning) {
 		status = xfp_fail(

@@ -38,6 +38,9 @@ enum xfp_status xfp_options_parse(int argc, char **argv, bool planning, struct x
 void xfp_options_free(struct xfp_options *options);
 
 /* The options as --help shows them. */
+/* Variables of the environment and of a makefile that are called like a setting, and are none: they decide nothing,
+ * and whoever set them thinks that they do. As xfp_stray_names has it. */
+enum xfp_status xfp_options_check_names(const char *program, struct xfp_error *err);
 void xfp_options_print(void);
 
 #endif

@@ -4,6 +4,7 @@
  * write man/xfp-NAME.1.
  */
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "data.h"
 #include "file.h"
 #include "misspelt.h"
+#include "options.h"
 #include "output.h"
 #include "printable.h"
 #include "standard_files.h"
@@ -21,18 +23,19 @@ struct command {
 	const char *name;
 	int (*main)(int argc, char **argv);
 	const char *text; /* NULL: plumbing, not shown */
+	bool converts;    /* and so looks at the environment itself, with its options */
 };
 
 static const struct command commands[] = {
-	{ "convert", xfp_main_convert, "make a bundle of a checkpoint" },
-	{ "plan", xfp_main_plan, "what a conversion would take: bits, memory, disk, time" },
-	{ "compare", xfp_main_compare, "bits against error of every mode, beside the formats people know" },
-	{ "status", xfp_main_status, "how far a conversion is, at work or dead" },
-	{ "info", xfp_main_info, "what a bundle holds" },
-	{ "verify", xfp_main_verify, "check a bundle, alone or against its checkpoint" },
-	{ "unpack", xfp_main_unpack, "make a checkpoint of a bundle" },
-	{ "cache", xfp_main_cache, "what is in a cache of artifacts, and its upkeep" },
-	{ "prepare", xfp_main_prepare, NULL },
+	{ "convert", xfp_main_convert, "make a bundle of a checkpoint", true },
+	{ "plan", xfp_main_plan, "what a conversion would take: bits, memory, disk, time", true },
+	{ "compare", xfp_main_compare, "bits against error of every mode, beside the formats people know", false },
+	{ "status", xfp_main_status, "how far a conversion is, at work or dead", false },
+	{ "info", xfp_main_info, "what a bundle holds", false },
+	{ "verify", xfp_main_verify, "check a bundle, alone or against its checkpoint", false },
+	{ "unpack", xfp_main_unpack, "make a checkpoint of a bundle", false },
+	{ "cache", xfp_main_cache, "what is in a cache of artifacts, and its upkeep", false },
+	{ "prepare", xfp_main_prepare, NULL, true },
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
@@ -74,9 +77,18 @@ static int print_pipelines(void)
 	return (int)status;
 }
 
+static bool only_asks(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help") || !strcmp(argv[i], "--version"))
+			return true;
+	return false;
+}
+
 static int run(const struct command *command, int argc, char **argv)
 {
 	char *name = xfp_format("xfp %s", command->name);
+	struct xfp_error err = { 0 };
 	int status;
 
 	if (!name) {
@@ -86,6 +98,8 @@ static int run(const struct command *command, int argc, char **argv)
 	argv[0] = name;
 	if (argc > 1 && !strcmp(argv[1], "--version"))
 		status = print_version();
+	else if (!command->converts && !only_asks(argc, argv) && (status = xfp_options_check_names(name, &err)))
+		fprintf(stderr, "%s: %s\n", name, err.text);
 	else
 		status = command->main(argc, argv);
 	free(name);

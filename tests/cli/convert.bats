@@ -278,6 +278,19 @@ my.mk" ]
 	run ! grep -e ignored -e "no setting" errors
 }
 
+@test "every command refuses a misspelt XFP_ variable" {
+	make_model m
+	xfp convert m -o out.xfp -q
+	for command in "status out.xfp" "info out.xfp" "verify out.xfp" "unpack out.xfp -o d" "compare m" "cache ls"; do
+		XFP_CACH=$PWD/elsewhere run -2 xfp $command
+		[[ $output == "xfp ${command%% *}: the environment has XFP_CACH, "*"did you mean XFP_CACHE? "* ]] ||
+			{ echo "$command: $output"; return 1; }
+		XFP_CACH=$PWD/elsewhere xfp ${command%% *} --help >help
+	done
+	XFP_SERVER=here xfp info out.xfp >told 2>errors
+	[ "$(cat errors)" = "xfp info: ignored, since xfp has no such variable: XFP_SERVER" ]
+}
+
 @test "of XFP_ variables a misspelt one is refused, and another one mentioned once" {
 	make_model m
 	for name in XFP_OVERIDE XFP_FLOORS XFP_LLOYD_ITER XFP_FTI XFP_FAMILLIES XFP_INSTRUCTIOSN_ XFP_MODLE XFP_DATA_DIR; do
