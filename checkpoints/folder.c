@@ -173,6 +173,8 @@ static enum xfp_status add_extra(struct xfp_checkpoint *c, char *name, struct xf
 		return append(&c->extras, &c->extra_count, name, err);
 	if (!status && S_ISREG(st.st_mode))
 		xfp_checkpoint_note(c, "%s: is larger than 256 MiB and is not carried along", xfp_printable(name).text);
+	else if (!status && S_ISDIR(st.st_mode))
+		xfp_checkpoint_note(c, "%s: is a folder and is not carried along", xfp_printable(name).text);
 	else if (!status && st.st_mode)
 		status = xfp_fail(err, XFP_BAD_INPUT,
 				  "%s/%s: is no file, and belongs into the bundle; put the file there, or remove this",
