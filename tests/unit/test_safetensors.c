@@ -384,6 +384,7 @@ static void test_extras(void **state)
 	assert_true(has_note(c, "vocab.big", "256 MiB"));
 	assert_true(has_note(c, "1_Pooling/x.safetensors", "not carried"));
 	assert_true(has_note(c, "notes.txt", "not carried"));
+	assert_true(has_note(c, "tokenizer.d", "is a folder"));
 	assert_int_equal(c->note_count, 4);
 	xfp_checkpoint_close(c);
 	free(path);
