@@ -27,32 +27,6 @@ struct measured {
 	struct xfp_sampled sampled[XFP_MOST_CANDIDATES];
 };
 
-/* Whether an artifact is there; the manifest forgets one that is gone. */
-static bool have(const struct planning *p, const char *key)
-{
-	struct xfp_conversion *c = p->c;
-	struct xfp_artifact artifact = { 0 };
-	enum xfp_status status;
-	char *path;
-
-	if (!c->manifest || !*key)
-		return false;
-	if (xfp_store_has(&c->store, key)) {
-		if (!p->check)
-			return true;
-		path = xfp_store_path(&c->store, key);
-		status = path ? xfp_artifact_open(path, NULL, 0, key, &artifact, NULL) : XFP_FAILED;
-		xfp_artifact_close(&artifact);
-		free(path);
-		if (status != XFP_DAMAGED)
-			return true;
-		xfp_store_remove(&c->store, key);
-	}
-	if (xfp_manifest_has(c->manifest, key))
-		xfp_manifest_forget(c->manifest, key, NULL);
-	return false;
-}
-
 /* Which artifacts hold candidates, and how those are read. */
 static enum xfp_status read_fit(struct xfp_artifact *artifact, struct xfp_candidate *list, uint32_t *count)
 {
@@ -76,31 +50,56 @@ static const struct measuring {
 } of_fit = { XFP_FIT_KIND, XFP_FIT_VERSION, XFP_MOST_CANDIDATES, read_fit },
   of_survey = { XFP_SURVEY_KIND, XFP_SURVEY_VERSION, XFP_MOST_SURVEYED, read_survey };
 
+/* Read what an artifact measured or, where `measuring` is NULL, its label alone. Twice, before it is called damaged:
+ * what libhdf5 says when memory runs out may look the same, and nothing sound is to be removed for that. */
+static enum xfp_status read_artifact(const struct planning *p, const struct measuring *measuring, const char *key,
+				     struct xfp_candidate *list, uint32_t *count)
+{
+	char *path = xfp_store_path(&p->c->store, key);
+	enum xfp_status status = path ? XFP_DAMAGED : XFP_FAILED;
+
+	for (int attempt = 0; attempt < 2 && status == XFP_DAMAGED; attempt++) {
+		struct xfp_artifact artifact = { 0 };
+
+		status = xfp_artifact_open(path, measuring ? measuring->kind : NULL, measuring ? measuring->version : 0,
+					   key, &artifact, NULL);
+		if (!status && measuring)
+			status = measuring->read(&artifact, list, count);
+		xfp_artifact_close(&artifact);
+	}
+	free(path);
+	if (status == XFP_DAMAGED)
+		xfp_store_remove(&p->c->store, key);
+	return status;
+}
+
+/* Whether an artifact is there; the manifest forgets one that is gone. */
+static bool have(const struct planning *p, const char *key)
+{
+	struct xfp_conversion *c = p->c;
+
+	if (!c->manifest || !*key)
+		return false;
+	if (xfp_store_has(&c->store, key) && (!p->check || read_artifact(p, NULL, key, NULL, NULL) != XFP_DAMAGED))
+		return true;
+	if (xfp_manifest_has(c->manifest, key))
+		xfp_manifest_forget(c->manifest, key, NULL);
+	return false;
+}
+
 /* The candidates that a fit or a survey measured; false when it is not there. The manifest is asked first; where it
  * does not know them, or is not to be believed, the artifact says what they are and the manifest is put right. */
 static bool find_candidates(const struct planning *p, const struct measuring *measuring, const char *key,
 			    struct xfp_candidate *list, uint32_t *count)
 {
-	struct xfp_artifact artifact = { 0 };
-	enum xfp_status status;
-	char *path;
-
 	if (!have(p, key))
 		return false;
 	if (xfp_manifest_get_candidates(p->c->manifest, key, measuring->most, list, count))
 		return true;
-	if (!(path = xfp_store_path(&p->c->store, key)))
+	if (read_artifact(p, measuring, key, list, count))
 		return false;
-	status = xfp_artifact_open(path, measuring->kind, measuring->version, key, &artifact, NULL);
-	if (!status)
-		status = measuring->read(&artifact, list, count);
-	xfp_artifact_close(&artifact);
-	free(path);
-	if (status == XFP_DAMAGED)
-		xfp_store_remove(&p->c->store, key);
-	else if (!status)
-		xfp_manifest_repair(p->c->manifest, &p->c->store, key, NULL);
-	return !status;
+	xfp_manifest_repair(p->c->manifest, &p->c->store, key, NULL);
+	return true;
 }
 
 /* What xfp-autoselect would write. A cache that cannot be written is left to that stage to report. */
