@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "safetensors_header.h"
-#include "filesystem.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "bytes.h"
+#include "filesystem.h"
 #include "json_reader.h"
 #include "printable.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bundle_stamp.h"
-#include "filesystem.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +11,10 @@
 #include <unistd.h>
 
 #include "bundle_layout.h"
+#include "filesystem.h"
 #include "kept.h"
 #include "key.h"
+#include "seal.h"
 #include "sha256.h"
 #include "xfp.h"
 
@@ -101,8 +102,7 @@ enum xfp_status xfp_bundle_stamp_key(const struct xfp_conversion *c, bool alone,
 	if (digest)
 		xfp_digest_final(digest, bytes);
 	free(parameters);
-	for (int i = 0; i < 16; i++)
-		snprintf(key + 2 * i, 3, "%02x", bytes[i]);
+	xfp_hex16(bytes, key);
 	return ok ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
 }
 

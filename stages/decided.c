@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "filesystem.h"
+#include "seal.h"
 
 /* With its NUL, so that no two texts run into each other. */
 static void add(struct xfp_digest *decided, const char *text)
@@ -66,6 +67,5 @@ void xfp_decided_end(struct xfp_digest *decided, char hex[33])
 	uint8_t bytes[16];
 
 	xfp_digest_final(decided, bytes);
-	for (int i = 0; i < 16; i++)
-		snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
+	xfp_hex16(bytes, hex);
 }

@@ -2,8 +2,6 @@
 #include "prepare.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +12,6 @@
 #include "ingest.h"
 #include "prepare_unit.h"
 #include "run_inspect.h"
-#include "surveyed.h"
 #include "temporary.h"
 #include "text.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sources.h"
-#include "filesystem.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "filesystem.h"
 #include "key.h"
 #include "outliers.h"
 #include "packed.h"
