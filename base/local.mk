@@ -28,7 +28,7 @@ base_libbase_a_SOURCES = \
 	base/text.c \
 	base/text.h
 
-runtime_libxfp_la_SOURCES += \
+runtime_libruntime_la_SOURCES += \
 	base/bytes.h \
 	base/dtype.c \
 	base/dtype.h \

@@ -59,17 +59,24 @@ endif
 
 # What the runtime multiplies with, likewise; in libxfp, which has flags of its own.
 if X86
-noinst_LTLIBRARIES = kernels/libmatvec_avx2.la kernels/libmatvec_avx512.la kernels/libmatvec_vbmi.la
+vector_libraries = kernels/libmatvec_avx2.la kernels/libmatvec_avx512.la kernels/libmatvec_vbmi.la
 kernels_libmatvec_avx2_la_SOURCES = kernels/matvec_avx2.c
 kernels_libmatvec_avx2_la_CFLAGS = $(XFP_CFLAGS) $(KERNEL_CFLAGS) -mavx2 -mfma -mf16c
 kernels_libmatvec_avx512_la_SOURCES = kernels/matvec_avx512.c
 kernels_libmatvec_avx512_la_CFLAGS = $(XFP_CFLAGS) $(KERNEL_CFLAGS) -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl
 kernels_libmatvec_vbmi_la_SOURCES = kernels/matvec_vbmi.c kernels/matvec_integers.c kernels/matvec_words.c
 kernels_libmatvec_vbmi_la_CFLAGS = $(kernels_libmatvec_avx512_la_CFLAGS) -mavx512vbmi -mavx512vnni
-runtime_libxfp_la_LIBADD += $(noinst_LTLIBRARIES)
+kernels_libmatvec_avx2_la_LDFLAGS = $(XFP_LDFLAGS)
+kernels_libmatvec_avx2_la_LIBTOOLFLAGS = --tag=disable-static
+kernels_libmatvec_avx512_la_LDFLAGS = $(XFP_LDFLAGS)
+kernels_libmatvec_avx512_la_LIBTOOLFLAGS = --tag=disable-static
+kernels_libmatvec_vbmi_la_LDFLAGS = $(XFP_LDFLAGS)
+kernels_libmatvec_vbmi_la_LIBTOOLFLAGS = --tag=disable-static
+noinst_LTLIBRARIES += $(vector_libraries)
+runtime_libruntime_la_LIBADD += $(vector_libraries)
 endif
 
-runtime_libxfp_la_SOURCES += \
+runtime_libruntime_la_SOURCES += \
 	kernels/balance.c \
 	kernels/balance.h \
 	kernels/decode.c \
@@ -102,5 +109,5 @@ runtime_libxfp_la_SOURCES += \
 # Part of every processor of its kind, so with no flags of their own.
 if AARCH64
 kernels_libkernels_a_SOURCES += kernels/encode_neon.c
-runtime_libxfp_la_SOURCES += kernels/matvec_neon.c
+runtime_libruntime_la_SOURCES += kernels/matvec_neon.c
 endif

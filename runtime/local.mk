@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # runtime/: libxfp, the one reader of bundles. It links no library, so it has flags of its own: no
-# OpenMP, and no libtool -static. Other folders add the sources that a decoder needs.
+# OpenMP. Other folders add the sources that a decoder needs. Every object is position-independent and compiled once,
+# for libxfp.so, libxfp.a and the tools: libtool would compile each a second time for the archive.
 
-lib_LTLIBRARIES += runtime/libxfp.la
-runtime_libxfp_la_SOURCES += \
+noinst_LTLIBRARIES += runtime/libruntime.la
+runtime_libruntime_la_SOURCES += \
 	runtime/bundle.c \
 	runtime/bundle_map.h \
 	runtime/bundle_tables.c \
@@ -19,7 +20,14 @@ runtime_libxfp_la_SOURCES += \
 	runtime/sha256.h \
 	runtime/team.c \
 	runtime/team.h
-runtime_libxfp_la_CFLAGS = $(XFP_CFLAGS) -pthread
+runtime_libruntime_la_CFLAGS = $(XFP_CFLAGS) -pthread
+runtime_libruntime_la_LDFLAGS = $(XFP_LDFLAGS) -pthread
+runtime_libruntime_la_LIBTOOLFLAGS = --tag=disable-static
+
+lib_LTLIBRARIES += runtime/libxfp.la
+runtime_libxfp_la_SOURCES =
+runtime_libxfp_la_LIBADD = runtime/libruntime.la
+runtime_libxfp_la_CFLAGS = $(runtime_libruntime_la_CFLAGS)
 # CURRENT:REVISION:AGE, see "Updating version info" in the libtool manual.
 runtime_libxfp_la_LDFLAGS = $(XFP_LDFLAGS) -pthread -no-undefined -version-info 0:0:0
 if VERSION_SCRIPT

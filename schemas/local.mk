@@ -41,7 +41,7 @@ schemas_libschemas_a_SOURCES = \
 	schemas/surveyed.c \
 	schemas/surveyed.h
 
-runtime_libxfp_la_SOURCES += \
+runtime_libruntime_la_SOURCES += \
 	schemas/bundle_layout.c \
 	schemas/bundle_layout.h \
 	schemas/classes.c \

@@ -228,7 +228,7 @@ kernel_verify_sources = \
 	stages/kernel_verify_trial.c \
 	stages/mapped.c \
 	stages/mapped.h
-kernel_verify_libs = kernels/libkernels.a $(X86_LIBS) base/libbase.a runtime/libxfp.la -lm
+kernel_verify_libs = kernels/libkernels.a $(X86_LIBS) base/libbase.a runtime/libruntime.la -lm
 xfp_kernel_verify_SOURCES = $(kernel_verify_sources) stages/kernel_verify_tables.c
 xfp_kernel_verify_LDADD = $(kernel_verify_libs)
 xfp_libfit_SOURCES = stages/libfit.c stages/no_plugins.c

@@ -358,9 +358,9 @@ fuzz:
 # What it builds with flags of their own: libraries of vectors, and other kernels.
 .PHONY: fuzz-vectors fuzz-kernels
 fuzz-vectors:
-	@echo $(noinst_LTLIBRARIES)
+	@echo $(vector_libraries)
 fuzz-kernels:
-	@echo $(runtime_libxfp_la_OBJECTS) | tr ' ' '\n' | grep '^kernels/' | xargs
+	@echo $(runtime_libruntime_la_OBJECTS) | tr ' ' '\n' | grep '^kernels/' | xargs
 
 check-local:
 	@test '$(TESTS_STATE)' = yes || \
