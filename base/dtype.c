@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dtype.h"
+#include "base/dtype.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "xfp_error.h"
+#include "base/xfp_error.h"
 
 /* An expression that is none is XFP_BAD_INPUT, quoted as `shown`. The caller ends it with regfree. */
 enum xfp_status xfp_expression_compile(regex_t *expression, const char *text, const char *shown, struct xfp_error *err);

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include "xfp_error.h"
+#include "base/xfp_error.h"
 
 /* Read exactly `size` bytes at `offset`; a short file is XFP_BAD_INPUT, naming `path` as truncated. */
 enum xfp_status xfp_pread(int fd, void *buf, size_t size, uint64_t offset, const char *path, struct xfp_error *err);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "next_option.h"
+#include "base/next_option.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "misspelt.h"
-#include "printable.h"
+#include "base/misspelt.h"
+#include "base/printable.h"
 
 #define MOST_LETTERS 16
 #define MOST_OPTIONS 64

@@ -8,7 +8,7 @@
 
 #include <getopt.h>
 
-#include "xfp_error.h"
+#include "base/xfp_error.h"
 
 /* The next option's value, -1 after the last, '?' with XFP_USAGE in `err`. `letters` as for getopt, without "h" and a
  * leading ':'; where `options` has "help", -h gives its value. Set optind to 0 before the first call. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "output.h"
+#include "base/output.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "xfp_error.h"
+#include "base/xfp_error.h"
 
 bool xfp_output_flush(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "printable.h"
+#include "base/printable.h"
 
 #include <stdbool.h>
 #include <stddef.h>

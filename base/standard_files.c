@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "standard_files.h"
+#include "base/standard_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "xfp_error.h"
+#include "base/xfp_error.h"
 
 void xfp_standard_files(void)
 {

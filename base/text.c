@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "text.h"
+#include "base/text.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "xfp_error.h"
+#include "base/xfp_error.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "census.h"
+#include "cache/census.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "manifest_db.h"
-#include "printable.h"
+#include "base/printable.h"
+#include "cache/manifest_db.h"
 
 /* All strings of a census, freed together. */
 struct xfp_census_text {

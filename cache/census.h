@@ -10,7 +10,7 @@
 #ifndef XFP_CENSUS_H
 #define XFP_CENSUS_H
 
-#include "manifest.h"
+#include "cache/manifest.h"
 
 struct xfp_census_item {
 	char key[33];

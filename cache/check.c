@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "check.h"
+#include "cache/check.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,10 +10,10 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "artifact.h"
-#include "key.h"
-#include "manifest_db.h"
-#include "printable.h"
+#include "base/printable.h"
+#include "cache/key.h"
+#include "cache/manifest_db.h"
+#include "schemas/artifact.h"
 
 struct checking {
 	const struct xfp_store *store;

@@ -9,7 +9,7 @@
 #ifndef XFP_CHECK_H
 #define XFP_CHECK_H
 
-#include "census.h"
+#include "cache/census.h"
 
 enum xfp_finding_what {
 	XFP_FINDING_DAMAGED,    /* an artifact: its envelope, and where it is read, its digest, label and key */

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
-#include "manifest_db.h"
-#include "printable.h"
-#include "surveyed.h"
-#include "text.h"
+#include "base/printable.h"
+#include "base/text.h"
+#include "cache/check.h"
+#include "cache/manifest_db.h"
+#include "schemas/surveyed.h"
 
 #define MOST_COMPLAINTS "20"
 

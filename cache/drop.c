@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "drop.h"
+#include "cache/drop.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "manifest_db.h"
+#include "cache/manifest_db.h"
 
 /* ---- lists ------------------------------------------------------------------------------------- */
 

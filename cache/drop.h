@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "manifest.h"
-#include "store.h"
+#include "cache/manifest.h"
+#include "cache/store.h"
 
 /* Keys, ascending. */
 struct xfp_key_list {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "explain.h"
+#include "cache/explain.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "manifest_db.h"
+#include "cache/manifest_db.h"
 
 #define MOST_COLUMNS 32
 

@@ -7,7 +7,7 @@
 #ifndef XFP_EXPLAIN_H
 #define XFP_EXPLAIN_H
 
-#include "manifest.h"
+#include "cache/manifest.h"
 
 struct xfp_value {
 	const char *name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gc.h"
+#include "cache/gc.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -15,7 +15,7 @@
 #ifndef XFP_GC_H
 #define XFP_GC_H
 
-#include "census.h"
+#include "cache/census.h"
 
 struct xfp_gc_rules {
 	uint32_t keep_runs; /* successful ones of each output; 0: no run keeps anything */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "key.h"
+#include "cache/key.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -8,12 +8,12 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "fit.h"
-#include "outliers.h"
-#include "packed.h"
-#include "seal.h"
-#include "surveyed.h"
-#include "text.h"
+#include "base/text.h"
+#include "cache/seal.h"
+#include "schemas/fit.h"
+#include "schemas/outliers.h"
+#include "schemas/packed.h"
+#include "schemas/surveyed.h"
 
 /* Up to here a key text lists the matrices' digests; beyond, it has one digest over them, so that it
  * always fits an attribute of the artifact. */

@@ -41,11 +41,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "choice.h"
-#include "dtype.h"
-#include "parameters.h"
-#include "policy.h"
-#include "xfp_error.h"
+#include "base/dtype.h"
+#include "base/xfp_error.h"
+#include "schemas/choice.h"
+#include "schemas/parameters.h"
+#include "schemas/policy.h"
 
 #define XFP_ALGORITHM_SURVEY 2
 #define XFP_ALGORITHM_OUTLIERS 1

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "lock.h"
+#include "cache/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "printable.h"
-#include "process.h"
+#include "base/printable.h"
+#include "base/process.h"
 
 #define PATIENCE_S 10
 #define LONGEST 65536

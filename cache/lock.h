@@ -11,7 +11,7 @@
 #ifndef XFP_LOCK_H
 #define XFP_LOCK_H
 
-#include "store.h"
+#include "cache/store.h"
 
 /* Share the lock; `what` says who we are, "xfp convert -o /x/out.xfp". Waits some seconds for somebody
  * who has it alone, unless the store's wait is over before. *fd -1 with XFP_OK: there is nothing to lock here, since

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "manifest.h"
+#include "cache/manifest.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,10 +9,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "filesystem.h"
-#include "manifest_db.h"
-#include "manifest_sql.h" /* made from schemas/manifest.sql */
-#include "text.h"
+#include "base/filesystem.h"
+#include "base/text.h"
+#include "cache/manifest_db.h"
+#include "schemas/manifest_sql.h" /* made from schemas/manifest.sql */
 
 #define VERSION 5 /* of schemas/manifest.sql; bump it with every change to a table or view */
 #define TEXT_OF(number) #number

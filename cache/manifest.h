@@ -15,10 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "choice.h"
-#include "file.h"
-#include "store.h"
-#include "xfp_error.h"
+#include "base/file.h"
+#include "base/xfp_error.h"
+#include "cache/store.h"
+#include "schemas/choice.h"
 
 struct xfp_manifest;
 

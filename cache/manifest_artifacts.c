@@ -4,12 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "manifest_db.h"
-#include "outliers.h"
-#include "packed.h"
-#include "printable.h"
-#include "seal.h"
-#include "surveyed.h"
+#include "base/printable.h"
+#include "cache/manifest_db.h"
+#include "cache/seal.h"
+#include "schemas/outliers.h"
+#include "schemas/packed.h"
+#include "schemas/surveyed.h"
 
 static const char insert_artifact[] = "INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?, ?, NULL)";
 static const char set_seal[] = "UPDATE artifacts SET seal = ? WHERE key = ?";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "manifest_db.h"
+#include "cache/manifest_db.h"
 
 #include <errno.h>
 #include <stdarg.h>

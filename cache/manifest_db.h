@@ -7,7 +7,7 @@
 
 #include <sqlite3.h>
 
-#include "manifest.h"
+#include "cache/manifest.h"
 
 #define XFP_MANIFEST_STATEMENTS 48
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "manifest_db.h"
-#include "parameters.h"
-#include "seal.h"
+#include "cache/manifest_db.h"
+#include "cache/seal.h"
+#include "schemas/parameters.h"
 
 /* ---- sources ----------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rebuild.h"
+#include "cache/rebuild.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "manifest_db.h"
+#include "cache/manifest_db.h"
 
 #define RETIRE_MILLISECONDS 3000
 

@@ -8,7 +8,7 @@
 #ifndef XFP_REBUILD_H
 #define XFP_REBUILD_H
 
-#include "manifest.h"
+#include "cache/manifest.h"
 
 struct xfp_rebuild_hooks {
 	void (*left_out)(const char *message, void *context);           /* an artifact that is damaged or unreadable */

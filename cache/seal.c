@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "seal.h"
+#include "cache/seal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
-#include "bytes.h"
-#include "surveyed.h"
+#include "base/bytes.h"
+#include "schemas/surveyed.h"
 
 #define CANDIDATE_BYTES 56
 

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "file.h"
-#include "fit.h"
+#include "base/file.h"
+#include "schemas/fit.h"
 
 /* Of the candidates that the fit or survey of this key measured, in their order: over key, count (32 bits) and every
  * field of each. No more than XFP_MOST_SURVEYED are there to be sealed. */

@@ -20,9 +20,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "file.h"
-#include "wait.h"
-#include "xfp_error.h"
+#include "base/file.h"
+#include "base/xfp_error.h"
+#include "cache/wait.h"
 
 #define XFP_STORE_ARTIFACTS "artifacts"
 #define XFP_STORE_SUFFIX ".h5"

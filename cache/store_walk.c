@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store.h"
+#include "cache/store.h"
 
 #define KEY_DIGITS 32
 #define MANIFEST XFP_STORE_MANIFEST

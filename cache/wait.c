@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wait.h"
+#include "cache/wait.h"
 
 #include <stddef.h>
 #include <time.h>

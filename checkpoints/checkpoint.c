@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "checkpoint.h"
+#include "checkpoints/checkpoint.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "folder.h"
-#include "format.h"
-#include "printable.h"
+#include "base/printable.h"
+#include "checkpoints/folder.h"
+#include "checkpoints/format.h"
 
 #define CONFIG_MAX ((size_t)64 << 20)
 

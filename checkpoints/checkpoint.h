@@ -16,9 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "dtype.h"
-#include "file.h"
-#include "xfp_error.h"
+#include "base/dtype.h"
+#include "base/file.h"
+#include "base/xfp_error.h"
 
 #define XFP_MAX_RANK 8
 #define XFP_MAX_NAME 1024 /* longest tensor name, bytes */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "folder.h"
+#include "checkpoints/folder.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "format.h"
-#include "glob.h"
-#include "printable.h"
+#include "base/glob.h"
+#include "base/printable.h"
+#include "checkpoints/format.h"
 
 #define EXTRA_MAX ((off_t)256 << 20) /* what is larger is no small file, whatever its name */
 

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "checkpoint.h"
+#include "checkpoints/checkpoint.h"
 
 /* Names of a folder's entries but the hidden ones, sorted bytewise. */
 enum xfp_status xfp_folder_list(const char *folder, char ***names, uint32_t *count, struct xfp_error *err);

@@ -5,7 +5,7 @@
 #ifndef XFP_CHECKPOINT_FORMAT_H
 #define XFP_CHECKPOINT_FORMAT_H
 
-#include "checkpoint.h"
+#include "checkpoints/checkpoint.h"
 
 struct xfp_format {
 	const char *name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hub.h"
+#include "checkpoints/hub.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "folder.h"
-#include "printable.h"
-#include "safetensors_index.h"
+#include "base/file.h"
+#include "base/printable.h"
+#include "checkpoints/folder.h"
+#include "checkpoints/safetensors_index.h"
 
 #define INDEX_NAME "model.safetensors.index.json"
 #define MOST_LISTED 8 /* names in a message */

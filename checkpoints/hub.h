@@ -12,7 +12,7 @@
 #ifndef XFP_HUB_H
 #define XFP_HUB_H
 
-#include "xfp_error.h"
+#include "base/xfp_error.h"
 
 /* MODEL is a path that exists, which always wins, or ORG/NAME or NAME, with @REVISION (a branch, a tag, a
  * commit or the beginning of one) or without (refs/main, or the only snapshot). *path is MODEL itself or

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "json_reader.h"
+#include "checkpoints/json_reader.h"
 
 #include <string.h>
 

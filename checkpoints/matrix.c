@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bytes.h"
-#include "checkpoint.h"
-#include "filesystem.h"
-#include "printable.h"
+#include "base/bytes.h"
+#include "base/filesystem.h"
+#include "base/printable.h"
+#include "checkpoints/checkpoint.h"
 
 #define TILE_BYTES ((size_t)1 << 20)
 #define ROW_BYTES ((size_t)16 << 10)   /* of one row in a tile, at most */

@@ -22,12 +22,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bytes.h"
-#include "folder.h"
-#include "format.h"
-#include "printable.h"
-#include "safetensors_header.h"
-#include "safetensors_index.h"
+#include "base/bytes.h"
+#include "base/printable.h"
+#include "checkpoints/folder.h"
+#include "checkpoints/format.h"
+#include "checkpoints/safetensors_header.h"
+#include "checkpoints/safetensors_index.h"
 
 #define INDEX_NAME "model.safetensors.index.json"
 #define SINGLE_NAME "model.safetensors"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "safetensors_header.h"
+#include "checkpoints/safetensors_header.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "bytes.h"
-#include "filesystem.h"
-#include "json_reader.h"
-#include "printable.h"
+#include "base/bytes.h"
+#include "base/filesystem.h"
+#include "base/printable.h"
+#include "checkpoints/json_reader.h"
 
 #define AGAIN "; the file is damaged: download it again"
 

@@ -10,7 +10,7 @@
 #ifndef XFP_SAFETENSORS_HEADER_H
 #define XFP_SAFETENSORS_HEADER_H
 
-#include "checkpoint.h"
+#include "checkpoints/checkpoint.h"
 
 #define XFP_SAFETENSORS_HEADER_MAX 100000000
 

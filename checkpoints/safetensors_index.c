@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "safetensors_index.h"
+#include "checkpoints/safetensors_index.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "folder.h"
-#include "json_reader.h"
-#include "printable.h"
+#include "base/printable.h"
+#include "checkpoints/folder.h"
+#include "checkpoints/json_reader.h"
 
 #define INDEX_MAX 100000000 /* bytes; as much as the header of a shard may have */
 

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "checkpoint.h"
+#include "checkpoints/checkpoint.h"
 
 struct xfp_index_entry {
 	char *tensor;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "assign.h"
+#include "kernels/assign.h"
 
 #include <string.h>
 
-#include "encode.h"
-#include "number.h"
+#include "kernels/encode.h"
+#include "kernels/number.h"
 
 /* The largest f32 that is not above value: x <= value and x <= floor_float(value) are the same for f32 x. */
 static float floor_float(double value)

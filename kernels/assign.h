@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "encode.h"
+#include "kernels/encode.h"
 
 /* A codebook as the assignment uses it: entries and, between each two, the largest f32 that belongs to
  * the lower one (an exact midpoint does). */

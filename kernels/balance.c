@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "balance.h"
+#include "kernels/balance.h"
 
 #include <string.h>
 
-#include "scale.h"
+#include "kernels/scale.h"
 
 #define FRACTION 16 /* bits of the logarithm after the point */
 

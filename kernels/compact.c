@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows and groups, and what a fit begins with. */
-#include "compact.h"
+#include "kernels/compact.h"
 
 #include <math.h> /* fabsf */
 #include <string.h>
 
-#include "compact_seed.h"
-#include "decode.h"
-#include "scale.h"
+#include "kernels/compact_seed.h"
+#include "kernels/decode.h"
+#include "kernels/scale.h"
 
 #define PEAK_BASE ((127 - 16) << 4) /* the cell of 2^-16 is the first */
 

@@ -7,7 +7,7 @@
  * groups at once. In the search for pairs one code at a time adds a row of all pairs' table numbers: sixty-four sums in
  * words of two, of which AVX-512 needs three instructions, whatever the number of cells.
  */
-#include "compact.h"
+#include "kernels/compact.h"
 
 #define TINY 0x1p-40f /* a group whose largest |y| is below counts as zeros */
 

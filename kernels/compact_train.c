@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables for the assignment, and the rounds that make library and ratios better. */
-#include "compact.h"
+#include "kernels/compact.h"
 
 #include <math.h> /* fabsf */
 #include <string.h>
 
-#include "number.h"
+#include "kernels/number.h"
 
 /* Which scales are tried with an entry, of the largest |y| over the entry's outermost number: each `step` times the
  * one before. They are as many as make XFP_COMPACT_PAIRS with the most entries. */

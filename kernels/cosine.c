@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cosine.h"
+#include "kernels/cosine.h"
 
 #include <math.h> /* sqrt, which IEEE 754 rounds correctly, and what is exact */
 #include <string.h>
 
-#include "encode.h"
-#include "scale.h"
+#include "kernels/encode.h"
+#include "kernels/scale.h"
 
 double xfp_row_norm(const float *w, size_t cols)
 {

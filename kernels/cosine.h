@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "encode.h"
+#include "kernels/encode.h"
 
 struct xfp_row_error {
 	double cosine; /* 1 for a zero row reproduced as zero; 0 when only one of the two is zero */

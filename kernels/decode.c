@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "decode.h"
+#include "kernels/decode.h"
 
 #include <string.h>
 
-#include "lane_index.h"
-#include "number.h"
-#include "scale.h"
+#include "kernels/lane_index.h"
+#include "kernels/number.h"
+#include "kernels/scale.h"
 
 #define MAX_ENTRIES 64
 #define PIECE 1024 /* columns: whole chunks of lanes and whole groups, whatever their size */

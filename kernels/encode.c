@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "encode.h"
+#include "kernels/encode.h"
 
 #include <string.h>
 

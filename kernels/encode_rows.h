@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "number.h"
+#include "kernels/number.h"
 
 #define TILE 512 /* columns whose sums stay in the first-level cache */
 

@@ -5,7 +5,7 @@
  * In between, a word of the lanes is 64 bytes, byte b of lane l at 16 b + l: what is done to a slot's 64 indices is
  * then the same for all of them, eight in an integer of 64 bits, and vectors where the compiler has them.
  */
-#include "lane_index.h"
+#include "kernels/lane_index.h"
 
 #include <string.h>
 

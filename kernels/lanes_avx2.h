@@ -9,8 +9,8 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-#include "encode.h"
-#include "lanes_x86.h"
+#include "kernels/encode.h"
+#include "kernels/lanes_x86.h"
 
 typedef struct {
 	__m256 a, b; /* lanes 0-7, 8-15 */

@@ -8,8 +8,8 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-#include "encode.h"
-#include "lanes_x86.h"
+#include "kernels/encode.h"
+#include "kernels/lanes_x86.h"
 
 typedef __m512 vf;
 typedef __m512i vi;

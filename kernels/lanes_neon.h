@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "encode.h"
-#include "neon_lookup.h"
+#include "kernels/encode.h"
+#include "kernels/neon_lookup.h"
 
 /* Functions that have a copy for every k. */
 #define LANES_BY_K static inline __attribute__((always_inline))
@@ -451,7 +451,7 @@ ALWAYS vi vtally_sums(const vtally *t, unsigned part)
 	return from_16_bits(tally_words(t, at, part >= 2), tally_words(t, at + 1, part >= 2));
 }
 
-#include "lanes_neon_double.h"
+#include "kernels/lanes_neon_double.h"
 
 #undef ALWAYS
 #undef QUARTERS_1

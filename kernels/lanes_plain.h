@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-#include "decode.h"
-#include "encode.h"
-#include "round.h"
+#include "kernels/decode.h"
+#include "kernels/encode.h"
+#include "kernels/round.h"
 
 /* Functions that are worth a copy for every k, but not here: there would be too much to compile. */
 #define LANES_BY_K static __attribute__((noinline))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "lloyd.h"
+#include "kernels/lloyd.h"
 
 #include <string.h>
 
-#include "companded.h"
-#include "number.h"
-#include "scale.h"
+#include "kernels/companded.h"
+#include "kernels/number.h"
+#include "kernels/scale.h"
 
 #define OCTAVES 15 /* twice 15 of 128 cells, zero, and one for what is rounded up to the next, are below 4096 */
 

@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "encode.h"
+#include "kernels/encode.h"
 
 #define XFP_MIN_K 2
 #define XFP_MAX_K 6

@@ -2,8 +2,8 @@
 /*
  * matvec.c - what the instruction sets have in common: which one runs, and outliers.
  */
-#include "matvec.h"
-#include "matvec_tables.h"
+#include "kernels/matvec.h"
+#include "kernels/matvec_tables.h"
 
 #ifdef XFP_X86
 #include <cpuid.h>

@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "outlier_rows.h"
+#include "kernels/outlier_rows.h"
 
 #define XFP_MAX_BATCH 8
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "matvec_lanes_avx512.h"
+#include "kernels/matvec_lanes_avx512.h"
 
-#include "matvec_rows.h"
+#include "kernels/matvec_rows.h"
 
 /* Sixteen outliers at a time, of which most rows have few. */
 bool xfp_outlier_dot_avx512(const struct xfp_outlier_rows *o, const struct xfp_outlier_row *at, const float *vectors,

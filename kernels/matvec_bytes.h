@@ -11,7 +11,7 @@
 #ifndef XFP_MATVEC_BYTES_H
 #define XFP_MATVEC_BYTES_H
 
-#include "matvec_lookup.h"
+#include "kernels/matvec_lookup.h"
 
 /* Of a block, and of the blocks before. */
 struct sums {

@@ -5,7 +5,7 @@
  */
 #include <immintrin.h>
 
-#include "matvec.h"
+#include "kernels/matvec.h"
 
 #define BLOCK_VECTORS (XFP_BYTES_BLOCK / 16)
 #define MOST_BYTES 32512 /* 127 * 256, so that the low byte of the largest is 0, of a row of equal ones too */

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "matvec.h"
+#include "kernels/matvec.h"
 
 typedef struct {
 	__m256 a, b; /* lanes 0-7, 8-15 */

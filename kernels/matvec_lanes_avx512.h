@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "matvec.h"
+#include "kernels/matvec.h"
 
 typedef __m512 mf;
 typedef __m512i mi;

@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "matvec.h"
-#include "neon_lookup.h"
+#include "kernels/matvec.h"
+#include "kernels/neon_lookup.h"
 
 typedef struct {
 	float32x4_t a, b, c, d; /* lanes 0-3, 4-7, 8-11, 12-15 */

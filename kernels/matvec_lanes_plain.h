@@ -12,8 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "matvec.h"
-#include "number.h"
+#include "kernels/matvec.h"
+#include "kernels/number.h"
 
 #define EACH for (int i = 0; i < 16; i++)
 

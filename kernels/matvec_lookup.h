@@ -9,9 +9,9 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "lane_index.h"
-#include "matvec.h"
-#include "matvec_tables.h"
+#include "kernels/lane_index.h"
+#include "kernels/matvec.h"
+#include "kernels/matvec_tables.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #ifdef __clang__

@@ -3,8 +3,8 @@
 /* Written out and scheduled before registers are given out, a chunk's look-ups would need ten times as many. */
 #pragma GCC optimize("no-schedule-insns")
 #endif
-#include "matvec_lanes_neon.h"
+#include "kernels/matvec_lanes_neon.h"
 
-#include "matvec_rows.h"
+#include "kernels/matvec_rows.h"
 
 const struct xfp_matvec_set xfp_matvec_neon = { "neon", multiply_rows, xfp_outlier_rows_dot, decode_row, NULL };

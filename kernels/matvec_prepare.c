@@ -4,11 +4,11 @@
  */
 #include <string.h>
 
-#include "lane_index.h"
-#include "matvec.h"
-#include "matvec_tables.h"
-#include "number.h"
-#include "round.h"
+#include "kernels/lane_index.h"
+#include "kernels/matvec.h"
+#include "kernels/matvec_tables.h"
+#include "kernels/number.h"
+#include "kernels/round.h"
 
 #define ALIGN 64
 

@@ -4,12 +4,12 @@
  */
 #include <string.h>
 
-#include "decode.h"
-#include "lane_index.h"
-#include "matvec.h"
-#include "matvec_tables.h"
-#include "number.h"
-#include "scale.h"
+#include "kernels/decode.h"
+#include "kernels/lane_index.h"
+#include "kernels/matvec.h"
+#include "kernels/matvec_tables.h"
+#include "kernels/number.h"
+#include "kernels/scale.h"
 
 static uint16_t half_at(const void *from, size_t number)
 {

@@ -12,11 +12,11 @@
 
 #include <string.h>
 
-#include "decode.h"
-#include "lane_index.h"
-#include "matvec.h"
-#include "matvec_tables.h"
-#include "number.h"
+#include "kernels/decode.h"
+#include "kernels/lane_index.h"
+#include "kernels/matvec.h"
+#include "kernels/matvec_tables.h"
+#include "kernels/number.h"
 
 #ifdef MATVEC_SMALL
 #define WRITTEN_OUT false
@@ -294,9 +294,9 @@ INLINE void group_rows(unsigned k, unsigned tile, bool scaled, unsigned run, con
 	}
 }
 
-#include "matvec_numbers.h"
+#include "kernels/matvec_numbers.h"
 
-#include "matvec_decode.h"
+#include "kernels/matvec_decode.h"
 
 /* ---- a copy for each --------------------------------------------------------------------------- */
 

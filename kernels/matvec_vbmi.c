@@ -2,7 +2,7 @@
 /*
  * matvec_vbmi.c - the modes of matvec_bytes.h.
  */
-#include "matvec_bytes.h"
+#include "kernels/matvec_bytes.h"
 
 /* ---- v2c --------------------------------------------------------------------------------------- */
 

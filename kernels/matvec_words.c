@@ -6,7 +6,7 @@
  * adds 16 and bytes, which need three, 21. What it costs to make words of bytes is shared by the vectors; with fewer
  * of them bytes are better. Eight products come to a lane of 32 bits before it is made a float: 128 columns.
  */
-#include "matvec_lookup.h"
+#include "kernels/matvec_lookup.h"
 
 /* Columns of all vectors that stay in the first cache while a batch of rows is multiplied by them; whole chunks of
  * every k. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "moments.h"
+#include "kernels/moments.h"
 
 #include <math.h> /* sqrt, floor and ceil: exact or correctly rounded */
 #include <string.h>
 
-#include "encode.h"
-#include "round.h"
+#include "kernels/encode.h"
+#include "kernels/round.h"
 
 #define RUN (1u << 14) /* columns whose squares, at most 2^48 each, add up within 63 bits */
 

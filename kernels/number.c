@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "number.h"
+#include "kernels/number.h"
 
 #include <string.h>
 

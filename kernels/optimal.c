@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "optimal.h"
+#include "kernels/optimal.h"
 
 #include <string.h>
 
-#include "number.h"
+#include "kernels/number.h"
 
 #define BLOCK 16
 

@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-#include "lloyd.h"
+#include "kernels/lloyd.h"
 
 struct xfp_optimal_room {
 	double count[XFP_CELLS + 1], sum[XFP_CELLS + 1]; /* running, of nonempty cells */

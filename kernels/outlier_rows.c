@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "outlier_rows.h"
+#include "kernels/outlier_rows.h"
 
 #include <string.h>
 
-#include "number.h"
+#include "kernels/number.h"
 
 static uint32_t load32(const uint8_t *from, size_t number)
 {

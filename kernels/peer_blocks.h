@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "number.h"
+#include "kernels/number.h"
 
 #define PEER_LANES 8
 #define PEER_EACH for (int l = 0; l < PEER_LANES; l++)

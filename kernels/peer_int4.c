@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* int4 as everyone knows it: a scale a group, round to nearest. */
-#include "peer_blocks.h"
+#include "kernels/peer_blocks.h"
 
 /* `code` of 0 ... 15 as halves of bytes, and back. */
 static void pack(const uint8_t *code, unsigned group, uint8_t *out)

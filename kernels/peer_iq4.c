@@ -6,7 +6,7 @@
  *   4   4    its low four bits in half g % 2 of byte g / 2
  *   8   128  the index of weight 32 g + 16 b + i: half b of byte 16 g + i
  */
-#include "peer_blocks.h"
+#include "kernels/peer_blocks.h"
 
 static const float levels[16] = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 };
 
@@ -24,7 +24,7 @@ static inline float nearest(float y)
 }
 
 #define PEER_LEVEL(how, y) ((void)(how), nearest(y))
-#include "peer_scale.h"
+#include "kernels/peer_scale.h"
 
 static const struct scale_search search = {
 	.from = 100, .step = 6, .tries = 8, .limit = 32, .reach = 1, .ends = { -32 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Q2_K, Q4_K and Q5_K: a scale and a minimum a group. */
-#include "peer_min.h"
+#include "kernels/peer_min.h"
 
 /* Q2_K: 16 groups of 16.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Q3_K, Q6_K and Q4_0: a scale a group and no minimum. */
-#include "peer_scale.h"
+#include "kernels/peer_scale.h"
 
 /* Q3_K: 16 groups of 16, -4 ... 3, numbers of -32 ... 31.
  *

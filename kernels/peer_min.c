@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "peer_min.h"
+#include "kernels/peer_min.h"
 
 #define TURNS 2  /* of a group by itself */
 #define ROUNDS 3 /* of the block */

@@ -13,7 +13,7 @@
 #ifndef XFP_PEER_MIN_H
 #define XFP_PEER_MIN_H
 
-#include "peer_blocks.h"
+#include "kernels/peer_blocks.h"
 
 struct peer_min_search {
 	float top;        /* index */

@@ -11,7 +11,7 @@
  *   settle   d so that the largest scale is one of the numbers `ends`; then by turns: the best of the numbers near
  *            each scale, weights rounded anew for each; the least squares d for all of them
  */
-#include "peer_blocks.h"
+#include "kernels/peer_blocks.h"
 
 #ifndef PEER_LEVEL
 #define PEER_LEVEL(how, y) peer_round(y, -(how)->half, (how)->half - 1)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "peers.h"
+#include "kernels/peers.h"
 
 #include <string.h>
 
-#include "peer_blocks.h"
+#include "kernels/peer_blocks.h"
 
 #define LARGEST 0x1p30f /* above all that any format can say; squares of it are far from infinity */
 

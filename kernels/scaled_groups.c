@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scaled_groups.h"
+#include "kernels/scaled_groups.h"
 
 #include <string.h>
 
-#include "number.h"
+#include "kernels/number.h"
 
 /* Parts of a room one after the other, each at the beginning of a cache line. Without a room they are only added up. */
 struct parts {

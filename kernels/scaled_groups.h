@@ -33,7 +33,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "encode.h"
+#include "kernels/encode.h"
 
 #define XFP_SCALED_MIN_GROUP 16 /* groups are powers of two */
 #define XFP_SCALED_MAX_GROUP 1024

@@ -6,7 +6,7 @@
 #include <math.h> /* sqrtf, which IEEE 754 rounds correctly */
 #include <string.h>
 
-#include "scaled_groups.h"
+#include "kernels/scaled_groups.h"
 
 #define COUNT_BITS XFP_SCALED_COUNT_BITS
 #define COUNT_MASK ((1 << COUNT_BITS) - 1)

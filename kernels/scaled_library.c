@@ -3,8 +3,8 @@
 #include <math.h> /* sqrtf, which IEEE 754 rounds correctly */
 #include <string.h>
 
-#include "number.h"
-#include "scaled_groups.h"
+#include "kernels/number.h"
+#include "kernels/scaled_groups.h"
 
 #define SHAPES (2 * XFP_SCALED_MAX_LIBRARY)
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scaled_published.h"
+#include "kernels/scaled_published.h"
 
 #include <string.h>
 
-#include "scaled_groups.h"
+#include "kernels/scaled_groups.h"
 
 /* Ascending: a shell sort. */
 static void sort(float *value, unsigned n)

@@ -6,9 +6,9 @@
  */
 #include <string.h>
 
-#include "companded.h"
-#include "round.h"
-#include "scaled_groups.h"
+#include "kernels/companded.h"
+#include "kernels/round.h"
+#include "kernels/scaled_groups.h"
 
 #define CELLS 512 /* sixteen a deviation, to either side of zero */
 #define CENTRE (CELLS / 2)

@@ -6,7 +6,7 @@
  * at the front, the digests at the end, and the sizes in the index decide where everything between
  * must be. json, index, xfp.sum and the end of the archive are checked here to the last byte.
  */
-#include "bundle_map.h"
+#include "runtime/bundle_map.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "bytes.h"
-#include "sha256.h"
+#include "base/bytes.h"
+#include "runtime/sha256.h"
 
 #define END_BYTES (2 * (uint64_t)XFP_TAR_BLOCK)
 /* xfp.sum with its header, and the end of the archive. */

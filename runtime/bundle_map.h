@@ -5,8 +5,8 @@
 #ifndef XFP_BUNDLE_MAP_H
 #define XFP_BUNDLE_MAP_H
 
-#include "bundle_layout.h"
-#include "xfp.h"
+#include "runtime/xfp.h"
+#include "schemas/bundle_layout.h"
 
 /* A record by its name; a unit by its role, too, which is NULL for others. */
 struct xfp_named {

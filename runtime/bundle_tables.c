@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle_map.h"
-#include "bytes.h"
-#include "classes.h"
-#include "dtype.h"
-#include "printable.h"
+#include "base/bytes.h"
+#include "base/dtype.h"
+#include "base/printable.h"
+#include "runtime/bundle_map.h"
+#include "schemas/classes.h"
 
 #define NO_MATRIX UINT64_MAX
 

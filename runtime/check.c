@@ -7,10 +7,10 @@
  */
 #include <string.h>
 
-#include "bundle_map.h"
-#include "bytes.h"
-#include "printable.h"
-#include "sha256.h"
+#include "base/bytes.h"
+#include "base/printable.h"
+#include "runtime/bundle_map.h"
+#include "runtime/sha256.h"
 
 struct member {
 	char name[XFP_FILE_MEMBER_BYTES];

@@ -5,10 +5,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "bytes.h"
-#include "linear.h"
-#include "number.h"
-#include "scale.h"
+#include "base/bytes.h"
+#include "kernels/number.h"
+#include "kernels/scale.h"
+#include "runtime/linear.h"
 
 #define MANY_ROWS 16 /* from which on tables of a library pay */
 

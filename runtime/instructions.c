@@ -2,8 +2,8 @@
 /*
  * instructions.c - which of the kernels' instruction sets multiplies.
  */
-#include "matvec.h"
-#include "xfp.h"
+#include "kernels/matvec.h"
+#include "runtime/xfp.h"
 
 const char *xfp_instructions(void)
 {

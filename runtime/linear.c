@@ -2,18 +2,18 @@
 /*
  * linear.c - what a unit's matrices share, decoded once; and each of them as kernels take it.
  */
-#include "linear.h"
+#include "runtime/linear.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "bytes.h"
-#include "classes.h"
-#include "dtype.h"
-#include "lane_index.h"
-#include "number.h"
-#include "printable.h"
-#include "scale.h"
+#include "base/bytes.h"
+#include "base/dtype.h"
+#include "base/printable.h"
+#include "kernels/lane_index.h"
+#include "kernels/number.h"
+#include "kernels/scale.h"
+#include "schemas/classes.h"
 
 _Static_assert((int)XFP_FLOAT32 == (int)XFP_F32 && (int)XFP_FLOAT16 == (int)XFP_F16 &&
 		       (int)XFP_BFLOAT16 == (int)XFP_BF16,

@@ -5,9 +5,9 @@
 #ifndef XFP_LINEAR_H
 #define XFP_LINEAR_H
 
-#include "bundle_map.h"
-#include "decode.h"
-#include "matvec.h"
+#include "kernels/decode.h"
+#include "kernels/matvec.h"
+#include "runtime/bundle_map.h"
 
 struct xfp_linear {
 	const struct xfp_bundle *bundle;

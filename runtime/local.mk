@@ -35,7 +35,11 @@ runtime_libxfp_la_LDFLAGS += -Wl,--version-script=$(srcdir)/runtime/libxfp.map
 EXTRA_runtime_libxfp_la_DEPENDENCIES = $(srcdir)/runtime/libxfp.map
 endif
 
+# Installed side by side, where the one finds the other without a folder.
 pkginclude_HEADERS += runtime/xfp.h
+.PHONY: install-xfp-h
+install-xfp-h:
+	sed 's|^#include "base/|#include "|' $(srcdir)/runtime/xfp.h >'$(DESTDIR)$(pkgincludedir)/xfp.h'
 pkgconfig_DATA = runtime/xfp.pc
 EXTRA_DIST += \
 	runtime/libxfp.map \

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bytes.h"
-#include "linear.h"
-#include "number.h"
-#include "printable.h"
-#include "team.h"
+#include "base/bytes.h"
+#include "base/printable.h"
+#include "kernels/number.h"
+#include "runtime/linear.h"
+#include "runtime/team.h"
 
 #define ROUND_PRODUCTS 256      /* at least */
 #define ROUND_BYTES (64 << 20)  /* of prepared vectors, unless so many products, or those of one y, take more */

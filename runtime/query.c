@@ -4,9 +4,9 @@
  */
 #include <string.h>
 
-#include "bundle_map.h"
-#include "classes.h"
-#include "dtype.h"
+#include "base/dtype.h"
+#include "runtime/bundle_map.h"
+#include "schemas/classes.h"
 
 void xfp_bundle_info(const struct xfp_bundle *bundle, struct xfp_bundle_info *info)
 {

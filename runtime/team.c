@@ -3,7 +3,7 @@
  * team.c - a team's threads: they wait for a task awake for a moment, since the next matrix comes soon, and then
  * asleep.
  */
-#include "team.h"
+#include "runtime/team.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bytes.h"
+#include "base/bytes.h"
 
 #define ALIGN 64
 #define MOST_THREADS 1024

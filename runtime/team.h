@@ -5,7 +5,7 @@
 #ifndef XFP_TEAM_H
 #define XFP_TEAM_H
 
-#include "xfp.h"
+#include "runtime/xfp.h"
 
 /* Take the team, and room aligned to 64 bytes: `shared` bytes for all, `own` for each thread. It stays as it is until
  * xfp_team_leave, and other calls wait. */

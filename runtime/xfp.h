@@ -58,7 +58,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "xfp_error.h"
+#include "base/xfp_error.h"
 
 #ifdef __cplusplus
 extern "C" {

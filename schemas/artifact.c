@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "artifact.h"
+#include "schemas/artifact.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "envelope.h"
-#include "h5.h"
-#include "printable.h"
+#include "base/printable.h"
+#include "schemas/envelope.h"
+#include "schemas/h5.h"
 
 enum xfp_status xfp_artifact_check(const char *path, struct xfp_error *err)
 {

@@ -27,7 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "xfp_error.h"
+#include "base/xfp_error.h"
 
 /* Provenance that every artifact carries. Borrowed strings when writing. */
 struct xfp_artifact_label {

@@ -7,7 +7,7 @@
  * the file is written front to back and its own digest is known when it ends. That digest is what takes the
  * time: it has a thread of its own, and that what is copied is still what it was is told by XXH3.
  */
-#include "bundle.h"
+#include "schemas/bundle.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -16,10 +16,10 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "bundle_plan.h"
-#include "bytes.h"
-#include "filesystem.h"
-#include "printable.h"
+#include "base/bytes.h"
+#include "base/filesystem.h"
+#include "base/printable.h"
+#include "schemas/bundle_plan.h"
 
 #define BLOCK ((size_t)1 << 20)
 #define WORTH_A_THREAD (256u << 10)

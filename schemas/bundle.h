@@ -9,11 +9,11 @@
 #ifndef XFP_BUNDLE_H
 #define XFP_BUNDLE_H
 
-#include "bundle_layout.h"
-#include "dtype.h"
-#include "ledger.h"
-#include "packed.h"
-#include "xfp_error.h"
+#include "base/dtype.h"
+#include "base/xfp_error.h"
+#include "schemas/bundle_layout.h"
+#include "schemas/ledger.h"
+#include "schemas/packed.h"
 
 /* A unit as it goes into the bundle. Where its parts' bytes are: a file and an offset in it. */
 struct xfp_bundle_unit {

@@ -2,13 +2,13 @@
 /*
  * bundle_index.c - the plan of a bundle: its index tables, and the place of every member.
  */
-#include "bundle_plan.h"
+#include "schemas/bundle_plan.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "bytes.h"
-#include "printable.h"
+#include "base/bytes.h"
+#include "base/printable.h"
 
 void xfp_bundle_plan_free(struct xfp_bundle_plan *plan)
 {

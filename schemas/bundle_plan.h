@@ -5,7 +5,7 @@
 #ifndef XFP_BUNDLE_PLAN_H
 #define XFP_BUNDLE_PLAN_H
 
-#include "bundle.h"
+#include "schemas/bundle.h"
 
 struct xfp_bundle_plan {
 	/* The index, complete but for the digests that are known once the sources have been read:

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "choice.h"
+#include "schemas/choice.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "h5.h"
+#include "schemas/h5.h"
 
 enum xfp_status xfp_choice_write(struct xfp_artifact *a, const struct xfp_choice *choice, struct xfp_error *err)
 {

@@ -10,8 +10,8 @@
 #ifndef XFP_CHOICE_H
 #define XFP_CHOICE_H
 
-#include "artifact.h"
-#include "fit.h"
+#include "schemas/artifact.h"
+#include "schemas/fit.h"
 
 #define XFP_CHOICE_KIND "choice"
 #define XFP_CHOICE_VERSION 3

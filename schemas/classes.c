@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "classes.h"
+#include "schemas/classes.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "envelope.h"
+#include "schemas/envelope.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,9 +9,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "bytes.h"
-#include "file.h"
-#include "h5.h"
+#include "base/bytes.h"
+#include "base/file.h"
+#include "schemas/h5.h"
 
 #define MAGIC "XFPART\r\n"
 #define VERSION 1u

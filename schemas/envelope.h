@@ -6,7 +6,7 @@
 #ifndef XFP_ENVELOPE_H
 #define XFP_ENVELOPE_H
 
-#include "artifact.h"
+#include "schemas/artifact.h"
 
 #define XFP_ENVELOPE_BYTES 512u
 

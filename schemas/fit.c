@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fit.h"
+#include "schemas/fit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bytes.h"
-#include "h5.h"
-#include "parameters.h"
+#include "base/bytes.h"
+#include "schemas/h5.h"
+#include "schemas/parameters.h"
 
 #define MIN_K 2
 #define MAX_K 6

@@ -15,8 +15,8 @@
 #ifndef XFP_FIT_H
 #define XFP_FIT_H
 
-#include "artifact.h"
-#include "classes.h"
+#include "schemas/artifact.h"
+#include "schemas/classes.h"
 
 #define XFP_FIT_KIND "fit"
 #define XFP_FIT_VERSION 3

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "h5.h"
+#include "schemas/h5.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bytes.h"
-#include "envelope.h"
+#include "base/bytes.h"
+#include "schemas/envelope.h"
 
 /* Native types equal the little-endian standard ones on every host that bytes.h lets through, so one
  * type serves for memory and file, and H5Tequal against it is the whole type check. */

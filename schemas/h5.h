@@ -9,7 +9,7 @@
 #ifndef XFP_H5_H
 #define XFP_H5_H
 
-#include "artifact.h"
+#include "schemas/artifact.h"
 
 /* Negative on failure, with errno as the system left it. */
 hid_t xfp_h5_create_file(const char *path, uint64_t user_block);

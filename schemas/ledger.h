@@ -24,10 +24,10 @@
 
 #include <stdint.h>
 
-#include "classes.h"
-#include "dtype.h"
-#include "file.h"
-#include "xfp_error.h"
+#include "base/dtype.h"
+#include "base/file.h"
+#include "base/xfp_error.h"
+#include "schemas/classes.h"
 
 #define XFP_LEDGER_FILE "ledger.h5"
 

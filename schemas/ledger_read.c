@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ledger.h"
+#include "schemas/ledger.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "envelope.h"
-#include "filesystem.h"
-#include "h5.h"
-#include "ledger_slice.h"
+#include "base/filesystem.h"
+#include "schemas/envelope.h"
+#include "schemas/h5.h"
+#include "schemas/ledger_slice.h"
 
 /* ---- reading ----------------------------------------------------------------------------------- */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ledger_slice.h"
+#include "schemas/ledger_slice.h"
 
 #include <stdlib.h>
 
-#include "h5.h"
+#include "schemas/h5.h"
 
 void xfp_slice_free(struct xfp_slice *slice)
 {

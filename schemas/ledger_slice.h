@@ -5,8 +5,8 @@
 #ifndef XFP_LEDGER_SLICE_H
 #define XFP_LEDGER_SLICE_H
 
-#include "artifact.h"
-#include "ledger_tables.h"
+#include "schemas/artifact.h"
+#include "schemas/ledger_tables.h"
 
 struct xfp_range {
 	uint64_t first, count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ledger_tables.h"
+#include "schemas/ledger_tables.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ledger.h"
+#include "schemas/ledger.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "envelope.h"
-#include "h5.h"
-#include "ledger_tables.h"
+#include "schemas/envelope.h"
+#include "schemas/h5.h"
+#include "schemas/ledger_tables.h"
 
 /* ---- the string pool --------------------------------------------------------------------------- */
 

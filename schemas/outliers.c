@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "outliers.h"
+#include "schemas/outliers.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "bytes.h"
-#include "h5.h"
+#include "base/bytes.h"
+#include "schemas/h5.h"
 
 enum xfp_status xfp_outliers_init(struct xfp_outliers *o, uint32_t matrices, uint64_t rows, uint64_t cols,
 				  struct xfp_error *err)

@@ -17,7 +17,7 @@
 #ifndef XFP_OUTLIERS_H
 #define XFP_OUTLIERS_H
 
-#include "artifact.h"
+#include "schemas/artifact.h"
 
 #define XFP_OUTLIERS_KIND "outliers"
 #define XFP_OUTLIERS_VERSION 1

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "packed.h"
+#include "schemas/packed.h"
 
 #include <stdlib.h>
 
-#include "bytes.h"
-#include "classes.h"
-#include "h5.h"
+#include "base/bytes.h"
+#include "schemas/classes.h"
+#include "schemas/h5.h"
 
 static const char *const part_names[XFP_PARTS] = { "part-idx", "part-cb", "part-grp", "part-bal", "part-out" };
 

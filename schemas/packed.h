@@ -11,8 +11,8 @@
 #ifndef XFP_PACKED_H
 #define XFP_PACKED_H
 
-#include "artifact.h"
-#include "bundle_layout.h"
+#include "schemas/artifact.h"
+#include "schemas/bundle_layout.h"
 
 #define XFP_PACKED_KIND "packed"
 #define XFP_PACKED_VERSION 3

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "parameters.h"
+#include "schemas/parameters.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,8 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "classes.h"
-#include "xfp_error.h"
+#include "base/xfp_error.h"
+#include "schemas/classes.h"
 
 #define XFP_NANO 1000000000u
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle_layout.h"
-#include "parameters.h"
+#include "schemas/bundle_layout.h"
+#include "schemas/parameters.h"
 
 #define FLOOR_PREFIX "floor:"
 #define FIRST_PREFIX "first:"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "policy.h"
+#include "schemas/policy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "glob.h"
+#include "base/glob.h"
 
 /* ---- matching ---------------------------------------------------------------------------------- */
 

@@ -19,8 +19,8 @@
 #ifndef XFP_POLICY_H
 #define XFP_POLICY_H
 
-#include "ledger.h"
-#include "parameters.h"
+#include "schemas/ledger.h"
+#include "schemas/parameters.h"
 
 /* What said something of a unit: the number of an override, or */
 #define XFP_BY_DEFAULT (-1)

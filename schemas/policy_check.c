@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy.h"
-#include "printable.h"
+#include "base/printable.h"
+#include "schemas/policy.h"
 
 #define NEAREST 3
 #define LONGEST 256 /* of a name, as far as nearness goes */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "surveyed.h"
+#include "schemas/surveyed.h"
 
-#include "h5.h"
+#include "schemas/h5.h"
 
 void xfp_surveyed_free(struct xfp_surveyed *surveyed)
 {

@@ -10,8 +10,8 @@
 #ifndef XFP_SURVEYED_H
 #define XFP_SURVEYED_H
 
-#include "fit.h"
-#include "outliers.h"
+#include "schemas/fit.h"
+#include "schemas/outliers.h"
 
 #define XFP_SURVEY_KIND "survey"
 #define XFP_SURVEY_VERSION 1

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "aim.h"
+#include "stages/aim.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "key.h"
+#include "base/file.h"
+#include "cache/key.h"
 
 const struct xfp_thresholds xfp_aim_thresholds = { 7, { 0, 5000, 4000, 3500, 3000, 2700, 2500 } };
 

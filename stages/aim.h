@@ -12,11 +12,11 @@
 #ifndef XFP_AIM_H
 #define XFP_AIM_H
 
-#include "fit.h"
-#include "ledger.h"
-#include "parameters.h"
-#include "policy.h"
-#include "survey.h"
+#include "schemas/fit.h"
+#include "schemas/ledger.h"
+#include "schemas/parameters.h"
+#include "schemas/policy.h"
+#include "stages/survey.h"
 
 extern const struct xfp_thresholds xfp_aim_thresholds; /* what surveys try */
 

@@ -16,10 +16,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fit.h"
-#include "sample.h"
-#include "select.h"
-#include "work.h"
+#include "schemas/fit.h"
+#include "stages/sample.h"
+#include "stages/select.h"
+#include "stages/work.h"
 
 /* What a stamp's fit artifact measured. */
 struct measured {

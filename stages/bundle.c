@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle.h"
-#include "decided.h"
-#include "packed.h"
-#include "printable.h"
-#include "surveyed.h"
-#include "work.h"
+#include "base/printable.h"
+#include "schemas/bundle.h"
+#include "schemas/packed.h"
+#include "schemas/surveyed.h"
+#include "stages/decided.h"
+#include "stages/work.h"
 
 struct assembly {
 	const char *work;

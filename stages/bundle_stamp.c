@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bundle_stamp.h"
+#include "stages/bundle_stamp.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,13 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bundle_layout.h"
-#include "filesystem.h"
-#include "kept.h"
-#include "key.h"
-#include "seal.h"
-#include "sha256.h"
-#include "xfp.h"
+#include "base/filesystem.h"
+#include "cache/key.h"
+#include "cache/seal.h"
+#include "runtime/sha256.h"
+#include "runtime/xfp.h"
+#include "schemas/bundle_layout.h"
+#include "stages/kept.h"
 
 #define STAMP_BYTES 512              /* of its text, at most */
 #define READ_BYTES ((size_t)1 << 20) /* of the bundle at once */

@@ -10,8 +10,8 @@
 #ifndef XFP_BUNDLE_STAMP_H
 #define XFP_BUNDLE_STAMP_H
 
-#include "conversion.h"
-#include "file.h"
+#include "base/file.h"
+#include "stages/conversion.h"
 
 struct xfp_bundle_stamp {
 	char key[33], sha256[65], index[33];

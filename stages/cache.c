@@ -3,17 +3,17 @@
  * cache.c - xfp cache: what is in a cache of artifacts, whether it is whole, and what of it may go. Each
  * command has a file of its own; this is the table of them and the frame that they run in.
  */
-#include "cache.h"
+#include "stages/cache.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands.h"
-#include "file.h"
-#include "misspelt.h"
-#include "next_option.h"
-#include "printable.h"
+#include "base/file.h"
+#include "base/misspelt.h"
+#include "base/next_option.h"
+#include "base/printable.h"
+#include "stages/commands.h"
 
 static const struct xfp_cache_command *const commands[] = {
 	&xfp_cache_ls, &xfp_cache_check, &xfp_cache_rebuild, &xfp_cache_gc, &xfp_cache_stats,

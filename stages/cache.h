@@ -7,11 +7,11 @@
 
 #include <getopt.h>
 
-#include "census.h"
-#include "explain.h"
-#include "json_print.h"
-#include "manifest.h"
-#include "store.h"
+#include "cache/census.h"
+#include "cache/explain.h"
+#include "cache/manifest.h"
+#include "cache/store.h"
+#include "stages/json_print.h"
 
 struct xfp_cache_call {
 	const char *program; /* "xfp cache ls" */

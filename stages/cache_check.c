@@ -2,17 +2,17 @@
 /*
  * cache_check.c - xfp cache check: whether a cache is whole; and what is not, removed on request.
  */
-#include "check.h"
+#include "cache/check.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache.h"
-#include "conversion.h"
-#include "parameters.h"
-#include "printable.h"
+#include "base/printable.h"
+#include "schemas/parameters.h"
+#include "stages/cache.h"
+#include "stages/conversion.h"
 
 #define MOST_SHOWN 20 /* of findings that are no damage, of a kind */
 

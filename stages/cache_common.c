@@ -4,9 +4,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cache.h"
-#include "printable.h"
-#include "work.h"
+#include "base/printable.h"
+#include "stages/cache.h"
+#include "stages/work.h"
 
 #define DRAW_SECONDS .2
 #define LINE_SECONDS 10

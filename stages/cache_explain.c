@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache.h"
-#include "conversion.h"
-#include "explain.h"
-#include "printable.h"
+#include "base/printable.h"
+#include "cache/explain.h"
+#include "stages/cache.h"
+#include "stages/conversion.h"
 
 struct explaining {
 	const struct xfp_cache *cache;

@@ -2,7 +2,7 @@
 /*
  * cache_gc.c - xfp cache gc: remove what no recent run uses.
  */
-#include "gc.h"
+#include "cache/gc.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,11 +11,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "cache.h"
-#include "conversion.h"
-#include "lock.h"
-#include "printable.h"
-#include "size.h"
+#include "base/printable.h"
+#include "base/size.h"
+#include "cache/lock.h"
+#include "stages/cache.h"
+#include "stages/conversion.h"
 
 #define DAY_S 86400
 

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache.h"
-#include "conversion.h"
-#include "glob.h"
-#include "printable.h"
+#include "base/glob.h"
+#include "base/printable.h"
+#include "stages/cache.h"
+#include "stages/conversion.h"
 
 #define SHORT_KEY 12
 

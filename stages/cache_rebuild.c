@@ -2,15 +2,15 @@
 /*
  * cache_rebuild.c - xfp cache rebuild: the manifest, made again from the artifacts.
  */
-#include "rebuild.h"
+#include "cache/rebuild.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cache.h"
-#include "lock.h"
-#include "printable.h"
+#include "base/printable.h"
+#include "cache/lock.h"
+#include "stages/cache.h"
 
 struct session {
 	const struct xfp_cache_call *call;

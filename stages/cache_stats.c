@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache.h"
-#include "check.h"
-#include "conversion.h"
-#include "gc.h"
-#include "printable.h"
+#include "base/printable.h"
+#include "cache/check.h"
+#include "cache/gc.h"
+#include "stages/cache.h"
+#include "stages/conversion.h"
 
 #define MOST_RUNS 10 /* as text; in JSON all */
 

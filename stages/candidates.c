@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "candidates.h"
+#include "stages/candidates.h"
 
-#include "compact.h"
-#include "lloyd.h"
+#include "kernels/compact.h"
+#include "kernels/lloyd.h"
 
 #define V2A_GROUP 128
 #define V2A_LIBRARY 32

@@ -5,10 +5,10 @@
 #ifndef XFP_CANDIDATES_H
 #define XFP_CANDIDATES_H
 
-#include "bundle_layout.h"
-#include "fit.h"
-#include "key.h"
-#include "parameters.h"
+#include "cache/key.h"
+#include "schemas/bundle_layout.h"
+#include "schemas/fit.h"
+#include "schemas/parameters.h"
 
 /* What a fit measures, in the order of its artifact: mode, k, group and library of each. `measured` are the
  * parameters as the unit's fits see them (xfp_policy_parameters). Returns how many. */

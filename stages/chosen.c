@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "chosen.h"
+#include "stages/chosen.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "bytes.h"
-#include "candidates.h"
-#include "fit.h"
+#include "base/bytes.h"
+#include "schemas/fit.h"
+#include "stages/candidates.h"
 
 void xfp_candidate_parts(const struct xfp_candidate *candidate, const struct xfp_outliers *known,
 			 uint64_t bytes[XFP_PARTS])

@@ -5,8 +5,8 @@
 #ifndef XFP_CHOSEN_H
 #define XFP_CHOSEN_H
 
-#include "marks.h"
-#include "pack.h"
+#include "stages/marks.h"
+#include "stages/pack.h"
 
 /* Bytes of each part of a unit that is stored as the candidate, all matrices together. */
 void xfp_candidate_parts(const struct xfp_candidate *candidate, const struct xfp_outliers *known,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "classify.h"
+#include "stages/classify.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "policy.h"
-#include "printable.h"
-#include "projection.h"
-#include "units.h"
+#include "base/printable.h"
+#include "schemas/policy.h"
+#include "stages/projection.h"
+#include "stages/units.h"
 
 #define WORTH_TELLING 65536 /* weights of a tensor that may be a projection, and is kept */
 #define COMPARE_BLOCK ((size_t)1 << 20)

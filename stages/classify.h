@@ -9,12 +9,12 @@
 #ifndef XFP_CLASSIFY_H
 #define XFP_CLASSIFY_H
 
-#include "checkpoint.h"
-#include "family.h"
-#include "ledger.h"
-#include "model_config.h"
-#include "notes.h"
-#include "parameters.h"
+#include "checkpoints/checkpoint.h"
+#include "schemas/ledger.h"
+#include "schemas/parameters.h"
+#include "stages/family.h"
+#include "stages/model_config.h"
+#include "stages/notes.h"
 
 struct xfp_findings {
 	struct xfp_notes notes;

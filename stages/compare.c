@@ -12,15 +12,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands.h"
-#include "compare.h"
-#include "file.h"
-#include "policy.h"
-#include "printable.h"
-#include "run_inspect.h"
-#include "temporary.h"
-#include "threads.h"
-#include "work.h"
+#include "base/file.h"
+#include "base/printable.h"
+#include "schemas/policy.h"
+#include "stages/commands.h"
+#include "stages/compare.h"
+#include "stages/run_inspect.h"
+#include "stages/temporary.h"
+#include "stages/threads.h"
+#include "stages/work.h"
 
 /* ---- which units ------------------------------------------------------------------------------- */
 

@@ -13,12 +13,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fit.h"
-#include "ledger.h"
-#include "parameters.h"
-#include "peers.h"
-#include "signals.h"
-#include "survey.h"
+#include "kernels/peers.h"
+#include "schemas/fit.h"
+#include "schemas/ledger.h"
+#include "schemas/parameters.h"
+#include "stages/signals.h"
+#include "stages/survey.h"
 
 /* ---- what is asked ----------------------------------------------------------------------------- */
 

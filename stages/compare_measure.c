@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chosen.h"
-#include "compare.h"
-#include "scan.h"
+#include "stages/chosen.h"
+#include "stages/compare.h"
+#include "stages/scan.h"
 
 #define USUAL_ROWS 256
 

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aim.h"
-#include "compare.h"
-#include "data.h"
-#include "encode.h"
-#include "hub.h"
-#include "next_option.h"
-#include "printable.h"
-#include "settings.h"
+#include "base/next_option.h"
+#include "base/printable.h"
+#include "checkpoints/hub.h"
+#include "kernels/encode.h"
+#include "stages/aim.h"
+#include "stages/compare.h"
+#include "stages/data.h"
+#include "stages/settings.h"
 
 enum { OPT_ROWS = 256, OPT_SIGMA, OPT_LIBFIT, OPT_FAMILY, OPT_PER_UNIT, OPT_CSV, OPT_JSON, OPT_VERSION, OPT_SETTING };
 

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bytes.h"
-#include "compare.h"
-#include "cosine.h"
-#include "encode.h"
-#include "threads.h"
+#include "base/bytes.h"
+#include "kernels/cosine.h"
+#include "kernels/encode.h"
+#include "stages/compare.h"
+#include "stages/threads.h"
 
 #define STRETCH_WEIGHTS (1u << 18) /* at the least; blocks divide XFP_PEER_WEIGHTS */
 

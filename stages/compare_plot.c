@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "compare.h"
-#include "conversion.h"
-#include "file.h"
-#include "text.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "stages/compare.h"
+#include "stages/conversion.h"
 
 enum { WIDTH = 1120, HEIGHT = 560, TOP = 46, BOTTOM = 470, PANEL = 480 };
 #define LINES 6     /* v2, v2a, the same as published, v2c of two groups */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compare.h"
+#include "stages/compare.h"
 
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 

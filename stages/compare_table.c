@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compare.h"
-#include "conversion.h"
-#include "printable.h"
-#include "table.h"
+#include "base/printable.h"
+#include "stages/compare.h"
+#include "stages/conversion.h"
+#include "stages/table.h"
 
 enum { MODE, K, PLAIN_BITS, PLAIN_COSINE, PLAIN_ERROR, SIGMA, BITS, COSINE, ERROR, OURS_COLUMNS };
 

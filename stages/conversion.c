@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "conversion.h"
+#include "stages/conversion.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bundle_layout.h"
-#include "lock.h"
+#include "cache/lock.h"
+#include "schemas/bundle_layout.h"
 
 /* Stages of a run that was killed may take a moment to notice. */
 #define LOCK_PATIENCE_S 5

@@ -10,14 +10,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "choice.h"
-#include "ledger.h"
-#include "manifest.h"
-#include "options.h"
-#include "run_record.h"
-#include "signals.h"
-#include "store.h"
-#include "work.h"
+#include "cache/manifest.h"
+#include "cache/store.h"
+#include "schemas/choice.h"
+#include "schemas/ledger.h"
+#include "stages/options.h"
+#include "stages/run_record.h"
+#include "stages/signals.h"
+#include "stages/work.h"
 
 struct xfp_unit_state {
 	bool known;            /* the digests of all its matrices are known */

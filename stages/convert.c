@@ -13,18 +13,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands.h"
-#include "convert.h"
-#include "drop_cache.h"
-#include "finish.h"
-#include "ingest.h"
-#include "like.h"
-#include "make_log.h"
-#include "mapped.h"
-#include "prepare.h"
-#include "progress.h"
-#include "resume.h"
-#include "run_make.h"
+#include "stages/commands.h"
+#include "stages/convert.h"
+#include "stages/drop_cache.h"
+#include "stages/finish.h"
+#include "stages/ingest.h"
+#include "stages/like.h"
+#include "stages/make_log.h"
+#include "stages/mapped.h"
+#include "stages/prepare.h"
+#include "stages/progress.h"
+#include "stages/resume.h"
+#include "stages/run_make.h"
 
 #define MOST_REPETITIONS 3
 

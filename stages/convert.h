@@ -5,7 +5,7 @@
 #ifndef XFP_CONVERT_H
 #define XFP_CONVERT_H
 
-#include "run_make.h"
+#include "stages/run_make.h"
 
 struct xfp_conversion_command {
 	const char *synopsis; /* what --help shows after the command's name */

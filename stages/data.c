@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "data.h"
+#include "stages/data.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "base/file.h"
 
 bool xfp_names_file(const char *name, const char *suffix)
 {

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "xfp_error.h"
+#include "base/xfp_error.h"
 
 #define XFP_PIPELINES "pipelines"
 #define XFP_FAMILIES "pipelines/families"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "decided.h"
+#include "stages/decided.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "filesystem.h"
-#include "seal.h"
+#include "base/filesystem.h"
+#include "cache/seal.h"
 
 /* With its NUL, so that no two texts run into each other. */
 static void add(struct xfp_digest *decided, const char *text)

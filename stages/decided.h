@@ -10,9 +10,9 @@
 #ifndef XFP_DECIDED_H
 #define XFP_DECIDED_H
 
-#include "key.h"
-#include "ledger.h"
-#include "parameters.h"
+#include "cache/key.h"
+#include "schemas/ledger.h"
+#include "schemas/parameters.h"
 
 struct xfp_digest *xfp_decided_begin(const struct xfp_parameters *parameters); /* NULL when out of memory */
 /* Who the ledger's small files are now: [extra_count] identities, which the caller frees; those that are not there

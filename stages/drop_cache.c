@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "drop_cache.h"
+#include "stages/drop_cache.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "drop.h"
-#include "lock.h"
+#include "cache/drop.h"
+#include "cache/lock.h"
 
 /* What this run used itself is known even where the manifest could not be written. */
 static enum xfp_status add_own(const struct xfp_conversion *c, struct xfp_key_list *keys, struct xfp_error *err)

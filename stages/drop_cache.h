@@ -5,7 +5,7 @@
 #ifndef XFP_DROP_CACHE_H
 #define XFP_DROP_CACHE_H
 
-#include "conversion.h"
+#include "stages/conversion.h"
 
 /* Remove the artifacts of this output's runs that no run into another output used, their stamps, and a
  * cache that convert made beside OUT by itself once nothing is left in it. What *freed counts is bytes.

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "estimate.h"
+#include "stages/estimate.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "candidates.h"
-#include "lloyd.h"
+#include "kernels/lloyd.h"
+#include "stages/candidates.h"
 
 /*
  * 1 - median cosine by k, of normal weights in rows of 4096 whose rows and columns differ in scale, balanced, without

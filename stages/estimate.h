@@ -12,7 +12,7 @@
 #ifndef XFP_ESTIMATE_H
 #define XFP_ESTIMATE_H
 
-#include "conversion.h"
+#include "stages/conversion.h"
 
 enum xfp_bound { XFP_LEAST, XFP_EXPECTED, XFP_MOST, XFP_BOUNDS };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "family.h"
+#include "stages/family.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
-#include "text.h"
+#include "base/file.h"
+#include "base/text.h"
 
 #define BLANKS " \t\r"
 #define LARGEST_FILE (1u << 20)

@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model_config.h"
-#include "rule.h"
-#include "xfp_error.h"
+#include "base/xfp_error.h"
+#include "stages/model_config.h"
+#include "stages/rule.h"
 
 #define XFP_FAMILY_SUFFIX ".family"
 #define XFP_FAMILY_GENERAL "general" /* used when no family claims a model */

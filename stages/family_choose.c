@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "family_choose.h"
+#include "stages/family_choose.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "data.h"
-#include "file.h"
-#include "printable.h"
+#include "base/file.h"
+#include "base/printable.h"
+#include "stages/data.h"
 
 static enum xfp_status no_memory(struct xfp_error *err)
 {

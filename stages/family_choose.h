@@ -8,7 +8,7 @@
 #ifndef XFP_FAMILY_CHOOSE_H
 #define XFP_FAMILY_CHOOSE_H
 
-#include "family.h"
+#include "stages/family.h"
 
 #define XFP_FAMILY_PATH "XFP_FAMILIES" /* folders separated by colons, looked through before xfp's own */
 

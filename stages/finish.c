@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "finish.h"
+#include "stages/finish.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -8,13 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bundle_stamp.h"
-#include "decided.h"
-#include "json_print.h"
-#include "mapped.h"
-#include "printable.h"
-#include "report.h"
-#include "xfp.h"
+#include "base/printable.h"
+#include "runtime/xfp.h"
+#include "stages/bundle_stamp.h"
+#include "stages/decided.h"
+#include "stages/json_print.h"
+#include "stages/mapped.h"
+#include "stages/report.h"
 
 /* ---- what an earlier run wrote ------------------------------------------------------------------ */
 

@@ -5,8 +5,8 @@
 #ifndef XFP_FINISH_H
 #define XFP_FINISH_H
 
-#include "conversion.h"
-#include "run_make.h"
+#include "stages/conversion.h"
+#include "stages/run_make.h"
 
 struct xfp_result {
 	char sha256[65];

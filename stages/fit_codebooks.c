@@ -3,15 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "assign.h"
-#include "bytes.h"
-#include "cosine.h"
-#include "encode.h"
-#include "fit_rows.h"
-#include "lloyd.h"
-#include "number.h"
-#include "optimal.h"
-#include "scale.h"
+#include "base/bytes.h"
+#include "kernels/assign.h"
+#include "kernels/cosine.h"
+#include "kernels/encode.h"
+#include "kernels/lloyd.h"
+#include "kernels/number.h"
+#include "kernels/optimal.h"
+#include "kernels/scale.h"
+#include "stages/fit_rows.h"
 
 struct fit {
 	unsigned k[XFP_MAX_K + 1]; /* of the candidates */

@@ -2,14 +2,14 @@
 /* Groups that choose from a library of the unit: v2a and v2c, see libfit.c. */
 #include <stdlib.h>
 
-#include "assign.h"
-#include "cosine.h"
-#include "encode.h"
-#include "fit_rows.h"
-#include "group_row.h"
-#include "library_train.h"
-#include "number.h"
-#include "scale.h"
+#include "kernels/assign.h"
+#include "kernels/cosine.h"
+#include "kernels/encode.h"
+#include "kernels/number.h"
+#include "kernels/scale.h"
+#include "stages/fit_rows.h"
+#include "stages/group_row.h"
+#include "stages/library_train.h"
 
 #define MOST_GROUPINGS 6
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fit_rows.h"
+#include "stages/fit_rows.h"
 
 #include <stdlib.h>
 
-#include "scale.h"
-#include "threads.h"
+#include "kernels/scale.h"
+#include "stages/threads.h"
 
 enum xfp_status xfp_fitting_init(struct xfp_fitting *fitting, struct xfp_error *err)
 {

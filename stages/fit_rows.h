@@ -8,10 +8,10 @@
 #ifndef XFP_FIT_ROWS_H
 #define XFP_FIT_ROWS_H
 
-#include "marks.h"
-#include "measure.h"
-#include "parameters.h"
-#include "rows.h"
+#include "schemas/parameters.h"
+#include "stages/marks.h"
+#include "stages/measure.h"
+#include "stages/rows.h"
 
 /* One row as fits see it: scaled, padded, zero where it is marked; the marked columns, ascending. */
 struct xfp_training_row {

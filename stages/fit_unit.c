@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fit_unit.h"
+#include "stages/fit_unit.h"
 
 #include <stdlib.h>
 
-#include "candidates.h"
-#include "threads.h"
+#include "stages/candidates.h"
+#include "stages/threads.h"
 
 /* A unit whose rows are on disk. */
 struct unit_fit {

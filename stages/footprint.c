@@ -5,21 +5,21 @@
  * Whoever changes what a stage holds changes its line in `steps`. Everything that a stage allocates is a
  * number of bytes for each of something that is known beforehand; what is not worth a line is in `fixed`.
  */
-#include "footprint.h"
+#include "stages/footprint.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle_layout.h"
-#include "candidates.h"
-#include "footprint_groups.h"
-#include "lloyd.h"
-#include "measure.h"
-#include "moments.h"
-#include "packed.h"
-#include "rows.h"
-#include "run_make.h"
-#include "survey.h"
+#include "kernels/lloyd.h"
+#include "kernels/moments.h"
+#include "schemas/bundle_layout.h"
+#include "schemas/packed.h"
+#include "stages/candidates.h"
+#include "stages/footprint_groups.h"
+#include "stages/measure.h"
+#include "stages/rows.h"
+#include "stages/run_make.h"
+#include "stages/survey.h"
 
 #define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)

@@ -9,8 +9,8 @@
 #ifndef XFP_FOOTPRINT_H
 #define XFP_FOOTPRINT_H
 
-#include "conversion.h"
-#include "estimate.h"
+#include "stages/conversion.h"
+#include "stages/estimate.h"
 
 /* ---- disk -------------------------------------------------------------------------------------- */
 

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aim.h"
-#include "bundle_layout.h"
-#include "bytes.h"
-#include "candidates.h"
-#include "footprint.h"
-#include "lloyd.h"
+#include "base/bytes.h"
+#include "kernels/lloyd.h"
+#include "schemas/bundle_layout.h"
+#include "stages/aim.h"
+#include "stages/candidates.h"
+#include "stages/footprint.h"
 
 /* What a file takes beyond its data, and what else is there. Bytes. */
 #define BLOCK 4096u             /* of the file system; a folder or a small file takes one */

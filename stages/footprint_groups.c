@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "footprint_groups.h"
+#include "stages/footprint_groups.h"
 
-#include "bundle_layout.h"
-#include "library_train.h"
+#include "schemas/bundle_layout.h"
+#include "stages/library_train.h"
 
 static uint64_t larger(uint64_t a, uint64_t b)
 {

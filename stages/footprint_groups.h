@@ -6,8 +6,8 @@
 #ifndef XFP_FOOTPRINT_GROUPS_H
 #define XFP_FOOTPRINT_GROUPS_H
 
-#include "fit.h"
-#include "ledger.h"
+#include "schemas/fit.h"
+#include "schemas/ledger.h"
 
 /* libfit with these candidates: for each thread; for all of them, while libraries are trained or rows are measured. */
 uint64_t xfp_groups_thread(const struct xfp_candidate *list, uint32_t count, uint64_t cols);

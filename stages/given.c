@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "given.h"
+#include "stages/given.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
-#include "like.h"
-#include "mapped.h"
-#include "profile.h"
+#include "base/file.h"
+#include "stages/like.h"
+#include "stages/mapped.h"
+#include "stages/profile.h"
 
 enum xfp_status xfp_given_add(struct xfp_given *given, int setting, const char *where, const char *text,
 			      struct xfp_error *err)

@@ -8,8 +8,8 @@
 
 #include <stddef.h>
 
-#include "options.h"
-#include "settings.h"
+#include "stages/options.h"
+#include "stages/settings.h"
 
 struct xfp_given {
 	struct xfp_given_setting {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group_row.h"
+#include "stages/group_row.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "bytes.h"
-#include "decode.h"
-#include "encode.h"
-#include "scaled_published.h"
+#include "base/bytes.h"
+#include "kernels/decode.h"
+#include "kernels/encode.h"
+#include "kernels/scaled_published.h"
 
 static void *aligned(size_t bytes)
 {

@@ -10,10 +10,10 @@
 #ifndef XFP_GROUP_ROW_H
 #define XFP_GROUP_ROW_H
 
-#include "compact.h"
-#include "fit.h"
-#include "parameters.h"
-#include "scaled_groups.h"
+#include "kernels/compact.h"
+#include "kernels/scaled_groups.h"
+#include "schemas/fit.h"
+#include "schemas/parameters.h"
 
 struct xfp_grouping {
 	enum xfp_mode mode;

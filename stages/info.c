@@ -8,16 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "classes.h"
-#include "commands.h"
-#include "conversion.h"
-#include "dtype.h"
-#include "json_print.h"
-#include "mapped.h"
-#include "next_option.h"
-#include "parameters.h"
-#include "printable.h"
-#include "report.h"
+#include "base/dtype.h"
+#include "base/next_option.h"
+#include "base/printable.h"
+#include "schemas/classes.h"
+#include "schemas/parameters.h"
+#include "stages/commands.h"
+#include "stages/conversion.h"
+#include "stages/json_print.h"
+#include "stages/mapped.h"
+#include "stages/report.h"
 
 static void usage(const char *program, FILE *out)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ingest.h"
+#include "stages/ingest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "outliers.h"
-#include "packed.h"
-#include "sources.h"
-#include "surveyed.h"
-#include "verified.h"
+#include "schemas/outliers.h"
+#include "schemas/packed.h"
+#include "schemas/surveyed.h"
+#include "stages/sources.h"
+#include "stages/verified.h"
 
 /* ---- what stages leave ------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #ifndef XFP_INGEST_H
 #define XFP_INGEST_H
 
-#include "conversion.h"
+#include "stages/conversion.h"
 
 /* Take in the events written since the last call, in one transaction. `each`, which may be NULL, sees
  * every event of a stage. A manifest that cannot be written is said once and stops nothing: it is an index. */

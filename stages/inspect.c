@@ -12,17 +12,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "classify.h"
-#include "family_choose.h"
-#include "hub.h"
-#include "inspect_report.h"
-#include "next_option.h"
-#include "output.h"
-#include "refuse.h"
-#include "settings.h"
-#include "standard_files.h"
-#include "text.h"
-#include "work.h"
+#include "base/next_option.h"
+#include "base/output.h"
+#include "base/standard_files.h"
+#include "base/text.h"
+#include "checkpoints/hub.h"
+#include "stages/classify.h"
+#include "stages/family_choose.h"
+#include "stages/inspect_report.h"
+#include "stages/refuse.h"
+#include "stages/settings.h"
+#include "stages/work.h"
 
 #define UNITS_A_LINE 8
 #define LARGEST_UNITS_FILE ((size_t)1 << 30)

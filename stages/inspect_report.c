@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "inspect_report.h"
+#include "stages/inspect_report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "json_print.h"
-#include "name_groups.h"
-#include "printable.h"
+#include "base/printable.h"
+#include "stages/json_print.h"
+#include "stages/name_groups.h"
 
 #define MOST_GUESSES 100 /* lines */
 

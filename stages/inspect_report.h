@@ -5,8 +5,8 @@
 #ifndef XFP_INSPECT_REPORT_H
 #define XFP_INSPECT_REPORT_H
 
-#include "classify.h"
-#include "family_choose.h"
+#include "stages/classify.h"
+#include "stages/family_choose.h"
 
 struct xfp_inspection {
 	const struct xfp_checkpoint *checkpoint;

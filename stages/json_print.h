@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "xfp_error.h"
+#include "base/xfp_error.h"
 
 /* A string of any bytes. Paths may hold what is no UTF-8, which JSON cannot: each such byte becomes "\xNN", as in
  * messages. NULL: out of memory. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kept.h"
+#include "stages/kept.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "key.h"
-#include "xfp.h"
+#include "base/file.h"
+#include "cache/key.h"
+#include "runtime/xfp.h"
 
 #define BLOCK ((size_t)1 << 20)
 #define LARGEST ((size_t)256 << 20) /* of a small file, as inspect has it */

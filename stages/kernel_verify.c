@@ -14,11 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "kernel_verify.h"
-#include "mapped.h"
-#include "next_option.h"
-#include "output.h"
-#include "standard_files.h"
+#include "base/next_option.h"
+#include "base/output.h"
+#include "base/standard_files.h"
+#include "stages/kernel_verify.h"
+#include "stages/mapped.h"
 
 static const char program[] = "xfp-kernel-verify";
 

@@ -30,9 +30,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "encode.h"
-#include "matvec.h"
-#include "xfp_error.h"
+#include "base/xfp_error.h"
+#include "kernels/encode.h"
+#include "kernels/matvec.h"
 
 /* ---- instruction sets ---------------------------------------------------------------------------- */
 

@@ -8,10 +8,10 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "dtype.h"
-#include "kernel_verify.h"
-#include "kernel_verify_threads.h"
-#include "output.h"
+#include "base/dtype.h"
+#include "base/output.h"
+#include "stages/kernel_verify.h"
+#include "stages/kernel_verify_threads.h"
 
 #define BATCH_SECONDS 1e-3 /* that are timed at once, at least */
 #define COLS 4096

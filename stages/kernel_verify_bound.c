@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernel_verify_matvec.h"
+#include "stages/kernel_verify_matvec.h"
 
 #include <math.h> /* fabsf, fmax and isfinite, which are exact */
 #include <string.h>
 
-#include "matvec_tables.h"
-#include "number.h"
-#include "scale.h"
+#include "kernels/matvec_tables.h"
+#include "kernels/number.h"
+#include "kernels/scale.h"
 
 #define BLOCK 256 /* columns of one step; chunks of every k end where two do */
 

@@ -6,11 +6,11 @@
 #include <math.h> /* fabs, which is exact */
 #include <string.h>
 
-#include "dtype.h"
-#include "kernel_verify_matvec.h"
-#include "kernel_verify_threads.h"
-#include "linear.h"
-#include "number.h"
+#include "base/dtype.h"
+#include "kernels/number.h"
+#include "runtime/linear.h"
+#include "stages/kernel_verify_matvec.h"
+#include "stages/kernel_verify_threads.h"
 
 #define VECTORS XFP_MAX_BATCH
 

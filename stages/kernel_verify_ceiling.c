@@ -2,7 +2,7 @@
 /*
  * kernel_verify_ceiling.c - what a machine reads, and multiplies and adds, at most.
  */
-#include "kernel_verify.h"
+#include "stages/kernel_verify.h"
 
 #if defined __x86_64__ && defined __GNUC__ && !defined __clang__
 #define EVERY_PROCESSOR __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4"), optimize("O3")))

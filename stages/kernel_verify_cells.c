@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "kernel_verify.h"
-#include "lloyd.h"
+#include "kernels/lloyd.h"
+#include "stages/kernel_verify.h"
 
 /* Scaled weights, a few of them zero, of one magnitude or far smaller than the others. */
 static float *weights(struct xfp_trial *trial, size_t cols, float *largest)

@@ -4,9 +4,9 @@
  */
 #include <string.h>
 
-#include "compact.h"
-#include "kernel_verify.h"
-#include "number.h"
+#include "kernels/compact.h"
+#include "kernels/number.h"
+#include "stages/kernel_verify.h"
 
 /* Room for `count` groups. */
 static struct xfp_compact_groups groups_room(struct xfp_trial *trial, unsigned group, size_t count)

@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "kernel_verify.h"
-#include "lane_index.h"
+#include "kernels/lane_index.h"
+#include "stages/kernel_verify.h"
 
 /* The bits of every slot, lowest first: byte A of a lane's word, bit 0, is A0. */
 static const char *const slots[7][8] = {

@@ -2,16 +2,16 @@
 /*
  * kernel_verify_matvec.c - rows times vectors (matvec.h) against the reference in double, within the stated bound.
  */
-#include "kernel_verify_matvec.h"
+#include "stages/kernel_verify_matvec.h"
 
 #include <math.h> /* fabs and isfinite, which are exact */
 #include <stdlib.h>
 #include <string.h>
 
-#include "dtype.h"
-#include "lane_index.h"
-#include "number.h"
-#include "scale.h"
+#include "base/dtype.h"
+#include "kernels/lane_index.h"
+#include "kernels/number.h"
+#include "kernels/scale.h"
 
 static const char *const mode_names[] = { "f32", "f16", "bf16", "fp8", "v2", "v2a", "v2c" };
 

@@ -5,7 +5,7 @@
 #ifndef XFP_KERNEL_VERIFY_MATVEC_H
 #define XFP_KERNEL_VERIFY_MATVEC_H
 
-#include "kernel_verify.h"
+#include "stages/kernel_verify.h"
 
 /* What the bound of a matrix's rows in bytes is made of: the largest entry of its library. */
 struct xfp_matvec_bound {

@@ -4,9 +4,9 @@
  */
 #include <string.h>
 
-#include "dtype.h"
-#include "kernel_verify.h"
-#include "number.h"
+#include "base/dtype.h"
+#include "kernels/number.h"
+#include "stages/kernel_verify.h"
 
 static const char *const dtype_names[] = { "f64", "f32", "f16", "bf16" };
 

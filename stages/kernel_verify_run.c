@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "glob.h"
-#include "kernel_verify.h"
-#include "sha256.h"
+#include "base/glob.h"
+#include "runtime/sha256.h"
+#include "stages/kernel_verify.h"
 
 #define GOLDEN_SEED 1
 #define GOLDEN_TRIALS 48

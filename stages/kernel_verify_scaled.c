@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel_verify.h"
-#include "number.h"
-#include "scaled_groups.h"
+#include "kernels/number.h"
+#include "kernels/scaled_groups.h"
+#include "stages/kernel_verify.h"
 
 /* Weights of a group, some marked, which are NaN; all are zero, or equal, now and then. */
 struct group_inputs {

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "kernel_verify.h"
+#include "stages/kernel_verify.h"
 
 static const struct {
 	const char *name, *title;

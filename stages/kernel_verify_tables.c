@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "kernel_verify.h"
+#include "stages/kernel_verify.h"
 
 const struct xfp_encoder *xfp_kernel_encoder(enum xfp_kernel_set set)
 {

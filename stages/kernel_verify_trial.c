@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "kernel_verify.h"
-#include "number.h"
+#include "kernels/number.h"
+#include "stages/kernel_verify.h"
 
 #define AROUND 0xff /* NaN as f64, f32, fp16 or bf16; -1 as an integer */
 

@@ -10,7 +10,7 @@
  * stored: fp16 library, scales, midpoints and ratios, fp16 residuals, balance and exponent undone in f32. What is
  * stored of a group is not kept: xfp-pack finds the same again.
  */
-#include "fit_unit.h"
+#include "stages/fit_unit.h"
 
 static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 {

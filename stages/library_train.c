@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "library_train.h"
+#include "stages/library_train.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "bytes.h"
-#include "encode.h"
-#include "lloyd.h"
-#include "number.h"
-#include "scaled_published.h"
+#include "base/bytes.h"
+#include "kernels/encode.h"
+#include "kernels/lloyd.h"
+#include "kernels/number.h"
+#include "kernels/scaled_published.h"
 
 #define COMPACT_ROUNDS 3
 #define COMPACT_LEAST 2048 /* groups of a sample: a 64th of all, in these bounds */

@@ -9,8 +9,8 @@
 #ifndef XFP_LIBRARY_TRAIN_H
 #define XFP_LIBRARY_TRAIN_H
 
-#include "fit_rows.h"
-#include "group_row.h"
+#include "stages/fit_rows.h"
+#include "stages/group_row.h"
 
 #define XFP_SAMPLE_ROWS 256     /* at the least */
 #define XFP_SAMPLE_COMPACT 8192 /* groups of v2c at the most, but for what rows round up */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "like.h"
+#include "stages/like.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle_layout.h"
-#include "file.h"
-#include "printable.h"
-#include "recorded.h"
+#include "base/file.h"
+#include "base/printable.h"
+#include "schemas/bundle_layout.h"
+#include "stages/recorded.h"
 
 #define LARGEST_FILE ((size_t)1 << 30)
 

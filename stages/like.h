@@ -8,9 +8,9 @@
 #ifndef XFP_LIKE_H
 #define XFP_LIKE_H
 
-#include "ledger.h"
-#include "parameters.h"
-#include "xfp_error.h"
+#include "base/xfp_error.h"
+#include "schemas/ledger.h"
+#include "schemas/parameters.h"
 
 /* What the bundle was made with. `*family` is allocated; one that is given, by name or file, must be the bundle's
  * (XFP_USAGE). XFP_UNMET: by algorithms of other versions than this xfp has. */

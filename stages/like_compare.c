@@ -14,11 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bundle_layout.h"
-#include "file.h"
-#include "like.h"
-#include "printable.h"
-#include "xfp.h"
+#include "base/file.h"
+#include "base/printable.h"
+#include "runtime/xfp.h"
+#include "schemas/bundle_layout.h"
+#include "stages/like.h"
 
 #define BLOCK ((size_t)1 << 20)
 

@@ -10,7 +10,7 @@
  * them, fp16 residuals, balance and exponent undone in f32, exactly as the runtime decodes. No floor
  * plays a part, so that floors can change without a new fit.
  */
-#include "fit_unit.h"
+#include "stages/fit_unit.h"
 
 static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 {

@@ -268,7 +268,8 @@ $(completions)/_xfp: $(completions)/xfp.zsh $(completions)/options.table
 	$(AM_V_GEN)$(MKDIR_P) $(completions) && $(put_table) $(srcdir)/$(completions)/xfp.zsh >$@.tmp && mv $@.tmp $@
 
 # bash looks for a file of the command's name.
-install-data-hook:
+.PHONY: install-completion-links
+install-completion-links:
 	cd '$(DESTDIR)$(bashcompletiondir)' && for tool in $(bin_PROGRAMS); do \
 		test $$tool = xfp || ln -sf xfp $$tool || exit; done
 uninstall-hook:

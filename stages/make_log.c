@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "make_log.h"
+#include "stages/make_log.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "printable.h"
+#include "base/printable.h"
 
 #define FULL_BYTES 65536 /* with less than this free, a line in a file may already be too much */
 

@@ -5,7 +5,7 @@
 #ifndef XFP_MAKE_LOG_H
 #define XFP_MAKE_LOG_H
 
-#include "conversion.h"
+#include "stages/conversion.h"
 
 /* What to do about a program that a signal ended. */
 const char *xfp_signal_remedy(int signal);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "marks.h"
+#include "stages/marks.h"
 
 #include <stdlib.h>
 #include <string.h>

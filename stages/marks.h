@@ -5,7 +5,7 @@
 #ifndef XFP_MARKS_H
 #define XFP_MARKS_H
 
-#include "outliers.h"
+#include "schemas/outliers.h"
 
 struct xfp_marks {
 	uint32_t *column; /* row after row, ascending in each */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "measure.h"
+#include "stages/measure.h"
 
 #include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "chosen.h"
-#include "scale.h"
+#include "kernels/scale.h"
+#include "stages/chosen.h"
 
 #define SUMMARY_BLOCK 65536 /* cosines in memory at once */
 

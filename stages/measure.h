@@ -10,9 +10,9 @@
 #ifndef XFP_MEASURE_H
 #define XFP_MEASURE_H
 
-#include "cosine.h"
-#include "fit.h"
-#include "outliers.h"
+#include "kernels/cosine.h"
+#include "schemas/fit.h"
+#include "schemas/outliers.h"
 
 #define XFP_MEASURE_HELD 1024 /* rows whose results are worth a write */
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "xfp_error.h"
+#include "base/xfp_error.h"
 
 struct xfp_model_config;
 

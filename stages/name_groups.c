@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "name_groups.h"
+#include "stages/name_groups.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "notes.h"
+#include "stages/notes.h"
 
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 

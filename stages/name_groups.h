@@ -6,8 +6,8 @@
 #ifndef XFP_NAME_GROUPS_H
 #define XFP_NAME_GROUPS_H
 
-#include "ledger.h"
-#include "rule.h"
+#include "schemas/ledger.h"
+#include "stages/rule.h"
 
 /* Tensors that one rule took, of one fate, and alike but for the numbers in their names. */
 struct xfp_name_group {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "new_folder.h"
+#include "stages/new_folder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "base/file.h"
 
 /* How much of a path names the folder that it is in; 0: the current one. */
 static int parent_length(const char *path)

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "xfp_error.h"
+#include "base/xfp_error.h"
 
 /* Files and folders in the order in which they were made. Zeroed is empty. */
 struct xfp_made {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "notes.h"
+#include "stages/notes.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
+#include "base/file.h"
 
 static enum xfp_status append(struct xfp_notes *notes, struct xfp_note note, struct xfp_error *err)
 {

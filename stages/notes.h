@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "xfp_error.h"
+#include "base/xfp_error.h"
 
 struct xfp_note {
 	bool warning; /* the result may not be what the user wants */

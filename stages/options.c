@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "options.h"
+#include "stages/options.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "given.h"
-#include "hub.h"
-#include "next_option.h"
-#include "settings.h"
-#include "stray_names.h"
+#include "base/file.h"
+#include "base/next_option.h"
+#include "checkpoints/hub.h"
+#include "stages/given.h"
+#include "stages/settings.h"
+#include "stages/stray_names.h"
 
 enum option_id {
 	OPT_PROFILE = 256,

@@ -11,8 +11,8 @@
 
 #include <stdbool.h>
 
-#include "parameters.h"
-#include "xfp_error.h"
+#include "base/xfp_error.h"
+#include "schemas/parameters.h"
 
 struct xfp_options {
 	const char *program;              /* argv[0] */

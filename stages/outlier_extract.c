@@ -12,15 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "encode.h"
-#include "moments.h"
-#include "outliers.h"
-#include "printable.h"
-#include "rows.h"
-#include "scan.h"
-#include "surveyed.h"
-#include "threads.h"
-#include "work.h"
+#include "base/printable.h"
+#include "kernels/encode.h"
+#include "kernels/moments.h"
+#include "schemas/outliers.h"
+#include "schemas/surveyed.h"
+#include "stages/rows.h"
+#include "stages/scan.h"
+#include "stages/threads.h"
+#include "stages/work.h"
 
 /* What a thread uses of one row after another. */
 struct scan {

@@ -7,14 +7,14 @@
  * key      the chosen candidate and the key of the fit that measured it; for units that are kept and
  *          for fp8 units, which have no earlier stage, dtype, shape and digests
  */
-#include "pack.h"
+#include "stages/pack.h"
 
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "outliers.h"
-#include "rows.h"
+#include "schemas/outliers.h"
+#include "stages/rows.h"
 
 /* What reading a unit that no earlier stage has read tells: its matrices' digests, and whether fp8 holds it. */
 struct survey {

@@ -5,11 +5,11 @@
 #ifndef XFP_PACK_H
 #define XFP_PACK_H
 
-#include "choice.h"
-#include "key.h"
-#include "packed.h"
-#include "sha256.h"
-#include "work.h"
+#include "cache/key.h"
+#include "runtime/sha256.h"
+#include "schemas/choice.h"
+#include "schemas/packed.h"
+#include "stages/work.h"
 
 /* One part being written: its bytes in order, its digest on the way. */
 struct xfp_part_writer {

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "assign.h"
-#include "chosen.h"
-#include "group_row.h"
-#include "lane_index.h"
-#include "rows.h"
-#include "threads.h"
+#include "kernels/assign.h"
+#include "kernels/lane_index.h"
+#include "stages/chosen.h"
+#include "stages/group_row.h"
+#include "stages/rows.h"
+#include "stages/threads.h"
 
 struct packing {
 	struct xfp_chosen chosen;

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "assign.h"
-#include "cosine.h"
-#include "decode.h"
-#include "pack.h"
-#include "rows.h"
+#include "kernels/assign.h"
+#include "kernels/cosine.h"
+#include "kernels/decode.h"
+#include "stages/pack.h"
+#include "stages/rows.h"
 
 void xfp_part_begin(struct xfp_part_writer *writer, struct xfp_artifact *artifact, enum xfp_part part)
 {

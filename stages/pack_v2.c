@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "assign.h"
-#include "chosen.h"
-#include "encode.h"
-#include "lane_index.h"
-#include "pack.h"
-#include "rows.h"
-#include "threads.h"
+#include "kernels/assign.h"
+#include "kernels/encode.h"
+#include "kernels/lane_index.h"
+#include "stages/chosen.h"
+#include "stages/pack.h"
+#include "stages/rows.h"
+#include "stages/threads.h"
 
 #define CODEBOOKS 1024 /* about as many are worth a call of HDF5 */
 

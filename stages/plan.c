@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "commands.h"
-#include "convert.h"
-#include "finish.h"
-#include "plan.h"
-#include "prepare.h"
+#include "stages/commands.h"
+#include "stages/convert.h"
+#include "stages/finish.h"
+#include "stages/plan.h"
+#include "stages/prepare.h"
 
 double xfp_plan_seconds(const struct xfp_plan_facts *facts)
 {

@@ -6,9 +6,9 @@
 #ifndef XFP_PLAN_H
 #define XFP_PLAN_H
 
-#include "footprint.h"
-#include "lloyd.h"
-#include "run_make.h"
+#include "kernels/lloyd.h"
+#include "stages/footprint.h"
+#include "stages/run_make.h"
 
 /* How fast this machine is, with one thread. */
 struct xfp_pace {

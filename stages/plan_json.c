@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "json_print.h"
-#include "plan.h"
+#include "stages/json_print.h"
+#include "stages/plan.h"
 
 static json_t *bounds_json(const uint64_t bytes[XFP_BOUNDS])
 {

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan.h"
-#include "printable.h"
-#include "table.h"
+#include "base/printable.h"
+#include "stages/plan.h"
+#include "stages/table.h"
 
 enum { CLASS, ROLE, UNITS, WEIGHTS, SOURCE, FLOOR, BITS, STORED, SIZE, MEASURED, COLUMNS };
 

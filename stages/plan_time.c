@@ -11,12 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "filesystem.h"
-#include "number.h"
-#include "plan.h"
-#include "prepare.h"
-#include "survey.h"
-#include "temporary.h"
+#include "base/filesystem.h"
+#include "kernels/number.h"
+#include "stages/plan.h"
+#include "stages/prepare.h"
+#include "stages/survey.h"
+#include "stages/temporary.h"
 
 #define PROBE_WEIGHTS ((uint64_t)1 << 23) /* of the large unit */
 #define LEAST_ROWS 64                     /* a stage works on blocks of rows */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prepare.h"
+#include "stages/prepare.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "aim.h"
-#include "ingest.h"
-#include "prepare_unit.h"
-#include "run_inspect.h"
-#include "temporary.h"
-#include "text.h"
+#include "base/text.h"
+#include "stages/aim.h"
+#include "stages/ingest.h"
+#include "stages/prepare_unit.h"
+#include "stages/run_inspect.h"
+#include "stages/temporary.h"
 
 /* ---- all units --------------------------------------------------------------------------------- */
 

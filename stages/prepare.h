@@ -10,8 +10,8 @@
 #ifndef XFP_PREPARE_H
 #define XFP_PREPARE_H
 
-#include "conversion.h"
-#include "run_make.h"
+#include "stages/conversion.h"
+#include "stages/run_make.h"
 
 #define XFP_TODO_FILE "todo.mk"
 

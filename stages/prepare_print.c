@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "prepare.h"
-#include "printable.h"
+#include "base/printable.h"
+#include "stages/prepare.h"
 
 static bool goes_through(const struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp)
 {

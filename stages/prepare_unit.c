@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prepare_unit.h"
+#include "stages/prepare_unit.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "aim.h"
-#include "key.h"
-#include "sample.h"
-#include "select.h"
-#include "sources.h"
-#include "surveyed.h"
+#include "cache/key.h"
+#include "schemas/surveyed.h"
+#include "stages/aim.h"
+#include "stages/sample.h"
+#include "stages/select.h"
+#include "stages/sources.h"
 
 struct planning {
 	struct xfp_conversion *c;

@@ -8,7 +8,7 @@
 #ifndef XFP_PREPARE_UNIT_H
 #define XFP_PREPARE_UNIT_H
 
-#include "conversion.h"
+#include "stages/conversion.h"
 
 /* Fill in the unit's state and bring its stamps up to date: one is there afterwards exactly if its artifact is, under
  * the current key. With `check`, every artifact of it is read and compared with its digest, and damaged ones are

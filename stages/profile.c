@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile.h"
+#include "stages/profile.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "data.h"
-#include "file.h"
-#include "misspelt.h"
-#include "printable.h"
+#include "base/file.h"
+#include "base/misspelt.h"
+#include "base/printable.h"
+#include "stages/data.h"
 
 #define LARGEST_PROFILE ((size_t)1 << 20)
 #define BLANKS " \t\r"

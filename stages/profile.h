@@ -8,7 +8,7 @@
 #ifndef XFP_PROFILE_H
 #define XFP_PROFILE_H
 
-#include "settings.h"
+#include "stages/settings.h"
 
 #define XFP_PROFILE_SUFFIX ".profile"
 

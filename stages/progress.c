@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "progress.h"
+#include "stages/progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #ifndef XFP_PROGRESS_H
 #define XFP_PROGRESS_H
 
-#include "conversion.h"
+#include "stages/conversion.h"
 
 /* What of a unit's time has passed after a stage, about, where these are the modes; 0: not a stage that counts. */
 double xfp_stage_share(uint32_t modes, const char *stage);

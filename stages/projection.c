@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "projection.h"
+#include "stages/projection.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "bytes.h"
+#include "base/bytes.h"
 
 /* A tensor's dimensions by meaning; the strides count elements. */
 struct reading {

@@ -5,9 +5,9 @@
 #ifndef XFP_PROJECTION_H
 #define XFP_PROJECTION_H
 
-#include "checkpoint.h"
-#include "model_config.h"
-#include "rule.h"
+#include "checkpoints/checkpoint.h"
+#include "stages/model_config.h"
+#include "stages/rule.h"
 
 #define XFP_MOST_EXPERTS 65536
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "recorded.h"
+#include "stages/recorded.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle_layout.h"
-#include "file.h"
-#include "printable.h"
+#include "base/file.h"
+#include "base/printable.h"
+#include "schemas/bundle_layout.h"
 
 static void read_algorithms(json_t *root, struct xfp_recorded *recorded)
 {

@@ -5,10 +5,10 @@
 #ifndef XFP_RECORDED_H
 #define XFP_RECORDED_H
 
-#include "key.h"
-#include "parameters.h"
-#include "policy.h"
-#include "xfp.h"
+#include "cache/key.h"
+#include "runtime/xfp.h"
+#include "schemas/parameters.h"
+#include "schemas/policy.h"
 
 struct xfp_recorded {
 	struct xfp_parameters parameters;

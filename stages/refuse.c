@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "refuse.h"
+#include "stages/refuse.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
-#include "printable.h"
+#include "base/file.h"
+#include "base/printable.h"
 
 /* Endings that only packed weights and their scales have. */
 static const char *const endings[] = {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report.h"
+#include "stages/report.h"
 
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "classes.h"
-#include "conversion.h"
-#include "printable.h"
-#include "table.h"
+#include "base/printable.h"
+#include "schemas/classes.h"
+#include "stages/conversion.h"
+#include "stages/table.h"
 
 enum { CLASS, UNITS, WEIGHTS, BITS, FLOOR, MEDIAN, P5, WORST, STORED, SIZE, OUTLIERS, COLUMNS };
 

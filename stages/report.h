@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "recorded.h"
-#include "xfp.h"
+#include "runtime/xfp.h"
+#include "stages/recorded.h"
 
 /* One line a class: units, weights, bits, floors, cosines, stored bits a weight, size, share of outliers;
  * then what is stored beside units, the whole, and which units are below their floor. A class's cosines

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "resume.h"
+#include "stages/resume.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "family_choose.h"
-#include "file.h"
-#include "text.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "stages/family_choose.h"
 
 #define LONGEST_COMMAND (1 << 20)
 

@@ -14,9 +14,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "bundle_layout.h"
-#include "conversion.h"
-#include "estimate.h"
+#include "schemas/bundle_layout.h"
+#include "stages/conversion.h"
+#include "stages/estimate.h"
 
 #define STAMP_BYTES 33
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rows.h"
+#include "stages/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-#include "bytes.h"
-#include "encode.h"
-#include "key.h"
-#include "printable.h"
-#include "scale.h"
+#include "base/bytes.h"
+#include "base/printable.h"
+#include "cache/key.h"
+#include "kernels/encode.h"
+#include "kernels/scale.h"
 
 #define BLOCK_BYTES (512u << 10)
 

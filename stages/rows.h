@@ -21,8 +21,8 @@
 #ifndef XFP_ROWS_H
 #define XFP_ROWS_H
 
-#include "checkpoint.h"
-#include "encode.h"
+#include "checkpoints/checkpoint.h"
+#include "kernels/encode.h"
 
 struct xfp_rows {
 	uint64_t first, count; /* of the current block; count 0 after the last */

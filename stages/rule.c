@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rule.h"
+#include "stages/rule.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "expression.h"
+#include "base/expression.h"
 
 #define BLANKS " \t\r"
 #define MOST_GROUPS 32

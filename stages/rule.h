@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "classes.h"
-#include "xfp_error.h"
+#include "base/xfp_error.h"
+#include "schemas/classes.h"
 
 enum xfp_rule_action { XFP_RULE_QUANTIZE, XFP_RULE_KEEP, XFP_RULE_DROP };
 

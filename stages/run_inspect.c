@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run_inspect.h"
+#include "stages/run_inspect.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
+#include "base/file.h"
 
 /* A command line, ended by NULL. */
 struct words {

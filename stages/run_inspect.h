@@ -5,7 +5,7 @@
 #ifndef XFP_RUN_INSPECT_H
 #define XFP_RUN_INSPECT_H
 
-#include "run_make.h"
+#include "stages/run_make.h"
 
 /* Writes the ledger into `work`; its messages are shown. */
 int xfp_run_inspect(struct xfp_conversion *c, struct xfp_signals *signals, const char *work, struct xfp_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run_make.h"
+#include "stages/run_make.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "data.h"
-#include "make_log.h"
+#include "stages/data.h"
+#include "stages/make_log.h"
 
 #define REAP_PATIENCE_S 10
 #define INSIST_PATIENCE_S .2

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run_record.h"
+#include "stages/run_record.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "text.h"
+#include "base/file.h"
+#include "base/text.h"
 
 #define LARGEST (4 << 20)
 #define ROOM 16384

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "xfp_error.h"
+#include "base/xfp_error.h"
 
 #define XFP_RUN_FILE "run"
 #define XFP_LOCK_FILE "lock"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run_state.h"
+#include "stages/run_state.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "conversion.h"
-#include "progress.h"
-#include "verified.h"
+#include "stages/conversion.h"
+#include "stages/progress.h"
+#include "stages/verified.h"
 
 /* ---- the folder -------------------------------------------------------------------------------- */
 

@@ -12,11 +12,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "classes.h"
-#include "ledger.h"
-#include "run_record.h"
-#include "work.h"
-#include "xfp_error.h"
+#include "base/xfp_error.h"
+#include "schemas/classes.h"
+#include "schemas/ledger.h"
+#include "stages/run_record.h"
+#include "stages/work.h"
 
 struct xfp_unit_progress {
 	bool packed;               /* finished */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "safetensors_write.h"
+#include "stages/safetensors_write.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bytes.h"
+#include "base/bytes.h"
 
 static int by_element_and_name(const void *a, const void *b)
 {

@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-#include "dtype.h"
-#include "file.h"
+#include "base/dtype.h"
+#include "base/file.h"
 
 struct xfp_safetensor {
 	const char *name;

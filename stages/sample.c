@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sample.h"
+#include "stages/sample.h"
 
 #include <stdlib.h>
 
-#include "cosine.h"
+#include "kernels/cosine.h"
 
 bool xfp_sample_decides(const struct xfp_parameters *parameters, const struct xfp_policy *policy,
 			const struct xfp_ledger_unit *unit)

@@ -5,8 +5,8 @@
 #ifndef XFP_SAMPLE_H
 #define XFP_SAMPLE_H
 
-#include "fit.h"
-#include "select.h"
+#include "schemas/fit.h"
+#include "stages/select.h"
 
 /* Whether a sample decides on the unit. */
 bool xfp_sample_decides(const struct xfp_parameters *parameters, const struct xfp_policy *policy,

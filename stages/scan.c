@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scan.h"
+#include "stages/scan.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "balance.h"
-#include "encode.h"
-#include "rows.h"
-#include "scale.h"
-#include "threads.h"
-#include "work.h"
+#include "kernels/balance.h"
+#include "kernels/encode.h"
+#include "kernels/scale.h"
+#include "stages/rows.h"
+#include "stages/threads.h"
+#include "stages/work.h"
 
 #define MOST_WORKERS 8 /* reading is one's at a time, and takes a fourth of it all */
 

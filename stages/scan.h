@@ -5,9 +5,9 @@
 #ifndef XFP_SCAN_H
 #define XFP_SCAN_H
 
-#include "ledger.h"
-#include "outliers.h"
-#include "parameters.h"
+#include "schemas/ledger.h"
+#include "schemas/outliers.h"
+#include "schemas/parameters.h"
 
 /* The rows of a unit that hold its largest weights, by falling |w|, ties by row: those that a sample would miss. */
 #define XFP_PEAKS 16

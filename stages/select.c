@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "select.h"
+#include "stages/select.h"
 
 #include <stdio.h>
 #include <string.h>

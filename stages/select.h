@@ -6,12 +6,12 @@
 #ifndef XFP_SELECT_H
 #define XFP_SELECT_H
 
-#include "choice.h"
-#include "dtype.h"
-#include "key.h"
-#include "ledger.h"
-#include "parameters.h"
-#include "policy.h"
+#include "base/dtype.h"
+#include "cache/key.h"
+#include "schemas/choice.h"
+#include "schemas/ledger.h"
+#include "schemas/parameters.h"
+#include "schemas/policy.h"
 
 /* What some experts' rows say of a candidate. */
 struct xfp_sampled {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "settings.h"
+#include "stages/settings.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "misspelt.h"
+#include "base/misspelt.h"
 
 #define BLANKS " \t\n"
 

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "parameters.h"
-#include "xfp_error.h"
+#include "base/xfp_error.h"
+#include "schemas/parameters.h"
 
 struct xfp_setting {
 	const char *name;  /* as an option, without its dashes */

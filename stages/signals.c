@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "signals.h"
+#include "stages/signals.h"
 
 #include <time.h>
 
-#include "output.h"
+#include "base/output.h"
 
 void xfp_signals_hold(struct xfp_signals *signals)
 {

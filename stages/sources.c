@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sources.h"
+#include "stages/sources.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "filesystem.h"
-#include "key.h"
-#include "outliers.h"
-#include "packed.h"
-#include "printable.h"
+#include "base/filesystem.h"
+#include "base/printable.h"
+#include "cache/key.h"
+#include "schemas/outliers.h"
+#include "schemas/packed.h"
 
 static const struct xfp_ledger_file *file_of(const struct xfp_ledger *ledger, uint32_t matrix)
 {

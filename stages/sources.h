@@ -8,7 +8,7 @@
 #ifndef XFP_SOURCES_H
 #define XFP_SOURCES_H
 
-#include "conversion.h"
+#include "stages/conversion.h"
 
 /* Fill in `known` and `source` of a unit's state: of this run, or remembered for files that have not changed. With
  * --rehash nothing is remembered. */

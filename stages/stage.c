@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aim.h"
-#include "encode.h"
-#include "next_option.h"
-#include "output.h"
-#include "printable.h"
-#include "standard_files.h"
-#include "surveyed.h"
-#include "work.h"
+#include "base/next_option.h"
+#include "base/output.h"
+#include "base/printable.h"
+#include "base/standard_files.h"
+#include "kernels/encode.h"
+#include "schemas/surveyed.h"
+#include "stages/aim.h"
+#include "stages/work.h"
 
 static void usage(const struct xfp_stage *stage, FILE *out)
 {

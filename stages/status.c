@@ -12,13 +12,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "commands.h"
-#include "file.h"
-#include "next_option.h"
-#include "output.h"
-#include "run_state.h"
-#include "status_print.h"
-#include "text.h"
+#include "base/file.h"
+#include "base/next_option.h"
+#include "base/output.h"
+#include "base/text.h"
+#include "stages/commands.h"
+#include "stages/run_state.h"
+#include "stages/status_print.h"
 
 #define REDRAW_US 1000000 /* on a terminal */
 #define LOOK_US 200000    /* elsewhere */

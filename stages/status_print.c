@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "status_print.h"
+#include "stages/status_print.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -7,12 +7,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "conversion.h"
-#include "json_print.h"
-#include "printable.h"
-#include "progress.h"
-#include "resume.h"
-#include "verified.h"
+#include "base/printable.h"
+#include "stages/conversion.h"
+#include "stages/json_print.h"
+#include "stages/progress.h"
+#include "stages/resume.h"
+#include "stages/verified.h"
 
 #define MOST_SHOWN 10 /* units in flight, failures; --json has them all */
 

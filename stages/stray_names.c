@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stray_names.h"
+#include "stages/stray_names.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "misspelt.h"
-#include "printable.h"
-#include "text.h"
+#include "base/misspelt.h"
+#include "base/printable.h"
+#include "base/text.h"
 
 #define PREFIX "XFP_"
 #define PREFIX_LENGTH (sizeof PREFIX - 1)

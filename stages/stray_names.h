@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "xfp_error.h"
+#include "base/xfp_error.h"
 
 /* `ours` are the names of all settings, as makefiles write them: "MIN_COS_LAZY". XFP_USAGE naming the nearest when one
  * was probably meant, and for whatever else make's command line has; other names in the environment are mentioned on

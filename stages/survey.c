@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "survey.h"
+#include "stages/survey.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "candidates.h"
-#include "chosen.h"
-#include "fit_rows.h"
-#include "moments.h"
-#include "number.h"
-#include "threads.h"
-#include "work.h"
+#include "kernels/moments.h"
+#include "kernels/number.h"
+#include "stages/candidates.h"
+#include "stages/chosen.h"
+#include "stages/fit_rows.h"
+#include "stages/threads.h"
+#include "stages/work.h"
 
 #define LEAST_ROWS 16 /* of rows however long */
 

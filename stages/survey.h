@@ -16,12 +16,12 @@
 #ifndef XFP_SURVEY_H
 #define XFP_SURVEY_H
 
-#include "fit.h"
-#include "ledger.h"
-#include "outliers.h"
-#include "parameters.h"
-#include "rows.h"
-#include "scan.h"
+#include "schemas/fit.h"
+#include "schemas/ledger.h"
+#include "schemas/outliers.h"
+#include "schemas/parameters.h"
+#include "stages/rows.h"
+#include "stages/scan.h"
 
 #define XFP_SURVEY_ROWS 64            /* at the least, or all */
 #define XFP_SURVEY_WEIGHTS (1u << 16) /* short rows: as many as have these, */

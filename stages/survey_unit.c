@@ -12,11 +12,11 @@
  */
 #include <stdlib.h>
 
-#include "aim.h"
-#include "scan.h"
-#include "survey.h"
-#include "surveyed.h"
-#include "work.h"
+#include "schemas/surveyed.h"
+#include "stages/aim.h"
+#include "stages/scan.h"
+#include "stages/survey.h"
+#include "stages/work.h"
 
 static enum xfp_status measure(const struct xfp_job *job, const struct xfp_peaks *peaks, struct xfp_surveyed *surveyed,
 			       struct xfp_error *err)

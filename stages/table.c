@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "table.h"
+#include "stages/table.h"
 
 #include <stdlib.h>
 #include <string.h>

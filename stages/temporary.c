@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "temporary.h"
+#include "stages/temporary.h"
 
 #include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "file.h"
+#include "base/file.h"
 
 #define MOST_OPEN 16
 

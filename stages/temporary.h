@@ -5,7 +5,7 @@
 #ifndef XFP_TEMPORARY_H
 #define XFP_TEMPORARY_H
 
-#include "xfp_error.h"
+#include "base/xfp_error.h"
 
 /* A new folder in TMPDIR or /tmp; the caller removes it, and frees the path. NULL: `err` says why. */
 char *xfp_temporary_folder(struct xfp_error *err);

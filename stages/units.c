@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "units.h"
+#include "stages/units.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "printable.h"
+#include "base/printable.h"
 
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 

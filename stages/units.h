@@ -8,8 +8,8 @@
 #ifndef XFP_UNITS_H
 #define XFP_UNITS_H
 
-#include "ledger.h"
-#include "projection.h"
+#include "schemas/ledger.h"
+#include "stages/projection.h"
 
 /* One projection in one tensor. */
 struct xfp_claim {

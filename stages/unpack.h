@@ -5,9 +5,9 @@
 #ifndef XFP_UNPACK_H
 #define XFP_UNPACK_H
 
-#include "dtype.h"
-#include "signals.h"
-#include "xfp.h"
+#include "base/dtype.h"
+#include "runtime/xfp.h"
+#include "stages/signals.h"
 
 /* The matrices of every tensor: list[first[t]] ... list[first[t + 1] - 1]. */
 struct xfp_tensor_views {

@@ -6,17 +6,17 @@
  * turn, and any of it stored transposed. Elements of a row or a column of a matrix lie at a constant stride in
  * the tensor; runs along the smaller stride are written piece by piece.
  */
-#include "unpack.h"
+#include "stages/unpack.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bytes.h"
-#include "classes.h"
-#include "file.h"
-#include "number.h"
-#include "printable.h"
+#include "base/bytes.h"
+#include "base/file.h"
+#include "base/printable.h"
+#include "kernels/number.h"
+#include "schemas/classes.h"
 
 #define BLOCK_BYTES ((uint64_t)4 << 20)
 #define PIECE_BYTES ((uint64_t)1 << 20)

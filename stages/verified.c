@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "verified.h"
+#include "stages/verified.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
-#include "bundle_stamp.h"
+#include "stages/bundle_stamp.h"
 
 /* ---- telling it -------------------------------------------------------------------------------- */
 

@@ -11,9 +11,9 @@
 
 #include <stdbool.h>
 
-#include "file.h"
-#include "work.h"
-#include "xfp_error.h"
+#include "base/file.h"
+#include "base/xfp_error.h"
+#include "stages/work.h"
 
 #define XFP_VERIFY_STAGE "verify"
 

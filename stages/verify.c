@@ -11,18 +11,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "classes.h"
-#include "commands.h"
-#include "hub.h"
-#include "json_print.h"
-#include "mapped.h"
-#include "next_option.h"
-#include "output.h"
-#include "parameters.h"
-#include "printable.h"
-#include "report.h"
-#include "verified.h"
-#include "verify.h"
+#include "base/next_option.h"
+#include "base/output.h"
+#include "base/printable.h"
+#include "checkpoints/hub.h"
+#include "schemas/classes.h"
+#include "schemas/parameters.h"
+#include "stages/commands.h"
+#include "stages/json_print.h"
+#include "stages/mapped.h"
+#include "stages/report.h"
+#include "stages/verified.h"
+#include "stages/verify.h"
 
 struct request {
 	const char *program, *bundle, *source, *work;

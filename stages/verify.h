@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-#include "checkpoint.h"
-#include "xfp.h"
+#include "checkpoints/checkpoint.h"
+#include "runtime/xfp.h"
 
 #define XFP_FAULTS_SHOWN 20   /* more are counted, and told by --json */
 #define XFP_VERIFY_SLACK 1e-9 /* on cosines and errors, which are sums of rounded numbers */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commands.h"
-#include "output.h"
-#include "standard_files.h"
+#include "base/output.h"
+#include "base/standard_files.h"
+#include "stages/commands.h"
 
 int main(int argc, char **argv)
 {

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "classes.h"
-#include "printable.h"
-#include "verify.h"
+#include "base/printable.h"
+#include "schemas/classes.h"
+#include "stages/verify.h"
 
 #define BLOCK ((size_t)1 << 20)
 

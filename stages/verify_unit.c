@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "classes.h"
-#include "cosine.h"
-#include "key.h"
-#include "number.h"
-#include "printable.h"
-#include "verify.h"
+#include "base/printable.h"
+#include "cache/key.h"
+#include "kernels/cosine.h"
+#include "kernels/number.h"
+#include "schemas/classes.h"
+#include "stages/verify.h"
 
 #define BLOCK_BYTES ((uint64_t)1 << 20)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "work.h"
+#include "stages/work.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "seal.h"
+#include "cache/seal.h"
 
 static const char *const stamp_names[XFP_STAMPS] = { "survey", "outliers",     "fit",    "library",
 						     "more",   "more-library", "choice", "packed" };

@@ -27,13 +27,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "artifact.h"
-#include "checkpoint.h"
-#include "key.h"
-#include "ledger.h"
-#include "parameters.h"
-#include "policy.h"
-#include "store.h"
+#include "cache/key.h"
+#include "cache/store.h"
+#include "checkpoints/checkpoint.h"
+#include "schemas/artifact.h"
+#include "schemas/ledger.h"
+#include "schemas/parameters.h"
+#include "schemas/policy.h"
 
 #define XFP_PARAMETERS_FILE "parameters.json"
 #define XFP_UNITS_FILE "units.mk"

@@ -9,15 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands.h"
-#include "data.h"
-#include "file.h"
-#include "misspelt.h"
-#include "options.h"
-#include "output.h"
-#include "printable.h"
-#include "standard_files.h"
-#include "xfp_error.h"
+#include "base/file.h"
+#include "base/misspelt.h"
+#include "base/output.h"
+#include "base/printable.h"
+#include "base/standard_files.h"
+#include "base/xfp_error.h"
+#include "stages/commands.h"
+#include "stages/data.h"
+#include "stages/options.h"
 
 struct command {
 	const char *name;

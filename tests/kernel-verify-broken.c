@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "kernel_verify.h"
+#include "stages/kernel_verify.h"
 
 #ifdef XFP_X86
 static volatile float sink;

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "generated-weights.h"
+#include "tests/generated-weights.h"
 
 enum family { LLAMA, QWEN3, QWEN3_MOE, BERT };
 enum experts { SPLIT, FUSED, TRANSPOSED };

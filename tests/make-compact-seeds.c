@@ -7,10 +7,10 @@
  * differ most is in how uneven their ends are, so they are first sorted by that: the entries come in pairs, one for
  * groups whose larger end is the upper one and one for the others, from the most uneven to the even.
  */
-#include "compact.h"
-#include "companded.h"
-#include "encode.h"
-#include "generated-weights.h"
+#include "kernels/compact.h"
+#include "kernels/companded.h"
+#include "kernels/encode.h"
+#include "tests/generated-weights.h"
 
 #define ROWS 384
 #define COLS 4096

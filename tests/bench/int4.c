@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "checkpoint.h"
-#include "number.h"
+#include "checkpoints/checkpoint.h"
+#include "kernels/number.h"
 
 #define GROUP 32
 #define GROUP_BYTES 18

@@ -19,9 +19,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "dtype.h"
-#include "kernel_verify_threads.h"
-#include "matvec.h"
+#include "base/dtype.h"
+#include "kernels/matvec.h"
+#include "stages/kernel_verify_threads.h"
 
 #define COLS 4096
 #define XFP_GGML_F32 0

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "../generated-weights.h"
+#include "tests/generated-weights.h"
 
 #define DRAWS 65536
 #define BLOCK 4194304 /* weights */

@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../unit/many_members.h"
-#include "xfp.h"
+#include "runtime/xfp.h"
+#include "tests/unit/many_members.h"
 
 static double microseconds(void)
 {

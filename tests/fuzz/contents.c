@@ -4,9 +4,9 @@
  */
 #include <string.h>
 
-#include "bytes.h"
-#include "classes.h"
-#include "recipe.h"
+#include "base/bytes.h"
+#include "schemas/classes.h"
+#include "tests/fuzz/recipe.h"
 
 /* The first bytes of a part, of which `size` are there to be written. */
 struct window {

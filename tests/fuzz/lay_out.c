@@ -8,9 +8,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "bytes.h"
-#include "recipe.h"
-#include "sha256.h"
+#include "base/bytes.h"
+#include "runtime/sha256.h"
+#include "tests/fuzz/recipe.h"
 
 #define TAIL_BYTES ((uint64_t)4 * XFP_TAR_BLOCK)
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "walk.h"
+#include "tests/fuzz/walk.h"
 
 #define MANY 33                   /* vectors: as many as are multiplied by decoded weights */
 #define SMALL ((uint64_t)1 << 10) /* weights; */

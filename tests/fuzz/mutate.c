@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "recipe.h"
+#include "tests/fuzz/recipe.h"
 
 /* An item of that kind with nothing absurd in it. */
 static void new_item(uint8_t item[FUZZ_ITEM], uint64_t *random)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "recipe.h"
+#include "tests/fuzz/recipe.h"
 
 #define LONG 500
 

@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "bytes.h"
-#include "recipe.h"
+#include "base/bytes.h"
+#include "tests/fuzz/recipe.h"
 
 static uint64_t changed(const struct fuzz_patch *patch, uint64_t before, uint64_t other)
 {

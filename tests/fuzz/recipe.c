@@ -2,13 +2,13 @@
 /*
  * recipe.c - from a recipe to the tables of an index.
  */
-#include "recipe.h"
+#include "tests/fuzz/recipe.h"
 
 #include <string.h>
 
-#include "bytes.h"
-#include "classes.h"
-#include "dtype.h"
+#include "base/bytes.h"
+#include "base/dtype.h"
+#include "schemas/classes.h"
 
 static uint64_t shifted(uint64_t value, uint8_t shift)
 {

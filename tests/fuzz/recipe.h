@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../unit/bundle_image.h"
+#include "tests/unit/bundle_image.h"
 
 #define FUZZ_ITEM 16
 #define FUZZ_UNITS 4

@@ -4,9 +4,9 @@
  */
 #include <string.h>
 
-#include "classes.h"
-#include "dtype.h"
-#include "recipe.h"
+#include "base/dtype.h"
+#include "schemas/classes.h"
+#include "tests/fuzz/recipe.h"
 
 #define UNIT(...)                                                          \
 	{                                                                  \

@@ -3,13 +3,13 @@
  * What the fuzzer does, without it: its seeds, what it found worth keeping, and some thousand recipes made of them,
  * the same ones every time. What is wrong ends the test with a message.
  */
-#include "../unit/unit.h"
+#include "tests/unit/unit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "recipe.h"
+#include "tests/fuzz/recipe.h"
 
 #define MOST 1024
 #define ROOM 512

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "walk.h"
+#include "tests/fuzz/walk.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define ADDRESSES 1

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "recipe.h"
-#include "xfp.h"
+#include "runtime/xfp.h"
+#include "tests/fuzz/recipe.h"
 
 #define MOST_COLUMNS ((uint64_t)1 << 18) /* of a row that is decoded */
 

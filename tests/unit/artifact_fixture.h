@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "choice.h"
-#include "file.h"
-#include "fit.h"
-#include "outliers.h"
-#include "packed.h"
-#include "unit.h"
+#include "base/file.h"
+#include "schemas/choice.h"
+#include "schemas/fit.h"
+#include "schemas/outliers.h"
+#include "schemas/packed.h"
+#include "tests/unit/unit.h"
 
 #define OK(call)                                                             \
 	do {                                                                 \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
-#include "bundle_fixture.h"
-#include "bundle_fixture_parts.h"
+#include "tests/unit/bundle_fixture.h"
+#include "tests/unit/bundle_fixture_parts.h"
 
 #include <math.h>
 #include <openssl/evp.h>
@@ -10,8 +10,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "bytes.h"
-#include "number.h"
+#include "base/bytes.h"
+#include "kernels/number.h"
 
 #define PART_OFFSET 100 /* where a part begins in its pretended artifact */
 

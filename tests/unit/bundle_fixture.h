@@ -9,8 +9,8 @@
 #ifndef XFP_TEST_BUNDLE_FIXTURE_H
 #define XFP_TEST_BUNDLE_FIXTURE_H
 
-#include "bundle.h"
-#include "xfp.h"
+#include "runtime/xfp.h"
+#include "schemas/bundle.h"
 
 #define FIXTURE_UNITS 16
 #define FIXTURE_TENSORS 24

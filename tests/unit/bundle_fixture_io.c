@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
-#include "bundle_fixture.h"
+#include "tests/unit/bundle_fixture.h"
 
 #include <ftw.h>
 #include <stdlib.h>

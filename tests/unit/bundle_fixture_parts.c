@@ -2,16 +2,16 @@
 /*
  * bundle_fixture_parts.c - random parts of a matrix, bit by bit, and what they decode to in the plainest way.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
-#include "bundle_fixture_parts.h"
+#include "tests/unit/bundle_fixture_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lane_bits.h"
-#include "number.h"
+#include "kernels/number.h"
+#include "tests/unit/lane_bits.h"
 
 /* ---- buffers ----------------------------------------------------------------------------------- */
 

@@ -5,8 +5,8 @@
 #ifndef XFP_TEST_BUNDLE_FIXTURE_PARTS_H
 #define XFP_TEST_BUNDLE_FIXTURE_PARTS_H
 
-#include "bundle_fixture.h"
-#include "classes.h"
+#include "schemas/classes.h"
+#include "tests/unit/bundle_fixture.h"
 
 struct fixture_buffer {
 	uint8_t *data;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bundle_image.h"
+#include "tests/unit/bundle_image.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "bytes.h"
-#include "sha256.h"
+#include "base/bytes.h"
+#include "runtime/sha256.h"
 
 #define BLOCK ((uint64_t)XFP_TAR_BLOCK)
 #define SUM_BYTES (2 * BLOCK)

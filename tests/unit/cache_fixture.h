@@ -7,9 +7,9 @@
 
 #include <sqlite3.h>
 
-#include "artifact_fixture.h"
-#include "manifest.h"
-#include "scratch.h"
+#include "cache/manifest.h"
+#include "tests/unit/artifact_fixture.h"
+#include "tests/unit/scratch.h"
 
 #define OUTLIERS "0a000000000000000000000000000000"
 #define FIT "1b000000000000000000000000000000"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "many_members.h"
+#include "tests/unit/many_members.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle_image.h"
-#include "classes.h"
-#include "dtype.h"
+#include "base/dtype.h"
+#include "schemas/classes.h"
+#include "tests/unit/bundle_image.h"
 
 #define K 4
 

@@ -5,9 +5,9 @@
 #ifndef XFP_TEST_MODEL_H
 #define XFP_TEST_MODEL_H
 
-#include "bytes.h"
-#include "checkpoint.h"
-#include "scratch.h"
+#include "base/bytes.h"
+#include "checkpoints/checkpoint.h"
+#include "tests/unit/scratch.h"
 
 /* A file of this header and `data` bytes 0, 1, 2 ... after it. */
 static inline void write_raw(void **state, const char *name, const void *header, size_t length, size_t data)

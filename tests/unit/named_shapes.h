@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "classify.h"
-#include "file.h"
+#include "base/file.h"
+#include "stages/classify.h"
 
 struct model {
 	struct xfp_checkpoint checkpoint;

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "unit.h"
+#include "base/file.h"
+#include "tests/unit/unit.h"
 
 static inline int scratch_setup(void **state)
 {

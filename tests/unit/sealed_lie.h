@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "envelope.h"
-#include "unit.h"
+#include "schemas/envelope.h"
+#include "tests/unit/unit.h"
 
 static inline void seal_again(const char *path)
 {

@@ -2,9 +2,9 @@
 /*
  * What a survey says is worth measuring in full, over made-up surveys.
  */
-#include "aim.h"
+#include "stages/aim.h"
 
-#include "scratch.h"
+#include "tests/unit/scratch.h"
 
 static const struct xfp_ledger_unit matrix = {
 	.class_ = XFP_CLASS_ATTENTION, .dtype = XFP_BF16, .experts = 1, .rows = 10, .cols = 100

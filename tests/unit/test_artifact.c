@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "artifact_fixture.h"
-#include "scratch.h"
+#include "tests/unit/artifact_fixture.h"
+#include "tests/unit/scratch.h"
 
 /* ---- round trips ------------------------------------------------------------------------------- */
 

@@ -5,9 +5,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "artifact_fixture.h"
-#include "envelope.h"
-#include "scratch.h"
+#include "schemas/envelope.h"
+#include "tests/unit/artifact_fixture.h"
+#include "tests/unit/scratch.h"
 
 static void spill(const char *path, const void *bytes, size_t size)
 {

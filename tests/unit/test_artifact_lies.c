@@ -5,12 +5,12 @@
  */
 #include <stddef.h>
 
-#include "artifact_fixture.h"
-#include "h5.h"
-#include "marks.h"
-#include "scratch.h"
-#include "sealed_lie.h"
-#include "surveyed.h"
+#include "schemas/h5.h"
+#include "schemas/surveyed.h"
+#include "stages/marks.h"
+#include "tests/unit/artifact_fixture.h"
+#include "tests/unit/scratch.h"
+#include "tests/unit/sealed_lie.h"
 
 enum kind { OUTLIERS, FIT, PACKED };
 static const char *const kinds[] = { XFP_OUTLIERS_KIND, XFP_FIT_KIND, XFP_PACKED_KIND };

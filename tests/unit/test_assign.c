@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "assign.h"
-#include "cosine.h"
-#include "decode.h"
-#include "number.h"
+#include "kernels/assign.h"
+#include "kernels/cosine.h"
+#include "kernels/decode.h"
+#include "kernels/number.h"
 
 static void indices_are_nearest_and_ties_go_down(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -13,9 +13,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "bundle_fixture.h"
-#include "sha256.h"
-#include "xfp.h"
+#include "runtime/sha256.h"
+#include "runtime/xfp.h"
+#include "tests/unit/bundle_fixture.h"
 
 static struct xfp_error err;
 

@@ -2,7 +2,7 @@
 /*
  * Bundles whose digests are right and whose index lies.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,10 +11,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "bundle_fixture.h"
-#include "many_members.h"
-#include "sha256.h"
-#include "xfp.h"
+#include "runtime/sha256.h"
+#include "runtime/xfp.h"
+#include "tests/unit/bundle_fixture.h"
+#include "tests/unit/many_members.h"
 
 static struct xfp_error err;
 

@@ -5,7 +5,7 @@
  *
  * Weights are holes of a file in memory. To read a byte of one makes a page of it, so the file tells what was read.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "many_members.h"
-#include "xfp.h"
+#include "runtime/xfp.h"
+#include "tests/unit/many_members.h"
 
 static struct xfp_error err;
 

@@ -2,9 +2,9 @@
 /*
  * test_bundle_parts.c - parts that lie, behind an index that does not: what no opening sees, and decoding refuses.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
-#include "bundle_fixture.h"
+#include "tests/unit/bundle_fixture.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * What a work folder says of a bundle that is there already: believed only as long as nothing of it, and nothing of
  * the bundle that it is asked for, has changed.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,10 +12,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "bundle_fixture.h"
-#include "bundle_layout.h"
-#include "bundle_stamp.h"
-#include "sha256.h"
+#include "runtime/sha256.h"
+#include "schemas/bundle_layout.h"
+#include "stages/bundle_stamp.h"
+#include "tests/unit/bundle_fixture.h"
 
 static struct xfp_error err;
 

@@ -2,7 +2,7 @@
 /*
  * xfp verify, info and unpack on a bundle whose every weight is known.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,12 +14,12 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "bundle_fixture.h"
-#include "checkpoint.h"
-#include "commands.h"
-#include "number.h"
-#include "sha256.h"
-#include "xfp.h"
+#include "checkpoints/checkpoint.h"
+#include "kernels/number.h"
+#include "runtime/sha256.h"
+#include "runtime/xfp.h"
+#include "stages/commands.h"
+#include "tests/unit/bundle_fixture.h"
 
 static int setup(void **state)
 {

@@ -2,10 +2,10 @@
 /*
  * From names and shapes to classes and fates, with the families of the tree.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
-#include "named_shapes.h"
-#include "refuse.h"
+#include "stages/refuse.h"
+#include "tests/unit/named_shapes.h"
 
 #include <unistd.h>
 

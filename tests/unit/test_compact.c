@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compact groups: every instruction set gives the bits of plain C, and what is chosen is nearly the best there is. */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "compact.h"
-#include "encode.h"
-#include "number.h"
+#include "kernels/compact.h"
+#include "kernels/encode.h"
+#include "kernels/number.h"
 
 #define MOST 4096 /* columns */
 #define MOST_ROWS 64

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "decode.h"
-#include "lane_index.h"
-#include "number.h"
-#include "outlier_rows.h"
-#include "scale.h"
+#include "kernels/decode.h"
+#include "kernels/lane_index.h"
+#include "kernels/number.h"
+#include "kernels/outlier_rows.h"
+#include "kernels/scale.h"
 
 #define MAX_COLS 2200
 

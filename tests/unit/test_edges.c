@@ -2,13 +2,13 @@
 /*
  * Numbers at the very edge where a kernel rounds the one way or the other.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <math.h>
 
-#include "compact.h"
-#include "number.h"
-#include "scaled_groups.h"
+#include "kernels/compact.h"
+#include "kernels/number.h"
+#include "kernels/scaled_groups.h"
 
 /* The first that is as near to infinity as to the largest number becomes infinity; not here. */
 static void scaled_numbers_stay_finite(void **state)

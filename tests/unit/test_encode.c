@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every instruction set gives the bits that plain C gives. */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "encode.h"
-#include "lloyd.h"
-#include "number.h"
+#include "kernels/encode.h"
+#include "kernels/lloyd.h"
+#include "kernels/number.h"
 
 #define MOST 700 /* columns: more than a tile of 512 */
 #define ROOM (MOST + XFP_LANES)

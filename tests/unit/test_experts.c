@@ -2,15 +2,15 @@
 /*
  * Products of a stack's chosen experts: lists of them, in rounds and batches.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle_fixture.h"
-#include "matvec.h"
-#include "vectors.h"
+#include "kernels/matvec.h"
+#include "tests/unit/bundle_fixture.h"
+#include "tests/unit/vectors.h"
 
 static struct xfp_error err;
 

@@ -2,7 +2,7 @@
 /*
  * Rule files: what is accepted, what a pattern takes, which family a model gets.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "family_choose.h"
-#include "file.h"
+#include "base/file.h"
+#include "stages/family_choose.h"
 
 static struct xfp_family *parse(const char *text)
 {

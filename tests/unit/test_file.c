@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "printable.h"
-#include "scratch.h"
+#include "base/printable.h"
+#include "tests/unit/scratch.h"
 
 static struct xfp_error err;
 

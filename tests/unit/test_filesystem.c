@@ -2,15 +2,15 @@
 /*
  * What is done otherwise on file systems that hosts share, or that make up inode numbers.
  */
-#include "checkpoint.h"
-#include "filesystem.h"
+#include "base/filesystem.h"
+#include "checkpoints/checkpoint.h"
 
 #include <sqlite3.h>
 #include <sys/vfs.h>
 
-#include "ledger.h"
-#include "manifest.h"
-#include "scratch.h"
+#include "cache/manifest.h"
+#include "schemas/ledger.h"
+#include "tests/unit/scratch.h"
 
 #define OK(call)                                                             \
 	do {                                                                 \

@@ -2,14 +2,14 @@
 /*
  * What a plan reckons with: estimates of units, and what they need in memory and on disk.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle_layout.h"
-#include "chosen.h"
-#include "footprint.h"
+#include "schemas/bundle_layout.h"
+#include "stages/chosen.h"
+#include "stages/footprint.h"
 
 #define MIB (1024.0 * 1024)
 

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "cache_fixture.h"
-#include "gc.h"
+#include "cache/gc.h"
+#include "tests/unit/cache_fixture.h"
 
 #define DAY 86400
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "glob.h"
+#include "base/glob.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 static void yes(const char *pattern, const char *name)
 {

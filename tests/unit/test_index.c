@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle_layout.h"
-#include "lane_bits.h"
-#include "lane_index.h"
+#include "kernels/lane_index.h"
+#include "schemas/bundle_layout.h"
+#include "tests/unit/lane_bits.h"
 
 static void sizes_are_dense_and_padded(void **state)
 {

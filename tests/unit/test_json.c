@@ -2,14 +2,14 @@
 /*
  * The strict JSON reader, token by token: strings at the very ends of what there is room and code for.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "json_reader.h"
+#include "checkpoints/json_reader.h"
 
 /* In memory of exactly its size, so that a reader that goes on past the end is found. */
 static struct xfp_json begin(const char *text, size_t size, char **held)

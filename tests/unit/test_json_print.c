@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "json_print.h"
-#include "unit.h"
+#include "stages/json_print.h"
+#include "tests/unit/unit.h"
 
 static void expect(const char *bytes, const char *text)
 {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "key.h"
-#include "unit.h"
+#include "cache/key.h"
+#include "tests/unit/unit.h"
 
 #define OUTLIERS "0123456789abcdef0123456789abcdef"
 #define BASE "11111111111111111111111111111111"

@@ -5,13 +5,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 
-#include "artifact_fixture.h"
-#include "bundle_fixture.h"
-#include "cache_fixture.h"
-#include "envelope.h"
-#include "ledger.h"
-#include "lock.h"
-#include "model.h"
+#include "cache/lock.h"
+#include "schemas/envelope.h"
+#include "schemas/ledger.h"
+#include "tests/unit/artifact_fixture.h"
+#include "tests/unit/bundle_fixture.h"
+#include "tests/unit/cache_fixture.h"
+#include "tests/unit/model.h"
 
 static unsigned descriptors(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 
-#include "ledger.h"
-#include "scratch.h"
+#include "schemas/ledger.h"
+#include "tests/unit/scratch.h"
 
 #define OK(call)                                                             \
 	do {                                                                 \

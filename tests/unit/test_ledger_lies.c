@@ -5,11 +5,11 @@
  */
 #include <stddef.h>
 
-#include "h5.h"
-#include "ledger.h"
-#include "ledger_tables.h"
-#include "scratch.h"
-#include "sealed_lie.h"
+#include "schemas/h5.h"
+#include "schemas/ledger.h"
+#include "schemas/ledger_tables.h"
+#include "tests/unit/scratch.h"
+#include "tests/unit/sealed_lie.h"
 
 #define OK(call)                                                             \
 	do {                                                                 \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lloyd.h"
-#include "number.h"
+#include "kernels/lloyd.h"
+#include "kernels/number.h"
 
 #define COLS 700
 #define PADDED 704

@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "lock.h"
-#include "process.h"
-#include "scratch.h"
+#include "base/process.h"
+#include "cache/lock.h"
+#include "tests/unit/scratch.h"
 
 static struct xfp_error err;
 

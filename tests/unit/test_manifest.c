@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cache_fixture.h"
+#include "tests/unit/cache_fixture.h"
 
 /* ---- artifacts ----------------------------------------------------------------------------------- */
 

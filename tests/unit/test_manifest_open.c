@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
-#include "cache_fixture.h"
+#include "tests/unit/cache_fixture.h"
 
 /* ---- loss and damage of the manifest -------------------------------------------------------------- */
 

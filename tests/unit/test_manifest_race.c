@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "cache_fixture.h"
+#include "tests/unit/cache_fixture.h"
 
 static const struct xfp_store *racing; /* NULL: nobody comes first */
 

@@ -4,8 +4,8 @@
  */
 #include <fcntl.h>
 
-#include "checkpoint.h"
-#include "scratch.h"
+#include "checkpoints/checkpoint.h"
+#include "tests/unit/scratch.h"
 
 #define HEADER 24 /* bytes before the tensor, so that an offset forgotten shows */
 

@@ -2,7 +2,7 @@
 /*
  * Every mode, k, number of vectors and instruction set against the reference in double, between guard pages.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,12 +11,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "bundle_layout.h"
-#include "dtype.h"
-#include "lane_index.h"
-#include "matvec.h"
-#include "number.h"
-#include "scale.h"
+#include "base/dtype.h"
+#include "kernels/lane_index.h"
+#include "kernels/matvec.h"
+#include "kernels/number.h"
+#include "kernels/scale.h"
+#include "schemas/bundle_layout.h"
 
 static const char *const set_names[] = { "plain", "avx2", "avx512", "vbmi", "neon" };
 #define SETS (sizeof set_names / sizeof *set_names)

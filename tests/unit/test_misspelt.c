@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <stdint.h>
 #include <string.h>
 
-#include "misspelt.h"
-#include "next_option.h"
+#include "base/misspelt.h"
+#include "base/next_option.h"
 
 static void distances_count_letters(void **state)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "encode.h"
-#include "moments.h"
+#include "kernels/encode.h"
+#include "kernels/moments.h"
 
 #define COUNT 100000
 

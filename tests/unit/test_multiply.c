@@ -3,17 +3,17 @@
  * Products of everything that a bundle can hold, through the public header alone, against the weights that it decodes
  * to.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle_fixture.h"
-#include "number.h"
-#include "scale.h"
-#include "vectors.h"
+#include "kernels/number.h"
+#include "kernels/scale.h"
+#include "tests/unit/bundle_fixture.h"
+#include "tests/unit/vectors.h"
 
 static struct xfp_error err;
 

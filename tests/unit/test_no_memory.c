@@ -3,12 +3,12 @@
  * Every call of libxfp when memory runs out, at every place where it asks for some: it fails, says so, and loses
  * nothing.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle_fixture.h"
+#include "tests/unit/bundle_fixture.h"
 
 static size_t asked, fails_at; /* counted from 1; 0: never */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "dtype.h"
-#include "number.h"
+#include "base/dtype.h"
+#include "kernels/number.h"
 
 static void half_values_are_right(void **state)
 {

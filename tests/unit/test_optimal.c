@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "number.h"
-#include "optimal.h"
+#include "kernels/number.h"
+#include "kernels/optimal.h"
 
 #define COLS 700
 #define PADDED 704

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parameters.h"
-#include "unit.h"
+#include "schemas/parameters.h"
+#include "tests/unit/unit.h"
 
 static void decimals(void **state)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "number.h"
-#include "peers.h"
+#include "kernels/number.h"
+#include "kernels/peers.h"
 
 static const struct xfp_peer *peer_of(const char *name)
 {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy.h"
-#include "unit.h"
+#include "schemas/policy.h"
+#include "tests/unit/unit.h"
 
 #define Q "model.layers.3.self_attn.q_proj.weight"
 #define GATE "model.layers.3.mlp.experts.*.gate_proj.weight"

@@ -2,8 +2,8 @@
 /*
  * A work folder before make looks at it: which stamps stay in it, and what is still to be done.
  */
-#include "prepare.h"
-#include "scratch.h"
+#include "stages/prepare.h"
+#include "tests/unit/scratch.h"
 
 #define KEY "0123456789abcdef0123456789abcdef"
 

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "checkpoint.h"
-#include "scratch.h"
+#include "checkpoints/checkpoint.h"
+#include "tests/unit/scratch.h"
 
 static struct xfp_error err;
 

@@ -2,9 +2,9 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
-#include "cache_fixture.h"
-#include "lock.h"
-#include "rebuild.h"
+#include "cache/lock.h"
+#include "cache/rebuild.h"
+#include "tests/unit/cache_fixture.h"
 
 static unsigned complaints;
 

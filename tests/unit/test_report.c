@@ -2,14 +2,14 @@
 /*
  * The table of a bundle's classes: its numbers follow from those of the units.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle_fixture.h"
-#include "report.h"
+#include "stages/report.h"
+#include "tests/unit/bundle_fixture.h"
 
 static int ascending(const void *a, const void *b)
 {

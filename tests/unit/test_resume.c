@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#include "family_choose.h"
-#include "resume.h"
-#include "scratch.h"
+#include "stages/family_choose.h"
+#include "stages/resume.h"
+#include "tests/unit/scratch.h"
 
 #define WORDS(...) ((char *[]){ __VA_ARGS__, NULL })
 

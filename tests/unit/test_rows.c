@@ -2,14 +2,14 @@
 /*
  * Walking through a matrix: every row once, and a digest that tells whether they are those of another walk.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "key.h"
-#include "rows.h"
-#include "scratch.h"
+#include "cache/key.h"
+#include "stages/rows.h"
+#include "tests/unit/scratch.h"
 
 #define COLS 1000
 #define ROWS 1500 /* several blocks */

@@ -2,7 +2,7 @@
 /*
  * One safetensors file: every rule of the format, and damage of all sorts. Then what lies beside it.
  */
-#include "model.h"
+#include "tests/unit/model.h"
 
 #define ONE(name, rest) "{\"" name "\":{" rest "}}"
 #define WHOLE "\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "balance.h"
-#include "encode.h"
-#include "scale.h"
+#include "kernels/balance.h"
+#include "kernels/encode.h"
+#include "kernels/scale.h"
 
 #define F32 1 /* base/dtype.h */
 

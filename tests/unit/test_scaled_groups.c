@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "decode.h"
-#include "lane_index.h"
-#include "number.h"
-#include "scaled_groups.h"
-#include "scaled_published.h"
+#include "kernels/decode.h"
+#include "kernels/lane_index.h"
+#include "kernels/number.h"
+#include "kernels/scaled_groups.h"
+#include "kernels/scaled_published.h"
 
 #define MOST 2100 /* columns */
 #define ROOM (MOST + XFP_LANES)

@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "select.h"
-#include "unit.h"
+#include "stages/select.h"
+#include "tests/unit/unit.h"
 
 #define BASE "11111111111111111111111111111111"
 #define MORE "22222222222222222222222222222222"

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile.h"
-#include "settings.h"
-#include "unit.h"
+#include "stages/profile.h"
+#include "stages/settings.h"
+#include "tests/unit/unit.h"
 
 static void give(struct xfp_settings *s, const char *name, const char *value)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
-#include "sha256.h"
+#include "runtime/sha256.h"
 
 #include <openssl/evp.h>
 #include <stdlib.h>

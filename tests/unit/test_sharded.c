@@ -2,8 +2,8 @@
 /*
  * Which files make a checkpoint: shards and their index, strays, links, and MODEL given in every way.
  */
-#include "hub.h"
-#include "model.h"
+#include "checkpoints/hub.h"
+#include "tests/unit/model.h"
 
 #define INDEX "model.safetensors.index.json"
 #define S1 "model-00001-of-00002.safetensors"

@@ -2,9 +2,9 @@
 /*
  * What an artifact tells of a unit's weights, and which artifacts are not asked.
  */
-#include "cache_fixture.h"
-#include "key.h"
-#include "sources.h"
+#include "cache/key.h"
+#include "stages/sources.h"
+#include "tests/unit/cache_fixture.h"
 
 /* A unit of some matrices of 4 x 5 weights, all of them in one file. */
 struct subject {

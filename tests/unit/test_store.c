@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <sys/wait.h>
 
-#include "scratch.h"
-#include "store.h"
+#include "cache/store.h"
+#include "tests/unit/scratch.h"
 
 #define OK(call)                                                             \
 	do {                                                                 \

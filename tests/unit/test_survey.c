@@ -2,15 +2,15 @@
 /*
  * A survey of some rows against what the fits of all of them measure.
  */
-#include "survey.h"
+#include "stages/survey.h"
 
 #include <math.h>
 
-#include "aim.h"
-#include "candidates.h"
-#include "fit_unit.h"
-#include "scan.h"
-#include "scratch.h"
+#include "stages/aim.h"
+#include "stages/candidates.h"
+#include "stages/fit_unit.h"
+#include "stages/scan.h"
+#include "tests/unit/scratch.h"
 
 /* A unit of f32 matrices, one behind the other in a file, and the job of its fits. */
 struct subject {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
-#include "bundle_layout.h"
+#include "schemas/bundle_layout.h"
 
 #include <archive.h>
 #include <archive_entry.h>

@@ -2,12 +2,12 @@
 /*
  * A text is whole, or there is none: whichever allocation fails.
  */
-#include "text.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 static size_t asked, fails_at; /* counted from 1; 0: never */
 

@@ -2,9 +2,9 @@
 /*
  * Units: experts however they are stored, and projections that share a tensor.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
-#include "named_shapes.h"
+#include "tests/unit/named_shapes.h"
 
 /* ---- experts ---------------------------------------------------------------------------------- */
 

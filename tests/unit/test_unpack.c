@@ -2,7 +2,7 @@
 /*
  * xfp unpack on a bundle whose every weight is known.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,11 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bundle_fixture.h"
-#include "checkpoint.h"
-#include "commands.h"
-#include "new_folder.h"
-#include "number.h"
+#include "checkpoints/checkpoint.h"
+#include "kernels/number.h"
+#include "stages/commands.h"
+#include "stages/new_folder.h"
+#include "tests/unit/bundle_fixture.h"
 
 static int setup(void **state)
 {

@@ -2,7 +2,7 @@
 /*
  * That a bundle was verified: of which file it is recorded, and what is made of the record.
  */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "bundle_stamp.h"
-#include "scratch.h"
-#include "verified.h"
+#include "stages/bundle_stamp.h"
+#include "stages/verified.h"
+#include "tests/unit/scratch.h"
 
 #define SHA256 "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <sys/resource.h>
 
-#include "cache_fixture.h"
-#include "check.h"
+#include "cache/check.h"
+#include "tests/unit/cache_fixture.h"
 
 static int fail_reading, fail_looking; /* errno, 0: as it is */
 static unsigned after;                 /* so many that go well */

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 /* The same ones every time, in new memory. */
 static inline float *test_vectors(size_t elements)
