@@ -3,7 +3,9 @@
 
 #include <stddef.h>
 #ifdef __linux__
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 #endif
 
 struct xfp_filesystem xfp_filesystem_of_type(uint32_t type)
@@ -62,4 +64,14 @@ struct xfp_identity xfp_identity_at(const char *path, const struct stat *st)
 	if (xfp_filesystem_at(path).inodes_change)
 		identity.inode = 0;
 	return identity;
+}
+
+bool xfp_free_bytes(const char *folder, uint64_t *bytes)
+{
+	struct statvfs fs;
+
+	if (statvfs(folder, &fs))
+		return false;
+	*bytes = (uint64_t)(geteuid() ? fs.f_bavail : fs.f_bfree) * fs.f_frsize;
+	return true;
 }

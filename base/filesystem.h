@@ -24,4 +24,7 @@ struct xfp_filesystem xfp_filesystem_at(const char *path);
  * (FUSE, SMB, 9p, FAT) they say nothing and are left out: device, size and both times have to do. */
 struct xfp_identity xfp_identity_at(const char *path, const struct stat *st);
 
+/* What this user may still write to the file system of a folder; false (and errno) when that cannot be told. */
+bool xfp_free_bytes(const char *folder, uint64_t *bytes);
+
 #endif

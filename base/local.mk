@@ -21,6 +21,8 @@ base_libbase_a_SOURCES = \
 	base/output.h \
 	base/process.c \
 	base/process.h \
+	base/processors.c \
+	base/processors.h \
 	base/size.c \
 	base/size.h \
 	base/standard_files.c \
@@ -34,6 +36,8 @@ runtime_libruntime_la_SOURCES += \
 	base/dtype.h \
 	base/printable.c \
 	base/printable.h \
+	base/sha256.c \
+	base/sha256.h \
 	base/xfp_error.c
 
 pkginclude_HEADERS += base/xfp_error.h

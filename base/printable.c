@@ -1,9 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/printable.h"
 
-#include <stdbool.h>
-#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
+
+bool xfp_utf8_valid(const char *text, size_t length)
+{
+	static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
+	const uint8_t *p = (const uint8_t *)text, *end = p + length;
+
+	while (p < end) {
+		uint32_t code = *p++;
+		int more = code < 0x80 ? 0 : code >> 5 == 6 ? 1 : code >> 4 == 14 ? 2 : code >> 3 == 30 ? 3 : -1;
+
+		if (!code || more < 0 || end - p < more)
+			return false;
+		if (!more)
+			continue;
+		code &= 0x3fu >> more;
+		for (int i = 0; i < more; i++, p++) {
+			if (*p >> 6 != 2)
+				return false;
+			code = code << 6 | (*p & 0x3f);
+		}
+		if (code < least[more] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+			return false;
+	}
+	return true;
+}
 
 /* C0 controls and DEL; C1 controls are handled as the two bytes that UTF-8 makes of them. */
 static bool is_control(unsigned char byte)

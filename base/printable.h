@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * printable.h - names from outside, made safe to print.
+ * printable.h - names from outside: whether they are text, and made safe to print.
  *
  * Tensor and file names come from files that anybody may have written. In a message they must
  * neither break the line nor reach the terminal as control sequences.
  */
 #ifndef XFP_PRINTABLE_H
 #define XFP_PRINTABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Whether it is well-formed UTF-8 without NUL. */
+bool xfp_utf8_valid(const char *text, size_t length);
 
 struct xfp_printable {
 	char text[256];

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,4 +30,24 @@ bool xfp_size_parse(const char *text, uint64_t *size)
 			unit *= binary ? 1024 : 1000;
 	}
 	return count && (letter || !*end) && xfp_mul(count, unit, size);
+}
+
+const char *xfp_human(double value, const char *unit, char text[32])
+{
+	static const char prefixes[] = " kMGTPE";
+	int power = 0;
+
+	while (value >= 999.5 && prefixes[power + 1]) {
+		value /= 1000;
+		power++;
+	}
+	if (!power)
+		snprintf(text, 32, "%.0f%s%s", value, *unit ? " " : "", unit);
+	else
+		snprintf(text, 32, "%.*f %c%s",
+			 value < 9.995   ? 2
+			 : value < 99.95 ? 1
+					 : 0,
+			 value, prefixes[power], unit);
+	return text;
 }

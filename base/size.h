@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * size.h - sizes as a command line has them.
+ * size.h - sizes as a command line has them, and as people are told them.
  */
 #ifndef XFP_SIZE_H
 #define XFP_SIZE_H
@@ -10,5 +10,8 @@
 
 /* "5000000", "5G" or "5GB" (powers of 1000), "5GiB" (of 1024); K, M, G or T in either case. Not 0. */
 bool xfp_size_parse(const char *text, uint64_t *size);
+
+/* "12.3 M", "1.5 GB" (unit "B") and the like, at most 15 characters. */
+const char *xfp_human(double value, const char *unit, char text[32]);
 
 #endif

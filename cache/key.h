@@ -44,6 +44,8 @@
 #include "base/dtype.h"
 #include "base/xfp_error.h"
 #include "schemas/choice.h"
+#include "schemas/digest.h"
+#include "schemas/fit.h"
 #include "schemas/parameters.h"
 #include "schemas/policy.h"
 
@@ -95,14 +97,6 @@ enum xfp_status xfp_key_fit(const char *outliers, const struct xfp_parameters *p
 enum xfp_status xfp_key_library(const char *outliers, const struct xfp_parameters *parameters, uint32_t bits,
 				struct xfp_key *key, struct xfp_error *err);
 
-enum xfp_fit_kind { XFP_FIT_BASE, XFP_FIT_LIBRARY, XFP_FIT_MORE, XFP_FIT_MORE_LIBRARY, XFP_FIT_KINDS };
-/* Whether the modes have candidates in it. */
-static inline bool xfp_fit_wanted(const struct xfp_parameters *parameters, enum xfp_fit_kind kind)
-{
-	bool library = kind == XFP_FIT_LIBRARY || kind == XFP_FIT_MORE_LIBRARY;
-
-	return parameters->modes & (library ? XFP_LIBRARY_MODES : 1u << XFP_MODE_V2);
-}
 /* Of one of them, which measures `bits`. */
 enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, const struct xfp_parameters *parameters,
 				 struct xfp_key *key, struct xfp_error *err);
@@ -122,13 +116,5 @@ enum xfp_status xfp_key_packed(const struct xfp_choice *choice, const struct xfp
 			       struct xfp_key *key, struct xfp_error *err);
 enum xfp_status xfp_key_fp8(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
 			    struct xfp_key *key, struct xfp_error *err);
-
-/* ------------------------------------------------------------------------------------------------ */
-
-/* Streaming digest of a matrix's or tensor's bytes. */
-struct xfp_digest;                       /* opaque */
-struct xfp_digest *xfp_digest_new(void); /* NULL when out of memory */
-void xfp_digest_update(struct xfp_digest *digest, const void *data, size_t size);
-void xfp_digest_final(struct xfp_digest *digest, uint8_t out[16]); /* frees it; `out` may be NULL */
 
 #endif

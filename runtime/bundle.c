@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "runtime/sha256.h"
+#include "base/sha256.h"
 
 #define END_BYTES (2 * (uint64_t)XFP_TAR_BLOCK)
 /* xfp.sum with its header, and the end of the archive. */

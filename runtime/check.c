@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "base/printable.h"
 #include "runtime/bundle_map.h"
-#include "runtime/sha256.h"
+#include "base/sha256.h"
 
 struct member {
 	char name[XFP_FILE_MEMBER_BYTES];

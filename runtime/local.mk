@@ -16,8 +16,6 @@ runtime_libruntime_la_SOURCES += \
 	runtime/linear.h \
 	runtime/multiply.c \
 	runtime/query.c \
-	runtime/sha256.c \
-	runtime/sha256.h \
 	runtime/team.c \
 	runtime/team.h
 runtime_libruntime_la_CFLAGS = $(XFP_CFLAGS) -pthread

@@ -97,31 +97,6 @@ bool xfp_matrix_part_bytes(const struct xfp_idx_unit *unit, const struct xfp_idx
 	return matrix->mode == XFP_MODE_KEEP;
 }
 
-bool xfp_utf8_valid(const char *text, size_t length)
-{
-	static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
-	const uint8_t *p = (const uint8_t *)text, *end = p + length;
-
-	while (p < end) {
-		uint32_t code = *p++;
-		int more = code < 0x80 ? 0 : code >> 5 == 6 ? 1 : code >> 4 == 14 ? 2 : code >> 3 == 30 ? 3 : -1;
-
-		if (!code || more < 0 || end - p < more)
-			return false;
-		if (!more)
-			continue;
-		code &= 0x3fu >> more;
-		for (int i = 0; i < more; i++, p++) {
-			if (*p >> 6 != 2)
-				return false;
-			code = code << 6 | (*p & 0x3f);
-		}
-		if (code < least[more] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-			return false;
-	}
-	return true;
-}
-
 bool xfp_file_name_valid(const char *name)
 {
 	for (const char *start = name;; start++) {

@@ -244,8 +244,6 @@ bool xfp_unit_part_bytes(const struct xfp_idx_unit *unit, bool balanced, uint64_
 bool xfp_matrix_part_bytes(const struct xfp_idx_unit *unit, const struct xfp_idx_matrix *matrix,
 			   uint64_t bytes[XFP_PARTS]);
 
-/* Whether a string of the index is one: well-formed UTF-8 without NUL. */
-bool xfp_utf8_valid(const char *text, size_t length);
 /* Whether a name of the file table is one: relative, no empty, "." or ".." component. */
 bool xfp_file_name_valid(const char *name);
 

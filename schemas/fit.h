@@ -17,6 +17,7 @@
 
 #include "schemas/artifact.h"
 #include "schemas/classes.h"
+#include "schemas/parameters.h"
 
 #define XFP_FIT_KIND "fit"
 #define XFP_FIT_VERSION 3
@@ -55,6 +56,16 @@ enum xfp_status xfp_candidates_write(struct xfp_artifact *a, const struct xfp_ca
 				     struct xfp_error *err);
 enum xfp_status xfp_candidates_read(struct xfp_artifact *a, uint32_t most, struct xfp_candidate *list, uint32_t *count,
 				    struct xfp_error *err);
+
+/* The fits that a unit may have: of codebooks and of libraries; and what more of each was asked for. */
+enum xfp_fit_kind { XFP_FIT_BASE, XFP_FIT_LIBRARY, XFP_FIT_MORE, XFP_FIT_MORE_LIBRARY, XFP_FIT_KINDS };
+/* Whether the modes have candidates in it. */
+static inline bool xfp_fit_wanted(const struct xfp_parameters *parameters, enum xfp_fit_kind kind)
+{
+	bool library = kind == XFP_FIT_LIBRARY || kind == XFP_FIT_MORE_LIBRARY;
+
+	return parameters->modes & (library ? XFP_LIBRARY_MODES : 1u << XFP_MODE_V2);
+}
 
 /* Writing: reserve the datasets of the candidates, by mode, group, library and k; codebooks (NULL for library modes)
  * and cosines of rows [first, first + count) of one, in any order; a library; then the table. */

@@ -14,12 +14,16 @@ schemas_libschemas_a_SOURCES = \
 	schemas/bundle_plan.h \
 	schemas/choice.c \
 	schemas/choice.h \
+	schemas/digest.c \
+	schemas/digest.h \
 	schemas/envelope.c \
 	schemas/envelope.h \
 	schemas/fit.c \
 	schemas/fit.h \
 	schemas/h5.c \
 	schemas/h5.h \
+	schemas/json_print.c \
+	schemas/json_print.h \
 	schemas/ledger.h \
 	schemas/ledger_read.c \
 	schemas/ledger_slice.c \

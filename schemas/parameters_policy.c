@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "schemas/bundle_layout.h"
 #include "schemas/parameters.h"
 

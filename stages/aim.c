@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cache/key.h"
 
 const struct xfp_thresholds xfp_aim_thresholds = { 7, { 0, 5000, 4000, 3500, 3000, 2700, 2500 } };
 

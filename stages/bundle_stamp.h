@@ -11,7 +11,6 @@
 #define XFP_BUNDLE_STAMP_H
 
 #include "base/file.h"
-#include "stages/conversion.h"
 
 struct xfp_bundle_stamp {
 	char key[33], sha256[65], index[33];
@@ -23,19 +22,5 @@ enum xfp_status xfp_bundle_stamp_write(const char *work, const struct xfp_bundle
  * want of it, a bundle whose artifacts were dropped would be made from nothing. */
 enum xfp_status xfp_bundle_stamp_read(const char *work, struct xfp_bundle_stamp *stamp, bool *sound,
 				      struct xfp_error *err);
-
-/* Identity and index of the bundle at `path` as it is now; XFP_BAD_INPUT when there is none, or its index is
- * damaged. */
-enum xfp_status xfp_bundle_stamp_take(const char *path, struct xfp_bundle_stamp *stamp, struct xfp_error *err);
-
-/* Its key. `alone`: of a bundle whose artifacts were dropped, judged by sources and settings, from which all else
- * follows. */
-enum xfp_status xfp_bundle_stamp_key(const struct xfp_conversion *c, bool alone, char key[33], struct xfp_error *err);
-
-/* Whether OUT is the bundle that this conversion would write, as the stamp in its work folder says: *stamp is then
- * that. Where everything is to be read again, so is OUT, as a whole. A bundle that turns out to be damaged is one to
- * be written again; that it cannot be read is a failure. */
-enum xfp_status xfp_bundle_stamp_matches(const struct xfp_conversion *c, bool alone, struct xfp_bundle_stamp *stamp,
-					 bool *matches, struct xfp_error *err);
 
 #endif

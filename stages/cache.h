@@ -11,7 +11,7 @@
 #include "cache/explain.h"
 #include "cache/manifest.h"
 #include "cache/store.h"
-#include "stages/json_print.h"
+#include "schemas/json_print.h"
 
 struct xfp_cache_call {
 	const char *program; /* "xfp cache ls" */

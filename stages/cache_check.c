@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/size.h"
 #include "schemas/parameters.h"
 #include "stages/cache.h"
-#include "stages/conversion.h"
 
 #define MOST_SHOWN 20 /* of findings that are no damage, of a kind */
 

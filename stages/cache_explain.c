@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/size.h"
 #include "cache/explain.h"
 #include "stages/cache.h"
-#include "stages/conversion.h"
 
 struct explaining {
 	const struct xfp_cache *cache;

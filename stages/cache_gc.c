@@ -15,7 +15,6 @@
 #include "base/size.h"
 #include "cache/lock.h"
 #include "stages/cache.h"
-#include "stages/conversion.h"
 
 #define DAY_S 86400
 

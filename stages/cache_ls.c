@@ -9,8 +9,8 @@
 
 #include "base/glob.h"
 #include "base/printable.h"
+#include "base/size.h"
 #include "stages/cache.h"
-#include "stages/conversion.h"
 
 #define SHORT_KEY 12
 

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/size.h"
 #include "cache/check.h"
 #include "cache/gc.h"
 #include "stages/cache.h"
-#include "stages/conversion.h"
 
 #define MOST_RUNS 10 /* as text; in JSON all */
 

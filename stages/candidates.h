@@ -5,9 +5,9 @@
 #ifndef XFP_CANDIDATES_H
 #define XFP_CANDIDATES_H
 
-#include "cache/key.h"
 #include "schemas/bundle_layout.h"
 #include "schemas/fit.h"
+#include "schemas/outliers.h"
 #include "schemas/parameters.h"
 
 /* What a fit measures, in the order of its artifact: mode, k, group and library of each. `measured` are the
@@ -23,5 +23,11 @@ struct xfp_idx_unit xfp_candidate_unit(const struct xfp_candidate *candidate, ui
 				       uint64_t cols);
 /* log2 of a power of two; 0 of 0. */
 uint8_t xfp_candidate_log2(unsigned power);
+
+/* Bytes of each part of a unit that is stored as the candidate, all matrices together. */
+void xfp_candidate_parts(const struct xfp_candidate *candidate, const struct xfp_outliers *known,
+			 uint64_t bytes[XFP_PARTS]);
+/* The sum of these. */
+uint64_t xfp_candidate_bytes(const struct xfp_candidate *candidate, const struct xfp_outliers *known);
 
 #endif

@@ -8,38 +8,6 @@
 #include "schemas/fit.h"
 #include "stages/candidates.h"
 
-void xfp_candidate_parts(const struct xfp_candidate *candidate, const struct xfp_outliers *known,
-			 uint64_t bytes[XFP_PARTS])
-{
-	struct xfp_idx_unit unit = xfp_candidate_unit(candidate, known->matrices, known->rows, known->cols);
-	bool balanced = false;
-
-	for (uint64_t c = 0; c < known->cols; c++)
-		balanced |= known->balance[c] != 0;
-	xfp_unit_part_bytes(&unit, balanced, bytes);
-	for (uint32_t m = 0; m < known->matrices; m++) {
-		struct xfp_idx_matrix matrix = { .mode = unit.mode,
-						 .k = unit.k,
-						 .outliers = known->first[m + 1] - known->first[m] };
-		uint64_t own[XFP_PARTS];
-
-		if (!xfp_matrix_part_bytes(&unit, &matrix, own))
-			continue;
-		for (int p = 0; p < XFP_PARTS; p++)
-			bytes[p] += own[p];
-	}
-}
-
-uint64_t xfp_candidate_bytes(const struct xfp_candidate *candidate, const struct xfp_outliers *known)
-{
-	uint64_t bytes[XFP_PARTS], total = 0;
-
-	xfp_candidate_parts(candidate, known, bytes);
-	for (int p = 0; p < XFP_PARTS; p++)
-		total += bytes[p];
-	return total;
-}
-
 enum xfp_status xfp_chosen_open(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_chosen *chosen,
 				struct xfp_error *err)
 {

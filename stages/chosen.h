@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * chosen.h - the fit that a choice names, as xfp-pack needs it in any mode, and what its parts take.
+ * chosen.h - the fit that a choice names, as xfp-pack needs it in any mode.
  */
 #ifndef XFP_CHOSEN_H
 #define XFP_CHOSEN_H
 
 #include "stages/marks.h"
 #include "stages/pack.h"
-
-/* Bytes of each part of a unit that is stored as the candidate, all matrices together. */
-void xfp_candidate_parts(const struct xfp_candidate *candidate, const struct xfp_outliers *known,
-			 uint64_t bytes[XFP_PARTS]);
-/* Of all of them. */
-uint64_t xfp_candidate_bytes(const struct xfp_candidate *candidate, const struct xfp_outliers *known);
 
 /* A fit, and the outliers that it was made from: whatever the stamps say. */
 struct xfp_chosen {

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "schemas/json_print.h"
 #include "stages/compare.h"
-#include "stages/json_print.h"
 
 /* ---- CSV --------------------------------------------------------------------------------------- */
 

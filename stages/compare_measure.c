@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stages/chosen.h"
+#include "stages/candidates.h"
 #include "stages/compare.h"
 #include "stages/scan.h"
 

@@ -12,7 +12,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "stages/compare.h"
-#include "stages/conversion.h"
 
 enum { WIDTH = 1120, HEIGHT = 560, TOP = 46, BOTTOM = 470, PANEL = 480 };
 #define LINES 6     /* v2, v2a, the same as published, v2c of two groups */

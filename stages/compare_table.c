@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/size.h"
 #include "stages/compare.h"
-#include "stages/conversion.h"
 #include "stages/table.h"
 
 enum { MODE, K, PLAIN_BITS, PLAIN_COSINE, PLAIN_ERROR, SIGMA, BITS, COSINE, ERROR, OURS_COLUMNS };

@@ -19,26 +19,6 @@
 #define LOCK_PATIENCE_S 5
 #define LOCK_SILENCE_S .5
 
-const char *xfp_human(double value, const char *unit, char text[32])
-{
-	static const char prefixes[] = " kMGTPE";
-	int power = 0;
-
-	while (value >= 999.5 && prefixes[power + 1]) {
-		value /= 1000;
-		power++;
-	}
-	if (!power)
-		snprintf(text, 32, "%.0f%s%s", value, *unit ? " " : "", unit);
-	else
-		snprintf(text, 32, "%.*f %c%s",
-			 value < 9.995   ? 2
-			 : value < 99.95 ? 1
-					 : 0,
-			 value, prefixes[power], unit);
-	return text;
-}
-
 /* ---- folders ---------------------------------------------------------------------------------- */
 
 static char *folder_of(const char *path)

@@ -17,24 +17,7 @@
 #include "stages/options.h"
 #include "stages/run_record.h"
 #include "stages/signals.h"
-#include "stages/work.h"
-
-struct xfp_unit_state {
-	bool known;            /* the digests of all its matrices are known */
-	bool done;             /* packed as it should be, and the artifact is in the store */
-	bool decided;          /* `choice` says how */
-	bool unmet;            /* no candidate meets its floor, and that is a failure */
-	bool nonfinite;        /* NaN or infinity: no candidate at all */
-	bool recorded;         /* in the manifest, as part of this run */
-	uint32_t fits;         /* bit F: its choice waits for that one of enum xfp_fit_kind; 0: its survey will tell */
-	uint32_t there;        /* bit S: the current artifact of stamp S is in the store */
-	uint32_t made;         /* bit S: it was made in this run */
-	double seconds;        /* that fresh work took */
-	double progress;       /* share of its work that is over, for the progress bar */
-	uint8_t (*source)[16]; /* [experts] */
-	char key[XFP_STAMPS][33]; /* of the current artifacts, "" when not known */
-	struct xfp_choice choice;
-};
+#include "stages/unit_state.h"
 
 struct xfp_conversion {
 	struct xfp_options options;
@@ -66,6 +49,11 @@ struct xfp_conversion {
  * lock, start a chapter of the log. A dry run changes nothing: it only makes sure of what is replaced. */
 enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *err);
 void xfp_conversion_close(struct xfp_conversion *c);
+/* For estimates; it borrows from the conversion. */
+static inline struct xfp_extent xfp_conversion_extent(const struct xfp_conversion *c)
+{
+	return (struct xfp_extent){ &c->options.parameters, c->ledger, c->units, c->todo };
+}
 
 /* For `xfp status`: what the run is doing now, and how it ended ("finished", "prepared"; a failure and an
  * interruption speak for themselves). Nothing depends on whether that could be written. */
@@ -81,8 +69,6 @@ enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_e
 /* What remains to be written, at the least, against what is free on the file systems of OUT, cache and work
  * folder. Stages hold nothing back for --drop-cache, which frees room when the bundle stands. */
 enum xfp_status xfp_conversion_check_room(const struct xfp_conversion *c, struct xfp_error *err);
-/* What this user may still write to the file system of a folder; false (and errno) when that cannot be told. */
-bool xfp_free_bytes(const char *folder, uint64_t *bytes);
 uint64_t xfp_conversion_least_bytes(const struct xfp_conversion *c);
 
 /* The tools' messages ("xfp-inspect: ...") that the log holds from `offset` on, shown on stderr;
@@ -91,8 +77,5 @@ off_t xfp_log_size(const struct xfp_conversion *c);
 /* Keep the last of those messages as that of the run, for where it has none of its own. */
 void xfp_log_keep(struct xfp_conversion *c, off_t offset);
 void xfp_log_show(const struct xfp_conversion *c, off_t offset);
-
-/* "12.3 M", "1.5 GB" (unit "B") and the like, at most 15 characters. */
-const char *xfp_human(double value, const char *unit, char text[32]);
 
 #endif

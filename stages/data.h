@@ -15,6 +15,7 @@
 
 #define XFP_PIPELINES "pipelines"
 #define XFP_FAMILIES "pipelines/families"
+#define XFP_FAMILY_PATH "XFP_FAMILIES" /* folders separated by colons, looked through before xfp's own */
 #define XFP_PROFILES "pipelines/profiles"
 
 /* The folder `name` of the data. XFP_FAILED, with the remedy, when it is not there; the caller frees. */

@@ -9,6 +9,7 @@
 
 #include "base/filesystem.h"
 #include "cache/seal.h"
+#include "schemas/digest.h"
 
 /* With its NUL, so that no two texts run into each other. */
 static void add(struct xfp_digest *decided, const char *text)

@@ -202,14 +202,14 @@ struct xfp_estimate xfp_estimate_unit(const struct xfp_ledger_unit *unit, const 
 	return estimate;
 }
 
-struct xfp_estimate xfp_estimate(const struct xfp_conversion *c, uint32_t number, enum xfp_bound bound)
+struct xfp_estimate xfp_estimate(const struct xfp_extent *all, uint32_t number, enum xfp_bound bound)
 {
-	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
-	const struct xfp_unit_state *state = &c->units[number];
+	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
+	const struct xfp_unit_state *state = &all->units[number];
 	const struct xfp_candidate *chosen = &state->choice.candidate;
 
 	if (!state->decided)
-		return xfp_estimate_unit(unit, &c->options.parameters, bound);
+		return xfp_estimate_unit(unit, all->parameters, bound);
 	return (struct xfp_estimate){
 		.mode = (enum xfp_mode)chosen->mode,
 		.k = chosen->k,

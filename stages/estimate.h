@@ -12,7 +12,7 @@
 #ifndef XFP_ESTIMATE_H
 #define XFP_ESTIMATE_H
 
-#include "stages/conversion.h"
+#include "stages/unit_state.h"
 
 enum xfp_bound { XFP_LEAST, XFP_EXPECTED, XFP_MOST, XFP_BOUNDS };
 
@@ -31,7 +31,7 @@ struct xfp_estimate {
 struct xfp_estimate xfp_estimate_unit(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
 				      enum xfp_bound bound);
 /* Of a conversion's unit: from its measurements when they are known, otherwise as above. */
-struct xfp_estimate xfp_estimate(const struct xfp_conversion *c, uint32_t number, enum xfp_bound bound);
+struct xfp_estimate xfp_estimate(const struct xfp_extent *all, uint32_t number, enum xfp_bound bound);
 
 /* Where a unit's threshold is its own: one that it may have, the lowest for XFP_MOST. */
 uint32_t xfp_estimate_sigma(uint32_t sigma_milli, enum xfp_bound bound);

@@ -10,8 +10,6 @@
 
 #include "stages/family.h"
 
-#define XFP_FAMILY_PATH "XFP_FAMILIES" /* folders separated by colons, looked through before xfp's own */
-
 /* What decides; NULL: nothing was said. */
 struct xfp_family_wish {
 	const char *family; /* a name; with a slash or ending in .family, a file */

@@ -9,12 +9,14 @@
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "base/size.h"
 #include "runtime/xfp.h"
-#include "stages/bundle_stamp.h"
+#include "schemas/json_print.h"
 #include "stages/decided.h"
-#include "stages/json_print.h"
 #include "stages/mapped.h"
 #include "stages/report.h"
+#include "stages/run_make.h"
+#include "stages/unchanged.h"
 
 /* ---- what an earlier run wrote ------------------------------------------------------------------ */
 

@@ -6,7 +6,6 @@
 #define XFP_FINISH_H
 
 #include "stages/conversion.h"
-#include "stages/run_make.h"
 
 struct xfp_result {
 	char sha256[65];

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "stages/candidates.h"
+#include "stages/rows.h"
 #include "stages/threads.h"
 
 /* A unit whose rows are on disk. */

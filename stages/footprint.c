@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/processors.h"
 #include "kernels/lloyd.h"
 #include "kernels/moments.h"
 #include "schemas/bundle_layout.h"
@@ -18,7 +19,6 @@
 #include "stages/footprint_groups.h"
 #include "stages/measure.h"
 #include "stages/rows.h"
-#include "stages/run_make.h"
 #include "stages/survey.h"
 
 #define KIB ((uint64_t)1 << 10)
@@ -237,46 +237,46 @@ static uint64_t most_pack_bytes(const struct xfp_parameters *measured, const str
 }
 
 /* Weights of one matrix further out than `sigma_milli`. */
-static double beyond(const struct xfp_conversion *c, uint32_t number, uint32_t sigma_milli)
+static double beyond(const struct xfp_extent *all, uint32_t number, uint32_t sigma_milli)
 {
-	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
+	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
 
 	return xfp_outlier_share(sigma_milli, XFP_MOST) * (double)(unit->rows * unit->cols);
 }
 
 /* What outliers take: those that are found are more than those that are kept. */
-static uint64_t outlier_bytes(const struct xfp_conversion *c, uint32_t number, const struct coefficients *k)
+static uint64_t outlier_bytes(const struct xfp_extent *all, uint32_t number, const struct coefficients *k)
 {
-	const struct xfp_parameters *parameters = &c->options.parameters;
-	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
+	const struct xfp_parameters *parameters = all->parameters;
+	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
 	uint32_t sigma = xfp_estimate_sigma(parameters->outlier_sigma, XFP_MOST);
 	double cap = (double)parameters->outlier_cap / XFP_NANO * (double)(unit->rows * unit->cols);
-	double kept = beyond(c, number, sigma);
+	double kept = beyond(all, number, sigma);
 
 	if (unit->plan != XFP_PLAN_FIT)
 		return 0;
 	if (k->suspect)
-		return (uint64_t)(k->suspect * beyond(c, number, sigma - sigma / 8) + k->outlier * kept);
-	if (c->units[number].decided)
-		kept = (double)c->units[number].choice.candidate.outliers / unit->experts;
+		return (uint64_t)(k->suspect * beyond(all, number, sigma - sigma / 8) + k->outlier * kept);
+	if (all->units[number].decided)
+		kept = (double)all->units[number].choice.candidate.outliers / unit->experts;
 	return (uint64_t)(k->outlier * (kept < cap ? kept : cap));
 }
 
-uint64_t xfp_footprint_step(const struct xfp_conversion *c, uint32_t number, enum xfp_step step, unsigned threads)
+uint64_t xfp_footprint_step(const struct xfp_extent *all, uint32_t number, enum xfp_step step, unsigned threads)
 {
 	const struct coefficients *k = &steps[step == XFP_STEP_MORE           ? XFP_STEP_FIT
 					      : step == XFP_STEP_MORE_LIBRARY ? XFP_STEP_LIBRARY
 									      : step];
-	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
-	struct xfp_matrix_source source = xfp_ledger_source(c->ledger, unit->first_matrix);
-	struct xfp_estimate estimate = xfp_estimate(c, number, XFP_MOST);
-	const struct xfp_policy policy = xfp_policy_of_unit(&c->options.parameters, unit);
-	const struct xfp_parameters measured = xfp_policy_parameters(&c->options.parameters, &policy);
+	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
+	struct xfp_matrix_source source = xfp_ledger_source(all->ledger, unit->first_matrix);
+	struct xfp_estimate estimate = xfp_estimate(all, number, XFP_MOST);
+	const struct xfp_policy policy = xfp_policy_of_unit(all->parameters, unit);
+	const struct xfp_parameters measured = xfp_policy_parameters(all->parameters, &policy);
 	uint64_t rows = xfp_rows_block(&source), block = rows * unit->cols * (xfp_dtype_bits(unit->dtype) / 8);
 	uint64_t stack = unit->cols * k->stack_column + k->matrix, bytes = k->fixed;
 
 	if (step == XFP_STEP_PACK)
-		bytes += most_pack_bytes(&measured, unit, &estimate, c->units[number].decided, rows, threads);
+		bytes += most_pack_bytes(&measured, unit, &estimate, all->units[number].decided, rows, threads);
 	else if (step == XFP_STEP_SURVEY)
 		bytes += survey_bytes(&measured, unit, threads);
 	else if (step != XFP_STEP_OUTLIERS)
@@ -289,9 +289,9 @@ uint64_t xfp_footprint_step(const struct xfp_conversion *c, uint32_t number, enu
 	if ((step == XFP_STEP_OUTLIERS || step == XFP_STEP_SURVEY) && threads > 1)
 		bytes += threads * block;
 	bytes += threads * (k->thread + unit->cols * k->thread_column) + unit->cols * k->column;
-	bytes += unit->experts * stack + (step == XFP_STEP_SURVEY ? 0 : outlier_bytes(c, number, k));
+	bytes += unit->experts * stack + (step == XFP_STEP_SURVEY ? 0 : outlier_bytes(all, number, k));
 	if (step == XFP_STEP_OUTLIERS && threads > 1 && unit->experts > 1)
-		bytes += (threads - 1) * outlier_bytes(c, number, k);
+		bytes += (threads - 1) * outlier_bytes(all, number, k);
 
 	if (source.view.col_stride != 1 || source.view.row_stride != unit->cols)
 		bytes += TILE;
@@ -302,20 +302,20 @@ uint64_t xfp_footprint_step(const struct xfp_conversion *c, uint32_t number, enu
 
 /* What the step of a unit takes that takes most, of those that are still to come. `together`: its fits at once, as make
  * has them where there are fewer units than jobs. */
-static uint64_t unit_bytes(const struct xfp_conversion *c, uint32_t number, unsigned threads, bool together)
+static uint64_t unit_bytes(const struct xfp_extent *all, uint32_t number, unsigned threads, bool together)
 {
-	const struct xfp_unit_state *state = &c->units[number];
-	bool fit = c->ledger->units[number].plan == XFP_PLAN_FIT;
-	bool extended = fit && xfp_estimate(c, number, XFP_MOST).extended;
+	const struct xfp_unit_state *state = &all->units[number];
+	bool fit = all->ledger->units[number].plan == XFP_PLAN_FIT;
+	bool extended = fit && xfp_estimate(all, number, XFP_MOST).extended;
 	uint64_t most = 0, fits = 0;
 
 	for (enum xfp_step s = XFP_STEP_SURVEY; s < XFP_STEPS; s++) {
 		uint64_t bytes;
 
 		if ((s != XFP_STEP_PACK && (!fit || state->decided)) ||
-		    !xfp_step_wanted(&c->options.parameters, s, extended) || state->there >> xfp_step_stamp(s) & 1)
+		    !xfp_step_wanted(all->parameters, s, extended) || state->there >> xfp_step_stamp(s) & 1)
 			continue;
-		bytes = xfp_footprint_step(c, number, s, threads);
+		bytes = xfp_footprint_step(all, number, s, threads);
 		if (together && (s == XFP_STEP_FIT || s == XFP_STEP_LIBRARY))
 			bytes = fits += bytes + (fits ? SHELL_FIXED + steps[s].text : 0);
 		most = bytes > most ? bytes : most;
@@ -331,19 +331,19 @@ static int falling(const void *a, const void *b)
 }
 
 /* The units that take most, all at once, and the programs that they run. */
-static enum xfp_status units_in_flight(const struct xfp_conversion *c, unsigned jobs, struct xfp_memory *memory,
+static enum xfp_status units_in_flight(const struct xfp_extent *all, unsigned jobs, struct xfp_memory *memory,
 				       struct xfp_error *err)
 {
-	uint64_t *bytes = calloc(c->ledger->unit_count + (size_t)1, sizeof *bytes), most = 0, text[XFP_STEPS] = { 0 };
-	unsigned threads = xfp_stage_threads(jobs, c->todo);
+	uint64_t *bytes = calloc(all->ledger->unit_count + (size_t)1, sizeof *bytes), most = 0, text[XFP_STEPS] = { 0 };
+	unsigned threads = xfp_stage_threads(jobs, all->todo);
 	uint32_t count = 0;
 
 	if (!bytes)
 		return xfp_fail(err, XFP_FAILED, "out of memory");
-	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
-		if (c->units[i].done)
+	for (uint32_t i = 0; i < all->ledger->unit_count; i++) {
+		if (all->units[i].done)
 			continue;
-		bytes[count] = unit_bytes(c, i, threads, jobs > c->todo);
+		bytes[count] = unit_bytes(all, i, threads, jobs > all->todo);
 		if (bytes[count] > most) {
 			most = bytes[count];
 			memory->largest = i;
@@ -352,10 +352,10 @@ static enum xfp_status units_in_flight(const struct xfp_conversion *c, unsigned 
 	}
 	qsort(bytes, count, sizeof *bytes, falling);
 	for (int s = 0; s < XFP_STEPS; s++)
-		text[s] = xfp_step_wanted(&c->options.parameters, (enum xfp_step)s, false) ? steps[s].text : 0;
+		text[s] = xfp_step_wanted(all->parameters, (enum xfp_step)s, false) ? steps[s].text : 0;
 	qsort(text, XFP_STEPS, sizeof *text, falling);
 	if (count)
-		memory->units = memory->front + MAKE_FIXED + c->ledger->unit_count * MAKE_UNIT;
+		memory->units = memory->front + MAKE_FIXED + all->ledger->unit_count * MAKE_UNIT;
 	for (uint32_t i = 0; i < jobs && i < count; i++)
 		memory->units += bytes[i] + MAKE_FIXED + SHELL_FIXED + (i < XFP_STEPS ? text[i] : 0);
 	free(bytes);
@@ -387,33 +387,33 @@ static uint64_t larger(uint64_t a, uint64_t b)
 }
 
 /* Of the bundle writer's blocks, what a member is large enough to fill. */
-static uint64_t block_bytes(const struct xfp_conversion *c)
+static uint64_t block_bytes(const struct xfp_extent *all)
 {
 	uint64_t largest = 0;
 
-	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
-		largest = larger(largest, xfp_estimate(c, i, XFP_MOST).bytes);
-	for (uint32_t i = 0; i < c->ledger->tensor_count; i++)
-		if (c->ledger->tensors[i].fate == XFP_FATE_KEPT)
-			largest = larger(largest, c->ledger->tensors[i].bytes);
+	for (uint32_t i = 0; i < all->ledger->unit_count; i++)
+		largest = larger(largest, xfp_estimate(all, i, XFP_MOST).bytes);
+	for (uint32_t i = 0; i < all->ledger->tensor_count; i++)
+		if (all->ledger->tensors[i].fate == XFP_FATE_KEPT)
+			largest = larger(largest, all->ledger->tensors[i].bytes);
 	return largest < BUNDLE_BLOCKS ? largest : BUNDLE_BLOCKS;
 }
 
-enum xfp_status xfp_footprint_memory(const struct xfp_conversion *c, unsigned jobs, bool bundle,
+enum xfp_status xfp_footprint_memory(const struct xfp_extent *all, unsigned jobs, bool bundle,
 				     struct xfp_memory *memory, struct xfp_error *err)
 {
 	uint64_t own = FRONT_FIXED + GUARD_FIXED;
-	double ledger = (double)ledger_bytes(c->ledger);
+	double ledger = (double)ledger_bytes(all->ledger);
 	enum xfp_status status;
 
 	*memory = (struct xfp_memory){ .largest = UINT32_MAX };
 	memory->inspect = own + INSPECT_FIXED + (uint64_t)(INSPECT_LEDGERS * ledger);
-	memory->front = own + (uint64_t)ledger + c->ledger->unit_count * sizeof *c->units +
-			c->ledger->matrix_count * sizeof **c->units->source;
-	status = units_in_flight(c, jobs, memory, err);
+	memory->front = own + (uint64_t)ledger + all->ledger->unit_count * sizeof *all->units +
+			all->ledger->matrix_count * sizeof **all->units->source;
+	status = units_in_flight(all, jobs, memory, err);
 	if (bundle)
-		memory->bundle = memory->front + BUNDLE_FIXED + block_bytes(c) + (uint64_t)(BUNDLE_LEDGERS * ledger) +
-				 c->ledger->matrix_count * sizeof(struct xfp_idx_matrix);
+		memory->bundle = memory->front + BUNDLE_FIXED + block_bytes(all) + (uint64_t)(BUNDLE_LEDGERS * ledger) +
+				 all->ledger->matrix_count * sizeof(struct xfp_idx_matrix);
 	memory->peak = larger(larger(memory->inspect, own + (uint64_t)(READING_LEDGERS * ledger)),
 			      larger(memory->units, memory->bundle));
 	return status;

@@ -9,8 +9,8 @@
 #ifndef XFP_FOOTPRINT_H
 #define XFP_FOOTPRINT_H
 
-#include "stages/conversion.h"
 #include "stages/estimate.h"
+#include "stages/unit_state.h"
 
 /* ---- disk -------------------------------------------------------------------------------------- */
 
@@ -21,10 +21,10 @@ struct xfp_disk {
 	uint64_t work;      /* where the work folder is */
 };
 
-/* `c` needs its options and ledger; its units say what is there already (as xfp_prepare_units leaves them). */
-struct xfp_disk xfp_footprint_disk(const struct xfp_conversion *c, enum xfp_bound bound);
+/* Its units say what is there already (as xfp_prepare_units leaves them). */
+struct xfp_disk xfp_footprint_disk(const struct xfp_extent *all, enum xfp_bound bound);
 /* The size of the bundle alone. */
-uint64_t xfp_footprint_bundle(const struct xfp_conversion *c, enum xfp_bound bound);
+uint64_t xfp_footprint_bundle(const struct xfp_extent *all, enum xfp_bound bound);
 uint64_t xfp_disk_total(const struct xfp_disk *disk);
 
 /* ---- memory ------------------------------------------------------------------------------------ */
@@ -47,7 +47,7 @@ enum xfp_stamp xfp_step_stamp(enum xfp_step step);
 bool xfp_step_wanted(const struct xfp_parameters *parameters, enum xfp_step step, bool extended);
 
 /* Of one process of a step: what it has for itself, in bytes. */
-uint64_t xfp_footprint_step(const struct xfp_conversion *c, uint32_t unit, enum xfp_step step, unsigned threads);
+uint64_t xfp_footprint_step(const struct xfp_extent *all, uint32_t unit, enum xfp_step step, unsigned threads);
 
 /* Proportional set sizes of all processes together, in bytes, phase by phase; a phase that does not come is 0. */
 struct xfp_memory {
@@ -61,7 +61,7 @@ struct xfp_memory {
 
 /* With `jobs` units in flight: those that take most are taken to be there at the same time. `bundle`: whether one
  * is to be written. */
-enum xfp_status xfp_footprint_memory(const struct xfp_conversion *c, unsigned jobs, bool bundle,
+enum xfp_status xfp_footprint_memory(const struct xfp_extent *all, unsigned jobs, bool bundle,
 				     struct xfp_memory *memory, struct xfp_error *err);
 
 #endif

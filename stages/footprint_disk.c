@@ -48,12 +48,12 @@ static uint64_t member(uint64_t bytes)
 	return bytes ? xfp_align(bytes + XFP_TAR_BLOCK, XFP_DATA_ALIGN) : 0;
 }
 
-static uint64_t unit_members(const struct xfp_conversion *c, uint32_t number, const struct xfp_estimate *e)
+static uint64_t unit_members(const struct xfp_extent *all, uint32_t number, const struct xfp_estimate *e)
 {
-	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
+	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
 	uint64_t bytes[XFP_PARTS], sum = 0;
 
-	xfp_estimate_parts(unit, &c->options.parameters, e, bytes);
+	xfp_estimate_parts(unit, all->parameters, e, bytes);
 	for (int p = 0; p < XFP_PARTS; p++)
 		sum += member(bytes[p]);
 	return sum;
@@ -88,18 +88,18 @@ static uint64_t index_bytes(const struct xfp_ledger *ledger)
 	return bytes;
 }
 
-uint64_t xfp_footprint_bundle(const struct xfp_conversion *c, enum xfp_bound bound)
+uint64_t xfp_footprint_bundle(const struct xfp_extent *all, enum xfp_bound bound)
 {
-	uint64_t bytes = index_bytes(c->ledger) + file_members(c->ledger) + 2 * XFP_DATA_ALIGN;
+	uint64_t bytes = index_bytes(all->ledger) + file_members(all->ledger) + 2 * XFP_DATA_ALIGN;
 
-	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
-		struct xfp_estimate estimate = xfp_estimate(c, i, bound);
+	for (uint32_t i = 0; i < all->ledger->unit_count; i++) {
+		struct xfp_estimate estimate = xfp_estimate(all, i, bound);
 
-		bytes += unit_members(c, i, &estimate);
+		bytes += unit_members(all, i, &estimate);
 	}
-	for (uint32_t i = 0; i < c->ledger->tensor_count; i++)
-		if (c->ledger->tensors[i].fate == XFP_FATE_KEPT)
-			bytes += member(c->ledger->tensors[i].bytes);
+	for (uint32_t i = 0; i < all->ledger->tensor_count; i++)
+		if (all->ledger->tensors[i].fate == XFP_FATE_KEPT)
+			bytes += member(all->ledger->tensors[i].bytes);
 	return bytes;
 }
 
@@ -139,12 +139,12 @@ static uint64_t fit_artifact(const struct xfp_ledger_unit *unit, const struct xf
 }
 
 /* What is missing of a unit, and the number of its files. */
-static uint64_t unit_artifacts(const struct xfp_conversion *c, uint32_t number, enum xfp_bound bound, uint32_t *files)
+static uint64_t unit_artifacts(const struct xfp_extent *all, uint32_t number, enum xfp_bound bound, uint32_t *files)
 {
-	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
-	const struct xfp_policy policy = xfp_policy_of_unit(&c->options.parameters, unit);
-	const struct xfp_parameters measured = xfp_policy_parameters(&c->options.parameters, &policy);
-	struct xfp_estimate estimate = xfp_estimate(c, number, bound);
+	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
+	const struct xfp_policy policy = xfp_policy_of_unit(all->parameters, unit);
+	const struct xfp_parameters measured = xfp_policy_parameters(all->parameters, &policy);
+	struct xfp_estimate estimate = xfp_estimate(all, number, bound);
 	uint64_t bytes[XFP_STAMPS] = { 0 }, sum = 0;
 
 	if (unit->plan == XFP_PLAN_FIT) {
@@ -159,8 +159,8 @@ static uint64_t unit_artifacts(const struct xfp_conversion *c, uint32_t number, 
 	}
 	bytes[XFP_STAMP_PACKED] = file(PACKED_FIXED + unit->experts * PACKED_MATRIX + estimate.bytes);
 	/* A decided unit is packed whether or not what it was measured from is still there. */
-	for (int s = c->units[number].decided ? XFP_STAMP_CHOICE : 0; s < XFP_STAMPS; s++) {
-		if (!bytes[s] || c->units[number].there >> s & 1)
+	for (int s = all->units[number].decided ? XFP_STAMP_CHOICE : 0; s < XFP_STAMPS; s++) {
+		if (!bytes[s] || all->units[number].there >> s & 1)
 			continue;
 		sum += bytes[s];
 		++*files;
@@ -168,17 +168,17 @@ static uint64_t unit_artifacts(const struct xfp_conversion *c, uint32_t number, 
 	return sum;
 }
 
-static uint64_t artifact_bytes(const struct xfp_conversion *c, enum xfp_bound bound)
+static uint64_t artifact_bytes(const struct xfp_extent *all, enum xfp_bound bound)
 {
 	uint64_t bytes = MANIFEST_FIXED, journal = 0;
 	uint32_t files = 0;
 
-	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
-		const struct xfp_ledger_unit *unit = &c->ledger->units[i];
+	for (uint32_t i = 0; i < all->ledger->unit_count; i++) {
+		const struct xfp_ledger_unit *unit = &all->ledger->units[i];
 
-		if (c->units[i].done)
+		if (all->units[i].done)
 			continue;
-		bytes += unit_artifacts(c, i, bound, &files) + MANIFEST_UNIT + unit->experts * MANIFEST_MATRIX;
+		bytes += unit_artifacts(all, i, bound, &files) + MANIFEST_UNIT + unit->experts * MANIFEST_MATRIX;
 		journal += JOURNAL_UNIT;
 	}
 	bytes += journal < JOURNAL_MOST ? journal : JOURNAL_MOST;
@@ -199,29 +199,29 @@ static uint64_t ledger_file(const struct xfp_ledger *ledger)
 	return file(bytes);
 }
 
-static uint64_t work_bytes(const struct xfp_conversion *c, enum xfp_bound bound)
+static uint64_t work_bytes(const struct xfp_extent *all, enum xfp_bound bound)
 {
-	uint64_t bytes = ledger_file(c->ledger) + WORK_FIXED;
+	uint64_t bytes = ledger_file(all->ledger) + WORK_FIXED;
 
-	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
-		struct xfp_estimate estimate = xfp_estimate(c, i, bound);
+	for (uint32_t i = 0; i < all->ledger->unit_count; i++) {
+		struct xfp_estimate estimate = xfp_estimate(all, i, bound);
 		unsigned stamps = 0;
 
 		for (enum xfp_step s = XFP_STEP_SURVEY; s < XFP_STEPS; s++)
-			stamps += xfp_step_wanted(&c->options.parameters, s, estimate.extended);
+			stamps += xfp_step_wanted(all->parameters, s, estimate.extended);
 		/* And of the choice. */
-		stamps = c->ledger->units[i].plan == XFP_PLAN_FIT ? stamps + 1 : 1;
+		stamps = all->ledger->units[i].plan == XFP_PLAN_FIT ? stamps + 1 : 1;
 		bytes += stamps * BLOCK + WORK_UNIT;
 	}
 	return bytes;
 }
 
-struct xfp_disk xfp_footprint_disk(const struct xfp_conversion *c, enum xfp_bound bound)
+struct xfp_disk xfp_footprint_disk(const struct xfp_extent *all, enum xfp_bound bound)
 {
 	return (struct xfp_disk){
-		.bundle = xfp_footprint_bundle(c, bound),
-		.artifacts = artifact_bytes(c, bound),
-		.work = work_bytes(c, bound),
+		.bundle = xfp_footprint_bundle(all, bound),
+		.artifacts = artifact_bytes(all, bound),
+		.work = work_bytes(all, bound),
 	};
 }
 

@@ -11,11 +11,11 @@
 #include "base/dtype.h"
 #include "base/next_option.h"
 #include "base/printable.h"
+#include "base/size.h"
 #include "schemas/classes.h"
+#include "schemas/json_print.h"
 #include "schemas/parameters.h"
 #include "stages/commands.h"
-#include "stages/conversion.h"
-#include "stages/json_print.h"
 #include "stages/mapped.h"
 #include "stages/report.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "stages/json_print.h"
+#include "schemas/json_print.h"
 #include "stages/name_groups.h"
 
 #define MOST_GUESSES 100 /* lines */

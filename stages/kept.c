@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "cache/key.h"
 #include "runtime/xfp.h"
+#include "schemas/digest.h"
 
 #define BLOCK ((size_t)1 << 20)
 #define LARGEST ((size_t)256 << 20) /* of a small file, as inspect has it */

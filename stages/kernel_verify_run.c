@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/glob.h"
-#include "runtime/sha256.h"
+#include "base/sha256.h"
 #include "stages/kernel_verify.h"
 
 #define GOLDEN_SEED 1

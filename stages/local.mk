@@ -51,6 +51,8 @@ stages_libstages_a_SOURCES = \
 	stages/family.h \
 	stages/family_choose.c \
 	stages/family_choose.h \
+	stages/faults.c \
+	stages/faults.h \
 	stages/finish.c \
 	stages/finish.h \
 	stages/fit_codebooks.c \
@@ -73,8 +75,6 @@ stages_libstages_a_SOURCES = \
 	stages/ingest.h \
 	stages/inspect_report.c \
 	stages/inspect_report.h \
-	stages/json_print.c \
-	stages/json_print.h \
 	stages/kept.c \
 	stages/kept.h \
 	stages/library_train.c \
@@ -174,6 +174,9 @@ stages_libstages_a_SOURCES = \
 	stages/unpack.c \
 	stages/unpack.h \
 	stages/unpack_tensor.c \
+	stages/unchanged.c \
+	stages/unchanged.h \
+	stages/unit_state.h \
 	stages/verified.c \
 	stages/verified.h \
 	stages/verify.c \

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/filesystem.h"
 #include "base/printable.h"
 
 #define FULL_BYTES 65536 /* with less than this free, a line in a file may already be too much */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "kernels/scale.h"
-#include "stages/chosen.h"
+#include "stages/candidates.h"
 
 #define SUMMARY_BLOCK 65536 /* cosines in memory at once */
 

@@ -15,6 +15,7 @@
 
 #include "schemas/outliers.h"
 #include "stages/rows.h"
+#include "stages/scan.h"
 
 /* What reading a unit that no earlier stage has read tells: its matrices' digests, and whether fp8 holds it. */
 struct survey {

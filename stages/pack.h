@@ -5,8 +5,8 @@
 #ifndef XFP_PACK_H
 #define XFP_PACK_H
 
+#include "base/sha256.h"
 #include "cache/key.h"
-#include "runtime/sha256.h"
 #include "schemas/choice.h"
 #include "schemas/packed.h"
 #include "stages/work.h"

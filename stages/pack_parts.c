@@ -8,6 +8,7 @@
 #include "kernels/assign.h"
 #include "kernels/cosine.h"
 #include "kernels/decode.h"
+#include "schemas/digest.h"
 #include "stages/pack.h"
 #include "stages/rows.h"
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/processors.h"
 #include "stages/commands.h"
 #include "stages/convert.h"
 #include "stages/finish.h"
@@ -27,11 +28,12 @@ double xfp_plan_seconds(const struct xfp_plan_facts *facts)
 static enum xfp_status gather(struct xfp_plan_facts *facts, struct xfp_error *err)
 {
 	const struct xfp_conversion *c = facts->c;
+	const struct xfp_extent extent = xfp_conversion_extent(c);
 	struct xfp_result result = { .sha256 = "" };
 	enum xfp_status status = XFP_OK;
 
 	for (int bound = 0; bound < XFP_BOUNDS; bound++)
-		facts->bundle[bound] = xfp_footprint_bundle(c, (enum xfp_bound)bound);
+		facts->bundle[bound] = xfp_footprint_bundle(&extent, (enum xfp_bound)bound);
 	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
 		facts->measured += c->units[i].decided;
 	if (!c->todo)
@@ -42,8 +44,8 @@ static enum xfp_status gather(struct xfp_plan_facts *facts, struct xfp_error *er
 		return status;
 	facts->current = result.unchanged;
 	if (!facts->current)
-		facts->disk = xfp_footprint_disk(c, XFP_MOST);
-	return xfp_footprint_memory(c, facts->jobs, !facts->current, &facts->memory, err);
+		facts->disk = xfp_footprint_disk(&extent, XFP_MOST);
+	return xfp_footprint_memory(&extent, facts->jobs, !facts->current, &facts->memory, err);
 }
 
 static int plan(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)

@@ -7,8 +7,8 @@
 #define XFP_PLAN_H
 
 #include "kernels/lloyd.h"
+#include "stages/conversion.h"
 #include "stages/footprint.h"
-#include "stages/run_make.h"
 
 /* How fast this machine is, with one thread. */
 struct xfp_pace {

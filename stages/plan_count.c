@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/filesystem.h"
 #include "stages/plan.h"
 
 static struct xfp_plan_group *find_group(struct xfp_plan_groups *groups, const struct xfp_ledger_unit *unit)
@@ -29,9 +30,10 @@ static struct xfp_plan_group *find_group(struct xfp_plan_groups *groups, const s
 
 static void add_unit(struct xfp_plan_group *group, const struct xfp_conversion *c, uint32_t number)
 {
+	const struct xfp_extent extent = xfp_conversion_extent(c);
 	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
 	struct xfp_policy policy = xfp_policy_of_unit(&c->options.parameters, unit);
-	struct xfp_estimate expected = xfp_estimate(c, number, XFP_EXPECTED);
+	struct xfp_estimate expected = xfp_estimate(&extent, number, XFP_EXPECTED);
 
 	group->units++;
 	group->measured += c->units[number].decided;
@@ -39,7 +41,7 @@ static void add_unit(struct xfp_plan_group *group, const struct xfp_conversion *
 	group->weights += xfp_unit_weights(unit);
 	group->source += xfp_unit_source_bytes(unit);
 	for (int bound = 0; bound < XFP_BOUNDS; bound++)
-		group->bytes[bound] += xfp_estimate(c, number, (enum xfp_bound)bound).bytes;
+		group->bytes[bound] += xfp_estimate(&extent, number, (enum xfp_bound)bound).bytes;
 	group->bits[expected.k]++;
 	group->fp8 += expected.mode == XFP_MODE_FP8;
 	group->kept += expected.mode == XFP_MODE_KEEP;
@@ -96,8 +98,9 @@ struct xfp_plan_fates xfp_plan_count_fates(const struct xfp_ledger *ledger)
 /* Whether a unit that is fitted goes through a stage. */
 static bool is_needed(const struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp)
 {
+	const struct xfp_extent extent = xfp_conversion_extent(c);
 	const struct xfp_unit_state *state = &c->units[number];
-	struct xfp_estimate estimate = xfp_estimate(c, number, XFP_EXPECTED);
+	struct xfp_estimate estimate = xfp_estimate(&extent, number, XFP_EXPECTED);
 
 	switch (stamp) {
 	case XFP_STAMP_FIT:

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "stages/json_print.h"
+#include "base/processors.h"
+#include "schemas/json_print.h"
 #include "stages/plan.h"
 
 static json_t *bounds_json(const uint64_t bytes[XFP_BOUNDS])

@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include "base/filesystem.h"
+#include "base/processors.h"
 #include "kernels/number.h"
 #include "stages/plan.h"
 #include "stages/prepare.h"
+#include "stages/run_make.h"
 #include "stages/survey.h"
 #include "stages/temporary.h"
 
@@ -43,6 +45,7 @@ enum { LARGE, TINY, FP8 = TINY + TINY_UNITS, MOST_UNITS };
 /* The shape that most weights to be converted have, and the steps that any of them goes through. */
 static void look(const struct xfp_conversion *c, struct probe *probe)
 {
+	const struct xfp_extent extent = xfp_conversion_extent(c);
 	uint64_t most = 0;
 
 	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
@@ -53,7 +56,7 @@ static void look(const struct xfp_conversion *c, struct probe *probe)
 			continue;
 		if (unit->plan != XFP_PLAN_FIT) /* what is kept is read and written likewise */
 			probe->fp8 = true;
-		else if (xfp_estimate(c, i, XFP_EXPECTED).extended)
+		else if (xfp_estimate(&extent, i, XFP_EXPECTED).extended)
 			probe->extended = true;
 		if (weights >= most) {
 			most = weights;
@@ -338,11 +341,12 @@ enum xfp_status xfp_pace_measure(const struct xfp_conversion *c, struct xfp_sign
 
 static double unit_seconds(const struct xfp_conversion *c, const struct xfp_pace *pace, uint32_t number)
 {
+	const struct xfp_extent extent = xfp_conversion_extent(c);
 	const struct xfp_parameters *parameters = &c->options.parameters;
 	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
 	const struct xfp_unit_state *state = &c->units[number];
 	double weights = (double)xfp_unit_weights(unit), seconds = 0;
-	bool extended = xfp_estimate(c, number, XFP_EXPECTED).extended;
+	bool extended = xfp_estimate(&extent, number, XFP_EXPECTED).extended;
 
 	if (unit->plan != XFP_PLAN_FIT)
 		return weights * pace->fp8 + pace->unit / stages_of_a_unit(parameters);

@@ -11,7 +11,6 @@
 #define XFP_PREPARE_H
 
 #include "stages/conversion.h"
-#include "stages/run_make.h"
 
 #define XFP_TODO_FILE "todo.mk"
 

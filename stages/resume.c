@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "stages/family_choose.h"
+#include "stages/data.h"
 
 #define LONGEST_COMMAND (1 << 20)
 

@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/filesystem.h"
+#include "base/size.h"
 #include "schemas/bundle_layout.h"
 #include "stages/conversion.h"
-#include "stages/estimate.h"
 
 #define STAMP_BYTES 33
 
@@ -64,16 +64,6 @@ uint64_t xfp_conversion_least_bytes(const struct xfp_conversion *c)
 }
 
 /* ---- against what is free ---------------------------------------------------------------------- */
-
-bool xfp_free_bytes(const char *folder, uint64_t *bytes)
-{
-	struct statvfs fs;
-
-	if (statvfs(folder, &fs))
-		return false;
-	*bytes = (uint64_t)(geteuid() ? fs.f_bavail : fs.f_bfree) * fs.f_frsize;
-	return true;
-}
 
 struct place {
 	const char *folder, *what, *option;

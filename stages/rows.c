@@ -7,9 +7,9 @@
 
 #include "base/bytes.h"
 #include "base/printable.h"
-#include "cache/key.h"
 #include "kernels/encode.h"
 #include "kernels/scale.h"
+#include "schemas/digest.h"
 
 #define BLOCK_BYTES (512u << 10)
 
@@ -195,4 +195,20 @@ void xfp_scaling_free(struct xfp_scaling *scaling)
 	free(scaling->narrow);
 	free(scaling->wide);
 	memset(scaling, 0, sizeof *scaling);
+}
+
+struct xfp_matrix_source xfp_ledger_source(const struct xfp_ledger *ledger, uint32_t index)
+{
+	const struct xfp_ledger_matrix *matrix = &ledger->matrices[index];
+	const struct xfp_ledger_tensor *tensor = &ledger->tensors[matrix->tensor];
+
+	return (struct xfp_matrix_source){
+		.path = ledger->files[tensor->file].path,
+		.tensor = tensor->name,
+		.dtype = tensor->dtype,
+		.offset = tensor->offset,
+		.bytes = tensor->bytes,
+		.view = { matrix->base, matrix->rows, matrix->cols, matrix->row_stride, matrix->col_stride },
+		.identity = &ledger->files[tensor->file].identity,
+	};
 }

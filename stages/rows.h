@@ -23,6 +23,7 @@
 
 #include "checkpoints/checkpoint.h"
 #include "kernels/encode.h"
+#include "schemas/ledger.h"
 
 struct xfp_rows {
 	uint64_t first, count; /* of the current block; count 0 after the last */
@@ -81,5 +82,8 @@ void xfp_scaling_set(struct xfp_scaling *scaling, const uint8_t *balance, int ex
 /* A padded row of w -> a padded row of x. In place is fine. */
 void xfp_scaling_row(const struct xfp_scaling *scaling, const float *w, float *x);
 void xfp_scaling_free(struct xfp_scaling *scaling);
+
+/* Where matrix `index` of the ledger is, in the very file that was inspected; all is borrowed from the ledger. */
+struct xfp_matrix_source xfp_ledger_source(const struct xfp_ledger *ledger, uint32_t index);
 
 #endif

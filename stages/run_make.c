@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/processors.h"
 #include "stages/data.h"
 #include "stages/make_log.h"
 
@@ -180,13 +181,6 @@ int xfp_run(const struct xfp_conversion *c, struct xfp_signals *signals, const c
 
 /* ---- make -------------------------------------------------------------------------------------- */
 
-unsigned xfp_processors(void)
-{
-	cpu_set_t set;
-
-	return sched_getaffinity(0, sizeof set, &set) ? 1 : (unsigned)CPU_COUNT(&set);
-}
-
 /* A jobserver that MAKEFLAGS names and that really reaches us: make closes it for recipes without +. */
 static bool jobserver_reaches(const char *word)
 {
@@ -225,16 +219,6 @@ static unsigned inherit_jobserver(void)
 		return 0;
 	}
 	return jobs ? jobs : xfp_processors();
-}
-
-unsigned xfp_stage_threads(unsigned jobs, uint32_t units)
-{
-	const char *given = getenv("OMP_NUM_THREADS");
-	long threads = given ? strtol(given, NULL, 10) : 0;
-
-	if (threads > 0 && threads < 4096)
-		return (unsigned)threads;
-	return units && units < jobs ? jobs / units : 1;
 }
 
 static void set_threads(unsigned jobs, uint32_t units)

@@ -28,12 +28,6 @@ static inline enum xfp_status xfp_child_status(int status)
 	return status == XFP_USAGE || status > XFP_UNMET ? XFP_FAILED : (enum xfp_status)status;
 }
 
-/* Processors that this process may use: how many units are in flight unless --jobs says otherwise. */
-unsigned xfp_processors(void);
-/* cores = jobs x threads: a stage has one thread unless there are fewer units than jobs, or OMP_NUM_THREADS
- * says otherwise. */
-unsigned xfp_stage_threads(unsigned jobs, uint32_t units);
-
 /* make, over the units of todo.mk. */
 int xfp_run_make(const struct xfp_conversion *c, struct xfp_signals *signals, void (*tick)(void *context),
 		 void *context, struct xfp_error *err);

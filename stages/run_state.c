@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "stages/conversion.h"
 #include "stages/progress.h"
 #include "stages/verified.h"
 

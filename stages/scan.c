@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "kernels/balance.h"
 #include "kernels/encode.h"
 #include "kernels/scale.h"
 #include "stages/rows.h"
 #include "stages/threads.h"
-#include "stages/work.h"
 
 #define MOST_WORKERS 8 /* reading is one's at a time, and takes a fourth of it all */
 
@@ -295,4 +295,12 @@ enum xfp_status xfp_scan_unit(const struct xfp_ledger *ledger, const struct xfp_
 		known->sigma[m] = -1;
 	scan_free(&scan);
 	return status;
+}
+
+enum xfp_status xfp_fail_nonfinite(struct xfp_error *err, const char *tensor, uint64_t count)
+{
+	return xfp_fail(err, XFP_BAD_INPUT,
+			"tensor %s: %" PRIu64 " weights are NaN or infinite; mend the checkpoint, or keep such tensors "
+			"as they are with --on-nonfinite keep",
+			xfp_printable(tensor).text, count);
 }

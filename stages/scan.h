@@ -32,4 +32,7 @@ enum xfp_status xfp_scan_unit(const struct xfp_ledger *ledger, const struct xfp_
 			      const struct xfp_parameters *parameters, struct xfp_outliers *known,
 			      struct xfp_peaks *peaks, struct xfp_error *err);
 
+/* What a stage says of weights that are no numbers, where they are not to be kept. */
+enum xfp_status xfp_fail_nonfinite(struct xfp_error *err, const char *tensor, uint64_t count);
+
 #endif

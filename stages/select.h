@@ -7,7 +7,6 @@
 #define XFP_SELECT_H
 
 #include "base/dtype.h"
-#include "cache/key.h"
 #include "schemas/choice.h"
 #include "schemas/ledger.h"
 #include "schemas/parameters.h"

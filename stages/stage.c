@@ -283,14 +283,6 @@ enum xfp_status xfp_job_open(struct xfp_job *job, enum xfp_stamp stamp, const ch
 	return xfp_job_open_key(job, stamp, key, kind, version, artifact, err);
 }
 
-enum xfp_status xfp_fail_nonfinite(struct xfp_error *err, const char *tensor, uint64_t count)
-{
-	return xfp_fail(err, XFP_BAD_INPUT,
-			"tensor %s: %" PRIu64 " weights are NaN or infinite; mend the checkpoint, or keep such tensors "
-			"as they are with --on-nonfinite keep",
-			xfp_printable(tensor).text, count);
-}
-
 enum xfp_status xfp_job_hit(struct xfp_job *job, enum xfp_stamp stamp, const char *key, const char *kind,
 			    uint32_t version, bool *hit, struct xfp_error *err)
 {

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/printable.h"
-#include "stages/conversion.h"
-#include "stages/json_print.h"
+#include "base/size.h"
+#include "schemas/json_print.h"
 #include "stages/progress.h"
 #include "stages/resume.h"
 #include "stages/verified.h"

@@ -8,10 +8,9 @@
 #include "kernels/moments.h"
 #include "kernels/number.h"
 #include "stages/candidates.h"
-#include "stages/chosen.h"
 #include "stages/fit_rows.h"
+#include "stages/rows.h"
 #include "stages/threads.h"
-#include "stages/work.h"
 
 #define LEAST_ROWS 16 /* of rows however long */
 

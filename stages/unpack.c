@@ -21,16 +21,15 @@
 #include "base/size.h"
 #include "checkpoints/folder.h"
 #include "schemas/classes.h"
+#include "schemas/json_print.h"
 #include "stages/commands.h"
-#include "stages/conversion.h"
-#include "stages/json_print.h"
+#include "stages/faults.h"
 #include "stages/mapped.h"
 #include "stages/new_folder.h"
 #include "stages/report.h"
 #include "stages/safetensors_write.h"
 #include "stages/signals.h"
 #include "stages/unpack.h"
-#include "stages/verify.h"
 
 #define DEFAULT_SHARD_BYTES UINT64_C(5000000000)
 #define SINGLE_NAME "model.safetensors"

@@ -16,9 +16,9 @@
 #include "base/printable.h"
 #include "checkpoints/hub.h"
 #include "schemas/classes.h"
+#include "schemas/json_print.h"
 #include "schemas/parameters.h"
 #include "stages/commands.h"
-#include "stages/json_print.h"
 #include "stages/mapped.h"
 #include "stages/report.h"
 #include "stages/verified.h"
@@ -162,7 +162,7 @@ static enum xfp_status verify_units(const struct request *request, const struct 
 		tally->unmet += !met;
 		tally->strangers += quality.stranger;
 		if (!met)
-			status = xfp_fault(
+			status = xfp_faults_add(
 				faults, err, XFP_UNMET, "unit %s (%s): its median cosine is %.9g, below its floor %.9g",
 				xfp_printable(unit.name).text, xfp_printable(unit.role).text, quality.median, floor);
 		if (!status &&

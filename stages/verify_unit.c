@@ -14,6 +14,7 @@
 #include "kernels/cosine.h"
 #include "kernels/number.h"
 #include "schemas/classes.h"
+#include "schemas/digest.h"
 #include "stages/verify.h"
 
 #define BLOCK_BYTES ((uint64_t)1 << 20)
@@ -186,12 +187,12 @@ static enum xfp_status find_rows(const struct comparison *c, struct xfp_faults *
 	}
 	if (!wrong)
 		return XFP_OK;
-	return xfp_fault(faults, err, kept ? XFP_UNMET : XFP_BAD_INPUT,
-			 "unit %s (%s): %" PRIu64 " of %" PRIu64 " rows %s, the first is row %" PRIu64
-			 " of expert %" PRIu64,
-			 xfp_printable(c->unit.name).text, xfp_printable(c->unit.role).text, wrong, total,
-			 kept ? "differ from the checkpoint" : "decode to weights that are not finite",
-			 first % c->unit.rows, first / c->unit.rows);
+	return xfp_faults_add(faults, err, kept ? XFP_UNMET : XFP_BAD_INPUT,
+			      "unit %s (%s): %" PRIu64 " of %" PRIu64 " rows %s, the first is row %" PRIu64
+			      " of expert %" PRIu64,
+			      xfp_printable(c->unit.name).text, xfp_printable(c->unit.role).text, wrong, total,
+			      kept ? "differ from the checkpoint" : "decode to weights that are not finite",
+			      first % c->unit.rows, first / c->unit.rows);
 }
 
 static enum xfp_status find_strangers(const struct comparison *c, const bool *same, bool *stranger,
@@ -206,10 +207,10 @@ static enum xfp_status find_strangers(const struct comparison *c, const bool *sa
 		*stranger = true;
 		xfp_bundle_matrix(c->bundle, c->unit.first_matrix + e, &matrix);
 		xfp_bundle_tensor(c->bundle, matrix.tensor, &tensor);
-		return xfp_fault(faults, err, XFP_UNMET,
-				 "unit %s (%s): the weights of tensor %s are not those that were converted",
-				 xfp_printable(c->unit.name).text, xfp_printable(c->unit.role).text,
-				 xfp_printable(tensor.name).text);
+		return xfp_faults_add(faults, err, XFP_UNMET,
+				      "unit %s (%s): the weights of tensor %s are not those that were converted",
+				      xfp_printable(c->unit.name).text, xfp_printable(c->unit.role).text,
+				      xfp_printable(tensor.name).text);
 	}
 	return XFP_OK;
 }
@@ -219,8 +220,8 @@ static enum xfp_status find_lie(const struct comparison *c, const char *what, do
 {
 	if (is - stated <= XFP_VERIFY_SLACK && stated - is <= XFP_VERIFY_SLACK)
 		return XFP_OK;
-	return xfp_fault(faults, err, XFP_UNMET, "unit %s (%s): its %s is %.12g, the bundle says %.12g",
-			 xfp_printable(c->unit.name).text, xfp_printable(c->unit.role).text, what, is, stated);
+	return xfp_faults_add(faults, err, XFP_UNMET, "unit %s (%s): its %s is %.12g, the bundle says %.12g",
+			      xfp_printable(c->unit.name).text, xfp_printable(c->unit.role).text, what, is, stated);
 }
 
 /* Measure anew and compare with what the bundle states. */

@@ -105,22 +105,6 @@ void xfp_unit_format(uint32_t unit, char text[16])
 	snprintf(text, 16, "u%06" PRIu32, unit);
 }
 
-struct xfp_matrix_source xfp_ledger_source(const struct xfp_ledger *ledger, uint32_t index)
-{
-	const struct xfp_ledger_matrix *matrix = &ledger->matrices[index];
-	const struct xfp_ledger_tensor *tensor = &ledger->tensors[matrix->tensor];
-
-	return (struct xfp_matrix_source){
-		.path = ledger->files[tensor->file].path,
-		.tensor = tensor->name,
-		.dtype = tensor->dtype,
-		.offset = tensor->offset,
-		.bytes = tensor->bytes,
-		.view = { matrix->base, matrix->rows, matrix->cols, matrix->row_stride, matrix->col_stride },
-		.identity = &ledger->files[tensor->file].identity,
-	};
-}
-
 void xfp_region_format(const struct xfp_matrix_source *source, char text[160])
 {
 	const struct xfp_view *view = &source->view;

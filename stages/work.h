@@ -111,9 +111,7 @@ bool xfp_event_parse(const char *line, struct xfp_event *event);
 bool xfp_unit_parse(const char *text, uint32_t *unit);
 void xfp_unit_format(uint32_t unit, char text[16]);
 
-/* Where matrix `index` of the ledger is, in the very file that was inspected; all is borrowed from the ledger. */
-struct xfp_matrix_source xfp_ledger_source(const struct xfp_ledger *ledger, uint32_t index);
-/* The same as the manifest names it (cache/manifest.h). */
+/* Where a matrix is, as the manifest names it (cache/manifest.h). */
 void xfp_region_format(const struct xfp_matrix_source *source, char text[160]);
 
 /* ---- the frame of a stage ---------------------------------------------------------------------- */
@@ -160,9 +158,6 @@ enum xfp_status xfp_job_open_key(struct xfp_job *job, enum xfp_stamp stamp, cons
 enum xfp_status xfp_stamped_open(const struct xfp_store *store, const char *work, uint32_t unit, enum xfp_stamp stamp,
 				 const char *key, const char *kind, uint32_t version, struct xfp_artifact *artifact,
 				 struct xfp_error *err);
-
-/* What a stage says of weights that are no numbers, where they are not to be kept. */
-enum xfp_status xfp_fail_nonfinite(struct xfp_error *err, const char *tensor, uint64_t count);
 
 /* Whether the artifact of `key` is there and sound; a damaged one is removed. One that cannot be opened or read is
  * XFP_FAILED: it is neither removed nor made again. Sets the event's key and outcome ("hit" or "made"). */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "runtime/sha256.h"
+#include "base/sha256.h"
 #include "tests/fuzz/recipe.h"
 
 #define TAIL_BYTES ((uint64_t)4 * XFP_TAR_BLOCK)

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "runtime/sha256.h"
+#include "base/sha256.h"
 
 #define BLOCK ((uint64_t)XFP_TAR_BLOCK)
 #define SUM_BYTES (2 * BLOCK)

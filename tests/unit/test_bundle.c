@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "runtime/sha256.h"
+#include "base/sha256.h"
 #include "runtime/xfp.h"
 #include "tests/unit/bundle_fixture.h"
 

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/sha256.h"
+#include "base/sha256.h"
 #include "runtime/xfp.h"
 #include "tests/unit/bundle_fixture.h"
 #include "tests/unit/many_members.h"

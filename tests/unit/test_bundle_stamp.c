@@ -12,9 +12,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "runtime/sha256.h"
+#include "base/sha256.h"
 #include "schemas/bundle_layout.h"
 #include "stages/bundle_stamp.h"
+#include "stages/unchanged.h"
 #include "tests/unit/bundle_fixture.h"
 
 static struct xfp_error err;

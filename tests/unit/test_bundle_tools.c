@@ -14,9 +14,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/sha256.h"
 #include "checkpoints/checkpoint.h"
 #include "kernels/number.h"
-#include "runtime/sha256.h"
 #include "runtime/xfp.h"
 #include "stages/commands.h"
 #include "tests/unit/bundle_fixture.h"

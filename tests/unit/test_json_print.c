@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "stages/json_print.h"
+#include "schemas/json_print.h"
 #include "tests/unit/unit.h"
 
 static void expect(const char *bytes, const char *text)

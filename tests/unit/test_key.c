@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cache/key.h"
+#include "schemas/digest.h"
 #include "tests/unit/unit.h"
 
 #define OUTLIERS "0123456789abcdef0123456789abcdef"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include "stages/data.h"
 #include "stages/family_choose.h"
 #include "stages/resume.h"
 #include "tests/unit/scratch.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cache/key.h"
+#include "schemas/digest.h"
 #include "stages/rows.h"
 #include "tests/unit/scratch.h"
 

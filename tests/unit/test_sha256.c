@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/unit.h"
 
-#include "runtime/sha256.h"
+#include "base/sha256.h"
 
 #include <openssl/evp.h>
 #include <stdlib.h>

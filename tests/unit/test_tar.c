@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/unit.h"
 
+#include "base/printable.h"
 #include "schemas/bundle_layout.h"
 
 #include <archive.h>

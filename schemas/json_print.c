@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stages/json_print.h"
+#include "schemas/json_print.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "schemas/bundle_layout.h"
+#include "base/printable.h"
 
 /* Bytes of the character at `p`; 0: it begins none. */
 static size_t character(const char *p, const char *end)

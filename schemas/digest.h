@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * digest.h - the XXH3-128 of bytes that come piece by piece: of matrices, tensors and whatever decides a bundle.
+ */
+#ifndef XFP_DIGEST_H
+#define XFP_DIGEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct xfp_digest;                       /* opaque */
+struct xfp_digest *xfp_digest_new(void); /* NULL when out of memory */
+void xfp_digest_update(struct xfp_digest *digest, const void *data, size_t size);
+/* Frees it; `out` may be NULL. */
+void xfp_digest_final(struct xfp_digest *digest, uint8_t out[16]);
+
+#endif
