@@ -4,31 +4,39 @@
 
 noinst_LIBRARIES += base/libbase.a
 base_libbase_a_SOURCES = \
-	base/expression.c \
-	base/expression.h \
-	base/file.c \
-	base/file.h \
-	base/file_read.c \
-	base/filesystem.c \
-	base/filesystem.h \
-	base/glob.c \
-	base/glob.h \
-	base/misspelt.c \
-	base/misspelt.h \
-	base/next_option.c \
-	base/next_option.h \
-	base/output.c \
-	base/output.h \
-	base/process.c \
-	base/process.h \
-	base/processors.c \
-	base/processors.h \
-	base/size.c \
-	base/size.h \
-	base/standard_files.c \
-	base/standard_files.h \
-	base/text.c \
-	base/text.h
+	base/system/file.c \
+	base/system/file.h \
+	base/system/file_read.c \
+	base/system/filesystem.c \
+	base/system/filesystem.h \
+	base/system/mapped.c \
+	base/system/mapped.h \
+	base/system/new_folder.c \
+	base/system/new_folder.h \
+	base/system/next_option.c \
+	base/system/next_option.h \
+	base/system/output.c \
+	base/system/output.h \
+	base/system/process.c \
+	base/system/process.h \
+	base/system/processors.c \
+	base/system/processors.h \
+	base/system/signals.c \
+	base/system/signals.h \
+	base/system/standard_files.c \
+	base/system/standard_files.h \
+	base/system/temporary.c \
+	base/system/temporary.h \
+	base/text/expression.c \
+	base/text/expression.h \
+	base/text/glob.c \
+	base/text/glob.h \
+	base/text/misspelt.c \
+	base/text/misspelt.h \
+	base/text/size.c \
+	base/text/size.h \
+	base/text/text.c \
+	base/text/text.h
 
 runtime_libruntime_la_SOURCES += \
 	base/bytes.h \

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "cache/check.h"
 #include "cache/manifest_db.h"
 #include "schemas/surveyed.h"

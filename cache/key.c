@@ -8,7 +8,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "cache/seal.h"
 #include "schemas/fit.h"
 #include "schemas/outliers.h"

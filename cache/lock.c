@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
-#include "base/process.h"
+#include "base/system/process.h"
 
 #define PATIENCE_S 10
 #define LONGEST 65536

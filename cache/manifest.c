@@ -9,8 +9,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "base/filesystem.h"
-#include "base/text.h"
+#include "base/system/filesystem.h"
+#include "base/text/text.h"
 #include "cache/manifest_db.h"
 #include "schemas/manifest_sql.h" /* made from schemas/manifest.sql */
 

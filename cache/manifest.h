@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "base/xfp_error.h"
 #include "cache/store.h"
 #include "schemas/choice.h"

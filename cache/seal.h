@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "schemas/fit.h"
 
 /* Of the candidates that the fit or survey of this key measured, in their order: over key, count (32 bits) and every

@@ -3,7 +3,7 @@
  * store.h - the artifact store: write-once files found by key.
  *
  *   CACHE/artifacts/ab/abcdef....h5   artifact of key abcdef...
- *   CACHE/artifacts/ab/.abcd....tmp   pending (base/file.h)
+ *   CACHE/artifacts/ab/.abcd....tmp   pending (base/system/file.h)
  *   CACHE/manifest.sqlite             cache/manifest.h
  *   CACHE/lock                        cache/lock.h
  *
@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "base/xfp_error.h"
 #include "cache/wait.h"
 
@@ -50,7 +50,7 @@ bool xfp_store_has(const struct xfp_store *store, const char *key);
 /* What it means that something of the cache cannot be opened for writing: where others made it, which mode it needs. */
 enum xfp_status xfp_store_denied(const struct xfp_store *store, const char *path, int errnum, struct xfp_error *err);
 
-/* A pending file in the right folder; then xfp_pending_publish(pending, false, err) of base/file.h. A
+/* A pending file in the right folder; then xfp_pending_publish(pending, false, err) of base/system/file.h. A
  * read-only store is XFP_FAILED naming the folder and the remedy. */
 enum xfp_status xfp_store_begin(const struct xfp_store *store, const char *key, struct xfp_pending *pending,
 				struct xfp_error *err);

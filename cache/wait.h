@@ -2,7 +2,7 @@
 /*
  * wait.h - waiting for others that use the cache: for its locks, and for a manifest that one of them is writing.
  *
- * A conversion holds signals back (stages/signals.h), so whatever waits has to ask whether one came.
+ * A conversion holds signals back (base/system/signals.h), so whatever waits has to ask whether one came.
  */
 #ifndef XFP_WAIT_H
 #define XFP_WAIT_H

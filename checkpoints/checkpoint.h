@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
-#include "base/file.h"
+#include "base/system/file.h"
 #include "base/xfp_error.h"
 
 #define XFP_MAX_RANK 8

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/glob.h"
 #include "base/printable.h"
+#include "base/text/glob.h"
 #include "checkpoints/format.h"
 
 #define EXTRA_MAX ((off_t)256 << 20) /* what is larger is no small file, whatever its name */

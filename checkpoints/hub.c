@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/printable.h"
+#include "base/system/file.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/safetensors_index.h"
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/filesystem.h"
 #include "base/printable.h"
+#include "base/system/filesystem.h"
 #include "checkpoints/checkpoint.h"
 
 #define TILE_BYTES ((size_t)1 << 20)

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/filesystem.h"
 #include "base/printable.h"
+#include "base/system/filesystem.h"
 #include "checkpoints/json_reader.h"
 
 #define AGAIN "; the file is damaged: download it again"

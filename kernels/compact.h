@@ -125,7 +125,7 @@ void xfp_compact_train(const struct xfp_compact_book *book, const struct xfp_com
 void xfp_compact_update(struct xfp_compact_book *book, const struct xfp_compact_sums *sums, bool library);
 
 /* Round library and ratios to fp16, and store them: entries * 2^k of the one, then the others (part CODE of
- * schemas/bundle_layout.h). Prepare after it. */
+ * schemas/layout/bundle_layout.h). Prepare after it. */
 void xfp_compact_finish(struct xfp_compact_book *book, uint16_t *code);
 
 /* A stored library, ready for groups. */

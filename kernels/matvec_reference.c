@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matvec_reference.c - what a row times a vector is, by the words of schemas/bundle_layout.h and in double. For tests.
+ * matvec_reference.c - what a row times a vector is, by the words of schemas/layout/bundle_layout.h and in double. For tests.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outlier_rows.h - a matrix's outliers as they are stored (schemas/bundle_layout.h), row by row.
+ * outlier_rows.h - a matrix's outliers as they are stored (schemas/layout/bundle_layout.h), row by row.
  *
  * Nothing in them is trusted: what a row is said to have is checked when it is asked for, and that a list holds no
  * other rows when the last one was.

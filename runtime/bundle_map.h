@@ -6,7 +6,7 @@
 #define XFP_BUNDLE_MAP_H
 
 #include "runtime/xfp.h"
-#include "schemas/bundle_layout.h"
+#include "schemas/layout/bundle_layout.h"
 
 /* A record by its name; a unit by its role, too, which is NULL for others. */
 struct xfp_named {

@@ -13,7 +13,7 @@
 #include "base/dtype.h"
 #include "base/printable.h"
 #include "runtime/bundle_map.h"
-#include "schemas/classes.h"
+#include "schemas/layout/classes.h"
 
 #define NO_MATRIX UINT64_MAX
 

@@ -9,8 +9,8 @@
 
 #include "base/bytes.h"
 #include "base/printable.h"
-#include "runtime/bundle_map.h"
 #include "base/sha256.h"
+#include "runtime/bundle_map.h"
 
 struct member {
 	char name[XFP_FILE_MEMBER_BYTES];

@@ -13,7 +13,7 @@
 #include "kernels/lane_index.h"
 #include "kernels/number.h"
 #include "kernels/scale.h"
-#include "schemas/classes.h"
+#include "schemas/layout/classes.h"
 
 _Static_assert((int)XFP_FLOAT32 == (int)XFP_F32 && (int)XFP_FLOAT16 == (int)XFP_F16 &&
 		       (int)XFP_BFLOAT16 == (int)XFP_BF16,

@@ -6,7 +6,7 @@
 
 #include "base/dtype.h"
 #include "runtime/bundle_map.h"
-#include "schemas/classes.h"
+#include "schemas/layout/classes.h"
 
 void xfp_bundle_info(const struct xfp_bundle *bundle, struct xfp_bundle_info *info)
 {

@@ -17,8 +17,8 @@
 #include <xxhash.h>
 
 #include "base/bytes.h"
-#include "base/filesystem.h"
 #include "base/printable.h"
+#include "base/system/filesystem.h"
 #include "schemas/bundle_plan.h"
 
 #define BLOCK ((size_t)1 << 20)

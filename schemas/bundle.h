@@ -11,7 +11,7 @@
 
 #include "base/dtype.h"
 #include "base/xfp_error.h"
-#include "schemas/bundle_layout.h"
+#include "schemas/layout/bundle_layout.h"
 #include "schemas/ledger.h"
 #include "schemas/packed.h"
 

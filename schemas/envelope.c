@@ -10,7 +10,7 @@
 #include <xxhash.h>
 
 #include "base/bytes.h"
-#include "base/file.h"
+#include "base/system/file.h"
 #include "schemas/h5.h"
 
 #define MAGIC "XFPART\r\n"

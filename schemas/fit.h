@@ -7,7 +7,7 @@
  *   attributes      matrices, rows, cols, candidates, outliers (key of the artifact that it was made from)
  *   /candidate      compound [candidates], struct xfp_candidate
  *   /codebook-NAME  v2: uint16 [R * 2^K] fp16 entries, ascending within a row; v2a, v2c: the unit's library as the
- *                   bundle has it (schemas/bundle_layout.h, part CODE)
+ *                   bundle has it (schemas/layout/bundle_layout.h, part CODE)
  *   /hints-NAME     v2a: float32 [2 * L] what the search of a group's entry begins with (kernels/scaled_groups.h):
  *                   mean and deviation of each entry
  *   /cosine-NAME    float64 [R] between the source row and its reconstruction as stored
@@ -16,7 +16,7 @@
 #define XFP_FIT_H
 
 #include "schemas/artifact.h"
-#include "schemas/classes.h"
+#include "schemas/layout/classes.h"
 #include "schemas/parameters.h"
 
 #define XFP_FIT_KIND "fit"

@@ -25,9 +25,9 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
-#include "base/file.h"
+#include "base/system/file.h"
 #include "base/xfp_error.h"
-#include "schemas/classes.h"
+#include "schemas/layout/classes.h"
 
 #define XFP_LEDGER_FILE "ledger.h5"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/filesystem.h"
+#include "base/system/filesystem.h"
 #include "schemas/envelope.h"
 #include "schemas/h5.h"
 #include "schemas/ledger_slice.h"

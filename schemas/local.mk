@@ -46,11 +46,11 @@ schemas_libschemas_a_SOURCES = \
 	schemas/surveyed.h
 
 runtime_libruntime_la_SOURCES += \
-	schemas/bundle_layout.c \
-	schemas/bundle_layout.h \
-	schemas/classes.c \
-	schemas/classes.h \
-	schemas/tar.c
+	schemas/layout/bundle_layout.c \
+	schemas/layout/bundle_layout.h \
+	schemas/layout/classes.c \
+	schemas/layout/classes.h \
+	schemas/layout/tar.c
 
 # The manifest's SQL, as a C string.
 schemas/manifest_sql.h: $(srcdir)/schemas/embed.sh $(srcdir)/schemas/manifest.sql

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
-#include "schemas/classes.h"
 #include "schemas/h5.h"
+#include "schemas/layout/classes.h"
 
 static const char *const part_names[XFP_PARTS] = { "part-idx", "part-cb", "part-grp", "part-bal", "part-out" };
 

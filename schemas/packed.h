@@ -12,7 +12,7 @@
 #define XFP_PACKED_H
 
 #include "schemas/artifact.h"
-#include "schemas/bundle_layout.h"
+#include "schemas/layout/bundle_layout.h"
 
 #define XFP_PACKED_KIND "packed"
 #define XFP_PACKED_VERSION 3

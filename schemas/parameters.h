@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "base/xfp_error.h"
-#include "schemas/classes.h"
+#include "schemas/layout/classes.h"
 
 #define XFP_NANO 1000000000u
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "schemas/bundle_layout.h"
+#include "schemas/layout/bundle_layout.h"
 #include "schemas/parameters.h"
 
 #define FLOOR_PREFIX "floor:"

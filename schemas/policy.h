@@ -9,7 +9,7 @@
  *   class:NAME   units of that class
  *   role:GLOB    units whose role matches
  *   GLOB         units whose name, a stack's with * for the expert number, is the pattern or matches it
- * GLOB is that of base/glob.h: * for any characters, dots too, ? for one, [...] for one of a set.
+ * GLOB is that of base/text/glob.h: * for any characters, dots too, ? for one, [...] for one of a set.
  *
  * Matrices that the rules of a family keep (embeddings, routers, towers) have no unit. They get one, whose role
  * is the name of the class, where --format or a class: override asks something else of the class, one of those in

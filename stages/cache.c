@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/misspelt.h"
-#include "base/next_option.h"
 #include "base/printable.h"
+#include "base/system/file.h"
+#include "base/system/next_option.h"
+#include "base/text/misspelt.h"
 #include "stages/commands.h"
 
 static const struct xfp_cache_command *const commands[] = {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "base/size.h"
+#include "base/text/size.h"
 #include "schemas/parameters.h"
 #include "stages/cache.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "base/size.h"
+#include "base/text/size.h"
 #include "cache/explain.h"
 #include "stages/cache.h"
 

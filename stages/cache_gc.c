@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "base/printable.h"
-#include "base/size.h"
+#include "base/text/size.h"
 #include "cache/lock.h"
 #include "stages/cache.h"
 

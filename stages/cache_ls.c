@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/glob.h"
 #include "base/printable.h"
-#include "base/size.h"
+#include "base/text/glob.h"
+#include "base/text/size.h"
 #include "stages/cache.h"
 
 #define SHORT_KEY 12

@@ -5,8 +5,8 @@
 #ifndef XFP_CANDIDATES_H
 #define XFP_CANDIDATES_H
 
-#include "schemas/bundle_layout.h"
 #include "schemas/fit.h"
+#include "schemas/layout/bundle_layout.h"
 #include "schemas/outliers.h"
 #include "schemas/parameters.h"
 

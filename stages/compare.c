@@ -12,13 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/printable.h"
+#include "base/system/file.h"
+#include "base/system/temporary.h"
 #include "schemas/policy.h"
 #include "stages/commands.h"
 #include "stages/compare.h"
 #include "stages/run_inspect.h"
-#include "stages/temporary.h"
 #include "stages/threads.h"
 #include "stages/work.h"
 

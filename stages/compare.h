@@ -13,11 +13,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/system/signals.h"
 #include "kernels/peers.h"
 #include "schemas/fit.h"
 #include "schemas/ledger.h"
 #include "schemas/parameters.h"
-#include "stages/signals.h"
 #include "stages/survey.h"
 
 /* ---- what is asked ----------------------------------------------------------------------------- */

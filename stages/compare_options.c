@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/next_option.h"
 #include "base/printable.h"
+#include "base/system/next_option.h"
 #include "checkpoints/hub.h"
 #include "kernels/encode.h"
 #include "stages/aim.h"

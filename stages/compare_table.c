@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "base/size.h"
+#include "base/text/size.h"
 #include "stages/compare.h"
 #include "stages/table.h"
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "cache/lock.h"
-#include "schemas/bundle_layout.h"
+#include "schemas/layout/bundle_layout.h"
 
 /* Stages of a run that was killed may take a moment to notice. */
 #define LOCK_PATIENCE_S 5

@@ -10,13 +10,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/system/signals.h"
 #include "cache/manifest.h"
 #include "cache/store.h"
 #include "schemas/choice.h"
 #include "schemas/ledger.h"
 #include "stages/options.h"
 #include "stages/run_record.h"
-#include "stages/signals.h"
 #include "stages/unit_state.h"
 
 struct xfp_conversion {

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/system/mapped.h"
 #include "stages/commands.h"
 #include "stages/convert.h"
 #include "stages/drop_cache.h"
@@ -20,7 +21,6 @@
 #include "stages/ingest.h"
 #include "stages/like.h"
 #include "stages/make_log.h"
-#include "stages/mapped.h"
 #include "stages/prepare.h"
 #include "stages/progress.h"
 #include "stages/resume.h"

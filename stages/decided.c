@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/filesystem.h"
+#include "base/system/filesystem.h"
 #include "cache/seal.h"
 #include "schemas/digest.h"
 

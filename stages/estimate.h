@@ -39,7 +39,7 @@ uint32_t xfp_estimate_sigma(uint32_t sigma_milli, enum xfp_bound bound);
 /* Share of the weights further than `sigma_milli` / 1000 standard deviations from the mean, before the cap. */
 double xfp_outlier_share(uint32_t sigma_milli, enum xfp_bound bound);
 
-/* Of each part of a unit that is stored so: bytes[XFP_PARTS] (schemas/bundle_layout.h). */
+/* Of each part of a unit that is stored so: bytes[XFP_PARTS] (schemas/layout/bundle_layout.h). */
 void xfp_estimate_parts(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
 			const struct xfp_estimate *estimate, uint64_t *bytes);
 

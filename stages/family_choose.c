@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/printable.h"
+#include "base/system/file.h"
 #include "stages/data.h"
 
 static enum xfp_status no_memory(struct xfp_error *err)

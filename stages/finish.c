@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "base/printable.h"
-#include "base/size.h"
+#include "base/system/mapped.h"
+#include "base/text/size.h"
 #include "runtime/xfp.h"
 #include "schemas/json_print.h"
 #include "stages/decided.h"
-#include "stages/mapped.h"
 #include "stages/report.h"
 #include "stages/run_make.h"
 #include "stages/unchanged.h"

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/processors.h"
+#include "base/system/processors.h"
 #include "kernels/lloyd.h"
 #include "kernels/moments.h"
-#include "schemas/bundle_layout.h"
+#include "schemas/layout/bundle_layout.h"
 #include "schemas/packed.h"
 #include "stages/candidates.h"
 #include "stages/footprint_groups.h"

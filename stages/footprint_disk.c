@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 #include "kernels/lloyd.h"
-#include "schemas/bundle_layout.h"
+#include "schemas/layout/bundle_layout.h"
 #include "stages/aim.h"
 #include "stages/candidates.h"
 #include "stages/footprint.h"

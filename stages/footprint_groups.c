@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/footprint_groups.h"
 
-#include "schemas/bundle_layout.h"
+#include "schemas/layout/bundle_layout.h"
 #include "stages/library_train.h"
 
 static uint64_t larger(uint64_t a, uint64_t b)

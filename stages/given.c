@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
+#include "base/system/mapped.h"
 #include "stages/like.h"
-#include "stages/mapped.h"
 #include "stages/profile.h"
 
 enum xfp_status xfp_given_add(struct xfp_given *given, int setting, const char *where, const char *text,

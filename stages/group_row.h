@@ -54,7 +54,7 @@ bool xfp_library_init(struct xfp_group_library *library, const struct xfp_candid
 /* Rounds of the recipe that the parameters ask for. */
 unsigned xfp_library_published(const struct xfp_parameters *parameters);
 void xfp_library_free(struct xfp_group_library *library);
-/* A library as it is stored (part CODE of schemas/bundle_layout.h), and its hints (schemas/fit.h). */
+/* A library as it is stored (part CODE of schemas/layout/bundle_layout.h), and its hints (schemas/fit.h). */
 struct xfp_library_code {
 	uint16_t *code;
 	float *hints;

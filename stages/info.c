@@ -9,14 +9,14 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "base/next_option.h"
 #include "base/printable.h"
-#include "base/size.h"
-#include "schemas/classes.h"
+#include "base/system/mapped.h"
+#include "base/system/next_option.h"
+#include "base/text/size.h"
 #include "schemas/json_print.h"
+#include "schemas/layout/classes.h"
 #include "schemas/parameters.h"
 #include "stages/commands.h"
-#include "stages/mapped.h"
 #include "stages/report.h"
 
 static void usage(const char *program, FILE *out)

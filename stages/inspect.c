@@ -12,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/next_option.h"
-#include "base/output.h"
-#include "base/standard_files.h"
-#include "base/text.h"
+#include "base/system/next_option.h"
+#include "base/system/output.h"
+#include "base/system/standard_files.h"
+#include "base/text/text.h"
 #include "checkpoints/hub.h"
 #include "stages/classify.h"
 #include "stages/family_choose.h"

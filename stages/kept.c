@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "cache/key.h"
 #include "runtime/xfp.h"
 #include "schemas/digest.h"

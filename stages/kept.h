@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
+#include "base/system/signals.h"
 #include "schemas/ledger.h"
-#include "stages/signals.h"
 
 /* Whether the bundle at `path` has the kept tensors and the small files of the ledger's checkpoint as their files hold
  * them now; all of those are read. `signals` (NULL: none) are asked on the way. Units are no concern of it: their

@@ -14,11 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/next_option.h"
-#include "base/output.h"
-#include "base/standard_files.h"
+#include "base/system/mapped.h"
+#include "base/system/next_option.h"
+#include "base/system/output.h"
+#include "base/system/standard_files.h"
 #include "stages/kernel_verify.h"
-#include "stages/mapped.h"
 
 static const char program[] = "xfp-kernel-verify";
 

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/dtype.h"
-#include "base/output.h"
+#include "base/system/output.h"
 #include "stages/kernel_verify.h"
 #include "stages/kernel_verify_threads.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/glob.h"
 #include "base/sha256.h"
+#include "base/text/glob.h"
 #include "stages/kernel_verify.h"
 
 #define GOLDEN_SEED 1

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/printable.h"
-#include "schemas/bundle_layout.h"
+#include "base/system/file.h"
+#include "schemas/layout/bundle_layout.h"
 #include "stages/recorded.h"
 
 #define LARGEST_FILE ((size_t)1 << 30)

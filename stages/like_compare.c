@@ -14,10 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/printable.h"
+#include "base/system/file.h"
 #include "runtime/xfp.h"
-#include "schemas/bundle_layout.h"
+#include "schemas/layout/bundle_layout.h"
 #include "stages/like.h"
 
 #define BLOCK ((size_t)1 << 20)

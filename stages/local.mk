@@ -84,8 +84,6 @@ stages_libstages_a_SOURCES = \
 	stages/like_compare.c \
 	stages/make_log.c \
 	stages/make_log.h \
-	stages/mapped.c \
-	stages/mapped.h \
 	stages/marks.c \
 	stages/marks.h \
 	stages/measure.c \
@@ -94,8 +92,6 @@ stages_libstages_a_SOURCES = \
 	stages/model_config.h \
 	stages/name_groups.c \
 	stages/name_groups.h \
-	stages/new_folder.c \
-	stages/new_folder.h \
 	stages/notes.c \
 	stages/notes.h \
 	stages/options.c \
@@ -152,8 +148,6 @@ stages_libstages_a_SOURCES = \
 	stages/select.h \
 	stages/settings.c \
 	stages/settings.h \
-	stages/signals.c \
-	stages/signals.h \
 	stages/sources.c \
 	stages/sources.h \
 	stages/stage.c \
@@ -166,17 +160,15 @@ stages_libstages_a_SOURCES = \
 	stages/survey.h \
 	stages/table.c \
 	stages/table.h \
-	stages/temporary.c \
-	stages/temporary.h \
 	stages/threads.h \
+	stages/unchanged.c \
+	stages/unchanged.h \
+	stages/unit_state.h \
 	stages/units.c \
 	stages/units.h \
 	stages/unpack.c \
 	stages/unpack.h \
 	stages/unpack_tensor.c \
-	stages/unchanged.c \
-	stages/unchanged.h \
-	stages/unit_state.h \
 	stages/verified.c \
 	stages/verified.h \
 	stages/verify.c \
@@ -228,9 +220,7 @@ kernel_verify_sources = \
 	stages/kernel_verify_scaled.c \
 	stages/kernel_verify_sets.c \
 	stages/kernel_verify_threads.h \
-	stages/kernel_verify_trial.c \
-	stages/mapped.c \
-	stages/mapped.h
+	stages/kernel_verify_trial.c
 kernel_verify_libs = kernels/libkernels.a $(X86_LIBS) base/libbase.a runtime/libruntime.la -lm
 xfp_kernel_verify_SOURCES = $(kernel_verify_sources) stages/kernel_verify_tables.c
 xfp_kernel_verify_LDADD = $(kernel_verify_libs)

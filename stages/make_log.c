@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/filesystem.h"
 #include "base/printable.h"
+#include "base/system/filesystem.h"
 
 #define FULL_BYTES 65536 /* with less than this free, a line in a file may already be too much */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 
 static enum xfp_status append(struct xfp_notes *notes, struct xfp_note note, struct xfp_error *err)
 {

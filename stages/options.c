@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/next_option.h"
+#include "base/system/file.h"
+#include "base/system/next_option.h"
 #include "checkpoints/hub.h"
 #include "stages/given.h"
 #include "stages/settings.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/processors.h"
+#include "base/system/processors.h"
 #include "stages/commands.h"
 #include "stages/convert.h"
 #include "stages/finish.h"

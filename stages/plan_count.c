@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/filesystem.h"
+#include "base/system/filesystem.h"
 #include "stages/plan.h"
 
 static struct xfp_plan_group *find_group(struct xfp_plan_groups *groups, const struct xfp_ledger_unit *unit)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/processors.h"
+#include "base/system/processors.h"
 #include "schemas/json_print.h"
 #include "stages/plan.h"
 

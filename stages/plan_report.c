@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "base/processors.h"
-#include "base/size.h"
+#include "base/system/processors.h"
+#include "base/text/size.h"
 #include "stages/plan.h"
 #include "stages/table.h"
 

@@ -11,14 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/filesystem.h"
-#include "base/processors.h"
+#include "base/system/filesystem.h"
+#include "base/system/processors.h"
+#include "base/system/temporary.h"
 #include "kernels/number.h"
 #include "stages/plan.h"
 #include "stages/prepare.h"
 #include "stages/run_make.h"
 #include "stages/survey.h"
-#include "stages/temporary.h"
 
 #define PROBE_WEIGHTS ((uint64_t)1 << 23) /* of the large unit */
 #define LEAST_ROWS 64                     /* a stage works on blocks of rows */

@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "base/system/temporary.h"
+#include "base/text/text.h"
 #include "stages/aim.h"
 #include "stages/ingest.h"
 #include "stages/prepare_unit.h"
 #include "stages/run_inspect.h"
-#include "stages/temporary.h"
 
 /* ---- all units --------------------------------------------------------------------------------- */
 

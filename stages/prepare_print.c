@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/printable.h"
-#include "base/size.h"
+#include "base/text/size.h"
 #include "stages/prepare.h"
 
 static bool goes_through(const struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp)

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/misspelt.h"
 #include "base/printable.h"
+#include "base/system/file.h"
+#include "base/text/misspelt.h"
 #include "stages/data.h"
 
 #define LARGEST_PROFILE ((size_t)1 << 20)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/progress.h"
-#include "base/size.h"
+#include "base/text/size.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/printable.h"
-#include "schemas/bundle_layout.h"
+#include "base/system/file.h"
+#include "schemas/layout/bundle_layout.h"
 
 static void read_algorithms(json_t *root, struct xfp_recorded *recorded)
 {

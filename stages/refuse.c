@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/printable.h"
+#include "base/system/file.h"
 
 /* Endings that only packed weights and their scales have. */
 static const char *const endings[] = {

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "base/size.h"
-#include "schemas/classes.h"
+#include "base/text/size.h"
+#include "schemas/layout/classes.h"
 #include "stages/table.h"
 
 enum { CLASS, UNITS, WEIGHTS, BITS, FLOOR, MEDIAN, P5, WORST, STORED, SIZE, OUTLIERS, COLUMNS };

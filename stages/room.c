@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/filesystem.h"
-#include "base/size.h"
-#include "schemas/bundle_layout.h"
+#include "base/system/filesystem.h"
+#include "base/text/size.h"
+#include "schemas/layout/bundle_layout.h"
 #include "stages/conversion.h"
 
 #define STAMP_BYTES 33

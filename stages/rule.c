@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/expression.h"
+#include "base/text/expression.h"
 
 #define BLANKS " \t\r"
 #define MOST_GROUPS 32

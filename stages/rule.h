@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/xfp_error.h"
-#include "schemas/classes.h"
+#include "schemas/layout/classes.h"
 
 enum xfp_rule_action { XFP_RULE_QUANTIZE, XFP_RULE_KEEP, XFP_RULE_DROP };
 

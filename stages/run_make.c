@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/processors.h"
+#include "base/system/processors.h"
 #include "stages/data.h"
 #include "stages/make_log.h"
 

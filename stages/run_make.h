@@ -9,8 +9,8 @@
 #ifndef XFP_RUN_MAKE_H
 #define XFP_RUN_MAKE_H
 
+#include "base/system/signals.h"
 #include "stages/conversion.h"
-#include "stages/signals.h"
 
 /* What every child finds in its environment: where the tools, the rules, the work folder and the
  * cache are, and the C locale. */

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/xfp_error.h"
-#include "schemas/classes.h"
+#include "schemas/layout/classes.h"
 #include "schemas/ledger.h"
 #include "stages/run_record.h"
 #include "stages/work.h"

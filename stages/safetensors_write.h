@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
-#include "base/file.h"
+#include "base/system/file.h"
 
 struct xfp_safetensor {
 	const char *name;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/misspelt.h"
+#include "base/text/misspelt.h"
 
 #define BLANKS " \t\n"
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/filesystem.h"
 #include "base/printable.h"
+#include "base/system/filesystem.h"
 #include "cache/key.h"
 #include "schemas/outliers.h"
 #include "schemas/packed.h"

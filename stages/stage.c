@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/next_option.h"
-#include "base/output.h"
 #include "base/printable.h"
-#include "base/standard_files.h"
+#include "base/system/next_option.h"
+#include "base/system/output.h"
+#include "base/system/standard_files.h"
 #include "kernels/encode.h"
 #include "schemas/surveyed.h"
 #include "stages/aim.h"

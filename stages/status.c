@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/next_option.h"
-#include "base/output.h"
-#include "base/text.h"
+#include "base/system/file.h"
+#include "base/system/next_option.h"
+#include "base/system/output.h"
+#include "base/text/text.h"
 #include "stages/commands.h"
 #include "stages/run_state.h"
 #include "stages/status_print.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
-#include "base/size.h"
+#include "base/text/size.h"
 #include "schemas/json_print.h"
 #include "stages/progress.h"
 #include "stages/resume.h"

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/misspelt.h"
 #include "base/printable.h"
-#include "base/text.h"
+#include "base/text/misspelt.h"
+#include "base/text/text.h"
 
 #define PREFIX "XFP_"
 #define PREFIX_LENGTH (sizeof PREFIX - 1)

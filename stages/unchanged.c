@@ -10,13 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/filesystem.h"
 #include "base/sha256.h"
+#include "base/system/filesystem.h"
 #include "cache/key.h"
 #include "cache/seal.h"
 #include "runtime/xfp.h"
-#include "schemas/bundle_layout.h"
 #include "schemas/digest.h"
+#include "schemas/layout/bundle_layout.h"
 #include "stages/kept.h"
 
 #define READ_BYTES ((size_t)1 << 20) /* of the bundle at once */

@@ -14,21 +14,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/next_option.h"
-#include "base/output.h"
 #include "base/printable.h"
-#include "base/size.h"
+#include "base/system/file.h"
+#include "base/system/mapped.h"
+#include "base/system/new_folder.h"
+#include "base/system/next_option.h"
+#include "base/system/output.h"
+#include "base/system/signals.h"
+#include "base/text/size.h"
 #include "checkpoints/folder.h"
-#include "schemas/classes.h"
 #include "schemas/json_print.h"
+#include "schemas/layout/classes.h"
 #include "stages/commands.h"
 #include "stages/faults.h"
-#include "stages/mapped.h"
-#include "stages/new_folder.h"
 #include "stages/report.h"
 #include "stages/safetensors_write.h"
-#include "stages/signals.h"
 #include "stages/unpack.h"
 
 #define DEFAULT_SHARD_BYTES UINT64_C(5000000000)

@@ -6,8 +6,8 @@
 #define XFP_UNPACK_H
 
 #include "base/dtype.h"
+#include "base/system/signals.h"
 #include "runtime/xfp.h"
-#include "stages/signals.h"
 
 /* The matrices of every tensor: list[first[t]] ... list[first[t + 1] - 1]. */
 struct xfp_tensor_views {

@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/file.h"
 #include "base/printable.h"
+#include "base/system/file.h"
 #include "kernels/number.h"
-#include "schemas/classes.h"
+#include "schemas/layout/classes.h"
 
 #define BLOCK_BYTES ((uint64_t)4 << 20)
 #define PIECE_BYTES ((uint64_t)1 << 20)

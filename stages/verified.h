@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "base/xfp_error.h"
 #include "stages/work.h"
 

@@ -11,15 +11,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/next_option.h"
-#include "base/output.h"
 #include "base/printable.h"
+#include "base/system/mapped.h"
+#include "base/system/next_option.h"
+#include "base/system/output.h"
 #include "checkpoints/hub.h"
-#include "schemas/classes.h"
 #include "schemas/json_print.h"
+#include "schemas/layout/classes.h"
 #include "schemas/parameters.h"
 #include "stages/commands.h"
-#include "stages/mapped.h"
 #include "stages/report.h"
 #include "stages/verified.h"
 #include "stages/verify.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/output.h"
-#include "base/standard_files.h"
+#include "base/system/output.h"
+#include "base/system/standard_files.h"
 #include "stages/commands.h"
 
 int main(int argc, char **argv)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
-#include "schemas/classes.h"
+#include "schemas/layout/classes.h"
 #include "stages/verify.h"
 
 #define BLOCK ((size_t)1 << 20)

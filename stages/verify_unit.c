@@ -13,8 +13,8 @@
 #include "cache/key.h"
 #include "kernels/cosine.h"
 #include "kernels/number.h"
-#include "schemas/classes.h"
 #include "schemas/digest.h"
+#include "schemas/layout/classes.h"
 #include "stages/verify.h"
 
 #define BLOCK_BYTES ((uint64_t)1 << 20)

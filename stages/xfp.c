@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/misspelt.h"
-#include "base/output.h"
 #include "base/printable.h"
-#include "base/standard_files.h"
+#include "base/system/file.h"
+#include "base/system/output.h"
+#include "base/system/standard_files.h"
+#include "base/text/misspelt.h"
 #include "base/xfp_error.h"
 #include "stages/commands.h"
 #include "stages/data.h"

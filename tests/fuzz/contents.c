@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "schemas/classes.h"
+#include "schemas/layout/classes.h"
 #include "tests/fuzz/recipe.h"
 
 /* The first bytes of a part, of which `size` are there to be written. */

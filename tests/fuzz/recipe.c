@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/dtype.h"
-#include "schemas/classes.h"
+#include "schemas/layout/classes.h"
 
 static uint64_t shifted(uint64_t value, uint8_t shift)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "schemas/classes.h"
+#include "schemas/layout/classes.h"
 #include "tests/fuzz/recipe.h"
 
 #define UNIT(...)                                                          \

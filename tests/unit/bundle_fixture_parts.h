@@ -5,7 +5,7 @@
 #ifndef XFP_TEST_BUNDLE_FIXTURE_PARTS_H
 #define XFP_TEST_BUNDLE_FIXTURE_PARTS_H
 
-#include "schemas/classes.h"
+#include "schemas/layout/classes.h"
 #include "tests/unit/bundle_fixture.h"
 
 struct fixture_buffer {

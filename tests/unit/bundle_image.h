@@ -9,7 +9,7 @@
 #ifndef XFP_TEST_BUNDLE_IMAGE_H
 #define XFP_TEST_BUNDLE_IMAGE_H
 
-#include "schemas/bundle_layout.h"
+#include "schemas/layout/bundle_layout.h"
 
 /* An index in the making. */
 struct image_tables {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "schemas/classes.h"
+#include "schemas/layout/classes.h"
 #include "tests/unit/bundle_image.h"
 
 #define K 4

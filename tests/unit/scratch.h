@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "tests/unit/unit.h"
 
 static inline int scratch_setup(void **state)

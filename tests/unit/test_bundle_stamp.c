@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/sha256.h"
-#include "schemas/bundle_layout.h"
+#include "schemas/layout/bundle_layout.h"
 #include "stages/bundle_stamp.h"
 #include "stages/unchanged.h"
 #include "tests/unit/bundle_fixture.h"

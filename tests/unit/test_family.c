@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "stages/family_choose.h"
 
 static struct xfp_family *parse(const char *text)

@@ -2,7 +2,7 @@
 /*
  * What is done otherwise on file systems that hosts share, or that make up inode numbers.
  */
-#include "base/filesystem.h"
+#include "base/system/filesystem.h"
 #include "checkpoints/checkpoint.h"
 
 #include <sqlite3.h>

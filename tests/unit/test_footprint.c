@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schemas/bundle_layout.h"
+#include "schemas/layout/bundle_layout.h"
 #include "stages/candidates.h"
 #include "stages/chosen.h"
 #include "stages/conversion.h"

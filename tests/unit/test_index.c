@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/lane_index.h"
-#include "schemas/bundle_layout.h"
+#include "schemas/layout/bundle_layout.h"
 #include "tests/unit/lane_bits.h"
 
 static void sizes_are_dense_and_padded(void **state)

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "base/process.h"
+#include "base/system/process.h"
 #include "cache/lock.h"
 #include "tests/unit/scratch.h"
 

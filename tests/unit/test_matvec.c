@@ -16,7 +16,7 @@
 #include "kernels/matvec.h"
 #include "kernels/number.h"
 #include "kernels/scale.h"
-#include "schemas/bundle_layout.h"
+#include "schemas/layout/bundle_layout.h"
 
 static const char *const set_names[] = { "plain", "avx2", "avx512", "vbmi", "neon" };
 #define SETS (sizeof set_names / sizeof *set_names)

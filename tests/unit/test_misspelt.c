@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/misspelt.h"
-#include "base/next_option.h"
+#include "base/system/next_option.h"
+#include "base/text/misspelt.h"
 
 static void distances_count_letters(void **state)
 {

@@ -2,7 +2,7 @@
 #include "tests/unit/unit.h"
 
 #include "base/printable.h"
-#include "schemas/bundle_layout.h"
+#include "schemas/layout/bundle_layout.h"
 
 #include <archive.h>
 #include <archive_entry.h>

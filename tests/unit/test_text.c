@@ -2,7 +2,7 @@
 /*
  * A text is whole, or there is none: whichever allocation fails.
  */
-#include "base/text.h"
+#include "base/text/text.h"
 
 #include <stdlib.h>
 #include <string.h>

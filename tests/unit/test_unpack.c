@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/system/new_folder.h"
 #include "checkpoints/checkpoint.h"
 #include "kernels/number.h"
 #include "stages/commands.h"
-#include "stages/new_folder.h"
 #include "tests/unit/bundle_fixture.h"
 
 static int setup(void **state)

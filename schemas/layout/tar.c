@@ -7,7 +7,7 @@
  * header states it first, and the size field holds 12 digits, or from 64 GiB on the number itself,
  * big-endian, behind a byte 0x80.
  */
-#include "schemas/bundle_layout.h"
+#include "schemas/layout/bundle_layout.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stages/signals.h"
+#include "base/system/signals.h"
 
 #include <time.h>
 
-#include "base/output.h"
+#include "base/system/output.h"
 
 void xfp_signals_hold(struct xfp_signals *signals)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "schemas/classes.h"
+#include "schemas/layout/classes.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/output.h"
+#include "base/system/output.h"
 
 #include <errno.h>
 #include <stdio.h>

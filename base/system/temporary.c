@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stages/temporary.h"
+#include "base/system/temporary.h"
 
 #include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 
 #define MOST_OPEN 16
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/filesystem.h"
+#include "base/system/filesystem.h"
 
 #include <stddef.h>
 #ifdef __linux__

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/next_option.h"
+#include "base/system/next_option.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/misspelt.h"
 #include "base/printable.h"
+#include "base/text/misspelt.h"
 
 #define MOST_LETTERS 16
 #define MOST_OPTIONS 64

@@ -2,13 +2,13 @@
 /*
  * bundle_layout.c - the rules of the index that its writer and its reader both hold it to.
  */
-#include "schemas/bundle_layout.h"
+#include "schemas/layout/bundle_layout.h"
 
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/dtype.h"
-#include "schemas/classes.h"
+#include "schemas/layout/classes.h"
 
 /* Below this no product of a dimension and a small constant overflows. */
 #define SANE ((uint64_t)1 << 48)

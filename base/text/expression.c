@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/expression.h"
+#include "base/text/expression.h"
 
 #include <limits.h>
 #include <stdint.h>

@@ -11,7 +11,7 @@
 #ifndef XFP_MAPPED_H
 #define XFP_MAPPED_H
 
-#include "stages/new_folder.h"
+#include "base/system/new_folder.h"
 
 /* From here on, until xfp_mapped_end. `program` begins the message; `path` is borrowed. `made` (NULL: nothing) is
  * removed; it must not change while another thread reads the bundle. Two bundles that are compared may both be begun:

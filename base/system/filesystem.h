@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 
 struct xfp_filesystem {
 	bool shared;        /* other hosts, or a process of its own, may write behind the kernel's back: memory that is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/misspelt.h"
+#include "base/text/misspelt.h"
 
 #include <stdbool.h>
 #include <stdint.h>
