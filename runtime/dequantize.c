@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
-#include "kernels/number.h"
-#include "kernels/scale.h"
+#include "kernels/common/number.h"
+#include "kernels/common/scale.h"
 #include "runtime/linear.h"
 
 #define MANY_ROWS 16 /* from which on tables of a library pay */

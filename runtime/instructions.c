@@ -2,7 +2,7 @@
 /*
  * instructions.c - which of the kernels' instruction sets multiplies.
  */
-#include "kernels/matvec.h"
+#include "kernels/multiply/matvec.h"
 #include "runtime/xfp.h"
 
 const char *xfp_instructions(void)

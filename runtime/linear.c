@@ -10,9 +10,9 @@
 #include "base/bytes.h"
 #include "base/dtype.h"
 #include "base/printable.h"
-#include "kernels/lane_index.h"
-#include "kernels/number.h"
-#include "kernels/scale.h"
+#include "kernels/common/lane_index.h"
+#include "kernels/common/number.h"
+#include "kernels/common/scale.h"
 #include "schemas/layout/classes.h"
 
 _Static_assert((int)XFP_FLOAT32 == (int)XFP_F32 && (int)XFP_FLOAT16 == (int)XFP_F16 &&

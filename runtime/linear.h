@@ -5,8 +5,8 @@
 #ifndef XFP_LINEAR_H
 #define XFP_LINEAR_H
 
-#include "kernels/decode.h"
-#include "kernels/matvec.h"
+#include "kernels/common/decode.h"
+#include "kernels/multiply/matvec.h"
 #include "runtime/bundle_map.h"
 
 struct xfp_linear {

@@ -13,7 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/printable.h"
-#include "kernels/number.h"
+#include "kernels/common/number.h"
 #include "runtime/linear.h"
 #include "runtime/team.h"
 

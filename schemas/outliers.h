@@ -3,7 +3,7 @@
  * outliers.h - the artifact of outlier-extract: what is known of a unit's matrices before any fit.
  *
  * M matrices (experts) of rows x cols each. Weights are meant as they are fitted: x = w * 2^(d/4) * 2^s
- * with the column's balance byte d and the matrix's exponent s (kernels/scale.h).
+ * with the column's balance byte d and the matrix's exponent s (kernels/common/scale.h).
  *   attributes   matrices, rows, cols, sigma_milli (c in thousandths; 0: none marked)
  *   /source      uint8 [M * 16]   XXH3-128 of the source rows, see cache/key.h
  *   /balance     uint8 [cols]     d; all zero when balance is off

@@ -2,8 +2,8 @@
 #include "stages/candidates.h"
 
 #include "base/dtype.h"
-#include "kernels/compact.h"
-#include "kernels/lloyd.h"
+#include "kernels/encode/compact.h"
+#include "kernels/encode/lloyd.h"
 
 #define V2A_GROUP 128
 #define V2A_LIBRARY 32

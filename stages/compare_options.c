@@ -11,7 +11,7 @@
 #include "base/printable.h"
 #include "base/system/next_option.h"
 #include "checkpoints/hub.h"
-#include "kernels/encode.h"
+#include "kernels/encode/encode.h"
 #include "stages/aim.h"
 #include "stages/compare.h"
 #include "stages/data.h"

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "kernels/cosine.h"
-#include "kernels/encode.h"
+#include "kernels/encode/cosine.h"
+#include "kernels/encode/encode.h"
 #include "stages/compare.h"
 #include "stages/threads.h"
 

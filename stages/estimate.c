@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/lloyd.h"
+#include "kernels/encode/lloyd.h"
 #include "stages/candidates.h"
 
 /*

@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "kernels/assign.h"
-#include "kernels/cosine.h"
-#include "kernels/encode.h"
-#include "kernels/lloyd.h"
-#include "kernels/number.h"
-#include "kernels/optimal.h"
-#include "kernels/scale.h"
+#include "kernels/common/number.h"
+#include "kernels/common/scale.h"
+#include "kernels/encode/assign.h"
+#include "kernels/encode/cosine.h"
+#include "kernels/encode/encode.h"
+#include "kernels/encode/lloyd.h"
+#include "kernels/encode/optimal.h"
 #include "stages/fit_rows.h"
 
 struct fit {

@@ -2,11 +2,11 @@
 /* Groups that choose from a library of the unit: v2a and v2c, see libfit.c. */
 #include <stdlib.h>
 
-#include "kernels/assign.h"
-#include "kernels/cosine.h"
-#include "kernels/encode.h"
-#include "kernels/number.h"
-#include "kernels/scale.h"
+#include "kernels/common/number.h"
+#include "kernels/common/scale.h"
+#include "kernels/encode/assign.h"
+#include "kernels/encode/cosine.h"
+#include "kernels/encode/encode.h"
 #include "stages/fit_rows.h"
 #include "stages/group_row.h"
 #include "stages/library_train.h"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "kernels/scale.h"
+#include "kernels/common/scale.h"
 #include "stages/threads.h"
 
 enum xfp_status xfp_fitting_init(struct xfp_fitting *fitting, struct xfp_error *err)

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/system/processors.h"
-#include "kernels/lloyd.h"
-#include "kernels/moments.h"
+#include "kernels/encode/lloyd.h"
+#include "kernels/encode/moments.h"
 #include "schemas/layout/bundle_layout.h"
 #include "schemas/packed.h"
 #include "stages/candidates.h"

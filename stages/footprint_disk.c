@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "kernels/lloyd.h"
+#include "kernels/encode/lloyd.h"
 #include "schemas/layout/bundle_layout.h"
 #include "stages/aim.h"
 #include "stages/candidates.h"

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "kernels/decode.h"
-#include "kernels/encode.h"
-#include "kernels/scaled_published.h"
+#include "kernels/common/decode.h"
+#include "kernels/encode/encode.h"
+#include "kernels/encode/scaled_published.h"
 
 static void *aligned(size_t bytes)
 {

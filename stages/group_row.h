@@ -10,8 +10,8 @@
 #ifndef XFP_GROUP_ROW_H
 #define XFP_GROUP_ROW_H
 
-#include "kernels/compact.h"
-#include "kernels/scaled_groups.h"
+#include "kernels/encode/compact.h"
+#include "kernels/encode/scaled_groups.h"
 #include "schemas/fit.h"
 #include "schemas/parameters.h"
 

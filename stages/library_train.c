@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "kernels/encode.h"
-#include "kernels/lloyd.h"
-#include "kernels/number.h"
-#include "kernels/scaled_published.h"
+#include "kernels/common/number.h"
+#include "kernels/encode/encode.h"
+#include "kernels/encode/lloyd.h"
+#include "kernels/encode/scaled_published.h"
 
 #define COMPACT_ROUNDS 3
 #define COMPACT_LEAST 2048 /* groups of a sample: a 64th of all, in these bounds */

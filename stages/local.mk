@@ -178,7 +178,6 @@ stages_libstages_a_SOURCES = \
 	stages/work.c \
 	stages/work.h
 
-bin_PROGRAMS += xfp-kernel-verify
 if CONVERTER
 bin_PROGRAMS += \
 	xfp \
@@ -202,28 +201,6 @@ xfp_bundle_SOURCES = stages/bundle.c
 xfp_bundle_LDADD = $(TOOL_LIBS)
 xfp_inspect_SOURCES = stages/inspect.c
 xfp_inspect_LDADD = $(TOOL_LIBS)
-# It proves the kernels, and links nothing but them and libxfp. The tests have one with broken kernels.
-kernel_verify_sources = \
-	stages/kernel_verify.c \
-	stages/kernel_verify.h \
-	stages/kernel_verify_bench.c \
-	stages/kernel_verify_bound.c \
-	stages/kernel_verify_bundle.c \
-	stages/kernel_verify_ceiling.c \
-	stages/kernel_verify_cells.c \
-	stages/kernel_verify_compact.c \
-	stages/kernel_verify_index.c \
-	stages/kernel_verify_matvec.c \
-	stages/kernel_verify_matvec.h \
-	stages/kernel_verify_rows.c \
-	stages/kernel_verify_run.c \
-	stages/kernel_verify_scaled.c \
-	stages/kernel_verify_sets.c \
-	stages/kernel_verify_threads.h \
-	stages/kernel_verify_trial.c
-kernel_verify_libs = kernels/libkernels.a $(X86_LIBS) base/libbase.a runtime/libruntime.la -lm
-xfp_kernel_verify_SOURCES = $(kernel_verify_sources) stages/kernel_verify_tables.c
-xfp_kernel_verify_LDADD = $(kernel_verify_libs)
 xfp_libfit_SOURCES = stages/libfit.c stages/no_plugins.c
 xfp_libfit_LDFLAGS = $(unit_ldflags)
 xfp_libfit_LDADD = $(unit_libs)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/scale.h"
+#include "kernels/common/scale.h"
 #include "stages/candidates.h"
 
 #define SUMMARY_BLOCK 65536 /* cosines in memory at once */

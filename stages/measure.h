@@ -10,7 +10,7 @@
 #ifndef XFP_MEASURE_H
 #define XFP_MEASURE_H
 
-#include "kernels/cosine.h"
+#include "kernels/encode/cosine.h"
 #include "schemas/fit.h"
 #include "schemas/outliers.h"
 

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "kernels/encode.h"
-#include "kernels/moments.h"
+#include "kernels/encode/encode.h"
+#include "kernels/encode/moments.h"
 #include "schemas/outliers.h"
 #include "schemas/surveyed.h"
 #include "stages/rows.h"

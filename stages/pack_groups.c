@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/assign.h"
-#include "kernels/lane_index.h"
+#include "kernels/common/lane_index.h"
+#include "kernels/encode/assign.h"
 #include "stages/chosen.h"
 #include "stages/group_row.h"
 #include "stages/rows.h"

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/assign.h"
-#include "kernels/cosine.h"
-#include "kernels/decode.h"
+#include "kernels/common/decode.h"
+#include "kernels/encode/assign.h"
+#include "kernels/encode/cosine.h"
 #include "schemas/digest.h"
 #include "stages/pack.h"
 #include "stages/rows.h"

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/assign.h"
-#include "kernels/encode.h"
-#include "kernels/lane_index.h"
+#include "kernels/common/lane_index.h"
+#include "kernels/encode/assign.h"
+#include "kernels/encode/encode.h"
 #include "stages/chosen.h"
 #include "stages/pack.h"
 #include "stages/rows.h"

@@ -6,7 +6,7 @@
 #ifndef XFP_PLAN_H
 #define XFP_PLAN_H
 
-#include "kernels/lloyd.h"
+#include "kernels/encode/lloyd.h"
 #include "stages/conversion.h"
 #include "stages/footprint.h"
 

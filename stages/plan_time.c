@@ -14,7 +14,7 @@
 #include "base/system/filesystem.h"
 #include "base/system/processors.h"
 #include "base/system/temporary.h"
-#include "kernels/number.h"
+#include "kernels/common/number.h"
 #include "stages/plan.h"
 #include "stages/prepare.h"
 #include "stages/run_make.h"

@@ -7,8 +7,8 @@
 
 #include "base/bytes.h"
 #include "base/printable.h"
-#include "kernels/encode.h"
-#include "kernels/scale.h"
+#include "kernels/common/scale.h"
+#include "kernels/encode/encode.h"
 #include "schemas/digest.h"
 
 #define BLOCK_BYTES (512u << 10)

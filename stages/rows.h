@@ -22,7 +22,7 @@
 #define XFP_ROWS_H
 
 #include "checkpoints/checkpoint.h"
-#include "kernels/encode.h"
+#include "kernels/encode/encode.h"
 #include "schemas/ledger.h"
 
 struct xfp_rows {
@@ -39,7 +39,7 @@ struct xfp_rows {
 	const char *path, *tensor; /* for messages */
 };
 
-/* From source rows to the scaled ones that are fitted (kernels/scale.h). */
+/* From source rows to the scaled ones that are fitted (kernels/common/scale.h). */
 struct xfp_scaling {
 	float *narrow; /* [padded cols] factors */
 	double *wide;  /* [cols] the same where one f32 does not do */
@@ -59,7 +59,7 @@ enum xfp_status xfp_rows_open_again(const struct xfp_matrix_source *source, cons
 enum xfp_status xfp_rows_next(struct xfp_rows *rows, struct xfp_error *err);
 /* One row by its number, as a block of its own. */
 enum xfp_status xfp_rows_one(struct xfp_rows *rows, uint64_t row, struct xfp_error *err);
-/* Row r of the block, r < count, padded (kernels/encode.h). */
+/* Row r of the block, r < count, padded (kernels/encode/encode.h). */
 void xfp_rows_load(const struct xfp_rows *rows, uint64_t r, float *w);
 /* The same as scaled weights x and, unless NULL, as w * unit: a power of two, and 1 where one f32 factor does not
  * do. */

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "kernels/cosine.h"
+#include "kernels/encode/cosine.h"
 
 bool xfp_sample_decides(const struct xfp_parameters *parameters, const struct xfp_policy *policy,
 			const struct xfp_ledger_unit *unit)

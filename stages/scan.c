@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "kernels/balance.h"
-#include "kernels/encode.h"
-#include "kernels/scale.h"
+#include "kernels/common/balance.h"
+#include "kernels/common/scale.h"
+#include "kernels/encode/encode.h"
 #include "stages/rows.h"
 #include "stages/threads.h"
 

@@ -12,7 +12,7 @@
 #include "base/system/next_option.h"
 #include "base/system/output.h"
 #include "base/system/standard_files.h"
-#include "kernels/encode.h"
+#include "kernels/encode/encode.h"
 #include "schemas/surveyed.h"
 #include "stages/aim.h"
 #include "stages/work.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/moments.h"
-#include "kernels/number.h"
+#include "kernels/common/number.h"
+#include "kernels/encode/moments.h"
 #include "stages/candidates.h"
 #include "stages/fit_rows.h"
 #include "stages/rows.h"

@@ -15,7 +15,7 @@
 #include "base/bytes.h"
 #include "base/printable.h"
 #include "base/system/file.h"
-#include "kernels/number.h"
+#include "kernels/common/number.h"
 #include "schemas/layout/classes.h"
 
 #define BLOCK_BYTES ((uint64_t)4 << 20)

@@ -11,8 +11,8 @@
 
 #include "base/printable.h"
 #include "cache/key.h"
-#include "kernels/cosine.h"
-#include "kernels/number.h"
+#include "kernels/common/number.h"
+#include "kernels/encode/cosine.h"
 #include "schemas/digest.h"
 #include "schemas/layout/classes.h"
 #include "stages/verify.h"

@@ -18,7 +18,7 @@ endif
 tests_make_checkpoint_SOURCES = tests/make-checkpoint.c tests/generated-weights.h
 tests_make_checkpoint_LDADD = -lm
 
-# What wrote kernels/compact_seed.h.
+# What wrote kernels/encode/compact_seed.h.
 tests_make_compact_seeds_SOURCES = tests/make-compact-seeds.c tests/generated-weights.h
 tests_make_compact_seeds_LDADD = $(TOOL_LIBS)
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * make-compact-seeds - print kernels/compact_seed.h: the libraries that fits of compact groups begin with.
+ * make-compact-seeds - print kernels/encode/compact_seed.h: the libraries that fits of compact groups begin with.
  *
  * They are fitted to generated weights, a third each Gaussian, of Laplace's distribution and of Student's t with 5
  * degrees of freedom, without what lies beyond 5 sigma, in groups of 32; no real model has a part in it. Where groups
  * differ most is in how uneven their ends are, so they are first sorted by that: the entries come in pairs, one for
  * groups whose larger end is the upper one and one for the others, from the most uneven to the even.
  */
-#include "kernels/compact.h"
-#include "kernels/companded.h"
-#include "kernels/encode.h"
+#include "kernels/encode/compact.h"
+#include "kernels/encode/companded.h"
+#include "kernels/encode/encode.h"
 #include "tests/generated-weights.h"
 
 #define ROWS 384

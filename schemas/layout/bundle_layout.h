@@ -72,7 +72,7 @@ enum xfp_table {
  *                 below; absent when none has
  *
  * A row of indices is cut into chunks of sixteen lanes, the last of fewer, each lane one to five uint32 that hold the
- * indices of 8 to 32 columns without a gap: kernels/lane_index.h has the table, and says why. Columns past the end of
+ * indices of 8 to 32 columns without a gap: kernels/common/lane_index.h has the table, and says why. Columns past the end of
  * the row and the padding are zero.
  *
  * Outliers are in the order of their rows and, in a row, of their columns, no two at the same place. A matrix with n of
@@ -98,7 +98,7 @@ enum xfp_table {
  *   BALANCE, OUTLIER as in v2
  *
  * Decoding: v2, v2a and v2c give x', and then  W[r][c] = (x' + residual(r, c)) * 2^(-d[c] / 4) * 2^-s  with the
- * matrix's exponent s: the sum in f32, 2^(-d/4) by the table of kernels/scale.h, each product rounded to f32.
+ * matrix's exponent s: the sum in f32, 2^(-d/4) by the table of kernels/common/scale.h, each product rounded to f32.
  * With q = index(r, c) and the codebook e, scale, midpoint and ratio t of the group that c is in:
  *
  *   v2    x' = entry[r][q]

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "checkpoints/checkpoint.h"
-#include "kernels/number.h"
+#include "kernels/common/number.h"
 
 #define GROUP 32
 #define GROUP_BYTES 18

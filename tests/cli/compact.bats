@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Compact groups. To change the constants: tests/make-compact-seeds >kernels/compact_seed.h
+# Compact groups. To change the constants: tests/make-compact-seeds >kernels/encode/compact_seed.h
 
 load helpers
 

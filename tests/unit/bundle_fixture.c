@@ -11,7 +11,7 @@
 #include <xxhash.h>
 
 #include "base/bytes.h"
-#include "kernels/number.h"
+#include "kernels/common/number.h"
 
 #define PART_OFFSET 100 /* where a part begins in its pretended artifact */
 

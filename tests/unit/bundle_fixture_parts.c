@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/number.h"
+#include "kernels/common/number.h"
 #include "tests/unit/lane_bits.h"
 
 /* ---- buffers ----------------------------------------------------------------------------------- */

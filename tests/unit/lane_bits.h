@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lane_bits.h - where each bit of a row of indices is: the table of kernels/lane_index.h, bit by bit.
+ * lane_bits.h - where each bit of a row of indices is: the table of kernels/common/lane_index.h, bit by bit.
  */
 #ifndef XFP_LANE_BITS_H
 #define XFP_LANE_BITS_H

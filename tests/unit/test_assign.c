@@ -4,10 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/assign.h"
-#include "kernels/cosine.h"
-#include "kernels/decode.h"
-#include "kernels/number.h"
+#include "kernels/common/decode.h"
+#include "kernels/common/number.h"
+#include "kernels/encode/assign.h"
+#include "kernels/encode/cosine.h"
 
 static void indices_are_nearest_and_ties_go_down(void **state)
 {

@@ -16,7 +16,7 @@
 
 #include "base/sha256.h"
 #include "checkpoints/checkpoint.h"
-#include "kernels/number.h"
+#include "kernels/common/number.h"
 #include "runtime/xfp.h"
 #include "stages/commands.h"
 #include "tests/unit/bundle_fixture.h"

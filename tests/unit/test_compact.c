@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/compact.h"
-#include "kernels/encode.h"
-#include "kernels/number.h"
+#include "kernels/common/number.h"
+#include "kernels/encode/compact.h"
+#include "kernels/encode/encode.h"
 
 #define MOST 4096 /* columns */
 #define MOST_ROWS 64

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/decode.h"
-#include "kernels/lane_index.h"
-#include "kernels/number.h"
-#include "kernels/outlier_rows.h"
-#include "kernels/scale.h"
+#include "kernels/common/decode.h"
+#include "kernels/common/lane_index.h"
+#include "kernels/common/number.h"
+#include "kernels/common/scale.h"
+#include "kernels/multiply/outlier_rows.h"
 
 #define MAX_COLS 2200
 

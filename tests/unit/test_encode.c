@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/encode.h"
-#include "kernels/lloyd.h"
-#include "kernels/number.h"
+#include "kernels/common/number.h"
+#include "kernels/encode/encode.h"
+#include "kernels/encode/lloyd.h"
 
 #define MOST 700 /* columns: more than a tile of 512 */
 #define ROOM (MOST + XFP_LANES)

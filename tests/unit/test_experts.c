@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/matvec.h"
+#include "kernels/multiply/matvec.h"
 #include "tests/unit/bundle_fixture.h"
 #include "tests/unit/vectors.h"
 

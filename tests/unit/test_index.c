@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/lane_index.h"
+#include "kernels/common/lane_index.h"
 #include "schemas/layout/bundle_layout.h"
 #include "tests/unit/lane_bits.h"
 

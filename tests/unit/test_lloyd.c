@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/lloyd.h"
-#include "kernels/number.h"
+#include "kernels/common/number.h"
+#include "kernels/encode/lloyd.h"
 
 #define COLS 700
 #define PADDED 704

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/encode.h"
-#include "kernels/moments.h"
+#include "kernels/encode/encode.h"
+#include "kernels/encode/moments.h"
 
 #define COUNT 100000
 

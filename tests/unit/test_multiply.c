@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/number.h"
-#include "kernels/scale.h"
+#include "kernels/common/number.h"
+#include "kernels/common/scale.h"
 #include "tests/unit/bundle_fixture.h"
 #include "tests/unit/vectors.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "kernels/number.h"
+#include "kernels/common/number.h"
 
 static void half_values_are_right(void **state)
 {

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/number.h"
-#include "kernels/optimal.h"
+#include "kernels/common/number.h"
+#include "kernels/encode/optimal.h"
 
 #define COLS 700
 #define PADDED 704

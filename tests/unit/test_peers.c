@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/number.h"
-#include "kernels/peers.h"
+#include "commands/compare/peers/peers.h"
+#include "kernels/common/number.h"
 
 static const struct xfp_peer *peer_of(const char *name)
 {

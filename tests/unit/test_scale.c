@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/balance.h"
-#include "kernels/encode.h"
-#include "kernels/scale.h"
+#include "kernels/common/balance.h"
+#include "kernels/common/scale.h"
+#include "kernels/encode/encode.h"
 
 #define F32 1 /* base/dtype.h */
 

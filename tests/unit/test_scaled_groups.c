@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/decode.h"
-#include "kernels/lane_index.h"
-#include "kernels/number.h"
-#include "kernels/scaled_groups.h"
-#include "kernels/scaled_published.h"
+#include "kernels/common/decode.h"
+#include "kernels/common/lane_index.h"
+#include "kernels/common/number.h"
+#include "kernels/encode/scaled_groups.h"
+#include "kernels/encode/scaled_published.h"
 
 #define MOST 2100 /* columns */
 #define ROOM (MOST + XFP_LANES)

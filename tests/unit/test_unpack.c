@@ -13,7 +13,7 @@
 
 #include "base/system/new_folder.h"
 #include "checkpoints/checkpoint.h"
-#include "kernels/number.h"
+#include "kernels/common/number.h"
 #include "stages/commands.h"
 #include "tests/unit/bundle_fixture.h"
 

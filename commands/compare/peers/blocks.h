@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * blocks.h - the blocks of peers.h one by one, and what their encoders share.
+ *
+ * Encoders look at eight groups of weights at a time, a group in a lane: sums then need no order of lanes.
+ */
+#ifndef XFP_PEER_BLOCKS_H
+#define XFP_PEER_BLOCKS_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/common/number.h"
+
+#define PEER_LANES 8
+#define PEER_EACH for (int l = 0; l < PEER_LANES; l++)
+
+struct peer_lanes {
+	float v[PEER_LANES];
+};
+
+/* Eight groups of `length` weights each. */
+struct peer_groups {
+	unsigned length;
+	struct peer_lanes x[32];
+};
+
+static inline void peer_groups_load(struct peer_groups *groups, unsigned length, const float *x)
+{
+	groups->length = length;
+	for (unsigned i = 0; i < length; i++)
+		PEER_EACH groups->x[i].v[l] = x[(unsigned)l * length + i];
+}
+
+/* The nearest integer of low ... high; halves to even. */
+static inline float peer_round(float y, float low, float high)
+{
+	y = y > low ? y : low;
+	y = y < high ? y : high;
+	return (y + 0x1.8p23f) - 0x1.8p23f;
+}
+
+/* fp16, of what is larger the largest. */
+static inline uint16_t peer_half(float value)
+{
+	return xfp_float_to_half(value > 65504 ? 65504 : value < -65504 ? -65504 : value);
+}
+
+static inline void peer_store_half(uint8_t *out, uint16_t half)
+{
+	memcpy(out, &half, sizeof half); /* every host of xfp is little-endian */
+}
+
+static inline float peer_load_half(const uint8_t *in)
+{
+	uint16_t half;
+
+	memcpy(&half, in, sizeof half);
+	return xfp_half_to_float(half);
+}
+
+#define PEER_BLOCK(name)                                          \
+	void xfp_##name##_encode(const float *x, uint8_t *block); \
+	void xfp_##name##_decode(const uint8_t *block, float *x);
+
+PEER_BLOCK(int4_32)
+PEER_BLOCK(int4_128)
+PEER_BLOCK(int4z_32)
+PEER_BLOCK(int4z_128)
+PEER_BLOCK(q2_k)
+PEER_BLOCK(q3_k)
+PEER_BLOCK(q4_k)
+PEER_BLOCK(q5_k)
+PEER_BLOCK(q6_k)
+PEER_BLOCK(iq4_xs)
+void xfp_q4_0_encode(const float *x, uint8_t *block);
+
+#endif

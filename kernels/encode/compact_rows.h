@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * compact_rows.h - the loops of compact.h, written once on the sixteen lanes of the lanes_*.h included before it; to
+ * be included after encode_rows.h.
+ *
+ * What costs is shared among many weights where it can be: divisions, and the search for ratios, are done for sixteen
+ * groups at once. In the search for pairs one code at a time adds a row of all pairs' table numbers: sixty-four sums in
+ * words of two, of which AVX-512 needs three instructions, whatever the number of cells.
+ */
+#include "kernels/encode/compact.h"
+
+#define TINY 0x1p-40f /* a group whose largest |y| is below counts as zeros */
+
+LANES_BY_K vf unmarked(uint16_t mark, vf a)
+{
+	return vf_where(vm_from_bits(mark), vf_all(0), a);
+}
+
+/* Sixteen groups, or fewer: y and marks are there; the rest follows. */
+static void describe(const struct xfp_compact_groups *to, size_t first, size_t count)
+{
+	const unsigned size = to->group;
+	const vi magnitude = vi_all(0x7fffffff), zero = vi_all(XFP_COMPACT_ZERO);
+	float largest[XFP_LANES] = { 0 }, factor[XFP_LANES], again;
+	vf top;
+
+	for (size_t g = 0; g < count; g++) {
+		const float *y = to->y + (first + g) * size;
+		vf square = vf_all(0);
+		vi most = vi_all(0);
+		int32_t bits;
+
+		for (unsigned c = 0; c < size; c += XFP_LANES) {
+			vf v = vf_load(y + c);
+
+			square = vf_add(square, vf_mul(v, v));
+			most = vi_max(most, vi_and(vf_bits(v), magnitude));
+		}
+		vf_fold(square, square, &to->square[first + g], &again);
+		bits = vi_most(most);
+		memcpy(&largest[g], &bits, sizeof bits);
+	}
+	top = vf_load(largest);
+	top = vf_where(vf_above(vf_all(TINY), top), vf_all(0), top);
+	vf_store(largest, top);
+	memcpy(to->largest + first, largest, count * sizeof *largest);
+	vf_store(factor, vf_where(vf_above(top, vf_all(0)), vf_div(vf_all(XFP_COMPACT_STEPS), top), vf_all(0)));
+	for (size_t g = 0; g < count; g++) {
+		const size_t at = (first + g) * size;
+		const vf factors = vf_all(factor[g]);
+
+		for (unsigned c = 0; c < size; c += XFP_LANES) {
+			vm mark = vm_from_bits(to->mark[(at + c) / XFP_LANES]);
+			vi code = vi_add(vf_round(vf_mul(vf_load(to->y + at + c), factors)), zero);
+
+			vi_store_bytes(to->code + at + c, vi_where(mark, vi_all(0), code));
+		}
+	}
+}
+
+static void compact_load(const struct xfp_compact_groups *to, size_t first, const float *x, const uint16_t *marked,
+			 size_t cols, float row)
+{
+	const size_t groups = xfp_compact_groups_of(cols, to->group), all = groups * to->group;
+	const vf inverse = vf_all(1 / row);
+	float *y = to->y + first * to->group;
+	uint16_t *mark = to->mark + first * to->group / XFP_LANES;
+
+	for (size_t c = 0; c < all; c += XFP_LANES) {
+		uint16_t bits = marked && c < cols ? marked[c / XFP_LANES] : 0;
+
+		if (c >= cols)
+			bits = 0xffff;
+		else if (cols - c < XFP_LANES)
+			bits |= (uint16_t)(0xffffu << (cols - c));
+		mark[c / XFP_LANES] = bits;
+		vf_store(y + c, c < cols ? unmarked(bits, vf_mul(vf_load(x + c), inverse)) : vf_all(0));
+	}
+	for (size_t g = 0; g < groups; g += XFP_LANES)
+		describe(to, first + g, groups - g < XFP_LANES ? groups - g : XFP_LANES);
+}
+
+/* The two pairs to try, of two entries, with each of `count` groups. */
+LANES_BY_K void search_pairs(const struct xfp_compact_book *book, unsigned shift, unsigned size, const uint8_t *code,
+			     size_t count, int32_t pair[2][XFP_LANES])
+{
+	const unsigned entries = book->library.entries;
+
+	for (size_t g = 0; g < count; g++, code += size) {
+		vi least = vi_all(INT32_MAX);
+		vtally sums;
+
+		vtally_clear(&sums);
+		for (unsigned c = 0; c < size; c += 4) {
+			vtally_add(&sums, book->table[code[c] >> shift]);
+			vtally_add(&sums, book->table[code[c + 1] >> shift]);
+			vtally_add(&sums, book->table[code[c + 2] >> shift]);
+			vtally_add(&sums, book->table[code[c + 3] >> shift]);
+		}
+		/* Pairs of an entry are `entries` lanes apart. Where there is no pair its order is above all. */
+#pragma GCC unroll 4
+		for (unsigned part = 0; part < 4; part++) {
+			vi key = vi_left(vtally_sums(&sums, part), 8);
+
+			least = vi_min(least, vi_or(key, vi_load(book->order + part * XFP_LANES)));
+		}
+		vi_two_least(least, entries, &pair[0][g], &pair[1][g]);
+	}
+	for (size_t g = 0; g < count; g++) {
+		pair[0][g] &= 255;
+		pair[1][g] &= 255;
+	}
+}
+
+/* Sums over the unmarked values of a group: of y / ratio times its entry's number, and of that squared. */
+LANES_BY_K void products(const struct xfp_compact_book *book, unsigned n, unsigned size, const float *y,
+			 const uint16_t *mark, int32_t e, int32_t r, float *yc, float *cc)
+{
+	const float *edge = book->edge[e], *entry = book->library.entry[e];
+	const vf inverse = vf_all(book->inverse[r]);
+	vf sum_yc = vf_all(0), sum_cc = sum_yc;
+
+#pragma GCC unroll 4
+	for (unsigned c = 0; c < size; c += XFP_LANES) {
+		vf v = vf_mul(vf_load(y + c), inverse);
+		vf number = unmarked(mark[c / XFP_LANES], vf_lookup(entry, n, find_cell(n, edge, v)));
+
+		sum_yc = vf_add(sum_yc, vf_mul(v, number));
+		sum_cc = vf_add(sum_cc, vf_mul(number, number));
+	}
+	vf_fold(sum_yc, sum_cc, yc, cc);
+}
+
+static __attribute__((noinline)) vi nearest_ratios(const struct xfp_compact_book *book, vf scale)
+{
+	const float *edge = book->ratio_edge;
+	vi r;
+
+	switch (book->library.ratios) {
+	case 16:
+		r = find_cell(16, edge, scale);
+		break;
+	case 32:
+		r = find_cell(32, edge, scale);
+		break;
+	default:
+		r = find_cell(64, edge, scale);
+	}
+	return vi_max(r, vi_all(1));
+}
+
+/* The best so far of sixteen groups. */
+struct choice {
+	vf error;
+	vi e, r;
+};
+
+LANES_BY_K void offer(struct choice *best, vm only, vf square, vf ratio, vf yc, vf cc, vi e, vi r)
+{
+	/* square - 2 s (y c) + s^2 (c c), where yc has a factor of 1 / s. */
+	vf error = vf_add(square, vf_mul(vf_mul(ratio, ratio), vf_sub(cc, vf_add(yc, yc))));
+	vm better = vm_and(only, vf_above(best->error, error));
+
+	best->error = vf_where(better, error, best->error);
+	best->e = vi_where(better, e, best->e);
+	best->r = vi_where(better, r, best->r);
+}
+
+/* Both pairs of sixteen groups, or fewer, exactly. Each step is taken for all groups before the next. */
+LANES_BY_K void choose(const struct xfp_compact_book *book, unsigned n, unsigned size, const float *y,
+		       const uint16_t *mark, size_t count, int32_t pair[2][XFP_LANES], vf square, vf largest,
+		       int32_t *e_of, int32_t *r_of)
+{
+	const vm live = vf_above(largest, vf_all(0));
+	const vi numbers = vi_all((int32_t)book->library.entries - 1);
+	struct choice best = { square, vi_all(0), vi_all(0) };
+	float yc[XFP_LANES] = { 0 }, cc[XFP_LANES] = { 0 };
+
+	for (int i = 0; i < 2; i++) {
+		vi pairs = vi_load(pair[i]), e = vi_and(pairs, numbers), r, again;
+		vf ratio;
+		vm other;
+
+		r = nearest_ratios(book, vf_mul(vf_gather(book->target, pairs), largest));
+		vi_store(e_of, e);
+		vi_store(r_of, r);
+		for (size_t g = 0; g < count; g++)
+			products(book, n, size, y + g * size, mark + g * (size / XFP_LANES), e_of[g], r_of[g], &yc[g],
+				 &cc[g]);
+		ratio = vf_gather(book->library.ratio, r);
+		offer(&best, live, square, ratio, vf_load(yc), vf_load(cc), e, r);
+		/* The least squares scale. Where that is 0 / 0 there is nothing to choose. */
+		again = nearest_ratios(book, vf_div(vf_mul(ratio, vf_load(yc)), vf_load(cc)));
+		other = vm_and(live, vm_or(vi_above(again, r), vi_above(r, again)));
+		other = vm_and(other, vf_above(vf_load(cc), vf_all(0)));
+		vi_store(r_of, again);
+		for (uint32_t left = vm_bits(other); left; left &= left - 1) {
+			unsigned g = (unsigned)__builtin_ctz(left);
+
+			products(book, n, size, y + g * size, mark + g * (size / XFP_LANES), e_of[g], r_of[g], &yc[g],
+				 &cc[g]);
+		}
+		ratio = vf_gather(book->library.ratio, again);
+		offer(&best, other, square, ratio, vf_load(yc), vf_load(cc), e, again);
+	}
+	vi_store(e_of, best.e);
+	vi_store(r_of, best.r);
+}
+
+/* A group's indices and, from what they stand for, its error. */
+LANES_BY_K float settle(const struct xfp_compact_book *book, unsigned n, unsigned size, const float *y,
+			const uint16_t *mark, int32_t e, int32_t r, uint8_t *index)
+{
+	const float *entry = book->library.entry[e];
+	const vf inverse = vf_all(book->inverse[r]), ratio = vf_all(book->library.ratio[r]);
+	vf sum = vf_all(0);
+	float error, again;
+
+#pragma GCC unroll 4
+	for (unsigned c = 0; c < size; c += XFP_LANES) {
+		vf v = vf_load(y + c), d;
+		vi q = find_cell(n, book->edge[e], vf_mul(v, inverse));
+
+		if (!r)
+			q = vi_all(0);
+		d = unmarked(mark[c / XFP_LANES], vf_sub(v, vf_mul(vf_lookup(entry, n, q), ratio)));
+		sum = vf_add(sum, vf_mul(d, d));
+		if (index)
+			vi_store_bytes(index + c, q);
+	}
+	vf_fold(sum, sum, &error, &again);
+	return error;
+}
+
+LANES_BY_K void assign_groups(const struct xfp_compact_book *book, unsigned k, const struct xfp_compact_groups *groups,
+			      size_t first, size_t count, uint8_t *byte, uint8_t *index, float *error)
+{
+	const unsigned n = 1u << k, shift = xfp_compact_shift(k), size = groups->group;
+
+	for (size_t b = 0; b < count; b += XFP_LANES) {
+		const size_t at = first + b, some = count - b < XFP_LANES ? count - b : XFP_LANES;
+		const float *y = groups->y + at * size;
+		const uint16_t *mark = groups->mark + at * (size / XFP_LANES);
+		int32_t pair[2][XFP_LANES] = { { 0 } }, e[XFP_LANES], r[XFP_LANES];
+
+		search_pairs(book, shift, size, groups->code + at * size, some, pair);
+		choose(book, n, size, y, mark, some, pair, last_lanes(groups->square + at, some),
+		       last_lanes(groups->largest + at, some), e, r);
+		for (size_t g = 0; g < some; g++) {
+			float own = settle(book, n, size, y + g * size, mark + g * (size / XFP_LANES), e[g], r[g],
+					   index ? index + (b + g) * size : NULL);
+
+			byte[b + g] = (uint8_t)(e[g] << book->library.ratio_bits | r[g]);
+			if (error)
+				error[b + g] = own;
+		}
+	}
+}
+
+static void compact_assign(const struct xfp_compact_book *book, const struct xfp_compact_groups *groups, size_t first,
+			   size_t count, uint8_t *byte, uint8_t *index, float *error)
+{
+	switch (book->library.k) {
+	case 2:
+		assign_groups(book, 2, groups, first, count, byte, index, error);
+		break;
+	case 3:
+		assign_groups(book, 3, groups, first, count, byte, index, error);
+		break;
+	case 4:
+		assign_groups(book, 4, groups, first, count, byte, index, error);
+		break;
+	case 5:
+		assign_groups(book, 5, groups, first, count, byte, index, error);
+		break;
+	default:
+		assign_groups(book, 6, groups, first, count, byte, index, error);
+	}
+}
+
+LANES_BY_K void decode_groups(const struct xfp_compact_library *library, unsigned n, const uint8_t *byte,
+			      const uint8_t *index, float row, size_t cols, float *x)
+{
+	const vf rows = vf_all(row);
+
+	for (size_t c = 0; c < cols; c += XFP_LANES) {
+		const uint8_t own = byte[c / library->group];
+		const float *entry = library->entry[own >> library->ratio_bits];
+		const vf ratio = vf_all(library->ratio[own & (library->ratios - 1)]);
+		uint8_t last[XFP_LANES] = { 0 };
+		vf value;
+
+		if (cols - c < XFP_LANES)
+			memcpy(last, index + c, cols - c);
+		value = vf_lookup(entry, n, vi_load_bytes(cols - c < XFP_LANES ? last : index + c));
+		value = vf_mul(vf_mul(value, ratio), rows);
+		vf_store(x + c, cols - c < XFP_LANES ? unmarked((uint16_t)(0xffffu << (cols - c)), value) : value);
+	}
+}
+
+static void compact_decode(const struct xfp_compact_library *library, const uint8_t *byte, const uint8_t *index,
+			   float row, size_t cols, float *x)
+{
+	switch (library->k) {
+	case 2:
+		decode_groups(library, 4, byte, index, row, cols, x);
+		break;
+	case 3:
+		decode_groups(library, 8, byte, index, row, cols, x);
+		break;
+	case 4:
+		decode_groups(library, 16, byte, index, row, cols, x);
+		break;
+	case 5:
+		decode_groups(library, 32, byte, index, row, cols, x);
+		break;
+	default:
+		decode_groups(library, 64, byte, index, row, cols, x);
+	}
+}

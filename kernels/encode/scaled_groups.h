@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scaled_groups.h - groups of a row that share a library of codebooks, each with a scale and a midpoint.
+ *
+ * A group of G weights, or fewer at the end of a row, is stored as the number of a library entry, a scale s and a
+ * midpoint m in fp16; index j decodes to d[j] = fma(entry[j], s, m) in f32 (xfp_scaled_value of decode.h), and a
+ * weight gets the index whose d is nearest; one halfway between two gets the lower index. s may be negative: the group
+ * then uses the entry mirrored, so that 32 entries are 64 shapes. Marked weights are ignored by every fit.
+ *
+ * A group is searched on counts: its weights are rounded to q = 0..62 between its least and its largest (0..254 where
+ * codebooks have 32 or 64 entries, `fine`), and counted. Running counts and sums, exact integers, give what any
+ * thresholds cut off in one look-up each. A shape (an entry or its mirror image) is tried by
+ *
+ *     s, m from the group's mean and deviation and those that the shape stood for in training;
+ *     cells between the shape's midpoints, s and m by least squares; gain = what that takes off the squared error
+ *
+ * in sixteen lanes, sixteen shapes at a time. First the pilots, a few shapes, each unlike the others; then the kin of
+ * the best of these, the sixteen shapes most like it. The shapes of the largest gain (of equal ones the first) go on
+ * with exact rounds over the weights: cells, least squares. The best of them is rounded to fp16. Of a library of more
+ * than 32 entries no more than 64 shapes are pilots, and the others are tried only as kin.
+ *
+ * The library is trained on a sample of groups: seeds, then rounds of search, and of entry[j] = the mean of
+ * (x - m) / s over the weights in cell j, weighted with s^2, which is the least squared error of x.
+ *
+ * All decisions are in f32 with + - * / sqrt in the order of the sixteen lanes, in integers, or in double in the
+ * order of the sample: the same bits on any machine. What is found depends on nothing but the weights and the library
+ * as it is stored, its moments included.
+ */
+#ifndef XFP_SCALED_GROUPS_H
+#define XFP_SCALED_GROUPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/encode/encode.h"
+
+#define XFP_SCALED_MIN_GROUP 16 /* groups are powers of two */
+#define XFP_SCALED_MAX_GROUP 1024
+#define XFP_SCALED_MAX_LIBRARY 256 /* libraries too, from 1 */
+#define XFP_SCALED_PILOTS 64       /* the most */
+#define XFP_SCALED_KIN 16
+#define XFP_SCALED_COUNT_BITS 11 /* of a running count, below the running sum */
+
+/* Whether codebooks of k bits need finely counted groups. A row or a sample meets only libraries of its own kind. */
+static inline bool xfp_scaled_fine(unsigned k)
+{
+	return k > 4;
+}
+
+/* A group's counts: weight = mean + low + step * q. */
+struct xfp_scaled_group {
+	const float *x;       /* less `mean`; 0 where marked, and after the end; not there in a sample */
+	const uint16_t *keep; /* bit i: weight i of these sixteen is unmarked */
+	int32_t *upto;        /* sum << XFP_SCALED_COUNT_BITS | count of the weights with q < i */
+	bool fine;
+	unsigned vectors, count; /* of sixteen weights; unmarked weights */
+	float mean, low, step;
+	float share;           /* 1 / count */
+	float q_mean, q_sigma; /* 0 where all are equal, or none are unmarked */
+};
+
+/* How hard to look. */
+struct xfp_scaled_effort {
+	unsigned pilots;    /* 16, 32, 48 or 64 */
+	unsigned best;      /* pilots whose kin are tried, 1 to 4 */
+	unsigned passes;    /* over the kin, at least 1 */
+	unsigned exact;     /* rounds over the weights */
+	unsigned finalists; /* shapes that go through them, at least 1; the largest gain wins */
+};
+
+/* Of what an entry stood for in training, in its own units: where its groups' search begins. */
+struct xfp_scaled_moments {
+	float mean, sigma;
+};
+
+/* A library made ready for the search. Shape 2 e is entry e, 2 e + 1 its mirror image. */
+struct xfp_scaled_library {
+	unsigned k, size;
+	struct xfp_scaled_effort effort;
+	unsigned pilots; /* lanes: some may repeat */
+	uint16_t pilot[XFP_SCALED_PILOTS], kin[XFP_SCALED_PILOTS][XFP_SCALED_KIN];
+	struct xfp_scaled_moments moments[XFP_SCALED_MAX_LIBRARY];
+	/* `size` entries, the edges between them, and tables of sixteen shapes each: of the pilots, then of each
+	 * pilot's kin. */
+	_Alignas(64) float room[];
+};
+
+/* Entries and edges are padded to vectors. */
+static inline size_t xfp_scaled_stride(unsigned k)
+{
+	return xfp_padded((size_t)1 << k);
+}
+static inline const float *xfp_scaled_entry(const struct xfp_scaled_library *library, unsigned entry)
+{
+	return library->room + entry * xfp_scaled_stride(library->k);
+}
+static inline const float *xfp_scaled_edge(const struct xfp_scaled_library *library, unsigned entry)
+{
+	return library->room + (library->size + entry) * xfp_scaled_stride(library->k);
+}
+/* A table, in lines of sixteen lanes: for every edge it, and what an index gains there in value and in its square;
+ * then the last entry, its square, the mean, and the inverse of the deviation. */
+static inline size_t xfp_scaled_table_size(unsigned k)
+{
+	return ((size_t)3 * (1u << k) + 1) * XFP_LANES;
+}
+static inline const float *xfp_scaled_table(const struct xfp_scaled_library *library, unsigned number)
+{
+	return library->room + 2 * library->size * xfp_scaled_stride(library->k) +
+	       number * xfp_scaled_table_size(library->k);
+}
+#define XFP_SCALED_KIN_TABLES (XFP_SCALED_PILOTS / XFP_LANES) /* the number of the first pilot's */
+
+struct xfp_scaled_fit {
+	unsigned entry;
+	float scale, midpoint; /* of weights, mean included */
+};
+
+/* ---- groups: of a row, of a sample ---- */
+
+/* A row of groups. Its room, and a sample's, is the caller's, aligned to 64 bytes. */
+struct xfp_scaled_row {
+	size_t cols, groups;
+	unsigned length;
+	bool fine;
+	struct xfp_scaled_group *group;
+	float *x;
+	uint16_t *keep;
+	int32_t *upto;
+};
+size_t xfp_scaled_row_room(size_t cols, unsigned length, bool fine);
+void xfp_scaled_row_init(struct xfp_scaled_row *row, void *room, size_t cols, unsigned length, bool fine);
+
+/* Take in a padded row, |x| < 2^15; the columns of its marked weights, ascending. */
+void xfp_scaled_row_load(struct xfp_scaled_row *row, const float *x, const uint32_t *marked, size_t marks);
+
+/* Groups without their weights. Of a unit's groups, as many as xfp_scaled_sample_count says are enough: number
+ * i * groups / count for each i. */
+struct xfp_scaled_sample {
+	size_t count;
+	bool fine;
+	struct xfp_scaled_group *group;
+	int32_t *upto;
+	uint32_t *order; /* for seeds */
+	float *key;
+};
+size_t xfp_scaled_sample_count(size_t groups, unsigned size);
+size_t xfp_scaled_sample_room(size_t count, bool fine);
+void xfp_scaled_sample_init(struct xfp_scaled_sample *sample, void *room, size_t count, bool fine);
+
+/* Group `number` of the sample is the weights [first, first + length) of a padded row, or to the row's end. */
+void xfp_scaled_sample_set(struct xfp_scaled_sample *sample, size_t number, const float *x, size_t cols, size_t first,
+			   unsigned length, const uint32_t *marked, size_t marks);
+
+/* ---- the library ---- */
+
+/* What a library needs, aligned to 64 bytes. */
+size_t xfp_scaled_library_room(unsigned k, unsigned size);
+
+/* Sums of a training round. */
+struct xfp_scaled_training {
+	double sum[XFP_SCALED_MAX_LIBRARY][64], weight[XFP_SCALED_MAX_LIBRARY][64];
+	double first[XFP_SCALED_MAX_LIBRARY], second[XFP_SCALED_MAX_LIBRARY], count[XFP_SCALED_MAX_LIBRARY];
+	double worth[XFP_SCALED_MAX_LIBRARY]; /* squares of the scales of its weights */
+};
+
+#define XFP_SCALED_ROUNDS 6
+
+/* Entries (fp16, [size][2^k]) and their moments of the library that `rounds` of training make of the seeds. `library`
+ * is used meanwhile and is left as xfp_scaled_open would. */
+void xfp_scaled_train(struct xfp_scaled_library *library, unsigned k, unsigned size, struct xfp_scaled_sample *sample,
+		      unsigned rounds, struct xfp_scaled_training *room, uint16_t *entries,
+		      struct xfp_scaled_moments *moments);
+
+/* A library as it was stored, ready for rows. Without moments (NULL) it serves xfp_scaled_assign_row alone. */
+void xfp_scaled_open(struct xfp_scaled_library *library, unsigned k, unsigned size, const uint16_t *entries,
+		     const struct xfp_scaled_moments *moments);
+
+/* Its parts: seeds from a sample; entries, which are in place, -> all the rest; a round. */
+void xfp_scaled_seed(struct xfp_scaled_library *library, unsigned k, unsigned size, struct xfp_scaled_sample *sample);
+void xfp_scaled_prepare(struct xfp_scaled_library *library, const struct xfp_scaled_effort *effort);
+void xfp_scaled_round(struct xfp_scaled_library *library, const struct xfp_scaled_sample *sample,
+		      struct xfp_scaled_training *room);
+
+/* ---- rows against a library ---- */
+
+/* By group. */
+struct xfp_scaled_codes {
+	uint8_t *entry;
+	uint16_t *scale, *midpoint; /* fp16, finite */
+};
+
+/* The loaded row's groups. */
+void xfp_scaled_fit_row(const struct xfp_scaled_library *library, const struct xfp_scaled_row *row,
+			const struct xfp_scaled_codes *codes);
+
+/* What codes make of a padded row, marked weights too: indices (room for xfp_padded(cols)) and what they decode to
+ * (padded). Either may be NULL. */
+void xfp_scaled_assign_row(const struct xfp_scaled_library *library, const struct xfp_scaled_codes *codes,
+			   const float *x, size_t cols, unsigned length, uint8_t *index, float *value);
+
+/* fp16, of what is larger the largest. */
+uint16_t xfp_scaled_half(double value);
+
+#endif

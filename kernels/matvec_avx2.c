@@ -1,6 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/matvec_lanes_avx2.h"
-
-#include "kernels/matvec_rows.h"
-
-const struct xfp_matvec_set xfp_matvec_avx2 = { "avx2", multiply_rows, xfp_outlier_rows_dot, decode_row, NULL };

@@ -1,7 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#define MATVEC_SMALL
-#include "kernels/matvec_lanes_plain.h"
-
-#include "kernels/matvec_rows.h"
-
-const struct xfp_matvec_set xfp_matvec_plain = { "plain", multiply_rows, xfp_outlier_rows_dot, decode_row, NULL };

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/multiply/matvec_lanes_avx2.h"
+
+#include "kernels/multiply/matvec_rows.h"
+
+const struct xfp_matvec_set xfp_matvec_avx2 = { "avx2", multiply_rows, xfp_outlier_rows_dot, decode_row, NULL };

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * matvec_bytes.h - rows with codebooks times one vector or two in bytes, with AVX-512 VBMI and VNNI: 64 weights a
+ * look-up. What v2a and v2c share with v2, and v2.
+ *
+ * A weight is step * (256 H + L - 32768), an activation step * (256 h + l); H and L are looked up in two tables of
+ * bytes, and  65536 H h + 256 (H l + L h)  is added up in integers, a block of 256 columns at a time. L l is left
+ * out; what it is on average, and the 32768, are in the activations' offset, which is the same for every row. Where
+ * an instruction takes 16 lanes of f32, this takes 64 of bytes, seven instructions where f32 takes twelve.
+ */
+#ifndef XFP_MATVEC_BYTES_H
+#define XFP_MATVEC_BYTES_H
+
+#include "kernels/multiply/matvec_lookup.h"
+
+/* Of a block, and of the blocks before. */
+struct sums {
+	__m512i high[XFP_MAX_BATCH], middle[XFP_MAX_BATCH], other;
+	__m512 all[XFP_MAX_BATCH];
+};
+
+INLINE void add_products(unsigned tile, __m512i high, __m512i low, const int8_t *bytes, struct sums *s)
+{
+	UNROLL
+	for (unsigned m = 0; m < tile; m++) {
+		__m512i h = _mm512_load_si512(bytes + 128 * m), l = _mm512_load_si512(bytes + 128 * m + 64);
+
+		s->high[m] = _mm512_dpbusd_epi32(s->high[m], high, h);
+		s->middle[m] = _mm512_dpbusd_epi32(s->middle[m], high, l);
+		if (tile == 1)
+			s->other = _mm512_dpbusd_epi32(s->other, low, h);
+		else
+			s->middle[m] = _mm512_dpbusd_epi32(s->middle[m], low, h);
+	}
+}
+
+INLINE void begin_block(unsigned tile, struct sums *s)
+{
+	UNROLL
+	for (unsigned m = 0; m < tile; m++)
+		s->high[m] = s->middle[m] = _mm512_setzero_si512();
+	s->other = _mm512_setzero_si512();
+}
+
+/* At most 2^28: sixteen products of a byte each, 256 times. */
+INLINE void end_block(unsigned tile, const float *step, struct sums *s)
+{
+	UNROLL
+	for (unsigned m = 0; m < tile; m++) {
+		__m512i sum = _mm512_add_epi32(_mm512_slli_epi32(s->high[m], 8), s->middle[m]);
+
+		if (tile == 1)
+			sum = _mm512_add_epi32(sum, s->other);
+		s->all[m] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(step[m]), s->all[m]);
+	}
+}
+
+INLINE void finish(unsigned tile, const __m512 *all, double factor, const struct xfp_matvec_x *x, bool add, float *y,
+		   size_t stride)
+{
+	UNROLL
+	for (unsigned m = 0; m < tile; m++)
+		if (m < x->count) {
+			float value = (float)((_mm512_reduce_add_ps(all[m]) - x->offset[m]) * factor);
+
+			y[m * stride] = add ? y[m * stride] + value : value;
+		}
+}
+
+/* ---- v2 ---------------------------------------------------------------------------------------- */
+
+/* A chunk of k = 4 is half a block, one of k = 3 and 5 two. */
+#define BLOCK_SLOTS 4
+#define PREFETCH_AHEAD 2048
+
+INLINE void v2_chunk(unsigned k, unsigned tile, const struct byte_table *t, const uint8_t *packed, unsigned lanes,
+		     const int8_t *bytes, const float *step, bool begins, bool ends, struct sums *s)
+{
+	unsigned slots = xfp_lane_columns(k) / 4;
+	__m512i w[XFP_MAX_WORDS];
+
+	load_words(k, packed, lanes, PREFETCH_AHEAD, w);
+	UNROLL
+	for (unsigned i = 0; i < slots; i++) {
+		__m512i index = slot(k, w, i);
+
+		if (i % BLOCK_SLOTS == 0 && begins)
+			begin_block(tile, s);
+		add_products(tile, _mm512_permutexvar_epi8(index, t->high), _mm512_permutexvar_epi8(index, t->low),
+			     bytes + (size_t)128 * tile * i, s);
+		if ((i + 1) % BLOCK_SLOTS == 0 || i + 1 == slots)
+			if (ends)
+				end_block(tile, step + (size_t)i / BLOCK_SLOTS * tile, s);
+	}
+}
+
+/* Columns of all vectors that stay in the first cache while a batch of rows is multiplied by them; whole chunks and
+ * blocks of every k. */
+#define SEGMENT_COLUMNS(tile) (12288 / (tile))
+#define ROWS 8
+
+/* Columns [from, end) of a row; `packed` and x begin with them. */
+INLINE void v2_part(unsigned k, unsigned tile, const struct byte_table *t, const uint8_t *packed, size_t left,
+		    const int8_t *bytes, const float *step, struct sums *s)
+{
+	size_t chunk = xfp_chunk_columns(k), chunk_bytes = 4 * k * chunk / 32;
+
+	if (k == 4)
+		for (; left >= 2 * chunk; left -= 2 * chunk, packed += 2 * chunk_bytes) {
+			v2_chunk(k, tile, t, packed, 16, bytes, step, true, false, s);
+			v2_chunk(k, tile, t, packed + chunk_bytes, 16, bytes + 2 * chunk * tile, step, false, true, s);
+			bytes += 4 * chunk * tile;
+			step += tile;
+		}
+	else
+		for (; left >= chunk; left -= chunk, packed += chunk_bytes) {
+			v2_chunk(k, tile, t, packed, 16, bytes, step, true, true, s);
+			bytes += 2 * chunk * tile;
+			step += chunk / 256 * tile;
+		}
+	if (k == 4 && left >= chunk) {
+		v2_chunk(k, tile, t, packed, 16, bytes, step, true, left == chunk, s);
+		left -= chunk;
+		if (left)
+			v2_chunk(k, tile, t, packed + chunk_bytes, xfp_chunk_lanes(k, left), bytes + 2 * chunk * tile,
+				 step, false, true, s);
+	} else if (left) {
+		v2_chunk(k, tile, t, packed, xfp_chunk_lanes(k, left), bytes, step, true, true, s);
+	}
+}
+
+INLINE void v2_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first,
+		    size_t rows, bool add, float *y, size_t stride)
+{
+	for (size_t r = first, batch; r < first + rows; r += batch) {
+		struct byte_table table[ROWS];
+		__m512 all[ROWS][XFP_MAX_BATCH];
+		bool fit[ROWS];
+
+		batch = first + rows - r < ROWS ? first + rows - r : ROWS;
+		for (size_t i = 0; i < batch; i++) {
+			fit[i] = make_table(k, false, (const uint8_t *)w->code + ((r + i) << (k + 1)), &table[i]);
+			UNROLL
+			for (unsigned m = 0; m < tile; m++)
+				all[i][m] = _mm512_setzero_ps();
+		}
+		for (size_t c = 0; c < w->cols; c += SEGMENT_COLUMNS(tile)) {
+			size_t left = w->cols - c < SEGMENT_COLUMNS(tile) ? w->cols - c : SEGMENT_COLUMNS(tile);
+
+			for (size_t i = 0; i < batch; i++) {
+				struct sums s;
+
+				UNROLL
+				for (unsigned m = 0; m < tile; m++)
+					s.all[m] = all[i][m];
+				if (fit[i])
+					v2_part(k, tile, &table[i], w->index + (r + i) * w->row_bytes + c / 8 * k, left,
+						x->bytes + c * 2 * tile, x->step + c / 256 * tile, &s);
+				UNROLL
+				for (unsigned m = 0; m < tile; m++)
+					all[i][m] = s.all[m];
+			}
+		}
+		for (size_t i = 0; i < batch; i++)
+			if (fit[i])
+				finish(tile, all[i], w->unit * table[i].step, x, add, y + (r + i - first), stride);
+			else
+				xfp_matvec_avx512.rows(w, x, r + i, 1, add, y + (r + i - first), stride);
+	}
+}
+
+#endif

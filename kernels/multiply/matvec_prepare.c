@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * matvec_prepare.c - activations and libraries, once a call, as the kernels read them.
+ */
+#include <string.h>
+
+#include "kernels/common/lane_index.h"
+#include "kernels/common/number.h"
+#include "kernels/common/round.h"
+#include "kernels/multiply/matvec.h"
+#include "kernels/multiply/matvec_tables.h"
+
+#define ALIGN 64
+
+static size_t aligned(size_t bytes)
+{
+	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+size_t xfp_matvec_row_bytes(enum xfp_matvec_mode mode, unsigned k, size_t cols)
+{
+	switch (mode) {
+	case XFP_MATVEC_F32:
+		return cols * 4;
+	case XFP_MATVEC_F16:
+	case XFP_MATVEC_BF16:
+		return cols * 2;
+	case XFP_MATVEC_FP8:
+		return cols;
+	default:
+		return ((cols + 31) / 32 * 4 * k + 15) / 16 * 16;
+	}
+}
+
+void xfp_matvec_whole(struct xfp_matvec *w)
+{
+	w->row_bytes = xfp_matvec_row_bytes(w->mode, w->k, w->cols);
+	w->row_groups = (w->cols + ((size_t)1 << w->group) - 1) >> w->group;
+}
+
+/* ---- activations ------------------------------------------------------------------------------- */
+
+static size_t vectors_of(unsigned k, size_t cols)
+{
+	size_t chunk = k ? xfp_chunk_columns(k) : 16;
+
+	return (cols + chunk - 1) / chunk * (chunk / 16);
+}
+
+static unsigned tile_of(unsigned count)
+{
+	return count <= 2 ? count : count <= 4 ? 4 : 8;
+}
+
+static size_t blocks_of(size_t vectors, unsigned tile)
+{
+	size_t block = (tile >= XFP_WORDS_TILE ? XFP_WORDS_BLOCK : XFP_BYTES_BLOCK) / 16;
+
+	return (vectors + block - 1) / block;
+}
+
+#define GROUP 128 /* columns, of v2a in bytes */
+
+static size_t groups_of(unsigned k, size_t cols)
+{
+	return k && cols % xfp_chunk_columns(k) == 0 ? (cols / GROUP + 15) / 16 * 16 : 0;
+}
+
+size_t xfp_matvec_x_room(unsigned k, size_t cols, unsigned count)
+{
+	size_t vectors = vectors_of(k, cols);
+	unsigned tile = tile_of(count);
+
+	return aligned(count * cols * sizeof(float)) + aligned(vectors * tile * 16 * sizeof(float)) +
+	       aligned(vectors * tile * 32) + aligned(blocks_of(vectors, tile) * tile * sizeof(float)) +
+	       3 * groups_of(k, cols) * tile * sizeof(float);
+}
+
+/* One vector in natural order to its lanes. */
+static void spread(const struct xfp_matvec_x *x, unsigned m, const float *from)
+{
+	size_t chunk = x->k ? xfp_chunk_columns(x->k) : 16, vector = 0;
+
+	for (size_t left = x->cols; left; vector += chunk / 16) {
+		size_t lanes = x->k ? xfp_chunk_lanes(x->k, left) : 16, count = left < chunk ? left : chunk;
+
+		for (size_t v = 0; v < chunk / 16; v++) {
+			size_t at = v * lanes, here = at >= count ? 0 : count - at < lanes ? count - at : lanes;
+
+			memcpy(x->lanes + ((vector + v) * x->tile + m) * 16, from + at, here * sizeof *from);
+		}
+		from += count;
+		left -= count;
+	}
+}
+
+void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned count, int dtype, const void *source,
+		       size_t stride, const float *down, void *room)
+{
+	size_t size = dtype == 1 ? 4 : 2; /* F32 of base/dtype.h */
+	size_t lane_bytes;
+	uint8_t *at = room;
+
+	*x = (struct xfp_matvec_x){ .cols = cols, .k = k, .count = count, .tile = tile_of(count) };
+	x->vectors = vectors_of(k, cols);
+	lane_bytes = aligned(x->vectors * x->tile * 16 * sizeof(float));
+	x->natural = (float *)(void *)at;
+	at += aligned(count * cols * sizeof(float));
+	x->lanes = (float *)(void *)at;
+	at += lane_bytes;
+	x->bytes = (int8_t *)at;
+	x->words = (int16_t *)(void *)at;
+	at += aligned(x->vectors * x->tile * 32);
+	x->step = (float *)(void *)at;
+	at += aligned(blocks_of(x->vectors, x->tile) * x->tile * sizeof(float));
+	x->groups = groups_of(k, cols);
+	x->group_step = (float *)(void *)at;
+	x->group_offset = x->group_step + x->groups * x->tile;
+	x->group_sum = x->group_offset + x->groups * x->tile;
+	memset(at, 0, 3 * x->groups * x->tile * sizeof(float));
+	memset(x->lanes, 0, lane_bytes);
+	for (unsigned m = 0; m < count; m++) {
+		float *natural = x->natural + m * cols;
+
+		xfp_to_float(dtype, (const uint8_t *)source + m * stride * size, cols, natural);
+		for (size_t c = 0; down && c < cols; c++)
+			natural[c] *= down[c];
+		spread(x, m, natural);
+	}
+	x->bytes_fit = k && xfp_matvec_best()->integers && xfp_matvec_best()->integers(x);
+}
+
+/* ---- libraries --------------------------------------------------------------------------------- */
+
+size_t xfp_matvec_tables_room(unsigned k)
+{
+	return sizeof(struct xfp_tables_head) + XFP_TABLES_ALL * ((sizeof(float) << k) + 2 * xfp_table_bytes(k));
+}
+
+#define TOO_LARGE 0x1p120f
+#define MOST_WORD 16384 /* as matvec_integers.c has it */
+
+/* The largest magnitude; TOO_LARGE for what is larger or NaN. */
+static float larger(float most, float value)
+{
+	value = value < 0 ? -value : value;
+	return !(value < TOO_LARGE) ? TOO_LARGE : value > most ? value : most;
+}
+
+/* Every entry by steps of `most` / `steps`, `offset` added. */
+static void tables_of(unsigned k, unsigned made, const float *value, double most, double steps, int offset,
+		      uint8_t *bytes)
+{
+	size_t half = xfp_table_half(k);
+
+	for (unsigned t = 0; t < made; t++)
+		for (size_t i = 0; i < half; i++) {
+			double exact = most > 0 ? value[(t << k) + i % ((size_t)1 << k)] * steps / most : 0;
+			unsigned q = (unsigned)(offset + (int)xfp_round_even(exact));
+
+			bytes[2 * half * t + i] = (uint8_t)(q >> 8);
+			bytes[2 * half * t + half + i] = (uint8_t)q;
+		}
+}
+
+void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, const uint16_t *ratio, void *room)
+{
+	struct xfp_tables_head *head = room;
+	float *value = (float *)(void *)(head + 1), most = 0;
+	uint8_t *bytes = (uint8_t *)(value + ((size_t)XFP_TABLES_ALL << k));
+	unsigned ratios = ratio ? 256 / codebooks : 1, entries = 1u << k, made = codebooks * ratios;
+
+	memset(room, 0, xfp_matvec_tables_room(k));
+	for (unsigned i = 0; i < (unsigned)XFP_TABLES_ALL << k; i++) {
+		unsigned table = i >> k;
+		/* Exact: both have eleven bits. */
+		value[i] = table >= made ? __builtin_nanf("")
+					 : xfp_half_to_float(entry[(table / ratios << k) + i % entries]) *
+						   (ratio ? xfp_half_to_float(ratio[table % ratios]) : 1);
+		if (table < made)
+			most = larger(most, value[i]);
+	}
+	head->codebooks = codebooks;
+	head->step = most / 32767;
+	head->word_step = most / MOST_WORD;
+	head->bytes_fit = most < TOO_LARGE;
+	if (!head->bytes_fit)
+		return;
+	tables_of(k, made, value, most, 32767, 32768, bytes);
+	tables_of(k, made, value, most, MOST_WORD, 0, bytes + XFP_TABLES_ALL * xfp_table_bytes(k));
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * matvec_rows.h - rows of every mode times prepared activations, in f32: once, on the sixteen lanes that
+ * matvec_lanes_plain.h, _avx2.h, _avx512.h or _neon.h defines.
+ *
+ * There is a copy for every mode, k and number of vectors, so that tables and sums stay in registers. Whole chunks
+ * times one vector, which is what generating text is, are written out with shifts as constants (but in plain C,
+ * MATVEC_SMALL); for all else a chunk is first taken apart into its slots.
+ */
+#ifndef XFP_MATVEC_ROWS_H
+#define XFP_MATVEC_ROWS_H
+
+#include <string.h>
+
+#include "kernels/common/decode.h"
+#include "kernels/common/lane_index.h"
+#include "kernels/common/number.h"
+#include "kernels/multiply/matvec.h"
+#include "kernels/multiply/matvec_tables.h"
+
+#ifdef MATVEC_SMALL
+#define WRITTEN_OUT false
+#define INLINE static
+#define UNROLL
+#elif defined __clang__
+#define WRITTEN_OUT true
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define WRITTEN_OUT true
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 64")
+#endif
+
+/* Sums that are open at a time: enough of them that an addition need not wait for the one before. */
+#ifndef OPEN_SUMS
+#define OPEN_SUMS 4
+#endif
+
+struct sums {
+	mf of[XFP_MAX_BATCH > OPEN_SUMS ? XFP_MAX_BATCH : OPEN_SUMS];
+};
+
+/* Slot i of byte b of every lane, at its low end. */
+INLINE mi slot(unsigned k, const mi *w, unsigned i, unsigned b)
+{
+	unsigned s = 8 * b;
+
+	switch (k) {
+	case 2:
+		return mi_shift(w[0], s + 2 * i);
+	case 3:
+		if (i < 6)
+			return mi_shift(w[i / 2], s + 3 * (i % 2));
+		return mi_merge(mi_shift(w[i - 6], s + 6), mi_shift(w[2], s + i - 2), 3);
+	case 4:
+		return mi_shift(w[0], s + 4 * i);
+	case 5:
+		if (i < 5)
+			return mi_shift(w[i], s);
+		if (i < 7)
+			return mi_merge(mi_shift(w[i - 5], s + 5), mi_shift(w[i - 2], s + 2), 7);
+		return mi_merge(mi_merge(mi_shift(w[2], s + 5), mi_shift(w[3], s + 4), 7), mi_shift(w[4], s + 3), 15);
+	default:
+		if (i < 3)
+			return mi_shift(w[i], s);
+		return mi_merge(mi_merge(mi_shift(w[0], s + 6), mi_shift(w[1], s + 4), 3), mi_shift(w[2], s + 2), 15);
+	}
+}
+
+/* Sixteen weights into the sums; `v` says which of the open ones. */
+INLINE void add_weights(unsigned tile, unsigned v, mf weight, const float *x, struct sums *sums)
+{
+	unsigned open = tile >= OPEN_SUMS ? 1 : OPEN_SUMS / tile;
+
+	UNROLL
+	for (unsigned m = 0; m < tile; m++) {
+		mf *sum = &sums->of[v % open * tile + m];
+
+		*sum = mf_fma(weight, mf_load(x + (size_t)16 * m), *sum);
+	}
+}
+
+INLINE void clear(unsigned tile, struct sums *sums)
+{
+	UNROLL
+	for (unsigned i = 0; i < (tile > OPEN_SUMS ? tile : OPEN_SUMS); i++)
+		sums->of[i] = mf_zero();
+}
+
+/* The row's results: what is in the sums, times `factor`. */
+INLINE void finish(unsigned tile, const struct sums *sums, double factor, const struct xfp_matvec_x *x, bool add,
+		   float *y, size_t stride)
+{
+	UNROLL
+	for (unsigned m = 0; m < tile; m++) {
+		mf sum = sums->of[m];
+		float value;
+
+		UNROLL
+		for (unsigned i = m + tile; i < OPEN_SUMS; i += tile)
+			sum = mf_add(sum, sums->of[i]);
+		if (m < x->count) {
+			value = (float)(mf_sum(sum) * factor);
+			y[m * stride] = add ? y[m * stride] + value : value;
+		}
+	}
+}
+
+/* ---- v2 ---------------------------------------------------------------------------------------- */
+
+INLINE void load_words(unsigned k, const uint8_t *packed, unsigned lanes, mi *w)
+{
+	UNROLL
+	for (unsigned i = 0; i < xfp_lane_words(k); i++) {
+		w[i] = lanes == 16 ? mi_load(packed + 64 * i) : mi_load_part(packed + (size_t)4 * lanes * i, lanes);
+		m_prefetch(packed + 64 * i);
+	}
+}
+
+/* All slots of a chunk, by vector. */
+#define SLOTS(k)                                                                                       \
+	static __attribute__((noinline)) void slots_##k(const uint8_t *packed, unsigned lanes, mi *to) \
+	{                                                                                              \
+		mi w[XFP_MAX_WORDS];                                                                   \
+                                                                                                       \
+		load_words(k, packed, lanes, w);                                                       \
+		UNROLL                                                                                 \
+		for (unsigned v = 0; v < xfp_lane_columns(k); v++)                                     \
+			to[v] = slot(k, w, v / 4, v % 4);                                              \
+	}
+SLOTS(2)
+SLOTS(3)
+SLOTS(4)
+SLOTS(5)
+SLOTS(6)
+
+INLINE void take_apart(unsigned k, const uint8_t *packed, unsigned lanes, mi *to)
+{
+	k == 2   ? slots_2(packed, lanes, to)
+	: k == 3 ? slots_3(packed, lanes, to)
+	: k == 4 ? slots_4(packed, lanes, to)
+	: k == 5 ? slots_5(packed, lanes, to)
+		 : slots_6(packed, lanes, to);
+}
+
+#define MAX_VECTORS 32 /* of a chunk */
+
+INLINE void v2_chunk(unsigned k, unsigned tile, const struct table *table, const uint8_t *packed, unsigned lanes,
+		     const float *x, struct sums *sums)
+{
+	if (tile == 1 && lanes == 16 && WRITTEN_OUT) {
+		mi w[XFP_MAX_WORDS];
+
+		load_words(k, packed, 16, w);
+		UNROLL
+		for (unsigned v = 0; v < xfp_lane_columns(k); v++)
+			add_weights(1, v, mf_lookup(k, table, slot(k, w, v / 4, v % 4)), x + (size_t)16 * v, sums);
+	} else {
+		unsigned at_once = tile < OPEN_SUMS ? OPEN_SUMS / tile : 1;
+		mi index[MAX_VECTORS];
+
+		take_apart(k, packed, lanes, index);
+		for (unsigned v = 0; v < xfp_lane_columns(k); v += at_once)
+			UNROLL
+		for (unsigned i = 0; i < at_once; i++)
+			add_weights(tile, i, mf_lookup(k, table, index[v + i]), x + (size_t)16 * tile * (v + i), sums);
+	}
+}
+
+INLINE void v2_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first,
+		    size_t rows, bool add, float *y, size_t stride)
+{
+	size_t chunk = xfp_chunk_columns(k), whole = w->cols / chunk, left = w->cols % chunk;
+
+	for (size_t r = first; r < first + rows; r++) {
+		const uint8_t *packed = w->index + r * w->row_bytes;
+		const float *lanes = x->lanes;
+		struct table table;
+		struct sums sums;
+
+		table_of_halves(k, (const uint8_t *)w->code + (r << (k + 1)), &table);
+		clear(tile, &sums);
+		for (size_t c = 0; c < whole; c++, packed += 4 * k * chunk / 32, lanes += chunk * tile)
+			v2_chunk(k, tile, &table, packed, 16, lanes, &sums);
+		if (left)
+			v2_chunk(k, tile, &table, packed, xfp_chunk_lanes(k, left), lanes, &sums);
+		finish(tile, &sums, w->unit, x, add, y + (r - first), stride);
+	}
+}
+
+/* ---- v2a, v2c ---------------------------------------------------------------------------------- */
+
+/* A row's groups. */
+struct groups {
+	const float *entry;  /* of the tables */
+	const uint8_t *byte; /* of the row's first group */
+	const uint8_t *pair; /* v2a: likewise */
+	unsigned group;
+};
+
+INLINE void group_table(unsigned k, bool scaled, const struct groups *g, size_t number, struct table *table)
+{
+	table_of_floats(k, g->entry + ((size_t)g->byte[number] << k), table);
+	if (scaled)
+		table_scale(k, table, g->pair + 4 * number);
+}
+
+/* Sixteen columns of the last chunk may be of two groups. */
+INLINE mf group_lookup(unsigned k, bool scaled, const struct groups *g, size_t column, unsigned lanes, mi index)
+{
+	size_t one = column >> g->group, other = (column + lanes - 1) >> g->group;
+	struct table table;
+	mf weight;
+
+	group_table(k, scaled, g, one, &table);
+	weight = mf_lookup(k, &table, index);
+	if (one == other)
+		return weight;
+	group_table(k, scaled, g, other, &table);
+	return mf_from(weight, mf_lookup(k, &table, index), (unsigned)((other << g->group) - column));
+}
+
+/* A table serves `run` vectors, or as many as a group has when that is 0. */
+INLINE void group_chunk(unsigned k, unsigned tile, bool scaled, unsigned run, const struct groups *g, size_t column,
+			const uint8_t *packed, const float *x, struct sums *sums)
+{
+	struct table table;
+
+	if (run && WRITTEN_OUT) {
+		mi w[XFP_MAX_WORDS];
+
+		load_words(k, packed, 16, w);
+		UNROLL
+		for (unsigned v = 0; v < xfp_lane_columns(k); v++) {
+			if (v % run == 0)
+				group_table(k, scaled, g, (column + (size_t)16 * v) >> g->group, &table);
+			add_weights(tile, v, mf_lookup(k, &table, slot(k, w, v / 4, v % 4)), x + (size_t)16 * tile * v,
+				    sums);
+		}
+	} else {
+		size_t within = ((size_t)1 << g->group) - 1;
+		mi index[MAX_VECTORS];
+
+		take_apart(k, packed, 16, index);
+		for (unsigned v = 0; v < xfp_lane_columns(k); v++) {
+			size_t at = column + (size_t)16 * v;
+
+			if (v == 0 || (at & within) == 0)
+				group_table(k, scaled, g, at >> g->group, &table);
+			add_weights(tile, 0, mf_lookup(k, &table, index[v]), x + (size_t)16 * tile * v, sums);
+		}
+	}
+}
+
+/* The last chunk, of fewer lanes. */
+INLINE void group_rest(unsigned k, unsigned tile, bool scaled, const struct groups *g, size_t column, size_t cols,
+		       const uint8_t *packed, const float *x, struct sums *sums)
+{
+	unsigned lanes = xfp_chunk_lanes(k, cols - column);
+	mi index[MAX_VECTORS];
+
+	take_apart(k, packed, lanes, index);
+	for (unsigned v = 0; column < cols; v++, column += lanes)
+		add_weights(tile, 0,
+			    group_lookup(k, scaled, g, column,
+					 cols - column < lanes ? (unsigned)(cols - column) : lanes, index[v]),
+			    x + (size_t)16 * tile * v, sums);
+}
+
+INLINE void group_rows(unsigned k, unsigned tile, bool scaled, unsigned run, const struct xfp_matvec *w,
+		       const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, size_t stride)
+{
+	size_t chunk = xfp_chunk_columns(k), whole = w->cols / chunk * chunk;
+	struct groups g = { .entry = xfp_tables_entry(w->tables), .group = w->group };
+
+	for (size_t r = first; r < first + rows; r++) {
+		const uint8_t *packed = w->index + r * w->row_bytes;
+		const float *lanes = x->lanes;
+		double factor = w->unit;
+		struct sums sums;
+
+		g.byte = w->byte + r * w->row_groups;
+		if (scaled)
+			g.pair = (const uint8_t *)w->pair + r * w->row_groups * 4;
+		else
+			factor *= xfp_row_scale(w->row[r]);
+		clear(tile, &sums);
+		for (size_t c = 0; c < whole; c += chunk, packed += 4 * k * chunk / 32, lanes += chunk * tile)
+			group_chunk(k, tile, scaled, run, &g, c, packed, lanes, &sums);
+		if (whole < w->cols)
+			group_rest(k, tile, scaled, &g, whole, w->cols, packed, lanes, &sums);
+		finish(tile, &sums, factor, x, add, y + (r - first), stride);
+	}
+}
+
+#include "kernels/multiply/matvec_numbers.h"
+
+#include "kernels/multiply/matvec_decode.h"
+
+/* ---- a copy for each --------------------------------------------------------------------------- */
+
+#define ARGUMENTS                                                                                                \
+	const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, \
+		size_t stride
+#define PASSED w, x, first, rows, add, y, stride
+
+/* Groups of 32 columns, and of 128 in v2a, are what is written out. */
+#define COPIES_OF_K(k, tile)                                                   \
+	static void v2_##k##_##tile(ARGUMENTS)                                 \
+	{                                                                      \
+		v2_rows(k, tile, PASSED);                                      \
+	}                                                                      \
+	static void v2a_##k##_##tile(ARGUMENTS)                                \
+	{                                                                      \
+		if (tile == 1 && w->group >= 7)                                \
+			group_rows(k, tile, true, tile == 1 ? 8 : 0, PASSED);  \
+		else                                                           \
+			group_rows(k, tile, true, 0, PASSED);                  \
+	}                                                                      \
+	static void v2c_##k##_##tile(ARGUMENTS)                                \
+	{                                                                      \
+		if (tile == 1 && w->group >= 5)                                \
+			group_rows(k, tile, false, tile == 1 ? 2 : 0, PASSED); \
+		else                                                           \
+			group_rows(k, tile, false, 0, PASSED);                 \
+	}
+
+#define NUMBERS(mode, tile) tile >= 4 ? many_rows(mode, tile, PASSED) : number_rows(mode, tile, PASSED)
+
+#define COPIES(tile)                            \
+	COPIES_OF_K(2, tile)                    \
+	COPIES_OF_K(3, tile)                    \
+	COPIES_OF_K(4, tile)                    \
+	COPIES_OF_K(5, tile)                    \
+	COPIES_OF_K(6, tile)                    \
+	static void f32_##tile(ARGUMENTS)       \
+	{                                       \
+		NUMBERS(XFP_MATVEC_F32, tile);  \
+	}                                       \
+	static void f16_##tile(ARGUMENTS)       \
+	{                                       \
+		NUMBERS(XFP_MATVEC_F16, tile);  \
+	}                                       \
+	static void bf16_##tile(ARGUMENTS)      \
+	{                                       \
+		NUMBERS(XFP_MATVEC_BF16, tile); \
+	}                                       \
+	static void fp8_##tile(ARGUMENTS)       \
+	{                                       \
+		NUMBERS(XFP_MATVEC_FP8, tile);  \
+	}
+
+COPIES(1)
+COPIES(2)
+COPIES(4)
+COPIES(8)
+
+#define BY_TILE(name)                                  \
+	{                                              \
+		name##_1, name##_2, name##_4, name##_8 \
+	}
+#define BY_K(name)                                                                                            \
+	{                                                                                                     \
+		BY_TILE(name##_2), BY_TILE(name##_3), BY_TILE(name##_4), BY_TILE(name##_5), BY_TILE(name##_6) \
+	}
+
+static void multiply_rows(ARGUMENTS)
+{
+	static xfp_matvec_fn *const with_tables[3][5][4] = { BY_K(v2), BY_K(v2a), BY_K(v2c) };
+	static xfp_matvec_fn *const numbers[4][4] = { BY_TILE(f32), BY_TILE(f16), BY_TILE(bf16), BY_TILE(fp8) };
+	int tile = __builtin_ctz(x->tile);
+
+	if (w->mode >= XFP_MATVEC_V2)
+		with_tables[w->mode - XFP_MATVEC_V2][w->k - 2][tile](PASSED);
+	else
+		numbers[w->mode][tile](PASSED);
+}
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * matvec_vbmi.c - the modes of matvec_bytes.h.
+ */
+#include "kernels/multiply/matvec_bytes.h"
+
+/* ---- v2c --------------------------------------------------------------------------------------- */
+
+INLINE void v2c_rest(unsigned k, unsigned tile, const uint8_t *tables, const struct rest *rest, const uint8_t *byte,
+		     const uint8_t *packed, const int8_t *bytes, const float *step, struct sums *s)
+{
+	unsigned slots = xfp_lane_columns(k) / 4;
+	__m512i w[XFP_MAX_WORDS];
+
+	load_words(k, packed, rest->lanes, PREFETCH_AHEAD, w);
+	UNROLL
+	for (unsigned i = 0; i < slots; i++) {
+		__m512i high, low;
+
+		look_up_rest(k, tables, rest->part[i], byte, slot(k, w, i), &high, &low);
+		if (i % BLOCK_SLOTS == 0)
+			begin_block(tile, s);
+		add_products(tile, high, low, bytes + (size_t)128 * tile * i, s);
+		if ((i + 1) % BLOCK_SLOTS == 0 || i + 1 == slots)
+			end_block(tile, step + (size_t)i / BLOCK_SLOTS * tile, s);
+	}
+}
+
+/* Whole chunks, as many as make blocks; but the last of k = 4 may be half of one, which is scaled like the other.
+ * `group` is 5, groups of 32 columns, or 0, longer ones. */
+INLINE void v2c_chunks(unsigned k, unsigned tile, unsigned group, unsigned chunks, unsigned log2, const uint8_t *tables,
+		       const uint8_t *byte, const uint8_t *packed, size_t column, const int8_t *bytes,
+		       const float *step, struct sums *s)
+{
+	unsigned slots = xfp_lane_columns(k) / 4;
+	const uint8_t *of = byte + column / 32;
+	__m512i word[XFP_MAX_WORDS];
+
+	UNROLL
+	for (unsigned i = 0; i < chunks * slots; i++) {
+		size_t at = column + (size_t)64 * i;
+		unsigned one = group ? of[2 * i] : byte[at >> log2];
+		unsigned other = group ? of[2 * i + 1] : byte[(at + 32) >> log2];
+		__m512i high, low;
+
+		if (i % slots == 0)
+			load_words(k, packed + (size_t)8 * k * i, 16, PREFETCH_AHEAD, word);
+		if (i % BLOCK_SLOTS == 0)
+			begin_block(tile, s);
+		look_up_two(k, tables + xfp_table_bytes(k) * one, tables + xfp_table_bytes(k) * other,
+			    slot(k, word, i % slots), &high, &low);
+		add_products(tile, high, low, bytes + (size_t)128 * tile * i, s);
+		if ((i + 1) % BLOCK_SLOTS == 0 || i + 1 == chunks * slots)
+			end_block(tile, step + (size_t)i / BLOCK_SLOTS * tile, s);
+	}
+}
+
+INLINE void v2c_rows(unsigned k, unsigned tile, unsigned group, const struct xfp_matvec *w,
+		     const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, size_t stride)
+{
+	size_t chunk = xfp_chunk_columns(k), whole = w->cols / chunk * chunk;
+	size_t at_once = k == 4 ? 2 * chunk : chunk;
+	const uint8_t *tables = xfp_tables_bytes(w->tables, k);
+	struct rest rest;
+
+	divide_rest(k, w->group, whole, w->cols, &rest);
+	for (size_t r = first; r < first + rows; r++) {
+		const uint8_t *packed = w->index + r * w->row_bytes, *byte = w->byte + r * w->row_groups;
+		struct sums s;
+		size_t c = 0;
+
+		UNROLL
+		for (unsigned m = 0; m < tile; m++)
+			s.all[m] = _mm512_setzero_ps();
+		for (; c + at_once <= whole; c += at_once)
+			v2c_chunks(k, tile, group, k == 4 ? 2 : 1, w->group, tables, byte, packed + c / 8 * k, c,
+				   x->bytes + 2 * c * tile, x->step + c / 256 * tile, &s);
+		if (k == 4 && c < whole)
+			v2c_chunks(4, tile, group, 1, w->group, tables, byte, packed + c / 8 * k, c,
+				   x->bytes + 2 * c * tile, x->step + c / 256 * tile, &s);
+		if (rest.lanes)
+			v2c_rest(k, tile, tables, &rest, byte, packed + whole / 8 * k, x->bytes + 2 * whole * tile,
+				 x->step + whole / 256 * tile, &s);
+		finish(tile, s.all, w->unit * xfp_tables_head(w->tables)->step * xfp_row_scale(w->row[r]), x, add,
+		       y + (r - first), stride);
+	}
+}
+
+/* ---- v2a --------------------------------------------------------------------------------------- */
+
+/* Groups of 128 columns, and chunks that are whole. A group's weights are scale * entry + midpoint, so its share is
+ * the scale times what the entries give, and the midpoint times the sum of x; sixteen groups' at a time. */
+#define GROUP 128
+#define SEGMENT 16
+
+INLINE void v2a_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first,
+		     size_t rows, bool add, float *y, size_t stride)
+{
+	size_t chunk = xfp_chunk_columns(k), groups = w->cols / GROUP;
+	const uint8_t *tables = xfp_tables_bytes(w->tables, k);
+	double entry_step = xfp_tables_head(w->tables)->step;
+	unsigned slots = xfp_lane_columns(k) / 4;
+
+	for (size_t r = first; r < first + rows; r++) {
+		const uint8_t *packed = w->index + r * w->row_bytes, *byte = w->byte + r * w->row_groups;
+		const uint8_t *pair = (const uint8_t *)w->pair + r * w->row_groups * 4;
+		const int8_t *bytes = x->bytes;
+		__m512 offset[XFP_MAX_BATCH], middle[XFP_MAX_BATCH];
+		struct sums s;
+
+		UNROLL
+		for (unsigned m = 0; m < tile; m++)
+			s.all[m] = offset[m] = middle[m] = _mm512_setzero_ps();
+		for (size_t from = 0; from < groups; from += SEGMENT) {
+			size_t count = groups - from < SEGMENT ? groups - from : SEGMENT, end = (from + count) * GROUP;
+			__m512i pairs = _mm512_maskz_loadu_epi32((__mmask16)((1u << count) - 1), pair + 4 * from);
+			__m512 scale = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(pairs));
+			__m512 midpoint = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(pairs, 16)));
+			float step[XFP_MAX_BATCH][SEGMENT];
+
+			UNROLL
+			for (unsigned m = 0; m < tile; m++) {
+				size_t at = m * x->groups + from;
+
+				_mm512_storeu_ps(step[m], _mm512_mul_ps(scale, _mm512_loadu_ps(x->group_step + at)));
+				offset[m] = _mm512_fmadd_ps(scale, _mm512_loadu_ps(x->group_offset + at), offset[m]);
+				middle[m] = _mm512_fmadd_ps(midpoint, _mm512_loadu_ps(x->group_sum + at), middle[m]);
+			}
+			for (size_t c = from * GROUP; c < end; c += chunk, packed += 4 * k * chunk / 32) {
+				__m512i word[XFP_MAX_WORDS], high, low;
+
+				load_words(k, packed, 16, PREFETCH_AHEAD, word);
+				UNROLL
+				for (unsigned i = 0; i < slots; i++, bytes += 128 * tile) {
+					size_t g = c / GROUP + i / 2;
+					__m512i index = slot(k, word, i);
+
+					if (i % 2 == 0) {
+						const uint8_t *table = tables + xfp_table_bytes(k) * byte[g];
+
+						high = load_repeated(k, table);
+						low = load_repeated(k, table + xfp_table_half(k));
+						begin_block(tile, &s);
+					}
+					add_products(tile, _mm512_permutexvar_epi8(index, high),
+						     _mm512_permutexvar_epi8(index, low), bytes, &s);
+					if (i % 2) {
+						float at[XFP_MAX_BATCH];
+
+						UNROLL
+						for (unsigned m = 0; m < tile; m++)
+							at[m] = step[m][g - from];
+						end_block(tile, at, &s);
+					}
+				}
+			}
+		}
+		UNROLL
+		for (unsigned m = 0; m < tile; m++)
+			if (m < x->count) {
+				double entries = _mm512_reduce_add_ps(_mm512_sub_ps(s.all[m], offset[m]));
+				double value = entries * entry_step + _mm512_reduce_add_ps(middle[m]);
+				float *to = y + m * stride + (r - first);
+
+				*to = (float)(value * w->unit) + (add ? *to : 0);
+			}
+	}
+}
+
+/* ---- a copy for each --------------------------------------------------------------------------- */
+
+#define ARGUMENTS                                                                                                \
+	const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, \
+		size_t stride
+#define PASSED w, x, first, rows, add, y, stride
+
+#define COPY(k, tile)                          \
+	static void v2_##k##_##tile(ARGUMENTS) \
+	{                                      \
+		v2_rows(k, tile, PASSED);      \
+	}
+#define COPY_V2C(k, tile)                             \
+	static void v2c_##k##_##tile(ARGUMENTS)       \
+	{                                             \
+		if (w->group == 5)                    \
+			v2c_rows(k, tile, 5, PASSED); \
+		else                                  \
+			v2c_rows(k, tile, 0, PASSED); \
+	}
+#define COPY_V2A(k, tile)                       \
+	static void v2a_##k##_##tile(ARGUMENTS) \
+	{                                       \
+		v2a_rows(k, tile, PASSED);      \
+	}
+#define COPIES(k, tile) COPY(k, tile) COPY_V2C(k, tile) COPY_V2A(k, tile)
+#define COPIES_OF_K(k) COPIES(k, 1) COPIES(k, 2)
+COPIES_OF_K(2)
+COPIES_OF_K(3)
+COPIES_OF_K(4)
+COPIES_OF_K(5)
+COPIES_OF_K(6)
+
+#define BY_K(name)                                                                                  \
+	{                                                                                           \
+		{ name##_2_1, name##_2_2 }, { name##_3_1, name##_3_2 }, { name##_4_1, name##_4_2 }, \
+			{ name##_5_1, name##_5_2 }, { name##_6_1, name##_6_2 },                     \
+	}
+
+static bool bytes_fit(const struct xfp_matvec *w, const struct xfp_matvec_x *x)
+{
+	switch (w->mode) {
+	case XFP_MATVEC_V2:
+		return x->bytes_fit;
+	case XFP_MATVEC_V2C:
+		return x->bytes_fit && w->group >= 5 && xfp_tables_head(w->tables)->bytes_fit;
+	case XFP_MATVEC_V2A:
+		return x->bytes_fit && x->groups && w->group == 7 && xfp_tables_head(w->tables)->bytes_fit;
+	default:
+		return false;
+	}
+}
+
+static void multiply_rows(ARGUMENTS)
+{
+	static xfp_matvec_fn *const in_bytes[3][5][2] = { BY_K(v2), BY_K(v2a), BY_K(v2c) };
+
+	if (!bytes_fit(w, x))
+		xfp_matvec_avx512.rows(PASSED);
+	else if (x->tile > 2)
+		xfp_matvec_words(PASSED);
+	else
+		in_bytes[w->mode - XFP_MATVEC_V2][w->k - 2][x->tile - 1](PASSED);
+}
+
+const struct xfp_matvec_set xfp_matvec_vbmi = { "vbmi", multiply_rows, xfp_outlier_dot_avx512, xfp_matvec_decode_avx512,
+						xfp_matvec_integers };
