@@ -32,7 +32,7 @@
  * libfit, and "survey".
  *
  * Algorithm versions: bump one when the same input would give other bytes. That of the survey stands for what is made
- * of it too (stages/aim.h).
+ * of it too (stages/quantize/aim.h).
  */
 #ifndef XFP_KEY_H
 #define XFP_KEY_H

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # pipelines/: make rules and data, installed under the same names below $(pkgdatadir). How a tool finds
-# them is in stages/data.h.
+# them is in stages/settings/data.h.
 
 nobase_dist_pkgdata_DATA += \
 	pipelines/convert.mk \

@@ -86,7 +86,7 @@ struct xfp_parameters {
 #define XFP_AUTO_MODES (1u << XFP_MODE_V2 | 1u << XFP_MODE_V2C)
 #define XFP_LIBRARY_MODES (1u << XFP_MODE_V2A | 1u << XFP_MODE_V2C)
 
-/* Each unit's own: what its survey finds cheapest for the floor (stages/aim.h). */
+/* Each unit's own: what its survey finds cheapest for the floor (stages/quantize/aim.h). */
 #define XFP_SIGMA_AUTO UINT32_MAX
 /* The cap where the thresholds are a unit's own, and none is asked for: an outlier takes four bytes, so that more of
  * them never pay. */

@@ -17,9 +17,9 @@
 #include <string.h>
 
 #include "schemas/fit.h"
-#include "stages/sample.h"
-#include "stages/select.h"
-#include "stages/work.h"
+#include "stages/quantize/sample.h"
+#include "stages/quantize/select.h"
+#include "stages/work/work.h"
 
 /* What a stamp's fit artifact measured. */
 struct measured {

@@ -16,8 +16,8 @@
 #include "schemas/bundle.h"
 #include "schemas/packed.h"
 #include "schemas/surveyed.h"
-#include "stages/decided.h"
-#include "stages/work.h"
+#include "stages/work/decided.h"
+#include "stages/work/work.h"
 
 struct assembly {
 	const char *work;

@@ -6,7 +6,7 @@
 
 #include "base/printable.h"
 #include "stages/cache.h"
-#include "stages/work.h"
+#include "stages/work/work.h"
 
 #define DRAW_SECONDS .2
 #define LINE_SECONDS 10

@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 #include "schemas/fit.h"
-#include "stages/candidates.h"
+#include "stages/quantize/candidates.h"
 
 enum xfp_status xfp_chosen_open(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_chosen *chosen,
 				struct xfp_error *err)

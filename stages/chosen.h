@@ -5,8 +5,8 @@
 #ifndef XFP_CHOSEN_H
 #define XFP_CHOSEN_H
 
-#include "stages/marks.h"
 #include "stages/pack.h"
+#include "stages/quantize/marks.h"
 
 /* A fit, and the outliers that it was made from: whatever the stamps say. */
 struct xfp_chosen {

@@ -18,9 +18,9 @@
 #include "schemas/policy.h"
 #include "stages/commands.h"
 #include "stages/compare.h"
+#include "stages/quantize/threads.h"
 #include "stages/run_inspect.h"
-#include "stages/threads.h"
-#include "stages/work.h"
+#include "stages/work/work.h"
 
 /* ---- which units ------------------------------------------------------------------------------- */
 

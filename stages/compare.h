@@ -18,7 +18,7 @@
 #include "schemas/fit.h"
 #include "schemas/ledger.h"
 #include "schemas/parameters.h"
-#include "stages/survey.h"
+#include "stages/quantize/survey.h"
 
 /* ---- what is asked ----------------------------------------------------------------------------- */
 

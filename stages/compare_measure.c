@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stages/candidates.h"
 #include "stages/compare.h"
-#include "stages/scan.h"
+#include "stages/quantize/candidates.h"
+#include "stages/quantize/scan.h"
 
 #define USUAL_ROWS 256
 

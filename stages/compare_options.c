@@ -12,10 +12,10 @@
 #include "base/system/next_option.h"
 #include "checkpoints/hub.h"
 #include "kernels/encode/encode.h"
-#include "stages/aim.h"
 #include "stages/compare.h"
-#include "stages/data.h"
-#include "stages/settings.h"
+#include "stages/quantize/aim.h"
+#include "stages/settings/data.h"
+#include "stages/settings/settings.h"
 
 enum { OPT_ROWS = 256, OPT_SIGMA, OPT_LIBFIT, OPT_FAMILY, OPT_PER_UNIT, OPT_CSV, OPT_JSON, OPT_VERSION, OPT_SETTING };
 

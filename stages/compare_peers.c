@@ -14,7 +14,7 @@
 #include "kernels/encode/cosine.h"
 #include "kernels/encode/encode.h"
 #include "stages/compare.h"
-#include "stages/threads.h"
+#include "stages/quantize/threads.h"
 
 #define STRETCH_WEIGHTS (1u << 18) /* at the least; blocks divide XFP_PEER_WEIGHTS */
 

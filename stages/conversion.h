@@ -16,8 +16,8 @@
 #include "schemas/choice.h"
 #include "schemas/ledger.h"
 #include "stages/options.h"
-#include "stages/run_record.h"
-#include "stages/unit_state.h"
+#include "stages/work/run_record.h"
+#include "stages/work/unit_state.h"
 
 struct xfp_conversion {
 	struct xfp_options options;

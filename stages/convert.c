@@ -19,12 +19,12 @@
 #include "stages/drop_cache.h"
 #include "stages/finish.h"
 #include "stages/ingest.h"
-#include "stages/like.h"
 #include "stages/make_log.h"
 #include "stages/prepare.h"
 #include "stages/progress.h"
 #include "stages/resume.h"
 #include "stages/run_make.h"
+#include "stages/settings/like.h"
 
 #define MOST_REPETITIONS 3
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/encode/lloyd.h"
-#include "stages/candidates.h"
+#include "stages/quantize/candidates.h"
 
 /*
  * 1 - median cosine by k, of normal weights in rows of 4096 whose rows and columns differ in scale, balanced, without

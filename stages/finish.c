@@ -13,10 +13,10 @@
 #include "base/text/size.h"
 #include "runtime/xfp.h"
 #include "schemas/json_print.h"
-#include "stages/decided.h"
 #include "stages/report.h"
 #include "stages/run_make.h"
 #include "stages/unchanged.h"
+#include "stages/work/decided.h"
 
 /* ---- what an earlier run wrote ------------------------------------------------------------------ */
 

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "stages/candidates.h"
-#include "stages/rows.h"
-#include "stages/threads.h"
+#include "stages/quantize/candidates.h"
+#include "stages/quantize/rows.h"
+#include "stages/quantize/threads.h"
 
 /* A unit whose rows are on disk. */
 struct unit_fit {

@@ -15,11 +15,11 @@
 #include "kernels/encode/moments.h"
 #include "schemas/layout/bundle_layout.h"
 #include "schemas/packed.h"
-#include "stages/candidates.h"
 #include "stages/footprint_groups.h"
-#include "stages/measure.h"
-#include "stages/rows.h"
-#include "stages/survey.h"
+#include "stages/quantize/candidates.h"
+#include "stages/quantize/measure.h"
+#include "stages/quantize/rows.h"
+#include "stages/quantize/survey.h"
 
 #define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)

@@ -10,7 +10,7 @@
 #define XFP_FOOTPRINT_H
 
 #include "stages/estimate.h"
-#include "stages/unit_state.h"
+#include "stages/work/unit_state.h"
 
 /* ---- disk -------------------------------------------------------------------------------------- */
 

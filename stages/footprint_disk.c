@@ -9,9 +9,9 @@
 #include "base/bytes.h"
 #include "kernels/encode/lloyd.h"
 #include "schemas/layout/bundle_layout.h"
-#include "stages/aim.h"
-#include "stages/candidates.h"
 #include "stages/footprint.h"
+#include "stages/quantize/aim.h"
+#include "stages/quantize/candidates.h"
 
 /* What a file takes beyond its data, and what else is there. Bytes. */
 #define BLOCK 4096u             /* of the file system; a folder or a small file takes one */

@@ -2,7 +2,7 @@
 #include "stages/footprint_groups.h"
 
 #include "schemas/layout/bundle_layout.h"
-#include "stages/library_train.h"
+#include "stages/quantize/library_train.h"
 
 static uint64_t larger(uint64_t a, uint64_t b)
 {

@@ -7,8 +7,8 @@
 
 #include "base/system/file.h"
 #include "base/system/mapped.h"
-#include "stages/like.h"
-#include "stages/profile.h"
+#include "stages/settings/like.h"
+#include "stages/settings/profile.h"
 
 enum xfp_status xfp_given_add(struct xfp_given *given, int setting, const char *where, const char *text,
 			      struct xfp_error *err)

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "stages/options.h"
-#include "stages/settings.h"
+#include "stages/settings/settings.h"
 
 struct xfp_given {
 	struct xfp_given_setting {

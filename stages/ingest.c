@@ -9,7 +9,7 @@
 #include "schemas/packed.h"
 #include "schemas/surveyed.h"
 #include "stages/sources.h"
-#include "stages/verified.h"
+#include "stages/work/verified.h"
 
 /* ---- what stages leave ------------------------------------------------------------------------- */
 

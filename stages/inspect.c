@@ -17,12 +17,12 @@
 #include "base/system/standard_files.h"
 #include "base/text/text.h"
 #include "checkpoints/hub.h"
-#include "stages/classify.h"
-#include "stages/family_choose.h"
-#include "stages/inspect_report.h"
-#include "stages/refuse.h"
-#include "stages/settings.h"
-#include "stages/work.h"
+#include "stages/inspect/classify.h"
+#include "stages/inspect/family_choose.h"
+#include "stages/inspect/refuse.h"
+#include "stages/inspect/report.h"
+#include "stages/settings/settings.h"
+#include "stages/work/work.h"
 
 #define UNITS_A_LINE 8
 #define LARGEST_UNITS_FILE ((size_t)1 << 30)

@@ -18,7 +18,7 @@
 #include "base/system/file.h"
 #include "runtime/xfp.h"
 #include "schemas/layout/bundle_layout.h"
-#include "stages/like.h"
+#include "stages/settings/like.h"
 
 #define BLOCK ((size_t)1 << 20)
 

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# stages/: one file a stage executable, the front end, and what they share.
+# stages/: one file a stage executable; rooms for what they and the commands share.
 
 if CONVERTER
 noinst_LIBRARIES += stages/libstages.a
 endif
 stages_libstages_a_SOURCES = \
-	stages/aim.c \
-	stages/aim.h \
-	stages/bundle_stamp.c \
-	stages/bundle_stamp.h \
 	stages/cache.c \
 	stages/cache.h \
 	stages/cache_check.c \
@@ -19,12 +15,8 @@ stages_libstages_a_SOURCES = \
 	stages/cache_ls.c \
 	stages/cache_rebuild.c \
 	stages/cache_stats.c \
-	stages/candidates.c \
-	stages/candidates.h \
 	stages/chosen.c \
 	stages/chosen.h \
-	stages/classify.c \
-	stages/classify.h \
 	stages/commands.h \
 	stages/compare.c \
 	stages/compare.h \
@@ -39,26 +31,14 @@ stages_libstages_a_SOURCES = \
 	stages/conversion.h \
 	stages/convert.c \
 	stages/convert.h \
-	stages/data.c \
-	stages/data.h \
-	stages/decided.c \
-	stages/decided.h \
 	stages/drop_cache.c \
 	stages/drop_cache.h \
 	stages/estimate.c \
 	stages/estimate.h \
-	stages/family.c \
-	stages/family.h \
-	stages/family_choose.c \
-	stages/family_choose.h \
 	stages/faults.c \
 	stages/faults.h \
 	stages/finish.c \
 	stages/finish.h \
-	stages/fit_codebooks.c \
-	stages/fit_libraries.c \
-	stages/fit_rows.c \
-	stages/fit_rows.h \
 	stages/fit_unit.c \
 	stages/fit_unit.h \
 	stages/footprint.c \
@@ -68,32 +48,36 @@ stages_libstages_a_SOURCES = \
 	stages/footprint_groups.h \
 	stages/given.c \
 	stages/given.h \
-	stages/group_row.c \
-	stages/group_row.h \
 	stages/info.c \
 	stages/ingest.c \
 	stages/ingest.h \
-	stages/inspect_report.c \
-	stages/inspect_report.h \
+	stages/inspect/classify.c \
+	stages/inspect/classify.h \
+	stages/inspect/family.c \
+	stages/inspect/family.h \
+	stages/inspect/family_choose.c \
+	stages/inspect/family_choose.h \
+	stages/inspect/model_config.c \
+	stages/inspect/model_config.h \
+	stages/inspect/name_groups.c \
+	stages/inspect/name_groups.h \
+	stages/inspect/notes.c \
+	stages/inspect/notes.h \
+	stages/inspect/projection.c \
+	stages/inspect/projection.h \
+	stages/inspect/refuse.c \
+	stages/inspect/refuse.h \
+	stages/inspect/report.c \
+	stages/inspect/report.h \
+	stages/inspect/rule.c \
+	stages/inspect/rule.h \
+	stages/inspect/units.c \
+	stages/inspect/units.h \
 	stages/kept.c \
 	stages/kept.h \
-	stages/library_train.c \
-	stages/library_train.h \
-	stages/like.c \
-	stages/like.h \
 	stages/like_compare.c \
 	stages/make_log.c \
 	stages/make_log.h \
-	stages/marks.c \
-	stages/marks.h \
-	stages/measure.c \
-	stages/measure.h \
-	stages/model_config.c \
-	stages/model_config.h \
-	stages/name_groups.c \
-	stages/name_groups.h \
-	stages/notes.c \
-	stages/notes.h \
 	stages/options.c \
 	stages/options.h \
 	stages/pack.h \
@@ -111,43 +95,58 @@ stages_libstages_a_SOURCES = \
 	stages/prepare_print.c \
 	stages/prepare_unit.c \
 	stages/prepare_unit.h \
-	stages/profile.c \
-	stages/profile.h \
 	stages/progress.c \
 	stages/progress.h \
-	stages/projection.c \
-	stages/projection.h \
-	stages/recorded.c \
-	stages/recorded.h \
-	stages/refuse.c \
-	stages/refuse.h \
+	stages/quantize/aim.c \
+	stages/quantize/aim.h \
+	stages/quantize/candidates.c \
+	stages/quantize/candidates.h \
+	stages/quantize/fit_codebooks.c \
+	stages/quantize/fit_libraries.c \
+	stages/quantize/fit_rows.c \
+	stages/quantize/fit_rows.h \
+	stages/quantize/group_row.c \
+	stages/quantize/group_row.h \
+	stages/quantize/library_train.c \
+	stages/quantize/library_train.h \
+	stages/quantize/marks.c \
+	stages/quantize/marks.h \
+	stages/quantize/measure.c \
+	stages/quantize/measure.h \
+	stages/quantize/rows.c \
+	stages/quantize/rows.h \
+	stages/quantize/sample.c \
+	stages/quantize/sample.h \
+	stages/quantize/scan.c \
+	stages/quantize/scan.h \
+	stages/quantize/select.c \
+	stages/quantize/select.h \
+	stages/quantize/survey.c \
+	stages/quantize/survey.h \
+	stages/quantize/threads.h \
 	stages/report.c \
 	stages/report.h \
 	stages/resume.c \
 	stages/resume.h \
 	stages/room.c \
-	stages/rows.c \
-	stages/rows.h \
-	stages/rule.c \
-	stages/rule.h \
 	stages/run_inspect.c \
 	stages/run_inspect.h \
 	stages/run_make.c \
 	stages/run_make.h \
-	stages/run_record.c \
-	stages/run_record.h \
 	stages/run_state.c \
 	stages/run_state.h \
 	stages/safetensors_write.c \
 	stages/safetensors_write.h \
-	stages/sample.c \
-	stages/sample.h \
-	stages/scan.c \
-	stages/scan.h \
-	stages/select.c \
-	stages/select.h \
-	stages/settings.c \
-	stages/settings.h \
+	stages/settings/data.c \
+	stages/settings/data.h \
+	stages/settings/like.c \
+	stages/settings/like.h \
+	stages/settings/profile.c \
+	stages/settings/profile.h \
+	stages/settings/recorded.c \
+	stages/settings/recorded.h \
+	stages/settings/settings.c \
+	stages/settings/settings.h \
 	stages/sources.c \
 	stages/sources.h \
 	stages/stage.c \
@@ -156,27 +155,28 @@ stages_libstages_a_SOURCES = \
 	stages/status_print.h \
 	stages/stray_names.c \
 	stages/stray_names.h \
-	stages/survey.c \
-	stages/survey.h \
 	stages/table.c \
 	stages/table.h \
-	stages/threads.h \
 	stages/unchanged.c \
 	stages/unchanged.h \
-	stages/unit_state.h \
-	stages/units.c \
-	stages/units.h \
 	stages/unpack.c \
 	stages/unpack.h \
 	stages/unpack_tensor.c \
-	stages/verified.c \
-	stages/verified.h \
 	stages/verify.c \
 	stages/verify.h \
 	stages/verify_tensors.c \
 	stages/verify_unit.c \
-	stages/work.c \
-	stages/work.h
+	stages/work/bundle_stamp.c \
+	stages/work/bundle_stamp.h \
+	stages/work/decided.c \
+	stages/work/decided.h \
+	stages/work/run_record.c \
+	stages/work/run_record.h \
+	stages/work/unit_state.h \
+	stages/work/verified.c \
+	stages/work/verified.h \
+	stages/work/work.c \
+	stages/work/work.h
 
 if CONVERTER
 bin_PROGRAMS += \

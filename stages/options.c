@@ -14,7 +14,7 @@
 #include "base/system/next_option.h"
 #include "checkpoints/hub.h"
 #include "stages/given.h"
-#include "stages/settings.h"
+#include "stages/settings/settings.h"
 #include "stages/stray_names.h"
 
 enum option_id {

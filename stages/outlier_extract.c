@@ -17,10 +17,10 @@
 #include "kernels/encode/moments.h"
 #include "schemas/outliers.h"
 #include "schemas/surveyed.h"
-#include "stages/rows.h"
-#include "stages/scan.h"
-#include "stages/threads.h"
-#include "stages/work.h"
+#include "stages/quantize/rows.h"
+#include "stages/quantize/scan.h"
+#include "stages/quantize/threads.h"
+#include "stages/work/work.h"
 
 /* What a thread uses of one row after another. */
 struct scan {

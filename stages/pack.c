@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "schemas/outliers.h"
-#include "stages/rows.h"
-#include "stages/scan.h"
+#include "stages/quantize/rows.h"
+#include "stages/quantize/scan.h"
 
 /* What reading a unit that no earlier stage has read tells: its matrices' digests, and whether fp8 holds it. */
 struct survey {

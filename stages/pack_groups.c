@@ -10,9 +10,9 @@
 #include "kernels/common/lane_index.h"
 #include "kernels/encode/assign.h"
 #include "stages/chosen.h"
-#include "stages/group_row.h"
-#include "stages/rows.h"
-#include "stages/threads.h"
+#include "stages/quantize/group_row.h"
+#include "stages/quantize/rows.h"
+#include "stages/quantize/threads.h"
 
 struct packing {
 	struct xfp_chosen chosen;

@@ -10,7 +10,7 @@
 #include "kernels/encode/cosine.h"
 #include "schemas/digest.h"
 #include "stages/pack.h"
-#include "stages/rows.h"
+#include "stages/quantize/rows.h"
 
 void xfp_part_begin(struct xfp_part_writer *writer, struct xfp_artifact *artifact, enum xfp_part part)
 {

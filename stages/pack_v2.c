@@ -10,8 +10,8 @@
 #include "kernels/encode/encode.h"
 #include "stages/chosen.h"
 #include "stages/pack.h"
-#include "stages/rows.h"
-#include "stages/threads.h"
+#include "stages/quantize/rows.h"
+#include "stages/quantize/threads.h"
 
 #define CODEBOOKS 1024 /* about as many are worth a call of HDF5 */
 

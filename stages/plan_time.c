@@ -17,8 +17,8 @@
 #include "kernels/common/number.h"
 #include "stages/plan.h"
 #include "stages/prepare.h"
+#include "stages/quantize/survey.h"
 #include "stages/run_make.h"
-#include "stages/survey.h"
 
 #define PROBE_WEIGHTS ((uint64_t)1 << 23) /* of the large unit */
 #define LEAST_ROWS 64                     /* a stage works on blocks of rows */

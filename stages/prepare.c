@@ -10,9 +10,9 @@
 
 #include "base/system/temporary.h"
 #include "base/text/text.h"
-#include "stages/aim.h"
 #include "stages/ingest.h"
 #include "stages/prepare_unit.h"
+#include "stages/quantize/aim.h"
 #include "stages/run_inspect.h"
 
 /* ---- all units --------------------------------------------------------------------------------- */

@@ -6,9 +6,9 @@
 
 #include "cache/key.h"
 #include "schemas/surveyed.h"
-#include "stages/aim.h"
-#include "stages/sample.h"
-#include "stages/select.h"
+#include "stages/quantize/aim.h"
+#include "stages/quantize/sample.h"
+#include "stages/quantize/select.h"
 #include "stages/sources.h"
 
 struct planning {

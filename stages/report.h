@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "runtime/xfp.h"
-#include "stages/recorded.h"
+#include "stages/settings/recorded.h"
 
 /* One line a class: units, weights, bits, floors, cosines, stored bits a weight, size, share of outliers;
  * then what is stored beside units, the whole, and which units are below their floor. A class's cosines

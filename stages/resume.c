@@ -8,7 +8,7 @@
 
 #include "base/system/file.h"
 #include "base/text/text.h"
-#include "stages/data.h"
+#include "stages/settings/data.h"
 
 #define LONGEST_COMMAND (1 << 20)
 

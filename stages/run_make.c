@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/system/processors.h"
-#include "stages/data.h"
 #include "stages/make_log.h"
+#include "stages/settings/data.h"
 
 #define REAP_PATIENCE_S 10
 #define INSIST_PATIENCE_S .2

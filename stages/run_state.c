@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "stages/progress.h"
-#include "stages/verified.h"
+#include "stages/work/verified.h"
 
 /* ---- the folder -------------------------------------------------------------------------------- */
 

@@ -15,8 +15,8 @@
 #include "base/xfp_error.h"
 #include "schemas/layout/classes.h"
 #include "schemas/ledger.h"
-#include "stages/run_record.h"
-#include "stages/work.h"
+#include "stages/work/run_record.h"
+#include "stages/work/work.h"
 
 struct xfp_unit_progress {
 	bool packed;               /* finished */

@@ -11,7 +11,7 @@
 #include "cache/key.h"
 #include "schemas/outliers.h"
 #include "schemas/packed.h"
-#include "stages/rows.h"
+#include "stages/quantize/rows.h"
 
 static const struct xfp_ledger_file *file_of(const struct xfp_ledger *ledger, uint32_t matrix)
 {

@@ -14,8 +14,8 @@
 #include "base/system/standard_files.h"
 #include "kernels/encode/encode.h"
 #include "schemas/surveyed.h"
-#include "stages/aim.h"
-#include "stages/work.h"
+#include "stages/quantize/aim.h"
+#include "stages/work/work.h"
 
 static void usage(const struct xfp_stage *stage, FILE *out)
 {

@@ -12,7 +12,7 @@
 #include "schemas/json_print.h"
 #include "stages/progress.h"
 #include "stages/resume.h"
-#include "stages/verified.h"
+#include "stages/work/verified.h"
 
 #define MOST_SHOWN 10 /* units in flight, failures; --json has them all */
 

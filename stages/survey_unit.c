@@ -13,10 +13,10 @@
 #include <stdlib.h>
 
 #include "schemas/surveyed.h"
-#include "stages/aim.h"
-#include "stages/scan.h"
-#include "stages/survey.h"
-#include "stages/work.h"
+#include "stages/quantize/aim.h"
+#include "stages/quantize/scan.h"
+#include "stages/quantize/survey.h"
+#include "stages/work/work.h"
 
 static enum xfp_status measure(const struct xfp_job *job, const struct xfp_peaks *peaks, struct xfp_surveyed *surveyed,
 			       struct xfp_error *err)

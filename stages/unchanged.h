@@ -6,8 +6,8 @@
 #ifndef XFP_UNCHANGED_H
 #define XFP_UNCHANGED_H
 
-#include "stages/bundle_stamp.h"
 #include "stages/conversion.h"
+#include "stages/work/bundle_stamp.h"
 
 /* Identity and index of the bundle at `path` as it is now; XFP_BAD_INPUT when there is none, or its index is
  * damaged. */

@@ -21,8 +21,8 @@
 #include "schemas/parameters.h"
 #include "stages/commands.h"
 #include "stages/report.h"
-#include "stages/verified.h"
 #include "stages/verify.h"
+#include "stages/work/verified.h"
 
 struct request {
 	const char *program, *bundle, *source, *work;

@@ -16,8 +16,8 @@
 #include "base/text/misspelt.h"
 #include "base/xfp_error.h"
 #include "stages/commands.h"
-#include "stages/data.h"
 #include "stages/options.h"
+#include "stages/settings/data.h"
 
 struct command {
 	const char *name;

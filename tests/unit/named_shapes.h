@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
-#include "stages/classify.h"
+#include "stages/inspect/classify.h"
 
 struct model {
 	struct xfp_checkpoint checkpoint;

@@ -2,7 +2,7 @@
 /*
  * What a survey says is worth measuring in full, over made-up surveys.
  */
-#include "stages/aim.h"
+#include "stages/quantize/aim.h"
 
 #include "tests/unit/scratch.h"
 

@@ -7,7 +7,7 @@
 
 #include "schemas/h5.h"
 #include "schemas/surveyed.h"
-#include "stages/marks.h"
+#include "stages/quantize/marks.h"
 #include "tests/unit/artifact_fixture.h"
 #include "tests/unit/scratch.h"
 #include "tests/unit/sealed_lie.h"

@@ -14,8 +14,8 @@
 
 #include "base/sha256.h"
 #include "schemas/layout/bundle_layout.h"
-#include "stages/bundle_stamp.h"
 #include "stages/unchanged.h"
+#include "stages/work/bundle_stamp.h"
 #include "tests/unit/bundle_fixture.h"
 
 static struct xfp_error err;

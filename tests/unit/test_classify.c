@@ -4,7 +4,7 @@
  */
 #include "tests/unit/unit.h"
 
-#include "stages/refuse.h"
+#include "stages/inspect/refuse.h"
 #include "tests/unit/named_shapes.h"
 
 #include <unistd.h>

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
-#include "stages/family_choose.h"
+#include "stages/inspect/family_choose.h"
 
 static struct xfp_family *parse(const char *text)
 {

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "schemas/layout/bundle_layout.h"
-#include "stages/candidates.h"
 #include "stages/chosen.h"
 #include "stages/conversion.h"
 #include "stages/footprint.h"
+#include "stages/quantize/candidates.h"
 
 #define MIB (1024.0 * 1024)
 

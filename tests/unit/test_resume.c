@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#include "stages/data.h"
-#include "stages/family_choose.h"
+#include "stages/inspect/family_choose.h"
 #include "stages/resume.h"
+#include "stages/settings/data.h"
 #include "tests/unit/scratch.h"
 
 #define WORDS(...) ((char *[]){ __VA_ARGS__, NULL })

@@ -9,7 +9,7 @@
 
 #include "cache/key.h"
 #include "schemas/digest.h"
-#include "stages/rows.h"
+#include "stages/quantize/rows.h"
 #include "tests/unit/scratch.h"
 
 #define COLS 1000

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "stages/select.h"
+#include "stages/quantize/select.h"
 #include "tests/unit/unit.h"
 
 #define BASE "11111111111111111111111111111111"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stages/profile.h"
-#include "stages/settings.h"
+#include "stages/settings/profile.h"
+#include "stages/settings/settings.h"
 #include "tests/unit/unit.h"
 
 static void give(struct xfp_settings *s, const char *name, const char *value)

@@ -2,14 +2,14 @@
 /*
  * A survey of some rows against what the fits of all of them measure.
  */
-#include "stages/survey.h"
+#include "stages/quantize/survey.h"
 
 #include <math.h>
 
-#include "stages/aim.h"
-#include "stages/candidates.h"
 #include "stages/fit_unit.h"
-#include "stages/scan.h"
+#include "stages/quantize/aim.h"
+#include "stages/quantize/candidates.h"
+#include "stages/quantize/scan.h"
 #include "tests/unit/scratch.h"
 
 /* A unit of f32 matrices, one behind the other in a file, and the job of its fits. */

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "stages/bundle_stamp.h"
-#include "stages/verified.h"
+#include "stages/work/bundle_stamp.h"
+#include "stages/work/verified.h"
 #include "tests/unit/scratch.h"
 
 #define SHA256 "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"

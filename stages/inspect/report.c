@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/inspect/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "schemas/json_print.h"
+#include "stages/inspect/name_groups.h"
+
+#define MOST_GUESSES 100 /* lines */
+
+void xfp_inspection_say(const char *kind, const char *text)
+{
+	fprintf(stderr, "xfp-inspect: %s%s", kind, *kind ? ": " : "");
+	for (; *text; text++)
+		fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, stderr);
+	fputc('\n', stderr);
+}
+
+/* "attention q, k, v", "norm". */
+static void print_meaning(FILE *to, enum xfp_class class, const struct xfp_rule *rule)
+{
+	fputs(xfp_class_name(class), to);
+	for (uint32_t i = 0; rule && i < rule->part_count; i++)
+		fprintf(to, "%s %s", i ? "," : "", rule->parts[i].role);
+}
+
+/* For the user to look through: nobody has tried these rules on this model. */
+static enum xfp_status print_guess(const struct xfp_inspection *inspection, struct xfp_error *err)
+{
+	struct xfp_name_groups groups;
+	enum xfp_status status = xfp_name_groups_make(inspection->ledger, inspection->findings->rules, &groups, err);
+
+	for (uint32_t i = 0; !status && i < groups.count && i < MOST_GUESSES; i++) {
+		const struct xfp_name_group *group = &groups.list[i];
+
+		fprintf(stderr, "xfp-inspect: guess: %s (%" PRIu64 " tensor%s): ", xfp_printable(group->names).text,
+			group->tensors, group->tensors == 1 ? "" : "s");
+		print_meaning(stderr, group->class_, group->rule);
+		fprintf(stderr, ", %s", xfp_fate_name(group->fate));
+		if (group->rule)
+			fprintf(stderr, " (%s.family:%u)\n", inspection->family->family->name, group->rule->line);
+		else
+			fputs(" (no rule)\n", stderr);
+	}
+	if (!status && groups.count > MOST_GUESSES)
+		fprintf(stderr, "xfp-inspect: guess: and %" PRIu32 " names more; xfp-inspect -v prints them all\n",
+			groups.count - MOST_GUESSES);
+	if (!status)
+		xfp_name_groups_free(&groups);
+	return status;
+}
+
+enum xfp_status xfp_inspection_notes(const struct xfp_inspection *inspection, struct xfp_error *err)
+{
+	const struct xfp_notes *notes = &inspection->findings->notes;
+
+	for (uint32_t i = 0; i < inspection->checkpoint->note_count; i++)
+		xfp_inspection_say("note", inspection->checkpoint->notes[i]);
+	for (uint32_t i = 0; i < notes->count; i++)
+		xfp_inspection_say(notes->list[i].warning ? "warning" : "note", notes->list[i].text);
+	return inspection->family->why ? XFP_OK : print_guess(inspection, err);
+}
+
+static uint64_t unit_weights(const struct xfp_ledger_unit *unit)
+{
+	return unit->rows * unit->cols * unit->experts;
+}
+
+static uint64_t tensor_weights(const struct xfp_ledger_tensor *tensor)
+{
+	return tensor->bytes * 8 / xfp_dtype_bits(tensor->dtype);
+}
+
+/* ---- for people ------------------------------------------------------------------------------- */
+
+struct fate_row {
+	uint64_t tensors, weights, bytes;
+};
+
+static void print_fates(const struct xfp_ledger *ledger)
+{
+	struct fate_row rows[XFP_FATES] = { { 0 } };
+	uint64_t stored;
+
+	for (uint32_t i = 0; i < ledger->tensor_count; i++) {
+		struct fate_row *row = &rows[ledger->tensors[i].fate];
+
+		row->tensors++;
+		row->weights += tensor_weights(&ledger->tensors[i]);
+		row->bytes += ledger->tensors[i].bytes;
+	}
+	printf("\n%-10s %9s %16s %16s\n", "fate", "tensors", "weights", "bytes");
+	for (int fate = 0; fate < XFP_FATES; fate++)
+		printf("%-10s %9" PRIu64 " %16" PRIu64 " %16" PRIu64 "\n", xfp_fate_name((enum xfp_fate)fate),
+		       rows[fate].tensors, rows[fate].weights, rows[fate].bytes);
+	stored = rows[XFP_FATE_QUANTIZED].weights + rows[XFP_FATE_KEPT].weights;
+	printf("\n%.2f %% of the weights are in units\n",
+	       stored ? 100.0 * (double)rows[XFP_FATE_QUANTIZED].weights / (double)stored : 0.0);
+}
+
+struct role_row {
+	enum xfp_class class_;
+	const char *role;
+	uint64_t units, matrices, weights;
+	uint32_t order;
+};
+
+static int by_class(const void *a, const void *b)
+{
+	const struct role_row *x = a, *y = b;
+
+	if (x->class_ != y->class_)
+		return x->class_ < y->class_ ? -1 : 1;
+	return (x->order > y->order) - (x->order < y->order);
+}
+
+static enum xfp_status print_roles(const struct xfp_ledger *ledger, struct xfp_error *err)
+{
+	struct role_row *rows = calloc((size_t)ledger->unit_count + 1, sizeof *rows);
+	uint32_t count = 0;
+
+	if (!rows)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	for (uint32_t i = 0; i < ledger->unit_count; i++) {
+		const struct xfp_ledger_unit *unit = &ledger->units[i];
+		uint32_t r = 0;
+
+		while (r < count && (rows[r].class_ != unit->class_ || strcmp(rows[r].role, unit->role)))
+			r++;
+		if (r == count)
+			rows[count++] = (struct role_row){ .class_ = unit->class_, .role = unit->role, .order = r };
+		rows[r].units++;
+		rows[r].matrices += unit->experts;
+		rows[r].weights += unit_weights(unit);
+	}
+	qsort(rows, count, sizeof *rows, by_class);
+	if (count)
+		printf("\n%-17s %-12s %7s %9s %16s\n", "class", "role", "units", "matrices", "weights");
+	for (uint32_t r = 0; r < count; r++)
+		printf("%-17s %-12s %7" PRIu64 " %9" PRIu64 " %16" PRIu64 "\n", xfp_class_name(rows[r].class_),
+		       rows[r].role, rows[r].units, rows[r].matrices, rows[r].weights);
+	free(rows);
+	return XFP_OK;
+}
+
+static enum xfp_status print_names(const struct xfp_inspection *inspection, struct xfp_error *err)
+{
+	struct xfp_name_groups groups;
+	enum xfp_status status = xfp_name_groups_make(inspection->ledger, inspection->findings->rules, &groups, err);
+
+	if (status)
+		return status;
+	printf("\n%8s %-9s %4s  names: class and role\n", "tensors", "fate", "line");
+	for (uint32_t i = 0; i < groups.count; i++) {
+		const struct xfp_name_group *group = &groups.list[i];
+
+		printf("%8" PRIu64 " %-9s ", group->tensors, xfp_fate_name(group->fate));
+		if (group->rule)
+			printf("%4u", group->rule->line);
+		else
+			printf("%4s", "-");
+		printf("  %s: ", xfp_printable(group->names).text);
+		print_meaning(stdout, group->class_, group->rule);
+		putchar('\n');
+	}
+	xfp_name_groups_free(&groups);
+	return XFP_OK;
+}
+
+static const char *action_name(enum xfp_rule_action action)
+{
+	return action == XFP_RULE_QUANTIZE ? "quantize" : action == XFP_RULE_KEEP ? "keep" : "drop";
+}
+
+static void print_rules(const struct xfp_inspection *inspection)
+{
+	const struct xfp_family *family = inspection->family->family;
+
+	printf("\n%6s %8s  rule\n", "line", "tensors");
+	for (uint32_t i = 0; i < family->rule_count; i++) {
+		const struct xfp_rule *rule = &family->rules[i];
+
+		printf("%6u %8" PRIu32 "  %s%s ", rule->line, inspection->findings->taken[i],
+		       rule->optional ? "optional " : "", action_name(rule->action));
+		print_meaning(stdout, rule->class_, rule);
+		printf("  %s\n", rule->pattern);
+	}
+}
+
+static void print_units(const struct xfp_ledger *ledger)
+{
+	printf("\n%-8s %-17s %-12s %7s %9s %9s  %s\n", "unit", "class", "role", "experts", "rows", "cols", "name");
+	for (uint32_t i = 0; i < ledger->unit_count; i++) {
+		const struct xfp_ledger_unit *unit = &ledger->units[i];
+
+		printf("u%06" PRIu32 "  %-17s %-12s %7" PRIu32 " %9" PRIu64 " %9" PRIu64 "  %s\n", i,
+		       xfp_class_name(unit->class_), unit->role, unit->experts, unit->rows, unit->cols,
+		       xfp_printable(unit->name).text);
+	}
+}
+
+enum xfp_status xfp_inspection_print(const struct xfp_inspection *inspection, bool verbose, struct xfp_error *err)
+{
+	const struct xfp_family_choice *family = inspection->family;
+	const struct xfp_ledger *ledger = inspection->ledger;
+
+	printf("model   %s\n", xfp_printable(ledger->model).text);
+	printf("format  %s, %" PRIu32 " file%s\n", ledger->format, ledger->file_count,
+	       ledger->file_count == 1 ? "" : "s");
+	printf("family  %s, %s\n", xfp_printable(ledger->family).text,
+	       family->why ? xfp_printable(family->why).text : "a guess: no family claims this model");
+	printf("rules   %s\n", xfp_printable(family->path).text);
+	print_fates(ledger);
+	if (print_roles(ledger, err))
+		return XFP_FAILED;
+	if (!verbose)
+		return XFP_OK;
+	if (print_names(inspection, err))
+		return XFP_FAILED;
+	print_rules(inspection);
+	print_units(ledger);
+	return XFP_OK;
+}
+
+/* ---- for programs ----------------------------------------------------------------------------- */
+
+static json_t *tensor_json(const struct xfp_ledger_tensor *tensor)
+{
+	json_t *shape = json_array();
+
+	for (uint32_t d = 0; d < tensor->rank; d++)
+		json_array_append_new(shape, json_integer((json_int_t)tensor->shape[d]));
+	return json_pack("{s:o, s:s, s:o, s:s, s:s, s:o}", "name", xfp_json_text(tensor->name), "fate",
+			 xfp_fate_name(tensor->fate), "reason", xfp_json_text(tensor->reason), "class",
+			 xfp_class_name(tensor->class_), "dtype", xfp_dtype_name(tensor->dtype), "shape", shape);
+}
+
+static json_t *unit_json(const struct xfp_ledger_unit *unit)
+{
+	return json_pack("{s:o, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "name", xfp_json_text(unit->name), "class",
+			 xfp_class_name(unit->class_), "role", unit->role, "plan",
+			 unit->plan == XFP_PLAN_FP8    ? "fp8"
+			 : unit->plan == XFP_PLAN_KEEP ? "keep"
+						       : "fit",
+			 "dtype", xfp_dtype_name(unit->dtype), "rows", (json_int_t)unit->rows, "cols",
+			 (json_int_t)unit->cols, "experts", (json_int_t)unit->experts, "weights",
+			 (json_int_t)unit_weights(unit));
+}
+
+static json_t *roles_json(const struct xfp_rule *rule)
+{
+	json_t *roles = json_array();
+
+	for (uint32_t i = 0; rule && i < rule->part_count; i++)
+		json_array_append_new(roles, xfp_json_text(rule->parts[i].role));
+	return roles;
+}
+
+static json_t *rule_json(const struct xfp_rule *rule, uint32_t taken)
+{
+	return json_pack("{s:I, s:s, s:s, s:o, s:b, s:o, s:I}", "line", (json_int_t)rule->line, "action",
+			 action_name(rule->action), "class", xfp_class_name(rule->class_), "roles", roles_json(rule),
+			 "optional", rule->optional, "pattern", xfp_json_text(rule->pattern), "tensors",
+			 (json_int_t)taken);
+}
+
+static json_t *group_json(const struct xfp_name_group *group)
+{
+	return json_pack("{s:o, s:I, s:I, s:s, s:o, s:s, s:o}", "names", xfp_json_text(group->names), "tensors",
+			 (json_int_t)group->tensors, "weights", (json_int_t)group->weights, "class",
+			 xfp_class_name(group->class_), "roles", roles_json(group->rule), "fate",
+			 xfp_fate_name(group->fate), "line",
+			 group->rule ? json_integer((json_int_t)group->rule->line) : json_null());
+}
+
+static json_t *names_json(const struct xfp_inspection *inspection)
+{
+	struct xfp_name_groups groups;
+	json_t *list;
+
+	if (xfp_name_groups_make(inspection->ledger, inspection->findings->rules, &groups, NULL))
+		return NULL;
+	list = json_array();
+	for (uint32_t i = 0; i < groups.count; i++)
+		if (json_array_append_new(list, group_json(&groups.list[i]))) {
+			json_decref(list);
+			list = NULL;
+			break;
+		}
+	xfp_name_groups_free(&groups);
+	return list;
+}
+
+static json_t *note_json(bool warning, const char *value)
+{
+	return json_pack("{s:b, s:o}", "warning", warning, "text", xfp_json_text(value));
+}
+
+enum xfp_status xfp_inspection_json(const struct xfp_inspection *inspection, struct xfp_error *err)
+{
+	const struct xfp_ledger *ledger = inspection->ledger;
+	const struct xfp_notes *notes = &inspection->findings->notes;
+	const struct xfp_family_choice *choice = inspection->family;
+	json_t *tensors = json_array(), *units = json_array(), *list = json_array(), *rules = json_array(), *root;
+	bool failed = false;
+
+	for (uint32_t i = 0; i < ledger->tensor_count; i++)
+		failed |= json_array_append_new(tensors, tensor_json(&ledger->tensors[i])) != 0;
+	for (uint32_t i = 0; i < ledger->unit_count; i++)
+		failed |= json_array_append_new(units, unit_json(&ledger->units[i])) != 0;
+	for (uint32_t i = 0; i < inspection->checkpoint->note_count; i++)
+		failed |= json_array_append_new(list, note_json(false, inspection->checkpoint->notes[i])) != 0;
+	for (uint32_t i = 0; i < notes->count; i++)
+		failed |= json_array_append_new(list, note_json(notes->list[i].warning, notes->list[i].text)) != 0;
+	for (uint32_t i = 0; i < choice->family->rule_count; i++)
+		failed |= json_array_append_new(
+				  rules, rule_json(&choice->family->rules[i], inspection->findings->taken[i])) != 0;
+	root = json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "model", xfp_json_text(ledger->model),
+			 "family", xfp_json_text(ledger->family), "family_by",
+			 choice->why ? xfp_json_text(choice->why) : json_null(), "family_file",
+			 xfp_json_text(choice->path), "format", ledger->format, "tensors", tensors, "units", units,
+			 "names", names_json(inspection), "rules", rules, "notes", list);
+	if (!root || failed) {
+		json_decref(root);
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	}
+	return xfp_json_print(root, JSON_INDENT(1), err);
+}

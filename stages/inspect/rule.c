@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/inspect/rule.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text/expression.h"
+
+#define BLANKS " \t\r"
+#define MOST_GROUPS 32
+#define MOST_PARTS 8
+#define MOST_LAYOUTS 8
+#define NUMBER_GROUP "([0-9]+)"
+
+static const char word_characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+
+static enum xfp_status no_memory(struct xfp_error *err)
+{
+	return xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
+/* The next word of *text in a new string, "" at the end, NULL without memory; *text moves past it and its blanks. */
+static char *next_word(const char **text)
+{
+	const char *start = *text + strspn(*text, BLANKS);
+	size_t length = strcspn(start, BLANKS);
+
+	*text = start + length + strspn(start + length, BLANKS);
+	return strndup(start, length);
+}
+
+static bool is_product(const char *text)
+{
+	for (;; text++) {
+		size_t length = strspn(text, word_characters);
+
+		if (!length)
+			return false;
+		text += length;
+		if (!*text)
+			return true;
+		if (*text != '*')
+			return false;
+	}
+}
+
+/* "gate", "gate,up", "gate~up", "q:num_attention_heads*head_dim,k:...,v:..."; `text` is consumed. */
+static enum xfp_status parse_parts(struct xfp_rule *rule, char *text, struct xfp_error *err)
+{
+	const char *separator = strchr(text, '~') ? "~" : ",";
+	uint32_t sized = 0;
+
+	rule->interleaved = *separator == '~';
+	if (!(rule->parts = calloc(MOST_PARTS, sizeof *rule->parts)))
+		return no_memory(err);
+	for (char *part; (part = strsep(&text, separator));) {
+		struct xfp_rule_part *to = &rule->parts[rule->part_count];
+		char *rows = strchr(part, ':');
+
+		if (rows)
+			*rows++ = 0;
+		if (rule->part_count == MOST_PARTS)
+			return xfp_fail(err, XFP_BAD_INPUT, "more than %d roles", MOST_PARTS);
+		if (!*part || part[strspn(part, word_characters)])
+			return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is no role; roles are words such as gate", part);
+		for (uint32_t i = 0; i < rule->part_count; i++)
+			if (!strcmp(rule->parts[i].role, part))
+				return xfp_fail(err, XFP_BAD_INPUT, "role \"%s\" occurs twice", part);
+		if (rows && !is_product(rows))
+			return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is no product of config.json fields", rows);
+		rule->part_count++;
+		sized += rows != NULL;
+		to->role = strdup(part);
+		to->rows = rows ? strdup(rows) : NULL;
+		if (!to->role || (rows && !to->rows))
+			return no_memory(err);
+	}
+	if (sized && (sized != rule->part_count || rule->interleaved))
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"either every role has a number of rows or none; interleaved ones "
+				"have none");
+	return XFP_OK;
+}
+
+static enum xfp_status parse_layout(struct xfp_rule_layout *layout, char *text, struct xfp_error *err)
+{
+	for (char *dim; (dim = strsep(&text, ","));) {
+		char *equals = strchr(dim, '=');
+
+		if (equals)
+			*equals++ = 0;
+		if (layout->rank == XFP_LAYOUT_RANK)
+			return xfp_fail(err, XFP_BAD_INPUT, "a layout has two or three dimensions");
+		if (!*dim || dim[1] || !strchr("ENK", *dim) || memchr(layout->dim, *dim, layout->rank))
+			return xfp_fail(err, XFP_BAD_INPUT,
+					"\"%s\" is no dimension, or is there twice; they are E "
+					"(expert), N (row) and K (column)",
+					dim);
+		if (equals && !is_product(equals))
+			return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is no product of config.json fields", equals);
+		layout->dim[layout->rank] = *dim;
+		if (equals && !(layout->equals[layout->rank] = strdup(equals)))
+			return no_memory(err);
+		layout->rank++;
+	}
+	if (!memchr(layout->dim, 'N', layout->rank) || !memchr(layout->dim, 'K', layout->rank))
+		return xfp_fail(err, XFP_BAD_INPUT, "a layout needs N and K, such as N,K");
+	return XFP_OK;
+}
+
+/* "N,K" or alternatives "E,N,K=hidden_size|E,K=hidden_size,N"; `text` is consumed. */
+static enum xfp_status parse_layouts(struct xfp_rule *rule, char *text, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	if (!(rule->layouts = calloc(MOST_LAYOUTS, sizeof *rule->layouts)))
+		return no_memory(err);
+	for (char *layout; (layout = strsep(&text, "|"));) {
+		if (rule->layout_count == MOST_LAYOUTS)
+			return xfp_fail(err, XFP_BAD_INPUT, "more than %d layouts", MOST_LAYOUTS);
+		if ((status = parse_layout(&rule->layouts[rule->layout_count++], layout, err)))
+			return status;
+		if (rule->layouts[0].rank != rule->layouts[rule->layout_count - 1].rank)
+			return xfp_fail(err, XFP_BAD_INPUT, "the layouts differ in rank");
+	}
+	return XFP_OK;
+}
+
+/* A pattern being read: the expression without our marks, its groups, and its literal strings. */
+struct scan {
+	struct xfp_rule *rule;
+	char *regex; /* output */
+	size_t regex_size;
+	size_t run; /* start of the literal string being gathered in rule->literals */
+	unsigned groups, depth;
+	bool alternatives; /* at the top: then no string is certain */
+	bool after_mark;   /* what comes next stands right behind a mark */
+	bool more_digits;  /* digits of a name may be matched by something else than one of its marks each */
+};
+
+static void emit(struct scan *scan, const char *text, size_t size)
+{
+	memcpy(scan->regex + scan->regex_size, text, size);
+	scan->regex_size += size;
+}
+
+static void end_run(struct scan *scan)
+{
+	struct xfp_rule *rule = scan->rule;
+
+	if (rule->literals_size > scan->run)
+		rule->literals[rule->literals_size++] = 0;
+	scan->run = rule->literals_size;
+}
+
+static void literal(struct scan *scan, char c)
+{
+	scan->more_digits |= c >= '0' && c <= '9';
+	if (!scan->depth)
+		scan->rule->literals[scan->rule->literals_size++] = c;
+}
+
+/* "<layer>", "<extra-layer>" or "<expert>" at p; its length, 0: none. */
+static size_t mark(struct scan *scan, const char *p, struct xfp_error *err)
+{
+	static const char *const marks[] = { "<layer>", "<extra-layer>", "<expert>" };
+	struct xfp_rule *rule = scan->rule;
+
+	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+		unsigned *group = i == 2 ? &rule->expert_group : &rule->layer_group;
+		size_t length = strlen(marks[i]);
+
+		if (strncmp(p, marks[i], length))
+			continue;
+		if (*group) {
+			xfp_fail(err, XFP_BAD_INPUT, "%s occurs twice", marks[i]);
+			return 0;
+		}
+		*group = ++scan->groups;
+		rule->extra_layer |= i == 1;
+		scan->more_digits |= scan->depth || scan->after_mark;
+		emit(scan, NUMBER_GROUP, strlen(NUMBER_GROUP));
+		return length;
+	}
+	xfp_fail(err, XFP_BAD_INPUT, "\"%.32s\": no such mark or define; a plain < is written [<]", p);
+	return 0;
+}
+
+/* Length of the bracket expression at p, 0: it does not end. */
+static size_t bracket(const char *p)
+{
+	const char *q = p + 1;
+
+	if (*q == '^')
+		q++;
+	if (*q == ']')
+		q++;
+	while (*q && *q != ']') {
+		if (*q == '[' && q[1] && strchr(":.=", q[1])) {
+			char close[3] = { q[1], ']', 0 };
+
+			if (!(q = strstr(q + 2, close)))
+				return 0;
+			q++;
+		}
+		q++;
+	}
+	return *q ? (size_t)(q + 1 - p) : 0;
+}
+
+static bool ends_line(const char *text)
+{
+	size_t length = strlen(text), backslashes = 0;
+
+	if (!length || text[length - 1] != '$')
+		return false;
+	while (backslashes + 1 < length && text[length - 2 - backslashes] == '\\')
+		backslashes++;
+	return backslashes % 2 == 0;
+}
+
+static enum xfp_status scan_pattern(struct scan *scan, const char *text, struct xfp_error *err)
+{
+	struct xfp_rule *rule = scan->rule;
+
+	for (const char *p = text; *p;) {
+		size_t length = 1;
+
+		switch (*p) {
+		case '\\':
+			if (!p[1] || !strchr("^.[]$()|*+?{}\\", p[1]))
+				return xfp_fail(err, XFP_BAD_INPUT,
+						"\\%.1s is no POSIX extended expression; write "
+						"[0-9] for a digit",
+						p + 1);
+			literal(scan, p[1]);
+			length = 2;
+			break;
+		case '[':
+			end_run(scan);
+			if (!(length = bracket(p)))
+				return xfp_fail(err, XFP_BAD_INPUT, "[ without ]");
+			scan->more_digits |= memchr(p, ':', length) || strcspn(p, "^-0123456789") < length;
+			break;
+		case '<':
+			end_run(scan);
+			if (!(length = mark(scan, p, err)))
+				return XFP_BAD_INPUT;
+			p += length;
+			scan->after_mark = true;
+			continue;
+		case '(':
+			end_run(scan);
+			scan->groups++;
+			scan->depth++;
+			break;
+		case ')':
+			scan->depth -= scan->depth > 0;
+			break;
+		case '|':
+			scan->alternatives |= !scan->depth;
+			break;
+		case '*':
+		case '?':
+		case '{': /* the character before may be missing */
+			scan->more_digits |= scan->after_mark;
+			if (!scan->depth && rule->literals_size > scan->run)
+				rule->literals_size--;
+			end_run(scan);
+			if (*p == '{')
+				length = strcspn(p, "}") + 1;
+			if (length > strlen(p))
+				return xfp_fail(err, XFP_BAD_INPUT, "{ without }");
+			break;
+		case '$':
+			rule->ends = !p[1] && rule->literals_size > scan->run;
+			rule->tail = scan->run;
+			end_run(scan);
+			break;
+		case '+':
+		case '.':
+			scan->more_digits |= *p == '.' || scan->after_mark;
+			end_run(scan);
+			break;
+		case '^':
+			end_run(scan);
+			break;
+		default:
+			literal(scan, *p);
+		}
+		emit(scan, p, length);
+		p += length;
+		scan->after_mark = false;
+	}
+	end_run(scan);
+	rule->numbers_plain = *text == '^' && ends_line(text) && !scan->alternatives && !scan->more_digits;
+	if (scan->alternatives) {
+		rule->literals_size = 0;
+		rule->ends = false;
+	}
+	if (scan->groups >= MOST_GROUPS)
+		return xfp_fail(err, XFP_BAD_INPUT, "more than %d groups", MOST_GROUPS - 1);
+	return XFP_OK;
+}
+
+static enum xfp_status parse_pattern(struct xfp_rule *rule, const char *text, struct xfp_error *err)
+{
+	enum xfp_status status;
+	struct scan scan = { .rule = rule };
+	size_t length = strlen(text);
+
+	while (length && strchr(BLANKS, text[length - 1]))
+		length--;
+	if (!length)
+		return xfp_fail(err, XFP_BAD_INPUT, "the pattern is missing");
+	rule->pattern = strndup(text, length);
+	rule->literals = malloc(2 * length + 1);
+	scan.regex = malloc(2 * length + 1); /* a mark grows by at most a character */
+	if (!rule->pattern || !rule->literals || !scan.regex) {
+		status = no_memory(err);
+		goto done;
+	}
+	if ((status = scan_pattern(&scan, rule->pattern, err)))
+		goto done;
+	scan.regex[scan.regex_size] = 0;
+	status = xfp_expression_compile(&rule->regex, scan.regex, rule->pattern, err);
+	rule->compiled = !status;
+done:
+	free(scan.regex);
+	return status;
+}
+
+enum xfp_status xfp_rule_parse(struct xfp_rule *rule, const char *text, struct xfp_error *err)
+{
+	enum xfp_status status;
+	char *class = next_word(&text), *roles = NULL, *layout = NULL;
+
+	if (!class) {
+		status = no_memory(err);
+		goto done;
+	}
+	if (!xfp_class_parse(class, &rule->class_)) {
+		status = xfp_fail(err, XFP_BAD_INPUT,
+				  "\"%s\" is no class; they are attention, dense_mlp, routed_expert "
+				  "and so on, see xfp-family(5)",
+				  class);
+		goto done;
+	}
+	if (rule->action == XFP_RULE_QUANTIZE) {
+		roles = next_word(&text);
+		layout = next_word(&text);
+		if (!roles || !layout) {
+			status = no_memory(err);
+			goto done;
+		}
+		if (!*roles || !*layout) {
+			status = xfp_fail(err, XFP_BAD_INPUT, "a rule is: quantize CLASS ROLES LAYOUT PATTERN");
+			goto done;
+		}
+		if ((status = parse_parts(rule, roles, err)) || (status = parse_layouts(rule, layout, err)))
+			goto done;
+	}
+	if ((status = parse_pattern(rule, text, err)))
+		goto done;
+	if (rule->expert_group && rule->layouts && memchr(rule->layouts->dim, 'E', rule->layouts->rank))
+		status = xfp_fail(err, XFP_BAD_INPUT,
+				  "experts are numbered by <expert> in the name or by E in the shape, "
+				  "not by both");
+done:
+	free(class);
+	free(roles);
+	free(layout);
+	return status;
+}
+
+void xfp_rule_clear(struct xfp_rule *rule)
+{
+	for (uint32_t i = 0; i < rule->part_count; i++) {
+		free(rule->parts[i].role);
+		free(rule->parts[i].rows);
+	}
+	for (uint32_t i = 0; i < rule->layout_count; i++)
+		for (uint32_t d = 0; d < XFP_LAYOUT_RANK; d++)
+			free(rule->layouts[i].equals[d]);
+	free(rule->parts);
+	free(rule->layouts);
+	free(rule->pattern);
+	free(rule->literals);
+	if (rule->compiled)
+		regfree(&rule->regex);
+}
+
+/* Cheap, and false for nearly every name that the expression would refuse. */
+static bool has_literals(const struct xfp_rule *rule, const char *name)
+{
+	if (rule->ends) { /* the end first: most rules differ there, and it takes no search */
+		size_t length = strlen(name), tail = rule->literals_size - rule->tail - 1;
+
+		if (length < tail || memcmp(name + length - tail, rule->literals + rule->tail, tail))
+			return false;
+	}
+	for (size_t at = 0; at < rule->literals_size; at += strlen(rule->literals + at) + 1) {
+		name = strstr(name, rule->literals + at);
+		if (!name)
+			return false;
+		name += strlen(rule->literals + at);
+	}
+	return true;
+}
+
+/* A number of nine digits or more is as good as the largest. */
+static uint32_t number(const char *text, size_t length)
+{
+	uint32_t value = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		if (value > 99999999)
+			return 999999999;
+		value = value * 10 + (uint32_t)(text[i] - '0');
+	}
+	return value;
+}
+
+/* A number's place in a name; at equals end: none. */
+struct place {
+	size_t at, end;
+};
+
+/* The places of the marks' numbers as the expression's groups give them, in a name that matches. */
+static enum xfp_status find_groups(const struct xfp_rule *rule, const char *name, struct place *layer,
+				   struct place *expert, struct xfp_error *err)
+{
+	unsigned most = rule->layer_group > rule->expert_group ? rule->layer_group : rule->expert_group;
+	const regmatch_t *l, *e;
+	regmatch_t group[MOST_GROUPS];
+	enum xfp_status status;
+	bool matches = false;
+
+	status = xfp_expression_match(&rule->regex, name, most + 1, group, &matches, err);
+	if (status || !matches)
+		return status;
+	l = &group[rule->layer_group];
+	e = &group[rule->expert_group];
+	if (rule->layer_group && l->rm_so >= 0)
+		*layer = (struct place){ (size_t)l->rm_so, (size_t)l->rm_eo };
+	if (rule->expert_group && e->rm_so >= 0)
+		*expert = (struct place){ (size_t)e->rm_so, (size_t)e->rm_eo };
+	return XFP_OK;
+}
+
+/* The same for a name that matches a rule whose numbers are plain, and a tenth of the time: the name's
+ * runs of digits are the marks' numbers, in order. */
+static bool find_digits(const struct xfp_rule *rule, const char *name, struct place *layer, struct place *expert)
+{
+	static const char digits[] = "0123456789";
+	struct place *order[2];
+	size_t count = 0, found = 0;
+
+	if (rule->layer_group)
+		order[count++] = layer;
+	if (rule->expert_group)
+		order[count++] = expert;
+	if (count == 2 && rule->expert_group < rule->layer_group) {
+		order[0] = expert;
+		order[1] = layer;
+	}
+	for (size_t at = strcspn(name, digits); name[at]; at += strcspn(name + at, digits)) {
+		size_t end = at + strspn(name + at, digits);
+
+		if (found == count)
+			return false;
+		*order[found++] = (struct place){ at, end };
+		at = end;
+	}
+	return found == count;
+}
+
+enum xfp_status xfp_rule_matches(const struct xfp_rule *rule, const char *name, uint64_t layers, bool *matches,
+				 struct xfp_rule_match *match, struct xfp_error *err)
+{
+	struct place layer = { 0 }, expert = { 0 };
+	enum xfp_status status;
+
+	*matches = false;
+	if (!has_literals(rule, name))
+		return XFP_OK;
+	if ((status = xfp_expression_match(&rule->regex, name, 0, NULL, matches, err)) || !*matches)
+		return status;
+	if ((rule->layer_group || rule->expert_group) &&
+	    !(rule->numbers_plain && find_digits(rule, name, &layer, &expert)) &&
+	    (status = find_groups(rule, name, &layer, &expert, err)))
+		return status;
+	*match = (struct xfp_rule_match){ .layer = -1, .expert_at = expert.at, .expert_end = expert.end };
+	if (layer.end > layer.at)
+		match->layer = number(name + layer.at, layer.end - layer.at);
+	if (expert.end > expert.at)
+		match->expert = number(name + expert.at, expert.end - expert.at);
+	else if (rule->expert_group)
+		*matches = false;
+	if (rule->extra_layer && (match->layer < 0 || (uint64_t)match->layer < layers))
+		*matches = false;
+	return XFP_OK;
+}

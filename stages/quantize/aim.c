@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/quantize/aim.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/system/file.h"
+
+const struct xfp_thresholds xfp_aim_thresholds = { 7, { 0, 5000, 4000, 3500, 3000, 2700, 2500 } };
+
+/* Of what misses its floor by the survey, some would meet it; of what meets it narrowly, some would miss. The second
+ * costs more: a larger candidate is then taken. */
+#define MARGIN 0.01 /* of 1 - floor */
+
+static double floor_of(const struct xfp_policy *policy)
+{
+	double floor = (double)policy->floor / XFP_NANO;
+
+	return floor + MARGIN * (1 - floor);
+}
+
+static const struct xfp_candidate *cheapest(const struct xfp_candidate *list, uint32_t count, uint64_t most,
+					    const struct xfp_policy *policy)
+{
+	const struct xfp_candidate *met = NULL, *best = NULL;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct xfp_candidate *c = &list[i];
+
+		if (c->bytes >= most || c->cos_median < 0 || !(policy->format.bits >> c->k & 1))
+			continue;
+		if (c->cos_median >= floor_of(policy) &&
+		    (!met || c->bytes < met->bytes || (c->bytes == met->bytes && c->cos_median > met->cos_median)))
+			met = c;
+		if (!best || c->cos_median > best->cos_median)
+			best = c;
+	}
+	return met ? met : best;
+}
+
+/* log2 of a number above 0, to about 1e-13: the same everywhere, which libm does not promise. */
+static double log2_of(double x)
+{
+	int exponent;
+	double m = frexp(x, &exponent), t = (m - 1) / (m + 1), square = t * t, sum = 0;
+
+	for (int i = 25; i > 0; i -= 2)
+		sum = sum * square + 1.0 / i;
+	return exponent + 2 * t * sum * (1 / 0.69314718055994530942);
+}
+
+/* Bits a weight of a candidate and of what its error is worth: as an index goes, a bit for a factor of four. */
+static double worth(const struct xfp_candidate *c, double weights)
+{
+	return 8 * (double)c->bytes / weights + log2_of(c->error > 1e-30 ? c->error : 1e-30) / 2;
+}
+
+/* The same candidate with the threshold that pays: outliers that remove more error than their bytes would as indices.
+ * Medians do not see the few rows that hold a unit's largest weights; outputs do. */
+static const struct xfp_candidate *best_paid(const struct xfp_candidate *list, uint32_t count,
+					     const struct xfp_candidate *aim, double weights, uint64_t most,
+					     const struct xfp_policy *policy)
+{
+	double least = aim->cos_median < floor_of(policy) ? aim->cos_median : floor_of(policy);
+	const struct xfp_candidate *best = aim;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct xfp_candidate *c = &list[i];
+
+		if (c->mode == aim->mode && c->group == aim->group && c->k == aim->k && c->bytes < most &&
+		    c->cos_median >= least && worth(c, weights) < worth(best, weights))
+			best = c;
+	}
+	return best;
+}
+
+void xfp_aim(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
+	     const struct xfp_policy *policy, struct xfp_parameters *measured)
+{
+	uint64_t weights = xfp_unit_weights(unit), source = xfp_unit_source_bytes(unit);
+	uint32_t more;
+	const struct xfp_candidate *aim = policy->fixed ? NULL : cheapest(list, count, source, policy);
+
+	if (aim)
+		aim = best_paid(list, count, aim, (double)weights, source, policy);
+	measured->outlier_sigma = aim ? aim->sigma_milli : XFP_SIGMA_USUAL;
+	if (!aim)
+		return;
+	measured->modes = 1u << aim->mode;
+	measured->group_size = aim->group;
+	/* One more than is aimed at, since the sample may have been kind. */
+	more = policy->format.bits & ~((2u << aim->k) - 1);
+	measured->bits = 1u << aim->k | (more & -more);
+}
+
+const char *xfp_aim_fits(const struct xfp_parameters *measured)
+{
+	bool fit = xfp_fit_wanted(measured, XFP_FIT_BASE), library = xfp_fit_wanted(measured, XFP_FIT_LIBRARY);
+
+	return !library ? "FITS = fit\n" : fit ? "FITS = fit library\n" : "FITS = library\n";
+}
+
+static char *path_of(const char *work, uint32_t unit)
+{
+	return xfp_format("%s/u%06" PRIu32 "-fits.mk", work, unit);
+}
+
+enum xfp_status xfp_aim_write(const char *work, uint32_t unit, const struct xfp_parameters *measured,
+			      struct xfp_error *err)
+{
+	const char *text = xfp_aim_fits(measured);
+	char *path = path_of(work, unit);
+	enum xfp_status status = path ? xfp_write_file(path, text, strlen(text), false, err)
+				      : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	free(path);
+	return status;
+}
+
+void xfp_aim_remove(const char *work, uint32_t unit)
+{
+	char *path = path_of(work, unit);
+
+	if (path)
+		unlink(path);
+	free(path);
+}

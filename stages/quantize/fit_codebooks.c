@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A codebook for each row: v2, see lloyd_fit.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "kernels/common/number.h"
+#include "kernels/common/scale.h"
+#include "kernels/encode/assign.h"
+#include "kernels/encode/cosine.h"
+#include "kernels/encode/encode.h"
+#include "kernels/encode/lloyd.h"
+#include "kernels/encode/optimal.h"
+#include "stages/quantize/fit_rows.h"
+
+struct fit {
+	unsigned k[XFP_MAX_K + 1]; /* of the candidates */
+	bool optimal;
+	int start;
+	unsigned rounds;
+	struct room *rooms; /* one a thread */
+	int threads;
+};
+
+/* One thread's room for a row, all padded. */
+struct room {
+	struct xfp_lloyd_row *lloyd;
+	struct xfp_optimal_room *optimal; /* where that is asked for */
+	float *w, *x, *value;
+	float *marked_w, *marked_x; /* of the outliers, in their order */
+};
+
+static void room_free(struct room *room)
+{
+	free(room->lloyd);
+	free(room->optimal);
+	free(room->w);
+	free(room->x);
+	free(room->value);
+	free(room->marked_w);
+	free(room->marked_x);
+}
+
+static bool room_init(struct room *room, uint64_t cols, bool optimal)
+{
+	if (optimal && !(room->optimal = malloc(sizeof *room->optimal)))
+		return false;
+	room->lloyd = aligned_alloc(64, xfp_align(sizeof *room->lloyd, 64));
+	room->w = xfp_row_new(cols);
+	room->x = xfp_row_new(cols);
+	room->value = xfp_row_new(cols);
+	room->marked_w = xfp_row_new(cols);
+	room->marked_x = xfp_row_new(cols);
+	if (!room->lloyd || !room->w || !room->x || !room->value || !room->marked_w || !room->marked_x)
+		return false;
+	xfp_lloyd_init(room->lloyd);
+	return true;
+}
+
+/* A row as the fit sees it. */
+struct row {
+	const uint32_t *column; /* of its outliers */
+	uint64_t outliers;
+	double norm;
+};
+
+/* Outliers are zeros in w and x until they are measured by themselves. */
+static void set_outliers_aside(const struct row *row, struct room *room)
+{
+	for (uint64_t i = 0; i < row->outliers; i++) {
+		uint32_t c = row->column[i];
+
+		room->marked_w[i] = room->w[c];
+		room->marked_x[i] = room->x[c];
+		room->w[c] = room->x[c] = 0;
+	}
+}
+
+/* In units of 2^-s, where undoing the exponent rounds nothing. */
+static struct xfp_row_error measure(const struct xfp_fitting *fitting, const struct row *row, struct room *room,
+				    const struct xfp_quantizer *quantizer)
+{
+	struct xfp_row_sums sums = xfp_measure(quantizer, room->x, fitting->down, room->w, fitting->known.cols);
+	float nothing = xfp_nearest(quantizer, 0);
+
+	for (uint64_t i = 0; i < row->outliers; i++) {
+		float x = room->marked_x[i], value = xfp_nearest(quantizer, x), d;
+		float down = fitting->down[row->column[i]], none = nothing * down;
+
+		value = (value + xfp_half_to_float(xfp_residual(x, value))) * down;
+		d = room->marked_w[i] - value;
+		sums.error += (double)d * d - (double)none * none;
+		sums.square += (double)value * value - (double)none * none;
+	}
+	/* What may be left of the zeros' share. */
+	sums.error = sums.error < 0 ? 0 : sums.error * fitting->unit.back;
+	sums.square = sums.square < 0 ? 0 : sums.square * fitting->unit.back;
+	return xfp_row_result(row->norm, sums);
+}
+
+/* The same where it may round: of the weights as they are. */
+static struct xfp_row_error measure_wide(const struct xfp_fitting *fitting, const struct row *row, struct room *room,
+					 const struct xfp_quantizer *quantizer)
+{
+	uint64_t cols = fitting->known.cols;
+
+	xfp_assign(quantizer, room->x, cols, room->value);
+	for (uint64_t i = 0; i < row->outliers; i++) {
+		float x = room->marked_x[i], value = xfp_nearest(quantizer, x);
+
+		room->w[row->column[i]] = room->marked_w[i];
+		room->value[row->column[i]] = value + xfp_half_to_float(xfp_residual(x, value));
+	}
+	xfp_unscale_row(room->value, fitting->down, fitting->exponent, cols, room->value);
+	return xfp_row_compare(room->w, room->value, cols);
+}
+
+/* Fit and measure every candidate of row r of a block. */
+static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, const struct xfp_rows *rows,
+		    const struct xfp_marks *marks, uint64_t r)
+{
+	const struct fit *fit = own;
+	struct room *room = &fit->rooms[thread];
+	const struct xfp_measure *results = &fitting->measure;
+	uint64_t cols = fitting->known.cols, number = rows->first + r, at = results->held + r;
+	struct row row = { .column = marks->column + marks->first[number],
+			   .outliers = marks->first[number + 1] - marks->first[number] };
+	struct xfp_row_start start = xfp_rows_scaled(rows, &fitting->scaling, r, fitting->unit.unit, room->w, room->x);
+	uint16_t *codebook[XFP_MAX_K + 1];
+
+	row.norm = start.norm;
+	set_outliers_aside(&row, room);
+	xfp_lloyd_load(room->lloyd, room->x, row.outliers ? xfp_encoder()->largest(room->x, cols) : start.largest,
+		       row.outliers, cols);
+	for (uint32_t i = 0; i < results->count; i++)
+		codebook[i] = results->codebook[i] + (at << fit->k[i]);
+	if (fit->optimal)
+		xfp_optimal_fit(room->lloyd, fit->k, results->count, room->optimal, codebook);
+	else
+		xfp_lloyd_fit(room->lloyd, fit->k, results->count, fit->start, fit->rounds, codebook);
+	for (uint32_t i = 0; i < results->count; i++) {
+		struct xfp_quantizer quantizer;
+
+		xfp_quantizer_init(&quantizer, fit->k[i], codebook[i]);
+		results->row[i][at] = fitting->unit.back > 0 ? measure(fitting, &row, room, &quantizer)
+							     : measure_wide(fitting, &row, room, &quantizer);
+	}
+}
+
+static enum xfp_status begin(struct xfp_fitting *fitting, struct xfp_artifact *artifact, void **own,
+			     struct xfp_error *err)
+{
+	struct fit *fit = *own = calloc(1, sizeof *fit);
+	bool good;
+
+	(void)artifact;
+	if (!fit)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	for (uint32_t i = 0; i < fitting->measure.count; i++)
+		fit->k[i] = fitting->measure.candidates[i].k;
+	fit->optimal = fitting->parameters->fit == XFP_FIT_OPTIMAL;
+	fit->start = (int)fitting->parameters->start;
+	fit->rounds = fitting->parameters->lloyd_iterations;
+	fit->threads = fitting->threads;
+	good = (fit->rooms = calloc((size_t)fit->threads, sizeof *fit->rooms)) != NULL;
+	for (int i = 0; good && i < fit->threads; i++)
+		good = room_init(&fit->rooms[i], fitting->known.cols, fit->optimal);
+	return good ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
+static void end(void *own)
+{
+	struct fit *fit = own;
+
+	for (int i = 0; fit && fit->rooms && i < fit->threads; i++)
+		room_free(&fit->rooms[i]);
+	if (fit)
+		free(fit->rooms);
+	free(fit);
+}
+
+const struct xfp_fit_methods xfp_fit_codebooks = { begin, fit_row, end };

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Groups that choose from a library of the unit: v2a and v2c, see libfit.c. */
+#include <stdlib.h>
+
+#include "kernels/common/number.h"
+#include "kernels/common/scale.h"
+#include "kernels/encode/assign.h"
+#include "kernels/encode/cosine.h"
+#include "kernels/encode/encode.h"
+#include "stages/quantize/fit_rows.h"
+#include "stages/quantize/group_row.h"
+#include "stages/quantize/library_train.h"
+
+#define MOST_GROUPINGS 6
+
+struct fit {
+	struct xfp_grouping groupings[MOST_GROUPINGS];
+	uint32_t grouping_count;
+	uint32_t grouping_of[XFP_MOST_CANDIDATES], count; /* of the candidates */
+	struct xfp_library_code code[XFP_MOST_CANDIDATES];
+	struct xfp_group_library libraries[XFP_MOST_CANDIDATES];
+	struct room *rooms; /* one a thread */
+	int threads;
+};
+
+/* One thread's room for a row, all padded. */
+struct room {
+	float *w, *x, *value;
+	float *marked; /* x of the outliers, in their order */
+	struct xfp_group_row rows[MOST_GROUPINGS];
+	struct xfp_group_codes codes[MOST_GROUPINGS];
+};
+
+/* Candidates of the same groups see the same rows. */
+static void list_groupings(struct fit *fit, const struct xfp_fitting *fitting)
+{
+	fit->count = fitting->measure.count;
+	for (uint32_t i = 0; i < fit->count; i++) {
+		struct xfp_grouping grouping = xfp_grouping_of(&fitting->measure.candidates[i], fitting->known.cols);
+		uint32_t g = 0;
+
+		while (g < fit->grouping_count && !xfp_grouping_same(&fit->groupings[g], &grouping))
+			g++;
+		fit->grouping_of[i] = g;
+		fit->groupings[g] = grouping;
+		fit->grouping_count += g == fit->grouping_count;
+	}
+}
+
+/* ---- libraries --------------------------------------------------------------------------------- */
+
+static enum xfp_status train(const struct xfp_fitting *fitting, struct fit *fit, uint32_t g, struct xfp_error *err)
+{
+	bool scaled = fit->groupings[g].mode == XFP_MODE_V2A;
+	const struct xfp_candidate *candidates[XFP_MOST_CANDIDATES];
+	struct xfp_library_code *code[XFP_MOST_CANDIDATES];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < fit->count; i++) {
+		if (fit->grouping_of[i] != g)
+			continue;
+		if (!xfp_library_code_init(&fit->code[i], &fitting->measure.candidates[i]))
+			return xfp_fail(err, XFP_FAILED, "out of memory");
+		candidates[count] = &fitting->measure.candidates[i];
+		code[count++] = &fit->code[i];
+	}
+	return xfp_library_train(&fitting->training, scaled ? xfp_library_published(fitting->parameters) : 0,
+				 &fit->groupings[g], candidates, count, code, err);
+}
+
+static enum xfp_status make_libraries(const struct xfp_fitting *fitting, struct fit *fit, struct xfp_artifact *artifact,
+				      struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t g = 0; !status && g < fit->grouping_count; g++)
+		status = train(fitting, fit, g, err);
+	for (uint32_t i = 0; !status && i < fit->count; i++) {
+		if (!xfp_library_init(&fit->libraries[i], &fitting->measure.candidates[i],
+				      xfp_library_published(fitting->parameters)))
+			return xfp_fail(err, XFP_FAILED, "out of memory");
+		xfp_library_open(&fit->libraries[i], &fit->code[i]);
+		if (artifact)
+			status = xfp_fit_write_library(artifact, &fitting->measure.candidates[i], fit->code[i].code,
+						       fit->code[i].hints, err);
+	}
+	return status;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------- */
+
+/* The reconstruction, residuals added, against the source. */
+static struct xfp_row_error measure(const struct xfp_fitting *fitting, struct room *room, double norm)
+{
+	const struct xfp_encoder *encoder = xfp_encoder();
+	uint64_t cols = fitting->known.cols;
+	struct xfp_row_sums sums;
+
+	if (!(fitting->unit.back > 0)) {
+		xfp_unscale_row(room->value, fitting->down, fitting->exponent, cols, room->value);
+		return xfp_row_compare(room->w, room->value, cols);
+	}
+	encoder->scale(room->value, fitting->down, cols, room->value);
+	sums = encoder->compare(room->w, room->value, 1, cols);
+	sums.error *= fitting->unit.back;
+	sums.square *= fitting->unit.back;
+	return xfp_row_result(norm, sums);
+}
+
+static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, const struct xfp_rows *rows,
+		    const struct xfp_marks *marks, uint64_t r)
+{
+	const struct fit *fit = own;
+	struct room *room = &fit->rooms[thread];
+	uint64_t number = rows->first + r, at = fitting->measure.held + r;
+	const uint32_t *column = marks->column + marks->first[number];
+	uint64_t count = marks->first[number + 1] - marks->first[number];
+	struct xfp_row_start start = xfp_rows_scaled(rows, &fitting->scaling, r, fitting->unit.unit, room->w, room->x);
+
+	for (uint64_t i = 0; i < count; i++) {
+		room->marked[i] = room->x[column[i]];
+		room->x[column[i]] = 0;
+	}
+	for (uint32_t g = 0; g < fit->grouping_count; g++)
+		xfp_group_row_load(&room->rows[g], room->x, column, count);
+	for (uint32_t i = 0; i < fit->count; i++) {
+		uint32_t g = fit->grouping_of[i];
+
+		xfp_group_encode(&fit->libraries[i], &room->rows[g], &room->codes[g], room->value);
+		for (uint64_t j = 0; j < count; j++) {
+			float *value = &room->value[column[j]];
+
+			*value += xfp_half_to_float(xfp_residual(room->marked[j], *value));
+		}
+		fitting->measure.row[i][at] = measure(fitting, room, start.norm);
+	}
+}
+
+/* ---- the stage --------------------------------------------------------------------------------- */
+
+static bool room_init(struct room *room, const struct fit *fit, uint64_t cols)
+{
+	bool good = true;
+
+	room->w = xfp_row_new(cols);
+	room->x = xfp_row_new(cols);
+	room->value = xfp_row_new(cols);
+	room->marked = xfp_row_new(cols);
+	for (uint32_t g = 0; g < fit->grouping_count; g++)
+		good = xfp_group_row_init(&room->rows[g], &fit->groupings[g]) &&
+		       xfp_group_codes_init(&room->codes[g], &fit->groupings[g]) && good;
+	return good && room->w && room->x && room->value && room->marked;
+}
+
+static enum xfp_status begin(struct xfp_fitting *fitting, struct xfp_artifact *artifact, void **own,
+			     struct xfp_error *err)
+{
+	struct fit *fit = *own = calloc(1, sizeof *fit);
+	bool good;
+
+	if (!fit)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	list_groupings(fit, fitting);
+	fit->threads = fitting->threads;
+	good = (fit->rooms = calloc((size_t)fit->threads, sizeof *fit->rooms)) != NULL;
+	for (int i = 0; good && i < fit->threads; i++)
+		good = room_init(&fit->rooms[i], fit, fitting->known.cols);
+	return good ? make_libraries(fitting, fit, artifact, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
+static void end(void *own)
+{
+	struct fit *fit = own;
+
+	if (!fit)
+		return;
+	for (int i = 0; fit->rooms && i < fit->threads; i++) {
+		struct room *room = &fit->rooms[i];
+
+		free(room->w);
+		free(room->x);
+		free(room->value);
+		free(room->marked);
+		for (uint32_t g = 0; g < fit->grouping_count; g++) {
+			xfp_group_row_free(&room->rows[g]);
+			xfp_group_codes_free(&room->codes[g]);
+		}
+	}
+	free(fit->rooms);
+	for (uint32_t i = 0; i < fit->count; i++) {
+		xfp_library_code_free(&fit->code[i]);
+		xfp_library_free(&fit->libraries[i]);
+	}
+	free(fit);
+}
+
+const struct xfp_fit_methods xfp_fit_libraries = { begin, fit_row, end };

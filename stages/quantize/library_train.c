@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/quantize/library_train.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "kernels/common/number.h"
+#include "kernels/encode/encode.h"
+#include "kernels/encode/lloyd.h"
+#include "kernels/encode/scaled_published.h"
+
+#define COMPACT_ROUNDS 3
+#define COMPACT_LEAST 2048 /* groups of a sample: a 64th of all, in these bounds */
+#define PUBLISHED_GROUPS 8192
+
+/* Which groups are looked at. */
+struct plan {
+	uint64_t rows; /* of the sample */
+	uint64_t each; /* groups of a sampled row */
+};
+
+struct sample {
+	struct xfp_grouping grouping;
+	struct plan plan;
+	uint64_t count; /* groups that are in */
+	/* v2c */
+	struct xfp_group_row row, room; /* the row at hand; the sample, as if it were one */
+	float *weight;                  /* [groups] square of the row scale */
+	uint64_t peaks[XFP_COMPACT_PEAKS];
+	/* v2a */
+	struct xfp_scaled_sample scaled;
+	void *scaled_room;
+	/* v2a as published: codebooks of the row at hand, and of the sample, by candidate */
+	unsigned published; /* rounds; 0: refined */
+	struct xfp_group_codes codes;
+	const struct xfp_candidate *const *candidates;
+	float *codebook[XFP_MAX_K + 1];
+};
+
+static uint64_t wanted(const struct sample *s, uint64_t groups)
+{
+	uint64_t count = groups / 64;
+
+	if (s->published)
+		return groups < PUBLISHED_GROUPS ? groups : PUBLISHED_GROUPS;
+	if (s->grouping.mode == XFP_MODE_V2A)
+		return xfp_scaled_sample_count(groups, s->candidates[0]->library);
+	count = count < COMPACT_LEAST ? COMPACT_LEAST : count > XFP_SAMPLE_COMPACT ? XFP_SAMPLE_COMPACT : count;
+	return count < groups ? count : groups;
+}
+
+static struct plan plan_of(const struct sample *s, uint64_t rows)
+{
+	const struct xfp_grouping *grouping = &s->grouping;
+	uint64_t count = wanted(s, rows * grouping->groups);
+	uint64_t least = (count + grouping->groups - 1) / grouping->groups;
+	struct plan plan = { .rows = least > XFP_SAMPLE_ROWS ? least : XFP_SAMPLE_ROWS };
+
+	plan.rows = plan.rows < rows ? plan.rows : rows;
+	plan.each = (count + plan.rows - 1) / plan.rows;
+	plan.each = plan.each < grouping->groups ? plan.each : grouping->groups;
+	return plan;
+}
+
+static enum xfp_status sample_init(struct sample *s, const struct xfp_grouping *grouping, uint64_t rows, uint32_t count,
+				   struct xfp_error *err)
+{
+	uint64_t most;
+	bool good;
+
+	s->grouping = *grouping;
+	s->plan = plan_of(s, rows);
+	most = s->plan.rows * s->plan.each;
+	if (s->published) {
+		good = xfp_group_codes_init(&s->codes, grouping);
+		for (uint32_t c = 0; c < count; c++)
+			good = (s->codebook[c] = malloc((most << s->candidates[c]->k) * sizeof(float))) && good;
+		return good ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	}
+	if (grouping->mode == XFP_MODE_V2A) {
+		size_t bytes = xfp_align(xfp_scaled_sample_room(most, grouping->fine), 64);
+
+		good = (s->scaled_room = aligned_alloc(64, bytes)) != NULL;
+		if (good)
+			xfp_scaled_sample_init(&s->scaled, s->scaled_room, most, grouping->fine);
+	} else {
+		struct xfp_grouping all = *grouping;
+
+		all.groups = most;
+		all.cols = most * grouping->group;
+		good = xfp_group_row_init(&s->row, grouping);
+		good = xfp_group_row_init(&s->room, &all) && good;
+		good = (s->weight = malloc(most * sizeof *s->weight)) && good;
+	}
+	return good ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
+static void sample_free(struct sample *s)
+{
+	xfp_group_row_free(&s->row);
+	xfp_group_row_free(&s->room);
+	xfp_group_codes_free(&s->codes);
+	for (unsigned c = 0; c <= XFP_MAX_K; c++)
+		free(s->codebook[c]);
+	free(s->weight);
+	free(s->scaled_room);
+}
+
+/* The ith group that is looked at of sampled row `number`. */
+static uint64_t group_of(const struct sample *s, uint64_t i, uint64_t number)
+{
+	return (i * s->grouping.groups / s->plan.each + number) % s->grouping.groups;
+}
+
+/* Codebooks of the groups of a row, for every candidate. */
+static void publish_row(struct sample *s, const struct xfp_training_row *row, uint64_t number)
+{
+	const struct xfp_grouping *grouping = &s->grouping;
+
+	for (unsigned c = 0; s->codebook[c]; c++) {
+		unsigned k = s->candidates[c]->k;
+
+		xfp_scaled_published_row(k, s->published, row->x, grouping->cols, grouping->group, row->marked,
+					 row->marks, s->codes.codebook, s->codes.scale, s->codes.midpoint);
+		for (uint64_t i = 0; i < s->plan.each; i++)
+			memcpy(s->codebook[c] + ((s->count + i) << k),
+			       s->codes.codebook + (group_of(s, i, number) << k), sizeof(float) << k);
+	}
+	s->count += s->plan.each;
+}
+
+static void take_row(void *own, const struct xfp_training_row *row, uint64_t number)
+{
+	struct sample *s = own;
+	const struct xfp_grouping *grouping = &s->grouping;
+	float scale;
+
+	if (s->published) {
+		publish_row(s, row, number);
+		return;
+	}
+	if (grouping->mode == XFP_MODE_V2C)
+		xfp_group_row_load(&s->row, row->x, row->marked, row->marks);
+	scale = xfp_compact_row(s->row.row);
+	for (uint64_t i = 0; i < s->plan.each; i++) {
+		uint64_t group = group_of(s, i, number);
+
+		if (grouping->mode == XFP_MODE_V2C) {
+			xfp_compact_copy(&s->room.compact, s->count, &s->row.compact, group);
+			s->weight[s->count] = scale * scale;
+		} else {
+			xfp_scaled_sample_set(&s->scaled, s->count, row->x, grouping->cols, group * grouping->group,
+					      grouping->group, row->marked, row->marks);
+		}
+		s->count++;
+	}
+}
+
+/* ---- training ---------------------------------------------------------------------------------- */
+
+static enum xfp_status train_compact(struct sample *s, const struct xfp_candidate *candidate,
+				     const struct xfp_library_code *code, struct xfp_error *err)
+{
+	size_t values = s->count * s->grouping.group;
+	uint8_t *byte = malloc(s->count + 1), *index = malloc(values + XFP_COMPACT_GROUP);
+	struct xfp_compact_sums *sums = malloc(sizeof *sums);
+	struct xfp_group_library library = { 0 };
+	enum xfp_status status = byte && index && sums && xfp_library_init(&library, candidate, 0)
+					 ? XFP_OK
+					 : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	if (!status) {
+		struct xfp_compact_book *book = library.compact;
+
+		xfp_compact_seed(book, candidate->k, candidate->group, candidate->library, s->peaks);
+		for (int round = 0; round < COMPACT_ROUNDS; round++) {
+			xfp_compact_prepare(book);
+			xfp_encoder()->compact_assign(book, &s->room.compact, 0, s->count, byte, index, NULL);
+			memset(sums, 0, sizeof *sums);
+			xfp_compact_train(book, &s->room.compact, s->count, s->weight, byte, index, sums);
+			xfp_compact_update(book, sums, true);
+		}
+		xfp_compact_finish(book, code->code);
+	}
+	xfp_library_free(&library);
+	free(byte);
+	free(index);
+	free(sums);
+	return status;
+}
+
+static enum xfp_status train_scaled(struct sample *s, const struct xfp_candidate *candidate,
+				    const struct xfp_library_code *code, struct xfp_error *err)
+{
+	struct xfp_scaled_training *room = malloc(sizeof *room);
+	struct xfp_group_library library = { 0 };
+	enum xfp_status status =
+		room && xfp_library_init(&library, candidate, 0) ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	if (!status)
+		xfp_scaled_train(library.scaled, candidate->k, candidate->library, &s->scaled, XFP_SCALED_ROUNDS, room,
+				 code->code, (struct xfp_scaled_moments *)(void *)code->hints);
+	xfp_library_free(&library);
+	free(room);
+	return status;
+}
+
+static enum xfp_status publish(struct sample *s, uint32_t number, const struct xfp_library_code *code,
+			       struct xfp_error *err)
+{
+	const struct xfp_candidate *candidate = s->candidates[number];
+	size_t centres = (size_t)candidate->library * ((1u << candidate->k) + 1);
+	double *room = malloc((s->count + centres) * sizeof *room);
+	float *library = malloc(((size_t)candidate->library << candidate->k) * sizeof *library);
+	bool good = room && library;
+
+	if (good)
+		xfp_scaled_published_library(candidate->k, candidate->library, XFP_PUBLISHED_CENTRE_ROUNDS,
+					     s->codebook[number], s->count, room, library, code->code);
+	free(room);
+	free(library);
+	return good ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
+enum xfp_status xfp_library_train(const struct xfp_training *training, unsigned published,
+				  const struct xfp_grouping *grouping, const struct xfp_candidate *const *candidates,
+				  uint32_t count, struct xfp_library_code *const *code, struct xfp_error *err)
+{
+	struct sample s = { .published = published, .candidates = candidates };
+	enum xfp_status status = sample_init(&s, grouping, training->rows, count, err);
+
+	if (!status)
+		status = training->walk(training->context, s.plan.rows, take_row, &s, err);
+	if (!status && grouping->mode == XFP_MODE_V2C)
+		xfp_compact_count(&s.room.compact, 0, s.count, s.peaks);
+	for (uint32_t i = 0; !status && i < count; i++)
+		status = grouping->mode == XFP_MODE_V2C ? train_compact(&s, candidates[i], code[i], err)
+			 : s.published                  ? publish(&s, i, code[i], err)
+							: train_scaled(&s, candidates[i], code[i], err);
+	sample_free(&s);
+	return status;
+}

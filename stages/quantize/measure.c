@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/quantize/measure.h"
+
+#include <float.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/common/scale.h"
+#include "stages/quantize/candidates.h"
+
+#define SUMMARY_BLOCK 65536 /* cosines in memory at once */
+
+enum xfp_status xfp_measure_begin(struct xfp_measure *measure, uint64_t most, struct xfp_error *err)
+{
+	bool short_of_memory = !(measure->cosine = malloc(most * sizeof *measure->cosine));
+
+	for (uint32_t i = 0; i < measure->count; i++) {
+		const struct xfp_candidate *candidate = &measure->candidates[i];
+
+		measure->row[i] = malloc(most * sizeof *measure->row[i]);
+		short_of_memory |= !measure->row[i];
+		if (candidate->group)
+			continue;
+		measure->codebook[i] = malloc((most << candidate->k) * sizeof *measure->codebook[i]);
+		short_of_memory |= !measure->codebook[i];
+	}
+	return short_of_memory ? xfp_fail(err, XFP_FAILED, "out of memory") : XFP_OK;
+}
+
+void xfp_measure_free(struct xfp_measure *measure)
+{
+	for (uint32_t i = 0; i < measure->count; i++) {
+		free(measure->row[i]);
+		free(measure->codebook[i]);
+	}
+	free(measure->cosine);
+}
+
+enum xfp_status xfp_measure_flush(struct xfp_measure *measure, struct xfp_artifact *artifact, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t i = 0; !status && i < measure->count; i++) {
+		const struct xfp_row_error *row = measure->row[i];
+
+		for (uint64_t r = 0; r < measure->held; r++) {
+			measure->cosine[r] = row[r].cosine;
+			measure->error[i] += row[r].error;
+			measure->norm += i ? 0 : row[r].norm;
+		}
+		status = xfp_fit_write_rows(artifact, &measure->candidates[i], measure->done, measure->held,
+					    measure->codebook[i], measure->cosine, err);
+	}
+	measure->done += measure->held;
+	measure->held = 0;
+	return status;
+}
+
+/* Median and 5th percentile of the cosines of all rows, a block of them in memory at a time. */
+static enum xfp_status summarize_cosines(struct xfp_artifact *artifact, uint64_t rows, struct xfp_candidate *candidate,
+					 struct xfp_error *err)
+{
+	uint64_t block = rows < SUMMARY_BLOCK ? rows : SUMMARY_BLOCK;
+	double *cosine = malloc((block + 1) * sizeof *cosine);
+	enum xfp_status status = cosine ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	struct xfp_summary summary;
+
+	for (xfp_summary_begin(&summary, rows); !status && !xfp_summary_done(&summary); xfp_summary_narrow(&summary)) {
+		for (uint64_t first = 0; !status && first < rows; first += block) {
+			uint64_t count = rows - first < block ? rows - first : block;
+
+			/* One that fits is read once. */
+			if (block < rows || !summary.known)
+				status = xfp_fit_read_rows(artifact, candidate, first, count, NULL, cosine, err);
+			if (!status)
+				xfp_summary_add(&summary, cosine, count);
+		}
+		if (status)
+			break;
+	}
+	candidate->cos_median = summary.median;
+	candidate->cos_p5 = summary.p5;
+	free(cosine);
+	return status;
+}
+
+enum xfp_status xfp_measure_end(struct xfp_measure *measure, const struct xfp_outliers *known, const char *outliers,
+				struct xfp_artifact *artifact, struct xfp_error *err)
+{
+	struct xfp_fit table = {
+		.matrices = known->matrices, .rows = known->rows, .cols = known->cols, .candidate_count = measure->count
+	};
+	uint64_t rows = table.matrices * table.rows;
+	enum xfp_status status = measure->held ? xfp_measure_flush(measure, artifact, err) : XFP_OK;
+
+	snprintf(table.outliers, sizeof table.outliers, "%s", outliers);
+	for (uint32_t i = 0; !status && i < measure->count; i++) {
+		struct xfp_candidate *candidate = &table.candidates[i];
+
+		*candidate = measure->candidates[i];
+		candidate->sigma_milli = known->sigma_milli;
+		candidate->bytes = xfp_candidate_bytes(candidate, known);
+		candidate->outliers = known->first[table.matrices];
+		candidate->error = measure->norm > 0 ? measure->error[i] / measure->norm : 0;
+		/* Near the end of f32 a rounded entry can decode to infinity: never to be chosen. */
+		if (!(candidate->error <= DBL_MAX)) {
+			candidate->cos_median = candidate->cos_p5 = -1;
+			candidate->error = 1;
+			continue;
+		}
+		status = summarize_cosines(artifact, rows, candidate, err);
+	}
+	return status ? status : xfp_fit_end(artifact, &table, err);
+}
+
+struct xfp_measure_unit xfp_measure_unit(bool fits, int exponent)
+{
+	float unit = xfp_exp2i(exponent);
+
+	return fits && exponent > -100 && exponent < 100 ? (struct xfp_measure_unit){ unit, 1 / ((double)unit * unit) }
+							 : (struct xfp_measure_unit){ 1, 0 };
+}

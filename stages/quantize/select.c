@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/quantize/select.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a unit costs at source precision. */
+static struct xfp_candidate source_precision(const struct xfp_ledger_unit *unit)
+{
+	struct xfp_candidate keep = { .mode = XFP_MODE_KEEP, .cos_median = 1, .cos_p5 = 1 };
+
+	keep.bytes = xfp_unit_source_bytes(unit);
+	return keep;
+}
+
+/* A candidate, what it is judged by, and the fit that holds it. */
+struct option {
+	const struct xfp_candidate *candidate; /* NULL: none */
+	struct xfp_sampled judged;
+	const char *key;
+};
+
+struct search {
+	const struct xfp_policy *policy;
+	uint64_t most;           /* bytes at source precision: nothing larger is chosen */
+	struct option met, best; /* fewest bytes that meet; highest median of all */
+};
+
+/* Fewer bytes win, then the higher median, then the earlier candidate. */
+static bool better(const struct option *a, const struct option *b)
+{
+	if (!b->candidate)
+		return true;
+	return a->candidate->bytes != b->candidate->bytes ? a->candidate->bytes < b->candidate->bytes
+							  : a->judged.median > b->judged.median;
+}
+
+static bool meets(const struct search *search, double median)
+{
+	return median >= (double)search->policy->floor / XFP_NANO;
+}
+
+static void consider(struct search *search, const struct xfp_select_set *set)
+{
+	for (uint32_t i = 0; i < set->count; i++) {
+		const struct xfp_candidate *c = &set->candidates[i];
+		struct option option = { c, { c->cos_median, c->cos_p5 }, set->key };
+
+		if (c->bytes >= search->most || c->cos_median < 0 || !(search->policy->format.bits >> c->k & 1))
+			continue;
+		if (set->sampled)
+			option.judged = set->sampled[i];
+		if ((search->policy->fixed || meets(search, option.judged.median)) && better(&option, &search->met))
+			search->met = option;
+		if (!search->best.candidate || option.judged.median > search->best.judged.median)
+			search->best = option;
+	}
+}
+
+static void take(const struct search *search, const struct option *option, struct xfp_choice *choice)
+{
+	choice->candidate = *option->candidate;
+	choice->met = meets(search, option->candidate->cos_median);
+	snprintf(choice->fit, sizeof choice->fit, "%s", option->key);
+	if (choice->sample) {
+		choice->sample_median = option->judged.median;
+		choice->sample_p5 = option->judged.p5;
+	}
+}
+
+static enum xfp_status fail_unmet(const struct search *search, struct xfp_error *err)
+{
+	char floor[24];
+
+	xfp_decimal_format(search->policy->floor, XFP_NANO, floor);
+	return xfp_fail(err, XFP_UNMET,
+			"no candidate reaches the floor %s; the best, %s with %u bits, has median cosine %.6f. "
+			"Lower the floor,%s or choose --on-miss keep",
+			floor, xfp_mode_name((enum xfp_mode)search->best.candidate->mode), search->best.candidate->k,
+			search->best.judged.median, search->policy->format.bits >> 6 & 1 ? "" : " allow more bits,");
+}
+
+enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choice *choice, struct xfp_error *err)
+{
+	const struct xfp_ledger_unit *unit = input->unit;
+	const struct xfp_parameters seen = xfp_policy_parameters(input->parameters, input->policy);
+	struct xfp_candidate keep = source_precision(unit);
+	struct search search = { .policy = input->policy, .most = keep.bytes };
+	uint32_t measured = 0;
+
+	for (int i = 0; i < XFP_FIT_MORE; i++)
+		measured |= input->fits[i].count;
+	if (!measured && input->parameters->on_nonfinite == XFP_NONFINITE_FAIL)
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"has NaN or infinite weights; mend the checkpoint, or keep such tensors as "
+				"they are with --on-nonfinite keep");
+	for (int i = 0; i < XFP_FIT_KINDS; i++)
+		if (input->fits[i].key)
+			consider(&search, &input->fits[i]);
+	if (!search.met.candidate && measured && !input->fits[XFP_FIT_MORE].key &&
+	    !input->fits[XFP_FIT_MORE_LIBRARY].key && !input->policy->fixed && xfp_parameters_extended_bits(&seen))
+		return xfp_fail(err, XFP_WANT_MORE, "no candidate meets the floor; measuring the extended set");
+
+	*choice = (struct xfp_choice){ .floor = input->policy->floor, .fixed = input->policy->fixed };
+	if (!input->policy->fixed)
+		choice->sample = xfp_sample_experts(&input->parameters->moe_sample, unit->experts);
+	if (search.met.candidate) {
+		take(&search, &search.met, choice);
+	} else if (search.best.candidate && input->parameters->on_miss == XFP_MISS_BEST) {
+		take(&search, &search.best, choice);
+	} else if (search.best.candidate && input->parameters->on_miss == XFP_MISS_FAIL) {
+		return fail_unmet(&search, err);
+	} else {
+		choice->candidate = keep;
+		choice->met = 1;
+		choice->sample_median = choice->sample_p5 = choice->sample ? 1 : 0;
+		snprintf(choice->fit, sizeof choice->fit, "%s", input->outliers);
+	}
+	return XFP_OK;
+}

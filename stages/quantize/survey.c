@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/quantize/survey.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/common/number.h"
+#include "kernels/encode/moments.h"
+#include "stages/quantize/candidates.h"
+#include "stages/quantize/fit_rows.h"
+#include "stages/quantize/rows.h"
+#include "stages/quantize/threads.h"
+
+#define LEAST_ROWS 16 /* of rows however long */
+
+uint64_t xfp_survey_rows(const struct xfp_ledger_unit *unit)
+{
+	uint64_t all = unit->experts * unit->rows, bytes = unit->cols * (xfp_dtype_bits(unit->dtype) / 8);
+	uint64_t count = XFP_SURVEY_WEIGHTS / unit->cols, most = XFP_SURVEY_BYTES / bytes;
+
+	count = count < XFP_SURVEY_ROWS ? XFP_SURVEY_ROWS : count;
+	most = most < LEAST_ROWS ? LEAST_ROWS : most;
+	count = count < most ? count : most;
+	return count < all ? count : all;
+}
+
+/* ---- the sample -------------------------------------------------------------------------------- */
+
+/* `count` rows of matrix m, by their numbers in it, as the next block. `print`: theirs when all were read, or NULL. */
+static enum xfp_status load_block(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit, uint32_t m,
+				  const uint64_t *row, const uint64_t *print, uint64_t count, struct xfp_survey *survey,
+				  struct xfp_error *err)
+{
+	struct xfp_matrix_source source = xfp_ledger_source(ledger, unit->first_matrix + m);
+	struct xfp_survey_block *block = &survey->blocks[survey->block_count++];
+	struct xfp_rows rows = { 0 };
+	enum xfp_status status = xfp_rows_open(&source, &rows, err);
+	size_t bytes = unit->cols * rows.element;
+	uint8_t *raw = malloc(count * bytes);
+
+	*block = (struct xfp_survey_block){ m, survey->rows + survey->picked, rows };
+	block->rows.reader = NULL;
+	block->rows.raw = raw;
+	block->rows.count = block->rows.rows = count;
+	if (!status && !raw)
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	for (uint64_t i = 0; !status && i < count; i++) {
+		status = xfp_rows_one(&rows, row[i], err);
+		if (!status && print && xfp_rows_print(&rows, 0) != print[i])
+			status = xfp_rows_changed(&rows, err);
+		if (!status)
+			memcpy(raw + i * bytes, rows.raw, bytes);
+	}
+	xfp_rows_close(&rows);
+	return status;
+}
+
+static enum xfp_status load_sample(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit, uint64_t wanted,
+				   const uint64_t *print, struct xfp_survey *survey, struct xfp_error *err)
+{
+	uint64_t all = unit->experts * unit->rows, *row = malloc(wanted * sizeof *row), i = 0;
+	enum xfp_status status = row ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	for (uint32_t m = 0; !status && m < unit->experts; m++) {
+		uint64_t first = m * unit->rows, count = 0;
+
+		for (; i < wanted && xfp_sampled_row(i, all, wanted) < first + unit->rows; i++)
+			row[count++] = xfp_sampled_row(i, all, wanted) - first;
+		if (count)
+			status = load_block(ledger, unit, m, row, print ? print + i - count : NULL, count, survey, err);
+		survey->rows += count;
+	}
+	free(row);
+	return status;
+}
+
+static enum xfp_status load_picked(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
+				   const struct xfp_peaks *peaks, struct xfp_survey *survey, struct xfp_error *err)
+{
+	uint64_t all = unit->experts * unit->rows;
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t i = 0; !status && i < peaks->count; i++) {
+		uint64_t row = peaks->row[i], within = row % unit->rows;
+		/* The first of the sample that is not before it. */
+		uint64_t number = (row * survey->rows + all - 1) / all;
+
+		if (number < survey->rows && xfp_sampled_row(number, all, survey->rows) == row)
+			continue;
+		status = load_block(ledger, unit, (uint32_t)(row / unit->rows), &within, &peaks->print[i], 1, survey,
+				    err);
+		survey->picked++;
+	}
+	return status;
+}
+
+/* Rows of the unit that each of a block stands for. */
+static double weight_of(const struct xfp_survey *survey, const struct xfp_survey_block *block)
+{
+	return block->first < survey->rows ? survey->each : 1;
+}
+
+/* Mean and standard deviation of what is balanced, whatever the exponents of the matrices. */
+static enum xfp_status add_moments(struct xfp_survey *survey, struct xfp_error *err)
+{
+	const struct xfp_outliers *known = survey->known;
+	struct xfp_scaling scaling = { 0 };
+	float *x = xfp_row_new(known->cols);
+	double sum = 0, square = 0, n = (double)known->matrices * (double)known->rows * (double)known->cols;
+	enum xfp_status status =
+		x ? xfp_scaling_init(&scaling, known->cols, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	for (uint32_t b = 0; !status && b < survey->block_count; b++) {
+		const struct xfp_survey_block *block = &survey->blocks[b];
+		double unit = ldexp(1 / XFP_Q_PER_X, -known->exponent[block->matrix]);
+		double each = weight_of(survey, block);
+		struct xfp_moments moments = { 0 };
+
+		xfp_scaling_set(&scaling, known->balance, known->exponent[block->matrix]);
+		for (uint64_t r = 0; r < block->rows.count; r++) {
+			xfp_rows_scaled(&block->rows, &scaling, r, 1, NULL, x);
+			xfp_moments_add(&moments, x, known->cols);
+		}
+		sum += (double)moments.sum * unit * each;
+		square += (double)moments.square * unit * unit * each;
+	}
+	survey->mean = sum / n;
+	square = square / n - survey->mean * survey->mean;
+	survey->sigma = square > 0 ? sqrt(square) : 0;
+	xfp_scaling_free(&scaling);
+	free(x);
+	return status;
+}
+
+enum xfp_status xfp_survey_load(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
+				const struct xfp_outliers *known, const struct xfp_peaks *peaks, uint64_t rows,
+				struct xfp_survey *survey, struct xfp_error *err)
+{
+	uint64_t all = unit->experts * unit->rows, wanted = rows < all ? rows : all;
+	const uint64_t *print = peaks && peaks->samples == wanted ? peaks->sample : NULL;
+	enum xfp_status status;
+
+	*survey = (struct xfp_survey){ .known = known };
+	survey->blocks = calloc(unit->experts + (size_t)XFP_PEAKS, sizeof *survey->blocks);
+	if (!survey->blocks)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	status = load_sample(ledger, unit, wanted, print, survey, err);
+	if (!status && peaks)
+		status = load_picked(ledger, unit, peaks, survey, err);
+	if (status)
+		return status;
+	survey->each = (double)(all - survey->picked) / (double)survey->rows;
+	return add_moments(survey, err);
+}
+
+void xfp_survey_free(struct xfp_survey *survey)
+{
+	for (uint32_t b = 0; b < survey->block_count; b++)
+		free(survey->blocks[b].rows.raw);
+	free(survey->blocks);
+	*survey = (struct xfp_survey){ 0 };
+}
+
+/* ---- outliers of the sample -------------------------------------------------------------------- */
+
+static int32_t clamped(double q)
+{
+	return q <= INT32_MIN ? INT32_MIN : q >= INT32_MAX ? INT32_MAX : (int32_t)q;
+}
+
+/* What is further from the mean than `reach`. The mean of a stack may be far from all weights of one of its matrices,
+ * which are then all below, or above. */
+static struct xfp_outlier_rule rule_of(const struct xfp_survey *survey, const struct xfp_survey_block *block,
+				       double reach)
+{
+	double unit = ldexp(XFP_Q_PER_X, survey->known->exponent[block->matrix]);
+
+	return (struct xfp_outlier_rule){ .low = clamped(ceil((survey->mean - reach) * unit)),
+					  .high = clamped(floor((survey->mean + reach) * unit)) };
+}
+
+struct sample_marks {
+	struct xfp_marks *block; /* of each */
+	uint64_t count;
+	double *distance; /* from the mean */
+	double all;       /* of the unit */
+};
+
+static void marks_free(const struct xfp_survey *survey, struct sample_marks *marks)
+{
+	for (uint32_t b = 0; marks->block && b < survey->block_count; b++)
+		xfp_marks_free(&marks->block[b]);
+	free(marks->block);
+	free(marks->distance);
+	*marks = (struct sample_marks){ 0 };
+}
+
+static bool make_room(struct sample_marks *marks, struct xfp_marks *block, uint64_t more)
+{
+	uint32_t *column = realloc(block->column, (block->count + more + 1) * sizeof *column);
+	double *distance;
+
+	if (!column)
+		return false;
+	block->column = column;
+	distance = realloc(marks->distance, (marks->count + more + 1) * sizeof *distance);
+	if (!distance)
+		return false;
+	marks->distance = distance;
+	return true;
+}
+
+static bool mark_block(const struct xfp_survey *survey, uint32_t b, double reach, const struct xfp_scaling *scaling,
+		       float *x, uint32_t *column, struct sample_marks *marks)
+{
+	const struct xfp_survey_block *block = &survey->blocks[b];
+	struct xfp_outlier_rule rule = rule_of(survey, block, reach);
+	double unit = ldexp(1, -survey->known->exponent[block->matrix]);
+	struct xfp_marks *own = &marks->block[b];
+
+	own->first = calloc(block->rows.count + 1, sizeof *own->first);
+	own->column = calloc(1, sizeof *own->column);
+	if (!own->first || !own->column)
+		return false;
+	for (uint64_t r = 0; r < block->rows.count; r++) {
+		size_t count;
+
+		xfp_rows_scaled(&block->rows, scaling, r, 1, NULL, x);
+		count = xfp_outliers_find(&rule, x, survey->known->cols, column);
+		if (!make_room(marks, own, count))
+			return false;
+		for (size_t i = 0; i < count; i++) {
+			own->column[own->count++] = column[i];
+			marks->distance[marks->count++] = fabs((double)x[column[i]] * unit - survey->mean);
+		}
+		own->first[r + 1] = own->count;
+	}
+	marks->all += (double)own->count * weight_of(survey, block);
+	return true;
+}
+
+static enum xfp_status mark(const struct xfp_survey *survey, double reach, struct sample_marks *marks,
+			    struct xfp_error *err)
+{
+	const struct xfp_outliers *known = survey->known;
+	uint32_t *column = malloc((known->cols + XFP_LANES) * sizeof *column);
+	struct xfp_scaling scaling = { 0 };
+	float *x = xfp_row_new(known->cols);
+	enum xfp_status status = xfp_scaling_init(&scaling, known->cols, err);
+
+	marks->block = calloc(survey->block_count + 1, sizeof *marks->block);
+	if (!status && (!column || !x || !marks->block))
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	for (uint32_t b = 0; !status && b < survey->block_count; b++) {
+		xfp_scaling_set(&scaling, known->balance, known->exponent[survey->blocks[b].matrix]);
+		if (!mark_block(survey, b, reach, &scaling, x, column, marks))
+			status = xfp_fail(err, XFP_FAILED, "out of memory");
+	}
+	xfp_scaling_free(&scaling);
+	free(column);
+	free(x);
+	return status;
+}
+
+static int by_falling_distance(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x < y) - (x > y);
+}
+
+/* The same, but about no more than the cap allows. */
+static enum xfp_status mark_capped(const struct xfp_survey *survey, uint32_t sigma_milli, uint32_t cap_nano,
+				   struct sample_marks *marks, struct xfp_error *err)
+{
+	double share = (double)cap_nano / XFP_NANO;
+	uint64_t cap = (uint64_t)(share * (double)(survey->rows + survey->picked) * (double)survey->known->cols);
+	double reach = sigma_milli && survey->sigma > 0 ? survey->sigma * sigma_milli / 1000 : INFINITY;
+	enum xfp_status status = mark(survey, reach, marks, err);
+
+	if (status || marks->count <= cap)
+		return status;
+	qsort(marks->distance, marks->count, sizeof *marks->distance, by_falling_distance);
+	reach = cap ? marks->distance[cap - 1] : INFINITY;
+	marks_free(survey, marks);
+	return mark(survey, reach, marks, err);
+}
+
+/* ---- measuring --------------------------------------------------------------------------------- */
+
+/* A sample as a fit goes through it. */
+struct going {
+	const struct xfp_survey *survey;
+	const struct sample_marks *marks;
+	struct xfp_fitting fitting;
+};
+
+static enum xfp_status walk_sample(void *context, uint64_t n,
+				   void (*take)(void *own, const struct xfp_training_row *row, uint64_t i), void *own,
+				   struct xfp_error *err)
+{
+	struct going *going = context;
+	const struct xfp_survey *survey = going->survey;
+	float *x = xfp_row_new(survey->known->cols);
+	uint32_t b = 0;
+
+	if (!x)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	xfp_fitting_matrix(&going->fitting, survey->blocks[0].matrix);
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t number = i * survey->rows / n, row;
+		const struct xfp_marks *marks;
+		struct xfp_training_row taken = { .x = x };
+
+		while (number >= survey->blocks[b].first + survey->blocks[b].rows.count)
+			xfp_fitting_matrix(&going->fitting, survey->blocks[++b].matrix);
+		marks = &going->marks->block[b];
+		row = number - survey->blocks[b].first;
+		xfp_rows_scaled(&survey->blocks[b].rows, &going->fitting.scaling, row, 1, NULL, x);
+		taken.marked = marks->column + marks->first[row];
+		taken.marks = marks->first[row + 1] - marks->first[row];
+		for (uint64_t j = 0; j < taken.marks; j++)
+			x[taken.marked[j]] = 0;
+		take(own, &taken, i);
+	}
+	free(x);
+	return XFP_OK;
+}
+
+/* Results of all sampled rows -> candidates as an artifact would have them. */
+static void sum_up(const struct going *going, uint32_t sigma_milli, struct xfp_candidate *list, double *cosine)
+{
+	const struct xfp_measure *measure = &going->fitting.measure;
+
+	for (uint32_t i = 0; i < measure->count; i++) {
+		struct xfp_candidate *candidate = &list[i];
+		const struct xfp_survey *survey = going->survey;
+		double error = 0, norm = 0;
+
+		*candidate = measure->candidates[i];
+		for (uint64_t r = 0; r < survey->rows + survey->picked; r++) {
+			double each = r < survey->rows ? survey->each : 1;
+
+			if (r < survey->rows)
+				cosine[r] = measure->row[i][r].cosine;
+			error += measure->row[i][r].error * each;
+			norm += measure->row[i][r].norm * each;
+		}
+		candidate->sigma_milli = sigma_milli;
+		candidate->outliers = going->fitting.known.first[going->fitting.known.matrices];
+		candidate->bytes = xfp_candidate_bytes(candidate, &going->fitting.known);
+		candidate->error = norm > 0 ? error / norm : 0;
+		xfp_cosine_summary(cosine, going->survey->rows, &candidate->cos_median, &candidate->cos_p5);
+		if (!isfinite(candidate->error)) {
+			candidate->cos_median = candidate->cos_p5 = -1;
+			candidate->error = 1;
+		}
+	}
+}
+
+static void go_through(struct going *going, const struct xfp_fit_methods *methods, void *own)
+{
+	const struct xfp_survey *survey = going->survey;
+	struct xfp_fitting *fitting = &going->fitting;
+
+	for (uint32_t b = 0; b < survey->block_count; b++) {
+		const struct xfp_survey_block *block = &survey->blocks[b];
+
+		xfp_fitting_matrix(fitting, block->matrix);
+		fitting->measure.held = block->first;
+#pragma omp parallel for schedule(dynamic, 4)
+		for (uint64_t r = 0; r < block->rows.count; r++)
+			methods->row(fitting, own, xfp_thread(), &block->rows, &going->marks->block[b], r);
+	}
+}
+
+/* Outliers as many in every matrix: all that is told of their number. */
+static void spread(double total, struct xfp_outliers *known)
+{
+	for (uint32_t m = 0; m <= known->matrices; m++)
+		known->first[m] = (uint64_t)(total * m / known->matrices + 0.5);
+}
+
+/* Of one kind of fit. Libraries are trained once, with the threshold in the middle: they hardly depend on it. */
+static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp_parameters *parameters, bool library,
+			       uint32_t bits, const struct xfp_thresholds *thresholds, const struct sample_marks *marks,
+			       struct xfp_candidate *list, uint32_t *count, struct xfp_error *err)
+{
+	const struct xfp_fit_methods *methods = library ? &xfp_fit_libraries : &xfp_fit_codebooks;
+	struct going going = { .survey = survey,
+			       .marks = &marks[thresholds->count / 2],
+			       .fitting = { .parameters = parameters, .known = *survey->known } };
+	struct xfp_fitting *fitting = &going.fitting;
+	double *cosine = malloc(survey->rows * sizeof *cosine);
+	enum xfp_status status = XFP_OK;
+	void *own = NULL;
+
+	fitting->known.first = malloc((fitting->known.matrices + (size_t)1) * sizeof *fitting->known.first);
+	fitting->training = (struct xfp_training){ survey->rows, &going, walk_sample };
+	fitting->measure.count = xfp_candidates_with(library, parameters, bits, fitting->measure.candidates);
+	if (!cosine || !fitting->known.first)
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	if (!status)
+		status = xfp_fitting_init(fitting, err);
+	if (!status)
+		status = xfp_measure_begin(&fitting->measure, survey->rows + survey->picked, err);
+	if (!status && fitting->measure.count)
+		status = methods->begin(fitting, NULL, &own, err);
+	for (uint32_t i = 0; !status && fitting->measure.count && i < thresholds->count; i++) {
+		going.marks = &marks[i];
+		go_through(&going, methods, own);
+		spread(marks[i].all, &fitting->known);
+		sum_up(&going, thresholds->sigma_milli[i], list + *count, cosine);
+		*count += fitting->measure.count;
+	}
+	methods->end(own);
+	free(cosine);
+	free(fitting->known.first);
+	fitting->known = (struct xfp_outliers){ 0 }; /* the rest is borrowed */
+	xfp_fitting_free(fitting);
+	return status;
+}
+
+enum xfp_status xfp_survey_measure(const struct xfp_survey *survey, const struct xfp_parameters *parameters,
+				   uint32_t bits, const struct xfp_thresholds *thresholds, struct xfp_candidate *list,
+				   uint32_t *count, struct xfp_error *err)
+{
+	struct sample_marks *marks = calloc(thresholds->count + (size_t)1, sizeof *marks);
+	enum xfp_status status = marks ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	*count = 0;
+	for (uint32_t i = 0; !status && i < thresholds->count; i++)
+		status = mark_capped(survey, thresholds->sigma_milli[i], parameters->outlier_cap, &marks[i], err);
+	for (int library = 0; !status && library < 2; library++)
+		status = measure(survey, parameters, library, bits, thresholds, marks, list, count, err);
+	for (uint32_t i = 0; marks && i < thresholds->count; i++)
+		marks_free(survey, &marks[i]);
+	free(marks);
+	return status;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/settings/profile.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/printable.h"
+#include "base/system/file.h"
+#include "base/text/misspelt.h"
+#include "stages/settings/data.h"
+
+#define LARGEST_PROFILE ((size_t)1 << 20)
+#define BLANKS " \t\r"
+
+/* `text` without the blanks around it; cut off in place. */
+static char *trimmed(char *text)
+{
+	size_t length;
+
+	text += strspn(text, BLANKS);
+	length = strlen(text);
+	while (length && strchr(BLANKS, text[length - 1]))
+		text[--length] = '\0';
+	return text;
+}
+
+static enum xfp_status no_such_setting(const char *where, const char *name, struct xfp_error *err)
+{
+	const char *nearest = xfp_setting_meant(name, xfp_slip(name));
+
+	if (nearest)
+		return xfp_fail(err, XFP_USAGE, "%s: no setting '%s'; did you mean %s?", where,
+				xfp_printable(name).text, nearest);
+	return xfp_fail(err, XFP_USAGE,
+			"%s: no setting '%s'; a profile may hold the options of xfp convert that decide bytes, "
+			"without their dashes",
+			where, xfp_printable(name).text);
+}
+
+static enum xfp_status parse_line(char *line, const char *where, struct xfp_settings *settings, struct xfp_error *err)
+{
+	char *equals = strchr(line, '='), *name, *value, *place;
+	enum xfp_status status;
+	int setting;
+
+	if (!equals)
+		return xfp_fail(err, XFP_USAGE, "%s: expected option = value, as in bits = 2,3,4", where);
+	*equals = '\0';
+	name = trimmed(line);
+	value = trimmed(equals + 1);
+	if ((setting = xfp_setting_find(name)) < 0)
+		return no_such_setting(where, name, err);
+	if (!(place = xfp_format("%s: %s", where, name)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	status = xfp_setting_set(settings, setting, place, value, err);
+	free(place);
+	return status;
+}
+
+enum xfp_status xfp_profile_parse(const char *text, const char *path, struct xfp_settings *settings,
+				  struct xfp_error *err)
+{
+	char *copy = strdup(text), *rest = copy, *line;
+	enum xfp_status status = copy ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	for (unsigned number = 1; !status && (line = strsep(&rest, "\n")); number++) {
+		char *where;
+
+		line = trimmed(line);
+		if (!*line || *line == '#')
+			continue;
+		where = xfp_format("%s:%u", path, number);
+		status = where ? parse_line(line, where, settings, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+		free(where);
+	}
+	free(copy);
+	if (!status && (status = xfp_settings_finish(settings, err)) == XFP_USAGE)
+		xfp_context(err, status, "%s", path);
+	return status;
+}
+
+/* ---- files ------------------------------------------------------------------------------------- */
+
+static int is_profile(const struct dirent *entry)
+{
+	return *entry->d_name != '.' && xfp_names_file(entry->d_name, XFP_PROFILE_SUFFIX);
+}
+
+static enum xfp_status no_such_profile(const char *folder, const char *name, struct xfp_error *err)
+{
+	struct dirent **entries = NULL;
+	int count = scandir(folder, &entries, is_profile, alphasort);
+	char list[400] = "";
+
+	for (int i = 0; i < count; i++) {
+		size_t used = strlen(list);
+
+		snprintf(list + used, sizeof list - used, "%s%.*s", i ? ", " : "",
+			 (int)(strlen(entries[i]->d_name) - strlen(XFP_PROFILE_SUFFIX)), entries[i]->d_name);
+		free(entries[i]);
+	}
+	free(entries);
+	return xfp_fail(err, XFP_USAGE, "no profile '%s'; there are %s, and files: a name with a slash or ending in %s",
+			xfp_printable(name).text, *list ? list : "none", XFP_PROFILE_SUFFIX);
+}
+
+static enum xfp_status find_profile(const char *name, char **path, struct xfp_error *err)
+{
+	enum xfp_status status;
+	char *folder;
+
+	if (xfp_names_file(name, XFP_PROFILE_SUFFIX)) {
+		if (access(name, F_OK))
+			return xfp_fail(err, XFP_USAGE, "--profile %s: there is no such file",
+					xfp_printable(name).text);
+		*path = strdup(name);
+		return *path ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	}
+	if ((status = xfp_data_folder(XFP_PROFILES, &folder, err)))
+		return status;
+	*path = xfp_format("%s/%s" XFP_PROFILE_SUFFIX, folder, name);
+	if (!*path)
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	else if (access(*path, F_OK))
+		status = no_such_profile(folder, name, err);
+	if (status) {
+		free(*path);
+		*path = NULL;
+	}
+	free(folder);
+	return status;
+}
+
+enum xfp_status xfp_profile_read(const char *name, struct xfp_settings *settings, struct xfp_error *err)
+{
+	char *path = NULL, *text = NULL;
+	enum xfp_status status = find_profile(name, &path, err);
+
+	if (!status)
+		status = xfp_slurp(path, LARGEST_PROFILE, &text, NULL, err);
+	if (!status)
+		status = xfp_profile_parse(text, path, settings, err);
+	free(text);
+	free(path);
+	return status;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/settings/recorded.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "base/system/file.h"
+#include "schemas/layout/bundle_layout.h"
+
+static void read_algorithms(json_t *root, struct xfp_recorded *recorded)
+{
+	json_t *algorithms = json_object_get(root, "algorithms"), *value;
+	const char *name;
+
+	for (int i = 0; i < XFP_ALGORITHMS; i++)
+		recorded->version[i] = 1;
+	json_object_foreach (algorithms, name, value) {
+		int i = 0;
+
+		while (i < XFP_ALGORITHMS && strcmp(name, xfp_algorithms[i].name))
+			i++;
+		if (i < XFP_ALGORITHMS)
+			recorded->version[i] = (unsigned)json_integer_value(value);
+		else if (!recorded->unknown)
+			recorded->unknown = strdup(name);
+	}
+}
+
+/* A name of the families' folder, never a path. */
+static bool is_family(const char *name)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+";
+
+	return name && *name && *name != '-' && name[strspn(name, letters)] == '\0';
+}
+
+enum xfp_status xfp_recorded_read(const struct xfp_bundle *bundle, const char *path, struct xfp_recorded *recorded,
+				  struct xfp_error *err)
+{
+	char *where = xfp_format("%s: " XFP_MEMBER_JSON, path), *text = NULL;
+	struct xfp_recorded read = { .family = NULL };
+	struct xfp_bundle_info info;
+	json_t *root, *parameters;
+	enum xfp_status status;
+
+	xfp_bundle_info(bundle, &info);
+	root = json_loadb(info.json, info.json_bytes, JSON_REJECT_DUPLICATES, NULL);
+	parameters = json_object_get(root, "parameters");
+	if (parameters)
+		text = json_dumps(parameters, 0);
+	if (!where || (parameters && !text))
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	else if (!text)
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: does not say with what parameters it was made", where);
+	else if (!is_family(info.family))
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: '%s' is no name of a family", path,
+				  xfp_printable(info.family).text);
+	else
+		status = xfp_parameters_from_json(text, where, &read.parameters, err);
+	if (!status && !(read.family = strdup(info.family)))
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	if (!status)
+		read_algorithms(root, &read);
+	json_decref(root);
+	free(where);
+	free(text);
+	if (status)
+		xfp_recorded_free(&read);
+	else
+		*recorded = read;
+	return status;
+}
+
+void xfp_recorded_free(struct xfp_recorded *recorded)
+{
+	xfp_parameters_free(&recorded->parameters);
+	free(recorded->family);
+	free(recorded->unknown);
+	*recorded = (struct xfp_recorded){ .family = NULL };
+}
+
+struct xfp_policy xfp_recorded_policy(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
+{
+	return xfp_policy_of(&recorded->parameters, unit->name, unit->role, (enum xfp_class)unit->class_);
+}
+
+uint32_t xfp_recorded_sample(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
+{
+	struct xfp_policy policy = xfp_recorded_policy(recorded, unit);
+
+	if (policy.fixed || xfp_policy_plan(&policy) != XFP_PLAN_FIT)
+		return 0;
+	return xfp_sample_experts(&recorded->parameters.moe_sample, unit->experts);
+}

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/settings/settings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text/misspelt.h"
+
+#define BLANKS " \t\n"
+
+/* ---- numbers and names ------------------------------------------------------------------------- */
+
+static bool take_floor(const char *text, uint32_t *floor)
+{
+	return xfp_decimal_parse(text, XFP_NANO, floor) && *floor <= XFP_NANO;
+}
+
+static bool take_strict(struct xfp_settings *s, const char *text)
+{
+	return s->has_strict = take_floor(text, &s->strict);
+}
+
+static bool take_lazy(struct xfp_settings *s, const char *text)
+{
+	return s->has_lazy = take_floor(text, &s->lazy);
+}
+
+static bool take_bits(struct xfp_settings *s, const char *text)
+{
+	return xfp_bits_parse(text, &s->parameters.bits);
+}
+
+static bool take_sigma(struct xfp_settings *s, const char *text)
+{
+	uint32_t sigma;
+
+	/* No outliers are none, not 0. */
+	if (!xfp_sigma_parse(text, &sigma) || (!sigma && strcmp(text, "none")))
+		return false;
+	s->parameters.outlier_sigma = sigma;
+	return s->has_sigma = true;
+}
+
+static bool take_cap(struct xfp_settings *s, const char *text)
+{
+	s->has_cap = true;
+	return xfp_decimal_parse(text, XFP_NANO, &s->parameters.outlier_cap) && s->parameters.outlier_cap <= XFP_NANO;
+}
+
+static bool take_balance(struct xfp_settings *s, const char *text)
+{
+	return xfp_decimal_parse(text, XFP_NANO, &s->parameters.balance) && s->parameters.balance <= XFP_NANO;
+}
+
+static bool take_iterations(struct xfp_settings *s, const char *text)
+{
+	return xfp_decimal_parse(text, 1, &s->parameters.lloyd_iterations) && !strchr(text, '.') &&
+	       s->parameters.lloyd_iterations >= 1 && s->parameters.lloyd_iterations <= 1000;
+}
+
+static bool take_mode(struct xfp_settings *s, const char *text)
+{
+	return xfp_modes_parse(text, &s->parameters.modes);
+}
+
+static bool take_size(const char *text, uint32_t *size)
+{
+	return xfp_decimal_parse(text, 1, size) && !strchr(text, '.') && *size;
+}
+
+static bool take_group(struct xfp_settings *s, const char *text)
+{
+	return take_size(text, &s->parameters.group_size) &&
+	       xfp_group_size_fits(s->parameters.group_size, XFP_ALL_MODES);
+}
+
+static bool take_library(struct xfp_settings *s, const char *text)
+{
+	return take_size(text, &s->parameters.library_size) && xfp_library_size_fits(s->parameters.library_size);
+}
+
+static bool take_libfit(struct xfp_settings *s, const char *text)
+{
+	return xfp_libfit_parse(text, &s->parameters.libfit);
+}
+
+static bool take_fit(struct xfp_settings *s, const char *text)
+{
+	return xfp_fit_method_parse(text, &s->parameters.fit);
+}
+
+static bool take_start(struct xfp_settings *s, const char *text)
+{
+	return xfp_start_parse(text, &s->parameters.start);
+}
+
+static bool take_lm_head(struct xfp_settings *s, const char *text)
+{
+	static const enum xfp_form forms[] = { XFP_FORM_FP8, XFP_FORM_KEEP, XFP_FORM_AUTO };
+	enum xfp_lm_head head;
+
+	if (!xfp_lm_head_parse(text, &head))
+		return false;
+	xfp_parameters_set_format(&s->parameters, XFP_CLASS_LM_HEAD, (struct xfp_format){ .form = forms[head] });
+	return true;
+}
+
+static bool take_on_miss(struct xfp_settings *s, const char *text)
+{
+	return xfp_on_miss_parse(text, &s->parameters.on_miss);
+}
+
+static bool take_on_nonfinite(struct xfp_settings *s, const char *text)
+{
+	return xfp_on_nonfinite_parse(text, &s->parameters.on_nonfinite);
+}
+
+static bool take_sample(struct xfp_settings *s, const char *text)
+{
+	return xfp_moe_sample_parse(text, &s->parameters.moe_sample);
+}
+
+/* ---- lists ------------------------------------------------------------------------------------- */
+
+static enum xfp_status no_such_class(const char *where, const char *name, struct xfp_error *err)
+{
+	char list[XFP_CLASS_LIST];
+
+	return xfp_fail(err, XFP_USAGE, "%s: no class '%s'; classes are %s", where, name, xfp_class_list(list));
+}
+
+/* The next "CLASS=VALUE" of *rest, cut off; a value may hold commas. */
+static char *next_item(char **rest)
+{
+	char *item = *rest, *equals = item ? strchr(item, '=') : NULL, *next = equals ? strchr(equals + 1, '=') : NULL;
+
+	*rest = NULL;
+	if (!next)
+		return item;
+	while (next > equals && *next != ',')
+		next--;
+	if (next > equals) {
+		*next = '\0';
+		*rest = next + 1;
+	}
+	return item;
+}
+
+/* "CLASS=VALUE,CLASS=VALUE"; `take` is told of each, and `wanted` says what a value is. */
+static enum xfp_status each_class(struct xfp_settings *s, const char *where, const char *text, const char *wanted,
+				  bool (*take)(struct xfp_settings *s, enum xfp_class class_, const char *value),
+				  struct xfp_error *err)
+{
+	char *copy = strdup(text), *rest = copy, *item;
+	enum xfp_status status = copy ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	while (!status && (item = next_item(&rest))) {
+		char *value = strchr(item, '=');
+		enum xfp_class class_;
+
+		if (value)
+			*value++ = '\0';
+		if (!value)
+			status = xfp_fail(err, XFP_USAGE, "%s '%s': expected CLASS=%s", where, text, wanted);
+		else if (!xfp_class_parse(item, &class_))
+			status = no_such_class(where, item, err);
+		else if (!take(s, class_, value))
+			status = xfp_fail(err, XFP_USAGE, "%s '%s=%s': expected %s", where, item, value, wanted);
+	}
+	free(copy);
+	return status;
+}
+
+static bool take_class_floor(struct xfp_settings *s, enum xfp_class class_, const char *value)
+{
+	return s->has_floor[class_] = take_floor(value, &s->floor[class_]);
+}
+
+static enum xfp_status set_floors(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
+{
+	return each_class(s, where, text, "a cosine from 0 to 1, as in attention=0.995", take_class_floor, err);
+}
+
+static bool take_class_format(struct xfp_settings *s, enum xfp_class class_, const char *value)
+{
+	struct xfp_format format;
+
+	if (!xfp_format_parse(value, &format))
+		return false;
+	xfp_parameters_set_format(&s->parameters, class_, format);
+	return true;
+}
+
+static enum xfp_status set_formats(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
+{
+	return each_class(s, where, text, "keep, fp8, bits from 2 to 6 or auto, as in attention=4 or attention=3,4",
+			  take_class_format, err);
+}
+
+static bool has_override(const struct xfp_parameters *parameters, const struct xfp_override *override)
+{
+	char *wanted = xfp_override_text(override), *text;
+	bool found = false;
+
+	for (uint32_t i = 0; wanted && !found && i < parameters->override_count; i++) {
+		text = xfp_override_text(&parameters->overrides[i]);
+		found = text && !strcmp(text, wanted);
+		free(text);
+	}
+	free(wanted);
+	return found;
+}
+
+static enum xfp_status add_override(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
+{
+	struct xfp_override override;
+	enum xfp_status status = xfp_override_parse(text, &override, err);
+
+	if (status == XFP_USAGE)
+		return xfp_context(err, status, "%s '%s'", where, text);
+	if (!status && s->repeated && has_override(&s->parameters, &override)) {
+		free(override.pattern);
+		return XFP_OK;
+	}
+	if (!status && !xfp_parameters_add_override(&s->parameters, &override)) {
+		free(override.pattern);
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	}
+	return status;
+}
+
+/* Several, separated by blanks, so that a makefile can give them. */
+static enum xfp_status set_overrides(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
+{
+	char *copy = strdup(text), *rest = copy, *item;
+	enum xfp_status status = copy ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	bool any = false;
+
+	while (!status && (item = strsep(&rest, BLANKS)))
+		if (*item) {
+			status = add_override(s, where, item, err);
+			any = true;
+		}
+	if (!status && !any)
+		status = xfp_fail(err, XFP_USAGE, "%s: is empty", where);
+	free(copy);
+	return status;
+}
+
+/* ---- the table --------------------------------------------------------------------------------- */
+
+enum {
+	STRICT,
+	LAZY,
+	FLOOR,
+	FORMAT,
+	OVERRIDE,
+	BITS,
+	SIGMA,
+	CAP,
+	BALANCE,
+	ITERATIONS,
+	MODE,
+	GROUP,
+	LIBRARY,
+	LIBFIT,
+	FIT,
+	START,
+	LM_HEAD,
+	ON_MISS,
+	ON_NONFINITE,
+	SAMPLE,
+	SETTINGS
+};
+
+const size_t xfp_settings_count = SETTINGS;
+
+const struct xfp_setting xfp_settings_table[] = {
+	[STRICT] = { "min-cos-strict", "X",
+		     "floor of the median cosine: classes but routed_expert, no fp8 lm_head [0.99]" },
+	[LAZY] = { "min-cos-lazy", "X", "floor of routed_expert [0.98]" },
+	[FLOOR] = { "floor", "CLASS=X,...", "floor of one class; may be repeated" },
+	[FORMAT] = { "format", "CLASS=FORMAT", "how a class is stored: keep, fp8, bits as in 4 or 3,4, or auto" },
+	[OVERRIDE] = { "override", "PATTERN=FORMAT",
+		       "the same, or floor:X, for units by name, role:ROLE or class:CLASS" },
+	[BITS] = { "bits", "LIST", "bits an index that may be chosen, as in 2,3,4 or 2-6 [2-6]" },
+	[SIGMA] = { "outlier-sigma", "C|auto|none",
+		    "weights further than C standard deviations are outliers; auto: as a unit's survey says [mode "
+		    "auto: auto; else 4]" },
+	[CAP] = { "outlier-cap", "F",
+		  "largest share of outliers in a matrix [0.02; with --outlier-sigma auto 0.0625]" },
+	[BALANCE] = { "balance", "A", "exponent of the columns' rms; 0: no balance [0.5]" },
+	[ITERATIONS] = { "lloyd-iters", "N", "rounds of Lloyd's iteration [20]" },
+	[MODE] = { "mode", "NAME", "how weights are stored: v2, v2a, v2c, or auto, the smaller of v2 and v2c [auto]" },
+	[GROUP] = { "group-size", "G", "columns of a group [v2a: 128; v2c: 16 and 32]" },
+	[LIBRARY] = { "library-size", "L", "codebooks of a v2a library [32]" },
+	[LIBFIT] = { "libfit", "NAME", "v2a libraries: refined or published [refined]" },
+	[FIT] = { "fit", "NAME",
+		  "v2 codebooks: lloyd, or optimal, of least error, at some fifty times the cost [lloyd]" },
+	[START] = { "start", "NAME", "first codebooks: companded, quantile or minmax [companded]" },
+	[LM_HEAD] = { "lm-head", "NAME", "the output head: fp8 (without a floor), keep or quant [fp8]" },
+	[ON_MISS] = { "on-miss", "NAME", "a unit that no candidate serves: keep, best or fail [keep]" },
+	[ON_NONFINITE] = { "on-nonfinite", "NAME", "NaN or infinity in a unit: fail or keep [fail]" },
+	[SAMPLE] = { "moe-sample", "N|first:N", "so many experts decide for a stack; 0: all [0]" },
+};
+
+/* What sets each: either of the two. */
+static const struct {
+	bool (*take)(struct xfp_settings *settings, const char *text);
+	const char *wanted; /* where `take` refuses */
+	enum xfp_status (*set)(struct xfp_settings *settings, const char *where, const char *text,
+			       struct xfp_error *err);
+} setters[SETTINGS] = {
+	[STRICT] = { take_strict, "a cosine from 0 to 1, as in 0.99", NULL },
+	[LAZY] = { take_lazy, "a cosine from 0 to 1, as in 0.98", NULL },
+	[FLOOR] = { NULL, NULL, set_floors },
+	[FORMAT] = { NULL, NULL, set_formats },
+	[OVERRIDE] = { NULL, NULL, set_overrides },
+	[BITS] = { take_bits, "bits from 2 to 6, as in 2,3,4 or 2-6", NULL },
+	[SIGMA] = { take_sigma, "a positive number with at most three decimals, auto or none", NULL },
+	[CAP] = { take_cap, "a share from 0 to 1, as in 0.02", NULL },
+	[BALANCE] = { take_balance, "an exponent from 0 to 1, as in 0.5", NULL },
+	[ITERATIONS] = { take_iterations, "rounds from 1 to 1000", NULL },
+	[MODE] = { take_mode, "auto, v2, v2a or v2c", NULL },
+	[GROUP] = { take_group, "columns: a power of two from 16 to 1024", NULL },
+	[LIBRARY] = { take_library, "codebooks: a power of two from 1 to 256", NULL },
+	[LIBFIT] = { take_libfit, "refined or published", NULL },
+	[FIT] = { take_fit, "lloyd or optimal", NULL },
+	[START] = { take_start, "companded, quantile or minmax", NULL },
+	[LM_HEAD] = { take_lm_head, "fp8, keep or quant", NULL },
+	[ON_MISS] = { take_on_miss, "keep, best or fail", NULL },
+	[ON_NONFINITE] = { take_on_nonfinite, "fail or keep", NULL },
+	[SAMPLE] = { take_sample, "a number of experts, as in 4 or first:4", NULL },
+};
+
+int xfp_setting_find(const char *name)
+{
+	for (int i = 0; i < SETTINGS; i++)
+		if (!strcmp(xfp_settings_table[i].name, name))
+			return i;
+	return -1;
+}
+
+const char *xfp_setting_meant(const char *word, size_t most)
+{
+	const char *names[SETTINGS];
+
+	for (int i = 0; i < SETTINGS; i++)
+		names[i] = xfp_settings_table[i].name;
+	return xfp_meant(word, names, SETTINGS, most);
+}
+
+bool xfp_setting_is_floor(int setting)
+{
+	return setting == STRICT || setting == LAZY || setting == FLOOR;
+}
+
+enum xfp_status xfp_setting_set(struct xfp_settings *settings, int setting, const char *where, const char *text,
+				struct xfp_error *err)
+{
+	if (setters[setting].set)
+		return setters[setting].set(settings, where, text, err);
+	return setters[setting].take(settings, text)
+		       ? XFP_OK
+		       : xfp_fail(err, XFP_USAGE, "%s '%s': expected %s", where, text, setters[setting].wanted);
+}
+
+/* ---- layers ------------------------------------------------------------------------------------ */
+
+/* A floor that is asked for a class whose units have none. Overrides may give some of them one. */
+static enum xfp_status check_floor(const struct xfp_parameters *p, enum xfp_class class_, struct xfp_error *err)
+{
+	const char *name = xfp_class_name(class_);
+	char buf[24];
+
+	if (p->override_count)
+		return XFP_OK;
+	if (class_ == XFP_CLASS_LM_HEAD && p->lm_head != XFP_LM_HEAD_QUANT)
+		return xfp_fail(err, XFP_USAGE,
+				"--floor lm_head needs --lm-head quant: an output head that is kept or goes to fp8 "
+				"has no floor");
+	if (p->format[class_].form == XFP_FORM_KEEP || p->format[class_].form == XFP_FORM_FP8)
+		return xfp_fail(err, XFP_USAGE,
+				"--floor %s and --format %s=%s contradict: what is kept or goes to fp8 "
+				"has no floor",
+				name, name, xfp_format_text(p->format[class_], buf));
+	return XFP_OK;
+}
+
+/* What decides nothing is not recorded, so that it does not make another bundle. */
+static enum xfp_status finish_modes(struct xfp_parameters *p, struct xfp_error *err)
+{
+	if (!(p->modes & XFP_LIBRARY_MODES))
+		p->group_size = 0;
+	if (!xfp_group_size_fits(p->group_size, p->modes))
+		return xfp_fail(err, XFP_USAGE, "--group-size %u: groups of v2c have 16, 32 or 64 columns%s",
+				p->group_size, p->modes == XFP_AUTO_MODES ? "; those of --mode v2a may have more" : "");
+	if (!(p->modes >> XFP_MODE_V2A & 1)) {
+		p->library_size = 0;
+		p->libfit = XFP_LIBFIT_REFINED;
+	}
+	if (!(p->modes >> XFP_MODE_V2 & 1))
+		p->fit = XFP_FIT_LLOYD;
+	return XFP_OK;
+}
+
+/* What is not asked for. Settings that repeat a bundle's have all that it has. */
+static void finish_outliers(struct xfp_settings *s)
+{
+	struct xfp_parameters *p = &s->parameters;
+
+	if (s->repeated)
+		return;
+	if (!s->has_sigma)
+		p->outlier_sigma = xfp_sigma_usual(p->modes);
+	if (!s->has_cap)
+		p->outlier_cap = xfp_cap_usual(p->outlier_sigma);
+}
+
+enum xfp_status xfp_settings_finish(struct xfp_settings *s, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	for (int i = 0; i < XFP_CLASSES; i++) {
+		bool lazy = i == XFP_CLASS_ROUTED_EXPERT;
+
+		if (s->has_floor[i] && !status)
+			status = check_floor(&s->parameters, (enum xfp_class)i, err);
+		if (s->has_floor[i])
+			s->parameters.floor[i] = s->floor[i];
+		else if (lazy ? s->has_lazy : s->has_strict)
+			s->parameters.floor[i] = lazy ? s->lazy : s->strict;
+		s->has_floor[i] = false;
+	}
+	s->has_strict = s->has_lazy = false;
+	finish_outliers(s);
+	return status ? status : finish_modes(&s->parameters, err);
+}
