@@ -1,10 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# commands/: the front end, a folder for each large command.
+# commands/: the front end, a folder for each large command. Each is a library: names of files may come twice.
 
 if CONVERTER
-noinst_LIBRARIES += commands/compare/peers/libpeers.a
+noinst_LIBRARIES += \
+	commands/libcommands.a \
+	commands/cache/libcache.a \
+	commands/compare/libcompare.a \
+	commands/convert/libconvert.a \
+	commands/estimate/libestimate.a \
+	commands/plan/libplan.a \
+	commands/status/libstatus.a \
+	commands/ui/libui.a \
+	commands/unpack/libunpack.a \
+	commands/verify/libverify.a \
+	commands/compare/peers/libpeers.a
+
+bin_PROGRAMS += \
+	xfp \
+	xfp-verify
 endif
+COMMAND_LIBS = \
+	commands/libcommands.a \
+	commands/cache/libcache.a \
+	commands/compare/libcompare.a \
+	commands/status/libstatus.a \
+	commands/plan/libplan.a \
+	commands/unpack/libunpack.a \
+	commands/verify/libverify.a \
+	commands/compare/peers/libpeers.a \
+	commands/convert/libconvert.a \
+	commands/estimate/libestimate.a \
+	commands/ui/libui.a
+
+xfp_SOURCES = commands/xfp.c
+xfp_LDADD = $(TOOL_LIBS)
+xfp_verify_SOURCES = commands/verify/main.c
+xfp_verify_LDADD = $(TOOL_LIBS)
+
+commands_libcommands_a_SOURCES = \
+	commands/info.c
 commands_compare_peers_libpeers_a_SOURCES = \
 	commands/compare/peers/blocks.h \
 	commands/compare/peers/int4.c \
@@ -16,3 +51,129 @@ commands_compare_peers_libpeers_a_SOURCES = \
 	commands/compare/peers/peers.c \
 	commands/compare/peers/peers.h \
 	commands/compare/peers/scale.h
+commands_cache_libcache_a_SOURCES = \
+	commands/cache/cache.c \
+	commands/cache/cache.h \
+	commands/cache/check.c \
+	commands/cache/common.c \
+	commands/cache/explain.c \
+	commands/cache/gc.c \
+	commands/cache/ls.c \
+	commands/cache/rebuild.c \
+	commands/cache/stats.c
+commands_compare_libcompare_a_SOURCES = \
+	commands/compare/by_peers.c \
+	commands/compare/compare.c \
+	commands/compare/compare.h \
+	commands/compare/data.c \
+	commands/compare/measure.c \
+	commands/compare/options.c \
+	commands/compare/plot.c \
+	commands/compare/sum.c \
+	commands/compare/table.c
+commands_convert_libconvert_a_SOURCES = \
+	commands/convert/conversion.c \
+	commands/convert/conversion.h \
+	commands/convert/convert.c \
+	commands/convert/convert.h \
+	commands/convert/disk_space.c \
+	commands/convert/drop_cache.c \
+	commands/convert/drop_cache.h \
+	commands/convert/finish.c \
+	commands/convert/finish.h \
+	commands/convert/given.c \
+	commands/convert/given.h \
+	commands/convert/ingest.c \
+	commands/convert/ingest.h \
+	commands/convert/kept.c \
+	commands/convert/kept.h \
+	commands/convert/like_compare.c \
+	commands/convert/make_log.c \
+	commands/convert/make_log.h \
+	commands/convert/options.c \
+	commands/convert/options.h \
+	commands/convert/prepare.c \
+	commands/convert/prepare.h \
+	commands/convert/prepare_print.c \
+	commands/convert/prepare_unit.c \
+	commands/convert/prepare_unit.h \
+	commands/convert/progress.c \
+	commands/convert/progress.h \
+	commands/convert/resume.c \
+	commands/convert/resume.h \
+	commands/convert/run_inspect.c \
+	commands/convert/run_inspect.h \
+	commands/convert/run_make.c \
+	commands/convert/run_make.h \
+	commands/convert/sources.c \
+	commands/convert/sources.h \
+	commands/convert/stray_names.c \
+	commands/convert/stray_names.h \
+	commands/convert/unchanged.c \
+	commands/convert/unchanged.h
+commands_estimate_libestimate_a_SOURCES = \
+	commands/estimate/disk.c \
+	commands/estimate/estimate.c \
+	commands/estimate/estimate.h \
+	commands/estimate/footprint.c \
+	commands/estimate/footprint.h \
+	commands/estimate/groups.c \
+	commands/estimate/groups.h
+commands_plan_libplan_a_SOURCES = \
+	commands/plan/count.c \
+	commands/plan/json.c \
+	commands/plan/plan.c \
+	commands/plan/plan.h \
+	commands/plan/report.c \
+	commands/plan/time.c
+commands_status_libstatus_a_SOURCES = \
+	commands/status/print.c \
+	commands/status/print.h \
+	commands/status/run_state.c \
+	commands/status/run_state.h \
+	commands/status/status.c
+commands_ui_libui_a_SOURCES = \
+	commands/ui/commands.h \
+	commands/ui/faults.c \
+	commands/ui/faults.h \
+	commands/ui/report.c \
+	commands/ui/report.h \
+	commands/ui/table.c \
+	commands/ui/table.h
+commands_unpack_libunpack_a_SOURCES = \
+	commands/unpack/safetensors_write.c \
+	commands/unpack/safetensors_write.h \
+	commands/unpack/tensor.c \
+	commands/unpack/unpack.c \
+	commands/unpack/unpack.h
+commands_verify_libverify_a_SOURCES = \
+	commands/verify/tensors.c \
+	commands/verify/unit.c \
+	commands/verify/verify.c \
+	commands/verify/verify.h
+
+# Completion for shells, from one table, for xfp and every stage.
+completions = commands/completions
+bashcompletiondir = $(datadir)/bash-completion/completions
+zshcompletiondir = $(datadir)/zsh/site-functions
+nodist_bashcompletion_DATA = $(completions)/xfp
+nodist_zshcompletion_DATA = $(completions)/_xfp
+CLEANFILES += $(completions)/xfp $(completions)/_xfp
+EXTRA_DIST += \
+	commands/completions/options.table \
+	commands/completions/xfp.bash \
+	commands/completions/xfp.zsh
+
+put_table = sed -e '/^@TABLE@$$/r $(srcdir)/$(completions)/options.table' -e '/^@TABLE@$$/d'
+$(completions)/xfp: $(completions)/xfp.bash $(completions)/options.table
+	$(AM_V_GEN)$(MKDIR_P) $(completions) && $(put_table) $(srcdir)/$(completions)/xfp.bash >$@.tmp && mv $@.tmp $@
+$(completions)/_xfp: $(completions)/xfp.zsh $(completions)/options.table
+	$(AM_V_GEN)$(MKDIR_P) $(completions) && $(put_table) $(srcdir)/$(completions)/xfp.zsh >$@.tmp && mv $@.tmp $@
+
+# bash looks for a file of the command's name.
+.PHONY: install-completion-links
+install-completion-links:
+	cd '$(DESTDIR)$(bashcompletiondir)' && for tool in $(bin_PROGRAMS); do \
+		test $$tool = xfp || ln -sf xfp $$tool || exit; done
+uninstall-hook:
+	cd '$(DESTDIR)$(bashcompletiondir)' && rm -f $(bin_PROGRAMS)

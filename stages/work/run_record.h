@@ -19,7 +19,7 @@
 
 struct xfp_run_record {
 	char *model, *out, *cache; /* absolute */
-	char *command, *folder;    /* to go on: stages/resume.h; NULL: not known */
+	char *command, *folder;    /* to go on: commands/convert/resume.h; NULL: not known */
 	char *message;             /* of a failure; NULL: none */
 	char state[16];            /* "running", "finished", "failed", "interrupted", "prepared" */
 	char phase[16];            /* "inspecting", "preparing", "converting", "bundling"; "" at the end */

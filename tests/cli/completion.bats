@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# What shells offer is what the commands take: the table of stages/completions against every --help, and
+# What shells offer is what the commands take: the table of commands/completions against every --help, and
 # both scripts at work in their shells.
 
 load helpers

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/sha256.h"
+#include "commands/convert/unchanged.h"
 #include "schemas/layout/bundle_layout.h"
-#include "stages/unchanged.h"
 #include "stages/work/bundle_stamp.h"
 #include "tests/unit/bundle_fixture.h"
 

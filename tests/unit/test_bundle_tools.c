@@ -16,9 +16,9 @@
 
 #include "base/sha256.h"
 #include "checkpoints/checkpoint.h"
+#include "commands/ui/commands.h"
 #include "kernels/common/number.h"
 #include "runtime/xfp.h"
-#include "stages/commands.h"
 #include "tests/unit/bundle_fixture.h"
 
 static int setup(void **state)

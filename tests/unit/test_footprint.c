@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands/convert/conversion.h"
+#include "commands/estimate/footprint.h"
 #include "schemas/layout/bundle_layout.h"
 #include "stages/chosen.h"
-#include "stages/conversion.h"
-#include "stages/footprint.h"
 #include "stages/quantize/candidates.h"
 
 #define MIB (1024.0 * 1024)

@@ -2,7 +2,7 @@
 /*
  * A work folder before make looks at it: which stamps stay in it, and what is still to be done.
  */
-#include "stages/prepare.h"
+#include "commands/convert/prepare.h"
 #include "tests/unit/scratch.h"
 
 #define KEY "0123456789abcdef0123456789abcdef"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stages/report.h"
+#include "commands/ui/report.h"
 #include "tests/unit/bundle_fixture.h"
 
 static int ascending(const void *a, const void *b)

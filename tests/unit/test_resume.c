@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include "commands/convert/resume.h"
 #include "stages/inspect/family_choose.h"
-#include "stages/resume.h"
 #include "stages/settings/data.h"
 #include "tests/unit/scratch.h"
 

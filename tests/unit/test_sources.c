@@ -3,7 +3,7 @@
  * What an artifact tells of a unit's weights, and which artifacts are not asked.
  */
 #include "cache/key.h"
-#include "stages/sources.h"
+#include "commands/convert/sources.h"
 #include "tests/unit/cache_fixture.h"
 
 /* A unit of some matrices of 4 x 5 weights, all of them in one file. */

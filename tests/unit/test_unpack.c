@@ -13,8 +13,8 @@
 
 #include "base/system/new_folder.h"
 #include "checkpoints/checkpoint.h"
+#include "commands/ui/commands.h"
 #include "kernels/common/number.h"
-#include "stages/commands.h"
 #include "tests/unit/bundle_fixture.h"
 
 static int setup(void **state)

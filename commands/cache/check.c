@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * check.c - xfp cache check: whether a cache is whole; and what is not, removed on request.
+ */
+#include "cache/check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "base/text/size.h"
+#include "commands/cache/cache.h"
+#include "schemas/parameters.h"
+
+#define MOST_SHOWN 20 /* of findings that are no damage, of a kind */
+
+static const char *const names[XFP_FINDINGS] = {
+	[XFP_FINDING_DAMAGED] = "damaged",   [XFP_FINDING_UNREADABLE] = "unreadable",
+	[XFP_FINDING_MANIFEST] = "manifest", [XFP_FINDING_OTHER] = "other version",
+	[XFP_FINDING_GONE] = "gone",         [XFP_FINDING_UNKNOWN] = "not in the manifest",
+	[XFP_FINDING_DIFFERS] = "differs",   [XFP_FINDING_STRAY] = "unknown file",
+	[XFP_FINDING_DEBRIS] = "leftover",
+};
+
+struct checking {
+	const struct xfp_cache_call *call;
+	const struct xfp_store *store;
+	struct xfp_manifest *writable; /* for --remove; NULL: nothing is removed, or there is no manifest */
+	struct xfp_cache_progress progress;
+	struct xfp_check_result result;
+	uint64_t removed;
+	bool complained; /* of the manifest */
+	json_t *findings;
+};
+
+/* ---- findings ---------------------------------------------------------------------------------- */
+
+static bool is_removed(const struct checking *s, const struct xfp_finding *finding)
+{
+	return s->call->remove && finding->what == XFP_FINDING_DAMAGED;
+}
+
+static json_t *finding_json(const struct checking *s, const struct xfp_finding *finding)
+{
+	return json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:b}", "what", names[finding->what], "key", finding->key,
+			 "path", xfp_json_text(finding->path), "kind", finding->kind, "unit",
+			 xfp_json_text(finding->unit), "message", xfp_json_text(finding->message), "removed",
+			 (int)is_removed(s, finding));
+}
+
+/* The row goes first, as everywhere. Somebody may just have put a good one in its place: then that is made
+ * again, too. */
+static enum xfp_status remove_damaged(struct checking *s, const char *key, struct xfp_error *err)
+{
+	enum xfp_status status = s->writable ? xfp_manifest_forget(s->writable, key, err) : XFP_OK;
+
+	if (status)
+		return status;
+	xfp_store_remove(s->store, key);
+	if (xfp_store_has(s->store, key))
+		return xfp_fail(err, XFP_FAILED, "%s: artifact %s cannot be removed", s->store->folder, key);
+	s->removed++;
+	return XFP_OK;
+}
+
+static enum xfp_status found(const struct xfp_finding *finding, void *context, struct xfp_error *err)
+{
+	struct checking *s = context;
+	uint64_t count = s->result.found[finding->what];
+	bool bad = finding->what <= XFP_FINDING_MANIFEST;
+
+	if (s->findings) {
+		if (json_array_append_new(s->findings, finding_json(s, finding)))
+			return xfp_fail(err, XFP_FAILED, "out of memory");
+	} else if (bad || count <= MOST_SHOWN) {
+		xfp_cache_progress_clear(&s->progress);
+		printf("%s: %s%s%s%s\n", xfp_printable(finding->path).text, finding->message,
+		       *finding->unit ? " (" : "", xfp_printable(finding->unit).text, *finding->unit ? ")" : "");
+	} else if (count == MOST_SHOWN + 1) {
+		printf("and more that are %s\n", names[finding->what]);
+	}
+	return is_removed(s, finding) ? remove_damaged(s, finding->key, err) : XFP_OK;
+}
+
+static void progress(uint64_t done, uint64_t total, void *context)
+{
+	struct checking *s = context;
+
+	xfp_cache_progress_show(done, total, &s->progress);
+}
+
+/* ---- the manifest ------------------------------------------------------------------------------ */
+
+static enum xfp_status complain(struct checking *s, const char *message, struct xfp_error *err)
+{
+	char *path = xfp_path(s->store->folder, XFP_STORE_MANIFEST);
+	struct xfp_finding finding = { XFP_FINDING_MANIFEST, "", path, "", "", message };
+	enum xfp_status status;
+
+	if (!path)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	s->result.found[finding.what]++;
+	status = found(&finding, s, err);
+	s->complained = true;
+	free(path);
+	return status;
+}
+
+static enum xfp_status check_manifest(struct checking *s, const struct xfp_cache *cache, struct xfp_error *err)
+{
+	char *complaints = NULL, *rest, *line;
+	enum xfp_status status = XFP_OK;
+
+	if (cache->state == XFP_MANIFEST_DAMAGED)
+		return complain(s, "damaged", err);
+	if (!cache->manifest || (status = xfp_check_manifest(cache->manifest, &complaints, err)))
+		return status;
+	rest = complaints;
+	while (!status && (line = strsep(&rest, "\n")))
+		if (*line)
+			status = complain(s, line, err);
+	free(complaints);
+	return status;
+}
+
+/* ---- the end ----------------------------------------------------------------------------------- */
+
+static void print_remedies(const struct checking *s)
+{
+	const uint64_t *n = s->result.found;
+	uint64_t behind = n[XFP_FINDING_GONE] + n[XFP_FINDING_UNKNOWN] + n[XFP_FINDING_DIFFERS];
+	const char *folder = s->call->folder;
+
+	if (s->removed)
+		printf("%" PRIu64 " damaged, and removed: a conversion that wants them makes them again\n", s->removed);
+	else if (n[XFP_FINDING_DAMAGED])
+		printf("%" PRIu64 " damaged. Remedy: xfp cache check%s --remove --cache %s\n"
+		       "(a conversion that wants one finds it, too, and makes it again)\n",
+		       n[XFP_FINDING_DAMAGED], s->call->read ? " --read-data" : "", folder);
+	if (n[XFP_FINDING_UNREADABLE])
+		printf("%" PRIu64 " cannot be read: see to their permissions, or to the disk\n",
+		       n[XFP_FINDING_UNREADABLE]);
+	if (n[XFP_FINDING_MANIFEST])
+		printf("the manifest is damaged. Remedy: xfp cache rebuild --cache %s\n", folder);
+	else if (behind)
+		printf("the manifest is behind, which does no harm; xfp cache rebuild --cache %s mends it\n", folder);
+	if (n[XFP_FINDING_OTHER] + n[XFP_FINDING_DEBRIS])
+		printf("what is of another version or left over goes with: xfp cache gc --cache %s\n", folder);
+}
+
+static void print_sum(const struct checking *s)
+{
+	const struct xfp_check_result *r = &s->result;
+	char bytes[32], read[32];
+
+	printf("%" PRIu64 " artifacts, %s", r->artifacts, xfp_human((double)r->bytes, "B", bytes));
+	if (r->read)
+		printf("; %" PRIu64 " of them read, %s", r->read, xfp_human((double)r->read_bytes, "B", read));
+	puts(r->found[XFP_FINDING_DAMAGED] || r->found[XFP_FINDING_UNREADABLE] || r->found[XFP_FINDING_MANIFEST]
+		     ? ""
+		     : ": no damage found");
+}
+
+static enum xfp_status print_json(struct checking *s, const struct xfp_cache *cache, struct xfp_error *err)
+{
+	const struct xfp_check_result *r = &s->result;
+	json_t *root = json_pack(
+		"{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "cache", xfp_json_text(s->store->folder),
+		"manifest", s->complained ? "damaged" : xfp_cache_state_name(cache->state), "artifacts",
+		(json_int_t)r->artifacts, "bytes", (json_int_t)r->bytes, "read", (json_int_t)r->read, "read_bytes",
+		(json_int_t)r->read_bytes, "damaged", (json_int_t)r->found[XFP_FINDING_DAMAGED], "unreadable",
+		(json_int_t)r->found[XFP_FINDING_UNREADABLE], "removed", (json_int_t)s->removed, "findings",
+		s->findings);
+
+	return xfp_json_print(root, XFP_CACHE_JSON, err);
+}
+
+/* ---- the command ------------------------------------------------------------------------------- */
+
+static enum xfp_status open_for_removal(struct checking *s, const struct xfp_cache *cache, struct xfp_error *err)
+{
+	if (!s->call->remove)
+		return XFP_OK;
+	if (s->store->read_only)
+		return xfp_fail(err, XFP_FAILED, "%s: is read-only, so nothing can be removed from it",
+				s->store->folder);
+	return cache->manifest ? xfp_manifest_open(s->store, &s->writable, NULL, err) : XFP_OK;
+}
+
+static int run(const struct xfp_cache_call *call, struct xfp_error *err)
+{
+	const struct xfp_check_rules rules = { call->read, call->part, call->of, call->percent };
+	struct checking s = { .call = call };
+	struct xfp_check_hooks hooks = { found, progress, &s };
+	struct xfp_cache cache;
+	enum xfp_status status = xfp_cache_open(call->folder, &cache, err);
+
+	if (status)
+		return status;
+	s.store = &cache.store;
+	s.findings = call->json ? json_array() : NULL;
+	xfp_cache_progress_begin(&s.progress, call->program);
+	if (!(status = check_manifest(&s, &cache, err)) && !(status = open_for_removal(&s, &cache, err)))
+		status = xfp_check_cache(&cache.store, &cache.census, cache.manifest && !s.complained, &rules, &hooks,
+					 &s.result, err);
+	xfp_cache_progress_clear(&s.progress);
+	xfp_manifest_close(s.writable);
+	if (!status && call->json) {
+		status = print_json(&s, &cache, err);
+	} else if (!status) {
+		if (cache.state != XFP_MANIFEST_DAMAGED)
+			xfp_cache_mention_state(call, &cache);
+		print_sum(&s);
+		print_remedies(&s);
+	}
+	if (!status && (s.result.found[XFP_FINDING_DAMAGED] > s.removed || s.result.found[XFP_FINDING_MANIFEST]))
+		status = XFP_BAD_INPUT;
+	else if (!status && s.result.found[XFP_FINDING_UNREADABLE])
+		status = XFP_FAILED;
+	json_decref(s.findings);
+	xfp_cache_close(&cache);
+	return status;
+}
+
+/* "2/7": the second of seven parts; "2.5%": so many of all, drawn at random. */
+static bool parse_subset(const char *text, struct xfp_cache_call *call)
+{
+	char number[32] = "";
+	unsigned part, of;
+	uint32_t millionths;
+	size_t length;
+	int end = 0;
+
+	if (*text >= '0' && *text <= '9' && sscanf(text, "%u/%u%n", &part, &of, &end) == 2 && !text[end]) {
+		call->part = part;
+		call->of = of;
+		return part >= 1 && part <= of && of <= 1000000;
+	}
+	length = strlen(text);
+	if (length < 2 || length >= sizeof number || text[length - 1] != '%')
+		return false;
+	memcpy(number, text, length - 1);
+	if (!xfp_decimal_parse(number, 1000000, &millionths) || !millionths || millionths > 100000000)
+		return false;
+	call->percent = millionths / 1e6;
+	return true;
+}
+
+enum { READ = 1, SUBSET, REMOVE };
+
+static bool take(int option, const char *value, struct xfp_cache_call *call, struct xfp_error *err)
+{
+	if (option == REMOVE) {
+		call->remove = true;
+		return true;
+	}
+	call->read = true;
+	if (option == READ || parse_subset(value, call))
+		return true;
+	xfp_fail(err, XFP_USAGE, "--read-data-subset %s: write 2/7 for the second of seven parts, or 5%%",
+		 xfp_printable(value).text);
+	return false;
+}
+
+static const struct option own[] = {
+	{ "read-data", no_argument, NULL, READ },
+	{ "read-data-subset", required_argument, NULL, SUBSET },
+	{ "remove", no_argument, NULL, REMOVE },
+	{ 0 },
+};
+
+const struct xfp_cache_command xfp_cache_check = {
+	.name = "check",
+	.synopsis = " [--cache DIR] [--read-data] [--read-data-subset PART] [--remove] [--json]",
+	.text = "whether it is whole",
+	.summary = "Checks names, sizes and headers of the artifacts, and the manifest; reads their data on request.\n"
+		   "Status 3 when something is damaged.",
+	.options = "      --read-data   read every artifact and check its digest\n"
+		   "      --read-data-subset PART\n"
+		   "                    only of a part: 2/7 is the second of seven, 5% are drawn at random\n"
+		   "      --remove      remove damaged artifacts; they are made again when they are wanted\n",
+	.own = own,
+	.take = take,
+	.run = run,
+};

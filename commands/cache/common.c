@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/printable.h"
+#include "commands/cache/cache.h"
+#include "stages/work/work.h"
+
+#define DRAW_SECONDS .2
+#define LINE_SECONDS 10
+
+/* ---- the open cache ---------------------------------------------------------------------------- */
+
+enum xfp_status xfp_cache_open(const char *folder, struct xfp_cache *cache, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	*cache = (struct xfp_cache){ 0 };
+	if ((status = xfp_store_look(folder, &cache->store, err)))
+		return status;
+	if (!(status = xfp_manifest_look(&cache->store, &cache->manifest, &cache->state, err)))
+		status = xfp_census_take(&cache->store, cache->manifest, &cache->census, err);
+	/* Damage inside a file shows where it is read. The folder says less, but says it. */
+	if (status && cache->manifest && xfp_manifest_is_damaged(cache->manifest)) {
+		xfp_manifest_close(cache->manifest);
+		cache->manifest = NULL;
+		cache->state = XFP_MANIFEST_DAMAGED;
+		status = xfp_census_take(&cache->store, NULL, &cache->census, err);
+	}
+	if (status)
+		xfp_cache_close(cache);
+	return status;
+}
+
+void xfp_cache_close(struct xfp_cache *cache)
+{
+	xfp_census_free(&cache->census);
+	xfp_manifest_close(cache->manifest);
+	xfp_store_close(&cache->store);
+	*cache = (struct xfp_cache){ 0 };
+}
+
+const char *xfp_cache_state_name(enum xfp_manifest_state state)
+{
+	switch (state) {
+	case XFP_MANIFEST_READY:
+		return "sound";
+	case XFP_MANIFEST_ABSENT:
+	case XFP_MANIFEST_EMPTY:
+		return "missing";
+	case XFP_MANIFEST_OTHER:
+		return "other version";
+	case XFP_MANIFEST_UNREADABLE:
+		return "unreadable";
+	case XFP_MANIFEST_DAMAGED:
+		break;
+	}
+	return "damaged";
+}
+
+void xfp_cache_mention_state(const struct xfp_cache_call *call, const struct xfp_cache *cache)
+{
+	static const char *const what[] = {
+		[XFP_MANIFEST_ABSENT] = "there is no manifest",
+		[XFP_MANIFEST_EMPTY] = "the manifest is empty",
+		[XFP_MANIFEST_OTHER] = "the manifest is of another version of xfp",
+		[XFP_MANIFEST_DAMAGED] = "the manifest is damaged",
+		[XFP_MANIFEST_UNREADABLE] = "the manifest has a journal, which a read-only folder cannot take in",
+	};
+
+	if (cache->state != XFP_MANIFEST_READY && (cache->census.count || cache->state == XFP_MANIFEST_DAMAGED))
+		fprintf(stderr, "%s: %s: %s, so only files can be told of; xfp cache rebuild makes a new one\n",
+			call->program, cache->store.folder, what[cache->state]);
+}
+
+void xfp_cache_mention_lock(const struct xfp_cache_call *call, int lock)
+{
+	if (lock < 0)
+		fprintf(stderr, "%s: %s: this file system has no locks; make sure that no conversion uses the cache\n",
+			call->program, call->folder);
+}
+
+/* ---- printing ---------------------------------------------------------------------------------- */
+
+const char *xfp_utc(int64_t seconds, char text[32])
+{
+	time_t time = (time_t)seconds;
+	struct tm tm;
+
+	if (!seconds || !gmtime_r(&time, &tm) || !strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &tm))
+		snprintf(text, 32, "-");
+	return text;
+}
+
+json_t *xfp_json_time(int64_t seconds)
+{
+	char text[32];
+
+	return seconds ? json_string(xfp_utc(seconds, text)) : json_null();
+}
+
+json_t *xfp_json_row(const struct xfp_value *values, unsigned count)
+{
+	json_t *row = json_object();
+
+	for (unsigned i = 0; row && i < count; i++) {
+		const struct xfp_value *v = &values[i];
+		json_t *value = v->type == XFP_VALUE_INTEGER ? json_integer(v->integer)
+				: v->type == XFP_VALUE_REAL  ? json_real(v->real)
+				: v->type == XFP_VALUE_TEXT  ? xfp_json_text(v->text)
+							     : json_null();
+
+		if (json_object_set_new(row, v->name, value)) {
+			json_decref(row);
+			row = NULL;
+		}
+	}
+	return row;
+}
+
+/* ---- progress ---------------------------------------------------------------------------------- */
+
+void xfp_cache_progress_begin(struct xfp_cache_progress *progress, const char *program)
+{
+	double now = xfp_now();
+
+	*progress = (struct xfp_cache_progress){ program, now, now, isatty(STDERR_FILENO), false };
+}
+
+void xfp_cache_progress_show(uint64_t done, uint64_t total, void *context)
+{
+	struct xfp_cache_progress *progress = context;
+	double now = xfp_now(), share = total ? (double)done / (double)total : 1, left;
+
+	if (now - progress->printed < (progress->terminal ? DRAW_SECONDS : LINE_SECONDS))
+		return;
+	progress->printed = now;
+	left = share > 0 ? (now - progress->started) * (1 - share) / share : 0;
+	if (left > 1e7)
+		left = 1e7;
+	fprintf(stderr, "%s%s: %d%%, ETA %d:%02d:%02d%s", progress->terminal ? "\r\033[K" : "", progress->program,
+		(int)(share * 100), (int)left / 3600, (int)left / 60 % 60, (int)left % 60,
+		progress->terminal ? "" : "\n");
+	fflush(stderr);
+	progress->shown = progress->terminal;
+}
+
+void xfp_cache_progress_clear(struct xfp_cache_progress *progress)
+{
+	if (progress->shown)
+		fputs("\r\033[K", stderr);
+	progress->shown = false;
+}

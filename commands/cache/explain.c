@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * explain.c - xfp cache ls KEY: one artifact, all that is known of it.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "base/text/size.h"
+#include "cache/explain.h"
+#include "commands/cache/cache.h"
+
+struct explaining {
+	const struct xfp_cache *cache;
+	const struct xfp_census_item *item;
+	struct xfp_manifest *manifest; /* of the cache, or one that holds this artifact alone */
+	char *kind, *unit, *key_text;
+	double seconds;
+	bool first; /* no row was printed yet */
+};
+
+/* One that the manifest does not know is read: into a manifest of its own, so that all else is the same. */
+static enum xfp_status find_label(struct explaining *e, struct xfp_manifest **scratch, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	e->manifest = e->cache->manifest;
+	if (!e->item->known) {
+		if ((status = xfp_manifest_scratch(scratch, err)) ||
+		    (status = xfp_manifest_ingest(*scratch, &e->cache->store, e->item->key, err)))
+			return status == XFP_DAMAGED ? XFP_BAD_INPUT : status;
+		e->manifest = *scratch;
+	}
+	if (!xfp_manifest_label(e->manifest, e->item->key, &e->kind, &e->unit, &e->seconds) ||
+	    !(e->key_text = xfp_manifest_key_text(e->manifest, e->item->key)))
+		status = xfp_fail(err, XFP_FAILED, "%s: no longer there", e->item->key);
+	return status;
+}
+
+static bool is_made_from(const struct explaining *e, const struct xfp_census_item *other)
+{
+	const struct xfp_census *census = &e->cache->census;
+	bool found = false;
+
+	for (uint32_t i = 0; i < other->inputs; i++)
+		found |= &census->items[census->input[other->input + i]] == e->item;
+	return found;
+}
+
+/* ---- text -------------------------------------------------------------------------------------- */
+
+static void print_value(const struct xfp_value *value)
+{
+	switch (value->type) {
+	case XFP_VALUE_INTEGER:
+		printf(" %s %" PRId64, value->name, value->integer);
+		break;
+	case XFP_VALUE_REAL:
+		printf(" %s %.9g", value->name, value->real);
+		break;
+	case XFP_VALUE_TEXT:
+		printf(" %s %s", value->name, xfp_printable(value->text).text);
+		break;
+	case XFP_VALUE_NULL:
+		break;
+	}
+}
+
+static enum xfp_status print_row(const struct xfp_value *values, unsigned count, void *context, struct xfp_error *err)
+{
+	struct explaining *e = context;
+
+	(void)err;
+	printf("%-8s ", e->first ? "holds" : "");
+	e->first = false;
+	for (unsigned i = 0; i < count; i++)
+		print_value(&values[i]);
+	putchar('\n');
+	return XFP_OK;
+}
+
+static void print_relative(const char *title, const struct xfp_census_item *other)
+{
+	printf("%-8s  %s %s%s\n", title, other->key, other->kind, other->there ? "" : " (gone)");
+}
+
+static void print_run(const char *title, const struct xfp_census_run *run)
+{
+	char time[32], how[32];
+
+	if (run->status < 0)
+		snprintf(how, sizeof how, "not ended");
+	else
+		snprintf(how, sizeof how, "status %d", run->status);
+	printf("%-8s  %" PRId64 " of %s, %s%s, %s\n", title, run->run, xfp_utc(run->started, time), how,
+	       run->latest ? ", the last of its output" : "", xfp_printable(run->output).text);
+}
+
+static enum xfp_status print_text(struct explaining *e, struct xfp_error *err)
+{
+	const struct xfp_census *census = &e->cache->census;
+	const struct xfp_census_item *item = e->item;
+	const char *title = "key of";
+	char size[32], time[32], *rest = e->key_text, *line;
+	enum xfp_status status;
+
+	printf("key       %s\nkind      %s\nunit      %s\n", item->key, xfp_printable(e->kind).text,
+	       xfp_printable(e->unit).text);
+	if (item->there)
+		printf("size      %s\nmade      %s, in %.3f s\n", xfp_human((double)item->bytes, "B", size),
+		       xfp_utc(item->made, time), e->seconds);
+	else
+		puts("size      gone; it will be made again when it is wanted");
+	printf("current   %s\n", item->current ? "yes" : "no");
+	while ((line = strsep(&rest, "\n")))
+		if (*line) {
+			printf("%-8s  %s\n", title, xfp_printable(line).text);
+			title = "";
+		}
+	e->first = true;
+	if ((status = xfp_manifest_content(e->manifest, e->kind, item->key, print_row, e, err)))
+		return status;
+	for (uint32_t i = 0; i < item->inputs; i++)
+		print_relative(i ? "" : "from", &census->items[census->input[item->input + i]]);
+	for (uint32_t i = 0; i < census->count; i++)
+		if (is_made_from(e, &census->items[i]))
+			print_relative("into", &census->items[i]);
+	for (uint32_t i = 0; i < item->runs; i++)
+		print_run("run", &census->runs[census->use[item->run + i]]);
+	return XFP_OK;
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------- */
+
+static enum xfp_status add_row(const struct xfp_value *values, unsigned count, void *context, struct xfp_error *err)
+{
+	if (json_array_append_new(context, xfp_json_row(values, count)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	return XFP_OK;
+}
+
+static json_t *run_json(const struct xfp_census_run *run)
+{
+	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:b}", "run", (json_int_t)run->run, "output",
+			 xfp_json_text(run->output), "started", xfp_json_time(run->started), "ended",
+			 xfp_json_time(run->ended), "status", run->status < 0 ? json_null() : json_integer(run->status),
+			 "bundle", *run->bundle ? json_string(run->bundle) : json_null(), "latest", (int)run->latest);
+}
+
+static enum xfp_status print_json(struct explaining *e, struct xfp_error *err)
+{
+	const struct xfp_census *census = &e->cache->census;
+	const struct xfp_census_item *item = e->item;
+	json_t *content = json_array(), *from = json_array(), *into = json_array(), *runs = json_array(), *root;
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t i = 0; i < item->inputs; i++)
+		json_array_append_new(from, json_string(census->items[census->input[item->input + i]].key));
+	for (uint32_t i = 0; i < census->count; i++)
+		if (is_made_from(e, &census->items[i]))
+			json_array_append_new(into, json_string(census->items[i].key));
+	for (uint32_t i = 0; i < item->runs; i++)
+		json_array_append_new(runs, run_json(&census->runs[census->use[item->run + i]]));
+	if (content)
+		status = xfp_manifest_content(e->manifest, e->kind, item->key, add_row, content, err);
+	root = json_pack("{s:s, s:s, s:o, s:I, s:o, s:f, s:b, s:b, s:b, s:o, s:o, s:o, s:o, s:o}", "key", item->key,
+			 "kind", e->kind, "unit", xfp_json_text(e->unit), "bytes", (json_int_t)item->bytes, "made",
+			 xfp_json_time(item->made), "seconds", e->seconds, "there", (int)item->there, "known",
+			 (int)item->known, "current", (int)item->current, "key_text", xfp_json_text(e->key_text),
+			 "holds", content, "from", from, "into", into, "runs", runs);
+	if (!status)
+		return xfp_json_print(root, XFP_CACHE_JSON, err);
+	json_decref(root);
+	return status;
+}
+
+enum xfp_status xfp_cache_explain(const struct xfp_cache_call *call, const struct xfp_cache *cache, uint32_t number,
+				  struct xfp_error *err)
+{
+	struct explaining e = { .cache = cache, .item = &cache->census.items[number] };
+	struct xfp_manifest *scratch = NULL;
+	enum xfp_status status = find_label(&e, &scratch, err);
+
+	if (!status)
+		status = call->json ? print_json(&e, err) : print_text(&e, err);
+	xfp_manifest_close(scratch);
+	free(e.kind);
+	free(e.unit);
+	free(e.key_text);
+	return status;
+}

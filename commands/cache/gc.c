@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gc.c - xfp cache gc: remove what no recent run uses.
+ */
+#include "cache/gc.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/printable.h"
+#include "base/text/size.h"
+#include "cache/lock.h"
+#include "commands/cache/cache.h"
+
+#define DAY_S 86400
+
+static struct xfp_gc_rules rules_of(const struct xfp_cache_call *call)
+{
+	int64_t now = (int64_t)time(NULL);
+
+	return (struct xfp_gc_rules){
+		.keep_runs = call->keep_runs,
+		.max_size = call->max_size,
+		.older_than = call->days ? now - (int64_t)call->days * DAY_S : INT64_MAX,
+	};
+}
+
+/* ---- what is told ------------------------------------------------------------------------------ */
+
+static const char *const reasons[XFP_GC_WHYS] = {
+	[XFP_GC_RUN] = "recent runs use them",
+	[XFP_GC_UNFINISHED] = "of runs that may be gone on with",
+	[XFP_GC_UNRECORDED] = "older than all known runs, so that nothing tells who uses them",
+	[XFP_GC_YOUNG] = "not old enough",
+	[XFP_GC_FITS] = "enough goes without them",
+};
+static const char *const names[XFP_GC_WHYS] = {
+	[XFP_GC_RUN] = "recent",
+	[XFP_GC_UNFINISHED] = "unfinished",
+	[XFP_GC_UNRECORDED] = "unrecorded",
+	[XFP_GC_YOUNG] = "young",
+	[XFP_GC_FITS] = "fits",
+};
+
+/* Whether something goes that an output would have kept, were it not gone. Afterwards nothing is told of it. */
+static bool is_forgotten(const struct xfp_census *census, const struct xfp_gc_plan *plan, uint32_t run)
+{
+	if (!census->runs[run].gone || !census->runs[run].latest)
+		return false;
+	for (uint32_t i = 0; i < census->count; i++) {
+		const struct xfp_census_item *item = &census->items[i];
+
+		for (uint32_t u = 0; plan->why[i] == XFP_GC_GOES && item->there && u < item->runs; u++)
+			if (census->use[item->run + u] == run)
+				return true;
+	}
+	return false;
+}
+
+static void print_list(const struct xfp_cache *cache, const struct xfp_gc_plan *plan)
+{
+	char size[32];
+
+	for (uint32_t i = 0; i < cache->census.count; i++) {
+		const struct xfp_census_item *item = &cache->census.items[i];
+
+		if (plan->why[i] == XFP_GC_GOES && item->there)
+			printf("would go: %s  %-8s  %8s  %s\n", item->key,
+			       *item->kind ? xfp_printable(item->kind).text : "-",
+			       xfp_human((double)item->bytes, "B", size),
+			       *item->unit ? xfp_printable(item->unit).text : "-");
+	}
+	for (uint32_t i = 0; i < cache->census.other_count; i++) {
+		const struct xfp_census_other *other = &cache->census.others[i];
+
+		if (other->what == XFP_STORE_DEBRIS || other->what == XFP_STORE_SUPERSEDED)
+			printf("would go: %s\n", xfp_printable(other->path).text);
+	}
+}
+
+static void print_sum(const char *what, const struct xfp_gc_sum *sum)
+{
+	char size[32];
+
+	if (sum->count)
+		printf("%s%" PRIu64 ", %s\n", what, sum->count, xfp_human((double)sum->bytes, "B", size));
+}
+
+static void print_text(const struct xfp_cache_call *call, const struct xfp_cache *cache, const struct xfp_gc_plan *plan)
+{
+	char freed[32], left[32];
+
+	if (call->dry_run)
+		print_list(cache, plan);
+	for (uint32_t i = 0; i < cache->census.other_count; i++)
+		if (cache->census.others[i].what == XFP_STORE_UNKNOWN)
+			printf("left alone, not made by xfp: %s\n", xfp_printable(cache->census.others[i].path).text);
+	for (uint32_t i = 0; i < cache->census.run_count; i++)
+		if (is_forgotten(&cache->census, plan, i))
+			printf("gone, so that nothing is kept for it: %s\n",
+			       xfp_printable(cache->census.runs[i].output).text);
+	print_sum("artifacts: ", &plan->artifacts);
+	print_sum("leftovers of dead processes: ", &plan->debris);
+	print_sum("files of superseded manifests: ", &plan->superseded);
+	if (plan->rows)
+		printf("rows of artifacts that were gone: %" PRIu64 "\n", plan->rows);
+	for (int why = 1; why < XFP_GC_WHYS; why++)
+		if (plan->stays[why].count)
+			printf("%" PRIu64 " artifacts stay, %s: %s\n", plan->stays[why].count,
+			       xfp_human((double)plan->stays[why].bytes, "B", left), reasons[why]);
+	printf("%s %s; %s are left\n", call->dry_run ? "would free" : "freed",
+	       xfp_human((double)(plan->before - plan->after), "B", freed), xfp_human((double)plan->after, "B", left));
+}
+
+static json_t *sum_json(const struct xfp_gc_sum *sum)
+{
+	return json_pack("{s:I, s:I}", "count", (json_int_t)sum->count, "bytes", (json_int_t)sum->bytes);
+}
+
+static enum xfp_status print_json(const struct xfp_cache_call *call, const struct xfp_cache *cache,
+				  const struct xfp_gc_plan *plan, struct xfp_error *err)
+{
+	json_t *removed = json_array(), *unknown = json_array(), *stays = json_object(), *gone = json_array();
+
+	for (uint32_t i = 0; removed && i < cache->census.count; i++)
+		if (plan->why[i] == XFP_GC_GOES && cache->census.items[i].there)
+			json_array_append_new(removed, json_string(cache->census.items[i].key));
+	for (uint32_t i = 0; unknown && i < cache->census.other_count; i++)
+		if (cache->census.others[i].what == XFP_STORE_UNKNOWN)
+			json_array_append_new(unknown, xfp_json_text(cache->census.others[i].path));
+	for (uint32_t i = 0; gone && i < cache->census.run_count; i++)
+		if (is_forgotten(&cache->census, plan, i))
+			json_array_append_new(gone, xfp_json_text(cache->census.runs[i].output));
+	for (int why = 1; stays && why < XFP_GC_WHYS; why++)
+		json_object_set_new(stays, names[why], sum_json(&plan->stays[why]));
+	return xfp_json_print(json_pack("{s:o, s:b, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:b, s:o, s:o, s:o}", "cache",
+					xfp_json_text(cache->store.folder), "dry_run", (int)call->dry_run, "artifacts",
+					sum_json(&plan->artifacts), "leftovers", sum_json(&plan->debris), "superseded",
+					sum_json(&plan->superseded), "rows", (json_int_t)plan->rows, "stays", stays,
+					"freed", (json_int_t)(plan->before - plan->after), "bytes",
+					(json_int_t)plan->after, "fits",
+					(int)(!call->max_size || plan->after <= call->max_size), "removed", removed,
+					"unknown", unknown, "gone", gone),
+			      XFP_CACHE_JSON, err);
+}
+
+/* ---- the work ---------------------------------------------------------------------------------- */
+
+/* Without a manifest nothing tells what is in use. */
+static enum xfp_status check_state(const struct xfp_cache_call *call, const struct xfp_cache *cache,
+				   struct xfp_error *err)
+{
+	if (cache->store.read_only && !call->dry_run)
+		return xfp_fail(err, XFP_FAILED, "%s: is read-only, so nothing can be removed from it", call->folder);
+	if (cache->state != XFP_MANIFEST_READY && cache->census.count)
+		return xfp_fail(err, XFP_FAILED,
+				"%s: its manifest is %s, and only that tells what is in use; first run xfp cache "
+				"rebuild --cache %s",
+				call->folder, xfp_cache_state_name(cache->state), call->folder);
+	return XFP_OK;
+}
+
+static enum xfp_status remove_all(const struct xfp_cache *cache, const struct xfp_gc_plan *plan, struct xfp_error *err)
+{
+	struct xfp_manifest *manifest = NULL;
+	enum xfp_status status = xfp_manifest_open(&cache->store, &manifest, NULL, err);
+
+	if (!status)
+		status = xfp_gc_remove(&cache->store, manifest, &cache->census, plan, err);
+	xfp_manifest_close(manifest);
+	return status;
+}
+
+/* The census is taken under the lock: what it does not know of a run that has begun since, there is none. */
+static enum xfp_status collect(const struct xfp_cache_call *call, struct xfp_cache *cache, struct xfp_gc_plan *plan,
+			       struct xfp_error *err)
+{
+	const struct xfp_gc_rules rules = rules_of(call);
+	enum xfp_status status;
+
+	if ((status = xfp_cache_open(call->folder, cache, err)))
+		return status;
+	if ((status = check_state(call, cache, err)) || (status = xfp_gc_plan(&cache->census, &rules, plan, err)))
+		return status;
+	if (!call->dry_run && (status = remove_all(cache, plan, err)))
+		return status;
+	if (!call->json)
+		print_text(call, cache, plan);
+	else if ((status = print_json(call, cache, plan, err)))
+		return status;
+	if (call->max_size && plan->after > call->max_size)
+		return xfp_fail(err, XFP_UNMET,
+				"%s: still larger than --max-size, by what may not go; a smaller --keep-runs or "
+				"--older-than lets more go",
+				call->folder);
+	return XFP_OK;
+}
+
+static int run(const struct xfp_cache_call *call, struct xfp_error *err)
+{
+	struct xfp_gc_plan plan = { 0 };
+	struct xfp_cache cache = { 0 };
+	struct xfp_store store = { 0 };
+	enum xfp_status status = XFP_OK;
+	int lock = -1;
+
+	if (!call->dry_run) {
+		if ((status = xfp_store_look(call->folder, &store, err)))
+			return status;
+		if (!store.read_only && !(status = xfp_lock_alone(&store, call->program, &lock, err)))
+			xfp_cache_mention_lock(call, lock);
+		xfp_store_close(&store);
+	}
+	if (!status)
+		status = collect(call, &cache, &plan, err);
+	xfp_lock_release(lock);
+	xfp_gc_plan_free(&plan);
+	xfp_cache_close(&cache);
+	return status;
+}
+
+/* ---- the command ------------------------------------------------------------------------------- */
+
+enum { KEEP_RUNS = 1, MAX_SIZE, OLDER_THAN, DRY_RUN = 'n' };
+
+static bool parse_count(const char *text, uint64_t most, uint64_t *count)
+{
+	char *end;
+
+	errno = 0;
+	*count = strtoull(text, &end, 10);
+	return !errno && *text >= '0' && *text <= '9' && !*end && *count <= most;
+}
+
+static bool take(int option, const char *value, struct xfp_cache_call *call, struct xfp_error *err)
+{
+	uint64_t count = 0;
+
+	switch (option) {
+	case KEEP_RUNS:
+		if (!parse_count(value, 1000000, &count)) {
+			xfp_fail(err, XFP_USAGE, "--keep-runs %s: write a number of runs; 0 keeps none",
+				 xfp_printable(value).text);
+			return false;
+		}
+		call->keep_runs = (uint32_t)count;
+		return true;
+	case MAX_SIZE:
+		if (xfp_size_parse(value, &call->max_size))
+			return true;
+		xfp_fail(err, XFP_USAGE, "--max-size %s: is no size; write 500MB, 20G or 4GiB",
+			 xfp_printable(value).text);
+		return false;
+	case OLDER_THAN:
+		if (parse_count(value, 100000, &call->days) && call->days)
+			return true;
+		xfp_fail(err, XFP_USAGE, "--older-than %s: write a number of days, 1 or more",
+			 xfp_printable(value).text);
+		return false;
+	default:
+		call->dry_run = true;
+		return true;
+	}
+}
+
+static const struct option own[] = {
+	{ "keep-runs", required_argument, NULL, KEEP_RUNS },
+	{ "max-size", required_argument, NULL, MAX_SIZE },
+	{ "older-than", required_argument, NULL, OLDER_THAN },
+	{ "dry-run", no_argument, NULL, DRY_RUN },
+	{ 0 },
+};
+
+const struct xfp_cache_command xfp_cache_gc = {
+	.name = "gc",
+	.synopsis = " [--cache DIR] [--keep-runs N] [--max-size BYTES] [--older-than DAYS] [-n] [--json]",
+	.text = "remove what no recent run uses",
+	.summary = "Removes artifacts that no recent run of an output that is still there uses, and what dead\n"
+		   "processes left behind. Not while a conversion uses the cache.\n"
+		   "Files that xfp did not make are named and left alone.",
+	.options =
+		"      --keep-runs N  keep what the last N successful runs of each output use (default 1)\n"
+		"      --max-size BYTES\n"
+		"                    remove no more than it takes, longest unused first; with K, M, G, T, or KiB ...\n"
+		"      --older-than DAYS\n"
+		"                    only what was neither made nor used since\n"
+		"  -n, --dry-run     remove nothing; list what would go\n",
+	.letters = "n",
+	.own = own,
+	.take = take,
+	.run = run,
+};

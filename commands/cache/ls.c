@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ls.c - xfp cache ls: the artifacts of a cache, a line each.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "base/text/glob.h"
+#include "base/text/size.h"
+#include "commands/cache/cache.h"
+
+#define SHORT_KEY 12
+
+/* ---- which, and in what order ------------------------------------------------------------------ */
+
+static const char *const orders[] = { "unit", "key", "kind", "size", "made" };
+enum { BY_UNIT, BY_KEY, BY_KIND, BY_SIZE, BY_MADE, ORDERS };
+
+struct listing {
+	const struct xfp_cache_call *call;
+	const struct xfp_cache *cache;
+	uint32_t *item; /* numbers of items */
+	uint32_t count;
+	int order;
+};
+
+/* As stages make them. */
+static const char *const kinds[] = { "survey", "outliers", "fit", "choice", "packed" };
+#define KINDS ((int)(sizeof kinds / sizeof kinds[0]))
+
+/* What the manifest does not know comes last. */
+static int rank(const char *kind)
+{
+	int at = 0;
+
+	while (at < KINDS && strcmp(kinds[at], kind))
+		at++;
+	return at;
+}
+
+static int by_number(uint64_t x, uint64_t y)
+{
+	return (x > y) - (x < y);
+}
+
+static int compare(const void *a, const void *b, void *context)
+{
+	const struct listing *l = context;
+	const struct xfp_census_item *x = &l->cache->census.items[*(const uint32_t *)a];
+	const struct xfp_census_item *y = &l->cache->census.items[*(const uint32_t *)b];
+	int result = 0;
+
+	if (l->order == BY_SIZE) /* the largest first, the newest first */
+		result = by_number(y->bytes, x->bytes);
+	else if (l->order == BY_MADE)
+		result = by_number((uint64_t)y->made, (uint64_t)x->made);
+	else if (l->order == BY_KIND)
+		result = rank(x->kind) - rank(y->kind);
+	if (!result && l->order != BY_KEY && (!*x->unit || !*y->unit))
+		result = !*x->unit - !*y->unit;
+	if (!result && l->order != BY_KEY)
+		result = strcmp(x->unit, y->unit);
+	if (!result && l->order == BY_UNIT)
+		result = rank(x->kind) - rank(y->kind);
+	if (!result)
+		result = strcmp(x->key, y->key);
+	return l->call->reverse ? -result : result;
+}
+
+static enum xfp_status choose(struct listing *l, struct xfp_error *err)
+{
+	const struct xfp_cache_call *call = l->call;
+	const struct xfp_census *census = &l->cache->census;
+
+	while (call->sort && strcmp(orders[l->order], call->sort))
+		l->order++;
+	if (!(l->item = malloc((census->count + (size_t)1) * sizeof *l->item)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	for (uint32_t i = 0; i < census->count; i++)
+		if ((!call->kind || !strcmp(census->items[i].kind, call->kind)) &&
+		    (!call->unit || xfp_glob_matches(call->unit, census->items[i].unit)))
+			l->item[l->count++] = i;
+	if (l->count)
+		qsort_r(l->item, l->count, sizeof *l->item, compare, l);
+	return XFP_OK;
+}
+
+/* ---- text -------------------------------------------------------------------------------------- */
+
+static void print_key_text(const struct listing *l, const char *key)
+{
+	char *text = l->cache->manifest ? xfp_manifest_key_text(l->cache->manifest, key) : NULL, *rest = text, *line;
+
+	while ((line = strsep(&rest, "\n")))
+		if (*line)
+			printf("    %s\n", xfp_printable(line).text);
+	free(text);
+}
+
+static void print_line(const struct listing *l, const struct xfp_census_item *item)
+{
+	const struct xfp_census *census = &l->cache->census;
+	char size[32], made[32], run[32] = "-";
+
+	if (item->runs)
+		snprintf(run, sizeof run, "%s%" PRId64, item->current ? "*" : "",
+			 census->runs[census->use[item->run + item->runs - 1]].run);
+	xfp_utc(item->made, made);
+	if (item->made)
+		made[10] = ' ';
+	printf("%.*s  %-8s  %8s  %-16.16s  %4s  %s\n", l->call->keys ? 32 : SHORT_KEY, item->key,
+	       *item->kind ? xfp_printable(item->kind).text : "-",
+	       item->there ? xfp_human((double)item->bytes, "B", size) : "gone", made, run,
+	       *item->unit ? xfp_printable(item->unit).text : "-");
+	if (l->call->keys)
+		print_key_text(l, item->key);
+}
+
+static void print_text(const struct listing *l)
+{
+	uint64_t bytes = 0, current = 0, current_bytes = 0;
+	char all[32], used[32];
+
+	if (l->count)
+		printf("%-*s  %-8s  %8s  %-16s  %4s  %s\n", l->call->keys ? 32 : SHORT_KEY, "key", "kind", "size",
+		       "made (UTC)", "run", "unit");
+	for (uint32_t i = 0; i < l->count; i++) {
+		const struct xfp_census_item *item = &l->cache->census.items[l->item[i]];
+
+		print_line(l, item);
+		bytes += item->there ? item->bytes : 0;
+		current += item->current;
+		current_bytes += item->current && item->there ? item->bytes : 0;
+	}
+	printf("%" PRIu32 " artifact%s, %s; %" PRIu64 " current, %s\n", l->count, l->count == 1 ? "" : "s",
+	       xfp_human((double)bytes, "B", all), current, xfp_human((double)current_bytes, "B", used));
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------- */
+
+static json_t *item_json(const struct listing *l, const struct xfp_census_item *item)
+{
+	const struct xfp_census *census = &l->cache->census;
+	json_t *runs = json_array(), *root;
+	char *text;
+
+	for (uint32_t i = 0; runs && i < item->runs; i++)
+		json_array_append_new(runs, json_integer(census->runs[census->use[item->run + i]].run));
+	root = json_pack("{s:s, s:s, s:o, s:I, s:o, s:f, s:b, s:b, s:b, s:o}", "key", item->key, "kind", item->kind,
+			 "unit", xfp_json_text(item->unit), "bytes", (json_int_t)item->bytes, "made",
+			 xfp_json_time(item->made), "seconds", item->seconds, "there", (int)item->there, "known",
+			 (int)item->known, "current", (int)item->current, "runs", runs);
+	if (root && l->call->keys && l->cache->manifest &&
+	    (text = xfp_manifest_key_text(l->cache->manifest, item->key))) {
+		json_object_set_new(root, "key_text", xfp_json_text(text));
+		free(text);
+	}
+	return root;
+}
+
+/* Object by object: there may be a hundred thousand. */
+static enum xfp_status print_json(const struct listing *l, struct xfp_error *err)
+{
+	json_t *folder = xfp_json_text(l->cache->store.folder);
+	uint64_t bytes = 0, current = 0;
+	bool ok = folder;
+
+	fputs("{\n \"cache\": ", stdout);
+	json_dumpf(folder, stdout, JSON_ENCODE_ANY);
+	json_decref(folder);
+	printf(",\n \"manifest\": \"%s\",\n \"artifacts\": [", xfp_cache_state_name(l->cache->state));
+	for (uint32_t i = 0; ok && i < l->count; i++) {
+		const struct xfp_census_item *item = &l->cache->census.items[l->item[i]];
+		json_t *object = item_json(l, item);
+
+		fputs(i ? ",\n  " : "\n  ", stdout);
+		ok = object;
+		json_dumpf(object, stdout, JSON_REAL_PRECISION(9));
+		json_decref(object);
+		bytes += item->there ? item->bytes : 0;
+		current += item->current;
+	}
+	printf("\n ],\n \"count\": %" PRIu32 ",\n \"bytes\": %" PRIu64 ",\n \"current\": %" PRIu64 "\n}\n", l->count,
+	       bytes, current);
+	return ok ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
+/* ---- the command ------------------------------------------------------------------------------- */
+
+static int run(const struct xfp_cache_call *call, struct xfp_error *err)
+{
+	struct xfp_cache cache;
+	struct listing l = { .call = call, .cache = &cache };
+	enum xfp_status status = xfp_cache_open(call->folder, &cache, err);
+	uint32_t number;
+
+	if (status)
+		return status;
+	xfp_cache_mention_state(call, &cache);
+	if (call->operand) {
+		if (!(status = xfp_census_find(&cache.census, call->operand, &number, err)))
+			status = xfp_cache_explain(call, &cache, number, err);
+	} else if (!(status = choose(&l, err))) {
+		if (call->json)
+			status = print_json(&l, err);
+		else
+			print_text(&l);
+	}
+	free(l.item);
+	xfp_cache_close(&cache);
+	return status;
+}
+
+enum { KIND = 1, UNIT, SORT, REVERSE, KEYS };
+
+static bool take(int option, const char *value, struct xfp_cache_call *call, struct xfp_error *err)
+{
+	switch (option) {
+	case KIND:
+		call->kind = value;
+		if (rank(value) < KINDS)
+			return true;
+		xfp_fail(err, XFP_USAGE, "--kind %s: is none of survey, outliers, fit, choice and packed",
+			 xfp_printable(value).text);
+		return false;
+	case UNIT:
+		call->unit = value;
+		return true;
+	case SORT:
+		call->sort = value;
+		for (size_t i = 0; i < ORDERS; i++)
+			if (!strcmp(value, orders[i]))
+				return true;
+		xfp_fail(err, XFP_USAGE, "--sort %s: is none of unit, key, kind, size and made",
+			 xfp_printable(value).text);
+		return false;
+	case REVERSE:
+		call->reverse = true;
+		return true;
+	default:
+		call->keys = true;
+		return true;
+	}
+}
+
+static const struct option own[] = {
+	{ "kind", required_argument, NULL, KIND }, { "unit", required_argument, NULL, UNIT },
+	{ "sort", required_argument, NULL, SORT }, { "reverse", no_argument, NULL, REVERSE },
+	{ "keys", no_argument, NULL, KEYS },       { 0 },
+};
+
+const struct xfp_cache_command xfp_cache_ls = {
+	.name = "ls",
+	.synopsis = " [--cache DIR] [--kind KIND] [--unit GLOB] [--sort ORDER] [--reverse] [--keys] [--json] [KEY]",
+	.text = "the artifacts; of one, everything",
+	.summary = "Lists the artifacts of a cache. With KEY, or the beginning of one, tells everything about that\n"
+		   "artifact: what it was made from, what it measured, which runs use it.",
+	.options = "      --kind KIND   only survey, outliers, fit, choice or packed\n"
+		   "      --unit GLOB   only those made for a unit whose name matches\n"
+		   "      --sort ORDER  unit (the default), key, kind, size or made\n"
+		   "      --reverse     the other way round\n"
+		   "      --keys        whole keys, and what each is the digest of\n",
+	.own = own,
+	.takes_operand = true,
+	.take = take,
+	.run = run,
+};

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rebuild.c - xfp cache rebuild: the manifest, made again from the artifacts.
+ */
+#include "cache/rebuild.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/printable.h"
+#include "cache/lock.h"
+#include "commands/cache/cache.h"
+
+struct session {
+	const struct xfp_cache_call *call;
+	struct xfp_cache_progress progress;
+};
+
+static void left_out(const char *message, void *context)
+{
+	struct session *s = context;
+
+	xfp_cache_progress_clear(&s->progress);
+	fprintf(stderr, "%s: left out: %s\n", s->call->program, message);
+}
+
+static void progress(uint64_t done, uint64_t total, void *context)
+{
+	struct session *s = context;
+
+	xfp_cache_progress_show(done, total, &s->progress);
+}
+
+static enum xfp_status print_json(const struct xfp_cache_call *call, const struct xfp_rebuilt *r, struct xfp_error *err)
+{
+	json_t *root = json_pack("{s:o, s:I, s:I, s:s, s:I, s:I, s:o, s:o}", "cache", xfp_json_text(call->folder),
+				 "artifacts", (json_int_t)r->artifacts, "left_out", (json_int_t)r->left_out, "old",
+				 xfp_cache_state_name(r->old), "runs", (json_int_t)r->runs, "source_files",
+				 (json_int_t)r->sources, "lost", *r->lost ? xfp_json_text(r->lost) : json_null(),
+				 "aside", r->aside ? xfp_json_text(r->aside) : json_null());
+
+	return xfp_json_print(root, XFP_CACHE_JSON, err);
+}
+
+static void print_text(const struct xfp_cache_call *call, const struct xfp_rebuilt *r)
+{
+	printf("%s: the manifest was made of %" PRIu64 " artifacts", call->folder, r->artifacts);
+	if (r->left_out)
+		printf("; %" PRIu64 " were left out, see above: xfp cache check --read-data --remove", r->left_out);
+	putchar('\n');
+	if (r->old == XFP_MANIFEST_ABSENT || r->old == XFP_MANIFEST_EMPTY)
+		puts("there was none before, so nothing is known of earlier runs and of source files; those are\n"
+		     "read again, and what is cached is not computed again");
+	else
+		printf("%" PRIu64 " runs and %" PRIu64 " source files were taken over from the old one%s\n", r->runs,
+		       r->sources, *r->lost ? "; not all of it could be:" : "");
+	if (*r->lost)
+		printf("  %s\n", xfp_printable(r->lost).text);
+	if (r->aside)
+		printf("the old one is %s; xfp cache gc removes it\n", r->aside);
+}
+
+static int run(const struct xfp_cache_call *call, struct xfp_error *err)
+{
+	struct session s = { .call = call };
+	const struct xfp_rebuild_hooks hooks = { left_out, progress, &s };
+	struct xfp_rebuilt result = { 0 };
+	struct xfp_store store = { 0 };
+	enum xfp_status status = xfp_store_look(call->folder, &store, err);
+	int lock = -1;
+
+	if (status)
+		return status;
+	if (store.read_only)
+		status = xfp_fail(err, XFP_FAILED,
+				  "%s: is read-only; the manifest can only be made where it can be written",
+				  call->folder);
+	if (!status && !(status = xfp_lock_alone(&store, call->program, &lock, err))) {
+		xfp_cache_mention_lock(call, lock);
+		xfp_cache_progress_begin(&s.progress, call->program);
+		status = xfp_manifest_rebuild(&store, &hooks, &result, err);
+		xfp_cache_progress_clear(&s.progress);
+	}
+	xfp_lock_release(lock);
+	if (!status && call->json)
+		status = print_json(call, &result, err);
+	else if (!status)
+		print_text(call, &result);
+	free(result.aside);
+	xfp_store_close(&store);
+	return status;
+}
+
+const struct xfp_cache_command xfp_cache_rebuild = {
+	.name = "rebuild",
+	.synopsis = " [--cache DIR] [--json]",
+	.text = "make the manifest again from the artifacts",
+	.summary =
+		"Reads every artifact and makes a new manifest. What only the old one knows, runs and source files,\n"
+		"is taken over from it as far as it can be read.",
+	.options = "",
+	.run = run,
+};

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stats.c - xfp cache stats: what a cache holds in figures.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "base/text/size.h"
+#include "cache/check.h"
+#include "cache/gc.h"
+#include "commands/cache/cache.h"
+
+#define MOST_RUNS 10 /* as text; in JSON all */
+
+static const char *const kinds[] = { "survey", "outliers", "fit", "choice", "packed", "" };
+#define KINDS (sizeof kinds / sizeof kinds[0])
+
+struct sum {
+	uint64_t artifacts, bytes, current, current_bytes;
+	double seconds;
+};
+
+struct figures {
+	const struct xfp_cache *cache;
+	struct sum kind[KINDS], all;
+	uint64_t weights; /* of what is current and packed */
+	uint64_t unknown, other_bytes;
+	int64_t oldest, newest;
+	struct xfp_gc_plan gc;
+	struct xfp_check_result check;
+};
+
+/* ---- counting ---------------------------------------------------------------------------------- */
+
+static void add(struct sum *sum, const struct xfp_census_item *item)
+{
+	sum->artifacts++;
+	sum->bytes += item->bytes;
+	sum->seconds += item->seconds;
+	sum->current += item->current;
+	sum->current_bytes += item->current ? item->bytes : 0;
+}
+
+static void count(struct figures *f)
+{
+	const struct xfp_census *census = &f->cache->census;
+
+	for (uint32_t i = 0; i < census->count; i++) {
+		const struct xfp_census_item *item = &census->items[i];
+		size_t kind = 0;
+
+		if (!item->there)
+			continue;
+		while (kind < KINDS - 1 && strcmp(kinds[kind], item->kind))
+			kind++;
+		add(&f->kind[kind], item);
+		add(&f->all, item);
+		f->weights += item->current ? item->weights : 0;
+		if (!f->oldest || item->made < f->oldest)
+			f->oldest = item->made;
+		if (item->made > f->newest)
+			f->newest = item->made;
+	}
+	for (uint32_t i = 0; i < census->other_count; i++) {
+		f->unknown += census->others[i].what == XFP_STORE_UNKNOWN;
+		f->other_bytes += census->others[i].bytes;
+	}
+}
+
+/* Findings are counted; xfp cache check tells them. */
+static enum xfp_status overlook(const struct xfp_finding *finding, void *context, struct xfp_error *err)
+{
+	(void)finding;
+	(void)context;
+	(void)err;
+	return XFP_OK;
+}
+
+static enum xfp_status find_damage(struct figures *f, struct xfp_error *err)
+{
+	const struct xfp_check_rules rules = { 0 };
+	const struct xfp_check_hooks hooks = { .found = overlook };
+
+	return xfp_check_cache(&f->cache->store, &f->cache->census, false, &rules, &hooks, &f->check, err);
+}
+
+/* Stored bytes against two bytes a weight, of what is current. */
+static double share(const struct figures *f, uint64_t bytes)
+{
+	return f->weights ? (double)bytes / (2.0 * (double)f->weights) : 0;
+}
+
+/* ---- text -------------------------------------------------------------------------------------- */
+
+static void print_line(const struct figures *f, const char *name, const struct sum *sum)
+{
+	char bytes[32], current[32], part[32] = "-";
+
+	if (f->weights)
+		snprintf(part, sizeof part, "%.2f%%", 100 * share(f, sum->current_bytes));
+	printf("%-10s %9" PRIu64 " %9s %9" PRIu64 " %9s %8s %10.1f\n", name, sum->artifacts,
+	       xfp_human((double)sum->bytes, "B", bytes), sum->current,
+	       xfp_human((double)sum->current_bytes, "B", current), part, sum->seconds);
+}
+
+static const struct xfp_value *value(const struct xfp_value *values, unsigned count, const char *name)
+{
+	static const struct xfp_value none;
+
+	for (unsigned i = 0; i < count; i++)
+		if (!strcmp(values[i].name, name))
+			return &values[i];
+	return &none;
+}
+
+static enum xfp_status print_run(const struct xfp_value *values, unsigned count, void *context, struct xfp_error *err)
+{
+	const struct xfp_value *started = value(values, count, "started"), *status = value(values, count, "status");
+	const struct xfp_value *output = value(values, count, "output");
+	char ended[16] = "-";
+
+	(void)context;
+	(void)err;
+	if (status->type == XFP_VALUE_INTEGER)
+		snprintf(ended, sizeof ended, "%" PRId64, status->integer);
+	printf("%4" PRId64 "  %-20.20s  %6s  %6" PRId64 "  %6" PRId64 "  %6" PRId64 "  %6" PRId64 "  %9.1f  %s\n",
+	       value(values, count, "run")->integer, started->text ? xfp_printable(started->text).text : "-", ended,
+	       value(values, count, "units")->integer, value(values, count, "fitted")->integer,
+	       value(values, count, "repacked")->integer, value(values, count, "cached")->integer,
+	       value(values, count, "seconds")->real, output->text ? xfp_printable(output->text).text : "-");
+	return XFP_OK;
+}
+
+static enum xfp_status print_text(const struct figures *f, struct xfp_error *err)
+{
+	char oldest[32], newest[32], bytes[32], weights[32];
+	enum xfp_status status = XFP_OK;
+
+	puts("kind       artifacts      size   current      size    share    seconds");
+	for (size_t i = 0; i < KINDS; i++)
+		if (i < KINDS - 1 || f->kind[i].artifacts)
+			print_line(f, *kinds[i] ? kinds[i] : "unknown", &f->kind[i]);
+	print_line(f, "all", &f->all);
+	printf("\nshare: of two bytes a weight, for the %s weights of current units; seconds: to make them\n",
+	       xfp_human((double)f->weights, "", weights));
+	if (f->all.artifacts)
+		printf("made from %s to %s\n", xfp_utc(f->oldest, oldest), xfp_utc(f->newest, newest));
+	printf("manifest and everything else: %s%s\n", xfp_human((double)f->other_bytes, "B", bytes),
+	       f->unknown ? ", of it files that xfp did not make, see xfp cache check" : "");
+	printf("damaged: %" PRIu64 ", by size and header; xfp cache check --read-data reads them\n",
+	       f->check.found[XFP_FINDING_DAMAGED] + f->check.found[XFP_FINDING_UNREADABLE]);
+	printf("xfp cache gc would free %s\n", xfp_human((double)(f->gc.before - f->gc.after), "B", bytes));
+	if (!f->cache->manifest || !f->cache->census.run_count)
+		return XFP_OK;
+	puts("\n run  started               status   units  fitted  packed  cached    seconds  output");
+	status = xfp_manifest_summaries(f->cache->manifest, MOST_RUNS, print_run, NULL, err);
+	if (f->cache->census.run_count > MOST_RUNS)
+		printf("and %" PRIu32 " before\n", f->cache->census.run_count - MOST_RUNS);
+	return status;
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------- */
+
+static json_t *sum_json(const struct figures *f, const struct sum *sum)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:f}", "artifacts", (json_int_t)sum->artifacts, "bytes",
+			 (json_int_t)sum->bytes, "current", (json_int_t)sum->current, "current_bytes",
+			 (json_int_t)sum->current_bytes, "share",
+			 f->weights ? json_real(share(f, sum->current_bytes)) : json_null(), "seconds", sum->seconds);
+}
+
+static enum xfp_status add_run(const struct xfp_value *values, unsigned count, void *context, struct xfp_error *err)
+{
+	if (json_array_append_new(context, xfp_json_row(values, count)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	return XFP_OK;
+}
+
+static enum xfp_status print_json(const struct figures *f, struct xfp_error *err)
+{
+	json_t *by_kind = json_object(), *runs = json_array(), *root;
+	enum xfp_status status = XFP_OK;
+
+	for (size_t i = 0; by_kind && i < KINDS; i++)
+		json_object_set_new(by_kind, *kinds[i] ? kinds[i] : "unknown", sum_json(f, &f->kind[i]));
+	if (runs && f->cache->manifest)
+		status = xfp_manifest_summaries(f->cache->manifest, -1, add_run, runs, err);
+	root = json_pack("{s:o, s:s, s:o, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:o}", "cache",
+			 xfp_json_text(f->cache->store.folder), "manifest", xfp_cache_state_name(f->cache->state),
+			 "kinds", by_kind, "all", sum_json(f, &f->all), "weights", (json_int_t)f->weights, "oldest",
+			 xfp_json_time(f->oldest), "newest", xfp_json_time(f->newest), "other_bytes",
+			 (json_int_t)f->other_bytes, "unknown_files", (json_int_t)f->unknown, "damaged",
+			 (json_int_t)(f->check.found[XFP_FINDING_DAMAGED] + f->check.found[XFP_FINDING_UNREADABLE]),
+			 "gc_frees", (json_int_t)(f->gc.before - f->gc.after), "runs", runs);
+	if (!status)
+		return xfp_json_print(root, XFP_CACHE_JSON, err);
+	json_decref(root);
+	return status;
+}
+
+/* ---- the command ------------------------------------------------------------------------------- */
+
+static int run(const struct xfp_cache_call *call, struct xfp_error *err)
+{
+	struct xfp_gc_rules rules = { .keep_runs = call->keep_runs, .older_than = INT64_MAX };
+	struct xfp_cache cache;
+	struct figures f = { .cache = &cache };
+	enum xfp_status status = xfp_cache_open(call->folder, &cache, err);
+
+	if (status)
+		return status;
+	xfp_cache_mention_state(call, &cache);
+	count(&f);
+	if (!(status = find_damage(&f, err)) && !(status = xfp_gc_plan(&cache.census, &rules, &f.gc, err)))
+		status = call->json ? print_json(&f, err) : print_text(&f, err);
+	xfp_gc_plan_free(&f.gc);
+	xfp_cache_close(&cache);
+	return status;
+}
+
+const struct xfp_cache_command xfp_cache_stats = {
+	.name = "stats",
+	.synopsis = " [--cache DIR] [--json]",
+	.text = "counts, sizes, hits, costs",
+	.summary = "Sums up a cache: by kind, by run, what is damaged, what xfp cache gc would free.",
+	.options = "",
+	.run = run,
+};

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * by_peers.c - xfp compare: the formats that people know, on the rows that ours are measured on.
+ *
+ * The sampled rows of a matrix are encoded as one flat array, row after row: what a format does where rows are no
+ * multiple of its blocks. They are taken a stretch at a time that ends where a row and a block do, so that memory does
+ * not grow with the sample.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "commands/compare/compare.h"
+#include "kernels/encode/cosine.h"
+#include "kernels/encode/encode.h"
+#include "stages/quantize/threads.h"
+
+#define STRETCH_WEIGHTS (1u << 18) /* at the least; blocks divide XFP_PEER_WEIGHTS */
+
+struct stretch {
+	uint64_t cols, rows;     /* of a stretch, at most */
+	float *source, *decoded; /* [rows][cols] */
+	float *w, *r;            /* [threads] padded rows */
+	size_t padded;
+	int threads;
+	struct xfp_row_error *result[XFP_PEERS]; /* [sampled rows] */
+};
+
+static uint64_t greatest_divisor(uint64_t a, uint64_t b)
+{
+	return b ? greatest_divisor(b, a % b) : a;
+}
+
+static void stretch_free(struct stretch *s)
+{
+	free(s->source);
+	free(s->decoded);
+	free(s->w);
+	free(s->r);
+	for (unsigned p = 0; p < XFP_PEERS; p++)
+		free(s->result[p]);
+}
+
+static enum xfp_status stretch_init(struct stretch *s, uint64_t cols, uint64_t sampled, struct xfp_error *err)
+{
+	uint64_t step = XFP_PEER_WEIGHTS / greatest_divisor(cols, XFP_PEER_WEIGHTS);
+	size_t bytes;
+	bool good;
+
+	s->cols = cols;
+	s->rows = (STRETCH_WEIGHTS / cols / step + 1) * step;
+	s->rows = s->rows < sampled ? s->rows : sampled;
+	s->threads = xfp_threads();
+	s->padded = xfp_padded(cols) + XFP_LANES;
+	bytes = xfp_align((size_t)s->threads * s->padded * sizeof(float), 64);
+	s->source = malloc(s->rows * cols * sizeof *s->source);
+	s->decoded = malloc(s->rows * cols * sizeof *s->decoded);
+	s->w = aligned_alloc(64, bytes);
+	s->r = aligned_alloc(64, bytes);
+	good = s->source && s->decoded && s->w && s->r;
+	for (unsigned p = 0; p < XFP_PEERS; p++)
+		good = (s->result[p] = malloc(sampled * sizeof *s->result[p])) && good;
+	if (!good)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	memset(s->w, 0, bytes);
+	memset(s->r, 0, bytes);
+	return XFP_OK;
+}
+
+/* Rows [first, first + count) of a block of the sample. */
+static void load(struct stretch *s, const struct xfp_rows *rows, uint64_t first, uint64_t count)
+{
+#pragma omp parallel for schedule(static)
+	for (uint64_t i = 0; i < count; i++) {
+		float *w = s->w + (size_t)xfp_thread() * s->padded;
+
+		xfp_rows_load(rows, first + i, w);
+		memcpy(s->source + i * s->cols, w, s->cols * sizeof *w);
+	}
+}
+
+static void encode(struct stretch *s, const struct xfp_peer *peer, uint64_t count, struct xfp_row_error *result)
+{
+	uint64_t weights = count * s->cols, blocks = (weights + XFP_PEER_WEIGHTS - 1) / XFP_PEER_WEIGHTS;
+
+#pragma omp parallel for schedule(dynamic, 16)
+	for (uint64_t b = 0; b < blocks; b++) {
+		uint8_t code[XFP_PEER_BYTES]; /* smaller blocks take no more together */
+		uint64_t at = b * XFP_PEER_WEIGHTS, left = weights - at;
+		size_t n = left < XFP_PEER_WEIGHTS ? (size_t)left : XFP_PEER_WEIGHTS;
+
+		xfp_peer_encode(peer, s->source + at, n, code);
+		xfp_peer_decode(peer, code, n, s->decoded + at);
+	}
+#pragma omp parallel for schedule(static)
+	for (uint64_t i = 0; i < count; i++) {
+		float *w = s->w + (size_t)xfp_thread() * s->padded, *r = s->r + (size_t)xfp_thread() * s->padded;
+
+		memcpy(w, s->source + i * s->cols, s->cols * sizeof *w);
+		memcpy(r, s->decoded + i * s->cols, s->cols * sizeof *r);
+		result[i] = xfp_row_compare(w, r, s->cols);
+	}
+}
+
+static enum xfp_status go_through(struct stretch *s, const struct xfp_survey *survey, struct xfp_signals *signals,
+				  struct xfp_error *err)
+{
+	for (uint32_t b = 0; b < survey->block_count; b++) {
+		const struct xfp_survey_block *block = &survey->blocks[b];
+
+		for (uint64_t first = 0; first < block->rows.count; first += s->rows) {
+			uint64_t left = block->rows.count - first, count = left < s->rows ? left : s->rows;
+
+			load(s, &block->rows, first, count);
+			for (unsigned p = 0; p < XFP_PEERS; p++) {
+				if (xfp_signals_came(signals))
+					return xfp_fail(err, XFP_FAILED, "interrupted");
+				encode(s, &xfp_peers[p], count, s->result[p] + block->first + first);
+			}
+		}
+	}
+	return XFP_OK;
+}
+
+/* As a survey adds up: rows of the sample count for all others, those that were picked for themselves. */
+static void sum_up(const struct stretch *s, const struct xfp_ledger_unit *unit, const struct xfp_survey *survey,
+		   unsigned p, double *cosine, struct xfp_compared *compared, double *norm)
+{
+	double error = 0;
+
+	*compared = (struct xfp_compared){ .peer = &xfp_peers[p] };
+	*norm = 0;
+	for (uint64_t r = 0; r < survey->rows + survey->picked; r++) {
+		double each = r < survey->rows ? survey->each : 1;
+
+		if (r < survey->rows)
+			cosine[r] = s->result[p][r].cosine;
+		error += s->result[p][r].error * each;
+		*norm += s->result[p][r].norm * each;
+	}
+	compared->candidate.bytes = unit->experts * xfp_peer_size(&xfp_peers[p], unit->rows * unit->cols);
+	compared->candidate.error = *norm > 0 ? error / *norm : 0;
+	xfp_cosine_summary(cosine, survey->rows, &compared->candidate.cos_median, &compared->candidate.cos_p5);
+	/* Sources near the end of f32, which no scale of theirs reaches. */
+	if (!isfinite(compared->candidate.error)) {
+		compared->candidate.cos_median = compared->candidate.cos_p5 = -1;
+		compared->candidate.error = 1;
+	}
+}
+
+enum xfp_status xfp_compare_peers(const struct xfp_ledger_unit *unit, const struct xfp_survey *survey,
+				  struct xfp_signals *signals, struct xfp_compared list[XFP_PEERS], double *norm,
+				  struct xfp_error *err)
+{
+	struct stretch s = { 0 };
+	double *cosine = malloc(survey->rows * sizeof *cosine);
+	enum xfp_status status = stretch_init(&s, unit->cols, survey->rows + survey->picked, err);
+
+	if (!status && !cosine)
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	if (!status)
+		status = go_through(&s, survey, signals, err);
+	for (unsigned p = 0; !status && p < XFP_PEERS; p++)
+		sum_up(&s, unit, survey, p, cosine, &list[p], norm);
+	stretch_free(&s);
+	free(cosine);
+	return status;
+}

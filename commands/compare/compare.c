@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * compare.c - xfp compare: every mode and every k beside the formats that people know, on a model of the user's.
+ *
+ * inspect writes the ledger into a folder that is gone at the end. Units are then measured one after the other, each
+ * by all threads, in this process. No cache is read or written.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/printable.h"
+#include "base/system/file.h"
+#include "base/system/temporary.h"
+#include "commands/compare/compare.h"
+#include "commands/convert/run_inspect.h"
+#include "commands/ui/commands.h"
+#include "schemas/policy.h"
+#include "stages/quantize/threads.h"
+#include "stages/work/work.h"
+
+/* ---- which units ------------------------------------------------------------------------------- */
+
+/* What a TENSOR is to inspect: the wish that it be fitted. So kept matrices become units, named in full, and an
+ * output head is fitted. The pattern is borrowed. */
+static struct xfp_override wish_of(const struct xfp_compare_request *request, uint32_t i)
+{
+	return (struct xfp_override){ .pattern = request->patterns[i],
+				      .format = { XFP_FORM_BITS, request->parameters.bits } };
+}
+
+static enum xfp_status add_wishes(struct xfp_compare_request *request, struct xfp_error *err)
+{
+	for (uint32_t i = 0; i < request->pattern_count; i++) {
+		struct xfp_override wish = wish_of(request, i);
+
+		wish.pattern = strdup(wish.pattern);
+		if (!wish.pattern || !xfp_parameters_add_override(&request->parameters, &wish)) {
+			free(wish.pattern);
+			return xfp_fail(err, XFP_FAILED, "out of memory");
+		}
+	}
+	return XFP_OK;
+}
+
+/* Each TENSOR must be something; what is said of an override is said of it. */
+static enum xfp_status check_wishes(const struct xfp_comparison *comparison, struct xfp_error *err)
+{
+	const struct xfp_compare_request *request = &comparison->request;
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t i = 0; !status && i < request->pattern_count; i++) {
+		struct xfp_override wish = wish_of(request, i);
+		struct xfp_parameters one = { .overrides = &wish, .override_count = 1 };
+		struct xfp_error said = { .text = "" };
+		char *text = xfp_override_text(&wish), *prefix = NULL;
+		size_t skip = 0;
+
+		if (text && (prefix = xfp_format("--override '%s': ", xfp_printable(text).text))) {
+			status = xfp_policy_check(&one, comparison->ledger, &said);
+			if (status && !strncmp(said.text, prefix, strlen(prefix)))
+				skip = strlen(prefix);
+			if (status)
+				xfp_fail(err, status, "TENSOR '%s': %s", xfp_printable(wish.pattern).text,
+					 said.text + skip);
+		} else {
+			status = xfp_fail(err, XFP_FAILED, "out of memory");
+		}
+		free(prefix);
+		free(text);
+	}
+	return status;
+}
+
+static bool is_wanted(const struct xfp_compare_request *request, const struct xfp_ledger_unit *unit)
+{
+	bool wanted = !request->pattern_count;
+
+	for (uint32_t i = 0; !wanted && i < request->pattern_count; i++) {
+		struct xfp_override wish = wish_of(request, i);
+
+		wanted = xfp_override_matches(&wish, unit->name, unit->role, unit->class_);
+	}
+	return wanted && unit->plan == XFP_PLAN_FIT;
+}
+
+/* ---- the ledger -------------------------------------------------------------------------------- */
+
+static enum xfp_status read_ledger(struct xfp_comparison *comparison, const char *work, struct xfp_error *err)
+{
+	char *path = xfp_path(work, XFP_LEDGER_FILE);
+	enum xfp_status status =
+		path ? xfp_ledger_read(path, &comparison->ledger, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	free(path);
+	return status;
+}
+
+/* inspect runs as it does for a conversion that has got no further; only why it fails is shown. */
+static enum xfp_status inspect(struct xfp_comparison *comparison, struct xfp_signals *signals, struct xfp_error *err)
+{
+	struct xfp_compare_request *request = &comparison->request;
+	struct xfp_conversion c = { .signals = signals, .lock = -1, .log = -1, .cache_lock = -1 };
+	char *work = xfp_temporary_folder(err);
+	FILE *log = work ? tmpfile() : NULL;
+	enum xfp_status status = XFP_FAILED;
+
+	if (work && !log)
+		xfp_fail(err, XFP_FAILED, "no temporary file");
+	if (work && log) {
+		c.log = fileno(log);
+		c.options = (struct xfp_options){ .model = request->model,
+						  .family = (char *)(uintptr_t)request->family,
+						  .work = work,
+						  .cache = work,
+						  .parameters = request->parameters,
+						  .quiet = true };
+		status = xfp_run_environment(&c, err);
+		if (!status)
+			status = (enum xfp_status)xfp_run_inspect(&c, signals, work, err);
+		if (!status)
+			status = read_ledger(comparison, work, err);
+	}
+	if (log)
+		fclose(log);
+	xfp_temporary_remove(work);
+	return status;
+}
+
+/* ---- all units --------------------------------------------------------------------------------- */
+
+/* How far it is. What is looked at of a unit is so many rows, whose length is most of what it costs. */
+struct meter {
+	bool terminal; /* elsewhere nothing is shown: there is nothing to look up later */
+	uint32_t number, count;
+	uint64_t done, total; /* columns */
+	double started;
+};
+
+static void clear(const struct meter *meter)
+{
+	if (meter->terminal)
+		fputs("\r\033[K", stderr);
+}
+
+static void show(struct meter *meter, const char *name)
+{
+	double seconds = xfp_now() - meter->started, left;
+	char rest[48] = "";
+
+	meter->number++;
+	if (!meter->terminal)
+		return;
+	left = meter->done ? seconds * (double)(meter->total - meter->done) / (double)meter->done : 0;
+	if (left >= 90)
+		snprintf(rest, sizeof rest, ", about %.0f min left", left / 60);
+	else if (meter->done)
+		snprintf(rest, sizeof rest, ", about %.0f s left", left);
+	fprintf(stderr, "\r\033[K%3.0f%% %" PRIu32 " of %" PRIu32 "%s: %.48s",
+		100 * (double)meter->done / (double)meter->total, meter->number, meter->count, rest,
+		xfp_printable(name).text);
+}
+
+static enum xfp_status measure_units(struct xfp_comparison *c, struct xfp_signals *signals, struct xfp_error *err)
+{
+	const struct xfp_ledger *ledger = c->ledger;
+	struct meter meter = { .terminal = isatty(STDERR_FILENO), .started = xfp_now() };
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t u = 0; u < ledger->unit_count; u++)
+		if (is_wanted(&c->request, &ledger->units[u])) {
+			meter.count++;
+			meter.total += ledger->units[u].cols;
+		}
+	if (!meter.count)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no weights that a conversion would fit",
+				xfp_printable(c->request.model).text);
+	if (!(c->units = calloc(meter.count, sizeof *c->units)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	for (uint32_t u = 0; !status && u < ledger->unit_count; u++) {
+		const struct xfp_ledger_unit *unit = &ledger->units[u];
+
+		if (!is_wanted(&c->request, unit))
+			continue;
+		show(&meter, unit->name);
+		status = xfp_compare_unit(ledger, unit, &c->request, signals, &c->units[c->count], err);
+		if (!status && !c->units[c->count].count) {
+			clear(&meter);
+			fprintf(stderr, "xfp: %s: has weights that are no numbers, and is left out\n",
+				xfp_printable(unit->name).text);
+			free(c->units[c->count].list);
+			c->left_out++;
+		} else {
+			c->count++;
+		}
+		meter.done += unit->cols;
+	}
+	clear(&meter);
+	if (!status && !c->count)
+		status = xfp_fail(err, XFP_BAD_INPUT, "no unit is left to compare");
+	return status;
+}
+
+/* An hour of work must not end with that. */
+static enum xfp_status check_plot(const char *path, struct xfp_error *err)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	char *folder;
+	enum xfp_status status = XFP_OK;
+
+	if (!path)
+		return XFP_OK;
+	folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	if (!folder)
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	else if (access(folder, W_OK | X_OK))
+		status = xfp_fail_errno(err, errno, "--output %s: the folder cannot be written", path);
+	free(folder);
+	return status;
+}
+
+static enum xfp_status compare(struct xfp_comparison *c, struct xfp_signals *signals, struct xfp_error *err)
+{
+	const struct xfp_compare_request *request = &c->request;
+	enum xfp_status status = check_plot(request->plot, err);
+
+	if (!status)
+		status = add_wishes(&c->request, err);
+	if (!status)
+		status = inspect(c, signals, err);
+	if (!status)
+		status = check_wishes(c, err);
+	if (!status)
+		status = measure_units(c, signals, err);
+	/* Reserved for stages, whose units are made again; a comparison has nothing to go back to. */
+	if (status == XFP_CHANGED)
+		status = XFP_FAILED;
+	/* Files that changed meanwhile would have given a mixture. */
+	if (!status)
+		status = xfp_ledger_check_files(c->ledger, err);
+	if (!status)
+		status = xfp_compare_sum(c, err);
+	if (!status && request->plot)
+		status = xfp_compare_plot(c, request->plot, err);
+	if (!status && request->json)
+		return xfp_compare_print_json(c, err);
+	if (!status && request->csv)
+		xfp_compare_print_csv(c);
+	else if (!status)
+		xfp_compare_print(c);
+	return status;
+}
+
+static void comparison_free(struct xfp_comparison *c)
+{
+	for (uint32_t u = 0; u < c->count; u++)
+		free(c->units[u].list);
+	free(c->units);
+	free(c->all.list);
+	xfp_ledger_free(c->ledger);
+	xfp_compare_request_free(&c->request);
+}
+
+/* OpenMP's threads wait for each other by spinning unless the environment says otherwise before the program begins,
+ * and where other programs want the processors they take what the one that is waited for needs. So it begins again;
+ * where that cannot be, it is slower. */
+static void wait_passively(int argc, char **argv)
+{
+	char **words;
+
+	if (xfp_threads() == 1 || getenv("OMP_WAIT_POLICY") || setenv("OMP_WAIT_POLICY", "passive", 1) ||
+	    !(words = calloc((size_t)argc + 2, sizeof *words)))
+		return;
+	words[0] = (char *)(uintptr_t) "xfp";
+	words[1] = (char *)(uintptr_t) "compare";
+	memcpy(words + 2, argv + 1, (size_t)(argc - 1) * sizeof *words);
+	execv("/proc/self/exe", words);
+	free(words);
+}
+
+int xfp_main_compare(int argc, char **argv)
+{
+	struct xfp_comparison comparison = { 0 };
+	struct xfp_error err = { .text = "" };
+	struct xfp_signals signals = { 0 };
+	const char *name = argv[0];
+	enum xfp_status status;
+
+	wait_passively(argc, argv);
+	status = xfp_compare_parse(argc, argv, &comparison.request, &err);
+	if (!status && comparison.request.help) {
+		xfp_compare_help(name);
+	} else if (!status && comparison.request.version) {
+		printf("xfp %s\n", PACKAGE_VERSION);
+	} else if (!status) {
+		xfp_signals_hold(&signals);
+		status = compare(&comparison, &signals, &err);
+		if (status && !signals.interrupted && *err.text)
+			fprintf(stderr, "%s: %s\n", name, err.text);
+		comparison_free(&comparison);
+		xfp_signals_release(&signals);
+		return (int)status;
+	} else {
+		fprintf(stderr, "%s: %s\n", name, err.text);
+	}
+	if (status == XFP_USAGE)
+		fprintf(stderr, "Try '%s --help'.\n", name);
+	xfp_compare_request_free(&comparison.request);
+	return (int)status;
+}

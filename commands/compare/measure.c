@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * measure.c - xfp compare: our ways to store a unit, measured on its rows.
+ *
+ * A survey (survey.h) with one threshold at a time: then libraries are trained for that threshold, as a conversion
+ * trains them. What was published of v2a has neither balance nor outliers, and therefore a scan of its own.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/compare/compare.h"
+#include "stages/quantize/candidates.h"
+#include "stages/quantize/scan.h"
+
+#define USUAL_ROWS 256
+
+static uint64_t rows_of(const struct xfp_ledger_unit *unit, const struct xfp_compare_request *request)
+{
+	uint64_t all = unit->experts * unit->rows, least = xfp_survey_rows(unit);
+	/* Long rows tell as much as more of them: about as many weights as usual rows of 4096 have. */
+	uint64_t usual = USUAL_ROWS * 4096ull / unit->cols;
+
+	usual = usual > USUAL_ROWS ? USUAL_ROWS : usual;
+	usual = usual > least ? usual : least;
+	usual = request->rows ? request->rows : usual;
+	return usual < all ? usual : all;
+}
+
+/* Row scales, balance and library: what a format without them has not to pay for. */
+static uint64_t shared_bytes(const struct xfp_candidate *candidate, const struct xfp_outliers *known)
+{
+	uint64_t bytes[XFP_PARTS], shared;
+
+	xfp_candidate_parts(candidate, known, bytes);
+	shared = bytes[XFP_PART_BALANCE];
+	if (candidate->group)
+		shared += bytes[XFP_PART_CODE];
+	if (candidate->mode == XFP_MODE_V2C)
+		shared += bytes[XFP_PART_GROUP] -
+			  known->matrices * known->rows * ((known->cols + candidate->group - 1) / candidate->group);
+	return shared;
+}
+
+static enum xfp_status interrupted(struct xfp_signals *signals, struct xfp_error *err)
+{
+	return xfp_signals_came(signals) ? xfp_fail(err, XFP_FAILED, "interrupted") : XFP_OK;
+}
+
+/* Candidates of the parameters' modes for each threshold, after those that are in the list. */
+static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp_parameters *parameters,
+			       const struct xfp_thresholds *thresholds, bool published, struct xfp_signals *signals,
+			       struct xfp_compared_unit *compared, struct xfp_error *err)
+{
+	struct xfp_candidate list[2 * XFP_MOST_CANDIDATES];
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t t = 0; !status && t < thresholds->count; t++) {
+		const struct xfp_thresholds one = { 1, { thresholds->sigma_milli[t] } };
+		uint32_t count = 0;
+
+		status = interrupted(signals, err);
+		if (!status)
+			status = xfp_survey_measure(survey, parameters, parameters->bits, &one, list, &count, err);
+		for (uint32_t i = 0; !status && i < count; i++)
+			compared->list[compared->count++] =
+				(struct xfp_compared){ .published = published,
+						       .candidate = list[i],
+						       .shared = shared_bytes(&list[i], survey->known) };
+	}
+	return status;
+}
+
+static enum xfp_status add_ours(const struct xfp_survey *survey, const struct xfp_compare_request *request,
+				struct xfp_signals *signals, struct xfp_compared_unit *compared, struct xfp_error *err)
+{
+	struct xfp_parameters parameters = request->parameters;
+
+	parameters.modes = request->refined ? XFP_ALL_MODES : XFP_AUTO_MODES;
+	parameters.libfit = XFP_LIBFIT_REFINED;
+	return measure(survey, &parameters, &request->thresholds, false, signals, compared, err);
+}
+
+static enum xfp_status add_published(const struct xfp_survey *survey, const struct xfp_parameters *parameters,
+				     struct xfp_signals *signals, struct xfp_compared_unit *compared,
+				     struct xfp_error *err)
+{
+	static const struct xfp_thresholds none = { 1, { 0 } };
+
+	return measure(survey, parameters, &none, true, signals, compared, err);
+}
+
+/* What of the unit's rows is looked at. Nothing, where weights are no numbers and are not to fail. */
+struct look {
+	struct xfp_outliers known;
+	struct xfp_survey survey;
+};
+
+static enum xfp_status look_at(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
+			       const struct xfp_parameters *parameters, uint64_t rows, struct look *look,
+			       struct xfp_error *err)
+{
+	struct xfp_peaks peaks = { .sample = NULL };
+	enum xfp_status status = xfp_scan_unit(ledger, unit, parameters, &look->known, &peaks, err);
+
+	if (!status && !(look->known.sigma[0] < 0))
+		status = xfp_survey_load(ledger, unit, &look->known, &peaks, rows, &look->survey, err);
+	return status;
+}
+
+static void look_away(struct look *look)
+{
+	xfp_survey_free(&look->survey);
+	xfp_outliers_free(&look->known);
+	*look = (struct look){ 0 };
+}
+
+enum xfp_status xfp_compare_unit(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
+				 const struct xfp_compare_request *request, struct xfp_signals *signals,
+				 struct xfp_compared_unit *compared, struct xfp_error *err)
+{
+	size_t most = request->thresholds.count * 2 * XFP_MOST_CANDIDATES + XFP_MOST_CANDIDATES + XFP_PEERS;
+	struct xfp_compared peers[XFP_PEERS];
+	struct xfp_parameters recipe = request->parameters;
+	struct look look = { 0 };
+	enum xfp_status status;
+
+	*compared = (struct xfp_compared_unit){ .unit = unit,
+						.rows = unit->experts * unit->rows,
+						.weights = xfp_unit_weights(unit),
+						.sampled = rows_of(unit, request) };
+	compared->list = calloc(most, sizeof *compared->list);
+	status = compared->list ? look_at(ledger, unit, &request->parameters, compared->sampled, &look, err)
+				: xfp_fail(err, XFP_FAILED, "out of memory");
+	if (status || !look.survey.rows)
+		goto done;
+	status = xfp_compare_peers(unit, &look.survey, signals, peers, &compared->norm, err);
+	if (!status)
+		status = add_ours(&look.survey, request, signals, compared, err);
+	recipe.modes = 1u << XFP_MODE_V2A;
+	recipe.libfit = XFP_LIBFIT_PUBLISHED;
+	recipe.balance = 0;
+	look_away(&look);
+	if (!status && request->published)
+		status = look_at(ledger, unit, &recipe, compared->sampled, &look, err);
+	if (!status && request->published)
+		status = add_published(&look.survey, &recipe, signals, compared, err);
+	if (status)
+		goto done;
+	qsort(compared->list, compared->count, sizeof *compared->list, xfp_compared_order);
+	memcpy(compared->list + compared->count, peers, sizeof peers);
+	compared->count += XFP_PEERS;
+done:
+	look_away(&look);
+	return status;
+}

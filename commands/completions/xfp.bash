@@ -1,0 +1,148 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Completion for bash; `make install` puts it where bash-completion finds it. By hand: source this file.
+# What there is to complete is in the table (commands/completions/options.table); how, below.
+
+declare -gA _xfp_options _xfp_values _xfp_like
+
+_xfp_read_table() {
+	local command option value
+
+	while read -r command option value; do
+		case $command:$option in
+		:* | \#*) ;;
+		*:=) _xfp_like[$command]=$value ;;
+		*:\*) _xfp_values["$command *"]=$value ;;
+		*)
+			_xfp_options[$command]+="$option "
+			_xfp_values["$command $option"]=$value
+			;;
+		esac
+	done <<-'TABLE'
+@TABLE@
+	TABLE
+}
+_xfp_read_table
+unset -f _xfp_read_table
+
+_xfp_classes="attention linear_attention dense_mlp shared_expert routed_expert lm_head embedding router norm vision mtp other"
+
+# The options of a command, its own and those that it shares.
+_xfp_options_of() { # COMMAND
+	echo "${_xfp_options[$1]}${_xfp_like[$1]:+${_xfp_options[${_xfp_like[$1]}]}}"
+}
+
+_xfp_value_of() { # COMMAND OPTION
+	echo "${_xfp_values["$1 $2"]:-${_xfp_like[$1]:+${_xfp_values["${_xfp_like[$1]} $2"]}}}"
+}
+
+# COMPREPLY of lines, none of which is split.
+_xfp_reply() { mapfile -t COMPREPLY; }
+
+_xfp_files() { # PATTERN WORD: folders, and files that match
+	local file
+
+	compopt -o filenames 2>/dev/null
+	_xfp_reply < <(
+		compgen -d -- "$2"
+		while read -r file; do
+			# shellcheck disable=SC2254 # a pattern
+			case $file in $1) [ -d "$file" ] || echo "$file" ;; esac
+		done < <(compgen -f -- "$2")
+	)
+}
+
+# As xfp looks for it; ~ stays what the user wrote.
+_xfp_hub() {
+	local hub=${HF_HUB_CACHE:-${HF_HOME:+$HF_HOME/hub}}
+
+	hub=${hub:-${XDG_CACHE_HOME:-$HOME/.cache}/huggingface/hub}
+	echo "${hub/#\~\//$HOME/}"
+}
+
+_xfp_models() { # WORD
+	local name names=()
+
+	for name in "$(_xfp_hub)"/models--*; do
+		name=${name##*/models--}
+		[ "$name" = '*' ] || names+=("${name/--//}")
+	done
+	_xfp_files '*.safetensors' "$1"
+	mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "${names[*]}" -- "$1")
+}
+
+# Names of the files below the make rules' folder.
+_xfp_data() { # FOLDER SUFFIX
+	local file
+
+	for file in "$(xfp --pipelines 2>/dev/null)/$1"/*"$2"; do
+		file=${file##*/}
+		[ "$file" = "*$2" ] || echo "${file%"$2"}"
+	done
+}
+
+# Those of xfp, and of the folders that the user names.
+_xfp_families() {
+	local folder file
+
+	_xfp_data families .family
+	while read -r -d : folder; do
+		for file in "$folder"/*.family; do
+			file=${file##*/}
+			[ "$file" = '*.family' ] || echo "${file%.family}"
+		done
+	done <<<"${XFP_FAMILIES-}:"
+}
+
+_xfp_units() { sed -n 's/^UNITS [+:]*= *//p' "${XFP_WORK:-.}/units.mk" 2>/dev/null; }
+
+_xfp_words() { # WORD WORDS
+	_xfp_reply < <(compgen -W "$2" -- "$1")
+}
+
+_xfp_complete_value() { # VALUE WORD
+	case $1 in
+	- | \? | '') ;;
+	COMMAND) _xfp_words "$2" "help $(xfp --help 2>/dev/null | sed -n 's/^  xfp \([a-z]*\) .*/\1/p')" ;;
+	CLASS=)
+		compopt -o nospace 2>/dev/null
+		_xfp_words "$2" "${_xfp_classes// /= }="
+		;;
+	FAMILY) _xfp_words "$2" "$(_xfp_families)" ;;
+	PROFILE) _xfp_words "$2" "$(_xfp_data profiles .profile)" ;;
+	FILE) _xfp_files '*' "$2" ;;
+	DIR) _xfp_files '' "$2" ;;
+	BUNDLE | RUN) _xfp_files '*.xfp' "$2" ;;
+	MODEL) _xfp_models "$2" ;;
+	UNIT) _xfp_words "$2" "$(_xfp_units)" ;;
+	*) _xfp_words "$2" "${1//|/ }" ;;
+	esac
+}
+
+_xfp() {
+	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[0]##*/} value
+
+	COMPREPLY=()
+	# bash takes --option=value apart
+	if [ "$word" = = ]; then
+		word=
+	elif [ "$before" = = ]; then
+		before=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	if [ "$command" = xfp ] && ((COMP_CWORD > 1)); then
+		command=${COMP_WORDS[1]}
+		[ "$command" != help ] || { _xfp_complete_value COMMAND "$word"; return; }
+		[ "$command" != cache ] || ((COMP_CWORD == 2)) || command=cache-${COMP_WORDS[2]}
+	fi
+	value=$(_xfp_value_of "$command" "$before")
+	if [[ $before == -* && -n $value && $value != - ]]; then
+		_xfp_complete_value "$value" "$word"
+	elif [[ $word == -* ]]; then
+		_xfp_words "$word" "$(_xfp_options_of "$command")"
+	else
+		_xfp_complete_value "$(_xfp_value_of "$command" '*')" "$word"
+	fi
+}
+
+complete -F _xfp xfp xfp-autoselect xfp-bundle xfp-inspect xfp-kernel-verify xfp-libfit xfp-lloyd-fit xfp-outlier-extract xfp-pack xfp-survey xfp-verify

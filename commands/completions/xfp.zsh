@@ -1,0 +1,84 @@
+#compdef xfp xfp-autoselect xfp-bundle xfp-inspect xfp-kernel-verify xfp-libfit xfp-lloyd-fit xfp-outlier-extract xfp-pack xfp-survey xfp-verify
+# SPDX-License-Identifier: Apache-2.0
+#
+# Completion for zsh; `make install` puts it among the site functions. What there is to complete is in the
+# table (commands/completions/options.table); how, below.
+
+_xfp_table=$(cat <<'TABLE'
+@TABLE@
+TABLE
+)
+
+_xfp_classes=(attention linear_attention dense_mlp shared_expert routed_expert lm_head embedding router norm
+	vision mtp other)
+
+_xfp_commands() { compadd help ${(f)"$(_call_program commands xfp --help 2>/dev/null | sed -n 's/^  xfp \([a-z]*\) .*/\1/p')"} }
+_xfp_class() { compadd -S = -a _xfp_classes }
+_xfp_families() { compadd $(xfp --pipelines 2>/dev/null)/families/*.family(N:t:r) ${^${(s.:.)XFP_FAMILIES}}/*.family(N:t:r) }
+_xfp_profiles() { compadd $(xfp --pipelines 2>/dev/null)/profiles/*.profile(N:t:r) }
+_xfp_units() { compadd $(sed -n 's/^UNITS [+:]*= *//p' ${XFP_WORK:-.}/units.mk 2>/dev/null) }
+_xfp_models() {
+	local hub=${HF_HUB_CACHE:-${HF_HOME:+$HF_HOME/hub}}
+	local -a names
+
+	hub=${hub:-${XDG_CACHE_HOME:-$HOME/.cache}/huggingface/hub}
+	names=(${hub/#\~\//$HOME/}/models--*(N:t))
+	compadd ${${names#models--}/--//}
+	_files -g '*.safetensors'
+}
+
+# What _arguments calls an action.
+_xfp_action() { # VALUE
+	case $1 in
+	\?) echo ' ' ;;
+	COMMAND) echo _xfp_commands ;;
+	CLASS=) echo _xfp_class ;;
+	FAMILY) echo _xfp_families ;;
+	PROFILE) echo _xfp_profiles ;;
+	FILE) echo _files ;;
+	DIR) echo '_files -/' ;;
+	BUNDLE | RUN) echo '_files -g "*.xfp"' ;;
+	MODEL) echo _xfp_models ;;
+	UNIT) echo _xfp_units ;;
+	*) echo "(${1//|/ })" ;;
+	esac
+}
+
+# The specifications of a command for _arguments, a line each.
+_xfp_specs() { # COMMAND
+	local command option value
+
+	while read -r command option value; do
+		[[ $command == $1 ]] || continue
+		case $option:$value in
+		'=':*) _xfp_specs $value ;;
+		'*':*) echo "*:argument:$(_xfp_action $value)" ;;
+		--*:-) echo "*$option" ;;
+		-?:-) echo "*$option" ;;
+		--*) echo "*$option=:value:$(_xfp_action $value)" ;;
+		*) echo "*$option+:value:$(_xfp_action $value)" ;;
+		esac
+	done <<<$_xfp_table
+}
+
+_xfp() {
+	local command=$service
+	local -a specs
+
+	if [[ $service == xfp ]] && ((CURRENT > 2)); then
+		shift words
+		((CURRENT--))
+		command=$words[1]
+		[[ $command != help ]] || { _xfp_commands; return }
+		if [[ $command == cache ]] && ((CURRENT > 2)); then
+			shift words
+			((CURRENT--))
+			command=cache-$words[1]
+		fi
+	fi
+	specs=(${(f)"$(_xfp_specs $command)"})
+	((!$#specs)) || _arguments $specs
+}
+
+# Autoloaded, this file is the body of _xfp the first time.
+[[ $funcstack[1] != _xfp ]] || _xfp "$@"

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/convert/conversion.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cache/lock.h"
+#include "schemas/layout/bundle_layout.h"
+
+/* Stages of a run that was killed may take a moment to notice. */
+#define LOCK_PATIENCE_S 5
+#define LOCK_SILENCE_S .5
+
+/* ---- folders ---------------------------------------------------------------------------------- */
+
+static char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+static enum xfp_status check_output(const char *out, struct xfp_error *err)
+{
+	char *folder = folder_of(out);
+	enum xfp_status status = XFP_OK;
+	struct stat st;
+
+	if (!folder)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	if (stat(folder, &st))
+		status = xfp_fail_errno(err, errno, "%s: the output folder must exist before work starts", folder);
+	else if (!S_ISDIR(st.st_mode))
+		status = xfp_fail(err, XFP_FAILED, "%s: not a folder, so the output cannot go there", folder);
+	else if (access(folder, W_OK | X_OK))
+		status = xfp_fail_errno(err, errno, "%s: the output folder cannot be written", folder);
+	else if (!stat(out, &st) && !S_ISREG(st.st_mode))
+		status = xfp_fail(err, XFP_FAILED, "%s: exists and is not a file; choose another output", out);
+	free(folder);
+	return status;
+}
+
+/* A bundle is a tar whose first member has this name, with its NUL. */
+static bool begins_like_a_bundle(const char *path)
+{
+	char start[sizeof XFP_MEMBER_JSON] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool like = fd >= 0 && read(fd, start, sizeof start) == (ssize_t)sizeof start &&
+		    !memcmp(start, XFP_MEMBER_JSON, sizeof start);
+
+	if (fd >= 0)
+		close(fd);
+	return like;
+}
+
+/* The bundle replaces what has its name: that may be an older one or an empty file, and nothing else. */
+static enum xfp_status check_replaced(const struct xfp_options *o, struct xfp_error *err)
+{
+	char *folder = NULL;
+	enum xfp_status status = XFP_OK;
+	struct stat out, model, parent;
+	bool ours;
+
+	if (stat(o->out, &out) || !S_ISREG(out.st_mode) || begins_like_a_bundle(o->out))
+		return XFP_OK;
+	if (!(folder = folder_of(o->out)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	ours = !stat(o->model, &model) && !stat(folder, &parent) &&
+	       ((model.st_dev == out.st_dev && model.st_ino == out.st_ino) ||
+		(model.st_dev == parent.st_dev && model.st_ino == parent.st_ino));
+	if (ours)
+		status = xfp_fail(err, XFP_USAGE, "--output %s: is a file of the checkpoint; choose another output",
+				  o->out);
+	else if (out.st_size)
+		status = xfp_fail(err, XFP_USAGE,
+				  "--output %s: exists and is no .xfp bundle; remove it or choose another output",
+				  o->out);
+	free(folder);
+	return status;
+}
+
+static enum xfp_status check_cache(const char *cache, struct xfp_error *err)
+{
+	struct stat st;
+
+	if (!stat(cache, &st) && !S_ISDIR(st.st_mode))
+		return xfp_fail(err, XFP_FAILED, "--cache %s: is not a folder; choose another one", cache);
+	return XFP_OK;
+}
+
+/* The lock is inherited by make and the stages: while any of them lives, the folder is in use. */
+static enum xfp_status take_lock(struct xfp_conversion *c, struct xfp_error *err)
+{
+	double deadline = xfp_now() + LOCK_PATIENCE_S;
+	char *path = xfp_path(c->options.work, XFP_LOCK_FILE);
+	enum xfp_status status = XFP_OK;
+	bool said = false;
+
+	if (!path)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	c->lock = open(path, O_RDWR | O_CREAT, 0666);
+	if (c->lock < 0)
+		status = xfp_fail_errno(err, errno, "%s: the work folder cannot be written", path);
+	while (!status && flock(c->lock, LOCK_EX | LOCK_NB)) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			status = xfp_fail_errno(err, errno, "%s: cannot lock", path);
+		else if (xfp_now() > deadline)
+			status = xfp_fail(err, XFP_FAILED,
+					  "%s: another conversion is at work here; wait for it, or choose "
+					  "another output or --work folder",
+					  c->options.work);
+		else if (!said && !c->options.quiet && xfp_now() > deadline - LOCK_PATIENCE_S + LOCK_SILENCE_S)
+			said = fprintf(stderr, "xfp: waiting for another conversion in %s\n", c->options.work) > 0;
+		else if (c->signals ? xfp_signals_wait(c->signals, 50) : usleep(50000))
+			status = xfp_fail(err, XFP_FAILED, "interrupted");
+	}
+	/* What is there is another run's to write to. */
+	if (status && c->lock >= 0) {
+		close(c->lock);
+		c->lock = -1;
+	}
+	free(path);
+	return status;
+}
+
+static enum xfp_status open_log(struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *path = xfp_path(c->options.work, XFP_LOG_FILE), date[32];
+	enum xfp_status status = XFP_OK;
+	time_t now = time(NULL);
+	struct tm tm;
+
+	if (!path)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	c->log = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	if (c->log < 0)
+		status = xfp_fail_errno(err, errno, "%s: the log cannot be written", path);
+	else if (gmtime_r(&now, &tm) && strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &tm))
+		dprintf(c->log, "==== %s xfp %s: %s -> %s\n", date, PACKAGE_VERSION, c->options.model, c->options.out);
+	free(path);
+	return status;
+}
+
+/* The log and the record of the run: who we are, before anything is done. */
+static enum xfp_status begin_record(struct xfp_conversion *c, struct xfp_error *err)
+{
+	struct xfp_run_record *r = &c->record;
+	enum xfp_status status = open_log(c, err);
+
+	if (status)
+		return status;
+	r->pid = getpid();
+	r->started = xfp_wall_ms();
+	r->model = strdup(c->options.model);
+	r->out = strdup(c->options.out);
+	r->cache = strdup(c->options.cache);
+	snprintf(r->state, sizeof r->state, "running");
+	xfp_conversion_phase(c, "inspecting");
+	return XFP_OK;
+}
+
+enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	c->lock = c->log = c->cache_lock = -1;
+	if ((!c->options.out_guessed && (status = check_replaced(&c->options, err))) ||
+	    (status = check_cache(c->options.cache, err)) || c->options.dry_run)
+		return status;
+	if ((status = check_output(c->options.out, err)))
+		return status;
+	c->made_work = access(c->options.work, F_OK) != 0;
+	if ((status = xfp_mkdirs(c->options.work, err)) || (status = take_lock(c, err)))
+		return status;
+	xfp_conversion_sweep(c);
+	return begin_record(c, err);
+}
+
+void xfp_conversion_phase(struct xfp_conversion *c, const char *phase)
+{
+	if (c->lock < 0)
+		return;
+	snprintf(c->record.phase, sizeof c->record.phase, "%s", phase);
+	if (!c->record.working && !strcmp(phase, "converting"))
+		c->record.working = xfp_wall_ms();
+	xfp_run_record_write(c->options.work, &c->record, NULL);
+}
+
+void xfp_conversion_ended(struct xfp_conversion *c, const char *state, int status, const char *message)
+{
+	int came = c->signals ? c->signals->interrupted : 0;
+
+	if (c->lock < 0)
+		return;
+	snprintf(c->record.state, sizeof c->record.state, "%s", came ? "interrupted" : status ? "failed" : state);
+	c->record.status = came ? 128 + came : status;
+	c->record.ended = xfp_wall_ms();
+	if (!came && status && *message) {
+		free(c->record.message);
+		c->record.message = strdup(message);
+	} else if (came || !status) {
+		free(c->record.message);
+		c->record.message = NULL;
+	}
+	xfp_conversion_phase(c, "");
+}
+
+void xfp_conversion_sweep(const struct xfp_conversion *c)
+{
+	char *folder = folder_of(c->options.out);
+
+	xfp_sweep_pending(c->options.work);
+	if (folder)
+		xfp_sweep_pending(folder);
+	free(folder);
+}
+
+/* A run that came to nothing leaves nothing: there is no ledger, so all that the log holds was shown. */
+static void remove_empty_work(const struct xfp_conversion *c)
+{
+	static const char *const names[] = { XFP_LOG_FILE, XFP_RUN_FILE, XFP_LOCK_FILE };
+	char *ledger = xfp_path(c->options.work, XFP_LEDGER_FILE);
+
+	if (ledger && access(ledger, F_OK)) {
+		for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+			char *path = xfp_path(c->options.work, names[i]);
+
+			if (path)
+				unlink(path);
+			free(path);
+		}
+		rmdir(c->options.work);
+	}
+	free(ledger);
+}
+
+void xfp_conversion_close(struct xfp_conversion *c)
+{
+	if (c->made_work && c->lock >= 0)
+		remove_empty_work(c);
+	for (uint32_t i = 0; c->units && i < c->ledger->unit_count; i++)
+		free(c->units[i].source);
+	free(c->units);
+	xfp_ledger_free(c->ledger);
+	xfp_manifest_close(c->manifest);
+	if (c->store.folder)
+		xfp_store_close(&c->store);
+	xfp_lock_release(c->cache_lock);
+	if (c->log >= 0)
+		close(c->log);
+	if (c->lock >= 0)
+		close(c->lock);
+	xfp_run_record_free(&c->record);
+	xfp_options_free(&c->options);
+}
+
+/* While it, or one of its stages, lives, xfp cache gc and rebuild keep away. */
+static enum xfp_status share_cache(struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *what = xfp_format("xfp convert -o %s", c->options.out);
+	enum xfp_status status = what ? xfp_lock_share(&c->store, what, &c->cache_lock, err)
+				      : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	free(what);
+	return status;
+}
+
+static bool is_interrupted(void *signals)
+{
+	return xfp_signals_came(signals);
+}
+
+static struct xfp_wait wait_of(const struct xfp_conversion *c)
+{
+	return (struct xfp_wait){ c->signals ? is_interrupted : NULL, c->signals };
+}
+
+/* One that was removed whole while we waited for its lock (--drop-cache) is made again. */
+static enum xfp_status open_store(struct xfp_conversion *c, struct xfp_error *err)
+{
+	for (;;) {
+		enum xfp_status status = xfp_store_open(c->options.cache, &c->store, err);
+
+		c->store.wait = wait_of(c);
+		if (!status)
+			status = share_cache(c, err);
+		if (status || xfp_lock_is_of(&c->store, c->cache_lock))
+			return status;
+		xfp_lock_release(c->cache_lock);
+		xfp_store_close(&c->store);
+		c->cache_lock = -1;
+	}
+}
+
+enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_error *err)
+{
+	int64_t rebuilt;
+	enum xfp_status status;
+
+	if (c->manifest || (c->options.dry_run && access(c->options.cache, F_OK)))
+		return XFP_OK;
+	if (c->options.dry_run) {
+		/* It changes nothing: neither an old manifest nor a damaged artifact. */
+		c->store =
+			(struct xfp_store){ .folder = strdup(c->options.cache), .read_only = true, .wait = wait_of(c) };
+		status = c->store.folder ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	} else {
+		status = open_store(c, err);
+	}
+	if (status || (status = xfp_manifest_open(&c->store, &c->manifest, &rebuilt, err)))
+		return status;
+	if (rebuilt >= 0 && !c->options.quiet)
+		fprintf(stderr,
+			"xfp: %s: the manifest was lost, damaged or of another version; it was rebuilt from %" PRId64
+			" artifacts\n",
+			c->options.cache, rebuilt);
+	return XFP_OK;
+}
+
+/* ---- log -------------------------------------------------------------------------------------- */
+
+off_t xfp_log_size(const struct xfp_conversion *c)
+{
+	struct stat st;
+
+	return c->log >= 0 && !fstat(c->log, &st) ? st.st_size : 0;
+}
+
+/* The log from `offset` on; NULL when that cannot be had. */
+static char *read_log(const struct xfp_conversion *c, off_t offset)
+{
+	off_t size = xfp_log_size(c) - offset;
+	char *text = size > 0 ? calloc(1, (size_t)size + 1) : NULL;
+
+	if (text && pread(c->log, text, (size_t)size, offset) < 0) {
+		free(text);
+		text = NULL;
+	}
+	return text;
+}
+
+void xfp_log_show(const struct xfp_conversion *c, off_t offset)
+{
+	char *text = read_log(c, offset), *rest = text, *line;
+
+	while ((line = strsep(&rest, "\n")))
+		if (!strncmp(line, "xfp", 3))
+			fprintf(stderr, "%s\n", line);
+	free(text);
+}
+
+void xfp_log_keep(struct xfp_conversion *c, off_t offset)
+{
+	char *text = read_log(c, offset), *rest = text, *line, *last = NULL;
+
+	while ((line = strsep(&rest, "\n")))
+		if (!strncmp(line, "xfp", 3))
+			last = line;
+	if (last) {
+		free(c->record.message);
+		c->record.message = strdup(last);
+	}
+	free(text);
+}

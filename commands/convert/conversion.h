@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conversion.h - one conversion as the front end sees it: its folders, its ledger, and for each unit
+ * which artifacts are the current ones and whether they are there.
+ */
+#ifndef XFP_CONVERSION_H
+#define XFP_CONVERSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/system/signals.h"
+#include "cache/manifest.h"
+#include "cache/store.h"
+#include "commands/convert/options.h"
+#include "schemas/choice.h"
+#include "schemas/ledger.h"
+#include "stages/work/run_record.h"
+#include "stages/work/unit_state.h"
+
+struct xfp_conversion {
+	struct xfp_options options;
+	struct xfp_signals *signals; /* held; long steps ask whether one came. NULL: none */
+	int lock, log;               /* file descriptors, -1: none */
+	int cache_lock;              /* likewise, cache/lock.h */
+	bool made_work;              /* the work folder is new */
+	struct xfp_run_record record;
+	struct xfp_store store; /* folder NULL: there is no cache yet (only in a dry run) */
+	struct xfp_manifest *manifest;
+	int64_t run; /* the manifest's number of this run, 0: none */
+	struct xfp_ledger *ledger;
+	struct xfp_unit_state *units;
+	uint64_t weights, weights_done;
+	uint32_t todo;        /* units that are not done */
+	uint64_t events_read; /* how far into the events file */
+	bool leftovers;       /* the events are those of an earlier run */
+	bool damaged;         /* a stage removed a damaged artifact */
+	bool changed;         /* weights were not those that had been digested */
+	bool torn;            /* lines of the events were damaged; said once */
+	bool stands_alone;    /* the bundle is up to date, and the artifacts were dropped */
+	uint32_t failures;    /* other failed stages; the status of the first one: */
+	enum xfp_status failure;
+	bool manifest_behind; /* it could not be written; said once */
+	bool record_lost;     /* likewise the units of this run */
+};
+
+/* Check that the output can be written and replaces nothing but a bundle, make the work folder, take its
+ * lock, start a chapter of the log. A dry run changes nothing: it only makes sure of what is replaced. */
+enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *err);
+void xfp_conversion_close(struct xfp_conversion *c);
+/* For estimates; it borrows from the conversion. */
+static inline struct xfp_extent xfp_conversion_extent(const struct xfp_conversion *c)
+{
+	return (struct xfp_extent){ &c->options.parameters, c->ledger, c->units, c->todo };
+}
+
+/* For `xfp status`: what the run is doing now, and how it ended ("finished", "prepared"; a failure and an
+ * interruption speak for themselves). Nothing depends on whether that could be written. */
+void xfp_conversion_phase(struct xfp_conversion *c, const char *phase);
+void xfp_conversion_ended(struct xfp_conversion *c, const char *state, int status, const char *message);
+
+/* Remove what killed processes left half-written in the work folder and beside the bundle. */
+void xfp_conversion_sweep(const struct xfp_conversion *c);
+
+/* Open the cache and its manifest, unless they are open. */
+enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_error *err);
+
+/* What remains to be written, at the least, against what is free on the file systems of OUT, cache and work
+ * folder. Stages hold nothing back for --drop-cache, which frees room when the bundle stands. */
+enum xfp_status xfp_conversion_check_room(const struct xfp_conversion *c, struct xfp_error *err);
+uint64_t xfp_conversion_least_bytes(const struct xfp_conversion *c);
+
+/* The tools' messages ("xfp-inspect: ...") that the log holds from `offset` on, shown on stderr;
+ * xfp_log_size is where it ends now. */
+off_t xfp_log_size(const struct xfp_conversion *c);
+/* Keep the last of those messages as that of the run, for where it has none of its own. */
+void xfp_log_keep(struct xfp_conversion *c, off_t offset);
+void xfp_log_show(const struct xfp_conversion *c, off_t offset);
+
+#endif

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/convert/finish.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/printable.h"
+#include "base/system/mapped.h"
+#include "base/text/size.h"
+#include "commands/convert/run_make.h"
+#include "commands/convert/unchanged.h"
+#include "commands/ui/report.h"
+#include "runtime/xfp.h"
+#include "schemas/json_print.h"
+#include "stages/work/decided.h"
+
+/* ---- what an earlier run wrote ------------------------------------------------------------------ */
+
+static enum xfp_status find_stamp(const struct xfp_conversion *c, bool alone, struct xfp_result *result,
+				  struct xfp_error *err)
+{
+	struct xfp_bundle_stamp stamp;
+	enum xfp_status status;
+
+	xfp_mapped_begin(c->options.program, c->options.out, NULL);
+	status = xfp_bundle_stamp_matches(c, alone, &stamp, &result->unchanged, err);
+	xfp_mapped_end();
+	if (!status && result->unchanged) {
+		snprintf(result->sha256, sizeof result->sha256, "%s", stamp.sha256);
+		result->bytes = stamp.identity.size;
+	}
+	return status;
+}
+
+static enum xfp_status take_stamp(const struct xfp_conversion *c, struct xfp_bundle_stamp *stamp, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	xfp_mapped_begin(c->options.program, c->options.out, NULL);
+	status = xfp_bundle_stamp_take(c->options.out, stamp, err);
+	xfp_mapped_end();
+	return status;
+}
+
+enum xfp_status xfp_bundle_is_current(const struct xfp_conversion *c, struct xfp_result *result, struct xfp_error *err)
+{
+	return find_stamp(c, false, result, err);
+}
+
+enum xfp_status xfp_bundle_is_alone(const struct xfp_conversion *c, struct xfp_result *result, struct xfp_error *err)
+{
+	return find_stamp(c, true, result, err);
+}
+
+enum xfp_status xfp_bundle_stand_alone(const struct xfp_conversion *c, const struct xfp_result *result,
+				       struct xfp_error *err)
+{
+	struct xfp_bundle_stamp stamp;
+	enum xfp_status status = xfp_bundle_stamp_key(c, true, stamp.key, err);
+
+	snprintf(stamp.sha256, sizeof stamp.sha256, "%s", result->sha256);
+	if (!status)
+		status = take_stamp(c, &stamp, err);
+	return status ? status : xfp_bundle_stamp_write(c->options.work, &stamp, err);
+}
+
+/* ---- writing it -------------------------------------------------------------------------------- */
+
+/* As xfp-bundle reported it, in a line whose seal fits. */
+static bool find_sha256(const struct xfp_conversion *c, char sha256[65])
+{
+	uint64_t offset = c->events_read;
+	char *text = NULL, *rest, *line;
+	struct xfp_event event;
+	bool found = false;
+
+	if (xfp_events_read(c->options.work, &offset, &text, NULL))
+		return false;
+	for (rest = text; (line = strsep(&rest, "\n"));)
+		if (xfp_event_parse(line, &event) && event.unit == XFP_NO_UNIT && !strcmp(event.stage, "bundle") &&
+		    !strcmp(event.outcome, "made") && strspn(event.message, "0123456789abcdef") == 64) {
+			snprintf(sha256, 65, "%.64s", event.message);
+			found = true;
+		}
+	free(text);
+	return found;
+}
+
+/* What xfp-bundle is to find in the work folder. */
+static enum xfp_status decided(const struct xfp_conversion *c, char hex[33], struct xfp_error *err)
+{
+	struct xfp_digest *digest = xfp_decided_begin(&c->options.parameters);
+	struct xfp_identity *files = xfp_decided_files(c->ledger);
+
+	if (!digest || !files) {
+		if (digest)
+			xfp_digest_final(digest, NULL);
+		free(files);
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	}
+	for (uint32_t i = 0; i < c->ledger->extra_count; i++)
+		xfp_decided_file(digest, c->ledger->extras[i], &files[i]);
+	free(files);
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
+		xfp_decided_unit(digest, c->units[i].key[XFP_STAMP_CHOICE], c->units[i].key[XFP_STAMP_PACKED]);
+	xfp_decided_end(digest, hex);
+	return XFP_OK;
+}
+
+int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_result *result,
+		    struct xfp_error *err)
+{
+	char expected[33] = "";
+	const char *argv[] = { "xfp-bundle", "--work", c->options.work, "--cache", c->options.cache, "--expect",
+			       expected,     "--",     c->options.out,  NULL };
+	char *path = xfp_path(c->options.work, XFP_BUNDLE_STAMP);
+	struct xfp_bundle_stamp stamp;
+	off_t before = xfp_log_size(c);
+	int status;
+
+	if (!path)
+		return (int)xfp_fail(err, XFP_FAILED, "out of memory");
+	unlink(path);
+	free(path);
+	/* Before it is written: a small file that changes meanwhile makes the stamp an old one. */
+	if ((status = (int)xfp_bundle_stamp_key(c, false, stamp.key, err)) || (status = (int)decided(c, expected, err)))
+		return status;
+	status = xfp_run(c, signals, argv, NULL, NULL, NULL, err);
+	if (status && !signals->interrupted) {
+		xfp_log_show(c, before);
+		xfp_log_keep(c, before);
+	}
+	if (status)
+		return status == XFP_DAMAGED ? status : (int)xfp_child_status(status);
+	if (!find_sha256(c, stamp.sha256))
+		return (int)xfp_fail(err, XFP_FAILED, "%s: xfp-bundle did not report it", c->options.out);
+	if ((status = (int)take_stamp(c, &stamp, err)))
+		return status;
+	snprintf(result->sha256, sizeof result->sha256, "%s", stamp.sha256);
+	result->bytes = stamp.identity.size;
+	return (int)xfp_bundle_stamp_write(c->options.work, &stamp, err);
+}
+
+/* ---- the manifest ------------------------------------------------------------------------------ */
+
+static const char *key_or_null(const char *key)
+{
+	return *key ? key : NULL;
+}
+
+/* Of the fits that a unit that is kept was not stored by. */
+static const char *first_fit(const struct xfp_unit_state *state)
+{
+	return *state->key[XFP_STAMP_FIT] ? state->key[XFP_STAMP_FIT] : state->key[XFP_STAMP_LIBRARY];
+}
+
+bool xfp_record_units(struct xfp_conversion *c)
+{
+	struct xfp_error behind = { 0 };
+	enum xfp_status status = XFP_OK;
+
+	if (!c->run || c->record_lost)
+		return !c->record_lost;
+	status = xfp_manifest_begin(c->manifest, &behind);
+	for (uint32_t i = 0; !status && i < c->ledger->unit_count; i++) {
+		const struct xfp_ledger_unit *unit = &c->ledger->units[i];
+		struct xfp_unit_state *state = &c->units[i];
+		bool alone = unit->plan != XFP_PLAN_FIT, kept = state->choice.candidate.mode == XFP_MODE_KEEP;
+		enum xfp_mode mode = unit->plan == XFP_PLAN_FP8    ? XFP_MODE_FP8
+				     : unit->plan == XFP_PLAN_KEEP ? XFP_MODE_KEEP
+								   : (enum xfp_mode)state->choice.candidate.mode;
+		struct xfp_run_unit record = {
+			.number = i,
+			.name = unit->name,
+			.class_ = xfp_class_name(unit->class_),
+			.role = unit->role,
+			.experts = unit->experts,
+			.rows = unit->rows,
+			.cols = unit->cols,
+			.choice = alone ? NULL : &state->choice,
+			.mode = xfp_mode_name(mode),
+			.outliers = key_or_null(state->key[XFP_STAMP_OUTLIERS]),
+			.fit = key_or_null(kept ? first_fit(state) : state->choice.fit),
+			.choice_key = key_or_null(state->key[XFP_STAMP_CHOICE]),
+			.packed = key_or_null(state->key[XFP_STAMP_PACKED]),
+			.fitted = state->made & (1u << XFP_STAMP_FIT | 1u << XFP_STAMP_LIBRARY),
+			.repacked = state->made & 1u << XFP_STAMP_PACKED,
+			.seconds = state->seconds,
+		};
+
+		if (state->done && !state->recorded &&
+		    !(status = xfp_manifest_run_unit(c->manifest, c->run, &record, &behind)))
+			state->recorded = true;
+	}
+	if (xfp_manifest_commit(c->manifest, status ? NULL : &behind) || status) {
+		c->record_lost = true;
+		fprintf(stderr, "xfp: what this run used is not in the manifest: %s\n", behind.text);
+	}
+	return !c->record_lost;
+}
+
+/* ---- the summary ------------------------------------------------------------------------------- */
+
+struct tally {
+	uint32_t units, repacked, fitted;
+	uint32_t kept, nonfinite; /* at source precision for want of a candidate: below the floor, none at all */
+	uint32_t missed;          /* below their floor: */
+	uint32_t fixed, sampled;  /* with the bits that were asked for; with what met it by a sample; */
+	uint32_t best;            /* with the best candidate */
+	double seconds;           /* of stages, all together */
+};
+
+static void count_missed(const struct xfp_choice *choice, struct tally *tally)
+{
+	if (choice->met)
+		return;
+	tally->missed++;
+	if (choice->fixed)
+		tally->fixed++;
+	else if (choice->sample && choice->sample_median >= (double)choice->floor / XFP_NANO)
+		tally->sampled++;
+	else
+		tally->best++;
+}
+
+/* The choices are not known any more; the bundle tells what came of them. */
+static void count_bundle(const struct xfp_conversion *c, struct tally *tally)
+{
+	struct xfp_bundle *bundle = NULL;
+	struct xfp_unit_info unit;
+
+	if (xfp_bundle_open(c->options.out, &bundle, NULL))
+		return;
+	for (uint32_t u = 0; xfp_bundle_unit(bundle, u, &unit); u++) {
+		tally->missed += !unit.met;
+		tally->best += !unit.met;
+		tally->kept += unit.mode == XFP_MODE_KEEP;
+	}
+	xfp_bundle_close(bundle);
+}
+
+static struct tally count(const struct xfp_conversion *c)
+{
+	struct tally tally = { .units = c->ledger->unit_count };
+
+	for (uint32_t i = 0; i < tally.units; i++) {
+		tally.repacked += c->units[i].made >> XFP_STAMP_PACKED & 1;
+		tally.fitted += !!(c->units[i].made & (1u << XFP_STAMP_FIT | 1u << XFP_STAMP_LIBRARY));
+		tally.seconds += c->units[i].seconds;
+		if (c->stands_alone || c->ledger->units[i].plan != XFP_PLAN_FIT)
+			continue;
+		count_missed(&c->units[i].choice, &tally);
+		if (c->units[i].choice.candidate.mode == XFP_MODE_KEEP)
+			++*(c->units[i].nonfinite ? &tally.nonfinite : &tally.kept);
+	}
+	if (c->stands_alone)
+		count_bundle(c, &tally);
+	return tally;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* NULL: no memory. `room` has one number a unit. */
+static json_t *class_json(const struct xfp_bundle *bundle, const struct xfp_bundle_info *info, unsigned class_,
+			  double *room)
+{
+	json_int_t weights = 0, bytes = 0, outliers = 0;
+	int units = 0, kept = 0, missed = 0;
+	struct xfp_unit_info unit;
+
+	for (uint32_t u = 0; u < info->units; u++) {
+		if (!xfp_bundle_unit(bundle, u, &unit) || unit.class_ != class_)
+			continue;
+		room[units++] = unit.cos_median;
+		weights += (json_int_t)unit.weights;
+		bytes += (json_int_t)unit.bytes;
+		outliers += (json_int_t)unit.outliers;
+		kept += unit.mode == XFP_MODE_KEEP;
+		missed += !unit.met;
+	}
+	if (!units)
+		return json_null();
+	qsort(room, (size_t)units, sizeof *room, ascending);
+	return json_pack("{s:s, s:i, s:I, s:I, s:f, s:I, s:f, s:f, s:i, s:i}", "class",
+			 xfp_class_name((enum xfp_class)class_), "units", units, "weights", weights, "bytes", bytes,
+			 "true_bits", weights ? (double)bytes * 8 / (double)weights : 0, "outliers", outliers,
+			 "cos_median", room[(units - 1) / 2], "cos_median_least", room[0], "source_precision", kept,
+			 "below_floor", missed);
+}
+
+/* The table per class. */
+static json_t *classes_json(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	struct xfp_bundle *bundle = NULL;
+	struct xfp_bundle_info info;
+	json_t *list = NULL;
+	double *room;
+
+	if (xfp_bundle_open(c->options.out, &bundle, err))
+		return NULL;
+	xfp_bundle_info(bundle, &info);
+	if ((room = malloc((info.units + (size_t)1) * sizeof *room)))
+		list = json_array();
+	for (unsigned class_ = 0; list && class_ < XFP_CLASSES; class_++) {
+		json_t *one = class_json(bundle, &info, class_, room);
+
+		if (json_is_null(one))
+			continue;
+		if (json_array_append_new(list, one)) {
+			json_decref(list);
+			list = NULL;
+		}
+	}
+	if (!list)
+		xfp_fail(err, XFP_FAILED, "out of memory");
+	free(room);
+	xfp_bundle_close(bundle);
+	return list;
+}
+
+static enum xfp_status print_json(const struct xfp_conversion *c, const struct xfp_result *result,
+				  const struct tally *tally, double seconds, struct xfp_error *err)
+{
+	json_t *classes = classes_json(c, err), *root;
+
+	if (!classes)
+		return XFP_FAILED;
+	root = json_pack("{s:o, s:s, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:o, s:o}", "bundle",
+			 xfp_json_text(c->options.out), "sha256", result->sha256, "bytes", (json_int_t)result->bytes,
+			 "unchanged", (int)result->unchanged, "weights", (json_int_t)c->weights, "units",
+			 (json_int_t)tally->units, "repacked", (json_int_t)tally->repacked, "fitted",
+			 (json_int_t)tally->fitted, "cached", (json_int_t)(tally->units - tally->repacked),
+			 "source_precision", (json_int_t)(tally->kept + tally->nonfinite), "below_floor",
+			 (json_int_t)tally->missed, "seconds", seconds, "stage_seconds", tally->seconds,
+			 "dropped_bytes", (json_int_t)result->freed, "work", xfp_json_text(c->options.work), "classes",
+			 classes);
+	return xfp_json_print(root, JSON_INDENT(1) | JSON_REAL_PRECISION(9), err);
+}
+
+static void print_missed(uint32_t count, const char *why)
+{
+	if (count)
+		printf("%" PRIu32 " unit%s below %s floor: %s\n", count, count == 1 ? " is" : "s are",
+		       count == 1 ? "its" : "their", why);
+}
+
+/* Units that are not what was asked for. */
+static void print_misses(const struct tally *tally)
+{
+	if (tally->kept)
+		printf("%" PRIu32 " unit%s at source precision: no candidate met %s floor\n", tally->kept,
+		       tally->kept == 1 ? " stays" : "s stay", tally->kept == 1 ? "its" : "their");
+	if (tally->nonfinite)
+		printf("%" PRIu32 " unit%s at source precision: NaN or infinity\n", tally->nonfinite,
+		       tally->nonfinite == 1 ? " stays" : "s stay");
+	print_missed(tally->best, "no candidate met it, the best one was taken");
+	print_missed(tally->fixed, "the bits were fixed, whatever it is");
+	print_missed(tally->sampled, "the sampled experts met it, all of them together do not");
+}
+
+static enum xfp_status print_text(const struct xfp_conversion *c, const struct xfp_result *result,
+				  const struct tally *tally, double seconds, struct xfp_error *err)
+{
+	struct xfp_bundle *bundle = NULL;
+	enum xfp_status status = xfp_bundle_open(c->options.out, &bundle, err);
+	char bytes[32];
+
+	if (status)
+		return status;
+	xfp_report_table(stdout, bundle);
+	xfp_bundle_close(bundle);
+	printf("\n%s%s, %s\nsha256 %s\n", c->options.out, result->unchanged ? " is up to date" : "",
+	       xfp_human((double)result->bytes, "B", bytes), result->sha256);
+	printf("%" PRIu32 " units: %" PRIu32 " fitted, %" PRIu32 " packed now, %" PRIu32 " from the cache, in %.1f s\n",
+	       tally->units, tally->fitted, tally->repacked, tally->units - tally->repacked, seconds);
+	print_misses(tally);
+	if (result->dropped)
+		printf("cache  dropped, %s freed\n", xfp_human((double)result->freed, "B", bytes));
+	printf("log    %s/%s\n", c->options.work, XFP_LOG_FILE);
+	return XFP_OK;
+}
+
+enum xfp_status xfp_print_summary(const struct xfp_conversion *c, const struct xfp_result *result, double seconds,
+				  struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	struct tally tally;
+
+	xfp_mapped_begin(c->options.program, c->options.out, NULL);
+	tally = count(c);
+	dprintf(c->log, "%" PRIu32 " units: %" PRIu32 " fitted, %" PRIu32 " packed now, %" PRIu32 " from the cache\n",
+		tally.units, tally.fitted, tally.repacked, tally.units - tally.repacked);
+	if (c->options.json)
+		status = print_json(c, result, &tally, seconds, err);
+	else if (!c->options.quiet)
+		status = print_text(c, result, &tally, seconds, err);
+	xfp_mapped_end();
+	return status;
+}

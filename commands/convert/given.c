@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/convert/given.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/file.h"
+#include "base/system/mapped.h"
+#include "stages/settings/like.h"
+#include "stages/settings/profile.h"
+
+enum xfp_status xfp_given_add(struct xfp_given *given, int setting, const char *where, const char *text,
+			      struct xfp_error *err)
+{
+	struct xfp_given_setting *grown = realloc(given->list, (given->count + 1) * sizeof *grown);
+
+	if (!grown)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	given->list = grown;
+	grown += given->count++;
+	*grown = (struct xfp_given_setting){ .setting = setting, .text = strdup(text) };
+	snprintf(grown->where, sizeof grown->where, "%s", where);
+	return grown->text ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
+void xfp_given_free(struct xfp_given *given)
+{
+	for (size_t i = 0; i < given->count; i++)
+		free(given->list[i].text);
+	free(given->list);
+	*given = (struct xfp_given){ .count = 0 };
+}
+
+/* What is given beside --like must be what the bundle was made with. */
+static enum xfp_status check(const char *like, const char *before, const struct xfp_given_setting *given,
+			     const struct xfp_settings *now, struct xfp_error *err)
+{
+	char *after = xfp_parameters_to_json(&now->parameters);
+	enum xfp_status status = XFP_OK;
+
+	if (!before || !after)
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	else if (strcmp(before, after))
+		status = xfp_fail(err, XFP_USAGE,
+				  "%s '%s': contradicts --like %s, which was not made with it; see xfp info",
+				  given->where, given->text, like);
+	free(after);
+	return status;
+}
+
+/* `like` NULL: anything goes. */
+static enum xfp_status apply(const struct xfp_given *given, const char *like, struct xfp_settings *settings,
+			     struct xfp_error *err)
+{
+	char *before = like ? xfp_parameters_to_json(&settings->parameters) : NULL;
+	enum xfp_status status = XFP_OK;
+
+	for (size_t i = 0; !status && i < given->count; i++) {
+		const struct xfp_given_setting *one = &given->list[i];
+
+		status = xfp_setting_set(settings, one->setting, one->where, one->text, err);
+		if (!status && like)
+			status = check(like, before, one, settings, err);
+	}
+	if (!status)
+		status = xfp_settings_finish(settings, err);
+	/* Floors count only now, all of them together: the last one is named. */
+	for (size_t i = given->count; !status && like && i-- > 0;)
+		if (xfp_setting_is_floor(given->list[i].setting))
+			status = check(like, before, &given->list[i], settings, err);
+	free(before);
+	return status;
+}
+
+/* What of it asks for an output head of so many bits, for the message where there is none. */
+static enum xfp_status find_head(const struct xfp_given *given, struct xfp_options *o, struct xfp_error *err)
+{
+	const int whole = xfp_setting_find("lm-head"), one = xfp_setting_find("format");
+
+	for (size_t i = given->count; o->parameters.lm_head == XFP_LM_HEAD_QUANT && i-- > 0;) {
+		const struct xfp_given_setting *last = &given->list[i];
+
+		if (last->setting != whole && (last->setting != one || !strstr(last->text, "lm_head=")))
+			continue;
+		o->head_asked = xfp_format("%s '%s'", last->where, last->text);
+		return o->head_asked ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	}
+	return XFP_OK;
+}
+
+enum xfp_status xfp_given_settle(const struct xfp_given *given, struct xfp_options *o, struct xfp_error *err)
+{
+	struct xfp_settings settings = { .parameters = xfp_parameters_default(), .repeated = o->like };
+	enum xfp_status status = XFP_OK;
+
+	if (o->like && o->profile) {
+		status = xfp_fail(err, XFP_USAGE, "--like %s: has settings of its own; leave out --profile %s", o->like,
+				  o->profile);
+	} else if (o->like) {
+		xfp_mapped_begin(o->program, o->like, NULL);
+		status = xfp_like_settings(o->like, &settings.parameters, &o->family, err);
+		xfp_mapped_end();
+	} else if (o->profile) {
+		status = xfp_profile_read(o->profile, &settings, err);
+	}
+	if (!status)
+		status = apply(given, o->like, &settings, err);
+	o->parameters = settings.parameters;
+	return status ? status : find_head(given, o, err);
+}

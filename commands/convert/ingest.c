@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/convert/ingest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/convert/sources.h"
+#include "schemas/outliers.h"
+#include "schemas/packed.h"
+#include "schemas/surveyed.h"
+#include "stages/work/verified.h"
+
+/* ---- what stages leave ------------------------------------------------------------------------- */
+
+/* The artifacts of each stage, by their stamps. `first`: they tell the digests of a unit that is fitted. */
+static const struct step {
+	const char *stage, *kind;
+	uint32_t version;
+	bool first;
+	enum xfp_stamp stamp, extended;
+} steps[] = {
+	{ "survey", XFP_SURVEY_KIND, XFP_SURVEY_VERSION, true, XFP_STAMP_SURVEY, XFP_STAMP_SURVEY },
+	{ "outlier-extract", XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, true, XFP_STAMP_OUTLIERS, XFP_STAMP_OUTLIERS },
+	{ "lloyd-fit", XFP_FIT_KIND, XFP_FIT_VERSION, false, XFP_STAMP_FIT, XFP_STAMP_MORE },
+	{ "libfit", XFP_FIT_KIND, XFP_FIT_VERSION, false, XFP_STAMP_LIBRARY, XFP_STAMP_MORE_LIBRARY },
+	{ "autoselect", XFP_CHOICE_KIND, XFP_CHOICE_VERSION, false, XFP_STAMP_CHOICE, XFP_STAMP_CHOICE },
+	{ "pack", XFP_PACKED_KIND, XFP_PACKED_VERSION, false, XFP_STAMP_PACKED, XFP_STAMP_PACKED },
+};
+#define STEPS (sizeof steps / sizeof steps[0])
+
+/* The artifact that a unit's stamp names. */
+static enum xfp_status take_stamp(struct xfp_conversion *c, uint32_t number, const struct step *step,
+				  enum xfp_stamp stamp, struct xfp_error *err)
+{
+	bool fitted = c->ledger->units[number].plan == XFP_PLAN_FIT;
+	enum xfp_status status, sources;
+	char key[33];
+
+	/* One that was dropped, or removed by another run: there is nothing to index. */
+	if (!xfp_stamp_read(c->options.work, number, stamp, key) || !xfp_store_has(&c->store, key))
+		return XFP_OK;
+	/* Most of what a run left to the next has been taken in before. */
+	if (c->leftovers && xfp_manifest_has(c->manifest, key) && !xfp_sources_find(c, number, NULL) &&
+	    c->units[number].known)
+		return XFP_OK;
+	status = xfp_manifest_ingest(c->manifest, &c->store, key, err);
+	/* What the unit was made of must be known even where the manifest cannot be written. */
+	if (status != XFP_DAMAGED && (fitted ? step->first : stamp == XFP_STAMP_PACKED)) {
+		sources = xfp_sources_remember(c, number, step->kind, step->version, key, status ? NULL : err);
+		status = sources == XFP_DAMAGED || !status ? sources : status;
+	}
+	if (status != XFP_DAMAGED)
+		return status;
+	c->damaged = true;
+	return XFP_OK;
+}
+
+static enum xfp_status take_step(struct xfp_conversion *c, uint32_t number, const struct step *step,
+				 struct xfp_error *err)
+{
+	enum xfp_status status = take_stamp(c, number, step, step->stamp, err);
+
+	return status || step->extended == step->stamp ? status : take_stamp(c, number, step, step->extended, err);
+}
+
+static enum xfp_status take_event(struct xfp_conversion *c, const struct xfp_event *event, struct xfp_error *err)
+{
+	bool made = !strcmp(event->outcome, "made"), ours = event->unit < c->ledger->unit_count;
+	struct xfp_unit_state *state = ours ? &c->units[event->unit] : NULL;
+
+	if (event->status == XFP_DAMAGED) {
+		c->damaged = true;
+		return XFP_OK;
+	}
+	if (event->status == XFP_CHANGED && ours) {
+		c->changed = true;
+		xfp_sources_forget(c, event->unit);
+		return XFP_OK;
+	}
+	if (event->status && event->status != XFP_WANT_MORE && !c->failures++)
+		c->failure = (enum xfp_status)event->status;
+	if (event->status || !ours || (!made && strcmp(event->outcome, "hit")))
+		return XFP_OK;
+	for (size_t i = 0; i < STEPS; i++) {
+		if (strcmp(event->stage, steps[i].stage))
+			continue;
+		if (made) {
+			state->made |= 1u << steps[i].stamp;
+			state->seconds += event->seconds;
+		}
+		return take_step(c, event->unit, &steps[i], err);
+	}
+	return XFP_OK;
+}
+
+/* What was found of a bundle that an earlier run wrote: no step of this one, and no failure of it. */
+static enum xfp_status take_verified(struct xfp_conversion *c, const struct xfp_event *event, struct xfp_error *err)
+{
+	struct xfp_verified verified;
+
+	if (!xfp_verified_parse(event, &verified))
+		return XFP_OK;
+	return xfp_manifest_verified(c->manifest, c->options.out, verified.sha256, verified.when, verified.status, err);
+}
+
+/* The manifest is an index: one that cannot be written is said once and stops nothing. */
+static void say_behind(struct xfp_conversion *c, const struct xfp_error *why)
+{
+	if (!c->manifest_behind)
+		fprintf(stderr, "xfp: the manifest is behind: %s\n", why->text);
+	c->manifest_behind = true;
+}
+
+enum xfp_status xfp_ingest(struct xfp_conversion *c, void (*each)(const struct xfp_event *event, void *context),
+			   void *context, struct xfp_error *err)
+{
+	char *text, *rest, *line;
+	struct xfp_error behind = { 0 };
+	enum xfp_status status;
+
+	if ((status = xfp_events_read(c->options.work, &c->events_read, &text, err)) || !text)
+		return status;
+	rest = text;
+	status = xfp_manifest_begin(c->manifest, &behind);
+	while ((line = strsep(&rest, "\n"))) {
+		struct xfp_event event;
+		enum xfp_status taken;
+
+		if (!xfp_event_parse(line, &event)) {
+			c->torn |= *line != 0;
+			continue;
+		}
+		if (xfp_event_is_verify(&event)) {
+			taken = take_verified(c, &event, status ? NULL : &behind);
+		} else {
+			taken = take_event(c, &event, status ? NULL : &behind);
+			if (each)
+				each(&event, context);
+		}
+		status = status ? status : taken;
+	}
+	if (xfp_manifest_commit(c->manifest, status ? NULL : &behind) || status)
+		say_behind(c, &behind);
+	free(text);
+	return XFP_OK;
+}
+
+void xfp_ingest_units(struct xfp_conversion *c)
+{
+	struct xfp_error behind = { 0 };
+	enum xfp_status status = xfp_manifest_begin(c->manifest, &behind);
+
+	for (uint32_t u = 0; u < c->ledger->unit_count; u++)
+		for (size_t i = 0; !c->units[u].known && i < STEPS; i++) {
+			enum xfp_status taken = take_step(c, u, &steps[i], status ? NULL : &behind);
+
+			status = status ? status : taken;
+		}
+	if (xfp_manifest_commit(c->manifest, status ? NULL : &behind) || status)
+		say_behind(c, &behind);
+	if (c->torn)
+		fprintf(stderr,
+			"xfp: %s/%s: lines are damaged; times and messages of those steps are lost, nothing else\n",
+			c->options.work, XFP_EVENTS_FILE);
+	c->torn = false;
+}
+
+enum xfp_status xfp_ingest_restart(struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *path = xfp_path(c->options.work, XFP_EVENTS_FILE);
+	enum xfp_status status = path ? xfp_remove_file(path, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	c->events_read = 0;
+	free(path);
+	return status;
+}

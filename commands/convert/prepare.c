@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/convert/prepare.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/system/temporary.h"
+#include "base/text/text.h"
+#include "commands/convert/ingest.h"
+#include "commands/convert/prepare_unit.h"
+#include "commands/convert/run_inspect.h"
+#include "stages/quantize/aim.h"
+
+/* ---- all units --------------------------------------------------------------------------------- */
+
+/* Stamps of numbers that the ledger no longer has. Others that are torn or damaged are their unit's to remove. */
+static void remove_stray_stamps(const struct xfp_conversion *c)
+{
+	DIR *folder = opendir(c->options.work);
+	struct dirent *entry;
+
+	while (folder && (entry = readdir(folder))) {
+		uint32_t unit;
+		int end = 0;
+
+		if (sscanf(entry->d_name, "u%" SCNu32 "-%n", &unit, &end) == 1 && end && unit >= c->ledger->unit_count)
+			unlinkat(dirfd(folder), entry->d_name, 0);
+	}
+	if (folder)
+		closedir(folder);
+}
+
+enum xfp_status xfp_prepare_fits(const char *work, const struct xfp_parameters *parameters, struct xfp_error *err)
+{
+	char *path = xfp_path(work, XFP_FITS_FILE);
+	const char *text = parameters->outlier_sigma == XFP_SIGMA_AUTO ? "SURVEY = survey\n" : xfp_aim_fits(parameters);
+	enum xfp_status status = path ? xfp_write_file(path, text, strlen(text), false, err)
+				      : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	free(path);
+	return status;
+}
+
+static enum xfp_status write_todo(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *path = xfp_path(c->options.work, XFP_TODO_FILE);
+	struct xfp_text text;
+	FILE *out = xfp_text_begin(&text);
+	enum xfp_status status;
+
+	for (int fit = 1; out && fit >= 0; fit--) {
+		fputs(fit ? "FIT_UNITS =" : "PACK_UNITS =", out);
+		for (uint32_t i = 0; i < c->ledger->unit_count; i++)
+			if (!c->units[i].done && (c->ledger->units[i].plan == XFP_PLAN_FIT) == fit)
+				fprintf(out, " u%06" PRIu32, i);
+		fputc('\n', out);
+	}
+	if (!xfp_text_end(&text) || !path)
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	else
+		status = xfp_write_file(path, text.bytes, text.size, false, err);
+	free(text.bytes);
+	free(path);
+	return status;
+}
+
+enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	if (!c->options.dry_run)
+		remove_stray_stamps(c);
+	c->todo = 0;
+	c->weights = c->weights_done = 0;
+	/* The manifest is an index: one that cannot be written is ingest's to mention. A check reads every
+	 * artifact, and others must not wait for that. */
+	if (c->manifest && !check)
+		xfp_manifest_begin(c->manifest, NULL);
+	for (uint32_t i = 0; !status && i < c->ledger->unit_count; i++) {
+		uint64_t weights = xfp_unit_weights(&c->ledger->units[i]);
+
+		if (c->signals && xfp_signals_came(c->signals))
+			status = xfp_fail(err, XFP_FAILED, "interrupted");
+		else
+			status = xfp_prepare_unit(c, i, check, err);
+		c->weights += weights;
+		if (c->units[i].done)
+			c->weights_done += weights;
+		else
+			c->todo++;
+	}
+	if (c->manifest && !check)
+		xfp_manifest_commit(c->manifest, NULL);
+	if (!status && !c->options.dry_run &&
+	    !(status = xfp_work_write_parameters(c->options.work, &c->options.parameters, err)) &&
+	    !(status = xfp_prepare_fits(c->options.work, &c->options.parameters, err)))
+		status = write_todo(c, err);
+	return status;
+}
+
+/* ---- once a run -------------------------------------------------------------------------------- */
+
+static enum xfp_status read_ledger(struct xfp_conversion *c, const char *work, struct xfp_error *err)
+{
+	char *path = xfp_path(work, XFP_LEDGER_FILE);
+	enum xfp_status status;
+
+	if (!path)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	status = xfp_ledger_read(path, &c->ledger, err);
+	free(path);
+	if (status)
+		return status;
+	c->units = calloc(c->ledger->unit_count + 1, sizeof *c->units);
+	return c->units ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
+static void drop_ledger(struct xfp_conversion *c)
+{
+	for (uint32_t i = 0; c->units && i < c->ledger->unit_count; i++)
+		free(c->units[i].source);
+	free(c->units);
+	xfp_ledger_free(c->ledger);
+	c->units = NULL;
+	c->ledger = NULL;
+}
+
+/* What a run that was cut short had still to say, in terms of the ledger that it had. */
+static enum xfp_status ingest_leftovers(struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *path = xfp_path(c->options.work, XFP_EVENTS_FILE);
+	enum xfp_status status = path ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	if (!status && !access(path, F_OK)) {
+		status = xfp_conversion_open_cache(c, err);
+		c->leftovers = true;
+		if (!status && !read_ledger(c, c->options.work, NULL))
+			status = xfp_ingest(c, NULL, NULL, err);
+		c->leftovers = false;
+		drop_ledger(c);
+		c->damaged = c->changed = false;
+		c->failures = 0;
+		if (!status)
+			status = xfp_ingest_restart(c, err);
+	}
+	free(path);
+	return status;
+}
+
+/* A dry run's work folder: made for inspect, read, removed. */
+static enum xfp_status read_scratch_ledger(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
+{
+	char *work = xfp_temporary_folder(err);
+	enum xfp_status status = XFP_FAILED;
+
+	if (work)
+		status = (enum xfp_status)xfp_run_inspect(c, signals, work, err);
+	if (!status)
+		status = read_ledger(c, work, err);
+	xfp_temporary_remove(work);
+	return status;
+}
+
+static enum xfp_status check_policy(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	enum xfp_status status = xfp_policy_check(&c->options.parameters, c->ledger, err);
+
+	return status || !c->options.head_asked ? status : xfp_policy_check_head(c->ledger, c->options.head_asked, err);
+}
+
+enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	if (c->options.dry_run) {
+		if (!(status = read_scratch_ledger(c, signals, err)))
+			status = check_policy(c, err);
+		return status ? status : xfp_conversion_open_cache(c, err);
+	}
+	if ((status = ingest_leftovers(c, err)) ||
+	    (status = (enum xfp_status)xfp_run_inspect(c, signals, c->options.work, err)) ||
+	    (status = read_ledger(c, c->options.work, err)) || (status = check_policy(c, err)) ||
+	    (status = xfp_conversion_open_cache(c, err)))
+		return status;
+	xfp_store_sweep(&c->store);
+	return XFP_OK;
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/convert/prepare_unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/key.h"
+#include "commands/convert/sources.h"
+#include "schemas/surveyed.h"
+#include "stages/quantize/aim.h"
+#include "stages/quantize/sample.h"
+#include "stages/quantize/select.h"
+
+struct planning {
+	struct xfp_conversion *c;
+	const struct xfp_ledger_unit *unit;
+	struct xfp_policy policy;
+	struct xfp_parameters parameters; /* as the unit's fits see them */
+	struct xfp_unit_state *state;
+	uint32_t number;
+	bool check;
+};
+
+/* What a fit measured. */
+struct measured {
+	struct xfp_fit fit;
+	struct xfp_sampled sampled[XFP_MOST_CANDIDATES];
+};
+
+/* Which artifacts hold candidates, and how those are read. */
+static enum xfp_status read_fit(struct xfp_artifact *artifact, struct xfp_candidate *list, uint32_t *count)
+{
+	struct xfp_fit fit;
+	enum xfp_status status = xfp_fit_read(artifact, &fit, NULL);
+
+	if (!status)
+		memcpy(list, fit.candidates, (*count = fit.candidate_count) * sizeof *list);
+	return status;
+}
+
+static enum xfp_status read_survey(struct xfp_artifact *artifact, struct xfp_candidate *list, uint32_t *count)
+{
+	return xfp_candidates_read(artifact, XFP_MOST_SURVEYED, list, count, NULL);
+}
+
+static const struct measuring {
+	const char *kind;
+	uint32_t version, most;
+	enum xfp_status (*read)(struct xfp_artifact *artifact, struct xfp_candidate *list, uint32_t *count);
+} of_fit = { XFP_FIT_KIND, XFP_FIT_VERSION, XFP_MOST_CANDIDATES, read_fit },
+  of_survey = { XFP_SURVEY_KIND, XFP_SURVEY_VERSION, XFP_MOST_SURVEYED, read_survey };
+
+/* Read what an artifact measured or, where `measuring` is NULL, its label alone. Twice, before it is called damaged:
+ * what libhdf5 says when memory runs out may look the same, and nothing sound is to be removed for that. */
+static enum xfp_status read_artifact(const struct planning *p, const struct measuring *measuring, const char *key,
+				     struct xfp_candidate *list, uint32_t *count)
+{
+	char *path = xfp_store_path(&p->c->store, key);
+	enum xfp_status status = path ? XFP_DAMAGED : XFP_FAILED;
+
+	for (int attempt = 0; attempt < 2 && status == XFP_DAMAGED; attempt++) {
+		struct xfp_artifact artifact = { 0 };
+
+		status = xfp_artifact_open(path, measuring ? measuring->kind : NULL, measuring ? measuring->version : 0,
+					   key, &artifact, NULL);
+		if (!status && measuring)
+			status = measuring->read(&artifact, list, count);
+		xfp_artifact_close(&artifact);
+	}
+	free(path);
+	if (status == XFP_DAMAGED)
+		xfp_store_remove(&p->c->store, key);
+	return status;
+}
+
+/* Whether an artifact is there; the manifest forgets one that is gone. */
+static bool have(const struct planning *p, const char *key)
+{
+	struct xfp_conversion *c = p->c;
+
+	if (!c->manifest || !*key)
+		return false;
+	if (xfp_store_has(&c->store, key) && (!p->check || read_artifact(p, NULL, key, NULL, NULL) != XFP_DAMAGED))
+		return true;
+	if (xfp_manifest_has(c->manifest, key))
+		xfp_manifest_forget(c->manifest, key, NULL);
+	return false;
+}
+
+/* The candidates that a fit or a survey measured; false when it is not there. The manifest is asked first; where it
+ * does not know them, or is not to be believed, the artifact says what they are and the manifest is put right. */
+static bool find_candidates(const struct planning *p, const struct measuring *measuring, const char *key,
+			    struct xfp_candidate *list, uint32_t *count)
+{
+	if (!have(p, key))
+		return false;
+	if (xfp_manifest_get_candidates(p->c->manifest, key, measuring->most, list, count))
+		return true;
+	if (read_artifact(p, measuring, key, list, count))
+		return false;
+	xfp_manifest_repair(p->c->manifest, &p->c->store, key, NULL);
+	return true;
+}
+
+/* What xfp-autoselect would write. A cache that cannot be written is left to that stage to report. */
+static void write_choice(const struct planning *p, const struct xfp_key *key)
+{
+	struct xfp_conversion *c = p->c;
+	struct xfp_job job = { .store = c->store, .unit = p->unit, .number = p->number, .started = xfp_now() };
+	struct xfp_artifact artifact = { 0 };
+	struct xfp_pending pending = { 0 };
+
+	if (c->store.read_only || c->options.dry_run)
+		return;
+	if (!xfp_job_create(&job, key, &pending, &artifact, NULL) &&
+	    !xfp_choice_write(&artifact, &p->state->choice, NULL) &&
+	    !xfp_job_publish(&job, key, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, &pending, &artifact, NULL))
+		xfp_manifest_ingest(c->manifest, &c->store, key->hex, NULL);
+	xfp_artifact_close(&artifact);
+	xfp_pending_discard(&pending);
+}
+
+static void take_key(char hex[33], struct xfp_key *key)
+{
+	memcpy(hex, key->hex, sizeof key->hex);
+	xfp_key_free(key);
+}
+
+/* What a sample's rows say of the candidates of a fit. The manifest does not have the cosines of each row. */
+static bool find_sampled(const struct planning *p, const char *key, struct measured *measured)
+{
+	char *path = xfp_store_path(&p->c->store, key);
+	struct xfp_artifact artifact = { 0 };
+	bool ok = path && !xfp_artifact_open(path, XFP_FIT_KIND, XFP_FIT_VERSION, key, &artifact, NULL) &&
+		  !xfp_fit_read(&artifact, &measured->fit, NULL) &&
+		  !xfp_sample_fit(&artifact, &measured->fit, &p->parameters.moe_sample, measured->sampled, NULL);
+
+	xfp_artifact_close(&artifact);
+	free(path);
+	return ok;
+}
+
+/* Of the fits that there are. */
+static enum xfp_status choice_key(const struct planning *p, const struct xfp_select_input *input, struct xfp_key *key,
+				  struct xfp_error *err)
+{
+	struct xfp_key_fit fits[XFP_FIT_KINDS];
+
+	for (int i = 0; i < XFP_FIT_KINDS; i++)
+		fits[i] = (struct xfp_key_fit){ input->fits[i].key, input->fits[i].candidates, input->fits[i].count };
+	return xfp_key_choice(fits, p->state->key[XFP_STAMP_SURVEY], &p->policy, p->unit->dtype, p->unit->experts,
+			      &p->parameters, key, err);
+}
+
+/* The choice that a sample came to before, so that its cosines need not be read again. */
+static bool find_choice(const struct planning *p, const struct xfp_select_input *input)
+{
+	struct xfp_artifact artifact = { 0 };
+	struct xfp_key key = { 0 };
+	char *path = NULL;
+	bool found = !choice_key(p, input, &key, NULL) && have(p, key.hex) &&
+		     (path = xfp_store_path(&p->c->store, key.hex)) &&
+		     !xfp_artifact_open(path, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, key.hex, &artifact, NULL) &&
+		     !xfp_choice_read(&artifact, &p->state->choice, NULL);
+
+	xfp_artifact_close(&artifact);
+	xfp_key_free(&key);
+	free(path);
+	return found;
+}
+
+/* Measurements of the first fits, or of the extended ones, added to what there is to choose from; XFP_WANT_MORE: some
+ * are missing. */
+static enum xfp_status find_fits(const struct planning *p, bool extended, struct measured *measured,
+				 struct xfp_select_input *input, struct xfp_error *err)
+{
+	int first = extended ? XFP_FIT_MORE : XFP_FIT_BASE, end = extended ? XFP_FIT_KINDS : XFP_FIT_MORE;
+	enum xfp_status status = XFP_OK;
+
+	for (int i = first; i < end; i++) {
+		enum xfp_fit_kind kind = (enum xfp_fit_kind)i;
+		struct xfp_fit *fit = &measured[i].fit;
+		char *hex = p->state->key[xfp_fit_stamp(kind)];
+		struct xfp_key key = { 0 };
+		enum xfp_status failed;
+
+		if (!xfp_fit_wanted(&p->parameters, kind))
+			continue;
+		failed = xfp_key_fit_kind(kind, p->state->key[XFP_STAMP_OUTLIERS], &p->parameters, &key, err);
+		if (failed)
+			return failed;
+		take_key(hex, &key);
+		if (find_candidates(p, &of_fit, hex, fit->candidates, &fit->candidate_count))
+			input->fits[i] = (struct xfp_select_set){ hex, fit->candidates, NULL, fit->candidate_count };
+		else
+			status = XFP_WANT_MORE;
+	}
+	return status;
+}
+
+/* Choose among the measurements that there are. */
+static enum xfp_status choose_among(const struct planning *p, struct measured *measured, struct xfp_select_input *input)
+{
+	if (!xfp_sample_decides(&p->parameters, &p->policy, p->unit))
+		return xfp_select(input, &p->state->choice, NULL);
+	if (find_choice(p, input))
+		return XFP_OK;
+	for (int i = 0; i < XFP_FIT_KINDS; i++) {
+		if (!input->fits[i].key)
+			continue;
+		if (!find_sampled(p, input->fits[i].key, &measured[i]))
+			return XFP_WANT_MORE;
+		input->fits[i].sampled = measured[i].sampled;
+	}
+	return xfp_select(input, &p->state->choice, NULL);
+}
+
+/* Choose, as far as measurements go; with the choice's key in *key. XFP_WANT_MORE: some are missing. */
+static enum xfp_status choose(const struct planning *p, struct xfp_key *key, struct xfp_error *err)
+{
+	struct measured *measured = calloc(XFP_FIT_KINDS, sizeof *measured);
+	struct xfp_select_input input = { .unit = p->unit,
+					  .parameters = &p->parameters,
+					  .policy = &p->policy,
+					  .outliers = p->state->key[XFP_STAMP_OUTLIERS] };
+	enum xfp_status status =
+		measured ? find_fits(p, false, measured, &input, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	for (int i = 0; i < XFP_FIT_MORE; i++)
+		if (input.fits[i].key) {
+			p->state->nonfinite = !input.fits[i].count;
+			break;
+		}
+	if (!status && (status = choose_among(p, measured, &input)) == XFP_WANT_MORE &&
+	    !(status = find_fits(p, true, measured, &input, err)))
+		status = choose_among(p, measured, &input);
+	if (!status)
+		status = choice_key(p, &input, key, err);
+	free(measured);
+	return status;
+}
+
+/* Narrow the unit's parameters by its survey; false when that is not there. */
+static bool find_aim(struct planning *p, const char *key)
+{
+	struct xfp_candidate *list = calloc(XFP_MOST_SURVEYED, sizeof *list);
+	uint32_t count;
+	bool found = list && find_candidates(p, &of_survey, key, list, &count);
+
+	if (found)
+		xfp_aim(list, count, p->unit, &p->policy, &p->parameters);
+	free(list);
+	return found;
+}
+
+static struct xfp_key_source source_of(const struct planning *p)
+{
+	return (struct xfp_key_source){ p->unit->dtype, p->unit->experts, p->unit->rows, p->unit->cols,
+					(const uint8_t(*)[16])p->state->source };
+}
+
+/* Of the artifact that only the weights decide: what a unit's first stage makes of it. */
+static enum xfp_status first_key(const struct planning *p, struct xfp_key *key, struct xfp_error *err)
+{
+	const struct xfp_choice keep = { .candidate = { .mode = XFP_MODE_KEEP } };
+	const struct xfp_key_source source = source_of(p);
+
+	if (p->unit->plan == XFP_PLAN_FP8)
+		return xfp_key_fp8(&source, &p->parameters, key, err);
+	if (p->unit->plan != XFP_PLAN_FIT)
+		return xfp_key_packed(&keep, &source, key, err);
+	if (p->parameters.outlier_sigma == XFP_SIGMA_AUTO)
+		return xfp_key_survey(&source, &p->parameters, key, err);
+	return xfp_key_outliers(&source, &p->parameters, key, err);
+}
+
+/* A unit that is packed alone. */
+static enum xfp_status plan_alone(const struct planning *p, struct xfp_error *err)
+{
+	struct xfp_key key = { 0 };
+	enum xfp_status status = first_key(p, &key, err);
+
+	if (!status)
+		take_key(p->state->key[XFP_STAMP_PACKED], &key);
+	return status;
+}
+
+/* Where thresholds are the units' own: this one's, if it is known. */
+static enum xfp_status plan_aim(struct planning *p, bool *known, struct xfp_error *err)
+{
+	bool dry = p->c->options.dry_run;
+	struct xfp_key key = { 0 };
+	enum xfp_status status;
+
+	*known = p->parameters.outlier_sigma != XFP_SIGMA_AUTO;
+	if (*known)
+		return XFP_OK;
+	if ((status = first_key(p, &key, err)))
+		return status;
+	take_key(p->state->key[XFP_STAMP_SURVEY], &key);
+	*known = find_aim(p, p->state->key[XFP_STAMP_SURVEY]);
+	return *known && !dry ? xfp_aim_write(p->c->options.work, p->number, &p->parameters, err) : XFP_OK;
+}
+
+/* From the digests to the choice, as far as measurements go. */
+static enum xfp_status plan_fit(struct planning *p, struct xfp_error *err)
+{
+	const struct xfp_key_source source = source_of(p);
+	char(*hex)[33] = p->state->key;
+	struct xfp_key key = { 0 };
+	bool known;
+	enum xfp_status status = plan_aim(p, &known, err);
+
+	if (status || !known || (status = xfp_key_outliers(&source, &p->parameters, &key, err)))
+		return status;
+	take_key(hex[XFP_STAMP_OUTLIERS], &key);
+	status = choose(p, &key, err);
+	/* A unit that fails for its floor is the stage's to report, once make comes to it. */
+	p->state->unmet = status == XFP_UNMET;
+	if (status)
+		return status == XFP_FAILED ? status : XFP_OK;
+	p->state->decided = true;
+	if (p->c->manifest && !have(p, key.hex))
+		write_choice(p, &key);
+	take_key(hex[XFP_STAMP_CHOICE], &key);
+	if ((status = xfp_key_packed(&p->state->choice, &source, &key, err)))
+		return status;
+	take_key(hex[XFP_STAMP_PACKED], &key);
+	return XFP_OK;
+}
+
+/* A stamp for each artifact that is current and there, and no other: one that is torn or damaged would stop make from
+ * making its artifact, as well as any. */
+static enum xfp_status stamp_unit(const struct planning *p, struct xfp_error *err)
+{
+	const char *work = p->c->options.work;
+	enum xfp_status status = XFP_OK;
+
+	for (int s = 0; !status && s < XFP_STAMPS; s++) {
+		char present[33] = "";
+		bool well_formed = xfp_stamp_read(work, p->number, (enum xfp_stamp)s, present);
+		bool there = p->state->there >> s & 1;
+
+		if (there && (!well_formed || strcmp(present, p->state->key[s])))
+			status = xfp_stamp_write(work, p->number, (enum xfp_stamp)s, p->state->key[s], err);
+		else if (!there && (well_formed || xfp_stamp_exists(work, p->number, (enum xfp_stamp)s)))
+			xfp_stamp_remove(work, p->number, (enum xfp_stamp)s);
+	}
+	if (!(p->state->there >> XFP_STAMP_SURVEY & 1))
+		xfp_aim_remove(work, p->number);
+	return status;
+}
+
+/* What the choice waits for, where that is known. Fixed bits are measured in all modes, whatever a survey says. */
+static void note_fits(const struct planning *p)
+{
+	if (p->unit->plan != XFP_PLAN_FIT || (p->parameters.outlier_sigma == XFP_SIGMA_AUTO && !p->policy.fixed))
+		return;
+	for (int i = 0; i < XFP_FIT_MORE; i++)
+		p->state->fits |= (uint32_t)xfp_fit_wanted(&p->parameters, (enum xfp_fit_kind)i) << i;
+}
+
+static struct planning planning_of(struct xfp_conversion *c, uint32_t number, bool check)
+{
+	struct planning p = {
+		.c = c, .unit = &c->ledger->units[number], .state = &c->units[number], .number = number, .check = check
+	};
+
+	p.policy = xfp_policy_of_unit(&c->options.parameters, p.unit);
+	p.parameters = xfp_policy_parameters(&c->options.parameters, &p.policy);
+	return p;
+}
+
+static enum xfp_status prepare(struct planning *p, struct xfp_error *err)
+{
+	struct xfp_unit_state *state = p->state;
+	enum xfp_status status = xfp_sources_find(p->c, p->number, err);
+	bool packed, chosen;
+
+	memset(state->key, 0, sizeof state->key);
+	state->there = state->fits = 0;
+	state->done = state->decided = state->unmet = state->nonfinite = false;
+	if (!status && state->known)
+		status = p->unit->plan == XFP_PLAN_FIT ? plan_fit(p, err) : plan_alone(p, err);
+	if (status)
+		return status;
+	note_fits(p);
+	for (int s = 0; s < XFP_STAMPS; s++)
+		state->there |= (uint32_t)have(p, state->key[s]) << s;
+	packed = state->there >> XFP_STAMP_PACKED & 1;
+	chosen = state->there >> XFP_STAMP_CHOICE & 1;
+	/* A dry run does not write the choices that it makes; the run that it tells of would. */
+	state->done = packed && (chosen || p->unit->plan != XFP_PLAN_FIT || (p->c->options.dry_run && state->decided));
+	return p->c->options.dry_run ? XFP_OK : stamp_unit(p, err);
+}
+
+enum xfp_status xfp_prepare_unit(struct xfp_conversion *c, uint32_t number, bool check, struct xfp_error *err)
+{
+	struct planning p = planning_of(c, number, check);
+
+	return prepare(&p, err);
+}

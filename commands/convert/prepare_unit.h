@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * prepare_unit.h - one unit of a conversion: which artifacts are its current ones, and how far it is.
+ *
+ * Keys follow from the digests of the unit's matrices, which the manifest remembers by file identity or this run has
+ * read, and from measurements, so that a unit that is measured is decided here, in this process.
+ */
+#ifndef XFP_PREPARE_UNIT_H
+#define XFP_PREPARE_UNIT_H
+
+#include "commands/convert/conversion.h"
+
+/* Fill in the unit's state and bring its stamps up to date: one is there afterwards exactly if its artifact is, under
+ * the current key. With `check`, every artifact of it is read and compared with its digest, and damaged ones are
+ * removed. */
+enum xfp_status xfp_prepare_unit(struct xfp_conversion *c, uint32_t number, bool check, struct xfp_error *err);
+
+#endif

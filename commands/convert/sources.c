@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/convert/sources.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/printable.h"
+#include "base/system/filesystem.h"
+#include "cache/key.h"
+#include "schemas/outliers.h"
+#include "schemas/packed.h"
+#include "stages/quantize/rows.h"
+
+static const struct xfp_ledger_file *file_of(const struct xfp_ledger *ledger, uint32_t matrix)
+{
+	return &ledger->files[ledger->tensors[ledger->matrices[matrix].tensor].file];
+}
+
+/* ---- what is remembered ------------------------------------------------------------------------ */
+
+enum xfp_status xfp_sources_find(struct xfp_conversion *c, uint32_t number, struct xfp_error *err)
+{
+	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
+	struct xfp_unit_state *state = &c->units[number];
+	uint32_t m = 0;
+
+	if (state->known || c->options.rehash || !c->manifest)
+		return XFP_OK;
+	if (!state->source && !(state->source = calloc(unit->experts, sizeof *state->source)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	for (; m < unit->experts; m++) {
+		uint32_t index = unit->first_matrix + m;
+		const struct xfp_ledger_file *file = file_of(c->ledger, index);
+		struct xfp_matrix_source at = xfp_ledger_source(c->ledger, index);
+		char region[160];
+
+		xfp_region_format(&at, region);
+		if (!xfp_manifest_get_source(c->manifest, file->path, &file->identity, region, state->source[m]))
+			break;
+	}
+	state->known = m == unit->experts;
+	return XFP_OK;
+}
+
+/* ---- what an artifact says --------------------------------------------------------------------- */
+
+/* Whether an open artifact is what a first stage makes of this unit's weights, where they digest to `source`. */
+static enum xfp_status check_origin(struct xfp_artifact *artifact, const char *key, const struct xfp_ledger_unit *unit,
+				    uint8_t (*source)[16], struct xfp_error *err)
+{
+	const struct xfp_key_source of = { unit->dtype, unit->experts, unit->rows, unit->cols,
+					   (const uint8_t(*)[16])source };
+	struct xfp_artifact_label label;
+	enum xfp_status status = xfp_artifact_get_label(artifact, &label, err);
+	char hex[33];
+
+	if (status)
+		return status;
+	xfp_key_of_text(label.key_text, hex);
+	if (strcmp(hex, key) || !xfp_key_is_of(label.key_text, &of))
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: not of the weights of %s", artifact->path,
+				  xfp_printable(unit->name).text);
+	xfp_artifact_label_free(&label);
+	return status;
+}
+
+/* What the unit's first stage read: the survey or the outliers, which have the same tables, of a unit that is fitted,
+ * the packed artifact of one that goes to fp8 or is kept. */
+static enum xfp_status read_sources(const struct xfp_conversion *c, const struct xfp_ledger_unit *unit,
+				    const char *kind, uint32_t version, const char *key, uint8_t (*source)[16],
+				    struct xfp_error *err)
+{
+	char *path = xfp_store_path(&c->store, key);
+	struct xfp_artifact artifact = { 0 };
+	struct xfp_outliers outliers = { 0 };
+	struct xfp_packed packed = { 0 };
+	enum xfp_status status = path ? xfp_artifact_open(path, kind, version, key, &artifact, err)
+				      : xfp_fail(err, XFP_FAILED, "out of memory");
+	uint32_t count = 0;
+
+	if (!status && unit->plan != XFP_PLAN_FIT) {
+		status = xfp_packed_read(&artifact, &packed, err);
+		count = packed.matrices;
+	} else if (!status) {
+		status = xfp_outliers_read(&artifact, &outliers, err);
+		count = outliers.matrices;
+	}
+	if (!status && count != unit->experts)
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: not of the shape of %s", path,
+				  xfp_printable(unit->name).text);
+	for (uint32_t m = 0; !status && m < count; m++)
+		memcpy(source[m], outliers.source ? outliers.source[m] : packed.matrix[m].source, sizeof source[m]);
+	if (!status)
+		status = check_origin(&artifact, key, unit, source, err);
+	xfp_artifact_close(&artifact);
+	xfp_outliers_free(&outliers);
+	xfp_packed_free(&packed);
+	free(path);
+	return status;
+}
+
+/* Whether the unit's files are those that inspect saw. */
+static bool files_are_the_same(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit)
+{
+	const struct xfp_ledger_file *last = NULL;
+
+	for (uint32_t m = 0; m < unit->experts; m++) {
+		const struct xfp_ledger_file *file = file_of(ledger, unit->first_matrix + m);
+		struct xfp_identity now;
+		struct stat st;
+
+		if (file == last)
+			continue;
+		if (stat(file->path, &st))
+			return false;
+		now = xfp_identity_at(file->path, &st);
+		if (!xfp_identity_equal(&now, &file->identity))
+			return false;
+		last = file;
+	}
+	return true;
+}
+
+/* Digests that were remembered and are not those of the weights: their files changed and kept their times, or the
+ * memory is wrong. Everything that followed from them is done again. */
+static void say_corrected(const struct xfp_conversion *c, const struct xfp_ledger_unit *unit, uint8_t (*source)[16],
+			  uint8_t (*was)[16])
+{
+	for (uint32_t m = 0; m < unit->experts; m++) {
+		uint32_t index = unit->first_matrix + m;
+		const struct xfp_ledger_tensor *tensor = &c->ledger->tensors[c->ledger->matrices[index].tensor];
+
+		if (!memcmp(source[m], was[m], sizeof source[m]))
+			continue;
+		fprintf(stderr,
+			"xfp: %s: tensor %s has other weights than %s remembered, though the file's times are as they "
+			"were; corrected, going on with those that are there\n",
+			file_of(c->ledger, index)->path, xfp_printable(tensor->name).text, c->options.cache);
+		return;
+	}
+}
+
+enum xfp_status xfp_sources_remember(struct xfp_conversion *c, uint32_t number, const char *kind, uint32_t version,
+				     const char *key, struct xfp_error *err)
+{
+	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
+	struct xfp_unit_state *state = &c->units[number];
+	uint8_t(*source)[16] = calloc(unit->experts, sizeof *source);
+	enum xfp_status status = source ? read_sources(c, unit, kind, version, key, source, err)
+					: xfp_fail(err, XFP_FAILED, "out of memory");
+
+	if (status || !files_are_the_same(c->ledger, unit)) {
+		free(source);
+		return status == XFP_BAD_INPUT ? XFP_OK : status;
+	}
+	if (state->known && memcmp(source, state->source, unit->experts * sizeof *source))
+		say_corrected(c, unit, source, state->source);
+	free(state->source);
+	state->source = source;
+	state->known = true;
+	for (uint32_t m = 0; !status && m < unit->experts; m++) {
+		uint32_t index = unit->first_matrix + m;
+		const struct xfp_ledger_file *file = file_of(c->ledger, index);
+		struct xfp_matrix_source at = xfp_ledger_source(c->ledger, index);
+		char region[160];
+
+		xfp_region_format(&at, region);
+		status = xfp_manifest_put_source(c->manifest, file->path, &file->identity, region, source[m], err);
+	}
+	return status;
+}
+
+void xfp_sources_forget(struct xfp_conversion *c, uint32_t number)
+{
+	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
+
+	c->units[number].known = false;
+	for (uint32_t m = 0; m < unit->experts; m++) {
+		uint32_t index = unit->first_matrix + m;
+		struct xfp_matrix_source at = xfp_ledger_source(c->ledger, index);
+		char region[160];
+
+		xfp_region_format(&at, region);
+		xfp_manifest_forget_source(c->manifest, file_of(c->ledger, index)->path, region, NULL);
+	}
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/convert/stray_names.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/printable.h"
+#include "base/text/misspelt.h"
+#include "base/text/text.h"
+
+#define PREFIX "XFP_"
+#define PREFIX_LENGTH (sizeof PREFIX - 1)
+#define BLANKS " \t\n"
+
+/* What is read from the environment beside the settings. */
+static const char *const others[] = {
+	"DATADIR", "FAMILIES", "INSTRUCTIONS", "MAKE_GIVEN", "MAKE_SET", "OTHERS", "PIPELINES", "RUN_BY", "RUN_PID",
+};
+#define OTHERS (sizeof others / sizeof others[0])
+
+/* The variables of our own tests. */
+static bool is_for_tests(const char *name)
+{
+	return !strncmp(name, "TEST_", 5);
+}
+
+/* ---- the environment --------------------------------------------------------------------------- */
+
+/* Whoever writes XFP_ has us in mind, so two letters are forgiven however short the name is. */
+static enum xfp_status judge(const char *name, const char *const *ours, size_t count, FILE *ignored,
+			     struct xfp_error *err)
+{
+	const char *meant = xfp_meant(name, ours, count, 2), *other = xfp_meant(name, others, OTHERS, 2);
+
+	if ((meant && !strcmp(meant, name)) || (other && !strcmp(other, name)) || is_for_tests(name))
+		return XFP_OK;
+	if (!meant)
+		meant = other;
+	if (meant)
+		return xfp_fail(err, XFP_USAGE,
+				"the environment has " PREFIX "%s, which is no variable of xfp; did you mean " PREFIX
+				"%s? Set that, or unset this",
+				xfp_printable(name).text, meant);
+	fprintf(ignored, " " PREFIX "%s", xfp_printable(name).text);
+	return XFP_OK;
+}
+
+static enum xfp_status check_environment(const char *program, const char *const *ours, size_t count,
+					 struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	struct xfp_text text;
+	FILE *ignored = xfp_text_begin(&text);
+
+	if (!ignored)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	for (char **entry = environ; !status && *entry; entry++) {
+		char *equals = strchr(*entry, '='), *name;
+
+		/* One that is empty asks for nothing. */
+		if (strncmp(*entry, PREFIX, PREFIX_LENGTH) || !equals || !equals[1])
+			continue;
+		name = strndup(*entry + PREFIX_LENGTH, (size_t)(equals - *entry) - PREFIX_LENGTH);
+		status = name ? judge(name, ours, count, ignored, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+		free(name);
+	}
+	if (!xfp_text_end(&text) && !status)
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	if (!status && text.size)
+		fprintf(stderr, "%s: ignored, since xfp has no such variable:%s\n", program, text.bytes);
+	free(text.bytes);
+	return status;
+}
+
+/* ---- makefiles --------------------------------------------------------------------------------- */
+
+static enum xfp_status refuse(const char *name, const char *meant, struct xfp_error *err)
+{
+	if (!strcmp(name, "JOBS"))
+		return xfp_fail(err, XFP_USAGE,
+				"the makefile's variable JOBS is no setting: make's own -j says how many");
+	if (meant)
+		return xfp_fail(err, XFP_USAGE,
+				"the makefile's variable %s is no setting; did you mean %s? One of your own is to be "
+				"named in XFP_OTHERS, see xfp-pipelines(7)",
+				xfp_printable(name).text, meant);
+	return xfp_fail(err, XFP_USAGE,
+			"%s, on make's command line, is no setting; those are in xfp-pipelines(7), and a variable of "
+			"your own is to be named in XFP_OTHERS there",
+			xfp_printable(name).text);
+}
+
+/* Any name may stand in a makefile. Of the short ones many are two letters from ours, such as DIR from FIT. */
+static enum xfp_status check_makefile(const char *variable, bool given, const char *const *ours, size_t count,
+				      struct xfp_error *err)
+{
+	const char *names = getenv(variable);
+	char *copy = strdup(names ? names : ""), *rest = copy, *name;
+	enum xfp_status status = copy ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	while (!status && (name = strsep(&rest, BLANKS))) {
+		const char *meant = *name ? xfp_meant(name, ours, count, strlen(name) < 6 && !given ? 1 : 2) : NULL;
+
+		if (meant || (*name && given))
+			status = refuse(name, meant, err);
+	}
+	free(copy);
+	return status;
+}
+
+enum xfp_status xfp_stray_names(const char *program, const char *const *ours, size_t count, struct xfp_error *err)
+{
+	enum xfp_status status = check_makefile("XFP_MAKE_GIVEN", true, ours, count, err);
+
+	if (!status)
+		status = check_makefile("XFP_MAKE_SET", false, ours, count, err);
+	return status ? status : check_environment(program, ours, count, err);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * disk.c - the bytes that a conversion writes: bundle, artifacts, manifest, work folder.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "commands/estimate/footprint.h"
+#include "kernels/encode/lloyd.h"
+#include "schemas/layout/bundle_layout.h"
+#include "stages/quantize/aim.h"
+#include "stages/quantize/candidates.h"
+
+/* What a file takes beyond its data, and what else is there. Bytes. */
+#define BLOCK 4096u             /* of the file system; a folder or a small file takes one */
+#define STORE_FOLDERS 256.0     /* artifacts/00 ... artifacts/ff */
+#define OUTLIERS_FIXED 8700u    /* envelope, attributes, tables and the superblock of HDF5; positions come on top */
+#define OUTLIERS_CHUNK 8192u    /* of positions: the last one is not full */
+#define OUTLIERS_MATRIX 42u     /* digest, exponent, mean, sigma and first of a matrix */
+#define FIT_FIXED 7000u         /* likewise, with the table of candidates */
+#define FIT_ROW_CANDIDATE 8u    /* a cosine; a codebook comes on top */
+#define FIT_LIBRARY 700u        /* of a candidate with a library: tables more */
+#define CHOICE_FIXED 2600u      /* attributes only */
+#define PACKED_FIXED 5700u      /* likewise, with the digests */
+#define PACKED_MATRIX 80u       /* struct xfp_packed_matrix */
+#define MANIFEST_FIXED 98304u   /* schema, first pages */
+#define MANIFEST_UNIT 3600u     /* rows of its artifacts, candidates and run, with their indexes */
+#define MANIFEST_MATRIX 170u    /* its region and digest, and the index of both */
+#define JOURNAL_UNIT 24576u     /* pages that the journal gets for it ... */
+#define JOURNAL_MOST (5u << 20) /* ... until SQLite empties it: 1000 pages and what a transaction adds */
+#define LEDGER_FIXED 8192u
+#define WORK_FIXED 32768u /* lock, parameters, lists, the bundle's stamp, the log's first lines */
+#define WORK_UNIT 640u    /* its lines in events, log and lists, its stamps' names in the folder */
+
+/* As it lies on disk. */
+static uint64_t file(uint64_t bytes)
+{
+	return xfp_align(bytes, BLOCK);
+}
+
+/* ---- bundle ------------------------------------------------------------------------------------ */
+
+/* A data member with its header. */
+static uint64_t member(uint64_t bytes)
+{
+	return bytes ? xfp_align(bytes + XFP_TAR_BLOCK, XFP_DATA_ALIGN) : 0;
+}
+
+static uint64_t unit_members(const struct xfp_extent *all, uint32_t number, const struct xfp_estimate *e)
+{
+	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
+	uint64_t bytes[XFP_PARTS], sum = 0;
+
+	xfp_estimate_parts(unit, all->parameters, e, bytes);
+	for (int p = 0; p < XFP_PARTS; p++)
+		sum += member(bytes[p]);
+	return sum;
+}
+
+/* Of the small files that are carried; one that is gone is none. */
+static uint64_t file_members(const struct xfp_ledger *ledger)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < ledger->extra_count; i++) {
+		char *path = xfp_path(ledger->model, ledger->extras[i]);
+		struct stat st;
+
+		if (path && !stat(path, &st))
+			bytes += xfp_align((uint64_t)st.st_size, XFP_TAR_BLOCK) + 3 * XFP_TAR_BLOCK;
+		free(path);
+	}
+	return bytes;
+}
+
+static uint64_t index_bytes(const struct xfp_ledger *ledger)
+{
+	uint64_t bytes = sizeof(struct xfp_idx_header) + ledger->matrix_count * sizeof(struct xfp_idx_matrix) +
+			 ledger->unit_count * (sizeof(struct xfp_idx_unit) + XFP_PARTS * sizeof(struct xfp_idx_part)) +
+			 ledger->tensor_count * (sizeof(struct xfp_idx_tensor) + sizeof(struct xfp_idx_part));
+
+	for (uint32_t i = 0; i < ledger->tensor_count; i++)
+		bytes += strlen(ledger->tensors[i].name) + strlen(ledger->tensors[i].reason) + 2;
+	for (uint32_t i = 0; i < ledger->unit_count; i++)
+		bytes += strlen(ledger->units[i].name) + strlen(ledger->units[i].role) + 2;
+	return bytes;
+}
+
+uint64_t xfp_footprint_bundle(const struct xfp_extent *all, enum xfp_bound bound)
+{
+	uint64_t bytes = index_bytes(all->ledger) + file_members(all->ledger) + 2 * XFP_DATA_ALIGN;
+
+	for (uint32_t i = 0; i < all->ledger->unit_count; i++) {
+		struct xfp_estimate estimate = xfp_estimate(all, i, bound);
+
+		bytes += unit_members(all, i, &estimate);
+	}
+	for (uint32_t i = 0; i < all->ledger->tensor_count; i++)
+		if (all->ledger->tensors[i].fate == XFP_FATE_KEPT)
+			bytes += member(all->ledger->tensors[i].bytes);
+	return bytes;
+}
+
+/* ---- artifacts --------------------------------------------------------------------------------- */
+
+static uint64_t outliers_artifact(const struct xfp_ledger_unit *unit, uint64_t outliers)
+{
+	return file(OUTLIERS_FIXED + OUTLIERS_CHUNK + unit->experts * OUTLIERS_MATRIX + unit->cols +
+		    outliers * sizeof(uint64_t));
+}
+
+static uint64_t survey_artifact(const struct xfp_ledger_unit *unit, const struct xfp_parameters *measured)
+{
+	struct xfp_candidate list[XFP_MOST_CANDIDATES];
+	uint32_t count = xfp_candidates_with(false, measured, measured->bits, list);
+
+	count += xfp_candidates_with(true, measured, measured->bits, list);
+	return file(OUTLIERS_FIXED + OUTLIERS_CHUNK + unit->experts * OUTLIERS_MATRIX + unit->cols +
+		    xfp_aim_thresholds.count * count * sizeof *list);
+}
+
+static uint64_t fit_artifact(const struct xfp_ledger_unit *unit, const struct xfp_parameters *measured,
+			     enum xfp_fit_kind kind)
+{
+	struct xfp_candidate list[XFP_MOST_CANDIDATES];
+	uint32_t count = xfp_candidates_of(kind, measured, list);
+	uint64_t row = 0, fixed = FIT_FIXED;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t code = 2 * xfp_candidate_code(&list[i]);
+
+		row += FIT_ROW_CANDIDATE + (list[i].group ? 0 : code);
+		if (list[i].group)
+			fixed += FIT_LIBRARY + code + 4 * xfp_candidate_hints(&list[i]);
+	}
+	return file(fixed + unit->experts * unit->rows * row);
+}
+
+/* What is missing of a unit, and the number of its files. */
+static uint64_t unit_artifacts(const struct xfp_extent *all, uint32_t number, enum xfp_bound bound, uint32_t *files)
+{
+	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
+	const struct xfp_policy policy = xfp_policy_of_unit(all->parameters, unit);
+	const struct xfp_parameters measured = xfp_policy_parameters(all->parameters, &policy);
+	struct xfp_estimate estimate = xfp_estimate(all, number, bound);
+	uint64_t bytes[XFP_STAMPS] = { 0 }, sum = 0;
+
+	if (unit->plan == XFP_PLAN_FIT) {
+		if (xfp_step_wanted(&measured, XFP_STEP_SURVEY, false))
+			bytes[XFP_STAMP_SURVEY] = survey_artifact(unit, &measured);
+		bytes[XFP_STAMP_OUTLIERS] = outliers_artifact(unit, estimate.outliers);
+		for (enum xfp_step s = XFP_STEP_FIT; s < XFP_STEP_PACK; s++)
+			if (xfp_step_wanted(&measured, s, estimate.extended))
+				bytes[xfp_step_stamp(s)] =
+					fit_artifact(unit, &measured, (enum xfp_fit_kind)(s - XFP_STEP_FIT));
+		bytes[XFP_STAMP_CHOICE] = file(CHOICE_FIXED);
+	}
+	bytes[XFP_STAMP_PACKED] = file(PACKED_FIXED + unit->experts * PACKED_MATRIX + estimate.bytes);
+	/* A decided unit is packed whether or not what it was measured from is still there. */
+	for (int s = all->units[number].decided ? XFP_STAMP_CHOICE : 0; s < XFP_STAMPS; s++) {
+		if (!bytes[s] || all->units[number].there >> s & 1)
+			continue;
+		sum += bytes[s];
+		++*files;
+	}
+	return sum;
+}
+
+static uint64_t artifact_bytes(const struct xfp_extent *all, enum xfp_bound bound)
+{
+	uint64_t bytes = MANIFEST_FIXED, journal = 0;
+	uint32_t files = 0;
+
+	for (uint32_t i = 0; i < all->ledger->unit_count; i++) {
+		const struct xfp_ledger_unit *unit = &all->ledger->units[i];
+
+		if (all->units[i].done)
+			continue;
+		bytes += unit_artifacts(all, i, bound, &files) + MANIFEST_UNIT + unit->experts * MANIFEST_MATRIX;
+		journal += JOURNAL_UNIT;
+	}
+	bytes += journal < JOURNAL_MOST ? journal : JOURNAL_MOST;
+	/* Folders that a number of files reach, their names being as good as random. */
+	return bytes + (uint64_t)(STORE_FOLDERS * (1 - pow(1 - 1 / STORE_FOLDERS, files)) + 3) * BLOCK;
+}
+
+/* ---- work folder ------------------------------------------------------------------------------- */
+
+static uint64_t ledger_file(const struct xfp_ledger *ledger)
+{
+	/* Records are a little smaller than what they are read into, and that has no text. */
+	uint64_t bytes = LEDGER_FIXED + ledger->tensor_count * sizeof *ledger->tensors +
+			 ledger->unit_count * sizeof *ledger->units + ledger->matrix_count * sizeof *ledger->matrices;
+
+	for (uint32_t i = 0; i < ledger->tensor_count; i++)
+		bytes += strlen(ledger->tensors[i].name) + strlen(ledger->tensors[i].reason);
+	return file(bytes);
+}
+
+static uint64_t work_bytes(const struct xfp_extent *all, enum xfp_bound bound)
+{
+	uint64_t bytes = ledger_file(all->ledger) + WORK_FIXED;
+
+	for (uint32_t i = 0; i < all->ledger->unit_count; i++) {
+		struct xfp_estimate estimate = xfp_estimate(all, i, bound);
+		unsigned stamps = 0;
+
+		for (enum xfp_step s = XFP_STEP_SURVEY; s < XFP_STEPS; s++)
+			stamps += xfp_step_wanted(all->parameters, s, estimate.extended);
+		/* And of the choice. */
+		stamps = all->ledger->units[i].plan == XFP_PLAN_FIT ? stamps + 1 : 1;
+		bytes += stamps * BLOCK + WORK_UNIT;
+	}
+	return bytes;
+}
+
+struct xfp_disk xfp_footprint_disk(const struct xfp_extent *all, enum xfp_bound bound)
+{
+	return (struct xfp_disk){
+		.bundle = xfp_footprint_bundle(all, bound),
+		.artifacts = artifact_bytes(all, bound),
+		.work = work_bytes(all, bound),
+	};
+}
+
+uint64_t xfp_disk_total(const struct xfp_disk *disk)
+{
+	return disk->bundle + disk->artifacts + disk->work;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/estimate/estimate.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/encode/lloyd.h"
+#include "stages/quantize/candidates.h"
+
+/*
+ * 1 - median cosine by k, of normal weights in rows of 4096 whose rows and columns differ in scale, balanced, without
+ * what is beyond 4 sigma. v2: 20 rounds from companded starts; plain normal weights have a twentieth less, Student-t
+ * weights with 5 degrees of freedom a tenth more, rows of 256 columns a quarter less. v2a, by the columns of a group,
+ * 16 to 1024, with libraries of 32; v2c, 16 to 64, with those that it has: plain normal and Student-t weights have
+ * up to a tenth more or less, and the length of rows hardly matters.
+ */
+static const double v2_miss[XFP_MAX_K + 1] = { [2] = .0643, .01825, .00477, .0012, .000293 };
+static const double v2a_miss[][XFP_MAX_K + 1] = {
+	{ [2] = .0258, .00473, .00141, .000395, .000111 }, { [2] = .0395, .00787, .00206, .000579, .000161 },
+	{ [2] = .0500, .01110, .00277, .000736, .000203 }, { [2] = .0564, .01380, .00336, .000874, .000235 },
+	{ [2] = .0600, .01570, .00389, .000986, .000264 }, { [2] = .0615, .01680, .00430, .001060, .000280 },
+	{ [2] = .0628, .01770, .00462, .001130, .000292 },
+};
+static const double v2c_miss[][XFP_MAX_K + 1] = {
+	{ [2] = .0303, .00642, .00161, .000427, .000121 },
+	{ [2] = .0425, .00926, .00223, .000580, .000164 },
+	{ [2] = .0518, .01204, .00286, .000743, .000212 },
+};
+#define LEAST_GROUP 4 /* log2 of the first */
+
+/* How much of it is reckoned with. */
+static const double miss_factor[XFP_BOUNDS] = { .5, 1, 2 };
+
+/*
+ * Shares of outliers: those of a normal distribution at least. Trained weights have more, and their number falls
+ * about with the square of the threshold: of generated Student-t weights 0.5 to 0.6 % lie beyond 4 sigma.
+ */
+static const double heavy_tail[XFP_BOUNDS] = { 0, .08, .12 };
+
+uint32_t xfp_estimate_sigma(uint32_t sigma_milli, enum xfp_bound bound)
+{
+	static const uint32_t own[XFP_BOUNDS] = { 5000, 4000, 2500 };
+
+	return sigma_milli == XFP_SIGMA_AUTO ? own[bound] : sigma_milli;
+}
+
+double xfp_outlier_share(uint32_t sigma_milli, enum xfp_bound bound)
+{
+	double c = xfp_estimate_sigma(sigma_milli, bound) / 1000.0, normal, heavy;
+
+	if (!sigma_milli)
+		return 0;
+	normal = erfc(c / sqrt(2));
+	heavy = heavy_tail[bound] / (c * c);
+	return normal > heavy ? normal : heavy;
+}
+
+/* 1 - median cosine that is typical of a candidate. */
+static double typical_miss(const struct xfp_candidate *c)
+{
+	unsigned group = c->group ? xfp_candidate_log2(c->group) - LEAST_GROUP : 0;
+
+	if (c->mode == XFP_MODE_V2)
+		return v2_miss[c->k];
+	if (c->mode == XFP_MODE_V2C)
+		return v2c_miss[group][c->k];
+	/* Larger libraries than 32 add nothing. */
+	return v2a_miss[group][c->k] * (c->library < 4 ? 1.12 : c->library < 16 ? 1.05 : 1);
+}
+
+/* As xfp_candidate_parts reckons, with outliers that all matrices have the same number of. */
+static bool candidate_parts(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
+			    const struct xfp_candidate *candidate, uint64_t outliers, uint64_t bytes[XFP_PARTS])
+{
+	struct xfp_idx_unit shape = xfp_candidate_unit(candidate, unit->experts, unit->rows, unit->cols);
+	struct xfp_idx_matrix matrix = { .mode = shape.mode, .k = shape.k, .outliers = outliers / unit->experts };
+	uint64_t own[XFP_PARTS];
+
+	shape.dtype = (uint8_t)unit->dtype;
+	if (!xfp_unit_part_bytes(&shape, parameters->balance, bytes) || !xfp_matrix_part_bytes(&shape, &matrix, own))
+		return false;
+	for (int p = 0; p < XFP_PARTS; p++)
+		bytes[p] += unit->experts * own[p];
+	return true;
+}
+
+static uint64_t sum_of(const uint64_t bytes[XFP_PARTS])
+{
+	uint64_t sum = 0;
+
+	for (int p = 0; p < XFP_PARTS; p++)
+		sum += bytes[p];
+	return sum;
+}
+
+void xfp_estimate_parts(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
+			const struct xfp_estimate *e, uint64_t *bytes)
+{
+	const struct xfp_candidate candidate = { .mode = e->mode, .k = e->k, .group = e->group, .library = e->library };
+
+	if (!candidate_parts(unit, parameters, &candidate, e->k ? e->outliers : 0, bytes))
+		memset(bytes, 0, XFP_PARTS * sizeof *bytes);
+}
+
+static struct xfp_estimate source_precision(const struct xfp_ledger_unit *unit)
+{
+	return (struct xfp_estimate){
+		.mode = XFP_MODE_KEEP, .met = true, .cos_median = 1, .bytes = xfp_unit_source_bytes(unit)
+	};
+}
+
+static struct xfp_estimate fp8(const struct xfp_ledger_unit *unit)
+{
+	uint64_t bytes = unit->experts * unit->rows * (unit->cols + sizeof(float));
+
+	if (bytes >= xfp_unit_source_bytes(unit))
+		return source_precision(unit);
+	return (struct xfp_estimate){ .mode = XFP_MODE_FP8, .met = true, .bytes = bytes };
+}
+
+/* What autoselect would have to choose from. */
+struct search {
+	const struct xfp_ledger_unit *unit;
+	const struct xfp_parameters *parameters;
+	struct xfp_policy policy;
+	double factor;
+	struct xfp_estimate met, best; /* fewest bytes that meet; highest median of all; without bytes: none */
+};
+
+/* As xfp_select does (select.c). */
+static void consider(struct search *search, const struct xfp_candidate *candidate, uint64_t outliers)
+{
+	uint64_t bytes[XFP_PARTS];
+	struct xfp_estimate e = { .mode = (enum xfp_mode)candidate->mode,
+				  .k = candidate->k,
+				  .group = candidate->group,
+				  .library = candidate->library,
+				  .outliers = outliers };
+	double miss = typical_miss(candidate) * search->factor;
+
+	if (!(search->policy.format.bits >> e.k & 1) ||
+	    !candidate_parts(search->unit, search->parameters, candidate, outliers, bytes))
+		return;
+	e.bytes = sum_of(bytes);
+	if (e.bytes >= xfp_unit_source_bytes(search->unit))
+		return;
+	e.cos_median = 1 - miss;
+	e.met = miss <= 1 - (double)search->policy.floor / XFP_NANO;
+	if ((e.met || search->policy.fixed) &&
+	    (!search->met.bytes || e.bytes < search->met.bytes ||
+	     (e.bytes == search->met.bytes && e.cos_median > search->met.cos_median)))
+		search->met = e;
+	if (!search->best.bytes || e.cos_median > search->best.cos_median)
+		search->best = e;
+}
+
+/* The base sets, then the extended ones. */
+static void choose(struct search *search, uint64_t outliers, bool *extended)
+{
+	const struct xfp_parameters measured = xfp_policy_parameters(search->parameters, &search->policy);
+	struct xfp_candidate list[XFP_MOST_CANDIDATES];
+
+	*extended = false;
+	for (int kind = 0; kind < XFP_FIT_KINDS; kind++) {
+		uint32_t count;
+
+		if (kind == XFP_FIT_MORE) {
+			if (search->met.bytes || search->policy.fixed || !xfp_parameters_extended_bits(&measured))
+				return;
+			*extended = true;
+		}
+		count = xfp_candidates_of((enum xfp_fit_kind)kind, &measured, list);
+		for (uint32_t i = 0; i < count; i++)
+			consider(search, &list[i], outliers);
+	}
+}
+
+struct xfp_estimate xfp_estimate_unit(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
+				      enum xfp_bound bound)
+{
+	double share = xfp_outlier_share(parameters->outlier_sigma, bound);
+	double cap = (double)parameters->outlier_cap / XFP_NANO;
+	struct search search = { .unit = unit, .parameters = parameters, .factor = miss_factor[bound] };
+	struct xfp_estimate estimate = source_precision(unit);
+	uint64_t outliers;
+	bool extended;
+
+	if (unit->plan == XFP_PLAN_FP8)
+		return fp8(unit);
+	if (unit->plan == XFP_PLAN_KEEP)
+		return estimate;
+	search.policy = xfp_policy_of_unit(parameters, unit);
+	outliers = (uint64_t)((share < cap ? share : cap) * (double)xfp_unit_weights(unit));
+	choose(&search, outliers, &extended);
+	estimate.met = search.met.bytes && search.met.met;
+	if (search.met.bytes)
+		estimate = search.met;
+	else if (search.best.bytes && parameters->on_miss == XFP_MISS_BEST)
+		estimate = search.best;
+	estimate.extended = extended;
+	estimate.outliers = outliers;
+	return estimate;
+}
+
+struct xfp_estimate xfp_estimate(const struct xfp_extent *all, uint32_t number, enum xfp_bound bound)
+{
+	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
+	const struct xfp_unit_state *state = &all->units[number];
+	const struct xfp_candidate *chosen = &state->choice.candidate;
+
+	if (!state->decided)
+		return xfp_estimate_unit(unit, all->parameters, bound);
+	return (struct xfp_estimate){
+		.mode = (enum xfp_mode)chosen->mode,
+		.k = chosen->k,
+		.group = chosen->group,
+		.library = chosen->library,
+		.extended = *state->key[XFP_STAMP_MORE] || *state->key[XFP_STAMP_MORE_LIBRARY],
+		.met = state->choice.met,
+		.cos_median = chosen->cos_median,
+		.outliers = chosen->outliers,
+		.bytes = chosen->bytes,
+	};
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * footprint.c - the memory of a conversion, from the buffers that its processes allocate.
+ *
+ * Whoever changes what a stage holds changes its line in `steps`. Everything that a stage allocates is a
+ * number of bytes for each of something that is known beforehand; what is not worth a line is in `fixed`.
+ */
+#include "commands/estimate/footprint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/processors.h"
+#include "commands/estimate/groups.h"
+#include "kernels/encode/lloyd.h"
+#include "kernels/encode/moments.h"
+#include "schemas/layout/bundle_layout.h"
+#include "schemas/packed.h"
+#include "stages/quantize/candidates.h"
+#include "stages/quantize/measure.h"
+#include "stages/quantize/rows.h"
+#include "stages/quantize/survey.h"
+
+#define KIB ((uint64_t)1 << 10)
+#define MIB ((uint64_t)1 << 20)
+
+/* ---- the table --------------------------------------------------------------------------------- */
+
+/* Bytes that one process of a step holds at its peak, for each of ... */
+struct coefficients {
+	uint64_t fixed;  /* private pages of libc, libgomp and libhdf5, and the MiB in which digests are checked */
+	uint64_t text;   /* pages of its program and libraries, which all processes of the step share */
+	unsigned thread; /* thread */
+	unsigned thread_column; /* column, in each thread */
+	unsigned column;
+	unsigned stack_column; /* column of every matrix of the unit */
+	unsigned stack_row;    /* row of every matrix of the unit */
+	unsigned matrix;       /* matrix of the unit */
+	unsigned suspect;      /* weight that is taken for an outlier at first, further out than 7/8 of the threshold */
+	unsigned outlier;      /* outlier of one matrix */
+	unsigned row;          /* row of one matrix */
+};
+
+/* struct xfp_outliers: digest, exponent, mean, sigma, first. */
+#define KNOWN_MATRIX (16 + 2 + 8 + 8 + 8)
+
+static const struct coefficients steps[XFP_STEPS] = {
+	/* column: what the scan has, square and chunk, and narrow, wide, down, balance, x, outliers of a row; stack
+	 * column: largest. The sample, its fits and libraries: survey_bytes */
+	[XFP_STEP_SURVEY] = { .fixed = 2304 * KIB,
+			      .text = 3072 * KIB,
+			      .thread = sizeof(struct xfp_lloyd_row),
+			      .thread_column = 4 + 4 + 4 + 4 + 4,
+			      .column = 8 + 8 + 4 + 8 + 4 + 1 + 4 + 4,
+			      .stack_column = 4,
+			      .matrix = KNOWN_MATRIX + sizeof(struct xfp_survey_block) },
+	/* thread and column: chunk and largest of the scan, narrow, wide, x, outliers of a row; column: square,
+	 * balance; stack column: largest; suspect: struct xfp_outlier; outlier: the same, for sorting */
+	[XFP_STEP_OUTLIERS] = { .fixed = 1792 * KIB,
+				.text = 3072 * KIB,
+				.thread_column = 8 + 4 + 8 + 4 + 4,
+				.column = 8 + 4 + 1,
+				.stack_column = 4,
+				.matrix = KNOWN_MATRIX,
+				.suspect = sizeof(xfp_outlier),
+				.outlier = sizeof(xfp_outlier) },
+	/* thread and column: w, x, value, two of the outliers; column: narrow, wide, down, balance; row: where its
+	 * outliers begin; outlier: column */
+	[XFP_STEP_FIT] = { .fixed = 2304 * KIB,
+			   .text = 3072 * KIB,
+			   .thread = sizeof(struct xfp_lloyd_row),
+			   .thread_column = 4 + 4 + 4 + 4 + 4,
+			   .column = 4 + 8 + 4 + 1,
+			   .row = 8,
+			   .matrix = KNOWN_MATRIX,
+			   .outlier = 4 },
+	/* thread and column: w, x, value, two of the outliers; column: narrow, wide, down, balance; row: where its
+	 * outliers begin; outlier: column. Groups, libraries and samples: footprint_groups.c */
+	[XFP_STEP_LIBRARY] = { .fixed = 2304 * KIB,
+			       .text = 3072 * KIB,
+			       .thread_column = 4 + 4 + 4 + 4,
+			       .column = 4 + 8 + 4 + 1,
+			       .row = 8,
+			       .matrix = KNOWN_MATRIX,
+			       .outlier = 4 },
+	/* thread and column: x, index; column: narrow, wide, balance; stack row: cosine (of fp8); matrix: and struct
+	 * xfp_packed_matrix; row: where its outliers begin, and that as stored; outlier: column, residual, and both as
+	 * stored */
+	[XFP_STEP_PACK] = { .fixed = 2816 * KIB,
+			    .text = 3072 * KIB,
+			    .thread_column = 4 + 1,
+			    .column = 4 + 8 + 1,
+			    .stack_row = 8,
+			    .matrix = KNOWN_MATRIX + sizeof(struct xfp_packed_matrix),
+			    .row = 8 + 4,
+			    .outlier = 4 + 2 + 4 },
+};
+
+#define GROUPS_FIXED (768 * KIB) /* of pack with a library: more of its program, and what HDF5 writes at once */
+#define SUMMARY_ROWS 65536       /* whose cosines it has in memory at once */
+
+/* The other processes. */
+#define FRONT_FIXED (7168 * KIB)   /* xfp: its program, libsqlite3 and libhdf5, SQLite's page cache */
+#define GUARD_FIXED (1024 * KIB)   /* pages that xfp writes after the guard was forked */
+#define MAKE_FIXED (768 * KIB)     /* of each make: one for all units, one for each in flight */
+#define MAKE_UNIT ((uint64_t)1280) /* of the make for all units: target, variables, names in its folder */
+#define SHELL_FIXED (256 * KIB)    /* runs each recipe */
+#define INSPECT_FIXED (5376 * KIB)
+#define BUNDLE_FIXED (11776 * KIB) /* libarchive and what that needs, libcrypto */
+#define BUNDLE_BLOCKS (3 * MIB)    /* two that are copied by turns, and the MiB in which digests are checked */
+#define STRING_FIXED 24u           /* malloc's own, and rounding */
+#define TILE MIB                   /* of a reader whose rows are not contiguous (checkpoints/matrix.c) */
+
+/* Multiples of the ledger in memory: while it is written and read its records and text are there too. */
+#define INSPECT_LEDGERS 2.7 /* the checkpoint's own list, the ledger, its file's tables, a header's text */
+#define READING_LEDGERS 1.8
+#define BUNDLE_LEDGERS 2.6 /* read, and the bundle's index */
+
+/* ---- a step ------------------------------------------------------------------------------------ */
+
+enum xfp_stamp xfp_step_stamp(enum xfp_step step)
+{
+	static const enum xfp_stamp stamps[XFP_STEPS] = { XFP_STAMP_SURVEY,  XFP_STAMP_OUTLIERS, XFP_STAMP_FIT,
+							  XFP_STAMP_LIBRARY, XFP_STAMP_MORE,     XFP_STAMP_MORE_LIBRARY,
+							  XFP_STAMP_PACKED };
+
+	return stamps[step];
+}
+
+static enum xfp_fit_kind kind_of(enum xfp_step step)
+{
+	return (enum xfp_fit_kind)((int)step - XFP_STEP_FIT);
+}
+
+bool xfp_step_wanted(const struct xfp_parameters *parameters, enum xfp_step step, bool extended)
+{
+	if (step == XFP_STEP_OUTLIERS || step == XFP_STEP_PACK)
+		return true;
+	if (step == XFP_STEP_SURVEY)
+		return parameters->outlier_sigma == XFP_SIGMA_AUTO;
+	return xfp_fit_wanted(parameters, kind_of(step)) && (kind_of(step) < XFP_FIT_MORE || extended);
+}
+
+/* Of a fit: results of each row that it holds. */
+static uint64_t result_bytes(enum xfp_step step, const struct xfp_candidate *list, uint32_t count)
+{
+	uint64_t bytes = step == XFP_STEP_LIBRARY || step == XFP_STEP_MORE_LIBRARY ? 8 : 0;
+
+	/* codebook, cosine, struct xfp_row_error */
+	for (uint32_t i = 0; i < count; i++)
+		bytes += list[i].group ? 24 : ((uint64_t)2 << list[i].k) + 8 + 24;
+	return bytes;
+}
+
+/* Of a fit, beyond its coefficients. */
+static uint64_t fit_bytes(const struct xfp_parameters *measured, const struct xfp_ledger_unit *unit, enum xfp_step step,
+			  uint64_t block, unsigned threads)
+{
+	struct xfp_candidate list[XFP_MOST_CANDIDATES];
+	uint32_t count = xfp_candidates_of(kind_of(step), measured, list);
+	uint64_t all = unit->experts * unit->rows;
+	uint64_t measuring = (XFP_MEASURE_HELD + block) * result_bytes(step, list, count) +
+			     sizeof(double) * (all < SUMMARY_ROWS ? all : SUMMARY_ROWS);
+	uint64_t training;
+
+	if (step == XFP_STEP_FIT || step == XFP_STEP_MORE)
+		return measuring;
+	training = xfp_groups_training(list, count, unit);
+	return threads * xfp_groups_thread(list, count, unit->cols) + xfp_groups_libraries(list, count) +
+	       (training > measuring ? training : measuring);
+}
+
+/* Of a survey, beyond its coefficients: the sampled rows, the outliers among them, and the larger of its two fits. */
+static uint64_t survey_bytes(const struct xfp_parameters *measured, const struct xfp_ledger_unit *unit,
+			     unsigned threads)
+{
+	uint64_t rows = xfp_survey_rows(unit), weights = rows * unit->cols, most = 0;
+	struct xfp_ledger_unit sample = *unit;
+	struct xfp_candidate list[XFP_MOST_CANDIDATES];
+
+	sample.experts = 1;
+	sample.rows = rows;
+	for (int library = 0; library < 2; library++) {
+		uint32_t count = xfp_candidates_with(library, measured, measured->bits, list);
+		uint64_t results = rows * result_bytes(library ? XFP_STEP_LIBRARY : XFP_STEP_FIT, list, count);
+		uint64_t training = library && count ? xfp_groups_training(list, count, &sample) : 0;
+
+		results = training > results ? training : results;
+		if (library && count)
+			results += threads * xfp_groups_thread(list, count, unit->cols) +
+				   xfp_groups_libraries(list, count);
+		most = results > most ? results : most;
+	}
+	/* Raw; of an outlier its column and its distance. */
+	return weights * (xfp_dtype_bits(unit->dtype) / 8) +
+	       (uint64_t)((double)weights * xfp_outlier_share(XFP_SIGMA_AUTO, XFP_MOST) * (4 + 8)) + most;
+}
+
+/* The same of pack, of a unit that takes this. */
+static uint64_t pack_bytes(const struct xfp_candidate *candidate, const struct xfp_ledger_unit *unit, uint64_t block,
+			   unsigned threads)
+{
+	/* value, and the outliers of a row */
+	uint64_t thread = unit->cols * (4 + 4);
+
+	if (!candidate->k)
+		return block * (unit->cols + sizeof(float));
+	if (!candidate->group)
+		return block * (((uint64_t)2 << candidate->k) + xfp_index_row_bytes(unit->cols, candidate->k));
+	return GROUPS_FIXED + xfp_groups_packed(candidate, unit, block) + xfp_groups_libraries(candidate, 1) +
+	       threads * (thread + xfp_groups_thread(candidate, 1, unit->cols));
+}
+
+/* Of pack, whatever a unit that is not measured yet may take. */
+static uint64_t most_pack_bytes(const struct xfp_parameters *measured, const struct xfp_ledger_unit *unit,
+				const struct xfp_estimate *estimate, bool decided, uint64_t block, unsigned threads)
+{
+	struct xfp_candidate list[XFP_MOST_CANDIDATES] = {
+		{ .mode = estimate->mode, .k = estimate->k, .group = estimate->group, .library = estimate->library }
+	};
+	uint64_t most = pack_bytes(&list[0], unit, block, threads);
+	uint32_t count;
+
+	if (unit->plan != XFP_PLAN_FIT || decided)
+		return most;
+	for (int more = 0; more < 2; more++) {
+		if (more && !estimate->extended)
+			continue;
+		count = xfp_candidates_of(more ? XFP_FIT_MORE_LIBRARY : XFP_FIT_LIBRARY, measured, list);
+		for (uint32_t i = 0; i < count; i++) {
+			uint64_t bytes = pack_bytes(&list[i], unit, block, threads);
+
+			most = bytes > most ? bytes : most;
+		}
+	}
+	return most;
+}
+
+/* Weights of one matrix further out than `sigma_milli`. */
+static double beyond(const struct xfp_extent *all, uint32_t number, uint32_t sigma_milli)
+{
+	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
+
+	return xfp_outlier_share(sigma_milli, XFP_MOST) * (double)(unit->rows * unit->cols);
+}
+
+/* What outliers take: those that are found are more than those that are kept. */
+static uint64_t outlier_bytes(const struct xfp_extent *all, uint32_t number, const struct coefficients *k)
+{
+	const struct xfp_parameters *parameters = all->parameters;
+	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
+	uint32_t sigma = xfp_estimate_sigma(parameters->outlier_sigma, XFP_MOST);
+	double cap = (double)parameters->outlier_cap / XFP_NANO * (double)(unit->rows * unit->cols);
+	double kept = beyond(all, number, sigma);
+
+	if (unit->plan != XFP_PLAN_FIT)
+		return 0;
+	if (k->suspect)
+		return (uint64_t)(k->suspect * beyond(all, number, sigma - sigma / 8) + k->outlier * kept);
+	if (all->units[number].decided)
+		kept = (double)all->units[number].choice.candidate.outliers / unit->experts;
+	return (uint64_t)(k->outlier * (kept < cap ? kept : cap));
+}
+
+uint64_t xfp_footprint_step(const struct xfp_extent *all, uint32_t number, enum xfp_step step, unsigned threads)
+{
+	const struct coefficients *k = &steps[step == XFP_STEP_MORE           ? XFP_STEP_FIT
+					      : step == XFP_STEP_MORE_LIBRARY ? XFP_STEP_LIBRARY
+									      : step];
+	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
+	struct xfp_matrix_source source = xfp_ledger_source(all->ledger, unit->first_matrix);
+	struct xfp_estimate estimate = xfp_estimate(all, number, XFP_MOST);
+	const struct xfp_policy policy = xfp_policy_of_unit(all->parameters, unit);
+	const struct xfp_parameters measured = xfp_policy_parameters(all->parameters, &policy);
+	uint64_t rows = xfp_rows_block(&source), block = rows * unit->cols * (xfp_dtype_bits(unit->dtype) / 8);
+	uint64_t stack = unit->cols * k->stack_column + k->matrix, bytes = k->fixed;
+
+	if (step == XFP_STEP_PACK)
+		bytes += most_pack_bytes(&measured, unit, &estimate, all->units[number].decided, rows, threads);
+	else if (step == XFP_STEP_SURVEY)
+		bytes += survey_bytes(&measured, unit, threads);
+	else if (step != XFP_STEP_OUTLIERS)
+		bytes += fit_bytes(&measured, unit, step, rows, threads);
+	if (unit->plan == XFP_PLAN_FP8)
+		stack += unit->rows * k->stack_row;
+	bytes += block + unit->rows * k->row;
+	/* Each thread of the scan has a block beside the one that is read into; and where there are several matrices,
+	 * their outliers are found side by side. */
+	if ((step == XFP_STEP_OUTLIERS || step == XFP_STEP_SURVEY) && threads > 1)
+		bytes += threads * block;
+	bytes += threads * (k->thread + unit->cols * k->thread_column) + unit->cols * k->column;
+	bytes += unit->experts * stack + (step == XFP_STEP_SURVEY ? 0 : outlier_bytes(all, number, k));
+	if (step == XFP_STEP_OUTLIERS && threads > 1 && unit->experts > 1)
+		bytes += (threads - 1) * outlier_bytes(all, number, k);
+
+	if (source.view.col_stride != 1 || source.view.row_stride != unit->cols)
+		bytes += TILE;
+	return bytes;
+}
+
+/* ---- all units --------------------------------------------------------------------------------- */
+
+/* What the step of a unit takes that takes most, of those that are still to come. `together`: its fits at once, as make
+ * has them where there are fewer units than jobs. */
+static uint64_t unit_bytes(const struct xfp_extent *all, uint32_t number, unsigned threads, bool together)
+{
+	const struct xfp_unit_state *state = &all->units[number];
+	bool fit = all->ledger->units[number].plan == XFP_PLAN_FIT;
+	bool extended = fit && xfp_estimate(all, number, XFP_MOST).extended;
+	uint64_t most = 0, fits = 0;
+
+	for (enum xfp_step s = XFP_STEP_SURVEY; s < XFP_STEPS; s++) {
+		uint64_t bytes;
+
+		if ((s != XFP_STEP_PACK && (!fit || state->decided)) ||
+		    !xfp_step_wanted(all->parameters, s, extended) || state->there >> xfp_step_stamp(s) & 1)
+			continue;
+		bytes = xfp_footprint_step(all, number, s, threads);
+		if (together && (s == XFP_STEP_FIT || s == XFP_STEP_LIBRARY))
+			bytes = fits += bytes + (fits ? SHELL_FIXED + steps[s].text : 0);
+		most = bytes > most ? bytes : most;
+	}
+	return most;
+}
+
+static int falling(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x < y) - (x > y);
+}
+
+/* The units that take most, all at once, and the programs that they run. */
+static enum xfp_status units_in_flight(const struct xfp_extent *all, unsigned jobs, struct xfp_memory *memory,
+				       struct xfp_error *err)
+{
+	uint64_t *bytes = calloc(all->ledger->unit_count + (size_t)1, sizeof *bytes), most = 0, text[XFP_STEPS] = { 0 };
+	unsigned threads = xfp_stage_threads(jobs, all->todo);
+	uint32_t count = 0;
+
+	if (!bytes)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	for (uint32_t i = 0; i < all->ledger->unit_count; i++) {
+		if (all->units[i].done)
+			continue;
+		bytes[count] = unit_bytes(all, i, threads, jobs > all->todo);
+		if (bytes[count] > most) {
+			most = bytes[count];
+			memory->largest = i;
+		}
+		count++;
+	}
+	qsort(bytes, count, sizeof *bytes, falling);
+	for (int s = 0; s < XFP_STEPS; s++)
+		text[s] = xfp_step_wanted(all->parameters, (enum xfp_step)s, false) ? steps[s].text : 0;
+	qsort(text, XFP_STEPS, sizeof *text, falling);
+	if (count)
+		memory->units = memory->front + MAKE_FIXED + all->ledger->unit_count * MAKE_UNIT;
+	for (uint32_t i = 0; i < jobs && i < count; i++)
+		memory->units += bytes[i] + MAKE_FIXED + SHELL_FIXED + (i < XFP_STEPS ? text[i] : 0);
+	free(bytes);
+	return XFP_OK;
+}
+
+static uint64_t string_bytes(const char *text)
+{
+	return text ? strlen(text) + STRING_FIXED : 0;
+}
+
+static uint64_t ledger_bytes(const struct xfp_ledger *ledger)
+{
+	uint64_t bytes = ledger->tensor_count * sizeof *ledger->tensors + ledger->unit_count * sizeof *ledger->units +
+			 ledger->matrix_count * sizeof *ledger->matrices + ledger->file_count * sizeof *ledger->files;
+
+	for (uint32_t i = 0; i < ledger->tensor_count; i++)
+		bytes += string_bytes(ledger->tensors[i].name) + string_bytes(ledger->tensors[i].reason);
+	for (uint32_t i = 0; i < ledger->unit_count; i++)
+		bytes += string_bytes(ledger->units[i].name) + string_bytes(ledger->units[i].role);
+	for (uint32_t i = 0; i < ledger->file_count; i++)
+		bytes += string_bytes(ledger->files[i].name) + string_bytes(ledger->files[i].path);
+	return bytes;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Of the bundle writer's blocks, what a member is large enough to fill. */
+static uint64_t block_bytes(const struct xfp_extent *all)
+{
+	uint64_t largest = 0;
+
+	for (uint32_t i = 0; i < all->ledger->unit_count; i++)
+		largest = larger(largest, xfp_estimate(all, i, XFP_MOST).bytes);
+	for (uint32_t i = 0; i < all->ledger->tensor_count; i++)
+		if (all->ledger->tensors[i].fate == XFP_FATE_KEPT)
+			largest = larger(largest, all->ledger->tensors[i].bytes);
+	return largest < BUNDLE_BLOCKS ? largest : BUNDLE_BLOCKS;
+}
+
+enum xfp_status xfp_footprint_memory(const struct xfp_extent *all, unsigned jobs, bool bundle,
+				     struct xfp_memory *memory, struct xfp_error *err)
+{
+	uint64_t own = FRONT_FIXED + GUARD_FIXED;
+	double ledger = (double)ledger_bytes(all->ledger);
+	enum xfp_status status;
+
+	*memory = (struct xfp_memory){ .largest = UINT32_MAX };
+	memory->inspect = own + INSPECT_FIXED + (uint64_t)(INSPECT_LEDGERS * ledger);
+	memory->front = own + (uint64_t)ledger + all->ledger->unit_count * sizeof *all->units +
+			all->ledger->matrix_count * sizeof **all->units->source;
+	status = units_in_flight(all, jobs, memory, err);
+	if (bundle)
+		memory->bundle = memory->front + BUNDLE_FIXED + block_bytes(all) + (uint64_t)(BUNDLE_LEDGERS * ledger) +
+				 all->ledger->matrix_count * sizeof(struct xfp_idx_matrix);
+	memory->peak = larger(larger(memory->inspect, own + (uint64_t)(READING_LEDGERS * ledger)),
+			      larger(memory->units, memory->bundle));
+	return status;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/estimate/groups.h"
+
+#include "schemas/layout/bundle_layout.h"
+#include "stages/quantize/library_train.h"
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* struct xfp_group_row (group_row.c). */
+static uint64_t row_bytes(const struct xfp_grouping *g)
+{
+	uint64_t values = g->groups * g->group;
+
+	if (g->mode == XFP_MODE_V2A)
+		return xfp_scaled_row_room(g->cols, g->group, g->fine);
+	/* y, code, two marks; largest, square */
+	return values * 4 + values + values / 4 + g->groups * (4 + 4);
+}
+
+/* struct xfp_group_codes: index, entry; scale, midpoint, codebook */
+static uint64_t codes_bytes(const struct xfp_grouping *g)
+{
+	uint64_t codebook = g->fine ? 64 : 16;
+
+	return g->groups * g->group + g->groups + (g->mode == XFP_MODE_V2A ? g->groups * (4 + 4 * codebook) : 0);
+}
+
+/* Whether candidate i is the first of its grouping. */
+static bool is_first(const struct xfp_candidate *list, uint32_t i, uint64_t cols, struct xfp_grouping *grouping)
+{
+	*grouping = xfp_grouping_of(&list[i], cols);
+	for (uint32_t j = 0; j < i; j++) {
+		struct xfp_grouping other = xfp_grouping_of(&list[j], cols);
+
+		if (xfp_grouping_same(grouping, &other))
+			return false;
+	}
+	return true;
+}
+
+uint64_t xfp_groups_thread(const struct xfp_candidate *list, uint32_t count, uint64_t cols)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct xfp_grouping grouping;
+
+		if (is_first(list, i, cols, &grouping))
+			bytes += row_bytes(&grouping) + codes_bytes(&grouping);
+	}
+	return bytes;
+}
+
+static uint64_t library_bytes(const struct xfp_candidate *c)
+{
+	return c->mode == XFP_MODE_V2A ? xfp_scaled_library_room(c->k, c->library) : sizeof(struct xfp_compact_book);
+}
+
+uint64_t xfp_groups_libraries(const struct xfp_candidate *list, uint32_t count)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		bytes += library_bytes(&list[i]) + 2 * xfp_candidate_code(&list[i]) + 4 * xfp_candidate_hints(&list[i]);
+	return bytes;
+}
+
+/* A sample of the unit's groups, and what one candidate's training adds. */
+static uint64_t sample_bytes(const struct xfp_grouping *grouping, unsigned library, uint64_t rows)
+{
+	struct xfp_grouping sample = *grouping;
+	uint64_t all = rows * grouping->groups, rounding = rows < XFP_SAMPLE_ROWS ? rows : XFP_SAMPLE_ROWS;
+
+	if (grouping->mode == XFP_MODE_V2A)
+		return xfp_scaled_sample_room(xfp_scaled_sample_count(all, library) + rounding, grouping->fine);
+	sample.groups = (all < XFP_SAMPLE_COMPACT ? all : XFP_SAMPLE_COMPACT) + rounding;
+	sample.cols = sample.groups * sample.group;
+	/* the sample, and as codes; weight; the row at hand */
+	return row_bytes(&sample) + codes_bytes(&sample) + 4 * sample.groups + row_bytes(grouping);
+}
+
+uint64_t xfp_groups_training(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct xfp_grouping grouping = xfp_grouping_of(&list[i], unit->cols);
+		uint64_t sums = list[i].mode == XFP_MODE_V2A ? sizeof(struct xfp_scaled_training)
+							     : sizeof(struct xfp_compact_sums);
+
+		most = larger(most, sample_bytes(&grouping, list[i].library, unit->experts * unit->rows) +
+					    library_bytes(&list[i]) + sums);
+	}
+	return most;
+}
+
+uint64_t xfp_groups_packed(const struct xfp_candidate *c, const struct xfp_ledger_unit *unit, uint64_t block)
+{
+	uint64_t groups = unit->rows * ((unit->cols + c->group - 1) / c->group);
+
+	return block * xfp_index_row_bytes(unit->cols, c->k) + groups * (c->mode == XFP_MODE_V2A ? 5 : 1) + unit->rows;
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * info.c - `xfp info`: what is inside a bundle, from its index alone.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/printable.h"
+#include "base/system/mapped.h"
+#include "base/system/next_option.h"
+#include "base/text/size.h"
+#include "commands/ui/commands.h"
+#include "commands/ui/report.h"
+#include "schemas/json_print.h"
+#include "schemas/layout/classes.h"
+#include "schemas/parameters.h"
+
+static void usage(const char *program, FILE *out)
+{
+	fprintf(out, "usage: %s [--json] [--units] BUNDLE\n", program);
+}
+
+static void help(const char *program)
+{
+	usage(program, stdout);
+	puts("\n"
+	     "Tells what a bundle holds. Reads its index only: xfp verify checks its weights.\n"
+	     "\n"
+	     "      --json     one JSON object: every unit and every tensor\n"
+	     "      --units    a line for every unit, too\n"
+	     "  -h, --help     print this help and exit\n"
+	     "      --version  print the version and exit");
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------- */
+
+/* Bits as the paper counts them: of indices, and of what each group has of its own. */
+static double paper_bits(const struct xfp_bundle *bundle, const struct xfp_unit_info *unit)
+{
+	struct xfp_matrix_info matrix;
+	double bits = 0;
+
+	if (unit->mode == XFP_MODE_KEEP)
+		return xfp_dtype_bits((enum xfp_dtype)unit->dtype);
+	if (unit->mode == XFP_MODE_FP8)
+		return 8;
+	for (uint32_t e = 0; e < unit->experts; e++)
+		if (xfp_bundle_matrix(bundle, unit->first_matrix + e, &matrix))
+			bits += matrix.k;
+	bits /= unit->experts;
+	if (unit->mode == XFP_MODE_V2A)
+		bits += 40.0 / unit->group_size; /* number of its codebook, scale, midpoint */
+	else if (unit->mode == XFP_MODE_V2C)
+		bits += 8.0 / unit->group_size;
+	return bits;
+}
+
+/* Who decided, and how: null where the bundle does not say (`recorded` is NULL), or nothing but the defaults did.
+ * False: no memory. */
+static bool add_policy(json_t *object, const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
+{
+	struct xfp_policy policy = { .fixed = false };
+	char *format = NULL, *floor = NULL;
+	json_t *fields;
+	bool failed;
+
+	if (recorded) {
+		policy = xfp_recorded_policy(recorded, unit);
+		format = xfp_policy_format_by(&recorded->parameters, &policy, (enum xfp_class)unit->class_);
+		floor = xfp_policy_floor_by(&recorded->parameters, &policy);
+	}
+	fields = json_pack("{s:s?, s:s?, s:o, s:o}", "format_by", format, "floor_by", floor, "fixed",
+			   recorded ? json_boolean(policy.fixed) : json_null(), "sampled_experts",
+			   recorded ? json_integer(xfp_recorded_sample(recorded, unit)) : json_null());
+	failed = !fields || json_object_update(object, fields);
+	json_decref(fields);
+	free(format);
+	free(floor);
+	return !failed;
+}
+
+/* null where the mode has no such thing */
+static json_t *size_or_null(uint32_t size)
+{
+	return size ? json_integer(size) : json_null();
+}
+
+static json_t *unit_json(const struct xfp_bundle *bundle, const struct xfp_unit_info *unit)
+{
+	return json_pack(
+		"{s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:f, s:f, s:b}",
+		"name", unit->name, "class", unit->class_name, "role", unit->role, "mode", unit->mode_name, "k",
+		(int)unit->k, "group_size", size_or_null(unit->group_size), "library_size",
+		size_or_null(unit->library_size), "rows", (json_int_t)unit->rows, "cols", (json_int_t)unit->cols,
+		"experts", (json_int_t)unit->experts, "weights", (json_int_t)unit->weights, "bytes",
+		(json_int_t)unit->bytes, "true_bits", xfp_true_bits(unit), "paper_bits", paper_bits(bundle, unit),
+		"outliers", (json_int_t)unit->outliers, "cos_median", unit->cos_median, "cos_p5", unit->cos_p5, "floor",
+		unit->floor, "met", (int)unit->met);
+}
+
+static json_t *tensor_json(const struct xfp_tensor_info *tensor)
+{
+	json_t *shape = json_array();
+
+	for (uint32_t i = 0; shape && i < tensor->rank; i++)
+		json_array_append_new(shape, json_integer((json_int_t)tensor->shape[i]));
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o}", "name", tensor->name, "fate", tensor->fate_name, "reason",
+			 tensor->reason, "class", tensor->class_name, "dtype", tensor->dtype_name, "shape", shape);
+}
+
+static enum xfp_status print_json(const struct xfp_bundle *bundle, const struct xfp_recorded *recorded,
+				  struct xfp_error *err)
+{
+	json_t *units = json_array(), *tensors = json_array(), *method, *root;
+	struct xfp_bundle_info info;
+	struct xfp_tensor_info tensor;
+	struct xfp_unit_info unit;
+	bool ok = units && tensors;
+
+	xfp_bundle_info(bundle, &info);
+	for (uint32_t u = 0; ok && u < info.units; u++) {
+		json_t *one = xfp_bundle_unit(bundle, u, &unit) ? unit_json(bundle, &unit) : NULL;
+
+		ok = one && add_policy(one, recorded, &unit);
+		ok = !json_array_append_new(units, one) && ok;
+	}
+	for (uint32_t t = 0; ok && t < info.tensors; t++)
+		ok = xfp_bundle_tensor(bundle, t, &tensor) && !json_array_append_new(tensors, tensor_json(&tensor));
+	/* xfp.json as it is; null when it is no JSON, which libxfp does not look at. */
+	method = json_loadb(info.json, info.json_bytes, 0, NULL);
+	root = json_pack("{s:i, s:s, s:I, s:I, s:o?, s:o, s:o}", "version", (int)info.version, "family", info.family,
+			 "weights", (json_int_t)info.weights, "bytes", (json_int_t)info.file_bytes, "method", method,
+			 "units", units, "tensors", tensors);
+	if (!ok) {
+		json_decref(root);
+		root = NULL;
+	}
+	return xfp_json_print(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15), err);
+}
+
+/* ---- text -------------------------------------------------------------------------------------- */
+
+/* " NAME=VALUE", as convert's parameters are called in the bundle. */
+static void print_value(const char *prefix, const char *name, const json_t *value)
+{
+	char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+	const char *shown = json_is_string(value) ? json_string_value(value) : text;
+
+	printf(" %s%s=%s", prefix, xfp_printable(name).text, xfp_printable(shown ? shown : "?").text);
+	free(text);
+}
+
+/* What only some classes or units are given. */
+static void print_exceptions(const char *name, json_t *value)
+{
+	json_t *format;
+	const char *class;
+
+	if (strcmp(name, "formats")) {
+		print_value("", name, value);
+		return;
+	}
+	json_object_foreach (value, class, format) {
+		print_value("format:", class, format);
+	}
+}
+
+/* Whether any member is not what it is by default; each of those is printed. */
+static bool print_changes(const char *prefix, json_t *parameters, json_t *defaults)
+{
+	bool any = false;
+	const char *name;
+	json_t *value;
+
+	json_object_foreach (parameters, name, value) {
+		json_t *usual = json_object_get(defaults, name);
+
+		if (json_is_object(value) && json_is_object(usual)) {
+			any |= print_changes("floor:", value, usual);
+		} else if (!json_equal(value, usual)) {
+			if (usual)
+				print_value(prefix, name, value);
+			else
+				print_exceptions(name, value);
+			any = true;
+		}
+	}
+	return any;
+}
+
+/* The defaults of a bundle's mode: as what it does not say otherwise was asked for. */
+static json_t *usual_parameters(json_t *parameters)
+{
+	const char *mode = json_string_value(json_object_get(parameters, "mode")),
+		   *sigma = json_string_value(json_object_get(parameters, "outlier_sigma"));
+	struct xfp_parameters usual = xfp_parameters_default();
+	uint32_t threshold;
+	json_t *root;
+	char *text;
+
+	if (mode)
+		xfp_modes_parse(mode, &usual.modes);
+	usual.outlier_sigma = xfp_sigma_usual(usual.modes);
+	if (!sigma || !xfp_sigma_parse(sigma, &threshold))
+		threshold = usual.outlier_sigma;
+	usual.outlier_cap = xfp_cap_usual(threshold);
+	text = xfp_parameters_to_json(&usual);
+	root = text ? json_loads(text, 0, NULL) : NULL;
+	free(text);
+	return root;
+}
+
+/* One line. What the bundle holds may be anything, and must not reach the terminal as it is. */
+static void print_method(const struct xfp_bundle_info *info)
+{
+	json_t *root = json_loadb(info->json, info->json_bytes, 0, NULL);
+	json_t *parameters = json_object_get(root, "parameters"), *defaults = usual_parameters(parameters);
+	const char *mode = json_string_value(json_object_get(parameters, "mode"));
+
+	if (mode && defaults) {
+		printf("method %s;", xfp_printable(mode).text);
+		if (!print_changes("", parameters, defaults))
+			printf(" parameters as by default");
+	} else {
+		printf("method not stated");
+	}
+	puts("\n");
+	json_decref(root);
+	json_decref(defaults);
+}
+
+static void print_text(const struct xfp_bundle *bundle, const struct xfp_recorded *recorded, const char *path,
+		       bool all_units)
+{
+	char weights[32], bytes[32];
+	struct xfp_bundle_info info;
+	double unit_bytes = 0;
+	struct xfp_unit_info unit;
+
+	xfp_bundle_info(bundle, &info);
+	for (uint32_t u = 0; u < info.units; u++)
+		if (xfp_bundle_unit(bundle, u, &unit))
+			unit_bytes += (double)unit.bytes;
+	printf("%s\nformat version %" PRIu32 ", family %s, %s weights in %" PRIu32 " units, %.3f bits each, %s\n", path,
+	       info.version, xfp_printable(info.family).text, xfp_human((double)info.weights, "", weights), info.units,
+	       info.weights ? unit_bytes * 8 / (double)info.weights : 0,
+	       xfp_human((double)info.file_bytes, "B", bytes));
+	print_method(&info);
+	xfp_report_table(stdout, bundle);
+	if (all_units) {
+		putchar('\n');
+		xfp_report_units(stdout, bundle, recorded);
+	}
+}
+
+int xfp_main_info(int argc, char **argv)
+{
+	enum { JSON = 256, UNITS, HELP, VERSION };
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, JSON },
+		{ "units", no_argument, NULL, UNITS },
+		{ "help", no_argument, NULL, HELP },
+		{ "version", no_argument, NULL, VERSION },
+		{ 0 },
+	};
+	struct xfp_bundle *bundle = NULL;
+	struct xfp_recorded recorded = { .family = NULL };
+	bool json = false, units = false, told = false;
+	enum xfp_status status;
+	struct xfp_error err;
+	int option;
+
+	optind = 0; /* whatever was parsed before */
+	while ((option = xfp_next_option_said(argc, argv, "", options)) >= 0) {
+		switch (option) {
+		case JSON:
+			json = true;
+			break;
+		case UNITS:
+			units = true;
+			break;
+		case HELP:
+			help(argv[0]);
+			return XFP_OK;
+		case VERSION:
+			printf("%s (xfp) %s\n", argv[0], PACKAGE_VERSION);
+			return XFP_OK;
+		default:
+			usage(argv[0], stderr);
+			return XFP_USAGE;
+		}
+	}
+	if (!xfp_one_bundle(argc, argv)) {
+		usage(argv[0], stderr);
+		return XFP_USAGE;
+	}
+	xfp_mapped_begin(argv[0], argv[optind], NULL);
+	status = xfp_bundle_open(argv[optind], &bundle, &err);
+	/* One of another version may say what this one does not understand; the units are there all the same. */
+	if (!status)
+		told = !xfp_recorded_read(bundle, argv[optind], &recorded, NULL);
+	if (!status && json)
+		status = print_json(bundle, told ? &recorded : NULL, &err);
+	else if (!status)
+		print_text(bundle, told ? &recorded : NULL, argv[optind], units);
+	if (status)
+		fprintf(stderr, "%s: %s\n", argv[0], err.text);
+	xfp_recorded_free(&recorded);
+	xfp_bundle_close(bundle);
+	xfp_mapped_end();
+	return status;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * count.c - what a plan sums up: units by class and role, tensors by fate, stages by what the cache holds.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/system/filesystem.h"
+#include "commands/plan/plan.h"
+
+static struct xfp_plan_group *find_group(struct xfp_plan_groups *groups, const struct xfp_ledger_unit *unit)
+{
+	struct xfp_plan_group *grown;
+
+	for (unsigned i = groups->count; i-- > 0;)
+		if (groups->list[i].class_ == unit->class_ && !strcmp(groups->list[i].role, unit->role))
+			return &groups->list[i];
+	if (groups->count == groups->room) {
+		unsigned room = 2 * groups->room + 16;
+
+		if (!(grown = realloc(groups->list, room * sizeof *grown)))
+			return NULL;
+		groups->list = grown;
+		groups->room = room;
+	}
+	groups->list[groups->count] = (struct xfp_plan_group){ .class_ = unit->class_, .role = unit->role };
+	return &groups->list[groups->count++];
+}
+
+static void add_unit(struct xfp_plan_group *group, const struct xfp_conversion *c, uint32_t number)
+{
+	const struct xfp_extent extent = xfp_conversion_extent(c);
+	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
+	struct xfp_policy policy = xfp_policy_of_unit(&c->options.parameters, unit);
+	struct xfp_estimate expected = xfp_estimate(&extent, number, XFP_EXPECTED);
+
+	group->units++;
+	group->measured += c->units[number].decided;
+	group->missed += !expected.met;
+	group->weights += xfp_unit_weights(unit);
+	group->source += xfp_unit_source_bytes(unit);
+	for (int bound = 0; bound < XFP_BOUNDS; bound++)
+		group->bytes[bound] += xfp_estimate(&extent, number, (enum xfp_bound)bound).bytes;
+	group->bits[expected.k]++;
+	group->fp8 += expected.mode == XFP_MODE_FP8;
+	group->kept += expected.mode == XFP_MODE_KEEP;
+	group->fixed_missed += policy.fixed && !expected.met;
+	if (unit->plan != XFP_PLAN_FIT)
+		return;
+	if (!group->has_floor || policy.floor < group->least_floor)
+		group->least_floor = policy.floor;
+	if (!group->has_floor || policy.floor > group->most_floor)
+		group->most_floor = policy.floor;
+	group->has_floor = true;
+}
+
+static int by_class(const void *a, const void *b)
+{
+	const struct xfp_plan_group *x = a, *y = b;
+
+	return x->class_ != y->class_ ? (x->class_ > y->class_) - (x->class_ < y->class_) : strcmp(x->role, y->role);
+}
+
+bool xfp_plan_group_units(const struct xfp_conversion *c, struct xfp_plan_groups *groups)
+{
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
+		struct xfp_plan_group *group = find_group(groups, &c->ledger->units[i]);
+
+		if (!group)
+			return false;
+		add_unit(group, c, i);
+		add_unit(&groups->all, c, i);
+	}
+	if (groups->count)
+		qsort(groups->list, groups->count, sizeof *groups->list, by_class);
+	return true;
+}
+
+double xfp_plan_bits(const struct xfp_plan_group *group, enum xfp_bound bound)
+{
+	return group->weights ? (double)group->bytes[bound] * 8 / (double)group->weights : 0;
+}
+
+struct xfp_plan_fates xfp_plan_count_fates(const struct xfp_ledger *ledger)
+{
+	struct xfp_plan_fates fates = { 0 };
+
+	for (uint32_t i = 0; i < ledger->tensor_count; i++) {
+		fates.tensors[ledger->tensors[i].fate]++;
+		fates.bytes[ledger->tensors[i].fate] += ledger->tensors[i].bytes;
+	}
+	return fates;
+}
+
+/* ---- what the cache holds ------------------------------------------------------------------------ */
+
+/* Whether a unit that is fitted goes through a stage. */
+static bool is_needed(const struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp)
+{
+	const struct xfp_extent extent = xfp_conversion_extent(c);
+	const struct xfp_unit_state *state = &c->units[number];
+	struct xfp_estimate estimate = xfp_estimate(&extent, number, XFP_EXPECTED);
+
+	switch (stamp) {
+	case XFP_STAMP_FIT:
+	case XFP_STAMP_LIBRARY:
+		/* Where the survey is still to tell which, that of the expected mode. */
+		if (state->fits)
+			return state->fits >> (stamp - XFP_STAMP_FIT) & 1;
+		return (estimate.group != 0) == (stamp == XFP_STAMP_LIBRARY);
+	case XFP_STAMP_MORE:
+	case XFP_STAMP_MORE_LIBRARY:
+		/* A survey says how many bits it takes: others are rarely asked for. */
+		if (c->options.parameters.outlier_sigma == XFP_SIGMA_AUTO)
+			return *state->key[stamp];
+		return estimate.extended;
+	default:
+		return true;
+	}
+}
+
+unsigned xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hits hits[XFP_PLAN_STAGES])
+{
+	static const char *const fits[XFP_FIT_KINDS] = { "lloyd-fit", "libfit", "lloyd-fit --extended",
+							 "libfit --extended" };
+	unsigned count = 0;
+
+	if (c->options.parameters.outlier_sigma == XFP_SIGMA_AUTO)
+		hits[count++] = (struct xfp_plan_hits){ "survey", XFP_STAMP_SURVEY, 0, 0 };
+	hits[count++] = (struct xfp_plan_hits){ "outlier-extract", XFP_STAMP_OUTLIERS, 0, 0 };
+	for (int i = 0; i < XFP_FIT_KINDS; i++)
+		if (xfp_fit_wanted(&c->options.parameters, (enum xfp_fit_kind)i))
+			hits[count++] = (struct xfp_plan_hits){ fits[i], xfp_fit_stamp((enum xfp_fit_kind)i), 0, 0 };
+	hits[count++] = (struct xfp_plan_hits){ "autoselect", XFP_STAMP_CHOICE, 0, 0 };
+	hits[count++] = (struct xfp_plan_hits){ "pack", XFP_STAMP_PACKED, 0, 0 };
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
+		bool fit = c->ledger->units[i].plan == XFP_PLAN_FIT;
+
+		for (unsigned s = 0; s < count; s++) {
+			enum xfp_stamp stamp = hits[s].stamp;
+
+			if (fit ? !is_needed(c, i, stamp) : stamp != XFP_STAMP_PACKED)
+				continue;
+			hits[s].needed++;
+			hits[s].there += c->units[i].there >> stamp & 1;
+		}
+	}
+	return count;
+}
+
+uint32_t xfp_plan_known_units(const struct xfp_conversion *c)
+{
+	uint32_t known = 0;
+
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
+		known += c->units[i].known;
+	return known;
+}
+
+/* ---- disk ---------------------------------------------------------------------------------------- */
+
+uint64_t xfp_plan_free_bytes(const char *path)
+{
+	char *folder = strdup(path), *slash;
+	uint64_t room = 0;
+
+	while (folder && !xfp_free_bytes(folder, &room) && strcmp(folder, "/") && (slash = strrchr(folder, '/')))
+		slash[slash == folder] = '\0';
+	free(folder);
+	return room;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan.c - xfp plan: what a conversion would take, told from the headers alone.
+ *
+ * A dry run goes as far as the state of each unit; the models of footprint.h and a short measurement of this
+ * machine's pace do the rest. Nothing is changed, and nothing is left behind.
+ */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/system/processors.h"
+#include "commands/convert/convert.h"
+#include "commands/convert/finish.h"
+#include "commands/convert/prepare.h"
+#include "commands/plan/plan.h"
+#include "commands/ui/commands.h"
+
+double xfp_plan_seconds(const struct xfp_plan_facts *facts)
+{
+	double seconds = facts->inspect_seconds;
+
+	if (facts->current)
+		return seconds;
+	return seconds + xfp_pace_units(facts->c, &facts->pace, facts->jobs) +
+	       xfp_pace_bundle(facts->bundle[XFP_EXPECTED]);
+}
+
+static enum xfp_status gather(struct xfp_plan_facts *facts, struct xfp_error *err)
+{
+	const struct xfp_conversion *c = facts->c;
+	const struct xfp_extent extent = xfp_conversion_extent(c);
+	struct xfp_result result = { .sha256 = "" };
+	enum xfp_status status = XFP_OK;
+
+	for (int bound = 0; bound < XFP_BOUNDS; bound++)
+		facts->bundle[bound] = xfp_footprint_bundle(&extent, (enum xfp_bound)bound);
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
+		facts->measured += c->units[i].decided;
+	if (!c->todo)
+		status = xfp_bundle_is_current(c, &result, err);
+	if (!status && !result.unchanged)
+		status = xfp_bundle_is_alone(c, &result, err);
+	if (status)
+		return status;
+	facts->current = result.unchanged;
+	if (!facts->current)
+		facts->disk = xfp_footprint_disk(&extent, XFP_MOST);
+	return xfp_footprint_memory(&extent, facts->jobs, !facts->current, &facts->memory, err);
+}
+
+static int plan(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
+{
+	unsigned jobs = c->options.jobs ? c->options.jobs : xfp_processors();
+	struct xfp_plan_facts facts = { .c = c, .jobs = jobs };
+	FILE *log = tmpfile(); /* what inspect and the stages print */
+	double began = xfp_now();
+	int status;
+
+	if (!log)
+		return (int)xfp_fail(err, XFP_FAILED, "no temporary file");
+	c->log = fileno(log);
+	status = (int)xfp_prepare_folder(c, signals, err);
+	facts.inspect_seconds = xfp_now() - began;
+	if (!status)
+		status = (int)xfp_prepare_units(c, false, err);
+	if (!status)
+		status = (int)gather(&facts, err);
+	if (!status && c->todo && !facts.current)
+		status = (int)xfp_pace_measure(c, signals, &facts.pace, err);
+	if (!status && c->options.json)
+		status = (int)xfp_plan_print_json(&facts, err);
+	else if (!status)
+		xfp_plan_print(&facts);
+	c->log = -1;
+	fclose(log);
+	return status;
+}
+
+int xfp_main_plan(int argc, char **argv)
+{
+	static const struct xfp_conversion_command command = {
+		.synopsis = "[OPTION ...] MODEL",
+		.summary =
+			"Tells what a conversion with these options would take, from the headers alone: bits, bytes,\n"
+			"memory, disk and time, and what the cache already holds. It changes nothing. The options are\n"
+			"those of xfp convert; the bundle need not be named.",
+		.planning = true,
+		.run = plan,
+	};
+
+	return xfp_run_command(argc, argv, &command);
+}

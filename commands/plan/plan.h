@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan.h - what xfp plan finds out: plan.c gathers it, plan_time.c measures the pace, plan_count.c sums
+ * up, plan_report.c and plan_json.c print.
+ */
+#ifndef XFP_PLAN_H
+#define XFP_PLAN_H
+
+#include "commands/convert/conversion.h"
+#include "commands/estimate/footprint.h"
+#include "kernels/encode/lloyd.h"
+
+/* How fast this machine is, with one thread. */
+struct xfp_pace {
+	bool known;
+	double weight[XFP_STEPS]; /* seconds a weight takes in each step, 0: not measured since no unit needs it */
+	double fp8;               /* likewise, packing as fp8 */
+	double unit;              /* seconds that a unit takes whatever its size: processes and files */
+};
+
+/* Run the stages themselves over generated rows, as long as the checkpoint's and of its dtype, in a temporary
+ * folder. Takes some hundred milliseconds. The pace stays unknown where that fails: the log says why. An
+ * interrupt is XFP_FAILED. */
+enum xfp_status xfp_pace_measure(const struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_pace *pace,
+				 struct xfp_error *err);
+/* Seconds that the units still take with `jobs` of them in flight, and writing the bundle. */
+double xfp_pace_units(const struct xfp_conversion *c, const struct xfp_pace *pace, unsigned jobs);
+double xfp_pace_bundle(uint64_t bytes);
+
+struct xfp_plan_facts {
+	const struct xfp_conversion *c;
+	unsigned jobs;
+	double inspect_seconds;
+	struct xfp_pace pace;
+	struct xfp_memory memory;
+	uint64_t bundle[XFP_BOUNDS]; /* its size */
+	struct xfp_disk disk;        /* the most that is still to be written */
+	bool current;                /* the bundle is there, and of just this */
+	uint32_t measured;           /* units whose choice follows from measurements */
+};
+
+double xfp_plan_seconds(const struct xfp_plan_facts *facts);
+
+/* ---- sums ---------------------------------------------------------------------------------------- */
+
+/* Units of one class and role. */
+struct xfp_plan_group {
+	enum xfp_class class_;
+	const char *role; /* NULL: of all units */
+	uint32_t units, measured, missed;
+	uint64_t weights, source, bytes[XFP_BOUNDS];
+	uint32_t bits[XFP_MAX_K + 1]; /* units that are expected to have k bits */
+	uint32_t fp8, kept;
+	uint32_t fixed_missed; /* of `missed`, those whose bits are fixed */
+	bool has_floor;
+	uint32_t least_floor, most_floor; /* billionths, of the units that have one */
+};
+
+struct xfp_plan_groups {
+	struct xfp_plan_group *list; /* by class, then role */
+	unsigned count, room;
+	struct xfp_plan_group all;
+};
+
+/* False: out of memory. The caller frees the list either way. */
+bool xfp_plan_group_units(const struct xfp_conversion *c, struct xfp_plan_groups *groups);
+double xfp_plan_bits(const struct xfp_plan_group *group, enum xfp_bound bound);
+
+/* Tensors by what becomes of them. */
+struct xfp_plan_fates {
+	uint32_t tensors[XFP_FATES];
+	uint64_t bytes[XFP_FATES];
+};
+struct xfp_plan_fates xfp_plan_count_fates(const struct xfp_ledger *ledger);
+
+/* Artifacts of a stage that the units need, and those of them that the cache has. Fits that the modes do not have are
+ * not listed. Returns how many are. */
+struct xfp_plan_hits {
+	const char *stage;
+	enum xfp_stamp stamp;
+	uint32_t needed, there;
+};
+#define XFP_PLAN_STAGES (XFP_FIT_KINDS + 4)
+unsigned xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hits hits[XFP_PLAN_STAGES]);
+/* Units whose digests the manifest knows. */
+uint32_t xfp_plan_known_units(const struct xfp_conversion *c);
+
+/* What is free where a path is or would be; 0: it cannot be told. */
+uint64_t xfp_plan_free_bytes(const char *path);
+
+/* ---- output -------------------------------------------------------------------------------------- */
+
+void xfp_plan_print(const struct xfp_plan_facts *facts);
+enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct xfp_error *err);
+
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report.c - a plan as people read it.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "base/system/processors.h"
+#include "base/text/size.h"
+#include "commands/plan/plan.h"
+#include "commands/ui/table.h"
+
+enum { CLASS, ROLE, UNITS, WEIGHTS, SOURCE, FLOOR, BITS, STORED, SIZE, MEASURED, COLUMNS };
+
+static const struct xfp_table_column layout[COLUMNS + 1] = {
+	[CLASS] = { "class", 1, 0 },       [ROLE] = { "role", 1, 1 },          [UNITS] = { "units", 0, 1 },
+	[WEIGHTS] = { "weights", 0, 1 },   [SOURCE] = { "source", 0, 1 },      [FLOOR] = { "floor", 1, 2 },
+	[BITS] = { "bits", 1, 1 },         [STORED] = { "bits/weight", 0, 2 }, [SIZE] = { "size", 0, 1 },
+	[MEASURED] = { "measured", 0, 1 },
+};
+
+/* "4", "3-4", "fp8", "4+src": as the table of a bundle has it. */
+static void bits_of(const struct xfp_plan_group *group, char text[XFP_TABLE_CELL])
+{
+	unsigned least = 1, most = XFP_MAX_K;
+	int length = 0;
+
+	while (least <= XFP_MAX_K && !group->bits[least])
+		least++;
+	while (most && !group->bits[most])
+		most--;
+	if (least <= XFP_MAX_K)
+		length = snprintf(text, XFP_TABLE_CELL, least < most ? "%u-%u" : "%u", least, most);
+	if (group->fp8)
+		length += snprintf(text + length, XFP_TABLE_CELL - (size_t)length, "%sfp8", length ? "+" : "");
+	if (group->kept)
+		snprintf(text + length, XFP_TABLE_CELL - (size_t)length, "%ssrc", length ? "+" : "");
+}
+
+static void add_row(struct xfp_table *table, const struct xfp_plan_group *group)
+{
+	char(*row)[XFP_TABLE_CELL] = xfp_table_row(table, group->role ? xfp_class_name(group->class_) : "all units");
+	char least[24], most[24];
+
+	if (group->role)
+		snprintf(row[ROLE], sizeof row[ROLE], "%.*s", XFP_TABLE_CELL - 1, xfp_printable(group->role).text);
+	snprintf(row[UNITS], sizeof row[UNITS], "%" PRIu32, group->units);
+	xfp_human((double)group->weights, "", row[WEIGHTS]);
+	xfp_human((double)group->source, "B", row[SOURCE]);
+	if (group->role && group->has_floor)
+		snprintf(row[FLOOR], sizeof row[FLOOR], group->least_floor < group->most_floor ? "%s-%s" : "%s",
+			 xfp_decimal_format(group->least_floor, XFP_NANO, least),
+			 xfp_decimal_format(group->most_floor, XFP_NANO, most));
+	else if (group->role)
+		strcpy(row[FLOOR], "-");
+	bits_of(group, row[BITS]);
+	snprintf(row[STORED], sizeof row[STORED], "%.3f", xfp_plan_bits(group, XFP_EXPECTED));
+	xfp_human((double)group->bytes[XFP_EXPECTED], "B", row[SIZE]);
+	snprintf(row[MEASURED], sizeof row[MEASURED], "%" PRIu32, group->measured);
+}
+
+static void add_tensors(struct xfp_table *table, const struct xfp_plan_fates *fates, enum xfp_fate fate,
+			const char *name, bool stored)
+{
+	char(*row)[XFP_TABLE_CELL];
+
+	if (!fates->tensors[fate])
+		return;
+	row = xfp_table_row(table, name);
+	snprintf(row[UNITS], sizeof row[UNITS], "%" PRIu32, fates->tensors[fate]);
+	xfp_human((double)fates->bytes[fate], "B", row[SOURCE]);
+	xfp_human(stored ? (double)fates->bytes[fate] : 0, "B", row[SIZE]);
+}
+
+static void print_table(const struct xfp_plan_facts *facts, const struct xfp_plan_groups *groups)
+{
+	struct xfp_table table = { .column = layout };
+	struct xfp_plan_fates fates = xfp_plan_count_fates(facts->c->ledger);
+
+	for (unsigned i = 0; i < groups->count; i++)
+		add_row(&table, &groups->list[i]);
+	add_row(&table, &groups->all);
+	add_tensors(&table, &fates, XFP_FATE_KEPT, "kept tensors", true);
+	add_tensors(&table, &fates, XFP_FATE_TIED, "tied tensors", false);
+	add_tensors(&table, &fates, XFP_FATE_DROPPED, "dropped tensors", false);
+	xfp_table_print(stdout, &table);
+}
+
+static void print_basis(const struct xfp_plan_facts *facts, const struct xfp_plan_groups *groups)
+{
+	uint32_t units = facts->c->ledger->unit_count, fit = 0;
+
+	for (uint32_t i = 0; i < units; i++)
+		fit += facts->c->ledger->units[i].plan == XFP_PLAN_FIT;
+	if (facts->measured == fit)
+		puts("\nBits follow from measurements.");
+	else if (facts->measured)
+		printf("\nBits of %" PRIu32 " units follow from measurements; those of %" PRIu32
+		       " are an estimate, from typical cosines.\n",
+		       facts->measured, fit - facts->measured);
+	else
+		puts("\nBits are an estimate, from typical cosines.");
+	if (groups->all.fixed_missed)
+		printf("%" PRIu32 " units are expected to be below their floor: their bits are fixed.\n",
+		       groups->all.fixed_missed);
+	if (groups->all.missed > groups->all.fixed_missed)
+		printf("%" PRIu32 " units are expected to miss their floor: %s.\n",
+		       groups->all.missed - groups->all.fixed_missed,
+		       facts->c->options.parameters.on_miss == XFP_MISS_KEEP   ? "they stay at source precision"
+		       : facts->c->options.parameters.on_miss == XFP_MISS_BEST ? "they take the best candidate"
+									       : "the conversion would fail");
+}
+
+static void print_disk(const struct xfp_plan_facts *facts)
+{
+	const struct xfp_disk *disk = &facts->disk;
+	uint64_t beside_out = xfp_plan_free_bytes(facts->c->options.out);
+	uint64_t beside_cache = xfp_plan_free_bytes(facts->c->options.cache);
+	char a[32], b[32], d[32], e[32];
+
+	printf("disk     %s: bundle %s, cache %s, work folder %s; ", xfp_human((double)xfp_disk_total(disk), "B", a),
+	       xfp_human((double)disk->bundle, "B", b), xfp_human((double)disk->artifacts, "B", d),
+	       xfp_human((double)disk->work, "B", e));
+	if (beside_out == beside_cache)
+		printf("%s free\n", xfp_human((double)beside_out, "B", a));
+	else
+		printf("%s free for the bundle, %s for the cache\n", xfp_human((double)beside_out, "B", a),
+		       xfp_human((double)beside_cache, "B", b));
+}
+
+static void print_needs(const struct xfp_plan_facts *facts)
+{
+	const struct xfp_conversion *c = facts->c;
+	char a[32], b[32], d[32];
+
+	printf("bundle   %s, from %s to %s\n", xfp_human((double)facts->bundle[XFP_EXPECTED], "B", a),
+	       xfp_human((double)facts->bundle[XFP_LEAST], "B", b), xfp_human((double)facts->bundle[XFP_MOST], "B", d));
+	printf("memory   %s with %u job%s", xfp_human((double)facts->memory.peak, "B", a), facts->jobs,
+	       facts->jobs == 1 ? "" : "s");
+	if (facts->memory.largest < c->ledger->unit_count)
+		printf("; the largest unit is %s", xfp_printable(c->ledger->units[facts->memory.largest].name).text);
+	putchar('\n');
+	print_disk(facts);
+}
+
+/* "12 s", "0:12:40" */
+static const char *duration(double seconds, char text[32])
+{
+	if (seconds < 99.5)
+		snprintf(text, 32, seconds < 9.95 ? "%.1f s" : "%.0f s", seconds);
+	else
+		snprintf(text, 32, "%" PRIu64 ":%02d:%02d", (uint64_t)seconds / 3600,
+			 (int)((uint64_t)seconds / 60 % 60), (int)((uint64_t)seconds % 60));
+	return text;
+}
+
+static void print_time(const struct xfp_plan_facts *facts)
+{
+	unsigned processors = xfp_processors();
+	char text[32];
+
+	if (facts->c->todo && !facts->pace.known) {
+		puts("time     unknown: the stages could not be run for measuring");
+		return;
+	}
+	printf("time     about %s", duration(xfp_plan_seconds(facts), text));
+	if (facts->c->todo)
+		printf(" on %u processor%s, measured now: %.0f ns a weight, %.0f ms a unit",
+		       facts->jobs < processors ? facts->jobs : processors,
+		       (facts->jobs < processors ? facts->jobs : processors) == 1 ? "" : "s",
+		       1e9 * (facts->pace.weight[XFP_STEP_OUTLIERS] + facts->pace.weight[XFP_STEP_FIT] +
+			      facts->pace.weight[XFP_STEP_LIBRARY] + facts->pace.weight[XFP_STEP_PACK]),
+		       1e3 * facts->pace.unit);
+	putchar('\n');
+}
+
+static void print_cache(const struct xfp_plan_facts *facts)
+{
+	const struct xfp_conversion *c = facts->c;
+	uint32_t known = xfp_plan_known_units(c);
+	struct xfp_plan_hits hits[XFP_PLAN_STAGES];
+	unsigned count = xfp_plan_count_hits(c, hits);
+
+	if (!c->manifest)
+		printf("cache    %s: there is none yet\n", c->options.cache);
+	else if (!known)
+		printf("cache    %s: knows none of these files\n", c->options.cache);
+	else {
+		printf("cache    %s: knows %" PRIu32 " of %" PRIu32 " units", c->options.cache, known,
+		       c->ledger->unit_count);
+		for (unsigned s = 0; s < count; s++)
+			if (hits[s].needed)
+				printf("%s %s %" PRIu32 " of %" PRIu32, s ? "," : ";", hits[s].stage, hits[s].there,
+				       hits[s].needed);
+		putchar('\n');
+	}
+	if (facts->current)
+		printf("%s is up to date\n", c->options.out);
+}
+
+void xfp_plan_print(const struct xfp_plan_facts *facts)
+{
+	struct xfp_plan_groups groups = { 0 };
+	char weights[32];
+
+	printf("%s\nfamily %s, %s, %s weights in %" PRIu32 " units\n\n", xfp_printable(facts->c->options.model).text,
+	       xfp_printable(facts->c->ledger->family).text, xfp_printable(facts->c->ledger->format).text,
+	       xfp_human((double)facts->c->weights, "", weights), facts->c->ledger->unit_count);
+	if (xfp_plan_group_units(facts->c, &groups))
+		print_table(facts, &groups);
+	print_basis(facts, &groups);
+	print_needs(facts);
+	print_time(facts);
+	print_cache(facts);
+	free(groups.list);
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/status/print.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/printable.h"
+#include "base/text/size.h"
+#include "commands/convert/progress.h"
+#include "commands/convert/resume.h"
+#include "schemas/json_print.h"
+#include "stages/work/verified.h"
+
+#define MOST_SHOWN 10 /* units in flight, failures; --json has them all */
+
+/* ---- text -------------------------------------------------------------------------------------- */
+
+static struct xfp_pace pace_of(const struct xfp_run_state *s)
+{
+	return (struct xfp_pace){ s->weights, s->cached, s->fresh, s->working };
+}
+
+/* Where it is wanted: of a run that is neither at work nor done. */
+static char *resume_of(const struct xfp_run_state *s)
+{
+	char here[4096];
+	bool elsewhere = !getcwd(here, sizeof here) || !s->record.folder || strcmp(here, s->record.folder);
+
+	return s->record.command ? xfp_resume_text(s->record.command, s->record.folder, elsewhere) : NULL;
+}
+
+static void print_state(FILE *out, const struct xfp_run_state *s)
+{
+	char clock[32], when[32] = "";
+	time_t ended = (time_t)(s->record.ended / 1000);
+	struct tm tm;
+
+	fprintf(out, "state    %s", s->state);
+	if (s->locked && s->record.pid)
+		fprintf(out, ", pid %" PRId64, s->record.pid);
+	if (s->locked && *s->record.phase)
+		fprintf(out, ", %s", s->record.phase);
+	if (s->record.started)
+		fprintf(out, "%s%s", s->locked ? ", for " : " after ", xfp_clock_text(s->seconds, clock));
+	if (!s->locked && s->record.ended && gmtime_r(&ended, &tm) &&
+	    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm))
+		fprintf(out, ", %s", when);
+	if (!s->locked && s->record.status > 0)
+		fprintf(out, ", status %" PRId64, s->record.status);
+	if (!s->locked && !strcmp(s->record.state, "running"))
+		fputs(", killed", out);
+	fputc('\n', out);
+	if (!s->locked && s->record.message)
+		fprintf(out, "         %s\n", s->record.message);
+}
+
+static void print_progress(FILE *out, const struct xfp_run_state *s)
+{
+	struct xfp_pace pace = pace_of(s);
+	char text[200];
+
+	if (!s->locked)
+		pace.elapsed = 0; /* nothing is left to wait for */
+	xfp_pace_text(&pace, text, sizeof text);
+	fprintf(out, "units    %" PRIu32 " of %" PRIu32 " done, %" PRIu32 " of them from the cache\n", s->done,
+		s->ledger->unit_count, s->done - s->done_fresh);
+	fprintf(out, "weights  %d%%, %s\n",
+		s->weights > 0 ? (int)((s->cached + s->fresh) / s->weights * 100 + 1e-6) : 100, text);
+}
+
+static void print_classes(FILE *out, const struct xfp_run_state *s)
+{
+	fprintf(out, "\n%-16s %15s %21s\n", "class", "units", "weights");
+	for (int i = 0; i < XFP_CLASSES; i++) {
+		char units[32], weights[80], a[32], b[32];
+
+		if (!s->class_units[i])
+			continue;
+		snprintf(units, sizeof units, "%" PRIu32 " of %" PRIu32, s->class_done[i], s->class_units[i]);
+		snprintf(weights, sizeof weights, "%s of %s", xfp_human((double)s->class_weights_done[i], "", a),
+			 xfp_human((double)s->class_weights[i], "", b));
+		fprintf(out, "%-16s %15s %21s\n", xfp_class_name((enum xfp_class)i), units, weights);
+	}
+}
+
+static void print_flight(FILE *out, const struct xfp_run_state *s)
+{
+	uint32_t shown = 0;
+
+	if (!s->in_flight)
+		return;
+	fputs("\nin flight\n", out);
+	for (uint32_t i = 0; i < s->ledger->unit_count && shown < MOST_SHOWN; i++)
+		if (*s->units[i].running) {
+			fprintf(out, "  u%06" PRIu32 " %-16s %s\n", i, s->units[i].running,
+				xfp_printable(s->ledger->units[i].name).text);
+			shown++;
+		}
+	if (shown < s->in_flight)
+		fprintf(out, "  and %" PRIu32 " more\n", s->in_flight - shown);
+}
+
+static bool failed(const struct xfp_run_state *s, uint32_t unit)
+{
+	return s->units[unit].failure && !s->units[unit].packed;
+}
+
+static void print_failures(FILE *out, const struct xfp_run_state *s)
+{
+	uint32_t shown = 0;
+
+	if (!s->failures)
+		return;
+	fputs("\nfailures\n", out);
+	if (s->failure && ++shown)
+		fprintf(out, "  %s: %s\n", s->failure->stage, s->failure->message);
+	for (uint32_t i = 0; i < s->ledger->unit_count && shown < MOST_SHOWN; i++)
+		if (failed(s, i) && ++shown)
+			fprintf(out, "  u%06" PRIu32 " %s: %s\n", i, s->units[i].failure->stage,
+				s->units[i].failure->message);
+	if (shown < s->failures)
+		fprintf(out, "  and %" PRIu32 " more, in the log\n", s->failures - shown);
+}
+
+static void print_verified(FILE *out, const struct xfp_run_state *s)
+{
+	struct xfp_verified verified;
+
+	if (!s->verified || !xfp_verified_parse(s->verified, &verified))
+		return;
+	if (verified.status)
+		fprintf(out, "verify failed: %s (%s, status %d)\n", verified.text, verified.when, verified.status);
+	else
+		fprintf(out, "verified %s\n", verified.when);
+}
+
+void xfp_status_text(FILE *out, const struct xfp_run_state *s)
+{
+	bool wanted = !s->locked && strcmp(s->state, "finished");
+	char *resume = wanted ? resume_of(s) : NULL;
+
+	print_state(out, s);
+	if (s->record.model)
+		fprintf(out, "model    %s\noutput   %s\n", s->record.model, s->record.out);
+	print_verified(out, s);
+	fprintf(out, "log      %s/%s\n", s->work, XFP_LOG_FILE);
+	if (s->ledger) {
+		print_progress(out, s);
+		print_classes(out, s);
+		print_flight(out, s);
+		print_failures(out, s);
+	}
+	if (resume)
+		fprintf(out, "\nto go on\n  %s\n", resume);
+	free(resume);
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------- */
+
+static json_t *time_json(int64_t ms)
+{
+	time_t seconds = (time_t)(ms / 1000);
+	char text[32];
+	struct tm tm;
+
+	if (!ms || !gmtime_r(&seconds, &tm) || !strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm))
+		return json_null();
+	return json_string(text);
+}
+
+static json_t *failure_json(const struct xfp_run_state *s, const struct xfp_event *event)
+{
+	bool whole = event->unit == XFP_NO_UNIT;
+
+	return json_pack("{s:o, s:s?, s:s, s:i, s:o}", "number",
+			 whole ? json_null() : json_integer((json_int_t)event->unit), "unit",
+			 whole ? NULL : s->ledger->units[event->unit].name, "stage", event->stage, "status",
+			 event->status, "message", xfp_json_text(event->message));
+}
+
+static json_t *units_json(const struct xfp_run_state *s, json_t *flight, json_t *failures)
+{
+	json_t *classes = json_array();
+
+	for (int i = 0; i < XFP_CLASSES; i++)
+		if (s->class_units[i])
+			json_array_append_new(classes, json_pack("{s:s, s:I, s:I, s:I, s:I}", "class",
+								 xfp_class_name((enum xfp_class)i), "units",
+								 (json_int_t)s->class_units[i], "units_done",
+								 (json_int_t)s->class_done[i], "weights",
+								 (json_int_t)s->class_weights[i], "weights_done",
+								 (json_int_t)s->class_weights_done[i]));
+	if (s->failure && strcmp(s->state, "finished"))
+		json_array_append_new(failures, failure_json(s, s->failure));
+	for (uint32_t i = 0; s->ledger && i < s->ledger->unit_count; i++) {
+		if (s->locked && *s->units[i].running)
+			json_array_append_new(flight,
+					      json_pack("{s:I, s:s, s:s}", "number", (json_int_t)i, "unit",
+							s->ledger->units[i].name, "stage", s->units[i].running));
+		if (failed(s, i))
+			json_array_append_new(failures, failure_json(s, s->units[i].failure));
+	}
+	return classes;
+}
+
+static json_t *verified_json(const struct xfp_run_state *s)
+{
+	struct xfp_verified v;
+
+	if (!s->verified || !xfp_verified_parse(s->verified, &v))
+		return json_null();
+	return json_pack("{s:s, s:i, s:s, s:o, s:f}", "time", v.when, "status", v.status, "sha256", v.sha256, "message",
+			 *v.text ? xfp_json_text(v.text) : json_null(), "seconds", s->verified->seconds);
+}
+
+/* NULL: out of memory. */
+static json_t *run_json(const struct xfp_run_state *s)
+{
+	const struct xfp_run_record *r = &s->record;
+	struct xfp_pace pace = pace_of(s);
+	double left = s->locked ? xfp_pace_left(&pace) : -1, rate = pace.elapsed > 0 ? pace.fresh / pace.elapsed : 0;
+	json_t *flight = json_array(), *failures = json_array(), *classes = units_json(s, flight, failures), *root;
+	char *log = xfp_path(s->work, XFP_LOG_FILE), *resume = resume_of(s);
+
+	root = json_pack("{s:o, s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o}", "work",
+			 xfp_json_text(s->work), "state", s->state, "phase", s->locked && *r->phase ? r->phase : NULL,
+			 "pid", s->locked && r->pid ? json_integer(r->pid) : json_null(), "status",
+			 s->locked || !r->ended ? json_null() : json_integer(r->status), "model",
+			 xfp_json_text_or_null(r->model), "output", xfp_json_text_or_null(r->out), "cache",
+			 xfp_json_text_or_null(r->cache), "started", time_json(r->started), "ended",
+			 s->locked ? json_null() : time_json(r->ended), "seconds", s->seconds, "message",
+			 s->locked ? json_null() : xfp_json_text_or_null(r->message));
+	if (root &&
+	    json_object_update_new(
+		    root, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "units",
+				    (json_int_t)(s->ledger ? s->ledger->unit_count : 0), "units_done",
+				    (json_int_t)s->done, "units_cached", (json_int_t)(s->done - s->done_fresh),
+				    "weights", (json_int_t)s->weights, "weights_done",
+				    (json_int_t)(s->cached + s->fresh), "weights_cached", (json_int_t)s->cached, "rate",
+				    rate, "eta_seconds", left < 0 ? json_null() : json_real(left), "classes", classes,
+				    "in_flight", flight, "failures", failures, "verified", verified_json(s), "log",
+				    log ? xfp_json_text(log) : NULL, "resume", xfp_json_text_or_null(resume)))) {
+		json_decref(root);
+		root = NULL;
+	}
+	free(resume);
+	free(log);
+	return root;
+}
+
+enum xfp_status xfp_status_json(const struct xfp_run_state *states, size_t count, bool one_line, struct xfp_error *err)
+{
+	json_t *runs = json_array(), *root = json_pack("{s:o}", "runs", runs);
+	bool ok = root;
+
+	for (size_t i = 0; ok && i < count; i++)
+		ok = !json_array_append_new(runs, run_json(&states[i]));
+	if (!ok) {
+		json_decref(root);
+		root = NULL;
+	}
+	return xfp_json_print(root, JSON_REAL_PRECISION(9) | (one_line ? JSON_COMPACT : JSON_INDENT(2)), err);
+}
+
+void xfp_status_line(FILE *out, const struct xfp_run_state *s)
+{
+	struct xfp_pace pace = pace_of(s);
+	char text[200];
+
+	fprintf(out, "%s", s->state);
+	if (s->locked && *s->record.phase)
+		fprintf(out, ", %s", s->record.phase);
+	if (s->ledger) {
+		if (!s->locked)
+			pace.elapsed = 0;
+		xfp_pace_text(&pace, text, sizeof text);
+		fprintf(out, ": %" PRIu32 " of %" PRIu32 " units, %s", s->done, s->ledger->unit_count, text);
+		if (s->failures)
+			fprintf(out, ", %" PRIu32 " failed", s->failures);
+	}
+	fputc('\n', out);
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * status.c - `xfp status`: how far a run is, while it is going and after it died. Reads the work folder
+ * (run_state.h) and writes nothing.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/system/file.h"
+#include "base/system/next_option.h"
+#include "base/system/output.h"
+#include "base/text/text.h"
+#include "commands/status/print.h"
+#include "commands/status/run_state.h"
+#include "commands/ui/commands.h"
+
+#define REDRAW_US 1000000 /* on a terminal */
+#define LOOK_US 200000    /* elsewhere */
+
+struct request {
+	const char *program, *out, *work;
+	bool watch, json;
+};
+
+/* The work folders that were asked for. */
+struct folders {
+	char **list;
+	size_t count;
+};
+
+static void usage(const char *program, FILE *out)
+{
+	fprintf(out, "usage: %s [--watch] [--json] [--work DIR | OUT.xfp]\n", program);
+}
+
+static void help(const char *program)
+{
+	usage(program, stdout);
+	puts("\n"
+	     "Tells how far a conversion is: while it runs, and after it ended, however it did.\n"
+	     "Without OUT.xfp, of all conversions into the current folder. It changes nothing.\n"
+	     "\n"
+	     "      --work DIR  the conversion's work folder [OUT.xfp.work]\n"
+	     "      --watch     go on until the run ends, and end with its status\n"
+	     "      --json      print a JSON object; with --watch, one a line\n"
+	     "  -h, --help      print this help and exit\n"
+	     "      --version   print the version and exit");
+}
+
+/* ---- which folders ----------------------------------------------------------------------------- */
+
+static void folders_free(struct folders *folders)
+{
+	for (size_t i = 0; i < folders->count; i++)
+		free(folders->list[i]);
+	free(folders->list);
+}
+
+static enum xfp_status add_folder(struct folders *folders, char *path, struct xfp_error *err)
+{
+	char **grown = path ? realloc(folders->list, (folders->count + 1) * sizeof *grown) : NULL;
+
+	if (!grown) {
+		free(path);
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	}
+	folders->list = grown;
+	grown[folders->count++] = path;
+	return XFP_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The current folder, if it is one, or those in it as convert names them. */
+static enum xfp_status find_here(struct folders *folders, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	struct dirent *entry;
+	DIR *here;
+
+	if (xfp_is_work_folder("."))
+		return add_folder(folders, strdup("."), err);
+	if (!(here = opendir(".")))
+		return xfp_fail_errno(err, errno, "the current folder");
+	while (!status && (entry = readdir(here))) {
+		size_t length = strlen(entry->d_name);
+
+		if (length > 5 && !strcmp(entry->d_name + length - 5, ".work") && xfp_is_work_folder(entry->d_name))
+			status = add_folder(folders, strdup(entry->d_name), err);
+	}
+	closedir(here);
+	if (!status && !folders->count)
+		status = xfp_fail(err, XFP_BAD_INPUT,
+				  "no conversion has its work folder here (OUT.xfp.work); name OUT.xfp, or the folder "
+				  "with --work");
+	if (folders->count)
+		qsort(folders->list, folders->count, sizeof *folders->list, by_name);
+	return status;
+}
+
+/* The work folder of OUT; OUT may be that folder too, as a shell completes it. */
+static enum xfp_status find_of(struct folders *folders, const char *out, struct xfp_error *err)
+{
+	int length = (int)strlen(out);
+	char *path;
+
+	while (length > 1 && out[length - 1] == '/')
+		length--;
+	if (xfp_is_work_folder(out))
+		return add_folder(folders, strndup(out, (size_t)length), err);
+	path = xfp_format("%.*s.work", length, out);
+	if (path && !xfp_is_work_folder(path)) {
+		xfp_fail(err, XFP_BAD_INPUT,
+			 "%s: no conversion writes or wrote that: there is no work folder %s; if it was elsewhere, "
+			 "name it with --work",
+			 out, path);
+		free(path);
+		return XFP_BAD_INPUT;
+	}
+	return add_folder(folders, path, err);
+}
+
+static enum xfp_status find_folders(const struct request *request, struct folders *folders, struct xfp_error *err)
+{
+	const char *work = getenv("XFP_WORK"), *out = getenv("XFP_OUT");
+
+	if (request->work)
+		return add_folder(folders, strdup(request->work), err);
+	if (request->out)
+		return find_of(folders, request->out, err);
+	if (work && *work)
+		return add_folder(folders, strdup(work), err);
+	if (out && *out)
+		return find_of(folders, out, err);
+	return find_here(folders, err);
+}
+
+/* ---- once -------------------------------------------------------------------------------------- */
+
+static enum xfp_status show(const struct request *request, const struct folders *folders, struct xfp_error *err)
+{
+	struct xfp_run_state *states = calloc(folders->count, sizeof *states);
+	enum xfp_status status = states ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	for (size_t i = 0; !status && i < folders->count; i++) {
+		status = xfp_run_state_read(folders->list[i], &states[i], err);
+		if (!status && !request->json) {
+			fputs(i ? "\n\n" : "", stdout);
+			xfp_status_text(stdout, &states[i]);
+		}
+	}
+	if (!status && request->json)
+		status = xfp_status_json(states, folders->count, false, err);
+	for (size_t i = 0; states && i < folders->count; i++)
+		xfp_run_state_free(&states[i]);
+	free(states);
+	return status;
+}
+
+/* ---- --watch ----------------------------------------------------------------------------------- */
+
+/* Of several, the one that is at work. */
+static enum xfp_status pick(const struct folders *folders, const char **work, struct xfp_error *err)
+{
+	size_t running = 0;
+
+	*work = folders->list[0];
+	for (size_t i = 0; folders->count > 1 && i < folders->count; i++) {
+		struct xfp_run_state state = { 0 };
+
+		if (!xfp_run_state_read(folders->list[i], &state, NULL) && state.locked && !running++)
+			*work = folders->list[i];
+		xfp_run_state_free(&state);
+	}
+	return folders->count == 1 || running == 1
+		       ? XFP_OK
+		       : xfp_fail(err, XFP_USAGE, "--watch: %zu conversions are here, and %zu at work; name one",
+				  folders->count, running);
+}
+
+/* In place of the `before` lines that were printed last; no line may wrap, or they are not those. */
+static int redraw(const struct xfp_run_state *state, int before)
+{
+	struct winsize window = { 0 };
+	struct xfp_text text;
+	FILE *out = xfp_text_begin(&text);
+	char *rest, *line;
+	int lines = 0, width, height;
+
+	if (!out)
+		return before;
+	xfp_status_text(out, state);
+	if (!xfp_text_end(&text))
+		return before;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) || !window.ws_col || !window.ws_row)
+		window = (struct winsize){ .ws_col = 80, .ws_row = 24 };
+	width = window.ws_col - 1;
+	height = window.ws_row - 1;
+	if (before)
+		printf("\033[%dA", before);
+	fputs("\r\033[J", stdout);
+	for (rest = text.bytes; (line = strsep(&rest, "\n")) && rest && (lines < height || !state->locked); lines++)
+		printf("%.*s\n", state->locked ? width : (int)strlen(line), line);
+	xfp_output_flush();
+	free(text.bytes);
+	return lines;
+}
+
+/* Whether there is something new to tell. */
+static bool changed(const struct xfp_run_state *state, char last[96])
+{
+	char now[96];
+
+	snprintf(now, sizeof now, "%s %s %u %u %d", state->state, state->record.phase, (unsigned)state->done,
+		 (unsigned)state->failures,
+		 state->weights > 0 ? (int)((state->cached + state->fresh) * 20 / state->weights) : 0);
+	if (!strcmp(now, last))
+		return false;
+	memcpy(last, now, sizeof now);
+	return true;
+}
+
+/* To the end of the run; its status as a shell sees it. */
+static int watch(const struct request *request, const char *work, struct xfp_error *err)
+{
+	bool terminal = isatty(STDOUT_FILENO) && !request->json;
+	struct xfp_run_state state = { 0 };
+	char last[96] = "";
+	int status, lines = 0;
+
+	while (!(status = (int)xfp_run_state_read(work, &state, err))) {
+		bool news = changed(&state, last);
+
+		if (terminal)
+			lines = redraw(&state, lines);
+		else if (news && request->json)
+			status = (int)xfp_status_json(&state, 1, true, err);
+		else if (news)
+			xfp_status_line(stdout, &state);
+		if (status || !state.locked || fflush(stdout))
+			break;
+		usleep(terminal ? REDRAW_US : LOOK_US);
+	}
+	/* One that was killed could not say so. */
+	if (!status && !state.locked)
+		status = state.record.ended || !strcmp(state.state, "prepared") ? (int)state.record.status : XFP_FAILED;
+	xfp_run_state_free(&state);
+	return status;
+}
+
+/* ---- options ----------------------------------------------------------------------------------- */
+
+int xfp_main_status(int argc, char **argv)
+{
+	enum { WORK = 256, WATCH, JSON, HELP, VERSION };
+	static const struct option options[] = {
+		{ "work", required_argument, NULL, WORK }, { "watch", no_argument, NULL, WATCH },
+		{ "json", no_argument, NULL, JSON },       { "help", no_argument, NULL, HELP },
+		{ "version", no_argument, NULL, VERSION }, { 0 },
+	};
+	struct request request = { .program = argv[0] };
+	struct folders folders = { 0 };
+	struct xfp_error err = { 0 };
+	const char *work;
+	int option, status;
+
+	optind = 0; /* whatever was parsed before */
+	while ((option = xfp_next_option_said(argc, argv, "", options)) >= 0) {
+		switch (option) {
+		case WORK:
+			request.work = optarg;
+			break;
+		case WATCH:
+			request.watch = true;
+			break;
+		case JSON:
+			request.json = true;
+			break;
+		case HELP:
+			help(argv[0]);
+			return XFP_OK;
+		case VERSION:
+			printf("%s (xfp) %s\n", argv[0], PACKAGE_VERSION);
+			return XFP_OK;
+		default:
+			usage(argv[0], stderr);
+			return XFP_USAGE;
+		}
+	}
+	if (argc - optind > 1 || (argc - optind && (request.work || !*argv[optind]))) {
+		usage(argv[0], stderr);
+		return XFP_USAGE;
+	}
+	request.out = argv[optind];
+	status = (int)find_folders(&request, &folders, &err);
+	if (!status && !request.watch)
+		status = (int)show(&request, &folders, &err);
+	else if (!status && !(status = (int)pick(&folders, &work, &err)))
+		status = watch(&request, work, &err);
+	if (status && *err.text)
+		fprintf(stderr, "%s: %s\n", argv[0], err.text);
+	folders_free(&folders);
+	return status;
+}

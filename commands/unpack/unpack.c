@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unpack.c - `xfp unpack`: a bundle as a folder of safetensors that any engine loads.
+ *
+ * input    a bundle
+ * output   DIR: model.safetensors or its shards and their index, and the small files
+ *
+ * DIR is new or empty, and a failure leaves it as it was; a damaged bundle is one.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "base/system/file.h"
+#include "base/system/mapped.h"
+#include "base/system/new_folder.h"
+#include "base/system/next_option.h"
+#include "base/system/output.h"
+#include "base/system/signals.h"
+#include "base/text/size.h"
+#include "checkpoints/folder.h"
+#include "commands/ui/commands.h"
+#include "commands/ui/faults.h"
+#include "commands/ui/report.h"
+#include "commands/unpack/safetensors_write.h"
+#include "commands/unpack/unpack.h"
+#include "schemas/json_print.h"
+#include "schemas/layout/classes.h"
+
+#define DEFAULT_SHARD_BYTES UINT64_C(5000000000)
+#define SINGLE_NAME "model.safetensors"
+#define INDEX_NAME "model.safetensors.index.json"
+
+struct request {
+	const char *bundle, *folder;
+	bool source_dtype, json, unchecked;
+	enum xfp_dtype dtype;
+	const char *dtype_name; /* as configurations call it; NULL: each tensor's own */
+	uint64_t shard_bytes;
+	const char *program;
+};
+
+/* A run of `xfp unpack`. */
+struct unpacking {
+	const struct request *request;
+	struct xfp_bundle *bundle;
+	struct xfp_bundle_info info;
+	struct xfp_tensor_views views;
+	struct xfp_safetensor *tensors; /* those written, in the bundle's order */
+	uint32_t *from;                 /* number of the tensor that each is a copy of */
+	uint32_t *shard;                /* of each; never falls */
+	uint32_t count, shards, kept;   /* kept: of those, not decoded */
+	uint64_t bytes;
+	struct xfp_made made; /* to be removed after a failure */
+	json_t *files;        /* names of the files */
+	struct xfp_signals signals;
+};
+
+static void usage(const char *program, FILE *out)
+{
+	fprintf(out,
+		"usage: %s [--dtype bf16|f16|f32|source] [--max-shard-size N] [--no-check]\n"
+		"                  [--json] -o DIR BUNDLE\n",
+		program);
+}
+
+static void help(const char *program)
+{
+	usage(program, stdout);
+	puts("\n"
+	     "Makes a checkpoint of a bundle: safetensors with the original names and shapes, and the\n"
+	     "small files. What was quantized is decoded; what was kept comes back byte for byte.\n"
+	     "\n"
+	     "  -o, --output DIR        the folder to make, in one that exists; or an empty one\n"
+	     "      --dtype TYPE        of the decoded weights (default: source, as they were); kept tensors stay\n"
+	     "                          as they are\n"
+	     "      --max-shard-size N  most bytes of data in a file, with K, M, G, KB, MB, GB (of 1000) or\n"
+	     "                          KiB, MiB, GiB (of 1024); default 5GB\n"
+	     "      --no-check          do not check the bundle's digests first\n"
+	     "      --json              print one JSON object: files, tensors, bytes\n"
+	     "  -h, --help              print this help and exit\n"
+	     "      --version           print the version and exit");
+}
+
+/* ---- what goes where --------------------------------------------------------------------------- */
+
+static enum xfp_status plan(struct unpacking *u, struct xfp_error *err)
+{
+	struct xfp_tensor_info info, equal;
+	uint64_t filled = 0, most = u->request->shard_bytes;
+
+	u->tensors = calloc(u->info.tensors + (size_t)1, sizeof *u->tensors);
+	u->from = calloc(u->info.tensors + (size_t)1, sizeof *u->from);
+	u->shard = calloc(u->info.tensors + (size_t)1, sizeof *u->shard);
+	if (!u->tensors || !u->from || !u->shard)
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	for (uint32_t t = 0; xfp_bundle_tensor(u->bundle, t, &info); t++) {
+		uint32_t from = info.fate == XFP_FATE_TIED ? info.tied : t;
+		struct xfp_safetensor *out = &u->tensors[u->count];
+
+		if (info.fate == XFP_FATE_DROPPED || !xfp_bundle_tensor(u->bundle, from, &equal))
+			continue;
+		*out = (struct xfp_safetensor){ .name = info.name,
+						.dtype = (enum xfp_dtype)info.dtype,
+						.rank = info.rank };
+		if (equal.fate == XFP_FATE_QUANTIZED && !u->request->source_dtype)
+			out->dtype = u->request->dtype;
+		u->kept += equal.fate != XFP_FATE_QUANTIZED;
+		out->bytes = info.elements * xfp_dtype_bits(out->dtype) / 8;
+		memcpy(out->shape, info.shape, sizeof out->shape);
+		if (filled && (out->bytes > most || filled > most - out->bytes)) {
+			u->shards++;
+			filled = 0;
+		}
+		filled += out->bytes;
+		u->bytes += out->bytes;
+		u->shard[u->count] = u->shards;
+		u->from[u->count++] = from;
+	}
+	u->shards++;
+	return XFP_OK;
+}
+
+static char *shard_name(const struct unpacking *u, uint32_t shard)
+{
+	return u->shards == 1 ? strdup(SINGLE_NAME)
+			      : xfp_format("model-%05" PRIu32 "-of-%05" PRIu32 ".safetensors", shard + 1, u->shards);
+}
+
+/* ---- files --------------------------------------------------------------------------------------- */
+
+/* The folders of DIR that a file's name asks for. */
+static enum xfp_status make_parents(struct unpacking *u, const char *name, struct xfp_error *err)
+{
+	for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
+		char *path = xfp_format("%s/%.*s", u->request->folder, (int)(slash - name), name);
+		enum xfp_status status;
+
+		if (!path)
+			return xfp_fail(err, XFP_FAILED, "out of memory");
+		if (!mkdir(path, 0777)) {
+			if ((status = xfp_made_add(&u->made, path, err)))
+				return status;
+			continue;
+		}
+		status = errno == EEXIST ? XFP_OK : xfp_fail_errno(err, errno, "%s", path);
+		free(path);
+		if (status)
+			return status;
+	}
+	return XFP_OK;
+}
+
+static enum xfp_status note_file(struct unpacking *u, const char *name, struct xfp_error *err)
+{
+	if (json_array_append_new(u->files, json_string(name)))
+		return xfp_fail(err, XFP_FAILED, "out of memory");
+	return xfp_made_add(&u->made, xfp_path(u->request->folder, name), err);
+}
+
+static enum xfp_status write_small(struct unpacking *u, const char *name, const void *data, size_t size,
+				   struct xfp_error *err)
+{
+	char *path = xfp_path(u->request->folder, name);
+	enum xfp_status status = path ? make_parents(u, name, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	if (!status && !(status = note_file(u, name, err)))
+		status = xfp_write_file(path, data, size, true, err);
+	free(path);
+	return status;
+}
+
+/* ---- the work ---------------------------------------------------------------------------------- */
+
+static enum xfp_status write_shard(struct unpacking *u, uint32_t shard, uint32_t first, uint32_t count,
+				   struct xfp_error *err)
+{
+	char *name = shard_name(u, shard), *path = name ? xfp_path(u->request->folder, name) : NULL;
+	struct xfp_pending file = { .fd = -1 };
+	enum xfp_status status;
+
+	status = path ? xfp_safetensors_begin(path, u->tensors + first, count, &file, err)
+		      : xfp_fail(err, XFP_FAILED, "out of memory");
+	if (!status) /* by the name that it has until then, too */
+		status = xfp_made_add(&u->made, strdup(file.path), err);
+	for (uint32_t i = first; !status && i < first + count; i++)
+		status = xfp_unpack_tensor(u->bundle, &u->views, u->from[i], u->tensors[i].dtype, file.fd,
+					   u->tensors[i].offset, path, &u->signals, err);
+	if (!status && !(status = note_file(u, name, err)))
+		status = xfp_pending_publish(&file, true, err);
+	xfp_pending_discard(&file);
+	free(name);
+	free(path);
+	return status;
+}
+
+static enum xfp_status write_shards(struct unpacking *u, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	uint32_t first = 0;
+
+	for (uint32_t shard = 0; !status && shard < u->shards; shard++) {
+		uint32_t end = first;
+
+		while (end < u->count && u->shard[end] == shard)
+			end++;
+		status = write_shard(u, shard, first, end - first, err);
+		first = end;
+	}
+	return status;
+}
+
+/* Where each tensor is, in the form of Hugging Face. */
+static enum xfp_status write_index(struct unpacking *u, struct xfp_error *err)
+{
+	json_t *map = json_object(),
+	       *root = json_pack("{s:{s:I}, s:O?}", "metadata", "total_size", (json_int_t)u->bytes, "weight_map", map);
+	enum xfp_status status;
+	bool ok = root;
+	char *text;
+
+	for (uint32_t i = 0; ok && i < u->count; i++) {
+		char *name = shard_name(u, u->shard[i]);
+
+		ok = name && !json_object_set_new(map, u->tensors[i].name, json_string(name));
+		free(name);
+	}
+	text = ok ? json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
+	status =
+		text ? write_small(u, INDEX_NAME, text, strlen(text), err) : xfp_fail(err, XFP_FAILED, "out of memory");
+	free(text);
+	json_decref(map);
+	json_decref(root);
+	return status;
+}
+
+static enum xfp_status write_files(struct unpacking *u, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	struct xfp_file_info file;
+	void *copy;
+
+	for (uint32_t f = 0; !status && xfp_bundle_file(u->bundle, f, &file); f++) {
+		/* A file of that name would take the place of weights, whoever put it there. */
+		if (strstr(file.name, ".safetensors"))
+			return xfp_fail(err, XFP_BAD_INPUT, "%s: its file '%s' is not one that goes with a checkpoint",
+					u->request->bundle, xfp_printable(file.name).text);
+		/* From a copy: of a page that cannot be read, write says "bad address", which nobody understands. */
+		if (!(copy = malloc(file.bytes + 1)))
+			return xfp_fail(err, XFP_FAILED, "out of memory");
+		memcpy(copy, file.data, file.bytes);
+		status = write_small(u, file.name, copy, file.bytes, err);
+		free(copy);
+	}
+	return status;
+}
+
+/* A broken model that loads is worse than none. */
+static enum xfp_status check_bytes(const struct unpacking *u, struct xfp_error *err)
+{
+	struct xfp_faults faults = { .program = u->request->program };
+	enum xfp_status status = xfp_verify_bytes(u->bundle, &faults, err);
+
+	xfp_faults_rest(&faults);
+	if (!status && faults.status)
+		status = xfp_fail(err, faults.status, "%s: damaged; copy or convert it again (--no-check unpacks it)",
+				  u->request->bundle);
+	xfp_faults_free(&faults);
+	return status;
+}
+
+/* Configurations come back as they were, so one may name another type than the weights now have. */
+static void note_dtype(const struct unpacking *u)
+{
+	uint32_t number = xfp_bundle_find_file(u->bundle, "config.json");
+	const char *named = NULL;
+	struct xfp_file_info file;
+	json_t *config;
+
+	if (!u->request->dtype_name || !xfp_bundle_file(u->bundle, number, &file))
+		return;
+	config = json_loadb(file.data, file.bytes, 0, NULL);
+	if (!(named = json_string_value(json_object_get(config, "torch_dtype"))))
+		named = json_string_value(json_object_get(config, "dtype"));
+	if (named && strcmp(named, u->request->dtype_name))
+		fprintf(stderr,
+			"%s: note: config.json still says %s; engines that follow it round the weights to that\n",
+			u->request->program, xfp_printable(named).text);
+	json_decref(config);
+}
+
+/* A failure leaves nothing behind, and that this cannot be told is one: main() says why. */
+static enum xfp_status print_result(const struct unpacking *u, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	char bytes[32];
+
+	if (!u->request->json) {
+		printf("%s: %" PRIu32 " tensors, %s, in %" PRIu32 " %s; %" PRIu32 " other files\n", u->request->folder,
+		       u->count, xfp_human((double)u->bytes, "B", bytes), u->shards, u->shards == 1 ? "file" : "files",
+		       u->info.files);
+		if (!u->request->source_dtype)
+			printf("decoded weights are %s; %" PRIu32 " tensors that were kept are as they were\n",
+			       xfp_dtype_name(u->request->dtype), u->kept);
+	} else {
+		status = xfp_json_print(json_pack("{s:O, s:I, s:I}", "files", u->files, "tensors", (json_int_t)u->count,
+						  "bytes", (json_int_t)u->bytes),
+					JSON_INDENT(2), err);
+	}
+	return status || xfp_output_flush() ? status : XFP_FAILED;
+}
+
+/* A signal goes to whichever thread does not hold it back, and threads keep what they were born with: all
+ * there will be are made while signals are held. Until there is something to tidy up, they may come. */
+static void make_threads(struct xfp_signals *signals)
+{
+	int threads = 0;
+
+	xfp_signals_hold(signals);
+#pragma omp parallel reduction(+ : threads)
+	threads++;
+	xfp_signals_release(signals);
+}
+
+static enum xfp_status unpack(const struct request *request, struct xfp_error *err)
+{
+	struct unpacking u = { .request = request, .files = json_array() };
+	enum xfp_status status = u.files ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	xfp_mapped_begin(request->program, request->bundle, &u.made);
+	if (status || (status = xfp_bundle_open(request->bundle, &u.bundle, err)))
+		goto done;
+	xfp_bundle_info(u.bundle, &u.info);
+	make_threads(&u.signals);
+	if ((status = xfp_tensor_views(u.bundle, &u.views, err)) || (status = plan(&u, err)) ||
+	    (status = xfp_new_folder_check(request->folder, err)) ||
+	    (!request->unchecked && (status = check_bytes(&u, err))))
+		goto done;
+	/* From here on there is something to tidy up. The index, which makes a checkpoint of the shards, last. */
+	xfp_signals_hold(&u.signals);
+	if ((status = xfp_new_folder_make(&u.made, request->folder, err)) || (status = write_files(&u, err)) ||
+	    (status = write_shards(&u, err)) || (u.shards > 1 && (status = write_index(&u, err))) ||
+	    (status = xfp_made_sync(&u.made, err)) || (status = print_result(&u, err)))
+		xfp_made_undo(&u.made);
+	else
+		note_dtype(&u);
+	if (u.signals.interrupted)
+		fprintf(stderr, "\n%s: interrupted; %s is as it was\n", request->program, request->folder);
+	xfp_signals_release(&u.signals);
+done:
+	xfp_mapped_end();
+	xfp_made_free(&u.made);
+	free(u.tensors);
+	free(u.from);
+	free(u.shard);
+	xfp_tensor_views_free(&u.views);
+	json_decref(u.files);
+	xfp_bundle_close(u.bundle);
+	return status;
+}
+
+/* ---- options ----------------------------------------------------------------------------------- */
+
+static bool parse_dtype(const char *text, struct request *request)
+{
+	static const struct {
+		const char *name, *long_name;
+		enum xfp_dtype dtype;
+	} dtypes[] = {
+		{ "bf16", "bfloat16", XFP_BF16 },
+		{ "f16", "float16", XFP_F16 },
+		{ "f32", "float32", XFP_F32 },
+	};
+
+	request->source_dtype = !strcmp(text, "source");
+	request->dtype_name = NULL;
+	for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+		if (!strcmp(text, dtypes[i].name)) {
+			request->dtype = dtypes[i].dtype;
+			request->dtype_name = dtypes[i].long_name;
+			return true;
+		}
+	}
+	return request->source_dtype;
+}
+
+/* A name that is meant for a file would become a folder that no program opens as one. Says so. */
+static bool names_a_file(const struct request *request)
+{
+	bool gguf = xfp_ends_with(request->folder, ".gguf");
+	struct stat st;
+
+	if ((!gguf && !xfp_ends_with(request->folder, ".safetensors")) ||
+	    (!stat(request->folder, &st) && S_ISDIR(st.st_mode)))
+		return false;
+	fprintf(stderr, "%s: -o %s: names a file, and a checkpoint is a folder; name that%s\n", request->program,
+		request->folder, gguf ? ", and make a GGUF file of it with llama.cpp's converter" : "");
+	return true;
+}
+
+int xfp_main_unpack(int argc, char **argv)
+{
+	enum { DTYPE = 256, SHARD, NO_CHECK, JSON, HELP, VERSION };
+	static const struct option options[] = {
+		{ "output", required_argument, NULL, 'o' },
+		{ "dtype", required_argument, NULL, DTYPE },
+		{ "max-shard-size", required_argument, NULL, SHARD },
+		{ "no-check", no_argument, NULL, NO_CHECK },
+		{ "json", no_argument, NULL, JSON },
+		{ "help", no_argument, NULL, HELP },
+		{ "version", no_argument, NULL, VERSION },
+		{ 0 },
+	};
+	struct request request = { .program = argv[0], .source_dtype = true, .shard_bytes = DEFAULT_SHARD_BYTES };
+	struct xfp_error err = { .status = XFP_OK };
+	enum xfp_status status;
+	int option;
+
+	optind = 0; /* whatever was parsed before */
+	while ((option = xfp_next_option_said(argc, argv, "o:", options)) >= 0) {
+		switch (option) {
+		case 'o':
+			request.folder = optarg;
+			break;
+		case DTYPE:
+			if (!parse_dtype(optarg, &request)) {
+				fprintf(stderr, "%s: '%s' is no type; bf16, f16, f32 and source are\n", argv[0],
+					optarg);
+				return XFP_USAGE;
+			}
+			break;
+		case SHARD:
+			if (!xfp_size_parse(optarg, &request.shard_bytes)) {
+				fprintf(stderr, "%s: '%s' is no size; write 500MB, 5GB or 4GiB\n", argv[0], optarg);
+				return XFP_USAGE;
+			}
+			break;
+		case NO_CHECK:
+			request.unchecked = true;
+			break;
+		case JSON:
+			request.json = true;
+			break;
+		case HELP:
+			help(argv[0]);
+			return XFP_OK;
+		case VERSION:
+			printf("%s (xfp) %s\n", argv[0], PACKAGE_VERSION);
+			return XFP_OK;
+		default:
+			usage(argv[0], stderr);
+			return XFP_USAGE;
+		}
+	}
+	if (!request.folder || !*request.folder) {
+		fprintf(stderr, "%s: no folder given to write to: -o DIR\n", argv[0]);
+		usage(argv[0], stderr);
+		return XFP_USAGE;
+	}
+	if (names_a_file(&request))
+		return XFP_USAGE;
+	if (!xfp_one_bundle(argc, argv)) {
+		usage(argv[0], stderr);
+		return XFP_USAGE;
+	}
+	request.bundle = argv[optind];
+	status = unpack(&request, &err);
+	if (status && *err.text)
+		fprintf(stderr, "%s: %s\n", argv[0], err.text);
+	return status;
+}

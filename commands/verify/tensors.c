@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tensors.c - the tensors of a bundle against those of a checkpoint.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/printable.h"
+#include "commands/verify/verify.h"
+#include "schemas/layout/classes.h"
+
+#define BLOCK ((size_t)1 << 20)
+
+/* ---- tensors ----------------------------------------------------------------------------------- */
+
+/* Whether `size` bytes of a checkpoint's file equal `data`, or where that is NULL those of `other`. */
+static enum xfp_status compare(const struct xfp_checkpoint *source, const struct xfp_source_tensor *tensor,
+			       const uint8_t *data, const struct xfp_source_tensor *other, bool *same,
+			       struct xfp_error *err)
+{
+	const char *path = source->files[tensor->file].path,
+		   *other_path = other ? source->files[other->file].path : path;
+	int fd = -1, other_fd = -1;
+	uint8_t *block = malloc(2 * BLOCK);
+	enum xfp_status status;
+	struct stat st;
+
+	*same = true;
+	if (!block)
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+	else if (!(status = xfp_open_regular(path, &fd, &st, err)) && other)
+		status = xfp_open_regular(other_path, &other_fd, &st, err);
+	for (uint64_t done = 0; !status && *same && done < tensor->bytes; done += BLOCK) {
+		size_t size = tensor->bytes - done < BLOCK ? tensor->bytes - done : BLOCK;
+
+		if ((status = xfp_pread(fd, block, size, tensor->offset + done, path, err)) ||
+		    (!data &&
+		     (status = xfp_pread(other_fd, block + BLOCK, size, other->offset + done, other_path, err))))
+			break;
+		*same = !memcmp(block, data ? data + done : block + BLOCK, size);
+	}
+	if (fd >= 0)
+		close(fd);
+	if (other_fd >= 0)
+		close(other_fd);
+	free(block);
+	return status;
+}
+
+static enum xfp_status verify_tensor(const struct xfp_bundle *bundle, const struct xfp_tensor_info *tensor,
+				     const struct xfp_checkpoint *source, bool *same, struct xfp_faults *faults,
+				     struct xfp_error *err)
+{
+	int64_t found = xfp_checkpoint_find(source, tensor->name), other;
+	struct xfp_printable name = xfp_printable(tensor->name);
+	const struct xfp_source_tensor *theirs;
+	struct xfp_tensor_info equal = { .name = "" };
+	enum xfp_status status;
+	bool equals;
+
+	*same = false;
+	if (found < 0)
+		return xfp_faults_add(faults, err, XFP_UNMET, "tensor %s: not in the checkpoint", name.text);
+	theirs = &source->tensors[found];
+	if (theirs->dtype != (enum xfp_dtype)tensor->dtype || theirs->rank != tensor->rank ||
+	    (tensor->rank && memcmp(theirs->shape, tensor->shape, tensor->rank * sizeof theirs->shape[0])))
+		return xfp_faults_add(faults, err, XFP_UNMET, "tensor %s: another dtype or shape in the checkpoint",
+				      name.text);
+	*same = true;
+	if (tensor->data) {
+		status = compare(source, theirs, tensor->data, NULL, &equals, err);
+		if (!status && !equals)
+			status = xfp_faults_add(faults, err, XFP_UNMET, "tensor %s: differs from the checkpoint",
+						name.text);
+		return status;
+	}
+	if (tensor->fate != XFP_FATE_TIED)
+		return XFP_OK;
+	xfp_bundle_tensor(bundle, tensor->tied, &equal);
+	other = xfp_checkpoint_find(source, equal.name);
+	if (other < 0 || source->tensors[other].bytes != theirs->bytes)
+		return XFP_OK; /* said when it was that tensor's turn */
+	status = compare(source, theirs, NULL, &source->tensors[other], &equals, err);
+	if (!status && !equals)
+		status = xfp_faults_add(faults, err, XFP_UNMET, "tensor %s: differs from %s in the checkpoint",
+					name.text, xfp_printable(equal.name).text);
+	return status;
+}
+
+enum xfp_status xfp_verify_tensors(const struct xfp_bundle *bundle, const struct xfp_checkpoint *source, bool *same,
+				   struct xfp_faults *faults, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	struct xfp_tensor_info tensor;
+
+	for (uint32_t t = 0; !status && xfp_bundle_tensor(bundle, t, &tensor); t++)
+		status = verify_tensor(bundle, &tensor, source, &same[t], faults, err);
+	for (uint32_t t = 0; !status && t < source->tensor_count; t++)
+		if (xfp_bundle_find_tensor(bundle, source->tensors[t].name) == XFP_NOT_FOUND)
+			status = xfp_faults_add(faults, err, XFP_UNMET,
+						"tensor %s: in the checkpoint, not in the bundle",
+						xfp_printable(source->tensors[t].name).text);
+	return status;
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verify.c - `xfp verify` and xfp-verify: a finished bundle, reopened as a stranger would.
+ *
+ * input    a bundle; with --source the checkpoint it was made from
+ * output   what is wrong, on stderr; a table per class, or JSON; the verdict, last
+ * status   3 when the bundle is damaged, 4 when it is not what its source or its floors say
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/printable.h"
+#include "base/system/mapped.h"
+#include "base/system/next_option.h"
+#include "base/system/output.h"
+#include "checkpoints/hub.h"
+#include "commands/ui/commands.h"
+#include "commands/ui/report.h"
+#include "commands/verify/verify.h"
+#include "schemas/json_print.h"
+#include "schemas/layout/classes.h"
+#include "schemas/parameters.h"
+#include "stages/work/verified.h"
+
+struct request {
+	const char *program, *bundle, *source, *work;
+	bool json, quiet;
+	double strict, lazy, floor[XFP_CLASSES]; /* negative: not given */
+	bool floors_given;
+};
+
+/* Of the units of a bundle. */
+struct tally {
+	uint32_t units, held, unmet, strangers; /* held: to a floor above 0 */
+};
+
+static void usage(FILE *out)
+{
+	fputs("usage: xfp verify [-q] [--source MODEL] [--min-cos-strict X] [--min-cos-lazy X]\n"
+	      "                  [--floor CLASS=X] [--work DIR] [--json] BUNDLE\n"
+	      "   or: xfp-verify [OPTION ...] BUNDLE\n",
+	      out);
+}
+
+static void help(void)
+{
+	usage(stdout);
+	puts("\n"
+	     "Checks every byte of a bundle, decodes all its weights and holds it to its floors.\n"
+	     "\n"
+	     "      --source MODEL      compare with the checkpoint, too\n"
+	     "      --min-cos-strict X  least median cosine of a unit, instead of its own floor\n"
+	     "      --min-cos-lazy X    the same for routed experts\n"
+	     "      --floor CLASS=X     the same for one class; can be repeated\n"
+	     "      --work DIR          record the outcome with the run that wrote the bundle there\n"
+	     "  -q, --quiet             print nothing but what is wrong\n"
+	     "      --json              print one JSON object\n"
+	     "  -h, --help              print this help and exit\n"
+	     "      --version           print the version and exit");
+}
+
+/* ---- options ----------------------------------------------------------------------------------- */
+
+static bool parse_cosine(const char *text, double *value)
+{
+	uint32_t nano;
+
+	if (!xfp_decimal_parse(text, XFP_NANO, &nano) || nano > XFP_NANO)
+		return false;
+	*value = (double)nano / XFP_NANO;
+	return true;
+}
+
+static bool parse_floor(const char *text, double floor[XFP_CLASSES])
+{
+	const char *equals = strchr(text, '=');
+	enum xfp_class class_;
+	char name[32];
+
+	if (!equals || (size_t)(equals - text) >= sizeof name)
+		return false;
+	memcpy(name, text, (size_t)(equals - text));
+	name[equals - text] = 0;
+	return xfp_class_parse(name, &class_) && parse_cosine(equals + 1, &floor[class_]);
+}
+
+/* What a unit must reach: the option for its class, else the general one, else its own floor. An fp8
+ * unit was promised nothing, so only an option that names its class counts; nor was one whose bits were fixed,
+ * which has a floor all the same. */
+static double floor_of(const struct request *request, const struct xfp_recorded *recorded,
+		       const struct xfp_unit_info *unit)
+{
+	double general = unit->class_ == XFP_CLASS_ROUTED_EXPERT ? request->lazy : request->strict;
+
+	if (request->floor[unit->class_] >= 0)
+		return request->floor[unit->class_];
+	if (general >= 0 && unit->mode != XFP_MODE_FP8)
+		return general;
+	return recorded && xfp_recorded_policy(recorded, unit).fixed ? 0 : unit->floor;
+}
+
+/* ---- the work ---------------------------------------------------------------------------------- */
+
+/* On a terminal, so that nobody waits for silence. */
+static void show(const struct request *request, const char *what, uint64_t done, uint64_t total)
+{
+	if (!request->quiet && isatty(STDERR_FILENO))
+		fprintf(stderr, done < total ? "\r%s %3" PRIu64 " %%\033[K" : "\r\033[K", what,
+			total ? done * 100 / total : 0);
+}
+
+static bool comparable(const struct xfp_bundle *bundle, const struct xfp_unit_info *unit, const bool *same)
+{
+	struct xfp_matrix_info matrix;
+
+	for (uint32_t e = 0; e < unit->experts; e++)
+		if (!xfp_bundle_matrix(bundle, unit->first_matrix + e, &matrix) || !same[matrix.tensor])
+			return false;
+	return true;
+}
+
+static void count_strangers(const struct xfp_bundle *bundle, const bool *same, struct tally *tally)
+{
+	struct xfp_unit_info unit;
+
+	for (uint32_t u = 0; xfp_bundle_unit(bundle, u, &unit); u++)
+		tally->strangers += !comparable(bundle, &unit, same);
+}
+
+/* Whether it is hardly the checkpoint that the bundle was made from. */
+static bool another_checkpoint(const struct tally *tally)
+{
+	return tally->strangers > tally->units / 2;
+}
+
+static enum xfp_status verify_units(const struct request *request, const struct xfp_bundle *bundle,
+				    const struct xfp_checkpoint *source, const bool *same, json_t *units,
+				    struct tally *tally, struct xfp_faults *faults, struct xfp_error *err)
+{
+	struct xfp_recorded recorded = { .family = NULL };
+	bool told = !xfp_recorded_read(bundle, request->bundle, &recorded, NULL);
+	enum xfp_status status = XFP_OK;
+	struct xfp_bundle_info info;
+	struct xfp_unit_info unit;
+	uint64_t done = 0;
+
+	xfp_bundle_info(bundle, &info);
+	for (uint32_t u = 0; !status && xfp_bundle_unit(bundle, u, &unit); u++) {
+		double floor = floor_of(request, told ? &recorded : NULL, &unit);
+		struct xfp_quality quality;
+		bool met;
+
+		show(request, "weights", done, info.weights);
+		status = xfp_verify_unit(bundle, u, source && comparable(bundle, &unit, same) ? source : NULL, &quality,
+					 faults, err);
+		if (status)
+			break;
+		met = quality.median >= floor - XFP_VERIFY_SLACK;
+		tally->held += floor > 0;
+		tally->unmet += !met;
+		tally->strangers += quality.stranger;
+		if (!met)
+			status = xfp_faults_add(
+				faults, err, XFP_UNMET, "unit %s (%s): its median cosine is %.9g, below its floor %.9g",
+				xfp_printable(unit.name).text, xfp_printable(unit.role).text, quality.median, floor);
+		if (!status &&
+		    json_array_append_new(units, json_pack("{s:s, s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:b}", "name",
+							   unit.name, "role", unit.role, "class", unit.class_name,
+							   "mode", unit.mode_name, "k", (int)unit.k, "cos_median",
+							   quality.median, "cos_p5", quality.p5, "error", quality.error,
+							   "floor", floor, "met", (int)met)))
+			status = xfp_fail(err, XFP_FAILED, "out of memory");
+		done += unit.weights;
+	}
+	show(request, "", 1, 1);
+	xfp_recorded_free(&recorded);
+	return status;
+}
+
+static enum xfp_status print_json(const struct request *request, const struct xfp_faults *faults, json_t *units,
+				  struct xfp_error *err)
+{
+	json_t *texts = json_array(), *root;
+	bool ok = texts;
+
+	for (uint32_t i = 0; ok && i < faults->count; i++)
+		ok = !json_array_append_new(texts, xfp_json_text(faults->text[i]));
+	root = json_pack("{s:b, s:b, s:o, s:O}", "ok", !faults->status, "source", !!request->source, "faults", texts,
+			 "units", units);
+	if (!ok) {
+		json_decref(root);
+		root = NULL;
+	}
+	return xfp_json_print(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15), err);
+}
+
+static void praise(const struct request *request, const struct tally *tally)
+{
+	printf("\n%s: every byte is as it was written; %s", request->bundle,
+	       request->source ? "the weights are those of the checkpoint; " : "");
+	if (tally->held)
+		printf("%s floors are met (%" PRIu32 " of %" PRIu32 " units have one)\n",
+		       request->floors_given ? "the" : "recorded", tally->held, tally->units);
+	else
+		puts("no unit has a floor");
+}
+
+/* In one line what all faults come to. */
+static enum xfp_status blame(const struct request *request, const struct tally *tally, const struct xfp_faults *faults,
+			     struct xfp_error *err)
+{
+	const char *s = faults->count == 1 ? "" : "s";
+
+	xfp_faults_rest(faults);
+	if (faults->status == XFP_BAD_INPUT)
+		return xfp_fail(err, faults->status, "%s: damaged (%" PRIu32 " fault%s); copy or convert it again",
+				request->bundle, faults->count, s);
+	if (faults->status == XFP_FAILED)
+		return xfp_fail(err, faults->status,
+				"%s: read twice, with two results (%" PRIu32
+				" fault%s); check the disk and memory of this machine",
+				request->bundle, faults->count, s);
+	if (another_checkpoint(tally))
+		return xfp_fail(err, faults->status,
+				"%s: %s is not the checkpoint that it was made from (%" PRIu32 " of %" PRIu32
+				" units differ)",
+				request->bundle, request->source, tally->strangers, tally->units);
+	if (tally->unmet)
+		return xfp_fail(err, faults->status,
+				"%s: floors are not met: %" PRIu32 " of %" PRIu32 " units are below theirs (%" PRIu32
+				" fault%s in all)",
+				request->bundle, tally->unmet, tally->units, faults->count, s);
+	return xfp_fail(err, faults->status, "%s: not as the checkpoint has it (%" PRIu32 " fault%s)", request->bundle,
+			faults->count, s);
+}
+
+/* *judged: the status is a verdict on the bundle, not one on the command line's checkpoint. */
+static enum xfp_status verify(const struct request *request, bool *judged, struct xfp_error *err)
+{
+	struct xfp_faults faults = { .program = request->program };
+	struct xfp_checkpoint *source = NULL;
+	struct xfp_bundle *bundle = NULL;
+	json_t *units = json_array();
+	struct xfp_bundle_info info;
+	struct tally tally = { 0 };
+	bool *same = NULL;
+	char *path = NULL;
+	enum xfp_status status = units ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+
+	*judged = true;
+	xfp_mapped_begin(request->program, request->bundle, NULL);
+	if (status || (status = xfp_bundle_open(request->bundle, &bundle, err)))
+		goto done;
+	xfp_bundle_info(bundle, &info);
+	tally.units = info.units;
+	if (request->source && ((status = xfp_model_find(request->source, &path, err)) ||
+				(status = xfp_checkpoint_open(path, &source, err)))) {
+		*judged = false;
+		goto done;
+	}
+	if (!(same = calloc(info.tensors + (size_t)1, sizeof *same))) {
+		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		goto done;
+	}
+	show(request, "bytes", 0, 1);
+	if ((status = xfp_verify_bytes(bundle, &faults, err)))
+		goto done;
+	if (!faults.status) { /* damaged weights need no comparison */
+		if (source) {
+			if ((status = xfp_verify_tensors(bundle, source, same, &faults, err)))
+				goto done;
+			count_strangers(bundle, same, &tally);
+		}
+		/* nor do those of another model */
+		if (!another_checkpoint(&tally) &&
+		    (status = verify_units(request, bundle, source, same, units, &tally, &faults, err)))
+			goto done;
+	}
+	if (request->json)
+		status = print_json(request, &faults, units, err);
+	else if (!request->quiet && (!faults.status || faults.status == XFP_UNMET) && !another_checkpoint(&tally))
+		xfp_report_table(stdout, bundle);
+	if (!request->json && !request->quiet && !faults.status)
+		praise(request, &tally);
+	xfp_output_flush(); /* the verdict comes last, wherever both streams go */
+	if (!status && faults.status)
+		status = blame(request, &tally, &faults, err);
+done:
+	free(path);
+	free(same);
+	json_decref(units);
+	xfp_faults_free(&faults);
+	xfp_checkpoint_close(source);
+	xfp_bundle_close(bundle);
+	xfp_mapped_end();
+	return status;
+}
+
+/* Verify, and with --work leave a record of it. Where there is nothing to leave it to, that is said, and is no fault
+ * of the bundle. */
+static enum xfp_status verify_and_record(const struct request *request, struct xfp_error *err)
+{
+	struct xfp_verification verification;
+	struct xfp_error why = { .text = "" };
+	enum xfp_status status, recorded;
+	bool judged;
+
+	if (request->work)
+		verification = xfp_verification_begin(request->work, request->bundle);
+	status = verify(request, &judged, err);
+	if (!request->work)
+		return status;
+	recorded = judged ? xfp_verification_record(&verification, status, err->text, &why)
+			  : xfp_fail(&why, XFP_BAD_INPUT, "%s: cannot be compared with", request->source);
+	if (recorded == XFP_FAILED && !status)
+		return xfp_fail(err, XFP_FAILED, "cannot record it: %s", why.text);
+	if (recorded)
+		fprintf(stderr, "%s: nothing is recorded: %s\n", request->program, why.text);
+	return status;
+}
+
+int xfp_main_verify(int argc, char **argv)
+{
+	enum { SOURCE = 256, STRICT, LAZY, FLOOR, WORK, JSON, HELP, VERSION };
+	static const struct option options[] = {
+		{ "source", required_argument, NULL, SOURCE },
+		{ "min-cos-strict", required_argument, NULL, STRICT },
+		{ "min-cos-lazy", required_argument, NULL, LAZY },
+		{ "floor", required_argument, NULL, FLOOR },
+		{ "work", required_argument, NULL, WORK },
+		{ "json", no_argument, NULL, JSON },
+		{ "quiet", no_argument, NULL, 'q' },
+		{ "help", no_argument, NULL, HELP },
+		{ "version", no_argument, NULL, VERSION },
+		{ 0 },
+	};
+	struct request request = { .program = argv[0], .strict = -1, .lazy = -1 };
+	struct xfp_error err = { .status = XFP_OK };
+	enum xfp_status status;
+	bool good = true;
+	int option;
+
+	for (int i = 0; i < XFP_CLASSES; i++)
+		request.floor[i] = -1;
+	optind = 0; /* whatever was parsed before */
+	while ((option = xfp_next_option_said(argc, argv, "q", options)) >= 0) {
+		switch (option) {
+		case SOURCE:
+			request.source = optarg;
+			break;
+		case STRICT:
+			good = parse_cosine(optarg, &request.strict);
+			break;
+		case LAZY:
+			good = parse_cosine(optarg, &request.lazy);
+			break;
+		case FLOOR:
+			good = parse_floor(optarg, request.floor);
+			break;
+		case WORK:
+			request.work = optarg;
+			break;
+		case JSON:
+			request.json = true;
+			break;
+		case 'q':
+			request.quiet = true;
+			break;
+		case HELP:
+			help();
+			return XFP_OK;
+		case VERSION:
+			printf("%s (xfp) %s\n", argv[0], PACKAGE_VERSION);
+			return XFP_OK;
+		default:
+			usage(stderr);
+			return XFP_USAGE;
+		}
+		request.floors_given |= option == STRICT || option == LAZY || option == FLOOR;
+		if (!good) {
+			fprintf(stderr, "%s: '%s' is no floor: a number from 0 to 1 with at most nine digits%s\n",
+				argv[0], optarg, option == FLOOR ? ", after a class and '='" : "");
+			return XFP_USAGE;
+		}
+	}
+	if (!xfp_one_bundle(argc, argv)) {
+		usage(stderr);
+		return XFP_USAGE;
+	}
+	request.bundle = argv[optind];
+	status = verify_and_record(&request, &err);
+	if (status)
+		fprintf(stderr, "%s: %s\n", argv[0], err.text);
+	return status;
+}

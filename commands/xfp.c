@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * xfp.c - the front end: one table of commands. To add one, declare it in commands.h, list it here and
+ * write man/xfp-NAME.1.
+ */
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "base/system/file.h"
+#include "base/system/output.h"
+#include "base/system/standard_files.h"
+#include "base/text/misspelt.h"
+#include "base/xfp_error.h"
+#include "commands/convert/options.h"
+#include "commands/ui/commands.h"
+#include "stages/settings/data.h"
+
+struct command {
+	const char *name;
+	int (*main)(int argc, char **argv);
+	const char *text; /* NULL: plumbing, not shown */
+	bool converts;    /* and so looks at the environment itself, with its options */
+};
+
+static const struct command commands[] = {
+	{ "convert", xfp_main_convert, "make a bundle of a checkpoint", true },
+	{ "plan", xfp_main_plan, "what a conversion would take: bits, memory, disk, time", true },
+	{ "compare", xfp_main_compare, "bits against error of every mode, beside the formats people know", false },
+	{ "status", xfp_main_status, "how far a conversion is, at work or dead", false },
+	{ "info", xfp_main_info, "what a bundle holds", false },
+	{ "verify", xfp_main_verify, "check a bundle, alone or against its checkpoint", false },
+	{ "unpack", xfp_main_unpack, "make a checkpoint of a bundle", false },
+	{ "cache", xfp_main_cache, "what is in a cache of artifacts, and its upkeep", false },
+	{ "prepare", xfp_main_prepare, NULL, true },
+};
+#define COMMANDS (sizeof commands / sizeof commands[0])
+
+static void help(FILE *out)
+{
+	fputs("usage: xfp COMMAND [ARGUMENT ...]\n"
+	      "   or: xfp --pipelines\n"
+	      "\n"
+	      "XFP quantizes the weights of language models: name floors for the reconstruction\n"
+	      "quality, and it finds the fewest bits that meet them.\n"
+	      "\n",
+	      out);
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (commands[i].text)
+			fprintf(out, "  xfp %-9s%s\n", commands[i].name, commands[i].text);
+	fputs("\n"
+	      "xfp COMMAND --help tells the options of a command, man xfp-COMMAND what they mean.\n"
+	      "xfp --pipelines prints the folder of the make rules, for makefiles to include.\n",
+	      out);
+}
+
+static int print_version(void)
+{
+	printf("xfp %s\n", PACKAGE_VERSION);
+	return XFP_OK;
+}
+
+static int print_pipelines(void)
+{
+	struct xfp_error err = { 0 };
+	char *folder;
+	enum xfp_status status = xfp_data_folder(XFP_PIPELINES, &folder, &err);
+
+	if (status)
+		fprintf(stderr, "xfp: %s\n", err.text);
+	else
+		puts(folder);
+	free(folder);
+	return (int)status;
+}
+
+static bool only_asks(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help") || !strcmp(argv[i], "--version"))
+			return true;
+	return false;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+	char *name = xfp_format("xfp %s", command->name);
+	struct xfp_error err = { 0 };
+	int status;
+
+	if (!name) {
+		fputs("xfp: out of memory\n", stderr);
+		return XFP_FAILED;
+	}
+	argv[0] = name;
+	if (argc > 1 && !strcmp(argv[1], "--version"))
+		status = print_version();
+	else if (!command->converts && !only_asks(argc, argv) && (status = xfp_options_check_names(name, &err)))
+		fprintf(stderr, "%s: %s\n", name, err.text);
+	else
+		status = command->main(argc, argv);
+	free(name);
+	return status;
+}
+
+static int refuse(const char *word)
+{
+	const char *names[COMMANDS + 4] = { "help", "--help", "--version", "--pipelines" }, *nearest;
+	size_t count = 4;
+
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (commands[i].text)
+			names[count++] = commands[i].name;
+	nearest = xfp_meant(word, names, count, xfp_slip(word));
+	fprintf(stderr, "xfp: no %s '%s'; %s%s%sxfp --help lists them\n", *word == '-' ? "option" : "command",
+		xfp_printable(word).text, nearest ? "did you mean " : "", nearest ? nearest : "", nearest ? "? " : "");
+	return XFP_USAGE;
+}
+
+static int dispatch(int argc, char **argv)
+{
+	char *word = argc > 1 ? argv[1] : NULL;
+
+	if (!word) {
+		help(stderr);
+		return XFP_USAGE;
+	}
+	if (!strcmp(word, "--version"))
+		return print_version();
+	if (!strcmp(word, "--pipelines"))
+		return print_pipelines();
+	if (!strcmp(word, "--help") || !strcmp(word, "-h") || (!strcmp(word, "help") && argc == 2)) {
+		help(stdout);
+		return XFP_OK;
+	}
+	/* "xfp help convert" is "xfp convert --help" */
+	if (!strcmp(word, "help")) {
+		word = argv[2];
+		argv[2] = "--help";
+	}
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (!strcmp(word, commands[i].name))
+			return run(&commands[i], argc - 1, argv + 1);
+	return refuse(word);
+}
+
+int main(int argc, char **argv)
+{
+	xfp_standard_files();
+	/* A file that becomes too large is an error like a full disk, not a reason to die. */
+	signal(SIGXFSZ, SIG_IGN);
+	return xfp_output_finish("xfp", dispatch(argc, argv));
+}
