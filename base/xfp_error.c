@@ -18,6 +18,16 @@ enum xfp_status xfp_fail(struct xfp_error *err, enum xfp_status status, const ch
 	return status;
 }
 
+enum xfp_status xfp_no_memory(struct xfp_error *err)
+{
+	return xfp_fail(err, XFP_FAILED, "out of memory");
+}
+
+enum xfp_status xfp_no_memory_for(struct xfp_error *err, const char *path)
+{
+	return xfp_fail(err, XFP_FAILED, "%s: out of memory", path);
+}
+
 enum xfp_status xfp_fail_errno(struct xfp_error *err, int errnum, const char *format, ...)
 {
 	va_list args;

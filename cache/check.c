@@ -61,7 +61,7 @@ static enum xfp_status draw(struct checking *c, struct xfp_error *err)
 	if (getrandom(&c->seed, sizeof c->seed, 0) != sizeof c->seed)
 		return xfp_fail_errno(err, errno, "no random numbers");
 	if (!(lots = malloc(census->count * sizeof *lots)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (uint32_t i = 0; i < census->count; i++)
 		lots[i] = lot(c, census->items[i].key);
 	qsort(lots, census->count, sizeof *lots, ascending);
@@ -157,7 +157,7 @@ static enum xfp_status check_item(struct checking *c, const struct xfp_census_it
 	enum xfp_status status = XFP_OK;
 
 	if (!path)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	finding.path = path;
 	if (item->there)
 		status = check_file(c, item, path, err);

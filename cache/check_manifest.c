@@ -90,7 +90,7 @@ enum xfp_status xfp_check_manifest(struct xfp_manifest *m, char **complaints, st
 
 	*complaints = NULL;
 	if (!out)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	status = complain(m, "PRAGMA integrity_check(" MOST_COMPLAINTS ")", "", out, err);
 	if (!status)
 		status = complain(m, "SELECT DISTINCT \"table\" FROM pragma_foreign_key_check", "rows of nothing in ",
@@ -98,7 +98,7 @@ enum xfp_status xfp_check_manifest(struct xfp_manifest *m, char **complaints, st
 	if (!status && !fflush(out) && !text.size && !(status = check_candidates(m, out, err)))
 		status = check_sources(m, out, err);
 	if (!xfp_text_end(&text) && !status)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	if (!status && text.size)
 		*complaints = text.bytes;
 	else

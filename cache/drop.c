@@ -18,7 +18,7 @@ enum xfp_status xfp_key_list_add(struct xfp_key_list *list, const char *key, str
 		void *grown = realloc(list->key, room * sizeof *list->key);
 
 		if (!grown)
-			return xfp_fail(err, XFP_FAILED, "out of memory");
+			return xfp_no_memory(err);
 		list->key = grown;
 		list->room = room;
 	}
@@ -103,7 +103,7 @@ static enum xfp_status remove_artifact(const struct xfp_store *store, const char
 				       struct xfp_error *err)
 {
 	char *path = xfp_store_path(store, key), *slash;
-	enum xfp_status status = path ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = path ? XFP_OK : xfp_no_memory(err);
 	struct stat st;
 
 	if (!status && !stat(path, &st) && !(status = xfp_remove_file(path, err)))

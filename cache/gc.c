@@ -86,7 +86,7 @@ static enum xfp_status spare(const struct xfp_census *c, uint64_t size, uint64_t
 	uint32_t count = 0;
 
 	if (!aged)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (uint32_t i = 0; i < c->count; i++)
 		if (why[i] == XFP_GC_GOES && c->items[i].there)
 			aged[count++] = (struct aged){ xfp_census_last_use(c, &c->items[i]), i };
@@ -138,7 +138,7 @@ enum xfp_status xfp_gc_plan(const struct xfp_census *c, const struct xfp_gc_rule
 
 	*plan = (struct xfp_gc_plan){ .why = calloc(c->count + (size_t)1, 1) };
 	if (!kept || !unfinished || !plan->why) {
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 		goto done;
 	}
 	choose_runs(c, rules->keep_runs, kept, unfinished);
@@ -195,7 +195,7 @@ static enum xfp_status remove_batch(const struct xfp_store *store, struct xfp_ma
 	for (uint32_t i = 0; !status && i < count; i++) {
 		char *path = xfp_store_path(store, c->items[batch[i]].key);
 
-		status = path ? xfp_remove_file(path, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+		status = path ? xfp_remove_file(path, err) : xfp_no_memory(err);
 		free(path);
 	}
 	return status;

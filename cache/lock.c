@@ -36,7 +36,7 @@ static void sign(int fd, const char *what)
 
 	if (!host_name(host))
 		strcpy(host, "-");
-	line = xfp_format("%ld %08x %s %s\n", (long)getpid(), xfp_process_space(), host, xfp_printable(what).text);
+	line = xfp_formatted("%ld %08x %s %s\n", (long)getpid(), xfp_process_space(), host, xfp_printable(what).text);
 	if (line && lseek(fd, 0, SEEK_END) >= 0)
 		(void)!write(fd, line, strlen(line));
 	free(line);
@@ -128,7 +128,7 @@ enum xfp_status xfp_lock_share(const struct xfp_store *store, const char *what, 
 
 	*out = -1;
 	if (!path)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
+		return xfp_no_memory_for(err, store->folder);
 	/* Inherited by make and the stages. */
 	fd = store->read_only ? open(path, O_RDONLY) : open(path, O_RDWR | O_CREAT, 0666);
 	if (fd < 0) {
@@ -160,7 +160,7 @@ enum xfp_status xfp_lock_alone(const struct xfp_store *store, const char *what, 
 
 	*out = -1;
 	if (!path)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
+		return xfp_no_memory_for(err, store->folder);
 	if ((fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666)) < 0) {
 		status = xfp_store_denied(store, path, errno, err);
 		goto done;

@@ -143,8 +143,8 @@ enum xfp_status xfp_manifest_set_aside(const char *path, char **where, struct xf
 	char *old = NULL;
 
 	for (unsigned n = 1; !old; n++) {
-		if (!(old = xfp_format("%s.old-%u", path, n)))
-			return xfp_fail(err, XFP_FAILED, "%s: out of memory", path);
+		if (!(old = xfp_formatted("%s.old-%u", path, n)))
+			return xfp_no_memory_for(err, path);
 		if (!access(old, F_OK)) {
 			free(old);
 			old = NULL;
@@ -153,10 +153,11 @@ enum xfp_status xfp_manifest_set_aside(const char *path, char **where, struct xf
 	if (rename(path, old))
 		status = xfp_fail_errno(err, errno, "%s: cannot rename to %s", path, old);
 	for (unsigned i = 0; !status && i < 2; i++) {
-		char *from = xfp_format("%s%s", path, companions[i]), *to = xfp_format("%s%s", old, companions[i]);
+		char *from = xfp_formatted("%s%s", path, companions[i]),
+		     *to = xfp_formatted("%s%s", old, companions[i]);
 
 		if (!from || !to)
-			status = xfp_fail(err, XFP_FAILED, "%s: out of memory", path);
+			status = xfp_no_memory_for(err, path);
 		else if (rename(from, to) && errno != ENOENT)
 			status = xfp_fail_errno(err, errno, "%s: cannot rename to %s", from, to);
 		free(from);
@@ -195,7 +196,7 @@ static enum xfp_status open_writable(struct xfp_manifest *m, const struct xfp_st
 	int64_t found = 0;
 
 	if (!uri) {
-		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", m->path);
+		status = xfp_no_memory_for(err, m->path);
 		goto done;
 	}
 	if (xfp_wait_is_over(&m->wait)) {
@@ -266,13 +267,13 @@ static bool has_content(const char *path)
 static enum xfp_status open_to_read(struct xfp_manifest *m, bool read_only, bool thorough,
 				    enum xfp_manifest_state *state, struct xfp_error *err)
 {
-	char *journal = xfp_format("%s-wal", m->path), *shared = xfp_format("%s-shm", m->path), *uri = NULL;
+	char *journal = xfp_formatted("%s-wal", m->path), *shared = xfp_formatted("%s-shm", m->path), *uri = NULL;
 	bool whole = journal && !has_content(journal);
 	enum xfp_status status = XFP_OK;
 
 	*state = XFP_MANIFEST_ABSENT;
 	if (!journal || !shared || !(uri = xfp_manifest_uri(m->path, whole && read_only))) {
-		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", m->path);
+		status = xfp_no_memory_for(err, m->path);
 		goto done;
 	}
 	if (access(m->path, R_OK))
@@ -312,7 +313,7 @@ enum xfp_status xfp_manifest_look(const struct xfp_store *store, struct xfp_mani
 
 	*out = NULL;
 	if (!m || !(m->path = xfp_path(store->folder, XFP_STORE_MANIFEST)))
-		xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
+		xfp_no_memory_for(err, store->folder);
 	else
 		status = open_to_read(m, store->read_only, false, state, err);
 	if (!status && *state == XFP_MANIFEST_READY) {
@@ -330,7 +331,7 @@ enum xfp_status xfp_manifest_scratch(struct xfp_manifest **out, struct xfp_error
 	enum xfp_status status = XFP_FAILED;
 
 	if (!m || !(m->path = strdup("memory")))
-		xfp_fail(err, XFP_FAILED, "out of memory");
+		xfp_no_memory(err);
 	else if (!(status = xfp_manifest_open_file(m, "file::memory:", SQLITE_OPEN_READWRITE, err)))
 		status = xfp_manifest_create(m, err);
 	if (!status)
@@ -348,7 +349,7 @@ enum xfp_status xfp_manifest_open(const struct xfp_store *store, struct xfp_mani
 	int64_t found = -1;
 
 	if (!m || !(m->path = xfp_path(store->folder, XFP_STORE_MANIFEST)))
-		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
+		status = xfp_no_memory_for(err, store->folder);
 	else {
 		m->wait = store->wait;
 		status =

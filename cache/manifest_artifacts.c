@@ -72,8 +72,7 @@ static enum xfp_status add_survey(struct xfp_manifest *m, struct xfp_artifact *a
 				  struct xfp_error *err)
 {
 	struct xfp_surveyed *surveyed = calloc(1, sizeof *surveyed);
-	enum xfp_status status =
-		surveyed ? xfp_surveyed_read(a, surveyed, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = surveyed ? xfp_surveyed_read(a, surveyed, err) : xfp_no_memory(err);
 
 	if (!status) {
 		status = add_candidates(m, key, surveyed->list, surveyed->count, err);
@@ -213,7 +212,7 @@ static enum xfp_status ingest(struct xfp_manifest *m, const struct xfp_store *st
 	if (m->read_only || (!anew && xfp_manifest_has(m, key)))
 		return XFP_OK;
 	if (!(path = xfp_store_path(store, key)))
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
+		return xfp_no_memory_for(err, store->folder);
 	status = xfp_artifact_open(path, NULL, 0, key, &a, err);
 	free(path);
 	if (status)

@@ -69,10 +69,10 @@ static enum xfp_status take_one(const char *key, const char *path, void *context
 /* The columns that a table has in both, since the old manifest may be of another version. */
 static char *common_columns(struct xfp_manifest *m, const char *table)
 {
-	char *sql = xfp_format("SELECT group_concat('\"' || name || '\"') FROM (SELECT a.name FROM "
-			       "pragma_table_info('%s', 'main') AS a JOIN pragma_table_info('%s', 'old') AS b "
-			       "ON b.name = a.name)",
-			       table, table);
+	char *sql = xfp_formatted("SELECT group_concat('\"' || name || '\"') FROM (SELECT a.name FROM "
+				  "pragma_table_info('%s', 'main') AS a JOIN pragma_table_info('%s', 'old') AS b "
+				  "ON b.name = a.name)",
+				  table, table);
 	sqlite3_stmt *row = NULL;
 	char *columns = NULL;
 
@@ -93,8 +93,8 @@ static int64_t copy_table(struct xfp_manifest *m, const char *table, char *why, 
 	if (!columns)
 		snprintf(why, room, "%s: %s", table,
 			 sqlite3_errcode(m->db) == SQLITE_DONE ? "no such table there" : sqlite3_errmsg(m->db));
-	else if (!(sql = xfp_format("SAVEPOINT old; INSERT INTO main.%s (%s) SELECT %s FROM old.%s", table, columns,
-				    columns, table)))
+	else if (!(sql = xfp_formatted("SAVEPOINT old; INSERT INTO main.%s (%s) SELECT %s FROM old.%s", table, columns,
+				       columns, table)))
 		snprintf(why, room, "out of memory");
 	else if (sqlite3_exec(m->db, sql, NULL, NULL, NULL) != SQLITE_OK)
 		snprintf(why, room, "%s: %s", table, sqlite3_errmsg(m->db));
@@ -183,7 +183,7 @@ static enum xfp_status retire(const char *path, struct xfp_error *err)
 	int rc;
 
 	if (!uri)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", path);
+		return xfp_no_memory_for(err, path);
 	status = xfp_manifest_open_file(&m, uri, SQLITE_OPEN_READWRITE, err);
 	if (!status) {
 		sqlite3_busy_timeout(m.db, RETIRE_MILLISECONDS);
@@ -255,13 +255,13 @@ enum xfp_status xfp_manifest_rebuild(const struct xfp_store *store, const struct
 
 	*result = (struct xfp_rebuilt){ 0 };
 	if (!path)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
+		return xfp_no_memory_for(err, store->folder);
 	xfp_sweep_pending(store->folder);
 	if ((status = state_of(store, &result->old, err)) || (status = xfp_pending_open(path, &pending, err)))
 		goto done;
 	aside.path = pending.path;
 	if (!(uri = xfp_manifest_uri(pending.path, false)))
-		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", path);
+		status = xfp_no_memory_for(err, path);
 	else if (!(status = xfp_manifest_open_file(&aside, uri, SQLITE_OPEN_READWRITE, err))) {
 		sqlite3_exec(aside.db, "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF", NULL, NULL, NULL);
 		status = build(&b, path, err);

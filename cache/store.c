@@ -50,7 +50,7 @@ static enum xfp_status make_cache(const char *folder, const char *artifacts, str
 		return status;
 	if (is_empty(folder)) {
 		if (!(tag = xfp_path(folder, "CACHEDIR.TAG")))
-			return xfp_fail(err, XFP_FAILED, "%s: out of memory", folder);
+			return xfp_no_memory_for(err, folder);
 		status = xfp_write_file(tag, cachedir_tag, sizeof cachedir_tag - 1, false, err);
 		free(tag);
 		if (status)
@@ -66,7 +66,7 @@ enum xfp_status xfp_store_open(const char *folder, struct xfp_store *store, stru
 	enum xfp_status status = XFP_OK;
 
 	if (!opened.folder || !artifacts)
-		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", folder);
+		status = xfp_no_memory_for(err, folder);
 	else if (!access(folder, F_OK) && !is_writable(folder))
 		opened.read_only = true;
 	else if (access(artifacts, F_OK))
@@ -88,7 +88,7 @@ enum xfp_status xfp_store_look(const char *folder, struct xfp_store *store, stru
 	struct stat st;
 
 	if (!artifacts)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", folder);
+		return xfp_no_memory_for(err, folder);
 	if (stat(folder, &st))
 		status = xfp_fail_errno(err, errno, "%s: no cache there; name one with --cache", folder);
 	else if (!S_ISDIR(st.st_mode) || stat(artifacts, &st) || !S_ISDIR(st.st_mode))
@@ -109,7 +109,7 @@ void xfp_store_close(struct xfp_store *store)
 
 char *xfp_store_path(const struct xfp_store *store, const char *key)
 {
-	return xfp_format("%s/" ARTIFACTS "/%.2s/%s" SUFFIX, store->folder, key, key);
+	return xfp_formatted("%s/" ARTIFACTS "/%.2s/%s" SUFFIX, store->folder, key, key);
 }
 
 bool xfp_store_has(const struct xfp_store *store, const char *key)
@@ -148,9 +148,9 @@ enum xfp_status xfp_store_begin(const struct xfp_store *store, const char *key, 
 				"be written with --cache",
 				store->folder, key);
 	path = xfp_store_path(store, key);
-	folder = xfp_format("%s/" ARTIFACTS "/%.2s", store->folder, key);
+	folder = xfp_formatted("%s/" ARTIFACTS "/%.2s", store->folder, key);
 	if (!path || !folder)
-		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
+		status = xfp_no_memory_for(err, store->folder);
 	else if (!(status = xfp_mkdirs(folder, err)) && (status = xfp_pending_open(path, pending, err)) &&
 		 access(folder, W_OK) && errno == EACCES)
 		status = xfp_store_denied(store, folder, EACCES, err);

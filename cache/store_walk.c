@@ -60,7 +60,7 @@ static enum xfp_status list_folder(const char *folder, struct names *names, stru
 							   : xfp_fail_errno(err, errno, "%s: cannot list", folder);
 	for (errno = 0; !status && (entry = readdir(dir)); errno = 0)
 		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && !add_name(names, entry->d_name))
-			status = xfp_fail(err, XFP_FAILED, "%s: out of memory", folder);
+			status = xfp_no_memory_for(err, folder);
 	if (!status && errno)
 		status = xfp_fail_errno(err, errno, "%s: cannot list", folder);
 	if (!status && names->count)
@@ -117,7 +117,7 @@ static enum xfp_store_what what_in_cache(const char *name)
 /* The 256 folders need no listing: their names are known, and in order. */
 static char *folder_number(const struct xfp_store *store, unsigned number)
 {
-	return xfp_format("%s/" XFP_STORE_ARTIFACTS "/%02x", store->folder, number);
+	return xfp_formatted("%s/" XFP_STORE_ARTIFACTS "/%02x", store->folder, number);
 }
 
 void xfp_store_sweep(const struct xfp_store *store)
@@ -148,7 +148,7 @@ static enum xfp_status each_of_folder(const char *folder, unsigned number,
 			continue;
 		memcpy(key, names.name[i], KEY_DIGITS);
 		path = xfp_path(folder, names.name[i]);
-		status = path ? each(key, path, context, err) : xfp_fail(err, XFP_FAILED, "%s: out of memory", folder);
+		status = path ? each(key, path, context, err) : xfp_no_memory_for(err, folder);
 		free(path);
 	}
 	free_names(&names);
@@ -166,7 +166,7 @@ enum xfp_status xfp_store_each(const struct xfp_store *store,
 		char *folder = folder_number(store, number);
 
 		status = folder ? each_of_folder(folder, number, each, context, err)
-				: xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
+				: xfp_no_memory_for(err, store->folder);
 		free(folder);
 	}
 	return status;
@@ -174,13 +174,13 @@ enum xfp_status xfp_store_each(const struct xfp_store *store,
 
 /* ---- everything -------------------------------------------------------------------------------- */
 
-struct walk {
+struct store_walk {
 	enum xfp_status (*each)(const struct xfp_store_entry *entry, void *context, struct xfp_error *err);
 	void *context;
 };
 
-static enum xfp_status show(const struct walk *walk, const char *folder, const char *name, enum xfp_store_what what,
-			    struct xfp_error *err)
+static enum xfp_status show(const struct store_walk *walk, const char *folder, const char *name,
+			    enum xfp_store_what what, struct xfp_error *err)
 {
 	struct xfp_store_entry entry = { .what = what };
 	enum xfp_status status = XFP_OK;
@@ -188,7 +188,7 @@ static enum xfp_status show(const struct walk *walk, const char *folder, const c
 	char *path = xfp_path(folder, name);
 
 	if (!path)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", folder);
+		return xfp_no_memory_for(err, folder);
 	entry.path = path;
 	if (lstat(path, &st)) {
 		/* Others remove and rename while we look. */
@@ -209,7 +209,8 @@ done:
 }
 
 /* Artifacts, folder by folder. */
-static enum xfp_status walk_artifacts(const struct xfp_store *store, const struct walk *walk, struct xfp_error *err)
+static enum xfp_status walk_artifacts(const struct xfp_store *store, const struct store_walk *walk,
+				      struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
@@ -217,8 +218,7 @@ static enum xfp_status walk_artifacts(const struct xfp_store *store, const struc
 		char *folder = folder_number(store, number);
 		struct names names = { 0 };
 
-		status = folder ? list_folder(folder, &names, err)
-				: xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
+		status = folder ? list_folder(folder, &names, err) : xfp_no_memory_for(err, store->folder);
 		for (size_t i = 0; !status && i < names.count; i++)
 			status = show(walk, folder, names.name[i],
 				      is_artifact(names.name[i], number) ? XFP_STORE_ARTIFACT : XFP_STORE_UNKNOWN, err);
@@ -229,7 +229,7 @@ static enum xfp_status walk_artifacts(const struct xfp_store *store, const struc
 }
 
 /* What is beside the folders of artifacts, and beside the folder of those. */
-static enum xfp_status walk_rest(const char *folder, bool top, const struct walk *walk, struct xfp_error *err)
+static enum xfp_status walk_rest(const char *folder, bool top, const struct store_walk *walk, struct xfp_error *err)
 {
 	struct names names = { 0 };
 	enum xfp_status status = list_folder(folder, &names, err);
@@ -252,12 +252,12 @@ enum xfp_status xfp_store_walk(const struct xfp_store *store,
 						       struct xfp_error *err),
 			       void *context, struct xfp_error *err)
 {
-	const struct walk walk = { each, context };
+	const struct store_walk walk = { each, context };
 	char *artifacts = xfp_path(store->folder, XFP_STORE_ARTIFACTS);
 	enum xfp_status status;
 
 	if (!artifacts)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", store->folder);
+		return xfp_no_memory_for(err, store->folder);
 	if (!(status = walk_artifacts(store, &walk, err)) && !(status = walk_rest(artifacts, false, &walk, err)))
 		status = walk_rest(store->folder, true, &walk, err);
 	free(artifacts);

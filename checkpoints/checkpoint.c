@@ -12,7 +12,7 @@
 
 #define CONFIG_MAX ((size_t)64 << 20)
 
-static const struct xfp_format *const formats[] = { &xfp_format_safetensors };
+static const struct xfp_checkpoint_format *const formats[] = { &xfp_format_safetensors };
 
 static int by_file_name(const void *a, const void *b)
 {
@@ -37,7 +37,7 @@ static enum xfp_status sort_files(struct xfp_checkpoint *c, struct xfp_error *er
 	if (!sorted || !moved) {
 		free(sorted);
 		free(moved);
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", c->folder);
+		return xfp_no_memory_for(err, c->folder);
 	}
 	if (c->file_count) {
 		memcpy(sorted, c->files, c->file_count * sizeof *sorted);
@@ -84,7 +84,7 @@ static enum xfp_status read_config(struct xfp_checkpoint *c, struct xfp_error *e
 	struct stat st;
 
 	if (!path)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", c->folder);
+		return xfp_no_memory_for(err, c->folder);
 	if (stat(path, &st) && errno == ENOENT)
 		goto done;
 	if ((status = xfp_slurp_regular(path, CONFIG_MAX, &text, &size, err)))
@@ -103,7 +103,7 @@ done:
 }
 
 /* *best is NULL where none of them can open it. */
-static enum xfp_status find_surest(const char *model, const struct xfp_format **best, struct xfp_error *err)
+static enum xfp_status find_surest(const char *model, const struct xfp_checkpoint_format **best, struct xfp_error *err)
 {
 	int most = 0;
 
@@ -176,7 +176,7 @@ static enum xfp_status refuse_folder(const char *model, struct xfp_error *err)
 
 enum xfp_status xfp_checkpoint_open(const char *model, struct xfp_checkpoint **out, struct xfp_error *err)
 {
-	const struct xfp_format *format;
+	const struct xfp_checkpoint_format *format;
 	struct xfp_checkpoint *c = NULL;
 	enum xfp_status status;
 	struct stat st;
@@ -195,7 +195,7 @@ enum xfp_status xfp_checkpoint_open(const char *model, struct xfp_checkpoint **o
 		return S_ISDIR(st.st_mode) ? refuse_folder(model, err) : refuse_file(model, err);
 	c = calloc(1, sizeof *c);
 	if (!c)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", model);
+		return xfp_no_memory_for(err, model);
 	c->format = format->name;
 	c->is_folder = S_ISDIR(st.st_mode);
 	if ((status = format->open(model, c, err)) || (status = sort_files(c, err)) ||

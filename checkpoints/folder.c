@@ -122,8 +122,7 @@ enum xfp_status xfp_folder_list(const char *folder, char ***names, uint32_t *cou
 enum xfp_status xfp_folder_look(const char *folder, const char *name, struct stat *st, struct xfp_error *err)
 {
 	char *path = xfp_path(folder, name);
-	enum xfp_status status =
-		path ? xfp_look(path, st, err) : xfp_fail(err, XFP_FAILED, "%s: out of memory", folder);
+	enum xfp_status status = path ? xfp_look(path, st, err) : xfp_no_memory_for(err, folder);
 
 	free(path);
 	return status;
@@ -167,7 +166,7 @@ static enum xfp_status add_extra(struct xfp_checkpoint *c, char *name, struct xf
 	struct stat st;
 
 	if (!name)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", c->folder);
+		return xfp_no_memory_for(err, c->folder);
 	status = xfp_folder_look(c->folder, name, &st, err);
 	if (!status && S_ISREG(st.st_mode) && st.st_size <= EXTRA_MAX)
 		return append(&c->extras, &c->extra_count, name, err);
@@ -194,7 +193,7 @@ static enum xfp_status add_nested(struct xfp_checkpoint *c, const char *folder, 
 	struct stat st;
 
 	if (!path)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", c->folder);
+		return xfp_no_memory_for(err, c->folder);
 	if (!(status = xfp_look(path, &st, err)) && S_ISDIR(st.st_mode))
 		status = xfp_folder_list(path, &names, &count, err);
 	for (uint32_t i = 0; i < count && !status; i++) {

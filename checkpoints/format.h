@@ -7,7 +7,7 @@
 
 #include "checkpoints/checkpoint.h"
 
-struct xfp_format {
+struct xfp_checkpoint_format {
 	const char *name;
 	/* How sure it is that it can open this folder or file: 0 is not at all; the surest opens it. */
 	enum xfp_status (*probe)(const char *model, int *sure, struct xfp_error *err);
@@ -15,7 +15,7 @@ struct xfp_format {
 	enum xfp_status (*open)(const char *model, struct xfp_checkpoint *checkpoint, struct xfp_error *err);
 };
 
-extern const struct xfp_format xfp_format_safetensors;
+extern const struct xfp_checkpoint_format xfp_format_safetensors;
 
 /* Append a note in printf form; silently drops it when out of memory. */
 void xfp_checkpoint_note(struct xfp_checkpoint *checkpoint, const char *format, ...) XFP_PRINTF(2, 3);

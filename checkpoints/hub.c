@@ -17,7 +17,7 @@
 #define MOST_LISTED 8 /* names in a message */
 
 /* What is looked for, and where. */
-struct search {
+struct hub_search {
 	const char *model; /* as the user wrote it */
 	char *name;        /* ORG/NAME */
 	char *revision;    /* NULL: main */
@@ -27,10 +27,10 @@ struct search {
 
 static enum xfp_status no_memory(struct xfp_error *err)
 {
-	return xfp_fail(err, XFP_FAILED, "out of memory");
+	return xfp_no_memory(err);
 }
 
-static void search_free(struct search *s)
+static void search_free(struct hub_search *s)
 {
 	free(s->name);
 	free(s->revision);
@@ -93,8 +93,8 @@ static char *below(const char *folder, const char *path)
 	bool tilde = folder[0] == '~' && (!folder[1] || folder[1] == '/');
 
 	if (tilde && home)
-		return xfp_format("%s%s%s%s", home, folder + 1, *path ? "/" : "", path);
-	return xfp_format("%s%s%s", folder, *path ? "/" : "", path);
+		return xfp_formatted("%s%s%s%s", home, folder + 1, *path ? "/" : "", path);
+	return xfp_formatted("%s%s%s", folder, *path ? "/" : "", path);
 }
 
 static char *find_hub(void)
@@ -110,7 +110,7 @@ static char *find_hub(void)
 	return below("~/.cache", "huggingface/hub");
 }
 
-static enum xfp_status begin(struct search *s, const char *model, struct xfp_error *err)
+static enum xfp_status begin(struct hub_search *s, const char *model, struct xfp_error *err)
 {
 	size_t length = strcspn(model, "@");
 	const char *slash = strchr(model, '/');
@@ -122,8 +122,8 @@ static enum xfp_status begin(struct search *s, const char *model, struct xfp_err
 	s->revision = model[length] ? strdup(model + length + 1) : NULL;
 	s->hub = find_hub();
 	if (s->hub)
-		s->repository = xfp_format("%s/models--%.*s%s%.*s", s->hub, organisation, model,
-					   organisation ? "--" : "", (int)(model + length - rest), rest);
+		s->repository = xfp_formatted("%s/models--%.*s%s%.*s", s->hub, organisation, model,
+					      organisation ? "--" : "", (int)(model + length - rest), rest);
 	return s->name && s->hub && s->repository && (s->revision || !model[length]) ? XFP_OK : no_memory(err);
 }
 
@@ -144,9 +144,9 @@ static void list_names(char *const *names, uint32_t count, char *text, size_t si
 
 /* The commit that refs/REVISION holds; NULL when there is none. One that cannot be read is not none: another
  * snapshot might be taken in its place. */
-static enum xfp_status read_ref(const struct search *s, const char *revision, char **commit, struct xfp_error *err)
+static enum xfp_status read_ref(const struct hub_search *s, const char *revision, char **commit, struct xfp_error *err)
 {
-	char *path = xfp_format("%s/refs/%s", s->repository, revision);
+	char *path = xfp_formatted("%s/refs/%s", s->repository, revision);
 	struct stat st;
 	enum xfp_status status = path ? xfp_look(path, &st, err) : no_memory(err);
 
@@ -177,10 +177,10 @@ static uint32_t beginning_with(char **names, uint32_t count, const char *start)
 	return found;
 }
 
-static enum xfp_status choose(const struct search *s, char **snapshot, struct xfp_error *err)
+static enum xfp_status choose(const struct hub_search *s, char **snapshot, struct xfp_error *err)
 {
 	const char *wanted = s->revision ? s->revision : "main";
-	char *folder = xfp_format("%s/snapshots", s->repository), *commit = NULL, **names = NULL;
+	char *folder = xfp_formatted("%s/snapshots", s->repository), *commit = NULL, **names = NULL;
 	enum xfp_status status = folder ? read_ref(s, wanted, &commit, err) : no_memory(err);
 	uint32_t count = 0, fit;
 	char list[512];
@@ -225,7 +225,7 @@ done:
 /* ---- whether it is whole ----------------------------------------------------------------------- */
 
 /* Downloads that are under way or were broken off: of this model, not necessarily of this snapshot. */
-static unsigned count_incomplete(const struct search *s)
+static unsigned count_incomplete(const struct hub_search *s)
 {
 	char *folder = xfp_path(s->repository, "blobs"), **names = NULL;
 	uint32_t count = 0;
@@ -240,7 +240,8 @@ static unsigned count_incomplete(const struct search *s)
 }
 
 /* `missing` is what a message says of it. */
-static enum xfp_status refuse(const struct search *s, const char *snapshot, const char *missing, struct xfp_error *err)
+static enum xfp_status refuse(const struct hub_search *s, const char *snapshot, const char *missing,
+			      struct xfp_error *err)
 {
 	unsigned incomplete = count_incomplete(s);
 	char downloads[80] = "";
@@ -253,7 +254,7 @@ static enum xfp_status refuse(const struct search *s, const char *snapshot, cons
 }
 
 /* Every shard that the index lists. */
-static enum xfp_status check_shards(const struct search *s, const char *snapshot, struct xfp_error *err)
+static enum xfp_status check_shards(const struct hub_search *s, const char *snapshot, struct xfp_error *err)
 {
 	char *path = xfp_path(snapshot, INDEX_NAME), list[600], missing[700];
 	struct xfp_index index = { 0 };
@@ -281,7 +282,7 @@ static enum xfp_status check_shards(const struct search *s, const char *snapshot
 }
 
 /* What there is besides is for the reader of the format to judge; here, only what a download leaves out. */
-static enum xfp_status check_whole(const struct search *s, const char *snapshot, struct xfp_error *err)
+static enum xfp_status check_whole(const struct hub_search *s, const char *snapshot, struct xfp_error *err)
 {
 	char **names = NULL, missing[300];
 	const char *dangling = NULL;
@@ -316,7 +317,7 @@ static enum xfp_status check_whole(const struct search *s, const char *snapshot,
 
 enum xfp_status xfp_model_find(const char *model, char **path, struct xfp_error *err)
 {
-	struct search s = { 0 };
+	struct hub_search s = { 0 };
 	char *snapshot = NULL;
 	enum xfp_status status = XFP_OK;
 

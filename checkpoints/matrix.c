@@ -85,7 +85,7 @@ enum xfp_status xfp_matrix_open(const struct xfp_matrix_source *source, struct x
 				source->path, xfp_printable(source->tensor).text);
 	r = calloc(1, sizeof *r);
 	if (!r)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", source->path);
+		return xfp_no_memory_for(err, source->path);
 	r->source = *source;
 	r->source.view = plain(source->view);
 	r->element = element;
@@ -202,7 +202,7 @@ static enum xfp_status read_tiles(struct xfp_matrix_reader *r, uint64_t first, u
 	enum xfp_status status;
 
 	if (!r->tile && !(r->tile = malloc(TILE_BYTES)))
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", r->source.path);
+		return xfp_no_memory_for(err, r->source.path);
 	if (stride <= GAP_BYTES / r->element)
 		run = at_most(length, stride ? (most - 1) / stride + 1 : length);
 	span = (run - 1) * stride + 1;

@@ -102,12 +102,12 @@ static enum xfp_status add_file(struct xfp_checkpoint *c, const char *name, stru
 	enum xfp_status status;
 
 	if (!grown)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", c->folder);
+		return xfp_no_memory_for(err, c->folder);
 	c->files = grown;
 	added = &c->files[c->file_count++];
 	*added = (struct xfp_source_file){ .name = strdup(name), .path = xfp_path(c->folder, name) };
 	if (!added->name || !added->path)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", c->folder);
+		return xfp_no_memory_for(err, c->folder);
 	if ((status = xfp_safetensors_read(added->path, file, err)))
 		return status;
 	added->identity = file->identity;
@@ -125,7 +125,7 @@ static enum xfp_status take_tensors(struct xfp_checkpoint *c, struct xfp_safeten
 		return XFP_OK;
 	grown = realloc(c->tensors, ((size_t)c->tensor_count + file->count) * sizeof *grown);
 	if (!grown)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", c->folder);
+		return xfp_no_memory_for(err, c->folder);
 	c->tensors = grown;
 	for (uint32_t i = 0; i < file->count; i++) {
 		if (!file->tensors[i].name)
@@ -163,7 +163,7 @@ static enum xfp_status check_shards(struct xfp_checkpoint *c, const char *index_
 		bool gone = path && stat(path, &st) && errno == ENOENT; /* other errors are told on opening */
 
 		if (!path)
-			return xfp_fail(err, XFP_FAILED, "%s: out of memory", c->folder);
+			return xfp_no_memory_for(err, c->folder);
 		free(path);
 		if (gone && !missing++)
 			first = index->shards[i];
@@ -224,7 +224,7 @@ static enum xfp_status open_sharded(struct xfp_checkpoint *c, const char *index_
 	uint32_t count = 0;
 
 	if (!path) {
-		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", c->folder);
+		status = xfp_no_memory_for(err, c->folder);
 		goto done;
 	}
 	if ((status = xfp_index_read(path, &index, err)) || (status = check_shards(c, index_name, &index, err)))
@@ -346,7 +346,7 @@ static enum xfp_status open_safetensors(const char *model, struct xfp_checkpoint
 		return (status = set_folder(c, model, err)) ? status : open_folder(c, err);
 	folder = slash ? strndup(model, (size_t)(name - model)) : strdup(".");
 	if (!folder)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", model);
+		return xfp_no_memory_for(err, model);
 	status = set_folder(c, folder, err);
 	free(folder);
 	if (status)
@@ -359,4 +359,4 @@ static enum xfp_status open_safetensors(const char *model, struct xfp_checkpoint
 	return open_single(c, name, err);
 }
 
-const struct xfp_format xfp_format_safetensors = { "safetensors", probe, open_safetensors };
+const struct xfp_checkpoint_format xfp_format_safetensors = { "safetensors", probe, open_safetensors };

@@ -14,7 +14,7 @@
 
 #define AGAIN "; the file is damaged: download it again"
 
-struct parser {
+struct header_parser {
 	const char *path;
 	struct xfp_json json;
 	struct xfp_source_tensor *tensors; /* offset: BEGIN, bytes: END until the layout is checked */
@@ -22,7 +22,7 @@ struct parser {
 	struct xfp_error *err;
 };
 
-static enum xfp_status bad_json(struct parser *p, const char *name)
+static enum xfp_status bad_json(struct header_parser *p, const char *name)
 {
 	if (!name)
 		return xfp_fail(p->err, XFP_BAD_INPUT,
@@ -32,14 +32,14 @@ static enum xfp_status bad_json(struct parser *p, const char *name)
 			xfp_printable(name).text, p->json.error, p->json.at - p->json.start);
 }
 
-static enum xfp_status bad_tensor(struct parser *p, const char *name, const char *what)
+static enum xfp_status bad_tensor(struct header_parser *p, const char *name, const char *what)
 {
 	return xfp_fail(p->err, XFP_BAD_INPUT, "%s: tensor %s: %s" AGAIN, p->path, xfp_printable(name).text, what);
 }
 
 /* ---- the JSON ----------------------------------------------------------------------------------- */
 
-static enum xfp_status parse_dtype(struct parser *p, struct xfp_source_tensor *t)
+static enum xfp_status parse_dtype(struct header_parser *p, struct xfp_source_tensor *t)
 {
 	char dtype[64];
 	size_t length;
@@ -52,7 +52,7 @@ static enum xfp_status parse_dtype(struct parser *p, struct xfp_source_tensor *t
 	return XFP_OK;
 }
 
-static enum xfp_status parse_shape(struct parser *p, struct xfp_source_tensor *t)
+static enum xfp_status parse_shape(struct header_parser *p, struct xfp_source_tensor *t)
 {
 	uint64_t dimension;
 
@@ -67,7 +67,7 @@ static enum xfp_status parse_shape(struct parser *p, struct xfp_source_tensor *t
 	return p->json.error ? bad_json(p, t->name) : XFP_OK;
 }
 
-static enum xfp_status parse_offsets(struct parser *p, struct xfp_source_tensor *t)
+static enum xfp_status parse_offsets(struct header_parser *p, struct xfp_source_tensor *t)
 {
 	uint64_t offsets[2], offset;
 	unsigned count = 0;
@@ -87,11 +87,11 @@ static enum xfp_status parse_offsets(struct parser *p, struct xfp_source_tensor 
 	return XFP_OK;
 }
 
-static enum xfp_status parse_tensor(struct parser *p, struct xfp_source_tensor *t)
+static enum xfp_status parse_tensor(struct header_parser *p, struct xfp_source_tensor *t)
 {
 	static const struct {
 		const char *key;
-		enum xfp_status (*parse)(struct parser *p, struct xfp_source_tensor *t);
+		enum xfp_status (*parse)(struct header_parser *p, struct xfp_source_tensor *t);
 	} fields[3] = { { "dtype", parse_dtype }, { "shape", parse_shape }, { "data_offsets", parse_offsets } };
 	bool seen[3] = { false, false, false };
 	enum xfp_status status;
@@ -126,7 +126,7 @@ static enum xfp_status parse_tensor(struct parser *p, struct xfp_source_tensor *
 }
 
 /* Decides nothing here, but it must be what it claims to be. */
-static enum xfp_status parse_metadata(struct parser *p)
+static enum xfp_status parse_metadata(struct header_parser *p)
 {
 	char text[8];
 	size_t length;
@@ -144,7 +144,7 @@ static enum xfp_status parse_metadata(struct parser *p)
 	return p->json.error ? bad_json(p, "__metadata__") : XFP_OK;
 }
 
-static enum xfp_status add_tensor(struct parser *p, const char *name, size_t length)
+static enum xfp_status add_tensor(struct header_parser *p, const char *name, size_t length)
 {
 	struct xfp_source_tensor *grown;
 
@@ -156,17 +156,17 @@ static enum xfp_status add_tensor(struct parser *p, const char *name, size_t len
 		p->room = p->room ? p->room * 2 : 64;
 		grown = realloc(p->tensors, p->room * sizeof *grown);
 		if (!grown)
-			return xfp_fail(p->err, XFP_FAILED, "%s: out of memory", p->path);
+			return xfp_no_memory_for(p->err, p->path);
 		p->tensors = grown;
 	}
 	p->tensors[p->count] = (struct xfp_source_tensor){ .name = strdup(name) };
 	if (!p->tensors[p->count].name)
-		return xfp_fail(p->err, XFP_FAILED, "%s: out of memory", p->path);
+		return xfp_no_memory_for(p->err, p->path);
 	p->count++;
 	return XFP_OK;
 }
 
-static enum xfp_status parse(struct parser *p)
+static enum xfp_status parse(struct header_parser *p)
 {
 	bool metadata = false;
 	enum xfp_status status;
@@ -207,7 +207,7 @@ static int by_place(const void *a, const void *b)
 	return by_name(a, b);
 }
 
-static enum xfp_status check_size(struct parser *p, const struct xfp_source_tensor *t)
+static enum xfp_status check_size(struct header_parser *p, const struct xfp_source_tensor *t)
 {
 	uint64_t bits = 1;
 
@@ -230,7 +230,7 @@ static enum xfp_status check_size(struct parser *p, const struct xfp_source_tens
 }
 
 /* Leaves them sorted by name. */
-static enum xfp_status check_names(struct parser *p)
+static enum xfp_status check_names(struct header_parser *p)
 {
 	if (p->count)
 		qsort(p->tensors, p->count, sizeof *p->tensors, by_name);
@@ -242,7 +242,7 @@ static enum xfp_status check_names(struct parser *p)
 }
 
 /* The tensors fill the data end to end; then their offsets become what the interface promises. */
-static enum xfp_status check_layout(struct parser *p, uint64_t data, uint64_t file_size)
+static enum xfp_status check_layout(struct header_parser *p, uint64_t data, uint64_t file_size)
 {
 	uint64_t start = 0;
 	enum xfp_status status;
@@ -308,7 +308,7 @@ static enum xfp_status not_safetensors(const char *path, const char *first8, uin
 
 enum xfp_status xfp_safetensors_read(const char *path, struct xfp_safetensors *out, struct xfp_error *err)
 {
-	struct parser p = { .path = path, .err = err };
+	struct header_parser p = { .path = path, .err = err };
 	enum xfp_status status = XFP_OK;
 	char first8[8], *text = NULL;
 	uint64_t header, size;

@@ -11,7 +11,7 @@
 
 #define INDEX_MAX 100000000 /* bytes; as much as the header of a shard may have */
 
-struct parser {
+struct index_parser {
 	const char *path;
 	struct xfp_json json;
 	struct pair { /* an entry while its shard has no number yet */
@@ -21,15 +21,15 @@ struct parser {
 	struct xfp_error *err;
 };
 
-static enum xfp_status bad_json(struct parser *p)
+static enum xfp_status bad_json(struct index_parser *p)
 {
 	return xfp_fail(p->err, XFP_BAD_INPUT, "%s: not a safetensors index: %s at byte %td; download it again",
 			p->path, p->json.error, p->json.at - p->json.start);
 }
 
-static enum xfp_status no_memory(struct parser *p)
+static enum xfp_status no_memory(struct index_parser *p)
 {
-	return xfp_fail(p->err, XFP_FAILED, "%s: out of memory", p->path);
+	return xfp_no_memory_for(p->err, p->path);
 }
 
 /* A plain name in this very folder, and of a safetensors file. */
@@ -38,7 +38,7 @@ static bool is_plain(const char *name)
 	return name[0] && name[0] != '.' && !strpbrk(name, "/\\") && !strstr(name, "..");
 }
 
-static enum xfp_status add_pair(struct parser *p, const char *tensor, const char *shard)
+static enum xfp_status add_pair(struct index_parser *p, const char *tensor, const char *shard)
 {
 	struct pair *grown;
 
@@ -64,7 +64,7 @@ static enum xfp_status add_pair(struct parser *p, const char *tensor, const char
 	return p->pairs[p->count - 1].tensor && p->pairs[p->count - 1].shard ? XFP_OK : no_memory(p);
 }
 
-static enum xfp_status parse_weight_map(struct parser *p)
+static enum xfp_status parse_weight_map(struct index_parser *p)
 {
 	char tensor[XFP_MAX_NAME + 1], shard[NAME_MAX + 1];
 	size_t tensor_length, shard_length;
@@ -82,7 +82,7 @@ static enum xfp_status parse_weight_map(struct parser *p)
 	return p->json.error ? bad_json(p) : XFP_OK;
 }
 
-static enum xfp_status parse(struct parser *p)
+static enum xfp_status parse(struct index_parser *p)
 {
 	bool seen = false;
 	enum xfp_status status;
@@ -122,7 +122,7 @@ static int by_tensor(const void *a, const void *b)
 }
 
 /* Number the shards; names move from the pairs into the index. */
-static enum xfp_status build(struct parser *p, struct xfp_index *index)
+static enum xfp_status build(struct index_parser *p, struct xfp_index *index)
 {
 	index->entries = malloc(p->count * sizeof *index->entries);
 	index->shards = malloc(p->count * sizeof *index->shards);
@@ -151,7 +151,7 @@ static enum xfp_status build(struct parser *p, struct xfp_index *index)
 
 enum xfp_status xfp_index_read(const char *path, struct xfp_index *out, struct xfp_error *err)
 {
-	struct parser p = { .path = path, .err = err };
+	struct index_parser p = { .path = path, .err = err };
 	struct xfp_index index = { 0 };
 	enum xfp_status status;
 	char *text = NULL;

@@ -87,7 +87,7 @@ static bool only_asks(int argc, char **argv)
 
 static int run(const struct command *command, int argc, char **argv)
 {
-	char *name = xfp_format("xfp %s", command->name);
+	char *name = xfp_formatted("xfp %s", command->name);
 	struct xfp_error err = { 0 };
 	int status;
 

@@ -168,7 +168,7 @@ enum xfp_status xfp_bundle_open(const char *path, struct xfp_bundle **out, struc
 
 	*out = NULL;
 	if (!bundle || !(bundle->path = strdup(path))) {
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 		goto done;
 	}
 	if ((status = map_file(bundle, err)) || (status = find_front(bundle, err)) ||
@@ -176,7 +176,7 @@ enum xfp_status xfp_bundle_open(const char *path, struct xfp_bundle **out, struc
 		goto done;
 	bundle->padded = malloc((xfp_bundle_count(bundle, XFP_TABLE_PARTS) + (size_t)1) * sizeof *bundle->padded);
 	if (!bundle->padded) {
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 		goto done;
 	}
 	if ((status = check_places(bundle, err)) || (status = xfp_bundle_check_tables(bundle, err)))

@@ -35,7 +35,7 @@ struct xfp_bundle {
 	struct xfp_named *unit_names, *tensor_names, *file_names; /* sorted */
 };
 
-static inline uint32_t xfp_bundle_count(const struct xfp_bundle *bundle, enum xfp_table table)
+static inline uint32_t xfp_bundle_count(const struct xfp_bundle *bundle, enum xfp_index_table table)
 {
 	return bundle->header->table[table].count;
 }

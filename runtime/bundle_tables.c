@@ -123,7 +123,7 @@ static int by_name(const void *a, const void *b)
 
 /* Sort a table's names; none may occur twice. Each record begins with its name, a unit's goes on with
  * its role. */
-static enum xfp_status sort_names(const struct xfp_bundle *bundle, enum xfp_table table, struct xfp_named **out,
+static enum xfp_status sort_names(const struct xfp_bundle *bundle, enum xfp_index_table table, struct xfp_named **out,
 				  struct xfp_error *err)
 {
 	uint32_t count = xfp_bundle_count(bundle, table), record = bundle->header->table[table].record;
@@ -133,7 +133,7 @@ static enum xfp_status sort_names(const struct xfp_bundle *bundle, enum xfp_tabl
 
 	*out = names;
 	if (!names)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (uint32_t i = 0; i < count; i++) {
 		struct xfp_idx_string name[2];
 
@@ -183,14 +183,14 @@ static bool view_fits(const struct xfp_idx_unit *unit, const struct xfp_idx_matr
 }
 
 /* What a walk through the tables counts. */
-struct walk {
+struct table_walk {
 	uint32_t matrices, parts; /* so far; both tables are in the order of their users */
 	uint64_t weights;
 	uint64_t *covered; /* elements of each tensor that are in units, or NO_MATRIX */
 };
 
 /* The next part belongs to (number, kind) and has this size. */
-static bool take_part(const struct xfp_bundle *bundle, struct walk *walk, uint32_t which, uint32_t number,
+static bool take_part(const struct xfp_bundle *bundle, struct table_walk *walk, uint32_t which, uint32_t number,
 		      unsigned kind, uint64_t size)
 {
 	const struct xfp_idx_part *part = &bundle->parts[walk->parts];
@@ -202,7 +202,7 @@ static bool take_part(const struct xfp_bundle *bundle, struct walk *walk, uint32
 }
 
 /* One matrix; `bytes` counts what its unit's parts must hold. */
-static bool check_matrix(const struct xfp_bundle *bundle, struct walk *walk, uint32_t u, uint32_t expert,
+static bool check_matrix(const struct xfp_bundle *bundle, struct table_walk *walk, uint32_t u, uint32_t expert,
 			 uint64_t bytes[XFP_PARTS])
 {
 	const struct xfp_idx_unit *unit = &bundle->units[u];
@@ -223,7 +223,7 @@ static bool check_matrix(const struct xfp_bundle *bundle, struct walk *walk, uin
 	return xfp_add(walk->covered[matrix->tensor], unit->rows * unit->cols, &walk->covered[matrix->tensor]);
 }
 
-static bool check_unit(const struct xfp_bundle *bundle, struct walk *walk, uint32_t u)
+static bool check_unit(const struct xfp_bundle *bundle, struct table_walk *walk, uint32_t u)
 {
 	const struct xfp_idx_unit *unit = &bundle->units[u];
 	uint64_t bytes[XFP_PARTS], total = 0, outliers = 0, weights = walk->weights;
@@ -253,7 +253,7 @@ static bool check_unit(const struct xfp_bundle *bundle, struct walk *walk, uint3
 	return unit->k == k && unit->bytes == total && unit->outliers == outliers;
 }
 
-static bool check_tensor(const struct xfp_bundle *bundle, struct walk *walk, uint32_t t)
+static bool check_tensor(const struct xfp_bundle *bundle, struct table_walk *walk, uint32_t t)
 {
 	const struct xfp_idx_tensor *tensor = &bundle->tensors[t], *equal;
 	uint64_t elements, others, covered = walk->covered[t];
@@ -284,11 +284,11 @@ static bool check_tensor(const struct xfp_bundle *bundle, struct walk *walk, uin
 enum xfp_status xfp_bundle_check_tables(struct xfp_bundle *bundle, struct xfp_error *err)
 {
 	uint32_t tensors = xfp_bundle_count(bundle, XFP_TABLE_TENSORS);
-	struct walk walk = { .covered = malloc((tensors + (size_t)1) * sizeof *walk.covered) };
+	struct table_walk walk = { .covered = malloc((tensors + (size_t)1) * sizeof *walk.covered) };
 	enum xfp_status status;
 
 	if (!walk.covered)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (uint32_t t = 0; t < tensors; t++) {
 		walk.covered[t] = NO_MATRIX;
 		if (bundle->tensors[t].rank > 8) { /* before units look at shapes */

@@ -12,7 +12,7 @@
 #include "base/sha256.h"
 #include "runtime/bundle_map.h"
 
-struct member {
+struct checked_member {
 	char name[XFP_FILE_MEMBER_BYTES];
 	uint64_t offset; /* of the content */
 	uint64_t size;   /* that the digest covers */
@@ -25,25 +25,25 @@ uint32_t xfp_bundle_members(const struct xfp_bundle *bundle)
 	return xfp_bundle_count(bundle, XFP_TABLE_FILES) + xfp_bundle_count(bundle, XFP_TABLE_PARTS);
 }
 
-static struct member find_member(const struct xfp_bundle *bundle, uint32_t number)
+static struct checked_member find_member(const struct xfp_bundle *bundle, uint32_t number)
 {
 	uint32_t files = xfp_bundle_count(bundle, XFP_TABLE_FILES);
-	struct member member;
+	struct checked_member member;
 
 	if (number < files) {
 		const struct xfp_idx_file *file = &bundle->files[number];
 
-		member = (struct member){
+		member = (struct checked_member){
 			.offset = file->offset, .size = file->size, .padded = file->size, .sha256 = file->sha256
 		};
 		xfp_file_member(number, xfp_bundle_string(bundle, file->name), member.name);
 	} else {
 		const struct xfp_idx_part *part = &bundle->parts[number - files];
 
-		member = (struct member){ .offset = part->offset,
-					  .size = part->size,
-					  .padded = bundle->padded[number - files],
-					  .sha256 = part->sha256 };
+		member = (struct checked_member){ .offset = part->offset,
+						  .size = part->size,
+						  .padded = bundle->padded[number - files],
+						  .sha256 = part->sha256 };
 		xfp_part_member(part->number, part->kind, member.name);
 	}
 	return member;
@@ -66,7 +66,7 @@ enum xfp_status xfp_bundle_check_member(const struct xfp_bundle *bundle, uint32_
 {
 	uint8_t header[3 * XFP_TAR_BLOCK], sha256[32];
 	const uint8_t *content;
-	struct member member;
+	struct checked_member member;
 	const char *wrong = NULL;
 	size_t header_bytes;
 
@@ -96,7 +96,7 @@ enum xfp_status xfp_bundle_check(const struct xfp_bundle *bundle,
 	enum xfp_status status = XFP_OK;
 
 	for (uint32_t i = 0; !status && i < xfp_bundle_members(bundle); i++) {
-		struct member member = find_member(bundle, i);
+		struct checked_member member = find_member(bundle, i);
 
 		status = xfp_bundle_check_member(bundle, i, err);
 		if (!status && progress && !progress(context, member.offset + member.padded, bundle->bytes))

@@ -16,7 +16,7 @@ static enum xfp_status dequantize(const struct xfp_linear *linear, const struct 
 				  uint64_t rows, enum xfp_float type, uint8_t *out, struct xfp_error *err)
 {
 	float *row = malloc(matrix->cols * sizeof *row);
-	enum xfp_status status = row ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = row ? XFP_OK : xfp_no_memory(err);
 	size_t row_bytes = matrix->cols * (type == XFP_FLOAT32 ? 4 : 2);
 	struct xfp_matvec w;
 

@@ -24,7 +24,7 @@ _Static_assert((int)XFP_FLOAT32 == (int)XFP_F32 && (int)XFP_FLOAT16 == (int)XFP_
 static enum xfp_status no_memory(struct xfp_linear *linear, struct xfp_error *err)
 {
 	xfp_linear_release(linear);
-	return xfp_fail(err, XFP_FAILED, "out of memory");
+	return xfp_no_memory(err);
 }
 
 static enum xfp_status no_such(const struct xfp_bundle *bundle, const char *what, uint32_t number,

@@ -396,7 +396,7 @@ static enum xfp_status run_rounds(struct round *round, const struct xfp_product 
 		if (round->order && round->place && round->batches)
 			status = run_round(round);
 		else
-			status = xfp_fail(round->err, XFP_FAILED, "out of memory");
+			status = xfp_no_memory(round->err);
 		free(round->order);
 		free(round->place);
 		free(round->batches);
@@ -443,7 +443,7 @@ enum xfp_status xfp_multiply_experts(struct xfp_team *team, const struct xfp_lin
 	if (status || !count || !linear->slice.rows)
 		return status;
 	if (!in_order(products, count) && !(ordered = order_by_y(products, count)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	if (team || !(status = xfp_team_start(1, &round.team, err)))
 		status = run_rounds(&round, ordered ? ordered : products, count);
 	if (!team)
@@ -462,7 +462,7 @@ enum xfp_status xfp_multiply(struct xfp_team *team, const struct xfp_linear *lin
 		return xfp_fail(err, XFP_USAGE, "%s: %zu vectors of %zu inputs and %zu outputs",
 				xfp_printable(linear->name).text, count, x->count, y->count);
 	if (count > XFP_MAX_BATCH && !(products = malloc(count * sizeof *products)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (size_t m = 0; m < count; m++)
 		products[m] = (struct xfp_product){ expert, (uint32_t)m, (uint32_t)m, 1 };
 	status = xfp_multiply_experts(team, linear, products, count, x, y, err);

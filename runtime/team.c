@@ -20,7 +20,7 @@
 #define MOST_THREADS 1024
 #define AWAKE 4000 /* looks at a number that another thread will change, some 100 us */
 
-struct member {
+struct team_member {
 	struct xfp_team *team;
 	unsigned number;
 	pthread_t thread;
@@ -42,9 +42,9 @@ struct xfp_team {
 
 	pthread_mutex_t lock; /* of sleep */
 	pthread_cond_t begun, done;
-	atomic_uint asleep;     /* members */
-	atomic_bool waiting;    /* for them, asleep */
-	struct member *members; /* [threads - 1] */
+	atomic_uint asleep;          /* members */
+	atomic_bool waiting;         /* for them, asleep */
+	struct team_member *members; /* [threads - 1] */
 
 	uint8_t *room;
 	size_t room_bytes, shared, own;
@@ -126,7 +126,7 @@ static void leave(struct xfp_team *team)
 
 static void *work(void *argument)
 {
-	struct member *member = argument;
+	struct team_member *member = argument;
 	struct xfp_team *team = member->team;
 	uint64_t last = 0;
 
@@ -196,7 +196,7 @@ enum xfp_status xfp_team_enter(struct xfp_team *team, size_t shared, size_t own,
 	size_t bytes;
 
 	if (shared > SIZE_MAX / 4 || own > SIZE_MAX / 4 / team->threads)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	shared = xfp_align(shared, ALIGN);
 	own = xfp_align(own, ALIGN);
 	bytes = shared + own * team->threads;
@@ -206,7 +206,7 @@ enum xfp_status xfp_team_enter(struct xfp_team *team, size_t shared, size_t own,
 		team->room_bytes = 0;
 		if (!(team->room = aligned_alloc(ALIGN, bytes))) {
 			pthread_mutex_unlock(&team->call);
-			return xfp_fail(err, XFP_FAILED, "out of memory");
+			return xfp_no_memory(err);
 		}
 		team->room_bytes = bytes;
 	}
@@ -276,7 +276,7 @@ static unsigned processors(void)
 }
 
 /* Signals are for the threads that the program knows. */
-static int start_member(struct member *member)
+static int start_member(struct team_member *member)
 {
 	sigset_t all, before;
 	int errnum;
@@ -298,16 +298,16 @@ enum xfp_status xfp_team_start(unsigned threads, struct xfp_team **out, struct x
 	if (!threads)
 		threads = processors();
 	if (!(team = make(threads)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	if (!(team->members = calloc(threads, sizeof *team->members))) {
 		dissolve(team, 0);
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	}
 	for (unsigned i = 0; i + 1 < threads; i++) {
-		struct member *member = &team->members[i];
+		struct team_member *member = &team->members[i];
 		int errnum;
 
-		*member = (struct member){ .team = team, .number = i + 1 };
+		*member = (struct team_member){ .team = team, .number = i + 1 };
 		if ((errnum = start_member(member))) {
 			dissolve(team, i);
 			return xfp_fail_errno(err, errnum, "thread %u of %u", i + 2, threads);
@@ -327,7 +327,7 @@ enum xfp_status xfp_team_borrow(unsigned threads, xfp_team_run_fn *run, void *po
 		return xfp_fail(err, XFP_USAGE, "a team of %u threads that %s called: 1 to %u", threads,
 				run ? "are" : "are not", MOST_THREADS);
 	if (!(team = make(threads)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	team->borrowed = run;
 	team->pool = pool;
 	*out = team;

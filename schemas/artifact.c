@@ -27,7 +27,7 @@ enum xfp_status xfp_artifact_create(const char *path, struct xfp_artifact *artif
 	hid_t file;
 
 	if (!copy)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", path);
+		return xfp_no_memory_for(err, path);
 	if ((file = xfp_h5_create_file(path, XFP_ENVELOPE_BYTES)) < 0) {
 		free(copy);
 		return xfp_fail_errno(err, errno ? errno : EIO, "%s: cannot create", path);
@@ -107,7 +107,7 @@ static enum xfp_status open_checked(const char *path, const char *kind, uint32_t
 	enum xfp_status status;
 
 	if (!(a.path = strdup(path)))
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", path);
+		return xfp_no_memory_for(err, path);
 	if (!(status = xfp_h5_open_file(&a, err)))
 		status = check_label(&a, kind, version, key, err);
 	if (status)

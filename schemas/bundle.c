@@ -95,7 +95,7 @@ static enum xfp_status writer_open(struct writer *w, const char *path, struct xf
 	w->block[0] = malloc(BLOCK);
 	w->block[1] = malloc(BLOCK);
 	if (!w->archive || !w->entry || !w->sha || !w->whole || !w->xxh || !w->block[0] || !w->block[1])
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	if (!EVP_DigestInit_ex(w->whole, EVP_sha256(), NULL))
 		return sha_failed(w);
 	/* Blocks of no fixed size: writes pass through uncopied, and two zero blocks end the file. */
@@ -265,14 +265,13 @@ static enum xfp_status digest_sources(struct writer *w, const struct xfp_ledger 
 
 	w->files = calloc(ledger->extra_count + 1, sizeof *w->files);
 	if (!w->files)
-		return xfp_fail(w->err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(w->err);
 
 	for (uint32_t f = 0; !status && f < ledger->extra_count; f++) {
 		char *path = xfp_path(ledger->model, ledger->extras[f]);
 		struct extent from = { path, 0, plan->files[f].size, files ? &files[f] : NULL };
 
-		status = path ? stream(w, &from, plan->files[f].sha256, w->files[f])
-			      : xfp_fail(w->err, XFP_FAILED, "out of memory");
+		status = path ? stream(w, &from, plan->files[f].sha256, w->files[f]) : xfp_no_memory(w->err);
 		free(path);
 	}
 	for (uint32_t i = 0; !status && i < plan->part_count; i++) {
@@ -311,7 +310,7 @@ static enum xfp_status put_files(struct writer *w, const struct xfp_ledger *ledg
 		struct extent from = { path, 0, file->size, files ? &files[f] : NULL };
 
 		if (!path)
-			return xfp_fail(w->err, XFP_FAILED, "out of memory");
+			return xfp_no_memory(w->err);
 		xfp_file_member(f, ledger->extras[f], name);
 		(void)((status = begin_member(w, name, file->size, file->offset)) ||
 		       (status = put_extent(w, &from, w->files[f])) || (status = end_member(w)));

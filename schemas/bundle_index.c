@@ -80,11 +80,11 @@ static bool *raw_tensors(const struct xfp_ledger *ledger)
 	return raw;
 }
 
-struct tally {
+struct index_tally {
 	uint64_t parts, strings;
 };
 
-static enum xfp_status count_string(struct tally *tally, const char *text, struct xfp_error *err)
+static enum xfp_status count_string(struct index_tally *tally, const char *text, struct xfp_error *err)
 {
 	size_t length = strlen(text);
 
@@ -94,7 +94,7 @@ static enum xfp_status count_string(struct tally *tally, const char *text, struc
 						       xfp_printable(text).text);
 }
 
-static enum xfp_status count(const struct xfp_bundle_input *input, const bool *raw, struct tally *tally,
+static enum xfp_status count(const struct xfp_bundle_input *input, const bool *raw, struct index_tally *tally,
 			     struct xfp_error *err)
 {
 	const struct xfp_ledger *ledger = input->ledger;
@@ -127,7 +127,7 @@ static enum xfp_status count(const struct xfp_bundle_input *input, const bool *r
 
 /* ---- tables ------------------------------------------------------------------------------------ */
 
-static void *place_table(struct xfp_bundle_plan *plan, enum xfp_table table, uint64_t count, size_t record,
+static void *place_table(struct xfp_bundle_plan *plan, enum xfp_index_table table, uint64_t count, size_t record,
 			 uint64_t *end)
 {
 	uint64_t offset = xfp_align(*end, 8);
@@ -141,7 +141,8 @@ static void *place_table(struct xfp_bundle_plan *plan, enum xfp_table table, uin
 	return plan->index ? plan->index + offset : NULL;
 }
 
-static uint64_t place_tables(struct xfp_bundle_plan *plan, const struct xfp_ledger *ledger, const struct tally *tally)
+static uint64_t place_tables(struct xfp_bundle_plan *plan, const struct xfp_ledger *ledger,
+			     const struct index_tally *tally)
 {
 	uint64_t end = sizeof *plan->header;
 
@@ -267,7 +268,7 @@ static enum xfp_status put_files(struct xfp_bundle_plan *plan, const struct xfp_
 		struct stat st;
 
 		if (!path)
-			return xfp_fail(err, XFP_FAILED, "out of memory");
+			return xfp_no_memory(err);
 		if (stat(path, &st))
 			status = xfp_fail_errno(err, errno, "%s", path);
 		else if (!S_ISREG(st.st_mode))
@@ -314,21 +315,21 @@ enum xfp_status xfp_bundle_plan(const struct xfp_bundle_input *input, struct xfp
 				struct xfp_error *err)
 {
 	const struct xfp_ledger *ledger = input->ledger;
-	struct tally tally = { 0 };
+	struct index_tally tally = { 0 };
 	bool *raw = raw_tensors(ledger);
 	uint32_t strings = 0;
 	enum xfp_status status;
 
 	*plan = (struct xfp_bundle_plan){ 0 };
 	if (!raw)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	if ((status = count(input, raw, &tally, err)))
 		goto done;
 	plan->index_bytes = place_tables(plan, ledger, &tally);
 	plan->index = calloc(1, plan->index_bytes);
 	plan->padded = calloc(tally.parts + 1, sizeof *plan->padded);
 	if (!plan->index || !plan->padded) {
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 		goto done;
 	}
 	place_tables(plan, ledger, &tally);

@@ -43,7 +43,7 @@ static enum xfp_status digest_of(int fd, uint64_t size, const struct xfp_artifac
 	XXH128_canonical_t canonical;
 
 	if (!state || !buffer || XXH3_128bits_reset(state) != XXH_OK) {
-		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", a->path);
+		status = xfp_no_memory_for(err, a->path);
 		goto done;
 	}
 	for (uint64_t at = XFP_ENVELOPE_BYTES; at < size;) {

@@ -111,7 +111,7 @@ enum xfp_status xfp_candidates_write(struct xfp_artifact *a, const struct xfp_ca
 	enum xfp_status status;
 
 	if (type < 0)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", a->path);
+		return xfp_no_memory_for(err, a->path);
 	(void)((status = xfp_h5_write_u64(a, "candidates", count, err)) ||
 	       (status = xfp_h5_write(a, "candidate", type, count, list, err)));
 	H5Tclose(type);
@@ -155,7 +155,7 @@ enum xfp_status xfp_candidates_read(struct xfp_artifact *a, uint32_t most, struc
 	if (claimed > most)
 		return xfp_h5_damaged(a, err, "more candidates than there are");
 	if ((type = candidate_type()) < 0)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", a->path);
+		return xfp_no_memory_for(err, a->path);
 	status = xfp_h5_read(a, "candidate", type, claimed, list, err);
 	H5Tclose(type);
 	for (uint64_t i = 0; !status && i < claimed; i++) {

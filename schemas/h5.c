@@ -484,7 +484,7 @@ enum xfp_status xfp_h5_read_text(struct xfp_artifact *a, const char *name, char 
 	    H5Tget_strpad(type) != H5T_STR_NULLPAD || H5Tget_cset(type) != H5T_CSET_UTF8 || size > MAX_TEXT)
 		status = xfp_h5_refused(a, errno, err, "attribute \"%s\" has another type", name);
 	else if (!(text = calloc(1, size + 1)))
-		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", a->path);
+		status = xfp_no_memory_for(err, a->path);
 	else if (H5Aread(attribute, type, text) < 0 || (strlen(text) != size && !(size == 1 && !text[0])))
 		status = xfp_h5_refused(a, errno, err, "attribute \"%s\" cannot be read", name);
 	H5Tclose(type);

@@ -58,7 +58,7 @@ enum xfp_status xfp_json_print(json_t *root, size_t flags, struct xfp_error *err
 	enum xfp_status status = XFP_OK;
 
 	if (!root || (json_dumpf(root, stdout, flags) && !ferror(stdout)))
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	else
 		putchar('\n');
 	json_decref(root);

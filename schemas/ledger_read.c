@@ -14,16 +14,16 @@
 /* ---- reading ----------------------------------------------------------------------------------- */
 
 /* What is being read: everything, or one unit. */
-struct reader {
+struct ledger_reader {
 	struct xfp_artifact a;
 	uint64_t total[XFP_LEDGER_TABLES];
-	struct xfp_slice slice[XFP_LEDGER_TABLES];
+	struct xfp_ledger_slice slice[XFP_LEDGER_TABLES];
 	uint64_t first_unit, first_matrix;
 	uint64_t *tensor; /* numbers of the tensors that are read, ascending */
 	struct xfp_ledger *l;
 };
 
-static enum xfp_status read_header(struct reader *r, struct xfp_error *err)
+static enum xfp_status read_header(struct ledger_reader *r, struct xfp_error *err)
 {
 	enum xfp_status status;
 	uint64_t version = 0;
@@ -61,7 +61,7 @@ static int by_number(const void *a, const void *b)
 }
 
 /* The tensors that the matrices in memory refer to. */
-static enum xfp_status read_tensors_of_matrices(struct reader *r, uint64_t matrices, struct xfp_error *err)
+static enum xfp_status read_tensors_of_matrices(struct ledger_reader *r, uint64_t matrices, struct xfp_error *err)
 {
 	struct xfp_range *wanted = calloc(matrices + 1, sizeof *wanted);
 	uint32_t distinct = 0;
@@ -69,10 +69,11 @@ static enum xfp_status read_tensors_of_matrices(struct reader *r, uint64_t matri
 	r->tensor = calloc(matrices + 1, sizeof *r->tensor);
 	if (!wanted || !r->tensor) {
 		free(wanted);
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", r->a.path);
+		return xfp_no_memory_for(err, r->a.path);
 	}
 	for (uint64_t i = 0; i < matrices; i++) {
-		const struct xfp_matrix_record *m = xfp_slice_at(&r->slice[XFP_LEDGER_MATRICES], r->first_matrix + i);
+		const struct xfp_matrix_record *m =
+			xfp_ledger_slice_at(&r->slice[XFP_LEDGER_MATRICES], r->first_matrix + i);
 
 		r->tensor[i] = m->tensor;
 		wanted[i] = (struct xfp_range){ m->tensor, 1 };
@@ -87,7 +88,7 @@ static enum xfp_status read_tensors_of_matrices(struct reader *r, uint64_t matri
 }
 
 /* The records of the whole ledger. */
-static enum xfp_status read_all_records(struct reader *r, struct xfp_error *err)
+static enum xfp_status read_all_records(struct ledger_reader *r, struct xfp_error *err)
 {
 	for (unsigned i = 0; i < XFP_LEDGER_TABLES; i++) {
 		enum xfp_status status = xfp_slice_range(&r->a, i, r->total[i], 0, r->total[i], &r->slice[i], err);
@@ -104,28 +105,28 @@ static enum xfp_status read_all_records(struct reader *r, struct xfp_error *err)
 }
 
 /* The strings that the records in memory refer to. */
-static enum xfp_status read_strings(struct reader *r, struct xfp_error *err)
+static enum xfp_status read_strings(struct ledger_reader *r, struct xfp_error *err)
 {
 	size_t count = 0, most = 2 * ((size_t)r->l->file_count + r->l->tensor_count + r->l->unit_count);
 	struct xfp_range *wanted = calloc(most + 1, sizeof *wanted);
 
 	if (!wanted)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", r->a.path);
+		return xfp_no_memory_for(err, r->a.path);
 #define WANT(text) (wanted[count++] = (struct xfp_range){ (text).offset, (text).length })
 	for (uint32_t i = 0; i < r->l->file_count; i++) {
-		const struct xfp_file_record *f = xfp_slice_at(&r->slice[XFP_LEDGER_FILES], i);
+		const struct xfp_file_record *f = xfp_ledger_slice_at(&r->slice[XFP_LEDGER_FILES], i);
 
 		WANT(f->name);
 		WANT(f->path);
 	}
 	for (uint32_t i = 0; i < r->l->tensor_count; i++) {
-		const struct xfp_tensor_record *t = xfp_slice_at(&r->slice[XFP_LEDGER_TENSORS], r->tensor[i]);
+		const struct xfp_tensor_record *t = xfp_ledger_slice_at(&r->slice[XFP_LEDGER_TENSORS], r->tensor[i]);
 
 		WANT(t->name);
 		WANT(t->reason);
 	}
 	for (uint32_t i = 0; i < r->l->unit_count; i++) {
-		const struct xfp_unit_record *u = xfp_slice_at(&r->slice[XFP_LEDGER_UNITS], r->first_unit + i);
+		const struct xfp_unit_record *u = xfp_ledger_slice_at(&r->slice[XFP_LEDGER_UNITS], r->first_unit + i);
 
 		WANT(u->name);
 		WANT(u->role);
@@ -136,7 +137,7 @@ static enum xfp_status read_strings(struct reader *r, struct xfp_error *err)
 }
 
 /* The records of one unit. */
-static enum xfp_status read_unit_records(struct reader *r, uint32_t unit, struct xfp_error *err)
+static enum xfp_status read_unit_records(struct ledger_reader *r, uint32_t unit, struct xfp_error *err)
 {
 	const struct xfp_unit_record *u;
 	enum xfp_status status;
@@ -149,7 +150,7 @@ static enum xfp_status read_unit_records(struct reader *r, uint32_t unit, struct
 		return status;
 	r->first_unit = unit;
 	r->l->unit_count = 1;
-	u = xfp_slice_at(&r->slice[XFP_LEDGER_UNITS], unit);
+	u = xfp_ledger_slice_at(&r->slice[XFP_LEDGER_UNITS], unit);
 	r->first_matrix = u->first_matrix;
 	if ((status = xfp_slice_range(&r->a, XFP_LEDGER_MATRICES, r->total[XFP_LEDGER_MATRICES], u->first_matrix,
 				      u->experts, &r->slice[XFP_LEDGER_MATRICES], err)))
@@ -166,27 +167,28 @@ static enum xfp_status read_unit_records(struct reader *r, uint32_t unit, struct
 
 /* ---- from records to the ledger ---------------------------------------------------------------- */
 
-static enum xfp_status take_text(struct reader *r, struct xfp_ledger_text text, char **out, struct xfp_error *err)
+static enum xfp_status take_text(struct ledger_reader *r, struct xfp_ledger_text text, char **out,
+				 struct xfp_error *err)
 {
-	const struct xfp_slice *pool = &r->slice[XFP_LEDGER_STRINGS];
+	const struct xfp_ledger_slice *pool = &r->slice[XFP_LEDGER_STRINGS];
 	uint64_t total = r->total[XFP_LEDGER_STRINGS];
 	const char *from = "";
 
 	if (text.length > total || text.offset > total - text.length)
 		return xfp_h5_damaged(&r->a, err, "string outside the pool");
 	if (text.length)
-		from = xfp_slice_at(pool, text.offset);
+		from = xfp_ledger_slice_at(pool, text.offset);
 	if (memchr(from, 0, text.length))
 		return xfp_h5_damaged(&r->a, err, "NUL in a string");
 	if (!(*out = strndup(from, text.length)))
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", r->a.path);
+		return xfp_no_memory_for(err, r->a.path);
 	return XFP_OK;
 }
 
-static enum xfp_status take_files(struct reader *r, struct xfp_error *err)
+static enum xfp_status take_files(struct ledger_reader *r, struct xfp_error *err)
 {
 	for (uint32_t i = 0; i < r->l->file_count; i++) {
-		const struct xfp_file_record *from = xfp_slice_at(&r->slice[XFP_LEDGER_FILES], i);
+		const struct xfp_file_record *from = xfp_ledger_slice_at(&r->slice[XFP_LEDGER_FILES], i);
 		struct xfp_ledger_file *to = &r->l->files[i];
 		enum xfp_status status;
 
@@ -204,11 +206,11 @@ static enum xfp_status take_files(struct reader *r, struct xfp_error *err)
 	return XFP_OK;
 }
 
-static enum xfp_status take_tensors(struct reader *r, struct xfp_error *err)
+static enum xfp_status take_tensors(struct ledger_reader *r, struct xfp_error *err)
 {
 	for (uint32_t i = 0; i < r->l->tensor_count; i++) {
 		uint64_t number = r->tensor ? r->tensor[i] : i;
-		const struct xfp_tensor_record *from = xfp_slice_at(&r->slice[XFP_LEDGER_TENSORS], number);
+		const struct xfp_tensor_record *from = xfp_ledger_slice_at(&r->slice[XFP_LEDGER_TENSORS], number);
 		struct xfp_ledger_tensor *to = &r->l->tensors[i];
 		enum xfp_status status;
 
@@ -236,7 +238,7 @@ static enum xfp_status take_tensors(struct reader *r, struct xfp_error *err)
 }
 
 /* Index in the ledger being built of the tensor of that number, which is known to be there. */
-static uint32_t tensor_index(const struct reader *r, uint64_t number)
+static uint32_t tensor_index(const struct ledger_reader *r, uint64_t number)
 {
 	if (!r->tensor)
 		return (uint32_t)number;
@@ -245,11 +247,11 @@ static uint32_t tensor_index(const struct reader *r, uint64_t number)
 			  r->tensor);
 }
 
-static enum xfp_status take_matrices(struct reader *r, struct xfp_error *err)
+static enum xfp_status take_matrices(struct ledger_reader *r, struct xfp_error *err)
 {
 	for (uint32_t i = 0; i < r->l->matrix_count; i++) {
 		const struct xfp_matrix_record *from =
-			xfp_slice_at(&r->slice[XFP_LEDGER_MATRICES], r->first_matrix + i);
+			xfp_ledger_slice_at(&r->slice[XFP_LEDGER_MATRICES], r->first_matrix + i);
 
 		if (from->tensor >= r->total[XFP_LEDGER_TENSORS])
 			return xfp_h5_damaged(&r->a, err, "impossible matrix %llu",
@@ -266,10 +268,11 @@ static enum xfp_status take_matrices(struct reader *r, struct xfp_error *err)
 	return XFP_OK;
 }
 
-static enum xfp_status take_units(struct reader *r, struct xfp_error *err)
+static enum xfp_status take_units(struct ledger_reader *r, struct xfp_error *err)
 {
 	for (uint32_t i = 0; i < r->l->unit_count; i++) {
-		const struct xfp_unit_record *from = xfp_slice_at(&r->slice[XFP_LEDGER_UNITS], r->first_unit + i);
+		const struct xfp_unit_record *from =
+			xfp_ledger_slice_at(&r->slice[XFP_LEDGER_UNITS], r->first_unit + i);
 		struct xfp_ledger_unit *to = &r->l->units[i];
 		uint64_t first = from->first_matrix - r->first_matrix;
 		enum xfp_status status;
@@ -299,19 +302,19 @@ static enum xfp_status take_units(struct reader *r, struct xfp_error *err)
 	return XFP_OK;
 }
 
-static enum xfp_status take_extras(struct reader *r, struct xfp_error *err)
+static enum xfp_status take_extras(struct ledger_reader *r, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
 	for (uint32_t i = 0; !status && i < r->l->extra_count; i++) {
-		const struct xfp_ledger_text *from = xfp_slice_at(&r->slice[XFP_LEDGER_EXTRAS], i);
+		const struct xfp_ledger_text *from = xfp_ledger_slice_at(&r->slice[XFP_LEDGER_EXTRAS], i);
 
 		status = take_text(r, *from, &r->l->extras[i], err);
 	}
 	return status;
 }
 
-static enum xfp_status allocate(struct reader *r, struct xfp_error *err)
+static enum xfp_status allocate(struct ledger_reader *r, struct xfp_error *err)
 {
 	struct xfp_ledger *l = r->l;
 
@@ -322,14 +325,14 @@ static enum xfp_status allocate(struct reader *r, struct xfp_error *err)
 	l->extras = calloc(l->extra_count + (size_t)1, sizeof *l->extras);
 	if (l->files && l->tensors && l->units && l->matrices && l->extras)
 		return XFP_OK;
-	return xfp_fail(err, XFP_FAILED, "%s: out of memory", r->a.path);
+	return xfp_no_memory_for(err, r->a.path);
 }
 
 /* `unit` NULL: the whole ledger. */
 static enum xfp_status read_ledger(const char *path, const uint32_t *unit, struct xfp_ledger **out,
 				   struct xfp_error *err)
 {
-	struct reader r = { .a = { .file = -1, .path = (char *)path, .remedy = "run xfp-inspect again" } };
+	struct ledger_reader r = { .a = { .file = -1, .path = (char *)path, .remedy = "run xfp-inspect again" } };
 	enum xfp_status status;
 	struct stat st;
 
@@ -342,7 +345,7 @@ static enum xfp_status read_ledger(const char *path, const uint32_t *unit, struc
 	if ((status = xfp_envelope_check(&r.a, true, err)))
 		return status;
 	if (!(r.l = calloc(1, sizeof *r.l)))
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", path);
+		return xfp_no_memory_for(err, path);
 	if (!(status = xfp_h5_open_file(&r.a, err)) && !(status = read_header(&r, err)) &&
 	    !(status = unit ? read_unit_records(&r, *unit, err) : read_all_records(&r, err)) &&
 	    !(status = allocate(&r, err)))
@@ -352,7 +355,7 @@ static enum xfp_status read_ledger(const char *path, const uint32_t *unit, struc
 	if (r.a.file >= 0)
 		H5Fclose(r.a.file);
 	for (unsigned i = 0; i < XFP_LEDGER_TABLES; i++)
-		xfp_slice_free(&r.slice[i]);
+		xfp_ledger_slice_free(&r.slice[i]);
 	free(r.tensor);
 	if (status)
 		xfp_ledger_free(r.l);

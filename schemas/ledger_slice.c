@@ -5,12 +5,12 @@
 
 #include "schemas/h5.h"
 
-void xfp_slice_free(struct xfp_slice *slice)
+void xfp_ledger_slice_free(struct xfp_ledger_slice *slice)
 {
 	free(slice->range);
 	free(slice->at);
 	free(slice->data);
-	*slice = (struct xfp_slice){ 0 };
+	*slice = (struct xfp_ledger_slice){ 0 };
 }
 
 static int by_first(const void *a, const void *b)
@@ -40,9 +40,10 @@ static size_t join(struct xfp_range *range, size_t count, uint64_t gap)
 }
 
 enum xfp_status xfp_slice_read(struct xfp_artifact *a, enum xfp_ledger_table table, uint64_t total,
-			       struct xfp_range *wanted, size_t count, struct xfp_slice *out, struct xfp_error *err)
+			       struct xfp_range *wanted, size_t count, struct xfp_ledger_slice *out,
+			       struct xfp_error *err)
 {
-	struct xfp_slice slice = { .range = wanted, .record = xfp_ledger_record_size(table) };
+	struct xfp_ledger_slice slice = { .range = wanted, .record = xfp_ledger_record_size(table) };
 	const char *name = xfp_ledger_table_name(table);
 	enum xfp_status status = XFP_OK;
 	hid_t type = xfp_ledger_record_type(table);
@@ -59,7 +60,7 @@ enum xfp_status xfp_slice_read(struct xfp_artifact *a, enum xfp_ledger_table tab
 	slice.at = calloc(slice.ranges + 1, sizeof *slice.at);
 	slice.data = elements < SIZE_MAX / slice.record ? malloc(elements * slice.record + 1) : NULL;
 	if (type < 0 || !slice.at || !slice.data) {
-		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", a->path);
+		status = xfp_no_memory_for(err, a->path);
 		goto done;
 	}
 	for (size_t i = 0; i < slice.ranges; i++) {
@@ -73,22 +74,22 @@ done:
 	if (type >= 0)
 		H5Tclose(type);
 	if (status)
-		xfp_slice_free(&slice);
+		xfp_ledger_slice_free(&slice);
 	return status;
 }
 
 enum xfp_status xfp_slice_range(struct xfp_artifact *a, enum xfp_ledger_table table, uint64_t total, uint64_t first,
-				uint64_t count, struct xfp_slice *out, struct xfp_error *err)
+				uint64_t count, struct xfp_ledger_slice *out, struct xfp_error *err)
 {
 	struct xfp_range *range = malloc(sizeof *range);
 
 	if (!range)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", a->path);
+		return xfp_no_memory_for(err, a->path);
 	*range = (struct xfp_range){ first, count };
 	return xfp_slice_read(a, table, total, range, 1, out, err);
 }
 
-const void *xfp_slice_at(const struct xfp_slice *slice, uint64_t element)
+const void *xfp_ledger_slice_at(const struct xfp_ledger_slice *slice, uint64_t element)
 {
 	size_t low = 0, high = slice->ranges;
 

@@ -14,7 +14,7 @@ struct xfp_range {
 
 /* The elements of a table that somebody asked for, read in as few ranges as is sensible: ranges that
  * are close together become one, since a call of libhdf5 costs more than a few kilobytes. */
-struct xfp_slice {
+struct xfp_ledger_slice {
 	struct xfp_range *range; /* ascending, disjoint */
 	size_t *at;              /* element of `data` where a range begins */
 	size_t ranges;
@@ -24,13 +24,14 @@ struct xfp_slice {
 
 /* Read the elements of `wanted` from a table of `total`. `wanted` is taken over in any case. */
 enum xfp_status xfp_slice_read(struct xfp_artifact *a, enum xfp_ledger_table table, uint64_t total,
-			       struct xfp_range *wanted, size_t count, struct xfp_slice *out, struct xfp_error *err);
+			       struct xfp_range *wanted, size_t count, struct xfp_ledger_slice *out,
+			       struct xfp_error *err);
 /* One range of a table. */
 enum xfp_status xfp_slice_range(struct xfp_artifact *a, enum xfp_ledger_table table, uint64_t total, uint64_t first,
-				uint64_t count, struct xfp_slice *out, struct xfp_error *err);
-void xfp_slice_free(struct xfp_slice *slice);
+				uint64_t count, struct xfp_ledger_slice *out, struct xfp_error *err);
+void xfp_ledger_slice_free(struct xfp_ledger_slice *slice);
 
 /* An element that was asked for. */
-const void *xfp_slice_at(const struct xfp_slice *slice, uint64_t element);
+const void *xfp_ledger_slice_at(const struct xfp_ledger_slice *slice, uint64_t element);
 
 #endif

@@ -4,24 +4,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum kind { END, U32, U64, I64, TEXT, SHAPE };
+enum column_kind { END, U32, U64, I64, TEXT, SHAPE };
 
-struct member {
+struct table_member {
 	const char *name;
 	size_t offset;
-	enum kind kind;
+	enum column_kind kind;
 };
 
 #define AT(record, field) offsetof(struct xfp_##record##_record, field)
 
 /* clang-format off */
-static const struct member file_members[] = {
+static const struct table_member file_members[] = {
 	{ "name", AT(file, name), TEXT },         { "path", AT(file, path), TEXT },
 	{ "device", AT(file, device), U64 },      { "inode", AT(file, inode), U64 },
 	{ "size", AT(file, size), U64 },          { "mtime_ns", AT(file, mtime_ns), I64 },
 	{ "ctime_ns", AT(file, ctime_ns), I64 },  { NULL, 0, END },
 };
-static const struct member tensor_members[] = {
+static const struct table_member tensor_members[] = {
 	{ "name", AT(tensor, name), TEXT },       { "reason", AT(tensor, reason), TEXT },
 	{ "dtype", AT(tensor, dtype), U32 },      { "class", AT(tensor, class_), U32 },
 	{ "fate", AT(tensor, fate), U32 },        { "rank", AT(tensor, rank), U32 },
@@ -29,20 +29,20 @@ static const struct member tensor_members[] = {
 	{ "tied", AT(tensor, tied), U32 },        { "offset", AT(tensor, offset), U64 },
 	{ "bytes", AT(tensor, bytes), U64 },      { NULL, 0, END },
 };
-static const struct member unit_members[] = {
+static const struct table_member unit_members[] = {
 	{ "name", AT(unit, name), TEXT },         { "role", AT(unit, role), TEXT },
 	{ "class", AT(unit, class_), U32 },       { "plan", AT(unit, plan), U32 },
 	{ "dtype", AT(unit, dtype), U32 },        { "experts", AT(unit, experts), U32 },
 	{ "rows", AT(unit, rows), U64 },          { "cols", AT(unit, cols), U64 },
 	{ "first_matrix", AT(unit, first_matrix), U64 }, { NULL, 0, END },
 };
-static const struct member matrix_members[] = {
+static const struct table_member matrix_members[] = {
 	{ "tensor", AT(matrix, tensor), U64 },    { "base", AT(matrix, base), U64 },
 	{ "rows", AT(matrix, rows), U64 },        { "cols", AT(matrix, cols), U64 },
 	{ "row_stride", AT(matrix, row_stride), U64 }, { "col_stride", AT(matrix, col_stride), U64 },
 	{ NULL, 0, END },
 };
-static const struct member text_members[] = {
+static const struct table_member text_members[] = {
 	{ "offset", offsetof(struct xfp_ledger_text, offset), U32 },
 	{ "length", offsetof(struct xfp_ledger_text, length), U32 },
 	{ NULL, 0, END },
@@ -52,7 +52,7 @@ static const struct member text_members[] = {
 static const struct table {
 	const char *name;
 	size_t size;
-	const struct member *members; /* NULL: plain bytes */
+	const struct table_member *members; /* NULL: plain bytes */
 } tables[XFP_LEDGER_TABLES] = {
 	[XFP_LEDGER_FILES] = { "files", sizeof(struct xfp_file_record), file_members },
 	[XFP_LEDGER_TENSORS] = { "tensors", sizeof(struct xfp_tensor_record), tensor_members },
@@ -71,9 +71,9 @@ size_t xfp_ledger_record_size(enum xfp_ledger_table table)
 	return tables[table].size;
 }
 
-static hid_t compound(size_t size, const struct member *members);
+static hid_t compound(size_t size, const struct table_member *members);
 
-static hid_t member_type(enum kind kind)
+static hid_t member_type(enum column_kind kind)
 {
 	hsize_t eight = 8;
 
@@ -94,11 +94,11 @@ static hid_t member_type(enum kind kind)
 	return -1;
 }
 
-static hid_t compound(size_t size, const struct member *members)
+static hid_t compound(size_t size, const struct table_member *members)
 {
 	hid_t type = H5Tcreate(H5T_COMPOUND, size);
 
-	for (const struct member *m = members; type >= 0 && m->name; m++) {
+	for (const struct table_member *m = members; type >= 0 && m->name; m++) {
 		hid_t of = member_type(m->kind);
 		bool good = of >= 0 && H5Tinsert(type, m->name, m->offset, of) >= 0;
 

@@ -165,7 +165,7 @@ static enum xfp_status write_tables(struct xfp_artifact *a, void *const data[], 
 		enum xfp_status status;
 
 		if (type < 0)
-			return xfp_fail(err, XFP_FAILED, "%s: out of memory", a->path);
+			return xfp_no_memory_for(err, a->path);
 		status = xfp_h5_write(a, xfp_ledger_table_name(i), type, count[i], data[i], err);
 		H5Tclose(type);
 		if (status)

@@ -55,7 +55,7 @@ enum xfp_status xfp_packed_end(struct xfp_artifact *a, const struct xfp_packed *
 	enum xfp_status status;
 
 	if (type < 0)
-		return xfp_fail(err, XFP_FAILED, "%s: out of memory", a->path);
+		return xfp_no_memory_for(err, a->path);
 	(void)((status = xfp_h5_write_u64(a, "mode", packed->mode, err)) ||
 	       (status = xfp_h5_write_u64(a, "k", packed->k, err)) ||
 	       (status = xfp_h5_write_u64(a, "group", packed->group, err)) ||
@@ -140,7 +140,7 @@ enum xfp_status xfp_packed_read(struct xfp_artifact *a, struct xfp_packed *packe
 			return status;
 	}
 	if ((type = matrix_type()) < 0 || !(read.matrix = calloc(matrices ? matrices : 1, sizeof *read.matrix)))
-		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", a->path);
+		status = xfp_no_memory_for(err, a->path);
 	else
 		(void)((status = xfp_h5_read(a, "matrix", type, matrices, read.matrix, err)) ||
 		       (status = check_matrices(a, &read, err)));

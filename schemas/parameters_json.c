@@ -103,21 +103,21 @@ done:
 
 /* An object whose members are taken one by one; whatever is left in the end is unknown. The first
  * complaint stays. */
-struct reader {
+struct parameter_reader {
 	json_t *object;
 	const char *where;
 	enum xfp_status status;
 	struct xfp_error *err;
 };
 
-static void complain(struct reader *r, const char *name, const char *what)
+static void complain(struct parameter_reader *r, const char *name, const char *what)
 {
 	if (!r->status)
 		r->status = xfp_fail(r->err, XFP_BAD_INPUT, "%s: \"%s\" %s", r->where, name, what);
 }
 
 /* A text member, which stays valid until the next call with its name. NULL after a complaint. */
-static const char *get_text(struct reader *r, const char *name)
+static const char *get_text(struct parameter_reader *r, const char *name)
 {
 	json_t *value = json_object_get(r->object, name);
 
@@ -128,14 +128,14 @@ static const char *get_text(struct reader *r, const char *name)
 	return json_string_value(value);
 }
 
-static void taken(struct reader *r, const char *name, bool good)
+static void taken(struct parameter_reader *r, const char *name, bool good)
 {
 	if (!good)
 		complain(r, name, "has an impossible value");
 	json_object_del(r->object, name);
 }
 
-static void get_decimal(struct reader *r, const char *name, uint32_t scale, uint32_t most, uint32_t *value)
+static void get_decimal(struct parameter_reader *r, const char *name, uint32_t scale, uint32_t most, uint32_t *value)
 {
 	const char *text = get_text(r, name);
 
@@ -148,7 +148,7 @@ static void get_decimal(struct reader *r, const char *name, uint32_t scale, uint
 		taken(r, name, text &&parse(text, value)); \
 	} while (0)
 
-static void check_empty(struct reader *r)
+static void check_empty(struct parameter_reader *r)
 {
 	const char *left = json_object_iter_key(json_object_iter(r->object));
 
@@ -156,9 +156,9 @@ static void check_empty(struct reader *r)
 		complain(r, left, "is unknown");
 }
 
-static void get_floors(struct reader *r, uint32_t floor[XFP_CLASSES])
+static void get_floors(struct parameter_reader *r, uint32_t floor[XFP_CLASSES])
 {
-	struct reader floors = { json_object_get(r->object, "floors"), r->where, XFP_OK, r->err };
+	struct parameter_reader floors = { json_object_get(r->object, "floors"), r->where, XFP_OK, r->err };
 
 	if (!json_is_object(floors.object)) {
 		complain(r, "floors", floors.object ? "is not an object" : "is missing");
@@ -174,9 +174,9 @@ static void get_floors(struct reader *r, uint32_t floor[XFP_CLASSES])
 }
 
 /* Absent where nothing is asked for. */
-static void get_formats(struct reader *r, struct xfp_format format[XFP_CLASSES])
+static void get_formats(struct parameter_reader *r, struct xfp_format format[XFP_CLASSES])
 {
-	struct reader formats = { json_object_get(r->object, "formats"), r->where, XFP_OK, r->err };
+	struct parameter_reader formats = { json_object_get(r->object, "formats"), r->where, XFP_OK, r->err };
 
 	if (!formats.object || r->status)
 		return;
@@ -192,7 +192,7 @@ static void get_formats(struct reader *r, struct xfp_format format[XFP_CLASSES])
 	json_object_del(r->object, "formats");
 }
 
-static void get_overrides(struct reader *r, struct xfp_parameters *p)
+static void get_overrides(struct parameter_reader *r, struct xfp_parameters *p)
 {
 	json_t *list = json_object_get(r->object, "overrides"), *item;
 	struct xfp_override override;
@@ -210,7 +210,7 @@ static void get_overrides(struct reader *r, struct xfp_parameters *p)
 			complain(r, "overrides", "has an impossible value");
 		} else if (!xfp_parameters_add_override(p, &override)) {
 			free(override.pattern);
-			r->status = xfp_fail(r->err, XFP_FAILED, "out of memory");
+			r->status = xfp_no_memory(r->err);
 		}
 		if (r->status)
 			return;
@@ -218,7 +218,7 @@ static void get_overrides(struct reader *r, struct xfp_parameters *p)
 	json_object_del(r->object, "overrides");
 }
 
-static void get_integer(struct reader *r, const char *name, uint32_t *value)
+static void get_integer(struct parameter_reader *r, const char *name, uint32_t *value)
 {
 	json_t *number = json_object_get(r->object, name);
 	json_int_t integer = json_integer_value(number);
@@ -229,7 +229,7 @@ static void get_integer(struct reader *r, const char *name, uint32_t *value)
 	*value = (uint32_t)integer;
 }
 
-static void get_library(struct reader *r, struct xfp_parameters *p)
+static void get_library(struct parameter_reader *r, struct xfp_parameters *p)
 {
 	if (json_object_get(r->object, "group_size"))
 		get_integer(r, "group_size", &p->group_size);
@@ -248,14 +248,14 @@ static void get_library(struct reader *r, struct xfp_parameters *p)
 enum xfp_status xfp_parameters_from_json(const char *text, const char *where, struct xfp_parameters *out,
 					 struct xfp_error *err)
 {
-	struct reader r = { .where = where, .err = err };
+	struct parameter_reader r = { .where = where, .err = err };
 	struct xfp_parameters p = { 0 };
 	json_error_t problem;
 
 	errno = 0;
 	/* jansson calls it a syntax error when memory runs out. */
 	if (!(r.object = json_loads(text, JSON_REJECT_DUPLICATES, &problem)))
-		return errno == ENOMEM ? xfp_fail(err, XFP_FAILED, "%s: out of memory", where)
+		return errno == ENOMEM ? xfp_no_memory_for(err, where)
 				       : xfp_fail(err, XFP_BAD_INPUT, "%s: not JSON (line %d: %s)", where, problem.line,
 						  problem.text);
 	if (!json_is_object(r.object)) {

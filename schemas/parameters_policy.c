@@ -109,7 +109,7 @@ enum xfp_status xfp_override_parse(const char *text, struct xfp_override *overri
 				"floor:0.995",
 				value);
 	if (!(read.pattern = strndup(text, (size_t)(equals - text))))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	if (class && !xfp_class_parse(xfp_after(read.pattern, XFP_CLASS_PREFIX), &ignored)) {
 		free(read.pattern);
 		return xfp_fail(err, XFP_USAGE, "there is no such class; classes are %s", xfp_class_list(list));

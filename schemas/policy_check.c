@@ -245,7 +245,7 @@ static enum xfp_status check_override(const struct xfp_ledger *ledger, const str
 	if (has_unit(ledger, override))
 		return XFP_OK;
 	if (!(text = xfp_override_text(override)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	tensor = find_tensor(ledger, override);
 	status = tensor ? explain(ledger, override, tensor, xfp_printable(text).text, err)
 			: nothing_matches(ledger, override, xfp_printable(text).text, err);

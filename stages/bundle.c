@@ -63,8 +63,7 @@ static enum xfp_status fail_changed(const struct assembly *a, struct xfp_error *
 static enum xfp_status load_work(struct assembly *a, const char *cache, const char *expected, struct xfp_error *err)
 {
 	char *path = xfp_path(a->work, XFP_LEDGER_FILE);
-	enum xfp_status status =
-		path ? xfp_work_parameters(a->work, &a->parameters, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = path ? xfp_work_parameters(a->work, &a->parameters, err) : xfp_no_memory(err);
 
 	/* What is not even in form is no more what xfp wrote. */
 	if (status == XFP_DAMAGED && expected)
@@ -81,8 +80,7 @@ static enum xfp_status load_work(struct assembly *a, const char *cache, const ch
 	a->choice = calloc(a->ledger->unit_count + 1, sizeof *a->choice);
 	a->key = calloc(a->ledger->unit_count + 1, sizeof *a->key);
 	a->path = calloc(a->ledger->unit_count + 1, sizeof *a->path);
-	return a->packed && a->units && a->choice && a->key && a->path ? XFP_OK
-								       : xfp_fail(err, XFP_FAILED, "out of memory");
+	return a->packed && a->units && a->choice && a->key && a->path ? XFP_OK : xfp_no_memory(err);
 }
 
 /* The keys that the units' stamps name, and whether they and the parameters are what xfp left there. */
@@ -93,7 +91,7 @@ static enum xfp_status read_stamps(struct assembly *a, const char *expected, str
 	char found[33] = "";
 
 	if (!decided || !(a->files = xfp_decided_files(a->ledger)))
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	for (uint32_t f = 0; !status && f < a->ledger->extra_count; f++)
 		xfp_decided_file(decided, a->ledger->extras[f], &a->files[f]);
 	for (uint32_t u = 0; !status && u < a->ledger->unit_count; u++) {
@@ -122,7 +120,7 @@ static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_erro
 	enum xfp_status status;
 
 	if (!(a->path[u] = xfp_store_path(&a->store, a->key[u])))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	status = xfp_stamped_open(&a->store, a->work, u, XFP_STAMP_PACKED, a->key[u], XFP_PACKED_KIND,
 				  XFP_PACKED_VERSION, &artifact, err);
 	if (!status)
@@ -161,22 +159,22 @@ static char *why_kept(const struct assembly *a, const struct xfp_ledger_unit *un
 
 	switch (unit->plan) {
 	case XFP_PLAN_FP8:
-		return xfp_format("%s: kept at source precision, which fp8 would not hold or not undercut", class);
+		return xfp_formatted("%s: kept at source precision, which fp8 would not hold or not undercut", class);
 	case XFP_PLAN_KEEP:
 		by = xfp_policy_format_by(&a->parameters, &policy, unit->class_);
 		if (!by && (policy.format_by >= 0 || policy.format_by == XFP_BY_CLASS))
 			return NULL;
 		if (!by)
-			return xfp_format("%s: kept as asked for", class);
-		reason = xfp_format("%s: kept as asked for by %s", class, by);
+			return xfp_formatted("%s: kept as asked for", class);
+		reason = xfp_formatted("%s: kept as asked for by %s", class, by);
 		free(by);
 		return reason;
 	default:
 		if (policy.fixed)
-			return xfp_format("%s: kept at source precision, %s bits would take no less%s", class,
-					  xfp_bits_format(policy.format.bits, floor), or_nonfinite);
-		return xfp_format("%s: kept at source precision, no smaller candidate meets the floor %s%s", class,
-				  xfp_decimal_format(policy.floor, XFP_NANO, floor), or_nonfinite);
+			return xfp_formatted("%s: kept at source precision, %s bits would take no less%s", class,
+					     xfp_bits_format(policy.format.bits, floor), or_nonfinite);
+		return xfp_formatted("%s: kept at source precision, no smaller candidate meets the floor %s%s", class,
+				     xfp_decimal_format(policy.floor, XFP_NANO, floor), or_nonfinite);
 	}
 }
 
@@ -192,12 +190,12 @@ static enum xfp_status settle(struct assembly *a, uint32_t u, struct xfp_ledger_
 	if (packed->mode == XFP_MODE_KEEP)
 		reason = why_kept(a, unit);
 	else if (packed->mode == XFP_MODE_FP8)
-		reason = xfp_format("%s: fp8, one scale a row", xfp_class_name(unit->class_));
+		reason = xfp_formatted("%s: fp8, one scale a row", xfp_class_name(unit->class_));
 	else
-		reason = xfp_format("%s: %s, %" PRIu32 " bits", xfp_class_name(unit->class_),
-				    xfp_mode_name((enum xfp_mode)packed->mode), packed->k);
+		reason = xfp_formatted("%s: %s, %" PRIu32 " bits", xfp_class_name(unit->class_),
+				       xfp_mode_name((enum xfp_mode)packed->mode), packed->k);
 	if (!reason)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	free(tensor->reason);
 	tensor->reason = reason;
 	tensor->fate = packed->mode == XFP_MODE_KEEP ? XFP_FATE_KEPT : XFP_FATE_QUANTIZED;
@@ -238,13 +236,13 @@ static enum xfp_status describe(struct assembly *a, struct xfp_error *err)
 				 a->ledger->family, "algorithms", algorithms, "parameters", values);
 	text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
 
-	a->json = text ? xfp_format("%s\n", text) : NULL;
+	a->json = text ? xfp_formatted("%s\n", text) : NULL;
 	free(text);
 	free(parameters);
 	json_decref(algorithms);
 	json_decref(values);
 	json_decref(root);
-	return a->json ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	return a->json ? XFP_OK : xfp_no_memory(err);
 }
 
 static enum xfp_status load_units(struct assembly *a, struct xfp_error *err)

@@ -79,7 +79,7 @@ enum xfp_status xfp_chosen_write_outliers(const struct xfp_chosen *chosen, const
 	enum xfp_status status;
 
 	if (!data)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	column = data + xfp_outlier_row_bytes(rows, marks->count);
 	value = column + (marks->count * wide + 3) / 4 * 4;
 	for (uint64_t r = 0; !listed && r <= rows; r++)

@@ -19,14 +19,14 @@ struct unit_fit {
 
 /* ---- rows to train on -------------------------------------------------------------------------- */
 
-struct walk {
+struct row_walk {
 	uint64_t n, next; /* numbers of all and of the next one */
 	void (*take)(void *own, const struct xfp_training_row *row, uint64_t i);
 	void *own;
 };
 
 /* Those of matrix m. */
-static enum xfp_status walk_matrix(struct unit_fit *u, uint32_t m, struct walk *walk, struct xfp_error *err)
+static enum xfp_status walk_matrix(struct unit_fit *u, uint32_t m, struct row_walk *walk, struct xfp_error *err)
 {
 	struct xfp_matrix_source source = xfp_ledger_source(u->job->ledger, m);
 	const struct xfp_outliers *known = &u->fitting.known;
@@ -34,7 +34,7 @@ static enum xfp_status walk_matrix(struct unit_fit *u, uint32_t m, struct walk *
 	struct xfp_marks marks = { 0 };
 	struct xfp_rows rows = { 0 };
 	float *x = xfp_row_new(known->cols);
-	enum xfp_status status = x ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = x ? XFP_OK : xfp_no_memory(err);
 
 	if (!status)
 		status = xfp_marks_load(&u->outliers, known, m, &marks, err);
@@ -65,7 +65,7 @@ static enum xfp_status walk_unit(void *context, uint64_t n,
 				 struct xfp_error *err)
 {
 	struct unit_fit *u = context;
-	struct walk walk = { .n = n, .take = take, .own = own };
+	struct row_walk walk = { .n = n, .take = take, .own = own };
 	enum xfp_status status = XFP_OK;
 
 	for (uint32_t m = 0; !status && m < u->fitting.known.matrices; m++)

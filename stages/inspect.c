@@ -192,7 +192,7 @@ static enum xfp_status write_units(const char *path, uint32_t count, struct xfp_
 	char *old = NULL;
 
 	if (!out)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	fputs("# The units of ledger.h5, written by xfp-inspect.\nUNITS :=\n", out);
 	for (uint32_t i = 0; i < count; i++) {
 		char name[16];
@@ -202,7 +202,7 @@ static enum xfp_status write_units(const char *path, uint32_t count, struct xfp_
 			(i + 1) % UNITS_A_LINE && i + 1 < count ? "" : "\n");
 	}
 	if (!xfp_text_end(&text))
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	else if (xfp_slurp(path, LARGEST_UNITS_FILE, &old, &old_size, NULL) || old_size != text.size ||
 		 memcmp(old, text.bytes, text.size))
 		status = xfp_write_file(path, text.bytes, text.size, false, err);
@@ -217,7 +217,7 @@ static enum xfp_status write_work(const char *work, const struct xfp_ledger *led
 	enum xfp_status status;
 
 	if (!ledger_path || !units_path)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	else if (!(status = xfp_mkdirs(work, err)) && !(status = xfp_ledger_write(ledger_path, ledger, err)))
 		status = write_units(units_path, ledger->unit_count, err);
 	free(ledger_path);
@@ -245,7 +245,7 @@ static enum xfp_status inspect(const struct options *options, struct xfp_error *
 	if ((status = xfp_checkpoint_open(model, &checkpoint, err)))
 		goto done;
 	if (!(where = xfp_path(checkpoint->folder, "config.json"))) {
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 		goto done;
 	}
 	if ((status = xfp_model_config_parse(checkpoint->config, where, &config, err)) ||

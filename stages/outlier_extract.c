@@ -23,7 +23,7 @@
 #include "stages/work/work.h"
 
 /* What a thread uses of one row after another. */
-struct scan {
+struct outlier_scan {
 	struct xfp_scaling scaling;
 	float *x;         /* one row */
 	uint32_t *column; /* outliers of one row */
@@ -31,7 +31,7 @@ struct scan {
 	size_t found_count, found_room;
 };
 
-static void scan_free(struct scan *scan)
+static void scan_free(struct outlier_scan *scan)
 {
 	xfp_scaling_free(&scan->scaling);
 	free(scan->x);
@@ -39,21 +39,21 @@ static void scan_free(struct scan *scan)
 	free(scan->found);
 }
 
-static enum xfp_status scan_init(struct scan *scan, uint64_t cols, struct xfp_error *err)
+static enum xfp_status scan_init(struct outlier_scan *scan, uint64_t cols, struct xfp_error *err)
 {
 	scan->x = xfp_row_new(cols);
 	scan->column = malloc((cols + XFP_LANES) * sizeof *scan->column);
 	if (!scan->x || !scan->column)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	return xfp_scaling_init(&scan->scaling, cols, err);
 }
 
-static void load_row(struct scan *scan, const struct xfp_rows *rows, uint64_t r)
+static void load_row(struct outlier_scan *scan, const struct xfp_rows *rows, uint64_t r)
 {
 	xfp_rows_scaled(rows, &scan->scaling, r, 1, NULL, scan->x);
 }
 
-static enum xfp_status make_room(struct scan *scan, uint64_t cols, struct xfp_error *err)
+static enum xfp_status make_room(struct outlier_scan *scan, uint64_t cols, struct xfp_error *err)
 {
 	size_t room = scan->found_room + scan->found_room / 2 + cols;
 	xfp_outlier *grown;
@@ -62,15 +62,16 @@ static enum xfp_status make_room(struct scan *scan, uint64_t cols, struct xfp_er
 		return XFP_OK;
 	grown = realloc(scan->found, room * sizeof *grown);
 	if (!grown)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	scan->found = grown;
 	scan->found_room = room;
 	return XFP_OK;
 }
 
 /* Note what lies outside the rule in a block, and add up its moments unless they are known (NULL). */
-static enum xfp_status survey_block(struct scan *scan, const struct xfp_rows *rows, const struct xfp_outlier_rule *rule,
-				    struct xfp_moments *moments, struct xfp_error *err)
+static enum xfp_status survey_block(struct outlier_scan *scan, const struct xfp_rows *rows,
+				    const struct xfp_outlier_rule *rule, struct xfp_moments *moments,
+				    struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
@@ -94,9 +95,9 @@ static enum xfp_status survey_block(struct scan *scan, const struct xfp_rows *ro
 
 /* The moments of a matrix, and what lies outside rules that are guessed from the rows seen so far and somewhat too
  * wide. `certain`: their outermost bounds; a rule that reaches as far as those has missed nothing. */
-static enum xfp_status survey(struct scan *scan, const struct xfp_matrix_source *source, const uint8_t known[16],
-			      uint32_t sigma_milli, struct xfp_moments *moments, struct xfp_outlier_rule *certain,
-			      struct xfp_error *err)
+static enum xfp_status survey(struct outlier_scan *scan, const struct xfp_matrix_source *source,
+			      const uint8_t known[16], uint32_t sigma_milli, struct xfp_moments *moments,
+			      struct xfp_outlier_rule *certain, struct xfp_error *err)
 {
 	struct xfp_rows rows = { 0 };
 	enum xfp_status status = xfp_rows_open_again(source, known, &rows, err);
@@ -120,8 +121,8 @@ static enum xfp_status survey(struct scan *scan, const struct xfp_matrix_source 
 }
 
 /* What lies outside the true rule, read for that alone. */
-static enum xfp_status find_again(struct scan *scan, const struct xfp_matrix_source *source, const uint8_t known[16],
-				  const struct xfp_outlier_rule *rule, struct xfp_error *err)
+static enum xfp_status find_again(struct outlier_scan *scan, const struct xfp_matrix_source *source,
+				  const uint8_t known[16], const struct xfp_outlier_rule *rule, struct xfp_error *err)
 {
 	struct xfp_rows rows = { 0 };
 	enum xfp_status status = xfp_rows_open_again(source, known, &rows, err);
@@ -134,8 +135,9 @@ static enum xfp_status find_again(struct scan *scan, const struct xfp_matrix_sou
 }
 
 /* Moments and outliers of one matrix: in one pass where the guesses were wide enough, as they nearly always are. */
-static enum xfp_status find_outliers(struct scan *scan, const struct xfp_matrix_source *source, const uint8_t known[16],
-				     uint32_t sigma_milli, struct xfp_outlier_rule *rule, struct xfp_error *err)
+static enum xfp_status find_outliers(struct outlier_scan *scan, const struct xfp_matrix_source *source,
+				     const uint8_t known[16], uint32_t sigma_milli, struct xfp_outlier_rule *rule,
+				     struct xfp_error *err)
 {
 	struct xfp_moments moments = { 0 };
 	struct xfp_outlier_rule certain;
@@ -158,8 +160,8 @@ static enum xfp_status find_outliers(struct scan *scan, const struct xfp_matrix_
 }
 
 /* Outliers of one matrix, capped: their positions, by distance, in *positions. */
-static enum xfp_status extract(const struct xfp_job *job, struct xfp_outliers *known, struct scan *scan, uint32_t m,
-			       xfp_outlier **positions, struct xfp_error *err)
+static enum xfp_status extract(const struct xfp_job *job, struct xfp_outliers *known, struct outlier_scan *scan,
+			       uint32_t m, xfp_outlier **positions, struct xfp_error *err)
 {
 	struct xfp_matrix_source source = xfp_ledger_source(job->ledger, m);
 	uint64_t weights = source.view.rows * source.view.cols;
@@ -179,7 +181,7 @@ static enum xfp_status extract(const struct xfp_job *job, struct xfp_outliers *k
 	known->sigma[m] = rule.sigma / XFP_Q_PER_X;
 	room = malloc((scan->found_count + 1) * sizeof *room);
 	if (!room)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	xfp_outliers_sort(rule.mean, scan->found, scan->found_count, room);
 	scan->found_count = scan->found_count < cap ? scan->found_count : (size_t)cap;
 	for (size_t i = 0; i < scan->found_count; i++)
@@ -189,7 +191,7 @@ static enum xfp_status extract(const struct xfp_job *job, struct xfp_outliers *k
 }
 
 /* Matrices of a stack side by side; they are written in their order, by one thread at a time. */
-static enum xfp_status extract_all(struct xfp_job *job, struct xfp_outliers *known, struct scan *scans,
+static enum xfp_status extract_all(struct xfp_job *job, struct xfp_outliers *known, struct outlier_scan *scans,
 				   struct xfp_artifact *artifact, struct xfp_error *err)
 {
 	uint32_t experts = job->unit->experts;
@@ -197,7 +199,7 @@ static enum xfp_status extract_all(struct xfp_job *job, struct xfp_outliers *kno
 
 #pragma omp parallel for ordered schedule(static, 1) if (experts > 1)
 	for (uint32_t m = 0; m < experts; m++) {
-		struct scan *scan = &scans[xfp_thread()];
+		struct outlier_scan *scan = &scans[xfp_thread()];
 		struct xfp_error own = { .status = XFP_OK };
 		xfp_outlier *positions = NULL;
 		enum xfp_status status, before;
@@ -225,11 +227,11 @@ static enum xfp_status produce(struct xfp_job *job, struct xfp_outliers *known, 
 			       struct xfp_error *err)
 {
 	int count = job->unit->experts > 1 ? xfp_threads() : 1;
-	struct scan *scans = calloc((size_t)count, sizeof *scans);
+	struct outlier_scan *scans = calloc((size_t)count, sizeof *scans);
 	bool finite = known->sigma[0] >= 0;
 	struct xfp_artifact artifact = { 0 };
 	struct xfp_pending pending = { 0 };
-	enum xfp_status status = scans ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = scans ? XFP_OK : xfp_no_memory(err);
 
 	known->sigma_milli = job->parameters.outlier_sigma;
 	for (int t = 0; !status && t < count; t++)

@@ -41,8 +41,7 @@ static enum xfp_status survey_matrix(const struct xfp_matrix_source *source, str
 {
 	struct xfp_rows rows = { 0 };
 	float *w = xfp_row_new(source->view.cols);
-	enum xfp_status status =
-		w ? xfp_rows_open_first(source, out, &rows, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = w ? xfp_rows_open_first(source, out, &rows, err) : xfp_no_memory(err);
 
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
 		for (uint64_t r = 0; r < rows.count; r++) {
@@ -140,7 +139,7 @@ static enum xfp_status source_of(const struct xfp_ledger_unit *unit, const struc
 	uint8_t(*digest)[16] = malloc(packed->matrices * sizeof *digest);
 
 	if (!digest)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (uint32_t m = 0; m < packed->matrices; m++)
 		memcpy(digest[m], packed->matrix[m].source, sizeof digest[m]);
 	*source = (struct xfp_key_source){ unit->dtype, unit->experts, unit->rows, unit->cols, digest };
@@ -192,7 +191,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 
 	packed.matrix = calloc(packed.matrices, sizeof *packed.matrix);
 	if (!packed.matrix)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	status = unit->plan == XFP_PLAN_FIT ? plan_choice(job, &choice, &packed, err) : plan_alone(job, &packed, err);
 	if (!status)
 		status = source_of(unit, &packed, &source, err);

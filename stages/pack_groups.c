@@ -26,18 +26,18 @@ struct packing {
 	uint16_t *pair;       /* v2a: scale and midpoint by group */
 	uint16_t *residual;   /* of the matrix, by mark */
 	struct xfp_scaling scaling;
-	struct room *rooms; /* one a thread */
+	struct group_buffers *rooms; /* one a thread */
 	int threads;
 };
 
 /* One thread's room for a row. */
-struct room {
+struct group_buffers {
 	float *x, *value, *marked;
 	struct xfp_group_row row;
 	struct xfp_group_codes codes;
 };
 
-static void pack_row(const struct packing *p, struct room *room, const struct xfp_rows *rows,
+static void pack_row(const struct packing *p, struct group_buffers *room, const struct xfp_rows *rows,
 		     const struct xfp_marks *marks, uint64_t at)
 {
 	uint64_t row = rows->first + at, groups = p->grouping.groups, first = row * groups;
@@ -97,7 +97,7 @@ static enum xfp_status pack_matrix(struct xfp_job *job, struct packing *p, uint3
 	xfp_scaling_set(&p->scaling, known->balance, known->exponent[m]);
 	p->residual = malloc((marks.count + 1) * sizeof *p->residual);
 	if (!status && !p->residual)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	if (!status)
 		status = xfp_rows_open_again(&source, matrix->source, &rows, err);
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
@@ -164,7 +164,7 @@ static enum xfp_status packing_init(struct packing *p, const struct xfp_candidat
 	good = xfp_library_init(&p->library, candidate, published) && xfp_library_code_init(&p->stored, candidate) &&
 	       p->packed && p->entry && (p->pair || p->row) && p->rooms;
 	for (int i = 0; good && i < p->threads; i++) {
-		struct room *room = &p->rooms[i];
+		struct group_buffers *room = &p->rooms[i];
 
 		room->x = xfp_row_new(cols);
 		room->value = xfp_row_new(cols);
@@ -172,7 +172,7 @@ static enum xfp_status packing_init(struct packing *p, const struct xfp_candidat
 		good = xfp_group_row_init(&room->row, &p->grouping) &&
 		       xfp_group_codes_init(&room->codes, &p->grouping) && room->x && room->value && room->marked;
 	}
-	return good ? xfp_scaling_init(&p->scaling, cols, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+	return good ? xfp_scaling_init(&p->scaling, cols, err) : xfp_no_memory(err);
 }
 
 static void packing_free(struct packing *p)

@@ -24,7 +24,7 @@ enum xfp_status xfp_part_append(struct xfp_part_writer *writer, const void *data
 	uint64_t offset = writer->offset;
 
 	if (!writer->xxh3)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	writer->offset += bytes;
 	xfp_sha256_update(&writer->sha256, data, bytes);
 	xfp_digest_update(writer->xxh3, data, bytes);
@@ -110,7 +110,7 @@ enum xfp_status xfp_pack_fp8(struct xfp_job *job, struct xfp_artifact *artifact,
 	enum xfp_status status = XFP_OK;
 
 	if (!fp8.codes || !fp8.scales || !fp8.w || !fp8.decoded || !fp8.cosine)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	packed->bytes[XFP_PART_INDEX] = total * packed->cols;
 	packed->bytes[XFP_PART_CODE] = total * sizeof(float);
 	if (!status)

@@ -27,18 +27,18 @@ struct v2 {
 	uint8_t *packed;    /* of a block */
 	uint16_t *residual; /* of the matrix, by mark */
 	struct xfp_scaling scaling;
-	struct room *rooms; /* one a thread */
+	struct row_buffers *rooms; /* one a thread */
 	int threads;
 };
 
 /* One thread's room for a row. */
-struct room {
+struct row_buffers {
 	float *x;
 	uint8_t *index;
 };
 
-static void pack_row(const struct v2 *v2, struct room *room, const struct xfp_rows *rows, const struct xfp_marks *marks,
-		     uint64_t at)
+static void pack_row(const struct v2 *v2, struct row_buffers *room, const struct xfp_rows *rows,
+		     const struct xfp_marks *marks, uint64_t at)
 {
 	uint64_t cols = v2->chosen.known.cols, row = rows->first + at;
 	struct xfp_quantizer quantizer;
@@ -96,7 +96,7 @@ static enum xfp_status pack_matrix(struct xfp_job *job, struct v2 *v2, uint32_t 
 	xfp_scaling_set(&v2->scaling, v2->chosen.known.balance, v2->chosen.known.exponent[m]);
 	v2->residual = malloc((marks.count + 1) * sizeof *v2->residual);
 	if (!status && !v2->residual)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	if (!status)
 		status = xfp_rows_open_again(&source, matrix->source, &rows, err);
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
@@ -150,7 +150,7 @@ static enum xfp_status v2_init(struct v2 *v2, uint64_t cols, uint64_t block, str
 		v2->rooms[i].index = malloc(xfp_padded(cols));
 		short_of_memory = !v2->rooms[i].x || !v2->rooms[i].index;
 	}
-	return short_of_memory ? xfp_fail(err, XFP_FAILED, "out of memory") : xfp_scaling_init(&v2->scaling, cols, err);
+	return short_of_memory ? xfp_no_memory(err) : xfp_scaling_init(&v2->scaling, cols, err);
 }
 
 static void v2_free(struct v2 *v2)

@@ -52,8 +52,7 @@ static const char *setting(const char *variable, const char *otherwise)
 static enum xfp_status open_job(struct xfp_job *job, const char *cache, struct xfp_error *err)
 {
 	char *path = xfp_path(job->work, XFP_LEDGER_FILE);
-	enum xfp_status status = path ? xfp_work_parameters(job->work, &job->parameters, err)
-				      : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = path ? xfp_work_parameters(job->work, &job->parameters, err) : xfp_no_memory(err);
 
 	if (!status)
 		status = xfp_ledger_read_unit(path, job->number, &job->ledger, err);
@@ -77,7 +76,7 @@ static enum xfp_status take_aim(struct xfp_job *job, struct xfp_error *err)
 	if (job->parameters.outlier_sigma != XFP_SIGMA_AUTO || job->unit->plan != XFP_PLAN_FIT)
 		return XFP_OK;
 	if (!(surveyed = calloc(1, sizeof *surveyed)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	status = xfp_job_open(job, XFP_STAMP_SURVEY, XFP_SURVEY_KIND, XFP_SURVEY_VERSION, &artifact, key, err);
 	if (!status)
 		status = xfp_surveyed_read(&artifact, surveyed, err);
@@ -250,7 +249,7 @@ enum xfp_status xfp_stamped_open(const struct xfp_store *store, const char *work
 	enum xfp_status status;
 
 	if (!path)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	status = xfp_artifact_open(path, kind, version, key, artifact, err);
 	if (status == XFP_DAMAGED)
 		xfp_store_remove(store, key);
@@ -297,7 +296,7 @@ enum xfp_status xfp_job_hit(struct xfp_job *job, enum xfp_stamp stamp, const cha
 	if (!xfp_store_has(&job->store, key))
 		return XFP_OK;
 	if (!(path = xfp_store_path(&job->store, key)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	status = xfp_artifact_open(path, kind, version, key, &artifact, &why);
 	free(path);
 	if (!status) {

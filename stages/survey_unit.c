@@ -75,7 +75,7 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 	uint64_t samples = xfp_survey_rows(unit);
 	struct xfp_peaks peaks = { .samples = samples, .sample = malloc(samples * sizeof *peaks.sample) };
 	bool hit;
-	enum xfp_status status = peaks.sample ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = peaks.sample ? XFP_OK : xfp_no_memory(err);
 
 	if (!status)
 		status = xfp_scan_unit(job->ledger, unit, &job->parameters, &surveyed->known, &peaks, err);
@@ -104,7 +104,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	enum xfp_status status;
 
 	if (!surveyed)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	if (job->parameters.outlier_sigma != XFP_SIGMA_AUTO)
 		status = xfp_fail(err, XFP_USAGE, "has its threshold; surveys are for --outlier-sigma auto");
 	else if (job->unit->plan != XFP_PLAN_FIT)

@@ -28,7 +28,7 @@ static enum xfp_status write_failed(struct xfp_error *err, int errnum, const cha
 
 static enum xfp_status no_memory(struct xfp_error *err, const char *path)
 {
-	return xfp_fail(err, XFP_FAILED, "%s: out of memory", path);
+	return xfp_no_memory_for(err, path);
 }
 
 /* ---- writing ------------------------------------------------------------------------------------ */
@@ -82,7 +82,7 @@ enum xfp_status xfp_pwrite(int fd, const void *buf, size_t size, uint64_t offset
 
 /* ---- names and folders -------------------------------------------------------------------------- */
 
-char *xfp_format(const char *format, ...)
+char *xfp_formatted(const char *format, ...)
 {
 	va_list args;
 	char *text;
@@ -98,7 +98,7 @@ char *xfp_path(const char *folder, const char *name)
 {
 	size_t length = strlen(folder);
 
-	return xfp_format("%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name);
+	return xfp_formatted("%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name);
 }
 
 /* The part of `path` before its last name, in a new string. */
@@ -213,8 +213,8 @@ enum xfp_status xfp_pending_open(const char *final_path, struct xfp_pending *pen
 	do {
 		free(made.path);
 		/* A name is at most 255 bytes, and the final one may be that long: it is cut. */
-		made.path = xfp_format("%s/.%.200s.%ld-%08x-%u.tmp", folder, name, (long)getpid(), space,
-				       atomic_fetch_add(&counter, 1));
+		made.path = xfp_formatted("%s/.%.200s.%ld-%08x-%u.tmp", folder, name, (long)getpid(), space,
+					  atomic_fetch_add(&counter, 1));
 		if (!made.path) {
 			status = no_memory(err, final_path);
 			goto done;

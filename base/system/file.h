@@ -43,7 +43,7 @@ enum xfp_status xfp_slurp_regular(const char *path, size_t limit, char **text, s
 
 /* "a/b" in a new string, or NULL when out of memory. printf into a new string, likewise. */
 char *xfp_path(const char *folder, const char *name);
-char *xfp_format(const char *format, ...) XFP_PRINTF(1, 2);
+char *xfp_formatted(const char *format, ...) XFP_PRINTF(1, 2);
 
 /* Where symbolic links lead that `path` itself is (its folders are left as they are), in a new string: a file that is
  * to be replaced is replaced there, and the links stay. There need be nothing. XFP_USAGE for links in a circle. */

@@ -84,7 +84,7 @@ static enum xfp_status slurp(int fd, const struct stat *st, const char *path, si
 			buf = grown;
 		}
 		if (!buf) {
-			status = xfp_fail(err, XFP_FAILED, "%s: out of memory", path);
+			status = xfp_no_memory_for(err, path);
 			goto done;
 		}
 		got = read(fd, buf + used, room - used - 1);

@@ -88,12 +88,12 @@ void xfp_mapped_begin(const char *program, const char *path, const struct xfp_ma
 	*bundle = (struct bundle){ .path = path, .made = made };
 	bundle->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	bundle->bytes = bundle->fd >= 0 && !fstat(bundle->fd, &st) ? st.st_size : 0;
-	bundle->cut_off =
-		xfp_format("%s%s: %s: truncated while it was read; copy or convert it again\n", clear, program, path);
+	bundle->cut_off = xfp_formatted("%s%s: %s: truncated while it was read; copy or convert it again\n", clear,
+					program, path);
 	bundle->unreadable =
-		xfp_format("%s%s: %s%s%s: cannot be read: its disk reports an error, or is full where the file "
-			   "has holes; check the disk, then try again or copy the file again\n",
-			   clear, program, other ? other : "", other ? " or " : "", path);
+		xfp_formatted("%s%s: %s%s%s: cannot be read: its disk reports an error, or is full where the file "
+			      "has holes; check the disk, then try again or copy the file again\n",
+			      clear, program, other ? other : "", other ? " or " : "", path);
 	sigemptyset(&action.sa_mask);
 	/* Where that fails, it ends as it would without us. */
 	if (!reading.count++)

@@ -40,7 +40,7 @@ enum xfp_status xfp_made_add(struct xfp_made *made, char *path, struct xfp_error
 
 	if (!grown) {
 		free(path);
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	}
 	made->path = grown;
 	grown[made->count++] = path;
@@ -56,7 +56,7 @@ enum xfp_status xfp_made_sync(const struct xfp_made *made, struct xfp_error *err
 		char *parent = parent_of(made->path[i]);
 
 		if (!parent)
-			status = xfp_fail(err, XFP_FAILED, "out of memory");
+			status = xfp_no_memory(err);
 		else if (!last || strcmp(parent, last)) /* what is in one folder comes in a row, more or less */
 			status = xfp_sync_folder(parent, err);
 		free(last);

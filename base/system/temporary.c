@@ -13,7 +13,7 @@
 char *xfp_temporary_folder(struct xfp_error *err)
 {
 	const char *parent = getenv("TMPDIR");
-	char *path = xfp_format("%s/xfp-XXXXXX", parent && *parent ? parent : "/tmp");
+	char *path = xfp_formatted("%s/xfp-XXXXXX", parent && *parent ? parent : "/tmp");
 
 	if (path && mkdtemp(path))
 		return path;

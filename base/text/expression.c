@@ -45,7 +45,7 @@ enum xfp_status xfp_expression_match(const regex_t *expression, const char *text
 
 	/* That there is a match does not help who is to know where. */
 	if (answer == NO_ANSWER || (code && answer == MATCH && count))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	*matches = answer == MATCH;
 	return XFP_OK;
 }

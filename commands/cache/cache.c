@@ -106,7 +106,7 @@ static int parse(int argc, char **argv, const struct xfp_cache_command *command,
 
 static int run(const struct xfp_cache_command *command, int argc, char **argv)
 {
-	char *name = xfp_format("xfp cache %s", command->name);
+	char *name = xfp_formatted("xfp cache %s", command->name);
 	struct xfp_cache_call call = { .program = name, .folder = default_folder(), .keep_runs = 1 };
 	struct xfp_error err = { 0 };
 	int status;

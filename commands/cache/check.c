@@ -24,7 +24,7 @@ static const char *const names[XFP_FINDINGS] = {
 	[XFP_FINDING_DEBRIS] = "leftover",
 };
 
-struct checking {
+struct check_report {
 	const struct xfp_cache_call *call;
 	const struct xfp_store *store;
 	struct xfp_manifest *writable; /* for --remove; NULL: nothing is removed, or there is no manifest */
@@ -37,12 +37,12 @@ struct checking {
 
 /* ---- findings ---------------------------------------------------------------------------------- */
 
-static bool is_removed(const struct checking *s, const struct xfp_finding *finding)
+static bool is_removed(const struct check_report *s, const struct xfp_finding *finding)
 {
 	return s->call->remove && finding->what == XFP_FINDING_DAMAGED;
 }
 
-static json_t *finding_json(const struct checking *s, const struct xfp_finding *finding)
+static json_t *finding_json(const struct check_report *s, const struct xfp_finding *finding)
 {
 	return json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:b}", "what", names[finding->what], "key", finding->key,
 			 "path", xfp_json_text(finding->path), "kind", finding->kind, "unit",
@@ -52,7 +52,7 @@ static json_t *finding_json(const struct checking *s, const struct xfp_finding *
 
 /* The row goes first, as everywhere. Somebody may just have put a good one in its place: then that is made
  * again, too. */
-static enum xfp_status remove_damaged(struct checking *s, const char *key, struct xfp_error *err)
+static enum xfp_status remove_damaged(struct check_report *s, const char *key, struct xfp_error *err)
 {
 	enum xfp_status status = s->writable ? xfp_manifest_forget(s->writable, key, err) : XFP_OK;
 
@@ -67,13 +67,13 @@ static enum xfp_status remove_damaged(struct checking *s, const char *key, struc
 
 static enum xfp_status found(const struct xfp_finding *finding, void *context, struct xfp_error *err)
 {
-	struct checking *s = context;
+	struct check_report *s = context;
 	uint64_t count = s->result.found[finding->what];
 	bool bad = finding->what <= XFP_FINDING_MANIFEST;
 
 	if (s->findings) {
 		if (json_array_append_new(s->findings, finding_json(s, finding)))
-			return xfp_fail(err, XFP_FAILED, "out of memory");
+			return xfp_no_memory(err);
 	} else if (bad || count <= MOST_SHOWN) {
 		xfp_cache_progress_clear(&s->progress);
 		printf("%s: %s%s%s%s\n", xfp_printable(finding->path).text, finding->message,
@@ -86,21 +86,21 @@ static enum xfp_status found(const struct xfp_finding *finding, void *context, s
 
 static void progress(uint64_t done, uint64_t total, void *context)
 {
-	struct checking *s = context;
+	struct check_report *s = context;
 
 	xfp_cache_progress_show(done, total, &s->progress);
 }
 
 /* ---- the manifest ------------------------------------------------------------------------------ */
 
-static enum xfp_status complain(struct checking *s, const char *message, struct xfp_error *err)
+static enum xfp_status complain(struct check_report *s, const char *message, struct xfp_error *err)
 {
 	char *path = xfp_path(s->store->folder, XFP_STORE_MANIFEST);
 	struct xfp_finding finding = { XFP_FINDING_MANIFEST, "", path, "", "", message };
 	enum xfp_status status;
 
 	if (!path)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	s->result.found[finding.what]++;
 	status = found(&finding, s, err);
 	s->complained = true;
@@ -108,7 +108,7 @@ static enum xfp_status complain(struct checking *s, const char *message, struct 
 	return status;
 }
 
-static enum xfp_status check_manifest(struct checking *s, const struct xfp_cache *cache, struct xfp_error *err)
+static enum xfp_status check_manifest(struct check_report *s, const struct xfp_cache *cache, struct xfp_error *err)
 {
 	char *complaints = NULL, *rest, *line;
 	enum xfp_status status = XFP_OK;
@@ -127,7 +127,7 @@ static enum xfp_status check_manifest(struct checking *s, const struct xfp_cache
 
 /* ---- the end ----------------------------------------------------------------------------------- */
 
-static void print_remedies(const struct checking *s)
+static void print_remedies(const struct check_report *s)
 {
 	const uint64_t *n = s->result.found;
 	uint64_t behind = n[XFP_FINDING_GONE] + n[XFP_FINDING_UNKNOWN] + n[XFP_FINDING_DIFFERS];
@@ -150,7 +150,7 @@ static void print_remedies(const struct checking *s)
 		printf("what is of another version or left over goes with: xfp cache gc --cache %s\n", folder);
 }
 
-static void print_sum(const struct checking *s)
+static void print_sum(const struct check_report *s)
 {
 	const struct xfp_check_result *r = &s->result;
 	char bytes[32], read[32];
@@ -163,7 +163,7 @@ static void print_sum(const struct checking *s)
 		     : ": no damage found");
 }
 
-static enum xfp_status print_json(struct checking *s, const struct xfp_cache *cache, struct xfp_error *err)
+static enum xfp_status print_json(struct check_report *s, const struct xfp_cache *cache, struct xfp_error *err)
 {
 	const struct xfp_check_result *r = &s->result;
 	json_t *root = json_pack(
@@ -179,7 +179,7 @@ static enum xfp_status print_json(struct checking *s, const struct xfp_cache *ca
 
 /* ---- the command ------------------------------------------------------------------------------- */
 
-static enum xfp_status open_for_removal(struct checking *s, const struct xfp_cache *cache, struct xfp_error *err)
+static enum xfp_status open_for_removal(struct check_report *s, const struct xfp_cache *cache, struct xfp_error *err)
 {
 	if (!s->call->remove)
 		return XFP_OK;
@@ -192,7 +192,7 @@ static enum xfp_status open_for_removal(struct checking *s, const struct xfp_cac
 static int run(const struct xfp_cache_call *call, struct xfp_error *err)
 {
 	const struct xfp_check_rules rules = { call->read, call->part, call->of, call->percent };
-	struct checking s = { .call = call };
+	struct check_report s = { .call = call };
 	struct xfp_check_hooks hooks = { found, progress, &s };
 	struct xfp_cache cache;
 	enum xfp_status status = xfp_cache_open(call->folder, &cache, err);

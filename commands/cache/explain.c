@@ -137,7 +137,7 @@ static enum xfp_status print_text(struct explaining *e, struct xfp_error *err)
 static enum xfp_status add_row(const struct xfp_value *values, unsigned count, void *context, struct xfp_error *err)
 {
 	if (json_array_append_new(context, xfp_json_row(values, count)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	return XFP_OK;
 }
 

@@ -78,7 +78,7 @@ static enum xfp_status choose(struct listing *l, struct xfp_error *err)
 	while (call->sort && strcmp(orders[l->order], call->sort))
 		l->order++;
 	if (!(l->item = malloc((census->count + (size_t)1) * sizeof *l->item)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (uint32_t i = 0; i < census->count; i++)
 		if ((!call->kind || !strcmp(census->items[i].kind, call->kind)) &&
 		    (!call->unit || xfp_glob_matches(call->unit, census->items[i].unit)))
@@ -185,7 +185,7 @@ static enum xfp_status print_json(const struct listing *l, struct xfp_error *err
 	}
 	printf("\n ],\n \"count\": %" PRIu32 ",\n \"bytes\": %" PRIu64 ",\n \"current\": %" PRIu64 "\n}\n", l->count,
 	       bytes, current);
-	return ok ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	return ok ? XFP_OK : xfp_no_memory(err);
 }
 
 /* ---- the command ------------------------------------------------------------------------------- */

@@ -175,7 +175,7 @@ static json_t *sum_json(const struct figures *f, const struct sum *sum)
 static enum xfp_status add_run(const struct xfp_value *values, unsigned count, void *context, struct xfp_error *err)
 {
 	if (json_array_append_new(context, xfp_json_row(values, count)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	return XFP_OK;
 }
 

@@ -62,7 +62,7 @@ static enum xfp_status stretch_init(struct stretch *s, uint64_t cols, uint64_t s
 	for (unsigned p = 0; p < XFP_PEERS; p++)
 		good = (s->result[p] = malloc(sampled * sizeof *s->result[p])) && good;
 	if (!good)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	memset(s->w, 0, bytes);
 	memset(s->r, 0, bytes);
 	return XFP_OK;
@@ -158,7 +158,7 @@ enum xfp_status xfp_compare_peers(const struct xfp_ledger_unit *unit, const stru
 	enum xfp_status status = stretch_init(&s, unit->cols, survey->rows + survey->picked, err);
 
 	if (!status && !cosine)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	if (!status)
 		status = go_through(&s, survey, signals, err);
 	for (unsigned p = 0; !status && p < XFP_PEERS; p++)

@@ -40,7 +40,7 @@ static enum xfp_status add_wishes(struct xfp_compare_request *request, struct xf
 		wish.pattern = strdup(wish.pattern);
 		if (!wish.pattern || !xfp_parameters_add_override(&request->parameters, &wish)) {
 			free(wish.pattern);
-			return xfp_fail(err, XFP_FAILED, "out of memory");
+			return xfp_no_memory(err);
 		}
 	}
 	return XFP_OK;
@@ -59,7 +59,7 @@ static enum xfp_status check_wishes(const struct xfp_comparison *comparison, str
 		char *text = xfp_override_text(&wish), *prefix = NULL;
 		size_t skip = 0;
 
-		if (text && (prefix = xfp_format("--override '%s': ", xfp_printable(text).text))) {
+		if (text && (prefix = xfp_formatted("--override '%s': ", xfp_printable(text).text))) {
 			status = xfp_policy_check(&one, comparison->ledger, &said);
 			if (status && !strncmp(said.text, prefix, strlen(prefix)))
 				skip = strlen(prefix);
@@ -67,7 +67,7 @@ static enum xfp_status check_wishes(const struct xfp_comparison *comparison, str
 				xfp_fail(err, status, "TENSOR '%s': %s", xfp_printable(wish.pattern).text,
 					 said.text + skip);
 		} else {
-			status = xfp_fail(err, XFP_FAILED, "out of memory");
+			status = xfp_no_memory(err);
 		}
 		free(prefix);
 		free(text);
@@ -92,8 +92,7 @@ static bool is_wanted(const struct xfp_compare_request *request, const struct xf
 static enum xfp_status read_ledger(struct xfp_comparison *comparison, const char *work, struct xfp_error *err)
 {
 	char *path = xfp_path(work, XFP_LEDGER_FILE);
-	enum xfp_status status =
-		path ? xfp_ledger_read(path, &comparison->ledger, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = path ? xfp_ledger_read(path, &comparison->ledger, err) : xfp_no_memory(err);
 
 	free(path);
 	return status;
@@ -179,7 +178,7 @@ static enum xfp_status measure_units(struct xfp_comparison *c, struct xfp_signal
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no weights that a conversion would fit",
 				xfp_printable(c->request.model).text);
 	if (!(c->units = calloc(meter.count, sizeof *c->units)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (uint32_t u = 0; !status && u < ledger->unit_count; u++) {
 		const struct xfp_ledger_unit *unit = &ledger->units[u];
 
@@ -215,7 +214,7 @@ static enum xfp_status check_plot(const char *path, struct xfp_error *err)
 		return XFP_OK;
 	folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
 	if (!folder)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	else if (access(folder, W_OK | X_OK))
 		status = xfp_fail_errno(err, errno, "--output %s: the folder cannot be written", path);
 	free(folder);

@@ -130,7 +130,7 @@ enum xfp_status xfp_compare_unit(const struct xfp_ledger *ledger, const struct x
 						.sampled = rows_of(unit, request) };
 	compared->list = calloc(most, sizeof *compared->list);
 	status = compared->list ? look_at(ledger, unit, &request->parameters, compared->sampled, &look, err)
-				: xfp_fail(err, XFP_FAILED, "out of memory");
+				: xfp_no_memory(err);
 	if (status || !look.survey.rows)
 		goto done;
 	status = xfp_compare_peers(unit, &look.survey, signals, peers, &compared->norm, err);

@@ -116,7 +116,7 @@ static enum xfp_status set_thresholds(struct xfp_thresholds *list, const char *t
 	bool good = true;
 
 	if (!copy)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	if (!strcmp(text, "auto")) {
 		*list = xfp_aim_thresholds;
 	} else {

@@ -279,7 +279,7 @@ enum xfp_status xfp_compare_plot(const struct xfp_comparison *comparison, const 
 	if (out)
 		draw(out, comparison);
 	if (!xfp_text_end(&text))
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	else
 		status = xfp_write_file(path, text.bytes, text.size, false, err);
 	free(text.bytes);

@@ -124,7 +124,7 @@ enum xfp_status xfp_compare_sum(struct xfp_comparison *comparison, struct xfp_er
 		return XFP_OK;
 	*all = (struct xfp_compared_unit){ .count = units->count };
 	if (!(all->list = calloc(all->count, sizeof *all->list)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (uint32_t i = 0; i < all->count; i++) {
 		const struct xfp_candidate *c = &units->list[i].candidate;
 

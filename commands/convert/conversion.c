@@ -35,7 +35,7 @@ static enum xfp_status check_output(const char *out, struct xfp_error *err)
 	struct stat st;
 
 	if (!folder)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	if (stat(folder, &st))
 		status = xfp_fail_errno(err, errno, "%s: the output folder must exist before work starts", folder);
 	else if (!S_ISDIR(st.st_mode))
@@ -72,7 +72,7 @@ static enum xfp_status check_replaced(const struct xfp_options *o, struct xfp_er
 	if (stat(o->out, &out) || !S_ISREG(out.st_mode) || begins_like_a_bundle(o->out))
 		return XFP_OK;
 	if (!(folder = folder_of(o->out)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	ours = !stat(o->model, &model) && !stat(folder, &parent) &&
 	       ((model.st_dev == out.st_dev && model.st_ino == out.st_ino) ||
 		(model.st_dev == parent.st_dev && model.st_ino == parent.st_ino));
@@ -105,7 +105,7 @@ static enum xfp_status take_lock(struct xfp_conversion *c, struct xfp_error *err
 	bool said = false;
 
 	if (!path)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	c->lock = open(path, O_RDWR | O_CREAT, 0666);
 	if (c->lock < 0)
 		status = xfp_fail_errno(err, errno, "%s: the work folder cannot be written", path);
@@ -139,7 +139,7 @@ static enum xfp_status open_log(struct xfp_conversion *c, struct xfp_error *err)
 	struct tm tm;
 
 	if (!path)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	c->log = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	if (c->log < 0)
 		status = xfp_fail_errno(err, errno, "%s: the log cannot be written", path);
@@ -265,9 +265,8 @@ void xfp_conversion_close(struct xfp_conversion *c)
 /* While it, or one of its stages, lives, xfp cache gc and rebuild keep away. */
 static enum xfp_status share_cache(struct xfp_conversion *c, struct xfp_error *err)
 {
-	char *what = xfp_format("xfp convert -o %s", c->options.out);
-	enum xfp_status status = what ? xfp_lock_share(&c->store, what, &c->cache_lock, err)
-				      : xfp_fail(err, XFP_FAILED, "out of memory");
+	char *what = xfp_formatted("xfp convert -o %s", c->options.out);
+	enum xfp_status status = what ? xfp_lock_share(&c->store, what, &c->cache_lock, err) : xfp_no_memory(err);
 
 	free(what);
 	return status;
@@ -311,7 +310,7 @@ enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_e
 		/* It changes nothing: neither an old manifest nor a damaged artifact. */
 		c->store =
 			(struct xfp_store){ .folder = strdup(c->options.cache), .read_only = true, .wait = wait_of(c) };
-		status = c->store.folder ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+		status = c->store.folder ? XFP_OK : xfp_no_memory(err);
 	} else {
 		status = open_store(c, err);
 	}

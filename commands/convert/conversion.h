@@ -68,7 +68,7 @@ enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_e
 
 /* What remains to be written, at the least, against what is free on the file systems of OUT, cache and work
  * folder. Stages hold nothing back for --drop-cache, which frees room when the bundle stands. */
-enum xfp_status xfp_conversion_check_room(const struct xfp_conversion *c, struct xfp_error *err);
+enum xfp_status xfp_conversion_check_disk(const struct xfp_conversion *c, struct xfp_error *err);
 uint64_t xfp_conversion_least_bytes(const struct xfp_conversion *c);
 
 /* The tools' messages ("xfp-inspect: ...") that the log holds from `offset` on, shown on stderr;

@@ -101,7 +101,7 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 		return XFP_OK;
 	}
 	if (!status)
-		status = xfp_conversion_check_room(c, err);
+		status = xfp_conversion_check_disk(c, err);
 	if (!status && missing) {
 		status = run_units(follower, signals, err);
 		/* Once more, with what the units now are: only what is right goes into a bundle. */
@@ -321,7 +321,7 @@ static char *to_convert(const char *command)
 
 	if (!command)
 		return NULL;
-	return at ? xfp_format("%.*sxfp convert%s", (int)(at - command), command, at + sizeof prepare_ - 1)
+	return at ? xfp_formatted("%.*sxfp convert%s", (int)(at - command), command, at + sizeof prepare_ - 1)
 		  : strdup(command);
 }
 

@@ -65,14 +65,14 @@ uint64_t xfp_conversion_least_bytes(const struct xfp_conversion *c)
 
 /* ---- against what is free ---------------------------------------------------------------------- */
 
-struct place {
+struct disk_place {
 	const char *folder, *what, *option;
 	uint64_t need;
 	dev_t device;
 };
 
 /* All that goes to the file system of place `first`: its places are joined in one sum. */
-static enum xfp_status check_device(const struct place *places, size_t count, size_t first, struct xfp_error *err)
+static enum xfp_status check_device(const struct disk_place *places, size_t count, size_t first, struct xfp_error *err)
 {
 	char what[256] = "", options[64] = "", needed[32], free_[32];
 	uint64_t need = 0, room;
@@ -99,16 +99,16 @@ static enum xfp_status check_device(const struct place *places, size_t count, si
 			what, options);
 }
 
-enum xfp_status xfp_conversion_check_room(const struct xfp_conversion *c, struct xfp_error *err)
+enum xfp_status xfp_conversion_check_disk(const struct xfp_conversion *c, struct xfp_error *err)
 {
 	char *folder = strndup(c->options.out, (size_t)(strrchr(c->options.out, '/') - c->options.out));
-	struct place places[] = {
+	struct disk_place places[] = {
 		{ .folder = folder && *folder ? folder : "/", .what = "the bundle", .option = "-o" },
 		{ .folder = c->store.folder, .what = "packed units", .option = "--cache" },
 		{ .folder = c->options.work, .what = "the work folder", .option = "--work" },
 	};
 	const size_t count = sizeof places / sizeof places[0];
-	enum xfp_status status = folder ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = folder ? XFP_OK : xfp_no_memory(err);
 	struct stat st;
 
 	places[0].need = xfp_conversion_least_bytes(c);

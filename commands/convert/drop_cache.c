@@ -39,13 +39,12 @@ static void remove_stamps(const struct xfp_conversion *c)
 /* We shared it until now. Others that work here may count on what they saw. */
 static enum xfp_status lock_alone(struct xfp_conversion *c, struct xfp_error *err)
 {
-	char *what = xfp_format("xfp convert --drop-cache -o %s", c->options.out);
+	char *what = xfp_formatted("xfp convert --drop-cache -o %s", c->options.out);
 	enum xfp_status status;
 
 	xfp_lock_release(c->cache_lock);
 	c->cache_lock = -1;
-	status = what ? xfp_lock_alone(&c->store, what, &c->cache_lock, err)
-		      : xfp_fail(err, XFP_FAILED, "out of memory");
+	status = what ? xfp_lock_alone(&c->store, what, &c->cache_lock, err) : xfp_no_memory(err);
 	free(what);
 	return status;
 }

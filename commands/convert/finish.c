@@ -100,7 +100,7 @@ static enum xfp_status decided(const struct xfp_conversion *c, char hex[33], str
 		if (digest)
 			xfp_digest_final(digest, NULL);
 		free(files);
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	}
 	for (uint32_t i = 0; i < c->ledger->extra_count; i++)
 		xfp_decided_file(digest, c->ledger->extras[i], &files[i]);
@@ -123,7 +123,7 @@ int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struc
 	int status;
 
 	if (!path)
-		return (int)xfp_fail(err, XFP_FAILED, "out of memory");
+		return (int)xfp_no_memory(err);
 	unlink(path);
 	free(path);
 	/* Before it is written: a small file that changes meanwhile makes the stamp an old one. */
@@ -205,7 +205,7 @@ bool xfp_record_units(struct xfp_conversion *c)
 
 /* ---- the summary ------------------------------------------------------------------------------- */
 
-struct tally {
+struct run_tally {
 	uint32_t units, repacked, fitted;
 	uint32_t kept, nonfinite; /* at source precision for want of a candidate: below the floor, none at all */
 	uint32_t missed;          /* below their floor: */
@@ -214,7 +214,7 @@ struct tally {
 	double seconds;           /* of stages, all together */
 };
 
-static void count_missed(const struct xfp_choice *choice, struct tally *tally)
+static void count_missed(const struct xfp_choice *choice, struct run_tally *tally)
 {
 	if (choice->met)
 		return;
@@ -228,7 +228,7 @@ static void count_missed(const struct xfp_choice *choice, struct tally *tally)
 }
 
 /* The choices are not known any more; the bundle tells what came of them. */
-static void count_bundle(const struct xfp_conversion *c, struct tally *tally)
+static void count_bundle(const struct xfp_conversion *c, struct run_tally *tally)
 {
 	struct xfp_bundle *bundle = NULL;
 	struct xfp_unit_info unit;
@@ -243,9 +243,9 @@ static void count_bundle(const struct xfp_conversion *c, struct tally *tally)
 	xfp_bundle_close(bundle);
 }
 
-static struct tally count(const struct xfp_conversion *c)
+static struct run_tally count(const struct xfp_conversion *c)
 {
-	struct tally tally = { .units = c->ledger->unit_count };
+	struct run_tally tally = { .units = c->ledger->unit_count };
 
 	for (uint32_t i = 0; i < tally.units; i++) {
 		tally.repacked += c->units[i].made >> XFP_STAMP_PACKED & 1;
@@ -321,14 +321,14 @@ static json_t *classes_json(const struct xfp_conversion *c, struct xfp_error *er
 		}
 	}
 	if (!list)
-		xfp_fail(err, XFP_FAILED, "out of memory");
+		xfp_no_memory(err);
 	free(room);
 	xfp_bundle_close(bundle);
 	return list;
 }
 
 static enum xfp_status print_json(const struct xfp_conversion *c, const struct xfp_result *result,
-				  const struct tally *tally, double seconds, struct xfp_error *err)
+				  const struct run_tally *tally, double seconds, struct xfp_error *err)
 {
 	json_t *classes = classes_json(c, err), *root;
 
@@ -354,7 +354,7 @@ static void print_missed(uint32_t count, const char *why)
 }
 
 /* Units that are not what was asked for. */
-static void print_misses(const struct tally *tally)
+static void print_misses(const struct run_tally *tally)
 {
 	if (tally->kept)
 		printf("%" PRIu32 " unit%s at source precision: no candidate met %s floor\n", tally->kept,
@@ -368,7 +368,7 @@ static void print_misses(const struct tally *tally)
 }
 
 static enum xfp_status print_text(const struct xfp_conversion *c, const struct xfp_result *result,
-				  const struct tally *tally, double seconds, struct xfp_error *err)
+				  const struct run_tally *tally, double seconds, struct xfp_error *err)
 {
 	struct xfp_bundle *bundle = NULL;
 	enum xfp_status status = xfp_bundle_open(c->options.out, &bundle, err);
@@ -393,7 +393,7 @@ enum xfp_status xfp_print_summary(const struct xfp_conversion *c, const struct x
 				  struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
-	struct tally tally;
+	struct run_tally tally;
 
 	xfp_mapped_begin(c->options.program, c->options.out, NULL);
 	tally = count(c);

@@ -16,12 +16,12 @@ enum xfp_status xfp_given_add(struct xfp_given *given, int setting, const char *
 	struct xfp_given_setting *grown = realloc(given->list, (given->count + 1) * sizeof *grown);
 
 	if (!grown)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	given->list = grown;
 	grown += given->count++;
 	*grown = (struct xfp_given_setting){ .setting = setting, .text = strdup(text) };
 	snprintf(grown->where, sizeof grown->where, "%s", where);
-	return grown->text ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	return grown->text ? XFP_OK : xfp_no_memory(err);
 }
 
 void xfp_given_free(struct xfp_given *given)
@@ -40,7 +40,7 @@ static enum xfp_status check(const char *like, const char *before, const struct 
 	enum xfp_status status = XFP_OK;
 
 	if (!before || !after)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	else if (strcmp(before, after))
 		status = xfp_fail(err, XFP_USAGE,
 				  "%s '%s': contradicts --like %s, which was not made with it; see xfp info",
@@ -83,8 +83,8 @@ static enum xfp_status find_head(const struct xfp_given *given, struct xfp_optio
 
 		if (last->setting != whole && (last->setting != one || !strstr(last->text, "lm_head=")))
 			continue;
-		o->head_asked = xfp_format("%s '%s'", last->where, last->text);
-		return o->head_asked ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+		o->head_asked = xfp_formatted("%s '%s'", last->where, last->text);
+		return o->head_asked ? XFP_OK : xfp_no_memory(err);
 	}
 	return XFP_OK;
 }

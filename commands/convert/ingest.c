@@ -169,7 +169,7 @@ void xfp_ingest_units(struct xfp_conversion *c)
 enum xfp_status xfp_ingest_restart(struct xfp_conversion *c, struct xfp_error *err)
 {
 	char *path = xfp_path(c->options.work, XFP_EVENTS_FILE);
-	enum xfp_status status = path ? xfp_remove_file(path, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = path ? xfp_remove_file(path, err) : xfp_no_memory(err);
 
 	c->events_read = 0;
 	free(path);

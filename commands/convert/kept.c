@@ -25,7 +25,7 @@ static enum xfp_status digest_tensor(const struct xfp_ledger *ledger, const stru
 	int fd = -1;
 
 	if (!state || !block)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	else
 		status = xfp_open_regular(path, &fd, &st, err);
 	for (uint64_t done = 0; !status && done < tensor->bytes; done += BLOCK) {
@@ -76,7 +76,7 @@ static enum xfp_status files_are_same(const struct xfp_ledger *ledger, const str
 		size_t size = 0;
 
 		if (!path)
-			status = xfp_fail(err, XFP_FAILED, "out of memory");
+			status = xfp_no_memory(err);
 		else if (!(status = xfp_slurp(path, LARGEST, &text, &size, err)))
 			*same = number != XFP_NOT_FOUND && xfp_bundle_file(bundle, number, &info) &&
 				info.bytes == size && !memcmp(text, info.data, size);

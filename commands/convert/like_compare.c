@@ -44,7 +44,7 @@ static enum xfp_status read_block(int fd, const char *path, void *block, size_t 
 static enum xfp_status same_bytes(const char *const path[2], bool *same, struct xfp_error *err)
 {
 	void *block[2] = { malloc(BLOCK), malloc(BLOCK) };
-	enum xfp_status status = block[0] && block[1] ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = block[0] && block[1] ? XFP_OK : xfp_no_memory(err);
 	int fd[2] = { -1, -1 };
 	size_t size[2] = { 1, 1 };
 

@@ -182,12 +182,12 @@ static enum xfp_status inherit(struct xfp_options *o, const char *option, const 
 	while (o->inherited && o->inherited[count])
 		count++;
 	if (!(grown = realloc(o->inherited, (count + 3) * sizeof *grown)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	o->inherited = grown;
-	grown[count] = option ? xfp_format("--%s", option) : strdup(value);
+	grown[count] = option ? xfp_formatted("--%s", option) : strdup(value);
 	grown[count + 1] = option && grown[count] ? strdup(value) : NULL;
 	grown[count + 2] = NULL;
-	return grown[count] && (!option || grown[count + 1]) ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	return grown[count] && (!option || grown[count + 1]) ? XFP_OK : xfp_no_memory(err);
 }
 
 static enum xfp_status from_environment(struct parse *parse, struct xfp_error *err)
@@ -198,7 +198,7 @@ static enum xfp_status from_environment(struct parse *parse, struct xfp_error *e
 	struct option_row row;
 
 	if (model && *model && !replace(&o->model, model))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (size_t i = 0; row_at(i, &row); i++) {
 		char name[40];
 		const char *text;
@@ -219,7 +219,7 @@ enum xfp_status xfp_options_check_names(const char *program, struct xfp_error *e
 	size_t most = ROWS + xfp_settings_count + 1, count = 0;
 	const char **ours = calloc(most, sizeof *ours);
 	char(*names)[40] = calloc(most, sizeof *names);
-	enum xfp_status status = ours && names ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = ours && names ? XFP_OK : xfp_no_memory(err);
 	struct option_row row;
 
 	if (!status)
@@ -309,8 +309,7 @@ static enum xfp_status from_command_line(int argc, char **argv, struct parse *pa
 {
 	struct xfp_options *o = &parse->options;
 	struct option *table = long_options();
-	enum xfp_status status =
-		table ? read_options(argc, argv, table, parse, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = table ? read_options(argc, argv, table, parse, err) : xfp_no_memory(err);
 
 	free(table);
 	if (status || o->help || o->version)
@@ -333,7 +332,7 @@ static enum xfp_status make_absolute(char **path, struct xfp_error *err)
 	if (!getcwd(folder, sizeof folder))
 		return xfp_fail_errno(err, errno, "the current folder");
 	if (!(absolute = xfp_path(folder, *path)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	free(*path);
 	*path = absolute;
 	return XFP_OK;
@@ -392,11 +391,11 @@ static enum xfp_status finish_paths(struct xfp_options *o, struct xfp_error *err
 				o->out);
 	if ((status = make_absolute(&o->out, err)) || (status = find_model(o, err)))
 		return status;
-	if (!o->work && !(o->work = xfp_format("%s.work", o->out)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+	if (!o->work && !(o->work = xfp_formatted("%s.work", o->out)))
+		return xfp_no_memory(err);
 	o->own_cache = !o->cache;
-	if (!o->cache && !(o->cache = xfp_format("%.*s/xfp-cache", (int)(strrchr(o->out, '/') - o->out), o->out)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+	if (!o->cache && !(o->cache = xfp_formatted("%.*s/xfp-cache", (int)(strrchr(o->out, '/') - o->out), o->out)))
+		return xfp_no_memory(err);
 	if ((status = make_absolute(&o->work, err)) || (status = follow_output(o, err)))
 		return status;
 	if (o->like && ((status = make_absolute(&o->like, err)) || (status = check_like(o, err))))
@@ -418,8 +417,8 @@ static enum xfp_status guess_output(struct xfp_options *o, struct xfp_error *err
 		end = name + strlen(name);
 	}
 	o->out_guessed = true;
-	o->out = xfp_format("%.*s.xfp", (int)(end - name), name);
-	return o->out ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	o->out = xfp_formatted("%.*s.xfp", (int)(end - name), name);
+	return o->out ? XFP_OK : xfp_no_memory(err);
 }
 
 enum xfp_status xfp_options_parse(int argc, char **argv, bool planning, struct xfp_options *options,

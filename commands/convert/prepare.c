@@ -38,8 +38,7 @@ enum xfp_status xfp_prepare_fits(const char *work, const struct xfp_parameters *
 {
 	char *path = xfp_path(work, XFP_FITS_FILE);
 	const char *text = parameters->outlier_sigma == XFP_SIGMA_AUTO ? "SURVEY = survey\n" : xfp_aim_fits(parameters);
-	enum xfp_status status = path ? xfp_write_file(path, text, strlen(text), false, err)
-				      : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = path ? xfp_write_file(path, text, strlen(text), false, err) : xfp_no_memory(err);
 
 	free(path);
 	return status;
@@ -60,7 +59,7 @@ static enum xfp_status write_todo(const struct xfp_conversion *c, struct xfp_err
 		fputc('\n', out);
 	}
 	if (!xfp_text_end(&text) || !path)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	else
 		status = xfp_write_file(path, text.bytes, text.size, false, err);
 	free(text.bytes);
@@ -110,13 +109,13 @@ static enum xfp_status read_ledger(struct xfp_conversion *c, const char *work, s
 	enum xfp_status status;
 
 	if (!path)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	status = xfp_ledger_read(path, &c->ledger, err);
 	free(path);
 	if (status)
 		return status;
 	c->units = calloc(c->ledger->unit_count + 1, sizeof *c->units);
-	return c->units ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	return c->units ? XFP_OK : xfp_no_memory(err);
 }
 
 static void drop_ledger(struct xfp_conversion *c)
@@ -133,7 +132,7 @@ static void drop_ledger(struct xfp_conversion *c)
 static enum xfp_status ingest_leftovers(struct xfp_conversion *c, struct xfp_error *err)
 {
 	char *path = xfp_path(c->options.work, XFP_EVENTS_FILE);
-	enum xfp_status status = path ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = path ? XFP_OK : xfp_no_memory(err);
 
 	if (!status && !access(path, F_OK)) {
 		status = xfp_conversion_open_cache(c, err);

@@ -22,7 +22,7 @@ struct planning {
 };
 
 /* What a fit measured. */
-struct measured {
+struct measured_fits {
 	struct xfp_fit fit;
 	struct xfp_sampled sampled[XFP_MOST_CANDIDATES];
 };
@@ -127,7 +127,7 @@ static void take_key(char hex[33], struct xfp_key *key)
 }
 
 /* What a sample's rows say of the candidates of a fit. The manifest does not have the cosines of each row. */
-static bool find_sampled(const struct planning *p, const char *key, struct measured *measured)
+static bool find_sampled(const struct planning *p, const char *key, struct measured_fits *measured)
 {
 	char *path = xfp_store_path(&p->c->store, key);
 	struct xfp_artifact artifact = { 0 };
@@ -171,7 +171,7 @@ static bool find_choice(const struct planning *p, const struct xfp_select_input 
 
 /* Measurements of the first fits, or of the extended ones, added to what there is to choose from; XFP_WANT_MORE: some
  * are missing. */
-static enum xfp_status find_fits(const struct planning *p, bool extended, struct measured *measured,
+static enum xfp_status find_fits(const struct planning *p, bool extended, struct measured_fits *measured,
 				 struct xfp_select_input *input, struct xfp_error *err)
 {
 	int first = extended ? XFP_FIT_MORE : XFP_FIT_BASE, end = extended ? XFP_FIT_KINDS : XFP_FIT_MORE;
@@ -199,7 +199,8 @@ static enum xfp_status find_fits(const struct planning *p, bool extended, struct
 }
 
 /* Choose among the measurements that there are. */
-static enum xfp_status choose_among(const struct planning *p, struct measured *measured, struct xfp_select_input *input)
+static enum xfp_status choose_among(const struct planning *p, struct measured_fits *measured,
+				    struct xfp_select_input *input)
 {
 	if (!xfp_sample_decides(&p->parameters, &p->policy, p->unit))
 		return xfp_select(input, &p->state->choice, NULL);
@@ -218,13 +219,12 @@ static enum xfp_status choose_among(const struct planning *p, struct measured *m
 /* Choose, as far as measurements go; with the choice's key in *key. XFP_WANT_MORE: some are missing. */
 static enum xfp_status choose(const struct planning *p, struct xfp_key *key, struct xfp_error *err)
 {
-	struct measured *measured = calloc(XFP_FIT_KINDS, sizeof *measured);
+	struct measured_fits *measured = calloc(XFP_FIT_KINDS, sizeof *measured);
 	struct xfp_select_input input = { .unit = p->unit,
 					  .parameters = &p->parameters,
 					  .policy = &p->policy,
 					  .outliers = p->state->key[XFP_STAMP_OUTLIERS] };
-	enum xfp_status status =
-		measured ? find_fits(p, false, measured, &input, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = measured ? find_fits(p, false, measured, &input, err) : xfp_no_memory(err);
 
 	for (int i = 0; i < XFP_FIT_MORE; i++)
 		if (input.fits[i].key) {

@@ -70,7 +70,7 @@ static bool changes_folder(const char *word, char left[32], bool *takes_next)
 /* The words of process `pid`, but for -C: it has changed to that folder, and so have we. */
 static char *command_of_make(const char *pid, bool *elsewhere)
 {
-	char *path = xfp_format("/proc/%ld/cmdline", strtol(pid, NULL, 10)), *words = NULL, left[32];
+	char *path = xfp_formatted("/proc/%ld/cmdline", strtol(pid, NULL, 10)), *words = NULL, left[32];
 	struct xfp_text text = { 0 };
 	size_t size = 0;
 	FILE *out = NULL;

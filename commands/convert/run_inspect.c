@@ -7,14 +7,14 @@
 #include "base/system/file.h"
 
 /* A command line, ended by NULL. */
-struct words {
+struct argument_words {
 	char **word;
 	size_t count;
 	bool failed; /* no memory */
 };
 
 /* Takes the word over. */
-static void add_own(struct words *words, char *word)
+static void add_own(struct argument_words *words, char *word)
 {
 	char **grown = realloc(words->word, (words->count + 2) * sizeof *grown);
 
@@ -29,12 +29,12 @@ static void add_own(struct words *words, char *word)
 	grown[words->count] = NULL;
 }
 
-static void add(struct words *words, const char *word)
+static void add(struct argument_words *words, const char *word)
 {
 	add_own(words, strdup(word));
 }
 
-static void words_free(struct words *words)
+static void words_free(struct argument_words *words)
 {
 	for (size_t i = 0; i < words->count; i++)
 		free(words->word[i]);
@@ -42,7 +42,7 @@ static void words_free(struct words *words)
 }
 
 /* What of the parameters decides which units there are and what becomes of them. */
-static void add_policy(struct words *words, const struct xfp_parameters *p)
+static void add_policy(struct argument_words *words, const struct xfp_parameters *p)
 {
 	char text[24];
 
@@ -50,8 +50,8 @@ static void add_policy(struct words *words, const struct xfp_parameters *p)
 	add(words, xfp_lm_head_name(p->lm_head));
 	for (int i = 0; i < XFP_CLASSES; i++)
 		if (p->format[i].form != XFP_FORM_AUTO)
-			add_own(words, xfp_format("--format=%s=%s", xfp_class_name((enum xfp_class)i),
-						  xfp_format_text(p->format[i], text)));
+			add_own(words, xfp_formatted("--format=%s=%s", xfp_class_name((enum xfp_class)i),
+						     xfp_format_text(p->format[i], text)));
 	for (uint32_t i = 0; i < p->override_count; i++) {
 		add(words, "--override");
 		add_own(words, xfp_override_text(&p->overrides[i]));
@@ -60,7 +60,7 @@ static void add_policy(struct words *words, const struct xfp_parameters *p)
 
 int xfp_run_inspect(struct xfp_conversion *c, struct xfp_signals *signals, const char *work, struct xfp_error *err)
 {
-	struct words words = { .word = NULL };
+	struct argument_words words = { .word = NULL };
 	off_t before = xfp_log_size(c);
 	int status;
 
@@ -75,7 +75,7 @@ int xfp_run_inspect(struct xfp_conversion *c, struct xfp_signals *signals, const
 	add(&words, "--");
 	add(&words, c->options.model);
 	if (words.failed)
-		status = (int)xfp_fail(err, XFP_FAILED, "out of memory");
+		status = (int)xfp_no_memory(err);
 	else
 		status = xfp_run(c, signals, (const char *const *)words.word, NULL, NULL, NULL, err);
 	words_free(&words);

@@ -29,7 +29,7 @@ static char *tool_path(void)
 
 	if (!path)
 		path = "/usr/local/bin:/usr/bin:/bin";
-	result = tools ? xfp_format("%s:%s", tools, path) : strdup(path);
+	result = tools ? xfp_formatted("%s:%s", tools, path) : strdup(path);
 	free(tools);
 	return result;
 }
@@ -42,7 +42,7 @@ enum xfp_status xfp_run_environment(const struct xfp_conversion *c, struct xfp_e
 	if (!status && (!(path = tool_path()) || setenv("PATH", path, 1) || setenv("XFP_PIPELINES", pipelines, 1) ||
 			setenv("XFP_WORK", c->options.work, 1) || setenv("XFP_CACHE", c->options.cache, 1) ||
 			setenv("LC_ALL", "C", 1)))
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	free(path);
 	free(pipelines);
 	return status;
@@ -240,7 +240,7 @@ int xfp_run_make(const struct xfp_conversion *c, struct xfp_signals *signals, vo
 	int status;
 
 	if (!rules)
-		return (int)xfp_fail(err, XFP_FAILED, "out of memory");
+		return (int)xfp_no_memory(err);
 	if (jobs) {
 		unsetenv("MAKEFLAGS");
 		unsetenv("MAKEFILES");

@@ -29,7 +29,7 @@ enum xfp_status xfp_sources_find(struct xfp_conversion *c, uint32_t number, stru
 	if (state->known || c->options.rehash || !c->manifest)
 		return XFP_OK;
 	if (!state->source && !(state->source = calloc(unit->experts, sizeof *state->source)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (; m < unit->experts; m++) {
 		uint32_t index = unit->first_matrix + m;
 		const struct xfp_ledger_file *file = file_of(c->ledger, index);
@@ -76,8 +76,8 @@ static enum xfp_status read_sources(const struct xfp_conversion *c, const struct
 	struct xfp_artifact artifact = { 0 };
 	struct xfp_outliers outliers = { 0 };
 	struct xfp_packed packed = { 0 };
-	enum xfp_status status = path ? xfp_artifact_open(path, kind, version, key, &artifact, err)
-				      : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status =
+		path ? xfp_artifact_open(path, kind, version, key, &artifact, err) : xfp_no_memory(err);
 	uint32_t count = 0;
 
 	if (!status && unit->plan != XFP_PLAN_FIT) {
@@ -148,8 +148,7 @@ enum xfp_status xfp_sources_remember(struct xfp_conversion *c, uint32_t number, 
 	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
 	struct xfp_unit_state *state = &c->units[number];
 	uint8_t(*source)[16] = calloc(unit->experts, sizeof *source);
-	enum xfp_status status = source ? read_sources(c, unit, kind, version, key, source, err)
-					: xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = source ? read_sources(c, unit, kind, version, key, source, err) : xfp_no_memory(err);
 
 	if (status || !files_are_the_same(c->ledger, unit)) {
 		free(source);

@@ -56,7 +56,7 @@ static enum xfp_status check_environment(const char *program, const char *const 
 	FILE *ignored = xfp_text_begin(&text);
 
 	if (!ignored)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (char **entry = environ; !status && *entry; entry++) {
 		char *equals = strchr(*entry, '='), *name;
 
@@ -64,11 +64,11 @@ static enum xfp_status check_environment(const char *program, const char *const 
 		if (strncmp(*entry, PREFIX, PREFIX_LENGTH) || !equals || !equals[1])
 			continue;
 		name = strndup(*entry + PREFIX_LENGTH, (size_t)(equals - *entry) - PREFIX_LENGTH);
-		status = name ? judge(name, ours, count, ignored, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+		status = name ? judge(name, ours, count, ignored, err) : xfp_no_memory(err);
 		free(name);
 	}
 	if (!xfp_text_end(&text) && !status)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	if (!status && text.size)
 		fprintf(stderr, "%s: ignored, since xfp has no such variable:%s\n", program, text.bytes);
 	free(text.bytes);
@@ -99,7 +99,7 @@ static enum xfp_status check_makefile(const char *variable, bool given, const ch
 {
 	const char *names = getenv(variable);
 	char *copy = strdup(names ? names : ""), *rest = copy, *name;
-	enum xfp_status status = copy ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = copy ? XFP_OK : xfp_no_memory(err);
 
 	while (!status && (name = strsep(&rest, BLANKS))) {
 		const char *meant = *name ? xfp_meant(name, ours, count, strlen(name) < 6 && !given ? 1 : 2) : NULL;

@@ -103,7 +103,7 @@ enum xfp_status xfp_bundle_stamp_key(const struct xfp_conversion *c, bool alone,
 		xfp_digest_final(digest, bytes);
 	free(parameters);
 	xfp_hex16(bytes, key);
-	return ok ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	return ok ? XFP_OK : xfp_no_memory(err);
 }
 
 /* ---- the bundle -------------------------------------------------------------------------------- */
@@ -142,7 +142,7 @@ static enum xfp_status digest_file(const struct xfp_conversion *c, char sha256[6
 	const char *path = c->options.out;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	uint8_t *room = malloc(READ_BYTES), bytes[32];
-	enum xfp_status status = room ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = room ? XFP_OK : xfp_no_memory(err);
 	struct xfp_sha256 digest;
 	struct stat st;
 

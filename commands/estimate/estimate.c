@@ -119,7 +119,7 @@ static struct xfp_estimate fp8(const struct xfp_ledger_unit *unit)
 }
 
 /* What autoselect would have to choose from. */
-struct search {
+struct candidate_search {
 	const struct xfp_ledger_unit *unit;
 	const struct xfp_parameters *parameters;
 	struct xfp_policy policy;
@@ -128,7 +128,7 @@ struct search {
 };
 
 /* As xfp_select does (select.c). */
-static void consider(struct search *search, const struct xfp_candidate *candidate, uint64_t outliers)
+static void consider(struct candidate_search *search, const struct xfp_candidate *candidate, uint64_t outliers)
 {
 	uint64_t bytes[XFP_PARTS];
 	struct xfp_estimate e = { .mode = (enum xfp_mode)candidate->mode,
@@ -155,7 +155,7 @@ static void consider(struct search *search, const struct xfp_candidate *candidat
 }
 
 /* The base sets, then the extended ones. */
-static void choose(struct search *search, uint64_t outliers, bool *extended)
+static void choose(struct candidate_search *search, uint64_t outliers, bool *extended)
 {
 	const struct xfp_parameters measured = xfp_policy_parameters(search->parameters, &search->policy);
 	struct xfp_candidate list[XFP_MOST_CANDIDATES];
@@ -180,7 +180,7 @@ struct xfp_estimate xfp_estimate_unit(const struct xfp_ledger_unit *unit, const 
 {
 	double share = xfp_outlier_share(parameters->outlier_sigma, bound);
 	double cap = (double)parameters->outlier_cap / XFP_NANO;
-	struct search search = { .unit = unit, .parameters = parameters, .factor = miss_factor[bound] };
+	struct candidate_search search = { .unit = unit, .parameters = parameters, .factor = miss_factor[bound] };
 	struct xfp_estimate estimate = source_precision(unit);
 	uint64_t outliers;
 	bool extended;

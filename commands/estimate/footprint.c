@@ -339,7 +339,7 @@ static enum xfp_status units_in_flight(const struct xfp_extent *all, unsigned jo
 	uint32_t count = 0;
 
 	if (!bytes)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (uint32_t i = 0; i < all->ledger->unit_count; i++) {
 		if (all->units[i].done)
 			continue;

@@ -56,7 +56,7 @@ uint64_t xfp_groups_thread(const struct xfp_candidate *list, uint32_t count, uin
 
 static uint64_t library_bytes(const struct xfp_candidate *c)
 {
-	return c->mode == XFP_MODE_V2A ? xfp_scaled_library_room(c->k, c->library) : sizeof(struct xfp_compact_book);
+	return c->mode == XFP_MODE_V2A ? xfp_scaled_library_bytes(c->k, c->library) : sizeof(struct xfp_compact_book);
 }
 
 uint64_t xfp_groups_libraries(const struct xfp_candidate *list, uint32_t count)

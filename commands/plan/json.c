@@ -88,7 +88,7 @@ static json_t *disk_json(const struct xfp_plan_facts *facts)
 
 static json_t *time_json(const struct xfp_plan_facts *facts)
 {
-	const struct xfp_pace *pace = &facts->pace;
+	const struct xfp_plan_pace *pace = &facts->pace;
 
 	if (facts->c->todo && !pace->known)
 		return json_null();

@@ -21,8 +21,8 @@ double xfp_plan_seconds(const struct xfp_plan_facts *facts)
 
 	if (facts->current)
 		return seconds;
-	return seconds + xfp_pace_units(facts->c, &facts->pace, facts->jobs) +
-	       xfp_pace_bundle(facts->bundle[XFP_EXPECTED]);
+	return seconds + xfp_plan_pace_units(facts->c, &facts->pace, facts->jobs) +
+	       xfp_plan_pace_bundle(facts->bundle[XFP_EXPECTED]);
 }
 
 static enum xfp_status gather(struct xfp_plan_facts *facts, struct xfp_error *err)
@@ -66,7 +66,7 @@ static int plan(struct xfp_conversion *c, struct xfp_signals *signals, struct xf
 	if (!status)
 		status = (int)gather(&facts, err);
 	if (!status && c->todo && !facts.current)
-		status = (int)xfp_pace_measure(c, signals, &facts.pace, err);
+		status = (int)xfp_plan_pace_measure(c, signals, &facts.pace, err);
 	if (!status && c->options.json)
 		status = (int)xfp_plan_print_json(&facts, err);
 	else if (!status)

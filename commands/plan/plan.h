@@ -11,7 +11,7 @@
 #include "kernels/encode/lloyd.h"
 
 /* How fast this machine is, with one thread. */
-struct xfp_pace {
+struct xfp_plan_pace {
 	bool known;
 	double weight[XFP_STEPS]; /* seconds a weight takes in each step, 0: not measured since no unit needs it */
 	double fp8;               /* likewise, packing as fp8 */
@@ -21,17 +21,17 @@ struct xfp_pace {
 /* Run the stages themselves over generated rows, as long as the checkpoint's and of its dtype, in a temporary
  * folder. Takes some hundred milliseconds. The pace stays unknown where that fails: the log says why. An
  * interrupt is XFP_FAILED. */
-enum xfp_status xfp_pace_measure(const struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_pace *pace,
-				 struct xfp_error *err);
+enum xfp_status xfp_plan_pace_measure(const struct xfp_conversion *c, struct xfp_signals *signals,
+				      struct xfp_plan_pace *pace, struct xfp_error *err);
 /* Seconds that the units still take with `jobs` of them in flight, and writing the bundle. */
-double xfp_pace_units(const struct xfp_conversion *c, const struct xfp_pace *pace, unsigned jobs);
-double xfp_pace_bundle(uint64_t bytes);
+double xfp_plan_pace_units(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, unsigned jobs);
+double xfp_plan_pace_bundle(uint64_t bytes);
 
 struct xfp_plan_facts {
 	const struct xfp_conversion *c;
 	unsigned jobs;
 	double inspect_seconds;
-	struct xfp_pace pace;
+	struct xfp_plan_pace pace;
 	struct xfp_memory memory;
 	uint64_t bundle[XFP_BOUNDS]; /* its size */
 	struct xfp_disk disk;        /* the most that is still to be written */

@@ -92,7 +92,7 @@ static enum xfp_status write_weights(const struct probe *probe, struct xfp_error
 	enum xfp_status status;
 
 	if (!bytes)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (uint64_t i = 0; i < count; i++) {
 		float weight = next_weight(&state);
 		uint16_t half = probe->dtype == XFP_F16 ? xfp_float_to_half(weight) : xfp_float_to_bf16(weight);
@@ -169,8 +169,8 @@ static enum xfp_status write_ledger(const struct probe *probe, struct xfp_error 
 static enum xfp_status write_text(const char *folder, const char *name, const char *text, struct xfp_error *err)
 {
 	char *path = xfp_path(folder, name);
-	enum xfp_status status = path && text ? xfp_write_file(path, text, strlen(text), false, err)
-					      : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status =
+		path && text ? xfp_write_file(path, text, strlen(text), false, err) : xfp_no_memory(err);
 
 	free(path);
 	return status;
@@ -211,7 +211,7 @@ static enum xfp_status make_probe(const struct xfp_conversion *c, struct probe *
 	probe->c.options.work = xfp_path(probe->folder, "work");
 	probe->c.options.cache = xfp_path(probe->folder, "cache");
 	if (!probe->data || !probe->c.options.work || !probe->c.options.cache)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	(void)((status = xfp_mkdirs(probe->c.options.work, err)) || (status = write_weights(probe, err)) ||
 	       (status = write_ledger(probe, err)) || (status = write_settings(c, probe, err)));
 	return status;
@@ -283,7 +283,8 @@ static double above_zero(double value)
 }
 
 /* From the stages' own account of their time, and what is left of the whole. */
-static void take_pace(const struct probe *probe, char *events, double seconds, double stages, struct xfp_pace *pace)
+static void take_pace(const struct probe *probe, char *events, double seconds, double stages,
+		      struct xfp_plan_pace *pace)
 {
 	const struct xfp_ledger_unit large = {
 		.dtype = probe->dtype, .experts = 1, .rows = probe->rows, .cols = probe->cols
@@ -317,15 +318,15 @@ static void take_pace(const struct probe *probe, char *events, double seconds, d
 	pace->known = true;
 }
 
-enum xfp_status xfp_pace_measure(const struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_pace *pace,
-				 struct xfp_error *err)
+enum xfp_status xfp_plan_pace_measure(const struct xfp_conversion *c, struct xfp_signals *signals,
+				      struct xfp_plan_pace *pace, struct xfp_error *err)
 {
 	struct xfp_error ignored = { 0 };
 	char *path = NULL, *events = NULL;
 	struct probe probe = { 0 };
 	double seconds;
 
-	*pace = (struct xfp_pace){ 0 };
+	*pace = (struct xfp_plan_pace){ 0 };
 	look(c, &probe);
 	if (!make_probe(c, &probe, &ignored) && !run_probe(&probe, signals, &seconds, &ignored) &&
 	    (path = xfp_path(probe.c.options.work, XFP_EVENTS_FILE)) &&
@@ -339,7 +340,7 @@ enum xfp_status xfp_pace_measure(const struct xfp_conversion *c, struct xfp_sign
 
 /* ---- reckoning ----------------------------------------------------------------------------------- */
 
-static double unit_seconds(const struct xfp_conversion *c, const struct xfp_pace *pace, uint32_t number)
+static double unit_seconds(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, uint32_t number)
 {
 	const struct xfp_extent extent = xfp_conversion_extent(c);
 	const struct xfp_parameters *parameters = &c->options.parameters;
@@ -357,7 +358,7 @@ static double unit_seconds(const struct xfp_conversion *c, const struct xfp_pace
 	return seconds + pace->unit * (state->decided ? 1 / stages_of_a_unit(parameters) : 1);
 }
 
-double xfp_pace_units(const struct xfp_conversion *c, const struct xfp_pace *pace, unsigned jobs)
+double xfp_plan_pace_units(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, unsigned jobs)
 {
 	unsigned processors = xfp_processors(), threads = xfp_stage_threads(jobs, c->todo);
 	double sum = 0, longest = 0;
@@ -374,7 +375,7 @@ double xfp_pace_units(const struct xfp_conversion *c, const struct xfp_pace *pac
 	return sum > longest ? sum : longest;
 }
 
-double xfp_pace_bundle(uint64_t bytes)
+double xfp_plan_pace_bundle(uint64_t bytes)
 {
 	return (double)bytes / BUNDLE_BYTES_A_SECOND;
 }

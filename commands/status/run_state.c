@@ -85,11 +85,11 @@ static enum xfp_status read_ledger(struct xfp_run_state *s, struct xfp_error *er
 	if (!identity.size)
 		return XFP_OK;
 	if (!(path = xfp_path(s->work, XFP_LEDGER_FILE)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	status = xfp_ledger_read(path, &s->ledger, err);
 	free(path);
 	if (!status && !(s->units = calloc(s->ledger->unit_count + (size_t)1, sizeof *s->units)))
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	return status;
 }
 
@@ -180,7 +180,7 @@ static enum xfp_status read_events(struct xfp_run_state *s, struct xfp_error *er
 		free(s->verified);
 		s->failure = s->verified = NULL;
 		if (!(s->units = calloc(s->ledger->unit_count + (size_t)1, sizeof *s->units)))
-			return xfp_fail(err, XFP_FAILED, "out of memory");
+			return xfp_no_memory(err);
 	}
 	s->events_identity = identity;
 	status = xfp_events_read(s->work, &s->events_read, &text, err);
@@ -260,7 +260,7 @@ enum xfp_status xfp_run_state_read(const char *work, struct xfp_run_state *s, st
 	if (!xfp_is_work_folder(work))
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: not the work folder of a conversion", work);
 	if (!s->work && !(s->work = realpath(work, NULL)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	/* A run that begins or ends between the two is seen at the second look. */
 	for (int look = 0; look < 2; look++) {
 		s->locked = is_locked(work);

@@ -23,7 +23,7 @@
 #define REDRAW_US 1000000 /* on a terminal */
 #define LOOK_US 200000    /* elsewhere */
 
-struct request {
+struct status_request {
 	const char *program, *out, *work;
 	bool watch, json;
 };
@@ -68,7 +68,7 @@ static enum xfp_status add_folder(struct folders *folders, char *path, struct xf
 
 	if (!grown) {
 		free(path);
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	}
 	folders->list = grown;
 	grown[folders->count++] = path;
@@ -117,7 +117,7 @@ static enum xfp_status find_of(struct folders *folders, const char *out, struct 
 		length--;
 	if (xfp_is_work_folder(out))
 		return add_folder(folders, strndup(out, (size_t)length), err);
-	path = xfp_format("%.*s.work", length, out);
+	path = xfp_formatted("%.*s.work", length, out);
 	if (path && !xfp_is_work_folder(path)) {
 		xfp_fail(err, XFP_BAD_INPUT,
 			 "%s: no conversion writes or wrote that: there is no work folder %s; if it was elsewhere, "
@@ -129,7 +129,8 @@ static enum xfp_status find_of(struct folders *folders, const char *out, struct 
 	return add_folder(folders, path, err);
 }
 
-static enum xfp_status find_folders(const struct request *request, struct folders *folders, struct xfp_error *err)
+static enum xfp_status find_folders(const struct status_request *request, struct folders *folders,
+				    struct xfp_error *err)
 {
 	const char *work = getenv("XFP_WORK"), *out = getenv("XFP_OUT");
 
@@ -146,10 +147,10 @@ static enum xfp_status find_folders(const struct request *request, struct folder
 
 /* ---- once -------------------------------------------------------------------------------------- */
 
-static enum xfp_status show(const struct request *request, const struct folders *folders, struct xfp_error *err)
+static enum xfp_status show(const struct status_request *request, const struct folders *folders, struct xfp_error *err)
 {
 	struct xfp_run_state *states = calloc(folders->count, sizeof *states);
-	enum xfp_status status = states ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = states ? XFP_OK : xfp_no_memory(err);
 
 	for (size_t i = 0; !status && i < folders->count; i++) {
 		status = xfp_run_state_read(folders->list[i], &states[i], err);
@@ -230,7 +231,7 @@ static bool changed(const struct xfp_run_state *state, char last[96])
 }
 
 /* To the end of the run; its status as a shell sees it. */
-static int watch(const struct request *request, const char *work, struct xfp_error *err)
+static int watch(const struct status_request *request, const char *work, struct xfp_error *err)
 {
 	bool terminal = isatty(STDOUT_FILENO) && !request->json;
 	struct xfp_run_state state = { 0 };
@@ -267,7 +268,7 @@ int xfp_main_status(int argc, char **argv)
 		{ "json", no_argument, NULL, JSON },       { "help", no_argument, NULL, HELP },
 		{ "version", no_argument, NULL, VERSION }, { 0 },
 	};
-	struct request request = { .program = argv[0] };
+	struct status_request request = { .program = argv[0] };
 	struct folders folders = { 0 };
 	struct xfp_error err = { 0 };
 	const char *work;

@@ -22,13 +22,13 @@ enum xfp_status xfp_faults_add(struct xfp_faults *faults, struct xfp_error *err,
 	int length;
 
 	if (!text)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	faults->text = text;
 	va_start(arguments, format);
 	length = vasprintf(&text[faults->count], format, arguments);
 	va_end(arguments);
 	if (length < 0)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	if (faults->count < XFP_FAULTS_SHOWN)
 		fprintf(stderr, "%s: %s\n", faults->program, text[faults->count]);
 	faults->count++;
@@ -85,7 +85,7 @@ enum xfp_status xfp_verify_bytes(const struct xfp_bundle *bundle, struct xfp_fau
 		}
 	}
 	if (no_memory)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	/* In order, however the threads came to them. */
 	for (uint32_t i = 0; wrong && i < members; i++) {
 		if (!status && wrong[i])

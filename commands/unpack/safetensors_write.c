@@ -63,7 +63,7 @@ enum xfp_status xfp_safetensors_begin(const char *path, struct xfp_safetensor *t
 	start = 8 + length;
 	header = malloc(start);
 	if (!text || !header) {
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 		goto done;
 	}
 	xfp_store64(header, length);

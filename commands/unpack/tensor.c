@@ -31,7 +31,7 @@ enum xfp_status xfp_tensor_views(const struct xfp_bundle *bundle, struct xfp_ten
 	views->list = calloc(info.matrices + (size_t)1, sizeof *views->list);
 	if (!views->first || !views->list) {
 		xfp_tensor_views_free(views);
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	}
 	/* Counted one place up, so that filling the list moves each start to where it belongs. */
 	for (uint32_t m = 0; xfp_bundle_matrix(bundle, m, &matrix); m++)
@@ -199,7 +199,7 @@ static enum xfp_status go_on(const struct target *t, struct xfp_error *err)
 static enum xfp_status put_data(const struct target *t, const uint8_t *data, uint64_t bytes, struct xfp_error *err)
 {
 	uint8_t *copy = malloc(BLOCK_BYTES);
-	enum xfp_status status = copy ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = copy ? XFP_OK : xfp_no_memory(err);
 
 	for (uint64_t done = 0; !status && done < bytes;) {
 		uint64_t some = bytes - done < BLOCK_BYTES ? bytes - done : BLOCK_BYTES;
@@ -228,7 +228,7 @@ static enum xfp_status put_matrix(struct target *t, uint32_t number, struct xfp_
 	t->out = malloc(block * matrix.cols * t->element);
 	t->piece = malloc(PIECE_BYTES);
 	if (!t->w || !t->out || !t->piece)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	for (uint64_t first = 0; !status && first < matrix.rows; first += block) {
 		uint64_t count = matrix.rows - first < block ? matrix.rows - first : block;
 

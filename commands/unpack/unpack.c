@@ -35,7 +35,7 @@
 #define SINGLE_NAME "model.safetensors"
 #define INDEX_NAME "model.safetensors.index.json"
 
-struct request {
+struct unpack_request {
 	const char *bundle, *folder;
 	bool source_dtype, json, unchecked;
 	enum xfp_dtype dtype;
@@ -46,7 +46,7 @@ struct request {
 
 /* A run of `xfp unpack`. */
 struct unpacking {
-	const struct request *request;
+	const struct unpack_request *request;
 	struct xfp_bundle *bundle;
 	struct xfp_bundle_info info;
 	struct xfp_tensor_views views;
@@ -97,7 +97,7 @@ static enum xfp_status plan(struct unpacking *u, struct xfp_error *err)
 	u->from = calloc(u->info.tensors + (size_t)1, sizeof *u->from);
 	u->shard = calloc(u->info.tensors + (size_t)1, sizeof *u->shard);
 	if (!u->tensors || !u->from || !u->shard)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (uint32_t t = 0; xfp_bundle_tensor(u->bundle, t, &info); t++) {
 		uint32_t from = info.fate == XFP_FATE_TIED ? info.tied : t;
 		struct xfp_safetensor *out = &u->tensors[u->count];
@@ -128,7 +128,7 @@ static enum xfp_status plan(struct unpacking *u, struct xfp_error *err)
 static char *shard_name(const struct unpacking *u, uint32_t shard)
 {
 	return u->shards == 1 ? strdup(SINGLE_NAME)
-			      : xfp_format("model-%05" PRIu32 "-of-%05" PRIu32 ".safetensors", shard + 1, u->shards);
+			      : xfp_formatted("model-%05" PRIu32 "-of-%05" PRIu32 ".safetensors", shard + 1, u->shards);
 }
 
 /* ---- files --------------------------------------------------------------------------------------- */
@@ -137,11 +137,11 @@ static char *shard_name(const struct unpacking *u, uint32_t shard)
 static enum xfp_status make_parents(struct unpacking *u, const char *name, struct xfp_error *err)
 {
 	for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
-		char *path = xfp_format("%s/%.*s", u->request->folder, (int)(slash - name), name);
+		char *path = xfp_formatted("%s/%.*s", u->request->folder, (int)(slash - name), name);
 		enum xfp_status status;
 
 		if (!path)
-			return xfp_fail(err, XFP_FAILED, "out of memory");
+			return xfp_no_memory(err);
 		if (!mkdir(path, 0777)) {
 			if ((status = xfp_made_add(&u->made, path, err)))
 				return status;
@@ -158,7 +158,7 @@ static enum xfp_status make_parents(struct unpacking *u, const char *name, struc
 static enum xfp_status note_file(struct unpacking *u, const char *name, struct xfp_error *err)
 {
 	if (json_array_append_new(u->files, json_string(name)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	return xfp_made_add(&u->made, xfp_path(u->request->folder, name), err);
 }
 
@@ -166,7 +166,7 @@ static enum xfp_status write_small(struct unpacking *u, const char *name, const 
 				   struct xfp_error *err)
 {
 	char *path = xfp_path(u->request->folder, name);
-	enum xfp_status status = path ? make_parents(u, name, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = path ? make_parents(u, name, err) : xfp_no_memory(err);
 
 	if (!status && !(status = note_file(u, name, err)))
 		status = xfp_write_file(path, data, size, true, err);
@@ -183,8 +183,7 @@ static enum xfp_status write_shard(struct unpacking *u, uint32_t shard, uint32_t
 	struct xfp_pending file = { .fd = -1 };
 	enum xfp_status status;
 
-	status = path ? xfp_safetensors_begin(path, u->tensors + first, count, &file, err)
-		      : xfp_fail(err, XFP_FAILED, "out of memory");
+	status = path ? xfp_safetensors_begin(path, u->tensors + first, count, &file, err) : xfp_no_memory(err);
 	if (!status) /* by the name that it has until then, too */
 		status = xfp_made_add(&u->made, strdup(file.path), err);
 	for (uint32_t i = first; !status && i < first + count; i++)
@@ -230,8 +229,7 @@ static enum xfp_status write_index(struct unpacking *u, struct xfp_error *err)
 		free(name);
 	}
 	text = ok ? json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
-	status =
-		text ? write_small(u, INDEX_NAME, text, strlen(text), err) : xfp_fail(err, XFP_FAILED, "out of memory");
+	status = text ? write_small(u, INDEX_NAME, text, strlen(text), err) : xfp_no_memory(err);
 	free(text);
 	json_decref(map);
 	json_decref(root);
@@ -251,7 +249,7 @@ static enum xfp_status write_files(struct unpacking *u, struct xfp_error *err)
 					u->request->bundle, xfp_printable(file.name).text);
 		/* From a copy: of a page that cannot be read, write says "bad address", which nobody understands. */
 		if (!(copy = malloc(file.bytes + 1)))
-			return xfp_fail(err, XFP_FAILED, "out of memory");
+			return xfp_no_memory(err);
 		memcpy(copy, file.data, file.bytes);
 		status = write_small(u, file.name, copy, file.bytes, err);
 		free(copy);
@@ -326,10 +324,10 @@ static void make_threads(struct xfp_signals *signals)
 	xfp_signals_release(signals);
 }
 
-static enum xfp_status unpack(const struct request *request, struct xfp_error *err)
+static enum xfp_status unpack(const struct unpack_request *request, struct xfp_error *err)
 {
 	struct unpacking u = { .request = request, .files = json_array() };
-	enum xfp_status status = u.files ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = u.files ? XFP_OK : xfp_no_memory(err);
 
 	xfp_mapped_begin(request->program, request->bundle, &u.made);
 	if (status || (status = xfp_bundle_open(request->bundle, &u.bundle, err)))
@@ -365,7 +363,7 @@ done:
 
 /* ---- options ----------------------------------------------------------------------------------- */
 
-static bool parse_dtype(const char *text, struct request *request)
+static bool parse_dtype(const char *text, struct unpack_request *request)
 {
 	static const struct {
 		const char *name, *long_name;
@@ -389,7 +387,7 @@ static bool parse_dtype(const char *text, struct request *request)
 }
 
 /* A name that is meant for a file would become a folder that no program opens as one. Says so. */
-static bool names_a_file(const struct request *request)
+static bool names_a_file(const struct unpack_request *request)
 {
 	bool gguf = xfp_ends_with(request->folder, ".gguf");
 	struct stat st;
@@ -415,7 +413,9 @@ int xfp_main_unpack(int argc, char **argv)
 		{ "version", no_argument, NULL, VERSION },
 		{ 0 },
 	};
-	struct request request = { .program = argv[0], .source_dtype = true, .shard_bytes = DEFAULT_SHARD_BYTES };
+	struct unpack_request request = { .program = argv[0],
+					  .source_dtype = true,
+					  .shard_bytes = DEFAULT_SHARD_BYTES };
 	struct xfp_error err = { .status = XFP_OK };
 	enum xfp_status status;
 	int option;

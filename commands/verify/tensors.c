@@ -30,7 +30,7 @@ static enum xfp_status compare(const struct xfp_checkpoint *source, const struct
 
 	*same = true;
 	if (!block)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	else if (!(status = xfp_open_regular(path, &fd, &st, err)) && other)
 		status = xfp_open_regular(other_path, &other_fd, &st, err);
 	for (uint64_t done = 0; !status && *same && done < tensor->bytes; done += BLOCK) {

@@ -56,13 +56,13 @@ static bool all_finite(const float *w, uint64_t count)
 }
 
 /* Room for a block in all its forms. */
-struct room {
+struct decode_buffers {
 	float *decoded, *w;
 	uint8_t *raw;
 };
 
 static void compare_rows(struct comparison *c, const struct xfp_matrix_info *matrix, uint64_t first, uint64_t count,
-			 const struct room *room)
+			 const struct decode_buffers *room)
 {
 	uint64_t cols = matrix->cols, at = matrix->expert * matrix->rows + first;
 	size_t row_bytes = cols * c->element;
@@ -87,12 +87,12 @@ static enum xfp_status compare_block(struct comparison *c, uint64_t number, stru
 	uint64_t per_matrix = (c->unit.rows + c->block - 1) / c->block, first = number % per_matrix * c->block;
 	uint64_t count = c->unit.rows - first < c->block ? c->unit.rows - first : c->block;
 	uint64_t weights = count * c->unit.cols;
-	struct room room = { .decoded = malloc(weights * sizeof(float) + 1) };
+	struct decode_buffers room = { .decoded = malloc(weights * sizeof(float) + 1) };
 	struct xfp_matrix_reader *reader = NULL;
 	struct xfp_matrix_source source;
 	struct xfp_matrix_info matrix;
 	uint32_t m = c->unit.first_matrix + (uint32_t)(number / per_matrix);
-	enum xfp_status status = room.decoded ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = room.decoded ? XFP_OK : xfp_no_memory(err);
 
 	xfp_bundle_matrix(c->bundle, m, &matrix);
 	if (!status && c->source) {
@@ -100,7 +100,7 @@ static enum xfp_status compare_block(struct comparison *c, uint64_t number, stru
 		room.raw = malloc(weights * c->element + 1);
 		source = source_of(c, &matrix);
 		if (!room.w || !room.raw)
-			status = xfp_fail(err, XFP_FAILED, "out of memory");
+			status = xfp_no_memory(err);
 		else if (!(status = xfp_matrix_open(&source, &reader, err)))
 			status = xfp_matrix_read(reader, first, count, room.raw, err);
 	}
@@ -126,7 +126,7 @@ static enum xfp_status digest_matrix(const struct comparison *c, uint32_t number
 	xfp_bundle_matrix(c->bundle, number, &matrix);
 	source = source_of(c, &matrix);
 	if (!digest || !raw)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	else
 		status = xfp_matrix_open(&source, &reader, err);
 	for (uint64_t first = 0; !status && first < matrix.rows; first += c->block) {
@@ -233,7 +233,7 @@ static enum xfp_status measure(const struct comparison *c, struct xfp_quality *q
 	enum xfp_status status;
 
 	if (!cosine)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (uint64_t i = 0; i < total; i++) {
 		cosine[i] = c->rows[i].cosine;
 		error += c->rows[i].error;
@@ -278,7 +278,7 @@ enum xfp_status xfp_verify_unit(const struct xfp_bundle *bundle, uint32_t number
 	c.wrong = calloc(total, 1);
 	same = calloc(c.unit.experts, sizeof *same);
 	if ((source && !c.rows) || !c.wrong || !same)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	else if (!(status = compare_all(&c, same, err)) && !(status = find_rows(&c, faults, err)) && source &&
 		 !(status = find_strangers(&c, same, &quality->stranger, faults, err)) &&
 		 c.unit.mode != XFP_MODE_KEEP && !quality->stranger)

@@ -24,7 +24,7 @@
 #include "schemas/parameters.h"
 #include "stages/work/verified.h"
 
-struct request {
+struct verify_request {
 	const char *program, *bundle, *source, *work;
 	bool json, quiet;
 	double strict, lazy, floor[XFP_CLASSES]; /* negative: not given */
@@ -32,7 +32,7 @@ struct request {
 };
 
 /* Of the units of a bundle. */
-struct tally {
+struct verify_tally {
 	uint32_t units, held, unmet, strangers; /* held: to a floor above 0 */
 };
 
@@ -89,7 +89,7 @@ static bool parse_floor(const char *text, double floor[XFP_CLASSES])
 /* What a unit must reach: the option for its class, else the general one, else its own floor. An fp8
  * unit was promised nothing, so only an option that names its class counts; nor was one whose bits were fixed,
  * which has a floor all the same. */
-static double floor_of(const struct request *request, const struct xfp_recorded *recorded,
+static double floor_of(const struct verify_request *request, const struct xfp_recorded *recorded,
 		       const struct xfp_unit_info *unit)
 {
 	double general = unit->class_ == XFP_CLASS_ROUTED_EXPERT ? request->lazy : request->strict;
@@ -104,7 +104,7 @@ static double floor_of(const struct request *request, const struct xfp_recorded 
 /* ---- the work ---------------------------------------------------------------------------------- */
 
 /* On a terminal, so that nobody waits for silence. */
-static void show(const struct request *request, const char *what, uint64_t done, uint64_t total)
+static void show(const struct verify_request *request, const char *what, uint64_t done, uint64_t total)
 {
 	if (!request->quiet && isatty(STDERR_FILENO))
 		fprintf(stderr, done < total ? "\r%s %3" PRIu64 " %%\033[K" : "\r\033[K", what,
@@ -121,7 +121,7 @@ static bool comparable(const struct xfp_bundle *bundle, const struct xfp_unit_in
 	return true;
 }
 
-static void count_strangers(const struct xfp_bundle *bundle, const bool *same, struct tally *tally)
+static void count_strangers(const struct xfp_bundle *bundle, const bool *same, struct verify_tally *tally)
 {
 	struct xfp_unit_info unit;
 
@@ -130,14 +130,14 @@ static void count_strangers(const struct xfp_bundle *bundle, const bool *same, s
 }
 
 /* Whether it is hardly the checkpoint that the bundle was made from. */
-static bool another_checkpoint(const struct tally *tally)
+static bool another_checkpoint(const struct verify_tally *tally)
 {
 	return tally->strangers > tally->units / 2;
 }
 
-static enum xfp_status verify_units(const struct request *request, const struct xfp_bundle *bundle,
+static enum xfp_status verify_units(const struct verify_request *request, const struct xfp_bundle *bundle,
 				    const struct xfp_checkpoint *source, const bool *same, json_t *units,
-				    struct tally *tally, struct xfp_faults *faults, struct xfp_error *err)
+				    struct verify_tally *tally, struct xfp_faults *faults, struct xfp_error *err)
 {
 	struct xfp_recorded recorded = { .family = NULL };
 	bool told = !xfp_recorded_read(bundle, request->bundle, &recorded, NULL);
@@ -171,7 +171,7 @@ static enum xfp_status verify_units(const struct request *request, const struct 
 							   "mode", unit.mode_name, "k", (int)unit.k, "cos_median",
 							   quality.median, "cos_p5", quality.p5, "error", quality.error,
 							   "floor", floor, "met", (int)met)))
-			status = xfp_fail(err, XFP_FAILED, "out of memory");
+			status = xfp_no_memory(err);
 		done += unit.weights;
 	}
 	show(request, "", 1, 1);
@@ -179,7 +179,7 @@ static enum xfp_status verify_units(const struct request *request, const struct 
 	return status;
 }
 
-static enum xfp_status print_json(const struct request *request, const struct xfp_faults *faults, json_t *units,
+static enum xfp_status print_json(const struct verify_request *request, const struct xfp_faults *faults, json_t *units,
 				  struct xfp_error *err)
 {
 	json_t *texts = json_array(), *root;
@@ -196,7 +196,7 @@ static enum xfp_status print_json(const struct request *request, const struct xf
 	return xfp_json_print(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15), err);
 }
 
-static void praise(const struct request *request, const struct tally *tally)
+static void praise(const struct verify_request *request, const struct verify_tally *tally)
 {
 	printf("\n%s: every byte is as it was written; %s", request->bundle,
 	       request->source ? "the weights are those of the checkpoint; " : "");
@@ -208,8 +208,8 @@ static void praise(const struct request *request, const struct tally *tally)
 }
 
 /* In one line what all faults come to. */
-static enum xfp_status blame(const struct request *request, const struct tally *tally, const struct xfp_faults *faults,
-			     struct xfp_error *err)
+static enum xfp_status blame(const struct verify_request *request, const struct verify_tally *tally,
+			     const struct xfp_faults *faults, struct xfp_error *err)
 {
 	const char *s = faults->count == 1 ? "" : "s";
 
@@ -237,17 +237,17 @@ static enum xfp_status blame(const struct request *request, const struct tally *
 }
 
 /* *judged: the status is a verdict on the bundle, not one on the command line's checkpoint. */
-static enum xfp_status verify(const struct request *request, bool *judged, struct xfp_error *err)
+static enum xfp_status verify(const struct verify_request *request, bool *judged, struct xfp_error *err)
 {
 	struct xfp_faults faults = { .program = request->program };
 	struct xfp_checkpoint *source = NULL;
 	struct xfp_bundle *bundle = NULL;
 	json_t *units = json_array();
 	struct xfp_bundle_info info;
-	struct tally tally = { 0 };
+	struct verify_tally tally = { 0 };
 	bool *same = NULL;
 	char *path = NULL;
-	enum xfp_status status = units ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = units ? XFP_OK : xfp_no_memory(err);
 
 	*judged = true;
 	xfp_mapped_begin(request->program, request->bundle, NULL);
@@ -261,7 +261,7 @@ static enum xfp_status verify(const struct request *request, bool *judged, struc
 		goto done;
 	}
 	if (!(same = calloc(info.tensors + (size_t)1, sizeof *same))) {
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 		goto done;
 	}
 	show(request, "bytes", 0, 1);
@@ -300,7 +300,7 @@ done:
 
 /* Verify, and with --work leave a record of it. Where there is nothing to leave it to, that is said, and is no fault
  * of the bundle. */
-static enum xfp_status verify_and_record(const struct request *request, struct xfp_error *err)
+static enum xfp_status verify_and_record(const struct verify_request *request, struct xfp_error *err)
 {
 	struct xfp_verification verification;
 	struct xfp_error why = { .text = "" };
@@ -336,7 +336,7 @@ int xfp_main_verify(int argc, char **argv)
 		{ "version", no_argument, NULL, VERSION },
 		{ 0 },
 	};
-	struct request request = { .program = argv[0], .strict = -1, .lazy = -1 };
+	struct verify_request request = { .program = argv[0], .strict = -1, .lazy = -1 };
 	struct xfp_error err = { .status = XFP_OK };
 	enum xfp_status status;
 	bool good = true;

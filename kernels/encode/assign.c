@@ -54,8 +54,8 @@ float xfp_nearest(const struct xfp_quantizer *quantizer, float x)
 	return quantizer->entry[at];
 }
 
-struct xfp_row_sums xfp_measure(const struct xfp_quantizer *quantizer, const float *x, const float *down,
-				const float *w, size_t cols)
+struct xfp_row_sums xfp_quantized_sums(const struct xfp_quantizer *quantizer, const float *x, const float *down,
+				       const float *w, size_t cols)
 {
 	return xfp_encoder()->measure(quantizer->k, quantizer->entry, quantizer->edge, x, down, w, cols);
 }

@@ -26,8 +26,8 @@ void xfp_assign_index(const struct xfp_quantizer *quantizer, const float *x, siz
 float xfp_nearest(const struct xfp_quantizer *quantizer, float x);
 
 /* Row w, in padding zero, against what xfp_assign makes of x, times `down`: sums of cosine.h. */
-struct xfp_row_sums xfp_measure(const struct xfp_quantizer *quantizer, const float *x, const float *down,
-				const float *w, size_t cols);
+struct xfp_row_sums xfp_quantized_sums(const struct xfp_quantizer *quantizer, const float *x, const float *down,
+				       const float *w, size_t cols);
 
 /* What is stored for an outlier: the fp16 nearest to x - value. */
 uint16_t xfp_residual(float x, float value);

@@ -156,7 +156,7 @@ void xfp_scaled_sample_set(struct xfp_scaled_sample *sample, size_t number, cons
 /* ---- the library ---- */
 
 /* What a library needs, aligned to 64 bytes. */
-size_t xfp_scaled_library_room(unsigned k, unsigned size);
+size_t xfp_scaled_library_bytes(unsigned k, unsigned size);
 
 /* Sums of a training round. */
 struct xfp_scaled_training {

@@ -8,7 +8,7 @@
 
 #define SHAPES (2 * XFP_SCALED_MAX_LIBRARY)
 
-size_t xfp_scaled_library_room(unsigned k, unsigned size)
+size_t xfp_scaled_library_bytes(unsigned k, unsigned size)
 {
 	size_t tables = XFP_SCALED_KIN_TABLES + XFP_SCALED_PILOTS;
 	size_t numbers = 2 * size * xfp_scaled_stride(k) + tables * xfp_scaled_table_size(k);
@@ -279,7 +279,7 @@ void xfp_scaled_open(struct xfp_scaled_library *library, unsigned k, unsigned si
 {
 	struct xfp_scaled_effort effort = effort_of(k, size);
 
-	memset(library, 0, xfp_scaled_library_room(k, size));
+	memset(library, 0, xfp_scaled_library_bytes(k, size));
 	library->k = k;
 	library->size = size;
 	for (unsigned e = 0; e < size; e++)

@@ -132,7 +132,7 @@ void xfp_scaled_seed(struct xfp_scaled_library *library, unsigned k, unsigned si
 	unsigned lengths = size >= 32 ? 8 : size >= 8 ? 4 : 1, others = size / lengths, e = 0;
 	int64_t cells[CELLS];
 
-	memset(library, 0, xfp_scaled_library_room(k, size));
+	memset(library, 0, xfp_scaled_library_bytes(k, size));
 	library->k = k;
 	library->size = size;
 	for (size_t i = 0; i < sample->count; i++)

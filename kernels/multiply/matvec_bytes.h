@@ -14,12 +14,12 @@
 #include "kernels/multiply/matvec_lookup.h"
 
 /* Of a block, and of the blocks before. */
-struct sums {
+struct byte_sums {
 	__m512i high[XFP_MAX_BATCH], middle[XFP_MAX_BATCH], other;
 	__m512 all[XFP_MAX_BATCH];
 };
 
-INLINE void add_products(unsigned tile, __m512i high, __m512i low, const int8_t *bytes, struct sums *s)
+INLINE void add_products(unsigned tile, __m512i high, __m512i low, const int8_t *bytes, struct byte_sums *s)
 {
 	UNROLL
 	for (unsigned m = 0; m < tile; m++) {
@@ -34,7 +34,7 @@ INLINE void add_products(unsigned tile, __m512i high, __m512i low, const int8_t 
 	}
 }
 
-INLINE void begin_block(unsigned tile, struct sums *s)
+INLINE void begin_block(unsigned tile, struct byte_sums *s)
 {
 	UNROLL
 	for (unsigned m = 0; m < tile; m++)
@@ -43,7 +43,7 @@ INLINE void begin_block(unsigned tile, struct sums *s)
 }
 
 /* At most 2^28: sixteen products of a byte each, 256 times. */
-INLINE void end_block(unsigned tile, const float *step, struct sums *s)
+INLINE void end_block(unsigned tile, const float *step, struct byte_sums *s)
 {
 	UNROLL
 	for (unsigned m = 0; m < tile; m++) {
@@ -74,7 +74,7 @@ INLINE void finish(unsigned tile, const __m512 *all, double factor, const struct
 #define PREFETCH_AHEAD 2048
 
 INLINE void v2_chunk(unsigned k, unsigned tile, const struct byte_table *t, const uint8_t *packed, unsigned lanes,
-		     const int8_t *bytes, const float *step, bool begins, bool ends, struct sums *s)
+		     const int8_t *bytes, const float *step, bool begins, bool ends, struct byte_sums *s)
 {
 	unsigned slots = xfp_lane_columns(k) / 4;
 	__m512i w[XFP_MAX_WORDS];
@@ -101,7 +101,7 @@ INLINE void v2_chunk(unsigned k, unsigned tile, const struct byte_table *t, cons
 
 /* Columns [from, end) of a row; `packed` and x begin with them. */
 INLINE void v2_part(unsigned k, unsigned tile, const struct byte_table *t, const uint8_t *packed, size_t left,
-		    const int8_t *bytes, const float *step, struct sums *s)
+		    const int8_t *bytes, const float *step, struct byte_sums *s)
 {
 	size_t chunk = xfp_chunk_columns(k), chunk_bytes = 4 * k * chunk / 32;
 
@@ -148,7 +148,7 @@ INLINE void v2_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, const
 			size_t left = w->cols - c < SEGMENT_COLUMNS(tile) ? w->cols - c : SEGMENT_COLUMNS(tile);
 
 			for (size_t i = 0; i < batch; i++) {
-				struct sums s;
+				struct byte_sums s;
 
 				UNROLL
 				for (unsigned m = 0; m < tile; m++)

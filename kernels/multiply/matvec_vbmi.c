@@ -7,7 +7,7 @@
 /* ---- v2c --------------------------------------------------------------------------------------- */
 
 INLINE void v2c_rest(unsigned k, unsigned tile, const uint8_t *tables, const struct rest *rest, const uint8_t *byte,
-		     const uint8_t *packed, const int8_t *bytes, const float *step, struct sums *s)
+		     const uint8_t *packed, const int8_t *bytes, const float *step, struct byte_sums *s)
 {
 	unsigned slots = xfp_lane_columns(k) / 4;
 	__m512i w[XFP_MAX_WORDS];
@@ -30,7 +30,7 @@ INLINE void v2c_rest(unsigned k, unsigned tile, const uint8_t *tables, const str
  * `group` is 5, groups of 32 columns, or 0, longer ones. */
 INLINE void v2c_chunks(unsigned k, unsigned tile, unsigned group, unsigned chunks, unsigned log2, const uint8_t *tables,
 		       const uint8_t *byte, const uint8_t *packed, size_t column, const int8_t *bytes,
-		       const float *step, struct sums *s)
+		       const float *step, struct byte_sums *s)
 {
 	unsigned slots = xfp_lane_columns(k) / 4;
 	const uint8_t *of = byte + column / 32;
@@ -66,7 +66,7 @@ INLINE void v2c_rows(unsigned k, unsigned tile, unsigned group, const struct xfp
 	divide_rest(k, w->group, whole, w->cols, &rest);
 	for (size_t r = first; r < first + rows; r++) {
 		const uint8_t *packed = w->index + r * w->row_bytes, *byte = w->byte + r * w->row_groups;
-		struct sums s;
+		struct byte_sums s;
 		size_t c = 0;
 
 		UNROLL
@@ -106,7 +106,7 @@ INLINE void v2a_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, cons
 		const uint8_t *pair = (const uint8_t *)w->pair + r * w->row_groups * 4;
 		const int8_t *bytes = x->bytes;
 		__m512 offset[XFP_MAX_BATCH], middle[XFP_MAX_BATCH];
-		struct sums s;
+		struct byte_sums s;
 
 		UNROLL
 		for (unsigned m = 0; m < tile; m++)

@@ -15,7 +15,7 @@
 #define PREFETCH_AHEAD 4096 /* a part of a row is short: the rows of a batch take turns */
 #define PAIR 128            /* columns of two slots: those of one step */
 
-struct row {
+struct word_row {
 	const uint8_t *packed, *byte, *pair;
 	struct byte_table table; /* v2 */
 	bool fit;
@@ -59,7 +59,7 @@ INLINE __m256 by_vector(unsigned tile, const float *from)
 
 /* `lanes` of a chunk. */
 INLINE void chunk_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, const struct call *call,
-			const struct row *row, size_t column, unsigned lanes, const float *step, __m512 *all)
+			const struct word_row *row, size_t column, unsigned lanes, const float *step, __m512 *all)
 {
 	unsigned slots = xfp_lane_columns(k) / 4;
 	const int16_t *x = call->x->words + column * tile;
@@ -96,7 +96,8 @@ INLINE void chunk_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, co
 }
 
 /* Steps of groups [first, end) times their scales, and what their midpoints give. */
-INLINE void read_pairs(unsigned tile, const struct call *call, struct row *row, size_t first, size_t end, float *step)
+INLINE void read_pairs(unsigned tile, const struct call *call, struct word_row *row, size_t first, size_t end,
+		       float *step)
 {
 	const struct xfp_matvec_x *x = call->x;
 	float scale[16], midpoint[16];
@@ -118,8 +119,8 @@ INLINE void read_pairs(unsigned tile, const struct call *call, struct row *row, 
 	row->middle = middle;
 }
 
-INLINE void part_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, const struct call *call, struct row *row,
-		       size_t column, size_t end)
+INLINE void part_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, const struct call *call,
+		       struct word_row *row, size_t column, size_t end)
 {
 	size_t chunk = xfp_chunk_columns(k), from = column;
 	const float *step = call->x->step + column / PAIR * tile;
@@ -143,7 +144,7 @@ INLINE void part_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, con
 		row->all[m] = all[m];
 }
 
-INLINE void finish(enum xfp_matvec_mode mode, unsigned tile, const struct row *row, double factor, double unit,
+INLINE void finish(enum xfp_matvec_mode mode, unsigned tile, const struct word_row *row, double factor, double unit,
 		   const struct xfp_matvec_x *x, bool add, float *y, size_t stride)
 {
 	float middle[8];
@@ -174,7 +175,7 @@ INLINE void rows_in_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, 
 	if (mode == XFP_MATVEC_V2C)
 		divide_rest(k, w->group, w->cols / chunk * chunk, w->cols, &rest);
 	for (size_t r = first, batch; r < first + rows; r += batch) {
-		struct row row[ROWS];
+		struct word_row row[ROWS];
 
 		batch = first + rows - r < ROWS ? first + rows - r : ROWS;
 		for (size_t i = 0; i < batch; i++) {

@@ -68,7 +68,7 @@ bool xfp_timing_again(struct xfp_timing *timing)
 
 /* ---- what is told ------------------------------------------------------------------------------------------ */
 
-struct measured {
+struct timing {
 	const char *op;
 	enum xfp_kernel_set set;
 	double ns; /* a weight */
@@ -79,7 +79,7 @@ struct measured {
 	double one;               /* as long as one vector takes */
 };
 
-static void tell(struct xfp_kernel_report *report, const struct measured *m)
+static void tell(struct xfp_kernel_report *report, const struct timing *m)
 {
 	if (report->request->json) {
 		printf("%s\n    {\"op\": \"%s\", \"set\": \"%s\", \"ns\": %.5f, \"weights_per_second\": %.4g",
@@ -129,7 +129,7 @@ static void in_cache(const struct xfp_kernel_op *op, struct xfp_kernel_report *r
 	double plain = 0;
 
 	for (unsigned set = 0; set < XFP_KERNEL_SETS; set++) {
-		struct measured m = { .op = op->name, .set = set };
+		struct timing m = { .op = op->name, .set = set };
 
 		if (!((op->sets & request->sets) >> set & 1) || !xfp_kernel_wanted(request, op->name, set))
 			continue;
@@ -145,7 +145,7 @@ static void in_cache(const struct xfp_kernel_op *op, struct xfp_kernel_report *r
 
 /* ---- beyond the cache ------------------------------------------------------------------------------------------- */
 
-struct product {
+struct timed_product {
 	const struct xfp_kernel_request *request;
 	enum xfp_kernel_set set;
 	struct xfp_matvec w;
@@ -172,7 +172,7 @@ static double processor_seconds(void)
 
 static void timed_part(const struct xfp_row_range *range)
 {
-	struct product *p = range->context;
+	struct timed_product *p = range->context;
 	double start = processor_seconds();
 	uint64_t spent, longest = 0;
 
@@ -184,7 +184,7 @@ static void timed_part(const struct xfp_row_range *range)
 }
 
 /* Seconds that all rows take the threads. */
-static double seconds_of(struct product *p, size_t rows, void (*part)(const struct xfp_row_range *range))
+static double seconds_of(struct timed_product *p, size_t rows, void (*part)(const struct xfp_row_range *range))
 {
 	double start = xfp_kernel_now();
 
@@ -214,7 +214,7 @@ static uint64_t next(uint64_t *random)
 
 static void read_part(const struct xfp_row_range *range)
 {
-	struct product *p = range->context;
+	struct timed_product *p = range->context;
 	uint64_t sum = xfp_ceiling_read(p->matrix + range->first * 512, range->rows * 512);
 
 	__atomic_fetch_or(&p->sums, sum, __ATOMIC_RELAXED);
@@ -222,7 +222,7 @@ static void read_part(const struct xfp_row_range *range)
 
 static void multiply_part(const struct xfp_row_range *range)
 {
-	struct product *p = range->context;
+	struct timed_product *p = range->context;
 
 	for (unsigned i = 0; i < p->times; i++)
 		xfp_kernel_rows(p->set, &p->w, &p->x, range->first, range->rows, false, p->y + range->first, p->w.rows);
@@ -230,14 +230,14 @@ static void multiply_part(const struct xfp_row_range *range)
 
 static void multiply_and_add(const struct xfp_row_range *range)
 {
-	struct product *p = range->context;
+	struct timed_product *p = range->context;
 	uint64_t flops = (uint64_t)xfp_ceiling_multiply(MULTIPLY_STEPS);
 
 	__atomic_fetch_add(&p->flops, flops, __ATOMIC_RELAXED);
 }
 
 /* Numbers that are finite and small in every format. */
-static uint16_t *small_halves(struct product *p, size_t count)
+static uint16_t *small_halves(struct timed_product *p, size_t count)
 {
 	uint16_t *half = pages(count * 2 + 64);
 
@@ -248,7 +248,7 @@ static uint16_t *small_halves(struct product *p, size_t count)
 
 /* Weights as they come, codebooks beside them; v2a in groups of 128 with 32 codebooks, v2c of 32 with 8. What is
  * mapped for a case is small beside the matrix, and stays. */
-static void make_case(struct product *p, enum xfp_matvec_mode mode, unsigned k)
+static void make_case(struct timed_product *p, enum xfp_matvec_mode mode, unsigned k)
 {
 	size_t row_bytes = xfp_matvec_row_bytes(mode, k, COLS), rows = p->matrix_bytes / row_bytes, groups;
 	bool compact = mode == XFP_MATVEC_V2C;
@@ -282,7 +282,7 @@ static void make_case(struct product *p, enum xfp_matvec_mode mode, unsigned k)
 }
 
 /* Of a case that is slow, fewer rows. */
-static void shorten(struct product *p, double seconds)
+static void shorten(struct timed_product *p, double seconds)
 {
 	size_t rows = p->w.rows;
 
@@ -294,11 +294,11 @@ static void shorten(struct product *p, double seconds)
 }
 
 /* Nanoseconds a weight; `one`: those of one vector, or 0. */
-static double time_case(struct product *p, const char *op, double one, struct xfp_kernel_report *report)
+static double time_case(struct timed_product *p, const char *op, double one, struct xfp_kernel_report *report)
 {
 	double seconds[ROUNDS], read[ROUNDS], multiplied[ROUNDS], weights;
-	struct measured m = { .op = op, .set = p->set };
-	struct product whole = *p;
+	struct timing m = { .op = op, .set = p->set };
+	struct timed_product whole = *p;
 
 	/* Choose the set before there are threads; an eighth of the rows to warm up, and to see how long all take. */
 	p->w.rows = (p->w.rows + 7) / 8;
@@ -331,9 +331,9 @@ static double time_case(struct product *p, const char *op, double one, struct xf
 }
 
 /* Rows of f32 that stay in the second cache: how matrices that were decoded are multiplied. */
-static void time_cached(struct product *p, const char *op, struct xfp_kernel_report *report)
+static void time_cached(struct timed_product *p, const char *op, struct xfp_kernel_report *report)
 {
-	struct product whole = *p;
+	struct timed_product whole = *p;
 	size_t rows = (size_t)CACHED_ROWS * p->request->threads;
 	char name[64];
 
@@ -345,7 +345,7 @@ static void time_cached(struct product *p, const char *op, struct xfp_kernel_rep
 	*p = whole;
 }
 
-static void batches(struct product *p, const struct xfp_kernel_op *op, struct xfp_kernel_report *report)
+static void batches(struct timed_product *p, const struct xfp_kernel_op *op, struct xfp_kernel_report *report)
 {
 	const struct xfp_kernel_request *request = p->request;
 	unsigned k = op->kind >= XFP_MATVEC_V2 ? op->k : 0;
@@ -380,7 +380,7 @@ static void batches(struct product *p, const struct xfp_kernel_op *op, struct xf
 	munmap(room, xfp_matvec_x_room(k, COLS, XFP_MAX_BATCH));
 }
 
-static void begin_products(struct product *p)
+static void begin_products(struct timed_product *p)
 {
 	p->matrix_bytes = p->request->mib << 20;
 	p->matrix = pages(p->matrix_bytes + 8192);
@@ -391,7 +391,7 @@ static void begin_products(struct product *p)
 
 void xfp_kernel_bench(const struct xfp_kernel_ops *ops, struct xfp_kernel_report *report)
 {
-	struct product p = { .request = report->request, .random = 88172645463325252, .times = 1 };
+	struct timed_product p = { .request = report->request, .random = 88172645463325252, .times = 1 };
 
 	if (report->request->json)
 		printf(",\n  \"bench\": [");

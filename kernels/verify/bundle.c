@@ -15,7 +15,7 @@
 #define VECTORS XFP_MAX_BATCH
 
 /* What has been multiplied in one mode, with one k, by one set; a trial is a matrix with one number of vectors. */
-struct tally {
+struct unit_tally {
 	unsigned trials, failed;
 	char failures[XFP_KEPT_FAILURES][640];
 };
@@ -23,7 +23,7 @@ struct tally {
 struct bundle_run {
 	struct xfp_kernel_report *report;
 	struct xfp_bundle *bundle;
-	struct tally *tally; /* [modes][k][sets] */
+	struct unit_tally *tally; /* [modes][k][sets] */
 	uint64_t random;
 
 	/* The matrix at hand. */
@@ -45,7 +45,7 @@ struct bundle_run {
 };
 
 #define MODES (XFP_MATVEC_V2C + 1)
-static struct tally *tally_of(struct bundle_run *run, unsigned mode, unsigned k, unsigned set)
+static struct unit_tally *tally_of(struct bundle_run *run, unsigned mode, unsigned k, unsigned set)
 {
 	return &run->tally[(mode * 7 + k) * XFP_KERNEL_SETS + set];
 }
@@ -139,7 +139,7 @@ static void multiply(const struct xfp_row_range *range)
 		__atomic_store_n(&run->signal, signal, __ATOMIC_RELAXED);
 }
 
-static void judge(struct bundle_run *run, struct tally *tally)
+static void judge(struct bundle_run *run, struct unit_tally *tally)
 {
 	char *text = tally->failures[tally->failed < XFP_KEPT_FAILURES ? tally->failed : XFP_KEPT_FAILURES - 1];
 	const size_t room_left = sizeof *tally->failures;
@@ -259,7 +259,7 @@ static void tell(struct bundle_run *run)
 	for (unsigned mode = 0; mode < MODES; mode++)
 		for (unsigned k = 0; k < 7; k++)
 			for (unsigned set = 0; set < XFP_KERNEL_SETS; set++) {
-				const struct tally *tally = tally_of(run, mode, k, set);
+				const struct unit_tally *tally = tally_of(run, mode, k, set);
 				unsigned kept = tally->failed < XFP_KEPT_FAILURES ? tally->failed : XFP_KEPT_FAILURES;
 
 				name_group(name, mode, k);
@@ -280,7 +280,7 @@ enum xfp_status xfp_kernel_verify_bundle(struct xfp_kernel_report *report, struc
 	run.tally = calloc((size_t)MODES * 7 * XFP_KERNEL_SETS, sizeof *run.tally);
 	if (!run.tally) {
 		xfp_bundle_close(run.bundle);
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	}
 	xfp_bundle_info(run.bundle, &info);
 	for (uint32_t number = 0; !status && number < info.matrices; number++)

@@ -120,7 +120,7 @@ static void search(struct xfp_trial *trial)
 	unsigned k = trial->op->k, size = trial->timing ? 32 : sizes[xfp_trial_below(trial, 6)];
 	struct xfp_scaled_group *group = loaded_group(trial);
 	size_t entries = (size_t)size << k;
-	struct xfp_scaled_library *library = xfp_trial_room(trial, "library", xfp_scaled_library_room(k, size), 64);
+	struct xfp_scaled_library *library = xfp_trial_room(trial, "library", xfp_scaled_library_bytes(k, size), 64);
 	uint16_t *halves = xfp_trial_room(trial, "entries", entries * sizeof *halves, sizeof *halves);
 	struct xfp_scaled_moments moments[XFP_SCALED_MAX_LIBRARY];
 	struct xfp_scaled_fit fit = { 0 };

@@ -22,7 +22,7 @@
  * canonical form (xfp_tar_header), the archive ends with exactly two zero blocks, and padding is
  * zero, so every byte of the file is either covered by a SHA-256 or has only one valid value.
  *
- * The index is little-endian; tables follow the header in the order of enum xfp_table, each at a
+ * The index is little-endian; tables follow the header in the order of enum xfp_index_table, each at a
  * multiple of 8 bytes, without gaps but zero padding. Strings are (offset, length) into the last
  * table: UTF-8 without NUL, then one NUL that the length does not count, one after the other in the
  * order in which header and records refer to them. No two tensors and no two files have the same
@@ -47,7 +47,7 @@
 #define XFP_MEMBER_IDX "xfp.idx"
 #define XFP_MEMBER_SUM "xfp.sum"
 
-enum xfp_table {
+enum xfp_index_table {
 	XFP_TABLE_UNITS,
 	XFP_TABLE_MATRICES,
 	XFP_TABLE_PARTS,

@@ -36,7 +36,7 @@ struct run {
 
 static enum xfp_status no_memory(struct xfp_error *err)
 {
-	return xfp_fail(err, XFP_FAILED, "out of memory");
+	return xfp_no_memory(err);
 }
 
 static uint64_t weights_of(const struct xfp_source_tensor *tensor)
@@ -290,7 +290,8 @@ static enum xfp_status claim(struct run *run, uint32_t t, uint32_t part, bool fa
 		to->projection =
 			xfp_projection_read(rule, rule->layout_count > 1 ? run->layout : 0, part, tensor, run->config);
 	if (numbered)
-		to->unit = xfp_format("%.*s*%s", (int)match->expert_at, tensor->name, tensor->name + match->expert_end);
+		to->unit =
+			xfp_formatted("%.*s*%s", (int)match->expert_at, tensor->name, tensor->name + match->expert_end);
 	else
 		to->unit = strdup(tensor->name);
 	if (!to->unit)
@@ -307,7 +308,7 @@ static enum xfp_status decide_projection(struct run *run, uint32_t t)
 	const struct xfp_rule *rule = run->rules[t];
 	const char *class = xfp_class_name(rule->class_);
 	enum xfp_status status = XFP_OK;
-	enum xfp_fault fault;
+	enum xfp_projection_fault fault;
 	char why[256], roles[256];
 	size_t used = 0;
 

@@ -14,7 +14,7 @@
 
 static enum xfp_status no_memory(struct xfp_error *err)
 {
-	return xfp_fail(err, XFP_FAILED, "out of memory");
+	return xfp_no_memory(err);
 }
 
 /* ---- reading ---------------------------------------------------------------------------------- */
@@ -23,7 +23,7 @@ struct definition {
 	char *name, *text;
 };
 
-struct parser {
+struct family_parser {
 	struct xfp_family *family;
 	bool header_only;
 	struct definition *definitions;
@@ -44,7 +44,7 @@ static char *take_word(char **text)
 	return word;
 }
 
-static const struct definition *find_definition(const struct parser *parser, const char *name, size_t length)
+static const struct definition *find_definition(const struct family_parser *parser, const char *name, size_t length)
 {
 	for (uint32_t i = 0; i < parser->definition_count; i++)
 		if (strlen(parser->definitions[i].name) == length && !memcmp(parser->definitions[i].name, name, length))
@@ -54,7 +54,7 @@ static const struct definition *find_definition(const struct parser *parser, con
 
 /* Replace every <NAME> that is defined; the others are left to the rule. Definitions hold no others
  * by then, so one pass is enough. */
-static char *expand(const struct parser *parser, const char *text)
+static char *expand(const struct family_parser *parser, const char *text)
 {
 	struct xfp_text out;
 	FILE *stream = xfp_text_begin(&out);
@@ -77,7 +77,7 @@ static char *expand(const struct parser *parser, const char *text)
 	return xfp_text_end(&out) ? out.bytes : NULL;
 }
 
-static enum xfp_status add_definition(struct parser *parser, char *rest, struct xfp_error *err)
+static enum xfp_status add_definition(struct family_parser *parser, char *rest, struct xfp_error *err)
 {
 	char *name = take_word(&rest);
 	struct definition *more, *to;
@@ -113,7 +113,7 @@ static enum xfp_status add_words(char ***list, uint32_t *count, char *rest, stru
 	return XFP_OK;
 }
 
-static enum xfp_status add_rule(struct parser *parser, unsigned line, enum xfp_rule_action action, bool optional,
+static enum xfp_status add_rule(struct family_parser *parser, unsigned line, enum xfp_rule_action action, bool optional,
 				const char *rest, struct xfp_error *err)
 {
 	struct xfp_family *family = parser->family;
@@ -135,7 +135,7 @@ static enum xfp_status add_rule(struct parser *parser, unsigned line, enum xfp_r
 	return status;
 }
 
-static enum xfp_status parse_line(struct parser *parser, unsigned number, char *line, struct xfp_error *err)
+static enum xfp_status parse_line(struct family_parser *parser, unsigned number, char *line, struct xfp_error *err)
 {
 	static const char *const actions[] = { "quantize", "keep", "drop" };
 	struct xfp_family *family = parser->family;
@@ -209,7 +209,7 @@ static char *name_of(const char *path)
 enum xfp_status xfp_family_parse(const char *text, const char *path, bool header_only, struct xfp_family **out,
 				 struct xfp_error *err)
 {
-	struct parser parser = { .family = calloc(1, sizeof *parser.family), .header_only = header_only };
+	struct family_parser parser = { .family = calloc(1, sizeof *parser.family), .header_only = header_only };
 	enum xfp_status status = XFP_OK;
 	char *copy = strdup(text), *rest = copy, *line;
 

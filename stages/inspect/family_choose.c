@@ -14,7 +14,7 @@
 
 static enum xfp_status no_memory(struct xfp_error *err)
 {
-	return xfp_fail(err, XFP_FAILED, "out of memory");
+	return xfp_no_memory(err);
 }
 
 /* ---- the families of one folder ----------------------------------------------------------------- */
@@ -115,7 +115,7 @@ static enum xfp_status choose_in(const char *folder, const struct xfp_model_conf
 	}
 	if (!status && found) {
 		*name = strdup(found->name);
-		*why = xfp_format("by %s %s", architecture ? "architecture" : "model_type", word);
+		*why = xfp_formatted("by %s %s", architecture ? "architecture" : "model_type", word);
 		if (!*name || !*why)
 			status = no_memory(err);
 	}
@@ -129,7 +129,7 @@ static enum xfp_status choose_in(const char *folder, const struct xfp_model_conf
 
 static char *file_in(const char *folder, const char *name)
 {
-	return xfp_format("%s/%s" XFP_FAMILY_SUFFIX, folder, name);
+	return xfp_formatted("%s/%s" XFP_FAMILY_SUFFIX, folder, name);
 }
 
 /* The first folder's file of this name that is there, else the last folder's. NULL: out of memory. */

@@ -52,12 +52,12 @@ enum xfp_status xfp_model_config_parse(const char *text, const char *where, stru
 
 	*out = NULL;
 	if (!config) {
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 		goto done;
 	}
 	config->present = text != NULL;
 	if (!(copy = strdup(text ? text : "{}"))) {
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 		goto done;
 	}
 	blank_nonfinite(copy);
@@ -65,7 +65,7 @@ enum xfp_status xfp_model_config_parse(const char *text, const char *where, stru
 	config->root = json_loads(copy, 0, &error);
 	/* jansson calls it a syntax error when memory runs out. */
 	if (!config->root && errno == ENOMEM) {
-		status = xfp_fail(err, XFP_FAILED, "%s: out of memory", where);
+		status = xfp_no_memory_for(err, where);
 		goto done;
 	}
 	if (!config->root) {

@@ -45,7 +45,7 @@ enum xfp_status xfp_name_groups_make(const struct xfp_ledger *ledger, const stru
 {
 	*groups = (struct xfp_name_groups){ .list = calloc((size_t)ledger->tensor_count + 1, sizeof *groups->list) };
 	if (!groups->list)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (uint32_t t = 0; t < ledger->tensor_count; t++) {
 		const struct xfp_ledger_tensor *tensor = &ledger->tensors[t];
 		struct xfp_name_group *group = &groups->list[groups->count];
@@ -60,7 +60,7 @@ enum xfp_status xfp_name_groups_make(const struct xfp_ledger *ledger, const stru
 		};
 		if (!group->names) {
 			xfp_name_groups_free(groups);
-			return xfp_fail(err, XFP_FAILED, "out of memory");
+			return xfp_no_memory(err);
 		}
 		xfp_star_numbers(group->names);
 		groups->count++;

@@ -28,7 +28,7 @@ static enum xfp_status append(struct xfp_notes *notes, struct xfp_note note, str
 fail:
 	free(note.text);
 	free(note.names);
-	return xfp_fail(err, XFP_FAILED, "out of memory");
+	return xfp_no_memory(err);
 }
 
 enum xfp_status xfp_notes_add(struct xfp_notes *notes, bool warning, struct xfp_error *err, const char *format, ...)
@@ -69,7 +69,7 @@ enum xfp_status xfp_notes_add_tensor(struct xfp_notes *notes, bool warning, cons
 	struct xfp_note note = { .warning = warning, .tensors = 1, .weights = weights };
 
 	if (!(note.names = strdup(tensor)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	xfp_star_numbers(note.names);
 	note.text = strdup(text);
 	return append(notes, note, err);
@@ -129,10 +129,10 @@ enum xfp_status xfp_notes_finish(struct xfp_notes *notes, struct xfp_error *err)
 
 		if (!note->names)
 			continue;
-		text = xfp_format("%s (%" PRIu64 " tensor%s, %" PRIu64 " weights): %s", note->names, note->tensors,
-				  note->tensors == 1 ? "" : "s", note->weights, note->text);
+		text = xfp_formatted("%s (%" PRIu64 " tensor%s, %" PRIu64 " weights): %s", note->names, note->tensors,
+				     note->tensors == 1 ? "" : "s", note->weights, note->text);
 		if (!text)
-			return xfp_fail(err, XFP_FAILED, "out of memory");
+			return xfp_no_memory(err);
 		free(note->text);
 		note->text = text;
 	}

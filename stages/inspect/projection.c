@@ -89,9 +89,9 @@ static bool splits(const struct xfp_rule *rule, uint64_t rows, const struct xfp_
 	return sum == rows;
 }
 
-enum xfp_fault xfp_projection_check(const struct xfp_rule *rule, uint32_t layout,
-				    const struct xfp_source_tensor *tensor, const struct xfp_model_config *config,
-				    char why[256])
+enum xfp_projection_fault xfp_projection_check(const struct xfp_rule *rule, uint32_t layout,
+					       const struct xfp_source_tensor *tensor,
+					       const struct xfp_model_config *config, char why[256])
 {
 	const struct xfp_rule_layout *l = &rule->layouts[layout];
 	struct reading r;

@@ -11,7 +11,7 @@
 
 #define XFP_MOST_EXPERTS 65536
 
-enum xfp_fault {
+enum xfp_projection_fault {
 	XFP_FAULT_NONE,
 	XFP_FAULT_EMPTY, /* no weights at all: nothing is lost by keeping it */
 	XFP_FAULT_DTYPE,
@@ -34,9 +34,9 @@ uint32_t xfp_projection_fit(const struct xfp_rule *rule, const struct xfp_source
 			    const struct xfp_model_config *config);
 
 /* Whether the tensor can be read in this layout. When it cannot, `why` says why, for people. */
-enum xfp_fault xfp_projection_check(const struct xfp_rule *rule, uint32_t layout,
-				    const struct xfp_source_tensor *tensor, const struct xfp_model_config *config,
-				    char why[256]);
+enum xfp_projection_fault xfp_projection_check(const struct xfp_rule *rule, uint32_t layout,
+					       const struct xfp_source_tensor *tensor,
+					       const struct xfp_model_config *config, char why[256]);
 
 /* The matrices of one part of the rule; only after a check that found no fault. */
 struct xfp_projection xfp_projection_read(const struct xfp_rule *rule, uint32_t layout, uint32_t part,

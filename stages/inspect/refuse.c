@@ -38,15 +38,15 @@ enum xfp_status xfp_refuse_quantized(const struct xfp_checkpoint *checkpoint, co
 			tensor = checkpoint->tensors[i].name;
 	if (!method && !tensor)
 		return XFP_OK;
-	by = method ? xfp_format("quant_method %s in config.json", xfp_printable(method).text) : strdup("");
-	shown = tensor ? xfp_format("%stensor %s", method ? ", " : "", xfp_printable(tensor).text) : strdup("");
+	by = method ? xfp_formatted("quant_method %s in config.json", xfp_printable(method).text) : strdup("");
+	shown = tensor ? xfp_formatted("%stensor %s", method ? ", " : "", xfp_printable(tensor).text) : strdup("");
 	if (by && shown)
 		status = xfp_fail(err, XFP_BAD_INPUT,
 				  "%s: is quantized already (%s%s), in a form that this version does not read; convert "
 				  "the unquantized checkpoint, or a copy of this one with its weights as bf16",
 				  checkpoint->folder, by, shown);
 	else
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	free(by);
 	free(shown);
 	return status;

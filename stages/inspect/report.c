@@ -124,7 +124,7 @@ static enum xfp_status print_roles(const struct xfp_ledger *ledger, struct xfp_e
 	uint32_t count = 0;
 
 	if (!rows)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (uint32_t i = 0; i < ledger->unit_count; i++) {
 		const struct xfp_ledger_unit *unit = &ledger->units[i];
 		uint32_t r = 0;
@@ -326,7 +326,7 @@ enum xfp_status xfp_inspection_json(const struct xfp_inspection *inspection, str
 			 "names", names_json(inspection), "rules", rules, "notes", list);
 	if (!root || failed) {
 		json_decref(root);
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	}
 	return xfp_json_print(root, JSON_INDENT(1), err);
 }

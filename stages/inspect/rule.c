@@ -17,7 +17,7 @@ static const char word_characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNO
 
 static enum xfp_status no_memory(struct xfp_error *err)
 {
-	return xfp_fail(err, XFP_FAILED, "out of memory");
+	return xfp_no_memory(err);
 }
 
 /* The next word of *text in a new string, "" at the end, NULL without memory; *text moves past it and its blanks. */
@@ -128,7 +128,7 @@ static enum xfp_status parse_layouts(struct xfp_rule *rule, char *text, struct x
 }
 
 /* A pattern being read: the expression without our marks, its groups, and its literal strings. */
-struct scan {
+struct rule_scan {
 	struct xfp_rule *rule;
 	char *regex; /* output */
 	size_t regex_size;
@@ -139,13 +139,13 @@ struct scan {
 	bool more_digits;  /* digits of a name may be matched by something else than one of its marks each */
 };
 
-static void emit(struct scan *scan, const char *text, size_t size)
+static void emit(struct rule_scan *scan, const char *text, size_t size)
 {
 	memcpy(scan->regex + scan->regex_size, text, size);
 	scan->regex_size += size;
 }
 
-static void end_run(struct scan *scan)
+static void end_run(struct rule_scan *scan)
 {
 	struct xfp_rule *rule = scan->rule;
 
@@ -154,7 +154,7 @@ static void end_run(struct scan *scan)
 	scan->run = rule->literals_size;
 }
 
-static void literal(struct scan *scan, char c)
+static void literal(struct rule_scan *scan, char c)
 {
 	scan->more_digits |= c >= '0' && c <= '9';
 	if (!scan->depth)
@@ -162,7 +162,7 @@ static void literal(struct scan *scan, char c)
 }
 
 /* "<layer>", "<extra-layer>" or "<expert>" at p; its length, 0: none. */
-static size_t mark(struct scan *scan, const char *p, struct xfp_error *err)
+static size_t mark(struct rule_scan *scan, const char *p, struct xfp_error *err)
 {
 	static const char *const marks[] = { "<layer>", "<extra-layer>", "<expert>" };
 	struct xfp_rule *rule = scan->rule;
@@ -220,7 +220,7 @@ static bool ends_line(const char *text)
 	return backslashes % 2 == 0;
 }
 
-static enum xfp_status scan_pattern(struct scan *scan, const char *text, struct xfp_error *err)
+static enum xfp_status scan_pattern(struct rule_scan *scan, const char *text, struct xfp_error *err)
 {
 	struct xfp_rule *rule = scan->rule;
 
@@ -307,7 +307,7 @@ static enum xfp_status scan_pattern(struct scan *scan, const char *text, struct 
 static enum xfp_status parse_pattern(struct xfp_rule *rule, const char *text, struct xfp_error *err)
 {
 	enum xfp_status status;
-	struct scan scan = { .rule = rule };
+	struct rule_scan scan = { .rule = rule };
 	size_t length = strlen(text);
 
 	while (length && strchr(BLANKS, text[length - 1]))
@@ -423,13 +423,13 @@ static uint32_t number(const char *text, size_t length)
 }
 
 /* A number's place in a name; at equals end: none. */
-struct place {
+struct rule_place {
 	size_t at, end;
 };
 
 /* The places of the marks' numbers as the expression's groups give them, in a name that matches. */
-static enum xfp_status find_groups(const struct xfp_rule *rule, const char *name, struct place *layer,
-				   struct place *expert, struct xfp_error *err)
+static enum xfp_status find_groups(const struct xfp_rule *rule, const char *name, struct rule_place *layer,
+				   struct rule_place *expert, struct xfp_error *err)
 {
 	unsigned most = rule->layer_group > rule->expert_group ? rule->layer_group : rule->expert_group;
 	const regmatch_t *l, *e;
@@ -443,18 +443,19 @@ static enum xfp_status find_groups(const struct xfp_rule *rule, const char *name
 	l = &group[rule->layer_group];
 	e = &group[rule->expert_group];
 	if (rule->layer_group && l->rm_so >= 0)
-		*layer = (struct place){ (size_t)l->rm_so, (size_t)l->rm_eo };
+		*layer = (struct rule_place){ (size_t)l->rm_so, (size_t)l->rm_eo };
 	if (rule->expert_group && e->rm_so >= 0)
-		*expert = (struct place){ (size_t)e->rm_so, (size_t)e->rm_eo };
+		*expert = (struct rule_place){ (size_t)e->rm_so, (size_t)e->rm_eo };
 	return XFP_OK;
 }
 
 /* The same for a name that matches a rule whose numbers are plain, and a tenth of the time: the name's
  * runs of digits are the marks' numbers, in order. */
-static bool find_digits(const struct xfp_rule *rule, const char *name, struct place *layer, struct place *expert)
+static bool find_digits(const struct xfp_rule *rule, const char *name, struct rule_place *layer,
+			struct rule_place *expert)
 {
 	static const char digits[] = "0123456789";
-	struct place *order[2];
+	struct rule_place *order[2];
 	size_t count = 0, found = 0;
 
 	if (rule->layer_group)
@@ -470,7 +471,7 @@ static bool find_digits(const struct xfp_rule *rule, const char *name, struct pl
 
 		if (found == count)
 			return false;
-		*order[found++] = (struct place){ at, end };
+		*order[found++] = (struct rule_place){ at, end };
 		at = end;
 	}
 	return found == count;
@@ -479,7 +480,7 @@ static bool find_digits(const struct xfp_rule *rule, const char *name, struct pl
 enum xfp_status xfp_rule_matches(const struct xfp_rule *rule, const char *name, uint64_t layers, bool *matches,
 				 struct xfp_rule_match *match, struct xfp_error *err)
 {
-	struct place layer = { 0 }, expert = { 0 };
+	struct rule_place layer = { 0 }, expert = { 0 };
 	enum xfp_status status;
 
 	*matches = false;

@@ -115,7 +115,7 @@ static enum xfp_status emit(const struct xfp_claim *claims, uint32_t count, stru
 	};
 	ledger->unit_count++;
 	if (!unit->name || !unit->role)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct xfp_projection *p = &claims[i].projection;
 
@@ -147,7 +147,7 @@ enum xfp_status xfp_units_build(struct xfp_claim *claims, uint32_t count, struct
 	ledger->units = calloc((size_t)count + 1, sizeof *ledger->units);
 	ledger->matrices = calloc((size_t)matrices + 1, sizeof *ledger->matrices);
 	if (!ledger->units || !ledger->matrices)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	if (count)
 		qsort(claims, count, sizeof *claims, compare_claims);
 	for (uint32_t i = 0, end; !status && i < count; i = end) {

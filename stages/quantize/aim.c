@@ -105,7 +105,7 @@ const char *xfp_aim_fits(const struct xfp_parameters *measured)
 
 static char *path_of(const char *work, uint32_t unit)
 {
-	return xfp_format("%s/u%06" PRIu32 "-fits.mk", work, unit);
+	return xfp_formatted("%s/u%06" PRIu32 "-fits.mk", work, unit);
 }
 
 enum xfp_status xfp_aim_write(const char *work, uint32_t unit, const struct xfp_parameters *measured,
@@ -113,8 +113,7 @@ enum xfp_status xfp_aim_write(const char *work, uint32_t unit, const struct xfp_
 {
 	const char *text = xfp_aim_fits(measured);
 	char *path = path_of(work, unit);
-	enum xfp_status status = path ? xfp_write_file(path, text, strlen(text), false, err)
-				      : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = path ? xfp_write_file(path, text, strlen(text), false, err) : xfp_no_memory(err);
 
 	free(path);
 	return status;

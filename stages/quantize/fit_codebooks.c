@@ -13,24 +13,24 @@
 #include "kernels/encode/optimal.h"
 #include "stages/quantize/fit_rows.h"
 
-struct fit {
+struct codebook_fit {
 	unsigned k[XFP_MAX_K + 1]; /* of the candidates */
 	bool optimal;
 	int start;
 	unsigned rounds;
-	struct room *rooms; /* one a thread */
+	struct codebook_buffers *rooms; /* one a thread */
 	int threads;
 };
 
 /* One thread's room for a row, all padded. */
-struct room {
+struct codebook_buffers {
 	struct xfp_lloyd_row *lloyd;
 	struct xfp_optimal_room *optimal; /* where that is asked for */
 	float *w, *x, *value;
 	float *marked_w, *marked_x; /* of the outliers, in their order */
 };
 
-static void room_free(struct room *room)
+static void room_free(struct codebook_buffers *room)
 {
 	free(room->lloyd);
 	free(room->optimal);
@@ -41,7 +41,7 @@ static void room_free(struct room *room)
 	free(room->marked_x);
 }
 
-static bool room_init(struct room *room, uint64_t cols, bool optimal)
+static bool room_init(struct codebook_buffers *room, uint64_t cols, bool optimal)
 {
 	if (optimal && !(room->optimal = malloc(sizeof *room->optimal)))
 		return false;
@@ -58,14 +58,14 @@ static bool room_init(struct room *room, uint64_t cols, bool optimal)
 }
 
 /* A row as the fit sees it. */
-struct row {
+struct codebook_row {
 	const uint32_t *column; /* of its outliers */
 	uint64_t outliers;
 	double norm;
 };
 
 /* Outliers are zeros in w and x until they are measured by themselves. */
-static void set_outliers_aside(const struct row *row, struct room *room)
+static void set_outliers_aside(const struct codebook_row *row, struct codebook_buffers *room)
 {
 	for (uint64_t i = 0; i < row->outliers; i++) {
 		uint32_t c = row->column[i];
@@ -77,10 +77,10 @@ static void set_outliers_aside(const struct row *row, struct room *room)
 }
 
 /* In units of 2^-s, where undoing the exponent rounds nothing. */
-static struct xfp_row_error measure(const struct xfp_fitting *fitting, const struct row *row, struct room *room,
-				    const struct xfp_quantizer *quantizer)
+static struct xfp_row_error measure(const struct xfp_fitting *fitting, const struct codebook_row *row,
+				    struct codebook_buffers *room, const struct xfp_quantizer *quantizer)
 {
-	struct xfp_row_sums sums = xfp_measure(quantizer, room->x, fitting->down, room->w, fitting->known.cols);
+	struct xfp_row_sums sums = xfp_quantized_sums(quantizer, room->x, fitting->down, room->w, fitting->known.cols);
 	float nothing = xfp_nearest(quantizer, 0);
 
 	for (uint64_t i = 0; i < row->outliers; i++) {
@@ -99,8 +99,8 @@ static struct xfp_row_error measure(const struct xfp_fitting *fitting, const str
 }
 
 /* The same where it may round: of the weights as they are. */
-static struct xfp_row_error measure_wide(const struct xfp_fitting *fitting, const struct row *row, struct room *room,
-					 const struct xfp_quantizer *quantizer)
+static struct xfp_row_error measure_wide(const struct xfp_fitting *fitting, const struct codebook_row *row,
+					 struct codebook_buffers *room, const struct xfp_quantizer *quantizer)
 {
 	uint64_t cols = fitting->known.cols;
 
@@ -119,12 +119,12 @@ static struct xfp_row_error measure_wide(const struct xfp_fitting *fitting, cons
 static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, const struct xfp_rows *rows,
 		    const struct xfp_marks *marks, uint64_t r)
 {
-	const struct fit *fit = own;
-	struct room *room = &fit->rooms[thread];
+	const struct codebook_fit *fit = own;
+	struct codebook_buffers *room = &fit->rooms[thread];
 	const struct xfp_measure *results = &fitting->measure;
 	uint64_t cols = fitting->known.cols, number = rows->first + r, at = results->held + r;
-	struct row row = { .column = marks->column + marks->first[number],
-			   .outliers = marks->first[number + 1] - marks->first[number] };
+	struct codebook_row row = { .column = marks->column + marks->first[number],
+				    .outliers = marks->first[number + 1] - marks->first[number] };
 	struct xfp_row_start start = xfp_rows_scaled(rows, &fitting->scaling, r, fitting->unit.unit, room->w, room->x);
 	uint16_t *codebook[XFP_MAX_K + 1];
 
@@ -150,12 +150,12 @@ static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, co
 static enum xfp_status begin(struct xfp_fitting *fitting, struct xfp_artifact *artifact, void **own,
 			     struct xfp_error *err)
 {
-	struct fit *fit = *own = calloc(1, sizeof *fit);
+	struct codebook_fit *fit = *own = calloc(1, sizeof *fit);
 	bool good;
 
 	(void)artifact;
 	if (!fit)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (uint32_t i = 0; i < fitting->measure.count; i++)
 		fit->k[i] = fitting->measure.candidates[i].k;
 	fit->optimal = fitting->parameters->fit == XFP_FIT_OPTIMAL;
@@ -165,12 +165,12 @@ static enum xfp_status begin(struct xfp_fitting *fitting, struct xfp_artifact *a
 	good = (fit->rooms = calloc((size_t)fit->threads, sizeof *fit->rooms)) != NULL;
 	for (int i = 0; good && i < fit->threads; i++)
 		good = room_init(&fit->rooms[i], fitting->known.cols, fit->optimal);
-	return good ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	return good ? XFP_OK : xfp_no_memory(err);
 }
 
 static void end(void *own)
 {
-	struct fit *fit = own;
+	struct codebook_fit *fit = own;
 
 	for (int i = 0; fit && fit->rooms && i < fit->threads; i++)
 		room_free(&fit->rooms[i]);

@@ -13,18 +13,18 @@
 
 #define MOST_GROUPINGS 6
 
-struct fit {
+struct library_fit {
 	struct xfp_grouping groupings[MOST_GROUPINGS];
 	uint32_t grouping_count;
 	uint32_t grouping_of[XFP_MOST_CANDIDATES], count; /* of the candidates */
 	struct xfp_library_code code[XFP_MOST_CANDIDATES];
 	struct xfp_group_library libraries[XFP_MOST_CANDIDATES];
-	struct room *rooms; /* one a thread */
+	struct library_buffers *rooms; /* one a thread */
 	int threads;
 };
 
 /* One thread's room for a row, all padded. */
-struct room {
+struct library_buffers {
 	float *w, *x, *value;
 	float *marked; /* x of the outliers, in their order */
 	struct xfp_group_row rows[MOST_GROUPINGS];
@@ -32,7 +32,7 @@ struct room {
 };
 
 /* Candidates of the same groups see the same rows. */
-static void list_groupings(struct fit *fit, const struct xfp_fitting *fitting)
+static void list_groupings(struct library_fit *fit, const struct xfp_fitting *fitting)
 {
 	fit->count = fitting->measure.count;
 	for (uint32_t i = 0; i < fit->count; i++) {
@@ -49,7 +49,8 @@ static void list_groupings(struct fit *fit, const struct xfp_fitting *fitting)
 
 /* ---- libraries --------------------------------------------------------------------------------- */
 
-static enum xfp_status train(const struct xfp_fitting *fitting, struct fit *fit, uint32_t g, struct xfp_error *err)
+static enum xfp_status train(const struct xfp_fitting *fitting, struct library_fit *fit, uint32_t g,
+			     struct xfp_error *err)
 {
 	bool scaled = fit->groupings[g].mode == XFP_MODE_V2A;
 	const struct xfp_candidate *candidates[XFP_MOST_CANDIDATES];
@@ -60,7 +61,7 @@ static enum xfp_status train(const struct xfp_fitting *fitting, struct fit *fit,
 		if (fit->grouping_of[i] != g)
 			continue;
 		if (!xfp_library_code_init(&fit->code[i], &fitting->measure.candidates[i]))
-			return xfp_fail(err, XFP_FAILED, "out of memory");
+			return xfp_no_memory(err);
 		candidates[count] = &fitting->measure.candidates[i];
 		code[count++] = &fit->code[i];
 	}
@@ -68,8 +69,8 @@ static enum xfp_status train(const struct xfp_fitting *fitting, struct fit *fit,
 				 &fit->groupings[g], candidates, count, code, err);
 }
 
-static enum xfp_status make_libraries(const struct xfp_fitting *fitting, struct fit *fit, struct xfp_artifact *artifact,
-				      struct xfp_error *err)
+static enum xfp_status make_libraries(const struct xfp_fitting *fitting, struct library_fit *fit,
+				      struct xfp_artifact *artifact, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
@@ -78,7 +79,7 @@ static enum xfp_status make_libraries(const struct xfp_fitting *fitting, struct 
 	for (uint32_t i = 0; !status && i < fit->count; i++) {
 		if (!xfp_library_init(&fit->libraries[i], &fitting->measure.candidates[i],
 				      xfp_library_published(fitting->parameters)))
-			return xfp_fail(err, XFP_FAILED, "out of memory");
+			return xfp_no_memory(err);
 		xfp_library_open(&fit->libraries[i], &fit->code[i]);
 		if (artifact)
 			status = xfp_fit_write_library(artifact, &fitting->measure.candidates[i], fit->code[i].code,
@@ -90,7 +91,7 @@ static enum xfp_status make_libraries(const struct xfp_fitting *fitting, struct 
 /* ---- rows -------------------------------------------------------------------------------------- */
 
 /* The reconstruction, residuals added, against the source. */
-static struct xfp_row_error measure(const struct xfp_fitting *fitting, struct room *room, double norm)
+static struct xfp_row_error measure(const struct xfp_fitting *fitting, struct library_buffers *room, double norm)
 {
 	const struct xfp_encoder *encoder = xfp_encoder();
 	uint64_t cols = fitting->known.cols;
@@ -110,8 +111,8 @@ static struct xfp_row_error measure(const struct xfp_fitting *fitting, struct ro
 static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, const struct xfp_rows *rows,
 		    const struct xfp_marks *marks, uint64_t r)
 {
-	const struct fit *fit = own;
-	struct room *room = &fit->rooms[thread];
+	const struct library_fit *fit = own;
+	struct library_buffers *room = &fit->rooms[thread];
 	uint64_t number = rows->first + r, at = fitting->measure.held + r;
 	const uint32_t *column = marks->column + marks->first[number];
 	uint64_t count = marks->first[number + 1] - marks->first[number];
@@ -138,7 +139,7 @@ static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, co
 
 /* ---- the stage --------------------------------------------------------------------------------- */
 
-static bool room_init(struct room *room, const struct fit *fit, uint64_t cols)
+static bool room_init(struct library_buffers *room, const struct library_fit *fit, uint64_t cols)
 {
 	bool good = true;
 
@@ -155,27 +156,27 @@ static bool room_init(struct room *room, const struct fit *fit, uint64_t cols)
 static enum xfp_status begin(struct xfp_fitting *fitting, struct xfp_artifact *artifact, void **own,
 			     struct xfp_error *err)
 {
-	struct fit *fit = *own = calloc(1, sizeof *fit);
+	struct library_fit *fit = *own = calloc(1, sizeof *fit);
 	bool good;
 
 	if (!fit)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	list_groupings(fit, fitting);
 	fit->threads = fitting->threads;
 	good = (fit->rooms = calloc((size_t)fit->threads, sizeof *fit->rooms)) != NULL;
 	for (int i = 0; good && i < fit->threads; i++)
 		good = room_init(&fit->rooms[i], fit, fitting->known.cols);
-	return good ? make_libraries(fitting, fit, artifact, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+	return good ? make_libraries(fitting, fit, artifact, err) : xfp_no_memory(err);
 }
 
 static void end(void *own)
 {
-	struct fit *fit = own;
+	struct library_fit *fit = own;
 
 	if (!fit)
 		return;
 	for (int i = 0; fit->rooms && i < fit->threads; i++) {
-		struct room *room = &fit->rooms[i];
+		struct library_buffers *room = &fit->rooms[i];
 
 		free(room->w);
 		free(room->x);

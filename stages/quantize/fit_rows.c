@@ -13,7 +13,7 @@ enum xfp_status xfp_fitting_init(struct xfp_fitting *fitting, struct xfp_error *
 	fitting->threads = xfp_threads();
 	fitting->down = xfp_row_new(cols);
 	if (!fitting->down)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	for (uint64_t c = 0; c < cols; c++)
 		fitting->down[c] = xfp_balance_down(fitting->known.balance[c]);
 	return xfp_scaling_init(&fitting->scaling, cols, err);

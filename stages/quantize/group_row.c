@@ -102,7 +102,7 @@ bool xfp_library_init(struct xfp_group_library *library, const struct xfp_candid
 	if (!library->entries)
 		return false;
 	if (candidate->mode == XFP_MODE_V2A)
-		library->scaled = aligned(xfp_scaled_library_room(candidate->k, candidate->library));
+		library->scaled = aligned(xfp_scaled_library_bytes(candidate->k, candidate->library));
 	else
 		library->compact = aligned(sizeof *library->compact);
 	return library->scaled || library->compact;

@@ -76,7 +76,7 @@ static enum xfp_status sample_init(struct sample *s, const struct xfp_grouping *
 		good = xfp_group_codes_init(&s->codes, grouping);
 		for (uint32_t c = 0; c < count; c++)
 			good = (s->codebook[c] = malloc((most << s->candidates[c]->k) * sizeof(float))) && good;
-		return good ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+		return good ? XFP_OK : xfp_no_memory(err);
 	}
 	if (grouping->mode == XFP_MODE_V2A) {
 		size_t bytes = xfp_align(xfp_scaled_sample_room(most, grouping->fine), 64);
@@ -93,7 +93,7 @@ static enum xfp_status sample_init(struct sample *s, const struct xfp_grouping *
 		good = xfp_group_row_init(&s->room, &all) && good;
 		good = (s->weight = malloc(most * sizeof *s->weight)) && good;
 	}
-	return good ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	return good ? XFP_OK : xfp_no_memory(err);
 }
 
 static void sample_free(struct sample *s)
@@ -166,9 +166,8 @@ static enum xfp_status train_compact(struct sample *s, const struct xfp_candidat
 	uint8_t *byte = malloc(s->count + 1), *index = malloc(values + XFP_COMPACT_GROUP);
 	struct xfp_compact_sums *sums = malloc(sizeof *sums);
 	struct xfp_group_library library = { 0 };
-	enum xfp_status status = byte && index && sums && xfp_library_init(&library, candidate, 0)
-					 ? XFP_OK
-					 : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status =
+		byte && index && sums && xfp_library_init(&library, candidate, 0) ? XFP_OK : xfp_no_memory(err);
 
 	if (!status) {
 		struct xfp_compact_book *book = library.compact;
@@ -195,8 +194,7 @@ static enum xfp_status train_scaled(struct sample *s, const struct xfp_candidate
 {
 	struct xfp_scaled_training *room = malloc(sizeof *room);
 	struct xfp_group_library library = { 0 };
-	enum xfp_status status =
-		room && xfp_library_init(&library, candidate, 0) ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = room && xfp_library_init(&library, candidate, 0) ? XFP_OK : xfp_no_memory(err);
 
 	if (!status)
 		xfp_scaled_train(library.scaled, candidate->k, candidate->library, &s->scaled, XFP_SCALED_ROUNDS, room,
@@ -220,7 +218,7 @@ static enum xfp_status publish(struct sample *s, uint32_t number, const struct x
 					     s->codebook[number], s->count, room, library, code->code);
 	free(room);
 	free(library);
-	return good ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	return good ? XFP_OK : xfp_no_memory(err);
 }
 
 enum xfp_status xfp_library_train(const struct xfp_training *training, unsigned published,

@@ -66,7 +66,7 @@ enum xfp_status xfp_marks_load(struct xfp_artifact *artifact, const struct xfp_o
 	if (marks->count)
 		room = calloc(AT_ONCE + outliers->cols / 64 + 1, sizeof *room);
 	if (!marks->column || !marks->first || (marks->count && !room))
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	if (!status)
 		status = walk(artifact, outliers, matrix, marks, room, false, err);
 	for (uint64_t row = 0; !status && row < rows; row++)

@@ -25,7 +25,7 @@ enum xfp_status xfp_measure_begin(struct xfp_measure *measure, uint64_t most, st
 		measure->codebook[i] = malloc((most << candidate->k) * sizeof *measure->codebook[i]);
 		short_of_memory |= !measure->codebook[i];
 	}
-	return short_of_memory ? xfp_fail(err, XFP_FAILED, "out of memory") : XFP_OK;
+	return short_of_memory ? xfp_no_memory(err) : XFP_OK;
 }
 
 void xfp_measure_free(struct xfp_measure *measure)
@@ -63,7 +63,7 @@ static enum xfp_status summarize_cosines(struct xfp_artifact *artifact, uint64_t
 {
 	uint64_t block = rows < SUMMARY_BLOCK ? rows : SUMMARY_BLOCK;
 	double *cosine = malloc((block + 1) * sizeof *cosine);
-	enum xfp_status status = cosine ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = cosine ? XFP_OK : xfp_no_memory(err);
 	struct xfp_summary summary;
 
 	for (xfp_summary_begin(&summary, rows); !status && !xfp_summary_done(&summary); xfp_summary_narrow(&summary)) {

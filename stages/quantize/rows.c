@@ -49,7 +49,7 @@ static enum xfp_status open_digest(const struct xfp_matrix_source *source, struc
 
 	if (!status && !(rows->digest = xfp_digest_new())) {
 		xfp_rows_close(rows);
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	}
 	return status;
 }
@@ -172,7 +172,7 @@ enum xfp_status xfp_scaling_init(struct xfp_scaling *scaling, uint64_t cols, str
 	scaling->cols = cols;
 	scaling->narrow = xfp_row_new(cols);
 	scaling->wide = malloc(cols * sizeof *scaling->wide);
-	return scaling->narrow && scaling->wide ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	return scaling->narrow && scaling->wide ? XFP_OK : xfp_no_memory(err);
 }
 
 void xfp_scaling_set(struct xfp_scaling *scaling, const uint8_t *balance, int exponent)

@@ -17,7 +17,7 @@ enum xfp_status xfp_sample_fit(struct xfp_artifact *artifact, const struct xfp_f
 {
 	uint32_t count = xfp_sample_experts(sample, fit->matrices);
 	double *cosine = malloc((count * fit->rows + 1) * sizeof *cosine);
-	enum xfp_status status = cosine ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = cosine ? XFP_OK : xfp_no_memory(err);
 
 	for (uint32_t c = 0; !status && c < fit->candidate_count; c++) {
 		for (uint32_t i = 0; !status && i < count; i++)

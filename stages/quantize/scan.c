@@ -15,7 +15,7 @@
 
 #define MOST_WORKERS 8 /* reading is one's at a time, and takes a fourth of it all */
 
-struct scan {
+struct unit_scan {
 	float *largest; /* [matrices][cols] largest |w| */
 	double *square; /* [cols] sums of squares over the unit */
 	struct xfp_peaks *peaks;
@@ -37,7 +37,7 @@ struct worker {
 /* One matrix on its way. Blocks are read and digested one after another, counted side by side, and what was counted is
  * added up one after another again: neither digests nor sums depend on how many threads there are. */
 struct line {
-	struct scan *scan;
+	struct unit_scan *scan;
 	uint64_t matrix;
 	struct xfp_rows rows;
 	uint64_t taken; /* blocks */
@@ -49,7 +49,7 @@ struct line {
 	pthread_cond_t turn;
 };
 
-static void scan_free(struct scan *scan)
+static void scan_free(struct unit_scan *scan)
 {
 	for (int w = 0; scan->workers && w < scan->count; w++) {
 		struct worker *worker = &scan->workers[w];
@@ -80,7 +80,7 @@ static int workers_for(const struct xfp_ledger_unit *unit, uint64_t block)
 }
 
 /* The first worker raises the unit's own; it is set for each matrix. */
-static bool worker_init(struct worker *worker, const struct scan *scan, const struct xfp_ledger_unit *unit,
+static bool worker_init(struct worker *worker, const struct unit_scan *scan, const struct xfp_ledger_unit *unit,
 			uint64_t block, bool first)
 {
 	size_t bytes = block * unit->cols * (xfp_dtype_bits(unit->dtype) / 8);
@@ -94,8 +94,8 @@ static bool worker_init(struct worker *worker, const struct scan *scan, const st
 	       (worker->largest || first);
 }
 
-static enum xfp_status scan_init(struct scan *scan, const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
-				 struct xfp_error *err)
+static enum xfp_status scan_init(struct unit_scan *scan, const struct xfp_ledger *ledger,
+				 const struct xfp_ledger_unit *unit, struct xfp_error *err)
 {
 	struct xfp_matrix_source source = xfp_ledger_source(ledger, unit->first_matrix);
 	uint64_t block = xfp_rows_block(&source);
@@ -108,7 +108,7 @@ static enum xfp_status scan_init(struct scan *scan, const struct xfp_ledger *led
 	good = scan->largest && scan->square && scan->workers;
 	for (int w = 0; good && w < scan->count; w++)
 		good = worker_init(&scan->workers[w], scan, unit, block, !w);
-	return good ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	return good ? XFP_OK : xfp_no_memory(err);
 }
 
 /* Row r of the block, number `row` of the unit. They come in rising order, so that of equal ones the first stays in
@@ -131,7 +131,7 @@ static void note_peak(struct xfp_peaks *peaks, const struct xfp_rows *rows, uint
 }
 
 /* What a survey will want to know of a block of matrix m; `largest` |w| of each of its rows. */
-static void note_rows(struct scan *scan, uint64_t m, const struct xfp_rows *block, const float *largest)
+static void note_rows(struct unit_scan *scan, uint64_t m, const struct xfp_rows *block, const float *largest)
 {
 	struct xfp_peaks *peaks = scan->peaks;
 
@@ -166,7 +166,7 @@ static bool take_block(struct line *line, struct worker *worker, struct xfp_rows
 	return taken;
 }
 
-static void count_block(const struct scan *scan, struct worker *worker, const struct xfp_rows *block)
+static void count_block(const struct unit_scan *scan, struct worker *worker, const struct xfp_rows *block)
 {
 	uint64_t cols = block->cols;
 
@@ -187,7 +187,7 @@ static void count_block(const struct scan *scan, struct worker *worker, const st
 /* In the order of the rows, which is what the sums and the peaks are defined by. */
 static void add_block(struct line *line, const struct worker *worker, const struct xfp_rows *block, uint64_t number)
 {
-	struct scan *scan = line->scan;
+	struct unit_scan *scan = line->scan;
 	uint64_t cols = block->cols;
 
 	pthread_mutex_lock(&line->adding);
@@ -229,7 +229,7 @@ static void raise_to(float *largest, const float *other, uint64_t cols)
 }
 
 /* Digest of one matrix, its largest weights and its share of the column sums. */
-static enum xfp_status scan_matrix(struct scan *scan, const struct xfp_matrix_source *source, uint32_t m,
+static enum xfp_status scan_matrix(struct unit_scan *scan, const struct xfp_matrix_source *source, uint32_t m,
 				   uint8_t digest_of[16], size_t *nonfinite, struct xfp_error *err)
 {
 	struct line line = { .scan = scan,
@@ -266,7 +266,7 @@ enum xfp_status xfp_scan_unit(const struct xfp_ledger *ledger, const struct xfp_
 			      const struct xfp_parameters *parameters, struct xfp_outliers *known,
 			      struct xfp_peaks *peaks, struct xfp_error *err)
 {
-	struct scan scan = { .peaks = peaks, .all = unit->experts * unit->rows };
+	struct unit_scan scan = { .peaks = peaks, .all = unit->experts * unit->rows };
 	const char *tensor = NULL;
 	size_t nonfinite = 0;
 	enum xfp_status status = xfp_outliers_init(known, unit->experts, unit->rows, unit->cols, err);

@@ -20,7 +20,7 @@ struct option {
 	const char *key;
 };
 
-struct search {
+struct choice_search {
 	const struct xfp_policy *policy;
 	uint64_t most;           /* bytes at source precision: nothing larger is chosen */
 	struct option met, best; /* fewest bytes that meet; highest median of all */
@@ -35,12 +35,12 @@ static bool better(const struct option *a, const struct option *b)
 							  : a->judged.median > b->judged.median;
 }
 
-static bool meets(const struct search *search, double median)
+static bool meets(const struct choice_search *search, double median)
 {
 	return median >= (double)search->policy->floor / XFP_NANO;
 }
 
-static void consider(struct search *search, const struct xfp_select_set *set)
+static void consider(struct choice_search *search, const struct xfp_select_set *set)
 {
 	for (uint32_t i = 0; i < set->count; i++) {
 		const struct xfp_candidate *c = &set->candidates[i];
@@ -57,7 +57,7 @@ static void consider(struct search *search, const struct xfp_select_set *set)
 	}
 }
 
-static void take(const struct search *search, const struct option *option, struct xfp_choice *choice)
+static void take(const struct choice_search *search, const struct option *option, struct xfp_choice *choice)
 {
 	choice->candidate = *option->candidate;
 	choice->met = meets(search, option->candidate->cos_median);
@@ -68,7 +68,7 @@ static void take(const struct search *search, const struct option *option, struc
 	}
 }
 
-static enum xfp_status fail_unmet(const struct search *search, struct xfp_error *err)
+static enum xfp_status fail_unmet(const struct choice_search *search, struct xfp_error *err)
 {
 	char floor[24];
 
@@ -85,7 +85,7 @@ enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choi
 	const struct xfp_ledger_unit *unit = input->unit;
 	const struct xfp_parameters seen = xfp_policy_parameters(input->parameters, input->policy);
 	struct xfp_candidate keep = source_precision(unit);
-	struct search search = { .policy = input->policy, .most = keep.bytes };
+	struct choice_search search = { .policy = input->policy, .most = keep.bytes };
 	uint32_t measured = 0;
 
 	for (int i = 0; i < XFP_FIT_MORE; i++)

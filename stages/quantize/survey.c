@@ -44,7 +44,7 @@ static enum xfp_status load_block(const struct xfp_ledger *ledger, const struct 
 	block->rows.raw = raw;
 	block->rows.count = block->rows.rows = count;
 	if (!status && !raw)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	for (uint64_t i = 0; !status && i < count; i++) {
 		status = xfp_rows_one(&rows, row[i], err);
 		if (!status && print && xfp_rows_print(&rows, 0) != print[i])
@@ -60,7 +60,7 @@ static enum xfp_status load_sample(const struct xfp_ledger *ledger, const struct
 				   const uint64_t *print, struct xfp_survey *survey, struct xfp_error *err)
 {
 	uint64_t all = unit->experts * unit->rows, *row = malloc(wanted * sizeof *row), i = 0;
-	enum xfp_status status = row ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = row ? XFP_OK : xfp_no_memory(err);
 
 	for (uint32_t m = 0; !status && m < unit->experts; m++) {
 		uint64_t first = m * unit->rows, count = 0;
@@ -108,8 +108,7 @@ static enum xfp_status add_moments(struct xfp_survey *survey, struct xfp_error *
 	struct xfp_scaling scaling = { 0 };
 	float *x = xfp_row_new(known->cols);
 	double sum = 0, square = 0, n = (double)known->matrices * (double)known->rows * (double)known->cols;
-	enum xfp_status status =
-		x ? xfp_scaling_init(&scaling, known->cols, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = x ? xfp_scaling_init(&scaling, known->cols, err) : xfp_no_memory(err);
 
 	for (uint32_t b = 0; !status && b < survey->block_count; b++) {
 		const struct xfp_survey_block *block = &survey->blocks[b];
@@ -144,7 +143,7 @@ enum xfp_status xfp_survey_load(const struct xfp_ledger *ledger, const struct xf
 	*survey = (struct xfp_survey){ .known = known };
 	survey->blocks = calloc(unit->experts + (size_t)XFP_PEAKS, sizeof *survey->blocks);
 	if (!survey->blocks)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	status = load_sample(ledger, unit, wanted, print, survey, err);
 	if (!status && peaks)
 		status = load_picked(ledger, unit, peaks, survey, err);
@@ -251,11 +250,11 @@ static enum xfp_status mark(const struct xfp_survey *survey, double reach, struc
 
 	marks->block = calloc(survey->block_count + 1, sizeof *marks->block);
 	if (!status && (!column || !x || !marks->block))
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	for (uint32_t b = 0; !status && b < survey->block_count; b++) {
 		xfp_scaling_set(&scaling, known->balance, known->exponent[survey->blocks[b].matrix]);
 		if (!mark_block(survey, b, reach, &scaling, x, column, marks))
-			status = xfp_fail(err, XFP_FAILED, "out of memory");
+			status = xfp_no_memory(err);
 	}
 	xfp_scaling_free(&scaling);
 	free(column);
@@ -306,7 +305,7 @@ static enum xfp_status walk_sample(void *context, uint64_t n,
 	uint32_t b = 0;
 
 	if (!x)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	xfp_fitting_matrix(&going->fitting, survey->blocks[0].matrix);
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t number = i * survey->rows / n, row;
@@ -400,7 +399,7 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 	fitting->training = (struct xfp_training){ survey->rows, &going, walk_sample };
 	fitting->measure.count = xfp_candidates_with(library, parameters, bits, fitting->measure.candidates);
 	if (!cosine || !fitting->known.first)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	if (!status)
 		status = xfp_fitting_init(fitting, err);
 	if (!status)
@@ -427,7 +426,7 @@ enum xfp_status xfp_survey_measure(const struct xfp_survey *survey, const struct
 				   uint32_t *count, struct xfp_error *err)
 {
 	struct sample_marks *marks = calloc(thresholds->count + (size_t)1, sizeof *marks);
-	enum xfp_status status = marks ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = marks ? XFP_OK : xfp_no_memory(err);
 
 	*count = 0;
 	for (uint32_t i = 0; !status && i < thresholds->count; i++)

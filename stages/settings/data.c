@@ -63,7 +63,7 @@ enum xfp_status xfp_data_folder(const char *name, char **folder, struct xfp_erro
 		root = root_at(tools, below[i]);
 	*folder = xfp_path(root ? root : XFP_PKGDATADIR, name);
 	if (!*folder) {
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	} else if (!is_folder(*folder)) {
 		status = xfp_fail(err, XFP_FAILED,
 				  "%s: no such folder; set XFP_DATADIR to the folder that holds pipelines/, as in the "

@@ -53,7 +53,7 @@ static enum xfp_status take_family(const char *like, const struct xfp_recorded *
 		return xfp_fail(err, XFP_USAGE, "--family '%s': contradicts --like %s, which is of family %s", *family,
 				like, recorded->family);
 	if (!*family && !(*family = strdup(recorded->family)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	return XFP_OK;
 }
 
@@ -151,7 +151,7 @@ static enum xfp_status check_file(const struct check *check, uint32_t f)
 	size_t size;
 
 	if (!path)
-		return xfp_fail(check->err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(check->err);
 	xfp_file_member(f, name, member);
 	if (!xfp_bundle_file(check->bundle, f, &theirs) ||
 	    (strcmp(name, theirs.name) && xfp_bundle_find_file(check->bundle, name) == XFP_NOT_FOUND))

@@ -53,8 +53,8 @@ static enum xfp_status parse_line(char *line, const char *where, struct xfp_sett
 	value = trimmed(equals + 1);
 	if ((setting = xfp_setting_find(name)) < 0)
 		return no_such_setting(where, name, err);
-	if (!(place = xfp_format("%s: %s", where, name)))
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+	if (!(place = xfp_formatted("%s: %s", where, name)))
+		return xfp_no_memory(err);
 	status = xfp_setting_set(settings, setting, place, value, err);
 	free(place);
 	return status;
@@ -64,7 +64,7 @@ enum xfp_status xfp_profile_parse(const char *text, const char *path, struct xfp
 				  struct xfp_error *err)
 {
 	char *copy = strdup(text), *rest = copy, *line;
-	enum xfp_status status = copy ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = copy ? XFP_OK : xfp_no_memory(err);
 
 	for (unsigned number = 1; !status && (line = strsep(&rest, "\n")); number++) {
 		char *where;
@@ -72,8 +72,8 @@ enum xfp_status xfp_profile_parse(const char *text, const char *path, struct xfp
 		line = trimmed(line);
 		if (!*line || *line == '#')
 			continue;
-		where = xfp_format("%s:%u", path, number);
-		status = where ? parse_line(line, where, settings, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+		where = xfp_formatted("%s:%u", path, number);
+		status = where ? parse_line(line, where, settings, err) : xfp_no_memory(err);
 		free(where);
 	}
 	free(copy);
@@ -117,13 +117,13 @@ static enum xfp_status find_profile(const char *name, char **path, struct xfp_er
 			return xfp_fail(err, XFP_USAGE, "--profile %s: there is no such file",
 					xfp_printable(name).text);
 		*path = strdup(name);
-		return *path ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+		return *path ? XFP_OK : xfp_no_memory(err);
 	}
 	if ((status = xfp_data_folder(XFP_PROFILES, &folder, err)))
 		return status;
-	*path = xfp_format("%s/%s" XFP_PROFILE_SUFFIX, folder, name);
+	*path = xfp_formatted("%s/%s" XFP_PROFILE_SUFFIX, folder, name);
 	if (!*path)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	else if (access(*path, F_OK))
 		status = no_such_profile(folder, name, err);
 	if (status) {

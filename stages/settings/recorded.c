@@ -39,7 +39,7 @@ static bool is_family(const char *name)
 enum xfp_status xfp_recorded_read(const struct xfp_bundle *bundle, const char *path, struct xfp_recorded *recorded,
 				  struct xfp_error *err)
 {
-	char *where = xfp_format("%s: " XFP_MEMBER_JSON, path), *text = NULL;
+	char *where = xfp_formatted("%s: " XFP_MEMBER_JSON, path), *text = NULL;
 	struct xfp_recorded read = { .family = NULL };
 	struct xfp_bundle_info info;
 	json_t *root, *parameters;
@@ -51,7 +51,7 @@ enum xfp_status xfp_recorded_read(const struct xfp_bundle *bundle, const char *p
 	if (parameters)
 		text = json_dumps(parameters, 0);
 	if (!where || (parameters && !text))
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	else if (!text)
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: does not say with what parameters it was made", where);
 	else if (!is_family(info.family))
@@ -60,7 +60,7 @@ enum xfp_status xfp_recorded_read(const struct xfp_bundle *bundle, const char *p
 	else
 		status = xfp_parameters_from_json(text, where, &read.parameters, err);
 	if (!status && !(read.family = strdup(info.family)))
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	if (!status)
 		read_algorithms(root, &read);
 	json_decref(root);

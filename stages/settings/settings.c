@@ -155,7 +155,7 @@ static enum xfp_status each_class(struct xfp_settings *s, const char *where, con
 				  struct xfp_error *err)
 {
 	char *copy = strdup(text), *rest = copy, *item;
-	enum xfp_status status = copy ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = copy ? XFP_OK : xfp_no_memory(err);
 
 	while (!status && (item = next_item(&rest))) {
 		char *value = strchr(item, '=');
@@ -227,7 +227,7 @@ static enum xfp_status add_override(struct xfp_settings *s, const char *where, c
 	}
 	if (!status && !xfp_parameters_add_override(&s->parameters, &override)) {
 		free(override.pattern);
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	}
 	return status;
 }
@@ -236,7 +236,7 @@ static enum xfp_status add_override(struct xfp_settings *s, const char *where, c
 static enum xfp_status set_overrides(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
 {
 	char *copy = strdup(text), *rest = copy, *item;
-	enum xfp_status status = copy ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = copy ? XFP_OK : xfp_no_memory(err);
 	bool any = false;
 
 	while (!status && (item = strsep(&rest, BLANKS)))

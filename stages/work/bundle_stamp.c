@@ -30,7 +30,7 @@ enum xfp_status xfp_bundle_stamp_write(const char *work, const struct xfp_bundle
 	enum xfp_status status;
 
 	if (!path)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	format_stamp(stamp, text);
 	status = xfp_write_file(path, text, strlen(text), false, err);
 	free(path);
@@ -60,7 +60,7 @@ enum xfp_status xfp_bundle_stamp_read(const char *work, struct xfp_bundle_stamp 
 
 	*sound = false;
 	if (!path)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	if (!access(path, F_OK))
 		status = xfp_slurp(path, STAMP_BYTES - 1, &text, &size, &problem);
 	if (text)

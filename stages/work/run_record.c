@@ -18,11 +18,11 @@
 #define LARGEST (4 << 20)
 #define ROOM 16384
 
-enum kind { TEXT, WORD, NUMBER };
+enum line_kind { TEXT, WORD, NUMBER };
 
 static const struct field {
 	const char *name;
-	enum kind kind;
+	enum line_kind kind;
 	size_t at;
 } fields[] = {
 #define FIELD(name, kind)                                          \
@@ -94,7 +94,7 @@ enum xfp_status xfp_run_record_write(const char *work, struct xfp_run_record *re
 	}
 	pad_out(&text);
 	if (!xfp_text_end(&text) || !path)
-		status = xfp_fail(err, XFP_FAILED, "out of memory");
+		status = xfp_no_memory(err);
 	else if ((status = xfp_write_file(path, text.bytes, text.size, false, err)) && record->written)
 		status = overwrite(path, text.bytes, text.size, err);
 	if (status && path && !record->written)
@@ -123,7 +123,7 @@ static enum xfp_status take(struct xfp_run_record *record, const char *entry, st
 
 			free(*text);
 			if (!(*text = strdup(value)))
-				return xfp_fail(err, XFP_FAILED, "out of memory");
+				return xfp_no_memory(err);
 		}
 	}
 	return XFP_OK;
@@ -133,8 +133,7 @@ enum xfp_status xfp_run_record_read(const char *work, struct xfp_run_record *rec
 {
 	char *path = xfp_path(work, XFP_RUN_FILE), *text = NULL;
 	size_t size = 0;
-	enum xfp_status status =
-		path ? xfp_slurp(path, LARGEST, &text, &size, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = path ? xfp_slurp(path, LARGEST, &text, &size, err) : xfp_no_memory(err);
 
 	xfp_run_record_free(record);
 	for (const char *entry = text; !status && entry < text + size; entry += strlen(entry) + 1)

@@ -37,10 +37,9 @@ enum xfp_status xfp_work_write_parameters(const char *work, const struct xfp_par
 
 	if (plain) {
 		xfp_seal_line(plain, strlen(plain), seal);
-		text = xfp_format("{\"seal\": \"%s\", \"parameters\":\n%s}\n", seal, plain);
+		text = xfp_formatted("{\"seal\": \"%s\", \"parameters\":\n%s}\n", seal, plain);
 	}
-	status = path && text ? xfp_write_file(path, text, strlen(text), false, err)
-			      : xfp_fail(err, XFP_FAILED, "out of memory");
+	status = path && text ? xfp_write_file(path, text, strlen(text), false, err) : xfp_no_memory(err);
 	free(path);
 	free(plain);
 	free(text);
@@ -64,8 +63,7 @@ enum xfp_status xfp_work_parameters(const char *work, struct xfp_parameters *par
 {
 	char *path = xfp_path(work, XFP_PARAMETERS_FILE), *text = NULL, *plain = NULL, want[17] = "", seal[17] = "";
 	struct xfp_error problem = { .text = "" };
-	enum xfp_status status =
-		path ? xfp_slurp(path, 1 << 20, &text, NULL, err) : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = path ? xfp_slurp(path, 1 << 20, &text, NULL, err) : xfp_no_memory(err);
 
 	if (!status && (plain = unwrap(text, want)))
 		xfp_seal_line(plain, strlen(plain), seal);
@@ -117,7 +115,7 @@ void xfp_region_format(const struct xfp_matrix_source *source, char text[160])
 
 static char *stamp_path(const char *work, uint32_t unit, enum xfp_stamp stamp)
 {
-	return xfp_format("%s/u%06" PRIu32 "-%s", work, unit, stamp_names[stamp]);
+	return xfp_formatted("%s/u%06" PRIu32 "-%s", work, unit, stamp_names[stamp]);
 }
 
 /* What a stamp's seal is of: damage to either, or a stamp that got another's name, is noticed. */
@@ -153,7 +151,7 @@ enum xfp_status xfp_stamp_find(const char *work, uint32_t unit, enum xfp_stamp s
 
 	*key = 0;
 	if (!path)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 && errno != ENOENT)
 		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
@@ -187,7 +185,7 @@ enum xfp_status xfp_stamp_write(const char *work, uint32_t unit, enum xfp_stamp 
 	enum xfp_status status;
 
 	if (!path)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	seal_stamp(unit, stamp, key, seal);
 	snprintf(text, sizeof text, "%s %s\n", key, seal);
 	status = xfp_write_file(path, text, strlen(text), false, err);
@@ -219,7 +217,7 @@ enum xfp_status xfp_event_append(const char *work, const struct xfp_event *event
 	int fd;
 
 	if (!path)
-		return xfp_fail(err, XFP_FAILED, "out of memory");
+		return xfp_no_memory(err);
 	if (event->unit != XFP_NO_UNIT)
 		xfp_unit_format(event->unit, unit);
 	snprintf(message, sizeof message, "%s", event->message);
@@ -248,7 +246,7 @@ enum xfp_status xfp_events_read(const char *work, uint64_t *offset, char **text,
 {
 	char *path = xfp_path(work, XFP_EVENTS_FILE), *lines = NULL, *end = NULL;
 	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	enum xfp_status status = path ? XFP_OK : xfp_fail(err, XFP_FAILED, "out of memory");
+	enum xfp_status status = path ? XFP_OK : xfp_no_memory(err);
 	struct stat st;
 	ssize_t got;
 
@@ -259,7 +257,7 @@ enum xfp_status xfp_events_read(const char *work, uint64_t *offset, char **text,
 		size_t room = (size_t)((uint64_t)st.st_size - *offset);
 
 		if (!(lines = malloc(room + 1)))
-			status = xfp_fail(err, XFP_FAILED, "out of memory");
+			status = xfp_no_memory(err);
 		else if ((got = pread(fd, lines, room, (off_t)*offset)) < 0)
 			status = xfp_fail_errno(err, errno, "%s: cannot read", path);
 		else

@@ -54,8 +54,8 @@ static void make_name(unsigned which, const char *plain, const char *before, boo
 	}
 }
 
-static struct xfp_idx_string add_name(struct fuzz_bundle *b, enum xfp_table table, uint32_t number, const char *before,
-				      uint64_t *random)
+static struct xfp_idx_string add_name(struct fuzz_bundle *b, enum xfp_index_table table, uint32_t number,
+				      const char *before, uint64_t *random)
 {
 	char plain[40], name[LONG + 80];
 

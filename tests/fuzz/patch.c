@@ -87,7 +87,7 @@ void fuzz_patch_tables(struct fuzz_bundle *b, enum fuzz_when when)
 		if (table >= XFP_TABLES || !b->count[table])
 			continue;
 		tables = fuzz_tables(b);
-		records = image_table(&tables, (enum xfp_table)table, &record);
+		records = image_table(&tables, (enum xfp_index_table)table, &record);
 		if (table == XFP_TABLE_STRINGS)
 			fuzz_patch_bytes(patch, records, b->count[table]);
 		else if (patch->how % FUZZ_HOWS == FUZZ_COPY && patch->value[2] & 1) /* a field of another record */

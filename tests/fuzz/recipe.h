@@ -85,7 +85,7 @@ struct fuzz_file {
 struct fuzz_patch {
 	uint8_t kind;
 	uint8_t when;   /* enum fuzz_when */
-	uint8_t table;  /* enum xfp_table, or one of enum fuzz_place */
+	uint8_t table;  /* enum xfp_index_table, or one of enum fuzz_place */
 	uint8_t width;  /* log2 of bytes */
 	uint8_t how;    /* enum fuzz_how */
 	uint8_t record; /* of the table */

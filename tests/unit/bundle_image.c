@@ -13,7 +13,7 @@
 #define SUM_BYTES (2 * BLOCK)
 #define END_BYTES (2 * BLOCK)
 
-uint8_t *image_table(const struct image_tables *t, enum xfp_table table, size_t *record)
+uint8_t *image_table(const struct image_tables *t, enum xfp_index_table table, size_t *record)
 {
 	const struct {
 		void *records;
@@ -38,7 +38,7 @@ void image_make_header(const struct image_tables *t)
 	for (int i = 0; i < XFP_TABLES; i++) {
 		size_t record;
 
-		image_table(t, (enum xfp_table)i, &record);
+		image_table(t, (enum xfp_index_table)i, &record);
 		t->header->table[i].offset = xfp_align(end, 8);
 		t->header->table[i].count = t->count[i];
 		t->header->table[i].record = (uint32_t)record;
@@ -57,7 +57,7 @@ static uint64_t index_bytes(const struct image_tables *t)
 	for (int i = 0; i < XFP_TABLES; i++) {
 		size_t record;
 
-		image_table(t, (enum xfp_table)i, &record);
+		image_table(t, (enum xfp_index_table)i, &record);
 		end = xfp_align(end, 8) + (uint64_t)t->count[i] * record;
 	}
 	return end;
@@ -153,7 +153,7 @@ void image_write_index(const struct image_tables *t, const struct image *image)
 	memcpy(index, t->header, sizeof *t->header);
 	for (int i = 0; i < XFP_TABLES; i++) {
 		size_t record;
-		const uint8_t *records = image_table(t, (enum xfp_table)i, &record);
+		const uint8_t *records = image_table(t, (enum xfp_index_table)i, &record);
 
 		at = xfp_align(at, 8);
 		if (t->count[i])

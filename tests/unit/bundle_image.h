@@ -34,7 +34,7 @@ struct image {
 };
 
 /* The records of a table, and the bytes of one. */
-uint8_t *image_table(const struct image_tables *tables, enum xfp_table table, size_t *record);
+uint8_t *image_table(const struct image_tables *tables, enum xfp_index_table table, size_t *record);
 
 /* The header that such tables have. */
 void image_make_header(const struct image_tables *tables);

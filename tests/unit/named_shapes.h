@@ -77,7 +77,7 @@ static inline enum xfp_status classify_by(struct model *m, const char *family, c
 					  const struct xfp_parameters *policy)
 {
 	const char *root = getenv("srcdir");
-	char *path = xfp_format("%s/pipelines/families/%s.family", root ? root : ".", family);
+	char *path = xfp_formatted("%s/pipelines/families/%s.family", root ? root : ".", family);
 	uint64_t offset = 0;
 
 	if (rules)

@@ -197,7 +197,7 @@ static void measuring_is_assigning_and_comparing(void **state)
 			value[c] *= down[c];
 		}
 		want = xfp_encoder()->compare(w, value, 1, n);
-		sums = xfp_measure(&quantizer, x, down, w, n);
+		sums = xfp_quantized_sums(&quantizer, x, down, w, n);
 		assert_true(sums.error == want.error && sums.square == want.square);
 	}
 }

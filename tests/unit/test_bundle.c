@@ -189,7 +189,7 @@ static void a_bundle_of_nothing(void **state)
 
 static void nothing_is_left(const struct fixture *f)
 {
-	char *pattern = xfp_format("ls -A '%s' | grep -c -e out -e tmp >/dev/null", f->folder);
+	char *pattern = xfp_formatted("ls -A '%s' | grep -c -e out -e tmp >/dev/null", f->folder);
 
 	assert_int_not_equal(system(pattern), 0);
 	free(pattern);

@@ -269,7 +269,7 @@ static void test_tied_lm_head(void **state)
 				      "AAAABBBBCCCCDDDD"
 				      "AAAABBBBCCCCDDDE";
 	const char *parent = getenv("TMPDIR");
-	char *path = xfp_format("%s/xfp-classify-XXXXXX", parent && *parent ? parent : "/tmp");
+	char *path = xfp_formatted("%s/xfp-classify-XXXXXX", parent && *parent ? parent : "/tmp");
 	int fd = mkstemp(path);
 	(void)state;
 

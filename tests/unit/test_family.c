@@ -397,7 +397,7 @@ static const char *const folder_files[][2] = {
 static char *write_folder(void)
 {
 	const char *parent = getenv("TMPDIR");
-	char *folder = xfp_format("%s/xfp-family-XXXXXX", parent && *parent ? parent : "/tmp");
+	char *folder = xfp_formatted("%s/xfp-family-XXXXXX", parent && *parent ? parent : "/tmp");
 
 	assert_non_null(mkdtemp(folder));
 	for (size_t i = 0; i < sizeof folder_files / sizeof *folder_files; i++) {
@@ -521,9 +521,9 @@ static void check_shipped(char *folder, const char *file)
 	assert_non_null(f->about);
 	for (uint32_t m = 0; m < f->model_type_count + f->architecture_count; m++) {
 		bool type = m < f->model_type_count;
-		char *text =
-			type ? xfp_format("{\"model_type\": \"%s\"}", f->model_types[m])
-			     : xfp_format("{\"architectures\": [\"%s\"]}", f->architectures[m - f->model_type_count]);
+		char *text = type ? xfp_formatted("{\"model_type\": \"%s\"}", f->model_types[m])
+				  : xfp_formatted("{\"architectures\": [\"%s\"]}",
+						  f->architectures[m - f->model_type_count]);
 		struct xfp_model_config *c = config(text);
 
 		if (xfp_family_choose(&folder, 1, c, &chosen, &why, &err))
@@ -541,7 +541,7 @@ static void check_shipped(char *folder, const char *file)
 static void test_shipped_families(void **state)
 {
 	const char *root = getenv("srcdir");
-	char *folder = xfp_format("%s/pipelines/families", root ? root : ".");
+	char *folder = xfp_formatted("%s/pipelines/families", root ? root : ".");
 	DIR *dir = opendir(folder);
 	struct dirent *entry;
 	unsigned count = 0;

@@ -114,7 +114,7 @@ static void test_slurp(void **state)
 
 static void test_paths(void **state)
 {
-	char *a = xfp_path("x", "y"), *b = xfp_path("/", "y"), *c = xfp_format("%d-%s", 3, "z");
+	char *a = xfp_path("x", "y"), *b = xfp_path("/", "y"), *c = xfp_formatted("%d-%s", 3, "z");
 
 	(void)state;
 	assert_string_equal(a, "x/y");

@@ -89,25 +89,25 @@ static struct xfp_ledger *make(uint32_t kept)
 	l->extras = calloc(2, sizeof *l->extras);
 	for (l->file_count = 0; l->file_count < 2; l->file_count++)
 		l->files[l->file_count] = (struct xfp_ledger_file){
-			.name = xfp_format("model-%u\n.safetensors", l->file_count),
-			.path = xfp_format("/models/x/model-%u\n.safetensors", l->file_count),
+			.name = xfp_formatted("model-%u\n.safetensors", l->file_count),
+			.path = xfp_formatted("/models/x/model-%u\n.safetensors", l->file_count),
 			.identity = { UINT64_MAX, 2, 3 + l->file_count, -4, INT64_MAX },
 		};
 	l->extras[l->extra_count++] = copy("config.json");
 	l->extras[l->extra_count++] = copy("1_Pooling/config.json");
 	for (uint32_t i = 0; i < kept; i++)
-		add_tensor(l, xfp_format("a.%06u.norm.weight", i), "norm: kept by rule", XFP_FATE_KEPT, UINT32_MAX);
+		add_tensor(l, xfp_formatted("a.%06u.norm.weight", i), "norm: kept by rule", XFP_FATE_KEPT, UINT32_MAX);
 	stack = l->tensor_count;
 	for (uint32_t e = 0; e < EXPERTS; e++)
 		for (unsigned r = 0; r < 3; r++)
-			add_tensor(l, xfp_format("layers.0.experts.%u.%s.weight", e, roles[r]), "unit",
+			add_tensor(l, xfp_formatted("layers.0.experts.%u.%s.weight", e, roles[r]), "unit",
 				   XFP_FATE_QUANTIZED, UINT32_MAX);
 	add_tensor(l, copy("lm_head.weight"), "head", XFP_FATE_QUANTIZED, UINT32_MAX);
 	add_tensor(l, hostile(), "", XFP_FATE_QUANTIZED, UINT32_MAX);
 	add_tensor(l, copy("gate_up"), "unit", XFP_FATE_QUANTIZED, UINT32_MAX);
 	add_tensor(l, copy("tied.weight"), "tied to lm_head.weight", XFP_FATE_TIED, l->tensor_count - 3);
 	for (unsigned r = 0; r < 3; r++) {
-		add_unit(l, xfp_format("layers.0.experts.*.%s.weight", roles[r]), roles[r], XFP_PLAN_FIT, EXPERTS);
+		add_unit(l, xfp_formatted("layers.0.experts.*.%s.weight", roles[r]), roles[r], XFP_PLAN_FIT, EXPERTS);
 		for (uint32_t e = 0; e < EXPERTS; e++)
 			add_matrix(l, stack + 3 * e + r);
 	}

@@ -144,12 +144,12 @@ static void lines_of_others(void **state)
 	assert_int_equal(pwrite(held, rubbish, strlen(rubbish), 0), strlen(rubbish));
 	assert_int_equal(xfp_lock_alone(&store, "gc", &fd, &err), XFP_FAILED);
 	assert_non_null(strstr(err.text, "that has ended or by another host"));
-	line = xfp_format("%ld %08x %s xfp convert -o x\n", (long)child, xfp_process_space(), "here");
+	line = xfp_formatted("%ld %08x %s xfp convert -o x\n", (long)child, xfp_process_space(), "here");
 	assert_int_equal(pwrite(held, line, strlen(line), 0), strlen(line));
 	assert_int_equal(xfp_lock_alone(&store, "gc", &fd, &err), XFP_FAILED);
 	assert_null(strstr(err.text, "-o x"));
 	free(line);
-	line = xfp_format("%ld 00000000 far-away.example xfp convert\t-o x\n", (long)child);
+	line = xfp_formatted("%ld 00000000 far-away.example xfp convert\t-o x\n", (long)child);
 	assert_int_equal(pwrite(held, line, strlen(line), 0), strlen(line));
 	assert_int_equal(xfp_lock_alone(&store, "gc", &fd, &err), XFP_FAILED);
 	assert_non_null(strstr(err.text, "in use by xfp convert\\x09-o x (process "));

@@ -65,7 +65,7 @@ static void rebuilt(void **state)
 		m = open_manifest(&store, -1);
 		everything_is_there(m);
 		xfp_manifest_close(m);
-		old = xfp_format("%s.old-%u", path, aside);
+		old = xfp_formatted("%s.old-%u", path, aside);
 		if (aside)
 			assert_int_equal(access(old, F_OK), 0);
 		free(old);

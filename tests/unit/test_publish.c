@@ -290,7 +290,8 @@ static void the_next_name_is_taken(void **state)
 
 	assert_int_equal(xfp_pending_open(path, &pending, &err), XFP_OK);
 	number = (unsigned)strtoul(strrchr(pending.path, '-') + 1, NULL, 10);
-	taken = xfp_format("%.*s-%u.tmp", (int)(strrchr(pending.path, '-') - pending.path), pending.path, number + 1);
+	taken = xfp_formatted("%.*s-%u.tmp", (int)(strrchr(pending.path, '-') - pending.path), pending.path,
+			      number + 1);
 	xfp_pending_discard(&pending);
 	assert_int_equal(close(open(taken, O_WRONLY | O_CREAT | O_EXCL, 0600)), 0);
 	assert_int_equal(xfp_pending_open(path, &pending, &err), XFP_OK);

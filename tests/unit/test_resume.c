@@ -83,7 +83,7 @@ static void expect_make(char *const *words, const char *command, bool elsewhere)
 		_exit(127);
 	}
 	close(pipes[0]);
-	text = xfp_format("/proc/%ld/cmdline", (long)child);
+	text = xfp_formatted("/proc/%ld/cmdline", (long)child);
 	for (int i = 0; i < 2000 && !there; i++) { /* until it has become the shell */
 		there = !xfp_slurp(text, 4096, &line, NULL, NULL) && !strcmp(line, words[0]);
 		free(line);
@@ -92,7 +92,7 @@ static void expect_make(char *const *words, const char *command, bool elsewhere)
 	}
 	free(text);
 	assert_true(there);
-	text = xfp_format("%ld", (long)child);
+	text = xfp_formatted("%ld", (long)child);
 	setenv("XFP_RUN_BY", "make", 1);
 	setenv("XFP_RUN_PID", text, 1);
 	resume = xfp_resume_find(NULL, WORDS("xfp convert", "no matter"));

@@ -121,7 +121,7 @@ static void encode(const struct matrix *matrix, unsigned k, unsigned size, unsig
 	struct xfp_scaled_row row;
 
 	allocate(result, matrix, length);
-	result->library = room_for(xfp_scaled_library_room(k, size));
+	result->library = room_for(xfp_scaled_library_bytes(k, size));
 	xfp_scaled_sample_init(&sample, sample_room, count, fine);
 	for (size_t i = 0; i < count; i++) {
 		size_t at = i * groups / count;
@@ -166,7 +166,7 @@ static void encode_published(const struct matrix *matrix, unsigned k, unsigned s
 	xfp_scaled_published_library(k, size, XFP_PUBLISHED_CENTRE_ROUNDS, codebook, groups, room, library,
 				     result->entries);
 	xfp_scaled_published_choose(k, size, library, codebook, groups, result->entry);
-	result->library = room_for(xfp_scaled_library_room(k, size));
+	result->library = room_for(xfp_scaled_library_bytes(k, size));
 	xfp_scaled_open(result->library, k, size, result->entries, NULL);
 	for (size_t r = 0; r < matrix->rows; r++)
 		assign(result, matrix, length, r);
@@ -434,7 +434,7 @@ static void midpoints_go_to_the_lower_index(void **state)
 	uint64_t seed = 6;
 
 	(void)state;
-	library = room_for(xfp_scaled_library_room(3, 1));
+	library = room_for(xfp_scaled_library_bytes(3, 1));
 	for (int test = 0; test < 2000; test++) {
 		uint16_t entries[8], scale, midpoint;
 		uint8_t entry = 0, index[XFP_LANES];

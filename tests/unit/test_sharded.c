@@ -19,7 +19,7 @@ static void write_shards(void **state)
 
 static void write_index(void **state, const char *map)
 {
-	char *text = xfp_format("{\"metadata\": {\"total_size\": 1e3}, \"weight_map\": {%s}}\n", map);
+	char *text = xfp_formatted("{\"metadata\": {\"total_size\": 1e3}, \"weight_map\": {%s}}\n", map);
 
 	write_text(state, INDEX, text);
 	free(text);
@@ -187,7 +187,7 @@ static void test_bad_index(void **state)
 		write_text(state, INDEX, bad[i].text);
 		expect_bad(state, "", INDEX, bad[i].a, bad[i].b);
 	}
-	text = xfp_format("{\"weight_map\":{\"a\":\"%0300d.safetensors\"}}", 0);
+	text = xfp_formatted("{\"weight_map\":{\"a\":\"%0300d.safetensors\"}}", 0);
 	write_text(state, INDEX, text);
 	expect_bad(state, "", INDEX, "tensor a", "too long");
 	free(text);

@@ -35,7 +35,8 @@ static void add_experts(struct model *m, enum storage storage)
 	} else {
 		for (unsigned e = 0; e < E; e++)
 			for (unsigned role = 0; role < 3; role++) {
-				char *name = xfp_format("model.layers.1.mlp.experts.%u.%s_proj.weight", e, names[role]);
+				char *name =
+					xfp_formatted("model.layers.1.mlp.experts.%u.%s_proj.weight", e, names[role]);
 
 				add(m, name, role == 2 ? H : I, role == 2 ? I : H);
 				free(name);
@@ -107,7 +108,7 @@ static void test_more_than_ten_experts_count_as_numbers(void **state)
 
 	begin(&m, "{}");
 	for (unsigned e = 0; e < 12; e++) {
-		char *name = xfp_format("layers.0.mlp.experts.%u.up_proj.weight", e);
+		char *name = xfp_formatted("layers.0.mlp.experts.%u.up_proj.weight", e);
 
 		add(&m, name, 2, 2);
 		free(name);

@@ -123,7 +123,7 @@ static void unpack_restores_the_checkpoint(void **state)
 	struct result r = { 0 };
 
 	for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
-		char *folder = xfp_format("%s/new-%s", f->folder, dtypes[i].name), *path;
+		char *folder = xfp_formatted("%s/new-%s", f->folder, dtypes[i].name), *path;
 
 		RUN(f, &r, xfp_main_unpack, "--dtype", dtypes[i].name, "-o", folder, f->out);
 		EXPECT(r, XFP_OK);
@@ -160,7 +160,7 @@ static void unpack_converts_what_was_kept(void **state)
 	(void)state;
 	fixture_make_bundle(&f, FIXTURE_HALF_KEPT);
 	for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
-		char *folder = xfp_format("%s/new-%s", f.folder, dtypes[i].name);
+		char *folder = xfp_formatted("%s/new-%s", f.folder, dtypes[i].name);
 
 		RUN(&f, &r, xfp_main_unpack, "--dtype", dtypes[i].name, "-o", folder, f.out);
 		EXPECT(r, XFP_OK);
@@ -220,8 +220,8 @@ static void unpack_fills_a_shard(void **state)
 	fixture_make_bundle(&f, 1);
 	all = f.tensors[0].bytes + f.tensors[1].bytes;
 	for (uint64_t less = 0; less < 2; less++) {
-		char *most = xfp_format("%llu", (unsigned long long)(all - less));
-		char *folder = xfp_format("%s/shards-%s", f.folder, most);
+		char *most = xfp_formatted("%llu", (unsigned long long)(all - less));
+		char *folder = xfp_formatted("%s/shards-%s", f.folder, most);
 		char *single = xfp_path(folder, "model.safetensors");
 
 		RUN(&f, &r, xfp_main_unpack, "--max-shard-size", most, "-o", folder, f.out);
@@ -264,7 +264,7 @@ static void unpack_touches_no_full_folder(void **state)
 	RUN(f, &r, xfp_main_unpack, "-o", f->file.path, f->out);
 	EXPECT(r, XFP_USAGE);
 	/* nor does it make the folder that the folder is to be in */
-	deep = xfp_format("%s/absent/new", f->folder);
+	deep = xfp_formatted("%s/absent/new", f->folder);
 	RUN(f, &r, xfp_main_unpack, "-o", deep, f->out);
 	EXPECT(r, XFP_FAILED);
 	assert_non_null(strstr(r.err, "/absent: "));
@@ -340,7 +340,7 @@ static void unpack_reads_sizes_as_people_write_them(void **state)
 	struct result r = { 0 };
 
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-		char *folder = xfp_format("%s/size-%zu", f->folder, i);
+		char *folder = xfp_formatted("%s/size-%zu", f->folder, i);
 		char *single = xfp_path(folder, "model.safetensors");
 
 		RUN(f, &r, xfp_main_unpack, "--max-shard-size", sizes[i].text, "-o", folder, f->out);

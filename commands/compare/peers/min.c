@@ -5,7 +5,7 @@
 #define ROUNDS 3 /* of the block */
 
 /* What the least squares of a group need. */
-struct sums {
+struct block_sums {
 	struct peer_lanes q, qq, xq;
 };
 
@@ -15,10 +15,10 @@ static float inverse_of(float scale)
 }
 
 /* With indices from x * inverse + offset. */
-static struct sums measure(const struct peer_groups *groups, const struct peer_min_search *how,
-			   const struct peer_lanes *inverse, const struct peer_lanes *offset)
+static struct block_sums measure(const struct peer_groups *groups, const struct peer_min_search *how,
+				 const struct peer_lanes *inverse, const struct peer_lanes *offset)
 {
-	struct sums sums = { 0 };
+	struct block_sums sums = { 0 };
 
 	for (unsigned i = 0; i < groups->length; i++) {
 		PEER_EACH
@@ -36,7 +36,7 @@ static struct sums measure(const struct peer_groups *groups, const struct peer_m
 static void try_range(const struct peer_groups *groups, const struct peer_min_search *how, const struct peer_lanes *sum,
 		      const struct peer_lanes *inverse, const struct peer_lanes *offset, struct peer_min_fit *best)
 {
-	struct sums sums = measure(groups, how, inverse, offset);
+	struct block_sums sums = measure(groups, how, inverse, offset);
 	float n = (float)groups->length;
 
 	PEER_EACH
@@ -159,7 +159,7 @@ static void add_normal(const struct peer_min_block *block, unsigned s, const str
 		       struct normal *sums)
 {
 	struct peer_lanes inverse, offset;
-	struct sums group;
+	struct block_sums group;
 
 	PEER_EACH inverse.v[l] = inverse_of(number->v[l] * d);
 	PEER_EACH offset.v[l] = minimum->v[l] * dmin * inverse.v[l];
