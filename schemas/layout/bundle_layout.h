@@ -72,8 +72,8 @@ enum xfp_index_table {
  *                 below; absent when none has
  *
  * A row of indices is cut into chunks of sixteen lanes, the last of fewer, each lane one to five uint32 that hold the
- * indices of 8 to 32 columns without a gap: kernels/common/lane_index.h has the table, with reasons. Columns past the end of
- * the row and the padding are zero.
+ * indices of 8 to 32 columns without a gap: kernels/common/lane_index.h has the table, with reasons. Columns past the
+ * end of the row and the padding are zero.
  *
  * Outliers are in the order of their rows and, in a row, of their columns, no two at the same place. A matrix with n of
  * them has, where n > N, row pointers; where n <= N, so that pointers would take more than they tell, a list:

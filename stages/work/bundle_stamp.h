@@ -5,7 +5,8 @@
  *
  * One line: "KEY SHA256 INDEX SIZE DEVICE INODE MTIME CTIME SELF". KEY is of everything that decides the bundle's
  * bytes, INDEX the XXH3-128 of its xfp.sum, on which the digests of all members hang
- * (schemas/layout/bundle_layout.h), and SELF that of the line up to there: a stamp vouches for the bundle only while nothing of either has changed.
+ * (schemas/layout/bundle_layout.h), and SELF that of the line up to there: a stamp vouches for the bundle only while
+ * nothing of either has changed.
  */
 #ifndef XFP_BUNDLE_STAMP_H
 #define XFP_BUNDLE_STAMP_H
