@@ -345,7 +345,7 @@ tests/root.stamp: $(bin_PROGRAMS) $(noinst_PROGRAMS) $(lib_LTLIBRARIES) $(pkginc
 bench: tests/root.stamp
 	@$(AM_TESTS_ENVIRONMENT) "$$PYTHON" "$$srcdir/tests/bench/run" $(BENCH)
 
-# Every point, in half an hour or more; FAULTS holds options: make faults FAULTS="--only damage/text".
+# Every point, in an hour or more; FAULTS holds options: make faults FAULTS="--only damage/text".
 .PHONY: faults
 faults: tests/root.stamp $(fault_programs) tests/faults/fail_allocation.so
 	@$(AM_TESTS_ENVIRONMENT) "$$PYTHON" "$$srcdir/tests/faults/run" $(FAULTS)
