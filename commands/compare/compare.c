@@ -126,6 +126,7 @@ static enum xfp_status inspect(struct xfp_comparison *comparison, struct xfp_sig
 	if (log)
 		fclose(log);
 	xfp_temporary_remove(work);
+	xfp_run_record_free(&c.record);
 	return status;
 }
 

@@ -24,10 +24,6 @@ teardown() {
 	[ -z "$traced" ] || kill -KILL "$traced" 2>/dev/null || true
 }
 
-needs_traces() {
-	strace -o /dev/null true 2>/dev/null || skip "this machine does not let tests trace a process"
-}
-
 # Runs a command that stops at a system call; half of the bundle goes, or all but $keep bytes; the command continues. Its status is in
 # $status, what it said in the file "said".
 cut_off_at() { # WHAT OF STRACE... -- COMMAND...
@@ -54,7 +50,7 @@ cut_off_at() { # WHAT OF STRACE... -- COMMAND...
 }
 
 @test "verify, cut off before it reads the members: status 3" {
-	needs_traces
+	needs_strace
 	cut_off_at -P m/config.json -e inject=openat:signal=STOP:when=1 -- \
 		xfp verify --source m m.xfp
 	[ "$status" = 3 ]
@@ -67,7 +63,7 @@ cut_off_at() { # WHAT OF STRACE... -- COMMAND...
 }
 
 @test "unpack, cut off while it writes weights: status 3, and no folder" {
-	needs_traces
+	needs_strace
 	cut_off_at -e inject=ftruncate:signal=STOP:when=1 -- xfp unpack -o new m.xfp
 	[ "$status" = 3 ]
 	[ "$(cat said)" = "xfp unpack: m.xfp: truncated while it was read; copy or convert it again" ]
@@ -75,7 +71,7 @@ cut_off_at() { # WHAT OF STRACE... -- COMMAND...
 }
 
 @test "unpack, cut off to its first page before it writes the small files" {
-	needs_traces
+	needs_strace
 	keep=4096 cut_off_at -e inject=mkdir:signal=STOP:when=1 -- xfp unpack --no-check -o new m.xfp
 	[ "$status" = 3 ]
 	[ "$(cat said)" = "xfp unpack: m.xfp: truncated while it was read; copy or convert it again" ]
@@ -83,7 +79,7 @@ cut_off_at() { # WHAT OF STRACE... -- COMMAND...
 }
 
 @test "unpack, cut off when some files are written, into a folder that is there: that stays, empty" {
-	needs_traces
+	needs_strace
 	mkdir new
 	cut_off_at -e inject=rename:signal=STOP:when=1 -- xfp unpack --no-check --max-shard-size 20KB -o new m.xfp
 	[ "$status" = 3 ]
@@ -93,7 +89,7 @@ cut_off_at() { # WHAT OF STRACE... -- COMMAND...
 
 # Its index is read as soon as it is mapped: for its settings, to hold the checkpoint to it, to say what differs.
 @test "convert --like, cut off each time that it is read: status 3" {
-	needs_traces
+	needs_strace
 	make_model other --seed 2
 	for when in 1 2 3; do
 		cp "$BATS_FILE_TMPDIR/m.xfp" .
@@ -105,7 +101,7 @@ cut_off_at() { # WHAT OF STRACE... -- COMMAND...
 }
 
 @test "convert, its bundle cut off each time that it is read: status 3" {
-	needs_traces
+	needs_strace
 	for when in 1 2; do
 		xfp convert m -o m.xfp -q
 		cut_off_at -P m.xfp -e inject=mmap:signal=STOP:when=$when -- xfp convert m -o m.xfp
@@ -115,7 +111,7 @@ cut_off_at() { # WHAT OF STRACE... -- COMMAND...
 }
 
 @test "kernel-verify --bundle, cut off while it is read: status 3" {
-	needs_traces
+	needs_strace
 	cut_off_at -P m.xfp -e inject=mmap:signal=STOP:when=1 -- xfp-kernel-verify --bundle m.xfp
 	[ "$status" = 3 ]
 	[ "$(cat said)" = "xfp-kernel-verify: m.xfp: truncated while it was read; copy or convert it again" ]
@@ -144,7 +140,7 @@ cut_off_at() { # WHAT OF STRACE... -- COMMAND...
 }
 
 @test "a bus error that somebody sends is not ours" {
-	needs_traces
+	needs_strace
 	run strace -f -o trace -e inject=ftruncate:signal=BUS:when=1 xfp unpack -o new m.xfp
 	[ "$status" = $((128 + 7)) ]
 	[[ $output != *m.xfp* ]]

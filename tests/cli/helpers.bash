@@ -71,3 +71,10 @@ on_small_disk() { # SIZE FOLDER COMMAND...
 read_only() { # FOLDER COMMAND...
 	unshare -rm sh -c 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && shift && exec "$@"' sh "$@"
 }
+
+# The sanitizers cannot look for leaks in a process that is traced, and would take the signals that tests send.
+needs_strace() {
+	command -v strace >/dev/null || skip "strace is not installed"
+	strace -o /dev/null true 2>/dev/null || skip "this machine does not let processes be traced"
+	export ASAN_OPTIONS=detect_leaks=0:handle_sigbus=0
+}

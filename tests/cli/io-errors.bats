@@ -31,11 +31,6 @@ nothing_lost() {
 	sha256sum --quiet -c before
 }
 
-needs_strace() {
-	command -v strace >/dev/null || skip "strace is not installed"
-	strace -o /dev/null true 2>/dev/null || skip "this machine does not let processes be traced"
-}
-
 # COMMAND with the N-th CALL on PATH failing; it must end well, or with status 1 and ERROR's text. The result is
 # whether the call was met.
 with_fault() { # CALL ERROR TEXT N PATH COMMAND...

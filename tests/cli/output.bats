@@ -134,7 +134,7 @@ printing() {
 }
 
 @test "unpack syncs each file before it is renamed, and the folders after" {
-	strace -f -o /dev/null true 2>/dev/null || skip "this machine does not let tests trace a process"
+	needs_strace
 	cd "$BATS_TEST_TMPDIR"
 	strace -f -y -e trace=fsync,rename,mkdir -o trace xfp unpack --max-shard-size 100KB -o new "$BATS_FILE_TMPDIR/m.xfp" >out
 	"$PYTHON" - "$PWD" <<-'EOT'

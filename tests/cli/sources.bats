@@ -129,7 +129,7 @@ notices() { # STAGE UNIT
 }
 
 @test "a bit that changes while xfp-outlier-extract, or xfp-pack by itself, reads the weights twice" {
-	strace -o /dev/null true 2>/dev/null || skip "this machine does not let tests trace anything"
+	needs_strace
 	make_model m
 	for what in "model.layers.0.self_attn.q_proj.weight xfp-outlier-extract u000001" \
 		"lm_head.weight xfp-pack u000000"; do
@@ -154,7 +154,7 @@ notices() { # STAGE UNIT
 }
 
 @test "a file replaced while its weights are read: no stamp, though there are artifacts of what was read" {
-	strace -o /dev/null true 2>/dev/null || skip "this machine does not let tests trace anything"
+	needs_strace
 	make_model m
 	for what in "xfp-outlier-extract u000001 outliers --outlier-sigma 4" \
 		"xfp-survey u000001 survey --outlier-sigma auto" "xfp-pack u000000 packed --outlier-sigma 4"; do
