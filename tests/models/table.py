@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The README's tables: what fixed bits and what floors cost and keep of a real model, as Markdown.
+"""The tables of docs/results.md: what fixed bits and what floors cost and keep of a real model, as Markdown.
 
     table.py [--xfp XFP] [--only SETTING] [--plot FILE.svg] MODEL [TOKENS.npy]
 

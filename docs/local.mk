@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# docs/: what was measured, and how to measure it. How to use the tools is in man/.
+
+EXTRA_DIST += \
+	docs/results.md \
+	docs/speed.md
