@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# man/: one page an executable, and the formats.
+# man/: a page per executable and command, and the formats.
 
 dist_man_MANS += man/xfp-kernel-verify.1 man/xfp.5
 if CONVERTER
