@@ -49,7 +49,7 @@ struct xfp_error {
 /* Store a message and its status; returns `status`. */
 enum xfp_status xfp_fail(struct xfp_error *err, enum xfp_status status, const char *format, ...) XFP_PRINTF(3, 4);
 
-/* XFP_FAILED: out of memory; and the same for what is in the file or folder `path`. */
+/* XFP_FAILED: out of memory. The second names the file or folder `path` that the memory was needed for. */
 enum xfp_status xfp_no_memory(struct xfp_error *err);
 enum xfp_status xfp_no_memory_for(struct xfp_error *err, const char *path);
 

@@ -3,9 +3,9 @@
  * xfp.h - libxfp: reading .xfp bundles, and multiplying by what is in them.
  *
  * A bundle holds the weights of a model, quantized matrix by matrix, and the small files that
- * belong to it (config, tokenizer). The library maps the file once and hands out what is in it: where
- * every part of every matrix is, ready to be used in place or uploaded; weights decoded to f32, f16 or bf16; and
- * products of matrices and vectors, taken from the stored bytes as they are. It needs no other library.
+ * belong to it (config, tokenizer). The library maps the file once and gives access to what is in it: the place of
+ * every part of every matrix, ready to be used in place or uploaded; weights decoded to f32, f16 or bf16; and
+ * products of matrices and vectors, computed directly from the stored bytes. It needs no other library.
  *
  *     #include <stdio.h>
  *     #include <stdlib.h>
@@ -43,13 +43,13 @@
  * projection in one layer. How the bytes are laid out is in xfp(5).
  *
  * Opening checks the index, its digest and every offset and size in it, and reads no weights.
- * Whether the weights are what was written, only xfp_bundle_check can tell: it reads everything.
+ * Only xfp_bundle_check can tell whether the weights are those that were written: it reads everything.
  * Whatever a file holds, no call reads or writes out of bounds; a file that someone truncates while
  * it is open ends the process with SIGBUS, as any mapped file does.
  *
- * A bundle and what is opened from it may be used by several threads at once; nothing changes them. Everything
- * that the functions point to is theirs and stays until xfp_bundle_close. Numbers called class, mode,
- * dtype and fate are those of xfp(5); their names are given beside them.
+ * Several threads may use a bundle, and what is opened from it, at the same time; nothing changes them. Everything
+ * that the functions return pointers to belongs to the bundle and stays until xfp_bundle_close. Numbers called class,
+ * mode, dtype and fate are those of xfp(5); their names are given beside them.
  */
 #ifndef XFP_H
 #define XFP_H
@@ -68,7 +68,7 @@ struct xfp_bundle;
 
 #define XFP_NOT_FOUND UINT32_MAX
 
-/* XFP_BAD_INPUT when there is no such file, or it is no bundle, is damaged, or is of a version that this
+/* XFP_BAD_INPUT when there is no such file, or when it is not a bundle, is damaged, or has a version that this
  * library does not read; XFP_FAILED when it cannot be read at all. On failure *out is NULL. */
 enum xfp_status xfp_bundle_open(const char *path, struct xfp_bundle **out, struct xfp_error *err);
 void xfp_bundle_close(struct xfp_bundle *bundle); /* NULL is fine */
@@ -162,16 +162,16 @@ enum xfp_float { XFP_FLOAT32 = 1, XFP_FLOAT16 = 2, XFP_BFLOAT16 = 3 };
 
 /* Rows [first_row, first_row + rows) of a matrix as f32, f16 or bf16, row-major and contiguous, in the range of the
  * source weights. Weights are f32 numbers, which are then rounded to nearest, ties to even; f16 may be infinite.
- * XFP_USAGE when there are no such rows, XFP_BAD_INPUT when its outliers point
- * outside the matrix, or are not in order, or a group names a codebook that is not there; `out` is then undefined. */
+ * XFP_USAGE when there are no such rows; XFP_BAD_INPUT when outliers of the matrix point outside it or are not in
+ * order, or when a group names a codebook that is not there. `out` is then undefined. */
 enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t matrix, uint64_t first_row,
 				      uint64_t rows, enum xfp_float type, void *out, struct xfp_error *err);
 
 /* ---- products ---------------------------------------------------------------------------------- */
 
 /*
- * y = W x, for one vector as for many, straight from the mapped bytes. Open what you multiply by once, make a team
- * once, and then, for instance,
+ * y = W x, for one vector or many, straight from the mapped bytes. Open what you multiply by once, start a team
+ * once, and then, for example,
  *
  *     float x[4096], y[1024];
  *     struct xfp_input in = { .data = x, .type = XFP_FLOAT32, .count = 1, .stride = 4096 };
@@ -179,35 +179,35 @@ enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t 
  *
  *     status = xfp_multiply(team, linear, 0, 1, &in, &out, &err);
  *
- * A result is the same for any team, for any slice of rows, and from run to run. With the instruction set, with how
- * many vectors one expert has in a call, and with whether all of those are finite, it differs by rounding. With S the
- * sum over a row's columns of |base x| + |outlier x|, a weight being the sum of both, it is within
+ * A result is the same for any team, for any slice of rows, and from run to run. It differs, by rounding only, with
+ * the instruction set, with how many vectors one expert has in a call, and with whether all of those are finite. Let S
+ * be the sum over a row's columns of |base x| + |outlier x|, a weight being the sum of both. The result is then within
  *
  *     (columns / 16 + 40) 2^-24 S
  *
- * of W x with the weights that xfp_bundle_dequantize gives as f32, in double; with "vbmi", where weights and
- * activations are taken as integers of 16 bits, by
+ * of W x with the weights that xfp_bundle_dequantize gives as f32, in double. With "vbmi", which takes weights and
+ * activations as integers of 16 bits, the bound is larger by
  *
  *     2^-14 n e a
  *
- * more, added up over blocks of n = 256 columns: e the largest |entry| of the row's codebook (in v2a and v2c: of the
+ * added up over blocks of n = 256 columns: e is the largest |entry| of the row's codebook (in v2a and v2c: of the
  * library, times the largest scale of the row), a the largest |x| of the block, both as they are balanced. That is
  * some 1e-4 of a typical result, far below what quantizing did; the other sets come to 1e-7. Types of 16 bits round
  * the result once more, f16 perhaps to infinity. Where weights or activations are not finite, neither is the result;
- * what underflows is not counted.
+ * underflow is not counted.
  *
  * x and y must not overlap.
  */
 
-/* Threads that multiply. One call has a team at a time; others wait. */
+/* Threads that multiply. One call at a time uses a team; others wait. */
 struct xfp_team;
 
-/* `threads`, the calling one included, up to 1024; 0: as many as it may run on. XFP_USAGE when they are too many,
- * XFP_FAILED when they cannot be had. They block all signals. A team is not to be used in a process that was forked
- * from the one that started it. */
+/* `threads`, the calling one included, up to 1024; 0: one for each processor that the process may run on. XFP_USAGE
+ * when they are too many, XFP_FAILED when they cannot be started. They block all signals. Do not use a team in a
+ * process that was forked from the one that started it. */
 enum xfp_status xfp_team_start(unsigned threads, struct xfp_team **out, struct xfp_error *err);
 
-/* A team of threads that are the caller's: run(pool, task, context, threads) must call task(context, i) for every i
+/* A team of the caller's own threads: run(pool, task, context, threads) must call task(context, i) for every i
  * below `threads`, no two of the same i at once, and return when all have returned. Any of them may be last, or do all
  * the work. It must not multiply with the same team. XFP_USAGE when there is no `run`, or not 1 to 1024 threads. */
 typedef void xfp_team_run_fn(void *pool, void (*task)(void *context, unsigned i), void *context, unsigned threads);
@@ -242,7 +242,8 @@ struct xfp_linear_info {
 };
 void xfp_linear_info(const struct xfp_linear *linear, struct xfp_linear_info *info);
 
-/* Vectors, `stride` elements from one to the next; of the slice's columns, and of its rows. */
+/* Vectors, `stride` elements from one to the next. Those of an input have the slice's columns as elements, those of an
+ * output its rows. */
 struct xfp_input {
 	const void *data;
 	enum xfp_float type;
@@ -262,9 +263,9 @@ enum xfp_status xfp_multiply(struct xfp_team *team, const struct xfp_linear *lin
 			     const struct xfp_input *x, const struct xfp_output *y, struct xfp_error *err);
 
 /* Chosen experts of a stack, in one call: each product is weight * W[expert] x[.x], and goes to y[.y]. Products of
- * the same y are added up in f32, in the order of the list; what is in y before does not count, and a y that no product
- * names stays as it is. Whatever of the list has the same expert is done at once, some thousands of products at a
- * time. One token's gate, up and down projections are for example
+ * the same y are added up in f32, in the order of the list; what was in y before does not count, and a y that no
+ * product names stays as it is. Products of the same expert are done together, some thousands at a time. One token's
+ * gate, up and down projections are, for example,
  *
  *     { expert[i], 0, i, 1 }  for i = 0, 1 ...      y[i] of its own for every expert
  *     { expert[i], i, 0, weight[i] }                one y, the weighted sum
@@ -280,14 +281,14 @@ enum xfp_status xfp_multiply_experts(struct xfp_team *team, const struct xfp_lin
 
 /* Which instructions products are made of: "plain", and "avx2", "avx512", "vbmi" on x86 and "neon" on Arm, the best
  * that the processor has unless another is chosen. Choosing returns false where there is no such set or it cannot
- * run, or for NULL; not while threads multiply. This is the library's only global state. */
+ * run, or for NULL; do not choose while threads multiply. This is the library's only global state. */
 const char *xfp_instructions(void);
 bool xfp_use_instructions(const char *name);
 
 /* ---- integrity --------------------------------------------------------------------------------- */
 
 /* Check every byte that opening did not: headers, digests and padding of all small files and data
- * members. XFP_BAD_INPUT names the first that is wrong. `progress`, when not NULL, is told of bytes
+ * members. XFP_BAD_INPUT names the first that is wrong. `progress`, when not NULL, is told the number of bytes
  * done as it goes; it returns false to stop (XFP_FAILED). */
 enum xfp_status xfp_bundle_check(const struct xfp_bundle *bundle,
 				 bool (*progress)(void *context, uint64_t done, uint64_t total), void *context,
