@@ -29,7 +29,7 @@ enum xfp_status xfp_manifest_content(struct xfp_manifest *manifest, const char *
 enum xfp_status xfp_manifest_summaries(struct xfp_manifest *manifest, int64_t most, xfp_row_taker *take, void *context,
 				       struct xfp_error *err);
 
-/* Its ingredients, one a line; NULL when it is not there or there is no memory. The caller frees. */
+/* Its ingredients, one per line; NULL when it is not there or there is no memory. The caller frees. */
 char *xfp_manifest_key_text(struct xfp_manifest *manifest, const char *key);
 /* Kind and unit, seconds; false when it is not there. Strings are the caller's to free. */
 bool xfp_manifest_label(struct xfp_manifest *manifest, const char *key, char **kind, char **unit, double *seconds);

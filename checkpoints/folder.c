@@ -10,7 +10,7 @@
 #include "base/text/glob.h"
 #include "checkpoints/format.h"
 
-#define EXTRA_MAX ((off_t)256 << 20) /* what is larger is no small file, whatever its name */
+#define EXTRA_MAX ((off_t)256 << 20) /* what is larger is not a small file, whatever its name */
 
 /* Files to carry along: config, tokenizer, templates, processors, sentence-transformers modules, code
  * that auto_map names (carried, never run), licence and model card. */
@@ -146,7 +146,7 @@ static bool is_extra(const char *name)
 	return false;
 }
 
-/* A file that is neither carried nor weights is noted. A MODEL that is a file may lie among anything. */
+/* Note a file that is neither carried nor weights. A MODEL that is a file may lie among anything. */
 static enum xfp_status note_left_out(struct xfp_checkpoint *c, const char *name, struct xfp_error *err)
 {
 	enum xfp_status status;

@@ -21,7 +21,7 @@ bool xfp_ends_with(const char *name, const char *suffix);
 /* Fill in `extras`: the small files that belong to a model beside its weights. */
 enum xfp_status xfp_folder_extras(struct xfp_checkpoint *checkpoint, struct xfp_error *err);
 
-/* Of a MODEL that no file is behind, however often one follows it. */
+/* The message for a MODEL whose links lead in a circle. */
 #define XFP_MODEL_LOOP "%s: is a link that leads back to itself; name the checkpoint that it should lead to"
 
 #endif

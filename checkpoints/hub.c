@@ -142,8 +142,8 @@ static void list_names(char *const *names, uint32_t count, char *text, size_t si
 		snprintf(text + used, size - used, " and %u more", (unsigned)(count - shown));
 }
 
-/* The commit that refs/REVISION holds; NULL when there is none. One that cannot be read is not none: another
- * snapshot might be taken in its place. */
+/* The commit that refs/REVISION holds; NULL when there is none. A ref that cannot be read does not count as none:
+ * another snapshot might be taken in its place. */
 static enum xfp_status read_ref(const struct hub_search *s, const char *revision, char **commit, struct xfp_error *err)
 {
 	char *path = xfp_formatted("%s/refs/%s", s->repository, revision);
@@ -281,7 +281,7 @@ static enum xfp_status check_shards(const struct hub_search *s, const char *snap
 	return status;
 }
 
-/* What there is besides is for the reader of the format to judge; here, only what a download leaves out. */
+/* The reader of the format judges everything else; this looks only for what a download leaves out. */
 static enum xfp_status check_whole(const struct hub_search *s, const char *snapshot, struct xfp_error *err)
 {
 	char **names = NULL, missing[300];

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# checkpoints/: readers of source formats, one file a format.
+# checkpoints/: readers of source formats, one file per format.
 
 noinst_LIBRARIES += checkpoints/libcheckpoints.a
 checkpoints_libcheckpoints_a_SOURCES = \

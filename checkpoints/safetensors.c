@@ -10,8 +10,8 @@
  *   a folder with a single .safetensors   that file, unless its name says that it is one of several
  *   any other folder                      refused: nothing says which files belong together
  *
- * With an index, every listed shard must be there and hold every tensor that is mapped to it. What
- * else the shards hold is never lost in silence: tensors that the index omits are taken, copies that
+ * With an index, every listed shard must be there and hold every tensor that is mapped to it. Nothing
+ * else in the shards is lost silently: tensors that the index omits are taken, copies that
  * the index maps to another shard are left, and both are noted, as are files that it does not list.
  */
 #include <errno.h>
@@ -150,7 +150,7 @@ static enum xfp_status open_single(struct xfp_checkpoint *c, const char *name, s
 
 /* ---- shards ------------------------------------------------------------------------------------- */
 
-/* All of them, before the first is read: whoever downloads again wants to know how much. */
+/* Look for all of them before the first is read: whoever downloads again wants to know how much. */
 static enum xfp_status check_shards(struct xfp_checkpoint *c, const char *index_name, const struct xfp_index *index,
 				    struct xfp_error *err)
 {
@@ -160,7 +160,7 @@ static enum xfp_status check_shards(struct xfp_checkpoint *c, const char *index_
 	for (uint32_t i = 0; i < index->shard_count; i++) {
 		char *path = xfp_path(c->folder, index->shards[i]);
 		struct stat st;
-		bool gone = path && stat(path, &st) && errno == ENOENT; /* other errors are told on opening */
+		bool gone = path && stat(path, &st) && errno == ENOENT; /* opening reports other errors */
 
 		if (!path)
 			return xfp_no_memory_for(err, c->folder);

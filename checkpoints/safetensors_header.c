@@ -105,7 +105,7 @@ static enum xfp_status parse_tensor(struct header_parser *p, struct xfp_source_t
 		while (i < 3 && (length != strlen(fields[i].key) || strcmp(key, fields[i].key)))
 			i++;
 		if (i == 3) {
-			xfp_json_skip(&p->json); /* other writers may say more */
+			xfp_json_skip(&p->json); /* other writers may add members */
 			continue;
 		}
 		if (seen[i])
@@ -211,7 +211,7 @@ static enum xfp_status check_size(struct header_parser *p, const struct xfp_sour
 {
 	uint64_t bits = 1;
 
-	/* Left to right, as the reference does: a zero that comes after an overflow does not mend it. */
+	/* Left to right, as the reference does: a zero after an overflow does not mend it. */
 	for (uint32_t i = 0; i < t->rank; i++) {
 		if (!xfp_mul(bits, t->shape[i], &bits))
 			return bad_tensor(p, t->name, "its shape has more than 2^64 elements");
@@ -287,7 +287,7 @@ static enum xfp_status check_layout(struct header_parser *p, uint64_t data, uint
 
 /* ---- the file ----------------------------------------------------------------------------------- */
 
-/* What lies in place of a safetensors file more often than a damaged one. */
+/* What is more often found in place of a safetensors file than a damaged one. */
 static enum xfp_status not_safetensors(const char *path, const char *first8, uint64_t header, uint64_t size,
 				       struct xfp_error *err)
 {

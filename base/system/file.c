@@ -18,7 +18,7 @@
 #define DEBRIS_SECONDS (24 * 60 * 60)
 #define MOST_LINKS 40
 
-/* A failed write, sync, close, create or rename: a full disk is the one a user can do something about. */
+/* A failed write, sync, close, create or rename: a full disk is the failure that a user can do something about. */
 static enum xfp_status write_failed(struct xfp_error *err, int errnum, const char *verb, const char *path)
 {
 	if (errnum == ENOSPC || errnum == EDQUOT)
@@ -180,7 +180,7 @@ enum xfp_status xfp_sync_folder(const char *folder, struct xfp_error *err)
 
 	if (fd < 0)
 		return xfp_fail_errno(err, errno, "%s: cannot open", folder);
-	/* EINVAL: a file system that knows no such thing. */
+	/* EINVAL: a file system that does not know how. */
 	if (fsync(fd) && errno != EINVAL)
 		status = write_failed(err, errno, "sync", folder);
 	close(fd);

@@ -4,8 +4,8 @@
  *
  * A file of xfp appears under its final name complete or not at all: it is written as a pending
  * file in the same folder, then renamed. A pending file's name is ".NAME.PID-SPACE-N.tmp": SPACE is
- * eight hex digits that stand for the boot and the PID namespace in which PID means something, N
- * counts. One whose process is gone is debris and may be removed by anyone who can tell.
+ * eight hex digits that stand for the boot and the PID namespace in which PID means something, and N
+ * is a counter. A pending file whose process is gone is debris, and anyone who can tell may remove it.
  */
 #ifndef XFP_FILE_H
 #define XFP_FILE_H
@@ -20,7 +20,7 @@
 
 /* Read exactly `size` bytes at `offset`; a short file is XFP_BAD_INPUT, naming `path` as truncated. */
 enum xfp_status xfp_pread(int fd, void *buf, size_t size, uint64_t offset, const char *path, struct xfp_error *err);
-/* Begin to write a stretch to the disk, where the system can be told so: a later sync has less to wait for. */
+/* Begin to write a range to the disk, where the system offers that: a later sync has less to wait for. */
 void xfp_write_back(int fd, uint64_t offset, uint64_t size);
 /* Write all of `size` bytes at the file position, or at `offset`. */
 enum xfp_status xfp_write(int fd, const void *buf, size_t size, const char *path, struct xfp_error *err);
@@ -32,7 +32,7 @@ enum xfp_status xfp_pwrite(int fd, const void *buf, size_t size, uint64_t offset
 enum xfp_status xfp_slurp(const char *path, size_t limit, char **text, size_t *size, struct xfp_error *err);
 
 /* stat: st_mode is 0 where there is nothing, or a link to nothing. What the system does not let us look at is
- * XFP_FAILED, and must not be taken for nothing. */
+ * XFP_FAILED, and must not be mistaken for nothing. */
 enum xfp_status xfp_look(const char *path, struct stat *st, struct xfp_error *err);
 
 /* Open what must be a file, as those of a checkpoint must: anything else (a folder, a pipe, links in a circle) is
@@ -41,7 +41,7 @@ enum xfp_status xfp_open_regular(const char *path, int *fd, struct stat *st, str
 /* xfp_slurp of such a file. */
 enum xfp_status xfp_slurp_regular(const char *path, size_t limit, char **text, size_t *size, struct xfp_error *err);
 
-/* "a/b" in a new string, or NULL when out of memory. printf into a new string, likewise. */
+/* "a/b" in a new string, or NULL when out of memory; and printf into a new string, likewise. */
 char *xfp_path(const char *folder, const char *name);
 char *xfp_formatted(const char *format, ...) XFP_PRINTF(1, 2);
 
@@ -75,7 +75,7 @@ enum xfp_status xfp_write_file(const char *path, const void *data, size_t size, 
  * containers are left alone until nobody has written to them for a day. Errors are ignored: debris
  * costs room, nothing else. */
 void xfp_sweep_pending(const char *folder);
-/* For those who look first: whether it is the name of a pending file, and whether that is debris. */
+/* For those who look before they remove: whether this is the name of a pending file, and whether that is debris. */
 bool xfp_pending_is_name(const char *name);
 bool xfp_pending_is_debris(const char *name, const struct stat *st);
 

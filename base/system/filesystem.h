@@ -16,7 +16,7 @@ struct xfp_filesystem {
 	bool inodes_change; /* the same file may have another inode number the next time */
 };
 
-/* By the type that statfs gives; one that is not known is taken for local and steady. */
+/* By the type that statfs gives; an unknown type is taken for local and steady. */
 struct xfp_filesystem xfp_filesystem_of_type(uint32_t type);
 struct xfp_filesystem xfp_filesystem_at(const char *path);
 

@@ -15,11 +15,11 @@
 
 #define MOST 2
 
-/* A handler has no argument of ours, so this is of the process; nothing here allocates once it is set up. */
+/* A handler gets no argument from us, so this is process-wide; nothing here allocates once it is set up. */
 static struct {
 	struct bundle {
 		const char *path;
-		char *cut_off, *unreadable; /* messages; NULL for want of memory */
+		char *cut_off, *unreadable; /* messages; NULL: no memory */
 		const struct xfp_made *made;
 		int fd;
 		off_t bytes;
@@ -48,7 +48,7 @@ static bool is_of_a_page(int code)
 /* Calls only what a signal handler may. */
 static void give_up(int number, siginfo_t *info, void *context)
 {
-	const char *text = reading.bundle[reading.count - 1].unreadable; /* which of them it is, nothing tells */
+	const char *text = reading.bundle[reading.count - 1].unreadable; /* nothing tells which of them it is */
 	int status = XFP_FAILED;
 	struct stat st;
 
@@ -95,7 +95,7 @@ void xfp_mapped_begin(const char *program, const char *path, const struct xfp_ma
 			      "has holes; check the disk, then try again or copy the file again\n",
 			      clear, program, other ? other : "", other ? " or " : "", path);
 	sigemptyset(&action.sa_mask);
-	/* Where that fails, it ends as it would without us. */
+	/* If that fails, the process ends as it would without us. */
 	if (!reading.count++)
 		(void)sigaction(SIGBUS, &action, &reading.before);
 }

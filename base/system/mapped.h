@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mapped.h - a bundle whose bytes cannot be had any more while a command reads them.
+ * mapped.h - a bundle whose bytes can no longer be read while a command uses them.
  *
- * Bundles are mapped. Where the file was cut off meanwhile, or its disk fails, reading such a page is no call that
- * returns an error but SIGBUS, in whichever thread came to it. libxfp, which belongs to engines, leaves that signal
- * alone; a command takes it here. There is nothing to go back to: what was being computed lacks its input. So the
+ * Bundles are mapped. Where the file has been truncated meanwhile, or its disk fails, reading a page does not return
+ * an error but raises SIGBUS, in whichever thread reads it. libxfp, which belongs to engines, leaves that signal
+ * alone; a command handles it here. There is nothing to go back to: what was being computed lacks its input. So the
  * handler says what happened, removes what the command has begun, and ends the process with the status that any
  * other failure to read would have had: 3 for a file that became shorter, 1 for a disk that does not answer.
  */

@@ -57,7 +57,7 @@ enum xfp_status xfp_made_sync(const struct xfp_made *made, struct xfp_error *err
 
 		if (!parent)
 			status = xfp_no_memory(err);
-		else if (!last || strcmp(parent, last)) /* what is in one folder comes in a row, more or less */
+		else if (!last || strcmp(parent, last)) /* files of one folder come one after the other, more or less */
 			status = xfp_sync_folder(parent, err);
 		free(last);
 		last = parent;

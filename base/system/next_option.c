@@ -19,7 +19,7 @@ static bool is_letter_of(int option, const struct option *options)
 	return true;
 }
 
-/* Names that begin with a word, as in "--outlier-sigma, --outlier-cap"; false when they are less than two. */
+/* Names that begin with a word, as in "--outlier-sigma, --outlier-cap"; false when there are fewer than two. */
 static bool list_beginning(const char *word, const struct option *options, char *list, size_t size)
 {
 	size_t length = strlen(word), used = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * next_option.h - getopt_long(3) as all our tools use it: -h is --help, and what is unknown is answered with what it
- * was probably meant for.
+ * next_option.h - getopt_long(3) as all our tools use it: -h is --help, and an unknown option is answered with the one
+ * that was probably meant.
  */
 #ifndef XFP_NEXT_OPTION_H
 #define XFP_NEXT_OPTION_H

@@ -12,8 +12,8 @@ bool xfp_output_flush(void)
 	return !fflush(stdout) && !ferror(stdout);
 }
 
-/* Why an earlier write failed is no longer known, but the next will fail for the same reason. Should it succeed
- * (somebody made room), a byte more at the end of output that lacks a piece does no harm. */
+/* Why an earlier write failed is no longer known, but the next will fail for the same reason. If it succeeds
+ * (somebody freed space), one more byte at the end of output that lacks a piece does no harm. */
 static int ask_again(void)
 {
 	clearerr(stdout);

@@ -2,8 +2,8 @@
 /*
  * output.h - standard output, and how a program that prints to it ends.
  *
- * What is printed sits in a buffer, and a full disk shows when that is written: at any later printf, whose
- * result nobody looks at, or at the end. stdio drops the buffer then, so whoever only looks at fclose sees it
+ * What is printed sits in a buffer, and a full disk shows when the buffer is written: at any later printf, whose
+ * result nobody looks at, or at the end. stdio then drops the buffer, so that fclose alone would seem to
  * succeed. Each program therefore returns from main() through xfp_output_finish, which asks for both.
  */
 #ifndef XFP_OUTPUT_H
@@ -11,8 +11,8 @@
 
 #include <stdbool.h>
 
-/* Write what was printed so far, so that what a message on stderr says comes after it. False when not all that was
- * ever printed got there; who has nothing to undo then need not look, as xfp_output_finish tells it. */
+/* Write what was printed so far, so that a message on stderr comes after it. False when not everything that was
+ * printed got there; a caller that has nothing to undo need not look, since xfp_output_finish reports it. */
 bool xfp_output_flush(void);
 
 /* Write the rest and close standard output. Where anything that was ever printed did not get there, says so on

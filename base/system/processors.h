@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * processors.h - how many processors there are to use, and how they are shared out.
+ * processors.h - how many processors there are to use, and how they are divided.
  */
 #ifndef XFP_PROCESSORS_H
 #define XFP_PROCESSORS_H

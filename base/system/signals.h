@@ -2,8 +2,8 @@
 /*
  * signals.h - SIGINT, SIGTERM and SIGHUP are held back while there is something to tidy up.
  *
- * They are blocked, and asked for where the work can stop: no handler, no state of the whole process. A
- * signal that whoever started us has us ignore (nohup) stays ignored.
+ * They are blocked, and polled where the work can stop: no handler, no process-wide state. A signal that whoever
+ * started us wants ignored (nohup) stays ignored.
  */
 #ifndef XFP_SIGNALS_H
 #define XFP_SIGNALS_H
@@ -17,12 +17,12 @@ struct xfp_signals {
 };
 
 void xfp_signals_hold(struct xfp_signals *signals);
-/* Back to how it was, then end by the signal that came, if one did. */
+/* Restore what was blocked before, then end by the signal that came, if one did. */
 void xfp_signals_release(struct xfp_signals *signals);
 
-/* Whether one has come, now or before. */
+/* Whether a signal has come, now or before. */
 bool xfp_signals_came(struct xfp_signals *signals);
-/* The same, of one that comes within `milliseconds`, but not of those before; a child's end ends the
+/* The same for one that comes within `milliseconds`, but not of those before; a child's end ends the
  * wait too. Returns the signal, 0: none. */
 int xfp_signals_wait(struct xfp_signals *signals, unsigned milliseconds);
 

@@ -6,8 +6,8 @@
 #define XFP_STANDARD_FILES_H
 
 /* The first thing in every main: those of the three that are closed become /dev/null, for us and for all that we start.
- * Otherwise the first files that are opened would take their numbers, and messages go into a ledger, a lock or a
- * bundle. Where not even that can be had the process ends with status 1, since nothing could be told. */
+ * Otherwise the first files that are opened would take their numbers, and messages would go into a ledger, a lock or a
+ * bundle. Where not even /dev/null can be opened, the process ends with status 1, since it could report nothing. */
 void xfp_standard_files(void);
 
 #endif

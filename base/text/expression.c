@@ -22,7 +22,7 @@ enum answer { NO_MATCH, MATCH, NO_ANSWER };
 static enum answer ask_again(const regex_t *expression, const char *text, int code)
 {
 #ifdef __GLIBC__
-	/* That library says REG_NOMATCH whatever stopped it. Its own interface does not. */
+	/* That library returns REG_NOMATCH whatever stopped it; its own interface tells the difference. */
 	size_t length = strlen(text);
 	regoff_t at;
 
@@ -43,7 +43,7 @@ enum xfp_status xfp_expression_match(const regex_t *expression, const char *text
 	int code = regexec(expression, text, count, groups, 0);
 	enum answer answer = code ? ask_again(expression, text, code) : MATCH;
 
-	/* That there is a match does not help who is to know where. */
+	/* To know that there is a match does not help a caller who has to know where. */
 	if (answer == NO_ANSWER || (code && answer == MATCH && count))
 		return xfp_no_memory(err);
 	*matches = answer == MATCH;

@@ -99,7 +99,7 @@ static const char *match_set(const char *set, unsigned char c, bool *in)
 
 /* ---- names ------------------------------------------------------------------------------------- */
 
-/* Whether what *pattern begins with, which is no star, takes the character; *pattern is then moved behind it. */
+/* Whether the beginning of *pattern, which is not a star, takes the character; *pattern is then moved behind it. */
 static bool take_one(const char **pattern, unsigned char c)
 {
 	const char *p = *pattern, *behind;
@@ -121,7 +121,7 @@ static bool take_one(const char **pattern, unsigned char c)
 
 bool xfp_glob_matches(const char *pattern, const char *name)
 {
-	/* Behind the last star, and what it has left: an earlier one need not take more than it did. */
+	/* Behind the last star, and what it has left: an earlier star need not take more than it did. */
 	const char *star = NULL, *left = NULL;
 
 	for (;;) {

@@ -6,8 +6,8 @@
  * slashes too, ? for one, [...] for one of a set, with ranges, [:classes:] and ! or ^ for all others, and \ before a
  * character that is to mean itself. A set that does not end is a [ and what follows it.
  *
- * fnmatch itself allocates for long names, and where it cannot it answers with neither yes nor no. What answers to a
- * pattern decides what is stored how, so that it must not depend on memory; nor on the locale.
+ * fnmatch itself allocates memory for long names, and where it cannot, it answers neither yes nor no. Patterns decide
+ * how weights are stored, so the answer must depend neither on memory nor on the locale.
  */
 #ifndef XFP_GLOB_H
 #define XFP_GLOB_H

@@ -14,7 +14,7 @@ static size_t least(size_t a, size_t b)
 
 size_t xfp_distance(const char *a, const char *b)
 {
-	/* Three rows of the table of all beginnings: this one, the one before, and the one before that. */
+	/* Three rows of the table over all prefixes: this one, the one before, and the one before that. */
 	size_t rows[3][LONGEST + 1], across = strlen(a), down = strlen(b);
 	size_t *now = rows[0], *before = rows[1], *earlier = rows[2], *spare;
 

@@ -2,22 +2,22 @@
 /*
  * misspelt.h - which of some names a misspelt one was meant for.
  *
- * A distance is the least number of letters that are put in, left out, exchanged for others or swapped with their
- * neighbours to make one word of the other.
+ * A distance is the least number of letters that have to be inserted, removed, replaced or swapped with their
+ * neighbours to turn one word into the other.
  */
 #ifndef XFP_MISSPELT_H
 #define XFP_MISSPELT_H
 
 #include <stddef.h>
 
-/* Of words longer than 63 letters it is SIZE_MAX, unless they are equal. */
+/* For words longer than 63 letters it is SIZE_MAX, unless they are equal. */
 size_t xfp_distance(const char *a, const char *b);
 
 /* The first of the names that are nearest to `word`, if it is at most `most` away; NULL when there is none. */
 const char *xfp_meant(const char *word, const char *const *names, size_t count, size_t most);
 
-/* How far a word may be off and still be taken for one of a few commands or options: two letters, of a short word
- * one, and of a long one a third of them. */
+/* How far a word may be off and still be taken for one of a few commands or options: two letters, one for a short
+ * word, and a third of the letters for a long one. */
 size_t xfp_slip(const char *word);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * size.h - sizes as a command line has them, and as people are told them.
+ * size.h - sizes, as a command line gives them and as people read them.
  */
 #ifndef XFP_SIZE_H
 #define XFP_SIZE_H

@@ -2,8 +2,8 @@
 /*
  * text.h - a text that grows as a stream is written to.
  *
- * In the place of open_memstream, which may leave a part out when memory runs out, or all of it, with no error of
- * any of its calls and none when it is closed: a key, a list of units or a rule must not be made of what is left.
+ * It replaces open_memstream, which may leave out a part, or everything, when memory runs out, without an error from
+ * any call, closing included: a key, a list of units or a rule must not be made of what is left.
  */
 #ifndef XFP_TEXT_H
 #define XFP_TEXT_H
