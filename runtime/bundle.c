@@ -26,7 +26,7 @@
 
 static enum xfp_status map_file(struct xfp_bundle *bundle, struct xfp_error *err)
 {
-	/* What is no file must not keep us waiting: a FIFO would until someone writes to it. */
+	/* What is not a file must not keep us waiting, as a FIFO would until someone writes to it. */
 	int fd = open(bundle->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	enum xfp_status status = XFP_OK;
 	struct stat st;

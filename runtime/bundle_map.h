@@ -8,7 +8,7 @@
 #include "runtime/xfp.h"
 #include "schemas/layout/bundle_layout.h"
 
-/* A record by its name; a unit by its role, too, which is NULL for others. */
+/* A record by its name; a unit by its role, too, which is NULL for other records. */
 struct xfp_named {
 	const char *name, *role;
 	uint32_t number;

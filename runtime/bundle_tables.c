@@ -2,8 +2,8 @@
 /*
  * bundle_tables.c - every record of the index held to the rules of bundle_layout.h.
  *
- * The digest of the index says that it is as someone wrote it, not that they meant well: whatever
- * passes here, no number in it leads outside the file, another table or a matrix.
+ * The digest of the index says that it is as someone wrote it, not that they meant well. After these checks
+ * no number in it leads outside the file, another table or a matrix.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -121,8 +121,8 @@ static int by_name(const void *a, const void *b)
 	return xfp_named_compare(a, b);
 }
 
-/* Sort a table's names; none may occur twice. Each record begins with its name, a unit's goes on with
- * its role. */
+/* Sort the names of a table; none may occur twice. Each record begins with its name, which in a unit's record its
+ * role follows. */
 static enum xfp_status sort_names(const struct xfp_bundle *bundle, enum xfp_index_table table, struct xfp_named **out,
 				  struct xfp_error *err)
 {

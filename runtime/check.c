@@ -2,8 +2,8 @@
 /*
  * check.c - the bytes that opening a bundle does not read: small files and data members.
  *
- * Members are numbered files first, then parts. Each must be: its canonical header, content of the
- * right SHA-256, zeros up to the next member. xfp_bundle_open has checked the rest of the file.
+ * Members are numbered files first, then parts. Each must consist of its canonical header, content of the
+ * right SHA-256, and zeros up to the next member. xfp_bundle_open has checked the rest of the file.
  */
 #include <string.h>
 
@@ -49,7 +49,7 @@ static struct checked_member find_member(const struct xfp_bundle *bundle, uint32
 	return member;
 }
 
-/* What the member is to people: the tensor, unit or file. */
+/* What people call the member: the tensor, unit or file. */
 static const char *owner(const struct xfp_bundle *bundle, uint32_t number)
 {
 	uint32_t files = xfp_bundle_count(bundle, XFP_TABLE_FILES);

@@ -210,7 +210,7 @@ static void set_outliers(const struct xfp_matrix_info *matrix, struct xfp_outlie
 	o->residual = o->column + xfp_align((uint64_t)o->count * (o->wide ? 4 : 2), 4);
 }
 
-/* Leave out columns that are not the slice's, as far as the layout lets. */
+/* Leave out columns that are not the slice's, as far as the layout allows. */
 static void take_columns(const struct xfp_linear *linear, struct xfp_matvec *w)
 {
 	uint64_t first = linear->slice.first_col, end = first + linear->slice.cols;
@@ -286,7 +286,7 @@ bool xfp_linear_matrix(const struct xfp_linear *linear, uint32_t expert, struct 
 
 /* ---- its rows ---------------------------------------------------------------------------------- */
 
-/* Row r without outliers. For a few rows it is not worth while to make tables of the library. */
+/* Row r without outliers. For a few rows, making tables of the library does not pay. */
 static void decode_row(const struct xfp_linear *linear, const struct xfp_matvec *w, uint64_t r, float *x)
 {
 	const uint8_t *index = w->index + r * w->row_bytes;

@@ -24,7 +24,8 @@ struct xfp_linear {
 	void *tables;               /* to multiply with; see matvec.h */
 };
 
-/* For the matrices of a unit, all rows and columns; `multiply`: with tables. The caller releases it. */
+/* Open the matrices of a unit with all rows and columns; `multiply`: with tables to multiply by. The caller releases
+ * it. */
 enum xfp_status xfp_linear_init(struct xfp_linear *linear, const struct xfp_bundle *bundle, uint32_t unit,
 				bool multiply, struct xfp_error *err);
 void xfp_linear_release(struct xfp_linear *linear);

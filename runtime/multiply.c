@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * multiply.c - products of matrices and vectors: what is asked for, as rounds of batches, and those by blocks of rows.
+ * multiply.c - products of matrices and vectors: a list of products as rounds of batches, done by blocks of rows.
  *
  * A list of products is cut into rounds, which bound the memory that prepared vectors take. In a round, products of the
  * same expert form batches of as many vectors as kernels take at once. First all threads prepare the batches' vectors;
  * then each takes a block of rows, multiplies it by all batches, while it is in the cache, and adds up what belongs
- * together, in the order of the list. So nothing depends on who does what.
+ * together, in the order of the list. So nothing depends on which thread does what.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Those of one expert stay in their order. */
+/* Products of one expert stay in their order. */
 static void order_by_expert(struct round *round)
 {
 	for (size_t i = 0; i < round->count; i++)
@@ -275,7 +275,7 @@ static size_t block_rows(const struct round *round)
 	return rows < LEAST_ROWS ? LEAST_ROWS : rows;
 }
 
-/* What the round takes, and where what is in it. */
+/* The memory that the round takes, and what is where in it. */
 static void lay_out(struct round *round, size_t *shared, size_t *own)
 {
 	size_t gathered = 0, decoded = 0;
@@ -372,7 +372,7 @@ static enum xfp_status check_call(const struct xfp_linear *linear, const struct 
 	return XFP_OK;
 }
 
-/* Products of the next round: some, and what more has the last one's y. */
+/* Products of the next round: some, and all others that have the y of the last one. */
 static size_t round_products(const struct xfp_linear *linear, const struct xfp_product *products, size_t count)
 {
 	size_t some = ROUND_BYTES / ((linear->slice.cols + 1024) * 12), end;
@@ -404,7 +404,7 @@ static enum xfp_status run_rounds(struct round *round, const struct xfp_product 
 	return status;
 }
 
-/* The list in the order of y, those of one y in theirs; NULL without memory. */
+/* The list in the order of y, products of one y in their own order; NULL without memory. */
 static struct xfp_product *order_by_y(const struct xfp_product *products, size_t count)
 {
 	struct xfp_product *ordered = malloc(count * sizeof *ordered);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * team.c - a team's threads: they wait for a task awake for a moment, since the next matrix comes soon, and then
+ * team.c - the threads of a team: they wait for a task, for a moment awake, since the next matrix comes soon, and then
  * asleep.
  */
 #include "runtime/team.h"
@@ -50,10 +50,10 @@ struct xfp_team {
 	size_t room_bytes, shared, own;
 };
 
-/* A member may join while a task is open. Once it is closed, and those who joined have left, it is done: who sleeps
- * through it, or does not get a processor, is not waited for. */
+/* A member may join while a task is open. Once it is closed, and those who joined have left, it is done: nobody waits
+ * for a member that sleeps through it or does not get a processor. */
 #define OPEN (UINT64_C(1) << 16)
-#define TASK (UINT64_C(1) << 17) /* 2^47 of them: at a million a second, four years */
+#define TASK (UINT64_C(1) << 17) /* 2^47 of them: at a million per second, four years */
 #define AT_WORK (OPEN - 1)
 
 static void pause_briefly(void)
@@ -251,7 +251,7 @@ static struct xfp_team *make(unsigned threads)
 	return team;
 }
 
-/* The first `started` members end. */
+/* End the first `started` members. */
 static void dissolve(struct xfp_team *team, unsigned started)
 {
 	atomic_store(&team->stop, true);
@@ -275,7 +275,7 @@ static unsigned processors(void)
 	return count < 1 ? 1 : count > MOST_THREADS ? MOST_THREADS : (unsigned)count;
 }
 
-/* Signals are for the threads that the program knows. */
+/* Signals belong to the threads that the program knows. */
 static int start_member(struct team_member *member)
 {
 	sigset_t all, before;

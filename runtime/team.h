@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * team.h - threads that do a task's items, and the room that they work in. Private to runtime/.
+ * team.h - threads that work through the items of a task, and the memory that they work in. Private to runtime/.
  */
 #ifndef XFP_TEAM_H
 #define XFP_TEAM_H
 
 #include "runtime/xfp.h"
 
-/* Take the team, and room aligned to 64 bytes: `shared` bytes for all, `own` for each thread. It stays as it is until
- * xfp_team_leave, and other calls wait. */
+/* Take the team, and memory aligned to 64 bytes: `shared` bytes for all, `own` for each thread. Both are the caller's
+ * until xfp_team_leave, and other calls wait. */
 enum xfp_status xfp_team_enter(struct xfp_team *team, size_t shared, size_t own, struct xfp_error *err);
 void xfp_team_leave(struct xfp_team *team);
 

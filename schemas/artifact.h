@@ -62,8 +62,8 @@ enum xfp_status xfp_artifact_open(const char *path, const char *kind, uint32_t v
 /* Close for reading, or abandon for writing (the file is left for the caller to remove). Safe twice. */
 void xfp_artifact_close(struct xfp_artifact *artifact);
 
-/* The digest alone; XFP_DAMAGED when it does not match, XFP_FAILED when it cannot be read. And the envelope without
- * the digest: that the file is of the size and form that its header says. */
+/* Check the digest alone: XFP_DAMAGED when it does not match, XFP_FAILED when the file cannot be read. The second
+ * checks the envelope without the digest: that the file has the size and form that its header says. */
 enum xfp_status xfp_artifact_check(const char *path, struct xfp_error *err);
 enum xfp_status xfp_artifact_check_header(const char *path, struct xfp_error *err);
 

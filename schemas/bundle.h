@@ -2,8 +2,8 @@
 /*
  * bundle.h - writing a bundle (its layout is bundle_layout.h; its reader is runtime/xfp.h).
  *
- * The caller describes the whole bundle; the writer lays it out, digests what goes in unchanged to
- * complete the index, streams every byte through libarchive into a pending file, checking that all are
+ * The caller describes the whole bundle. The writer lays it out, digests what goes in unchanged to
+ * complete the index, streams every byte through libarchive into a pending file while it checks that all are
  * what the index says, syncs and renames. The same description gives the same bytes.
  */
 #ifndef XFP_BUNDLE_H

@@ -27,7 +27,7 @@ struct xfp_bundle_plan {
 	uint64_t *padded; /* content size of each part's member */
 };
 
-/* Sizes of the small files are asked of the file system. The plan is freed by the caller either way. */
+/* The file system is asked for the sizes of the small files. The caller frees the plan either way. */
 enum xfp_status xfp_bundle_plan(const struct xfp_bundle_input *input, struct xfp_bundle_plan *plan,
 				struct xfp_error *err);
 void xfp_bundle_plan_free(struct xfp_bundle_plan *plan);

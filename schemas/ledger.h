@@ -3,8 +3,8 @@
  * ledger.h - what inspect found: every tensor and its fate, every unit and where its matrices are.
  *
  * One HDF5 file, `ledger.h5` in the work folder, written once by inspect and replaced as a whole.
- * It depends on the checkpoint's headers, the family's rules, formats, overrides and the lm_head policy, on
- * nothing else.
+ * It depends on the checkpoint's headers, the family's rules, formats, overrides and the lm_head policy, and
+ * on nothing else.
  *
  * Layout: the envelope of artifact.h, with its digest, then HDF5 (all tables are one-dimensional
  * datasets of little-endian compound records):
@@ -34,7 +34,7 @@
 /* What the pipeline does with a unit. */
 enum xfp_plan {
 	XFP_PLAN_FIT, /* outlier-extract, the fits, autoselect, pack */
-	XFP_PLAN_FP8, /* pack alone, as e4m3 with a scale a row */
+	XFP_PLAN_FP8, /* pack alone, as e4m3 with a scale per row */
 	XFP_PLAN_KEEP /* pack alone, as it is */
 };
 

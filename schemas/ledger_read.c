@@ -340,8 +340,8 @@ static enum xfp_status read_ledger(const char *path, const uint32_t *unit, struc
 		return errno == ENOENT
 			       ? xfp_fail(err, XFP_FAILED, "%s: there is no ledger; run xfp-inspect first", path)
 			       : xfp_fail_errno(err, errno, "%s: cannot open", path);
-	/* The whole of it, also for one unit: what it says of where weights are decides the unit's bytes. Of a model of
-	 * 92,000 tensors that is 26 MB in the page cache, some milliseconds. */
+	/* The whole of it, also for one unit: what it says about where weights are decides the unit's bytes. For a
+	 * model of 92,000 tensors that is 26 MB in the page cache, some milliseconds. */
 	if ((status = xfp_envelope_check(&r.a, true, err)))
 		return status;
 	if (!(r.l = calloc(1, sizeof *r.l)))

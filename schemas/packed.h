@@ -4,7 +4,7 @@
  *
  *   attributes   mode, k, group, library, matrices, rows, cols, outliers, cos_median, cos_p5, error (squared
  *                error / squared norm)
- *   /matrix      compound [M], struct xfp_packed_matrix: one a matrix, by expert number
+ *   /matrix      compound [M], struct xfp_packed_matrix: one per matrix, by expert number
  *   /part-NAME   uint8, contiguous, one for each part that the mode has (see bundle_layout.h)
  *   /digest      uint8 [XFP_PARTS * 48], struct xfp_part_digest, zero for parts that are absent
  */

@@ -3,8 +3,8 @@
  * parameters.h - everything an operator can choose that decides bytes, as one value.
  *
  * Fractions are integers in billionths (XFP_NANO is 1), so that text, keys and bundles never
- * depend on the formatting of floats or the locale. Stored as parameters.json in the work folder
- * and inside xfp.json of a bundle: an object with one member a field, in the order below. The members
+ * depend on the formatting of floats or the locale. They are stored as parameters.json in the work folder
+ * and inside xfp.json of a bundle: an object with one member per field, in the order below. The members
  * "formats", "overrides", "moe_sample", "group_size", "library_size", "libfit" and "fit" are left out where nothing
  * is asked for: bundles made without them have the bytes that they had before there were such parameters.
  *
@@ -32,7 +32,7 @@ enum xfp_lm_head { XFP_LM_HEAD_FP8, XFP_LM_HEAD_KEEP, XFP_LM_HEAD_QUANT };
 enum xfp_form {
 	XFP_FORM_AUTO, /* as usual: the fewest bits that meet the floor */
 	XFP_FORM_KEEP, /* at source precision */
-	XFP_FORM_FP8,  /* e4m3 with one scale a row */
+	XFP_FORM_FP8,  /* e4m3 with one scale per row */
 	XFP_FORM_BITS  /* of `bits`, in any mode; a single number of bits is fixed, and the floor no condition */
 };
 struct xfp_format {
@@ -62,7 +62,7 @@ struct xfp_moe_sample {
 
 struct xfp_parameters {
 	uint32_t modes;                        /* bit m set: mode m, V2 to V2C, is a candidate */
-	uint32_t bits;                         /* bit k set: k bits an index is a candidate; k = 2..6 */
+	uint32_t bits;                         /* bit k set: k bits per index are a candidate; k = 2..6 */
 	uint32_t floor[XFP_CLASSES];           /* least median cosine, billionths */
 	struct xfp_format format[XFP_CLASSES]; /* of lm_head AUTO or BITS, the rest is in `lm_head` */
 	struct xfp_override *overrides;        /* allocated; the last one that matches counts */
@@ -82,7 +82,7 @@ struct xfp_parameters {
 	enum xfp_libfit libfit; /* how v2a libraries are made */
 };
 #define XFP_ALL_MODES (1u << XFP_MODE_V2 | 1u << XFP_MODE_V2A | 1u << XFP_MODE_V2C)
-/* Those of auto. A v2a candidate takes more bits than the v2c one of as many bits an index, and has more error. */
+/* Those of auto. A v2a candidate takes more bits than the v2c one with as many bits per index, and has more error. */
 #define XFP_AUTO_MODES (1u << XFP_MODE_V2 | 1u << XFP_MODE_V2C)
 #define XFP_LIBRARY_MODES (1u << XFP_MODE_V2A | 1u << XFP_MODE_V2C)
 

@@ -9,7 +9,7 @@
 
 /* ---- matching ---------------------------------------------------------------------------------- */
 
-/* A name may hold what means something in a pattern. */
+/* A name may hold characters that mean something in a pattern. */
 static bool matches_glob(const char *pattern, const char *name)
 {
 	return !strcmp(pattern, name) || xfp_glob_matches(pattern, name);
@@ -51,7 +51,7 @@ static struct xfp_policy of_class(const struct xfp_parameters *p, enum xfp_class
 	return policy;
 }
 
-/* Measure once, choose many: a format takes away from what is chosen among, not from what is measured, so that
+/* Measure once, choose often: a format limits what is chosen, not what is measured, so that
  * one fit serves every policy. What the format allows beyond --bits is measured, too. */
 static uint32_t measured_bits(const struct xfp_parameters *p, uint32_t allowed)
 {

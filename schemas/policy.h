@@ -60,7 +60,7 @@ char *xfp_policy_format_by(const struct xfp_parameters *parameters, const struct
 			   enum xfp_class class_);
 char *xfp_policy_floor_by(const struct xfp_parameters *parameters, const struct xfp_policy *policy);
 
-/* Of a stack of that many experts: how many decide (0: all), and which is the `i`th of them. */
+/* How many experts of a stack of that many decide (0: all), and which is the `i`th of them. */
 uint32_t xfp_sample_experts(const struct xfp_moe_sample *sample, uint32_t experts);
 uint32_t xfp_sample_expert(const struct xfp_moe_sample *sample, uint32_t experts, uint32_t i);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * policy_check.c - whether formats and overrides can be had for what a ledger holds.
+ * policy_check.c - whether formats and overrides are possible for what a ledger holds.
  *
- * Whoever misspells a name must hear of it, and not find out from the finished bundle.
+ * A user who misspells a name must hear of it at once, and not find out from the finished bundle.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 /* ---- nearness ---------------------------------------------------------------------------------- */
 
-/* Letters to change, add or leave out until the pattern matches; * and ? take what they take for free. */
+/* Letters to change, add or leave out until the pattern matches; what * and ? take costs nothing. */
 static unsigned distance(const char *pattern, const char *name)
 {
 	unsigned before[LONGEST + 1], row[LONGEST + 1];
@@ -77,7 +77,7 @@ static void add_text(char *list, size_t size, const char *separator, const char 
 
 /* ---- the output head --------------------------------------------------------------------------- */
 
-/* The matrix that a model without an output head of its own multiplies by in its place: of several embeddings that of
+/* The matrix that a model without an output head of its own multiplies by instead: of several embeddings, that of
  * the vocabulary, which is the largest. */
 static const struct xfp_ledger_tensor *find_embedding(const struct xfp_ledger *ledger)
 {
@@ -164,7 +164,7 @@ static const struct xfp_ledger_unit *unit_of(const struct xfp_ledger *ledger, co
 	return NULL;
 }
 
-/* Why nothing comes of an override that speaks of a tensor, but of no unit. */
+/* Why an override that matches a tensor, but no unit, has no effect. */
 static enum xfp_status explain(const struct xfp_ledger *ledger, const struct xfp_override *override,
 			       const struct xfp_ledger_tensor *tensor, const char *text, struct xfp_error *err)
 {

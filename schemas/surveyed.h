@@ -24,9 +24,9 @@ struct xfp_surveyed {
 };
 void xfp_surveyed_free(struct xfp_surveyed *surveyed);
 
-/* All of a new artifact. `known` has no outliers. */
+/* Write the whole of a new artifact. `known` has no outliers. */
 enum xfp_status xfp_surveyed_write(struct xfp_artifact *a, struct xfp_surveyed *surveyed, struct xfp_error *err);
-/* To be freed where it succeeds. */
+/* The caller frees it where this succeeds. */
 enum xfp_status xfp_surveyed_read(struct xfp_artifact *a, struct xfp_surveyed *surveyed, struct xfp_error *err);
 
 #endif

@@ -93,7 +93,7 @@ enum xfp_index_table {
  *                                                              the first of them 0
  *   GROUP   for each matrix: N * ceil(K/G) pairs of fp16       for each matrix: N * ceil(K/G) bytes b, row by
  *           scale and fp16 midpoint, row by row; then as       row: codebook b / R, ratio b % R; then N bytes D,
- *           many bytes: the codebook's number, below L;        one a row; then zero padding to 16 bytes
+ *           many bytes: the codebook's number, below L;        one per row; zero padding to 16 bytes
  *           then zero padding to 16 bytes
  *   BALANCE, OUTLIER as in v2
  *

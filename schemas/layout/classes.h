@@ -39,10 +39,10 @@ enum xfp_fate {
 /* How a unit (or one matrix of it) is stored. */
 enum xfp_mode {
 	XFP_MODE_KEEP, /* rows in the source dtype */
-	XFP_MODE_FP8,  /* e4m3 codes with one f32 scale a row */
-	XFP_MODE_V2,   /* k-bit indices into one codebook a row */
+	XFP_MODE_FP8,  /* e4m3 codes with one f32 scale per row */
+	XFP_MODE_V2,   /* k-bit indices into one codebook per row */
 	XFP_MODE_V2A,  /* k-bit indices into a library the unit shares; groups with scale and midpoint */
-	XFP_MODE_V2C,  /* the same; compact groups, one byte each */
+	XFP_MODE_V2C,  /* the same, in compact groups of one byte each */
 	XFP_MODES
 };
 
