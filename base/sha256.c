@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/sha256.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 static const uint32_t k[64] = {
@@ -62,12 +63,14 @@ static void blocks_plain(uint32_t state[8], const uint8_t *data, size_t count)
 	}
 }
 
+/* The processor's own instructions: blocks_own, and whether this one has them. */
 #if defined(__x86_64__) && defined(__GNUC__)
+#define OWN_INSTRUCTIONS
 #include <cpuid.h>
 #include <immintrin.h>
 
 /* Four rounds a step; the instructions want the state as ABEF and CDGH. */
-__attribute__((target("sha,sse4.1,ssse3"))) static void blocks_x86(uint32_t state[8], const uint8_t *data, size_t count)
+__attribute__((target("sha,sse4.1,ssse3"))) static void blocks_own(uint32_t state[8], const uint8_t *data, size_t count)
 {
 	const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
 	__m128i cdab = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)state), 0xb1);
@@ -100,25 +103,70 @@ __attribute__((target("sha,sse4.1,ssse3"))) static void blocks_x86(uint32_t stat
 	_mm_storeu_si128((__m128i *)(state + 4), _mm_alignr_epi8(hgfe, cdab, 8));
 }
 
-static int has_instructions(void)
+static bool has_own(void)
 {
 	unsigned a, b, c, d;
 
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSSE3) || !(c & bit_SSE4_1))
-		return 0;
+		return false;
 	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA);
 }
+/* Clang has them only in files that are compiled for them altogether, at least before its version 16. */
+#elif defined(__aarch64__) && defined(__linux__) && \
+	(defined(__ARM_FEATURE_SHA2) || (defined(__GNUC__) && !defined(__clang__)))
+#define OWN_INSTRUCTIONS
+#ifdef __ARM_FEATURE_SHA2
+#define WITH_OWN
+#else
+#define WITH_OWN __attribute__((target("+crypto")))
+#endif
+#include <arm_neon.h>
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 
+WITH_OWN static void blocks_own(uint32_t state[8], const uint8_t *data, size_t count)
+{
+	uint32x4_t abcd = vld1q_u32(state), efgh = vld1q_u32(state + 4);
+
+	for (; count; count--, data += 64) {
+		const uint32x4_t before[2] = { abcd, efgh };
+		uint32x4_t w[4];
+
+		for (int i = 0; i < 4; i++)
+			w[i] = vreinterpretq_u32_u8(vrev32q_u8(vld1q_u8(data + 16 * i)));
+#pragma GCC unroll 16
+		for (int i = 0; i < 16; i++) {
+			uint32x4_t sum = vaddq_u32(w[i % 4], vld1q_u32(k + 4 * i)), old = abcd;
+
+			abcd = vsha256hq_u32(abcd, efgh, sum);
+			efgh = vsha256h2q_u32(efgh, old, sum);
+			w[i % 4] = vsha256su1q_u32(vsha256su0q_u32(w[i % 4], w[(i + 1) % 4]), w[(i + 2) % 4],
+						   w[(i + 3) % 4]);
+		}
+		abcd = vaddq_u32(abcd, before[0]);
+		efgh = vaddq_u32(efgh, before[1]);
+	}
+	vst1q_u32(state, abcd);
+	vst1q_u32(state + 4, efgh);
+}
+
+static bool has_own(void)
+{
+	return getauxval(AT_HWCAP) & HWCAP_SHA2;
+}
+#endif
+
+#ifdef OWN_INSTRUCTIONS
 static void blocks(uint32_t state[8], const uint8_t *data, size_t count)
 {
 	static int known; /* 1: no, 2: yes; whoever finds out finds the same */
 	int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
 
 	if (!answer) {
-		answer = 1 + has_instructions();
+		answer = 1 + has_own();
 		__atomic_store_n(&known, answer, __ATOMIC_RELAXED);
 	}
-	(answer == 2 ? blocks_x86 : blocks_plain)(state, data, count);
+	(answer == 2 ? blocks_own : blocks_plain)(state, data, count);
 }
 #else
 static void blocks(uint32_t state[8], const uint8_t *data, size_t count)
