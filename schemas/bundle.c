@@ -11,13 +11,13 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include "base/bytes.h"
 #include "base/printable.h"
+#include "base/sha256.h"
 #include "base/system/filesystem.h"
 #include "schemas/bundle_plan.h"
 
@@ -29,8 +29,7 @@ struct writer {
 	struct xfp_pending file;
 	struct archive *archive;
 	struct archive_entry *entry;
-	EVP_MD_CTX *sha;   /* of a member's data */
-	EVP_MD_CTX *whole; /* of the file */
+	struct xfp_sha256 whole; /* of the file */
 	XXH3_state_t *xxh;
 	uint8_t (*files)[16]; /* XXH3 of the small files */
 	uint8_t *block[2];
@@ -48,11 +47,6 @@ struct extent {
 	const struct xfp_identity *identity; /* who the file has to be when it is opened; NULL: any */
 };
 
-static enum xfp_status sha_failed(struct writer *w)
-{
-	return xfp_fail(w->err, XFP_FAILED, "%s: libcrypto cannot compute SHA-256", w->file.final_path);
-}
-
 /* libarchive is never told of a failure, since it would then leak memory: `written` asks for it. */
 static la_ssize_t on_write(struct archive *archive, void *context, const void *data, size_t size)
 {
@@ -61,8 +55,8 @@ static la_ssize_t on_write(struct archive *archive, void *context, const void *d
 	(void)archive;
 	if (!w->status)
 		w->status = xfp_write(w->file.fd, data, size, w->file.path, w->err);
-	if (!w->status && !w->beside && !EVP_DigestUpdate(w->whole, data, size))
-		w->status = sha_failed(w);
+	if (!w->status && !w->beside)
+		xfp_sha256_update(&w->whole, data, size);
 	w->position += size;
 	if (w->position - w->handed >= WRITE_BACK) {
 		xfp_write_back(w->file.fd, w->handed, w->position - w->handed);
@@ -89,15 +83,12 @@ static enum xfp_status writer_open(struct writer *w, const char *path, struct xf
 		return status;
 	w->archive = archive_write_new();
 	w->entry = archive_entry_new();
-	w->sha = EVP_MD_CTX_new();
-	w->whole = EVP_MD_CTX_new();
 	w->xxh = XXH3_createState();
 	w->block[0] = malloc(BLOCK);
 	w->block[1] = malloc(BLOCK);
-	if (!w->archive || !w->entry || !w->sha || !w->whole || !w->xxh || !w->block[0] || !w->block[1])
+	if (!w->archive || !w->entry || !w->xxh || !w->block[0] || !w->block[1])
 		return xfp_no_memory(err);
-	if (!EVP_DigestInit_ex(w->whole, EVP_sha256(), NULL))
-		return sha_failed(w);
+	xfp_sha256_init(&w->whole);
 	/* Blocks of no fixed size: writes pass through uncopied, and two zero blocks end the file. */
 	return written(w, archive_write_set_format_pax_restricted(w->archive) == ARCHIVE_OK &&
 				  archive_write_add_filter_none(w->archive) == ARCHIVE_OK &&
@@ -112,8 +103,6 @@ static void writer_close(struct writer *w)
 		w->status = XFP_FAILED; /* closing an abandoned archive shall not write */
 	archive_write_free(w->archive);
 	archive_entry_free(w->entry);
-	EVP_MD_CTX_free(w->sha);
-	EVP_MD_CTX_free(w->whole);
 	XXH3_freeState(w->xxh);
 	free(w->block[0]);
 	free(w->block[1]);
@@ -194,27 +183,25 @@ static enum xfp_status open_source(struct writer *w, const struct extent *from, 
  * alone: SHA-256 is then of all that is written. A block is read while the one before it goes through SHA-256. */
 static enum xfp_status stream(struct writer *w, const struct extent *from, uint8_t *sha256, uint8_t xxh3[16])
 {
-	EVP_MD_CTX *sha = sha256 ? w->sha : w->whole;
+	struct xfp_sha256 own, *sha = sha256 ? &own : &w->whole;
 	XXH128_canonical_t canonical;
 	int fd;
 	enum xfp_status status = open_source(w, from, &fd);
 
 	XXH3_128bits_reset(w->xxh);
-	if (!status && sha256 && !EVP_DigestInit_ex(w->sha, EVP_sha256(), NULL))
-		status = sha_failed(w);
+	xfp_sha256_init(&own);
 	if (!status)
 		status = xfp_pread(fd, w->block[0], block_size(from, 0), from->offset, from->path, w->err);
 	for (uint64_t done = 0, number = 0; !status && done < from->size; number++) {
 		uint8_t *block = w->block[number % 2], *next = w->block[1 - number % 2];
 		size_t size = block_size(from, done);
-		bool hashed = false;
 
 		w->beside = true;
 		done += size;
 #pragma omp parallel sections num_threads(2) if (size >= WORTH_A_THREAD)
 		{
 #pragma omp section
-			hashed = EVP_DigestUpdate(sha, block, size);
+			xfp_sha256_update(sha, block, size);
 #pragma omp section
 			{
 				XXH3_128bits_update(w->xxh, block, size);
@@ -226,15 +213,13 @@ static enum xfp_status stream(struct writer *w, const struct extent *from, uint8
 			}
 		}
 		w->beside = false;
-		if (!status && !hashed)
-			status = sha_failed(w);
 	}
 	if (fd >= 0)
 		close(fd);
 	XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(w->xxh));
 	memcpy(xxh3, canonical.digest, sizeof canonical.digest);
-	if (!status && sha256 && !EVP_DigestFinal_ex(w->sha, sha256, NULL))
-		status = sha_failed(w);
+	if (!status && sha256)
+		xfp_sha256_final(&own, sha256);
 	return status;
 }
 
@@ -374,31 +359,29 @@ static enum xfp_status put_parts(struct writer *w, const struct xfp_bundle_input
 /* xfp.sum: digests of the two members. */
 static enum xfp_status put_sum(struct writer *w, const char *json, const struct xfp_bundle_plan *plan)
 {
-	static const uint8_t zeros[XFP_DATA_ALIGN];
-	uint64_t filler = plan->idx_bytes - plan->index_bytes;
+	static const uint8_t zeros[XFP_DATA_ALIGN]; /* the member ends less than these after its index */
 	uint8_t json_sha[32], idx_sha[32];
 	char text[XFP_SUM_BYTES + 1];
+	struct xfp_sha256 sha;
 
-	if (!EVP_Digest(json, strlen(json), json_sha, NULL, EVP_sha256(), NULL) ||
-	    !EVP_DigestInit_ex(w->sha, EVP_sha256(), NULL) ||
-	    !EVP_DigestUpdate(w->sha, plan->index, plan->index_bytes) || filler > sizeof zeros ||
-	    !EVP_DigestUpdate(w->sha, zeros, filler) || !EVP_DigestFinal_ex(w->sha, idx_sha, NULL))
-		return sha_failed(w);
+	xfp_sha256(json, strlen(json), json_sha);
+	xfp_sha256_init(&sha);
+	xfp_sha256_update(&sha, plan->index, plan->index_bytes);
+	xfp_sha256_update(&sha, zeros, plan->idx_bytes - plan->index_bytes);
+	xfp_sha256_final(&sha, idx_sha);
 	xfp_sum_text(json_sha, idx_sha, text);
 	return put_text(w, XFP_MEMBER_SUM, text);
 }
 
 /* ------------------------------------------------------------------------------------------------ */
 
-static enum xfp_status digest_text(struct writer *w, char sha256_hex[65])
+static void digest_text(struct writer *w, char sha256_hex[65])
 {
 	uint8_t sha[32];
 
-	if (!EVP_DigestFinal_ex(w->whole, sha, NULL))
-		return sha_failed(w);
+	xfp_sha256_final(&w->whole, sha);
 	for (int i = 0; i < 32; i++)
 		snprintf(sha256_hex + 2 * i, 3, "%02x", sha[i]);
-	return XFP_OK;
 }
 
 enum xfp_status xfp_bundle_write(const char *path, const struct xfp_bundle_input *input, char sha256_hex[65],
@@ -419,9 +402,9 @@ enum xfp_status xfp_bundle_write(const char *path, const struct xfp_bundle_input
 	    (status = put_files(&w, input->ledger, input->files, &plan)) || (status = put_parts(&w, input, &plan)) ||
 	    (status = put_sum(&w, input->json, &plan)))
 		goto done;
-	if ((status = written(&w, archive_write_close(w.archive) == ARCHIVE_OK)) ||
-	    (status = digest_text(&w, sha256_hex)))
+	if ((status = written(&w, archive_write_close(w.archive) == ARCHIVE_OK)))
 		goto done;
+	digest_text(&w, sha256_hex);
 	/* What was read of the checkpoint must be what the units were made from. */
 	if ((status = xfp_ledger_check_files(input->ledger, err)))
 		goto done;

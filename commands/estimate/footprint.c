@@ -106,7 +106,7 @@ static const struct coefficients steps[XFP_STEPS] = {
 #define MAKE_UNIT ((uint64_t)1280) /* of the make for all units: target, variables, names in its folder */
 #define SHELL_FIXED (256 * KIB)    /* runs each recipe */
 #define INSPECT_FIXED (5376 * KIB)
-#define BUNDLE_FIXED (11776 * KIB) /* libarchive and what that needs, libcrypto */
+#define BUNDLE_FIXED (11776 * KIB) /* libarchive and what that needs */
 #define BUNDLE_BLOCKS (3 * MIB)    /* two that are copied by turns, and the MiB in which digests are checked */
 #define STRING_FIXED 24u           /* malloc's own, and rounding */
 #define TILE MIB                   /* of a reader whose rows are not contiguous (checkpoints/matrix.c) */

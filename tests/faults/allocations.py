@@ -14,11 +14,10 @@ from syscalls import cases, prepare
 OWN, OTHERS = 20, 2
 STATIC = {"xfp-survey", "xfp-outlier-extract", "xfp-lloyd-fit", "xfp-libfit", "xfp-autoselect", "xfp-pack"}
 SYMBOLS = {}
-# HDF5 tells of a failure by allocating, and crashes or exits where that fails as well; libcrypto goes on without the lock
-# that it could not make; glibc's regcomp frees twice what it could not make larger. Nobody can catch that. All else must
-# hold then, too.
+# HDF5 tells of a failure by allocating, and crashes or exits where that fails as well; glibc's regcomp frees twice what
+# it could not make larger. Nobody can catch that. All else must hold then, too.
 CRASHES = {-11, -6, 255}
-CRASHING = ("H5", "libhdf5", "libcrypto")
+CRASHING = ("H5", "libhdf5")
 LEFT_OUT = {"make", "make-unit", "whole", "convert-first"}  # not ours; or the same program again
 
 
