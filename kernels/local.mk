@@ -6,6 +6,7 @@ noinst_LIBRARIES += kernels/libkernels.a
 kernels_libkernels_a_SOURCES = \
 	kernels/encode/assign.c \
 	kernels/encode/assign.h \
+	kernels/encode/codebook_rows.h \
 	kernels/encode/compact.c \
 	kernels/encode/compact.h \
 	kernels/encode/compact_rows.h \

@@ -17,43 +17,48 @@ static volatile float sink;
 
 static double short_norm(const float *w, size_t cols)
 {
-	return xfp_encoder_avx2.norm(w, cols / XFP_LANES * XFP_LANES);
+	return xfp_encoder_avx2.rows->norm(w, cols / XFP_LANES * XFP_LANES);
 }
 
 static void long_scale(const float *w, const float *factor, size_t cols, float *x)
 {
-	xfp_encoder_avx2.scale(w, factor, cols, x);
+	xfp_encoder_avx2.rows->scale(w, factor, cols, x);
 	memset(x + xfp_padded(cols), 0, XFP_LANES * sizeof *x);
 }
 
 static struct xfp_row_sums early_compare(const float *w, const float *r, float unit, size_t cols)
 {
 	sink = *(w - 1);
-	return xfp_encoder_avx512.compare(w, r, unit, cols);
+	return xfp_encoder_avx512.rows->compare(w, r, unit, cols);
 }
 
 static float impossible_largest(const float *x, size_t cols)
 {
 	__asm__ volatile("ud2");
-	return xfp_encoder_avx512.largest(x, cols);
+	return xfp_encoder_avx512.rows->largest(x, cols);
 }
 #endif
 
 const struct xfp_encoder *xfp_kernel_encoder(enum xfp_kernel_set set)
 {
 #ifdef XFP_X86
+	static struct xfp_row_encoder rows[2];
 	static struct xfp_encoder broken[2];
 
 	if (set == XFP_SET_AVX2) {
 		broken[0] = xfp_encoder_avx2;
-		broken[0].norm = short_norm;
-		broken[0].scale = long_scale;
+		broken[0].rows = &rows[0];
+		rows[0] = *xfp_encoder_avx2.rows;
+		rows[0].norm = short_norm;
+		rows[0].scale = long_scale;
 		return &broken[0];
 	}
 	if (set == XFP_SET_AVX512) {
 		broken[1] = xfp_encoder_avx512;
-		broken[1].compare = early_compare;
-		broken[1].largest = impossible_largest;
+		broken[1].rows = &rows[1];
+		rows[1] = *xfp_encoder_avx512.rows;
+		rows[1].compare = early_compare;
+		rows[1].largest = impossible_largest;
 		return &broken[1];
 	}
 #endif

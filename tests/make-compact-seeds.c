@@ -50,8 +50,8 @@ static void load(const struct xfp_compact_groups *groups)
 			else
 				square += w * w;
 		}
-		xfp_encoder()->compact_load(groups, r * (COLS / GROUP), x, marked, COLS,
-					    xfp_compact_row(xfp_compact_row_byte(square / COLS * SIGMA * SIGMA)));
+		xfp_encoder()->compact->load(groups, r * (COLS / GROUP), x, marked, COLS,
+					     xfp_compact_row(xfp_compact_row_byte(square / COLS * SIGMA * SIGMA)));
 	}
 }
 
@@ -181,7 +181,7 @@ int main(void)
 		for (unsigned round = 0; round < rounds; round++) {
 			memset(&sums, 0, sizeof sums);
 			xfp_compact_prepare(&book);
-			xfp_encoder()->compact_assign(&book, &groups, 0, GROUPS, byte, index, NULL);
+			xfp_encoder()->compact->assign(&book, &groups, 0, GROUPS, byte, index, NULL);
 			xfp_compact_train(&book, &groups, GROUPS, weight, byte, index, &sums);
 			xfp_compact_update(&book, &sums, true);
 		}

@@ -35,13 +35,13 @@ void xfp_quantizer_init(struct xfp_quantizer *quantizer, unsigned k, const uint1
 
 void xfp_assign(const struct xfp_quantizer *quantizer, const float *x, size_t cols, float *value)
 {
-	xfp_encoder()->assign(quantizer->k, quantizer->entry, quantizer->edge, x, cols, value);
+	xfp_encoder()->codebooks->assign(quantizer->k, quantizer->entry, quantizer->edge, x, cols, value);
 	memset(value + cols, 0, (xfp_padded(cols) - cols) * sizeof *value);
 }
 
 void xfp_assign_index(const struct xfp_quantizer *quantizer, const float *x, size_t cols, uint8_t *index)
 {
-	xfp_encoder()->index(quantizer->k, quantizer->edge, x, cols, index);
+	xfp_encoder()->codebooks->index(quantizer->k, quantizer->edge, x, cols, index);
 }
 
 float xfp_nearest(const struct xfp_quantizer *quantizer, float x)
@@ -57,7 +57,7 @@ float xfp_nearest(const struct xfp_quantizer *quantizer, float x)
 struct xfp_row_sums xfp_quantized_sums(const struct xfp_quantizer *quantizer, const float *x, const float *down,
 				       const float *w, size_t cols)
 {
-	return xfp_encoder()->measure(quantizer->k, quantizer->entry, quantizer->edge, x, down, w, cols);
+	return xfp_encoder()->codebooks->measure(quantizer->k, quantizer->entry, quantizer->edge, x, down, w, cols);
 }
 
 uint16_t xfp_residual(float x, float value)

@@ -24,8 +24,7 @@
  *   finish   fp16
  *
  * Numbers that decide are f32, each operation rounded once; sums over a group run in sixteen lanes, value c in lane c
- * mod 16, and the lanes are then added 0 + 8, 1 + 9, ..., then 0 + 4, ..., 0 + 2, 0 + 1. Load, assign and decode are
- * in struct xfp_encoder (encode.h): compact_load, compact_assign, compact_decode.
+ * mod 16, and the lanes are then added 0 + 8, 1 + 9, ..., then 0 + 4, ..., 0 + 2, 0 + 1.
  */
 #ifndef XFP_COMPACT_H
 #define XFP_COMPACT_H
@@ -91,6 +90,23 @@ static inline unsigned xfp_compact_shift(unsigned k)
 {
 	return k <= 3 ? 2 : k == 4 ? 1 : 0;
 }
+
+/* Load, assign and decode, in every instruction set: xfp_encoder()->compact. */
+struct xfp_compact_encoder {
+	/* A row of x in units of `row` to the groups from `first` on; x is padded, `marked`
+	 * has bit c % 16 of word c / 16 set where x is to be ignored, or is NULL. */
+	void (*load)(const struct xfp_compact_groups *to, size_t first, const float *x, const uint16_t *marked,
+		     size_t cols, float row);
+
+	/* Groups [first, first + count): the byte of each, its indices, [count][group], 0 where the ratio is 0, and the
+	 * sum of the squared differences of its unmarked y. index and error may be NULL. */
+	void (*assign)(const struct xfp_compact_book *book, const struct xfp_compact_groups *groups, size_t first,
+		       size_t count, uint8_t *byte, uint8_t *index, float *error);
+
+	/* What the bytes and indices of a row stand for, padded. */
+	void (*decode)(const struct xfp_compact_library *library, const uint8_t *byte, const uint8_t *index, float row,
+		       size_t cols, float *x);
+};
 
 /* The byte d of a row whose unmarked x have this mean square, and its row scale. */
 uint8_t xfp_compact_row_byte(double mean_square);

@@ -318,3 +318,9 @@ static void compact_decode(const struct xfp_compact_library *library, const uint
 		decode_groups(library, 64, byte, index, row, cols, x);
 	}
 }
+
+static const struct xfp_compact_encoder compact_encoder = {
+	compact_load,
+	compact_assign,
+	compact_decode,
+};

@@ -9,7 +9,7 @@
 
 double xfp_row_norm(const float *w, size_t cols)
 {
-	return xfp_encoder()->norm(w, cols);
+	return xfp_encoder()->rows->norm(w, cols);
 }
 
 struct xfp_row_error xfp_row_result(double norm, struct xfp_row_sums sums)
@@ -47,7 +47,7 @@ static float unit_of(const float *w, size_t cols)
 struct xfp_row_error xfp_row_compare(const float *w, const float *r, size_t cols)
 {
 	float unit = unit_of(w, cols);
-	struct xfp_row_sums sums = xfp_encoder()->compare(w, r, unit, cols);
+	struct xfp_row_sums sums = xfp_encoder()->rows->compare(w, r, unit, cols);
 	double back = 1 / ((double)unit * unit);
 
 	sums.error *= back;

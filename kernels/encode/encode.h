@@ -59,18 +59,8 @@ struct xfp_row_start {
 /* Squares that are added up in f32, a lane, before their sum is added in double. */
 #define XFP_SQUARES 8
 
-struct xfp_compact_groups; /* compact.h */
-struct xfp_compact_book;
-struct xfp_compact_library;
-
-/* Of scaled_groups.h. */
-struct xfp_scaled_group;
-struct xfp_scaled_library;
-struct xfp_scaled_fit;
-
-struct xfp_encoder {
-	const char *name; /* "plain", "avx2", "avx512", "neon" */
-
+/* What every method needs: rows as they are read, scaled, surveyed and compared. */
+struct xfp_row_encoder {
 	/* `rows` rows of a source dtype (base/dtype.h: F64, F32, F16, BF16), aligned to it: sums of squares of the
 	 * columns into `square`, each column's largest magnitude raised in `largest` (above infinity there is NaN),
 	 * [cols] both. Returns the number of NaNs and infinities. */
@@ -95,6 +85,13 @@ struct xfp_encoder {
 	/* The largest |x|. */
 	float (*largest)(const float *x, size_t cols);
 
+	/* Sums over a row of any length, see cosine.h: of w^2; of w * unit against r * unit. */
+	double (*norm)(const float *w, size_t cols);
+	struct xfp_row_sums (*compare)(const float *w, const float *r, float unit, size_t cols);
+};
+
+/* A codebook for each row (v2): fits on counted rows, lloyd.h, and assignment, assign.h. */
+struct xfp_codebook_encoder {
 	/* Count a padded row in cells, padding too, from zero; then make running sums of the counts. */
 	void (*count)(struct xfp_cells *cells, const float *x, size_t cols);
 	void (*accumulate)(struct xfp_cells *cells);
@@ -108,42 +105,19 @@ struct xfp_encoder {
 	void (*assign)(unsigned k, const float *entry, const float *edge, const float *x, size_t cols, float *value);
 	void (*index)(unsigned k, const float *edge, const float *x, size_t cols, uint8_t *index);
 
-	/* Sums over a row, see cosine.h: of w^2; of w * unit against r * unit; of w against r = what assign makes of x,
-	 * times down. The last takes padded rows only, the others any. */
-	double (*norm)(const float *w, size_t cols);
-	struct xfp_row_sums (*compare)(const float *w, const float *r, float unit, size_t cols);
+	/* Sums over a padded row, see cosine.h: of w against r = what assign makes of x, times down. */
 	struct xfp_row_sums (*measure)(unsigned k, const float *entry, const float *edge, const float *x,
 				       const float *down, const float *w, size_t cols);
+};
 
-	/* Compact groups, compact.h. A row of x in units of `row` to the groups from `first` on; x is padded, `marked`
-	 * has bit c % 16 of word c / 16 set where x is to be ignored, or is NULL. */
-	void (*compact_load)(const struct xfp_compact_groups *to, size_t first, const float *x, const uint16_t *marked,
-			     size_t cols, float row);
-
-	/* Groups [first, first + count): the byte of each, its indices, [count][group], 0 where the ratio is 0, and the
-	 * sum of the squared differences of its unmarked y. index and error may be NULL. */
-	void (*compact_assign)(const struct xfp_compact_book *book, const struct xfp_compact_groups *groups,
-			       size_t first, size_t count, uint8_t *byte, uint8_t *index, float *error);
-
-	/* What the bytes and indices of a row stand for, padded. */
-	void (*compact_decode)(const struct xfp_compact_library *library, const uint8_t *byte, const uint8_t *index,
-			       float row, size_t cols, float *x);
-
-	/* Groups with scale and midpoint, scaled_groups.h. Counts of a group whose number of vectors, count and keep
-	 * bits are known, and its weights less their mean. */
-	void (*scaled_load)(struct xfp_scaled_group *group, const float *x, const uint16_t *keep, float *centred);
-
-	/* The entry, scale and midpoint of a group. */
-	void (*scaled_search)(const struct xfp_scaled_library *library, const struct xfp_scaled_group *group,
-			      struct xfp_scaled_fit *fit);
-
-	/* Running counts up to the edges of an entry of 2^k, at s and m of q. */
-	void (*scaled_below)(unsigned k, const float *edge, float s, float m, const struct xfp_scaled_group *group,
-			     int32_t *below);
-
-	/* Weights as indices of an entry at s and m, and as what these decode to; either may be NULL. */
-	void (*scaled_assign)(unsigned k, const float *entry, float s, float m, const float *x, size_t cols,
-			      uint8_t *index, float *value);
+/* All that one instruction set has: what every method needs, and a table for each method. Whoever encodes takes the
+ * tables that it needs. */
+struct xfp_encoder {
+	const char *name; /* "plain", "avx2", "avx512", "neon" */
+	const struct xfp_row_encoder *rows;
+	const struct xfp_codebook_encoder *codebooks;
+	const struct xfp_scaled_encoder *scaled;   /* scaled_groups.h */
+	const struct xfp_compact_encoder *compact; /* compact.h */
 };
 
 /* The encoder in use. */

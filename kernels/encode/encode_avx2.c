@@ -2,8 +2,10 @@
 #include "kernels/encode/lanes_avx2.h"
 
 #include "kernels/encode/encode_rows.h"
+
+#include "kernels/encode/codebook_rows.h"
+#include "kernels/encode/compact_rows.h"
 #include "kernels/encode/scaled_groups_rows.h"
 
-#include "kernels/encode/compact_rows.h"
-
-const struct xfp_encoder xfp_encoder_avx2 = XFP_ENCODER("avx2");
+const struct xfp_encoder xfp_encoder_avx2 = { "avx2", &row_encoder, &codebook_encoder, &scaled_encoder,
+					      &compact_encoder };

@@ -2,8 +2,10 @@
 #include "kernels/encode/lanes_neon.h"
 
 #include "kernels/encode/encode_rows.h"
+
+#include "kernels/encode/codebook_rows.h"
+#include "kernels/encode/compact_rows.h"
 #include "kernels/encode/scaled_groups_rows.h"
 
-#include "kernels/encode/compact_rows.h"
-
-const struct xfp_encoder xfp_encoder_neon = XFP_ENCODER("neon");
+const struct xfp_encoder xfp_encoder_neon = { "neon", &row_encoder, &codebook_encoder, &scaled_encoder,
+					      &compact_encoder };

@@ -2,8 +2,10 @@
 #include "kernels/encode/lanes_plain.h"
 
 #include "kernels/encode/encode_rows.h"
+
+#include "kernels/encode/codebook_rows.h"
+#include "kernels/encode/compact_rows.h"
 #include "kernels/encode/scaled_groups_rows.h"
 
-#include "kernels/encode/compact_rows.h"
-
-const struct xfp_encoder xfp_encoder_plain = XFP_ENCODER("plain");
+const struct xfp_encoder xfp_encoder_plain = { "plain", &row_encoder, &codebook_encoder, &scaled_encoder,
+					       &compact_encoder };

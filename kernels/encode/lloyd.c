@@ -40,7 +40,7 @@ static int exponent_of(float value)
 
 void xfp_lloyd_load(struct xfp_lloyd_row *row, const float *x, float largest, size_t marked, size_t cols)
 {
-	const struct xfp_encoder *encoder = xfp_encoder();
+	const struct xfp_codebook_encoder *encoder = xfp_encoder()->codebooks;
 	struct xfp_cells *cells = &row->cells;
 	int lowest;
 
@@ -100,7 +100,7 @@ static void spread(const unsigned *k, unsigned count, double *c)
 void xfp_lloyd_fit(const struct xfp_lloyd_row *row, const unsigned *k, unsigned count, int start, unsigned rounds,
 		   uint16_t *const *codebook)
 {
-	const struct xfp_encoder *encoder = xfp_encoder();
+	const struct xfp_codebook_encoder *encoder = xfp_encoder()->codebooks;
 	struct xfp_fit_lanes fit;
 	double *c = fit.c + XFP_LANES;
 

@@ -17,8 +17,8 @@ size_t xfp_moments_survey(struct xfp_moments *moments, const struct xfp_outlier_
 	moments->count += cols;
 	for (size_t first = 0; first < cols; first += RUN) {
 		int64_t sum, square;
-		size_t end = found + xfp_encoder()->survey(x + first, cols - first < RUN ? cols - first : RUN,
-							   rule->low, rule->high, column + found, &sum, &square);
+		size_t end = found + xfp_encoder()->rows->survey(x + first, cols - first < RUN ? cols - first : RUN,
+								 rule->low, rule->high, column + found, &sum, &square);
 
 		for (; found < end; found++)
 			column[found] += (uint32_t)first;

@@ -102,7 +102,7 @@ static void load_group(struct xfp_scaled_group *group, const float *x, float *ce
 
 	group->vectors = (unsigned)(xfp_padded(here) / XFP_LANES);
 	group->count = keep_unmarked(keep, here, first, marked, marks);
-	xfp_encoder()->scaled_load(group, x + first, keep, centred);
+	xfp_encoder()->scaled->load(group, x + first, keep, centred);
 }
 
 void xfp_scaled_row_load(struct xfp_scaled_row *row, const float *x, const uint32_t *marked, size_t marks)
@@ -182,12 +182,12 @@ uint16_t xfp_scaled_half(double value)
 void xfp_scaled_fit_row(const struct xfp_scaled_library *library, const struct xfp_scaled_row *row,
 			const struct xfp_scaled_codes *codes)
 {
-	const struct xfp_encoder *encoder = xfp_encoder();
+	const struct xfp_scaled_encoder *encoder = xfp_encoder()->scaled;
 
 	for (size_t g = 0; g < row->groups; g++) {
 		struct xfp_scaled_fit fit;
 
-		encoder->scaled_search(library, &row->group[g], &fit);
+		encoder->search(library, &row->group[g], &fit);
 		codes->entry[g] = (uint8_t)fit.entry;
 		codes->scale[g] = xfp_scaled_half((double)fit.scale);
 		codes->midpoint[g] = xfp_scaled_half((double)fit.midpoint);
@@ -197,13 +197,13 @@ void xfp_scaled_fit_row(const struct xfp_scaled_library *library, const struct x
 void xfp_scaled_assign_row(const struct xfp_scaled_library *library, const struct xfp_scaled_codes *codes,
 			   const float *x, size_t cols, unsigned length, uint8_t *index, float *value)
 {
-	const struct xfp_encoder *encoder = xfp_encoder();
+	const struct xfp_scaled_encoder *encoder = xfp_encoder()->scaled;
 
 	for (size_t first = 0, g = 0; first < cols; first += length, g++)
-		encoder->scaled_assign(library->k, xfp_scaled_entry(library, codes->entry[g]),
-				       xfp_half_to_float(codes->scale[g]), xfp_half_to_float(codes->midpoint[g]),
-				       x + first, cols - first < length ? cols - first : length,
-				       index ? index + first : NULL, value ? value + first : NULL);
+		encoder->assign(library->k, xfp_scaled_entry(library, codes->entry[g]),
+				xfp_half_to_float(codes->scale[g]), xfp_half_to_float(codes->midpoint[g]), x + first,
+				cols - first < length ? cols - first : length, index ? index + first : NULL,
+				value ? value + first : NULL);
 	if (value)
 		memset(value + cols, 0, (xfp_padded(cols) - cols) * sizeof *value);
 }

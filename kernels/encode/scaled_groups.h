@@ -117,6 +117,25 @@ struct xfp_scaled_fit {
 	float scale, midpoint; /* of weights, mean included */
 };
 
+/* The loops over a group, in every instruction set: xfp_encoder()->scaled. */
+struct xfp_scaled_encoder {
+	/* Counts of a group whose number of vectors, count and keep
+	 * bits are known, and its weights less their mean. */
+	void (*load)(struct xfp_scaled_group *group, const float *x, const uint16_t *keep, float *centred);
+
+	/* The entry, scale and midpoint of a group. */
+	void (*search)(const struct xfp_scaled_library *library, const struct xfp_scaled_group *group,
+		       struct xfp_scaled_fit *fit);
+
+	/* Running counts up to the edges of an entry of 2^k, at s and m of q. */
+	void (*below)(unsigned k, const float *edge, float s, float m, const struct xfp_scaled_group *group,
+		      int32_t *below);
+
+	/* Weights as indices of an entry at s and m, and as what these decode to; either may be NULL. */
+	void (*assign)(unsigned k, const float *entry, float s, float m, const float *x, size_t cols, uint8_t *index,
+		       float *value);
+};
+
 /* ---- groups: of a row, of a sample ---- */
 
 /* A row of groups. Its room, and a sample's, is the caller's, aligned to 64 bytes. */

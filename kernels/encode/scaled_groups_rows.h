@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * scaled_groups_rows.h - the loops of scaled_groups.h, on the lanes of the lanes_*.h included before it. Comes after
- * encode_rows.h, whose find_cell it uses.
+ * codebook_rows.h, whose find_cell it uses.
  */
 #include <math.h> /* sqrtf, which IEEE 754 rounds correctly */
 #include <string.h>
@@ -339,6 +339,9 @@ static void scaled_assign(unsigned k, const float *entry, float s, float m, cons
 	}
 }
 
-#define XFP_SCALED_ENCODER                                                                        \
-	.scaled_load = scaled_load, .scaled_search = scaled_search, .scaled_below = scaled_below, \
-	.scaled_assign = scaled_assign,
+static const struct xfp_scaled_encoder scaled_encoder = {
+	scaled_load,
+	scaled_search,
+	scaled_below,
+	scaled_assign,
+};

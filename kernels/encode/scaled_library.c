@@ -167,7 +167,7 @@ static void add_group(const struct xfp_scaled_library *library, const struct xfp
 	double first = 0, second = 0;
 	int32_t below[64], before = s < 0 ? group->upto[cells] : 0;
 
-	xfp_encoder()->scaled_below(library->k, xfp_scaled_edge(library, e), s, m, group, below);
+	xfp_encoder()->scaled->below(library->k, xfp_scaled_edge(library, e), s, m, group, below);
 	/* With s below zero the edges fall, and what is below one belongs to the entries after it. */
 	below[entries - 1] = s < 0 ? 0 : group->upto[cells];
 	for (unsigned j = 0; j < entries; j++) {
@@ -234,7 +234,7 @@ void xfp_scaled_round(struct xfp_scaled_library *library, const struct xfp_scale
 	for (size_t i = 0; i < sample->count; i++) {
 		struct xfp_scaled_fit fit;
 
-		xfp_encoder()->scaled_search(library, &sample->group[i], &fit);
+		xfp_encoder()->scaled->search(library, &sample->group[i], &fit);
 		if (fit.scale != 0)
 			add_group(library, &sample->group[i], &fit, room);
 	}

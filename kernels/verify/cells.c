@@ -50,7 +50,7 @@ static struct xfp_lloyd_row *empty_row(struct xfp_trial *trial)
 
 static void count(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_codebook_encoder *encoder = xfp_kernel_encoder(trial->set)->codebooks;
 	size_t cols = xfp_trial_columns(trial, 1500);
 	float largest, *x = weights(trial, cols, &largest);
 	struct xfp_lloyd_row *row = empty_row(trial);
@@ -68,7 +68,7 @@ static void count(struct xfp_trial *trial)
 /* Counted by plain C, so that only what is under test can be wrong. */
 static struct xfp_cells *counted(struct xfp_trial *trial, size_t cols)
 {
-	const struct xfp_encoder *plain = &xfp_encoder_plain;
+	const struct xfp_codebook_encoder *plain = xfp_encoder_plain.codebooks;
 	float largest, *x = weights(trial, cols, &largest);
 	struct xfp_cells *cells = begin(trial, "counted", empty_row(trial), largest);
 
@@ -79,7 +79,7 @@ static struct xfp_cells *counted(struct xfp_trial *trial, size_t cols)
 
 static void accumulate(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_codebook_encoder *encoder = xfp_kernel_encoder(trial->set)->codebooks;
 	size_t cols = xfp_trial_columns(trial, 1500);
 	struct xfp_cells *before = counted(trial, cols), *cells;
 
@@ -134,14 +134,14 @@ static void record_entries(struct xfp_trial *trial, const struct xfp_fit_lanes *
 
 static void start(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_codebook_encoder *encoder = xfp_kernel_encoder(trial->set)->codebooks;
 	size_t cols = xfp_trial_columns(trial, 1500);
 	struct xfp_cells *cells = counted(trial, cols);
 	struct xfp_fit_lanes *before = lanes(trial, cols), *fit;
 
 	xfp_trial_shape(trial, "%zu columns, %u lanes", cols, before->lanes);
 	trial->weights = (double)cols;
-	xfp_encoder_plain.accumulate(cells);
+	xfp_encoder_plain.codebooks->accumulate(cells);
 	xfp_trial_seal(trial);
 	fit = xfp_trial_room(trial, "fit", sizeof *fit, sizeof(double));
 	*fit = *before;
@@ -152,7 +152,7 @@ static void start(struct xfp_trial *trial)
 
 static void rounds(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_codebook_encoder *encoder = xfp_kernel_encoder(trial->set)->codebooks;
 	size_t cols = xfp_trial_columns(trial, 1500);
 	unsigned most = trial->timing ? 20 : (unsigned)xfp_trial_below(trial, 30);
 	struct xfp_cells *cells = counted(trial, cols);
@@ -160,8 +160,8 @@ static void rounds(struct xfp_trial *trial)
 
 	xfp_trial_shape(trial, "%zu columns, %u lanes, %u rounds", cols, before->lanes, most);
 	trial->weights = (double)cols;
-	xfp_encoder_plain.accumulate(cells);
-	xfp_encoder_plain.start(cells, before);
+	xfp_encoder_plain.codebooks->accumulate(cells);
+	xfp_encoder_plain.codebooks->start(cells, before);
 	xfp_trial_seal(trial);
 	fit = xfp_trial_room(trial, "fit", sizeof *fit, sizeof(double));
 	while (xfp_trial_again(trial)) {

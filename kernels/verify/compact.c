@@ -54,7 +54,7 @@ static unsigned group_of(struct xfp_trial *trial)
 
 static void load(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_compact_encoder *encoder = xfp_kernel_encoder(trial->set)->compact;
 	size_t cols = xfp_trial_columns(trial, 2000), first = xfp_trial_below(trial, 3);
 	unsigned group = group_of(trial);
 	size_t count = xfp_compact_groups_of(cols, group), before = first * group;
@@ -68,7 +68,7 @@ static void load(struct xfp_trial *trial)
 	xfp_trial_seal(trial);
 	to = groups_room(trial, group, first + count);
 	while (xfp_trial_again(trial))
-		encoder->compact_load(&to, first, x, marked, cols, row);
+		encoder->load(&to, first, x, marked, cols, row);
 	xfp_trial_floats(trial, "y", to.y + before, count * group);
 	xfp_trial_record(trial, "mark", 'h', to.mark + before / 16, count * group / 16);
 	xfp_trial_bytes(trial, "code", to.code + before, count * group);
@@ -96,7 +96,7 @@ static struct xfp_compact_book *make_book(struct xfp_trial *trial, unsigned grou
 
 static void assign(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_compact_encoder *encoder = xfp_kernel_encoder(trial->set)->compact;
 	size_t cols = xfp_trial_columns(trial, 2000), first = xfp_trial_below(trial, 3);
 	unsigned group = group_of(trial);
 	size_t all = xfp_compact_groups_of(cols, group), count;
@@ -110,7 +110,7 @@ static void assign(struct xfp_trial *trial)
 	first = first < all ? first : 0;
 	count = all - first;
 	groups = groups_room(trial, group, all);
-	xfp_encoder_plain.compact_load(&groups, 0, x, marked, cols, xfp_compact_row(46));
+	xfp_encoder_plain.compact->load(&groups, 0, x, marked, cols, xfp_compact_row(46));
 	book = make_book(trial, group, &groups, all);
 	xfp_trial_shape(trial, "%zu groups of %u from %zu, %u entries%s", count, group, first, book->library.entries,
 			extras ? "" : ", bytes only");
@@ -120,8 +120,7 @@ static void assign(struct xfp_trial *trial)
 	index = xfp_trial_room(trial, "index", count * group, 1);
 	error = xfp_trial_room(trial, "error", count * sizeof *error, sizeof *error);
 	while (xfp_trial_again(trial))
-		encoder->compact_assign(book, &groups, first, count, byte, extras ? index : NULL,
-					extras ? error : NULL);
+		encoder->assign(book, &groups, first, count, byte, extras ? index : NULL, extras ? error : NULL);
 	xfp_trial_bytes(trial, "byte", byte, count);
 	if (extras) {
 		xfp_trial_bytes(trial, "index", index, count * group);
@@ -131,7 +130,7 @@ static void assign(struct xfp_trial *trial)
 
 static void decode(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_compact_encoder *encoder = xfp_kernel_encoder(trial->set)->compact;
 	size_t cols = xfp_trial_columns(trial, 2000);
 	unsigned group = group_of(trial), entries = 4u << xfp_trial_below(trial, 3);
 	size_t count = xfp_compact_groups_of(cols, group);
@@ -160,7 +159,7 @@ static void decode(struct xfp_trial *trial)
 	xfp_trial_seal(trial);
 	x = xfp_trial_room(trial, "x", xfp_padded(cols) * sizeof *x, sizeof *x);
 	while (xfp_trial_again(trial))
-		encoder->compact_decode(library, byte, index, row, cols, x);
+		encoder->decode(library, byte, index, row, cols, x);
 	xfp_trial_floats(trial, "x", x, xfp_padded(cols));
 }
 

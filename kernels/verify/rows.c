@@ -44,7 +44,7 @@ static void *source_rows(struct xfp_trial *trial, int dtype, size_t count, bool 
 
 static void column_scan(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_row_encoder *encoder = xfp_kernel_encoder(trial->set)->rows;
 	size_t cols = xfp_trial_columns(trial, 1500), rows = 1 + xfp_trial_below(trial, 5), found = 0;
 	int dtype = trial->op->kind;
 	void *source = source_rows(trial, dtype, rows * cols, trial->number % 2);
@@ -70,7 +70,7 @@ static void column_scan(struct xfp_trial *trial)
 
 static void load(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_row_encoder *encoder = xfp_kernel_encoder(trial->set)->rows;
 	size_t cols = xfp_trial_columns(trial, 1500);
 	int dtype = trial->op->kind;
 	void *source = source_rows(trial, dtype, cols, false);
@@ -87,7 +87,7 @@ static void load(struct xfp_trial *trial)
 
 static void load_scaled(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_row_encoder *encoder = xfp_kernel_encoder(trial->set)->rows;
 	size_t cols = xfp_trial_columns(trial, 1500), padded = xfp_padded(cols);
 	int dtype = trial->op->kind;
 	bool both = trial->number % 3;
@@ -113,7 +113,7 @@ static void load_scaled(struct xfp_trial *trial)
 
 static void scale(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_row_encoder *encoder = xfp_kernel_encoder(trial->set)->rows;
 	size_t cols = xfp_trial_columns(trial, 1500);
 	float *w = xfp_trial_row(trial, "w", cols), *factor = xfp_trial_row(trial, "factor", cols), *x;
 
@@ -147,7 +147,7 @@ static float *scaled_row(struct xfp_trial *trial, const char *name, size_t cols)
 
 static void survey(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_row_encoder *encoder = xfp_kernel_encoder(trial->set)->rows;
 	size_t cols = xfp_trial_columns(trial, 16384), found = 0;
 	int32_t low = (int32_t)xfp_trial_below(trial, 4000000) - 4000000;
 	int32_t high = (int32_t)xfp_trial_below(trial, 4000000) - (trial->number % 8 ? 0 : 2000000);
@@ -169,7 +169,7 @@ static void survey(struct xfp_trial *trial)
 
 static void largest(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_row_encoder *encoder = xfp_kernel_encoder(trial->set)->rows;
 	size_t cols = xfp_trial_columns(trial, 1500);
 	float *x = scaled_row(trial, "x", cols), most = 0, should = 0;
 
@@ -188,7 +188,7 @@ static void largest(struct xfp_trial *trial)
 /* Rows of any length, not padded. */
 static void norm(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_row_encoder *encoder = xfp_kernel_encoder(trial->set)->rows;
 	size_t cols = xfp_trial_columns(trial, 1500);
 	float *w = xfp_trial_room(trial, "w", cols * sizeof *w, sizeof *w);
 	double sum = 0;
@@ -210,7 +210,7 @@ static void record_sums(struct xfp_trial *trial, const struct xfp_row_sums *sums
 
 static void compare(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_row_encoder *encoder = xfp_kernel_encoder(trial->set)->rows;
 	size_t cols = xfp_trial_columns(trial, 1500);
 	float *w = xfp_trial_room(trial, "w", cols * sizeof *w, sizeof *w);
 	float *r = xfp_trial_room(trial, "r", cols * sizeof *r, sizeof *r);
@@ -249,7 +249,7 @@ static void codebook(struct xfp_trial *trial, const float *x, size_t cols, float
 
 static void assign(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_codebook_encoder *encoder = xfp_kernel_encoder(trial->set)->codebooks;
 	size_t cols = xfp_trial_columns(trial, 1500);
 	float *x = scaled_row(trial, "x", cols), *entry, *edge, *value;
 	unsigned last = (1u << trial->op->k) - 1;
@@ -275,7 +275,7 @@ static void assign(struct xfp_trial *trial)
 
 static void index_row(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_codebook_encoder *encoder = xfp_kernel_encoder(trial->set)->codebooks;
 	size_t cols = xfp_trial_columns(trial, 1500);
 	float *x = scaled_row(trial, "x", cols), *entry, *edge;
 	unsigned last = (1u << trial->op->k) - 1;
@@ -301,7 +301,7 @@ static void index_row(struct xfp_trial *trial)
 
 static void measure(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_codebook_encoder *encoder = xfp_kernel_encoder(trial->set)->codebooks;
 	size_t cols = xfp_trial_columns(trial, 1500);
 	float *x = scaled_row(trial, "x", cols), *entry, *edge;
 	float *down = xfp_trial_row(trial, "down", cols), *w = xfp_trial_row(trial, "w", cols);

@@ -72,7 +72,7 @@ static void record_group(struct xfp_trial *trial, const struct xfp_scaled_group 
 
 static void load(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_scaled_encoder *encoder = xfp_kernel_encoder(trial->set)->scaled;
 	struct group_inputs in = make_group(trial);
 	struct xfp_scaled_group *group;
 	float *centred;
@@ -81,7 +81,7 @@ static void load(struct xfp_trial *trial)
 	xfp_trial_seal(trial);
 	group = group_room(trial, &in, trial->op->kind, &centred);
 	while (xfp_trial_again(trial))
-		encoder->scaled_load(group, in.x, in.keep, centred);
+		encoder->load(group, in.x, in.keep, centred);
 	record_group(trial, group);
 	xfp_trial_floats(trial, "centred", centred, in.padded);
 }
@@ -93,7 +93,7 @@ static struct xfp_scaled_group *loaded_group(struct xfp_trial *trial)
 	struct xfp_scaled_group *group = group_room(trial, &in, xfp_scaled_fine(trial->op->k), &centred);
 
 	trial->weights = (double)in.count;
-	xfp_encoder_plain.scaled_load(group, in.x, in.keep, centred);
+	xfp_encoder_plain.scaled->load(group, in.x, in.keep, centred);
 	return group;
 }
 
@@ -116,7 +116,7 @@ static void rising(struct xfp_trial *trial, float *to, unsigned count)
 static void search(struct xfp_trial *trial)
 {
 	static const unsigned sizes[] = { 1, 8, 16, 32, 64, 256 };
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_scaled_encoder *encoder = xfp_kernel_encoder(trial->set)->scaled;
 	unsigned k = trial->op->k, size = trial->timing ? 32 : sizes[xfp_trial_below(trial, 6)];
 	struct xfp_scaled_group *group = loaded_group(trial);
 	size_t entries = (size_t)size << k;
@@ -138,7 +138,7 @@ static void search(struct xfp_trial *trial)
 	xfp_scaled_open(library, k, size, halves, moments);
 	xfp_trial_seal(trial);
 	while (xfp_trial_again(trial))
-		encoder->scaled_search(library, group, &fit);
+		encoder->search(library, group, &fit);
 	entry = (int32_t)fit.entry;
 	xfp_trial_record(trial, "entry", 'i', &entry, 1);
 	xfp_trial_floats(trial, "scale", &fit.scale, 1);
@@ -147,7 +147,7 @@ static void search(struct xfp_trial *trial)
 
 static void below(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_scaled_encoder *encoder = xfp_kernel_encoder(trial->set)->scaled;
 	struct xfp_scaled_group *group = loaded_group(trial);
 	size_t stride = xfp_scaled_stride(trial->op->k);
 	float *edge = xfp_trial_room(trial, "edge", stride * sizeof *edge, 64);
@@ -159,13 +159,13 @@ static void below(struct xfp_trial *trial)
 	xfp_trial_seal(trial);
 	upto = xfp_trial_room(trial, "below", stride * sizeof *upto, 64);
 	while (xfp_trial_again(trial))
-		encoder->scaled_below(trial->op->k, edge, s, m, group, upto);
+		encoder->below(trial->op->k, edge, s, m, group, upto);
 	xfp_trial_record(trial, "below", 'i', upto, (size_t)1 << trial->op->k);
 }
 
 static void assign(struct xfp_trial *trial)
 {
-	const struct xfp_encoder *encoder = xfp_kernel_encoder(trial->set);
+	const struct xfp_scaled_encoder *encoder = xfp_kernel_encoder(trial->set)->scaled;
 	size_t cols = trial->timing ? 4096 : 1 + xfp_trial_below(trial, XFP_SCALED_MAX_GROUP);
 	size_t stride = xfp_scaled_stride(trial->op->k), padded = xfp_padded(cols);
 	float *x = xfp_trial_row(trial, "x", cols), *value;
@@ -194,8 +194,7 @@ static void assign(struct xfp_trial *trial)
 	index = xfp_trial_room(trial, "index", padded, 1);
 	value = xfp_trial_room(trial, "value", padded * sizeof *value, sizeof *value);
 	while (xfp_trial_again(trial))
-		encoder->scaled_assign(trial->op->k, entry, s, m, x, cols, which & 1 ? index : NULL,
-				       which & 2 ? value : NULL);
+		encoder->assign(trial->op->k, entry, s, m, x, cols, which & 1 ? index : NULL, which & 2 ? value : NULL);
 	if (which & 1)
 		xfp_trial_bytes(trial, "index", index, cols);
 	if (which & 2)

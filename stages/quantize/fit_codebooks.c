@@ -130,7 +130,7 @@ static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, co
 
 	row.norm = start.norm;
 	set_outliers_aside(&row, room);
-	xfp_lloyd_load(room->lloyd, room->x, row.outliers ? xfp_encoder()->largest(room->x, cols) : start.largest,
+	xfp_lloyd_load(room->lloyd, room->x, row.outliers ? xfp_encoder()->rows->largest(room->x, cols) : start.largest,
 		       row.outliers, cols);
 	for (uint32_t i = 0; i < results->count; i++)
 		codebook[i] = results->codebook[i] + (at << fit->k[i]);

@@ -93,7 +93,7 @@ static enum xfp_status make_libraries(const struct xfp_fitting *fitting, struct 
 /* The reconstruction, residuals added, against the source. */
 static struct xfp_row_error measure(const struct xfp_fitting *fitting, struct library_buffers *room, double norm)
 {
-	const struct xfp_encoder *encoder = xfp_encoder();
+	const struct xfp_row_encoder *encoder = xfp_encoder()->rows;
 	uint64_t cols = fitting->known.cols;
 	struct xfp_row_sums sums;
 

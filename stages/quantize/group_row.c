@@ -82,8 +82,8 @@ void xfp_group_row_load(struct xfp_group_row *row, const float *x, const uint32_
 	}
 	for (uint64_t i = 0; i < marks; i++)
 		row->mark[marked[i] / 16] |= (uint16_t)(1u << marked[i] % 16);
-	row->row = xfp_compact_row_byte(counted ? encoder->norm(x, cols) / (double)counted : 0);
-	encoder->compact_load(&row->compact, 0, x, marks ? row->mark : NULL, cols, xfp_compact_row(row->row));
+	row->row = xfp_compact_row_byte(counted ? encoder->rows->norm(x, cols) / (double)counted : 0);
+	encoder->compact->load(&row->compact, 0, x, marks ? row->mark : NULL, cols, xfp_compact_row(row->row));
 	for (uint64_t i = 0; i < marks; i++)
 		row->mark[marked[i] / 16] = 0;
 }
@@ -183,7 +183,7 @@ static void publish(const struct xfp_group_library *library, const struct xfp_gr
 void xfp_group_encode(const struct xfp_group_library *library, const struct xfp_group_row *row,
 		      struct xfp_group_codes *codes, float *value)
 {
-	const struct xfp_encoder *encoder = xfp_encoder();
+	const struct xfp_compact_encoder *encoder = xfp_encoder()->compact;
 	const struct xfp_grouping *grouping = &row->grouping;
 
 	if (grouping->mode == XFP_MODE_V2A) {
@@ -198,8 +198,8 @@ void xfp_group_encode(const struct xfp_group_library *library, const struct xfp_
 		return;
 	}
 	codes->row = row->row;
-	encoder->compact_assign(library->compact, &row->compact, 0, grouping->groups, codes->entry, codes->index, NULL);
-	encoder->compact_decode(&library->compact->library, codes->entry, codes->index, xfp_compact_row(row->row),
-				grouping->cols, value);
+	encoder->assign(library->compact, &row->compact, 0, grouping->groups, codes->entry, codes->index, NULL);
+	encoder->decode(&library->compact->library, codes->entry, codes->index, xfp_compact_row(row->row),
+			grouping->cols, value);
 	memset(value + grouping->cols, 0, (xfp_padded(grouping->cols) - grouping->cols) * sizeof *value);
 }

@@ -175,7 +175,7 @@ static enum xfp_status train_compact(struct sample *s, const struct xfp_candidat
 		xfp_compact_seed(book, candidate->k, candidate->group, candidate->library, s->peaks);
 		for (int round = 0; round < COMPACT_ROUNDS; round++) {
 			xfp_compact_prepare(book);
-			xfp_encoder()->compact_assign(book, &s->room.compact, 0, s->count, byte, index, NULL);
+			xfp_encoder()->compact->assign(book, &s->room.compact, 0, s->count, byte, index, NULL);
 			memset(sums, 0, sizeof *sums);
 			xfp_compact_train(book, &s->room.compact, s->count, s->weight, byte, index, sums);
 			xfp_compact_update(book, sums, true);

@@ -120,13 +120,14 @@ enum xfp_status xfp_rows_one(struct xfp_rows *rows, uint64_t row, struct xfp_err
 
 void xfp_rows_load(const struct xfp_rows *rows, uint64_t r, float *w)
 {
-	xfp_encoder()->load(rows->dtype, (const uint8_t *)rows->raw + r * rows->cols * rows->element, rows->cols, w);
+	xfp_encoder()->rows->load(rows->dtype, (const uint8_t *)rows->raw + r * rows->cols * rows->element, rows->cols,
+				  w);
 }
 
 struct xfp_row_start xfp_rows_scaled(const struct xfp_rows *rows, const struct xfp_scaling *scaling, uint64_t r,
 				     float unit, float *w, float *x)
 {
-	const struct xfp_encoder *encoder = xfp_encoder();
+	const struct xfp_row_encoder *encoder = xfp_encoder()->rows;
 	const void *source = (const uint8_t *)rows->raw + r * rows->cols * rows->element;
 	struct xfp_row_start start = { 0 };
 	float *from = w ? w : x;
@@ -183,7 +184,7 @@ void xfp_scaling_set(struct xfp_scaling *scaling, const uint8_t *balance, int ex
 void xfp_scaling_row(const struct xfp_scaling *scaling, const float *w, float *x)
 {
 	if (scaling->fits) {
-		xfp_encoder()->scale(w, scaling->narrow, scaling->cols, x);
+		xfp_encoder()->rows->scale(w, scaling->narrow, scaling->cols, x);
 		return;
 	}
 	xfp_scale_row_wide(w, scaling->wide, scaling->cols, x);

@@ -174,13 +174,13 @@ static void count_block(const struct unit_scan *scan, struct worker *worker, con
 		uint64_t left = block->count - r;
 		size_t count = left < XFP_BALANCE_CHUNK ? (size_t)left : XFP_BALANCE_CHUNK;
 
-		worker->nonfinite += xfp_encoder()->column_scan(
+		worker->nonfinite += xfp_encoder()->rows->column_scan(
 			block->dtype, (uint8_t *)block->raw + r * cols * block->element, count, cols,
 			worker->chunk + r / XFP_BALANCE_CHUNK * cols, worker->largest);
 	}
 	for (uint64_t r = 0; scan->peaks && r < block->count; r++) {
 		xfp_rows_load(block, r, worker->row);
-		worker->peak[r] = xfp_encoder()->largest(worker->row, cols);
+		worker->peak[r] = xfp_encoder()->rows->largest(worker->row, cols);
 	}
 }
 

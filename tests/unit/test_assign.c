@@ -196,7 +196,7 @@ static void measuring_is_assigning_and_comparing(void **state)
 			assert_true(value[c] == xfp_nearest(&quantizer, x[c]));
 			value[c] *= down[c];
 		}
-		want = xfp_encoder()->compare(w, value, 1, n);
+		want = xfp_encoder()->rows->compare(w, value, 1, n);
 		sums = xfp_quantized_sums(&quantizer, x, down, w, n);
 		assert_true(sums.error == want.error && sums.square == want.square);
 	}

@@ -111,8 +111,8 @@ static void load(struct unit *u)
 		}
 		u->d[r] = xfp_compact_row_byte(count > 0 ? square / count : 0);
 		row = xfp_compact_row(u->d[r]);
-		xfp_encoder()->compact_load(&u->groups, r * u->per_row, u->x + r * padded, u->marked + r * padded / 16,
-					    u->cols, row);
+		xfp_encoder()->compact->load(&u->groups, r * u->per_row, u->x + r * padded, u->marked + r * padded / 16,
+					     u->cols, row);
 		for (size_t g = 0; g < u->per_row; g++)
 			u->weight[r * u->per_row + g] = row * row;
 	}
@@ -121,8 +121,8 @@ static void load(struct unit *u)
 static void assign(struct unit *u, const struct xfp_compact_book *book)
 {
 	for (size_t g = 0; g < u->count; g += u->per_row)
-		xfp_encoder()->compact_assign(book, &u->groups, g, u->per_row, u->byte + g,
-					      u->index + g * u->groups.group, u->error + g);
+		xfp_encoder()->compact->assign(book, &u->groups, g, u->per_row, u->byte + g,
+					       u->index + g * u->groups.group, u->error + g);
 }
 
 static void decode(struct unit *u, const struct xfp_compact_book *book)
@@ -130,9 +130,9 @@ static void decode(struct unit *u, const struct xfp_compact_book *book)
 	const size_t padded = xfp_padded(u->cols);
 
 	for (size_t r = 0; r < u->rows; r++)
-		xfp_encoder()->compact_decode(&book->library, u->byte + r * u->per_row,
-					      u->index + r * u->per_row * u->groups.group, xfp_compact_row(u->d[r]),
-					      u->cols, u->decoded + r * padded);
+		xfp_encoder()->compact->decode(&book->library, u->byte + r * u->per_row,
+					       u->index + r * u->per_row * u->groups.group, xfp_compact_row(u->d[r]),
+					       u->cols, u->decoded + r * padded);
 }
 
 static double total(const struct unit *u)

@@ -66,17 +66,17 @@ static void loads_and_scales_alike(const struct xfp_encoder *other, int dtype, c
 
 	for (size_t c = 0; c < cols; c++)
 		factor[c] = (float)(c % 7 + 1) / 4;
-	start[0] = xfp_encoder_plain.load_scaled(dtype, source, cols, factor, 0.5f, w[0], x[0]);
-	start[1] = other->load_scaled(dtype, source, cols, factor, 0.5f, w[1], x[1]);
+	start[0] = xfp_encoder_plain.rows->load_scaled(dtype, source, cols, factor, 0.5f, w[0], x[0]);
+	start[1] = other->rows->load_scaled(dtype, source, cols, factor, 0.5f, w[1], x[1]);
 	assert_memory_equal(w[0], w[1], xfp_padded(cols) * sizeof **w);
 	assert_memory_equal(x[0], x[1], xfp_padded(cols) * sizeof **x);
 	assert_memory_equal(&start[0].largest, &start[1].largest, sizeof start[0].largest);
 	assert_true(start[0].norm == start[1].norm || start[0].norm != start[0].norm);
 	for (size_t c = 0; c < cols; c++)
 		assert_true(w[0][c] == loaded[c] / 2 || w[0][c] != w[0][c]);
-	xfp_encoder_plain.scale(loaded, factor, cols, want);
+	xfp_encoder_plain.rows->scale(loaded, factor, cols, want);
 	assert_memory_equal(x[0], want, xfp_padded(cols) * sizeof **x);
-	other->load_scaled(dtype, source, cols, factor, 1, NULL, x[1]);
+	other->rows->load_scaled(dtype, source, cols, factor, 1, NULL, x[1]);
 	assert_memory_equal(x[1], want, xfp_padded(cols) * sizeof **x);
 }
 
@@ -93,17 +93,18 @@ static void rows_load_and_scan_alike(void **state)
 			size_t bad;
 
 			fill(&seed, dtype, 3 * cols, source);
-			xfp_encoder_plain.load(dtype, source, cols, w[0]);
-			bad = xfp_encoder_plain.column_scan(dtype, source, 3, cols, square[0], largest[0]);
+			xfp_encoder_plain.rows->load(dtype, source, cols, w[0]);
+			bad = xfp_encoder_plain.rows->column_scan(dtype, source, 3, cols, square[0], largest[0]);
 			for (size_t c = cols; c < xfp_padded(cols); c++)
 				assert_true(w[0][c] == 0);
 			for (int i = 0; i < other_count; i++) {
 				memset(largest[1], 0, sizeof largest[1]);
-				others[i]->load(dtype, source, cols, w[1]);
+				others[i]->rows->load(dtype, source, cols, w[1]);
 				assert_memory_equal(w[0], w[1], xfp_padded(cols) * sizeof **w);
 				loads_and_scales_alike(others[i], dtype, source, cols, w[0]);
-				assert_int_equal(others[i]->column_scan(dtype, source, 3, cols, square[1], largest[1]),
-						 bad);
+				assert_int_equal(
+					others[i]->rows->column_scan(dtype, source, 3, cols, square[1], largest[1]),
+					bad);
 				assert_memory_equal(largest[0], largest[1], cols * sizeof **largest);
 				for (size_t c = 0; c < cols; c++) /* which NaN it is does not matter */
 					assert_true(square[0][c] == square[1][c] ||
@@ -152,24 +153,25 @@ static void sums_and_cells_agree(void **state)
 		size_t found;
 
 		scaled(&seed, cols, x);
-		found = xfp_encoder_plain.survey(x, cols, 1 + (int32_t)cols, 2500000, column[0], &sum[0], &square[0]);
-		xfp_encoder_plain.scale(x, x, cols, y[0]);
+		found = xfp_encoder_plain.rows->survey(x, cols, 1 + (int32_t)cols, 2500000, column[0], &sum[0],
+						       &square[0]);
+		xfp_encoder_plain.rows->scale(x, x, cols, y[0]);
 		xfp_encoder_use("plain");
 		xfp_lloyd_init(&row[0]);
-		xfp_lloyd_load(&row[0], x, xfp_encoder()->largest(x, cols), 0, cols);
+		xfp_lloyd_load(&row[0], x, xfp_encoder()->rows->largest(x, cols), 0, cols);
 		fit(&row[0], codebook[0]);
 		for (int i = 0; i < other_count; i++) {
-			assert_int_equal(
-				others[i]->survey(x, cols, 1 + (int32_t)cols, 2500000, column[1], &sum[1], &square[1]),
-				found);
+			assert_int_equal(others[i]->rows->survey(x, cols, 1 + (int32_t)cols, 2500000, column[1],
+								 &sum[1], &square[1]),
+					 found);
 			assert_true(sum[0] == sum[1] && square[0] == square[1]);
 			assert_memory_equal(column[0], column[1], found * sizeof **column);
-			others[i]->scale(x, x, cols, y[1]);
+			others[i]->rows->scale(x, x, cols, y[1]);
 			assert_memory_equal(y[0], y[1], xfp_padded(cols) * sizeof **y);
-			assert_true(others[i]->largest(x, cols) == xfp_encoder_plain.largest(x, cols));
+			assert_true(others[i]->rows->largest(x, cols) == xfp_encoder_plain.rows->largest(x, cols));
 			assert_true(xfp_encoder_use(others[i]->name));
 			xfp_lloyd_init(&row[1]);
-			xfp_lloyd_load(&row[1], x, xfp_encoder()->largest(x, cols), 0, cols);
+			xfp_lloyd_load(&row[1], x, xfp_encoder()->rows->largest(x, cols), 0, cols);
 			assert_memory_equal(&row[0], &row[1], sizeof row[0]);
 			fit(&row[1], codebook[1]);
 			assert_memory_equal(codebook[0], codebook[1], sizeof codebook[0]);
@@ -200,10 +202,10 @@ static void assignments_and_comparisons_agree(void **state)
 				edge[j] = j % 5 ? (entry[j] + entry[j + 1]) / 2 : x[j % cols];
 			for (unsigned j = 1; j + 1 < 1u << k; j++) /* ascending */
 				edge[j] = edge[j] < edge[j - 1] ? edge[j - 1] : edge[j];
-			xfp_encoder_plain.assign(k, entry, edge, x, cols, value[0]);
-			xfp_encoder_plain.index(k, edge, x, cols, index[0]);
-			sums[0] = xfp_encoder_plain.compare(x, value[0], 0.25f, cols);
-			sums[1] = xfp_encoder_plain.measure(k, entry, edge, x, down, x, cols);
+			xfp_encoder_plain.codebooks->assign(k, entry, edge, x, cols, value[0]);
+			xfp_encoder_plain.codebooks->index(k, edge, x, cols, index[0]);
+			sums[0] = xfp_encoder_plain.rows->compare(x, value[0], 0.25f, cols);
+			sums[1] = xfp_encoder_plain.codebooks->measure(k, entry, edge, x, down, x, cols);
 			for (size_t c = 0; c < cols; c++) {
 				unsigned at = index[0][c];
 
@@ -212,15 +214,15 @@ static void assignments_and_comparisons_agree(void **state)
 				assert_true(at + 1 == 1u << k || x[c] <= edge[at]);
 			}
 			for (int i = 0; i < other_count; i++) {
-				others[i]->assign(k, entry, edge, x, cols, value[1]);
+				others[i]->codebooks->assign(k, entry, edge, x, cols, value[1]);
 				assert_memory_equal(value[0], value[1], cols * sizeof **value);
-				others[i]->index(k, edge, x, cols, index[1]);
+				others[i]->codebooks->index(k, edge, x, cols, index[1]);
 				assert_memory_equal(index[0], index[1], cols);
-				sums[2] = others[i]->compare(x, value[0], 0.25f, cols);
+				sums[2] = others[i]->rows->compare(x, value[0], 0.25f, cols);
 				assert_memory_equal(&sums[0], &sums[2], sizeof sums[0]);
-				sums[2] = others[i]->measure(k, entry, edge, x, down, x, cols);
+				sums[2] = others[i]->codebooks->measure(k, entry, edge, x, down, x, cols);
 				assert_memory_equal(&sums[1], &sums[2], sizeof sums[0]);
-				assert_true(others[i]->norm(x, cols) == xfp_encoder_plain.norm(x, cols));
+				assert_true(others[i]->rows->norm(x, cols) == xfp_encoder_plain.rows->norm(x, cols));
 			}
 		}
 	}

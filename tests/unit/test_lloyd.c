@@ -33,7 +33,7 @@ static double normal_inverse(double p)
 
 static void load(struct xfp_lloyd_row *row, const float *x, size_t marked, size_t cols)
 {
-	xfp_lloyd_load(row, x, xfp_encoder()->largest(x, cols), marked, cols);
+	xfp_lloyd_load(row, x, xfp_encoder()->rows->largest(x, cols), marked, cols);
 }
 
 static int compare(const void *a, const void *b)

@@ -22,7 +22,7 @@ static int prepare(void **state)
 
 static void load(const float *x, size_t marked, size_t cols)
 {
-	xfp_lloyd_load(&row, x, xfp_encoder()->largest(x, cols), marked, cols);
+	xfp_lloyd_load(&row, x, xfp_encoder()->rows->largest(x, cols), marked, cols);
 }
 
 static void fit(unsigned k, uint16_t *codebook)

@@ -39,10 +39,10 @@ static void scaling_rounds_once(void **state)
 			d[c] = (uint8_t)(c % 2 ? 4 * (c % 5) : c % 7);
 			down[c] = xfp_balance_down(d[c]);
 		}
-		xfp_encoder()->column_scan(F32, w, 1, 64, square, largest);
+		xfp_encoder()->rows->column_scan(F32, w, 1, 64, square, largest);
 		s = xfp_matrix_exponent(largest, d, 64);
 		if (xfp_scale_factors(d, s, 64, narrow, wide))
-			xfp_encoder()->scale(w, narrow, 64, x);
+			xfp_encoder()->rows->scale(w, narrow, 64, x);
 		else
 			xfp_scale_row_wide(w, wide, 64, x);
 		double top = 0;
@@ -102,7 +102,7 @@ static void a_scan_counts_what_is_no_number(void **state)
 	double square[3];
 
 	(void)state;
-	assert_int_equal(xfp_encoder()->column_scan(F32, w, 2, 3, square, largest), 3);
+	assert_int_equal(xfp_encoder()->rows->column_scan(F32, w, 2, 3, square, largest), 3);
 	assert_true(largest[0] == INFINITY);
 	assert_true(largest[1] != largest[1]);
 	assert_true(largest[2] == INFINITY);
