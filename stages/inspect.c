@@ -182,7 +182,7 @@ static enum xfp_status note_guess(const struct xfp_model_config *config, const s
 			     type ? type : "(missing)", family->name);
 }
 
-/* units.mk, left untouched when it is the same already: make looks at its time. */
+/* units.mk, left untouched when it is the same already: a makefile that includes it is then not read again. */
 static enum xfp_status write_units(const char *path, uint32_t count, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
