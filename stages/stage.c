@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/system/clock.h"
 #include "base/system/next_option.h"
 #include "base/system/output.h"
 #include "base/system/standard_files.h"

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "base/system/clock.h"
 #include "commands/cache/cache.h"
 #include "stages/work/work.h"
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "base/system/clock.h"
 #include "base/system/file.h"
 #include "base/system/temporary.h"
 #include "commands/compare/compare.h"

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/system/clock.h"
 #include "cache/lock.h"
 #include "schemas/layout/bundle_layout.h"
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/system/clock.h"
 #include "base/system/mapped.h"
 #include "commands/convert/convert.h"
 #include "commands/convert/drop_cache.h"

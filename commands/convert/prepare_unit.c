@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system/clock.h"
 #include "cache/key.h"
 #include "commands/convert/sources.h"
 #include "schemas/surveyed.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "commands/convert/progress.h"
+#include "base/system/clock.h"
 #include "base/text/size.h"
 
 #include <inttypes.h>

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/system/clock.h"
 #include "base/system/processors.h"
 #include "commands/convert/make_log.h"
 #include "stages/settings/data.h"

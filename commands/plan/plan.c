@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/system/clock.h"
 #include "base/system/processors.h"
 #include "commands/convert/convert.h"
 #include "commands/convert/finish.h"

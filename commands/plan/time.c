@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/system/clock.h"
 #include "base/system/filesystem.h"
 #include "base/system/processors.h"
 #include "base/system/temporary.h"

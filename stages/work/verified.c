@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/system/clock.h"
 #include "stages/work/bundle_stamp.h"
 
 /* ---- telling it -------------------------------------------------------------------------------- */

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cache/seal.h"
@@ -17,14 +16,6 @@ static const char *const stamp_names[XFP_STAMPS] = { "survey", "outliers",     "
 
 /* 32 digits of the key, a space, 16 of the seal, a newline. */
 #define STAMP_BYTES 50
-
-double xfp_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 /* ---- parameters ------------------------------------------------------------------------------- */
 

@@ -175,6 +175,4 @@ enum xfp_status xfp_job_publish(struct xfp_job *job, const struct xfp_key *key, 
  * its key. Either way the files must still be those that were inspected, or the stamp would speak of others. */
 enum xfp_status xfp_job_stamp(const struct xfp_job *job, enum xfp_stamp stamp, const char *key, struct xfp_error *err);
 
-double xfp_now(void); /* monotonic seconds */
-
 #endif
