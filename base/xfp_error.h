@@ -30,9 +30,9 @@ enum xfp_status {
 	XFP_UNMET = 4,     /* a quality floor or a comparison is not met */
 
 	/* Reserved between stages and the pipeline, never an exit status of `xfp` itself. */
-	XFP_DAMAGED = 75,   /* a damaged artifact was removed: run the unit again */
-	XFP_WANT_MORE = 76, /* no candidate meets the floor: measure the extended set */
-	XFP_CHANGED = 77    /* a unit's weights are not those that its key names: run it again from its first stage */
+	XFP_DAMAGED = 75,       /* a damaged artifact was removed: run the unit again */
+	XFP_WANT_EXTENDED = 76, /* no candidate meets the floor: measure the extended set */
+	XFP_CHANGED = 77 /* a unit's weights are not those that its key names: run it again from its first stage */
 };
 
 struct xfp_error {

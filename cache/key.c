@@ -190,11 +190,11 @@ enum xfp_status xfp_key_library(const char *outliers, const struct xfp_parameter
 enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, const struct xfp_parameters *parameters,
 				 struct xfp_key *key, struct xfp_error *err)
 {
-	uint32_t bits =
-		kind >= XFP_FIT_MORE ? xfp_parameters_extended_bits(parameters) : xfp_parameters_base_bits(parameters);
+	uint32_t bits = kind >= XFP_FIT_EXTENDED ? xfp_parameters_extended_bits(parameters)
+						 : xfp_parameters_base_bits(parameters);
 
-	return kind == XFP_FIT_BASE || kind == XFP_FIT_MORE ? xfp_key_fit(outliers, parameters, bits, key, err)
-							    : xfp_key_library(outliers, parameters, bits, key, err);
+	return kind == XFP_FIT_BASE || kind == XFP_FIT_EXTENDED ? xfp_key_fit(outliers, parameters, bits, key, err)
+								: xfp_key_library(outliers, parameters, bits, key, err);
 }
 
 enum xfp_status xfp_key_choice(const struct xfp_key_fit fits[XFP_FIT_KINDS], const char *survey,

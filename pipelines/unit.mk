@@ -34,10 +34,10 @@ endif
 # Status 76: no candidate meets the floor, and k = 5 and 6 are allowed but not measured yet.
 $(UNIT)-choice: | $(FITS:%=$(UNIT)-%)
 	xfp-autoselect $(UNIT) || { s=$$?; test $$s -eq 76 || exit $$s; \
-		$(foreach fit,$(FITS),$(more_$(fit)) &&) xfp-autoselect $(UNIT); }
+		$(foreach fit,$(FITS),$(extended_$(fit)) &&) xfp-autoselect $(UNIT); }
 
-more_fit = xfp-lloyd-fit --extended $(UNIT)
-more_library = xfp-libfit --extended $(UNIT)
+extended_fit = xfp-lloyd-fit --extended $(UNIT)
+extended_library = xfp-libfit --extended $(UNIT)
 
 $(UNIT)-fit: | $(UNIT)-outliers
 	xfp-lloyd-fit $(UNIT)

@@ -57,12 +57,12 @@ enum xfp_status xfp_candidates_write(struct xfp_artifact *a, const struct xfp_ca
 enum xfp_status xfp_candidates_read(struct xfp_artifact *a, uint32_t most, struct xfp_candidate *list, uint32_t *count,
 				    struct xfp_error *err);
 
-/* The fits that a unit may have: of codebooks and of libraries; and what more of each was asked for. */
-enum xfp_fit_kind { XFP_FIT_BASE, XFP_FIT_LIBRARY, XFP_FIT_MORE, XFP_FIT_MORE_LIBRARY, XFP_FIT_KINDS };
+/* The fits that a unit may have: of codebooks and of libraries; the extended one of each, where it was asked for. */
+enum xfp_fit_kind { XFP_FIT_BASE, XFP_FIT_LIBRARY, XFP_FIT_EXTENDED, XFP_FIT_EXTENDED_LIBRARY, XFP_FIT_KINDS };
 /* Whether the modes have candidates in it. */
 static inline bool xfp_fit_wanted(const struct xfp_parameters *parameters, enum xfp_fit_kind kind)
 {
-	bool library = kind == XFP_FIT_LIBRARY || kind == XFP_FIT_MORE_LIBRARY;
+	bool library = kind == XFP_FIT_LIBRARY || kind == XFP_FIT_EXTENDED_LIBRARY;
 
 	return parameters->modes & (library ? XFP_LIBRARY_MODES : 1u << XFP_MODE_V2);
 }

@@ -84,7 +84,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 		if (!xfp_fit_wanted(&job->parameters, (enum xfp_fit_kind)i))
 			continue;
 		/* The extended ones are there once they were asked for. */
-		if (i >= XFP_FIT_MORE) {
+		if (i >= XFP_FIT_EXTENDED) {
 			status = xfp_stamp_find(job->work, job->number, stamp, extended, err);
 			if (status || !*extended)
 				continue;

@@ -14,7 +14,7 @@
 
 static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 {
-	enum xfp_fit_kind kind = job->extended ? XFP_FIT_MORE_LIBRARY : XFP_FIT_LIBRARY;
+	enum xfp_fit_kind kind = job->extended ? XFP_FIT_EXTENDED_LIBRARY : XFP_FIT_LIBRARY;
 
 	if (!xfp_fit_wanted(&job->parameters, kind))
 		return xfp_fail(err, XFP_USAGE, "--mode %s has no library", xfp_modes_name(job->parameters.modes));

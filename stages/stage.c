@@ -146,7 +146,7 @@ static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stag
 			xfp_context(err, status, "unit %s (%s)", job->unit->name, job->unit->role);
 	}
 	/* Wanting more is an answer, not an event of its own: the extended fit that follows is. */
-	return status == XFP_WANT_MORE ? status : record(job, stage, status, err);
+	return status == XFP_WANT_EXTENDED ? status : record(job, stage, status, err);
 }
 
 static enum xfp_status run_all(struct xfp_job *job, const struct xfp_stage *stage, const char *cache,
@@ -229,7 +229,7 @@ static int run(int argc, char **argv, const struct xfp_stage *stage)
 	}
 	status = stage->run ? run_job(&job, stage, cache, &err)
 			    : run_all(&job, stage, cache, expected, argv[optind], &err);
-	if (status && status != XFP_WANT_MORE)
+	if (status && status != XFP_WANT_EXTENDED)
 		fprintf(stderr, "%s: %s\n", stage->program, err.text);
 	xfp_ledger_free(job.ledger);
 	xfp_parameters_free(&job.parameters);

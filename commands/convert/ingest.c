@@ -22,8 +22,8 @@ static const struct step {
 } steps[] = {
 	{ "survey", XFP_SURVEY_KIND, XFP_SURVEY_VERSION, true, XFP_STAMP_SURVEY, XFP_STAMP_SURVEY },
 	{ "outlier-extract", XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, true, XFP_STAMP_OUTLIERS, XFP_STAMP_OUTLIERS },
-	{ "lloyd-fit", XFP_FIT_KIND, XFP_FIT_VERSION, false, XFP_STAMP_FIT, XFP_STAMP_MORE },
-	{ "libfit", XFP_FIT_KIND, XFP_FIT_VERSION, false, XFP_STAMP_LIBRARY, XFP_STAMP_MORE_LIBRARY },
+	{ "lloyd-fit", XFP_FIT_KIND, XFP_FIT_VERSION, false, XFP_STAMP_FIT, XFP_STAMP_EXTENDED },
+	{ "libfit", XFP_FIT_KIND, XFP_FIT_VERSION, false, XFP_STAMP_LIBRARY, XFP_STAMP_EXTENDED_LIBRARY },
 	{ "autoselect", XFP_CHOICE_KIND, XFP_CHOICE_VERSION, false, XFP_STAMP_CHOICE, XFP_STAMP_CHOICE },
 	{ "pack", XFP_PACKED_KIND, XFP_PACKED_VERSION, false, XFP_STAMP_PACKED, XFP_STAMP_PACKED },
 };
@@ -78,7 +78,7 @@ static enum xfp_status take_event(struct xfp_conversion *c, const struct xfp_eve
 		xfp_sources_forget(c, event->unit);
 		return XFP_OK;
 	}
-	if (event->status && event->status != XFP_WANT_MORE && !c->failures++)
+	if (event->status && event->status != XFP_WANT_EXTENDED && !c->failures++)
 		c->failure = (enum xfp_status)event->status;
 	if (event->status || !ours || (!made && strcmp(event->outcome, "hit")))
 		return XFP_OK;

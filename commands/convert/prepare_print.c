@@ -32,8 +32,8 @@ static void print_missing(const struct xfp_conversion *c, uint32_t number)
 		{ XFP_STAMP_FIT, "lloyd-fit" },
 		{ XFP_STAMP_LIBRARY, "libfit" },
 	}, more[] = {
-		{ XFP_STAMP_MORE, "lloyd-fit --extended" },
-		{ XFP_STAMP_MORE_LIBRARY, "libfit --extended" },
+		{ XFP_STAMP_EXTENDED, "lloyd-fit --extended" },
+		{ XFP_STAMP_EXTENDED_LIBRARY, "libfit --extended" },
 	};
 	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
 	const struct xfp_unit_state *state = &c->units[number];

@@ -170,12 +170,12 @@ static bool find_choice(const struct planning *p, const struct xfp_select_input 
 	return found;
 }
 
-/* Measurements of the first fits, or of the extended ones, added to what there is to choose from; XFP_WANT_MORE: some
+/* Measurements of the first fits, or of the extended ones, added to what there is to choose from; XFP_WANT_EXTENDED: some
  * are missing. */
 static enum xfp_status find_fits(const struct planning *p, bool extended, struct measured_fits *measured,
 				 struct xfp_select_input *input, struct xfp_error *err)
 {
-	int first = extended ? XFP_FIT_MORE : XFP_FIT_BASE, end = extended ? XFP_FIT_KINDS : XFP_FIT_MORE;
+	int first = extended ? XFP_FIT_EXTENDED : XFP_FIT_BASE, end = extended ? XFP_FIT_KINDS : XFP_FIT_EXTENDED;
 	enum xfp_status status = XFP_OK;
 
 	for (int i = first; i < end; i++) {
@@ -194,7 +194,7 @@ static enum xfp_status find_fits(const struct planning *p, bool extended, struct
 		if (find_candidates(p, &of_fit, hex, fit->candidates, &fit->candidate_count))
 			input->fits[i] = (struct xfp_select_set){ hex, fit->candidates, NULL, fit->candidate_count };
 		else
-			status = XFP_WANT_MORE;
+			status = XFP_WANT_EXTENDED;
 	}
 	return status;
 }
@@ -211,13 +211,13 @@ static enum xfp_status choose_among(const struct planning *p, struct measured_fi
 		if (!input->fits[i].key)
 			continue;
 		if (!find_sampled(p, input->fits[i].key, &measured[i]))
-			return XFP_WANT_MORE;
+			return XFP_WANT_EXTENDED;
 		input->fits[i].sampled = measured[i].sampled;
 	}
 	return xfp_select(input, &p->state->choice, NULL);
 }
 
-/* Choose, as far as measurements go; with the choice's key in *key. XFP_WANT_MORE: some are missing. */
+/* Choose, as far as measurements go; with the choice's key in *key. XFP_WANT_EXTENDED: some are missing. */
 static enum xfp_status choose(const struct planning *p, struct xfp_key *key, struct xfp_error *err)
 {
 	struct measured_fits *measured = calloc(XFP_FIT_KINDS, sizeof *measured);
@@ -227,12 +227,12 @@ static enum xfp_status choose(const struct planning *p, struct xfp_key *key, str
 					  .outliers = p->state->key[XFP_STAMP_OUTLIERS] };
 	enum xfp_status status = measured ? find_fits(p, false, measured, &input, err) : xfp_no_memory(err);
 
-	for (int i = 0; i < XFP_FIT_MORE; i++)
+	for (int i = 0; i < XFP_FIT_EXTENDED; i++)
 		if (input.fits[i].key) {
 			p->state->nonfinite = !input.fits[i].count;
 			break;
 		}
-	if (!status && (status = choose_among(p, measured, &input)) == XFP_WANT_MORE &&
+	if (!status && (status = choose_among(p, measured, &input)) == XFP_WANT_EXTENDED &&
 	    !(status = find_fits(p, true, measured, &input, err)))
 		status = choose_among(p, measured, &input);
 	if (!status)
@@ -357,7 +357,7 @@ static void note_fits(const struct planning *p)
 {
 	if (p->unit->plan != XFP_PLAN_FIT || (p->parameters.outlier_sigma == XFP_SIGMA_AUTO && !p->policy.fixed))
 		return;
-	for (int i = 0; i < XFP_FIT_MORE; i++)
+	for (int i = 0; i < XFP_FIT_EXTENDED; i++)
 		p->state->fits |= (uint32_t)xfp_fit_wanted(&p->parameters, (enum xfp_fit_kind)i) << i;
 }
 

@@ -57,7 +57,7 @@ void xfp_progress_event(const struct xfp_event *event, void *context)
 	struct xfp_unit_state *unit;
 	double share;
 
-	if (event->status && event->status != XFP_DAMAGED && event->status != XFP_WANT_MORE) {
+	if (event->status && event->status != XFP_DAMAGED && event->status != XFP_WANT_EXTENDED) {
 		if (c->failures > MOST_FAILURES)
 			return;
 		xfp_progress_clear(progress);

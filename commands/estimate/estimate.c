@@ -164,7 +164,7 @@ static void choose(struct candidate_search *search, uint64_t outliers, bool *ext
 	for (int kind = 0; kind < XFP_FIT_KINDS; kind++) {
 		uint32_t count;
 
-		if (kind == XFP_FIT_MORE) {
+		if (kind == XFP_FIT_EXTENDED) {
 			if (search->met.bytes || search->policy.fixed || !xfp_parameters_extended_bits(&measured))
 				return;
 			*extended = true;
@@ -215,7 +215,7 @@ struct xfp_estimate xfp_estimate(const struct xfp_extent *all, uint32_t number, 
 		.k = chosen->k,
 		.group = chosen->group,
 		.library = chosen->library,
-		.extended = *state->key[XFP_STAMP_MORE] || *state->key[XFP_STAMP_MORE_LIBRARY],
+		.extended = *state->key[XFP_STAMP_EXTENDED] || *state->key[XFP_STAMP_EXTENDED_LIBRARY],
 		.met = state->choice.met,
 		.cos_median = chosen->cos_median,
 		.outliers = chosen->outliers,

@@ -120,8 +120,9 @@ static const struct coefficients steps[XFP_STEPS] = {
 
 enum xfp_stamp xfp_step_stamp(enum xfp_step step)
 {
-	static const enum xfp_stamp stamps[XFP_STEPS] = { XFP_STAMP_SURVEY,  XFP_STAMP_OUTLIERS, XFP_STAMP_FIT,
-							  XFP_STAMP_LIBRARY, XFP_STAMP_MORE,     XFP_STAMP_MORE_LIBRARY,
+	static const enum xfp_stamp stamps[XFP_STEPS] = { XFP_STAMP_SURVEY,   XFP_STAMP_OUTLIERS,
+							  XFP_STAMP_FIT,      XFP_STAMP_LIBRARY,
+							  XFP_STAMP_EXTENDED, XFP_STAMP_EXTENDED_LIBRARY,
 							  XFP_STAMP_PACKED };
 
 	return stamps[step];
@@ -138,13 +139,13 @@ bool xfp_step_wanted(const struct xfp_parameters *parameters, enum xfp_step step
 		return true;
 	if (step == XFP_STEP_SURVEY)
 		return parameters->outlier_sigma == XFP_SIGMA_AUTO;
-	return xfp_fit_wanted(parameters, kind_of(step)) && (kind_of(step) < XFP_FIT_MORE || extended);
+	return xfp_fit_wanted(parameters, kind_of(step)) && (kind_of(step) < XFP_FIT_EXTENDED || extended);
 }
 
 /* Of a fit: results of each row that it holds. */
 static uint64_t result_bytes(enum xfp_step step, const struct xfp_candidate *list, uint32_t count)
 {
-	uint64_t bytes = step == XFP_STEP_LIBRARY || step == XFP_STEP_MORE_LIBRARY ? 8 : 0;
+	uint64_t bytes = step == XFP_STEP_LIBRARY || step == XFP_STEP_EXTENDED_LIBRARY ? 8 : 0;
 
 	/* codebook, cosine, struct xfp_row_error */
 	for (uint32_t i = 0; i < count; i++)
@@ -163,7 +164,7 @@ static uint64_t fit_bytes(const struct xfp_parameters *measured, const struct xf
 			     sizeof(double) * (all < SUMMARY_ROWS ? all : SUMMARY_ROWS);
 	uint64_t training;
 
-	if (step == XFP_STEP_FIT || step == XFP_STEP_MORE)
+	if (step == XFP_STEP_FIT || step == XFP_STEP_EXTENDED)
 		return measuring;
 	training = xfp_groups_training(list, count, unit);
 	return threads * xfp_groups_thread(list, count, unit->cols) + xfp_groups_libraries(list, count) +
@@ -226,7 +227,7 @@ static uint64_t most_pack_bytes(const struct xfp_parameters *measured, const str
 	for (int more = 0; more < 2; more++) {
 		if (more && !estimate->extended)
 			continue;
-		count = xfp_candidates_of(more ? XFP_FIT_MORE_LIBRARY : XFP_FIT_LIBRARY, measured, list);
+		count = xfp_candidates_of(more ? XFP_FIT_EXTENDED_LIBRARY : XFP_FIT_LIBRARY, measured, list);
 		for (uint32_t i = 0; i < count; i++) {
 			uint64_t bytes = pack_bytes(&list[i], unit, block, threads);
 
@@ -264,9 +265,9 @@ static uint64_t outlier_bytes(const struct xfp_extent *all, uint32_t number, con
 
 uint64_t xfp_footprint_step(const struct xfp_extent *all, uint32_t number, enum xfp_step step, unsigned threads)
 {
-	const struct coefficients *k = &steps[step == XFP_STEP_MORE           ? XFP_STEP_FIT
-					      : step == XFP_STEP_MORE_LIBRARY ? XFP_STEP_LIBRARY
-									      : step];
+	const struct coefficients *k = &steps[step == XFP_STEP_EXTENDED           ? XFP_STEP_FIT
+					      : step == XFP_STEP_EXTENDED_LIBRARY ? XFP_STEP_LIBRARY
+										  : step];
 	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
 	struct xfp_matrix_source source = xfp_ledger_source(all->ledger, unit->first_matrix);
 	struct xfp_estimate estimate = xfp_estimate(all, number, XFP_MOST);

@@ -109,8 +109,8 @@ static bool is_needed(const struct xfp_conversion *c, uint32_t number, enum xfp_
 		if (state->fits)
 			return state->fits >> (stamp - XFP_STAMP_FIT) & 1;
 		return (estimate.group != 0) == (stamp == XFP_STAMP_LIBRARY);
-	case XFP_STAMP_MORE:
-	case XFP_STAMP_MORE_LIBRARY:
+	case XFP_STAMP_EXTENDED:
+	case XFP_STAMP_EXTENDED_LIBRARY:
 		/* A survey says how many bits it takes: others are rarely asked for. */
 		if (c->options.parameters.outlier_sigma == XFP_SIGMA_AUTO)
 			return *state->key[stamp];

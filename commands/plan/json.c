@@ -95,9 +95,9 @@ static json_t *time_json(const struct xfp_plan_facts *facts)
 	return json_pack("{s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "seconds", xfp_plan_seconds(facts),
 			 "processors", (int)xfp_processors(), "seconds_a_unit", pace->unit, "survey",
 			 pace->weight[XFP_STEP_SURVEY], "outlier_extract", pace->weight[XFP_STEP_OUTLIERS], "lloyd_fit",
-			 pace->weight[XFP_STEP_FIT], "lloyd_fit_extended", pace->weight[XFP_STEP_MORE], "libfit",
-			 pace->weight[XFP_STEP_LIBRARY], "libfit_extended", pace->weight[XFP_STEP_MORE_LIBRARY], "pack",
-			 pace->weight[XFP_STEP_PACK], "pack_fp8", pace->fp8);
+			 pace->weight[XFP_STEP_FIT], "lloyd_fit_extended", pace->weight[XFP_STEP_EXTENDED], "libfit",
+			 pace->weight[XFP_STEP_LIBRARY], "libfit_extended", pace->weight[XFP_STEP_EXTENDED_LIBRARY],
+			 "pack", pace->weight[XFP_STEP_PACK], "pack_fp8", pace->fp8);
 }
 
 static json_t *cache_json(const struct xfp_conversion *c)

@@ -256,9 +256,9 @@ static enum xfp_step step_of(const struct xfp_event *event, const double spent[X
 	if (!strcmp(event->stage, "outlier-extract"))
 		return XFP_STEP_OUTLIERS;
 	if (!strcmp(event->stage, "lloyd-fit"))
-		return spent[XFP_STEP_FIT] > 0 ? XFP_STEP_MORE : XFP_STEP_FIT;
+		return spent[XFP_STEP_FIT] > 0 ? XFP_STEP_EXTENDED : XFP_STEP_FIT;
 	if (!strcmp(event->stage, "libfit"))
-		return spent[XFP_STEP_LIBRARY] > 0 ? XFP_STEP_MORE_LIBRARY : XFP_STEP_LIBRARY;
+		return spent[XFP_STEP_LIBRARY] > 0 ? XFP_STEP_EXTENDED_LIBRARY : XFP_STEP_LIBRARY;
 	return !strcmp(event->stage, "pack") ? XFP_STEP_PACK : XFP_STEPS;
 }
 

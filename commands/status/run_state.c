@@ -138,7 +138,7 @@ static void take_event(struct xfp_run_state *s, const struct xfp_event *event)
 		return;
 	}
 	unit = whole ? NULL : &s->units[event->unit];
-	if (event->status && event->status != XFP_DAMAGED && event->status != XFP_WANT_MORE &&
+	if (event->status && event->status != XFP_DAMAGED && event->status != XFP_WANT_EXTENDED &&
 	    event->status != XFP_CHANGED)
 		note(unit ? &unit->failure : &s->failure, event);
 	if (!unit)

@@ -40,11 +40,11 @@ uint32_t xfp_candidates_with(bool library, const struct xfp_parameters *measured
 uint32_t xfp_candidates_of(enum xfp_fit_kind kind, const struct xfp_parameters *measured,
 			   struct xfp_candidate list[XFP_MOST_CANDIDATES])
 {
-	bool library = kind == XFP_FIT_LIBRARY || kind == XFP_FIT_MORE_LIBRARY, more = kind >= XFP_FIT_MORE;
+	bool library = kind == XFP_FIT_LIBRARY || kind == XFP_FIT_EXTENDED_LIBRARY, extended = kind >= XFP_FIT_EXTENDED;
 
-	return xfp_candidates_with(library, measured,
-				   more ? xfp_parameters_extended_bits(measured) : xfp_parameters_base_bits(measured),
-				   list);
+	return xfp_candidates_with(
+		library, measured,
+		extended ? xfp_parameters_extended_bits(measured) : xfp_parameters_base_bits(measured), list);
 }
 
 uint8_t xfp_candidate_log2(unsigned power)

@@ -88,7 +88,7 @@ enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choi
 	struct choice_search search = { .policy = input->policy, .most = keep.bytes };
 	uint32_t measured = 0;
 
-	for (int i = 0; i < XFP_FIT_MORE; i++)
+	for (int i = 0; i < XFP_FIT_EXTENDED; i++)
 		measured |= input->fits[i].count;
 	if (!measured && input->parameters->on_nonfinite == XFP_NONFINITE_FAIL)
 		return xfp_fail(err, XFP_BAD_INPUT,
@@ -97,9 +97,9 @@ enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choi
 	for (int i = 0; i < XFP_FIT_KINDS; i++)
 		if (input->fits[i].key)
 			consider(&search, &input->fits[i]);
-	if (!search.met.candidate && measured && !input->fits[XFP_FIT_MORE].key &&
-	    !input->fits[XFP_FIT_MORE_LIBRARY].key && !input->policy->fixed && xfp_parameters_extended_bits(&seen))
-		return xfp_fail(err, XFP_WANT_MORE, "no candidate meets the floor; measuring the extended set");
+	if (!search.met.candidate && measured && !input->fits[XFP_FIT_EXTENDED].key &&
+	    !input->fits[XFP_FIT_EXTENDED_LIBRARY].key && !input->policy->fixed && xfp_parameters_extended_bits(&seen))
+		return xfp_fail(err, XFP_WANT_EXTENDED, "no candidate meets the floor; measuring the extended set");
 
 	*choice = (struct xfp_choice){ .floor = input->policy->floor, .fixed = input->policy->fixed };
 	if (!input->policy->fixed)

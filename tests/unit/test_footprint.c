@@ -397,8 +397,8 @@ static void library_modes_have_their_own_steps(void **state)
 		assert_true(peak(s, 16) < 1024);
 		assert_int_equal(xfp_step_wanted(&s->c.options.parameters, XFP_STEP_FIT, true), i == 2);
 		assert_true(xfp_step_wanted(&s->c.options.parameters, XFP_STEP_LIBRARY, false));
-		assert_false(xfp_step_wanted(&s->c.options.parameters, XFP_STEP_MORE_LIBRARY, false));
-		assert_true(xfp_step_wanted(&s->c.options.parameters, XFP_STEP_MORE_LIBRARY, true));
+		assert_false(xfp_step_wanted(&s->c.options.parameters, XFP_STEP_EXTENDED_LIBRARY, false));
+		assert_true(xfp_step_wanted(&s->c.options.parameters, XFP_STEP_EXTENDED_LIBRARY, true));
 		one = (double)xfp_footprint_step(extent(stack), 0, XFP_STEP_LIBRARY, 1);
 		stack->ledger.units[0].experts = 1;
 		grown = one - (double)xfp_footprint_step(extent(stack), 0, XFP_STEP_LIBRARY, 1);

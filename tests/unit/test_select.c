@@ -8,7 +8,7 @@
 #include "tests/unit/unit.h"
 
 #define BASE "11111111111111111111111111111111"
-#define MORE "22222222222222222222222222222222"
+#define EXTENDED "22222222222222222222222222222222"
 #define OUTLIERS "33333333333333333333333333333333"
 
 static const struct xfp_ledger_unit stack = {
@@ -20,7 +20,7 @@ static const struct xfp_candidate base[] = {
 	{ .mode = XFP_MODE_V2, .k = 3, .bytes = 400, .cos_median = 0.97, .cos_p5 = 0.9 },
 	{ .mode = XFP_MODE_V2, .k = 4, .bytes = 500, .cos_median = 0.99, .cos_p5 = 0.98 },
 };
-static const struct xfp_candidate more[] = {
+static const struct xfp_candidate extended[] = {
 	{ .mode = XFP_MODE_V2, .k = 5, .bytes = 700, .cos_median = 0.997, .cos_p5 = 0.99 },
 	{ .mode = XFP_MODE_V2, .k = 6, .bytes = 1600, .cos_median = 0.999, .cos_p5 = 0.99 }, /* no smaller */
 };
@@ -46,9 +46,9 @@ static void begin(struct decision *d, const char *format, uint32_t floor)
 					      .fits = { { BASE, base, NULL, 3 } } };
 }
 
-static void measure_more(struct decision *d)
+static void measure_extended(struct decision *d)
 {
-	d->input.fits[XFP_FIT_MORE] = (struct xfp_select_set){ MORE, more, NULL, 2 };
+	d->input.fits[XFP_FIT_EXTENDED] = (struct xfp_select_set){ EXTENDED, extended, NULL, 2 };
 }
 
 static void expect(struct decision *d, uint32_t k, bool met, const char *fit)
@@ -69,14 +69,14 @@ static void fewest_that_meet(void **state)
 	begin(&d, "auto", 960000000);
 	expect(&d, 3, true, BASE);
 	begin(&d, "auto", 995000000);
-	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_WANT_MORE);
-	measure_more(&d);
-	expect(&d, 5, true, MORE);
+	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_WANT_EXTENDED);
+	measure_extended(&d);
+	expect(&d, 5, true, EXTENDED);
 	begin(&d, "auto", 998000000);
-	measure_more(&d);
+	measure_extended(&d);
 	expect(&d, 0, true, OUTLIERS);
 	d.parameters.on_miss = XFP_MISS_BEST;
-	expect(&d, 5, false, MORE);
+	expect(&d, 5, false, EXTENDED);
 	d.parameters.on_miss = XFP_MISS_FAIL;
 	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_UNMET);
 }
@@ -94,9 +94,9 @@ static void allowed(void **state)
 	d.parameters.on_miss = XFP_MISS_BEST;
 	expect(&d, 3, false, BASE);
 	begin(&d, "3,5", 980000000);
-	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_WANT_MORE);
-	measure_more(&d);
-	expect(&d, 5, true, MORE);
+	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_WANT_EXTENDED);
+	measure_extended(&d);
+	expect(&d, 5, true, EXTENDED);
 }
 
 /* The floor is no condition, on-miss does not apply, and nothing as large as the source is taken. */
@@ -113,7 +113,7 @@ static void fixed(void **state)
 	begin(&d, "4", 980000000);
 	expect(&d, 4, true, BASE);
 	begin(&d, "6", 980000000);
-	d.input.fits[XFP_FIT_BASE] = (struct xfp_select_set){ MORE, more, NULL, 2 };
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_select_set){ EXTENDED, extended, NULL, 2 };
 	expect(&d, 0, true, OUTLIERS);
 }
 
@@ -134,9 +134,9 @@ static void sampled(void **state)
 	assert_true(d.choice.candidate.cos_median == 0.97);
 
 	d.input.fits[XFP_FIT_BASE].sampled = poor;
-	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_WANT_MORE);
+	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_WANT_EXTENDED);
 	d.parameters.on_miss = XFP_MISS_FAIL;
-	d.input.fits[XFP_FIT_MORE] = (struct xfp_select_set){ MORE, more, poor, 2 };
+	d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_select_set){ EXTENDED, extended, poor, 2 };
 	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_UNMET);
 	assert_non_null(strstr(d.err.text, "0.700000"));
 }
@@ -156,18 +156,18 @@ static void ties(void **state)
 	begin(&d, "2,3,4,5", 960000000);
 	d.input.fits[XFP_FIT_BASE] = (struct xfp_select_set){ BASE, equal, NULL, 4 };
 	expect(&d, 3, true, BASE);
-	d.input.fits[XFP_FIT_LIBRARY] = (struct xfp_select_set){ MORE, equal + 2, NULL, 1 };
+	d.input.fits[XFP_FIT_LIBRARY] = (struct xfp_select_set){ EXTENDED, equal + 2, NULL, 1 };
 	expect(&d, 3, true, BASE);
 	d.input.fits[XFP_FIT_BASE] = (struct xfp_select_set){ BASE, equal, NULL, 1 };
-	expect(&d, 4, true, MORE);
+	expect(&d, 4, true, EXTENDED);
 	/* the floor itself is met; none is met by a hair less */
 	begin(&d, "2,3,4,5", 980000000);
 	d.input.fits[XFP_FIT_BASE] = (struct xfp_select_set){ BASE, equal, NULL, 3 };
-	d.input.fits[XFP_FIT_MORE] = (struct xfp_select_set){ MORE, equal, NULL, 0 };
+	d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_select_set){ EXTENDED, equal, NULL, 0 };
 	expect(&d, 3, true, BASE);
 	begin(&d, "2,3,4,5", 980000001);
 	d.input.fits[XFP_FIT_BASE] = (struct xfp_select_set){ BASE, equal, NULL, 3 };
-	d.input.fits[XFP_FIT_MORE] = (struct xfp_select_set){ MORE, equal, NULL, 0 };
+	d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_select_set){ EXTENDED, equal, NULL, 0 };
 	d.parameters.on_miss = XFP_MISS_BEST;
 	expect(&d, 3, false, BASE); /* of equal medians, the first again */
 }
