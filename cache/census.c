@@ -161,12 +161,9 @@ static uint32_t find(const struct xfp_census *c, const char *key)
 
 static const char *kind_name(struct taking *t, const char *kind)
 {
-	static const char *const names[] = { "survey", "outliers", "fit", "choice", "packed" };
+	const char *known = xfp_manifest_kind(kind);
 
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (!strcmp(kind, names[i]))
-			return names[i];
-	return keep(t, kind);
+	return known ? known : keep(t, kind);
 }
 
 /* Rows ascend like the files before `files`, and nearly all have one; a row whose file is gone is added at

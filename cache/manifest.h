@@ -72,6 +72,8 @@ enum xfp_status xfp_manifest_repair(struct xfp_manifest *manifest, const struct 
 				    struct xfp_error *err);
 /* Whether an artifact of that kind and layout version is one that a manifest can hold. */
 bool xfp_manifest_takes(const char *kind, uint32_t version);
+/* A kind's name in a string that stays, or NULL for one that is none. */
+const char *xfp_manifest_kind(const char *name);
 bool xfp_manifest_has(struct xfp_manifest *manifest, const char *key);
 /* Forget an artifact that is gone, and every row that is under its key. */
 enum xfp_status xfp_manifest_forget(struct xfp_manifest *manifest, const char *key, struct xfp_error *err);

@@ -140,6 +140,14 @@ bool xfp_manifest_takes(const char *kind, uint32_t version)
 	return find_kind(kind, version) != NULL;
 }
 
+const char *xfp_manifest_kind(const char *name)
+{
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (!strcmp(kinds[i].name, name))
+			return kinds[i].name;
+	return NULL;
+}
+
 /* The lines of a key text whose value is a key. */
 static enum xfp_status add_inputs(struct xfp_manifest *m, const struct xfp_artifact_label *label, const char *key,
 				  struct xfp_error *err)

@@ -80,6 +80,8 @@ stages_libstages_a_SOURCES = \
 	stages/work/decided.h \
 	stages/work/run_record.c \
 	stages/work/run_record.h \
+	stages/work/stages.c \
+	stages/work/stages.h \
 	stages/work/unit_state.h \
 	stages/work/verified.c \
 	stages/work/verified.h \

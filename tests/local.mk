@@ -166,6 +166,7 @@ unit_tests = \
 	tests/unit/test_sha256 \
 	tests/unit/test_sharded \
 	tests/unit/test_sources \
+	tests/unit/test_stages \
 	tests/unit/test_store \
 	tests/unit/test_survey \
 	tests/unit/test_tar \

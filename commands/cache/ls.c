@@ -11,6 +11,7 @@
 #include "base/text/glob.h"
 #include "base/text/size.h"
 #include "commands/cache/cache.h"
+#include "stages/work/stages.h"
 
 #define SHORT_KEY 12
 
@@ -26,20 +27,6 @@ struct listing {
 	uint32_t count;
 	int order;
 };
-
-/* As stages make them. */
-static const char *const kinds[] = { "survey", "outliers", "fit", "choice", "packed" };
-#define KINDS ((int)(sizeof kinds / sizeof kinds[0]))
-
-/* What the manifest does not know comes last. */
-static int rank(const char *kind)
-{
-	int at = 0;
-
-	while (at < KINDS && strcmp(kinds[at], kind))
-		at++;
-	return at;
-}
 
 static int by_number(uint64_t x, uint64_t y)
 {
@@ -58,13 +45,13 @@ static int compare(const void *a, const void *b, void *context)
 	else if (l->order == BY_MADE)
 		result = by_number((uint64_t)y->made, (uint64_t)x->made);
 	else if (l->order == BY_KIND)
-		result = rank(x->kind) - rank(y->kind);
+		result = (int)xfp_kind_place(x->kind) - (int)xfp_kind_place(y->kind);
 	if (!result && l->order != BY_KEY && (!*x->unit || !*y->unit))
 		result = !*x->unit - !*y->unit;
 	if (!result && l->order != BY_KEY)
 		result = strcmp(x->unit, y->unit);
 	if (!result && l->order == BY_UNIT)
-		result = rank(x->kind) - rank(y->kind);
+		result = (int)xfp_kind_place(x->kind) - (int)xfp_kind_place(y->kind);
 	if (!result)
 		result = strcmp(x->key, y->key);
 	return l->call->reverse ? -result : result;
@@ -216,16 +203,30 @@ static int run(const struct xfp_cache_call *call, struct xfp_error *err)
 
 enum { KIND = 1, UNIT, SORT, REVERSE, KEYS };
 
+static bool is_kind(const char *value, struct xfp_error *err)
+{
+	char names[128] = "";
+	unsigned place = xfp_kind_place(value);
+	int length = 0;
+
+	if (xfp_kind_at(place))
+		return true;
+	for (unsigned i = 0; i < place; i++)
+		length += snprintf(names + length, sizeof names - (size_t)length, "%s%s",
+				   !i              ? ""
+				   : i + 1 < place ? ", "
+						   : " and ",
+				   xfp_kind_at(i));
+	xfp_fail(err, XFP_USAGE, "--kind %s: is none of %s", xfp_printable(value).text, names);
+	return false;
+}
+
 static bool take(int option, const char *value, struct xfp_cache_call *call, struct xfp_error *err)
 {
 	switch (option) {
 	case KIND:
 		call->kind = value;
-		if (rank(value) < KINDS)
-			return true;
-		xfp_fail(err, XFP_USAGE, "--kind %s: is none of survey, outliers, fit, choice and packed",
-			 xfp_printable(value).text);
-		return false;
+		return is_kind(value, err);
 	case UNIT:
 		call->unit = value;
 		return true;

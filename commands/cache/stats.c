@@ -12,11 +12,9 @@
 #include "cache/check.h"
 #include "cache/gc.h"
 #include "commands/cache/cache.h"
+#include "stages/work/stages.h"
 
 #define MOST_RUNS 10 /* as text; in JSON all */
-
-static const char *const kinds[] = { "survey", "outliers", "fit", "choice", "packed", "" };
-#define KINDS (sizeof kinds / sizeof kinds[0])
 
 struct sum {
 	uint64_t artifacts, bytes, current, current_bytes;
@@ -25,8 +23,8 @@ struct sum {
 
 struct figures {
 	const struct xfp_cache *cache;
-	struct sum kind[KINDS], all;
-	uint64_t weights; /* of what is current and packed */
+	struct sum kind[XFP_STAMPS + 1], all; /* by their places; that behind the last is of what is not known */
+	uint64_t weights;                     /* of what is current and packed */
 	uint64_t unknown, other_bytes;
 	int64_t oldest, newest;
 	struct xfp_gc_plan gc;
@@ -50,13 +48,10 @@ static void count(struct figures *f)
 
 	for (uint32_t i = 0; i < census->count; i++) {
 		const struct xfp_census_item *item = &census->items[i];
-		size_t kind = 0;
 
 		if (!item->there)
 			continue;
-		while (kind < KINDS - 1 && strcmp(kinds[kind], item->kind))
-			kind++;
-		add(&f->kind[kind], item);
+		add(&f->kind[xfp_kind_place(item->kind)], item);
 		add(&f->all, item);
 		f->weights += item->current ? item->weights : 0;
 		if (!f->oldest || item->made < f->oldest)
@@ -138,11 +133,14 @@ static enum xfp_status print_text(const struct figures *f, struct xfp_error *err
 {
 	char oldest[32], newest[32], bytes[32], weights[32];
 	enum xfp_status status = XFP_OK;
+	const char *kind;
+	unsigned i;
 
 	puts("kind       artifacts      size   current      size    share    seconds");
-	for (size_t i = 0; i < KINDS; i++)
-		if (i < KINDS - 1 || f->kind[i].artifacts)
-			print_line(f, *kinds[i] ? kinds[i] : "unknown", &f->kind[i]);
+	for (i = 0; (kind = xfp_kind_at(i)); i++)
+		print_line(f, kind, &f->kind[i]);
+	if (f->kind[i].artifacts)
+		print_line(f, "unknown", &f->kind[i]);
 	print_line(f, "all", &f->all);
 	printf("\nshare: of two bytes a weight, for the %s weights of current units; seconds: to make them\n",
 	       xfp_human((double)f->weights, "", weights));
@@ -183,9 +181,12 @@ static enum xfp_status print_json(const struct figures *f, struct xfp_error *err
 {
 	json_t *by_kind = json_object(), *runs = json_array(), *root;
 	enum xfp_status status = XFP_OK;
+	const char *kind;
+	unsigned i;
 
-	for (size_t i = 0; by_kind && i < KINDS; i++)
-		json_object_set_new(by_kind, *kinds[i] ? kinds[i] : "unknown", sum_json(f, &f->kind[i]));
+	for (i = 0; (kind = xfp_kind_at(i)); i++)
+		json_object_set_new(by_kind, kind, sum_json(f, &f->kind[i]));
+	json_object_set_new(by_kind, "unknown", sum_json(f, &f->kind[i]));
 	if (runs && f->cache->manifest)
 		status = xfp_manifest_summaries(f->cache->manifest, -1, add_run, runs, err);
 	root = json_pack("{s:o, s:s, s:o, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:o}", "cache",

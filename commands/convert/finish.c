@@ -81,8 +81,9 @@ static bool find_sha256(const struct xfp_conversion *c, char sha256[65])
 	if (xfp_events_read(c->options.work, &offset, &text, NULL))
 		return false;
 	for (rest = text; (line = strsep(&rest, "\n"));)
-		if (xfp_event_parse(line, &event) && event.unit == XFP_NO_UNIT && !strcmp(event.stage, "bundle") &&
-		    !strcmp(event.outcome, "made") && strspn(event.message, "0123456789abcdef") == 64) {
+		if (xfp_event_parse(line, &event) && event.unit == XFP_NO_UNIT &&
+		    !strcmp(event.stage, XFP_BUNDLE_STAGE) && !strcmp(event.outcome, "made") &&
+		    strspn(event.message, "0123456789abcdef") == 64) {
 			snprintf(sha256, 65, "%.64s", event.message);
 			found = true;
 		}
@@ -115,8 +116,8 @@ int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struc
 		    struct xfp_error *err)
 {
 	char expected[33] = "";
-	const char *argv[] = { "xfp-bundle", "--work", c->options.work, "--cache", c->options.cache, "--expect",
-			       expected,     "--",     c->options.out,  NULL };
+	const char *argv[] = { XFP_BUNDLE_PROGRAM, "--work", c->options.work, "--cache", c->options.cache, "--expect",
+			       expected,           "--",     c->options.out,  NULL };
 	char *path = xfp_path(c->options.work, XFP_BUNDLE_STAMP);
 	struct xfp_bundle_stamp stamp;
 	off_t before = xfp_log_size(c);

@@ -6,33 +6,15 @@
 #include <string.h>
 
 #include "commands/convert/sources.h"
-#include "schemas/outliers.h"
-#include "schemas/packed.h"
-#include "schemas/surveyed.h"
 #include "stages/work/verified.h"
 
 /* ---- what stages leave ------------------------------------------------------------------------- */
 
-/* The artifacts of each stage, by their stamps. `first`: they tell the digests of a unit that is fitted. */
-static const struct step {
-	const char *stage, *kind;
-	uint32_t version;
-	bool first;
-	enum xfp_stamp stamp, extended;
-} steps[] = {
-	{ "survey", XFP_SURVEY_KIND, XFP_SURVEY_VERSION, true, XFP_STAMP_SURVEY, XFP_STAMP_SURVEY },
-	{ "outlier-extract", XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, true, XFP_STAMP_OUTLIERS, XFP_STAMP_OUTLIERS },
-	{ "lloyd-fit", XFP_FIT_KIND, XFP_FIT_VERSION, false, XFP_STAMP_FIT, XFP_STAMP_EXTENDED },
-	{ "libfit", XFP_FIT_KIND, XFP_FIT_VERSION, false, XFP_STAMP_LIBRARY, XFP_STAMP_EXTENDED_LIBRARY },
-	{ "autoselect", XFP_CHOICE_KIND, XFP_CHOICE_VERSION, false, XFP_STAMP_CHOICE, XFP_STAMP_CHOICE },
-	{ "pack", XFP_PACKED_KIND, XFP_PACKED_VERSION, false, XFP_STAMP_PACKED, XFP_STAMP_PACKED },
-};
-#define STEPS (sizeof steps / sizeof steps[0])
-
 /* The artifact that a unit's stamp names. */
-static enum xfp_status take_stamp(struct xfp_conversion *c, uint32_t number, const struct step *step,
-				  enum xfp_stamp stamp, struct xfp_error *err)
+static enum xfp_status take_stamp(struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp,
+				  struct xfp_error *err)
 {
+	const struct xfp_step *step = &xfp_steps[stamp];
 	bool fitted = c->ledger->units[number].plan == XFP_PLAN_FIT;
 	enum xfp_status status, sources;
 	char key[33];
@@ -46,7 +28,7 @@ static enum xfp_status take_stamp(struct xfp_conversion *c, uint32_t number, con
 		return XFP_OK;
 	status = xfp_manifest_ingest(c->manifest, &c->store, key, err);
 	/* What the unit was made of must be known even where the manifest cannot be written. */
-	if (status != XFP_DAMAGED && (fitted ? step->first : stamp == XFP_STAMP_PACKED)) {
+	if (status != XFP_DAMAGED && (fitted ? step->digests : stamp == XFP_STAMP_PACKED)) {
 		sources = xfp_sources_remember(c, number, step->kind, step->version, key, status ? NULL : err);
 		status = sources == XFP_DAMAGED || !status ? sources : status;
 	}
@@ -56,18 +38,21 @@ static enum xfp_status take_stamp(struct xfp_conversion *c, uint32_t number, con
 	return XFP_OK;
 }
 
-static enum xfp_status take_step(struct xfp_conversion *c, uint32_t number, const struct step *step,
-				 struct xfp_error *err)
+/* What a stage left, whether or not the extended set was asked for. */
+static enum xfp_status take_stage(struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp,
+				  struct xfp_error *err)
 {
-	enum xfp_status status = take_stamp(c, number, step, step->stamp, err);
+	enum xfp_stamp extended = xfp_step_extended(stamp);
+	enum xfp_status status = take_stamp(c, number, stamp, err);
 
-	return status || step->extended == step->stamp ? status : take_stamp(c, number, step, step->extended, err);
+	return status || extended == XFP_STAMPS ? status : take_stamp(c, number, extended, err);
 }
 
 static enum xfp_status take_event(struct xfp_conversion *c, const struct xfp_event *event, struct xfp_error *err)
 {
 	bool made = !strcmp(event->outcome, "made"), ours = event->unit < c->ledger->unit_count;
 	struct xfp_unit_state *state = ours ? &c->units[event->unit] : NULL;
+	enum xfp_stamp stamp;
 
 	if (event->status == XFP_DAMAGED) {
 		c->damaged = true;
@@ -82,16 +67,13 @@ static enum xfp_status take_event(struct xfp_conversion *c, const struct xfp_eve
 		c->failure = (enum xfp_status)event->status;
 	if (event->status || !ours || (!made && strcmp(event->outcome, "hit")))
 		return XFP_OK;
-	for (size_t i = 0; i < STEPS; i++) {
-		if (strcmp(event->stage, steps[i].stage))
-			continue;
-		if (made) {
-			state->made |= 1u << steps[i].stamp;
-			state->seconds += event->seconds;
-		}
-		return take_step(c, event->unit, &steps[i], err);
+	if ((stamp = xfp_step_named(event->stage)) == XFP_STAMPS)
+		return XFP_OK;
+	if (made) {
+		state->made |= 1u << stamp;
+		state->seconds += event->seconds;
 	}
-	return XFP_OK;
+	return take_stage(c, event->unit, stamp, err);
 }
 
 /* What was found of a bundle that an earlier run wrote: no step of this one, and no failure of it. */
@@ -152,8 +134,8 @@ void xfp_ingest_units(struct xfp_conversion *c)
 	enum xfp_status status = xfp_manifest_begin(c->manifest, &behind);
 
 	for (uint32_t u = 0; u < c->ledger->unit_count; u++)
-		for (size_t i = 0; !c->units[u].known && i < STEPS; i++) {
-			enum xfp_status taken = take_step(c, u, &steps[i], status ? NULL : &behind);
+		for (enum xfp_stamp s = XFP_STAMP_SURVEY; !c->units[u].known && s < XFP_STAMPS; s++) {
+			enum xfp_status taken = take_stamp(c, u, s, status ? NULL : &behind);
 
 			status = status ? status : taken;
 		}

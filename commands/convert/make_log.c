@@ -15,29 +15,19 @@
 
 struct death {
 	uint32_t unit;
-	const char *stage;
+	enum xfp_stamp step;
 	int signal; /* 0: one without a number that we know */
 	char text[64];
 };
 
-/* Stages by the targets that they make. */
-static const char *stage_of(const char *target)
+/* The step whose target make has by this name. */
+static enum xfp_stamp step_of(const char *target)
 {
-	static const struct {
-		const char *target, *stage;
-	} stages[] = {
-		{ "fits.mk", "xfp-survey" },
-		{ "outliers", "xfp-outlier-extract" },
-		{ "fit", "xfp-lloyd-fit" },
-		{ "library", "xfp-libfit" },
-		{ "choice", "xfp-autoselect, or the fit that it asked for," },
-		{ "packed", "xfp-pack" },
-	};
+	int s = 0;
 
-	for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)
-		if (!strcmp(target, stages[i].target))
-			return stages[i].stage;
-	return NULL;
+	while (s < XFP_STAMPS && (!xfp_steps[s].target || strcmp(target, xfp_steps[s].target)))
+		s++;
+	return (enum xfp_stamp)s;
 }
 
 static int signal_of(const char *text)
@@ -59,7 +49,7 @@ static bool parse(const char *line, struct death *death)
 	int code;
 
 	if (!target || sscanf(target, ": u%" SCNu32 "-%31[^]]", &death->unit, name) != 2 ||
-	    !(death->stage = stage_of(name)) || !(end = strstr(target, "] ")))
+	    (death->step = step_of(name)) == XFP_STAMPS || !(end = strstr(target, "] ")))
 		return false;
 	end += 2;
 	if (sscanf(end, "Error %d", &code) == 1) {
@@ -101,8 +91,9 @@ enum xfp_status xfp_make_log_explain(const struct xfp_conversion *c, off_t offse
 
 	if (find_death(c, offset, &death))
 		return xfp_fail(err, XFP_FAILED,
-				"unit u%06" PRIu32 " (%s): %s was ended by a signal (%s): %s; see %s/%s", death.unit,
-				xfp_printable(c->ledger->units[death.unit].name).text, death.stage, death.text,
+				"unit u%06" PRIu32 " (%s): %s%s was ended by a signal (%s): %s; see %s/%s", death.unit,
+				xfp_printable(c->ledger->units[death.unit].name).text, xfp_steps[death.step].program,
+				death.step == XFP_STAMP_CHOICE ? ", or the fit that it asked for," : "", death.text,
 				xfp_signal_remedy(death.signal), c->options.work, XFP_LOG_FILE);
 	if (xfp_free_bytes(c->options.work, &room) && room < FULL_BYTES)
 		return xfp_fail(err, XFP_FAILED,

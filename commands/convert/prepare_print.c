@@ -12,59 +12,46 @@
 static bool goes_through(const struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp)
 {
 	uint32_t fits = c->units[number].fits;
-	int kind = (int)stamp - XFP_STAMP_FIT;
 
-	if (stamp == XFP_STAMP_SURVEY)
-		return c->options.parameters.outlier_sigma == XFP_SIGMA_AUTO;
-	if (stamp == XFP_STAMP_OUTLIERS)
-		return true;
-	return fits ? fits >> kind & 1 : xfp_fit_wanted(&c->options.parameters, (enum xfp_fit_kind)kind);
+	return xfp_steps[stamp].fit && fits ? fits >> xfp_step_fit(stamp) & 1
+					    : xfp_step_wanted(&c->options.parameters, stamp, false);
+}
+
+/* The steps before the choice: those that its first fits need, and the extended ones where those were asked for. */
+static void print_measuring(const struct xfp_conversion *c, uint32_t number)
+{
+	const struct xfp_unit_state *state = &c->units[number];
+	bool fit_named = false;
+
+	for (enum xfp_stamp s = XFP_STAMP_SURVEY; s < XFP_STAMP_CHOICE; s++) {
+		const char *key = state->key[s];
+		bool there = *key && xfp_store_has(&c->store, key), extended = xfp_steps[s].extended;
+
+		if (extended ? !*key : state->decided || !goes_through(c, number, s))
+			continue;
+		/* One of the fits, as the survey is still to say. */
+		if (!there)
+			printf("%s %s", !extended && !state->fits && fit_named ? " or" : "", xfp_steps[s].said);
+		fit_named = s == XFP_STAMP_FIT;
+	}
 }
 
 static void print_missing(const struct xfp_conversion *c, uint32_t number)
 {
-	static const struct {
-		enum xfp_stamp stamp;
-		const char *stage;
-	} chain[] = {
-		{ XFP_STAMP_SURVEY, "survey" },
-		{ XFP_STAMP_OUTLIERS, "outlier-extract" },
-		{ XFP_STAMP_FIT, "lloyd-fit" },
-		{ XFP_STAMP_LIBRARY, "libfit" },
-	}, more[] = {
-		{ XFP_STAMP_EXTENDED, "lloyd-fit --extended" },
-		{ XFP_STAMP_EXTENDED_LIBRARY, "libfit --extended" },
-	};
 	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
 	const struct xfp_unit_state *state = &c->units[number];
 	const struct xfp_candidate *chosen = &state->choice.candidate;
-	bool fit_named = false;
 
 	printf("u%06" PRIu32 " %s:", number, xfp_printable(unit->name).text);
 	if (unit->plan != XFP_PLAN_FIT) {
 		puts(unit->plan == XFP_PLAN_FP8 ? " pack as fp8" : " pack as it is");
 		return;
 	}
-	for (size_t i = 0; !state->decided && i < sizeof chain / sizeof chain[0]; i++) {
-		const char *key = state->key[chain[i].stamp];
-
-		if (!goes_through(c, number, chain[i].stamp))
-			continue;
-		/* One of them, as the survey is still to say. */
-		if (!*key || !xfp_store_has(&c->store, key))
-			printf("%s %s", !state->fits && fit_named ? " or" : "", chain[i].stage);
-		fit_named = chain[i].stamp == XFP_STAMP_FIT;
-	}
-	for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
-		const char *key = state->key[more[i].stamp];
-
-		if (*key && !xfp_store_has(&c->store, key))
-			printf(" %s", more[i].stage);
-	}
+	print_measuring(c, number);
 	if (state->unmet)
 		puts(" fails: no candidate meets its floor");
 	else if (!state->decided)
-		puts(" autoselect pack");
+		printf(" %s %s\n", xfp_steps[XFP_STAMP_CHOICE].said, xfp_steps[XFP_STAMP_PACKED].said);
 	else if (chosen->mode == XFP_MODE_KEEP)
 		puts(" pack at source precision");
 	else

@@ -14,21 +14,21 @@
 #define MOST_FAILURES 10
 #define TEXT_COLUMNS 70
 
-/* What of a unit's time has passed after each of its stages, about: where there is no library, and where there is. */
+/* What of a unit's time has passed after each of its steps, about: where there is no library, and where there is. */
 static const struct {
-	const char *stage;
 	double share, library;
-} steps[] = {
-	{ "survey", .1, .3 }, { "outlier-extract", .2, .35 }, { "lloyd-fit", .8, .5 }, { "libfit", 0, .9 },
-	{ "pack", 1, 1 },
+} shares[XFP_STAMPS] = {
+	[XFP_STAMP_SURVEY] = { .1, .3 }, [XFP_STAMP_OUTLIERS] = { .2, .35 }, [XFP_STAMP_FIT] = { .8, .5 },
+	[XFP_STAMP_LIBRARY] = { 0, .9 }, [XFP_STAMP_PACKED] = { 1, 1 },
 };
 
 double xfp_stage_share(uint32_t modes, const char *stage)
 {
-	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
-		if (!strcmp(stage, steps[i].stage))
-			return modes & XFP_LIBRARY_MODES ? steps[i].library : steps[i].share;
-	return 0;
+	enum xfp_stamp step = xfp_step_named(stage);
+
+	if (step == XFP_STAMPS)
+		return 0;
+	return modes & XFP_LIBRARY_MODES ? shares[step].library : shares[step].share;
 }
 
 void xfp_progress_init(struct xfp_progress *progress, struct xfp_conversion *c)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "stages/work/stages.h"
 
 /* A command line, ended by NULL. */
 struct argument_words {
@@ -64,7 +65,7 @@ int xfp_run_inspect(struct xfp_conversion *c, struct xfp_signals *signals, const
 	off_t before = xfp_log_size(c);
 	int status;
 
-	add(&words, "xfp-inspect");
+	add(&words, XFP_INSPECT_PROGRAM);
 	add(&words, "--work");
 	add(&words, work);
 	add_policy(&words, &c->options.parameters);

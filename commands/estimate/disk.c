@@ -148,13 +148,12 @@ static uint64_t unit_artifacts(const struct xfp_extent *all, uint32_t number, en
 	uint64_t bytes[XFP_STAMPS] = { 0 }, sum = 0;
 
 	if (unit->plan == XFP_PLAN_FIT) {
-		if (xfp_step_wanted(&measured, XFP_STEP_SURVEY, false))
+		if (xfp_step_wanted(&measured, XFP_STAMP_SURVEY, false))
 			bytes[XFP_STAMP_SURVEY] = survey_artifact(unit, &measured);
 		bytes[XFP_STAMP_OUTLIERS] = outliers_artifact(unit, estimate.outliers);
-		for (enum xfp_step s = XFP_STEP_FIT; s < XFP_STEP_PACK; s++)
-			if (xfp_step_wanted(&measured, s, estimate.extended))
-				bytes[xfp_step_stamp(s)] =
-					fit_artifact(unit, &measured, (enum xfp_fit_kind)(s - XFP_STEP_FIT));
+		for (enum xfp_stamp s = XFP_STAMP_SURVEY; s < XFP_STAMPS; s++)
+			if (xfp_steps[s].fit && xfp_step_wanted(&measured, s, estimate.extended))
+				bytes[s] = fit_artifact(unit, &measured, xfp_step_fit(s));
 		bytes[XFP_STAMP_CHOICE] = file(CHOICE_FIXED);
 	}
 	bytes[XFP_STAMP_PACKED] = file(PACKED_FIXED + unit->experts * PACKED_MATRIX + estimate.bytes);
@@ -207,11 +206,9 @@ static uint64_t work_bytes(const struct xfp_extent *all, enum xfp_bound bound)
 		struct xfp_estimate estimate = xfp_estimate(all, i, bound);
 		unsigned stamps = 0;
 
-		for (enum xfp_step s = XFP_STEP_SURVEY; s < XFP_STEPS; s++)
+		for (enum xfp_stamp s = XFP_STAMP_SURVEY; s < XFP_STAMPS; s++)
 			stamps += xfp_step_wanted(all->parameters, s, estimate.extended);
-		/* And of the choice. */
-		stamps = all->ledger->units[i].plan == XFP_PLAN_FIT ? stamps + 1 : 1;
-		bytes += stamps * BLOCK + WORK_UNIT;
+		bytes += (all->ledger->units[i].plan == XFP_PLAN_FIT ? stamps : 1) * BLOCK + WORK_UNIT;
 	}
 	return bytes;
 }

@@ -44,56 +44,56 @@ struct coefficients {
 /* struct xfp_outliers: digest, exponent, mean, sigma, first. */
 #define KNOWN_MATRIX (16 + 2 + 8 + 8 + 8)
 
-static const struct coefficients steps[XFP_STEPS] = {
+static const struct coefficients steps[XFP_STAMPS] = {
 	/* column: what the scan has, square and chunk, and narrow, wide, down, balance, x, outliers of a row; stack
 	 * column: largest. The sample, its fits and libraries: survey_bytes */
-	[XFP_STEP_SURVEY] = { .fixed = 2304 * KIB,
-			      .text = 3072 * KIB,
-			      .thread = sizeof(struct xfp_lloyd_row),
-			      .thread_column = 4 + 4 + 4 + 4 + 4,
-			      .column = 8 + 8 + 4 + 8 + 4 + 1 + 4 + 4,
-			      .stack_column = 4,
-			      .matrix = KNOWN_MATRIX + sizeof(struct xfp_survey_block) },
+	[XFP_STAMP_SURVEY] = { .fixed = 2304 * KIB,
+			       .text = 3072 * KIB,
+			       .thread = sizeof(struct xfp_lloyd_row),
+			       .thread_column = 4 + 4 + 4 + 4 + 4,
+			       .column = 8 + 8 + 4 + 8 + 4 + 1 + 4 + 4,
+			       .stack_column = 4,
+			       .matrix = KNOWN_MATRIX + sizeof(struct xfp_survey_block) },
 	/* thread and column: chunk and largest of the scan, narrow, wide, x, outliers of a row; column: square,
 	 * balance; stack column: largest; suspect: struct xfp_outlier; outlier: the same, for sorting */
-	[XFP_STEP_OUTLIERS] = { .fixed = 1792 * KIB,
-				.text = 3072 * KIB,
-				.thread_column = 8 + 4 + 8 + 4 + 4,
-				.column = 8 + 4 + 1,
-				.stack_column = 4,
-				.matrix = KNOWN_MATRIX,
-				.suspect = sizeof(xfp_outlier),
-				.outlier = sizeof(xfp_outlier) },
+	[XFP_STAMP_OUTLIERS] = { .fixed = 1792 * KIB,
+				 .text = 3072 * KIB,
+				 .thread_column = 8 + 4 + 8 + 4 + 4,
+				 .column = 8 + 4 + 1,
+				 .stack_column = 4,
+				 .matrix = KNOWN_MATRIX,
+				 .suspect = sizeof(xfp_outlier),
+				 .outlier = sizeof(xfp_outlier) },
 	/* thread and column: w, x, value, two of the outliers; column: narrow, wide, down, balance; row: where its
 	 * outliers begin; outlier: column */
-	[XFP_STEP_FIT] = { .fixed = 2304 * KIB,
-			   .text = 3072 * KIB,
-			   .thread = sizeof(struct xfp_lloyd_row),
-			   .thread_column = 4 + 4 + 4 + 4 + 4,
-			   .column = 4 + 8 + 4 + 1,
-			   .row = 8,
-			   .matrix = KNOWN_MATRIX,
-			   .outlier = 4 },
+	[XFP_STAMP_FIT] = { .fixed = 2304 * KIB,
+			    .text = 3072 * KIB,
+			    .thread = sizeof(struct xfp_lloyd_row),
+			    .thread_column = 4 + 4 + 4 + 4 + 4,
+			    .column = 4 + 8 + 4 + 1,
+			    .row = 8,
+			    .matrix = KNOWN_MATRIX,
+			    .outlier = 4 },
 	/* thread and column: w, x, value, two of the outliers; column: narrow, wide, down, balance; row: where its
 	 * outliers begin; outlier: column. Groups, libraries and samples: footprint_groups.c */
-	[XFP_STEP_LIBRARY] = { .fixed = 2304 * KIB,
-			       .text = 3072 * KIB,
-			       .thread_column = 4 + 4 + 4 + 4,
-			       .column = 4 + 8 + 4 + 1,
-			       .row = 8,
-			       .matrix = KNOWN_MATRIX,
-			       .outlier = 4 },
+	[XFP_STAMP_LIBRARY] = { .fixed = 2304 * KIB,
+				.text = 3072 * KIB,
+				.thread_column = 4 + 4 + 4 + 4,
+				.column = 4 + 8 + 4 + 1,
+				.row = 8,
+				.matrix = KNOWN_MATRIX,
+				.outlier = 4 },
 	/* thread and column: x, index; column: narrow, wide, balance; stack row: cosine (of fp8); matrix: and struct
 	 * xfp_packed_matrix; row: where its outliers begin, and that as stored; outlier: column, residual, and both as
 	 * stored */
-	[XFP_STEP_PACK] = { .fixed = 2816 * KIB,
-			    .text = 3072 * KIB,
-			    .thread_column = 4 + 1,
-			    .column = 4 + 8 + 1,
-			    .stack_row = 8,
-			    .matrix = KNOWN_MATRIX + sizeof(struct xfp_packed_matrix),
-			    .row = 8 + 4,
-			    .outlier = 4 + 2 + 4 },
+	[XFP_STAMP_PACKED] = { .fixed = 2816 * KIB,
+			       .text = 3072 * KIB,
+			       .thread_column = 4 + 1,
+			       .column = 4 + 8 + 1,
+			       .stack_row = 8,
+			       .matrix = KNOWN_MATRIX + sizeof(struct xfp_packed_matrix),
+			       .row = 8 + 4,
+			       .outlier = 4 + 2 + 4 },
 };
 
 #define GROUPS_FIXED (768 * KIB) /* of pack with a library: more of its program, and what HDF5 writes at once */
@@ -118,34 +118,10 @@ static const struct coefficients steps[XFP_STEPS] = {
 
 /* ---- a step ------------------------------------------------------------------------------------ */
 
-enum xfp_stamp xfp_step_stamp(enum xfp_step step)
-{
-	static const enum xfp_stamp stamps[XFP_STEPS] = { XFP_STAMP_SURVEY,   XFP_STAMP_OUTLIERS,
-							  XFP_STAMP_FIT,      XFP_STAMP_LIBRARY,
-							  XFP_STAMP_EXTENDED, XFP_STAMP_EXTENDED_LIBRARY,
-							  XFP_STAMP_PACKED };
-
-	return stamps[step];
-}
-
-static enum xfp_fit_kind kind_of(enum xfp_step step)
-{
-	return (enum xfp_fit_kind)((int)step - XFP_STEP_FIT);
-}
-
-bool xfp_step_wanted(const struct xfp_parameters *parameters, enum xfp_step step, bool extended)
-{
-	if (step == XFP_STEP_OUTLIERS || step == XFP_STEP_PACK)
-		return true;
-	if (step == XFP_STEP_SURVEY)
-		return parameters->outlier_sigma == XFP_SIGMA_AUTO;
-	return xfp_fit_wanted(parameters, kind_of(step)) && (kind_of(step) < XFP_FIT_EXTENDED || extended);
-}
-
 /* Of a fit: results of each row that it holds. */
-static uint64_t result_bytes(enum xfp_step step, const struct xfp_candidate *list, uint32_t count)
+static uint64_t result_bytes(enum xfp_stamp step, const struct xfp_candidate *list, uint32_t count)
 {
-	uint64_t bytes = step == XFP_STEP_LIBRARY || step == XFP_STEP_EXTENDED_LIBRARY ? 8 : 0;
+	uint64_t bytes = step == XFP_STAMP_LIBRARY || step == XFP_STAMP_EXTENDED_LIBRARY ? 8 : 0;
 
 	/* codebook, cosine, struct xfp_row_error */
 	for (uint32_t i = 0; i < count; i++)
@@ -154,17 +130,17 @@ static uint64_t result_bytes(enum xfp_step step, const struct xfp_candidate *lis
 }
 
 /* Of a fit, beyond its coefficients. */
-static uint64_t fit_bytes(const struct xfp_parameters *measured, const struct xfp_ledger_unit *unit, enum xfp_step step,
-			  uint64_t block, unsigned threads)
+static uint64_t fit_bytes(const struct xfp_parameters *measured, const struct xfp_ledger_unit *unit,
+			  enum xfp_stamp step, uint64_t block, unsigned threads)
 {
 	struct xfp_candidate list[XFP_MOST_CANDIDATES];
-	uint32_t count = xfp_candidates_of(kind_of(step), measured, list);
+	uint32_t count = xfp_candidates_of(xfp_step_fit(step), measured, list);
 	uint64_t all = unit->experts * unit->rows;
 	uint64_t measuring = (XFP_MEASURE_HELD + block) * result_bytes(step, list, count) +
 			     sizeof(double) * (all < SUMMARY_ROWS ? all : SUMMARY_ROWS);
 	uint64_t training;
 
-	if (step == XFP_STEP_FIT || step == XFP_STEP_EXTENDED)
+	if (step == XFP_STAMP_FIT || step == XFP_STAMP_EXTENDED)
 		return measuring;
 	training = xfp_groups_training(list, count, unit);
 	return threads * xfp_groups_thread(list, count, unit->cols) + xfp_groups_libraries(list, count) +
@@ -183,7 +159,7 @@ static uint64_t survey_bytes(const struct xfp_parameters *measured, const struct
 	sample.rows = rows;
 	for (int library = 0; library < 2; library++) {
 		uint32_t count = xfp_candidates_with(library, measured, measured->bits, list);
-		uint64_t results = rows * result_bytes(library ? XFP_STEP_LIBRARY : XFP_STEP_FIT, list, count);
+		uint64_t results = rows * result_bytes(library ? XFP_STAMP_LIBRARY : XFP_STAMP_FIT, list, count);
 		uint64_t training = library && count ? xfp_groups_training(list, count, &sample) : 0;
 
 		results = training > results ? training : results;
@@ -263,11 +239,11 @@ static uint64_t outlier_bytes(const struct xfp_extent *all, uint32_t number, con
 	return (uint64_t)(k->outlier * (kept < cap ? kept : cap));
 }
 
-uint64_t xfp_footprint_step(const struct xfp_extent *all, uint32_t number, enum xfp_step step, unsigned threads)
+uint64_t xfp_footprint_step(const struct xfp_extent *all, uint32_t number, enum xfp_stamp step, unsigned threads)
 {
-	const struct coefficients *k = &steps[step == XFP_STEP_EXTENDED           ? XFP_STEP_FIT
-					      : step == XFP_STEP_EXTENDED_LIBRARY ? XFP_STEP_LIBRARY
-										  : step];
+	const struct coefficients *k = &steps[step == XFP_STAMP_EXTENDED           ? XFP_STAMP_FIT
+					      : step == XFP_STAMP_EXTENDED_LIBRARY ? XFP_STAMP_LIBRARY
+										   : step];
 	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
 	struct xfp_matrix_source source = xfp_ledger_source(all->ledger, unit->first_matrix);
 	struct xfp_estimate estimate = xfp_estimate(all, number, XFP_MOST);
@@ -276,22 +252,22 @@ uint64_t xfp_footprint_step(const struct xfp_extent *all, uint32_t number, enum 
 	uint64_t rows = xfp_rows_block(&source), block = rows * unit->cols * (xfp_dtype_bits(unit->dtype) / 8);
 	uint64_t stack = unit->cols * k->stack_column + k->matrix, bytes = k->fixed;
 
-	if (step == XFP_STEP_PACK)
+	if (step == XFP_STAMP_PACKED)
 		bytes += most_pack_bytes(&measured, unit, &estimate, all->units[number].decided, rows, threads);
-	else if (step == XFP_STEP_SURVEY)
+	else if (step == XFP_STAMP_SURVEY)
 		bytes += survey_bytes(&measured, unit, threads);
-	else if (step != XFP_STEP_OUTLIERS)
+	else if (step != XFP_STAMP_OUTLIERS)
 		bytes += fit_bytes(&measured, unit, step, rows, threads);
 	if (unit->plan == XFP_PLAN_FP8)
 		stack += unit->rows * k->stack_row;
 	bytes += block + unit->rows * k->row;
 	/* Each thread of the scan has a block beside the one that is read into; and where there are several matrices,
 	 * their outliers are found side by side. */
-	if ((step == XFP_STEP_OUTLIERS || step == XFP_STEP_SURVEY) && threads > 1)
+	if ((step == XFP_STAMP_OUTLIERS || step == XFP_STAMP_SURVEY) && threads > 1)
 		bytes += threads * block;
 	bytes += threads * (k->thread + unit->cols * k->thread_column) + unit->cols * k->column;
-	bytes += unit->experts * stack + (step == XFP_STEP_SURVEY ? 0 : outlier_bytes(all, number, k));
-	if (step == XFP_STEP_OUTLIERS && threads > 1 && unit->experts > 1)
+	bytes += unit->experts * stack + (step == XFP_STAMP_SURVEY ? 0 : outlier_bytes(all, number, k));
+	if (step == XFP_STAMP_OUTLIERS && threads > 1 && unit->experts > 1)
 		bytes += (threads - 1) * outlier_bytes(all, number, k);
 
 	if (source.view.col_stride != 1 || source.view.row_stride != unit->cols)
@@ -310,14 +286,14 @@ static uint64_t unit_bytes(const struct xfp_extent *all, uint32_t number, unsign
 	bool extended = fit && xfp_estimate(all, number, XFP_MOST).extended;
 	uint64_t most = 0, fits = 0;
 
-	for (enum xfp_step s = XFP_STEP_SURVEY; s < XFP_STEPS; s++) {
+	for (enum xfp_stamp s = XFP_STAMP_SURVEY; s < XFP_STAMPS; s++) {
 		uint64_t bytes;
 
-		if ((s != XFP_STEP_PACK && (!fit || state->decided)) ||
-		    !xfp_step_wanted(all->parameters, s, extended) || state->there >> xfp_step_stamp(s) & 1)
+		if (!xfp_steps[s].weights || (s != XFP_STAMP_PACKED && (!fit || state->decided)) ||
+		    !xfp_step_wanted(all->parameters, s, extended) || state->there >> s & 1)
 			continue;
 		bytes = xfp_footprint_step(all, number, s, threads);
-		if (together && (s == XFP_STEP_FIT || s == XFP_STEP_LIBRARY))
+		if (together && (s == XFP_STAMP_FIT || s == XFP_STAMP_LIBRARY))
 			bytes = fits += bytes + (fits ? SHELL_FIXED + steps[s].text : 0);
 		most = bytes > most ? bytes : most;
 	}
@@ -335,7 +311,8 @@ static int falling(const void *a, const void *b)
 static enum xfp_status units_in_flight(const struct xfp_extent *all, unsigned jobs, struct xfp_memory *memory,
 				       struct xfp_error *err)
 {
-	uint64_t *bytes = calloc(all->ledger->unit_count + (size_t)1, sizeof *bytes), most = 0, text[XFP_STEPS] = { 0 };
+	uint64_t *bytes = calloc(all->ledger->unit_count + (size_t)1, sizeof *bytes), most = 0,
+		 text[XFP_STAMPS] = { 0 };
 	unsigned threads = xfp_stage_threads(jobs, all->todo);
 	uint32_t count = 0;
 
@@ -352,13 +329,13 @@ static enum xfp_status units_in_flight(const struct xfp_extent *all, unsigned jo
 		count++;
 	}
 	qsort(bytes, count, sizeof *bytes, falling);
-	for (int s = 0; s < XFP_STEPS; s++)
-		text[s] = xfp_step_wanted(all->parameters, (enum xfp_step)s, false) ? steps[s].text : 0;
-	qsort(text, XFP_STEPS, sizeof *text, falling);
+	for (int s = 0; s < XFP_STAMPS; s++)
+		text[s] = xfp_step_wanted(all->parameters, (enum xfp_stamp)s, false) ? steps[s].text : 0;
+	qsort(text, XFP_STAMPS, sizeof *text, falling);
 	if (count)
 		memory->units = memory->front + MAKE_FIXED + all->ledger->unit_count * MAKE_UNIT;
 	for (uint32_t i = 0; i < jobs && i < count; i++)
-		memory->units += bytes[i] + MAKE_FIXED + SHELL_FIXED + (i < XFP_STEPS ? text[i] : 0);
+		memory->units += bytes[i] + MAKE_FIXED + SHELL_FIXED + (i < XFP_STAMPS ? text[i] : 0);
 	free(bytes);
 	return XFP_OK;
 }

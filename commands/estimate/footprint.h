@@ -29,25 +29,8 @@ uint64_t xfp_disk_total(const struct xfp_disk *disk);
 
 /* ---- memory ------------------------------------------------------------------------------------ */
 
-/* Steps of a unit's chain that run as processes of their own and are large. */
-enum xfp_step {
-	XFP_STEP_SURVEY,
-	XFP_STEP_OUTLIERS,
-	XFP_STEP_FIT,
-	XFP_STEP_LIBRARY,
-	XFP_STEP_EXTENDED,
-	XFP_STEP_EXTENDED_LIBRARY,
-	XFP_STEP_PACK,
-	XFP_STEPS
-};
-
-/* The stamp of what it makes. */
-enum xfp_stamp xfp_step_stamp(enum xfp_step step);
-/* Whether a unit that is fitted goes through it; `extended`: k = 5 and 6 are measured too. */
-bool xfp_step_wanted(const struct xfp_parameters *parameters, enum xfp_step step, bool extended);
-
-/* Of one process of a step: what it has for itself, in bytes. */
-uint64_t xfp_footprint_step(const struct xfp_extent *all, uint32_t unit, enum xfp_step step, unsigned threads);
+/* Of one process of a step that reads weights: what it has for itself, in bytes. Others are small. */
+uint64_t xfp_footprint_step(const struct xfp_extent *all, uint32_t unit, enum xfp_stamp step, unsigned threads);
 
 /* Proportional set sizes of all processes together, in bytes, phase by phase; a phase that does not come is 0. */
 struct xfp_memory {

@@ -102,38 +102,23 @@ static bool is_needed(const struct xfp_conversion *c, uint32_t number, enum xfp_
 	const struct xfp_unit_state *state = &c->units[number];
 	struct xfp_estimate estimate = xfp_estimate(&extent, number, XFP_EXPECTED);
 
-	switch (stamp) {
-	case XFP_STAMP_FIT:
-	case XFP_STAMP_LIBRARY:
-		/* Where the survey is still to tell which, that of the expected mode. */
-		if (state->fits)
-			return state->fits >> (stamp - XFP_STAMP_FIT) & 1;
-		return (estimate.group != 0) == (stamp == XFP_STAMP_LIBRARY);
-	case XFP_STAMP_EXTENDED:
-	case XFP_STAMP_EXTENDED_LIBRARY:
-		/* A survey says how many bits it takes: others are rarely asked for. */
-		if (c->options.parameters.outlier_sigma == XFP_SIGMA_AUTO)
-			return *state->key[stamp];
-		return estimate.extended;
-	default:
+	if (!xfp_steps[stamp].fit)
 		return true;
-	}
+	if (xfp_steps[stamp].extended)
+		/* A survey says how many bits it takes: others are rarely asked for. */
+		return c->options.parameters.outlier_sigma == XFP_SIGMA_AUTO ? *state->key[stamp] : estimate.extended;
+	/* Where the survey is still to tell which, that of the expected mode. */
+	return state->fits ? state->fits >> xfp_step_fit(stamp) & 1
+			   : (estimate.group != 0) == (stamp == XFP_STAMP_LIBRARY);
 }
 
-unsigned xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hits hits[XFP_PLAN_STAGES])
+unsigned xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hits hits[XFP_STAMPS])
 {
-	static const char *const fits[XFP_FIT_KINDS] = { "lloyd-fit", "libfit", "lloyd-fit --extended",
-							 "libfit --extended" };
 	unsigned count = 0;
 
-	if (c->options.parameters.outlier_sigma == XFP_SIGMA_AUTO)
-		hits[count++] = (struct xfp_plan_hits){ "survey", XFP_STAMP_SURVEY, 0, 0 };
-	hits[count++] = (struct xfp_plan_hits){ "outlier-extract", XFP_STAMP_OUTLIERS, 0, 0 };
-	for (int i = 0; i < XFP_FIT_KINDS; i++)
-		if (xfp_fit_wanted(&c->options.parameters, (enum xfp_fit_kind)i))
-			hits[count++] = (struct xfp_plan_hits){ fits[i], xfp_fit_stamp((enum xfp_fit_kind)i), 0, 0 };
-	hits[count++] = (struct xfp_plan_hits){ "autoselect", XFP_STAMP_CHOICE, 0, 0 };
-	hits[count++] = (struct xfp_plan_hits){ "pack", XFP_STAMP_PACKED, 0, 0 };
+	for (enum xfp_stamp s = XFP_STAMP_SURVEY; s < XFP_STAMPS; s++)
+		if (xfp_step_wanted(&c->options.parameters, s, true))
+			hits[count++] = (struct xfp_plan_hits){ s, 0, 0 };
 	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
 		bool fit = c->ledger->units[i].plan == XFP_PLAN_FIT;
 

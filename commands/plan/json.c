@@ -94,21 +94,22 @@ static json_t *time_json(const struct xfp_plan_facts *facts)
 		return json_null();
 	return json_pack("{s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "seconds", xfp_plan_seconds(facts),
 			 "processors", (int)xfp_processors(), "seconds_a_unit", pace->unit, "survey",
-			 pace->weight[XFP_STEP_SURVEY], "outlier_extract", pace->weight[XFP_STEP_OUTLIERS], "lloyd_fit",
-			 pace->weight[XFP_STEP_FIT], "lloyd_fit_extended", pace->weight[XFP_STEP_EXTENDED], "libfit",
-			 pace->weight[XFP_STEP_LIBRARY], "libfit_extended", pace->weight[XFP_STEP_EXTENDED_LIBRARY],
-			 "pack", pace->weight[XFP_STEP_PACK], "pack_fp8", pace->fp8);
+			 pace->weight[XFP_STAMP_SURVEY], "outlier_extract", pace->weight[XFP_STAMP_OUTLIERS],
+			 "lloyd_fit", pace->weight[XFP_STAMP_FIT], "lloyd_fit_extended",
+			 pace->weight[XFP_STAMP_EXTENDED], "libfit", pace->weight[XFP_STAMP_LIBRARY], "libfit_extended",
+			 pace->weight[XFP_STAMP_EXTENDED_LIBRARY], "pack", pace->weight[XFP_STAMP_PACKED], "pack_fp8",
+			 pace->fp8);
 }
 
 static json_t *cache_json(const struct xfp_conversion *c)
 {
 	json_t *stages = json_array();
-	struct xfp_plan_hits hits[XFP_PLAN_STAGES];
+	struct xfp_plan_hits hits[XFP_STAMPS];
 	unsigned count = xfp_plan_count_hits(c, hits);
 
 	for (unsigned s = 0; stages && s < count; s++)
 		if (json_array_append_new(stages,
-					  json_pack("{s:s, s:I, s:I}", "stage", hits[s].stage, "needed",
+					  json_pack("{s:s, s:I, s:I}", "stage", xfp_steps[hits[s].stamp].said, "needed",
 						    (json_int_t)hits[s].needed, "there", (json_int_t)hits[s].there))) {
 			json_decref(stages);
 			stages = NULL;

@@ -13,9 +13,10 @@
 /* How fast this machine is, with one thread. */
 struct xfp_plan_pace {
 	bool known;
-	double weight[XFP_STEPS]; /* seconds a weight takes in each step, 0: not measured since no unit needs it */
-	double fp8;               /* likewise, packing as fp8 */
-	double unit;              /* seconds that a unit takes whatever its size: processes and files */
+	/* Seconds that a weight takes in each step that reads weights; 0: not measured since no unit needs it. */
+	double weight[XFP_STAMPS];
+	double fp8;  /* likewise, packing as fp8 */
+	double unit; /* seconds that a unit takes whatever its size: processes and files */
 };
 
 /* Run the stages themselves over generated rows, as long as the checkpoint's and of its dtype, in a temporary
@@ -76,12 +77,10 @@ struct xfp_plan_fates xfp_plan_count_fates(const struct xfp_ledger *ledger);
 /* Artifacts of a stage that the units need, and those of them that the cache has. Fits that the modes do not have are
  * not listed. Returns how many are. */
 struct xfp_plan_hits {
-	const char *stage;
 	enum xfp_stamp stamp;
 	uint32_t needed, there;
 };
-#define XFP_PLAN_STAGES (XFP_FIT_KINDS + 4)
-unsigned xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hits hits[XFP_PLAN_STAGES]);
+unsigned xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hits hits[XFP_STAMPS]);
 /* Units whose digests the manifest knows. */
 uint32_t xfp_plan_known_units(const struct xfp_conversion *c);
 

@@ -171,8 +171,8 @@ static void print_time(const struct xfp_plan_facts *facts)
 		printf(" on %u processor%s, measured now: %.0f ns a weight, %.0f ms a unit",
 		       facts->jobs < processors ? facts->jobs : processors,
 		       (facts->jobs < processors ? facts->jobs : processors) == 1 ? "" : "s",
-		       1e9 * (facts->pace.weight[XFP_STEP_OUTLIERS] + facts->pace.weight[XFP_STEP_FIT] +
-			      facts->pace.weight[XFP_STEP_LIBRARY] + facts->pace.weight[XFP_STEP_PACK]),
+		       1e9 * (facts->pace.weight[XFP_STAMP_OUTLIERS] + facts->pace.weight[XFP_STAMP_FIT] +
+			      facts->pace.weight[XFP_STAMP_LIBRARY] + facts->pace.weight[XFP_STAMP_PACKED]),
 		       1e3 * facts->pace.unit);
 	putchar('\n');
 }
@@ -181,7 +181,7 @@ static void print_cache(const struct xfp_plan_facts *facts)
 {
 	const struct xfp_conversion *c = facts->c;
 	uint32_t known = xfp_plan_known_units(c);
-	struct xfp_plan_hits hits[XFP_PLAN_STAGES];
+	struct xfp_plan_hits hits[XFP_STAMPS];
 	unsigned count = xfp_plan_count_hits(c, hits);
 
 	if (!c->manifest)
@@ -193,8 +193,8 @@ static void print_cache(const struct xfp_plan_facts *facts)
 		       c->ledger->unit_count);
 		for (unsigned s = 0; s < count; s++)
 			if (hits[s].needed)
-				printf("%s %s %" PRIu32 " of %" PRIu32, s ? "," : ";", hits[s].stage, hits[s].there,
-				       hits[s].needed);
+				printf("%s %s %" PRIu32 " of %" PRIu32, s ? "," : ";", xfp_steps[hits[s].stamp].said,
+				       hits[s].there, hits[s].needed);
 		putchar('\n');
 	}
 	if (facts->current)

@@ -249,17 +249,13 @@ static int run_probe(struct probe *probe, struct xfp_signals *signals, double *s
 }
 
 /* Where an event's seconds belong. The second fit of a kind is the extended one. */
-static enum xfp_step step_of(const struct xfp_event *event, const double spent[XFP_STEPS])
+static enum xfp_stamp step_of(const struct xfp_event *event, const double spent[XFP_STAMPS])
 {
-	if (!strcmp(event->stage, "survey"))
-		return XFP_STEP_SURVEY;
-	if (!strcmp(event->stage, "outlier-extract"))
-		return XFP_STEP_OUTLIERS;
-	if (!strcmp(event->stage, "lloyd-fit"))
-		return spent[XFP_STEP_FIT] > 0 ? XFP_STEP_EXTENDED : XFP_STEP_FIT;
-	if (!strcmp(event->stage, "libfit"))
-		return spent[XFP_STEP_LIBRARY] > 0 ? XFP_STEP_EXTENDED_LIBRARY : XFP_STEP_LIBRARY;
-	return !strcmp(event->stage, "pack") ? XFP_STEP_PACK : XFP_STEPS;
+	enum xfp_stamp step = xfp_step_named(event->stage);
+
+	if (step == XFP_STAMPS || !xfp_steps[step].weights)
+		return XFP_STAMPS;
+	return xfp_steps[step].fit && spent[step] > 0 ? xfp_step_extended(step) : step;
 }
 
 /* outlier-extract, the fits, or the survey and one fit, autoselect, pack. */
@@ -271,11 +267,11 @@ static double stages_of_a_unit(const struct xfp_parameters *parameters)
 }
 
 /* What a step's time grows with. */
-static double step_weights(const struct xfp_ledger_unit *unit, enum xfp_step step)
+static double step_weights(const struct xfp_ledger_unit *unit, enum xfp_stamp step)
 {
 	uint64_t rows = unit->experts * unit->rows;
 
-	return (double)(step == XFP_STEP_SURVEY ? xfp_survey_rows(unit) : rows) * (double)unit->cols;
+	return (double)(step == XFP_STAMP_SURVEY ? xfp_survey_rows(unit) : rows) * (double)unit->cols;
 }
 
 static double above_zero(double value)
@@ -290,29 +286,29 @@ static void take_pace(const struct probe *probe, char *events, double seconds, d
 	const struct xfp_ledger_unit large = {
 		.dtype = probe->dtype, .experts = 1, .rows = probe->rows, .cols = probe->cols
 	};
-	double spent[MOST_UNITS][XFP_STEPS] = { { 0 } };
+	double spent[MOST_UNITS][XFP_STAMPS] = { { 0 } };
 	char *line, *rest = events;
 
 	while ((line = strsep(&rest, "\n"))) {
 		struct xfp_event event;
-		enum xfp_step step;
+		enum xfp_stamp step;
 
 		if (!xfp_event_parse(line, &event) || event.unit >= MOST_UNITS)
 			continue;
 		step = step_of(&event, spent[event.unit]);
-		if (step < XFP_STEPS)
+		if (step < XFP_STAMPS)
 			spent[event.unit][step] = event.seconds;
 	}
-	for (int s = 0; s < XFP_STEPS; s++) {
+	for (int s = 0; s < XFP_STAMPS; s++) {
 		double work = above_zero(spent[LARGE][s] - spent[TINY][s]);
 
-		pace->weight[s] = work / step_weights(&large, (enum xfp_step)s);
+		pace->weight[s] = work / step_weights(&large, (enum xfp_stamp)s);
 		seconds -= work;
 	}
 	if (probe->fp8) {
-		double work = above_zero(spent[FP8][XFP_STEP_PACK] - spent[TINY][XFP_STEP_PACK]);
+		double work = above_zero(spent[FP8][XFP_STAMP_PACKED] - spent[TINY][XFP_STAMP_PACKED]);
 
-		pace->fp8 = work / step_weights(&large, XFP_STEP_PACK);
+		pace->fp8 = work / step_weights(&large, XFP_STAMP_PACKED);
 		seconds -= work;
 	}
 	pace->unit = above_zero(seconds) / (TINY + TINY_UNITS + (probe->fp8 ? 1 / stages : 0));
@@ -352,10 +348,10 @@ static double unit_seconds(const struct xfp_conversion *c, const struct xfp_plan
 
 	if (unit->plan != XFP_PLAN_FIT)
 		return weights * pace->fp8 + pace->unit / stages_of_a_unit(parameters);
-	for (int s = state->decided ? XFP_STEP_PACK : 0; s < XFP_STEPS; s++)
-		if (!(state->there >> xfp_step_stamp((enum xfp_step)s) & 1) &&
-		    xfp_step_wanted(parameters, (enum xfp_step)s, extended))
-			seconds += step_weights(unit, (enum xfp_step)s) * pace->weight[s];
+	for (int s = state->decided ? XFP_STAMP_PACKED : 0; s < XFP_STAMPS; s++)
+		if (xfp_steps[s].weights && !(state->there >> s & 1) &&
+		    xfp_step_wanted(parameters, (enum xfp_stamp)s, extended))
+			seconds += step_weights(unit, (enum xfp_stamp)s) * pace->weight[s];
 	return seconds + pace->unit * (state->decided ? 1 / stages_of_a_unit(parameters) : 1);
 }
 

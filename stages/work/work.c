@@ -11,9 +11,6 @@
 
 #include "cache/seal.h"
 
-static const char *const stamp_names[XFP_STAMPS] = { "survey", "outliers",     "fit",    "library",
-						     "more",   "more-library", "choice", "packed" };
-
 /* 32 digits of the key, a space, 16 of the seal, a newline. */
 #define STAMP_BYTES 50
 
@@ -106,14 +103,14 @@ void xfp_region_format(const struct xfp_matrix_source *source, char text[160])
 
 static char *stamp_path(const char *work, uint32_t unit, enum xfp_stamp stamp)
 {
-	return xfp_formatted("%s/u%06" PRIu32 "-%s", work, unit, stamp_names[stamp]);
+	return xfp_formatted("%s/u%06" PRIu32 "-%s", work, unit, xfp_steps[stamp].stamp);
 }
 
 /* What a stamp's seal is of: damage to either, or a stamp that got another's name, is noticed. */
 static void seal_stamp(uint32_t unit, enum xfp_stamp stamp, const char *key, char seal[17])
 {
 	char text[80];
-	int size = snprintf(text, sizeof text, "u%06" PRIu32 "-%s %s", unit, stamp_names[stamp], key);
+	int size = snprintf(text, sizeof text, "u%06" PRIu32 "-%s %s", unit, xfp_steps[stamp].stamp, key);
 
 	xfp_seal_line(text, (size_t)size, seal);
 }

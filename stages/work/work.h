@@ -34,6 +34,7 @@
 #include "schemas/ledger.h"
 #include "schemas/parameters.h"
 #include "schemas/policy.h"
+#include "stages/work/stages.h"
 
 #define XFP_PARAMETERS_FILE "parameters.json"
 #define XFP_UNITS_FILE "units.mk"
@@ -49,25 +50,6 @@ enum xfp_status xfp_work_write_parameters(const char *work, const struct xfp_par
 enum xfp_status xfp_work_parameters(const char *work, struct xfp_parameters *parameters, struct xfp_error *err);
 
 /* ---- stamps ----------------------------------------------------------------------------------- */
-
-/* SURVEY, where thresholds are a unit's own. FIT and LIBRARY, what lloyd-fit and libfit measured first; MORE and
- * MORE_LIBRARY, what they did when asked. */
-enum xfp_stamp {
-	XFP_STAMP_SURVEY,
-	XFP_STAMP_OUTLIERS,
-	XFP_STAMP_FIT,
-	XFP_STAMP_LIBRARY,
-	XFP_STAMP_EXTENDED,
-	XFP_STAMP_EXTENDED_LIBRARY,
-	XFP_STAMP_CHOICE,
-	XFP_STAMP_PACKED,
-	XFP_STAMPS
-};
-/* The stamp of each fit (cache/key.h). */
-static inline enum xfp_stamp xfp_fit_stamp(enum xfp_fit_kind kind)
-{
-	return (enum xfp_stamp)(XFP_STAMP_FIT + (int)kind);
-}
 
 /* Its key, or "" when there is no stamp, or one that is torn, damaged or another unit's. One that cannot be read is
  * XFP_FAILED: it may well be there. */

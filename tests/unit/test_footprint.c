@@ -390,18 +390,18 @@ static void library_modes_have_their_own_steps(void **state)
 		v2 = peak(s, 2);
 		set_modes(s, modes[i]);
 		set_modes(stack, modes[i]);
-		libfit = xfp_footprint_step(extent(s), 0, XFP_STEP_LIBRARY, 1);
+		libfit = xfp_footprint_step(extent(s), 0, XFP_STAMP_LIBRARY, 1);
 		assert_true(libfit > 4 * MIB && libfit < 24 * MIB);
-		assert_true(xfp_footprint_step(extent(s), 0, XFP_STEP_LIBRARY, 2) > libfit);
+		assert_true(xfp_footprint_step(extent(s), 0, XFP_STAMP_LIBRARY, 2) > libfit);
 		assert_true(peak(s, 2) < 2 * v2 && peak(s, 2) < 300);
 		assert_true(peak(s, 16) < 1024);
-		assert_int_equal(xfp_step_wanted(&s->c.options.parameters, XFP_STEP_FIT, true), i == 2);
-		assert_true(xfp_step_wanted(&s->c.options.parameters, XFP_STEP_LIBRARY, false));
-		assert_false(xfp_step_wanted(&s->c.options.parameters, XFP_STEP_EXTENDED_LIBRARY, false));
-		assert_true(xfp_step_wanted(&s->c.options.parameters, XFP_STEP_EXTENDED_LIBRARY, true));
-		one = (double)xfp_footprint_step(extent(stack), 0, XFP_STEP_LIBRARY, 1);
+		assert_int_equal(xfp_step_wanted(&s->c.options.parameters, XFP_STAMP_FIT, true), i == 2);
+		assert_true(xfp_step_wanted(&s->c.options.parameters, XFP_STAMP_LIBRARY, false));
+		assert_false(xfp_step_wanted(&s->c.options.parameters, XFP_STAMP_EXTENDED_LIBRARY, false));
+		assert_true(xfp_step_wanted(&s->c.options.parameters, XFP_STAMP_EXTENDED_LIBRARY, true));
+		one = (double)xfp_footprint_step(extent(stack), 0, XFP_STAMP_LIBRARY, 1);
 		stack->ledger.units[0].experts = 1;
-		grown = one - (double)xfp_footprint_step(extent(stack), 0, XFP_STEP_LIBRARY, 1);
+		grown = one - (double)xfp_footprint_step(extent(stack), 0, XFP_STAMP_LIBRARY, 1);
 		assert_true(grown >= 0 && grown < 3 * MIB);
 		done_with(s);
 		done_with(stack);
@@ -418,14 +418,14 @@ static void a_survey_is_a_step(void **state)
 	for (size_t i = 0; i < sizeof cols / sizeof cols[0]; i++) {
 		struct subject *s = subject(32, 1, 4096, cols[i], XFP_CLASS_DENSE_MLP);
 
-		assert_false(xfp_step_wanted(&s->c.options.parameters, XFP_STEP_SURVEY, false));
+		assert_false(xfp_step_wanted(&s->c.options.parameters, XFP_STAMP_SURVEY, false));
 		set_default(s);
-		assert_true(xfp_step_wanted(&s->c.options.parameters, XFP_STEP_SURVEY, false));
-		survey = xfp_footprint_step(extent(s), 0, XFP_STEP_SURVEY, 1);
+		assert_true(xfp_step_wanted(&s->c.options.parameters, XFP_STAMP_SURVEY, false));
+		survey = xfp_footprint_step(extent(s), 0, XFP_STAMP_SURVEY, 1);
 		assert_true(survey > 3 * MIB && survey < 64 * MIB);
-		assert_true(xfp_footprint_step(extent(s), 0, XFP_STEP_SURVEY, 2) > survey);
+		assert_true(xfp_footprint_step(extent(s), 0, XFP_STAMP_SURVEY, 2) > survey);
 		s->ledger.units[0].rows *= 8;
-		more = xfp_footprint_step(extent(s), 0, XFP_STEP_SURVEY, 1);
+		more = xfp_footprint_step(extent(s), 0, XFP_STAMP_SURVEY, 1);
 		assert_true(more >= survey && more < survey + MIB);
 		if (cols[i] == 14336) {
 			s->ledger.units[0].rows /= 8;

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of stages, and make's rules for the same steps: the rules are run with executables that only say that they
+ * were called.
+ */
+#include "commands/convert/prepare.h"
+#include "stages/quantize/aim.h"
+#include "stages/work/stages.h"
+#include "tests/unit/scratch.h"
+
+#define UNIT "u000000"
+
+/* ---- the table --------------------------------------------------------------------------------- */
+
+static void rows(void **state)
+{
+	(void)state;
+	for (int s = 0; s < XFP_STAMPS; s++) {
+		const struct xfp_step *step = &xfp_steps[s];
+
+		assert_non_null(step->stage);
+		assert_non_null(step->kind);
+		assert_int_equal(strncmp(step->program, "xfp-", 4), 0);
+		assert_string_equal(step->program + 4, step->stage);
+		assert_int_equal(strncmp(step->said, step->stage, strlen(step->stage)), 0);
+		assert_string_equal(step->said + strlen(step->stage), step->extended ? " --extended" : "");
+		assert_int_equal(step->fit, s >= XFP_STAMP_FIT && s < XFP_STAMP_FIT + XFP_FIT_KINDS);
+		assert_int_equal(step->extended, step->fit && xfp_step_fit((enum xfp_stamp)s) >= XFP_FIT_EXTENDED);
+		assert_int_equal(!step->target, step->extended);
+		for (int t = 0; t < s; t++)
+			assert_string_not_equal(step->stamp, xfp_steps[t].stamp);
+		if (!step->extended)
+			assert_int_equal(xfp_step_named(step->stage), s);
+	}
+	assert_int_equal(xfp_step_named("bundle"), XFP_STAMPS);
+	assert_int_equal(xfp_step_extended(XFP_STAMP_FIT), XFP_STAMP_EXTENDED);
+	assert_int_equal(xfp_step_extended(XFP_STAMP_LIBRARY), XFP_STAMP_EXTENDED_LIBRARY);
+	assert_int_equal(xfp_step_extended(XFP_STAMP_PACKED), XFP_STAMPS);
+}
+
+static void kinds(void **state)
+{
+	static const char *const names[] = { "survey", "outliers", "fit", "choice", "packed" };
+	(void)state;
+
+	for (unsigned i = 0; i < 5; i++) {
+		assert_string_equal(xfp_kind_at(i), names[i]);
+		assert_int_equal(xfp_kind_place(names[i]), i);
+	}
+	assert_null(xfp_kind_at(5));
+	assert_int_equal(xfp_kind_place("ledger"), 5);
+	assert_int_equal(xfp_kind_place(""), 5);
+}
+
+/* ---- make's rules ------------------------------------------------------------------------------ */
+
+/* Says that it was called. A survey leaves what make reads of it; the choice asks for more where the test says so. */
+static const char stub[] = "#!/bin/sh\n"
+			   "echo \"${0##*/} $*\" >>ran\n"
+			   "case ${0##*/} in\n"
+			   "xfp-survey) cp aimed \"$1-fits.mk\" ;;\n"
+			   "xfp-autoselect) ! rm wanting 2>/dev/null || exit 76 ;;\n"
+			   "esac\n";
+
+static void add_stubs(void **state)
+{
+	scratch_mkdir(state, "bin");
+	for (int s = 0; s < XFP_STAMPS; s++) {
+		char *name = xfp_formatted("bin/%s", xfp_steps[s].program), *path = scratch_path(state, name);
+
+		scratch_write(state, name, stub, strlen(stub));
+		assert_int_equal(chmod(path, 0755), 0);
+		free(path);
+		free(name);
+	}
+}
+
+/* What was called, in order; the caller frees it. */
+static char *run_make(void **state)
+{
+	static const char *const above[] = { "MAKEFLAGS", "MAKEFILES", "GNUMAKEFLAGS", "MAKELEVEL" };
+	const char *root = getenv("srcdir");
+	char *pipelines = xfp_formatted("%s/pipelines", root ? root : "."), *ran = scratch_path(state, "ran"),
+	     *command = xfp_formatted("cd '%s' && PATH=\"$PWD/bin:$PATH\" make -j1 -f \"$XFP_PIPELINES/graph.mk\" "
+				      ">make.log 2>&1 || { cat make.log >&2; exit 1; }",
+				      (const char *)*state),
+	     *text;
+	struct xfp_error err = { 0 };
+
+	for (size_t i = 0; i < sizeof above / sizeof *above; i++)
+		unsetenv(above[i]);
+	setenv("XFP_PIPELINES", pipelines, 1);
+	scratch_write(state, "ran", "", 0);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(xfp_slurp(ran, 1 << 16, &text, NULL, &err), XFP_OK);
+	free(command);
+	free(ran);
+	free(pipelines);
+	return text;
+}
+
+static void add_call(char *text, size_t room, enum xfp_stamp stamp)
+{
+	size_t length = strlen(text);
+
+	snprintf(text + length, room - length, "%s%s " UNIT "\n", xfp_steps[stamp].program,
+		 xfp_steps[stamp].extended ? " --extended" : "");
+}
+
+static void scratch_unlink(void **state, const char *name)
+{
+	char *path = scratch_path(state, name);
+
+	unlink(path);
+	free(path);
+}
+
+/* A unit whose targets before `from` are there, and which is to be made with these modes; `aimed`: what its survey says
+ * where it has one. */
+static void follow(void **state, uint32_t modes, uint32_t aimed, bool extended, enum xfp_stamp from)
+{
+	static const char todo[] = "FIT_UNITS = " UNIT "\nPACK_UNITS =\n";
+	struct xfp_parameters all = xfp_parameters_default(), own = all;
+	char want[1024] = "", *ran;
+	struct xfp_error err = { 0 };
+	bool asked = false;
+
+	all.outlier_sigma = aimed ? XFP_SIGMA_AUTO : 3000;
+	all.modes = modes;
+	own.modes = aimed ? aimed : modes;
+	scratch_write(state, XFP_TODO_FILE, todo, strlen(todo));
+	assert_int_equal(xfp_prepare_fits(*state, &all, &err), XFP_OK);
+	scratch_write(state, "aimed", xfp_aim_fits(&own), strlen(xfp_aim_fits(&own)));
+	if (extended)
+		scratch_write(state, "wanting", "", 0);
+	for (int s = 0; s < XFP_STAMPS; s++) {
+		enum xfp_stamp stamp = (enum xfp_stamp)s;
+		char *name = xfp_steps[s].target ? xfp_formatted(UNIT "-%s", xfp_steps[s].target) : NULL;
+		bool through = stamp == XFP_STAMP_SURVEY ? aimed : xfp_step_wanted(&own, stamp, extended);
+
+		if (name && stamp < from)
+			scratch_write(state, name, stamp == XFP_STAMP_SURVEY ? xfp_aim_fits(&own) : "",
+				      stamp == XFP_STAMP_SURVEY ? strlen(xfp_aim_fits(&own)) : 0);
+		else if (name)
+			scratch_unlink(state, name);
+		/* What the choice asks for comes after it, and it after that again. */
+		if (stamp >= from && through && xfp_steps[s].extended && !asked) {
+			add_call(want, sizeof want, XFP_STAMP_CHOICE);
+			asked = true;
+		}
+		if (stamp >= from && through)
+			add_call(want, sizeof want, stamp);
+		free(name);
+	}
+	ran = run_make(state);
+	assert_string_equal(ran, want);
+	free(ran);
+}
+
+static void rules_follow_the_table(void **state)
+{
+	static const uint32_t modes[] = { 1u << XFP_MODE_V2, XFP_LIBRARY_MODES, 1u << XFP_MODE_V2 | XFP_LIBRARY_MODES };
+
+	add_stubs(state);
+	for (size_t m = 0; m < 3; m++)
+		for (int extended = 0; extended < 2; extended++) {
+			follow(state, modes[m], 0, extended, XFP_STAMP_SURVEY);
+			follow(state, modes[2], modes[m], extended, XFP_STAMP_SURVEY);
+		}
+}
+
+/* The targets have the names of the table: what is there is not made again. */
+static void rules_begin_where_a_unit_is(void **state)
+{
+	const uint32_t both = 1u << XFP_MODE_V2 | XFP_LIBRARY_MODES;
+
+	add_stubs(state);
+	for (int from = XFP_STAMP_OUTLIERS; from < XFP_STAMPS; from++)
+		if (xfp_steps[from].target)
+			for (int aimed = 0; aimed < 2; aimed++)
+				follow(state, both, aimed ? both : 0, false, (enum xfp_stamp)from);
+}
+
+static void rules_pack_the_others(void **state)
+{
+	static const char todo[] = "FIT_UNITS =\nPACK_UNITS = " UNIT "\n";
+	char want[64] = "", *ran;
+
+	add_stubs(state);
+	scratch_write(state, XFP_TODO_FILE, todo, strlen(todo));
+	add_call(want, sizeof want, XFP_STAMP_PACKED);
+	ran = run_make(state);
+	assert_string_equal(ran, want);
+	free(ran);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rows),
+		cmocka_unit_test(kinds),
+		scratch_test(rules_follow_the_table),
+		scratch_test(rules_begin_where_a_unit_is),
+		scratch_test(rules_pack_the_others),
+	};
+
+	return cmocka_run_group_tests_name("stages", tests, NULL, NULL);
+}
