@@ -19,7 +19,7 @@
 #include "schemas/fit.h"
 #include "stages/quantize/sample.h"
 #include "stages/quantize/select.h"
-#include "stages/work/work.h"
+#include "stages/stage.h"
 
 /* What a stamp's fit artifact measured. */
 struct measured {
@@ -33,7 +33,7 @@ static enum xfp_status load(struct xfp_job *job, enum xfp_stamp stamp, struct me
 {
 	bool sampled = xfp_sample_decides(&job->parameters, &job->policy, job->unit);
 	struct xfp_artifact artifact = { 0 };
-	enum xfp_status status = xfp_job_open(job, stamp, XFP_FIT_KIND, XFP_FIT_VERSION, &artifact, measured->key, err);
+	enum xfp_status status = xfp_job_open(job, stamp, &artifact, measured->key, err);
 
 	if (!status)
 		status = xfp_fit_read(&artifact, &measured->fit, err);
@@ -45,20 +45,9 @@ static enum xfp_status load(struct xfp_job *job, enum xfp_stamp stamp, struct me
 	return status;
 }
 
-static enum xfp_status produce(struct xfp_job *job, const struct xfp_key *key, const struct xfp_choice *choice,
-			       struct xfp_error *err)
+static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp_error *err)
 {
-	struct xfp_artifact artifact = { 0 };
-	struct xfp_pending pending = { 0 };
-	enum xfp_status status = xfp_job_create(job, key, &pending, &artifact, err);
-
-	if (!status)
-		status = xfp_choice_write(&artifact, choice, err);
-	if (!status)
-		status = xfp_job_publish(job, key, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, &pending, &artifact, err);
-	xfp_artifact_close(&artifact);
-	xfp_pending_discard(&pending);
-	return status;
+	return xfp_choice_write(artifact, own, err);
 }
 
 static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
@@ -68,7 +57,6 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	struct xfp_key_fit fits[XFP_FIT_KINDS];
 	struct xfp_choice choice;
 	struct xfp_key key = { 0 };
-	bool hit;
 	enum xfp_status status = XFP_OK;
 	char outliers[33], survey[33] = "", extended[33];
 
@@ -100,11 +88,9 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 		status = xfp_key_choice(fits, survey, &job->policy, job->unit->dtype, job->unit->experts,
 					&job->parameters, &key, err);
 	if (!status)
-		status = xfp_job_hit(job, XFP_STAMP_CHOICE, key.hex, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, &hit, err);
-	if (!status && !hit)
-		status = produce(job, &key, &choice, err);
+		status = xfp_job_make(job, XFP_STAMP_CHOICE, &key, fill, &choice, err);
 	if (!status)
-		status = xfp_stamp_write(job->work, job->number, XFP_STAMP_CHOICE, key.hex, err);
+		status = xfp_job_stamp(job, XFP_STAMP_CHOICE, key.hex, err);
 	xfp_key_free(&key);
 	return status;
 }
@@ -112,8 +98,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 int main(int argc, char **argv)
 {
 	static const struct xfp_stage stage = {
-		.program = "xfp-autoselect",
-		.name = "autoselect",
+		.step = XFP_STAMP_CHOICE,
 		.summary = "Chooses the candidate of fewest stored bytes that meets the unit's floor.",
 		.run = run,
 	};

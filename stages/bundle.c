@@ -16,8 +16,8 @@
 #include "schemas/bundle.h"
 #include "schemas/packed.h"
 #include "schemas/surveyed.h"
+#include "stages/stage.h"
 #include "stages/work/decided.h"
-#include "stages/work/work.h"
 
 struct assembly {
 	const char *work;
@@ -121,8 +121,7 @@ static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_erro
 
 	if (!(a->path[u] = xfp_store_path(&a->store, a->key[u])))
 		return xfp_no_memory(err);
-	status = xfp_stamped_open(&a->store, a->work, u, XFP_STAMP_PACKED, a->key[u], XFP_PACKED_KIND,
-				  XFP_PACKED_VERSION, &artifact, err);
+	status = xfp_stamped_open(&a->store, a->work, u, XFP_STAMP_PACKED, a->key[u], &artifact, err);
 	if (!status)
 		status = xfp_packed_read(&artifact, &a->packed[u], err);
 	for (int part = 0; !status && part < XFP_PARTS; part++) {
@@ -133,8 +132,7 @@ static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_erro
 	}
 	xfp_artifact_close(&artifact);
 	if (!status && unit->plan == XFP_PLAN_FIT) {
-		status = xfp_stamped_open(&a->store, a->work, u, XFP_STAMP_CHOICE, a->choice[u], XFP_CHOICE_KIND,
-					  XFP_CHOICE_VERSION, &artifact, err);
+		status = xfp_stamped_open(&a->store, a->work, u, XFP_STAMP_CHOICE, a->choice[u], &artifact, err);
 		if (!status)
 			status = xfp_choice_read(&artifact, &choice, err);
 		xfp_artifact_close(&artifact);
@@ -285,8 +283,6 @@ static enum xfp_status run(const char *work, const char *cache, const char *expe
 int main(int argc, char **argv)
 {
 	static const struct xfp_stage stage = {
-		.program = "xfp-bundle",
-		.name = "bundle",
 		.summary = "Writes the bundle of all units, which must be packed, and prints its SHA-256.",
 		.run_all = run,
 	};

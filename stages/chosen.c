@@ -21,12 +21,11 @@ enum xfp_status xfp_chosen_open(struct xfp_job *job, const struct xfp_choice *ch
 		if (xfp_stamp_read(job->work, job->number, xfp_fit_stamp((enum xfp_fit_kind)i), key) &&
 		    !strcmp(key, choice->fit))
 			stamp = xfp_fit_stamp((enum xfp_fit_kind)i);
-	status = xfp_job_open_key(job, stamp, choice->fit, XFP_FIT_KIND, XFP_FIT_VERSION, &chosen->fit, err);
+	status = xfp_job_open_key(job, stamp, choice->fit, &chosen->fit, err);
 	if (!status)
 		status = xfp_fit_read(&chosen->fit, &table, err);
 	if (!status)
-		status = xfp_job_open_key(job, XFP_STAMP_OUTLIERS, table.outliers, XFP_OUTLIERS_KIND,
-					  XFP_OUTLIERS_VERSION, &chosen->outliers, err);
+		status = xfp_job_open_key(job, XFP_STAMP_OUTLIERS, table.outliers, &chosen->outliers, err);
 	return status ? status : xfp_outliers_read(&chosen->outliers, &chosen->known, err);
 }
 

@@ -10,6 +10,7 @@
 /* A unit whose rows are on disk. */
 struct unit_fit {
 	struct xfp_job *job;
+	enum xfp_fit_kind kind;
 	const struct xfp_fit_methods *methods;
 	struct xfp_artifact outliers;
 	char outliers_key[33];
@@ -102,62 +103,51 @@ static enum xfp_status fit_matrix(struct unit_fit *u, uint32_t m, struct xfp_art
 	return status;
 }
 
-static enum xfp_status produce(struct unit_fit *u, enum xfp_fit_kind kind, const struct xfp_key *key,
-			       struct xfp_error *err)
+static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp_error *err)
 {
+	struct unit_fit *u = own;
 	struct xfp_job *job = u->job;
 	struct xfp_matrix_source source = xfp_ledger_source(job->ledger, 0);
 	struct xfp_measure *measure = &u->fitting.measure;
-	struct xfp_artifact artifact = { 0 };
-	struct xfp_pending pending = { 0 };
-	enum xfp_status status;
+	const struct xfp_outliers *known = &u->fitting.known;
+	enum xfp_status status = xfp_outliers_read(&u->outliers, &u->fitting.known, err);
 
 	/* A unit with weights that are no numbers has no candidates. */
-	if (!(u->fitting.known.sigma[0] < 0))
-		measure->count = xfp_candidates_of(kind, &job->parameters, measure->candidates);
-	u->fitting.training = (struct xfp_training){ u->fitting.known.matrices * u->fitting.known.rows, u, walk_unit };
-	status = xfp_fitting_init(&u->fitting, err);
+	if (!status && !(known->sigma[0] < 0))
+		measure->count = xfp_candidates_of(u->kind, &job->parameters, measure->candidates);
+	u->fitting.training = (struct xfp_training){ known->matrices * known->rows, u, walk_unit };
+	if (!status)
+		status = xfp_fitting_init(&u->fitting, err);
 	if (!status)
 		status = xfp_measure_begin(measure, xfp_rows_block(&source) + XFP_MEASURE_HELD, err);
 	if (!status)
-		status = xfp_job_create(job, key, &pending, &artifact, err);
-	if (!status)
-		status = xfp_fit_begin(&artifact, job->unit->experts * job->unit->rows, measure->candidates,
+		status = xfp_fit_begin(artifact, job->unit->experts * job->unit->rows, measure->candidates,
 				       measure->count, err);
 	if (!status)
-		status = u->methods->begin(&u->fitting, &artifact, &u->own, err);
+		status = u->methods->begin(&u->fitting, artifact, &u->own, err);
 	for (uint32_t m = 0; !status && measure->count && m < job->unit->experts; m++)
-		status = fit_matrix(u, m, &artifact, err);
+		status = fit_matrix(u, m, artifact, err);
 	if (!status)
-		status = xfp_measure_end(measure, &u->fitting.known, u->outliers_key, &artifact, err);
-	if (!status)
-		status = xfp_job_publish(job, key, XFP_FIT_KIND, XFP_FIT_VERSION, &pending, &artifact, err);
+		status = xfp_measure_end(measure, known, u->outliers_key, artifact, err);
 	u->methods->end(u->own);
-	xfp_artifact_close(&artifact);
-	xfp_pending_discard(&pending);
 	return status;
 }
 
 enum xfp_status xfp_fit_unit(struct xfp_job *job, enum xfp_fit_kind kind, const struct xfp_fit_methods *methods,
 			     struct xfp_error *err)
 {
-	struct unit_fit u = { .job = job, .methods = methods, .fitting = { .parameters = &job->parameters } };
+	struct unit_fit u = {
+		.job = job, .kind = kind, .methods = methods, .fitting = { .parameters = &job->parameters }
+	};
 	enum xfp_stamp stamp = xfp_fit_stamp(kind);
 	struct xfp_key key = { 0 };
-	bool hit;
 	enum xfp_status status;
 
-	status = xfp_job_open(job, XFP_STAMP_OUTLIERS, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &u.outliers,
-			      u.outliers_key, err);
+	status = xfp_job_open(job, XFP_STAMP_OUTLIERS, &u.outliers, u.outliers_key, err);
 	if (!status)
 		status = xfp_key_fit_kind(kind, u.outliers_key, &job->parameters, &key, err);
 	if (!status)
-		status = xfp_job_hit(job, stamp, key.hex, XFP_FIT_KIND, XFP_FIT_VERSION, &hit, err);
-	if (!status && !hit) {
-		status = xfp_outliers_read(&u.outliers, &u.fitting.known, err);
-		if (!status)
-			status = produce(&u, kind, &key, err);
-	}
+		status = xfp_job_make(job, stamp, &key, fill, &u, err);
 	if (!status)
 		status = xfp_job_stamp(job, stamp, key.hex, err);
 	xfp_key_free(&key);

@@ -8,7 +8,7 @@
 #define XFP_FIT_UNIT_H
 
 #include "stages/quantize/fit_rows.h"
-#include "stages/work/work.h"
+#include "stages/stage.h"
 
 /* The job's unit, unless its artifact is there; then its stamp. */
 enum xfp_status xfp_fit_unit(struct xfp_job *job, enum xfp_fit_kind kind, const struct xfp_fit_methods *methods,

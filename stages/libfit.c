@@ -24,10 +24,8 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 int main(int argc, char **argv)
 {
 	static const struct xfp_stage stage = {
-		.program = "xfp-libfit",
-		.name = "libfit",
+		.step = XFP_STAMP_LIBRARY,
 		.summary = "Fits a unit's libraries for every candidate k and measures what would be stored.",
-		.takes_extended = true,
 		.run = run,
 	};
 

@@ -20,10 +20,8 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 int main(int argc, char **argv)
 {
 	static const struct xfp_stage stage = {
-		.program = "xfp-lloyd-fit",
-		.name = "lloyd-fit",
+		.step = XFP_STAMP_FIT,
 		.summary = "Fits a codebook a row for every candidate k and measures what would be stored.",
-		.takes_extended = true,
 		.run = run,
 	};
 

@@ -74,10 +74,13 @@ stages_libstages_a_SOURCES = \
 	stages/settings/settings.c \
 	stages/settings/settings.h \
 	stages/stage.c \
+	stages/stage.h \
 	stages/work/bundle_stamp.c \
 	stages/work/bundle_stamp.h \
 	stages/work/decided.c \
 	stages/work/decided.h \
+	stages/work/produce.c \
+	stages/work/produce.h \
 	stages/work/run_record.c \
 	stages/work/run_record.h \
 	stages/work/stages.c \

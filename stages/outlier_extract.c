@@ -20,7 +20,7 @@
 #include "stages/quantize/rows.h"
 #include "stages/quantize/scan.h"
 #include "stages/quantize/threads.h"
-#include "stages/work/work.h"
+#include "stages/stage.h"
 
 /* What a thread uses of one row after another. */
 struct outlier_scan {
@@ -223,33 +223,32 @@ static enum xfp_status extract_all(struct xfp_job *job, struct xfp_outliers *kno
 	return all;
 }
 
-static enum xfp_status produce(struct xfp_job *job, struct xfp_outliers *known, const struct xfp_key *key,
-			       struct xfp_error *err)
+/* What an artifact is made of. */
+struct outliers_making {
+	struct xfp_job *job;
+	struct xfp_outliers *known;
+};
+
+static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp_error *err)
 {
+	struct xfp_job *job = ((struct outliers_making *)own)->job;
+	struct xfp_outliers *known = ((struct outliers_making *)own)->known;
 	int count = job->unit->experts > 1 ? xfp_threads() : 1;
 	struct outlier_scan *scans = calloc((size_t)count, sizeof *scans);
 	bool finite = known->sigma[0] >= 0;
-	struct xfp_artifact artifact = { 0 };
-	struct xfp_pending pending = { 0 };
 	enum xfp_status status = scans ? XFP_OK : xfp_no_memory(err);
 
 	known->sigma_milli = job->parameters.outlier_sigma;
 	for (int t = 0; !status && t < count; t++)
 		status = scan_init(&scans[t], job->unit->cols, err);
 	if (!status)
-		status = xfp_job_create(job, key, &pending, &artifact, err);
-	if (!status)
-		status = xfp_outliers_begin(&artifact, err);
+		status = xfp_outliers_begin(artifact, err);
 	if (!status && finite)
-		status = extract_all(job, known, scans, &artifact, err);
+		status = extract_all(job, known, scans, artifact, err);
 	for (uint32_t m = 0; !status && !finite && m < job->unit->experts; m++)
-		status = xfp_outliers_append(&artifact, known, m, NULL, 0, err);
+		status = xfp_outliers_append(artifact, known, m, NULL, 0, err);
 	if (!status)
-		status = xfp_outliers_end(&artifact, known, err);
-	if (!status)
-		status = xfp_job_publish(job, key, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &pending, &artifact, err);
-	xfp_artifact_close(&artifact);
-	xfp_pending_discard(&pending);
+		status = xfp_outliers_end(artifact, known, err);
 	for (int t = 0; scans && t < count; t++)
 		scan_free(&scans[t]);
 	free(scans);
@@ -265,7 +264,7 @@ static enum xfp_status scan_unit(struct xfp_job *job, struct xfp_outliers *known
 
 	if (!job->aimed)
 		return xfp_scan_unit(job->ledger, job->unit, &job->parameters, known, NULL, err);
-	status = xfp_job_open(job, XFP_STAMP_SURVEY, XFP_SURVEY_KIND, XFP_SURVEY_VERSION, &survey, key, err);
+	status = xfp_job_open(job, XFP_STAMP_SURVEY, &survey, key, err);
 	if (!status)
 		status = xfp_outliers_read(&survey, known, err);
 	xfp_artifact_close(&survey);
@@ -277,7 +276,6 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	const struct xfp_ledger_unit *unit = job->unit;
 	struct xfp_key key = { 0 };
 	struct xfp_outliers known = { 0 };
-	bool hit;
 	enum xfp_status status;
 
 	if (unit->plan != XFP_PLAN_FIT)
@@ -288,10 +286,8 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 								    (const uint8_t(*)[16])known.source },
 					  &job->parameters, &key, err);
 	if (!status)
-		status = xfp_job_hit(job, XFP_STAMP_OUTLIERS, key.hex, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &hit,
-				     err);
-	if (!status && !hit)
-		status = produce(job, &known, &key, err);
+		status = xfp_job_make(job, XFP_STAMP_OUTLIERS, &key, fill, &(struct outliers_making){ job, &known },
+				      err);
 	if (!status)
 		status = xfp_job_stamp(job, XFP_STAMP_OUTLIERS, key.hex, err);
 	xfp_key_free(&key);
@@ -302,8 +298,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 int main(int argc, char **argv)
 {
 	static const struct xfp_stage stage = {
-		.program = "xfp-outlier-extract",
-		.name = "outlier-extract",
+		.step = XFP_STAMP_OUTLIERS,
 		.summary = "Digests a unit's matrices, balances their columns and finds their outliers.",
 		.run = run,
 	};

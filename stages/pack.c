@@ -82,49 +82,45 @@ static enum xfp_status copy_digests(struct xfp_artifact *artifact, struct xfp_pa
 	return status;
 }
 
-static enum xfp_status pack(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_artifact *artifact,
-			    struct xfp_packed *packed, struct xfp_error *err)
+/* What an artifact is made of. */
+struct pack_making {
+	struct xfp_job *job;
+	const struct xfp_choice *choice;
+	struct xfp_packed *packed;
+};
+
+static enum xfp_status pack(const struct pack_making *making, struct xfp_artifact *artifact, struct xfp_error *err)
 {
-	switch (packed->mode) {
+	switch (making->packed->mode) {
 	case XFP_MODE_KEEP:
-		return xfp_pack_keep(job, artifact, packed, err);
+		return xfp_pack_keep(making->job, artifact, making->packed, err);
 	case XFP_MODE_FP8:
-		return xfp_pack_fp8(job, artifact, packed, err);
+		return xfp_pack_fp8(making->job, artifact, making->packed, err);
 	case XFP_MODE_V2:
-		return xfp_pack_v2(job, choice, artifact, packed, err);
+		return xfp_pack_v2(making->job, making->choice, artifact, making->packed, err);
 	default:
-		return xfp_pack_groups(job, choice, artifact, packed, err);
+		return xfp_pack_groups(making->job, making->choice, artifact, making->packed, err);
 	}
 }
 
-static enum xfp_status produce(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_packed *packed,
-			       const struct xfp_key *key, struct xfp_error *err)
+static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp_error *err)
 {
-	struct xfp_artifact artifact = { 0 };
-	struct xfp_pending pending = { 0 };
-	enum xfp_status status = xfp_job_create(job, key, &pending, &artifact, err);
+	struct xfp_packed *packed = ((struct pack_making *)own)->packed;
+	enum xfp_status status;
 
 	for (uint32_t m = 0; m < packed->matrices; m++) {
 		packed->matrix[m].mode = packed->mode;
 		packed->matrix[m].k = packed->k;
 	}
-	if (!status)
-		status = pack(job, choice, &artifact, packed, err);
-	if (!status)
-		status = xfp_packed_end(&artifact, packed, err);
-	if (!status)
-		status = xfp_job_publish(job, key, XFP_PACKED_KIND, XFP_PACKED_VERSION, &pending, &artifact, err);
-	xfp_artifact_close(&artifact);
-	xfp_pending_discard(&pending);
-	return status;
+	status = pack(own, artifact, err);
+	return status ? status : xfp_packed_end(artifact, packed, err);
 }
 
 static enum xfp_status read_choice(struct xfp_job *job, struct xfp_choice *choice, struct xfp_error *err)
 {
 	struct xfp_artifact artifact = { 0 };
 	char key[33];
-	enum xfp_status status =
-		xfp_job_open(job, XFP_STAMP_CHOICE, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, &artifact, key, err);
+	enum xfp_status status = xfp_job_open(job, XFP_STAMP_CHOICE, &artifact, key, err);
 
 	if (!status)
 		status = xfp_choice_read(&artifact, choice, err);
@@ -171,8 +167,7 @@ static enum xfp_status plan_choice(struct xfp_job *job, struct xfp_choice *choic
 	packed->k = choice->candidate.k;
 	if (status || packed->mode != XFP_MODE_KEEP)
 		return status;
-	status = xfp_job_open_key(job, XFP_STAMP_OUTLIERS, choice->fit, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION,
-				  &artifact, err);
+	status = xfp_job_open_key(job, XFP_STAMP_OUTLIERS, choice->fit, &artifact, err);
 	if (!status)
 		status = copy_digests(&artifact, packed, err);
 	xfp_artifact_close(&artifact);
@@ -186,7 +181,6 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	struct xfp_key_source source = { 0 };
 	struct xfp_choice choice = { 0 };
 	struct xfp_key key = { 0 };
-	bool hit;
 	enum xfp_status status;
 
 	packed.matrix = calloc(packed.matrices, sizeof *packed.matrix);
@@ -199,9 +193,8 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 		status = unit->plan == XFP_PLAN_FP8 ? xfp_key_fp8(&source, &job->parameters, &key, err)
 						    : xfp_key_packed(&choice, &source, &key, err);
 	if (!status)
-		status = xfp_job_hit(job, XFP_STAMP_PACKED, key.hex, XFP_PACKED_KIND, XFP_PACKED_VERSION, &hit, err);
-	if (!status && !hit)
-		status = produce(job, &choice, &packed, &key, err);
+		status = xfp_job_make(job, XFP_STAMP_PACKED, &key, fill, &(struct pack_making){ job, &choice, &packed },
+				      err);
 	if (!status)
 		status = xfp_job_stamp(job, XFP_STAMP_PACKED, key.hex, err);
 	xfp_key_free(&key);
@@ -213,8 +206,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 int main(int argc, char **argv)
 {
 	static const struct xfp_stage stage = {
-		.program = "xfp-pack",
-		.name = "pack",
+		.step = XFP_STAMP_PACKED,
 		.summary = "Writes a unit's parts, byte for byte as the bundle will hold them.",
 		.run = run,
 	};

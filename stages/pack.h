@@ -9,7 +9,7 @@
 #include "cache/key.h"
 #include "schemas/choice.h"
 #include "schemas/packed.h"
-#include "stages/work/work.h"
+#include "stages/stage.h"
 
 /* One part being written: its bytes in order, its digest on the way. */
 struct xfp_part_writer {

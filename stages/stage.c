@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * stage.c - the frame that every unit stage runs in: options, inputs, events, messages.
- */
+#include "stages/stage.h"
+
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -16,12 +15,26 @@
 #include "kernels/encode/encode.h"
 #include "schemas/surveyed.h"
 #include "stages/quantize/aim.h"
-#include "stages/work/work.h"
+
+static const char *name_of(const struct xfp_stage *stage)
+{
+	return stage->run ? xfp_steps[stage->step].stage : XFP_BUNDLE_STAGE;
+}
+
+static const char *program_of(const struct xfp_stage *stage)
+{
+	return stage->run ? xfp_steps[stage->step].program : XFP_BUNDLE_PROGRAM;
+}
+
+static bool takes_extended(const struct xfp_stage *stage)
+{
+	return stage->run && xfp_step_extended(stage->step) != XFP_STAMPS;
+}
 
 static void usage(const struct xfp_stage *stage, FILE *out)
 {
-	fprintf(out, "usage: %s [--work DIR] [--cache DIR]%s %s\n", stage->program,
-		stage->takes_extended ? " [--extended]"
+	fprintf(out, "usage: %s [--work DIR] [--cache DIR]%s %s\n", program_of(stage),
+		takes_extended(stage) ? " [--extended]"
 		: stage->run_all      ? " [--expect HEX]"
 				      : "",
 		stage->run ? "UNIT" : "FILE");
@@ -34,7 +47,7 @@ static void help(const struct xfp_stage *stage)
 	       "      --work DIR    work folder (default: XFP_WORK, or the current folder)\n"
 	       "      --cache DIR   artifact cache (default: XFP_CACHE, or xfp-cache)\n",
 	       stage->summary, stage->run ? "UNIT is a unit of the work folder's ledger, such as u000012.\n\n" : "");
-	if (stage->takes_extended)
+	if (takes_extended(stage))
 		puts("      --extended    measure the extended set (k = 5, 6) instead of the base set");
 	if (stage->run_all)
 		puts("      --expect HEX  write nothing unless this is the digest of what was decided on");
@@ -78,7 +91,7 @@ static enum xfp_status take_aim(struct xfp_job *job, struct xfp_error *err)
 		return XFP_OK;
 	if (!(surveyed = calloc(1, sizeof *surveyed)))
 		return xfp_no_memory(err);
-	status = xfp_job_open(job, XFP_STAMP_SURVEY, XFP_SURVEY_KIND, XFP_SURVEY_VERSION, &artifact, key, err);
+	status = xfp_job_open(job, XFP_STAMP_SURVEY, &artifact, key, err);
 	if (!status)
 		status = xfp_surveyed_read(&artifact, surveyed, err);
 	if (!status)
@@ -96,7 +109,7 @@ static void announce(const struct xfp_job *job, const struct xfp_stage *stage)
 	struct xfp_event event = { .unit = job->number, .outcome = "started" };
 	struct xfp_error ignored;
 
-	snprintf(event.stage, sizeof event.stage, "%s", stage->name);
+	snprintf(event.stage, sizeof event.stage, "%s", name_of(stage));
 	xfp_event_append(job->work, &event, &ignored);
 }
 
@@ -108,7 +121,7 @@ static enum xfp_status record(struct xfp_job *job, const struct xfp_stage *stage
 
 	job->event.seconds = xfp_now() - job->started;
 	job->event.status = status;
-	snprintf(job->event.stage, sizeof job->event.stage, "%s", stage->name);
+	snprintf(job->event.stage, sizeof job->event.stage, "%s", name_of(stage));
 	if (!status)
 		return xfp_event_append(job->work, &job->event, err);
 	strcpy(job->event.outcome, status == XFP_DAMAGED ? "damaged" : "failed");
@@ -136,7 +149,7 @@ static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stag
 	job->event.unit = job->number;
 	if (!status) {
 		announce(job, stage);
-		if (!stage->is_survey)
+		if (stage->step != XFP_STAMP_SURVEY)
 			status = take_aim(job, err);
 		if (!status)
 			status = stage->run(job, err);
@@ -210,7 +223,7 @@ static int run(int argc, char **argv, const struct xfp_stage *stage)
 			help(stage);
 			return XFP_OK;
 		case VERSION:
-			printf("%s (xfp) %s\n", stage->program, PACKAGE_VERSION);
+			printf("%s (xfp) %s\n", program_of(stage), PACKAGE_VERSION);
 			return XFP_OK;
 		default:
 			usage(stage, stderr);
@@ -218,19 +231,19 @@ static int run(int argc, char **argv, const struct xfp_stage *stage)
 		}
 	}
 	if (optind + 1 != argc || (stage->run && !xfp_unit_parse(argv[optind], &job.number)) ||
-	    (job.extended && !stage->takes_extended) || (expected && !stage->run_all)) {
+	    (job.extended && !takes_extended(stage)) || (expected && !stage->run_all)) {
 		usage(stage, stderr);
 		return XFP_USAGE;
 	}
 	if (*instructions && !xfp_encoder_use(instructions)) {
 		fprintf(stderr, "%s: XFP_INSTRUCTIONS=%s: plain, avx2, avx512 and neon, where the machine has them\n",
-			stage->program, xfp_printable(instructions).text);
+			program_of(stage), xfp_printable(instructions).text);
 		return XFP_USAGE;
 	}
 	status = stage->run ? run_job(&job, stage, cache, &err)
 			    : run_all(&job, stage, cache, expected, argv[optind], &err);
 	if (status && status != XFP_WANT_EXTENDED)
-		fprintf(stderr, "%s: %s\n", stage->program, err.text);
+		fprintf(stderr, "%s: %s\n", program_of(stage), err.text);
 	xfp_ledger_free(job.ledger);
 	xfp_parameters_free(&job.parameters);
 	xfp_store_close(&job.store);
@@ -239,19 +252,18 @@ static int run(int argc, char **argv, const struct xfp_stage *stage)
 
 int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)
 {
-	return xfp_output_finish(stage->program, run(argc, argv, stage));
+	return xfp_output_finish(program_of(stage), run(argc, argv, stage));
 }
 
 enum xfp_status xfp_stamped_open(const struct xfp_store *store, const char *work, uint32_t unit, enum xfp_stamp stamp,
-				 const char *key, const char *kind, uint32_t version, struct xfp_artifact *artifact,
-				 struct xfp_error *err)
+				 const char *key, struct xfp_artifact *artifact, struct xfp_error *err)
 {
 	char *path = xfp_store_path(store, key);
 	enum xfp_status status;
 
 	if (!path)
 		return xfp_no_memory(err);
-	status = xfp_artifact_open(path, kind, version, key, artifact, err);
+	status = xfp_artifact_open(path, xfp_steps[stamp].kind, xfp_steps[stamp].version, key, artifact, err);
 	if (status == XFP_DAMAGED)
 		xfp_store_remove(store, key);
 	else if (status && !xfp_store_has(store, key))
@@ -263,14 +275,14 @@ enum xfp_status xfp_stamped_open(const struct xfp_store *store, const char *work
 	return status;
 }
 
-enum xfp_status xfp_job_open_key(struct xfp_job *job, enum xfp_stamp stamp, const char *key, const char *kind,
-				 uint32_t version, struct xfp_artifact *artifact, struct xfp_error *err)
+enum xfp_status xfp_job_open_key(struct xfp_job *job, enum xfp_stamp stamp, const char *key,
+				 struct xfp_artifact *artifact, struct xfp_error *err)
 {
-	return xfp_stamped_open(&job->store, job->work, job->number, stamp, key, kind, version, artifact, err);
+	return xfp_stamped_open(&job->store, job->work, job->number, stamp, key, artifact, err);
 }
 
-enum xfp_status xfp_job_open(struct xfp_job *job, enum xfp_stamp stamp, const char *kind, uint32_t version,
-			     struct xfp_artifact *artifact, char key[33], struct xfp_error *err)
+enum xfp_status xfp_job_open(struct xfp_job *job, enum xfp_stamp stamp, struct xfp_artifact *artifact, char key[33],
+			     struct xfp_error *err)
 {
 	enum xfp_status status = xfp_stamp_find(job->work, job->number, stamp, key, err);
 
@@ -278,13 +290,15 @@ enum xfp_status xfp_job_open(struct xfp_job *job, enum xfp_stamp stamp, const ch
 		return status;
 	if (!*key) {
 		xfp_stamp_remove(job->work, job->number, stamp);
-		return xfp_fail(err, XFP_DAMAGED, "no %s artifact yet: run the unit's earlier stages first", kind);
+		return xfp_fail(err, XFP_DAMAGED, "no %s artifact yet: run the unit's earlier stages first",
+				xfp_steps[stamp].kind);
 	}
-	return xfp_job_open_key(job, stamp, key, kind, version, artifact, err);
+	return xfp_job_open_key(job, stamp, key, artifact, err);
 }
 
-enum xfp_status xfp_job_hit(struct xfp_job *job, enum xfp_stamp stamp, const char *key, const char *kind,
-			    uint32_t version, bool *hit, struct xfp_error *err)
+/* Whether the artifact is there and sound. */
+static enum xfp_status look(struct xfp_job *job, enum xfp_stamp stamp, const char *key, bool *hit,
+			    struct xfp_error *err)
 {
 	struct xfp_artifact artifact = { 0 };
 	struct xfp_error why = { 0 };
@@ -292,17 +306,14 @@ enum xfp_status xfp_job_hit(struct xfp_job *job, enum xfp_stamp stamp, const cha
 	char *path;
 
 	*hit = false;
-	strcpy(job->event.key, key);
-	strcpy(job->event.outcome, "made");
 	if (!xfp_store_has(&job->store, key))
 		return XFP_OK;
 	if (!(path = xfp_store_path(&job->store, key)))
 		return xfp_no_memory(err);
-	status = xfp_artifact_open(path, kind, version, key, &artifact, &why);
+	status = xfp_artifact_open(path, xfp_steps[stamp].kind, xfp_steps[stamp].version, key, &artifact, &why);
 	free(path);
 	if (!status) {
 		xfp_artifact_close(&artifact);
-		strcpy(job->event.outcome, "hit");
 		*hit = true;
 	} else if (status == XFP_DAMAGED) {
 		fprintf(stderr, "xfp: %s: making it again\n", why.text);
@@ -314,36 +325,28 @@ enum xfp_status xfp_job_hit(struct xfp_job *job, enum xfp_stamp stamp, const cha
 	return XFP_OK;
 }
 
-enum xfp_status xfp_job_create(struct xfp_job *job, const struct xfp_key *key, struct xfp_pending *pending,
-			       struct xfp_artifact *artifact, struct xfp_error *err)
+enum xfp_status xfp_job_make(struct xfp_job *job, enum xfp_stamp stamp, const struct xfp_key *key, xfp_fill_fn *fill,
+			     void *own, struct xfp_error *err)
 {
-	enum xfp_status status = xfp_store_begin(&job->store, key->hex, pending, err);
-
-	return status ? status : xfp_artifact_create(pending->path, artifact, err);
-}
-
-enum xfp_status xfp_job_publish(struct xfp_job *job, const struct xfp_key *key, const char *kind, uint32_t version,
-				struct xfp_pending *pending, struct xfp_artifact *artifact, struct xfp_error *err)
-{
-	struct xfp_artifact_label label = {
-		.kind = kind,
-		.version = version,
-		.key = key->hex,
-		.key_text = key->text,
+	const struct xfp_production production = {
+		.store = &job->store,
+		.key = key,
+		.stamp = stamp,
 		.unit = job->unit->name,
-		.seconds = xfp_now() - job->started,
+		.started = job->started,
+		.ledger = job->ledger,
 	};
-	/* The key says what was in the files when they were digested: they must still be those. */
-	enum xfp_status status = job->ledger ? xfp_ledger_check_files(job->ledger, err) : XFP_OK;
+	bool hit;
+	enum xfp_status status = look(job, stamp, key->hex, &hit, err);
 
-	if (!status)
-		status = xfp_artifact_finish(artifact, &label, err);
-	return status ? status : xfp_pending_publish(pending, false, err);
+	strcpy(job->event.key, key->hex);
+	strcpy(job->event.outcome, hit ? "hit" : "made");
+	return status || hit ? status : xfp_produce(&production, fill, own, err);
 }
 
 enum xfp_status xfp_job_stamp(const struct xfp_job *job, enum xfp_stamp stamp, const char *key, struct xfp_error *err)
 {
-	enum xfp_status status = xfp_ledger_check_files(job->ledger, err);
+	enum xfp_status status = xfp_steps[stamp].weights ? xfp_ledger_check_files(job->ledger, err) : XFP_OK;
 
 	if (!status)
 		return xfp_stamp_write(job->work, job->number, stamp, key, err);

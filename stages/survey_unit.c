@@ -16,7 +16,7 @@
 #include "stages/quantize/aim.h"
 #include "stages/quantize/scan.h"
 #include "stages/quantize/survey.h"
-#include "stages/work/work.h"
+#include "stages/stage.h"
 
 static enum xfp_status measure(const struct xfp_job *job, const struct xfp_peaks *peaks, struct xfp_surveyed *surveyed,
 			       struct xfp_error *err)
@@ -34,22 +34,21 @@ static enum xfp_status measure(const struct xfp_job *job, const struct xfp_peaks
 	return status;
 }
 
-static enum xfp_status produce(struct xfp_job *job, const struct xfp_peaks *peaks, struct xfp_surveyed *surveyed,
-			       const struct xfp_key *key, struct xfp_error *err)
-{
-	struct xfp_artifact artifact = { 0 };
-	struct xfp_pending pending = { 0 };
-	enum xfp_status status = measure(job, peaks, surveyed, err);
+/* What an artifact is made of, and whether it was. */
+struct survey_making {
+	struct xfp_job *job;
+	const struct xfp_peaks *peaks;
+	struct xfp_surveyed *surveyed;
+	bool measured;
+};
 
-	if (!status)
-		status = xfp_job_create(job, key, &pending, &artifact, err);
-	if (!status)
-		status = xfp_surveyed_write(&artifact, surveyed, err);
-	if (!status)
-		status = xfp_job_publish(job, key, XFP_SURVEY_KIND, XFP_SURVEY_VERSION, &pending, &artifact, err);
-	xfp_artifact_close(&artifact);
-	xfp_pending_discard(&pending);
-	return status;
+static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp_error *err)
+{
+	struct survey_making *making = own;
+	enum xfp_status status = measure(making->job, making->peaks, making->surveyed, err);
+
+	making->measured = true;
+	return status ? status : xfp_surveyed_write(artifact, making->surveyed, err);
 }
 
 /* Of an artifact that is there. */
@@ -57,8 +56,7 @@ static enum xfp_status read_again(struct xfp_job *job, struct xfp_surveyed *surv
 				  struct xfp_error *err)
 {
 	struct xfp_artifact artifact = { 0 };
-	enum xfp_status status =
-		xfp_job_open_key(job, XFP_STAMP_SURVEY, key->hex, XFP_SURVEY_KIND, XFP_SURVEY_VERSION, &artifact, err);
+	enum xfp_status status = xfp_job_open_key(job, XFP_STAMP_SURVEY, key->hex, &artifact, err);
 
 	xfp_surveyed_free(surveyed);
 	if (!status)
@@ -74,7 +72,7 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 	struct xfp_key key = { 0 };
 	uint64_t samples = xfp_survey_rows(unit);
 	struct xfp_peaks peaks = { .samples = samples, .sample = malloc(samples * sizeof *peaks.sample) };
-	bool hit;
+	struct survey_making making = { .job = job, .peaks = &peaks, .surveyed = surveyed };
 	enum xfp_status status = peaks.sample ? XFP_OK : xfp_no_memory(err);
 
 	if (!status)
@@ -84,9 +82,9 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 								  (const uint8_t(*)[16])surveyed->known.source },
 					&job->parameters, &key, err);
 	if (!status)
-		status = xfp_job_hit(job, XFP_STAMP_SURVEY, key.hex, XFP_SURVEY_KIND, XFP_SURVEY_VERSION, &hit, err);
-	if (!status)
-		status = hit ? read_again(job, surveyed, &key, err) : produce(job, &peaks, surveyed, &key, err);
+		status = xfp_job_make(job, XFP_STAMP_SURVEY, &key, fill, &making, err);
+	if (!status && !making.measured)
+		status = read_again(job, surveyed, &key, err);
 	if (!status) {
 		xfp_aim(surveyed->list, surveyed->count, unit, &job->policy, &aimed);
 		status = xfp_job_stamp(job, XFP_STAMP_SURVEY, key.hex, err);
@@ -119,10 +117,8 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 int main(int argc, char **argv)
 {
 	static const struct xfp_stage stage = {
-		.program = "xfp-survey",
-		.name = "survey",
+		.step = XFP_STAMP_SURVEY,
 		.summary = "Measures every candidate with every outlier threshold on some of a unit's rows.",
-		.is_survey = true,
 		.run = run,
 	};
 

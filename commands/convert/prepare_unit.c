@@ -11,6 +11,7 @@
 #include "stages/quantize/aim.h"
 #include "stages/quantize/sample.h"
 #include "stages/quantize/select.h"
+#include "stages/work/produce.h"
 
 struct planning {
 	struct xfp_conversion *c;
@@ -103,22 +104,23 @@ static bool find_candidates(const struct planning *p, const struct measuring *me
 	return true;
 }
 
+static enum xfp_status fill_choice(void *choice, struct xfp_artifact *artifact, struct xfp_error *err)
+{
+	return xfp_choice_write(artifact, choice, err);
+}
+
 /* What xfp-autoselect would write. A cache that cannot be written is left to that stage to report. */
 static void write_choice(const struct planning *p, const struct xfp_key *key)
 {
 	struct xfp_conversion *c = p->c;
-	struct xfp_job job = { .store = c->store, .unit = p->unit, .number = p->number, .started = xfp_now() };
-	struct xfp_artifact artifact = { 0 };
-	struct xfp_pending pending = { 0 };
+	const struct xfp_production production = {
+		.store = &c->store, .key = key, .stamp = XFP_STAMP_CHOICE, .unit = p->unit->name, .started = xfp_now()
+	};
 
 	if (c->store.read_only || c->options.dry_run)
 		return;
-	if (!xfp_job_create(&job, key, &pending, &artifact, NULL) &&
-	    !xfp_choice_write(&artifact, &p->state->choice, NULL) &&
-	    !xfp_job_publish(&job, key, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, &pending, &artifact, NULL))
+	if (!xfp_produce(&production, fill_choice, &p->state->choice, NULL))
 		xfp_manifest_ingest(c->manifest, &c->store, key->hex, NULL);
-	xfp_artifact_close(&artifact);
-	xfp_pending_discard(&pending);
 }
 
 static void take_key(char hex[33], struct xfp_key *key)
@@ -170,8 +172,8 @@ static bool find_choice(const struct planning *p, const struct xfp_select_input 
 	return found;
 }
 
-/* Measurements of the first fits, or of the extended ones, added to what there is to choose from; XFP_WANT_EXTENDED: some
- * are missing. */
+/* Measurements of the first fits, or of the extended ones, added to what there is to choose from; XFP_WANT_EXTENDED:
+ * some are missing. */
 static enum xfp_status find_fits(const struct planning *p, bool extended, struct measured_fits *measured,
 				 struct xfp_select_input *input, struct xfp_error *err)
 {

@@ -2,8 +2,8 @@
 /*
  * stages.h - the table of stages: what is done with a unit, step by step, in its order.
  *
- * This is the one list of them. A step is one run of a stage's executable for one unit: it makes one artifact and leaves
- * one stamp. A fit has two steps, since the extended set is measured by a second run of the same executable. make has
+ * This is the one list of them. A step is one run of a stage's executable for one unit: it makes one artifact and
+ * leaves one stamp. A fit has two steps, since the extended set is measured by a second run of the same executable. make has
  * rules for the same steps (pipelines/graph.mk and unit.mk), which tests/unit/test_stages.c holds against the table.
  *
  * Not in it are the stages that work on no unit: inspect, which comes before them all, and bundle, which comes after.
@@ -68,8 +68,8 @@ enum xfp_stamp xfp_step_extended(enum xfp_stamp stamp);
  * too. */
 bool xfp_step_wanted(const struct xfp_parameters *parameters, enum xfp_stamp stamp, bool extended);
 
-/* The kinds of artifacts in the order in which steps make them, each once: the name of one, NULL after the last; and the
- * place of a name, which is behind the last for one that is none. */
+/* The kinds of artifacts in the order in which steps make them, each once: the name of one, NULL after the last; and
+ * the place of a name, which is behind the last for one that is none. */
 const char *xfp_kind_at(unsigned place);
 unsigned xfp_kind_place(const char *kind);
 

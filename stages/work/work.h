@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * work.h - the work folder of one conversion, and the frame that every unit stage runs in.
+ * work.h - the work folder of one conversion: parameters, stamps, events.
  *
  *   ledger.h5           schemas/ledger.h, by xfp-inspect
  *   units.mk            "UNITS = u000000 u000001 ...", by xfp-inspect
@@ -95,66 +95,5 @@ void xfp_unit_format(uint32_t unit, char text[16]);
 
 /* Where a matrix is, as the manifest names it (cache/manifest.h). */
 void xfp_region_format(const struct xfp_matrix_source *source, char text[160]);
-
-/* ---- the frame of a stage ---------------------------------------------------------------------- */
-
-struct xfp_job {
-	const char *work;
-	struct xfp_store store;
-	struct xfp_parameters parameters; /* `bits` are those that this unit's fits measure */
-	struct xfp_policy policy;         /* what they say of the unit */
-	struct xfp_ledger *ledger;        /* of this unit only */
-	const struct xfp_ledger_unit *unit;
-	uint32_t number;
-	bool aimed;             /* the parameters are narrowed by the unit's survey */
-	bool extended;          /* --extended (lloyd-fit, libfit) */
-	double started;         /* monotonic seconds */
-	struct xfp_event event; /* outcome and key are filled in by the stage */
-};
-
-struct xfp_stage {
-	const char *program; /* "xfp-lloyd-fit" */
-	const char *name;    /* "lloyd-fit" */
-	const char *summary; /* one sentence for --help */
-	bool takes_extended;
-	bool is_survey; /* what it makes decides the parameters of the unit's other stages */
-	enum xfp_status (*run)(struct xfp_job *job, struct xfp_error *err);
-	/* For all units at once, into a file (xfp-bundle), where `run` is NULL. `expected`: --expect, or NULL. */
-	enum xfp_status (*run_all)(const char *work, const char *cache, const char *expected, const char *path,
-				   char told[65], struct xfp_error *err);
-};
-
-/* Parse the common options (--work, --cache, --help, --version), open everything, run, record the
- * event, report a failure as "program: unit NAME: message". Returns the exit status. */
-int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage);
-
-/* Open the artifact that an earlier stage's stamp names. A damaged one is removed with its stamp and
- * those after it, and the status is XFP_DAMAGED; so is a stamp without an artifact. One that cannot be
- * opened or read is XFP_FAILED, and stays. */
-enum xfp_status xfp_job_open(struct xfp_job *job, enum xfp_stamp stamp, const char *kind, uint32_t version,
-			     struct xfp_artifact *artifact, char key[33], struct xfp_error *err);
-
-/* The same by a key that another artifact names; `stamp` is the one that goes when it is damaged. */
-enum xfp_status xfp_job_open_key(struct xfp_job *job, enum xfp_stamp stamp, const char *key, const char *kind,
-				 uint32_t version, struct xfp_artifact *artifact, struct xfp_error *err);
-enum xfp_status xfp_stamped_open(const struct xfp_store *store, const char *work, uint32_t unit, enum xfp_stamp stamp,
-				 const char *key, const char *kind, uint32_t version, struct xfp_artifact *artifact,
-				 struct xfp_error *err);
-
-/* Whether the artifact of `key` is there and sound; a damaged one is removed. One that cannot be opened or read is
- * XFP_FAILED: it is neither removed nor made again. Sets the event's key and outcome ("hit" or "made"). */
-enum xfp_status xfp_job_hit(struct xfp_job *job, enum xfp_stamp stamp, const char *key, const char *kind,
-			    uint32_t version, bool *hit, struct xfp_error *err);
-
-/* Start the artifact of a key; then label, close and publish it. The caller closes the artifact and
- * discards the pending file on failure (both are safe when finished). */
-enum xfp_status xfp_job_create(struct xfp_job *job, const struct xfp_key *key, struct xfp_pending *pending,
-			       struct xfp_artifact *artifact, struct xfp_error *err);
-enum xfp_status xfp_job_publish(struct xfp_job *job, const struct xfp_key *key, const char *kind, uint32_t version,
-				struct xfp_pending *pending, struct xfp_artifact *artifact, struct xfp_error *err);
-
-/* The stamp of a stage that reads weights, once its artifact is there: made, or found after the weights were read for
- * its key. Either way the files must still be those that were inspected, or the stamp would speak of others. */
-enum xfp_status xfp_job_stamp(const struct xfp_job *job, enum xfp_stamp stamp, const char *key, struct xfp_error *err);
 
 #endif

@@ -99,27 +99,27 @@ static uint32_t surveyed(struct subject *s, uint64_t rows, const struct xfp_thre
 /* ---- against a fit ----------------------------------------------------------------------------- */
 
 /* An outliers artifact without any, as outlier-extract makes it for threshold none. */
+static enum xfp_status fill_nothing(void *own, struct xfp_artifact *artifact, struct xfp_error *err)
+{
+	struct subject *s = own;
+
+	expect(xfp_outliers_begin(artifact, err), err);
+	for (uint32_t m = 0; m < s->unit.experts; m++)
+		expect(xfp_outliers_append(artifact, &s->known, m, NULL, 0, err), err);
+	return xfp_outliers_end(artifact, &s->known, err);
+}
+
 static void extract_nothing(struct subject *s)
 {
 	const struct xfp_key_source source = { XFP_F32, s->unit.experts, s->unit.rows, s->unit.cols,
 					       (const uint8_t(*)[16])s->known.source };
-	struct xfp_artifact artifact = { 0 };
-	struct xfp_pending pending = { 0 };
 	struct xfp_error err = { 0 };
 	struct xfp_key key;
 
 	s->job.parameters.outlier_sigma = 0;
 	expect(xfp_key_outliers(&source, &s->job.parameters, &key, &err), &err);
-	expect(xfp_job_create(&s->job, &key, &pending, &artifact, &err), &err);
-	expect(xfp_outliers_begin(&artifact, &err), &err);
-	for (uint32_t m = 0; m < s->unit.experts; m++)
-		expect(xfp_outliers_append(&artifact, &s->known, m, NULL, 0, &err), &err);
-	expect(xfp_outliers_end(&artifact, &s->known, &err), &err);
-	expect(xfp_job_publish(&s->job, &key, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, &pending, &artifact, &err),
-	       &err);
+	expect(xfp_job_make(&s->job, XFP_STAMP_OUTLIERS, &key, fill_nothing, s, &err), &err);
 	expect(xfp_stamp_write(*s->state, 0, XFP_STAMP_OUTLIERS, key.hex, &err), &err);
-	xfp_artifact_close(&artifact);
-	xfp_pending_discard(&pending);
 	xfp_key_free(&key);
 }
 
@@ -131,7 +131,7 @@ static uint32_t fitted(struct subject *s, enum xfp_fit_kind kind, struct xfp_can
 	char key[33];
 
 	expect(xfp_fit_unit(&s->job, kind, kind == XFP_FIT_BASE ? &xfp_fit_codebooks : &xfp_fit_libraries, &err), &err);
-	expect(xfp_job_open(&s->job, xfp_fit_stamp(kind), XFP_FIT_KIND, XFP_FIT_VERSION, &artifact, key, &err), &err);
+	expect(xfp_job_open(&s->job, xfp_fit_stamp(kind), &artifact, key, &err), &err);
 	expect(xfp_fit_read(&artifact, &fit, &err), &err);
 	xfp_artifact_close(&artifact);
 	for (uint32_t i = 0; i < fit.candidate_count; i++)
