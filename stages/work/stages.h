@@ -3,8 +3,9 @@
  * stages.h - the table of stages: what is done with a unit, step by step, in its order.
  *
  * This is the one list of them. A step is one run of a stage's executable for one unit: it makes one artifact and
- * leaves one stamp. A fit has two steps, since the extended set is measured by a second run of the same executable. make has
- * rules for the same steps (pipelines/graph.mk and unit.mk), which tests/unit/test_stages.c holds against the table.
+ * leaves one stamp. A fit has two steps, since the extended set is measured by a second run of the same executable.
+ * make has rules for the same steps (pipelines/graph.mk and unit.mk): tests/unit/test_stages.c holds them against this
+ * table.
  *
  * Not in it are the stages that work on no unit: inspect, which comes before them all, and bundle, which comes after.
  */
