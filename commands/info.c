@@ -11,30 +11,13 @@
 #include "base/dtype.h"
 #include "base/printable.h"
 #include "base/system/mapped.h"
-#include "base/system/next_option.h"
 #include "base/text/size.h"
+#include "commands/ui/command_line.h"
 #include "commands/ui/commands.h"
 #include "commands/ui/report.h"
 #include "schemas/json_print.h"
 #include "schemas/layout/classes.h"
 #include "schemas/parameters.h"
-
-static void usage(const char *program, FILE *out)
-{
-	fprintf(out, "usage: %s [--json] [--units] BUNDLE\n", program);
-}
-
-static void help(const char *program)
-{
-	usage(program, stdout);
-	puts("\n"
-	     "Tells what a bundle holds. Reads its index only: xfp verify checks its weights.\n"
-	     "\n"
-	     "      --json     one JSON object: every unit and every tensor\n"
-	     "      --units    a line for every unit, too\n"
-	     "  -h, --help     print this help and exit\n"
-	     "      --version  print the version and exit");
-}
 
 /* ---- JSON -------------------------------------------------------------------------------------- */
 
@@ -259,54 +242,36 @@ static void print_text(const struct xfp_bundle *bundle, const struct xfp_recorde
 
 int xfp_main_info(int argc, char **argv)
 {
-	enum { JSON = 256, UNITS, HELP, VERSION };
-	static const struct option options[] = {
-		{ "json", no_argument, NULL, JSON },
-		{ "units", no_argument, NULL, UNITS },
-		{ "help", no_argument, NULL, HELP },
-		{ "version", no_argument, NULL, VERSION },
-		{ 0 },
-	};
 	struct xfp_bundle *bundle = NULL;
 	struct xfp_recorded recorded = { .family = NULL };
 	bool json = false, units = false, told = false;
-	enum xfp_status status;
+	const struct xfp_option options[] = {
+		{ .name = "json", .text = "one JSON object: every unit and every tensor", .set = &json },
+		{ .name = "units", .text = "a line for every unit, too", .set = &units },
+		{ 0 },
+	};
+	struct xfp_command_line line = {
+		.usage = "xfp info [--json] [--units] BUNDLE",
+		.summary = "Tells what a bundle holds. Reads its index only: xfp verify checks its weights.",
+		.options = options,
+	};
 	struct xfp_error err;
-	int option;
+	const char *path;
+	int status;
 
-	optind = 0; /* whatever was parsed before */
-	while ((option = xfp_next_option_said(argc, argv, "", options)) >= 0) {
-		switch (option) {
-		case JSON:
-			json = true;
-			break;
-		case UNITS:
-			units = true;
-			break;
-		case HELP:
-			help(argv[0]);
-			return XFP_OK;
-		case VERSION:
-			printf("%s (xfp) %s\n", argv[0], PACKAGE_VERSION);
-			return XFP_OK;
-		default:
-			usage(argv[0], stderr);
-			return XFP_USAGE;
-		}
-	}
-	if (!xfp_one_bundle(argc, argv)) {
-		usage(argv[0], stderr);
+	if (!xfp_command_line_read(&line, argc, argv, &status))
+		return status;
+	if (!(path = xfp_command_line_bundle(&line)))
 		return XFP_USAGE;
-	}
-	xfp_mapped_begin(argv[0], argv[optind], NULL);
-	status = xfp_bundle_open(argv[optind], &bundle, &err);
+	xfp_mapped_begin(argv[0], path, NULL);
+	status = (int)xfp_bundle_open(path, &bundle, &err);
 	/* One of another version may say what this one does not understand; the units are there all the same. */
 	if (!status)
-		told = !xfp_recorded_read(bundle, argv[optind], &recorded, NULL);
+		told = !xfp_recorded_read(bundle, path, &recorded, NULL);
 	if (!status && json)
-		status = print_json(bundle, told ? &recorded : NULL, &err);
+		status = (int)print_json(bundle, told ? &recorded : NULL, &err);
 	else if (!status)
-		print_text(bundle, told ? &recorded : NULL, argv[optind], units);
+		print_text(bundle, told ? &recorded : NULL, path, units);
 	if (status)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 	xfp_recorded_free(&recorded);

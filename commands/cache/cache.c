@@ -11,7 +11,6 @@
 
 #include "base/printable.h"
 #include "base/system/file.h"
-#include "base/system/next_option.h"
 #include "base/text/misspelt.h"
 #include "commands/ui/commands.h"
 
@@ -22,34 +21,6 @@ static const struct xfp_cache_command *const commands[] = {
 
 /* ---- the frame --------------------------------------------------------------------------------- */
 
-enum { CACHE = 256, JSON, HELP, VERSION };
-
-static const struct option common[] = {
-	{ "cache", required_argument, NULL, CACHE },
-	{ "json", no_argument, NULL, JSON },
-	{ "help", no_argument, NULL, HELP },
-	{ "version", no_argument, NULL, VERSION },
-};
-#define COMMON (sizeof common / sizeof common[0])
-#define MOST_OPTIONS 16
-
-static void usage(const struct xfp_cache_command *command, FILE *out)
-{
-	fprintf(out, "usage: xfp cache %s%s\n", command->name, command->synopsis);
-}
-
-static void help(const struct xfp_cache_command *command)
-{
-	usage(command, stdout);
-	printf("\n%s\n\n"
-	       "      --cache DIR   the cache (default: XFP_CACHE, or xfp-cache)\n"
-	       "%s"
-	       "      --json        one JSON object, see xfp-cache(1)\n"
-	       "  -h, --help        print this help and exit\n"
-	       "      --version     print the version and exit\n",
-	       command->summary, command->options);
-}
-
 static const char *default_folder(void)
 {
 	const char *folder = getenv("XFP_CACHE");
@@ -57,51 +28,35 @@ static const char *default_folder(void)
 	return folder && *folder ? folder : "xfp-cache";
 }
 
-/* XFP_OK to go on, -1 when all is done, or XFP_USAGE with what is wrong already said. */
-static int parse(int argc, char **argv, const struct xfp_cache_command *command, struct xfp_cache_call *call)
+/* True to go on; otherwise *status is what to end with. */
+static bool parse(int argc, char **argv, const struct xfp_cache_command *command, struct xfp_cache_call *call,
+		  int *status)
 {
-	struct option options[MOST_OPTIONS] = { 0 };
-	struct xfp_error err;
-	size_t count = 0;
-	int option;
+	struct xfp_option options[XFP_CACHE_OPTIONS + 3] = {
+		{ .name = "cache",
+		  .value = "DIR",
+		  .text = "the cache (default: XFP_CACHE, or xfp-cache)",
+		  .into = &call->folder },
+	};
+	struct xfp_command_line line = {
+		.usage = command->usage,
+		.summary = command->summary,
+		.options = options,
+		.column = 20,
+	};
+	size_t count = command->options ? command->options(call, options + 1) : 0;
 
-	while (command->own && command->own[count].name && count < MOST_OPTIONS - COMMON - 1) {
-		options[count] = command->own[count];
-		count++;
+	options[count + 1] =
+		(struct xfp_option){ .name = "json", .text = "one JSON object, see xfp-cache(1)", .set = &call->json };
+	if (!xfp_command_line_read(&line, argc, argv, status))
+		return false;
+	if (line.argument_count > (command->takes_operand ? 1 : 0)) {
+		*status = xfp_command_line_refuse(&line, "'%s' is one argument too many",
+						  xfp_printable(line.arguments[line.argument_count - 1]).text);
+		return false;
 	}
-	memcpy(options + count, common, sizeof common);
-	optind = 0; /* whatever was parsed before */
-	while ((option = xfp_next_option_said(argc, argv, command->letters ? command->letters : "", options)) >= 0) {
-		switch (option) {
-		case CACHE:
-			call->folder = optarg;
-			break;
-		case JSON:
-			call->json = true;
-			break;
-		case HELP:
-			help(command);
-			return -1;
-		case VERSION:
-			printf("%s (xfp) %s\n", argv[0], PACKAGE_VERSION);
-			return -1;
-		case '?':
-			usage(command, stderr);
-			return XFP_USAGE;
-		default:
-			if (command->take(option, optarg, call, &err))
-				break;
-			fprintf(stderr, "%s: %s\n", argv[0], err.text);
-			return XFP_USAGE;
-		}
-	}
-	call->operand = argv[optind];
-	if (argc - optind > (command->takes_operand ? 1 : 0)) {
-		fprintf(stderr, "%s: '%s' is one argument too many\n", argv[0], xfp_printable(argv[argc - 1]).text);
-		usage(command, stderr);
-		return XFP_USAGE;
-	}
-	return XFP_OK;
+	call->operand = line.argument_count ? line.arguments[0] : NULL;
+	return true;
 }
 
 static int run(const struct xfp_cache_command *command, int argc, char **argv)
@@ -116,13 +71,13 @@ static int run(const struct xfp_cache_command *command, int argc, char **argv)
 		return XFP_FAILED;
 	}
 	argv[0] = name;
-	if (!(status = parse(argc, argv, command, &call))) {
+	if (parse(argc, argv, command, &call, &status)) {
 		status = command->run(&call, &err);
 		if (status && *err.text)
 			fprintf(stderr, "%s: %s\n", name, err.text);
 	}
 	free(name);
-	return status < 0 ? XFP_OK : status;
+	return status;
 }
 
 /* ---- which command ----------------------------------------------------------------------------- */
@@ -130,7 +85,7 @@ static int run(const struct xfp_cache_command *command, int argc, char **argv)
 static void print_usage(FILE *out)
 {
 	for (size_t i = 0; i < COMMANDS; i++)
-		fprintf(out, "%s xfp cache %s%s\n", i ? "   or:" : "usage:", commands[i]->name, commands[i]->synopsis);
+		fprintf(out, "%s %s\n", i ? "   or:" : "usage:", commands[i]->usage);
 }
 
 static void print_help(void)

@@ -5,12 +5,11 @@
 #ifndef XFP_CACHE_H
 #define XFP_CACHE_H
 
-#include <getopt.h>
-
 #include "cache/census.h"
 #include "cache/explain.h"
 #include "cache/manifest.h"
 #include "cache/store.h"
+#include "commands/ui/command_line.h"
 #include "schemas/json_print.h"
 
 struct xfp_cache_call {
@@ -29,17 +28,16 @@ struct xfp_cache_call {
 	bool dry_run;                   /* gc */
 };
 
+#define XFP_CACHE_OPTIONS 8 /* of its own that a command has, at most */
+
 struct xfp_cache_command {
 	const char *name;
-	const char *synopsis;     /* what follows the name in the usage line */
-	const char *text;         /* of it in a list of commands */
-	const char *summary;      /* sentences for --help */
-	const char *options;      /* its own lines of --help, each ended by a newline, or "" */
-	const struct option *own; /* ended by { 0 } */
-	const char *letters;      /* those of them that are one letter, as for getopt; NULL: none */
+	const char *usage;   /* from "xfp" on */
+	const char *text;    /* of it in a list of commands */
+	const char *summary; /* sentences for --help */
 	bool takes_operand;
-	/* An option of its own; false with the reason in `err`: a usage error. */
-	bool (*take)(int option, const char *value, struct xfp_cache_call *call, struct xfp_error *err);
+	/* Fill in its own options, which write to `call`; NULL: it has none. Returns how many. */
+	size_t (*options)(struct xfp_cache_call *call, struct xfp_option own[XFP_CACHE_OPTIONS]);
 	/* Returns an exit status; what it could not do is in `err`. */
 	int (*run)(const struct xfp_cache_call *call, struct xfp_error *err);
 };

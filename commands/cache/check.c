@@ -248,40 +248,44 @@ static bool parse_subset(const char *text, struct xfp_cache_call *call)
 	return true;
 }
 
-enum { READ = 1, SUBSET, REMOVE };
-
-static bool take(int option, const char *value, struct xfp_cache_call *call, struct xfp_error *err)
+static enum xfp_status take_subset(const struct xfp_option *option, const char *where, const char *value,
+				   struct xfp_error *err)
 {
-	if (option == REMOVE) {
-		call->remove = true;
-		return true;
-	}
+	struct xfp_cache_call *call = option->context;
+
 	call->read = true;
-	if (option == READ || parse_subset(value, call))
-		return true;
-	xfp_fail(err, XFP_USAGE, "--read-data-subset %s: write 2/7 for the second of seven parts, or 5%%",
-		 xfp_printable(value).text);
-	return false;
+	if (parse_subset(value, call))
+		return XFP_OK;
+	return xfp_fail(err, XFP_USAGE, "%s %s: write 2/7 for the second of seven parts, or 5%%", where,
+			xfp_printable(value).text);
 }
 
-static const struct option own[] = {
-	{ "read-data", no_argument, NULL, READ },
-	{ "read-data-subset", required_argument, NULL, SUBSET },
-	{ "remove", no_argument, NULL, REMOVE },
-	{ 0 },
-};
+static size_t options(struct xfp_cache_call *call, struct xfp_option own[XFP_CACHE_OPTIONS])
+{
+	size_t count = 0;
+
+	own[count++] = (struct xfp_option){ .name = "read-data",
+					    .text = "read every artifact and check its digest",
+					    .set = &call->read };
+	own[count++] = (struct xfp_option){ .name = "read-data-subset",
+					    .value = "PART",
+					    .text = "only of a part: 2/7 is the second of seven, 5% are drawn at "
+						    "random",
+					    .take = take_subset,
+					    .context = call };
+	own[count++] = (struct xfp_option){ .name = "remove",
+					    .text = "remove damaged artifacts; they are made again when they are "
+						    "wanted",
+					    .set = &call->remove };
+	return count;
+}
 
 const struct xfp_cache_command xfp_cache_check = {
 	.name = "check",
-	.synopsis = " [--cache DIR] [--read-data] [--read-data-subset PART] [--remove] [--json]",
+	.usage = "xfp cache check [--cache DIR] [--read-data] [--read-data-subset PART] [--remove] [--json]",
 	.text = "whether it is whole",
 	.summary = "Checks names, sizes and headers of the artifacts, and the manifest; reads their data on request.\n"
 		   "Status 3 when something is damaged.",
-	.options = "      --read-data   read every artifact and check its digest\n"
-		   "      --read-data-subset PART\n"
-		   "                    only of a part: 2/7 is the second of seven, 5% are drawn at random\n"
-		   "      --remove      remove damaged artifacts; they are made again when they are wanted\n",
-	.own = own,
-	.take = take,
+	.options = options,
 	.run = run,
 };

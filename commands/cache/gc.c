@@ -225,8 +225,6 @@ static int run(const struct xfp_cache_call *call, struct xfp_error *err)
 
 /* ---- the command ------------------------------------------------------------------------------- */
 
-enum { KEEP_RUNS = 1, MAX_SIZE, OLDER_THAN, DRY_RUN = 'n' };
-
 static bool parse_count(const char *text, uint64_t most, uint64_t *count)
 {
 	char *end;
@@ -236,61 +234,71 @@ static bool parse_count(const char *text, uint64_t most, uint64_t *count)
 	return !errno && *text >= '0' && *text <= '9' && !*end && *count <= most;
 }
 
-static bool take(int option, const char *value, struct xfp_cache_call *call, struct xfp_error *err)
+static enum xfp_status take_keep(const struct xfp_option *option, const char *where, const char *value,
+				 struct xfp_error *err)
 {
-	uint64_t count = 0;
+	uint64_t count;
 
-	switch (option) {
-	case KEEP_RUNS:
-		if (!parse_count(value, 1000000, &count)) {
-			xfp_fail(err, XFP_USAGE, "--keep-runs %s: write a number of runs; 0 keeps none",
-				 xfp_printable(value).text);
-			return false;
-		}
-		call->keep_runs = (uint32_t)count;
-		return true;
-	case MAX_SIZE:
-		if (xfp_size_parse(value, &call->max_size))
-			return true;
-		xfp_fail(err, XFP_USAGE, "--max-size %s: is no size; write 500MB, 20G or 4GiB",
-			 xfp_printable(value).text);
-		return false;
-	case OLDER_THAN:
-		if (parse_count(value, 100000, &call->days) && call->days)
-			return true;
-		xfp_fail(err, XFP_USAGE, "--older-than %s: write a number of days, 1 or more",
-			 xfp_printable(value).text);
-		return false;
-	default:
-		call->dry_run = true;
-		return true;
-	}
+	if (!parse_count(value, 1000000, &count))
+		return xfp_fail(err, XFP_USAGE, "%s %s: write a number of runs; 0 keeps none", where,
+				xfp_printable(value).text);
+	*(uint32_t *)option->context = (uint32_t)count;
+	return XFP_OK;
 }
 
-static const struct option own[] = {
-	{ "keep-runs", required_argument, NULL, KEEP_RUNS },
-	{ "max-size", required_argument, NULL, MAX_SIZE },
-	{ "older-than", required_argument, NULL, OLDER_THAN },
-	{ "dry-run", no_argument, NULL, DRY_RUN },
-	{ 0 },
-};
+static enum xfp_status take_size(const struct xfp_option *option, const char *where, const char *value,
+				 struct xfp_error *err)
+{
+	if (xfp_size_parse(value, option->context))
+		return XFP_OK;
+	return xfp_fail(err, XFP_USAGE, "%s %s: is no size; write 500MB, 20G or 4GiB", where,
+			xfp_printable(value).text);
+}
+
+static enum xfp_status take_days(const struct xfp_option *option, const char *where, const char *value,
+				 struct xfp_error *err)
+{
+	uint64_t *days = option->context;
+
+	if (parse_count(value, 100000, days) && *days)
+		return XFP_OK;
+	return xfp_fail(err, XFP_USAGE, "%s %s: write a number of days, 1 or more", where, xfp_printable(value).text);
+}
+
+static size_t options(struct xfp_cache_call *call, struct xfp_option own[XFP_CACHE_OPTIONS])
+{
+	size_t count = 0;
+
+	own[count++] = (struct xfp_option){ .name = "keep-runs",
+					    .value = "N",
+					    .text = "keep what the last N successful runs of each output use "
+						    "(default 1)",
+					    .take = take_keep,
+					    .context = &call->keep_runs };
+	own[count++] = (struct xfp_option){ .name = "max-size",
+					    .value = "BYTES",
+					    .text = "remove no more than it takes, longest unused first; with K, M, "
+						    "G, T, or KiB ...",
+					    .take = take_size,
+					    .context = &call->max_size };
+	own[count++] = (struct xfp_option){ .name = "older-than",
+					    .value = "DAYS",
+					    .text = "only what was neither made nor used since",
+					    .take = take_days,
+					    .context = &call->days };
+	own[count++] = (struct xfp_option){
+		.name = "dry-run", .letter = 'n', .text = "remove nothing; list what would go", .set = &call->dry_run
+	};
+	return count;
+}
 
 const struct xfp_cache_command xfp_cache_gc = {
 	.name = "gc",
-	.synopsis = " [--cache DIR] [--keep-runs N] [--max-size BYTES] [--older-than DAYS] [-n] [--json]",
+	.usage = "xfp cache gc [--cache DIR] [--keep-runs N] [--max-size BYTES] [--older-than DAYS] [-n] [--json]",
 	.text = "remove what no recent run uses",
 	.summary = "Removes artifacts that no recent run of an output that is still there uses, and what dead\n"
 		   "processes left behind. Not while a conversion uses the cache.\n"
 		   "Files that xfp did not make are named and left alone.",
-	.options =
-		"      --keep-runs N  keep what the last N successful runs of each output use (default 1)\n"
-		"      --max-size BYTES\n"
-		"                    remove no more than it takes, longest unused first; with K, M, G, T, or KiB ...\n"
-		"      --older-than DAYS\n"
-		"                    only what was neither made nor used since\n"
-		"  -n, --dry-run     remove nothing; list what would go\n",
-	.letters = "n",
-	.own = own,
-	.take = take,
+	.options = options,
 	.run = run,
 };

@@ -201,71 +201,69 @@ static int run(const struct xfp_cache_call *call, struct xfp_error *err)
 	return status;
 }
 
-enum { KIND = 1, UNIT, SORT, REVERSE, KEYS };
-
-static bool is_kind(const char *value, struct xfp_error *err)
+static enum xfp_status take_kind(const struct xfp_option *option, const char *where, const char *value,
+				 struct xfp_error *err)
 {
-	char names[128] = "";
 	unsigned place = xfp_kind_place(value);
+	char names[128] = "";
 	int length = 0;
 
+	*(const char **)option->context = value;
 	if (xfp_kind_at(place))
-		return true;
+		return XFP_OK;
 	for (unsigned i = 0; i < place; i++)
 		length += snprintf(names + length, sizeof names - (size_t)length, "%s%s",
 				   !i              ? ""
 				   : i + 1 < place ? ", "
 						   : " and ",
 				   xfp_kind_at(i));
-	xfp_fail(err, XFP_USAGE, "--kind %s: is none of %s", xfp_printable(value).text, names);
-	return false;
+	return xfp_fail(err, XFP_USAGE, "%s %s: is none of %s", where, xfp_printable(value).text, names);
 }
 
-static bool take(int option, const char *value, struct xfp_cache_call *call, struct xfp_error *err)
+static enum xfp_status take_sort(const struct xfp_option *option, const char *where, const char *value,
+				 struct xfp_error *err)
 {
-	switch (option) {
-	case KIND:
-		call->kind = value;
-		return is_kind(value, err);
-	case UNIT:
-		call->unit = value;
-		return true;
-	case SORT:
-		call->sort = value;
-		for (size_t i = 0; i < ORDERS; i++)
-			if (!strcmp(value, orders[i]))
-				return true;
-		xfp_fail(err, XFP_USAGE, "--sort %s: is none of unit, key, kind, size and made",
-			 xfp_printable(value).text);
-		return false;
-	case REVERSE:
-		call->reverse = true;
-		return true;
-	default:
-		call->keys = true;
-		return true;
-	}
+	*(const char **)option->context = value;
+	for (size_t i = 0; i < ORDERS; i++)
+		if (!strcmp(value, orders[i]))
+			return XFP_OK;
+	return xfp_fail(err, XFP_USAGE, "%s %s: is none of unit, key, kind, size and made", where,
+			xfp_printable(value).text);
 }
 
-static const struct option own[] = {
-	{ "kind", required_argument, NULL, KIND }, { "unit", required_argument, NULL, UNIT },
-	{ "sort", required_argument, NULL, SORT }, { "reverse", no_argument, NULL, REVERSE },
-	{ "keys", no_argument, NULL, KEYS },       { 0 },
-};
+static size_t options(struct xfp_cache_call *call, struct xfp_option own[XFP_CACHE_OPTIONS])
+{
+	size_t count = 0;
+
+	own[count++] = (struct xfp_option){ .name = "kind",
+					    .value = "KIND",
+					    .text = "only survey, outliers, fit, choice or packed",
+					    .take = take_kind,
+					    .context = &call->kind };
+	own[count++] = (struct xfp_option){ .name = "unit",
+					    .value = "GLOB",
+					    .text = "only those made for a unit whose name matches",
+					    .into = &call->unit };
+	own[count++] = (struct xfp_option){ .name = "sort",
+					    .value = "ORDER",
+					    .text = "unit (the default), key, kind, size or made",
+					    .take = take_sort,
+					    .context = &call->sort };
+	own[count++] = (struct xfp_option){ .name = "reverse", .text = "the other way round", .set = &call->reverse };
+	own[count++] = (struct xfp_option){ .name = "keys",
+					    .text = "whole keys, and what each is the digest of",
+					    .set = &call->keys };
+	return count;
+}
 
 const struct xfp_cache_command xfp_cache_ls = {
 	.name = "ls",
-	.synopsis = " [--cache DIR] [--kind KIND] [--unit GLOB] [--sort ORDER] [--reverse] [--keys] [--json] [KEY]",
+	.usage = "xfp cache ls [--cache DIR] [--kind KIND] [--unit GLOB] [--sort ORDER] "
+		 "[--reverse] [--keys] [--json] [KEY]",
 	.text = "the artifacts; of one, everything",
 	.summary = "Lists the artifacts of a cache. With KEY, or the beginning of one, tells everything about that\n"
 		   "artifact: what it was made from, what it measured, which runs use it.",
-	.options = "      --kind KIND   only survey, outliers, fit, choice or packed\n"
-		   "      --unit GLOB   only those made for a unit whose name matches\n"
-		   "      --sort ORDER  unit (the default), key, kind, size or made\n"
-		   "      --reverse     the other way round\n"
-		   "      --keys        whole keys, and what each is the digest of\n",
-	.own = own,
+	.options = options,
 	.takes_operand = true,
-	.take = take,
 	.run = run,
 };

@@ -18,6 +18,7 @@
 #include "base/system/temporary.h"
 #include "commands/compare/compare.h"
 #include "commands/convert/run_inspect.h"
+#include "commands/ui/command_line.h"
 #include "commands/ui/commands.h"
 #include "schemas/policy.h"
 #include "stages/quantize/threads.h"
@@ -292,11 +293,7 @@ int xfp_main_compare(int argc, char **argv)
 
 	wait_passively(argc, argv);
 	status = xfp_compare_parse(argc, argv, &comparison.request, &err);
-	if (!status && comparison.request.help) {
-		xfp_compare_help(name);
-	} else if (!status && comparison.request.version) {
-		printf("xfp %s\n", PACKAGE_VERSION);
-	} else if (!status) {
+	if (!status && !comparison.request.told) {
 		xfp_signals_hold(&signals);
 		status = compare(&comparison, &signals, &err);
 		if (status && !signals.interrupted && *err.text)
@@ -304,11 +301,11 @@ int xfp_main_compare(int argc, char **argv)
 		comparison_free(&comparison);
 		xfp_signals_release(&signals);
 		return (int)status;
-	} else {
-		fprintf(stderr, "%s: %s\n", name, err.text);
 	}
+	if (status)
+		fprintf(stderr, "%s: %s\n", name, err.text);
 	if (status == XFP_USAGE)
-		fprintf(stderr, "Try '%s --help'.\n", name);
+		xfp_point_to_help(name);
 	xfp_compare_request_free(&comparison.request);
 	return (int)status;
 }

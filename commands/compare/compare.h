@@ -33,13 +33,12 @@ struct xfp_compare_request {
 	uint64_t rows;                    /* of a unit, 0: usual; UINT64_MAX: all */
 	const char *plot;                 /* NULL: none */
 	bool json, csv, per_unit;
-	bool help, version; /* asked for, and nothing else was looked at */
+	bool told; /* --help or --version was asked for and printed, and nothing else looked at */
 };
 
 /* argv[0] is the name for messages. What is wrong is XFP_USAGE. The request borrows from argv. */
 enum xfp_status xfp_compare_parse(int argc, char **argv, struct xfp_compare_request *request, struct xfp_error *err);
 void xfp_compare_request_free(struct xfp_compare_request *request);
-void xfp_compare_help(const char *program);
 
 /* ---- what is found ----------------------------------------------------------------------------- */
 

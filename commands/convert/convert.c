@@ -24,6 +24,7 @@
 #include "commands/convert/progress.h"
 #include "commands/convert/resume.h"
 #include "commands/convert/run_make.h"
+#include "commands/ui/command_line.h"
 #include "commands/ui/commands.h"
 #include "stages/settings/like.h"
 
@@ -300,7 +301,7 @@ static void report(const struct xfp_conversion_command *command, int status, con
 	else if (!signals->interrupted && status && *err->text)
 		fprintf(stderr, "%s: %s\n", name, err->text);
 	if (status == XFP_USAGE && !signals->interrupted)
-		fprintf(stderr, "Try '%s --help'.\n", name);
+		xfp_point_to_help(name);
 }
 
 static int prepare(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
@@ -340,16 +341,9 @@ int xfp_run_command(int argc, char **argv, const struct xfp_conversion_command *
 		return XFP_FAILED;
 	}
 	memcpy(words, argv, ((size_t)argc + 1) * sizeof *words);
-	status = (int)xfp_options_parse(argc, argv, command->planning, &c.options, &err);
-	if (!status && c.options.help) {
-		printf("usage: %s %s\n\n%s\n\n", argv[0], command->synopsis, command->summary);
-		xfp_options_print();
-		xfp_options_free(&c.options);
-		free(words);
-		return XFP_OK;
-	}
-	if (!status && c.options.version) {
-		printf("xfp %s\n", PACKAGE_VERSION);
+	status = (int)xfp_options_parse(argc, argv, command->usage, command->summary, command->planning, &c.options,
+					&err);
+	if (!status && c.options.told) {
 		xfp_options_free(&c.options);
 		free(words);
 		return XFP_OK;
@@ -373,12 +367,10 @@ int xfp_run_command(int argc, char **argv, const struct xfp_conversion_command *
 	return status;
 }
 
-#define SYNOPSIS "[OPTION ...] MODEL -o OUT.xfp"
-
 int xfp_main_convert(int argc, char **argv)
 {
 	static const struct xfp_conversion_command command = {
-		.synopsis = SYNOPSIS,
+		.usage = "xfp convert [OPTION ...] MODEL -o OUT.xfp",
 		.summary =
 			"Quantizes the weights of a checkpoint into one bundle, with as few bits as the floors allow.",
 		.done = "finished",
@@ -391,7 +383,7 @@ int xfp_main_convert(int argc, char **argv)
 int xfp_main_prepare(int argc, char **argv)
 {
 	static const struct xfp_conversion_command command = {
-		.synopsis = SYNOPSIS,
+		.usage = "xfp prepare [OPTION ...] MODEL -o OUT.xfp",
 		.summary =
 			"Brings a conversion's work folder up to date and lists what is missing; see xfp-pipelines(7).",
 		.done = "prepared",

@@ -8,10 +8,10 @@
 #include "commands/convert/run_make.h"
 
 struct xfp_conversion_command {
-	const char *synopsis; /* what --help shows after the command's name */
-	const char *summary;  /* one sentence */
-	bool planning;        /* it changes nothing (options.h) and has nothing to go on with when interrupted */
-	const char *done;     /* what the work folder says of a run that succeeded, run_record.h; NULL: it has none */
+	const char *usage;   /* what --help shows of it, from "xfp" on */
+	const char *summary; /* one sentence */
+	bool planning;       /* it changes nothing (options.h) and has nothing to go on with when interrupted */
+	const char *done;    /* what the work folder says of a run that succeeded, run_record.h; NULL: it has none */
 	int (*run)(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err);
 };
 

@@ -11,89 +11,16 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
-#include "base/system/next_option.h"
 #include "checkpoints/hub.h"
 #include "commands/convert/given.h"
 #include "commands/convert/stray_names.h"
+#include "commands/ui/command_line.h"
 #include "stages/settings/settings.h"
-
-enum option_id {
-	OPT_PROFILE = 256,
-	OPT_LIKE,
-	OPT_FAMILY,
-	OPT_CACHE,
-	OPT_WORK,
-	OPT_DROP_CACHE,
-	OPT_REHASH,
-	OPT_JSON,
-	OPT_VERSION,
-	OPT_SETTING /* and from here on, those of settings.h by their numbers */
-};
-
-struct option_row {
-	const char *name;
-	int id;
-	const char *value; /* what --help calls it; NULL: a switch */
-	const char *text;
-};
-
-/* In the order of --help; the settings come after the first. */
-static const struct option_row rows[] = {
-	{ "output", 'o', "OUT.xfp", "the bundle to write" },
-	{ "profile", OPT_PROFILE, "NAME|FILE",
-	  "settings to start from: careful, paper-v2, paper-v2a, small or a file" },
-	{ "like", OPT_LIKE, "BUNDLE", "the settings of BUNDLE, and its bytes, or status 4" },
-	{ "family", OPT_FAMILY, "NAME|FILE", "rules of this model family, not those the config names" },
-	{ "cache", OPT_CACHE, "DIR", "artifacts and manifest [xfp-cache beside OUT]" },
-	{ "work", OPT_WORK, "DIR", "state and log of this conversion [OUT.xfp.work]" },
-	{ "drop-cache", OPT_DROP_CACHE, NULL, "once the bundle is written, remove the artifacts that only it needed" },
-	{ "jobs", 'j', "N", "units in flight [one a processor]" },
-	{ "keep-going", 'k', NULL, "finish the other units when one fails" },
-	{ "dry-run", 'n', NULL, "say what would be done, do nothing" },
-	{ "rehash", OPT_REHASH, NULL, "read the whole checkpoint again even where it seems unchanged, and the bundle" },
-	{ "json", OPT_JSON, NULL, "the summary as JSON" },
-	{ "quiet", 'q', NULL, "no progress and no summary" },
-	{ "help", 'h', NULL, "this text" },
-	{ "version", OPT_VERSION, NULL, "the version" },
-};
-#define ROWS (sizeof rows / sizeof rows[0])
-
-/* Of all options, the settings among them; false at the end. */
-static bool row_at(size_t i, struct option_row *row)
-{
-	if (i >= 1 && i <= xfp_settings_count) {
-		const struct xfp_setting *setting = &xfp_settings_table[i - 1];
-
-		*row = (struct option_row){ setting->name, OPT_SETTING + (int)i - 1, setting->value, setting->text };
-		return true;
-	}
-	i = i ? i - xfp_settings_count : 0;
-	if (i >= ROWS)
-		return false;
-	*row = rows[i];
-	return true;
-}
 
 struct parse {
 	struct xfp_options options;
 	struct xfp_given given;
 };
-
-void xfp_options_print(void)
-{
-	struct option_row row;
-
-	for (size_t i = 0; row_at(i, &row); i++) {
-		char left[64];
-
-		snprintf(left, sizeof left, "%s--%s%s%s", row.id < 256 ? "" : "    ", row.name, row.value ? " " : "",
-			 row.value ? row.value : "");
-		if (row.id < 256)
-			printf("  -%c, %-28s %s\n", row.id, left, row.text);
-		else
-			printf("  %-32s %s\n", left, row.text);
-	}
-}
 
 static bool parse_count(const char *text, unsigned most, unsigned *count)
 {
@@ -123,46 +50,118 @@ static bool replace(char **string, const char *text)
 	return true;
 }
 
-/* `where` is the option or the variable, for the message. */
-static enum xfp_status set(struct parse *parse, int id, const char *where, const char *text, struct xfp_error *err)
+static enum xfp_status take_text(char **place, const char *where, const char *text, const char *wanted,
+				 struct xfp_error *err)
+{
+	return replace(place, text) ? XFP_OK : xfp_fail(err, XFP_USAGE, "%s '%s': expected %s", where, text, wanted);
+}
+
+static enum xfp_status take_path(const struct xfp_option *option, const char *where, const char *text,
+				 struct xfp_error *err)
+{
+	return take_text(option->context, where, text, "a path", err);
+}
+
+static enum xfp_status take_profile(const struct xfp_option *option, const char *where, const char *text,
+				    struct xfp_error *err)
+{
+	return take_text(option->context, where, text, "a name or a file", err);
+}
+
+static enum xfp_status take_family(const struct xfp_option *option, const char *where, const char *text,
+				   struct xfp_error *err)
+{
+	return take_text(option->context, where, text, "a name", err);
+}
+
+static enum xfp_status take_jobs(const struct xfp_option *option, const char *where, const char *text,
+				 struct xfp_error *err)
+{
+	return parse_count(text, 4096, option->context)
+		       ? XFP_OK
+		       : xfp_fail(err, XFP_USAGE, "%s '%s': expected a number of jobs from 1 to 4096", where, text);
+}
+
+static enum xfp_status take_setting(const struct xfp_option *option, const char *where, const char *text,
+				    struct xfp_error *err)
+{
+	return xfp_given_add(option->context, xfp_setting_find(option->name), where, text, err);
+}
+
+/* All options, which write to `parse`, in the order of --help: the settings come after the first. Allocated; NULL when
+ * out of memory. */
+static struct xfp_option *options_of(struct parse *parse)
 {
 	struct xfp_options *o = &parse->options;
-	const char *wanted = "a path";
-	bool ok;
+	const struct xfp_option output = { .name = "output",
+					   .letter = 'o',
+					   .value = "OUT.xfp",
+					   .text = "the bundle to write",
+					   .take = take_path,
+					   .context = &o->out };
+	const struct xfp_option others[] = {
+		{ .name = "profile",
+		  .value = "NAME|FILE",
+		  .text = "settings to start from: careful, paper-v2, paper-v2a, small or a file",
+		  .take = take_profile,
+		  .context = &o->profile },
+		{ .name = "like",
+		  .value = "BUNDLE",
+		  .text = "the settings of BUNDLE, and its bytes, or status 4",
+		  .take = take_path,
+		  .context = &o->like },
+		{ .name = "family",
+		  .value = "NAME|FILE",
+		  .text = "rules of this model family, not those the config names",
+		  .take = take_family,
+		  .context = &o->family },
+		{ .name = "cache",
+		  .value = "DIR",
+		  .text = "artifacts and manifest [xfp-cache beside OUT]",
+		  .take = take_path,
+		  .context = &o->cache },
+		{ .name = "work",
+		  .value = "DIR",
+		  .text = "state and log of this conversion [OUT.xfp.work]",
+		  .take = take_path,
+		  .context = &o->work },
+		{ .name = "drop-cache",
+		  .text = "once the bundle is written, remove the artifacts that only it needed",
+		  .set = &o->drop_cache },
+		{ .name = "jobs",
+		  .letter = 'j',
+		  .value = "N",
+		  .text = "units in flight [one a processor]",
+		  .take = take_jobs,
+		  .context = &o->jobs },
+		{ .name = "keep-going",
+		  .letter = 'k',
+		  .text = "finish the other units when one fails",
+		  .set = &o->keep_going },
+		{ .name = "dry-run", .letter = 'n', .text = "say what would be done, do nothing", .set = &o->dry_run },
+		{ .name = "rehash",
+		  .text = "read the whole checkpoint again even where it seems unchanged, and the bundle",
+		  .set = &o->rehash },
+		{ .name = "json", .text = "the summary as JSON", .set = &o->json },
+		{ .name = "quiet", .letter = 'q', .text = "no progress and no summary", .set = &o->quiet },
+		{ 0 },
+	};
+	struct xfp_option *all = calloc(1 + xfp_settings_count + sizeof others / sizeof others[0], sizeof *all);
 
-	if (id >= OPT_SETTING)
-		return xfp_given_add(&parse->given, id - OPT_SETTING, where, text, err);
-	switch (id) {
-	case 'o':
-		ok = replace(&o->out, text);
-		break;
-	case OPT_CACHE:
-		ok = replace(&o->cache, text);
-		break;
-	case OPT_WORK:
-		ok = replace(&o->work, text);
-		break;
-	case OPT_LIKE:
-		ok = replace(&o->like, text);
-		break;
-	case OPT_PROFILE:
-		ok = replace(&o->profile, text);
-		wanted = "a name or a file";
-		break;
-	case OPT_FAMILY:
-		ok = replace(&o->family, text);
-		wanted = "a name";
-		break;
-	case 'j':
-		ok = parse_count(text, 4096, &o->jobs);
-		wanted = "a number of jobs from 1 to 4096";
-		break;
-	default:
-		ok = false;
-		wanted = "another option";
-		break;
+	if (!all)
+		return NULL;
+	all[0] = output;
+	for (size_t i = 0; i < xfp_settings_count; i++) {
+		const struct xfp_setting *setting = &xfp_settings_table[i];
+
+		all[1 + i] = (struct xfp_option){ .name = setting->name,
+						  .value = setting->value,
+						  .text = setting->text,
+						  .take = take_setting,
+						  .context = &parse->given };
 	}
-	return ok ? XFP_OK : xfp_fail(err, XFP_USAGE, "%s '%s': expected %s", where, text, wanted);
+	memcpy(all + 1 + xfp_settings_count, others, sizeof others);
+	return all;
 }
 
 /* "min-cos-lazy" -> "XFP_MIN_COS_LAZY"; what makefiles call OUT is --output here. */
@@ -190,25 +189,25 @@ static enum xfp_status inherit(struct xfp_options *o, const char *option, const 
 	return grown[count] && (!option || grown[count + 1]) ? XFP_OK : xfp_no_memory(err);
 }
 
-static enum xfp_status from_environment(struct parse *parse, struct xfp_error *err)
+static enum xfp_status from_environment(struct parse *parse, const struct xfp_option *options, struct xfp_error *err)
 {
 	struct xfp_options *o = &parse->options;
 	const char *model = getenv("XFP_MODEL");
 	enum xfp_status status;
-	struct option_row row;
 
 	if (model && *model && !replace(&o->model, model))
 		return xfp_no_memory(err);
-	for (size_t i = 0; row_at(i, &row); i++) {
+	for (const struct xfp_option *option = options; option->name; option++) {
 		char name[40];
 		const char *text;
 
-		if (!row.value)
+		if (!option->value)
 			continue;
-		variable_of(row.name, name);
+		variable_of(option->name, name);
 		text = getenv(name);
 		if (text && *text &&
-		    ((status = set(parse, row.id, name, text, err)) || (status = inherit(o, row.name, text, err))))
+		    ((status = option->take(option, name, text, err)) ||
+		     (status = inherit(o, option->name, text, err))))
 			return status;
 	}
 	return XFP_OK;
@@ -216,17 +215,23 @@ static enum xfp_status from_environment(struct parse *parse, struct xfp_error *e
 
 enum xfp_status xfp_options_check_names(const char *program, struct xfp_error *err)
 {
-	size_t most = ROWS + xfp_settings_count + 1, count = 0;
-	const char **ours = calloc(most, sizeof *ours);
-	char(*names)[40] = calloc(most, sizeof *names);
-	enum xfp_status status = ours && names ? XFP_OK : xfp_no_memory(err);
-	struct option_row row;
+	struct parse nobody = { .options = { .program = program } };
+	struct xfp_option *options = options_of(&nobody);
+	size_t most = 1, count = 0;
+	const char **ours = NULL;
+	char(*names)[40] = NULL;
+	enum xfp_status status;
 
+	while (options && options[most - 1].name)
+		most++;
+	ours = calloc(most, sizeof *ours);
+	names = calloc(most, sizeof *names);
+	status = options && ours && names ? XFP_OK : xfp_no_memory(err);
 	if (!status)
 		ours[count++] = "MODEL";
-	for (size_t i = 0; !status && row_at(i, &row); i++)
-		if (row.value) {
-			variable_of(row.name, names[count]);
+	for (size_t i = 0; !status && options[i].name; i++)
+		if (options[i].value) {
+			variable_of(options[i].name, names[count]);
 			ours[count] = names[count] + strlen("XFP_");
 			count++;
 		}
@@ -234,90 +239,30 @@ enum xfp_status xfp_options_check_names(const char *program, struct xfp_error *e
 		status = xfp_stray_names(program, ours, count, err);
 	free(names);
 	free(ours);
+	free(options);
 	return status;
 }
 
-/* Allocated, for getopt. */
-static struct option *long_options(void)
-{
-	struct option *table = calloc(ROWS + xfp_settings_count + 1, sizeof *table);
-	struct option_row row;
-
-	for (size_t i = 0; table && row_at(i, &row); i++)
-		table[i] = (struct option){ row.name, row.value ? required_argument : no_argument, NULL, row.id };
-	return table;
-}
-
-static void name_option(int id, char where[64])
-{
-	struct option_row row;
-
-	snprintf(where, 64, "-%c", (char)id);
-	for (size_t i = 0; row_at(i, &row); i++)
-		if (row.id == id)
-			snprintf(where, 64, "--%s", row.name);
-}
-
-static enum xfp_status read_options(int argc, char **argv, const struct option *table, struct parse *parse,
-				    struct xfp_error *err)
+/* The environment first: the command line wins. */
+static enum xfp_status read_line(struct xfp_command_line *line, int argc, char **argv, struct parse *parse,
+				 struct xfp_error *err)
 {
 	struct xfp_options *o = &parse->options;
-	enum xfp_status status;
-	int id;
+	struct xfp_option *options = options_of(parse);
+	enum xfp_status status = options ? from_environment(parse, options, err) : xfp_no_memory(err);
 
-	optind = 0;
-	while ((id = xfp_next_option(argc, argv, "o:j:knq", table, err)) != -1) {
-		char where[64];
-
-		name_option(id, where);
-		switch (id) {
-		case 'k':
-			o->keep_going = true;
-			break;
-		case 'n':
-			o->dry_run = true;
-			break;
-		case 'q':
-			o->quiet = true;
-			break;
-		case OPT_DROP_CACHE:
-			o->drop_cache = true;
-			break;
-		case OPT_REHASH:
-			o->rehash = true;
-			break;
-		case OPT_JSON:
-			o->json = true;
-			break;
-		case 'h':
-			o->help = true;
-			return XFP_OK;
-		case OPT_VERSION:
-			o->version = true;
-			return XFP_OK;
-		case '?':
-			return XFP_USAGE;
-		default:
-			if ((status = set(parse, id, where, optarg, err)))
-				return status;
-		}
-	}
-	return XFP_OK;
-}
-
-static enum xfp_status from_command_line(int argc, char **argv, struct parse *parse, struct xfp_error *err)
-{
-	struct xfp_options *o = &parse->options;
-	struct option *table = long_options();
-	enum xfp_status status = table ? read_options(argc, argv, table, parse, err) : xfp_no_memory(err);
-
-	free(table);
-	if (status || o->help || o->version)
+	line->options = options;
+	if (!status)
+		status = xfp_command_line_parse(line, argc, argv, err);
+	line->options = NULL;
+	free(options);
+	o->told = line->told;
+	if (status || line->told)
 		return status;
-	o->model_inherited = optind == argc && o->model;
-	if (argc - optind > 1)
-		return xfp_fail(err, XFP_USAGE, "one MODEL at a time; '%s' is a second one", argv[optind + 1]);
-	if (optind < argc && !replace(&o->model, argv[optind]))
+	o->model_inherited = !line->argument_count && o->model;
+	if (line->argument_count > 1)
+		return xfp_fail(err, XFP_USAGE, "one MODEL at a time; '%s' is a second one", line->arguments[1]);
+	if (line->argument_count && !replace(&o->model, line->arguments[0]))
 		return xfp_fail(err, XFP_USAGE, "MODEL is empty");
 	return XFP_OK;
 }
@@ -421,16 +366,16 @@ static enum xfp_status guess_output(struct xfp_options *o, struct xfp_error *err
 	return o->out ? XFP_OK : xfp_no_memory(err);
 }
 
-enum xfp_status xfp_options_parse(int argc, char **argv, bool planning, struct xfp_options *options,
-				  struct xfp_error *err)
+enum xfp_status xfp_options_parse(int argc, char **argv, const char *usage, const char *summary, bool planning,
+				  struct xfp_options *options, struct xfp_error *err)
 {
+	struct xfp_command_line line = { .usage = usage, .summary = summary, .column = 35, .brief = true };
 	struct parse parse = { .options = { .program = argv[0] } };
 	struct xfp_options *o = &parse.options;
 	enum xfp_status status;
 
-	if ((status = from_environment(&parse, err)) || (status = from_command_line(argc, argv, &parse, err)))
-		goto done;
-	if (o->help || o->version || (status = xfp_options_check_names(argv[0], err)))
+	if ((status = read_line(&line, argc, argv, &parse, err)) || o->told ||
+	    (status = xfp_options_check_names(argv[0], err)))
 		goto done;
 	if (o->dry_run && o->json && !planning) {
 		status = xfp_fail(

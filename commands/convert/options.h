@@ -26,21 +26,20 @@ struct xfp_options {
 	bool model_inherited;
 	char **inherited; /* what the environment set, as words of a command line, ended by NULL */
 	bool keep_going, dry_run, rehash, drop_cache, json, quiet;
-	bool out_guessed;   /* planning, and no output was named */
-	bool own_cache;     /* nobody named one: it is convert's, beside OUT */
-	bool help, version; /* asked for, and nothing else was looked at */
+	bool out_guessed; /* planning, and no output was named */
+	bool own_cache;   /* nobody named one: it is convert's, beside OUT */
+	bool told;        /* --help or --version was asked for and printed, and nothing else looked at */
 };
 
-/* argv[0] is the name used in messages ("xfp convert"). XFP_USAGE when something is wrong. `planning`: it is a
- * dry run; --json is welcome, and without an output the bundle is taken to be MODEL.xfp in the current folder. */
-enum xfp_status xfp_options_parse(int argc, char **argv, bool planning, struct xfp_options *options,
-				  struct xfp_error *err);
+/* argv[0] is the name used in messages ("xfp convert"), `usage` and `summary` are for --help, as command_line.h has
+ * them. XFP_USAGE when something is wrong. `planning`: it is a dry run; --json is welcome, and without an output the
+ * bundle is taken to be MODEL.xfp in the current folder. */
+enum xfp_status xfp_options_parse(int argc, char **argv, const char *usage, const char *summary, bool planning,
+				  struct xfp_options *options, struct xfp_error *err);
 void xfp_options_free(struct xfp_options *options);
 
-/* The options as --help shows them. */
 /* Variables of the environment and of a makefile that are called like a setting, and are none: they decide nothing,
  * and whoever set them thinks that they do. As xfp_stray_names has it. */
 enum xfp_status xfp_options_check_names(const char *program, struct xfp_error *err);
-void xfp_options_print(void);
 
 #endif

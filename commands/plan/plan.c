@@ -80,7 +80,7 @@ static int plan(struct xfp_conversion *c, struct xfp_signals *signals, struct xf
 int xfp_main_plan(int argc, char **argv)
 {
 	static const struct xfp_conversion_command command = {
-		.synopsis = "[OPTION ...] MODEL",
+		.usage = "xfp plan [OPTION ...] MODEL",
 		.summary =
 			"Tells what a conversion with these options would take, from the headers alone: bits, bytes,\n"
 			"memory, disk and time, and what the cache already holds. It changes nothing. The options are\n"

@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
-#include "base/system/next_option.h"
 #include "base/system/output.h"
 #include "base/text/text.h"
 #include "commands/status/print.h"
 #include "commands/status/run_state.h"
+#include "commands/ui/command_line.h"
 #include "commands/ui/commands.h"
 
 #define REDRAW_US 1000000 /* on a terminal */
@@ -33,25 +33,6 @@ struct folders {
 	char **list;
 	size_t count;
 };
-
-static void usage(const char *program, FILE *out)
-{
-	fprintf(out, "usage: %s [--watch] [--json] [--work DIR | OUT.xfp]\n", program);
-}
-
-static void help(const char *program)
-{
-	usage(program, stdout);
-	puts("\n"
-	     "Tells how far a conversion is: while it runs, and after it ended, however it did.\n"
-	     "Without OUT.xfp, of all conversions into the current folder. It changes nothing.\n"
-	     "\n"
-	     "      --work DIR  the conversion's work folder [OUT.xfp.work]\n"
-	     "      --watch     go on until the run ends, and end with its status\n"
-	     "      --json      print a JSON object; with --watch, one a line\n"
-	     "  -h, --help      print this help and exit\n"
-	     "      --version   print the version and exit");
-}
 
 /* ---- which folders ----------------------------------------------------------------------------- */
 
@@ -262,46 +243,32 @@ static int watch(const struct status_request *request, const char *work, struct 
 
 int xfp_main_status(int argc, char **argv)
 {
-	enum { WORK = 256, WATCH, JSON, HELP, VERSION };
-	static const struct option options[] = {
-		{ "work", required_argument, NULL, WORK }, { "watch", no_argument, NULL, WATCH },
-		{ "json", no_argument, NULL, JSON },       { "help", no_argument, NULL, HELP },
-		{ "version", no_argument, NULL, VERSION }, { 0 },
-	};
 	struct status_request request = { .program = argv[0] };
+	const struct xfp_option options[] = {
+		{ .name = "work",
+		  .value = "DIR",
+		  .text = "the conversion's work folder [OUT.xfp.work]",
+		  .into = &request.work },
+		{ .name = "watch", .text = "go on until the run ends, and end with its status", .set = &request.watch },
+		{ .name = "json", .text = "print a JSON object; with --watch, one a line", .set = &request.json },
+		{ 0 },
+	};
+	struct xfp_command_line line = {
+		.usage = "xfp status [--watch] [--json] [--work DIR | OUT.xfp]",
+		.summary = "Tells how far a conversion is: while it runs, and after it ended, however it did.\n"
+			   "Without OUT.xfp, of all conversions into the current folder. It changes nothing.",
+		.options = options,
+	};
 	struct folders folders = { 0 };
 	struct xfp_error err = { 0 };
 	const char *work;
-	int option, status;
+	int status;
 
-	optind = 0; /* whatever was parsed before */
-	while ((option = xfp_next_option_said(argc, argv, "", options)) >= 0) {
-		switch (option) {
-		case WORK:
-			request.work = optarg;
-			break;
-		case WATCH:
-			request.watch = true;
-			break;
-		case JSON:
-			request.json = true;
-			break;
-		case HELP:
-			help(argv[0]);
-			return XFP_OK;
-		case VERSION:
-			printf("%s (xfp) %s\n", argv[0], PACKAGE_VERSION);
-			return XFP_OK;
-		default:
-			usage(argv[0], stderr);
-			return XFP_USAGE;
-		}
-	}
-	if (argc - optind > 1 || (argc - optind && (request.work || !*argv[optind]))) {
-		usage(argv[0], stderr);
-		return XFP_USAGE;
-	}
-	request.out = argv[optind];
+	if (!xfp_command_line_read(&line, argc, argv, &status))
+		return status;
+	request.out = line.argument_count ? line.arguments[0] : NULL;
+	if (line.argument_count > 1 || (request.out && (request.work || !*request.out)))
+		return xfp_command_line_refuse(&line, NULL);
 	status = (int)find_folders(&request, &folders, &err);
 	if (!status && !request.watch)
 		status = (int)show(&request, &folders, &err);

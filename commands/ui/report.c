@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "commands/ui/report.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,15 +251,4 @@ void xfp_report_units(FILE *out, const struct xfp_bundle *bundle, const struct x
 			print_reasons(out, recorded, &unit);
 		putc('\n', out);
 	}
-}
-
-bool xfp_one_bundle(int argc, char **argv)
-{
-	if (optind + 1 == argc)
-		return true;
-	if (optind < argc)
-		fprintf(stderr, "%s: one BUNDLE at a time, not '%s', too\n", argv[0], argv[optind + 1]);
-	else
-		fprintf(stderr, "%s: no BUNDLE given\n", argv[0]);
-	return false;
 }

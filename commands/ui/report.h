@@ -5,7 +5,6 @@
 #ifndef XFP_REPORT_H
 #define XFP_REPORT_H
 
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "runtime/xfp.h"
@@ -18,9 +17,6 @@ void xfp_report_table(FILE *out, const struct xfp_bundle *bundle);
 
 /* One line a unit; with what decided its format and floor, where `recorded` is not NULL and tells of something. */
 void xfp_report_units(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded);
-
-/* After getopt: whether one argument is left, a bundle; if not, says so on stderr. */
-bool xfp_one_bundle(int argc, char **argv);
 
 /* Stored bits a weight, padding and codebooks included. */
 double xfp_true_bits(const struct xfp_unit_info *unit);

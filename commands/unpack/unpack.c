@@ -18,11 +18,11 @@
 #include "base/system/file.h"
 #include "base/system/mapped.h"
 #include "base/system/new_folder.h"
-#include "base/system/next_option.h"
 #include "base/system/output.h"
 #include "base/system/signals.h"
 #include "base/text/size.h"
 #include "checkpoints/folder.h"
+#include "commands/ui/command_line.h"
 #include "commands/ui/commands.h"
 #include "commands/ui/faults.h"
 #include "commands/ui/report.h"
@@ -59,32 +59,6 @@ struct unpacking {
 	json_t *files;        /* names of the files */
 	struct xfp_signals signals;
 };
-
-static void usage(const char *program, FILE *out)
-{
-	fprintf(out,
-		"usage: %s [--dtype bf16|f16|f32|source] [--max-shard-size N] [--no-check]\n"
-		"                  [--json] -o DIR BUNDLE\n",
-		program);
-}
-
-static void help(const char *program)
-{
-	usage(program, stdout);
-	puts("\n"
-	     "Makes a checkpoint of a bundle: safetensors with the original names and shapes, and the\n"
-	     "small files. What was quantized is decoded; what was kept comes back byte for byte.\n"
-	     "\n"
-	     "  -o, --output DIR        the folder to make, in one that exists; or an empty one\n"
-	     "      --dtype TYPE        of the decoded weights (default: source, as they were); kept tensors stay\n"
-	     "                          as they are\n"
-	     "      --max-shard-size N  most bytes of data in a file, with K, M, G, KB, MB, GB (of 1000) or\n"
-	     "                          KiB, MiB, GiB (of 1024); default 5GB\n"
-	     "      --no-check          do not check the bundle's digests first\n"
-	     "      --json              print one JSON object: files, tensors, bytes\n"
-	     "  -h, --help              print this help and exit\n"
-	     "      --version           print the version and exit");
-}
 
 /* ---- what goes where --------------------------------------------------------------------------- */
 
@@ -386,6 +360,24 @@ static bool parse_dtype(const char *text, struct unpack_request *request)
 	return request->source_dtype;
 }
 
+static enum xfp_status take_dtype(const struct xfp_option *option, const char *where, const char *value,
+				  struct xfp_error *err)
+{
+	(void)where;
+	if (parse_dtype(value, option->context))
+		return XFP_OK;
+	return xfp_fail(err, XFP_USAGE, "'%s' is no type; bf16, f16, f32 and source are", value);
+}
+
+static enum xfp_status take_size(const struct xfp_option *option, const char *where, const char *value,
+				 struct xfp_error *err)
+{
+	(void)where;
+	if (xfp_size_parse(value, option->context))
+		return XFP_OK;
+	return xfp_fail(err, XFP_USAGE, "'%s' is no size; write 500MB, 5GB or 4GiB", value);
+}
+
 /* A name that is meant for a file would become a folder that no program opens as one. Says so. */
 static bool names_a_file(const struct unpack_request *request)
 {
@@ -402,73 +394,47 @@ static bool names_a_file(const struct unpack_request *request)
 
 int xfp_main_unpack(int argc, char **argv)
 {
-	enum { DTYPE = 256, SHARD, NO_CHECK, JSON, HELP, VERSION };
-	static const struct option options[] = {
-		{ "output", required_argument, NULL, 'o' },
-		{ "dtype", required_argument, NULL, DTYPE },
-		{ "max-shard-size", required_argument, NULL, SHARD },
-		{ "no-check", no_argument, NULL, NO_CHECK },
-		{ "json", no_argument, NULL, JSON },
-		{ "help", no_argument, NULL, HELP },
-		{ "version", no_argument, NULL, VERSION },
-		{ 0 },
-	};
 	struct unpack_request request = { .program = argv[0],
 					  .source_dtype = true,
 					  .shard_bytes = DEFAULT_SHARD_BYTES };
+	const struct xfp_option options[] = {
+		{ .name = "output",
+		  .letter = 'o',
+		  .value = "DIR",
+		  .text = "the folder to make, in one that exists; or an empty one",
+		  .into = &request.folder },
+		{ .name = "dtype",
+		  .value = "TYPE",
+		  .text = "of the decoded weights (default: source, as they were); kept tensors stay\nas they are",
+		  .take = take_dtype,
+		  .context = &request },
+		{ .name = "max-shard-size",
+		  .value = "N",
+		  .text = "most bytes of data in a file, with K, M, G, KB, MB, GB (of 1000) or\n"
+			  "KiB, MiB, GiB (of 1024); default 5GB",
+		  .take = take_size,
+		  .context = &request.shard_bytes },
+		{ .name = "no-check", .text = "do not check the bundle's digests first", .set = &request.unchecked },
+		{ .name = "json", .text = "print one JSON object: files, tensors, bytes", .set = &request.json },
+		{ 0 },
+	};
+	struct xfp_command_line line = {
+		.usage = "xfp unpack [--dtype bf16|f16|f32|source] [--max-shard-size N] [--no-check]\n"
+			 "                  [--json] -o DIR BUNDLE",
+		.summary = "Makes a checkpoint of a bundle: safetensors with the original names and shapes, and the\n"
+			   "small files. What was quantized is decoded; what was kept comes back byte for byte.",
+		.options = options,
+	};
 	struct xfp_error err = { .status = XFP_OK };
-	enum xfp_status status;
-	int option;
+	int status;
 
-	optind = 0; /* whatever was parsed before */
-	while ((option = xfp_next_option_said(argc, argv, "o:", options)) >= 0) {
-		switch (option) {
-		case 'o':
-			request.folder = optarg;
-			break;
-		case DTYPE:
-			if (!parse_dtype(optarg, &request)) {
-				fprintf(stderr, "%s: '%s' is no type; bf16, f16, f32 and source are\n", argv[0],
-					optarg);
-				return XFP_USAGE;
-			}
-			break;
-		case SHARD:
-			if (!xfp_size_parse(optarg, &request.shard_bytes)) {
-				fprintf(stderr, "%s: '%s' is no size; write 500MB, 5GB or 4GiB\n", argv[0], optarg);
-				return XFP_USAGE;
-			}
-			break;
-		case NO_CHECK:
-			request.unchecked = true;
-			break;
-		case JSON:
-			request.json = true;
-			break;
-		case HELP:
-			help(argv[0]);
-			return XFP_OK;
-		case VERSION:
-			printf("%s (xfp) %s\n", argv[0], PACKAGE_VERSION);
-			return XFP_OK;
-		default:
-			usage(argv[0], stderr);
-			return XFP_USAGE;
-		}
-	}
-	if (!request.folder || !*request.folder) {
-		fprintf(stderr, "%s: no folder given to write to: -o DIR\n", argv[0]);
-		usage(argv[0], stderr);
+	if (!xfp_command_line_read(&line, argc, argv, &status))
+		return status;
+	if (!request.folder || !*request.folder)
+		return xfp_command_line_refuse(&line, "no folder given to write to: -o DIR");
+	if (names_a_file(&request) || !(request.bundle = xfp_command_line_bundle(&line)))
 		return XFP_USAGE;
-	}
-	if (names_a_file(&request))
-		return XFP_USAGE;
-	if (!xfp_one_bundle(argc, argv)) {
-		usage(argv[0], stderr);
-		return XFP_USAGE;
-	}
-	request.bundle = argv[optind];
-	status = unpack(&request, &err);
+	status = (int)unpack(&request, &err);
 	if (status && *err.text)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 	return status;

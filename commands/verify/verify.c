@@ -13,9 +13,9 @@
 
 #include "base/printable.h"
 #include "base/system/mapped.h"
-#include "base/system/next_option.h"
 #include "base/system/output.h"
 #include "checkpoints/hub.h"
+#include "commands/ui/command_line.h"
 #include "commands/ui/commands.h"
 #include "commands/ui/report.h"
 #include "commands/verify/verify.h"
@@ -35,31 +35,6 @@ struct verify_request {
 struct verify_tally {
 	uint32_t units, held, unmet, strangers; /* held: to a floor above 0 */
 };
-
-static void usage(FILE *out)
-{
-	fputs("usage: xfp verify [-q] [--source MODEL] [--min-cos-strict X] [--min-cos-lazy X]\n"
-	      "                  [--floor CLASS=X] [--work DIR] [--json] BUNDLE\n"
-	      "   or: xfp-verify [OPTION ...] BUNDLE\n",
-	      out);
-}
-
-static void help(void)
-{
-	usage(stdout);
-	puts("\n"
-	     "Checks every byte of a bundle, decodes all its weights and holds it to its floors.\n"
-	     "\n"
-	     "      --source MODEL      compare with the checkpoint, too\n"
-	     "      --min-cos-strict X  least median cosine of a unit, instead of its own floor\n"
-	     "      --min-cos-lazy X    the same for routed experts\n"
-	     "      --floor CLASS=X     the same for one class; can be repeated\n"
-	     "      --work DIR          record the outcome with the run that wrote the bundle there\n"
-	     "  -q, --quiet             print nothing but what is wrong\n"
-	     "      --json              print one JSON object\n"
-	     "  -h, --help              print this help and exit\n"
-	     "      --version           print the version and exit");
-}
 
 /* ---- options ----------------------------------------------------------------------------------- */
 
@@ -84,6 +59,26 @@ static bool parse_floor(const char *text, double floor[XFP_CLASSES])
 	memcpy(name, text, (size_t)(equals - text));
 	name[equals - text] = 0;
 	return xfp_class_parse(name, &class_) && parse_cosine(equals + 1, &floor[class_]);
+}
+
+static enum xfp_status refuse_floor(const char *value, const char *after, struct xfp_error *err)
+{
+	return xfp_fail(err, XFP_USAGE, "'%s' is no floor: a number from 0 to 1 with at most nine digits%s", value,
+			after);
+}
+
+static enum xfp_status take_general(const struct xfp_option *option, const char *where, const char *value,
+				    struct xfp_error *err)
+{
+	(void)where;
+	return parse_cosine(value, option->context) ? XFP_OK : refuse_floor(value, "", err);
+}
+
+static enum xfp_status take_floor(const struct xfp_option *option, const char *where, const char *value,
+				  struct xfp_error *err)
+{
+	(void)where;
+	return parse_floor(value, option->context) ? XFP_OK : refuse_floor(value, ", after a class and '='", err);
 }
 
 /* What a unit must reach: the option for its class, else the general one, else its own floor. An fp8
@@ -323,74 +318,55 @@ static enum xfp_status verify_and_record(const struct verify_request *request, s
 
 int xfp_main_verify(int argc, char **argv)
 {
-	enum { SOURCE = 256, STRICT, LAZY, FLOOR, WORK, JSON, HELP, VERSION };
-	static const struct option options[] = {
-		{ "source", required_argument, NULL, SOURCE },
-		{ "min-cos-strict", required_argument, NULL, STRICT },
-		{ "min-cos-lazy", required_argument, NULL, LAZY },
-		{ "floor", required_argument, NULL, FLOOR },
-		{ "work", required_argument, NULL, WORK },
-		{ "json", no_argument, NULL, JSON },
-		{ "quiet", no_argument, NULL, 'q' },
-		{ "help", no_argument, NULL, HELP },
-		{ "version", no_argument, NULL, VERSION },
+	struct verify_request request = { .program = argv[0], .strict = -1, .lazy = -1 };
+	const struct xfp_option options[] = {
+		{ .name = "source",
+		  .value = "MODEL",
+		  .text = "compare with the checkpoint, too",
+		  .into = &request.source },
+		{ .name = "min-cos-strict",
+		  .value = "X",
+		  .text = "least median cosine of a unit, instead of its own floor",
+		  .take = take_general,
+		  .context = &request.strict },
+		{ .name = "min-cos-lazy",
+		  .value = "X",
+		  .text = "the same for routed experts",
+		  .take = take_general,
+		  .context = &request.lazy },
+		{ .name = "floor",
+		  .value = "CLASS=X",
+		  .text = "the same for one class; can be repeated",
+		  .take = take_floor,
+		  .context = request.floor },
+		{ .name = "work",
+		  .value = "DIR",
+		  .text = "record the outcome with the run that wrote the bundle there",
+		  .into = &request.work },
+		{ .name = "quiet", .letter = 'q', .text = "print nothing but what is wrong", .set = &request.quiet },
+		{ .name = "json", .text = "print one JSON object", .set = &request.json },
 		{ 0 },
 	};
-	struct verify_request request = { .program = argv[0], .strict = -1, .lazy = -1 };
+	struct xfp_command_line line = {
+		.usage = "xfp verify [-q] [--source MODEL] [--min-cos-strict X] [--min-cos-lazy X]\n"
+			 "                  [--floor CLASS=X] [--work DIR] [--json] BUNDLE\n"
+			 "   or: xfp-verify [OPTION ...] BUNDLE",
+		.summary = "Checks every byte of a bundle, decodes all its weights and holds it to its floors.",
+		.options = options,
+	};
 	struct xfp_error err = { .status = XFP_OK };
-	enum xfp_status status;
-	bool good = true;
-	int option;
+	int status;
 
 	for (int i = 0; i < XFP_CLASSES; i++)
 		request.floor[i] = -1;
-	optind = 0; /* whatever was parsed before */
-	while ((option = xfp_next_option_said(argc, argv, "q", options)) >= 0) {
-		switch (option) {
-		case SOURCE:
-			request.source = optarg;
-			break;
-		case STRICT:
-			good = parse_cosine(optarg, &request.strict);
-			break;
-		case LAZY:
-			good = parse_cosine(optarg, &request.lazy);
-			break;
-		case FLOOR:
-			good = parse_floor(optarg, request.floor);
-			break;
-		case WORK:
-			request.work = optarg;
-			break;
-		case JSON:
-			request.json = true;
-			break;
-		case 'q':
-			request.quiet = true;
-			break;
-		case HELP:
-			help();
-			return XFP_OK;
-		case VERSION:
-			printf("%s (xfp) %s\n", argv[0], PACKAGE_VERSION);
-			return XFP_OK;
-		default:
-			usage(stderr);
-			return XFP_USAGE;
-		}
-		request.floors_given |= option == STRICT || option == LAZY || option == FLOOR;
-		if (!good) {
-			fprintf(stderr, "%s: '%s' is no floor: a number from 0 to 1 with at most nine digits%s\n",
-				argv[0], optarg, option == FLOOR ? ", after a class and '='" : "");
-			return XFP_USAGE;
-		}
-	}
-	if (!xfp_one_bundle(argc, argv)) {
-		usage(stderr);
+	if (!xfp_command_line_read(&line, argc, argv, &status))
+		return status;
+	if (!(request.bundle = xfp_command_line_bundle(&line)))
 		return XFP_USAGE;
-	}
-	request.bundle = argv[optind];
-	status = verify_and_record(&request, &err);
+	request.floors_given = request.strict >= 0 || request.lazy >= 0;
+	for (int i = 0; i < XFP_CLASSES; i++)
+		request.floors_given |= request.floor[i] >= 0;
+	status = (int)verify_and_record(&request, &err);
 	if (status)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 	return status;

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/ui/command_line.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/next_option.h"
+
+enum { HELP = 256, VERSION, FIRST };
+
+/* ---- what --help prints -------------------------------------------------------------------------- */
+
+static void print_usage(const struct xfp_command_line *line, FILE *out)
+{
+	fprintf(out, "usage: %s\n", line->usage);
+}
+
+/* "  -o, --output OUT.xfp"; returns its columns. */
+static unsigned left_of(const struct xfp_option *option, char text[64])
+{
+	char letter[] = "    ";
+
+	if (option->letter)
+		snprintf(letter, sizeof letter, "-%c, ", option->letter);
+	return (unsigned)snprintf(text, 64, "  %s--%s%s%s", letter, option->name, option->value ? " " : "",
+				  option->value ? option->value : "");
+}
+
+static void print_option(const struct xfp_option *option, unsigned column)
+{
+	const char *text = option->text, *end;
+	char left[64];
+	unsigned at = left_of(option, left);
+
+	fputs(left, stdout);
+	if (at >= column) {
+		putchar('\n');
+		at = 0;
+	} else if (at + 1 == column) {
+		at--; /* two blanks, though the text begins late */
+	}
+	while ((end = strchr(text, '\n'))) {
+		printf("%*s%.*s\n", (int)(column - at), "", (int)(end - text), text);
+		text = end + 1;
+		at = 0;
+	}
+	printf("%*s%s\n", (int)(column - at), "", text);
+}
+
+static void print_help(const struct xfp_command_line *line)
+{
+	const struct xfp_option last[] = {
+		{ .name = "help", .letter = 'h', .text = line->brief ? "this text" : "print this help and exit" },
+		{ .name = "version", .text = line->brief ? "the version" : "print the version and exit" },
+	};
+	unsigned column = line->column;
+	char left[64];
+
+	if (!column) {
+		column = left_of(&last[1], left) + 2;
+		for (const struct xfp_option *o = line->options; o->name; o++)
+			if (left_of(o, left) + 2 > column)
+				column = left_of(o, left) + 2;
+	}
+	print_usage(line, stdout);
+	printf("\n%s\n\n", line->summary);
+	for (const struct xfp_option *o = line->options; o->name; o++)
+		print_option(o, column);
+	print_option(&last[0], column);
+	print_option(&last[1], column);
+}
+
+static void print_version(const struct xfp_command_line *line)
+{
+	if (line->brief)
+		printf("xfp %s\n", PACKAGE_VERSION);
+	else
+		printf("%s (xfp) %s\n", line->program, PACKAGE_VERSION);
+}
+
+void xfp_point_to_help(const char *program)
+{
+	fprintf(stderr, "Try '%s --help'.\n", program);
+}
+
+/* ---- reading ------------------------------------------------------------------------------------- */
+
+/* As getopt wants them: numbers from FIRST on are those of the table. What it is to say of letters is in `letters`. */
+static struct option *names_of(const struct xfp_option *options, size_t count, char **letters)
+{
+	struct option *names = calloc(count + 3, sizeof *names);
+	char *to = *letters = malloc(count * 2 + 1);
+
+	if (!names || !to) {
+		free(names);
+		free(to);
+		*letters = NULL;
+		return NULL;
+	}
+	for (size_t i = 0; i < count; i++) {
+		int takes = options[i].value ? required_argument : no_argument;
+
+		names[i] = (struct option){ options[i].name, takes, NULL,
+					    options[i].letter ? options[i].letter : FIRST + (int)i };
+		if (options[i].letter)
+			*to++ = options[i].letter;
+		if (options[i].letter && options[i].value)
+			*to++ = ':';
+	}
+	*to = '\0';
+	names[count] = (struct option){ "help", no_argument, NULL, HELP };
+	names[count + 1] = (struct option){ "version", no_argument, NULL, VERSION };
+	return names;
+}
+
+static const struct xfp_option *option_of(const struct xfp_option *options, int id)
+{
+	if (id >= FIRST)
+		return &options[id - FIRST];
+	while (options->letter != (char)id)
+		options++;
+	return options;
+}
+
+static enum xfp_status use(const struct xfp_option *option, const char *value, struct xfp_error *err)
+{
+	char where[64];
+
+	if (option->set)
+		*option->set = true;
+	if (option->into)
+		*option->into = value;
+	if (!option->take)
+		return XFP_OK;
+	snprintf(where, sizeof where, "--%s", option->name);
+	return option->take(option, where, value, err);
+}
+
+/* *misread: what is wrong is no value of an option, but the line. */
+static enum xfp_status parse(struct xfp_command_line *line, int argc, char **argv, bool *misread, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	struct option *names;
+	size_t count = 0;
+	char *letters;
+	int id;
+
+	line->program = argv[0];
+	*misread = false;
+	while (line->options[count].name)
+		count++;
+	if (!(names = names_of(line->options, count, &letters)))
+		return xfp_no_memory(err);
+	optind = 0; /* whatever was parsed before */
+	while (!status && !line->told && (id = xfp_next_option(argc, argv, letters, names, err)) != -1) {
+		if (id == '?') {
+			*misread = true;
+			status = XFP_USAGE;
+		} else if (id == HELP || id == VERSION) {
+			(id == HELP ? print_help : print_version)(line);
+			line->told = true;
+		} else {
+			const struct xfp_option *option = option_of(line->options, id);
+
+			status = use(option, option->value ? optarg : NULL, err);
+		}
+	}
+	line->arguments = argv + optind;
+	line->argument_count = argc - optind;
+	free(names);
+	free(letters);
+	return status;
+}
+
+enum xfp_status xfp_command_line_parse(struct xfp_command_line *line, int argc, char **argv, struct xfp_error *err)
+{
+	bool misread;
+
+	return parse(line, argc, argv, &misread, err);
+}
+
+bool xfp_command_line_read(struct xfp_command_line *line, int argc, char **argv, int *status)
+{
+	struct xfp_error err = { .status = XFP_OK };
+	bool misread;
+
+	if (!(*status = (int)parse(line, argc, argv, &misread, &err)))
+		return !line->told;
+	fprintf(stderr, "%s: %s\n", line->program, err.text);
+	if (line->brief && *status == XFP_USAGE)
+		xfp_point_to_help(line->program);
+	else if (misread)
+		print_usage(line, stderr);
+	return false;
+}
+
+int xfp_command_line_refuse(const struct xfp_command_line *line, const char *format, ...)
+{
+	va_list arguments;
+
+	if (format) {
+		fprintf(stderr, "%s: ", line->program);
+		va_start(arguments, format);
+		vfprintf(stderr, format, arguments);
+		va_end(arguments);
+		putc('\n', stderr);
+	}
+	if (line->brief)
+		xfp_point_to_help(line->program);
+	else
+		print_usage(line, stderr);
+	return XFP_USAGE;
+}
+
+const char *xfp_command_line_bundle(const struct xfp_command_line *line)
+{
+	if (line->argument_count == 1)
+		return line->arguments[0];
+	if (line->argument_count)
+		xfp_command_line_refuse(line, "one BUNDLE at a time, not '%s', too", line->arguments[1]);
+	else
+		xfp_command_line_refuse(line, "no BUNDLE given");
+	return NULL;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "commands/ui/command_line.h"
+
+#define MOST_WORDS 8
+
+/* What a command line of a few options became. */
+struct outcome {
+	struct xfp_command_line line;
+	struct xfp_error err;
+	enum xfp_status status;
+	bool quiet, dry;
+	const char *work;
+	char where[64], taken[64]; /* by the option --count */
+	char *words[MOST_WORDS + 1];
+};
+
+static enum xfp_status take_count(const struct xfp_option *option, const char *where, const char *value,
+				  struct xfp_error *err)
+{
+	struct outcome *outcome = option->context;
+
+	snprintf(outcome->where, sizeof outcome->where, "%s", where);
+	snprintf(outcome->taken, sizeof outcome->taken, "%s", value);
+	return strcmp(value, "none") ? XFP_OK : xfp_fail(err, XFP_USAGE, "%s %s: is no number", where, value);
+}
+
+static void read_words(struct outcome *outcome, const char *const words[])
+{
+	const struct xfp_option options[] = {
+		{ .name = "work", .letter = 'w', .value = "DIR", .text = "", .into = &outcome->work },
+		{ .name = "quiet", .letter = 'q', .text = "", .set = &outcome->quiet },
+		{ .name = "dry-run", .text = "", .set = &outcome->dry },
+		{ .name = "count", .value = "N", .text = "", .take = take_count, .context = outcome },
+		{ 0 },
+	};
+	int count = 1;
+
+	memset(outcome, 0, sizeof *outcome);
+	outcome->line = (struct xfp_command_line){ .usage = "xfp test", .summary = "", .options = options };
+	outcome->words[0] = (char *)"xfp test";
+	for (; *words; words++)
+		outcome->words[count++] = (char *)*words;
+	outcome->status = xfp_command_line_parse(&outcome->line, count, outcome->words, &outcome->err);
+}
+#define READ(outcome, ...) read_words(outcome, (const char *const[]){ __VA_ARGS__, NULL })
+
+static void values_go_where_the_table_says(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	READ(&o, "a.xfp", "-w", "first", "--work=last", "--count", "3", "-q", "b.xfp");
+	assert_int_equal(o.status, XFP_OK);
+	assert_string_equal(o.work, "last");
+	assert_true(o.quiet);
+	assert_false(o.dry);
+	assert_string_equal(o.where, "--count");
+	assert_string_equal(o.taken, "3");
+	assert_string_equal(o.line.program, "xfp test");
+	assert_int_equal(o.line.argument_count, 2);
+	assert_string_equal(o.line.arguments[0], "a.xfp");
+	assert_string_equal(o.line.arguments[1], "b.xfp");
+	READ(&o, "--dry-run", "--", "-q");
+	assert_int_equal(o.status, XFP_OK);
+	assert_true(o.dry);
+	assert_false(o.quiet);
+	assert_int_equal(o.line.argument_count, 1);
+	assert_string_equal(o.line.arguments[0], "-q");
+	/* As often as there are lines, one after the other. */
+	READ(&o, "x");
+	assert_null(o.work);
+	assert_int_equal(o.line.argument_count, 1);
+	assert_false(o.line.told);
+}
+
+static void what_is_wrong_is_said_and_ends_it(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	READ(&o, "--count", "none", "-q");
+	assert_int_equal(o.status, XFP_USAGE);
+	assert_string_equal(o.err.text, "--count none: is no number");
+	assert_false(o.quiet);
+	READ(&o, "--cuont", "3", "-q");
+	assert_int_equal(o.status, XFP_USAGE);
+	assert_string_equal(o.err.text, "unknown option --cuont; did you mean --count?");
+	assert_string_equal(o.taken, "");
+	READ(&o, "-w");
+	assert_int_equal(o.status, XFP_USAGE);
+	assert_string_equal(o.err.text, "-w needs a value");
+	READ(&o, "--quiet=3");
+	assert_int_equal(o.status, XFP_USAGE);
+	assert_string_equal(o.err.text, "--quiet=3: the option takes no value");
+	READ(&o, "-x");
+	assert_int_equal(o.status, XFP_USAGE);
+	assert_string_equal(o.err.text, "unknown option -x");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(values_go_where_the_table_says),
+		cmocka_unit_test(what_is_wrong_is_said_and_ends_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
