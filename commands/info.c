@@ -42,28 +42,25 @@ static double paper_bits(const struct xfp_bundle *bundle, const struct xfp_unit_
 	return bits;
 }
 
-/* Who decided, and how: null where the bundle does not say (`recorded` is NULL), or nothing but the defaults did.
- * False: no memory. */
-static bool add_policy(json_t *object, const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
+/* Who decided, and how: null where the bundle does not say (`recorded` is NULL), or nothing but the defaults did. */
+static json_t *policy_json(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
 {
 	struct xfp_policy policy = { .fixed = false };
 	char *format = NULL, *floor = NULL;
-	json_t *fields;
-	bool failed;
+	json_t *json;
 
 	if (recorded) {
 		policy = xfp_recorded_policy(recorded, unit);
 		format = xfp_policy_format_by(&recorded->parameters, &policy, (enum xfp_class)unit->class_);
 		floor = xfp_policy_floor_by(&recorded->parameters, &policy);
 	}
-	fields = json_pack("{s:s?, s:s?, s:o, s:o}", "format_by", format, "floor_by", floor, "fixed",
-			   recorded ? json_boolean(policy.fixed) : json_null(), "sampled_experts",
-			   recorded ? json_integer(xfp_recorded_sample(recorded, unit)) : json_null());
-	failed = !fields || json_object_update(object, fields);
-	json_decref(fields);
+	json = XFP_JSON(
+		{ "format_by", xfp_json_text_or_null(format) }, { "floor_by", xfp_json_text_or_null(floor) },
+		{ "fixed", recorded ? json_boolean(policy.fixed) : json_null() },
+		{ "sampled_experts", recorded ? json_integer(xfp_recorded_sample(recorded, unit)) : json_null() });
 	free(format);
 	free(floor);
-	return !failed;
+	return json;
 }
 
 /* null where the mode has no such thing */
@@ -74,55 +71,58 @@ static json_t *size_or_null(uint32_t size)
 
 static json_t *unit_json(const struct xfp_bundle *bundle, const struct xfp_unit_info *unit)
 {
-	return json_pack(
-		"{s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:f, s:f, s:b}",
-		"name", unit->name, "class", unit->class_name, "role", unit->role, "mode", unit->mode_name, "k",
-		(int)unit->k, "group_size", size_or_null(unit->group_size), "library_size",
-		size_or_null(unit->library_size), "rows", (json_int_t)unit->rows, "cols", (json_int_t)unit->cols,
-		"experts", (json_int_t)unit->experts, "weights", (json_int_t)unit->weights, "bytes",
-		(json_int_t)unit->bytes, "true_bits", xfp_true_bits(unit), "paper_bits", paper_bits(bundle, unit),
-		"outliers", (json_int_t)unit->outliers, "cos_median", unit->cos_median, "cos_p5", unit->cos_p5, "floor",
-		unit->floor, "met", (int)unit->met);
+	return XFP_JSON(
+		{ "name", xfp_json_text(unit->name) }, { "class", xfp_json_text(unit->class_name) },
+		{ "role", xfp_json_text(unit->role) }, { "mode", xfp_json_text(unit->mode_name) },
+		{ "k", json_integer((json_int_t)unit->k) }, { "group_size", size_or_null(unit->group_size) },
+		{ "library_size", size_or_null(unit->library_size) }, { "rows", json_integer((json_int_t)unit->rows) },
+		{ "cols", json_integer((json_int_t)unit->cols) },
+		{ "experts", json_integer((json_int_t)unit->experts) },
+		{ "weights", json_integer((json_int_t)unit->weights) },
+		{ "bytes", json_integer((json_int_t)unit->bytes) }, { "true_bits", json_real(xfp_true_bits(unit)) },
+		{ "paper_bits", json_real(paper_bits(bundle, unit)) },
+		{ "outliers", json_integer((json_int_t)unit->outliers) }, { "cos_median", json_real(unit->cos_median) },
+		{ "cos_p5", json_real(unit->cos_p5) }, { "floor", json_real(unit->floor) },
+		{ "met", json_boolean(unit->met) });
 }
 
 static json_t *tensor_json(const struct xfp_tensor_info *tensor)
 {
 	json_t *shape = json_array();
 
-	for (uint32_t i = 0; shape && i < tensor->rank; i++)
-		json_array_append_new(shape, json_integer((json_int_t)tensor->shape[i]));
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o}", "name", tensor->name, "fate", tensor->fate_name, "reason",
-			 tensor->reason, "class", tensor->class_name, "dtype", tensor->dtype_name, "shape", shape);
+	for (uint32_t i = 0; i < tensor->rank; i++)
+		xfp_json_add(&shape, json_integer((json_int_t)tensor->shape[i]));
+	return XFP_JSON({ "name", xfp_json_text(tensor->name) }, { "fate", xfp_json_text(tensor->fate_name) },
+			{ "reason", xfp_json_text(tensor->reason) }, { "class", xfp_json_text(tensor->class_name) },
+			{ "dtype", xfp_json_text(tensor->dtype_name) }, { "shape", shape });
 }
 
 static enum xfp_status print_json(const struct xfp_bundle *bundle, const struct xfp_recorded *recorded,
 				  struct xfp_error *err)
 {
-	json_t *units = json_array(), *tensors = json_array(), *method, *root;
+	json_t *units = json_array(), *tensors = json_array(), *method;
 	struct xfp_bundle_info info;
 	struct xfp_tensor_info tensor;
 	struct xfp_unit_info unit;
-	bool ok = units && tensors;
 
 	xfp_bundle_info(bundle, &info);
-	for (uint32_t u = 0; ok && u < info.units; u++) {
+	for (uint32_t u = 0; u < info.units; u++) {
 		json_t *one = xfp_bundle_unit(bundle, u, &unit) ? unit_json(bundle, &unit) : NULL;
 
-		ok = one && add_policy(one, recorded, &unit);
-		ok = !json_array_append_new(units, one) && ok;
+		xfp_json_join(&one, policy_json(recorded, &unit));
+		xfp_json_add(&units, one);
 	}
-	for (uint32_t t = 0; ok && t < info.tensors; t++)
-		ok = xfp_bundle_tensor(bundle, t, &tensor) && !json_array_append_new(tensors, tensor_json(&tensor));
+	for (uint32_t t = 0; t < info.tensors; t++)
+		xfp_json_add(&tensors, xfp_bundle_tensor(bundle, t, &tensor) ? tensor_json(&tensor) : NULL);
 	/* xfp.json as it is; null when it is no JSON, which libxfp does not look at. */
 	method = json_loadb(info.json, info.json_bytes, 0, NULL);
-	root = json_pack("{s:i, s:s, s:I, s:I, s:o?, s:o, s:o}", "version", (int)info.version, "family", info.family,
-			 "weights", (json_int_t)info.weights, "bytes", (json_int_t)info.file_bytes, "method", method,
-			 "units", units, "tensors", tensors);
-	if (!ok) {
-		json_decref(root);
-		root = NULL;
-	}
-	return xfp_json_print(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15), err);
+	return xfp_json_print(XFP_JSON({ "version", json_integer((json_int_t)info.version) },
+				       { "family", xfp_json_text(info.family) },
+				       { "weights", json_integer((json_int_t)info.weights) },
+				       { "bytes", json_integer((json_int_t)info.file_bytes) },
+				       { "method", method ? method : json_null() }, { "units", units },
+				       { "tensors", tensors }),
+			      err);
 }
 
 /* ---- text -------------------------------------------------------------------------------------- */

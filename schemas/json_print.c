@@ -7,6 +7,8 @@
 
 #include "base/printable.h"
 
+#define DIGITS 15 /* what is a decimal of so many stays that */
+
 /* Bytes of the character at `p`; 0: it begins none. */
 static size_t character(const char *p, const char *end)
 {
@@ -53,14 +55,61 @@ json_t *xfp_json_text_or_null(const char *text)
 	return text ? xfp_json_text(text) : json_null();
 }
 
-enum xfp_status xfp_json_print(json_t *root, size_t flags, struct xfp_error *err)
+void xfp_json_put(json_t **object, const char *name, json_t *value)
+{
+	if (json_object_set_new(*object, name, value)) {
+		json_decref(*object);
+		*object = NULL;
+	}
+}
+
+void xfp_json_add(json_t **list, json_t *piece)
+{
+	if (json_array_append_new(*list, piece)) {
+		json_decref(*list);
+		*list = NULL;
+	}
+}
+
+void xfp_json_join(json_t **object, json_t *more)
+{
+	if (json_object_update_new(*object, more)) {
+		json_decref(*object);
+		*object = NULL;
+	}
+}
+
+json_t *xfp_json_object(const struct xfp_json_field fields[])
+{
+	json_t *object = json_object();
+
+	/* Without it, the values are released all the same. */
+	for (; fields->name; fields++)
+		xfp_json_put(&object, fields->name, fields->value);
+	return object;
+}
+
+static enum xfp_status print(json_t *root, size_t flags, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
-	if (!root || (json_dumpf(root, stdout, flags) && !ferror(stdout)))
+	if (!root ||
+	    (json_dumpf(root, stdout, flags | JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS)) && !ferror(stdout)))
 		status = xfp_no_memory(err);
-	else
-		putchar('\n');
 	json_decref(root);
 	return status;
+}
+
+enum xfp_status xfp_json_print(json_t *root, struct xfp_error *err)
+{
+	enum xfp_status status = print(root, JSON_INDENT(2), err);
+
+	if (!status)
+		putchar('\n');
+	return status;
+}
+
+enum xfp_status xfp_json_print_line(json_t *root, struct xfp_error *err)
+{
+	return print(root, JSON_COMPACT, err);
 }

@@ -78,9 +78,6 @@ const char *xfp_utc(int64_t seconds, char text[32]);
 json_t *xfp_json_time(int64_t seconds);
 /* A row of the manifest as an object; NULL when out of memory. */
 json_t *xfp_json_row(const struct xfp_value *values, unsigned count);
-/* As every command of the cache prints its JSON. */
-#define XFP_CACHE_JSON (JSON_INDENT(1) | JSON_REAL_PRECISION(9))
-
 /* How far a long command is, on stderr: on a terminal a line that is rewritten, otherwise one now and then. */
 struct xfp_cache_progress {
 	const char *program;

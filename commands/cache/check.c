@@ -44,10 +44,10 @@ static bool is_removed(const struct check_report *s, const struct xfp_finding *f
 
 static json_t *finding_json(const struct check_report *s, const struct xfp_finding *finding)
 {
-	return json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:b}", "what", names[finding->what], "key", finding->key,
-			 "path", xfp_json_text(finding->path), "kind", finding->kind, "unit",
-			 xfp_json_text(finding->unit), "message", xfp_json_text(finding->message), "removed",
-			 (int)is_removed(s, finding));
+	return XFP_JSON({ "what", xfp_json_text(names[finding->what]) }, { "key", xfp_json_text(finding->key) },
+			{ "path", xfp_json_text(finding->path) }, { "kind", xfp_json_text(finding->kind) },
+			{ "unit", xfp_json_text(finding->unit) }, { "message", xfp_json_text(finding->message) },
+			{ "removed", json_boolean(is_removed(s, finding)) });
 }
 
 /* The row goes first, as everywhere. Somebody may just have put a good one in its place: then that is made
@@ -71,9 +71,8 @@ static enum xfp_status found(const struct xfp_finding *finding, void *context, s
 	uint64_t count = s->result.found[finding->what];
 	bool bad = finding->what <= XFP_FINDING_MANIFEST;
 
-	if (s->findings) {
-		if (json_array_append_new(s->findings, finding_json(s, finding)))
-			return xfp_no_memory(err);
+	if (s->call->json) {
+		xfp_json_add(&s->findings, finding_json(s, finding));
 	} else if (bad || count <= MOST_SHOWN) {
 		xfp_cache_progress_clear(&s->progress);
 		printf("%s: %s%s%s%s\n", xfp_printable(finding->path).text, finding->message,
@@ -166,15 +165,17 @@ static void print_sum(const struct check_report *s)
 static enum xfp_status print_json(struct check_report *s, const struct xfp_cache *cache, struct xfp_error *err)
 {
 	const struct xfp_check_result *r = &s->result;
-	json_t *root = json_pack(
-		"{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "cache", xfp_json_text(s->store->folder),
-		"manifest", s->complained ? "damaged" : xfp_cache_state_name(cache->state), "artifacts",
-		(json_int_t)r->artifacts, "bytes", (json_int_t)r->bytes, "read", (json_int_t)r->read, "read_bytes",
-		(json_int_t)r->read_bytes, "damaged", (json_int_t)r->found[XFP_FINDING_DAMAGED], "unreadable",
-		(json_int_t)r->found[XFP_FINDING_UNREADABLE], "removed", (json_int_t)s->removed, "findings",
-		s->findings);
 
-	return xfp_json_print(root, XFP_CACHE_JSON, err);
+	return xfp_json_print(
+		XFP_JSON({ "cache", xfp_json_text(s->store->folder) },
+			 { "manifest", xfp_json_text(s->complained ? "damaged" : xfp_cache_state_name(cache->state)) },
+			 { "artifacts", json_integer((json_int_t)r->artifacts) },
+			 { "bytes", json_integer((json_int_t)r->bytes) }, { "read", json_integer((json_int_t)r->read) },
+			 { "read_bytes", json_integer((json_int_t)r->read_bytes) },
+			 { "damaged", json_integer((json_int_t)r->found[XFP_FINDING_DAMAGED]) },
+			 { "unreadable", json_integer((json_int_t)r->found[XFP_FINDING_UNREADABLE]) },
+			 { "removed", json_integer((json_int_t)s->removed) }, { "findings", json_incref(s->findings) }),
+		err);
 }
 
 /* ---- the command ------------------------------------------------------------------------------- */

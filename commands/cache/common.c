@@ -106,17 +106,14 @@ json_t *xfp_json_row(const struct xfp_value *values, unsigned count)
 {
 	json_t *row = json_object();
 
-	for (unsigned i = 0; row && i < count; i++) {
+	for (unsigned i = 0; i < count; i++) {
 		const struct xfp_value *v = &values[i];
-		json_t *value = v->type == XFP_VALUE_INTEGER ? json_integer(v->integer)
-				: v->type == XFP_VALUE_REAL  ? json_real(v->real)
-				: v->type == XFP_VALUE_TEXT  ? xfp_json_text(v->text)
-							     : json_null();
 
-		if (json_object_set_new(row, v->name, value)) {
-			json_decref(row);
-			row = NULL;
-		}
+		xfp_json_put(&row, v->name,
+			     v->type == XFP_VALUE_INTEGER ? json_integer(v->integer)
+			     : v->type == XFP_VALUE_REAL  ? json_real(v->real)
+			     : v->type == XFP_VALUE_TEXT  ? xfp_json_text(v->text)
+							  : json_null());
 	}
 	return row;
 }

@@ -136,17 +136,19 @@ static enum xfp_status print_text(struct explaining *e, struct xfp_error *err)
 
 static enum xfp_status add_row(const struct xfp_value *values, unsigned count, void *context, struct xfp_error *err)
 {
-	if (json_array_append_new(context, xfp_json_row(values, count)))
-		return xfp_no_memory(err);
-	return XFP_OK;
+	json_t **list = context;
+
+	xfp_json_add(list, xfp_json_row(values, count));
+	return *list ? XFP_OK : xfp_no_memory(err);
 }
 
 static json_t *run_json(const struct xfp_census_run *run)
 {
-	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:b}", "run", (json_int_t)run->run, "output",
-			 xfp_json_text(run->output), "started", xfp_json_time(run->started), "ended",
-			 xfp_json_time(run->ended), "status", run->status < 0 ? json_null() : json_integer(run->status),
-			 "bundle", *run->bundle ? json_string(run->bundle) : json_null(), "latest", (int)run->latest);
+	return XFP_JSON({ "run", json_integer((json_int_t)run->run) }, { "output", xfp_json_text(run->output) },
+			{ "started", xfp_json_time(run->started) }, { "ended", xfp_json_time(run->ended) },
+			{ "status", run->status < 0 ? json_null() : json_integer(run->status) },
+			{ "bundle", *run->bundle ? json_string(run->bundle) : json_null() },
+			{ "latest", json_boolean(run->latest) });
 }
 
 static enum xfp_status print_json(struct explaining *e, struct xfp_error *err)
@@ -154,24 +156,24 @@ static enum xfp_status print_json(struct explaining *e, struct xfp_error *err)
 	const struct xfp_census *census = &e->cache->census;
 	const struct xfp_census_item *item = e->item;
 	json_t *content = json_array(), *from = json_array(), *into = json_array(), *runs = json_array(), *root;
-	enum xfp_status status = XFP_OK;
+	enum xfp_status status;
 
 	for (uint32_t i = 0; i < item->inputs; i++)
-		json_array_append_new(from, json_string(census->items[census->input[item->input + i]].key));
+		xfp_json_add(&from, json_string(census->items[census->input[item->input + i]].key));
 	for (uint32_t i = 0; i < census->count; i++)
 		if (is_made_from(e, &census->items[i]))
-			json_array_append_new(into, json_string(census->items[i].key));
+			xfp_json_add(&into, json_string(census->items[i].key));
 	for (uint32_t i = 0; i < item->runs; i++)
-		json_array_append_new(runs, run_json(&census->runs[census->use[item->run + i]]));
-	if (content)
-		status = xfp_manifest_content(e->manifest, e->kind, item->key, add_row, content, err);
-	root = json_pack("{s:s, s:s, s:o, s:I, s:o, s:f, s:b, s:b, s:b, s:o, s:o, s:o, s:o, s:o}", "key", item->key,
-			 "kind", e->kind, "unit", xfp_json_text(e->unit), "bytes", (json_int_t)item->bytes, "made",
-			 xfp_json_time(item->made), "seconds", e->seconds, "there", (int)item->there, "known",
-			 (int)item->known, "current", (int)item->current, "key_text", xfp_json_text(e->key_text),
-			 "holds", content, "from", from, "into", into, "runs", runs);
+		xfp_json_add(&runs, run_json(&census->runs[census->use[item->run + i]]));
+	status = xfp_manifest_content(e->manifest, e->kind, item->key, add_row, &content, err);
+	root = XFP_JSON({ "key", xfp_json_text(item->key) }, { "kind", xfp_json_text(e->kind) },
+			{ "unit", xfp_json_text(e->unit) }, { "bytes", json_integer((json_int_t)item->bytes) },
+			{ "made", xfp_json_time(item->made) }, { "seconds", json_real(e->seconds) },
+			{ "there", json_boolean(item->there) }, { "known", json_boolean(item->known) },
+			{ "current", json_boolean(item->current) }, { "key_text", xfp_json_text(e->key_text) },
+			{ "holds", content }, { "from", from }, { "into", into }, { "runs", runs });
 	if (!status)
-		return xfp_json_print(root, XFP_CACHE_JSON, err);
+		return xfp_json_print(root, err);
 	json_decref(root);
 	return status;
 }

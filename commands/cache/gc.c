@@ -118,7 +118,8 @@ static void print_text(const struct xfp_cache_call *call, const struct xfp_cache
 
 static json_t *sum_json(const struct xfp_gc_sum *sum)
 {
-	return json_pack("{s:I, s:I}", "count", (json_int_t)sum->count, "bytes", (json_int_t)sum->bytes);
+	return XFP_JSON({ "count", json_integer((json_int_t)sum->count) },
+			{ "bytes", json_integer((json_int_t)sum->bytes) });
 }
 
 static enum xfp_status print_json(const struct xfp_cache_call *call, const struct xfp_cache *cache,
@@ -126,26 +127,27 @@ static enum xfp_status print_json(const struct xfp_cache_call *call, const struc
 {
 	json_t *removed = json_array(), *unknown = json_array(), *stays = json_object(), *gone = json_array();
 
-	for (uint32_t i = 0; removed && i < cache->census.count; i++)
+	for (uint32_t i = 0; i < cache->census.count; i++)
 		if (plan->why[i] == XFP_GC_GOES && cache->census.items[i].there)
-			json_array_append_new(removed, json_string(cache->census.items[i].key));
-	for (uint32_t i = 0; unknown && i < cache->census.other_count; i++)
+			xfp_json_add(&removed, json_string(cache->census.items[i].key));
+	for (uint32_t i = 0; i < cache->census.other_count; i++)
 		if (cache->census.others[i].what == XFP_STORE_UNKNOWN)
-			json_array_append_new(unknown, xfp_json_text(cache->census.others[i].path));
-	for (uint32_t i = 0; gone && i < cache->census.run_count; i++)
+			xfp_json_add(&unknown, xfp_json_text(cache->census.others[i].path));
+	for (uint32_t i = 0; i < cache->census.run_count; i++)
 		if (is_forgotten(&cache->census, plan, i))
-			json_array_append_new(gone, xfp_json_text(cache->census.runs[i].output));
-	for (int why = 1; stays && why < XFP_GC_WHYS; why++)
-		json_object_set_new(stays, names[why], sum_json(&plan->stays[why]));
-	return xfp_json_print(json_pack("{s:o, s:b, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:b, s:o, s:o, s:o}", "cache",
-					xfp_json_text(cache->store.folder), "dry_run", (int)call->dry_run, "artifacts",
-					sum_json(&plan->artifacts), "leftovers", sum_json(&plan->debris), "superseded",
-					sum_json(&plan->superseded), "rows", (json_int_t)plan->rows, "stays", stays,
-					"freed", (json_int_t)(plan->before - plan->after), "bytes",
-					(json_int_t)plan->after, "fits",
-					(int)(!call->max_size || plan->after <= call->max_size), "removed", removed,
-					"unknown", unknown, "gone", gone),
-			      XFP_CACHE_JSON, err);
+			xfp_json_add(&gone, xfp_json_text(cache->census.runs[i].output));
+	for (int why = 1; why < XFP_GC_WHYS; why++)
+		xfp_json_put(&stays, names[why], sum_json(&plan->stays[why]));
+	return xfp_json_print(
+		XFP_JSON({ "cache", xfp_json_text(cache->store.folder) }, { "dry_run", json_boolean(call->dry_run) },
+			 { "artifacts", sum_json(&plan->artifacts) }, { "leftovers", sum_json(&plan->debris) },
+			 { "superseded", sum_json(&plan->superseded) },
+			 { "rows", json_integer((json_int_t)plan->rows) }, { "stays", stays },
+			 { "freed", json_integer((json_int_t)(plan->before - plan->after)) },
+			 { "bytes", json_integer((json_int_t)plan->after) },
+			 { "fits", json_boolean(!call->max_size || plan->after <= call->max_size) },
+			 { "removed", removed }, { "unknown", unknown }, { "gone", gone }),
+		err);
 }
 
 /* ---- the work ---------------------------------------------------------------------------------- */

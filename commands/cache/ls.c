@@ -134,15 +134,15 @@ static json_t *item_json(const struct listing *l, const struct xfp_census_item *
 	json_t *runs = json_array(), *root;
 	char *text;
 
-	for (uint32_t i = 0; runs && i < item->runs; i++)
-		json_array_append_new(runs, json_integer(census->runs[census->use[item->run + i]].run));
-	root = json_pack("{s:s, s:s, s:o, s:I, s:o, s:f, s:b, s:b, s:b, s:o}", "key", item->key, "kind", item->kind,
-			 "unit", xfp_json_text(item->unit), "bytes", (json_int_t)item->bytes, "made",
-			 xfp_json_time(item->made), "seconds", item->seconds, "there", (int)item->there, "known",
-			 (int)item->known, "current", (int)item->current, "runs", runs);
-	if (root && l->call->keys && l->cache->manifest &&
-	    (text = xfp_manifest_key_text(l->cache->manifest, item->key))) {
-		json_object_set_new(root, "key_text", xfp_json_text(text));
+	for (uint32_t i = 0; i < item->runs; i++)
+		xfp_json_add(&runs, json_integer(census->runs[census->use[item->run + i]].run));
+	root = XFP_JSON({ "key", xfp_json_text(item->key) }, { "kind", xfp_json_text(item->kind) },
+			{ "unit", xfp_json_text(item->unit) }, { "bytes", json_integer((json_int_t)item->bytes) },
+			{ "made", xfp_json_time(item->made) }, { "seconds", json_real(item->seconds) },
+			{ "there", json_boolean(item->there) }, { "known", json_boolean(item->known) },
+			{ "current", json_boolean(item->current) }, { "runs", runs });
+	if (l->call->keys && l->cache->manifest && (text = xfp_manifest_key_text(l->cache->manifest, item->key))) {
+		xfp_json_put(&root, "key_text", xfp_json_text(text));
 		free(text);
 	}
 	return root;
@@ -151,28 +151,23 @@ static json_t *item_json(const struct listing *l, const struct xfp_census_item *
 /* Object by object: there may be a hundred thousand. */
 static enum xfp_status print_json(const struct listing *l, struct xfp_error *err)
 {
-	json_t *folder = xfp_json_text(l->cache->store.folder);
 	uint64_t bytes = 0, current = 0;
-	bool ok = folder;
+	enum xfp_status status;
 
-	fputs("{\n \"cache\": ", stdout);
-	json_dumpf(folder, stdout, JSON_ENCODE_ANY);
-	json_decref(folder);
-	printf(",\n \"manifest\": \"%s\",\n \"artifacts\": [", xfp_cache_state_name(l->cache->state));
-	for (uint32_t i = 0; ok && i < l->count; i++) {
+	fputs("{\n  \"cache\": ", stdout);
+	status = xfp_json_print_line(xfp_json_text(l->cache->store.folder), err);
+	printf(",\n  \"manifest\": \"%s\",\n  \"artifacts\": [", xfp_cache_state_name(l->cache->state));
+	for (uint32_t i = 0; !status && i < l->count; i++) {
 		const struct xfp_census_item *item = &l->cache->census.items[l->item[i]];
-		json_t *object = item_json(l, item);
 
-		fputs(i ? ",\n  " : "\n  ", stdout);
-		ok = object;
-		json_dumpf(object, stdout, JSON_REAL_PRECISION(9));
-		json_decref(object);
+		fputs(i ? ",\n    " : "\n    ", stdout);
+		status = xfp_json_print_line(item_json(l, item), err);
 		bytes += item->there ? item->bytes : 0;
 		current += item->current;
 	}
-	printf("\n ],\n \"count\": %" PRIu32 ",\n \"bytes\": %" PRIu64 ",\n \"current\": %" PRIu64 "\n}\n", l->count,
-	       bytes, current);
-	return ok ? XFP_OK : xfp_no_memory(err);
+	printf("\n  ],\n  \"count\": %" PRIu32 ",\n  \"bytes\": %" PRIu64 ",\n  \"current\": %" PRIu64 "\n}\n",
+	       l->count, bytes, current);
+	return status;
 }
 
 /* ---- the command ------------------------------------------------------------------------------- */

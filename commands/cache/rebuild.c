@@ -34,13 +34,15 @@ static void progress(uint64_t done, uint64_t total, void *context)
 
 static enum xfp_status print_json(const struct xfp_cache_call *call, const struct xfp_rebuilt *r, struct xfp_error *err)
 {
-	json_t *root = json_pack("{s:o, s:I, s:I, s:s, s:I, s:I, s:o, s:o}", "cache", xfp_json_text(call->folder),
-				 "artifacts", (json_int_t)r->artifacts, "left_out", (json_int_t)r->left_out, "old",
-				 xfp_cache_state_name(r->old), "runs", (json_int_t)r->runs, "source_files",
-				 (json_int_t)r->sources, "lost", *r->lost ? xfp_json_text(r->lost) : json_null(),
-				 "aside", r->aside ? xfp_json_text(r->aside) : json_null());
-
-	return xfp_json_print(root, XFP_CACHE_JSON, err);
+	return xfp_json_print(XFP_JSON({ "cache", xfp_json_text(call->folder) },
+				       { "artifacts", json_integer((json_int_t)r->artifacts) },
+				       { "left_out", json_integer((json_int_t)r->left_out) },
+				       { "old", xfp_json_text(xfp_cache_state_name(r->old)) },
+				       { "runs", json_integer((json_int_t)r->runs) },
+				       { "source_files", json_integer((json_int_t)r->sources) },
+				       { "lost", *r->lost ? xfp_json_text(r->lost) : json_null() },
+				       { "aside", r->aside ? xfp_json_text(r->aside) : json_null() }),
+			      err);
 }
 
 static void print_text(const struct xfp_cache_call *call, const struct xfp_rebuilt *r)

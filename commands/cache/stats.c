@@ -164,17 +164,20 @@ static enum xfp_status print_text(const struct figures *f, struct xfp_error *err
 
 static json_t *sum_json(const struct figures *f, const struct sum *sum)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:f}", "artifacts", (json_int_t)sum->artifacts, "bytes",
-			 (json_int_t)sum->bytes, "current", (json_int_t)sum->current, "current_bytes",
-			 (json_int_t)sum->current_bytes, "share",
-			 f->weights ? json_real(share(f, sum->current_bytes)) : json_null(), "seconds", sum->seconds);
+	return XFP_JSON({ "artifacts", json_integer((json_int_t)sum->artifacts) },
+			{ "bytes", json_integer((json_int_t)sum->bytes) },
+			{ "current", json_integer((json_int_t)sum->current) },
+			{ "current_bytes", json_integer((json_int_t)sum->current_bytes) },
+			{ "share", f->weights ? json_real(share(f, sum->current_bytes)) : json_null() },
+			{ "seconds", json_real(sum->seconds) });
 }
 
 static enum xfp_status add_run(const struct xfp_value *values, unsigned count, void *context, struct xfp_error *err)
 {
-	if (json_array_append_new(context, xfp_json_row(values, count)))
-		return xfp_no_memory(err);
-	return XFP_OK;
+	json_t **list = context;
+
+	xfp_json_add(list, xfp_json_row(values, count));
+	return *list ? XFP_OK : xfp_no_memory(err);
 }
 
 static enum xfp_status print_json(const struct figures *f, struct xfp_error *err)
@@ -185,19 +188,21 @@ static enum xfp_status print_json(const struct figures *f, struct xfp_error *err
 	unsigned i;
 
 	for (i = 0; (kind = xfp_kind_at(i)); i++)
-		json_object_set_new(by_kind, kind, sum_json(f, &f->kind[i]));
-	json_object_set_new(by_kind, "unknown", sum_json(f, &f->kind[i]));
-	if (runs && f->cache->manifest)
-		status = xfp_manifest_summaries(f->cache->manifest, -1, add_run, runs, err);
-	root = json_pack("{s:o, s:s, s:o, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:o}", "cache",
-			 xfp_json_text(f->cache->store.folder), "manifest", xfp_cache_state_name(f->cache->state),
-			 "kinds", by_kind, "all", sum_json(f, &f->all), "weights", (json_int_t)f->weights, "oldest",
-			 xfp_json_time(f->oldest), "newest", xfp_json_time(f->newest), "other_bytes",
-			 (json_int_t)f->other_bytes, "unknown_files", (json_int_t)f->unknown, "damaged",
-			 (json_int_t)(f->check.found[XFP_FINDING_DAMAGED] + f->check.found[XFP_FINDING_UNREADABLE]),
-			 "gc_frees", (json_int_t)(f->gc.before - f->gc.after), "runs", runs);
+		xfp_json_put(&by_kind, kind, sum_json(f, &f->kind[i]));
+	xfp_json_put(&by_kind, "unknown", sum_json(f, &f->kind[i]));
+	if (f->cache->manifest)
+		status = xfp_manifest_summaries(f->cache->manifest, -1, add_run, &runs, err);
+	root = XFP_JSON({ "cache", xfp_json_text(f->cache->store.folder) },
+			{ "manifest", xfp_json_text(xfp_cache_state_name(f->cache->state)) }, { "kinds", by_kind },
+			{ "all", sum_json(f, &f->all) }, { "weights", json_integer((json_int_t)f->weights) },
+			{ "oldest", xfp_json_time(f->oldest) }, { "newest", xfp_json_time(f->newest) },
+			{ "other_bytes", json_integer((json_int_t)f->other_bytes) },
+			{ "unknown_files", json_integer((json_int_t)f->unknown) },
+			{ "damaged", json_integer((json_int_t)(f->check.found[XFP_FINDING_DAMAGED] +
+							       f->check.found[XFP_FINDING_UNREADABLE])) },
+			{ "gc_frees", json_integer((json_int_t)(f->gc.before - f->gc.after)) }, { "runs", runs });
 	if (!status)
-		return xfp_json_print(root, XFP_CACHE_JSON, err);
+		return xfp_json_print(root, err);
 	json_decref(root);
 	return status;
 }

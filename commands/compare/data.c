@@ -89,40 +89,34 @@ static json_t *way_json(const struct xfp_compared_unit *unit, const struct xfp_c
 	const struct xfp_candidate *c = &one->candidate;
 	bool good = c->cos_median >= 0;
 
-	return json_pack(
-		"{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:f, s:I, s:o, s:o, s:o}", "format", format_of(one), "k",
-		size_or_null(c->k), "group_size", size_or_null(c->group), "library_size", size_or_null(c->library),
-		"libfit", c->mode == XFP_MODE_V2A ? json_string(libfit_of(one)) : json_null(), "outlier_sigma",
-		c->sigma_milli ? json_real(c->sigma_milli / 1000.) : json_null(), "bytes", (json_int_t)c->bytes,
-		"shared_bytes", (json_int_t)one->shared, "true_bits", xfp_compared_bits(unit, one), "outliers",
-		(json_int_t)c->outliers, "cos_median", number_or_null(c->cos_median, good), "cos_p5",
-		number_or_null(c->cos_p5, good), "error", number_or_null(c->error, good));
+	return XFP_JSON({ "format", xfp_json_text(format_of(one)) }, { "k", size_or_null(c->k) },
+			{ "group_size", size_or_null(c->group) }, { "library_size", size_or_null(c->library) },
+			{ "libfit", c->mode == XFP_MODE_V2A ? json_string(libfit_of(one)) : json_null() },
+			{ "outlier_sigma", c->sigma_milli ? json_real(c->sigma_milli / 1000.) : json_null() },
+			{ "bytes", json_integer((json_int_t)c->bytes) },
+			{ "shared_bytes", json_integer((json_int_t)one->shared) },
+			{ "true_bits", json_real(xfp_compared_bits(unit, one)) },
+			{ "outliers", json_integer((json_int_t)c->outliers) },
+			{ "cos_median", number_or_null(c->cos_median, good) },
+			{ "cos_p5", number_or_null(c->cos_p5, good) }, { "error", number_or_null(c->error, good) });
 }
 
 static json_t *claim_json(const struct xfp_comparison *comparison, const struct xfp_compared_unit *unit,
 			  const struct xfp_claim_on *claim)
 {
-	json_t *object = json_pack("{s:o, s:o?, s:b, s:o}", "format", way_json(unit, claim->peer), "xfp",
-				   claim->ours ? way_json(unit, claim->ours) : NULL, "shared_allowed",
-				   (int)claim->allowed, "ratio", number_or_null(claim->ratio, claim->ours));
+	json_t *object = XFP_JSON({ "format", way_json(unit, claim->peer) },
+				  { "xfp", claim->ours ? way_json(unit, claim->ours) : json_null() },
+				  { "shared_allowed", json_boolean(claim->allowed) },
+				  { "ratio", number_or_null(claim->ratio, claim->ours) });
 	bool told = comparison && claim->each >= 0;
 
-	if (!object || !comparison)
-		return object;
-	if (json_object_set_new(object, "unit_by_unit", number_or_null(claim->each, told)) ||
-	    json_object_set_new(object, "worst", number_or_null(claim->worst, told)) ||
-	    json_object_set_new(object, "worst_unit",
-				told ? json_string(comparison->units[claim->worst_unit].unit->name) : json_null())) {
-		json_decref(object);
-		return NULL;
+	if (comparison) {
+		xfp_json_put(&object, "unit_by_unit", number_or_null(claim->each, told));
+		xfp_json_put(&object, "worst", number_or_null(claim->worst, told));
+		xfp_json_put(&object, "worst_unit",
+			     told ? json_string(comparison->units[claim->worst_unit].unit->name) : json_null());
 	}
 	return object;
-}
-
-/* Takes the pieces over. False: no memory, or a name that is not UTF-8. */
-static bool append(json_t *list, json_t *piece)
-{
-	return list && piece && !json_array_append_new(list, piece);
 }
 
 /* `comparison` NULL: of one unit. */
@@ -131,44 +125,38 @@ static json_t *unit_json(const struct xfp_comparison *comparison, const struct x
 	struct xfp_claim_on claims[XFP_MOST_CLAIMS];
 	json_t *ways = json_array(), *won = json_array(), *object;
 	uint32_t count = xfp_compare_claims(comparison, unit, claims);
-	bool good = true;
 
-	for (uint32_t i = 0; good && i < unit->count; i++)
-		good = append(ways, way_json(unit, &unit->list[i]));
-	for (uint32_t i = 0; good && i < count; i++)
-		good = append(won, claim_json(comparison, unit, &claims[i]));
-	object = json_pack("{s:I, s:I, s:I, s:o, s:o}", "weights", (json_int_t)unit->weights, "rows",
-			   (json_int_t)unit->rows, "rows_measured", (json_int_t)unit->sampled, "ways", ways, "claims",
-			   won);
-	if (good && object && unit->unit) {
+	for (uint32_t i = 0; i < unit->count; i++)
+		xfp_json_add(&ways, way_json(unit, &unit->list[i]));
+	for (uint32_t i = 0; i < count; i++)
+		xfp_json_add(&won, claim_json(comparison, unit, &claims[i]));
+	object = XFP_JSON({ "weights", json_integer((json_int_t)unit->weights) },
+			  { "rows", json_integer((json_int_t)unit->rows) },
+			  { "rows_measured", json_integer((json_int_t)unit->sampled) }, { "ways", ways },
+			  { "claims", won });
+	if (unit->unit) {
 		const struct xfp_ledger_unit *u = unit->unit;
-		json_t *named =
-			json_pack("{s:s, s:s, s:s, s:I, s:I}", "name", u->name, "class", xfp_class_name(u->class_),
-				  "role", u->role, "experts", (json_int_t)u->experts, "cols", (json_int_t)u->cols);
+		json_t *named = XFP_JSON(
+			{ "name", xfp_json_text(u->name) }, { "class", xfp_json_text(xfp_class_name(u->class_)) },
+			{ "role", xfp_json_text(u->role) }, { "experts", json_integer((json_int_t)u->experts) },
+			{ "cols", json_integer((json_int_t)u->cols) });
 
-		good = named && !json_object_update(named, object);
-		json_decref(object);
+		xfp_json_join(&named, object);
 		object = named;
 	}
-	if (good)
-		return object;
-	json_decref(object);
-	return NULL;
+	return object;
 }
 
 enum xfp_status xfp_compare_print_json(const struct xfp_comparison *c, struct xfp_error *err)
 {
-	json_t *units = json_array(), *root;
-	bool good = true;
+	json_t *units = json_array();
 
-	for (uint32_t u = 0; good && c->request.per_unit && u < c->count; u++)
-		good = append(units, unit_json(NULL, &c->units[u]));
-	root = json_pack("{s:o, s:s, s:i, s:i, s:o, s:o}", "model", xfp_json_text(c->request.model), "family",
-			 c->ledger->family, "unit_count", (int)c->count, "left_out", (int)c->left_out, "all",
-			 unit_json(c, &c->all), "units", units);
-	if (!good) {
-		json_decref(root);
-		root = NULL;
-	}
-	return xfp_json_print(root, JSON_INDENT(1) | JSON_REAL_PRECISION(15), err);
+	for (uint32_t u = 0; c->request.per_unit && u < c->count; u++)
+		xfp_json_add(&units, unit_json(NULL, &c->units[u]));
+	return xfp_json_print(XFP_JSON({ "model", xfp_json_text(c->request.model) },
+				       { "family", xfp_json_text(c->ledger->family) },
+				       { "unit_count", json_integer((json_int_t)c->count) },
+				       { "left_out", json_integer((json_int_t)c->left_out) },
+				       { "all", unit_json(c, &c->all) }, { "units", units }),
+			      err);
 }

@@ -291,11 +291,14 @@ static json_t *class_json(const struct xfp_bundle *bundle, const struct xfp_bund
 	if (!units)
 		return json_null();
 	qsort(room, (size_t)units, sizeof *room, ascending);
-	return json_pack("{s:s, s:i, s:I, s:I, s:f, s:I, s:f, s:f, s:i, s:i}", "class",
-			 xfp_class_name((enum xfp_class)class_), "units", units, "weights", weights, "bytes", bytes,
-			 "true_bits", weights ? (double)bytes * 8 / (double)weights : 0, "outliers", outliers,
-			 "cos_median", room[(units - 1) / 2], "cos_median_least", room[0], "source_precision", kept,
-			 "below_floor", missed);
+	return XFP_JSON({ "class", xfp_json_text(xfp_class_name((enum xfp_class)class_)) },
+			{ "units", json_integer((json_int_t)units) }, { "weights", json_integer((json_int_t)weights) },
+			{ "bytes", json_integer((json_int_t)bytes) },
+			{ "true_bits", json_real(weights ? (double)bytes * 8 / (double)weights : 0) },
+			{ "outliers", json_integer((json_int_t)outliers) },
+			{ "cos_median", json_real(room[(units - 1) / 2]) }, { "cos_median_least", json_real(room[0]) },
+			{ "source_precision", json_integer((json_int_t)kept) },
+			{ "below_floor", json_integer((json_int_t)missed) });
 }
 
 /* The table per class. */
@@ -314,12 +317,8 @@ static json_t *classes_json(const struct xfp_conversion *c, struct xfp_error *er
 	for (unsigned class_ = 0; list && class_ < XFP_CLASSES; class_++) {
 		json_t *one = class_json(bundle, &info, class_, room);
 
-		if (json_is_null(one))
-			continue;
-		if (json_array_append_new(list, one)) {
-			json_decref(list);
-			list = NULL;
-		}
+		if (!json_is_null(one))
+			xfp_json_add(&list, one);
 	}
 	if (!list)
 		xfp_no_memory(err);
@@ -335,16 +334,20 @@ static enum xfp_status print_json(const struct xfp_conversion *c, const struct x
 
 	if (!classes)
 		return XFP_FAILED;
-	root = json_pack("{s:o, s:s, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:o, s:o}", "bundle",
-			 xfp_json_text(c->options.out), "sha256", result->sha256, "bytes", (json_int_t)result->bytes,
-			 "unchanged", (int)result->unchanged, "weights", (json_int_t)c->weights, "units",
-			 (json_int_t)tally->units, "repacked", (json_int_t)tally->repacked, "fitted",
-			 (json_int_t)tally->fitted, "cached", (json_int_t)(tally->units - tally->repacked),
-			 "source_precision", (json_int_t)(tally->kept + tally->nonfinite), "below_floor",
-			 (json_int_t)tally->missed, "seconds", seconds, "stage_seconds", tally->seconds,
-			 "dropped_bytes", (json_int_t)result->freed, "work", xfp_json_text(c->options.work), "classes",
-			 classes);
-	return xfp_json_print(root, JSON_INDENT(1) | JSON_REAL_PRECISION(9), err);
+	root = XFP_JSON({ "bundle", xfp_json_text(c->options.out) }, { "sha256", xfp_json_text(result->sha256) },
+			{ "bytes", json_integer((json_int_t)result->bytes) },
+			{ "unchanged", json_boolean(result->unchanged) },
+			{ "weights", json_integer((json_int_t)c->weights) },
+			{ "units", json_integer((json_int_t)tally->units) },
+			{ "repacked", json_integer((json_int_t)tally->repacked) },
+			{ "fitted", json_integer((json_int_t)tally->fitted) },
+			{ "cached", json_integer((json_int_t)(tally->units - tally->repacked)) },
+			{ "source_precision", json_integer((json_int_t)(tally->kept + tally->nonfinite)) },
+			{ "below_floor", json_integer((json_int_t)tally->missed) }, { "seconds", json_real(seconds) },
+			{ "stage_seconds", json_real(tally->seconds) },
+			{ "dropped_bytes", json_integer((json_int_t)result->freed) },
+			{ "work", xfp_json_text(c->options.work) }, { "classes", classes });
+	return xfp_json_print(root, err);
 }
 
 static void print_missed(uint32_t count, const char *why)

@@ -175,33 +175,33 @@ static json_t *failure_json(const struct xfp_run_state *s, const struct xfp_even
 {
 	bool whole = event->unit == XFP_NO_UNIT;
 
-	return json_pack("{s:o, s:s?, s:s, s:i, s:o}", "number",
-			 whole ? json_null() : json_integer((json_int_t)event->unit), "unit",
-			 whole ? NULL : s->ledger->units[event->unit].name, "stage", event->stage, "status",
-			 event->status, "message", xfp_json_text(event->message));
+	return XFP_JSON({ "number", whole ? json_null() : json_integer((json_int_t)event->unit) },
+			{ "unit", xfp_json_text_or_null(whole ? NULL : s->ledger->units[event->unit].name) },
+			{ "stage", xfp_json_text(event->stage) }, { "status", json_integer((json_int_t)event->status) },
+			{ "message", xfp_json_text(event->message) });
 }
 
-static json_t *units_json(const struct xfp_run_state *s, json_t *flight, json_t *failures)
+static json_t *units_json(const struct xfp_run_state *s, json_t **flight, json_t **failures)
 {
 	json_t *classes = json_array();
 
 	for (int i = 0; i < XFP_CLASSES; i++)
 		if (s->class_units[i])
-			json_array_append_new(classes, json_pack("{s:s, s:I, s:I, s:I, s:I}", "class",
-								 xfp_class_name((enum xfp_class)i), "units",
-								 (json_int_t)s->class_units[i], "units_done",
-								 (json_int_t)s->class_done[i], "weights",
-								 (json_int_t)s->class_weights[i], "weights_done",
-								 (json_int_t)s->class_weights_done[i]));
+			xfp_json_add(&classes,
+				     XFP_JSON({ "class", xfp_json_text(xfp_class_name((enum xfp_class)i)) },
+					      { "units", json_integer((json_int_t)s->class_units[i]) },
+					      { "units_done", json_integer((json_int_t)s->class_done[i]) },
+					      { "weights", json_integer((json_int_t)s->class_weights[i]) },
+					      { "weights_done", json_integer((json_int_t)s->class_weights_done[i]) }));
 	if (s->failure && strcmp(s->state, "finished"))
-		json_array_append_new(failures, failure_json(s, s->failure));
+		xfp_json_add(failures, failure_json(s, s->failure));
 	for (uint32_t i = 0; s->ledger && i < s->ledger->unit_count; i++) {
 		if (s->locked && *s->units[i].running)
-			json_array_append_new(flight,
-					      json_pack("{s:I, s:s, s:s}", "number", (json_int_t)i, "unit",
-							s->ledger->units[i].name, "stage", s->units[i].running));
+			xfp_json_add(flight, XFP_JSON({ "number", json_integer((json_int_t)i) },
+						      { "unit", xfp_json_text(s->ledger->units[i].name) },
+						      { "stage", xfp_json_text(s->units[i].running) }));
 		if (failed(s, i))
-			json_array_append_new(failures, failure_json(s, s->units[i].failure));
+			xfp_json_add(failures, failure_json(s, s->units[i].failure));
 	}
 	return classes;
 }
@@ -212,8 +212,10 @@ static json_t *verified_json(const struct xfp_run_state *s)
 
 	if (!s->verified || !xfp_verified_parse(s->verified, &v))
 		return json_null();
-	return json_pack("{s:s, s:i, s:s, s:o, s:f}", "time", v.when, "status", v.status, "sha256", v.sha256, "message",
-			 *v.text ? xfp_json_text(v.text) : json_null(), "seconds", s->verified->seconds);
+	return XFP_JSON({ "time", xfp_json_text(v.when) }, { "status", json_integer((json_int_t)v.status) },
+			{ "sha256", xfp_json_text(v.sha256) },
+			{ "message", *v.text ? xfp_json_text(v.text) : json_null() },
+			{ "seconds", json_real(s->verified->seconds) });
 }
 
 /* NULL: out of memory. */
@@ -222,30 +224,29 @@ static json_t *run_json(const struct xfp_run_state *s)
 	const struct xfp_run_record *r = &s->record;
 	struct xfp_pace pace = pace_of(s);
 	double left = s->locked ? xfp_pace_left(&pace) : -1, rate = pace.elapsed > 0 ? pace.fresh / pace.elapsed : 0;
-	json_t *flight = json_array(), *failures = json_array(), *classes = units_json(s, flight, failures), *root;
+	json_t *flight = json_array(), *failures = json_array(), *classes = units_json(s, &flight, &failures), *root;
 	char *log = xfp_path(s->work, XFP_LOG_FILE), *resume = resume_of(s);
 
-	root = json_pack("{s:o, s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o}", "work",
-			 xfp_json_text(s->work), "state", s->state, "phase", s->locked && *r->phase ? r->phase : NULL,
-			 "pid", s->locked && r->pid ? json_integer(r->pid) : json_null(), "status",
-			 s->locked || !r->ended ? json_null() : json_integer(r->status), "model",
-			 xfp_json_text_or_null(r->model), "output", xfp_json_text_or_null(r->out), "cache",
-			 xfp_json_text_or_null(r->cache), "started", time_json(r->started), "ended",
-			 s->locked ? json_null() : time_json(r->ended), "seconds", s->seconds, "message",
-			 s->locked ? json_null() : xfp_json_text_or_null(r->message));
-	if (root &&
-	    json_object_update_new(
-		    root, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "units",
-				    (json_int_t)(s->ledger ? s->ledger->unit_count : 0), "units_done",
-				    (json_int_t)s->done, "units_cached", (json_int_t)(s->done - s->done_fresh),
-				    "weights", (json_int_t)s->weights, "weights_done",
-				    (json_int_t)(s->cached + s->fresh), "weights_cached", (json_int_t)s->cached, "rate",
-				    rate, "eta_seconds", left < 0 ? json_null() : json_real(left), "classes", classes,
-				    "in_flight", flight, "failures", failures, "verified", verified_json(s), "log",
-				    log ? xfp_json_text(log) : NULL, "resume", xfp_json_text_or_null(resume)))) {
-		json_decref(root);
-		root = NULL;
-	}
+	root = XFP_JSON({ "work", xfp_json_text(s->work) }, { "state", xfp_json_text(s->state) },
+			{ "phase", xfp_json_text_or_null(s->locked && *r->phase ? r->phase : NULL) },
+			{ "pid", s->locked && r->pid ? json_integer(r->pid) : json_null() },
+			{ "status", s->locked || !r->ended ? json_null() : json_integer(r->status) },
+			{ "model", xfp_json_text_or_null(r->model) }, { "output", xfp_json_text_or_null(r->out) },
+			{ "cache", xfp_json_text_or_null(r->cache) }, { "started", time_json(r->started) },
+			{ "ended", s->locked ? json_null() : time_json(r->ended) },
+			{ "seconds", json_real(s->seconds) },
+			{ "message", s->locked ? json_null() : xfp_json_text_or_null(r->message) });
+	xfp_json_join(&root,
+		      XFP_JSON({ "units", json_integer((json_int_t)(s->ledger ? s->ledger->unit_count : 0)) },
+			       { "units_done", json_integer((json_int_t)s->done) },
+			       { "units_cached", json_integer((json_int_t)(s->done - s->done_fresh)) },
+			       { "weights", json_integer((json_int_t)s->weights) },
+			       { "weights_done", json_integer((json_int_t)(s->cached + s->fresh)) },
+			       { "weights_cached", json_integer((json_int_t)s->cached) }, { "rate", json_real(rate) },
+			       { "eta_seconds", left < 0 ? json_null() : json_real(left) }, { "classes", classes },
+			       { "in_flight", flight }, { "failures", failures }, { "verified", verified_json(s) },
+			       { "log", log ? xfp_json_text(log) : NULL },
+			       { "resume", xfp_json_text_or_null(resume) }));
 	free(resume);
 	free(log);
 	return root;
@@ -253,16 +254,18 @@ static json_t *run_json(const struct xfp_run_state *s)
 
 enum xfp_status xfp_status_json(const struct xfp_run_state *states, size_t count, bool one_line, struct xfp_error *err)
 {
-	json_t *runs = json_array(), *root = json_pack("{s:o}", "runs", runs);
-	bool ok = root;
+	json_t *runs = json_array(), *root;
+	enum xfp_status status;
 
-	for (size_t i = 0; ok && i < count; i++)
-		ok = !json_array_append_new(runs, run_json(&states[i]));
-	if (!ok) {
-		json_decref(root);
-		root = NULL;
-	}
-	return xfp_json_print(root, JSON_REAL_PRECISION(9) | (one_line ? JSON_COMPACT : JSON_INDENT(2)), err);
+	for (size_t i = 0; i < count; i++)
+		xfp_json_add(&runs, run_json(&states[i]));
+	root = XFP_JSON({ "runs", runs });
+	if (!one_line)
+		return xfp_json_print(root, err);
+	status = xfp_json_print_line(root, err);
+	if (!status)
+		putchar('\n');
+	return status;
 }
 
 void xfp_status_line(FILE *out, const struct xfp_run_state *s)

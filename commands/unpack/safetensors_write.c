@@ -2,13 +2,12 @@
 #include "commands/unpack/safetensors_write.h"
 
 #include <errno.h>
-#include <jansson.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "schemas/json_print.h"
 
 static int by_element_and_name(const void *a, const void *b)
 {
@@ -20,33 +19,36 @@ static int by_element_and_name(const void *a, const void *b)
 
 static json_t *describe(const struct xfp_safetensor *tensor)
 {
-	json_t *shape = json_array();
+	json_t *shape = json_array(), *offsets = json_array();
 
-	for (uint32_t i = 0; shape && i < tensor->rank; i++)
-		json_array_append_new(shape, json_integer((json_int_t)tensor->shape[i]));
-	return json_pack("{s:s, s:o, s:[I, I]}", "dtype", xfp_dtype_name(tensor->dtype), "shape", shape, "data_offsets",
-			 (json_int_t)tensor->offset, (json_int_t)(tensor->offset + tensor->bytes));
+	for (uint32_t i = 0; i < tensor->rank; i++)
+		xfp_json_add(&shape, json_integer((json_int_t)tensor->shape[i]));
+	xfp_json_add(&offsets, json_integer((json_int_t)tensor->offset));
+	xfp_json_add(&offsets, json_integer((json_int_t)(tensor->offset + tensor->bytes)));
+	return XFP_JSON({ "dtype", json_string(xfp_dtype_name(tensor->dtype)) }, { "shape", shape },
+			{ "data_offsets", offsets });
 }
 
 /* Give every tensor its place, counted from the end of the header, and describe them all. */
 static char *make_header(struct xfp_safetensor *tensors, uint32_t count, uint64_t *data_bytes)
 {
 	struct xfp_safetensor **sorted = malloc((count + (size_t)1) * sizeof *sorted);
-	json_t *root = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
-	bool ok = sorted && root;
+	json_t *root;
 	char *text;
 
 	*data_bytes = 0;
-	for (uint32_t i = 0; ok && i < count; i++)
+	if (!sorted)
+		return NULL;
+	for (uint32_t i = 0; i < count; i++)
 		sorted[i] = &tensors[i];
-	if (ok)
-		qsort(sorted, count, sizeof *sorted, by_element_and_name);
-	for (uint32_t i = 0; ok && i < count; i++) {
+	qsort(sorted, count, sizeof *sorted, by_element_and_name);
+	root = XFP_JSON({ "__metadata__", XFP_JSON({ "format", json_string("pt") }) });
+	for (uint32_t i = 0; i < count; i++) {
 		sorted[i]->offset = *data_bytes;
 		*data_bytes += sorted[i]->bytes;
-		ok = !json_object_set_new(root, sorted[i]->name, describe(sorted[i]));
+		xfp_json_put(&root, sorted[i]->name, describe(sorted[i]));
 	}
-	text = ok ? json_dumps(root, JSON_COMPACT) : NULL;
+	text = json_dumps(root, JSON_COMPACT);
 	json_decref(root);
 	free(sorted);
 	return text;

@@ -190,22 +190,21 @@ static enum xfp_status write_shards(struct unpacking *u, struct xfp_error *err)
 /* Where each tensor is, in the form of Hugging Face. */
 static enum xfp_status write_index(struct unpacking *u, struct xfp_error *err)
 {
-	json_t *map = json_object(),
-	       *root = json_pack("{s:{s:I}, s:O?}", "metadata", "total_size", (json_int_t)u->bytes, "weight_map", map);
+	json_t *map = json_object(), *root;
 	enum xfp_status status;
-	bool ok = root;
 	char *text;
 
-	for (uint32_t i = 0; ok && i < u->count; i++) {
+	for (uint32_t i = 0; i < u->count; i++) {
 		char *name = shard_name(u, u->shard[i]);
 
-		ok = name && !json_object_set_new(map, u->tensors[i].name, json_string(name));
+		xfp_json_put(&map, u->tensors[i].name, name ? json_string(name) : NULL);
 		free(name);
 	}
-	text = ok ? json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
+	root = XFP_JSON({ "metadata", XFP_JSON({ "total_size", json_integer((json_int_t)u->bytes) }) },
+			{ "weight_map", map });
+	text = json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS);
 	status = text ? write_small(u, INDEX_NAME, text, strlen(text), err) : xfp_no_memory(err);
 	free(text);
-	json_decref(map);
 	json_decref(root);
 	return status;
 }
@@ -279,9 +278,10 @@ static enum xfp_status print_result(const struct unpacking *u, struct xfp_error 
 			printf("decoded weights are %s; %" PRIu32 " tensors that were kept are as they were\n",
 			       xfp_dtype_name(u->request->dtype), u->kept);
 	} else {
-		status = xfp_json_print(json_pack("{s:O, s:I, s:I}", "files", u->files, "tensors", (json_int_t)u->count,
-						  "bytes", (json_int_t)u->bytes),
-					JSON_INDENT(2), err);
+		status = xfp_json_print(XFP_JSON({ "files", json_incref(u->files) },
+						 { "tensors", json_integer((json_int_t)u->count) },
+						 { "bytes", json_integer((json_int_t)u->bytes) }),
+					err);
 	}
 	return status || xfp_output_flush() ? status : XFP_FAILED;
 }

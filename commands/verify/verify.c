@@ -131,7 +131,7 @@ static bool another_checkpoint(const struct verify_tally *tally)
 }
 
 static enum xfp_status verify_units(const struct verify_request *request, const struct xfp_bundle *bundle,
-				    const struct xfp_checkpoint *source, const bool *same, json_t *units,
+				    const struct xfp_checkpoint *source, const bool *same, json_t **units,
 				    struct verify_tally *tally, struct xfp_faults *faults, struct xfp_error *err)
 {
 	struct xfp_recorded recorded = { .family = NULL };
@@ -160,13 +160,13 @@ static enum xfp_status verify_units(const struct verify_request *request, const 
 			status = xfp_faults_add(
 				faults, err, XFP_UNMET, "unit %s (%s): its median cosine is %.9g, below its floor %.9g",
 				xfp_printable(unit.name).text, xfp_printable(unit.role).text, quality.median, floor);
-		if (!status &&
-		    json_array_append_new(units, json_pack("{s:s, s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:b}", "name",
-							   unit.name, "role", unit.role, "class", unit.class_name,
-							   "mode", unit.mode_name, "k", (int)unit.k, "cos_median",
-							   quality.median, "cos_p5", quality.p5, "error", quality.error,
-							   "floor", floor, "met", (int)met)))
-			status = xfp_no_memory(err);
+		xfp_json_add(units, XFP_JSON({ "name", xfp_json_text(unit.name) }, { "role", xfp_json_text(unit.role) },
+					     { "class", xfp_json_text(unit.class_name) },
+					     { "mode", xfp_json_text(unit.mode_name) },
+					     { "k", json_integer((json_int_t)unit.k) },
+					     { "cos_median", json_real(quality.median) },
+					     { "cos_p5", json_real(quality.p5) }, { "error", json_real(quality.error) },
+					     { "floor", json_real(floor) }, { "met", json_boolean(met) }));
 		done += unit.weights;
 	}
 	show(request, "", 1, 1);
@@ -177,18 +177,14 @@ static enum xfp_status verify_units(const struct verify_request *request, const 
 static enum xfp_status print_json(const struct verify_request *request, const struct xfp_faults *faults, json_t *units,
 				  struct xfp_error *err)
 {
-	json_t *texts = json_array(), *root;
-	bool ok = texts;
+	json_t *texts = json_array();
 
-	for (uint32_t i = 0; ok && i < faults->count; i++)
-		ok = !json_array_append_new(texts, xfp_json_text(faults->text[i]));
-	root = json_pack("{s:b, s:b, s:o, s:O}", "ok", !faults->status, "source", !!request->source, "faults", texts,
-			 "units", units);
-	if (!ok) {
-		json_decref(root);
-		root = NULL;
-	}
-	return xfp_json_print(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15), err);
+	for (uint32_t i = 0; i < faults->count; i++)
+		xfp_json_add(&texts, xfp_json_text(faults->text[i]));
+	return xfp_json_print(XFP_JSON({ "ok", json_boolean(!faults->status) },
+				       { "source", json_boolean(request->source != NULL) }, { "faults", texts },
+				       { "units", json_incref(units) }),
+			      err);
 }
 
 static void praise(const struct verify_request *request, const struct verify_tally *tally)
@@ -270,7 +266,7 @@ static enum xfp_status verify(const struct verify_request *request, bool *judged
 		}
 		/* nor do those of another model */
 		if (!another_checkpoint(&tally) &&
-		    (status = verify_units(request, bundle, source, same, units, &tally, &faults, err)))
+		    (status = verify_units(request, bundle, source, same, &units, &tally, &faults, err)))
 			goto done;
 	}
 	if (request->json)

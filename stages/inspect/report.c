@@ -328,5 +328,5 @@ enum xfp_status xfp_inspection_json(const struct xfp_inspection *inspection, str
 		json_decref(root);
 		return xfp_no_memory(err);
 	}
-	return xfp_json_print(root, JSON_INDENT(1), err);
+	return xfp_json_print(root, err);
 }

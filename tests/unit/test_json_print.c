@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text of any bytes as a JSON string.
+ * Text of any bytes as a JSON string, objects and lists of what may be missing, and how all of it is printed.
  */
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "schemas/json_print.h"
 #include "tests/unit/unit.h"
@@ -66,6 +69,70 @@ static void no_text_is_null(void **state)
 	json_decref(value);
 }
 
+static void what_lacks_a_piece_is_nothing(void **state)
+{
+	json_t *list = json_array(), *object = XFP_JSON({ "a", json_true() });
+
+	(void)state;
+	assert_null(XFP_JSON({ "a", json_true() }, { "b", NULL }, { "c", json_array() }));
+	assert_null(XFP_JSON({ "a", json_array() }, { "b", XFP_JSON({ "c", NULL }) }));
+	xfp_json_add(&list, json_integer(1));
+	assert_int_equal(json_array_size(list), 1);
+	xfp_json_add(&list, NULL);
+	assert_null(list);
+	xfp_json_add(&list, json_integer(2));
+	assert_null(list);
+	xfp_json_put(&object, "b", json_false());
+	assert_int_equal(json_object_size(object), 2);
+	xfp_json_join(&object, XFP_JSON({ "c", json_null() }));
+	assert_int_equal(json_object_size(object), 3);
+	xfp_json_join(&object, NULL);
+	assert_null(object);
+	xfp_json_put(&object, "d", json_false());
+	assert_null(object);
+}
+
+/* Print to a file in place of standard output; what was printed, in `text`. */
+static enum xfp_status printed(json_t *root, bool line, char text[200])
+{
+	int output = dup(STDOUT_FILENO);
+	FILE *file = tmpfile();
+	struct xfp_error err;
+	enum xfp_status status;
+	size_t length;
+
+	assert_non_null(file);
+	fflush(stdout);
+	assert_int_equal(dup2(fileno(file), STDOUT_FILENO), STDOUT_FILENO);
+	status = line ? xfp_json_print_line(root, &err) : xfp_json_print(root, &err);
+	fflush(stdout);
+	dup2(output, STDOUT_FILENO);
+	close(output);
+	rewind(file);
+	length = fread(text, 1, 199, file);
+	text[length] = '\0';
+	fclose(file);
+	return status;
+}
+
+static void all_is_printed_alike(void **state)
+{
+	char text[200];
+
+	(void)state;
+	assert_int_equal(printed(XFP_JSON({ "b", json_real(0.1) }, { "a", XFP_JSON({ "c", json_integer(3) }) },
+					  { "d", json_real(0.123456789012345) }),
+				 false, text),
+			 XFP_OK);
+	assert_string_equal(text, "{\n  \"b\": 0.1,\n  \"a\": {\n    \"c\": 3\n  },\n  \"d\": 0.123456789012345\n}\n");
+	assert_int_equal(printed(XFP_JSON({ "b", json_real(2.5) }, { "a", json_null() }), true, text), XFP_OK);
+	assert_string_equal(text, "{\"b\":2.5,\"a\":null}");
+	assert_int_equal(printed(xfp_json_text("x"), true, text), XFP_OK);
+	assert_string_equal(text, "\"x\"");
+	assert_int_equal(printed(NULL, false, text), XFP_FAILED);
+	assert_string_equal(text, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -73,6 +140,8 @@ int main(void)
 		cmocka_unit_test(other_bytes_are_escaped),
 		cmocka_unit_test(long_text_is_whole),
 		cmocka_unit_test(no_text_is_null),
+		cmocka_unit_test(what_lacks_a_piece_is_nothing),
+		cmocka_unit_test(all_is_printed_alike),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/ui/pace.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/text/size.h"
+
+#define MOST_SECONDS 1e7 /* what is longer is no forecast */
+
+double xfp_pace_rate(const struct xfp_pace *pace)
+{
+	return pace->elapsed > 0 ? pace->fresh / pace->elapsed : 0;
+}
+
+double xfp_pace_left(const struct xfp_pace *pace)
+{
+	double rate = xfp_pace_rate(pace);
+
+	return rate > 0 ? (pace->total - pace->cached - pace->fresh) / rate : -1;
+}
+
+void xfp_pace_text(const struct xfp_pace *pace, char *text, size_t size)
+{
+	double left = xfp_pace_left(pace);
+	char a[32], b[32], more[128] = "";
+	int length = 0;
+
+	if (left >= 0) {
+		length = snprintf(more, sizeof more, ", %s/s", xfp_human(xfp_pace_rate(pace), "", a));
+		if (left >= 1 && left < MOST_SECONDS)
+			length += snprintf(more + length, sizeof more - (size_t)length, ", ETA %s",
+					   xfp_clock_text(left, b));
+	}
+	if (pace->cached > 0)
+		snprintf(more + length, sizeof more - (size_t)length, ", %s cached", xfp_human(pace->cached, "", a));
+	snprintf(text, size, "%s of %s weights%s", xfp_human(pace->cached + pace->fresh, "", a),
+		 xfp_human(pace->total, "", b), more);
+}
+
+const char *xfp_clock_text(double seconds, char text[32])
+{
+	uint64_t s = seconds < MOST_SECONDS ? (uint64_t)seconds : (uint64_t)MOST_SECONDS;
+
+	snprintf(text, 32, "%" PRIu64 ":%02u:%02u", s / 3600, (unsigned)(s / 60 % 60), (unsigned)(s % 60));
+	return text;
+}
+
+const char *xfp_duration_text(double seconds, char text[32])
+{
+	if (seconds >= 99.5)
+		return xfp_clock_text(seconds, text);
+	snprintf(text, 32, seconds < 9.95 ? "%.1f s" : "%.0f s", seconds);
+	return text;
+}
+
+const char *xfp_left_text(double seconds, char text[48])
+{
+	if (seconds >= 90)
+		snprintf(text, 48, "about %.0f min left", seconds / 60);
+	else
+		snprintf(text, 48, "about %.0f s left", seconds);
+	return text;
+}
