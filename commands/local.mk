@@ -138,6 +138,10 @@ commands_ui_libui_a_SOURCES = \
 	commands/ui/commands.h \
 	commands/ui/faults.c \
 	commands/ui/faults.h \
+	commands/ui/meter.c \
+	commands/ui/meter.h \
+	commands/ui/pace.c \
+	commands/ui/pace.h \
 	commands/ui/report.c \
 	commands/ui/report.h \
 	commands/ui/table.c \

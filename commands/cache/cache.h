@@ -10,6 +10,7 @@
 #include "cache/manifest.h"
 #include "cache/store.h"
 #include "commands/ui/command_line.h"
+#include "commands/ui/meter.h"
 #include "schemas/json_print.h"
 
 struct xfp_cache_call {
@@ -82,7 +83,7 @@ json_t *xfp_json_row(const struct xfp_value *values, unsigned count);
 struct xfp_cache_progress {
 	const char *program;
 	double started, printed;
-	bool terminal, shown;
+	struct xfp_meter meter;
 };
 void xfp_cache_progress_begin(struct xfp_cache_progress *progress, const char *program);
 void xfp_cache_progress_show(uint64_t done, uint64_t total, void *progress);

@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/printable.h"
 #include "base/system/clock.h"
 #include "commands/cache/cache.h"
+#include "commands/ui/pace.h"
 #include "stages/work/work.h"
 
 #define DRAW_SECONDS .2
@@ -124,30 +124,30 @@ void xfp_cache_progress_begin(struct xfp_cache_progress *progress, const char *p
 {
 	double now = xfp_now();
 
-	*progress = (struct xfp_cache_progress){ program, now, now, isatty(STDERR_FILENO), false };
+	*progress = (struct xfp_cache_progress){ .program = program, .started = now, .printed = now };
+	xfp_meter_begin(&progress->meter);
 }
 
 void xfp_cache_progress_show(uint64_t done, uint64_t total, void *context)
 {
 	struct xfp_cache_progress *progress = context;
-	double now = xfp_now(), share = total ? (double)done / (double)total : 1, left;
+	double now = xfp_now(), left;
+	struct xfp_pace pace = { (double)total, 0, (double)done, now - progress->started };
+	int percent = total ? (int)(100 * pace.fresh / pace.total) : 100;
+	char clock[32];
 
-	if (now - progress->printed < (progress->terminal ? DRAW_SECONDS : LINE_SECONDS))
+	if (now - progress->printed < (progress->meter.terminal ? DRAW_SECONDS : LINE_SECONDS))
 		return;
 	progress->printed = now;
-	left = share > 0 ? (now - progress->started) * (1 - share) / share : 0;
-	if (left > 1e7)
-		left = 1e7;
-	fprintf(stderr, "%s%s: %d%%, ETA %d:%02d:%02d%s", progress->terminal ? "\r\033[K" : "", progress->program,
-		(int)(share * 100), (int)left / 3600, (int)left / 60 % 60, (int)left % 60,
-		progress->terminal ? "" : "\n");
-	fflush(stderr);
-	progress->shown = progress->terminal;
+	left = xfp_pace_left(&pace);
+	xfp_clock_text(left < 0 ? 0 : left < XFP_PACE_MOST ? left : XFP_PACE_MOST, clock);
+	if (progress->meter.terminal)
+		xfp_meter_draw(&progress->meter, "%s: %d%%, ETA %s", progress->program, percent, clock);
+	else
+		fprintf(stderr, "%s: %d%%, ETA %s\n", progress->program, percent, clock);
 }
 
 void xfp_cache_progress_clear(struct xfp_cache_progress *progress)
 {
-	if (progress->shown)
-		fputs("\r\033[K", stderr);
-	progress->shown = false;
+	xfp_meter_clear(&progress->meter);
 }

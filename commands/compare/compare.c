@@ -20,6 +20,8 @@
 #include "commands/convert/run_inspect.h"
 #include "commands/ui/command_line.h"
 #include "commands/ui/commands.h"
+#include "commands/ui/meter.h"
+#include "commands/ui/pace.h"
 #include "schemas/policy.h"
 #include "stages/quantize/threads.h"
 #include "stages/work/work.h"
@@ -134,63 +136,55 @@ static enum xfp_status inspect(struct xfp_comparison *comparison, struct xfp_sig
 
 /* ---- all units --------------------------------------------------------------------------------- */
 
-/* How far it is. What is looked at of a unit is so many rows, whose length is most of what it costs. */
-struct meter {
-	bool terminal; /* elsewhere nothing is shown: there is nothing to look up later */
+/* How far it is; elsewhere than on a terminal nothing is shown: there is nothing to look up later. What is looked at of
+ * a unit is so many rows, whose length is most of what it costs. */
+struct progress {
+	struct xfp_meter meter;
 	uint32_t number, count;
 	uint64_t done, total; /* columns */
 	double started;
 };
 
-static void clear(const struct meter *meter)
+static void show(struct progress *progress, const char *name)
 {
-	if (meter->terminal)
-		fputs("\r\033[K", stderr);
-}
-
-static void show(struct meter *meter, const char *name)
-{
-	double seconds = xfp_now() - meter->started, left;
+	const struct xfp_pace pace = { (double)progress->total, 0, (double)progress->done,
+				       xfp_now() - progress->started };
+	double left = xfp_pace_left(&pace);
 	char rest[48] = "";
 
-	meter->number++;
-	if (!meter->terminal)
-		return;
-	left = meter->done ? seconds * (double)(meter->total - meter->done) / (double)meter->done : 0;
-	if (left >= 90)
-		snprintf(rest, sizeof rest, ", about %.0f min left", left / 60);
-	else if (meter->done)
-		snprintf(rest, sizeof rest, ", about %.0f s left", left);
-	fprintf(stderr, "\r\033[K%3.0f%% %" PRIu32 " of %" PRIu32 "%s: %.48s",
-		100 * (double)meter->done / (double)meter->total, meter->number, meter->count, rest,
-		xfp_printable(name).text);
+	progress->number++;
+	if (left >= 0)
+		xfp_left_text(left, rest);
+	xfp_meter_draw(&progress->meter, "%3.0f%% %" PRIu32 " of %" PRIu32 "%s%s: %.48s", 100 * pace.fresh / pace.total,
+		       progress->number, progress->count, *rest ? ", " : "", rest, xfp_printable(name).text);
 }
 
 static enum xfp_status measure_units(struct xfp_comparison *c, struct xfp_signals *signals, struct xfp_error *err)
 {
 	const struct xfp_ledger *ledger = c->ledger;
-	struct meter meter = { .terminal = isatty(STDERR_FILENO), .started = xfp_now() };
+	struct progress progress = { .started = xfp_now() };
 	enum xfp_status status = XFP_OK;
 
+	xfp_meter_begin(&progress.meter);
 	for (uint32_t u = 0; u < ledger->unit_count; u++)
 		if (is_wanted(&c->request, &ledger->units[u])) {
-			meter.count++;
-			meter.total += ledger->units[u].cols;
+			progress.count++;
+			progress.total += ledger->units[u].cols;
 		}
-	if (!meter.count)
+	if (!progress.count)
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no weights that a conversion would fit",
 				xfp_printable(c->request.model).text);
-	if (!(c->units = calloc(meter.count, sizeof *c->units)))
+	if (!(c->units = calloc(progress.count, sizeof *c->units)))
 		return xfp_no_memory(err);
 	for (uint32_t u = 0; !status && u < ledger->unit_count; u++) {
 		const struct xfp_ledger_unit *unit = &ledger->units[u];
 
 		if (!is_wanted(&c->request, unit))
 			continue;
-		show(&meter, unit->name);
+		show(&progress, unit->name);
 		status = xfp_compare_unit(ledger, unit, &c->request, signals, &c->units[c->count], err);
 		if (!status && !c->units[c->count].count) {
-			clear(&meter);
+			xfp_meter_clear(&progress.meter);
 			fprintf(stderr, "xfp: %s: has weights that are no numbers, and is left out\n",
 				xfp_printable(unit->name).text);
 			free(c->units[c->count].list);
@@ -198,9 +192,9 @@ static enum xfp_status measure_units(struct xfp_comparison *c, struct xfp_signal
 		} else {
 			c->count++;
 		}
-		meter.done += unit->cols;
+		progress.done += unit->cols;
 	}
-	clear(&meter);
+	xfp_meter_clear(&progress.meter);
 	if (!status && !c->count)
 		status = xfp_fail(err, XFP_BAD_INPUT, "no unit is left to compare");
 	return status;

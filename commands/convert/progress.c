@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "commands/convert/progress.h"
-#include "base/system/clock.h"
-#include "base/text/size.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include "base/system/clock.h"
+#include "commands/ui/pace.h"
 
 #define LINE_SECONDS 10
 #define LINE_PERCENT 10
@@ -33,7 +33,8 @@ double xfp_stage_share(uint32_t modes, const char *stage)
 
 void xfp_progress_init(struct xfp_progress *progress, struct xfp_conversion *c)
 {
-	*progress = (struct xfp_progress){ .c = c, .terminal = isatty(STDERR_FILENO) };
+	*progress = (struct xfp_progress){ .c = c };
+	xfp_meter_begin(&progress->meter);
 }
 
 void xfp_progress_begin(struct xfp_progress *progress)
@@ -77,51 +78,18 @@ void xfp_progress_event(const struct xfp_event *event, void *context)
 	unit->progress = share;
 }
 
-double xfp_pace_left(const struct xfp_pace *pace)
-{
-	double rate = pace->elapsed > 0 ? pace->fresh / pace->elapsed : 0;
-
-	return rate > 0 ? (pace->total - pace->cached - pace->fresh) / rate : -1;
-}
-
-const char *xfp_clock_text(double seconds, char text[32])
-{
-	uint64_t s = (uint64_t)seconds;
-
-	snprintf(text, 32, "%" PRIu64 ":%02u:%02u", s / 3600, (unsigned)(s / 60 % 60), (unsigned)(s % 60));
-	return text;
-}
-
-void xfp_pace_text(const struct xfp_pace *pace, char *text, size_t room)
-{
-	double left = xfp_pace_left(pace);
-	char a[32], b[32], more[128] = "";
-	int length = 0;
-
-	if (left >= 0) {
-		length = snprintf(more, sizeof more, ", %s/s", xfp_human(pace->fresh / pace->elapsed, "", a));
-		if (left >= 1 && left < 1e7)
-			length += snprintf(more + length, sizeof more - (size_t)length, ", ETA %s",
-					   xfp_clock_text(left, b));
-	}
-	if (pace->cached > 0)
-		snprintf(more + length, sizeof more - (size_t)length, ", %s cached", xfp_human(pace->cached, "", a));
-	snprintf(text, room, "%s of %s weights%s", xfp_human(pace->cached + pace->fresh, "", a),
-		 xfp_human(pace->total, "", b), more);
-}
-
 static void draw(struct xfp_progress *progress, int percent, const char *text)
 {
 	struct winsize size = { 0 };
 	int width = !ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col > 10 ? size.ws_col : 80;
 	int bar = width - TEXT_COLUMNS > 40 ? 40 : width - TEXT_COLUMNS, full = bar * percent / 100;
 
-	fputs("\r\033[K", stderr);
 	if (bar >= 5)
-		fprintf(stderr, "[%.*s%*s] ", full, "########################################", bar - full, "");
-	fprintf(stderr, "%3d%% %.*s", percent, width - (bar >= 5 ? bar + 3 : 0) - 6, text);
-	fflush(stderr);
-	progress->shown = true;
+		xfp_meter_draw(&progress->meter, "[%.*s%*s] %3d%% %.*s", full,
+			       "########################################", bar - full, "", percent, width - bar - 9,
+			       text);
+	else
+		xfp_meter_draw(&progress->meter, "%3d%% %.*s", percent, width - 6, text);
 }
 
 void xfp_progress_show(struct xfp_progress *progress)
@@ -133,11 +101,11 @@ void xfp_progress_show(struct xfp_progress *progress)
 
 	if (progress->c->options.quiet || !progress->begun)
 		return;
-	if (!progress->terminal && now - progress->printed < LINE_SECONDS &&
+	if (!progress->meter.terminal && now - progress->printed < LINE_SECONDS &&
 	    percent - progress->percent < LINE_PERCENT && (percent < 100 || progress->percent == 100))
 		return;
 	xfp_pace_text(&pace, text, sizeof text);
-	if (progress->terminal)
+	if (progress->meter.terminal)
 		draw(progress, percent, text);
 	else
 		fprintf(stderr, "xfp: %d%%, %s\n", percent, text);
@@ -147,16 +115,15 @@ void xfp_progress_show(struct xfp_progress *progress)
 
 void xfp_progress_clear(struct xfp_progress *progress)
 {
-	if (progress->shown)
-		fputs("\r\033[K", stderr);
-	progress->shown = false;
+	xfp_meter_clear(&progress->meter);
 }
 
 void xfp_progress_say(struct xfp_progress *progress, const char *text)
 {
 	if (progress->c->options.quiet)
 		return;
-	xfp_progress_clear(progress);
-	fprintf(stderr, progress->terminal ? "%s" : "xfp: %s\n", text);
-	progress->shown = progress->terminal;
+	if (progress->meter.terminal)
+		xfp_meter_draw(&progress->meter, "%s", text);
+	else
+		fprintf(stderr, "xfp: %s\n", text);
 }

@@ -1,32 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * progress.h - how far a run is, on stderr: one bar on a terminal, a line now and then elsewhere.
- *
- * What the cache gave is shown apart. Rate and remaining time follow from fresh work alone: a run that
- * starts with a thousand hits must not promise to go on like that.
  */
 #ifndef XFP_PROGRESS_H
 #define XFP_PROGRESS_H
 
 #include "commands/convert/conversion.h"
+#include "commands/ui/meter.h"
 
 /* What of a unit's time has passed after a stage, about, where these are the modes; 0: not a stage that counts. */
 double xfp_stage_share(uint32_t modes, const char *stage);
 
-/* How a run gets on, in weights and seconds. */
-struct xfp_pace {
-	double total, cached, fresh, elapsed;
-};
-/* Seconds that are left at the pace of fresh work; negative: there is no telling. */
-double xfp_pace_left(const struct xfp_pace *pace);
-/* "1.20 G of 2.90 G weights, 35.1 M/s, ETA 0:12:40, 300 M cached" */
-void xfp_pace_text(const struct xfp_pace *pace, char *text, size_t room);
-/* "0:12:40" */
-const char *xfp_clock_text(double seconds, char text[32]);
-
 struct xfp_progress {
 	struct xfp_conversion *c;
-	bool terminal, shown, begun;
+	struct xfp_meter meter;
+	bool begun;
 	double cached, fresh;    /* weights */
 	double started, printed; /* times */
 	int percent;             /* of the last line */

@@ -11,6 +11,7 @@
 #include "base/system/processors.h"
 #include "base/text/size.h"
 #include "commands/plan/plan.h"
+#include "commands/ui/pace.h"
 #include "commands/ui/table.h"
 
 enum { CLASS, ROLE, UNITS, WEIGHTS, SOURCE, FLOOR, BITS, STORED, SIZE, MEASURED, COLUMNS };
@@ -146,17 +147,6 @@ static void print_needs(const struct xfp_plan_facts *facts)
 	print_disk(facts);
 }
 
-/* "12 s", "0:12:40" */
-static const char *duration(double seconds, char text[32])
-{
-	if (seconds < 99.5)
-		snprintf(text, 32, seconds < 9.95 ? "%.1f s" : "%.0f s", seconds);
-	else
-		snprintf(text, 32, "%" PRIu64 ":%02d:%02d", (uint64_t)seconds / 3600,
-			 (int)((uint64_t)seconds / 60 % 60), (int)((uint64_t)seconds % 60));
-	return text;
-}
-
 static void print_time(const struct xfp_plan_facts *facts)
 {
 	unsigned processors = xfp_processors();
@@ -166,7 +156,7 @@ static void print_time(const struct xfp_plan_facts *facts)
 		puts("time     unknown: the stages could not be run for measuring");
 		return;
 	}
-	printf("time     about %s", duration(xfp_plan_seconds(facts), text));
+	printf("time     about %s", xfp_duration_text(xfp_plan_seconds(facts), text));
 	if (facts->c->todo)
 		printf(" on %u processor%s, measured now: %.0f ns a weight, %.0f ms a unit",
 		       facts->jobs < processors ? facts->jobs : processors,

@@ -9,8 +9,8 @@
 
 #include "base/printable.h"
 #include "base/text/size.h"
-#include "commands/convert/progress.h"
 #include "commands/convert/resume.h"
+#include "commands/ui/pace.h"
 #include "schemas/json_print.h"
 #include "stages/work/verified.h"
 
@@ -223,7 +223,7 @@ static json_t *run_json(const struct xfp_run_state *s)
 {
 	const struct xfp_run_record *r = &s->record;
 	struct xfp_pace pace = pace_of(s);
-	double left = s->locked ? xfp_pace_left(&pace) : -1, rate = pace.elapsed > 0 ? pace.fresh / pace.elapsed : 0;
+	double left = s->locked ? xfp_pace_left(&pace) : -1, rate = xfp_pace_rate(&pace);
 	json_t *flight = json_array(), *failures = json_array(), *classes = units_json(s, &flight, &failures), *root;
 	char *log = xfp_path(s->work, XFP_LOG_FILE), *resume = resume_of(s);
 

@@ -6,8 +6,6 @@
 
 #include "base/text/size.h"
 
-#define MOST_SECONDS 1e7 /* what is longer is no forecast */
-
 double xfp_pace_rate(const struct xfp_pace *pace)
 {
 	return pace->elapsed > 0 ? pace->fresh / pace->elapsed : 0;
@@ -28,7 +26,7 @@ void xfp_pace_text(const struct xfp_pace *pace, char *text, size_t size)
 
 	if (left >= 0) {
 		length = snprintf(more, sizeof more, ", %s/s", xfp_human(xfp_pace_rate(pace), "", a));
-		if (left >= 1 && left < MOST_SECONDS)
+		if (left >= 1 && left < XFP_PACE_MOST)
 			length += snprintf(more + length, sizeof more - (size_t)length, ", ETA %s",
 					   xfp_clock_text(left, b));
 	}
@@ -40,7 +38,7 @@ void xfp_pace_text(const struct xfp_pace *pace, char *text, size_t size)
 
 const char *xfp_clock_text(double seconds, char text[32])
 {
-	uint64_t s = seconds < MOST_SECONDS ? (uint64_t)seconds : (uint64_t)MOST_SECONDS;
+	uint64_t s = (uint64_t)seconds;
 
 	snprintf(text, 32, "%" PRIu64 ":%02u:%02u", s / 3600, (unsigned)(s / 60 % 60), (unsigned)(s % 60));
 	return text;

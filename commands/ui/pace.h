@@ -10,6 +10,8 @@
 
 #include <stddef.h>
 
+#define XFP_PACE_MOST 1e7 /* seconds; what is longer is no forecast */
+
 /* Amounts of work, weights or any other measure, and seconds. */
 struct xfp_pace {
 	double total, cached, fresh, elapsed;

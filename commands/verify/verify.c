@@ -17,6 +17,7 @@
 #include "checkpoints/hub.h"
 #include "commands/ui/command_line.h"
 #include "commands/ui/commands.h"
+#include "commands/ui/meter.h"
 #include "commands/ui/report.h"
 #include "commands/verify/verify.h"
 #include "schemas/json_print.h"
@@ -27,6 +28,7 @@
 struct verify_request {
 	const char *program, *bundle, *source, *work;
 	bool json, quiet;
+	struct xfp_meter *meter;
 	double strict, lazy, floor[XFP_CLASSES]; /* negative: not given */
 	bool floors_given;
 };
@@ -99,11 +101,9 @@ static double floor_of(const struct verify_request *request, const struct xfp_re
 /* ---- the work ---------------------------------------------------------------------------------- */
 
 /* On a terminal, so that nobody waits for silence. */
-static void show(const struct verify_request *request, const char *what, uint64_t done, uint64_t total)
+static void show(struct xfp_meter *meter, const char *what, uint64_t done, uint64_t total)
 {
-	if (!request->quiet && isatty(STDERR_FILENO))
-		fprintf(stderr, done < total ? "\r%s %3" PRIu64 " %%\033[K" : "\r\033[K", what,
-			total ? done * 100 / total : 0);
+	xfp_meter_draw(meter, "%s %3" PRIu64 " %%", what, total ? done * 100 / total : 0);
 }
 
 static bool comparable(const struct xfp_bundle *bundle, const struct xfp_unit_info *unit, const bool *same)
@@ -147,7 +147,7 @@ static enum xfp_status verify_units(const struct verify_request *request, const 
 		struct xfp_quality quality;
 		bool met;
 
-		show(request, "weights", done, info.weights);
+		show(request->meter, "weights", done, info.weights);
 		status = xfp_verify_unit(bundle, u, source && comparable(bundle, &unit, same) ? source : NULL, &quality,
 					 faults, err);
 		if (status)
@@ -169,7 +169,7 @@ static enum xfp_status verify_units(const struct verify_request *request, const 
 					     { "floor", json_real(floor) }, { "met", json_boolean(met) }));
 		done += unit.weights;
 	}
-	show(request, "", 1, 1);
+	xfp_meter_clear(request->meter);
 	xfp_recorded_free(&recorded);
 	return status;
 }
@@ -255,7 +255,7 @@ static enum xfp_status verify(const struct verify_request *request, bool *judged
 		status = xfp_no_memory(err);
 		goto done;
 	}
-	show(request, "bytes", 0, 1);
+	show(request->meter, "bytes", 0, 1);
 	if ((status = xfp_verify_bytes(bundle, &faults, err)))
 		goto done;
 	if (!faults.status) { /* damaged weights need no comparison */
@@ -351,6 +351,7 @@ int xfp_main_verify(int argc, char **argv)
 		.options = options,
 	};
 	struct xfp_error err = { .status = XFP_OK };
+	struct xfp_meter meter = { 0 };
 	int status;
 
 	for (int i = 0; i < XFP_CLASSES; i++)
@@ -362,6 +363,9 @@ int xfp_main_verify(int argc, char **argv)
 	request.floors_given = request.strict >= 0 || request.lazy >= 0;
 	for (int i = 0; i < XFP_CLASSES; i++)
 		request.floors_given |= request.floor[i] >= 0;
+	if (!request.quiet)
+		xfp_meter_begin(&meter);
+	request.meter = &meter;
 	status = (int)verify_and_record(&request, &err);
 	if (status)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How long something takes, and how it is worded.
+ */
+#include "tests/unit/unit.h"
+
+#include "commands/ui/pace.h"
+
+static void what_is_left_follows_from_fresh_work(void **state)
+{
+	struct xfp_pace pace = { .total = 1000, .cached = 400, .fresh = 200, .elapsed = 10 };
+
+	(void)state;
+	assert_true(xfp_pace_rate(&pace) > 19.999 && xfp_pace_rate(&pace) < 20.001);
+	assert_true(xfp_pace_left(&pace) > 19.999 && xfp_pace_left(&pace) < 20.001);
+	pace.fresh = 0;
+	assert_true(xfp_pace_left(&pace) < 0);
+	pace.fresh = 200;
+	pace.elapsed = 0;
+	assert_true(xfp_pace_left(&pace) < 0);
+}
+
+static void a_pace_is_worded(void **state)
+{
+	static const struct {
+		struct xfp_pace pace;
+		const char *text;
+	} cases[] = {
+		{ { 2e6, 5e5, 5e5, 100 }, "1.00 M of 2.00 M weights, 5.00 k/s, ETA 0:03:20, 500 k cached" },
+		{ { 2e6, 0, 5e5, 100 }, "500 k of 2.00 M weights, 5.00 k/s, ETA 0:05:00" },
+		{ { 2e6, 5e5, 0, 100 }, "500 k of 2.00 M weights, 500 k cached" },
+		{ { 2e6, 0, 2e6, 100 }, "2.00 M of 2.00 M weights, 20.0 k/s" },
+		{ { 2e12, 0, 1, 100 }, "1 of 2.00 T weights, 0/s" },
+	};
+	char text[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		xfp_pace_text(&cases[i].pace, text, sizeof text);
+		assert_string_equal(text, cases[i].text);
+	}
+}
+
+static void seconds_are_worded(void **state)
+{
+	char text[48];
+
+	(void)state;
+	assert_string_equal(xfp_clock_text(0.9, text), "0:00:00");
+	assert_string_equal(xfp_clock_text(45296.7, text), "12:34:56");
+	assert_string_equal(xfp_duration_text(3.24, text), "3.2 s");
+	assert_string_equal(xfp_duration_text(12.4, text), "12 s");
+	assert_string_equal(xfp_duration_text(99.4, text), "99 s");
+	assert_string_equal(xfp_duration_text(99.5, text), "0:01:39");
+	assert_string_equal(xfp_left_text(89.4, text), "about 89 s left");
+	assert_string_equal(xfp_left_text(150, text), "about 2 min left");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_left_follows_from_fresh_work),
+		cmocka_unit_test(a_pace_is_worded),
+		cmocka_unit_test(seconds_are_worded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
