@@ -77,8 +77,6 @@ const char *xfp_manifest_kind(const char *name);
 bool xfp_manifest_has(struct xfp_manifest *manifest, const char *key);
 /* Forget an artifact that is gone, and every row that is under its key. */
 enum xfp_status xfp_manifest_forget(struct xfp_manifest *manifest, const char *key, struct xfp_error *err);
-/* The choice recorded for a choice artifact's key, without opening the artifact. */
-bool xfp_manifest_get_choice(struct xfp_manifest *manifest, const char *key, struct xfp_choice *choice);
 /* The candidates recorded for the key of a fit or a survey, `most` at the most; a unit with weights that are no
  * numbers has none. False when they are not known, or are not those that their seal was made of: the artifact has to be
  * read. */

@@ -18,9 +18,6 @@ static const char insert_outliers[] = "INSERT INTO outliers VALUES (?, ?, ?, ?, 
 static const char insert_candidate[] = "INSERT INTO candidates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 static const char insert_choice[] = "INSERT INTO choices VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 static const char insert_packed[] = "INSERT INTO packed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-static const char select_choice[] =
-	"SELECT mode, k, sigma_milli, \"group\", library, bytes, outliers, cos_median, cos_p5, error, floor_nano, "
-	"met, fit_key FROM choices WHERE key = ?";
 static const char select_candidates[] =
 	"SELECT mode, k, sigma_milli, \"group\", library, bytes, outliers, cos_median, cos_p5, error "
 	"FROM candidates WHERE fit_key = ? ORDER BY number";
@@ -295,47 +292,26 @@ enum xfp_status xfp_manifest_forget(struct xfp_manifest *m, const char *key, str
 }
 
 /* Ten columns from `at`: mode, k, sigma_milli, group, library, bytes, outliers, cos_median, cos_p5, error. */
-static bool take_candidate(sqlite3_stmt *row, int at, struct xfp_candidate *c)
+static bool take_candidate(sqlite3_stmt *row, struct xfp_candidate *c)
 {
-	const char *name = (const char *)sqlite3_column_text(row, at);
+	const char *name = (const char *)sqlite3_column_text(row, 0);
 	enum xfp_mode mode;
 
 	if (!name || !xfp_mode_parse(name, &mode))
 		return false;
 	*c = (struct xfp_candidate){
 		.mode = mode,
-		.k = (uint32_t)sqlite3_column_int64(row, at + 1),
-		.sigma_milli = (uint32_t)sqlite3_column_int64(row, at + 2),
-		.group = (uint16_t)sqlite3_column_int64(row, at + 3),
-		.library = (uint16_t)sqlite3_column_int64(row, at + 4),
-		.bytes = (uint64_t)sqlite3_column_int64(row, at + 5),
-		.outliers = (uint64_t)sqlite3_column_int64(row, at + 6),
-		.cos_median = sqlite3_column_double(row, at + 7),
-		.cos_p5 = sqlite3_column_double(row, at + 8),
-		.error = sqlite3_column_double(row, at + 9),
+		.k = (uint32_t)sqlite3_column_int64(row, 1),
+		.sigma_milli = (uint32_t)sqlite3_column_int64(row, 2),
+		.group = (uint16_t)sqlite3_column_int64(row, 3),
+		.library = (uint16_t)sqlite3_column_int64(row, 4),
+		.bytes = (uint64_t)sqlite3_column_int64(row, 5),
+		.outliers = (uint64_t)sqlite3_column_int64(row, 6),
+		.cos_median = sqlite3_column_double(row, 7),
+		.cos_p5 = sqlite3_column_double(row, 8),
+		.error = sqlite3_column_double(row, 9),
 	};
 	return true;
-}
-
-bool xfp_manifest_get_choice(struct xfp_manifest *m, const char *key, struct xfp_choice *choice)
-{
-	sqlite3_stmt *row = xfp_manifest_query(m, select_choice, "t", key);
-	struct xfp_choice found = { 0 };
-	const char *fit;
-	bool good;
-
-	if (!row)
-		return false;
-	fit = (const char *)sqlite3_column_text(row, 12);
-	good = take_candidate(row, 0, &found.candidate) && fit && strlen(fit) == 32;
-	if (good) {
-		found.floor = (uint32_t)sqlite3_column_int64(row, 10);
-		found.met = (uint32_t)sqlite3_column_int64(row, 11);
-		memcpy(found.fit, fit, sizeof found.fit);
-		*choice = found;
-	}
-	sqlite3_reset(row);
-	return good;
 }
 
 /* The seal of a fit's or survey's candidates. */
@@ -362,7 +338,7 @@ bool xfp_manifest_get_candidates(struct xfp_manifest *m, const char *key, uint32
 	if (!get_seal(m, key, want))
 		return false;
 	row = xfp_manifest_query(m, select_candidates, "t", key);
-	while (row && rc == SQLITE_ROW && found < most && take_candidate(row, 0, &candidates[found])) {
+	while (row && rc == SQLITE_ROW && found < most && take_candidate(row, &candidates[found])) {
 		found++;
 		rc = sqlite3_step(row);
 	}

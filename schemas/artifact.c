@@ -133,18 +133,6 @@ void xfp_artifact_close(struct xfp_artifact *artifact)
 	*artifact = (struct xfp_artifact){ .file = -1 };
 }
 
-enum xfp_status xfp_artifact_read_label(const char *path, struct xfp_artifact_label *label, struct xfp_error *err)
-{
-	struct xfp_artifact a;
-	enum xfp_status status;
-
-	if ((status = xfp_artifact_open(path, NULL, 0, NULL, &a, err)))
-		return status;
-	status = xfp_artifact_get_label(&a, label, err);
-	xfp_artifact_close(&a);
-	return status;
-}
-
 void xfp_artifact_label_free(struct xfp_artifact_label *label)
 {
 	free((char *)label->kind);

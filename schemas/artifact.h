@@ -67,11 +67,9 @@ void xfp_artifact_close(struct xfp_artifact *artifact);
 enum xfp_status xfp_artifact_check(const char *path, struct xfp_error *err);
 enum xfp_status xfp_artifact_check_header(const char *path, struct xfp_error *err);
 
-/* The label of an open artifact, or of any by its path. Strings are allocated; free them with
- * xfp_artifact_label_free. */
+/* The label of an open artifact. Strings are allocated; free them with xfp_artifact_label_free. */
 enum xfp_status xfp_artifact_get_label(struct xfp_artifact *artifact, struct xfp_artifact_label *label,
 				       struct xfp_error *err);
-enum xfp_status xfp_artifact_read_label(const char *path, struct xfp_artifact_label *label, struct xfp_error *err);
 void xfp_artifact_label_free(struct xfp_artifact_label *label);
 
 /* ---- building blocks for the schemas ---------------------------------------------------------- */

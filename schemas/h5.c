@@ -30,7 +30,11 @@ enum xfp_status xfp_h5_damaged(const struct xfp_artifact *a, struct xfp_error *e
 	return xfp_fail(err, XFP_BAD_INPUT, "%s: damaged (%s); %s", a->path, clause, a->remedy);
 }
 
-enum xfp_status xfp_h5_refused(const struct xfp_artifact *a, int errnum, struct xfp_error *err, const char *why, ...)
+/* What it means that libhdf5 could not do something with a file whose envelope was right. `errnum` is errno, which
+ * was 0 before the call: where the system refused, that is XFP_FAILED with its reason. Otherwise the content is
+ * at fault, unless a second look at the whole file tells more. */
+XFP_PRINTF(4, 5)
+static enum xfp_status refused(const struct xfp_artifact *a, int errnum, struct xfp_error *err, const char *why, ...)
 {
 	enum xfp_status status;
 	char clause[512];
@@ -100,7 +104,7 @@ enum xfp_status xfp_h5_open_file(struct xfp_artifact *a, struct xfp_error *err)
 	a->file = H5Fopen(a->path, H5F_ACC_RDONLY, access);
 	errnum = errno;
 	H5Pclose(access);
-	return a->file < 0 ? xfp_h5_refused(a, errnum, err, "not HDF5") : XFP_OK;
+	return a->file < 0 ? refused(a, errnum, err, "not HDF5") : XFP_OK;
 }
 
 /* ---- datasets ---------------------------------------------------------------------------------- */
@@ -150,7 +154,7 @@ enum xfp_status xfp_h5_has(struct xfp_artifact *a, const char *name, bool *has, 
 	errno = 0;
 	found = H5Lexists(a->file, name, H5P_DEFAULT);
 	*has = found > 0;
-	return found < 0 ? xfp_h5_refused(a, errno, err, "its root group cannot be read") : XFP_OK;
+	return found < 0 ? refused(a, errno, err, "its root group cannot be read") : XFP_OK;
 }
 
 /* Open a dataset and check that it is one that we could have written: a hard link, one dimension,
@@ -192,7 +196,7 @@ static enum xfp_status open_dataset(struct xfp_artifact *a, const char *name, hi
 	if (why) {
 		if (set >= 0)
 			H5Dclose(set);
-		return xfp_h5_refused(a, errnum, err, "dataset \"%s\" %s", name, why);
+		return refused(a, errnum, err, "dataset \"%s\" %s", name, why);
 	}
 	*out = set;
 	*count = dims;
@@ -307,7 +311,7 @@ enum xfp_status xfp_h5_read_range(struct xfp_artifact *a, const char *name, hid_
 	if (!xfp_add(first, count, &end) || end > total)
 		status = xfp_h5_damaged(a, err, "dataset \"%s\" ends early", name);
 	else if (!transfer(set, type, first, count, data, NULL))
-		status = xfp_h5_refused(a, errno, err, "dataset \"%s\" cannot be read", name);
+		status = refused(a, errno, err, "dataset \"%s\" cannot be read", name);
 	H5Dclose(set);
 	return status;
 }
@@ -325,7 +329,7 @@ enum xfp_status xfp_h5_read(struct xfp_artifact *a, const char *name, hid_t type
 		status = xfp_h5_damaged(a, err, "dataset \"%s\" has %llu elements instead of %llu", name,
 					(unsigned long long)total, (unsigned long long)count);
 	else if (!transfer(set, type, 0, count, data, NULL))
-		status = xfp_h5_refused(a, errno, err, "dataset \"%s\" cannot be read", name);
+		status = refused(a, errno, err, "dataset \"%s\" cannot be read", name);
 	H5Dclose(set);
 	return status;
 }
@@ -362,7 +366,7 @@ enum xfp_status xfp_h5_extent(struct xfp_artifact *a, const char *name, uint64_t
 	errnum = errno;
 	H5Dclose(set);
 	if (!size || where == HADDR_UNDEF || !xfp_mul(count, size, bytes))
-		return xfp_h5_refused(a, errnum, err, "dataset \"%s\" is stored in another way", name);
+		return refused(a, errnum, err, "dataset \"%s\" is stored in another way", name);
 	*offset = where;
 	return XFP_OK;
 }
@@ -395,9 +399,9 @@ static enum xfp_status open_attribute(struct xfp_artifact *a, const char *name, 
 
 	errno = 0;
 	if (H5Aexists(a->file, name) <= 0)
-		return xfp_h5_refused(a, errno, err, "attribute \"%s\" is missing", name);
+		return refused(a, errno, err, "attribute \"%s\" is missing", name);
 	if ((attribute = H5Aopen(a->file, name, H5P_DEFAULT)) < 0)
-		return xfp_h5_refused(a, errno, err, "attribute \"%s\" cannot be opened", name);
+		return refused(a, errno, err, "attribute \"%s\" cannot be opened", name);
 	space = H5Aget_space(attribute);
 	scalar = space >= 0 && H5Sget_simple_extent_type(space) == H5S_SCALAR && (*type = H5Aget_type(attribute)) >= 0;
 	errnum = errno;
@@ -405,7 +409,7 @@ static enum xfp_status open_attribute(struct xfp_artifact *a, const char *name, 
 		H5Sclose(space);
 	if (!scalar) {
 		H5Aclose(attribute);
-		return xfp_h5_refused(a, errnum, err, "attribute \"%s\" is not a single value", name);
+		return refused(a, errnum, err, "attribute \"%s\" is not a single value", name);
 	}
 	*out = attribute;
 	return XFP_OK;
@@ -421,9 +425,9 @@ static enum xfp_status read_attribute(struct xfp_artifact *a, const char *name, 
 		return status;
 	errno = 0;
 	if (H5Tequal(stored, type) <= 0)
-		status = xfp_h5_refused(a, errno, err, "attribute \"%s\" has another type", name);
+		status = refused(a, errno, err, "attribute \"%s\" has another type", name);
 	else if (H5Aread(attribute, type, value) < 0)
-		status = xfp_h5_refused(a, errno, err, "attribute \"%s\" cannot be read", name);
+		status = refused(a, errno, err, "attribute \"%s\" cannot be read", name);
 	H5Tclose(stored);
 	H5Aclose(attribute);
 	return status;
@@ -482,11 +486,11 @@ enum xfp_status xfp_h5_read_text(struct xfp_artifact *a, const char *name, char 
 	size = H5Tget_size(type);
 	if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0 ||
 	    H5Tget_strpad(type) != H5T_STR_NULLPAD || H5Tget_cset(type) != H5T_CSET_UTF8 || size > MAX_TEXT)
-		status = xfp_h5_refused(a, errno, err, "attribute \"%s\" has another type", name);
+		status = refused(a, errno, err, "attribute \"%s\" has another type", name);
 	else if (!(text = calloc(1, size + 1)))
 		status = xfp_no_memory_for(err, a->path);
 	else if (H5Aread(attribute, type, text) < 0 || (strlen(text) != size && !(size == 1 && !text[0])))
-		status = xfp_h5_refused(a, errno, err, "attribute \"%s\" cannot be read", name);
+		status = refused(a, errno, err, "attribute \"%s\" cannot be read", name);
 	H5Tclose(type);
 	H5Aclose(attribute);
 	if (status)

@@ -23,10 +23,4 @@ enum xfp_status xfp_h5_has(struct xfp_artifact *a, const char *name, bool *has, 
 enum xfp_status xfp_h5_damaged(const struct xfp_artifact *a, struct xfp_error *err, const char *why, ...)
 	XFP_PRINTF(3, 4);
 
-/* What it means that libhdf5 could not do something with a file whose envelope was right. `errnum` is errno, which
- * was 0 before the call: where the system refused, that is XFP_FAILED with its reason. Otherwise the content is
- * at fault, unless a second look at the whole file tells more. */
-enum xfp_status xfp_h5_refused(const struct xfp_artifact *a, int errnum, struct xfp_error *err, const char *why, ...)
-	XFP_PRINTF(4, 5);
-
 #endif

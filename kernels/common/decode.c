@@ -24,19 +24,6 @@ static inline void unpack_piece(unsigned k, const uint8_t *packed, size_t c, siz
 		xfp_lane_index_unpack(k, packed + c / 8 * k, cols - c < PIECE ? cols - c : PIECE, index);
 }
 
-void xfp_decode_v2(unsigned k, const uint8_t *packed, const uint16_t *codebook, size_t cols, float *x)
-{
-	float entry[MAX_ENTRIES];
-	uint8_t index[PIECE];
-
-	for (unsigned i = 0; i < 1u << k; i++)
-		entry[i] = xfp_half_to_float(codebook[i]);
-	for (size_t c = 0; c < cols; c += PIECE) {
-		unpack_piece(k, packed, c, cols, index);
-		look_up(entry, index, cols - c < PIECE ? cols - c : PIECE, x + c);
-	}
-}
-
 void xfp_decode_halves(const uint16_t *half, size_t count, float *value)
 {
 	for (size_t i = 0; i < count; i++)

@@ -9,9 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One v2 row: packed indices, 2^k fp16 entries -> cols values. Outliers are not yet added. */
-void xfp_decode_v2(unsigned k, const uint8_t *packed, const uint16_t *codebook, size_t cols, float *x);
-
 /* The codebooks of a unit in mode v2a or v2c, as f32 (schemas/layout/bundle_layout.h says how they are stored). */
 struct xfp_library {
 	unsigned k;         /* a codebook has 2^k entries */

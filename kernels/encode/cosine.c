@@ -7,11 +7,6 @@
 #include "kernels/common/scale.h"
 #include "kernels/encode/encode.h"
 
-double xfp_row_norm(const float *w, size_t cols)
-{
-	return xfp_encoder()->rows->norm(w, cols);
-}
-
 struct xfp_row_error xfp_row_result(double norm, struct xfp_row_sums sums)
 {
 	struct xfp_row_error result = { .error = sums.error, .norm = norm };
@@ -52,7 +47,7 @@ struct xfp_row_error xfp_row_compare(const float *w, const float *r, size_t cols
 
 	sums.error *= back;
 	sums.square *= back;
-	return xfp_row_result(xfp_row_norm(w, cols), sums);
+	return xfp_row_result(xfp_encoder()->rows->norm(w, cols), sums);
 }
 
 /* Numbers that order as doubles do, and back. */

@@ -27,8 +27,7 @@ struct xfp_row_error {
 
 struct xfp_row_error xfp_row_compare(const float *w, const float *r, size_t cols);
 
-/* The same from sums that are known, both of rows of the same scale. */
-double xfp_row_norm(const float *w, size_t cols);
+/* The same from a norm and sums that are known, both of rows of the same scale. */
 struct xfp_row_error xfp_row_result(double norm, struct xfp_row_sums sums);
 
 /* Lower median and nearest-rank 5th percentile of cosines that need not be in memory together: they are shown

@@ -196,11 +196,8 @@ void xfp_scaled_train(struct xfp_scaled_library *library, unsigned k, unsigned s
 void xfp_scaled_open(struct xfp_scaled_library *library, unsigned k, unsigned size, const uint16_t *entries,
 		     const struct xfp_scaled_moments *moments);
 
-/* Its parts: seeds from a sample; entries, which are in place, -> all the rest; a round. */
+/* The seeds that training begins with. */
 void xfp_scaled_seed(struct xfp_scaled_library *library, unsigned k, unsigned size, struct xfp_scaled_sample *sample);
-void xfp_scaled_prepare(struct xfp_scaled_library *library, const struct xfp_scaled_effort *effort);
-void xfp_scaled_round(struct xfp_scaled_library *library, const struct xfp_scaled_sample *sample,
-		      struct xfp_scaled_training *room);
 
 /* ---- rows against a library ---- */
 

@@ -115,7 +115,7 @@ static void find_kin(struct xfp_scaled_library *library, unsigned lane, float *l
 	}
 }
 
-void xfp_scaled_prepare(struct xfp_scaled_library *library, const struct xfp_scaled_effort *effort)
+static void prepare(struct xfp_scaled_library *library, const struct xfp_scaled_effort *effort)
 {
 	unsigned shapes = 2 * library->size, entries = 1u << library->k, pilots;
 	float like[SHAPES], nearest[SHAPES], inverse[XFP_SCALED_MAX_LIBRARY];
@@ -227,8 +227,8 @@ static void split_unused(struct xfp_scaled_library *library, struct xfp_scaled_t
 	}
 }
 
-void xfp_scaled_round(struct xfp_scaled_library *library, const struct xfp_scaled_sample *sample,
-		      struct xfp_scaled_training *room)
+static void train_round(struct xfp_scaled_library *library, const struct xfp_scaled_sample *sample,
+			struct xfp_scaled_training *room)
 {
 	memset(room, 0, sizeof *room);
 	for (size_t i = 0; i < sample->count; i++) {
@@ -264,8 +264,8 @@ void xfp_scaled_train(struct xfp_scaled_library *library, unsigned k, unsigned s
 	effort.pilots = size > 32 ? effort_of(k, size).pilots : effort.pilots;
 	xfp_scaled_seed(library, k, size, sample);
 	for (unsigned round = 0; round < rounds; round++) {
-		xfp_scaled_prepare(library, &effort);
-		xfp_scaled_round(library, sample, room);
+		prepare(library, &effort);
+		train_round(library, sample, room);
 	}
 	for (unsigned e = 0; e < size; e++)
 		for (unsigned j = 0; j < 1u << k; j++)
@@ -287,5 +287,5 @@ void xfp_scaled_open(struct xfp_scaled_library *library, unsigned k, unsigned si
 	for (unsigned e = 0; e < size; e++)
 		for (unsigned j = 0; j < 1u << k; j++)
 			entry_of(library, e)[j] = xfp_half_to_float(entries[(e << k) + j]);
-	xfp_scaled_prepare(library, &effort);
+	prepare(library, &effort);
 }

@@ -188,8 +188,6 @@ struct xfp_timing {
 	unsigned rounds;
 };
 bool xfp_timing_again(struct xfp_timing *timing);
-double xfp_kernel_now(void);
-double xfp_kernel_median(double *of, unsigned count);
 
 /* Bytes read, as they were or together, so that they are; and floating-point operations done, 0 where it is not known
  * how. By the caller's thread. */
@@ -223,7 +221,6 @@ struct xfp_kernel_report {
 };
 void xfp_report_group(struct xfp_kernel_report *report, const char *op, enum xfp_kernel_set set, unsigned trials,
 		      unsigned failed, const char (*failures)[640], unsigned kept);
-void xfp_report_string(const char *text);
 
 void xfp_kernel_verify_ops(const struct xfp_kernel_ops *ops, struct xfp_kernel_report *report);
 void xfp_kernel_golden(const struct xfp_kernel_ops *ops, const struct xfp_kernel_request *request);

@@ -39,7 +39,7 @@ bool xfp_kernel_wanted(const struct xfp_kernel_request *request, const char *op,
 
 /* ---- what is told -------------------------------------------------------------------------------------- */
 
-void xfp_report_string(const char *text)
+static void print_string(const char *text)
 {
 	putchar('"');
 	for (; *text; text++) {
@@ -58,12 +58,12 @@ static void group_as_json(struct xfp_kernel_report *report, const char *op, enum
 {
 	printf("%s\n    {\"op\": ", report->any ? "," : "");
 	report->any = true;
-	xfp_report_string(op);
+	print_string(op);
 	printf(", \"set\": \"%s\", \"trials\": %u, \"failed\": %u, \"failures\": [", xfp_kernel_set_name(set), trials,
 	       failed);
 	for (unsigned i = 0; i < kept; i++) {
 		printf(i ? ", " : "");
-		xfp_report_string(failures[i]);
+		print_string(failures[i]);
 	}
 	printf("]}");
 }

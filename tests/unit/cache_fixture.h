@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 
 #include "cache/manifest.h"
+#include "cache/manifest_db.h"
 #include "tests/unit/artifact_fixture.h"
 #include "tests/unit/scratch.h"
 
@@ -111,6 +112,37 @@ static inline void expect(void **state, const char *sql, const char *want)
 	free(answer);
 }
 
+/* The choice that a row of the manifest records for a choice artifact's key. */
+static inline bool get_choice(struct xfp_manifest *m, const char *key, struct xfp_choice *choice)
+{
+	static const char sql[] =
+		"SELECT mode, k, sigma_milli, \"group\", library, bytes, outliers, cos_median, cos_p5, "
+		"error, floor_nano, met, fit_key FROM choices WHERE key = ?";
+	sqlite3_stmt *row = xfp_manifest_query(m, sql, "t", key);
+	enum xfp_mode mode;
+
+	if (!row)
+		return false;
+	assert_true(xfp_mode_parse((const char *)sqlite3_column_text(row, 0), &mode));
+	*choice = (struct xfp_choice){
+		.candidate = { .mode = mode,
+			       .k = (uint32_t)sqlite3_column_int64(row, 1),
+			       .sigma_milli = (uint32_t)sqlite3_column_int64(row, 2),
+			       .group = (uint16_t)sqlite3_column_int64(row, 3),
+			       .library = (uint16_t)sqlite3_column_int64(row, 4),
+			       .bytes = (uint64_t)sqlite3_column_int64(row, 5),
+			       .outliers = (uint64_t)sqlite3_column_int64(row, 6),
+			       .cos_median = sqlite3_column_double(row, 7),
+			       .cos_p5 = sqlite3_column_double(row, 8),
+			       .error = sqlite3_column_double(row, 9) },
+		.floor = (uint32_t)sqlite3_column_int64(row, 10),
+		.met = (uint32_t)sqlite3_column_int64(row, 11),
+	};
+	snprintf(choice->fit, sizeof choice->fit, "%s", (const char *)sqlite3_column_text(row, 12));
+	sqlite3_reset(row);
+	return true;
+}
+
 static inline void everything_is_there(struct xfp_manifest *m)
 {
 	struct xfp_choice choice = { 0 }, want = the_choice();
@@ -120,7 +152,7 @@ static inline void everything_is_there(struct xfp_manifest *m)
 
 	for (unsigned i = 0; i < 4; i++)
 		assert_true(xfp_manifest_has(m, cache_keys[i]));
-	assert_true(xfp_manifest_get_choice(m, CHOICE, &choice));
+	assert_true(get_choice(m, CHOICE, &choice));
 	assert_memory_equal(&choice.candidate, &want.candidate, sizeof choice.candidate);
 	assert_int_equal(choice.floor, 980000000);
 	assert_int_equal(choice.met, 1);
@@ -128,7 +160,7 @@ static inline void everything_is_there(struct xfp_manifest *m)
 	assert_true(xfp_manifest_get_candidates(m, FIT, XFP_MOST_CANDIDATES, candidates, &count));
 	assert_int_equal(count, 2);
 	assert_memory_equal(candidates, fit.candidates, 2 * sizeof *candidates);
-	assert_false(xfp_manifest_get_choice(m, FIT, &choice));
+	assert_false(get_choice(m, FIT, &choice));
 	assert_false(xfp_manifest_get_candidates(m, CHOICE, XFP_MOST_CANDIDATES, candidates, &count));
 }
 

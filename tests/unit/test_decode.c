@@ -9,6 +9,7 @@
 #include "kernels/common/lane_index.h"
 #include "kernels/common/number.h"
 #include "kernels/common/scale.h"
+#include "kernels/multiply/matvec.h"
 #include "kernels/multiply/outlier_rows.h"
 
 #define MAX_COLS 2200
@@ -73,11 +74,19 @@ static void v2_looks_entries_up(void **state)
 			struct xfp_outlier_rows outliers = { .column = (uint8_t *)column,
 							     .residual = (uint8_t *)residual,
 							     .cols = cols };
+			struct xfp_matvec w = { .mode = XFP_MATVEC_V2,
+						.k = k,
+						.rows = 1,
+						.cols = cols,
+						.unit = 1,
+						.index = s->packed,
+						.code = codebook };
 			struct xfp_outlier_row all = { 0, cols > 1 ? 2 : 1 };
 
 			xfp_lane_index_pack(k, s->index, cols, s->packed);
 			s->x[cols] = -1;
-			xfp_decode_v2(k, s->packed, codebook, cols, s->x);
+			xfp_matvec_whole(&w);
+			xfp_matvec_set()->decode(&w, 0, s->x);
 			assert_true(s->x[cols] == -1);
 			for (size_t c = 0; c < cols; c++)
 				assert_true(s->x[c] == (float)s->index[c] * 3 - 17);

@@ -62,9 +62,15 @@ static enum xfp_status open_fit(void **state, const char *path, struct xfp_error
 static enum xfp_status read_label(void **state, const char *path, struct xfp_error *err)
 {
 	struct xfp_artifact_label label;
+	enum xfp_status status;
+	struct xfp_artifact a;
 
 	(void)state;
-	return xfp_artifact_read_label(path, &label, err);
+	if ((status = xfp_artifact_open(path, NULL, 0, NULL, &a, err)))
+		return status;
+	status = xfp_artifact_get_label(&a, &label, err);
+	xfp_artifact_close(&a);
+	return status;
 }
 
 static enum xfp_status create(void **state, const char *path, struct xfp_error *err)

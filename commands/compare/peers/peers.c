@@ -21,14 +21,6 @@ const struct xfp_peer xfp_peers[XFP_PEERS] = {
 	{ "IQ4_XS", 256, 136, xfp_iq4_xs_encode, xfp_iq4_xs_decode },
 };
 
-const struct xfp_peer *xfp_peer_find(const char *name)
-{
-	for (size_t i = 0; i < XFP_PEERS; i++)
-		if (!strcmp(xfp_peers[i].name, name))
-			return &xfp_peers[i];
-	return NULL;
-}
-
 void xfp_peer_encode(const struct xfp_peer *peer, const float *x, size_t n, uint8_t *out)
 {
 	float block[XFP_PEER_WEIGHTS];

@@ -38,15 +38,6 @@ struct xfp_peer {
 #define XFP_PEERS 11
 extern const struct xfp_peer xfp_peers[XFP_PEERS];
 
-/* NULL if there is none. */
-const struct xfp_peer *xfp_peer_find(const char *name);
-
-/* Bits a weight, without what fills up the last block. */
-static inline double xfp_peer_bits(const struct xfp_peer *peer)
-{
-	return peer->bytes * 8.0 / peer->weights;
-}
-
 /* What n weights take. */
 static inline size_t xfp_peer_size(const struct xfp_peer *peer, size_t n)
 {
