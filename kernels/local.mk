@@ -31,13 +31,13 @@ kernels_libkernels_a_SOURCES = \
 	kernels/encode/moments.h \
 	kernels/encode/optimal.c \
 	kernels/encode/optimal.h \
-	kernels/encode/scaled_groups.c \
-	kernels/encode/scaled_groups.h \
-	kernels/encode/scaled_groups_rows.h \
-	kernels/encode/scaled_library.c \
+	kernels/encode/scaled.c \
+	kernels/encode/scaled.h \
 	kernels/encode/scaled_published.c \
 	kernels/encode/scaled_published.h \
+	kernels/encode/scaled_rows.h \
 	kernels/encode/scaled_seeds.c \
+	kernels/encode/scaled_train.c \
 	kernels/verify/reference.c \
 	kernels/verify/reference.h
 

@@ -59,7 +59,7 @@ static bool decode_library(struct xfp_linear *linear, const struct xfp_matrix_in
 						.ratio = linear->values + entries };
 	if (!multiply)
 		return true;
-	if (!(linear->tables = aligned_alloc(64, xfp_align(xfp_matvec_tables_room(matrix->k), 64))))
+	if (!(linear->tables = aligned_alloc(64, xfp_align(xfp_matvec_tables_bytes(matrix->k), 64))))
 		return false;
 	xfp_matvec_tables(matrix->k, matrix->library_size, code, ratio, linear->tables);
 	return true;

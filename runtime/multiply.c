@@ -292,7 +292,7 @@ static void lay_out(struct round *round, size_t *shared, size_t *own)
 		}
 		if (batch->vectors != b)
 			continue;
-		*shared += xfp_align(xfp_matvec_x_room(layout_of(batch), batch->w.cols, batch->count), 64);
+		*shared += xfp_align(xfp_matvec_x_bytes(layout_of(batch), batch->w.cols, batch->count), 64);
 		gathered = gathered > batch->count * row ? gathered : batch->count * row;
 	}
 	round->sums_at = 0;
@@ -312,7 +312,7 @@ static void give_rooms(struct round *round)
 		if (batch->vectors != b)
 			continue;
 		batch->room = at;
-		at += xfp_align(xfp_matvec_x_room(layout_of(batch), batch->w.cols, batch->count), 64);
+		at += xfp_align(xfp_matvec_x_bytes(layout_of(batch), batch->w.cols, batch->count), 64);
 	}
 }
 

@@ -8,7 +8,7 @@
  *   /candidate      compound [candidates], struct xfp_candidate
  *   /codebook-NAME  v2: uint16 [R * 2^K] fp16 entries, ascending within a row; v2a, v2c: the unit's library as the
  *                   bundle has it (schemas/layout/bundle_layout.h, part CODE)
- *   /hints-NAME     v2a: float32 [2 * L] where the search of a group's entry begins (kernels/encode/scaled_groups.h):
+ *   /hints-NAME     v2a: float32 [2 * L] where the search of a group's entry begins (kernels/encode/scaled.h):
  *                   mean and deviation of each entry
  *   /cosine-NAME    float64 [R] between the source row and its reconstruction as stored
  */

@@ -162,7 +162,7 @@ unit_tests = \
 	tests/unit/test_resume \
 	tests/unit/test_safetensors \
 	tests/unit/test_scale \
-	tests/unit/test_scaled_groups \
+	tests/unit/test_scaled \
 	tests/unit/test_select \
 	tests/unit/test_settings \
 	tests/unit/test_sha256 \

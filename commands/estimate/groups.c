@@ -15,7 +15,7 @@ static uint64_t row_bytes(const struct xfp_grouping *g)
 	uint64_t values = g->groups * g->group;
 
 	if (g->mode == XFP_MODE_V2A)
-		return xfp_scaled_row_room(g->cols, g->group, g->fine);
+		return xfp_scaled_row_bytes(g->cols, g->group, g->fine);
 	/* y, code, two marks; largest, square */
 	return values * 4 + values + values / 4 + g->groups * (4 + 4);
 }
@@ -75,7 +75,7 @@ static uint64_t sample_bytes(const struct xfp_grouping *grouping, unsigned libra
 	uint64_t all = rows * grouping->groups, rounding = rows < XFP_SAMPLE_ROWS ? rows : XFP_SAMPLE_ROWS;
 
 	if (grouping->mode == XFP_MODE_V2A)
-		return xfp_scaled_sample_room(xfp_scaled_sample_count(all, library) + rounding, grouping->fine);
+		return xfp_scaled_sample_bytes(xfp_scaled_sample_count(all, library) + rounding, grouping->fine);
 	sample.groups = (all < XFP_SAMPLE_COMPACT ? all : XFP_SAMPLE_COMPACT) + rounding;
 	sample.cols = sample.groups * sample.group;
 	/* the sample, and as codes; weight; the row at hand */

@@ -116,7 +116,7 @@ struct xfp_encoder {
 	const char *name; /* "plain", "avx2", "avx512", "neon" */
 	const struct xfp_row_encoder *rows;
 	const struct xfp_codebook_encoder *codebooks;
-	const struct xfp_scaled_encoder *scaled;   /* scaled_groups.h */
+	const struct xfp_scaled_encoder *scaled;   /* scaled.h */
 	const struct xfp_compact_encoder *compact; /* compact.h */
 };
 

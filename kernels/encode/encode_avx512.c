@@ -5,7 +5,7 @@
 
 #include "kernels/encode/codebook_rows.h"
 #include "kernels/encode/compact_rows.h"
-#include "kernels/encode/scaled_groups_rows.h"
+#include "kernels/encode/scaled_rows.h"
 
 const struct xfp_encoder xfp_encoder_avx512 = { "avx512", &row_encoder, &codebook_encoder, &scaled_encoder,
 						&compact_encoder };

@@ -363,7 +363,7 @@ static inline void vsum_total(const vsum *s, int64_t *sum, int64_t *square)
 	*square = _mm512_reduce_add_epi64(_mm512_add_epi64(s->square[0], s->square[1]));
 }
 
-/* What groups with scale and midpoint need besides, scaled_groups_rows.h. */
+/* What groups with scale and midpoint need besides, scaled_rows.h. */
 
 static inline vf vf_larger(vf a, vf b)
 {

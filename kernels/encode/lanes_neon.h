@@ -359,7 +359,7 @@ ALWAYS vi vi_lookup64(const int32_t *table, vi index)
 	return (vi){ QUARTERS_1(vreinterpretq_s32_u32, a) };
 }
 
-/* ---- what groups with scale and midpoint need besides, scaled_groups_rows.h -------------------- */
+/* ---- what groups with scale and midpoint need besides, scaled_rows.h -------------------- */
 
 /* The instructions for it have another view of zeros and NaNs. */
 ALWAYS vf vf_larger(vf a, vf b)

@@ -481,7 +481,7 @@ static inline void vsum_total(const vsum *s, int64_t *sum, int64_t *square)
 	}
 }
 
-/* What groups with scale and midpoint need besides, scaled_groups_rows.h. */
+/* What groups with scale and midpoint need besides, scaled_rows.h. */
 
 /* a > b ? a : b, and the same of smaller ones. */
 static inline vf vf_larger(vf a, vf b)

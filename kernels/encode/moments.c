@@ -83,9 +83,9 @@ static uint64_t key_of(double mean, xfp_outlier outlier)
 }
 
 /* Radix sort, lowest digit first; a digit that all keys share is passed over. */
-void xfp_outliers_sort(double mean, xfp_outlier *found, size_t count, xfp_outlier *room)
+void xfp_outliers_sort(double mean, xfp_outlier *found, size_t count, xfp_outlier *buffer)
 {
-	xfp_outlier *from = found, *to = room, *swap;
+	xfp_outlier *from = found, *to = buffer, *swap;
 	uint64_t all = UINT64_MAX, any = 0;
 
 	for (size_t i = 0; i < count; i++) {

@@ -65,8 +65,8 @@ size_t xfp_outliers_find(const struct xfp_outlier_rule *rule, const float *x, si
 /* q of one weight. */
 int32_t xfp_q_of(float x);
 
-/* Order by falling distance |q - mean|; equal ones keep their order, that of rising positions. `room` holds as many
+/* Order by falling distance |q - mean|; equal ones keep their order, that of rising positions. `buffer` holds as many
  * more. */
-void xfp_outliers_sort(double mean, xfp_outlier *found, size_t count, xfp_outlier *room);
+void xfp_outliers_sort(double mean, xfp_outlier *found, size_t count, xfp_outlier *buffer);
 
 #endif

@@ -8,12 +8,12 @@
 #define BLOCK 16
 
 /* The running counts and sums of the nonempty cells, ascending; their number. */
-static unsigned compact(const struct xfp_cells *cells, struct xfp_optimal_room *room)
+static unsigned compact(const struct xfp_cells *cells, struct xfp_optimal_buffers *buffers)
 {
 	unsigned n = 0;
 	double count = 0, sum = 0;
 
-	room->count[0] = room->sum[0] = 0;
+	buffers->count[0] = buffers->sum[0] = 0;
 	for (unsigned lane = 0; lane < XFP_LANES; lane++) {
 		int32_t before = 0;
 
@@ -27,18 +27,18 @@ static unsigned compact(const struct xfp_cells *cells, struct xfp_optimal_room *
 			count += here;
 			sum += here * (double)cells->value[slot];
 			n++;
-			room->count[n] = count;
-			room->sum[n] = sum;
+			buffers->count[n] = count;
+			buffers->sum[n] = sum;
 		}
 	}
 	return n;
 }
 
 /* The least a in [low, high] of the largest F[a] + gain(a, b), and that; high < b. */
-static unsigned best_start(const struct xfp_optimal_room *room, const double *before, unsigned low, unsigned high,
+static unsigned best_start(const struct xfp_optimal_buffers *buffers, const double *before, unsigned low, unsigned high,
 			   unsigned b, double *most)
 {
-	const double *count = room->count, *sum = room->sum;
+	const double *count = buffers->count, *sum = buffers->sum;
 	double n = count[b], s = sum[b], top = -1;
 	unsigned at = low;
 
@@ -74,7 +74,7 @@ static unsigned best_start(const struct xfp_optimal_room *room, const double *be
 }
 
 /* Layer m, F[m - 1] -> F[m], for b in [first, last]. The stack holds what is to the right of what is being done. */
-static void layer(struct xfp_optimal_room *room, const double *before, double *after, uint16_t *from, unsigned m,
+static void layer(struct xfp_optimal_buffers *buffers, const double *before, double *after, uint16_t *from, unsigned m,
 		  unsigned first, unsigned last)
 {
 	struct {
@@ -85,7 +85,7 @@ static void layer(struct xfp_optimal_room *room, const double *before, double *a
 	for (;;) {
 		while (now.first <= now.last) {
 			unsigned b = now.first + (now.last - now.first) / 2, high = now.high < b ? now.high : b - 1;
-			unsigned a = best_start(room, before, now.low, high, b, &after[b]);
+			unsigned a = best_start(buffers, before, now.low, high, b, &after[b]);
 
 			from[b] = (uint16_t)a;
 			if (b < now.last) {
@@ -108,24 +108,24 @@ static void layer(struct xfp_optimal_room *room, const double *before, double *a
 	}
 }
 
-static void read_back(const struct xfp_optimal_room *room, unsigned entries, unsigned n, double unit,
+static void read_back(const struct xfp_optimal_buffers *buffers, unsigned entries, unsigned n, double unit,
 		      uint16_t *codebook)
 {
 	unsigned runs = n < entries ? n : entries;
 
 	for (unsigned m = runs, b = n; m; m--) {
-		unsigned a = n <= entries ? b - 1 : m == 1 ? 0 : room->from[m - 1][b];
+		unsigned a = n <= entries ? b - 1 : m == 1 ? 0 : buffers->from[m - 1][b];
 
-		codebook[m - 1] =
-			xfp_double_to_half((room->sum[b] - room->sum[a]) / (room->count[b] - room->count[a]) * unit);
+		codebook[m - 1] = xfp_double_to_half((buffers->sum[b] - buffers->sum[a]) /
+						     (buffers->count[b] - buffers->count[a]) * unit);
 		b = a;
 	}
 	for (unsigned m = runs; m < entries; m++)
 		codebook[m] = codebook[runs - 1];
 }
 
-void xfp_optimal_fit(const struct xfp_lloyd_row *row, const unsigned *k, unsigned count, struct xfp_optimal_room *room,
-		     uint16_t *const *codebook)
+void xfp_optimal_fit(const struct xfp_lloyd_row *row, const unsigned *k, unsigned count,
+		     struct xfp_optimal_buffers *buffers, uint16_t *const *codebook)
 {
 	unsigned n, most = 0;
 
@@ -134,14 +134,15 @@ void xfp_optimal_fit(const struct xfp_lloyd_row *row, const unsigned *k, unsigne
 			memset(codebook[i], 0, sizeof **codebook << k[i]);
 		return;
 	}
-	n = compact(&row->cells, room);
+	n = compact(&row->cells, buffers);
 	for (unsigned i = 0; i < count; i++)
 		most = k[i] > most ? k[i] : most;
 	for (unsigned b = 1; b <= n; b++)
-		room->best[0][b] = room->sum[b] * room->sum[b] / room->count[b];
+		buffers->best[0][b] = buffers->sum[b] * buffers->sum[b] / buffers->count[b];
 	/* Layer m needs at least m cells. The last layer is needed for all the cells alone. */
 	for (unsigned m = 2; m <= 1u << most && m < n; m++)
-		layer(room, room->best[m & 1], room->best[~m & 1], room->from[m - 1], m, m == 1u << most ? n : m, n);
+		layer(buffers, buffers->best[m & 1], buffers->best[~m & 1], buffers->from[m - 1], m,
+		      m == 1u << most ? n : m, n);
 	for (unsigned i = 0; i < count; i++)
-		read_back(room, 1u << k[i], n, row->unit, codebook[i]);
+		read_back(buffers, 1u << k[i], n, row->unit, codebook[i]);
 }

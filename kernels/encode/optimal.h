@@ -24,14 +24,14 @@
 
 #include "kernels/encode/lloyd.h"
 
-struct xfp_optimal_room {
+struct xfp_optimal_buffers {
 	double count[XFP_CELLS + 1], sum[XFP_CELLS + 1]; /* running, of nonempty cells */
 	double best[2][XFP_CELLS + 1];
 	uint16_t from[1 << XFP_MAX_K][XFP_CELLS + 1];
 };
 
 /* The codebooks of a loaded row, as xfp_lloyd_fit. */
-void xfp_optimal_fit(const struct xfp_lloyd_row *row, const unsigned *k, unsigned count, struct xfp_optimal_room *room,
-		     uint16_t *const *codebook);
+void xfp_optimal_fit(const struct xfp_lloyd_row *row, const unsigned *k, unsigned count,
+		     struct xfp_optimal_buffers *buffers, uint16_t *const *codebook);
 
 #endif

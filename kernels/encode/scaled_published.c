@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "kernels/encode/scaled_groups.h"
+#include "kernels/encode/scaled.h"
 
 /* Ascending: a shell sort. */
 static void sort(float *value, unsigned n)
@@ -175,17 +175,17 @@ static void move_centres(unsigned entries, unsigned size, const float *codebook,
 }
 
 void xfp_scaled_published_library(unsigned k, unsigned size, unsigned rounds, const float *codebook, size_t count,
-				  double *room, float *library, uint16_t *entries)
+				  double *buffer, float *library, uint16_t *entries)
 {
 	memset(library, 0, ((size_t)size << k) * sizeof *library);
 	if (count <= size) { /* they are the library */
 		memcpy(library, codebook, (count << k) * sizeof *library);
 		rounds = 0;
 	} else {
-		choose_centres(1u << k, size, codebook, count, room, library);
+		choose_centres(1u << k, size, codebook, count, buffer, library);
 	}
 	for (unsigned round = 0; round < rounds; round++)
-		move_centres(1u << k, size, codebook, count, room + count, library);
+		move_centres(1u << k, size, codebook, count, buffer + count, library);
 	for (size_t i = 0; i < (size_t)size << k; i++)
 		entries[i] = xfp_scaled_half((double)library[i]);
 }

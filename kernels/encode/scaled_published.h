@@ -24,7 +24,7 @@ void xfp_scaled_published_row(unsigned k, unsigned rounds, const float *x, size_
 
 /* The library of `count` codebooks, f32 and as it is stored. Room for `count` doubles and size * (2^k + 1). */
 void xfp_scaled_published_library(unsigned k, unsigned size, unsigned rounds, const float *codebook, size_t count,
-				  double *room, float *library, uint16_t *entries);
+				  double *buffer, float *library, uint16_t *entries);
 
 /* The nearest entry of each codebook; of equally near ones the first. */
 void xfp_scaled_published_choose(unsigned k, unsigned size, const float *library, const float *codebook, size_t count,

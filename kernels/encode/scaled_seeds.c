@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Seeds of a library, scaled_groups.h: the sample's groups are sorted by the length of their longer tail, in
+ * Seeds of a library, scaled.h: the sample's groups are sorted by the length of their longer tail, in
  * deviations, and parted; each part by the length of the other tail, and parted. The groups of a part, the longer tail
  * upwards, mean zero and deviation one, are counted together, and Lloyd's iteration makes an entry of the counts.
  */
@@ -8,7 +8,7 @@
 
 #include "kernels/common/round.h"
 #include "kernels/encode/companded.h"
-#include "kernels/encode/scaled_groups.h"
+#include "kernels/encode/scaled.h"
 
 #define CELLS 512 /* sixteen a deviation, to either side of zero */
 #define CENTRE (CELLS / 2)
@@ -146,7 +146,7 @@ void xfp_scaled_seed(struct xfp_scaled_library *library, unsigned k, unsigned si
 		sort(sample->key, sample->order + first, count);
 		for (unsigned b = 0; b < others; b++, e++) {
 			pool(sample, first + count * b / others, first + count * (b + 1) / others, cells);
-			fit_pool(k, cells, library->room + e * xfp_scaled_stride(k));
+			fit_pool(k, cells, library->buffer + e * xfp_scaled_stride(k));
 			library->moments[e].sigma = 1;
 		}
 	}

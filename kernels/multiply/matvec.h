@@ -2,7 +2,7 @@
 /*
  * matvec.h - y = W x and small batches of it, straight from stored rows.
  *
- * Nothing is allocated: the caller gives room, prepares the activations once a call, and then has rows multiplied,
+ * Nothing is allocated: the caller gives buffers, prepares the activations once a call, and then has rows multiplied,
  * in as many ranges and threads as it likes.
  *
  * Results are the same from run to run and for any range, but not between instruction sets. With S the sum over the
@@ -66,9 +66,9 @@ size_t xfp_matvec_row_bytes(enum xfp_matvec_mode mode, unsigned k, size_t cols);
 void xfp_matvec_whole(struct xfp_matvec *w);
 
 /* The library of v2a (`ratio` NULL) or v2c, fp16, as the kernels look it up. `codebooks` of 2^k entries, at most 256;
- * of one that is not there, any number may come. The room is aligned to 64 bytes. */
-size_t xfp_matvec_tables_room(unsigned k);
-void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, const uint16_t *ratio, void *room);
+ * of one that is not there, any number may come. The buffer is aligned to 64 bytes. */
+size_t xfp_matvec_tables_bytes(unsigned k);
+void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, const uint16_t *ratio, void *buffer);
 
 /* Activations, prepared. */
 struct xfp_matvec_x {
@@ -98,9 +98,9 @@ struct xfp_matvec_x {
 
 /* `count` vectors, up to XFP_MAX_BATCH, of a dtype of base/dtype.h (F32, F16 or BF16), `stride` elements apart.
  * `down`: xfp_balance_down of every column, or NULL. Room is aligned to 64 bytes. */
-size_t xfp_matvec_x_room(unsigned k, size_t cols, unsigned count);
+size_t xfp_matvec_x_bytes(unsigned k, size_t cols, unsigned count);
 void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned count, int dtype, const void *source,
-		       size_t stride, const float *down, void *room);
+		       size_t stride, const float *down, void *buffer);
 
 /* y[m * stride + r - first] = row r of W times vector m, or, with `add`, that more, for rows [first, first + rows).
  * False when outliers are not within the matrix or a group of v2a has none of its codebooks; what was computed is then

@@ -66,7 +66,7 @@ static size_t groups_of(unsigned k, size_t cols)
 	return k && cols % xfp_chunk_columns(k) == 0 ? (cols / GROUP + 15) / 16 * 16 : 0;
 }
 
-size_t xfp_matvec_x_room(unsigned k, size_t cols, unsigned count)
+size_t xfp_matvec_x_bytes(unsigned k, size_t cols, unsigned count)
 {
 	size_t vectors = vectors_of(k, cols);
 	unsigned tile = tile_of(count);
@@ -95,11 +95,11 @@ static void spread(const struct xfp_matvec_x *x, unsigned m, const float *from)
 }
 
 void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned count, int dtype, const void *source,
-		       size_t stride, const float *down, void *room)
+		       size_t stride, const float *down, void *buffer)
 {
 	size_t size = dtype == 1 ? 4 : 2; /* F32 of base/dtype.h */
 	size_t lane_bytes;
-	uint8_t *at = room;
+	uint8_t *at = buffer;
 
 	*x = (struct xfp_matvec_x){ .cols = cols, .k = k, .count = count, .tile = tile_of(count) };
 	x->vectors = vectors_of(k, cols);
@@ -132,7 +132,7 @@ void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned
 
 /* ---- libraries --------------------------------------------------------------------------------- */
 
-size_t xfp_matvec_tables_room(unsigned k)
+size_t xfp_matvec_tables_bytes(unsigned k)
 {
 	return sizeof(struct xfp_tables_head) + XFP_TABLES_ALL * ((sizeof(float) << k) + 2 * xfp_table_bytes(k));
 }
@@ -163,14 +163,14 @@ static void tables_of(unsigned k, unsigned made, const float *value, double most
 		}
 }
 
-void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, const uint16_t *ratio, void *room)
+void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, const uint16_t *ratio, void *buffer)
 {
-	struct xfp_tables_head *head = room;
+	struct xfp_tables_head *head = buffer;
 	float *value = (float *)(void *)(head + 1), most = 0;
 	uint8_t *bytes = (uint8_t *)(value + ((size_t)XFP_TABLES_ALL << k));
 	unsigned ratios = ratio ? 256 / codebooks : 1, entries = 1u << k, made = codebooks * ratios;
 
-	memset(room, 0, xfp_matvec_tables_room(k));
+	memset(buffer, 0, xfp_matvec_tables_bytes(k));
 	for (unsigned i = 0; i < (unsigned)XFP_TABLES_ALL << k; i++) {
 		unsigned table = i >> k;
 		/* Exact: both have eleven bits. */

@@ -269,7 +269,7 @@ static void make_case(struct timed_product *p, enum xfp_matvec_mode mode, unsign
 		for (size_t i = 0; i < groups; i++)
 			byte[i] = (uint8_t)(next(&p->random) >> 20 & (compact ? 255 : 31));
 		memset(byte + groups, 20, rows);
-		tables = pages(xfp_matvec_tables_room(k));
+		tables = pages(xfp_matvec_tables_bytes(k));
 		xfp_matvec_tables(k, compact ? 8 : 32, small_halves(p, 32 << k), compact ? small_halves(p, 32) : NULL,
 				  tables);
 		p->w.byte = byte;
@@ -350,7 +350,7 @@ static void batches(struct timed_product *p, const struct xfp_kernel_op *op, str
 	const struct xfp_kernel_request *request = p->request;
 	unsigned k = op->kind >= XFP_MATVEC_V2 ? op->k : 0;
 	float *source = pages(XFP_MAX_BATCH * COLS * sizeof *source);
-	void *room = pages(xfp_matvec_x_room(k, COLS, XFP_MAX_BATCH));
+	void *buffer = pages(xfp_matvec_x_bytes(k, COLS, XFP_MAX_BATCH));
 	bool made = false;
 
 	for (size_t i = 0; i < (size_t)XFP_MAX_BATCH * COLS; i++)
@@ -368,7 +368,7 @@ static void batches(struct timed_product *p, const struct xfp_kernel_op *op, str
 			char name[64];
 
 			snprintf(name, sizeof name, "%s M=%u", op->name, p->batch);
-			xfp_matvec_x_init(&p->x, k, COLS, p->batch, XFP_F32, source, COLS, NULL, room);
+			xfp_matvec_x_init(&p->x, k, COLS, p->batch, XFP_F32, source, COLS, NULL, buffer);
 			ns = time_case(p, name, one, report);
 			if (p->batch == 1)
 				one = ns;
@@ -377,7 +377,7 @@ static void batches(struct timed_product *p, const struct xfp_kernel_op *op, str
 		}
 	}
 	munmap(source, XFP_MAX_BATCH * COLS * sizeof *source);
-	munmap(room, xfp_matvec_x_room(k, COLS, XFP_MAX_BATCH));
+	munmap(buffer, xfp_matvec_x_bytes(k, COLS, XFP_MAX_BATCH));
 }
 
 static void begin_products(struct timed_product *p)

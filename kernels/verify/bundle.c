@@ -57,7 +57,7 @@ static void name_group(char name[40], unsigned mode, unsigned k)
 	snprintf(name, 40, k ? "bundle %s k=%u" : "bundle %s", mode_names[mode], k);
 }
 
-static void *room(size_t bytes)
+static void *allocated(size_t bytes)
 {
 	void *at = aligned_alloc(64, (bytes + 64) / 64 * 64);
 
@@ -93,7 +93,7 @@ static void refer(const struct xfp_row_range *range)
 {
 	struct bundle_run *run = range->context;
 	size_t cols = run->w.cols;
-	float *w = room(cols * sizeof *w);
+	float *w = allocated(cols * sizeof *w);
 
 	for (size_t r = range->first; r < range->first + range->rows; r++) {
 		if (xfp_bundle_dequantize(run->bundle, run->number, r, 1, XFP_FLOAT32, w, NULL)) {
@@ -225,11 +225,11 @@ static enum xfp_status one_matrix(struct bundle_run *run, uint32_t number, struc
 	if (request->bundle_rows && request->bundle_rows < run->rows)
 		run->rows = request->bundle_rows;
 	xfp_matvec_bound_init(&run->bound, &run->w);
-	run->source = room(VECTORS * cols * sizeof *run->source);
-	run->prepared = room(xfp_matvec_x_room(run->w.k, cols, VECTORS));
-	run->expected = room(run->rows * VECTORS * sizeof *run->expected);
-	run->magnitude = room(run->rows * VECTORS * sizeof *run->magnitude);
-	run->y = room(run->rows * VECTORS * sizeof *run->y);
+	run->source = allocated(VECTORS * cols * sizeof *run->source);
+	run->prepared = allocated(xfp_matvec_x_bytes(run->w.k, cols, VECTORS));
+	run->expected = allocated(run->rows * VECTORS * sizeof *run->expected);
+	run->magnitude = allocated(run->rows * VECTORS * sizeof *run->magnitude);
+	run->y = allocated(run->rows * VECTORS * sizeof *run->y);
 	for (size_t i = 0; i < VECTORS * cols; i++)
 		run->source[i] = next(&run->random);
 	all_sets(run, VECTORS);
@@ -237,7 +237,7 @@ static enum xfp_status one_matrix(struct bundle_run *run, uint32_t number, struc
 		all_sets(run, 1);
 	if (run->refused) {
 		/* Says what is wrong; where nothing is, a kernel refused, which is told with the others. */
-		float *w = room(cols * sizeof *w);
+		float *w = allocated(cols * sizeof *w);
 
 		for (uint64_t r = 0; !status && r < run->rows; r++)
 			status = xfp_bundle_dequantize(run->bundle, number, r, 1, XFP_FLOAT32, w, err);

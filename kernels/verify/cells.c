@@ -31,7 +31,7 @@ static float *weights(struct xfp_trial *trial, size_t cols, float *largest)
 static struct xfp_cells *begin(struct xfp_trial *trial, const char *name, const struct xfp_lloyd_row *row,
 			       float largest)
 {
-	struct xfp_cells *cells = xfp_trial_room(trial, name, sizeof *cells, sizeof(double));
+	struct xfp_cells *cells = xfp_trial_buffer(trial, name, sizeof *cells, sizeof(double));
 	uint32_t bits;
 
 	memcpy(&bits, &largest, sizeof bits);
@@ -42,7 +42,7 @@ static struct xfp_cells *begin(struct xfp_trial *trial, const char *name, const 
 
 static struct xfp_lloyd_row *empty_row(struct xfp_trial *trial)
 {
-	struct xfp_lloyd_row *row = xfp_trial_room(trial, "row", sizeof *row, sizeof(double));
+	struct xfp_lloyd_row *row = xfp_trial_buffer(trial, "row", sizeof *row, sizeof(double));
 
 	xfp_lloyd_init(row);
 	return row;
@@ -86,7 +86,7 @@ static void accumulate(struct xfp_trial *trial)
 	xfp_trial_shape(trial, "%zu columns", cols);
 	trial->weights = (double)cols;
 	xfp_trial_seal(trial);
-	cells = xfp_trial_room(trial, "cells", sizeof *cells, sizeof(double));
+	cells = xfp_trial_buffer(trial, "cells", sizeof *cells, sizeof(double));
 	while (xfp_trial_again(trial)) {
 		*cells = *before;
 		encoder->accumulate(cells);
@@ -100,7 +100,7 @@ static void accumulate(struct xfp_trial *trial)
 /* Some of k = 2 ... 6, one codebook after the other. */
 static struct xfp_fit_lanes *lanes(struct xfp_trial *trial, size_t cols)
 {
-	struct xfp_fit_lanes *fit = xfp_trial_room(trial, "lanes", sizeof *fit, sizeof(double));
+	struct xfp_fit_lanes *fit = xfp_trial_buffer(trial, "lanes", sizeof *fit, sizeof(double));
 	unsigned lane = 0, some = 1 + (unsigned)xfp_trial_below(trial, 31);
 
 	if (trial->timing)
@@ -143,7 +143,7 @@ static void start(struct xfp_trial *trial)
 	trial->weights = (double)cols;
 	xfp_encoder_plain.codebooks->accumulate(cells);
 	xfp_trial_seal(trial);
-	fit = xfp_trial_room(trial, "fit", sizeof *fit, sizeof(double));
+	fit = xfp_trial_buffer(trial, "fit", sizeof *fit, sizeof(double));
 	*fit = *before;
 	while (xfp_trial_again(trial))
 		encoder->start(cells, fit);
@@ -163,7 +163,7 @@ static void rounds(struct xfp_trial *trial)
 	xfp_encoder_plain.codebooks->accumulate(cells);
 	xfp_encoder_plain.codebooks->start(cells, before);
 	xfp_trial_seal(trial);
-	fit = xfp_trial_room(trial, "fit", sizeof *fit, sizeof(double));
+	fit = xfp_trial_buffer(trial, "fit", sizeof *fit, sizeof(double));
 	while (xfp_trial_again(trial)) {
 		*fit = *before;
 		encoder->rounds(cells, fit, most);

@@ -13,11 +13,11 @@ static struct xfp_compact_groups groups_room(struct xfp_trial *trial, unsigned g
 {
 	return (struct xfp_compact_groups){
 		.group = group,
-		.y = xfp_trial_room(trial, "y", count * group * sizeof(float), sizeof(float)),
-		.mark = xfp_trial_room(trial, "mark", count * group / 16 * sizeof(uint16_t), sizeof(uint16_t)),
-		.code = xfp_trial_room(trial, "code", count * group, 1),
-		.largest = xfp_trial_room(trial, "largest", count * sizeof(float), sizeof(float)),
-		.square = xfp_trial_room(trial, "square", count * sizeof(float), sizeof(float)),
+		.y = xfp_trial_buffer(trial, "y", count * group * sizeof(float), sizeof(float)),
+		.mark = xfp_trial_buffer(trial, "mark", count * group / 16 * sizeof(uint16_t), sizeof(uint16_t)),
+		.code = xfp_trial_buffer(trial, "code", count * group, 1),
+		.largest = xfp_trial_buffer(trial, "largest", count * sizeof(float), sizeof(float)),
+		.square = xfp_trial_buffer(trial, "square", count * sizeof(float), sizeof(float)),
 	};
 }
 
@@ -29,7 +29,7 @@ static float *marked_row(struct xfp_trial *trial, size_t cols, unsigned group, u
 
 	*marked = NULL;
 	if (trial->number % 4) {
-		*marked = xfp_trial_room(trial, "marked", words * sizeof **marked, sizeof **marked);
+		*marked = xfp_trial_buffer(trial, "marked", words * sizeof **marked, sizeof **marked);
 		memset(*marked, 0, words * sizeof **marked);
 	}
 	for (size_t first = 0; first < cols; first += group) {
@@ -80,7 +80,7 @@ static void load(struct xfp_trial *trial)
 static struct xfp_compact_book *make_book(struct xfp_trial *trial, unsigned group,
 					  const struct xfp_compact_groups *groups, size_t count)
 {
-	struct xfp_compact_book *book = xfp_trial_room(trial, "book", sizeof *book, 64);
+	struct xfp_compact_book *book = xfp_trial_buffer(trial, "book", sizeof *book, 64);
 	unsigned entries = xfp_compact_entries(trial->op->k) >> (trial->timing ? 0 : xfp_trial_below(trial, 3));
 	uint64_t peaks[XFP_COMPACT_PEAKS] = { 0 };
 	uint16_t code[XFP_COMPACT_ENTRIES * 64 + XFP_COMPACT_RATIOS];
@@ -116,9 +116,9 @@ static void assign(struct xfp_trial *trial)
 			extras ? "" : ", bytes only");
 	trial->weights = (double)(count * group);
 	xfp_trial_seal(trial);
-	byte = xfp_trial_room(trial, "byte", count, 1);
-	index = xfp_trial_room(trial, "index", count * group, 1);
-	error = xfp_trial_room(trial, "error", count * sizeof *error, sizeof *error);
+	byte = xfp_trial_buffer(trial, "byte", count, 1);
+	index = xfp_trial_buffer(trial, "index", count * group, 1);
+	error = xfp_trial_buffer(trial, "error", count * sizeof *error, sizeof *error);
 	while (xfp_trial_again(trial))
 		encoder->assign(book, &groups, first, count, byte, extras ? index : NULL, extras ? error : NULL);
 	xfp_trial_bytes(trial, "byte", byte, count);
@@ -134,8 +134,8 @@ static void decode(struct xfp_trial *trial)
 	size_t cols = xfp_trial_columns(trial, 2000);
 	unsigned group = group_of(trial), entries = 4u << xfp_trial_below(trial, 3);
 	size_t count = xfp_compact_groups_of(cols, group);
-	struct xfp_compact_library *library = xfp_trial_room(trial, "library", sizeof *library, sizeof(float));
-	uint8_t *byte = xfp_trial_room(trial, "byte", count, 1), *index = xfp_trial_room(trial, "index", cols, 1);
+	struct xfp_compact_library *library = xfp_trial_buffer(trial, "library", sizeof *library, sizeof(float));
+	uint8_t *byte = xfp_trial_buffer(trial, "byte", count, 1), *index = xfp_trial_buffer(trial, "index", cols, 1);
 	float row = xfp_compact_row((uint8_t)(30 + xfp_trial_below(trial, 40))), *x;
 
 	xfp_trial_shape(trial, "%zu columns in groups of %u, %u entries", cols, group, entries);
@@ -157,7 +157,7 @@ static void decode(struct xfp_trial *trial)
 	for (size_t c = 0; c < cols; c++)
 		index[c] = (uint8_t)xfp_trial_below(trial, (size_t)1 << trial->op->k);
 	xfp_trial_seal(trial);
-	x = xfp_trial_room(trial, "x", xfp_padded(cols) * sizeof *x, sizeof *x);
+	x = xfp_trial_buffer(trial, "x", xfp_padded(cols) * sizeof *x, sizeof *x);
 	while (xfp_trial_again(trial))
 		encoder->decode(library, byte, index, row, cols, x);
 	xfp_trial_floats(trial, "x", x, xfp_padded(cols));

@@ -43,13 +43,13 @@ static void pack(struct xfp_trial *trial)
 {
 	unsigned k = trial->op->k;
 	size_t cols = xfp_trial_columns(trial, 2500), bytes = row_bytes(k, cols), set = 0, found = 0;
-	uint8_t *index = xfp_trial_room(trial, "index", cols, 1), *out;
+	uint8_t *index = xfp_trial_buffer(trial, "index", cols, 1), *out;
 
 	xfp_trial_shape(trial, "%zu columns", cols);
 	trial->weights = (double)cols;
 	fill(trial, index, cols);
 	xfp_trial_seal(trial);
-	out = xfp_trial_room(trial, "packed", bytes, 1);
+	out = xfp_trial_buffer(trial, "packed", bytes, 1);
 	while (xfp_trial_again(trial))
 		xfp_lane_index_pack(k, index, cols, out);
 	for (size_t c = 0; c < cols; c++)
@@ -73,14 +73,14 @@ static void unpack(struct xfp_trial *trial)
 {
 	unsigned k = trial->op->k;
 	size_t cols = xfp_trial_columns(trial, 2500), bytes = row_bytes(k, cols);
-	uint8_t *packed = xfp_trial_room(trial, "packed", bytes, 1), *out;
+	uint8_t *packed = xfp_trial_buffer(trial, "packed", bytes, 1), *out;
 
 	xfp_trial_shape(trial, "%zu columns", cols);
 	trial->weights = (double)cols;
 	for (size_t i = 0; i < bytes; i++)
 		packed[i] = (uint8_t)xfp_trial_random(trial);
 	xfp_trial_seal(trial);
-	out = xfp_trial_room(trial, "index", cols, 1);
+	out = xfp_trial_buffer(trial, "index", cols, 1);
 	while (xfp_trial_again(trial))
 		xfp_lane_index_unpack(k, packed, cols, out);
 	for (size_t c = 0; c < cols; c++) {

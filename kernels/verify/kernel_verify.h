@@ -6,10 +6,10 @@
  * it with inputs that follow from the seed, the op's name and the trial's number, and from nothing else. So any group
  * can be run alone, and all sets get the same inputs.
  *
- * An op's function makes its inputs in rooms, seals them, makes rooms for what is to be written, calls the kernel
+ * An op's function makes its inputs in buffers, seals them, makes buffers for what is to be written, calls the kernel
  * and says what its outputs are:
  *
- *     float *w = xfp_trial_room(trial, "w", cols * sizeof *w, sizeof *w), sum;
+ *     float *w = xfp_trial_buffer(trial, "w", cols * sizeof *w, sizeof *w), sum;
  *
  *     xfp_trial_gaussians(trial, w, cols, 1);
  *     xfp_trial_seal(trial);
@@ -17,8 +17,8 @@
  *         sum = xfp_kernel_encoder(trial->set)->norm(w, cols);
  *     xfp_trial_doubles(trial, "sum", &sum, 1);
  *
- * A room ends, or begins, where a page begins that must not be touched; what it has of its own pages beside the data
- * is NaN, whatever it is read as, and must stay so. Sealed rooms cannot be written. What is wrong with that, a
+ * A buffer ends, or begins, where a page begins that must not be touched; what it has of its own pages beside the data
+ * is NaN, whatever it is read as, and must stay so. Sealed buffers cannot be written. What is wrong with that, a
  * signal included, is the kernel's failure. Outputs are compared with those of plain C, bit for bit; of an op that is
  * not `exact`, the function itself judges them, by xfp_trial_fail.
  */
@@ -93,10 +93,10 @@ void xfp_kernel_ops_matvec(struct xfp_kernel_ops *ops);
 
 /* ---- trials --------------------------------------------------------------------------------------- */
 
-#define XFP_TRIAL_ROOMS 24
+#define XFP_TRIAL_BUFFERS 24
 #define XFP_TRIAL_RECORDS 16
 
-struct xfp_trial_room {
+struct xfp_trial_buffer {
 	const char *name;
 	uint8_t *map, *data;
 	size_t mapped, bytes;
@@ -116,15 +116,15 @@ struct xfp_trial {
 	enum xfp_kernel_set set;
 	unsigned number;
 	uint64_t random;
-	bool from_start; /* rooms begin, instead of end, at the page that is not there */
+	bool from_start; /* buffers begin, instead of end, at the page that is not there */
 	uint8_t fresh;   /* what is in outputs at first */
 
-	struct xfp_trial_room rooms[XFP_TRIAL_ROOMS];
-	unsigned room_count, sealed;
+	struct xfp_trial_buffer buffers[XFP_TRIAL_BUFFERS];
+	unsigned buffer_count, sealed;
 	struct xfp_trial_record records[XFP_TRIAL_RECORDS];
 	unsigned record_count;
 	uint8_t *recorded;
-	size_t recorded_bytes, recorded_room;
+	size_t recorded_bytes, recorded_capacity;
 
 	char shape[160];
 	bool failed;
@@ -144,7 +144,7 @@ float xfp_trial_gaussian(struct xfp_trial *trial);
 void xfp_trial_gaussians(struct xfp_trial *trial, float *to, size_t count, float scale);
 void xfp_trial_halves(struct xfp_trial *trial, uint16_t *to, size_t count, float scale);
 
-void *xfp_trial_room(struct xfp_trial *trial, const char *name, size_t bytes, size_t align);
+void *xfp_trial_buffer(struct xfp_trial *trial, const char *name, size_t bytes, size_t align);
 /* A padded row, zero from `cols` on. */
 float *xfp_trial_row(struct xfp_trial *trial, const char *name, size_t cols);
 void xfp_trial_seal(struct xfp_trial *trial);
@@ -169,7 +169,7 @@ static inline void xfp_trial_bytes(struct xfp_trial *trial, const char *name, co
 	xfp_trial_record(trial, name, 'b', from, count);
 }
 
-/* Run one, signals and all; rooms are gone afterwards, records stay until the trial is freed. `seed` is the run's. */
+/* Run one, signals and all; buffers are gone afterwards, records stay until the trial is freed. `seed` is the run's. */
 void xfp_trial_run(struct xfp_trial *trial, const struct xfp_kernel_op *op, enum xfp_kernel_set set, uint64_t seed,
 		   unsigned number);
 void xfp_trial_free(struct xfp_trial *trial);

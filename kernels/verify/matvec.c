@@ -35,7 +35,7 @@ static void fill_numbers(struct xfp_trial *trial, struct xfp_matvec *w, uint8_t 
 	}
 	if (w->mode != XFP_MATVEC_FP8)
 		return;
-	scales = xfp_trial_room(trial, "scales", w->rows * 4, 1);
+	scales = xfp_trial_buffer(trial, "scales", w->rows * 4, 1);
 	for (size_t r = 0; r < w->rows; r++) {
 		float scale = (float)(1 + xfp_trial_below(trial, 100)) / 64;
 
@@ -59,7 +59,7 @@ static void fill_indices(struct xfp_trial *trial, const struct xfp_matvec *w, ui
 static void fill_codebooks(struct xfp_trial *trial, struct xfp_matvec *w, bool infinite)
 {
 	size_t entries = w->rows << w->k;
-	uint8_t *code = xfp_trial_room(trial, "code", entries * 2, 1);
+	uint8_t *code = xfp_trial_buffer(trial, "code", entries * 2, 1);
 
 	for (size_t i = 0; i < entries; i++) {
 		uint16_t half = xfp_float_to_half(xfp_trial_gaussian(trial) * 1000);
@@ -77,7 +77,7 @@ static void fill_library(struct xfp_trial *trial, struct xfp_matvec *w)
 	size_t groups = w->rows * w->row_groups;
 	unsigned codebooks = compact ? 4u << xfp_trial_below(trial, 4) : 1u << xfp_trial_below(trial, 9);
 	unsigned ratios = compact ? 256 / codebooks : 1;
-	uint8_t *tables = xfp_trial_room(trial, "tables", xfp_matvec_tables_room(w->k), 64), *byte, *pair, *row;
+	uint8_t *tables = xfp_trial_buffer(trial, "tables", xfp_matvec_tables_bytes(w->k), 64), *byte, *pair, *row;
 	uint16_t *entry = malloc((size_t)codebooks * 2 << w->k), ratio[64] = { 0 };
 
 	if (!entry)
@@ -87,16 +87,16 @@ static void fill_library(struct xfp_trial *trial, struct xfp_matvec *w)
 		ratio[i] = xfp_float_to_half((float)i / 31);
 	xfp_matvec_tables(w->k, codebooks, entry, compact ? ratio : NULL, tables);
 	free(entry);
-	byte = xfp_trial_room(trial, "byte", groups, 1);
+	byte = xfp_trial_buffer(trial, "byte", groups, 1);
 	for (size_t g = 0; g < groups; g++)
 		byte[g] = (uint8_t)xfp_trial_below(trial, compact ? 256 : codebooks);
 	if (compact) {
-		row = xfp_trial_room(trial, "row", w->rows, 1);
+		row = xfp_trial_buffer(trial, "row", w->rows, 1);
 		for (size_t r = 0; r < w->rows; r++)
 			row[r] = (uint8_t)(40 + xfp_trial_below(trial, 20));
 		w->row = row;
 	} else {
-		pair = xfp_trial_room(trial, "pair", groups * 4, 1);
+		pair = xfp_trial_buffer(trial, "pair", groups * 4, 1);
 		for (size_t g = 0; g < groups; g++) {
 			uint16_t two[2] = { xfp_float_to_half(xfp_trial_gaussian(trial)),
 					    xfp_float_to_half(xfp_trial_gaussian(trial) / 8) };
@@ -125,9 +125,9 @@ static void fill_outliers(struct xfp_trial *trial, struct xfp_matvec *w)
 			found[count++] = (uint32_t)c;
 	}
 	pointer[w->rows] = count;
-	row = xfp_trial_room(trial, "rows of outliers", 4 * (listed ? count : w->rows + 1), 1);
-	column = xfp_trial_room(trial, "column", count * size, 1);
-	residual = xfp_trial_room(trial, "residual", (size_t)count * 2, 1);
+	row = xfp_trial_buffer(trial, "rows of outliers", 4 * (listed ? count : w->rows + 1), 1);
+	column = xfp_trial_buffer(trial, "column", count * size, 1);
+	residual = xfp_trial_buffer(trial, "residual", (size_t)count * 2, 1);
 	if (!listed)
 		memcpy(row, pointer, 4 * (w->rows + 1));
 	for (uint32_t r = 0; listed && r < w->rows; r++)
@@ -197,10 +197,10 @@ static void make_vectors(struct xfp_trial *trial, struct product *p, int dtype, 
 	size_t cols = p->w.cols, size = dtype == XFP_F32 ? 4 : 2, stride = cols + xfp_trial_below(trial, 3);
 	size_t elements = (p->batch - 1) * stride + cols;
 	unsigned k = p->w.mode >= XFP_MATVEC_V2 ? p->w.k : 0;
-	uint8_t *source = xfp_trial_room(trial, "source", elements * size, 1);
-	float *down = xfp_trial_room(trial, "down", cols * sizeof *down, sizeof *down);
-	float *natural = xfp_trial_room(trial, "natural", p->batch * cols * sizeof *natural, sizeof *natural);
-	void *room = xfp_trial_room(trial, "prepared", xfp_matvec_x_room(k, cols, p->batch), 64);
+	uint8_t *source = xfp_trial_buffer(trial, "source", elements * size, 1);
+	float *down = xfp_trial_buffer(trial, "down", cols * sizeof *down, sizeof *down);
+	float *natural = xfp_trial_buffer(trial, "natural", p->batch * cols * sizeof *natural, sizeof *natural);
+	void *buffer = xfp_trial_buffer(trial, "prepared", xfp_matvec_x_bytes(k, cols, p->batch), 64);
 
 	for (size_t i = 0; i < elements; i++) {
 		/* What one block of columns is worth may be far from what the next is. */
@@ -218,7 +218,7 @@ static void make_vectors(struct xfp_trial *trial, struct product *p, int dtype, 
 	for (size_t m = 0; m < p->batch; m++)
 		for (size_t c = 0; c < cols; c++)
 			natural[m * cols + c] = value_of(dtype, source, m * stride + c) * (balanced ? down[c] : 1);
-	xfp_matvec_x_init(&p->x, k, cols, p->batch, dtype, source, stride, balanced ? down : NULL, room);
+	xfp_matvec_x_init(&p->x, k, cols, p->batch, dtype, source, stride, balanced ? down : NULL, buffer);
 	p->natural = natural;
 }
 
@@ -260,7 +260,7 @@ static void multiply(struct xfp_trial *trial, const struct product *p, const str
 	size_t rows = p->w.rows, cut = xfp_trial_below(trial, rows + 1), gap = xfp_trial_below(trial, 3),
 	       stride = rows + gap;
 	size_t elements = (p->batch - 1) * stride + rows;
-	float *y = xfp_trial_room(trial, "y", elements * sizeof *y, sizeof *y);
+	float *y = xfp_trial_buffer(trial, "y", elements * sizeof *y, sizeof *y);
 	bool good = xfp_kernel_rows(trial->set, &p->w, &p->x, 0, cut, false, y, stride) &&
 		    xfp_kernel_rows(trial->set, &p->w, &p->x, cut, rows - cut, false, y + cut, stride);
 
@@ -307,7 +307,7 @@ static void make_matrix(struct xfp_trial *trial, struct xfp_matvec *w, bool outl
 	if (mode == XFP_MATVEC_V2C && trial->number % 2)
 		w->group = 5;
 	xfp_matvec_whole(w);
-	w->index = index = xfp_trial_room(trial, "index", w->rows * w->row_bytes, 1);
+	w->index = index = xfp_trial_buffer(trial, "index", w->rows * w->row_bytes, 1);
 	if (mode < XFP_MATVEC_V2)
 		fill_numbers(trial, w, index);
 	else
@@ -359,7 +359,7 @@ static void decode(struct xfp_trial *trial)
 	if (!expected)
 		abort();
 	xfp_trial_seal(trial);
-	x = xfp_trial_room(trial, "x", w.cols * sizeof *x, sizeof *x);
+	x = xfp_trial_buffer(trial, "x", w.cols * sizeof *x, sizeof *x);
 	trial->weights = (double)w.cols;
 	while (xfp_trial_again(trial))
 		xfp_kernel_decode(trial->set, &w, row, x);

@@ -18,7 +18,7 @@ static size_t size_of(int dtype)
 /* What a checkpoint may hold: zeros of both signs, subnormals, infinities, NaNs. `tame`: numbers only. */
 static void *source_rows(struct xfp_trial *trial, int dtype, size_t count, bool tame)
 {
-	uint8_t *source = xfp_trial_room(trial, "source", count * size_of(dtype), size_of(dtype));
+	uint8_t *source = xfp_trial_buffer(trial, "source", count * size_of(dtype), size_of(dtype));
 
 	for (size_t i = 0; i < count; i++) {
 		float narrow = xfp_trial_gaussian(trial);
@@ -48,7 +48,7 @@ static void column_scan(struct xfp_trial *trial)
 	size_t cols = xfp_trial_columns(trial, 1500), rows = 1 + xfp_trial_below(trial, 5), found = 0;
 	int dtype = trial->op->kind;
 	void *source = source_rows(trial, dtype, rows * cols, trial->number % 2);
-	float *before = xfp_trial_room(trial, "largest before", cols * sizeof *before, sizeof *before), *largest;
+	float *before = xfp_trial_buffer(trial, "largest before", cols * sizeof *before, sizeof *before), *largest;
 	double *square;
 	int64_t nonfinite;
 
@@ -57,8 +57,8 @@ static void column_scan(struct xfp_trial *trial)
 	for (size_t c = 0; c < cols; c++)
 		before[c] = (float)xfp_trial_below(trial, 4);
 	xfp_trial_seal(trial);
-	square = xfp_trial_room(trial, "square", cols * sizeof *square, sizeof *square);
-	largest = xfp_trial_room(trial, "largest", cols * sizeof *largest, sizeof *largest);
+	square = xfp_trial_buffer(trial, "square", cols * sizeof *square, sizeof *square);
+	largest = xfp_trial_buffer(trial, "largest", cols * sizeof *largest, sizeof *largest);
 	memcpy(largest, before, cols * sizeof *largest);
 	while (xfp_trial_again(trial))
 		found = encoder->column_scan(dtype, source, rows, cols, square, largest);
@@ -79,7 +79,7 @@ static void load(struct xfp_trial *trial)
 	xfp_trial_shape(trial, "%zu columns", cols);
 	trial->weights = (double)cols;
 	xfp_trial_seal(trial);
-	w = xfp_trial_room(trial, "w", xfp_padded(cols) * sizeof *w, sizeof *w);
+	w = xfp_trial_buffer(trial, "w", xfp_padded(cols) * sizeof *w, sizeof *w);
 	while (xfp_trial_again(trial))
 		encoder->load(dtype, source, cols, w);
 	xfp_trial_floats(trial, "w", w, xfp_padded(cols));
@@ -100,8 +100,8 @@ static void load_scaled(struct xfp_trial *trial)
 	for (size_t c = 0; c < cols; c++)
 		factor[c] = (float)(1 + xfp_trial_below(trial, 7)) / 4;
 	xfp_trial_seal(trial);
-	w = xfp_trial_room(trial, "w", padded * sizeof *w, sizeof *w);
-	x = xfp_trial_room(trial, "x", padded * sizeof *x, sizeof *x);
+	w = xfp_trial_buffer(trial, "w", padded * sizeof *w, sizeof *w);
+	x = xfp_trial_buffer(trial, "x", padded * sizeof *x, sizeof *x);
 	while (xfp_trial_again(trial))
 		start = encoder->load_scaled(dtype, source, cols, factor, 0.5f, both ? w : NULL, x);
 	if (both)
@@ -122,7 +122,7 @@ static void scale(struct xfp_trial *trial)
 	xfp_trial_gaussians(trial, w, cols, trial->number % 2 ? 1 : 0x1p-120f);
 	xfp_trial_gaussians(trial, factor, cols, trial->number % 4 ? 1 : 0x1p-10f);
 	xfp_trial_seal(trial);
-	x = xfp_trial_room(trial, "x", xfp_padded(cols) * sizeof *x, sizeof *x);
+	x = xfp_trial_buffer(trial, "x", xfp_padded(cols) * sizeof *x, sizeof *x);
 	while (xfp_trial_again(trial))
 		encoder->scale(w, factor, cols, x);
 	xfp_trial_floats(trial, "x", x, xfp_padded(cols));
@@ -159,7 +159,7 @@ static void survey(struct xfp_trial *trial)
 	trial->weights = (double)cols;
 	xfp_trial_seal(trial);
 	/* zeros of the padding may be found before they are dropped */
-	column = xfp_trial_room(trial, "column", xfp_padded(cols) * sizeof *column, sizeof *column);
+	column = xfp_trial_buffer(trial, "column", xfp_padded(cols) * sizeof *column, sizeof *column);
 	while (xfp_trial_again(trial))
 		found = encoder->survey(x, cols, low, high, column, &sums[0], &sums[1]);
 	sums[2] = (int64_t)found;
@@ -190,7 +190,7 @@ static void norm(struct xfp_trial *trial)
 {
 	const struct xfp_row_encoder *encoder = xfp_kernel_encoder(trial->set)->rows;
 	size_t cols = xfp_trial_columns(trial, 1500);
-	float *w = xfp_trial_room(trial, "w", cols * sizeof *w, sizeof *w);
+	float *w = xfp_trial_buffer(trial, "w", cols * sizeof *w, sizeof *w);
 	double sum = 0;
 
 	xfp_trial_shape(trial, "%zu columns", cols);
@@ -212,8 +212,8 @@ static void compare(struct xfp_trial *trial)
 {
 	const struct xfp_row_encoder *encoder = xfp_kernel_encoder(trial->set)->rows;
 	size_t cols = xfp_trial_columns(trial, 1500);
-	float *w = xfp_trial_room(trial, "w", cols * sizeof *w, sizeof *w);
-	float *r = xfp_trial_room(trial, "r", cols * sizeof *r, sizeof *r);
+	float *w = xfp_trial_buffer(trial, "w", cols * sizeof *w, sizeof *w);
+	float *r = xfp_trial_buffer(trial, "r", cols * sizeof *r, sizeof *r);
 	struct xfp_row_sums sums = { 0 };
 
 	xfp_trial_shape(trial, "%zu columns", cols);
@@ -233,8 +233,8 @@ static void codebook(struct xfp_trial *trial, const float *x, size_t cols, float
 	unsigned entries = 1u << trial->op->k;
 	float step = 12000.0f / (float)entries;
 
-	*entry = xfp_trial_room(trial, "entry", entries * sizeof(float), sizeof(float));
-	*edge = xfp_trial_room(trial, "edge", entries * sizeof(float), sizeof(float));
+	*entry = xfp_trial_buffer(trial, "entry", entries * sizeof(float), sizeof(float));
+	*edge = xfp_trial_buffer(trial, "edge", entries * sizeof(float), sizeof(float));
 	for (unsigned j = 0; j < entries; j++)
 		(*entry)[j] = ((float)j - (float)entries / 2 + (float)xfp_trial_below(trial, 256) / 512) * step;
 	for (unsigned j = 0; j < entries; j++) {
@@ -258,7 +258,7 @@ static void assign(struct xfp_trial *trial)
 	trial->weights = (double)cols;
 	codebook(trial, x, cols, &entry, &edge);
 	xfp_trial_seal(trial);
-	value = xfp_trial_room(trial, "value", xfp_padded(cols) * sizeof *value, sizeof *value);
+	value = xfp_trial_buffer(trial, "value", xfp_padded(cols) * sizeof *value, sizeof *value);
 	while (xfp_trial_again(trial))
 		encoder->assign(trial->op->k, entry, edge, x, cols, value);
 	for (size_t c = 0; c < cols; c++) {
@@ -285,7 +285,7 @@ static void index_row(struct xfp_trial *trial)
 	trial->weights = (double)cols;
 	codebook(trial, x, cols, &entry, &edge);
 	xfp_trial_seal(trial);
-	index = xfp_trial_room(trial, "index", xfp_padded(cols), 1);
+	index = xfp_trial_buffer(trial, "index", xfp_padded(cols), 1);
 	while (xfp_trial_again(trial))
 		encoder->index(trial->op->k, edge, x, cols, index);
 	for (size_t c = 0; c < cols; c++) {

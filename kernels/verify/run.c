@@ -92,8 +92,8 @@ void xfp_report_group(struct xfp_kernel_report *report, const char *op, enum xfp
 
 /* ---- trials --------------------------------------------------------------------------------------------- */
 
-/* The same inputs to plain C, in rooms laid out the other way round; a kernel of plain C is held against itself, which
- * finds what depends on its surroundings. */
+/* The same inputs to plain C, in buffers laid out the other way round; a kernel of plain C is held against itself,
+ * which finds what depends on its surroundings. */
 static void attempt(const struct xfp_kernel_op *op, enum xfp_kernel_set set, uint64_t seed, unsigned number,
 		    struct xfp_trial *trial, struct xfp_trial *plain)
 {

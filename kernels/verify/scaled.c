@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scaled.c - the kernels of groups with scale and midpoint (scaled_groups.h).
+ * scaled.c - the kernels of groups with scale and midpoint (scaled.h).
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/common/number.h"
-#include "kernels/encode/scaled_groups.h"
+#include "kernels/encode/scaled.h"
 #include "kernels/verify/kernel_verify.h"
 
 /* Weights of a group, some marked, which are NaN; all are zero, or equal, now and then. */
@@ -28,8 +28,8 @@ static struct group_inputs make_group(struct xfp_trial *trial)
 	if (trial->timing)
 		in.count = 128;
 	in.padded = xfp_padded(in.count);
-	in.x = xfp_trial_room(trial, "x", in.padded * sizeof *in.x, sizeof *in.x);
-	in.keep = xfp_trial_room(trial, "keep", in.padded / XFP_LANES * sizeof *in.keep, sizeof *in.keep);
+	in.x = xfp_trial_buffer(trial, "x", in.padded * sizeof *in.x, sizeof *in.x);
+	in.keep = xfp_trial_buffer(trial, "keep", in.padded / XFP_LANES * sizeof *in.keep, sizeof *in.keep);
 	memset(in.keep, 0, in.padded / XFP_LANES * sizeof *in.keep);
 	for (size_t i = 0; i < in.count; i++) {
 		in.x[i] = xfp_trial_gaussian(trial) * scale + middle;
@@ -49,13 +49,13 @@ static struct group_inputs make_group(struct xfp_trial *trial)
 static struct xfp_scaled_group *group_room(struct xfp_trial *trial, const struct group_inputs *in, bool fine,
 					   float **centred)
 {
-	struct xfp_scaled_group *group = xfp_trial_room(trial, "group", sizeof *group, sizeof(void *));
+	struct xfp_scaled_group *group = xfp_trial_buffer(trial, "group", sizeof *group, sizeof(void *));
 
-	*centred = xfp_trial_room(trial, "centred", in->padded * sizeof **centred, 64);
+	*centred = xfp_trial_buffer(trial, "centred", in->padded * sizeof **centred, 64);
 	memset(group, 0, sizeof *group);
 	group->x = *centred;
 	group->keep = in->keep;
-	group->upto = xfp_trial_room(trial, "upto", (fine ? 256 : 64) * sizeof *group->upto, 64);
+	group->upto = xfp_trial_buffer(trial, "upto", (fine ? 256 : 64) * sizeof *group->upto, 64);
 	group->fine = fine;
 	group->vectors = (unsigned)(in->padded / XFP_LANES);
 	group->count = in->unmarked;
@@ -120,8 +120,8 @@ static void search(struct xfp_trial *trial)
 	unsigned k = trial->op->k, size = trial->timing ? 32 : sizes[xfp_trial_below(trial, 6)];
 	struct xfp_scaled_group *group = loaded_group(trial);
 	size_t entries = (size_t)size << k;
-	struct xfp_scaled_library *library = xfp_trial_room(trial, "library", xfp_scaled_library_bytes(k, size), 64);
-	uint16_t *halves = xfp_trial_room(trial, "entries", entries * sizeof *halves, sizeof *halves);
+	struct xfp_scaled_library *library = xfp_trial_buffer(trial, "library", xfp_scaled_library_bytes(k, size), 64);
+	uint16_t *halves = xfp_trial_buffer(trial, "entries", entries * sizeof *halves, sizeof *halves);
 	struct xfp_scaled_moments moments[XFP_SCALED_MAX_LIBRARY];
 	struct xfp_scaled_fit fit = { 0 };
 	int32_t entry;
@@ -150,14 +150,14 @@ static void below(struct xfp_trial *trial)
 	const struct xfp_scaled_encoder *encoder = xfp_kernel_encoder(trial->set)->scaled;
 	struct xfp_scaled_group *group = loaded_group(trial);
 	size_t stride = xfp_scaled_stride(trial->op->k);
-	float *edge = xfp_trial_room(trial, "edge", stride * sizeof *edge, 64);
+	float *edge = xfp_trial_buffer(trial, "edge", stride * sizeof *edge, 64);
 	float s = (float)(1 + xfp_trial_below(trial, 40)), m = (float)xfp_trial_below(trial, 64);
 	int32_t *upto;
 
 	memset(edge, 0, stride * sizeof *edge);
 	rising(trial, edge, 1u << trial->op->k);
 	xfp_trial_seal(trial);
-	upto = xfp_trial_room(trial, "below", stride * sizeof *upto, 64);
+	upto = xfp_trial_buffer(trial, "below", stride * sizeof *upto, 64);
 	while (xfp_trial_again(trial))
 		encoder->below(trial->op->k, edge, s, m, group, upto);
 	xfp_trial_record(trial, "below", 'i', upto, (size_t)1 << trial->op->k);
@@ -169,7 +169,7 @@ static void assign(struct xfp_trial *trial)
 	size_t cols = trial->timing ? 4096 : 1 + xfp_trial_below(trial, XFP_SCALED_MAX_GROUP);
 	size_t stride = xfp_scaled_stride(trial->op->k), padded = xfp_padded(cols);
 	float *x = xfp_trial_row(trial, "x", cols), *value;
-	float *entry = xfp_trial_room(trial, "entry", stride * sizeof *entry, 64);
+	float *entry = xfp_trial_buffer(trial, "entry", stride * sizeof *entry, 64);
 	float s = xfp_half_to_float(xfp_float_to_half(xfp_trial_gaussian(trial) * 300));
 	float m = xfp_half_to_float(xfp_float_to_half(xfp_trial_gaussian(trial) * 100));
 	unsigned which = trial->timing ? 3 : 1 + (unsigned)xfp_trial_below(trial, 3);
@@ -191,8 +191,8 @@ static void assign(struct xfp_trial *trial)
 			x[c] = (entry[j] * s + m) / 2 + (entry[j - 1] * s + m) / 2;
 	}
 	xfp_trial_seal(trial);
-	index = xfp_trial_room(trial, "index", padded, 1);
-	value = xfp_trial_room(trial, "value", padded * sizeof *value, sizeof *value);
+	index = xfp_trial_buffer(trial, "index", padded, 1);
+	value = xfp_trial_buffer(trial, "value", padded * sizeof *value, sizeof *value);
 	while (xfp_trial_again(trial))
 		encoder->assign(trial->op->k, entry, s, m, x, cols, which & 1 ? index : NULL, which & 2 ? value : NULL);
 	if (which & 1)

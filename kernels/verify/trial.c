@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trial.c - rooms between pages that are not there, random inputs, and the signals of a kernel.
+ * trial.c - buffers between pages that are not there, random inputs, and the signals of a kernel.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -73,32 +73,33 @@ void xfp_trial_halves(struct xfp_trial *trial, uint16_t *to, size_t count, float
 		to[i] = xfp_float_to_half(xfp_trial_gaussian(trial) * scale);
 }
 
-/* ---- rooms ------------------------------------------------------------------------------------------- */
+/* ---- buffers ------------------------------------------------------------------------------------------- */
 
-void *xfp_trial_room(struct xfp_trial *trial, const char *name, size_t bytes, size_t align)
+void *xfp_trial_buffer(struct xfp_trial *trial, const char *name, size_t bytes, size_t align)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), inner = (bytes + align - 1 + page) / page * page;
-	struct xfp_trial_room *room = &trial->rooms[trial->room_count];
+	struct xfp_trial_buffer *buffer = &trial->buffers[trial->buffer_count];
 	size_t slack = (inner - bytes) / align * align;
 
-	if (trial->room_count == XFP_TRIAL_ROOMS)
+	if (trial->buffer_count == XFP_TRIAL_BUFFERS)
 		abort();
-	*room = (struct xfp_trial_room){ .name = name, .mapped = inner + 2 * page, .bytes = bytes, .around = AROUND };
-	room->map = mmap(NULL, room->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (room->map == MAP_FAILED || mprotect(room->map + page, inner, PROT_READ | PROT_WRITE)) {
+	*buffer =
+		(struct xfp_trial_buffer){ .name = name, .mapped = inner + 2 * page, .bytes = bytes, .around = AROUND };
+	buffer->map = mmap(NULL, buffer->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (buffer->map == MAP_FAILED || mprotect(buffer->map + page, inner, PROT_READ | PROT_WRITE)) {
 		perror("xfp-kernel-verify: room for a kernel's data");
 		exit(XFP_FAILED);
 	}
-	trial->room_count++;
-	room->data = room->map + page + (trial->from_start ? 0 : slack);
-	memset(room->map + page, AROUND, inner);
-	memset(room->data, trial->sealed ? trial->fresh : AROUND, bytes);
-	return room->data;
+	trial->buffer_count++;
+	buffer->data = buffer->map + page + (trial->from_start ? 0 : slack);
+	memset(buffer->map + page, AROUND, inner);
+	memset(buffer->data, trial->sealed ? trial->fresh : AROUND, bytes);
+	return buffer->data;
 }
 
 float *xfp_trial_row(struct xfp_trial *trial, const char *name, size_t cols)
 {
-	float *row = xfp_trial_room(trial, name, xfp_padded(cols) * sizeof *row, sizeof *row);
+	float *row = xfp_trial_buffer(trial, name, xfp_padded(cols) * sizeof *row, sizeof *row);
 
 	memset(row + cols, 0, (xfp_padded(cols) - cols) * sizeof *row);
 	return row;
@@ -108,9 +109,9 @@ void xfp_trial_seal(struct xfp_trial *trial)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
-	for (unsigned i = 0; i < trial->room_count; i++)
-		mprotect(trial->rooms[i].map + page, trial->rooms[i].mapped - 2 * page, PROT_READ);
-	trial->sealed = trial->room_count ? trial->room_count : 1;
+	for (unsigned i = 0; i < trial->buffer_count; i++)
+		mprotect(trial->buffers[i].map + page, trial->buffers[i].mapped - 2 * page, PROT_READ);
+	trial->sealed = trial->buffer_count ? trial->buffer_count : 1;
 }
 
 static bool untouched(const uint8_t *from, const uint8_t *end)
@@ -125,17 +126,17 @@ static void release(struct xfp_trial *trial)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
-	for (unsigned i = 0; i < trial->room_count; i++) {
-		struct xfp_trial_room *room = &trial->rooms[i];
-		const uint8_t *end = room->data + room->bytes;
+	for (unsigned i = 0; i < trial->buffer_count; i++) {
+		struct xfp_trial_buffer *buffer = &trial->buffers[i];
+		const uint8_t *end = buffer->data + buffer->bytes;
 
-		if (!untouched(room->map + page, room->data))
-			xfp_trial_fail(trial, "what is before \"%s\" was written", room->name);
-		if (!untouched(end, room->map + room->mapped - page))
-			xfp_trial_fail(trial, "what is after \"%s\" was written", room->name);
-		munmap(room->map, room->mapped);
+		if (!untouched(buffer->map + page, buffer->data))
+			xfp_trial_fail(trial, "what is before \"%s\" was written", buffer->name);
+		if (!untouched(end, buffer->map + buffer->mapped - page))
+			xfp_trial_fail(trial, "what is after \"%s\" was written", buffer->name);
+		munmap(buffer->map, buffer->mapped);
 	}
-	trial->room_count = 0;
+	trial->buffer_count = 0;
 }
 
 /* ---- what came of it ----------------------------------------------------------------------------------- */
@@ -181,27 +182,27 @@ static void plain_nans(uint8_t *bytes, size_t count)
 void xfp_trial_record(struct xfp_trial *trial, const char *name, char type, const void *from, size_t count)
 {
 	size_t bytes = count * size_of(type);
-	uint8_t *room = trial->recorded;
+	uint8_t *buffer = trial->recorded;
 
 	if (trial->record_count == XFP_TRIAL_RECORDS)
 		abort();
-	if (trial->recorded_bytes + bytes > trial->recorded_room) {
-		trial->recorded_room = (trial->recorded_bytes + bytes) * 2;
-		if (!(room = realloc(room, trial->recorded_room))) {
+	if (trial->recorded_bytes + bytes > trial->recorded_capacity) {
+		trial->recorded_capacity = (trial->recorded_bytes + bytes) * 2;
+		if (!(buffer = realloc(buffer, trial->recorded_capacity))) {
 			perror("xfp-kernel-verify: room for outputs");
 			exit(XFP_FAILED);
 		}
-		trial->recorded = room;
+		trial->recorded = buffer;
 	}
 	trial->records[trial->record_count++] = (struct xfp_trial_record){ name, type, count, trial->recorded_bytes };
 	if (bytes)
-		memcpy(room + trial->recorded_bytes, from, bytes);
+		memcpy(buffer + trial->recorded_bytes, from, bytes);
 	if (type == 'd')
-		plain_nans(room + trial->recorded_bytes, count);
+		plain_nans(buffer + trial->recorded_bytes, count);
 	trial->recorded_bytes += bytes;
 }
 
-static void describe(char type, const uint8_t *at, char *text, size_t room)
+static void describe(char type, const uint8_t *at, char *text, size_t bytes)
 {
 	uint16_t half;
 	int32_t number;
@@ -211,27 +212,27 @@ static void describe(char type, const uint8_t *at, char *text, size_t room)
 
 	switch (type) {
 	case 'b':
-		snprintf(text, room, "%u", *at);
+		snprintf(text, bytes, "%u", *at);
 		break;
 	case 'h':
 		memcpy(&half, at, sizeof half);
-		snprintf(text, room, "%#x", half);
+		snprintf(text, bytes, "%#x", half);
 		break;
 	case 'i':
 		memcpy(&number, at, sizeof number);
-		snprintf(text, room, "%d", number);
+		snprintf(text, bytes, "%d", number);
 		break;
 	case 'l':
 		memcpy(&wide, at, sizeof wide);
-		snprintf(text, room, "%lld", (long long)wide);
+		snprintf(text, bytes, "%lld", (long long)wide);
 		break;
 	case 'f':
 		memcpy(&value, at, sizeof value);
-		snprintf(text, room, "%a", (double)value);
+		snprintf(text, bytes, "%a", (double)value);
 		break;
 	default:
 		memcpy(&exact, at, sizeof exact);
-		snprintf(text, room, "%a", exact);
+		snprintf(text, bytes, "%a", exact);
 	}
 }
 
@@ -320,20 +321,20 @@ static void call(void *context)
 /* "SIGSEGV 4 bytes after "w"". */
 static void blame(struct xfp_trial *trial, const char *signal, const uint8_t *where)
 {
-	for (unsigned i = 0; i < trial->room_count; i++) {
-		const struct xfp_trial_room *room = &trial->rooms[i];
+	for (unsigned i = 0; i < trial->buffer_count; i++) {
+		const struct xfp_trial_buffer *buffer = &trial->buffers[i];
 
-		if (where < room->map || where >= room->map + room->mapped)
+		if (where < buffer->map || where >= buffer->map + buffer->mapped)
 			continue;
-		if (where < room->data)
-			xfp_trial_fail(trial, "%s, %zu bytes before \"%s\"", signal, (size_t)(room->data - where),
-				       room->name);
-		else if (where >= room->data + room->bytes)
+		if (where < buffer->data)
+			xfp_trial_fail(trial, "%s, %zu bytes before \"%s\"", signal, (size_t)(buffer->data - where),
+				       buffer->name);
+		else if (where >= buffer->data + buffer->bytes)
 			xfp_trial_fail(trial, "%s, byte %zu after \"%s\"", signal,
-				       (size_t)(where - room->data - room->bytes), room->name);
+				       (size_t)(where - buffer->data - buffer->bytes), buffer->name);
 		else
 			xfp_trial_fail(trial, "%s, byte %zu of \"%s\", which may be read only", signal,
-				       (size_t)(where - room->data), room->name);
+				       (size_t)(where - buffer->data), buffer->name);
 		return;
 	}
 	xfp_trial_fail(trial, "%s", signal);
@@ -353,7 +354,7 @@ void xfp_trial_run(struct xfp_trial *trial, const struct xfp_kernel_op *op, enum
 	trial->op = op;
 	trial->set = set;
 	trial->number = number;
-	trial->room_count = trial->sealed = trial->record_count = trial->calls = 0;
+	trial->buffer_count = trial->sealed = trial->record_count = trial->calls = 0;
 	trial->recorded_bytes = 0;
 	trial->failed = false;
 	*trial->shape = *trial->failure = 0;
@@ -370,5 +371,5 @@ void xfp_trial_free(struct xfp_trial *trial)
 {
 	free(trial->recorded);
 	trial->recorded = NULL;
-	trial->recorded_room = 0;
+	trial->recorded_capacity = 0;
 }

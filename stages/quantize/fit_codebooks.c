@@ -25,7 +25,7 @@ struct codebook_fit {
 /* One thread's room for a row, all padded. */
 struct codebook_buffers {
 	struct xfp_lloyd_row *lloyd;
-	struct xfp_optimal_room *optimal; /* where that is asked for */
+	struct xfp_optimal_buffers *optimal; /* where that is asked for */
 	float *w, *x, *value;
 	float *marked_w, *marked_x; /* of the outliers, in their order */
 };

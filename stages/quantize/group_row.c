@@ -41,7 +41,7 @@ bool xfp_group_row_init(struct xfp_group_row *row, const struct xfp_grouping *gr
 
 	*row = (struct xfp_group_row){ .grouping = *grouping };
 	if (grouping->mode == XFP_MODE_V2A) {
-		row->room = aligned(xfp_scaled_row_room(grouping->cols, grouping->group, grouping->fine));
+		row->room = aligned(xfp_scaled_row_bytes(grouping->cols, grouping->group, grouping->fine));
 		if (row->room)
 			xfp_scaled_row_init(&row->scaled, row->room, grouping->cols, grouping->group, grouping->fine);
 		return row->room;

@@ -11,7 +11,7 @@
 #define XFP_GROUP_ROW_H
 
 #include "kernels/encode/compact.h"
-#include "kernels/encode/scaled_groups.h"
+#include "kernels/encode/scaled.h"
 #include "schemas/fit.h"
 #include "schemas/parameters.h"
 

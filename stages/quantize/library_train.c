@@ -79,7 +79,7 @@ static enum xfp_status sample_init(struct sample *s, const struct xfp_grouping *
 		return good ? XFP_OK : xfp_no_memory(err);
 	}
 	if (grouping->mode == XFP_MODE_V2A) {
-		size_t bytes = xfp_align(xfp_scaled_sample_room(most, grouping->fine), 64);
+		size_t bytes = xfp_align(xfp_scaled_sample_bytes(most, grouping->fine), 64);
 
 		good = (s->scaled_room = aligned_alloc(64, bytes)) != NULL;
 		if (good)

@@ -258,7 +258,7 @@ static void add_ours(unsigned k, uint32_t outliers, const uint8_t *matrix)
 {
 	struct bench_case *c = &cases[count++];
 	size_t row = xfp_matvec_row_bytes(XFP_MATVEC_V2C, k, COLS), rows = (mib << 20) / row, groups = rows * COLS / 32;
-	uint8_t *byte = need(malloc(groups + rows)), *tables = need(aligned_alloc(64, xfp_matvec_tables_room(k)));
+	uint8_t *byte = need(malloc(groups + rows)), *tables = need(aligned_alloc(64, xfp_matvec_tables_bytes(k)));
 	uint16_t entry[8 * 16], ratio[32];
 
 	for (unsigned i = 0; i < 8u << k; i++)
@@ -297,8 +297,8 @@ static void add_all_ours(const float *vectors)
 	for (size_t i = 0; i < (mib << 20) / 8 + 1024; i++)
 		matrix[i] = next();
 	our_vectors = vectors;
-	prepared = need(aligned_alloc(64, (xfp_matvec_x_room(2, COLS, batch) + xfp_matvec_x_room(3, COLS, batch) + 63) /
-						  64 * 64));
+	prepared = need(aligned_alloc(
+		64, (xfp_matvec_x_bytes(2, COLS, batch) + xfp_matvec_x_bytes(3, COLS, batch) + 63) / 64 * 64));
 	y = need(malloc((mib << 20) / (COLS / 4) * batch * sizeof *y));
 	for (unsigned k = 4; k >= 2; k--) {
 		add_ours(k, 0, (const uint8_t *)matrix);

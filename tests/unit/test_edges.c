@@ -8,7 +8,7 @@
 
 #include "kernels/common/number.h"
 #include "kernels/encode/compact.h"
-#include "kernels/encode/scaled_groups.h"
+#include "kernels/encode/scaled.h"
 
 /* The first that is as near to infinity as to the largest number becomes infinity; not here. */
 static void scaled_numbers_stay_finite(void **state)

@@ -150,7 +150,7 @@ static void make_matrix(struct matrix *m, enum xfp_matvec_mode mode, unsigned k,
 	m->pair = guard(groups * 4, false);
 	m->byte = guard(groups, false);
 	m->row = guard(rows, false);
-	m->tables = guard(xfp_matvec_tables_room(k), true);
+	m->tables = guard(xfp_matvec_tables_bytes(k), true);
 	m->pointer = guard(4 * rows + 4, false);
 	m->column = guard(2 * rows * cols, false);
 	m->residual = guard(2 * rows * cols, false);
@@ -223,7 +223,7 @@ static void compare(struct matrix *m, unsigned count, int dtype, bool balanced, 
 	size_t cols = m->w.cols, rows = m->w.rows, size = dtype == XFP_F32 ? 4 : 2;
 	unsigned k = m->w.mode >= XFP_MATVEC_V2 ? m->w.k : 0;
 	struct guarded source = guard(count * cols * size, false), y = guard(count * rows * 4, false);
-	struct guarded room = guard(xfp_matvec_x_room(k, cols, count), true);
+	struct guarded room = guard(xfp_matvec_x_bytes(k, cols, count), true);
 	float *down = malloc(cols * sizeof *down + 1), *result = (float *)(void *)y.data;
 	double *expected = malloc(rows * count * 2 * sizeof *expected);
 	struct xfp_matvec_x x;
@@ -334,7 +334,7 @@ static void entries_and_activations_that_are_not_finite(void **state)
 	memcpy(m.code.data + 2 * 8, &infinite, 2); /* of row 1 */
 	for (size_t c = 0; c < 512; c++)
 		source[c] = 1;
-	room = guard(xfp_matvec_x_room(3, 512, 1), true);
+	room = guard(xfp_matvec_x_bytes(3, 512, 1), true);
 	for (size_t s = 0; s < SETS; s++) {
 		if (!xfp_matvec_use(set_names[s]))
 			continue;
@@ -363,7 +363,7 @@ static void a_library_that_is_not_finite(enum xfp_matvec_mode mode, unsigned gro
 	uint64_t seed = 21;
 	size_t groups = xfp_row_groups(COLS, group);
 	struct matrix m;
-	struct guarded room = guard(xfp_matvec_x_room(K, COLS, count), true);
+	struct guarded room = guard(xfp_matvec_x_bytes(K, COLS, count), true);
 	float *source = malloc(count * COLS * sizeof *source), y[8 * ROWS];
 	struct xfp_matvec_x x;
 
@@ -425,7 +425,7 @@ static void errors_are_far_below_those_of_bf16(void **state)
 
 	(void)state;
 	for (unsigned k = 2; k <= 6; k++) {
-		struct guarded room = guard(xfp_matvec_x_room(k, 4096, 1), true);
+		struct guarded room = guard(xfp_matvec_x_bytes(k, 4096, 1), true);
 		float *source = malloc(4096 * sizeof *source), y[64];
 		struct xfp_matvec_x x;
 		struct matrix m;
@@ -457,7 +457,7 @@ static void outliers_outside_the_matrix(void **state)
 {
 	uint64_t seed = 10;
 	struct matrix m;
-	struct guarded room = guard(xfp_matvec_x_room(4, 100, 1), true);
+	struct guarded room = guard(xfp_matvec_x_bytes(4, 100, 1), true);
 	struct xfp_matvec_x x;
 	float source[100] = { 0 }, y[3];
 	uint16_t column = 100;

@@ -11,7 +11,7 @@
 #define PADDED 704
 
 static struct xfp_lloyd_row row;
-static struct xfp_optimal_room room;
+static struct xfp_optimal_buffers room;
 
 static int prepare(void **state)
 {

@@ -9,7 +9,7 @@
 #include "kernels/common/decode.h"
 #include "kernels/common/lane_index.h"
 #include "kernels/common/number.h"
-#include "kernels/encode/scaled_groups.h"
+#include "kernels/encode/scaled.h"
 #include "kernels/encode/scaled_published.h"
 
 #define MOST 2100 /* columns */
@@ -114,8 +114,8 @@ static void encode(const struct matrix *matrix, unsigned k, unsigned size, unsig
 	bool fine = xfp_scaled_fine(k);
 	size_t groups = matrix->rows * ((matrix->cols + length - 1) / length);
 	size_t count = xfp_scaled_sample_count(groups, size);
-	void *sample_room = room_for(xfp_scaled_sample_room(count, fine));
-	void *row_room = room_for(xfp_scaled_row_room(matrix->cols, length, fine));
+	void *sample_room = room_for(xfp_scaled_sample_bytes(count, fine));
+	void *row_room = room_for(xfp_scaled_row_bytes(matrix->cols, length, fine));
 	struct xfp_scaled_training *training = malloc(sizeof *training);
 	struct xfp_scaled_sample sample;
 	struct xfp_scaled_row row;
@@ -498,5 +498,5 @@ int main(void)
 		cmocka_unit_test(values_are_rounded_once),
 	};
 
-	return cmocka_run_group_tests_name("scaled_groups", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("scaled", tests, NULL, NULL);
 }

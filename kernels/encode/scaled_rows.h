@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scaled_groups_rows.h - the loops of scaled_groups.h, on the lanes of the lanes_*.h included before it. Comes after
+ * scaled_rows.h - the loops of scaled.h, on the lanes of the lanes_*.h included before it. Comes after
  * codebook_rows.h, whose find_cell it uses.
  */
 #include <math.h> /* sqrtf, which IEEE 754 rounds correctly */
 #include <string.h>
 
-#include "kernels/encode/scaled_groups.h"
+#include "kernels/encode/scaled.h"
 
 #define COUNT_BITS XFP_SCALED_COUNT_BITS
 #define COUNT_MASK ((1 << COUNT_BITS) - 1)

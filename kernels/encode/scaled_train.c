@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library of scaled_groups.h: made ready for the search, and trained. */
+/* The library of scaled.h: made ready for the search, and trained. */
 #include <math.h> /* sqrtf, which IEEE 754 rounds correctly */
 #include <string.h>
 
 #include "kernels/common/number.h"
-#include "kernels/encode/scaled_groups.h"
+#include "kernels/encode/scaled.h"
 
 #define SHAPES (2 * XFP_SCALED_MAX_LIBRARY)
 
@@ -18,12 +18,12 @@ size_t xfp_scaled_library_bytes(unsigned k, unsigned size)
 
 static float *entry_of(struct xfp_scaled_library *library, unsigned e)
 {
-	return library->room + e * xfp_scaled_stride(library->k);
+	return library->buffer + e * xfp_scaled_stride(library->k);
 }
 
 static float *table_of(struct xfp_scaled_library *library, unsigned number)
 {
-	return library->room + 2 * library->size * xfp_scaled_stride(library->k) +
+	return library->buffer + 2 * library->size * xfp_scaled_stride(library->k) +
 	       number * xfp_scaled_table_size(library->k);
 }
 
@@ -158,7 +158,7 @@ static void prepare(struct xfp_scaled_library *library, const struct xfp_scaled_
 
 /* What a fit says about its entry. */
 static void add_group(const struct xfp_scaled_library *library, const struct xfp_scaled_group *group,
-		      const struct xfp_scaled_fit *fit, struct xfp_scaled_training *room)
+		      const struct xfp_scaled_fit *fit, struct xfp_scaled_training *sums)
 {
 	const unsigned entries = 1u << library->k, cells = group->fine ? 255 : 63, e = fit->entry;
 	const float *entry = xfp_scaled_entry(library, e), s = fit->scale / group->step,
@@ -174,36 +174,36 @@ static void add_group(const struct xfp_scaled_library *library, const struct xfp
 		int32_t part = s < 0 ? before - below[j] : below[j] - before;
 		double n = (double)(part & ((1 << XFP_SCALED_COUNT_BITS) - 1)), c = (double)entry[j];
 
-		room->sum[e][j] += square * ((double)(part >> XFP_SCALED_COUNT_BITS) - (double)m * n) * back;
-		room->weight[e][j] += square * n;
+		sums->sum[e][j] += square * ((double)(part >> XFP_SCALED_COUNT_BITS) - (double)m * n) * back;
+		sums->weight[e][j] += square * n;
 		first += c * n;
 		second += c * c * n;
 		before = below[j];
 	}
-	room->first[e] += first;
-	room->second[e] += second;
-	room->count[e] += (double)group->count;
-	room->worth[e] += square * (double)group->count;
+	sums->first[e] += first;
+	sums->second[e] += second;
+	sums->count[e] += (double)group->count;
+	sums->worth[e] += square * (double)group->count;
 }
 
 /* An entry and its moments, as its groups would have them. */
-static void move_entry(struct xfp_scaled_library *library, unsigned e, const struct xfp_scaled_training *room)
+static void move_entry(struct xfp_scaled_library *library, unsigned e, const struct xfp_scaled_training *sums)
 {
-	double n = room->count[e], mean, variance;
+	double n = sums->count[e], mean, variance;
 
 	if (n == 0)
 		return;
 	for (unsigned j = 0; j < 1u << library->k; j++)
-		if (room->weight[e][j] > 0)
-			entry_of(library, e)[j] = (float)(room->sum[e][j] / room->weight[e][j]);
-	mean = room->first[e] / n;
-	variance = room->second[e] / n - mean * mean;
+		if (sums->weight[e][j] > 0)
+			entry_of(library, e)[j] = (float)(sums->sum[e][j] / sums->weight[e][j]);
+	mean = sums->first[e] / n;
+	variance = sums->second[e] / n - mean * mean;
 	library->moments[e].mean = (float)mean;
 	library->moments[e].sigma = variance > 0 ? (float)sqrt(variance) : 1;
 }
 
 /* Entries that no group has taken become copies of those that are worth most, their outer numbers further out. */
-static void split_unused(struct xfp_scaled_library *library, struct xfp_scaled_training *room)
+static void split_unused(struct xfp_scaled_library *library, struct xfp_scaled_training *sums)
 {
 	unsigned last = (1u << library->k) - 1;
 
@@ -211,14 +211,14 @@ static void split_unused(struct xfp_scaled_library *library, struct xfp_scaled_t
 		unsigned from = 0;
 		float *entry = entry_of(library, e), out;
 
-		if (room->worth[e] > 0)
+		if (sums->worth[e] > 0)
 			continue;
 		for (unsigned b = 1; b < library->size; b++)
-			if (room->worth[b] > room->worth[from])
+			if (sums->worth[b] > sums->worth[from])
 				from = b;
-		if (!(room->worth[from] > 0))
+		if (!(sums->worth[from] > 0))
 			return;
-		room->worth[from] /= 2;
+		sums->worth[from] /= 2;
 		memcpy(entry, entry_of(library, from), (last + 1) * sizeof *entry);
 		out = (entry[last] - entry[0]) / 32;
 		library->moments[e] = library->moments[from];
@@ -228,19 +228,19 @@ static void split_unused(struct xfp_scaled_library *library, struct xfp_scaled_t
 }
 
 static void train_round(struct xfp_scaled_library *library, const struct xfp_scaled_sample *sample,
-			struct xfp_scaled_training *room)
+			struct xfp_scaled_training *sums)
 {
-	memset(room, 0, sizeof *room);
+	memset(sums, 0, sizeof *sums);
 	for (size_t i = 0; i < sample->count; i++) {
 		struct xfp_scaled_fit fit;
 
 		xfp_encoder()->scaled->search(library, &sample->group[i], &fit);
 		if (fit.scale != 0)
-			add_group(library, &sample->group[i], &fit, room);
+			add_group(library, &sample->group[i], &fit, sums);
 	}
 	for (unsigned e = 0; e < library->size; e++)
-		move_entry(library, e, room);
-	split_unused(library, room);
+		move_entry(library, e, sums);
+	split_unused(library, sums);
 }
 
 static const struct xfp_scaled_effort training = { 16, 1, 2, 0, 1 };
@@ -256,7 +256,7 @@ static struct xfp_scaled_effort effort_of(unsigned k, unsigned size)
 }
 
 void xfp_scaled_train(struct xfp_scaled_library *library, unsigned k, unsigned size, struct xfp_scaled_sample *sample,
-		      unsigned rounds, struct xfp_scaled_training *room, uint16_t *entries,
+		      unsigned rounds, struct xfp_scaled_training *sums, uint16_t *entries,
 		      struct xfp_scaled_moments *moments)
 {
 	struct xfp_scaled_effort effort = training;
@@ -265,7 +265,7 @@ void xfp_scaled_train(struct xfp_scaled_library *library, unsigned k, unsigned s
 	xfp_scaled_seed(library, k, size, sample);
 	for (unsigned round = 0; round < rounds; round++) {
 		prepare(library, &effort);
-		train_round(library, sample, room);
+		train_round(library, sample, sums);
 	}
 	for (unsigned e = 0; e < size; e++)
 		for (unsigned j = 0; j < 1u << k; j++)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/encode/scaled_groups.h"
+#include "kernels/encode/scaled.h"
 
 #include <string.h>
 
 #include "kernels/common/number.h"
 
-/* Parts of a room one after the other, each at the beginning of a cache line. Without a room they are only added up. */
+/* Parts of a buffer one after the other, each at the beginning of a cache line. Without one they are only added up. */
 struct parts {
-	unsigned char *room;
+	unsigned char *buffer;
 	size_t used;
 };
 
@@ -16,7 +16,7 @@ static void *part(struct parts *parts, size_t bytes)
 	size_t at = parts->used;
 
 	parts->used += (bytes + 63) / 64 * 64;
-	return parts->room ? parts->room + at : NULL;
+	return parts->buffer ? parts->buffer + at : NULL;
 }
 
 static size_t cells_of(bool fine)
@@ -26,9 +26,9 @@ static size_t cells_of(bool fine)
 
 /* ---- a row ---- */
 
-static size_t lay_out_row(struct xfp_scaled_row *row, void *room, size_t cols, unsigned length, bool fine)
+static size_t lay_out_row(struct xfp_scaled_row *row, void *buffer, size_t cols, unsigned length, bool fine)
 {
-	struct parts parts = { room, 0 };
+	struct parts parts = { buffer, 0 };
 	size_t vectors = xfp_padded(cols) / XFP_LANES;
 
 	row->cols = cols;
@@ -42,16 +42,16 @@ static size_t lay_out_row(struct xfp_scaled_row *row, void *room, size_t cols, u
 	return parts.used;
 }
 
-size_t xfp_scaled_row_room(size_t cols, unsigned length, bool fine)
+size_t xfp_scaled_row_bytes(size_t cols, unsigned length, bool fine)
 {
 	struct xfp_scaled_row row;
 
 	return lay_out_row(&row, NULL, cols, length, fine);
 }
 
-void xfp_scaled_row_init(struct xfp_scaled_row *row, void *room, size_t cols, unsigned length, bool fine)
+void xfp_scaled_row_init(struct xfp_scaled_row *row, void *buffer, size_t cols, unsigned length, bool fine)
 {
-	lay_out_row(row, room, cols, length, fine);
+	lay_out_row(row, buffer, cols, length, fine);
 	for (size_t g = 0; g < row->groups; g++) {
 		struct xfp_scaled_group *group = &row->group[g];
 
@@ -129,9 +129,9 @@ size_t xfp_scaled_sample_count(size_t groups, unsigned size)
 	return count < groups ? count : groups;
 }
 
-static size_t lay_out_sample(struct xfp_scaled_sample *sample, void *room, size_t count, bool fine)
+static size_t lay_out_sample(struct xfp_scaled_sample *sample, void *buffer, size_t count, bool fine)
 {
-	struct parts parts = { room, 0 };
+	struct parts parts = { buffer, 0 };
 
 	sample->count = count;
 	sample->fine = fine;
@@ -142,16 +142,16 @@ static size_t lay_out_sample(struct xfp_scaled_sample *sample, void *room, size_
 	return parts.used;
 }
 
-size_t xfp_scaled_sample_room(size_t count, bool fine)
+size_t xfp_scaled_sample_bytes(size_t count, bool fine)
 {
 	struct xfp_scaled_sample sample;
 
 	return lay_out_sample(&sample, NULL, count, fine);
 }
 
-void xfp_scaled_sample_init(struct xfp_scaled_sample *sample, void *room, size_t count, bool fine)
+void xfp_scaled_sample_init(struct xfp_scaled_sample *sample, void *buffer, size_t count, bool fine)
 {
-	lay_out_sample(sample, room, count, fine);
+	lay_out_sample(sample, buffer, count, fine);
 	for (size_t i = 0; i < count; i++) {
 		memset(&sample->group[i], 0, sizeof *sample->group);
 		sample->group[i].upto = sample->upto + i * cells_of(fine);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scaled_groups.h - groups of a row that share a library of codebooks, each with a scale and a midpoint.
+ * scaled.h - groups of a row that share a library of codebooks, each with a scale and a midpoint.
  *
  * A group of G weights, or fewer at the end of a row, is stored as the number of a library entry, a scale s and a
  * midpoint m in fp16; index j decodes to d[j] = fma(entry[j], s, m) in f32 (xfp_scaled_value of decode.h), and a
@@ -26,8 +26,8 @@
  * order of the sample: the same bits on any machine. What is found depends on nothing but the weights and the library
  * as it is stored, its moments included.
  */
-#ifndef XFP_SCALED_GROUPS_H
-#define XFP_SCALED_GROUPS_H
+#ifndef XFP_SCALED_H
+#define XFP_SCALED_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -83,7 +83,7 @@ struct xfp_scaled_library {
 	struct xfp_scaled_moments moments[XFP_SCALED_MAX_LIBRARY];
 	/* `size` entries, the edges between them, and tables of sixteen shapes each: of the pilots, then of each
 	 * pilot's kin. */
-	_Alignas(64) float room[];
+	_Alignas(64) float buffer[];
 };
 
 /* Entries and edges are padded to vectors. */
@@ -93,11 +93,11 @@ static inline size_t xfp_scaled_stride(unsigned k)
 }
 static inline const float *xfp_scaled_entry(const struct xfp_scaled_library *library, unsigned entry)
 {
-	return library->room + entry * xfp_scaled_stride(library->k);
+	return library->buffer + entry * xfp_scaled_stride(library->k);
 }
 static inline const float *xfp_scaled_edge(const struct xfp_scaled_library *library, unsigned entry)
 {
-	return library->room + (library->size + entry) * xfp_scaled_stride(library->k);
+	return library->buffer + (library->size + entry) * xfp_scaled_stride(library->k);
 }
 /* A table, in lines of sixteen lanes: for every edge it, and what an index gains there in value and in its square;
  * then the last entry, its square, the mean, and the inverse of the deviation. */
@@ -107,7 +107,7 @@ static inline size_t xfp_scaled_table_size(unsigned k)
 }
 static inline const float *xfp_scaled_table(const struct xfp_scaled_library *library, unsigned number)
 {
-	return library->room + 2 * library->size * xfp_scaled_stride(library->k) +
+	return library->buffer + 2 * library->size * xfp_scaled_stride(library->k) +
 	       number * xfp_scaled_table_size(library->k);
 }
 #define XFP_SCALED_KIN_TABLES (XFP_SCALED_PILOTS / XFP_LANES) /* the number of the first pilot's */
@@ -138,7 +138,7 @@ struct xfp_scaled_encoder {
 
 /* ---- groups: of a row, of a sample ---- */
 
-/* A row of groups. Its room, and a sample's, is the caller's, aligned to 64 bytes. */
+/* A row of groups. Its buffer, and that of a sample, is the caller's, aligned to 64 bytes. */
 struct xfp_scaled_row {
 	size_t cols, groups;
 	unsigned length;
@@ -148,8 +148,8 @@ struct xfp_scaled_row {
 	uint16_t *keep;
 	int32_t *upto;
 };
-size_t xfp_scaled_row_room(size_t cols, unsigned length, bool fine);
-void xfp_scaled_row_init(struct xfp_scaled_row *row, void *room, size_t cols, unsigned length, bool fine);
+size_t xfp_scaled_row_bytes(size_t cols, unsigned length, bool fine);
+void xfp_scaled_row_init(struct xfp_scaled_row *row, void *buffer, size_t cols, unsigned length, bool fine);
 
 /* Take in a padded row, |x| < 2^15; the columns of its marked weights, ascending. */
 void xfp_scaled_row_load(struct xfp_scaled_row *row, const float *x, const uint32_t *marked, size_t marks);
@@ -165,8 +165,8 @@ struct xfp_scaled_sample {
 	float *key;
 };
 size_t xfp_scaled_sample_count(size_t groups, unsigned size);
-size_t xfp_scaled_sample_room(size_t count, bool fine);
-void xfp_scaled_sample_init(struct xfp_scaled_sample *sample, void *room, size_t count, bool fine);
+size_t xfp_scaled_sample_bytes(size_t count, bool fine);
+void xfp_scaled_sample_init(struct xfp_scaled_sample *sample, void *buffer, size_t count, bool fine);
 
 /* Group `number` of the sample is the weights [first, first + length) of a padded row, or to the row's end. */
 void xfp_scaled_sample_set(struct xfp_scaled_sample *sample, size_t number, const float *x, size_t cols, size_t first,
@@ -189,7 +189,7 @@ struct xfp_scaled_training {
 /* Entries (fp16, [size][2^k]) and their moments of the library that `rounds` of training make of the seeds. `library`
  * is used meanwhile and is left as xfp_scaled_open would. */
 void xfp_scaled_train(struct xfp_scaled_library *library, unsigned k, unsigned size, struct xfp_scaled_sample *sample,
-		      unsigned rounds, struct xfp_scaled_training *room, uint16_t *entries,
+		      unsigned rounds, struct xfp_scaled_training *sums, uint16_t *entries,
 		      struct xfp_scaled_moments *moments);
 
 /* A library as it was stored, ready for rows. Without moments (NULL) it serves xfp_scaled_assign_row alone. */
