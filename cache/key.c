@@ -93,6 +93,12 @@ static void add_source(struct xfp_text *text, const struct xfp_key_source *sourc
 	}
 }
 
+struct xfp_key_source xfp_key_source_of(const struct xfp_ledger_unit *unit, uint8_t (*source)[16])
+{
+	return (struct xfp_key_source){ unit->dtype, unit->experts, unit->rows, unit->cols,
+					(const uint8_t(*)[16])source };
+}
+
 bool xfp_key_is_of(const char *text, const struct xfp_key_source *source)
 {
 	struct xfp_text lines;
@@ -197,7 +203,7 @@ enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, c
 								: xfp_key_library(outliers, parameters, bits, key, err);
 }
 
-enum xfp_status xfp_key_choice(const struct xfp_key_fit fits[XFP_FIT_KINDS], const char *survey,
+enum xfp_status xfp_key_choice(const struct xfp_fit_set fits[XFP_FIT_KINDS], const char *survey,
 			       const struct xfp_policy *policy, enum xfp_dtype dtype, uint32_t experts,
 			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err)
 {
@@ -255,6 +261,15 @@ enum xfp_status xfp_key_fp8(const struct xfp_key_source *source, const struct xf
 	    xfp_on_nonfinite_name(parameters->on_nonfinite));
 	add_source(&text, source);
 	return text_end(&text, key, err);
+}
+
+enum xfp_status xfp_key_alone(enum xfp_plan plan, const struct xfp_key_source *source,
+			      const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err)
+{
+	const struct xfp_choice keep = { .candidate = { .mode = XFP_MODE_KEEP } };
+
+	return plan == XFP_PLAN_FP8 ? xfp_key_fp8(source, parameters, key, err)
+				    : xfp_key_packed(&keep, source, key, err);
 }
 
 void xfp_key_free(struct xfp_key *key)

@@ -46,6 +46,7 @@
 #include "schemas/choice.h"
 #include "schemas/digest.h"
 #include "schemas/fit.h"
+#include "schemas/ledger.h"
 #include "schemas/parameters.h"
 #include "schemas/policy.h"
 
@@ -84,6 +85,8 @@ struct xfp_key_source {
 	const uint8_t (*source)[16];
 };
 
+struct xfp_key_source xfp_key_source_of(const struct xfp_ledger_unit *unit, uint8_t (*source)[16]);
+
 /* Whether a key text begins with just these, whatever its kind and whatever follows. */
 bool xfp_key_is_of(const char *text, const struct xfp_key_source *source);
 
@@ -100,15 +103,9 @@ enum xfp_status xfp_key_library(const char *outliers, const struct xfp_parameter
 /* Of one of them, which measures `bits`. */
 enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, const struct xfp_parameters *parameters,
 				 struct xfp_key *key, struct xfp_error *err);
-/* A fit that a choice is made from, as it was read. Key NULL or "": not made from that one. */
-struct xfp_key_fit {
-	const char *key;
-	const struct xfp_candidate *candidates;
-	uint32_t count;
-};
-/* `fits` in the order of enum xfp_fit_kind. `survey`: of the unit, where that said which threshold to fit with;
- * otherwise NULL or "". */
-enum xfp_status xfp_key_choice(const struct xfp_key_fit fits[XFP_FIT_KINDS], const char *survey,
+/* `fits` that it is made from, as they were read, in the order of enum xfp_fit_kind. `survey`: of the unit, where that
+ * said which threshold to fit with; otherwise NULL or "". */
+enum xfp_status xfp_key_choice(const struct xfp_fit_set fits[XFP_FIT_KINDS], const char *survey,
 			       const struct xfp_policy *policy, enum xfp_dtype dtype, uint32_t experts,
 			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
 /* `source` decides where the choice is KEEP. */
@@ -116,5 +113,8 @@ enum xfp_status xfp_key_packed(const struct xfp_choice *choice, const struct xfp
 			       struct xfp_key *key, struct xfp_error *err);
 enum xfp_status xfp_key_fp8(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
 			    struct xfp_key *key, struct xfp_error *err);
+/* Of a unit that is packed without a choice: as fp8, or as it is. */
+enum xfp_status xfp_key_alone(enum xfp_plan plan, const struct xfp_key_source *source,
+			      const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
 
 #endif

@@ -67,6 +67,13 @@ static inline bool xfp_fit_wanted(const struct xfp_parameters *parameters, enum 
 	return parameters->modes & (library ? XFP_LIBRARY_MODES : 1u << XFP_MODE_V2);
 }
 
+/* What one of them measured. Key NULL or "": there is none of the kind. */
+struct xfp_fit_set {
+	const char *key;
+	const struct xfp_candidate *candidates;
+	uint32_t count;
+};
+
 /* Writing: reserve the datasets of the candidates, by mode, group, library and k; codebooks (NULL for library modes)
  * and cosines of rows [first, first + count) of one, in any order; a library; then the table. */
 enum xfp_status xfp_fit_begin(struct xfp_artifact *a, uint64_t total_rows, const struct xfp_candidate *candidates,

@@ -10,38 +10,51 @@
  *
  * It only decides; everything was measured before. Where a sample of a stack's experts decides, medians are taken
  * over their rows, from the cosines that the fit holds. When no candidate meets the floor and the
- * extended set is allowed but not measured, it ends with the reserved status 76 and the pipeline
+ * extended set is allowed but not wholly measured, it ends with the reserved status 76 and the pipeline
  * runs xfp-lloyd-fit --extended, xfp-libfit --extended or both and comes back.
  */
-#include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "schemas/fit.h"
+#include "stages/quantize/decide.h"
 #include "stages/quantize/sample.h"
-#include "stages/quantize/select.h"
 #include "stages/stage.h"
 
-/* What a stamp's fit artifact measured. */
-struct measured {
-	struct xfp_fit fit;
-	struct xfp_sampled sampled[XFP_MOST_CANDIDATES];
-	char key[33];
+/* What the fits' artifacts measured. */
+struct fit_reading {
+	struct xfp_job *job;
+	struct measured {
+		struct xfp_fit fit;
+		struct xfp_sampled sampled[XFP_MOST_CANDIDATES];
+		char key[33];
+	} of[XFP_FIT_KINDS];
 };
 
-static enum xfp_status load(struct xfp_job *job, enum xfp_stamp stamp, struct measured *measured,
-			    struct xfp_select_set *set, struct xfp_error *err)
+static enum xfp_status find(void *own, enum xfp_fit_kind kind, struct xfp_select_input *input, struct xfp_error *err)
 {
-	bool sampled = xfp_sample_decides(&job->parameters, &job->policy, job->unit);
+	struct fit_reading *reading = own;
+	struct xfp_job *job = reading->job;
+	struct measured *m = &reading->of[kind];
 	struct xfp_artifact artifact = { 0 };
-	enum xfp_status status = xfp_job_open(job, stamp, &artifact, measured->key, err);
+	enum xfp_status status = XFP_OK;
 
+	/* The extended ones are there once they were asked for. */
+	if (kind >= XFP_FIT_EXTENDED) {
+		status = xfp_stamp_find(job->work, job->number, xfp_fit_stamp(kind), m->key, err);
+		if (!status && !*m->key)
+			return xfp_fail(err, XFP_WANT_EXTENDED, "the extended set is not measured yet");
+	}
 	if (!status)
-		status = xfp_fit_read(&artifact, &measured->fit, err);
-	if (!status && sampled)
-		status = xfp_sample_fit(&artifact, &measured->fit, &job->parameters.moe_sample, measured->sampled, err);
+		status = xfp_job_open(job, xfp_fit_stamp(kind), &artifact, m->key, err);
+	if (!status)
+		status = xfp_fit_read(&artifact, &m->fit, err);
+	if (!status && xfp_sample_decides(&job->parameters, &job->policy, job->unit)) {
+		status = xfp_sample_fit(&artifact, &m->fit, &job->parameters.moe_sample, m->sampled, err);
+		input->sampled[kind] = m->sampled;
+	}
 	xfp_artifact_close(&artifact);
-	*set = (struct xfp_select_set){ measured->key, measured->fit.candidates, sampled ? measured->sampled : NULL,
-					measured->fit.candidate_count };
+	input->fits[kind] = (struct xfp_fit_set){ m->key, m->fit.candidates, m->fit.candidate_count };
+	input->outliers = m->fit.outliers;
 	return status;
 }
 
@@ -52,46 +65,30 @@ static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp
 
 static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 {
-	struct measured measured[XFP_FIT_KINDS] = { 0 };
+	static const struct xfp_decide_means means = { .find = find };
 	struct xfp_select_input input = { .unit = job->unit, .parameters = &job->parameters, .policy = &job->policy };
-	struct xfp_key_fit fits[XFP_FIT_KINDS];
+	struct fit_reading *reading = calloc(1, sizeof *reading);
 	struct xfp_choice choice;
 	struct xfp_key key = { 0 };
 	enum xfp_status status = XFP_OK;
-	char outliers[33], survey[33] = "", extended[33];
+	char survey[33] = "";
 
+	if (!reading)
+		return xfp_no_memory(err);
+	reading->job = job;
 	if (job->aimed)
 		status = xfp_stamp_find(job->work, job->number, XFP_STAMP_SURVEY, survey, err);
 	if (!status)
-		status = xfp_stamp_find(job->work, job->number, XFP_STAMP_OUTLIERS, outliers, err);
-	input.outliers = outliers;
-	for (int i = 0; !status && i < XFP_FIT_KINDS; i++) {
-		enum xfp_stamp stamp = xfp_fit_stamp((enum xfp_fit_kind)i);
-
-		fits[i] = (struct xfp_key_fit){ 0 };
-		if (!xfp_fit_wanted(&job->parameters, (enum xfp_fit_kind)i))
-			continue;
-		/* The extended ones are there once they were asked for. */
-		if (i >= XFP_FIT_EXTENDED) {
-			status = xfp_stamp_find(job->work, job->number, stamp, extended, err);
-			if (status || !*extended)
-				continue;
-		}
-		status = load(job, stamp, &measured[i], &input.fits[i], err);
-		fits[i] = (struct xfp_key_fit){ input.fits[i].key, input.fits[i].candidates, input.fits[i].count };
-		if (fits[i].key)
-			input.outliers = measured[i].fit.outliers;
-	}
+		status = xfp_decide(&input, &means, reading, &choice, err);
 	if (!status)
-		status = xfp_select(&input, &choice, err);
-	if (!status)
-		status = xfp_key_choice(fits, survey, &job->policy, job->unit->dtype, job->unit->experts,
+		status = xfp_key_choice(input.fits, survey, &job->policy, job->unit->dtype, job->unit->experts,
 					&job->parameters, &key, err);
 	if (!status)
 		status = xfp_job_make(job, XFP_STAMP_CHOICE, &key, fill, &choice, err);
 	if (!status)
 		status = xfp_job_stamp(job, XFP_STAMP_CHOICE, key.hex, err);
 	xfp_key_free(&key);
+	free(reading);
 	return status;
 }
 

@@ -40,6 +40,8 @@ stages_libstages_a_SOURCES = \
 	stages/quantize/aim.h \
 	stages/quantize/candidates.c \
 	stages/quantize/candidates.h \
+	stages/quantize/decide.c \
+	stages/quantize/decide.h \
 	stages/quantize/fit_codebooks.c \
 	stages/quantize/fit_libraries.c \
 	stages/quantize/fit_rows.c \
@@ -79,6 +81,8 @@ stages_libstages_a_SOURCES = \
 	stages/work/bundle_stamp.h \
 	stages/work/decided.c \
 	stages/work/decided.h \
+	stages/work/fits.c \
+	stages/work/fits.h \
 	stages/work/produce.c \
 	stages/work/produce.h \
 	stages/work/run_record.c \

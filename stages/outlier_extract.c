@@ -274,6 +274,7 @@ static enum xfp_status scan_unit(struct xfp_job *job, struct xfp_outliers *known
 static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 {
 	const struct xfp_ledger_unit *unit = job->unit;
+	struct xfp_key_source source;
 	struct xfp_key key = { 0 };
 	struct xfp_outliers known = { 0 };
 	enum xfp_status status;
@@ -281,10 +282,9 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	if (unit->plan != XFP_PLAN_FIT)
 		return xfp_fail(err, XFP_USAGE, "is stored as fp8, which xfp-pack does alone");
 	status = scan_unit(job, &known, err);
+	source = xfp_key_source_of(unit, known.source);
 	if (!status)
-		status = xfp_key_outliers(&(struct xfp_key_source){ unit->dtype, unit->experts, unit->rows, unit->cols,
-								    (const uint8_t(*)[16])known.source },
-					  &job->parameters, &key, err);
+		status = xfp_key_outliers(&source, &job->parameters, &key, err);
 	if (!status)
 		status = xfp_job_make(job, XFP_STAMP_OUTLIERS, &key, fill, &(struct outliers_making){ job, &known },
 				      err);

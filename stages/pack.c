@@ -138,7 +138,7 @@ static enum xfp_status source_of(const struct xfp_ledger_unit *unit, const struc
 		return xfp_no_memory(err);
 	for (uint32_t m = 0; m < packed->matrices; m++)
 		memcpy(digest[m], packed->matrix[m].source, sizeof digest[m]);
-	*source = (struct xfp_key_source){ unit->dtype, unit->experts, unit->rows, unit->cols, digest };
+	*source = xfp_key_source_of(unit, digest);
 	return XFP_OK;
 }
 
@@ -190,8 +190,8 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	if (!status)
 		status = source_of(unit, &packed, &source, err);
 	if (!status)
-		status = unit->plan == XFP_PLAN_FP8 ? xfp_key_fp8(&source, &job->parameters, &key, err)
-						    : xfp_key_packed(&choice, &source, &key, err);
+		status = unit->plan == XFP_PLAN_FIT ? xfp_key_packed(&choice, &source, &key, err)
+						    : xfp_key_alone(unit->plan, &source, &job->parameters, &key, err);
 	if (!status)
 		status = xfp_job_make(job, XFP_STAMP_PACKED, &key, fill, &(struct pack_making){ job, &choice, &packed },
 				      err);

@@ -15,6 +15,7 @@
 #include "kernels/encode/encode.h"
 #include "schemas/surveyed.h"
 #include "stages/quantize/aim.h"
+#include "stages/quantize/decide.h"
 
 static const char *name_of(const struct xfp_stage *stage)
 {
@@ -74,8 +75,7 @@ static enum xfp_status open_job(struct xfp_job *job, const char *cache, struct x
 	if (status)
 		return status;
 	job->unit = &job->ledger->units[0];
-	job->policy = xfp_policy_of_unit(&job->parameters, job->unit);
-	job->parameters = xfp_policy_parameters(&job->parameters, &job->policy);
+	job->parameters = xfp_decide_parameters(&job->parameters, job->unit, &job->policy);
 	return xfp_store_open(cache, &job->store, err);
 }
 
@@ -87,7 +87,7 @@ static enum xfp_status take_aim(struct xfp_job *job, struct xfp_error *err)
 	enum xfp_status status;
 	char key[33];
 
-	if (job->parameters.outlier_sigma != XFP_SIGMA_AUTO || job->unit->plan != XFP_PLAN_FIT)
+	if (!xfp_decide_by_survey(&job->parameters, job->unit))
 		return XFP_OK;
 	if (!(surveyed = calloc(1, sizeof *surveyed)))
 		return xfp_no_memory(err);

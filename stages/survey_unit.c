@@ -17,6 +17,7 @@
 #include "stages/quantize/scan.h"
 #include "stages/quantize/survey.h"
 #include "stages/stage.h"
+#include "stages/work/fits.h"
 
 static enum xfp_status measure(const struct xfp_job *job, const struct xfp_peaks *peaks, struct xfp_surveyed *surveyed,
 			       struct xfp_error *err)
@@ -69,6 +70,7 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 {
 	const struct xfp_ledger_unit *unit = job->unit;
 	struct xfp_parameters aimed = job->parameters;
+	struct xfp_key_source source;
 	struct xfp_key key = { 0 };
 	uint64_t samples = xfp_survey_rows(unit);
 	struct xfp_peaks peaks = { .samples = samples, .sample = malloc(samples * sizeof *peaks.sample) };
@@ -77,10 +79,9 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 
 	if (!status)
 		status = xfp_scan_unit(job->ledger, unit, &job->parameters, &surveyed->known, &peaks, err);
+	source = xfp_key_source_of(unit, surveyed->known.source);
 	if (!status)
-		status = xfp_key_survey(&(struct xfp_key_source){ unit->dtype, unit->experts, unit->rows, unit->cols,
-								  (const uint8_t(*)[16])surveyed->known.source },
-					&job->parameters, &key, err);
+		status = xfp_key_survey(&source, &job->parameters, &key, err);
 	if (!status)
 		status = xfp_job_make(job, XFP_STAMP_SURVEY, &key, fill, &making, err);
 	if (!status && !making.measured)
@@ -90,7 +91,7 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 		status = xfp_job_stamp(job, XFP_STAMP_SURVEY, key.hex, err);
 	}
 	if (!status)
-		status = xfp_aim_write(job->work, job->number, &aimed, err);
+		status = xfp_fits_write(job->work, job->number, &aimed, err);
 	xfp_key_free(&key);
 	free(peaks.sample);
 	return status;

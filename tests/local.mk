@@ -120,6 +120,7 @@ unit_tests = \
 	tests/unit/test_classify \
 	tests/unit/test_command_line \
 	tests/unit/test_compact \
+	tests/unit/test_decide \
 	tests/unit/test_decode \
 	tests/unit/test_edges \
 	tests/unit/test_encode \

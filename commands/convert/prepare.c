@@ -13,7 +13,7 @@
 #include "commands/convert/ingest.h"
 #include "commands/convert/prepare_unit.h"
 #include "commands/convert/run_inspect.h"
-#include "stages/quantize/aim.h"
+#include "stages/work/fits.h"
 
 /* ---- all units --------------------------------------------------------------------------------- */
 
@@ -32,16 +32,6 @@ static void remove_stray_stamps(const struct xfp_conversion *c)
 	}
 	if (folder)
 		closedir(folder);
-}
-
-enum xfp_status xfp_prepare_fits(const char *work, const struct xfp_parameters *parameters, struct xfp_error *err)
-{
-	char *path = xfp_path(work, XFP_FITS_FILE);
-	const char *text = parameters->outlier_sigma == XFP_SIGMA_AUTO ? "SURVEY = survey\n" : xfp_aim_fits(parameters);
-	enum xfp_status status = path ? xfp_write_file(path, text, strlen(text), false, err) : xfp_no_memory(err);
-
-	free(path);
-	return status;
 }
 
 static enum xfp_status write_todo(const struct xfp_conversion *c, struct xfp_error *err)
@@ -96,7 +86,7 @@ enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct x
 		xfp_manifest_commit(c->manifest, NULL);
 	if (!status && !c->options.dry_run &&
 	    !(status = xfp_work_write_parameters(c->options.work, &c->options.parameters, err)) &&
-	    !(status = xfp_prepare_fits(c->options.work, &c->options.parameters, err)))
+	    !(status = xfp_fits_write(c->options.work, XFP_NO_UNIT, &c->options.parameters, err)))
 		status = write_todo(c, err);
 	return status;
 }

@@ -22,9 +22,6 @@ enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_signals 
  * compared with its digest, and the damaged ones are removed. */
 enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct xfp_error *err);
 
-/* fits.mk: what a unit's choice waits for, which unit.mk includes. */
-enum xfp_status xfp_prepare_fits(const char *work, const struct xfp_parameters *parameters, struct xfp_error *err);
-
 /* What a dry run says. */
 void xfp_prepare_print(const struct xfp_conversion *c);
 

@@ -9,8 +9,9 @@
 #include "commands/convert/sources.h"
 #include "schemas/surveyed.h"
 #include "stages/quantize/aim.h"
+#include "stages/quantize/decide.h"
 #include "stages/quantize/sample.h"
-#include "stages/quantize/select.h"
+#include "stages/work/fits.h"
 #include "stages/work/produce.h"
 
 struct planning {
@@ -23,10 +24,13 @@ struct planning {
 	bool check;
 };
 
-/* What a fit measured. */
-struct measured_fits {
-	struct xfp_fit fit;
-	struct xfp_sampled sampled[XFP_MOST_CANDIDATES];
+/* What the fits measured, as far as that is known. */
+struct finding {
+	struct planning *planning;
+	struct measured_fits {
+		struct xfp_fit fit;
+		struct xfp_sampled sampled[XFP_MOST_CANDIDATES];
+	} of[XFP_FIT_KINDS];
 };
 
 /* Which artifacts hold candidates, and how those are read. */
@@ -46,25 +50,26 @@ static enum xfp_status read_survey(struct xfp_artifact *artifact, struct xfp_can
 }
 
 static const struct measuring {
-	const char *kind;
-	uint32_t version, most;
+	enum xfp_stamp stamp; /* of such an artifact */
+	uint32_t most;
 	enum xfp_status (*read)(struct xfp_artifact *artifact, struct xfp_candidate *list, uint32_t *count);
-} of_fit = { XFP_FIT_KIND, XFP_FIT_VERSION, XFP_MOST_CANDIDATES, read_fit },
-  of_survey = { XFP_SURVEY_KIND, XFP_SURVEY_VERSION, XFP_MOST_SURVEYED, read_survey };
+} of_fit = { XFP_STAMP_FIT, XFP_MOST_CANDIDATES, read_fit },
+  of_survey = { XFP_STAMP_SURVEY, XFP_MOST_SURVEYED, read_survey };
 
 /* Read what an artifact measured or, where `measuring` is NULL, its label alone. Twice, before it is called damaged:
  * what libhdf5 says when memory runs out may look the same, and nothing sound is to be removed for that. */
 static enum xfp_status read_artifact(const struct planning *p, const struct measuring *measuring, const char *key,
 				     struct xfp_candidate *list, uint32_t *count)
 {
+	const struct xfp_step *step = measuring ? &xfp_steps[measuring->stamp] : NULL;
 	char *path = xfp_store_path(&p->c->store, key);
 	enum xfp_status status = path ? XFP_DAMAGED : XFP_FAILED;
 
 	for (int attempt = 0; attempt < 2 && status == XFP_DAMAGED; attempt++) {
 		struct xfp_artifact artifact = { 0 };
 
-		status = xfp_artifact_open(path, measuring ? measuring->kind : NULL, measuring ? measuring->version : 0,
-					   key, &artifact, NULL);
+		status = xfp_artifact_open(path, step ? step->kind : NULL, step ? step->version : 0, key, &artifact,
+					   NULL);
 		if (!status && measuring)
 			status = measuring->read(&artifact, list, count);
 		xfp_artifact_close(&artifact);
@@ -130,8 +135,12 @@ static void take_key(char hex[33], struct xfp_key *key)
 }
 
 /* What a sample's rows say of the candidates of a fit. The manifest does not have the cosines of each row. */
-static bool find_sampled(const struct planning *p, const char *key, struct measured_fits *measured)
+static enum xfp_status find_sampled(void *own, enum xfp_fit_kind kind, struct xfp_select_input *input,
+				    struct xfp_error *err)
 {
+	const struct planning *p = ((struct finding *)own)->planning;
+	struct measured_fits *measured = &((struct finding *)own)->of[kind];
+	const char *key = input->fits[kind].key;
 	char *path = xfp_store_path(&p->c->store, key);
 	struct xfp_artifact artifact = { 0 };
 	bool ok = path && !xfp_artifact_open(path, XFP_FIT_KIND, XFP_FIT_VERSION, key, &artifact, NULL) &&
@@ -140,31 +149,31 @@ static bool find_sampled(const struct planning *p, const char *key, struct measu
 
 	xfp_artifact_close(&artifact);
 	free(path);
-	return ok;
+	if (!ok)
+		return xfp_fail(err, XFP_WANT_EXTENDED, "%s: cannot be read", key);
+	input->sampled[kind] = measured->sampled;
+	return XFP_OK;
 }
 
 /* Of the fits that there are. */
 static enum xfp_status choice_key(const struct planning *p, const struct xfp_select_input *input, struct xfp_key *key,
 				  struct xfp_error *err)
 {
-	struct xfp_key_fit fits[XFP_FIT_KINDS];
-
-	for (int i = 0; i < XFP_FIT_KINDS; i++)
-		fits[i] = (struct xfp_key_fit){ input->fits[i].key, input->fits[i].candidates, input->fits[i].count };
-	return xfp_key_choice(fits, p->state->key[XFP_STAMP_SURVEY], &p->policy, p->unit->dtype, p->unit->experts,
-			      &p->parameters, key, err);
+	return xfp_key_choice(input->fits, p->state->key[XFP_STAMP_SURVEY], &p->policy, p->unit->dtype,
+			      p->unit->experts, &p->parameters, key, err);
 }
 
 /* The choice that a sample came to before, so that its cosines need not be read again. */
-static bool find_choice(const struct planning *p, const struct xfp_select_input *input)
+static bool find_choice(void *own, const struct xfp_select_input *input, struct xfp_choice *choice)
 {
+	const struct planning *p = ((struct finding *)own)->planning;
 	struct xfp_artifact artifact = { 0 };
 	struct xfp_key key = { 0 };
 	char *path = NULL;
 	bool found = !choice_key(p, input, &key, NULL) && have(p, key.hex) &&
 		     (path = xfp_store_path(&p->c->store, key.hex)) &&
 		     !xfp_artifact_open(path, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, key.hex, &artifact, NULL) &&
-		     !xfp_choice_read(&artifact, &p->state->choice, NULL);
+		     !xfp_choice_read(&artifact, choice, NULL);
 
 	xfp_artifact_close(&artifact);
 	xfp_key_free(&key);
@@ -172,74 +181,48 @@ static bool find_choice(const struct planning *p, const struct xfp_select_input 
 	return found;
 }
 
-/* Measurements of the first fits, or of the extended ones, added to what there is to choose from; XFP_WANT_EXTENDED:
- * some are missing. */
-static enum xfp_status find_fits(const struct planning *p, bool extended, struct measured_fits *measured,
-				 struct xfp_select_input *input, struct xfp_error *err)
+/* By its key, which is known whether or not it was made. */
+static enum xfp_status find_fit(void *own, enum xfp_fit_kind kind, struct xfp_select_input *input,
+				struct xfp_error *err)
 {
-	int first = extended ? XFP_FIT_EXTENDED : XFP_FIT_BASE, end = extended ? XFP_FIT_KINDS : XFP_FIT_EXTENDED;
-	enum xfp_status status = XFP_OK;
+	const struct planning *p = ((struct finding *)own)->planning;
+	struct xfp_fit *fit = &((struct finding *)own)->of[kind].fit;
+	char *hex = p->state->key[xfp_fit_stamp(kind)];
+	struct xfp_key key = { 0 };
+	enum xfp_status status = xfp_key_fit_kind(kind, input->outliers, &p->parameters, &key, err);
 
-	for (int i = first; i < end; i++) {
-		enum xfp_fit_kind kind = (enum xfp_fit_kind)i;
-		struct xfp_fit *fit = &measured[i].fit;
-		char *hex = p->state->key[xfp_fit_stamp(kind)];
-		struct xfp_key key = { 0 };
-		enum xfp_status failed;
-
-		if (!xfp_fit_wanted(&p->parameters, kind))
-			continue;
-		failed = xfp_key_fit_kind(kind, p->state->key[XFP_STAMP_OUTLIERS], &p->parameters, &key, err);
-		if (failed)
-			return failed;
-		take_key(hex, &key);
-		if (find_candidates(p, &of_fit, hex, fit->candidates, &fit->candidate_count))
-			input->fits[i] = (struct xfp_select_set){ hex, fit->candidates, NULL, fit->candidate_count };
-		else
-			status = XFP_WANT_EXTENDED;
-	}
-	return status;
-}
-
-/* Choose among the measurements that there are. */
-static enum xfp_status choose_among(const struct planning *p, struct measured_fits *measured,
-				    struct xfp_select_input *input)
-{
-	if (!xfp_sample_decides(&p->parameters, &p->policy, p->unit))
-		return xfp_select(input, &p->state->choice, NULL);
-	if (find_choice(p, input))
-		return XFP_OK;
-	for (int i = 0; i < XFP_FIT_KINDS; i++) {
-		if (!input->fits[i].key)
-			continue;
-		if (!find_sampled(p, input->fits[i].key, &measured[i]))
-			return XFP_WANT_EXTENDED;
-		input->fits[i].sampled = measured[i].sampled;
-	}
-	return xfp_select(input, &p->state->choice, NULL);
+	if (status)
+		return status;
+	take_key(hex, &key);
+	if (!find_candidates(p, &of_fit, hex, fit->candidates, &fit->candidate_count))
+		return xfp_fail(err, XFP_WANT_EXTENDED, "%s: not made yet", hex);
+	input->fits[kind] = (struct xfp_fit_set){ hex, fit->candidates, fit->candidate_count };
+	return XFP_OK;
 }
 
 /* Choose, as far as measurements go; with the choice's key in *key. XFP_WANT_EXTENDED: some are missing. */
-static enum xfp_status choose(const struct planning *p, struct xfp_key *key, struct xfp_error *err)
+static enum xfp_status choose(struct planning *p, struct xfp_key *key, struct xfp_error *err)
 {
-	struct measured_fits *measured = calloc(XFP_FIT_KINDS, sizeof *measured);
+	static const struct xfp_decide_means means = { .find = find_fit, .sample = find_sampled, .known = find_choice };
+	struct finding *finding = calloc(1, sizeof *finding);
 	struct xfp_select_input input = { .unit = p->unit,
 					  .parameters = &p->parameters,
 					  .policy = &p->policy,
 					  .outliers = p->state->key[XFP_STAMP_OUTLIERS] };
-	enum xfp_status status = measured ? find_fits(p, false, measured, &input, err) : xfp_no_memory(err);
+	enum xfp_status status;
 
+	if (!finding)
+		return xfp_no_memory(err);
+	finding->planning = p;
+	status = xfp_decide(&input, &means, finding, &p->state->choice, err);
 	for (int i = 0; i < XFP_FIT_EXTENDED; i++)
 		if (input.fits[i].key) {
 			p->state->nonfinite = !input.fits[i].count;
 			break;
 		}
-	if (!status && (status = choose_among(p, measured, &input)) == XFP_WANT_EXTENDED &&
-	    !(status = find_fits(p, true, measured, &input, err)))
-		status = choose_among(p, measured, &input);
 	if (!status)
 		status = choice_key(p, &input, key, err);
-	free(measured);
+	free(finding);
 	return status;
 }
 
@@ -256,23 +239,14 @@ static bool find_aim(struct planning *p, const char *key)
 	return found;
 }
 
-static struct xfp_key_source source_of(const struct planning *p)
-{
-	return (struct xfp_key_source){ p->unit->dtype, p->unit->experts, p->unit->rows, p->unit->cols,
-					(const uint8_t(*)[16])p->state->source };
-}
-
 /* Of the artifact that only the weights decide: what a unit's first stage makes of it. */
 static enum xfp_status first_key(const struct planning *p, struct xfp_key *key, struct xfp_error *err)
 {
-	const struct xfp_choice keep = { .candidate = { .mode = XFP_MODE_KEEP } };
-	const struct xfp_key_source source = source_of(p);
+	const struct xfp_key_source source = xfp_key_source_of(p->unit, p->state->source);
 
-	if (p->unit->plan == XFP_PLAN_FP8)
-		return xfp_key_fp8(&source, &p->parameters, key, err);
 	if (p->unit->plan != XFP_PLAN_FIT)
-		return xfp_key_packed(&keep, &source, key, err);
-	if (p->parameters.outlier_sigma == XFP_SIGMA_AUTO)
+		return xfp_key_alone(p->unit->plan, &source, &p->parameters, key, err);
+	if (xfp_decide_by_survey(&p->parameters, p->unit))
 		return xfp_key_survey(&source, &p->parameters, key, err);
 	return xfp_key_outliers(&source, &p->parameters, key, err);
 }
@@ -295,20 +269,20 @@ static enum xfp_status plan_aim(struct planning *p, bool *known, struct xfp_erro
 	struct xfp_key key = { 0 };
 	enum xfp_status status;
 
-	*known = p->parameters.outlier_sigma != XFP_SIGMA_AUTO;
+	*known = !xfp_decide_by_survey(&p->parameters, p->unit);
 	if (*known)
 		return XFP_OK;
 	if ((status = first_key(p, &key, err)))
 		return status;
 	take_key(p->state->key[XFP_STAMP_SURVEY], &key);
 	*known = find_aim(p, p->state->key[XFP_STAMP_SURVEY]);
-	return *known && !dry ? xfp_aim_write(p->c->options.work, p->number, &p->parameters, err) : XFP_OK;
+	return *known && !dry ? xfp_fits_write(p->c->options.work, p->number, &p->parameters, err) : XFP_OK;
 }
 
 /* From the digests to the choice, as far as measurements go. */
 static enum xfp_status plan_fit(struct planning *p, struct xfp_error *err)
 {
-	const struct xfp_key_source source = source_of(p);
+	const struct xfp_key_source source = xfp_key_source_of(p->unit, p->state->source);
 	char(*hex)[33] = p->state->key;
 	struct xfp_key key = { 0 };
 	bool known;
@@ -350,17 +324,8 @@ static enum xfp_status stamp_unit(const struct planning *p, struct xfp_error *er
 			xfp_stamp_remove(work, p->number, (enum xfp_stamp)s);
 	}
 	if (!(p->state->there >> XFP_STAMP_SURVEY & 1))
-		xfp_aim_remove(work, p->number);
+		xfp_fits_remove(work, p->number);
 	return status;
-}
-
-/* What the choice waits for, where that is known. Fixed bits are measured in all modes, whatever a survey says. */
-static void note_fits(const struct planning *p)
-{
-	if (p->unit->plan != XFP_PLAN_FIT || (p->parameters.outlier_sigma == XFP_SIGMA_AUTO && !p->policy.fixed))
-		return;
-	for (int i = 0; i < XFP_FIT_EXTENDED; i++)
-		p->state->fits |= (uint32_t)xfp_fit_wanted(&p->parameters, (enum xfp_fit_kind)i) << i;
 }
 
 static struct planning planning_of(struct xfp_conversion *c, uint32_t number, bool check)
@@ -369,8 +334,7 @@ static struct planning planning_of(struct xfp_conversion *c, uint32_t number, bo
 		.c = c, .unit = &c->ledger->units[number], .state = &c->units[number], .number = number, .check = check
 	};
 
-	p.policy = xfp_policy_of_unit(&c->options.parameters, p.unit);
-	p.parameters = xfp_policy_parameters(&c->options.parameters, &p.policy);
+	p.parameters = xfp_decide_parameters(&c->options.parameters, p.unit, &p.policy);
 	return p;
 }
 
@@ -387,7 +351,7 @@ static enum xfp_status prepare(struct planning *p, struct xfp_error *err)
 		status = p->unit->plan == XFP_PLAN_FIT ? plan_fit(p, err) : plan_alone(p, err);
 	if (status)
 		return status;
-	note_fits(p);
+	state->fits = xfp_decide_fits(&p->parameters, &p->policy, p->unit);
 	for (int s = 0; s < XFP_STAMPS; s++)
 		state->there |= (uint32_t)have(p, state->key[s]) << s;
 	packed = state->there >> XFP_STAMP_PACKED & 1;

@@ -50,8 +50,7 @@ enum xfp_status xfp_sources_find(struct xfp_conversion *c, uint32_t number, stru
 static enum xfp_status check_origin(struct xfp_artifact *artifact, const char *key, const struct xfp_ledger_unit *unit,
 				    uint8_t (*source)[16], struct xfp_error *err)
 {
-	const struct xfp_key_source of = { unit->dtype, unit->experts, unit->rows, unit->cols,
-					   (const uint8_t(*)[16])source };
+	const struct xfp_key_source of = xfp_key_source_of(unit, source);
 	struct xfp_artifact_label label;
 	enum xfp_status status = xfp_artifact_get_label(artifact, &label, err);
 	char hex[33];

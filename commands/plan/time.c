@@ -20,6 +20,7 @@
 #include "commands/plan/plan.h"
 #include "kernels/common/number.h"
 #include "stages/quantize/survey.h"
+#include "stages/work/fits.h"
 
 #define PROBE_WEIGHTS ((uint64_t)1 << 23) /* of the large unit */
 #define LEAST_ROWS 64                     /* a stage works on blocks of rows */
@@ -192,7 +193,7 @@ static enum xfp_status write_settings(const struct xfp_conversion *c, const stru
 	parameters.on_miss = XFP_MISS_BEST;
 	status = xfp_work_write_parameters(probe->c.options.work, &parameters, err);
 	if (!status)
-		status = xfp_prepare_fits(probe->c.options.work, &parameters, err);
+		status = xfp_fits_write(probe->c.options.work, XFP_NO_UNIT, &parameters, err);
 	if (!status)
 		status = write_text(probe->c.options.work, XFP_TODO_FILE,
 				    probe->fp8 ? "FIT_UNITS = u000000 u000001 u000002\nPACK_UNITS = u000003\n"

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/quantize/aim.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/system/file.h"
 
 const struct xfp_thresholds xfp_aim_thresholds = { 7, { 0, 5000, 4000, 3500, 3000, 2700, 2500 } };
 
@@ -94,36 +88,4 @@ void xfp_aim(const struct xfp_candidate *list, uint32_t count, const struct xfp_
 	/* One more than is aimed at, since the sample may have been kind. */
 	more = policy->format.bits & ~((2u << aim->k) - 1);
 	measured->bits = 1u << aim->k | (more & -more);
-}
-
-const char *xfp_aim_fits(const struct xfp_parameters *measured)
-{
-	bool fit = xfp_fit_wanted(measured, XFP_FIT_BASE), library = xfp_fit_wanted(measured, XFP_FIT_LIBRARY);
-
-	return !library ? "FITS = fit\n" : fit ? "FITS = fit library\n" : "FITS = library\n";
-}
-
-static char *path_of(const char *work, uint32_t unit)
-{
-	return xfp_formatted("%s/u%06" PRIu32 "-fits.mk", work, unit);
-}
-
-enum xfp_status xfp_aim_write(const char *work, uint32_t unit, const struct xfp_parameters *measured,
-			      struct xfp_error *err)
-{
-	const char *text = xfp_aim_fits(measured);
-	char *path = path_of(work, unit);
-	enum xfp_status status = path ? xfp_write_file(path, text, strlen(text), false, err) : xfp_no_memory(err);
-
-	free(path);
-	return status;
-}
-
-void xfp_aim_remove(const char *work, uint32_t unit)
-{
-	char *path = path_of(work, unit);
-
-	if (path)
-		unlink(path);
-	free(path);
 }

@@ -24,10 +24,4 @@ extern const struct xfp_thresholds xfp_aim_thresholds; /* what surveys try */
 void xfp_aim(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
 	     const struct xfp_policy *policy, struct xfp_parameters *measured);
 
-/* "FITS = library", what a choice waits for: the unit's own, or all units'. */
-const char *xfp_aim_fits(const struct xfp_parameters *measured);
-enum xfp_status xfp_aim_write(const char *work, uint32_t unit, const struct xfp_parameters *measured,
-			      struct xfp_error *err);
-void xfp_aim_remove(const char *work, uint32_t unit);
-
 #endif

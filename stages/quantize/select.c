@@ -40,7 +40,7 @@ static bool meets(const struct choice_search *search, double median)
 	return median >= (double)search->policy->floor / XFP_NANO;
 }
 
-static void consider(struct choice_search *search, const struct xfp_select_set *set)
+static void consider(struct choice_search *search, const struct xfp_fit_set *set, const struct xfp_sampled *sampled)
 {
 	for (uint32_t i = 0; i < set->count; i++) {
 		const struct xfp_candidate *c = &set->candidates[i];
@@ -48,8 +48,8 @@ static void consider(struct choice_search *search, const struct xfp_select_set *
 
 		if (c->bytes >= search->most || c->cos_median < 0 || !(search->policy->format.bits >> c->k & 1))
 			continue;
-		if (set->sampled)
-			option.judged = set->sampled[i];
+		if (sampled)
+			option.judged = sampled[i];
 		if ((search->policy->fixed || meets(search, option.judged.median)) && better(&option, &search->met))
 			search->met = option;
 		if (!search->best.candidate || option.judged.median > search->best.judged.median)
@@ -96,7 +96,7 @@ enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choi
 				"they are with --on-nonfinite keep");
 	for (int i = 0; i < XFP_FIT_KINDS; i++)
 		if (input->fits[i].key)
-			consider(&search, &input->fits[i]);
+			consider(&search, &input->fits[i], input->sampled[i]);
 	if (!search.met.candidate && measured && !input->fits[XFP_FIT_EXTENDED].key &&
 	    !input->fits[XFP_FIT_EXTENDED_LIBRARY].key && !input->policy->fixed && xfp_parameters_extended_bits(&seen))
 		return xfp_fail(err, XFP_WANT_EXTENDED, "no candidate meets the floor; measuring the extended set");

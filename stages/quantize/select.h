@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * select.h - the decision of autoselect, without files: used by xfp-autoselect for one unit and by
- * `xfp prepare` for all units that are already measured.
+ * select.h - which of the candidates that were measured a unit is stored as.
  */
 #ifndef XFP_SELECT_H
 #define XFP_SELECT_H
@@ -17,21 +16,15 @@ struct xfp_sampled {
 	double median, p5;
 };
 
-/* What one fit measured. */
-struct xfp_select_set {
-	const char *key; /* NULL: not measured */
-	const struct xfp_candidate *candidates;
-	const struct xfp_sampled *sampled; /* of each candidate, where a sample decides; otherwise NULL */
-	uint32_t count;
-};
-
 /* What there is to choose from. */
 struct xfp_select_input {
 	const struct xfp_ledger_unit *unit;
 	const struct xfp_parameters *parameters;
 	const struct xfp_policy *policy;
-	const char *outliers;                      /* key */
-	struct xfp_select_set fits[XFP_FIT_KINDS]; /* of modes that are not wanted: without a key */
+	const char *outliers;                   /* key */
+	struct xfp_fit_set fits[XFP_FIT_KINDS]; /* what was measured */
+	const struct xfp_sampled
+		*sampled[XFP_FIT_KINDS]; /* of each candidate, where a sample decides; otherwise NULL */
 };
 
 /* The candidate of fewest bytes (then higher median) whose median, over all rows or those of the sampled experts,

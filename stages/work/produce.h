@@ -24,7 +24,7 @@ struct xfp_production {
 /* Writes what is to be in an artifact that was just created. */
 typedef enum xfp_status xfp_fill_fn(void *own, struct xfp_artifact *artifact, struct xfp_error *err);
 
-/* Create the artifact, have it filled with `fill(own, ...)`, and publish it. Where any of that fails nothing is left. */
+/* Create the artifact, have it filled by `fill(own, ...)`, and publish it. Where any of that fails nothing is left. */
 enum xfp_status xfp_produce(const struct xfp_production *production, xfp_fill_fn *fill, void *own,
 			    struct xfp_error *err);
 

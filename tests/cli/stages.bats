@@ -65,6 +65,21 @@ chain() { # UNIT
 	[ ! -e x.xfp ]
 }
 
+@test "an extended set of which one fit is missing decides nothing" {
+	make_model m
+	prepared m --mode auto --outlier-sigma 3 --min-cos-strict 0.9999 --on-miss best
+	xfp-outlier-extract u000001
+	xfp-lloyd-fit u000001
+	xfp-libfit u000001
+	run -76 xfp-autoselect u000001
+	xfp-lloyd-fit --extended u000001
+	run -76 xfp-autoselect u000001
+	[ ! -e out.xfp.work/u000001-choice ]
+	xfp-libfit --extended u000001
+	xfp-autoselect u000001
+	[ -e out.xfp.work/u000001-choice ]
+}
+
 @test "a stamp of another unit, and parameters that are damaged, are not believed" {
 	make_model m
 	prepared m

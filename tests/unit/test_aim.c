@@ -3,7 +3,7 @@
  * What a survey says is worth measuring in full, over made-up surveys.
  */
 #include "stages/quantize/aim.h"
-
+#include "stages/work/fits.h"
 #include "tests/unit/scratch.h"
 
 static const struct xfp_ledger_unit matrix = {
@@ -198,20 +198,22 @@ static void the_fragment(void **state)
 	char *path = scratch_path(state, "u000012-fits.mk"), text[64] = "";
 	FILE *file;
 
-	assert_string_equal(xfp_aim_fits(&p), "FITS = fit library\n");
+	assert_string_equal(xfp_fits_text(&p), "SURVEY = survey\n");
+	p.outlier_sigma = 3000;
+	assert_string_equal(xfp_fits_text(&p), "FITS = fit library\n");
 	p.modes = 1u << XFP_MODE_V2;
-	assert_string_equal(xfp_aim_fits(&p), "FITS = fit\n");
+	assert_string_equal(xfp_fits_text(&p), "FITS = fit\n");
 	p.modes = 1u << XFP_MODE_V2C;
-	assert_string_equal(xfp_aim_fits(&p), "FITS = library\n");
-	assert_int_equal(xfp_aim_write(*state, 12, &p, NULL), XFP_OK);
+	assert_string_equal(xfp_fits_text(&p), "FITS = library\n");
+	assert_int_equal(xfp_fits_write(*state, 12, &p, NULL), XFP_OK);
 	assert_non_null(file = fopen(path, "r"));
 	assert_non_null(fgets(text, sizeof text, file));
 	fclose(file);
 	assert_string_equal(text, "FITS = library\n");
 	free(path);
-	xfp_aim_remove(*state, 12);
+	xfp_fits_remove(*state, 12);
 	assert_false(scratch_has(state, "u000012-fits.mk"));
-	xfp_aim_remove(*state, 12);
+	xfp_fits_remove(*state, 12);
 }
 
 int main(void)

@@ -68,7 +68,7 @@ enum { SURVEY_KEY, OUTLIERS_KEY, FIT_KEY, LIBRARY_KEY, CHOICE_KEY, PACKED_KEY, F
 static void keys_of(const struct ingredients *in, struct xfp_key key[KEYS])
 {
 	struct xfp_key_source source = { in->dtype, in->matrices, in->rows, in->cols, in->source };
-	const struct xfp_key_fit fits[XFP_FIT_KINDS] = { { in->base, in->measured, in->measured_count },
+	const struct xfp_fit_set fits[XFP_FIT_KINDS] = { { in->base, in->measured, in->measured_count },
 							 { in->library, NULL, 0 },
 							 { in->extended, NULL, 0 } };
 
@@ -220,7 +220,7 @@ static struct chain chain_of(const struct xfp_parameters *p, const char *name, c
 					     &c.key[FIT_KEY], NULL),
 				 0);
 		assert_int_equal(
-			xfp_key_choice((const struct xfp_key_fit[XFP_FIT_KINDS]){ { c.key[FIT_KEY].hex, NULL, 0 } },
+			xfp_key_choice((const struct xfp_fit_set[XFP_FIT_KINDS]){ { c.key[FIT_KEY].hex, NULL, 0 } },
 				       NULL, &policy, XFP_BF16, experts, &seen, &c.key[CHOICE_KEY], NULL),
 			0);
 	}

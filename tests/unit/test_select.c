@@ -43,12 +43,12 @@ static void begin(struct decision *d, const char *format, uint32_t floor)
 					      .parameters = &d->parameters,
 					      .policy = &d->policy,
 					      .outliers = OUTLIERS,
-					      .fits = { { BASE, base, NULL, 3 } } };
+					      .fits = { { BASE, base, 3 } } };
 }
 
 static void measure_extended(struct decision *d)
 {
-	d->input.fits[XFP_FIT_EXTENDED] = (struct xfp_select_set){ EXTENDED, extended, NULL, 2 };
+	d->input.fits[XFP_FIT_EXTENDED] = (struct xfp_fit_set){ EXTENDED, extended, 2 };
 }
 
 static void expect(struct decision *d, uint32_t k, bool met, const char *fit)
@@ -113,7 +113,7 @@ static void fixed(void **state)
 	begin(&d, "4", 980000000);
 	expect(&d, 4, true, BASE);
 	begin(&d, "6", 980000000);
-	d.input.fits[XFP_FIT_BASE] = (struct xfp_select_set){ EXTENDED, extended, NULL, 2 };
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ EXTENDED, extended, 2 };
 	expect(&d, 0, true, OUTLIERS);
 }
 
@@ -127,16 +127,17 @@ static void sampled(void **state)
 	(void)state;
 	begin(&d, "auto", 980000000);
 	d.parameters.moe_sample.experts = 2;
-	d.input.fits[XFP_FIT_BASE].sampled = good;
+	d.input.sampled[XFP_FIT_BASE] = good;
 	expect(&d, 3, false, BASE);
 	assert_int_equal(d.choice.sample, 2);
 	assert_true(d.choice.sample_median == 0.985 && d.choice.sample_p5 == 0.95);
 	assert_true(d.choice.candidate.cos_median == 0.97);
 
-	d.input.fits[XFP_FIT_BASE].sampled = poor;
+	d.input.sampled[XFP_FIT_BASE] = poor;
 	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_WANT_EXTENDED);
 	d.parameters.on_miss = XFP_MISS_FAIL;
-	d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_select_set){ EXTENDED, extended, poor, 2 };
+	d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_fit_set){ EXTENDED, extended, 2 };
+	d.input.sampled[XFP_FIT_EXTENDED] = poor;
 	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_UNMET);
 	assert_non_null(strstr(d.err.text, "0.700000"));
 }
@@ -154,20 +155,20 @@ static void ties(void **state)
 
 	(void)state;
 	begin(&d, "2,3,4,5", 960000000);
-	d.input.fits[XFP_FIT_BASE] = (struct xfp_select_set){ BASE, equal, NULL, 4 };
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, equal, 4 };
 	expect(&d, 3, true, BASE);
-	d.input.fits[XFP_FIT_LIBRARY] = (struct xfp_select_set){ EXTENDED, equal + 2, NULL, 1 };
+	d.input.fits[XFP_FIT_LIBRARY] = (struct xfp_fit_set){ EXTENDED, equal + 2, 1 };
 	expect(&d, 3, true, BASE);
-	d.input.fits[XFP_FIT_BASE] = (struct xfp_select_set){ BASE, equal, NULL, 1 };
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, equal, 1 };
 	expect(&d, 4, true, EXTENDED);
 	/* the floor itself is met; none is met by a hair less */
 	begin(&d, "2,3,4,5", 980000000);
-	d.input.fits[XFP_FIT_BASE] = (struct xfp_select_set){ BASE, equal, NULL, 3 };
-	d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_select_set){ EXTENDED, equal, NULL, 0 };
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, equal, 3 };
+	d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_fit_set){ EXTENDED, equal, 0 };
 	expect(&d, 3, true, BASE);
 	begin(&d, "2,3,4,5", 980000001);
-	d.input.fits[XFP_FIT_BASE] = (struct xfp_select_set){ BASE, equal, NULL, 3 };
-	d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_select_set){ EXTENDED, equal, NULL, 0 };
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, equal, 3 };
+	d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_fit_set){ EXTENDED, equal, 0 };
 	d.parameters.on_miss = XFP_MISS_BEST;
 	expect(&d, 3, false, BASE); /* of equal medians, the first again */
 }
@@ -180,7 +181,7 @@ static void a_byte_less_than_the_source(void **state)
 
 	(void)state;
 	begin(&d, "4", 980000000);
-	d.input.fits[XFP_FIT_BASE] = (struct xfp_select_set){ BASE, &one, NULL, 1 };
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, &one, 1 };
 	expect(&d, 0, true, OUTLIERS);
 	one.bytes = 1599;
 	expect(&d, 4, true, BASE);

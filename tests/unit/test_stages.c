@@ -4,7 +4,7 @@
  * were called.
  */
 #include "commands/convert/prepare.h"
-#include "stages/quantize/aim.h"
+#include "stages/work/fits.h"
 #include "stages/work/stages.h"
 #include "tests/unit/scratch.h"
 
@@ -128,9 +128,10 @@ static void follow(void **state, uint32_t modes, uint32_t aimed, bool extended, 
 	all.outlier_sigma = aimed ? XFP_SIGMA_AUTO : 3000;
 	all.modes = modes;
 	own.modes = aimed ? aimed : modes;
+	own.outlier_sigma = 3000;
 	scratch_write(state, XFP_TODO_FILE, todo, strlen(todo));
-	assert_int_equal(xfp_prepare_fits(*state, &all, &err), XFP_OK);
-	scratch_write(state, "aimed", xfp_aim_fits(&own), strlen(xfp_aim_fits(&own)));
+	assert_int_equal(xfp_fits_write(*state, XFP_NO_UNIT, &all, &err), XFP_OK);
+	scratch_write(state, "aimed", xfp_fits_text(&own), strlen(xfp_fits_text(&own)));
 	if (extended)
 		scratch_write(state, "wanting", "", 0);
 	for (int s = 0; s < XFP_STAMPS; s++) {
@@ -139,8 +140,8 @@ static void follow(void **state, uint32_t modes, uint32_t aimed, bool extended, 
 		bool through = stamp == XFP_STAMP_SURVEY ? aimed : xfp_step_wanted(&own, stamp, extended);
 
 		if (name && stamp < from)
-			scratch_write(state, name, stamp == XFP_STAMP_SURVEY ? xfp_aim_fits(&own) : "",
-				      stamp == XFP_STAMP_SURVEY ? strlen(xfp_aim_fits(&own)) : 0);
+			scratch_write(state, name, stamp == XFP_STAMP_SURVEY ? xfp_fits_text(&own) : "",
+				      stamp == XFP_STAMP_SURVEY ? strlen(xfp_fits_text(&own)) : 0);
 		else if (name)
 			scratch_unlink(state, name);
 		/* What the choice asks for comes after it, and it after that again. */

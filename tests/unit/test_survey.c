@@ -111,8 +111,7 @@ static enum xfp_status fill_nothing(void *own, struct xfp_artifact *artifact, st
 
 static void extract_nothing(struct subject *s)
 {
-	const struct xfp_key_source source = { XFP_F32, s->unit.experts, s->unit.rows, s->unit.cols,
-					       (const uint8_t(*)[16])s->known.source };
+	const struct xfp_key_source source = xfp_key_source_of(&s->unit, s->known.source);
 	struct xfp_error err = { 0 };
 	struct xfp_key key;
 
