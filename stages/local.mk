@@ -33,6 +33,8 @@ stages_libstages_a_SOURCES = \
 	stages/inspect/units.c \
 	stages/inspect/units.h \
 	stages/pack.h \
+	stages/pack_fitted.c \
+	stages/pack_fitted.h \
 	stages/pack_groups.c \
 	stages/pack_parts.c \
 	stages/pack_v2.c \
