@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bytes.h - little-endian loads and stores, overflow-checked sizes, alignment.
+ * bytes.h - little-endian loads and stores, overflow-checked sizes, alignment, hexadecimal digits.
  *
  * Every stored integer of xfp is little-endian; loads and stores work at any alignment.
  */
@@ -8,6 +8,7 @@
 #define XFP_BYTES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -60,6 +61,18 @@ static inline bool xfp_add(uint64_t a, uint64_t b, uint64_t *out)
 static inline uint64_t xfp_align(uint64_t n, uint64_t unit)
 {
 	return (n + unit - 1) & ~(unit - 1);
+}
+
+/* Two digits for each byte, and a 0 behind them. */
+static inline void xfp_hex(const uint8_t *bytes, size_t size, char *text)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < size; i++) {
+		text[2 * i] = digits[bytes[i] >> 4];
+		text[2 * i + 1] = digits[bytes[i] & 15];
+	}
+	text[2 * size] = 0;
 }
 
 #endif

@@ -13,13 +13,7 @@
 
 void xfp_hex16(const uint8_t bytes[16], char hex[33])
 {
-	static const char digits[] = "0123456789abcdef";
-
-	for (int i = 0; i < 16; i++) {
-		hex[2 * i] = digits[bytes[i] >> 4];
-		hex[2 * i + 1] = digits[bytes[i] & 15];
-	}
-	hex[32] = 0;
+	xfp_hex(bytes, 16, hex);
 }
 
 /* XXH3-128 of some bytes in its canonical order. */

@@ -380,8 +380,7 @@ static void digest_text(struct writer *w, char sha256_hex[65])
 	uint8_t sha[32];
 
 	xfp_sha256_final(&w->whole, sha);
-	for (int i = 0; i < 32; i++)
-		snprintf(sha256_hex + 2 * i, 3, "%02x", sha[i]);
+	xfp_hex(sha, sizeof sha, sha256_hex);
 }
 
 enum xfp_status xfp_bundle_write(const char *path, const struct xfp_bundle_input *input, char sha256_hex[65],

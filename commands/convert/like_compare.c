@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/printable.h"
 #include "base/system/file.h"
 #include "runtime/xfp.h"
@@ -140,8 +141,7 @@ static enum xfp_status compare_source(const struct pair *pair, const char *membe
 	if (!memcmp(source[0], source[1], 16))
 		return XFP_OK;
 	for (int i = 0; i < 2; i++)
-		for (int b = 0; b < 8; b++)
-			snprintf(digest[i] + 2 * b, 3, "%02x", source[i][b]);
+		xfp_hex(source[i], 8, digest[i]);
 	return xfp_fail(
 		pair->err, XFP_UNMET,
 		"%s: %s differs: tensor %s holds other weights in the checkpoint (digest %s... where the bundle "

@@ -7,6 +7,7 @@
  * header states it first, and the size field holds 12 digits, or from 64 GiB on the number itself,
  * big-endian, behind a byte 0x80.
  */
+#include "base/bytes.h"
 #include "schemas/layout/bundle_layout.h"
 
 #include <inttypes.h>
@@ -107,17 +108,11 @@ void xfp_file_member(uint32_t number, const char *file, char name[XFP_FILE_MEMBE
 		snprintf(name, XFP_FILE_MEMBER_BYTES, "files/+%06" PRIu32, number);
 }
 
-static void hex(const uint8_t digest[32], char text[65])
-{
-	for (int i = 0; i < 32; i++)
-		snprintf(text + 2 * i, 3, "%02x", digest[i]);
-}
-
 void xfp_sum_text(const uint8_t json[32], const uint8_t idx[32], char text[XFP_SUM_BYTES + 1])
 {
 	char json_hex[65], idx_hex[65];
 
-	hex(json, json_hex);
-	hex(idx, idx_hex);
+	xfp_hex(json, 32, json_hex);
+	xfp_hex(idx, 32, idx_hex);
 	snprintf(text, XFP_SUM_BYTES + 1, "%s  " XFP_MEMBER_JSON "\n%s  " XFP_MEMBER_IDX "\n", json_hex, idx_hex);
 }
