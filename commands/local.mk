@@ -99,6 +99,8 @@ commands_convert_libconvert_a_SOURCES = \
 	commands/convert/prepare_unit.h \
 	commands/convert/progress.c \
 	commands/convert/progress.h \
+	commands/convert/read_through.c \
+	commands/convert/read_through.h \
 	commands/convert/resume.c \
 	commands/convert/resume.h \
 	commands/convert/run_inspect.c \

@@ -3,44 +3,32 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/system/file.h"
 #include "cache/key.h"
+#include "commands/convert/read_through.h"
 #include "runtime/xfp.h"
 #include "schemas/digest.h"
 
-#define BLOCK ((size_t)1 << 20)
 #define LARGEST ((size_t)256 << 20) /* of a small file, as inspect has it */
+
+static void take(void *context, const void *data, size_t size)
+{
+	xfp_digest_update(context, data, size);
+}
 
 /* XXH3-128 of a tensor's bytes in its file. */
 static enum xfp_status digest_tensor(const struct xfp_ledger *ledger, const struct xfp_ledger_tensor *tensor,
 				     struct xfp_signals *signals, uint8_t digest[16], struct xfp_error *err)
 {
-	const char *path = ledger->files[tensor->file].path;
 	struct xfp_digest *state = xfp_digest_new();
-	uint8_t *block = malloc(BLOCK);
-	enum xfp_status status = XFP_OK;
-	struct stat st;
-	int fd = -1;
+	enum xfp_status status;
 
-	if (!state || !block)
-		status = xfp_no_memory(err);
-	else
-		status = xfp_open_regular(path, &fd, &st, err);
-	for (uint64_t done = 0; !status && done < tensor->bytes; done += BLOCK) {
-		size_t size = tensor->bytes - done < BLOCK ? (size_t)(tensor->bytes - done) : BLOCK;
-
-		if (signals && xfp_signals_came(signals))
-			status = xfp_fail(err, XFP_FAILED, "interrupted");
-		else if (!(status = xfp_pread(fd, block, size, tensor->offset + done, path, err)))
-			xfp_digest_update(state, block, size);
-	}
-	if (state)
-		xfp_digest_final(state, digest);
-	if (fd >= 0)
-		close(fd);
-	free(block);
+	if (!state)
+		return xfp_no_memory(err);
+	status = xfp_read_through(ledger->files[tensor->file].path, tensor->offset, tensor->bytes, signals, take, state,
+				  err);
+	xfp_digest_final(state, digest);
 	return status;
 }
 

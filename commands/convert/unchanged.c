@@ -10,16 +10,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/sha256.h"
 #include "base/system/filesystem.h"
 #include "cache/key.h"
 #include "cache/seal.h"
 #include "commands/convert/kept.h"
+#include "commands/convert/read_through.h"
 #include "runtime/xfp.h"
 #include "schemas/digest.h"
 #include "schemas/layout/bundle_layout.h"
-
-#define READ_BYTES ((size_t)1 << 20) /* of the bundle at once */
 
 /* ---- the key ----------------------------------------------------------------------------------- */
 
@@ -136,34 +136,22 @@ enum xfp_status xfp_bundle_stamp_take(const char *path, struct xfp_bundle_stamp 
 	return status;
 }
 
+static void take(void *context, const void *data, size_t size)
+{
+	xfp_sha256_update(context, data, size);
+}
+
 /* SHA-256 of the whole file, as sha256sum says it. */
 static enum xfp_status digest_file(const struct xfp_conversion *c, char sha256[65], struct xfp_error *err)
 {
-	const char *path = c->options.out;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	uint8_t *room = malloc(READ_BYTES), bytes[32];
-	enum xfp_status status = room ? XFP_OK : xfp_no_memory(err);
 	struct xfp_sha256 digest;
-	struct stat st;
+	enum xfp_status status;
+	uint8_t bytes[32];
 
-	if (!status && (fd < 0 || fstat(fd, &st)))
-		status = xfp_fail_errno(err, errno, "%s", path);
 	xfp_sha256_init(&digest);
-	for (uint64_t at = 0, left; !status && (left = (uint64_t)st.st_size - at); at += left) {
-		left = left < READ_BYTES ? left : READ_BYTES;
-		if (c->signals && xfp_signals_came(c->signals))
-			status = xfp_fail(err, XFP_FAILED, "interrupted");
-		else
-			status = xfp_pread(fd, room, left, at, path, err);
-		if (!status)
-			xfp_sha256_update(&digest, room, left);
-	}
+	status = xfp_read_through(c->options.out, 0, XFP_TO_THE_END, c->signals, take, &digest, err);
 	xfp_sha256_final(&digest, bytes);
-	for (int i = 0; i < 32; i++)
-		snprintf(sha256 + 2 * i, 3, "%02x", bytes[i]);
-	if (fd >= 0)
-		close(fd);
-	free(room);
+	xfp_hex(bytes, sizeof bytes, sha256);
 	return status;
 }
 
@@ -205,9 +193,8 @@ enum xfp_status xfp_bundle_stamp_matches(const struct xfp_conversion *c, bool al
 		return status;
 	status = is_as_written(c, stamp, matches, err);
 	/* What changed and moved no time of its file; units were digested on their way here. */
-	if (!status && *matches && c->options.rehash && !c->options.dry_run) {
+	if (!status && *matches && c->options.rehash && !c->options.dry_run)
 		return xfp_kept_is_same(c->ledger, c->options.out, c->signals, matches, err);
-	}
 	if (!status && !*matches)
 		fprintf(stderr,
 			"xfp: %s: does not hold what was written to it, and nothing else has written to it since; "

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/convert/read_through.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/system/file.h"
+
+#define BLOCK ((uint64_t)1 << 20)
+
+enum xfp_status xfp_read_through(const char *path, uint64_t offset, uint64_t bytes, struct xfp_signals *signals,
+				 void (*take)(void *context, const void *data, size_t size), void *context,
+				 struct xfp_error *err)
+{
+	void *block = malloc(BLOCK);
+	enum xfp_status status;
+	struct stat st;
+	int fd = -1;
+
+	status = block ? xfp_open_regular(path, &fd, &st, err) : xfp_no_memory(err);
+	if (!status && bytes == XFP_TO_THE_END)
+		bytes = (uint64_t)st.st_size > offset ? (uint64_t)st.st_size - offset : 0;
+	for (uint64_t done = 0; !status && done < bytes; done += BLOCK) {
+		size_t size = bytes - done < BLOCK ? (size_t)(bytes - done) : (size_t)BLOCK;
+
+		if (signals && xfp_signals_came(signals))
+			status = xfp_fail(err, XFP_FAILED, "interrupted");
+		else if (!(status = xfp_pread(fd, block, size, offset + done, path, err)))
+			take(context, block, size);
+	}
+	if (fd >= 0)
+		close(fd);
+	free(block);
+	return status;
+}
