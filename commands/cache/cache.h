@@ -11,6 +11,7 @@
 #include "cache/store.h"
 #include "commands/ui/command_line.h"
 #include "commands/ui/meter.h"
+#include "commands/ui/when.h"
 #include "schemas/json_print.h"
 
 struct xfp_cache_call {
@@ -72,11 +73,6 @@ enum xfp_status xfp_cache_explain(const struct xfp_cache_call *call, const struc
 
 /* ---- printing ---------------------------------------------------------------------------------- */
 
-/* "2026-11-21T10:42:07Z"; "-" for 0. */
-const char *xfp_utc(int64_t seconds, char text[32]);
-
-/* A time of 0 is null. */
-json_t *xfp_json_time(int64_t seconds);
 /* A row of the manifest as an object; NULL when out of memory. */
 json_t *xfp_json_row(const struct xfp_value *values, unsigned count);
 /* How far a long command is, on stderr: on a terminal a line that is rewritten, otherwise one now and then. */

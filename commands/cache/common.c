@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/printable.h"
 #include "base/system/clock.h"
@@ -84,23 +83,6 @@ void xfp_cache_mention_lock(const struct xfp_cache_call *call, int lock)
 }
 
 /* ---- printing ---------------------------------------------------------------------------------- */
-
-const char *xfp_utc(int64_t seconds, char text[32])
-{
-	time_t time = (time_t)seconds;
-	struct tm tm;
-
-	if (!seconds || !gmtime_r(&time, &tm) || !strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &tm))
-		snprintf(text, 32, "-");
-	return text;
-}
-
-json_t *xfp_json_time(int64_t seconds)
-{
-	char text[32];
-
-	return seconds ? json_string(xfp_utc(seconds, text)) : json_null();
-}
 
 json_t *xfp_json_row(const struct xfp_value *values, unsigned count)
 {

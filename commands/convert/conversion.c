@@ -14,6 +14,7 @@
 
 #include "base/system/clock.h"
 #include "cache/lock.h"
+#include "commands/ui/when.h"
 #include "schemas/layout/bundle_layout.h"
 
 /* Stages of a run that was killed may take a moment to notice. */
@@ -136,16 +137,15 @@ static enum xfp_status open_log(struct xfp_conversion *c, struct xfp_error *err)
 {
 	char *path = xfp_path(c->options.work, XFP_LOG_FILE), date[32];
 	enum xfp_status status = XFP_OK;
-	time_t now = time(NULL);
-	struct tm tm;
 
 	if (!path)
 		return xfp_no_memory(err);
 	c->log = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	if (c->log < 0)
 		status = xfp_fail_errno(err, errno, "%s: the log cannot be written", path);
-	else if (gmtime_r(&now, &tm) && strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &tm))
-		dprintf(c->log, "==== %s xfp %s: %s -> %s\n", date, PACKAGE_VERSION, c->options.model, c->options.out);
+	else
+		dprintf(c->log, "==== %s xfp %s: %s -> %s\n", xfp_utc(time(NULL), date), PACKAGE_VERSION,
+			c->options.model, c->options.out);
 	free(path);
 	return status;
 }

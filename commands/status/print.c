@@ -4,13 +4,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/printable.h"
 #include "base/text/size.h"
 #include "commands/convert/resume.h"
 #include "commands/ui/pace.h"
+#include "commands/ui/when.h"
 #include "schemas/json_print.h"
 #include "stages/work/verified.h"
 
@@ -34,9 +34,7 @@ static char *resume_of(const struct xfp_run_state *s)
 
 static void print_state(FILE *out, const struct xfp_run_state *s)
 {
-	char clock[32], when[32] = "";
-	time_t ended = (time_t)(s->record.ended / 1000);
-	struct tm tm;
+	char clock[32], when[32];
 
 	fprintf(out, "state    %s", s->state);
 	if (s->locked && s->record.pid)
@@ -45,9 +43,8 @@ static void print_state(FILE *out, const struct xfp_run_state *s)
 		fprintf(out, ", %s", s->record.phase);
 	if (s->record.started)
 		fprintf(out, "%s%s", s->locked ? ", for " : " after ", xfp_clock_text(s->seconds, clock));
-	if (!s->locked && s->record.ended && gmtime_r(&ended, &tm) &&
-	    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm))
-		fprintf(out, ", %s", when);
+	if (!s->locked && s->record.ended / 1000)
+		fprintf(out, ", %s", xfp_utc(s->record.ended / 1000, when));
 	if (!s->locked && s->record.status > 0)
 		fprintf(out, ", status %" PRId64, s->record.status);
 	if (!s->locked && !strcmp(s->record.state, "running"))
@@ -160,17 +157,6 @@ void xfp_status_text(FILE *out, const struct xfp_run_state *s)
 
 /* ---- JSON -------------------------------------------------------------------------------------- */
 
-static json_t *time_json(int64_t ms)
-{
-	time_t seconds = (time_t)(ms / 1000);
-	char text[32];
-	struct tm tm;
-
-	if (!ms || !gmtime_r(&seconds, &tm) || !strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm))
-		return json_null();
-	return json_string(text);
-}
-
 static json_t *failure_json(const struct xfp_run_state *s, const struct xfp_event *event)
 {
 	bool whole = event->unit == XFP_NO_UNIT;
@@ -232,8 +218,8 @@ static json_t *run_json(const struct xfp_run_state *s)
 			{ "pid", s->locked && r->pid ? json_integer(r->pid) : json_null() },
 			{ "status", s->locked || !r->ended ? json_null() : json_integer(r->status) },
 			{ "model", xfp_json_text_or_null(r->model) }, { "output", xfp_json_text_or_null(r->out) },
-			{ "cache", xfp_json_text_or_null(r->cache) }, { "started", time_json(r->started) },
-			{ "ended", s->locked ? json_null() : time_json(r->ended) },
+			{ "cache", xfp_json_text_or_null(r->cache) }, { "started", xfp_json_time(r->started / 1000) },
+			{ "ended", s->locked ? json_null() : xfp_json_time(r->ended / 1000) },
 			{ "seconds", json_real(s->seconds) },
 			{ "message", s->locked ? json_null() : xfp_json_text_or_null(r->message) });
 	xfp_json_join(&root,

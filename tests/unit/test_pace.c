@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long something takes, and how it is worded.
+ * How long something takes, when something was, and how both are worded.
  */
 #include "tests/unit/unit.h"
 
 #include "commands/ui/pace.h"
+#include "commands/ui/when.h"
 
 static void what_is_left_follows_from_fresh_work(void **state)
 {
@@ -56,12 +57,27 @@ static void seconds_are_worded(void **state)
 	assert_string_equal(xfp_left_text(150, text), "about 2 min left");
 }
 
+static void a_time_is_worded(void **state)
+{
+	json_t *none = xfp_json_time(0), *then = xfp_json_time(1795257727);
+	char text[32];
+
+	(void)state;
+	assert_string_equal(xfp_utc(1795257727, text), "2026-11-21T10:42:07Z");
+	assert_string_equal(xfp_utc(0, text), "-");
+	assert_string_equal(json_string_value(then), "2026-11-21T10:42:07Z");
+	assert_true(json_is_null(none));
+	json_decref(none);
+	json_decref(then);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_left_follows_from_fresh_work),
 		cmocka_unit_test(a_pace_is_worded),
 		cmocka_unit_test(seconds_are_worded),
+		cmocka_unit_test(a_time_is_worded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
