@@ -263,66 +263,16 @@ static struct run_tally count(const struct xfp_conversion *c)
 	return tally;
 }
 
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* NULL: no memory. `room` has one number a unit. */
-static json_t *class_json(const struct xfp_bundle *bundle, const struct xfp_bundle_info *info, unsigned class_,
-			  double *room)
-{
-	json_int_t weights = 0, bytes = 0, outliers = 0;
-	int units = 0, kept = 0, missed = 0;
-	struct xfp_unit_info unit;
-
-	for (uint32_t u = 0; u < info->units; u++) {
-		if (!xfp_bundle_unit(bundle, u, &unit) || unit.class_ != class_)
-			continue;
-		room[units++] = unit.cos_median;
-		weights += (json_int_t)unit.weights;
-		bytes += (json_int_t)unit.bytes;
-		outliers += (json_int_t)unit.outliers;
-		kept += unit.mode == XFP_MODE_KEEP;
-		missed += !unit.met;
-	}
-	if (!units)
-		return json_null();
-	qsort(room, (size_t)units, sizeof *room, ascending);
-	return XFP_JSON({ "class", xfp_json_text(xfp_class_name((enum xfp_class)class_)) },
-			{ "units", json_integer((json_int_t)units) }, { "weights", json_integer((json_int_t)weights) },
-			{ "bytes", json_integer((json_int_t)bytes) },
-			{ "true_bits", json_real(weights ? (double)bytes * 8 / (double)weights : 0) },
-			{ "outliers", json_integer((json_int_t)outliers) },
-			{ "cos_median", json_real(room[(units - 1) / 2]) }, { "cos_median_least", json_real(room[0]) },
-			{ "source_precision", json_integer((json_int_t)kept) },
-			{ "below_floor", json_integer((json_int_t)missed) });
-}
-
 /* The table per class. */
 static json_t *classes_json(const struct xfp_conversion *c, struct xfp_error *err)
 {
 	struct xfp_bundle *bundle = NULL;
-	struct xfp_bundle_info info;
-	json_t *list = NULL;
-	double *room;
+	json_t *list;
 
 	if (xfp_bundle_open(c->options.out, &bundle, err))
 		return NULL;
-	xfp_bundle_info(bundle, &info);
-	if ((room = malloc((info.units + (size_t)1) * sizeof *room)))
-		list = json_array();
-	for (unsigned class_ = 0; list && class_ < XFP_CLASSES; class_++) {
-		json_t *one = class_json(bundle, &info, class_, room);
-
-		if (!json_is_null(one))
-			xfp_json_add(&list, one);
-	}
-	if (!list)
+	if (!(list = xfp_report_classes(bundle)))
 		xfp_no_memory(err);
-	free(room);
 	xfp_bundle_close(bundle);
 	return list;
 }

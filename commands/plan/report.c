@@ -12,6 +12,7 @@
 #include "base/text/size.h"
 #include "commands/plan/plan.h"
 #include "commands/ui/pace.h"
+#include "commands/ui/report.h"
 #include "commands/ui/table.h"
 
 enum { CLASS, ROLE, UNITS, WEIGHTS, SOURCE, FLOOR, BITS, STORED, SIZE, MEASURED, COLUMNS };
@@ -23,22 +24,15 @@ static const struct xfp_table_column layout[COLUMNS + 1] = {
 	[MEASURED] = { "measured", 0, 1 },
 };
 
-/* "4", "3-4", "fp8", "4+src": as the table of a bundle has it. */
-static void bits_of(const struct xfp_plan_group *group, char text[XFP_TABLE_CELL])
+static void bits_of(const struct xfp_plan_group *group, char text[32])
 {
 	unsigned least = 1, most = XFP_MAX_K;
-	int length = 0;
 
 	while (least <= XFP_MAX_K && !group->bits[least])
 		least++;
 	while (most && !group->bits[most])
 		most--;
-	if (least <= XFP_MAX_K)
-		length = snprintf(text, XFP_TABLE_CELL, least < most ? "%u-%u" : "%u", least, most);
-	if (group->fp8)
-		length += snprintf(text + length, XFP_TABLE_CELL - (size_t)length, "%sfp8", length ? "+" : "");
-	if (group->kept)
-		snprintf(text + length, XFP_TABLE_CELL - (size_t)length, "%ssrc", length ? "+" : "");
+	xfp_bits_text(least <= XFP_MAX_K ? least : 0, most, group->fp8, group->kept, text);
 }
 
 static void add_row(struct xfp_table *table, const struct xfp_plan_group *group)

@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "base/text/size.h"
 #include "commands/ui/table.h"
+#include "schemas/json_print.h"
 #include "schemas/layout/classes.h"
 
 enum { CLASS, UNITS, WEIGHTS, BITS, FLOOR, MEDIAN, P5, WORST, STORED, SIZE, OUTLIERS, COLUMNS };
@@ -25,8 +26,8 @@ struct group {
 	uint64_t weights, bytes, outliers;
 	unsigned least_k, most_k;       /* of units with codebooks; 0: none */
 	double least_floor, most_floor; /* of units with a floor; 0: none */
-	bool fp8, kept;
-	double *median, *p5; /* of each unit */
+	uint32_t fp8, kept;             /* units stored so */
+	double *median, *p5;            /* of each unit */
 };
 
 double xfp_true_bits(const struct xfp_unit_info *unit)
@@ -45,8 +46,8 @@ static void add_unit(struct group *group, const struct xfp_unit_info *unit)
 	group->weights += unit->weights;
 	group->bytes += unit->bytes;
 	group->outliers += unit->outliers;
-	group->fp8 = group->fp8 || unit->mode == XFP_MODE_FP8;
-	group->kept = group->kept || unit->mode == XFP_MODE_KEEP;
+	group->fp8 += unit->mode == XFP_MODE_FP8;
+	group->kept += unit->mode == XFP_MODE_KEEP;
 	if (unit->floor > 0) {
 		if (!(group->least_floor > 0) || unit->floor < group->least_floor)
 			group->least_floor = unit->floor;
@@ -61,20 +62,23 @@ static void add_unit(struct group *group, const struct xfp_unit_info *unit)
 	}
 }
 
-/* "3", "2-4", "fp8", "2-4+src": source precision beside quantized units. */
-static const char *bits_of(const struct group *group, char text[32])
+const char *xfp_bits_text(unsigned least, unsigned most, bool fp8, bool kept, char text[32])
 {
 	int length = 0;
 
 	*text = 0;
-	if (group->least_k)
-		length = snprintf(text, 32, group->least_k < group->most_k ? "%u-%u" : "%u", group->least_k,
-				  group->most_k);
-	if (group->fp8)
+	if (least)
+		length = snprintf(text, 32, least < most ? "%u-%u" : "%u", least, most);
+	if (fp8)
 		length += snprintf(text + length, 32 - (size_t)length, "%sfp8", length ? "+" : "");
-	if (group->kept)
+	if (kept)
 		snprintf(text + length, 32 - (size_t)length, "%ssrc", length ? "+" : "");
 	return text;
+}
+
+static const char *bits_of(const struct group *group, char text[32])
+{
+	return xfp_bits_text(group->least_k, group->most_k, group->fp8, group->kept, text);
 }
 
 /* "0.98", "0.98-0.99", "-" */
@@ -153,6 +157,30 @@ static void add_rest(struct xfp_table *table, const struct xfp_bundle *bundle, c
 	xfp_human((double)info->file_bytes, "B", row[SIZE]);
 }
 
+/* The units of a class. Without memory for them the cosines are lacking. */
+static struct group group_of(const struct xfp_bundle *bundle, uint32_t units, unsigned class_)
+{
+	struct group group = { .median = malloc((units + (size_t)1) * sizeof(double)),
+			       .p5 = malloc((units + (size_t)1) * sizeof(double)) };
+	struct xfp_unit_info unit;
+
+	if (!group.median || !group.p5) {
+		free(group.median);
+		free(group.p5);
+		group.median = group.p5 = NULL;
+	}
+	for (uint32_t u = 0; u < units; u++)
+		if (xfp_bundle_unit(bundle, u, &unit) && unit.class_ == class_)
+			add_unit(&group, &unit);
+	return group;
+}
+
+static void group_free(struct group *group)
+{
+	free(group->median);
+	free(group->p5);
+}
+
 void xfp_report_table(FILE *out, const struct xfp_bundle *bundle)
 {
 	struct xfp_table table = { .column = layout };
@@ -164,27 +192,16 @@ void xfp_report_table(FILE *out, const struct xfp_bundle *bundle)
 
 	xfp_bundle_info(bundle, &info);
 	for (unsigned class_ = 0; class_ < XFP_CLASSES; class_++) {
-		/* Without memory for the cosines the line lacks them. */
-		struct group group = { .median = malloc((info.units + (size_t)1) * sizeof(double)),
-				       .p5 = malloc((info.units + (size_t)1) * sizeof(double)) };
+		struct group group = group_of(bundle, info.units, class_);
 
-		if (!group.median || !group.p5) {
-			free(group.median);
-			free(group.p5);
-			group.median = group.p5 = NULL;
-		}
-		for (uint32_t u = 0; u < info.units; u++) {
-			if (xfp_bundle_unit(bundle, u, &unit) && unit.class_ == class_) {
-				add_unit(&group, &unit);
-				add_unit(&all, &unit);
-			}
-		}
 		if (group.units)
 			add_group(&table, xfp_class_name((enum xfp_class)class_), &group);
 		missed[class_] = group.missed;
-		free(group.median);
-		free(group.p5);
+		group_free(&group);
 	}
+	for (uint32_t u = 0; u < info.units; u++)
+		if (xfp_bundle_unit(bundle, u, &unit))
+			add_unit(&all, &unit);
 	add_group(&table, "all units", &all);
 	if (table.rows)
 		*table.cell[table.rows - 1][FLOOR] = 0; /* they are the classes' */
@@ -199,6 +216,38 @@ void xfp_report_table(FILE *out, const struct xfp_bundle *bundle)
 	}
 	if (*before)
 		putc('\n', out);
+}
+
+/* NULL: no memory. */
+static json_t *group_json(struct group *group, enum xfp_class class_)
+{
+	if (!group->median)
+		return NULL;
+	return XFP_JSON(
+		{ "class", xfp_json_text(xfp_class_name(class_)) }, { "units", json_integer(group->units) },
+		{ "weights", json_integer((json_int_t)group->weights) },
+		{ "bytes", json_integer((json_int_t)group->bytes) },
+		{ "true_bits", json_real(group->weights ? (double)group->bytes * 8 / (double)group->weights : 0) },
+		{ "outliers", json_integer((json_int_t)group->outliers) },
+		{ "cos_median", json_real(middle(group->median, group->units)) },
+		{ "cos_median_least", json_real(group->median[0]) }, { "source_precision", json_integer(group->kept) },
+		{ "below_floor", json_integer(group->missed) });
+}
+
+json_t *xfp_report_classes(const struct xfp_bundle *bundle)
+{
+	json_t *list = json_array();
+	struct xfp_bundle_info info;
+
+	xfp_bundle_info(bundle, &info);
+	for (unsigned class_ = 0; class_ < XFP_CLASSES; class_++) {
+		struct group group = group_of(bundle, info.units, class_);
+
+		if (group.units)
+			xfp_json_add(&list, group_json(&group, (enum xfp_class)class_));
+		group_free(&group);
+	}
+	return list;
 }
 
 static void print_reason(FILE *out, const char *what, char *by)
