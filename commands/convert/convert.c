@@ -109,15 +109,14 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 		/* Once more, with what the units now are: only what is right goes into a bundle. */
 		if (!signals->interrupted && xfp_prepare_units(c, false, status ? NULL : err) && !status)
 			status = XFP_FAILED;
-		if (!status)
-			status = xfp_ledger_check_files(c->ledger, err);
-		if (!status && c->todo)
-			status = (int)xfp_fail(err, XFP_DAMAGED, "%" PRIu32 " of the units are not what they should be",
-					       c->todo);
 	}
 	xfp_record_units(c);
+	/* Before anything is said of the units: where a file changed, that is why they are not what they should be. */
 	if (!status)
 		status = xfp_ledger_check_files(c->ledger, err);
+	if (!status && c->todo)
+		status = (int)xfp_fail(err, XFP_DAMAGED, "%" PRIu32 " of the units are not what they should be",
+				       c->todo);
 	/* They may have turned out to be what they were: after --rehash, or where an artifact was made again. */
 	if (!status && missing && !signals->interrupted)
 		status = (int)xfp_bundle_is_current(c, result, err);
