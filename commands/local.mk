@@ -77,6 +77,7 @@ commands_convert_libconvert_a_SOURCES = \
 	commands/convert/convert.c \
 	commands/convert/convert.h \
 	commands/convert/disk_space.c \
+	commands/convert/disk_space.h \
 	commands/convert/drop_cache.c \
 	commands/convert/drop_cache.h \
 	commands/convert/finish.c \

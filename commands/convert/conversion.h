@@ -66,11 +66,6 @@ void xfp_conversion_sweep(const struct xfp_conversion *c);
 /* Open the cache and its manifest, unless they are open. */
 enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_error *err);
 
-/* What remains to be written, at the least, against what is free on the file systems of OUT, cache and work
- * folder. Stages hold nothing back for --drop-cache, which frees room when the bundle stands. */
-enum xfp_status xfp_conversion_check_disk(const struct xfp_conversion *c, struct xfp_error *err);
-uint64_t xfp_conversion_least_bytes(const struct xfp_conversion *c);
-
 /* The tools' messages ("xfp-inspect: ...") that the log holds from `offset` on, shown on stderr;
  * xfp_log_size is where it ends now. */
 off_t xfp_log_size(const struct xfp_conversion *c);

@@ -16,6 +16,7 @@
 #include "base/system/clock.h"
 #include "base/system/mapped.h"
 #include "commands/convert/convert.h"
+#include "commands/convert/disk_space.h"
 #include "commands/convert/drop_cache.h"
 #include "commands/convert/finish.h"
 #include "commands/convert/ingest.h"
@@ -103,7 +104,7 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 		return XFP_OK;
 	}
 	if (!status)
-		status = xfp_conversion_check_disk(c, err);
+		status = xfp_check_disk_space(c, err);
 	if (!status && missing) {
 		status = run_units(follower, signals, err);
 		/* Once more, with what the units now are: only what is right goes into a bundle. */

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * disk_space.c - whether a conversion can fit on the disks that it writes to. Part of conversion.h.
- *
- * What is counted is a lower bound: a run that would fit is never refused, and one that is let through
- * may still find its disk full.
- */
+#include "commands/convert/disk_space.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +11,6 @@
 
 #include "base/system/filesystem.h"
 #include "base/text/size.h"
-#include "commands/convert/conversion.h"
 #include "schemas/layout/bundle_layout.h"
 
 #define STAMP_BYTES 33
@@ -51,7 +46,8 @@ static uint64_t unit_bytes(const struct xfp_conversion *c, uint32_t number)
 							     : state->choice.candidate.bytes;
 }
 
-uint64_t xfp_conversion_least_bytes(const struct xfp_conversion *c)
+/* What the bundle takes, at the least. */
+static uint64_t least_bytes(const struct xfp_conversion *c)
 {
 	uint64_t bytes = 0;
 
@@ -75,7 +71,7 @@ struct disk_place {
 static enum xfp_status check_device(const struct disk_place *places, size_t count, size_t first, struct xfp_error *err)
 {
 	char what[256] = "", options[64] = "", needed[32], free_[32];
-	uint64_t need = 0, room;
+	uint64_t need = 0, disk_space;
 
 	for (size_t i = 0; i < count; i++) {
 		if (places[i].device != places[first].device || !places[i].need)
@@ -88,18 +84,18 @@ static enum xfp_status check_device(const struct disk_place *places, size_t coun
 		snprintf(options + strlen(options), sizeof options - strlen(options), "%s%s", *options ? " or " : "",
 			 places[i].option);
 	}
-	if (!xfp_free_bytes(places[first].folder, &room))
+	if (!xfp_free_bytes(places[first].folder, &disk_space))
 		return xfp_fail_errno(err, errno, "%s: cannot tell its free space", places[first].folder);
-	if (room >= need)
+	if (disk_space >= need)
 		return XFP_OK;
 	return xfp_fail(err, XFP_FAILED,
 			"%s: at least %s are needed there and %s are free: for %s; make room, or choose another place "
 			"with %s",
-			places[first].folder, xfp_human((double)need, "B", needed), xfp_human((double)room, "B", free_),
-			what, options);
+			places[first].folder, xfp_human((double)need, "B", needed),
+			xfp_human((double)disk_space, "B", free_), what, options);
 }
 
-enum xfp_status xfp_conversion_check_disk(const struct xfp_conversion *c, struct xfp_error *err)
+enum xfp_status xfp_check_disk_space(const struct xfp_conversion *c, struct xfp_error *err)
 {
 	char *folder = strndup(c->options.out, (size_t)(strrchr(c->options.out, '/') - c->options.out));
 	struct disk_place places[] = {
@@ -111,7 +107,7 @@ enum xfp_status xfp_conversion_check_disk(const struct xfp_conversion *c, struct
 	enum xfp_status status = folder ? XFP_OK : xfp_no_memory(err);
 	struct stat st;
 
-	places[0].need = xfp_conversion_least_bytes(c);
+	places[0].need = least_bytes(c);
 	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
 		if (c->units[i].done)
 			continue;

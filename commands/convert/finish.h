@@ -12,7 +12,7 @@ struct xfp_result {
 	uint64_t bytes;
 	bool unchanged; /* the bundle was there already, of the same units */
 	bool dropped;   /* --drop-cache: the artifacts are gone, */
-	uint64_t freed; /* which made this much room now */
+	uint64_t freed; /* which made this much disk space free */
 };
 
 /* Whether OUT is the bundle of just these artifacts, written by an earlier run and untouched since: then `unchanged`,

@@ -87,7 +87,7 @@ static bool find_death(const struct xfp_conversion *c, off_t offset, struct deat
 enum xfp_status xfp_make_log_explain(const struct xfp_conversion *c, off_t offset, struct xfp_error *err)
 {
 	struct death death;
-	uint64_t room;
+	uint64_t disk_space;
 
 	if (find_death(c, offset, &death))
 		return xfp_fail(err, XFP_FAILED,
@@ -95,7 +95,7 @@ enum xfp_status xfp_make_log_explain(const struct xfp_conversion *c, off_t offse
 				xfp_printable(c->ledger->units[death.unit].name).text, xfp_steps[death.step].program,
 				death.step == XFP_STAMP_CHOICE ? ", or the fit that it asked for," : "", death.text,
 				xfp_signal_remedy(death.signal), c->options.work, XFP_LOG_FILE);
-	if (xfp_free_bytes(c->options.work, &room) && room < FULL_BYTES)
+	if (xfp_free_bytes(c->options.work, &disk_space) && disk_space < FULL_BYTES)
 		return xfp_fail(err, XFP_FAILED,
 				"%s: its disk is full, so that no stage could even say what failed; make room and run "
 				"again",

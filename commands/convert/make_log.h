@@ -10,7 +10,7 @@
 /* What to do about a program that a signal ended. */
 const char *xfp_signal_remedy(int signal);
 
-/* From what make wrote into the log from `offset` on, and from the room that is left; XFP_FAILED. */
+/* From what make wrote into the log from `offset` on, and from the disk space that is left; XFP_FAILED. */
 enum xfp_status xfp_make_log_explain(const struct xfp_conversion *c, off_t offset, struct xfp_error *err);
 
 #endif

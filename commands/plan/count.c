@@ -16,13 +16,13 @@ static struct xfp_plan_group *find_group(struct xfp_plan_groups *groups, const s
 	for (unsigned i = groups->count; i-- > 0;)
 		if (groups->list[i].class_ == unit->class_ && !strcmp(groups->list[i].role, unit->role))
 			return &groups->list[i];
-	if (groups->count == groups->room) {
-		unsigned room = 2 * groups->room + 16;
+	if (groups->count == groups->capacity) {
+		unsigned capacity = 2 * groups->capacity + 16;
 
-		if (!(grown = realloc(groups->list, room * sizeof *grown)))
+		if (!(grown = realloc(groups->list, capacity * sizeof *grown)))
 			return NULL;
 		groups->list = grown;
-		groups->room = room;
+		groups->capacity = capacity;
 	}
 	groups->list[groups->count] = (struct xfp_plan_group){ .class_ = unit->class_, .role = unit->role };
 	return &groups->list[groups->count++];
@@ -148,10 +148,10 @@ uint32_t xfp_plan_known_units(const struct xfp_conversion *c)
 uint64_t xfp_plan_free_bytes(const char *path)
 {
 	char *folder = strdup(path), *slash;
-	uint64_t room = 0;
+	uint64_t disk_space = 0;
 
-	while (folder && !xfp_free_bytes(folder, &room) && strcmp(folder, "/") && (slash = strrchr(folder, '/')))
+	while (folder && !xfp_free_bytes(folder, &disk_space) && strcmp(folder, "/") && (slash = strrchr(folder, '/')))
 		slash[slash == folder] = '\0';
 	free(folder);
-	return room;
+	return disk_space;
 }

@@ -59,7 +59,7 @@ struct xfp_plan_group {
 
 struct xfp_plan_groups {
 	struct xfp_plan_group *list; /* by class, then role */
-	unsigned count, room;
+	unsigned count, capacity;
 	struct xfp_plan_group all;
 };
 

@@ -8,14 +8,14 @@ char (*xfp_table_row(struct xfp_table *table, const char *name))[XFP_TABLE_CELL]
 {
 	char(*row)[XFP_TABLE_CELL];
 
-	if (table->rows == table->room) {
-		unsigned room = 2 * table->room + 16;
-		void *grown = realloc(table->cell, room * sizeof *table->cell);
+	if (table->rows == table->capacity) {
+		unsigned capacity = 2 * table->capacity + 16;
+		void *grown = realloc(table->cell, capacity * sizeof *table->cell);
 
 		if (!grown)
 			return table->nowhere;
 		table->cell = grown;
-		table->room = room;
+		table->capacity = capacity;
 	}
 	row = table->cell[table->rows++];
 	memset(row, 0, sizeof *table->cell);
@@ -60,5 +60,5 @@ void xfp_table_print(FILE *out, struct xfp_table *table)
 		print_row(out, table, columns, width, r);
 	free(table->cell);
 	table->cell = NULL;
-	table->rows = table->room = 0;
+	table->rows = table->capacity = 0;
 }

@@ -20,7 +20,7 @@ struct xfp_table_column {
 struct xfp_table {
 	const struct xfp_table_column *column; /* up to the first without a heading */
 	char (*cell)[XFP_TABLE_COLUMNS][XFP_TABLE_CELL];
-	unsigned rows, room;
+	unsigned rows, capacity;
 	char nowhere[XFP_TABLE_COLUMNS][XFP_TABLE_CELL]; /* a row that there is no memory for */
 };
 

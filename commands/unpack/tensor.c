@@ -87,7 +87,7 @@ static bool encode(const float *w, uint64_t count, enum xfp_dtype dtype, uint8_t
 	}
 }
 
-/* Where a tensor goes, and room for a block of it. */
+/* Where a tensor goes, and a buffer for a block of it. */
 struct target {
 	const struct xfp_bundle *bundle;
 	const char *name; /* of the tensor */

@@ -62,23 +62,23 @@ struct decode_buffers {
 };
 
 static void compare_rows(struct comparison *c, const struct xfp_matrix_info *matrix, uint64_t first, uint64_t count,
-			 const struct decode_buffers *room)
+			 const struct decode_buffers *buffers)
 {
 	uint64_t cols = matrix->cols, at = matrix->expert * matrix->rows + first;
 	size_t row_bytes = cols * c->element;
 
 	if (c->source)
-		xfp_to_float(c->unit.dtype, room->raw, count * cols, room->w);
+		xfp_to_float(c->unit.dtype, buffers->raw, count * cols, buffers->w);
 	for (uint64_t r = 0; r < count; r++, at++) {
-		const float *decoded = room->decoded + r * cols;
+		const float *decoded = buffers->decoded + r * cols;
 
 		if (matrix->mode != XFP_MODE_KEEP)
 			c->wrong[at] = !all_finite(decoded, cols);
 		else if (c->source && cols)
 			c->wrong[at] = !!memcmp((const uint8_t *)matrix->index + (first + r) * row_bytes,
-						room->raw + r * row_bytes, row_bytes);
+						buffers->raw + r * row_bytes, row_bytes);
 		if (c->source && matrix->mode != XFP_MODE_KEEP)
-			c->rows[at] = xfp_row_compare(room->w + r * cols, decoded, cols);
+			c->rows[at] = xfp_row_compare(buffers->w + r * cols, decoded, cols);
 	}
 }
 
@@ -87,29 +87,29 @@ static enum xfp_status compare_block(struct comparison *c, uint64_t number, stru
 	uint64_t per_matrix = (c->unit.rows + c->block - 1) / c->block, first = number % per_matrix * c->block;
 	uint64_t count = c->unit.rows - first < c->block ? c->unit.rows - first : c->block;
 	uint64_t weights = count * c->unit.cols;
-	struct decode_buffers room = { .decoded = malloc(weights * sizeof(float) + 1) };
+	struct decode_buffers buffers = { .decoded = malloc(weights * sizeof(float) + 1) };
 	struct xfp_matrix_reader *reader = NULL;
 	struct xfp_matrix_source source;
 	struct xfp_matrix_info matrix;
 	uint32_t m = c->unit.first_matrix + (uint32_t)(number / per_matrix);
-	enum xfp_status status = room.decoded ? XFP_OK : xfp_no_memory(err);
+	enum xfp_status status = buffers.decoded ? XFP_OK : xfp_no_memory(err);
 
 	xfp_bundle_matrix(c->bundle, m, &matrix);
 	if (!status && c->source) {
-		room.w = malloc(weights * sizeof(float) + 1);
-		room.raw = malloc(weights * c->element + 1);
+		buffers.w = malloc(weights * sizeof(float) + 1);
+		buffers.raw = malloc(weights * c->element + 1);
 		source = source_of(c, &matrix);
-		if (!room.w || !room.raw)
+		if (!buffers.w || !buffers.raw)
 			status = xfp_no_memory(err);
 		else if (!(status = xfp_matrix_open(&source, &reader, err)))
-			status = xfp_matrix_read(reader, first, count, room.raw, err);
+			status = xfp_matrix_read(reader, first, count, buffers.raw, err);
 	}
-	if (!status && !(status = xfp_bundle_dequantize(c->bundle, m, first, count, XFP_FLOAT32, room.decoded, err)))
-		compare_rows(c, &matrix, first, count, &room);
+	if (!status && !(status = xfp_bundle_dequantize(c->bundle, m, first, count, XFP_FLOAT32, buffers.decoded, err)))
+		compare_rows(c, &matrix, first, count, &buffers);
 	xfp_matrix_close(reader);
-	free(room.decoded);
-	free(room.w);
-	free(room.raw);
+	free(buffers.decoded);
+	free(buffers.w);
+	free(buffers.raw);
 	return status;
 }
 
