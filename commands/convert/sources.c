@@ -18,6 +18,15 @@ static const struct xfp_ledger_file *file_of(const struct xfp_ledger *ledger, ui
 	return &ledger->files[ledger->tensors[ledger->matrices[matrix].tensor].file];
 }
 
+/* By which the manifest knows a matrix: its file, and where in it. */
+static const struct xfp_ledger_file *place_of(const struct xfp_ledger *ledger, uint32_t matrix, char region[160])
+{
+	struct xfp_matrix_source at = xfp_ledger_source(ledger, matrix);
+
+	xfp_region_format(&at, region);
+	return file_of(ledger, matrix);
+}
+
 /* ---- what is remembered ------------------------------------------------------------------------ */
 
 enum xfp_status xfp_sources_find(struct xfp_conversion *c, uint32_t number, struct xfp_error *err)
@@ -31,12 +40,9 @@ enum xfp_status xfp_sources_find(struct xfp_conversion *c, uint32_t number, stru
 	if (!state->source && !(state->source = calloc(unit->experts, sizeof *state->source)))
 		return xfp_no_memory(err);
 	for (; m < unit->experts; m++) {
-		uint32_t index = unit->first_matrix + m;
-		const struct xfp_ledger_file *file = file_of(c->ledger, index);
-		struct xfp_matrix_source at = xfp_ledger_source(c->ledger, index);
 		char region[160];
+		const struct xfp_ledger_file *file = place_of(c->ledger, unit->first_matrix + m, region);
 
-		xfp_region_format(&at, region);
 		if (!xfp_manifest_get_source(c->manifest, file->path, &file->identity, region, state->source[m]))
 			break;
 	}
@@ -159,12 +165,9 @@ enum xfp_status xfp_sources_remember(struct xfp_conversion *c, uint32_t number, 
 	state->source = source;
 	state->known = true;
 	for (uint32_t m = 0; !status && m < unit->experts; m++) {
-		uint32_t index = unit->first_matrix + m;
-		const struct xfp_ledger_file *file = file_of(c->ledger, index);
-		struct xfp_matrix_source at = xfp_ledger_source(c->ledger, index);
 		char region[160];
+		const struct xfp_ledger_file *file = place_of(c->ledger, unit->first_matrix + m, region);
 
-		xfp_region_format(&at, region);
 		status = xfp_manifest_put_source(c->manifest, file->path, &file->identity, region, source[m], err);
 	}
 	return status;
@@ -176,11 +179,9 @@ void xfp_sources_forget(struct xfp_conversion *c, uint32_t number)
 
 	c->units[number].known = false;
 	for (uint32_t m = 0; m < unit->experts; m++) {
-		uint32_t index = unit->first_matrix + m;
-		struct xfp_matrix_source at = xfp_ledger_source(c->ledger, index);
 		char region[160];
+		const struct xfp_ledger_file *file = place_of(c->ledger, unit->first_matrix + m, region);
 
-		xfp_region_format(&at, region);
-		xfp_manifest_forget_source(c->manifest, file_of(c->ledger, index)->path, region, NULL);
+		xfp_manifest_forget_source(c->manifest, file->path, region, NULL);
 	}
 }
