@@ -2,8 +2,8 @@
 /*
  * pack_fitted.h - the parts of a unit that was fitted: what all modes with an index have in common.
  *
- * Rows are read and scaled, indices packed block by block, residuals of outliers collected and written matrix by matrix.
- * What a row's indices are, and what is stored beside them, is the methods'.
+ * Rows are read and scaled, indices are packed block by block, and residuals of outliers are collected and written
+ * matrix by matrix. What a row's indices are, and what is stored beside them, is for the methods of each mode.
  */
 #ifndef XFP_PACK_FITTED_H
 #define XFP_PACK_FITTED_H
