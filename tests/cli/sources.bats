@@ -266,3 +266,22 @@ turning() { # STAGE UNIT once|always
 	[ "$then" = "$(converted m fresh.xfp --cache fresh-cache)" ]
 	xfp convert m -o out.xfp --rehash --json | grep -q '"unchanged": true'
 }
+
+# All units are then others than they should be, and the file is why.
+@test "a file that changes when all units are made: no bundle, and it is named" {
+	make_model m
+	unset XFP_WORK XFP_CACHE
+	mkdir bin
+	cat >bin/make <<-END
+		#!/bin/sh
+		status=0
+		$(command -v make) "\$@" || status=\$?
+		touch "$PWD/m/model.safetensors"
+		exit \$status
+	END
+	chmod +x bin/make
+	PATH=$PWD/bin:$PATH run -1 xfp convert m -o out.xfp -q
+	[ "$output" = "xfp convert: $PWD/m/model.safetensors: changed while it was being converted; run again" ]
+	[ ! -e out.xfp ]
+	[ "$(converted m out.xfp)" = "$(converted m fresh.xfp --cache fresh-cache)" ]
+}
