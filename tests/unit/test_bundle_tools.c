@@ -489,7 +489,7 @@ static void wrong_command_lines(void **state)
 	EXPECT(r, XFP_USAGE);
 	RUN(f, &r, xfp_main_info, "--help");
 	EXPECT(r, XFP_OK);
-	assert_memory_equal(r.out, "usage: xfp test ", 16);
+	assert_memory_equal(r.out, "usage: xfp info ", 16);
 	RUN(f, &r, xfp_main_verify, "--version");
 	EXPECT(r, XFP_OK);
 	assert_memory_equal(r.out, "xfp test (xfp) ", 15);
