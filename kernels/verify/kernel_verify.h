@@ -53,7 +53,7 @@ unsigned xfp_kernel_sets_here(void);
 /* Names with commas between them; false when one is none. */
 bool xfp_kernel_sets_parse(const char *text, unsigned *sets);
 
-/* The tables under test (kernel_verify_tables.c; the tests have a program with broken ones). */
+/* The tables under test (tables.c; the tests have a program with broken ones). */
 const struct xfp_encoder *xfp_kernel_encoder(enum xfp_kernel_set set);
 bool xfp_kernel_rows(enum xfp_kernel_set set, const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first,
 		     size_t rows, bool add, float *y, size_t stride);
