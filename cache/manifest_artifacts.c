@@ -291,7 +291,7 @@ enum xfp_status xfp_manifest_forget(struct xfp_manifest *m, const char *key, str
 	return status ? status : xfp_manifest_leave(m, drop_rows(m, key, err), err);
 }
 
-/* Ten columns from `at`: mode, k, sigma_milli, group, library, bytes, outliers, cos_median, cos_p5, error. */
+/* The first ten columns: mode, k, sigma_milli, group, library, bytes, outliers, cos_median, cos_p5, error. */
 static bool take_candidate(sqlite3_stmt *row, struct xfp_candidate *c)
 {
 	const char *name = (const char *)sqlite3_column_text(row, 0);

@@ -14,7 +14,7 @@
 struct index_parser {
 	const char *path;
 	struct xfp_json json;
-	struct pair { /* an entry while its shard has no number yet */
+	struct unplaced { /* an entry while its shard has no number yet */
 		char *tensor, *shard;
 	} * pairs;
 	uint32_t count, room;
@@ -40,7 +40,7 @@ static bool is_plain(const char *name)
 
 static enum xfp_status add_pair(struct index_parser *p, const char *tensor, const char *shard)
 {
-	struct pair *grown;
+	struct unplaced *grown;
 
 	if (!is_plain(shard))
 		return xfp_fail(
@@ -59,7 +59,7 @@ static enum xfp_status add_pair(struct index_parser *p, const char *tensor, cons
 			return no_memory(p);
 		p->pairs = grown;
 	}
-	p->pairs[p->count] = (struct pair){ strdup(tensor), strdup(shard) };
+	p->pairs[p->count] = (struct unplaced){ strdup(tensor), strdup(shard) };
 	p->count++;
 	return p->pairs[p->count - 1].tensor && p->pairs[p->count - 1].shard ? XFP_OK : no_memory(p);
 }
@@ -113,7 +113,7 @@ static enum xfp_status parse(struct index_parser *p)
 
 static int by_shard(const void *a, const void *b)
 {
-	return strcmp(((const struct pair *)a)->shard, ((const struct pair *)b)->shard);
+	return strcmp(((const struct unplaced *)a)->shard, ((const struct unplaced *)b)->shard);
 }
 
 static int by_tensor(const void *a, const void *b)
@@ -130,7 +130,7 @@ static enum xfp_status build(struct index_parser *p, struct xfp_index *index)
 		return no_memory(p);
 	qsort(p->pairs, p->count, sizeof *p->pairs, by_shard);
 	for (uint32_t i = 0; i < p->count; i++) {
-		struct pair *pair = &p->pairs[i];
+		struct unplaced *pair = &p->pairs[i];
 
 		if (!i || strcmp(index->shards[index->shard_count - 1], pair->shard)) {
 			index->shards[index->shard_count++] = pair->shard;

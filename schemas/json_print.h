@@ -25,7 +25,7 @@ struct xfp_json_field {
 
 /* Of the fields, in their order, ended by one without a name; NULL when a value is. */
 json_t *xfp_json_object(const struct xfp_json_field fields[]);
-/* XFP_JSON({ "units", json_integer(8) }, { "met", json_true() }) */
+/* XFP_JSON({ "units", json_integer(8) }, { "met", json_true() }): values are computed in no particular order. */
 #define XFP_JSON(...) xfp_json_object((const struct xfp_json_field[]){ __VA_ARGS__, { 0 } })
 
 /* Another field of an object, another piece of a list. */

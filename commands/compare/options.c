@@ -132,6 +132,7 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 				 struct xfp_compare_request *request, struct xfp_settings *settings,
 				 struct xfp_error *err)
 {
+	enum xfp_status status;
 	const struct xfp_option options[] = {
 		{ .name = "output",
 		  .letter = 'o',
@@ -176,7 +177,9 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 	};
 
 	line->options = options;
-	return xfp_command_line_parse(line, argc, argv, err);
+	status = xfp_command_line_parse(line, argc, argv, err);
+	line->options = NULL; /* the table ends here */
+	return status;
 }
 
 enum xfp_status xfp_compare_parse(int argc, char **argv, struct xfp_compare_request *request, struct xfp_error *err)

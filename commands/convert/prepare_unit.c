@@ -209,12 +209,16 @@ static enum xfp_status choose(struct planning *p, struct xfp_key *key, struct xf
 					  .parameters = &p->parameters,
 					  .policy = &p->policy,
 					  .outliers = p->state->key[XFP_STAMP_OUTLIERS] };
+	struct xfp_error why = { .text = "" };
 	enum xfp_status status;
 
 	if (!finding)
 		return xfp_no_memory(err);
 	finding->planning = p;
-	status = xfp_decide(&input, &means, finding, &p->state->choice, err);
+	/* That a fit is missing is for make to mend, and nothing to tell. */
+	status = xfp_decide(&input, &means, finding, &p->state->choice, &why);
+	if (status == XFP_FAILED)
+		xfp_fail(err, status, "%s", why.text);
 	for (int i = 0; i < XFP_FIT_EXTENDED; i++)
 		if (input.fits[i].key) {
 			p->state->nonfinite = !input.fits[i].count;

@@ -75,7 +75,7 @@ static const struct coefficients steps[XFP_STAMPS] = {
 			    .matrix = KNOWN_MATRIX,
 			    .outlier = 4 },
 	/* thread and column: w, x, value, two of the outliers; column: narrow, wide, down, balance; row: where its
-	 * outliers begin; outlier: column. Groups, libraries and samples: footprint_groups.c */
+	 * outliers begin; outlier: column. Groups, libraries and samples: groups.c */
 	[XFP_STAMP_LIBRARY] = { .fixed = 2304 * KIB,
 				.text = 3072 * KIB,
 				.thread_column = 4 + 4 + 4 + 4,
@@ -106,7 +106,7 @@ static const struct coefficients steps[XFP_STAMPS] = {
 #define MAKE_UNIT ((uint64_t)1280) /* of the make for all units: target, variables, names in its folder */
 #define SHELL_FIXED (256 * KIB)    /* runs each recipe */
 #define INSPECT_FIXED (5376 * KIB)
-#define BUNDLE_FIXED (11776 * KIB) /* libarchive and what that needs */
+#define BUNDLE_FIXED (11776 * KIB) /* libarchive and what that needs, at most */
 #define BUNDLE_BLOCKS (3 * MIB)    /* two that are copied by turns, and the MiB in which digests are checked */
 #define STRING_FIXED 24u           /* malloc's own, and rounding */
 #define TILE MIB                   /* of a reader whose rows are not contiguous (checkpoints/matrix.c) */

@@ -221,15 +221,17 @@ void xfp_report_table(FILE *out, const struct xfp_bundle *bundle)
 /* NULL: no memory. */
 static json_t *group_json(struct group *group, enum xfp_class class_)
 {
+	double median;
+
 	if (!group->median)
 		return NULL;
+	median = middle(group->median, group->units); /* which sorts them */
 	return XFP_JSON(
 		{ "class", xfp_json_text(xfp_class_name(class_)) }, { "units", json_integer(group->units) },
 		{ "weights", json_integer((json_int_t)group->weights) },
 		{ "bytes", json_integer((json_int_t)group->bytes) },
 		{ "true_bits", json_real(group->weights ? (double)group->bytes * 8 / (double)group->weights : 0) },
-		{ "outliers", json_integer((json_int_t)group->outliers) },
-		{ "cos_median", json_real(middle(group->median, group->units)) },
+		{ "outliers", json_integer((json_int_t)group->outliers) }, { "cos_median", json_real(median) },
 		{ "cos_median_least", json_real(group->median[0]) }, { "source_precision", json_integer(group->kept) },
 		{ "below_floor", json_integer(group->missed) });
 }

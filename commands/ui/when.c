@@ -2,6 +2,7 @@
 #include "commands/ui/when.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 const char *xfp_utc(int64_t seconds, char text[32])
@@ -18,5 +19,5 @@ json_t *xfp_json_time(int64_t seconds)
 {
 	char text[32];
 
-	return seconds ? json_string(xfp_utc(seconds, text)) : json_null();
+	return strcmp(xfp_utc(seconds, text), "-") ? json_string(text) : json_null();
 }

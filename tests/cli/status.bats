@@ -291,3 +291,15 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[[ $output == *"xfp convert: "*"status 1"* ]]
 	[[ $output == *'"state": "failed"'*'"message": "'* ]]
 }
+
+@test "that a fit was not there yet is no reason of what fails later" {
+	make_model m
+	xfp convert m -o out.xfp -q --mode v2
+	replace_stage xfp-bundle 'echo "xfp-bundle: no such luck" >&2
+exit 1'
+	run -1 --separate-stderr bin/xfp convert m -o out.xfp -q --mode v2a
+	[ "$stderr" = "xfp-bundle: no such luck" ]
+	xfp status out.xfp.work --json >state
+	grep -q "no such luck" state
+	run ! grep -q "not made yet" state
+}
