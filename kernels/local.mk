@@ -3,6 +3,7 @@
 # kernels/: pure computation. common/ and multiply/ are libxfp's, encode/ the tools'; verify/ proves them all.
 
 noinst_LIBRARIES += kernels/libkernels.a
+kernels_libkernels_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS)
 kernels_libkernels_a_SOURCES = \
 	kernels/encode/assign.c \
 	kernels/encode/assign.h \
@@ -45,9 +46,9 @@ kernels_libkernels_a_SOURCES = \
 if X86
 noinst_LIBRARIES += kernels/libavx2.a kernels/libavx512.a
 kernels_libavx2_a_SOURCES = kernels/encode/encode_avx2.c
-kernels_libavx2_a_CFLAGS = $(AM_CFLAGS) -mavx2 -mfma
+kernels_libavx2_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) -mavx2 -mfma
 kernels_libavx512_a_SOURCES = kernels/encode/encode_avx512.c
-kernels_libavx512_a_CFLAGS = $(AM_CFLAGS) -mavx512f -mavx512bw -mavx512dq -mavx512vl
+kernels_libavx512_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) -mavx512f -mavx512bw -mavx512dq -mavx512vl
 endif
 
 # What the runtime multiplies with, likewise; in libxfp, which has flags of its own.
