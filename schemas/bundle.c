@@ -183,13 +183,16 @@ static enum xfp_status open_source(struct writer *w, const struct extent *from, 
  * alone: SHA-256 is then of all that is written. A block is read while the one before it goes through SHA-256. */
 static enum xfp_status stream(struct writer *w, const struct extent *from, uint8_t *sha256, uint8_t xxh3[16])
 {
-	struct xfp_sha256 own, *sha = sha256 ? &own : &w->whole;
+	struct xfp_sha256 own, *sha = &w->whole;
 	XXH128_canonical_t canonical;
 	int fd;
 	enum xfp_status status = open_source(w, from, &fd);
 
 	XXH3_128bits_reset(w->xxh);
-	xfp_sha256_init(&own);
+	if (sha256) {
+		xfp_sha256_init(&own);
+		sha = &own;
+	}
 	if (!status)
 		status = xfp_pread(fd, w->block[0], block_size(from, 0), from->offset, from->path, w->err);
 	for (uint64_t done = 0, number = 0; !status && done < from->size; number++) {
