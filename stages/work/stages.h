@@ -39,7 +39,7 @@ struct xfp_step {
 	const char *stage;   /* "lloyd-fit", as events name it */
 	const char *program; /* "xfp-lloyd-fit" */
 	const char *said;    /* "lloyd-fit --extended", for people */
-	const char *stamp;   /* "more": its file is u000012-more */
+	const char *stamp;   /* "extended": its file is u000012-extended */
 	const char *target;  /* of make, likewise; NULL: made by the recipe of the choice, which asks for it */
 	const char *kind;    /* of its artifact, and that kind's version */
 	uint32_t version;

@@ -11,8 +11,8 @@
  *   u000012-outliers    (cache/seal.h) over the stamp's name, a space and the key, and a newline. make sees
  *   u000012-fit         these names and no others. A stamp exists only while its artifact does and its key
  *   u000012-library     is the current one; `xfp prepare` sees to that.
- *   u000012-more        (more: the extended fit, k = 5 and 6, where it was asked for; fit and more are
- *   u000012-more-library  of lloyd-fit, library and more-library of libfit, where the modes want them)
+ *   u000012-extended    (the extended set, k = 5 and 6, where it was asked for; fit and extended are of lloyd-fit,
+ *   u000012-extended-library  library and extended-library of libfit, where the modes want them)
  *   u000012-choice
  *   u000012-packed
  *   events              one line a step that began or ended, appended atomically, see struct xfp_event

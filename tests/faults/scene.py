@@ -98,7 +98,7 @@ class Scene:
     def keys(self, unit, options="same"):
         """{stamp: key} of one unit, in the order of its chain."""
         stamps = self.references[options][1]
-        chain = ["survey", "outliers", "fit", "library", "more", "more-library", "choice", "packed"]
+        chain = ["survey", "outliers", "fit", "library", "extended", "extended-library", "choice", "packed"]
         return {stamp: stamps[f"{unit}-{stamp}"].decode().split()[0] for stamp in chain if f"{unit}-{stamp}" in stamps}
 
     def unit_with(self, stamp, without=None):

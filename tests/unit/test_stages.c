@@ -36,6 +36,9 @@ static void rows(void **state)
 	assert_int_equal(xfp_step_extended(XFP_STAMP_FIT), XFP_STAMP_EXTENDED);
 	assert_int_equal(xfp_step_extended(XFP_STAMP_LIBRARY), XFP_STAMP_EXTENDED_LIBRARY);
 	assert_int_equal(xfp_step_extended(XFP_STAMP_PACKED), XFP_STAMPS);
+	/* Manual pages and the tests of faults name these files. */
+	assert_string_equal(xfp_steps[XFP_STAMP_EXTENDED].stamp, "extended");
+	assert_string_equal(xfp_steps[XFP_STAMP_EXTENDED_LIBRARY].stamp, "extended-library");
 }
 
 static void kinds(void **state)
