@@ -73,7 +73,7 @@ enum xfp_status xfp_write_file(const char *path, const void *data, size_t size, 
 
 /* Remove the debris of dead processes (see above) in `folder`. Pending files of other hosts, boots and
  * containers are left alone until nobody has written to them for a day. Errors are ignored: debris
- * costs room, nothing else. */
+ * costs space on the disk, nothing else. */
 void xfp_sweep_pending(const char *folder);
 /* For those who look before they remove: whether this is the name of a pending file, and whether that is debris. */
 bool xfp_pending_is_name(const char *name);

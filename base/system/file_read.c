@@ -65,19 +65,19 @@ static enum xfp_status slurp(int fd, const struct stat *st, const char *path, si
 			     struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
-	size_t used = 0, room = 4096;
+	size_t used = 0, capacity = 4096;
 	char *buf = NULL;
 
 	if (S_ISREG(st->st_mode) && (uint64_t)st->st_size > limit)
 		goto too_large;
 	if (S_ISREG(st->st_mode))
-		room = (size_t)st->st_size + 2; /* the NUL, and one more to meet the end of the file */
-	buf = malloc(room);
+		capacity = (size_t)st->st_size + 2; /* the NUL, and one more to meet the end of the file */
+	buf = malloc(capacity);
 	for (;;) {
 		ssize_t got;
 
-		if (buf && used + 1 == room) {
-			char *grown = realloc(buf, room *= 2);
+		if (buf && used + 1 == capacity) {
+			char *grown = realloc(buf, capacity *= 2);
 
 			if (!grown)
 				free(buf);
@@ -87,7 +87,7 @@ static enum xfp_status slurp(int fd, const struct stat *st, const char *path, si
 			status = xfp_no_memory_for(err, path);
 			goto done;
 		}
-		got = read(fd, buf + used, room - used - 1);
+		got = read(fd, buf + used, capacity - used - 1);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0) {

@@ -6,24 +6,24 @@
 #include <string.h>
 #include <sys/types.h>
 
-#define FIRST_ROOM 256
+#define FIRST_CAPACITY 256
 
-/* Room for `more` bytes and a NUL. */
+/* Grow the capacity to hold `more` bytes and a NUL. */
 static bool grow(struct xfp_text *text, size_t more)
 {
-	size_t room = text->room ? text->room : FIRST_ROOM;
+	size_t capacity = text->capacity ? text->capacity : FIRST_CAPACITY;
 	char *grown;
 
 	if (more > SIZE_MAX / 4 || text->size > SIZE_MAX / 4)
 		return false;
-	while (room <= text->size + more)
-		room *= 2;
-	if (room == text->room)
+	while (capacity <= text->size + more)
+		capacity *= 2;
+	if (capacity == text->capacity)
 		return true;
-	if (!(grown = realloc(text->bytes, room)))
+	if (!(grown = realloc(text->bytes, capacity)))
 		return false;
 	text->bytes = grown;
-	text->room = room;
+	text->capacity = capacity;
 	return true;
 }
 

@@ -15,7 +15,7 @@ struct xfp_text {
 	FILE *stream; /* to write to; NULL: out of memory */
 	char *bytes;  /* once it has ended: everything, and a NUL behind it */
 	size_t size;  /* without that NUL */
-	size_t room;
+	size_t capacity;
 	bool failed;
 };
 
