@@ -36,10 +36,10 @@ static enum xfp_status digest_of(int fd, uint64_t size, const struct xfp_artifac
 				 struct xfp_error *err)
 {
 	uint64_t left = size - XFP_ENVELOPE_BYTES;
-	size_t room = left < BUFFER ? left + 1 : BUFFER;
+	size_t capacity = left < BUFFER ? left + 1 : BUFFER;
 	XXH3_state_t *state = XXH3_createState();
 	enum xfp_status status = XFP_OK;
-	void *buffer = malloc(room);
+	void *buffer = malloc(capacity);
 	XXH128_canonical_t canonical;
 
 	if (!state || !buffer || XXH3_128bits_reset(state) != XXH_OK) {
@@ -47,7 +47,7 @@ static enum xfp_status digest_of(int fd, uint64_t size, const struct xfp_artifac
 		goto done;
 	}
 	for (uint64_t at = XFP_ENVELOPE_BYTES; at < size;) {
-		size_t part = size - at < room ? size - at : room;
+		size_t part = size - at < capacity ? size - at : capacity;
 
 		if ((status = read_at(fd, a, buffer, part, at, err)))
 			goto done;

@@ -17,7 +17,7 @@
 
 struct pool {
 	char *bytes;
-	size_t used, room;
+	size_t used, capacity;
 	struct xfp_ledger_text recent[RECENT];
 	unsigned next;
 	bool failed; /* out of memory, or over 4 GiB */
@@ -34,16 +34,16 @@ static struct xfp_ledger_text pool_add(struct pool *pool, const char *text)
 		pool->failed = true;
 		return at;
 	}
-	if (pool->room - pool->used < length) {
-		size_t room = (pool->used + length) * 2;
-		char *bytes = realloc(pool->bytes, room);
+	if (pool->capacity - pool->used < length) {
+		size_t capacity = (pool->used + length) * 2;
+		char *bytes = realloc(pool->bytes, capacity);
 
 		if (!bytes) {
 			pool->failed = true;
 			return at;
 		}
 		pool->bytes = bytes;
-		pool->room = room;
+		pool->capacity = capacity;
 	}
 	memcpy(pool->bytes + pool->used, text, length);
 	pool->used += length;
