@@ -162,7 +162,7 @@ static bool escape(struct xfp_json *j, char piece[4], size_t *size)
 }
 
 /* `text` NULL: only checked. */
-static bool string(struct xfp_json *j, char *text, size_t room, size_t *length)
+static bool string(struct xfp_json *j, char *text, size_t capacity, size_t *length)
 {
 	size_t stored = 0, total = 0;
 
@@ -193,7 +193,7 @@ static bool string(struct xfp_json *j, char *text, size_t room, size_t *length)
 		if (text && size == 1 && !*from)
 			return wrong(j, "a name contains NUL");
 		/* Once one character did not fit none is stored, so that the part is a prefix. */
-		if (text && stored == total && room - stored > size) {
+		if (text && stored == total && capacity - stored > size) {
 			memcpy(text + stored, from, size);
 			stored += size;
 		}
@@ -207,14 +207,14 @@ static bool string(struct xfp_json *j, char *text, size_t room, size_t *length)
 	return true;
 }
 
-bool xfp_json_string(struct xfp_json *j, char *text, size_t room, size_t *length)
+bool xfp_json_string(struct xfp_json *j, char *text, size_t capacity, size_t *length)
 {
-	return string(j, text, room, length);
+	return string(j, text, capacity, length);
 }
 
-bool xfp_json_key(struct xfp_json *j, char *text, size_t room, size_t *length)
+bool xfp_json_key(struct xfp_json *j, char *text, size_t capacity, size_t *length)
 {
-	return string(j, text, room, length) && take(j, ':', "':' is expected");
+	return string(j, text, capacity, length) && take(j, ':', "':' is expected");
 }
 
 /* ---- numbers and whatever else ------------------------------------------------------------------ */

@@ -35,11 +35,11 @@ char xfp_json_peek(struct xfp_json *j);
 bool xfp_json_open(struct xfp_json *j, char bracket);
 /* Whether another element follows; false when `bracket` closed the value (or after an error). */
 bool xfp_json_next(struct xfp_json *j, char bracket);
-/* A string, decoded. At most room - 1 bytes are stored, NUL-terminated; `length` is that of the whole,
- * so a longer one can be told. One that contains NUL is refused. */
-bool xfp_json_string(struct xfp_json *j, char *text, size_t room, size_t *length);
+/* A string, decoded. At most capacity - 1 bytes are stored, NUL-terminated; `length` is that of the
+ * whole, so a longer one can be told. One that contains NUL is refused. */
+bool xfp_json_string(struct xfp_json *j, char *text, size_t capacity, size_t *length);
 /* Such a string and the colon after it. */
-bool xfp_json_key(struct xfp_json *j, char *text, size_t room, size_t *length);
+bool xfp_json_key(struct xfp_json *j, char *text, size_t capacity, size_t *length);
 /* An integer without sign, fraction and exponent. */
 bool xfp_json_u64(struct xfp_json *j, uint64_t *value);
 /* Any value. */

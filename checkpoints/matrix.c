@@ -197,7 +197,7 @@ static enum xfp_status read_tiles(struct xfp_matrix_reader *r, uint64_t first, u
 	uint64_t line_stride = transposed ? v->col_stride : v->row_stride;
 	uint64_t length = transposed ? count : v->cols, lines = transposed ? v->cols : count;
 	uint64_t start = v->base + first * v->row_stride;
-	uint64_t room = TILE_BYTES / r->element, run = 1, span, pitch;
+	uint64_t capacity = TILE_BYTES / r->element, run = 1, span, pitch;
 	uint64_t most = (transposed ? COLUMN_BYTES : ROW_BYTES) / r->element;
 	enum xfp_status status;
 
@@ -209,7 +209,7 @@ static enum xfp_status read_tiles(struct xfp_matrix_reader *r, uint64_t first, u
 	pitch = line_stride >= span && line_stride <= 2 * span ? line_stride : span + PAD_BYTES / r->element;
 	for (uint64_t line = 0; line < lines;) {
 		/* The last line needs only its span, so that a pitch never makes a read pass the matrix. */
-		struct tile t = { .lines = at_most(lines - line, (room - span) / pitch + 1),
+		struct tile t = { .lines = at_most(lines - line, (capacity - span) / pitch + 1),
 				  .stride = stride,
 				  .pitch = pitch };
 

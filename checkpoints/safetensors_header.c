@@ -18,7 +18,7 @@ struct header_parser {
 	const char *path;
 	struct xfp_json json;
 	struct xfp_source_tensor *tensors; /* offset: BEGIN, bytes: END until the layout is checked */
-	uint32_t count, room;
+	uint32_t count, capacity;
 	struct xfp_error *err;
 };
 
@@ -152,9 +152,9 @@ static enum xfp_status add_tensor(struct header_parser *p, const char *name, siz
 		return xfp_fail(p->err, XFP_BAD_INPUT,
 				"%s: tensor %s: its name has %zu bytes, more than the %d supported", p->path,
 				xfp_printable(name).text, length, XFP_MAX_NAME);
-	if (p->count == p->room) {
-		p->room = p->room ? p->room * 2 : 64;
-		grown = realloc(p->tensors, p->room * sizeof *grown);
+	if (p->count == p->capacity) {
+		p->capacity = p->capacity ? p->capacity * 2 : 64;
+		grown = realloc(p->tensors, p->capacity * sizeof *grown);
 		if (!grown)
 			return xfp_no_memory_for(p->err, p->path);
 		p->tensors = grown;

@@ -17,7 +17,7 @@ struct index_parser {
 	struct unplaced { /* an entry while its shard has no number yet */
 		char *tensor, *shard;
 	} * pairs;
-	uint32_t count, room;
+	uint32_t count, capacity;
 	struct xfp_error *err;
 };
 
@@ -52,9 +52,9 @@ static enum xfp_status add_pair(struct index_parser *p, const char *tensor, cons
 		return xfp_fail(p->err, XFP_BAD_INPUT,
 				"%s: tensor %s: the index points to %s, which is no safetensors file; not supported",
 				p->path, xfp_printable(tensor).text, xfp_printable(shard).text);
-	if (p->count == p->room) {
-		p->room = p->room ? p->room * 2 : 64;
-		grown = realloc(p->pairs, p->room * sizeof *grown);
+	if (p->count == p->capacity) {
+		p->capacity = p->capacity ? p->capacity * 2 : 64;
+		grown = realloc(p->pairs, p->capacity * sizeof *grown);
 		if (!grown)
 			return no_memory(p);
 		p->pairs = grown;
