@@ -12,10 +12,10 @@
 /* All strings of a census, freed together. */
 struct xfp_census_text {
 	struct xfp_census_text *next;
-	size_t used, room;
+	size_t used, capacity;
 	char bytes[];
 };
-#define TEXT_ROOM ((size_t)1 << 18)
+#define TEXT_CAPACITY ((size_t)1 << 18)
 
 #define NONE UINT32_MAX
 
@@ -28,13 +28,13 @@ static const char select_uses[] =
 struct taking {
 	struct xfp_census *c;
 	struct xfp_manifest *m;
-	uint32_t item_room, run_room, other_room;
+	uint32_t item_capacity, run_capacity, other_capacity;
 	uint32_t files, next; /* items with a file; where among them the rows are */
-	uint32_t inputs, input_room;
+	uint32_t inputs, input_capacity;
 	uint32_t at;    /* number of the run whose units are read */
 	uint32_t *seen; /* [items] 1 + the run that was last found to use it */
 	struct use *uses;
-	uint32_t use_count, use_room;
+	uint32_t use_count, use_capacity;
 	bool failed; /* out of memory */
 };
 
@@ -53,14 +53,14 @@ static const char *keep(struct taking *t, const char *text)
 
 	if (size <= 1)
 		return "";
-	if (!block || block->room - block->used < size) {
-		size_t room = size > TEXT_ROOM ? size : TEXT_ROOM;
+	if (!block || block->capacity - block->used < size) {
+		size_t capacity = size > TEXT_CAPACITY ? size : TEXT_CAPACITY;
 
-		if (!(block = malloc(sizeof *block + room))) {
+		if (!(block = malloc(sizeof *block + capacity))) {
 			t->failed = true;
 			return "";
 		}
-		*block = (struct xfp_census_text){ .next = t->c->text, .room = room };
+		*block = (struct xfp_census_text){ .next = t->c->text, .capacity = capacity };
 		t->c->text = block;
 	}
 	kept = memcpy(block->bytes + block->used, text, size);
@@ -69,18 +69,18 @@ static const char *keep(struct taking *t, const char *text)
 }
 
 /* One more element of an array, zeroed; NULL when out of memory. */
-static void *grow(struct taking *t, void **array, uint32_t *count, uint32_t *room, size_t size)
+static void *grow(struct taking *t, void **array, uint32_t *count, uint32_t *capacity, size_t size)
 {
-	if (*count == *room) {
-		uint32_t more = *room ? *room * 2 : 256;
-		void *grown = *count < UINT32_MAX / 2 ? realloc(*array, more * size) : NULL;
+	if (*count == *capacity) {
+		uint32_t larger = *capacity ? *capacity * 2 : 256;
+		void *grown = *count < UINT32_MAX / 2 ? realloc(*array, larger * size) : NULL;
 
 		if (!grown) {
 			t->failed = true;
 			return NULL;
 		}
 		*array = grown;
-		*room = more;
+		*capacity = larger;
 	}
 	return memset((char *)*array + (*count)++ * size, 0, size);
 }
@@ -95,7 +95,7 @@ static enum xfp_status note_entry(const struct xfp_store_entry *entry, void *con
 	struct xfp_census_item *item;
 
 	if (entry->what == XFP_STORE_ARTIFACT) {
-		item = grow(t, (void **)&c->items, &c->count, &t->item_room, sizeof *item);
+		item = grow(t, (void **)&c->items, &c->count, &t->item_capacity, sizeof *item);
 		if (!item)
 			return no_memory(err);
 		memcpy(item->key, entry->key, sizeof item->key);
@@ -105,7 +105,7 @@ static enum xfp_status note_entry(const struct xfp_store_entry *entry, void *con
 		item->there = true;
 		return XFP_OK;
 	}
-	other = grow(t, (void **)&c->others, &c->other_count, &t->other_room, sizeof *other);
+	other = grow(t, (void **)&c->others, &c->other_count, &t->other_capacity, sizeof *other);
 	if (!other)
 		return no_memory(err);
 	*other = (struct xfp_census_other){ entry->what, keep(t, entry->path), entry->bytes };
@@ -181,7 +181,7 @@ static void note_artifact(struct taking *t, sqlite3_stmt *row)
 	if (t->next < t->files && !strcmp(c->items[t->next].key, key)) {
 		item = &c->items[t->next];
 	} else {
-		if (!(item = grow(t, (void **)&c->items, &c->count, &t->item_room, sizeof *item)))
+		if (!(item = grow(t, (void **)&c->items, &c->count, &t->item_capacity, sizeof *item)))
 			return;
 		memcpy(item->key, key, sizeof item->key);
 		item->bytes = (uint64_t)sqlite3_column_int64(row, 3);
@@ -208,7 +208,7 @@ static void note_input(struct taking *t, sqlite3_stmt *row)
 
 	if (from == NONE || to == NONE)
 		return;
-	if (!(slot = grow(t, (void **)&t->c->input, &t->inputs, &t->input_room, sizeof *slot)))
+	if (!(slot = grow(t, (void **)&t->c->input, &t->inputs, &t->input_capacity, sizeof *slot)))
 		return;
 	*slot = to;
 	if (!t->c->items[from].inputs++)
@@ -234,7 +234,7 @@ static bool is_gone(const char *output)
 static void note_run(struct taking *t, sqlite3_stmt *row)
 {
 	struct xfp_census *c = t->c;
-	struct xfp_census_run *run = grow(t, (void **)&c->runs, &c->run_count, &t->run_room, sizeof *run);
+	struct xfp_census_run *run = grow(t, (void **)&c->runs, &c->run_count, &t->run_capacity, sizeof *run);
 
 	if (!run)
 		return;
@@ -266,7 +266,7 @@ static void use(struct taking *t, uint32_t number)
 	if (t->seen[number] == t->at + 1)
 		return;
 	t->seen[number] = t->at + 1;
-	if (!(one = grow(t, (void **)&t->uses, &t->use_count, &t->use_room, sizeof *one)))
+	if (!(one = grow(t, (void **)&t->uses, &t->use_count, &t->use_capacity, sizeof *one)))
 		return;
 	*one = (struct use){ number, t->at };
 	item->runs++;

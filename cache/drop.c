@@ -13,14 +13,14 @@
 
 enum xfp_status xfp_key_list_add(struct xfp_key_list *list, const char *key, struct xfp_error *err)
 {
-	if (list->count == list->room) {
-		size_t room = list->room ? list->room * 2 : 256;
-		void *grown = realloc(list->key, room * sizeof *list->key);
+	if (list->count == list->capacity) {
+		size_t capacity = list->capacity ? list->capacity * 2 : 256;
+		void *grown = realloc(list->key, capacity * sizeof *list->key);
 
 		if (!grown)
 			return xfp_no_memory(err);
 		list->key = grown;
-		list->room = room;
+		list->capacity = capacity;
 	}
 	strncpy(list->key[list->count], key, 32);
 	list->key[list->count++][32] = '\0';

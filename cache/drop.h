@@ -14,7 +14,7 @@
 /* Keys, ascending. */
 struct xfp_key_list {
 	char (*key)[33];
-	size_t count, room;
+	size_t count, capacity;
 };
 enum xfp_status xfp_key_list_add(struct xfp_key_list *list, const char *key, struct xfp_error *err);
 void xfp_key_list_sort(struct xfp_key_list *list);

@@ -15,7 +15,7 @@
 
 #define PATIENCE_S 10
 #define LONGEST 65536
-#define WHO 640 /* room for who has it */
+#define WHO 640 /* bytes for the text that says who has it */
 
 /* ---- who has it -------------------------------------------------------------------------------- */
 

@@ -85,19 +85,19 @@ static char *common_columns(struct xfp_manifest *m, const char *table)
 }
 
 /* Rows that were copied, or -1 with the reason in `why`. */
-static int64_t copy_table(struct xfp_manifest *m, const char *table, char *why, size_t room)
+static int64_t copy_table(struct xfp_manifest *m, const char *table, char *why, size_t capacity)
 {
 	char *columns = common_columns(m, table), *sql = NULL;
 	int64_t count = -1;
 
 	if (!columns)
-		snprintf(why, room, "%s: %s", table,
+		snprintf(why, capacity, "%s: %s", table,
 			 sqlite3_errcode(m->db) == SQLITE_DONE ? "no such table there" : sqlite3_errmsg(m->db));
 	else if (!(sql = xfp_formatted("SAVEPOINT old; INSERT INTO main.%s (%s) SELECT %s FROM old.%s", table, columns,
 				       columns, table)))
-		snprintf(why, room, "out of memory");
+		snprintf(why, capacity, "out of memory");
 	else if (sqlite3_exec(m->db, sql, NULL, NULL, NULL) != SQLITE_OK)
-		snprintf(why, room, "%s: %s", table, sqlite3_errmsg(m->db));
+		snprintf(why, capacity, "%s: %s", table, sqlite3_errmsg(m->db));
 	else
 		count = sqlite3_changes(m->db);
 	if (sql)
@@ -108,13 +108,13 @@ static int64_t copy_table(struct xfp_manifest *m, const char *table, char *why, 
 }
 
 /* What belongs together is taken over together or not at all. */
-static uint64_t copy_tables(struct xfp_manifest *m, const char *const *tables, char *lost, size_t room)
+static uint64_t copy_tables(struct xfp_manifest *m, const char *const *tables, char *lost, size_t capacity)
 {
 	int64_t first = 0;
 
 	sqlite3_exec(m->db, "SAVEPOINT whole", NULL, NULL, NULL);
 	for (size_t i = 0; tables[i]; i++) {
-		int64_t count = copy_table(m, tables[i], lost, room);
+		int64_t count = copy_table(m, tables[i], lost, capacity);
 
 		if (count < 0) {
 			sqlite3_exec(m->db, "ROLLBACK TO whole; RELEASE whole", NULL, NULL, NULL);
@@ -132,22 +132,22 @@ static void take_over(struct building *b, const char *old)
 	static const char *const runs[] = { "runs", "run_units", "bundles", NULL };
 	static const char *const sources[] = { "source_files", "sources", NULL };
 	char *sql = sqlite3_mprintf("ATTACH %Q AS old", old), *lost = b->result->lost;
-	size_t room = sizeof b->result->lost, used;
+	size_t capacity = sizeof b->result->lost, used;
 
 	if (!sql || sqlite3_exec(b->m->db, sql, NULL, NULL, NULL) != SQLITE_OK ||
 	    sqlite3_exec(b->m->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
-		snprintf(lost, room, "%s", sqlite3_errmsg(b->m->db));
+		snprintf(lost, capacity, "%s", sqlite3_errmsg(b->m->db));
 		goto done;
 	}
-	b->result->runs = copy_tables(b->m, runs, lost, room);
+	b->result->runs = copy_tables(b->m, runs, lost, capacity);
 	used = strlen(lost);
 	if (used)
-		used += (size_t)snprintf(lost + used, room - used, "; ");
-	b->result->sources = copy_tables(b->m, sources, lost + used, room - used);
+		used += (size_t)snprintf(lost + used, capacity - used, "; ");
+	b->result->sources = copy_tables(b->m, sources, lost + used, capacity - used);
 	if (used && !lost[used])
 		lost[used - 2] = 0;
 	if (sqlite3_exec(b->m->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
-		snprintf(lost, room, "%s", sqlite3_errmsg(b->m->db));
+		snprintf(lost, capacity, "%s", sqlite3_errmsg(b->m->db));
 done:
 	sqlite3_free(sql);
 	sqlite3_exec(b->m->db, "DETACH old", NULL, NULL, NULL);

@@ -15,7 +15,7 @@
 
 struct names {
 	char **name;
-	size_t count, room;
+	size_t count, capacity;
 };
 
 static void free_names(struct names *names)
@@ -28,14 +28,14 @@ static void free_names(struct names *names)
 
 static bool add_name(struct names *names, const char *name)
 {
-	if (names->count == names->room) {
-		size_t room = names->room ? names->room * 2 : 64;
-		char **grown = realloc(names->name, room * sizeof *grown);
+	if (names->count == names->capacity) {
+		size_t capacity = names->capacity ? names->capacity * 2 : 64;
+		char **grown = realloc(names->name, capacity * sizeof *grown);
 
 		if (!grown)
 			return false;
 		names->name = grown;
-		names->room = room;
+		names->capacity = capacity;
 	}
 	if (!(names->name[names->count] = strdup(name)))
 		return false;
