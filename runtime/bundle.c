@@ -80,7 +80,7 @@ static enum xfp_status small_member(const struct xfp_bundle *bundle, uint64_t of
 	return XFP_OK;
 }
 
-/* Find json and index. Both, with what surrounds them, must leave room for the tail. */
+/* Find json and index. Both, with what surrounds them, must leave space for the tail. */
 static enum xfp_status find_front(struct xfp_bundle *bundle, struct xfp_error *err)
 {
 	uint64_t content, end;

@@ -75,9 +75,9 @@ enum xfp_status xfp_bundle_check_header(struct xfp_bundle *bundle, struct xfp_er
 /* The next string of the table, of which `end` bytes are spoken for. */
 static bool take_string(const struct xfp_bundle *bundle, struct xfp_idx_string string, uint32_t *end)
 {
-	uint32_t room = xfp_bundle_count(bundle, XFP_TABLE_STRINGS) - *end;
+	uint32_t left = xfp_bundle_count(bundle, XFP_TABLE_STRINGS) - *end;
 
-	if (string.offset != *end || string.length >= room || bundle->strings[*end + string.length] ||
+	if (string.offset != *end || string.length >= left || bundle->strings[*end + string.length] ||
 	    !xfp_utf8_valid(bundle->strings + *end, string.length))
 		return false;
 	*end += string.length + 1;

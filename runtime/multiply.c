@@ -33,7 +33,7 @@ struct batch {
 	unsigned vectors; /* the batch that prepares them: this one, or one before it with the same */
 	bool decoded;
 	struct xfp_matvec_x x;
-	void *room;
+	void *buffer;
 };
 
 struct round {
@@ -163,7 +163,7 @@ static void prepare(void *context, unsigned thread, size_t number)
 		return;
 	xfp_matvec_x_init(&batch->x, layout_of(batch), batch->w.cols, batch->count, (int)round->x->type,
 			  gather(round, batch, (uint8_t *)xfp_team_own(round->team, thread) + round->gathered_at),
-			  batch->w.cols, down ? down + batch->w.first_column : NULL, batch->room);
+			  batch->w.cols, down ? down + batch->w.first_column : NULL, batch->buffer);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------- */
@@ -302,7 +302,7 @@ static void lay_out(struct round *round, size_t *shared, size_t *own)
 	*own = *own > gathered ? *own : gathered;
 }
 
-static void give_rooms(struct round *round)
+static void give_buffers(struct round *round)
 {
 	uint8_t *at = xfp_team_shared(round->team);
 
@@ -311,7 +311,7 @@ static void give_rooms(struct round *round)
 
 		if (batch->vectors != b)
 			continue;
-		batch->room = at;
+		batch->buffer = at;
 		at += xfp_align(xfp_matvec_x_bytes(layout_of(batch), batch->w.cols, batch->count), 64);
 	}
 }
@@ -326,7 +326,7 @@ static enum xfp_status run_round(struct round *round)
 	lay_out(round, &shared, &own);
 	if ((status = xfp_team_enter(round->team, shared, own, round->err)))
 		return status;
-	give_rooms(round);
+	give_buffers(round);
 	xfp_team_run(round->team, round->batch_count, prepare, round);
 	xfp_team_run(round->team, (rows + round->block - 1) / round->block, multiply_rows, round);
 	xfp_team_leave(round->team);

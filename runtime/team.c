@@ -46,8 +46,8 @@ struct xfp_team {
 	atomic_bool waiting;         /* for them, asleep */
 	struct team_member *members; /* [threads - 1] */
 
-	uint8_t *room;
-	size_t room_bytes, shared, own;
+	uint8_t *memory;
+	size_t memory_bytes, shared, own;
 };
 
 /* A member may join while a task is open. Once it is closed, and those who joined have left, it is done: nobody waits
@@ -189,7 +189,7 @@ void xfp_team_run(struct xfp_team *team, size_t items, void (*item)(void *contex
 	await_members(team);
 }
 
-/* ---- room ---------------------------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------------------------------- */
 
 enum xfp_status xfp_team_enter(struct xfp_team *team, size_t shared, size_t own, struct xfp_error *err)
 {
@@ -201,14 +201,14 @@ enum xfp_status xfp_team_enter(struct xfp_team *team, size_t shared, size_t own,
 	own = xfp_align(own, ALIGN);
 	bytes = shared + own * team->threads;
 	pthread_mutex_lock(&team->call);
-	if (bytes > team->room_bytes) {
-		free(team->room);
-		team->room_bytes = 0;
-		if (!(team->room = aligned_alloc(ALIGN, bytes))) {
+	if (bytes > team->memory_bytes) {
+		free(team->memory);
+		team->memory_bytes = 0;
+		if (!(team->memory = aligned_alloc(ALIGN, bytes))) {
 			pthread_mutex_unlock(&team->call);
 			return xfp_no_memory(err);
 		}
-		team->room_bytes = bytes;
+		team->memory_bytes = bytes;
 	}
 	team->shared = shared;
 	team->own = own;
@@ -222,12 +222,12 @@ void xfp_team_leave(struct xfp_team *team)
 
 void *xfp_team_shared(const struct xfp_team *team)
 {
-	return team->room;
+	return team->memory;
 }
 
 void *xfp_team_own(const struct xfp_team *team, unsigned thread)
 {
-	return team->room + team->shared + team->own * thread;
+	return team->memory + team->shared + team->own * thread;
 }
 
 unsigned xfp_team_threads(const struct xfp_team *team)
@@ -263,7 +263,7 @@ static void dissolve(struct xfp_team *team, unsigned started)
 	pthread_mutex_destroy(&team->lock);
 	pthread_mutex_destroy(&team->call);
 	free(team->members);
-	free(team->room);
+	free(team->memory);
 	free(team);
 }
 
