@@ -18,7 +18,7 @@ struct xfp_quantizer {
 };
 void xfp_quantizer_init(struct xfp_quantizer *quantizer, unsigned k, const uint16_t *codebook);
 
-/* A padded row as the nearest entries (padded too), or as their indices (room for xfp_padded(cols)). */
+/* A padded row as the nearest entries (padded too), or as their indices (a buffer of xfp_padded(cols)). */
 void xfp_assign(const struct xfp_quantizer *quantizer, const float *x, size_t cols, float *value);
 void xfp_assign_index(const struct xfp_quantizer *quantizer, const float *x, size_t cols, uint8_t *index);
 

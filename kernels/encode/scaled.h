@@ -211,8 +211,8 @@ struct xfp_scaled_codes {
 void xfp_scaled_fit_row(const struct xfp_scaled_library *library, const struct xfp_scaled_row *row,
 			const struct xfp_scaled_codes *codes);
 
-/* What codes make of a padded row, marked weights too: indices (room for xfp_padded(cols)) and what they decode to
- * (padded). Either may be NULL. */
+/* What codes make of a padded row, marked weights too: indices (a buffer of xfp_padded(cols)) and what they decode
+ * to (padded). Either may be NULL. */
 void xfp_scaled_assign_row(const struct xfp_scaled_library *library, const struct xfp_scaled_codes *codes,
 			   const float *x, size_t cols, unsigned length, uint8_t *index, float *value);
 

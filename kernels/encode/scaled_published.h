@@ -22,7 +22,8 @@ void xfp_scaled_published_row(unsigned k, unsigned rounds, const float *x, size_
 			      const uint32_t *marked, size_t marks, float *codebook, uint16_t *scale,
 			      uint16_t *midpoint);
 
-/* The library of `count` codebooks, f32 and as it is stored. Room for `count` doubles and size * (2^k + 1). */
+/* The library of `count` codebooks, f32 and as it is stored. `buffer` holds count + size * (2^k + 1)
+ * doubles. */
 void xfp_scaled_published_library(unsigned k, unsigned size, unsigned rounds, const float *codebook, size_t count,
 				  double *buffer, float *library, uint16_t *entries);
 

@@ -97,7 +97,7 @@ struct xfp_matvec_x {
 };
 
 /* `count` vectors, up to XFP_MAX_BATCH, of a dtype of base/dtype.h (F32, F16 or BF16), `stride` elements apart.
- * `down`: xfp_balance_down of every column, or NULL. Room is aligned to 64 bytes. */
+ * `down`: xfp_balance_down of every column, or NULL. `buffer` is aligned to 64 bytes. */
 size_t xfp_matvec_x_bytes(unsigned k, size_t cols, unsigned count);
 void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned count, int dtype, const void *source,
 		       size_t stride, const float *down, void *buffer);

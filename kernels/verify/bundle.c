@@ -142,12 +142,12 @@ static void multiply(const struct xfp_row_range *range)
 static void judge(struct bundle_run *run, struct unit_tally *tally)
 {
 	char *text = tally->failures[tally->failed < XFP_KEPT_FAILURES ? tally->failed : XFP_KEPT_FAILURES - 1];
-	const size_t room_left = sizeof *tally->failures;
+	const size_t capacity = sizeof *tally->failures;
 	bool failed = true;
 
 	tally->trials++;
 	if (run->signal || run->refused) {
-		snprintf(text, room_left, "%s %s, expert %u, M = %u: %s", run->unit.name, run->unit.role,
+		snprintf(text, capacity, "%s %s, expert %u, M = %u: %s", run->unit.name, run->unit.role,
 			 run->matrix.expert, run->x.count, run->signal ? run->signal : "outliers are refused");
 		tally->failed++;
 		return;
@@ -166,7 +166,7 @@ static void judge(struct bundle_run *run, struct unit_tally *tally)
 				 : isfinite(got);
 		if (!failed)
 			continue;
-		snprintf(text, room_left, "%s %s, expert %u, M = %u: row %zu of vector %zu is %.9g, not %.9g (%.3g)",
+		snprintf(text, capacity, "%s %s, expert %u, M = %u: row %zu of vector %zu is %.9g, not %.9g (%.3g)",
 			 run->unit.name, run->unit.role, run->matrix.expert, run->x.count, r, m, (double)got, expected,
 			 most);
 		tally->failed++;

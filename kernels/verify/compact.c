@@ -8,8 +8,8 @@
 #include "kernels/encode/compact.h"
 #include "kernels/verify/kernel_verify.h"
 
-/* Room for `count` groups. */
-static struct xfp_compact_groups groups_room(struct xfp_trial *trial, unsigned group, size_t count)
+/* Buffers for `count` groups. */
+static struct xfp_compact_groups new_groups(struct xfp_trial *trial, unsigned group, size_t count)
 {
 	return (struct xfp_compact_groups){
 		.group = group,
@@ -66,7 +66,7 @@ static void load(struct xfp_trial *trial)
 	xfp_trial_shape(trial, "%zu columns in groups of %u%s", cols, group, marked ? ", some marked" : "");
 	trial->weights = (double)cols;
 	xfp_trial_seal(trial);
-	to = groups_room(trial, group, first + count);
+	to = new_groups(trial, group, first + count);
 	while (xfp_trial_again(trial))
 		encoder->load(&to, first, x, marked, cols, row);
 	xfp_trial_floats(trial, "y", to.y + before, count * group);
@@ -109,7 +109,7 @@ static void assign(struct xfp_trial *trial)
 
 	first = first < all ? first : 0;
 	count = all - first;
-	groups = groups_room(trial, group, all);
+	groups = new_groups(trial, group, all);
 	xfp_encoder_plain.compact->load(&groups, 0, x, marked, cols, xfp_compact_row(46));
 	book = make_book(trial, group, &groups, all);
 	xfp_trial_shape(trial, "%zu groups of %u from %zu, %u entries%s", count, group, first, book->library.entries,

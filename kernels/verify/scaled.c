@@ -46,8 +46,8 @@ static struct group_inputs make_group(struct xfp_trial *trial)
 }
 
 /* A group as xfp_scaled_row_load gives it to a kernel: its counts are to be filled in. */
-static struct xfp_scaled_group *group_room(struct xfp_trial *trial, const struct group_inputs *in, bool fine,
-					   float **centred)
+static struct xfp_scaled_group *new_group(struct xfp_trial *trial, const struct group_inputs *in, bool fine,
+					  float **centred)
 {
 	struct xfp_scaled_group *group = xfp_trial_buffer(trial, "group", sizeof *group, sizeof(void *));
 
@@ -79,7 +79,7 @@ static void load(struct xfp_trial *trial)
 
 	trial->weights = (double)in.count;
 	xfp_trial_seal(trial);
-	group = group_room(trial, &in, trial->op->kind, &centred);
+	group = new_group(trial, &in, trial->op->kind, &centred);
 	while (xfp_trial_again(trial))
 		encoder->load(group, in.x, in.keep, centred);
 	record_group(trial, group);
@@ -90,7 +90,7 @@ static struct xfp_scaled_group *loaded_group(struct xfp_trial *trial)
 {
 	struct group_inputs in = make_group(trial);
 	float *centred;
-	struct xfp_scaled_group *group = group_room(trial, &in, xfp_scaled_fine(trial->op->k), &centred);
+	struct xfp_scaled_group *group = new_group(trial, &in, xfp_scaled_fine(trial->op->k), &centred);
 
 	trial->weights = (double)in.count;
 	xfp_encoder_plain.scaled->load(group, in.x, in.keep, centred);
