@@ -18,11 +18,11 @@ struct codebook_fit {
 	bool optimal;
 	int start;
 	unsigned rounds;
-	struct codebook_buffers *rooms; /* one a thread */
+	struct codebook_buffers *buffers; /* one a thread */
 	int threads;
 };
 
-/* One thread's room for a row, all padded. */
+/* One thread's buffers for a row, all padded. */
 struct codebook_buffers {
 	struct xfp_lloyd_row *lloyd;
 	struct xfp_optimal_buffers *optimal; /* where that is asked for */
@@ -30,30 +30,31 @@ struct codebook_buffers {
 	float *marked_w, *marked_x; /* of the outliers, in their order */
 };
 
-static void room_free(struct codebook_buffers *room)
+static void buffers_free(struct codebook_buffers *buffers)
 {
-	free(room->lloyd);
-	free(room->optimal);
-	free(room->w);
-	free(room->x);
-	free(room->value);
-	free(room->marked_w);
-	free(room->marked_x);
+	free(buffers->lloyd);
+	free(buffers->optimal);
+	free(buffers->w);
+	free(buffers->x);
+	free(buffers->value);
+	free(buffers->marked_w);
+	free(buffers->marked_x);
 }
 
-static bool room_init(struct codebook_buffers *room, uint64_t cols, bool optimal)
+static bool buffers_init(struct codebook_buffers *buffers, uint64_t cols, bool optimal)
 {
-	if (optimal && !(room->optimal = malloc(sizeof *room->optimal)))
+	if (optimal && !(buffers->optimal = malloc(sizeof *buffers->optimal)))
 		return false;
-	room->lloyd = aligned_alloc(64, xfp_align(sizeof *room->lloyd, 64));
-	room->w = xfp_row_new(cols);
-	room->x = xfp_row_new(cols);
-	room->value = xfp_row_new(cols);
-	room->marked_w = xfp_row_new(cols);
-	room->marked_x = xfp_row_new(cols);
-	if (!room->lloyd || !room->w || !room->x || !room->value || !room->marked_w || !room->marked_x)
+	buffers->lloyd = aligned_alloc(64, xfp_align(sizeof *buffers->lloyd, 64));
+	buffers->w = xfp_row_new(cols);
+	buffers->x = xfp_row_new(cols);
+	buffers->value = xfp_row_new(cols);
+	buffers->marked_w = xfp_row_new(cols);
+	buffers->marked_x = xfp_row_new(cols);
+	if (!buffers->lloyd || !buffers->w || !buffers->x || !buffers->value || !buffers->marked_w ||
+	    !buffers->marked_x)
 		return false;
-	xfp_lloyd_init(room->lloyd);
+	xfp_lloyd_init(buffers->lloyd);
 	return true;
 }
 
@@ -65,30 +66,31 @@ struct codebook_row {
 };
 
 /* Outliers are zeros in w and x until they are measured by themselves. */
-static void set_outliers_aside(const struct codebook_row *row, struct codebook_buffers *room)
+static void set_outliers_aside(const struct codebook_row *row, struct codebook_buffers *buffers)
 {
 	for (uint64_t i = 0; i < row->outliers; i++) {
 		uint32_t c = row->column[i];
 
-		room->marked_w[i] = room->w[c];
-		room->marked_x[i] = room->x[c];
-		room->w[c] = room->x[c] = 0;
+		buffers->marked_w[i] = buffers->w[c];
+		buffers->marked_x[i] = buffers->x[c];
+		buffers->w[c] = buffers->x[c] = 0;
 	}
 }
 
 /* In units of 2^-s, where undoing the exponent rounds nothing. */
 static struct xfp_row_error measure(const struct xfp_fitting *fitting, const struct codebook_row *row,
-				    struct codebook_buffers *room, const struct xfp_quantizer *quantizer)
+				    struct codebook_buffers *buffers, const struct xfp_quantizer *quantizer)
 {
-	struct xfp_row_sums sums = xfp_quantized_sums(quantizer, room->x, fitting->down, room->w, fitting->known.cols);
+	struct xfp_row_sums sums =
+		xfp_quantized_sums(quantizer, buffers->x, fitting->down, buffers->w, fitting->known.cols);
 	float nothing = xfp_nearest(quantizer, 0);
 
 	for (uint64_t i = 0; i < row->outliers; i++) {
-		float x = room->marked_x[i], value = xfp_nearest(quantizer, x), d;
+		float x = buffers->marked_x[i], value = xfp_nearest(quantizer, x), d;
 		float down = fitting->down[row->column[i]], none = nothing * down;
 
 		value = (value + xfp_half_to_float(xfp_residual(x, value))) * down;
-		d = room->marked_w[i] - value;
+		d = buffers->marked_w[i] - value;
 		sums.error += (double)d * d - (double)none * none;
 		sums.square += (double)value * value - (double)none * none;
 	}
@@ -100,19 +102,19 @@ static struct xfp_row_error measure(const struct xfp_fitting *fitting, const str
 
 /* The same where it may round: of the weights as they are. */
 static struct xfp_row_error measure_wide(const struct xfp_fitting *fitting, const struct codebook_row *row,
-					 struct codebook_buffers *room, const struct xfp_quantizer *quantizer)
+					 struct codebook_buffers *buffers, const struct xfp_quantizer *quantizer)
 {
 	uint64_t cols = fitting->known.cols;
 
-	xfp_assign(quantizer, room->x, cols, room->value);
+	xfp_assign(quantizer, buffers->x, cols, buffers->value);
 	for (uint64_t i = 0; i < row->outliers; i++) {
-		float x = room->marked_x[i], value = xfp_nearest(quantizer, x);
+		float x = buffers->marked_x[i], value = xfp_nearest(quantizer, x);
 
-		room->w[row->column[i]] = room->marked_w[i];
-		room->value[row->column[i]] = value + xfp_half_to_float(xfp_residual(x, value));
+		buffers->w[row->column[i]] = buffers->marked_w[i];
+		buffers->value[row->column[i]] = value + xfp_half_to_float(xfp_residual(x, value));
 	}
-	xfp_unscale_row(room->value, fitting->down, fitting->exponent, cols, room->value);
-	return xfp_row_compare(room->w, room->value, cols);
+	xfp_unscale_row(buffers->value, fitting->down, fitting->exponent, cols, buffers->value);
+	return xfp_row_compare(buffers->w, buffers->value, cols);
 }
 
 /* Fit and measure every candidate of row r of a block. */
@@ -120,30 +122,32 @@ static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, co
 		    const struct xfp_marks *marks, uint64_t r)
 {
 	const struct codebook_fit *fit = own;
-	struct codebook_buffers *room = &fit->rooms[thread];
+	struct codebook_buffers *buffers = &fit->buffers[thread];
 	const struct xfp_measure *results = &fitting->measure;
 	uint64_t cols = fitting->known.cols, number = rows->first + r, at = results->held + r;
 	struct codebook_row row = { .column = marks->column + marks->first[number],
 				    .outliers = marks->first[number + 1] - marks->first[number] };
-	struct xfp_row_start start = xfp_rows_scaled(rows, &fitting->scaling, r, fitting->unit.unit, room->w, room->x);
+	struct xfp_row_start start =
+		xfp_rows_scaled(rows, &fitting->scaling, r, fitting->unit.unit, buffers->w, buffers->x);
 	uint16_t *codebook[XFP_MAX_K + 1];
 
 	row.norm = start.norm;
-	set_outliers_aside(&row, room);
-	xfp_lloyd_load(room->lloyd, room->x, row.outliers ? xfp_encoder()->rows->largest(room->x, cols) : start.largest,
-		       row.outliers, cols);
+	set_outliers_aside(&row, buffers);
+	xfp_lloyd_load(buffers->lloyd, buffers->x,
+		       row.outliers ? xfp_encoder()->rows->largest(buffers->x, cols) : start.largest, row.outliers,
+		       cols);
 	for (uint32_t i = 0; i < results->count; i++)
 		codebook[i] = results->codebook[i] + (at << fit->k[i]);
 	if (fit->optimal)
-		xfp_optimal_fit(room->lloyd, fit->k, results->count, room->optimal, codebook);
+		xfp_optimal_fit(buffers->lloyd, fit->k, results->count, buffers->optimal, codebook);
 	else
-		xfp_lloyd_fit(room->lloyd, fit->k, results->count, fit->start, fit->rounds, codebook);
+		xfp_lloyd_fit(buffers->lloyd, fit->k, results->count, fit->start, fit->rounds, codebook);
 	for (uint32_t i = 0; i < results->count; i++) {
 		struct xfp_quantizer quantizer;
 
 		xfp_quantizer_init(&quantizer, fit->k[i], codebook[i]);
-		results->row[i][at] = fitting->unit.back > 0 ? measure(fitting, &row, room, &quantizer)
-							     : measure_wide(fitting, &row, room, &quantizer);
+		results->row[i][at] = fitting->unit.back > 0 ? measure(fitting, &row, buffers, &quantizer)
+							     : measure_wide(fitting, &row, buffers, &quantizer);
 	}
 }
 
@@ -162,9 +166,9 @@ static enum xfp_status begin(struct xfp_fitting *fitting, struct xfp_artifact *a
 	fit->start = (int)fitting->parameters->start;
 	fit->rounds = fitting->parameters->lloyd_iterations;
 	fit->threads = fitting->threads;
-	good = (fit->rooms = calloc((size_t)fit->threads, sizeof *fit->rooms)) != NULL;
+	good = (fit->buffers = calloc((size_t)fit->threads, sizeof *fit->buffers)) != NULL;
 	for (int i = 0; good && i < fit->threads; i++)
-		good = room_init(&fit->rooms[i], fitting->known.cols, fit->optimal);
+		good = buffers_init(&fit->buffers[i], fitting->known.cols, fit->optimal);
 	return good ? XFP_OK : xfp_no_memory(err);
 }
 
@@ -172,10 +176,10 @@ static void end(void *own)
 {
 	struct codebook_fit *fit = own;
 
-	for (int i = 0; fit && fit->rooms && i < fit->threads; i++)
-		room_free(&fit->rooms[i]);
+	for (int i = 0; fit && fit->buffers && i < fit->threads; i++)
+		buffers_free(&fit->buffers[i]);
 	if (fit)
-		free(fit->rooms);
+		free(fit->buffers);
 	free(fit);
 }
 

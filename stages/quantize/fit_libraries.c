@@ -19,11 +19,11 @@ struct library_fit {
 	uint32_t grouping_of[XFP_MOST_CANDIDATES], count; /* of the candidates */
 	struct xfp_library_code code[XFP_MOST_CANDIDATES];
 	struct xfp_group_library libraries[XFP_MOST_CANDIDATES];
-	struct library_buffers *rooms; /* one a thread */
+	struct library_buffers *buffers; /* one a thread */
 	int threads;
 };
 
-/* One thread's room for a row, all padded. */
+/* One thread's buffers for a row, all padded. */
 struct library_buffers {
 	float *w, *x, *value;
 	float *marked; /* x of the outliers, in their order */
@@ -91,18 +91,18 @@ static enum xfp_status make_libraries(const struct xfp_fitting *fitting, struct 
 /* ---- rows -------------------------------------------------------------------------------------- */
 
 /* The reconstruction, residuals added, against the source. */
-static struct xfp_row_error measure(const struct xfp_fitting *fitting, struct library_buffers *room, double norm)
+static struct xfp_row_error measure(const struct xfp_fitting *fitting, struct library_buffers *buffers, double norm)
 {
 	const struct xfp_row_encoder *encoder = xfp_encoder()->rows;
 	uint64_t cols = fitting->known.cols;
 	struct xfp_row_sums sums;
 
 	if (!(fitting->unit.back > 0)) {
-		xfp_unscale_row(room->value, fitting->down, fitting->exponent, cols, room->value);
-		return xfp_row_compare(room->w, room->value, cols);
+		xfp_unscale_row(buffers->value, fitting->down, fitting->exponent, cols, buffers->value);
+		return xfp_row_compare(buffers->w, buffers->value, cols);
 	}
-	encoder->scale(room->value, fitting->down, cols, room->value);
-	sums = encoder->compare(room->w, room->value, 1, cols);
+	encoder->scale(buffers->value, fitting->down, cols, buffers->value);
+	sums = encoder->compare(buffers->w, buffers->value, 1, cols);
 	sums.error *= fitting->unit.back;
 	sums.square *= fitting->unit.back;
 	return xfp_row_result(norm, sums);
@@ -112,45 +112,46 @@ static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, co
 		    const struct xfp_marks *marks, uint64_t r)
 {
 	const struct library_fit *fit = own;
-	struct library_buffers *room = &fit->rooms[thread];
+	struct library_buffers *buffers = &fit->buffers[thread];
 	uint64_t number = rows->first + r, at = fitting->measure.held + r;
 	const uint32_t *column = marks->column + marks->first[number];
 	uint64_t count = marks->first[number + 1] - marks->first[number];
-	struct xfp_row_start start = xfp_rows_scaled(rows, &fitting->scaling, r, fitting->unit.unit, room->w, room->x);
+	struct xfp_row_start start =
+		xfp_rows_scaled(rows, &fitting->scaling, r, fitting->unit.unit, buffers->w, buffers->x);
 
 	for (uint64_t i = 0; i < count; i++) {
-		room->marked[i] = room->x[column[i]];
-		room->x[column[i]] = 0;
+		buffers->marked[i] = buffers->x[column[i]];
+		buffers->x[column[i]] = 0;
 	}
 	for (uint32_t g = 0; g < fit->grouping_count; g++)
-		xfp_group_row_load(&room->rows[g], room->x, column, count);
+		xfp_group_row_load(&buffers->rows[g], buffers->x, column, count);
 	for (uint32_t i = 0; i < fit->count; i++) {
 		uint32_t g = fit->grouping_of[i];
 
-		xfp_group_encode(&fit->libraries[i], &room->rows[g], &room->codes[g], room->value);
+		xfp_group_encode(&fit->libraries[i], &buffers->rows[g], &buffers->codes[g], buffers->value);
 		for (uint64_t j = 0; j < count; j++) {
-			float *value = &room->value[column[j]];
+			float *value = &buffers->value[column[j]];
 
-			*value += xfp_half_to_float(xfp_residual(room->marked[j], *value));
+			*value += xfp_half_to_float(xfp_residual(buffers->marked[j], *value));
 		}
-		fitting->measure.row[i][at] = measure(fitting, room, start.norm);
+		fitting->measure.row[i][at] = measure(fitting, buffers, start.norm);
 	}
 }
 
 /* ---- the stage --------------------------------------------------------------------------------- */
 
-static bool room_init(struct library_buffers *room, const struct library_fit *fit, uint64_t cols)
+static bool buffers_init(struct library_buffers *buffers, const struct library_fit *fit, uint64_t cols)
 {
 	bool good = true;
 
-	room->w = xfp_row_new(cols);
-	room->x = xfp_row_new(cols);
-	room->value = xfp_row_new(cols);
-	room->marked = xfp_row_new(cols);
+	buffers->w = xfp_row_new(cols);
+	buffers->x = xfp_row_new(cols);
+	buffers->value = xfp_row_new(cols);
+	buffers->marked = xfp_row_new(cols);
 	for (uint32_t g = 0; g < fit->grouping_count; g++)
-		good = xfp_group_row_init(&room->rows[g], &fit->groupings[g]) &&
-		       xfp_group_codes_init(&room->codes[g], &fit->groupings[g]) && good;
-	return good && room->w && room->x && room->value && room->marked;
+		good = xfp_group_row_init(&buffers->rows[g], &fit->groupings[g]) &&
+		       xfp_group_codes_init(&buffers->codes[g], &fit->groupings[g]) && good;
+	return good && buffers->w && buffers->x && buffers->value && buffers->marked;
 }
 
 static enum xfp_status begin(struct xfp_fitting *fitting, struct xfp_artifact *artifact, void **own,
@@ -163,9 +164,9 @@ static enum xfp_status begin(struct xfp_fitting *fitting, struct xfp_artifact *a
 		return xfp_no_memory(err);
 	list_groupings(fit, fitting);
 	fit->threads = fitting->threads;
-	good = (fit->rooms = calloc((size_t)fit->threads, sizeof *fit->rooms)) != NULL;
+	good = (fit->buffers = calloc((size_t)fit->threads, sizeof *fit->buffers)) != NULL;
 	for (int i = 0; good && i < fit->threads; i++)
-		good = room_init(&fit->rooms[i], fit, fitting->known.cols);
+		good = buffers_init(&fit->buffers[i], fit, fitting->known.cols);
 	return good ? make_libraries(fitting, fit, artifact, err) : xfp_no_memory(err);
 }
 
@@ -175,19 +176,19 @@ static void end(void *own)
 
 	if (!fit)
 		return;
-	for (int i = 0; fit->rooms && i < fit->threads; i++) {
-		struct library_buffers *room = &fit->rooms[i];
+	for (int i = 0; fit->buffers && i < fit->threads; i++) {
+		struct library_buffers *buffers = &fit->buffers[i];
 
-		free(room->w);
-		free(room->x);
-		free(room->value);
-		free(room->marked);
+		free(buffers->w);
+		free(buffers->x);
+		free(buffers->value);
+		free(buffers->marked);
 		for (uint32_t g = 0; g < fit->grouping_count; g++) {
-			xfp_group_row_free(&room->rows[g]);
-			xfp_group_codes_free(&room->codes[g]);
+			xfp_group_row_free(&buffers->rows[g]);
+			xfp_group_codes_free(&buffers->codes[g]);
 		}
 	}
-	free(fit->rooms);
+	free(fit->buffers);
 	for (uint32_t i = 0; i < fit->count; i++) {
 		xfp_library_code_free(&fit->code[i]);
 		xfp_library_free(&fit->libraries[i]);

@@ -12,11 +12,11 @@
 static void *aligned(size_t bytes)
 {
 	size_t whole = xfp_align(bytes ? bytes : 1, 64);
-	void *room = aligned_alloc(64, whole);
+	void *buffer = aligned_alloc(64, whole);
 
-	if (room)
-		memset(room, 0, whole);
-	return room;
+	if (buffer)
+		memset(buffer, 0, whole);
+	return buffer;
 }
 
 /* ---- rows -------------------------------------------------------------------------------------- */
@@ -41,10 +41,10 @@ bool xfp_group_row_init(struct xfp_group_row *row, const struct xfp_grouping *gr
 
 	*row = (struct xfp_group_row){ .grouping = *grouping };
 	if (grouping->mode == XFP_MODE_V2A) {
-		row->room = aligned(xfp_scaled_row_bytes(grouping->cols, grouping->group, grouping->fine));
-		if (row->room)
-			xfp_scaled_row_init(&row->scaled, row->room, grouping->cols, grouping->group, grouping->fine);
-		return row->room;
+		row->buffer = aligned(xfp_scaled_row_bytes(grouping->cols, grouping->group, grouping->fine));
+		if (row->buffer)
+			xfp_scaled_row_init(&row->scaled, row->buffer, grouping->cols, grouping->group, grouping->fine);
+		return row->buffer;
 	}
 	row->compact = (struct xfp_compact_groups){ .group = grouping->group,
 						    .y = aligned(values * sizeof(float)),
@@ -59,7 +59,7 @@ bool xfp_group_row_init(struct xfp_group_row *row, const struct xfp_grouping *gr
 
 void xfp_group_row_free(struct xfp_group_row *row)
 {
-	free(row->room);
+	free(row->buffer);
 	free(row->mark);
 	free(row->compact.y);
 	free(row->compact.mark);

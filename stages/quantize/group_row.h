@@ -35,7 +35,7 @@ struct xfp_group_row {
 	uint8_t row;
 	/* v2a */
 	struct xfp_scaled_row scaled;
-	void *room;
+	void *buffer; /* what it points into */
 };
 /* False without memory; to be freed either way. */
 bool xfp_group_row_init(struct xfp_group_row *row, const struct xfp_grouping *grouping);

@@ -25,12 +25,12 @@ struct sample {
 	struct plan plan;
 	uint64_t count; /* groups that are in */
 	/* v2c */
-	struct xfp_group_row row, room; /* the row at hand; the sample, as if it were one */
-	float *weight;                  /* [groups] square of the row scale */
+	struct xfp_group_row row, sampled; /* the row at hand; the sample, as if it were one */
+	float *weight;                     /* [groups] square of the row scale */
 	uint64_t peaks[XFP_COMPACT_PEAKS];
 	/* v2a */
 	struct xfp_scaled_sample scaled;
-	void *scaled_room;
+	void *scaled_buffer;
 	/* v2a as published: codebooks of the row at hand, and of the sample, by candidate */
 	unsigned published; /* rounds; 0: refined */
 	struct xfp_group_codes codes;
@@ -81,16 +81,16 @@ static enum xfp_status sample_init(struct sample *s, const struct xfp_grouping *
 	if (grouping->mode == XFP_MODE_V2A) {
 		size_t bytes = xfp_align(xfp_scaled_sample_bytes(most, grouping->fine), 64);
 
-		good = (s->scaled_room = aligned_alloc(64, bytes)) != NULL;
+		good = (s->scaled_buffer = aligned_alloc(64, bytes)) != NULL;
 		if (good)
-			xfp_scaled_sample_init(&s->scaled, s->scaled_room, most, grouping->fine);
+			xfp_scaled_sample_init(&s->scaled, s->scaled_buffer, most, grouping->fine);
 	} else {
 		struct xfp_grouping all = *grouping;
 
 		all.groups = most;
 		all.cols = most * grouping->group;
 		good = xfp_group_row_init(&s->row, grouping);
-		good = xfp_group_row_init(&s->room, &all) && good;
+		good = xfp_group_row_init(&s->sampled, &all) && good;
 		good = (s->weight = malloc(most * sizeof *s->weight)) && good;
 	}
 	return good ? XFP_OK : xfp_no_memory(err);
@@ -99,12 +99,12 @@ static enum xfp_status sample_init(struct sample *s, const struct xfp_grouping *
 static void sample_free(struct sample *s)
 {
 	xfp_group_row_free(&s->row);
-	xfp_group_row_free(&s->room);
+	xfp_group_row_free(&s->sampled);
 	xfp_group_codes_free(&s->codes);
 	for (unsigned c = 0; c <= XFP_MAX_K; c++)
 		free(s->codebook[c]);
 	free(s->weight);
-	free(s->scaled_room);
+	free(s->scaled_buffer);
 }
 
 /* The ith group that is looked at of sampled row `number`. */
@@ -147,7 +147,7 @@ static void take_row(void *own, const struct xfp_training_row *row, uint64_t num
 		uint64_t group = group_of(s, i, number);
 
 		if (grouping->mode == XFP_MODE_V2C) {
-			xfp_compact_copy(&s->room.compact, s->count, &s->row.compact, group);
+			xfp_compact_copy(&s->sampled.compact, s->count, &s->row.compact, group);
 			s->weight[s->count] = scale * scale;
 		} else {
 			xfp_scaled_sample_set(&s->scaled, s->count, row->x, grouping->cols, group * grouping->group,
@@ -175,9 +175,9 @@ static enum xfp_status train_compact(struct sample *s, const struct xfp_candidat
 		xfp_compact_seed(book, candidate->k, candidate->group, candidate->library, s->peaks);
 		for (int round = 0; round < COMPACT_ROUNDS; round++) {
 			xfp_compact_prepare(book);
-			xfp_encoder()->compact->assign(book, &s->room.compact, 0, s->count, byte, index, NULL);
+			xfp_encoder()->compact->assign(book, &s->sampled.compact, 0, s->count, byte, index, NULL);
 			memset(sums, 0, sizeof *sums);
-			xfp_compact_train(book, &s->room.compact, s->count, s->weight, byte, index, sums);
+			xfp_compact_train(book, &s->sampled.compact, s->count, s->weight, byte, index, sums);
 			xfp_compact_update(book, sums, true);
 		}
 		xfp_compact_finish(book, code->code);
@@ -192,15 +192,15 @@ static enum xfp_status train_compact(struct sample *s, const struct xfp_candidat
 static enum xfp_status train_scaled(struct sample *s, const struct xfp_candidate *candidate,
 				    const struct xfp_library_code *code, struct xfp_error *err)
 {
-	struct xfp_scaled_training *room = malloc(sizeof *room);
+	struct xfp_scaled_training *sums = malloc(sizeof *sums);
 	struct xfp_group_library library = { 0 };
-	enum xfp_status status = room && xfp_library_init(&library, candidate, 0) ? XFP_OK : xfp_no_memory(err);
+	enum xfp_status status = sums && xfp_library_init(&library, candidate, 0) ? XFP_OK : xfp_no_memory(err);
 
 	if (!status)
-		xfp_scaled_train(library.scaled, candidate->k, candidate->library, &s->scaled, XFP_SCALED_ROUNDS, room,
+		xfp_scaled_train(library.scaled, candidate->k, candidate->library, &s->scaled, XFP_SCALED_ROUNDS, sums,
 				 code->code, (struct xfp_scaled_moments *)(void *)code->hints);
 	xfp_library_free(&library);
-	free(room);
+	free(sums);
 	return status;
 }
 
@@ -209,14 +209,14 @@ static enum xfp_status publish(struct sample *s, uint32_t number, const struct x
 {
 	const struct xfp_candidate *candidate = s->candidates[number];
 	size_t centres = (size_t)candidate->library * ((1u << candidate->k) + 1);
-	double *room = malloc((s->count + centres) * sizeof *room);
+	double *buffer = malloc((s->count + centres) * sizeof *buffer);
 	float *library = malloc(((size_t)candidate->library << candidate->k) * sizeof *library);
-	bool good = room && library;
+	bool good = buffer && library;
 
 	if (good)
 		xfp_scaled_published_library(candidate->k, candidate->library, XFP_PUBLISHED_CENTRE_ROUNDS,
-					     s->codebook[number], s->count, room, library, code->code);
-	free(room);
+					     s->codebook[number], s->count, buffer, library, code->code);
+	free(buffer);
 	free(library);
 	return good ? XFP_OK : xfp_no_memory(err);
 }
@@ -231,7 +231,7 @@ enum xfp_status xfp_library_train(const struct xfp_training *training, unsigned 
 	if (!status)
 		status = training->walk(training->context, s.plan.rows, take_row, &s, err);
 	if (!status && grouping->mode == XFP_MODE_V2C)
-		xfp_compact_count(&s.room.compact, 0, s.count, s.peaks);
+		xfp_compact_count(&s.sampled.compact, 0, s.count, s.peaks);
 	for (uint32_t i = 0; !status && i < count; i++)
 		status = grouping->mode == XFP_MODE_V2C ? train_compact(&s, candidates[i], code[i], err)
 			 : s.published                  ? publish(&s, i, code[i], err)

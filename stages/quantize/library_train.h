@@ -15,8 +15,8 @@
 #define XFP_SAMPLE_ROWS 256     /* at the least */
 #define XFP_SAMPLE_COMPACT 8192 /* groups of v2c at the most, but for what rows round up */
 
-/* Libraries of candidates that share a grouping, as they are stored: code[i] has room. `published`: rounds of the
- * published recipe of v2a, or 0. */
+/* Libraries of candidates that share a grouping, as they are stored: into code[i], which xfp_library_code_init has
+ * allocated. `published`: rounds of the published recipe of v2a, or 0. */
 enum xfp_status xfp_library_train(const struct xfp_training *training, unsigned published,
 				  const struct xfp_grouping *grouping, const struct xfp_candidate *const *candidates,
 				  uint32_t count, struct xfp_library_code *const *code, struct xfp_error *err);

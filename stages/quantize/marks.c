@@ -57,30 +57,30 @@ static enum xfp_status order(struct xfp_marks *marks, uint64_t rows, uint64_t *s
 enum xfp_status xfp_marks_load(struct xfp_artifact *artifact, const struct xfp_outliers *outliers, uint32_t matrix,
 			       struct xfp_marks *marks, struct xfp_error *err)
 {
-	uint64_t rows = outliers->rows, *room = NULL;
+	uint64_t rows = outliers->rows, *buffer = NULL;
 	enum xfp_status status = XFP_OK;
 
 	marks->count = outliers->first[matrix + 1] - outliers->first[matrix];
 	marks->column = malloc((marks->count + 1) * sizeof *marks->column);
 	marks->first = calloc(rows + 1, sizeof *marks->first);
 	if (marks->count)
-		room = calloc(AT_ONCE + outliers->cols / 64 + 1, sizeof *room);
-	if (!marks->column || !marks->first || (marks->count && !room))
+		buffer = calloc(AT_ONCE + outliers->cols / 64 + 1, sizeof *buffer);
+	if (!marks->column || !marks->first || (marks->count && !buffer))
 		status = xfp_no_memory(err);
 	if (!status)
-		status = walk(artifact, outliers, matrix, marks, room, false, err);
+		status = walk(artifact, outliers, matrix, marks, buffer, false, err);
 	for (uint64_t row = 0; !status && row < rows; row++)
 		marks->first[row + 1] += marks->first[row];
 	if (!status)
-		status = walk(artifact, outliers, matrix, marks, room, true, err);
+		status = walk(artifact, outliers, matrix, marks, buffer, true, err);
 	if (!status && marks->count) {
 		/* Each has moved on to where the next one began. */
 		memmove(marks->first + 1, marks->first, rows * sizeof *marks->first);
 		marks->first[0] = 0;
-		memset(room, 0, (outliers->cols / 64 + 1) * sizeof *room);
-		status = order(marks, rows, room, err);
+		memset(buffer, 0, (outliers->cols / 64 + 1) * sizeof *buffer);
+		status = order(marks, rows, buffer, err);
 	}
-	free(room);
+	free(buffer);
 	if (status)
 		xfp_marks_free(marks);
 	return status;

@@ -26,7 +26,7 @@ struct xfp_measure {
 	double error[XFP_MOST_CANDIDATES], norm; /* sums over the unit */
 };
 
-/* `candidates` and `count` are set; room for `most` held rows. To be freed either way. */
+/* `candidates` and `count` are set; memory for `most` held rows is allocated. To be freed either way. */
 enum xfp_status xfp_measure_begin(struct xfp_measure *measure, uint64_t most, struct xfp_error *err);
 void xfp_measure_free(struct xfp_measure *measure);
 

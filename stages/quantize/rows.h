@@ -73,7 +73,7 @@ enum xfp_status xfp_rows_changed(const struct xfp_rows *rows, struct xfp_error *
 uint64_t xfp_rows_block(const struct xfp_matrix_source *source);
 void xfp_rows_close(struct xfp_rows *rows); /* safe twice, and on a zeroed struct */
 
-/* Room for a padded row, zeroed; released by free. NULL when out of memory. */
+/* A buffer for a padded row, zeroed; released by free. NULL when out of memory. */
 float *xfp_row_new(uint64_t cols);
 
 enum xfp_status xfp_scaling_init(struct xfp_scaling *scaling, uint64_t cols, struct xfp_error *err);

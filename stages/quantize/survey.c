@@ -195,7 +195,7 @@ static void marks_free(const struct xfp_survey *survey, struct sample_marks *mar
 	*marks = (struct sample_marks){ 0 };
 }
 
-static bool make_room(struct sample_marks *marks, struct xfp_marks *block, uint64_t more)
+static bool reserve(struct sample_marks *marks, struct xfp_marks *block, uint64_t more)
 {
 	uint32_t *column = realloc(block->column, (block->count + more + 1) * sizeof *column);
 	double *distance;
@@ -227,7 +227,7 @@ static bool mark_block(const struct xfp_survey *survey, uint32_t b, double reach
 
 		xfp_rows_scaled(&block->rows, scaling, r, 1, NULL, x);
 		count = xfp_outliers_find(&rule, x, survey->known->cols, column);
-		if (!make_room(marks, own, count))
+		if (!reserve(marks, own, count))
 			return false;
 		for (size_t i = 0; i < count; i++) {
 			own->column[own->count++] = column[i];

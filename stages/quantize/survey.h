@@ -60,7 +60,8 @@ struct xfp_thresholds {
 };
 
 /* Every candidate of the parameters' modes with these bits, for every threshold, measured on the sampled rows; bytes
- * and outliers are those of a unit that has as many everywhere. Room for 2 * XFP_MOST_CANDIDATES a threshold. */
+ * and outliers are those of a unit that has as many everywhere. `list` has a capacity of
+ * 2 * XFP_MOST_CANDIDATES for each threshold. */
 enum xfp_status xfp_survey_measure(const struct xfp_survey *survey, const struct xfp_parameters *parameters,
 				   uint32_t bits, const struct xfp_thresholds *thresholds, struct xfp_candidate *list,
 				   uint32_t *count, struct xfp_error *err);
