@@ -16,7 +16,7 @@
 #include "base/text/text.h"
 
 #define LARGEST (4 << 20)
-#define ROOM 16384
+#define RECORD_BYTES 16384
 
 enum line_kind { TEXT, WORD, NUMBER };
 
@@ -45,7 +45,7 @@ int64_t xfp_wall_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Room for the message of a failure, should there be none on the disk by then: a record of one size whatever it says,
+/* Space for the message of a failure, should the disk have none left by then: a record of one size whatever it says,
  * unless its paths are very long. */
 static void pad_out(struct xfp_text *text)
 {
@@ -54,11 +54,11 @@ static void pad_out(struct xfp_text *text)
 	if (!text->stream || fflush(text->stream))
 		return;
 	size = text->size;
-	for (size_t most = size < ROOM ? ROOM : 4 * ROOM; size < most; size++)
+	for (size_t most = size < RECORD_BYTES ? RECORD_BYTES : 4 * RECORD_BYTES; size < most; size++)
 		fputc(0, text->stream);
 }
 
-/* As much of it as the file has room for. */
+/* As much of it as fits into the file as it is. */
 static enum xfp_status overwrite(const char *path, const char *text, size_t size, struct xfp_error *err)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);

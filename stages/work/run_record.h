@@ -29,7 +29,7 @@ struct xfp_run_record {
 	bool written;              /* by this run, before */
 };
 
-/* Where the disk is full by then, the record that this run wrote before, which has room for the end, is overwritten in
+/* Where the disk is full by then, the record that this run wrote before, which has space for the end, is overwritten in
  * place. A failure of the first removes what is there: none is better than that of an earlier run. */
 enum xfp_status xfp_run_record_write(const char *work, struct xfp_run_record *record, struct xfp_error *err);
 /* Frees what was in *record before. XFP_FAILED when there is none. */

@@ -242,11 +242,11 @@ enum xfp_status xfp_events_read(const char *work, uint64_t *offset, char **text,
 	if (path && ((fd < 0 && errno != ENOENT) || (fd >= 0 && fstat(fd, &st)))) {
 		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
 	} else if (fd >= 0 && (*offset = (uint64_t)st.st_size < *offset ? 0 : *offset) < (uint64_t)st.st_size) {
-		size_t room = (size_t)((uint64_t)st.st_size - *offset);
+		size_t left = (size_t)((uint64_t)st.st_size - *offset);
 
-		if (!(lines = malloc(room + 1)))
+		if (!(lines = malloc(left + 1)))
 			status = xfp_no_memory(err);
-		else if ((got = pread(fd, lines, room, (off_t)*offset)) < 0)
+		else if ((got = pread(fd, lines, left, (off_t)*offset)) < 0)
 			status = xfp_fail_errno(err, errno, "%s: cannot read", path);
 		else
 			end = got ? memrchr(lines, '\n', (size_t)got) : NULL;
