@@ -28,7 +28,7 @@ struct outlier_scan {
 	float *x;         /* one row */
 	uint32_t *column; /* outliers of one row */
 	xfp_outlier *found;
-	size_t found_count, found_room;
+	size_t found_count, found_capacity;
 };
 
 static void scan_free(struct outlier_scan *scan)
@@ -53,18 +53,18 @@ static void load_row(struct outlier_scan *scan, const struct xfp_rows *rows, uin
 	xfp_rows_scaled(rows, &scan->scaling, r, 1, NULL, scan->x);
 }
 
-static enum xfp_status make_room(struct outlier_scan *scan, uint64_t cols, struct xfp_error *err)
+static enum xfp_status reserve(struct outlier_scan *scan, uint64_t cols, struct xfp_error *err)
 {
-	size_t room = scan->found_room + scan->found_room / 2 + cols;
+	size_t capacity = scan->found_capacity + scan->found_capacity / 2 + cols;
 	xfp_outlier *grown;
 
-	if (scan->found_room - scan->found_count >= cols)
+	if (scan->found_capacity - scan->found_count >= cols)
 		return XFP_OK;
-	grown = realloc(scan->found, room * sizeof *grown);
+	grown = realloc(scan->found, capacity * sizeof *grown);
 	if (!grown)
 		return xfp_no_memory(err);
 	scan->found = grown;
-	scan->found_room = room;
+	scan->found_capacity = capacity;
 	return XFP_OK;
 }
 
@@ -79,7 +79,7 @@ static enum xfp_status survey_block(struct outlier_scan *scan, const struct xfp_
 		uint64_t base = (rows->first + r) * rows->cols;
 		size_t count;
 
-		if ((status = make_room(scan, rows->cols, err)))
+		if ((status = reserve(scan, rows->cols, err)))
 			break;
 		load_row(scan, rows, r);
 		count = moments ? xfp_moments_survey(moments, rule, scan->x, rows->cols, scan->column)
@@ -167,7 +167,7 @@ static enum xfp_status extract(const struct xfp_job *job, struct xfp_outliers *k
 	uint64_t weights = source.view.rows * source.view.cols;
 	uint64_t cap = (uint64_t)((xfp_int128)weights * job->parameters.outlier_cap / XFP_NANO);
 	struct xfp_outlier_rule rule;
-	xfp_outlier *room;
+	xfp_outlier *buffer;
 	enum xfp_status status;
 
 	if (weights > XFP_OUTLIER_WEIGHTS)
@@ -179,14 +179,14 @@ static enum xfp_status extract(const struct xfp_job *job, struct xfp_outliers *k
 		return status;
 	known->mean[m] = rule.mean / XFP_Q_PER_X;
 	known->sigma[m] = rule.sigma / XFP_Q_PER_X;
-	room = malloc((scan->found_count + 1) * sizeof *room);
-	if (!room)
+	buffer = malloc((scan->found_count + 1) * sizeof *buffer);
+	if (!buffer)
 		return xfp_no_memory(err);
-	xfp_outliers_sort(rule.mean, scan->found, scan->found_count, room);
+	xfp_outliers_sort(rule.mean, scan->found, scan->found_count, buffer);
 	scan->found_count = scan->found_count < cap ? scan->found_count : (size_t)cap;
 	for (size_t i = 0; i < scan->found_count; i++)
-		room[i] = xfp_outlier_position(scan->found[i]);
-	*positions = room;
+		buffer[i] = xfp_outlier_position(scan->found[i]);
+	*positions = buffer;
 	return XFP_OK;
 }
 

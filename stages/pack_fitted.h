@@ -35,7 +35,7 @@ struct xfp_packing_methods {
 	enum xfp_status (*end)(void *own, struct xfp_error *err);
 };
 
-/* Open what was chosen and make room; to be closed after a failure, too. */
+/* Open what was chosen and allocate the buffers; to be closed after a failure, too. */
 enum xfp_status xfp_packing_open(struct xfp_packing *packing, struct xfp_job *job, const struct xfp_choice *choice,
 				 struct xfp_packed *packed, struct xfp_error *err);
 void xfp_packing_close(struct xfp_packing *packing);

@@ -17,12 +17,12 @@ struct group_packing {
 	struct xfp_group_library library;
 	struct xfp_grouping grouping;
 	struct xfp_library_code stored;
-	uint8_t *entry, *row;        /* of the matrix: by group; v2c: by row */
-	uint16_t *pair;              /* v2a: scale and midpoint by group */
-	struct group_buffers *rooms; /* one a thread */
+	uint8_t *entry, *row;          /* of the matrix: by group; v2c: by row */
+	uint16_t *pair;                /* v2a: scale and midpoint by group */
+	struct group_buffers *buffers; /* one a thread */
 };
 
-/* One thread's room for a row. */
+/* One thread's buffers for a row. */
 struct group_buffers {
 	float *x, *value, *marked;
 	struct xfp_group_row row;
@@ -32,29 +32,30 @@ struct group_buffers {
 static void pack_row(void *own, int thread, const struct xfp_rows *rows, const struct xfp_marks *marks, uint64_t at)
 {
 	const struct group_packing *p = own;
-	struct group_buffers *room = &p->rooms[thread];
+	struct group_buffers *buffers = &p->buffers[thread];
 	uint64_t row = rows->first + at, groups = p->grouping.groups, first = row * groups;
 	const uint32_t *column = marks->column + marks->first[row];
 	uint64_t count = marks->first[row + 1] - marks->first[row];
 
-	xfp_rows_scaled(rows, &p->packing.scaling, at, 1, NULL, room->x);
+	xfp_rows_scaled(rows, &p->packing.scaling, at, 1, NULL, buffers->x);
 	for (uint64_t i = 0; i < count; i++) {
-		room->marked[i] = room->x[column[i]];
-		room->x[column[i]] = 0;
+		buffers->marked[i] = buffers->x[column[i]];
+		buffers->x[column[i]] = 0;
 	}
-	xfp_group_row_load(&room->row, room->x, column, count);
-	xfp_group_encode(&p->library, &room->row, &room->codes, room->value);
-	xfp_lane_index_pack(p->library.candidate->k, room->codes.index, p->grouping.cols,
+	xfp_group_row_load(&buffers->row, buffers->x, column, count);
+	xfp_group_encode(&p->library, &buffers->row, &buffers->codes, buffers->value);
+	xfp_lane_index_pack(p->library.candidate->k, buffers->codes.index, p->grouping.cols,
 			    p->packing.index + at * p->packing.row_bytes);
-	memcpy(p->entry + first, room->codes.entry, groups);
+	memcpy(p->entry + first, buffers->codes.entry, groups);
 	if (p->row)
-		p->row[row] = room->codes.row;
+		p->row[row] = buffers->codes.row;
 	for (uint64_t g = 0; p->pair && g < groups; g++) {
-		p->pair[2 * (first + g)] = room->codes.scale[g];
-		p->pair[2 * (first + g) + 1] = room->codes.midpoint[g];
+		p->pair[2 * (first + g)] = buffers->codes.scale[g];
+		p->pair[2 * (first + g) + 1] = buffers->codes.midpoint[g];
 	}
 	for (uint64_t i = 0; i < count; i++)
-		p->packing.residual[marks->first[row] + i] = xfp_residual(room->marked[i], room->value[column[i]]);
+		p->packing.residual[marks->first[row] + i] =
+			xfp_residual(buffers->marked[i], buffers->value[column[i]]);
 }
 
 /* Groups of a matrix, as bundle_layout.h lays them out. */
@@ -99,17 +100,18 @@ static enum xfp_status packing_init(struct group_packing *p, const struct xfp_ca
 		p->pair = malloc(groups * 4);
 	else
 		p->row = malloc(rows);
-	p->rooms = calloc((size_t)p->packing.threads, sizeof *p->rooms);
+	p->buffers = calloc((size_t)p->packing.threads, sizeof *p->buffers);
 	good = xfp_library_init(&p->library, candidate, published) && xfp_library_code_init(&p->stored, candidate) &&
-	       p->entry && (p->pair || p->row) && p->rooms;
+	       p->entry && (p->pair || p->row) && p->buffers;
 	for (int i = 0; good && i < p->packing.threads; i++) {
-		struct group_buffers *room = &p->rooms[i];
+		struct group_buffers *buffers = &p->buffers[i];
 
-		room->x = xfp_row_new(cols);
-		room->value = xfp_row_new(cols);
-		room->marked = xfp_row_new(cols);
-		good = xfp_group_row_init(&room->row, &p->grouping) &&
-		       xfp_group_codes_init(&room->codes, &p->grouping) && room->x && room->value && room->marked;
+		buffers->x = xfp_row_new(cols);
+		buffers->value = xfp_row_new(cols);
+		buffers->marked = xfp_row_new(cols);
+		good = xfp_group_row_init(&buffers->row, &p->grouping) &&
+		       xfp_group_codes_init(&buffers->codes, &p->grouping) && buffers->x && buffers->value &&
+		       buffers->marked;
 	}
 	return good ? XFP_OK : xfp_no_memory(err);
 }
@@ -117,14 +119,14 @@ static enum xfp_status packing_init(struct group_packing *p, const struct xfp_ca
 static void packing_free(struct group_packing *p)
 {
 	xfp_library_free(&p->library);
-	for (int i = 0; p->rooms && i < p->packing.threads; i++) {
-		free(p->rooms[i].x);
-		free(p->rooms[i].value);
-		free(p->rooms[i].marked);
-		xfp_group_row_free(&p->rooms[i].row);
-		xfp_group_codes_free(&p->rooms[i].codes);
+	for (int i = 0; p->buffers && i < p->packing.threads; i++) {
+		free(p->buffers[i].x);
+		free(p->buffers[i].value);
+		free(p->buffers[i].marked);
+		xfp_group_row_free(&p->buffers[i].row);
+		xfp_group_codes_free(&p->buffers[i].codes);
 	}
-	free(p->rooms);
+	free(p->buffers);
 	xfp_library_code_free(&p->stored);
 	free(p->entry);
 	free(p->pair);

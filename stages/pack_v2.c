@@ -17,11 +17,11 @@ struct v2 {
 	const struct xfp_candidate *candidate;
 	uint16_t *codebook; /* of rows [codebook_first, codebook_end) of the matrix */
 	uint64_t codebook_first, codebook_end;
-	uint64_t codebooks;        /* read at once: whole blocks */
-	struct row_buffers *rooms; /* one a thread */
+	uint64_t codebooks;          /* read at once: whole blocks */
+	struct row_buffers *buffers; /* one a thread */
 };
 
-/* One thread's room for a row. */
+/* One thread's buffers for a row. */
 struct row_buffers {
 	float *x;
 	uint8_t *index;
@@ -31,18 +31,18 @@ static void pack_row(void *own, int thread, const struct xfp_rows *rows, const s
 {
 	const struct v2 *v2 = own;
 	const struct xfp_packing *p = &v2->packing;
-	struct row_buffers *room = &v2->rooms[thread];
+	struct row_buffers *buffers = &v2->buffers[thread];
 	uint64_t cols = p->packed->cols, row = rows->first + at;
 	struct xfp_quantizer quantizer;
 
-	xfp_rows_scaled(rows, &p->scaling, at, 1, NULL, room->x);
+	xfp_rows_scaled(rows, &p->scaling, at, 1, NULL, buffers->x);
 	xfp_quantizer_init(&quantizer, v2->k, v2->codebook + ((row - v2->codebook_first) << v2->k));
-	xfp_assign_index(&quantizer, room->x, cols, room->index);
-	xfp_lane_index_pack(v2->k, room->index, cols, p->index + at * p->row_bytes);
+	xfp_assign_index(&quantizer, buffers->x, cols, buffers->index);
+	xfp_lane_index_pack(v2->k, buffers->index, cols, p->index + at * p->row_bytes);
 	for (uint64_t i = marks->first[row]; i < marks->first[row + 1]; i++) {
 		uint32_t c = marks->column[i];
 
-		p->residual[i] = xfp_residual(room->x[c], quantizer.entry[room->index[c]]);
+		p->residual[i] = xfp_residual(buffers->x[c], quantizer.entry[buffers->index[c]]);
 	}
 }
 
@@ -74,23 +74,23 @@ static enum xfp_status v2_init(struct v2 *v2, struct xfp_error *err)
 
 	v2->codebooks = (1 + CODEBOOKS / block) * block;
 	v2->codebook = malloc((v2->codebooks << v2->k) * sizeof *v2->codebook);
-	v2->rooms = calloc((size_t)v2->packing.threads, sizeof *v2->rooms);
-	good = v2->codebook && v2->rooms;
+	v2->buffers = calloc((size_t)v2->packing.threads, sizeof *v2->buffers);
+	good = v2->codebook && v2->buffers;
 	for (int i = 0; good && i < v2->packing.threads; i++) {
-		v2->rooms[i].x = xfp_row_new(cols);
-		v2->rooms[i].index = malloc(xfp_padded(cols));
-		good = v2->rooms[i].x && v2->rooms[i].index;
+		v2->buffers[i].x = xfp_row_new(cols);
+		v2->buffers[i].index = malloc(xfp_padded(cols));
+		good = v2->buffers[i].x && v2->buffers[i].index;
 	}
 	return good ? XFP_OK : xfp_no_memory(err);
 }
 
 static void v2_free(struct v2 *v2)
 {
-	for (int i = 0; v2->rooms && i < v2->packing.threads; i++) {
-		free(v2->rooms[i].x);
-		free(v2->rooms[i].index);
+	for (int i = 0; v2->buffers && i < v2->packing.threads; i++) {
+		free(v2->buffers[i].x);
+		free(v2->buffers[i].index);
 	}
-	free(v2->rooms);
+	free(v2->buffers);
 	free(v2->codebook);
 	xfp_packing_close(&v2->packing);
 }
