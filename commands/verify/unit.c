@@ -55,7 +55,7 @@ static bool all_finite(const float *w, uint64_t count)
 	return true;
 }
 
-/* Room for a block in all its forms. */
+/* Buffers for a block in all its forms. */
 struct decode_buffers {
 	float *decoded, *w;
 	uint8_t *raw;
