@@ -48,7 +48,7 @@ struct tensor {
 
 struct plan {
 	struct tensor *tensors;
-	size_t count, room;
+	size_t count, capacity;
 };
 
 /* ---- which tensors ------------------------------------------------------------------------------ */
@@ -61,9 +61,9 @@ static struct tensor *add(struct plan *p, const struct options *o, enum kind kin
 	struct tensor *t;
 	va_list args;
 
-	if (p->count == p->room) {
-		p->room = p->room ? p->room * 2 : 256;
-		p->tensors = allocate(p->tensors, p->room, sizeof *p->tensors);
+	if (p->count == p->capacity) {
+		p->capacity = p->capacity ? p->capacity * 2 : 256;
+		p->tensors = allocate(p->tensors, p->capacity, sizeof *p->tensors);
 	}
 	t = &p->tensors[p->count++];
 	*t = (struct tensor){ .kind = kind, .dtype = (enum dtype)o->dtype, .rank = rank, .shape = { a, b, c } };

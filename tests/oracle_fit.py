@@ -46,9 +46,9 @@ def outliers(x, sigma=SIGMA, cap=CAP):
         return np.zeros(x.shape, bool)
     distance = np.abs(q - mean).ravel()
     marked = np.flatnonzero(distance > sigma * spread)
-    room = int(cap * n + 1e-6)
-    if len(marked) > room:
-        marked = marked[np.argsort(-distance[marked], kind="stable")][:room]
+    most = int(cap * n + 1e-6)
+    if len(marked) > most:
+        marked = marked[np.argsort(-distance[marked], kind="stable")][:most]
     mask = np.zeros(x.size, bool)
     mask[marked] = True
     return mask.reshape(x.shape)

@@ -39,7 +39,7 @@ struct block {
 
 struct plan {
 	struct block *blocks;
-	size_t count, room;
+	size_t count, capacity;
 	uint64_t weights;
 };
 
@@ -93,9 +93,9 @@ static void add_tensor(struct plan *plan, const struct xfp_source_tensor *t, int
 	for (uint64_t done = 0; done < count; done += BLOCK_GROUPS * GROUP) {
 		uint64_t left = count - done;
 
-		if (plan->count == plan->room) {
-			plan->room = plan->room ? plan->room * 2 : 1024;
-			plan->blocks = realloc(plan->blocks, plan->room * sizeof *plan->blocks);
+		if (plan->count == plan->capacity) {
+			plan->capacity = plan->capacity ? plan->capacity * 2 : 1024;
+			plan->blocks = realloc(plan->blocks, plan->capacity * sizeof *plan->blocks);
 			if (!plan->blocks)
 				die("memory", "out of it");
 		}

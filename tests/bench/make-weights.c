@@ -32,7 +32,7 @@ struct model {
 	uint64_t seed;
 	const char *folder;
 	struct tensor *tensors;
-	size_t count, room;
+	size_t count, capacity;
 	uint64_t layers, hidden, experts, intermediate;
 };
 
@@ -42,9 +42,9 @@ static struct tensor *add(struct model *m, uint64_t experts, uint64_t rows, uint
 {
 	struct tensor *t;
 
-	if (m->count == m->room) {
-		m->room = m->room ? m->room * 2 : 256;
-		m->tensors = allocate(m->tensors, m->room, sizeof *m->tensors);
+	if (m->count == m->capacity) {
+		m->capacity = m->capacity ? m->capacity * 2 : 256;
+		m->tensors = allocate(m->tensors, m->capacity, sizeof *m->tensors);
 	}
 	t = &m->tensors[m->count++];
 	*t = (struct tensor){ .experts = experts, .rows = rows, .cols = cols };

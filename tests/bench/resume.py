@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A large conversion, killed and resumed twice: the same bytes as the one that was left alone, in bounded room.
+"""A large conversion, killed and resumed twice: the same bytes as the one that was left alone, in bounded space.
 
 Four billion weights in 512-expert stacks of 512×1024. Killed means SIGKILL to every process of the run at once, when a
 third of its units are packed, and again when two thirds are.

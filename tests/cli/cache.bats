@@ -122,7 +122,7 @@ m" ]
 	[ "$(sha out.xfp)" = "$expected" ]
 }
 
-@test "a full disk: status 1, no bundle, and once there is room it goes on" {
+@test "a full disk: status 1, no bundle, and once there is space it goes on" {
 	needs_mounts
 	make_model m
 	expected=$(converted m out.xfp)
@@ -130,7 +130,7 @@ m" ]
 	# too small from the start: said before any work, with figures
 	run -1 on_small_disk 16k disk xfp convert m -o disk/out.xfp --cache cache --work work
 	[[ $output == *" are free"* ]]
-	# room for the least that is possible, but not for what is really needed
+	# enough for the least that is possible, but not for what is really needed
 	for size in 300k 600k 900k; do
 		on_small_disk "$size" disk sh -c '
 			xfp convert m -o disk/out.xfp 2>disk-errors; echo $? >status

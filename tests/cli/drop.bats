@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Room: what is free is compared with what is needed before work starts, and --drop-cache gives back what
+# Space: what is free is compared with what is needed before work starts, and --drop-cache gives back what
 # the bundle was made from, and nothing else.
 
 load helpers
@@ -160,9 +160,9 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	done
 }
 
-# ---- room -----------------------------------------------------------------------------------------
+# ---- space ----------------------------------------------------------------------------------------
 
-@test "too little room on one file system: which, how much is needed and free, and for what" {
+@test "too little space on one file system: which, how much is needed and free, and for what" {
 	needs_mounts
 	make_model m --vocab 4000
 	mkdir disk
@@ -178,7 +178,7 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	no_output out.xfp
 }
 
-@test "what is there already needs no room: a rerun, a bundle that is gone" {
+@test "what is there already needs no space: a rerun, a bundle that is gone" {
 	needs_mounts
 	make_model m --vocab 4000
 	expected=$(converted m out.xfp)

@@ -9,15 +9,15 @@ load helpers
 # In memory where that can be had: what is written to a mapping there is never written back, which would let the next
 # write move the file's times.
 setup() {
-	room=$BATS_TEST_TMPDIR
-	[ ! -w /dev/shm ] || room=$(mktemp -d /dev/shm/xfp-test-XXXXXX)
-	cd "$room" || return 1
+	place=$BATS_TEST_TMPDIR
+	[ ! -w /dev/shm ] || place=$(mktemp -d /dev/shm/xfp-test-XXXXXX)
+	cd "$place" || return 1
 	export XFP_WORK=$PWD/out.xfp.work XFP_CACHE=$PWD/xfp-cache
 }
 
 teardown() {
 	[ ! -e mapper ] || kill "$(cat mapper)" 2>/dev/null || true
-	cd / && rm -rf "$room"
+	cd / && rm -rf "$place"
 }
 
 prepared() { # MODEL OPTION...

@@ -9,8 +9,8 @@
 #include "tests/fuzz/recipe.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed);
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t room);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t capacity, unsigned seed);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t capacity);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -24,9 +24,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 /* Its own way of changing bytes learns from comparisons, so that it is not left out. */
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed)
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t capacity, unsigned seed)
 {
-	return seed % 4 ? fuzz_mutate(data, size, room, seed) : LLVMFuzzerMutate(data, size, room);
+	return seed % 4 ? fuzz_mutate(data, size, capacity, seed) : LLVMFuzzerMutate(data, size, capacity);
 }
 
 /* `--write-seeds FOLDER` writes them and ends. */

@@ -30,14 +30,14 @@ static void new_item(uint8_t item[FUZZ_ITEM], uint64_t *random)
 	}
 }
 
-size_t fuzz_mutate(uint8_t *recipe, size_t size, size_t room, uint64_t seed)
+size_t fuzz_mutate(uint8_t *recipe, size_t size, size_t capacity, uint64_t seed)
 {
 	uint64_t random = seed;
 	size_t items = size > FUZZ_ITEM ? (size - 1) / FUZZ_ITEM : 0; /* the head not counted */
 
-	if (size > room || room < FUZZ_ITEM)
+	if (size > capacity || capacity < FUZZ_ITEM)
 		return size;
-	if (size < (items + 1) * FUZZ_ITEM && (items + 1) * FUZZ_ITEM <= room) {
+	if (size < (items + 1) * FUZZ_ITEM && (items + 1) * FUZZ_ITEM <= capacity) {
 		memset(recipe + size, 0, (items + 1) * FUZZ_ITEM - size);
 		size = (items + 1) * FUZZ_ITEM;
 	}
@@ -48,10 +48,10 @@ size_t fuzz_mutate(uint8_t *recipe, size_t size, size_t room, uint64_t seed)
 		uint8_t *end = recipe + FUZZ_ITEM * (items + 1), swap[FUZZ_ITEM];
 		unsigned what = fuzz_random(&random) % 16;
 
-		if (what < 3 && (size_t)(end - recipe) + FUZZ_ITEM <= room) {
+		if (what < 3 && (size_t)(end - recipe) + FUZZ_ITEM <= capacity) {
 			new_item(end, &random);
 			items++;
-		} else if (what < 4 && items && (size_t)(end - recipe) + FUZZ_ITEM <= room) {
+		} else if (what < 4 && items && (size_t)(end - recipe) + FUZZ_ITEM <= capacity) {
 			memcpy(end, item, FUZZ_ITEM);
 			items++;
 		} else if (what < 6 && items) {

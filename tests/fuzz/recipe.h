@@ -176,8 +176,8 @@ bool fuzz_make(const uint8_t *recipe, size_t size, struct fuzz_file_made *made);
 /* Open it and use everything that there is in it; abort when the library breaks a promise. */
 void fuzz_walk(const struct fuzz_file_made *made);
 
-/* Another recipe from this one, of at most `room` bytes; its new size. */
-size_t fuzz_mutate(uint8_t *recipe, size_t size, size_t room, uint64_t seed);
+/* Another recipe from this one, of at most `capacity` bytes; its new size. */
+size_t fuzz_mutate(uint8_t *recipe, size_t size, size_t capacity, uint64_t seed);
 
 /* Recipes to begin with: number n, of at most FUZZ_SEED bytes; 0 when there are no more. */
 #define FUZZ_SEED (FUZZ_ITEM * 12)

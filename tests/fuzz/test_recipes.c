@@ -12,11 +12,11 @@
 #include "tests/fuzz/recipe.h"
 
 #define MOST 1024
-#define ROOM 512
+#define CAPACITY 512
 #define MUTATIONS 3000
 
 static struct {
-	uint8_t bytes[ROOM];
+	uint8_t bytes[CAPACITY];
 	size_t size;
 } recipes[MOST];
 static size_t recipe_count;
@@ -33,7 +33,7 @@ static bool try_recipe(const uint8_t *bytes, size_t size)
 
 static void keep(const uint8_t *bytes, size_t size)
 {
-	assert_true(recipe_count < MOST && size <= ROOM);
+	assert_true(recipe_count < MOST && size <= CAPACITY);
 	memcpy(recipes[recipe_count].bytes, bytes, size);
 	recipes[recipe_count++].size = size;
 }
@@ -53,7 +53,7 @@ static void seeds_are_read(void **state)
 static void the_corpus_is_read(void **state)
 {
 	const char *folder = getenv("srcdir");
-	char path[4096], line[2 * ROOM + 2];
+	char path[4096], line[2 * CAPACITY + 2];
 	FILE *file;
 
 	(void)state;
@@ -61,7 +61,7 @@ static void the_corpus_is_read(void **state)
 	file = fopen(path, "r");
 	assert_non_null(file);
 	while (fgets(line, sizeof line, file)) {
-		uint8_t bytes[ROOM];
+		uint8_t bytes[CAPACITY];
 		size_t size = 0;
 		unsigned byte;
 
@@ -83,12 +83,12 @@ static void recipes_made_of_them_are_read(void **state)
 	(void)state;
 	for (unsigned n = 0; n < MUTATIONS; n++) {
 		size_t from = fuzz_random(&random) % recipe_count;
-		uint8_t bytes[ROOM];
+		uint8_t bytes[CAPACITY];
 		size_t size = recipes[from].size;
 
 		memcpy(bytes, recipes[from].bytes, size);
 		for (unsigned steps = 1 + fuzz_random(&random) % 4; steps; steps--)
-			size = fuzz_mutate(bytes, size, ROOM, fuzz_random(&random));
+			size = fuzz_mutate(bytes, size, CAPACITY, fuzz_random(&random));
 		made += try_recipe(bytes, size);
 	}
 	assert_true(made > MUTATIONS / 2);

@@ -13,11 +13,11 @@
 
 static void *some(size_t count, size_t bytes)
 {
-	void *room = calloc(count + 1, bytes);
+	void *buffer = calloc(count + 1, bytes);
 
-	if (!room)
+	if (!buffer)
 		abort();
-	return room;
+	return buffer;
 }
 
 static struct xfp_idx_string add_string(struct image_tables *t, const char *text)

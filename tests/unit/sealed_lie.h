@@ -24,16 +24,16 @@ static inline void sealed_lie(const char *path, const char *name, size_t at, con
 {
 	hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT), set, type, space;
 	uint8_t *data;
-	size_t room;
+	size_t capacity;
 
 	assert_true(file >= 0);
 	set = H5Dopen2(file, name, H5P_DEFAULT);
 	type = H5Dget_type(set);
 	space = H5Dget_space(set);
-	room = (size_t)H5Sget_simple_extent_npoints(space) * H5Tget_size(type);
-	if (at + size > room)
-		fail_msg("%s has %zu bytes", name, room);
-	data = malloc(room);
+	capacity = (size_t)H5Sget_simple_extent_npoints(space) * H5Tget_size(type);
+	if (at + size > capacity)
+		fail_msg("%s has %zu bytes", name, capacity);
+	data = malloc(capacity);
 	assert_true(H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
 	memcpy(data + at, bytes, size);
 	assert_true(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);

@@ -45,10 +45,10 @@ struct unit {
 
 static void *zeros(size_t count, size_t size)
 {
-	void *room = calloc(count, size);
+	void *buffer = calloc(count, size);
 
-	assert_non_null(room);
-	return room;
+	assert_non_null(buffer);
+	return buffer;
 }
 
 static void create(struct unit *u, size_t rows, size_t cols, unsigned group)

@@ -11,7 +11,7 @@
 #include "kernels/encode/lloyd.h"
 
 #define MOST 700 /* columns: more than a tile of 512 */
-#define ROOM (MOST + XFP_LANES)
+#define CAPACITY (MOST + XFP_LANES)
 
 enum { F64, F32, F16, BF16 }; /* base/dtype.h */
 
@@ -61,7 +61,7 @@ static void fill(uint64_t *seed, int dtype, size_t count, void *source)
 static void loads_and_scales_alike(const struct xfp_encoder *other, int dtype, const void *source, size_t cols,
 				   const float *loaded)
 {
-	float factor[ROOM] = { 0 }, w[2][ROOM], x[2][ROOM], want[ROOM];
+	float factor[CAPACITY] = { 0 }, w[2][CAPACITY], x[2][CAPACITY], want[CAPACITY];
 	struct xfp_row_start start[2];
 
 	for (size_t c = 0; c < cols; c++)
@@ -88,8 +88,8 @@ static void rows_load_and_scan_alike(void **state)
 	(void)state;
 	for (int dtype = F64; dtype <= BF16; dtype++) {
 		for (size_t cols = 1; cols <= MOST; cols += cols < 40 ? 1 : 131) {
-			float w[2][ROOM], largest[2][ROOM] = { { 0 } };
-			double square[2][ROOM] = { { 0 } };
+			float w[2][CAPACITY], largest[2][CAPACITY] = { { 0 } };
+			double square[2][CAPACITY] = { { 0 } };
 			size_t bad;
 
 			fill(&seed, dtype, 3 * cols, source);
@@ -118,7 +118,7 @@ static void rows_load_and_scan_alike(void **state)
 /* Scaled weights, padded: some at the ends of the range, some halfway between two cells. */
 static void scaled(uint64_t *seed, size_t cols, float *x)
 {
-	memset(x, 0, ROOM * sizeof *x);
+	memset(x, 0, CAPACITY * sizeof *x);
 	for (size_t c = 0; c < cols; c++) {
 		uint64_t any = test_random(seed);
 
@@ -146,8 +146,8 @@ static void sums_and_cells_agree(void **state)
 
 	(void)state;
 	for (size_t cols = 1; cols <= MOST; cols += cols < 40 ? 1 : 131) {
-		float x[ROOM], y[2][ROOM];
-		uint32_t column[2][ROOM];
+		float x[CAPACITY], y[2][CAPACITY];
+		uint32_t column[2][CAPACITY];
 		uint16_t codebook[2][5][64];
 		int64_t sum[2], square[2];
 		size_t found;
@@ -186,11 +186,11 @@ static void assignments_and_comparisons_agree(void **state)
 
 	(void)state;
 	for (size_t cols = 1; cols <= MOST; cols += cols < 40 ? 1 : 131) {
-		float x[ROOM], down[ROOM], value[2][ROOM];
-		uint8_t index[2][ROOM];
+		float x[CAPACITY], down[CAPACITY], value[2][CAPACITY];
+		uint8_t index[2][CAPACITY];
 
 		scaled(&seed, cols, x);
-		for (size_t c = 0; c < ROOM; c++)
+		for (size_t c = 0; c < CAPACITY; c++)
 			down[c] = test_gaussian(&seed);
 		for (unsigned k = 2; k <= 6; k++) {
 			float entry[64], edge[64] = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The strict JSON reader, token by token: strings at the very ends of what there is room and code for.
+ * The strict JSON reader, token by token: strings at the very ends of what fits into a buffer and into a code.
  */
 #include "tests/unit/unit.h"
 
@@ -23,7 +23,7 @@ static struct xfp_json begin(const char *text, size_t size, char **held)
 }
 
 /* A string of these bytes between quotes: what it is read as, or why it is refused. */
-static const char *read_string(const char *bytes, size_t size, char *text, size_t room, size_t *length)
+static const char *read_string(const char *bytes, size_t size, char *text, size_t capacity, size_t *length)
 {
 	char quoted[300], *held;
 	struct xfp_json j;
@@ -34,7 +34,7 @@ static const char *read_string(const char *bytes, size_t size, char *text, size_
 	quoted[size + 1] = '"';
 	j = begin(quoted, size + 2, &held);
 	*length = 0;
-	if (xfp_json_string(&j, text, room, length))
+	if (xfp_json_string(&j, text, capacity, length))
 		assert_true(xfp_json_end(&j));
 	error = j.error;
 	/* Passing over it comes to the same, but for NUL, which is wrong in names only. */
@@ -44,7 +44,7 @@ static const char *read_string(const char *bytes, size_t size, char *text, size_
 	return error;
 }
 
-static void strings_of_the_size_of_their_room(void **state)
+static void strings_of_the_size_of_their_buffer(void **state)
 {
 	static const struct {
 		const char *bytes, *text;
@@ -262,7 +262,7 @@ static void what_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(strings_of_the_size_of_their_room),
+		cmocka_unit_test(strings_of_the_size_of_their_buffer),
 		cmocka_unit_test(characters_of_every_length),
 		cmocka_unit_test(what_is_no_text),
 		cmocka_unit_test(texts_that_are_cut),

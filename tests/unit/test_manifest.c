@@ -144,7 +144,7 @@ static void sealed_candidates(void **state)
 		damage(state, "DELETE FROM artifacts WHERE key IN ('" FIT "', '1c')");
 		xfp_manifest_ingest(m, &store, FIT, NULL);
 	}
-	/* More than there is room for are none, not some. */
+	/* More than the list can hold are none, not some. */
 	assert_false(xfp_manifest_get_candidates(m, FIT, 1, candidates, &count));
 	xfp_manifest_close(m);
 	xfp_store_close(&store);

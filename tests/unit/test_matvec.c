@@ -32,13 +32,13 @@ struct guarded {
 /* `bytes` that end at a page that is not there, aligned to 64 bytes where `align`; else they may begin anywhere. */
 static struct guarded guard(size_t bytes, bool align)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), room = (bytes + 63 + page - 1) / page * page;
-	struct guarded g = { .mapped = room + 2 * page };
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), space = (bytes + 63 + page - 1) / page * page;
+	struct guarded g = { .mapped = space + 2 * page };
 
 	g.map = mmap(NULL, g.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(g.map != MAP_FAILED);
-	assert_int_equal(mprotect(g.map + page, room, PROT_READ | PROT_WRITE), 0);
-	g.data = g.map + page + room - (align ? (bytes + 63) / 64 * 64 : bytes);
+	assert_int_equal(mprotect(g.map + page, space, PROT_READ | PROT_WRITE), 0);
+	g.data = g.map + page + space - (align ? (bytes + 63) / 64 * 64 : bytes);
 	return g;
 }
 
@@ -223,7 +223,7 @@ static void compare(struct matrix *m, unsigned count, int dtype, bool balanced, 
 	size_t cols = m->w.cols, rows = m->w.rows, size = dtype == XFP_F32 ? 4 : 2;
 	unsigned k = m->w.mode >= XFP_MATVEC_V2 ? m->w.k : 0;
 	struct guarded source = guard(count * cols * size, false), y = guard(count * rows * 4, false);
-	struct guarded room = guard(xfp_matvec_x_bytes(k, cols, count), true);
+	struct guarded buffer = guard(xfp_matvec_x_bytes(k, cols, count), true);
 	float *down = malloc(cols * sizeof *down + 1), *result = (float *)(void *)y.data;
 	double *expected = malloc(rows * count * 2 * sizeof *expected);
 	struct xfp_matvec_x x;
@@ -236,7 +236,7 @@ static void compare(struct matrix *m, unsigned count, int dtype, bool balanced, 
 	}
 	for (size_t c = 0; c < cols; c++)
 		down[c] = xfp_balance_down((uint8_t)(test_random(seed) % 9));
-	xfp_matvec_x_init(&x, k, cols, count, dtype, source.data, cols, balanced ? down : NULL, room.data);
+	xfp_matvec_x_init(&x, k, cols, count, dtype, source.data, cols, balanced ? down : NULL, buffer.data);
 	for (unsigned v = 0; v < count; v++)
 		for (size_t r = 0; r < rows; r++)
 			assert_true(xfp_matvec_reference(&m->w, r, x.natural + v * cols, expected + 2 * (v * rows + r),
@@ -267,7 +267,7 @@ static void compare(struct matrix *m, unsigned count, int dtype, bool balanced, 
 	}
 	release(source);
 	release(y);
-	release(room);
+	release(buffer);
 	free(down);
 	free(expected);
 }
@@ -324,7 +324,7 @@ static void entries_and_activations_that_are_not_finite(void **state)
 {
 	uint64_t seed = 9;
 	struct matrix m;
-	struct guarded room;
+	struct guarded buffer;
 	struct xfp_matvec_x x;
 	float *source = calloc(512, sizeof *source), y[4];
 	uint16_t infinite = 0x7c00;
@@ -334,21 +334,21 @@ static void entries_and_activations_that_are_not_finite(void **state)
 	memcpy(m.code.data + 2 * 8, &infinite, 2); /* of row 1 */
 	for (size_t c = 0; c < 512; c++)
 		source[c] = 1;
-	room = guard(xfp_matvec_x_bytes(3, 512, 1), true);
+	buffer = guard(xfp_matvec_x_bytes(3, 512, 1), true);
 	for (size_t s = 0; s < SETS; s++) {
 		if (!xfp_matvec_use(set_names[s]))
 			continue;
 		source[7] = 1;
-		xfp_matvec_x_init(&x, 3, 512, 1, XFP_F32, source, 512, NULL, room.data);
+		xfp_matvec_x_init(&x, 3, 512, 1, XFP_F32, source, 512, NULL, buffer.data);
 		assert_true(xfp_matvec_rows(&m.w, &x, 0, 4, false, y, 4));
 		assert_true(isfinite(y[0]) && isinf(y[1]) && isfinite(y[2]) && isfinite(y[3]));
 		source[7] = NAN;
-		xfp_matvec_x_init(&x, 3, 512, 1, XFP_F32, source, 512, NULL, room.data);
+		xfp_matvec_x_init(&x, 3, 512, 1, XFP_F32, source, 512, NULL, buffer.data);
 		assert_true(xfp_matvec_rows(&m.w, &x, 0, 4, false, y, 4));
 		for (int r = 0; r < 4; r++)
 			assert_true(isnan(y[r]));
 	}
-	release(room);
+	release(buffer);
 	free_matrix(&m);
 	free(source);
 }
@@ -363,7 +363,7 @@ static void a_library_that_is_not_finite(enum xfp_matvec_mode mode, unsigned gro
 	uint64_t seed = 21;
 	size_t groups = xfp_row_groups(COLS, group);
 	struct matrix m;
-	struct guarded room = guard(xfp_matvec_x_bytes(K, COLS, count), true);
+	struct guarded buffer = guard(xfp_matvec_x_bytes(K, COLS, count), true);
 	float *source = malloc(count * COLS * sizeof *source), y[8 * ROWS];
 	struct xfp_matvec_x x;
 
@@ -384,7 +384,7 @@ static void a_library_that_is_not_finite(enum xfp_matvec_mode mode, unsigned gro
 	for (size_t s = 0; s < SETS; s++) {
 		if (!xfp_matvec_use(set_names[s]))
 			continue;
-		xfp_matvec_x_init(&x, K, COLS, count, XFP_F32, source, COLS, NULL, room.data);
+		xfp_matvec_x_init(&x, K, COLS, count, XFP_F32, source, COLS, NULL, buffer.data);
 		assert_true(xfp_matvec_rows(&m.w, &x, 0, ROWS, false, y, ROWS));
 		for (size_t i = 0; i < count * ROWS; i++) {
 			double expected, size;
@@ -396,7 +396,7 @@ static void a_library_that_is_not_finite(enum xfp_matvec_mode mode, unsigned gro
 					 count, i % ROWS, (double)y[i], expected);
 		}
 	}
-	release(room);
+	release(buffer);
 	free_matrix(&m);
 	free(source);
 }
@@ -425,7 +425,7 @@ static void errors_are_far_below_those_of_bf16(void **state)
 
 	(void)state;
 	for (unsigned k = 2; k <= 6; k++) {
-		struct guarded room = guard(xfp_matvec_x_bytes(k, 4096, 1), true);
+		struct guarded buffer = guard(xfp_matvec_x_bytes(k, 4096, 1), true);
 		float *source = malloc(4096 * sizeof *source), y[64];
 		struct xfp_matvec_x x;
 		struct matrix m;
@@ -433,7 +433,7 @@ static void errors_are_far_below_those_of_bf16(void **state)
 		make_matrix(&m, XFP_MATVEC_V2, k, 0, 64, 4096, false, &seed);
 		for (size_t c = 0; c < 4096; c++)
 			source[c] = test_gaussian(&seed);
-		xfp_matvec_x_init(&x, k, 4096, 1, XFP_F32, source, 4096, NULL, room.data);
+		xfp_matvec_x_init(&x, k, 4096, 1, XFP_F32, source, 4096, NULL, buffer.data);
 		for (size_t s = 0; s < SETS; s++) {
 			double error = 0, square = 0, expected, magnitude;
 
@@ -447,7 +447,7 @@ static void errors_are_far_below_those_of_bf16(void **state)
 			}
 			assert_true(sqrt(error / square) < 1e-4);
 		}
-		release(room);
+		release(buffer);
 		free_matrix(&m);
 		free(source);
 	}
@@ -457,14 +457,14 @@ static void outliers_outside_the_matrix(void **state)
 {
 	uint64_t seed = 10;
 	struct matrix m;
-	struct guarded room = guard(xfp_matvec_x_bytes(4, 100, 1), true);
+	struct guarded buffer = guard(xfp_matvec_x_bytes(4, 100, 1), true);
 	struct xfp_matvec_x x;
 	float source[100] = { 0 }, y[3];
 	uint16_t column = 100;
 
 	(void)state;
 	make_matrix(&m, XFP_MATVEC_V2, 4, 0, 3, 100, true, &seed);
-	xfp_matvec_x_init(&x, 4, 100, 1, XFP_F32, source, 100, NULL, room.data);
+	xfp_matvec_x_init(&x, 4, 100, 1, XFP_F32, source, 100, NULL, buffer.data);
 	assert_true(xfp_matvec_rows(&m.w, &x, 0, 3, false, y, 3));
 	memcpy(m.column.data, &column, 2);
 	assert_false(xfp_matvec_rows(&m.w, &x, 0, 3, false, y, 3));
@@ -472,7 +472,7 @@ static void outliers_outside_the_matrix(void **state)
 	m.w.outliers.count--;
 	assert_false(xfp_matvec_rows(&m.w, &x, 2, 1, false, y, 3));
 	free_matrix(&m);
-	release(room);
+	release(buffer);
 }
 
 /* ---- the layout -------------------------------------------------------------------------------- */

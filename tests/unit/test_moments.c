@@ -62,7 +62,7 @@ static void outliers_come_by_distance_then_position(void **state)
 {
 	struct xfp_moments moments = { 0 };
 	struct xfp_outlier_rule rule;
-	xfp_outlier *found = malloc(COUNT * sizeof *found), *room = malloc(COUNT * sizeof *room);
+	xfp_outlier *found = malloc(COUNT * sizeof *found), *buffer = malloc(COUNT * sizeof *buffer);
 	uint32_t *column = malloc(COUNT * sizeof *column);
 	size_t count, expected = 0;
 
@@ -77,7 +77,7 @@ static void outliers_come_by_distance_then_position(void **state)
 	assert_true(count > 100);
 	for (size_t i = 0; i < count; i++)
 		found[i] = xfp_outlier_of(column[i], xfp_q_of(x[column[i]]));
-	xfp_outliers_sort(rule.mean, found, count, room);
+	xfp_outliers_sort(rule.mean, found, count, buffer);
 	assert_int_equal(xfp_outlier_position(found[0]), 50);
 	assert_int_equal(xfp_outlier_position(found[1]), 70000);
 	for (size_t i = 1; i < count; i++) {
@@ -96,7 +96,7 @@ static void outliers_come_by_distance_then_position(void **state)
 		assert_int_equal(i < expected, q < rule.low || q > rule.high);
 	}
 	free(found);
-	free(room);
+	free(buffer);
 	free(column);
 }
 
@@ -119,10 +119,10 @@ static void sorting_looks_at_every_bit(void **state)
 	for (size_t m = 0; m < sizeof means / sizeof *means; m++) {
 		for (unsigned i = 0; i < count; i++) {
 			for (unsigned j = 0; j < count; j++) {
-				xfp_outlier pair[2] = { xfp_outlier_of(7, q[i]), xfp_outlier_of(9, q[j]) }, room[2];
+				xfp_outlier pair[2] = { xfp_outlier_of(7, q[i]), xfp_outlier_of(9, q[j]) }, buffer[2];
 				bool swapped = fabs(q[j] - means[m]) > fabs(q[i] - means[m]);
 
-				xfp_outliers_sort(means[m], pair, 2, room);
+				xfp_outliers_sort(means[m], pair, 2, buffer);
 				assert_int_equal(xfp_outlier_position(pair[swapped]), 7);
 				assert_int_equal(xfp_outlier_q(pair[swapped]), q[i]);
 				assert_int_equal(xfp_outlier_position(pair[!swapped]), 9);
@@ -135,7 +135,7 @@ static void sorting_looks_at_every_bit(void **state)
 /* Three whose distances differ in one digit of the sort alone, the least, the largest and what is between. */
 static void sorting_takes_every_value_of_a_digit(void **state)
 {
-	xfp_outlier room[3];
+	xfp_outlier buffer[3];
 
 	(void)state;
 	for (int32_t middle = 1; middle < 2047; middle++) {
@@ -143,7 +143,7 @@ static void sorting_takes_every_value_of_a_digit(void **state)
 		xfp_outlier found[3] = { xfp_outlier_of(1, 4096), xfp_outlier_of(2, 4096 + 2 * middle),
 					 xfp_outlier_of(3, 4096 + 2 * 2047) };
 
-		xfp_outliers_sort(0, found, 3, room);
+		xfp_outliers_sort(0, found, 3, buffer);
 		for (unsigned i = 0; i < 3; i++)
 			assert_int_equal(xfp_outlier_position(found[i]), 3 - i);
 	}

@@ -106,7 +106,7 @@ static void every_place(void **state)
 	fixture_free(&f);
 }
 
-/* A team that could not have the room of a large call does the next small one, which its old room was enough for. */
+/* A team that could not get the memory for a large call does the next one, as small as the one before. */
 static void a_team_goes_on(void **state)
 {
 	struct xfp_error err = { XFP_OK, "" };
@@ -135,7 +135,7 @@ static void a_team_goes_on(void **state)
 	assert_int_equal(xfp_team_start(2, &team, &err), XFP_OK);
 	assert_int_equal(xfp_multiply(team, linear, 0, 1, &in, &out, &err), XFP_OK);
 	memcpy(again, y, unit.rows * sizeof *y);
-	/* the list, three of the round, and the room */
+	/* the list, three of the round, and the memory of the team */
 	asked = 0;
 	fails_at = 5;
 	assert_int_equal(xfp_multiply(team, linear, 0, 60, &in, &out, &err), XFP_FAILED);

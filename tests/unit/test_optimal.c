@@ -11,7 +11,7 @@
 #define PADDED 704
 
 static struct xfp_lloyd_row row;
-static struct xfp_optimal_buffers room;
+static struct xfp_optimal_buffers buffers;
 
 static int prepare(void **state)
 {
@@ -27,7 +27,7 @@ static void load(const float *x, size_t marked, size_t cols)
 
 static void fit(unsigned k, uint16_t *codebook)
 {
-	xfp_optimal_fit(&row, &k, 1, &room, &codebook);
+	xfp_optimal_fit(&row, &k, 1, &buffers, &codebook);
 }
 
 static double error_of(const float *x, size_t cols, unsigned k, const uint16_t *codebook)
@@ -119,7 +119,7 @@ static void never_worse_than_lloyd(void **state)
 				x[c] = xfp_bf16_to_float(xfp_float_to_bf16(x[c] * test_gaussian(&seed)));
 		}
 		load(x, 0, COLS);
-		xfp_optimal_fit(&row, all, 5, &room, out);
+		xfp_optimal_fit(&row, all, 5, &buffers, out);
 		xfp_lloyd_fit(&row, all, 5, XFP_LLOYD_COMPANDED, 20, other);
 		for (int i = 0; i < 5; i++) {
 			assert_true(error_of(x, COLS, all[i], ours[i]) <=

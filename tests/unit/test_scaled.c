@@ -13,7 +13,7 @@
 #include "kernels/encode/scaled_published.h"
 
 #define MOST 2100 /* columns */
-#define ROOM (MOST + XFP_LANES)
+#define CAPACITY (MOST + XFP_LANES)
 
 static const char *const sets[] = { "plain", "avx2", "avx512", "neon" };
 #define SETS (sizeof sets / sizeof *sets)
@@ -31,12 +31,12 @@ static const float *row_of(const struct matrix *matrix, size_t r)
 	return matrix->x + r * xfp_padded(matrix->cols);
 }
 
-static void *room_for(size_t bytes)
+static void *buffer_for(size_t bytes)
 {
-	void *room = aligned_alloc(64, (bytes + 63) / 64 * 64);
+	void *buffer = aligned_alloc(64, (bytes + 63) / 64 * 64);
 
-	assert_non_null(room);
-	return room;
+	assert_non_null(buffer);
+	return buffer;
 }
 
 static void make(struct matrix *matrix, size_t rows, size_t cols)
@@ -44,7 +44,7 @@ static void make(struct matrix *matrix, size_t rows, size_t cols)
 	matrix->rows = rows;
 	matrix->cols = cols;
 	matrix->marks = 0;
-	matrix->x = room_for(rows * xfp_padded(cols) * sizeof *matrix->x);
+	matrix->x = buffer_for(rows * xfp_padded(cols) * sizeof *matrix->x);
 	memset(matrix->x, 0, rows * xfp_padded(cols) * sizeof *matrix->x);
 }
 
@@ -114,15 +114,15 @@ static void encode(const struct matrix *matrix, unsigned k, unsigned size, unsig
 	bool fine = xfp_scaled_fine(k);
 	size_t groups = matrix->rows * ((matrix->cols + length - 1) / length);
 	size_t count = xfp_scaled_sample_count(groups, size);
-	void *sample_room = room_for(xfp_scaled_sample_bytes(count, fine));
-	void *row_room = room_for(xfp_scaled_row_bytes(matrix->cols, length, fine));
+	void *sample_buffer = buffer_for(xfp_scaled_sample_bytes(count, fine));
+	void *row_buffer = buffer_for(xfp_scaled_row_bytes(matrix->cols, length, fine));
 	struct xfp_scaled_training *training = malloc(sizeof *training);
 	struct xfp_scaled_sample sample;
 	struct xfp_scaled_row row;
 
 	allocate(result, matrix, length);
-	result->library = room_for(xfp_scaled_library_bytes(k, size));
-	xfp_scaled_sample_init(&sample, sample_room, count, fine);
+	result->library = buffer_for(xfp_scaled_library_bytes(k, size));
+	xfp_scaled_sample_init(&sample, sample_buffer, count, fine);
 	for (size_t i = 0; i < count; i++) {
 		size_t at = i * groups / count;
 
@@ -131,7 +131,7 @@ static void encode(const struct matrix *matrix, unsigned k, unsigned size, unsig
 	}
 	xfp_scaled_train(result->library, k, size, &sample, XFP_SCALED_ROUNDS, training, result->entries,
 			 result->moments);
-	xfp_scaled_row_init(&row, row_room, matrix->cols, length, fine);
+	xfp_scaled_row_init(&row, row_buffer, matrix->cols, length, fine);
 	for (size_t r = 0; r < matrix->rows; r++) {
 		size_t g = r * result->groups;
 		struct xfp_scaled_codes codes = { result->entry + g, result->scale + g, result->midpoint + g };
@@ -140,8 +140,8 @@ static void encode(const struct matrix *matrix, unsigned k, unsigned size, unsig
 		xfp_scaled_fit_row(result->library, &row, &codes);
 		assign(result, matrix, length, r);
 	}
-	free(sample_room);
-	free(row_room);
+	free(sample_buffer);
+	free(row_buffer);
 	free(training);
 }
 
@@ -151,27 +151,27 @@ static void encode_published(const struct matrix *matrix, unsigned k, unsigned s
 {
 	float *codebook, library[XFP_SCALED_MAX_LIBRARY * 64];
 	size_t groups;
-	double *room;
+	double *buffer;
 
 	allocate(result, matrix, length);
 	groups = matrix->rows * result->groups;
 	codebook = malloc((groups << k) * sizeof *codebook);
-	room = malloc((groups + size * ((1u << k) + 1)) * sizeof *room);
+	buffer = malloc((groups + size * ((1u << k) + 1)) * sizeof *buffer);
 	for (size_t r = 0; r < matrix->rows; r++) {
 		size_t g = r * result->groups;
 
 		xfp_scaled_published_row(k, 20, row_of(matrix, r), matrix->cols, length, matrix->marked, matrix->marks,
 					 codebook + (g << k), result->scale + g, result->midpoint + g);
 	}
-	xfp_scaled_published_library(k, size, XFP_PUBLISHED_CENTRE_ROUNDS, codebook, groups, room, library,
+	xfp_scaled_published_library(k, size, XFP_PUBLISHED_CENTRE_ROUNDS, codebook, groups, buffer, library,
 				     result->entries);
 	xfp_scaled_published_choose(k, size, library, codebook, groups, result->entry);
-	result->library = room_for(xfp_scaled_library_bytes(k, size));
+	result->library = buffer_for(xfp_scaled_library_bytes(k, size));
 	xfp_scaled_open(result->library, k, size, result->entries, NULL);
 	for (size_t r = 0; r < matrix->rows; r++)
 		assign(result, matrix, length, r);
 	free(codebook);
-	free(room);
+	free(buffer);
 }
 
 /* Over unmarked weights, relative. */
@@ -211,10 +211,10 @@ static void same(const struct matrix *matrix, const struct result *a, const stru
 static void check(const struct matrix *matrix, const struct result *result, unsigned k, unsigned size, unsigned length)
 {
 	size_t padded = xfp_padded(matrix->cols);
-	float library[XFP_SCALED_MAX_LIBRARY * 64], decoded[ROOM];
+	float library[XFP_SCALED_MAX_LIBRARY * 64], decoded[CAPACITY];
 	struct xfp_library decoder = { .k = k, .codebooks = size, .entry = library };
-	uint16_t pair[2 * ROOM];
-	uint8_t packed[ROOM];
+	uint16_t pair[2 * CAPACITY];
+	uint8_t packed[CAPACITY];
 
 	while (1u << decoder.group < length)
 		decoder.group++;
@@ -434,7 +434,7 @@ static void midpoints_go_to_the_lower_index(void **state)
 	uint64_t seed = 6;
 
 	(void)state;
-	library = room_for(xfp_scaled_library_bytes(3, 1));
+	library = buffer_for(xfp_scaled_library_bytes(3, 1));
 	for (int test = 0; test < 2000; test++) {
 		uint16_t entries[8], scale, midpoint;
 		uint8_t entry = 0, index[XFP_LANES];

@@ -279,7 +279,7 @@ static void test_below_a_file(void **state)
 	free(below);
 }
 
-/* A small file is one of 256 MiB at most; a hole takes no room. */
+/* A small file is one of 256 MiB at most; a hole takes no space. */
 static void test_largest_extra(void **state)
 {
 	char *path = scratch_path(state, "tokenizer.json");

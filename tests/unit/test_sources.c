@@ -111,8 +111,8 @@ static void what_is_told_is_remembered(void **state)
 	end(&s);
 }
 
-/* An artifact of three matrices tells nothing of a unit of fewer or more: it would not have room for them, or none for
- * its last. */
+/* An artifact of three matrices tells nothing of a unit of fewer or more: there would be more digests than places, or
+ * no digest for the last one. */
 static void another_number_of_matrices(void **state)
 {
 	static const uint32_t experts[] = { 1, 2, 4 };

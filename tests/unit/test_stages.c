@@ -102,11 +102,11 @@ static char *run_make(void **state)
 	return text;
 }
 
-static void add_call(char *text, size_t room, enum xfp_stamp stamp)
+static void add_call(char *text, size_t capacity, enum xfp_stamp stamp)
 {
 	size_t length = strlen(text);
 
-	snprintf(text + length, room - length, "%s%s " UNIT "\n", xfp_steps[stamp].program,
+	snprintf(text + length, capacity - length, "%s%s " UNIT "\n", xfp_steps[stamp].program,
 		 xfp_steps[stamp].extended ? " --extended" : "");
 }
 

@@ -59,7 +59,7 @@ static void whole(void **state)
 	}
 }
 
-/* A size at which the NUL needs room of its own, and one at which it does not. */
+/* A size at which the capacity has to grow for the NUL, and one at which it does not. */
 static void at_the_edge(void **state)
 {
 	static const char byte[1] = "x";
