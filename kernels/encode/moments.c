@@ -9,8 +9,8 @@
 
 #define RUN (1u << 14) /* columns whose squares, at most 2^48 each, add up within 63 bits */
 
-size_t xfp_moments_survey(struct xfp_moments *moments, const struct xfp_outlier_rule *rule, const float *x, size_t cols,
-			  uint32_t *column)
+size_t xfp_moments_and_outliers(struct xfp_moments *moments, const struct xfp_outlier_rule *rule, const float *x,
+				size_t cols, uint32_t *column)
 {
 	size_t found = 0;
 
@@ -33,14 +33,14 @@ void xfp_moments_add(struct xfp_moments *moments, const float *x, size_t cols)
 	static const struct xfp_outlier_rule none = { .low = INT32_MIN, .high = INT32_MAX };
 	uint32_t column[1];
 
-	xfp_moments_survey(moments, &none, x, cols, column);
+	xfp_moments_and_outliers(moments, &none, x, cols, column);
 }
 
 size_t xfp_outliers_find(const struct xfp_outlier_rule *rule, const float *x, size_t cols, uint32_t *column)
 {
 	struct xfp_moments moments = { 0 };
 
-	return xfp_moments_survey(&moments, rule, x, cols, column);
+	return xfp_moments_and_outliers(&moments, rule, x, cols, column);
 }
 
 struct xfp_outlier_rule xfp_outlier_rule(const struct xfp_moments *moments, uint32_t sigma_milli)

@@ -58,8 +58,8 @@ static inline int32_t xfp_outlier_q(xfp_outlier outlier)
 
 /* The columns of a padded row that are outliers, ascending, into `column` (a buffer of xfp_padded(cols)).
  * Returns how many there are. */
-size_t xfp_moments_survey(struct xfp_moments *moments, const struct xfp_outlier_rule *rule, const float *x, size_t cols,
-			  uint32_t *column); /* and add the row to the moments */
+size_t xfp_moments_and_outliers(struct xfp_moments *moments, const struct xfp_outlier_rule *rule, const float *x,
+				size_t cols, uint32_t *column); /* and add the row to the moments */
 size_t xfp_outliers_find(const struct xfp_outlier_rule *rule, const float *x, size_t cols, uint32_t *column);
 
 /* q of one weight. */
