@@ -69,9 +69,9 @@ static enum xfp_status reserve(struct outlier_scan *scan, uint64_t cols, struct 
 }
 
 /* Note what lies outside the rule in a block, and add up its moments unless they are known (NULL). */
-static enum xfp_status survey_block(struct outlier_scan *scan, const struct xfp_rows *rows,
-				    const struct xfp_outlier_rule *rule, struct xfp_moments *moments,
-				    struct xfp_error *err)
+static enum xfp_status find_in_block(struct outlier_scan *scan, const struct xfp_rows *rows,
+				     const struct xfp_outlier_rule *rule, struct xfp_moments *moments,
+				     struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
@@ -82,7 +82,7 @@ static enum xfp_status survey_block(struct outlier_scan *scan, const struct xfp_
 		if ((status = reserve(scan, rows->cols, err)))
 			break;
 		load_row(scan, rows, r);
-		count = moments ? xfp_moments_survey(moments, rule, scan->x, rows->cols, scan->column)
+		count = moments ? xfp_moments_and_outliers(moments, rule, scan->x, rows->cols, scan->column)
 				: xfp_outliers_find(rule, scan->x, rows->cols, scan->column);
 		for (size_t i = 0; i < count; i++) {
 			uint32_t c = scan->column[i];
@@ -95,9 +95,9 @@ static enum xfp_status survey_block(struct outlier_scan *scan, const struct xfp_
 
 /* The moments of a matrix, and what lies outside rules that are guessed from the rows seen so far and somewhat too
  * wide. `certain`: their outermost bounds; a rule that reaches as far as those has missed nothing. */
-static enum xfp_status survey(struct outlier_scan *scan, const struct xfp_matrix_source *source,
-			      const uint8_t known[16], uint32_t sigma_milli, struct xfp_moments *moments,
-			      struct xfp_outlier_rule *certain, struct xfp_error *err)
+static enum xfp_status find_once(struct outlier_scan *scan, const struct xfp_matrix_source *source,
+				 const uint8_t known[16], uint32_t sigma_milli, struct xfp_moments *moments,
+				 struct xfp_outlier_rule *certain, struct xfp_error *err)
 {
 	struct xfp_rows rows = { 0 };
 	enum xfp_status status = xfp_rows_open_again(source, known, &rows, err);
@@ -114,7 +114,7 @@ static enum xfp_status survey(struct outlier_scan *scan, const struct xfp_matrix
 		guess = xfp_outlier_rule(moments, sigma_milli - sigma_milli / 8);
 		certain->low = guess.low < certain->low ? guess.low : certain->low;
 		certain->high = guess.high > certain->high ? guess.high : certain->high;
-		status = survey_block(scan, &rows, &guess, first ? NULL : moments, err);
+		status = find_in_block(scan, &rows, &guess, first ? NULL : moments, err);
 	}
 	xfp_rows_close(&rows);
 	return status;
@@ -129,7 +129,7 @@ static enum xfp_status find_again(struct outlier_scan *scan, const struct xfp_ma
 
 	scan->found_count = 0;
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count)
-		status = survey_block(scan, &rows, rule, NULL, err);
+		status = find_in_block(scan, &rows, rule, NULL, err);
 	xfp_rows_close(&rows);
 	return status;
 }
@@ -145,7 +145,7 @@ static enum xfp_status find_outliers(struct outlier_scan *scan, const struct xfp
 	enum xfp_status status;
 
 	scan->found_count = 0;
-	status = survey(scan, source, known, sigma_milli, &moments, &certain, err);
+	status = find_once(scan, source, known, sigma_milli, &moments, &certain, err);
 	*rule = xfp_outlier_rule(&moments, sigma_milli);
 	if (!status && sigma_milli && rule->sigma > 0 && (rule->low > certain.low || rule->high < certain.high))
 		status = find_again(scan, source, known, rule, err);

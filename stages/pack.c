@@ -17,27 +17,28 @@
 #include "stages/quantize/rows.h"
 #include "stages/quantize/scan.h"
 
-/* What reading a unit that no earlier stage has read tells: its matrices' digests, and whether fp8 holds it. */
-struct survey {
+/* What reading a unit that no earlier stage has read tells, beside its matrices' digests: what stands
+ * against fp8. */
+struct obstacles {
 	uint64_t nonfinite; /* weights that are no numbers */
 	uint64_t vanishing; /* rows that are not zero but whose fp8 scale would be */
 };
 
-static void survey_row(struct survey *survey, const float *w, uint64_t cols)
+static void check_row(struct obstacles *found, const float *w, uint64_t cols)
 {
 	float largest = 0;
 
 	for (uint64_t c = 0; c < cols; c++) {
 		float magnitude = w[c] < 0 ? -w[c] : w[c];
 
-		survey->nonfinite += !(magnitude <= FLT_MAX);
+		found->nonfinite += !(magnitude <= FLT_MAX);
 		largest = magnitude > largest ? magnitude : largest;
 	}
-	survey->vanishing += largest > 0 && largest / 448 == 0;
+	found->vanishing += largest > 0 && largest / 448 == 0;
 }
 
-static enum xfp_status survey_matrix(const struct xfp_matrix_source *source, struct survey *survey, uint8_t out[16],
-				     struct xfp_error *err)
+static enum xfp_status check_matrix(const struct xfp_matrix_source *source, struct obstacles *found, uint8_t out[16],
+				    struct xfp_error *err)
 {
 	struct xfp_rows rows = { 0 };
 	float *w = xfp_row_new(source->view.cols);
@@ -46,7 +47,7 @@ static enum xfp_status survey_matrix(const struct xfp_matrix_source *source, str
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
 		for (uint64_t r = 0; r < rows.count; r++) {
 			xfp_rows_load(&rows, r, w);
-			survey_row(survey, w, rows.cols);
+			check_row(found, w, rows.cols);
 		}
 	}
 	xfp_rows_close(&rows);
@@ -54,18 +55,18 @@ static enum xfp_status survey_matrix(const struct xfp_matrix_source *source, str
 	return status;
 }
 
-static enum xfp_status survey_unit(struct xfp_job *job, struct xfp_packed *packed, struct survey *survey,
-				   struct xfp_error *err)
+static enum xfp_status check_unit(struct xfp_job *job, struct xfp_packed *packed, struct obstacles *found,
+				  struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
 	for (uint32_t m = 0; !status && m < packed->matrices; m++) {
 		struct xfp_matrix_source source = xfp_ledger_source(job->ledger, m);
 
-		status = survey_matrix(&source, survey, packed->matrix[m].source, err);
-		if (!status && survey->nonfinite && job->unit->plan == XFP_PLAN_FP8 &&
+		status = check_matrix(&source, found, packed->matrix[m].source, err);
+		if (!status && found->nonfinite && job->unit->plan == XFP_PLAN_FP8 &&
 		    job->parameters.on_nonfinite == XFP_NONFINITE_FAIL)
-			status = xfp_fail_nonfinite(err, source.tensor, survey->nonfinite);
+			status = xfp_fail_nonfinite(err, source.tensor, found->nonfinite);
 	}
 	return status;
 }
@@ -144,21 +145,21 @@ static enum xfp_status source_of(const struct xfp_ledger_unit *unit, const struc
 
 /* A unit that has no earlier stage: one that is kept, or fp8. What fp8 would not hold, or not make smaller, is
  * kept, too. */
-static enum xfp_status plan_alone(struct xfp_job *job, struct xfp_packed *packed, struct xfp_error *err)
+static enum xfp_status decide_alone(struct xfp_job *job, struct xfp_packed *packed, struct xfp_error *err)
 {
 	uint64_t element = xfp_dtype_bits(job->unit->dtype) / 8;
-	struct survey survey = { 0 };
-	enum xfp_status status = survey_unit(job, packed, &survey, err);
+	struct obstacles found = { 0 };
+	enum xfp_status status = check_unit(job, packed, &found, err);
 	bool smaller = packed->cols + sizeof(float) < packed->cols * element;
-	bool fp8 = job->unit->plan == XFP_PLAN_FP8 && smaller && !survey.nonfinite && !survey.vanishing;
+	bool fp8 = job->unit->plan == XFP_PLAN_FP8 && smaller && !found.nonfinite && !found.vanishing;
 
 	packed->mode = fp8 ? XFP_MODE_FP8 : XFP_MODE_KEEP;
 	return status;
 }
 
 /* A unit for which there is a choice. Its digests are those of the outliers that were chosen from. */
-static enum xfp_status plan_choice(struct xfp_job *job, struct xfp_choice *choice, struct xfp_packed *packed,
-				   struct xfp_error *err)
+static enum xfp_status follow_choice(struct xfp_job *job, struct xfp_choice *choice, struct xfp_packed *packed,
+				     struct xfp_error *err)
 {
 	struct xfp_artifact artifact = { 0 };
 	enum xfp_status status = read_choice(job, choice, err);
@@ -186,7 +187,8 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	packed.matrix = calloc(packed.matrices, sizeof *packed.matrix);
 	if (!packed.matrix)
 		return xfp_no_memory(err);
-	status = unit->plan == XFP_PLAN_FIT ? plan_choice(job, &choice, &packed, err) : plan_alone(job, &packed, err);
+	status = unit->plan == XFP_PLAN_FIT ? follow_choice(job, &choice, &packed, err)
+					    : decide_alone(job, &packed, err);
 	if (!status)
 		status = source_of(unit, &packed, &source, err);
 	if (!status)

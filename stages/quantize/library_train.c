@@ -15,14 +15,14 @@
 #define PUBLISHED_GROUPS 8192
 
 /* Which groups are looked at. */
-struct plan {
+struct sampling {
 	uint64_t rows; /* of the sample */
 	uint64_t each; /* groups of a sampled row */
 };
 
 struct sample {
 	struct xfp_grouping grouping;
-	struct plan plan;
+	struct sampling sampling;
 	uint64_t count; /* groups that are in */
 	/* v2c */
 	struct xfp_group_row row, sampled; /* the row at hand; the sample, as if it were one */
@@ -50,17 +50,17 @@ static uint64_t wanted(const struct sample *s, uint64_t groups)
 	return count < groups ? count : groups;
 }
 
-static struct plan plan_of(const struct sample *s, uint64_t rows)
+static struct sampling sampling_of(const struct sample *s, uint64_t rows)
 {
 	const struct xfp_grouping *grouping = &s->grouping;
 	uint64_t count = wanted(s, rows * grouping->groups);
 	uint64_t least = (count + grouping->groups - 1) / grouping->groups;
-	struct plan plan = { .rows = least > XFP_SAMPLE_ROWS ? least : XFP_SAMPLE_ROWS };
+	struct sampling sampling = { .rows = least > XFP_SAMPLE_ROWS ? least : XFP_SAMPLE_ROWS };
 
-	plan.rows = plan.rows < rows ? plan.rows : rows;
-	plan.each = (count + plan.rows - 1) / plan.rows;
-	plan.each = plan.each < grouping->groups ? plan.each : grouping->groups;
-	return plan;
+	sampling.rows = sampling.rows < rows ? sampling.rows : rows;
+	sampling.each = (count + sampling.rows - 1) / sampling.rows;
+	sampling.each = sampling.each < grouping->groups ? sampling.each : grouping->groups;
+	return sampling;
 }
 
 static enum xfp_status sample_init(struct sample *s, const struct xfp_grouping *grouping, uint64_t rows, uint32_t count,
@@ -70,8 +70,8 @@ static enum xfp_status sample_init(struct sample *s, const struct xfp_grouping *
 	bool good;
 
 	s->grouping = *grouping;
-	s->plan = plan_of(s, rows);
-	most = s->plan.rows * s->plan.each;
+	s->sampling = sampling_of(s, rows);
+	most = s->sampling.rows * s->sampling.each;
 	if (s->published) {
 		good = xfp_group_codes_init(&s->codes, grouping);
 		for (uint32_t c = 0; c < count; c++)
@@ -110,7 +110,7 @@ static void sample_free(struct sample *s)
 /* The ith group that is looked at of sampled row `number`. */
 static uint64_t group_of(const struct sample *s, uint64_t i, uint64_t number)
 {
-	return (i * s->grouping.groups / s->plan.each + number) % s->grouping.groups;
+	return (i * s->grouping.groups / s->sampling.each + number) % s->grouping.groups;
 }
 
 /* Codebooks of the groups of a row, for every candidate. */
@@ -123,11 +123,11 @@ static void publish_row(struct sample *s, const struct xfp_training_row *row, ui
 
 		xfp_scaled_published_row(k, s->published, row->x, grouping->cols, grouping->group, row->marked,
 					 row->marks, s->codes.codebook, s->codes.scale, s->codes.midpoint);
-		for (uint64_t i = 0; i < s->plan.each; i++)
+		for (uint64_t i = 0; i < s->sampling.each; i++)
 			memcpy(s->codebook[c] + ((s->count + i) << k),
 			       s->codes.codebook + (group_of(s, i, number) << k), sizeof(float) << k);
 	}
-	s->count += s->plan.each;
+	s->count += s->sampling.each;
 }
 
 static void take_row(void *own, const struct xfp_training_row *row, uint64_t number)
@@ -143,7 +143,7 @@ static void take_row(void *own, const struct xfp_training_row *row, uint64_t num
 	if (grouping->mode == XFP_MODE_V2C)
 		xfp_group_row_load(&s->row, row->x, row->marked, row->marks);
 	scale = xfp_compact_row(s->row.row);
-	for (uint64_t i = 0; i < s->plan.each; i++) {
+	for (uint64_t i = 0; i < s->sampling.each; i++) {
 		uint64_t group = group_of(s, i, number);
 
 		if (grouping->mode == XFP_MODE_V2C) {
@@ -229,7 +229,7 @@ enum xfp_status xfp_library_train(const struct xfp_training *training, unsigned 
 	enum xfp_status status = sample_init(&s, grouping, training->rows, count, err);
 
 	if (!status)
-		status = training->walk(training->context, s.plan.rows, take_row, &s, err);
+		status = training->walk(training->context, s.sampling.rows, take_row, &s, err);
 	if (!status && grouping->mode == XFP_MODE_V2C)
 		xfp_compact_count(&s.sampled.compact, 0, s.count, s.peaks);
 	for (uint32_t i = 0; !status && i < count; i++)
