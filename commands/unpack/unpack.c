@@ -62,7 +62,7 @@ struct unpacking {
 
 /* ---- what goes where --------------------------------------------------------------------------- */
 
-static enum xfp_status plan(struct unpacking *u, struct xfp_error *err)
+static enum xfp_status lay_out(struct unpacking *u, struct xfp_error *err)
 {
 	struct xfp_tensor_info info, equal;
 	uint64_t filled = 0, most = u->request->shard_bytes;
@@ -308,7 +308,7 @@ static enum xfp_status unpack(const struct unpack_request *request, struct xfp_e
 		goto done;
 	xfp_bundle_info(u.bundle, &u.info);
 	make_threads(&u.signals);
-	if ((status = xfp_tensor_views(u.bundle, &u.views, err)) || (status = plan(&u, err)) ||
+	if ((status = xfp_tensor_views(u.bundle, &u.views, err)) || (status = lay_out(&u, err)) ||
 	    (status = xfp_new_folder_check(request->folder, err)) ||
 	    (!request->unchecked && (status = check_bytes(&u, err))))
 		goto done;
