@@ -11,7 +11,8 @@ struct xfp_checkpoint_format {
 	const char *name;
 	/* How sure it is that it can open this folder or file: 0 is not at all; the surest opens it. */
 	enum xfp_status (*probe)(const char *model, int *sure, struct xfp_error *err);
-	/* Fill in everything of `checkpoint` but config and extras; sorting is left to the caller. */
+	/* Fill in everything of `checkpoint` but config and extras; sorting is left to the caller. `is_folder` is set
+	 * before. */
 	enum xfp_status (*open)(const char *model, struct xfp_checkpoint *checkpoint, struct xfp_error *err);
 };
 

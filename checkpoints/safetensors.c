@@ -34,13 +34,6 @@
 #define INDEX_SUFFIX ".safetensors.index.json"
 #define SUFFIX ".safetensors"
 
-static bool is_folder(const char *path)
-{
-	struct stat st;
-
-	return !stat(path, &st) && S_ISDIR(st.st_mode);
-}
-
 /* ---- probe -------------------------------------------------------------------------------------- */
 
 /* A file without the usual name, for instance a blob of the Hugging Face cache: plausible length, '{'. */
@@ -67,10 +60,13 @@ static enum xfp_status probe(const char *model, int *sure, struct xfp_error *err
 	char **names = NULL;
 	enum xfp_status status;
 	uint32_t count = 0;
+	struct stat st;
 	bool right;
 
 	*sure = 0;
-	if (!is_folder(model)) {
+	if (stat(model, &st))
+		return xfp_fail_errno(err, errno, "%s: cannot open", model);
+	if (!S_ISDIR(st.st_mode)) {
 		if (xfp_ends_with(model, SUFFIX) || xfp_ends_with(model, INDEX_SUFFIX)) {
 			*sure = 100;
 			return XFP_OK;
@@ -342,7 +338,7 @@ static enum xfp_status open_safetensors(const char *model, struct xfp_checkpoint
 	enum xfp_status status;
 	char *folder;
 
-	if (is_folder(model))
+	if (c->is_folder)
 		return (status = set_folder(c, model, err)) ? status : open_folder(c, err);
 	folder = slash ? strndup(model, (size_t)(name - model)) : strdup(".");
 	if (!folder)
