@@ -132,7 +132,8 @@ refused() { # STATUS COMMAND...; what it says is in $output
 		# shellcheck disable=SC2086
 		refused 3 xfp $command "$own/m.xfp"
 		[[ $stderr == *"m.xfp: format version 0, "*"convert the checkpoint again"* ]]
-		[ ! -e "$own/copy" ] && [ ! -e "$own/again.xfp" ]
+		[ ! -e "$own/copy" ]
+		[ ! -e "$own/again.xfp" ]
 	done
 }
 
@@ -271,7 +272,8 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	[ ! -e "$own/absent" ]
 	touch "$own/file"
 	refused 2 xfp unpack -o "$own/file" fused.xfp
-	mkdir "$own/full" && touch "$own/full/x"
+	mkdir "$own/full"
+	touch "$own/full/x"
 	refused 2 xfp unpack -o "$own/full" fused.xfp
 	[ "$(ls "$own/full")" = x ]
 }

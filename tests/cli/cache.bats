@@ -46,7 +46,8 @@ flip() { # FILE OFFSET
 			esac
 			rm out.xfp
 			# a floor that needs another packing, and back
-			xfp convert m -o out.xfp -q --floor attention=0.5 && rm -f out.xfp
+			xfp convert m -o out.xfp -q --floor attention=0.5
+			rm -f out.xfp
 			[ "$(converted m out.xfp --rehash)" = "$expected" ] || { echo "$kind $harm"; return 1; }
 			[ "$(converted m out.xfp)" = "$expected" ] || { echo "$kind $harm"; return 1; }
 		done
@@ -169,8 +170,12 @@ m" ]
 		xfp convert m -o m.xfp --cache both -q -j2 & first=$!
 		xfp convert n -o n.xfp --cache both -q -j2 & second=$!
 		xfp convert m -o m2.xfp --cache both -q -j2 & third=$!
-		wait $first && wait $second && wait $third
-		[ "$(sha m.xfp)" = "$m" ] && [ "$(sha m2.xfp)" = "$m" ] && [ "$(sha n.xfp)" = "$n" ]
+		wait $first
+		wait $second
+		wait $third
+		[ "$(sha m.xfp)" = "$m" ]
+		[ "$(sha m2.xfp)" = "$m" ]
+		[ "$(sha n.xfp)" = "$n" ]
 		[ "$(query "SELECT count(*) FROM runs WHERE status = 0" both)" = 3 ]
 		rm m.xfp m2.xfp n.xfp
 	done

@@ -105,7 +105,8 @@ completed() { # WORD...: what is offered for the last one
 	[ "$(completed xfp '')" = "$({ echo help; xfp --help | sed -n 's/^  xfp \([a-z]*\) .*/\1/p'; } | sort)" ]
 	[ "$(completed xfp cache '')" = "$(xfp cache --help | sed -n 's/^  xfp cache \([a-z]*\) .*/\1/p' | sort)" ]
 	[ "$(completed xfp cache ls --kind f)" = fit ]
-	[ "$(completed xfp st)" = status ] && [ "$(completed xfp help sta)" = status ]
+	[ "$(completed xfp st)" = status ]
+	[ "$(completed xfp help sta)" = status ]
 	[ "$(completed xfp convert --family qwen3_m)" = qwen3_moe ]
 	mkdir rules
 	touch rules/qwen3_mine.family
@@ -161,7 +162,8 @@ typed() { # KEYS SHELL...
 		[ "$(realpath "$(dirname "$bash_file")/${tool##*/}")" = "$(realpath "$bash_file")" ]
 	done
 	typed "source '$bash_file'\r|xfp inf\t|--vers\t|\r" bash --norc -i >shown
-	grep -q "xfp info --version" shown && grep -Eq "xfp \(?[x0-9]" shown
+	grep -q "xfp info --version" shown
+	grep -Eq "xfp \(?[x0-9]" shown
 	typed "source '$bash_file'\r|xfp-lloyd-fit --ext\t" bash --norc -i | grep -q -e "xfp-lloyd-fit --extended "
 }
 
@@ -173,7 +175,8 @@ typed() { # KEYS SHELL...
 	zsh -n "$zsh_file"
 	setup="fpath=('$(dirname "$zsh_file")' \$fpath); autoload -U compinit; compinit -D -u\r"
 	typed "$setup|xfp inf\t|--vers\t|\r" zsh -f -i >shown
-	grep -q "xfp info --version" shown && grep -Eq "xfp \(?[x0-9]" shown
+	grep -q "xfp info --version" shown
+	grep -Eq "xfp \(?[x0-9]" shown
 	typed "$setup|xfp convert --on-m\t|ke\t" zsh -f -i | grep -q -e "--on-miss=*.*keep"
 	typed "$setup|xfp-lloyd-fit --ext\t" zsh -f -i | grep -q -e "xfp-lloyd-fit --extended"
 }

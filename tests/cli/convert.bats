@@ -358,7 +358,8 @@ my.mk" ]
 	query "SELECT a.number FROM run_units a JOIN run_units b USING (number) WHERE a.run = 1 AND b.run = 2
 		AND (a.k, a.mode) IS NOT (b.k, b.mode)" >changed
 	query "SELECT number FROM run_units WHERE run = 2 AND repacked" >repacked
-	[ -s changed ] && diff changed repacked
+	[ -s changed ]
+	diff changed repacked
 	[ "$(query "SELECT count(*) FROM run_units WHERE run = 2 AND repacked AND class <> 'routed_expert'")" = 0 ]
 	total=$(query "SELECT count(*) FROM run_units WHERE run = 2")
 	line="$(wc -l <changed) packed now, $((total - $(wc -l <changed))) from the cache"
@@ -451,21 +452,28 @@ out.xfp" ]
 	ln -s disk/to.xfp out.xfp
 	run -0 --separate-stderr xfp convert m -o out.xfp # nothing is there yet
 	[[ $output == *"$PWD/disk/to.xfp"* ]]
-	[ "$(readlink out.xfp)" = disk/to.xfp ] && [ -f disk/to.xfp ] && [ ! -L disk/to.xfp ]
-	[ -d out.xfp.work ] && [ -d xfp-cache ] && [ "$(ls -A disk)" = to.xfp ]
+	[ "$(readlink out.xfp)" = disk/to.xfp ]
+	[ -f disk/to.xfp ]
+	[ ! -L disk/to.xfp ]
+	[ -d out.xfp.work ]
+	[ -d xfp-cache ]
+	[ "$(ls -A disk)" = to.xfp ]
 	first=$(sha disk/to.xfp)
 	inode=$(stat -c %i disk/to.xfp)
 	xfp convert m -o out.xfp -q
 	[ "$(stat -c %i disk/to.xfp)" = "$inode" ] # up to date
 	xfp convert m -o out.xfp -q --min-cos-strict 0.999
-	[ "$(readlink out.xfp)" = disk/to.xfp ] && [ "$(sha disk/to.xfp)" != "$first" ]
+	[ "$(readlink out.xfp)" = disk/to.xfp ]
+	[ "$(sha disk/to.xfp)" != "$first" ]
 	xfp verify -q out.xfp
 	[[ $(xfp status out.xfp) == "state    finished "* ]]
 	# a chain of links, one of them absolute
 	ln -s "$PWD/other/last.xfp" other/middle.xfp
 	ln -s other/middle.xfp chain.xfp
 	xfp convert m -o chain.xfp -q
-	[ "$(sha other/last.xfp)" = "$first" ] && [ -L chain.xfp ] && [ -L other/middle.xfp ]
+	[ "$(sha other/last.xfp)" = "$first" ]
+	[ -L chain.xfp ]
+	[ -L other/middle.xfp ]
 	# what is refused
 	echo text >note
 	ln -s note note.xfp

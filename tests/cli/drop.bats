@@ -85,11 +85,13 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	mkdir xfp-cache/artifacts/mine
 	echo mine >"xfp-cache/artifacts/$(ls xfp-cache/artifacts | head -n 1)/mine"
 	xfp convert m -o out.xfp -q --drop-cache
-	[ "$(cat xfp-cache/notes)" = mine ] && [ -d xfp-cache/artifacts/mine ]
+	[ "$(cat xfp-cache/notes)" = mine ]
+	[ -d xfp-cache/artifacts/mine ]
 	[ "$(find xfp-cache/artifacts -type f | xargs cat)" = mine ]
 	mkdir named
 	xfp convert m -o two.xfp -q --cache named --drop-cache
-	[ -e named/manifest.sqlite ] && [ -z "$(artifacts named)" ]
+	[ -e named/manifest.sqlite ]
+	[ -z "$(artifacts named)" ]
 	XFP_CACHE=$PWD/third xfp convert m -o three.xfp -q --drop-cache
 	[ -e third/manifest.sqlite ] && [ -z "$(artifacts third)" ]
 }
@@ -112,7 +114,8 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 @test "a conversion that waits for a cache which is dropped meanwhile makes a new one" {
 	make_model m
 	expected=$(converted m first.xfp)
-	mv xfp-cache/lock was && cp was xfp-cache/lock
+	mv xfp-cache/lock was
+	cp was xfp-cache/lock
 	exec 9>xfp-cache/lock
 	flock 9
 	xfp convert m -o out.xfp -q 9>&- &

@@ -163,7 +163,9 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 				if [ "$status" = 0 ]; then
 					cmp work/ledger.h5 reference/ledger.h5
 				else
-					[ "$status" = 1 ] && grep -q "Input/output error" said && [ ! -e work/ledger.h5 ]
+					[ "$status" = 1 ]
+					grep -q "Input/output error" said
+					[ ! -e work/ledger.h5 ]
 				fi
 			done
 		done

@@ -80,13 +80,16 @@ m" ]
 	[[ $output == *"a/b: which snapshot? Name one as in a/b@11111111; there are $one, $two" ]]
 	run -3 xfp-inspect a/b@11
 	[[ $output == *"which snapshot?"* ]]
-	[ "$(units a/b@$one)" = "$first" ] && [ "$(units a/b@111)" = "$first" ]
+	[ "$(units a/b@$one)" = "$first" ]
+	[ "$(units a/b@111)" = "$first" ]
 	second=$(units a/b@1122)
 	[ "$second" -gt "$first" ]
 	mkdir "$repository/refs/pr"
 	echo $two >"$repository/refs/main"
 	echo $one >"$repository/refs/pr/7"
-	[ "$(units a/b)" = "$second" ] && [ "$(units a/b@main)" = "$second" ] && [ "$(units a/b@pr/7)" = "$first" ]
+	[ "$(units a/b)" = "$second" ]
+	[ "$(units a/b@main)" = "$second" ]
+	[ "$(units a/b@pr/7)" = "$first" ]
 	run -3 xfp-inspect a/b@v2
 	[[ $output == *"a/b@v2: no revision v2 in "*"; there are "*$two* ]]
 	echo 3333333333333333333333333333333333333333 >"$repository/refs/main"

@@ -185,7 +185,8 @@ plan() { # OPTION...
 	[[ $output == *"q_proj.weight: survey outlier-extract lloyd-fit or libfit autoselect pack"* ]]
 	run -0 xfp convert m -o out.xfp -n --format attention=4
 	[[ $output == *"q_proj.weight: survey outlier-extract lloyd-fit libfit autoselect pack"* ]]
-	[ ! -e xfp-cache ] && [ ! -e out.xfp.work ]
+	[ ! -e xfp-cache ]
+	[ ! -e out.xfp.work ]
 
 	xfp convert m -o out.xfp -q
 	xfp info --json out.xfp >info.json
@@ -248,7 +249,8 @@ plan() { # OPTION...
 
 # A conversion takes at most what was said, and not less than half of it.
 keeps_to_plan() { # MODEL OPTION...
-	rm -rf run && mkdir run
+	rm -rf run
+	mkdir run
 	plan "$1" -o run/out.xfp "${@:2}"
 	"$PYTHON" "$srcdir/tests/measure-peak" -i 5 -d run -o run.json xfp convert "$1" -o run/out.xfp -q "${@:2}"
 	holds 'r["samples"] >= 20'

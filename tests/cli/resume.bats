@@ -158,7 +158,8 @@ os.execvp(sys.argv[1], sys.argv[1:])' make -kC .. -f 'my model.mk' -j1 MIN_COS_L
 	kill -TERM $pid
 	status=0
 	wait $pid || status=$?
-	[ $status = 143 ] && [ $(($(milliseconds) - start)) -lt 3000 ]
+	[ $status = 143 ]
+	[ $(($(milliseconds) - start)) -lt 3000 ]
 	[ "$(tail -n1 errors)" = "  xfp convert m -o out.xfp -j1" ]
 	no_output out.xfp
 	[ "$(xfp status --json out.xfp | grep -c '"status": 143')" = 1 ]
@@ -176,7 +177,8 @@ os.execvp(sys.argv[1], sys.argv[1:])' make -kC .. -f 'my model.mk' -j1 MIN_COS_L
 	status=0
 	wait $pid || status=$?
 	exec 9>&-
-	[ $status = 143 ] && [ $(($(milliseconds) - start)) -lt 1000 ]
+	[ $status = 143 ]
+	[ $(($(milliseconds) - start)) -lt 1000 ]
 	grep -q "To go on" errors
 }
 
@@ -218,7 +220,8 @@ os.execvp(sys.argv[1], sys.argv[1:])' xfp unpack large.xfp -o $folder --dtype f3
 	xfp convert m -o out.xfp >stdout
 	repacked=$(sed -n 's/^.* \([0-9]*\) packed now.*/\1/p' stdout)
 	total=$(query "SELECT count(*) FROM latest_units")
-	[ "$repacked" -le $((total - 4)) ] && [ "$repacked" -gt 0 ]
+	[ "$repacked" -le $((total - 4)) ]
+	[ "$repacked" -gt 0 ]
 	[ "$(query "SELECT count(*) FROM runs WHERE ended IS NULL")" = 1 ]
 }
 

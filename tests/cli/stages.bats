@@ -48,7 +48,8 @@ chain() { # UNIT
 	events() { tail -n 8 out.xfp.work/events | cut -f 2-3 | tr '\t\n' ' ;'; }
 	all="outlier-extract started;outlier-extract made;lloyd-fit started;lloyd-fit made;"
 	all+="autoselect started;autoselect made;pack started;pack made;"
-	[ "$(wc -l <out.xfp.work/events)" = 8 ] && [ "$(events)" = "$all" ]
+	[ "$(wc -l <out.xfp.work/events)" = 8 ]
+	[ "$(events)" = "$all" ]
 	chain 1
 	[ "$(wc -l <out.xfp.work/events)" = 16 ] && [ "$(events)" = "${all//made/hit}" ]
 }

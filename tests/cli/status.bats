@@ -49,7 +49,8 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	grep -q "^log      $PWD/out.xfp.work/log$" text
 	grep -Eq "^weights  [0-9]+%, .* of .* weights, .*/s" text
 	grep -Eq "^units    3 of 8 done, 0 of them from the cache$" text
-	grep -Eq "^attention +3 of 4 " text && grep -Eq "^routed_expert +0 of 3 " text
+	grep -Eq "^attention +3 of 4 " text
+	grep -Eq "^routed_expert +0 of 3 " text
 	grep -A1 "^in flight" text | grep -q "^  u000004 survey  *model.layers.0.self_attn.o_proj.weight$"
 	[ "$(member '0 < weights_done < weights and rate > 0 and eta_seconds > 0' out.xfp)" = True ]
 	kill -9 $pid
@@ -164,7 +165,8 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	xfp status --watch --json >objects
 	wait $watch
 	[ "$(tail -n 1 lines | cut -d, -f1)" = "finished: 8 of 8 units" ]
-	[ "$(wc -l <lines)" -gt 3 ] && [ -z "$(uniq -d lines)" ]
+	[ "$(wc -l <lines)" -gt 3 ]
+	[ -z "$(uniq -d lines)" ]
 	"$PYTHON" - <<-'EOF'
 	import json
 	runs = [json.loads(line)["runs"] for line in open("objects")]

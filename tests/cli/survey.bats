@@ -48,7 +48,9 @@ reshape() { # FOLDER TENSOR EXPRESSION
 		xfp verify out.xfp --source m -q
 	done
 	tar xOf out.xfp xfp.json >json
-	grep -q '"mode": "auto"' json && grep -q '"outlier_sigma": "auto"' json && grep -q '"outlier_cap": "0.0625"' json
+	grep -q '"mode": "auto"' json
+	grep -q '"outlier_sigma": "auto"' json
+	grep -q '"outlier_cap": "0.0625"' json
 	grep -q '"survey": [0-9]' json
 	run -0 xfp info out.xfp
 	[[ $output == *"method auto; floor:attention=0.998 "* && $output != *outlier_* ]]
@@ -263,7 +265,8 @@ reshape() { # FOLDER TENSOR EXPRESSION
 	XFP_PIPELINES=$(xfp --pipelines)
 	make -n -C out.xfp.work -f "$XFP_PIPELINES/graph.mk" >told
 	[ "$(grep -c '^xfp-survey' told)" = 7 ]
-	[ -z "$(artifacts)" ] && [ ! -e out.xfp.work/u000001-fits.mk ]
+	[ -z "$(artifacts)" ]
+	[ ! -e out.xfp.work/u000001-fits.mk ]
 	xfp-survey u000001
 	[[ "$(cat out.xfp.work/u000001-fits.mk)" == "FITS = "* ]]
 	# no stage of its unit goes on without it

@@ -103,7 +103,9 @@ assert values == sorted(values, reverse=bool(sys.argv[1])), values' "$way" || { 
 	for kind in outliers fit choice packed; do
 		key=$(key_of $kind)
 		cache ls "${key:0:10}" >text
-		grep -qx "key       $key" text && grep -qx "kind      $kind" text && grep -q '^current   yes$' text
+		grep -qx "key       $key" text
+		grep -qx "kind      $kind" text
+		grep -q '^current   yes$' text
 		grep -q "^run       1 of .*/out.xfp$" text
 		cache ls "$key" --json >object
 		[ "$(json 'o["kind"]' <object)" = $kind ]
@@ -153,7 +155,8 @@ db.execute("DELETE FROM artifacts WHERE key = ?", sys.argv[1:]); db.commit()' "$
 		run -1 xfp cache $command --cache empty
 		run -1 xfp cache $command --cache m/config.json
 	done
-	[ ! -e none ] && [ -z "$(ls -A empty)" ]
+	[ ! -e none ]
+	[ -z "$(ls -A empty)" ]
 	run -2 xfp cache
 	run -2 xfp cache list
 	run -2 xfp cache rebuild --force
@@ -167,7 +170,8 @@ db.execute("DELETE FROM artifacts WHERE key = ?", sys.argv[1:]); db.commit()' "$
 
 @test "check finds every kind of damage, names the remedy, and --remove applies it" {
 	expected=$(converted m out.xfp)
-	cache check && cache check --read-data
+	cache check
+	cache check --read-data
 	for harm in header envelope truncated empty data; do
 		key=$(key_of packed)
 		file=$(file_of "$key")
@@ -328,7 +332,8 @@ for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = ? ORDER BY n
 	kill -CONT $convert
 	wait $convert
 	sum=$(sha big.xfp)
-	cache gc && cache rebuild
+	cache gc
+	cache rebuild
 	rm big.xfp
 	[ "$(converted big big.xfp --cache xfp-cache)" = "$sum" ]
 	[ "$(query "SELECT sum(fitted) + sum(repacked) FROM run_units WHERE run = 2")" = 0 ]
@@ -456,7 +461,9 @@ db.execute("UPDATE runs SET ended = NULL, status = NULL WHERE run = 2"); db.comm
 	touch -d '3 days ago' xfp-cache/artifacts/00/.00.h5.999999999-00000001-0.tmp
 	cache gc >text
 	[ "$(grep -c 'not made by xfp' text)" -eq 3 ]
-	[ -e xfp-cache/notes ] && [ -e xfp-cache/artifacts/00-notes ] && [ -e xfp-cache/artifacts/00/notes.h5 ]
+	[ -e xfp-cache/notes ]
+	[ -e xfp-cache/artifacts/00-notes ]
+	[ -e xfp-cache/artifacts/00/notes.h5 ]
 	[ ! -e xfp-cache/manifest.sqlite.old-1 ] && [ -z "$(find xfp-cache -name '*.tmp')" ]
 }
 
