@@ -6,6 +6,8 @@ noinst_LIBRARIES += base/libbase.a
 base_libbase_a_SOURCES = \
 	base/system/clock.c \
 	base/system/clock.h \
+	base/system/command_line.c \
+	base/system/command_line.h \
 	base/system/file.c \
 	base/system/file.h \
 	base/system/file_read.c \

@@ -10,9 +10,9 @@
 
 #include "base/dtype.h"
 #include "base/printable.h"
+#include "base/system/command_line.h"
 #include "base/system/mapped.h"
 #include "base/text/size.h"
-#include "commands/ui/command_line.h"
 #include "commands/ui/commands.h"
 #include "commands/ui/report.h"
 #include "schemas/json_print.h"

@@ -136,8 +136,6 @@ commands_status_libstatus_a_SOURCES = \
 	commands/status/run_state.h \
 	commands/status/status.c
 commands_ui_libui_a_SOURCES = \
-	commands/ui/command_line.c \
-	commands/ui/command_line.h \
 	commands/ui/commands.h \
 	commands/ui/faults.c \
 	commands/ui/faults.h \

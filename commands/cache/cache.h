@@ -5,11 +5,11 @@
 #ifndef XFP_CACHE_H
 #define XFP_CACHE_H
 
+#include "base/system/command_line.h"
 #include "cache/census.h"
 #include "cache/explain.h"
 #include "cache/manifest.h"
 #include "cache/store.h"
-#include "commands/ui/command_line.h"
 #include "commands/ui/meter.h"
 #include "commands/ui/when.h"
 #include "schemas/json_print.h"

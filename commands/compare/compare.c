@@ -14,11 +14,11 @@
 
 #include "base/printable.h"
 #include "base/system/clock.h"
+#include "base/system/command_line.h"
 #include "base/system/file.h"
 #include "base/system/temporary.h"
 #include "commands/compare/compare.h"
 #include "commands/convert/run_inspect.h"
-#include "commands/ui/command_line.h"
 #include "commands/ui/commands.h"
 #include "commands/ui/meter.h"
 #include "commands/ui/pace.h"

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/system/command_line.h"
 #include "checkpoints/hub.h"
 #include "commands/compare/compare.h"
-#include "commands/ui/command_line.h"
 #include "kernels/encode/encode.h"
 #include "stages/quantize/aim.h"
 #include "stages/settings/data.h"

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/system/clock.h"
+#include "base/system/command_line.h"
 #include "base/system/mapped.h"
 #include "commands/convert/convert.h"
 #include "commands/convert/disk_space.h"
@@ -25,7 +26,6 @@
 #include "commands/convert/progress.h"
 #include "commands/convert/resume.h"
 #include "commands/convert/run_make.h"
-#include "commands/ui/command_line.h"
 #include "commands/ui/commands.h"
 #include "stages/settings/like.h"
 

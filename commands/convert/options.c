@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/system/command_line.h"
 #include "base/system/file.h"
 #include "checkpoints/hub.h"
 #include "commands/convert/given.h"
 #include "commands/convert/stray_names.h"
-#include "commands/ui/command_line.h"
 #include "stages/settings/settings.h"
 
 struct parse {

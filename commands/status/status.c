@@ -12,12 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/system/command_line.h"
 #include "base/system/file.h"
 #include "base/system/output.h"
 #include "base/text/text.h"
 #include "commands/status/print.h"
 #include "commands/status/run_state.h"
-#include "commands/ui/command_line.h"
 #include "commands/ui/commands.h"
 
 #define REDRAW_US 1000000 /* on a terminal */

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/system/command_line.h"
 #include "base/system/file.h"
 #include "base/system/mapped.h"
 #include "base/system/new_folder.h"
@@ -22,7 +23,6 @@
 #include "base/system/signals.h"
 #include "base/text/size.h"
 #include "checkpoints/folder.h"
-#include "commands/ui/command_line.h"
 #include "commands/ui/commands.h"
 #include "commands/ui/faults.h"
 #include "commands/ui/report.h"

@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "base/system/command_line.h"
 #include "base/system/mapped.h"
 #include "base/system/output.h"
 #include "checkpoints/hub.h"
-#include "commands/ui/command_line.h"
 #include "commands/ui/commands.h"
 #include "commands/ui/meter.h"
 #include "commands/ui/report.h"

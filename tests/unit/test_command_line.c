@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "commands/ui/command_line.h"
+#include "base/system/command_line.h"
 
 #define MOST_WORDS 8
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command_line.h - the frame in which every command reads its command line: a table of options, --help and --version,
+ * command_line.h - the frame in which every tool reads its command line: a table of options, --help and --version,
  * what is unknown or lacks a value, and the arguments that are left.
  *
- * A command fills a table on its stack, each row of which says where its value goes. --help is made of the same rows,
+ * A tool fills a table on its stack, each row of which says where its value goes. --help is made of the same rows,
  * so an option cannot be without a text.
  */
 #ifndef XFP_COMMAND_LINE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commands/ui/command_line.h"
+#include "base/system/command_line.h"
 
 #include <stdarg.h>
 #include <stdio.h>
