@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/system/next_option.h"
+#include "base/system/command_line.h"
 #include "base/system/output.h"
 #include "base/system/standard_files.h"
 #include "base/text/text.h"
@@ -35,117 +35,76 @@ struct options {
 	bool json, verbose;
 };
 
-static void usage(FILE *to)
+static enum xfp_status take_setting(const struct xfp_option *option, const char *where, const char *value,
+				    struct xfp_error *err)
 {
-	fputs("Usage: xfp-inspect [--work DIR] [--family NAME|FILE] [--families DIR]\n"
-	      "                   [--lm-head fp8|keep|quant] [--format CLASS=FORMAT]\n"
-	      "                   [--override PATTERN=FORMAT] [--json] [-v] MODEL\n",
-	      to);
+	return xfp_setting_set(option->context, xfp_setting_find(option->name), where, value, err);
 }
 
-static void help(void)
+/* True to go on; otherwise *status is what to end with. */
+static bool read_line(int argc, char **argv, struct options *options, int *status)
 {
-	usage(stdout);
-	fputs("\n"
-	      "Say what becomes of each tensor of the checkpoint MODEL, a folder or a file,\n"
-	      "from its headers alone; with --work, write the ledger and the list of units.\n"
-	      "\n"
-	      "      --work DIR         write ledger.h5 and units.mk there\n"
-	      "      --family NAME      use this family's rules, whatever config.json says;\n"
-	      "                         with a slash or ending in .family, a rule file\n"
-	      "      --families DIR     folder of rule files, the only one looked into\n"
-	      "      --lm-head POLICY   an output head of its own becomes 8-bit floats (fp8,\n"
-	      "                         the default), is kept (keep) or quantized (quant)\n"
-	      "      --format C=FORMAT  a class is kept (keep) or becomes 8-bit floats (fp8)\n"
-	      "      --override P=FORM  likewise, units by name, role:ROLE or class:CLASS\n"
-	      "      --json             print one JSON object with every tensor and unit\n"
-	      "  -v, --verbose          print also the tensors by name, what each rule took,\n"
-	      "                         and every unit\n"
-	      "  -h, --help             print this help and exit\n"
-	      "      --version          print the version and exit\n",
-	      stdout);
-}
-
-static enum xfp_status set_policy(struct options *options, const char *name)
-{
-	struct xfp_error err = { 0 };
-	char where[32];
-	enum xfp_status status;
-
-	snprintf(where, sizeof where, "--%s", name);
-	status = xfp_setting_set(&options->policy, xfp_setting_find(name), where, optarg, &err);
-	if (status)
-		xfp_inspection_say("", err.text);
-	if (status == XFP_USAGE)
-		usage(stderr);
-	return status;
-}
-
-static enum xfp_status parse_options(int argc, char **argv, struct options *options, bool *done)
-{
-	enum { WORK = 256, FAMILY, FOLDER, LM_HEAD, FORMAT, OVERRIDE, JSON, HELP, VERSION };
-	static const struct option names[] = {
-		{ "work", required_argument, NULL, WORK },
-		{ "family", required_argument, NULL, FAMILY },
-		{ "families", required_argument, NULL, FOLDER },
-		{ "lm-head", required_argument, NULL, LM_HEAD },
-		{ "format", required_argument, NULL, FORMAT },
-		{ "override", required_argument, NULL, OVERRIDE },
-		{ "json", no_argument, NULL, JSON },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "help", no_argument, NULL, HELP },
-		{ "version", no_argument, NULL, VERSION },
-		{ NULL, 0, NULL, 0 },
+	const struct xfp_option table[] = {
+		{ .name = "work",
+		  .value = "DIR",
+		  .text = "write ledger.h5 and units.mk there",
+		  .into = &options->work },
+		{ .name = "family",
+		  .value = "NAME",
+		  .text = "use this family's rules, whatever config.json says;\n"
+			  "with a slash or ending in .family, a rule file",
+		  .into = &options->family },
+		{ .name = "families",
+		  .value = "DIR",
+		  .text = "folder of rule files, the only one looked into",
+		  .into = &options->families },
+		{ .name = "lm-head",
+		  .value = "POLICY",
+		  .text = "an output head of its own becomes 8-bit floats (fp8,\n"
+			  "the default), is kept (keep) or quantized (quant)",
+		  .take = take_setting,
+		  .context = &options->policy },
+		{ .name = "format",
+		  .value = "C=FORMAT",
+		  .text = "a class is kept (keep) or becomes 8-bit floats (fp8)",
+		  .take = take_setting,
+		  .context = &options->policy },
+		{ .name = "override",
+		  .value = "P=FORM",
+		  .text = "likewise, units by name, role:ROLE or class:CLASS",
+		  .take = take_setting,
+		  .context = &options->policy },
+		{ .name = "json", .text = "print one JSON object with every tensor and unit", .set = &options->json },
+		{ .name = "verbose",
+		  .letter = 'v',
+		  .text = "print also the tensors by name, what each rule took,\n"
+			  "and every unit",
+		  .set = &options->verbose },
+		{ 0 },
 	};
-	enum xfp_status status;
-	int option;
+	struct xfp_command_line line = {
+		.usage = "xfp-inspect [--work DIR] [--family NAME|FILE] [--families DIR]\n"
+			 "                   [--lm-head fp8|keep|quant] [--format CLASS=FORMAT]\n"
+			 "                   [--override PATTERN=FORMAT] [--json] [-v] MODEL",
+		.summary = "Say what becomes of each tensor of the checkpoint MODEL, a folder or a file,\n"
+			   "from its headers alone; with --work, write the ledger and the list of units.",
+		.options = table,
+		.capital = true,
+	};
+	struct xfp_error err = { .status = XFP_OK };
 
-	*done = false;
-	while ((option = xfp_next_option_said(argc, argv, "v", names)) >= 0) {
-		switch (option) {
-		case WORK:
-			options->work = optarg;
-			break;
-		case FAMILY:
-			options->family = optarg;
-			break;
-		case FOLDER:
-			options->families = optarg;
-			break;
-		case LM_HEAD:
-		case FORMAT:
-		case OVERRIDE:
-			if ((status = set_policy(options, option == LM_HEAD  ? "lm-head"
-							  : option == FORMAT ? "format"
-									     : "override")))
-				return status;
-			break;
-		case JSON:
-			options->json = true;
-			break;
-		case 'v':
-			options->verbose = true;
-			break;
-		case HELP:
-			help();
-			*done = true;
-			return XFP_OK;
-		case VERSION:
-			puts("xfp-inspect (xfp) " PACKAGE_VERSION);
-			*done = true;
-			return XFP_OK;
-		default:
-			usage(stderr);
-			return XFP_USAGE;
-		}
+	if ((*status = (int)xfp_command_line_parse(&line, argc, argv, &err)))
+		xfp_inspection_say("", err.text);
+	else if (line.told)
+		return false;
+	else if (line.argument_count != 1) {
+		xfp_inspection_say("", line.argument_count ? "more than one MODEL" : "MODEL is missing");
+		*status = XFP_USAGE;
 	}
-	if (optind + 1 != argc) {
-		xfp_inspection_say("", optind == argc ? "MODEL is missing" : "more than one MODEL");
-		usage(stderr);
-		return XFP_USAGE;
-	}
-	options->model = argv[optind];
-	return XFP_OK;
+	if (*status == XFP_USAGE)
+		xfp_command_line_refuse(&line, NULL);
+	options->model = line.arguments[0];
+	return !*status;
 }
 
 /* Stages run in the work folder, so the ledger's paths must not depend on the current one. Links
@@ -282,19 +241,13 @@ int main(int argc, char **argv)
 	struct options options = { .policy = { .parameters = xfp_parameters_default() } };
 	static char program[] = "xfp-inspect";
 	struct xfp_error err = { 0 };
-	enum xfp_status status;
-	bool done;
+	int status;
 
 	xfp_standard_files();
 	if (argc > 0)
-		argv[0] = program; /* getopt's messages begin with it */
-	status = parse_options(argc, argv, &options, &done);
-	if (status) {
-		xfp_parameters_free(&options.policy.parameters);
-		return (int)status;
-	}
-	if (!done && (status = inspect(&options, &err)))
+		argv[0] = program; /* as messages begin */
+	if (read_line(argc, argv, &options, &status) && (status = (int)inspect(&options, &err)))
 		xfp_inspection_say("", err.text);
 	xfp_parameters_free(&options.policy.parameters);
-	return xfp_output_finish(program, (int)status);
+	return xfp_output_finish(program, status);
 }

@@ -9,7 +9,7 @@
 
 #include "base/printable.h"
 #include "base/system/clock.h"
-#include "base/system/next_option.h"
+#include "base/system/command_line.h"
 #include "base/system/output.h"
 #include "base/system/standard_files.h"
 #include "kernels/encode/encode.h"
@@ -30,30 +30,6 @@ static const char *program_of(const struct xfp_stage *stage)
 static bool takes_extended(const struct xfp_stage *stage)
 {
 	return stage->run && xfp_step_extended(stage->step) != XFP_STAMPS;
-}
-
-static void usage(const struct xfp_stage *stage, FILE *out)
-{
-	fprintf(out, "usage: %s [--work DIR] [--cache DIR]%s %s\n", program_of(stage),
-		takes_extended(stage) ? " [--extended]"
-		: stage->run_all      ? " [--expect HEX]"
-				      : "",
-		stage->run ? "UNIT" : "FILE");
-}
-
-static void help(const struct xfp_stage *stage)
-{
-	usage(stage, stdout);
-	printf("\n%s\n\n%s"
-	       "      --work DIR    work folder (default: XFP_WORK, or the current folder)\n"
-	       "      --cache DIR   artifact cache (default: XFP_CACHE, or xfp-cache)\n",
-	       stage->summary, stage->run ? "UNIT is a unit of the work folder's ledger, such as u000012.\n\n" : "");
-	if (takes_extended(stage))
-		puts("      --extended    measure the extended set (k = 5, 6) instead of the base set");
-	if (stage->run_all)
-		puts("      --expect HEX  write nothing unless this is the digest of what was decided on");
-	puts("  -h, --help        print this help and exit\n"
-	     "      --version     print the version and exit");
 }
 
 static const char *setting(const char *variable, const char *otherwise)
@@ -184,70 +160,81 @@ static void keep_memory(void)
 #endif
 }
 
+/* What the command line says, or the environment. */
+struct stage_call {
+	const char *cache, *expected;
+	const char *operand; /* UNIT or FILE */
+};
+
+/* Into the job and the call. True to go on; otherwise *status is what to end with. */
+static bool read_line(int argc, char **argv, const struct xfp_stage *stage, struct xfp_job *job,
+		      struct stage_call *call, int *status)
+{
+	struct xfp_option options[4] = {
+		{ .name = "work",
+		  .value = "DIR",
+		  .text = "work folder (default: XFP_WORK, or the current folder)",
+		  .into = &job->work },
+		{ .name = "cache",
+		  .value = "DIR",
+		  .text = "artifact cache (default: XFP_CACHE, or xfp-cache)",
+		  .into = &call->cache },
+	};
+	char usage[128], summary[256];
+	struct xfp_command_line line = { .usage = usage, .summary = summary, .options = options, .column = 20 };
+
+	if (takes_extended(stage))
+		options[2] = (struct xfp_option){ .name = "extended",
+						  .text = "measure the extended set (k = 5, 6) instead of the base set",
+						  .set = &job->extended };
+	if (stage->run_all)
+		options[2] =
+			(struct xfp_option){ .name = "expect",
+					     .value = "HEX",
+					     .text = "write nothing unless this is the digest of what was decided on",
+					     .into = &call->expected };
+	snprintf(usage, sizeof usage, "%s [--work DIR] [--cache DIR]%s %s", program_of(stage),
+		 takes_extended(stage) ? " [--extended]"
+		 : stage->run_all      ? " [--expect HEX]"
+				       : "",
+		 stage->run ? "UNIT" : "FILE");
+	snprintf(summary, sizeof summary, "%s%s", stage->summary,
+		 stage->run ? "\n\nUNIT is a unit of the work folder's ledger, such as u000012." : "");
+	argv[0] = (char *)program_of(stage); /* as messages begin */
+	if (!xfp_command_line_read(&line, argc, argv, status))
+		return false;
+	call->operand = line.arguments[0];
+	if (line.argument_count == 1 && (!stage->run || xfp_unit_parse(call->operand, &job->number)))
+		return true;
+	*status = xfp_command_line_refuse(&line, NULL);
+	return false;
+}
+
 static int run(int argc, char **argv, const struct xfp_stage *stage)
 {
-	enum { WORK = 256, CACHE, EXTENDED, EXPECT, HELP, VERSION };
-	static const struct option options[] = {
-		{ "work", required_argument, NULL, WORK },
-		{ "cache", required_argument, NULL, CACHE },
-		{ "extended", no_argument, NULL, EXTENDED },
-		{ "expect", required_argument, NULL, EXPECT },
-		{ "help", no_argument, NULL, HELP },
-		{ "version", no_argument, NULL, VERSION },
-		{ NULL, 0, NULL, 0 },
-	};
 	struct xfp_job job = { .work = setting("XFP_WORK", "."), .started = xfp_now() };
-	const char *cache = setting("XFP_CACHE", "xfp-cache"), *instructions = setting("XFP_INSTRUCTIONS", ""),
-		   *expected = NULL;
+	struct stage_call call = { .cache = setting("XFP_CACHE", "xfp-cache") };
+	const char *instructions = setting("XFP_INSTRUCTIONS", "");
 	struct xfp_error err = { 0 };
-	enum xfp_status status;
-	int option;
+	int status;
 
 	xfp_standard_files();
 	keep_memory();
-	while ((option = xfp_next_option_said(argc, argv, "", options)) >= 0) {
-		switch (option) {
-		case WORK:
-			job.work = optarg;
-			break;
-		case CACHE:
-			cache = optarg;
-			break;
-		case EXTENDED:
-			job.extended = true;
-			break;
-		case EXPECT:
-			expected = optarg;
-			break;
-		case HELP:
-			help(stage);
-			return XFP_OK;
-		case VERSION:
-			printf("%s (xfp) %s\n", program_of(stage), PACKAGE_VERSION);
-			return XFP_OK;
-		default:
-			usage(stage, stderr);
-			return XFP_USAGE;
-		}
-	}
-	if (optind + 1 != argc || (stage->run && !xfp_unit_parse(argv[optind], &job.number)) ||
-	    (job.extended && !takes_extended(stage)) || (expected && !stage->run_all)) {
-		usage(stage, stderr);
-		return XFP_USAGE;
-	}
+	if (!read_line(argc, argv, stage, &job, &call, &status))
+		return status;
 	if (*instructions && !xfp_encoder_use(instructions)) {
 		fprintf(stderr, "%s: XFP_INSTRUCTIONS=%s: plain, avx2, avx512 and neon, where the machine has them\n",
 			program_of(stage), xfp_printable(instructions).text);
 		return XFP_USAGE;
 	}
-	status = stage->run ? run_job(&job, stage, cache, &err)
-			    : run_all(&job, stage, cache, expected, argv[optind], &err);
+	status = (int)(stage->run ? run_job(&job, stage, call.cache, &err)
+				  : run_all(&job, stage, call.cache, call.expected, call.operand, &err));
 	if (status && status != XFP_WANT_EXTENDED)
 		fprintf(stderr, "%s: %s\n", program_of(stage), err.text);
 	xfp_ledger_free(job.ledger);
 	xfp_parameters_free(&job.parameters);
 	xfp_store_close(&job.store);
-	return (int)status;
+	return status;
 }
 
 int xfp_stage_main(int argc, char **argv, const struct xfp_stage *stage)

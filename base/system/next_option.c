@@ -86,13 +86,3 @@ int xfp_next_option(int argc, char **argv, const char *letters, const struct opt
 		say_unknown(argv[optind - 1], options, err);
 	return option == ':' ? '?' : option;
 }
-
-int xfp_next_option_said(int argc, char **argv, const char *letters, const struct option *options)
-{
-	struct xfp_error err = { .status = XFP_OK };
-	int option = xfp_next_option(argc, argv, letters, options, &err);
-
-	if (option == '?')
-		fprintf(stderr, "%s: %s\n", argv[0], err.text);
-	return option;
-}

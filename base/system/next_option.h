@@ -14,7 +14,4 @@
  * leading ':'; where `options` has "help", -h gives its value. Set optind to 0 before the first call. */
 int xfp_next_option(int argc, char **argv, const char *letters, const struct option *options, struct xfp_error *err);
 
-/* The same; what is wrong is said on standard error, after argv[0]. */
-int xfp_next_option_said(int argc, char **argv, const char *letters, const struct option *options);
-
 #endif

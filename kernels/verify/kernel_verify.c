@@ -14,54 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/system/command_line.h"
 #include "base/system/mapped.h"
-#include "base/system/next_option.h"
 #include "base/system/output.h"
 #include "base/system/standard_files.h"
 #include "kernels/verify/kernel_verify.h"
 
 static const char program[] = "xfp-kernel-verify";
-
-static void usage(FILE *to)
-{
-	fprintf(to,
-		"Usage: %s [--seed N] [--cpu-mask SET,...] [--filter GLOB] [--list] [--golden]\n"
-		"       [--bundle BUNDLE] [--rows N] [--bench] [--mib N] [--threads N]\n"
-		"       [--processor-time] [--json]\n",
-		program);
-}
-
-static void help(void)
-{
-	usage(stdout);
-	printf("\nProves the kernels of every instruction set right, and measures them.\n\n"
-	       "  --seed N           of the random inputs [of the clock; printed]\n"
-	       "  --cpu-mask SET,... the instruction sets that may be used, of:");
-	for (unsigned set = 0; set < XFP_KERNEL_SETS; set++)
-		printf("%s %s", set ? "," : "", xfp_kernel_set_name(set));
-	printf("\n"
-	       "  --filter GLOB      only ops such as 'matvec v2c *', or groups such as '* avx2'\n"
-	       "  --list             name the ops and their sets, run nothing\n"
-	       "  --golden           SHA-256 of what exact ops give, by op and set\n"
-	       "  --bundle BUNDLE    multiply by every unit of BUNDLE instead, with every set\n"
-	       "  --rows N           so many rows of each matrix of BUNDLE [all]\n"
-	       "  --bench            measure those that are right\n"
-	       "  --mib N            matrices of the bench [256]\n"
-	       "  --threads N        of the bench of products, and of --bundle [one a processor]\n"
-	       "  --processor-time   in the bench of products: of the threads, not the clock\n"
-	       "  --json             one object instead of lines\n"
-	       "  -h, --help         this text\n"
-	       "  --version          the version\n");
-}
-
-static bool parse_number(const char *text, uint64_t most, uint64_t *value)
-{
-	char *end;
-
-	errno = 0;
-	*value = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end && !errno && *value <= most;
-}
 
 static struct xfp_kernel_ops *all_ops(void)
 {
@@ -185,132 +144,153 @@ static enum xfp_status verify(const struct xfp_kernel_ops *ops, const struct xfp
 	return status;
 }
 
-enum { SEED = 256, MASK, FILTER, LIST, GOLDEN, BUNDLE, ROWS, BENCH, MIB, THREADS, PROCESSOR_TIME, JSON, HELP, VERSION };
+/* ---- the command line ---------------------------------------------------------------------------- */
 
-static bool take(int option, struct xfp_kernel_request *request)
+static enum xfp_status refuse(const char *value, struct xfp_error *err)
 {
-	uint64_t number;
-
-	switch (option) {
-	case SEED:
-		return parse_number(optarg, UINT64_MAX, &request->seed);
-	case MASK:
-		if (!xfp_kernel_sets_parse(optarg, &request->masked))
-			return false;
-		request->masked = ~request->masked;
-		return true;
-	case FILTER:
-		request->filter = optarg;
-		return true;
-	case BUNDLE:
-		request->bundle = optarg;
-		return true;
-	case ROWS:
-		return parse_number(optarg, UINT64_MAX, &request->bundle_rows);
-	case MIB:
-		if (!parse_number(optarg, 1 << 20, &number) || !number)
-			return false;
-		request->mib = number;
-		return true;
-	case THREADS:
-		if (!parse_number(optarg, 1024, &number) || !number)
-			return false;
-		request->threads = (unsigned)number;
-		return true;
-	case LIST:
-		return request->list = true;
-	case GOLDEN:
-		return request->golden = true;
-	case BENCH:
-		return request->bench = true;
-	case PROCESSOR_TIME:
-		return request->processor_time = true;
-	default:
-		return request->json = true;
-	}
+	return xfp_fail(err, XFP_USAGE, "'%s' is nothing that the option takes; see --help", value);
 }
 
-/* Options that would decide nothing are a misunderstanding. */
-static bool sensible(const struct xfp_kernel_request *request)
-{
-	const char *wrong = NULL;
+struct number {
+	uint64_t least, most, value;
+};
 
+static enum xfp_status take_number(const struct xfp_option *option, const char *where, const char *value,
+				   struct xfp_error *err)
+{
+	struct number *number = option->context;
+	char *end;
+
+	(void)where;
+	errno = 0;
+	number->value = strtoull(value, &end, 10);
+	return *value >= '0' && *value <= '9' && !*end && !errno && number->value >= number->least &&
+			       number->value <= number->most
+		       ? XFP_OK
+		       : refuse(value, err);
+}
+
+static enum xfp_status take_sets(const struct xfp_option *option, const char *where, const char *value,
+				 struct xfp_error *err)
+{
+	unsigned *masked = option->context, sets;
+
+	(void)where;
+	if (!xfp_kernel_sets_parse(value, &sets))
+		return refuse(value, err);
+	*masked = ~sets;
+	return XFP_OK;
+}
+
+/* What is wrong with options that would decide nothing, a misunderstanding; NULL: nothing. */
+static const char *misunderstood(const struct xfp_kernel_request *request)
+{
 	if (request->list + request->golden + request->bench + (request->bundle != NULL) > 1)
-		wrong = "--list, --golden, --bench and --bundle are one at a time";
-	else if (request->json && (request->list || request->golden))
-		wrong = "--list and --golden print no JSON";
-	else if (request->bundle_rows && !request->bundle)
-		wrong = "--rows goes with --bundle";
-	else if (request->processor_time && !request->bench)
-		wrong = "--processor-time goes with --bench";
-	if (wrong)
-		fprintf(stderr, "%s: %s\n", program, wrong);
-	return !wrong;
+		return "--list, --golden, --bench and --bundle are one at a time";
+	if (request->json && (request->list || request->golden))
+		return "--list and --golden print no JSON";
+	if (request->bundle_rows && !request->bundle)
+		return "--rows goes with --bundle";
+	if (request->processor_time && !request->bench)
+		return "--processor-time goes with --bench";
+	return NULL;
+}
+
+/* True to go on; otherwise *status is what to end with. */
+static bool read_line(int argc, char **argv, struct xfp_kernel_request *request, int *status)
+{
+	struct number seed = { 0, UINT64_MAX, request->seed }, rows = { 0, UINT64_MAX, 0 },
+		      mib = { 1, 1 << 20, request->mib }, threads = { 1, 1024, request->threads };
+	char sets[160] = "the instruction sets that may be used, of:";
+	const struct xfp_option options[] = {
+		{ .name = "seed",
+		  .value = "N",
+		  .text = "of the random inputs [of the clock; printed]",
+		  .take = take_number,
+		  .context = &seed },
+		{ .name = "cpu-mask",
+		  .value = "SET,...",
+		  .text = sets,
+		  .take = take_sets,
+		  .context = &request->masked },
+		{ .name = "filter",
+		  .value = "GLOB",
+		  .text = "only ops such as 'matvec v2c *', or groups such as '* avx2'",
+		  .into = &request->filter },
+		{ .name = "list", .text = "name the ops and their sets, run nothing", .set = &request->list },
+		{ .name = "golden", .text = "SHA-256 of what exact ops give, by op and set", .set = &request->golden },
+		{ .name = "bundle",
+		  .value = "BUNDLE",
+		  .text = "multiply by every unit of BUNDLE instead, with every set",
+		  .into = &request->bundle },
+		{ .name = "rows",
+		  .value = "N",
+		  .text = "so many rows of each matrix of BUNDLE [all]",
+		  .take = take_number,
+		  .context = &rows },
+		{ .name = "bench", .text = "measure those that are right", .set = &request->bench },
+		{ .name = "mib",
+		  .value = "N",
+		  .text = "matrices of the bench [256]",
+		  .take = take_number,
+		  .context = &mib },
+		{ .name = "threads",
+		  .value = "N",
+		  .text = "of the bench of products, and of --bundle [one a processor]",
+		  .take = take_number,
+		  .context = &threads },
+		{ .name = "processor-time",
+		  .text = "in the bench of products: of the threads, not the clock",
+		  .set = &request->processor_time },
+		{ .name = "json", .text = "one object instead of lines", .set = &request->json },
+		{ 0 },
+	};
+	struct xfp_command_line line = {
+		.usage = "xfp-kernel-verify [--seed N] [--cpu-mask SET,...] [--filter GLOB] [--list] [--golden]\n"
+			 "       [--bundle BUNDLE] [--rows N] [--bench] [--mib N] [--threads N]\n"
+			 "       [--processor-time] [--json]",
+		.summary = "Proves the kernels of every instruction set right, and measures them.",
+		.options = options,
+		.capital = true,
+	};
+	const char *wrong;
+
+	for (unsigned set = 0; set < XFP_KERNEL_SETS; set++)
+		snprintf(sets + strlen(sets), sizeof sets - strlen(sets), "%s %s", set ? "," : "",
+			 xfp_kernel_set_name(set));
+	argv[0] = (char *)program; /* as messages begin */
+	if (!xfp_command_line_read(&line, argc, argv, status))
+		return false;
+	request->seed = seed.value;
+	request->bundle_rows = rows.value;
+	request->mib = mib.value;
+	request->threads = (unsigned)threads.value;
+	if (line.argument_count)
+		*status = xfp_command_line_refuse(&line, "'%s' belongs to no option", line.arguments[0]);
+	else if ((wrong = misunderstood(request)))
+		*status = xfp_command_line_refuse(&line, "%s", wrong);
+	return !*status;
 }
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "seed", required_argument, NULL, SEED },
-		{ "cpu-mask", required_argument, NULL, MASK },
-		{ "filter", required_argument, NULL, FILTER },
-		{ "list", no_argument, NULL, LIST },
-		{ "golden", no_argument, NULL, GOLDEN },
-		{ "bundle", required_argument, NULL, BUNDLE },
-		{ "rows", required_argument, NULL, ROWS },
-		{ "bench", no_argument, NULL, BENCH },
-		{ "mib", required_argument, NULL, MIB },
-		{ "threads", required_argument, NULL, THREADS },
-		{ "json", no_argument, NULL, JSON },
-		{ "help", no_argument, NULL, HELP },
-		{ "processor-time", no_argument, NULL, PROCESSOR_TIME },
-		{ "version", no_argument, NULL, VERSION },
-		{ 0 },
-	};
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	struct xfp_kernel_request request = { .seed = (uint64_t)time(NULL),
 					      .mib = 256,
 					      .threads = processors > 0 ? (unsigned)processors : 1 };
 	struct xfp_error err = { .status = XFP_OK };
 	struct xfp_kernel_ops *ops;
-	enum xfp_status status = XFP_OK;
-	int option;
+	int status;
 
-	argv[0] = (char *)program; /* as messages begin */
-	while ((option = xfp_next_option_said(argc, argv, "", options)) >= 0) {
-		if (option == HELP) {
-			help();
-			return XFP_OK;
-		}
-		if (option == VERSION) {
-			printf("%s (xfp) %s\n", program, PACKAGE_VERSION);
-			return XFP_OK;
-		}
-		if (option == '?') {
-			usage(stderr);
-			return XFP_USAGE;
-		}
-		if (!take(option, &request)) {
-			fprintf(stderr, "%s: '%s' is nothing that the option takes; see --help\n", program, optarg);
-			return XFP_USAGE;
-		}
-	}
-	if (optind < argc) {
-		fprintf(stderr, "%s: '%s' belongs to no option\n", program, argv[optind]);
-		usage(stderr);
-		return XFP_USAGE;
-	}
-	if (!sensible(&request)) {
-		usage(stderr);
-		return XFP_USAGE;
-	}
+	if (!read_line(argc, argv, &request, &status))
+		return status;
 	request.sets = xfp_kernel_sets_here() & ~request.masked;
 	ops = all_ops();
 	if (request.list)
 		list(ops, &request);
 	else if (request.golden)
 		xfp_kernel_golden(ops, &request);
-	else if ((status = verify(ops, &request, &err))) {
+	else if ((status = (int)verify(ops, &request, &err))) {
 		xfp_output_flush(); /* the verdict comes last, wherever both streams go */
 		fprintf(stderr, "%s: %s\n", program, err.text);
 	}
