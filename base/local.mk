@@ -40,7 +40,9 @@ base_libbase_a_SOURCES = \
 	base/text/size.c \
 	base/text/size.h \
 	base/text/text.c \
-	base/text/text.h
+	base/text/text.h \
+	base/text/utc.c \
+	base/text/utc.h
 
 runtime_libruntime_la_SOURCES += \
 	base/bytes.h \

@@ -9,6 +9,7 @@
 
 #include "base/printable.h"
 #include "base/text/size.h"
+#include "base/text/utc.h"
 #include "cache/explain.h"
 #include "commands/cache/cache.h"
 

@@ -10,6 +10,7 @@
 #include "base/printable.h"
 #include "base/text/glob.h"
 #include "base/text/size.h"
+#include "base/text/utc.h"
 #include "commands/cache/cache.h"
 #include "stages/work/stages.h"
 

@@ -9,6 +9,7 @@
 
 #include "base/printable.h"
 #include "base/text/size.h"
+#include "base/text/utc.h"
 #include "cache/check.h"
 #include "cache/gc.h"
 #include "commands/cache/cache.h"

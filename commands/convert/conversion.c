@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/system/clock.h"
+#include "base/text/utc.h"
 #include "cache/lock.h"
-#include "commands/ui/when.h"
 #include "schemas/layout/bundle_layout.h"
 
 /* Stages of a run that was killed may take a moment to notice. */

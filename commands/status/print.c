@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "base/text/size.h"
+#include "base/text/utc.h"
 #include "commands/convert/resume.h"
 #include "commands/ui/pace.h"
 #include "commands/ui/when.h"

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/system/clock.h"
+#include "base/text/utc.h"
 #include "stages/work/bundle_stamp.h"
 
 /* ---- telling it -------------------------------------------------------------------------------- */
@@ -49,9 +50,7 @@ enum xfp_status xfp_verification_record(const struct xfp_verification *v, enum x
 	struct xfp_event event = { .unit = XFP_NO_UNIT, .stage = XFP_VERIFY_STAGE, .status = (int)verdict };
 	struct xfp_bundle_stamp stamp;
 	enum xfp_status status;
-	time_t now = time(NULL);
-	char when[21];
-	struct tm tm;
+	char when[32];
 	bool sound;
 
 	if ((status = xfp_bundle_stamp_read(v->work, &stamp, &sound, err)))
@@ -60,7 +59,7 @@ enum xfp_status xfp_verification_record(const struct xfp_verification *v, enum x
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: not the work folder of a run that wrote a bundle", v->work);
 	if ((status = check_file(v, &stamp, !verdict, err)))
 		return status;
-	if (!gmtime_r(&now, &tm) || !strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm))
+	if (!strcmp(xfp_utc(time(NULL), when), "-"))
 		return xfp_fail(err, XFP_FAILED, "the clock of this machine tells no time");
 	strcpy(event.outcome, verdict ? "failed" : "made");
 	event.seconds = xfp_now() - v->started;

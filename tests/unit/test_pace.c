@@ -4,6 +4,7 @@
  */
 #include "tests/unit/unit.h"
 
+#include "base/text/utc.h"
 #include "commands/ui/pace.h"
 #include "commands/ui/when.h"
 
