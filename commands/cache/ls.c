@@ -21,10 +21,15 @@
 static const char *const orders[] = { "unit", "key", "kind", "size", "made" };
 enum { BY_UNIT, BY_KEY, BY_KIND, BY_SIZE, BY_MADE, ORDERS };
 
+struct listed {
+	const struct xfp_census_item *item;
+	unsigned kind; /* its place among kinds */
+};
+
 struct listing {
 	const struct xfp_cache_call *call;
 	const struct xfp_cache *cache;
-	uint32_t *item; /* numbers of items */
+	struct listed *list;
 	uint32_t count;
 	int order;
 };
@@ -37,8 +42,8 @@ static int by_number(uint64_t x, uint64_t y)
 static int compare(const void *a, const void *b, void *context)
 {
 	const struct listing *l = context;
-	const struct xfp_census_item *x = &l->cache->census.items[*(const uint32_t *)a];
-	const struct xfp_census_item *y = &l->cache->census.items[*(const uint32_t *)b];
+	const struct listed *listed_x = a, *listed_y = b;
+	const struct xfp_census_item *x = listed_x->item, *y = listed_y->item;
 	int result = 0;
 
 	if (l->order == BY_SIZE) /* the largest first, the newest first */
@@ -46,13 +51,13 @@ static int compare(const void *a, const void *b, void *context)
 	else if (l->order == BY_MADE)
 		result = by_number((uint64_t)y->made, (uint64_t)x->made);
 	else if (l->order == BY_KIND)
-		result = (int)xfp_kind_place(x->kind) - (int)xfp_kind_place(y->kind);
+		result = (int)listed_x->kind - (int)listed_y->kind;
 	if (!result && l->order != BY_KEY && (!*x->unit || !*y->unit))
 		result = !*x->unit - !*y->unit;
 	if (!result && l->order != BY_KEY)
 		result = strcmp(x->unit, y->unit);
 	if (!result && l->order == BY_UNIT)
-		result = (int)xfp_kind_place(x->kind) - (int)xfp_kind_place(y->kind);
+		result = (int)listed_x->kind - (int)listed_y->kind;
 	if (!result)
 		result = strcmp(x->key, y->key);
 	return l->call->reverse ? -result : result;
@@ -65,14 +70,17 @@ static enum xfp_status choose(struct listing *l, struct xfp_error *err)
 
 	while (call->sort && strcmp(orders[l->order], call->sort))
 		l->order++;
-	if (!(l->item = malloc((census->count + (size_t)1) * sizeof *l->item)))
+	if (!(l->list = malloc((census->count + (size_t)1) * sizeof *l->list)))
 		return xfp_no_memory(err);
-	for (uint32_t i = 0; i < census->count; i++)
-		if ((!call->kind || !strcmp(census->items[i].kind, call->kind)) &&
-		    (!call->unit || xfp_glob_matches(call->unit, census->items[i].unit)))
-			l->item[l->count++] = i;
+	for (uint32_t i = 0; i < census->count; i++) {
+		const struct xfp_census_item *item = &census->items[i];
+
+		if ((!call->kind || !strcmp(item->kind, call->kind)) &&
+		    (!call->unit || xfp_glob_matches(call->unit, item->unit)))
+			l->list[l->count++] = (struct listed){ item, xfp_kind_place(item->kind) };
+	}
 	if (l->count)
-		qsort_r(l->item, l->count, sizeof *l->item, compare, l);
+		qsort_r(l->list, l->count, sizeof *l->list, compare, l);
 	return XFP_OK;
 }
 
@@ -116,7 +124,7 @@ static void print_text(const struct listing *l)
 		printf("%-*s  %-8s  %8s  %-16s  %4s  %s\n", l->call->keys ? 32 : SHORT_KEY, "key", "kind", "size",
 		       "made (UTC)", "run", "unit");
 	for (uint32_t i = 0; i < l->count; i++) {
-		const struct xfp_census_item *item = &l->cache->census.items[l->item[i]];
+		const struct xfp_census_item *item = l->list[i].item;
 
 		print_line(l, item);
 		bytes += item->there ? item->bytes : 0;
@@ -159,7 +167,7 @@ static enum xfp_status print_json(const struct listing *l, struct xfp_error *err
 	status = xfp_json_print_line(xfp_json_text(l->cache->store.folder), err);
 	printf(",\n  \"manifest\": \"%s\",\n  \"artifacts\": [", xfp_cache_state_name(l->cache->state));
 	for (uint32_t i = 0; !status && i < l->count; i++) {
-		const struct xfp_census_item *item = &l->cache->census.items[l->item[i]];
+		const struct xfp_census_item *item = l->list[i].item;
 
 		fputs(i ? ",\n    " : "\n    ", stdout);
 		status = xfp_json_print_line(item_json(l, item), err);
@@ -192,7 +200,7 @@ static int run(const struct xfp_cache_call *call, struct xfp_error *err)
 		else
 			print_text(&l);
 	}
-	free(l.item);
+	free(l.list);
 	xfp_cache_close(&cache);
 	return status;
 }
