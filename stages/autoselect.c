@@ -58,11 +58,6 @@ static enum xfp_status find(void *own, enum xfp_fit_kind kind, struct xfp_select
 	return status;
 }
 
-static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp_error *err)
-{
-	return xfp_choice_write(artifact, own, err);
-}
-
 static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 {
 	static const struct xfp_decide_means means = { .find = find };
@@ -84,7 +79,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 		status = xfp_key_choice(input.fits, survey, &job->policy, job->unit->dtype, job->unit->experts,
 					&job->parameters, &key, err);
 	if (!status)
-		status = xfp_job_make(job, XFP_STAMP_CHOICE, &key, fill, &choice, err);
+		status = xfp_job_make(job, XFP_STAMP_CHOICE, &key, xfp_fill_choice, &choice, err);
 	if (!status)
 		status = xfp_job_stamp(job, XFP_STAMP_CHOICE, key.hex, err);
 	xfp_key_free(&key);

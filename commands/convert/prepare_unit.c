@@ -109,11 +109,6 @@ static bool find_candidates(const struct planning *p, const struct measuring *me
 	return true;
 }
 
-static enum xfp_status fill_choice(void *choice, struct xfp_artifact *artifact, struct xfp_error *err)
-{
-	return xfp_choice_write(artifact, choice, err);
-}
-
 /* What xfp-autoselect would write. A cache that cannot be written is left to that stage to report. */
 static void write_choice(const struct planning *p, const struct xfp_key *key)
 {
@@ -124,7 +119,7 @@ static void write_choice(const struct planning *p, const struct xfp_key *key)
 
 	if (c->store.read_only || c->options.dry_run)
 		return;
-	if (!xfp_produce(&production, fill_choice, &p->state->choice, NULL))
+	if (!xfp_produce(&production, xfp_fill_choice, &p->state->choice, NULL))
 		xfp_manifest_ingest(c->manifest, &c->store, key->hex, NULL);
 }
 

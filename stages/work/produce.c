@@ -2,6 +2,7 @@
 #include "stages/work/produce.h"
 
 #include "base/system/clock.h"
+#include "schemas/choice.h"
 
 static enum xfp_status finish(const struct xfp_production *p, struct xfp_artifact *artifact, struct xfp_error *err)
 {
@@ -36,4 +37,9 @@ enum xfp_status xfp_produce(const struct xfp_production *production, xfp_fill_fn
 	xfp_artifact_close(&artifact);
 	xfp_pending_discard(&pending);
 	return status;
+}
+
+enum xfp_status xfp_fill_choice(void *own, struct xfp_artifact *artifact, struct xfp_error *err)
+{
+	return xfp_choice_write(artifact, own, err);
 }

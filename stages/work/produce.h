@@ -28,4 +28,7 @@ typedef enum xfp_status xfp_fill_fn(void *own, struct xfp_artifact *artifact, st
 enum xfp_status xfp_produce(const struct xfp_production *production, xfp_fill_fn *fill, void *own,
 			    struct xfp_error *err);
 
+/* The `fill` of choices; `own` is the struct xfp_choice. */
+xfp_fill_fn xfp_fill_choice;
+
 #endif
