@@ -24,7 +24,8 @@ struct planning {
 	bool check;
 };
 
-/* What the fits measured, as far as that is known. */
+/* What the fits measured, as far as that is known. What is not is XFP_WANT_EXTENDED, which is for make to mend: there
+ * is nothing to tell, and no text. */
 struct finding {
 	struct planning *planning;
 	struct measured_fits {
@@ -144,8 +145,9 @@ static enum xfp_status find_sampled(void *own, enum xfp_fit_kind kind, struct xf
 
 	xfp_artifact_close(&artifact);
 	free(path);
+	(void)err;
 	if (!ok)
-		return xfp_fail(err, XFP_WANT_EXTENDED, "%s: cannot be read", key);
+		return XFP_WANT_EXTENDED;
 	input->sampled[kind] = measured->sampled;
 	return XFP_OK;
 }
@@ -190,7 +192,7 @@ static enum xfp_status find_fit(void *own, enum xfp_fit_kind kind, struct xfp_se
 		return status;
 	take_key(hex, &key);
 	if (!find_candidates(p, &of_fit, hex, fit->candidates, &fit->candidate_count))
-		return xfp_fail(err, XFP_WANT_EXTENDED, "%s: not made yet", hex);
+		return XFP_WANT_EXTENDED;
 	input->fits[kind] = (struct xfp_fit_set){ hex, fit->candidates, fit->candidate_count };
 	return XFP_OK;
 }
@@ -210,7 +212,7 @@ static enum xfp_status choose(struct planning *p, struct xfp_key *key, struct xf
 	if (!finding)
 		return xfp_no_memory(err);
 	finding->planning = p;
-	/* That a fit is missing is for make to mend, and nothing to tell. */
+	/* Only a failure is told: a floor that is not met is the stage's to report. */
 	status = xfp_decide(&input, &means, finding, &p->state->choice, &why);
 	if (status == XFP_FAILED)
 		xfp_fail(err, status, "%s", why.text);
