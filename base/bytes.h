@@ -63,7 +63,7 @@ static inline uint64_t xfp_align(uint64_t n, uint64_t unit)
 	return (n + unit - 1) & ~(unit - 1);
 }
 
-/* Two digits for each byte, and a 0 behind them. */
+/* Two lower-case digits for each byte, and a 0 behind them. */
 static inline void xfp_hex(const uint8_t *bytes, size_t size, char *text)
 {
 	static const char digits[] = "0123456789abcdef";

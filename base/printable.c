@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/bytes.h"
+
 bool xfp_utf8_valid(const char *text, size_t length)
 {
 	static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
@@ -35,14 +37,11 @@ static bool is_control(unsigned char byte)
 	return byte < 0x20 || byte == 0x7f;
 }
 
-static size_t put_hex(char *out, unsigned char byte)
+size_t xfp_escape_byte(unsigned char byte, char out[5])
 {
-	static const char digits[] = "0123456789abcdef";
-
 	out[0] = '\\';
 	out[1] = 'x';
-	out[2] = digits[byte >> 4];
-	out[3] = digits[byte & 15];
+	xfp_hex(&byte, 1, out + 2);
 	return 4;
 }
 
@@ -54,18 +53,18 @@ struct xfp_printable xfp_printable(const char *name)
 	size_t used = 0, whole = 0; /* `whole`: where the last complete character that leaves room ends */
 
 	while (*in) {
-		char piece[8];
+		char piece[9];
 		size_t size = 0;
 
 		if (is_control(*in)) {
-			size = put_hex(piece, *in++);
+			size = xfp_escape_byte(*in++, piece);
 		} else if (*in == '\\') {
 			piece[size++] = '\\';
 			piece[size++] = '\\';
 			in++;
 		} else if (*in == 0xc2 && in[1] >= 0x80 && in[1] < 0xa0) {
-			size = put_hex(piece, *in++);
-			size += put_hex(piece + size, *in++);
+			size = xfp_escape_byte(*in++, piece);
+			size += xfp_escape_byte(*in++, piece + size);
 		} else {
 			do
 				piece[size++] = (char)*in++;

@@ -14,6 +14,9 @@
 /* Whether it is well-formed UTF-8 without NUL. */
 bool xfp_utf8_valid(const char *text, size_t length);
 
+/* A byte that is not text as "\xNN", and a 0 behind it; returns 4, the number of characters. */
+size_t xfp_escape_byte(unsigned char byte, char out[5]);
+
 struct xfp_printable {
 	char text[256];
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/bytes.h"
 #include "base/text/text.h"
 #include "cache/seal.h"
 #include "schemas/fit.h"
@@ -39,7 +40,7 @@ static void hash(const void *data, size_t size, char hex[33])
 	XXH128_canonical_t canonical;
 
 	XXH128_canonicalFromHash(&canonical, XXH3_128bits(data, size));
-	xfp_hex16(canonical.digest, hex);
+	xfp_hex(canonical.digest, 16, hex);
 }
 
 void xfp_key_of_text(const char *text, char hex[33])
@@ -88,7 +89,7 @@ static void add_source(struct xfp_text *text, const struct xfp_key_source *sourc
 		return;
 	}
 	for (uint32_t m = 0; m < source->matrices; m++) {
-		xfp_hex16(source->source[m], hex);
+		xfp_hex(source->source[m], 16, hex);
 		add(text, "source %s\n", hex);
 	}
 }
@@ -217,7 +218,7 @@ enum xfp_status xfp_key_choice(const struct xfp_fit_set fits[XFP_FIT_KINDS], con
 		if (!fits[i].key || !*fits[i].key)
 			continue;
 		xfp_seal_candidates(fits[i].key, fits[i].candidates, fits[i].count, seal);
-		xfp_hex16(seal, hex);
+		xfp_hex(seal, 16, hex);
 		add(&text, "%s %s\ncandidates %s\n", names[i], fits[i].key, hex);
 	}
 	if (survey && *survey)

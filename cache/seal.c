@@ -11,11 +11,6 @@
 
 #define CANDIDATE_BYTES 56
 
-void xfp_hex16(const uint8_t bytes[16], char hex[33])
-{
-	xfp_hex(bytes, 16, hex);
-}
-
 /* XXH3-128 of some bytes in its canonical order. */
 static void hash(const void *data, size_t size, uint8_t out[16])
 {

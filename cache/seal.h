@@ -30,7 +30,4 @@ void xfp_seal_source(const char *path, const struct xfp_identity *identity, cons
 /* Of a line of text: 16 lower-case hex digits and a NUL. */
 void xfp_seal_line(const char *text, size_t size, char seal[17]);
 
-/* Lower-case hex digits of a seal or digest. */
-void xfp_hex16(const uint8_t bytes[16], char hex[33]);
-
 #endif

@@ -20,7 +20,6 @@ static size_t character(const char *p, const char *end)
 
 json_t *xfp_json_text(const char *text)
 {
-	static const char digits[] = "0123456789abcdef";
 	const char *end = text + strlen(text);
 	json_t *value;
 	char *copy, *to;
@@ -37,12 +36,7 @@ json_t *xfp_json_text(const char *text)
 			to += n;
 			text += n;
 		} else {
-			unsigned char byte = (unsigned char)*text++;
-
-			*to++ = '\\';
-			*to++ = 'x';
-			*to++ = digits[byte >> 4];
-			*to++ = digits[byte & 15];
+			to += xfp_escape_byte((unsigned char)*text++, to);
 		}
 	}
 	value = json_stringn(copy, (size_t)(to - copy));

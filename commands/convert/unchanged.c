@@ -14,7 +14,6 @@
 #include "base/sha256.h"
 #include "base/system/filesystem.h"
 #include "cache/key.h"
-#include "cache/seal.h"
 #include "commands/convert/kept.h"
 #include "commands/convert/read_through.h"
 #include "runtime/xfp.h"
@@ -102,7 +101,7 @@ enum xfp_status xfp_bundle_stamp_key(const struct xfp_conversion *c, bool alone,
 	if (digest)
 		xfp_digest_final(digest, bytes);
 	free(parameters);
-	xfp_hex16(bytes, key);
+	xfp_hex(bytes, 16, key);
 	return ok ? XFP_OK : xfp_no_memory(err);
 }
 

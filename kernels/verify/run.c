@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/sha256.h"
 #include "base/text/glob.h"
 #include "kernels/verify/kernel_verify.h"
@@ -177,6 +178,7 @@ static void digest_of(const struct xfp_kernel_op *op, enum xfp_kernel_set set)
 	struct xfp_trial trial = { 0 };
 	struct xfp_sha256 sha;
 	uint8_t digest[32];
+	char hex[65];
 
 	xfp_sha256_init(&sha);
 	for (unsigned number = 0; number < GOLDEN_TRIALS; number++) {
@@ -189,9 +191,8 @@ static void digest_of(const struct xfp_kernel_op *op, enum xfp_kernel_set set)
 	}
 	xfp_trial_free(&trial);
 	xfp_sha256_final(&sha, digest);
-	for (int i = 0; i < 32; i++)
-		printf("%02x", digest[i]);
-	printf("  %s  %s\n", op->name, xfp_kernel_set_name(set));
+	xfp_hex(digest, sizeof digest, hex);
+	printf("%s  %s  %s\n", hex, op->name, xfp_kernel_set_name(set));
 }
 
 void xfp_kernel_golden(const struct xfp_kernel_ops *ops, const struct xfp_kernel_request *request)

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/bytes.h"
 #include "base/system/filesystem.h"
-#include "cache/seal.h"
 #include "schemas/digest.h"
 
 /* With its NUL, so that no two texts run into each other. */
@@ -68,5 +68,5 @@ void xfp_decided_end(struct xfp_digest *decided, char hex[33])
 	uint8_t bytes[16];
 
 	xfp_digest_final(decided, bytes);
-	xfp_hex16(bytes, hex);
+	xfp_hex(bytes, 16, hex);
 }
