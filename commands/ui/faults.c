@@ -29,8 +29,11 @@ enum xfp_status xfp_faults_add(struct xfp_faults *faults, struct xfp_error *err,
 	va_end(arguments);
 	if (length < 0)
 		return xfp_no_memory(err);
-	if (faults->count < XFP_FAULTS_SHOWN)
+	if (faults->count < XFP_FAULTS_SHOWN) {
+		if (faults->meter)
+			xfp_meter_clear(faults->meter);
 		fprintf(stderr, "%s: %s\n", faults->program, text[faults->count]);
+	}
 	faults->count++;
 	if (gravity(status) > gravity(faults->status))
 		faults->status = status;

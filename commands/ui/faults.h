@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "commands/ui/meter.h"
 #include "runtime/xfp.h"
 
 #define XFP_FAULTS_SHOWN 20 /* more are counted, and told by --json */
@@ -15,8 +16,9 @@
 struct xfp_faults {
 	char **text;
 	uint32_t count;
-	enum xfp_status status; /* the gravest: BAD_INPUT, FAILED, UNMET; OK when there is none */
-	const char *program;    /* the first are printed to stderr as "PROGRAM: TEXT" */
+	enum xfp_status status;  /* the gravest: BAD_INPUT, FAILED, UNMET; OK when there is none */
+	const char *program;     /* the first are printed to stderr as "PROGRAM: TEXT" */
+	struct xfp_meter *meter; /* which is removed before; NULL: there is none */
 };
 /* XFP_FAILED when out of memory, otherwise XFP_OK: to have found something is no failure. */
 enum xfp_status xfp_faults_add(struct xfp_faults *faults, struct xfp_error *err, enum xfp_status status,

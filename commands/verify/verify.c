@@ -169,7 +169,6 @@ static enum xfp_status verify_units(const struct verify_request *request, const 
 					     { "floor", json_real(floor) }, { "met", json_boolean(met) }));
 		done += unit.weights;
 	}
-	xfp_meter_clear(request->meter);
 	xfp_recorded_free(&recorded);
 	return status;
 }
@@ -230,7 +229,7 @@ static enum xfp_status blame(const struct verify_request *request, const struct 
 /* *judged: the status is a verdict on the bundle, not one on the command line's checkpoint. */
 static enum xfp_status verify(const struct verify_request *request, bool *judged, struct xfp_error *err)
 {
-	struct xfp_faults faults = { .program = request->program };
+	struct xfp_faults faults = { .program = request->program, .meter = request->meter };
 	struct xfp_checkpoint *source = NULL;
 	struct xfp_bundle *bundle = NULL;
 	json_t *units = json_array();
@@ -269,6 +268,7 @@ static enum xfp_status verify(const struct verify_request *request, bool *judged
 		    (status = verify_units(request, bundle, source, same, &units, &tally, &faults, err)))
 			goto done;
 	}
+	xfp_meter_clear(request->meter);
 	if (request->json)
 		status = print_json(request, &faults, units, err);
 	else if (!request->quiet && (!faults.status || faults.status == XFP_UNMET) && !another_checkpoint(&tally))
@@ -279,6 +279,7 @@ static enum xfp_status verify(const struct verify_request *request, bool *judged
 	if (!status && faults.status)
 		status = blame(request, &tally, &faults, err);
 done:
+	xfp_meter_clear(request->meter);
 	free(path);
 	free(same);
 	json_decref(units);

@@ -132,3 +132,24 @@ damage() { # FILE
 	xfp verify -q --work out.xfp.work out.xfp
 	[ "$(member "state, verified['status'], seconds < $before + 1")" = "('interrupted', 0, True)" ]
 }
+
+@test "on a terminal the meter is gone before what is wrong is printed" {
+	converted m out.xfp
+	spawned() { # WORD ...: what a terminal is sent
+		"$PYTHON" - "$@" <<-'EOF'
+		import os, pty, sys
+		status = pty.spawn(sys.argv[1:], lambda fd: os.read(fd, 65536))
+		sys.exit(os.waitstatus_to_exitcode(status))
+		EOF
+	}
+	run -4 spawned xfp verify --min-cos-strict 0.9999 out.xfp
+	[[ $output == *$' %\r\e[Kxfp verify: unit '* ]]
+	run ! grep -E '%xfp' <<<"$output"
+	# of another model there is nothing to be measured
+	make_model other --seed 7
+	run -4 spawned xfp verify --source other out.xfp
+	[[ $output == *$'bytes   0 %\r\e[Kxfp verify: '* && $output == *"is not the checkpoint"* ]]
+	damage out.xfp
+	run -3 spawned xfp verify out.xfp
+	[[ $output == *$'bytes   0 %\r\e[Kxfp verify: '* ]]
+}
