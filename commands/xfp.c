@@ -29,7 +29,7 @@ struct command {
 static const struct command commands[] = {
 	{ "convert", xfp_main_convert, "make a bundle of a checkpoint", true },
 	{ "plan", xfp_main_plan, "what a conversion would take: bits, memory, disk, time", true },
-	{ "compare", xfp_main_compare, "bits against error of every mode, beside the formats people know", false },
+	{ "compare", xfp_main_compare, "bits against error of every mode, beside common formats", false },
 	{ "status", xfp_main_status, "how far a conversion is, at work or dead", false },
 	{ "info", xfp_main_info, "what a bundle holds", false },
 	{ "verify", xfp_main_verify, "check a bundle, alone or against its checkpoint", false },

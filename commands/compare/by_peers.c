@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * by_peers.c - xfp compare: the formats that people know, on the rows that ours are measured on.
+ * by_peers.c - xfp compare: common formats, on the rows that ours are measured on.
  *
  * The sampled rows of a matrix are encoded as one flat array, row after row: what a format does where rows are no
  * multiple of its blocks. They are taken a stretch at a time that ends where a row and a block do, so that memory does

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compare.c - xfp compare: every mode and every k beside the formats that people know, on a model of the user's.
+ * compare.c - xfp compare: every mode and every k beside common formats, on a model of the user's.
  *
  * inspect writes the ledger into a folder that is gone at the end. Units are then measured one after the other, each
  * by all threads, in this process. No cache is read or written.

@@ -97,7 +97,7 @@ const struct xfp_compared *xfp_compared_best(const struct xfp_compared_unit *uni
 /* Fills in comparison->all, to be freed with the units. */
 enum xfp_status xfp_compare_sum(struct xfp_comparison *comparison, struct xfp_error *err);
 
-/* Of a format that people know, published v2a among them: what of ours has the least error at no more bytes. */
+/* Of a common format, published v2a among them: what of ours has the least error at no more bytes. */
 struct xfp_claim_on {
 	const struct xfp_compared *peer, *ours; /* ours NULL: nothing is as small */
 	bool allowed;                           /* row scales, balance and library are not counted */

@@ -189,8 +189,8 @@ enum xfp_status xfp_compare_parse(int argc, char **argv, struct xfp_compare_requ
 		.usage = "xfp compare [OPTION ...] MODEL [TENSOR ...]",
 		.summary =
 			"Measures every way to store the weights of a model, and shows bits, cosine and squared error\n"
-			"beside those of the formats that people know. TENSOR is a name or a glob of units, role:ROLE\n"
-			"or class:CLASS; without one it is all units that a conversion would fit.",
+			"beside common formats. TENSOR is a name or a glob of units, role:ROLE or class:CLASS;\n"
+			"without one it is all units that a conversion would fit.",
 		.column = 35,
 		.brief = true,
 	};

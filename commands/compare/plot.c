@@ -2,8 +2,8 @@
 /*
  * plot.c - xfp compare: bits against squared error, and against 1 - cosine, as one SVG that needs nothing else.
  *
- * Our ways are small dots, one a threshold, and a line a mode through the best of each k; the formats that people know
- * are rings with their names, set where they hide no other name. No path and no name of a model is in it.
+ * Our ways are small dots, one a threshold, and a line a mode through the best of each k; common formats are rings with
+ * their names, set where they hide no other name. No path and no name of a model is in it.
  */
 #include <math.h>
 #include <stdio.h>
@@ -157,7 +157,7 @@ static void draw_legend(FILE *out, const struct xfp_compared_unit *unit)
 		x += 31 + length * LETTER + 28;
 	}
 	fprintf(out, "<circle class=\"peer\" cx=\"%.1f\" cy=\"%d\" r=\"4\"/>\n", x + 4, HEIGHT - 26);
-	fprintf(out, "<text x=\"%.1f\" y=\"%d\">formats that people know</text>\n", x + 15, HEIGHT - 22);
+	fprintf(out, "<text x=\"%.1f\" y=\"%d\">common formats</text>\n", x + 15, HEIGHT - 22);
 }
 
 /* ---- peers ------------------------------------------------------------------------------------- */

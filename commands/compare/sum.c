@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sum.c - xfp compare: all units together, and what of ours is best beside each format that people know.
+ * sum.c - xfp compare: all units together, and what of ours is best beside each common format.
  */
 #include <math.h>
 #include <stdio.h>

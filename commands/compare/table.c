@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * table.c - xfp compare: what it found, for people: a line a mode and k, then a line a format that people know.
+ * table.c - xfp compare: what it found, for people: a line a mode and k, then a line a common format.
  */
 #include <inttypes.h>
 #include <stdio.h>

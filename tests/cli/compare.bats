@@ -70,7 +70,7 @@ assert compared >= 4"
 	done
 }
 
-@test "bits of the formats that people know are exact, and so is the simplest of them" {
+@test "bits of common formats are exact, and so is the simplest of them" {
 	make_model m --dtype f32 --hidden 40 --heads 2
 	compare m --rows all --per-unit --bits 2 --outlier-sigma none
 	check '

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peers.h - the formats that people know, to measure ours beside them.
+ * peers.h - common formats, to measure ours beside them.
  *
  * A matrix is a run of blocks, row after row without a break, so a row may end inside a block; the last block is
  * filled up with zeros. All numbers are little-endian, scales are fp16, and q(i) is the index of weight i:
