@@ -228,27 +228,32 @@ enum xfp_status xfp_inspection_print(const struct xfp_inspection *inspection, bo
 
 /* ---- for programs ----------------------------------------------------------------------------- */
 
+static json_t *count_json(uint64_t count)
+{
+	return json_integer((json_int_t)count);
+}
+
 static json_t *tensor_json(const struct xfp_ledger_tensor *tensor)
 {
 	json_t *shape = json_array();
 
 	for (uint32_t d = 0; d < tensor->rank; d++)
-		json_array_append_new(shape, json_integer((json_int_t)tensor->shape[d]));
-	return json_pack("{s:o, s:s, s:o, s:s, s:s, s:o}", "name", xfp_json_text(tensor->name), "fate",
-			 xfp_fate_name(tensor->fate), "reason", xfp_json_text(tensor->reason), "class",
-			 xfp_class_name(tensor->class_), "dtype", xfp_dtype_name(tensor->dtype), "shape", shape);
+		xfp_json_add(&shape, count_json(tensor->shape[d]));
+	return XFP_JSON({ "name", xfp_json_text(tensor->name) }, { "fate", json_string(xfp_fate_name(tensor->fate)) },
+			{ "reason", xfp_json_text(tensor->reason) },
+			{ "class", json_string(xfp_class_name(tensor->class_)) },
+			{ "dtype", json_string(xfp_dtype_name(tensor->dtype)) }, { "shape", shape });
 }
 
 static json_t *unit_json(const struct xfp_ledger_unit *unit)
 {
-	return json_pack("{s:o, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "name", xfp_json_text(unit->name), "class",
-			 xfp_class_name(unit->class_), "role", unit->role, "plan",
-			 unit->plan == XFP_PLAN_FP8    ? "fp8"
-			 : unit->plan == XFP_PLAN_KEEP ? "keep"
-						       : "fit",
-			 "dtype", xfp_dtype_name(unit->dtype), "rows", (json_int_t)unit->rows, "cols",
-			 (json_int_t)unit->cols, "experts", (json_int_t)unit->experts, "weights",
-			 (json_int_t)unit_weights(unit));
+	const char *plan = unit->plan == XFP_PLAN_FP8 ? "fp8" : unit->plan == XFP_PLAN_KEEP ? "keep" : "fit";
+
+	return XFP_JSON({ "name", xfp_json_text(unit->name) }, { "class", json_string(xfp_class_name(unit->class_)) },
+			{ "role", json_string(unit->role) }, { "plan", json_string(plan) },
+			{ "dtype", json_string(xfp_dtype_name(unit->dtype)) }, { "rows", count_json(unit->rows) },
+			{ "cols", count_json(unit->cols) }, { "experts", count_json(unit->experts) },
+			{ "weights", count_json(unit_weights(unit)) });
 }
 
 static json_t *roles_json(const struct xfp_rule *rule)
@@ -256,48 +261,45 @@ static json_t *roles_json(const struct xfp_rule *rule)
 	json_t *roles = json_array();
 
 	for (uint32_t i = 0; rule && i < rule->part_count; i++)
-		json_array_append_new(roles, xfp_json_text(rule->parts[i].role));
+		xfp_json_add(&roles, xfp_json_text(rule->parts[i].role));
 	return roles;
 }
 
 static json_t *rule_json(const struct xfp_rule *rule, uint32_t taken)
 {
-	return json_pack("{s:I, s:s, s:s, s:o, s:b, s:o, s:I}", "line", (json_int_t)rule->line, "action",
-			 action_name(rule->action), "class", xfp_class_name(rule->class_), "roles", roles_json(rule),
-			 "optional", rule->optional, "pattern", xfp_json_text(rule->pattern), "tensors",
-			 (json_int_t)taken);
+	return XFP_JSON({ "line", count_json(rule->line) }, { "action", json_string(action_name(rule->action)) },
+			{ "class", json_string(xfp_class_name(rule->class_)) }, { "roles", roles_json(rule) },
+			{ "optional", json_boolean(rule->optional) }, { "pattern", xfp_json_text(rule->pattern) },
+			{ "tensors", count_json(taken) });
 }
 
 static json_t *group_json(const struct xfp_name_group *group)
 {
-	return json_pack("{s:o, s:I, s:I, s:s, s:o, s:s, s:o}", "names", xfp_json_text(group->names), "tensors",
-			 (json_int_t)group->tensors, "weights", (json_int_t)group->weights, "class",
-			 xfp_class_name(group->class_), "roles", roles_json(group->rule), "fate",
-			 xfp_fate_name(group->fate), "line",
-			 group->rule ? json_integer((json_int_t)group->rule->line) : json_null());
+	return XFP_JSON({ "names", xfp_json_text(group->names) }, { "tensors", count_json(group->tensors) },
+			{ "weights", count_json(group->weights) },
+			{ "class", json_string(xfp_class_name(group->class_)) }, { "roles", roles_json(group->rule) },
+			{ "fate", json_string(xfp_fate_name(group->fate)) },
+			{ "line", group->rule ? count_json(group->rule->line) : json_null() });
 }
 
 static json_t *names_json(const struct xfp_inspection *inspection)
 {
+	json_t *list = json_array();
 	struct xfp_name_groups groups;
-	json_t *list;
 
-	if (xfp_name_groups_make(inspection->ledger, inspection->findings->rules, &groups, NULL))
+	if (xfp_name_groups_make(inspection->ledger, inspection->findings->rules, &groups, NULL)) {
+		json_decref(list);
 		return NULL;
-	list = json_array();
+	}
 	for (uint32_t i = 0; i < groups.count; i++)
-		if (json_array_append_new(list, group_json(&groups.list[i]))) {
-			json_decref(list);
-			list = NULL;
-			break;
-		}
+		xfp_json_add(&list, group_json(&groups.list[i]));
 	xfp_name_groups_free(&groups);
 	return list;
 }
 
 static json_t *note_json(bool warning, const char *value)
 {
-	return json_pack("{s:b, s:o}", "warning", warning, "text", xfp_json_text(value));
+	return XFP_JSON({ "warning", json_boolean(warning) }, { "text", xfp_json_text(value) });
 }
 
 enum xfp_status xfp_inspection_json(const struct xfp_inspection *inspection, struct xfp_error *err)
@@ -305,28 +307,23 @@ enum xfp_status xfp_inspection_json(const struct xfp_inspection *inspection, str
 	const struct xfp_ledger *ledger = inspection->ledger;
 	const struct xfp_notes *notes = &inspection->findings->notes;
 	const struct xfp_family_choice *choice = inspection->family;
-	json_t *tensors = json_array(), *units = json_array(), *list = json_array(), *rules = json_array(), *root;
-	bool failed = false;
+	json_t *tensors = json_array(), *units = json_array(), *list = json_array(), *rules = json_array();
 
 	for (uint32_t i = 0; i < ledger->tensor_count; i++)
-		failed |= json_array_append_new(tensors, tensor_json(&ledger->tensors[i])) != 0;
+		xfp_json_add(&tensors, tensor_json(&ledger->tensors[i]));
 	for (uint32_t i = 0; i < ledger->unit_count; i++)
-		failed |= json_array_append_new(units, unit_json(&ledger->units[i])) != 0;
+		xfp_json_add(&units, unit_json(&ledger->units[i]));
 	for (uint32_t i = 0; i < inspection->checkpoint->note_count; i++)
-		failed |= json_array_append_new(list, note_json(false, inspection->checkpoint->notes[i])) != 0;
+		xfp_json_add(&list, note_json(false, inspection->checkpoint->notes[i]));
 	for (uint32_t i = 0; i < notes->count; i++)
-		failed |= json_array_append_new(list, note_json(notes->list[i].warning, notes->list[i].text)) != 0;
+		xfp_json_add(&list, note_json(notes->list[i].warning, notes->list[i].text));
 	for (uint32_t i = 0; i < choice->family->rule_count; i++)
-		failed |= json_array_append_new(
-				  rules, rule_json(&choice->family->rules[i], inspection->findings->taken[i])) != 0;
-	root = json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "model", xfp_json_text(ledger->model),
-			 "family", xfp_json_text(ledger->family), "family_by",
-			 choice->why ? xfp_json_text(choice->why) : json_null(), "family_file",
-			 xfp_json_text(choice->path), "format", ledger->format, "tensors", tensors, "units", units,
-			 "names", names_json(inspection), "rules", rules, "notes", list);
-	if (!root || failed) {
-		json_decref(root);
-		return xfp_no_memory(err);
-	}
-	return xfp_json_print(root, err);
+		xfp_json_add(&rules, rule_json(&choice->family->rules[i], inspection->findings->taken[i]));
+	return xfp_json_print(
+		XFP_JSON({ "model", xfp_json_text(ledger->model) }, { "family", xfp_json_text(ledger->family) },
+			 { "family_by", xfp_json_text_or_null(choice->why) },
+			 { "family_file", xfp_json_text(choice->path) }, { "format", json_string(ledger->format) },
+			 { "tensors", tensors }, { "units", units }, { "names", names_json(inspection) },
+			 { "rules", rules }, { "notes", list }),
+		err);
 }
