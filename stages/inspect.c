@@ -89,7 +89,6 @@ static bool read_line(int argc, char **argv, struct options *options, int *statu
 		.summary = "Say what becomes of each tensor of the checkpoint MODEL, a folder or a file,\n"
 			   "from its headers alone; with --work, write the ledger and the list of units.",
 		.options = table,
-		.capital = true,
 	};
 	struct xfp_error err = { .status = XFP_OK };
 

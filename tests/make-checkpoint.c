@@ -379,7 +379,7 @@ static void write_config(const struct options *o)
 /* ---- command line ------------------------------------------------------------------------------- */
 
 static const char usage[] =
-	"Usage: make-checkpoint [OPTION]... FOLDER\n"
+	"usage: make-checkpoint [OPTION]... FOLDER\n"
 	"Write a generated checkpoint in the Hugging Face layout.\n"
 	"\n"
 	"  --family llama|qwen3|qwen3-moe|bert   default qwen3-moe\n"

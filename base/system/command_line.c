@@ -14,7 +14,7 @@ enum { HELP = 256, VERSION, FIRST };
 
 static void print_usage(const struct xfp_command_line *line, FILE *out)
 {
-	fprintf(out, "%s: %s\n", line->capital ? "Usage" : "usage", line->usage);
+	fprintf(out, "usage: %s\n", line->usage);
 }
 
 /* "  -o, --output OUT.xfp"; returns its columns. */

@@ -35,7 +35,6 @@ struct xfp_command_line {
 	unsigned column;                  /* of the texts in --help; 0: two beyond the widest option */
 	/* The usage line names no options: help is terse, and what is wrong is followed by a pointer to it. */
 	bool brief;
-	bool capital; /* it begins with "Usage:", as it always did in some, not "usage:" */
 
 	/* Once it is read: */
 	const char *program; /* argv[0], as messages begin */

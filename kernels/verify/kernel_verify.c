@@ -251,7 +251,6 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 			 "       [--processor-time] [--json]",
 		.summary = "Proves the kernels of every instruction set right, and measures them.",
 		.options = options,
-		.capital = true,
 	};
 	const char *wrong;
 

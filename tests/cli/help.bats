@@ -14,8 +14,8 @@ setup() {
 # One line, single blanks.
 squeeze() { tr -s ' \n\t' ' ' | sed 's/^ //; s/ $//'; }
 
-# --help begins with "Usage: xfp ..."; alternatives begin with "or:"; a blank line ends them.
-usage_of() { "$@" --help | sed -n '/^[Uu]sage:/,/^[[:space:]]*$/p' | sed -E 's/^ *([Uu]sage|or): *//' | squeeze; }
+# --help begins with "usage: xfp ..."; alternatives begin with "or:"; a blank line ends them.
+usage_of() { "$@" --help | sed -n '/^usage:/,/^[[:space:]]*$/p' | sed -E 's/^ *(usage|or): *//' | squeeze; }
 
 synopsis_of() {
 	mandoc -T ascii -O width=78 "$1" | sed 's/.\x08//g' | sed -n '/^SYNOPSIS/,/^[A-Z]/p' | sed '/^[A-Z]/d' | squeeze

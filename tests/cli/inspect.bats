@@ -215,7 +215,7 @@ json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sy
 		# shellcheck disable=SC2086
 		run -2 --separate-stderr xfp-inspect $arguments
 		[ -z "$output" ]
-		[[ $stderr == "xfp-inspect: "*"Usage: xfp-inspect"* ]] || { echo "$arguments: $stderr"; return 1; }
+		[[ $stderr == "xfp-inspect: "*"usage: xfp-inspect"* ]] || { echo "$arguments: $stderr"; return 1; }
 	done
 }
 
