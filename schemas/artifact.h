@@ -23,7 +23,6 @@
 #ifndef XFP_ARTIFACT_H
 #define XFP_ARTIFACT_H
 
-#include <hdf5.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -40,7 +39,7 @@ struct xfp_artifact_label {
 };
 
 struct xfp_artifact {
-	hid_t file; /* the open HDF5 file: schemas/ sources read and write through it */
+	int64_t file; /* the open HDF5 file, a hid_t: sources of schemas/ read and write through it (schemas/h5.h) */
 	bool writing;
 	char *path;
 	const char *remedy; /* NULL: damage is XFP_DAMAGED, the artifact is made again. Otherwise what the
@@ -71,38 +70,5 @@ enum xfp_status xfp_artifact_check_header(const char *path, struct xfp_error *er
 enum xfp_status xfp_artifact_get_label(struct xfp_artifact *artifact, struct xfp_artifact_label *label,
 				       struct xfp_error *err);
 void xfp_artifact_label_free(struct xfp_artifact_label *label);
-
-/* ---- building blocks for the schemas ---------------------------------------------------------- */
-
-/* `type` is a native HDF5 type; the file type is its little-endian standard form. A one-dimensional
- * dataset of `count` elements (a zero count is fine), written or read whole. */
-enum xfp_status xfp_h5_write(struct xfp_artifact *a, const char *name, hid_t type, uint64_t count, const void *data,
-			     struct xfp_error *err);
-/* Reads exactly `count` elements; a dataset of another size, class or width is XFP_DAMAGED, a failing disk is not. */
-enum xfp_status xfp_h5_read(struct xfp_artifact *a, const char *name, hid_t type, uint64_t count, void *data,
-			    struct xfp_error *err);
-/* Elements of a one-dimensional dataset. */
-enum xfp_status xfp_h5_count(struct xfp_artifact *a, const char *name, uint64_t *count, struct xfp_error *err);
-/* Create a contiguous one-dimensional dataset of a known size to be filled in ranges; then ranges. */
-enum xfp_status xfp_h5_reserve(struct xfp_artifact *a, const char *name, hid_t type, uint64_t count,
-			       struct xfp_error *err);
-enum xfp_status xfp_h5_write_range(struct xfp_artifact *a, const char *name, hid_t type, uint64_t first, uint64_t count,
-				   const void *data, struct xfp_error *err);
-enum xfp_status xfp_h5_read_range(struct xfp_artifact *a, const char *name, hid_t type, uint64_t first, uint64_t count,
-				  void *data, struct xfp_error *err);
-/* Create an empty extendable dataset, and append to it. */
-enum xfp_status xfp_h5_stream(struct xfp_artifact *a, const char *name, hid_t type, struct xfp_error *err);
-enum xfp_status xfp_h5_append(struct xfp_artifact *a, const char *name, hid_t type, uint64_t count, const void *data,
-			      struct xfp_error *err);
-/* Where a contiguous dataset's bytes are in the file, to read or copy them without libhdf5. */
-enum xfp_status xfp_h5_extent(struct xfp_artifact *a, const char *name, uint64_t *offset, uint64_t *bytes,
-			      struct xfp_error *err);
-/* Scalar attributes of the root group. Strings are fixed-size, NUL-padded UTF-8. */
-enum xfp_status xfp_h5_write_u64(struct xfp_artifact *a, const char *name, uint64_t value, struct xfp_error *err);
-enum xfp_status xfp_h5_read_u64(struct xfp_artifact *a, const char *name, uint64_t *value, struct xfp_error *err);
-enum xfp_status xfp_h5_write_f64(struct xfp_artifact *a, const char *name, double value, struct xfp_error *err);
-enum xfp_status xfp_h5_read_f64(struct xfp_artifact *a, const char *name, double *value, struct xfp_error *err);
-enum xfp_status xfp_h5_write_text(struct xfp_artifact *a, const char *name, const char *value, struct xfp_error *err);
-enum xfp_status xfp_h5_read_text(struct xfp_artifact *a, const char *name, char **value, struct xfp_error *err);
 
 #endif

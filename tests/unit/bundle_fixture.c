@@ -5,6 +5,7 @@
 #include "tests/unit/bundle_fixture_parts.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <xxhash.h>

@@ -4,6 +4,7 @@
 #include "tests/unit/bundle_fixture.h"
 
 #include <ftw.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

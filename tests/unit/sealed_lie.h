@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "schemas/envelope.h"
+#include "schemas/h5.h"
 #include "tests/unit/unit.h"
 
 static inline void seal_again(const char *path)

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "schemas/envelope.h"
+#include "schemas/h5.h"
 #include "tests/unit/artifact_fixture.h"
 #include "tests/unit/scratch.h"
 

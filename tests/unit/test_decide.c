@@ -2,6 +2,7 @@
 /*
  * When a unit's choice is made, and among what: measurements come one by one, and some are not there.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "stages/quantize/decide.h"
