@@ -3,14 +3,17 @@
 # tests/: unit tests (cmocka), tests of the installed tools (bats) and of the tree itself. All print TAP,
 # through run-tap.
 
-if CONVERTER
-noinst_PROGRAMS += \
+# quickstart calls the maker of checkpoints. The others are built by what needs them, make check and make bench.
+bench_programs = \
 	tests/bench/int4 \
 	tests/bench/llama \
 	tests/bench/make-weights \
-	tests/bench/opening \
+	tests/bench/opening
+if CONVERTER
+noinst_PROGRAMS += tests/make-checkpoint
+check_PROGRAMS += \
+	$(bench_programs) \
 	tests/kernel-verify-broken \
-	tests/make-checkpoint \
 	tests/make-compact-seeds
 endif
 
@@ -347,7 +350,7 @@ tests/root.stamp: $(bin_PROGRAMS) $(noinst_PROGRAMS) $(lib_LTLIBRARIES) $(pkginc
 
 # Against the same installation; BENCH holds options and what to measure: make bench BENCH="--rounds 9 speed".
 .PHONY: bench
-bench: tests/root.stamp
+bench: tests/root.stamp $(bench_programs)
 	@$(AM_TESTS_ENVIRONMENT) "$$PYTHON" "$$srcdir/tests/bench/run" $(BENCH)
 
 # Every point, in an hour or more; FAULTS holds options: make faults FAULTS="--only damage/text".
