@@ -18,7 +18,7 @@ runtime_libruntime_la_SOURCES += \
 	runtime/query.c \
 	runtime/team.c \
 	runtime/team.h
-runtime_libruntime_la_CFLAGS = $(XFP_CFLAGS) -pthread
+runtime_libruntime_la_CFLAGS = $(RUNTIME_CFLAGS) -pthread
 runtime_libruntime_la_LDFLAGS = $(XFP_LDFLAGS) -pthread
 runtime_libruntime_la_LIBTOOLFLAGS = --tag=disable-static
 
