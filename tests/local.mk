@@ -204,6 +204,7 @@ cli_tests = \
 	tests/cli/models.bats \
 	tests/cli/modes.bats \
 	tests/cli/names.bats \
+	tests/cli/older.bats \
 	tests/cli/oracle.bats \
 	tests/cli/output.bats \
 	tests/cli/plan.bats \
@@ -261,6 +262,10 @@ EXTRA_DIST += \
 	tests/models/sentences.txt \
 	tests/models/table.py \
 	tests/models/wordpiece.py \
+	tests/older/bert.xfp.gz \
+	tests/older/moe.xfp.gz \
+	tests/older/tied.xfp.gz \
+	tests/older/untied.xfp.gz \
 	tests/oracle_cosine.py \
 	tests/oracle_fit.py \
 	tests/read_bundle.py \
