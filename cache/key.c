@@ -197,8 +197,7 @@ enum xfp_status xfp_key_library(const char *outliers, const struct xfp_parameter
 enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, const struct xfp_parameters *parameters,
 				 struct xfp_key *key, struct xfp_error *err)
 {
-	uint32_t bits = kind >= XFP_FIT_EXTENDED ? xfp_parameters_extended_bits(parameters)
-						 : xfp_parameters_base_bits(parameters);
+	uint32_t bits = xfp_fit_bits(parameters, kind);
 
 	return kind == XFP_FIT_BASE || kind == XFP_FIT_EXTENDED ? xfp_key_fit(outliers, parameters, bits, key, err)
 								: xfp_key_library(outliers, parameters, bits, key, err);
@@ -237,11 +236,13 @@ enum xfp_status xfp_key_choice(const struct xfp_fit_set fits[XFP_FIT_KINDS], con
 }
 
 enum xfp_status xfp_key_packed(const struct xfp_choice *choice, const struct xfp_key_source *source,
-			       struct xfp_key *key, struct xfp_error *err)
+			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err)
 {
 	const struct xfp_candidate *c = &choice->candidate;
 	struct xfp_text text;
 
+	if (c->mode == XFP_MODE_FP8)
+		return xfp_key_fp8(source, parameters, key, err);
 	text_begin(&text, XFP_PACKED_KIND, XFP_ALGORITHM_PACKED, XFP_PACKED_VERSION);
 	add(&text, "mode %s\n", xfp_mode_name(c->mode));
 	if (c->mode == XFP_MODE_KEEP)
@@ -270,7 +271,7 @@ enum xfp_status xfp_key_alone(enum xfp_plan plan, const struct xfp_key_source *s
 	const struct xfp_choice keep = { .candidate = { .mode = XFP_MODE_KEEP } };
 
 	return plan == XFP_PLAN_FP8 ? xfp_key_fp8(source, parameters, key, err)
-				    : xfp_key_packed(&keep, source, key, err);
+				    : xfp_key_packed(&keep, source, parameters, key, err);
 }
 
 void xfp_key_free(struct xfp_key *key)

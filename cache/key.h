@@ -22,8 +22,8 @@
  *                       floor, mode, the bits that may be chosen, on-miss (where the bits are not fixed; "fixed 1"
  *                       where they are), on-nonfinite; dtype; the sample, where it is not the whole stack
  *   packed              the chosen candidate (mode, k, sigma and, with a library, its group size) and the key of the
- *                       fit that measured it; for KEEP and FP8 units dtype, shape and digest of every matrix
- *                       (FP8: and on-nonfinite)
+ *                       fit that measured it; for KEEP and FP8, chosen or asked for, dtype, shape and digest of every
+ *                       matrix (FP8: and on-nonfinite)
  *
  * Digests of up to 16 matrices are listed, "source HEX" each; a larger stack has one line, "sources
  * HEX": the XXH3-128 of its matrices' digests, 16 bytes each, by expert number. The cap is left out
@@ -108,9 +108,9 @@ enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, c
 enum xfp_status xfp_key_choice(const struct xfp_fit_set fits[XFP_FIT_KINDS], const char *survey,
 			       const struct xfp_policy *policy, enum xfp_dtype dtype, uint32_t experts,
 			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
-/* `source` decides where the choice is KEEP. */
+/* `source` decides where the choice is KEEP or FP8; with FP8 it is xfp_key_fp8. */
 enum xfp_status xfp_key_packed(const struct xfp_choice *choice, const struct xfp_key_source *source,
-			       struct xfp_key *key, struct xfp_error *err);
+			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
 enum xfp_status xfp_key_fp8(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
 			    struct xfp_key *key, struct xfp_error *err);
 /* Of a unit that is packed without a choice: as fp8, or as it is. */

@@ -51,7 +51,7 @@ static json_t *policy_json(const struct xfp_recorded *recorded, const struct xfp
 
 	if (recorded) {
 		policy = xfp_recorded_policy(recorded, unit);
-		format = xfp_policy_format_by(&recorded->parameters, &policy, (enum xfp_class)unit->class_);
+		format = xfp_policy_format_by(&recorded->parameters, &policy);
 		floor = xfp_policy_floor_by(&recorded->parameters, &policy);
 	}
 	json = XFP_JSON(
@@ -187,6 +187,7 @@ static json_t *usual_parameters(json_t *parameters)
 
 	if (mode)
 		xfp_modes_parse(mode, &usual.modes);
+	usual.bits = xfp_bits_usual(usual.modes);
 	usual.outlier_sigma = xfp_sigma_usual(usual.modes);
 	if (!sigma || !xfp_sigma_parse(sigma, &threshold))
 		threshold = usual.outlier_sigma;

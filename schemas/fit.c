@@ -45,12 +45,23 @@ uint64_t xfp_candidate_code(const struct xfp_candidate *c)
 {
 	if (c->mode == XFP_MODE_V2)
 		return (uint64_t)1 << c->k;
+	if (c->mode == XFP_MODE_FP8)
+		return 0;
 	return ((uint64_t)c->library << c->k) + (c->mode == XFP_MODE_V2C ? 256u / c->library : 0);
 }
 
 uint64_t xfp_candidate_hints(const struct xfp_candidate *c)
 {
 	return c->mode == XFP_MODE_V2A ? 2 * (uint64_t)c->library : 0;
+}
+
+uint32_t xfp_fit_bits(const struct xfp_parameters *p, enum xfp_fit_kind kind)
+{
+	bool library = kind == XFP_FIT_LIBRARY || kind == XFP_FIT_EXTENDED_LIBRARY,
+	     libraries = p->modes & XFP_LIBRARY_MODES;
+	uint32_t bits = kind >= XFP_FIT_EXTENDED ? xfp_parameters_extended_bits(p) : xfp_parameters_base_bits(p);
+
+	return library == libraries ? bits : bits & ~XFP_FP8_BIT;
 }
 
 /* ---- writing ----------------------------------------------------------------------------------- */
@@ -65,7 +76,8 @@ enum xfp_status xfp_fit_begin(struct xfp_artifact *a, uint64_t total_rows, const
 		const struct xfp_candidate *c = &candidates[i];
 		uint64_t codes = xfp_candidate_code(c) * (c->group ? 1 : total_rows);
 
-		if ((status = xfp_h5_reserve(a, dataset_of("codebook", c, name), H5T_NATIVE_UINT16, codes, err)) ||
+		if ((codes &&
+		     (status = xfp_h5_reserve(a, dataset_of("codebook", c, name), H5T_NATIVE_UINT16, codes, err))) ||
 		    (status = xfp_h5_reserve(a, dataset_of("cosine", c, name), H5T_NATIVE_DOUBLE, total_rows, err)))
 			return status;
 		if (xfp_candidate_hints(c) && (status = xfp_h5_reserve(a, dataset_of("hints", c, name),
@@ -136,6 +148,8 @@ static bool is_possible(const struct xfp_candidate *c)
 {
 	uint32_t mode = (uint32_t)1 << (c->mode & 31);
 
+	if (c->mode == XFP_MODE_FP8)
+		return c->k == XFP_FP8_BITS && !c->group && !c->library && !c->outliers && !c->sigma_milli;
 	if (c->mode >= XFP_MODES || !(XFP_ALL_MODES & mode) || c->k < MIN_K || c->k > MAX_K)
 		return false;
 	if (c->mode == XFP_MODE_V2)
@@ -175,13 +189,12 @@ static enum xfp_status check_candidate(struct xfp_artifact *a, const struct xfp_
 				       struct xfp_error *err)
 {
 	enum xfp_status status;
-	uint64_t codes, cosines, each, hints;
+	uint64_t codes = 0, cosines, each = xfp_candidate_code(c), hints;
 	char name[40];
 
-	if ((status = xfp_h5_count(a, dataset_of("codebook", c, name), &codes, err)) ||
+	if ((each && (status = xfp_h5_count(a, dataset_of("codebook", c, name), &codes, err))) ||
 	    (status = xfp_h5_count(a, dataset_of("cosine", c, name), &cosines, err)))
 		return status;
-	each = xfp_candidate_code(c);
 	if (xfp_candidate_hints(c)) {
 		if ((status = xfp_h5_count(a, dataset_of("hints", c, name), &hints, err)))
 			return status;
@@ -189,13 +202,15 @@ static enum xfp_status check_candidate(struct xfp_artifact *a, const struct xfp_
 			return xfp_h5_damaged(a, err, "candidate of %u bits lacks hints", c->k);
 	}
 	if (cosines != total_rows ||
-	    (c->group ? codes != each : codes / each != total_rows || codes != total_rows * each))
+	    (c->group ? codes != each : each && (codes / each != total_rows || codes != total_rows * each)))
 		return xfp_h5_damaged(a, err, "candidate of %u bits is incomplete", c->k);
 	return XFP_OK;
 }
 
 static bool ascends(const struct xfp_candidate *a, const struct xfp_candidate *b)
 {
+	if (a->mode == XFP_MODE_FP8 || b->mode == XFP_MODE_FP8)
+		return a->mode != b->mode && b->mode == XFP_MODE_FP8;
 	if (a->mode != b->mode)
 		return a->mode < b->mode;
 	return a->group != b->group ? a->group < b->group : a->k < b->k;

@@ -2,8 +2,8 @@
 /*
  * fit.h - the artifact of lloyd-fit and libfit: codebooks or libraries, and measurements of every candidate of a unit.
  *
- * R = matrices * rows, counted through the stack. Candidates ascend by mode, then group, then k; NAME is MODE-K of
- * v2, as in v2-3, and MODE-GROUP-K of the others, as in v2c-32-3.
+ * R = matrices * rows, counted through the stack. Candidates ascend by mode, then group, then k, and fp8 is the last;
+ * NAME is MODE-K of v2 and fp8, as in v2-3 and fp8-8, and MODE-GROUP-K of the others, as in v2c-32-3.
  *   attributes      matrices, rows, cols, candidates, outliers (key of the artifact that it was made from)
  *   /candidate      compound [candidates], struct xfp_candidate
  *   /codebook-NAME  v2: uint16 [R * 2^K] fp16 entries, ascending within a row; v2a, v2c: the unit's library as the
@@ -24,8 +24,8 @@
 
 /* One way to store a unit, measured. */
 struct xfp_candidate {
-	uint32_t mode; /* enum xfp_mode */
-	uint32_t k;
+	uint32_t mode;        /* enum xfp_mode */
+	uint32_t k;           /* bits an index; of fp8 XFP_FP8_BITS */
 	uint32_t sigma_milli; /* outlier threshold in thousandths; 0: none */
 	uint16_t group;       /* columns of a group, 0 without groups */
 	uint16_t library;     /* entries of the library, 0 without one */
@@ -46,7 +46,7 @@ struct xfp_fit {
 	struct xfp_candidate candidates[XFP_MOST_CANDIDATES];
 };
 
-/* uint16 of a row's codebook, or of the unit's library; float of its hints, 0 where it has none. */
+/* uint16 of a row's codebook, or of the unit's library; float of its hints. 0 where it has none. */
 uint64_t xfp_candidate_code(const struct xfp_candidate *candidate);
 uint64_t xfp_candidate_hints(const struct xfp_candidate *candidate);
 
@@ -66,6 +66,9 @@ static inline bool xfp_fit_wanted(const struct xfp_parameters *parameters, enum 
 
 	return parameters->modes & (library ? XFP_LIBRARY_MODES : 1u << XFP_MODE_V2);
 }
+
+/* The bits that it measures. fp8, for which nothing is fitted, is measured once: with the libraries where there are any. */
+uint32_t xfp_fit_bits(const struct xfp_parameters *parameters, enum xfp_fit_kind kind);
 
 /* What one of them measured. Key NULL or "": there is none of the kind. */
 struct xfp_fit_set {

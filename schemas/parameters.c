@@ -10,29 +10,39 @@
 #define BASE_BITS (1u << 2 | 1u << 3 | 1u << 4)
 #define ALL_BITS (BASE_BITS | 1u << 5 | 1u << 6)
 
+/* Rows of an embedding are looked up one at a time, and an output head's errors go straight into the answer: a floor
+ * of about fp8's cosine, which groups of 16 or 32 weights reach with five bits an index. */
+#define WORD_FLOOR (XFP_NANO / 1000 * 999)
+
 struct xfp_parameters xfp_parameters_default(void)
 {
 	struct xfp_parameters p = {
 		.modes = XFP_AUTO_MODES,
-		.bits = ALL_BITS,
+		.bits = xfp_bits_usual(XFP_AUTO_MODES),
 		.outlier_sigma = XFP_SIGMA_AUTO,
 		.outlier_cap = XFP_CAP_AUTO,
 		.balance = XFP_NANO / 2,
 		.lloyd_iterations = 20,
 		.start = XFP_START_COMPANDED,
-		.lm_head = XFP_LM_HEAD_FP8,
+		.lm_head = XFP_LM_HEAD_QUANT,
 		.on_miss = XFP_MISS_KEEP,
 		.on_nonfinite = XFP_NONFINITE_FAIL,
 	};
 
 	for (unsigned i = 0; i < XFP_CLASSES; i++)
 		p.floor[i] = i == XFP_CLASS_ROUTED_EXPERT ? XFP_NANO / 100 * 98 : XFP_NANO / 100 * 99;
+	p.floor[XFP_CLASS_EMBEDDING] = p.floor[XFP_CLASS_LM_HEAD] = WORD_FLOOR;
 	return p;
+}
+
+uint32_t xfp_bits_usual(uint32_t modes)
+{
+	return modes == XFP_AUTO_MODES ? ALL_BITS | XFP_FP8_BIT : ALL_BITS;
 }
 
 uint32_t xfp_parameters_base_bits(const struct xfp_parameters *parameters)
 {
-	return parameters->bits & BASE_BITS ? parameters->bits & BASE_BITS : parameters->bits;
+	return parameters->bits & BASE_BITS ? parameters->bits & (BASE_BITS | XFP_FP8_BIT) : parameters->bits;
 }
 
 uint32_t xfp_parameters_extended_bits(const struct xfp_parameters *parameters)
@@ -102,7 +112,7 @@ bool xfp_bits_parse(const char *text, uint32_t *bits)
 	for (;;) {
 		int from = *text++ - '0', to = from;
 
-		if (from < MIN_BITS || from > MAX_BITS)
+		if ((from < MIN_BITS || from > MAX_BITS) && from != (int)XFP_FP8_BITS)
 			return false;
 		if (*text == '-') {
 			to = text[1] - '0';
@@ -125,7 +135,7 @@ const char *xfp_bits_format(uint32_t bits, char buf[24])
 {
 	char *out = buf;
 
-	for (int k = MIN_BITS; k <= MAX_BITS; k++)
+	for (unsigned k = MIN_BITS; k <= XFP_FP8_BITS; k++)
 		if (bits & 1u << k) {
 			if (out != buf)
 				*out++ = ',';

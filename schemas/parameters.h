@@ -6,7 +6,9 @@
  * depend on the formatting of floats or the locale. They are stored as parameters.json in the work folder
  * and inside xfp.json of a bundle: an object with one member per field, in the order below. The members
  * "formats", "overrides", "moe_sample", "group_size", "library_size", "libfit" and "fit" are left out where nothing
- * is asked for: bundles made without them have the bytes that they had before there were such parameters.
+ * is asked for: bundles made without them have the bytes that they had before there were such parameters. So does
+ * what an older bundle leaves out mean what it meant then: "bits" without 8 is without fp8 as a candidate, and without
+ * "embeddings", which is "units" since, the rules of families keep them all.
  *
  * What these come to for one unit is in policy.h.
  */
@@ -40,6 +42,11 @@ struct xfp_format {
 	uint32_t bits; /* of BITS: bit k set as below; otherwise 0 */
 };
 
+/* fp8 as one candidate among others, in sets of bits: 8-bit floats (e4m3), with a scale a row. Nothing is fitted for
+ * it, and no outlier is left out; its mode is XFP_MODE_FP8, whatever the modes are. */
+#define XFP_FP8_BITS 8u
+#define XFP_FP8_BIT (1u << XFP_FP8_BITS)
+
 /* How the pattern of an override begins that is not a glob for names. */
 #define XFP_ROLE_PREFIX "role:"
 #define XFP_CLASS_PREFIX "class:"
@@ -62,7 +69,7 @@ struct xfp_moe_sample {
 
 struct xfp_parameters {
 	uint32_t modes;                        /* bit m set: mode m, V2 to V2C, is a candidate */
-	uint32_t bits;                         /* bit k set: k bits per index are a candidate; k = 2..6 */
+	uint32_t bits;                         /* bit k set: k bits per index are a candidate; k = 2..6, or 8: fp8 */
 	uint32_t floor[XFP_CLASSES];           /* least median cosine, billionths */
 	struct xfp_format format[XFP_CLASSES]; /* of lm_head AUTO or BITS, the rest is in `lm_head` */
 	struct xfp_override *overrides;        /* allocated; the last one that matches counts */
@@ -74,6 +81,7 @@ struct xfp_parameters {
 	uint32_t lloyd_iterations;
 	enum xfp_start start;
 	enum xfp_lm_head lm_head;
+	bool keep_embeddings; /* embeddings are left to the families' rules as older bundles had them: policy.h */
 	enum xfp_on_miss on_miss;
 	enum xfp_on_nonfinite on_nonfinite;
 	struct xfp_moe_sample moe_sample;
@@ -93,7 +101,8 @@ struct xfp_parameters {
 #define XFP_CAP_AUTO (XFP_NANO / 16)
 #define XFP_SIGMA_USUAL 4000u /* in the other modes */
 #define XFP_CAP_USUAL (XFP_NANO / 50)
-/* What is meant where nothing is asked for: the threshold of these modes, the cap of that threshold. */
+/* What is meant where nothing is asked for: the bits of these modes, their threshold, the cap of that threshold. */
+uint32_t xfp_bits_usual(uint32_t modes);
 static inline uint32_t xfp_sigma_usual(uint32_t modes)
 {
 	return modes == XFP_AUTO_MODES ? XFP_SIGMA_AUTO : XFP_SIGMA_USUAL;
@@ -103,9 +112,9 @@ static inline uint32_t xfp_cap_usual(uint32_t sigma)
 	return sigma == XFP_SIGMA_AUTO ? XFP_CAP_AUTO : XFP_CAP_USUAL;
 }
 
-/* The defaults: auto, bits 2..6, strict 0.99, routed experts 0.98, thresholds auto, cap 1/16, balance 0.5,
- * 20 rounds from companded starts, lm_head fp8, on-miss keep, on-nonfinite fail; every format auto, no
- * override, all experts decide. */
+/* The defaults: auto, bits 2..6 and 8, strict 0.99, routed experts 0.98, embeddings and lm_head 0.999, thresholds auto,
+ * cap 1/16, balance 0.5, 20 rounds from companded starts, lm_head quant, on-miss keep, on-nonfinite fail; every format
+ * auto, no override, all experts decide. */
 struct xfp_parameters xfp_parameters_default(void);
 void xfp_parameters_free(struct xfp_parameters *parameters); /* its overrides */
 
@@ -115,9 +124,9 @@ void xfp_parameters_set_format(struct xfp_parameters *parameters, enum xfp_class
 bool xfp_parameters_add_override(struct xfp_parameters *parameters, const struct xfp_override *override);
 
 /* Bits measured first, and those measured only when none of the first meets the floor. */
-uint32_t xfp_parameters_base_bits(const struct xfp_parameters *parameters);     /* of 2, 3, 4 */
+uint32_t xfp_parameters_base_bits(const struct xfp_parameters *parameters);     /* of 2, 3, 4; and fp8 */
 uint32_t xfp_parameters_extended_bits(const struct xfp_parameters *parameters); /* of 5, 6 */
-/* When one of the two sets is empty the other is the base set. */
+/* When one of the two sets is empty but for fp8 the other is the base set. */
 
 /* "0.985" or "1e-3"-free decimal text <-> integer in units of 1/scale (scale a power of ten, at most
  * XFP_NANO); more digits than fit, signs, exponents, blanks: false. */
@@ -129,11 +138,11 @@ const char *xfp_decimal_format(uint32_t value, uint32_t scale, char buf[24]);
 bool xfp_sigma_parse(const char *text, uint32_t *sigma);
 const char *xfp_sigma_text(uint32_t sigma, char buf[24]);
 
-/* "2,3,4" or "2-6" <-> bit set. */
+/* "2,3,4" or "2-6,8" <-> bit set. */
 bool xfp_bits_parse(const char *text, uint32_t *bits);
 const char *xfp_bits_format(uint32_t bits, char buf[24]);
 
-/* "auto", "keep", "fp8" or bits <-> a format. */
+/* "auto", "keep", "fp8" (or "8", which is the same) or bits <-> a format. */
 bool xfp_format_parse(const char *text, struct xfp_format *format);
 const char *xfp_format_text(struct xfp_format format, char buf[24]);
 static inline bool xfp_format_is_fixed(struct xfp_format format)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MILLI 1000u
+#define EMBEDDINGS_UNITS "units" /* what "embeddings" says, in bundles that say something */
 
 /* ---- writing ----------------------------------------------------------------------------------- */
 
@@ -79,6 +79,8 @@ char *xfp_parameters_to_json(const struct xfp_parameters *p)
 	put_integer(object, "lloyd_iterations", p->lloyd_iterations, &failed);
 	put_text(object, "start", xfp_start_name(p->start), &failed);
 	put_text(object, "lm_head", xfp_lm_head_name(p->lm_head), &failed);
+	if (!p->keep_embeddings)
+		put_text(object, "embeddings", EMBEDDINGS_UNITS, &failed);
 	put_text(object, "on_miss", xfp_on_miss_name(p->on_miss), &failed);
 	put_text(object, "on_nonfinite", xfp_on_nonfinite_name(p->on_nonfinite), &failed);
 	if (p->moe_sample.experts)
@@ -229,6 +231,17 @@ static void get_integer(struct parameter_reader *r, const char *name, uint32_t *
 	*value = (uint32_t)integer;
 }
 
+static void get_embeddings(struct parameter_reader *r, struct xfp_parameters *p)
+{
+	const char *text;
+
+	p->keep_embeddings = !json_object_get(r->object, "embeddings");
+	if (p->keep_embeddings)
+		return;
+	text = get_text(r, "embeddings");
+	taken(r, "embeddings", text && !strcmp(text, EMBEDDINGS_UNITS));
+}
+
 static void get_library(struct parameter_reader *r, struct xfp_parameters *p)
 {
 	if (json_object_get(r->object, "group_size"))
@@ -273,6 +286,7 @@ enum xfp_status xfp_parameters_from_json(const char *text, const char *where, st
 	get_integer(&r, "lloyd_iterations", &p.lloyd_iterations);
 	GET_NAME(&r, "start", xfp_start_parse, &p.start);
 	GET_NAME(&r, "lm_head", xfp_lm_head_parse, &p.lm_head);
+	get_embeddings(&r, &p);
 	GET_NAME(&r, "on_miss", xfp_on_miss_parse, &p.on_miss);
 	GET_NAME(&r, "on_nonfinite", xfp_on_nonfinite_parse, &p.on_nonfinite);
 	if (json_object_get(r.object, "moe_sample"))

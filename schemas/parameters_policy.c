@@ -67,6 +67,8 @@ bool xfp_format_parse(const char *text, struct xfp_format *format)
 			read.form = (enum xfp_form)i;
 	if (read.form == XFP_FORM_BITS && !xfp_bits_parse(text, &read.bits))
 		return false;
+	if (read.bits == XFP_FP8_BIT)
+		read = (struct xfp_format){ .form = XFP_FORM_FP8 };
 	*format = read;
 	return true;
 }

@@ -22,14 +22,45 @@ static bool matches_class(const char *pattern, enum xfp_class class_)
 	return name && !strcmp(name, xfp_class_name(class_));
 }
 
-bool xfp_override_matches(const struct xfp_override *override, const char *name, const char *role,
-			  enum xfp_class class_)
+static bool is_tied(const char *role, enum xfp_class class_)
+{
+	return class_ == XFP_CLASS_EMBEDDING && !strcmp(role, XFP_ROLE_TIED);
+}
+
+/* What patterns see of a unit, or of one of the two things that a tied one is. */
+struct subject {
+	const char *name, *role;
+	enum xfp_class class_;
+	bool tied;
+};
+
+static struct subject words_of(const char *name)
+{
+	return (struct subject){ name, xfp_class_name(XFP_CLASS_EMBEDDING), XFP_CLASS_EMBEDDING, true };
+}
+
+static struct subject head_of(void)
+{
+	return (struct subject){ XFP_HEAD_NAME, xfp_class_name(XFP_CLASS_LM_HEAD), XFP_CLASS_LM_HEAD, true };
+}
+
+static bool matches(const struct xfp_override *override, const struct subject *subject)
 {
 	const char *wanted = xfp_after(override->pattern, XFP_ROLE_PREFIX);
 
 	if (xfp_after(override->pattern, XFP_CLASS_PREFIX))
-		return matches_class(override->pattern, class_);
-	return wanted ? matches_glob(wanted, role) : matches_glob(override->pattern, name);
+		return matches_class(override->pattern, subject->class_);
+	if (!wanted)
+		return matches_glob(override->pattern, subject->name);
+	return matches_glob(wanted, subject->role) || (subject->tied && matches_glob(wanted, XFP_ROLE_TIED));
+}
+
+bool xfp_override_matches(const struct xfp_override *override, const char *name, const char *role,
+			  enum xfp_class class_)
+{
+	const struct subject one = { name, role, class_, false }, words = words_of(name), head = head_of();
+
+	return is_tied(role, class_) ? matches(override, &words) || matches(override, &head) : matches(override, &one);
 }
 
 /* ---- one unit ---------------------------------------------------------------------------------- */
@@ -42,6 +73,7 @@ static struct xfp_policy of_class(const struct xfp_parameters *p, enum xfp_class
 		.floor = p->floor[class_],
 		.format_by = p->format[class_].form == XFP_FORM_AUTO ? XFP_BY_DEFAULT : XFP_BY_CLASS,
 		.floor_by = XFP_BY_DEFAULT,
+		.by_class = class_,
 	};
 
 	if (class_ == XFP_CLASS_LM_HEAD && p->lm_head != XFP_LM_HEAD_QUANT) {
@@ -52,26 +84,29 @@ static struct xfp_policy of_class(const struct xfp_parameters *p, enum xfp_class
 }
 
 /* Measure once, choose often: a format limits what is chosen, not what is measured, so that
- * one fit serves every policy. What the format allows beyond --bits is measured, too. */
+ * one fit serves every policy. What the format allows beyond --bits is measured, too. fp8, for which nothing is
+ * fitted, is measured only where it is allowed. */
 static uint32_t measured_bits(const struct xfp_parameters *p, uint32_t allowed)
 {
-	struct xfp_parameters both = { .bits = p->bits | allowed }, some = { .bits = allowed };
+	uint32_t fp8 = allowed & XFP_FP8_BIT, fitted = allowed & ~XFP_FP8_BIT;
+	struct xfp_parameters both = { .bits = (p->bits & ~XFP_FP8_BIT) | fitted }, some = { .bits = fitted };
 	uint32_t base = xfp_parameters_base_bits(&both), extended = xfp_parameters_extended_bits(&both);
 
-	if (!(allowed & base))
-		return extended;
-	return xfp_parameters_extended_bits(&some) ? base | extended : base;
+	if (!fitted)
+		return fp8;
+	if (!(fitted & base))
+		return extended | fp8;
+	return (xfp_parameters_extended_bits(&some) ? base | extended : base) | fp8;
 }
 
-struct xfp_policy xfp_policy_of(const struct xfp_parameters *p, const char *name, const char *role,
-				enum xfp_class class_)
+static struct xfp_policy policy_of(const struct xfp_parameters *p, const struct subject *subject)
 {
-	struct xfp_policy policy = of_class(p, class_);
+	struct xfp_policy policy = of_class(p, subject->class_);
 
 	for (uint32_t i = 0; i < p->override_count; i++) {
 		const struct xfp_override *o = &p->overrides[i];
 
-		if (!xfp_override_matches(o, name, role, class_))
+		if (!matches(o, subject))
 			continue;
 		if (o->is_floor) {
 			policy.floor = o->floor;
@@ -91,6 +126,40 @@ struct xfp_policy xfp_policy_of(const struct xfp_parameters *p, const char *name
 		policy.format.bits = p->bits;
 	policy.measured = measured_bits(p, policy.format.bits);
 	return policy;
+}
+
+/* How much a format asks for: bits that were asked for more than those that are as usual, and the more the more. */
+static uint32_t asks(const struct xfp_policy *policy)
+{
+	switch (policy->format.form) {
+	case XFP_FORM_KEEP:
+		return UINT32_MAX;
+	case XFP_FORM_FP8:
+		return UINT32_MAX - 1;
+	default:
+		return policy->format.form == XFP_FORM_BITS ? policy->format.bits : 0;
+	}
+}
+
+struct xfp_policy xfp_policy_of(const struct xfp_parameters *p, const char *name, const char *role,
+				enum xfp_class class_)
+{
+	const struct subject one = { name, role, class_, false }, first = words_of(name), second = head_of();
+	struct xfp_policy words, head, both;
+
+	if (!is_tied(role, class_))
+		return policy_of(p, &one);
+	words = policy_of(p, &first);
+	head = policy_of(p, &second);
+	if (head.format_by == XFP_BY_DEFAULT && head.format.form != XFP_FORM_AUTO)
+		head.format_by = XFP_BY_HEAD;
+	both = asks(&head) > asks(&words) ? head : words;
+	/* What is kept or goes to fp8 has no floor, and asks for more than what has one. */
+	if (xfp_policy_plan(&both) == XFP_PLAN_FIT) {
+		both.floor = head.floor > words.floor ? head.floor : words.floor;
+		both.floor_by = head.floor > words.floor ? head.floor_by : words.floor_by;
+	}
+	return both;
 }
 
 struct xfp_policy xfp_policy_of_unit(const struct xfp_parameters *parameters, const struct xfp_ledger_unit *unit)
@@ -116,10 +185,12 @@ enum xfp_plan xfp_policy_plan(const struct xfp_policy *policy)
 
 /* ---- matrices that the rules keep -------------------------------------------------------------- */
 
-bool xfp_policy_extends(enum xfp_class class_)
+bool xfp_policy_extends(const struct xfp_parameters *parameters, enum xfp_class class_)
 {
-	return class_ == XFP_CLASS_EMBEDDING || class_ == XFP_CLASS_ROUTER || class_ == XFP_CLASS_VISION ||
-	       class_ == XFP_CLASS_MTP || class_ == XFP_CLASS_OTHER;
+	if (class_ == XFP_CLASS_EMBEDDING)
+		return parameters->keep_embeddings;
+	return class_ == XFP_CLASS_ROUTER || class_ == XFP_CLASS_VISION || class_ == XFP_CLASS_MTP ||
+	       class_ == XFP_CLASS_OTHER;
 }
 
 static bool stores_smaller(const struct xfp_format *format)
@@ -128,20 +199,21 @@ static bool stores_smaller(const struct xfp_format *format)
 }
 
 /* Whether an override reaches a kept matrix that has no unit yet. */
-static bool reaches(const struct xfp_override *o, const char *name, enum xfp_class class_)
+static bool reaches(const struct xfp_parameters *p, const struct xfp_override *o, const char *name,
+		    enum xfp_class class_)
 {
-	return !strcmp(o->pattern, name) || (xfp_policy_extends(class_) && matches_class(o->pattern, class_));
+	return !strcmp(o->pattern, name) || (xfp_policy_extends(p, class_) && matches_class(o->pattern, class_));
 }
 
 bool xfp_policy_takes(const struct xfp_parameters *parameters, const char *name, enum xfp_class class_)
 {
-	bool reached = xfp_policy_extends(class_) && stores_smaller(&parameters->format[class_]);
+	bool reached = xfp_policy_extends(parameters, class_) && stores_smaller(&parameters->format[class_]);
 	struct xfp_policy policy;
 
 	for (uint32_t i = 0; !reached && i < parameters->override_count; i++) {
 		const struct xfp_override *o = &parameters->overrides[i];
 
-		reached = !o->is_floor && stores_smaller(&o->format) && reaches(o, name, class_);
+		reached = !o->is_floor && stores_smaller(&o->format) && reaches(parameters, o, name, class_);
 	}
 	if (!reached)
 		return false;
@@ -161,17 +233,19 @@ static char *quoted(const struct xfp_override *override)
 	return quoted;
 }
 
-char *xfp_policy_format_by(const struct xfp_parameters *parameters, const struct xfp_policy *policy,
-			   enum xfp_class class_)
+char *xfp_policy_format_by(const struct xfp_parameters *parameters, const struct xfp_policy *policy)
 {
 	char buf[24], *text = NULL;
+	int length = 0;
 
 	if (policy->format_by >= 0)
 		return quoted(&parameters->overrides[policy->format_by]);
-	if (policy->format_by == XFP_BY_CLASS && asprintf(&text, "--format %s=%s", xfp_class_name(class_),
-							  xfp_format_text(parameters->format[class_], buf)) < 0)
-		text = NULL;
-	return text;
+	if (policy->format_by == XFP_BY_CLASS)
+		length = asprintf(&text, "--format %s=%s", xfp_class_name(policy->by_class),
+				  xfp_format_text(parameters->format[policy->by_class], buf));
+	else if (policy->format_by == XFP_BY_HEAD)
+		length = asprintf(&text, "--lm-head %s", xfp_lm_head_name(parameters->lm_head));
+	return length < 0 ? NULL : text;
 }
 
 char *xfp_policy_floor_by(const struct xfp_parameters *parameters, const struct xfp_policy *policy)

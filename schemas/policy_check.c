@@ -77,8 +77,8 @@ static void add_text(char *list, size_t size, const char *separator, const char 
 
 /* ---- the output head --------------------------------------------------------------------------- */
 
-/* The matrix that a model without an output head of its own multiplies by instead: of several embeddings, that of
- * the vocabulary, which is the largest. */
+/* The matrix that a model without an output head of its own may multiply by instead: of several embeddings, the
+ * one that is a unit, or else that of the vocabulary, which is the largest. */
 static const struct xfp_ledger_tensor *find_embedding(const struct xfp_ledger *ledger)
 {
 	const struct xfp_ledger_tensor *found = NULL;
@@ -86,11 +86,19 @@ static const struct xfp_ledger_tensor *find_embedding(const struct xfp_ledger *l
 	for (uint32_t t = 0; t < ledger->tensor_count; t++) {
 		const struct xfp_ledger_tensor *tensor = &ledger->tensors[t];
 
-		if (tensor->class_ == XFP_CLASS_EMBEDDING && tensor->rank == 2 &&
-		    (!found || tensor->bytes > found->bytes))
+		if (tensor->class_ != XFP_CLASS_EMBEDDING || tensor->rank != 2)
+			continue;
+		if (tensor->fate == XFP_FATE_QUANTIZED)
+			return tensor;
+		if (!found || tensor->bytes > found->bytes)
 			found = tensor;
 	}
 	return found;
+}
+
+static bool is_tied(const struct xfp_ledger_unit *unit)
+{
+	return unit->class_ == XFP_CLASS_EMBEDDING && !strcmp(unit->role, XFP_ROLE_TIED);
 }
 
 enum xfp_status xfp_policy_check_head(const struct xfp_ledger *ledger, const char *asked, struct xfp_error *err)
@@ -98,6 +106,9 @@ enum xfp_status xfp_policy_check_head(const struct xfp_ledger *ledger, const cha
 	const struct xfp_ledger_tensor *tied = NULL, *embedding = find_embedding(ledger);
 	struct xfp_printable name;
 
+	for (uint32_t u = 0; u < ledger->unit_count; u++)
+		if (is_tied(&ledger->units[u]))
+			return XFP_OK;
 	for (uint32_t t = 0; t < ledger->tensor_count; t++) {
 		const struct xfp_ledger_tensor *tensor = &ledger->tensors[t];
 
@@ -111,11 +122,16 @@ enum xfp_status xfp_policy_check_head(const struct xfp_ledger *ledger, const cha
 	if (!embedding)
 		return xfp_fail(err, XFP_USAGE, "%s: the model has no output head", asked);
 	name = xfp_printable(embedding->name);
+	if (tied)
+		return xfp_fail(err, XFP_USAGE,
+				"%s: the model stores no output head of its own: %s is tied to %s, which is kept as it "
+				"is; to have that stored otherwise say --format embedding=FORMAT, or --override "
+				"'%s=FORMAT'",
+				asked, xfp_printable(tied->name).text, name.text, name.text);
 	return xfp_fail(err, XFP_USAGE,
-			"%s: the model stores no output head of its own: %s is tied to %s, which is %s; to have that "
-			"stored otherwise say --format embedding=FORMAT, or --override '%s=FORMAT'",
-			asked, tied ? xfp_printable(tied->name).text : "lm_head.weight", name.text,
-			embedding->fate == XFP_FATE_QUANTIZED ? "quantized" : "kept as it is", name.text);
+			"%s: the model stores no output head; where %s serves as one, say how that is to be stored: "
+			"--format embedding=FORMAT, or --override '%s=FORMAT'",
+			asked, name.text, name.text);
 }
 
 static bool speaks_of_head(const struct xfp_override *override)
@@ -165,8 +181,9 @@ static const struct xfp_ledger_unit *unit_of(const struct xfp_ledger *ledger, co
 }
 
 /* Why an override that matches a tensor, but no unit, has no effect. */
-static enum xfp_status explain(const struct xfp_ledger *ledger, const struct xfp_override *override,
-			       const struct xfp_ledger_tensor *tensor, const char *text, struct xfp_error *err)
+static enum xfp_status explain(const struct xfp_parameters *parameters, const struct xfp_ledger *ledger,
+			       const struct xfp_override *override, const struct xfp_ledger_tensor *tensor,
+			       const char *text, struct xfp_error *err)
 {
 	const struct xfp_ledger_unit *unit = unit_of(ledger, tensor);
 	bool named = !strcmp(tensor->name, override->pattern);
@@ -178,13 +195,19 @@ static enum xfp_status explain(const struct xfp_ledger *ledger, const struct xfp
 				text, xfp_printable(unit->name).text);
 	if (!override->is_floor && (override->format.form == XFP_FORM_KEEP || override->format.form == XFP_FORM_AUTO))
 		return XFP_OK; /* which it is */
-	if (tensor->fate == XFP_FATE_TIED || tensor->fate == XFP_FATE_DROPPED)
+	if (tensor->fate == XFP_FATE_TIED)
+		return xfp_fail(err, XFP_USAGE,
+				"--override '%s': %s is not stored by itself (%s); say it of what it is tied to, or of "
+				"class:lm_head",
+				text, xfp_printable(tensor->name).text, tensor->reason);
+	if (tensor->fate == XFP_FATE_DROPPED)
 		return xfp_fail(err, XFP_USAGE, "--override '%s': %s is not stored by itself (%s)", text,
 				xfp_printable(tensor->name).text, tensor->reason);
 	if (override->is_floor)
 		return xfp_fail(err, XFP_USAGE, "--override '%s': %s is kept as it is and needs no floor (%s)", text,
 				xfp_printable(tensor->name).text, tensor->reason);
-	if (tensor->rank == 2 && xfp_dtype_is_weight(tensor->dtype) && !named && !xfp_policy_extends(tensor->class_))
+	if (tensor->rank == 2 && xfp_dtype_is_weight(tensor->dtype) && !named &&
+	    !xfp_policy_extends(parameters, tensor->class_))
 		return xfp_fail(err, XFP_USAGE,
 				"--override '%s': no unit matches, only what the family's rules keep, such as %s; to "
 				"have such a tensor stored otherwise give its full name",
@@ -235,8 +258,8 @@ static enum xfp_status nothing_matches(const struct xfp_ledger *ledger, const st
 			role ? "roles are" : "names are", *list ? list : "none, since there are no units");
 }
 
-static enum xfp_status check_override(const struct xfp_ledger *ledger, const struct xfp_override *override,
-				      struct xfp_error *err)
+static enum xfp_status check_override(const struct xfp_parameters *parameters, const struct xfp_ledger *ledger,
+				      const struct xfp_override *override, struct xfp_error *err)
 {
 	const struct xfp_ledger_tensor *tensor;
 	enum xfp_status status;
@@ -247,7 +270,7 @@ static enum xfp_status check_override(const struct xfp_ledger *ledger, const str
 	if (!(text = xfp_override_text(override)))
 		return xfp_no_memory(err);
 	tensor = find_tensor(ledger, override);
-	status = tensor ? explain(ledger, override, tensor, xfp_printable(text).text, err)
+	status = tensor ? explain(parameters, ledger, override, tensor, xfp_printable(text).text, err)
 			: nothing_matches(ledger, override, xfp_printable(text).text, err);
 	free(text);
 	return status;
@@ -256,7 +279,8 @@ static enum xfp_status check_override(const struct xfp_ledger *ledger, const str
 /* ---- formats ----------------------------------------------------------------------------------- */
 
 /* Classes that hold a unit, or a kept matrix that --format would make one. */
-static void list_possible(const struct xfp_ledger *ledger, bool possible[XFP_CLASSES])
+static void list_possible(const struct xfp_parameters *parameters, const struct xfp_ledger *ledger,
+			  bool possible[XFP_CLASSES])
 {
 	for (uint32_t u = 0; u < ledger->unit_count; u++)
 		possible[ledger->units[u].class_] = true;
@@ -264,9 +288,30 @@ static void list_possible(const struct xfp_ledger *ledger, bool possible[XFP_CLA
 		const struct xfp_ledger_tensor *tensor = &ledger->tensors[t];
 
 		if (tensor->fate == XFP_FATE_KEPT && tensor->rank == 2 && xfp_dtype_is_weight(tensor->dtype) &&
-		    tensor->bytes && xfp_policy_extends(tensor->class_))
+		    tensor->bytes && xfp_policy_extends(parameters, tensor->class_))
 			possible[tensor->class_] = true;
 	}
+}
+
+/* An embedding that the rules keep and formats do not reach: of positions, or of a family that says so. */
+static const char *find_kept(const struct xfp_ledger *ledger, enum xfp_class class_)
+{
+	for (uint32_t t = 0; class_ == XFP_CLASS_EMBEDDING && t < ledger->tensor_count; t++) {
+		const struct xfp_ledger_tensor *tensor = &ledger->tensors[t];
+
+		if (tensor->class_ == class_ && tensor->fate == XFP_FATE_KEPT && tensor->rank == 2 &&
+		    xfp_dtype_is_weight(tensor->dtype) && tensor->bytes)
+			return tensor->name;
+	}
+	return NULL;
+}
+
+/* Whether such an embedding may be kept because it is the output head, of which that is asked. */
+static bool is_kept_as_head(const struct xfp_parameters *parameters, const char *name)
+{
+	struct xfp_policy policy = xfp_policy_of(parameters, name, XFP_ROLE_TIED, XFP_CLASS_EMBEDDING);
+
+	return xfp_policy_plan(&policy) == XFP_PLAN_KEEP;
 }
 
 /* Nothing is wrong with a class that the model does not have: profiles are for all models. */
@@ -274,9 +319,10 @@ static enum xfp_status check_formats(const struct xfp_parameters *parameters, co
 				     struct xfp_error *err)
 {
 	bool possible[XFP_CLASSES] = { false }, present[XFP_CLASSES] = { false };
-	char list[400] = "", format[24];
+	char list[400] = "", buf[24];
+	const char *kept, *format;
 
-	list_possible(ledger, possible);
+	list_possible(parameters, ledger, possible);
 	for (uint32_t t = 0; t < ledger->tensor_count; t++)
 		present[ledger->tensors[t].class_] |= ledger->tensors[t].fate == XFP_FATE_KEPT;
 	for (int class_ = 0; class_ < XFP_CLASSES; class_++)
@@ -285,12 +331,22 @@ static enum xfp_status check_formats(const struct xfp_parameters *parameters, co
 	for (int class_ = 0; class_ < XFP_CLASSES; class_++) {
 		struct xfp_format asked = parameters->format[class_];
 
-		if ((asked.form == XFP_FORM_FP8 || asked.form == XFP_FORM_BITS) && present[class_] && !possible[class_])
+		if (asked.form == XFP_FORM_AUTO || asked.form == XFP_FORM_KEEP || !present[class_] || possible[class_])
+			continue;
+		format = xfp_format_text(asked, buf);
+		kept = find_kept(ledger, (enum xfp_class)class_);
+		if (kept && is_kept_as_head(parameters, kept))
+			continue;
+		if (kept)
 			return xfp_fail(err, XFP_USAGE,
-					"--format %s=%s: no tensor of this class is a matrix that could be stored so; "
-					"classes that have such matrices here: %s",
-					xfp_class_name((enum xfp_class)class_), xfp_format_text(asked, format),
-					*list ? list : "none");
+					"--format %s=%s: the family's rules keep %s; to have that stored so say "
+					"--override '%s=%s'",
+					xfp_class_name((enum xfp_class)class_), format, xfp_printable(kept).text,
+					xfp_printable(kept).text, format);
+		return xfp_fail(err, XFP_USAGE,
+				"--format %s=%s: no tensor of this class is a matrix that could be stored so; "
+				"classes that have such matrices here: %s",
+				xfp_class_name((enum xfp_class)class_), format, *list ? list : "none");
 	}
 	return XFP_OK;
 }
@@ -301,6 +357,6 @@ enum xfp_status xfp_policy_check(const struct xfp_parameters *parameters, const 
 	enum xfp_status status = check_formats(parameters, ledger, err);
 
 	for (uint32_t i = 0; !status && i < parameters->override_count; i++)
-		status = check_override(ledger, &parameters->overrides[i], err);
+		status = check_override(parameters, ledger, &parameters->overrides[i], err);
 	return status;
 }

@@ -159,7 +159,7 @@ static char *why_kept(const struct assembly *a, const struct xfp_ledger_unit *un
 	case XFP_PLAN_FP8:
 		return xfp_formatted("%s: kept at source precision, which fp8 would not hold or not undercut", class);
 	case XFP_PLAN_KEEP:
-		by = xfp_policy_format_by(&a->parameters, &policy, unit->class_);
+		by = xfp_policy_format_by(&a->parameters, &policy);
 		if (!by && (policy.format_by >= 0 || policy.format_by == XFP_BY_CLASS))
 			return NULL;
 		if (!by)

@@ -8,12 +8,11 @@
 #include "schemas/fit.h"
 #include "stages/quantize/candidates.h"
 
-enum xfp_status xfp_chosen_open(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_chosen *chosen,
-				struct xfp_error *err)
+static enum xfp_status open_fit(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_artifact *fit,
+				struct xfp_fit *table, struct xfp_error *err)
 {
 	enum xfp_stamp stamp = xfp_fit_stamp(choice->candidate.group ? XFP_FIT_LIBRARY : XFP_FIT_BASE);
 	enum xfp_status status;
-	struct xfp_fit table;
 	char key[33];
 
 	/* The one whose stamp goes when it is damaged. */
@@ -21,9 +20,29 @@ enum xfp_status xfp_chosen_open(struct xfp_job *job, const struct xfp_choice *ch
 		if (xfp_stamp_read(job->work, job->number, xfp_fit_stamp((enum xfp_fit_kind)i), key) &&
 		    !strcmp(key, choice->fit))
 			stamp = xfp_fit_stamp((enum xfp_fit_kind)i);
-	status = xfp_job_open_key(job, stamp, choice->fit, &chosen->fit, err);
+	status = xfp_job_open_key(job, stamp, choice->fit, fit, err);
+	return status ? status : xfp_fit_read(fit, table, err);
+}
+
+enum xfp_status xfp_chosen_outliers(struct xfp_job *job, const struct xfp_choice *choice, char key[33],
+				    struct xfp_error *err)
+{
+	struct xfp_artifact fit = { 0 };
+	struct xfp_fit table;
+	enum xfp_status status = open_fit(job, choice, &fit, &table, err);
+
 	if (!status)
-		status = xfp_fit_read(&chosen->fit, &table, err);
+		memcpy(key, table.outliers, sizeof table.outliers);
+	xfp_artifact_close(&fit);
+	return status;
+}
+
+enum xfp_status xfp_chosen_open(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_chosen *chosen,
+				struct xfp_error *err)
+{
+	struct xfp_fit table;
+	enum xfp_status status = open_fit(job, choice, &chosen->fit, &table, err);
+
 	if (!status)
 		status = xfp_job_open_key(job, XFP_STAMP_OUTLIERS, table.outliers, &chosen->outliers, err);
 	return status ? status : xfp_outliers_read(&chosen->outliers, &chosen->known, err);

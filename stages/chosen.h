@@ -15,6 +15,9 @@ struct xfp_chosen {
 };
 enum xfp_status xfp_chosen_open(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_chosen *chosen,
 				struct xfp_error *err);
+/* The key of those outliers alone. */
+enum xfp_status xfp_chosen_outliers(struct xfp_job *job, const struct xfp_choice *choice, char key[33],
+				    struct xfp_error *err);
 void xfp_chosen_close(struct xfp_chosen *chosen);
 
 /* Everything of `packed` that is known before a part is written: sizes, outliers, measurements, and of each matrix its

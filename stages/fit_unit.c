@@ -15,7 +15,6 @@ struct unit_fit {
 	struct xfp_artifact outliers;
 	char outliers_key[33];
 	struct xfp_fitting fitting;
-	void *own; /* of the methods */
 };
 
 /* ---- rows to train on -------------------------------------------------------------------------- */
@@ -93,7 +92,7 @@ static enum xfp_status fit_matrix(struct unit_fit *u, uint32_t m, struct xfp_art
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
 #pragma omp parallel for schedule(dynamic, 4)
 		for (uint64_t r = 0; r < rows.count; r++)
-			u->methods->row(fitting, u->own, xfp_thread(), &rows, &marks, r);
+			xfp_fitting_row(fitting, xfp_thread(), &rows, &marks, r);
 		fitting->measure.held += rows.count;
 		if (fitting->measure.held >= XFP_MEASURE_HELD)
 			status = xfp_measure_flush(&fitting->measure, artifact, err);
@@ -124,12 +123,11 @@ static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp
 		status = xfp_fit_begin(artifact, job->unit->experts * job->unit->rows, measure->candidates,
 				       measure->count, err);
 	if (!status)
-		status = u->methods->begin(&u->fitting, artifact, &u->own, err);
+		status = xfp_fitting_begin(&u->fitting, u->methods, artifact, err);
 	for (uint32_t m = 0; !status && measure->count && m < job->unit->experts; m++)
 		status = fit_matrix(u, m, artifact, err);
 	if (!status)
 		status = xfp_measure_end(measure, known, u->outliers_key, artifact, err);
-	u->methods->end(u->own);
 	return status;
 }
 

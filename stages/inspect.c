@@ -60,8 +60,8 @@ static bool read_line(int argc, char **argv, struct options *options, int *statu
 		  .into = &options->families },
 		{ .name = "lm-head",
 		  .value = "POLICY",
-		  .text = "an output head of its own becomes 8-bit floats (fp8,\n"
-			  "the default), is kept (keep) or quantized (quant)",
+		  .text = "the output head is quantized (quant, the default),\n"
+			  "becomes 8-bit floats (fp8) or is kept (keep)",
 		  .take = take_setting,
 		  .context = &options->policy },
 		{ .name = "format",
@@ -74,6 +74,10 @@ static bool read_line(int argc, char **argv, struct options *options, int *statu
 		  .text = "likewise, units by name, role:ROLE or class:CLASS",
 		  .take = take_setting,
 		  .context = &options->policy },
+		{ .name = "keep-embeddings",
+		  .text = "word embeddings are kept like others that rules keep, as\n"
+			  "bundles had them before they were units",
+		  .set = &options->policy.parameters.keep_embeddings },
 		{ .name = "json", .text = "print one JSON object with every tensor and unit", .set = &options->json },
 		{ .name = "verbose",
 		  .letter = 'v',
@@ -84,8 +88,9 @@ static bool read_line(int argc, char **argv, struct options *options, int *statu
 	};
 	struct xfp_command_line line = {
 		.usage = "xfp-inspect [--work DIR] [--family NAME|FILE] [--families DIR]\n"
-			 "                   [--lm-head fp8|keep|quant] [--format CLASS=FORMAT]\n"
-			 "                   [--override PATTERN=FORMAT] [--json] [-v] MODEL",
+			 "                   [--lm-head quant|fp8|keep] [--format CLASS=FORMAT]\n"
+			 "                   [--override PATTERN=FORMAT] [--keep-embeddings] [--json] [-v]\n"
+			 "                   MODEL",
 		.summary = "Say what becomes of each tensor of the checkpoint MODEL, a folder or a file,\n"
 			   "from its headers alone; with --work, write the ledger and the list of units.",
 		.options = table,

@@ -45,6 +45,7 @@ stages_libstages_a_SOURCES = \
 	stages/quantize/decide.c \
 	stages/quantize/decide.h \
 	stages/quantize/fit_codebooks.c \
+	stages/quantize/fit_fp8.c \
 	stages/quantize/fit_libraries.c \
 	stages/quantize/fit_rows.c \
 	stages/quantize/fit_rows.h \

@@ -5,7 +5,7 @@
  * input    the checkpoint's rows, the unit's choice, the fit and the outliers it was chosen from
  * output   a packed artifact (schemas/packed.h)
  * key      the chosen candidate and the key of the fit that measured it; for units that are kept and
- *          for fp8 units, which have no earlier stage, dtype, shape and digests
+ *          for fp8 units, whether or not an earlier stage chose that, dtype, shape and digests
  */
 #include "stages/pack.h"
 
@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "schemas/outliers.h"
+#include "stages/chosen.h"
 #include "stages/quantize/rows.h"
 #include "stages/quantize/scan.h"
 
@@ -157,18 +158,24 @@ static enum xfp_status decide_alone(struct xfp_job *job, struct xfp_packed *pack
 	return status;
 }
 
-/* A unit for which there is a choice. Its digests are those of the outliers that were chosen from. */
+/* A unit for which there is a choice. Where nothing that was fitted is needed its digests are, those of the outliers
+ * that were chosen from. */
 static enum xfp_status follow_choice(struct xfp_job *job, struct xfp_choice *choice, struct xfp_packed *packed,
 				     struct xfp_error *err)
 {
 	struct xfp_artifact artifact = { 0 };
 	enum xfp_status status = read_choice(job, choice, err);
+	char key[33];
 
 	packed->mode = choice->candidate.mode;
-	packed->k = choice->candidate.k;
-	if (status || packed->mode != XFP_MODE_KEEP)
+	packed->k = packed->mode == XFP_MODE_FP8 ? 0 : choice->candidate.k;
+	if (status || (packed->mode != XFP_MODE_KEEP && packed->mode != XFP_MODE_FP8))
 		return status;
-	status = xfp_job_open_key(job, XFP_STAMP_OUTLIERS, choice->fit, &artifact, err);
+	memcpy(key, choice->fit, sizeof key);
+	if (packed->mode == XFP_MODE_FP8)
+		status = xfp_chosen_outliers(job, choice, key, err);
+	if (!status)
+		status = xfp_job_open_key(job, XFP_STAMP_OUTLIERS, key, &artifact, err);
 	if (!status)
 		status = copy_digests(&artifact, packed, err);
 	xfp_artifact_close(&artifact);
@@ -192,7 +199,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	if (!status)
 		status = source_of(unit, &packed, &source, err);
 	if (!status)
-		status = unit->plan == XFP_PLAN_FIT ? xfp_key_packed(&choice, &source, &key, err)
+		status = unit->plan == XFP_PLAN_FIT ? xfp_key_packed(&choice, &source, &job->parameters, &key, err)
 						    : xfp_key_alone(unit->plan, &source, &job->parameters, &key, err);
 	if (!status)
 		status = xfp_job_make(job, XFP_STAMP_PACKED, &key, fill, &(struct pack_making){ job, &choice, &packed },

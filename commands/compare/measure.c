@@ -60,7 +60,8 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 
 		status = interrupted(signals, err);
 		if (!status)
-			status = xfp_survey_measure(survey, parameters, parameters->bits, &one, list, &count, err);
+			status = xfp_survey_measure(survey, parameters, parameters->bits & ~XFP_FP8_BIT, &one, list,
+						    &count, err);
 		for (uint32_t i = 0; !status && i < count; i++)
 			compared->list[compared->count++] =
 				(struct xfp_compared){ .published = published,

@@ -21,10 +21,9 @@ static uint64_t least_unit_bytes(const struct xfp_ledger_unit *unit, const struc
 	uint32_t bits = xfp_policy_of_unit(parameters, unit).format.bits; /* 0: as it is */
 	uint64_t rows = unit->experts * unit->rows, least = xfp_unit_source_bytes(unit), fp8;
 
-	if (unit->plan == XFP_PLAN_FP8) {
-		fp8 = rows * (unit->cols + sizeof(float));
-		return fp8 < least ? fp8 : least;
-	}
+	fp8 = rows * (unit->cols + sizeof(float));
+	if ((unit->plan == XFP_PLAN_FP8 || bits & XFP_FP8_BIT) && fp8 < least)
+		least = fp8;
 	for (unsigned k = 2; k <= 6; k++) {
 		uint64_t bytes = rows * (xfp_index_row_bytes(unit->cols, k) + ((uint64_t)2 << k));
 

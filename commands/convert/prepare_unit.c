@@ -301,7 +301,7 @@ static enum xfp_status plan_fit(struct planning *p, struct xfp_error *err)
 	if (p->c->manifest && !have(p, key.hex))
 		write_choice(p, &key);
 	take_key(hex[XFP_STAMP_CHOICE], &key);
-	if ((status = xfp_key_packed(&p->state->choice, &source, &key, err)))
+	if ((status = xfp_key_packed(&p->state->choice, &source, &p->parameters, &key, err)))
 		return status;
 	take_key(hex[XFP_STAMP_PACKED], &key);
 	return XFP_OK;

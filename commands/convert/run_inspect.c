@@ -49,6 +49,8 @@ static void add_policy(struct argument_words *words, const struct xfp_parameters
 
 	add(words, "--lm-head");
 	add(words, xfp_lm_head_name(p->lm_head));
+	if (p->keep_embeddings)
+		add(words, "--keep-embeddings");
 	for (int i = 0; i < XFP_CLASSES; i++)
 		if (p->format[i].form != XFP_FORM_AUTO)
 			add_own(words, xfp_formatted("--format=%s=%s", xfp_class_name((enum xfp_class)i),

@@ -131,7 +131,7 @@ static uint64_t fit_artifact(const struct xfp_ledger_unit *unit, const struct xf
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t code = 2 * xfp_candidate_code(&list[i]);
 
-		row += FIT_ROW_CANDIDATE + (list[i].group ? 0 : code);
+		row += FIT_ROW_CANDIDATE + (list[i].mode == XFP_MODE_V2 ? code : 0);
 		if (list[i].group)
 			fixed += FIT_LIBRARY + code + 4 * xfp_candidate_hints(&list[i]);
 	}

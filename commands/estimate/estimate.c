@@ -26,7 +26,8 @@ static const double v2c_miss[][XFP_MAX_K + 1] = {
 	{ [2] = .0425, .00926, .00223, .000580, .000164 },
 	{ [2] = .0518, .01204, .00286, .000743, .000212 },
 };
-#define LEAST_GROUP 4 /* log2 of the first */
+#define LEAST_GROUP 4   /* log2 of the first */
+#define FP8_MISS .00034 /* of weights of any kind: the median of two real models, and of Student-t weights */
 
 /* How much of it is reckoned with. */
 static const double miss_factor[XFP_BOUNDS] = { .5, 1, 2 };
@@ -60,6 +61,8 @@ static double typical_miss(const struct xfp_candidate *c)
 {
 	unsigned group = c->group ? xfp_candidate_log2(c->group) - LEAST_GROUP : 0;
 
+	if (c->mode == XFP_MODE_FP8)
+		return FP8_MISS;
 	if (c->mode == XFP_MODE_V2)
 		return v2_miss[c->k];
 	if (c->mode == XFP_MODE_V2C)
@@ -73,7 +76,9 @@ static bool candidate_parts(const struct xfp_ledger_unit *unit, const struct xfp
 			    const struct xfp_candidate *candidate, uint64_t outliers, uint64_t bytes[XFP_PARTS])
 {
 	struct xfp_idx_unit shape = xfp_candidate_unit(candidate, unit->experts, unit->rows, unit->cols);
-	struct xfp_idx_matrix matrix = { .mode = shape.mode, .k = shape.k, .outliers = outliers / unit->experts };
+	struct xfp_idx_matrix matrix = { .mode = shape.mode,
+					 .k = shape.k,
+					 .outliers = shape.k ? outliers / unit->experts : 0 };
 	uint64_t own[XFP_PARTS];
 
 	shape.dtype = (uint8_t)unit->dtype;
@@ -98,7 +103,7 @@ void xfp_estimate_parts(const struct xfp_ledger_unit *unit, const struct xfp_par
 {
 	const struct xfp_candidate candidate = { .mode = e->mode, .k = e->k, .group = e->group, .library = e->library };
 
-	if (!candidate_parts(unit, parameters, &candidate, e->k ? e->outliers : 0, bytes))
+	if (!candidate_parts(unit, parameters, &candidate, e->outliers, bytes))
 		memset(bytes, 0, XFP_PARTS * sizeof *bytes);
 }
 
@@ -127,18 +132,25 @@ struct candidate_search {
 	struct xfp_estimate met, best; /* fewest bytes that meet; highest median of all; without bytes: none */
 };
 
+/* Of an index: 0 without codebooks. */
+static unsigned bits_of(const struct xfp_candidate *candidate)
+{
+	return candidate->mode >= XFP_MODE_V2 ? candidate->k : 0;
+}
+
 /* As xfp_select does (select.c). */
 static void consider(struct candidate_search *search, const struct xfp_candidate *candidate, uint64_t outliers)
 {
 	uint64_t bytes[XFP_PARTS];
 	struct xfp_estimate e = { .mode = (enum xfp_mode)candidate->mode,
-				  .k = candidate->k,
+				  .k = bits_of(candidate),
 				  .group = candidate->group,
 				  .library = candidate->library,
 				  .outliers = outliers };
-	double miss = typical_miss(candidate) * search->factor;
+	/* What fp8 misses depends little on the weights. */
+	double miss = typical_miss(candidate) * (candidate->mode == XFP_MODE_FP8 ? 1 : search->factor);
 
-	if (!(search->policy.format.bits >> e.k & 1) ||
+	if (!(search->policy.format.bits >> candidate->k & 1) ||
 	    !candidate_parts(search->unit, search->parameters, candidate, outliers, bytes))
 		return;
 	e.bytes = sum_of(bytes);
@@ -165,7 +177,8 @@ static void choose(struct candidate_search *search, uint64_t outliers, bool *ext
 		uint32_t count;
 
 		if (kind == XFP_FIT_EXTENDED) {
-			if (search->met.bytes || search->policy.fixed || !xfp_parameters_extended_bits(&measured))
+			if ((search->met.bytes && search->met.mode != XFP_MODE_FP8) || search->policy.fixed ||
+			    !xfp_parameters_extended_bits(&measured))
 				return;
 			*extended = true;
 		}
@@ -212,7 +225,7 @@ struct xfp_estimate xfp_estimate(const struct xfp_extent *all, uint32_t number, 
 		return xfp_estimate_unit(unit, all->parameters, bound);
 	return (struct xfp_estimate){
 		.mode = (enum xfp_mode)chosen->mode,
-		.k = chosen->k,
+		.k = bits_of(chosen),
 		.group = chosen->group,
 		.library = chosen->library,
 		.extended = *state->key[XFP_STAMP_EXTENDED] || *state->key[XFP_STAMP_EXTENDED_LIBRARY],

@@ -23,7 +23,7 @@ struct xfp_estimate {
 	uint16_t library;
 	bool extended;     /* k = 5 and 6 are measured too */
 	bool met;          /* a unit without a floor meets it */
-	double cos_median; /* 1 at source precision, 0: not told (fp8) */
+	double cos_median; /* 1 at source precision, 0: not told (fp8 that was asked for) */
 	uint64_t outliers; /* of the unit, after the cap */
 	uint64_t bytes;    /* of all its parts */
 };

@@ -125,8 +125,14 @@ static uint64_t result_bytes(enum xfp_stamp step, const struct xfp_candidate *li
 
 	/* codebook, cosine, struct xfp_row_error */
 	for (uint32_t i = 0; i < count; i++)
-		bytes += list[i].group ? 24 : ((uint64_t)2 << list[i].k) + 8 + 24;
+		bytes += list[i].mode != XFP_MODE_V2 ? 24 : ((uint64_t)2 << list[i].k) + 8 + 24;
 	return bytes;
+}
+
+/* Of each thread, where fp8 is measured: w, decoded, code. */
+static uint64_t fp8_bytes(const struct xfp_candidate *list, uint32_t count, uint64_t cols)
+{
+	return xfp_candidates_fitted(list, count) < count ? cols * (4 + 4 + 1) : 0;
 }
 
 /* Of a fit, beyond its coefficients. */
@@ -137,9 +143,11 @@ static uint64_t fit_bytes(const struct xfp_parameters *measured, const struct xf
 	uint32_t count = xfp_candidates_of(xfp_step_fit(step), measured, list);
 	uint64_t all = unit->experts * unit->rows;
 	uint64_t measuring = (XFP_MEASURE_HELD + block) * result_bytes(step, list, count) +
-			     sizeof(double) * (all < SUMMARY_ROWS ? all : SUMMARY_ROWS);
+			     sizeof(double) * (all < SUMMARY_ROWS ? all : SUMMARY_ROWS) +
+			     threads * fp8_bytes(list, count, unit->cols);
 	uint64_t training;
 
+	count = xfp_candidates_fitted(list, count);
 	if (step == XFP_STAMP_FIT || step == XFP_STAMP_EXTENDED)
 		return measuring;
 	training = xfp_groups_training(list, count, unit);
@@ -160,9 +168,11 @@ static uint64_t survey_bytes(const struct xfp_parameters *measured, const struct
 	for (int library = 0; library < 2; library++) {
 		uint32_t count = xfp_candidates_with(library, measured, measured->bits, list);
 		uint64_t results = rows * result_bytes(library ? XFP_STAMP_LIBRARY : XFP_STAMP_FIT, list, count);
-		uint64_t training = library && count ? xfp_groups_training(list, count, &sample) : 0;
+		uint64_t fp8 = threads * fp8_bytes(list, count, unit->cols), training;
 
-		results = training > results ? training : results;
+		count = xfp_candidates_fitted(list, count);
+		training = library && count ? xfp_groups_training(list, count, &sample) : 0;
+		results = (training > results ? training : results) + fp8;
 		if (library && count)
 			results += threads * xfp_groups_thread(list, count, unit->cols) +
 				   xfp_groups_libraries(list, count);
@@ -180,7 +190,7 @@ static uint64_t pack_bytes(const struct xfp_candidate *candidate, const struct x
 	/* value, and the outliers of a row */
 	uint64_t thread = unit->cols * (4 + 4);
 
-	if (!candidate->k)
+	if (candidate->mode <= XFP_MODE_FP8)
 		return block * (unit->cols + sizeof(float));
 	if (!candidate->group)
 		return block * (((uint64_t)2 << candidate->k) + xfp_index_row_bytes(unit->cols, candidate->k));
@@ -258,7 +268,7 @@ uint64_t xfp_footprint_step(const struct xfp_extent *all, uint32_t number, enum 
 		bytes += survey_bytes(&measured, unit, threads);
 	else if (step != XFP_STAMP_OUTLIERS)
 		bytes += fit_bytes(&measured, unit, step, rows, threads);
-	if (unit->plan == XFP_PLAN_FP8)
+	if (unit->plan == XFP_PLAN_FP8 || estimate.mode == XFP_MODE_FP8)
 		stack += unit->rows * k->stack_row;
 	bytes += block + unit->rows * k->row;
 	/* Each thread of the scan has a block beside the one that is read into; and where there are several matrices,

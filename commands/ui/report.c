@@ -265,8 +265,7 @@ static void print_reasons(FILE *out, const struct xfp_recorded *recorded, const 
 	struct xfp_policy policy = xfp_recorded_policy(recorded, unit);
 	uint32_t sample = xfp_recorded_sample(recorded, unit);
 
-	print_reason(out, policy.fixed ? "bits fixed" : "format",
-		     xfp_policy_format_by(&recorded->parameters, &policy, (enum xfp_class)unit->class_));
+	print_reason(out, policy.fixed ? "bits fixed" : "format", xfp_policy_format_by(&recorded->parameters, &policy));
 	print_reason(out, "floor", xfp_policy_floor_by(&recorded->parameters, &policy));
 	if (sample)
 		fprintf(out, "; %" PRIu32 " of %" PRIu32 " experts decided", sample, unit->experts);

@@ -14,6 +14,10 @@ outlier-cap   = 0.02
 min-cos-strict = 0.98
 min-cos-lazy   = 0.98
 
+# What is not a layer's projection has no part in it: embeddings as they are, the output head in 8-bit floats.
+format        = embedding=keep
+lm-head       = fp8
+
 # No floor: the largest candidate, met or not.
 on-miss       = best
 

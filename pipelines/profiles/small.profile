@@ -7,8 +7,5 @@ min-cos-strict = 0.98
 min-cos-lazy   = 0.93
 floor          = attention=0.99,linear_attention=0.99
 
-# Rows of an embedding are looked up one at a time, and 8-bit floats with a scale per row hold them well.
-format         = embedding=fp8
-
 # Nothing stays at source precision for want of a few hundredths.
 on-miss        = best

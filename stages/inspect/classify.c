@@ -27,6 +27,7 @@ struct run {
 	struct xfp_rule matrix_rules[XFP_CLASSES];      /* for matrices that only the policy quantizes, */
 	struct xfp_rule_part matrix_parts[XFP_CLASSES]; /* and what they point to */
 	uint32_t layout;                                /* the alternative that fused tensors are stored in */
+	uint32_t tied; /* the word embedding that is the output head as well; UINT32_MAX: none */
 	struct xfp_claim *claims;
 	uint32_t claim_count, claim_capacity;
 	struct xfp_ledger *ledger;
@@ -188,7 +189,7 @@ static enum xfp_status choose_layout(struct run *run)
 	return XFP_OK;
 }
 
-/* ---- lm_head ---------------------------------------------------------------------------------- */
+/* ---- embedding and lm_head -------------------------------------------------------------------- */
 
 static enum xfp_status same_bytes(const struct run *run, const struct xfp_source_tensor *a,
 				  const struct xfp_source_tensor *b, bool *same)
@@ -255,6 +256,56 @@ static enum xfp_status find_tied(const struct run *run, uint32_t head, uint32_t 
 		run->err);
 }
 
+/* A word embedding that the rules make a unit. */
+static bool is_word_embedding(const struct run *run, uint32_t t)
+{
+	const struct xfp_rule *rule = run->rules[t];
+
+	return rule && rule->action == XFP_RULE_QUANTIZE && rule->class_ == XFP_CLASS_EMBEDDING;
+}
+
+/* Whether the architecture ends at the last hidden state: BertModel, but no GPT2LMHeadModel. */
+static bool is_headless(const struct xfp_model_config *config)
+{
+	const char *name = xfp_model_config_architecture(config, 0);
+	size_t length = name ? strlen(name) : 0;
+
+	return length >= 5 && !strcmp(name + length - 5, "Model") && !strstr(name, "LMHead");
+}
+
+/* Heads that are stored, and the matrices that they equal. Where none is stored, the largest word embedding is the
+ * head. */
+static enum xfp_status find_ties(struct run *run)
+{
+	uint32_t largest = UINT32_MAX, heads = 0;
+	enum xfp_status status = XFP_OK;
+
+	run->tied = UINT32_MAX;
+	if (!xfp_model_config_bool(run->config, "tie_word_embeddings", run->family->tied))
+		return XFP_OK;
+	for (uint32_t t = 0; !status && t < run->checkpoint->tensor_count; t++) {
+		const struct xfp_rule *rule = run->rules[t];
+		uint32_t *tied = &run->ledger->tensors[t].tied;
+
+		if (is_word_embedding(run, t) &&
+		    (largest == UINT32_MAX ||
+		     run->checkpoint->tensors[t].bytes > run->checkpoint->tensors[largest].bytes))
+			largest = t;
+		if (!rule || rule->action != XFP_RULE_QUANTIZE || rule->class_ != XFP_CLASS_LM_HEAD)
+			continue;
+		heads++;
+		status = find_tied(run, t, tied);
+		if (!status && *tied != UINT32_MAX && is_word_embedding(run, *tied))
+			run->tied = *tied;
+	}
+	if (!heads && !is_headless(run->config))
+		run->tied = largest;
+	/* Then nothing obeys the settings of a head that is not stored by itself. */
+	if (run->policy->keep_embeddings)
+		run->tied = UINT32_MAX;
+	return status;
+}
+
 /* ---- single tensors --------------------------------------------------------------------------- */
 
 static enum xfp_status claim(struct run *run, uint32_t t, uint32_t part, bool fault)
@@ -281,7 +332,7 @@ static enum xfp_status claim(struct run *run, uint32_t t, uint32_t part, bool fa
 		.part = part,
 		.layer = match->layer,
 		.class_ = rule->class_,
-		.role = rule->parts[part].role,
+		.role = t == run->tied ? XFP_ROLE_TIED : rule->parts[part].role,
 		.numbered = numbered,
 		.expert = match->expert,
 		.fault = fault,
@@ -330,8 +381,15 @@ static enum xfp_status decide_projection(struct run *run, uint32_t t)
 	}
 	for (uint32_t part = 0; part < rule->part_count && used < sizeof roles; part++)
 		used += (size_t)snprintf(roles + used, sizeof roles - used, "%s%s", part ? ", " : "",
-					 rule->parts[part].role);
+					 t == run->tied ? XFP_ROLE_TIED : rule->parts[part].role);
 	return decide(run, t, rule->class_, XFP_FATE_QUANTIZED, "%s: %s", class, roles);
+}
+
+static enum xfp_status decide_by_rule(const struct run *run, uint32_t t)
+{
+	enum xfp_class class = run->rules[t]->class_;
+
+	return decide(run, t, class, XFP_FATE_KEPT, "%s: kept by rule", xfp_class_name(class));
 }
 
 /* Whether --lm-head keep holds, and no override says otherwise. */
@@ -345,21 +403,33 @@ static bool keeps_lm_head(const struct run *run, uint32_t t)
 
 static enum xfp_status decide_lm_head(struct run *run, uint32_t t)
 {
-	enum xfp_status status;
-	uint32_t tied;
+	uint32_t tied = run->ledger->tensors[t].tied;
 
-	if (xfp_model_config_bool(run->config, "tie_word_embeddings", run->family->tied)) {
-		if ((status = find_tied(run, t, &tied)))
-			return status;
-		if (tied != UINT32_MAX) {
-			run->ledger->tensors[t].tied = tied;
-			return decide(run, t, XFP_CLASS_LM_HEAD, XFP_FATE_TIED, "tied to %s",
-				      run->checkpoint->tensors[tied].name);
-		}
-	}
+	if (tied != UINT32_MAX)
+		return decide(run, t, XFP_CLASS_LM_HEAD, XFP_FATE_TIED, "tied to %s",
+			      run->checkpoint->tensors[tied].name);
 	if (keeps_lm_head(run, t))
 		return decide(run, t, XFP_CLASS_LM_HEAD, XFP_FATE_KEPT, "lm_head: kept as asked for");
 	return decide_projection(run, t);
+}
+
+static enum xfp_status decide_embedding(struct run *run, uint32_t t)
+{
+	const char *role = t == run->tied ? XFP_ROLE_TIED : run->rules[t]->parts[0].role;
+	struct xfp_policy policy =
+		xfp_policy_of(run->policy, run->checkpoint->tensors[t].name, role, XFP_CLASS_EMBEDDING);
+	enum xfp_status status;
+	char *by;
+
+	if (run->policy->keep_embeddings)
+		return decide_by_rule(run, t);
+	if (policy.format.form != XFP_FORM_KEEP)
+		return decide_projection(run, t);
+	by = xfp_policy_format_by(run->policy, &policy);
+	status = decide(run, t, XFP_CLASS_EMBEDDING, XFP_FATE_KEPT, "embedding: kept as asked for%s%s",
+			by ? " by " : "", by ? by : "");
+	free(by);
+	return status;
 }
 
 /* What looks like a projection and is kept without a class of its own has no floor to answer to: that
@@ -406,8 +476,9 @@ static bool extends(const struct run *run, uint32_t t)
 	const struct xfp_source_tensor *tensor = &run->checkpoint->tensors[t];
 	const struct xfp_rule *rule = run->rules[t];
 
-	return (!rule || rule->action == XFP_RULE_KEEP) && tensor->rank == 2 && tensor->bytes &&
-	       xfp_dtype_is_weight(tensor->dtype) &&
+	if (rule && rule->action != XFP_RULE_KEEP && !(run->policy->keep_embeddings && is_word_embedding(run, t)))
+		return false;
+	return tensor->rank == 2 && tensor->bytes && xfp_dtype_is_weight(tensor->dtype) &&
 	       xfp_policy_takes(run->policy, tensor->name, rule ? rule->class_ : XFP_CLASS_OTHER);
 }
 
@@ -423,11 +494,13 @@ static enum xfp_status decide_tensor(struct run *run, uint32_t t)
 	case XFP_RULE_KEEP:
 		if (rule->class_ == XFP_CLASS_OTHER)
 			return decide_other(run, t, "other: kept by rule", false, "a rule keeps it as it is, as other");
-		return decide(run, t, rule->class_, XFP_FATE_KEPT, "%s: kept by rule", xfp_class_name(rule->class_));
+		return decide_by_rule(run, t);
 	case XFP_RULE_DROP:
 		return decide(run, t, rule->class_, XFP_FATE_DROPPED, "computed by every engine: dropped by rule");
 	default:
-		return rule->class_ == XFP_CLASS_LM_HEAD ? decide_lm_head(run, t) : decide_projection(run, t);
+		return rule->class_ == XFP_CLASS_LM_HEAD     ? decide_lm_head(run, t)
+		       : rule->class_ == XFP_CLASS_EMBEDDING ? decide_embedding(run, t)
+							     : decide_projection(run, t);
 	}
 }
 
@@ -512,7 +585,7 @@ enum xfp_status xfp_classify(const struct xfp_checkpoint *checkpoint, struct xfp
 	if ((status = copy_tables(&run)) || (status = match_all(&run)))
 		goto done;
 	memcpy(findings->rules, run.rules, checkpoint->tensor_count * sizeof *run.rules);
-	if ((status = assume_width(&run)) || (status = choose_layout(&run)))
+	if ((status = assume_width(&run)) || (status = choose_layout(&run)) || (status = find_ties(&run)))
 		goto done;
 	for (uint32_t t = 0; t < checkpoint->tensor_count; t++)
 		if ((status = decide_tensor(&run, t)))

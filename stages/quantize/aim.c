@@ -64,11 +64,29 @@ static const struct xfp_candidate *best_paid(const struct xfp_candidate *list, u
 	for (uint32_t i = 0; i < count; i++) {
 		const struct xfp_candidate *c = &list[i];
 
-		if (c->mode == aim->mode && c->group == aim->group && c->k == aim->k && c->bytes < most &&
-		    c->cos_median >= least && worth(c, weights) < worth(best, weights))
+		if (c->mode == aim->mode && c->mode != XFP_MODE_FP8 && c->group == aim->group && c->k == aim->k &&
+		    c->bytes < most && c->cos_median >= least && worth(c, weights) < worth(best, weights))
 			best = c;
 	}
 	return best;
+}
+
+/* Whether one of these bits may take more than fp8, as it does in matrices so small that a library is most of them: then
+ * fp8 is measured, too, and nothing larger is chosen that is worse. Surveys only guess the number of outliers. */
+static bool rivals_fp8(const struct xfp_candidate *list, uint32_t count, const struct xfp_candidate *aim, uint32_t bits)
+{
+	uint64_t least = UINT64_MAX, most = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct xfp_candidate *c = &list[i];
+
+		if (c->mode == XFP_MODE_FP8)
+			least = c->bytes - c->bytes / 8;
+		else if (c->mode == aim->mode && c->group == aim->group && c->sigma_milli == aim->sigma_milli &&
+			 bits >> c->k & 1 && c->bytes > most)
+			most = c->bytes;
+	}
+	return most >= least;
 }
 
 void xfp_aim(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
@@ -83,9 +101,12 @@ void xfp_aim(const struct xfp_candidate *list, uint32_t count, const struct xfp_
 	measured->outlier_sigma = aim ? aim->sigma_milli : XFP_SIGMA_USUAL;
 	if (!aim)
 		return;
-	measured->modes = 1u << aim->mode;
+	/* fp8 is measured with any fit, and alone with that of the fewest settings. */
+	measured->modes = 1u << (aim->mode == XFP_MODE_FP8 ? XFP_MODE_V2 : aim->mode);
 	measured->group_size = aim->group;
 	/* One more than is aimed at, since the sample may have been kind. */
 	more = policy->format.bits & ~((2u << aim->k) - 1);
 	measured->bits = 1u << aim->k | (more & -more);
+	if (rivals_fp8(list, count, aim, measured->bits))
+		measured->bits |= policy->format.bits & XFP_FP8_BIT;
 }

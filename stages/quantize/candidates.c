@@ -21,30 +21,42 @@ static uint32_t add(enum xfp_mode mode, uint32_t group, uint32_t library, uint32
 	return count;
 }
 
+static uint32_t add_fp8(struct xfp_candidate *list, uint32_t count)
+{
+	list[count++] = (struct xfp_candidate){ .mode = XFP_MODE_FP8, .k = XFP_FP8_BITS };
+	return count;
+}
+
+uint32_t xfp_candidates_fitted(const struct xfp_candidate *list, uint32_t count)
+{
+	return count && list[count - 1].mode == XFP_MODE_FP8 ? count - 1 : count;
+}
+
 uint32_t xfp_candidates_with(bool library, const struct xfp_parameters *measured, uint32_t bits,
 			     struct xfp_candidate list[XFP_MOST_CANDIDATES])
 {
 	uint32_t columns = measured->group_size, count = 0;
+	bool libraries = measured->modes & XFP_LIBRARY_MODES, fp8 = bits >> XFP_FP8_BITS & 1 && library == libraries;
 
+	if (!library && measured->modes >> XFP_MODE_V2 & 1)
+		count = add(XFP_MODE_V2, 0, 0, bits, list, 0);
 	if (!library)
-		return measured->modes >> XFP_MODE_V2 & 1 ? add(XFP_MODE_V2, 0, 0, bits, list, 0) : 0;
+		return fp8 ? add_fp8(list, count) : count;
 	if (measured->modes >> XFP_MODE_V2A & 1)
 		count = add(XFP_MODE_V2A, columns ? columns : V2A_GROUP,
 			    measured->library_size ? measured->library_size : V2A_LIBRARY, bits, list, count);
 	for (uint32_t group = 16; measured->modes >> XFP_MODE_V2C & 1 && group <= XFP_COMPACT_GROUP; group *= 2)
 		if (columns ? group == columns : group <= 32)
 			count = add(XFP_MODE_V2C, group, 0, bits, list, count);
-	return count;
+	return fp8 ? add_fp8(list, count) : count;
 }
 
 uint32_t xfp_candidates_of(enum xfp_fit_kind kind, const struct xfp_parameters *measured,
 			   struct xfp_candidate list[XFP_MOST_CANDIDATES])
 {
-	bool library = kind == XFP_FIT_LIBRARY || kind == XFP_FIT_EXTENDED_LIBRARY, extended = kind >= XFP_FIT_EXTENDED;
+	bool library = kind == XFP_FIT_LIBRARY || kind == XFP_FIT_EXTENDED_LIBRARY;
 
-	return xfp_candidates_with(
-		library, measured,
-		extended ? xfp_parameters_extended_bits(measured) : xfp_parameters_base_bits(measured), list);
+	return xfp_candidates_with(library, measured, xfp_fit_bits(measured, kind), list);
 }
 
 uint8_t xfp_candidate_log2(unsigned power)
@@ -60,7 +72,7 @@ struct xfp_idx_unit xfp_candidate_unit(const struct xfp_candidate *candidate, ui
 				       uint64_t cols)
 {
 	return (struct xfp_idx_unit){ .mode = (uint8_t)candidate->mode,
-				      .k = (uint8_t)candidate->k,
+				      .k = candidate->mode == XFP_MODE_FP8 ? 0 : (uint8_t)candidate->k,
 				      .group = xfp_candidate_log2(candidate->group),
 				      .library = xfp_candidate_log2(candidate->library),
 				      .dtype = XFP_BF16,
@@ -83,6 +95,9 @@ void xfp_candidate_parts(const struct xfp_candidate *candidate, const struct xfp
 						 .k = unit.k,
 						 .outliers = known->first[m + 1] - known->first[m] };
 		uint64_t own[XFP_PARTS];
+
+		if (unit.mode == XFP_MODE_FP8)
+			matrix.outliers = 0;
 
 		if (!xfp_matrix_part_bytes(&unit, &matrix, own))
 			continue;

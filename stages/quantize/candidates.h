@@ -14,9 +14,13 @@
  * parameters as the unit's fits see them (xfp_policy_parameters). Returns how many. */
 uint32_t xfp_candidates_of(enum xfp_fit_kind kind, const struct xfp_parameters *measured,
 			   struct xfp_candidate list[XFP_MOST_CANDIDATES]);
-/* The same for any set of bits: of the modes with a library, or of v2. */
+/* The same for any set of bits: of the modes with a library, or of v2. fp8 is the last one, with the libraries where the
+ * modes have any. */
 uint32_t xfp_candidates_with(bool library, const struct xfp_parameters *measured, uint32_t bits,
 			     struct xfp_candidate list[XFP_MOST_CANDIDATES]);
+
+/* Those that something is fitted for: all but fp8. */
+uint32_t xfp_candidates_fitted(const struct xfp_candidate *list, uint32_t count);
 
 /* A unit of this shape as an index has it: what xfp_unit_part_bytes and xfp_matrix_part_bytes reckon with. */
 struct xfp_idx_unit xfp_candidate_unit(const struct xfp_candidate *candidate, uint32_t matrices, uint64_t rows,

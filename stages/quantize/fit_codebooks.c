@@ -136,13 +136,13 @@ static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, co
 	xfp_lloyd_load(buffers->lloyd, buffers->x,
 		       row.outliers ? xfp_encoder()->rows->largest(buffers->x, cols) : start.largest, row.outliers,
 		       cols);
-	for (uint32_t i = 0; i < results->count; i++)
+	for (uint32_t i = 0; i < results->fitted; i++)
 		codebook[i] = results->codebook[i] + (at << fit->k[i]);
 	if (fit->optimal)
-		xfp_optimal_fit(buffers->lloyd, fit->k, results->count, buffers->optimal, codebook);
+		xfp_optimal_fit(buffers->lloyd, fit->k, results->fitted, buffers->optimal, codebook);
 	else
-		xfp_lloyd_fit(buffers->lloyd, fit->k, results->count, fit->start, fit->rounds, codebook);
-	for (uint32_t i = 0; i < results->count; i++) {
+		xfp_lloyd_fit(buffers->lloyd, fit->k, results->fitted, fit->start, fit->rounds, codebook);
+	for (uint32_t i = 0; i < results->fitted; i++) {
 		struct xfp_quantizer quantizer;
 
 		xfp_quantizer_init(&quantizer, fit->k[i], codebook[i]);
@@ -160,7 +160,7 @@ static enum xfp_status begin(struct xfp_fitting *fitting, struct xfp_artifact *a
 	(void)artifact;
 	if (!fit)
 		return xfp_no_memory(err);
-	for (uint32_t i = 0; i < fitting->measure.count; i++)
+	for (uint32_t i = 0; i < fitting->measure.fitted; i++)
 		fit->k[i] = fitting->measure.candidates[i].k;
 	fit->optimal = fitting->parameters->fit == XFP_FIT_OPTIMAL;
 	fit->start = (int)fitting->parameters->start;

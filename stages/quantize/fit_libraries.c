@@ -34,7 +34,7 @@ struct library_buffers {
 /* Candidates of the same groups see the same rows. */
 static void list_groupings(struct library_fit *fit, const struct xfp_fitting *fitting)
 {
-	fit->count = fitting->measure.count;
+	fit->count = fitting->measure.fitted;
 	for (uint32_t i = 0; i < fit->count; i++) {
 		struct xfp_grouping grouping = xfp_grouping_of(&fitting->measure.candidates[i], fitting->known.cols);
 		uint32_t g = 0;

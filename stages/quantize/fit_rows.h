@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fit_rows.h - what fitting does to a row: a codebook of its own, or groups that choose from a library.
+ * fit_rows.h - what fitting does to a row: a codebook of its own, or groups that choose from a library; and fp8, for
+ * which nothing is fitted, beside either.
  *
  * Two users: the stages that fit all rows of a unit (fit_unit.h) and the survey of a few of them (survey.h). They say
  * where rows come from and what becomes of the results; the methods below know of neither.
@@ -29,6 +30,8 @@ struct xfp_training {
 				struct xfp_error *err);
 };
 
+struct xfp_fit_methods;
+
 /* What all rows share. */
 struct xfp_fitting {
 	const struct xfp_parameters *parameters;
@@ -40,12 +43,20 @@ struct xfp_fitting {
 	struct xfp_measure_unit unit; /* of the matrix at hand */
 	int exponent;
 	int threads;
+	const struct xfp_fit_methods *methods; /* of what is fitted; xfp_fitting_begin sets them, and what they own */
+	void *own, *own_fp8;
 };
 /* `known` is set. To be freed either way. */
 enum xfp_status xfp_fitting_init(struct xfp_fitting *fitting, struct xfp_error *err);
 void xfp_fitting_free(struct xfp_fitting *fitting); /* `known` and `measure` too */
+/* Once, before the rows, and after xfp_measure_begin. */
+enum xfp_status xfp_fitting_begin(struct xfp_fitting *fitting, const struct xfp_fit_methods *methods,
+				  struct xfp_artifact *artifact, struct xfp_error *err);
 /* Go to matrix m. */
 void xfp_fitting_matrix(struct xfp_fitting *fitting, uint32_t m);
+/* Every candidate of row r of a block, by one of the threads. */
+void xfp_fitting_row(const struct xfp_fitting *fitting, int thread, const struct xfp_rows *rows,
+		     const struct xfp_marks *marks, uint64_t r);
 
 struct xfp_fit_methods {
 	/* Once, before the rows; libraries go into `artifact` unless it is NULL. *own, NULL before, is for the others
@@ -59,5 +70,6 @@ struct xfp_fit_methods {
 };
 extern const struct xfp_fit_methods xfp_fit_codebooks; /* v2 */
 extern const struct xfp_fit_methods xfp_fit_libraries; /* v2a, v2c */
+extern const struct xfp_fit_methods xfp_fit_fp8;
 
 #endif

@@ -15,12 +15,13 @@ enum xfp_status xfp_measure_begin(struct xfp_measure *measure, uint64_t most, st
 {
 	bool short_of_memory = !(measure->cosine = malloc(most * sizeof *measure->cosine));
 
+	measure->fitted = xfp_candidates_fitted(measure->candidates, measure->count);
 	for (uint32_t i = 0; i < measure->count; i++) {
 		const struct xfp_candidate *candidate = &measure->candidates[i];
 
 		measure->row[i] = malloc(most * sizeof *measure->row[i]);
 		short_of_memory |= !measure->row[i];
-		if (candidate->group)
+		if (candidate->mode != XFP_MODE_V2)
 			continue;
 		measure->codebook[i] = malloc((most << candidate->k) * sizeof *measure->codebook[i]);
 		short_of_memory |= !measure->codebook[i];
@@ -99,9 +100,11 @@ enum xfp_status xfp_measure_end(struct xfp_measure *measure, const struct xfp_ou
 		struct xfp_candidate *candidate = &table.candidates[i];
 
 		*candidate = measure->candidates[i];
-		candidate->sigma_milli = known->sigma_milli;
 		candidate->bytes = xfp_candidate_bytes(candidate, known);
-		candidate->outliers = known->first[table.matrices];
+		if (candidate->mode != XFP_MODE_FP8) {
+			candidate->sigma_milli = known->sigma_milli;
+			candidate->outliers = known->first[table.matrices];
+		}
 		candidate->error = measure->norm > 0 ? measure->error[i] / measure->norm : 0;
 		/* Near the end of f32 a rounded entry can decode to infinity: never to be chosen. */
 		if (!(candidate->error <= DBL_MAX)) {

@@ -18,15 +18,16 @@
 
 struct xfp_measure {
 	struct xfp_candidate candidates[XFP_MOST_CANDIDATES];
-	uint32_t count;
-	uint64_t held, done;                            /* rows whose results are in memory; that are written */
+	uint32_t count, fitted; /* all; the first ones, for which something is fitted: all but fp8 */
+	uint64_t held, done;    /* rows whose results are in memory; that are written */
 	struct xfp_row_error *row[XFP_MOST_CANDIDATES]; /* by candidate, of the held ones */
 	uint16_t *codebook[XFP_MOST_CANDIDATES];        /* the same, of v2; NULL for libraries */
 	double *cosine;
 	double error[XFP_MOST_CANDIDATES], norm; /* sums over the unit */
 };
 
-/* `candidates` and `count` are set; memory for `most` held rows is allocated. To be freed either way. */
+/* `candidates` and `count` are set, and `fitted` follows; memory for `most` held rows is allocated. To be freed either
+ * way. */
 enum xfp_status xfp_measure_begin(struct xfp_measure *measure, uint64_t most, struct xfp_error *err);
 void xfp_measure_free(struct xfp_measure *measure);
 

@@ -68,16 +68,36 @@ static void take(const struct choice_search *search, const struct option *option
 	}
 }
 
+/* "v2c with 6 bits", "fp8" */
+static const char *name_of(const struct xfp_candidate *candidate, char text[32])
+{
+	const char *mode = xfp_mode_name((enum xfp_mode)candidate->mode);
+
+	if (candidate->mode == XFP_MODE_FP8)
+		return mode;
+	snprintf(text, 32, "%s with %u bits", mode, candidate->k);
+	return text;
+}
+
 static enum xfp_status fail_unmet(const struct choice_search *search, struct xfp_error *err)
 {
-	char floor[24];
+	char floor[24], name[32];
 
 	xfp_decimal_format(search->policy->floor, XFP_NANO, floor);
 	return xfp_fail(err, XFP_UNMET,
-			"no candidate reaches the floor %s; the best, %s with %u bits, has median cosine %.6f. "
-			"Lower the floor,%s or choose --on-miss keep",
-			floor, xfp_mode_name((enum xfp_mode)search->best.candidate->mode), search->best.candidate->k,
-			search->best.judged.median, search->policy->format.bits >> 6 & 1 ? "" : " allow more bits,");
+			"no candidate reaches the floor %s; the best, %s, has median cosine %.6f. Lower the floor,%s "
+			"or choose --on-miss keep",
+			floor, name_of(search->best.candidate, name), search->best.judged.median,
+			search->policy->format.bits >> 6 & 1 ? "" : " allow more bits,");
+}
+
+/* Whether k = 5 and 6 may serve where nothing does so far, or better than fp8, which takes more bits than they. */
+static bool wants_more(const struct xfp_select_input *input, const struct choice_search *search,
+		       const struct xfp_parameters *seen)
+{
+	if (!search->met.candidate)
+		return xfp_parameters_extended_bits(seen);
+	return search->met.candidate->mode == XFP_MODE_FP8 && xfp_parameters_extended_bits(input->parameters);
 }
 
 enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choice *choice, struct xfp_error *err)
@@ -97,8 +117,8 @@ enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choi
 	for (int i = 0; i < XFP_FIT_KINDS; i++)
 		if (input->fits[i].key)
 			consider(&search, &input->fits[i], input->sampled[i]);
-	if (!search.met.candidate && measured && !input->fits[XFP_FIT_EXTENDED].key &&
-	    !input->fits[XFP_FIT_EXTENDED_LIBRARY].key && !input->policy->fixed && xfp_parameters_extended_bits(&seen))
+	if (measured && !input->fits[XFP_FIT_EXTENDED].key && !input->fits[XFP_FIT_EXTENDED_LIBRARY].key &&
+	    !input->policy->fixed && wants_more(input, &search, &seen))
 		return xfp_fail(err, XFP_WANT_EXTENDED, "no candidate meets the floor; measuring the extended set");
 
 	*choice = (struct xfp_choice){ .floor = input->policy->floor, .fixed = input->policy->fixed };

@@ -327,7 +327,8 @@ static enum xfp_status walk_sample(void *context, uint64_t n,
 	return XFP_OK;
 }
 
-/* Results of all sampled rows -> candidates as an artifact would have them. */
+/* Results of all sampled rows -> candidates as an artifact would have them. fp8, which has no outliers, is one of the
+ * first threshold alone. */
 static void sum_up(const struct going *going, uint32_t sigma_milli, struct xfp_candidate *list, double *cosine)
 {
 	const struct xfp_measure *measure = &going->fitting.measure;
@@ -346,8 +347,10 @@ static void sum_up(const struct going *going, uint32_t sigma_milli, struct xfp_c
 			error += measure->row[i][r].error * each;
 			norm += measure->row[i][r].norm * each;
 		}
-		candidate->sigma_milli = sigma_milli;
-		candidate->outliers = going->fitting.known.first[going->fitting.known.matrices];
+		if (candidate->mode != XFP_MODE_FP8) {
+			candidate->sigma_milli = sigma_milli;
+			candidate->outliers = going->fitting.known.first[going->fitting.known.matrices];
+		}
 		candidate->bytes = xfp_candidate_bytes(candidate, &going->fitting.known);
 		candidate->error = norm > 0 ? error / norm : 0;
 		xfp_cosine_summary(cosine, going->survey->rows, &candidate->cos_median, &candidate->cos_p5);
@@ -358,7 +361,7 @@ static void sum_up(const struct going *going, uint32_t sigma_milli, struct xfp_c
 	}
 }
 
-static void go_through(struct going *going, const struct xfp_fit_methods *methods, void *own)
+static void go_through(struct going *going)
 {
 	const struct xfp_survey *survey = going->survey;
 	struct xfp_fitting *fitting = &going->fitting;
@@ -370,7 +373,7 @@ static void go_through(struct going *going, const struct xfp_fit_methods *method
 		fitting->measure.held = block->first;
 #pragma omp parallel for schedule(dynamic, 4)
 		for (uint64_t r = 0; r < block->rows.count; r++)
-			methods->row(fitting, own, xfp_thread(), &block->rows, &going->marks->block[b], r);
+			xfp_fitting_row(fitting, xfp_thread(), &block->rows, &going->marks->block[b], r);
 	}
 }
 
@@ -393,7 +396,7 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 	struct xfp_fitting *fitting = &going.fitting;
 	double *cosine = malloc(survey->rows * sizeof *cosine);
 	enum xfp_status status = XFP_OK;
-	void *own = NULL;
+	uint32_t all;
 
 	fitting->known.first = malloc((fitting->known.matrices + (size_t)1) * sizeof *fitting->known.first);
 	fitting->training = (struct xfp_training){ survey->rows, &going, walk_sample };
@@ -404,16 +407,18 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 		status = xfp_fitting_init(fitting, err);
 	if (!status)
 		status = xfp_measure_begin(&fitting->measure, survey->rows + survey->picked, err);
-	if (!status && fitting->measure.count)
-		status = methods->begin(fitting, NULL, &own, err);
+	if (!status)
+		status = xfp_fitting_begin(fitting, methods, NULL, err);
+	all = fitting->measure.count;
 	for (uint32_t i = 0; !status && fitting->measure.count && i < thresholds->count; i++) {
 		going.marks = &marks[i];
-		go_through(&going, methods, own);
+		go_through(&going);
 		spread(marks[i].all, &fitting->known);
 		sum_up(&going, thresholds->sigma_milli[i], list + *count, cosine);
 		*count += fitting->measure.count;
+		fitting->measure.count = fitting->measure.fitted;
 	}
-	methods->end(own);
+	fitting->measure.count = all;
 	free(cosine);
 	free(fitting->known.first);
 	fitting->known = (struct xfp_outliers){ 0 }; /* the rest is borrowed */

@@ -30,7 +30,7 @@ static bool take_lazy(struct xfp_settings *s, const char *text)
 
 static bool take_bits(struct xfp_settings *s, const char *text)
 {
-	return xfp_bits_parse(text, &s->parameters.bits);
+	return s->has_bits = xfp_bits_parse(text, &s->parameters.bits);
 }
 
 static bool take_sigma(struct xfp_settings *s, const char *text)
@@ -280,13 +280,15 @@ const size_t xfp_settings_count = SETTINGS;
 
 const struct xfp_setting xfp_settings_table[] = {
 	[STRICT] = { "min-cos-strict", "X",
-		     "floor of the median cosine: classes but routed_expert, no fp8 lm_head [0.99]" },
+		     "floor of the median cosine: classes but routed_expert [0.99]; of embedding and lm_head no less than "
+		     "theirs [0.999]" },
 	[LAZY] = { "min-cos-lazy", "X", "floor of routed_expert [0.98]" },
 	[FLOOR] = { "floor", "CLASS=X,...", "floor of one class; may be repeated" },
 	[FORMAT] = { "format", "CLASS=FORMAT", "how a class is stored: keep, fp8, bits as in 4 or 3,4, or auto" },
 	[OVERRIDE] = { "override", "PATTERN=FORMAT",
 		       "the same, or floor:X, for units by name, role:ROLE or class:CLASS" },
-	[BITS] = { "bits", "LIST", "bits an index that may be chosen, as in 2,3,4 or 2-6 [2-6]" },
+	[BITS] = { "bits", "LIST",
+		   "bits an index that may be chosen, as in 2,3,4 or 2-6; 8: fp8 [mode auto: 2-6,8; else 2-6]" },
 	[SIGMA] = { "outlier-sigma", "C|auto|none",
 		    "weights further than C standard deviations are outliers; auto: as a unit's survey says [mode "
 		    "auto: auto; else 4]" },
@@ -294,14 +296,15 @@ const struct xfp_setting xfp_settings_table[] = {
 		  "largest share of outliers in a matrix [0.02; with --outlier-sigma auto 0.0625]" },
 	[BALANCE] = { "balance", "A", "exponent of the columns' rms; 0: no balance [0.5]" },
 	[ITERATIONS] = { "lloyd-iters", "N", "rounds of Lloyd's iteration [20]" },
-	[MODE] = { "mode", "NAME", "how weights are stored: v2, v2a, v2c, or auto, the smaller of v2 and v2c [auto]" },
+	[MODE] = { "mode", "NAME",
+		   "how weights are stored: v2, v2a, v2c, or auto, the smallest of v2, v2c and fp8 [auto]" },
 	[GROUP] = { "group-size", "G", "columns of a group [v2a: 128; v2c: 16 and 32]" },
 	[LIBRARY] = { "library-size", "L", "codebooks of a v2a library [32]" },
 	[LIBFIT] = { "libfit", "NAME", "v2a libraries: refined or published [refined]" },
 	[FIT] = { "fit", "NAME",
 		  "v2 codebooks: lloyd, or optimal, of least error, at some fifty times the cost [lloyd]" },
 	[START] = { "start", "NAME", "first codebooks: companded, quantile or minmax [companded]" },
-	[LM_HEAD] = { "lm-head", "NAME", "the output head: fp8 (without a floor), keep or quant [fp8]" },
+	[LM_HEAD] = { "lm-head", "NAME", "the output head: quant, fp8 (without a floor) or keep [quant]" },
 	[ON_MISS] = { "on-miss", "NAME", "a unit that no candidate serves: keep, best or fail [keep]" },
 	[ON_NONFINITE] = { "on-nonfinite", "NAME", "NaN or infinity in a unit: fail or keep [fail]" },
 	[SAMPLE] = { "moe-sample", "N|first:N", "so many experts decide for a stack; 0: all [0]" },
@@ -319,7 +322,7 @@ static const struct {
 	[FLOOR] = { NULL, NULL, set_floors },
 	[FORMAT] = { NULL, NULL, set_formats },
 	[OVERRIDE] = { NULL, NULL, set_overrides },
-	[BITS] = { take_bits, "bits from 2 to 6, as in 2,3,4 or 2-6", NULL },
+	[BITS] = { take_bits, "bits from 2 to 6, as in 2,3,4 or 2-6, or 8", NULL },
 	[SIGMA] = { take_sigma, "a positive number with at most three decimals, auto or none", NULL },
 	[CAP] = { take_cap, "a share from 0 to 1, as in 0.02", NULL },
 	[BALANCE] = { take_balance, "an exponent from 0 to 1, as in 0.5", NULL },
@@ -380,8 +383,8 @@ static enum xfp_status check_floor(const struct xfp_parameters *p, enum xfp_clas
 		return XFP_OK;
 	if (class_ == XFP_CLASS_LM_HEAD && p->lm_head != XFP_LM_HEAD_QUANT)
 		return xfp_fail(err, XFP_USAGE,
-				"--floor lm_head needs --lm-head quant: an output head that is kept or goes to fp8 "
-				"has no floor");
+				"--floor lm_head needs --lm-head quant, the default: an output head that is kept or "
+				"goes to fp8 has no floor");
 	if (p->format[class_].form == XFP_FORM_KEEP || p->format[class_].form == XFP_FORM_FP8)
 		return xfp_fail(err, XFP_USAGE,
 				"--floor %s and --format %s=%s contradict: what is kept or goes to fp8 "
@@ -408,16 +411,31 @@ static enum xfp_status finish_modes(struct xfp_parameters *p, struct xfp_error *
 }
 
 /* What is not asked for. Settings that repeat a bundle's have all that it has. */
-static void finish_outliers(struct xfp_settings *s)
+static void finish_usual(struct xfp_settings *s)
 {
 	struct xfp_parameters *p = &s->parameters;
 
 	if (s->repeated)
 		return;
+	if (!s->has_bits)
+		p->bits = xfp_bits_usual(p->modes);
 	if (!s->has_sigma)
 		p->outlier_sigma = xfp_sigma_usual(p->modes);
 	if (!s->has_cap)
 		p->outlier_cap = xfp_cap_usual(p->outlier_sigma);
+}
+
+/* The floor of a class that has none of its own in this layer. That of embeddings and output heads is stricter than
+ * others', and what is said of all raises it at most; not of a bundle that was made when it was one of all. */
+static void take_general(struct xfp_settings *s, enum xfp_class class_)
+{
+	bool words = (class_ == XFP_CLASS_EMBEDDING || class_ == XFP_CLASS_LM_HEAD) && !s->parameters.keep_embeddings;
+	uint32_t *floor = &s->parameters.floor[class_];
+
+	if (class_ == XFP_CLASS_ROUTED_EXPERT)
+		*floor = s->has_lazy ? s->lazy : *floor;
+	else if (s->has_strict && (!words || s->strict > *floor))
+		*floor = s->strict;
 }
 
 enum xfp_status xfp_settings_finish(struct xfp_settings *s, struct xfp_error *err)
@@ -425,17 +443,15 @@ enum xfp_status xfp_settings_finish(struct xfp_settings *s, struct xfp_error *er
 	enum xfp_status status = XFP_OK;
 
 	for (int i = 0; i < XFP_CLASSES; i++) {
-		bool lazy = i == XFP_CLASS_ROUTED_EXPERT;
-
 		if (s->has_floor[i] && !status)
 			status = check_floor(&s->parameters, (enum xfp_class)i, err);
 		if (s->has_floor[i])
 			s->parameters.floor[i] = s->floor[i];
-		else if (lazy ? s->has_lazy : s->has_strict)
-			s->parameters.floor[i] = lazy ? s->lazy : s->strict;
+		else
+			take_general(s, (enum xfp_class)i);
 		s->has_floor[i] = false;
 	}
 	s->has_strict = s->has_lazy = false;
-	finish_outliers(s);
+	finish_usual(s);
 	return status ? status : finish_modes(&s->parameters, err);
 }

@@ -31,7 +31,7 @@ struct xfp_settings {
 	/* The floors of this layer. */
 	uint32_t strict, lazy, floor[XFP_CLASSES];
 	bool has_strict, has_lazy, has_floor[XFP_CLASSES];
-	bool has_sigma, has_cap; /* of any layer: what is not asked for follows from the mode */
+	bool has_bits, has_sigma, has_cap; /* of any layer: what is not asked for follows from the mode */
 	bool repeated; /* they are held to settings that are there: an override that they have is not added again */
 };
 

@@ -7,6 +7,7 @@ load helpers
 
 setup() {
 	setup_folder
+	unset XFP_FORMAT XFP_LM_HEAD
 }
 
 families() { "$PYTHON" "$srcdir/tests/families.py" "$@"; }
@@ -104,7 +105,7 @@ is_converted() { # MODEL
 		model.layers.\*.self_attn.qkv_proj.weight (2 tensors): attention q, k, v, quantized
 		model.layers.\*.mlp.experts.gate_up_proj (2 tensors): routed_expert gate, up, quantized
 		model.layers.\*.input_layernorm.weight (2 tensors): norm, kept
-		model.embed_tokens.weight (1 tensor): embedding, kept
+		model.embed_tokens.weight (1 tensor): embedding embedding, quantized
 		model.visual.blocks.\*.attn.qkv.weight (1 tensor): vision, kept
 	END
 	[ "$(sed 's/.* (\([0-9]*\) tensors\{0,1\}): .*/\1/' guess | awk '{ n += $0 } END { print n }')" -eq "$(grep -c '^ *"fate"' \

@@ -9,8 +9,6 @@ load helpers
 
 setup() { setup_folder; }
 
-by_default() { unset XFP_MODE && golden "$@"; }
-
 golden() { # NAME GENERATOR-OPTIONS -- CONVERT-OPTIONS
 	local name=$1 generate=() actual expected
 
@@ -23,7 +21,7 @@ golden() { # NAME GENERATOR-OPTIONS -- CONVERT-OPTIONS
 	make_model m "${generate[@]}"
 	actual=$(converted m out.xfp "$@")
 	expected=$(awk -v name="$name" '$2 == name { print $1 }' "$srcdir/tests/golden.sha256")
-	[ -z "${XFP_RECORD-}" ] || echo "$actual  $name" >&3
+	[ -z "${XFP_RECORD-}" ] || { echo "$actual  $name" >&3 && return; }
 	[ "$actual" = "$expected" ] || { echo "$name: $actual, expected $expected"; return 1; }
 }
 
@@ -39,12 +37,22 @@ golden() { # NAME GENERATOR-OPTIONS -- CONVERT-OPTIONS
 @test "a floor that nothing meets: source precision" { golden moe-kept -- --min-cos-strict 0.999999; }
 @test "libraries of small groups, k = 2 to 6" { golden moe-v2c -- --mode v2c --min-cos-strict 0.998; }
 @test "libraries of groups with a midpoint" { golden qwen3-v2a --family qwen3 -- --mode v2a; }
-@test "the same as published" { by_default qwen3-published --family qwen3 -- --profile paper-v2a; }
+@test "the same as published" {
+	by_default
+	golden qwen3-published --family qwen3 -- --profile paper-v2a
+}
 @test "whichever is smaller, beyond 4 sigma" {
 	golden llama-auto-4 --family llama --dtype f32 -- --mode auto --min-cos-strict 0.985 --outlier-sigma 4
 }
 @test "whichever is smaller, with what threshold pays" {
-	by_default llama-auto --family llama --dtype f32 -- --min-cos-strict 0.985
-	by_default moe-default --
-	by_default llama-strict --family llama -- --min-cos-strict 0.9975
+	by_default
+	golden llama-auto --family llama --dtype f32 -- --min-cos-strict 0.985
+	golden moe-default --
+	golden llama-strict --family llama -- --min-cos-strict 0.9975
+}
+@test "word embeddings and heads: a tied one, one that fp8 serves best, one of an encoder" {
+	by_default
+	golden llama-tied --family llama --tie --
+	golden moe-small --vocab 8 --
+	golden bert-default --family bert --dtype f32 --
 }

@@ -66,7 +66,7 @@ json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sy
 	[[ $output =~ routed_expert\ +gate\ +1\ +2\ +24 ]]
 	[ "$(head -c 8 work/deep/ledger.h5 | od -An -c | tr -d ' \n')" = 'XFPART\r\n' ]
 	printf 'include work/deep/units.mk\nall:; @echo $(UNITS)\n' >makefile
-	[ "$(UNITS=u999999 make -s)" = "u000000 u000001 u000002 u000003 u000004 u000005 u000006 u000007" ]
+	[ "$(UNITS=u999999 make -s)" = "u000000 u000001 u000002 u000003 u000004 u000005 u000006 u000007 u000008" ]
 	[ "$(find work -type f | wc -l)" -eq 2 ]
 }
 
@@ -78,7 +78,7 @@ json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sy
 	[ "$(stat -c %Y work/units.mk)" -eq "$(date -d 2001-01-01 +%s)" ]
 	xfp-inspect --work work --lm-head keep model
 	[ "$(stat -c %Y work/units.mk)" -ne "$(date -d 2001-01-01 +%s)" ]
-	[ "$(grep -o 'u0' work/units.mk | wc -l)" -eq 7 ]
+	[ "$(grep -o 'u0' work/units.mk | wc -l)" -eq 8 ]
 }
 
 @test "without --work nothing is written" {
@@ -112,7 +112,7 @@ json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sy
 	[ "$(json '[t["name"] for t in o["tensors"] if t["fate"] == "dropped"]' <out.json)" = \
 		"['model.layers.0.self_attn.rotary_emb.inv_freq']" ]
 	[ "$(json 'o["units"][0]' <out.json)" = "{'name': 'lm_head.weight', 'class': 'lm_head', 'role': 'lm_head', \
-'plan': 'fp8', 'dtype': 'BF16', 'rows': 9, 'cols': 4, 'experts': 1, 'weights': 36}" ]
+'plan': 'fit', 'dtype': 'BF16', 'rows': 9, 'cols': 4, 'experts': 1, 'weights': 36}" ]
 }
 
 @test "the model's path and the tensors' names may hold anything" {
@@ -137,8 +137,8 @@ json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sy
 @test "--lm-head decides what becomes of the output head" {
 	checkpoint model "$moe" "${rest[@]}" "${split[@]}"
 	plan='[u["plan"] for u in o["units"] if u["class"] == "lm_head"]'
-	[ "$(xfp-inspect --json model | json "$plan")" = "['fp8']" ]
-	[ "$(xfp-inspect --json --lm-head quant model | json "$plan")" = "['fit']" ]
+	[ "$(xfp-inspect --json model | json "$plan")" = "['fit']" ]
+	[ "$(xfp-inspect --json --lm-head fp8 model | json "$plan")" = "['fp8']" ]
 	[ "$(xfp-inspect --json --lm-head keep model | json "$plan")" = "[]" ]
 }
 

@@ -9,7 +9,7 @@ load helpers
 
 setup() {
 	setup_folder
-	unset XFP_MODE
+	by_default
 }
 
 again() { # NAME MODEL-OPTION...

@@ -65,29 +65,62 @@ changed() { # MODEL FOLDER
 	xfp info --json out.xfp | grep -q "attention: kept as asked for by --format attention=keep"
 }
 
-@test "a tied output head: what it is tied to is said, and how that is had otherwise" {
-	make_model tied --tie
+# An embedding that serves as the output head is one unit, and obeys the settings of both.
+@test "a tied embedding: the stricter floor, the format of whichever asks for more" {
+	unset XFP_FORMAT XFP_LM_HEAD
+	make_model tied --tie --vocab 400
+	stored() { # OPTION... : role, form, floor, what decided the format
+		xfp convert tied -o out.xfp -q --mode v2c --on-miss best "$@" &&
+			units out.xfp model.embed_tokens.weight role mode k floor format_by
+	}
+	expect() { # WHAT OPTION...
+		[ "$(stored "${@:2}")" = "$1" ] || { echo "$* gives $(stored "${@:2}")"; return 1; }
+	}
+	expect "tied v2c 5 0.999 None"
+	expect "tied v2c 2 0.95 None" --floor embedding=0.9,lm_head=0.95
+	expect "tied v2c 2 0.95 None" --floor embedding=0.95,lm_head=0.5
+	expect "tied fp8 0 0.0 --lm-head fp8" --lm-head fp8
+	expect "tied fp8 0 0.0 --format embedding=fp8" --format embedding=fp8
+	expect "tied v2c 4 0.999 --format lm_head=4" --format lm_head=4
+	expect "tied v2c 4 0.999 --override 'lm_head.weight=4'" --override lm_head.weight=4
+	expect "tied fp8 0 0.0 --override 'class:lm_head=fp8'" --override 'class:lm_head=fp8'
+	expect "tied v2c 6 0.9999 None" --override '*lm_head*=floor:0.9999'
+	[ -z "$(stored --lm-head keep)" ]
+	xfp info --json out.xfp | grep -q 'embedding: kept as asked for by --lm-head keep'
+	[ -z "$(stored --lm-head keep --format embedding=4)" ]
+	[ -z "$(stored --format embedding=keep --lm-head fp8)" ]
+	xfp verify -q --source tied out.xfp
+}
+
+@test "an output head that is not there: what may be said instead" {
+	unset XFP_FORMAT XFP_LM_HEAD
+	make_model bert --family bert
 	for asked in '--lm-head quant' '--format lm_head=4' '--override lm_head.weight=4' '--override class:lm_head=fp8' \
 		'--override *lm_head*=floor:0.9'; do
-		run -2 xfp convert tied -o out.xfp $asked
-		[[ $output == *"${asked%% *} '${asked#* }': the model stores no output head of its own: lm_head.weight is tied to \
-model.embed_tokens.weight, which is kept as it is; to have that stored otherwise say --format embedding="* ]] ||
+		run -2 xfp convert bert -o out.xfp $asked
+		[[ $output == *"${asked%% *} '${asked#* }': the model stores no output head; where \
+embeddings.word_embeddings.weight serves as one, say how that is to be stored: --format embedding="* ]] ||
 			{ echo "$asked: $output"; return 1; }
 		[ ! -e out.xfp ]
-		run -2 xfp plan tied $asked
+		run -2 xfp plan bert $asked
 	done
-	XFP_LM_HEAD=quant run -2 xfp convert tied -o out.xfp
+	XFP_LM_HEAD=quant run -2 xfp convert bert -o out.xfp
 	[[ $output == *"XFP_LM_HEAD 'quant': the model stores no"* ]]
 	# the default, a profile for all models, and what is done anyway
 	printf 'lm-head = quant\nformat = lm_head=4\n' >every.profile
-	xfp convert tied -o out.xfp -q --profile ./every.profile --lm-head fp8
-	xfp plan tied --lm-head keep >/dev/null
+	xfp convert bert -o out.xfp -q --profile ./every.profile --lm-head fp8
+	xfp plan bert --lm-head keep >/dev/null
 	# what was advised
-	xfp convert tied -o out.xfp -q --format embedding=4
-	[ "$(units out.xfp model.embed_tokens.weight class mode)" = "embedding v2" ]
+	xfp convert bert -o out.xfp -q --format embedding=4
+	[ "$(units out.xfp embeddings.word_embeddings.weight class role mode)" = "embedding embedding v2" ]
+	# positions are no words: kept, and reached by their name alone
+	[ -z "$(units out.xfp '*position*' mode)" ]
+	xfp convert bert -o out.xfp -q --override embeddings.position_embeddings.weight=fp8
+	[ "$(units out.xfp '*position*' class role mode)" = "embedding embedding fp8" ]
 }
 
 @test "--format of what rules keep: any matrix of the class, and nothing else of it" {
+	unset XFP_FORMAT XFP_LM_HEAD
 	make_model m
 	xfp convert m -o out.xfp -q --format embedding=fp8,router=3
 	[ "$(units out.xfp model.embed_tokens.weight class role mode)" = "embedding embedding fp8" ]
@@ -135,7 +168,7 @@ model.embed_tokens.weight, which is kept as it is; to have that stored otherwise
 	role:gat=4|nearest roles are: gate
 	*.experts.1.up_proj.weight=4|name the stack, as in model.layers.0.mlp.experts.*.up_proj.weight
 	class:vision=4|no tensor of this class
-	*embed*=4|--format embedding=
+	*mlp.gate.weight=4|--format router=
 	model.norm.weight=4|no matrix of floating-point weights
 	EOF
 	[ -z "$(find . -name '*.h5' -path '*artifacts*')" ]
@@ -217,6 +250,7 @@ make_easy() { # MODEL EXPERT...
 }
 
 @test "profiles: names, files, comments; the environment and options win" {
+	unset XFP_FORMAT XFP_LM_HEAD
 	make_model m
 	printf '%s\n' '# of mine' '' 'bits = 2,3' 'min-cos-strict = 0.9' '  lm-head =  quant ' 'floor = attention=0.8' >my.profile
 	profiled=$(converted m a.xfp --profile ./my.profile)
@@ -244,7 +278,7 @@ make_easy() { # MODEL EXPERT...
 }
 
 @test "every profile that is shipped converts every generated family" {
-	unset XFP_MODE
+	by_default
 	for family in qwen3-moe qwen3 bert; do
 		make_model "$family" --family "$family"
 		for profile in "$XFP_DATADIR"/pipelines/profiles/*.profile; do
@@ -258,10 +292,14 @@ make_easy() { # MODEL EXPERT...
 	assert p["bits"] == "2,3,4" and p["balance"] == "0.0" and p["start"] == "quantile", p
 	assert p["lloyd_iterations"] == 20 and p["outlier_sigma"] == "4.0" and p["moe_sample"] == "first:4", p
 	EOF
-	[ "$(units qwen3-moe-small.xfp '*embed*' mode)" = fp8 ]
+	[ "$(units qwen3-moe-small.xfp '*embed*' class)" = embedding ]
+	# published methods have no part in embeddings and heads
+	[ -z "$(units qwen3-moe-paper-v2.xfp '*embed*' mode)$(units bert-paper-v2a.xfp '*embeddings*' mode)" ]
+	[ "$(units qwen3-moe-paper-v2.xfp 'lm_head*' mode)$(units qwen3-paper-v2a.xfp 'lm_head*' mode)" = fp8fp8 ]
 }
 
 @test "a makefile may say all of it" {
+	unset XFP_FORMAT XFP_LM_HEAD
 	make_model m
 	expected=$(converted m out.xfp --profile small --format attention=4 --override 'role:q=5 role:o=keep' --moe-sample first:2)
 	cat >my.mk <<-'EOF'

@@ -5,7 +5,10 @@
 
 load helpers
 
-setup() { setup_folder; }
+setup() {
+	setup_folder
+	unset XFP_FORMAT XFP_LM_HEAD
+}
 
 # A bundle that used everything there is.
 publish() { # MODEL OUT

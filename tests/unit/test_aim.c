@@ -139,7 +139,7 @@ static void nothing_to_aim_at(void **state)
 	p = aimed(NULL, 0, &matrix, "auto", 990000000);
 	assert_int_equal(p.outlier_sigma, XFP_SIGMA_USUAL);
 	assert_int_equal(p.modes, XFP_AUTO_MODES);
-	assert_int_equal(p.bits, 0x7c);
+	assert_int_equal(p.bits, 0x17c);
 	p = aimed(broken, 1, &matrix, "auto", 990000000);
 	assert_int_equal(p.outlier_sigma, XFP_SIGMA_USUAL);
 	p = aimed(usual, USUAL, &tiny, "auto", 990000000);

@@ -34,6 +34,7 @@ static void test_llama(void **state)
 	classify(&m, "llama");
 	expect_units(&m, true,
 		     "lm_head/lm_head/lm_head.weight 1 9 4;"
+		     "embedding/embedding/model.embed_tokens.weight 1 9 4;"
 		     "attention/q/model.layers.2.self_attn.q_proj.weight 1 8 4;"
 		     "attention/k/model.layers.2.self_attn.k_proj.weight 1 2 4;"
 		     "attention/v/model.layers.2.self_attn.v_proj.weight 1 2 4;"
@@ -47,13 +48,13 @@ static void test_llama(void **state)
 	expect(&m, "model.layers.2.input_layernorm.weight", XFP_CLASS_NORM, XFP_FATE_KEPT, "norm: kept by rule");
 	expect(&m, "model.layers.2.self_attn.rotary_emb.inv_freq", XFP_CLASS_OTHER, XFP_FATE_DROPPED,
 	       "computed by every engine: dropped by rule");
-	expect(&m, "model.embed_tokens.weight", XFP_CLASS_EMBEDDING, XFP_FATE_KEPT, "embedding: kept by rule");
+	expect(&m, "model.embed_tokens.weight", XFP_CLASS_EMBEDDING, XFP_FATE_QUANTIZED, "embedding: embedding");
 	expect(&m, "something.else", XFP_CLASS_OTHER, XFP_FATE_KEPT, "no rule matches");
 	assert_int_equal(m.ledger->units[0].plan, XFP_PLAN_FP8);
 	assert_int_equal(m.ledger->units[1].plan, XFP_PLAN_FIT);
 	assert_int_equal(m.ledger->units[1].dtype, XFP_BF16);
-	assert_int_equal(m.ledger->matrix_count, 8);
-	for (uint32_t u = 0; u < 8; u++) { /* plain matrices: one each, read as they are */
+	assert_int_equal(m.ledger->matrix_count, 9);
+	for (uint32_t u = 0; u < 9; u++) { /* plain matrices: one each, read as they are */
 		const struct xfp_ledger_matrix *x = &m.ledger->matrices[m.ledger->units[u].first_matrix];
 
 		assert_string_equal(m.ledger->tensors[x->tensor].name, m.ledger->units[u].name);
@@ -70,7 +71,7 @@ static void test_bert(void **state)
 	struct model m;
 	(void)state;
 
-	begin(&m, "{\"model_type\": \"bert\"}");
+	begin(&m, "{\"model_type\": \"bert\", \"architectures\": [\"BertModel\"]}");
 	add(&m, "encoder.layer.0.attention.self.query.weight", 4, 4);
 	add(&m, "encoder.layer.0.attention.self.key.weight", 4, 4);
 	add(&m, "encoder.layer.0.attention.self.value.weight", 4, 4);
@@ -81,12 +82,16 @@ static void test_bert(void **state)
 	add(&m, "encoder.layer.0.output.dense.weight", 4, 16);
 	add1(&m, "encoder.layer.0.output.LayerNorm.beta", 4);
 	add(&m, "embeddings.word_embeddings.weight", 300, 400);
+	add(&m, "embeddings.position_embeddings.weight", 300, 400);
 	add_shape(&m, "embeddings.position_ids", XFP_I64, 2, (uint64_t[]){ 1, 512 });
 	add(&m, "pooler.dense.weight", 300, 400);
 	classify(&m, "bert");
 	expect_units(&m, false,
+		     "embedding/embedding 1 300 400;"
 		     "attention/q 1 4 4;attention/k 1 4 4;attention/v 1 4 4;attention/o 1 4 4;"
 		     "dense_mlp/up 1 16 4;dense_mlp/down 1 4 16;");
+	expect(&m, "embeddings.position_embeddings.weight", XFP_CLASS_EMBEDDING, XFP_FATE_KEPT,
+	       "embedding: kept by rule");
 	expect(&m, "embeddings.position_ids", XFP_CLASS_OTHER, XFP_FATE_KEPT, "other: kept by rule");
 	expect(&m, "pooler.dense.weight", XFP_CLASS_OTHER, XFP_FATE_KEPT, "other: kept by rule");
 	expect(&m, "encoder.layer.0.output.LayerNorm.beta", XFP_CLASS_NORM, XFP_FATE_KEPT, "norm: kept by rule");
@@ -241,9 +246,9 @@ static void test_lm_head_policy(void **state)
 		uint32_t units;
 		enum xfp_plan plan;
 	} cases[] = {
-		{ XFP_LM_HEAD_FP8, 1, XFP_PLAN_FP8 },
-		{ XFP_LM_HEAD_QUANT, 1, XFP_PLAN_FIT },
-		{ XFP_LM_HEAD_KEEP, 0, XFP_PLAN_FIT },
+		{ XFP_LM_HEAD_FP8, 2, XFP_PLAN_FP8 },
+		{ XFP_LM_HEAD_QUANT, 2, XFP_PLAN_FIT },
+		{ XFP_LM_HEAD_KEEP, 1, XFP_PLAN_FIT }, /* the embedding */
 	};
 	(void)state;
 
@@ -255,9 +260,8 @@ static void test_lm_head_policy(void **state)
 		add(&m, "model.embed_tokens.weight", 9, 4);
 		assert_int_equal(classify_as(&m, "qwen3", NULL, cases[i].policy), XFP_OK);
 		assert_int_equal(m.ledger->unit_count, cases[i].units);
-		if (cases[i].units)
-			assert_int_equal(m.ledger->units[0].plan, cases[i].plan);
-		else
+		assert_int_equal(m.ledger->units[0].plan, cases[i].plan);
+		if (cases[i].policy == XFP_LM_HEAD_KEEP)
 			expect(&m, "lm_head.weight", XFP_CLASS_LM_HEAD, XFP_FATE_KEPT, "lm_head: kept as asked for");
 		end(&m);
 	}

@@ -141,7 +141,7 @@ static void no_candidate(void **state)
 	assert_false(e.met);
 
 	/* Codebooks would be larger than the rows. */
-	s->ledger.units[0].cols = 8;
+	s->ledger.units[0].cols = 4;
 	set_floor(s, 0.5);
 	assert_int_equal(xfp_estimate(extent(s), 0, XFP_EXPECTED).mode, XFP_MODE_KEEP);
 

@@ -94,10 +94,11 @@ static void bit_sets(void **state)
 		const char *text;
 		uint32_t bits;
 	} good[] = {
-		{ "2,3,4", 0x1c }, { "2-6", 0x7c }, { "6", 0x40 }, { "5,2", 0x24 }, { "2,4-6", 0x74 }, { "3-3", 0x08 },
+		{ "2,3,4", 0x1c }, { "2-6", 0x7c }, { "6", 0x40 },      { "5,2", 0x24 },  { "2,4-6", 0x74 },
+		{ "3-3", 0x08 },   { "8", 0x100 },  { "2-6,8", 0x17c }, { "8,4", 0x110 },
 	};
-	static const char *const bad[] = { "",    "1",   "7",    "2,", ",2", "2-",   "4-3",
-					   "2-7", "2 3", "2,,3", "23", "x",  "2-3-4" };
+	static const char *const bad[] = { "",    "1",    "7",  "2,", ",2",    "2-",  "4-3", "2-7",
+					   "2 3", "2,,3", "23", "x",  "2-3-4", "2-8", "8-8", "9" };
 	uint32_t bits;
 	char buf[24];
 
@@ -112,6 +113,7 @@ static void bit_sets(void **state)
 			fail_msg("%s is taken", bad[i]);
 	assert_string_equal(xfp_bits_format(0x7c, buf), "2,3,4,5,6");
 	assert_string_equal(xfp_bits_format(0x48, buf), "3,6");
+	assert_string_equal(xfp_bits_format(0x17c, buf), "2,3,4,5,6,8");
 	assert_string_equal(xfp_bits_format(0, buf), "");
 }
 
@@ -120,7 +122,9 @@ static void base_and_extended(void **state)
 	static const struct {
 		uint32_t bits, base, extended;
 	} sets[] = {
-		{ 0x7c, 0x1c, 0x60 }, { 0x1c, 0x1c, 0 }, { 0x60, 0x60, 0 }, { 0x24, 0x04, 0x20 }, { 0x40, 0x40, 0 },
+		{ 0x7c, 0x1c, 0x60 }, { 0x1c, 0x1c, 0 },   { 0x60, 0x60, 0 },
+		{ 0x24, 0x04, 0x20 }, { 0x40, 0x40, 0 },   { 0x17c, 0x11c, 0x60 },
+		{ 0x160, 0x160, 0 },  { 0x100, 0x100, 0 }, { 0x124, 0x104, 0x20 },
 	};
 
 	(void)state;
@@ -138,8 +142,12 @@ static void defaults(void **state)
 
 	(void)state;
 	assert_int_equal(p.modes, XFP_AUTO_MODES);
-	assert_int_equal(p.bits, 0x7c);
+	assert_int_equal(p.bits, 0x17c);
+	assert_int_equal(p.lm_head, XFP_LM_HEAD_QUANT);
+	assert_false(p.keep_embeddings);
 	assert_int_equal(p.floor[XFP_CLASS_ATTENTION], 990000000);
+	assert_int_equal(p.floor[XFP_CLASS_EMBEDDING], 999000000);
+	assert_int_equal(p.floor[XFP_CLASS_LM_HEAD], 999000000);
 	assert_int_equal(p.floor[XFP_CLASS_OTHER], 990000000);
 	assert_int_equal(p.floor[XFP_CLASS_ROUTED_EXPERT], 980000000);
 	assert_int_equal(p.outlier_sigma, XFP_SIGMA_AUTO);
@@ -203,7 +211,7 @@ static void names(void **state)
 
 static void formats(void **state)
 {
-	static const char *const good[] = { "auto", "keep", "fp8", "4", "3,4", "2,3,4,5,6" };
+	static const char *const good[] = { "auto", "keep", "fp8", "4", "3,4", "2,3,4,5,6", "4,8" };
 	static const char *const bad[] = { "", "kept", "7", "4,", "fp4", "4 ", "AUTO" };
 	struct xfp_parameters p = xfp_parameters_default();
 	struct xfp_format format;
@@ -219,6 +227,8 @@ static void formats(void **state)
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		if (xfp_format_parse(bad[i], &format))
 			fail_msg("%s is taken", bad[i]);
+	assert_true(xfp_format_parse("8", &format));
+	assert_string_equal(xfp_format_text(format, buf), "fp8");
 	/* The head's form is --lm-head's, one way or the other. */
 	xfp_parameters_set_format(&p, XFP_CLASS_LM_HEAD, (struct xfp_format){ XFP_FORM_BITS, 0x20 });
 	assert_int_equal(p.lm_head, XFP_LM_HEAD_QUANT);
@@ -298,6 +308,7 @@ static void same(const struct xfp_parameters *a, const struct xfp_parameters *b)
 	assert_int_equal(a->lloyd_iterations, b->lloyd_iterations);
 	assert_int_equal(a->start, b->start);
 	assert_int_equal(a->lm_head, b->lm_head);
+	assert_int_equal(a->keep_embeddings, b->keep_embeddings);
 	assert_int_equal(a->on_miss, b->on_miss);
 	assert_int_equal(a->on_nonfinite, b->on_nonfinite);
 	for (unsigned i = 0; i < XFP_CLASSES; i++) {
@@ -341,6 +352,8 @@ static void json(void **state)
 	assert_null(strstr(text, "formats"));
 	assert_null(strstr(text, "overrides"));
 	assert_null(strstr(text, "moe_sample"));
+	assert_non_null(strstr(text, "\"bits\": \"2,3,4,5,6,8\""));
+	assert_non_null(strstr(text, "\"embeddings\": \"units\""));
 	assert_non_null(strstr(text, "\"routed_expert\": \"0.98\""));
 	assert_non_null(strstr(text, "\"outlier_sigma\": \"auto\""));
 	assert_non_null(strstr(text, "\"outlier_cap\": \"0.0625\""));
@@ -363,7 +376,8 @@ static void json(void **state)
 		.balance = 1,
 		.lloyd_iterations = UINT32_MAX,
 		.start = XFP_START_MINMAX,
-		.lm_head = XFP_LM_HEAD_QUANT,
+		.lm_head = XFP_LM_HEAD_FP8,
+		.keep_embeddings = true,
 		.on_miss = XFP_MISS_FAIL,
 		.on_nonfinite = XFP_NONFINITE_KEEP,
 	};
@@ -378,6 +392,7 @@ static void json(void **state)
 	add_override(&p, "\xc3\xbc=auto");
 	text = xfp_parameters_to_json(&p);
 	assert_non_null(strstr(text, "\"formats\""));
+	assert_null(strstr(text, "\"embeddings\""));
 	if (xfp_parameters_from_json(text, "here", &q, &err))
 		fail_msg("%s", err.text);
 	same(&p, &q);
@@ -422,6 +437,8 @@ static void bad_json(void **state)
 		{ "\"lloyd_iterations\": 20", "\"lloyd_iterations\": -1", "\"lloyd_iterations\"" },
 		{ "\"lloyd_iterations\": 20", "\"lloyd_iterations\": 4294967296", "\"lloyd_iterations\"" },
 		{ "\"lloyd_iterations\": 20", "\"lloyd_iterations\": 2.5", "\"lloyd_iterations\"" },
+		{ "\"units\"", "\"kept\"", "\"embeddings\" has an impossible" },
+		{ "\"units\"", "true", "\"embeddings\" is not text" },
 		{ "\"on_miss\": \"keep\"", "\"on_miss\": \"keep\", \"bits\": \"2\"", "here" },
 		{ "\"on_miss\": \"keep\"", "\"on_miss\": \"keep\", \"more\": {}", "\"more\" is unknown" },
 		{ "\"bits\"", "\"formats\": [], \"bits\"", "\"formats\" is not an object" },
@@ -440,6 +457,7 @@ static void bad_json(void **state)
 
 	(void)state;
 	p.modes = 1u << XFP_MODE_V2;
+	p.bits = xfp_bits_usual(p.modes);
 	p.outlier_sigma = XFP_SIGMA_USUAL;
 	good = xfp_parameters_to_json(&p);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

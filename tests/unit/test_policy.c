@@ -85,16 +85,16 @@ static void precedence(void **state)
 
 	(void)state;
 	assert_int_equal(policy.format.form, XFP_FORM_AUTO);
-	assert_int_equal(policy.format.bits, 0x7c);
+	assert_int_equal(policy.format.bits, 0x17c);
 	assert_int_equal(policy.floor, 990000000);
 	assert_int_equal(policy.format_by, XFP_BY_DEFAULT);
-	assert_null(xfp_policy_format_by(&p, &policy, XFP_CLASS_ATTENTION));
+	assert_null(xfp_policy_format_by(&p, &policy));
 
 	format(&p, XFP_CLASS_ATTENTION, "3,4");
 	policy = xfp_policy_of(&p, Q, "q", XFP_CLASS_ATTENTION);
 	assert_int_equal(policy.format.bits, 0x18);
 	assert_false(policy.fixed);
-	assert_non_null(by = xfp_policy_format_by(&p, &policy, XFP_CLASS_ATTENTION));
+	assert_non_null(by = xfp_policy_format_by(&p, &policy));
 	assert_string_equal(by, "--format attention=3,4");
 	free(by);
 
@@ -105,7 +105,7 @@ static void precedence(void **state)
 	assert_true(policy.fixed);
 	assert_int_equal(policy.format.bits, 0x20);
 	assert_int_equal(policy.floor, 500000000);
-	assert_non_null(by = xfp_policy_format_by(&p, &policy, XFP_CLASS_ATTENTION));
+	assert_non_null(by = xfp_policy_format_by(&p, &policy));
 	assert_string_equal(by, "--override 'role:q=5'");
 	free(by);
 	assert_non_null(by = xfp_policy_floor_by(&p, &policy));
@@ -115,7 +115,7 @@ static void precedence(void **state)
 	override(&p, "*=auto");
 	policy = xfp_policy_of(&p, Q, "q", XFP_CLASS_ATTENTION);
 	assert_int_equal(policy.format.form, XFP_FORM_AUTO);
-	assert_int_equal(policy.format.bits, 0x7c);
+	assert_int_equal(policy.format.bits, 0x17c);
 	assert_int_equal(policy.floor, 500000000);
 
 	override(&p, "*=fp8");
@@ -135,12 +135,13 @@ static void the_head(void **state)
 	struct xfp_policy policy = xfp_policy_of(&p, "lm_head.weight", "lm_head", XFP_CLASS_LM_HEAD);
 
 	(void)state;
+	assert_int_equal(xfp_policy_plan(&policy), XFP_PLAN_FIT);
+	assert_int_equal(policy.floor, 999000000);
+	p.lm_head = XFP_LM_HEAD_FP8;
+	policy = xfp_policy_of(&p, "lm_head.weight", "lm_head", XFP_CLASS_LM_HEAD);
 	assert_int_equal(xfp_policy_plan(&policy), XFP_PLAN_FP8);
 	assert_int_equal(policy.floor, 0);
-	p.lm_head = XFP_LM_HEAD_QUANT;
-	policy = xfp_policy_of(&p, "lm_head.weight", "lm_head", XFP_CLASS_LM_HEAD);
-	assert_int_equal(xfp_policy_plan(&policy), XFP_PLAN_FIT);
-	assert_int_equal(policy.floor, 990000000);
+	assert_null(xfp_policy_format_by(&p, &policy));
 	format(&p, XFP_CLASS_LM_HEAD, "5");
 	policy = xfp_policy_of(&p, "lm_head.weight", "lm_head", XFP_CLASS_LM_HEAD);
 	assert_true(policy.fixed);
@@ -153,6 +154,84 @@ static void the_head(void **state)
 	xfp_parameters_free(&p);
 }
 
+/* An embedding that is the head as well: the stricter floor, the format of whichever asks for more; patterns match
+ * either. */
+static void tied(void **state)
+{
+	static const struct {
+		const char *embedding, *head, *override; /* formats of the classes; NULL: none */
+		const char *format, *by;
+	} cases[] = {
+		{ "auto", "auto", NULL, "auto", NULL },
+		{ "auto", "fp8", NULL, "fp8", "--lm-head fp8" },
+		{ "auto", "keep", NULL, "keep", "--lm-head keep" },
+		{ "keep", "fp8", NULL, "keep", "--format embedding=keep" },
+		{ "fp8", "keep", NULL, "keep", "--lm-head keep" },
+		{ "fp8", "auto", NULL, "fp8", "--format embedding=fp8" },
+		{ "fp8", "4", NULL, "fp8", "--format embedding=fp8" },
+		{ "auto", "4", NULL, "4", "--format lm_head=4" },
+		{ "4", "auto", NULL, "4", "--format embedding=4" },
+		{ "4", "3,5", NULL, "3,5", "--format lm_head=3,5" },
+		{ "auto", "auto", "lm_head.weight=5", "5", "--override 'lm_head.weight=5'" },
+		{ "auto", "auto", "class:lm_head=fp8", "fp8", "--override 'class:lm_head=fp8'" },
+		{ "auto", "auto", "role:lm_head=5", "5", "--override 'role:lm_head=5'" },
+		{ "auto", "auto", "role:tied=5", "5", "--override 'role:tied=5'" },
+		{ "auto", "auto", "role:embedding=5", "5", "--override 'role:embedding=5'" },
+		{ "auto", "auto", "*embed*=keep", "keep", "--override '*embed*=keep'" },
+		{ "auto", "keep", "*=5", "5", "--override '*=5'" },
+		{ "auto", "auto", "role:q=5", "auto", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct xfp_parameters p = xfp_parameters_default();
+		struct xfp_policy policy;
+		struct xfp_format stored;
+		char *by, text[24];
+
+		format(&p, XFP_CLASS_EMBEDDING, cases[i].embedding);
+		format(&p, XFP_CLASS_LM_HEAD, cases[i].head);
+		if (cases[i].override)
+			override(&p, cases[i].override);
+		policy = xfp_policy_of(&p, EMBEDDING, XFP_ROLE_TIED, XFP_CLASS_EMBEDDING);
+		stored = policy.format;
+		by = xfp_policy_format_by(&p, &policy);
+		if (strcmp(xfp_format_text(stored, text), cases[i].format) || !by != !cases[i].by ||
+		    (by && strcmp(by, cases[i].by)))
+			fail_msg("case %zu: %s by %s", i, xfp_format_text(stored, text), by ? by : "-");
+		assert_int_equal(policy.floor, xfp_policy_plan(&policy) == XFP_PLAN_FIT ? 999000000 : 0);
+		free(by);
+		xfp_parameters_free(&p);
+	}
+}
+
+static void tied_floors(void **state)
+{
+	struct xfp_parameters p = xfp_parameters_default();
+	struct xfp_policy policy;
+	char *by;
+
+	(void)state;
+	p.floor[XFP_CLASS_EMBEDDING] = 900000000;
+	policy = xfp_policy_of(&p, EMBEDDING, XFP_ROLE_TIED, XFP_CLASS_EMBEDDING);
+	assert_int_equal(policy.floor, 999000000);
+	p.floor[XFP_CLASS_LM_HEAD] = 800000000;
+	policy = xfp_policy_of(&p, EMBEDDING, XFP_ROLE_TIED, XFP_CLASS_EMBEDDING);
+	assert_int_equal(policy.floor, 900000000);
+	override(&p, "lm_head*=floor:0.95");
+	format(&p, XFP_CLASS_EMBEDDING, "4");
+	policy = xfp_policy_of(&p, EMBEDDING, XFP_ROLE_TIED, XFP_CLASS_EMBEDDING);
+	assert_int_equal(policy.floor, 950000000);
+	assert_true(policy.fixed);
+	by = xfp_policy_floor_by(&p, &policy);
+	assert_string_equal(by, "--override 'lm_head*=floor:0.95'");
+	free(by);
+	/* Neither of the two alone is touched by what is said of the other. */
+	policy = xfp_policy_of(&p, EMBEDDING, "embedding", XFP_CLASS_EMBEDDING);
+	assert_int_equal(policy.floor, 900000000);
+	xfp_parameters_free(&p);
+}
+
 /* One fit serves every policy: what is measured changes only where a format wants what --bits leaves out. */
 static void measured(void **state)
 {
@@ -160,11 +239,28 @@ static void measured(void **state)
 		const char *bits, *format;
 		const char *base, *extended;
 	} cases[] = {
-		{ "2-6", "auto", "2,3,4", "5,6" }, { "2-6", "4", "2,3,4", "" }, { "2-6", "3,4", "2,3,4", "" },
-		{ "2-6", "3,5", "2,3,4", "5,6" },  { "2-6", "6", "5,6", "" },   { "2-6", "5,6", "5,6", "" },
-		{ "2-4", "auto", "2,3,4", "" },    { "2-4", "5", "5", "" },     { "2-4", "4,5", "2,3,4", "5" },
-		{ "3", "auto", "3", "" },          { "3", "4", "3,4", "" },     { "5,6", "auto", "5,6", "" },
-		{ "5,6", "6", "5,6", "" },         { "5,6", "4", "4", "" },     { "2,5", "3,5", "2,3", "5" },
+		{ "2-6", "auto", "2,3,4", "5,6" },
+		{ "2-6", "4", "2,3,4", "" },
+		{ "2-6", "3,4", "2,3,4", "" },
+		{ "2-6", "3,5", "2,3,4", "5,6" },
+		{ "2-6", "6", "5,6", "" },
+		{ "2-6", "5,6", "5,6", "" },
+		{ "2-4", "auto", "2,3,4", "" },
+		{ "2-4", "5", "5", "" },
+		{ "2-4", "4,5", "2,3,4", "5" },
+		{ "3", "auto", "3", "" },
+		{ "3", "4", "3,4", "" },
+		{ "5,6", "auto", "5,6", "" },
+		{ "5,6", "6", "5,6", "" },
+		{ "5,6", "4", "4", "" },
+		{ "2,5", "3,5", "2,3", "5" },
+		/* fp8, where it is allowed */
+		{ "2-6,8", "auto", "2,3,4,8", "5,6" },
+		{ "2-6,8", "4", "2,3,4", "" },
+		{ "2-6,8", "4,8", "2,3,4,8", "" },
+		{ "2-6", "5,8", "5,6,8", "" },
+		{ "5,8", "auto", "5,8", "" },
+		{ "8", "auto", "8", "" },
 	};
 
 	(void)state;
@@ -187,17 +283,21 @@ static void measured(void **state)
 /* A glob leaves alone what the rules keep; a class and a full name do not. */
 static void taken(void **state)
 {
+	enum { KEPT = 2 };
 	static const struct {
 		const char *override; /* NULL: none */
 		enum xfp_class class_;
 		const char *format; /* of the class */
 		const char *name;
-		bool takes;
+		int takes; /* KEPT: with keep_embeddings only */
 	} cases[] = {
 		{ NULL, XFP_CLASS_EMBEDDING, "auto", EMBEDDING, false },
-		{ NULL, XFP_CLASS_EMBEDDING, "fp8", EMBEDDING, true },
-		{ NULL, XFP_CLASS_EMBEDDING, "3,4", EMBEDDING, true },
+		{ NULL, XFP_CLASS_EMBEDDING, "fp8", EMBEDDING, KEPT },
+		{ NULL, XFP_CLASS_EMBEDDING, "3,4", EMBEDDING, KEPT },
 		{ NULL, XFP_CLASS_EMBEDDING, "keep", EMBEDDING, false },
+		{ "class:embedding=4", XFP_CLASS_EMBEDDING, "auto", EMBEDDING, KEPT },
+		{ EMBEDDING "=4", XFP_CLASS_EMBEDDING, "auto", EMBEDDING, true },
+		{ "*=4", XFP_CLASS_EMBEDDING, "auto", EMBEDDING, false },
 		{ NULL, XFP_CLASS_ATTENTION, "fp8", "model.layers.0.sinks", false },
 		{ "*=4", XFP_CLASS_ROUTER, "auto", ROUTER, false },
 		{ "*layers.3*=4", XFP_CLASS_ROUTER, "auto", ROUTER, false },
@@ -220,7 +320,10 @@ static void taken(void **state)
 		format(&p, cases[i].class_, cases[i].format);
 		if (cases[i].override)
 			override(&p, cases[i].override);
-		if (xfp_policy_takes(&p, cases[i].name, cases[i].class_) != cases[i].takes)
+		if (xfp_policy_takes(&p, cases[i].name, cases[i].class_) != (cases[i].takes == true))
+			fail_msg("%s, class %s", cases[i].override ? cases[i].override : "-", cases[i].format);
+		p.keep_embeddings = true;
+		if (xfp_policy_takes(&p, cases[i].name, cases[i].class_) != (cases[i].takes != false))
 			fail_msg("%s, class %s", cases[i].override ? cases[i].override : "-", cases[i].format);
 		xfp_parameters_free(&p);
 	}
@@ -335,12 +438,11 @@ static void refused_overrides(void **state)
 		{ "class:vision=4", "the model has no tensor of this class" },
 		{ "model.layers.3.mlp.experts.0.gate_proj.weight=4", "name the stack, as in " GATE },
 		{ "*.experts.0.*=keep", "name the stack, as in " GATE },
-		{ "lm_head.weight=4", "is not stored by itself (tied to " EMBEDDING ")" },
+		{ "lm_head.weight=4", "is not stored by itself (tied to " EMBEDDING "); say it of what it is tied to" },
 		{ "model.norm.weight=4", "is no matrix of floating-point weights (F32, 1 dimension)" },
 		{ "positions=fp8", "is no matrix of floating-point weights (I64, 2 dimensions)" },
 		{ EMBEDDING "=floor:0.9", "needs no floor (embedding: kept by rule)" },
-		{ "*embed*=4", "such as " EMBEDDING "; to have such tensors stored otherwise give the full name, or "
-			       "--format embedding=" },
+		{ "*embed*=4", "such as " EMBEDDING "; to have such a tensor stored otherwise give its full name" },
 	};
 
 	(void)state;
@@ -358,8 +460,13 @@ static void refused_formats(void **state)
 
 	(void)state;
 	format(&p, XFP_CLASS_VISION, "fp8"); /* a class that is not there */
-	format(&p, XFP_CLASS_EMBEDDING, "fp8");
 	format(&p, XFP_CLASS_NORM, "keep");
+	check(&p, XFP_OK, "");
+	format(&p, XFP_CLASS_EMBEDDING, "fp8");
+	check(&p, XFP_USAGE,
+	      "--format embedding=fp8: the family's rules keep " EMBEDDING
+	      "; to have that stored so say --override '" EMBEDDING "=fp8'");
+	p.keep_embeddings = true;
 	check(&p, XFP_OK, "");
 	format(&p, XFP_CLASS_NORM, "fp8");
 	check(&p, XFP_USAGE,
@@ -373,6 +480,8 @@ int main(void)
 		cmocka_unit_test(patterns),
 		cmocka_unit_test(precedence),
 		cmocka_unit_test(the_head),
+		cmocka_unit_test(tied),
+		cmocka_unit_test(tied_floors),
 		cmocka_unit_test(measured),
 		cmocka_unit_test(taken),
 		cmocka_unit_test(sampled_experts),

@@ -122,15 +122,58 @@ static void idle_floors(void **state)
 	(void)state;
 	begin(&s);
 	give(&s, "floor", "lm_head=0.9");
+	give(&s, "lm-head", "fp8");
 	assert_int_equal(xfp_settings_finish(&s, &err), XFP_USAGE);
 	begin(&s);
 	give(&s, "floor", "lm_head=0.9");
-	give(&s, "lm-head", "quant");
 	finish(&s);
 	give(&s, "format", "embedding=fp8");
 	give(&s, "floor", "embedding=0.9");
 	assert_int_equal(xfp_settings_finish(&s, &err), XFP_USAGE);
 	assert_non_null(strstr(err.text, "--floor embedding and --format embedding=fp8 contradict"));
+}
+
+/* The floors of embeddings and heads are stricter than others', and what is said of all classes only raises them. */
+static void stricter_floors(void **state)
+{
+	struct xfp_settings s;
+
+	(void)state;
+	begin(&s);
+	give(&s, "min-cos-strict", "0.95");
+	finish(&s);
+	assert_int_equal(s.parameters.floor[XFP_CLASS_ATTENTION], 950000000);
+	assert_int_equal(s.parameters.floor[XFP_CLASS_EMBEDDING], 999000000);
+	assert_int_equal(s.parameters.floor[XFP_CLASS_LM_HEAD], 999000000);
+	give(&s, "min-cos-strict", "0.9995");
+	give(&s, "floor", "lm_head=0.9");
+	finish(&s);
+	assert_int_equal(s.parameters.floor[XFP_CLASS_EMBEDDING], 999500000);
+	assert_int_equal(s.parameters.floor[XFP_CLASS_LM_HEAD], 900000000);
+}
+
+/* What modes have where no bits are asked for: fp8 is one candidate of auto. */
+static void usual_bits(void **state)
+{
+	static const struct {
+		const char *mode, *bits;
+		uint32_t want;
+	} cases[] = {
+		{ "auto", NULL, 0x17c }, { "v2c", NULL, 0x7c },  { "auto", "2-6", 0x7c },
+		{ "v2", "4,8", 0x110 },  { "auto", "8", 0x100 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct xfp_settings s;
+
+		begin(&s);
+		give(&s, "mode", cases[i].mode);
+		if (cases[i].bits)
+			give(&s, "bits", cases[i].bits);
+		finish(&s);
+		assert_int_equal(s.parameters.bits, cases[i].want);
+	}
 }
 
 /* ---- profiles ---------------------------------------------------------------------------------- */
@@ -174,7 +217,7 @@ static void bad_profiles(void **state)
 		{ "--bits = 4\n", "x.profile:1: no setting '--bits'" },
 		{ "# x\nformat = attention=9\n", "x.profile:2: format 'attention=9': expected keep" },
 		{ "override = x\n", "x.profile:1: override 'x': expected PATTERN=" },
-		{ "floor = lm_head=0.9\n", "x.profile: --floor lm_head needs" },
+		{ "floor = lm_head=0.9\nlm-head = keep\n", "x.profile: --floor lm_head needs" },
 	};
 	struct xfp_settings s;
 	struct xfp_error err;
@@ -191,8 +234,9 @@ static void bad_profiles(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(layers),      cmocka_unit_test(lists),   cmocka_unit_test(wrong),
-		cmocka_unit_test(idle_floors), cmocka_unit_test(profile), cmocka_unit_test(bad_profiles),
+		cmocka_unit_test(layers),          cmocka_unit_test(lists),      cmocka_unit_test(wrong),
+		cmocka_unit_test(idle_floors),     cmocka_unit_test(profile),    cmocka_unit_test(bad_profiles),
+		cmocka_unit_test(stricter_floors), cmocka_unit_test(usual_bits),
 	};
 
 	return cmocka_run_group_tests_name("settings", tests, NULL, NULL);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fit_fp8.c - rows as 8-bit floats with a scale each: nothing is fitted, only measured what xfp-pack would store.
+ *
+ * It is the last candidate of a fit, and sees the weights as they are, not balanced, outliers among them.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernels/common/decode.h"
+#include "kernels/encode/assign.h"
+#include "kernels/encode/cosine.h"
+#include "stages/quantize/fit_rows.h"
+
+struct fp8_fit {
+	struct fp8_buffers *buffers; /* one a thread */
+	int threads;
+};
+
+/* One thread's, for a row. */
+struct fp8_buffers {
+	float *w, *decoded;
+	uint8_t *code;
+};
+
+static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, const struct xfp_rows *rows,
+		    const struct xfp_marks *marks, uint64_t r)
+{
+	const struct fp8_buffers *buffers = &((const struct fp8_fit *)own)->buffers[thread];
+	const struct xfp_measure *measure = &fitting->measure;
+	struct xfp_row_error *result = &measure->row[measure->fitted][measure->held + r];
+	float scale;
+
+	(void)marks;
+	xfp_rows_load(rows, r, buffers->w);
+	scale = xfp_encode_fp8(buffers->w, rows->cols, buffers->code);
+	xfp_decode_fp8(buffers->code, scale, rows->cols, buffers->decoded);
+	*result = xfp_row_compare(buffers->w, buffers->decoded, rows->cols);
+	/* Weights so small that their scale would be none: such a unit is not to be stored so. */
+	if (scale == 0 && result->error > 0)
+		result->error = INFINITY;
+}
+
+static enum xfp_status begin(struct xfp_fitting *fitting, struct xfp_artifact *artifact, void **own,
+			     struct xfp_error *err)
+{
+	struct fp8_fit *fit = *own = calloc(1, sizeof *fit);
+	uint64_t cols = fitting->known.cols;
+	bool good;
+
+	(void)artifact;
+	if (!fit)
+		return xfp_no_memory(err);
+	fit->threads = fitting->threads;
+	good = (fit->buffers = calloc((size_t)fit->threads, sizeof *fit->buffers)) != NULL;
+	for (int i = 0; good && i < fit->threads; i++) {
+		struct fp8_buffers *buffers = &fit->buffers[i];
+
+		buffers->w = xfp_row_new(cols);
+		buffers->decoded = xfp_row_new(cols);
+		buffers->code = malloc(cols);
+		good = buffers->w && buffers->decoded && buffers->code;
+	}
+	return good ? XFP_OK : xfp_no_memory(err);
+}
+
+static void end(void *own)
+{
+	struct fp8_fit *fit = own;
+
+	if (!fit)
+		return;
+	for (int i = 0; fit->buffers && i < fit->threads; i++) {
+		free(fit->buffers[i].w);
+		free(fit->buffers[i].decoded);
+		free(fit->buffers[i].code);
+	}
+	free(fit->buffers);
+	free(fit);
+}
+
+const struct xfp_fit_methods xfp_fit_fp8 = { begin, fit_row, end };
