@@ -156,19 +156,42 @@ enum xfp_status xfp_linear_open(const struct xfp_bundle *bundle, uint32_t unit, 
 	return open_slice(&linear, slice, out, err);
 }
 
+/* The unit whose one matrix the tensor is, just as it lies there. */
+static uint32_t whole_unit(const struct xfp_bundle *bundle, uint32_t of, const struct xfp_tensor_info *tensor)
+{
+	uint32_t number =
+		tensor->data || tensor->rank != 2 ? XFP_NOT_FOUND : xfp_bundle_find_unit(bundle, tensor->name, NULL);
+	struct xfp_matrix_info matrix;
+	struct xfp_unit_info unit;
+
+	if (!xfp_bundle_unit(bundle, number, &unit) || unit.experts != 1 || !unit.weights ||
+	    !xfp_bundle_matrix(bundle, unit.first_matrix, &matrix))
+		return XFP_NOT_FOUND;
+	return matrix.tensor == of && matrix.base == 0 && matrix.rows == tensor->shape[0] &&
+			       matrix.cols == tensor->shape[1] && matrix.col_stride == 1 &&
+			       matrix.row_stride == matrix.cols
+		       ? number
+		       : XFP_NOT_FOUND;
+}
+
 enum xfp_status xfp_linear_open_tensor(const struct xfp_bundle *bundle, uint32_t number, const struct xfp_slice *slice,
 				       struct xfp_linear **out, struct xfp_error *err)
 {
 	struct xfp_linear linear = { .bundle = bundle, .role = "", .experts = 1 };
 	struct xfp_tensor_info tensor;
+	uint32_t unit;
 
 	*out = NULL;
-	if (!xfp_bundle_tensor(bundle, number, &tensor) ||
-	    (tensor.tied != XFP_NOT_FOUND && !xfp_bundle_tensor(bundle, tensor.tied, &tensor)))
+	if (!xfp_bundle_tensor(bundle, number, &tensor))
 		return no_such(bundle, "tensor", number, err);
+	if (tensor.tied != XFP_NOT_FOUND && !xfp_bundle_tensor(bundle, number = tensor.tied, &tensor))
+		return no_such(bundle, "tensor", number, err);
+	if ((unit = whole_unit(bundle, number, &tensor)) != XFP_NOT_FOUND)
+		return xfp_linear_open(bundle, unit, slice, out, err);
 	if (!tensor.data || tensor.rank != 2 || !tensor.elements || !xfp_dtype_is_weight(tensor.dtype))
 		return xfp_fail(err, XFP_USAGE,
-				"%s: %s is no matrix that was kept as a whole; see the units of that name",
+				"%s: %s is no matrix that was kept, or is a unit, as a whole; see the units of that "
+				"name",
 				bundle->path, xfp_printable(tensor.name).text);
 	linear.name = tensor.name;
 	linear.dtype = tensor.dtype;

@@ -16,6 +16,7 @@ runtime_libruntime_la_SOURCES += \
 	runtime/linear.h \
 	runtime/multiply.c \
 	runtime/query.c \
+	runtime/rows.c \
 	runtime/team.c \
 	runtime/team.h
 runtime_libruntime_la_CFLAGS = $(RUNTIME_CFLAGS) -pthread

@@ -215,8 +215,9 @@ enum xfp_status xfp_team_borrow(unsigned threads, xfp_team_run_fn *run, void *po
 				struct xfp_error *err);
 void xfp_team_end(struct xfp_team *team); /* NULL is fine */
 
-/* Something to multiply by: the matrix, or all experts, of a unit, or a kept tensor of two dimensions (of a tied one,
- * the tensor that it equals). It holds what is decoded once (codebooks that a unit shares, the balance) and points
+/* Something to multiply by, or to take rows of: the matrix, or all experts, of a unit; or a tensor of two dimensions
+ * that was kept or is a unit of its own (of a tied one, such as an output head that is the word embedding, the tensor
+ * that it equals). It holds what is decoded once (codebooks that a unit shares, the balance) and points
  * into the bundle, which must stay open. */
 struct xfp_linear;
 
@@ -229,7 +230,8 @@ struct xfp_slice {
 };
 
 /* `slice` NULL: all. XFP_USAGE when there is no such unit, tensor or slice, or the tensor has no weights of two
- * dimensions in one piece (see the units of that name); XFP_FAILED without memory. */
+ * dimensions, as one matrix (see the units of that name); XFP_FAILED without memory. So a word embedding, and an output
+ * head, is opened by its tensor, whatever became of it. */
 enum xfp_status xfp_linear_open(const struct xfp_bundle *bundle, uint32_t unit, const struct xfp_slice *slice,
 				struct xfp_linear **out, struct xfp_error *err);
 enum xfp_status xfp_linear_open_tensor(const struct xfp_bundle *bundle, uint32_t tensor, const struct xfp_slice *slice,
@@ -278,6 +280,14 @@ struct xfp_product {
 enum xfp_status xfp_multiply_experts(struct xfp_team *team, const struct xfp_linear *linear,
 				     const struct xfp_product *products, size_t count, const struct xfp_input *x,
 				     const struct xfp_output *y, struct xfp_error *err);
+
+/* Rows of W, which is what a token embedding is for: row ids[i] becomes y[i], for i below `count`, in any order and as
+ * often as it is named. Rows are the slice's, and those of a stack are counted through its experts. They are those of
+ * xfp_bundle_dequantize, and a row costs what its columns do; nothing is allocated, and any number of threads may call
+ * this at once. XFP_USAGE when there is no such row, or no room for so many; XFP_BAD_INPUT as of xfp_multiply. On
+ * failure y is undefined. */
+enum xfp_status xfp_rows(const struct xfp_linear *linear, const uint32_t *ids, size_t count, const struct xfp_output *y,
+			 struct xfp_error *err);
 
 /* Which instructions products are made of: "plain", and "avx2", "avx512", "vbmi" on x86 and "neon" on Arm, the best
  * that the processor has unless another is chosen. Choosing returns false where there is no such set or it cannot

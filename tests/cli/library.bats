@@ -63,7 +63,36 @@ assert np.abs(np.loadtxt("y") - w.sum(1)).max() <= 1e-3 * np.abs(w).sum(1).max()
 	status=0
 	./example model.xfp none 2>errors || status=$?
 	[ "$status" -eq 2 ]
-	grep -q 'model.xfp: has no unit' errors
+	grep -q 'model.xfp: has no tensor' errors
+}
+
+# shellcheck disable=SC2046,SC2086
+@test "the example looks rows up: of an embedding that is a unit, of the head that is tied to it, of what is kept" {
+	by_default
+	"$PYTHON" "$srcdir/tests/families.py" make llama-tied model
+	xfp convert model -o quantized.xfp -q
+	xfp convert model -o fp8.xfp -q --format embedding=fp8
+	xfp convert model -o kept.xfp -q --lm-head keep
+	$CC -Wall -Wextra -Werror $(sanitizers) $(pkg-config --cflags xfp) "$srcdir/tests/example.c" -o example \
+		$(pkg-config --libs xfp)
+	for bundle in quantized fp8 kept; do
+		xfp unpack $bundle.xfp -o $bundle
+		for row in 0 57 127; do
+			./example $bundle.xfp model.embed_tokens.weight $row >words
+			./example $bundle.xfp lm_head.weight $row >head
+			cmp words head
+			"$PYTHON" - "$srcdir" $bundle $row <<-'EOF'
+				import sys
+				import numpy as np
+				sys.path.insert(0, sys.argv[1] + "/tests/models")
+				from safetensors_io import Checkpoint
+				w = Checkpoint(sys.argv[2]).read("lm_head.weight")[int(sys.argv[3])]
+				assert np.abs(np.loadtxt("words") - w).max() <= np.abs(w).max() / 256 # which bf16 rounds to
+			EOF
+		done
+	done
+	run -2 ./example quantized.xfp lm_head.weight 128
+	[[ $output == *"model.embed_tokens.weight: row 128, of 128"* ]]
 }
 
 @test "products of every unit agree with numpy's, in every mode and with every set of instructions" {

@@ -272,6 +272,24 @@ static void try_slice(struct trial *t, uint64_t all_cols)
 	free(x);
 }
 
+/* A row by its number is that which the matrix decodes to, wherever that can be decoded. */
+static void try_row(struct trial *t, uint64_t cols)
+{
+	uint32_t id = (uint32_t)(fuzz_random(&t->random) % (t->experts * t->slice.rows));
+	float *row = malloc(t->slice.cols * sizeof *row), *whole = malloc(cols * sizeof *whole);
+	struct xfp_output out = { row, XFP_FLOAT32, 1, t->slice.cols };
+	enum xfp_status status;
+
+	MUST(row && whole);
+	status = xfp_rows(t->linear, &id, 1, &out, NULL);
+	MUST(!status || status == XFP_BAD_INPUT);
+	if (!t->tensor && !xfp_bundle_dequantize(t->bundle, t->first_matrix + (uint32_t)(id / t->slice.rows),
+						 t->slice.first_row + id % t->slice.rows, 1, XFP_FLOAT32, whole, NULL))
+		MUST(!status && !memcmp(row, whole + t->slice.first_col, t->slice.cols * sizeof *row));
+	free(row);
+	free(whole);
+}
+
 /* All of it, or some rows and columns. */
 static void try_all(struct trial *t, uint64_t rows, uint64_t cols, uint32_t number)
 {
@@ -290,6 +308,7 @@ static void try_all(struct trial *t, uint64_t rows, uint64_t cols, uint32_t numb
 	status = t->tensor ? xfp_linear_open_tensor(t->bundle, number, slice, &t->linear, &err)
 			   : xfp_linear_open(t->bundle, number, slice, &t->linear, &err);
 	MUST(!status);
+	try_row(t, cols);
 	if (t->slice.rows <= (fuzz_random(&t->random) % 64 ? SMALL : LARGE) / (t->slice.cols + 1))
 		try_slice(t, cols);
 	xfp_linear_close(t->linear);
@@ -327,6 +346,11 @@ void fuzz_multiply_tensor(const struct xfp_bundle *bundle, uint32_t number, cons
 	MUST(xfp_bundle_tensor(bundle, number, &tensor));
 	if (tensor.tied != XFP_NOT_FOUND)
 		MUST(xfp_bundle_tensor(bundle, tensor.tied, &tensor));
+	/* One that is a unit is that unit's turn; whether it is one is the library's to say. */
+	if (!tensor.data && !xfp_linear_open_tensor(bundle, number, NULL, &t.linear, NULL)) {
+		xfp_linear_close(t.linear);
+		return;
+	}
 	t.tensor = &tensor;
 	if (tensor.data && tensor.elements && tensor.rank == 2 && tensor.dtype <= XFP_BFLOAT16)
 		try_all(&t, tensor.shape[0], tensor.shape[1], number);
