@@ -65,6 +65,8 @@ stages_libstages_a_SOURCES = \
 	stages/quantize/scan.h \
 	stages/quantize/select.c \
 	stages/quantize/select.h \
+	stages/quantize/solve.c \
+	stages/quantize/solve.h \
 	stages/quantize/survey.c \
 	stages/quantize/survey.h \
 	stages/quantize/threads.h \

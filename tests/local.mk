@@ -172,6 +172,7 @@ unit_tests = \
 	tests/unit/test_settings \
 	tests/unit/test_sha256 \
 	tests/unit/test_sharded \
+	tests/unit/test_solve \
 	tests/unit/test_sources \
 	tests/unit/test_stages \
 	tests/unit/test_store \
