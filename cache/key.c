@@ -32,7 +32,8 @@ const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS] = {
 
 bool xfp_algorithm_decides(const struct xfp_algorithm *algorithm, const struct xfp_parameters *parameters)
 {
-	return strcmp(algorithm->name, XFP_SURVEY_KIND) || parameters->outlier_sigma == XFP_SIGMA_AUTO;
+	return strcmp(algorithm->name, XFP_SURVEY_KIND) ||
+	       (parameters->outlier_sigma == XFP_SIGMA_AUTO && !parameters->assigned_count);
 }
 
 static void hash(const void *data, size_t size, char hex[33])
@@ -148,6 +149,9 @@ enum xfp_status xfp_key_survey(const struct xfp_key_source *source, const struct
 	char set[24];
 
 	add_source(text_begin(&text, XFP_SURVEY_KIND, XFP_ALGORITHM_SURVEY, XFP_SURVEY_VERSION), source);
+	/* Where it is to say which threshold it tries them all. */
+	if (p->outlier_sigma != XFP_SIGMA_AUTO)
+		add(&text, "sigma_milli %" PRIu32 "\n", p->outlier_sigma);
 	add(&text, "cap_nano %" PRIu32 "\nbalance_nano %" PRIu32 "\n", p->outlier_cap, p->balance);
 	add_modes(&text, p->modes);
 	add(&text, "bits %s\n", xfp_bits_format(p->bits, set));
@@ -210,7 +214,7 @@ enum xfp_status xfp_key_choice(const struct xfp_fit_set fits[XFP_FIT_KINDS], con
 	static const char *const names[XFP_FIT_KINDS] = { "fit", "library", "extended", "extended-library" };
 	struct xfp_text text;
 	uint8_t seal[16];
-	char buf[24], hex[33];
+	char buf[24], hex[33], form[XFP_ASSIGNMENT_TEXT];
 
 	text_begin(&text, XFP_CHOICE_KIND, XFP_ALGORITHM_CHOICE, XFP_CHOICE_VERSION);
 	for (int i = 0; i < XFP_FIT_KINDS; i++) {
@@ -224,13 +228,15 @@ enum xfp_status xfp_key_choice(const struct xfp_fit_set fits[XFP_FIT_KINDS], con
 		add(&text, "survey %s\n", survey);
 	add(&text, "floor_nano %" PRIu32 "\nmode %s\nbits %s\n", policy->floor, xfp_modes_name(parameters->modes),
 	    xfp_bits_format(policy->format.bits, buf));
-	if (policy->fixed)
+	if (policy->assigned)
+		add(&text, "assigned %s\n", xfp_assignment_text(policy->assigned, form));
+	else if (policy->fixed)
 		add(&text, "fixed 1\n");
 	else
 		add(&text, "on_miss %s\n", xfp_on_miss_name(parameters->on_miss));
 	add(&text, "on_nonfinite %s\ndtype %s\n", xfp_on_nonfinite_name(parameters->on_nonfinite),
 	    xfp_dtype_name(dtype));
-	if (!policy->fixed && xfp_sample_experts(&parameters->moe_sample, experts))
+	if (!policy->fixed && !policy->assigned && xfp_sample_experts(&parameters->moe_sample, experts))
 		add(&text, "sample %s\n", xfp_moe_sample_text(parameters->moe_sample, buf));
 	return text_end(&text, key, err);
 }

@@ -9,7 +9,7 @@
  *
  *   digest of a matrix  XXH3-128 of its rows in the source dtype, row-major, as readers normalise them:
  *                       re-sharding, fusing, transposing or renaming changes none
- *   survey              dtype, shape, digest of every matrix; cap, balance; modes, bits; start and iterations, or
+ *   survey              dtype, shape, digest of every matrix; sigma, where it is given; cap, balance; modes, bits; start and iterations, or
  *                       "fit optimal"; group, library and libfit as of a fit of libraries
  *   outliers            dtype, shape, digest of every matrix; sigma, cap, balance
  *   fit                 of codebooks: key of the outliers; bits; start and iterations, or "fit optimal"
@@ -20,7 +20,8 @@
  *                       that were read from it (cache/seal.h), so that a choice among wrong ones is not found under
  *                       the key of a right one; key of the survey, if there was one;
  *                       floor, mode, the bits that may be chosen, on-miss (where the bits are not fixed; "fixed 1"
- *                       where they are), on-nonfinite; dtype; the sample, where it is not the whole stack
+ *                       where they are; "assigned" with what a goal was solved to, where one decides), on-nonfinite;
+ *                       dtype; the sample, where it is not the whole stack
  *   packed              the chosen candidate (mode, k, sigma and, with a library, its group size) and the key of the
  *                       fit that measured it; for KEEP and FP8, chosen or asked for, dtype, shape and digest of every
  *                       matrix (FP8: and on-nonfinite)

@@ -84,6 +84,8 @@ commands_convert_libconvert_a_SOURCES = \
 	commands/convert/finish.h \
 	commands/convert/given.c \
 	commands/convert/given.h \
+	commands/convert/goal.c \
+	commands/convert/goal.h \
 	commands/convert/ingest.c \
 	commands/convert/ingest.h \
 	commands/convert/kept.c \
@@ -110,6 +112,8 @@ commands_convert_libconvert_a_SOURCES = \
 	commands/convert/run_make.h \
 	commands/convert/sources.c \
 	commands/convert/sources.h \
+	commands/convert/shares.c \
+	commands/convert/shares.h \
 	commands/convert/stray_names.c \
 	commands/convert/stray_names.h \
 	commands/convert/unchanged.c \
@@ -120,6 +124,8 @@ commands_estimate_libestimate_a_SOURCES = \
 	commands/estimate/estimate.h \
 	commands/estimate/footprint.c \
 	commands/estimate/footprint.h \
+	commands/estimate/gpu.c \
+	commands/estimate/gpu.h \
 	commands/estimate/groups.c \
 	commands/estimate/groups.h
 commands_plan_libplan_a_SOURCES = \

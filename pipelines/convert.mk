@@ -10,7 +10,7 @@ MAKEFLAGS += --no-builtin-rules
 # The like of these in the user's own environment, without XFP_, is none of our business.
 XFP_SETTINGS = MODEL OUT CACHE WORK PROFILE LIKE MODE MIN_COS_STRICT MIN_COS_LAZY FLOOR FORMAT OVERRIDE BITS \
 	OUTLIER_SIGMA OUTLIER_CAP BALANCE LLOYD_ITERS GROUP_SIZE LIBRARY_SIZE LIBFIT FIT START LM_HEAD ON_MISS \
-	ON_NONFINITE MOE_SAMPLE FAMILY
+	ON_NONFINITE MOE_SAMPLE FAMILY TARGET_SIZE TARGET_BPW ENVELOPE RESERVE WEIGHT
 $(foreach name,$(XFP_SETTINGS),$(if $(filter file command override,$(origin $(name))),\
 	$(eval export XFP_$(name) = $$($(name)))))
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # graph.mk - one target a unit. It runs inside a work folder, after `xfp prepare` wrote todo.mk there:
-# FIT_UNITS and PACK_UNITS, the units that are not finished. Each goes through the whole of its chain at
+# FIT_UNITS, PACK_UNITS and SURVEY_UNITS, the units that are not finished. Each goes through the whole of its chain at
 # once, so that under -j N there are N units in flight and a stage finds what the one before it read and
 # wrote in the page cache.
 #
@@ -15,9 +15,14 @@ include todo.mk
 
 fit_targets = $(FIT_UNITS:%=%-packed)
 pack_targets = $(PACK_UNITS:%=%-packed)
+survey_targets = $(SURVEY_UNITS:%=%-survey)
 
 .PHONY: units
-units: $(fit_targets) $(pack_targets)
+units: $(survey_targets) $(fit_targets) $(pack_targets)
+
+# Where a goal decides all units are surveyed first; xfp prepare then lists what follows from that.
+$(survey_targets): %-survey:
+	xfp-survey $*
 
 $(fit_targets): %-packed:
 	+$(MAKE) --no-print-directory -f "$$XFP_PIPELINES/unit.mk" UNIT=$*

@@ -38,4 +38,21 @@ struct xfp_bundle_input {
 enum xfp_status xfp_bundle_write(const char *path, const struct xfp_bundle_input *input, char sha256_hex[65],
 				 struct xfp_error *err);
 
+/* How large the bundle of a ledger would be, and what of it is what: told from sizes, before anything is made. */
+struct xfp_bundle_sizes {
+	const struct xfp_ledger *ledger;
+	const uint64_t (*parts)[XFP_PARTS]; /* [units] */
+	uint64_t json_bytes, reason_bytes;  /* of xfp.json, of all reasons without their NULs */
+};
+struct xfp_bundle_makeup {
+	uint64_t file;    /* the whole of it, exactly */
+	uint64_t units;   /* their parts */
+	uint64_t kept;    /* tensors that are members of their own */
+	uint64_t carried; /* the small files: tokenizer, config ... */
+	uint64_t index;   /* xfp.idx and xfp.json; the headers of members and what pads them are the rest */
+};
+/* The file system is asked for the sizes of the small files. */
+enum xfp_status xfp_bundle_measure(const struct xfp_bundle_sizes *sizes, struct xfp_bundle_makeup *makeup,
+				   struct xfp_error *err);
+
 #endif

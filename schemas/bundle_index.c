@@ -258,35 +258,44 @@ static void put_tensors(struct xfp_bundle_plan *plan, const struct xfp_ledger *l
 	}
 }
 
+/* Of a small file. */
+static enum xfp_status file_size(const struct xfp_ledger *ledger, uint32_t f, uint64_t *size, struct xfp_error *err)
+{
+	char *path = xfp_path(ledger->model, ledger->extras[f]);
+	enum xfp_status status = XFP_OK;
+	struct stat st;
+
+	if (!path)
+		return xfp_no_memory(err);
+	if (stat(path, &st))
+		status = xfp_fail_errno(err, errno, "%s", path);
+	else if (!S_ISREG(st.st_mode))
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: not a file", path);
+	else
+		*size = (uint64_t)st.st_size;
+	free(path);
+	return status;
+}
+
 static enum xfp_status put_files(struct xfp_bundle_plan *plan, const struct xfp_ledger *ledger, uint32_t *strings,
 				 struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
 	for (uint32_t f = 0; !status && f < ledger->extra_count; f++) {
-		char *path = xfp_path(ledger->model, ledger->extras[f]);
-		struct stat st;
-
-		if (!path)
-			return xfp_no_memory(err);
-		if (stat(path, &st))
-			status = xfp_fail_errno(err, errno, "%s", path);
-		else if (!S_ISREG(st.st_mode))
-			status = xfp_fail(err, XFP_BAD_INPUT, "%s: not a file", path);
-		free(path);
-		if (status)
-			return status;
-		plan->files[f].name = put_string(plan, strings, ledger->extras[f]);
-		plan->files[f].size = (uint64_t)st.st_size;
+		status = file_size(ledger, f, &plan->files[f].size, err);
+		if (!status)
+			plan->files[f].name = put_string(plan, strings, ledger->extras[f]);
 	}
-	return XFP_OK;
+	return status;
 }
 
 /* ---- places ------------------------------------------------------------------------------------ */
 
 /* Offsets of all members. A data member's padding depends on the header after it, and the size of a
- * header on its member's padded size, hence backwards first; xfp.sum has a header of one block. */
-static void place_members(struct xfp_bundle_plan *plan, uint64_t json_bytes, uint32_t files)
+ * header on its member's padded size, hence backwards first; xfp.sum has a header of one block. Returns where that
+ * header begins. */
+static uint64_t place_members(struct xfp_bundle_plan *plan, uint64_t json_bytes, uint32_t files)
 {
 	uint64_t next_header = XFP_TAR_BLOCK, files_bytes = 0, end;
 
@@ -309,6 +318,7 @@ static void place_members(struct xfp_bundle_plan *plan, uint64_t json_bytes, uin
 		plan->parts[i].offset = end + xfp_tar_header_bytes(plan->padded[i]);
 		end = plan->parts[i].offset + plan->padded[i];
 	}
+	return end;
 }
 
 enum xfp_status xfp_bundle_plan(const struct xfp_bundle_input *input, struct xfp_bundle_plan *plan,
@@ -345,5 +355,77 @@ enum xfp_status xfp_bundle_plan(const struct xfp_bundle_input *input, struct xfp
 	place_members(plan, strlen(input->json), ledger->extra_count);
 done:
 	free(raw);
+	return status;
+}
+
+/* ---- its size ---------------------------------------------------------------------------------- */
+
+/* Names and reasons, with their NULs. */
+static uint64_t string_bytes(const struct xfp_ledger *ledger, uint64_t reasons)
+{
+	uint64_t bytes = strlen(ledger->family) + 1 + reasons + ledger->tensor_count;
+
+	for (uint32_t u = 0; u < ledger->unit_count; u++)
+		bytes += strlen(ledger->units[u].name) + strlen(ledger->units[u].role) + 2;
+	for (uint32_t t = 0; t < ledger->tensor_count; t++)
+		bytes += strlen(ledger->tensors[t].name) + 1;
+	for (uint32_t f = 0; f < ledger->extra_count; f++)
+		bytes += strlen(ledger->extras[f]) + 1;
+	return bytes;
+}
+
+/* The parts in their order, of which the plan then has the sizes alone. */
+static void list_parts(struct xfp_bundle_plan *plan, const struct xfp_bundle_sizes *sizes, const bool *raw,
+		       struct xfp_bundle_makeup *makeup)
+{
+	const struct xfp_ledger *ledger = sizes->ledger;
+
+	for (uint32_t u = 0; u < ledger->unit_count; u++)
+		for (unsigned p = 0; p < XFP_PARTS; p++)
+			if (sizes->parts[u][p]) {
+				put_part(plan, u, p, sizes->parts[u][p]);
+				makeup->units += sizes->parts[u][p];
+			}
+	for (uint32_t t = 0; t < ledger->tensor_count; t++)
+		if (raw[t]) {
+			put_part(plan, t, XFP_PARTS, ledger->tensors[t].bytes);
+			makeup->kept += ledger->tensors[t].bytes;
+		}
+}
+
+enum xfp_status xfp_bundle_measure(const struct xfp_bundle_sizes *sizes, struct xfp_bundle_makeup *makeup,
+				   struct xfp_error *err)
+{
+	const struct xfp_ledger *ledger = sizes->ledger;
+	uint64_t most = (uint64_t)ledger->unit_count * XFP_PARTS + ledger->tensor_count;
+	struct index_tally tally = { .strings = string_bytes(ledger, sizes->reason_bytes) };
+	struct xfp_bundle_plan plan = { 0 };
+	bool *raw = raw_tensors(ledger);
+	enum xfp_status status = XFP_OK;
+
+	*makeup = (struct xfp_bundle_makeup){ 0 };
+	plan.parts = calloc(most + 1, sizeof *plan.parts);
+	plan.padded = calloc(most + 1, sizeof *plan.padded);
+	plan.files = calloc(ledger->extra_count + (size_t)1, sizeof *plan.files);
+	if (!raw || !plan.parts || !plan.padded || !plan.files)
+		status = xfp_no_memory(err);
+	for (uint32_t f = 0; !status && f < ledger->extra_count; f++) {
+		status = file_size(ledger, f, &plan.files[f].size, err);
+		makeup->carried += plan.files[f].size;
+	}
+	if (!status) {
+		struct xfp_bundle_plan tables = { 0 };
+
+		list_parts(&plan, sizes, raw, makeup);
+		tally.parts = plan.part_count;
+		plan.index_bytes = place_tables(&tables, ledger, &tally);
+		makeup->index = plan.index_bytes + sizes->json_bytes;
+		makeup->file = place_members(&plan, sizes->json_bytes, ledger->extra_count) + XFP_TAR_BLOCK +
+			       xfp_align(XFP_SUM_BYTES, XFP_TAR_BLOCK) + 2 * XFP_TAR_BLOCK;
+	}
+	free(raw);
+	free(plan.parts);
+	free(plan.padded);
+	free(plan.files);
 	return status;
 }

@@ -8,6 +8,8 @@ endif
 schemas_libschemas_a_SOURCES = \
 	schemas/artifact.c \
 	schemas/artifact.h \
+	schemas/assignment.c \
+	schemas/assignment.h \
 	schemas/bundle.c \
 	schemas/bundle.h \
 	schemas/bundle_index.c \
@@ -20,6 +22,8 @@ schemas_libschemas_a_SOURCES = \
 	schemas/envelope.h \
 	schemas/fit.c \
 	schemas/fit.h \
+	schemas/goal.c \
+	schemas/goal.h \
 	schemas/h5.c \
 	schemas/h5.h \
 	schemas/json_print.c \

@@ -5,10 +5,10 @@
  * Fractions are integers in billionths (XFP_NANO is 1), so that text, keys and bundles never
  * depend on the formatting of floats or the locale. They are stored as parameters.json in the work folder
  * and inside xfp.json of a bundle: an object with one member per field, in the order below. The members
- * "formats", "overrides", "moe_sample", "group_size", "library_size", "libfit" and "fit" are left out where nothing
- * is asked for: bundles made without them have the bytes that they had before there were such parameters. So does
- * what an older bundle leaves out mean what it meant then: "bits" without 8 is without fp8 as a candidate, and without
- * "embeddings", which is "units" since, the rules of families keep them all.
+ * "formats", "overrides", "moe_sample", "group_size", "library_size", "libfit", "fit" and "assigned" are left out where
+ * nothing is asked for: bundles made without them have the bytes that they had before there were such parameters. So
+ * does what an older bundle leaves out mean what it meant then: "bits" without 8 is without fp8 as a candidate, and
+ * without "embeddings", which is "units" since, the rules of families keep them all.
  *
  * What these come to for one unit is in policy.h.
  */
@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/xfp_error.h"
+#include "schemas/assignment.h"
 #include "schemas/layout/classes.h"
 
 #define XFP_NANO 1000000000u
@@ -88,6 +89,9 @@ struct xfp_parameters {
 	uint32_t group_size;    /* columns of a group, a power of two; 0: as usual, 128 of v2a, 16 and 32 of v2c */
 	uint32_t library_size;  /* entries of a v2a library, a power of two; 0: as usual, 32 */
 	enum xfp_libfit libfit; /* how v2a libraries are made */
+	/* What a goal was solved to, of each unit in the ledger's order; allocated. NULL: floors decide. */
+	struct xfp_assignment *assigned;
+	uint32_t assigned_count;
 };
 #define XFP_ALL_MODES (1u << XFP_MODE_V2 | 1u << XFP_MODE_V2A | 1u << XFP_MODE_V2C)
 /* Those of auto. A v2a candidate takes more bits than the v2c one with as many bits per index, and has more error. */
@@ -116,7 +120,7 @@ static inline uint32_t xfp_cap_usual(uint32_t sigma)
  * cap 1/16, balance 0.5, 20 rounds from companded starts, lm_head quant, on-miss keep, on-nonfinite fail; every format
  * auto, no override, all experts decide. */
 struct xfp_parameters xfp_parameters_default(void);
-void xfp_parameters_free(struct xfp_parameters *parameters); /* its overrides */
+void xfp_parameters_free(struct xfp_parameters *parameters); /* its overrides and assignments */
 
 /* Give a class a format. For lm_head this sets `lm_head` too, and is the way to set that. */
 void xfp_parameters_set_format(struct xfp_parameters *parameters, enum xfp_class class_, struct xfp_format format);

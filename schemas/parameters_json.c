@@ -58,6 +58,19 @@ static void put_overrides(json_t *object, const struct xfp_parameters *p, bool *
 	json_decref(list);
 }
 
+static void put_assigned(json_t *object, const struct xfp_parameters *p, bool *failed)
+{
+	char *text;
+
+	if (!p->assigned_count)
+		return;
+	if ((text = xfp_assignments_text(p->assigned, p->assigned_count)))
+		put_text(object, "assigned", text, failed);
+	else
+		*failed = true;
+	free(text);
+}
+
 char *xfp_parameters_to_json(const struct xfp_parameters *p)
 {
 	json_t *object = json_object(), *floors = json_object();
@@ -93,6 +106,7 @@ char *xfp_parameters_to_json(const struct xfp_parameters *p)
 		put_text(object, "fit", xfp_fit_method_name(p->fit), &failed);
 	if (p->libfit != XFP_LIBFIT_REFINED)
 		put_text(object, "libfit", xfp_libfit_name(p->libfit), &failed);
+	put_assigned(object, p, &failed);
 	if (!failed)
 		text = json_dumps(object, JSON_INDENT(2));
 done:
@@ -292,6 +306,11 @@ enum xfp_status xfp_parameters_from_json(const char *text, const char *where, st
 	if (json_object_get(r.object, "moe_sample"))
 		GET_NAME(&r, "moe_sample", xfp_moe_sample_parse, &p.moe_sample);
 	get_library(&r, &p);
+	if (json_object_get(r.object, "assigned")) {
+		const char *assigned = get_text(&r, "assigned");
+
+		taken(&r, "assigned", assigned && xfp_assignments_parse(assigned, &p.assigned, &p.assigned_count));
+	}
 	check_empty(&r);
 	json_decref(r.object);
 	if (!r.status)

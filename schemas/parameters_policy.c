@@ -29,6 +29,9 @@ void xfp_parameters_free(struct xfp_parameters *parameters)
 	free(parameters->overrides);
 	parameters->overrides = NULL;
 	parameters->override_count = 0;
+	free(parameters->assigned);
+	parameters->assigned = NULL;
+	parameters->assigned_count = 0;
 }
 
 void xfp_parameters_set_format(struct xfp_parameters *parameters, enum xfp_class class_, struct xfp_format format)

@@ -44,6 +44,8 @@ struct xfp_policy {
 	uint32_t measured;        /* bits that fits measure: the parameters', and what else is allowed */
 	int32_t format_by, floor_by;
 	enum xfp_class by_class; /* whose format it is where that is BY_CLASS */
+	/* What a goal was solved to, which then decides instead of the floor; borrowed. NULL: none. */
+	const struct xfp_assignment *assigned;
 };
 
 struct xfp_policy xfp_policy_of(const struct xfp_parameters *parameters, const char *name, const char *role,

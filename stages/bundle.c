@@ -7,7 +7,6 @@
  * kept, whatever the ledger planned.
  */
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,9 @@
 #include "schemas/packed.h"
 #include "schemas/surveyed.h"
 #include "stages/stage.h"
+#include "stages/work/assigned.h"
 #include "stages/work/decided.h"
+#include "stages/work/describe.h"
 
 struct assembly {
 	const char *work;
@@ -70,6 +71,8 @@ static enum xfp_status load_work(struct assembly *a, const char *cache, const ch
 		status = fail_changed(a, err);
 	if (!status)
 		status = xfp_ledger_read(path, &a->ledger, err);
+	if (!status)
+		status = xfp_assigned_read_all(a->work, a->ledger->unit_count, &a->parameters, err);
 	if (!status)
 		status = xfp_store_open(cache, &a->store, err);
 	free(path);
@@ -145,102 +148,18 @@ static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_erro
 	return status;
 }
 
-/* Why a unit is stored at source precision; allocated. */
-static char *why_kept(const struct assembly *a, const struct xfp_ledger_unit *unit)
-{
-	struct xfp_policy policy = xfp_policy_of_unit(&a->parameters, unit);
-	const char *class = xfp_class_name(unit->class_),
-		   *or_nonfinite = a->parameters.on_nonfinite == XFP_NONFINITE_KEEP
-					   ? " (or it has weights that are no numbers)"
-					   : "";
-	char floor[24], *by, *reason;
-
-	switch (unit->plan) {
-	case XFP_PLAN_FP8:
-		return xfp_formatted("%s: kept at source precision, which fp8 would not hold or not undercut", class);
-	case XFP_PLAN_KEEP:
-		by = xfp_policy_format_by(&a->parameters, &policy);
-		if (!by && (policy.format_by >= 0 || policy.format_by == XFP_BY_CLASS))
-			return NULL;
-		if (!by)
-			return xfp_formatted("%s: kept as asked for", class);
-		reason = xfp_formatted("%s: kept as asked for by %s", class, by);
-		free(by);
-		return reason;
-	default:
-		if (policy.fixed)
-			return xfp_formatted("%s: kept at source precision, %s bits would take no less%s", class,
-					     xfp_bits_format(policy.format.bits, floor), or_nonfinite);
-		return xfp_formatted("%s: kept at source precision, no smaller candidate meets the floor %s%s", class,
-				     xfp_decimal_format(policy.floor, XFP_NANO, floor), or_nonfinite);
-	}
-}
-
-/* One tensor's fate, seen from one of its units. */
-static enum xfp_status settle(struct assembly *a, uint32_t u, struct xfp_ledger_tensor *tensor, struct xfp_error *err)
-{
-	const struct xfp_packed *packed = &a->packed[u];
-	const struct xfp_ledger_unit *unit = &a->ledger->units[u];
-	char *reason;
-
-	if (packed->mode == XFP_MODE_KEEP && tensor->fate == XFP_FATE_QUANTIZED)
-		return XFP_OK; /* another unit of it is quantized */
-	if (packed->mode == XFP_MODE_KEEP)
-		reason = why_kept(a, unit);
-	else if (packed->mode == XFP_MODE_FP8)
-		reason = xfp_formatted("%s: fp8, one scale a row", xfp_class_name(unit->class_));
-	else
-		reason = xfp_formatted("%s: %s, %" PRIu32 " bits", xfp_class_name(unit->class_),
-				       xfp_mode_name((enum xfp_mode)packed->mode), packed->k);
-	if (!reason)
-		return xfp_no_memory(err);
-	free(tensor->reason);
-	tensor->reason = reason;
-	tensor->fate = packed->mode == XFP_MODE_KEEP ? XFP_FATE_KEPT : XFP_FATE_QUANTIZED;
-	return XFP_OK;
-}
-
+/* What became of each tensor, as the artifacts say. */
 static enum xfp_status settle_fates(struct assembly *a, struct xfp_error *err)
 {
-	struct xfp_ledger *ledger = a->ledger;
-	enum xfp_status status = XFP_OK;
+	struct xfp_form_taken *taken = calloc(a->ledger->unit_count + (size_t)1, sizeof *taken);
+	enum xfp_status status = taken ? XFP_OK : xfp_no_memory(err);
 
-	for (uint32_t t = 0; t < ledger->tensor_count; t++)
-		if (ledger->tensors[t].fate == XFP_FATE_QUANTIZED)
-			ledger->tensors[t].fate = XFP_FATE_KEPT; /* until a unit says otherwise */
-	for (uint32_t u = 0; u < ledger->unit_count; u++) {
-		const struct xfp_ledger_unit *unit = &ledger->units[u];
-
-		for (uint32_t m = 0; !status && m < unit->experts; m++)
-			status = settle(a, u, &ledger->tensors[ledger->matrices[unit->first_matrix + m].tensor], err);
-	}
+	for (uint32_t u = 0; !status && u < a->ledger->unit_count; u++)
+		taken[u] = (struct xfp_form_taken){ (enum xfp_mode)a->packed[u].mode, a->packed[u].k };
+	if (!status)
+		status = xfp_fates_settle(a->ledger, &a->parameters, taken, err);
+	free(taken);
 	return status;
-}
-
-/* xfp.json: what it takes to make the same bundle again, and nothing else. */
-static enum xfp_status describe(struct assembly *a, struct xfp_error *err)
-{
-	char *parameters = xfp_parameters_to_json(&a->parameters);
-	json_t *algorithms = json_object(), *values = parameters ? json_loads(parameters, 0, NULL) : NULL, *root = NULL;
-	bool ok = algorithms && values;
-	char *text;
-
-	for (int i = 0; ok && i < XFP_ALGORITHMS; i++)
-		if (xfp_algorithm_decides(&xfp_algorithms[i], &a->parameters))
-			ok = !json_object_set_new(algorithms, xfp_algorithms[i].name,
-						  json_integer(xfp_algorithms[i].version));
-	if (ok)
-		root = json_pack("{s:s, s:i, s:s, s:O, s:O}", "format", "xfp", "version", XFP_BUNDLE_VERSION, "family",
-				 a->ledger->family, "algorithms", algorithms, "parameters", values);
-	text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
-
-	a->json = text ? xfp_formatted("%s\n", text) : NULL;
-	free(text);
-	free(parameters);
-	json_decref(algorithms);
-	json_decref(values);
-	json_decref(root);
-	return a->json ? XFP_OK : xfp_no_memory(err);
 }
 
 static enum xfp_status load_units(struct assembly *a, struct xfp_error *err)
@@ -270,7 +189,7 @@ static enum xfp_status run(const char *work, const char *cache, const char *expe
 	if (!status)
 		status = settle_fates(&a, err);
 	if (!status)
-		status = describe(&a, err);
+		status = (a.json = xfp_describe(a.ledger, &a.parameters)) ? XFP_OK : xfp_no_memory(err);
 	if (!status)
 		status = xfp_bundle_write(path, &(struct xfp_bundle_input){ a.json, a.ledger, a.units, a.files },
 					  sha256, err);

@@ -57,6 +57,8 @@ stages_libstages_a_SOURCES = \
 	stages/quantize/marks.h \
 	stages/quantize/measure.c \
 	stages/quantize/measure.h \
+	stages/quantize/offers.c \
+	stages/quantize/offers.h \
 	stages/quantize/rows.c \
 	stages/quantize/rows.h \
 	stages/quantize/sample.c \
@@ -82,10 +84,14 @@ stages_libstages_a_SOURCES = \
 	stages/settings/settings.h \
 	stages/stage.c \
 	stages/stage.h \
+	stages/work/assigned.c \
+	stages/work/assigned.h \
 	stages/work/bundle_stamp.c \
 	stages/work/bundle_stamp.h \
 	stages/work/decided.c \
 	stages/work/decided.h \
+	stages/work/describe.c \
+	stages/work/describe.h \
 	stages/work/fits.c \
 	stages/work/fits.h \
 	stages/work/produce.c \

@@ -16,6 +16,8 @@
 #include "schemas/surveyed.h"
 #include "stages/quantize/aim.h"
 #include "stages/quantize/decide.h"
+#include "stages/quantize/offers.h"
+#include "stages/work/assigned.h"
 
 static const char *name_of(const struct xfp_stage *stage)
 {
@@ -55,16 +57,22 @@ static enum xfp_status open_job(struct xfp_job *job, const char *cache, struct x
 	return xfp_store_open(cache, &job->store, err);
 }
 
-/* A threshold of the unit's own follows from its survey. */
+/* What a goal was solved to narrows a unit's parameters; otherwise a threshold of its own follows from its survey. */
 static enum xfp_status take_aim(struct xfp_job *job, struct xfp_error *err)
 {
 	struct xfp_artifact artifact = { 0 };
 	struct xfp_surveyed *surveyed;
 	enum xfp_status status;
+	bool assigned;
 	char key[33];
 
-	if (!xfp_decide_by_survey(&job->parameters, job->unit))
+	if (job->unit->plan != XFP_PLAN_FIT)
 		return XFP_OK;
+	status = xfp_assigned_read(job->work, job->number, &job->assignment, &assigned, err);
+	if (!status && assigned && xfp_is_assigned(&job->assignment))
+		xfp_assignment_narrow(&job->assignment, &job->policy, &job->parameters);
+	if (status || !xfp_decide_by_survey(&job->parameters, job->unit))
+		return status;
 	if (!(surveyed = calloc(1, sizeof *surveyed)))
 		return xfp_no_memory(err);
 	status = xfp_job_open(job, XFP_STAMP_SURVEY, &artifact, key, err);

@@ -17,10 +17,11 @@ struct xfp_job {
 	struct xfp_ledger *ledger;        /* of this unit only */
 	const struct xfp_ledger_unit *unit;
 	uint32_t number;
-	bool aimed;             /* the parameters are narrowed by the unit's survey */
-	bool extended;          /* --extended (lloyd-fit, libfit) */
-	double started;         /* monotonic seconds */
-	struct xfp_event event; /* outcome and key are filled in as the artifact is made or found */
+	bool aimed;                       /* the parameters are narrowed by the unit's survey, */
+	struct xfp_assignment assignment; /* or by what a goal was solved to */
+	bool extended;                    /* --extended (lloyd-fit, libfit) */
+	double started;                   /* monotonic seconds */
+	struct xfp_event event;           /* outcome and key are filled in as the artifact is made or found */
 };
 
 struct xfp_stage {

@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * survey_unit.c - xfp-survey: which outlier threshold a unit should have, told from some of its rows.
+ * survey_unit.c - xfp-survey: what candidates of a unit would come to, told from some of its rows.
  *
  * input    the checkpoint's rows
  * output   a survey artifact (schemas/surveyed.h), and u000012-fits.mk in the work folder: the fits worth making
- * key      dtype, shape and digest of every matrix; cap, balance, modes, bits, and what decides fits
+ * key      dtype, shape and digest of every matrix; the threshold where it is given; cap, balance, modes, bits, and
+ *          what decides fits
  *
- * The first stage of a unit whose threshold is its own (--outlier-sigma auto). Every candidate is fitted and measured
- * on a sample of rows for every threshold (survey.h). No floor is in the key: what is aimed at (aim.h) follows from
- * what was measured and from the floor of the day.
+ * The first stage of a unit whose threshold is its own (--outlier-sigma auto), and of every unit where a goal decides.
+ * Every candidate is fitted and measured on a sample of rows for every threshold (survey.h), or for the one that is
+ * given. Neither floor nor goal is in the key: what is aimed at (aim.h), and what a goal is solved to, follow from what
+ * was measured and from the floor or goal of the day.
  */
 #include <stdlib.h>
 
 #include "schemas/surveyed.h"
 #include "stages/quantize/aim.h"
+#include "stages/quantize/offers.h"
 #include "stages/quantize/scan.h"
 #include "stages/quantize/survey.h"
 #include "stages/stage.h"
+#include "stages/work/assigned.h"
 #include "stages/work/fits.h"
 
 static enum xfp_status measure(const struct xfp_job *job, const struct xfp_peaks *peaks, struct xfp_surveyed *surveyed,
 			       struct xfp_error *err)
 {
+	const struct xfp_thresholds thresholds = xfp_survey_thresholds(&job->parameters);
 	struct xfp_survey survey = { 0 };
 	enum xfp_status status = XFP_OK;
 
@@ -29,7 +34,7 @@ static enum xfp_status measure(const struct xfp_job *job, const struct xfp_peaks
 		status = xfp_survey_load(job->ledger, job->unit, &surveyed->known, peaks, xfp_survey_rows(job->unit),
 					 &survey, err);
 	if (!status && survey.rows)
-		status = xfp_survey_measure(&survey, &job->parameters, job->parameters.bits, &xfp_aim_thresholds,
+		status = xfp_survey_measure(&survey, &job->parameters, job->parameters.bits, &thresholds,
 					    surveyed->list, &surveyed->count, err);
 	xfp_survey_free(&survey);
 	return status;
@@ -70,12 +75,14 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 {
 	const struct xfp_ledger_unit *unit = job->unit;
 	struct xfp_parameters aimed = job->parameters;
+	struct xfp_policy policy = job->policy;
 	struct xfp_key_source source;
 	struct xfp_key key = { 0 };
 	uint64_t samples = xfp_survey_rows(unit);
 	struct xfp_peaks peaks = { .samples = samples, .sample = malloc(samples * sizeof *peaks.sample) };
 	struct survey_making making = { .job = job, .peaks = &peaks, .surveyed = surveyed };
 	enum xfp_status status = peaks.sample ? XFP_OK : xfp_no_memory(err);
+	bool assigned = false;
 
 	if (!status)
 		status = xfp_scan_unit(job->ledger, unit, &job->parameters, &surveyed->known, &peaks, err);
@@ -86,8 +93,13 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 		status = xfp_job_make(job, XFP_STAMP_SURVEY, &key, fill, &making, err);
 	if (!status && !making.measured)
 		status = read_again(job, surveyed, &key, err);
+	if (!status)
+		status = xfp_assigned_read(job->work, job->number, &job->assignment, &assigned, err);
 	if (!status) {
-		xfp_aim(surveyed->list, surveyed->count, unit, &job->policy, &aimed);
+		if (assigned && xfp_is_assigned(&job->assignment))
+			xfp_assignment_narrow(&job->assignment, &policy, &aimed);
+		else if (aimed.outlier_sigma == XFP_SIGMA_AUTO)
+			xfp_aim(surveyed->list, surveyed->count, unit, &policy, &aimed);
 		status = xfp_job_stamp(job, XFP_STAMP_SURVEY, key.hex, err);
 	}
 	if (!status)
@@ -104,9 +116,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 
 	if (!surveyed)
 		return xfp_no_memory(err);
-	if (job->parameters.outlier_sigma != XFP_SIGMA_AUTO)
-		status = xfp_fail(err, XFP_USAGE, "has its threshold; surveys are for --outlier-sigma auto");
-	else if (job->unit->plan != XFP_PLAN_FIT)
+	if (job->unit->plan != XFP_PLAN_FIT)
 		status = xfp_fail(err, XFP_USAGE, "is not fitted, so that there is nothing to survey");
 	else
 		status = survey(job, surveyed, err);

@@ -14,10 +14,21 @@
 #include "cache/manifest.h"
 #include "cache/store.h"
 #include "commands/convert/options.h"
+#include "schemas/bundle.h"
 #include "schemas/choice.h"
 #include "schemas/ledger.h"
 #include "stages/work/run_record.h"
 #include "stages/work/unit_state.h"
+
+/* How far a goal is, and what it came to. */
+struct xfp_solved {
+	uint32_t steps;               /* of its way that are over: the surveys, then each round of measuring */
+	bool settled;                 /* nothing will change any more */
+	bool binding;                 /* it is less than the most bits would take */
+	uint64_t budget, total, most; /* in the goal's bytes: what it allows, what is taken, what could be */
+	double error;                 /* mean relative squared error, weighted */
+	struct xfp_bundle_makeup makeup;
+};
 
 struct xfp_conversion {
 	struct xfp_options options;
@@ -31,6 +42,7 @@ struct xfp_conversion {
 	int64_t run; /* the manifest's number of this run, 0: none */
 	struct xfp_ledger *ledger;
 	struct xfp_unit_state *units;
+	struct xfp_solved solved;
 	uint64_t weights, weights_done;
 	uint32_t todo;        /* units that are not done */
 	uint64_t events_read; /* how far into the events file */

@@ -105,11 +105,18 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 	}
 	if (!status)
 		status = xfp_check_disk_space(c, err);
-	if (!status && missing) {
+	/* Where a goal decides, what is missing follows from what was measured: each time round it is nearer. */
+	for (bool nearer = missing; !status && nearer && !signals->interrupted;) {
+		uint32_t steps = c->solved.steps;
+
 		status = run_units(follower, signals, err);
 		/* Once more, with what the units now are: only what is right goes into a bundle. */
-		if (!signals->interrupted && xfp_prepare_units(c, false, status ? NULL : err) && !status)
-			status = XFP_FAILED;
+		if (!signals->interrupted) {
+			enum xfp_status prepared = xfp_prepare_units(c, false, status ? NULL : err);
+
+			status = status ? status : (int)prepared;
+		}
+		nearer = c->todo && c->solved.steps > steps;
 	}
 	xfp_record_units(c);
 	/* Before anything is said of the units: where a file changed, that is why they are not what they should be. */
@@ -127,6 +134,11 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 	xfp_progress_say(&follower->progress, "writing the bundle");
 	status = xfp_bundle_make(c, signals, result, err);
 	xfp_progress_clear(&follower->progress);
+	if (!status && c->options.goal.kind && result->bytes != c->solved.makeup.file)
+		status = (int)xfp_fail(err, XFP_FAILED,
+				       "%s: has %" PRIu64 " bytes, and its goal was reckoned with %" PRIu64
+				       "; please report this",
+				       c->options.out, result->bytes, c->solved.makeup.file);
 	if (status == XFP_DAMAGED)
 		xfp_fail(err, XFP_DAMAGED, "what the bundle is made of turned out to be damaged");
 	return status;

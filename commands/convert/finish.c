@@ -11,6 +11,7 @@
 #include "base/printable.h"
 #include "base/system/mapped.h"
 #include "base/text/size.h"
+#include "commands/convert/goal.h"
 #include "commands/convert/run_make.h"
 #include "commands/convert/unchanged.h"
 #include "commands/ui/report.h"
@@ -284,19 +285,19 @@ static enum xfp_status print_json(const struct xfp_conversion *c, const struct x
 
 	if (!classes)
 		return XFP_FAILED;
-	root = XFP_JSON({ "bundle", xfp_json_text(c->options.out) }, { "sha256", xfp_json_text(result->sha256) },
-			{ "bytes", json_integer((json_int_t)result->bytes) },
-			{ "unchanged", json_boolean(result->unchanged) },
-			{ "weights", json_integer((json_int_t)c->weights) },
-			{ "units", json_integer((json_int_t)tally->units) },
-			{ "repacked", json_integer((json_int_t)tally->repacked) },
-			{ "fitted", json_integer((json_int_t)tally->fitted) },
-			{ "cached", json_integer((json_int_t)(tally->units - tally->repacked)) },
-			{ "source_precision", json_integer((json_int_t)(tally->kept + tally->nonfinite)) },
-			{ "below_floor", json_integer((json_int_t)tally->missed) }, { "seconds", json_real(seconds) },
-			{ "stage_seconds", json_real(tally->seconds) },
-			{ "dropped_bytes", json_integer((json_int_t)result->freed) },
-			{ "work", xfp_json_text(c->options.work) }, { "classes", classes });
+	root = XFP_JSON(
+		{ "bundle", xfp_json_text(c->options.out) }, { "sha256", xfp_json_text(result->sha256) },
+		{ "bytes", json_integer((json_int_t)result->bytes) }, { "unchanged", json_boolean(result->unchanged) },
+		{ "weights", json_integer((json_int_t)c->weights) },
+		{ "units", json_integer((json_int_t)tally->units) },
+		{ "repacked", json_integer((json_int_t)tally->repacked) },
+		{ "fitted", json_integer((json_int_t)tally->fitted) },
+		{ "cached", json_integer((json_int_t)(tally->units - tally->repacked)) },
+		{ "source_precision", json_integer((json_int_t)(tally->kept + tally->nonfinite)) },
+		{ "below_floor", json_integer((json_int_t)tally->missed) }, { "seconds", json_real(seconds) },
+		{ "stage_seconds", json_real(tally->seconds) },
+		{ "dropped_bytes", json_integer((json_int_t)result->freed) },
+		{ "work", xfp_json_text(c->options.work) }, { "goal", xfp_goal_json(c) }, { "classes", classes });
 	return xfp_json_print(root, err);
 }
 
@@ -337,6 +338,8 @@ static enum xfp_status print_text(const struct xfp_conversion *c, const struct x
 	printf("%" PRIu32 " units: %" PRIu32 " fitted, %" PRIu32 " packed now, %" PRIu32 " from the cache, in %.1f s\n",
 	       tally->units, tally->fitted, tally->repacked, tally->units - tally->repacked, seconds);
 	print_misses(tally);
+	if (!c->stands_alone)
+		xfp_goal_print(c);
 	if (result->dropped)
 		printf("cache  dropped, %s freed\n", xfp_human((double)result->freed, "B", bytes));
 	printf("log    %s/%s\n", c->options.work, XFP_LOG_FILE);

@@ -89,6 +89,21 @@ static enum xfp_status find_head(const struct xfp_given *given, struct xfp_optio
 	return XFP_OK;
 }
 
+/* Where a goal decides, a floor is a condition only where it was given. */
+static enum xfp_status settle_goal(const struct xfp_options *o, struct xfp_settings *settings, struct xfp_error *err)
+{
+	if (!settings->goal.kind)
+		return XFP_OK;
+	if (o->like)
+		return xfp_fail(err, XFP_USAGE,
+				"%s: contradicts --like %s, whose units are stored as that bundle's are",
+				settings->goal.said, o->like);
+	for (int i = 0; i < XFP_CLASSES; i++)
+		if (!settings->asked_floor[i])
+			settings->parameters.floor[i] = 0;
+	return XFP_OK;
+}
+
 enum xfp_status xfp_given_settle(const struct xfp_given *given, struct xfp_options *o, struct xfp_error *err)
 {
 	struct xfp_settings settings = { .parameters = xfp_parameters_default(), .repeated = o->like };
@@ -106,6 +121,9 @@ enum xfp_status xfp_given_settle(const struct xfp_given *given, struct xfp_optio
 	}
 	if (!status)
 		status = apply(given, o->like, &settings, err);
+	if (!status)
+		status = settle_goal(o, &settings, err);
 	o->parameters = settings.parameters;
+	o->goal = settings.goal;
 	return status ? status : find_head(given, o, err);
 }

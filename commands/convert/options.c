@@ -411,6 +411,7 @@ void xfp_options_free(struct xfp_options *options)
 	free(options->like);
 	free(options->head_asked);
 	xfp_parameters_free(&options->parameters);
+	xfp_goal_free(&options->goal);
 	for (size_t i = 0; options->inherited && options->inherited[i]; i++)
 		free(options->inherited[i]);
 	free(options->inherited);

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "base/xfp_error.h"
+#include "schemas/goal.h"
 #include "schemas/parameters.h"
 
 struct xfp_options {
@@ -22,6 +23,7 @@ struct xfp_options {
 	char *like;                       /* absolute; NULL: no bundle to compare with */
 	char *head_asked;                 /* the option that wants a quantized output head; NULL: none, or a profile */
 	struct xfp_parameters parameters;
+	struct xfp_goal goal;
 	unsigned jobs; /* 0: not given */
 	bool model_inherited;
 	char **inherited; /* what the environment set, as words of a command line, ended by NULL */

@@ -10,9 +10,11 @@
 
 #include "base/system/temporary.h"
 #include "base/text/text.h"
+#include "commands/convert/goal.h"
 #include "commands/convert/ingest.h"
 #include "commands/convert/prepare_unit.h"
 #include "commands/convert/run_inspect.h"
+#include "stages/work/assigned.h"
 #include "stages/work/fits.h"
 
 /* ---- all units --------------------------------------------------------------------------------- */
@@ -44,10 +46,18 @@ static enum xfp_status write_todo(const struct xfp_conversion *c, struct xfp_err
 	for (int fit = 1; out && fit >= 0; fit--) {
 		fputs(fit ? "FIT_UNITS =" : "PACK_UNITS =", out);
 		for (uint32_t i = 0; i < c->ledger->unit_count; i++)
-			if (!c->units[i].done && (c->ledger->units[i].plan == XFP_PLAN_FIT) == fit)
+			if (!c->units[i].done && (c->ledger->units[i].plan == XFP_PLAN_FIT) == fit &&
+			    !xfp_goal_surveys(c, i))
 				fprintf(out, " u%06" PRIu32, i);
 		fputc('\n', out);
 	}
+	if (out && c->options.goal.kind)
+		fputs("SURVEY_UNITS =", out);
+	for (uint32_t i = 0; out && i < c->ledger->unit_count; i++)
+		if (xfp_goal_surveys(c, i) && !(c->units[i].there >> XFP_STAMP_SURVEY & 1))
+			fprintf(out, " u%06" PRIu32, i);
+	if (out && c->options.goal.kind)
+		fputc('\n', out);
 	if (!xfp_text_end(&text) || !path)
 		status = xfp_no_memory(err);
 	else
@@ -55,6 +65,16 @@ static enum xfp_status write_todo(const struct xfp_conversion *c, struct xfp_err
 	free(text.bytes);
 	free(path);
 	return status;
+}
+
+/* Where units are assigned, each has a list of its own, as where a survey tells. */
+static enum xfp_status write_fits(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	struct xfp_parameters parameters = c->options.parameters;
+
+	if (parameters.assigned_count)
+		parameters.outlier_sigma = XFP_SIGMA_AUTO;
+	return xfp_fits_write(c->options.work, XFP_NO_UNIT, &parameters, err);
 }
 
 enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct xfp_error *err)
@@ -69,12 +89,14 @@ enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct x
 	 * artifact, and others must not wait for that. */
 	if (c->manifest && !check)
 		xfp_manifest_begin(c->manifest, NULL);
+	if (c->options.goal.kind)
+		status = xfp_goal_prepare(c, check, err);
 	for (uint32_t i = 0; !status && i < c->ledger->unit_count; i++) {
 		uint64_t weights = xfp_unit_weights(&c->ledger->units[i]);
 
 		if (c->signals && xfp_signals_came(c->signals))
 			status = xfp_fail(err, XFP_FAILED, "interrupted");
-		else
+		else if (!c->options.goal.kind)
 			status = xfp_prepare_unit(c, i, check, err);
 		c->weights += weights;
 		if (c->units[i].done)
@@ -86,7 +108,8 @@ enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct x
 		xfp_manifest_commit(c->manifest, NULL);
 	if (!status && !c->options.dry_run &&
 	    !(status = xfp_work_write_parameters(c->options.work, &c->options.parameters, err)) &&
-	    !(status = xfp_fits_write(c->options.work, XFP_NO_UNIT, &c->options.parameters, err)))
+	    !(status = xfp_assigned_write(c->options.work, &c->options.parameters, err)) &&
+	    !(status = write_fits(c, err)))
 		status = write_todo(c, err);
 	return status;
 }
@@ -166,14 +189,14 @@ enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_signals 
 	enum xfp_status status;
 
 	if (c->options.dry_run) {
-		if (!(status = read_scratch_ledger(c, signals, err)))
-			status = check_policy(c, err);
+		if (!(status = read_scratch_ledger(c, signals, err)) && !(status = check_policy(c, err)))
+			status = xfp_goal_check(c, err);
 		return status ? status : xfp_conversion_open_cache(c, err);
 	}
 	if ((status = ingest_leftovers(c, err)) ||
 	    (status = (enum xfp_status)xfp_run_inspect(c, signals, c->options.work, err)) ||
 	    (status = read_ledger(c, c->options.work, err)) || (status = check_policy(c, err)) ||
-	    (status = xfp_conversion_open_cache(c, err)))
+	    (status = xfp_goal_check(c, err)) || (status = xfp_conversion_open_cache(c, err)))
 		return status;
 	xfp_store_sweep(&c->store);
 	return XFP_OK;

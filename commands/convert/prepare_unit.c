@@ -10,6 +10,7 @@
 #include "schemas/surveyed.h"
 #include "stages/quantize/aim.h"
 #include "stages/quantize/decide.h"
+#include "stages/quantize/offers.h"
 #include "stages/quantize/sample.h"
 #include "stages/work/fits.h"
 #include "stages/work/produce.h"
@@ -19,6 +20,8 @@ struct planning {
 	const struct xfp_ledger_unit *unit;
 	struct xfp_policy policy;
 	struct xfp_parameters parameters; /* as the unit's fits see them */
+	struct xfp_parameters surveyed;   /* as its survey does: before that, or a goal, has a say */
+	bool assigned;                    /* what a goal was solved to decides */
 	struct xfp_unit_state *state;
 	uint32_t number;
 	bool check;
@@ -156,8 +159,8 @@ static enum xfp_status find_sampled(void *own, enum xfp_fit_kind kind, struct xf
 static enum xfp_status choice_key(const struct planning *p, const struct xfp_select_input *input, struct xfp_key *key,
 				  struct xfp_error *err)
 {
-	return xfp_key_choice(input->fits, p->state->key[XFP_STAMP_SURVEY], &p->policy, p->unit->dtype,
-			      p->unit->experts, &p->parameters, key, err);
+	return xfp_key_choice(input->fits, p->assigned ? NULL : p->state->key[XFP_STAMP_SURVEY], &p->policy,
+			      p->unit->dtype, p->unit->experts, &p->parameters, key, err);
 }
 
 /* The choice that a sample came to before, so that its cosines need not be read again. */
@@ -247,8 +250,6 @@ static enum xfp_status first_key(const struct planning *p, struct xfp_key *key, 
 
 	if (p->unit->plan != XFP_PLAN_FIT)
 		return xfp_key_alone(p->unit->plan, &source, &p->parameters, key, err);
-	if (xfp_decide_by_survey(&p->parameters, p->unit))
-		return xfp_key_survey(&source, &p->parameters, key, err);
 	return xfp_key_outliers(&source, &p->parameters, key, err);
 }
 
@@ -263,21 +264,32 @@ static enum xfp_status plan_alone(const struct planning *p, struct xfp_error *er
 	return status;
 }
 
-/* Where thresholds are the units' own: this one's, if it is known. */
+static enum xfp_status survey_key(const struct planning *p, struct xfp_error *err)
+{
+	const struct xfp_key_source source = xfp_key_source_of(p->unit, p->state->source);
+	struct xfp_key key = { 0 };
+	enum xfp_status status = xfp_key_survey(&source, &p->surveyed, &key, err);
+
+	if (!status)
+		take_key(p->state->key[XFP_STAMP_SURVEY], &key);
+	return status;
+}
+
+/* Where thresholds are the units' own: this one's, if it is known. Where a goal was solved, that says all; the survey
+ * that it was solved by stays the unit's. */
 static enum xfp_status plan_aim(struct planning *p, bool *known, struct xfp_error *err)
 {
-	bool dry = p->c->options.dry_run;
-	struct xfp_key key = { 0 };
-	enum xfp_status status;
+	bool by_survey = xfp_decide_by_survey(&p->parameters, p->unit);
+	enum xfp_status status = XFP_OK;
 
-	*known = !xfp_decide_by_survey(&p->parameters, p->unit);
-	if (*known)
-		return XFP_OK;
-	if ((status = first_key(p, &key, err)))
+	*known = !by_survey;
+	if (by_survey || p->c->options.goal.kind)
+		status = survey_key(p, err);
+	if (!status && by_survey)
+		*known = find_aim(p, p->state->key[XFP_STAMP_SURVEY]);
+	if (status || !*known || p->c->options.dry_run || !(by_survey || p->assigned))
 		return status;
-	take_key(p->state->key[XFP_STAMP_SURVEY], &key);
-	*known = find_aim(p, p->state->key[XFP_STAMP_SURVEY]);
-	return *known && !dry ? xfp_fits_write(p->c->options.work, p->number, &p->parameters, err) : XFP_OK;
+	return xfp_fits_write(p->c->options.work, p->number, &p->parameters, err);
 }
 
 /* From the digests to the choice, as far as measurements go. */
@@ -324,7 +336,7 @@ static enum xfp_status stamp_unit(const struct planning *p, struct xfp_error *er
 		else if (!there && (well_formed || xfp_stamp_exists(work, p->number, (enum xfp_stamp)s)))
 			xfp_stamp_remove(work, p->number, (enum xfp_stamp)s);
 	}
-	if (!(p->state->there >> XFP_STAMP_SURVEY & 1))
+	if (!(p->state->there >> XFP_STAMP_SURVEY & 1) && !p->assigned)
 		xfp_fits_remove(work, p->number);
 	return status;
 }
@@ -335,19 +347,32 @@ static struct planning planning_of(struct xfp_conversion *c, uint32_t number, bo
 		.c = c, .unit = &c->ledger->units[number], .state = &c->units[number], .number = number, .check = check
 	};
 
-	p.parameters = xfp_decide_parameters(&c->options.parameters, p.unit, &p.policy);
+	const struct xfp_parameters *all = &c->options.parameters;
+
+	p.parameters = p.surveyed = xfp_decide_parameters(all, p.unit, &p.policy);
+	p.assigned =
+		number < all->assigned_count && p.unit->plan == XFP_PLAN_FIT && xfp_is_assigned(&all->assigned[number]);
+	if (p.assigned)
+		xfp_assignment_narrow(&all->assigned[number], &p.policy, &p.parameters);
 	return p;
+}
+
+static enum xfp_status begin(struct planning *p, struct xfp_error *err)
+{
+	struct xfp_unit_state *state = p->state;
+
+	memset(state->key, 0, sizeof state->key);
+	state->there = state->fits = 0;
+	state->done = state->decided = state->unmet = state->nonfinite = false;
+	return xfp_sources_find(p->c, p->number, err);
 }
 
 static enum xfp_status prepare(struct planning *p, struct xfp_error *err)
 {
 	struct xfp_unit_state *state = p->state;
-	enum xfp_status status = xfp_sources_find(p->c, p->number, err);
+	enum xfp_status status = begin(p, err);
 	bool packed, chosen;
 
-	memset(state->key, 0, sizeof state->key);
-	state->there = state->fits = 0;
-	state->done = state->decided = state->unmet = state->nonfinite = false;
 	if (!status && state->known)
 		status = p->unit->plan == XFP_PLAN_FIT ? plan_fit(p, err) : plan_alone(p, err);
 	if (status)
@@ -367,4 +392,20 @@ enum xfp_status xfp_prepare_unit(struct xfp_conversion *c, uint32_t number, bool
 	struct planning p = planning_of(c, number, check);
 
 	return prepare(&p, err);
+}
+
+enum xfp_status xfp_prepare_survey(struct xfp_conversion *c, uint32_t number, bool check,
+				   struct xfp_candidate list[XFP_MOST_SURVEYED], uint32_t *count, bool *found,
+				   struct xfp_error *err)
+{
+	struct planning p = planning_of(c, number, check);
+	enum xfp_status status = begin(&p, err);
+
+	*found = false;
+	if (status || !p.state->known || (status = survey_key(&p, err)))
+		goto done;
+	*found = find_candidates(&p, &of_survey, p.state->key[XFP_STAMP_SURVEY], list, count);
+	p.state->there = (uint32_t)*found << XFP_STAMP_SURVEY;
+done:
+	return status || *found || c->options.dry_run ? status : stamp_unit(&p, err);
 }

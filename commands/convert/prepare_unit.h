@@ -9,10 +9,17 @@
 #define XFP_PREPARE_UNIT_H
 
 #include "commands/convert/conversion.h"
+#include "schemas/surveyed.h"
 
 /* Fill in the unit's state and bring its stamps up to date: one is there afterwards exactly if its artifact is, under
  * the current key. With `check`, every artifact of it is read and compared with its digest, and damaged ones are
  * removed. */
 enum xfp_status xfp_prepare_unit(struct xfp_conversion *c, uint32_t number, bool check, struct xfp_error *err);
+
+/* Where a goal decides: what the unit's survey measured. Where that is not there, the unit is left with no stamp but
+ * such as it may have, so that make begins with it. */
+enum xfp_status xfp_prepare_survey(struct xfp_conversion *c, uint32_t number, bool check,
+				   struct xfp_candidate list[XFP_MOST_SURVEYED], uint32_t *count, bool *found,
+				   struct xfp_error *err);
 
 #endif

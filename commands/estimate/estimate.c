@@ -215,12 +215,65 @@ struct xfp_estimate xfp_estimate_unit(const struct xfp_ledger_unit *unit, const 
 	return estimate;
 }
 
+/* A squared error is about twice as far from 0 as the cosine from 1; outliers have a part of it. */
+#define ERROR_OF_MISS 2
+#define ERROR_OF_OUTLIERS 1.15
+
+uint32_t xfp_estimate_survey(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
+			     struct xfp_candidate *list)
+{
+	const struct xfp_policy policy = xfp_policy_of_unit(parameters, unit);
+	const struct xfp_parameters measured = xfp_policy_parameters(parameters, &policy);
+	bool own = parameters->outlier_sigma == XFP_SIGMA_AUTO;
+	uint32_t sigma = xfp_estimate_sigma(parameters->outlier_sigma, XFP_EXPECTED), count = 0;
+	double share = xfp_outlier_share(sigma, XFP_EXPECTED), cap = (double)parameters->outlier_cap / XFP_NANO;
+	uint64_t outliers = (uint64_t)((share < cap ? share : cap) * (double)xfp_unit_weights(unit));
+
+	for (int without = !own; without < 2; without++)
+		for (int library = 0; library < 2; library++) {
+			struct xfp_candidate *first = list + count;
+			uint32_t more = xfp_candidates_with(library, &measured, measured.bits, first);
+
+			count += more;
+			for (uint32_t i = 0; i < more; i++) {
+				struct xfp_candidate *c = &first[i];
+				bool none = own ? !without : !sigma;
+				uint64_t bytes[XFP_PARTS] = { 0 };
+
+				c->sigma_milli = none ? 0 : sigma;
+				c->outliers = none ? 0 : outliers;
+				candidate_parts(unit, parameters, c, c->outliers, bytes);
+				c->bytes = sum_of(bytes);
+				c->cos_median = c->cos_p5 = 1 - typical_miss(c);
+				c->error = ERROR_OF_MISS * typical_miss(c) * (none && sigma ? ERROR_OF_OUTLIERS : 1);
+			}
+		}
+	return count;
+}
+
+/* What a goal is likely to be solved to, which is not for a bound to change. */
+static struct xfp_estimate expected_of(const struct xfp_unit_state *state)
+{
+	const struct xfp_candidate *c = &state->candidate;
+
+	return (struct xfp_estimate){ .mode = (enum xfp_mode)c->mode,
+				      .k = c->mode < XFP_MODE_V2 ? 0 : c->k,
+				      .group = c->group,
+				      .library = c->library,
+				      .met = true,
+				      .cos_median = c->cos_median,
+				      .outliers = c->outliers,
+				      .bytes = c->bytes };
+}
+
 struct xfp_estimate xfp_estimate(const struct xfp_extent *all, uint32_t number, enum xfp_bound bound)
 {
 	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
 	const struct xfp_unit_state *state = &all->units[number];
 	const struct xfp_candidate *chosen = &state->choice.candidate;
 
+	if (!state->decided && state->expected)
+		return expected_of(state);
 	if (!state->decided)
 		return xfp_estimate_unit(unit, all->parameters, bound);
 	return (struct xfp_estimate){

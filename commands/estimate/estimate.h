@@ -33,6 +33,11 @@ struct xfp_estimate xfp_estimate_unit(const struct xfp_ledger_unit *unit, const 
 /* Of a conversion's unit: from its measurements when they are known, otherwise as above. */
 struct xfp_estimate xfp_estimate(const struct xfp_extent *all, uint32_t number, enum xfp_bound bound);
 
+/* What a goal has to choose from where a unit is not surveyed: candidates as its survey is likely to find them, without
+ * outliers and with the threshold that is expected. `list` holds XFP_MOST_SURVEYED. Returns how many there are. */
+uint32_t xfp_estimate_survey(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
+			     struct xfp_candidate *list);
+
 /* Where a unit's threshold is its own: one that it may have, the lowest for XFP_MOST. */
 uint32_t xfp_estimate_sigma(uint32_t sigma_milli, enum xfp_bound bound);
 

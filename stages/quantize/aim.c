@@ -9,7 +9,7 @@ const struct xfp_thresholds xfp_aim_thresholds = { 7, { 0, 5000, 4000, 3500, 300
  * costs more: a larger candidate is then taken. */
 #define MARGIN 0.01 /* of 1 - floor */
 
-static double floor_of(const struct xfp_policy *policy)
+double xfp_aim_floor(const struct xfp_policy *policy)
 {
 	double floor = (double)policy->floor / XFP_NANO;
 
@@ -26,7 +26,7 @@ static const struct xfp_candidate *cheapest(const struct xfp_candidate *list, ui
 
 		if (c->bytes >= most || c->cos_median < 0 || !(policy->format.bits >> c->k & 1))
 			continue;
-		if (c->cos_median >= floor_of(policy) &&
+		if (c->cos_median >= xfp_aim_floor(policy) &&
 		    (!met || c->bytes < met->bytes || (c->bytes == met->bytes && c->cos_median > met->cos_median)))
 			met = c;
 		if (!best || c->cos_median > best->cos_median)
@@ -58,7 +58,7 @@ static const struct xfp_candidate *best_paid(const struct xfp_candidate *list, u
 					     const struct xfp_candidate *aim, double weights, uint64_t most,
 					     const struct xfp_policy *policy)
 {
-	double least = aim->cos_median < floor_of(policy) ? aim->cos_median : floor_of(policy);
+	double least = aim->cos_median < xfp_aim_floor(policy) ? aim->cos_median : xfp_aim_floor(policy);
 	const struct xfp_candidate *best = aim;
 
 	for (uint32_t i = 0; i < count; i++) {

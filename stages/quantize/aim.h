@@ -20,6 +20,9 @@
 
 extern const struct xfp_thresholds xfp_aim_thresholds; /* what surveys try */
 
+/* The least cosine of a surveyed candidate that is likely to meet the unit's floor. */
+double xfp_aim_floor(const struct xfp_policy *policy);
+
 /* Narrow `measured`, the parameters as the unit's fits see them, by its survey. */
 void xfp_aim(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
 	     const struct xfp_policy *policy, struct xfp_parameters *measured);

@@ -8,7 +8,7 @@
 bool xfp_sample_decides(const struct xfp_parameters *parameters, const struct xfp_policy *policy,
 			const struct xfp_ledger_unit *unit)
 {
-	return !policy->fixed && xfp_sample_experts(&parameters->moe_sample, unit->experts);
+	return !policy->fixed && !policy->assigned && xfp_sample_experts(&parameters->moe_sample, unit->experts);
 }
 
 enum xfp_status xfp_sample_fit(struct xfp_artifact *artifact, const struct xfp_fit *fit,

@@ -50,7 +50,8 @@ static void consider(struct choice_search *search, const struct xfp_fit_set *set
 			continue;
 		if (sampled)
 			option.judged = sampled[i];
-		if ((search->policy->fixed || meets(search, option.judged.median)) && better(&option, &search->met))
+		if ((search->policy->fixed || search->policy->assigned || meets(search, option.judged.median)) &&
+		    better(&option, &search->met))
 			search->met = option;
 		if (!search->best.candidate || option.judged.median > search->best.judged.median)
 			search->best = option;
@@ -122,7 +123,7 @@ enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choi
 		return xfp_fail(err, XFP_WANT_EXTENDED, "no candidate meets the floor; measuring the extended set");
 
 	*choice = (struct xfp_choice){ .floor = input->policy->floor, .fixed = input->policy->fixed };
-	if (!input->policy->fixed)
+	if (!input->policy->fixed && !input->policy->assigned)
 		choice->sample = xfp_sample_experts(&input->parameters->moe_sample, unit->experts);
 	if (search.met.candidate) {
 		take(&search, &search.met, choice);

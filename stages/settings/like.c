@@ -74,6 +74,8 @@ enum xfp_status xfp_like_settings(const char *like, struct xfp_parameters *param
 		*parameters = recorded.parameters;
 		recorded.parameters.overrides = NULL;
 		recorded.parameters.override_count = 0;
+		recorded.parameters.assigned = NULL;
+		recorded.parameters.assigned_count = 0;
 	}
 	xfp_recorded_free(&recorded);
 	xfp_bundle_close(bundle);

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -250,6 +251,85 @@ static enum xfp_status set_overrides(struct xfp_settings *s, const char *where, 
 	return status;
 }
 
+/* ---- goals ------------------------------------------------------------------------------------- */
+
+/* Two goals in one layer contradict each other; a later layer's replaces an earlier one's. */
+static enum xfp_status set_goal(struct xfp_settings *s, enum xfp_goal_kind kind, const char *where, const char *text,
+				struct xfp_error *err)
+{
+	if (s->has_goal && s->goal.kind != kind)
+		return xfp_fail(err, XFP_USAGE, "%s '%s': there is a goal already, %s; give one of the two", where,
+				text, s->goal.said);
+	s->has_goal = true;
+	s->goal.kind = kind;
+	snprintf(s->goal.said, sizeof s->goal.said, "%.30s %.30s", where, text);
+	return XFP_OK;
+}
+
+static enum xfp_status set_target_size(struct xfp_settings *s, const char *where, const char *text,
+				       struct xfp_error *err)
+{
+	if (!xfp_goal_parse_size(text, &s->goal.bytes))
+		return xfp_fail(err, XFP_USAGE, "%s '%s': expected a size of the bundle above 0, as in 14GiB or 3.5G",
+				where, text);
+	return set_goal(s, XFP_GOAL_SIZE, where, text, err);
+}
+
+static enum xfp_status set_target_bpw(struct xfp_settings *s, const char *where, const char *text,
+				      struct xfp_error *err)
+{
+	if (!xfp_goal_parse_bpw(text, &s->goal.micro))
+		return xfp_fail(err, XFP_USAGE, "%s '%s': expected bits a weight above 0, as in 4.25", where, text);
+	return set_goal(s, XFP_GOAL_BPW, where, text, err);
+}
+
+static enum xfp_status set_envelope(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
+{
+	if (!xfp_goal_parse_envelope(text, &s->goal.gpus, &s->goal.bytes))
+		return xfp_fail(err, XFP_USAGE,
+				"%s '%s': expected the memory of a GPU, or of several, as in 24GiB or 2x96GiB", where,
+				text);
+	return set_goal(s, XFP_GOAL_ENVELOPE, where, text, err);
+}
+
+static enum xfp_status set_reserve(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
+{
+	s->has_reserve = true;
+	return xfp_goal_parse_reserve(text, &s->goal.reserve)
+		       ? XFP_OK
+		       : xfp_fail(err, XFP_USAGE,
+				  "%s '%s': expected what each GPU needs for other things than weights, as in "
+				  "kv=8GiB,act=10GiB",
+				  where, text);
+}
+
+static enum xfp_status set_weight(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
+{
+	enum xfp_status status = xfp_goal_add_weights(&s->goal, text, err);
+
+	return status == XFP_USAGE ? xfp_context(err, status, "%s '%s'", where, text) : status;
+}
+
+static enum xfp_status finish_goal(struct xfp_settings *s, struct xfp_error *err)
+{
+	const struct xfp_goal *goal = &s->goal;
+
+	if (goal->kind != XFP_GOAL_ENVELOPE) {
+		bool reserve = s->has_reserve;
+
+		s->goal.reserve = 0;
+		s->has_goal = s->has_reserve = false;
+		return reserve ? xfp_fail(err, XFP_USAGE, "--reserve is of an --envelope, and there is none") : XFP_OK;
+	}
+	s->has_goal = s->has_reserve = false;
+	if (goal->reserve >= goal->bytes)
+		return xfp_fail(err, XFP_USAGE,
+				"%s: --reserve takes %" PRIu64 " bytes of each GPU, which has %" PRIu64
+				"; reserve less, or name larger GPUs",
+				goal->said, goal->reserve, goal->bytes);
+	return XFP_OK;
+}
+
 /* ---- the table --------------------------------------------------------------------------------- */
 
 enum {
@@ -273,6 +353,11 @@ enum {
 	ON_MISS,
 	ON_NONFINITE,
 	SAMPLE,
+	TARGET_SIZE,
+	TARGET_BPW,
+	ENVELOPE,
+	RESERVE,
+	WEIGHT,
 	SETTINGS
 };
 
@@ -308,6 +393,13 @@ const struct xfp_setting xfp_settings_table[] = {
 	[ON_MISS] = { "on-miss", "NAME", "a unit that no candidate serves: keep, best or fail [keep]" },
 	[ON_NONFINITE] = { "on-nonfinite", "NAME", "NaN or infinity in a unit: fail or keep [fail]" },
 	[SAMPLE] = { "moe-sample", "N|first:N", "so many experts decide for a stack; 0: all [0]" },
+	[TARGET_SIZE] = { "target-size", "SIZE",
+			  "a goal: the bundle's bytes, as in 14GiB; floors are then off unless given" },
+	[TARGET_BPW] = { "target-bpw", "B",
+			 "a goal: the bundle's bits for each element of the checkpoint, as in 4.25" },
+	[ENVELOPE] = { "envelope", "[N]xSIZE", "a goal: what each of N GPUs holds, as in 2x96GiB" },
+	[RESERVE] = { "reserve", "NAME=SIZE,...", "of each GPU, for other things, as in kv=8GiB,act=10GiB" },
+	[WEIGHT] = { "weight", "CLASS=W,...", "how much errors count for a goal, of classes or of role:ROLE [1]" },
 };
 
 /* What sets each: either of the two. */
@@ -337,6 +429,11 @@ static const struct {
 	[ON_MISS] = { take_on_miss, "keep, best or fail", NULL },
 	[ON_NONFINITE] = { take_on_nonfinite, "fail or keep", NULL },
 	[SAMPLE] = { take_sample, "a number of experts, as in 4 or first:4", NULL },
+	[TARGET_SIZE] = { NULL, NULL, set_target_size },
+	[TARGET_BPW] = { NULL, NULL, set_target_bpw },
+	[ENVELOPE] = { NULL, NULL, set_envelope },
+	[RESERVE] = { NULL, NULL, set_reserve },
+	[WEIGHT] = { NULL, NULL, set_weight },
 };
 
 int xfp_setting_find(const char *name)
@@ -449,9 +546,12 @@ enum xfp_status xfp_settings_finish(struct xfp_settings *s, struct xfp_error *er
 			s->parameters.floor[i] = s->floor[i];
 		else
 			take_general(s, (enum xfp_class)i);
+		s->asked_floor[i] |= s->has_floor[i] || (i == XFP_CLASS_ROUTED_EXPERT ? s->has_lazy : s->has_strict);
 		s->has_floor[i] = false;
 	}
 	s->has_strict = s->has_lazy = false;
 	finish_usual(s);
+	if (!status)
+		status = finish_goal(s, err);
 	return status ? status : finish_modes(&s->parameters, err);
 }

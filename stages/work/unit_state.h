@@ -26,6 +26,8 @@ struct xfp_unit_state {
 	uint8_t (*source)[16]; /* [experts] */
 	char key[XFP_STAMPS][33]; /* of the current artifacts, "" when not known */
 	struct xfp_choice choice;
+	bool expected; /* it is not decided yet, but a goal is likely to be solved to `candidate` */
+	struct xfp_candidate candidate;
 };
 
 /* What is to be converted, and how far it is: all that estimates need to know. Borrowed. */

@@ -19,9 +19,14 @@
 enum xfp_status xfp_work_write_parameters(const char *work, const struct xfp_parameters *parameters,
 					  struct xfp_error *err)
 {
-	char *path = xfp_path(work, XFP_PARAMETERS_FILE), *plain = xfp_parameters_to_json(parameters), *text = NULL,
-	     seal[17];
+	/* What a stage reads when it starts must not grow with the model: assignments are in a file of their own. */
+	struct xfp_parameters own = *parameters;
+	char *path = xfp_path(work, XFP_PARAMETERS_FILE), *plain, *text = NULL, seal[17];
 	enum xfp_status status;
+
+	own.assigned = NULL;
+	own.assigned_count = 0;
+	plain = xfp_parameters_to_json(&own);
 
 	if (plain) {
 		xfp_seal_line(plain, strlen(plain), seal);

@@ -7,6 +7,7 @@
  *   fits.mk             "FITS = fit library", what a choice waits for, or "SURVEY = survey", by xfp
  *   u000012-fits.mk     "FITS = library", what the survey aims at, with its stamp: by xfp-survey, and by xfp
  *   parameters.json     {"parameters": schemas/parameters.h, "seal": of their text as xfp writes it}, by xfp
+ *   assigned            what each unit is to be stored as, where a goal was solved: assigned.h, by xfp
  *   u000012-survey      stamps: the key of the unit's artifact of that stage, 32 hex digits, a space, a seal
  *   u000012-outliers    (cache/seal.h) over the stamp's name, a space and the key, and a newline. make sees
  *   u000012-fit         these names and no others. A stamp exists only while its artifact does and its key
@@ -43,7 +44,7 @@
 #define XFP_LOG_FILE "log"
 #define XFP_BUNDLE_STAMP "bundle"
 
-/* The parameters that xfp left in the work folder, and leaving them there. Ones whose seal does not fit are
+/* The parameters that xfp left in the work folder, without their assignments, and leaving them there. Ones whose seal does not fit are
  * XFP_DAMAGED: xfp writes them anew whenever it goes round. */
 enum xfp_status xfp_work_write_parameters(const char *work, const struct xfp_parameters *parameters,
 					  struct xfp_error *err);

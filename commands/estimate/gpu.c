@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/estimate/gpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	const char *role; /* with * behind it: all that begin so */
+	enum xfp_cut cut;
+} cuts[] = {
+	{ "q", XFP_CUT_ROWS },         { "k", XFP_CUT_ROWS },       { "v", XFP_CUT_ROWS },
+	{ "qkv", XFP_CUT_ROWS },       { "q_b", XFP_CUT_ROWS },     { "kv_b", XFP_CUT_ROWS },
+	{ "gate", XFP_CUT_ROWS },      { "up", XFP_CUT_ROWS },      { "gate_up", XFP_CUT_ROWS },
+	{ "in_proj_*", XFP_CUT_ROWS }, { "lm_head", XFP_CUT_ROWS }, { "embedding", XFP_CUT_ROWS },
+	{ "o", XFP_CUT_COLUMNS },      { "down", XFP_CUT_COLUMNS }, { "out_proj", XFP_CUT_COLUMNS },
+};
+
+static bool is_role(const char *pattern, const char *role)
+{
+	size_t length = strcspn(pattern, "*");
+
+	return pattern[length] ? !strncmp(pattern, role, length) : !strcmp(pattern, role);
+}
+
+enum xfp_cut xfp_gpu_cut(const struct xfp_ledger_unit *unit)
+{
+	if (unit->class_ == XFP_CLASS_ROUTED_EXPERT && unit->experts > 1)
+		return XFP_CUT_EXPERTS;
+	if (unit->class_ == XFP_CLASS_EMBEDDING || unit->class_ == XFP_CLASS_LM_HEAD)
+		return XFP_CUT_ROWS;
+	for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++)
+		if (is_role(cuts[i].role, unit->role))
+			return cuts[i].cut;
+	return XFP_CUT_NONE;
+}
+
+const char *xfp_cut_name(enum xfp_cut cut)
+{
+	static const char *const names[] = { "on every GPU", "rows", "columns", "experts" };
+
+	return names[cut];
+}
+
+uint64_t xfp_gpu_most(const struct xfp_ledger_unit *unit)
+{
+	switch (xfp_gpu_cut(unit)) {
+	case XFP_CUT_ROWS:
+		return unit->rows;
+	case XFP_CUT_COLUMNS:
+		return unit->cols;
+	case XFP_CUT_EXPERTS:
+		return unit->experts;
+	default:
+		return UINT64_MAX;
+	}
+}
+
+/* The largest share of bytes that belong to `count` things, of which none is cut. */
+static uint64_t share(uint64_t bytes, uint64_t count, uint32_t gpus)
+{
+	uint64_t own = (count + gpus - 1) / gpus;
+
+	return !count || own == count ? bytes : bytes / count * own + (bytes % count * own + count - 1) / count;
+}
+
+uint64_t xfp_gpu_unit(const struct xfp_ledger_unit *unit, enum xfp_mode mode, const uint64_t parts[XFP_PARTS],
+		      uint32_t gpus)
+{
+	bool library = mode == XFP_MODE_V2A || mode == XFP_MODE_V2C;
+	enum xfp_cut cut = xfp_gpu_cut(unit);
+	uint64_t count = xfp_gpu_most(unit), bytes = 0;
+
+	if (cut == XFP_CUT_NONE)
+		count = 0;
+	for (int p = 0; p < XFP_PARTS; p++) {
+		bool whole = !count;
+
+		/* Of a library unit CODE is its library; of others it is the rows' codebooks or scales. */
+		if (p == XFP_PART_CODE)
+			whole |= library || cut == XFP_CUT_COLUMNS;
+		if (p == XFP_PART_BALANCE)
+			whole |= cut != XFP_CUT_COLUMNS;
+		bytes += whole ? parts[p] : share(parts[p], count, gpus);
+	}
+	return bytes;
+}
+
+uint64_t xfp_gpu_kept(const struct xfp_ledger *ledger, uint32_t gpus)
+{
+	bool *held = calloc(ledger->tensor_count + (size_t)1, sizeof *held);
+	uint64_t bytes = 0;
+
+	for (uint32_t m = 0; held && m < ledger->matrix_count; m++)
+		held[ledger->matrices[m].tensor] = true;
+	for (uint32_t t = 0; t < ledger->tensor_count; t++) {
+		const struct xfp_ledger_tensor *tensor = &ledger->tensors[t];
+		bool cut = tensor->rank == 2 &&
+			   (tensor->class_ == XFP_CLASS_EMBEDDING || tensor->class_ == XFP_CLASS_LM_HEAD);
+
+		if (tensor->fate != XFP_FATE_KEPT || (held && held[t]))
+			continue;
+		bytes += cut ? share(tensor->bytes, tensor->shape[0], gpus) : tensor->bytes;
+	}
+	free(held);
+	return bytes;
+}

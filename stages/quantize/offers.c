@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/quantize/offers.h"
+
+#include <string.h>
+
+#include "stages/quantize/aim.h"
+#include "stages/quantize/candidates.h"
+
+struct xfp_thresholds xfp_survey_thresholds(const struct xfp_parameters *parameters)
+{
+	return parameters->outlier_sigma == XFP_SIGMA_AUTO
+		       ? xfp_aim_thresholds
+		       : (struct xfp_thresholds){ 1, { parameters->outlier_sigma } };
+}
+
+uint32_t xfp_offers_of(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
+		       const struct xfp_policy *policy, struct xfp_offer *offers)
+{
+	uint64_t source = xfp_unit_source_bytes(unit);
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct xfp_candidate *c = &list[i];
+
+		if (c->bytes >= source || c->cos_median < 0 || !(policy->format.bits >> c->k & 1) ||
+		    (policy->floor && c->cos_median < xfp_aim_floor(policy)))
+			continue;
+		offers[found++] = (struct xfp_offer){
+			.bytes = c->bytes,
+			.error = c->error,
+			.cosine = c->cos_median,
+			.sigma_milli = c->sigma_milli,
+			.group = c->group,
+			.library = c->library,
+			.mode = (uint8_t)c->mode,
+			.k = (uint8_t)c->k,
+			.exact = !c->sigma_milli, /* without outliers the shape says all */
+		};
+	}
+	return found;
+}
+
+/* ---- parts ------------------------------------------------------------------------------------- */
+
+/* Without outliers. Returns the sum. */
+static uint64_t shape_parts(const struct xfp_ledger_unit *unit, const struct xfp_offer *offer, bool balanced,
+			    uint64_t parts[XFP_PARTS])
+{
+	const struct xfp_candidate candidate = {
+		.mode = offer->mode, .k = offer->k, .group = offer->group, .library = offer->library
+	};
+	struct xfp_idx_unit shape = xfp_candidate_unit(&candidate, unit->experts, unit->rows, unit->cols);
+	struct xfp_idx_matrix matrix = { .mode = shape.mode, .k = shape.k };
+	uint64_t own[XFP_PARTS], sum = 0;
+
+	shape.dtype = (uint8_t)unit->dtype;
+	if (offer->mode < XFP_MODE_V2)
+		shape.k = matrix.k = 0;
+	if (!xfp_unit_part_bytes(&shape, balanced, parts) || !xfp_matrix_part_bytes(&shape, &matrix, own))
+		memset(parts, 0, XFP_PARTS * sizeof *parts);
+	else
+		for (int p = 0; p < XFP_PARTS; p++)
+			sum += parts[p] += unit->experts * own[p];
+	return sum;
+}
+
+void xfp_offer_parts(const struct xfp_ledger_unit *unit, const struct xfp_offer *offer, bool balanced,
+		     uint64_t parts[XFP_PARTS])
+{
+	uint64_t shape = shape_parts(unit, offer, balanced, parts);
+
+	if (offer->bytes > shape)
+		parts[XFP_PART_OUTLIER] += offer->bytes - shape;
+}
+
+bool xfp_offers_balanced(const struct xfp_ledger_unit *unit, const struct xfp_offer *offers, uint32_t count,
+			 bool otherwise)
+{
+	uint64_t parts[XFP_PARTS];
+
+	for (uint32_t i = 0; i < count; i++)
+		if (!offers[i].sigma_milli && offers[i].mode >= XFP_MODE_V2)
+			return offers[i].bytes == shape_parts(unit, &offers[i], true, parts);
+	return otherwise;
+}
+
+/* ---- assignments ------------------------------------------------------------------------------- */
+
+struct xfp_assignment xfp_offer_assignment(const struct xfp_offer *offer, const struct xfp_policy *policy)
+{
+	uint32_t bit = 1u << offer->k, smaller = policy->format.bits & (bit - 1);
+
+	if (offer->mode < XFP_MODE_V2)
+		return (struct xfp_assignment){ .mode = offer->mode, .k = offer->k };
+	while (smaller & (smaller - 1)) /* the largest of them */
+		smaller &= smaller - 1;
+	return (struct xfp_assignment){ .mode = offer->mode,
+					.k = offer->k,
+					.sigma_milli = offer->sigma_milli,
+					.group = offer->group,
+					.bits = bit | smaller };
+}
+
+void xfp_assignment_narrow(const struct xfp_assignment *assignment, struct xfp_policy *policy,
+			   struct xfp_parameters *parameters)
+{
+	policy->assigned = assignment;
+	policy->fixed = false;
+	policy->format.bits = 1u << assignment->k;
+	policy->measured = assignment->bits | policy->format.bits;
+	parameters->bits = policy->measured;
+	parameters->modes = 1u << assignment->mode;
+	parameters->group_size = assignment->group;
+	parameters->outlier_sigma = assignment->sigma_milli;
+}
