@@ -130,6 +130,7 @@ commands_estimate_libestimate_a_SOURCES = \
 	commands/estimate/groups.h
 commands_plan_libplan_a_SOURCES = \
 	commands/plan/count.c \
+	commands/plan/curve.c \
 	commands/plan/json.c \
 	commands/plan/plan.c \
 	commands/plan/plan.h \

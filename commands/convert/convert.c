@@ -20,6 +20,7 @@
 #include "commands/convert/disk_space.h"
 #include "commands/convert/drop_cache.h"
 #include "commands/convert/finish.h"
+#include "commands/convert/goal.h"
 #include "commands/convert/ingest.h"
 #include "commands/convert/make_log.h"
 #include "commands/convert/prepare.h"
@@ -288,6 +289,27 @@ static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct
 	if (!status && c->options.drop_cache)
 		drop(c, &result);
 	return status ? status : (int)summarize(c, &result, xfp_now() - started, err);
+}
+
+int xfp_survey_units(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
+{
+	struct follower follower = { .c = c };
+	bool reread = false;
+	int status = (int)xfp_goal_list_surveys(c, err);
+
+	xfp_progress_init(&follower.progress, c);
+	for (int round = 0; !status && c->todo && !signals->interrupted; round++) {
+		status = run_units(&follower, signals, err);
+		if (status && goes_round(c, status, round, &reread, err))
+			status = XFP_OK;
+		if (!status)
+			status = (int)xfp_goal_list_surveys(c, err);
+		if (!status && c->todo && round == MOST_REPETITIONS)
+			status = (int)xfp_fail(err, XFP_FAILED, "%" PRIu32 " units could not be surveyed; see %s/%s",
+					       c->todo, c->options.work, XFP_LOG_FILE);
+	}
+	status = settle(c, status, err);
+	return status || !signals->interrupted ? status : XFP_FAILED;
 }
 
 /* ---- commands ---------------------------------------------------------------------------------- */

@@ -15,6 +15,9 @@ struct xfp_conversion_command {
 	int (*run)(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err);
 };
 
+/* Run the surveys of all units that have none, and nothing else: the work folder is made for that. */
+int xfp_survey_units(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err);
+
 /* Parse, open, hold the signals, run, report. Returns the exit status. */
 int xfp_run_command(int argc, char **argv, const struct xfp_conversion_command *command);
 

@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "base/text/size.h"
+#include "commands/convert/prepare.h"
 #include "commands/convert/prepare_unit.h"
 #include "commands/estimate/gpu.h"
 #include "schemas/json_print.h"
@@ -299,6 +300,31 @@ enum xfp_status xfp_goal_prepare(struct xfp_conversion *c, bool check, struct xf
 done:
 	xfp_shares_free(&shares);
 	return status;
+}
+
+enum xfp_status xfp_goal_list_surveys(struct xfp_conversion *c, struct xfp_error *err)
+{
+	struct xfp_candidate *list = calloc(XFP_MOST_SURVEYED, sizeof *list);
+	enum xfp_status status = list ? XFP_OK : xfp_no_memory(err);
+
+	c->todo = 0;
+	c->weights = c->weights_done = 0;
+	c->solved = (struct xfp_solved){ 0 };
+	drop_assignments(c);
+	for (uint32_t u = 0; !status && u < c->ledger->unit_count; u++) {
+		uint32_t count;
+		bool found = true;
+
+		if (c->signals && xfp_signals_came(c->signals))
+			status = xfp_fail(err, XFP_FAILED, "interrupted");
+		else if (c->ledger->units[u].plan == XFP_PLAN_FIT)
+			status = xfp_prepare_survey(c, u, false, list, &count, &found, err);
+		c->todo += !found;
+		c->weights += xfp_unit_weights(&c->ledger->units[u]);
+		c->units[u].done = found; /* as far as this goes */
+	}
+	free(list);
+	return status ? status : xfp_prepare_write(c, err);
 }
 
 /* ---- what is said of it ------------------------------------------------------------------------ */

@@ -25,10 +25,14 @@ enum xfp_status xfp_goal_check(struct xfp_conversion *c, struct xfp_error *err);
  * XFP_UNMET: floors that are given and the goal contradict, or the goal is below what the units take. */
 enum xfp_status xfp_goal_prepare(struct xfp_conversion *c, bool check, struct xfp_error *err);
 
+/* Which units lack a survey, c->todo of them; their work folder is brought up to date for make to run those. */
+enum xfp_status xfp_goal_list_surveys(struct xfp_conversion *c, struct xfp_error *err);
+
 /* Whether make has only to survey such a unit for now. */
 static inline bool xfp_goal_surveys(const struct xfp_conversion *c, uint32_t unit)
 {
-	return c->options.goal.kind && !c->solved.steps && c->ledger->units[unit].plan == XFP_PLAN_FIT;
+	return (c->options.goal.kind || c->options.survey) && !c->solved.steps &&
+	       c->ledger->units[unit].plan == XFP_PLAN_FIT;
 }
 
 /* What is said at the end, or planned: a line or two. */

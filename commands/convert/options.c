@@ -19,6 +19,7 @@
 
 struct parse {
 	struct xfp_options options;
+	bool planning;
 	struct xfp_given given;
 };
 
@@ -144,6 +145,9 @@ static struct xfp_option *options_of(struct parse *parse)
 		  .set = &o->rehash },
 		{ .name = "json", .text = "the summary as JSON", .set = &o->json },
 		{ .name = "quiet", .letter = 'q', .text = "no progress and no summary", .set = &o->quiet },
+		{ .name = parse->planning ? "survey" : NULL,
+		  .text = "run the surveys that are missing, so that the plan is measured",
+		  .set = &o->survey },
 		{ 0 },
 	};
 	struct xfp_option *all = calloc(1 + xfp_settings_count + sizeof others / sizeof others[0], sizeof *all);
@@ -370,7 +374,7 @@ enum xfp_status xfp_options_parse(int argc, char **argv, const char *usage, cons
 				  struct xfp_options *options, struct xfp_error *err)
 {
 	struct xfp_command_line line = { .usage = usage, .summary = summary, .column = 35, .brief = true };
-	struct parse parse = { .options = { .program = argv[0] } };
+	struct parse parse = { .options = { .program = argv[0] }, .planning = planning };
 	struct xfp_options *o = &parse.options;
 	enum xfp_status status;
 
@@ -383,7 +387,7 @@ enum xfp_status xfp_options_parse(int argc, char **argv, const char *usage, cons
 			"--json is the summary of a conversion; with --dry-run there is none, but xfp plan has one");
 		goto done;
 	}
-	o->dry_run |= planning;
+	o->dry_run |= planning && !o->survey;
 	if (planning && o->model && !o->out && (status = guess_output(o, err)))
 		goto done;
 	if (!o->model)

@@ -27,6 +27,7 @@ struct xfp_options {
 	unsigned jobs; /* 0: not given */
 	bool model_inherited;
 	char **inherited; /* what the environment set, as words of a command line, ended by NULL */
+	bool survey;      /* planning: measure what no survey tells yet */
 	bool keep_going, dry_run, rehash, drop_cache, json, quiet;
 	bool out_guessed; /* planning, and no output was named */
 	bool own_cache;   /* nobody named one: it is convert's, beside OUT */

@@ -51,13 +51,13 @@ static enum xfp_status write_todo(const struct xfp_conversion *c, struct xfp_err
 				fprintf(out, " u%06" PRIu32, i);
 		fputc('\n', out);
 	}
-	if (out && c->options.goal.kind)
+	if (out && (c->options.goal.kind || c->options.survey)) {
 		fputs("SURVEY_UNITS =", out);
-	for (uint32_t i = 0; out && i < c->ledger->unit_count; i++)
-		if (xfp_goal_surveys(c, i) && !(c->units[i].there >> XFP_STAMP_SURVEY & 1))
-			fprintf(out, " u%06" PRIu32, i);
-	if (out && c->options.goal.kind)
+		for (uint32_t i = 0; i < c->ledger->unit_count; i++)
+			if (xfp_goal_surveys(c, i) && !(c->units[i].there >> XFP_STAMP_SURVEY & 1))
+				fprintf(out, " u%06" PRIu32, i);
 		fputc('\n', out);
+	}
 	if (!xfp_text_end(&text) || !path)
 		status = xfp_no_memory(err);
 	else
@@ -75,6 +75,16 @@ static enum xfp_status write_fits(const struct xfp_conversion *c, struct xfp_err
 	if (parameters.assigned_count)
 		parameters.outlier_sigma = XFP_SIGMA_AUTO;
 	return xfp_fits_write(c->options.work, XFP_NO_UNIT, &parameters, err);
+}
+
+enum xfp_status xfp_prepare_write(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	(void)((status = xfp_work_write_parameters(c->options.work, &c->options.parameters, err)) ||
+	       (status = xfp_assigned_write(c->options.work, &c->options.parameters, err)) ||
+	       (status = write_fits(c, err)) || (status = write_todo(c, err)));
+	return status;
 }
 
 enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct xfp_error *err)
@@ -106,12 +116,7 @@ enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct x
 	}
 	if (c->manifest && !check)
 		xfp_manifest_commit(c->manifest, NULL);
-	if (!status && !c->options.dry_run &&
-	    !(status = xfp_work_write_parameters(c->options.work, &c->options.parameters, err)) &&
-	    !(status = xfp_assigned_write(c->options.work, &c->options.parameters, err)) &&
-	    !(status = write_fits(c, err)))
-		status = write_todo(c, err);
-	return status;
+	return status || c->options.dry_run ? status : xfp_prepare_write(c, err);
 }
 
 /* ---- once a run -------------------------------------------------------------------------------- */

@@ -22,6 +22,9 @@ enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_signals 
  * compared with its digest, and the damaged ones are removed. */
 enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct xfp_error *err);
 
+/* The part of that which writes what make and the stages read: parameters, assignments, lists, todo.mk. */
+enum xfp_status xfp_prepare_write(const struct xfp_conversion *c, struct xfp_error *err);
+
 /* What a dry run says. */
 void xfp_prepare_print(const struct xfp_conversion *c);
 

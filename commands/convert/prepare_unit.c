@@ -230,6 +230,20 @@ static enum xfp_status choose(struct planning *p, struct xfp_key *key, struct xf
 	return status;
 }
 
+/* What the unit is likely to be stored as, where its survey says so: for estimates. */
+static void expect(const struct planning *p, const struct xfp_candidate *aim)
+{
+	struct xfp_unit_state *state = p->state;
+
+	if (!(state->expected = aim != NULL))
+		return;
+	state->candidate = *aim;
+	if (p->parameters.on_miss != XFP_MISS_BEST && aim->cos_median < (double)p->policy.floor / XFP_NANO) {
+		state->candidate = (struct xfp_candidate){ .mode = XFP_MODE_KEEP, .cos_median = aim->cos_median };
+		state->candidate.bytes = xfp_unit_source_bytes(p->unit);
+	}
+}
+
 /* Narrow the unit's parameters by its survey; false when that is not there. */
 static bool find_aim(struct planning *p, const char *key)
 {
@@ -237,8 +251,10 @@ static bool find_aim(struct planning *p, const char *key)
 	uint32_t count;
 	bool found = list && find_candidates(p, &of_survey, key, list, &count);
 
-	if (found)
+	if (found) {
+		expect(p, xfp_aim_candidate(list, count, p->unit, &p->policy));
 		xfp_aim(list, count, p->unit, &p->policy, &p->parameters);
+	}
 	free(list);
 	return found;
 }
@@ -363,7 +379,7 @@ static enum xfp_status begin(struct planning *p, struct xfp_error *err)
 
 	memset(state->key, 0, sizeof state->key);
 	state->there = state->fits = 0;
-	state->done = state->decided = state->unmet = state->nonfinite = false;
+	state->done = state->decided = state->unmet = state->nonfinite = state->expected = false;
 	return xfp_sources_find(p->c, p->number, err);
 }
 

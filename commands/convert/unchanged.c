@@ -81,16 +81,36 @@ static bool add_algorithms(struct xfp_digest *digest, const struct xfp_parameter
 	return ok;
 }
 
+static bool add_goal(struct xfp_digest *digest, const struct xfp_goal *goal)
+{
+	bool ok = !goal->kind || add(digest, "goal %d %" PRIu64 " %" PRIu32 " %" PRIu32 " %" PRIu64, goal->kind,
+				     goal->bytes, goal->micro, goal->gpus, goal->reserve);
+
+	for (uint32_t i = 0; ok && goal->kind && i < goal->weight_count; i++)
+		ok = add(digest, "%s %" PRIu32, goal->weights[i].pattern, goal->weights[i].milli);
+	return ok;
+}
+
 enum xfp_status xfp_bundle_stamp_key(const struct xfp_conversion *c, bool alone, char key[33], struct xfp_error *err)
 {
-	char *parameters = xfp_parameters_to_json(&c->options.parameters);
+	const struct xfp_goal *goal = &c->options.goal;
+	struct xfp_parameters own = c->options.parameters;
+	char *parameters;
 	struct xfp_digest *digest = xfp_digest_new();
 	uint8_t bytes[16] = { 0 };
-	bool ok = digest && parameters && add(digest, "%s %d", PACKAGE_VERSION, XFP_BUNDLE_VERSION) &&
-		  add(digest, "%s", parameters) && add_ledger(digest, c->ledger);
+	bool ok;
+
+	/* What a goal was solved to is known only while there are artifacts. */
+	if (alone && goal->kind) {
+		own.assigned = NULL;
+		own.assigned_count = 0;
+	}
+	parameters = xfp_parameters_to_json(&own);
+	ok = digest && parameters && add(digest, "%s %d", PACKAGE_VERSION, XFP_BUNDLE_VERSION) &&
+	     add(digest, "%s", parameters) && add_ledger(digest, c->ledger);
 
 	if (alone)
-		ok = ok && add_algorithms(digest, &c->options.parameters);
+		ok = ok && add_algorithms(digest, &own) && add_goal(digest, goal);
 	for (uint32_t i = 0; ok && i < c->ledger->unit_count; i++) {
 		const struct xfp_ledger_unit *unit = &c->ledger->units[i];
 

@@ -251,8 +251,8 @@ uint32_t xfp_estimate_survey(const struct xfp_ledger_unit *unit, const struct xf
 	return count;
 }
 
-/* What a goal is likely to be solved to, which is not for a bound to change. */
-static struct xfp_estimate expected_of(const struct xfp_unit_state *state)
+/* What a survey says, or a goal is likely to be solved to, which is not for a bound to change. */
+static struct xfp_estimate expected_of(const struct xfp_unit_state *state, const struct xfp_policy *policy)
 {
 	const struct xfp_candidate *c = &state->candidate;
 
@@ -260,7 +260,7 @@ static struct xfp_estimate expected_of(const struct xfp_unit_state *state)
 				      .k = c->mode < XFP_MODE_V2 ? 0 : c->k,
 				      .group = c->group,
 				      .library = c->library,
-				      .met = true,
+				      .met = c->cos_median >= (double)policy->floor / XFP_NANO,
 				      .cos_median = c->cos_median,
 				      .outliers = c->outliers,
 				      .bytes = c->bytes };
@@ -271,9 +271,10 @@ struct xfp_estimate xfp_estimate(const struct xfp_extent *all, uint32_t number, 
 	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
 	const struct xfp_unit_state *state = &all->units[number];
 	const struct xfp_candidate *chosen = &state->choice.candidate;
+	const struct xfp_policy policy = xfp_policy_of_unit(all->parameters, unit);
 
 	if (!state->decided && state->expected)
-		return expected_of(state);
+		return expected_of(state, &policy);
 	if (!state->decided)
 		return xfp_estimate_unit(unit, all->parameters, bound);
 	return (struct xfp_estimate){

@@ -46,7 +46,7 @@ static void add_unit(struct xfp_plan_group *group, const struct xfp_conversion *
 	group->fp8 += expected.mode == XFP_MODE_FP8;
 	group->kept += expected.mode == XFP_MODE_KEEP;
 	group->fixed_missed += policy.fixed && !expected.met;
-	if (unit->plan != XFP_PLAN_FIT)
+	if (unit->plan != XFP_PLAN_FIT || (c->options.goal.kind && !policy.floor))
 		return;
 	if (!group->has_floor || policy.floor < group->least_floor)
 		group->least_floor = policy.floor;
@@ -132,6 +132,18 @@ unsigned xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hit
 		}
 	}
 	return count;
+}
+
+uint32_t xfp_plan_surveyed_units(const struct xfp_conversion *c)
+{
+	uint32_t surveyed = 0;
+
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
+		const struct xfp_unit_state *state = &c->units[i];
+
+		surveyed += !state->decided && state->expected && state->there >> XFP_STAMP_SURVEY & 1;
+	}
+	return surveyed;
 }
 
 uint32_t xfp_plan_known_units(const struct xfp_conversion *c)

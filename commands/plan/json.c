@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/system/processors.h"
+#include "commands/convert/goal.h"
 #include "commands/plan/plan.h"
 #include "schemas/json_print.h"
 
@@ -131,12 +132,14 @@ enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct x
 				{ "weights", json_integer((json_int_t)c->weights) },
 				{ "units", json_integer((json_int_t)c->ledger->unit_count) },
 				{ "measured", json_integer((json_int_t)facts->measured) },
+				{ "surveyed", json_integer((json_int_t)xfp_plan_surveyed_units(c)) },
 				{ "estimate", json_boolean((facts->measured < groups.all.units - groups.all.fp8)) },
 				{ "groups", groups_json(&groups) }, { "tensors", tensors_json(c->ledger) },
 				{ "bundle", bounds_json(facts->bundle) }, { "memory", memory_json(facts) },
 				{ "disk", disk_json(facts) }, { "jobs", json_integer((json_int_t)facts->jobs) },
 				{ "time", time_json(facts) }, { "cache", cache_json(c) },
-				{ "current", json_boolean(facts->current) });
+				{ "current", json_boolean(facts->current) }, { "goal", xfp_goal_json(c) },
+				{ "curve", xfp_plan_curve_json(facts) });
 	free(groups.list);
 	return xfp_json_print(root, err);
 }

@@ -6,6 +6,7 @@
  * machine's pace do the rest. Nothing is changed, and nothing is left behind.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/system/clock.h"
@@ -54,14 +55,22 @@ static int plan(struct xfp_conversion *c, struct xfp_signals *signals, struct xf
 	unsigned jobs = c->options.jobs ? c->options.jobs : xfp_processors();
 	struct xfp_plan_facts facts = { .c = c, .jobs = jobs };
 	FILE *log = tmpfile(); /* what inspect and the stages print */
+	bool borrowed = c->log < 0;
 	double began = xfp_now();
 	int status;
 
 	if (!log)
 		return (int)xfp_fail(err, XFP_FAILED, "no temporary file");
-	c->log = fileno(log);
+	if (borrowed)
+		c->log = fileno(log);
 	status = (int)xfp_prepare_folder(c, signals, err);
 	facts.inspect_seconds = xfp_now() - began;
+	/* All else changes nothing. */
+	if (!status && c->options.survey)
+		status = xfp_survey_units(c, signals, err);
+	c->options.dry_run = true;
+	if (!status)
+		status = (int)xfp_plan_curve(&facts, err);
 	if (!status)
 		status = (int)xfp_prepare_units(c, false, err);
 	if (!status)
@@ -72,7 +81,9 @@ static int plan(struct xfp_conversion *c, struct xfp_signals *signals, struct xf
 		status = (int)xfp_plan_print_json(&facts, err);
 	else if (!status)
 		xfp_plan_print(&facts);
-	c->log = -1;
+	if (borrowed)
+		c->log = -1;
+	free(facts.curve.point);
 	fclose(log);
 	return status;
 }

@@ -6,6 +6,8 @@
 #ifndef XFP_PLAN_H
 #define XFP_PLAN_H
 
+#include <jansson.h>
+
 #include "commands/convert/conversion.h"
 #include "commands/estimate/footprint.h"
 #include "kernels/encode/lloyd.h"
@@ -28,8 +30,21 @@ enum xfp_status xfp_plan_pace_measure(const struct xfp_conversion *c, struct xfp
 double xfp_plan_pace_units(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, unsigned jobs);
 double xfp_plan_pace_bundle(uint64_t bytes);
 
+/* Sizes that a goal could name, least first, and what comes of each. */
+struct xfp_plan_point {
+	uint64_t file; /* bytes of the bundle */
+	uint64_t gpu;  /* of an envelope: on the fullest GPU */
+	double bits;   /* of the bundle, an element of the checkpoint */
+	double error;  /* mean relative squared error of the units, weighted */
+};
+struct xfp_plan_curve {
+	struct xfp_plan_point *point;
+	uint32_t count, surveyed, units; /* units that have a choice, and those of them that surveys speak of */
+	uint64_t budget;                 /* what the goal comes to; 0: there is none */
+};
+
 struct xfp_plan_facts {
-	const struct xfp_conversion *c;
+	struct xfp_conversion *c;
 	unsigned jobs;
 	double inspect_seconds;
 	struct xfp_plan_pace pace;
@@ -37,7 +52,8 @@ struct xfp_plan_facts {
 	uint64_t bundle[XFP_BOUNDS]; /* its size */
 	struct xfp_disk disk;        /* the most that is still to be written */
 	bool current;                /* the bundle is there, and of just this */
-	uint32_t measured;           /* units whose choice follows from measurements */
+	struct xfp_plan_curve curve;
+	uint32_t measured; /* units whose choice follows from measurements */
 };
 
 double xfp_plan_seconds(const struct xfp_plan_facts *facts);
@@ -81,11 +97,20 @@ struct xfp_plan_hits {
 	uint32_t needed, there;
 };
 unsigned xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hits hits[XFP_STAMPS]);
+/* Units that are not measured yet, but surveyed, and expected to be what the surveys say. */
+uint32_t xfp_plan_surveyed_units(const struct xfp_conversion *c);
 /* Units whose digests the manifest knows. */
 uint32_t xfp_plan_known_units(const struct xfp_conversion *c);
 
 /* What is free where a path is or would be; 0: it cannot be told. */
 uint64_t xfp_plan_free_bytes(const char *path);
+
+/* ---- goals --------------------------------------------------------------------------------------- */
+
+/* Fills in facts->curve, whose points the caller frees. Changes the states of units: they are to be prepared anew. */
+enum xfp_status xfp_plan_curve(struct xfp_plan_facts *facts, struct xfp_error *err);
+void xfp_plan_print_curve(const struct xfp_plan_facts *facts);
+json_t *xfp_plan_curve_json(const struct xfp_plan_facts *facts);
 
 /* ---- output -------------------------------------------------------------------------------------- */
 

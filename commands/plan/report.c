@@ -10,6 +10,7 @@
 #include "base/printable.h"
 #include "base/system/processors.h"
 #include "base/text/size.h"
+#include "commands/convert/goal.h"
 #include "commands/plan/plan.h"
 #include "commands/ui/pace.h"
 #include "commands/ui/report.h"
@@ -86,16 +87,20 @@ static void print_table(const struct xfp_plan_facts *facts, const struct xfp_pla
 
 static void print_basis(const struct xfp_plan_facts *facts, const struct xfp_plan_groups *groups)
 {
-	uint32_t units = facts->c->ledger->unit_count, fit = 0;
+	uint32_t units = facts->c->ledger->unit_count, fit = 0, known, surveyed = xfp_plan_surveyed_units(facts->c);
+	const char *by = surveyed ? "surveys" : "measurements";
 
 	for (uint32_t i = 0; i < units; i++)
 		fit += facts->c->ledger->units[i].plan == XFP_PLAN_FIT;
-	if (facts->measured == fit)
-		puts("\nBits follow from measurements.");
-	else if (facts->measured)
-		printf("\nBits of %" PRIu32 " units follow from measurements; those of %" PRIu32
+	if (facts->measured && surveyed)
+		by = "measurements and surveys";
+	known = facts->measured + surveyed;
+	if (known == fit)
+		printf("\nBits follow from %s.\n", fit ? by : "measurements");
+	else if (known)
+		printf("\nBits of %" PRIu32 " units follow from %s; those of %" PRIu32
 		       " are an estimate, from typical cosines.\n",
-		       facts->measured, fit - facts->measured);
+		       known, by, fit - known);
 	else
 		puts("\nBits are an estimate, from typical cosines.");
 	if (groups->all.fixed_missed)
@@ -197,7 +202,9 @@ void xfp_plan_print(const struct xfp_plan_facts *facts)
 		print_table(facts, &groups);
 	print_basis(facts, &groups);
 	print_needs(facts);
+	xfp_goal_print(facts->c);
 	print_time(facts);
 	print_cache(facts);
+	xfp_plan_print_curve(facts);
 	free(groups.list);
 }

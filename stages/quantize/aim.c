@@ -89,15 +89,21 @@ static bool rivals_fp8(const struct xfp_candidate *list, uint32_t count, const s
 	return most >= least;
 }
 
+const struct xfp_candidate *xfp_aim_candidate(const struct xfp_candidate *list, uint32_t count,
+					      const struct xfp_ledger_unit *unit, const struct xfp_policy *policy)
+{
+	uint64_t weights = xfp_unit_weights(unit), source = xfp_unit_source_bytes(unit);
+	const struct xfp_candidate *aim = policy->fixed ? NULL : cheapest(list, count, source, policy);
+
+	return aim ? best_paid(list, count, aim, (double)weights, source, policy) : NULL;
+}
+
 void xfp_aim(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
 	     const struct xfp_policy *policy, struct xfp_parameters *measured)
 {
-	uint64_t weights = xfp_unit_weights(unit), source = xfp_unit_source_bytes(unit);
+	const struct xfp_candidate *aim = xfp_aim_candidate(list, count, unit, policy);
 	uint32_t more;
-	const struct xfp_candidate *aim = policy->fixed ? NULL : cheapest(list, count, source, policy);
 
-	if (aim)
-		aim = best_paid(list, count, aim, (double)weights, source, policy);
 	measured->outlier_sigma = aim ? aim->sigma_milli : XFP_SIGMA_USUAL;
 	if (!aim)
 		return;

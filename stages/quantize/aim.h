@@ -23,6 +23,10 @@ extern const struct xfp_thresholds xfp_aim_thresholds; /* what surveys try */
 /* The least cosine of a surveyed candidate that is likely to meet the unit's floor. */
 double xfp_aim_floor(const struct xfp_policy *policy);
 
+/* What is aimed at; NULL: nothing, since bits are fixed or nothing is smaller than the source. */
+const struct xfp_candidate *xfp_aim_candidate(const struct xfp_candidate *list, uint32_t count,
+					      const struct xfp_ledger_unit *unit, const struct xfp_policy *policy);
+
 /* Narrow `measured`, the parameters as the unit's fits see them, by its survey. */
 void xfp_aim(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
 	     const struct xfp_policy *policy, struct xfp_parameters *measured);

@@ -26,7 +26,7 @@ struct xfp_unit_state {
 	uint8_t (*source)[16]; /* [experts] */
 	char key[XFP_STAMPS][33]; /* of the current artifacts, "" when not known */
 	struct xfp_choice choice;
-	bool expected; /* it is not decided yet, but a goal is likely to be solved to `candidate` */
+	bool expected; /* as long as it is not decided: `candidate` is what its survey, or a goal, lets expect */
 	struct xfp_candidate candidate;
 };
 
