@@ -9,8 +9,8 @@
  *
  *   digest of a matrix  XXH3-128 of its rows in the source dtype, row-major, as readers normalise them:
  *                       re-sharding, fusing, transposing or renaming changes none
- *   survey              dtype, shape, digest of every matrix; sigma, where it is given; cap, balance; modes, bits; start and iterations, or
- *                       "fit optimal"; group, library and libfit as of a fit of libraries
+ *   survey              dtype, shape, digest of every matrix; sigma, where it is given; cap, balance; modes, bits;
+ *                       start and iterations, or "fit optimal"; group, library and libfit as of a fit of libraries
  *   outliers            dtype, shape, digest of every matrix; sigma, cap, balance
  *   fit                 of codebooks: key of the outliers; bits; start and iterations, or "fit optimal"
  *                       of libraries: key of the outliers; modes, v2a and v2c; bits; where they are not as usual

@@ -39,6 +39,10 @@ xfp_verify_SOURCES = commands/verify/main.c
 xfp_verify_LDADD = $(TOOL_LIBS)
 
 commands_libcommands_a_SOURCES = \
+	commands/goal/goal.c \
+	commands/goal/goal.h \
+	commands/goal/shares.c \
+	commands/goal/shares.h \
 	commands/info.c
 commands_compare_peers_libpeers_a_SOURCES = \
 	commands/compare/peers/blocks.h \
@@ -84,8 +88,6 @@ commands_convert_libconvert_a_SOURCES = \
 	commands/convert/finish.h \
 	commands/convert/given.c \
 	commands/convert/given.h \
-	commands/convert/goal.c \
-	commands/convert/goal.h \
 	commands/convert/ingest.c \
 	commands/convert/ingest.h \
 	commands/convert/kept.c \
@@ -112,8 +114,6 @@ commands_convert_libconvert_a_SOURCES = \
 	commands/convert/run_make.h \
 	commands/convert/sources.c \
 	commands/convert/sources.h \
-	commands/convert/shares.c \
-	commands/convert/shares.h \
 	commands/convert/stray_names.c \
 	commands/convert/stray_names.h \
 	commands/convert/unchanged.c \

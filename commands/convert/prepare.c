@@ -10,10 +10,10 @@
 
 #include "base/system/temporary.h"
 #include "base/text/text.h"
-#include "commands/convert/goal.h"
 #include "commands/convert/ingest.h"
 #include "commands/convert/prepare_unit.h"
 #include "commands/convert/run_inspect.h"
+#include "commands/goal/goal.h"
 #include "stages/work/assigned.h"
 #include "stages/work/fits.h"
 

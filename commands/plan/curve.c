@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/text/size.h"
-#include "commands/convert/shares.h"
+#include "commands/goal/shares.h"
 #include "commands/plan/plan.h"
 #include "commands/ui/table.h"
 #include "schemas/json_print.h"

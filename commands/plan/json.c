@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/system/processors.h"
-#include "commands/convert/goal.h"
+#include "commands/goal/goal.h"
 #include "commands/plan/plan.h"
 #include "schemas/json_print.h"
 

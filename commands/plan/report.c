@@ -10,7 +10,7 @@
 #include "base/printable.h"
 #include "base/system/processors.h"
 #include "base/text/size.h"
-#include "commands/convert/goal.h"
+#include "commands/goal/goal.h"
 #include "commands/plan/plan.h"
 #include "commands/ui/pace.h"
 #include "commands/ui/report.h"

@@ -397,7 +397,7 @@ const struct xfp_setting xfp_settings_table[] = {
 			  "a goal: the bundle's bytes, as in 14GiB; floors are then off unless given" },
 	[TARGET_BPW] = { "target-bpw", "B",
 			 "a goal: the bundle's bits for each element of the checkpoint, as in 4.25" },
-	[ENVELOPE] = { "envelope", "[N]xSIZE", "a goal: what each of N GPUs holds, as in 2x96GiB" },
+	[ENVELOPE] = { "envelope", "SIZE|NxSIZE", "a goal: what each of N GPUs holds, as in 2x96GiB" },
 	[RESERVE] = { "reserve", "NAME=SIZE,...", "of each GPU, for other things, as in kv=8GiB,act=10GiB" },
 	[WEIGHT] = { "weight", "CLASS=W,...", "how much errors count for a goal, of classes or of role:ROLE [1]" },
 };

@@ -44,8 +44,8 @@
 #define XFP_LOG_FILE "log"
 #define XFP_BUNDLE_STAMP "bundle"
 
-/* The parameters that xfp left in the work folder, without their assignments, and leaving them there. Ones whose seal does not fit are
- * XFP_DAMAGED: xfp writes them anew whenever it goes round. */
+/* The parameters that xfp left in the work folder, without their assignments, and leaving them there. Ones whose seal
+ * does not fit are XFP_DAMAGED: xfp writes them anew whenever it goes round. */
 enum xfp_status xfp_work_write_parameters(const char *work, const struct xfp_parameters *parameters,
 					  struct xfp_error *err);
 enum xfp_status xfp_work_parameters(const char *work, struct xfp_parameters *parameters, struct xfp_error *err);

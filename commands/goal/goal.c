@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commands/convert/goal.h"
+#include "commands/goal/goal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -372,7 +372,8 @@ json_t *xfp_goal_json(const struct xfp_conversion *c)
 			{ "allowed", json_integer((json_int_t)solved->budget) },
 			{ "taken", json_integer((json_int_t)solved->total) },
 			{ "most", json_integer((json_int_t)solved->most) },
-			{ "binding", json_boolean(solved->binding) }, { "error", json_real(solved->error) },
+			{ "binding", json_boolean(solved->binding) },
+			{ "rounds", json_integer((json_int_t)solved->steps) }, { "error", json_real(solved->error) },
 			{ "bits", json_real(bits(c)) },
 			{ "elements", json_integer((json_int_t)xfp_ledger_elements(c->ledger)) },
 			{ "file", json_integer((json_int_t)makeup->file) },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commands/convert/shares.h"
+#include "commands/goal/shares.h"
 
 #include <stdlib.h>
 #include <string.h>

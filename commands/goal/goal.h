@@ -10,12 +10,12 @@
  *
  * The bundle is never larger than the goal, and within a hundredth of it, or no unit can have more in what is left.
  */
-#ifndef XFP_CONVERT_GOAL_H
-#define XFP_CONVERT_GOAL_H
+#ifndef XFP_COMMANDS_GOAL_H
+#define XFP_COMMANDS_GOAL_H
 
 #include <jansson.h>
 
-#include "commands/convert/shares.h"
+#include "commands/goal/shares.h"
 
 /* What headers tell before anything is read: XFP_UNMET where not even the fewest bits are as small as the goal, with
  * what is possible; XFP_USAGE where formats that are given exceed it, or there are more GPUs than parts to cut into. */
