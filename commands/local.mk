@@ -39,10 +39,6 @@ xfp_verify_SOURCES = commands/verify/main.c
 xfp_verify_LDADD = $(TOOL_LIBS)
 
 commands_libcommands_a_SOURCES = \
-	commands/goal/goal.c \
-	commands/goal/goal.h \
-	commands/goal/shares.c \
-	commands/goal/shares.h \
 	commands/info.c
 commands_compare_peers_libpeers_a_SOURCES = \
 	commands/compare/peers/blocks.h \
@@ -75,6 +71,7 @@ commands_compare_libcompare_a_SOURCES = \
 	commands/compare/plot.c \
 	commands/compare/sum.c \
 	commands/compare/table.c
+# With commands/goal: a conversion and its goal need each other.
 commands_convert_libconvert_a_SOURCES = \
 	commands/convert/conversion.c \
 	commands/convert/conversion.h \
@@ -117,7 +114,11 @@ commands_convert_libconvert_a_SOURCES = \
 	commands/convert/stray_names.c \
 	commands/convert/stray_names.h \
 	commands/convert/unchanged.c \
-	commands/convert/unchanged.h
+	commands/convert/unchanged.h \
+	commands/goal/goal.c \
+	commands/goal/goal.h \
+	commands/goal/shares.c \
+	commands/goal/shares.h
 commands_estimate_libestimate_a_SOURCES = \
 	commands/estimate/disk.c \
 	commands/estimate/estimate.c \
