@@ -13,7 +13,7 @@
 #include "stages/work/describe.h"
 
 /* Passes of solving and measuring until what a solution costs beside its units is right. */
-#define SETTLING 4
+#define SETTLING 16
 
 static bool in_gpus(const struct xfp_shares *s)
 {
@@ -322,21 +322,21 @@ enum xfp_status xfp_shares_solve(struct xfp_shares *s, enum xfp_choose_from from
 {
 	struct sight v = { 0 };
 	enum xfp_status status = look(s, from, &v, err);
-	uint64_t left = 0;
+	uint64_t beside = 0;
 
-	/* What is there beside the units' own is known once they have something, and hardly depends on what that is. */
+	/* What is there beside the units' own hardly depends on what they have; the most that was seen of it is reckoned
+	 * with, so that each pass leaves less to the units, until all of it fits. */
 	for (int pass = 0; !status && pass < SETTLING; pass++) {
-		status = xfp_solve(v.units, v.count, left, v.chosen, solution, err);
+		status = xfp_solve(v.units, v.count, pass && budget > beside ? budget - beside : 0, v.chosen, solution,
+				   err);
 		if (!status) {
 			give(s, &v);
 			status = xfp_shares_total(s, total, NULL, err);
 		}
 		if (status || (pass && (!solution->feasible || *total <= budget)))
 			break;
-		if (pass)
-			left = left > *total - budget ? left - (*total - budget) : 0;
-		else
-			left = budget + solution->cost > *total ? budget + solution->cost - *total : 0;
+		if (*total - solution->cost > beside)
+			beside = *total - solution->cost;
 	}
 	sight_free(&v);
 	return status;

@@ -288,6 +288,10 @@ reshape() { # FOLDER TENSOR EXPRESSION
 	run -2 xfp-survey u000001 u000002
 	run -2 xfp-survey --extended u000001
 	xfp prepare m -o named.xfp -q --work named --outlier-sigma 4
-	run -2 xfp-survey --work named u000001
-	[[ $output == *"has its threshold; surveys are for --outlier-sigma auto"* ]]
+	# with a threshold that is given, as a goal has it surveyed: that one alone
+	xfp-survey --work named u000001
+	[ "$(cat named/u000001-fits.mk)" = "FITS = fit library" ]
+	xfp cache rebuild >/dev/null
+	[ "$(query "SELECT count(DISTINCT sigma_milli) FROM candidates JOIN artifacts ON key = fit_key
+		WHERE kind = 'survey' GROUP BY key ORDER BY 1" | uniq)" = $'1\n7' ]
 }

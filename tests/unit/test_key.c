@@ -110,6 +110,7 @@ static unsigned changed(const struct ingredients *in)
 /* Each ingredient changes the keys of what depends on it and no other. */
 static void exactly_what_depends(void **state)
 {
+	static const struct xfp_assignment assigned = { .mode = XFP_MODE_V2, .k = 3, .bits = 0xc };
 	struct ingredients in;
 
 	(void)state;
@@ -135,8 +136,8 @@ static void exactly_what_depends(void **state)
 	EXPECT((in.rows = 6, in.cols = 8), S | O | E);
 	EXPECT(in.source[0][0] ^= 1, S | O | E);
 	EXPECT(in.source[1][15] ^= 128, S | O | E);
-	EXPECT(in.source[2][0] ^= 1, 0u);              /* beyond the matrices */
-	EXPECT(in.parameters.outlier_sigma = 3000, O); /* a survey tries its own */
+	EXPECT(in.source[2][0] ^= 1, 0u); /* beyond the matrices */
+	EXPECT(in.parameters.outlier_sigma = 3000, S | O);
 	EXPECT(in.parameters.outlier_cap = 1, S | O);
 	EXPECT(in.parameters.balance = 0, S | O);
 	EXPECT(in.outliers = MORE, F | L);
@@ -164,6 +165,7 @@ static void exactly_what_depends(void **state)
 	EXPECT(in.measured[1].cos_p5 = 0.9799999999999999, C);
 	EXPECT(in.measured[1].error = 0.10000000000000002, C);
 	EXPECT(in.policy.floor = 980000000, C);
+	EXPECT(in.policy.assigned = &assigned, C);
 	EXPECT(in.policy.format.bits = 0x1c, C);
 	EXPECT((in.policy.format.bits = 0x10, in.policy.fixed = true), C);
 	EXPECT(in.policy.format.form = XFP_FORM_BITS, 0u); /* who allowed the bits */
@@ -385,7 +387,7 @@ static void texts(void **state)
 	"source 50759abfe4092e53789dc2e70c31567b\n"
 	static const char *const want[KEYS] = {
 		"kind survey\nalgorithm 2\nlayout 1\n" SHAPE SOURCES
-		"cap_nano 20000000\nbalance_nano 500000000\nmodes v2\nbits 2,3,4,5,6\nstart companded\niterations 20\n",
+		"sigma_milli 4000\ncap_nano 20000000\nbalance_nano 500000000\nmodes v2\nbits 2,3,4,5,6\nstart companded\niterations 20\n",
 		"kind outliers\nalgorithm 1\nlayout 1\n" SHAPE SOURCES
 		"sigma_milli 4000\ncap_nano 20000000\nbalance_nano 500000000\n",
 		"kind fit\nalgorithm 4\nlayout 3\noutliers " OUTLIERS "\nbits 2,3,4\nstart companded\niterations 20\n",
@@ -398,7 +400,7 @@ static void texts(void **state)
 		"kind packed\nalgorithm 3\nlayout 3\nmode fp8\non_nonfinite fail\n" SHAPE SOURCES,
 	};
 	static const char *const hex[KEYS] = {
-		"8730afd5cbbfe21bd00c024d13f0a928", "c3dafe063ff7d7f2be2a461d4a2ea719",
+		"0d321a45edd979da81de36c7f9befc2b", "c3dafe063ff7d7f2be2a461d4a2ea719",
 		"5fc482d51903aac73d8d5cf90c1edff3", "3b2cd932388506d074c36ddf238f04ec",
 		"f1f9a5aa6706f01a141836846a0cc97c", "8736c8b31252c8d262a85712a1922fbd",
 		"add3bc5d444849ed04a3c6b11a991123",
@@ -407,6 +409,13 @@ static void texts(void **state)
 	struct xfp_key key[KEYS];
 
 	(void)state;
+	/* Where a survey is to say which threshold, it names none. */
+	in.parameters.outlier_sigma = XFP_SIGMA_AUTO;
+	keys_of(&in, key);
+	assert_string_equal(key[SURVEY_KEY].hex, "8730afd5cbbfe21bd00c024d13f0a928");
+	for (unsigned i = 0; i < KEYS; i++)
+		xfp_key_free(&key[i]);
+	in = usual();
 	keys_of(&in, key);
 	for (unsigned i = 0; i < KEYS; i++) {
 		assert_string_equal(key[i].text, want[i]);

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goals as they are named, what they are solved to as text and as a file, and shares on GPUs.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/estimate/gpu.h"
+#include "schemas/goal.h"
+#include "stages/quantize/offers.h"
+#include "stages/quantize/select.h"
+#include "stages/settings/settings.h"
+#include "stages/work/assigned.h"
+#include "tests/unit/scratch.h"
+#include "tests/unit/unit.h"
+
+/* ---- sizes ------------------------------------------------------------------------------------- */
+
+static void test_sizes(void **unused)
+{
+	static const struct {
+		const char *text;
+		uint64_t bytes;
+	} good[] = {
+		{ "14GiB", (uint64_t)14 << 30 }, { "3.5G", 3500000000 }, { "1", 1 }, { "0.5KiB", 512 },
+		{ "96GB", 96000000000 },         { "1.125KiB", 1152 },
+	};
+	static const char *const bad[] = { "",
+					   "0",
+					   "0.0GiB",
+					   "-1G",
+					   "1.G",
+					   ".5G",
+					   "1.2345G",
+					   "1.5",
+					   "14Gi",
+					   "14 GiB",
+					   "1e9",
+					   "nan",
+					   "18446744073709551616",
+					   "9999999999T" };
+	uint64_t bytes;
+	uint32_t micro, gpus;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+		assert_true(xfp_goal_parse_size(good[i].text, &bytes));
+		assert_int_equal(bytes, good[i].bytes);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		if (xfp_goal_parse_size(bad[i], &bytes))
+			fail_msg("'%s' is no size", bad[i]);
+	assert_true(xfp_goal_parse_bpw("4.25", &micro) && micro == 4250000);
+	assert_false(xfp_goal_parse_bpw("0", &micro) || xfp_goal_parse_bpw("65", &micro) ||
+		     xfp_goal_parse_bpw("-1", &micro) || xfp_goal_parse_bpw("4,25", &micro));
+	assert_true(xfp_goal_parse_envelope("2x96GiB", &gpus, &bytes) && gpus == 2 && bytes == (uint64_t)96 << 30);
+	assert_true(xfp_goal_parse_envelope("24G", &gpus, &bytes) && gpus == 1 && bytes == 24000000000);
+	assert_false(xfp_goal_parse_envelope("0x24G", &gpus, &bytes) ||
+		     xfp_goal_parse_envelope("x24G", &gpus, &bytes) || xfp_goal_parse_envelope("2x", &gpus, &bytes) ||
+		     xfp_goal_parse_envelope("2x0G", &gpus, &bytes));
+	assert_true(xfp_goal_parse_reserve("kv=8GiB,act=10GiB", &bytes) && bytes == (uint64_t)18 << 30);
+	assert_false(xfp_goal_parse_reserve("8GiB", &bytes) || xfp_goal_parse_reserve("=8GiB", &bytes) ||
+		     xfp_goal_parse_reserve("kv=8GiB,", &bytes) || xfp_goal_parse_reserve("kv=", &bytes));
+}
+
+static void test_weights(void **unused)
+{
+	const struct xfp_ledger_unit q = { .name = "a", .role = "q", .class_ = XFP_CLASS_ATTENTION },
+				     down = { .name = "b", .role = "down", .class_ = XFP_CLASS_DENSE_MLP };
+	struct xfp_goal goal = { 0 };
+	struct xfp_error err;
+
+	(void)unused;
+	assert_true(xfp_goal_weight(&goal, &q) == 1);
+	assert_int_equal(xfp_goal_add_weights(&goal, "attention=2,role:down=1.5", NULL), XFP_OK);
+	assert_true(xfp_goal_weight(&goal, &q) == 2);
+	assert_true(xfp_goal_weight(&goal, &down) == 1.5);
+	assert_int_equal(xfp_goal_add_weights(&goal, "dense_mlp=0.25", NULL), XFP_OK);
+	assert_true(xfp_goal_weight(&goal, &down) == 0.25); /* the last one that matches */
+	assert_int_equal(xfp_goal_add_weights(&goal, "attentoin=2", &err), XFP_USAGE);
+	assert_non_null(strstr(err.text, "attentoin"));
+	assert_int_equal(xfp_goal_add_weights(&goal, "attention=0", NULL), XFP_USAGE);
+	assert_int_equal(xfp_goal_add_weights(&goal, "attention", NULL), XFP_USAGE);
+	xfp_goal_free(&goal);
+}
+
+static enum xfp_status set(struct xfp_settings *s, const char *name, const char *text, struct xfp_error *err)
+{
+	char where[64];
+
+	snprintf(where, sizeof where, "--%s", name);
+	return xfp_setting_set(s, xfp_setting_find(name), where, text, err);
+}
+
+static void test_layers(void **unused)
+{
+	struct xfp_settings s = { .parameters = xfp_parameters_default() };
+	struct xfp_error err;
+
+	(void)unused;
+	/* A later layer's goal replaces an earlier one's; two of one layer are refused. */
+	assert_int_equal(set(&s, "target-bpw", "4.25", NULL), XFP_OK);
+	assert_int_equal(xfp_settings_finish(&s, NULL), XFP_OK);
+	assert_int_equal(set(&s, "target-size", "14GiB", NULL), XFP_OK);
+	assert_int_equal(s.goal.kind, XFP_GOAL_SIZE);
+	assert_int_equal(set(&s, "envelope", "24GiB", &err), XFP_USAGE);
+	assert_non_null(strstr(err.text, "--target-size 14GiB"));
+	assert_int_equal(set(&s, "reserve", "kv=1GiB", NULL), XFP_OK);
+	assert_int_equal(xfp_settings_finish(&s, &err), XFP_USAGE); /* of no envelope */
+	assert_int_equal(set(&s, "envelope", "24GiB", NULL), XFP_OK);
+	assert_int_equal(set(&s, "reserve", "kv=24GiB", NULL), XFP_OK);
+	assert_int_equal(xfp_settings_finish(&s, &err), XFP_USAGE);
+	assert_non_null(strstr(err.text, "reserve less"));
+	assert_int_equal(set(&s, "reserve", "kv=23GiB", NULL), XFP_OK);
+	assert_int_equal(xfp_settings_finish(&s, NULL), XFP_OK);
+	assert_false(s.asked_floor[XFP_CLASS_ATTENTION]);
+	assert_int_equal(set(&s, "floor", "attention=0.9", NULL), XFP_OK);
+	assert_int_equal(xfp_settings_finish(&s, NULL), XFP_OK);
+	assert_true(s.asked_floor[XFP_CLASS_ATTENTION] && !s.asked_floor[XFP_CLASS_DENSE_MLP]);
+	xfp_goal_free(&s.goal);
+	xfp_parameters_free(&s.parameters);
+}
+
+/* ---- assignments ------------------------------------------------------------------------------- */
+
+static void test_texts(void **unused)
+{
+	static const char *const good[] = { "-",         "keep",     "fp8",          "v2-3",      "v2-6@4.0",
+					    "v2a-128-2", "v2c-16-5", "v2c-32-4@2.7", "v2-2@0.001" };
+	static const char *const bad[] = { "",           "v2",        "v2-1",   "v2-7",      "v2c-3",
+					   "v2c-17-3",   "v2c-32-3@", "v2-3@0", "v2-3@04.0", "v2-3@4",
+					   "v2a-128-2x", "x-3",       "keep-3", "v2-03",     "v2c-0-3" };
+	struct xfp_assignment *list, one;
+	char text[XFP_ASSIGNMENT_TEXT], *all;
+	uint32_t count;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+		assert_true(xfp_assignment_parse(good[i], &one));
+		assert_string_equal(xfp_assignment_text(&one, text), good[i]);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		if (xfp_assignment_parse(bad[i], &one))
+			fail_msg("'%s' is no assignment", bad[i]);
+	assert_true(xfp_assignments_parse("- 3*v2c-32-4@2.7 keep 2*fp8", &list, &count));
+	assert_int_equal(count, 7);
+	assert_int_equal(list[3].k, 4);
+	assert_int_equal(list[3].sigma_milli, 2700);
+	assert_int_equal(list[6].mode, XFP_MODE_FP8);
+	assert_non_null(all = xfp_assignments_text(list, count));
+	assert_string_equal(all, "- 3*v2c-32-4@2.7 keep 2*fp8");
+	free(all);
+	free(list);
+	assert_false(xfp_assignments_parse("", &list, &count) || xfp_assignments_parse("v2-3 ", &list, &count) ||
+		     xfp_assignments_parse("0*v2-3", &list, &count) ||
+		     xfp_assignments_parse("03*v2-3", &list, &count) ||
+		     xfp_assignments_parse("99999999999*v2-3", &list, &count));
+}
+
+static void test_parameters(void **unused)
+{
+	struct xfp_parameters p = xfp_parameters_default(), again;
+	char *text, *other;
+
+	(void)unused;
+	assert_non_null(text = xfp_parameters_to_json(&p));
+	assert_null(strstr(text, "assigned")); /* without a goal all is as it was before there were any */
+	free(text);
+	assert_true(xfp_assignments_parse("2*v2-3 -", &p.assigned, &p.assigned_count));
+	assert_non_null(text = xfp_parameters_to_json(&p));
+	assert_int_equal(xfp_parameters_from_json(text, "x", &again, NULL), XFP_OK);
+	assert_int_equal(again.assigned_count, 3);
+	assert_non_null(other = xfp_parameters_to_json(&again));
+	assert_string_equal(text, other);
+	free(text);
+	free(other);
+	xfp_parameters_free(&p);
+	xfp_parameters_free(&again);
+}
+
+/* ---- the file ---------------------------------------------------------------------------------- */
+
+static void test_file(void **state)
+{
+	const char *work = *state;
+	struct xfp_parameters p = xfp_parameters_default(), read = { 0 };
+	char *path = xfp_path(work, XFP_ASSIGNED_FILE), *text;
+	struct xfp_assignment one;
+	struct xfp_error err;
+	size_t size;
+	bool found;
+
+	assert_int_equal(xfp_assigned_read(work, 0, &one, &found, NULL), XFP_OK);
+	assert_false(found);
+	assert_true(xfp_assignments_parse("v2-3@4.0 - v2c-32-4", &p.assigned, &p.assigned_count));
+	p.assigned[0].bits = 0xc;
+	assert_int_equal(xfp_assigned_write(work, &p, NULL), XFP_OK);
+	assert_int_equal(xfp_assigned_read(work, 0, &one, &found, NULL), XFP_OK);
+	assert_true(found && one.k == 3 && one.sigma_milli == 4000 && one.bits == 0xc);
+	assert_int_equal(xfp_assigned_read(work, 1, &one, &found, NULL), XFP_OK);
+	assert_true(found && !xfp_is_assigned(&one));
+	assert_int_equal(xfp_assigned_read(work, 3, &one, &found, NULL), XFP_DAMAGED);
+	assert_int_equal(xfp_assigned_read_all(work, 3, &read, NULL), XFP_OK);
+	assert_int_equal(read.assigned_count, 3);
+	xfp_parameters_free(&read);
+	assert_int_equal(xfp_assigned_read_all(work, 2, &read, NULL), XFP_DAMAGED);
+	assert_int_equal(xfp_assigned_read_all(work, 4, &read, NULL), XFP_DAMAGED);
+	/* A change of any byte is noticed by the unit that it is of. */
+	assert_int_equal(xfp_slurp(path, 1 << 20, &text, &size, NULL), XFP_OK);
+	assert_int_equal(size, 240);
+	for (size_t i = 0; i < size; i++) {
+		text[i] ^= 1;
+		assert_int_equal(xfp_write_file(path, text, size, false, NULL), XFP_OK);
+		assert_int_equal(xfp_assigned_read(work, (uint32_t)(i / 80), &one, &found, &err), XFP_DAMAGED);
+		assert_int_equal(xfp_assigned_read_all(work, 3, &read, NULL), XFP_DAMAGED);
+		text[i] ^= 1;
+	}
+	/* So is a record in the place of another. */
+	memcpy(text + 160, text, 80);
+	assert_int_equal(xfp_write_file(path, text, size, false, NULL), XFP_OK);
+	assert_int_equal(xfp_assigned_read(work, 2, &one, &found, NULL), XFP_DAMAGED);
+	free(text);
+	/* Without a goal it goes. */
+	xfp_parameters_free(&p);
+	assert_int_equal(xfp_assigned_write(work, &p, NULL), XFP_OK);
+	assert_int_equal(xfp_assigned_read(work, 0, &one, &found, NULL), XFP_OK);
+	assert_false(found);
+	free(path);
+}
+
+/* ---- what it makes of a unit -------------------------------------------------------------------- */
+
+static const struct xfp_ledger_unit unit = { .name = "x",
+					     .role = "down",
+					     .class_ = XFP_CLASS_ATTENTION,
+					     .dtype = XFP_BF16,
+					     .experts = 1,
+					     .rows = 64,
+					     .cols = 64 };
+
+static void test_narrow(void **unused)
+{
+	static const struct xfp_candidate measured[] = {
+		{ .mode = XFP_MODE_V2C, .k = 3, .group = 32, .library = 8, .bytes = 900, .cos_median = 0.9 },
+		{ .mode = XFP_MODE_V2C, .k = 4, .group = 32, .library = 8, .bytes = 1100, .cos_median = 0.95 },
+	};
+	struct xfp_parameters all = xfp_parameters_default(), p;
+	struct xfp_policy policy = xfp_policy_of_unit(&all, &unit);
+	const struct xfp_offer offer = { .mode = XFP_MODE_V2C, .k = 4, .group = 32, .library = 8, .sigma_milli = 3000 };
+	struct xfp_assignment assignment = xfp_offer_assignment(&offer, &policy);
+	struct xfp_select_input input = { .unit = &unit, .parameters = &p, .policy = &policy, .outliers = "o" };
+	struct xfp_choice choice;
+
+	(void)unused;
+	assert_int_equal(assignment.bits, 1u << 3 | 1u << 4); /* the next smaller too */
+	p = xfp_policy_parameters(&all, &policy);
+	xfp_assignment_narrow(&assignment, &policy, &p);
+	assert_int_equal(p.modes, 1u << XFP_MODE_V2C);
+	assert_int_equal(p.bits, 1u << 3 | 1u << 4);
+	assert_int_equal(p.group_size, 32);
+	assert_int_equal(p.outlier_sigma, 3000);
+	/* It is stored as it was assigned, though neither meets the floor, and though fewer bits are measured. */
+	input.fits[XFP_FIT_LIBRARY] = (struct xfp_fit_set){ "l", measured, 2 };
+	assert_int_equal(xfp_select(&input, &choice, NULL), XFP_OK);
+	assert_int_equal(choice.candidate.k, 4);
+	assert_false(choice.met);
+	assert_false(choice.fixed);
+	policy.floor = 900000000;
+	assert_int_equal(xfp_select(&input, &choice, NULL), XFP_OK);
+	assert_true(choice.met && choice.candidate.k == 4);
+}
+
+static void test_offers(void **unused)
+{
+	const struct xfp_candidate list[] = {
+		{ .mode = XFP_MODE_V2, .k = 2, .bytes = 1600, .cos_median = 0.93, .error = 0.1 },
+		{ .mode = XFP_MODE_V2, .k = 3, .bytes = 3136, .cos_median = 0.98, .error = 0.03 },
+		{ .mode = XFP_MODE_V2, .k = 3, .bytes = 3184, .cos_median = 0.985, .error = 0.02, .sigma_milli = 4000 },
+		{ .mode = XFP_MODE_V2, .k = 6, .bytes = 8192, .cos_median = 1, .error = 0 },         /* no smaller */
+		{ .mode = XFP_MODE_V2, .k = 4, .bytes = 4160, .cos_median = -1, .error = 1 },        /* no numbers */
+		{ .mode = XFP_MODE_V2, .k = 5, .bytes = 5000, .cos_median = 0.999, .error = 0.001 }, /* not allowed */
+	};
+	struct xfp_parameters p = xfp_parameters_default();
+	struct xfp_policy policy;
+	struct xfp_offer offers[6];
+	uint64_t parts[XFP_PARTS];
+
+	(void)unused;
+	p.bits = 0x1c;
+	p.floor[XFP_CLASS_ATTENTION] = 0;
+	policy = xfp_policy_of_unit(&p, &unit);
+	assert_int_equal(xfp_offers_of(list, 6, &unit, &policy, offers), 3);
+	assert_true(offers[0].exact && !offers[2].exact);
+	assert_true(xfp_offers_balanced(&unit, offers, 3, false));
+	xfp_offer_parts(&unit, &offers[2], true, parts);
+	assert_int_equal(parts[XFP_PART_BALANCE], 64);
+	assert_int_equal(parts[XFP_PART_OUTLIER], 48);
+	p.floor[XFP_CLASS_ATTENTION] = 980000000; /* with a margin, since a sample may be kind */
+	policy = xfp_policy_of_unit(&p, &unit);
+	assert_int_equal(xfp_offers_of(list, 6, &unit, &policy, offers), 1);
+	assert_int_equal(offers[0].sigma_milli, 4000);
+}
+
+/* ---- GPUs -------------------------------------------------------------------------------------- */
+
+static void test_gpus(void **unused)
+{
+	const uint64_t parts[XFP_PARTS] = { [XFP_PART_INDEX] = 1000,
+					    [XFP_PART_CODE] = 80,
+					    [XFP_PART_GROUP] = 100,
+					    [XFP_PART_BALANCE] = 64,
+					    [XFP_PART_OUTLIER] = 40 };
+	struct xfp_ledger_unit u = unit;
+
+	(void)unused;
+	assert_int_equal(xfp_gpu_cut(&u), XFP_CUT_COLUMNS);
+	/* Rows' codebooks everywhere, all else halved; a library everywhere. */
+	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2, parts, 2), 500 + 80 + 50 + 32 + 20);
+	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2C, parts, 2), 500 + 80 + 50 + 32 + 20);
+	u.role = (char *)"gate";
+	assert_int_equal(xfp_gpu_cut(&u), XFP_CUT_ROWS);
+	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2, parts, 2), 500 + 40 + 50 + 64 + 20);
+	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2C, parts, 2), 500 + 80 + 50 + 64 + 20);
+	/* 64 rows on 3 GPUs: the fullest has 22. */
+	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2, (const uint64_t[XFP_PARTS]){ [XFP_PART_INDEX] = 6400 }, 3),
+			 2200);
+	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2, parts, 1), 1284);
+	u.role = (char *)"in_proj_qkvz";
+	assert_int_equal(xfp_gpu_cut(&u), XFP_CUT_ROWS);
+	u.role = (char *)"kv_a";
+	assert_int_equal(xfp_gpu_cut(&u), XFP_CUT_NONE);
+	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2, parts, 2), 1284);
+	u.class_ = XFP_CLASS_ROUTED_EXPERT;
+	u.experts = 8;
+	assert_int_equal(xfp_gpu_cut(&u), XFP_CUT_EXPERTS);
+	assert_int_equal(xfp_gpu_most(&u), 8);
+	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2C, parts, 4), 250 + 80 + 25 + 64 + 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sizes),  cmocka_unit_test(test_weights),    cmocka_unit_test(test_layers),
+		cmocka_unit_test(test_texts),  cmocka_unit_test(test_parameters), scratch_test(test_file),
+		cmocka_unit_test(test_narrow), cmocka_unit_test(test_offers),     cmocka_unit_test(test_gpus),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
