@@ -303,7 +303,7 @@ static enum xfp_status plan_aim(struct planning *p, bool *known, struct xfp_erro
 		status = survey_key(p, err);
 	if (!status && by_survey)
 		*known = find_aim(p, p->state->key[XFP_STAMP_SURVEY]);
-	if (status || !*known || p->c->options.dry_run || !(by_survey || p->assigned))
+	if (status || !*known || p->c->options.dry_run || !by_survey)
 		return status;
 	return xfp_fits_write(p->c->options.work, p->number, &p->parameters, err);
 }
@@ -400,7 +400,12 @@ static enum xfp_status prepare(struct planning *p, struct xfp_error *err)
 	chosen = state->there >> XFP_STAMP_CHOICE & 1;
 	/* A dry run does not write the choices that it makes; the run that it tells of would. */
 	state->done = packed && (chosen || p->unit->plan != XFP_PLAN_FIT || (p->c->options.dry_run && state->decided));
-	return p->c->options.dry_run ? XFP_OK : stamp_unit(p, err);
+	if (p->c->options.dry_run)
+		return XFP_OK;
+	/* Its fits are known whether or not its weights are. */
+	if (p->assigned)
+		status = xfp_fits_write(p->c->options.work, p->number, &p->parameters, err);
+	return status ? status : stamp_unit(p, err);
 }
 
 enum xfp_status xfp_prepare_unit(struct xfp_conversion *c, uint32_t number, bool check, struct xfp_error *err)

@@ -1,0 +1,281 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# Sizes as goals: --target-size, --target-bpw, --envelope, and the sizes that xfp plan shows.
+
+load helpers
+
+setup() {
+	setup_folder
+	unset XFP_MODE
+}
+
+make_models() {
+	"$XFP_TEST_TOOLS/make-checkpoint" --layers 1 moe
+	"$XFP_TEST_TOOLS/make-checkpoint" --family qwen3 --layers 1 --hidden 256 --intermediate 768 --vocab 512 --tie dense
+	"$XFP_TEST_TOOLS/make-checkpoint" --family bert --dtype f32 --layers 2 --hidden 192 --heads 6 --head-dim 32 \
+		--intermediate 512 --vocab 300 bert
+}
+
+field() { # NAME...: of the JSON on standard input
+	"$PYTHON" -c 'import json, sys
+value = json.load(sys.stdin)
+for name in sys.argv[1:]:
+    value = value[int(name) if name.lstrip("-").isdigit() else name]
+print(value)' "$@"
+}
+
+# A size between those of the fewest bits and the most, told from headers alone.
+size_at() { # MODEL PERMILLE
+	xfp plan "$1" --json -q --cache none | "$PYTHON" -c 'import json, sys
+points = json.load(sys.stdin)["curve"]["points"]
+print(points[0]["bytes"] + (points[-1]["bytes"] - points[0]["bytes"]) * int(sys.argv[1]) // 1000)' "$2"
+}
+
+bits_at() { # MODEL PERMILLE: likewise, bits a weight
+	xfp plan "$1" --json -q --cache none | "$PYTHON" -c 'import json, sys
+points = json.load(sys.stdin)["curve"]["points"]
+print("%.4f" % (points[0]["bits"] + (points[-1]["bits"] - points[0]["bits"]) * int(sys.argv[1]) / 1000))' "$2"
+}
+
+packed_now() { # OUT OPTION...: units that were packed anew
+	xfp convert moe -o "$1" --json -q "${@:2}" | field repacked
+}
+
+@test "sizes are hit: twenty goals on three models" {
+	make_models
+	for model in moe dense bert; do
+		xfp plan $model --survey --json -q >plan
+		[ "$(field curve surveyed <plan)" = "$(field curve units <plan)" ]
+		least=$(field curve points 0 bytes <plan) most=$(field curve points -1 bytes <plan)
+		for i in 1 2 3 4 5 6 7; do
+			# spread without a pattern
+			goal=$((least + (most - least) * (i * 137 % 997) / 997 + i * 4099))
+			xfp convert $model -o $model.xfp --target-size $goal --json -q >summary
+			bytes=$(stat -c %s $model.xfp)
+			[ "$bytes" -le $goal ] || { echo "$model: $bytes of $goal"; return 1; }
+			[ $((bytes * 100)) -ge $((goal * 99)) ] || { echo "$model: only $bytes of $goal"; return 1; }
+			[ "$(field goal file <summary)" = "$bytes" ]
+			[ "$(field goal allowed <summary)" = "$goal" ]
+		done
+	done
+	xfp verify bert.xfp --source bert -q
+}
+
+@test "cold, warm, with other jobs, from another goal's cache: the same bytes" {
+	make_models
+	bits=$(bits_at moe 300)
+	cold=$(converted moe cold.xfp --target-bpw "$bits" --cache cold -j1)
+	[ "$(converted moe warm.xfp --target-bpw "$bits" --cache cold)" = "$cold" ]
+	xfp convert moe -o other.xfp --cache other -q --target-size "$(size_at moe 600)"
+	xfp convert moe -o floors.xfp --cache other -q
+	[ "$(OMP_NUM_THREADS=3 converted moe other.xfp --target-bpw "$bits" --cache other -j3)" = "$cold" ]
+	# by hand: prepare and make in turn, until nothing is to do
+	export XFP_WORK=$PWD/hand.xfp.work XFP_CACHE=$PWD/hand XFP_PIPELINES
+	XFP_PIPELINES=$(xfp --pipelines)
+	for round in 1 2 3 4 5; do
+		xfp prepare moe -o hand.xfp --target-bpw "$bits" | tail -n 1 >left
+		if grep -q '^0 of' left; then break; fi
+		make -C hand.xfp.work -f "$XFP_PIPELINES/graph.mk" >/dev/null
+	done
+	[ "$round" -ge 3 ]
+	xfp-bundle hand.xfp
+	[ "$(sha hand.xfp)" = "$cold" ]
+}
+
+@test "what a goal was solved to is recorded, and made again without solving" {
+	make_models
+	sha=$(converted moe out.xfp --target-size "$(size_at moe 300)")
+	tar xOf out.xfp xfp.json >json
+	[ "$(field parameters assigned <json | tr ' ' '\n' | sed 's/^\([0-9]*\)\*.*/\1/; /[^0-9]/s/.*/1/' | paste -sd+ | bc)" = \
+		"$(xfp info out.xfp --json | field units | tr '{' '\n' | grep -c "'role'")" ]
+	run grep -E 'target|bpw|survey' json
+	[ "$status" -eq 1 ]
+	xfp convert moe -o again.xfp --like out.xfp --cache like -q
+	[ "$(sha again.xfp)" = "$sha" ]
+	[ "$(query "SELECT count(*) FROM artifacts WHERE kind = 'survey'" like)" = 0 ]
+	run -2 xfp convert moe -o again.xfp --like out.xfp --target-bpw 4.6
+	[[ $output == *"--target-bpw 4.6: contradicts --like"* ]]
+	# without a goal nothing of it is there
+	xfp convert moe -o floors.xfp -q
+	[ -e out.xfp.work/assigned ]
+	[ ! -e floors.xfp.work/assigned ]
+	xfp convert moe -o out.xfp -q
+	[ ! -e out.xfp.work/assigned ]
+	[ "$(sha out.xfp)" = "$(sha floors.xfp)" ]
+}
+
+@test "another goal repacks only what changes" {
+	make_models
+	size=$(size_at moe 400)
+	units=$(xfp convert moe -o out.xfp --target-size "$size" --json -q | field units)
+	bytes=$(stat -c %s out.xfp)
+	again=$(packed_now out.xfp --target-size "$size")
+	[ "$again" = 0 ]
+	near=$(packed_now out.xfp --target-size $((size - 60000)))
+	[ "$near" -gt 0 ]
+	[ "$near" -lt "$units" ]
+	[ "$(stat -c %s out.xfp)" -lt "$bytes" ]
+	# errors of attention count for nothing beside those of experts: other units have the bits
+	xfp convert moe -o out.xfp --target-size "$size" -q
+	before=$(sha out.xfp)
+	[ "$(packed_now out.xfp --target-size "$size" --weight attention=0.001)" -gt 0 ]
+	[ "$(sha out.xfp)" != "$before" ]
+	[ "$(stat -c %s out.xfp)" -le "$size" ]
+}
+
+@test "killed at each stage of each phase, it goes on to the same bytes" {
+	make_models
+	size=$(size_at bert 300)
+	want=$(converted bert want.xfp --target-size "$size" --cache want)
+	original=$PATH data=$XFP_DATADIR
+	for stage in xfp-survey xfp-outlier-extract xfp-libfit xfp-autoselect xfp-pack xfp-bundle; do
+		rm -rf out.xfp out.xfp.work cache count
+		export XFP_DATADIR=$data
+		replace_stage $stage 'echo >>"$top/count"
+			[ $(wc -l <"$top/count") -ge '"$([ $stage = xfp-bundle ] && echo 1 || echo 3)"' ] || exec "$real" "$@"
+			"$real" "$@" && kill -KILL "$(cat "$top/pid")" && sleep 5'
+		PATH=$PWD/bin:$original xfp convert bert -o out.xfp --target-size "$size" --cache cache -q -j1 &
+		echo $! >pid
+		ended=0
+		wait $! || ended=$?
+		[ $ended -eq 137 ] || { echo "$stage: $ended"; return 1; }
+		XFP_DATADIR=$data xfp convert bert -o out.xfp --target-size "$size" --cache cache -q
+		[ "$(sha out.xfp)" = "$want" ] || { echo "killed at $stage"; return 1; }
+	done
+}
+
+@test "an assignment that was changed decides nothing" {
+	make_models
+	size=$(size_at bert 300)
+	want=$(converted bert out.xfp --target-size "$size")
+	export XFP_WORK=$PWD/out.xfp.work XFP_CACHE=$PWD/xfp-cache
+	# by its seal
+	sed -i '2s/-[2-6]/-5/' out.xfp.work/assigned
+	rm out.xfp.work/u000001-choice out.xfp.work/u000001-packed
+	run -75 xfp-autoselect u000001
+	[[ $output == *"assigned: damaged at unit u000001"* ]]
+	run xfp-bundle again.xfp
+	[ "$status" -ne 0 ]
+	no_output again.xfp
+	[ "$(converted bert out.xfp --target-size "$size")" = "$want" ]
+	# one that is gone: the unit is not what xfp decided on, and is made again
+	rm out.xfp out.xfp.work/assigned
+	[ "$(converted bert out.xfp --target-size "$size")" = "$want" ]
+}
+
+@test "goals that cannot be" {
+	make_models
+	run -2 xfp convert moe -o out.xfp --target-size 0
+	[[ $output == *"--target-size '0': expected a size"* ]]
+	run -2 xfp convert moe -o out.xfp --target-bpw four
+	run -2 xfp convert moe -o out.xfp --target-size 3MB --target-bpw 4
+	[[ $output == *"there is a goal already, --target-size 3MB"* ]]
+	run -2 xfp convert moe -o out.xfp --envelope 2x3MB --reserve kv=3MB
+	[[ $output == *"reserve less"* ]]
+	run -2 xfp convert moe -o out.xfp --reserve kv=3MB
+	run -2 xfp convert moe -o out.xfp --envelope 9x3MB
+	[[ $output == *"is cut by experts and has 8 of them"* ]]
+	run -2 xfp convert moe -o out.xfp --target-size 3MB --weight atention=2
+	[[ $output == *"no class 'atention'"* ]]
+	least=$(size_at moe 0)
+	run -2 xfp convert moe -o out.xfp --target-size "$least" --format routed_expert=6
+	[[ $output == *"give it fewer bits with --format"* ]]
+	# before anything is read: the nearest that is possible, which then is
+	run -4 xfp convert moe -o out.xfp --target-size $((least - 1))
+	[[ $output == *"with the fewest bits everything takes $least bytes"*"the nearest goal that is possible"* ]]
+	[ ! -e xfp-cache ] || [ -z "$(artifacts)" ]
+	xfp convert moe -o out.xfp --target-size "$least" -q
+	[ "$(stat -c %s out.xfp)" -le "$least" ]
+	# above the most bits
+	xfp convert moe -o out.xfp --target-size 1TB >said
+	grep -q 'goal   --target-size 1TB is not binding: the most bits take' said
+}
+
+@test "floors that are given are conditions, others are none" {
+	make_models
+	xfp convert moe -o out.xfp -q --target-size "$(size_at moe 100)" --floor attention=0.997
+	[ "$(query "SELECT min(cos_median) >= 0.997 FROM latest_units WHERE class = 'attention'")" = 1 ]
+	[ "$(query "SELECT min(cos_median) >= 0.98 FROM latest_units WHERE class = 'routed_expert'")" = 0 ]
+	xfp verify out.xfp --source moe -q
+	# known after the survey, with figures
+	run -4 xfp convert moe -o none.xfp -q --target-size "$(size_at moe 200)" --floor routed_expert=0.999
+	[[ $output == *"with the fewest bits that meet the floors everything takes "*"lower the floors"* ]]
+	[ ! -e none.xfp ]
+	[ "$(query "SELECT count(*) FROM artifacts WHERE kind = 'survey'")" -gt 0 ]
+}
+
+@test "a threshold or a mode that is given is kept to" {
+	make_models
+	xfp convert bert -o out.xfp -q --target-size "$(size_at bert 400)" --outlier-sigma 3.3 --mode v2c
+	[ "$(query "SELECT DISTINCT sigma_milli FROM latest_units")" = 3300 ]
+	[ "$(query "SELECT DISTINCT mode FROM latest_units")" = v2c ]
+	xfp convert bert -o again.xfp --like out.xfp --cache like -q
+	xfp convert bert -o two.xfp -q --target-size "$(size_at bert 500)" --bits 3,5 --mode v2
+	[ "$(query "SELECT DISTINCT k FROM latest_units WHERE output LIKE '%/two.xfp' ORDER BY 1")" = $'3\n5' ]
+}
+
+@test "an envelope is what the fullest GPU holds" {
+	make_models
+	xfp convert moe -o out.xfp --envelope 2x2.5MB --reserve kv=500kB,act=400kB --json -q >summary
+	[ "$(field goal kind <summary)" = envelope ]
+	[ "$(field goal allowed <summary)" = 1600000 ]
+	taken=$(field goal taken <summary)
+	[ "$taken" -le 1600000 ]
+	[ "$taken" -ge 1584000 ]
+	# what GPUs hold together is the file without what engines do not load, and what is on all of them twice
+	[ $((2 * taken)) -lt $(($(stat -c %s out.xfp) + 400000)) ]
+	xfp convert moe -o one.xfp --envelope 3.2MB -q
+	[ "$(stat -c %s one.xfp)" -gt 3100000 ]
+}
+
+@test "plan: eight sizes, by typical cosines, then by surveys, and what they promise is what comes" {
+	make_models
+	xfp plan moe --target-size 3MB >plan
+	grep -q 'Sizes that --target-size could name.*by typical cosines (--survey measures):' plan
+	[ -z "$(find . -name '*.h5')" ]
+	xfp plan moe --target-size 3MB --survey -q >plan
+	grep -q 'Sizes that --target-size could name.*by surveys:' plan
+	grep -q '^Bits follow from surveys' plan
+	[ "$(sed -n '/^ *size  bits/,$p' plan | wc -l)" = 9 ]
+	xfp plan moe --target-size 3MB --json -q >plan
+	[ "$(field curve points <plan | tr '{' '\n' | grep -c bytes)" = 8 ]
+	[ "$(find . -name '*.h5' | grep -c artifacts)" = 7 ]
+	# a floor's plan, too, goes by them
+	xfp plan moe -q >floors
+	grep -q '^Bits follow from surveys' floors
+	for i in 1 4 6; do
+		bytes=$(field curve points $i bytes <plan)
+		[ "$(field curve points $i margin <plan)" = $((3000000 - bytes)) ]
+		xfp convert moe -o out.xfp --target-size "$bytes" --json -q >summary
+		[ "$(stat -c %s out.xfp)" -le "$bytes" ]
+		"$PYTHON" -c 'import sys; a, b = map(float, sys.argv[1:]); assert abs(a - b) < .1 * b, (a, b)' \
+			"$(field goal error <summary)" "$(field curve points $i error <plan)"
+	done
+}
+
+@test "in a makefile, in the environment, in a profile" {
+	make_models
+	bits=$(bits_at bert 300)
+	want=$(converted bert out.xfp --target-bpw "$bits")
+	printf 'MODEL = bert\nOUT = made.xfp\nTARGET_BPW = %s\ninclude %s/convert.mk\n' "$bits" "$(xfp --pipelines)" >Makefile
+	make -s >/dev/null 2>&1
+	[ "$(sha made.xfp)" = "$want" ]
+	[ "$(XFP_TARGET_BPW=$bits converted bert env.xfp)" = "$want" ]
+	echo "target-bpw = $bits" >own.profile
+	[ "$(converted bert profile.xfp --profile own.profile)" = "$want" ]
+	[ "$(converted bert later.xfp --profile own.profile --target-size "$(size_at bert 600)")" != "$want" ]
+}
+
+@test "with the cache dropped the bundle stays what the goal asked for" {
+	make_models
+	size=$(size_at bert 300)
+	xfp convert bert -o out.xfp --target-size "$size" --drop-cache -q
+	want=$(sha out.xfp)
+	xfp convert bert -o out.xfp --target-size "$size" --json -q >summary
+	[ "$(field unchanged <summary)" = True ]
+	[ ! -e xfp-cache/artifacts ] || [ -z "$(artifacts)" ]
+	xfp convert bert -o out.xfp --target-size "$(size_at bert 600)" -q
+	[ "$(sha out.xfp)" != "$want" ]
+	[ "$(converted bert out.xfp --target-size "$size")" = "$want" ]
+}
