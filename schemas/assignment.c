@@ -68,7 +68,7 @@ bool xfp_assignment_parse(const char *text, struct xfp_assignment *assignment)
 	if (!strcmp(text, xfp_mode_name(XFP_MODE_KEEP)))
 		a.mode = XFP_MODE_KEEP;
 	else if (!strcmp(text, xfp_mode_name(XFP_MODE_FP8)))
-		a = (struct xfp_assignment){ .mode = XFP_MODE_FP8, .k = 8 };
+		a = (struct xfp_assignment){ .mode = XFP_MODE_FP8, .k = XFP_FP8_BITS, .bits = XFP_FP8_BIT };
 	else if (strcmp(text, "-") && !parse_candidate(text, &a))
 		return false;
 	/* One text for each, so that a bundle's is the one that would be written. */

@@ -54,8 +54,6 @@ static uint64_t shape_parts(const struct xfp_ledger_unit *unit, const struct xfp
 	uint64_t own[XFP_PARTS], sum = 0;
 
 	shape.dtype = (uint8_t)unit->dtype;
-	if (offer->mode < XFP_MODE_V2)
-		shape.k = matrix.k = 0;
 	if (!xfp_unit_part_bytes(&shape, balanced, parts) || !xfp_matrix_part_bytes(&shape, &matrix, own))
 		memset(parts, 0, XFP_PARTS * sizeof *parts);
 	else
@@ -91,7 +89,7 @@ struct xfp_assignment xfp_offer_assignment(const struct xfp_offer *offer, const 
 	uint32_t bit = 1u << offer->k, smaller = policy->format.bits & (bit - 1);
 
 	if (offer->mode < XFP_MODE_V2)
-		return (struct xfp_assignment){ .mode = offer->mode, .k = offer->k };
+		return (struct xfp_assignment){ .mode = offer->mode, .k = offer->k, .bits = bit };
 	while (smaller & (smaller - 1)) /* the largest of them */
 		smaller &= smaller - 1;
 	return (struct xfp_assignment){ .mode = offer->mode,
@@ -109,7 +107,8 @@ void xfp_assignment_narrow(const struct xfp_assignment *assignment, struct xfp_p
 	policy->format.bits = 1u << assignment->k;
 	policy->measured = assignment->bits | policy->format.bits;
 	parameters->bits = policy->measured;
-	parameters->modes = 1u << assignment->mode;
+	/* fp8 is measured with any fit, and alone with that of the fewest settings. */
+	parameters->modes = 1u << (assignment->mode == XFP_MODE_FP8 ? XFP_MODE_V2 : assignment->mode);
 	parameters->group_size = assignment->group;
 	parameters->outlier_sigma = assignment->sigma_milli;
 }
