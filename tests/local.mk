@@ -252,6 +252,7 @@ EXTRA_DIST += \
 	tests/golden.sha256 \
 	tests/kernels.sha256 \
 	tests/make-bad-checkpoint.py \
+	tests/make-sparse-checkpoint.py \
 	tests/measure-peak \
 	tests/models/bert.py \
 	tests/models/check_transformers.py \

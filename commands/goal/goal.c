@@ -28,7 +28,8 @@ static const char *size_text(const struct xfp_conversion *c, uint64_t bytes, cha
 	if (c->options.goal.kind == XFP_GOAL_BPW && elements)
 		snprintf(text, 64, "%.4f bits a weight (%s)", (double)bytes * 8 / (double)elements, human);
 	else
-		snprintf(text, 64, "%" PRIu64 " bytes (%s)", bytes, human);
+		snprintf(text, 64, "%" PRIu64 " bytes (%s)%s", bytes, human,
+			 c->options.goal.kind == XFP_GOAL_ENVELOPE ? " on a GPU" : "");
 	return text;
 }
 

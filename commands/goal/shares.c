@@ -324,8 +324,8 @@ enum xfp_status xfp_shares_solve(struct xfp_shares *s, enum xfp_choose_from from
 	enum xfp_status status = look(s, from, &v, err);
 	uint64_t beside = 0;
 
-	/* What is there beside the units' own hardly depends on what they have; the most that was seen of it is reckoned
-	 * with, so that each pass leaves less to the units, until all of it fits. */
+	/* What is there beside the units' own hardly depends on what they have; the most that was seen of it is
+	 * reckoned with, so that each pass leaves less to the units, until all of it fits. */
 	for (int pass = 0; !status && pass < SETTLING; pass++) {
 		status = xfp_solve(v.units, v.count, pass && budget > beside ? budget - beside : 0, v.chosen, solution,
 				   err);

@@ -229,6 +229,25 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	[ "$(stat -c %s one.xfp)" -gt 3100000 ]
 }
 
+@test "what fits: a mixture of 397 billion weights, from its headers" {
+	"$PYTHON" "$srcdir/tests/make-sparse-checkpoint.py" big
+	[ "$(du -s --block-size=1M big | cut -f1)" -lt 64 ]
+	xfp plan big -q --json --envelope 2x96GB --reserve kv=8GB,act=10GB >plan
+	[ "$(field goal allowed <plan)" = 78000000000 ]
+	taken=$(field goal taken <plan)
+	[ "$taken" -le 78000000000 ]
+	[ "$taken" -ge 77220000000 ]
+	"$PYTHON" -c 'import sys; assert 3 < float(sys.argv[1]) < 3.3' "$(field goal bits <plan)"
+	[ "$(field curve surveyed <plan)" = 0 ]
+	run -4 xfp plan big -q --envelope 80GB
+	[[ $output == *"with the fewest bits everything takes "*" on a GPU, and the goal allows 80000000000"* ]]
+	xfp plan big -q --json --envelope 141GB >plan
+	[ "$(field goal taken <plan)" -le 141000000000 ]
+	# the smallest dimension that is cut: rows of in_proj_a and in_proj_b
+	run -2 xfp plan big -q --envelope 65x96GB
+	[[ $output == *"(in_proj_"*") is cut by rows and has 64 of them; name no more GPUs than that"* ]]
+}
+
 @test "plan: eight sizes, by typical cosines, then by surveys, and what they promise is what comes" {
 	make_models
 	xfp plan moe --target-size 3MB >plan
