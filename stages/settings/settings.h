@@ -32,9 +32,9 @@ struct xfp_settings {
 	/* The floors of this layer. */
 	uint32_t strict, lazy, floor[XFP_CLASSES];
 	bool has_strict, has_lazy, has_floor[XFP_CLASSES];
-	bool asked_floor[XFP_CLASSES]; /* of any layer: whose floors were given */
-	bool has_goal, has_reserve;    /* of this layer */
-	struct xfp_goal goal;          /* freed with xfp_goal_free */
+	bool asked_floor[XFP_CLASSES];     /* of any layer: whose floors were given */
+	bool has_goal, has_reserve;        /* of this layer */
+	struct xfp_goal goal;              /* freed with xfp_goal_free */
 	bool has_bits, has_sigma, has_cap; /* of any layer: what is not asked for follows from the mode */
 	bool repeated; /* they are held to settings that are there: an override that they have is not added again */
 };

@@ -189,7 +189,7 @@ reshape() { # FOLDER TENSOR EXPRESSION
 	[[ $output == *"kind      survey"* && $output == *"sigma_milli 2700"* && $output == *"into"* ]]
 	xfp cache rebuild >/dev/null
 	[ "$(made survey)" = 7 ]
-	[ "$(query "SELECT count(*) FROM candidates JOIN artifacts ON key = fit_key WHERE kind = 'survey'")" = $((7 * 7 * 15)) ]
+	[ "$(query "SELECT count(*) FROM candidates JOIN artifacts ON key = fit_key WHERE kind = 'survey'")" = $((7 * (7 * 15 + 1))) ]
 	[ "$(xfp convert m -o out.xfp --outlier-cap 0.01 | grep -c "0 fitted, 0 packed")" = 1 ]
 }
 
@@ -293,5 +293,5 @@ reshape() { # FOLDER TENSOR EXPRESSION
 	[ "$(cat named/u000001-fits.mk)" = "FITS = fit library" ]
 	xfp cache rebuild >/dev/null
 	[ "$(query "SELECT count(DISTINCT sigma_milli) FROM candidates JOIN artifacts ON key = fit_key
-		WHERE kind = 'survey' GROUP BY key ORDER BY 1" | uniq)" = $'1\n7' ]
+		WHERE kind = 'survey' GROUP BY key ORDER BY 1" | uniq)" = $'2\n7' ]
 }
