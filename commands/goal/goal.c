@@ -242,7 +242,12 @@ static enum xfp_status go_rounds(struct xfp_shares *s, bool check, struct xfp_er
 	}
 	solved->settled = !status && measured;
 	if (solved->settled && solved->total > s->budget)
-		status = fail_floors(s, solved->total, err);
+		status =
+			xfp_fail(err, XFP_UNMET,
+				 "%s: after %d rounds of measuring everything takes %s, and the goal allows %s; name a "
+				 "goal of the former",
+				 s->c->options.goal.said, MOST_ROUNDS, size_text(s->c, solved->total, (char[64]){ 0 }),
+				 size_text(s->c, s->budget, (char[64]){ 0 }));
 	free(before);
 	return status;
 }
