@@ -5,10 +5,10 @@
  * Fractions are integers in billionths (XFP_NANO is 1), so that text, keys and bundles never
  * depend on the formatting of floats or the locale. They are stored as parameters.json in the work folder
  * and inside xfp.json of a bundle: an object with one member per field, in the order below. The members
- * "formats", "overrides", "moe_sample", "group_size", "library_size", "libfit", "fit" and "assigned" are left out where
- * nothing is asked for: bundles made without them have the bytes that they had before there were such parameters. So
- * does what an older bundle leaves out mean what it meant then: "bits" without 8 is without fp8 as a candidate, and
- * without "embeddings", which is "units" since, the rules of families keep them all.
+ * "formats", "overrides", "moe_sample", "group_size", "library_size", "libfit", "fit", "moe_lloyd_iterations" and
+ * "assigned" are left out where nothing is asked for: bundles made without them have the bytes that they had before
+ * there were such parameters. So does what an older bundle leaves out mean what it meant then: "bits" without 8 is
+ * without fp8 as a candidate, and without "embeddings", which is "units" since, the rules of families keep them all.
  *
  * What these come to for one unit is in policy.h.
  */
@@ -80,6 +80,7 @@ struct xfp_parameters {
 	uint32_t balance;        /* exponent of the column rms, billionths; 0: no balance */
 	enum xfp_fit_method fit; /* how v2 codebooks are made; OPTIMAL has no start and no iterations */
 	uint32_t lloyd_iterations;
+	uint32_t moe_lloyd_iterations; /* of routed experts; 0: as of all */
 	enum xfp_start start;
 	enum xfp_lm_head lm_head;
 	bool keep_embeddings; /* embeddings are left to the families' rules as older bundles had them: policy.h */

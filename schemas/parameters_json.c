@@ -106,6 +106,8 @@ char *xfp_parameters_to_json(const struct xfp_parameters *p)
 		put_text(object, "fit", xfp_fit_method_name(p->fit), &failed);
 	if (p->libfit != XFP_LIBFIT_REFINED)
 		put_text(object, "libfit", xfp_libfit_name(p->libfit), &failed);
+	if (p->moe_lloyd_iterations)
+		put_integer(object, "moe_lloyd_iterations", p->moe_lloyd_iterations, &failed);
 	put_assigned(object, p, &failed);
 	if (!failed)
 		text = json_dumps(object, JSON_INDENT(2));
@@ -306,6 +308,8 @@ enum xfp_status xfp_parameters_from_json(const char *text, const char *where, st
 	if (json_object_get(r.object, "moe_sample"))
 		GET_NAME(&r, "moe_sample", xfp_moe_sample_parse, &p.moe_sample);
 	get_library(&r, &p);
+	if (json_object_get(r.object, "moe_lloyd_iterations"))
+		get_integer(&r, "moe_lloyd_iterations", &p.moe_lloyd_iterations);
 	if (json_object_get(r.object, "assigned")) {
 		const char *assigned = get_text(&r, "assigned");
 

@@ -74,6 +74,7 @@ static struct xfp_policy of_class(const struct xfp_parameters *p, enum xfp_class
 		.format_by = p->format[class_].form == XFP_FORM_AUTO ? XFP_BY_DEFAULT : XFP_BY_CLASS,
 		.floor_by = XFP_BY_DEFAULT,
 		.by_class = class_,
+		.rounds = class_ == XFP_CLASS_ROUTED_EXPERT ? p->moe_lloyd_iterations : 0,
 	};
 
 	if (class_ == XFP_CLASS_LM_HEAD && p->lm_head != XFP_LM_HEAD_QUANT) {
@@ -173,6 +174,8 @@ struct xfp_parameters xfp_policy_parameters(const struct xfp_parameters *paramet
 
 	if (policy->measured)
 		seen.bits = policy->measured;
+	if (policy->rounds)
+		seen.lloyd_iterations = policy->rounds;
 	return seen;
 }
 

@@ -42,6 +42,7 @@ struct xfp_policy {
 	bool fixed;               /* to one number of bits */
 	uint32_t floor;           /* billionths; 0 for KEEP and FP8, which have none */
 	uint32_t measured;        /* bits that fits measure: the parameters', and what else is allowed */
+	uint32_t rounds;          /* of Lloyd's iteration, where the class has its own; 0: as the parameters say */
 	int32_t format_by, floor_by;
 	enum xfp_class by_class; /* whose format it is where that is BY_CLASS */
 	/* What a goal was solved to, which then decides instead of the floor; borrowed. NULL: none. */
@@ -52,7 +53,7 @@ struct xfp_policy xfp_policy_of(const struct xfp_parameters *parameters, const c
 				enum xfp_class class_);
 struct xfp_policy xfp_policy_of_unit(const struct xfp_parameters *parameters, const struct xfp_ledger_unit *unit);
 
-/* The parameters as one unit's fits see them: `bits` are those that are measured. Overrides stay those of
+/* The parameters as one unit's fits see them: `bits` are those that are measured, `lloyd_iterations` its own. Overrides stay those of
  * `parameters`; nothing is to be freed. */
 struct xfp_parameters xfp_policy_parameters(const struct xfp_parameters *parameters, const struct xfp_policy *policy);
 

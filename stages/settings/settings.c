@@ -56,10 +56,19 @@ static bool take_balance(struct xfp_settings *s, const char *text)
 	return xfp_decimal_parse(text, XFP_NANO, &s->parameters.balance) && s->parameters.balance <= XFP_NANO;
 }
 
+static bool take_rounds(const char *text, uint32_t *rounds)
+{
+	return xfp_decimal_parse(text, 1, rounds) && !strchr(text, '.') && *rounds >= 1 && *rounds <= 1000;
+}
+
 static bool take_iterations(struct xfp_settings *s, const char *text)
 {
-	return xfp_decimal_parse(text, 1, &s->parameters.lloyd_iterations) && !strchr(text, '.') &&
-	       s->parameters.lloyd_iterations >= 1 && s->parameters.lloyd_iterations <= 1000;
+	return take_rounds(text, &s->parameters.lloyd_iterations);
+}
+
+static bool take_moe_iterations(struct xfp_settings *s, const char *text)
+{
+	return take_rounds(text, &s->parameters.moe_lloyd_iterations);
 }
 
 static bool take_mode(struct xfp_settings *s, const char *text)
@@ -343,6 +352,7 @@ enum {
 	CAP,
 	BALANCE,
 	ITERATIONS,
+	MOE_ITERATIONS,
 	MODE,
 	GROUP,
 	LIBRARY,
@@ -381,6 +391,7 @@ const struct xfp_setting xfp_settings_table[] = {
 		  "largest share of outliers in a matrix [0.02; with --outlier-sigma auto 0.0625]" },
 	[BALANCE] = { "balance", "A", "exponent of the columns' rms; 0: no balance [0.5]" },
 	[ITERATIONS] = { "lloyd-iters", "N", "rounds of Lloyd's iteration [20]" },
+	[MOE_ITERATIONS] = { "moe-lloyd-iters", "N", "the same of routed_expert [as of all]" },
 	[MODE] = { "mode", "NAME",
 		   "how weights are stored: v2, v2a, v2c, or auto, the smallest of v2, v2c and fp8 [auto]" },
 	[GROUP] = { "group-size", "G", "columns of a group [v2a: 128; v2c: 16 and 32]" },
@@ -419,6 +430,7 @@ static const struct {
 	[CAP] = { take_cap, "a share from 0 to 1, as in 0.02", NULL },
 	[BALANCE] = { take_balance, "an exponent from 0 to 1, as in 0.5", NULL },
 	[ITERATIONS] = { take_iterations, "rounds from 1 to 1000", NULL },
+	[MOE_ITERATIONS] = { take_moe_iterations, "rounds from 1 to 1000", NULL },
 	[MODE] = { take_mode, "auto, v2, v2a or v2c", NULL },
 	[GROUP] = { take_group, "columns: a power of two from 16 to 1024", NULL },
 	[LIBRARY] = { take_library, "codebooks: a power of two from 1 to 256", NULL },

@@ -13,7 +13,7 @@ setup() {
 # A bundle that used everything there is.
 publish() { # MODEL OUT
 	xfp convert "$1" -o "$2" -q --cache published-cache --floor attention=0.995 --format embedding=fp8 \
-		--override 'role:o=5' --moe-sample 2 --bits 2-5 --balance 0.25 --start minmax --lloyd-iters 7 \
+		--override 'role:o=5' --moe-sample 2 --bits 2-5 --balance 0.25 --start minmax --lloyd-iters 7 --moe-lloyd-iters 3 \
 		--outlier-sigma 3.5 --lm-head quant --on-miss best
 }
 
@@ -206,6 +206,7 @@ edited() { # FROM TO BEFORE AFTER
 	--lm-head fp8
 	--on-miss keep
 	--start companded
+	--moe-lloyd-iters 5
 	--family llama
 	EOF
 	XFP_BITS=3 run -2 xfp convert m --like published.xfp -o again.xfp -q

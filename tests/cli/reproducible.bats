@@ -118,7 +118,7 @@ packed_keys() { # CACHE
 @test "each option that decides bytes changes the bundle's description, and none of the others does" {
 	make_model m
 	first=$(converted m out.xfp)
-	for option in "--bits 2-5" "--outlier-sigma 3.5" "--outlier-cap 0.01" "--balance 0" "--lloyd-iters 3" \
+	for option in "--bits 2-5" "--outlier-sigma 3.5" "--outlier-cap 0.01" "--balance 0" "--lloyd-iters 3" "--moe-lloyd-iters 3" \
 		"--start minmax" "--lm-head keep" "--on-miss best" "--min-cos-strict 0.991" "--floor router=0.5"; do
 		# shellcheck disable=SC2086
 		[ "$(converted m out.xfp $option)" != "$first" ] || { echo "$option"; return 1; }

@@ -296,6 +296,8 @@ static void any_single_parameter(void **state)
 	EXPECT(b.balance = 0, ALL, ALL, 0, 0);
 	EXPECT(b.start = XFP_START_MINMAX, F | C, F | C, 0, 0);
 	EXPECT(b.lloyd_iterations = 3, F | C, F | C, 0, 0);
+	EXPECT(b.moe_lloyd_iterations = 3, 0, F | C, 0, 0);
+	EXPECT(b.moe_lloyd_iterations = b.lloyd_iterations, 0, 0, 0, 0); /* as it was */
 	EXPECT(b.bits = 0x0c, F | C, F | C, 0, 0);
 	EXPECT(b.bits = 0x1c, C, C, 0, 0); /* the base set is as it was */
 	EXPECT(b.floor[XFP_CLASS_ATTENTION] = 1, C, 0, 0, 0);

@@ -306,6 +306,7 @@ static void same(const struct xfp_parameters *a, const struct xfp_parameters *b)
 	assert_int_equal(a->outlier_cap, b->outlier_cap);
 	assert_int_equal(a->balance, b->balance);
 	assert_int_equal(a->lloyd_iterations, b->lloyd_iterations);
+	assert_int_equal(a->moe_lloyd_iterations, b->moe_lloyd_iterations);
 	assert_int_equal(a->start, b->start);
 	assert_int_equal(a->lm_head, b->lm_head);
 	assert_int_equal(a->keep_embeddings, b->keep_embeddings);
@@ -354,6 +355,7 @@ static void json(void **state)
 	assert_null(strstr(text, "moe_sample"));
 	assert_non_null(strstr(text, "\"bits\": \"2,3,4,5,6,8\""));
 	assert_non_null(strstr(text, "\"embeddings\": \"units\""));
+	assert_null(strstr(text, "moe_lloyd_iterations"));
 	assert_non_null(strstr(text, "\"routed_expert\": \"0.98\""));
 	assert_non_null(strstr(text, "\"outlier_sigma\": \"auto\""));
 	assert_non_null(strstr(text, "\"outlier_cap\": \"0.0625\""));
@@ -375,6 +377,7 @@ static void json(void **state)
 		.outlier_cap = XFP_NANO,
 		.balance = 1,
 		.lloyd_iterations = UINT32_MAX,
+		.moe_lloyd_iterations = 1,
 		.start = XFP_START_MINMAX,
 		.lm_head = XFP_LM_HEAD_FP8,
 		.keep_embeddings = true,
@@ -449,6 +452,7 @@ static void bad_json(void **state)
 		{ "\"bits\"", "\"overrides\": [4], \"bits\"", "\"overrides\" has" },
 		{ "\"bits\"", "\"overrides\": [\"a=4\", \"a\"], \"bits\"", "\"overrides\" has" },
 		{ "\"bits\"", "\"moe_sample\": \"last:4\", \"bits\"", "\"moe_sample\" has" },
+		{ "\"bits\"", "\"moe_lloyd_iterations\": \"5\", \"bits\"", "\"moe_lloyd_iterations\" has" },
 		{ "{", "[", "here: not JSON" },
 	};
 	struct xfp_parameters p = xfp_parameters_default(), q = { .bits = 99 };

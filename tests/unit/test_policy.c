@@ -280,6 +280,22 @@ static void measured(void **state)
 	}
 }
 
+/* Routed experts may have rounds of their own. */
+static void rounds(void **state)
+{
+	struct xfp_parameters p = xfp_parameters_default();
+	struct xfp_policy expert, other;
+
+	(void)state;
+	for (int given = 0; given < 2; given++) {
+		p.moe_lloyd_iterations = given ? 5 : 0;
+		expert = xfp_policy_of(&p, "layers.0.experts.*.up", "up", XFP_CLASS_ROUTED_EXPERT);
+		other = xfp_policy_of(&p, Q, "q", XFP_CLASS_ATTENTION);
+		assert_int_equal(xfp_policy_parameters(&p, &expert).lloyd_iterations, given ? 5 : 20);
+		assert_int_equal(xfp_policy_parameters(&p, &other).lloyd_iterations, 20);
+	}
+}
+
 /* A glob leaves alone what the rules keep; a class and a full name do not. */
 static void taken(void **state)
 {
@@ -483,6 +499,7 @@ int main(void)
 		cmocka_unit_test(tied),
 		cmocka_unit_test(tied_floors),
 		cmocka_unit_test(measured),
+		cmocka_unit_test(rounds),
 		cmocka_unit_test(taken),
 		cmocka_unit_test(sampled_experts),
 		cmocka_unit_test(refused_overrides),
