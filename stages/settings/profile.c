@@ -14,6 +14,20 @@
 
 #define LARGEST_PROFILE ((size_t)1 << 20)
 #define BLANKS " \t\r"
+#define BASE "profile"
+#define MOST_BASES 8 /* of each other: more build on themselves */
+
+/* A profile on its way into settings. */
+struct reading {
+	struct xfp_settings *settings;
+	const char *path;
+	unsigned bases;
+	bool begun; /* there was a line, and what it builds on is said too late */
+	struct xfp_error *err;
+};
+
+static enum xfp_status read_profile(const char *name, const char *beside, unsigned bases, struct xfp_settings *settings,
+				    struct xfp_error *err);
 
 /* `text` without the blanks around it; cut off in place. */
 static char *trimmed(char *text)
@@ -40,29 +54,49 @@ static enum xfp_status no_such_setting(const char *where, const char *name, stru
 			where, xfp_printable(name).text);
 }
 
-static enum xfp_status parse_line(char *line, const char *where, struct xfp_settings *settings, struct xfp_error *err)
+/* The settings of another profile come first: all that follows is a layer above them. */
+static enum xfp_status take_base(const struct reading *reading, const char *where, const char *name)
+{
+	enum xfp_status status;
+
+	if (reading->begun)
+		return xfp_fail(reading->err, XFP_USAGE,
+				"%s: " BASE ": what a profile builds on is its first setting, once", where);
+	if (reading->bases == MOST_BASES)
+		return xfp_fail(reading->err, XFP_USAGE,
+				"%s: " BASE " '%s': more than %d profiles that build on each other; does one build "
+				"on itself?",
+				where, xfp_printable(name).text, MOST_BASES);
+	status = read_profile(name, reading->path, reading->bases + 1, reading->settings, reading->err);
+	return status == XFP_USAGE ? xfp_context(reading->err, status, "%s", where) : status;
+}
+
+static enum xfp_status parse_line(char *line, const char *where, struct reading *reading)
 {
 	char *equals = strchr(line, '='), *name, *value, *place;
 	enum xfp_status status;
 	int setting;
 
 	if (!equals)
-		return xfp_fail(err, XFP_USAGE, "%s: expected option = value, as in bits = 2,3,4", where);
+		return xfp_fail(reading->err, XFP_USAGE, "%s: expected option = value, as in bits = 2,3,4", where);
 	*equals = '\0';
 	name = trimmed(line);
 	value = trimmed(equals + 1);
+	if (!strcmp(name, BASE))
+		return take_base(reading, where, value);
 	if ((setting = xfp_setting_find(name)) < 0)
-		return no_such_setting(where, name, err);
+		return no_such_setting(where, name, reading->err);
 	if (!(place = xfp_formatted("%s: %s", where, name)))
-		return xfp_no_memory(err);
-	status = xfp_setting_set(settings, setting, place, value, err);
+		return xfp_no_memory(reading->err);
+	status = xfp_setting_set(reading->settings, setting, place, value, reading->err);
 	free(place);
 	return status;
 }
 
-enum xfp_status xfp_profile_parse(const char *text, const char *path, struct xfp_settings *settings,
-				  struct xfp_error *err)
+static enum xfp_status parse(const char *text, const char *path, unsigned bases, struct xfp_settings *settings,
+			     struct xfp_error *err)
 {
+	struct reading reading = { .settings = settings, .path = path, .bases = bases, .err = err };
 	char *copy = strdup(text), *rest = copy, *line;
 	enum xfp_status status = copy ? XFP_OK : xfp_no_memory(err);
 
@@ -73,13 +107,20 @@ enum xfp_status xfp_profile_parse(const char *text, const char *path, struct xfp
 		if (!*line || *line == '#')
 			continue;
 		where = xfp_formatted("%s:%u", path, number);
-		status = where ? parse_line(line, where, settings, err) : xfp_no_memory(err);
+		status = where ? parse_line(line, where, &reading) : xfp_no_memory(err);
+		reading.begun = true;
 		free(where);
 	}
 	free(copy);
 	if (!status && (status = xfp_settings_finish(settings, err)) == XFP_USAGE)
 		xfp_context(err, status, "%s", path);
 	return status;
+}
+
+enum xfp_status xfp_profile_parse(const char *text, const char *path, struct xfp_settings *settings,
+				  struct xfp_error *err)
+{
+	return parse(text, path, 0, settings, err);
 }
 
 /* ---- files ------------------------------------------------------------------------------------- */
@@ -107,18 +148,29 @@ static enum xfp_status no_such_profile(const char *folder, const char *name, str
 			xfp_printable(name).text, *list ? list : "none", XFP_PROFILE_SUFFIX);
 }
 
-static enum xfp_status find_profile(const char *name, char **path, struct xfp_error *err)
+/* A file is looked for in the folder of the one that it is named in. */
+static enum xfp_status find_file(const char *name, const char *beside, char **path, struct xfp_error *err)
+{
+	const char *slash = beside && *name != '/' ? strrchr(beside, '/') : NULL;
+
+	*path = slash ? xfp_formatted("%.*s%s", (int)(slash - beside + 1), beside, name) : strdup(name);
+	if (!*path)
+		return xfp_no_memory(err);
+	if (!access(*path, F_OK))
+		return XFP_OK;
+	free(*path);
+	*path = NULL;
+	return xfp_fail(err, XFP_USAGE, "%s%s: there is no such file", beside ? BASE " " : "--" BASE " ",
+			xfp_printable(name).text);
+}
+
+static enum xfp_status find_profile(const char *name, const char *beside, char **path, struct xfp_error *err)
 {
 	enum xfp_status status;
 	char *folder;
 
-	if (xfp_names_file(name, XFP_PROFILE_SUFFIX)) {
-		if (access(name, F_OK))
-			return xfp_fail(err, XFP_USAGE, "--profile %s: there is no such file",
-					xfp_printable(name).text);
-		*path = strdup(name);
-		return *path ? XFP_OK : xfp_no_memory(err);
-	}
+	if (xfp_names_file(name, XFP_PROFILE_SUFFIX))
+		return find_file(name, beside, path, err);
 	if ((status = xfp_data_folder(XFP_PROFILES, &folder, err)))
 		return status;
 	*path = xfp_formatted("%s/%s" XFP_PROFILE_SUFFIX, folder, name);
@@ -134,16 +186,23 @@ static enum xfp_status find_profile(const char *name, char **path, struct xfp_er
 	return status;
 }
 
-enum xfp_status xfp_profile_read(const char *name, struct xfp_settings *settings, struct xfp_error *err)
+/* `beside`: the profile that builds on it, or NULL. */
+static enum xfp_status read_profile(const char *name, const char *beside, unsigned bases, struct xfp_settings *settings,
+				    struct xfp_error *err)
 {
 	char *path = NULL, *text = NULL;
-	enum xfp_status status = find_profile(name, &path, err);
+	enum xfp_status status = find_profile(name, beside, &path, err);
 
 	if (!status)
 		status = xfp_slurp(path, LARGEST_PROFILE, &text, NULL, err);
 	if (!status)
-		status = xfp_profile_parse(text, path, settings, err);
+		status = parse(text, path, bases, settings, err);
 	free(text);
 	free(path);
 	return status;
+}
+
+enum xfp_status xfp_profile_read(const char *name, struct xfp_settings *settings, struct xfp_error *err)
+{
+	return read_profile(name, NULL, 0, settings, err);
 }

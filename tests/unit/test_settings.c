@@ -7,7 +7,7 @@
 
 #include "stages/settings/profile.h"
 #include "stages/settings/settings.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/scratch.h"
 
 static void give(struct xfp_settings *s, const char *name, const char *value)
 {
@@ -97,6 +97,7 @@ static void wrong(void **state)
 		{ "lloyd-iters", "0", "rounds from 1 to 1000" },
 		{ "lloyd-iters", "1001", "rounds from 1 to 1000" },
 		{ "lloyd-iters", "2.", "rounds from 1 to 1000" },
+		{ "moe-lloyd-iters", "0", "rounds from 1 to 1000" },
 	};
 	struct xfp_settings s;
 	struct xfp_error err;
@@ -205,6 +206,38 @@ static void profile(void **state)
 	xfp_parameters_free(&s.parameters);
 }
 
+static void put(void **state, const char *name, const char *text)
+{
+	scratch_write(state, name, text, strlen(text));
+}
+
+/* The settings of another profile are a layer below: its floors of classes give way to a floor for all. */
+static void based_profile(void **state)
+{
+	struct xfp_settings s;
+	struct xfp_error err;
+	char *own = scratch_path(state, "own.profile"), *loop = scratch_path(state, "loop.profile");
+
+	put(state, "base.profile", "bits = 2,3\nfloor = attention=0.97\nlloyd-iters = 7\n");
+	put(state, "own.profile", "# mine\nprofile = base.profile\nmin-cos-strict = 0.9\nmoe-lloyd-iters = 3\n");
+	begin(&s);
+	if (xfp_profile_read(own, &s, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(s.parameters.bits, 0x0c);
+	assert_int_equal(s.parameters.lloyd_iterations, 7);
+	assert_int_equal(s.parameters.moe_lloyd_iterations, 3);
+	assert_int_equal(s.parameters.floor[XFP_CLASS_ATTENTION], 900000000);
+	put(state, "base.profile", "bits = 2\nbitz = 3\n");
+	assert_int_equal(xfp_profile_read(own, &s, &err), XFP_USAGE);
+	assert_non_null(strstr(err.text, "own.profile:2: "));
+	assert_non_null(strstr(err.text, "base.profile:2: no setting 'bitz'; did you mean bits?"));
+	put(state, "loop.profile", "profile = ./loop.profile\n");
+	assert_int_equal(xfp_profile_read(loop, &s, &err), XFP_USAGE);
+	assert_non_null(strstr(err.text, "does one build on itself?"));
+	free(own);
+	free(loop);
+}
+
 static void bad_profiles(void **state)
 {
 	static const struct {
@@ -218,6 +251,9 @@ static void bad_profiles(void **state)
 		{ "# x\nformat = attention=9\n", "x.profile:2: format 'attention=9': expected keep" },
 		{ "override = x\n", "x.profile:1: override 'x': expected PATTERN=" },
 		{ "floor = lm_head=0.9\nlm-head = keep\n", "x.profile: --floor lm_head needs" },
+		{ "bits = 2\nprofile = small\n",
+		  "x.profile:2: profile: what a profile builds on is its first setting" },
+		{ "profile = nothing.profile\n", "x.profile:1: profile nothing.profile: there is no such file" },
 	};
 	struct xfp_settings s;
 	struct xfp_error err;
@@ -234,9 +270,9 @@ static void bad_profiles(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(layers),          cmocka_unit_test(lists),      cmocka_unit_test(wrong),
-		cmocka_unit_test(idle_floors),     cmocka_unit_test(profile),    cmocka_unit_test(bad_profiles),
-		cmocka_unit_test(stricter_floors), cmocka_unit_test(usual_bits),
+		cmocka_unit_test(layers),       cmocka_unit_test(lists),           cmocka_unit_test(wrong),
+		cmocka_unit_test(idle_floors),  cmocka_unit_test(profile),         scratch_test(based_profile),
+		cmocka_unit_test(bad_profiles), cmocka_unit_test(stricter_floors), cmocka_unit_test(usual_bits),
 	};
 
 	return cmocka_run_group_tests_name("settings", tests, NULL, NULL);
