@@ -22,6 +22,11 @@ nobase_dist_pkgdata_DATA += \
 	pipelines/families/qwen3_next.family \
 	pipelines/graph.mk \
 	pipelines/profiles/careful.profile \
+	pipelines/profiles/paper-g.profile \
+	pipelines/profiles/paper-h.profile \
+	pipelines/profiles/paper-h1.profile \
+	pipelines/profiles/paper-h1.5.profile \
+	pipelines/profiles/paper-h1.7.profile \
 	pipelines/profiles/paper-v2.profile \
 	pipelines/profiles/paper-v2a.profile \
 	pipelines/profiles/small.profile \

@@ -65,7 +65,8 @@ assert compared >= 4"
 		agree 2.xfp "format='v2', outlier_sigma=4"
 		xfp convert m -o a.xfp -q "${floors[@]}" --mode v2a --outlier-sigma none
 		agree a.xfp "format='v2a', libfit='refined', outlier_sigma=None"
-		xfp convert m -o p.xfp -q "${floors[@]}" --mode v2a --profile paper-v2a
+		xfp convert m -o p.xfp -q "${floors[@]}" --mode v2a --profile paper-v2a --outlier-sigma none \
+			--moe-lloyd-iters 20
 		agree p.xfp "format='v2a', libfit='published'"
 	done
 }
