@@ -90,6 +90,8 @@ commands_convert_libconvert_a_SOURCES = \
 	commands/convert/kept.c \
 	commands/convert/kept.h \
 	commands/convert/like_compare.c \
+	commands/convert/low_floors.c \
+	commands/convert/low_floors.h \
 	commands/convert/make_log.c \
 	commands/convert/make_log.h \
 	commands/convert/options.c \

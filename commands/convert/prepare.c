@@ -11,6 +11,7 @@
 #include "base/system/temporary.h"
 #include "base/text/text.h"
 #include "commands/convert/ingest.h"
+#include "commands/convert/low_floors.h"
 #include "commands/convert/prepare_unit.h"
 #include "commands/convert/run_inspect.h"
 #include "commands/goal/goal.h"
@@ -189,7 +190,17 @@ static enum xfp_status check_policy(const struct xfp_conversion *c, struct xfp_e
 	return status || !c->options.head_asked ? status : xfp_policy_check_head(c->ledger, c->options.head_asked, err);
 }
 
-enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
+/* Of a bundle that is made again, floors were somebody's choice already. */
+static void remark_floors(const struct xfp_conversion *c)
+{
+	char *text = c->options.quiet || c->options.like ? NULL : xfp_low_floors(&c->options.parameters, c->ledger);
+
+	if (text)
+		fprintf(stderr, "xfp: %s\n", text);
+	free(text);
+}
+
+static enum xfp_status prepare_folder(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
 {
 	enum xfp_status status;
 
@@ -205,4 +216,13 @@ enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_signals 
 		return status;
 	xfp_store_sweep(&c->store);
 	return XFP_OK;
+}
+
+enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
+{
+	enum xfp_status status = prepare_folder(c, signals, err);
+
+	if (!status)
+		remark_floors(c);
+	return status;
 }

@@ -15,7 +15,8 @@
 #define XFP_TODO_FILE "todo.mk"
 
 /* Once a run: what is left of an earlier run's events goes into the manifest, inspect writes the
- * ledger, the parameters are written, the cache is opened, debris is swept. */
+ * ledger, the parameters are written, the cache is opened, debris is swept. Floors below what models survive are
+ * remarked on. */
 enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err);
 
 /* As often as wanted: units, stamps and todo.mk. With `check`, every artifact in use is read and

@@ -272,7 +272,7 @@ make_easy() { # MODEL EXPERT...
 	run -2 xfp convert m -o no.xfp --profile bad.profile
 	[[ $output == *"bad.profile:1: bits '7': expected bits from 2 to 6"* ]]
 	run -2 xfp convert m -o no.xfp --profile nothing
-	[[ $output == *"no profile 'nothing'; there are careful, paper-v2, paper-v2a, small"* ]]
+	[[ $output == *"no profile 'nothing'; there are careful, paper-g, paper-h, "*", paper-v2, paper-v2a, small, and files"* ]]
 	run -2 xfp convert m -o no.xfp --profile nothing.profile
 	[[ $output == *"nothing.profile"* ]]
 }
@@ -296,6 +296,82 @@ make_easy() { # MODEL EXPERT...
 	# published methods have no part in embeddings and heads
 	[ -z "$(units qwen3-moe-paper-v2.xfp '*embed*' mode)$(units bert-paper-v2a.xfp '*embeddings*' mode)" ]
 	[ "$(units qwen3-moe-paper-v2.xfp 'lm_head*' mode)$(units qwen3-paper-v2a.xfp 'lm_head*' mode)" = fp8fp8 ]
+}
+
+@test "the published points: mode, bits, rounds and floors of each, and what it leaves alone" {
+	unset XFP_MODE
+	make_model m
+	for profile in paper-v2 paper-v2a paper-g paper-h1 paper-h1.5 paper-h1.7 paper-h; do
+		xfp convert m -o "$profile.xfp" -q --profile "$profile"
+		[ -z "$(units "$profile.xfp" '*embed*' mode)" ]
+		[ "$(units "$profile.xfp" lm_head.weight mode)" = fp8 ]
+	done
+	"$PYTHON" - <<-'EOF'
+	import json
+	points = {"paper-v2": ("v2", "2,3,4", 5, "0.96", "0.93"), "paper-v2a": ("v2a", "2,4", 5, "0.96", "0.93"),
+	    "paper-g": ("v2a", "2,4", 20, "0.92", "0.8"), "paper-h1": ("v2a", "2,4", 20, "0.96", "0.92"),
+	    "paper-h1.5": ("v2a", "2,4", 20, "0.96", "0.93"), "paper-h1.7": ("v2a", "2,4", 20, "0.96", "0.935"),
+	    "paper-h": ("v2a", "2,4", 20, "0.96", "0.94")}
+	for name, expected in points.items():
+	    p = json.load(open(f"{name}.xfp.work/parameters.json"))["parameters"]
+	    found = (p["mode"], p["bits"], p["moe_lloyd_iterations"], p["floors"]["attention"],
+	             p["floors"]["routed_expert"])
+	    assert found == expected, (name, found)
+	    rest = [p[x] for x in ("lloyd_iterations", "outlier_sigma", "outlier_cap", "moe_sample", "lm_head", "on_miss")]
+	    assert rest == [20, "4.0", "0.02", "first:4", "fp8", "best"], (name, rest)
+	    assert p["formats"] == {"embedding": "keep"}, p
+	EOF
+}
+
+@test "profiles in --help and in the man page are those that there are" {
+	there=$(cd "$XFP_DATADIR/pipelines/profiles" && printf '%s\n' *.profile | sed 's/\.profile$//' | sort)
+	help=$(xfp convert --help | sed -n '/--profile/,/--like/p' | sed '$d; 1s/.*file: //' | tr -d ' ' | tr ',' '\n' |
+		sed '/^$/d' | sort)
+	[ "$help" = "$there" ]
+	page=$(sed -n '/^There are$/,/^\.El$/s/^\.It Cm //p' "$XFP_TEST_MAN/man1/xfp-convert.1" | tr ',' '\n' | tr -d ' ' | sort)
+	[ "$page" = "$there" ]
+}
+
+@test "floors below what models are known to survive are remarked on, in one line and not with -q" {
+	make_model m
+	for command in "convert -o out.xfp" plan "prepare -o p.xfp"; do
+		run -0 xfp $command m --min-cos-strict 0.985 --min-cos-lazy 0.93 --floor attention=0.96
+		[ "$(grep -c "^xfp: floors this low have ruined models (attention 0.96, routed_expert 0.93): " <<<"$output")" = 1 ]
+		run -0 xfp $command m
+		[[ $output != *"ruined"* ]]
+	done
+	run -0 xfp convert m -o out.xfp --min-cos-strict 0.98
+	[[ $output == *"ruined models (attention 0.98): "* ]]
+	run -0 xfp convert m -o out.xfp --override 'role:up=floor:0.9'
+	[[ $output == *"ruined models (routed_expert 0.9): "* ]]
+	# held to no floor, or to that of a class that is not there
+	run -0 xfp convert m -o out.xfp --min-cos-strict 0.5 --format attention=4
+	[[ $output != *"ruined"* ]]
+	run -0 xfp convert m -o out.xfp --floor dense_mlp=0.5
+	[[ $output != *"ruined"* ]]
+	[ -z "$(xfp convert m -o out.xfp -q --min-cos-strict 0.5 2>&1)" ]
+}
+
+@test "--moe-lloyd-iters: rounds of routed experts alone, recorded where asked for" {
+	make_model m
+	xfp convert m -o before.xfp -q --mode v2 --bits 4
+	xfp convert m -o other.xfp -q --mode v2 --bits 4 --lloyd-iters 2
+	XFP_MOE_LLOYD_ITERS=2 xfp convert m -o out.xfp -q --mode v2 --bits 4
+	[ "$(units out.xfp '*experts*' cos_median)" = "$(units other.xfp '*experts*' cos_median)" ]
+	[ "$(units out.xfp '*experts*' cos_median)" != "$(units before.xfp '*experts*' cos_median)" ]
+	[ "$(units out.xfp '*self_attn*' cos_median)" = "$(units before.xfp '*self_attn*' cos_median)" ]
+	xfp info --json out.xfp | grep -q '"moe_lloyd_iterations": 2'
+	run ! grep -q moe_lloyd_iterations <(xfp info --json before.xfp)
+	cat >my.mk <<-'EOF'
+	MODEL = m
+	OUT = made.xfp
+	MODE = v2
+	BITS = 4
+	MOE_LLOYD_ITERS = 2
+	include $(shell xfp --pipelines)/convert.mk
+	EOF
+	make -f my.mk >/dev/null
+	[ "$(sha made.xfp)" = "$(sha out.xfp)" ]
 }
 
 @test "a makefile may say all of it" {
