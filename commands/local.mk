@@ -137,6 +137,8 @@ commands_plan_libplan_a_SOURCES = \
 	commands/plan/json.c \
 	commands/plan/plan.c \
 	commands/plan/plan.h \
+	commands/plan/probe.c \
+	commands/plan/probe.h \
 	commands/plan/report.c \
 	commands/plan/time.c
 commands_status_libstatus_a_SOURCES = \

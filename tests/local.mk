@@ -161,6 +161,7 @@ unit_tests = \
 	tests/unit/test_policy \
 	tests/unit/test_prepare \
 	tests/unit/test_publish \
+	tests/unit/test_pulse \
 	tests/unit/test_read_through \
 	tests/unit/test_rebuild \
 	tests/unit/test_rows \

@@ -94,14 +94,15 @@ static json_t *time_json(const struct xfp_plan_facts *facts)
 		return json_null();
 	return XFP_JSON({ "seconds", json_real(xfp_plan_seconds(facts)) },
 			{ "processors", json_integer((json_int_t)xfp_processors()) },
-			{ "seconds_a_unit", json_real(pace->unit) },
-			{ "survey", json_real(pace->weight[XFP_STAMP_SURVEY]) },
-			{ "outlier_extract", json_real(pace->weight[XFP_STAMP_OUTLIERS]) },
-			{ "lloyd_fit", json_real(pace->weight[XFP_STAMP_FIT]) },
-			{ "lloyd_fit_extended", json_real(pace->weight[XFP_STAMP_EXTENDED]) },
-			{ "libfit", json_real(pace->weight[XFP_STAMP_LIBRARY]) },
-			{ "libfit_extended", json_real(pace->weight[XFP_STAMP_EXTENDED_LIBRARY]) },
-			{ "pack", json_real(pace->weight[XFP_STAMP_PACKED]) }, { "pack_fp8", json_real(pace->fp8) });
+			{ "seconds_a_unit", json_real(pace->unit) }, { "survey_scan", json_real(pace->scan) },
+			{ "survey", json_real(pace->sort[0].weight[XFP_STAMP_SURVEY]) },
+			{ "outlier_extract", json_real(pace->sort[0].weight[XFP_STAMP_OUTLIERS]) },
+			{ "lloyd_fit", json_real(pace->sort[0].weight[XFP_STAMP_FIT]) },
+			{ "lloyd_fit_extended", json_real(pace->sort[0].weight[XFP_STAMP_EXTENDED]) },
+			{ "libfit", json_real(pace->sort[0].weight[XFP_STAMP_LIBRARY]) },
+			{ "libfit_extended", json_real(pace->sort[0].weight[XFP_STAMP_EXTENDED_LIBRARY]) },
+			{ "pack", json_real(pace->sort[0].weight[XFP_STAMP_PACKED]) },
+			{ "pack_fp8", json_real(pace->fp8) });
 }
 
 static json_t *cache_json(const struct xfp_conversion *c)

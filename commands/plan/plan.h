@@ -12,11 +12,21 @@
 #include "commands/estimate/footprint.h"
 #include "kernels/encode/lloyd.h"
 
+#define XFP_PLAN_SORTS 3
+
 /* How fast this machine is, with one thread. */
 struct xfp_plan_pace {
 	bool known;
-	/* Seconds that a weight takes in each step that reads weights; 0: not measured since no unit needs it. */
-	double weight[XFP_STAMPS];
+	/* Units of a class whose floor leads to other candidates take other times. The first sort is the one of most
+	 * weights, and stands for classes that have none of their own. */
+	unsigned sorts;
+	struct xfp_plan_sort {
+		enum xfp_class class_;
+		/* Seconds that a weight takes in each step that reads weights; 0: not measured since no unit needs it.
+		 * Those of a survey are the weights of its sample. */
+		double weight[XFP_STAMPS];
+	} sort[XFP_PLAN_SORTS];
+	double scan; /* reading all weights, which a survey does before it takes its sample */
 	double fp8;  /* likewise, packing as fp8 */
 	double unit; /* seconds that a unit takes whatever its size: processes and files */
 };

@@ -148,6 +148,7 @@ static void print_needs(const struct xfp_plan_facts *facts)
 
 static void print_time(const struct xfp_plan_facts *facts)
 {
+	const double *weight = facts->pace.sort[0].weight;
 	unsigned processors = xfp_processors();
 	char text[32];
 
@@ -160,8 +161,9 @@ static void print_time(const struct xfp_plan_facts *facts)
 		printf(" on %u processor%s, measured now: %.0f ns a weight, %.0f ms a unit",
 		       facts->jobs < processors ? facts->jobs : processors,
 		       (facts->jobs < processors ? facts->jobs : processors) == 1 ? "" : "s",
-		       1e9 * (facts->pace.weight[XFP_STAMP_OUTLIERS] + facts->pace.weight[XFP_STAMP_FIT] +
-			      facts->pace.weight[XFP_STAMP_LIBRARY] + facts->pace.weight[XFP_STAMP_PACKED]),
+		       1e9 * (facts->pace.scan + weight[XFP_STAMP_OUTLIERS] + weight[XFP_STAMP_FIT] +
+			      weight[XFP_STAMP_LIBRARY] + weight[XFP_STAMP_EXTENDED] +
+			      weight[XFP_STAMP_EXTENDED_LIBRARY] + weight[XFP_STAMP_PACKED]),
 		       1e3 * facts->pace.unit);
 	putchar('\n');
 }

@@ -66,6 +66,14 @@ print(len(units), sum(unit["weights"] for unit in units))')" = "13 $((7 * 48 * 6
 	[ "$(member r.json "['memory'][1]['pss'] > 1000000")" = True ]
 }
 
+@test "run: plan, by what was planned" {
+	run -0 bench --json r.json plan
+	echo "$output"
+	for name in dense stacks "small units"; do
+		[ "$(member r.json "['plan']['$name']['ratio'] > 0 and r['plan']['$name']['seconds'] > 0")" = True ]
+	done
+}
+
 @test "run: open, which reads no weights" {
 	run -0 bench --json r.json open
 	echo "$output"
