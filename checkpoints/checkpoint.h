@@ -84,6 +84,7 @@ struct xfp_matrix_source {
 	uint64_t offset, bytes; /* the tensor's data in the file */
 	struct xfp_view view;
 	const struct xfp_identity *identity; /* which file that must be when it is opened; NULL: whichever is there */
+	struct xfp_watcher *watcher;         /* who is told of rows in blocks (stages/quantize/rows.h); NULL: nobody */
 };
 
 struct xfp_matrix_reader; /* an open matrix; one thread at a time */

@@ -82,6 +82,11 @@ static inline uint64_t xfp_unit_source_bytes(const struct xfp_ledger_unit *unit)
 }
 
 /* The whole ledger in memory: what inspect writes and the front end and bundle writer read. */
+/* Who wants to know how many weights are read, of whatever matrix. Called by any thread, several at a time. */
+struct xfp_watcher {
+	void (*read)(struct xfp_watcher *watcher, uint64_t weights);
+};
+
 struct xfp_ledger {
 	char *model; /* folder of the checkpoint */
 	char *family;
@@ -92,6 +97,7 @@ struct xfp_ledger {
 	struct xfp_ledger_matrix *matrices;
 	char **extras;
 	uint32_t file_count, tensor_count, unit_count, matrix_count, extra_count;
+	struct xfp_watcher *watcher; /* of those who read it; not stored; NULL: nobody watches */
 };
 
 enum xfp_status xfp_ledger_write(const char *path, const struct xfp_ledger *ledger, struct xfp_error *err);

@@ -96,6 +96,8 @@ stages_libstages_a_SOURCES = \
 	stages/work/fits.h \
 	stages/work/produce.c \
 	stages/work/produce.h \
+	stages/work/pulse.c \
+	stages/work/pulse.h \
 	stages/work/run_record.c \
 	stages/work/run_record.h \
 	stages/work/stages.c \

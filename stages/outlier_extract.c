@@ -262,8 +262,10 @@ static enum xfp_status scan_unit(struct xfp_job *job, struct xfp_outliers *known
 	enum xfp_status status;
 	char key[33];
 
-	if (!job->aimed)
+	if (!job->aimed) {
+		xfp_pulse_again(&job->pulse);
 		return xfp_scan_unit(job->ledger, job->unit, &job->parameters, known, NULL, err);
+	}
 	status = xfp_job_open(job, XFP_STAMP_SURVEY, &survey, key, err);
 	if (!status)
 		status = xfp_outliers_read(&survey, known, err);

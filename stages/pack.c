@@ -149,11 +149,13 @@ static enum xfp_status source_of(const struct xfp_ledger_unit *unit, const struc
 static enum xfp_status decide_alone(struct xfp_job *job, struct xfp_packed *packed, struct xfp_error *err)
 {
 	uint64_t element = xfp_dtype_bits(job->unit->dtype) / 8;
+	bool smaller = packed->cols + sizeof(float) < packed->cols * element, fp8;
 	struct obstacles found = { 0 };
-	enum xfp_status status = check_unit(job, packed, &found, err);
-	bool smaller = packed->cols + sizeof(float) < packed->cols * element;
-	bool fp8 = job->unit->plan == XFP_PLAN_FP8 && smaller && !found.nonfinite && !found.vanishing;
+	enum xfp_status status;
 
+	xfp_pulse_again(&job->pulse);
+	status = check_unit(job, packed, &found, err);
+	fp8 = job->unit->plan == XFP_PLAN_FP8 && smaller && !found.nonfinite && !found.vanishing;
 	packed->mode = fp8 ? XFP_MODE_FP8 : XFP_MODE_KEEP;
 	return status;
 }

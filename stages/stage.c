@@ -133,6 +133,8 @@ static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stag
 	job->event.unit = job->number;
 	if (!status) {
 		announce(job, stage);
+		xfp_pulse_begin(&job->pulse, job->work, job->number, name_of(stage), xfp_unit_weights(job->unit));
+		job->ledger->watcher = &job->pulse.watcher;
 		if (stage->step != XFP_STAMP_SURVEY)
 			status = take_aim(job, err);
 		if (!status)

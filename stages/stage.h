@@ -7,6 +7,7 @@
 
 #include "schemas/policy.h"
 #include "stages/work/produce.h"
+#include "stages/work/pulse.h"
 #include "stages/work/work.h"
 
 struct xfp_job {
@@ -21,7 +22,8 @@ struct xfp_job {
 	struct xfp_assignment assignment; /* or by what a goal was solved to */
 	bool extended;                    /* --extended (lloyd-fit, libfit) */
 	double started;                   /* monotonic seconds */
-	struct xfp_event event;           /* outcome and key are filled in as the artifact is made or found */
+	struct xfp_pulse pulse;
+	struct xfp_event event; /* outcome and key are filled in as the artifact is made or found */
 };
 
 struct xfp_stage {

@@ -237,6 +237,7 @@ EXTRA_DIST += \
 	tests/bench/modes.py \
 	tests/bench/opening.py \
 	tests/bench/overhead.py \
+	tests/bench/plan.py \
 	tests/bench/plot.py \
 	tests/bench/results/scale.csv \
 	tests/bench/results/scale.svg \

@@ -114,7 +114,7 @@ void xfp_cache_progress_show(uint64_t done, uint64_t total, void *context)
 {
 	struct xfp_cache_progress *progress = context;
 	double now = xfp_now(), left;
-	struct xfp_pace pace = { (double)total, 0, (double)done, now - progress->started };
+	struct xfp_pace pace = { (double)total, 0, (double)done, now - progress->started, 0 };
 	int percent = total ? (int)(100 * pace.fresh / pace.total) : 100;
 	char clock[32];
 

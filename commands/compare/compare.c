@@ -148,7 +148,7 @@ struct progress {
 static void show(struct progress *progress, const char *name)
 {
 	const struct xfp_pace pace = { (double)progress->total, 0, (double)progress->done,
-				       xfp_now() - progress->started };
+				       xfp_now() - progress->started, 0 };
 	double left = xfp_pace_left(&pace);
 	char rest[48] = "";
 

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands/convert/sources.h"
+#include "stages/work/pulse.h"
 #include "stages/work/verified.h"
 
 /* ---- what stages leave ------------------------------------------------------------------------- */
@@ -150,10 +152,13 @@ void xfp_ingest_units(struct xfp_conversion *c)
 
 enum xfp_status xfp_ingest_restart(struct xfp_conversion *c, struct xfp_error *err)
 {
-	char *path = xfp_path(c->options.work, XFP_EVENTS_FILE);
-	enum xfp_status status = path ? xfp_remove_file(path, err) : xfp_no_memory(err);
+	char *path = xfp_path(c->options.work, XFP_EVENTS_FILE), *pulses = xfp_path(c->options.work, XFP_PULSES_FILE);
+	enum xfp_status status = path && pulses ? xfp_remove_file(path, err) : xfp_no_memory(err);
 
 	c->events_read = 0;
+	if (pulses)
+		unlink(pulses);
+	free(pulses);
 	free(path);
 	return status;
 }

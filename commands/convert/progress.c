@@ -8,6 +8,7 @@
 
 #include "base/system/clock.h"
 #include "commands/ui/pace.h"
+#include "stages/work/pulse.h"
 
 #define LINE_SECONDS 10
 #define LINE_PERCENT 10
@@ -18,8 +19,8 @@
 static const struct {
 	double share, library;
 } shares[XFP_STAMPS] = {
-	[XFP_STAMP_SURVEY] = { .1, .3 }, [XFP_STAMP_OUTLIERS] = { .2, .35 }, [XFP_STAMP_FIT] = { .8, .5 },
-	[XFP_STAMP_LIBRARY] = { 0, .9 }, [XFP_STAMP_PACKED] = { 1, 1 },
+	[XFP_STAMP_SURVEY] = { .1, .1 }, [XFP_STAMP_OUTLIERS] = { .2, .2 }, [XFP_STAMP_FIT] = { .8, .4 },
+	[XFP_STAMP_LIBRARY] = { 0, .7 }, [XFP_STAMP_PACKED] = { 1, 1 },
 };
 
 double xfp_stage_share(uint32_t modes, const char *stage)
@@ -29,6 +30,13 @@ double xfp_stage_share(uint32_t modes, const char *stage)
 	if (step == XFP_STAMPS)
 		return 0;
 	return modes & XFP_LIBRARY_MODES ? shares[step].library : shares[step].share;
+}
+
+double xfp_stage_more(uint32_t modes, const char *stage, double before)
+{
+	double share = xfp_stage_share(modes, stage);
+
+	return share > before ? share - before : 0;
 }
 
 void xfp_progress_init(struct xfp_progress *progress, struct xfp_conversion *c)
@@ -41,11 +49,13 @@ void xfp_progress_begin(struct xfp_progress *progress)
 {
 	struct xfp_conversion *c = progress->c;
 
-	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
+		c->units[i].working = false;
 		if (c->units[i].done && c->units[i].progress < 1) {
 			progress->cached += (1 - c->units[i].progress) * (double)xfp_unit_weights(&c->ledger->units[i]);
 			c->units[i].progress = 1;
 		}
+	}
 	if (!progress->begun)
 		progress->started = progress->printed = xfp_now();
 	progress->begun = true;
@@ -67,9 +77,13 @@ void xfp_progress_event(const struct xfp_event *event, void *context)
 			fprintf(stderr, "xfp: more failures are in the log\n");
 		return;
 	}
-	if (event->status || event->unit >= c->ledger->unit_count || !strcmp(event->outcome, "started"))
+	if (event->unit >= c->ledger->unit_count)
 		return;
 	unit = &c->units[event->unit];
+	unit->at_work = xfp_step_named(event->stage);
+	unit->working = !strcmp(event->outcome, "started") && unit->at_work < XFP_STAMPS;
+	if (event->status || !strcmp(event->outcome, "started"))
+		return;
 	share = xfp_stage_share(c->options.parameters.modes, event->stage);
 	if (share <= unit->progress)
 		return;
@@ -92,15 +106,40 @@ static void draw(struct xfp_progress *progress, int percent, const char *text)
 		xfp_meter_draw(&progress->meter, "%3d%% %.*s", percent, width - 6, text);
 }
 
+/* What stages have done of the units that they are in, too. */
+static struct xfp_pace pace_of(const struct xfp_progress *progress, double now)
+{
+	const struct xfp_conversion *c = progress->c;
+	struct xfp_pace pace = { (double)c->weights, progress->cached, progress->fresh, now - progress->started, 0 };
+	int pulses = xfp_pulses_open(c->options.work);
+
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++) {
+		const struct xfp_unit_state *unit = &c->units[i];
+		double weights = (double)xfp_unit_weights(&c->ledger->units[i]), more = 0;
+
+		if (unit->working && unit->progress < 1)
+			more = xfp_stage_more(c->options.parameters.modes, xfp_steps[unit->at_work].stage,
+					      unit->progress) *
+			       xfp_pulses_read(pulses, i, xfp_steps[unit->at_work].stage) * weights;
+		pace.fresh += more;
+		pace.guessed += unit->progress < 1 ? unit->progress * weights + more : 0;
+	}
+	if (pulses >= 0)
+		close(pulses);
+	return pace;
+}
+
 void xfp_progress_show(struct xfp_progress *progress)
 {
-	double total = (double)progress->c->weights, now = xfp_now();
-	int percent = total > 0 ? (int)((progress->cached + progress->fresh) / total * 100 + 1e-6) : 100;
-	const struct xfp_pace pace = { total, progress->cached, progress->fresh, now - progress->started };
+	double now = xfp_now();
+	struct xfp_pace pace;
+	int percent;
 	char text[200];
 
 	if (progress->c->options.quiet || !progress->begun)
 		return;
+	pace = pace_of(progress, now);
+	percent = pace.total > 0 ? (int)((pace.cached + pace.fresh) / pace.total * 100 + 1e-6) : 100;
 	if (!progress->meter.terminal && now - progress->printed < LINE_SECONDS &&
 	    percent - progress->percent < LINE_PERCENT && (percent < 100 || progress->percent == 100))
 		return;

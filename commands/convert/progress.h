@@ -10,6 +10,8 @@
 
 /* What of a unit's time has passed after a stage, about, where these are the modes; 0: not a stage that counts. */
 double xfp_stage_share(uint32_t modes, const char *stage);
+/* What a stage adds to a unit of which `before` was done. */
+double xfp_stage_more(uint32_t modes, const char *stage, double before);
 
 struct xfp_progress {
 	struct xfp_conversion *c;

@@ -21,7 +21,7 @@
 
 static struct xfp_pace pace_of(const struct xfp_run_state *s)
 {
-	return (struct xfp_pace){ s->weights, s->cached, s->fresh, s->working };
+	return (struct xfp_pace){ s->weights, s->cached, s->fresh, s->working, s->guessed };
 }
 
 /* Where it is wanted: of a run that is neither at work nor done. */
@@ -93,8 +93,8 @@ static void print_flight(FILE *out, const struct xfp_run_state *s)
 	fputs("\nin flight\n", out);
 	for (uint32_t i = 0; i < s->ledger->unit_count && shown < MOST_SHOWN; i++)
 		if (*s->units[i].running) {
-			fprintf(out, "  u%06" PRIu32 " %-16s %s\n", i, s->units[i].running,
-				xfp_printable(s->ledger->units[i].name).text);
+			fprintf(out, "  u%06" PRIu32 " %-16s %3.0f%%  %s\n", i, s->units[i].running,
+				100 * s->units[i].inside, xfp_printable(s->ledger->units[i].name).text);
 			shown++;
 		}
 	if (shown < s->in_flight)
@@ -186,7 +186,8 @@ static json_t *units_json(const struct xfp_run_state *s, json_t **flight, json_t
 		if (s->locked && *s->units[i].running)
 			xfp_json_add(flight, XFP_JSON({ "number", json_integer((json_int_t)i) },
 						      { "unit", xfp_json_text(s->ledger->units[i].name) },
-						      { "stage", xfp_json_text(s->units[i].running) }));
+						      { "stage", xfp_json_text(s->units[i].running) },
+						      { "share", json_real(s->units[i].inside) }));
 		if (failed(s, i))
 			xfp_json_add(failures, failure_json(s, s->units[i].failure));
 	}

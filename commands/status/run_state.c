@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "commands/convert/progress.h"
+#include "stages/work/pulse.h"
 #include "stages/work/verified.h"
 
 /* ---- the folder -------------------------------------------------------------------------------- */
@@ -197,6 +198,20 @@ static enum xfp_status read_events(struct xfp_run_state *s, struct xfp_error *er
 	return status;
 }
 
+/* Of the stages that are at work. */
+static void read_pulses(struct xfp_run_state *s)
+{
+	int pulses = xfp_pulses_open(s->work);
+
+	for (uint32_t i = 0; i < s->ledger->unit_count; i++) {
+		struct xfp_unit_progress *unit = &s->units[i];
+
+		unit->inside = *unit->running && s->locked ? xfp_pulses_read(pulses, i, unit->running) : 0;
+	}
+	if (pulses >= 0)
+		close(pulses);
+}
+
 /* ---- sums -------------------------------------------------------------------------------------- */
 
 static void count_unit(struct xfp_run_state *s, uint32_t number, bool over)
@@ -204,10 +219,13 @@ static void count_unit(struct xfp_run_state *s, uint32_t number, bool over)
 	const struct xfp_ledger_unit *ledger = &s->ledger->units[number];
 	const struct xfp_unit_progress *unit = &s->units[number];
 	bool done = unit->packed || over;
-	double weights = (double)xfp_unit_weights(ledger);
+	double weights = (double)xfp_unit_weights(ledger), fresh = unit->fresh;
 
+	if (!done && *unit->running)
+		fresh += unit->inside * xfp_stage_more(s->modes, unit->running, unit->fresh + unit->cached);
 	s->weights += weights;
-	s->fresh += unit->fresh * weights;
+	s->fresh += fresh * weights;
+	s->guessed += done ? 0 : fresh * weights;
 	s->cached += (done ? 1 - unit->fresh : unit->cached) * weights;
 	s->done += done;
 	s->done_fresh += done && unit->fresh > 0;
@@ -225,7 +243,7 @@ static void count(struct xfp_run_state *s)
 	bool over = !strcmp(s->state, "finished");
 
 	s->done = s->done_fresh = s->in_flight = s->failures = 0;
-	s->weights = s->cached = s->fresh = 0;
+	s->weights = s->cached = s->fresh = s->guessed = 0;
 	memset(s->class_units, 0, sizeof s->class_units);
 	memset(s->class_done, 0, sizeof s->class_done);
 	memset(s->class_weights, 0, sizeof s->class_weights);
@@ -277,6 +295,7 @@ enum xfp_status xfp_run_state_read(const char *work, struct xfp_run_state *s, st
 		if (!old && (status = read_events(s, err)))
 			return status;
 		read_stamps(s);
+		read_pulses(s);
 	}
 	judge(s);
 	count(s);

@@ -22,6 +22,7 @@ struct xfp_unit_progress {
 	bool packed;               /* finished */
 	double fresh, cached;      /* shares of its work that are over */
 	char running[32];          /* the stage that is at work on it, "" when none is */
+	double inside;             /* what that has done of its own work */
 	struct xfp_event *failure; /* NULL: none */
 };
 
@@ -39,6 +40,7 @@ struct xfp_run_state {
 	uint32_t class_units[XFP_CLASSES], class_done[XFP_CLASSES];
 	uint64_t class_weights[XFP_CLASSES], class_weights_done[XFP_CLASSES];
 	double weights, cached, fresh; /* over all units */
+	double guessed;                /* of `fresh`, of units that are not done */
 	double seconds;                /* the run has lasted, or did */
 	double working;                /* seconds of it that stages ran */
 

@@ -2,6 +2,7 @@
 #include "commands/ui/pace.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/text/size.h"
@@ -13,9 +14,11 @@ double xfp_pace_rate(const struct xfp_pace *pace)
 
 double xfp_pace_left(const struct xfp_pace *pace)
 {
-	double rate = xfp_pace_rate(pace);
+	double rate = xfp_pace_rate(pace), all = pace->total - pace->cached;
+	bool enough = pace->fresh >= all / XFP_PACE_SHARE || pace->elapsed >= XFP_PACE_SECONDS;
+	bool known = pace->guessed <= pace->fresh / 2 || pace->fresh >= all / 2;
 
-	return rate > 0 ? (pace->total - pace->cached - pace->fresh) / rate : -1;
+	return rate > 0 && enough && known ? (all - pace->fresh) / rate : -1;
 }
 
 void xfp_pace_text(const struct xfp_pace *pace, char *text, size_t size)
@@ -24,7 +27,7 @@ void xfp_pace_text(const struct xfp_pace *pace, char *text, size_t size)
 	char a[32], b[32], more[128] = "";
 	int length = 0;
 
-	if (left >= 0) {
+	if (xfp_pace_rate(pace) > 0) {
 		length = snprintf(more, sizeof more, ", %s/s", xfp_human(xfp_pace_rate(pace), "", a));
 		if (left >= 1 && left < XFP_PACE_MOST)
 			length += snprintf(more + length, sizeof more - (size_t)length, ", ETA %s",

@@ -10,16 +10,21 @@
 
 #include <stddef.h>
 
-#define XFP_PACE_MOST 1e7 /* seconds; what is longer is no forecast */
+#define XFP_PACE_MOST 1e7   /* seconds; what is longer is no forecast */
+#define XFP_PACE_SHARE 100  /* fresh work tells of all once it is one in so many of it, */
+#define XFP_PACE_SECONDS 60 /* or has gone on for so long */
 
 /* Amounts of work, weights or any other measure, and seconds. */
 struct xfp_pace {
 	double total, cached, fresh, elapsed;
+	double guessed; /* of `fresh`, shares of things that are begun: how much of their time that was is a guess */
 };
 
 /* Amount a second; 0: there is no telling yet. */
 double xfp_pace_rate(const struct xfp_pace *pace);
-/* Seconds that are left at this rate; negative: there is no telling. */
+/* Seconds that are left at this rate; negative: there is no telling. A forecast is to be trusted once there is enough of
+ * fresh work, and half of it, or of all that is to be done, is known and not guessed: the first minutes of a large unit
+ * tell nothing of the hours to come. */
 double xfp_pace_left(const struct xfp_pace *pace);
 /* "1.20 G of 2.90 G weights, 35.1 M/s, ETA 0:12:40, 300 M cached" */
 void xfp_pace_text(const struct xfp_pace *pace, char *text, size_t size);

@@ -32,6 +32,7 @@ enum xfp_status xfp_rows_open(const struct xfp_matrix_source *source, struct xfp
 	rows->block = xfp_rows_block(source);
 	rows->path = source->path;
 	rows->tensor = source->tensor;
+	rows->watcher = source->watcher;
 	status = xfp_matrix_open(source, &rows->reader, err);
 	if (status)
 		return status;
@@ -102,6 +103,9 @@ enum xfp_status xfp_rows_next(struct xfp_rows *rows, struct xfp_error *err)
 
 	rows->first += rows->count;
 	left = rows->rows - rows->first;
+	/* Of the block before: what was read is then worked on. */
+	if (rows->watcher && rows->count)
+		rows->watcher->read(rows->watcher, rows->count * rows->cols);
 	rows->count = left < rows->block ? left : rows->block;
 	if (!rows->count)
 		return rows->digest ? tell_digest(rows, err) : XFP_OK;
@@ -211,5 +215,6 @@ struct xfp_matrix_source xfp_ledger_source(const struct xfp_ledger *ledger, uint
 		.bytes = tensor->bytes,
 		.view = { matrix->base, matrix->rows, matrix->cols, matrix->row_stride, matrix->col_stride },
 		.identity = &ledger->files[tensor->file].identity,
+		.watcher = ledger->watcher,
 	};
 }

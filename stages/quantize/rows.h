@@ -33,10 +33,11 @@ struct xfp_rows {
 	size_t element; /* bytes of a source element */
 	enum xfp_dtype dtype;
 	struct xfp_matrix_reader *reader;
-	struct xfp_digest *digest; /* of the blocks so far; NULL: not wanted, or told */
-	uint8_t *told;             /* where it is to go, or NULL: */
-	const uint8_t *known;      /* what it is to be */
-	const char *path, *tensor; /* for messages */
+	struct xfp_digest *digest;   /* of the blocks so far; NULL: not wanted, or told */
+	uint8_t *told;               /* where it is to go, or NULL: */
+	const uint8_t *known;        /* what it is to be */
+	const char *path, *tensor;   /* for messages */
+	struct xfp_watcher *watcher; /* is told of each block; NULL: nobody */
 };
 
 /* From source rows to the scaled ones that are fitted (kernels/common/scale.h). */

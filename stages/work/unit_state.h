@@ -12,18 +12,20 @@
 #include "stages/work/work.h"
 
 struct xfp_unit_state {
-	bool known;            /* the digests of all its matrices are known */
-	bool done;             /* packed as it should be, and the artifact is in the store */
-	bool decided;          /* `choice` says how */
-	bool unmet;            /* no candidate meets its floor, and that is a failure */
-	bool nonfinite;        /* NaN or infinity: no candidate at all */
-	bool recorded;         /* in the manifest, as part of this run */
-	uint32_t fits;         /* bit F: its choice waits for that one of enum xfp_fit_kind; 0: its survey will tell */
-	uint32_t there;        /* bit S: the current artifact of stamp S is in the store */
-	uint32_t made;         /* bit S: it was made in this run */
-	double seconds;        /* that fresh work took */
-	double progress;       /* share of its work that is over, for the progress bar */
-	uint8_t (*source)[16]; /* [experts] */
+	bool known;             /* the digests of all its matrices are known */
+	bool done;              /* packed as it should be, and the artifact is in the store */
+	bool decided;           /* `choice` says how */
+	bool unmet;             /* no candidate meets its floor, and that is a failure */
+	bool nonfinite;         /* NaN or infinity: no candidate at all */
+	bool recorded;          /* in the manifest, as part of this run */
+	uint32_t fits;          /* bit F: its choice waits for that one of enum xfp_fit_kind; 0: its survey will tell */
+	uint32_t there;         /* bit S: the current artifact of stamp S is in the store */
+	uint32_t made;          /* bit S: it was made in this run */
+	double seconds;         /* that fresh work took */
+	double progress;        /* share of its work that is over, for the progress bar */
+	bool working;           /* a stage is at work on it, for the bar too: */
+	enum xfp_stamp at_work; /* its step */
+	uint8_t (*source)[16];  /* [experts] */
 	char key[XFP_STAMPS][33]; /* of the current artifacts, "" when not known */
 	struct xfp_choice choice;
 	bool expected; /* as long as it is not decided: `candidate` is what its survey, or a goal, lets expect */

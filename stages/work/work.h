@@ -17,6 +17,7 @@
  *   u000012-choice
  *   u000012-packed
  *   events              one line a step that began or ended, appended atomically, see struct xfp_event
+ *   pulses              how far stages are inside their units, pulse.h
  *   log                 everything that make and the stages print
  *   bundle              what the bundle was when it was written: bundle_stamp.h
  *   run                 the run that is at work here, or was last: run_record.h

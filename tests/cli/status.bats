@@ -41,7 +41,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	make_model m
 	stuck bin/xfp convert m -o out.xfp -q -j1
 	[ "$(member in_flight out.xfp)" = \
-		'[{"number": 4, "unit": "model.layers.0.self_attn.o_proj.weight", "stage": "survey"}]' ]
+		'[{"number": 4, "unit": "model.layers.0.self_attn.o_proj.weight", "stage": "survey", "share": 0.0}]' ]
 	[ "$(member 'pid, phase, status, ended' out.xfp)" = "($pid, 'converting', None, None)" ]
 	xfp status out.xfp >text
 	grep -q "^state    running, pid $pid, converting, for 0:0" text
@@ -51,7 +51,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	grep -Eq "^units    3 of 8 done, 0 of them from the cache$" text
 	grep -Eq "^attention +3 of 4 " text
 	grep -Eq "^routed_expert +0 of 3 " text
-	grep -A1 "^in flight" text | grep -q "^  u000004 survey  *model.layers.0.self_attn.o_proj.weight$"
+	grep -A1 "^in flight" text | grep -q "^  u000004 survey  *0%  model.layers.0.self_attn.o_proj.weight$"
 	[ "$(member '0 < weights_done < weights and rate > 0 and eta_seconds > 0' out.xfp)" = True ]
 	kill -9 $pid
 	wait $pid || true
@@ -75,6 +75,47 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[ "$(member 'units_cached, weights_done == weights' out.xfp)" = "(3, True)" ]
 	run -0 xfp status out.xfp
 	[[ $output != *"to go on"* ]]
+}
+
+@test "inside a long unit progress is told, by status and by convert" {
+	"$XFP_TEST_TOOLS/bench/make-weights" --dense 8192x1024:1 m >/dev/null
+	OMP_NUM_THREADS=1 "$PYTHON" - <<-'EOF'
+	import json, os, pty, subprocess, sys, time
+	convert = ["xfp", "convert", "m", "-o", "out.xfp", "-j1", "--mode", "v2", "--fit", "optimal"]
+	run = subprocess.Popen(convert, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+	inside, done, etas, began = [], [], [], time.monotonic()
+	while run.poll() is None:
+	    status = subprocess.run(["xfp", "status", "--json", "out.xfp"], stdout=subprocess.PIPE,
+	                            stderr=subprocess.DEVNULL, check=False).stdout
+	    state = json.loads(status)["runs"][0] if status else {}
+	    if state.get("phase") == "converting":
+	        done.append(state["weights_done"])
+	        etas.append(state["eta_seconds"])
+	        inside += [flight["share"] for flight in state["in_flight"] if flight["stage"] == "lloyd-fit"]
+	    time.sleep(0.1)
+	lines = run.stderr.read()
+	assert run.returncode == 0, lines
+	assert done == sorted(done), done
+	fit = sorted(set(inside))
+	print(f"{time.monotonic() - began:.1f} s: {fit}; {lines}", file=sys.stderr)
+	assert len([share for share in fit if 0 < share < 1]) >= 2, fit
+	# one unit, of which half is known at the earliest: no forecast before
+	weights = state["weights"]
+	early = [eta for eta, weight in zip(etas, done) if weight < weights / 2]
+	assert early and not any(early), etas
+	assert "ETA" not in lines.split("%", 1)[0], lines
+	# convert says of the same unit how it gets on, in lines
+	percents = [int(line.split()[1].rstrip("%,")) for line in lines.splitlines() if "% " not in line and "%," in line]
+	assert len([percent for percent in percents if 20 < percent < 80]) >= 2, lines
+	EOF
+	# and on a terminal
+	OMP_NUM_THREADS=1 "$PYTHON" - >typescript <<-'EOF'
+	import os, pty
+	pty.spawn(["xfp", "convert", "m", "-o", "again.xfp", "--cache", "other", "-j1", "--mode", "v2", "--fit", "optimal"],
+	          lambda fd: os.read(fd, 65536))
+	EOF
+	[ "$(tr '\r' '\n' <typescript | grep -oE '[0-9]+% [0-9.]+ [kMG]? ?of' | sort -u | wc -l)" -ge 4 ]
+	cmp out.xfp again.xfp
 }
 
 @test "the lock decides, not a process number" {

@@ -2,6 +2,8 @@
 /*
  * How long something takes, when something was, and how both are worded.
  */
+#include <stdbool.h>
+
 #include "tests/unit/unit.h"
 
 #include "base/text/utc.h"
@@ -22,17 +24,39 @@ static void what_is_left_follows_from_fresh_work(void **state)
 	assert_true(xfp_pace_left(&pace) < 0);
 }
 
+/* No forecast from next to nothing, nor from what is mostly a guess. */
+static void it_is_told_when_it_can_be_trusted(void **state)
+{
+	static const struct {
+		struct xfp_pace pace;
+		bool told;
+	} cases[] = {
+		{ { 1000, 0, 9, 5, 0 }, false },    { { 1000, 0, 10, 5, 0 }, true },
+		{ { 1000, 500, 5, 5, 0 }, true }, /* of what is left to do */
+		{ { 1000, 500, 4, 5, 0 }, false },  { { 1e6, 0, 1, 59, 0 }, false },
+		{ { 1e6, 0, 1, 60, 0 }, true },     { { 1000, 0, 100, 5, 50 }, true }, /* units that are begun */
+		{ { 1000, 0, 100, 5, 51 }, false }, { { 1000, 0, 499, 5, 499 }, false },
+		{ { 1000, 0, 500, 5, 500 }, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		if ((xfp_pace_left(&cases[i].pace) >= 0) != cases[i].told)
+			fail_msg("case %zu", i);
+}
+
 static void a_pace_is_worded(void **state)
 {
 	static const struct {
 		struct xfp_pace pace;
 		const char *text;
 	} cases[] = {
-		{ { 2e6, 5e5, 5e5, 100 }, "1.00 M of 2.00 M weights, 5.00 k/s, ETA 0:03:20, 500 k cached" },
-		{ { 2e6, 0, 5e5, 100 }, "500 k of 2.00 M weights, 5.00 k/s, ETA 0:05:00" },
-		{ { 2e6, 5e5, 0, 100 }, "500 k of 2.00 M weights, 500 k cached" },
-		{ { 2e6, 0, 2e6, 100 }, "2.00 M of 2.00 M weights, 20.0 k/s" },
-		{ { 2e12, 0, 1, 100 }, "1 of 2.00 T weights, 0/s" },
+		{ { 2e6, 5e5, 5e5, 100, 0 }, "1.00 M of 2.00 M weights, 5.00 k/s, ETA 0:03:20, 500 k cached" },
+		{ { 2e6, 0, 5e5, 100, 0 }, "500 k of 2.00 M weights, 5.00 k/s, ETA 0:05:00" },
+		{ { 2e6, 5e5, 0, 100, 0 }, "500 k of 2.00 M weights, 500 k cached" },
+		{ { 2e6, 0, 5e5, 100, 4e5 }, "500 k of 2.00 M weights, 5.00 k/s" },
+		{ { 2e6, 0, 2e6, 100, 0 }, "2.00 M of 2.00 M weights, 20.0 k/s" },
+		{ { 2e12, 0, 1, 100, 0 }, "1 of 2.00 T weights, 0/s" },
 	};
 	char text[200];
 
@@ -76,6 +100,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_left_follows_from_fresh_work),
+		cmocka_unit_test(it_is_told_when_it_can_be_trusted),
 		cmocka_unit_test(a_pace_is_worded),
 		cmocka_unit_test(seconds_are_worded),
 		cmocka_unit_test(a_time_is_worded),

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How far a stage is inside a unit: what it writes of it, and what is believed of that.
+ */
+#include "stages/work/pulse.h"
+#include "tests/unit/scratch.h"
+
+/* As if it had been silent for as long. */
+static void read_some(struct xfp_pulse *pulse, uint64_t weights)
+{
+	pulse->written -= 1;
+	pulse->watcher.read(&pulse->watcher, weights);
+}
+
+static double told(void **state, uint32_t unit, const char *stage)
+{
+	int file = xfp_pulses_open(*state);
+	double share = xfp_pulses_read(file, unit, stage);
+
+	if (file >= 0)
+		close(file);
+	return share;
+}
+
+static void what_is_written_is_read(void **state)
+{
+	struct xfp_pulse first, second;
+
+	assert_true(told(state, 0, "libfit") == 0); /* no file yet */
+	xfp_pulse_begin(&first, *state, 7, "libfit", 1000);
+	first.watcher.read(&first.watcher, 100); /* too soon to be worth a word */
+	assert_true(told(state, 7, "libfit") == 0);
+	read_some(&first, 150);
+	assert_true(told(state, 7, "libfit") == 0.25);
+	xfp_pulse_begin(&second, *state, 0, "outlier-extract", 1000);
+	xfp_pulse_again(&second);
+	read_some(&second, 1000);
+	assert_true(told(state, 0, "outlier-extract") == 0.5);
+	assert_true(told(state, 7, "libfit") == 0.25);
+	read_some(&second, 5000); /* more than it thought */
+	assert_true(told(state, 0, "outlier-extract") == 1);
+}
+
+static void others_and_nonsense_say_nothing(void **state)
+{
+	static const char *const slots[] = { "libfit          0500001\n"
+					     "pack            9999999\n"
+					     "libfit                -1\n",
+					     "", "libfit  " };
+	struct xfp_pulse pulse;
+
+	xfp_pulse_begin(&pulse, *state, 3, "libfit", 1000);
+	read_some(&pulse, 500);
+	assert_true(told(state, 3, "pack") == 0);
+	assert_true(told(state, 2, "libfit") == 0);
+	assert_true(told(state, 4, "libfit") == 0);
+	for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
+		scratch_write(state, XFP_PULSES_FILE, slots[i], strlen(slots[i]));
+		assert_true(told(state, 1, "pack") == 0);
+		assert_true(told(state, 2, "libfit") == 0);
+	}
+}
+
+/* Where nothing can be written, nobody is told, and no stage minds. */
+static void no_folder_is_no_failure(void **state)
+{
+	char *work = scratch_path(state, "missing");
+	struct xfp_pulse pulse;
+
+	xfp_pulse_begin(&pulse, work, 0, "pack", 10);
+	read_some(&pulse, 5);
+	assert_int_equal(xfp_pulses_open(work), -1);
+	free(work);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scratch_test(what_is_written_is_read),
+		scratch_test(others_and_nonsense_say_nothing),
+		scratch_test(no_folder_is_no_failure),
+	};
+
+	return cmocka_run_group_tests_name("pulse", tests, NULL, NULL);
+}
