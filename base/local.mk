@@ -25,6 +25,8 @@ base_libbase_a_SOURCES = \
 	base/system/process.h \
 	base/system/processors.c \
 	base/system/processors.h \
+	base/system/screen.c \
+	base/system/screen.h \
 	base/system/signals.c \
 	base/system/signals.h \
 	base/system/standard_files.c \
@@ -39,6 +41,8 @@ base_libbase_a_SOURCES = \
 	base/text/misspelt.h \
 	base/text/size.c \
 	base/text/size.h \
+	base/text/table.c \
+	base/text/table.h \
 	base/text/text.c \
 	base/text/text.h \
 	base/text/utc.c \

@@ -8,39 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/dtype.h"
 #include "base/printable.h"
 #include "base/system/command_line.h"
 #include "base/system/mapped.h"
 #include "base/text/size.h"
 #include "commands/ui/commands.h"
 #include "commands/ui/report.h"
+#include "commands/ui/whole.h"
 #include "schemas/json_print.h"
 #include "schemas/layout/classes.h"
 #include "schemas/parameters.h"
 
 /* ---- JSON -------------------------------------------------------------------------------------- */
-
-/* Bits as the paper counts them: of indices, and of what each group has of its own. */
-static double paper_bits(const struct xfp_bundle *bundle, const struct xfp_unit_info *unit)
-{
-	struct xfp_matrix_info matrix;
-	double bits = 0;
-
-	if (unit->mode == XFP_MODE_KEEP)
-		return xfp_dtype_bits((enum xfp_dtype)unit->dtype);
-	if (unit->mode == XFP_MODE_FP8)
-		return 8;
-	for (uint32_t e = 0; e < unit->experts; e++)
-		if (xfp_bundle_matrix(bundle, unit->first_matrix + e, &matrix))
-			bits += matrix.k;
-	bits /= unit->experts;
-	if (unit->mode == XFP_MODE_V2A)
-		bits += 40.0 / unit->group_size; /* number of its codebook, scale, midpoint */
-	else if (unit->mode == XFP_MODE_V2C)
-		bits += 8.0 / unit->group_size;
-	return bits;
-}
 
 /* Who decided, and how: null where the bundle does not say (`recorded` is NULL), or nothing but the defaults did. */
 static json_t *policy_json(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
@@ -69,7 +48,8 @@ static json_t *size_or_null(uint32_t size)
 	return size ? json_integer(size) : json_null();
 }
 
-static json_t *unit_json(const struct xfp_bundle *bundle, const struct xfp_unit_info *unit)
+static json_t *unit_json(const struct xfp_bundle *bundle, const struct xfp_recorded *recorded,
+			 const struct xfp_unit_info *unit)
 {
 	return XFP_JSON(
 		{ "name", xfp_json_text(unit->name) }, { "class", xfp_json_text(unit->class_name) },
@@ -80,10 +60,11 @@ static json_t *unit_json(const struct xfp_bundle *bundle, const struct xfp_unit_
 		{ "experts", json_integer((json_int_t)unit->experts) },
 		{ "weights", json_integer((json_int_t)unit->weights) },
 		{ "bytes", json_integer((json_int_t)unit->bytes) }, { "true_bits", json_real(xfp_true_bits(unit)) },
-		{ "paper_bits", json_real(paper_bits(bundle, unit)) },
+		{ "paper_bits", json_real(xfp_unit_paper_bits(bundle, unit)) },
 		{ "outliers", json_integer((json_int_t)unit->outliers) }, { "cos_median", json_real(unit->cos_median) },
 		{ "cos_p5", json_real(unit->cos_p5) }, { "floor", json_real(unit->floor) },
-		{ "met", json_boolean(unit->met) });
+		{ "met", json_boolean(unit->met) },
+		{ "missed", xfp_json_text_or_null(xfp_report_missed(recorded, unit)) });
 }
 
 static json_t *tensor_json(const struct xfp_tensor_info *tensor)
@@ -103,11 +84,12 @@ static enum xfp_status print_json(const struct xfp_bundle *bundle, const struct 
 	json_t *units = json_array(), *tensors = json_array(), *method;
 	struct xfp_bundle_info info;
 	struct xfp_tensor_info tensor;
+	struct xfp_whole whole = xfp_whole_of_bundle(bundle);
 	struct xfp_unit_info unit;
 
 	xfp_bundle_info(bundle, &info);
 	for (uint32_t u = 0; u < info.units; u++) {
-		json_t *one = xfp_bundle_unit(bundle, u, &unit) ? unit_json(bundle, &unit) : NULL;
+		json_t *one = xfp_bundle_unit(bundle, u, &unit) ? unit_json(bundle, recorded, &unit) : NULL;
 
 		xfp_json_join(&one, policy_json(recorded, &unit));
 		xfp_json_add(&units, one);
@@ -120,8 +102,8 @@ static enum xfp_status print_json(const struct xfp_bundle *bundle, const struct 
 				       { "family", xfp_json_text(info.family) },
 				       { "weights", json_integer((json_int_t)info.weights) },
 				       { "bytes", json_integer((json_int_t)info.file_bytes) },
-				       { "method", method ? method : json_null() }, { "units", units },
-				       { "tensors", tensors }),
+				       { "whole", xfp_whole_json(&whole) }, { "method", method ? method : json_null() },
+				       { "units", units }, { "tensors", tensors }),
 			      err);
 }
 
@@ -220,19 +202,16 @@ static void print_method(const struct xfp_bundle_info *info)
 static void print_text(const struct xfp_bundle *bundle, const struct xfp_recorded *recorded, const char *path,
 		       bool all_units)
 {
-	char weights[32], bytes[32];
+	struct xfp_whole whole = xfp_whole_of_bundle(bundle);
 	struct xfp_bundle_info info;
-	double unit_bytes = 0;
-	struct xfp_unit_info unit;
+	char weights[32];
 
 	xfp_bundle_info(bundle, &info);
-	for (uint32_t u = 0; u < info.units; u++)
-		if (xfp_bundle_unit(bundle, u, &unit))
-			unit_bytes += (double)unit.bytes;
-	printf("%s\nformat version %" PRIu32 ", family %s, %s weights in %" PRIu32 " units, %.3f bits each, %s\n", path,
-	       info.version, xfp_printable(info.family).text, xfp_human((double)info.weights, "", weights), info.units,
-	       info.weights ? unit_bytes * 8 / (double)info.weights : 0,
-	       xfp_human((double)info.file_bytes, "B", bytes));
+	whole.compact = recorded && recorded->parameters.modes >> XFP_MODE_V2C & 1;
+	puts(path);
+	xfp_whole_print(stdout, "", &whole);
+	printf("format version %" PRIu32 ", family %s, %s weights in %" PRIu32 " units\n", info.version,
+	       xfp_printable(info.family).text, xfp_human((double)info.weights, "", weights), info.units);
 	print_method(&info);
 	xfp_report_table(stdout, bundle);
 	if (all_units) {

@@ -157,10 +157,10 @@ commands_ui_libui_a_SOURCES = \
 	commands/ui/pace.h \
 	commands/ui/report.c \
 	commands/ui/report.h \
-	commands/ui/table.c \
-	commands/ui/table.h \
 	commands/ui/when.c \
-	commands/ui/when.h
+	commands/ui/when.h \
+	commands/ui/whole.c \
+	commands/ui/whole.h
 commands_unpack_libunpack_a_SOURCES = \
 	commands/unpack/safetensors_write.c \
 	commands/unpack/safetensors_write.h \

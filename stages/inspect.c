@@ -224,7 +224,7 @@ static enum xfp_status inspect(const struct options *options, struct xfp_error *
 
 	struct xfp_inspection inspection = { checkpoint, &choice, ledger, &findings };
 
-	if ((status = xfp_inspection_notes(&inspection, err)))
+	if ((status = xfp_inspection_notes(&inspection, options->verbose, err)))
 		goto done;
 	status = options->json ? xfp_inspection_json(&inspection, err)
 			       : xfp_inspection_print(&inspection, options->verbose, err);

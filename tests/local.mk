@@ -180,6 +180,7 @@ unit_tests = \
 	tests/unit/test_store \
 	tests/unit/test_survey \
 	tests/unit/test_tar \
+	tests/unit/test_table \
 	tests/unit/test_text \
 	tests/unit/test_units \
 	tests/unit/test_unpack \
@@ -213,6 +214,7 @@ cli_tests = \
 	tests/cli/output.bats \
 	tests/cli/plan.bats \
 	tests/cli/policy.bats \
+	tests/cli/printed.bats \
 	tests/cli/processors.bats \
 	tests/cli/regenerate.bats \
 	tests/cli/reproducible.bats \

@@ -8,13 +8,18 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/system/screen.h"
 #include "base/text/glob.h"
 #include "base/text/size.h"
+#include "base/text/table.h"
 #include "base/text/utc.h"
 #include "commands/cache/cache.h"
 #include "stages/work/stages.h"
 
 #define SHORT_KEY 12
+#define LONG_KEY 32
+#define BESIDE_KEY 48 /* the other columns */
+#define INDENT 2      /* of what is below its unit's name */
 
 /* ---- which, and in what order ------------------------------------------------------------------ */
 
@@ -92,11 +97,23 @@ static void print_key_text(const struct listing *l, const char *key)
 
 	while ((line = strsep(&rest, "\n")))
 		if (*line)
-			printf("    %s\n", xfp_printable(line).text);
+			xfp_fold(stdout, xfp_printable(line).text, 2 * INDENT);
 	free(text);
 }
 
-static void print_line(const struct listing *l, const struct xfp_census_item *item)
+/* Whether the names of units fit behind the rest; otherwise each has a line above the artifacts that are its. There may
+ * be a hundred thousand, so no table is made of them. */
+static bool names_fit(const struct listing *l, int key)
+{
+	size_t longest = 0, length;
+
+	for (uint32_t i = 0; i < l->count; i++)
+		if ((length = strlen(xfp_printable(l->list[i].item->unit).text)) > longest)
+			longest = length;
+	return (size_t)key + BESIDE_KEY + longest <= xfp_screen_width();
+}
+
+static void print_line(const struct listing *l, const struct xfp_census_item *item, int key, bool named)
 {
 	const struct xfp_census *census = &l->cache->census;
 	char size[32], made[32], run[32] = "-";
@@ -107,26 +124,34 @@ static void print_line(const struct listing *l, const struct xfp_census_item *it
 	xfp_utc(item->made, made);
 	if (item->made)
 		made[10] = ' ';
-	printf("%.*s  %-8s  %8s  %-16.16s  %4s  %s\n", l->call->keys ? 32 : SHORT_KEY, item->key,
-	       *item->kind ? xfp_printable(item->kind).text : "-",
-	       item->there ? xfp_human((double)item->bytes, "B", size) : "gone", made, run,
-	       *item->unit ? xfp_printable(item->unit).text : "-");
+	printf("%.*s  %-8s  %8s  %-16.16s  %4s", key, item->key, *item->kind ? xfp_printable(item->kind).text : "-",
+	       item->there ? xfp_human((double)item->bytes, "B", size) : "gone", made, run);
+	if (named)
+		printf("  %s", *item->unit ? xfp_printable(item->unit).text : "-");
+	putchar('\n');
 	if (l->call->keys)
 		print_key_text(l, item->key);
 }
 
 static void print_text(const struct listing *l)
 {
+	const int key = l->call->keys ? LONG_KEY : SHORT_KEY;
+	const bool named = names_fit(l, key);
 	uint64_t bytes = 0, current = 0, current_bytes = 0;
+	const char *unit = NULL;
 	char all[32], used[32];
 
 	if (l->count)
-		printf("%-*s  %-8s  %8s  %-16s  %4s  %s\n", l->call->keys ? 32 : SHORT_KEY, "key", "kind", "size",
-		       "made (UTC)", "run", "unit");
+		printf("%s%*s%-*s  %-8s  %8s  %-16s  %4s%s\n", named ? "" : "unit\n", named ? 0 : INDENT, "", key,
+		       "key", "kind", "size", "made (UTC)", "run", named ? "  unit" : "");
 	for (uint32_t i = 0; i < l->count; i++) {
 		const struct xfp_census_item *item = l->list[i].item;
 
-		print_line(l, item);
+		if (!named && (!unit || strcmp(unit, item->unit) != 0))
+			xfp_fold(stdout, *item->unit ? xfp_printable(item->unit).text : "-", 0);
+		unit = item->unit;
+		printf("%*s", named ? 0 : INDENT, "");
+		print_line(l, item, key, named);
 		bytes += item->there ? item->bytes : 0;
 		current += item->current;
 		current_bytes += item->current && item->there ? item->bytes : 0;

@@ -9,6 +9,7 @@
 
 #include "base/printable.h"
 #include "base/text/size.h"
+#include "base/text/table.h"
 #include "base/text/utc.h"
 #include "cache/check.h"
 #include "cache/gc.h"
@@ -112,27 +113,41 @@ static const struct xfp_value *value(const struct xfp_value *values, unsigned co
 	return &none;
 }
 
+enum { RUN, STARTED, STATUS, UNITS, FITTED, PACKED, CACHED, SECONDS, COLUMNS };
+
+static const struct xfp_table_column runs_layout[COLUMNS + 1] = {
+	[RUN] = { "run", 0, 0, 0 },       [STARTED] = { "started", 1, 2, 0 }, [STATUS] = { "status", 0, 2, 0 },
+	[UNITS] = { "units", 0, 2, 0 },   [FITTED] = { "fitted", 0, 2, 0 },   [PACKED] = { "packed", 0, 2, 0 },
+	[CACHED] = { "cached", 0, 2, 0 }, [SECONDS] = { "seconds", 0, 2, 0 },
+};
+
 static enum xfp_status print_run(const struct xfp_value *values, unsigned count, void *context, struct xfp_error *err)
 {
 	const struct xfp_value *started = value(values, count, "started"), *status = value(values, count, "status");
 	const struct xfp_value *output = value(values, count, "output");
-	char ended[16] = "-";
+	static const char *const names[] = { "units", "fitted", "repacked", "cached" };
+	struct xfp_table *table = context;
+	char(*row)[XFP_TABLE_CELL];
+	char ended[24] = "-";
 
-	(void)context;
 	(void)err;
 	if (status->type == XFP_VALUE_INTEGER)
 		snprintf(ended, sizeof ended, "%" PRId64, status->integer);
-	printf("%4" PRId64 "  %-20.20s  %6s  %6" PRId64 "  %6" PRId64 "  %6" PRId64 "  %6" PRId64 "  %9.1f  %s\n",
-	       value(values, count, "run")->integer, started->text ? xfp_printable(started->text).text : "-", ended,
-	       value(values, count, "units")->integer, value(values, count, "fitted")->integer,
-	       value(values, count, "repacked")->integer, value(values, count, "cached")->integer,
-	       value(values, count, "seconds")->real, output->text ? xfp_printable(output->text).text : "-");
+	row = xfp_table_row(table, "");
+	snprintf(row[RUN], sizeof row[0], "%" PRId64, value(values, count, "run")->integer);
+	snprintf(row[STARTED], sizeof row[0], "%.20s", started->text ? xfp_printable(started->text).text : "-");
+	snprintf(row[STATUS], sizeof row[0], "%s", ended);
+	for (int i = UNITS; i <= CACHED; i++)
+		snprintf(row[i], sizeof row[0], "%" PRId64, value(values, count, names[i - UNITS])->integer);
+	snprintf(row[SECONDS], sizeof row[0], "%.1f", value(values, count, "seconds")->real);
+	xfp_table_text(table, "%s", output->text ? xfp_printable(output->text).text : "-");
 	return XFP_OK;
 }
 
 static enum xfp_status print_text(const struct figures *f, struct xfp_error *err)
 {
 	char oldest[32], newest[32], bytes[32], weights[32];
+	struct xfp_table runs = { .column = runs_layout, .text = "output" };
 	enum xfp_status status = XFP_OK;
 	const char *kind;
 	unsigned i;
@@ -143,7 +158,7 @@ static enum xfp_status print_text(const struct figures *f, struct xfp_error *err
 	if (f->kind[i].artifacts)
 		print_line(f, "unknown", &f->kind[i]);
 	print_line(f, "all", &f->all);
-	printf("\nshare: of two bytes a weight, for the %s weights of current units; seconds: to make them\n",
+	printf("\nshare: of two bytes a weight, for the %s weights of current units;\nseconds: to make them\n",
 	       xfp_human((double)f->weights, "", weights));
 	if (f->all.artifacts)
 		printf("made from %s to %s\n", xfp_utc(f->oldest, oldest), xfp_utc(f->newest, newest));
@@ -154,8 +169,9 @@ static enum xfp_status print_text(const struct figures *f, struct xfp_error *err
 	printf("xfp cache gc would free %s\n", xfp_human((double)(f->gc.before - f->gc.after), "B", bytes));
 	if (!f->cache->manifest || !f->cache->census.run_count)
 		return XFP_OK;
-	puts("\n run  started               status   units  fitted  packed  cached    seconds  output");
-	status = xfp_manifest_summaries(f->cache->manifest, MOST_RUNS, print_run, NULL, err);
+	putchar('\n');
+	status = xfp_manifest_summaries(f->cache->manifest, MOST_RUNS, print_run, &runs, err);
+	xfp_table_print(stdout, &runs);
 	if (f->cache->census.run_count > MOST_RUNS)
 		printf("and %" PRIu32 " before\n", f->cache->census.run_count - MOST_RUNS);
 	return status;

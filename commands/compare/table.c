@@ -8,37 +8,37 @@
 
 #include "base/printable.h"
 #include "base/text/size.h"
+#include "base/text/table.h"
 #include "commands/compare/compare.h"
-#include "commands/ui/table.h"
 
 enum { MODE, K, PLAIN_BITS, PLAIN_COSINE, PLAIN_ERROR, SIGMA, BITS, COSINE, ERROR, OURS_COLUMNS };
 
 static const struct xfp_table_column ours_layout[OURS_COLUMNS + 1] = {
-	[MODE] = { "mode", 1, 0 },
-	[K] = { "k", 0, 2 },
-	[PLAIN_BITS] = { "bits/weight", 0, 2 },
-	[PLAIN_COSINE] = { "cosine", 0, 2 },
-	[PLAIN_ERROR] = { "error", 0, 2 },
-	[SIGMA] = { "with outliers", 0, 2 },
-	[BITS] = { "bits/weight", 0, 2 },
-	[COSINE] = { "cosine", 0, 2 },
-	[ERROR] = { "error", 0, 2 },
+	[MODE] = { "mode", 1, 0, 0 },
+	[K] = { "k", 0, 2, 0 },
+	[PLAIN_BITS] = { "bits/weight", 0, 2, 0 },
+	[PLAIN_COSINE] = { "cosine", 0, 2, 0 },
+	[PLAIN_ERROR] = { "error", 0, 2, 0 },
+	[SIGMA] = { "with outliers", 0, 2, 1 },
+	[BITS] = { "bits/weight", 0, 2, 0 },
+	[COSINE] = { "cosine", 0, 2, 0 },
+	[ERROR] = { "error", 0, 2, 0 },
 };
 
 enum { PEER, PEER_BITS, PEER_COSINE, PEER_ERROR, OURS, OURS_BITS, OURS_ERROR, RATIO, EACH, WORST, CLAIM_COLUMNS };
 
 /* Of one unit without the last two. */
 static const struct xfp_table_column claim_layout[CLAIM_COLUMNS + 1] = {
-	[PEER] = { "format", 1, 0 },
-	[PEER_BITS] = { "bits/weight", 0, 2 },
-	[PEER_COSINE] = { "cosine", 0, 2 },
-	[PEER_ERROR] = { "error", 0, 2 },
-	[OURS] = { "xfp, no more bits", 1, 2 },
-	[OURS_BITS] = { "bits/weight", 0, 2 },
-	[OURS_ERROR] = { "error", 0, 2 },
-	[RATIO] = { "ratio", 0, 2 },
-	[EACH] = { "unit by unit", 0, 2 },
-	[WORST] = { "worst unit", 0, 2 },
+	[PEER] = { "format", 1, 0, 0 },
+	[PEER_BITS] = { "bits/weight", 0, 2, 0 },
+	[PEER_COSINE] = { "cosine", 0, 2, 0 },
+	[PEER_ERROR] = { "error", 0, 2, 0 },
+	[OURS] = { "xfp, no more bits", 1, 2, 1 },
+	[OURS_BITS] = { "bits/weight", 0, 2, 0 },
+	[OURS_ERROR] = { "error", 0, 2, 0 },
+	[RATIO] = { "ratio", 0, 2, 0 },
+	[EACH] = { "unit by unit", 0, 2, 1 },
+	[WORST] = { "worst unit", 0, 2, 0 },
 };
 
 #define SET(cell, ...) snprintf(cell, sizeof(cell), __VA_ARGS__)
@@ -54,7 +54,7 @@ static void fill(const struct xfp_compared_unit *unit, const struct xfp_compared
 
 static void print_ours(const struct xfp_compared_unit *unit)
 {
-	struct xfp_table table = { .column = ours_layout };
+	struct xfp_table table = { .column = ours_layout, .keys = 2 };
 	uint32_t end;
 
 	for (uint32_t i = 0; i < unit->count && !unit->list[i].peer; i = end) {
@@ -125,19 +125,28 @@ static void print_unit(const struct xfp_comparison *comparison, const struct xfp
 	print_claims(comparison, unit);
 }
 
+/* "128 x ", of a stack. */
+static const char *experts_text(uint32_t experts, char text[32])
+{
+	*text = '\0';
+	if (experts > 1)
+		snprintf(text, 32, "%" PRIu32 " x ", experts);
+	return text;
+}
+
 void xfp_compare_print(const struct xfp_comparison *c)
 {
 	const struct xfp_compared_unit *all = &c->all;
-	char weights[32];
+	char weights[32], stack[32], text[800];
 
 	for (uint32_t u = 0; c->request.per_unit && u < c->count; u++) {
 		const struct xfp_compared_unit *unit = &c->units[u];
 
-		printf("%s (%s, ", xfp_printable(unit->unit->name).text, xfp_printable(unit->unit->role).text);
-		if (unit->unit->experts > 1)
-			printf("%" PRIu32 " x ", unit->unit->experts);
-		printf("%" PRIu64 " x %" PRIu64 "), %" PRIu64 " of %" PRIu64 " rows\n", unit->unit->rows,
-		       unit->unit->cols, unit->sampled, unit->rows);
+		snprintf(text, sizeof text, "%s (%s, %s%" PRIu64 " x %" PRIu64 "), %" PRIu64 " of %" PRIu64 " rows",
+			 xfp_printable(unit->unit->name).text, xfp_printable(unit->unit->role).text,
+			 experts_text(unit->unit->experts, stack), unit->unit->rows, unit->unit->cols, unit->sampled,
+			 unit->rows);
+		xfp_fold(stdout, text, 0);
 		print_unit(NULL, unit);
 		putchar('\n');
 	}

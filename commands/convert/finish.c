@@ -15,9 +15,12 @@
 #include "commands/convert/unchanged.h"
 #include "commands/goal/goal.h"
 #include "commands/ui/report.h"
+#include "commands/ui/whole.h"
 #include "runtime/xfp.h"
 #include "schemas/json_print.h"
 #include "stages/work/decided.h"
+
+#define MOST_MISSES 5 /* units that the summary names */
 
 /* ---- what an earlier run wrote ------------------------------------------------------------------ */
 
@@ -265,14 +268,16 @@ static struct run_tally count(const struct xfp_conversion *c)
 }
 
 /* The table per class. */
-static json_t *classes_json(const struct xfp_conversion *c, struct xfp_error *err)
+static json_t *classes_json(const struct xfp_conversion *c, json_t **whole, struct xfp_error *err)
 {
 	struct xfp_bundle *bundle = NULL;
+	struct xfp_whole sums;
 	json_t *list;
 
 	if (xfp_bundle_open(c->options.out, &bundle, err))
 		return NULL;
-	if (!(list = xfp_report_classes(bundle)))
+	sums = xfp_whole_of_bundle(bundle);
+	if (!(list = xfp_report_classes(bundle)) || !(*whole = xfp_whole_json(&sums)))
 		xfp_no_memory(err);
 	xfp_bundle_close(bundle);
 	return list;
@@ -281,14 +286,17 @@ static json_t *classes_json(const struct xfp_conversion *c, struct xfp_error *er
 static enum xfp_status print_json(const struct xfp_conversion *c, const struct xfp_result *result,
 				  const struct run_tally *tally, double seconds, struct xfp_error *err)
 {
-	json_t *classes = classes_json(c, err), *root;
+	json_t *whole = NULL, *classes = classes_json(c, &whole, err), *root;
 
-	if (!classes)
+	if (!classes || !whole) {
+		json_decref(classes);
+		json_decref(whole);
 		return XFP_FAILED;
+	}
 	root = XFP_JSON(
 		{ "bundle", xfp_json_text(c->options.out) }, { "sha256", xfp_json_text(result->sha256) },
-		{ "bytes", json_integer((json_int_t)result->bytes) }, { "unchanged", json_boolean(result->unchanged) },
-		{ "weights", json_integer((json_int_t)c->weights) },
+		{ "bytes", json_integer((json_int_t)result->bytes) }, { "whole", whole },
+		{ "unchanged", json_boolean(result->unchanged) }, { "weights", json_integer((json_int_t)c->weights) },
 		{ "units", json_integer((json_int_t)tally->units) },
 		{ "repacked", json_integer((json_int_t)tally->repacked) },
 		{ "fitted", json_integer((json_int_t)tally->fitted) },
@@ -327,19 +335,29 @@ static enum xfp_status print_text(const struct xfp_conversion *c, const struct x
 {
 	struct xfp_bundle *bundle = NULL;
 	enum xfp_status status = xfp_bundle_open(c->options.out, &bundle, err);
+	struct xfp_recorded recorded = { .family = NULL };
+	struct xfp_whole whole;
 	char bytes[32];
+	bool told;
 
 	if (status)
 		return status;
+	told = !xfp_recorded_read(bundle, c->options.out, &recorded, NULL);
+	whole = xfp_whole_of_bundle(bundle);
+	whole.compact = c->options.parameters.modes >> XFP_MODE_V2C & 1;
+	printf("%s%s\n", c->options.out, result->unchanged ? " is up to date" : "");
+	xfp_whole_print(stdout, "", &whole);
+	putchar('\n');
 	xfp_report_table(stdout, bundle);
-	xfp_bundle_close(bundle);
-	printf("\n%s%s, %s\nsha256 %s\n", c->options.out, result->unchanged ? " is up to date" : "",
-	       xfp_human((double)result->bytes, "B", bytes), result->sha256);
+	printf("\nsha256 %s\n", result->sha256);
 	printf("%" PRIu32 " units: %" PRIu32 " fitted, %" PRIu32 " packed now, %" PRIu32 " from the cache, in %.1f s\n",
 	       tally->units, tally->fitted, tally->repacked, tally->units - tally->repacked, seconds);
 	print_misses(tally);
 	if (!c->stands_alone)
 		xfp_goal_print(c);
+	xfp_report_misses(stdout, bundle, told ? &recorded : NULL, MOST_MISSES);
+	xfp_recorded_free(&recorded);
+	xfp_bundle_close(bundle);
 	if (result->dropped)
 		printf("cache  dropped, %s freed\n", xfp_human((double)result->freed, "B", bytes));
 	printf("log    %s/%s\n", c->options.work, XFP_LOG_FILE);

@@ -59,8 +59,8 @@ static uint64_t unit_members(const struct xfp_extent *all, uint32_t number, cons
 	return sum;
 }
 
-/* Of the small files that are carried; one that is gone is none. */
-static uint64_t file_members(const struct xfp_ledger *ledger)
+/* Of the small files that are carried, each with `more` and in whole blocks of `block`; one that is gone is none. */
+static uint64_t files(const struct xfp_ledger *ledger, uint64_t block, uint64_t more)
 {
 	uint64_t bytes = 0;
 
@@ -69,10 +69,20 @@ static uint64_t file_members(const struct xfp_ledger *ledger)
 		struct stat st;
 
 		if (path && !stat(path, &st))
-			bytes += xfp_align((uint64_t)st.st_size, XFP_TAR_BLOCK) + 3 * XFP_TAR_BLOCK;
+			bytes += xfp_align((uint64_t)st.st_size, block) + more;
 		free(path);
 	}
 	return bytes;
+}
+
+static uint64_t file_members(const struct xfp_ledger *ledger)
+{
+	return files(ledger, XFP_TAR_BLOCK, 3 * XFP_TAR_BLOCK);
+}
+
+uint64_t xfp_footprint_files(const struct xfp_ledger *ledger)
+{
+	return files(ledger, 1, 0);
 }
 
 static uint64_t index_bytes(const struct xfp_ledger *ledger)

@@ -25,6 +25,8 @@ struct xfp_disk {
 struct xfp_disk xfp_footprint_disk(const struct xfp_extent *all, enum xfp_bound bound);
 /* The size of the bundle alone. */
 uint64_t xfp_footprint_bundle(const struct xfp_extent *all, enum xfp_bound bound);
+/* Of that, the config, the tokenizer and whatever else is carried as it is. */
+uint64_t xfp_footprint_files(const struct xfp_ledger *ledger);
 uint64_t xfp_disk_total(const struct xfp_disk *disk);
 
 /* ---- memory ------------------------------------------------------------------------------------ */

@@ -43,6 +43,9 @@ static void add_unit(struct xfp_plan_group *group, const struct xfp_conversion *
 	for (int bound = 0; bound < XFP_BOUNDS; bound++)
 		group->bytes[bound] += xfp_estimate(&extent, number, (enum xfp_bound)bound).bytes;
 	group->bits[expected.k]++;
+	group->paper +=
+		(double)xfp_unit_weights(unit) * xfp_paper_bits(expected.mode, expected.k, expected.group, unit->dtype);
+	xfp_ways_add(&group->ways, expected.mode, expected.k, expected.group);
 	group->fp8 += expected.mode == XFP_MODE_FP8;
 	group->kept += expected.mode == XFP_MODE_KEEP;
 	group->fixed_missed += policy.fixed && !expected.met;
@@ -80,6 +83,24 @@ bool xfp_plan_group_units(const struct xfp_conversion *c, struct xfp_plan_groups
 double xfp_plan_bits(const struct xfp_plan_group *group, enum xfp_bound bound)
 {
 	return group->weights ? (double)group->bytes[bound] * 8 / (double)group->weights : 0;
+}
+
+struct xfp_whole xfp_plan_whole(const struct xfp_plan_facts *facts)
+{
+	const struct xfp_extent extent = xfp_conversion_extent(facts->c);
+	struct xfp_whole whole = xfp_whole_of_ledger(facts->c->ledger);
+
+	whole.compact = facts->c->options.parameters.modes >> XFP_MODE_V2C & 1;
+	whole.bytes = facts->bundle[XFP_EXPECTED];
+	for (uint32_t u = 0; u < facts->c->ledger->unit_count; u++) {
+		const struct xfp_ledger_unit *unit = &facts->c->ledger->units[u];
+		struct xfp_estimate e = xfp_estimate(&extent, u, XFP_EXPECTED);
+
+		xfp_whole_add_unit(&whole, unit->class_, e.mode, e.bytes, xfp_unit_weights(unit), unit->cols,
+				   xfp_paper_bits(e.mode, e.k, e.group, unit->dtype));
+	}
+	whole.files = xfp_footprint_files(facts->c->ledger);
+	return whole;
 }
 
 struct xfp_plan_fates xfp_plan_count_fates(const struct xfp_ledger *ledger)

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "base/text/size.h"
+#include "base/text/table.h"
 #include "commands/goal/shares.h"
 #include "commands/plan/plan.h"
-#include "commands/ui/table.h"
 #include "schemas/json_print.h"
 
 #define POINTS 8
@@ -87,12 +87,12 @@ enum { SIZE, BITS, ERROR, GPU, MARGIN, COLUMNS };
 /* Without an envelope its columns are left out, without any goal the margin. */
 static void columns(bool goal, bool gpus, struct xfp_table_column layout[COLUMNS + 1])
 {
-	layout[SIZE] = (struct xfp_table_column){ "size", 0, 0 };
-	layout[BITS] = (struct xfp_table_column){ "bits/element", 0, 2 };
-	layout[ERROR] = (struct xfp_table_column){ "error", 0, 2 };
-	layout[GPU] = (struct xfp_table_column){ gpus ? "on a GPU" : goal ? "margin" : NULL, 0, 2 };
-	layout[MARGIN] = (struct xfp_table_column){ gpus ? "margin" : NULL, 0, 2 };
-	layout[COLUMNS] = (struct xfp_table_column){ NULL, 0, 0 };
+	layout[SIZE] = (struct xfp_table_column){ "size", 0, 0, 0 };
+	layout[BITS] = (struct xfp_table_column){ "bits/element", 0, 2, 0 };
+	layout[ERROR] = (struct xfp_table_column){ "error", 0, 2, 0 };
+	layout[GPU] = (struct xfp_table_column){ gpus ? "on a GPU" : goal ? "margin" : NULL, 0, 2, 0 };
+	layout[MARGIN] = (struct xfp_table_column){ gpus ? "margin" : NULL, 0, 2, 0 };
+	layout[COLUMNS] = (struct xfp_table_column){ NULL, 0, 0, 0 };
 }
 
 static void margin_text(uint64_t allowed, uint64_t taken, char cell[XFP_TABLE_CELL])

@@ -17,6 +17,22 @@ static json_t *bounds_json(const uint64_t bytes[XFP_BOUNDS])
 			{ "most", json_integer((json_int_t)bytes[XFP_MOST]) });
 }
 
+static json_t *modes_json(const struct xfp_ways *ways)
+{
+	json_t *list = json_array();
+
+	for (int mode = 0; mode < XFP_MODES; mode++)
+		if (ways->modes >> mode & 1)
+			xfp_json_add(&list, xfp_json_text(xfp_mode_name((enum xfp_mode)mode)));
+	return list;
+}
+
+/* null where there are no groups */
+static json_t *size_or_null(uint32_t size)
+{
+	return size ? json_integer(size) : json_null();
+}
+
 static json_t *group_json(const struct xfp_plan_group *group)
 {
 	double floor = (double)group->least_floor / XFP_NANO;
@@ -25,17 +41,20 @@ static json_t *group_json(const struct xfp_plan_group *group)
 	for (unsigned k = 1; k <= XFP_MAX_K; k++)
 		if (group->bits[k])
 			xfp_json_put(&bits, (char[2]){ (char)('0' + k), 0 }, json_integer(group->bits[k]));
-	return XFP_JSON({ "class", xfp_json_text(xfp_class_name(group->class_)) },
-			{ "role", xfp_json_text(group->role) }, { "units", json_integer((json_int_t)group->units) },
-			{ "weights", json_integer((json_int_t)group->weights) },
-			{ "source_bytes", json_integer((json_int_t)group->source) },
-			{ "floor", group->has_floor ? json_real(floor) : json_null() }, { "bits", bits },
-			{ "fp8", json_integer((json_int_t)group->fp8) },
-			{ "source_precision", json_integer((json_int_t)group->kept) },
-			{ "true_bits", json_real(xfp_plan_bits(group, XFP_EXPECTED)) },
-			{ "bytes", bounds_json(group->bytes) },
-			{ "below_floor", json_integer((json_int_t)group->missed) },
-			{ "measured", json_integer((json_int_t)group->measured) });
+	return XFP_JSON(
+		{ "class", xfp_json_text(xfp_class_name(group->class_)) }, { "role", xfp_json_text(group->role) },
+		{ "units", json_integer((json_int_t)group->units) },
+		{ "weights", json_integer((json_int_t)group->weights) },
+		{ "source_bytes", json_integer((json_int_t)group->source) },
+		{ "floor", group->has_floor ? json_real(floor) : json_null() }, { "bits", bits },
+		{ "fp8", json_integer((json_int_t)group->fp8) },
+		{ "source_precision", json_integer((json_int_t)group->kept) }, { "modes", modes_json(&group->ways) },
+		{ "least_group_size", size_or_null(group->ways.least_group) },
+		{ "most_group_size", size_or_null(group->ways.most_group) },
+		{ "true_bits", json_real(xfp_plan_bits(group, XFP_EXPECTED)) },
+		{ "paper_bits", json_real(group->weights ? group->paper / (double)group->weights : 0) },
+		{ "bytes", bounds_json(group->bytes) }, { "below_floor", json_integer((json_int_t)group->missed) },
+		{ "measured", json_integer((json_int_t)group->measured) });
 }
 
 static json_t *groups_json(const struct xfp_plan_groups *groups)
@@ -124,23 +143,25 @@ enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct x
 {
 	const struct xfp_conversion *c = facts->c;
 	struct xfp_plan_groups groups = { 0 };
+	struct xfp_whole whole;
 	json_t *root = NULL;
 
-	if (xfp_plan_group_units(c, &groups))
-		root = XFP_JSON({ "model", xfp_json_text(c->options.model) },
-				{ "family", xfp_json_text(c->ledger->family) },
-				{ "format", xfp_json_text(c->ledger->format) },
-				{ "weights", json_integer((json_int_t)c->weights) },
-				{ "units", json_integer((json_int_t)c->ledger->unit_count) },
-				{ "measured", json_integer((json_int_t)facts->measured) },
-				{ "surveyed", json_integer((json_int_t)xfp_plan_surveyed_units(c)) },
-				{ "estimate", json_boolean((facts->measured < groups.all.units - groups.all.fp8)) },
-				{ "groups", groups_json(&groups) }, { "tensors", tensors_json(c->ledger) },
-				{ "bundle", bounds_json(facts->bundle) }, { "memory", memory_json(facts) },
-				{ "disk", disk_json(facts) }, { "jobs", json_integer((json_int_t)facts->jobs) },
-				{ "time", time_json(facts) }, { "cache", cache_json(c) },
-				{ "current", json_boolean(facts->current) }, { "goal", xfp_goal_json(c) },
-				{ "curve", xfp_plan_curve_json(facts) });
+	if (!xfp_plan_group_units(c, &groups))
+		return xfp_json_print(NULL, err);
+	whole = xfp_plan_whole(facts);
+	root = XFP_JSON({ "model", xfp_json_text(c->options.model) }, { "family", xfp_json_text(c->ledger->family) },
+			{ "format", xfp_json_text(c->ledger->format) },
+			{ "weights", json_integer((json_int_t)c->weights) },
+			{ "units", json_integer((json_int_t)c->ledger->unit_count) },
+			{ "measured", json_integer((json_int_t)facts->measured) },
+			{ "surveyed", json_integer((json_int_t)xfp_plan_surveyed_units(c)) },
+			{ "estimate", json_boolean((facts->measured < groups.all.units - groups.all.fp8)) },
+			{ "groups", groups_json(&groups) }, { "tensors", tensors_json(c->ledger) },
+			{ "bundle", bounds_json(facts->bundle) }, { "whole", xfp_whole_json(&whole) },
+			{ "memory", memory_json(facts) }, { "disk", disk_json(facts) },
+			{ "jobs", json_integer((json_int_t)facts->jobs) }, { "time", time_json(facts) },
+			{ "cache", cache_json(c) }, { "current", json_boolean(facts->current) },
+			{ "goal", xfp_goal_json(c) }, { "curve", xfp_plan_curve_json(facts) });
 	free(groups.list);
 	return xfp_json_print(root, err);
 }

@@ -10,6 +10,8 @@
 
 #include "commands/convert/conversion.h"
 #include "commands/estimate/footprint.h"
+#include "commands/ui/report.h"
+#include "commands/ui/whole.h"
 #include "kernels/encode/lloyd.h"
 
 #define XFP_PLAN_SORTS 3
@@ -77,6 +79,8 @@ struct xfp_plan_group {
 	uint32_t units, measured, missed;
 	uint64_t weights, source, bytes[XFP_BOUNDS];
 	uint32_t bits[XFP_MAX_K + 1]; /* units that are expected to have k bits */
+	double paper;                 /* their bits as papers count, times weights */
+	struct xfp_ways ways;         /* that they are expected to be stored in */
 	uint32_t fp8, kept;
 	uint32_t fixed_missed; /* of `missed`, those whose bits are fixed */
 	bool has_floor;
@@ -92,6 +96,9 @@ struct xfp_plan_groups {
 /* False: out of memory. The caller frees the list either way. */
 bool xfp_plan_group_units(const struct xfp_conversion *c, struct xfp_plan_groups *groups);
 double xfp_plan_bits(const struct xfp_plan_group *group, enum xfp_bound bound);
+
+/* The bundle that is expected. */
+struct xfp_whole xfp_plan_whole(const struct xfp_plan_facts *facts);
 
 /* Tensors by what becomes of them. */
 struct xfp_plan_fates {

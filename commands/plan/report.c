@@ -10,31 +10,20 @@
 #include "base/printable.h"
 #include "base/system/processors.h"
 #include "base/text/size.h"
+#include "base/text/table.h"
 #include "commands/goal/goal.h"
 #include "commands/plan/plan.h"
 #include "commands/ui/pace.h"
 #include "commands/ui/report.h"
-#include "commands/ui/table.h"
 
-enum { CLASS, ROLE, UNITS, WEIGHTS, SOURCE, FLOOR, BITS, STORED, SIZE, MEASURED, COLUMNS };
+enum { CLASS, ROLE, UNITS, WEIGHTS, FLOOR, MODE, GROUP, BITS, STORED, SIZE, SOURCE, MEASURED, COLUMNS };
 
 static const struct xfp_table_column layout[COLUMNS + 1] = {
-	[CLASS] = { "class", 1, 0 },       [ROLE] = { "role", 1, 1 },          [UNITS] = { "units", 0, 1 },
-	[WEIGHTS] = { "weights", 0, 1 },   [SOURCE] = { "source", 0, 1 },      [FLOOR] = { "floor", 1, 2 },
-	[BITS] = { "bits", 1, 1 },         [STORED] = { "bits/weight", 0, 2 }, [SIZE] = { "size", 0, 1 },
-	[MEASURED] = { "measured", 0, 1 },
+	[CLASS] = { "class", 1, 0, 0 },     [ROLE] = { "role", 1, 1, 0 },     [UNITS] = { "units", 0, 1, 0 },
+	[WEIGHTS] = { "weights", 0, 1, 0 }, [FLOOR] = { "floor", 1, 2, 0 },   [MODE] = { "mode", 1, 1, 0 },
+	[GROUP] = { "group", 0, 1, 0 },     [BITS] = { "bits", 0, 1, 0 },     [STORED] = { "bits/weight", 0, 2, 1 },
+	[SIZE] = { "size", 0, 1, 0 },       [SOURCE] = { "source", 0, 1, 0 }, [MEASURED] = { "measured", 0, 1, 0 },
 };
-
-static void bits_of(const struct xfp_plan_group *group, char text[32])
-{
-	unsigned least = 1, most = XFP_MAX_K;
-
-	while (least <= XFP_MAX_K && !group->bits[least])
-		least++;
-	while (most && !group->bits[most])
-		most--;
-	xfp_bits_text(least <= XFP_MAX_K ? least : 0, most, group->fp8, group->kept, text);
-}
 
 static void add_row(struct xfp_table *table, const struct xfp_plan_group *group)
 {
@@ -52,7 +41,9 @@ static void add_row(struct xfp_table *table, const struct xfp_plan_group *group)
 			 xfp_decimal_format(group->most_floor, XFP_NANO, most));
 	else if (group->role)
 		strcpy(row[FLOOR], "-");
-	bits_of(group, row[BITS]);
+	xfp_ways_mode(&group->ways, row[MODE]);
+	xfp_ways_group(&group->ways, row[GROUP]);
+	xfp_ways_bits(&group->ways, row[BITS]);
 	snprintf(row[STORED], sizeof row[STORED], "%.3f", xfp_plan_bits(group, XFP_EXPECTED));
 	xfp_human((double)group->bytes[XFP_EXPECTED], "B", row[SIZE]);
 	snprintf(row[MEASURED], sizeof row[MEASURED], "%" PRIu32, group->measured);
@@ -73,7 +64,7 @@ static void add_tensors(struct xfp_table *table, const struct xfp_plan_fates *fa
 
 static void print_table(const struct xfp_plan_facts *facts, const struct xfp_plan_groups *groups)
 {
-	struct xfp_table table = { .column = layout };
+	struct xfp_table table = { .column = layout, .keys = 2 };
 	struct xfp_plan_fates fates = xfp_plan_count_fates(facts->c->ledger);
 
 	for (unsigned i = 0; i < groups->count; i++)
@@ -98,7 +89,7 @@ static void print_basis(const struct xfp_plan_facts *facts, const struct xfp_pla
 	if (known == fit)
 		printf("\nBits follow from %s.\n", fit ? by : "measurements");
 	else if (known)
-		printf("\nBits of %" PRIu32 " units follow from %s; those of %" PRIu32
+		printf("\nBits of %" PRIu32 " units follow from %s;\nthose of %" PRIu32
 		       " are an estimate, from typical cosines.\n",
 		       known, by, fit - known);
 	else
@@ -134,15 +125,15 @@ static void print_disk(const struct xfp_plan_facts *facts)
 static void print_needs(const struct xfp_plan_facts *facts)
 {
 	const struct xfp_conversion *c = facts->c;
-	char a[32], b[32], d[32];
+	const bool known = facts->memory.largest < c->ledger->unit_count;
+	char a[32], b[32], d[32], text[400];
 
 	printf("bundle   %s, from %s to %s\n", xfp_human((double)facts->bundle[XFP_EXPECTED], "B", a),
 	       xfp_human((double)facts->bundle[XFP_LEAST], "B", b), xfp_human((double)facts->bundle[XFP_MOST], "B", d));
-	printf("memory   %s with %u job%s", xfp_human((double)facts->memory.peak, "B", a), facts->jobs,
-	       facts->jobs == 1 ? "" : "s");
-	if (facts->memory.largest < c->ledger->unit_count)
-		printf("; the largest unit is %s", xfp_printable(c->ledger->units[facts->memory.largest].name).text);
-	putchar('\n');
+	snprintf(text, sizeof text, "memory   %s with %u job%s%s%s", xfp_human((double)facts->memory.peak, "B", a),
+		 facts->jobs, facts->jobs == 1 ? "" : "s", known ? "; the largest unit is " : "",
+		 known ? xfp_printable(c->ledger->units[facts->memory.largest].name).text : "");
+	xfp_fold(stdout, text, 0);
 	print_disk(facts);
 }
 
@@ -195,12 +186,17 @@ static void print_cache(const struct xfp_plan_facts *facts)
 void xfp_plan_print(const struct xfp_plan_facts *facts)
 {
 	struct xfp_plan_groups groups = { 0 };
+	bool counted = xfp_plan_group_units(facts->c, &groups);
+	struct xfp_whole whole = xfp_plan_whole(facts);
 	char weights[32];
 
-	printf("%s\nfamily %s, %s, %s weights in %" PRIu32 " units\n\n", xfp_printable(facts->c->options.model).text,
-	       xfp_printable(facts->c->ledger->family).text, xfp_printable(facts->c->ledger->format).text,
-	       xfp_human((double)facts->c->weights, "", weights), facts->c->ledger->unit_count);
-	if (xfp_plan_group_units(facts->c, &groups))
+	puts(xfp_printable(facts->c->options.model).text);
+	if (counted)
+		xfp_whole_print(stdout, "bundle of ", &whole);
+	printf("family %s, %s, %s weights in %" PRIu32 " units\n\n", xfp_printable(facts->c->ledger->family).text,
+	       xfp_printable(facts->c->ledger->format).text, xfp_human((double)facts->c->weights, "", weights),
+	       facts->c->ledger->unit_count);
+	if (counted)
 		print_table(facts, &groups);
 	print_basis(facts, &groups);
 	print_needs(facts);

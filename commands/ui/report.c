@@ -7,27 +7,95 @@
 
 #include "base/printable.h"
 #include "base/text/size.h"
-#include "commands/ui/table.h"
+#include "base/text/table.h"
+#include "base/text/text.h"
 #include "schemas/json_print.h"
 #include "schemas/layout/classes.h"
 
-enum { CLASS, UNITS, WEIGHTS, BITS, FLOOR, MEDIAN, P5, WORST, STORED, SIZE, OUTLIERS, COLUMNS };
+/* First what it takes, then what it comes to: 80 columns break it there. */
+enum { CLASS, UNITS, WEIGHTS, MODE, GROUP, BITS, STORED, SIZE, OUTLIERS, FLOOR, MEDIAN, P5, WORST, COLUMNS };
 
 static const struct xfp_table_column layout[COLUMNS + 1] = {
-	[CLASS] = { "class", 1, 0 }, [UNITS] = { "units", 0, 1 },       [WEIGHTS] = { "weights", 0, 1 },
-	[BITS] = { "bits", 1, 2 },   [FLOOR] = { "floor", 1, 1 },       [MEDIAN] = { "cos median", 0, 2 },
-	[P5] = { "cos p5", 0, 2 },   [WORST] = { "worst unit", 0, 2 },  [STORED] = { "bits/weight", 0, 2 },
-	[SIZE] = { "size", 0, 1 },   [OUTLIERS] = { "outliers", 0, 1 },
+	[CLASS] = { "class", 1, 0, 0 },        [UNITS] = { "units", 0, 1, 0 },
+	[WEIGHTS] = { "weights", 0, 1, 0 },    [MODE] = { "mode", 1, 1, 0 },
+	[GROUP] = { "group", 0, 1, 0 },        [BITS] = { "bits", 0, 1, 0 },
+	[STORED] = { "bits/weight", 0, 2, 0 }, [SIZE] = { "size", 0, 1, 0 },
+	[OUTLIERS] = { "outliers", 0, 1, 0 },  [FLOOR] = { "floor", 1, 2, 1 },
+	[MEDIAN] = { "cos median", 0, 2, 0 },  [P5] = { "cos p5", 0, 2, 0 },
+	[WORST] = { "worst unit", 0, 2, 0 },
 };
+
+enum { U_MODE, U_GROUP, U_BITS, U_STORED, U_SIZE, U_OUTLIERS, U_FLOOR, U_MET, U_MEDIAN, U_P5, U_COLUMNS };
+
+static const struct xfp_table_column unit_layout[U_COLUMNS + 1] = {
+	[U_MODE] = { "mode", 1, 0, 0 },     [U_GROUP] = { "group", 0, 1, 0 },
+	[U_BITS] = { "bits", 0, 1, 0 },     [U_STORED] = { "bits/weight", 0, 1, 0 },
+	[U_SIZE] = { "size", 0, 1, 0 },     [U_OUTLIERS] = { "outliers", 0, 1, 0 },
+	[U_FLOOR] = { "floor", 1, 1, 0 },   [U_MET] = { "met", 1, 1, 0 },
+	[U_MEDIAN] = { "median", 0, 1, 0 }, [U_P5] = { "p5", 0, 1, 0 },
+};
+
+/* ---- how units are stored ---------------------------------------------------------------------- */
+
+static void widen(uint32_t *least, uint32_t *most, uint32_t value)
+{
+	if (value && (!*least || value < *least))
+		*least = value;
+	if (value > *most)
+		*most = value;
+}
+
+void xfp_ways_add(struct xfp_ways *ways, enum xfp_mode mode, uint32_t k, uint32_t group)
+{
+	ways->modes |= 1u << mode;
+	widen(&ways->least_k, &ways->most_k, k);
+	widen(&ways->least_group, &ways->most_group, group);
+}
+
+const char *xfp_ways_mode(const struct xfp_ways *ways, char text[XFP_WAYS_TEXT])
+{
+	static const enum xfp_mode order[] = { XFP_MODE_V2, XFP_MODE_V2A, XFP_MODE_V2C, XFP_MODE_FP8, XFP_MODE_KEEP };
+	size_t length = 0;
+
+	*text = 0;
+	for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+		if (ways->modes >> order[i] & 1)
+			length += (size_t)snprintf(text + length, XFP_WAYS_TEXT - length, "%s%s", length ? "+" : "",
+						   order[i] == XFP_MODE_KEEP ? "src" : xfp_mode_name(order[i]));
+	return text;
+}
+
+static const char *range_text(uint32_t least, uint32_t most, char text[XFP_WAYS_TEXT])
+{
+	if (!most)
+		return strcpy(text, "-");
+	if (least < most)
+		snprintf(text, XFP_WAYS_TEXT, "%" PRIu32 "-%" PRIu32, least, most);
+	else
+		snprintf(text, XFP_WAYS_TEXT, "%" PRIu32, most);
+	return text;
+}
+
+const char *xfp_ways_group(const struct xfp_ways *ways, char text[XFP_WAYS_TEXT])
+{
+	return range_text(ways->least_group, ways->most_group, text);
+}
+
+const char *xfp_ways_bits(const struct xfp_ways *ways, char text[XFP_WAYS_TEXT])
+{
+	return range_text(ways->least_k, ways->most_k, text);
+}
+
+/* ---- sums -------------------------------------------------------------------------------------- */
 
 /* What a line of the table sums up. */
 struct group {
 	uint32_t units, missed;
 	uint64_t weights, bytes, outliers;
-	unsigned least_k, most_k;       /* of units with codebooks; 0: none */
 	double least_floor, most_floor; /* of units with a floor; 0: none */
-	uint32_t fp8, kept;             /* units stored so */
-	double *median, *p5;            /* of each unit */
+	struct xfp_ways ways;
+	uint32_t kept;       /* units at source precision */
+	double *median, *p5; /* of each unit */
 };
 
 double xfp_true_bits(const struct xfp_unit_info *unit)
@@ -46,39 +114,14 @@ static void add_unit(struct group *group, const struct xfp_unit_info *unit)
 	group->weights += unit->weights;
 	group->bytes += unit->bytes;
 	group->outliers += unit->outliers;
-	group->fp8 += unit->mode == XFP_MODE_FP8;
 	group->kept += unit->mode == XFP_MODE_KEEP;
+	xfp_ways_add(&group->ways, (enum xfp_mode)unit->mode, unit->k, unit->group_size);
 	if (unit->floor > 0) {
 		if (!(group->least_floor > 0) || unit->floor < group->least_floor)
 			group->least_floor = unit->floor;
 		if (unit->floor > group->most_floor)
 			group->most_floor = unit->floor;
 	}
-	if (unit->k) {
-		if (!group->least_k || unit->k < group->least_k)
-			group->least_k = unit->k;
-		if (unit->k > group->most_k)
-			group->most_k = unit->k;
-	}
-}
-
-const char *xfp_bits_text(unsigned least, unsigned most, bool fp8, bool kept, char text[32])
-{
-	int length = 0;
-
-	*text = 0;
-	if (least)
-		length = snprintf(text, 32, least < most ? "%u-%u" : "%u", least, most);
-	if (fp8)
-		length += snprintf(text + length, 32 - (size_t)length, "%sfp8", length ? "+" : "");
-	if (kept)
-		snprintf(text + length, 32 - (size_t)length, "%ssrc", length ? "+" : "");
-	return text;
-}
-
-static const char *bits_of(const struct group *group, char text[32])
-{
-	return xfp_bits_text(group->least_k, group->most_k, group->fp8, group->kept, text);
 }
 
 /* "0.98", "0.98-0.99", "-" */
@@ -112,7 +155,9 @@ static void add_group(struct xfp_table *table, const char *name, struct group *g
 
 	snprintf(row[UNITS], sizeof row[UNITS], "%" PRIu32, group->units);
 	xfp_human(weights, "", row[WEIGHTS]);
-	bits_of(group, row[BITS]);
+	xfp_ways_mode(&group->ways, row[MODE]);
+	xfp_ways_group(&group->ways, row[GROUP]);
+	xfp_ways_bits(&group->ways, row[BITS]);
 	floor_of(group, row[FLOOR]);
 	if (group->median) {
 		snprintf(row[MEDIAN], sizeof row[MEDIAN], "%.6f", middle(group->median, group->units));
@@ -204,7 +249,7 @@ void xfp_report_table(FILE *out, const struct xfp_bundle *bundle)
 			add_unit(&all, &unit);
 	add_group(&table, "all units", &all);
 	if (table.rows)
-		*table.cell[table.rows - 1][FLOOR] = 0; /* they are the classes' */
+		*table.row[table.rows - 1].cell[FLOOR] = 0; /* they are the classes' */
 	add_rest(&table, bundle, &info);
 	xfp_table_print(out, &table);
 	for (unsigned class_ = 0; class_ < XFP_CLASSES; class_++) {
@@ -252,7 +297,66 @@ json_t *xfp_report_classes(const struct xfp_bundle *bundle)
 	return list;
 }
 
-static void print_reason(FILE *out, const char *what, char *by)
+/* ---- misses ------------------------------------------------------------------------------------ */
+
+static const char *below_floor(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
+{
+	if (!recorded)
+		return "below its floor";
+	if (xfp_recorded_policy(recorded, unit).fixed)
+		return "below its floor: its bits are fixed";
+	if (!xfp_recorded_sample(recorded, unit))
+		return "below its floor: no candidate meets it, and this is the best";
+	if (recorded->parameters.on_miss == XFP_MISS_BEST)
+		return "below its floor: no candidate meets it, or only the experts that decided do";
+	return "below its floor: only the experts that decided meet it";
+}
+
+const char *xfp_report_missed(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
+{
+	struct xfp_policy policy;
+
+	if (!unit->met)
+		return below_floor(recorded, unit);
+	if (!recorded || unit->mode != XFP_MODE_KEEP)
+		return NULL;
+	policy = xfp_recorded_policy(recorded, unit);
+	if (policy.format.form == XFP_FORM_KEEP)
+		return NULL;
+	if (policy.format.form == XFP_FORM_FP8)
+		return "at source precision: fp8 would not hold it, or take no less";
+	if (policy.fixed)
+		return "at source precision: these bits would take no less";
+	if (recorded->parameters.on_nonfinite == XFP_NONFINITE_KEEP)
+		return "at source precision: no smaller candidate meets its floor, or it has NaN or infinity";
+	return "at source precision: no smaller candidate meets its floor";
+}
+
+void xfp_report_misses(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded, uint32_t most)
+{
+	struct xfp_unit_info unit;
+	uint32_t count = 0;
+	char text[600];
+
+	for (uint32_t u = 0; xfp_bundle_unit(bundle, u, &unit); u++) {
+		const char *why = xfp_report_missed(recorded, &unit);
+
+		if (!why || count++ >= most)
+			continue;
+		snprintf(text, sizeof text, "%s (%s)", xfp_printable(unit.name).text, xfp_printable(unit.role).text);
+		xfp_fold(out, text, 2);
+		fprintf(out, "    %s", why);
+		if (!unit.met)
+			fprintf(out, " (%.6f of %.9g)", unit.cos_median, unit.floor);
+		putc('\n', out);
+	}
+	if (count > most)
+		fprintf(out, "  and %" PRIu32 " more: xfp info --units\n", count - most);
+}
+
+/* ---- units ------------------------------------------------------------------------------------- */
+
+static void say_by(FILE *out, const char *what, char *by)
 {
 	if (by)
 		fprintf(out, "; %s by %s", what, xfp_printable(by).text);
@@ -260,45 +364,69 @@ static void print_reason(FILE *out, const char *what, char *by)
 }
 
 /* What an option said of this unit and not of all. */
-static void print_reasons(FILE *out, const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
+static void say_why(FILE *out, const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
 {
 	struct xfp_policy policy = xfp_recorded_policy(recorded, unit);
 	uint32_t sample = xfp_recorded_sample(recorded, unit);
 
-	print_reason(out, policy.fixed ? "bits fixed" : "format", xfp_policy_format_by(&recorded->parameters, &policy));
-	print_reason(out, "floor", xfp_policy_floor_by(&recorded->parameters, &policy));
+	say_by(out, policy.fixed ? "bits fixed" : "format", xfp_policy_format_by(&recorded->parameters, &policy));
+	say_by(out, "floor", xfp_policy_floor_by(&recorded->parameters, &policy));
 	if (sample)
 		fprintf(out, "; %" PRIu32 " of %" PRIu32 " experts decided", sample, unit->experts);
 }
 
+/* Allocated; NULL without memory. */
+static char *unit_text(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
+{
+	const char *missed = xfp_report_missed(recorded, unit);
+	struct xfp_text text;
+	FILE *out = xfp_text_begin(&text);
+
+	if (out) {
+		fprintf(out, "%s (%s, ", xfp_printable(unit->name).text, xfp_printable(unit->role).text);
+		if (unit->experts > 1)
+			fprintf(out, "%" PRIu32 " x ", unit->experts);
+		fprintf(out, "%" PRIu64 " x %" PRIu64 ")", unit->rows, unit->cols);
+		if (unit->library_size)
+			fprintf(out, "; library of %" PRIu32, unit->library_size);
+		if (recorded)
+			say_why(out, recorded, unit);
+		if (missed)
+			fprintf(out, "; %s", missed);
+	}
+	return xfp_text_end(&text) ? text.bytes : NULL;
+}
+
 void xfp_report_units(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded)
 {
+	struct xfp_table table = { .column = unit_layout, .text = "unit" };
 	struct xfp_bundle_info info;
 	struct xfp_unit_info unit;
-	char bytes[32], bits[32], floor[32];
 
 	xfp_bundle_info(bundle, &info);
-	fprintf(out, "%-5s%-7s%4s  %10s%10s%12s%9s%9s  %s\n", "bits", "floor", "met", "cos median", "cos p5",
-		"bits/weight", "size", "outliers", "unit");
 	for (uint32_t u = 0; u < info.units; u++) {
 		struct group group = { 0 };
+		char(*row)[XFP_TABLE_CELL];
+		char *text;
 
 		if (!xfp_bundle_unit(bundle, u, &unit))
 			continue;
 		add_unit(&group, &unit);
-		fprintf(out, "%-5s%-7s%4s  %10.6f%10.6f%12.3f%9s%8.3f%%  %s (%s, ", bits_of(&group, bits),
-			floor_of(&group, floor), unit.floor > 0 ? unit.met ? "yes" : "no" : "-", unit.cos_median,
-			unit.cos_p5, xfp_true_bits(&unit), xfp_human((double)unit.bytes, "B", bytes),
-			unit.weights ? 100 * (double)unit.outliers / (double)unit.weights : 0,
-			xfp_printable(unit.name).text, xfp_printable(unit.role).text);
-		if (unit.experts > 1)
-			fprintf(out, "%" PRIu32 " x ", unit.experts);
-		fprintf(out, "%" PRIu64 " x %" PRIu64 ")", unit.rows, unit.cols);
-		if (unit.group_size)
-			fprintf(out, "; %s, groups of %" PRIu32 ", library of %" PRIu32, unit.mode_name,
-				unit.group_size, unit.library_size);
-		if (recorded)
-			print_reasons(out, recorded, &unit);
-		putc('\n', out);
+		row = xfp_table_row(&table, "");
+		xfp_ways_mode(&group.ways, row[U_MODE]);
+		xfp_ways_group(&group.ways, row[U_GROUP]);
+		xfp_ways_bits(&group.ways, row[U_BITS]);
+		snprintf(row[U_STORED], sizeof row[0], "%.3f", xfp_true_bits(&unit));
+		xfp_human((double)unit.bytes, "B", row[U_SIZE]);
+		snprintf(row[U_OUTLIERS], sizeof row[0], "%.3f%%",
+			 unit.weights ? 100 * (double)unit.outliers / (double)unit.weights : 0);
+		floor_of(&group, row[U_FLOOR]);
+		snprintf(row[U_MET], sizeof row[0], "%s", unit.floor > 0 ? unit.met ? "yes" : "no" : "-");
+		snprintf(row[U_MEDIAN], sizeof row[0], "%.6f", unit.cos_median);
+		snprintf(row[U_P5], sizeof row[0], "%.6f", unit.cos_p5);
+		if ((text = unit_text(recorded, &unit)))
+			xfp_table_text(&table, "%s", text);
+		free(text);
 	}
+	xfp_table_print(out, &table);
 }

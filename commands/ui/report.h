@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "runtime/xfp.h"
+#include "schemas/layout/classes.h"
 #include "stages/settings/recorded.h"
 
 /* One line a class: units, weights, bits, floors, cosines, stored bits a weight, size, share of outliers;
@@ -23,8 +24,24 @@ json_t *xfp_report_classes(const struct xfp_bundle *bundle);
 /* One line a unit; with what decided its format and floor, where `recorded` is not NULL and tells of something. */
 void xfp_report_units(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded);
 
-/* "3", "2-4", "fp8", "2-4+src": indices of `least` to `most` bits (0: none), units in fp8, and at source precision. */
-const char *xfp_bits_text(unsigned least, unsigned most, bool fp8, bool kept, char text[32]);
+/* Why a unit is not what was asked for: below its floor, or at source precision for want of a candidate. NULL: it is
+ * as asked for. `recorded` may be NULL. */
+const char *xfp_report_missed(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit);
+/* A line for each of the first `most` such units, with its reason, and how many more there are. */
+void xfp_report_misses(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded, uint32_t most);
+
+/* Ways to store, as tables sum them up. Zeroed there is none. */
+struct xfp_ways {
+	uint32_t modes;                   /* bit m set: some unit has mode m */
+	uint32_t least_k, most_k;         /* bits of an index, where there are codebooks */
+	uint32_t least_group, most_group; /* columns of a group, where there are groups */
+};
+void xfp_ways_add(struct xfp_ways *ways, enum xfp_mode mode, uint32_t k, uint32_t group);
+#define XFP_WAYS_TEXT 32
+/* "v2c", "v2+v2c+fp8", "src"; "16", "16-32", "-"; "3", "2-4", "-". */
+const char *xfp_ways_mode(const struct xfp_ways *ways, char text[XFP_WAYS_TEXT]);
+const char *xfp_ways_group(const struct xfp_ways *ways, char text[XFP_WAYS_TEXT]);
+const char *xfp_ways_bits(const struct xfp_ways *ways, char text[XFP_WAYS_TEXT]);
 
 /* Stored bits a weight, padding and codebooks included. */
 double xfp_true_bits(const struct xfp_unit_info *unit);

@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/text/table.h"
+#include "base/text/text.h"
 #include "schemas/json_print.h"
 #include "stages/inspect/name_groups.h"
 
-#define MOST_GUESSES 100 /* lines */
+#define CELL(cell, ...) snprintf(cell, sizeof(cell), __VA_ARGS__)
 
 void xfp_inspection_say(const char *kind, const char *text)
 {
@@ -28,14 +30,10 @@ static void print_meaning(FILE *to, enum xfp_class class, const struct xfp_rule 
 		fprintf(to, "%s %s", i ? "," : "", rule->parts[i].role);
 }
 
-/* For the user to look through: nobody has tried these rules on this model. */
-static enum xfp_status print_guess(const struct xfp_inspection *inspection, struct xfp_error *err)
+static void print_each_guess(const struct xfp_inspection *inspection, const struct xfp_name_groups *groups)
 {
-	struct xfp_name_groups groups;
-	enum xfp_status status = xfp_name_groups_make(inspection->ledger, inspection->findings->rules, &groups, err);
-
-	for (uint32_t i = 0; !status && i < groups.count && i < MOST_GUESSES; i++) {
-		const struct xfp_name_group *group = &groups.list[i];
+	for (uint32_t i = 0; i < groups->count; i++) {
+		const struct xfp_name_group *group = &groups->list[i];
 
 		fprintf(stderr, "xfp-inspect: guess: %s (%" PRIu64 " tensor%s): ", xfp_printable(group->names).text,
 			group->tensors, group->tensors == 1 ? "" : "s");
@@ -46,15 +44,44 @@ static enum xfp_status print_guess(const struct xfp_inspection *inspection, stru
 		else
 			fputs(" (no rule)\n", stderr);
 	}
-	if (!status && groups.count > MOST_GUESSES)
-		fprintf(stderr, "xfp-inspect: guess: and %" PRIu32 " names more; xfp-inspect -v prints them all\n",
-			groups.count - MOST_GUESSES);
-	if (!status)
-		xfp_name_groups_free(&groups);
-	return status;
 }
 
-enum xfp_status xfp_inspection_notes(const struct xfp_inspection *inspection, struct xfp_error *err)
+/* "guess: 24 tensors are attention, 3 norm; no rule knows 2": names are for those who ask. */
+static void print_guesses(const struct xfp_name_groups *groups)
+{
+	uint64_t of_class[XFP_CLASSES] = { 0 }, unknown = 0;
+	const char *before = "";
+
+	for (uint32_t i = 0; i < groups->count; i++)
+		*(groups->list[i].rule ? &of_class[groups->list[i].class_] : &unknown) += groups->list[i].tensors;
+	fputs("xfp-inspect: guess: ", stderr);
+	for (int i = 0; i < XFP_CLASSES; i++)
+		if (of_class[i]) {
+			fprintf(stderr, "%s%" PRIu64 " %s", before, of_class[i], xfp_class_name((enum xfp_class)i));
+			before = ", ";
+		}
+	if (unknown)
+		fprintf(stderr, "%s%" PRIu64 " that no rule knows", before, unknown);
+	fputs(" (tensors; xfp-inspect -v names them)\n", stderr);
+}
+
+/* For the user to look through: nobody has tried these rules on this model. */
+static enum xfp_status print_guess(const struct xfp_inspection *inspection, bool verbose, struct xfp_error *err)
+{
+	struct xfp_name_groups groups;
+	enum xfp_status status = xfp_name_groups_make(inspection->ledger, inspection->findings->rules, &groups, err);
+
+	if (status)
+		return status;
+	if (verbose)
+		print_each_guess(inspection, &groups);
+	else
+		print_guesses(&groups);
+	xfp_name_groups_free(&groups);
+	return XFP_OK;
+}
+
+enum xfp_status xfp_inspection_notes(const struct xfp_inspection *inspection, bool verbose, struct xfp_error *err)
 {
 	const struct xfp_notes *notes = &inspection->findings->notes;
 
@@ -62,7 +89,18 @@ enum xfp_status xfp_inspection_notes(const struct xfp_inspection *inspection, st
 		xfp_inspection_say("note", inspection->checkpoint->notes[i]);
 	for (uint32_t i = 0; i < notes->count; i++)
 		xfp_inspection_say(notes->list[i].warning ? "warning" : "note", notes->list[i].text);
-	return inspection->family->why ? XFP_OK : print_guess(inspection, err);
+	return inspection->family->why ? XFP_OK : print_guess(inspection, verbose, err);
+}
+
+/* The same as a text of its own; NULL without memory. */
+static char *meaning_of(enum xfp_class class, const struct xfp_rule *rule)
+{
+	struct xfp_text text;
+	FILE *out = xfp_text_begin(&text);
+
+	if (out)
+		print_meaning(out, class, rule);
+	return xfp_text_end(&text) ? text.bytes : NULL;
 }
 
 static uint64_t unit_weights(const struct xfp_ledger_unit *unit)
@@ -120,7 +158,11 @@ static int by_class(const void *a, const void *b)
 
 static enum xfp_status print_roles(const struct xfp_ledger *ledger, struct xfp_error *err)
 {
+	static const struct xfp_table_column layout[] = { { "class", 1, 0, 0 },   { "role", 1, 2, 0 },
+							  { "units", 0, 2, 0 },   { "matrices", 0, 2, 0 },
+							  { "weights", 0, 2, 0 }, { NULL, 0, 0, 0 } };
 	struct role_row *rows = calloc((size_t)ledger->unit_count + 1, sizeof *rows);
+	struct xfp_table table = { .column = layout, .keys = 2 };
 	uint32_t count = 0;
 
 	if (!rows)
@@ -138,35 +180,48 @@ static enum xfp_status print_roles(const struct xfp_ledger *ledger, struct xfp_e
 		rows[r].weights += unit_weights(unit);
 	}
 	qsort(rows, count, sizeof *rows, by_class);
-	if (count)
-		printf("\n%-17s %-12s %7s %9s %16s\n", "class", "role", "units", "matrices", "weights");
-	for (uint32_t r = 0; r < count; r++)
-		printf("%-17s %-12s %7" PRIu64 " %9" PRIu64 " %16" PRIu64 "\n", xfp_class_name(rows[r].class_),
-		       rows[r].role, rows[r].units, rows[r].matrices, rows[r].weights);
+	for (uint32_t r = 0; r < count; r++) {
+		char(*row)[XFP_TABLE_CELL] = xfp_table_row(&table, xfp_class_name(rows[r].class_));
+
+		CELL(row[1], "%s", rows[r].role);
+		CELL(row[2], "%" PRIu64, rows[r].units);
+		CELL(row[3], "%" PRIu64, rows[r].matrices);
+		CELL(row[4], "%" PRIu64, rows[r].weights);
+	}
+	if (count) {
+		putchar('\n');
+		xfp_table_print(stdout, &table);
+	}
 	free(rows);
 	return XFP_OK;
 }
 
 static enum xfp_status print_names(const struct xfp_inspection *inspection, struct xfp_error *err)
 {
+	static const struct xfp_table_column layout[] = {
+		{ "tensors", 0, 0, 0 }, { "fate", 1, 1, 0 }, { "line", 0, 1, 0 }, { NULL, 0, 0, 0 }
+	};
+	struct xfp_table table = { .column = layout, .text = "names: class and role" };
 	struct xfp_name_groups groups;
 	enum xfp_status status = xfp_name_groups_make(inspection->ledger, inspection->findings->rules, &groups, err);
 
 	if (status)
 		return status;
-	printf("\n%8s %-9s %4s  names: class and role\n", "tensors", "fate", "line");
 	for (uint32_t i = 0; i < groups.count; i++) {
 		const struct xfp_name_group *group = &groups.list[i];
+		char(*row)[XFP_TABLE_CELL] = xfp_table_row(&table, "");
+		char *meaning = meaning_of(group->class_, group->rule);
 
-		printf("%8" PRIu64 " %-9s ", group->tensors, xfp_fate_name(group->fate));
+		CELL(row[0], "%" PRIu64, group->tensors);
+		CELL(row[1], "%s", xfp_fate_name(group->fate));
+		CELL(row[2], "-");
 		if (group->rule)
-			printf("%4u", group->rule->line);
-		else
-			printf("%4s", "-");
-		printf("  %s: ", xfp_printable(group->names).text);
-		print_meaning(stdout, group->class_, group->rule);
-		putchar('\n');
+			CELL(row[2], "%u", group->rule->line);
+		xfp_table_text(&table, "%s: %s", xfp_printable(group->names).text, meaning ? meaning : "?");
+		free(meaning);
 	}
+	putchar('\n');
+	xfp_table_print(stdout, &table);
 	xfp_name_groups_free(&groups);
 	return XFP_OK;
 }
@@ -178,29 +233,49 @@ static const char *action_name(enum xfp_rule_action action)
 
 static void print_rules(const struct xfp_inspection *inspection)
 {
+	static const struct xfp_table_column layout[] = { { "line", 0, 0, 0 },
+							  { "tensors", 0, 1, 0 },
+							  { NULL, 0, 0, 0 } };
 	const struct xfp_family *family = inspection->family->family;
+	struct xfp_table table = { .column = layout, .text = "rule" };
 
-	printf("\n%6s %8s  rule\n", "line", "tensors");
 	for (uint32_t i = 0; i < family->rule_count; i++) {
 		const struct xfp_rule *rule = &family->rules[i];
+		char(*row)[XFP_TABLE_CELL] = xfp_table_row(&table, "");
+		char *meaning = meaning_of(rule->class_, rule);
 
-		printf("%6u %8" PRIu32 "  %s%s ", rule->line, inspection->findings->taken[i],
-		       rule->optional ? "optional " : "", action_name(rule->action));
-		print_meaning(stdout, rule->class_, rule);
-		printf("  %s\n", rule->pattern);
+		CELL(row[0], "%u", rule->line);
+		CELL(row[1], "%" PRIu32, inspection->findings->taken[i]);
+		xfp_table_text(&table, "%s%s %s  %s", rule->optional ? "optional " : "", action_name(rule->action),
+			       meaning ? meaning : "?", rule->pattern);
+		free(meaning);
 	}
+	putchar('\n');
+	xfp_table_print(stdout, &table);
 }
 
 static void print_units(const struct xfp_ledger *ledger)
 {
-	printf("\n%-8s %-17s %-12s %7s %9s %9s  %s\n", "unit", "class", "role", "experts", "rows", "cols", "name");
+	static const struct xfp_table_column layout[] = {
+		{ "unit", 1, 0, 0 }, { "class", 1, 2, 0 }, { "role", 1, 2, 0 }, { "experts", 0, 2, 0 },
+		{ "rows", 0, 2, 0 }, { "cols", 0, 2, 0 },  { NULL, 0, 0, 0 },
+	};
+	struct xfp_table table = { .column = layout, .text = "name" };
+
 	for (uint32_t i = 0; i < ledger->unit_count; i++) {
 		const struct xfp_ledger_unit *unit = &ledger->units[i];
+		char(*row)[XFP_TABLE_CELL] = xfp_table_row(&table, "");
 
-		printf("u%06" PRIu32 "  %-17s %-12s %7" PRIu32 " %9" PRIu64 " %9" PRIu64 "  %s\n", i,
-		       xfp_class_name(unit->class_), unit->role, unit->experts, unit->rows, unit->cols,
-		       xfp_printable(unit->name).text);
+		CELL(row[0], "u%06" PRIu32, i);
+		CELL(row[1], "%s", xfp_class_name(unit->class_));
+		CELL(row[2], "%s", unit->role);
+		CELL(row[3], "%" PRIu32, unit->experts);
+		CELL(row[4], "%" PRIu64, unit->rows);
+		CELL(row[5], "%" PRIu64, unit->cols);
+		xfp_table_text(&table, "%s", xfp_printable(unit->name).text);
 	}
+	putchar('\n');
+	xfp_table_print(stdout, &table);
 }
 
 enum xfp_status xfp_inspection_print(const struct xfp_inspection *inspection, bool verbose, struct xfp_error *err)

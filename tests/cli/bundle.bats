@@ -284,8 +284,8 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	import json, sys
 	root = json.load(open(sys.argv[1]))
 	unit = ("name class role mode k group_size library_size rows cols experts weights bytes true_bits paper_bits "
-	        "outliers cos_median cos_p5 floor met format_by floor_by fixed sampled_experts").split()
-	assert set(root) == set("version family weights bytes method units tensors".split()), set(root)
+	        "outliers cos_median cos_p5 floor met missed format_by floor_by fixed sampled_experts").split()
+	assert set(root) == set("version family weights bytes whole method units tensors".split()), set(root)
 	assert len(root["units"]) == 8 and all(list(u) == unit for u in root["units"])
 	assert all(list(t) == "name fate reason class dtype shape".split() for t in root["tensors"])
 	assert {u["floor"] for u in root["units"]} == {0, 0.98, 0.99}
@@ -296,9 +296,9 @@ refused() { # STATUS COMMAND...; what it says is in $output
 }
 
 @test "info: one line of method, the parameters that are no defaults, no floor of fp8" {
-	run -0 xfp info --units fused.xfp
+	COLUMNS=200 run -0 xfp info --units fused.xfp
 	[[ $output == *"method v2; format:embedding=keep lm_head=fp8"* ]]
-	grep -Eq '^fp8 +- +- +0\.9.* lm_head\.weight \(lm_head' <<<"$output"
+	grep -Eq '^fp8 +- +- +[0-9.]+ .* - +- +0\.9.* lm_head\.weight \(lm_head' <<<"$output"
 	xfp convert fused -o "$own/o.xfp" --cache xfp-cache -q --floor attention=0.985 --lloyd-iters 5
 	run -0 xfp info "$own/o.xfp"
 	[[ $output == *"method v2; floor:attention=0.985 format:embedding=keep lloyd_iterations=5 lm_head=fp8"* ]]

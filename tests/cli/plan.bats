@@ -38,7 +38,7 @@ plan() { # OPTION...
 	output=$(xfp plan m -o out.xfp)
 	[ "$before" = "$(everything)" ]
 	[ -z "$(ls -A tmp)" ]
-	[[ $output == "$PWD/m"$'\n'"family qwen3_moe, safetensors, "*" weights in 8 units"* ]]
+	[[ $output == "$PWD/m"$'\n'"bundle of "*" bits per weight overall; "*$'\n'"family qwen3_moe, safetensors, "*" weights in 8 units"* ]]
 	for word in 'attention  *q  *1 ' 'routed_expert  *down  *1 ' 'lm_head .*fp8 ' 'all units  *8 ' 'kept tensors ' \
 		'^Bits are an estimate' '^bundle  *[0-9]' '^memory  *[0-9]' '^disk  *[0-9]' '^time  *about [0-9]' \
 		'^cache .*/xfp-cache: there is none yet$'; do

@@ -46,7 +46,7 @@ changed() { # MODEL FOLDER
 	run -0 xfp convert m -o out.xfp --format attention=2 --format routed_expert=3,4
 	[[ $output == *"4 units are below their floor: the bits were fixed, whatever it is"* ]]
 	[[ $output == *"below the floor: 4 attention"* ]]
-	xfp info --units out.xfp | grep -q "q_proj.weight (q, .*; bits fixed by --format attention=2$"
+	COLUMNS=200 xfp info --units out.xfp | grep -q "q_proj.weight (q, .*; bits fixed by --format attention=2; below its floor: its bits are fixed$"
 	# what is never chosen: 5 and 6 where 2 to 4 alone are allowed
 	xfp convert m -o lists.xfp -q --format attention=2,3 --floor attention=0.995
 	[ "$(units lists.xfp '*self_attn*' mode met | sort -u)" = "keep True" ]
@@ -228,7 +228,7 @@ make_easy() { # MODEL EXPERT...
 	[ "$(units first.xfp "$gates" k met sampled_experts)" = "2 False 1" ]
 	[ "$(units spread.xfp "$gates" k)" = "$(units all.xfp "$gates" k)" ]
 	[ "$(units first.xfp '*self_attn*' sampled_experts | sort -u)" = 0 ]
-	xfp info --units first.xfp | grep -q 'gate_proj.weight (gate, 8 x .*; 1 of 8 experts decided$'
+	COLUMNS=200 xfp info --units first.xfp | grep -q 'gate_proj.weight (gate, 8 x .*; 1 of 8 experts decided; below its floor: no candidate meets it, or only the experts that decided do$'
 	run -4 xfp verify first.xfp
 	[[ $output == *"gate_proj.weight (gate): its median cosine is"*"below its floor 0.985"* ]]
 	# nothing was measured again, and a warm rerun does nothing

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text/table.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/screen.h"
+
+#define INDENT 2 /* of figures below their text, and of a text's further lines */
+
+static const char dots[] = "...";
+
+char (*xfp_table_row(struct xfp_table *table, const char *name))[XFP_TABLE_CELL]
+{
+	struct xfp_table_row *row = &table->nowhere;
+
+	if (table->rows == table->capacity) {
+		unsigned capacity = 2 * table->capacity + 16;
+		void *grown = realloc(table->row, capacity * sizeof *table->row);
+
+		if (!grown)
+			return row->cell;
+		table->row = grown;
+		table->capacity = capacity;
+	}
+	row = &table->row[table->rows++];
+	memset(row, 0, sizeof *row);
+	snprintf(row->cell[0], sizeof row->cell[0], "%s", name);
+	return row->cell;
+}
+
+void xfp_table_text(struct xfp_table *table, const char *format, ...)
+{
+	struct xfp_table_row *row = table->rows ? &table->row[table->rows - 1] : NULL;
+	va_list arguments;
+
+	if (!row)
+		return;
+	free(row->text);
+	va_start(arguments, format);
+	if (vasprintf(&row->text, format, arguments) < 0)
+		row->text = NULL;
+	va_end(arguments);
+}
+
+/* ---- widths ------------------------------------------------------------------------------------ */
+
+/* Bytes from 0x80 to 0xbf continue a character of UTF-8. */
+static bool begins(char byte)
+{
+	return ((unsigned char)byte & 0xc0) != 0x80;
+}
+
+static unsigned width_of(const char *text)
+{
+	unsigned width = 0;
+
+	for (; *text; text++)
+		width += begins(*text);
+	return width;
+}
+
+/* Where character number `count` begins, or the end. */
+static const char *after(const char *text, unsigned count)
+{
+	for (; *text; text++)
+		if (begins(*text) && !count--)
+			break;
+	return text;
+}
+
+/* Row 0 is the headings'. */
+static const char *text_of(const struct xfp_table *table, unsigned row, unsigned column)
+{
+	return row ? table->row[row - 1].cell[column] : table->column[column].heading;
+}
+
+struct shape {
+	unsigned line, columns, keys;
+	unsigned width[XFP_TABLE_COLUMNS];
+	bool apart; /* texts have lines of their own */
+};
+
+/* Columns with their gaps, [first, end). */
+static unsigned span(const struct xfp_table *table, const struct shape *shape, unsigned first, unsigned end)
+{
+	unsigned width = 0;
+
+	for (unsigned c = first; c < end; c++)
+		width += (unsigned)table->column[c].gap + shape->width[c];
+	return width;
+}
+
+/* The widest key, again and again, until they leave as much for figures as they take. */
+static void narrow_keys(const struct xfp_table *table, struct shape *shape)
+{
+	while (span(table, shape, 0, shape->keys) > shape->line / 2) {
+		unsigned widest = 0;
+
+		for (unsigned c = 1; c < shape->keys; c++)
+			if (shape->width[c] > shape->width[widest])
+				widest = c;
+		shape->width[widest]--;
+	}
+}
+
+static struct shape shape_of(const struct xfp_table *table)
+{
+	struct shape shape = { .line = table->width ? table->width : xfp_screen_width(),
+			       .keys = table->keys ? table->keys : 1 };
+	unsigned whole, texts = 0;
+
+	while (shape.columns < XFP_TABLE_COLUMNS && table->column[shape.columns].heading)
+		shape.columns++;
+	for (unsigned r = 0; r <= table->rows; r++) {
+		for (unsigned c = 0; c < shape.columns; c++) {
+			unsigned width = width_of(text_of(table, r, c));
+
+			shape.width[c] = width > shape.width[c] ? width : shape.width[c];
+		}
+		if (r && table->row[r - 1].text && width_of(table->row[r - 1].text) > texts)
+			texts = width_of(table->row[r - 1].text);
+	}
+	whole = span(table, &shape, 0, shape.columns);
+	if (table->text && whole + 2 + texts > shape.line) {
+		shape.apart = true;
+		shape.line -= INDENT;
+	}
+	if (whole > shape.line)
+		narrow_keys(table, &shape);
+	return shape;
+}
+
+/* ---- printing ---------------------------------------------------------------------------------- */
+
+static void print_blanks(FILE *out, unsigned count)
+{
+	fprintf(out, "%*s", (int)count, "");
+}
+
+static void fold(FILE *out, const char *text, unsigned indent, unsigned line)
+{
+	const unsigned further = indent + XFP_FOLD_MORE;
+
+	while (*text) {
+		const char *end = after(text, line - indent), *blank = end;
+
+		while (*end && blank > text && *blank != ' ')
+			blank--;
+		while (*end && blank > text && blank[-1] == ' ')
+			blank--;
+		end = blank > text ? blank : end;
+		print_blanks(out, indent);
+		fprintf(out, "%.*s\n", (int)(end - text), text);
+		text = end + strspn(end, " ");
+		indent = further;
+	}
+}
+
+void xfp_fold(FILE *out, const char *text, unsigned indent)
+{
+	fold(out, text, indent, xfp_screen_width());
+}
+
+static void print_cell(FILE *out, const char *text, unsigned width, bool left, bool last)
+{
+	unsigned own = width_of(text);
+
+	if (own > width) {
+		const char *end = after(text, width > sizeof dots - 1 ? width - (unsigned)(sizeof dots - 1) : 0);
+
+		fprintf(out, "%.*s%.*s", (int)(end - text), text, (int)width, dots);
+		return;
+	}
+	if (!left)
+		print_blanks(out, width - own);
+	fputs(text, out);
+	if (left && !last)
+		print_blanks(out, width - own);
+}
+
+/* The keys and columns [first, end) of a row. Blanks at the end of a line are left out. */
+static void print_row(FILE *out, const struct xfp_table *table, const struct shape *shape, unsigned first, unsigned end,
+		      unsigned row)
+{
+	const char *text = shape->apart || !table->text ? NULL : row ? table->row[row - 1].text : table->text;
+	unsigned c = 0;
+
+	while (!text && end > first && !*text_of(table, row, end - 1))
+		end--;
+	if (shape->apart)
+		print_blanks(out, INDENT);
+	while (c < end) {
+		unsigned next = c + 1 == shape->keys ? first : c + 1;
+
+		print_blanks(out, (unsigned)table->column[c].gap);
+		print_cell(out, text_of(table, row, c), shape->width[c], table->column[c].left, !text && next >= end);
+		c = next;
+	}
+	if (text)
+		fprintf(out, "  %s", text);
+	putc('\n', out);
+}
+
+static bool says_something(const struct xfp_table *table, unsigned row, unsigned first, unsigned end)
+{
+	for (unsigned c = first; c < end; c++)
+		if (*text_of(table, row, c))
+			return true;
+	return false;
+}
+
+/* Columns [first, end) of all rows, behind the keys. */
+static void print_block(FILE *out, const struct xfp_table *table, const struct shape *shape, unsigned first,
+			unsigned end)
+{
+	for (unsigned r = 0; r <= table->rows; r++) {
+		const char *text = r ? table->row[r - 1].text : table->text;
+
+		if (first > shape->keys && !says_something(table, r, first, end))
+			continue;
+		/* Rows of one text, one after the other, say it once. */
+		if (shape->apart && text &&
+		    (r < 2 || !table->row[r - 2].text || strcmp(text, table->row[r - 2].text) != 0))
+			fold(out, text, 0, shape->line + INDENT);
+		print_row(out, table, shape, first, end, r);
+	}
+}
+
+/* Of the block that begins with `first`: as much as fits, up to the last part that fits whole. */
+static unsigned end_of_block(const struct xfp_table *table, const struct shape *shape, unsigned first)
+{
+	unsigned keys = span(table, shape, 0, shape->keys), end = first, part;
+
+	while (end < shape->columns && (end == first || keys + span(table, shape, first, end + 1) <= shape->line))
+		end++;
+	for (part = end; end < shape->columns && part > first; part--)
+		if (table->column[part].part)
+			return part;
+	return end;
+}
+
+void xfp_table_print(FILE *out, struct xfp_table *table)
+{
+	const struct shape shape = shape_of(table);
+	unsigned first = shape.keys, end;
+
+	do {
+		end = end_of_block(table, &shape, first);
+		if (first > shape.keys)
+			putc('\n', out);
+		print_block(out, table, &shape, first, end);
+		first = end;
+	} while (first < shape.columns);
+	for (unsigned r = 0; r < table->rows; r++)
+		free(table->row[r].text);
+	free(table->row);
+	table->row = NULL;
+	table->rows = table->capacity = 0;
+}
