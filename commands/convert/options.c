@@ -140,6 +140,9 @@ static struct xfp_option *options_of(struct parse *parse)
 		  .letter = 'k',
 		  .text = "finish the other units when one fails",
 		  .set = &o->keep_going },
+		{ .name = "allow-empty",
+		  .text = "convert a model with nothing to quantize, too",
+		  .set = &o->allow_empty },
 		{ .name = "dry-run", .letter = 'n', .text = "say what would be done, do nothing", .set = &o->dry_run },
 		{ .name = "rehash",
 		  .text = "read the whole checkpoint again even where it seems unchanged, and the bundle",
@@ -389,6 +392,7 @@ enum xfp_status xfp_options_parse(int argc, char **argv, const char *usage, cons
 		goto done;
 	}
 	o->dry_run |= planning && !o->survey;
+	o->planning = planning;
 	if (planning && o->model && !o->out && (status = guess_output(o, err)))
 		goto done;
 	if (!o->model)

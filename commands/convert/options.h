@@ -27,8 +27,9 @@ struct xfp_options {
 	unsigned jobs; /* 0: not given */
 	bool model_inherited;
 	char **inherited; /* what the environment set, as words of a command line, ended by NULL */
+	bool keep_going, dry_run, rehash, drop_cache, json, quiet, allow_empty;
 	bool survey;      /* planning: measure what no survey tells yet */
-	bool keep_going, dry_run, rehash, drop_cache, json, quiet;
+	bool planning;    /* only what it would take is asked */
 	bool out_guessed; /* planning, and no output was named */
 	bool own_cache;   /* nobody named one: it is convert's, beside OUT */
 	bool told;        /* --help or --version was asked for and printed, and nothing else looked at */

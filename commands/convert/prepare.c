@@ -183,10 +183,26 @@ static enum xfp_status read_scratch_ledger(struct xfp_conversion *c, struct xfp_
 	return status;
 }
 
+/* Who plans is told by inspect's warning; a bundle that holds nothing either can be made again. */
+static enum xfp_status check_units(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	const struct xfp_options *o = &c->options;
+
+	if (c->ledger->unit_count || o->allow_empty || o->planning || o->like)
+		return XFP_OK;
+	return xfp_fail(err, XFP_BAD_INPUT,
+			"%s: nothing to quantize: by the rules of family %s, no tensor is a projection; xfp-inspect -v "
+			"shows what each was taken for, --family gives other rules, and --allow-empty converts it as "
+			"it is",
+			o->model, c->ledger->family);
+}
+
 static enum xfp_status check_policy(const struct xfp_conversion *c, struct xfp_error *err)
 {
-	enum xfp_status status = xfp_policy_check(&c->options.parameters, c->ledger, err);
+	enum xfp_status status = check_units(c, err);
 
+	if (!status)
+		status = xfp_policy_check(&c->options.parameters, c->ledger, err);
 	return status || !c->options.head_asked ? status : xfp_policy_check_head(c->ledger, c->options.head_asked, err);
 }
 

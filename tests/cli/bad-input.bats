@@ -100,6 +100,26 @@ accepted() { # KIND
 	no_output out.xfp
 }
 
+@test "a model with nothing to quantize is refused unless that is asked for" {
+	"$PYTHON" - <<-'EOF'
+	import json, os, struct
+	os.mkdir("norms")
+	text = json.dumps({"model.norm.weight": {"dtype": "F32", "shape": [64], "data_offsets": [0, 256]}}).encode()
+	open("norms/model.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + bytes(256))
+	EOF
+	run -3 xfp convert norms -o out.xfp
+	[[ $output == *"norms: nothing to quantize: by the rules of family general, "*"--allow-empty converts it as it is"* ]]
+	no_output out.xfp
+	run -3 xfp prepare norms -o out.xfp
+	run -3 xfp convert norms -o out.xfp -n
+	run -0 xfp plan norms -o out.xfp
+	xfp convert norms -o out.xfp -q --allow-empty
+	xfp verify out.xfp --source norms -q
+	# what was made of nothing can be made again
+	xfp convert norms -o again.xfp --like out.xfp -q
+	cmp out.xfp again.xfp
+}
+
 @test "weights of another kind: told what they are" {
 	told() { # MODEL WORDS
 		run -3 xfp convert "$1" -o out.xfp
