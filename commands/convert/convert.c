@@ -104,7 +104,7 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 		xfp_record_units(c);
 		return XFP_OK;
 	}
-	if (!status)
+	if (!status && !c->options.force)
 		status = xfp_check_disk_space(c, err);
 	/* Where a goal decides, what is missing follows from what was measured: each time round it is nearer. */
 	for (bool nearer = missing; !status && nearer && !signals->interrupted;) {

@@ -143,6 +143,7 @@ static struct xfp_option *options_of(struct parse *parse)
 		{ .name = "allow-empty",
 		  .text = "convert a model with nothing to quantize, too",
 		  .set = &o->allow_empty },
+		{ .name = "force", .text = "begin even where the disk seems too small", .set = &o->force },
 		{ .name = "dry-run", .letter = 'n', .text = "say what would be done, do nothing", .set = &o->dry_run },
 		{ .name = "rehash",
 		  .text = "read the whole checkpoint again even where it seems unchanged, and the bundle",

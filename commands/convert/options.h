@@ -27,7 +27,7 @@ struct xfp_options {
 	unsigned jobs; /* 0: not given */
 	bool model_inherited;
 	char **inherited; /* what the environment set, as words of a command line, ended by NULL */
-	bool keep_going, dry_run, rehash, drop_cache, json, quiet, allow_empty;
+	bool keep_going, dry_run, rehash, drop_cache, json, quiet, allow_empty, force;
 	bool survey;      /* planning: measure what no survey tells yet */
 	bool planning;    /* only what it would take is asked */
 	bool out_guessed; /* planning, and no output was named */

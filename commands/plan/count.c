@@ -4,9 +4,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/system/filesystem.h"
 #include "commands/plan/plan.h"
 
 static struct xfp_plan_group *find_group(struct xfp_plan_groups *groups, const struct xfp_ledger_unit *unit)
@@ -174,17 +172,4 @@ uint32_t xfp_plan_known_units(const struct xfp_conversion *c)
 	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
 		known += c->units[i].known;
 	return known;
-}
-
-/* ---- disk ---------------------------------------------------------------------------------------- */
-
-uint64_t xfp_plan_free_bytes(const char *path)
-{
-	char *folder = strdup(path), *slash;
-	uint64_t disk_space = 0;
-
-	while (folder && !xfp_free_bytes(folder, &disk_space) && strcmp(folder, "/") && (slash = strrchr(folder, '/')))
-		slash[slash == folder] = '\0';
-	free(folder);
-	return disk_space;
 }

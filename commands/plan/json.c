@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/system/processors.h"
+#include "commands/convert/disk_space.h"
 #include "commands/goal/goal.h"
 #include "commands/plan/plan.h"
 #include "schemas/json_print.h"
@@ -101,8 +102,9 @@ static json_t *disk_json(const struct xfp_plan_facts *facts)
 			{ "bundle", json_integer((json_int_t)disk->bundle) },
 			{ "cache", json_integer((json_int_t)disk->artifacts) },
 			{ "work", json_integer((json_int_t)disk->work) },
-			{ "bundle_free", json_integer((json_int_t)xfp_plan_free_bytes(options->out)) },
-			{ "cache_free", json_integer((json_int_t)xfp_plan_free_bytes(options->cache)) });
+			{ "bundle_free", json_integer((json_int_t)xfp_free_beside(options->out)) },
+			{ "cache_free", json_integer((json_int_t)xfp_free_beside(options->cache)) },
+			{ "shortage", facts->shortage.status ? xfp_json_text(facts->shortage.text) : json_null() });
 }
 
 static json_t *time_json(const struct xfp_plan_facts *facts)

@@ -12,6 +12,7 @@
 #include "base/system/clock.h"
 #include "base/system/processors.h"
 #include "commands/convert/convert.h"
+#include "commands/convert/disk_space.h"
 #include "commands/convert/finish.h"
 #include "commands/convert/prepare.h"
 #include "commands/plan/plan.h"
@@ -47,6 +48,8 @@ static enum xfp_status gather(struct xfp_plan_facts *facts, struct xfp_error *er
 	facts->current = result.unchanged;
 	if (!facts->current)
 		facts->disk = xfp_footprint_disk(&extent, XFP_MOST);
+	if (!facts->current)
+		xfp_check_disk_space(c, &facts->shortage);
 	return xfp_footprint_memory(&extent, facts->jobs, !facts->current, &facts->memory, err);
 }
 

@@ -63,6 +63,7 @@ struct xfp_plan_facts {
 	struct xfp_memory memory;
 	uint64_t bundle[XFP_BOUNDS]; /* its size */
 	struct xfp_disk disk;        /* the most that is still to be written */
+	struct xfp_error shortage;   /* XFP_OK, or why convert would not begin */
 	bool current;                /* the bundle is there, and of just this */
 	struct xfp_plan_curve curve;
 	uint32_t measured; /* units whose choice follows from measurements */
@@ -118,9 +119,6 @@ unsigned xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hit
 uint32_t xfp_plan_surveyed_units(const struct xfp_conversion *c);
 /* Units whose digests the manifest knows. */
 uint32_t xfp_plan_known_units(const struct xfp_conversion *c);
-
-/* What is free where a path is or would be; 0: it cannot be told. */
-uint64_t xfp_plan_free_bytes(const char *path);
 
 /* ---- goals --------------------------------------------------------------------------------------- */
 

@@ -11,10 +11,13 @@
 #include "base/system/processors.h"
 #include "base/text/size.h"
 #include "base/text/table.h"
+#include "commands/convert/disk_space.h"
 #include "commands/goal/goal.h"
 #include "commands/plan/plan.h"
 #include "commands/ui/pace.h"
 #include "commands/ui/report.h"
+
+#define SHORTAGE_INDENT 9 /* below the other figures */
 
 enum { CLASS, ROLE, UNITS, WEIGHTS, FLOOR, MODE, GROUP, BITS, STORED, SIZE, SOURCE, MEASURED, COLUMNS };
 
@@ -108,8 +111,8 @@ static void print_basis(const struct xfp_plan_facts *facts, const struct xfp_pla
 static void print_disk(const struct xfp_plan_facts *facts)
 {
 	const struct xfp_disk *disk = &facts->disk;
-	uint64_t beside_out = xfp_plan_free_bytes(facts->c->options.out);
-	uint64_t beside_cache = xfp_plan_free_bytes(facts->c->options.cache);
+	uint64_t beside_out = xfp_free_beside(facts->c->options.out);
+	uint64_t beside_cache = xfp_free_beside(facts->c->options.cache);
 	char a[32], b[32], d[32], e[32];
 
 	printf("disk     %s: bundle %s, cache %s, work folder %s; ", xfp_human((double)xfp_disk_total(disk), "B", a),
@@ -120,6 +123,10 @@ static void print_disk(const struct xfp_plan_facts *facts)
 	else
 		printf("%s free for the bundle, %s for the cache\n", xfp_human((double)beside_out, "B", a),
 		       xfp_human((double)beside_cache, "B", b));
+	if (facts->shortage.status) {
+		printf("         too little, and convert would not begin:\n");
+		xfp_fold(stdout, facts->shortage.text, SHORTAGE_INDENT);
+	}
 }
 
 static void print_needs(const struct xfp_plan_facts *facts)
@@ -149,7 +156,7 @@ static void print_time(const struct xfp_plan_facts *facts)
 	}
 	printf("time     about %s", xfp_duration_text(xfp_plan_seconds(facts), text));
 	if (facts->c->todo)
-		printf(" on %u processor%s, measured now: %.0f ns a weight, %.0f ms a unit",
+		printf(" on %u processor%s;\n         measured now: %.0f ns a weight, %.0f ms a unit",
 		       facts->jobs < processors ? facts->jobs : processors,
 		       (facts->jobs < processors ? facts->jobs : processors) == 1 ? "" : "s",
 		       1e9 * (facts->pace.scan + weight[XFP_STAMP_OUTLIERS] + weight[XFP_STAMP_FIT] +
