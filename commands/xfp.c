@@ -108,15 +108,16 @@ static int run(const struct command *command, int argc, char **argv)
 
 static int refuse(const char *word)
 {
-	const char *names[COMMANDS + 4] = { "help", "--help", "--version", "--pipelines" }, *nearest;
+	const char *names[COMMANDS + 4] = { "help", "--help", "--version", "--pipelines" };
+	char meant[XFP_DID_YOU_MEAN];
 	size_t count = 4;
 
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (commands[i].text)
 			names[count++] = commands[i].name;
-	nearest = xfp_meant(word, names, count, xfp_slip(word));
-	fprintf(stderr, "xfp: no %s '%s'; %s%s%sxfp --help lists them\n", *word == '-' ? "option" : "command",
-		xfp_printable(word).text, nearest ? "did you mean " : "", nearest ? nearest : "", nearest ? "? " : "");
+	xfp_did_you_mean("", word, names, count, meant);
+	fprintf(stderr, "xfp: no %s '%s'%s%s xfp --help lists them\n", *word == '-' ? "option" : "command",
+		xfp_printable(word).text, meant, *meant ? "" : ";");
 	return XFP_USAGE;
 }
 
@@ -136,10 +137,11 @@ static int dispatch(int argc, char **argv)
 		help(stdout);
 		return XFP_OK;
 	}
-	/* "xfp help convert" is "xfp convert --help" */
+	/* "xfp help cache gc" is "xfp cache gc --help" */
 	if (!strcmp(word, "help")) {
 		word = argv[2];
-		argv[2] = "--help";
+		memmove(argv + 2, argv + 3, (size_t)(argc - 3) * sizeof *argv);
+		argv[argc - 1] = "--help";
 	}
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (!strcmp(word, commands[i].name))

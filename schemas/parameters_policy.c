@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/text/misspelt.h"
 #include "schemas/layout/bundle_layout.h"
 #include "schemas/parameters.h"
 
@@ -97,7 +98,7 @@ enum xfp_status xfp_override_parse(const char *text, struct xfp_override *overri
 	const char *equals = strrchr(text, '='), *value = equals ? equals + 1 : "",
 		   *floor = xfp_after(value, FLOOR_PREFIX), *class = xfp_after(text, XFP_CLASS_PREFIX);
 	struct xfp_override read = { .is_floor = floor };
-	char list[XFP_CLASS_LIST];
+	char list[XFP_NO_CLASS];
 	enum xfp_class ignored;
 
 	if (!equals || equals == text)
@@ -116,11 +117,25 @@ enum xfp_status xfp_override_parse(const char *text, struct xfp_override *overri
 	if (!(read.pattern = strndup(text, (size_t)(equals - text))))
 		return xfp_no_memory(err);
 	if (class && !xfp_class_parse(xfp_after(read.pattern, XFP_CLASS_PREFIX), &ignored)) {
+		xfp_fail(err, XFP_USAGE, "%s", xfp_no_such_class(xfp_after(read.pattern, XFP_CLASS_PREFIX), list));
 		free(read.pattern);
-		return xfp_fail(err, XFP_USAGE, "there is no such class; classes are %s", xfp_class_list(list));
+		return XFP_USAGE;
 	}
 	*override = read;
 	return XFP_OK;
+}
+
+const char *xfp_no_such_class(const char *name, char text[XFP_NO_CLASS])
+{
+	const char *names[XFP_CLASSES];
+	char list[XFP_CLASS_LIST], meant[XFP_DID_YOU_MEAN];
+
+	for (int i = 0; i < XFP_CLASSES; i++)
+		names[i] = xfp_class_name((enum xfp_class)i);
+	xfp_did_you_mean("", name, names, XFP_CLASSES, meant);
+	snprintf(text, XFP_NO_CLASS, "no class '%s'%s %s are %s", xfp_printable(name).text, *meant ? meant : ";",
+		 *meant ? "Classes" : "classes", xfp_class_list(list));
+	return text;
 }
 
 char *xfp_override_text(const struct xfp_override *override)

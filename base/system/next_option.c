@@ -39,9 +39,9 @@ static bool list_beginning(const char *word, const struct option *options, char 
 /* A long one that getopt did not take: it is unknown, or too short. */
 static void say_unknown(const char *given, const struct option *options, struct xfp_error *err)
 {
-	const char *names[MOST_OPTIONS], *nearest;
+	const char *names[MOST_OPTIONS];
 	size_t length = strcspn(given + 2, "="), count = 0;
-	char word[64], list[400];
+	char word[64], list[400], meant[XFP_DID_YOU_MEAN];
 
 	snprintf(word, sizeof word, "%.*s", (int)length, given + 2);
 	if (length && list_beginning(word, options, list, sizeof list)) {
@@ -52,10 +52,8 @@ static void say_unknown(const char *given, const struct option *options, struct 
 		names[count] = options[count].name;
 		count++;
 	}
-	if ((nearest = xfp_meant(word, names, count, xfp_slip(word))))
-		xfp_fail(err, XFP_USAGE, "unknown option --%s; did you mean --%s?", xfp_printable(word).text, nearest);
-	else
-		xfp_fail(err, XFP_USAGE, "unknown option --%s", xfp_printable(word).text);
+	xfp_fail(err, XFP_USAGE, "unknown option --%s%s", xfp_printable(word).text,
+		 xfp_did_you_mean("--", word, names, count, meant));
 }
 
 int xfp_next_option(int argc, char **argv, const char *letters, const struct option *options, struct xfp_error *err)

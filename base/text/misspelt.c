@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text/misspelt.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #define LONGEST 63
@@ -61,4 +63,82 @@ size_t xfp_slip(const char *word)
 	size_t length = strlen(word);
 
 	return length < 4 ? 1 : length < 9 ? 2 : length / 3;
+}
+
+/* ---- several ----------------------------------------------------------------------------------- */
+
+#define NEAREST 3
+
+/* Without capitals; false when it is longer than distances are told of. */
+static bool lower(const char *word, char text[LONGEST + 1])
+{
+	size_t length = strlen(word);
+
+	for (size_t i = 0; length <= LONGEST && i <= length; i++)
+		text[i] = (char)tolower((unsigned char)word[i]);
+	return length <= LONGEST;
+}
+
+/* Whether the letters of `word` come in `name`, in their order, the first of both being the same. */
+static bool abbreviates(const char *word, const char *name)
+{
+	if (*word != *name)
+		return false;
+	for (; *name && *word; name++)
+		word += *word == *name;
+	return !*word;
+}
+
+/* Less is nearer; SIZE_MAX: not near. Names that are misspelt come before those that are abbreviated. */
+static size_t farness(const char *given, const char *of)
+{
+	char word[LONGEST + 1], name[LONGEST + 1];
+	size_t distance;
+
+	if (!lower(given, word) || !lower(of, name))
+		return SIZE_MAX;
+	distance = xfp_distance(word, name);
+	if (distance <= xfp_slip(word))
+		return distance;
+	if (strlen(word) < 3)
+		return SIZE_MAX;
+	if (!strncmp(name, word, strlen(word)))
+		return LONGEST;
+	if (strstr(name, word))
+		return 2 * LONGEST;
+	return abbreviates(word, name) ? 3 * LONGEST : SIZE_MAX;
+}
+
+const char *xfp_did_you_mean(const char *before, const char *word, const char *const *names, size_t count,
+			     char text[XFP_DID_YOU_MEAN])
+{
+	const char *nearest[NEAREST];
+	size_t far[NEAREST], found = 0, used = 0, at;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t distance = farness(word, names[i]);
+
+		for (at = found; at && far[at - 1] > distance;)
+			at--;
+		if (distance == SIZE_MAX || at == NEAREST)
+			continue;
+		found += found < NEAREST;
+		for (size_t j = found - 1; j > at; j--) {
+			nearest[j] = nearest[j - 1];
+			far[j] = far[j - 1];
+		}
+		nearest[at] = names[i];
+		far[at] = distance;
+	}
+	*text = '\0';
+	/* Where one is only misspelt, what the word might abbreviate besides is no help. */
+	while (found > 1 && far[0] < LONGEST && far[found - 1] >= LONGEST)
+		found--;
+	for (size_t i = 0; i < found && used < XFP_DID_YOU_MEAN; i++)
+		used += (size_t)snprintf(text + used, XFP_DID_YOU_MEAN - used, "%s%s%s%s",
+					 !i              ? "; did you mean "
+					 : i + 1 < found ? ", "
+							 : " or ",
+					 before, nearest[i], i + 1 == found ? "?" : "");
+	return text;
 }

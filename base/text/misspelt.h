@@ -20,4 +20,11 @@ const char *xfp_meant(const char *word, const char *const *names, size_t count, 
  * word, and a third of the letters for a long one. */
 size_t xfp_slip(const char *word);
 
+/* "; did you mean A, B or C?", of up to three names, nearest first, or "" where none is near. Near are those within the
+ * slip of the word, whatever its capitals, and those that it is a part or an abbreviation of: "mlp" and "dns"
+ * of dense_mlp. `before` stands before each name, such as "--". */
+#define XFP_DID_YOU_MEAN 256
+const char *xfp_did_you_mean(const char *before, const char *word, const char *const *names, size_t count,
+			     char text[XFP_DID_YOU_MEAN]);
+
 #endif

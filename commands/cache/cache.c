@@ -101,13 +101,13 @@ static void print_help(void)
 
 static void say_unknown(const char *program, const char *word)
 {
-	const char *names[COMMANDS], *nearest;
+	const char *names[COMMANDS];
+	char meant[XFP_DID_YOU_MEAN];
 
 	for (size_t i = 0; i < COMMANDS; i++)
 		names[i] = commands[i]->name;
-	nearest = xfp_meant(word, names, COMMANDS, xfp_slip(word));
-	fprintf(stderr, "%s: no command '%s'%s%s%s\n", program, xfp_printable(word).text,
-		nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+	fprintf(stderr, "%s: no command '%s'%s\n", program, xfp_printable(word).text,
+		xfp_did_you_mean("", word, names, COMMANDS, meant));
 }
 
 int xfp_main_cache(int argc, char **argv)

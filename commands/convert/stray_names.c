@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "commands/convert/stray_names.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #define PREFIX "XFP_"
 #define PREFIX_LENGTH (sizeof PREFIX - 1)
 #define BLANKS " \t\n"
+#define MOST_LETTERS 64 /* of a name, as far as nearness goes */
 
 /* What is read from the environment beside the settings. */
 static const char *const others[] = {
@@ -27,13 +29,26 @@ static bool is_for_tests(const char *name)
 	return !strncmp(name, "TEST_", 5);
 }
 
+/* The setting that a name is probably meant for, whatever its capitals, NULL where there is none. What options call
+ * output is OUT in makefiles. */
+static const char *meant_by(const char *name, const char *const *ours, size_t count, size_t most)
+{
+	char upper[MOST_LETTERS];
+	size_t length = 0;
+
+	for (; name[length] && length + 1 < sizeof upper; length++)
+		upper[length] = (char)toupper((unsigned char)name[length]);
+	upper[length] = '\0';
+	return strcmp(upper, "OUTPUT") ? xfp_meant(upper, ours, count, most) : "OUT";
+}
+
 /* ---- the environment --------------------------------------------------------------------------- */
 
 /* Whoever writes XFP_ has us in mind, so two letters are forgiven however short the name is. */
 static enum xfp_status judge(const char *name, const char *const *ours, size_t count, FILE *ignored,
 			     struct xfp_error *err)
 {
-	const char *meant = xfp_meant(name, ours, count, 2), *other = xfp_meant(name, others, OTHERS, 2);
+	const char *meant = meant_by(name, ours, count, 2), *other = xfp_meant(name, others, OTHERS, 2);
 
 	if ((meant && !strcmp(meant, name)) || (other && !strcmp(other, name)) || is_for_tests(name))
 		return XFP_OK;
@@ -93,6 +108,15 @@ static enum xfp_status refuse(const char *name, const char *meant, struct xfp_er
 			xfp_printable(name).text);
 }
 
+/* Whether a name is written as makefiles write settings. Others are often a makefile's own, and only those that differ
+ * in nothing but their capitals are taken for a setting. */
+static bool is_upper(const char *name)
+{
+	while (*name && !islower((unsigned char)*name))
+		name++;
+	return !*name;
+}
+
 /* Any name may stand in a makefile. Of the short ones many are two letters from ours, such as DIR from FIT. */
 static enum xfp_status check_makefile(const char *variable, bool given, const char *const *ours, size_t count,
 				      struct xfp_error *err)
@@ -102,7 +126,8 @@ static enum xfp_status check_makefile(const char *variable, bool given, const ch
 	enum xfp_status status = copy ? XFP_OK : xfp_no_memory(err);
 
 	while (!status && (name = strsep(&rest, BLANKS))) {
-		const char *meant = *name ? xfp_meant(name, ours, count, strlen(name) < 6 && !given ? 1 : 2) : NULL;
+		size_t most = given || (is_upper(name) && strlen(name) >= 6) ? 2 : is_upper(name) ? 1 : 0;
+		const char *meant = *name ? meant_by(name, ours, count, most) : NULL;
 
 		if (meant || (*name && given))
 			status = refuse(name, meant, err);

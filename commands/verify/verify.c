@@ -50,19 +50,6 @@ static bool parse_cosine(const char *text, double *value)
 	return true;
 }
 
-static bool parse_floor(const char *text, double floor[XFP_CLASSES])
-{
-	const char *equals = strchr(text, '=');
-	enum xfp_class class_;
-	char name[32];
-
-	if (!equals || (size_t)(equals - text) >= sizeof name)
-		return false;
-	memcpy(name, text, (size_t)(equals - text));
-	name[equals - text] = 0;
-	return xfp_class_parse(name, &class_) && parse_cosine(equals + 1, &floor[class_]);
-}
-
 static enum xfp_status refuse_floor(const char *value, const char *after, struct xfp_error *err)
 {
 	return xfp_fail(err, XFP_USAGE, "'%s' is no floor: a number from 0 to 1 with at most nine digits%s", value,
@@ -79,8 +66,17 @@ static enum xfp_status take_general(const struct xfp_option *option, const char 
 static enum xfp_status take_floor(const struct xfp_option *option, const char *where, const char *value,
 				  struct xfp_error *err)
 {
-	(void)where;
-	return parse_floor(value, option->context) ? XFP_OK : refuse_floor(value, ", after a class and '='", err);
+	const char *equals = strchr(value, '=');
+	double *floor = option->context;
+	char name[64], text[XFP_NO_CLASS];
+	enum xfp_class class_;
+
+	if (!equals)
+		return refuse_floor(value, ", after a class and '='", err);
+	snprintf(name, sizeof name, "%.*s", (int)(equals - value), value);
+	if (!xfp_class_parse(name, &class_))
+		return xfp_fail(err, XFP_USAGE, "%s '%s': %s", where, value, xfp_no_such_class(name, text));
+	return parse_cosine(equals + 1, &floor[class_]) ? XFP_OK : refuse_floor(equals + 1, "", err);
 }
 
 /* What a unit must reach: the option for its class, else the general one, else its own floor. An fp8

@@ -10,7 +10,10 @@
 
 #include "base/printable.h"
 #include "base/system/file.h"
+#include "base/text/misspelt.h"
 #include "stages/settings/data.h"
+
+#define MOST_NAMES 64 /* of families that are looked at for what was meant */
 
 static enum xfp_status no_memory(struct xfp_error *err)
 {
@@ -219,10 +222,23 @@ static bool is_in_list(const char *list, const char *name)
 	return false;
 }
 
+/* Of the names in a list, those that were perhaps meant. */
+static const char *near_of(const char *list, const char *name, char meant[XFP_DID_YOU_MEAN])
+{
+	const char *names[MOST_NAMES];
+	char copy[600], *rest = copy;
+	size_t count = 0;
+
+	snprintf(copy, sizeof copy, "%s", list);
+	while (count < MOST_NAMES && (names[count] = strsep(&rest, ", ")))
+		count += *names[count] != '\0';
+	return xfp_did_you_mean("", name, names, count, meant);
+}
+
 /* All names in all folders, each once; one of the user's own may hide one of ours. */
 static enum xfp_status no_such_family(char *const *folders, uint32_t count, const char *name, struct xfp_error *err)
 {
-	char list[600] = "", shown[80];
+	char list[600] = "", shown[80], meant[XFP_DID_YOU_MEAN];
 
 	for (uint32_t f = 0; f < count; f++) {
 		struct dirent **entries = NULL;
@@ -240,8 +256,10 @@ static enum xfp_status no_such_family(char *const *folders, uint32_t count, cons
 		}
 		free(entries);
 	}
-	return xfp_fail(err, XFP_USAGE, "no family '%s'; there are %s, and files: a name with a slash or ending in %s",
-			xfp_printable(name).text, *list ? list : "none", XFP_FAMILY_SUFFIX);
+	return xfp_fail(err, XFP_USAGE,
+			"no family '%s'%s%s there are %s, and files: a name with a slash or ending in %s",
+			xfp_printable(name).text, near_of(list, name, meant), *meant ? "" : ";", *list ? list : "none",
+			XFP_FAMILY_SUFFIX);
 }
 
 enum xfp_status xfp_family_find(const struct xfp_family_wish *wish, const struct xfp_model_config *config,

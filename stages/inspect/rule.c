@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text/expression.h"
+#include "schemas/parameters.h"
 
 #define BLANKS " \t\r"
 #define MOST_GROUPS 32
@@ -334,17 +335,14 @@ done:
 enum xfp_status xfp_rule_parse(struct xfp_rule *rule, const char *text, struct xfp_error *err)
 {
 	enum xfp_status status;
-	char *class = next_word(&text), *roles = NULL, *layout = NULL;
+	char *class = next_word(&text), *roles = NULL, *layout = NULL, none[XFP_NO_CLASS];
 
 	if (!class) {
 		status = no_memory(err);
 		goto done;
 	}
 	if (!xfp_class_parse(class, &rule->class_)) {
-		status = xfp_fail(err, XFP_BAD_INPUT,
-				  "\"%s\" is no class; they are attention, dense_mlp, routed_expert "
-				  "and so on, see xfp-family(5)",
-				  class);
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s, see xfp-family(5)", xfp_no_such_class(class, none));
 		goto done;
 	}
 	if (rule->action == XFP_RULE_QUANTIZE) {

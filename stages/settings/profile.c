@@ -43,11 +43,10 @@ static char *trimmed(char *text)
 
 static enum xfp_status no_such_setting(const char *where, const char *name, struct xfp_error *err)
 {
-	const char *nearest = xfp_setting_meant(name, xfp_slip(name));
+	char meant[XFP_DID_YOU_MEAN];
 
-	if (nearest)
-		return xfp_fail(err, XFP_USAGE, "%s: no setting '%s'; did you mean %s?", where,
-				xfp_printable(name).text, nearest);
+	if (*xfp_setting_meant(name, meant))
+		return xfp_fail(err, XFP_USAGE, "%s: no setting '%s'%s", where, xfp_printable(name).text, meant);
 	return xfp_fail(err, XFP_USAGE,
 			"%s: no setting '%s'; a profile may hold the options of xfp convert that decide bytes, "
 			"without their dashes",
@@ -134,18 +133,26 @@ static enum xfp_status no_such_profile(const char *folder, const char *name, str
 {
 	struct dirent **entries = NULL;
 	int count = scandir(folder, &entries, is_profile, alphasort);
-	char list[400] = "";
+	const char **names = calloc((size_t)(count > 0 ? count : 0) + 1, sizeof *names);
+	char list[400] = "", meant[XFP_DID_YOU_MEAN] = "";
 
 	for (int i = 0; i < count; i++) {
 		size_t used = strlen(list);
 
-		snprintf(list + used, sizeof list - used, "%s%.*s", i ? ", " : "",
-			 (int)(strlen(entries[i]->d_name) - strlen(XFP_PROFILE_SUFFIX)), entries[i]->d_name);
-		free(entries[i]);
+		entries[i]->d_name[strlen(entries[i]->d_name) - strlen(XFP_PROFILE_SUFFIX)] = '\0';
+		snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", entries[i]->d_name);
+		if (names)
+			names[i] = entries[i]->d_name;
 	}
+	if (names && count > 0)
+		xfp_did_you_mean("", name, names, (size_t)count, meant);
+	for (int i = 0; i < count; i++)
+		free(entries[i]);
 	free(entries);
-	return xfp_fail(err, XFP_USAGE, "no profile '%s'; there are %s, and files: a name with a slash or ending in %s",
-			xfp_printable(name).text, *list ? list : "none", XFP_PROFILE_SUFFIX);
+	free(names);
+	return xfp_fail(err, XFP_USAGE,
+			"no profile '%s'%s%s there are %s, and files: a name with a slash or ending in %s",
+			xfp_printable(name).text, meant, *meant ? "" : ";", *list ? list : "none", XFP_PROFILE_SUFFIX);
 }
 
 /* A file is looked for in the folder of the one that it is named in. */

@@ -137,9 +137,9 @@ static bool take_sample(struct xfp_settings *s, const char *text)
 
 static enum xfp_status no_such_class(const char *where, const char *name, struct xfp_error *err)
 {
-	char list[XFP_CLASS_LIST];
+	char text[XFP_NO_CLASS];
 
-	return xfp_fail(err, XFP_USAGE, "%s: no class '%s'; classes are %s", where, name, xfp_class_list(list));
+	return xfp_fail(err, XFP_USAGE, "%s: %s", where, xfp_no_such_class(name, text));
 }
 
 /* The next "CLASS=VALUE" of *rest, cut off; a value may hold commas. */
@@ -456,13 +456,13 @@ int xfp_setting_find(const char *name)
 	return -1;
 }
 
-const char *xfp_setting_meant(const char *word, size_t most)
+const char *xfp_setting_meant(const char *word, char text[XFP_DID_YOU_MEAN])
 {
 	const char *names[SETTINGS];
 
 	for (int i = 0; i < SETTINGS; i++)
 		names[i] = xfp_settings_table[i].name;
-	return xfp_meant(word, names, SETTINGS, most);
+	return xfp_did_you_mean("", word, names, SETTINGS, text);
 }
 
 bool xfp_setting_is_floor(int setting)

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/text/misspelt.h"
 #include "base/xfp_error.h"
 #include "schemas/goal.h"
 #include "schemas/parameters.h"
@@ -41,8 +42,8 @@ struct xfp_settings {
 
 /* Number of a setting, -1: no such name. */
 int xfp_setting_find(const char *name);
-/* The name of a setting at most `most` letters away from a word; NULL: none. See misspelt.h. */
-const char *xfp_setting_meant(const char *word, size_t most);
+/* Settings that a word may have been meant for; see misspelt.h. */
+const char *xfp_setting_meant(const char *word, char text[XFP_DID_YOU_MEAN]);
 bool xfp_setting_is_floor(int setting); /* it counts when its layer is finished */
 
 /* `where` is the option, the variable or the line, for the message; what is wrong is XFP_USAGE. */

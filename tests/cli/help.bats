@@ -63,7 +63,9 @@ described() { # PAGE
 	done
 }
 
-@test "an unknown command or option is told which it is nearest to" {
+@test "an unknown command, option, profile, class or family is told which it is nearest to" {
+	cd "$BATS_TEST_TMPDIR"
+	"$XFP_TEST_TOOLS/make-checkpoint" --layers 1 --hidden 64 --heads 4 --kv-heads 2 --num-experts 2 --vocab 96 m
 	while IFS='|' read -r command nearest; do
 		run -2 $command
 		[[ ${lines[0]} == *"did you mean $nearest?"* ]] || { echo "$command: $output"; return 1; }
@@ -79,7 +81,18 @@ described() { # PAGE
 		xfp compare m --rosw=3|--rows
 		xfp-lloyd-fit --extend-ed u000000|--extended
 		xfp-kernel-verify --benhc|--bench
+		xfp COMPARE|compare
+		xfp comp|compare
+		xfp convert m -o out.xfp --profile carefull|careful
+		xfp convert m -o out.xfp --profile paper-v|paper-v2 or paper-v2a
+		xfp convert m -o out.xfp --format attn=4|attention
+		xfp convert m -o out.xfp --floor expert=0.9|shared_expert or routed_expert
+		xfp convert m -o out.xfp --override class:atention=4|attention
+		xfp verify m --floor attn=0.99|attention
 	END
+	# a family is looked for when there is a model
+	run -2 xfp convert m -o out.xfp --family qwen3moe
+	[[ ${lines[0]} == *"no family 'qwen3moe'; did you mean qwen3_moe?"* ]] || { echo "$output"; return 1; }
 	run -2 xfp frobnicate
 	[ "$output" = "xfp: no command 'frobnicate'; xfp --help lists them" ]
 }
@@ -89,6 +102,12 @@ described() { # PAGE
 		output=$("$program" --version)
 		[[ $output =~ ^${program##*/}\ (\(xfp\)\ )?[0-9]+\.[0-9]+\.[0-9]+($|$'\n') ]] || { echo "$output"; return 1; }
 	done
+}
+
+@test "help of a command of xfp cache is that command's" {
+	diff <(xfp help cache gc) <(xfp cache gc --help)
+	diff <(xfp help cache) <(xfp cache --help)
+	diff <(xfp help plan) <(xfp plan --help)
 }
 
 @test "an unknown option is a usage error: status 2, nothing on standard output" {

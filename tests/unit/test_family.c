@@ -97,7 +97,7 @@ static void test_errors_name_file_and_line(void **state)
 		const char *line, *says;
 	} cases[] = {
 		{ "quantise attention q N,K x", "\"quantise\" is no statement" },
-		{ "quantize attentoin q N,K x", "\"attentoin\" is no class" },
+		{ "quantize attentoin q N,K x", "no class 'attentoin'; did you mean attention? Classes are " },
 		{ "quantize attention q", "a rule is" },
 		{ "quantize attention q N,K", "the pattern is missing" },
 		{ "quantize attention q, N,K x", "is no role" },

@@ -126,9 +126,40 @@ static void a_wrong_option_is_told_what_it_could_be(void **state)
 	}
 }
 
+static void several_may_have_been_meant(void **state)
+{
+	static const char *const names[] = {
+		"attention", "dense_mlp", "shared_expert", "routed_expert", "norm", "plan"
+	};
+	static const struct {
+		const char *word, *text;
+	} cases[] = {
+		{ "attentoin", "; did you mean =attention?" },
+		{ "ATTENTION", "; did you mean =attention?" },
+		{ "attn", "; did you mean =attention?" },
+		{ "mlp", "; did you mean =dense_mlp?" },
+		{ "expert", "; did you mean =shared_expert or =routed_expert?" },
+		{ "plam", "; did you mean =plan?" },
+		{ "e", "" },
+		{ "frobnicate", "" },
+		{ "", "" },
+	};
+	static const char *const many[] = { "aab", "aac", "aad", "aae", "aa" };
+	char text[XFP_DID_YOU_MEAN], longest[80];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		assert_string_equal(xfp_did_you_mean("=", cases[i].word, names, 6, text), cases[i].text);
+	assert_string_equal(xfp_did_you_mean("", "aa", many, 5, text), "; did you mean aa, aab or aac?");
+	memset(longest, 'a', 79);
+	longest[79] = '\0';
+	assert_string_equal(xfp_did_you_mean("", longest, names, 6, text), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(several_may_have_been_meant),
 		cmocka_unit_test(distances_count_letters),
 		cmocka_unit_test(the_nearest_is_found),
 		cmocka_unit_test(a_slip_is_in_proportion),

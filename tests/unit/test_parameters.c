@@ -249,7 +249,7 @@ static void overrides(void **state)
 		{ "", "expected PATTERN=" },   { "a", "expected PATTERN=" },
 		{ "=4", "expected PATTERN=" }, { "a=", "'' is neither" },
 		{ "a=7", "'7' is neither" },   { "a=floor:1.1", "'floor:1.1' is neither" },
-		{ "a=floor:", "is neither" },  { "class:all=4", "no such class" },
+		{ "a=floor:", "is neither" },  { "class:all=4", "no class 'all'" },
 		{ "a b=4", "blanks" },         { "\xff=4", "not UTF-8" },
 	};
 	struct xfp_override override;
