@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/system/command_line.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,6 +84,15 @@ static void print_version(const struct xfp_command_line *line)
 void xfp_point_to_help(const char *program)
 {
 	fprintf(stderr, "Try '%s --help'.\n", program);
+}
+
+/* ---- the environment ----------------------------------------------------------------------------- */
+
+void xfp_option_variable(const char *option, char name[XFP_OPTION_VARIABLE])
+{
+	snprintf(name, XFP_OPTION_VARIABLE, "XFP_%s", option);
+	for (char *p = name; *p; p++)
+		*p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------- */

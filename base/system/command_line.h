@@ -43,6 +43,10 @@ struct xfp_command_line {
 	bool told; /* --help or --version was asked for and printed, and nothing else looked at */
 };
 
+/* "min-cos-lazy" -> "XFP_MIN_COS_LAZY", the variable of the environment that may hold an option's default. */
+#define XFP_OPTION_VARIABLE 40
+void xfp_option_variable(const char *option, char name[XFP_OPTION_VARIABLE]);
+
 /* Read it; the caller tells what is wrong. XFP_USAGE, or what `take` returned. */
 enum xfp_status xfp_command_line_parse(struct xfp_command_line *line, int argc, char **argv, struct xfp_error *err);
 

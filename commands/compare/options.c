@@ -128,6 +128,27 @@ static struct xfp_option setting_of(struct xfp_settings *settings, const char *n
 				    .context = settings };
 }
 
+/* The settings that a conversion would take from there; where its bundle goes is nothing for a plot. */
+static enum xfp_status from_environment(const struct xfp_option *options, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	for (const struct xfp_option *o = options; !status && o->name; o++) {
+		char name[XFP_OPTION_VARIABLE];
+		const char *text;
+
+		xfp_option_variable(o->name, name);
+		if (!o->value || !strcmp(o->name, "output") || !strcmp(o->name, "rows") || !(text = getenv(name)) ||
+		    !*text)
+			continue;
+		if (o->into)
+			*o->into = text;
+		else
+			status = o->take(o, name, text, err);
+	}
+	return status;
+}
+
 static enum xfp_status read_line(struct xfp_command_line *line, int argc, char **argv,
 				 struct xfp_compare_request *request, struct xfp_settings *settings,
 				 struct xfp_error *err)
@@ -177,6 +198,8 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 	};
 
 	line->options = options;
+	if ((status = from_environment(options, err)))
+		return status;
 	status = xfp_command_line_parse(line, argc, argv, err);
 	line->options = NULL; /* the table ends here */
 	return status;

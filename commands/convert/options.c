@@ -173,12 +173,10 @@ static struct xfp_option *options_of(struct parse *parse)
 	return all;
 }
 
-/* "min-cos-lazy" -> "XFP_MIN_COS_LAZY"; what makefiles call OUT is --output here. */
-static void variable_of(const char *option, char name[40])
+/* What makefiles call OUT is --output here. */
+static void variable_of(const char *option, char name[XFP_OPTION_VARIABLE])
 {
-	snprintf(name, 40, "XFP_%s", strcmp(option, "output") ? option : "out");
-	for (char *p = name; *p; p++)
-		*p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
+	xfp_option_variable(strcmp(option, "output") ? option : "out", name);
 }
 
 /* For the command line that would do the same without the environment. */
@@ -207,7 +205,7 @@ static enum xfp_status from_environment(struct parse *parse, const struct xfp_op
 	if (model && *model && !replace(&o->model, model))
 		return xfp_no_memory(err);
 	for (const struct xfp_option *option = options; option->name; option++) {
-		char name[40];
+		char name[XFP_OPTION_VARIABLE];
 		const char *text;
 
 		if (!option->value)
@@ -228,7 +226,7 @@ enum xfp_status xfp_options_check_names(const char *program, struct xfp_error *e
 	struct xfp_option *options = options_of(&nobody);
 	size_t most = 1, count = 0;
 	const char **ours = NULL;
-	char(*names)[40] = NULL;
+	char(*names)[XFP_OPTION_VARIABLE] = NULL;
 	enum xfp_status status;
 
 	while (options && options[most - 1].name)
@@ -340,6 +338,9 @@ static enum xfp_status finish_paths(struct xfp_options *o, struct xfp_error *err
 {
 	enum xfp_status status;
 
+	if (!strcmp(o->out, "-"))
+		return xfp_fail(err, XFP_USAGE,
+				"--output -: a bundle is not written to standard output; name a file, as in model.xfp");
 	if (o->out[strlen(o->out) - 1] == '/')
 		return xfp_fail(err, XFP_USAGE, "--output '%s' is a folder; name the bundle, as in %smodel.xfp", o->out,
 				o->out);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/printable.h"
 #include "base/system/command_line.h"
@@ -381,14 +382,21 @@ static enum xfp_status take_size(const struct xfp_option *option, const char *wh
 /* A name that is meant for a file would become a folder that no program opens as one. Says so. */
 static bool names_a_file(const struct unpack_request *request)
 {
-	bool gguf = xfp_ends_with(request->folder, ".gguf");
+	static const char *const suffixes[] = { ".gguf", ".safetensors", ".bin", ".pt",  ".pth", ".ckpt",
+						".onnx", ".npz",         ".h5",  ".xfp", ".tar", ".zip" };
+	size_t length = strlen(request->folder), which = 0;
 	struct stat st;
 
-	if ((!gguf && !xfp_ends_with(request->folder, ".safetensors")) ||
-	    (!stat(request->folder, &st) && S_ISDIR(st.st_mode)))
+	for (; which < sizeof suffixes / sizeof *suffixes; which++)
+		if (length >= strlen(suffixes[which]) &&
+		    !strcasecmp(request->folder + length - strlen(suffixes[which]), suffixes[which]))
+			break;
+	if (strcmp(request->folder, "-") != 0 && which == sizeof suffixes / sizeof *suffixes)
+		return false;
+	if (!stat(request->folder, &st) && S_ISDIR(st.st_mode))
 		return false;
 	fprintf(stderr, "%s: -o %s: names a file, and a checkpoint is a folder; name that%s\n", request->program,
-		request->folder, gguf ? ", and make a GGUF file of it with llama.cpp's converter" : "");
+		request->folder, which ? "" : ", and make a GGUF file of it with llama.cpp's converter");
 	return true;
 }
 

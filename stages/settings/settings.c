@@ -83,23 +83,25 @@ static bool take_size(const char *text, uint32_t *size)
 
 static bool take_group(struct xfp_settings *s, const char *text)
 {
+	s->has_group = true;
 	return take_size(text, &s->parameters.group_size) &&
 	       xfp_group_size_fits(s->parameters.group_size, XFP_ALL_MODES);
 }
 
 static bool take_library(struct xfp_settings *s, const char *text)
 {
+	s->has_library = true;
 	return take_size(text, &s->parameters.library_size) && xfp_library_size_fits(s->parameters.library_size);
 }
 
 static bool take_libfit(struct xfp_settings *s, const char *text)
 {
-	return xfp_libfit_parse(text, &s->parameters.libfit);
+	return xfp_libfit_parse(text, &s->parameters.libfit) && (s->has_libfit = true);
 }
 
 static bool take_fit(struct xfp_settings *s, const char *text)
 {
-	return xfp_fit_method_parse(text, &s->parameters.fit);
+	return xfp_fit_method_parse(text, &s->parameters.fit) && (s->has_fit = true);
 }
 
 static bool take_start(struct xfp_settings *s, const char *text)
@@ -502,6 +504,31 @@ static enum xfp_status check_floor(const struct xfp_parameters *p, enum xfp_clas
 	return XFP_OK;
 }
 
+/* What is asked for beside a mode that has no such thing: silence would be taken for consent. */
+static enum xfp_status check_modes(const struct xfp_settings *s, struct xfp_error *err)
+{
+	const struct xfp_parameters *p = &s->parameters;
+	bool libraries = p->modes & XFP_LIBRARY_MODES, v2a = p->modes >> XFP_MODE_V2A & 1;
+
+	if (s->has_group && !libraries)
+		return xfp_fail(err, XFP_USAGE,
+				"--group-size %u: --mode v2 has a codebook for each row, and no groups; leave one of "
+				"them out, or say --mode v2c",
+				p->group_size);
+	if (s->has_library && !v2a)
+		return xfp_fail(err, XFP_USAGE,
+				"--library-size %u: only libraries of v2a have a size to choose; leave it out, or say "
+				"--mode v2a",
+				p->library_size);
+	if (s->has_libfit && p->libfit == XFP_LIBFIT_PUBLISHED && !v2a)
+		return xfp_fail(err, XFP_USAGE,
+				"--libfit published: is about libraries of v2a; leave it out, or say --mode v2a");
+	if (s->has_fit && p->fit == XFP_FIT_OPTIMAL && !(p->modes >> XFP_MODE_V2 & 1))
+		return xfp_fail(err, XFP_USAGE,
+				"--fit optimal: is about codebooks of v2; leave it out, or say --mode v2");
+	return XFP_OK;
+}
+
 /* What decides nothing is not recorded, so that it does not make another bundle. */
 static enum xfp_status finish_modes(struct xfp_parameters *p, struct xfp_error *err)
 {
@@ -562,6 +589,9 @@ enum xfp_status xfp_settings_finish(struct xfp_settings *s, struct xfp_error *er
 		s->has_floor[i] = false;
 	}
 	s->has_strict = s->has_lazy = false;
+	if (!status)
+		status = check_modes(s, err);
+	s->has_group = s->has_library = s->has_libfit = s->has_fit = false;
 	finish_usual(s);
 	if (!status)
 		status = finish_goal(s, err);

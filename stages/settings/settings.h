@@ -33,6 +33,8 @@ struct xfp_settings {
 	/* The floors of this layer. */
 	uint32_t strict, lazy, floor[XFP_CLASSES];
 	bool has_strict, has_lazy, has_floor[XFP_CLASSES];
+	/* Whether this layer asks for what only some modes have. */
+	bool has_group, has_library, has_libfit, has_fit;
 	bool asked_floor[XFP_CLASSES];     /* of any layer: whose floors were given */
 	bool has_goal, has_reserve;        /* of this layer */
 	struct xfp_goal goal;              /* freed with xfp_goal_free */

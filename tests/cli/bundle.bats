@@ -278,6 +278,15 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	[ "$(ls "$own/full")" = x ]
 }
 
+@test "verify: a floor that cannot be read is blamed for what is wrong with it" {
+	refused 2 xfp verify --floor attn=0.99 fused.xfp
+	[[ $stderr == "xfp verify: --floor 'attn=0.99': no class 'attn'; did you mean attention? Classes are attention, "* ]]
+	refused 2 xfp verify --floor attention=x fused.xfp
+	[[ $stderr == "xfp verify: 'x' is no floor: a number from 0 to 1"* ]]
+	refused 2 xfp verify --floor attention fused.xfp
+	[[ $stderr == *"after a class and '='"* ]]
+}
+
 @test "info --json has exactly the documented keys" {
 	xfp info --json fused.xfp >"$own/info"
 	"$PYTHON" - "$own/info" <<-'EOF'
@@ -306,12 +315,15 @@ refused() { # STATUS COMMAND...; what it says is in $output
 }
 
 @test "unpack: names of files are refused as folders" {
-	for name in x.gguf x.safetensors; do
+	for name in x.gguf x.safetensors x.GGUF x.bin x.PT x.xfp; do
 		refused 2 xfp unpack -o "$own/$name" fused.xfp
 		[[ $stderr == "xfp unpack: -o $own/$name: names a file, and a checkpoint is a folder; name that"* ]]
 		[ ! -e "$own/$name" ]
 	done
-	refused 2 xfp unpack -o "$own/x.gguf" fused.xfp
+	refused 2 xfp unpack -o - fused.xfp
+	[[ $stderr == "xfp unpack: -o -: names a file"* ]]
+	[ ! -e ./- ]
+	refused 2 xfp unpack -o "$own/x.GGUF" fused.xfp
 	[[ $stderr == *"make a GGUF file of it with llama.cpp's converter"* ]]
 	mkdir "$own/folder.gguf"
 	xfp unpack -o "$own/folder.gguf" fused.xfp

@@ -138,7 +138,7 @@ assert len(c["all"]["ways"]) == (3 + 3 + 6) * 2 + 3 + 11
 
 @test "the text: one table of ours, one of the others; a pair for each unit" {
 	make_model m --hidden 256 --intermediate 256
-	xfp compare m --bits 3,4 >text
+	COLUMNS=200 xfp compare m --bits 3,4 >text
 	grep -qE '^7 units, .* weights; ' text
 	grep -qE '^mode +k +bits/weight +cosine +error +with outliers' text
 	for word in 'v2 +3' 'v2a, 128 +4' 'v2a, 128 published +3' 'v2c, 16 +4' 'v2c, 32 +3' 'Q2_K' 'Q4_K' 'IQ4_XS' \
@@ -268,6 +268,16 @@ assert "prefers-color-scheme: dark" in open("plot.svg").read() and os.getcwd() n
 		rm -r bad
 	done
 	run -3 xfp compare nowhere
+}
+
+@test "settings come from the environment, and the command line wins" {
+	make_model m
+	xfp compare m role:q --bits 3 --rows 4 --outlier-sigma none --csv >given
+	XFP_BITS=3 XFP_OUTLIER_SIGMA=none xfp compare m role:q --rows 4 --csv >inherited
+	cmp given inherited
+	XFP_BITS=2 XFP_OUTLIER_SIGMA=none xfp compare m role:q --rows 4 --csv --bits 3 | cmp given
+	XFP_BITS=9 run -2 xfp compare m
+	[[ ${lines[0]} == "xfp compare: XFP_BITS '9': expected bits from 2 to 6"* ]]
 }
 
 @test "interrupted, it leaves nothing and ends by the signal" {

@@ -266,16 +266,52 @@ my.mk" ]
 		MIN_COS_LAZYY|MIN_COS_LAZY
 		MIN_CSO_LAZZ|MIN_COS_LAZY
 		MDOE|MODE
+		min_cos_lazy|MIN_COS_LAZY
+		bits|BITS
+		Output|OUT
+		OUTPUT|OUT
 	END
 	refused_by_make "QUALITY, on make's command line, is no setting" 'QUALITY = 1' QUALITY=2
 	refused_by_make "DIR is no setting; did you mean FIT?" '' DIR=x
 	refused_by_make "make's own -j" 'JOBS = 3'
 	# far from ours, or said to be the makefile's own, or of the environment without our prefix
-	printf '%s\n' 'MODEL = m' 'OUT = out.xfp' 'QUALITY = 1' 'DIR = x' 'XFP_OTHERS = FLOORS TARGET' 'FLOORS = 1' \
+	printf '%s\n' 'MODEL = m' 'OUT = out.xfp' 'QUALITY = 1' 'DIR = x' 'bit = 1' 'XFP_OTHERS = FLOORS TARGET' 'FLOORS = 1' \
 		'include $(shell xfp --pipelines)/convert.mk' >my.mk
 	OVERIDE=1 make -f my.mk TARGET=x FLOORS=2 2>errors
 	[ "$(sha out.xfp)" = "$(converted m direct.xfp)" ]
 	run ! grep -e ignored -e "no setting" errors
+}
+
+@test "a bundle does not go to standard output" {
+	make_model m
+	before=$(ls -A)
+	for command in convert plan prepare; do
+		run -2 xfp $command m -o -
+		[[ ${lines[0]} == "xfp $command: --output -: a bundle is not written to standard output; name a file"* ]]
+	done
+	[ "$(ls -A)" = "$before" ]
+}
+
+@test "what a mode does not have is refused beside it, with what to do" {
+	make_model m
+	while IFS='|' read -r options said; do
+		run -2 xfp plan m $options
+		[[ ${lines[0]} == *"$said"* ]] || { echo "$options: $output"; return 1; }
+	done <<-'END'
+		--mode v2 --group-size 32|--group-size 32: --mode v2 has a codebook for each row, and no groups; leave one of them out, or say --mode v2c
+		--group-size 32 --mode v2|--mode v2c
+		--mode v2c --library-size 16|--library-size 16: only libraries of v2a have a size to choose; leave it out, or say --mode v2a
+		--mode auto --libfit published|--mode v2a
+		--mode v2c --fit optimal|--fit optimal: is about codebooks of v2; leave it out, or say --mode v2
+	END
+	xfp plan m --mode v2c --group-size 32 >plan
+	xfp plan m --mode v2a --library-size 16 --libfit published >plan
+	xfp plan m --mode auto --fit optimal >plan
+	# of a profile, what another mode does not have is left out
+	xfp plan m --profile paper-v2a --mode v2 >plan
+	printf 'mode = v2\ngroup-size = 32\n' >odd.profile
+	run -2 xfp plan m --profile odd.profile
+	[[ ${lines[0]} == *"odd.profile: --group-size 32: --mode v2 has"* ]]
 }
 
 @test "every command refuses a misspelt XFP_ variable" {
