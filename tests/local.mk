@@ -279,6 +279,7 @@ EXTRA_DIST += \
 	tests/read_bundle.py \
 	tests/run-tap \
 	tests/seal.py \
+	tests/svg_boxes.py \
 	tests/totals
 tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/artifact_fixture.h \

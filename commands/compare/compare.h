@@ -24,6 +24,7 @@
 
 struct xfp_compare_request {
 	char *model;        /* a path */
+	const char *given;  /* as the command line calls it */
 	const char *family; /* NULL: inspect finds it */
 	char *const *patterns;
 	uint32_t pattern_count;

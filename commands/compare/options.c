@@ -245,7 +245,8 @@ enum xfp_status xfp_compare_parse(int argc, char **argv, struct xfp_compare_requ
 	/* Thresholds are told one by one, and none of them is to meet a cap that a conversion would not have. */
 	request->parameters.outlier_sigma = XFP_SIGMA_AUTO;
 	request->parameters.outlier_cap = XFP_CAP_AUTO;
-	return xfp_model_find(line.arguments[0], &request->model, err);
+	request->given = line.arguments[0];
+	return xfp_model_find(request->given, &request->model, err);
 }
 
 void xfp_compare_request_free(struct xfp_compare_request *request)

@@ -3,21 +3,28 @@
  * plot.c - xfp compare: bits against squared error, and against 1 - cosine, as one SVG that needs nothing else.
  *
  * Our ways are small dots, one a threshold, and a line a mode through the best of each k; common formats are rings with
- * their names, set where they hide no other name. No path and no name of a model is in it.
+ * their names, set where they cover no other. The title has the model's name, the legend says what each mark is, and no
+ * path is in it.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/printable.h"
 #include "base/system/file.h"
+#include "base/text/size.h"
 #include "base/text/text.h"
 #include "commands/compare/compare.h"
 
-enum { WIDTH = 1120, HEIGHT = 560, TOP = 46, BOTTOM = 470, PANEL = 480 };
+enum { WIDTH = 1120, TOP = 70, BOTTOM = 494, PANEL = 480, LEFT = 66, PANELS_APART = 560 };
+enum { LEGEND = 556, LEGEND_ROW = 22, HEIGHT = 600 };
 #define LINES 6     /* v2, v2a, the same as published, v2c of two groups */
 #define MOST_BITS 8 /* what takes more is of small matrices, and would squeeze the rest */
 #define LETTER 6.6
-#define TEXT_HEIGHT 12.0
+#define TEXT_HEIGHT 14.0
+#define DESCENT 3.0 /* of it, below the line that letters stand on */
 
 struct box {
 	double left, top, right, bottom;
@@ -86,7 +93,7 @@ static void draw_axes(const struct panel *p)
 	static const double steps[] = { 1, 2, 5 };
 	double step = p->most_x - p->least_x > 12 ? 4 : p->most_x - p->least_x > 6 ? 1 : .5;
 
-	fprintf(p->out, "<text class=\"title\" x=\"%.1f\" y=\"24\">%s</text>\n", p->left,
+	fprintf(p->out, "<text class=\"title\" x=\"%.1f\" y=\"%d\">%s</text>\n", p->left, TOP - 22,
 		p->cosine ? "1 - cosine of a row, median" : "Squared error, relative");
 	for (double x = ceil(p->least_x / step) * step; x <= p->most_x + 1e-9; x += step) {
 		fprintf(p->out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>\n", x_of(p, x),
@@ -140,24 +147,33 @@ static void draw_lines(const struct panel *p)
 	}
 }
 
+/* Text at x, and where the next one may begin. */
+static double draw_text(FILE *out, double x, double y, const char *text)
+{
+	fprintf(out, "<text x=\"%.1f\" y=\"%.1f\">%s</text>\n", x, y, text);
+	return x + (double)strlen(text) * LETTER;
+}
+
+/* A row for the lines, and one for what the other marks are. */
 static void draw_legend(FILE *out, const struct xfp_compared_unit *unit)
 {
+	const double middle = LEGEND - 4, below = LEGEND + LEGEND_ROW;
 	unsigned line = 0;
-	double x = 70;
+	double x = LEFT;
 
 	for (uint32_t i = 0, end; i < unit->count && !unit->list[i].peer; i = end, line++) {
 		char mode[32];
-		int length = (int)snprintf(NULL, 0, "%s", xfp_compared_mode(&unit->list[i], mode));
 
 		end = xfp_compared_stretch(unit, i, true);
-		fprintf(out, "<polyline class=\"l%u\" points=\"%.1f,%d %.1f,%d\"/>\n", line, x, HEIGHT - 26, x + 24,
-			HEIGHT - 26);
-		fprintf(out, "<text x=\"%.1f\" y=\"%d\">%s</text>\n", x + 31, HEIGHT - 22,
-			xfp_compared_mode(&unit->list[i], mode));
-		x += 31 + length * LETTER + 28;
+		fprintf(out, "<polyline class=\"l%u\" points=\"%.1f,%.1f %.1f,%.1f\"/>\n", line, x, middle, x + 24,
+			middle);
+		x = draw_text(out, x + 31, LEGEND, xfp_compared_mode(&unit->list[i], mode)) + 28;
 	}
-	fprintf(out, "<circle class=\"peer\" cx=\"%.1f\" cy=\"%d\" r=\"4\"/>\n", x + 4, HEIGHT - 26);
-	fprintf(out, "<text x=\"%.1f\" y=\"%d\">common formats</text>\n", x + 15, HEIGHT - 22);
+	fprintf(out, "<circle class=\"d0\" cx=\"%d\" cy=\"%.1f\" r=\"1.8\"/>\n", LEFT + 4, below - 4);
+	x = draw_text(out, LEFT + 15, below,
+		      "small dots: each outlier threshold, and none; lines join the best of each number of bits");
+	fprintf(out, "<circle class=\"peer\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n", x + 32, below - 4);
+	draw_text(out, x + 43, below, "common formats");
 }
 
 /* ---- peers ------------------------------------------------------------------------------------- */
@@ -167,34 +183,41 @@ static bool overlap(const struct box *a, const struct box *b)
 	return a->left < b->right && b->left < a->right && a->top < b->bottom && b->top < a->bottom;
 }
 
-static unsigned hidden(const struct panel *p, const struct box *box)
+static bool is_free(const struct panel *p, const struct box *box)
 {
-	unsigned count = 0;
-
+	if (box->left < p->left || box->right > p->left + PANEL || box->top < TOP || box->bottom > BOTTOM)
+		return false;
 	for (unsigned i = 0; i < p->taken_count; i++)
-		count += overlap(&p->taken[i], box);
-	return count + (box->right > p->left + PANEL) + (box->left < p->left);
+		if (overlap(&p->taken[i], box))
+			return false;
+	return true;
 }
 
-/* Right of the ring, or where else it hides least: above our lines rather than below. */
+/* Beside the ring, or as near above or below as no ring and no other name is covered: there are few names, and there is
+ * room for them all in either column. */
 static struct box place(const struct panel *p, double x, double y, double width)
 {
-	static const double places[][2] = { { 7, 4 },   { 7, -7 }, { 7, 15 },   { -7, -7 }, { -7, 4 }, { 7, -18 },
-					    { -7, 15 }, { 7, 26 }, { -7, -18 }, { 7, -30 }, { -7, 26 } };
-	struct box best = { 0 };
-	unsigned least = UINT32_MAX;
+	struct box box = { 0 };
 
-	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-		double left = places[i][0] > 0 ? x + places[i][0] : x + places[i][0] - width, base = y + places[i][1];
-		struct box box = { left, base - TEXT_HEIGHT + 2, left + width, base + 2 };
-		unsigned count = hidden(p, &box);
+	for (double off = 0; off < BOTTOM - TOP; off += 2)
+		for (int side = 0; side < 4; side++) {
+			double base = y + 4 + (side & 1 ? off : -off), left = side & 2 ? x - 8 - width : x + 8;
 
-		if (count < least) {
-			least = count;
-			best = box;
+			box = (struct box){ left, base + DESCENT - TEXT_HEIGHT, left + width, base + DESCENT };
+			if (is_free(p, &box))
+				return box;
 		}
-	}
-	return best;
+	return box;
+}
+
+/* From a ring to its name, where that is not beside it. */
+static void draw_leader(const struct panel *p, double x, double y, const struct box *box)
+{
+	double middle = (box->top + box->bottom) / 2;
+
+	if (fabs(middle - y) > TEXT_HEIGHT)
+		fprintf(p->out, "<line class=\"leader\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", x,
+			y + (middle > y ? 5 : -5), box->left > x ? box->left - 1 : box->right + 1, middle);
 }
 
 static void draw_peers(struct panel *p)
@@ -215,14 +238,17 @@ static void draw_peers(struct panel *p)
 	for (uint32_t i = 0; i < unit->count; i++) {
 		const struct xfp_compared *c = &unit->list[i];
 		struct box box;
+		double x, y;
 
 		if (!c->peer || !shown(p, c))
 			continue;
-		box = place(p, x_of(p, xfp_compared_bits(unit, c)), y_of(p, log10(value_of(p, c))),
-			    snprintf(NULL, 0, "%s", c->peer->name) * LETTER);
+		x = x_of(p, xfp_compared_bits(unit, c));
+		y = y_of(p, log10(value_of(p, c)));
+		box = place(p, x, y, (double)strlen(c->peer->name) * LETTER);
+		draw_leader(p, x, y, &box);
 		p->taken[p->taken_count++] = box;
-		fprintf(p->out, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", box.left, box.bottom - 2,
-			c->peer->name);
+		fprintf(p->out, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", box.left,
+			box.bottom - DESCENT, c->peer->name);
 	}
 }
 
@@ -237,18 +263,42 @@ static void draw_style(FILE *out)
 	fputs("<style>text { font: 12px system-ui, sans-serif; fill: #24292f; }\n"
 	      ".faint { fill: #57606a; font-size: 11px; } .title { font-weight: 600; } .back { fill: #ffffff; }\n"
 	      ".name { paint-order: stroke; stroke: #ffffff; stroke-width: 3px; }\n"
-	      ".grid { stroke: #e4e7eb; } .peer { fill: none; stroke: #cf222e; stroke-width: 2; }\n"
+	      ".grid { stroke: #e4e7eb; } .leader { stroke: #57606a; } .peer { fill: none; stroke: #cf222e; stroke-width: 2; }\n"
 	      "polyline { fill: none; stroke-width: 2; stroke-linejoin: round; }\n",
 	      out);
 	for (int i = 0; i < LINES; i++)
 		fprintf(out, ".l%d { stroke: %s; } .d%d { fill: %s; }\n", i, light[i], i, light[i]);
 	fputs("@media (prefers-color-scheme: dark) {\n"
 	      "text { fill: #e6edf3; } .faint { fill: #9aa4b0; } .back { fill: #0d1117; }\n"
-	      ".name { stroke: #0d1117; } .grid { stroke: #2a313a; } .peer { stroke: #ff7b72; }\n",
+	      ".name { stroke: #0d1117; } .grid { stroke: #2a313a; } .leader { stroke: #9aa4b0; } .peer { stroke: #ff7b72; }\n",
 	      out);
 	for (int i = 0; i < LINES; i++)
 		fprintf(out, ".l%d { stroke: %s; } .d%d { fill: %s; }\n", i, dark[i], i, dark[i]);
 	fputs("}</style>\n<rect class=\"back\" width=\"100%\" height=\"100%\"/>\n", out);
+}
+
+/* The model as it was called, without the folders before it: "Qwen3-0.6B: 196 units, 440 M weights". */
+static void draw_title(FILE *out, const struct xfp_comparison *comparison)
+{
+	const char *given = comparison->request.given, *end = given + strlen(given), *name;
+	struct xfp_printable shown;
+	char weights[32], *copy;
+
+	while (end > given + 1 && end[-1] == '/')
+		end--;
+	for (name = end; name > given && name[-1] != '/';)
+		name--;
+	copy = strndup(name, (size_t)(end - name));
+	shown = xfp_printable(copy && strcmp(copy, ".") && strcmp(copy, "..") ? copy : "model");
+	free(copy);
+	fprintf(out, "<text class=\"title\" x=\"%d\" y=\"22\">", LEFT);
+	for (const char *c = shown.text; *c; c++)
+		if (strchr("<>&", *c))
+			fputs(*c == '<' ? "&lt;" : *c == '>' ? "&gt;" : "&amp;", out);
+		else
+			fputc(*c, out);
+	fprintf(out, ": %" PRIu32 " unit%s, %s weights</text>\n", comparison->count, comparison->count == 1 ? "" : "s",
+		xfp_human((double)comparison->all.weights, "", weights));
 }
 
 static void draw(FILE *out, const struct xfp_comparison *comparison)
@@ -258,8 +308,9 @@ static void draw(FILE *out, const struct xfp_comparison *comparison)
 	fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\">\n",
 		WIDTH, HEIGHT, WIDTH, HEIGHT);
 	draw_style(out);
+	draw_title(out, comparison);
 	for (int i = 0; i < 2; i++) {
-		struct panel panel = { .out = out, .unit = all, .cosine = i, .left = 66 + i * 560 };
+		struct panel panel = { .out = out, .unit = all, .cosine = i, .left = LEFT + i * PANELS_APART };
 
 		find_ranges(&panel);
 		draw_axes(&panel);

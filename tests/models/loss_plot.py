@@ -2,7 +2,8 @@
 """The plot beside a table of table.py: what is lost at the output, on a logarithmic scale, by true bits."""
 import math
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 400, 62, 120, 34, 46
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 420, 62, 120, 34, 66
+LETTER, ASCENT, DESCENT = 6.1, 9, 3  # of a label: the width of a letter, and what is above and below its line
 COLOURS = {"v2": "#8a6d3b", "v2a": "#7b4fa3", "v2c/32": "#1f5fa8", "v2c/16": "#2b8a8a", "auto": "#2e7d32",
            "llama.cpp": "#c0392b"}
 STYLE = """svg { background: #ffffff; } text { font: 12px system-ui, sans-serif; fill: #24292f; }
@@ -17,8 +18,23 @@ def ticks(least, most):
     return steps[first:last + 1]
 
 
+def place(at, label, taken):
+    """Left, baseline and box of a label beside a point, or as near as nothing in `taken` is covered."""
+    width = len(label) * LETTER
+    for off in range(0, HEIGHT, 2):
+        for side in (-1, 1):
+            for left in (at[0] + 6, at[0] - 6 - width):
+                line = at[1] + 4 + side * off
+                box = left, line - ASCENT, left + width, line + DESCENT
+                if left > LEFT and left + width < WIDTH - RIGHT and TOP < box[1] and box[3] < HEIGHT - BOTTOM and \
+                        not any(b[0] < box[2] and box[0] < b[2] and b[1] < box[3] and box[1] < b[3] for b in taken):
+                    return left, line, box
+    raise ValueError(f"no room for the label {label}")
+
+
 def plot(title, points):
-    """`points`: (series, label, bits, loss). A line a series; only points of llama.cpp are labelled."""
+    """`points`: (series, label, bits, loss). A line a series; only points of llama.cpp are labelled, where the labels cover
+    no point and no other label."""
     xs, ys = [p[2] for p in points], [p[3] for p in points]
     low, high = math.floor(min(xs) * 2) / 2, math.ceil(max(xs) * 2) / 2
     marks = ticks(min(ys), max(ys))
@@ -42,8 +58,11 @@ def plot(title, points):
         at = y(mark)
         out.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
         out.append(f'<text class="faint" text-anchor="end" x="{LEFT - 7}" y="{at + 4:.1f}">{mark:g}</text>')
-    out.append(f'<text class="faint" text-anchor="middle" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 10}">'
+    out.append(f'<text class="faint" text-anchor="middle" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 30}">'
                'true bits a weight</text>')
+    out.append(f'<text class="faint" x="{LEFT}" y="{HEIGHT - 10}">a point is a setting, at fixed bits or '
+               'at a floor; lines join those of a mode</text>')
+    taken = [(x(p[2]) - 4, y(p[3]) - 4, x(p[2]) + 4, y(p[3]) + 4) for p in points]
     for number, (series, colour) in enumerate(COLOURS.items()):
         mine = sorted(p[2:] + (p[1],) for p in points if p[0] == series)
         if not mine:
@@ -55,5 +74,7 @@ def plot(title, points):
         for bits, loss, label in mine:
             out.append(f'<circle cx="{x(bits):.1f}" cy="{y(loss):.1f}" r="3.5" fill="{colour}"/>')
             if series == "llama.cpp":
-                out.append(f'<text class="faint" x="{x(bits) + 6:.1f}" y="{y(loss) - 5:.1f}">{label}</text>')
+                left, line, box = place((x(bits), y(loss)), label, taken)
+                taken.append(box)
+                out.append(f'<text class="faint" x="{left:.1f}" y="{line:.1f}">{label}</text>')
     return "\n".join(out) + "\n</svg>\n"
