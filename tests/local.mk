@@ -198,6 +198,7 @@ cli_tests = \
 	tests/cli/cut-off.bats \
 	tests/cli/drop.bats \
 	tests/cli/families.bats \
+	tests/cli/fp8.bats \
 	tests/cli/goal.bats \
 	tests/cli/golden.bats \
 	tests/cli/help.bats \

@@ -96,9 +96,12 @@ static enum xfp_status fail_unmet(const struct choice_search *search, struct xfp
 static bool wants_more(const struct xfp_select_input *input, const struct choice_search *search,
 		       const struct xfp_parameters *seen)
 {
+	struct xfp_parameters allowed = { .bits = 0 };
+
 	if (!search->met.candidate)
 		return xfp_parameters_extended_bits(seen);
-	return search->met.candidate->mode == XFP_MODE_FP8 && xfp_parameters_extended_bits(input->parameters);
+	allowed.bits = input->parameters->bits & search->policy->format.bits;
+	return search->met.candidate->mode == XFP_MODE_FP8 && xfp_parameters_extended_bits(&allowed);
 }
 
 enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choice *choice, struct xfp_error *err)

@@ -56,7 +56,7 @@ assert compared >= 4"
 		# shellcheck disable=SC2086
 		make_model m $options
 		compare m --rows all --per-unit --bits 3 --outlier-sigma none,4
-		check 'assert c["unit_count"] == 7 and all(u["rows"] == u["rows_measured"] for u in c["units"])'
+		check 'assert c["unit_count"] == 9 and all(u["rows"] == u["rows_measured"] for u in c["units"])'
 		for group in 16 32; do
 			xfp convert m -o c.xfp -q "${floors[@]}" --mode v2c --group-size $group --outlier-sigma 4
 			agree c.xfp "format='v2c', group_size=$group, outlier_sigma=4"
@@ -139,13 +139,13 @@ assert len(c["all"]["ways"]) == (3 + 3 + 6) * 2 + 3 + 11
 @test "the text: one table of ours, one of the others; a pair for each unit" {
 	make_model m --hidden 256 --intermediate 256
 	COLUMNS=200 xfp compare m --bits 3,4 >text
-	grep -qE '^7 units, .* weights; ' text
+	grep -qE '^9 units, .* weights; ' text
 	grep -qE '^mode +k +bits/weight +cosine +error +with outliers' text
 	for word in 'v2 +3' 'v2a, 128 +4' 'v2a, 128 published +3' 'v2c, 16 +4' 'v2c, 32 +3' 'Q2_K' 'Q4_K' 'IQ4_XS' \
 		'published v2a, k 4' '\* not counting row scales'; do
 		grep -qE "^$word" text || { cat text; return 1; }
 	done
-	[ "$(COLUMNS=200 xfp compare m --bits 3 --per-unit --outlier-sigma none | grep -c '^mode ')" = 8 ]
+	[ "$(COLUMNS=200 xfp compare m --bits 3 --per-unit --outlier-sigma none | grep -c '^mode ')" = 10 ]
 	run -0 xfp compare m role:q --bits 3 --libfit refined --outlier-sigma 4
 	[[ $output == "1 unit, "* && $output != *published* && $output != *"worst unit"* ]]
 }
@@ -162,23 +162,23 @@ assert len(rows) == 4 * 7 + 1 + 11 and not any(None in r or None in r.values() o
 assert [r["outlier_sigma"] for r in rows[:7]] == ["none", "5.0", "4.0", "3.5", "3.0", "2.7", "2.5"]
 assert all(abs(float(r["true_bits"]) - int(r["bytes"]) * 8 / int(r["weights"])) < 1e-6 for r in rows)
 more = list(csv.DictReader(open("units.csv")))
-assert more[:len(rows)] == rows and len(more) == 8 * len(rows)
+assert more[:len(rows)] == rows and len(more) == 10 * len(rows)
 assert sum(int(r["weights"]) for r in more[len(rows)::len(rows)]) == int(rows[0]["weights"])
 '
 }
 
-@test "units by name, glob, role and class; a kept matrix or a head by its name; none is a usage error" {
+@test "units by name, glob, role and class; a kept matrix by its name; none is a usage error" {
 	make_model m
 	names() { # TENSOR...
 		compare m --bits 2 --outlier-sigma none --libfit refined --per-unit "$@"
 		check 'print(" ".join(u["role"] + ":" + u["class"] for u in c["units"]))'
 	}
-	[ "$(names)" = "q:attention k:attention v:attention o:attention gate:routed_expert up:routed_expert down:routed_expert" ]
+	[ "$(names)" = "lm_head:lm_head embedding:embedding q:attention k:attention v:attention o:attention gate:routed_expert up:routed_expert down:routed_expert" ]
 	[ "$(names 'role:[qk]' model.layers.0.self_attn.o_proj.weight)" = "q:attention k:attention o:attention" ]
 	[ "$(names class:routed_expert)" = "gate:routed_expert up:routed_expert down:routed_expert" ]
 	[ "$(names 'model.layers.0.mlp.experts.*.down_proj.weight')" = "down:routed_expert" ]
-	[ "$(names model.embed_tokens.weight)" = "embedding:embedding" ]
-	[[ $(names lm_head.weight) == *:lm_head ]]
+	[ "$(names model.layers.0.mlp.gate.weight)" = "router:router" ]
+	[ "$(names lm_head.weight)" = "lm_head:lm_head" ]
 	run -2 xfp compare m 'model.layers.0.self_attn.q.weight'
 	[[ $output == *"TENSOR 'model.layers.0.self_attn.q.weight': matches no unit; the nearest names are"*q_proj* ]]
 	run -2 xfp compare m model.norm.weight
@@ -349,9 +349,9 @@ assert "prefers-color-scheme: dark" in open("plot.svg").read() and os.getcwd() n
 	status = pty.spawn(["xfp", "compare", "m", "--rows", "64", "--bits", "2"], lambda fd: os.read(fd, 65536))
 	sys.exit(os.waitstatus_to_exitcode(status))
 	EOF
-	grep -Eq $'\r\e\\[K  0% 1 of 7: model' typescript
-	grep -Eq $'\r\e\\[K 30% 3 of 7, about [0-9]+ s left: model' typescript # 128 of 432 columns are done
-	[[ $(sed $'s/.*\r\e\\[K//' typescript) == *units* && $(sed $'s/.*\r\e\\[K//' typescript) != *" of 7"* ]]
+	grep -Eq $'\r\e\\[K  0% 1 of 9: lm_head' typescript
+	grep -Eq $'\r\e\\[K 23% 3 of 9, about [0-9]+ s left: model' typescript # 128 of 560 columns are done
+	[[ $(sed $'s/.*\r\e\\[K//' typescript) == *units* && $(sed $'s/.*\r\e\\[K//' typescript) != *" of 9"* ]]
 	xfp compare m --rows 64 --bits 2 2>errors >table
 	cat errors
 	[ ! -s errors ]

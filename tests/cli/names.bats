@@ -126,7 +126,7 @@ m" ]
 }
 
 @test "interrupted, the command to go on has the name, not the path" {
-	unset XFP_MODE
+	by_default
 	cached Qwen/Qwen3-0.6B $one --layers 2 --hidden 128 --num-experts 4
 	xfp convert Qwen/Qwen3-0.6B@111 -o out.xfp -j1 2>errors &
 	pid=$!

@@ -7,7 +7,7 @@ load helpers
 
 setup() {
 	setup_folder
-	unset XFP_MODE
+	by_default
 	make_model m --layers 2 --hidden 128 --intermediate 96 --num-experts 4
 }
 

@@ -162,6 +162,42 @@ static void narrowed_bits(void **state)
 	expect(&p, XFP_MODE_V2, 3000, 0, B(5));
 }
 
+/* fp8, surveyed once: aimed at where it is the cheapest, and measured beside what comes before it or rivals it. */
+static void fp8(void **state)
+{
+	struct xfp_candidate list[] = {
+		{ .mode = XFP_MODE_V2C, .k = 4, .group = 16, .library = 16, .bytes = 650, .cos_median = 0.998 },
+		{ .mode = XFP_MODE_V2C, .k = 5, .group = 16, .library = 8, .bytes = 760, .cos_median = 0.9996 },
+		{ .mode = XFP_MODE_V2C, .k = 6, .group = 16, .library = 4, .bytes = 860, .cos_median = 0.99988 },
+		{ .mode = XFP_MODE_FP8, .k = 8, .bytes = 1040, .cos_median = 0.9997 },
+	};
+	struct xfp_parameters p;
+
+	(void)state;
+	p = aimed(list, 4, &matrix, "auto", 995000000);
+	expect(&p, XFP_MODE_V2C, 0, 16, B(4) | B(5));
+	p = aimed(list, 4, &matrix, "auto", 999800000);
+	expect(&p, XFP_MODE_V2C, 0, 16, B(6) | B(8)); /* the next more */
+	p = aimed(list, 4, &matrix, "2-6", 999800000);
+	expect(&p, XFP_MODE_V2C, 0, 16, B(6));
+	/* In small matrices, of which libraries are much: cheaper than what would do, or about as large. */
+	list[3].bytes = 700;
+	p = aimed(list, 4, &matrix, "auto", 999000000);
+	expect(&p, XFP_MODE_V2, 0, 0, B(8));
+	p = aimed(list, 4, &matrix, "auto", 995000000);
+	expect(&p, XFP_MODE_V2C, 0, 16, B(4) | B(5) | B(8));
+	list[3].bytes = 860; /* no less than five bits are likely to take */
+	p = aimed(list, 4, &matrix, "auto", 995000000);
+	expect(&p, XFP_MODE_V2C, 0, 16, B(4) | B(5) | B(8));
+	list[3].bytes = 880;
+	p = aimed(list, 4, &matrix, "auto", 995000000);
+	expect(&p, XFP_MODE_V2C, 0, 16, B(4) | B(5));
+	p = aimed(list, 4, &matrix, "4,5", 995000000);
+	expect(&p, XFP_MODE_V2C, 0, 16, B(4) | B(5));
+	p = aimed(list, 4, &matrix, "5,8", 999650000);
+	expect(&p, XFP_MODE_V2, 0, 0, B(8));
+}
+
 /* Of as many bytes the higher median; of equal ones, and of equally good misses, the first. */
 static void ties(void **state)
 {
@@ -225,6 +261,7 @@ int main(void)
 		cmocka_unit_test(fixed_bits),
 		cmocka_unit_test(nothing_to_aim_at),
 		cmocka_unit_test(narrowed_bits),
+		cmocka_unit_test(fp8),
 		cmocka_unit_test(ties),
 		cmocka_unit_test(thresholds_that_surveys_try),
 		scratch_test(the_fragment),

@@ -187,6 +187,55 @@ static void library_round_trip(void **state)
 	free(path);
 }
 
+/* fp8 is the last, and has cosines alone; with outliers or a group it is damage. */
+static void fp8_round_trip(void **state)
+{
+	char *path = scratch_path(state, "a.h5");
+	struct xfp_artifact_label label = label_of(XFP_FIT_KIND);
+	struct xfp_fit want = { .matrices = 1,
+				.rows = 3,
+				.cols = 5,
+				.outliers = "00112233445566778899aabbccddeeff",
+				.candidate_count = 2,
+				.candidates = { { XFP_MODE_V2C, 3, 4000, 16, 16, 100, 3, 0.95, 0.9, 0.1 },
+						{ XFP_MODE_FP8, 8, 0, 0, 0, 27, 0, 0.9997, 0.9996, 0.0004 } } },
+		       read;
+	const double cosine[3] = { 0.9997, 0.9996, 0.9998 };
+	const uint16_t library[144] = { 1 };
+	double got[3];
+
+	assert_int_equal(xfp_candidate_code(&want.candidates[1]), 0);
+	for (int wrong = 0; wrong < 4; wrong++) {
+		struct xfp_fit table = want;
+		struct xfp_artifact a;
+
+		if (wrong == 1)
+			table.candidates[1].k = 6;
+		if (wrong == 2)
+			table.candidates[1].outliers = 1;
+		if (wrong == 3) { /* the other way round */
+			table.candidates[0] = want.candidates[1];
+			table.candidates[1] = want.candidates[0];
+		}
+		OK(xfp_artifact_create(path, &a, &err));
+		OK(xfp_fit_begin(&a, 3, want.candidates, 2, &err));
+		OK(xfp_fit_write_library(&a, &want.candidates[0], library, NULL, &err));
+		for (unsigned i = 0; i < 2; i++)
+			OK(xfp_fit_write_rows(&a, &want.candidates[i], 0, 3, NULL, cosine, &err));
+		OK(xfp_fit_end(&a, &table, &err));
+		OK(xfp_artifact_finish(&a, &label, &err));
+		OK(xfp_artifact_open(path, XFP_FIT_KIND, XFP_FIT_VERSION, KEY, &a, &err));
+		assert_int_equal(xfp_fit_read(&a, &read, NULL), wrong ? XFP_DAMAGED : XFP_OK);
+		if (!wrong) {
+			same_fit(&read, &want);
+			OK(xfp_fit_read_rows(&a, &want.candidates[1], 0, 3, NULL, got, &err));
+			assert_memory_equal(got, cosine, sizeof got);
+		}
+		xfp_artifact_close(&a);
+	}
+	free(path);
+}
+
 static void choice_round_trip(void **state)
 {
 	char *path = scratch_path(state, "a.h5");
@@ -330,8 +379,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(outliers_round_trip), scratch_test(many_and_no_outliers), scratch_test(fit_round_trip),
-		scratch_test(empty_fit),           scratch_test(library_round_trip),   scratch_test(choice_round_trip),
-		scratch_test(packed_round_trip),   scratch_test(packed_groups),        scratch_test(reproducible),
+		scratch_test(empty_fit),           scratch_test(library_round_trip),   scratch_test(fp8_round_trip),
+		scratch_test(choice_round_trip),   scratch_test(packed_round_trip),    scratch_test(packed_groups),
+		scratch_test(reproducible),
 	};
 
 	return cmocka_run_group_tests_name("artifact", tests, NULL, NULL);

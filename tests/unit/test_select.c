@@ -81,6 +81,64 @@ static void fewest_that_meet(void **state)
 	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_UNMET);
 }
 
+/* fp8 is one candidate; of all that there are, none is chosen that is larger than it and worse. */
+static void fp8_among_others(void **state)
+{
+	struct xfp_candidate with[4] = {
+		base[0], base[1], base[2], { .mode = XFP_MODE_FP8, .k = 8, .bytes = 750, .cos_median = 0.9995 }
+	};
+	struct decision d;
+
+	(void)state;
+#define BEGIN(format, floor)                                                \
+	begin(&d, format, floor);                                           \
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, with, 4 }; \
+	d.parameters.on_miss = XFP_MISS_KEEP
+#define EXPECT_FP8(meets)                                             \
+	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), 0); \
+	assert_int_equal(d.choice.candidate.mode, XFP_MODE_FP8);      \
+	assert_int_equal(d.choice.candidate.k, 8);                    \
+	assert_int_equal(d.choice.met, meets);                        \
+	assert_string_equal(d.choice.fit, BASE)
+	BEGIN("auto", 960000000);
+	expect(&d, 3, true, BASE);
+	/* Five bits may do with less: measured, before fp8 is taken. */
+	BEGIN("auto", 995000000);
+	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_WANT_EXTENDED);
+	measure_extended(&d);
+	expect(&d, 5, true, EXTENDED);
+	/* But not where it takes more. */
+	with[3].bytes = 650;
+	BEGIN("auto", 995000000);
+	measure_extended(&d);
+	EXPECT_FP8(true);
+	/* Where there are no more bits to measure there is nothing to wait for. */
+	BEGIN("auto", 995000000);
+	d.parameters.bits = 1u << 4 | XFP_FP8_BIT;
+	EXPECT_FP8(true);
+	BEGIN("auto", 999900000);
+	measure_extended(&d);
+	expect(&d, 0, true, OUTLIERS);
+	d.parameters.on_miss = XFP_MISS_BEST;
+	EXPECT_FP8(false);
+	d.parameters.on_miss = XFP_MISS_FAIL;
+	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_UNMET);
+	assert_non_null(strstr(d.err.text, "the best, fp8, has median cosine 0.999500"));
+	/* Where bits are asked for it is none of them. */
+	BEGIN("2-4", 995000000);
+	expect(&d, 0, true, OUTLIERS);
+	BEGIN("4", 995000000);
+	expect(&d, 4, false, BASE);
+	BEGIN("4,8", 995000000);
+	EXPECT_FP8(true);
+	/* Nor where it is no smaller than the source. */
+	with[3].bytes = xfp_unit_source_bytes(&stack);
+	BEGIN("4,8", 995000000);
+	expect(&d, 0, true, OUTLIERS);
+#undef BEGIN
+#undef EXPECT_FP8
+}
+
 /* What is measured beyond it is not chosen. */
 static void allowed(void **state)
 {
@@ -208,6 +266,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fewest_that_meet),
+		cmocka_unit_test(fp8_among_others),
 		cmocka_unit_test(allowed),
 		cmocka_unit_test(fixed),
 		cmocka_unit_test(sampled),
