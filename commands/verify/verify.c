@@ -79,8 +79,8 @@ static enum xfp_status take_floor(const struct xfp_option *option, const char *w
 	return parse_cosine(equals + 1, &floor[class_]) ? XFP_OK : refuse_floor(equals + 1, "", err);
 }
 
-/* What a unit must reach: the option for its class, else the general one, else its own floor. An fp8
- * unit was promised nothing, so only an option that names its class counts; nor was one whose bits were fixed,
+/* What a unit must reach: the option for its class, else the general one, else its own floor. A unit that was to be
+ * fp8 was promised nothing, so only an option that names its class counts; nor was one whose bits were fixed,
  * which has a floor all the same. */
 static double floor_of(const struct verify_request *request, const struct xfp_recorded *recorded,
 		       const struct xfp_unit_info *unit)
@@ -89,7 +89,7 @@ static double floor_of(const struct verify_request *request, const struct xfp_re
 
 	if (request->floor[unit->class_] >= 0)
 		return request->floor[unit->class_];
-	if (general >= 0 && unit->mode != XFP_MODE_FP8)
+	if (general >= 0 && (unit->mode != XFP_MODE_FP8 || unit->floor > 0))
 		return general;
 	return recorded && xfp_recorded_policy(recorded, unit).fixed ? 0 : unit->floor;
 }
