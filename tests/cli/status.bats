@@ -7,7 +7,8 @@ load helpers
 
 setup() {
 	setup_folder
-	unset XFP_WORK XFP_OUT XFP_MODE
+	unset XFP_WORK XFP_OUT
+	by_default
 }
 
 # What is asked of the first run in the answer.
@@ -23,16 +24,16 @@ snapshot() {
 	find out.xfp.work xfp-cache -printf '%p %T@ %C@\n' | sort
 }
 
-# The survey of u000004 begins and goes no further: its stage is at work for as long as one likes.
+# The survey of u000005 begins and goes no further: its stage is at work for as long as one likes.
 stuck() { # COMMAND...: in the background; its number is in $pid
 	replace_stage xfp-survey '
-		[ "$1" = u000004 ] || exec "$real" "$@"
+		[ "$1" = u000005 ] || exec "$real" "$@"
 		PYTHONPATH='"'$srcdir/tests'"' PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -c "import seal
-open(\"events\", \"a\").write(seal.event(\"u000004\", \"survey\", \"started\", \"-\", 0, 0, \"\"))"
+open(\"events\", \"a\").write(seal.event(\"u000005\", \"survey\", \"started\", \"-\", 0, 0, \"\"))"
 		exec sleep 600'
 	"$@" &
 	pid=$!
-	until grep -q "^u000004	survey	started" out.xfp.work/events 2>/dev/null; do sleep 0.01; done
+	until grep -q "^u000005	survey	started" out.xfp.work/events 2>/dev/null; do sleep 0.01; done
 }
 
 slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
@@ -41,17 +42,17 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	make_model m
 	stuck bin/xfp convert m -o out.xfp -q -j1
 	[ "$(member in_flight out.xfp)" = \
-		'[{"number": 4, "unit": "model.layers.0.self_attn.o_proj.weight", "stage": "survey", "share": 0.0}]' ]
+		'[{"number": 5, "unit": "model.layers.0.self_attn.o_proj.weight", "stage": "survey", "share": 0.0}]' ]
 	[ "$(member 'pid, phase, status, ended' out.xfp)" = "($pid, 'converting', None, None)" ]
 	xfp status out.xfp >text
 	grep -q "^state    running, pid $pid, converting, for 0:0" text
 	grep -q "^output   $PWD/out.xfp$" text
 	grep -q "^log      $PWD/out.xfp.work/log$" text
 	grep -Eq "^weights  [0-9]+%, .* of .* weights, .*/s" text
-	grep -Eq "^units    3 of 8 done, 0 of them from the cache$" text
+	grep -Eq "^units    5 of 9 done, 0 of them from the cache$" text
 	grep -Eq "^attention +3 of 4 " text
 	grep -Eq "^routed_expert +0 of 3 " text
-	grep -A1 "^in flight" text | grep -q "^  u000004 survey  *0%  model.layers.0.self_attn.o_proj.weight$"
+	grep -A1 "^in flight" text | grep -q "^  u000005 survey  *0%  model.layers.0.self_attn.o_proj.weight$"
 	[ "$(member '0 < weights_done < weights and rate > 0 and eta_seconds > 0' out.xfp)" = True ]
 	kill -9 $pid
 	wait $pid || true
@@ -71,8 +72,8 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[ "${lines[-1]}" = "  cd $OLDPWD && xfp convert m -o out.xfp -q -j1" ]
 	eval "${lines[-1]}"
 	cd "$BATS_TEST_TMPDIR"
-	[ "$(member 'state, units_done, status, resume' out.xfp)" = "('finished', 8, 0, 'xfp convert m -o out.xfp -q -j1')" ]
-	[ "$(member 'units_cached, weights_done == weights' out.xfp)" = "(3, True)" ]
+	[ "$(member 'state, units_done, status, resume' out.xfp)" = "('finished', 9, 0, 'xfp convert m -o out.xfp -q -j1')" ]
+	[ "$(member 'units_cached, weights_done == weights' out.xfp)" = "(5, True)" ]
 	run -0 xfp status out.xfp
 	[[ $output != *"to go on"* ]]
 }
@@ -131,23 +132,23 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	rm out.xfp.work/run
 	[ "$(member state out.xfp)" = running ]
 	exec 9>&-
-	[ "$(member 'state, units_done' out.xfp)" = "('prepared', 8)" ]
+	[ "$(member 'state, units_done' out.xfp)" = "('prepared', 9)" ]
 }
 
 @test "failures, with their messages; --watch ends with the run's status" {
 	make_model m
-	run -4 xfp convert m -o out.xfp --bits 2 --min-cos-lazy 0.99 --on-miss fail -k
+	run -4 xfp convert m -o out.xfp --bits 2 --min-cos-lazy 0.99 --on-miss fail --lm-head fp8 -k
 	run -4 xfp status out.xfp --watch
-	[[ $output == *"failed: 1 of 8 units, "*", 7 failed" ]]
+	[[ $output == *"failed: 1 of 9 units, "*", 8 failed" ]]
 	run -0 xfp status out.xfp
 	[[ $output == *"state    failed after "*", status 4"* ]]
-	[[ $output == *"7 of the 8 units left to do could not be converted"* ]]
-	[[ $output == *"u000001 autoselect: unit model.layers.0.self_attn."*": no candidate reaches the floor"* ]]
-	[[ ${lines[-1]} == "  xfp convert m -o out.xfp --bits 2 --min-cos-lazy 0.99 --on-miss fail -k" ]]
-	[ "$(member 'len(failures), failures[0]["stage"], failures[0]["status"]' out.xfp)" = "(7, 'autoselect', 4)" ]
+	[[ $output == *"8 of the 9 units left to do could not be converted"* ]]
+	[[ $output == *"u000002 autoselect: unit model.layers.0.self_attn."*": no candidate reaches the floor"* ]]
+	[[ ${lines[-1]} == "  xfp convert m -o out.xfp --bits 2 --min-cos-lazy 0.99 --on-miss fail --lm-head fp8 -k" ]]
+	[ "$(member 'len(failures), failures[0]["stage"], failures[0]["status"]' out.xfp)" = "(8, 'autoselect', 4)" ]
 	# a run that mends it has none
 	xfp convert m -o out.xfp -q --bits 2
-	[ "$(member 'state, failures, units_done' out.xfp)" = "('finished', [], 8)" ]
+	[ "$(member 'state, failures, units_done' out.xfp)" = "('finished', [], 9)" ]
 	# interrupted, and refused
 	stuck bin/xfp convert m -o out.xfp -q -j1 --rehash --bits 3 --outlier-cap 0.03 2>/dev/null
 	[ "$(member state out.xfp)" = running ]
@@ -163,9 +164,9 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	make_model m
 	xfp convert m -o first.xfp -q
 	xfp convert m -o second.xfp -q
-	[ "$(member 'units_done, units_cached, weights_cached == weights, rate' second.xfp)" = "(8, 8, True, 0.0)" ]
+	[ "$(member 'units_done, units_cached, weights_cached == weights, rate' second.xfp)" = "(9, 9, True, 0.0)" ]
 	xfp convert m -o third.xfp -q --rehash
-	[ "$(member 'units_cached, rate' third.xfp)" = "(8, 0.0)" ]
+	[ "$(member 'units_cached, rate' third.xfp)" = "(9, 0.0)" ]
 }
 
 @test "which run: OUT, its work folder, --work, the environment, the current folder" {
@@ -193,7 +194,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	run -2 xfp status a.xfp b.xfp
 	run -2 xfp status --work a.xfp.work a.xfp
 	xfp prepare m -o c.xfp -q
-	[ "$(member 'state, resume, units_done' c.xfp)" = "('prepared', 'xfp convert m -o c.xfp -q', 8)" ]
+	[ "$(member 'state, resume, units_done' c.xfp)" = "('prepared', 'xfp convert m -o c.xfp -q', 9)" ]
 }
 
 @test "--watch: a line each change on a pipe, an object each with --json, and the end" {
@@ -205,7 +206,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	watch=$!
 	xfp status --watch --json >objects
 	wait $watch
-	[ "$(tail -n 1 lines | cut -d, -f1)" = "finished: 8 of 8 units" ]
+	[ "$(tail -n 1 lines | cut -d, -f1)" = "finished: 9 of 9 units" ]
 	[ "$(wc -l <lines)" -gt 3 ]
 	[ -z "$(uniq -d lines)" ]
 	"$PYTHON" - <<-'EOF'
@@ -231,7 +232,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	EOF
 	wait
 	grep -q $'\e\[[0-9]*A\r\e\[J' typescript
-	tr -d '\r' <typescript | grep -q "^units    8 of 8 done"
+	tr -d '\r' <typescript | grep -q "^units    9 of 9 done"
 	tr -d '\r' <typescript | grep -q "state    running"
 }
 

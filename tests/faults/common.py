@@ -11,7 +11,8 @@ MODEL = ["--family", "qwen3-moe", "--layers", "1", "--hidden", "32", "--intermed
          "--kv-heads", "1", "--num-experts", "2", "--vocab", "16"]
 # Both fits occur (v is of a codebook a row, the experts of a library), one fp8 unit, and three that are kept. The less
 # there is to do, the more points a minute.
-USUAL = ["--override", "role:q=keep", "--override", "role:k=keep", "--override", "role:o=keep"]
+USUAL = ["--override", "role:q=keep", "--override", "role:k=keep", "--override", "role:o=keep",
+         "--format", "embedding=keep", "--lm-head", "fp8"]
 V2 = [*USUAL, "--mode", "v2"]
 # With `floor` other candidates are to be measured; with `v2-floor` all are there, and a new choice is made of them.
 OPTIONS = {"same": USUAL, "floor": [*USUAL, "--min-cos-strict", "0.97"], "v2": V2,
