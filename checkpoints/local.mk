@@ -6,6 +6,8 @@ noinst_LIBRARIES += checkpoints/libcheckpoints.a
 checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/checkpoint.c \
 	checkpoints/checkpoint.h \
+	checkpoints/equal.c \
+	checkpoints/equal.h \
 	checkpoints/folder.c \
 	checkpoints/folder.h \
 	checkpoints/format.h \

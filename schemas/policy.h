@@ -53,8 +53,8 @@ struct xfp_policy xfp_policy_of(const struct xfp_parameters *parameters, const c
 				enum xfp_class class_);
 struct xfp_policy xfp_policy_of_unit(const struct xfp_parameters *parameters, const struct xfp_ledger_unit *unit);
 
-/* The parameters as one unit's fits see them: `bits` are those that are measured, `lloyd_iterations` its own. Overrides stay those of
- * `parameters`; nothing is to be freed. */
+/* The parameters as one unit's fits see them: `bits` are those that are measured, `lloyd_iterations` its own. Overrides
+ * stay those of `parameters`; nothing is to be freed. */
 struct xfp_parameters xfp_policy_parameters(const struct xfp_parameters *parameters, const struct xfp_policy *policy);
 
 /* What the pipeline does with a unit. */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether labels of a plot cover each other: the boxes of all texts of an SVG, as wide as letters are on average.
 
-    python svg_boxes.py PLOT.svg        status 1 with what covers what, or leaves the picture
+    svg_boxes.py PLOT.svg        status 1 with what covers what, or leaves the picture
 """
 import re
 import sys

@@ -45,8 +45,8 @@ void xfp_table_text(struct xfp_table *table, const char *format, ...) XFP_PRINTF
 /* Headings, then rows. Frees the rows. */
 void xfp_table_print(FILE *out, struct xfp_table *table);
 
-/* A text in as many lines of the screen as it takes, broken at blanks where there are any. Each is indented, the further
- * ones by XFP_FOLD_MORE more. */
+/* A text in as many lines of the screen as it takes, broken at blanks where there are any. Each is indented, all but
+ * the first by XFP_FOLD_MORE more. */
 #define XFP_FOLD_MORE 4
 void xfp_fold(FILE *out, const char *text, unsigned indent);
 

@@ -263,14 +263,16 @@ static void draw_style(FILE *out)
 	fputs("<style>text { font: 12px system-ui, sans-serif; fill: #24292f; }\n"
 	      ".faint { fill: #57606a; font-size: 11px; } .title { font-weight: 600; } .back { fill: #ffffff; }\n"
 	      ".name { paint-order: stroke; stroke: #ffffff; stroke-width: 3px; }\n"
-	      ".grid { stroke: #e4e7eb; } .leader { stroke: #57606a; } .peer { fill: none; stroke: #cf222e; stroke-width: 2; }\n"
+	      ".grid { stroke: #e4e7eb; } .leader { stroke: #57606a; } "
+	      ".peer { fill: none; stroke: #cf222e; stroke-width: 2; }\n"
 	      "polyline { fill: none; stroke-width: 2; stroke-linejoin: round; }\n",
 	      out);
 	for (int i = 0; i < LINES; i++)
 		fprintf(out, ".l%d { stroke: %s; } .d%d { fill: %s; }\n", i, light[i], i, light[i]);
 	fputs("@media (prefers-color-scheme: dark) {\n"
 	      "text { fill: #e6edf3; } .faint { fill: #9aa4b0; } .back { fill: #0d1117; }\n"
-	      ".name { stroke: #0d1117; } .grid { stroke: #2a313a; } .leader { stroke: #9aa4b0; } .peer { stroke: #ff7b72; }\n",
+	      ".name { stroke: #0d1117; } .grid { stroke: #2a313a; } .leader { stroke: #9aa4b0; } "
+	      ".peer { stroke: #ff7b72; }\n",
 	      out);
 	for (int i = 0; i < LINES; i++)
 		fprintf(out, ".l%d { stroke: %s; } .d%d { fill: %s; }\n", i, dark[i], i, dark[i]);

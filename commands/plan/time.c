@@ -2,7 +2,7 @@
 /*
  * time.c - how long a conversion takes, from how long the stages take over a little generated matrix.
  *
- * The stages themselves are run over that (probe.h), by the rules of the pipeline. So what is measured is what will run.
+ * The stages themselves are run over that (probe.h), by the rules of the pipeline: what is measured is what will run.
  */
 #include <stdio.h>
 #include <stdlib.h>

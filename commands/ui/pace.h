@@ -22,7 +22,7 @@ struct xfp_pace {
 
 /* Amount a second; 0: there is no telling yet. */
 double xfp_pace_rate(const struct xfp_pace *pace);
-/* Seconds that are left at this rate; negative: there is no telling. A forecast is to be trusted once there is enough of
+/* Seconds that are left at this rate; negative: there is no telling. A forecast is to be trusted once there is enough
  * fresh work, and half of it, or of all that is to be done, is known and not guessed: the first minutes of a large unit
  * tell nothing of the hours to come. */
 double xfp_pace_left(const struct xfp_pace *pace);

@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "checkpoints/equal.h"
 #include "schemas/policy.h"
 #include "stages/inspect/projection.h"
 #include "stages/inspect/units.h"
 
 #define WORTH_TELLING 65536 /* weights of a tensor that may be a projection, and is kept */
-#define COMPARE_BLOCK ((size_t)1 << 20)
 
 /* One run: what there is, what was found. */
 struct run {
@@ -191,43 +191,6 @@ static enum xfp_status choose_layout(struct run *run)
 
 /* ---- embedding and lm_head -------------------------------------------------------------------- */
 
-static enum xfp_status same_bytes(const struct run *run, const struct xfp_source_tensor *a,
-				  const struct xfp_source_tensor *b, bool *same)
-{
-	const struct xfp_source_tensor *tensors[2] = { a, b };
-	unsigned char *block[2] = { malloc(COMPARE_BLOCK), malloc(COMPARE_BLOCK) };
-	enum xfp_status status = XFP_OK;
-	const char *path[2];
-	int fd[2] = { -1, -1 };
-	struct stat st;
-
-	for (int i = 0; i < 2; i++) {
-		path[i] = run->checkpoint->files[tensors[i]->file].path;
-		if (!block[i]) {
-			status = no_memory(run->err);
-			goto done;
-		}
-		if ((status = xfp_open_regular(path[i], &fd[i], &st, run->err)))
-			goto done;
-	}
-	*same = true;
-	for (uint64_t at = 0; *same && at < a->bytes; at += COMPARE_BLOCK) {
-		size_t size = a->bytes - at < COMPARE_BLOCK ? (size_t)(a->bytes - at) : COMPARE_BLOCK;
-
-		for (int i = 0; i < 2; i++)
-			if ((status = xfp_pread(fd[i], block[i], size, tensors[i]->offset + at, path[i], run->err)))
-				goto done;
-		*same = !memcmp(block[0], block[1], size);
-	}
-done:
-	for (int i = 0; i < 2; i++) {
-		free(block[i]);
-		if (fd[i] >= 0)
-			close(fd[i]);
-	}
-	return status;
-}
-
 /* The embedding that an lm_head stored beside it equals, or UINT32_MAX. */
 static enum xfp_status find_tied(const struct run *run, uint32_t head, uint32_t *tied)
 {
@@ -242,7 +205,7 @@ static enum xfp_status find_tied(const struct run *run, uint32_t head, uint32_t 
 		if (!run->rules[t] || run->rules[t]->class_ != XFP_CLASS_EMBEDDING || e->dtype != h->dtype ||
 		    e->rank != h->rank || memcmp(e->shape, h->shape, h->rank * sizeof *h->shape))
 			continue;
-		if ((status = same_bytes(run, h, e, &same)))
+		if ((status = xfp_source_tensors_equal(run->checkpoint, h, e, &same, run->err)))
 			return status;
 		if (same) {
 			*tied = t;

@@ -18,8 +18,8 @@ struct xfp_inspection {
 /* A line on stderr, "xfp-inspect: KIND: text", with control characters made harmless. */
 void xfp_inspection_say(const char *kind, const char *text);
 
-/* Notes and warnings, on stderr; of a model that no family claims, what its tensors were taken for: in one line, or with
- * `verbose` name by name. */
+/* Notes and warnings, on stderr; of a model that no family claims, what its tensors were taken for: in one line, or
+ * with `verbose` name by name. */
 enum xfp_status xfp_inspection_notes(const struct xfp_inspection *inspection, bool verbose, struct xfp_error *err);
 /* The summary, on stdout; with `verbose` names, rules and every unit too. */
 enum xfp_status xfp_inspection_print(const struct xfp_inspection *inspection, bool verbose, struct xfp_error *err);

@@ -71,8 +71,8 @@ static const struct xfp_candidate *best_paid(const struct xfp_candidate *list, u
 	return best;
 }
 
-/* Whether one of these bits may take more than fp8, as it does in matrices so small that a library is most of them: then
- * fp8 is measured, too, and nothing larger is chosen that is worse. Surveys only guess the number of outliers. */
+/* Whether one of these bits may take more than fp8, as it does in matrices so small that a library is most of them:
+ * then fp8 is measured, too, and nothing larger is chosen that is worse. Surveys only guess the number of outliers. */
 static bool rivals_fp8(const struct xfp_candidate *list, uint32_t count, const struct xfp_candidate *aim, uint32_t bits)
 {
 	uint64_t least = UINT64_MAX, most = 0;

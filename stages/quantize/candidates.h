@@ -14,8 +14,8 @@
  * parameters as the unit's fits see them (xfp_policy_parameters). Returns how many. */
 uint32_t xfp_candidates_of(enum xfp_fit_kind kind, const struct xfp_parameters *measured,
 			   struct xfp_candidate list[XFP_MOST_CANDIDATES]);
-/* The same for any set of bits: of the modes with a library, or of v2. fp8 is the last one, with the libraries where the
- * modes have any. */
+/* The same for any set of bits: of the modes with a library, or of v2. fp8 is the last one, with the libraries where
+ * the modes have any. */
 uint32_t xfp_candidates_with(bool library, const struct xfp_parameters *measured, uint32_t bits,
 			     struct xfp_candidate list[XFP_MOST_CANDIDATES]);
 

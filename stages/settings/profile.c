@@ -18,7 +18,7 @@
 #define MOST_BASES 8 /* of each other: more build on themselves */
 
 /* A profile on its way into settings. */
-struct reading {
+struct profile_reading {
 	struct xfp_settings *settings;
 	const char *path;
 	unsigned bases;
@@ -54,7 +54,7 @@ static enum xfp_status no_such_setting(const char *where, const char *name, stru
 }
 
 /* The settings of another profile come first: all that follows is a layer above them. */
-static enum xfp_status take_base(const struct reading *reading, const char *where, const char *name)
+static enum xfp_status take_base(const struct profile_reading *reading, const char *where, const char *name)
 {
 	enum xfp_status status;
 
@@ -70,7 +70,7 @@ static enum xfp_status take_base(const struct reading *reading, const char *wher
 	return status == XFP_USAGE ? xfp_context(reading->err, status, "%s", where) : status;
 }
 
-static enum xfp_status parse_line(char *line, const char *where, struct reading *reading)
+static enum xfp_status parse_line(char *line, const char *where, struct profile_reading *reading)
 {
 	char *equals = strchr(line, '='), *name, *value, *place;
 	enum xfp_status status;
@@ -95,7 +95,7 @@ static enum xfp_status parse_line(char *line, const char *where, struct reading 
 static enum xfp_status parse(const char *text, const char *path, unsigned bases, struct xfp_settings *settings,
 			     struct xfp_error *err)
 {
-	struct reading reading = { .settings = settings, .path = path, .bases = bases, .err = err };
+	struct profile_reading reading = { .settings = settings, .path = path, .bases = bases, .err = err };
 	char *copy = strdup(text), *rest = copy, *line;
 	enum xfp_status status = copy ? XFP_OK : xfp_no_memory(err);
 

@@ -5,8 +5,8 @@
  * NAME.profile in pipelines/profiles of the data folder, or any file. A profile gives defaults: the environment and
  * the command line win over it. Blank lines, and lines whose first character but blanks is #, are skipped.
  *
- * The first setting may be "profile = NAME": the profile then builds on another one, whose settings are a layer below its
- * own. A file that is so named is looked for in the folder of the profile that names it.
+ * The first setting may be "profile = NAME": the profile then builds on another one, whose settings are a layer below
+ * its own. A file that is so named is looked for in the folder of the profile that names it.
  */
 #ifndef XFP_PROFILE_H
 #define XFP_PROFILE_H

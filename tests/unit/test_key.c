@@ -389,7 +389,8 @@ static void texts(void **state)
 	"source 50759abfe4092e53789dc2e70c31567b\n"
 	static const char *const want[KEYS] = {
 		"kind survey\nalgorithm 2\nlayout 1\n" SHAPE SOURCES
-		"sigma_milli 4000\ncap_nano 20000000\nbalance_nano 500000000\nmodes v2\nbits 2,3,4,5,6\nstart companded\niterations 20\n",
+		"sigma_milli 4000\ncap_nano 20000000\nbalance_nano 500000000\n"
+		"modes v2\nbits 2,3,4,5,6\nstart companded\niterations 20\n",
 		"kind outliers\nalgorithm 1\nlayout 1\n" SHAPE SOURCES
 		"sigma_milli 4000\ncap_nano 20000000\nbalance_nano 500000000\n",
 		"kind fit\nalgorithm 4\nlayout 3\noutliers " OUTLIERS "\nbits 2,3,4\nstart companded\niterations 20\n",

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * equal.h - whether two tensors of a checkpoint have the same bytes, as a head that is tied to an embedding has.
+ */
+#ifndef XFP_EQUAL_H
+#define XFP_EQUAL_H
+
+#include <stdbool.h>
+
+#include "base/xfp_error.h"
+#include "checkpoints/checkpoint.h"
+
+/* Both are as large. They are read in blocks, up to the first that differs. */
+enum xfp_status xfp_source_tensors_equal(const struct xfp_checkpoint *checkpoint, const struct xfp_source_tensor *a,
+					 const struct xfp_source_tensor *b, bool *equal, struct xfp_error *err);
+
+#endif
