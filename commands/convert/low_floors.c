@@ -12,14 +12,14 @@ struct lowest {
 	bool any;
 };
 
-static void look(const struct xfp_parameters *parameters, const struct xfp_ledger_unit *unit, struct lowest *strict,
-		 struct lowest *lazy)
+static void look(const struct xfp_parameters *parameters, const struct xfp_ledger_unit *unit, bool goal,
+		 struct lowest *strict, struct lowest *lazy)
 {
 	const struct xfp_policy policy = xfp_policy_of_unit(parameters, unit);
 	bool routed = unit->class_ == XFP_CLASS_ROUTED_EXPERT;
 	struct lowest *lowest = routed ? lazy : strict;
 
-	if (unit->plan != XFP_PLAN_FIT || policy.fixed ||
+	if (unit->plan != XFP_PLAN_FIT || policy.fixed || (goal && !policy.floor) ||
 	    (routed ? policy.floor >= XFP_LOW_LAZY : policy.floor > XFP_LOW_STRICT))
 		return;
 	if (!lowest->any || policy.floor < lowest->floor)
@@ -38,13 +38,13 @@ static const char *named(const struct lowest *lowest, char text[64])
 	return text;
 }
 
-char *xfp_low_floors(const struct xfp_parameters *parameters, const struct xfp_ledger *ledger)
+char *xfp_low_floors(const struct xfp_parameters *parameters, const struct xfp_ledger *ledger, bool goal)
 {
 	struct lowest strict = { 0 }, lazy = { 0 };
 	char a[64], b[64];
 
 	for (uint32_t i = 0; i < ledger->unit_count; i++)
-		look(parameters, &ledger->units[i], &strict, &lazy);
+		look(parameters, &ledger->units[i], goal, &strict, &lazy);
 	if (!strict.any && !lazy.any)
 		return NULL;
 	return xfp_formatted("floors this low have ruined models (%s%s%s): 0.98 throughout, which came to three bits, "

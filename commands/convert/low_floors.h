@@ -15,7 +15,7 @@
 #define XFP_LOW_LAZY (XFP_NANO / 100 * 98)   /* of routed_expert: below it */
 
 /* The line about units of the ledger that are held to such floors, which the caller frees; NULL: there are none, or no
- * memory. Units of fixed bits are held to none. */
-char *xfp_low_floors(const struct xfp_parameters *parameters, const struct xfp_ledger *ledger);
+ * memory. Units of fixed bits are held to none, nor, with a `goal`, are those that have 0. */
+char *xfp_low_floors(const struct xfp_parameters *parameters, const struct xfp_ledger *ledger, bool goal);
 
 #endif

@@ -209,7 +209,9 @@ static enum xfp_status check_policy(const struct xfp_conversion *c, struct xfp_e
 /* Of a bundle that is made again, floors were somebody's choice already. */
 static void remark_floors(const struct xfp_conversion *c)
 {
-	char *text = c->options.quiet || c->options.like ? NULL : xfp_low_floors(&c->options.parameters, c->ledger);
+	char *text = c->options.quiet || c->options.like
+			     ? NULL
+			     : xfp_low_floors(&c->options.parameters, c->ledger, c->options.goal.kind);
 
 	if (text)
 		fprintf(stderr, "xfp: %s\n", text);
