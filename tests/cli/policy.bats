@@ -349,7 +349,7 @@ make_easy() { # MODEL EXPERT...
 	[[ $output != *"ruined"* ]]
 	run -0 xfp convert m -o out.xfp --floor dense_mlp=0.5
 	[[ $output != *"ruined"* ]]
-	run -0 env -u XFP_MODE -u XFP_FORMAT -u XFP_LM_HEAD xfp plan m --target-bpw 12
+	run -0 env -u XFP_MODE -u XFP_FORMAT -u XFP_LM_HEAD xfp plan m --target-size 1GiB
 	[[ $output != *"ruined"* ]]
 	[ -z "$(xfp convert m -o out.xfp -q --min-cos-strict 0.5 2>&1)" ]
 }
