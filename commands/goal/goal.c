@@ -50,6 +50,26 @@ static enum xfp_status check_gpus(const struct xfp_conversion *c, struct xfp_err
 	return XFP_OK;
 }
 
+/* A profile has weights for every model, so that one that matches nothing is remarked on and no more. */
+static void remark_weights(const struct xfp_conversion *c)
+{
+	const struct xfp_goal *goal = &c->options.goal;
+
+	for (uint32_t i = 0; i < goal->weight_count; i++) {
+		const struct xfp_override pattern = { .pattern = goal->weights[i].pattern };
+		bool matches = false;
+
+		for (uint32_t u = 0; !matches && u < c->ledger->unit_count; u++) {
+			const struct xfp_ledger_unit *unit = &c->ledger->units[u];
+
+			matches = xfp_override_matches(&pattern, unit->name, unit->role, unit->class_);
+		}
+		if (!matches && !c->options.quiet)
+			fprintf(stderr, "xfp: --weight %s: matches no unit\n",
+				xfp_printable(goal->weights[i].pattern).text);
+	}
+}
+
 /* What cannot be given fewer bits, since its format is given: units that are packed alone and those of fixed bits. */
 static enum xfp_status total_fixed(struct xfp_shares *s, uint64_t *total, struct xfp_error *err)
 {
@@ -78,6 +98,7 @@ enum xfp_status xfp_goal_check(struct xfp_conversion *c, struct xfp_error *err)
 
 	if (!goal->kind)
 		return XFP_OK;
+	remark_weights(c);
 	if ((status = check_gpus(c, err)) || (status = xfp_shares_of_headers(c, &shares, err)) ||
 	    (status = xfp_shares_solve(&shares, XFP_FROM_ALL, 0, &solution, &total, err)) || total <= shares.budget ||
 	    (status = total_fixed(&shares, &fixed, err)))

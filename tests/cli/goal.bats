@@ -178,6 +178,8 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	[[ $output == *"is cut by experts and has 8 of them"* ]]
 	run -2 xfp convert moe -o out.xfp --target-size 3MB --weight atention=2
 	[[ $output == *"no class 'atention'"* ]]
+	run -2 xfp convert moe -o out.xfp --target-size 14QiB
+	xfp plan moe --target-size 3MB --weight role:dwon=2 2>&1 >/dev/null | grep -q 'weight role:dwon: matches no unit'
 	least=$(size_at moe 0)
 	run -2 xfp convert moe -o out.xfp --target-size "$least" --format routed_expert=6
 	[[ $output == *"give it fewer bits with --format"* ]]
