@@ -7,7 +7,7 @@ load helpers
 
 setup() {
 	setup_folder
-	unset XFP_MODE
+	by_default
 }
 
 make_models() {
@@ -262,7 +262,7 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	[ "$(sed -n '/^ *size  bits/,$p' plan | wc -l)" = 9 ]
 	xfp plan moe --target-size 3MB --json -q >plan
 	[ "$(field curve points <plan | tr '{' '\n' | grep -c bytes)" = 8 ]
-	[ "$(find . -name '*.h5' | grep -c artifacts)" = 7 ]
+	[ "$(find . -name '*.h5' | grep -c artifacts)" = "$(field curve units <plan)" ]
 	# a floor's plan, too, goes by them
 	xfp plan moe -q >floors
 	grep -q '^Bits follow from surveys' floors
