@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "commands/ui/whole.h"
 
+#include <string.h>
+
 #include "base/text/size.h"
 #include "schemas/json_print.h"
 #include "schemas/policy.h"
@@ -14,6 +16,7 @@ struct tensor {
 	enum xfp_class class_;
 	enum xfp_dtype dtype;
 	enum xfp_fate fate;
+	const char *reason; /* of its fate: what was kept as asked for can be asked for otherwise */
 	uint32_t rank;
 	uint64_t bytes, cols;
 	bool apart; /* stored by itself, not in a unit */
@@ -30,7 +33,7 @@ static void add_kept(struct xfp_whole *whole, enum xfp_class class_, uint64_t by
 static void add_tensor(struct xfp_whole *whole, const struct tensor *t)
 {
 	const struct xfp_parameters usual = xfp_parameters_default();
-	bool reached = xfp_policy_extends(&usual, t->class_) || t->class_ == XFP_CLASS_LM_HEAD;
+	bool reached = xfp_policy_extends(&usual, t->class_) || (t->reason && strstr(t->reason, "as asked for"));
 
 	whole->source += t->bytes;
 	if (t->fate != XFP_FATE_TIED)
@@ -92,6 +95,7 @@ struct xfp_whole xfp_whole_of_bundle(const struct xfp_bundle *bundle)
 		add_tensor(&whole, &(struct tensor){ .class_ = (enum xfp_class)tensor.class_,
 						     .dtype = (enum xfp_dtype)tensor.dtype,
 						     .fate = (enum xfp_fate)tensor.fate,
+						     .reason = tensor.reason,
 						     .rank = tensor.rank,
 						     .bytes = source_bytes(&tensor),
 						     .cols = tensor.rank == 2 ? tensor.shape[1] : 0,
@@ -109,6 +113,7 @@ struct xfp_whole xfp_whole_of_ledger(const struct xfp_ledger *ledger)
 		add_tensor(&whole, &(struct tensor){ .class_ = tensor->class_,
 						     .dtype = tensor->dtype,
 						     .fate = tensor->fate,
+						     .reason = tensor->reason,
 						     .rank = tensor->rank,
 						     .bytes = tensor->bytes,
 						     .cols = tensor->rank == 2 ? tensor->shape[1] : 0,

@@ -62,7 +62,7 @@ fits() { # NUMBER COMMAND...
 		fits 80 xfp cache $command
 	done
 	# all columns side by side, and names beside them
-	COLUMNS=200 xfp info --units o.xfp >wide
+	COLUMNS=300 xfp info --units o.xfp >wide
 	grep -q '^class .* bits/weight .* worst unit$' wide
 	grep -q '^mode .*  unit$' wide
 	grep -q '^v2c  *32 .* model.language_model.model.layers.1.mlp.experts.\*.up_proj.weight (up, .*; library of 16' wide
