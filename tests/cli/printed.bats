@@ -65,7 +65,7 @@ fits() { # NUMBER COMMAND...
 	COLUMNS=300 xfp info --units o.xfp >wide
 	grep -q '^class .* bits/weight .* worst unit$' wide
 	grep -q '^mode .*  unit$' wide
-	grep -q '^v2c  *32 .* model.language_model.model.layers.1.mlp.experts.\*.up_proj.weight (up, .*; library of 16' wide
+	grep -q '^v2c  *[0-9]* .* model.language_model.model.layers.1.mlp.experts.\*.up_proj.weight (up, .*; library of 16' wide
 	COLUMNS=120 xfp info o.xfp | awk 'length > 120 { exit 1 }'
 }
 
@@ -152,6 +152,7 @@ assert i["whole"]["source_bytes"] == 2 * n'
 }
 
 @test "kept tensors that are much of a bundle are named with a remedy, and the remedy helps" {
+	unset XFP_FORMAT XFP_LM_HEAD # a tied matrix would obey the second, too
 	make_model m --vocab 20000 --tie
 	run -0 --separate-stderr xfp convert m -o o.xfp --format embedding=keep
 	[[ ${lines[4]} =~ ^kept\ tensors\ are\ ([0-9]+)\ %\ of\ the\ bundle\;\ (--format\ embedding=fp8)\ quantizes\ ([0-9]+)\ %$ ]]

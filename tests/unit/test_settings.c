@@ -230,7 +230,7 @@ static void based_profile(void **state)
 	put(state, "base.profile", "bits = 2\nbitz = 3\n");
 	assert_int_equal(xfp_profile_read(own, &s, &err), XFP_USAGE);
 	assert_non_null(strstr(err.text, "own.profile:2: "));
-	assert_non_null(strstr(err.text, "base.profile:2: no setting 'bitz'; did you mean bits?"));
+	assert_non_null(strstr(err.text, "base.profile:2: no setting 'bitz'; did you mean bits or fit?"));
 	put(state, "loop.profile", "profile = ./loop.profile\n");
 	assert_int_equal(xfp_profile_read(loop, &s, &err), XFP_USAGE);
 	assert_non_null(strstr(err.text, "does one build on itself?"));
