@@ -84,7 +84,7 @@ described() { # PAGE
 		xfp COMPARE|compare
 		xfp comp|compare
 		xfp convert m -o out.xfp --profile carefull|careful
-		xfp convert m -o out.xfp --profile paper-vv2|paper-v2 or paper-v2a
+		xfp convert m -o out.xfp --profile paper-vv2|paper-v2, paper-v2a or paper-g
 		xfp convert m -o out.xfp --format attn=4|attention
 		xfp convert m -o out.xfp --floor expert=0.9|shared_expert or routed_expert
 		xfp convert m -o out.xfp --override class:atention=4|attention

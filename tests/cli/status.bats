@@ -243,7 +243,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	import seal
 	stages = ["survey", "outlier-extract", "libfit", "autoselect", "pack"]
 	with open("out.xfp.work/events", "a") as events:
-	    for unit in range(1002):
+	    for unit in range(1003):
 	        for stage in stages:
 	            for outcome in "started", "made":
 	                events.write(seal.event(f"u{unit:06}", stage, outcome, "ab" * 16, 1000, 0, ""))
@@ -251,7 +251,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	            name = f"u{unit:06}-{stamp}"
 	            open(f"out.xfp.work/{name}", "w").write(seal.stamp(name, "ab" * 16))
 	EOF
-	[ "$(member 'units, units_done, units_cached' out.xfp)" = "(1002, 1002, 0)" ]
+	[ "$(member 'units, units_done, units_cached' out.xfp)" = "(1003, 1003, 0)" ]
 	best=$("$PYTHON" - <<-'EOF'
 	import resource, subprocess
 	times = []
@@ -291,7 +291,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 		# whose recipe has the fits of 5 and 6 bits, too
 		[ "$stage" != xfp-autoselect ] || named="xfp-autoselect, or the fit that it asked for,"
 		run -1 bin/xfp convert m -o out.xfp -q --cache "cache-$stage"
-		[[ ${lines[-1]} =~ ^"xfp convert: unit u00000"[0-9]" (model.layers.0."[a-z_.0-9]*"): $named was ended by a signal (Killed): if that was for want of memory, fewer --jobs need less; see $PWD/out.xfp.work/log"$ ]] || {
+		[[ ${lines[-1]} =~ ^"xfp convert: unit u00000"[0-9]" ("[a-z_.0-9]*"): $named was ended by a signal (Killed): if that was for want of memory, fewer --jobs need less; see $PWD/out.xfp.work/log"$ ]] || {
 			echo "$stage: $output"
 			return 1
 		}
