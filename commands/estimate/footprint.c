@@ -129,10 +129,10 @@ static uint64_t result_bytes(enum xfp_stamp step, const struct xfp_candidate *li
 	return bytes;
 }
 
-/* Of each thread, where fp8 is measured: w, decoded, code. */
+/* Of each thread, where fp8 is measured: w, decoded. */
 static uint64_t fp8_bytes(const struct xfp_candidate *list, uint32_t count, uint64_t cols)
 {
-	return xfp_candidates_fitted(list, count) < count ? cols * (4 + 4 + 1) : 0;
+	return xfp_candidates_fitted(list, count) < count ? cols * (4 + 4) : 0;
 }
 
 /* Of a fit, beyond its coefficients. */

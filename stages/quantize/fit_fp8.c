@@ -6,11 +6,16 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "kernels/common/decode.h"
-#include "kernels/encode/assign.h"
 #include "kernels/encode/cosine.h"
+#include "kernels/encode/encode.h"
 #include "stages/quantize/fit_rows.h"
+
+#define LARGEST 448.0f          /* that e4m3 holds */
+#define LEAST_NORMAL 0x1p-6f    /* below it numbers are as far apart as here: 2^-9, */
+#define TO_2_9 (1.5f * 0x1p14f) /* which f32 rounds to when this is added and taken away */
+#define DROPPED 20              /* bits of an f32's mantissa that e4m3 has no place for */
 
 struct fp8_fit {
 	struct fp8_buffers *buffers; /* one a thread */
@@ -20,8 +25,38 @@ struct fp8_fit {
 /* One thread's, for a row. */
 struct fp8_buffers {
 	float *w, *decoded;
-	uint8_t *code;
 };
+
+/* The nearest that e4m3 holds, ties to even: what xfp_encode_fp8 and xfp_decode_fp8 together make of it, without
+ * branches, so that compilers take several at once. */
+static inline float nearest(float v)
+{
+	uint32_t bits, rounded;
+	float normal, small, magnitude;
+
+	v = v > LARGEST ? LARGEST : v;
+	v = v < -LARGEST ? -LARGEST : v;
+	memcpy(&bits, &v, sizeof bits);
+	rounded = (bits + (1u << (DROPPED - 1)) - 1 + (bits >> DROPPED & 1)) & ~((1u << DROPPED) - 1);
+	memcpy(&normal, &rounded, sizeof normal);
+	small = (v + TO_2_9) - TO_2_9;
+	magnitude = v < 0 ? -v : v;
+	return magnitude < LEAST_NORMAL ? small : normal;
+}
+
+float xfp_fp8_row(const float *w, size_t cols, float *decoded)
+{
+	float scale = xfp_encoder()->rows->largest(w, cols) / LARGEST;
+
+	if (scale == 0) {
+		memset(decoded, 0, cols * sizeof *decoded);
+		return scale;
+	}
+#pragma omp simd
+	for (size_t c = 0; c < cols; c++)
+		decoded[c] = nearest(w[c] / scale) * scale;
+	return scale;
+}
 
 static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, const struct xfp_rows *rows,
 		    const struct xfp_marks *marks, uint64_t r)
@@ -33,8 +68,7 @@ static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, co
 
 	(void)marks;
 	xfp_rows_load(rows, r, buffers->w);
-	scale = xfp_encode_fp8(buffers->w, rows->cols, buffers->code);
-	xfp_decode_fp8(buffers->code, scale, rows->cols, buffers->decoded);
+	scale = xfp_fp8_row(buffers->w, rows->cols, buffers->decoded);
 	*result = xfp_row_compare(buffers->w, buffers->decoded, rows->cols);
 	/* Weights so small that their scale would be none: such a unit is not to be stored so. */
 	if (scale == 0 && result->error > 0)
@@ -58,8 +92,7 @@ static enum xfp_status begin(struct xfp_fitting *fitting, struct xfp_artifact *a
 
 		buffers->w = xfp_row_new(cols);
 		buffers->decoded = xfp_row_new(cols);
-		buffers->code = malloc(cols);
-		good = buffers->w && buffers->decoded && buffers->code;
+		good = buffers->w && buffers->decoded;
 	}
 	return good ? XFP_OK : xfp_no_memory(err);
 }
@@ -73,7 +106,6 @@ static void end(void *own)
 	for (int i = 0; fit->buffers && i < fit->threads; i++) {
 		free(fit->buffers[i].w);
 		free(fit->buffers[i].decoded);
-		free(fit->buffers[i].code);
 	}
 	free(fit->buffers);
 	free(fit);

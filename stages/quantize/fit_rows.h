@@ -72,4 +72,7 @@ extern const struct xfp_fit_methods xfp_fit_codebooks; /* v2 */
 extern const struct xfp_fit_methods xfp_fit_libraries; /* v2a, v2c */
 extern const struct xfp_fit_methods xfp_fit_fp8;
 
+/* A padded row as fp8 stores it, decoded; returns its scale. Of finite weights. */
+float xfp_fp8_row(const float *w, size_t cols, float *decoded);
+
 #endif

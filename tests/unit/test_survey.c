@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "kernels/common/decode.h"
+#include "kernels/encode/assign.h"
 #include "stages/fit_unit.h"
 #include "stages/quantize/aim.h"
 #include "stages/quantize/candidates.h"
@@ -181,6 +183,39 @@ static void all_rows_are_as_the_fits_have_them(void **state)
 		done_with(&s);
 	}
 	free(folder);
+}
+
+/* What is measured of fp8 is what is packed, bit for bit: near every number that e4m3 holds, at every step between two of
+ * them, and of scales that are not normal. */
+static void fp8_as_it_is_packed(void **state)
+{
+	enum { COLS = 4096 };
+	float *w = xfp_row_new(COLS), *decoded = xfp_row_new(COLS), *packed = xfp_row_new(COLS);
+	static const float largest[] = { 448, 1, 3e38f, 0.3f, 1e-38f, 1e-40f, 1e-42f, 5e-45f, 0 };
+	uint8_t code[COLS];
+	uint64_t random = 5;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof largest / sizeof *largest; i++)
+		for (int spread = 0; spread < 12; spread++) {
+			for (size_t c = 0; c < COLS; c++) /* halves and eighths between them are ties */
+				w[c] = spread < 6 ? largest[i] * ldexpf((float)(c % 256) / 256, -3 * spread) *
+							    (c & 256 ? -1 : 1)
+						  : largest[i] * test_gaussian(&random) / (float)(1 << spread);
+			for (size_t c = 0; c < COLS; c++)
+				w[c] = fabsf(w[c]) > largest[i] ? 0 : w[c];
+			w[COLS / 2] = largest[i];
+			float scale = xfp_encode_fp8(w, COLS, code);
+
+			assert_true(xfp_fp8_row(w, COLS, decoded) == scale);
+			xfp_decode_fp8(code, scale, COLS, packed);
+			for (size_t c = 0; c < COLS; c++)
+				if (!(decoded[c] == packed[c]))
+					fail_msg("%a of %a: %a, not %a", w[c], largest[i], decoded[c], packed[c]);
+		}
+	free(w);
+	free(decoded);
+	free(packed);
 }
 
 /* ---- the sample -------------------------------------------------------------------------------- */
@@ -517,6 +552,7 @@ static void rows_that_change_before_they_are_sampled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fp8_as_it_is_packed),
 		scratch_test(all_rows_are_as_the_fits_have_them),
 		cmocka_unit_test(how_many_rows),
 		scratch_test(rows_of_several_matrices),
