@@ -31,7 +31,7 @@ $(UNIT)-fits.mk:
 $(UNIT)-outliers: | $(UNIT)-fits.mk
 endif
 
-# Status 76: no candidate meets the floor, and k = 5 and 6 are allowed but not measured yet.
+# Status 76: no candidate meets the floor with less than fp8 takes, and k = 5, 6 and fp8 are allowed but not measured yet.
 $(UNIT)-choice: | $(FITS:%=$(UNIT)-%)
 	xfp-autoselect $(UNIT) || { s=$$?; test $$s -eq 76 || exit $$s; \
 		$(foreach fit,$(FITS),$(extended_$(fit)) &&) xfp-autoselect $(UNIT); }

@@ -67,8 +67,8 @@ static inline bool xfp_fit_wanted(const struct xfp_parameters *parameters, enum 
 	return parameters->modes & (library ? XFP_LIBRARY_MODES : 1u << XFP_MODE_V2);
 }
 
-/* The bits that it measures. fp8, for which nothing is fitted, is measured once: with the libraries where there are
- * any. */
+/* The bits that it measures. fp8, for which nothing is fitted, is measured by one of them: with the libraries where
+ * there are any. */
 uint32_t xfp_fit_bits(const struct xfp_parameters *parameters, enum xfp_fit_kind kind);
 
 /* What one of them measured. Key NULL or "": there is none of the kind. */

@@ -80,6 +80,11 @@ static inline uint64_t xfp_unit_source_bytes(const struct xfp_ledger_unit *unit)
 {
 	return xfp_unit_weights(unit) * (xfp_dtype_bits(unit->dtype) / 8);
 }
+/* As fp8: a byte a weight and a scale a row. */
+static inline uint64_t xfp_unit_fp8_bytes(const struct xfp_ledger_unit *unit)
+{
+	return xfp_unit_weights(unit) + unit->experts * unit->rows * sizeof(float);
+}
 
 /* The whole ledger in memory: what inspect writes and the front end and bundle writer read. */
 /* Who wants to know how many weights are read, of whatever matrix. Called by any thread, several at a time. */

@@ -42,7 +42,11 @@ uint32_t xfp_bits_usual(uint32_t modes)
 
 uint32_t xfp_parameters_base_bits(const struct xfp_parameters *parameters)
 {
-	return parameters->bits & BASE_BITS ? parameters->bits & (BASE_BITS | XFP_FP8_BIT) : parameters->bits;
+	uint32_t fitted = parameters->bits & ~XFP_FP8_BIT;
+
+	if (fitted & BASE_BITS)
+		return fitted & BASE_BITS;
+	return fitted ? fitted : parameters->bits;
 }
 
 uint32_t xfp_parameters_extended_bits(const struct xfp_parameters *parameters)

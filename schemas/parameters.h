@@ -132,10 +132,10 @@ void xfp_parameters_set_format(struct xfp_parameters *parameters, enum xfp_class
 /* Append an override, whose pattern is then the parameters'. False: no memory, and it is still the caller's. */
 bool xfp_parameters_add_override(struct xfp_parameters *parameters, const struct xfp_override *override);
 
-/* Bits measured first, and those measured only when none of the first meets the floor. */
-uint32_t xfp_parameters_base_bits(const struct xfp_parameters *parameters);     /* of 2, 3, 4; and fp8 */
-uint32_t xfp_parameters_extended_bits(const struct xfp_parameters *parameters); /* of 5, 6 */
-/* When one of the two sets is empty but for fp8 the other is the base set. */
+/* Bits measured first, and those measured only when none of the first meets the floor with less than fp8 takes. */
+uint32_t xfp_parameters_base_bits(const struct xfp_parameters *parameters);     /* of 2, 3, 4 */
+uint32_t xfp_parameters_extended_bits(const struct xfp_parameters *parameters); /* of 5, 6; and fp8 */
+/* Where there is none of 2, 3, 4, those of 5 and 6 are the base set; where there is none of these either, fp8 is. */
 
 /* "0.985" or "1e-3"-free decimal text <-> integer in units of 1/scale (scale a power of ten, at most
  * XFP_NANO); more digits than fit, signs, exponents, blanks: false. */

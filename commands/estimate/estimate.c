@@ -177,8 +177,8 @@ static void choose(struct candidate_search *search, uint64_t outliers, bool *ext
 		uint32_t count;
 
 		if (kind == XFP_FIT_EXTENDED) {
-			if ((search->met.bytes && search->met.mode != XFP_MODE_FP8) || search->policy.fixed ||
-			    !xfp_parameters_extended_bits(&measured))
+			if ((search->met.bytes && search->met.bytes < xfp_unit_fp8_bytes(search->unit)) ||
+			    search->policy.fixed || !xfp_parameters_extended_bits(&measured))
 				return;
 			*extended = true;
 		}

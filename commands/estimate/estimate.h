@@ -21,7 +21,7 @@ struct xfp_estimate {
 	unsigned k;     /* bits an index, 0 unless `mode` has codebooks */
 	uint16_t group; /* columns of a group, and entries of the library; 0 unless `mode` has them */
 	uint16_t library;
-	bool extended;     /* k = 5 and 6 are measured too */
+	bool extended;     /* k = 5, 6 and fp8 are measured too */
 	bool met;          /* a unit without a floor meets it */
 	double cos_median; /* 1 at source precision, 0: not told (fp8 that was asked for) */
 	uint64_t outliers; /* of the unit, after the cap */

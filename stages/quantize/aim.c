@@ -71,22 +71,14 @@ static const struct xfp_candidate *best_paid(const struct xfp_candidate *list, u
 	return best;
 }
 
-/* Whether one of these bits may take more than fp8, as it does in matrices so small that a library is most of them:
- * then fp8 is measured, too, and nothing larger is chosen that is worse. Surveys only guess the number of outliers. */
-static bool rivals_fp8(const struct xfp_candidate *list, uint32_t count, const struct xfp_candidate *aim, uint32_t bits)
+/* fp8, should it come to that, where the survey knows it as a way to store the unit. */
+static uint32_t fp8_of(const struct xfp_candidate *list, uint32_t count, const struct xfp_policy *policy)
 {
-	uint64_t least = UINT64_MAX, most = 0;
+	bool known = false;
 
-	for (uint32_t i = 0; i < count; i++) {
-		const struct xfp_candidate *c = &list[i];
-
-		if (c->mode == XFP_MODE_FP8)
-			least = c->bytes - c->bytes / 8;
-		else if (c->mode == aim->mode && c->group == aim->group && c->sigma_milli == aim->sigma_milli &&
-			 bits >> c->k & 1 && c->bytes > most)
-			most = c->bytes;
-	}
-	return most >= least;
+	for (uint32_t i = 0; i < count; i++)
+		known |= list[i].mode == XFP_MODE_FP8 && list[i].cos_median >= 0;
+	return known ? policy->format.bits & XFP_FP8_BIT : 0;
 }
 
 const struct xfp_candidate *xfp_aim_candidate(const struct xfp_candidate *list, uint32_t count,
@@ -111,8 +103,6 @@ void xfp_aim(const struct xfp_candidate *list, uint32_t count, const struct xfp_
 	measured->modes = 1u << (aim->mode == XFP_MODE_FP8 ? XFP_MODE_V2 : aim->mode);
 	measured->group_size = aim->group;
 	/* One more than is aimed at, since the sample may have been kind. */
-	more = policy->format.bits & ~((2u << aim->k) - 1);
-	measured->bits = 1u << aim->k | (more & -more);
-	if (rivals_fp8(list, count, aim, measured->bits))
-		measured->bits |= policy->format.bits & XFP_FP8_BIT;
+	more = policy->format.bits & ~XFP_FP8_BIT & ~((2u << aim->k) - 1);
+	measured->bits = 1u << aim->k | (more & -more) | fp8_of(list, count, policy);
 }

@@ -92,16 +92,14 @@ static enum xfp_status fail_unmet(const struct choice_search *search, struct xfp
 			search->policy->format.bits >> 6 & 1 ? "" : " allow more bits,");
 }
 
-/* Whether k = 5 and 6 may serve where nothing does so far, or better than fp8, which takes more bits than they. */
+/* Whether the extended set may serve where nothing does so far, or fp8, which is in it, better than what takes no less. */
 static bool wants_more(const struct xfp_select_input *input, const struct choice_search *search,
 		       const struct xfp_parameters *seen)
 {
-	struct xfp_parameters allowed = { .bits = 0 };
-
 	if (!search->met.candidate)
 		return xfp_parameters_extended_bits(seen);
-	allowed.bits = input->parameters->bits & search->policy->format.bits;
-	return search->met.candidate->mode == XFP_MODE_FP8 && xfp_parameters_extended_bits(&allowed);
+	return search->met.candidate->bytes >= xfp_unit_fp8_bytes(input->unit) &&
+	       search->policy->format.bits & xfp_parameters_extended_bits(input->parameters) & XFP_FP8_BIT;
 }
 
 enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choice *choice, struct xfp_error *err)

@@ -81,43 +81,32 @@ static void fewest_that_meet(void **state)
 	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_UNMET);
 }
 
-/* fp8 is one candidate; of all that there are, none is chosen that is larger than it and worse. */
+/* fp8 is one candidate, in the extended set; of all that there are, none is chosen that is larger than it and worse. */
 static void fp8_among_others(void **state)
 {
-	struct xfp_candidate with[4] = {
-		base[0], base[1], base[2], { .mode = XFP_MODE_FP8, .k = 8, .bytes = 750, .cos_median = 0.9995 }
-	};
+	struct xfp_candidate more[3] = { extended[0],
+					 extended[1],
+					 { .mode = XFP_MODE_FP8, .k = 8, .bytes = 750, .cos_median = 0.9995 } };
 	struct decision d;
 
 	(void)state;
-#define BEGIN(format, floor)                                                \
-	begin(&d, format, floor);                                           \
-	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, with, 4 }; \
-	d.parameters.on_miss = XFP_MISS_KEEP
+#define MEASURE_MORE() d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_fit_set){ EXTENDED, more, 3 }
 #define EXPECT_FP8(meets)                                             \
 	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), 0); \
 	assert_int_equal(d.choice.candidate.mode, XFP_MODE_FP8);      \
 	assert_int_equal(d.choice.candidate.k, 8);                    \
 	assert_int_equal(d.choice.met, meets);                        \
-	assert_string_equal(d.choice.fit, BASE)
-	BEGIN("auto", 960000000);
+	assert_string_equal(d.choice.fit, EXTENDED)
+	begin(&d, "auto", 960000000);
+	MEASURE_MORE();
 	expect(&d, 3, true, BASE);
-	/* Five bits may do with less: measured, before fp8 is taken. */
-	BEGIN("auto", 995000000);
-	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_WANT_EXTENDED);
-	measure_extended(&d);
-	expect(&d, 5, true, EXTENDED);
-	/* But not where it takes more. */
-	with[3].bytes = 650;
-	BEGIN("auto", 995000000);
-	measure_extended(&d);
+	begin(&d, "auto", 995000000);
+	MEASURE_MORE();
+	expect(&d, 5, true, EXTENDED); /* which takes less */
+	more[2].bytes = 650;
 	EXPECT_FP8(true);
-	/* Where there are no more bits to measure there is nothing to wait for. */
-	BEGIN("auto", 995000000);
-	d.parameters.bits = 1u << 4 | XFP_FP8_BIT;
-	EXPECT_FP8(true);
-	BEGIN("auto", 999900000);
-	measure_extended(&d);
+	begin(&d, "auto", 999900000);
+	MEASURE_MORE();
 	expect(&d, 0, true, OUTLIERS);
 	d.parameters.on_miss = XFP_MISS_BEST;
 	EXPECT_FP8(false);
@@ -125,18 +114,41 @@ static void fp8_among_others(void **state)
 	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_UNMET);
 	assert_non_null(strstr(d.err.text, "the best, fp8, has median cosine 0.999500"));
 	/* Where bits are asked for it is none of them. */
-	BEGIN("2-4", 995000000);
+	begin(&d, "2-6", 998000000);
+	MEASURE_MORE();
 	expect(&d, 0, true, OUTLIERS);
-	BEGIN("4", 995000000);
+	begin(&d, "4", 995000000);
+	MEASURE_MORE();
 	expect(&d, 4, false, BASE);
-	BEGIN("4,8", 995000000);
+	begin(&d, "4,8", 995000000);
+	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_WANT_EXTENDED);
+	MEASURE_MORE();
 	EXPECT_FP8(true);
 	/* Nor where it is no smaller than the source. */
-	with[3].bytes = xfp_unit_source_bytes(&stack);
-	BEGIN("4,8", 995000000);
+	more[2].bytes = xfp_unit_source_bytes(&stack);
+	begin(&d, "4,8", 995000000);
+	MEASURE_MORE();
 	expect(&d, 0, true, OUTLIERS);
-#undef BEGIN
+#undef MEASURE_MORE
 #undef EXPECT_FP8
+}
+
+/* What meets the floor and takes no less than fp8 is not chosen before that is measured. */
+static void a_rival_of_fp8(void **state)
+{
+	struct xfp_candidate large[1] = { { .mode = XFP_MODE_V2, .k = 4, .cos_median = 0.9991 } };
+	struct decision d;
+
+	(void)state;
+	large[0].bytes = xfp_unit_fp8_bytes(&stack);
+	begin(&d, "auto", 960000000);
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, large, 1 };
+	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_WANT_EXTENDED);
+	large[0].bytes--;
+	expect(&d, 4, true, BASE);
+	large[0].bytes++;
+	d.policy.format.bits = 1u << 4; /* where it is not allowed there is nothing to wait for */
+	expect(&d, 4, true, BASE);
 }
 
 /* What is measured beyond it is not chosen. */
@@ -267,6 +279,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fewest_that_meet),
 		cmocka_unit_test(fp8_among_others),
+		cmocka_unit_test(a_rival_of_fp8),
 		cmocka_unit_test(allowed),
 		cmocka_unit_test(fixed),
 		cmocka_unit_test(sampled),
