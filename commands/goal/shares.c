@@ -70,7 +70,7 @@ static enum xfp_status take_offers(struct xfp_shares *s, uint32_t u, bool check,
 	uint32_t count = 0;
 
 	if (s->headers)
-		policy.floor = parameters.outlier_sigma = 0;
+		policy.floor = parameters.outlier_sigma = parameters.balance = 0;
 	else
 		status = xfp_prepare_survey(s->c, u, check, list, &count, &share->surveyed, err);
 	if (status)

@@ -42,7 +42,7 @@ struct xfp_shares {
  * prepared. `check`: as in xfp_prepare_unit. To be freed either way. */
 enum xfp_status xfp_shares_begin(struct xfp_conversion *c, bool check, struct xfp_shares *shares,
 				 struct xfp_error *err);
-/* The same from headers alone, without floors and outliers: less than the least of it nothing can take. */
+/* The same from headers alone, without floors, outliers and balance: less than the least of it nothing can take. */
 enum xfp_status xfp_shares_of_headers(struct xfp_conversion *c, struct xfp_shares *shares, struct xfp_error *err);
 void xfp_shares_free(struct xfp_shares *shares);
 
