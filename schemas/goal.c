@@ -129,7 +129,8 @@ enum xfp_status xfp_goal_add_weights(struct xfp_goal *goal, const char *text, st
 
 double xfp_goal_weight(const struct xfp_goal *goal, const struct xfp_ledger_unit *unit)
 {
-	double weight = 1;
+	bool words = unit->class_ == XFP_CLASS_EMBEDDING || unit->class_ == XFP_CLASS_LM_HEAD;
+	double weight = words ? XFP_WEIGHT_OF_WORDS : 1;
 
 	for (uint32_t i = 0; i < goal->weight_count; i++) {
 		const struct xfp_override pattern = { .pattern = goal->weights[i].pattern };

@@ -412,7 +412,8 @@ const struct xfp_setting xfp_settings_table[] = {
 			 "a goal: the bundle's bits for each element of the checkpoint, as in 4.25" },
 	[ENVELOPE] = { "envelope", "SIZE|NxSIZE", "a goal: what each of N GPUs holds, as in 2x96GiB" },
 	[RESERVE] = { "reserve", "NAME=SIZE,...", "of each GPU, for other things, as in kv=8GiB,act=10GiB" },
-	[WEIGHT] = { "weight", "CLASS=W,...", "how much errors count for a goal, of classes or of role:ROLE [1]" },
+	[WEIGHT] = { "weight", "CLASS=W,...",
+		     "how much errors count for a goal, of classes or of role:ROLE [1; embedding and lm_head 4]" },
 };
 
 /* What sets each: either of the two. */

@@ -68,11 +68,13 @@ static void test_weights(void **unused)
 {
 	const struct xfp_ledger_unit q = { .name = "a", .role = "q", .class_ = XFP_CLASS_ATTENTION },
 				     down = { .name = "b", .role = "down", .class_ = XFP_CLASS_DENSE_MLP };
+	const struct xfp_ledger_unit head = { .name = "c", .role = "lm_head", .class_ = XFP_CLASS_LM_HEAD };
 	struct xfp_goal goal = { 0 };
 	struct xfp_error err;
 
 	(void)unused;
 	assert_true(xfp_goal_weight(&goal, &q) == 1);
+	assert_true(xfp_goal_weight(&goal, &head) == 4);
 	assert_int_equal(xfp_goal_add_weights(&goal, "attention=2,role:down=1.5", NULL), XFP_OK);
 	assert_true(xfp_goal_weight(&goal, &q) == 2);
 	assert_true(xfp_goal_weight(&goal, &down) == 1.5);
