@@ -166,6 +166,12 @@ static void consider(struct candidate_search *search, const struct xfp_candidate
 		search->best = e;
 }
 
+/* Whether what meets the floor takes no less than fp8 would, which is then measured too. */
+static bool rivals_fp8(const struct candidate_search *search)
+{
+	return search->policy.format.bits & XFP_FP8_BIT && search->met.bytes >= xfp_unit_fp8_bytes(search->unit);
+}
+
 /* The base sets, then the extended ones. */
 static void choose(struct candidate_search *search, uint64_t outliers, bool *extended)
 {
@@ -177,8 +183,8 @@ static void choose(struct candidate_search *search, uint64_t outliers, bool *ext
 		uint32_t count;
 
 		if (kind == XFP_FIT_EXTENDED) {
-			if ((search->met.bytes && search->met.bytes < xfp_unit_fp8_bytes(search->unit)) ||
-			    search->policy.fixed || !xfp_parameters_extended_bits(&measured))
+			if ((search->met.bytes && !rivals_fp8(search)) || search->policy.fixed ||
+			    !xfp_parameters_extended_bits(&measured))
 				return;
 			*extended = true;
 		}
