@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -187,6 +188,15 @@ enum xfp_status xfp_sync_folder(const char *folder, struct xfp_error *err)
 	return status;
 }
 
+enum xfp_status xfp_sync_folder_of(const char *path, struct xfp_error *err)
+{
+	char *folder = folder_of(path);
+	enum xfp_status status = folder ? xfp_sync_folder(folder, err) : no_memory(err, path);
+
+	free(folder);
+	return status;
+}
+
 /* ---- pending files ------------------------------------------------------------------------------ */
 
 enum xfp_status xfp_pending_open(const char *final_path, struct xfp_pending *pending, struct xfp_error *err)
@@ -236,6 +246,55 @@ done:
 	return status;
 }
 
+char *xfp_pending_kept_path(const char *final_path)
+{
+	const char *slash = strrchr(final_path, '/');
+	char *folder = folder_of(final_path), *path;
+
+	path = folder ? xfp_formatted("%s/.%.200s.pending", folder, slash ? slash + 1 : final_path) : NULL;
+	free(folder);
+	return path;
+}
+
+enum xfp_status xfp_pending_keep(const char *final_path, struct xfp_pending *pending, struct xfp_error *err)
+{
+	struct xfp_pending made = { .fd = -1, .kept = true };
+	struct stat named, held;
+
+	*pending = (struct xfp_pending){ .fd = -1 };
+	made.final_path = strdup(final_path);
+	made.path = xfp_pending_kept_path(final_path);
+	if (!made.final_path || !made.path) {
+		free(made.final_path);
+		free(made.path);
+		return no_memory(err, final_path);
+	}
+	*pending = made;
+	pending->fd = open(made.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+	if (pending->fd < 0)
+		return write_failed(err, errno, "create", made.path);
+	/* ENOLCK and the like: a file system without locks, where the work folder's has to do. */
+	if (flock(pending->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		return xfp_fail(err, XFP_FAILED, "%s: another process is writing it", made.path);
+	if (fstat(pending->fd, &held) || lstat(made.path, &named) || held.st_ino != named.st_ino ||
+	    held.st_dev != named.st_dev || !S_ISREG(held.st_mode))
+		return xfp_fail(err, XFP_FAILED, "%s: another process took it away; run again", made.path);
+	return XFP_OK;
+}
+
+void xfp_pending_kept_remove(const char *final_path)
+{
+	char *path = xfp_pending_kept_path(final_path);
+	int fd = path ? open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW) : -1;
+
+	if (fd >= 0) {
+		if (!flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+			unlink(path);
+		close(fd);
+	}
+	free(path);
+}
+
 /* Forget everything about `pending` but not the file. */
 static void finish(struct xfp_pending *pending)
 {
@@ -250,7 +309,8 @@ void xfp_pending_discard(struct xfp_pending *pending)
 {
 	if (!pending->path)
 		return;
-	unlink(pending->path);
+	if (!pending->kept)
+		unlink(pending->path);
 	finish(pending);
 }
 
@@ -285,7 +345,7 @@ enum xfp_status xfp_pending_publish(struct xfp_pending *pending, bool durable, s
 
 done:
 	free(folder);
-	if (pending->path)
+	if (pending->path && !pending->kept)
 		unlink(pending->path);
 	finish(pending);
 	return status;

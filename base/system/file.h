@@ -53,19 +53,29 @@ enum xfp_status xfp_follow_links(const char *path, char **target, struct xfp_err
 enum xfp_status xfp_mkdirs(const char *path, struct xfp_error *err);
 /* Make earlier renames in `folder` durable. */
 enum xfp_status xfp_sync_folder(const char *folder, struct xfp_error *err);
+/* In the folder of a file. */
+enum xfp_status xfp_sync_folder_of(const char *path, struct xfp_error *err);
 
 /* A file under construction. */
 struct xfp_pending {
 	int fd;           /* open for reading and writing */
 	char *path;       /* temporary name */
 	char *final_path; /* name after xfp_pending_publish */
+	bool kept;        /* the temporary file stays where publishing fails, or is given up */
 };
 
 enum xfp_status xfp_pending_open(const char *final_path, struct xfp_pending *pending, struct xfp_error *err);
+/* The same for a file that is continued by whoever comes after a failure or a kill: its name is ".NAME.pending" and
+ * says nothing of a process, so that nobody takes it for debris. What is in it stays, and is the caller's to judge.
+ * XFP_FAILED while another process has it open in this way. */
+enum xfp_status xfp_pending_keep(const char *final_path, struct xfp_pending *pending, struct xfp_error *err);
+/* Its temporary name, allocated; NULL when out of memory. And removing it, unless a process has it open. */
+char *xfp_pending_kept_path(const char *final_path);
+void xfp_pending_kept_remove(const char *final_path);
 /* Close (checked) and rename over the final name. With `durable`, the file is synced first and its
- * folder after. On failure the temporary file is removed. Either way `pending` is finished. */
+ * folder after. On failure the temporary file is removed, unless it is kept. Either way `pending` is finished. */
 enum xfp_status xfp_pending_publish(struct xfp_pending *pending, bool durable, struct xfp_error *err);
-/* Close and remove the temporary file. Safe on a finished or zeroed struct whose path is NULL. */
+/* Close and remove the temporary file, unless it is kept. Safe on a finished or zeroed struct whose path is NULL. */
 void xfp_pending_discard(struct xfp_pending *pending);
 
 /* Publish a small file in one call. */
