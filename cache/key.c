@@ -14,6 +14,7 @@
 #include "schemas/fit.h"
 #include "schemas/outliers.h"
 #include "schemas/packed.h"
+#include "schemas/receipt.h"
 #include "schemas/surveyed.h"
 
 /* Up to here a key text lists the matrices' digests; beyond, it has one digest over them, so that it
@@ -278,6 +279,37 @@ enum xfp_status xfp_key_alone(enum xfp_plan plan, const struct xfp_key_source *s
 
 	return plan == XFP_PLAN_FP8 ? xfp_key_fp8(source, parameters, key, err)
 				    : xfp_key_packed(&keep, source, parameters, key, err);
+}
+
+enum xfp_status xfp_key_receipt(const struct xfp_key_source *source, enum xfp_plan plan,
+				const struct xfp_policy *policy, const struct xfp_parameters *parameters,
+				struct xfp_key *key, struct xfp_error *err)
+{
+	struct xfp_parameters own = *parameters;
+	struct xfp_text text;
+	char *json, hex[33], bits[24], measured[24], format[24];
+
+	/* Classes and overrides speak of the unit through its policy alone. */
+	own.overrides = NULL;
+	own.override_count = 0;
+	own.assigned = NULL;
+	own.assigned_count = 0;
+	memset(own.floor, 0, sizeof own.floor);
+	memset(own.format, 0, sizeof own.format);
+	if (!(json = xfp_parameters_to_json(&own)))
+		return xfp_no_memory(err);
+	hash(json, strlen(json), hex);
+	free(json);
+	text_begin(&text, XFP_RECEIPT_KIND, 1, XFP_RECEIPT_VERSION);
+	add(&text, "choice_layout %u\npacked_layout %u\n", XFP_CHOICE_VERSION, XFP_PACKED_VERSION);
+	for (int i = 0; i < XFP_ALGORITHMS; i++)
+		if (xfp_algorithm_decides(&xfp_algorithms[i], parameters))
+			add(&text, "algorithm_%s %u\n", xfp_algorithms[i].name, xfp_algorithms[i].version);
+	add(&text, "plan %d\nparameters %s\nformat %s\nbits %s\nmeasured %s\nfixed %d\nfloor_nano %" PRIu32 "\n", plan,
+	    hex, xfp_format_text(policy->format, format), xfp_bits_format(policy->format.bits, bits),
+	    xfp_bits_format(policy->measured, measured), policy->fixed, policy->floor);
+	add_source(&text, source);
+	return text_end(&text, key, err);
 }
 
 void xfp_key_free(struct xfp_key *key)

@@ -26,6 +26,11 @@
  *                       fit that measured it; for KEEP and FP8, chosen or asked for, dtype, shape and digest of every
  *                       matrix (FP8: and on-nonfinite)
  *
+ *   receipt             of a unit, whatever it came to: dtype, shape, digest of every matrix; what the pipeline does
+ *                       with it; its policy; all parameters but what others say of other units; every algorithm and
+ *                       layout that has a say. It keys no artifact of the cache, but a file of the work folder
+ *                       (schemas/receipt.h), and is the stricter for that: what it leaves out is what cannot matter.
+ *
  * Digests of up to 16 matrices are listed, "source HEX" each; a larger stack has one line, "sources
  * HEX": the XXH3-128 of its matrices' digests, 16 bytes each, by expert number. The cap is left out
  * where no outliers are marked. An ingredient that is itself a key has the line name of its kind
@@ -114,6 +119,10 @@ enum xfp_status xfp_key_packed(const struct xfp_choice *choice, const struct xfp
 			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
 enum xfp_status xfp_key_fp8(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
 			    struct xfp_key *key, struct xfp_error *err);
+/* Of all that a unit can come to: `parameters` as its fits see them before its survey has a say. */
+enum xfp_status xfp_key_receipt(const struct xfp_key_source *source, enum xfp_plan plan,
+				const struct xfp_policy *policy, const struct xfp_parameters *parameters,
+				struct xfp_key *key, struct xfp_error *err);
 /* Of a unit that is packed without a choice: as fp8, or as it is. */
 enum xfp_status xfp_key_alone(enum xfp_plan plan, const struct xfp_key_source *source,
 			      const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);

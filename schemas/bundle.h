@@ -23,6 +23,28 @@ struct xfp_bundle_unit {
 	bool met;
 	const char *path; /* the packed artifact */
 	uint64_t offset[XFP_PARTS];
+	bool moved; /* its parts are in the pending file alone (see below), and `path` is what says so */
+};
+
+/* Of units that are moved, what is in both places at a time: a share of the bundle, and no more than a few GB. */
+#define XFP_MOVE_SHARE 16
+#define XFP_MOVE_MOST ((uint64_t)4 << 30)
+
+/* A bundle that takes the place of what it is made of: its pending file is kept over failures and kills, and continued
+ * (xfp_pending_keep). Parts of units go into it in order. As they become durable there their artifacts may go, so that
+ * both together never take much more than the bundle; what was moved is compared with its SHA-256 when the file is
+ * continued. Whoever calls back tells of a failure by its status, which ends the writing. */
+struct xfp_bundle_moving {
+	void *own;
+	/* Before anything is written. `layout` digests where which bytes of units are to be: *fresh tells that the file
+	 * is of another layout, or of none that is known, and begins anew. */
+	enum xfp_status (*begin)(void *own, const char layout[33], bool *fresh, struct xfp_error *err);
+	/* All parts of units [0, units) are on the disk. */
+	enum xfp_status (*synced)(void *own, uint32_t units, struct xfp_error *err);
+	/* What was moved of a unit is not what it was; the writing ends with XFP_DAMAGED once all were looked at. */
+	void (*lost)(void *own, uint32_t unit);
+	/* The whole file is on the disk, and gets its name next. */
+	enum xfp_status (*complete)(void *own, const char sha256_hex[65], struct xfp_error *err);
 };
 
 struct xfp_bundle_input {
@@ -30,11 +52,13 @@ struct xfp_bundle_input {
 	const struct xfp_ledger *ledger;     /* tensors (fates and reasons final), matrices, extras, model */
 	const struct xfp_bundle_unit *units; /* ledger->unit_count of them, in the ledger's order */
 	const struct xfp_identity *files;    /* who the extras have to be when they are read; NULL: whoever is there */
+	const struct xfp_bundle_moving *moving; /* NULL: no unit is moved, and the pending file is nobody else's */
 };
 
 /* KEPT tensors are read from the checkpoint, everything else from the artifacts. A part whose bytes
  * do not match packed->digest is XFP_DAMAGED, with the artifact's path in the message. A full disk
- * is XFP_FAILED, and nothing is left under `path`. `sha256_hex` receives the digest of the file. */
+ * is XFP_FAILED, and nothing is left under `path`, nor beside it unless units are moved. `sha256_hex` receives the
+ * digest of the file. */
 enum xfp_status xfp_bundle_write(const char *path, const struct xfp_bundle_input *input, char sha256_hex[65],
 				 struct xfp_error *err);
 

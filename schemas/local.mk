@@ -14,6 +14,8 @@ schemas_libschemas_a_SOURCES = \
 	schemas/bundle.h \
 	schemas/bundle_index.c \
 	schemas/bundle_plan.h \
+	schemas/bundle_writer.c \
+	schemas/bundle_writer.h \
 	schemas/choice.c \
 	schemas/choice.h \
 	schemas/digest.c \
@@ -46,6 +48,7 @@ schemas_libschemas_a_SOURCES = \
 	schemas/policy.c \
 	schemas/policy.h \
 	schemas/policy_check.c \
+	schemas/receipt.h \
 	schemas/surveyed.c \
 	schemas/surveyed.h
 

@@ -2,10 +2,12 @@
 #include "schemas/packed.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bytes.h"
 #include "schemas/h5.h"
 #include "schemas/layout/classes.h"
+#include "schemas/receipt.h"
 
 static const char *const part_names[XFP_PARTS] = { "part-idx", "part-cb", "part-grp", "part-bal", "part-out" };
 
@@ -103,7 +105,26 @@ static bool possible_mode(uint64_t mode, uint64_t k, uint64_t group, uint64_t li
 	       xfp_unit_part_bytes(&unit, false, bytes);
 }
 
-enum xfp_status xfp_packed_read(struct xfp_artifact *a, struct xfp_packed *packed, struct xfp_error *err)
+/* How large the parts are: of a receipt, that is all there is of them. */
+static enum xfp_status read_bytes(struct xfp_artifact *a, bool receipt, uint64_t bytes[XFP_PARTS],
+				  struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	if (receipt)
+		return xfp_h5_read(a, "bytes", H5T_NATIVE_UINT64, XFP_PARTS, bytes, err);
+	for (unsigned p = 0; !status && p < XFP_PARTS; p++) {
+		uint64_t offset;
+		bool has;
+
+		if (!(status = xfp_h5_has(a, part_names[p], &has, err)) && has)
+			status = xfp_packed_extent(a, p, &offset, &bytes[p], err);
+	}
+	return status;
+}
+
+static enum xfp_status read_packed(struct xfp_artifact *a, bool receipt, struct xfp_packed *packed,
+				   struct xfp_error *err)
 {
 	uint64_t mode, k, group, library, matrices, records, each, weights;
 	struct xfp_packed read = { 0 };
@@ -131,14 +152,8 @@ enum xfp_status xfp_packed_read(struct xfp_artifact *a, struct xfp_packed *packe
 	read.group = (uint32_t)group;
 	read.library = (uint32_t)library;
 	read.matrices = (uint32_t)matrices;
-	for (unsigned p = 0; p < XFP_PARTS; p++) {
-		uint64_t offset;
-		bool has;
-
-		if ((status = xfp_h5_has(a, part_names[p], &has, err)) ||
-		    (has && (status = xfp_packed_extent(a, p, &offset, &read.bytes[p], err))))
-			return status;
-	}
+	if ((status = read_bytes(a, receipt, read.bytes, err)))
+		return status;
 	if ((type = matrix_type()) < 0 || !(read.matrix = calloc(matrices ? matrices : 1, sizeof *read.matrix)))
 		status = xfp_no_memory_for(err, a->path);
 	else
@@ -153,6 +168,23 @@ enum xfp_status xfp_packed_read(struct xfp_artifact *a, struct xfp_packed *packe
 	return status;
 }
 
+enum xfp_status xfp_packed_read(struct xfp_artifact *a, struct xfp_packed *packed, struct xfp_error *err)
+{
+	return read_packed(a, false, packed, err);
+}
+
+enum xfp_status xfp_packed_write_tables(struct xfp_artifact *a, const struct xfp_packed *packed, struct xfp_error *err)
+{
+	enum xfp_status status = xfp_h5_write(a, "bytes", H5T_NATIVE_UINT64, XFP_PARTS, packed->bytes, err);
+
+	return status ? status : xfp_packed_end(a, packed, err);
+}
+
+enum xfp_status xfp_packed_read_tables(struct xfp_artifact *a, struct xfp_packed *packed, struct xfp_error *err)
+{
+	return read_packed(a, true, packed, err);
+}
+
 enum xfp_status xfp_packed_extent(struct xfp_artifact *a, enum xfp_part part, uint64_t *offset, uint64_t *bytes,
 				  struct xfp_error *err)
 {
@@ -163,4 +195,92 @@ void xfp_packed_free(struct xfp_packed *packed)
 {
 	free(packed->matrix);
 	*packed = (struct xfp_packed){ 0 };
+}
+
+/* ---- receipts (receipt.h) ----------------------------------------------------------------------- */
+
+#define CHOICE_GROUP "choice"
+
+/* The choice's attributes have names that the packed unit's have too, hence a group of their own. */
+static struct xfp_artifact in_group(const struct xfp_artifact *a, hid_t group)
+{
+	struct xfp_artifact inner = *a;
+
+	inner.file = group;
+	return inner;
+}
+
+static enum xfp_status write_choice(struct xfp_artifact *a, const struct xfp_choice *choice, struct xfp_error *err)
+{
+	hid_t group = H5Gcreate2(a->file, CHOICE_GROUP, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	struct xfp_artifact inner = in_group(a, group);
+	enum xfp_status status;
+
+	if (group < 0)
+		return xfp_no_memory_for(err, a->path);
+	status = xfp_choice_write(&inner, choice, err);
+	if (H5Gclose(group) < 0 && !status)
+		status = xfp_fail(err, XFP_FAILED, "%s: cannot be written", a->path);
+	return status;
+}
+
+static enum xfp_status read_choice(struct xfp_artifact *a, struct xfp_choice *choice, struct xfp_error *err)
+{
+	hid_t group = H5Gopen2(a->file, CHOICE_GROUP, H5P_DEFAULT);
+	struct xfp_artifact inner = in_group(a, group);
+	enum xfp_status status;
+
+	if (group < 0)
+		return xfp_h5_damaged(a, err, "no choice");
+	status = xfp_choice_read(&inner, choice, err);
+	H5Gclose(group);
+	return status;
+}
+
+enum xfp_status xfp_receipt_write(struct xfp_artifact *a, const struct xfp_receipt *receipt, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	(void)((status = xfp_packed_write_tables(a, &receipt->packed, err)) ||
+	       (status = xfp_h5_write_u64(a, "chosen", receipt->chosen, err)) ||
+	       (status = xfp_h5_write_u64(a, "nonfinite", receipt->nonfinite, err)) ||
+	       (status = xfp_h5_write_text(a, "files", receipt->files, err)) ||
+	       (status = xfp_h5_write_text(a, "keys", receipt->keys, err)));
+	return !status && receipt->chosen ? write_choice(a, &receipt->choice, err) : status;
+}
+
+enum xfp_status xfp_receipt_read(struct xfp_artifact *a, struct xfp_receipt *receipt, struct xfp_error *err)
+{
+	struct xfp_receipt read = { 0 };
+	uint64_t chosen = 0, nonfinite = 0;
+	enum xfp_status status;
+	char *files = NULL;
+
+	if ((status = xfp_packed_read_tables(a, &read.packed, err)))
+		return status;
+	(void)((status = xfp_h5_read_u64(a, "chosen", &chosen, err)) ||
+	       (status = xfp_h5_read_u64(a, "nonfinite", &nonfinite, err)) ||
+	       (status = xfp_h5_read_text(a, "files", &files, err)) ||
+	       (status = xfp_h5_read_text(a, "keys", &read.keys, err)));
+	if (!status && (chosen > 1 || nonfinite > 1 || strlen(files) != 32))
+		status = xfp_h5_damaged(a, err, "impossible receipt");
+	if (!status && chosen)
+		status = read_choice(a, &read.choice, err);
+	if (!status) {
+		read.chosen = chosen;
+		read.nonfinite = nonfinite;
+		memcpy(read.files, files, sizeof read.files);
+		*receipt = read;
+	} else {
+		xfp_receipt_free(&read);
+	}
+	free(files);
+	return status;
+}
+
+void xfp_receipt_free(struct xfp_receipt *receipt)
+{
+	xfp_packed_free(&receipt->packed);
+	free(receipt->keys);
+	*receipt = (struct xfp_receipt){ 0 };
 }

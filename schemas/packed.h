@@ -54,6 +54,9 @@ enum xfp_status xfp_packed_end(struct xfp_artifact *a, const struct xfp_packed *
 enum xfp_status xfp_packed_read(struct xfp_artifact *a, struct xfp_packed *packed, struct xfp_error *err);
 enum xfp_status xfp_packed_extent(struct xfp_artifact *a, enum xfp_part part, uint64_t *offset, uint64_t *bytes,
 				  struct xfp_error *err);
+/* The tables alone, with the parts' sizes in /bytes, uint64 [XFP_PARTS]: what a receipt has of it (receipt.h). */
+enum xfp_status xfp_packed_write_tables(struct xfp_artifact *a, const struct xfp_packed *packed, struct xfp_error *err);
+enum xfp_status xfp_packed_read_tables(struct xfp_artifact *a, struct xfp_packed *packed, struct xfp_error *err);
 void xfp_packed_free(struct xfp_packed *packed);
 
 #endif

@@ -6,12 +6,17 @@
  * libarchive. Fates and reasons become final here: a tensor whose units all stayed at source precision counts as
  * kept, whatever the ledger planned.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/printable.h"
+#include "base/sha256.h"
 #include "schemas/bundle.h"
 #include "schemas/packed.h"
 #include "schemas/surveyed.h"
@@ -19,6 +24,11 @@
 #include "stages/work/assigned.h"
 #include "stages/work/decided.h"
 #include "stages/work/describe.h"
+#include "stages/work/moving.h"
+#include "stages/work/receipts.h"
+
+#define BLOCK ((size_t)1 << 20)
+#define PATIENCE_MS 2000
 
 struct assembly {
 	const char *work;
@@ -31,6 +41,10 @@ struct assembly {
 	char **path;                    /* [units] of the packed artifacts */
 	char *json;
 	struct xfp_identity *files; /* [extras] */
+	char decided[33];
+	bool moves;   /* units are moved: told to, or some are already */
+	bool watched; /* by an xfp that removes what has moved, as far as we know */
+	struct xfp_moving moving;
 };
 
 static void assembly_free(struct assembly *a)
@@ -91,7 +105,6 @@ static enum xfp_status read_stamps(struct assembly *a, const char *expected, str
 {
 	struct xfp_digest *decided = xfp_decided_begin(&a->parameters);
 	enum xfp_status status = XFP_OK;
-	char found[33] = "";
 
 	if (!decided || !(a->files = xfp_decided_files(a->ledger)))
 		status = xfp_no_memory(err);
@@ -110,15 +123,14 @@ static enum xfp_status read_stamps(struct assembly *a, const char *expected, str
 			xfp_decided_unit(decided, a->choice[u], a->key[u]);
 	}
 	if (decided)
-		xfp_decided_end(decided, found);
-	return !status && expected && strcmp(found, expected) ? fail_changed(a, err) : status;
+		xfp_decided_end(decided, a->decided);
+	return !status && expected && strcmp(a->decided, expected) ? fail_changed(a, err) : status;
 }
 
-static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_error *err)
+/* From the artifacts. */
+static enum xfp_status load_packed(struct assembly *a, uint32_t u, struct xfp_error *err)
 {
-	const struct xfp_ledger_unit *unit = &a->ledger->units[u];
 	struct xfp_bundle_unit *out = &a->units[u];
-	struct xfp_choice choice = { .met = 1 };
 	struct xfp_artifact artifact = { 0 };
 	enum xfp_status status;
 
@@ -134,12 +146,66 @@ static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_erro
 			status = xfp_packed_extent(&artifact, (enum xfp_part)part, &out->offset[part], &bytes, err);
 	}
 	xfp_artifact_close(&artifact);
+	return status;
+}
+
+static enum xfp_status load_choice(struct assembly *a, uint32_t u, struct xfp_choice *choice, struct xfp_error *err)
+{
+	struct xfp_artifact artifact = { 0 };
+	enum xfp_status status =
+		xfp_stamped_open(&a->store, a->work, u, XFP_STAMP_CHOICE, a->choice[u], &artifact, err);
+
+	if (!status)
+		status = xfp_choice_read(&artifact, choice, err);
+	xfp_artifact_close(&artifact);
+	return status;
+}
+
+/* Of a unit whose artifacts, or some of them, are gone: what its receipt says, if that is of just these artifacts. */
+static enum xfp_status find_receipt(struct assembly *a, uint32_t u, struct xfp_receipt *receipt, bool *found,
+				    struct xfp_error *err)
+{
+	bool fit = a->ledger->units[u].plan == XFP_PLAN_FIT;
+	char basis[33], key[XFP_STAMPS][33];
+	enum xfp_status status;
+
+	*found = false;
+	if (xfp_store_has(&a->store, a->key[u]) && (!fit || xfp_store_has(&a->store, a->choice[u])))
+		return XFP_OK;
+	status = xfp_receipt_find(a->work, u, receipt, basis, err);
+	*found = !status && *basis && receipt->chosen == fit && xfp_receipt_keys(receipt, key) &&
+		 !strcmp(key[XFP_STAMP_PACKED], a->key[u]) && !strcmp(key[XFP_STAMP_CHOICE], a->choice[u]);
+	if (status == XFP_DAMAGED)
+		xfp_receipt_remove(a->work, u);
+	/* Without it, the artifacts are what is missing. */
+	return status == XFP_DAMAGED ? XFP_OK : status;
+}
+
+static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_error *err)
+{
+	const struct xfp_ledger_unit *unit = &a->ledger->units[u];
+	struct xfp_bundle_unit *out = &a->units[u];
+	struct xfp_choice choice = { .met = 1 };
+	struct xfp_receipt receipt = { 0 };
+	bool found;
+	enum xfp_status status = find_receipt(a, u, &receipt, &found, err);
+
 	if (!status && unit->plan == XFP_PLAN_FIT) {
-		status = xfp_stamped_open(&a->store, a->work, u, XFP_STAMP_CHOICE, a->choice[u], &artifact, err);
-		if (!status)
-			status = xfp_choice_read(&artifact, &choice, err);
-		xfp_artifact_close(&artifact);
+		if (found)
+			choice = receipt.choice;
+		else
+			status = load_choice(a, u, &choice, err);
 	}
+	if (!status && found && !xfp_store_has(&a->store, a->key[u])) {
+		a->packed[u] = receipt.packed;
+		receipt.packed = (struct xfp_packed){ 0 };
+		a->path[u] = xfp_formatted("%s/u%06" PRIu32 "-receipt", a->work, u);
+		out->moved = a->moves = true;
+		status = a->path[u] ? XFP_OK : xfp_no_memory(err);
+	} else if (!status) {
+		status = load_packed(a, u, err);
+	}
+	xfp_receipt_free(&receipt);
 	out->unit = unit;
 	out->packed = &a->packed[u];
 	out->path = a->path[u];
@@ -176,25 +242,157 @@ static enum xfp_status load_units(struct assembly *a, struct xfp_error *err)
 	return status;
 }
 
-static enum xfp_status run(const char *work, const char *cache, const char *expected, const char *path, char sha256[65],
-			   struct xfp_error *err)
+/* ---- units that move ----------------------------------------------------------------------------- */
+
+/* What was moved of a unit is not there any more: it is made again. */
+static void lose(void *own, uint32_t u)
 {
-	struct assembly a = { .work = work };
-	enum xfp_status status = load_work(&a, cache, expected, err);
+	const struct assembly *a = own;
+
+	xfp_receipt_remove(a->work, u);
+	xfp_stamp_remove(a->work, u, XFP_STAMP_PACKED);
+}
+
+static enum xfp_status begin(void *own, const char layout[33], bool *fresh, struct xfp_error *err)
+{
+	struct assembly *a = own;
+	uint32_t lost = 0;
+
+	*fresh = strcmp(a->moving.layout, layout) || *a->moving.sha256;
+	memcpy(a->moving.decided, a->decided, sizeof a->moving.decided);
+	*a->moving.sha256 = 0;
+	if (!*fresh)
+		return XFP_OK;
+	a->moving.units = 0;
+	memcpy(a->moving.layout, layout, sizeof a->moving.layout);
+	for (uint32_t u = 0; u < a->ledger->unit_count; u++)
+		if (a->units[u].moved) {
+			lose(a, u);
+			lost++;
+		}
+	return lost ? xfp_fail(err, XFP_DAMAGED,
+			       "the pending bundle is of other units: what was moved there of %" PRIu32
+			       " is made again, and the file begun anew",
+			       lost)
+		    : XFP_OK;
+}
+
+/* Until xfp has made room, so that the disk need not hold both. */
+static void wait_for_room(struct assembly *a)
+{
+	for (int tries = PATIENCE_MS; a->watched && !xfp_moving_seen(a->work, a->moving.units); tries--) {
+		a->watched = tries;
+		usleep(1000);
+	}
+}
+
+/* Receipts first: once the record says that units are there, their artifacts go. */
+static enum xfp_status synced(void *own, uint32_t units, struct xfp_error *err)
+{
+	struct assembly *a = own;
+	enum xfp_status status;
+
+	if (units <= a->moving.units)
+		return XFP_OK;
+	status = xfp_receipts_sync(a->work, a->moving.units, units, err);
+	a->moving.units = units;
+	if (!status)
+		status = xfp_moving_write(a->work, &a->moving, err);
+	if (!status)
+		wait_for_room(a);
+	return status;
+}
+
+static enum xfp_status complete(void *own, const char sha256[65], struct xfp_error *err)
+{
+	struct assembly *a = own;
+
+	memcpy(a->moving.sha256, sha256, sizeof a->moving.sha256);
+	return xfp_moving_write(a->work, &a->moving, err);
+}
+
+/* SHA-256 of a file, as sha256sum says it; "" where there is none. */
+static enum xfp_status digest_file(const char *path, char hex[65], struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	uint8_t *block = malloc(BLOCK), sha256[32];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct xfp_sha256 state;
+	struct stat st;
+
+	*hex = 0;
+	xfp_sha256_init(&state);
+	if (!block)
+		status = xfp_no_memory(err);
+	else if (fd < 0 ? errno != ENOENT : fstat(fd, &st))
+		status = xfp_fail_errno(err, errno, "%s", path);
+	for (uint64_t at = 0; !status && fd >= 0 && at < (uint64_t)st.st_size; at += BLOCK) {
+		uint64_t left = (uint64_t)st.st_size - at;
+		size_t size = left < BLOCK ? (size_t)left : BLOCK;
+
+		if (!(status = xfp_pread(fd, block, size, at, path, err)))
+			xfp_sha256_update(&state, block, size);
+	}
+	xfp_sha256_final(&state, sha256);
+	if (!status && fd >= 0)
+		xfp_hex(sha256, sizeof sha256, hex);
+	if (fd >= 0)
+		close(fd);
+	free(block);
+	return status;
+}
+
+/* A run that ended between the bundle getting its name and saying so has left nothing to do but that. */
+static enum xfp_status find_complete(struct assembly *a, const char *path, char sha256[65], struct xfp_error *err)
+{
+	char *pending = xfp_pending_kept_path(path), found[65];
+	bool named = pending && access(pending, F_OK) && errno == ENOENT;
+	enum xfp_status status = pending ? XFP_OK : xfp_no_memory(err);
+
+	free(pending);
+	*sha256 = 0;
+	if (status || !named || !*a->moving.sha256 || strcmp(a->moving.decided, a->decided) ||
+	    (status = digest_file(path, found, err)) || strcmp(found, a->moving.sha256))
+		return status;
+	memcpy(sha256, found, sizeof found);
+	return XFP_OK;
+}
+
+static enum xfp_status write_bundle(struct assembly *a, const struct xfp_whole_job *whole, char sha256[65],
+				    struct xfp_error *err)
+{
+	const struct xfp_bundle_moving moving = { a, begin, synced, lose, complete };
+	const struct xfp_bundle_input input = { a->json, a->ledger, a->units, a->files, a->moves ? &moving : NULL };
+	enum xfp_status status = xfp_bundle_write(whole->path, &input, sha256, err);
+	bool moved = a->moving.units;
+
+	for (uint32_t u = 0; u < a->ledger->unit_count; u++)
+		moved |= a->units[u].moved;
+	/* Where nothing is in the file that is not elsewhere, it need not stay. */
+	if (status && a->moves && !moved)
+		xfp_moving_discard(whole->work, whole->path);
+	return status;
+}
+
+static enum xfp_status run(const struct xfp_whole_job *whole, char sha256[65], struct xfp_error *err)
+{
+	struct assembly a = { .work = whole->work, .moves = whole->move, .watched = whole->move };
+	enum xfp_status status = load_work(&a, whole->cache, whole->expected, err);
+	bool recorded;
 
 	if (!status)
-		status = read_stamps(&a, expected, err);
+		status = read_stamps(&a, whole->expected, err);
 	if (!status)
-		status = load_units(&a, err);
+		status = xfp_moving_read(whole->work, &a.moving, &recorded, err);
 	if (!status)
-		status = settle_fates(&a, err);
+		status = find_complete(&a, whole->path, sha256, err);
+	if (!status && !*sha256) {
+		(void)((status = load_units(&a, err)) || (status = settle_fates(&a, err)) ||
+		       (status = (a.json = xfp_describe(a.ledger, &a.parameters)) ? XFP_OK : xfp_no_memory(err)) ||
+		       (status = write_bundle(&a, whole, sha256, err)));
+	}
 	if (!status)
-		status = (a.json = xfp_describe(a.ledger, &a.parameters)) ? XFP_OK : xfp_no_memory(err);
-	if (!status)
-		status = xfp_bundle_write(path, &(struct xfp_bundle_input){ a.json, a.ledger, a.units, a.files },
-					  sha256, err);
-	if (!status)
-		printf("%s  %s\n", sha256, path);
+		printf("%s  %s\n", sha256, whole->path);
 	assembly_free(&a);
 	return status;
 }

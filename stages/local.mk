@@ -94,10 +94,14 @@ stages_libstages_a_SOURCES = \
 	stages/work/describe.h \
 	stages/work/fits.c \
 	stages/work/fits.h \
+	stages/work/moving.c \
+	stages/work/moving.h \
 	stages/work/produce.c \
 	stages/work/produce.h \
 	stages/work/pulse.c \
 	stages/work/pulse.h \
+	stages/work/receipts.c \
+	stages/work/receipts.h \
 	stages/work/run_record.c \
 	stages/work/run_record.h \
 	stages/work/stages.c \

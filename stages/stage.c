@@ -148,15 +148,15 @@ static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stag
 	return status == XFP_WANT_EXTENDED ? status : record(job, stage, status, err);
 }
 
-static enum xfp_status run_all(struct xfp_job *job, const struct xfp_stage *stage, const char *cache,
-			       const char *expected, const char *path, struct xfp_error *err)
+static enum xfp_status run_all(struct xfp_job *job, const struct xfp_stage *stage, const struct xfp_whole_job *whole,
+			       struct xfp_error *err)
 {
 	enum xfp_status status;
 	char told[65] = "";
 
 	job->event.unit = XFP_NO_UNIT;
 	strcpy(job->event.outcome, "made");
-	status = stage->run_all(job->work, cache, expected, path, told, err);
+	status = stage->run_all(whole, told, err);
 	strcpy(job->event.message, told);
 	return record(job, stage, status, err);
 }
@@ -173,6 +173,7 @@ static void keep_memory(void)
 /* What the command line says, or the environment. */
 struct stage_call {
 	const char *cache, *expected;
+	bool move;
 	const char *operand; /* UNIT or FILE */
 };
 
@@ -180,7 +181,7 @@ struct stage_call {
 static bool read_line(int argc, char **argv, const struct xfp_stage *stage, struct xfp_job *job,
 		      struct stage_call *call, int *status)
 {
-	struct xfp_option options[4] = {
+	struct xfp_option options[5] = {
 		{ .name = "work",
 		  .value = "DIR",
 		  .text = "work folder (default: XFP_WORK, or the current folder)",
@@ -197,15 +198,21 @@ static bool read_line(int argc, char **argv, const struct xfp_stage *stage, stru
 		options[2] = (struct xfp_option){ .name = "extended",
 						  .text = "measure the extended set (k = 5, 6) instead of the base set",
 						  .set = &job->extended };
-	if (stage->run_all)
+	if (stage->run_all) {
 		options[2] =
 			(struct xfp_option){ .name = "expect",
 					     .value = "HEX",
 					     .text = "write nothing unless this is the digest of what was decided on",
 					     .into = &call->expected };
+		options[3] = (struct xfp_option){
+			.name = "move",
+			.text = "keep and continue the pending file, and note what is on the disk of it",
+			.set = &call->move
+		};
+	}
 	snprintf(usage, sizeof usage, "%s [--work DIR] [--cache DIR]%s %s", program_of(stage),
 		 takes_extended(stage) ? " [--extended]"
-		 : stage->run_all      ? " [--expect HEX]"
+		 : stage->run_all      ? " [--expect HEX] [--move]"
 				       : "",
 		 stage->run ? "UNIT" : "FILE");
 	snprintf(summary, sizeof summary, "%s%s", stage->summary,
@@ -225,6 +232,7 @@ static int run(int argc, char **argv, const struct xfp_stage *stage)
 	struct xfp_job job = { .work = setting("XFP_WORK", "."), .started = xfp_now() };
 	struct stage_call call = { .cache = setting("XFP_CACHE", "xfp-cache") };
 	const char *instructions = setting("XFP_INSTRUCTIONS", "");
+	struct xfp_whole_job whole;
 	struct xfp_error err = { 0 };
 	int status;
 
@@ -237,8 +245,8 @@ static int run(int argc, char **argv, const struct xfp_stage *stage)
 			program_of(stage), xfp_printable(instructions).text);
 		return XFP_USAGE;
 	}
-	status = (int)(stage->run ? run_job(&job, stage, call.cache, &err)
-				  : run_all(&job, stage, call.cache, call.expected, call.operand, &err));
+	whole = (struct xfp_whole_job){ job.work, call.cache, call.operand, call.expected, call.move };
+	status = (int)(stage->run ? run_job(&job, stage, call.cache, &err) : run_all(&job, stage, &whole, &err));
 	if (status && status != XFP_WANT_EXTENDED)
 		fprintf(stderr, "%s: %s\n", program_of(stage), err.text);
 	xfp_ledger_free(job.ledger);

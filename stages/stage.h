@@ -26,14 +26,20 @@ struct xfp_job {
 	struct xfp_event event; /* outcome and key are filled in as the artifact is made or found */
 };
 
+/* What a stage works on that works on all units. */
+struct xfp_whole_job {
+	const char *work, *cache, *path;
+	const char *expected; /* --expect, or NULL */
+	bool move;            /* --move */
+};
+
 struct xfp_stage {
 	const char *summary; /* one sentence for --help */
 	/* For a unit: the step that it is; where the stage has an extended one, it takes --extended. */
 	enum xfp_stamp step;
 	enum xfp_status (*run)(struct xfp_job *job, struct xfp_error *err);
-	/* For all units at once, into a file (xfp-bundle), where `run` is NULL. `expected`: --expect, or NULL. */
-	enum xfp_status (*run_all)(const char *work, const char *cache, const char *expected, const char *path,
-				   char told[65], struct xfp_error *err);
+	/* For all units at once, into a file (xfp-bundle), where `run` is NULL. */
+	enum xfp_status (*run_all)(const struct xfp_whole_job *whole, char told[65], struct xfp_error *err);
 };
 
 /* Parse the common options (--work, --cache, --help, --version), open everything, run, record the

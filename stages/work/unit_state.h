@@ -17,6 +17,9 @@ struct xfp_unit_state {
 	bool decided;           /* `choice` says how */
 	bool unmet;             /* no candidate meets its floor, and that is a failure */
 	bool nonfinite;         /* NaN or infinity: no candidate at all */
+	bool receipt;           /* a receipt says what it came to, or would if its artifacts went */
+	bool moved;             /* that is all there is, but for its parts in the pending bundle */
+	bool stays;             /* runs into other outputs used its packed artifact: --drop-cache leaves it */
 	bool recorded;          /* in the manifest, as part of this run */
 	uint32_t fits;          /* bit F: its choice waits for that one of enum xfp_fit_kind; 0: its survey will tell */
 	uint32_t there;         /* bit S: the current artifact of stamp S is in the store */

@@ -15,7 +15,9 @@
  *   u000012-extended    (the extended set, k = 5 and 6, where it was asked for; fit and extended are of lloyd-fit,
  *   u000012-extended-library  library and extended-library of libfit, where the modes want them)
  *   u000012-choice
- *   u000012-packed
+ *   u000012-packed        (of packed: or its parts are in the pending bundle)
+ *   u000012-receipt     what stands for a unit's artifacts, receipts.h
+ *   moving              which units are in the pending bundle, and moving-seen: moving.h
  *   events              one line a step that began or ended, appended atomically, see struct xfp_event
  *   pulses              how far stages are inside their units, pulse.h
  *   log                 everything that make and the stages print
