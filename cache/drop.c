@@ -136,6 +136,24 @@ enum xfp_status xfp_store_drop(const struct xfp_store *store, struct xfp_manifes
 	return xfp_manifest_commit(m, status ? NULL : err) ? XFP_FAILED : status;
 }
 
+enum xfp_status xfp_store_drop_one(const struct xfp_store *store, struct xfp_manifest *m, const char *key,
+				   uint64_t *bytes, struct xfp_error *err)
+{
+	enum xfp_status status = remove_artifact(store, key, bytes, err);
+
+	return status ? status : xfp_manifest_forget(m, key, err);
+}
+
+int64_t xfp_manifest_version(struct xfp_manifest *m)
+{
+	sqlite3_stmt *row = xfp_manifest_query(m, "PRAGMA data_version", "");
+	int64_t version = row ? sqlite3_column_int64(row, 0) : -1;
+
+	if (row)
+		sqlite3_reset(row);
+	return version;
+}
+
 static void remove_in(const char *folder, const char *name)
 {
 	char *path = xfp_path(folder, name);

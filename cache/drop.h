@@ -33,6 +33,12 @@ bool xfp_manifest_has_open_runs(struct xfp_manifest *manifest, const char *outpu
 enum xfp_status xfp_store_drop(const struct xfp_store *store, struct xfp_manifest *manifest, const char *output,
 			       const struct xfp_key_list *keys, uint64_t *bytes, struct xfp_error *err);
 
+/* The same of one artifact, without a word of runs; one that is gone already is fine. *bytes is added to. */
+enum xfp_status xfp_store_drop_one(const struct xfp_store *store, struct xfp_manifest *manifest, const char *key,
+				   uint64_t *bytes, struct xfp_error *err);
+/* Differs from what it was once anybody else has written to the manifest. */
+int64_t xfp_manifest_version(struct xfp_manifest *manifest);
+
 /* Remove a cache without artifacts: the files that xfp made there, then the folder if nothing else is in
  * it. The manifest must be closed, and the lock held alone. True when the folder is gone. */
 bool xfp_store_dismantle(const struct xfp_store *store);

@@ -177,6 +177,28 @@ done:
 	return status;
 }
 
+bool xfp_lock_have_alone(int fd)
+{
+	return fd >= 0 && !take(fd, LOCK_EX);
+}
+
+enum xfp_status xfp_lock_share_again(const struct xfp_store *store, int fd, struct xfp_error *err)
+{
+	int failed = fd < 0 ? 0 : EWOULDBLOCK;
+	char *path;
+	enum xfp_status status;
+
+	for (int tries = PATIENCE_S * 20; failed && tries; tries--)
+		if ((failed = take(fd, LOCK_SH)) != EWOULDBLOCK || !xfp_wait_a_moment(&store->wait))
+			break;
+	if (failed != EWOULDBLOCK)
+		return failed ? xfp_fail_errno(err, failed, "%s: cannot lock", store->folder) : XFP_OK;
+	path = xfp_path(store->folder, XFP_STORE_LOCK);
+	status = path ? busy(store, path, err) : xfp_no_memory(err);
+	free(path);
+	return status;
+}
+
 bool xfp_lock_is_of(const struct xfp_store *store, int fd)
 {
 	char *path = xfp_path(store->folder, XFP_STORE_LOCK);

@@ -22,6 +22,12 @@ enum xfp_status xfp_lock_share(const struct xfp_store *store, const char *what, 
  * knows no locks; the caller should mention that. */
 enum xfp_status xfp_lock_alone(const struct xfp_store *store, const char *what, int *fd, struct xfp_error *err);
 
+/* Make a lock that is shared one that is had alone, for a moment: false at once where others share it, or where there
+ * is none (-1). Children that inherited it are not others. Then share it again, as xfp_lock_share; between the two
+ * nobody else can have taken it, but in the moment of a change somebody may, and is waited for. */
+bool xfp_lock_have_alone(int fd);
+enum xfp_status xfp_lock_share_again(const struct xfp_store *store, int fd, struct xfp_error *err);
+
 /* Whether a lock that was taken is still the store's: while one waits, a whole cache may be removed
  * (cache/drop.h). -1 is. */
 bool xfp_lock_is_of(const struct xfp_store *store, int fd);

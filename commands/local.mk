@@ -105,6 +105,7 @@ commands_convert_libconvert_a_SOURCES = \
 	commands/convert/progress.h \
 	commands/convert/read_through.c \
 	commands/convert/read_through.h \
+	commands/convert/receipts.c \
 	commands/convert/resume.c \
 	commands/convert/resume.h \
 	commands/convert/run_inspect.c \

@@ -151,6 +151,7 @@ unit_tests = \
 	tests/unit/test_matvec \
 	tests/unit/test_misspelt \
 	tests/unit/test_moments \
+	tests/unit/test_moving \
 	tests/unit/test_multiply \
 	tests/unit/test_no_memory \
 	tests/unit/test_number \
@@ -209,6 +210,7 @@ cli_tests = \
 	tests/cli/manifest.bats \
 	tests/cli/models.bats \
 	tests/cli/modes.bats \
+	tests/cli/moved.bats \
 	tests/cli/names.bats \
 	tests/cli/older.bats \
 	tests/cli/oracle.bats \

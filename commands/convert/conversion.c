@@ -15,6 +15,7 @@
 #include "base/system/clock.h"
 #include "base/text/utc.h"
 #include "cache/lock.h"
+#include "commands/convert/drop_cache.h"
 #include "schemas/layout/bundle_layout.h"
 
 /* Stages of a run that was killed may take a moment to notice. */
@@ -247,6 +248,7 @@ void xfp_conversion_close(struct xfp_conversion *c)
 {
 	if (c->made_work && c->lock >= 0)
 		remove_empty_work(c);
+	xfp_drop_units_end(c);
 	for (uint32_t i = 0; c->units && i < c->ledger->unit_count; i++)
 		free(c->units[i].source);
 	free(c->units);

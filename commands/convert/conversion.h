@@ -50,8 +50,13 @@ struct xfp_conversion {
 	bool damaged;         /* a stage removed a damaged artifact */
 	bool changed;         /* weights were not those that had been digested */
 	bool torn;            /* lines of the events were damaged; said once */
-	bool stands_alone;    /* the bundle is up to date, and the artifacts were dropped */
-	uint32_t failures;    /* other failed stages; the status of the first one: */
+	bool moved_usable;    /* there is a pending bundle that units were moved into, or the bundle that it became */
+	uint32_t moved_stale; /* units that were, and are not what they should be any more */
+	struct xfp_dropping *dropping; /* drop_cache.c; NULL: nothing is dropped before the bundle stands */
+	unsigned drops;                /* as struct xfp_extent has it (xfp_drop_outlook) */
+	int tick_ms;                   /* how often xfp_run calls back; 0: about twice a second */
+	bool stands_alone;             /* the bundle is up to date, and the artifacts were dropped */
+	uint32_t failures;             /* other failed stages; the status of the first one: */
 	enum xfp_status failure;
 	bool manifest_behind; /* it could not be written; said once */
 	bool record_lost;     /* likewise the units of this run */
@@ -64,7 +69,7 @@ void xfp_conversion_close(struct xfp_conversion *c);
 /* For estimates; it borrows from the conversion. */
 static inline struct xfp_extent xfp_conversion_extent(const struct xfp_conversion *c)
 {
-	return (struct xfp_extent){ &c->options.parameters, c->ledger, c->units, c->todo };
+	return (struct xfp_extent){ &c->options.parameters, c->ledger, c->units, c->todo, c->drops };
 }
 
 /* For `xfp status`: what the run is doing now, and how it ended ("finished", "prepared"; a failure and an

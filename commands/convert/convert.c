@@ -104,8 +104,11 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 		xfp_record_units(c);
 		return XFP_OK;
 	}
+	xfp_drop_outlook(c);
 	if (!status && !c->options.force)
 		status = xfp_check_disk_space(c, err);
+	if (!status)
+		xfp_drop_fits(c);
 	/* Where a goal decides, what is missing follows from what was measured: each time round it is nearer. */
 	for (bool nearer = missing; !status && nearer && !signals->interrupted;) {
 		uint32_t steps = c->solved.steps;
@@ -119,6 +122,7 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 		}
 		nearer = c->todo && c->solved.steps > steps;
 	}
+	xfp_drop_fits(c);
 	xfp_record_units(c);
 	/* Before anything is said of the units: where a file changed, that is why they are not what they should be. */
 	if (!status)
@@ -187,6 +191,7 @@ static void drop(struct xfp_conversion *c, struct xfp_result *result)
 		xfp_fail(&err, XFP_FAILED, "%s: the cache is read-only", c->options.cache);
 	else if (c->stands_alone || !xfp_bundle_stand_alone(c, result, &err))
 		result->dropped = !xfp_drop_cache(c, &result->freed, &err);
+	result->freed += xfp_dropped_bytes(c);
 	if (!result->dropped)
 		fprintf(stderr, "xfp: the cache is not dropped: %s\n", err.text);
 }

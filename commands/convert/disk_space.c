@@ -66,20 +66,24 @@ struct disk_place {
 	dev_t device;
 };
 
-/* All that goes to the file system of place `first`: its places are joined in one sum, which is `together` where they
- * are all of them. */
-static enum xfp_status check_device(const struct disk_place *places, size_t first, uint64_t together,
+/* What bundle and cache need together on a disk that both are on: less than their sum where artifacts go as the bundle
+ * grows. The work folder's share of the total is counted by what it still needs, if it is there as well. */
+static uint64_t most_at_a_time(const struct disk_place *places, const struct xfp_disk *disk)
+{
+	const uint64_t total = xfp_disk_total(disk), both = total > disk->work ? total - disk->work : 0;
+
+	return both + (places[WORK].device == places[BUNDLE].device ? places[WORK].need : 0);
+}
+
+/* All that goes to the file system of place `first`: its places are joined in one sum. */
+static enum xfp_status check_device(const struct disk_place *places, size_t first, const struct xfp_disk *disk,
 				    struct xfp_error *err)
 {
 	char what[256] = "", options[64] = "", needed[32], free_[32];
 	uint64_t need = 0, disk_space;
-	size_t count = 0;
 
 	for (size_t i = 0; i < PLACES; i++) {
-		if (places[i].device != places[first].device)
-			continue;
-		count++;
-		if (!places[i].need)
+		if (places[i].device != places[first].device || !places[i].need)
 			continue;
 		if (i < first)
 			return XFP_OK; /* counted there */
@@ -89,8 +93,9 @@ static enum xfp_status check_device(const struct disk_place *places, size_t firs
 		snprintf(options + strlen(options), sizeof options - strlen(options), "%s%s", *options ? " or " : "",
 			 places[i].option);
 	}
-	if (count == PLACES && need > together)
-		need = together;
+	if (places[BUNDLE].device == places[CACHE].device && places[first].device == places[BUNDLE].device &&
+	    need > most_at_a_time(places, disk))
+		need = most_at_a_time(places, disk);
 	if (!xfp_free_bytes(places[first].folder, &disk_space))
 		return xfp_fail_errno(err, errno, "%s: cannot tell its free space", places[first].folder);
 	if (disk_space >= need)
@@ -127,7 +132,7 @@ enum xfp_status xfp_check_disk_space(const struct xfp_conversion *c, struct xfp_
 	}
 	for (size_t i = 0; !status && i < PLACES; i++)
 		if (places[i].need)
-			status = check_device(places, i, xfp_disk_total(&disk), err);
+			status = check_device(places, i, &disk, err);
 	for (size_t i = 0; i < PLACES; i++)
 		free(places[i].folder);
 	return status;

@@ -11,7 +11,8 @@
 #include "commands/convert/conversion.h"
 
 /* What remains to be written against what is free, on each of the file systems that OUT, cache and work folder lie or
- * would lie on. XFP_FAILED names the first that is too small, with all figures. */
+ * would lie on; of what --drop-cache removes as the bundle grows (xfp_drop_outlook), the most there is at a time.
+ * XFP_FAILED names the first that is too small, with all figures. */
 enum xfp_status xfp_check_disk_space(const struct xfp_conversion *c, struct xfp_error *err);
 
 /* What is free where a path is or would be; 0: it cannot be told. */

@@ -11,6 +11,7 @@
 #include "base/printable.h"
 #include "base/system/mapped.h"
 #include "base/text/size.h"
+#include "commands/convert/drop_cache.h"
 #include "commands/convert/run_make.h"
 #include "commands/convert/unchanged.h"
 #include "commands/goal/goal.h"
@@ -21,6 +22,9 @@
 #include "stages/work/decided.h"
 
 #define MOST_MISSES 5 /* units that the summary names */
+
+/* Artifacts are to go about as fast as the bundle grows. */
+#define MOVE_TICK_MS 20
 
 /* ---- what an earlier run wrote ------------------------------------------------------------------ */
 
@@ -116,12 +120,27 @@ static enum xfp_status decided(const struct xfp_conversion *c, char hex[33], str
 	return XFP_OK;
 }
 
+static void drop_moved(void *conversion)
+{
+	xfp_drop_moved(conversion);
+}
+
 int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_result *result,
 		    struct xfp_error *err)
 {
 	char expected[33] = "";
-	const char *argv[] = { XFP_BUNDLE_PROGRAM, "--work", c->options.work, "--cache", c->options.cache, "--expect",
-			       expected,           "--",     c->options.out,  NULL };
+	bool move = xfp_drops_units(c);
+	const char *argv[] = { XFP_BUNDLE_PROGRAM,
+			       "--work",
+			       c->options.work,
+			       "--cache",
+			       c->options.cache,
+			       "--expect",
+			       expected,
+			       "--",
+			       c->options.out,
+			       NULL,
+			       NULL };
 	char *path = xfp_path(c->options.work, XFP_BUNDLE_STAMP);
 	struct xfp_bundle_stamp stamp;
 	off_t before = xfp_log_size(c);
@@ -134,7 +153,18 @@ int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struc
 	/* Before it is written: a small file that changes meanwhile makes the stamp an old one. */
 	if ((status = (int)xfp_bundle_stamp_key(c, false, stamp.key, err)) || (status = (int)decided(c, expected, err)))
 		return status;
-	status = xfp_run(c, signals, argv, NULL, NULL, NULL, err);
+	if (move) {
+		if ((status = (int)xfp_drop_moved_begin(c, err)))
+			return status;
+		argv[7] = "--move";
+		argv[8] = "--";
+		argv[9] = c->options.out;
+		c->tick_ms = MOVE_TICK_MS;
+	}
+	status = xfp_run(c, signals, argv, NULL, move ? drop_moved : NULL, c, err);
+	c->tick_ms = 0;
+	if (move)
+		xfp_drop_moved(c);
 	if (status && !signals->interrupted) {
 		xfp_log_show(c, before);
 		xfp_log_keep(c, before);

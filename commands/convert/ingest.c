@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "commands/convert/drop_cache.h"
 #include "commands/convert/sources.h"
 #include "stages/work/pulse.h"
 #include "stages/work/verified.h"
@@ -54,6 +55,7 @@ static enum xfp_status take_event(struct xfp_conversion *c, const struct xfp_eve
 {
 	bool made = !strcmp(event->outcome, "made"), ours = event->unit < c->ledger->unit_count;
 	struct xfp_unit_state *state = ours ? &c->units[event->unit] : NULL;
+	enum xfp_status status;
 	enum xfp_stamp stamp;
 
 	if (event->status == XFP_DAMAGED) {
@@ -75,7 +77,10 @@ static enum xfp_status take_event(struct xfp_conversion *c, const struct xfp_eve
 		state->made |= 1u << stamp;
 		state->seconds += event->seconds;
 	}
-	return take_stage(c, event->unit, stamp, err);
+	if ((status = take_stage(c, event->unit, stamp, err)) || stamp != XFP_STAMP_PACKED)
+		return status;
+	xfp_drop_fits_of(c, event->unit);
+	return XFP_OK;
 }
 
 /* What was found of a bundle that an earlier run wrote: no step of this one, and no failure of it. */

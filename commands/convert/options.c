@@ -128,7 +128,7 @@ static struct xfp_option *options_of(struct parse *parse)
 		  .take = take_path,
 		  .context = &o->work },
 		{ .name = "drop-cache",
-		  .text = "once the bundle is written, remove the artifacts that only it needed",
+		  .text = "remove artifacts that only this bundle needs as soon as nothing needs them",
 		  .set = &o->drop_cache },
 		{ .name = "jobs",
 		  .letter = 'j',

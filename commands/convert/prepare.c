@@ -17,6 +17,7 @@
 #include "commands/goal/goal.h"
 #include "stages/work/assigned.h"
 #include "stages/work/fits.h"
+#include "stages/work/moving.h"
 
 /* ---- all units --------------------------------------------------------------------------------- */
 
@@ -88,12 +89,34 @@ enum xfp_status xfp_prepare_write(const struct xfp_conversion *c, struct xfp_err
 	return status;
 }
 
-enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct xfp_error *err)
+/* Whether units were moved into a pending bundle that is there, or into the bundle that it became. */
+static enum xfp_status find_moved(struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *pending = xfp_pending_kept_path(c->options.out);
+	struct xfp_moving moving;
+	bool found;
+	enum xfp_status status = pending ? xfp_moving_read(c->options.work, &moving, &found, err) : xfp_no_memory(err);
+
+	c->moved_usable =
+		!status && found && (!access(pending, F_OK) || (*moving.sha256 && !access(c->options.out, F_OK)));
+	c->moved_stale = 0;
+	free(pending);
+	return status;
+}
+
+/* A pending bundle that holds nothing which is not elsewhere goes. */
+static void tidy_moved(const struct xfp_conversion *c)
+{
+	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
+		if (c->units[i].moved)
+			return;
+	xfp_moving_discard(c->options.work, c->options.out);
+}
+
+static enum xfp_status prepare_all(struct xfp_conversion *c, bool check, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
-	if (!c->options.dry_run)
-		remove_stray_stamps(c);
 	c->todo = 0;
 	c->weights = c->weights_done = 0;
 	/* The manifest is an index: one that cannot be written is ingest's to mention. A check reads every
@@ -117,6 +140,31 @@ enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct x
 	}
 	if (c->manifest && !check)
 		xfp_manifest_commit(c->manifest, NULL);
+	return status;
+}
+
+enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct xfp_error *err)
+{
+	enum xfp_status status = find_moved(c, err);
+
+	if (!c->options.dry_run)
+		remove_stray_stamps(c);
+	if (!status)
+		status = prepare_all(c, check, err);
+	/* Where one unit is another the places of all are: what was moved is of no use, and takes room. */
+	if (!status && c->moved_stale) {
+		if (!c->options.dry_run) {
+			fprintf(stderr,
+				"xfp: %s: units that had moved there from the cache are made again, for other "
+				"settings, other weights or another version of xfp\n",
+				c->options.out);
+			xfp_moving_discard(c->options.work, c->options.out);
+		}
+		c->moved_usable = false;
+		status = prepare_all(c, false, err);
+	}
+	if (!status && !c->options.dry_run)
+		tidy_moved(c);
 	return status || c->options.dry_run ? status : xfp_prepare_write(c, err);
 }
 

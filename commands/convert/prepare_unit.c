@@ -373,6 +373,24 @@ static struct planning planning_of(struct xfp_conversion *c, uint32_t number, bo
 	return p;
 }
 
+/* Which artifacts are the unit's, by its receipt or from its weights on, and which of them are there. A receipt stands
+ * for the choice, and for what was moved. */
+static enum xfp_status find_keys(struct planning *p, struct xfp_error *err)
+{
+	struct xfp_unit_state *state = p->state;
+	enum xfp_status status = xfp_receipt_take(p->c, p->number, &p->parameters, &p->policy, &state->receipt, err);
+
+	if (!status && state->known && !state->receipt)
+		status = p->unit->plan == XFP_PLAN_FIT ? plan_fit(p, err) : plan_alone(p, err);
+	for (int s = 0; !status && s < XFP_STAMPS; s++)
+		state->there |= (uint32_t)have(p, state->key[s]) << s;
+	if (state->receipt && p->unit->plan == XFP_PLAN_FIT)
+		state->there |= 1u << XFP_STAMP_CHOICE;
+	if (state->moved)
+		state->there |= 1u << XFP_STAMP_PACKED;
+	return status;
+}
+
 static enum xfp_status begin(struct planning *p, struct xfp_error *err)
 {
 	struct xfp_unit_state *state = p->state;
@@ -380,6 +398,7 @@ static enum xfp_status begin(struct planning *p, struct xfp_error *err)
 	memset(state->key, 0, sizeof state->key);
 	state->there = state->fits = 0;
 	state->done = state->decided = state->unmet = state->nonfinite = state->expected = false;
+	state->receipt = state->moved = false;
 	return xfp_sources_find(p->c, p->number, err);
 }
 
@@ -389,13 +408,16 @@ static enum xfp_status prepare(struct planning *p, struct xfp_error *err)
 	enum xfp_status status = begin(p, err);
 	bool packed, chosen;
 
-	if (!status && state->known)
-		status = p->unit->plan == XFP_PLAN_FIT ? plan_fit(p, err) : plan_alone(p, err);
+	if (!status)
+		status = find_keys(p, err);
+	/* A check has just found it damaged: the receipt is then of no use either. */
+	if (!status && state->receipt && !(state->there >> XFP_STAMP_PACKED & 1)) {
+		if (!(status = begin(p, err)))
+			status = find_keys(p, err);
+	}
 	if (status)
 		return status;
 	state->fits = xfp_decide_fits(&p->parameters, &p->policy, p->unit);
-	for (int s = 0; s < XFP_STAMPS; s++)
-		state->there |= (uint32_t)have(p, state->key[s]) << s;
 	packed = state->there >> XFP_STAMP_PACKED & 1;
 	chosen = state->there >> XFP_STAMP_CHOICE & 1;
 	/* A dry run does not write the choices that it makes; the run that it tells of would. */

@@ -22,4 +22,19 @@ enum xfp_status xfp_prepare_survey(struct xfp_conversion *c, uint32_t number, bo
 				   struct xfp_candidate list[XFP_MOST_SURVEYED], uint32_t *count, bool *found,
 				   struct xfp_error *err);
 
+/* ---- receipts (receipts.c) ----------------------------------------------------------------------- */
+
+/* Keys of later artifacts follow from measurements, which are in fits. Once those are dropped nothing could tell any
+ * more which artifacts are the current ones, though everything follows from weights and parameters: a receipt
+ * (schemas/receipt.h) remembers what did.
+ *
+ * Fill in the unit's state by its receipt, if it has one that is current and the packed weights are in the cache or in
+ * the pending bundle; *taken says whether. `parameters` and `policy`: the unit's own, before its survey has a say. A
+ * receipt that is no more of any use is removed, unless it is a dry run. */
+enum xfp_status xfp_receipt_take(struct xfp_conversion *c, uint32_t unit, const struct xfp_parameters *parameters,
+				 const struct xfp_policy *policy, bool *taken, struct xfp_error *err);
+
+/* Leave one for a unit that is done, unless it has one. */
+enum xfp_status xfp_receipt_make(struct xfp_conversion *c, uint32_t unit, struct xfp_error *err);
+
 #endif

@@ -165,7 +165,7 @@ int xfp_run(const struct xfp_conversion *c, struct xfp_signals *signals, const c
 	if (start(c, signals, argv, folder, &child, err))
 		return XFP_FAILED;
 	for (;;) {
-		int came = xfp_signals_wait(signals, TICK_MS);
+		int came = xfp_signals_wait(signals, c->tick_ms ? c->tick_ms : TICK_MS);
 
 		/* The first asks, a second one insists. The first may have come to what `tick` waited for. */
 		if (came && asked)

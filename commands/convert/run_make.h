@@ -17,8 +17,8 @@
 enum xfp_status xfp_run_environment(const struct xfp_conversion *c, struct xfp_error *err);
 
 /* Run argv[0], found on PATH, in `folder` (NULL: here) to its end. `tick` (NULL: none) is called about
- * twice a second. The result is the child's exit status; one that was killed or could not be started
- * is XFP_FAILED. */
+ * twice a second, or as the conversion asks for. The result is the child's exit status; one that was killed or could
+ * not be started is XFP_FAILED. */
 int xfp_run(const struct xfp_conversion *c, struct xfp_signals *signals, const char *const *argv, const char *folder,
 	    void (*tick)(void *context), void *context, struct xfp_error *err);
 

@@ -6,9 +6,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/bytes.h"
 #include "base/printable.h"
 #include "base/system/filesystem.h"
 #include "cache/key.h"
+#include "cache/seal.h"
+#include "schemas/digest.h"
 #include "schemas/outliers.h"
 #include "schemas/packed.h"
 #include "stages/quantize/rows.h"
@@ -47,6 +50,26 @@ enum xfp_status xfp_sources_find(struct xfp_conversion *c, uint32_t number, stru
 			break;
 	}
 	state->known = m == unit->experts;
+	return XFP_OK;
+}
+
+enum xfp_status xfp_sources_files(const struct xfp_conversion *c, uint32_t number, char hex[33], struct xfp_error *err)
+{
+	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
+	struct xfp_digest *digest = xfp_digest_new();
+	uint8_t nothing[16] = { 0 }, seal[16];
+
+	if (!digest)
+		return xfp_no_memory(err);
+	for (uint32_t m = 0; m < unit->experts; m++) {
+		char region[160];
+		const struct xfp_ledger_file *file = place_of(c->ledger, unit->first_matrix + m, region);
+
+		xfp_seal_source(file->path, &file->identity, region, nothing, seal);
+		xfp_digest_update(digest, seal, sizeof seal);
+	}
+	xfp_digest_final(digest, seal);
+	xfp_hex(seal, sizeof seal, hex);
 	return XFP_OK;
 }
 

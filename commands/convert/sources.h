@@ -24,4 +24,7 @@ enum xfp_status xfp_sources_remember(struct xfp_conversion *c, uint32_t number, 
 /* The weights are not those that were digested. */
 void xfp_sources_forget(struct xfp_conversion *c, uint32_t number);
 
+/* Digest of where the unit's matrices are, and of who their files were when they were inspected. */
+enum xfp_status xfp_sources_files(const struct xfp_conversion *c, uint32_t number, char hex[33], struct xfp_error *err);
+
 #endif

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "commands/estimate/footprint.h"
 #include "kernels/encode/lloyd.h"
+#include "schemas/bundle.h"
 #include "schemas/layout/bundle_layout.h"
 #include "stages/quantize/aim.h"
 #include "stages/quantize/candidates.h"
@@ -30,6 +31,7 @@
 #define MANIFEST_MATRIX 170u    /* its region and digest, and the index of both */
 #define JOURNAL_UNIT 24576u     /* pages that the journal gets for it ... */
 #define JOURNAL_MOST (5u << 20) /* ... until SQLite empties it: 1000 pages and what a transaction adds */
+#define RECEIPT_FIXED 12000u    /* likewise, of a receipt in the work folder */
 #define LEDGER_FIXED 8192u
 #define WORK_FIXED 32768u /* lock, parameters, lists, the bundle's stamp, the log's first lines */
 #define WORK_UNIT 640u    /* its lines in events, log and lists, its stamps' names in the folder */
@@ -148,14 +150,23 @@ static uint64_t fit_artifact(const struct xfp_ledger_unit *unit, const struct xf
 	return file(fixed + unit->experts * unit->rows * row);
 }
 
-/* What is missing of a unit, and the number of its files. */
-static uint64_t unit_artifacts(const struct xfp_extent *all, uint32_t number, enum xfp_bound bound, uint32_t *files)
+/* What artifacts take: those of a unit that is not done, or the sum over all. */
+struct artifact_bytes {
+	uint64_t small;  /* survey and choice, which stay */
+	uint64_t fits;   /* what --drop-cache removes once the unit is packed */
+	uint64_t packed; /* and this when it is in the bundle */
+	uint32_t files;
+};
+
+/* What is missing of a unit. */
+static struct artifact_bytes unit_artifacts(const struct xfp_extent *all, uint32_t number, enum xfp_bound bound)
 {
 	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
 	const struct xfp_policy policy = xfp_policy_of_unit(all->parameters, unit);
 	const struct xfp_parameters measured = xfp_policy_parameters(all->parameters, &policy);
 	struct xfp_estimate estimate = xfp_estimate(all, number, bound);
-	uint64_t bytes[XFP_STAMPS] = { 0 }, sum = 0;
+	uint64_t bytes[XFP_STAMPS] = { 0 };
+	struct artifact_bytes sum = { 0 };
 
 	if (unit->plan == XFP_PLAN_FIT) {
 		if (xfp_step_wanted(&measured, XFP_STAMP_SURVEY, false))
@@ -171,28 +182,55 @@ static uint64_t unit_artifacts(const struct xfp_extent *all, uint32_t number, en
 	for (int s = all->units[number].decided ? XFP_STAMP_CHOICE : 0; s < XFP_STAMPS; s++) {
 		if (!bytes[s] || all->units[number].there >> s & 1)
 			continue;
-		sum += bytes[s];
-		++*files;
+		*(s == XFP_STAMP_PACKED                            ? &sum.packed
+		  : s == XFP_STAMP_SURVEY || s == XFP_STAMP_CHOICE ? &sum.small
+								   : &sum.fits) += bytes[s];
+		sum.files++;
 	}
 	return sum;
 }
 
-static uint64_t artifact_bytes(const struct xfp_extent *all, enum xfp_bound bound)
+/* Where fits go, those of the units in flight are there: `most` has room for as many, largest first. */
+static void keep_most(uint64_t *most, unsigned count, uint64_t bytes)
 {
-	uint64_t bytes = MANIFEST_FIXED, journal = 0;
-	uint32_t files = 0;
+	for (unsigned i = 0; i < count; i++)
+		if (bytes > most[i]) {
+			uint64_t smaller = most[i];
+
+			most[i] = bytes;
+			bytes = smaller;
+		}
+}
+
+static struct artifact_bytes all_artifacts(const struct xfp_extent *all, enum xfp_bound bound)
+{
+	struct artifact_bytes sum = { .small = MANIFEST_FIXED };
+	uint64_t journal = 0, *most = calloc(all->dropping + (size_t)1, sizeof *most), flight = 0;
 
 	for (uint32_t i = 0; i < all->ledger->unit_count; i++) {
 		const struct xfp_ledger_unit *unit = &all->ledger->units[i];
+		struct artifact_bytes one;
 
 		if (all->units[i].done)
 			continue;
-		bytes += unit_artifacts(all, i, bound, &files) + MANIFEST_UNIT + unit->experts * MANIFEST_MATRIX;
+		one = unit_artifacts(all, i, bound);
+		sum.small += one.small + MANIFEST_UNIT + unit->experts * MANIFEST_MATRIX;
+		sum.fits += one.fits;
+		sum.packed += one.packed;
+		sum.files += one.files;
 		journal += JOURNAL_UNIT;
+		if (most)
+			keep_most(most, all->dropping, one.fits);
 	}
-	bytes += journal < JOURNAL_MOST ? journal : JOURNAL_MOST;
+	for (unsigned i = 0; most && i < all->dropping; i++)
+		flight += most[i];
+	if (most && all->dropping)
+		sum.fits = flight;
+	free(most);
+	sum.small += journal < JOURNAL_MOST ? journal : JOURNAL_MOST;
 	/* Folders that a number of files reach, their names being as good as random. */
-	return bytes + (uint64_t)(STORE_FOLDERS * (1 - pow(1 - 1 / STORE_FOLDERS, files)) + 3) * BLOCK;
+	sum.small += (uint64_t)(STORE_FOLDERS * (1 - pow(1 - 1 / STORE_FOLDERS, sum.files)) + 3) * BLOCK;
+	return sum;
 }
 
 /* ---- work folder ------------------------------------------------------------------------------- */
@@ -219,20 +257,58 @@ static uint64_t work_bytes(const struct xfp_extent *all, enum xfp_bound bound)
 		for (enum xfp_stamp s = XFP_STAMP_SURVEY; s < XFP_STAMPS; s++)
 			stamps += xfp_step_wanted(all->parameters, s, estimate.extended);
 		bytes += (all->ledger->units[i].plan == XFP_PLAN_FIT ? stamps : 1) * BLOCK + WORK_UNIT;
+		if (all->dropping)
+			bytes += file(RECEIPT_FIXED + all->ledger->units[i].experts * PACKED_MATRIX);
 	}
 	return bytes;
 }
 
-struct xfp_disk xfp_footprint_disk(const struct xfp_extent *all, enum xfp_bound bound)
+/* ---- together ---------------------------------------------------------------------------------- */
+
+uint64_t xfp_footprint_portion(uint64_t bundle)
 {
-	return (struct xfp_disk){
-		.bundle = xfp_footprint_bundle(all, bound),
-		.artifacts = artifact_bytes(all, bound),
-		.work = work_bytes(all, bound),
-	};
+	uint64_t share = bundle / XFP_MOVE_SHARE;
+
+	return share < XFP_MOVE_MOST ? share : XFP_MOVE_MOST;
 }
 
-uint64_t xfp_disk_total(const struct xfp_disk *disk)
+/* Of units that are packed already, what goes as the bundle grows, and what is in it. */
+static void sum_moving(const struct xfp_extent *all, enum xfp_bound bound, uint64_t *goes, uint64_t *moved,
+		       uint64_t *largest, uint64_t *stays)
 {
-	return disk->bundle + disk->artifacts + disk->work;
+	for (uint32_t i = 0; i < all->ledger->unit_count; i++) {
+		const struct xfp_unit_state *state = &all->units[i];
+		struct xfp_estimate estimate = xfp_estimate(all, i, bound);
+
+		if (state->moved)
+			*moved += unit_members(all, i, &estimate);
+		else if (state->done && !state->stays)
+			*goes += estimate.bytes;
+		else if (!state->done && state->stays)
+			*stays += estimate.bytes;
+		*largest = estimate.bytes > *largest ? estimate.bytes : *largest;
+	}
+}
+
+struct xfp_disk xfp_footprint_disk(const struct xfp_extent *all, enum xfp_bound bound)
+{
+	const struct artifact_bytes artifacts = all_artifacts(all, bound);
+	uint64_t goes = 0, moved = 0, largest = 0, stays = 0, packing, moving;
+	struct xfp_disk disk = {
+		.bundle = xfp_footprint_bundle(all, bound),
+		.artifacts = artifacts.small + artifacts.fits + artifacts.packed,
+		.work = work_bytes(all, bound),
+	};
+
+	sum_moving(all, bound, &goes, &moved, &largest, &stays);
+	disk.bundle -= moved < disk.bundle ? moved : disk.bundle;
+	disk.together = disk.bundle + disk.artifacts + disk.work;
+	if (!all->dropping)
+		return disk;
+	/* All units packed and none in the bundle; then the bundle, and what has not left the cache yet. */
+	packing = disk.artifacts + disk.work;
+	moving = disk.bundle + artifacts.small + disk.work + stays + largest + xfp_footprint_portion(disk.bundle);
+	moving -= goes < moving ? goes : moving;
+	disk.together = packing > moving ? packing : moving;
+	return disk;
 }

@@ -14,11 +14,12 @@
 
 /* ---- disk -------------------------------------------------------------------------------------- */
 
-/* Bytes that a conversion has still to write, as blocks on disk. All three are there at the end. */
+/* Bytes that a conversion has still to write, as blocks on disk: the most that there is at a time in each place. */
 struct xfp_disk {
 	uint64_t bundle;    /* where OUT is; an older bundle stays beside it until it is complete */
 	uint64_t artifacts; /* where the cache is: artifacts that are missing, and what the manifest grows by */
 	uint64_t work;      /* where the work folder is */
+	uint64_t together;  /* the most of all three at a time: their sum, unless artifacts go as the bundle grows */
 };
 
 /* Its units say what is there already (as xfp_prepare_units leaves them). */
@@ -27,7 +28,13 @@ struct xfp_disk xfp_footprint_disk(const struct xfp_extent *all, enum xfp_bound 
 uint64_t xfp_footprint_bundle(const struct xfp_extent *all, enum xfp_bound bound);
 /* Of that, the config, the tokenizer and whatever else is carried as it is. */
 uint64_t xfp_footprint_files(const struct xfp_ledger *ledger);
-uint64_t xfp_disk_total(const struct xfp_disk *disk);
+static inline uint64_t xfp_disk_total(const struct xfp_disk *disk)
+{
+	return disk->together;
+}
+/* What is of a bundle of so many bytes and of the artifacts it is made of at the same time, where those go: parts of
+ * units go into it in such portions (schemas/bundle.c). */
+uint64_t xfp_footprint_portion(uint64_t bundle);
 
 /* ---- memory ------------------------------------------------------------------------------------ */
 

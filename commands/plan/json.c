@@ -102,6 +102,7 @@ static json_t *disk_json(const struct xfp_plan_facts *facts)
 			{ "bundle", json_integer((json_int_t)disk->bundle) },
 			{ "cache", json_integer((json_int_t)disk->artifacts) },
 			{ "work", json_integer((json_int_t)disk->work) },
+			{ "staying_units", json_integer((json_int_t)facts->staying) },
 			{ "bundle_free", json_integer((json_int_t)xfp_free_beside(options->out)) },
 			{ "cache_free", json_integer((json_int_t)xfp_free_beside(options->cache)) },
 			{ "shortage", facts->shortage.status ? xfp_json_text(facts->shortage.text) : json_null() });
@@ -111,7 +112,7 @@ static json_t *time_json(const struct xfp_plan_facts *facts)
 {
 	const struct xfp_plan_pace *pace = &facts->pace;
 
-	if (facts->c->todo && !pace->known)
+	if (facts->c->todo && !facts->current && !pace->known)
 		return json_null();
 	return XFP_JSON({ "seconds", json_real(xfp_plan_seconds(facts)) },
 			{ "processors", json_integer((json_int_t)xfp_processors()) },

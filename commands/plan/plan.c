@@ -13,6 +13,7 @@
 #include "base/system/processors.h"
 #include "commands/convert/convert.h"
 #include "commands/convert/disk_space.h"
+#include "commands/convert/drop_cache.h"
 #include "commands/convert/finish.h"
 #include "commands/convert/prepare.h"
 #include "commands/plan/plan.h"
@@ -28,13 +29,14 @@ double xfp_plan_seconds(const struct xfp_plan_facts *facts)
 	       xfp_plan_pace_bundle(facts->bundle[XFP_EXPECTED]);
 }
 
-static enum xfp_status gather(struct xfp_plan_facts *facts, struct xfp_error *err)
+static enum xfp_status gather(struct xfp_conversion *c, struct xfp_plan_facts *facts, struct xfp_error *err)
 {
-	const struct xfp_conversion *c = facts->c;
-	const struct xfp_extent extent = xfp_conversion_extent(c);
+	struct xfp_extent extent;
 	struct xfp_result result = { .sha256 = "" };
 	enum xfp_status status = XFP_OK;
 
+	facts->staying = xfp_drop_outlook(c);
+	extent = xfp_conversion_extent(c);
 	for (int bound = 0; bound < XFP_BOUNDS; bound++)
 		facts->bundle[bound] = xfp_footprint_bundle(&extent, (enum xfp_bound)bound);
 	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
@@ -77,7 +79,7 @@ static int plan(struct xfp_conversion *c, struct xfp_signals *signals, struct xf
 	if (!status)
 		status = (int)xfp_prepare_units(c, false, err);
 	if (!status)
-		status = (int)gather(&facts, err);
+		status = (int)gather(c, &facts, err);
 	if (!status && c->todo && !facts.current)
 		status = (int)xfp_plan_pace_measure(c, signals, &facts.pace, err);
 	if (!status && c->options.json)

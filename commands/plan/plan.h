@@ -66,6 +66,7 @@ struct xfp_plan_facts {
 	struct xfp_error shortage;   /* XFP_OK, or why convert would not begin */
 	bool current;                /* the bundle is there, and of just this */
 	struct xfp_plan_curve curve;
+	uint32_t staying;  /* units whose packed artifacts --drop-cache leaves where they are */
 	uint32_t measured; /* units whose choice follows from measurements */
 };
 

@@ -115,9 +115,9 @@ static void print_disk(const struct xfp_plan_facts *facts)
 	uint64_t beside_cache = xfp_free_beside(facts->c->options.cache);
 	char a[32], b[32], d[32], e[32];
 
-	printf("disk     %s: bundle %s, cache %s, work folder %s; ", xfp_human((double)xfp_disk_total(disk), "B", a),
-	       xfp_human((double)disk->bundle, "B", b), xfp_human((double)disk->artifacts, "B", d),
-	       xfp_human((double)disk->work, "B", e));
+	printf("disk     %s%s: bundle %s, cache %s, work folder %s; ", xfp_human((double)xfp_disk_total(disk), "B", a),
+	       facts->c->drops && !facts->current ? " at a time" : "", xfp_human((double)disk->bundle, "B", b),
+	       xfp_human((double)disk->artifacts, "B", d), xfp_human((double)disk->work, "B", e));
 	if (beside_out == beside_cache)
 		printf("%s free\n", xfp_human((double)beside_out, "B", a));
 	else
@@ -127,6 +127,13 @@ static void print_disk(const struct xfp_plan_facts *facts)
 		printf("         too little, and convert would not begin:\n");
 		xfp_fold(stdout, facts->shortage.text, SHORTAGE_INDENT);
 	}
+	if (facts->c->options.drop_cache && !facts->c->drops)
+		puts(facts->c->options.goal.kind
+			     ? "         --drop-cache waits for the bundle, since the goal needs the cache"
+			     : "         --drop-cache removes nothing: the cache is read-only");
+	else if (facts->staying)
+		printf("         --drop-cache leaves %" PRIu32 " packed units that other outputs need\n",
+		       facts->staying);
 }
 
 static void print_needs(const struct xfp_plan_facts *facts)
@@ -150,12 +157,12 @@ static void print_time(const struct xfp_plan_facts *facts)
 	unsigned processors = xfp_processors();
 	char text[32];
 
-	if (facts->c->todo && !facts->pace.known) {
+	if (facts->c->todo && !facts->current && !facts->pace.known) {
 		puts("time     unknown: the stages could not be run for measuring");
 		return;
 	}
 	printf("time     about %s", xfp_duration_text(xfp_plan_seconds(facts), text));
-	if (facts->c->todo)
+	if (facts->c->todo && !facts->current)
 		printf(" on %u processor%s;\n         measured now: %.0f ns a weight, %.0f ms a unit",
 		       facts->jobs < processors ? facts->jobs : processors,
 		       (facts->jobs < processors ? facts->jobs : processors) == 1 ? "" : "s",
@@ -174,7 +181,8 @@ static void print_cache(const struct xfp_plan_facts *facts)
 	unsigned count = xfp_plan_count_hits(c, hits);
 
 	if (!c->manifest)
-		printf("cache    %s: there is none yet\n", c->options.cache);
+		printf("cache    %s: there is none%s\n", c->options.cache,
+		       facts->current ? ", and the bundle needs none" : " yet");
 	else if (!known)
 		printf("cache    %s: knows none of these files\n", c->options.cache);
 	else {

@@ -41,6 +41,7 @@ struct xfp_extent {
 	const struct xfp_ledger *ledger;
 	const struct xfp_unit_state *units; /* [ledger->unit_count]; NULL: nothing is known of them yet */
 	uint32_t todo;                      /* units that are not done */
+	unsigned dropping; /* with so many jobs, artifacts go as soon as nothing needs them; 0: they stay */
 };
 
 #endif

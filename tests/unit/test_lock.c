@@ -178,10 +178,34 @@ static void read_only(void **state)
 	xfp_store_close(&store);
 }
 
+/* A conversion has its lock alone for a moment, where nobody else shares it; its children do not count. */
+static void alone_for_a_moment(void **state)
+{
+	struct xfp_store store = open_cache(state);
+	int one = share(&store, "xfp convert -o one"), two = share(&store, "xfp convert -o two"), other;
+
+	store.wait = (struct xfp_wait){ 0 };
+	assert_false(xfp_lock_have_alone(one));
+	assert_int_equal(xfp_lock_share_again(&store, one, &err), XFP_OK);
+	xfp_lock_release(two);
+	other = dup(one); /* as a child inherits it */
+	assert_true(xfp_lock_have_alone(one));
+	assert_int_equal(xfp_lock_alone(&store, "xfp cache gc", &two, &err), XFP_FAILED);
+	assert_int_equal(xfp_lock_share_again(&store, one, &err), XFP_OK);
+	two = share(&store, "xfp convert -o two");
+	assert_false(xfp_lock_have_alone(-1));
+	assert_int_equal(xfp_lock_share_again(&store, -1, &err), XFP_OK);
+	xfp_lock_release(two);
+	xfp_lock_release(other);
+	xfp_lock_release(one);
+	xfp_store_close(&store);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(shared_or_alone), scratch_test(sharing_waits), scratch_test(made_anew_while_it_is_held),
+		scratch_test(shared_or_alone), scratch_test(alone_for_a_moment),
+		scratch_test(sharing_waits),   scratch_test(made_anew_while_it_is_held),
 		scratch_test(lines_of_others), scratch_test(read_only),
 	};
 

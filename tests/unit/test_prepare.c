@@ -48,6 +48,7 @@ static void begin(struct subject *s, void **state)
 	s->c.units = s->states;
 	s->c.options.parameters = xfp_parameters_default();
 	s->c.options.work = *state;
+	s->c.options.out = *state;
 }
 
 /* Without a cache nothing is finished, and no stamp is of something that is there. */
