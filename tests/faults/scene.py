@@ -87,7 +87,7 @@ class Scene:
     def stamps(self, work="out.xfp.work"):
         found = {}
         for path in glob.glob(self.path(work, "u[0-9]*-*")):
-            if not path.endswith(".mk"):
+            if not path.endswith((".mk", "-receipt")):
                 with open(path, "rb") as file:
                     found[os.path.basename(path)] = file.read()
         return found
@@ -222,7 +222,7 @@ class Scene:
     def check_debris(self):
         left = [path for where in ["out.xfp.work", "cache"] for path in files_below(self.path(where))] + \
             glob.glob(self.path(".*"))
-        left = [path for path in left if path.endswith(".tmp")]
+        left = [path for path in left if path.endswith((".tmp", ".pending"))]
         if left:
             raise Failed(f"debris stays: {os.path.relpath(left[0], self.folder)}")
 

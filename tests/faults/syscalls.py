@@ -6,6 +6,7 @@ process itself is traced, not its children. In the case named whole all of them 
 fails, for the first forty and then one in 25. Which error a call fails with takes turns among those that fit it.
 """
 import collections
+import json
 import os
 import re
 import shutil
@@ -29,7 +30,7 @@ ERRORS = {
 LOOKS = {"read", "pread64", "mmap", "getdents64"}
 MOMENTS = 200  # of kills of a whole conversion at spaced times
 
-Case = collections.namedtuple("Case", "name command state allowed sane follow")
+Case = collections.namedtuple("Case", "name command state allowed sane follow drops")
 
 
 def cases(scene):
@@ -42,8 +43,8 @@ def cases(scene):
               ("pack-rows", "packed", rows), ("pack-fp8", "packed", alone[0]), ("pack-kept", "packed", alone[1])]
     found = {}
 
-    def add(name, command, state, sane=frozenset(STAGE_SANE), allowed=("same",), follow=False):
-        found[name] = Case(name, command, state, allowed, sane, follow)
+    def add(name, command, state, sane=frozenset(STAGE_SANE), allowed=("same",), follow=False, drops=False):
+        found[name] = Case(name, command, state, allowed, sane, follow, drops)
 
     for name, stamp, unit in stages:
         program = "xfp-" + (name if name in ("outlier-extract", "lloyd-fit") else name.split("-")[0])
@@ -59,6 +60,9 @@ def cases(scene):
     add("convert-again", convert, ("finished", []), SANE)
     add("convert-first", convert, ("nothing", None), SANE)
     add("convert-floor", scene.convert_command("floor"), ("finished", []), SANE, ("same", "floor"))
+    # Units move from the cache into the bundle; both sides of that.
+    add("drop", [*convert, "--drop-cache"], ("no-bundle", NO_BUNDLE), SANE, drops=True)
+    add("drop-bundle", [*convert, "--drop-cache"], ("no-bundle", NO_BUNDLE), SANE, drops=True)
     add("make", convert, one_unit, SANE)
     add("make-unit", convert, one_unit, SANE)
     add("whole", convert, one_unit, SANE | {127}, follow=True)  # 127: the loader's own, of xfp itself
@@ -97,6 +101,13 @@ def traced(scene, case, *how):
     trace = ["strace", "-qq", "-o", scene.path("trace"), *how]
     if os.path.exists(scene.path("trace")):
         os.unlink(scene.path("trace"))
+    if case.name == "drop-bundle":
+        if os.path.exists(scene.path("first", "make")):
+            os.unlink(scene.path("first", "make"))
+        scene.put_first("xfp-bundle", f'exec {" ".join(trace)} {shutil.which("xfp-bundle")} "$@"')
+        ended = scene.run([scene.path("first", "xfp"), *case.command[1:]])
+        os.unlink(scene.path("first", "xfp-bundle"))
+        return ended
     if not case.name.startswith("make"):
         return scene.run([*trace, *(["-f"] if case.follow else []), *case.command])
     script, make, trace = scene.path("first", "make"), shutil.which("make"), " ".join(trace)
@@ -181,10 +192,24 @@ def run(scene, point, seed):
         scene.check_names(case.allowed)
         if not ended.status and case.command[:2] == ["xfp", "convert"]:
             scene.check_bundle(ended, case.allowed[-1])
-        scene.check_rerun(state)
+        if case.drops:
+            check_moved(scene, state, kill)
+        else:
+            scene.check_rerun(state)
     except Failed as problem:
         raise Failed(f"{injected[0][:160]}\n  {problem}") from None
     return state
+
+
+def check_moved(scene, state, killed):
+    """Artifacts may be gone, and what they were is elsewhere: after a kill, nothing that was packed is made again."""
+    scene.wait_for_lock()
+    ended = scene.convert()
+    scene.expect(ended)
+    repacked = json.loads(ended.out)["repacked"]
+    if killed and repacked:
+        raise Failed(f"rerun: {repacked} units that had been packed are made again: {describe(ended)}")
+    scene.check_rerun(state, damaged=scene.states[state])
 
 
 def kill_at(scene, number, seed):
