@@ -264,8 +264,11 @@ EXTRA_DIST += \
 	tests/models/bert.py \
 	tests/models/check_transformers.py \
 	tests/models/ggml.py \
+	tests/models/gguf_io.py \
+	tests/models/judge.py \
 	tests/models/loss_plot.py \
 	tests/models/measure.py \
+	tests/models/presets.py \
 	tests/models/qwen3_moe.py \
 	tests/models/results/all-MiniLM-L6-v2.svg \
 	tests/models/results/qwen3-moe-8m.svg \

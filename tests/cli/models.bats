@@ -33,6 +33,7 @@ table() { "$PYTHON" "$srcdir/tests/models/table.py" "$@"; }
 products() {
 	[ "${XFP_TEST_SANITIZERS:-no}" != no ] || "$PYTHON" "$srcdir/tests/check_products.py" "$XFP_TEST_LIB/libxfp.so" "$1"
 }
+presets() { "$PYTHON" "$srcdir/tests/models/presets.py" "$@"; }
 oracle() { "$PYTHON" "$srcdir/tests/oracle_cosine.py" "$@"; }
 
 # The fifth column of a setting's row.
@@ -73,6 +74,22 @@ at_most() { awk -v value="$1" -v bound="$2" 'BEGIN { exit !(value != "" && value
 	at_most "$(score 'v2, k = 3')" 19.1
 	at_most "$(score 'v2, k = 4')" 18.1
 	at_most "$(score 'v2, k = 5')" 17.8
+}
+
+# Its column of presets.py's row.
+preset() { awk -F' *[|] *' -v setting="$1" -v column="$2" '$2 == setting { print $column }' <<<"$output"; }
+
+@test "presets.py: bits are those of the whole model, and the loss is that of its copy" {
+	need_qwen
+	run -0 presets --setting 'as it is: --format attention=keep,routed_expert=keep --lm-head keep' \
+		--setting 'six: --format attention=6,routed_expert=6,embedding=6,lm_head=6 --mode v2c --group-size 16' "$qwen"
+	echo "$output"
+	[ "$(preset 'as it is' 4)" = 16.000 ]
+	[ "$(preset 'as it is' 5)" = 0.00000 ]
+	at_least "$(preset six 4)" 6.5
+	at_most "$(preset six 4)" 6.659 # llama.cpp's Q6_K file of the same model, which loses 0.00187
+	at_least "$(preset six 5)" 0.001
+	at_most "$(preset six 5)" 0.00187
 }
 
 @test "transformers loads the unpacked models as it loads the originals" {

@@ -33,19 +33,26 @@ class Ggml:
         number = self.types[name]
         return 8 * self.library.ggml_type_size(number) / self.library.ggml_blck_size(number)
 
+    def bytes_of(self, number, count):
+        """What `count` weights take in the type of this number."""
+        block = self.library.ggml_blck_size(number)
+        if count % block:
+            raise SystemExit(f"{count} weights are no multiple of {block}")
+        return count // block * self.library.ggml_type_size(number)
+
+    def decode(self, number, packed, count):
+        out = np.empty(count, np.float32)
+        decode = getattr(self.library, "dequantize_row_" + self.library.ggml_type_name(number).decode())
+        decode.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
+        decode(packed.ctypes.data, out.ctypes.data, count)
+        return out
+
     def decoded(self, name, weights):
         """What is left of a float32 array; its size is a multiple of a block."""
         number = self.types[name]
-        block = self.library.ggml_blck_size(number)
         flat = np.ascontiguousarray(weights, np.float32).reshape(-1)
-        if flat.size % block:
-            raise SystemExit(f"{name}: {flat.size} weights are no multiple of {block}")
-        packed = np.empty(flat.size // block * self.library.ggml_type_size(number), np.uint8)
-        out = np.empty_like(flat)
+        packed = np.empty(self.bytes_of(number, flat.size), np.uint8)
+        block = self.library.ggml_blck_size(number)
         self.library.ggml_quantize_chunk(number, flat.ctypes.data, packed.ctypes.data, 0, flat.size // block, block,
                                          None)
-        decode = getattr(self.library, "dequantize_row_" + (
-            "iq4_xs" if name == "IQ4_XS" else name[0].lower() + name[1:]))
-        decode.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
-        decode(packed.ctypes.data, out.ctypes.data, flat.size)
-        return out.reshape(weights.shape)
+        return self.decode(number, packed, flat.size).reshape(weights.shape)

@@ -79,6 +79,13 @@ class Qwen3Moe:
         return self.linear(x, "model.embed_tokens" if self.config["tie_word_embeddings"] else "lm_head")
 
 
+def log_probabilities(model, rows):
+    """Of each token that may follow, at all but the last position."""
+    logits = model.logits(rows)[:, :-1]
+    logits -= logits.max(-1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
 def nats_per_token(folder, tokens, batch=16):
     """Mean negative log likelihood of tokens[:, 1:] given what precedes each."""
     model = Qwen3Moe(folder)
@@ -86,9 +93,17 @@ def nats_per_token(folder, tokens, batch=16):
     total = 0.0
     for first in range(0, len(tokens), batch):
         rows = tokens[first:first + batch]
-        logits = model.logits(rows)[:, :-1]
-        peak = logits.max(-1)
-        spread = np.log(np.exp(logits - peak[..., None]).sum(-1)) + peak
-        hit = np.take_along_axis(logits, rows[:, 1:, None], -1)[..., 0]
-        total += float((spread - hit).sum(dtype=np.float64))
+        hit = np.take_along_axis(log_probabilities(model, rows), rows[:, 1:, None], -1)
+        total -= float(hit.sum(dtype=np.float64))
+    return total / tokens[:, 1:].size
+
+
+def divergence(original, copy, tokens, batch=16):
+    """Mean Kullback-Leibler divergence of the copy's expectation of the next token from the original's, in nats."""
+    models = Qwen3Moe(original), Qwen3Moe(copy)
+    tokens = tokens.astype(np.int64)
+    total = 0.0
+    for first in range(0, len(tokens), batch):
+        p, q = (log_probabilities(model, tokens[first:first + batch]) for model in models)
+        total += float((np.exp(p) * (p - q)).sum(dtype=np.float64))
     return total / tokens[:, 1:].size

@@ -2,6 +2,7 @@
 """Reading safetensors with numpy alone. numpy has no bf16: such tensors are read as float32, exactly."""
 import json
 import os
+import shutil
 import struct
 
 import numpy as np
@@ -77,3 +78,29 @@ class Checkpoint:
     def config(self):
         with open(os.path.join(self.folder, "config.json"), encoding="utf-8") as file:
             return json.load(file)
+
+
+def write_copy(source, folder, tensors):
+    """A folder with the files of the model folder `source`, and one model.safetensors with the tensors of these names.
+
+    `tensors(name)` gives a tensor's values, in float32, or None: it is then as it is in the source, in float32 too.
+    """
+    checkpoint = Checkpoint(source)
+    os.makedirs(folder, exist_ok=True)
+    for name in os.listdir(source):
+        path = os.path.join(source, name)
+        if os.path.isfile(path) and ".safetensors" not in name:
+            shutil.copyfile(path, os.path.join(folder, name))
+    header, end = {}, 0
+    for name in checkpoint.names():
+        shape = checkpoint.entries[name][2]["shape"]
+        size = 4 * int(np.prod(shape, dtype=np.int64))
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [end, end + size]}
+        end += size
+    text = json.dumps(header).encode()
+    with open(os.path.join(folder, "model.safetensors"), "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for name in checkpoint.names():
+            values = tensors(name)
+            values = checkpoint.read(name) if values is None else values
+            file.write(np.ascontiguousarray(values, np.float32).tobytes())

@@ -16,7 +16,6 @@ import collections
 import fnmatch
 import glob
 import json
-import math
 import os
 import re
 import subprocess
@@ -24,11 +23,9 @@ import tempfile
 
 import numpy as np
 
-from bert import embed
 from ggml import FORMATS, Ggml
-from measure import read_sentences
+from judge import Judge
 from loss_plot import plot
-from qwen3_moe import nats_per_token
 from safetensors_io import Checkpoint
 
 FLOOR = ["--min-cos-strict", "{}", "--min-cos-lazy", "{}"]
@@ -54,30 +51,6 @@ def run(*command):
     if result.returncode:
         raise SystemExit(f"{' '.join(command)}: status {result.returncode}\n{result.stdout}{result.stderr}")
     return result.stdout
-
-
-class Judge:
-    """Embeddings against the original's, or perplexity."""
-
-    def __init__(self, model, tokens):
-        self.encoder = Checkpoint(model).config()["model_type"] == "bert"
-        if self.encoder:
-            self.sentences = read_sentences()
-            self.original = embed(model, self.sentences)
-            self.title, self.source = "embedding cosine", "1"
-        else:
-            self.tokens = np.load(tokens or os.path.join(model, "eval-tokens.npy"))
-            self.title, self.source = "perplexity", self.score(model)
-
-    def score(self, folder):
-        if self.encoder:
-            vectors = embed(folder, self.sentences)
-            return f"{(vectors * self.original).sum(-1, dtype=np.float64).mean():.4f}"
-        return f"{math.exp(nats_per_token(folder, self.tokens)):.3f}"
-
-    def loss(self, score):
-        """What is plotted: 1 - cosine, or how far perplexity is above the source's, as a share of it."""
-        return 1 - float(score) if self.encoder else float(score) / float(self.source) - 1
 
 
 def convert(xfp, model, folder, setting):
@@ -107,12 +80,17 @@ def row(setting, units, score):
     return bits
 
 
+def tensors_of(source, unit):
+    """Names of the tensors that a unit is made of; those of a stack have a number where the unit's has [*]."""
+    return fnmatch.filter(source.names(), glob.escape(unit["name"]).replace("[*]", "*"))
+
+
 def peer(ggml, name, source, units, copy):
     """The unpacked copy `copy` with the units' matrices as llama.cpp's format leaves them; rows for the table."""
     made = []
     for unit in units:
         cosines = []
-        for tensor in fnmatch.filter(source.names(), glob.escape(unit["name"]).replace("[*]", "*")):
+        for tensor in tensors_of(source, unit):
             weights = source.read(tensor).astype(np.float32)
             decoded = ggml.decoded(name, weights)
             copy.overwrite(tensor, decoded)
@@ -141,13 +119,13 @@ def main():
             score = judge.score(copy)
             bits = row(setting, units, score)
             if "no outliers" not in setting:  # a point a k is enough of a line
-                points.append((setting.split(",")[0], setting, bits, judge.loss(score)))
+                points.append((setting.split(",")[0], setting, bits, judge.loss_of_score(score)))
         if os.environ.get("GGML_LIBRARY"):
             ggml = Ggml(os.environ["GGML_LIBRARY"])
             for name in FORMATS:
                 made = peer(ggml, name, Checkpoint(arguments.model), units, Checkpoint(copy))
                 score = judge.score(copy)
-                points.append(("llama.cpp", name, row(f"llama.cpp {name}", made, score), judge.loss(score)))
+                points.append(("llama.cpp", name, row(f"llama.cpp {name}", made, score), judge.loss_of_score(score)))
     print(f"| source | | 1 | 1 | {judge.source} | |")
     if arguments.plot:
         what = "1 − cosine of sentence embeddings" if judge.encoder else "perplexity above the source's, as a share"

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a copy of a model has lost at its output."""
+import math
+import os
+
+import numpy as np
+
+from bert import embed
+from measure import read_sentences
+from qwen3_moe import divergence, nats_per_token
+from safetensors_io import Checkpoint
+
+
+class Judge:
+    """An encoder (BERT) by its sentence embeddings, a Qwen3-MoE by what it expects of a text."""
+
+    def __init__(self, model, tokens=None):
+        self.model = model
+        self.encoder = Checkpoint(model).config()["model_type"] == "bert"
+        if self.encoder:
+            self.sentences = read_sentences()
+            self.original = embed(model, self.sentences)
+            self.title, self.source = "embedding cosine", "1"
+            self.loss_title = "1 − embedding cosine"
+        else:
+            self.tokens = np.load(tokens or os.path.join(model, "eval-tokens.npy"))
+            self.title, self.source = "perplexity", self.score(model)
+            self.loss_title = "KL, nats"
+
+    def score(self, folder):
+        """Mean cosine of the embeddings with the original's, or perplexity, as a table shows it."""
+        if self.encoder:
+            return f"{self.cosine(folder):.4f}"
+        return f"{math.exp(nats_per_token(folder, self.tokens)):.3f}"
+
+    def cosine(self, folder):
+        return (embed(folder, self.sentences) * self.original).sum(-1, dtype=np.float64).mean()
+
+    def loss_of_score(self, score):
+        """1 - cosine, or how far perplexity is above the source's, as a share of it."""
+        return 1 - float(score) if self.encoder else float(score) / float(self.source) - 1
+
+    def loss(self, folder):
+        """1 - cosine, or the Kullback-Leibler divergence from the original in nats a token: of the same text, its
+        noise is a small part of perplexity's."""
+        return 1 - self.cosine(folder) if self.encoder else divergence(self.model, folder, self.tokens)
