@@ -265,6 +265,7 @@ EXTRA_DIST += \
 	tests/models/check_transformers.py \
 	tests/models/ggml.py \
 	tests/models/gguf_io.py \
+	tests/models/goals.py \
 	tests/models/judge.py \
 	tests/models/loss_plot.py \
 	tests/models/measure.py \

@@ -92,6 +92,23 @@ preset() { awk -F' *[|] *' -v setting="$1" -v column="$2" '$2 == setting { print
 	at_most "$(preset six 5)" 0.00187
 }
 
+@test "a goal loses no more than a uniform floor of the same size" {
+	local weights=dense_mlp=3,routed_expert=0.7,embedding=3,lm_head=4.5
+	need_qwen
+	by_default
+	run -0 "$PYTHON" "$srcdir/tests/models/goals.py" --floors 0.99 "$qwen" -- --weight "$weights"
+	echo "$output"
+	at_most "$(preset 0.99 6)" "$(preset 0.99 3)" # MB
+	at_most "$(preset 0.99 8)" "$(preset 0.99 5)"
+	at_most "$(preset 0.99 8)" 0.06
+	need_minilm
+	run -0 "$PYTHON" "$srcdir/tests/models/goals.py" --floors 0.99 "$minilm" -- --weight "$weights"
+	echo "$output"
+	at_most "$(preset 0.99 6)" "$(preset 0.99 3)"
+	at_most "$(preset 0.99 8)" "$(preset 0.99 5)"
+	at_most "$(preset 0.99 8)" 0.026
+}
+
 @test "transformers loads the unpacked models as it loads the originals" {
 	need_qwen
 	xfp convert "$qwen" -o qwen.xfp
