@@ -12,6 +12,8 @@
 #include "base/system/command_line.h"
 #include "base/system/mapped.h"
 #include "base/text/size.h"
+#include "base/text/table.h"
+#include "base/text/text.h"
 #include "commands/ui/commands.h"
 #include "commands/ui/report.h"
 #include "commands/ui/whole.h"
@@ -110,32 +112,36 @@ static enum xfp_status print_json(const struct xfp_bundle *bundle, const struct 
 /* ---- text -------------------------------------------------------------------------------------- */
 
 /* " NAME=VALUE", as convert's parameters are called in the bundle. */
-static void print_value(const char *prefix, const char *name, const json_t *value)
+static void print_value(FILE *out, const char *prefix, const char *name, const json_t *value)
 {
 	char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
 	const char *shown = json_is_string(value) ? json_string_value(value) : text;
 
-	printf(" %s%s=%s", prefix, xfp_printable(name).text, xfp_printable(shown ? shown : "?").text);
+	fprintf(out, " %s%s=%s", prefix, xfp_printable(name).text, xfp_printable(shown ? shown : "?").text);
 	free(text);
 }
 
-/* What only some classes or units are given. */
-static void print_exceptions(const char *name, json_t *value)
+/* What only some classes or units are given. What each unit is assigned by a goal, the units themselves show. */
+static void print_exceptions(FILE *out, const char *name, json_t *value)
 {
 	json_t *format;
 	const char *class;
 
+	if (!strcmp(name, "assigned")) {
+		fputs(" assigned", out);
+		return;
+	}
 	if (strcmp(name, "formats")) {
-		print_value("", name, value);
+		print_value(out, "", name, value);
 		return;
 	}
 	json_object_foreach (value, class, format) {
-		print_value("format:", class, format);
+		print_value(out, "format:", class, format);
 	}
 }
 
 /* Whether any member is not what it is by default; each of those is printed. */
-static bool print_changes(const char *prefix, json_t *parameters, json_t *defaults)
+static bool print_changes(FILE *out, const char *prefix, json_t *parameters, json_t *defaults)
 {
 	bool any = false;
 	const char *name;
@@ -145,12 +151,12 @@ static bool print_changes(const char *prefix, json_t *parameters, json_t *defaul
 		json_t *usual = json_object_get(defaults, name);
 
 		if (json_is_object(value) && json_is_object(usual)) {
-			any |= print_changes("floor:", value, usual);
+			any |= print_changes(out, "floor:", value, usual);
 		} else if (!json_equal(value, usual)) {
 			if (usual)
-				print_value(prefix, name, value);
+				print_value(out, prefix, name, value);
 			else
-				print_exceptions(name, value);
+				print_exceptions(out, name, value);
 			any = true;
 		}
 	}
@@ -180,21 +186,29 @@ static json_t *usual_parameters(json_t *parameters)
 	return root;
 }
 
-/* One line. What the bundle holds may be anything, and must not reach the terminal as it is. */
+/* A line, or as many as it takes. What the bundle holds may be anything, and must not reach the terminal as it is. */
 static void print_method(const struct xfp_bundle_info *info)
 {
 	json_t *root = json_loadb(info->json, info->json_bytes, 0, NULL);
 	json_t *parameters = json_object_get(root, "parameters"), *defaults = usual_parameters(parameters);
 	const char *mode = json_string_value(json_object_get(parameters, "mode"));
+	struct xfp_text text;
+	FILE *out = xfp_text_begin(&text);
 
+	if (!out)
+		goto done;
 	if (mode && defaults) {
-		printf("method %s;", xfp_printable(mode).text);
-		if (!print_changes("", parameters, defaults))
-			printf(" parameters as by default");
+		fprintf(out, "method %s;", xfp_printable(mode).text);
+		if (!print_changes(out, "", parameters, defaults))
+			fputs(" parameters as by default", out);
 	} else {
-		printf("method not stated");
+		fputs("method not stated", out);
 	}
-	puts("\n");
+	if (xfp_text_end(&text))
+		xfp_fold(stdout, text.bytes, 0);
+	putchar('\n');
+	free(text.bytes);
+done:
 	json_decref(root);
 	json_decref(defaults);
 }

@@ -21,7 +21,9 @@ nobase_dist_pkgdata_DATA += \
 	pipelines/families/qwen3_moe.family \
 	pipelines/families/qwen3_next.family \
 	pipelines/graph.mk \
+	pipelines/profiles/balanced.profile \
 	pipelines/profiles/careful.profile \
+	pipelines/profiles/near-lossless.profile \
 	pipelines/profiles/paper-g.profile \
 	pipelines/profiles/paper-h.profile \
 	pipelines/profiles/paper-h1.profile \
@@ -30,6 +32,7 @@ nobase_dist_pkgdata_DATA += \
 	pipelines/profiles/paper-v2.profile \
 	pipelines/profiles/paper-v2a.profile \
 	pipelines/profiles/small.profile \
+	pipelines/profiles/smallest.profile \
 	pipelines/qwen3-moe.mk \
 	pipelines/regenerate.mk \
 	pipelines/unit.mk

@@ -9,7 +9,7 @@
 MODEL = Qwen3-30B-A3B
 OUT   = Qwen3-30B-A3B.xfp
 
-MIN_COS_STRICT = 0.99
-MIN_COS_LAZY   = 0.98
+PROFILE        = balanced
+MIN_COS_LAZY   = 0.993
 
 include $(shell xfp --pipelines)/convert.mk

@@ -127,10 +127,19 @@ enum xfp_status xfp_goal_add_weights(struct xfp_goal *goal, const char *text, st
 	return status;
 }
 
+/* What a unit's relative error does to a model's output, beside that of a projection of attention: measured one unit at
+ * a time on a sentence encoder and a mixture of experts. An embedding and a head are at the ends of all layers, and
+ * their errors are added to no others'. */
+static const uint32_t usual_milli[XFP_CLASSES] = {
+	[XFP_CLASS_DENSE_MLP] = 3000,
+	[XFP_CLASS_ROUTED_EXPERT] = 700,
+	[XFP_CLASS_EMBEDDING] = 3000,
+	[XFP_CLASS_LM_HEAD] = 4500,
+};
+
 double xfp_goal_weight(const struct xfp_goal *goal, const struct xfp_ledger_unit *unit)
 {
-	bool words = unit->class_ == XFP_CLASS_EMBEDDING || unit->class_ == XFP_CLASS_LM_HEAD;
-	double weight = words ? XFP_WEIGHT_OF_WORDS : 1;
+	double weight = (double)(usual_milli[unit->class_] ? usual_milli[unit->class_] : MILLI) / MILLI;
 
 	for (uint32_t i = 0; i < goal->weight_count; i++) {
 		const struct xfp_override pattern = { .pattern = goal->weights[i].pattern };

@@ -121,7 +121,7 @@ static inline uint32_t xfp_cap_usual(uint32_t sigma)
 #define XFP_NO_CLASS (XFP_CLASS_LIST + 700)
 const char *xfp_no_such_class(const char *name, char text[XFP_NO_CLASS]);
 
-/* The defaults: auto, bits 2..6 and 8, strict 0.99, routed experts 0.98, embeddings and lm_head 0.999, thresholds auto,
+/* The defaults: auto, bits 2..6 and 8, floors as in balanced.profile, thresholds auto,
  * cap 1/16, balance 0.5, 20 rounds from companded starts, lm_head quant, on-miss keep, on-nonfinite fail; every format
  * auto, no override, all experts decide. */
 struct xfp_parameters xfp_parameters_default(void);

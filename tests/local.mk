@@ -298,6 +298,7 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/bundle_image.c \
 	tests/unit/bundle_image.h \
 	tests/unit/cache_fixture.h \
+	tests/unit/round_floors.h \
 	tests/unit/lane_bits.h \
 	tests/unit/many_members.c \
 	tests/unit/many_members.h \

@@ -3,8 +3,8 @@
  * low_floors.h - a remark on floors below what models are known to survive.
  *
  * The published method's own models were ruined where one floor of 0.98 for everything landed on three bits: 45.46 %
- * of GSM8K instead of 91.64, 57.48 instead of 81.98, and garbage. Of routed experts 0.98 is the default here, and
- * 0.93 the lowest that gave a usable model: 66.72 % instead of 94.
+ * of GSM8K instead of 91.64, 57.48 instead of 81.98, and garbage. Routed experts bear more: of them 0.93 was the lowest
+ * that gave a usable model, 66.72 % instead of 94.
  */
 #ifndef XFP_LOW_FLOORS_H
 #define XFP_LOW_FLOORS_H

@@ -103,8 +103,9 @@ static struct xfp_option *options_of(struct parse *parse)
 	const struct xfp_option others[] = {
 		{ .name = "profile",
 		  .value = "NAME|FILE",
-		  .text = "settings to start from, or a file: careful, small, paper-v2,\n"
-			  "paper-v2a, paper-g, paper-h, paper-h1, paper-h1.5, paper-h1.7",
+		  .text = "settings to start from [balanced], or a file: near-lossless,\n"
+			  "careful, balanced, small, smallest, paper-v2, paper-v2a,\n"
+			  "paper-g, paper-h, paper-h1, paper-h1.5, paper-h1.7",
 		  .take = take_profile,
 		  .context = &o->profile },
 		{ .name = "like",

@@ -1,11 +1,7 @@
-# As small as a model gets while most of its answers stay: for trying a model on a machine that it hardly fits.
-# Judge it by its answers; cosines this low promise nothing.
+# For a machine that balanced does not fit: of llama.cpp's types Q3_K_M is the counterpart.
 
-# Attention carries the most of a model for the least of its weights: it keeps a strict floor. The gap between
-# the two is what memory is saved with, since routed experts are most of the weights and each token meets few.
-min-cos-strict = 0.98
-min-cos-lazy   = 0.93
-floor          = attention=0.99,linear_attention=0.99
-
-# Nothing stays at source precision for want of a few hundredths.
-on-miss        = best
+# Three bits for routed experts, which are most of the weights and of which each token meets few; four elsewhere.
+min-cos-strict = 0.995
+min-cos-lazy   = 0.99
+floor          = attention=0.998,linear_attention=0.998
+floor          = embedding=0.995,lm_head=0.999

@@ -92,7 +92,8 @@ static enum xfp_status fail_unmet(const struct choice_search *search, struct xfp
 			search->policy->format.bits >> 6 & 1 ? "" : " allow more bits,");
 }
 
-/* Whether the extended set may serve where nothing does so far, or fp8, which is in it, better than what takes no less. */
+/* Whether the extended set may serve where nothing does so far, or fp8, which is in it, better than what takes no
+ * less. */
 static bool wants_more(const struct xfp_select_input *input, const struct choice_search *search,
 		       const struct xfp_parameters *seen)
 {

@@ -29,10 +29,9 @@ struct xfp_select_input {
 
 /* The candidate of fewest bytes (then higher median) whose median, over all rows or those of the sampled experts,
  * meets the unit's floor, among those that its policy allows and that are smaller than the source.
- * XFP_WANT_EXTENDED: none does, or none that takes less than fp8 would, and the extended set is allowed but not measured
- * yet. Otherwise on-miss
- * decides: keep, best, or XFP_UNMET naming the unit and the best. Where the bits are fixed, or a goal decides, those:
- * the floor only tells whether it is met. */
+ * XFP_WANT_EXTENDED: none does, or none that takes less than fp8 would, and the extended set is allowed but not
+ * measured yet. Otherwise on-miss decides: keep, best, or XFP_UNMET naming the unit and the best. Where the bits are
+ * fixed, or a goal decides, those: the floor only tells whether it is met. */
 enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choice *choice, struct xfp_error *err);
 
 #endif

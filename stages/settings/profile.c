@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/printable.h"
@@ -129,8 +130,25 @@ static int is_profile(const struct dirent *entry)
 	return *entry->d_name != '.' && xfp_names_file(entry->d_name, XFP_PROFILE_SUFFIX);
 }
 
+/* The profile for what a type of llama.cpp is known for, by how it begins: "Q4" of Q4_K_M. NULL: that is none. */
+static const char *counterpart(const char *type)
+{
+	static const struct {
+		const char *prefix, *profile;
+	} types[] = { { "Q8", "near-lossless" }, { "Q6", "near-lossless" }, { "Q5", "careful" },
+		      { "Q4", "balanced" },      { "IQ4", "balanced" },     { "Q3", "small" },
+		      { "IQ3", "small" },        { "Q2", "smallest" },      { "IQ2", "smallest" } };
+
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		if (!strncasecmp(type, types[i].prefix, strlen(types[i].prefix)) &&
+		    type[strlen(types[i].prefix)] == '_')
+			return types[i].profile;
+	return NULL;
+}
+
 static enum xfp_status no_such_profile(const char *folder, const char *name, struct xfp_error *err)
 {
+	const char *known = counterpart(name);
 	struct dirent **entries = NULL;
 	int count = scandir(folder, &entries, is_profile, alphasort);
 	const char **names = calloc((size_t)(count > 0 ? count : 0) + 1, sizeof *names);
@@ -150,6 +168,9 @@ static enum xfp_status no_such_profile(const char *folder, const char *name, str
 		free(entries[i]);
 	free(entries);
 	free(names);
+	if (known)
+		return xfp_fail(err, XFP_USAGE, "no profile '%s': it is a type of llama.cpp, whose counterpart is %s",
+				xfp_printable(name).text, known);
 	return xfp_fail(err, XFP_USAGE,
 			"no profile '%s'%s%s there are %s, and files: a name with a slash or ending in %s",
 			xfp_printable(name).text, meant, *meant ? "" : ";", *list ? list : "none", XFP_PROFILE_SUFFIX);

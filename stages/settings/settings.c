@@ -377,9 +377,9 @@ const size_t xfp_settings_count = SETTINGS;
 
 const struct xfp_setting xfp_settings_table[] = {
 	[STRICT] = { "min-cos-strict", "X",
-		     "floor of the median cosine: classes but routed_expert [0.99]; of embedding and lm_head no less "
-		     "than theirs [0.999]" },
-	[LAZY] = { "min-cos-lazy", "X", "floor of routed_expert [0.98]" },
+		     "floor of the median cosine: classes but routed_expert [0.998; of attention 0.9995]; of "
+		     "embedding and lm_head no less than theirs [0.999, 0.9995]" },
+	[LAZY] = { "min-cos-lazy", "X", "floor of routed_expert [0.995]" },
 	[FLOOR] = { "floor", "CLASS=X,...", "floor of one class; may be repeated" },
 	[FORMAT] = { "format", "CLASS=FORMAT", "how a class is stored: keep, fp8, bits as in 4 or 3,4, or auto" },
 	[OVERRIDE] = { "override", "PATTERN=FORMAT",

@@ -65,8 +65,8 @@ static inline enum xfp_fit_kind xfp_step_fit(enum xfp_stamp stamp)
 enum xfp_stamp xfp_step_named(const char *stage);
 enum xfp_stamp xfp_step_extended(enum xfp_stamp stamp);
 
-/* Whether a unit that is fitted goes through a step, as far as parameters tell; `extended`: k = 5, 6 and fp8 are measured
- * too. */
+/* Whether a unit that is fitted goes through a step, as far as parameters tell; `extended`: k = 5, 6 and fp8 are
+ * measured too. */
 bool xfp_step_wanted(const struct xfp_parameters *parameters, enum xfp_stamp stamp, bool extended);
 
 /* The kinds of artifacts in the order in which steps make them, each once: the name of one, NULL after the last; and

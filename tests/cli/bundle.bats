@@ -306,11 +306,11 @@ refused() { # STATUS COMMAND...; what it says is in $output
 
 @test "info: one line of method, the parameters that are no defaults, no floor of fp8" {
 	COLUMNS=200 run -0 xfp info --units fused.xfp
-	[[ $output == *"method v2; format:embedding=keep lm_head=fp8"* ]]
+	[[ $output == *"method v2; "*"format:embedding=keep lm_head=fp8"* ]]
 	grep -Eq '^fp8 +- +- +[0-9.]+ .* - +- +0\.9.* lm_head\.weight \(lm_head' <<<"$output"
 	xfp convert fused -o "$own/o.xfp" --cache xfp-cache -q --floor attention=0.985 --lloyd-iters 5
-	run -0 xfp info "$own/o.xfp"
-	[[ $output == *"method v2; floor:attention=0.985 format:embedding=keep lloyd_iterations=5 lm_head=fp8"* ]]
+	COLUMNS=400 run -0 xfp info "$own/o.xfp"
+	[[ $output == *"method v2; "*"floor:attention=0.985 "*"format:embedding=keep lloyd_iterations=5 lm_head=fp8"* ]]
 	grep -Eq '^attention .* 0\.985 ' <<<"$output"
 }
 

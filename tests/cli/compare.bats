@@ -238,7 +238,7 @@ for name in "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS", "Q4_0", "int4-32",
     assert texts.count(name) == 2, name
 for name in "v2", "v2a, 128", "v2a, 128 published", "v2c, 16", "v2c, 32":
     assert texts.count(name) == 1, name
-assert any(t.startswith("m: 7 units, ") for t in texts), texts
+assert any(t.startswith("m: 9 units, ") for t in texts), texts
 assert "small dots: each outlier threshold, and none; lines join the best of each number of bits" in texts
 assert "common formats" in texts
 lines = [p for p in d.getElementsByTagName("polyline") if p.getAttribute("points").strip()]

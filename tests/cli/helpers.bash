@@ -7,10 +7,10 @@ bats_require_minimum_version 1.5.0
 
 # Most tests are of one mode, the simplest, and of a model's layers: embeddings are kept, and a head becomes fp8. Those
 # of other modes, of embeddings and of heads say so, and those of the default begin with by_default.
-export XFP_MODE=v2 XFP_FORMAT=embedding=keep XFP_LM_HEAD=fp8
+export XFP_MODE=v2 XFP_FORMAT=embedding=keep XFP_LM_HEAD=fp8 XFP_MIN_COS_STRICT=0.99 XFP_MIN_COS_LAZY=0.98
 
 by_default() {
-	unset XFP_MODE XFP_FORMAT XFP_LM_HEAD
+	unset XFP_MODE XFP_FORMAT XFP_LM_HEAD XFP_MIN_COS_STRICT XFP_MIN_COS_LAZY
 }
 
 small=(--layers 1 --hidden 64 --intermediate 48 --heads 4 --kv-heads 2 --num-experts 3 --vocab 96)

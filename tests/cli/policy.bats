@@ -76,13 +76,13 @@ changed() { # MODEL FOLDER
 	expect() { # WHAT OPTION...
 		[ "$(stored "${@:2}")" = "$1" ] || { echo "$* gives $(stored "${@:2}")"; return 1; }
 	}
-	expect "tied v2c 5 0.999 None"
+	expect "tied v2c 5 0.9995 None"
 	expect "tied v2c 2 0.95 None" --floor embedding=0.9,lm_head=0.95
 	expect "tied v2c 2 0.95 None" --floor embedding=0.95,lm_head=0.5
 	expect "tied fp8 0 0.0 --lm-head fp8" --lm-head fp8
 	expect "tied fp8 0 0.0 --format embedding=fp8" --format embedding=fp8
-	expect "tied v2c 4 0.999 --format lm_head=4" --format lm_head=4
-	expect "tied v2c 4 0.999 --override 'lm_head.weight=4'" --override lm_head.weight=4
+	expect "tied v2c 4 0.9995 --format lm_head=4" --format lm_head=4
+	expect "tied v2c 4 0.9995 --override 'lm_head.weight=4'" --override lm_head.weight=4
 	expect "tied fp8 0 0.0 --override 'class:lm_head=fp8'" --override 'class:lm_head=fp8'
 	expect "tied v2c 6 0.9999 None" --override '*lm_head*=floor:0.9999'
 	[ -z "$(stored --lm-head keep)" ]
@@ -250,7 +250,7 @@ make_easy() { # MODEL EXPERT...
 }
 
 @test "profiles: names, files, comments; the environment and options win" {
-	unset XFP_FORMAT XFP_LM_HEAD
+	unset XFP_FORMAT XFP_LM_HEAD XFP_MIN_COS_STRICT XFP_MIN_COS_LAZY
 	make_model m
 	printf '%s\n' '# of mine' '' 'bits = 2,3' 'min-cos-strict = 0.9' '  lm-head =  quant ' 'floor = attention=0.8' >my.profile
 	profiled=$(converted m a.xfp --profile ./my.profile)
@@ -272,7 +272,7 @@ make_easy() { # MODEL EXPERT...
 	run -2 xfp convert m -o no.xfp --profile bad.profile
 	[[ $output == *"bad.profile:1: bits '7': expected bits from 2 to 6"* ]]
 	run -2 xfp convert m -o no.xfp --profile nothing
-	[[ $output == *"no profile 'nothing'; there are careful, paper-g, paper-h, "*", paper-v2, paper-v2a, small, and files"* ]]
+	[[ $output == *"no profile 'nothing'; there are balanced, careful, near-lossless, paper-g, "*", small, smallest, and files"* ]]
 	run -2 xfp convert m -o no.xfp --profile nothing.profile
 	[[ $output == *"nothing.profile"* ]]
 }
@@ -299,7 +299,7 @@ make_easy() { # MODEL EXPERT...
 }
 
 @test "the published points: mode, bits, rounds and floors of each, and what it leaves alone" {
-	unset XFP_MODE
+	unset XFP_MODE XFP_MIN_COS_STRICT XFP_MIN_COS_LAZY
 	make_model m
 	for profile in paper-v2 paper-v2a paper-g paper-h1 paper-h1.5 paper-h1.7 paper-h; do
 		xfp convert m -o "$profile.xfp" -q --profile "$profile"
@@ -330,6 +330,36 @@ make_easy() { # MODEL EXPERT...
 	[ "$help" = "$there" ]
 	page=$(sed -n '/^There are$/,/^\.El$/s/^\.It Cm //p' "$XFP_TEST_MAN/man1/xfp-convert.1" | tr ',' '\n' | tr -d ' ' | sort)
 	[ "$page" = "$there" ]
+}
+
+@test "balanced is what holds without a profile; a type of llama.cpp is answered with its counterpart" {
+	by_default
+	make_model m
+	[ "$(converted m a.xfp)" = "$(converted m b.xfp --profile balanced)" ]
+	while read -r type profile; do
+		run -2 xfp convert m -o no.xfp --profile "$type"
+		[[ $output == *"no profile '$type': it is a type of llama.cpp, whose counterpart is $profile"* ]] || {
+			echo "$type: $output"
+			return 1
+		}
+	done <<-'END'
+		Q8_0 near-lossless
+		Q6_K near-lossless
+		Q5_K_M careful
+		Q4_K_M balanced
+		q4_k_m balanced
+		IQ4_XS balanced
+		Q3_K_M small
+		IQ3_M small
+		Q2_K smallest
+	END
+	run -2 xfp convert m -o no.xfp --profile Q42
+	[[ $output != *counterpart* ]]
+	# what promises little says so
+	run -0 xfp plan m --profile smallest
+	[[ $output == *"floors this low have ruined models"* ]]
+	run -0 xfp plan m --profile small
+	[[ $output != *"have ruined models"* ]]
 }
 
 @test "floors below what models are known to survive are remarked on, in one line and not with -q" {
@@ -377,7 +407,7 @@ make_easy() { # MODEL EXPERT...
 }
 
 @test "a makefile may say all of it" {
-	unset XFP_FORMAT XFP_LM_HEAD
+	unset XFP_FORMAT XFP_LM_HEAD XFP_MIN_COS_STRICT XFP_MIN_COS_LAZY
 	make_model m
 	expected=$(converted m out.xfp --profile small --format attention=4 --override 'role:q=5 role:o=keep' --moe-sample first:2)
 	cat >my.mk <<-'EOF'

@@ -7,12 +7,12 @@ load helpers
 
 setup() {
 	setup_folder
-	unset XFP_FORMAT XFP_LM_HEAD
+	unset XFP_FORMAT XFP_LM_HEAD XFP_MIN_COS_STRICT XFP_MIN_COS_LAZY
 }
 
 # A bundle that used everything there is.
 publish() { # MODEL OUT
-	xfp convert "$1" -o "$2" -q --cache published-cache --floor attention=0.995 --format embedding=fp8 \
+	xfp convert "$1" -o "$2" -q --cache published-cache --floor attention=0.995,lm_head=0.999 --format embedding=fp8 \
 		--override 'role:o=5' --moe-sample 2 --bits 2-5 --balance 0.25 --start minmax --lloyd-iters 7 --moe-lloyd-iters 3 \
 		--outlier-sigma 3.5 --lm-head quant --on-miss best
 }
@@ -218,7 +218,7 @@ edited() { # FROM TO BEFORE AFTER
 	ln published.xfp linked.xfp
 	run -2 xfp convert m --like published.xfp -o linked.xfp -q
 	[ ! -e again.xfp ]
-	xfp convert m --like published.xfp -o again.xfp -q --bits 2-5 --min-cos-lazy 0.98 --floor attention=0.995 \
+	xfp convert m --like published.xfp -o again.xfp -q --bits 2-5 --min-cos-lazy 0.995 --floor attention=0.995 \
 		--lm-head quant --family qwen3_moe -j2
 	run -2 make -f "$(xfp --pipelines)/regenerate.mk" MODEL=m LIKE=published.xfp OUT=again.xfp BITS=3
 	[[ $output == *"XFP_BITS '3': contradicts"* ]]

@@ -65,7 +65,7 @@ two_runs() {
 	[ "$(json 'o["current"]' <list)" -eq $((7 * 3 + 8)) ]
 	[ "$(json 'sorted(set(a["kind"] for a in o["artifacts"] if not a["current"]))' <list)" = "['choice', 'packed']" ]
 	[ "$(json 'sorted(set(str(a["runs"]) for a in o["artifacts"]))' <list)" = "['[1, 2]', '[1]', '[2]']" ]
-	cache ls >text
+	COLUMNS=200 cache ls >text
 	[ "$(head -n -1 text | tail -n +2 | wc -l)" -eq "$(artifacts | wc -l)" ]
 	[[ $(tail -n1 text) == "$(artifacts | wc -l) artifacts, "*"; 29 current, "* ]]
 }

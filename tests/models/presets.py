@@ -4,7 +4,7 @@
 
     presets.py [--xfp XFP] [--gguf FOLDER] [--setting 'NAME[=TYPE]: OPTION ...'] MODEL [TOKENS.npy]
 
-Converts MODEL with the defaults and with each profile of PRESETS, or with the settings given instead (repeatable),
+Converts MODEL with each profile of PRESETS, or with the settings given instead (repeatable),
 unpacks and judges the copy. `bits` are those of the whole model, embeddings and head included: bytes of all
 quantized and kept tensors * 8 / their elements. `file` also has what is not weights, in MB: tokenizer, index, padding.
 The loss is 1 - the mean cosine of sentence embeddings (BERT), or the Kullback-Leibler divergence from MODEL in nats a
@@ -32,14 +32,14 @@ from judge import Judge
 from safetensors_io import Checkpoint, write_copy
 from table import run, tensors_of
 
-# A name of --profile, or none of it, and the type of llama.cpp that it stands beside.
-PRESETS = {"careful": "Q6_K", "default": "Q4_K_M", "small": "Q3_K_M"}
+# Profiles, and the type of llama.cpp that each stands beside.
+PRESETS = {"near-lossless": "Q6_K", "careful": "Q5_K_M", "balanced": "Q4_K_M", "small": "Q3_K_M", "smallest": "Q2_K"}
 
 
 def settings_of(texts):
     """[(name, type or None, options)]"""
     if not texts:
-        return [(name, peer, [] if name == "default" else ["--profile", name]) for name, peer in PRESETS.items()]
+        return [(name, peer, ["--profile", name]) for name, peer in PRESETS.items()]
     result = []
     for text in texts:
         name, _, options = text.partition(":")

@@ -162,6 +162,8 @@ static void publish(struct fixture *f, uint32_t u, const struct fixture_buffer p
 	char name[32];
 
 	*out = (struct xfp_bundle_unit){ .unit = &f->units[u], .packed = packed, .floor = 0.5, .met = true };
+	if (packed->mode == XFP_MODE_FP8) /* that was asked for */
+		out->floor = 0;
 	for (int p = 0; p < XFP_PARTS; p++) {
 		for (int i = 0; i < PART_OFFSET; i++)
 			fixture_append(&file, "?", 1);

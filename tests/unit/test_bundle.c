@@ -65,7 +65,7 @@ static void everything_comes_back(void **state)
 		assert_memory_equal(&got.cos_median, &packed->cos_median, sizeof(double));
 		assert_memory_equal(&got.cos_p5, &packed->cos_p5, sizeof(double));
 		assert_memory_equal(&got.error, &packed->error, sizeof(double));
-		assert_true(got.floor == 0.5 && got.met);
+		assert_true(got.floor == f.bundle_units[u].floor && got.met);
 		assert_int_equal(xfp_bundle_find_unit(bundle, unit->name, unit->role), u);
 		assert_true(xfp_bundle_find_unit(bundle, unit->name, NULL) != XFP_NOT_FOUND);
 		assert_int_equal(xfp_bundle_find_unit(bundle, unit->name, "other"), XFP_NOT_FOUND);

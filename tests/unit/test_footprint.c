@@ -12,6 +12,7 @@
 #include "schemas/layout/bundle_layout.h"
 #include "stages/chosen.h"
 #include "stages/quantize/candidates.h"
+#include "tests/unit/round_floors.h"
 
 #define MIB (1024.0 * 1024)
 
@@ -54,7 +55,7 @@ static struct subject *subject(uint32_t count, uint32_t experts, uint64_t rows, 
 				(struct xfp_ledger_matrix){ u, m * rows * cols, rows, cols, cols, 1 };
 	}
 	s->c.ledger = l;
-	s->c.options.parameters = xfp_parameters_default();
+	s->c.options.parameters = round_floors();
 	s->c.options.parameters.modes = 1u << XFP_MODE_V2;
 	s->c.options.parameters.outlier_sigma = XFP_SIGMA_USUAL;
 	s->c.options.parameters.outlier_cap = XFP_CAP_USUAL;
@@ -86,7 +87,7 @@ static void set_floor(struct subject *s, double floor)
 
 static void set_default(struct subject *s)
 {
-	s->c.options.parameters = xfp_parameters_default();
+	s->c.options.parameters = round_floors();
 }
 
 static void set_modes(struct subject *s, const char *name)

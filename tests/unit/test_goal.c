@@ -74,7 +74,8 @@ static void test_weights(void **unused)
 
 	(void)unused;
 	assert_true(xfp_goal_weight(&goal, &q) == 1);
-	assert_true(xfp_goal_weight(&goal, &head) == 4);
+	assert_true(xfp_goal_weight(&goal, &head) == 4.5);
+	assert_true(xfp_goal_weight(&goal, &down) == 3);
 	assert_int_equal(xfp_goal_add_weights(&goal, "attention=2,role:down=1.5", NULL), XFP_OK);
 	assert_true(xfp_goal_weight(&goal, &q) == 2);
 	assert_true(xfp_goal_weight(&goal, &down) == 1.5);

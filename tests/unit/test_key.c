@@ -6,6 +6,7 @@
 
 #include "cache/key.h"
 #include "schemas/digest.h"
+#include "tests/unit/round_floors.h"
 #include "tests/unit/unit.h"
 
 #define OUTLIERS "0123456789abcdef0123456789abcdef"
@@ -30,7 +31,7 @@ struct ingredients {
 /* v2, the simplest mode, and its threshold. */
 static struct xfp_parameters plain(void)
 {
-	struct xfp_parameters p = xfp_parameters_default();
+	struct xfp_parameters p = round_floors();
 
 	p.modes = 1u << XFP_MODE_V2;
 	p.bits = xfp_bits_usual(p.modes);
@@ -433,7 +434,7 @@ static void large_stacks(void **state)
 	enum { MATRICES = 512 };
 	uint8_t(*source)[16] = calloc(MATRICES, 16);
 	struct xfp_key_source of = { XFP_BF16, MATRICES, 8, 6, (const uint8_t(*)[16])source };
-	struct xfp_parameters p = xfp_parameters_default();
+	struct xfp_parameters p = round_floors();
 	struct xfp_key whole, key;
 
 	(void)state;

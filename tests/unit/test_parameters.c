@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "schemas/parameters.h"
+#include "tests/unit/round_floors.h"
 #include "tests/unit/unit.h"
 
 static void decimals(void **state)
@@ -145,11 +146,12 @@ static void defaults(void **state)
 	assert_int_equal(p.bits, 0x17c);
 	assert_int_equal(p.lm_head, XFP_LM_HEAD_QUANT);
 	assert_false(p.keep_embeddings);
-	assert_int_equal(p.floor[XFP_CLASS_ATTENTION], 990000000);
+	assert_int_equal(p.floor[XFP_CLASS_ATTENTION], 999500000);
+	assert_int_equal(p.floor[XFP_CLASS_LINEAR_ATTENTION], 999500000);
 	assert_int_equal(p.floor[XFP_CLASS_EMBEDDING], 999000000);
-	assert_int_equal(p.floor[XFP_CLASS_LM_HEAD], 999000000);
-	assert_int_equal(p.floor[XFP_CLASS_OTHER], 990000000);
-	assert_int_equal(p.floor[XFP_CLASS_ROUTED_EXPERT], 980000000);
+	assert_int_equal(p.floor[XFP_CLASS_LM_HEAD], 999500000);
+	assert_int_equal(p.floor[XFP_CLASS_OTHER], 998000000);
+	assert_int_equal(p.floor[XFP_CLASS_ROUTED_EXPERT], 995000000);
 	assert_int_equal(p.outlier_sigma, XFP_SIGMA_AUTO);
 	assert_int_equal(p.outlier_cap, 62500000);
 	assert_int_equal(p.balance, 500000000);
@@ -213,7 +215,7 @@ static void formats(void **state)
 {
 	static const char *const good[] = { "auto", "keep", "fp8", "4", "3,4", "2,3,4,5,6", "4,8" };
 	static const char *const bad[] = { "", "kept", "7", "4,", "fp4", "4 ", "AUTO" };
-	struct xfp_parameters p = xfp_parameters_default();
+	struct xfp_parameters p = round_floors();
 	struct xfp_format format;
 	char buf[24];
 
@@ -340,7 +342,7 @@ static void add_override(struct xfp_parameters *p, const char *text)
 
 static void json(void **state)
 {
-	struct xfp_parameters p = xfp_parameters_default(), q;
+	struct xfp_parameters p = round_floors(), q;
 	struct xfp_error err = { 0 };
 	char *text;
 
@@ -455,7 +457,7 @@ static void bad_json(void **state)
 		{ "\"bits\"", "\"moe_lloyd_iterations\": \"5\", \"bits\"", "\"moe_lloyd_iterations\" has" },
 		{ "{", "[", "here: not JSON" },
 	};
-	struct xfp_parameters p = xfp_parameters_default(), q = { .bits = 99 };
+	struct xfp_parameters p = round_floors(), q = { .bits = 99 };
 	struct xfp_error err = { 0 };
 	char *good;
 

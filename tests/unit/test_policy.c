@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "schemas/policy.h"
+#include "tests/unit/round_floors.h"
 #include "tests/unit/unit.h"
 
 #define Q "model.layers.3.self_attn.q_proj.weight"
@@ -25,7 +26,7 @@ static void override(struct xfp_parameters *p, const char *text)
 
 static struct xfp_parameters with(const char *text)
 {
-	struct xfp_parameters p = xfp_parameters_default();
+	struct xfp_parameters p = round_floors();
 
 	override(&p, text);
 	return p;
@@ -79,7 +80,7 @@ static void patterns(void **state)
 /* Class first, then overrides, of which the last that matches counts; format and floor each by itself. */
 static void precedence(void **state)
 {
-	struct xfp_parameters p = xfp_parameters_default();
+	struct xfp_parameters p = round_floors();
 	struct xfp_policy policy = xfp_policy_of(&p, Q, "q", XFP_CLASS_ATTENTION);
 	char *by;
 
@@ -131,7 +132,7 @@ static void precedence(void **state)
 
 static void the_head(void **state)
 {
-	struct xfp_parameters p = xfp_parameters_default();
+	struct xfp_parameters p = round_floors();
 	struct xfp_policy policy = xfp_policy_of(&p, "lm_head.weight", "lm_head", XFP_CLASS_LM_HEAD);
 
 	(void)state;
@@ -184,7 +185,7 @@ static void tied(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct xfp_parameters p = xfp_parameters_default();
+		struct xfp_parameters p = round_floors();
 		struct xfp_policy policy;
 		struct xfp_format stored;
 		char *by, text[24];
@@ -207,7 +208,7 @@ static void tied(void **state)
 
 static void tied_floors(void **state)
 {
-	struct xfp_parameters p = xfp_parameters_default();
+	struct xfp_parameters p = round_floors();
 	struct xfp_policy policy;
 	char *by;
 
@@ -265,7 +266,7 @@ static void measured(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct xfp_parameters p = xfp_parameters_default(), seen;
+		struct xfp_parameters p = round_floors(), seen;
 		struct xfp_policy policy;
 		char base[24], extended[24];
 
@@ -283,7 +284,7 @@ static void measured(void **state)
 /* Routed experts may have rounds of their own. */
 static void rounds(void **state)
 {
-	struct xfp_parameters p = xfp_parameters_default();
+	struct xfp_parameters p = round_floors();
 	struct xfp_policy expert, other;
 
 	(void)state;
@@ -331,7 +332,7 @@ static void taken(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct xfp_parameters p = xfp_parameters_default();
+		struct xfp_parameters p = round_floors();
 
 		format(&p, cases[i].class_, cases[i].format);
 		if (cases[i].override)
@@ -472,7 +473,7 @@ static void refused_overrides(void **state)
 
 static void refused_formats(void **state)
 {
-	struct xfp_parameters p = xfp_parameters_default();
+	struct xfp_parameters p = round_floors();
 
 	(void)state;
 	format(&p, XFP_CLASS_VISION, "fp8"); /* a class that is not there */
@@ -493,16 +494,11 @@ static void refused_formats(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(patterns),
-		cmocka_unit_test(precedence),
-		cmocka_unit_test(the_head),
-		cmocka_unit_test(tied),
-		cmocka_unit_test(tied_floors),
-		cmocka_unit_test(measured),
-		cmocka_unit_test(rounds),
-		cmocka_unit_test(taken),
-		cmocka_unit_test(sampled_experts),
-		cmocka_unit_test(refused_overrides),
+		cmocka_unit_test(patterns),        cmocka_unit_test(precedence),
+		cmocka_unit_test(the_head),        cmocka_unit_test(tied),
+		cmocka_unit_test(tied_floors),     cmocka_unit_test(measured),
+		cmocka_unit_test(rounds),          cmocka_unit_test(taken),
+		cmocka_unit_test(sampled_experts), cmocka_unit_test(refused_overrides),
 		cmocka_unit_test(refused_formats),
 	};
 

@@ -7,6 +7,7 @@
 
 #include "stages/settings/profile.h"
 #include "stages/settings/settings.h"
+#include "tests/unit/round_floors.h"
 #include "tests/unit/scratch.h"
 
 static void give(struct xfp_settings *s, const char *name, const char *value)
@@ -27,7 +28,7 @@ static void finish(struct xfp_settings *s)
 
 static void begin(struct xfp_settings *s)
 {
-	*s = (struct xfp_settings){ .parameters = xfp_parameters_default() };
+	*s = (struct xfp_settings){ .parameters = round_floors() };
 }
 
 /* Within a layer a named class wins, in any order; a later layer wins over it. */

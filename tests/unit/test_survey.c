@@ -186,8 +186,8 @@ static void all_rows_are_as_the_fits_have_them(void **state)
 	free(folder);
 }
 
-/* What is measured of fp8 is what is packed, bit for bit: near every number that e4m3 holds, at every step between two of
- * them, and of scales that are not normal. */
+/* What is measured of fp8 is what is packed, bit for bit: near every number that e4m3 holds, at every step between two
+ * of them, and of scales that are not normal. */
 static void fp8_as_it_is_packed(void **state)
 {
 	enum { COLS = 4096 };

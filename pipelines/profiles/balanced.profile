@@ -1,0 +1,7 @@
+# What a conversion takes that names no profile: of llama.cpp's types Q4_K_M is the counterpart.
+
+# Four bits for most weights, five where few weights carry much: attention, embeddings, the output head.
+min-cos-strict = 0.998
+min-cos-lazy   = 0.995
+floor          = attention=0.9995,linear_attention=0.9995
+floor          = embedding=0.999,lm_head=0.9995
