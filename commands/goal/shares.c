@@ -81,8 +81,8 @@ static enum xfp_status take_offers(struct xfp_shares *s, uint32_t u, bool check,
 	}
 	if (!(share->offers = malloc((count + (size_t)1) * sizeof *share->offers)))
 		return xfp_no_memory(err);
-	share->count = xfp_offers_of(list, count, unit, &policy, share->offers);
-	share->balanced = xfp_offers_balanced(unit, share->offers, share->count, parameters.balance > 0);
+	share->count = xfp_offers_of(list, count, unit, &policy, parameters.outlier_sigma, share->offers);
+	share->balanced = xfp_survey_balanced(unit, list, count, parameters.balance > 0);
 	if (!share->count) {
 		free(share->offers);
 		share->offers = NULL;

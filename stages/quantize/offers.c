@@ -8,13 +8,13 @@
 
 struct xfp_thresholds xfp_survey_thresholds(const struct xfp_parameters *parameters)
 {
-	return parameters->outlier_sigma == XFP_SIGMA_AUTO
-		       ? xfp_aim_thresholds
-		       : (struct xfp_thresholds){ 1, { parameters->outlier_sigma } };
+	uint32_t sigma = parameters->outlier_sigma;
+
+	return sigma == XFP_SIGMA_AUTO ? xfp_aim_thresholds : (struct xfp_thresholds){ sigma ? 2 : 1, { 0, sigma } };
 }
 
 uint32_t xfp_offers_of(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
-		       const struct xfp_policy *policy, struct xfp_offer *offers)
+		       const struct xfp_policy *policy, uint32_t sigma_milli, struct xfp_offer *offers)
 {
 	uint64_t source = xfp_unit_source_bytes(unit);
 	uint32_t found = 0;
@@ -24,6 +24,8 @@ uint32_t xfp_offers_of(const struct xfp_candidate *list, uint32_t count, const s
 
 		if (c->bytes >= source || c->cos_median < 0 || !(policy->format.bits >> c->k & 1) ||
 		    (policy->floor && c->cos_median < xfp_aim_floor(policy)))
+			continue;
+		if (sigma_milli != XFP_SIGMA_AUTO && c->mode != XFP_MODE_FP8 && c->sigma_milli != sigma_milli)
 			continue;
 		offers[found++] = (struct xfp_offer){
 			.bytes = c->bytes,
@@ -71,14 +73,20 @@ void xfp_offer_parts(const struct xfp_ledger_unit *unit, const struct xfp_offer 
 		parts[XFP_PART_OUTLIER] += offer->bytes - shape;
 }
 
-bool xfp_offers_balanced(const struct xfp_ledger_unit *unit, const struct xfp_offer *offers, uint32_t count,
+bool xfp_survey_balanced(const struct xfp_ledger_unit *unit, const struct xfp_candidate *list, uint32_t count,
 			 bool otherwise)
 {
 	uint64_t parts[XFP_PARTS];
 
-	for (uint32_t i = 0; i < count; i++)
-		if (!offers[i].sigma_milli && offers[i].mode >= XFP_MODE_V2)
-			return offers[i].bytes == shape_parts(unit, &offers[i], true, parts);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct xfp_candidate *c = &list[i];
+		const struct xfp_offer offer = {
+			.mode = (uint8_t)c->mode, .k = (uint8_t)c->k, .group = c->group, .library = c->library
+		};
+
+		if (!c->sigma_milli && c->mode >= XFP_MODE_V2)
+			return c->bytes == shape_parts(unit, &offer, true, parts);
+	}
 	return otherwise;
 }
 

@@ -28,19 +28,22 @@ struct xfp_offer {
 	bool unfit; /* measured on all rows it does not meet the unit's floor */
 };
 
-/* What a survey tries: every threshold where it is to say which, or the one that is asked for. */
+/* What a survey tries: every threshold where it is to say which, or the one that is asked for; and none, which tells
+ * what a unit takes beside its outliers. */
 struct xfp_thresholds xfp_survey_thresholds(const struct xfp_parameters *parameters);
 
-/* By falling error they are in no order; `offers` holds `count`. Returns how many there are. */
+/* In no order; `offers` holds `count`. `sigma_milli`: the threshold that is asked for, or XFP_SIGMA_AUTO. Returns how
+ * many there are. */
 uint32_t xfp_offers_of(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
-		       const struct xfp_policy *policy, struct xfp_offer *offers);
+		       const struct xfp_policy *policy, uint32_t sigma_milli, struct xfp_offer *offers);
 
 /* Bytes of each part of the unit, stored so; `balanced`: it has a part BALANCE. All outliers are what the shape does
  * not take of offer->bytes. */
 void xfp_offer_parts(const struct xfp_ledger_unit *unit, const struct xfp_offer *offer, bool balanced,
 		     uint64_t parts[XFP_PARTS]);
-/* Whether the unit has a part BALANCE, as its candidates without outliers tell; `otherwise` where there are none. */
-bool xfp_offers_balanced(const struct xfp_ledger_unit *unit, const struct xfp_offer *offers, uint32_t count,
+/* Whether the unit has a part BALANCE, as the candidates of its survey without outliers tell, whether or not they are
+ * offers; `otherwise` where there are none. */
+bool xfp_survey_balanced(const struct xfp_ledger_unit *unit, const struct xfp_candidate *list, uint32_t count,
 			 bool otherwise);
 
 struct xfp_assignment xfp_offer_assignment(const struct xfp_offer *offer, const struct xfp_policy *policy);

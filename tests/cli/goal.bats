@@ -211,6 +211,32 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	[ "$(query "SELECT count(*) FROM artifacts WHERE kind = 'survey'")" -gt 0 ]
 }
 
+# Columns of o_proj that are all as large: nothing is to be balanced there.
+even_columns() { # MODEL
+	"$PYTHON" - "$1" <<-'EOF'
+	import json, struct, sys
+	import numpy as np
+	path = sys.argv[1] + "/model.safetensors"
+	data = bytearray(open(path, "rb").read())
+	size = struct.unpack("<Q", data[:8])[0]
+	header = json.loads(data[8:8 + size])
+	[name] = [n for n in header if n.endswith("o_proj.weight")]
+	rows, columns = header[name]["shape"]
+	r, c = np.mgrid[:rows, :columns]
+	w = np.array([1, -.5, .5, -1], np.float32)[(r + c + r // 4 * c) % 4] / 64
+	begin = 8 + size + header[name]["data_offsets"][0]
+	data[begin:begin + 2 * w.size] = (w.view(np.uint32) >> 16).astype("<u2").tobytes()
+	open(path, "wb").write(data)
+	EOF
+}
+
+@test "a unit that nothing is balanced in, with a threshold that is given: the size is right to the byte" {
+	"$XFP_TEST_TOOLS/make-checkpoint" --layers 1 even
+	even_columns even
+	xfp convert even -o out.xfp -q --target-size "$(size_at even 500)" --outlier-sigma 5
+	[ "$(bsdtar -tf out.xfp | grep -c '\.bal$')" -lt "$(query "SELECT count(*) FROM latest_units WHERE mode != 'keep'")" ]
+}
+
 @test "a threshold or a mode that is given is kept to" {
 	make_models
 	xfp convert bert -o out.xfp -q --target-size "$(size_at bert 400)" --outlier-sigma 3.3 --mode v2c

@@ -293,16 +293,21 @@ static void test_offers(void **unused)
 	p.bits = 0x1c;
 	p.floor[XFP_CLASS_ATTENTION] = 0;
 	policy = xfp_policy_of_unit(&p, &unit);
-	assert_int_equal(xfp_offers_of(list, 6, &unit, &policy, offers), 3);
+	assert_int_equal(xfp_offers_of(list, 6, &unit, &policy, XFP_SIGMA_AUTO, offers), 3);
 	assert_true(offers[0].exact && !offers[2].exact);
-	assert_true(xfp_offers_balanced(&unit, offers, 3, false));
+	assert_true(xfp_survey_balanced(&unit, list, 6, false));
 	xfp_offer_parts(&unit, &offers[2], true, parts);
 	assert_int_equal(parts[XFP_PART_BALANCE], 64);
 	assert_int_equal(parts[XFP_PART_OUTLIER], 48);
 	p.floor[XFP_CLASS_ATTENTION] = 980000000; /* with a margin, since a sample may be kind */
 	policy = xfp_policy_of_unit(&p, &unit);
-	assert_int_equal(xfp_offers_of(list, 6, &unit, &policy, offers), 1);
+	assert_int_equal(xfp_offers_of(list, 6, &unit, &policy, XFP_SIGMA_AUTO, offers), 1);
 	assert_int_equal(offers[0].sigma_milli, 4000);
+	p.floor[XFP_CLASS_ATTENTION] = 0; /* of a threshold that is asked for, no other's */
+	policy = xfp_policy_of_unit(&p, &unit);
+	assert_int_equal(xfp_offers_of(list, 6, &unit, &policy, 4000, offers), 1);
+	assert_int_equal(offers[0].sigma_milli, 4000);
+	assert_int_equal(xfp_offers_of(list, 6, &unit, &policy, 0, offers), 2);
 }
 
 /* ---- GPUs -------------------------------------------------------------------------------------- */
