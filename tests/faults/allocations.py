@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 from common import Failed, Skipped, describe
-from syscalls import cases, prepare
+from syscalls import cases, check_moved, prepare
 
 # Points a place that asks for memory, spaced: one of ours, or of libc, which regexec and strdup do for us; and one of
 # a library.
@@ -95,7 +95,10 @@ def run(scene, point, _):
         scene.check_names(case.allowed)
         if not ended.status and case.command[:2] == ["xfp", "convert"]:
             scene.check_bundle(ended, case.allowed[-1])
-        scene.check_rerun(state)
+        if case.drops:
+            check_moved(scene, state, True)
+        else:
+            scene.check_rerun(state)
     except Failed as problem:
         raise Failed(f"the allocation was asked for by {asker}: {problem}") from None
     return state
