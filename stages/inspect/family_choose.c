@@ -223,7 +223,7 @@ static bool is_in_list(const char *list, const char *name)
 }
 
 /* Of the names in a list, those that were perhaps meant. */
-static const char *near_of(const char *list, const char *name, char meant[XFP_DID_YOU_MEAN])
+static void find_near(const char *list, const char *name, char meant[XFP_DID_YOU_MEAN])
 {
 	const char *names[MOST_NAMES];
 	char copy[600], *rest = copy;
@@ -232,7 +232,7 @@ static const char *near_of(const char *list, const char *name, char meant[XFP_DI
 	snprintf(copy, sizeof copy, "%s", list);
 	while (count < MOST_NAMES && (names[count] = strsep(&rest, ", ")))
 		count += *names[count] != '\0';
-	return xfp_did_you_mean("", name, names, count, meant);
+	xfp_did_you_mean("", name, names, count, meant);
 }
 
 /* All names in all folders, each once; one of the user's own may hide one of ours. */
@@ -256,10 +256,10 @@ static enum xfp_status no_such_family(char *const *folders, uint32_t count, cons
 		}
 		free(entries);
 	}
+	find_near(list, name, meant);
 	return xfp_fail(err, XFP_USAGE,
 			"no family '%s'%s%s there are %s, and files: a name with a slash or ending in %s",
-			xfp_printable(name).text, near_of(list, name, meant), *meant ? "" : ";", *list ? list : "none",
-			XFP_FAMILY_SUFFIX);
+			xfp_printable(name).text, meant, *meant ? "" : ";", *list ? list : "none", XFP_FAMILY_SUFFIX);
 }
 
 enum xfp_status xfp_family_find(const struct xfp_family_wish *wish, const struct xfp_model_config *config,
