@@ -87,7 +87,7 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	make_models
 	sha=$(converted moe out.xfp --target-size "$(size_at moe 300)")
 	tar xOf out.xfp xfp.json >json
-	[ "$(field parameters assigned <json | tr ' ' '\n' | sed 's/^\([0-9]*\)\*.*/\1/; /[^0-9]/s/.*/1/' | paste -sd+ | bc)" = \
+	[ "$(field parameters assigned <json | tr ' ' '\n' | sed 's/^\([0-9]*\)\*.*/\1/; /[^0-9]/s/.*/1/' | awk '{ n += $1 } END { print n }')" = \
 		"$(xfp info out.xfp --json | field units | tr '{' '\n' | grep -c "'role'")" ]
 	run grep -E 'target|bpw|survey' json
 	[ "$status" -eq 1 ]
