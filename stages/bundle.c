@@ -258,12 +258,14 @@ static enum xfp_status begin(void *own, const char layout[33], bool *fresh, stru
 	struct assembly *a = own;
 	uint32_t lost = 0;
 
-	*fresh = strcmp(a->moving.layout, layout) || *a->moving.sha256;
+	*fresh = strcmp(a->moving.layout, layout);
 	memcpy(a->moving.decided, a->decided, sizeof a->moving.decided);
+	/* One that was complete, and never got its name, is gone through like any other. */
+	if (*fresh || *a->moving.sha256)
+		a->moving.units = 0;
 	*a->moving.sha256 = 0;
 	if (!*fresh)
 		return XFP_OK;
-	a->moving.units = 0;
 	memcpy(a->moving.layout, layout, sizeof a->moving.layout);
 	for (uint32_t u = 0; u < a->ledger->unit_count; u++)
 		if (a->units[u].moved) {

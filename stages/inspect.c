@@ -107,8 +107,10 @@ static bool read_line(int argc, char **argv, struct options *options, int *statu
 	}
 	if (*status == XFP_USAGE)
 		xfp_command_line_refuse(&line, NULL);
+	if (*status)
+		return false;
 	options->model = line.arguments[0];
-	return !*status;
+	return true;
 }
 
 /* Stages run in the work folder, so the ledger's paths must not depend on the current one. Links
