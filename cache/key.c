@@ -287,7 +287,7 @@ enum xfp_status xfp_key_receipt(const struct xfp_key_source *source, enum xfp_pl
 {
 	struct xfp_parameters own = *parameters;
 	struct xfp_text text;
-	char *json, hex[33], bits[24], measured[24], format[24];
+	char *json, hex[33], bits[24], measured[24], format[24], form[XFP_ASSIGNMENT_TEXT];
 
 	/* Classes and overrides speak of the unit through its policy alone. */
 	own.overrides = NULL;
@@ -308,6 +308,8 @@ enum xfp_status xfp_key_receipt(const struct xfp_key_source *source, enum xfp_pl
 	add(&text, "plan %d\nparameters %s\nformat %s\nbits %s\nmeasured %s\nfixed %d\nfloor_nano %" PRIu32 "\n", plan,
 	    hex, xfp_format_text(policy->format, format), xfp_bits_format(policy->format.bits, bits),
 	    xfp_bits_format(policy->measured, measured), policy->fixed, policy->floor);
+	if (policy->assigned)
+		add(&text, "assigned %s\n", xfp_assignment_text(policy->assigned, form));
 	add_source(&text, source);
 	return text_end(&text, key, err);
 }

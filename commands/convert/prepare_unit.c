@@ -357,19 +357,26 @@ static enum xfp_status stamp_unit(const struct planning *p, struct xfp_error *er
 	return status;
 }
 
+struct xfp_parameters xfp_prepare_parameters(const struct xfp_conversion *c, uint32_t number, struct xfp_policy *policy)
+{
+	const struct xfp_parameters *all = &c->options.parameters;
+	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
+	struct xfp_parameters parameters = xfp_decide_parameters(all, unit, policy);
+
+	if (number < all->assigned_count && unit->plan == XFP_PLAN_FIT && xfp_is_assigned(&all->assigned[number]))
+		xfp_assignment_narrow(&all->assigned[number], policy, &parameters);
+	return parameters;
+}
+
 static struct planning planning_of(struct xfp_conversion *c, uint32_t number, bool check)
 {
 	struct planning p = {
 		.c = c, .unit = &c->ledger->units[number], .state = &c->units[number], .number = number, .check = check
 	};
 
-	const struct xfp_parameters *all = &c->options.parameters;
-
-	p.parameters = p.surveyed = xfp_decide_parameters(all, p.unit, &p.policy);
-	p.assigned =
-		number < all->assigned_count && p.unit->plan == XFP_PLAN_FIT && xfp_is_assigned(&all->assigned[number]);
-	if (p.assigned)
-		xfp_assignment_narrow(&all->assigned[number], &p.policy, &p.parameters);
+	p.surveyed = xfp_decide_parameters(&c->options.parameters, p.unit, &p.policy);
+	p.parameters = xfp_prepare_parameters(c, number, &p.policy);
+	p.assigned = p.policy.assigned;
 	return p;
 }
 

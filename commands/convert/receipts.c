@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "commands/convert/sources.h"
-#include "stages/quantize/decide.h"
 #include "stages/work/receipts.h"
 
 /* The digests that a receipt remembers, of files that are still those that were read. */
@@ -135,7 +134,7 @@ enum xfp_status xfp_receipt_make(struct xfp_conversion *c, uint32_t number, stru
 				       .chosen = unit->plan == XFP_PLAN_FIT,
 				       .nonfinite = state->nonfinite };
 	struct xfp_policy policy;
-	const struct xfp_parameters parameters = xfp_decide_parameters(&c->options.parameters, unit, &policy);
+	const struct xfp_parameters parameters = xfp_prepare_parameters(c, number, &policy);
 	struct xfp_key key = { 0 };
 	enum xfp_status status;
 

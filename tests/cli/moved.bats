@@ -282,6 +282,23 @@ as_half() {
 	[[ $output != *"--drop-cache leaves"* ]]
 }
 
+@test "made like a bundle that a goal decided, units move, too, and none is made again" {
+	needs_strace
+	make_model m
+	xfp convert m -o out.xfp -q
+	expected=$(converted m goal.xfp --target-size "$(stat -c %s out.xfp)")
+	rm -r out.xfp out.xfp.work xfp-cache
+	replace_stage xfp-bundle 'exec strace -qq -o "$top/trace" -e trace=fsync $TRACE "$real" "$@"'
+	PATH=$PWD/bin:$PATH TRACE="-e inject=fsync:signal=KILL:when=12" \
+		run xfp convert m -o out.xfp --like goal.xfp --drop-cache -q
+	[ "$status" = 1 ]
+	[ -s .out.xfp.pending ]
+	grep -q . out.xfp.work/moving
+	[ "$(summary repacked --like goal.xfp)" = 0 ]
+	[ "$(sha out.xfp)" = "$expected" ]
+	[ ! -e .out.xfp.pending ]
+}
+
 @test "of a read-only cache nothing goes, and plan says so" {
 	needs_mounts
 	make_model m

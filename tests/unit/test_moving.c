@@ -226,6 +226,7 @@ static void keys(void **state)
 {
 	struct xfp_parameters parameters = xfp_parameters_default(), other = parameters;
 	struct xfp_policy policy = xfp_policy_of(&parameters, "x", "q", XFP_CLASS_ATTENTION), changed = policy;
+	const struct xfp_assignment assigned = { .mode = XFP_MODE_V2, .k = 3 };
 	char was[33], now[33];
 
 	(void)state;
@@ -243,6 +244,10 @@ static void keys(void **state)
 	assert_string_not_equal(was, now);
 	changed = policy;
 	changed.format.bits ^= 8;
+	key_of(&parameters, &changed, XFP_PLAN_FIT, 1, now);
+	assert_string_not_equal(was, now);
+	changed = policy;
+	changed.assigned = &assigned;
 	key_of(&parameters, &changed, XFP_PLAN_FIT, 1, now);
 	assert_string_not_equal(was, now);
 	other.balance /= 2;
