@@ -86,12 +86,12 @@ static inline uint64_t xfp_unit_fp8_bytes(const struct xfp_ledger_unit *unit)
 	return xfp_unit_weights(unit) + unit->experts * unit->rows * sizeof(float);
 }
 
-/* The whole ledger in memory: what inspect writes and the front end and bundle writer read. */
 /* Who wants to know how many weights are read, of whatever matrix. Called by any thread, several at a time. */
 struct xfp_watcher {
 	void (*read)(struct xfp_watcher *watcher, uint64_t weights);
 };
 
+/* The whole ledger in memory: what inspect writes and the front end and bundle writer read. */
 struct xfp_ledger {
 	char *model; /* folder of the checkpoint */
 	char *family;
