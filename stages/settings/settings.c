@@ -413,7 +413,7 @@ const struct xfp_setting xfp_settings_table[] = {
 	[ENVELOPE] = { "envelope", "SIZE|NxSIZE", "a goal: what each of N GPUs holds, as in 2x96GiB" },
 	[RESERVE] = { "reserve", "NAME=SIZE,...", "of each GPU, for other things, as in kv=8GiB,act=10GiB" },
 	[WEIGHT] = { "weight", "CLASS=W,...",
-		     "how much errors count for a goal, of classes or of role:ROLE [1; embedding and lm_head 4]" },
+		     "how errors count, role:ROLE too [dense_mlp, embedding 3; lm_head 4.5; routed_expert 0.7]" },
 };
 
 /* What sets each: either of the two. */
