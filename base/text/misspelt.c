@@ -112,7 +112,7 @@ static size_t farness(const char *given, const char *of)
 const char *xfp_did_you_mean(const char *before, const char *word, const char *const *names, size_t count,
 			     char text[XFP_DID_YOU_MEAN])
 {
-	const char *nearest[NEAREST];
+	const char *nearest[NEAREST] = { NULL };
 	size_t far[NEAREST], found = 0, used = 0, at;
 
 	for (size_t i = 0; i < count; i++) {
