@@ -6,6 +6,7 @@
 
 #include "kernels/encode/lloyd.h"
 #include "stages/quantize/candidates.h"
+#include "stages/quantize/offers.h"
 
 /*
  * 1 - median cosine by k, of normal weights in rows of 4096 whose rows and columns differ in scale, balanced, without
@@ -158,7 +159,7 @@ static void consider(struct candidate_search *search, const struct xfp_candidate
 		return;
 	e.cos_median = 1 - miss;
 	e.met = miss <= 1 - (double)search->policy.floor / XFP_NANO;
-	if ((e.met || search->policy.fixed) &&
+	if ((e.met || search->policy.fixed || search->policy.assigned) &&
 	    (!search->met.bytes || e.bytes < search->met.bytes ||
 	     (e.bytes == search->met.bytes && e.cos_median > search->met.cos_median)))
 		search->met = e;
@@ -194,12 +195,15 @@ static void choose(struct candidate_search *search, uint64_t outliers, bool *ext
 	}
 }
 
-struct xfp_estimate xfp_estimate_unit(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
-				      enum xfp_bound bound)
+/* `parameters` and `policy` are the unit's own. */
+static struct xfp_estimate estimate_by(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
+				       const struct xfp_policy *policy, enum xfp_bound bound)
 {
 	double share = xfp_outlier_share(parameters->outlier_sigma, bound);
 	double cap = (double)parameters->outlier_cap / XFP_NANO;
-	struct candidate_search search = { .unit = unit, .parameters = parameters, .factor = miss_factor[bound] };
+	struct candidate_search search = {
+		.unit = unit, .parameters = parameters, .policy = *policy, .factor = miss_factor[bound]
+	};
 	struct xfp_estimate estimate = source_precision(unit);
 	uint64_t outliers;
 	bool extended;
@@ -208,7 +212,6 @@ struct xfp_estimate xfp_estimate_unit(const struct xfp_ledger_unit *unit, const 
 		return fp8(unit);
 	if (unit->plan == XFP_PLAN_KEEP)
 		return estimate;
-	search.policy = xfp_policy_of_unit(parameters, unit);
 	outliers = (uint64_t)((share < cap ? share : cap) * (double)xfp_unit_weights(unit));
 	choose(&search, outliers, &extended);
 	estimate.met = search.met.bytes && search.met.met;
@@ -219,6 +222,14 @@ struct xfp_estimate xfp_estimate_unit(const struct xfp_ledger_unit *unit, const 
 	estimate.extended = extended;
 	estimate.outliers = outliers;
 	return estimate;
+}
+
+struct xfp_estimate xfp_estimate_unit(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
+				      enum xfp_bound bound)
+{
+	const struct xfp_policy policy = xfp_policy_of_unit(parameters, unit);
+
+	return estimate_by(unit, parameters, &policy, bound);
 }
 
 /* A squared error is about twice as far from 0 as the cosine from 1; outliers have a part of it. */
@@ -277,12 +288,17 @@ struct xfp_estimate xfp_estimate(const struct xfp_extent *all, uint32_t number, 
 	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
 	const struct xfp_unit_state *state = &all->units[number];
 	const struct xfp_candidate *chosen = &state->choice.candidate;
-	const struct xfp_policy policy = xfp_policy_of_unit(all->parameters, unit);
+	struct xfp_parameters parameters = *all->parameters;
+	struct xfp_policy policy = xfp_policy_of_unit(all->parameters, unit);
 
 	if (!state->decided && state->expected)
 		return expected_of(state, &policy);
+	/* A bundle that is repeated says what a goal was solved to, before any survey does. */
+	if (number < parameters.assigned_count && unit->plan == XFP_PLAN_FIT &&
+	    xfp_is_assigned(&parameters.assigned[number]))
+		xfp_assignment_narrow(&parameters.assigned[number], &policy, &parameters);
 	if (!state->decided)
-		return xfp_estimate_unit(unit, all->parameters, bound);
+		return estimate_by(unit, &parameters, &policy, bound);
 	return (struct xfp_estimate){
 		.mode = (enum xfp_mode)chosen->mode,
 		.k = bits_of(chosen),

@@ -319,6 +319,18 @@ even_columns() { # MODEL
 	[ "$(converted bert later.xfp --profile own.profile --target-size "$(size_at bert 600)")" != "$want" ]
 }
 
+@test "plan like a bundle that a goal decided expects as much, of any cache" {
+	make_models
+	bytes=$(size_at moe 600)
+	xfp convert moe -o out.xfp --target-size "$bytes" -q
+	run -0 xfp plan moe -o other.xfp --cache empty --like out.xfp --json -q
+	expected=$(field bundle expected <<<"$output")
+	actual=$(stat -c %s out.xfp)
+	echo "expected $expected, actual $actual"
+	[ $((expected * 100)) -gt $((actual * 93)) ]
+	[ $((expected * 93)) -lt $((actual * 100)) ]
+}
+
 @test "with the cache dropped the bundle stays what the goal asked for" {
 	make_models
 	size=$(size_at bert 300)
