@@ -127,9 +127,10 @@ static struct xfp_dropping *begin(struct xfp_conversion *c)
 	struct xfp_dropping *d = dropping_of(c);
 	struct xfp_error err = { 0 };
 
-	if (!d || !know_needed(c, d))
+	if (!d)
 		return NULL;
-	if (xfp_lock_have_alone(c->cache_lock))
+	/* In this order: whoever shared it until now has then said what it needs. */
+	if (xfp_lock_have_alone(c->cache_lock) && know_needed(c, d))
 		return d;
 	if (xfp_lock_share_again(&c->store, c->cache_lock, &err))
 		fprintf(stderr, "xfp: %s\n", err.text);
