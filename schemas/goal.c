@@ -13,6 +13,7 @@
 #define MILLI 1000u
 #define MOST_BITS 64
 #define MOST_GPUS 65536u
+#define MOST_WEIGHT 1000000u
 
 void xfp_goal_free(struct xfp_goal *goal)
 {
@@ -115,8 +116,10 @@ enum xfp_status xfp_goal_add_weights(struct xfp_goal *goal, const char *text, st
 
 		if (equals)
 			*equals = 0;
-		if (!equals || !xfp_decimal_parse(equals + 1, MILLI, &milli) || !milli)
-			status = xfp_fail(err, XFP_USAGE, "expected weights above 0, as in attention=2,role:down=1.5");
+		if (!equals || !xfp_decimal_parse(equals + 1, MILLI, &milli) || !milli || milli > MOST_WEIGHT * MILLI)
+			status = xfp_fail(err, XFP_USAGE,
+					  "expected weights from 0.001 to 1000000, with at most three decimals, as in "
+					  "attention=2,role:down=1.5");
 		else if (!role && !xfp_class_parse(item, &class_))
 			status = xfp_fail(err, XFP_USAGE, "no class '%s'; classes are %s, and role:NAME is a role",
 					  item, xfp_class_list(list));

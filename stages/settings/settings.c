@@ -303,15 +303,19 @@ static enum xfp_status set_envelope(struct xfp_settings *s, const char *where, c
 	return set_goal(s, XFP_GOAL_ENVELOPE, where, text, err);
 }
 
+/* What is said in one layer is added up; a later layer's replaces it. */
 static enum xfp_status set_reserve(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
 {
+	uint64_t more, before = s->has_reserve ? s->goal.reserve : 0;
+
+	if (!xfp_goal_parse_reserve(text, &more) || before + more < more)
+		return xfp_fail(err, XFP_USAGE,
+				"%s '%s': expected what each GPU needs for other things than weights, as in "
+				"kv=8GiB,act=10GiB",
+				where, text);
 	s->has_reserve = true;
-	return xfp_goal_parse_reserve(text, &s->goal.reserve)
-		       ? XFP_OK
-		       : xfp_fail(err, XFP_USAGE,
-				  "%s '%s': expected what each GPU needs for other things than weights, as in "
-				  "kv=8GiB,act=10GiB",
-				  where, text);
+	s->goal.reserve = before + more;
+	return XFP_OK;
 }
 
 static enum xfp_status set_weight(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
@@ -413,7 +417,8 @@ const struct xfp_setting xfp_settings_table[] = {
 	[ENVELOPE] = { "envelope", "SIZE|NxSIZE", "a goal: what each of N GPUs holds, as in 2x96GiB" },
 	[RESERVE] = { "reserve", "NAME=SIZE,...", "of each GPU, for other things, as in kv=8GiB,act=10GiB" },
 	[WEIGHT] = { "weight", "CLASS=W,...",
-		     "how errors count, role:ROLE too [dense_mlp, embedding 3; lm_head 4.5; routed_expert 0.7]" },
+		     "how much errors count for a goal, of classes or of role:ROLE [dense_mlp and embedding 3, lm_head 4.5, "
+		     "routed_expert 0.7, others 1]" },
 };
 
 /* What sets each: either of the two. */

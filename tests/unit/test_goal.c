@@ -84,6 +84,7 @@ static void test_weights(void **unused)
 	assert_int_equal(xfp_goal_add_weights(&goal, "attentoin=2", &err), XFP_USAGE);
 	assert_non_null(strstr(err.text, "attentoin"));
 	assert_int_equal(xfp_goal_add_weights(&goal, "attention=0", NULL), XFP_USAGE);
+	assert_int_equal(xfp_goal_add_weights(&goal, "attention=1000000.001", NULL), XFP_USAGE);
 	assert_int_equal(xfp_goal_add_weights(&goal, "attention", NULL), XFP_USAGE);
 	xfp_goal_free(&goal);
 }
@@ -115,8 +116,14 @@ static void test_layers(void **unused)
 	assert_int_equal(set(&s, "reserve", "kv=24GiB", NULL), XFP_OK);
 	assert_int_equal(xfp_settings_finish(&s, &err), XFP_USAGE);
 	assert_non_null(strstr(err.text, "reserve less"));
-	assert_int_equal(set(&s, "reserve", "kv=23GiB", NULL), XFP_OK);
+	/* What one layer reserves is added up, and replaces what an earlier one did. */
+	assert_int_equal(set(&s, "reserve", "kv=11GiB", NULL), XFP_OK);
+	assert_int_equal(set(&s, "reserve", "act=12GiB", NULL), XFP_OK);
 	assert_int_equal(xfp_settings_finish(&s, NULL), XFP_OK);
+	assert_true(s.goal.reserve == (uint64_t)23 << 30);
+	assert_int_equal(set(&s, "reserve", "kv=22GiB", NULL), XFP_OK);
+	assert_int_equal(xfp_settings_finish(&s, NULL), XFP_OK);
+	assert_true(s.goal.reserve == (uint64_t)22 << 30);
 	assert_false(s.asked_floor[XFP_CLASS_ATTENTION]);
 	assert_int_equal(set(&s, "floor", "attention=0.9", NULL), XFP_OK);
 	assert_int_equal(xfp_settings_finish(&s, NULL), XFP_OK);
