@@ -2,6 +2,7 @@
 #include "commands/goal/goal.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 
 /* ---- before anything is read ------------------------------------------------------------------- */
 
+/* Bits are rounded up: whoever names what is printed here has a goal that is large enough. */
 static const char *size_text(const struct xfp_conversion *c, uint64_t bytes, char text[64])
 {
 	uint64_t elements = xfp_ledger_elements(c->ledger);
@@ -26,7 +28,8 @@ static const char *size_text(const struct xfp_conversion *c, uint64_t bytes, cha
 
 	xfp_human((double)bytes, "B", human);
 	if (c->options.goal.kind == XFP_GOAL_BPW && elements)
-		snprintf(text, 64, "%.4f bits a weight (%s)", (double)bytes * 8 / (double)elements, human);
+		snprintf(text, 64, "%.4f bits a weight (%s)", ceil((double)bytes * 8e4 / (double)elements) / 1e4,
+			 human);
 	else
 		snprintf(text, 64, "%" PRIu64 " bytes (%s)%s", bytes, human,
 			 c->options.goal.kind == XFP_GOAL_ENVELOPE ? " on a GPU" : "");
@@ -50,11 +53,14 @@ static enum xfp_status check_gpus(const struct xfp_conversion *c, struct xfp_err
 	return XFP_OK;
 }
 
-/* A profile has weights for every model, so that one that matches nothing is remarked on and no more. */
+/* A profile has weights for every model, so that one that matches nothing is remarked on and no more; likewise any
+ * without a goal, where only the sizes that a plan shows follow from them. */
 static void remark_weights(const struct xfp_conversion *c)
 {
 	const struct xfp_goal *goal = &c->options.goal;
 
+	if (goal->weight_count && !goal->kind && !c->options.planning && !c->options.quiet)
+		fputs("xfp: --weight: decides nothing without a goal, such as --target-size\n", stderr);
 	for (uint32_t i = 0; i < goal->weight_count; i++) {
 		const struct xfp_override pattern = { .pattern = goal->weights[i].pattern };
 		bool matches = false;
@@ -70,11 +76,24 @@ static void remark_weights(const struct xfp_conversion *c)
 	}
 }
 
+/* Whether anything but floors was said of how weights are stored. */
+static bool has_formats(const struct xfp_parameters *p)
+{
+	bool any = p->lm_head != XFP_LM_HEAD_QUANT;
+
+	for (int i = 0; i < XFP_CLASSES; i++)
+		any |= p->format[i].form != XFP_FORM_AUTO;
+	for (uint32_t i = 0; i < p->override_count; i++)
+		any |= !p->overrides[i].is_floor;
+	return any;
+}
+
 /* What cannot be given fewer bits, since its format is given: units that are packed alone and those of fixed bits. */
 static enum xfp_status total_fixed(struct xfp_shares *s, uint64_t *total, struct xfp_error *err)
 {
-	enum xfp_status status;
-
+	*total = 0;
+	if (!has_formats(&s->c->options.parameters))
+		return XFP_OK;
 	for (uint32_t u = 0; u < s->count; u++) {
 		const struct xfp_policy policy = xfp_policy_of_unit(&s->c->options.parameters, &s->c->ledger->units[u]);
 
@@ -83,7 +102,19 @@ static enum xfp_status total_fixed(struct xfp_shares *s, uint64_t *total, struct
 			s->unit[u].mode = XFP_MODE_FP8;
 		}
 	}
-	status = xfp_shares_total(s, total, NULL, err);
+	return xfp_shares_total(s, total, NULL, err);
+}
+
+/* What everything is likely to take at the least, with what comes with indices, and by the floors that are given. */
+static enum xfp_status find_nearest(struct xfp_conversion *c, uint64_t *total, struct xfp_error *err)
+{
+	struct xfp_shares shares = { 0 };
+	struct xfp_solution solution;
+	enum xfp_status status = xfp_shares_of_headers(c, XFP_HEADERS_LIKELY, &shares, err);
+
+	if (!status)
+		status = xfp_shares_solve(&shares, XFP_FROM_ALL, 0, &solution, total, err);
+	xfp_shares_free(&shares);
 	return status;
 }
 
@@ -92,29 +123,30 @@ enum xfp_status xfp_goal_check(struct xfp_conversion *c, struct xfp_error *err)
 	const struct xfp_goal *goal = &c->options.goal;
 	struct xfp_shares shares = { 0 };
 	struct xfp_solution solution;
-	uint64_t total, fixed = 0;
+	uint64_t total, fixed = 0, likely = 0;
 	enum xfp_status status;
-	char least[64], allowed[64];
+	char least[64], allowed[64], nearest[64];
 
+	remark_weights(c);
 	if (!goal->kind)
 		return XFP_OK;
-	remark_weights(c);
-	if ((status = check_gpus(c, err)) || (status = xfp_shares_of_headers(c, &shares, err)) ||
+	if ((status = check_gpus(c, err)) || (status = xfp_shares_of_headers(c, XFP_HEADERS_LEAST, &shares, err)) ||
 	    (status = xfp_shares_solve(&shares, XFP_FROM_ALL, 0, &solution, &total, err)) || total <= shares.budget ||
-	    (status = total_fixed(&shares, &fixed, err)))
+	    (status = total_fixed(&shares, &fixed, err)) || (status = find_nearest(c, &likely, err)))
 		goto done;
 	size_text(c, total, least);
+	size_text(c, shares.budget, allowed);
+	size_text(c, likely > total ? likely : total, nearest);
 	if (fixed > shares.budget)
 		status = xfp_fail(err, XFP_USAGE,
 				  "%s: what is kept or has a format of its own takes %s already, and the goal allows "
-				  "%s; give it fewer bits with --format, or name a goal of %s or more",
-				  goal->said, size_text(c, fixed, (char[64]){ 0 }),
-				  size_text(c, shares.budget, allowed), least);
+				  "%s; give it fewer bits with --format, or name a goal of about %s",
+				  goal->said, size_text(c, fixed, (char[64]){ 0 }), allowed, nearest);
 	else
 		status = xfp_fail(err, XFP_UNMET,
-				  "%s: with the fewest bits everything takes %s, and the goal allows %s; the nearest "
-				  "goal that is possible is the former",
-				  goal->said, least, size_text(c, shares.budget, allowed));
+				  "%s: with the fewest bits everything takes at least %s, and the goal allows %s; the "
+				  "nearest goal that is likely to be possible is %s",
+				  goal->said, least, allowed, nearest);
 done:
 	xfp_shares_free(&shares);
 	return status;
@@ -259,9 +291,14 @@ static enum xfp_status go_rounds(struct xfp_shares *s, bool check, struct xfp_er
 		    !measured || (status = xfp_shares_total(s, &solved->total, NULL, err)) ||
 		    !goes_on(s, round, solved->total, &from))
 			break;
+		if (solved->total > s->budget && solved->total > solved->most)
+			solved->most = solved->total;
 		status = mend(s, from, before, &changed, err);
 	}
 	solved->settled = !status && measured;
+	solved->binding = solved->most > s->budget;
+	if (solved->settled && !solved->binding)
+		solved->most = solved->total; /* now that it was measured */
 	if (solved->settled && solved->total > s->budget)
 		status =
 			xfp_fail(err, XFP_UNMET,

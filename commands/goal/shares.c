@@ -69,9 +69,9 @@ static enum xfp_status take_offers(struct xfp_shares *s, uint32_t u, bool check,
 	enum xfp_status status = XFP_OK;
 	uint32_t count = 0;
 
-	if (s->headers)
+	if (s->headers == XFP_HEADERS_LEAST)
 		policy.floor = parameters.outlier_sigma = parameters.balance = 0;
-	else
+	else if (!s->headers)
 		status = xfp_prepare_survey(s->c, u, check, list, &count, &share->surveyed, err);
 	if (status)
 		return status;
@@ -107,7 +107,7 @@ static uint64_t budget_of(const struct xfp_shares *s)
 	}
 }
 
-static enum xfp_status begin(struct xfp_conversion *c, bool headers, bool check, struct xfp_shares *s,
+static enum xfp_status begin(struct xfp_conversion *c, enum xfp_headers headers, bool check, struct xfp_shares *s,
 			     struct xfp_error *err)
 {
 	struct xfp_candidate *list = calloc(XFP_MOST_SURVEYED, sizeof *list);
@@ -140,12 +140,13 @@ static enum xfp_status begin(struct xfp_conversion *c, bool headers, bool check,
 
 enum xfp_status xfp_shares_begin(struct xfp_conversion *c, bool check, struct xfp_shares *s, struct xfp_error *err)
 {
-	return begin(c, false, check, s, err);
+	return begin(c, XFP_HEADERS_NONE, check, s, err);
 }
 
-enum xfp_status xfp_shares_of_headers(struct xfp_conversion *c, struct xfp_shares *s, struct xfp_error *err)
+enum xfp_status xfp_shares_of_headers(struct xfp_conversion *c, enum xfp_headers headers, struct xfp_shares *s,
+				      struct xfp_error *err)
 {
-	return begin(c, true, false, s, err);
+	return begin(c, headers, false, s, err);
 }
 
 void xfp_shares_free(struct xfp_shares *s)

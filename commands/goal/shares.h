@@ -28,11 +28,14 @@ struct xfp_share {
 	uint32_t k;
 };
 
+/* What is told from headers alone: nothing; all; or all, and what cannot be known is left out. */
+enum xfp_headers { XFP_HEADERS_NONE, XFP_HEADERS_LIKELY, XFP_HEADERS_LEAST };
+
 struct xfp_shares {
 	struct xfp_conversion *c;
 	struct xfp_share *unit; /* [unit_count] */
 	uint32_t count;
-	bool headers;     /* told from headers alone */
+	enum xfp_headers headers;
 	uint32_t missing; /* units whose survey is not there */
 	uint64_t budget;  /* what the goal comes to */
 	uint64_t kept;    /* on the fullest GPU: tensors that are no units */
@@ -42,8 +45,10 @@ struct xfp_shares {
  * prepared. `check`: as in xfp_prepare_unit. To be freed either way. */
 enum xfp_status xfp_shares_begin(struct xfp_conversion *c, bool check, struct xfp_shares *shares,
 				 struct xfp_error *err);
-/* The same from headers alone, without floors, outliers and balance: less than the least of it nothing can take. */
-enum xfp_status xfp_shares_of_headers(struct xfp_conversion *c, struct xfp_shares *shares, struct xfp_error *err);
+/* The same from headers alone. XFP_HEADERS_LIKELY: by estimates. XFP_HEADERS_LEAST: without floors, outliers and
+ * balance, so that nothing can take less than the least of it. */
+enum xfp_status xfp_shares_of_headers(struct xfp_conversion *c, enum xfp_headers headers, struct xfp_shares *shares,
+				      struct xfp_error *err);
 void xfp_shares_free(struct xfp_shares *shares);
 
 /* What an offer costs, everything that comes with it included as far as that is the offer's. */

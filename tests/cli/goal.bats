@@ -10,11 +10,23 @@ setup() {
 	by_default
 }
 
-make_models() {
+# The models, and what xfp plan says of each from headers alone: it measures this machine, so it is asked once.
+setup_file() {
+	cd "$BATS_FILE_TMPDIR"
+	by_default
 	"$XFP_TEST_TOOLS/make-checkpoint" --layers 1 moe
 	"$XFP_TEST_TOOLS/make-checkpoint" --family qwen3 --layers 1 --hidden 256 --intermediate 768 --vocab 512 --tie dense
-	"$XFP_TEST_TOOLS/make-checkpoint" --family bert --dtype f32 --layers 2 --hidden 192 --heads 6 --head-dim 32 \
+	"$XFP_TEST_TOOLS/make-checkpoint" --family bert --dtype f32 --layers 1 --hidden 192 --heads 6 --head-dim 32 \
 		--intermediate 512 --vocab 300 bert
+	"$XFP_TEST_TOOLS/make-checkpoint" --layers 1 even
+	even_columns even
+	for model in moe dense bert even; do
+		xfp plan $model --json -q --cache none >$model.plan
+	done
+}
+
+make_models() {
+	cp -r "$BATS_FILE_TMPDIR"/{moe,dense,bert,even} .
 }
 
 field() { # NAME...: of the JSON on standard input
@@ -27,15 +39,17 @@ print(value)' "$@"
 
 # A size between those of the fewest bits and the most, told from headers alone.
 size_at() { # MODEL PERMILLE
-	xfp plan "$1" --json -q --cache none | "$PYTHON" -c 'import json, sys
+	"$PYTHON" -c 'import json, sys
 points = json.load(sys.stdin)["curve"]["points"]
-print(points[0]["bytes"] + (points[-1]["bytes"] - points[0]["bytes"]) * int(sys.argv[1]) // 1000)' "$2"
+print(points[0]["bytes"] + (points[-1]["bytes"] - points[0]["bytes"]) * int(sys.argv[1]) // 1000)' "$2" \
+		<"$BATS_FILE_TMPDIR/$1.plan"
 }
 
 bits_at() { # MODEL PERMILLE: likewise, bits a weight
-	xfp plan "$1" --json -q --cache none | "$PYTHON" -c 'import json, sys
+	"$PYTHON" -c 'import json, sys
 points = json.load(sys.stdin)["curve"]["points"]
-print("%.4f" % (points[0]["bits"] + (points[-1]["bits"] - points[0]["bits"]) * int(sys.argv[1]) / 1000))' "$2"
+print("%.4f" % (points[0]["bits"] + (points[-1]["bits"] - points[0]["bits"]) * int(sys.argv[1]) / 1000))' "$2" \
+		<"$BATS_FILE_TMPDIR/$1.plan"
 }
 
 packed_now() { # OUT OPTION...: units that were packed anew
@@ -50,7 +64,7 @@ packed_now() { # OUT OPTION...: units that were packed anew
 		least=$(field curve points 0 bytes <plan) most=$(field curve points -1 bytes <plan)
 		for i in 1 2 3 4 5 6 7; do
 			# spread without a pattern
-			goal=$((least + (most - least) * (i * 137 % 997) / 997 + i * 4099))
+			goal=$((least + (most - least) * (i * 137 % 997) / 997 + i * 409))
 			xfp convert $model -o $model.xfp --target-size $goal --json -q >summary
 			bytes=$(stat -c %s $model.xfp)
 			[ "$bytes" -le $goal ] || { echo "$model: $bytes of $goal"; return 1; }
@@ -173,6 +187,8 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	[[ $output == *"there is a goal already, --target-size 3MB"* ]]
 	run -2 xfp convert moe -o out.xfp --envelope 2x3MB --reserve kv=3MB
 	[[ $output == *"reserve less"* ]]
+	run -2 xfp convert moe -o out.xfp --envelope 2x3MB --reserve kv=2MB --reserve act=1MB
+	[[ $output == *"takes 3000000 bytes of each GPU"* ]]
 	run -2 xfp convert moe -o out.xfp --reserve kv=3MB
 	run -2 xfp convert moe -o out.xfp --envelope 9x3MB
 	[[ $output == *"is cut by experts and has 8 of them"* ]]
@@ -180,22 +196,40 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	[[ $output == *"no class 'atention'"* ]]
 	run -2 xfp convert moe -o out.xfp --target-size 14QiB
 	xfp plan moe --target-size 3MB --weight role:dwon=2 2>&1 >/dev/null | grep -q 'weight role:dwon: matches no unit'
+	xfp convert moe -o out.xfp -n --weight attention=2 2>&1 >/dev/null | grep -q 'weight: decides nothing without a goal'
 	least=$(size_at moe 0)
 	run -2 xfp convert moe -o out.xfp --target-size "$least" --format routed_expert=6
 	[[ $output == *"give it fewer bits with --format"* ]]
-	# before anything is read: the nearest that is possible, which is what balance adds to at most
-	run -4 xfp convert moe -o out.xfp --target-size 300kB
-	[[ $output == *"with the fewest bits everything takes "*"the nearest goal that is possible"* ]]
-	nearest=$(sed -n 's/.*everything takes \([0-9]*\) bytes.*/\1/p' <<<"$output")
-	[ "$nearest" -le "$least" ]
-	[ $((nearest + 65536)) -ge "$least" ]
-	run -4 xfp convert moe -o out.xfp --target-size $((nearest - 1))
+	named=$(sed -n 's/.*name a goal of about \([0-9]*\) bytes.*/\1/p' <<<"$output")
+	# before anything is read: what nothing can be smaller than, and the nearest that is possible
+	run -4 xfp convert moe -o out.xfp --target-size 10kB
+	[[ $output == *"with the fewest bits everything takes at least "*"the nearest goal that is likely to be possible"* ]]
+	floor=$(sed -n 's/.*everything takes at least \([0-9]*\) bytes.*/\1/p' <<<"$output")
+	nearest=$(sed -n 's/.*to be possible is \([0-9]*\) bytes.*/\1/p' <<<"$output")
+	[ "$floor" -le "$nearest" ]
+	[ "$nearest" = "$least" ]
+	run -4 xfp convert moe -o out.xfp --target-size $((floor - 1))
 	[ ! -e xfp-cache ] || [ -z "$(artifacts)" ]
-	xfp convert moe -o out.xfp --target-size "$least" -q
-	[ "$(stat -c %s out.xfp)" -le "$least" ]
-	# above the most bits
+	run -4 xfp convert moe -o out.xfp --target-bpw 1.5
+	bits=$(sed -n 's/.*to be possible is \([0-9.]*\) bits.*/\1/p' <<<"$output")
+	# all that was named is possible
+	xfp convert moe -o out.xfp --target-size "$nearest" -q
+	[ "$(stat -c %s out.xfp)" -le "$nearest" ]
+	xfp convert moe -o out.xfp --target-bpw "$bits" -q
+	xfp convert moe -o out.xfp --target-size "$named" --format routed_expert=6 -q
+}
+
+@test "a goal above what the most bits take does not bind, and what they take is the bundle's size" {
+	make_models
 	xfp convert moe -o out.xfp --target-size 1TB >said
-	grep -q 'goal   --target-size 1TB is not binding: the most bits take' said
+	most=$(stat -c %s out.xfp)
+	grep -q "goal   --target-size 1TB is not binding: the most bits take $most bytes" said
+	xfp convert moe -o out.xfp --target-size "$most" --json -q >summary
+	[ "$(field goal binding <summary)" = False ]
+	[ "$(field goal most <summary)" = "$most" ]
+	xfp convert moe -o out.xfp --target-size $((most - 1)) --json -q >summary
+	[ "$(field goal binding <summary)" = True ]
+	[ "$(field goal most <summary)" -ge "$most" ]
 }
 
 @test "floors that are given are conditions, others are none" {
@@ -231,8 +265,7 @@ even_columns() { # MODEL
 }
 
 @test "a unit that nothing is balanced in, with a threshold that is given: the size is right to the byte" {
-	"$XFP_TEST_TOOLS/make-checkpoint" --layers 1 even
-	even_columns even
+	make_models
 	xfp convert even -o out.xfp -q --target-size "$(size_at even 500)" --outlier-sigma 5
 	[ "$(bsdtar -tf out.xfp | grep -c '\.bal$')" -lt "$(query "SELECT count(*) FROM latest_units WHERE mode != 'keep'")" ]
 }
@@ -272,7 +305,7 @@ even_columns() { # MODEL
 	"$PYTHON" -c 'import sys; assert 3 < float(sys.argv[1]) < 3.3' "$(field goal bits <plan)"
 	[ "$(field curve surveyed <plan)" = 0 ]
 	run -4 xfp plan big -q --envelope 80GB
-	[[ $output == *"with the fewest bits everything takes "*" on a GPU, and the goal allows 80000000000"* ]]
+	[[ $output == *"with the fewest bits everything takes at least "*" on a GPU, and the goal allows 80000000000"* ]]
 	xfp plan big -q --json --envelope 141GB >plan
 	[ "$(field goal taken <plan)" -le 141000000000 ]
 	# the smallest dimension that is cut: rows of in_proj_a and in_proj_b
