@@ -47,7 +47,7 @@ static enum xfp_status interrupted(struct xfp_signals *signals, struct xfp_error
 }
 
 /* Candidates of the parameters' modes for each threshold, after those that are in the list. */
-static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp_parameters *parameters,
+static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp_parameters *parameters, uint32_t bits,
 			       const struct xfp_thresholds *thresholds, bool published, struct xfp_signals *signals,
 			       struct xfp_compared_unit *compared, struct xfp_error *err)
 {
@@ -60,8 +60,7 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 
 		status = interrupted(signals, err);
 		if (!status)
-			status = xfp_survey_measure(survey, parameters, parameters->bits & ~XFP_FP8_BIT, &one, list,
-						    &count, err);
+			status = xfp_survey_measure(survey, parameters, bits, &one, list, &count, err);
 		for (uint32_t i = 0; !status && i < count; i++)
 			compared->list[compared->count++] =
 				(struct xfp_compared){ .published = published,
@@ -71,23 +70,30 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 	return status;
 }
 
+static const struct xfp_thresholds no_outliers = { 1, { 0 } };
+
 static enum xfp_status add_ours(const struct xfp_survey *survey, const struct xfp_compare_request *request,
 				struct xfp_signals *signals, struct xfp_compared_unit *compared, struct xfp_error *err)
 {
 	struct xfp_parameters parameters = request->parameters;
+	uint32_t fp8 = parameters.bits & XFP_FP8_BIT;
+	enum xfp_status status;
 
 	parameters.modes = request->refined ? XFP_ALL_MODES : XFP_AUTO_MODES;
 	parameters.libfit = XFP_LIBFIT_REFINED;
-	return measure(survey, &parameters, &request->thresholds, false, signals, compared, err);
+	status = measure(survey, &parameters, parameters.bits & ~XFP_FP8_BIT, &request->thresholds, false, signals,
+			 compared, err);
+	/* It has no thresholds. */
+	if (!status && fp8)
+		status = measure(survey, &parameters, fp8, &no_outliers, false, signals, compared, err);
+	return status;
 }
 
 static enum xfp_status add_published(const struct xfp_survey *survey, const struct xfp_parameters *parameters,
 				     struct xfp_signals *signals, struct xfp_compared_unit *compared,
 				     struct xfp_error *err)
 {
-	static const struct xfp_thresholds none = { 1, { 0 } };
-
-	return measure(survey, parameters, &none, true, signals, compared, err);
+	return measure(survey, parameters, parameters->bits & ~XFP_FP8_BIT, &no_outliers, true, signals, compared, err);
 }
 
 /* What of the unit's rows is looked at. Nothing, where weights are no numbers and are not to fail. */
@@ -119,7 +125,7 @@ enum xfp_status xfp_compare_unit(const struct xfp_ledger *ledger, const struct x
 				 const struct xfp_compare_request *request, struct xfp_signals *signals,
 				 struct xfp_compared_unit *compared, struct xfp_error *err)
 {
-	size_t most = request->thresholds.count * 2 * XFP_MOST_CANDIDATES + XFP_MOST_CANDIDATES + XFP_PEERS;
+	size_t most = request->thresholds.count * 2 * XFP_MOST_CANDIDATES + XFP_MOST_CANDIDATES + 1 + XFP_PEERS;
 	struct xfp_compared peers[XFP_PEERS];
 	struct xfp_parameters recipe = request->parameters;
 	struct look look = { 0 };

@@ -166,7 +166,7 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 		  .text = "rows of a unit that are looked at; all: exact figures [about 256]",
 		  .take = take_rows,
 		  .context = request },
-		setting_of(settings, "bits", "bits an index that are measured, as in 2,3,4 or 2-6 [2-6]"),
+		setting_of(settings, "bits", "bits an index that are measured, as in 2,3,4; 8: fp8 [2-6,8]"),
 		{ .name = "outlier-sigma",
 		  .value = "LIST|auto",
 		  .text = "outlier thresholds; auto: none,5,4,3.5,3,2.7,2.5, those of a survey [auto]",
@@ -242,6 +242,8 @@ enum xfp_status xfp_compare_parse(int argc, char **argv, struct xfp_compare_requ
 	if ((status = xfp_settings_finish(&settings, err)))
 		return status;
 	request->parameters = settings.parameters;
+	if (!settings.has_bits)
+		request->parameters.bits = xfp_bits_usual(XFP_AUTO_MODES);
 	/* Thresholds are told one by one, and none of them is to meet a cap that a conversion would not have. */
 	request->parameters.outlier_sigma = XFP_SIGMA_AUTO;
 	request->parameters.outlier_cap = XFP_CAP_AUTO;

@@ -121,13 +121,21 @@ static void draw_axes(const struct panel *p)
 
 /* ---- ours -------------------------------------------------------------------------------------- */
 
+/* fp8 is one point, of more bits than are shown. */
+static bool has_line(const struct xfp_compared *first)
+{
+	return first->candidate.mode != XFP_MODE_FP8;
+}
+
 static void draw_lines(const struct panel *p)
 {
 	const struct xfp_compared_unit *unit = p->unit;
 	unsigned line = 0;
 
-	for (uint32_t i = 0, end; i < unit->count && !unit->list[i].peer; i = end, line++) {
+	for (uint32_t i = 0, end; i < unit->count && !unit->list[i].peer; i = end) {
 		end = xfp_compared_stretch(unit, i, true);
+		if (!has_line(&unit->list[i]))
+			continue;
 		for (uint32_t j = i; j < end; j++)
 			if (shown(p, &unit->list[j]))
 				fprintf(p->out, "<circle class=\"d%u\" cx=\"%.1f\" cy=\"%.1f\" r=\"1.8\"/>\n", line,
@@ -144,6 +152,7 @@ static void draw_lines(const struct panel *p)
 					y_of(p, log10(value_of(p, best))));
 		}
 		fputs("\"/>\n", p->out);
+		line++;
 	}
 }
 
@@ -161,13 +170,16 @@ static void draw_legend(FILE *out, const struct xfp_compared_unit *unit)
 	unsigned line = 0;
 	double x = LEFT;
 
-	for (uint32_t i = 0, end; i < unit->count && !unit->list[i].peer; i = end, line++) {
+	for (uint32_t i = 0, end; i < unit->count && !unit->list[i].peer; i = end) {
 		char mode[32];
 
 		end = xfp_compared_stretch(unit, i, true);
+		if (!has_line(&unit->list[i]))
+			continue;
 		fprintf(out, "<polyline class=\"l%u\" points=\"%.1f,%.1f %.1f,%.1f\"/>\n", line, x, middle, x + 24,
 			middle);
 		x = draw_text(out, x + 31, LEGEND, xfp_compared_mode(&unit->list[i], mode)) + 28;
+		line++;
 	}
 	fprintf(out, "<circle class=\"d0\" cx=\"%d\" cy=\"%.1f\" r=\"1.8\"/>\n", LEFT + 4, below - 4);
 	x = draw_text(out, LEFT + 15, below,

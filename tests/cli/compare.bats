@@ -49,6 +49,25 @@ for u in info['units']:
 assert compared >= 4"
 }
 
+@test "fp8 is one of our ways, once, and its figures are those that a conversion comes to" {
+	make_model m
+	compare m --rows all --per-unit --bits 3,8
+	xfp convert m -o c.xfp -q --override '*=fp8'
+	xfp info --json c.xfp >info.json
+	check "
+for u in json.load(open('info.json'))['units']:
+    assert u['mode'] == 'fp8'
+    way, = ways(unit(u['name']), format='fp8')
+    assert way['k'] == 8 and way['outlier_sigma'] is None
+    for key in 'bytes', 'outliers', 'cos_median', 'true_bits':
+        assert way[key] == u[key], (u['name'], key, way[key], u[key])"
+	compare m --bits 3
+	check 'assert not ways(c["all"], format="fp8")'
+	xfp compare m >text
+	[ "$(grep -cE '^fp8 +8 +8\.' text)" = 1 ]
+	[ "$(grep -cw fp8 text)" = 1 ]
+}
+
 @test "with all rows the figures are those that conversions come to" {
 	floors=(--min-cos-strict 0 --min-cos-lazy 0 --bits 3)
 	for options in "" "--dtype f32 --hidden 200"; do
@@ -228,7 +247,7 @@ no_label_covered() { # SVG...
 @test "the plot is XML with a line a mode and a name a format, and says whose it is and what its marks are" {
 	make_model m --hidden 256 --intermediate 256
 	before=$(find . -path ./tmp -prune -o -type f -print | sort)
-	xfp compare m --bits 2-4 -o plot.svg >/dev/null
+	xfp compare m --bits 2-4,8 -o plot.svg >/dev/null
 	[ "$(find . -path ./tmp -prune -o -type f ! -name plot.svg -print | sort)" = "$before" ]
 	check '
 import xml.dom.minidom
@@ -238,6 +257,7 @@ for name in "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS", "Q4_0", "int4-32",
     assert texts.count(name) == 2, name
 for name in "v2", "v2a, 128", "v2a, 128 published", "v2c, 16", "v2c, 32":
     assert texts.count(name) == 1, name
+assert "fp8" not in texts # which has more bits than are shown
 assert any(t.startswith("m: 9 units, ") for t in texts), texts
 assert "small dots: each outlier threshold, and none; lines join the best of each number of bits" in texts
 assert "common formats" in texts
