@@ -180,6 +180,14 @@ static const struct xfp_ledger_unit *unit_of(const struct xfp_ledger *ledger, co
 	return NULL;
 }
 
+/* Whether an embedding may be kept because it is the output head, of which that is asked. */
+static bool is_kept_as_head(const struct xfp_parameters *parameters, const char *name)
+{
+	struct xfp_policy policy = xfp_policy_of(parameters, name, XFP_ROLE_TIED, XFP_CLASS_EMBEDDING);
+
+	return xfp_policy_plan(&policy) == XFP_PLAN_KEEP;
+}
+
 /* Why an override that matches a tensor, but no unit, has no effect. */
 static enum xfp_status explain(const struct xfp_parameters *parameters, const struct xfp_ledger *ledger,
 			       const struct xfp_override *override, const struct xfp_ledger_tensor *tensor,
@@ -206,6 +214,12 @@ static enum xfp_status explain(const struct xfp_parameters *parameters, const st
 	if (override->is_floor)
 		return xfp_fail(err, XFP_USAGE, "--override '%s': %s is kept as it is and needs no floor (%s)", text,
 				xfp_printable(tensor->name).text, tensor->reason);
+	if (tensor->class_ == XFP_CLASS_EMBEDDING && strstr(tensor->reason, "as asked for") &&
+	    is_kept_as_head(parameters, tensor->name))
+		return xfp_fail(err, XFP_USAGE,
+				"--override '%s': %s is the output head, too, and of one of the two it is said that "
+				"it is kept, which counts: see --lm-head and --format",
+				text, xfp_printable(tensor->name).text);
 	if (tensor->rank == 2 && xfp_dtype_is_weight(tensor->dtype) && !named &&
 	    !xfp_policy_extends(parameters, tensor->class_))
 		return xfp_fail(err, XFP_USAGE,
@@ -215,7 +229,7 @@ static enum xfp_status explain(const struct xfp_parameters *parameters, const st
 	if (tensor->rank == 2 && xfp_dtype_is_weight(tensor->dtype) && !named)
 		return xfp_fail(err, XFP_USAGE,
 				"--override '%s': no unit matches, only what the family's rules keep, such as %s; to "
-				"have such tensors stored otherwise give the full name, or --format %s=",
+				"have such tensors stored otherwise give the full name, or --format %s=FORMAT",
 				text, xfp_printable(tensor->name).text, xfp_class_name(tensor->class_));
 	return xfp_fail(err, XFP_USAGE,
 			"--override '%s': %s is no matrix of floating-point weights (%s, %" PRIu32
@@ -304,14 +318,6 @@ static const char *find_kept(const struct xfp_ledger *ledger, enum xfp_class cla
 			return tensor->name;
 	}
 	return NULL;
-}
-
-/* Whether such an embedding may be kept because it is the output head, of which that is asked. */
-static bool is_kept_as_head(const struct xfp_parameters *parameters, const char *name)
-{
-	struct xfp_policy policy = xfp_policy_of(parameters, name, XFP_ROLE_TIED, XFP_CLASS_EMBEDDING);
-
-	return xfp_policy_plan(&policy) == XFP_PLAN_KEEP;
 }
 
 /* Nothing is wrong with a class that the model does not have: profiles are for all models. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "base/system/temporary.h"
 #include "base/text/text.h"
 #include "commands/convert/ingest.h"
@@ -266,6 +267,33 @@ static void remark_floors(const struct xfp_conversion *c)
 	free(text);
 }
 
+/* Of the two settings that a tied matrix has, the one that asks for less has no effect. */
+static void remark_tied(const struct xfp_conversion *c)
+{
+	static const enum xfp_class classes[] = { XFP_CLASS_EMBEDDING, XFP_CLASS_LM_HEAD };
+	const struct xfp_parameters *p = &c->options.parameters;
+
+	for (uint32_t u = 0; u < c->ledger->unit_count && !c->options.quiet && !c->options.like; u++) {
+		const struct xfp_ledger_unit *unit = &c->ledger->units[u];
+		const struct xfp_policy policy = xfp_policy_of_unit(p, unit);
+		char *by, text[24];
+
+		if (unit->class_ != XFP_CLASS_EMBEDDING || strcmp(unit->role, XFP_ROLE_TIED) != 0 ||
+		    !(by = xfp_policy_format_by(p, &policy)))
+			continue;
+		for (int i = 0; i < 2; i++) {
+			const struct xfp_format format = p->format[classes[i]];
+
+			if (format.form != XFP_FORM_AUTO &&
+			    (format.form != policy.format.form || format.bits != policy.format.bits))
+				fprintf(stderr, "xfp: %s is embedding and output head in one: %s counts, not %s=%s\n",
+					xfp_printable(unit->name).text, by, xfp_class_name(classes[i]),
+					xfp_format_text(format, text));
+		}
+		free(by);
+	}
+}
+
 static enum xfp_status prepare_folder(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
 {
 	enum xfp_status status;
@@ -288,7 +316,9 @@ enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_signals 
 {
 	enum xfp_status status = prepare_folder(c, signals, err);
 
-	if (!status)
+	if (!status) {
 		remark_floors(c);
+		remark_tied(c);
+	}
 	return status;
 }

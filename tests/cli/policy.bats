@@ -273,8 +273,26 @@ make_easy() { # MODEL EXPERT...
 	[[ $output == *"bad.profile:1: bits '7': expected bits from 2 to 6"* ]]
 	run -2 xfp convert m -o no.xfp --profile nothing
 	[[ $output == *"no profile 'nothing'; there are balanced, careful, near-lossless, paper-g, "*", small, smallest, and files"* ]]
+	[[ $output == *", paper-h, paper-h1, paper-h1.5, paper-h1.7, paper-v2, "* ]]
+	run -2 xfp convert m -o no.xfp --profile Q4
+	[[ $output == *"whose counterpart is balanced"* ]]
 	run -2 xfp convert m -o no.xfp --profile nothing.profile
 	[[ $output == *"nothing.profile"* ]]
+}
+
+@test "of a tied matrix it is said which of two settings counts" {
+	by_default
+	make_model tied --family qwen3 --tie
+	xfp plan tied --cache none --lm-head fp8 --format embedding=6 2>said >/dev/null
+	grep -q 'model.embed_tokens.weight is embedding and output head in one: --lm-head fp8 counts, not embedding=6$' said
+	xfp plan tied --cache none --format embedding=6,lm_head=5 2>said >/dev/null
+	grep -q ' --format embedding=6 counts, not lm_head=5$' said
+	xfp plan tied --cache none --format embedding=6 2>said >/dev/null
+	run -1 grep counts said
+	for pattern in model.embed_tokens.weight '*embed*'; do
+		run -2 xfp plan tied --cache none --lm-head keep --override "$pattern=6"
+		[[ $output == *"model.embed_tokens.weight is the output head, too, and "*" kept, which counts"* ]]
+	done
 }
 
 @test "every profile that is shipped converts every generated family" {
