@@ -137,9 +137,13 @@ static int dispatch(int argc, char **argv)
 		help(stdout);
 		return XFP_OK;
 	}
-	/* "xfp help cache gc" is "xfp cache gc --help" */
+	/* "xfp help cache gc" is "xfp cache gc --help"; "xfp help help" is "xfp help" */
 	if (!strcmp(word, "help")) {
 		word = argv[2];
+		if (!strcmp(word, "help") || *word == '-') {
+			help(stdout);
+			return XFP_OK;
+		}
 		memmove(argv + 2, argv + 3, (size_t)(argc - 3) * sizeof *argv);
 		argv[argc - 1] = "--help";
 	}

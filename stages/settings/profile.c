@@ -141,23 +141,31 @@ static const char *counterpart(const char *type)
 
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
 		if (!strncasecmp(type, types[i].prefix, strlen(types[i].prefix)) &&
-		    type[strlen(types[i].prefix)] == '_')
+		    (type[strlen(types[i].prefix)] == '_' || !type[strlen(types[i].prefix)]))
 			return types[i].profile;
 	return NULL;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp((*(struct dirent *const *)a)->d_name, (*(struct dirent *const *)b)->d_name);
 }
 
 static enum xfp_status no_such_profile(const char *folder, const char *name, struct xfp_error *err)
 {
 	const char *known = counterpart(name);
 	struct dirent **entries = NULL;
-	int count = scandir(folder, &entries, is_profile, alphasort);
+	int count = scandir(folder, &entries, is_profile, NULL);
 	const char **names = calloc((size_t)(count > 0 ? count : 0) + 1, sizeof *names);
 	char list[400] = "", meant[XFP_DID_YOU_MEAN] = "";
 
+	for (int i = 0; i < count; i++)
+		entries[i]->d_name[strlen(entries[i]->d_name) - strlen(XFP_PROFILE_SUFFIX)] = '\0';
+	if (count > 0)
+		qsort(entries, (size_t)count, sizeof *entries, by_name);
 	for (int i = 0; i < count; i++) {
 		size_t used = strlen(list);
 
-		entries[i]->d_name[strlen(entries[i]->d_name) - strlen(XFP_PROFILE_SUFFIX)] = '\0';
 		snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", entries[i]->d_name);
 		if (names)
 			names[i] = entries[i]->d_name;
@@ -171,9 +179,9 @@ static enum xfp_status no_such_profile(const char *folder, const char *name, str
 	if (known)
 		return xfp_fail(err, XFP_USAGE, "no profile '%s': it is a type of llama.cpp, whose counterpart is %s",
 				xfp_printable(name).text, known);
-	return xfp_fail(err, XFP_USAGE,
-			"no profile '%s'%s%s there are %s, and files: a name with a slash or ending in %s",
-			xfp_printable(name).text, meant, *meant ? "" : ";", *list ? list : "none", XFP_PROFILE_SUFFIX);
+	return xfp_fail(err, XFP_USAGE, "no profile '%s'%s%s are %s, and files: a name with a slash or ending in %s",
+			xfp_printable(name).text, meant, *meant ? " There" : "; there", *list ? list : "none",
+			XFP_PROFILE_SUFFIX);
 }
 
 /* A file is looked for in the folder of the one that it is named in. */

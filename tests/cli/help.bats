@@ -4,6 +4,8 @@
 # What every installed executable promises: a man page whose SYNOPSIS is what --help says, --version,
 # and the status of a wrong command line.
 
+bats_require_minimum_version 1.5.0
+
 setup() {
 	bin=$XFP_TEST_BIN
 	man=$XFP_TEST_MAN
@@ -107,6 +109,7 @@ described() { # PAGE
 @test "help of a command of xfp cache is that command's" {
 	diff <(xfp help cache gc) <(xfp cache gc --help)
 	diff <(xfp help cache) <(xfp cache --help)
+	diff <(xfp help help) <(xfp --help)
 	diff <(xfp help plan) <(xfp plan --help)
 }
 
