@@ -140,6 +140,18 @@ static void print_exceptions(FILE *out, const char *name, json_t *value)
 	}
 }
 
+static bool all_zero(json_t *floors)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach (floors, name, value) {
+		if (json_number_value(value) > 0)
+			return false;
+	}
+	return true;
+}
+
 /* Whether any member is not what it is by default; each of those is printed. */
 static bool print_changes(FILE *out, const char *prefix, json_t *parameters, json_t *defaults)
 {
@@ -150,7 +162,10 @@ static bool print_changes(FILE *out, const char *prefix, json_t *parameters, jso
 	json_object_foreach (parameters, name, value) {
 		json_t *usual = json_object_get(defaults, name);
 
-		if (json_is_object(value) && json_is_object(usual)) {
+		if (json_is_object(value) && json_is_object(usual) && all_zero(value)) {
+			fputs(" no floors", out);
+			any = true;
+		} else if (json_is_object(value) && json_is_object(usual)) {
 			any |= print_changes(out, "floor:", value, usual);
 		} else if (!json_equal(value, usual)) {
 			if (usual)

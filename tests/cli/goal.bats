@@ -103,6 +103,7 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	tar xOf out.xfp xfp.json >json
 	[ "$(field parameters assigned <json | tr ' ' '\n' | sed 's/^\([0-9]*\)\*.*/\1/; /[^0-9]/s/.*/1/' | awk '{ n += $1 } END { print n }')" = \
 		"$(xfp info out.xfp --json | field units | tr '{' '\n' | grep -c "'role'")" ]
+	xfp info out.xfp | grep -qx 'method auto; no floors assigned'
 	run grep -E 'target|bpw|survey' json
 	[ "$status" -eq 1 ]
 	xfp convert moe -o again.xfp --like out.xfp --cache like -q
