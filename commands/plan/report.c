@@ -124,7 +124,8 @@ static void print_disk(const struct xfp_plan_facts *facts)
 		printf("%s free for the bundle, %s for the cache\n", xfp_human((double)beside_out, "B", a),
 		       xfp_human((double)beside_cache, "B", b));
 	if (facts->shortage.status) {
-		printf("         too little, and convert would not begin:\n");
+		puts(facts->c->options.force ? "         too little, and convert would begin all the same (--force):"
+					     : "         too little, and convert would not begin:");
 		xfp_fold(stdout, facts->shortage.text, SHORTAGE_INDENT);
 	}
 	if (facts->c->options.drop_cache && !facts->c->drops)

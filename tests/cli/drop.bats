@@ -173,6 +173,8 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	[[ $output =~ "$PWD/disk: about "[0-9]+" kB are needed there and "[0-9]+" kB are free: for the bundle ("[0-9]+" kB); make room, choose another place with -o, or try it all the same with --force"$ ]]
 	on_small_disk 128k disk xfp plan m -o disk/out.xfp --cache cache --work work >plan
 	grep -A9 '^disk ' plan | tr -s ' \n' ' ' | grep -q "too little, and convert would not begin: $PWD/disk: about [0-9]* kB are needed there"
+	on_small_disk 128k disk xfp plan m -o disk/out.xfp --cache cache --work work --force >plan
+	grep -q 'too little, and convert would begin all the same (--force):$' plan
 	on_small_disk 128k disk xfp plan m -o disk/out.xfp --cache cache --work work --json | grep -q '"shortage": ".*--force"'
 	xfp plan m -o disk/out.xfp --json | grep -q '"shortage": null'
 	run -1 on_small_disk 128k disk xfp convert m -o out.xfp --cache disk
