@@ -303,10 +303,12 @@ static enum xfp_status set_envelope(struct xfp_settings *s, const char *where, c
 	return set_goal(s, XFP_GOAL_ENVELOPE, where, text, err);
 }
 
-/* What is said in one layer is added up; a later layer's replaces it. */
+/* What is said in one layer is added up; a later layer's replaces it, and so does an option what the environment says.
+ */
 static enum xfp_status set_reserve(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
 {
-	uint64_t more, before = s->has_reserve ? s->goal.reserve : 0;
+	bool environment = !strncmp(where, "XFP_", 4), replaces = s->reserve_by_environment && !environment;
+	uint64_t more, before = s->has_reserve && !replaces ? s->goal.reserve : 0;
 
 	if (!xfp_goal_parse_reserve(text, &more) || before + more < more)
 		return xfp_fail(err, XFP_USAGE,
@@ -314,6 +316,7 @@ static enum xfp_status set_reserve(struct xfp_settings *s, const char *where, co
 				"kv=8GiB,act=10GiB",
 				where, text);
 	s->has_reserve = true;
+	s->reserve_by_environment = environment;
 	s->goal.reserve = before + more;
 	return XFP_OK;
 }

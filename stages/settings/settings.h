@@ -35,8 +35,9 @@ struct xfp_settings {
 	bool has_strict, has_lazy, has_floor[XFP_CLASSES];
 	/* Whether this layer asks for what only some modes have. */
 	bool has_group, has_library, has_libfit, has_fit;
-	bool asked_floor[XFP_CLASSES];     /* of any layer: whose floors were given */
-	bool has_goal, has_reserve;        /* of this layer */
+	bool asked_floor[XFP_CLASSES]; /* of any layer: whose floors were given */
+	bool has_goal, has_reserve;    /* of this layer */
+	bool reserve_by_environment;
 	struct xfp_goal goal;              /* freed with xfp_goal_free */
 	bool has_bits, has_sigma, has_cap; /* of any layer: what is not asked for follows from the mode */
 	bool repeated; /* they are held to settings that are there: an override that they have is not added again */

@@ -190,6 +190,7 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	[[ $output == *"reserve less"* ]]
 	run -2 xfp convert moe -o out.xfp --envelope 2x3MB --reserve kv=2MB --reserve act=1MB
 	[[ $output == *"takes 3000000 bytes of each GPU"* ]]
+	XFP_RESERVE=kv=2MB xfp convert moe -o out.xfp -n --envelope 2x3MB --reserve kv=1MB >/dev/null # the option wins
 	run -2 xfp convert moe -o out.xfp --reserve kv=3MB
 	run -2 xfp convert moe -o out.xfp --envelope 9x3MB
 	[[ $output == *"is cut by experts and has 8 of them"* ]]
