@@ -303,21 +303,19 @@ static enum xfp_status set_envelope(struct xfp_settings *s, const char *where, c
 	return set_goal(s, XFP_GOAL_ENVELOPE, where, text, err);
 }
 
-/* What is said in one layer is added up; a later layer's replaces it, and so does an option what the environment says.
- */
+/* What a layer says is added up; a later layer's replaces it, and so does an option what the environment says. */
 static enum xfp_status set_reserve(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
 {
-	bool environment = !strncmp(where, "XFP_", 4), replaces = s->reserve_by_environment && !environment;
-	uint64_t more, before = s->has_reserve && !replaces ? s->goal.reserve : 0;
+	bool environment = !strncmp(where, "XFP_", 4),
+	     more = s->has_reserve && s->reserve_by_environment == environment;
+	uint64_t bytes, before = more ? s->goal.reserve : 0;
 
-	if (!xfp_goal_parse_reserve(text, &more) || before + more < more)
+	if (!xfp_goal_parse_reserve(text, &bytes) || before + bytes < bytes)
 		return xfp_fail(err, XFP_USAGE,
-				"%s '%s': expected what each GPU needs for other things than weights, as in "
-				"kv=8GiB,act=10GiB",
-				where, text);
+				"%s '%s': expected what each GPU needs besides, as in kv=8GiB,act=10GiB", where, text);
 	s->has_reserve = true;
 	s->reserve_by_environment = environment;
-	s->goal.reserve = before + more;
+	s->goal.reserve = before + bytes;
 	return XFP_OK;
 }
 
@@ -331,15 +329,13 @@ static enum xfp_status set_weight(struct xfp_settings *s, const char *where, con
 static enum xfp_status finish_goal(struct xfp_settings *s, struct xfp_error *err)
 {
 	const struct xfp_goal *goal = &s->goal;
+	bool reserve = s->has_reserve;
 
+	s->has_goal = s->has_reserve = false;
 	if (goal->kind != XFP_GOAL_ENVELOPE) {
-		bool reserve = s->has_reserve;
-
 		s->goal.reserve = 0;
-		s->has_goal = s->has_reserve = false;
 		return reserve ? xfp_fail(err, XFP_USAGE, "--reserve is of an --envelope, and there is none") : XFP_OK;
 	}
-	s->has_goal = s->has_reserve = false;
 	if (goal->reserve >= goal->bytes)
 		return xfp_fail(err, XFP_USAGE,
 				"%s: --reserve takes %" PRIu64 " bytes of each GPU, which has %" PRIu64
@@ -396,8 +392,7 @@ const struct xfp_setting xfp_settings_table[] = {
 	[SIGMA] = { "outlier-sigma", "C|auto|none",
 		    "weights further than C standard deviations are outliers; auto: as a unit's survey says [mode "
 		    "auto: auto; else 4]" },
-	[CAP] = { "outlier-cap", "F",
-		  "largest share of outliers in a matrix [0.02; with --outlier-sigma auto 0.0625]" },
+	[CAP] = { "outlier-cap", "F", "largest share of outliers in a matrix [0.02; thresholds auto: 0.0625]" },
 	[BALANCE] = { "balance", "A", "exponent of the columns' rms; 0: no balance [0.5]" },
 	[ITERATIONS] = { "lloyd-iters", "N", "rounds of Lloyd's iteration [20]" },
 	[MOE_ITERATIONS] = { "moe-lloyd-iters", "N", "the same of routed_expert [as of all]" },
@@ -415,13 +410,10 @@ const struct xfp_setting xfp_settings_table[] = {
 	[SAMPLE] = { "moe-sample", "N|first:N", "so many experts decide for a stack; 0: all [0]" },
 	[TARGET_SIZE] = { "target-size", "SIZE",
 			  "a goal: the bundle's bytes, as in 14GiB; floors are then off unless given" },
-	[TARGET_BPW] = { "target-bpw", "B",
-			 "a goal: the bundle's bits for each element of the checkpoint, as in 4.25" },
+	[TARGET_BPW] = { "target-bpw", "B", "a goal: the bundle's bits for each element, as in 4.25" },
 	[ENVELOPE] = { "envelope", "SIZE|NxSIZE", "a goal: what each of N GPUs holds, as in 2x96GiB" },
 	[RESERVE] = { "reserve", "NAME=SIZE,...", "of each GPU, for other things, as in kv=8GiB,act=10GiB" },
-	[WEIGHT] = { "weight", "CLASS=W,...",
-		     "how much errors count for a goal, of classes or of role:ROLE [dense_mlp and embedding 3, lm_head 4.5, "
-		     "routed_expert 0.7, others 1]" },
+	[WEIGHT] = { "weight", "CLASS=W,...", "how much errors of a class, or of role:ROLE, count for a goal" },
 };
 
 /* What sets each: either of the two. */
