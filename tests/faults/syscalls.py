@@ -60,6 +60,8 @@ def cases(scene):
     add("convert-again", convert, ("finished", []), SANE)
     add("convert-first", convert, ("nothing", None), SANE)
     add("convert-floor", scene.convert_command("floor"), ("finished", []), SANE, ("same", "floor"))
+    # Surveys are there; the solve, what it assigns, and fits and units of that are not.
+    add("goal", scene.convert_command("goal"), ("finished", []), SANE, ("same", "goal"))
     # Units move from the cache into the bundle; both sides of that.
     add("drop", [*convert, "--drop-cache"], ("no-bundle", NO_BUNDLE), SANE, drops=True)
     add("drop-bundle", [*convert, "--drop-cache"], ("no-bundle", NO_BUNDLE), SANE, drops=True)
@@ -192,6 +194,9 @@ def run(scene, point, seed):
         scene.check_names(case.allowed)
         if not ended.status and case.command[:2] == ["xfp", "convert"]:
             scene.check_bundle(ended, case.allowed[-1])
+        if case.allowed[-1] != "same":
+            scene.wait_for_lock()
+            scene.expect(scene.convert(case.allowed[-1]), case.allowed[-1])
         if case.drops:
             check_moved(scene, state, kill)
         else:
