@@ -140,6 +140,9 @@ static void several_may_have_been_meant(void **state)
 		{ "mlp", "; did you mean =dense_mlp?" },
 		{ "expert", "; did you mean =shared_expert or =routed_expert?" },
 		{ "plam", "; did you mean =plan?" },
+		{ "lan", "; did you mean =plan?" },
+		{ "xpert", "; did you mean =shared_expert or =routed_expert?" },
+		{ "xprt", "" }, /* what is left out is not at the beginning */
 		{ "e", "" },
 		{ "frobnicate", "" },
 		{ "", "" },
@@ -151,6 +154,9 @@ static void several_may_have_been_meant(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		assert_string_equal(xfp_did_you_mean("=", cases[i].word, names, 6, text), cases[i].text);
 	assert_string_equal(xfp_did_you_mean("", "aa", many, 5, text), "; did you mean aa, aab or aac?");
+	/* beside one that is only misspelt, nothing that it might abbreviate */
+	assert_string_equal(xfp_did_you_mean("", "plam", (const char *[]){ "planned_amount", "plan" }, 2, text),
+			    "; did you mean plan?");
 	memset(longest, 'a', 79);
 	longest[79] = '\0';
 	assert_string_equal(xfp_did_you_mean("", longest, names, 6, text), "");

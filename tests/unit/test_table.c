@@ -115,6 +115,60 @@ static void test_texts_beside_and_above(void **state)
 			      "  c        1    2       3\n");
 }
 
+/* A row of a name alone is a row; a text is beside its row as long as that fits to the last column. */
+static void test_edges(void **state)
+{
+	struct xfp_table table = { .column = columns, .width = 33, .text = "unit" };
+
+	(void)state;
+	add(&table, "a", "1", "2", "3");
+	xfp_table_text(&table, "%s", "replaced");
+	xfp_table_text(&table, "%s", "1234567");
+	assert_prints(&table, "name count size  cosine  unit\n"
+			      "a        1    2       3  1234567\n");
+	table.width = 31;
+	add(&table, "a", "1", "2", "3");
+	xfp_table_text(&table, "%s", "1234567");
+	assert_prints(&table, "unit\n"
+			      "  name count size  cosine\n"
+			      "1234567\n"
+			      "  a        1    2       3\n");
+	table = (struct xfp_table){ .column = columns, .width = 80 };
+	add(&table, "alone", "", "", "");
+	assert_prints(&table, "name  count size  cosine\n"
+			      "alone\n");
+}
+
+/* Of several keys the widest is cut. */
+static void test_the_widest_key_is_cut(void **state)
+{
+	static const struct xfp_table_column keys[] = {
+		{ "id", 1, 0, 0 }, { "name", 1, 1, 0 }, { "count", 0, 1, 0 }, { NULL, 0, 0, 0 }
+	};
+	struct xfp_table table = { .column = keys, .keys = 2, .width = 20 };
+	char(*row)[XFP_TABLE_CELL] = xfp_table_row(&table, "ab");
+
+	(void)state;
+	snprintf(row[1], sizeof row[1], "a_very_long_name");
+	snprintf(row[2], sizeof row[2], "12");
+	assert_prints(&table, "id name    count\n"
+			      "ab a_ve...    12\n");
+}
+
+static void test_folding_leaves_no_blanks(void **state)
+{
+	struct xfp_table table = { .column = columns, .width = 30, .text = "unit" };
+
+	(void)state;
+	add(&table, "a", "1", "2", "3");
+	xfp_table_text(&table, "%s", "some words that are more than  a line");
+	assert_prints(&table, "unit\n"
+			      "  name count size  cosine\n"
+			      "some words that are more than\n"
+			      "    a line\n"
+			      "  a        1    2       3\n");
+}
+
 static void test_width(void **state)
 {
 	(void)state;
@@ -135,6 +189,9 @@ int main(void)
 		cmocka_unit_test(test_long_keys_are_cut),
 		cmocka_unit_test(test_letters_of_several_bytes),
 		cmocka_unit_test(test_texts_beside_and_above),
+		cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_the_widest_key_is_cut),
+		cmocka_unit_test(test_folding_leaves_no_blanks),
 		cmocka_unit_test(test_width),
 	};
 
