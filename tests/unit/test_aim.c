@@ -214,6 +214,39 @@ static void ties(void **state)
 	expect(&p, XFP_MODE_V2C, 3000, 16, B(4) | B(5));
 }
 
+/* Half the error is worth half a bit a weight: outliers that take less pay, and those that take more do not. */
+static void outliers_that_pay(void **state)
+{
+	struct xfp_candidate list[] = {
+		{ .mode = XFP_MODE_V2C, .k = 4, .group = 16, .bytes = 600, .cos_median = 0.995, .error = 0.01 },
+		{ .mode = XFP_MODE_V2C,
+		  .k = 4,
+		  .group = 16,
+		  .bytes = 660,
+		  .cos_median = 0.995,
+		  .error = 0.005,
+		  .sigma_milli = 3000 },
+	};
+	struct xfp_parameters p;
+
+	(void)state;
+	p = aimed(list, 2, &matrix, "2-6", 990000000);
+	expect(&p, XFP_MODE_V2C, 3000, 16, B(4) | B(5));
+	list[1].bytes = 665;
+	p = aimed(list, 2, &matrix, "2-6", 990000000);
+	expect(&p, XFP_MODE_V2C, 0, 16, B(4) | B(5));
+	/* What is of other groups is another candidate, and what is as large as the source is none. */
+	list[1].bytes = 610;
+	list[1].group = 32;
+	p = aimed(list, 2, &matrix, "2-6", 990000000);
+	expect(&p, XFP_MODE_V2C, 0, 16, B(4) | B(5));
+	list[1].group = 16;
+	list[1].bytes = 2000;
+	list[1].error = 1e-9;
+	p = aimed(list, 2, &matrix, "2-6", 990000000);
+	expect(&p, XFP_MODE_V2C, 0, 16, B(4) | B(5));
+}
+
 static void thresholds_that_surveys_try(void **state)
 {
 	(void)state;
@@ -259,6 +292,7 @@ int main(void)
 		cmocka_unit_test(narrowed_bits),
 		cmocka_unit_test(fp8),
 		cmocka_unit_test(ties),
+		cmocka_unit_test(outliers_that_pay),
 		cmocka_unit_test(thresholds_that_surveys_try),
 		scratch_test(the_fragment),
 	};

@@ -39,6 +39,8 @@ static void test_sizes(void **unused)
 					   "1e9",
 					   "nan",
 					   "18446744073709551616",
+					   "18446744073709551617", /* 1, if it were to wrap */
+					   "3000000T",             /* times eight it would */
 					   "9999999999T" };
 	uint64_t bytes;
 	uint32_t micro, gpus;
@@ -58,10 +60,31 @@ static void test_sizes(void **unused)
 	assert_true(xfp_goal_parse_envelope("24G", &gpus, &bytes) && gpus == 1 && bytes == 24000000000);
 	assert_false(xfp_goal_parse_envelope("0x24G", &gpus, &bytes) ||
 		     xfp_goal_parse_envelope("x24G", &gpus, &bytes) || xfp_goal_parse_envelope("2x", &gpus, &bytes) ||
-		     xfp_goal_parse_envelope("2x0G", &gpus, &bytes));
+		     xfp_goal_parse_envelope("2x0G", &gpus, &bytes) ||
+		     xfp_goal_parse_envelope("65537x1G", &gpus, &bytes) ||
+		     xfp_goal_parse_envelope("4294967298x1G", &gpus, &bytes));
 	assert_true(xfp_goal_parse_reserve("kv=8GiB,act=10GiB", &bytes) && bytes == (uint64_t)18 << 30);
 	assert_false(xfp_goal_parse_reserve("8GiB", &bytes) || xfp_goal_parse_reserve("=8GiB", &bytes) ||
 		     xfp_goal_parse_reserve("kv=8GiB,", &bytes) || xfp_goal_parse_reserve("kv=", &bytes));
+	/* nine times the largest size, which 64 bits do not hold */
+	assert_false(xfp_goal_parse_reserve("a=2000000T,b=2000000T,c=2000000T,d=2000000T,e=2000000T,f=2000000T,"
+					    "g=2000000T,h=2000000T,i=2000000T,j=2000000T",
+					    &bytes));
+}
+
+/* A tensor that is another one's, too, counts once. */
+static void test_elements(void **unused)
+{
+	struct xfp_ledger_tensor tensors[] = {
+		{ .fate = XFP_FATE_KEPT, .rank = 2, .shape = { 10, 20 } },
+		{ .fate = XFP_FATE_QUANTIZED, .rank = 3, .shape = { 2, 3, 4 } },
+		{ .fate = XFP_FATE_TIED, .rank = 2, .shape = { 10, 20 } },
+		{ .fate = XFP_FATE_KEPT },
+	};
+	const struct xfp_ledger ledger = { .tensors = tensors, .tensor_count = 4 };
+
+	(void)unused;
+	assert_int_equal(xfp_ledger_elements(&ledger), 200 + 24 + 1);
 }
 
 static void test_weights(void **unused)
@@ -69,6 +92,8 @@ static void test_weights(void **unused)
 	const struct xfp_ledger_unit q = { .name = "a", .role = "q", .class_ = XFP_CLASS_ATTENTION },
 				     down = { .name = "b", .role = "down", .class_ = XFP_CLASS_DENSE_MLP };
 	const struct xfp_ledger_unit head = { .name = "c", .role = "lm_head", .class_ = XFP_CLASS_LM_HEAD };
+	const struct xfp_ledger_unit expert = { .name = "d", .role = "up", .class_ = XFP_CLASS_ROUTED_EXPERT };
+	const struct xfp_ledger_unit words = { .name = "e", .role = "embedding", .class_ = XFP_CLASS_EMBEDDING };
 	struct xfp_goal goal = { 0 };
 	struct xfp_error err;
 
@@ -76,6 +101,8 @@ static void test_weights(void **unused)
 	assert_true(xfp_goal_weight(&goal, &q) == 1);
 	assert_true(xfp_goal_weight(&goal, &head) == 4.5);
 	assert_true(xfp_goal_weight(&goal, &down) == 3);
+	assert_true(xfp_goal_weight(&goal, &expert) == .7);
+	assert_true(xfp_goal_weight(&goal, &words) == 3);
 	assert_int_equal(xfp_goal_add_weights(&goal, "attention=2,role:down=1.5", NULL), XFP_OK);
 	assert_true(xfp_goal_weight(&goal, &q) == 2);
 	assert_true(xfp_goal_weight(&goal, &down) == 1.5);
@@ -138,9 +165,10 @@ static void test_texts(void **unused)
 {
 	static const char *const good[] = { "-",         "keep",     "fp8",          "v2-3",      "v2-6@4.0",
 					    "v2a-128-2", "v2c-16-5", "v2c-32-4@2.7", "v2-2@0.001" };
-	static const char *const bad[] = { "",           "v2",        "v2-1",   "v2-7",      "v2c-3",
-					   "v2c-17-3",   "v2c-32-3@", "v2-3@0", "v2-3@04.0", "v2-3@4",
-					   "v2a-128-2x", "x-3",       "keep-3", "v2-03",     "v2c-0-3" };
+	static const char *const bad[] = { "",          "v2",       "v2-1",       "v2-7",
+					   "v2c-3",     "v2c-17-3", "v2c-32-3@",  "v2-3@0",
+					   "v2-3@04.0", "v2-3@4",   "v2a-128-2x", "x-3",
+					   "keep-3",    "v2-03",    "v2c-0-3",    "v2-3@4294967.295" };
 	struct xfp_assignment *list, one;
 	char text[XFP_ASSIGNMENT_TEXT], *all;
 	uint32_t count;
@@ -158,6 +186,9 @@ static void test_texts(void **unused)
 	assert_int_equal(list[3].k, 4);
 	assert_int_equal(list[3].sigma_milli, 2700);
 	assert_int_equal(list[6].mode, XFP_MODE_FP8);
+	/* what is measured is then that alone */
+	assert_int_equal(list[3].bits, 1u << 4);
+	assert_int_equal(list[6].bits, XFP_FP8_BIT);
 	assert_non_null(all = xfp_assignments_text(list, count));
 	assert_string_equal(all, "- 3*v2c-32-4@2.7 keep 2*fp8");
 	free(all);
@@ -265,11 +296,13 @@ static void test_narrow(void **unused)
 	(void)unused;
 	assert_int_equal(assignment.bits, 1u << 3 | 1u << 4); /* the next smaller too */
 	p = xfp_policy_parameters(&all, &policy);
+	policy.fixed = true; /* as bits that are asked for are; what is assigned is chosen among what is measured */
 	xfp_assignment_narrow(&assignment, &policy, &p);
 	assert_int_equal(p.modes, 1u << XFP_MODE_V2C);
 	assert_int_equal(p.bits, 1u << 3 | 1u << 4);
 	assert_int_equal(p.group_size, 32);
 	assert_int_equal(p.outlier_sigma, 3000);
+	assert_false(policy.fixed);
 	/* It is stored as it was assigned, though neither meets the floor, and though fewer bits are measured. */
 	input.fits[XFP_FIT_LIBRARY] = (struct xfp_fit_set){ "l", measured, 2 };
 	assert_int_equal(xfp_select(&input, &choice, NULL), XFP_OK);
@@ -287,7 +320,7 @@ static void test_offers(void **unused)
 		{ .mode = XFP_MODE_V2, .k = 2, .bytes = 1600, .cos_median = 0.93, .error = 0.1 },
 		{ .mode = XFP_MODE_V2, .k = 3, .bytes = 3136, .cos_median = 0.98, .error = 0.03 },
 		{ .mode = XFP_MODE_V2, .k = 3, .bytes = 3184, .cos_median = 0.985, .error = 0.02, .sigma_milli = 4000 },
-		{ .mode = XFP_MODE_V2, .k = 6, .bytes = 8192, .cos_median = 1, .error = 0 },         /* no smaller */
+		{ .mode = XFP_MODE_V2, .k = 4, .bytes = 8192, .cos_median = 1, .error = 0 },         /* no smaller */
 		{ .mode = XFP_MODE_V2, .k = 4, .bytes = 4160, .cos_median = -1, .error = 1 },        /* no numbers */
 		{ .mode = XFP_MODE_V2, .k = 5, .bytes = 5000, .cos_median = 0.999, .error = 0.001 }, /* not allowed */
 	};
@@ -315,6 +348,70 @@ static void test_offers(void **unused)
 	assert_int_equal(xfp_offers_of(list, 6, &unit, &policy, 4000, offers), 1);
 	assert_int_equal(offers[0].sigma_milli, 4000);
 	assert_int_equal(xfp_offers_of(list, 6, &unit, &policy, 0, offers), 2);
+}
+
+/* It has no outliers, whatever threshold is asked for, and nothing is measured beside it. */
+static void test_fp8_is_offered(void **unused)
+{
+	const struct xfp_candidate fp8 = { .mode = XFP_MODE_FP8, .k = 8, .bytes = 4352, .cos_median = 0.9996 };
+	struct xfp_parameters p = xfp_parameters_default();
+	struct xfp_policy policy;
+	struct xfp_offer offer;
+	struct xfp_assignment assignment;
+
+	(void)unused;
+	p.bits = 0x17c;
+	policy = xfp_policy_of_unit(&p, &unit);
+	policy.floor = 0;
+	assert_int_equal(xfp_offers_of(&fp8, 1, &unit, &policy, 4000, &offer), 1);
+	assignment = xfp_offer_assignment(&offer, &policy);
+	assert_int_equal(assignment.mode, XFP_MODE_FP8);
+	assert_int_equal(assignment.bits, XFP_FP8_BIT);
+	xfp_assignment_narrow(&assignment, &policy, &p);
+	assert_int_equal(p.bits, XFP_FP8_BIT);
+	assert_int_equal(p.modes, 1u << XFP_MODE_V2);
+}
+
+/* A candidate without outliers says whether there is a part of balance; one with outliers does not. */
+static void test_balance_of_a_survey(void **unused)
+{
+	struct xfp_candidate list[] = {
+		{ .mode = XFP_MODE_V2, .k = 3, .bytes = 3136, .cos_median = .98, .sigma_milli = 4000 },
+		{ .mode = XFP_MODE_V2, .k = 3, .bytes = 3136, .cos_median = .98 },
+	};
+	const struct xfp_offer offer = { .mode = XFP_MODE_V2, .k = 3, .bytes = 3136 * 4 };
+	struct xfp_ledger_unit stack = unit;
+	uint64_t parts[XFP_PARTS], sum = 0;
+
+	(void)unused;
+	assert_true(xfp_survey_balanced(&unit, list, 2, false));
+	list[1].bytes -= 64;
+	assert_false(xfp_survey_balanced(&unit, list, 2, true));
+	assert_true(xfp_survey_balanced(&unit, list, 1, true));
+	assert_false(xfp_survey_balanced(&unit, list, 1, false));
+	/* Of a stack all but that is each matrix's own, and nothing is left to be outliers. */
+	stack.experts = 4;
+	xfp_offer_parts(&stack, &offer, true, parts);
+	for (int i = 0; i < XFP_PARTS; i++)
+		sum += parts[i];
+	assert_int_equal(parts[XFP_PART_INDEX], 4 * 64 * 32);
+	assert_true(sum >= offer.bytes);
+}
+
+static void test_thresholds(void **unused)
+{
+	struct xfp_parameters p = xfp_parameters_default();
+	struct xfp_thresholds t;
+
+	(void)unused;
+	p.outlier_sigma = 3300; /* and none, which tells what a unit takes beside its outliers */
+	t = xfp_survey_thresholds(&p);
+	assert_true(t.count == 2 && t.sigma_milli[0] == 0 && t.sigma_milli[1] == 3300);
+	p.outlier_sigma = 0;
+	t = xfp_survey_thresholds(&p);
+	assert_true(t.count == 1 && t.sigma_milli[0] == 0);
+	p.outlier_sigma = XFP_SIGMA_AUTO;
+	assert_true(xfp_survey_thresholds(&p).count > 2);
 }
 
 /* ---- GPUs -------------------------------------------------------------------------------------- */
@@ -351,14 +448,46 @@ static void test_gpus(void **unused)
 	assert_int_equal(xfp_gpu_cut(&u), XFP_CUT_EXPERTS);
 	assert_int_equal(xfp_gpu_most(&u), 8);
 	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2C, parts, 4), 250 + 80 + 25 + 64 + 10);
+	/* An odd byte is somebody's, and one expert is not cut as if there were others. */
+	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2, (const uint64_t[XFP_PARTS]){ [XFP_PART_INDEX] = 1001 }, 4), 251);
+	u.experts = 1;
+	assert_int_equal(xfp_gpu_cut(&u), XFP_CUT_NONE);
+}
+
+/* Tensors that are no units: embeddings and heads are cut by rows, all else is on every GPU. */
+static void test_kept_on_gpus(void **unused)
+{
+	struct xfp_ledger_tensor tensors[] = {
+		{ .fate = XFP_FATE_KEPT, .class_ = XFP_CLASS_EMBEDDING, .rank = 2, .shape = { 10, 8 }, .bytes = 160 },
+		{ .fate = XFP_FATE_KEPT, .class_ = XFP_CLASS_NORM, .rank = 1, .shape = { 8 }, .bytes = 16 },
+		{ .fate = XFP_FATE_KEPT, .class_ = XFP_CLASS_ATTENTION, .rank = 2, .shape = { 8, 8 }, .bytes = 128 },
+		{ .fate = XFP_FATE_QUANTIZED,
+		  .class_ = XFP_CLASS_ATTENTION,
+		  .rank = 2,
+		  .shape = { 8, 8 },
+		  .bytes = 128 },
+		{ .fate = XFP_FATE_TIED, .class_ = XFP_CLASS_LM_HEAD, .rank = 2, .shape = { 10, 8 }, .bytes = 160 },
+	};
+	struct xfp_ledger_matrix matrix = { .tensor = 2 }; /* a unit that is kept: its parts count */
+	const struct xfp_ledger ledger = {
+		.tensors = tensors, .tensor_count = 5, .matrices = &matrix, .matrix_count = 1
+	};
+
+	(void)unused;
+	assert_int_equal(xfp_gpu_kept(&ledger, 1), 160 + 16);
+	assert_int_equal(xfp_gpu_kept(&ledger, 4), 3 * 16 + 16);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),  cmocka_unit_test(test_weights),    cmocka_unit_test(test_layers),
-		cmocka_unit_test(test_texts),  cmocka_unit_test(test_parameters), scratch_test(test_file),
-		cmocka_unit_test(test_narrow), cmocka_unit_test(test_offers),     cmocka_unit_test(test_gpus),
+		cmocka_unit_test(test_sizes),          cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_layers),         cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_parameters),     scratch_test(test_file),
+		cmocka_unit_test(test_narrow),         cmocka_unit_test(test_offers),
+		cmocka_unit_test(test_gpus),           cmocka_unit_test(test_elements),
+		cmocka_unit_test(test_fp8_is_offered), cmocka_unit_test(test_balance_of_a_survey),
+		cmocka_unit_test(test_thresholds),     cmocka_unit_test(test_kept_on_gpus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
