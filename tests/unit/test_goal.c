@@ -270,6 +270,27 @@ static void test_file(void **state)
 	free(path);
 }
 
+/* What cannot be read or written is a failure, not damage, and not as if there were no goal. */
+static void test_no_file(void **state)
+{
+	struct xfp_parameters p = xfp_parameters_default(), read = { 0 };
+	char *file = scratch_path(state, "file");
+	struct xfp_assignment one;
+	bool found;
+
+	scratch_mkdir(state, XFP_ASSIGNED_FILE);
+	scratch_write(state, "file", "", 0);
+	assert_int_equal(xfp_assigned_read(*state, 0, &one, &found, NULL), XFP_FAILED);
+	assert_false(found);
+	assert_int_equal(xfp_assigned_read(file, 0, &one, &found, NULL), XFP_FAILED);
+	assert_int_equal(xfp_assigned_read_all(*state, 1, &read, NULL), XFP_FAILED);
+	assert_true(xfp_assignments_parse("v2-3", &p.assigned, &p.assigned_count));
+	assert_int_equal(xfp_assigned_write(*state, &p, NULL), XFP_FAILED);
+	assert_int_equal(xfp_assigned_write(file, &p, NULL), XFP_FAILED);
+	xfp_parameters_free(&p);
+	free(file);
+}
+
 /* ---- what it makes of a unit -------------------------------------------------------------------- */
 
 static const struct xfp_ledger_unit unit = { .name = "x",
@@ -481,13 +502,21 @@ static void test_kept_on_gpus(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),          cmocka_unit_test(test_weights),
-		cmocka_unit_test(test_layers),         cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_parameters),     scratch_test(test_file),
-		cmocka_unit_test(test_narrow),         cmocka_unit_test(test_offers),
-		cmocka_unit_test(test_gpus),           cmocka_unit_test(test_elements),
-		cmocka_unit_test(test_fp8_is_offered), cmocka_unit_test(test_balance_of_a_survey),
-		cmocka_unit_test(test_thresholds),     cmocka_unit_test(test_kept_on_gpus),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_layers),
+		cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_parameters),
+		scratch_test(test_file),
+		scratch_test(test_no_file),
+		cmocka_unit_test(test_narrow),
+		cmocka_unit_test(test_offers),
+		cmocka_unit_test(test_gpus),
+		cmocka_unit_test(test_elements),
+		cmocka_unit_test(test_fp8_is_offered),
+		cmocka_unit_test(test_balance_of_a_survey),
+		cmocka_unit_test(test_thresholds),
+		cmocka_unit_test(test_kept_on_gpus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,9 +34,11 @@ static void record(void **state)
 	assert_string_equal(read.decided, some.decided);
 	assert_int_equal(read.units, 12);
 	assert_string_equal(read.sha256, "");
+	xfp_moving_see(*state, 12);
 	assert_int_equal(xfp_moving_restart(*state, &err), XFP_OK);
 	assert_true(read_record(state, &read));
 	assert_int_equal(read.units, 0);
+	assert_false(xfp_moving_seen(*state, 1)); /* of the run before */
 	/* One that is complete stays as it is. */
 	memset(read.sha256, 'a', 64);
 	read.units = 3;
@@ -68,6 +70,49 @@ static void damaged_record(void **state)
 	}
 	free(text);
 	free(path);
+}
+
+/* What cannot be read is no damage. */
+static void no_record(void **state)
+{
+	char *file = scratch_path(state, "file");
+	struct xfp_moving read;
+	bool found;
+
+	scratch_mkdir(state, XFP_MOVING_FILE);
+	assert_int_equal(xfp_moving_read(*state, &read, &found, &err), XFP_FAILED);
+	assert_false(found);
+	scratch_write(state, "file", "", 0);
+	assert_int_equal(xfp_receipts_sync(file, 0, 1, &err), XFP_FAILED);
+	free(file);
+	/* nor is a receipt that is there, and cannot be opened, one that is not there */
+	file = scratch_path(state, "u000000-receipt");
+	assert_int_equal(symlink("u000000-receipt", file), 0);
+	assert_int_equal(xfp_receipts_sync(*state, 0, 1, &err), XFP_FAILED);
+	free(file);
+}
+
+static void receipt_keys(void **state)
+{
+	struct xfp_receipt receipt = { 0 };
+	char key[XFP_STAMPS][33] = { "" };
+	char *good, *bad;
+
+	(void)state;
+	strcpy(key[XFP_STAMP_PACKED], "0123456789abcdef0123456789abcdef");
+	assert_non_null(good = receipt.keys = xfp_receipt_keys_text(key));
+	assert_true(xfp_receipt_keys(&receipt, key));
+	assert_non_null(bad = receipt.keys = xfp_formatted("%s -", good)); /* one too many */
+	assert_false(xfp_receipt_keys(&receipt, key));
+	free(bad);
+	receipt.keys = bad = strdup(good);
+	bad[strlen(bad) - 1] = '\0'; /* a digit too few */
+	assert_false(xfp_receipt_keys(&receipt, key));
+	free(bad);
+	receipt.keys = good;
+	good[strlen(good) - 1] = 'g';
+	assert_false(xfp_receipt_keys(&receipt, key));
+	free(good);
 }
 
 static void seen(void **state)
@@ -266,8 +311,9 @@ static void keys(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(record),   scratch_test(damaged_record),  scratch_test(seen),     scratch_test(kept_file),
-		scratch_test(receipts), scratch_test(damaged_receipt), cmocka_unit_test(keys),
+		scratch_test(record),    scratch_test(damaged_record), scratch_test(seen),
+		scratch_test(kept_file), scratch_test(receipts),       scratch_test(damaged_receipt),
+		cmocka_unit_test(keys),  scratch_test(no_record),      cmocka_unit_test(receipt_keys),
 	};
 
 	return cmocka_run_group_tests_name("moving", tests, NULL, NULL);

@@ -427,11 +427,31 @@ static void rows_of_tensors(void **state)
 	out.stride = 5;
 	out.type = 0;
 	assert_int_equal(xfp_rows(linear, ids, 1, &out, &err), XFP_USAGE);
+	out.type = XFP_BFLOAT16 + 1;
+	assert_int_equal(xfp_rows(linear, ids, 1, &out, &err), XFP_USAGE);
 	out.type = XFP_FLOAT32;
 	assert_int_equal(xfp_rows(linear, NULL, 1, &out, &err), XFP_USAGE);
 	assert_int_equal(xfp_rows(linear, ids, 1, NULL, &err), XFP_USAGE);
 	assert_int_equal(xfp_rows(linear, NULL, 0, NULL, &err), XFP_OK);
 	xfp_linear_close(linear);
+	xfp_bundle_close(bundle);
+	fixture_free(&f);
+}
+
+/* A tensor of which units are rows is none of them. */
+static void a_tensor_of_two_units(void **state)
+{
+	struct fixture f;
+	struct xfp_bundle *bundle;
+	struct xfp_linear *linear;
+
+	(void)state;
+	fixture_make_bundle(&f, FIXTURE_HALF_KEPT);
+	bundle = fixture_open(f.out);
+	assert_int_equal(
+		xfp_linear_open_tensor(bundle, xfp_bundle_find_tensor(bundle, "qk.weight"), NULL, &linear, &err),
+		XFP_USAGE);
+	assert_null(linear);
 	xfp_bundle_close(bundle);
 	fixture_free(&f);
 }
@@ -560,10 +580,15 @@ static void types_to_decode_to(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_unit),     cmocka_unit_test(slices),
-		cmocka_unit_test(what_cannot_be), cmocka_unit_test(a_kept_tensor),
-		cmocka_unit_test(any_team),       cmocka_unit_test(types_to_decode_to),
-		cmocka_unit_test(rows_of_units),  cmocka_unit_test(rows_of_tensors),
+		cmocka_unit_test(every_unit),
+		cmocka_unit_test(slices),
+		cmocka_unit_test(what_cannot_be),
+		cmocka_unit_test(a_kept_tensor),
+		cmocka_unit_test(any_team),
+		cmocka_unit_test(types_to_decode_to),
+		cmocka_unit_test(rows_of_units),
+		cmocka_unit_test(rows_of_tensors),
+		cmocka_unit_test(a_tensor_of_two_units),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

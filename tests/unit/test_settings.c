@@ -152,6 +152,15 @@ static void stricter_floors(void **state)
 	finish(&s);
 	assert_int_equal(s.parameters.floor[XFP_CLASS_EMBEDDING], 999500000);
 	assert_int_equal(s.parameters.floor[XFP_CLASS_LM_HEAD], 900000000);
+	/* A layer that says nothing takes nothing back. */
+	finish(&s);
+	assert_int_equal(s.parameters.floor[XFP_CLASS_LM_HEAD], 900000000);
+	/* Of a bundle of a time when embeddings had no floor of their own. */
+	begin(&s);
+	s.parameters.keep_embeddings = true;
+	give(&s, "min-cos-strict", "0.95");
+	finish(&s);
+	assert_int_equal(s.parameters.floor[XFP_CLASS_EMBEDDING], 950000000);
 }
 
 /* What modes have where no bits are asked for: fp8 is one candidate of auto. */
@@ -217,7 +226,7 @@ static void based_profile(void **state)
 {
 	struct xfp_settings s;
 	struct xfp_error err;
-	char *own = scratch_path(state, "own.profile"), *loop = scratch_path(state, "loop.profile");
+	char *own = scratch_path(state, "own.profile"), *loop = scratch_path(state, "loop.profile"), *text;
 
 	put(state, "base.profile", "bits = 2,3\nfloor = attention=0.97\nlloyd-iters = 7\n");
 	put(state, "own.profile", "# mine\nprofile = base.profile\nmin-cos-strict = 0.9\nmoe-lloyd-iters = 3\n");
@@ -232,6 +241,18 @@ static void based_profile(void **state)
 	assert_int_equal(xfp_profile_read(own, &s, &err), XFP_USAGE);
 	assert_non_null(strstr(err.text, "own.profile:2: "));
 	assert_non_null(strstr(err.text, "base.profile:2: no setting 'bitz'; did you mean bits or fit?"));
+	/* one on another on another, the last one by its whole path */
+	put(state, "base.profile", "bits = 2\n");
+	text = xfp_formatted("profile = %s/base.profile\nlloyd-iters = 5\n", (const char *)*state);
+	assert_non_null(text);
+	put(state, "middle.profile", text);
+	free(text);
+	put(state, "own.profile", "profile = middle.profile\n");
+	begin(&s);
+	if (xfp_profile_read(own, &s, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(s.parameters.bits, 0x04);
+	assert_int_equal(s.parameters.lloyd_iterations, 5);
 	put(state, "loop.profile", "profile = ./loop.profile\n");
 	assert_int_equal(xfp_profile_read(loop, &s, &err), XFP_USAGE);
 	assert_non_null(strstr(err.text, "does one build on itself?"));
