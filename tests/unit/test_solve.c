@@ -114,6 +114,34 @@ static void test_too_little_and_plenty(void **unused)
 	assert_true(solution.feasible && solution.exact);
 }
 
+/* Every byte saves as much, all costs are even and the budget is odd: no solution has the bound, and more of them are
+ * as good than anybody can look at. What is told is then not called exact, and is still as good as can be. */
+static void test_too_much_to_look_at(void **unused)
+{
+	struct xfp_solve_option options[60][2];
+	struct xfp_solve_unit units[60];
+	struct xfp_solution solution;
+	uint32_t chosen[60];
+	uint64_t most = 0, budget;
+
+	(void)unused;
+	state = 7;
+	for (uint32_t u = 0; u < 60; u++) {
+		uint64_t cost = 2 * (1000 + draw(1000));
+
+		options[u][0] = (struct xfp_solve_option){ 0, (double)cost };
+		options[u][1] = (struct xfp_solve_option){ cost, 0 };
+		units[u] = (struct xfp_solve_unit){ options[u], 2 };
+		most += cost;
+	}
+	budget = most / 2 | 1;
+	assert_int_equal(xfp_solve(units, 60, budget, chosen, &solution, NULL), XFP_OK);
+	assert_true(solution.feasible && !solution.exact);
+	assert_true(solution.cost < budget && solution.error == (double)(most - solution.cost));
+	assert_true(solution.bound == (double)(most - budget));
+	assert_true(solution.error - solution.bound <= 4000); /* a step */
+}
+
 /* Units of all sizes, whose errors fall by about four a bit, as measurements do. */
 static void test_large(void **unused)
 {
@@ -173,6 +201,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_equals_all_tried),
 		cmocka_unit_test(test_too_little_and_plenty),
+		cmocka_unit_test(test_too_much_to_look_at),
 		cmocka_unit_test(test_large),
 	};
 
