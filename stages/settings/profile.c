@@ -177,8 +177,9 @@ static enum xfp_status no_such_profile(const char *folder, const char *name, str
 	free(entries);
 	free(names);
 	if (known)
-		return xfp_fail(err, XFP_USAGE, "no profile '%s': it is a type of llama.cpp, whose counterpart is %s",
-				xfp_printable(name).text, known);
+		return xfp_fail(err, XFP_USAGE,
+				"no profile '%s': it is a type of llama.cpp, whose counterpart is %s: --profile %s",
+				xfp_printable(name).text, known, known);
 	return xfp_fail(err, XFP_USAGE, "no profile '%s'%s%s are %s, and files: a name with a slash or ending in %s",
 			xfp_printable(name).text, meant, *meant ? " There" : "; there", *list ? list : "none",
 			XFP_PROFILE_SUFFIX);

@@ -356,7 +356,7 @@ make_easy() { # MODEL EXPERT...
 	[ "$(converted m a.xfp)" = "$(converted m b.xfp --profile balanced)" ]
 	while read -r type profile; do
 		run -2 xfp convert m -o no.xfp --profile "$type"
-		[[ $output == *"no profile '$type': it is a type of llama.cpp, whose counterpart is $profile"* ]] || {
+		[[ $output == *"no profile '$type': it is a type of llama.cpp, whose counterpart is $profile: --profile $profile"* ]] || {
 			echo "$type: $output"
 			return 1
 		}
