@@ -419,7 +419,7 @@ void xfp_goal_print(const struct xfp_conversion *c)
 	else
 		printf("goal   %s: %s, %.2f %% of it\n", c->options.goal.said, size_text(c, solved->total, a),
 		       100.0 * (double)solved->total / (double)solved->budget);
-	printf("       %.3f bits an element; tokenizer and config %s, index %s, padding %s\n", bits(c),
+	printf("       %.3f bits per weight overall; tokenizer and config %s, index %s, padding %s\n", bits(c),
 	       xfp_human((double)makeup->carried, "B", a), xfp_human((double)makeup->index, "B", b),
 	       xfp_human((double)padding(makeup), "B", d));
 }

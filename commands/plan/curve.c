@@ -88,7 +88,7 @@ enum { SIZE, BITS, ERROR, GPU, MARGIN, COLUMNS };
 static void columns(bool goal, bool gpus, struct xfp_table_column layout[COLUMNS + 1])
 {
 	layout[SIZE] = (struct xfp_table_column){ "size", 0, 0, 0 };
-	layout[BITS] = (struct xfp_table_column){ "bits/element", 0, 2, 0 };
+	layout[BITS] = (struct xfp_table_column){ "bits/weight", 0, 2, 0 };
 	layout[ERROR] = (struct xfp_table_column){ "error", 0, 2, 0 };
 	layout[GPU] = (struct xfp_table_column){ gpus ? "on a GPU" : goal ? "margin" : NULL, 0, 2, 0 };
 	layout[MARGIN] = (struct xfp_table_column){ gpus ? "margin" : NULL, 0, 2, 0 };
