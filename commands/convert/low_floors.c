@@ -47,7 +47,7 @@ char *xfp_low_floors(const struct xfp_parameters *parameters, const struct xfp_l
 		look(parameters, &ledger->units[i], goal, &strict, &lazy);
 	if (!strict.any && !lazy.any)
 		return NULL;
-	return xfp_formatted("floors this low have ruined models (%s%s%s): 0.98 throughout, which came to three bits, "
-			     "cost one half of its answers; see Floors in xfp-convert(1)",
+	return xfp_formatted("floors this low have ruined models (%s%s%s): with 0.98 throughout, some three bits, "
+			     "one kept half of its right answers; see Floors in xfp-convert(1)",
 			     named(&strict, a), strict.any && lazy.any ? ", " : "", named(&lazy, b));
 }
