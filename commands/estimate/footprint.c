@@ -226,7 +226,8 @@ static uint64_t most_pack_bytes(const struct xfp_parameters *measured, const str
 /*
  * Weights of one matrix further out than `sigma_milli`. xfp_outlier_share tells what is worth storing; a low threshold
  * finds more before the cap cuts it. Of 614 million Student-t weights whose rows and columns differ in scale, an
- * embedding's, the scan held 1.5 % at 4 sigma (with what is suspected at 3.5) and 9 % at 2.5: .6 / c^3 covers both.
+ * embedding's, the scan held 1.9 % at 4 sigma (with what is suspected at 3.5), and 9 % where it held most, which is
+ * taken to be at 2.5: .6 / c^3 covers both.
  */
 static double beyond(const struct xfp_extent *all, uint32_t number, uint32_t sigma_milli)
 {
