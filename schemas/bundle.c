@@ -183,6 +183,18 @@ static void digest_text(struct xfp_bundle_writer *w, char sha256_hex[65])
 	xfp_hex(sha, sizeof sha, sha256_hex);
 }
 
+/* What goes into the bundle as it is goes through our hands twice. */
+static uint64_t bytes_to_read(const struct xfp_ledger *ledger, const struct xfp_bundle_plan *plan)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t f = 0; f < ledger->extra_count; f++)
+		bytes += 2 * plan->files[f].size;
+	for (uint32_t i = 0; i < plan->part_count; i++)
+		bytes += (plan->parts[i].kind < XFP_PARTS ? 1 : 2) * plan->parts[i].size;
+	return bytes;
+}
+
 enum xfp_status xfp_bundle_write(const char *path, const struct xfp_bundle_input *input, char sha256_hex[65],
 				 struct xfp_error *err)
 {
@@ -192,6 +204,8 @@ enum xfp_status xfp_bundle_write(const char *path, const struct xfp_bundle_input
 
 	if ((status = xfp_bundle_plan(input, &plan, err)))
 		goto done;
+	w.watcher = input->ledger->watcher;
+	xfp_watch_more(w.watcher, bytes_to_read(input->ledger, &plan));
 	if ((status = xfp_writer_open(&w, path, input->moving, err)) ||
 	    (input->moving && (status = xfp_moved_begin(&w, input->moving, &plan))) ||
 	    (status = digest_sources(&w, input->ledger, input->files, &plan)) ||

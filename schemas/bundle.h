@@ -48,8 +48,10 @@ struct xfp_bundle_moving {
 };
 
 struct xfp_bundle_input {
-	const char *json;                    /* text of xfp.json */
-	const struct xfp_ledger *ledger;     /* tensors (fates and reasons final), matrices, extras, model */
+	const char *json; /* text of xfp.json */
+	/* Tensors (fates and reasons final), matrices, extras, model. Its watcher is told of bytes: more as soon as it
+	 * is known how many are to be read. */
+	const struct xfp_ledger *ledger;
 	const struct xfp_bundle_unit *units; /* ledger->unit_count of them, in the ledger's order */
 	const struct xfp_identity *files;    /* who the extras have to be when they are read; NULL: whoever is there */
 	const struct xfp_bundle_moving *moving; /* NULL: no unit is moved, and the pending file is nobody else's */

@@ -175,6 +175,7 @@ enum xfp_status xfp_writer_stream(struct xfp_bundle_writer *w, const struct xfp_
 			}
 		}
 		w->beside = false;
+		xfp_watch_done(w->watcher, size);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -247,6 +248,7 @@ static enum xfp_status pass_moved(struct xfp_bundle_writer *w, const struct xfp_
 							   from.offset + done, from.path, w->err);
 			}
 		}
+		xfp_watch_done(w->watcher, size);
 	}
 	xfp_sha256_final(&own, sha256);
 	*same = !status && !memcmp(sha256, part->sha256, sizeof sha256);

@@ -27,12 +27,13 @@ struct xfp_bundle_writer {
 	XXH3_state_t *xxh;
 	uint8_t (*files)[16]; /* XXH3 of the small files */
 	uint8_t *block[2];
-	bool beside;            /* what is written is added to `whole` by another thread */
-	uint64_t position;      /* bytes written so far */
-	uint64_t handed;        /* of them, to the disk */
-	uint64_t synced;        /* of them, on the disk for certain, where units are moved */
-	bool there;             /* what is written is in the file already, and only digested */
-	enum xfp_status status; /* of the writes; after a failure nothing more is written */
+	bool beside;                 /* what is written is added to `whole` by another thread */
+	uint64_t position;           /* bytes written so far */
+	uint64_t handed;             /* of them, to the disk */
+	uint64_t synced;             /* of them, on the disk for certain, where units are moved */
+	bool there;                  /* what is written is in the file already, and only digested */
+	struct xfp_watcher *watcher; /* of all that is read; NULL: nobody */
+	enum xfp_status status;      /* of the writes; after a failure nothing more is written */
 	struct xfp_error *err;
 };
 

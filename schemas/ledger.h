@@ -86,10 +86,24 @@ static inline uint64_t xfp_unit_fp8_bytes(const struct xfp_ledger_unit *unit)
 	return xfp_unit_weights(unit) + unit->experts * unit->rows * sizeof(float);
 }
 
-/* Who wants to know how many weights are read, of whatever matrix. Called by any thread, several at a time. */
+/* Who wants to know how far work is that takes a while: that there is so much more of it than was said, and that so
+ * much of it is done. Told in weights that are read, or in what takes as long as reading them; of a bundle, in bytes.
+ * Called by any thread, several at a time. */
 struct xfp_watcher {
-	void (*read)(struct xfp_watcher *watcher, uint64_t weights);
+	void (*more)(struct xfp_watcher *watcher, uint64_t work);
+	void (*done)(struct xfp_watcher *watcher, uint64_t work);
 };
+/* NULL: nobody watches. */
+static inline void xfp_watch_more(struct xfp_watcher *watcher, uint64_t work)
+{
+	if (watcher)
+		watcher->more(watcher, work);
+}
+static inline void xfp_watch_done(struct xfp_watcher *watcher, uint64_t work)
+{
+	if (watcher)
+		watcher->done(watcher, work);
+}
 
 /* The whole ledger in memory: what inspect writes and the front end and bundle writer read. */
 struct xfp_ledger {

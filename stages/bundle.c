@@ -44,6 +44,7 @@ struct assembly {
 	char decided[33];
 	bool moves;   /* units are moved: told to, or some are already */
 	bool watched; /* by an xfp that removes what has moved, as far as we know */
+	struct xfp_pulse pulse;
 	struct xfp_moving moving;
 };
 
@@ -365,9 +366,13 @@ static enum xfp_status write_bundle(struct assembly *a, const struct xfp_whole_j
 {
 	const struct xfp_bundle_moving moving = { a, begin, synced, lose, complete };
 	const struct xfp_bundle_input input = { a->json, a->ledger, a->units, a->files, a->moves ? &moving : NULL };
-	enum xfp_status status = xfp_bundle_write(whole->path, &input, sha256, err);
-	bool moved = a->moving.units;
+	enum xfp_status status;
+	bool moved;
 
+	xfp_pulse_begin(&a->pulse, whole->work, a->ledger->unit_count, XFP_BUNDLE_STAGE, 0);
+	a->ledger->watcher = &a->pulse.watcher;
+	status = xfp_bundle_write(whole->path, &input, sha256, err);
+	moved = a->moving.units;
 	for (uint32_t u = 0; u < a->ledger->unit_count; u++)
 		moved |= a->units[u].moved;
 	/* Where nothing is in the file that is not elsewhere, it need not stay. */

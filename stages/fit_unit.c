@@ -7,6 +7,8 @@
 #include "stages/quantize/rows.h"
 #include "stages/quantize/threads.h"
 
+#define WIDE 16384
+
 /* A unit whose rows are on disk. */
 struct unit_fit {
 	struct xfp_job *job;
@@ -84,6 +86,7 @@ static enum xfp_status fit_matrix(struct unit_fit *u, uint32_t m, struct xfp_art
 	struct xfp_fitting *fitting = &u->fitting;
 	struct xfp_marks marks = { 0 };
 	struct xfp_rows rows = { 0 };
+	bool wide = fitting->known.cols >= WIDE; /* a block of short rows is as much as one of those */
 	enum xfp_status status = xfp_marks_load(&u->outliers, &fitting->known, m, &marks, err);
 
 	xfp_fitting_matrix(fitting, m);
@@ -91,8 +94,13 @@ static enum xfp_status fit_matrix(struct unit_fit *u, uint32_t m, struct xfp_art
 		status = xfp_rows_open_again(&source, fitting->known.source[m], &rows, err);
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
 #pragma omp parallel for schedule(dynamic, 4)
-		for (uint64_t r = 0; r < rows.count; r++)
+		for (uint64_t r = 0; r < rows.count; r++) {
 			xfp_fitting_row(fitting, xfp_thread(), &rows, &marks, r);
+			if (wide)
+				xfp_fitting_done(fitting, 1);
+		}
+		if (!wide)
+			xfp_fitting_done(fitting, rows.count);
 		fitting->measure.held += rows.count;
 		if (fitting->measure.held >= XFP_MEASURE_HELD)
 			status = xfp_measure_flush(&fitting->measure, artifact, err);
@@ -114,7 +122,10 @@ static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp
 	/* A unit with weights that are no numbers has no candidates. */
 	if (!status && !(known->sigma[0] < 0))
 		measure->count = xfp_candidates_of(u->kind, &job->parameters, measure->candidates);
-	u->fitting.training = (struct xfp_training){ known->matrices * known->rows, u, walk_unit };
+	u->fitting.training =
+		(struct xfp_training){ known->matrices * known->rows, job->ledger->watcher, u, walk_unit };
+	xfp_watch_more(job->ledger->watcher, xfp_fitting_work(&job->parameters, measure->candidates, measure->count, 1,
+							      known->matrices * known->rows, known->cols));
 	if (!status)
 		status = xfp_fitting_init(&u->fitting, err);
 	if (!status)

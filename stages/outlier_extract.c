@@ -263,7 +263,7 @@ static enum xfp_status scan_unit(struct xfp_job *job, struct xfp_outliers *known
 	char key[33];
 
 	if (!job->aimed) {
-		xfp_pulse_again(&job->pulse);
+		xfp_watch_more(job->ledger->watcher, xfp_unit_weights(job->unit));
 		return xfp_scan_unit(job->ledger, job->unit, &job->parameters, known, NULL, err);
 	}
 	status = xfp_job_open(job, XFP_STAMP_SURVEY, &survey, key, err);

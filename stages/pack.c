@@ -153,7 +153,7 @@ static enum xfp_status decide_alone(struct xfp_job *job, struct xfp_packed *pack
 	struct obstacles found = { 0 };
 	enum xfp_status status;
 
-	xfp_pulse_again(&job->pulse);
+	xfp_watch_more(job->ledger->watcher, xfp_unit_weights(job->unit));
 	status = check_unit(job, packed, &found, err);
 	fp8 = job->unit->plan == XFP_PLAN_FP8 && smaller && !found.nonfinite && !found.vanishing;
 	packed->mode = fp8 ? XFP_MODE_FP8 : XFP_MODE_KEEP;

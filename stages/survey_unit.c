@@ -81,9 +81,12 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 	uint64_t samples = xfp_survey_rows(unit);
 	struct xfp_peaks peaks = { .samples = samples, .sample = malloc(samples * sizeof *peaks.sample) };
 	struct survey_making making = { .job = job, .peaks = &peaks, .surveyed = surveyed };
+	const struct xfp_thresholds thresholds = xfp_survey_thresholds(&job->parameters);
 	enum xfp_status status = peaks.sample ? XFP_OK : xfp_no_memory(err);
 	bool assigned = false;
 
+	xfp_watch_more(job->ledger->watcher,
+		       xfp_survey_work(unit, &job->parameters, job->parameters.bits, &thresholds));
 	if (!status)
 		status = xfp_scan_unit(job->ledger, unit, &job->parameters, &surveyed->known, &peaks, err);
 	source = xfp_key_source_of(unit, surveyed->known.source);

@@ -46,6 +46,13 @@ static void follow(void *context)
 	xfp_progress_show(&follower->progress);
 }
 
+static void follow_bundle(void *context)
+{
+	struct follower *follower = context;
+
+	xfp_progress_bundle(&follower->progress);
+}
+
 /* make over the units in todo.mk. The stages have said why they failed; make only knows that. */
 static int run_units(struct follower *follower, struct xfp_signals *signals, struct xfp_error *err)
 {
@@ -136,8 +143,8 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 	if (status || signals->interrupted || result->unchanged)
 		return status;
 	xfp_conversion_phase(c, "bundling");
-	xfp_progress_say(&follower->progress, "writing the bundle");
-	status = xfp_bundle_make(c, signals, result, err);
+	xfp_progress_bundle_begin(&follower->progress);
+	status = xfp_bundle_make(c, signals, follow_bundle, follower, result, err);
 	xfp_progress_clear(&follower->progress);
 	if (!status && c->options.goal.kind && result->bytes != c->solved.makeup.file)
 		status = (int)xfp_fail(err, XFP_FAILED,

@@ -120,16 +120,29 @@ static enum xfp_status decided(const struct xfp_conversion *c, char hex[33], str
 	return XFP_OK;
 }
 
-static void drop_moved(void *conversion)
+/* What there is to do while it is written. */
+struct bundle_tick {
+	struct xfp_conversion *c;
+	bool move;
+	void (*tick)(void *context);
+	void *context;
+};
+
+static void tick_bundle(void *own)
 {
-	xfp_drop_moved(conversion);
+	const struct bundle_tick *tick = own;
+
+	if (tick->move)
+		xfp_drop_moved(tick->c);
+	tick->tick(tick->context);
 }
 
-int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_result *result,
-		    struct xfp_error *err)
+int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, void (*tick)(void *context), void *context,
+		    struct xfp_result *result, struct xfp_error *err)
 {
 	char expected[33] = "";
 	bool move = xfp_drops_units(c);
+	struct bundle_tick all = { c, move, tick, context };
 	const char *argv[] = { XFP_BUNDLE_PROGRAM,
 			       "--work",
 			       c->options.work,
@@ -161,7 +174,7 @@ int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struc
 		argv[9] = c->options.out;
 		c->tick_ms = MOVE_TICK_MS;
 	}
-	status = xfp_run(c, signals, argv, NULL, move ? drop_moved : NULL, c, err);
+	status = xfp_run(c, signals, argv, NULL, tick_bundle, &all, err);
 	c->tick_ms = 0;
 	if (move)
 		xfp_drop_moved(c);

@@ -26,8 +26,8 @@ enum xfp_status xfp_bundle_stand_alone(const struct xfp_conversion *c, const str
 				       struct xfp_error *err);
 
 /* Write it; XFP_DAMAGED when an artifact turned out to be. Its message, if any, is in the log and shown. */
-int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_result *result,
-		    struct xfp_error *err);
+int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, void (*tick)(void *context), void *context,
+		    struct xfp_result *result, struct xfp_error *err);
 
 /* Put the units that are done and not yet recorded into the manifest. False where that failed, now or before, which is
  * said once: the run then must not be ended there, or it would be an output's last one, and xfp cache gc would take

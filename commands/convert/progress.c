@@ -10,10 +10,14 @@
 #include "commands/ui/pace.h"
 #include "stages/work/pulse.h"
 
+#define DRAW_SECONDS .4
 #define LINE_SECONDS 10
 #define LINE_PERCENT 10
 #define MOST_FAILURES 10
-#define TEXT_COLUMNS 70
+#define INSIDE_COLUMNS 32
+#define LEAST_BAR 5
+#define MOST_BAR 40
+#define BUNDLE_TEXT "writing the bundle"
 
 /* What of a unit's time has passed after each of its steps, about: where there is no library, and where there is. */
 static const struct {
@@ -96,9 +100,11 @@ static void draw(struct xfp_progress *progress, int percent, const char *text)
 {
 	struct winsize size = { 0 };
 	int width = !ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col > 10 ? size.ws_col : 80;
-	int bar = width - TEXT_COLUMNS > 40 ? 40 : width - TEXT_COLUMNS, full = bar * percent / 100;
+	int bar = width - 9 - (int)strlen(text), full;
 
-	if (bar >= 5)
+	bar = bar > MOST_BAR ? MOST_BAR : bar;
+	full = bar * percent / 100;
+	if (bar >= LEAST_BAR)
 		xfp_meter_draw(&progress->meter, "[%.*s%*s] %3d%% %.*s", full,
 			       "########################################", bar - full, "", percent, width - bar - 9,
 			       text);
@@ -106,8 +112,14 @@ static void draw(struct xfp_progress *progress, int percent, const char *text)
 		xfp_meter_draw(&progress->meter, "%3d%% %.*s", percent, width - 6, text);
 }
 
+/* The stage that is at work on the largest unit of those that have said how far they are. */
+struct inside {
+	const char *stage;
+	double share, weights;
+};
+
 /* What stages have done of the units that they are in, too. */
-static struct xfp_pace pace_of(const struct xfp_progress *progress, double now)
+static struct xfp_pace pace_of(const struct xfp_progress *progress, double now, struct inside *inside)
 {
 	const struct xfp_conversion *c = progress->c;
 	struct xfp_pace pace = { (double)c->weights, progress->cached, progress->fresh, now - progress->started, 0 };
@@ -117,10 +129,14 @@ static struct xfp_pace pace_of(const struct xfp_progress *progress, double now)
 		const struct xfp_unit_state *unit = &c->units[i];
 		double weights = (double)xfp_unit_weights(&c->ledger->units[i]), more = 0;
 
-		if (unit->working && unit->progress < 1)
-			more = xfp_stage_more(c->options.parameters.modes, xfp_steps[unit->at_work].stage,
-					      unit->progress) *
-			       xfp_pulses_read(pulses, i, xfp_steps[unit->at_work].stage) * weights;
+		if (unit->working && unit->progress < 1) {
+			const char *stage = xfp_steps[unit->at_work].stage;
+			double share = xfp_pulses_read(pulses, i, stage);
+
+			more = xfp_stage_more(c->options.parameters.modes, stage, unit->progress) * share * weights;
+			if (share > 0 && weights > inside->weights)
+				*inside = (struct inside){ stage, share, weights };
+		}
 		pace.fresh += more;
 		pace.guessed += unit->progress < 1 ? unit->progress * weights + more : 0;
 	}
@@ -132,18 +148,22 @@ static struct xfp_pace pace_of(const struct xfp_progress *progress, double now)
 void xfp_progress_show(struct xfp_progress *progress)
 {
 	double now = xfp_now();
+	struct inside inside = { 0 };
 	struct xfp_pace pace;
 	int percent;
-	char text[200];
+	char text[256];
 
 	if (progress->c->options.quiet || !progress->begun)
 		return;
-	pace = pace_of(progress, now);
+	pace = pace_of(progress, now, &inside);
 	percent = pace.total > 0 ? (int)((pace.cached + pace.fresh) / pace.total * 100 + 1e-6) : 100;
 	if (!progress->meter.terminal && now - progress->printed < LINE_SECONDS &&
 	    percent - progress->percent < LINE_PERCENT && (percent < 100 || progress->percent == 100))
 		return;
-	xfp_pace_text(&pace, text, sizeof text);
+	xfp_pace_text(&pace, text, sizeof text - INSIDE_COLUMNS);
+	/* Of a large model the weights move seldom. */
+	if (inside.stage)
+		snprintf(text + strlen(text), INSIDE_COLUMNS, ", %s %.1f%%", inside.stage, 100 * inside.share);
 	if (progress->meter.terminal)
 		draw(progress, percent, text);
 	else
@@ -157,12 +177,37 @@ void xfp_progress_clear(struct xfp_progress *progress)
 	xfp_meter_clear(&progress->meter);
 }
 
-void xfp_progress_say(struct xfp_progress *progress, const char *text)
+static void say_bundle(struct xfp_progress *progress, double share)
 {
-	if (progress->c->options.quiet)
-		return;
+	char done[16] = "";
+
+	if (share > 0)
+		snprintf(done, sizeof done, ", %.1f%%", 100 * share);
 	if (progress->meter.terminal)
-		xfp_meter_draw(&progress->meter, "%s", text);
+		xfp_meter_draw(&progress->meter, BUNDLE_TEXT "%s", done);
 	else
-		fprintf(stderr, "xfp: %s\n", text);
+		fprintf(stderr, "xfp: " BUNDLE_TEXT "%s\n", done);
+	progress->printed = xfp_now();
+}
+
+void xfp_progress_bundle_begin(struct xfp_progress *progress)
+{
+	if (!progress->c->options.quiet)
+		say_bundle(progress, 0);
+}
+
+void xfp_progress_bundle(struct xfp_progress *progress)
+{
+	const struct xfp_conversion *c = progress->c;
+	int pulses;
+	double share;
+
+	if (c->options.quiet ||
+	    xfp_now() - progress->printed < (progress->meter.terminal ? DRAW_SECONDS : LINE_SECONDS))
+		return;
+	pulses = xfp_pulses_open(c->options.work);
+	share = xfp_pulses_read(pulses, c->ledger->unit_count, XFP_BUNDLE_STAGE);
+	if (pulses >= 0)
+		close(pulses);
+	say_bundle(progress, share);
 }

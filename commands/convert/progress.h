@@ -31,7 +31,8 @@ void xfp_progress_event(const struct xfp_event *event, void *progress);
 void xfp_progress_show(struct xfp_progress *progress);
 /* Remove the bar, to print something else, or for good. */
 void xfp_progress_clear(struct xfp_progress *progress);
-/* A step without a measure, shown in place of the bar. */
-void xfp_progress_say(struct xfp_progress *progress, const char *text);
+/* The last step, the bundle, in place of the bar: that it begins, and how far it is, if it is time to. */
+void xfp_progress_bundle_begin(struct xfp_progress *progress);
+void xfp_progress_bundle(struct xfp_progress *progress);
 
 #endif

@@ -33,6 +33,14 @@ static char *resume_of(const struct xfp_run_state *s)
 	return s->record.command ? xfp_resume_text(s->record.command, s->record.folder, elsewhere) : NULL;
 }
 
+static void print_phase(FILE *out, const struct xfp_run_state *s)
+{
+	if (s->locked && *s->record.phase)
+		fprintf(out, ", %s", s->record.phase);
+	if (s->bundled > 0)
+		fprintf(out, " %.1f%%", 100 * s->bundled);
+}
+
 static void print_state(FILE *out, const struct xfp_run_state *s)
 {
 	char clock[32], when[32];
@@ -40,8 +48,7 @@ static void print_state(FILE *out, const struct xfp_run_state *s)
 	fprintf(out, "state    %s", s->state);
 	if (s->locked && s->record.pid)
 		fprintf(out, ", pid %" PRId64, s->record.pid);
-	if (s->locked && *s->record.phase)
-		fprintf(out, ", %s", s->record.phase);
+	print_phase(out, s);
 	if (s->record.started)
 		fprintf(out, "%s%s", s->locked ? ", for " : " after ", xfp_clock_text(s->seconds, clock));
 	if (!s->locked && s->record.ended / 1000)
@@ -93,7 +100,7 @@ static void print_flight(FILE *out, const struct xfp_run_state *s)
 	fputs("\nin flight\n", out);
 	for (uint32_t i = 0; i < s->ledger->unit_count && shown < MOST_SHOWN; i++)
 		if (*s->units[i].running) {
-			fprintf(out, "  u%06" PRIu32 " %-16s %3.0f%%  %s\n", i, s->units[i].running,
+			fprintf(out, "  u%06" PRIu32 " %-16s %5.1f%%  %s\n", i, s->units[i].running,
 				100 * s->units[i].inside, xfp_printable(s->ledger->units[i].name).text);
 			shown++;
 		}
@@ -217,6 +224,7 @@ static json_t *run_json(const struct xfp_run_state *s)
 
 	root = XFP_JSON({ "work", xfp_json_text(s->work) }, { "state", xfp_json_text(s->state) },
 			{ "phase", xfp_json_text_or_null(s->locked && *r->phase ? r->phase : NULL) },
+			{ "phase_share", s->bundled > 0 ? json_real(s->bundled) : json_null() },
 			{ "pid", s->locked && r->pid ? json_integer(r->pid) : json_null() },
 			{ "status", s->locked || !r->ended ? json_null() : json_integer(r->status) },
 			{ "model", xfp_json_text_or_null(r->model) }, { "output", xfp_json_text_or_null(r->out) },
@@ -262,8 +270,7 @@ void xfp_status_line(FILE *out, const struct xfp_run_state *s)
 	char text[200];
 
 	fprintf(out, "%s", s->state);
-	if (s->locked && *s->record.phase)
-		fprintf(out, ", %s", s->record.phase);
+	print_phase(out, s);
 	if (s->ledger) {
 		if (!s->locked)
 			pace.elapsed = 0;

@@ -198,7 +198,7 @@ static enum xfp_status read_events(struct xfp_run_state *s, struct xfp_error *er
 	return status;
 }
 
-/* Of the stages that are at work. */
+/* Of the stages that are at work, and of the bundle. */
 static void read_pulses(struct xfp_run_state *s)
 {
 	int pulses = xfp_pulses_open(s->work);
@@ -208,6 +208,9 @@ static void read_pulses(struct xfp_run_state *s)
 
 		unit->inside = *unit->running && s->locked ? xfp_pulses_read(pulses, i, unit->running) : 0;
 	}
+	s->bundled = s->locked && !strcmp(s->record.phase, "bundling")
+			     ? xfp_pulses_read(pulses, s->ledger->unit_count, XFP_BUNDLE_STAGE)
+			     : 0;
 	if (pulses >= 0)
 		close(pulses);
 }

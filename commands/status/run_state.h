@@ -41,6 +41,7 @@ struct xfp_run_state {
 	uint64_t class_weights[XFP_CLASSES], class_weights_done[XFP_CLASSES];
 	double weights, cached, fresh; /* over all units */
 	double guessed;                /* of `fresh`, of units that are not done */
+	double bundled;                /* what is written of the bundle, from 0 to 1, while it is; 0: it has not said */
 	double seconds;                /* the run has lasted, or did */
 	double working;                /* seconds of it that stages ran */
 

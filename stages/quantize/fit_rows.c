@@ -4,7 +4,10 @@
 #include <stdlib.h>
 
 #include "kernels/common/scale.h"
+#include "stages/quantize/library_train.h"
 #include "stages/quantize/threads.h"
+
+#define WEIGHT_WORK 4 /* of a candidate, beside reading the weight */
 
 enum xfp_status xfp_fitting_init(struct xfp_fitting *fitting, struct xfp_error *err)
 {
@@ -41,6 +44,25 @@ enum xfp_status xfp_fitting_begin(struct xfp_fitting *fitting, const struct xfp_
 	if (!status && fitting->measure.count > fitting->measure.fitted)
 		status = xfp_fit_fp8.begin(fitting, artifact, &fitting->own_fp8, err);
 	return status;
+}
+
+uint64_t xfp_fitting_work(const struct xfp_parameters *parameters, const struct xfp_candidate *candidates,
+			  uint32_t count, uint32_t walks, uint64_t rows, uint64_t cols)
+{
+	uint64_t work = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		bool library = XFP_LIBRARY_MODES >> candidates[i].mode & 1;
+
+		work += rows * cols * WEIGHT_WORK * (candidates[i].mode == XFP_MODE_FP8 ? 1 : walks);
+		work += library ? xfp_library_work(parameters, rows, cols) : 0;
+	}
+	return work;
+}
+
+void xfp_fitting_done(const struct xfp_fitting *fitting, uint64_t rows)
+{
+	xfp_watch_done(fitting->training.watcher, rows * fitting->known.cols * fitting->measure.count * WEIGHT_WORK);
 }
 
 void xfp_fitting_row(const struct xfp_fitting *fitting, int thread, const struct xfp_rows *rows,

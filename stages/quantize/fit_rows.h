@@ -23,7 +23,8 @@ struct xfp_training_row {
 
 /* Rows to train a library on: `walk` hands those with the numbers i * rows / n, i = 0 ... n - 1, to `take`. */
 struct xfp_training {
-	uint64_t rows; /* that there are */
+	uint64_t rows;               /* that there are */
+	struct xfp_watcher *watcher; /* is told as libraries are trained (xfp_library_work); NULL: nobody */
 	void *context;
 	enum xfp_status (*walk)(void *context, uint64_t n,
 				void (*take)(void *own, const struct xfp_training_row *row, uint64_t i), void *own,
@@ -49,6 +50,12 @@ struct xfp_fitting {
 /* `known` is set. To be freed either way. */
 enum xfp_status xfp_fitting_init(struct xfp_fitting *fitting, struct xfp_error *err);
 void xfp_fitting_free(struct xfp_fitting *fitting); /* `known` and `measure` too */
+/* What so many rows come to, as those who watch are told of it (schemas/ledger.h): libraries are trained once, and then
+ * all rows walked through so often. fp8 is in the first walk only. */
+uint64_t xfp_fitting_work(const struct xfp_parameters *parameters, const struct xfp_candidate *candidates,
+			  uint32_t count, uint32_t walks, uint64_t rows, uint64_t cols);
+/* So many of them are fitted in a walk: who goes through them says so. */
+void xfp_fitting_done(const struct xfp_fitting *fitting, uint64_t rows);
 /* Once, before the rows, and after xfp_measure_begin. */
 enum xfp_status xfp_fitting_begin(struct xfp_fitting *fitting, const struct xfp_fit_methods *methods,
 				  struct xfp_artifact *artifact, struct xfp_error *err);

@@ -14,6 +14,11 @@
 #define COMPACT_LEAST 2048 /* groups of a sample: a 64th of all, in these bounds */
 #define PUBLISHED_GROUPS 8192
 
+/* What a weight of a sampled row takes: to be read, and to have codebooks of its groups fitted as published. */
+#define READING_WORK 1
+#define PUBLISHING_WORK 16
+#define TRAINING_WORK ((uint64_t)1 << 22) /* a library, of a sample of any size */
+
 /* Which groups are looked at. */
 struct sampling {
 	uint64_t rows; /* of the sample */
@@ -24,6 +29,9 @@ struct sample {
 	struct xfp_grouping grouping;
 	struct sampling sampling;
 	uint64_t count; /* groups that are in */
+	/* Who is told of the work, and what a row and a library are of it. */
+	struct xfp_watcher *watcher;
+	uint64_t row_work, library_work;
 	/* v2c */
 	struct xfp_group_row row, sampled; /* the row at hand; the sample, as if it were one */
 	float *weight;                     /* [groups] square of the row scale */
@@ -136,6 +144,7 @@ static void take_row(void *own, const struct xfp_training_row *row, uint64_t num
 	const struct xfp_grouping *grouping = &s->grouping;
 	float scale;
 
+	xfp_watch_done(s->watcher, s->row_work);
 	if (s->published) {
 		publish_row(s, row, number);
 		return;
@@ -179,6 +188,7 @@ static enum xfp_status train_compact(struct sample *s, const struct xfp_candidat
 			memset(sums, 0, sizeof *sums);
 			xfp_compact_train(book, &s->sampled.compact, s->count, s->weight, byte, index, sums);
 			xfp_compact_update(book, sums, true);
+			xfp_watch_done(s->watcher, s->library_work / COMPACT_ROUNDS);
 		}
 		xfp_compact_finish(book, code->code);
 	}
@@ -199,6 +209,7 @@ static enum xfp_status train_scaled(struct sample *s, const struct xfp_candidate
 	if (!status)
 		xfp_scaled_train(library.scaled, candidate->k, candidate->library, &s->scaled, XFP_SCALED_ROUNDS, sums,
 				 code->code, (struct xfp_scaled_moments *)(void *)code->hints);
+	xfp_watch_done(s->watcher, s->library_work);
 	xfp_library_free(&library);
 	free(sums);
 	return status;
@@ -218,7 +229,20 @@ static enum xfp_status publish(struct sample *s, uint32_t number, const struct x
 					     s->codebook[number], s->count, buffer, library, code->code);
 	free(buffer);
 	free(library);
+	xfp_watch_done(s->watcher, s->library_work);
 	return good ? XFP_OK : xfp_no_memory(err);
+}
+
+static uint64_t rows_work(uint64_t rows, uint64_t cols, bool published)
+{
+	uint64_t sampled = rows < XFP_SAMPLE_ROWS ? rows : XFP_SAMPLE_ROWS;
+
+	return sampled * cols * (published ? PUBLISHING_WORK : READING_WORK);
+}
+
+uint64_t xfp_library_work(const struct xfp_parameters *parameters, uint64_t rows, uint64_t cols)
+{
+	return rows_work(rows, cols, xfp_library_published(parameters)) + TRAINING_WORK;
 }
 
 enum xfp_status xfp_library_train(const struct xfp_training *training, unsigned published,
@@ -228,8 +252,14 @@ enum xfp_status xfp_library_train(const struct xfp_training *training, unsigned 
 	struct sample s = { .published = published, .candidates = candidates };
 	enum xfp_status status = sample_init(&s, grouping, training->rows, count, err);
 
-	if (!status)
+	if (!status) {
+		uint64_t rows = rows_work(training->rows, grouping->cols, published);
+
+		s.watcher = training->watcher;
+		s.row_work = rows * count / s.sampling.rows;
+		s.library_work = TRAINING_WORK;
 		status = training->walk(training->context, s.sampling.rows, take_row, &s, err);
+	}
 	if (!status && grouping->mode == XFP_MODE_V2C)
 		xfp_compact_count(&s.sampled.compact, 0, s.count, s.peaks);
 	for (uint32_t i = 0; !status && i < count; i++)

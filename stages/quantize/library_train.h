@@ -15,6 +15,9 @@
 #define XFP_SAMPLE_ROWS 256     /* at the least */
 #define XFP_SAMPLE_COMPACT 8192 /* groups of v2c at the most, but for what rows round up */
 
+/* What that comes to for each candidate, about, as those who watch are told of it (schemas/ledger.h). */
+uint64_t xfp_library_work(const struct xfp_parameters *parameters, uint64_t rows, uint64_t cols);
+
 /* Libraries of candidates that share a grouping, as they are stored: into code[i], which xfp_library_code_init has
  * allocated. `published`: rounds of the published recipe of v2a, or 0. */
 enum xfp_status xfp_library_train(const struct xfp_training *training, unsigned published,

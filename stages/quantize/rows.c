@@ -104,8 +104,8 @@ enum xfp_status xfp_rows_next(struct xfp_rows *rows, struct xfp_error *err)
 	rows->first += rows->count;
 	left = rows->rows - rows->first;
 	/* Of the block before: what was read is then worked on. */
-	if (rows->watcher && rows->count)
-		rows->watcher->read(rows->watcher, rows->count * rows->cols);
+	if (rows->count)
+		xfp_watch_done(rows->watcher, rows->count * rows->cols);
 	rows->count = left < rows->block ? left : rows->block;
 	if (!rows->count)
 		return rows->digest ? tell_digest(rows, err) : XFP_OK;

@@ -140,7 +140,7 @@ enum xfp_status xfp_survey_load(const struct xfp_ledger *ledger, const struct xf
 	const uint64_t *print = peaks && peaks->samples == wanted ? peaks->sample : NULL;
 	enum xfp_status status;
 
-	*survey = (struct xfp_survey){ .known = known };
+	*survey = (struct xfp_survey){ .known = known, .watcher = ledger->watcher };
 	survey->blocks = calloc(unit->experts + (size_t)XFP_PEAKS, sizeof *survey->blocks);
 	if (!survey->blocks)
 		return xfp_no_memory(err);
@@ -372,8 +372,10 @@ static void go_through(struct going *going)
 		xfp_fitting_matrix(fitting, block->matrix);
 		fitting->measure.held = block->first;
 #pragma omp parallel for schedule(dynamic, 4)
-		for (uint64_t r = 0; r < block->rows.count; r++)
+		for (uint64_t r = 0; r < block->rows.count; r++) {
 			xfp_fitting_row(fitting, xfp_thread(), &block->rows, &going->marks->block[b], r);
+			xfp_fitting_done(fitting, 1);
+		}
 	}
 }
 
@@ -399,7 +401,7 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 	uint32_t all;
 
 	fitting->known.first = malloc((fitting->known.matrices + (size_t)1) * sizeof *fitting->known.first);
-	fitting->training = (struct xfp_training){ survey->rows, &going, walk_sample };
+	fitting->training = (struct xfp_training){ survey->rows, survey->watcher, &going, walk_sample };
 	fitting->measure.count = xfp_candidates_with(library, parameters, bits, fitting->measure.candidates);
 	if (!cosine || !fitting->known.first)
 		status = xfp_no_memory(err);
@@ -424,6 +426,21 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 	fitting->known = (struct xfp_outliers){ 0 }; /* the rest is borrowed */
 	xfp_fitting_free(fitting);
 	return status;
+}
+
+uint64_t xfp_survey_work(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters, uint32_t bits,
+			 const struct xfp_thresholds *thresholds)
+{
+	struct xfp_candidate list[XFP_MOST_CANDIDATES];
+	uint64_t all = unit->experts * unit->rows, rows = xfp_survey_rows(unit) + XFP_PEAKS, work = 0;
+
+	rows = rows < all ? rows : all;
+	for (int library = 0; library < 2; library++) {
+		uint32_t count = xfp_candidates_with(library, parameters, bits, list);
+
+		work += xfp_fitting_work(parameters, list, count, thresholds->count, rows, unit->cols);
+	}
+	return work;
 }
 
 enum xfp_status xfp_survey_measure(const struct xfp_survey *survey, const struct xfp_parameters *parameters,

@@ -36,6 +36,7 @@ struct xfp_survey_block {
 
 struct xfp_survey {
 	const struct xfp_outliers *known; /* balance and exponents; borrowed */
+	struct xfp_watcher *watcher;      /* the ledger's */
 	struct xfp_survey_block *blocks;
 	uint32_t block_count;
 	uint64_t rows, picked;
@@ -58,6 +59,10 @@ struct xfp_thresholds {
 	uint32_t count;
 	uint32_t sigma_milli[8];
 };
+
+/* What measuring comes to, as those who watch the ledger are told of it. */
+uint64_t xfp_survey_work(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters, uint32_t bits,
+			 const struct xfp_thresholds *thresholds);
 
 /* Every candidate of the parameters' modes with these bits, for every threshold, measured on the sampled rows; bytes
  * and outliers are those of a unit that has as many everywhere. `list` has a capacity of

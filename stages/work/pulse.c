@@ -18,7 +18,7 @@
 
 static void write_slot(const struct xfp_pulse *pulse)
 {
-	double share = pulse->weights > 0 ? pulse->read / pulse->weights : 0;
+	double share = pulse->all > 0 ? pulse->done / pulse->all : 0;
 	char *path = xfp_path(pulse->work, XFP_PULSES_FILE), slot[SLOT_BYTES + 1];
 	int file = path ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
 
@@ -31,13 +31,22 @@ static void write_slot(const struct xfp_pulse *pulse)
 	free(path);
 }
 
-static void take(struct xfp_watcher *watcher, uint64_t weights)
+static void add(struct xfp_watcher *watcher, uint64_t work)
+{
+	struct xfp_pulse *pulse = (struct xfp_pulse *)watcher;
+
+	pthread_mutex_lock(&pulse->lock);
+	pulse->all += (double)work;
+	pthread_mutex_unlock(&pulse->lock);
+}
+
+static void take(struct xfp_watcher *watcher, uint64_t work)
 {
 	struct xfp_pulse *pulse = (struct xfp_pulse *)watcher;
 	double now = xfp_now();
 
 	pthread_mutex_lock(&pulse->lock);
-	pulse->read += (double)weights;
+	pulse->done += (double)work;
 	if (now - pulse->written >= BEAT_SECONDS) {
 		write_slot(pulse);
 		pulse->written = now;
@@ -45,22 +54,15 @@ static void take(struct xfp_watcher *watcher, uint64_t weights)
 	pthread_mutex_unlock(&pulse->lock);
 }
 
-void xfp_pulse_begin(struct xfp_pulse *pulse, const char *work, uint32_t unit, const char *stage, uint64_t weights)
+void xfp_pulse_begin(struct xfp_pulse *pulse, const char *work, uint32_t unit, const char *stage, uint64_t all)
 {
-	*pulse = (struct xfp_pulse){ .watcher = { take },
+	*pulse = (struct xfp_pulse){ .watcher = { add, take },
 				     .work = work,
 				     .stage = stage,
 				     .unit = unit,
-				     .weights = (double)weights,
+				     .all = (double)all,
 				     .written = xfp_now(),
 				     .lock = PTHREAD_MUTEX_INITIALIZER };
-}
-
-void xfp_pulse_again(struct xfp_pulse *pulse)
-{
-	pthread_mutex_lock(&pulse->lock);
-	pulse->weights *= 2;
-	pthread_mutex_unlock(&pulse->lock);
 }
 
 int xfp_pulses_open(const char *work)

@@ -52,7 +52,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	grep -Eq "^units    5 of 9 done, 0 of them from the cache$" text
 	grep -Eq "^attention +3 of 4 " text
 	grep -Eq "^routed_expert +0 of 3 " text
-	grep -A1 "^in flight" text | grep -q "^  u000005 survey  *0%  model.layers.0.self_attn.o_proj.weight$"
+	grep -A1 "^in flight" text | grep -q "^  u000005 survey  *0\.0%  model.layers.0.self_attn.o_proj.weight$"
 	[ "$(member '0 < weights_done < weights and rate > 0 and eta_seconds > 0' out.xfp)" = True ]
 	kill -9 $pid
 	wait $pid || true

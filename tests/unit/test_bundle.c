@@ -335,6 +335,44 @@ static void a_folder_is_no_extra_file(void **state)
 	fixture_free(&f);
 }
 
+struct counter {
+	struct xfp_watcher watcher; /* first */
+	uint64_t calls, done, more, early;
+};
+
+static void count_more(struct xfp_watcher *watcher, uint64_t bytes)
+{
+	struct counter *counter = (struct counter *)watcher;
+
+	counter->more += bytes;
+	counter->early += counter->calls;
+}
+
+static void count_done(struct xfp_watcher *watcher, uint64_t bytes)
+{
+	((struct counter *)watcher)->calls++;
+	((struct counter *)watcher)->done += bytes;
+}
+
+/* Of every part that is read, and all of it was foretold before the first. */
+static void who_watches_is_told_of_every_part(void **state)
+{
+	struct counter counter = { .watcher = { count_more, count_done } };
+	struct xfp_ledger ledger;
+	struct fixture f;
+
+	(void)state;
+	fixture_make(&f, 0);
+	ledger = *f.input.ledger;
+	ledger.watcher = &counter.watcher;
+	f.input.ledger = &ledger;
+	assert_int_equal(fixture_write_bundle(&f, &err), XFP_OK);
+	assert_true(counter.calls > ledger.unit_count);
+	assert_int_equal(counter.done, counter.more);
+	assert_true(counter.more > 0 && !counter.early);
+	fixture_free(&f);
+}
+
 /* The checkpoint's files are looked at once more when everything is written. */
 static void a_source_that_changed_meanwhile_is_named(void **state)
 {
@@ -512,6 +550,7 @@ int main(void)
 		cmocka_unit_test(a_source_that_became_shorter_is_named),
 		cmocka_unit_test(a_missing_source_is_named),
 		cmocka_unit_test(a_folder_is_no_extra_file),
+		cmocka_unit_test(who_watches_is_told_of_every_part),
 		cmocka_unit_test(a_source_that_changed_meanwhile_is_named),
 		cmocka_unit_test(a_full_disk_leaves_nothing),
 		cmocka_unit_test(a_name_that_is_not_utf8_is_refused),

@@ -9,7 +9,7 @@
 static void read_some(struct xfp_pulse *pulse, uint64_t weights)
 {
 	pulse->written -= 1;
-	pulse->watcher.read(&pulse->watcher, weights);
+	pulse->watcher.done(&pulse->watcher, weights);
 }
 
 static double told(void **state, uint32_t unit, const char *stage)
@@ -28,12 +28,12 @@ static void what_is_written_is_read(void **state)
 
 	assert_true(told(state, 0, "libfit") == 0); /* no file yet */
 	xfp_pulse_begin(&first, *state, 7, "libfit", 1000);
-	first.watcher.read(&first.watcher, 100); /* too soon to be worth a word */
+	first.watcher.done(&first.watcher, 100); /* too soon to be worth a word */
 	assert_true(told(state, 7, "libfit") == 0);
 	read_some(&first, 150);
 	assert_true(told(state, 7, "libfit") == 0.25);
 	xfp_pulse_begin(&second, *state, 0, "outlier-extract", 1000);
-	xfp_pulse_again(&second);
+	second.watcher.more(&second.watcher, 1000);
 	read_some(&second, 1000);
 	assert_true(told(state, 0, "outlier-extract") == 0.5);
 	assert_true(told(state, 7, "libfit") == 0.25);

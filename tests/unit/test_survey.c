@@ -99,6 +99,53 @@ static uint32_t surveyed(struct subject *s, uint64_t rows, const struct xfp_thre
 	return count;
 }
 
+/* ---- those who watch --------------------------------------------------------------------------- */
+
+struct counter {
+	struct xfp_watcher watcher; /* first */
+	uint64_t calls, done, more;
+};
+
+static void count_more(struct xfp_watcher *watcher, uint64_t work)
+{
+	((struct counter *)watcher)->more += work;
+}
+
+static void count_done(struct xfp_watcher *watcher, uint64_t work)
+{
+	struct counter *counter = (struct counter *)watcher;
+
+#pragma omp critical
+	{
+		counter->calls++;
+		counter->done += work;
+	}
+}
+
+/* Rows of each walk, and libraries as they are trained; all that comes to what was foretold, but for rows that are
+ * looked at because of their peaks. */
+static void who_watches_is_told_throughout(void **state)
+{
+	static const struct xfp_thresholds thresholds = { 3, { 0, 4000, 6000 } };
+	struct counter counter = { .watcher = { count_more, count_done } };
+	struct xfp_candidate list[6 * XFP_MOST_CANDIDATES];
+	uint64_t work, rows;
+	struct subject s;
+
+	begin(&s, state, 2, 96, 256, NULL);
+	rows = xfp_survey_rows(&s.unit);
+	assert_int_equal(rows, 192); /* all, so that no peak is beside them */
+	s.job.parameters.modes = 1u << XFP_MODE_V2 | XFP_LIBRARY_MODES;
+	work = xfp_survey_work(&s.unit, &s.job.parameters, s.job.parameters.bits, &thresholds);
+	s.ledger.watcher = &counter.watcher;
+	surveyed(&s, rows, &thresholds, list);
+	/* Each row of either kind in each walk, and 256 rows or all for a library and its rounds. */
+	assert_true(counter.calls >= 2 * 3 * rows + rows);
+	assert_true(counter.done <= work && counter.done >= work - work / 100);
+	assert_int_equal(counter.more, 0);
+	done_with(&s);
+}
+
 /* ---- against a fit ----------------------------------------------------------------------------- */
 
 /* An outliers artifact without any, as outlier-extract makes it for threshold none. */
@@ -554,6 +601,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fp8_as_it_is_packed),
+		scratch_test(who_watches_is_told_throughout),
 		scratch_test(all_rows_are_as_the_fits_have_them),
 		cmocka_unit_test(how_many_rows),
 		scratch_test(rows_of_several_matrices),
