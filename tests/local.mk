@@ -305,6 +305,7 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/model.h \
 	tests/unit/named_shapes.h \
 	tests/unit/scratch.h \
+	tests/unit/watching.h \
 	tests/unit/sealed_lie.h \
 	tests/unit/unit.h \
 	tests/unit/vectors.h

@@ -17,6 +17,7 @@
 #include "base/sha256.h"
 #include "runtime/xfp.h"
 #include "tests/unit/bundle_fixture.h"
+#include "tests/unit/watching.h"
 
 static struct xfp_error err;
 
@@ -335,25 +336,6 @@ static void a_folder_is_no_extra_file(void **state)
 	fixture_free(&f);
 }
 
-struct counter {
-	struct xfp_watcher watcher; /* first */
-	uint64_t calls, done, more, early;
-};
-
-static void count_more(struct xfp_watcher *watcher, uint64_t bytes)
-{
-	struct counter *counter = (struct counter *)watcher;
-
-	counter->more += bytes;
-	counter->early += counter->calls;
-}
-
-static void count_done(struct xfp_watcher *watcher, uint64_t bytes)
-{
-	((struct counter *)watcher)->calls++;
-	((struct counter *)watcher)->done += bytes;
-}
-
 /* Of every part that is read, and all of it was foretold before the first. */
 static void who_watches_is_told_of_every_part(void **state)
 {
@@ -369,7 +351,7 @@ static void who_watches_is_told_of_every_part(void **state)
 	assert_int_equal(fixture_write_bundle(&f, &err), XFP_OK);
 	assert_true(counter.calls > ledger.unit_count);
 	assert_int_equal(counter.done, counter.more);
-	assert_true(counter.more > 0 && !counter.early);
+	assert_true(counter.more > 0 && !counter.late);
 	fixture_free(&f);
 }
 

@@ -13,6 +13,7 @@
 #include "stages/quantize/candidates.h"
 #include "stages/quantize/scan.h"
 #include "tests/unit/scratch.h"
+#include "tests/unit/watching.h"
 
 /* A unit of f32 matrices, one behind the other in a file, and the job of its fits. */
 struct subject {
@@ -100,27 +101,6 @@ static uint32_t surveyed(struct subject *s, uint64_t rows, const struct xfp_thre
 }
 
 /* ---- those who watch --------------------------------------------------------------------------- */
-
-struct counter {
-	struct xfp_watcher watcher; /* first */
-	uint64_t calls, done, more;
-};
-
-static void count_more(struct xfp_watcher *watcher, uint64_t work)
-{
-	((struct counter *)watcher)->more += work;
-}
-
-static void count_done(struct xfp_watcher *watcher, uint64_t work)
-{
-	struct counter *counter = (struct counter *)watcher;
-
-#pragma omp critical
-	{
-		counter->calls++;
-		counter->done += work;
-	}
-}
 
 /* Rows of each walk, and libraries as they are trained; all that comes to what was foretold, but for rows that are
  * looked at because of their peaks. */
