@@ -140,13 +140,16 @@ static void print_exceptions(FILE *out, const char *name, json_t *value)
 	}
 }
 
+/* Floors are decimals, as text. */
 static bool all_zero(json_t *floors)
 {
 	const char *name;
 	json_t *value;
 
 	json_object_foreach (floors, name, value) {
-		if (json_number_value(value) > 0)
+		const char *text = json_string_value(value);
+
+		if (!text || text[strspn(text, "0.")])
 			return false;
 	}
 	return true;
