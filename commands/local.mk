@@ -120,6 +120,8 @@ commands_convert_libconvert_a_SOURCES = \
 	commands/convert/unchanged.h \
 	commands/goal/goal.c \
 	commands/goal/goal.h \
+	commands/goal/rounds.c \
+	commands/goal/rounds.h \
 	commands/goal/shares.c \
 	commands/goal/shares.h
 commands_estimate_libestimate_a_SOURCES = \

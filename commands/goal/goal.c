@@ -2,7 +2,6 @@
 #include "commands/goal/goal.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,29 +11,10 @@
 #include "commands/convert/prepare.h"
 #include "commands/convert/prepare_unit.h"
 #include "commands/estimate/gpu.h"
+#include "commands/goal/rounds.h"
 #include "schemas/json_print.h"
 
-#define MOST_ROUNDS 12
-#define ROUNDS_UP 4      /* of them, those in which units may be given more */
-#define SLACK_SHARE 100u /* of the goal: what may be left */
-
 /* ---- before anything is read ------------------------------------------------------------------- */
-
-/* Bits are rounded up: whoever names what is printed here has a goal that is large enough. */
-static const char *size_text(const struct xfp_conversion *c, uint64_t bytes, char text[64])
-{
-	uint64_t elements = xfp_ledger_elements(c->ledger);
-	char human[32];
-
-	xfp_human((double)bytes, "B", human);
-	if (c->options.goal.kind == XFP_GOAL_BPW && elements)
-		snprintf(text, 64, "%.4f bits a weight (%s)", ceil((double)bytes * 8e4 / (double)elements) / 1e4,
-			 human);
-	else
-		snprintf(text, 64, "%" PRIu64 " bytes (%s)%s", bytes, human,
-			 c->options.goal.kind == XFP_GOAL_ENVELOPE ? " on a GPU" : "");
-	return text;
-}
 
 static enum xfp_status check_gpus(const struct xfp_conversion *c, struct xfp_error *err)
 {
@@ -134,14 +114,14 @@ enum xfp_status xfp_goal_check(struct xfp_conversion *c, struct xfp_error *err)
 	    (status = xfp_shares_solve(&shares, XFP_FROM_ALL, 0, &solution, &total, err)) || total <= shares.budget ||
 	    (status = total_fixed(&shares, &fixed, err)) || (status = find_nearest(c, &likely, err)))
 		goto done;
-	size_text(c, total, least);
-	size_text(c, shares.budget, allowed);
-	size_text(c, likely > total ? likely : total, nearest);
+	xfp_shares_text(c, total, least);
+	xfp_shares_text(c, shares.budget, allowed);
+	xfp_shares_text(c, likely > total ? likely : total, nearest);
 	if (fixed > shares.budget)
 		status = xfp_fail(err, XFP_USAGE,
 				  "%s: what is kept or has a format of its own takes %s already, and the goal allows "
 				  "%s; give it fewer bits with --format, or name a goal of about %s",
-				  goal->said, size_text(c, fixed, (char[64]){ 0 }), allowed, nearest);
+				  goal->said, xfp_shares_text(c, fixed, (char[64]){ 0 }), allowed, nearest);
 	else
 		status = xfp_fail(err, XFP_UNMET,
 				  "%s: with the fewest bits everything takes at least %s, and the goal allows %s; the "
@@ -149,164 +129,6 @@ enum xfp_status xfp_goal_check(struct xfp_conversion *c, struct xfp_error *err)
 				  goal->said, least, allowed, nearest);
 done:
 	xfp_shares_free(&shares);
-	return status;
-}
-
-/* ---- what was measured ------------------------------------------------------------------------- */
-
-/* Bytes of outliers depend on the threshold alone: one of its offers that is measured tells those of all. */
-static void take_measured(struct xfp_shares *s, uint32_t u)
-{
-	const struct xfp_unit_state *state = &s->c->units[u];
-	const struct xfp_candidate *chosen = &state->choice.candidate;
-	struct xfp_share *share = &s->unit[u];
-	struct xfp_offer *now = share->at == XFP_NO_OFFER ? NULL : &share->offers[share->at];
-	uint64_t before;
-
-	if (!now || chosen->mode == XFP_MODE_KEEP) {
-		const struct xfp_offer offer = { .mode = (uint8_t)chosen->mode,
-						 .k = (uint8_t)chosen->k,
-						 .group = chosen->group,
-						 .library = chosen->library,
-						 .bytes = chosen->bytes };
-
-		share->source = now != NULL;
-		share->mode = (enum xfp_mode)chosen->mode;
-		share->k = chosen->k;
-		xfp_offer_parts(&s->c->ledger->units[u], &offer, share->balanced, share->rest);
-		return;
-	}
-	before = now->bytes;
-	for (uint32_t i = 0; i < share->count; i++)
-		if (share->offers[i].sigma_milli == now->sigma_milli) {
-			share->offers[i].bytes = share->offers[i].bytes + chosen->bytes - before;
-			share->offers[i].exact = true;
-		}
-	now->error = chosen->error;
-	now->cosine = chosen->cos_median;
-	now->unfit = !state->choice.met;
-}
-
-/* ---- rounds ------------------------------------------------------------------------------------ */
-
-/* Their assignments become the parameters'. */
-static enum xfp_status assign(struct xfp_shares *s, struct xfp_error *err)
-{
-	struct xfp_parameters *p = &s->c->options.parameters;
-
-	free(p->assigned);
-	p->assigned = xfp_shares_assign(s);
-	p->assigned_count = p->assigned ? s->count : 0;
-	return p->assigned ? XFP_OK : xfp_no_memory(err);
-}
-
-/* Units that have another offer than `before`; all are told how far they are. */
-static enum xfp_status prepare(struct xfp_shares *s, const uint32_t *before, bool check, bool *measured,
-			       struct xfp_error *err)
-{
-	struct xfp_conversion *c = s->c;
-	enum xfp_status status = XFP_OK;
-
-	*measured = true;
-	for (uint32_t u = 0; !status && u < s->count; u++) {
-		if (c->ledger->units[u].plan != XFP_PLAN_FIT)
-			continue;
-		if (c->signals && xfp_signals_came(c->signals))
-			return xfp_fail(err, XFP_FAILED, "interrupted");
-		if (!before || before[u] != s->unit[u].at) {
-			status = xfp_prepare_unit(c, u, check, err);
-			if (!status && c->units[u].decided)
-				take_measured(s, u);
-		}
-		*measured &= c->units[u].decided;
-	}
-	return status;
-}
-
-static enum xfp_status fail_floors(const struct xfp_shares *s, uint64_t total, struct xfp_error *err)
-{
-	const struct xfp_goal *goal = &s->c->options.goal;
-	char taken[64], allowed[64];
-	bool floors = false;
-
-	for (uint32_t u = 0; u < s->count; u++)
-		floors |= xfp_policy_of_unit(&s->c->options.parameters, &s->c->ledger->units[u]).floor > 0;
-	return xfp_fail(err, XFP_UNMET,
-			floors ? "%s: with the fewest bits that meet the floors everything takes %s, and the goal "
-				 "allows %s; lower the floors, or name a goal of the former"
-			       : "%s: with the fewest bits everything takes %s, and the goal allows %s; the nearest "
-				 "goal that is possible is the former",
-			goal->said, size_text(s->c, total, taken), size_text(s->c, s->budget, allowed));
-}
-
-/* What the next round is for. */
-static bool goes_on(const struct xfp_shares *s, int round, uint64_t total, enum xfp_choose_from *from)
-{
-	bool unfit = false;
-
-	for (uint32_t u = 0; u < s->count; u++)
-		unfit |= s->unit[u].offers && !s->unit[u].source && s->unit[u].offers[s->unit[u].at].unfit;
-	*from = total > s->budget ? XFP_FROM_LESS : XFP_FROM_MORE;
-	if (round >= MOST_ROUNDS)
-		return false;
-	return unfit || total > s->budget || (round < ROUNDS_UP && s->budget - total > s->budget / SLACK_SHARE);
-}
-
-/* The offers of the next round; `before` is of this one. */
-static enum xfp_status mend(struct xfp_shares *s, enum xfp_choose_from from, uint32_t *before, bool *changed,
-			    struct xfp_error *err)
-{
-	struct xfp_solution solution;
-	enum xfp_status status = XFP_OK;
-	uint64_t total = UINT64_MAX;
-
-	for (uint32_t u = 0; u < s->count; u++)
-		before[u] = s->unit[u].at;
-	for (int attempt = 0; !status && total > s->budget && attempt < 3; attempt++) {
-		static const enum xfp_choose_from wider[] = { XFP_FROM_LESS, XFP_FROM_BELOW, XFP_FROM_ALL };
-
-		for (uint32_t u = 0; u < s->count; u++)
-			s->unit[u].at = before[u];
-		status = xfp_shares_solve(s, attempt ? wider[attempt] : from, s->budget, &solution, &total, err);
-	}
-	if (!status && total > s->budget)
-		status = fail_floors(s, total, err);
-	*changed = false;
-	for (uint32_t u = 0; !status && u < s->count; u++)
-		*changed |= before[u] != s->unit[u].at;
-	return status;
-}
-
-static enum xfp_status go_rounds(struct xfp_shares *s, bool check, struct xfp_error *err)
-{
-	struct xfp_solved *solved = &s->c->solved;
-	uint32_t *before = malloc((s->count + (size_t)1) * sizeof *before);
-	enum xfp_status status = before ? XFP_OK : xfp_no_memory(err);
-	bool measured = true, changed = true;
-	enum xfp_choose_from from;
-
-	for (int round = 0; !status && changed; round++) {
-		solved->steps = 1 + (uint32_t)round;
-		if ((status = assign(s, err)) || (status = prepare(s, round ? before : NULL, check, &measured, err)) ||
-		    !measured || (status = xfp_shares_total(s, &solved->total, NULL, err)) ||
-		    !goes_on(s, round, solved->total, &from))
-			break;
-		if (solved->total > s->budget && solved->total > solved->most)
-			solved->most = solved->total;
-		status = mend(s, from, before, &changed, err);
-	}
-	solved->settled = !status && measured;
-	solved->binding = solved->most > s->budget;
-	if (solved->settled && !solved->binding)
-		solved->most = solved->total; /* now that it was measured */
-	if (solved->settled && solved->total > s->budget)
-		status =
-			xfp_fail(err, XFP_UNMET,
-				 "%s: after %d rounds of measuring everything takes %s, and the goal allows %s; name a "
-				 "goal of the former",
-				 s->c->options.goal.said, MOST_ROUNDS, size_text(s->c, solved->total, (char[64]){ 0 }),
-				 size_text(s->c, s->budget, (char[64]){ 0 }));
-	free(before);
 	return status;
 }
 
@@ -355,10 +177,8 @@ enum xfp_status xfp_goal_prepare(struct xfp_conversion *c, bool check, struct xf
 	c->solved.budget = shares.budget;
 	c->solved.binding = c->solved.most > shares.budget;
 	surveyed = !shares.missing && all_alone_done(c);
-	if (surveyed && total > shares.budget)
-		status = fail_floors(&shares, total, err);
-	else if (surveyed)
-		status = go_rounds(&shares, check, err);
+	if (surveyed)
+		status = xfp_rounds_go(&shares, total, xfp_prepare_unit, check, err);
 	if (!status)
 		sum_up(&shares);
 done:
@@ -415,9 +235,9 @@ void xfp_goal_print(const struct xfp_conversion *c)
 		return;
 	if (!solved->binding)
 		printf("goal   %s is not binding: the most bits take %s\n", c->options.goal.said,
-		       size_text(c, solved->most, a));
+		       xfp_shares_text(c, solved->most, a));
 	else
-		printf("goal   %s: %s, %.2f %% of it\n", c->options.goal.said, size_text(c, solved->total, a),
+		printf("goal   %s: %s, %.2f %% of it\n", c->options.goal.said, xfp_shares_text(c, solved->total, a),
 		       100.0 * (double)solved->total / (double)solved->budget);
 	printf("       %.3f bits per weight overall; tokenizer and config %s, index %s, padding %s\n", bits(c),
 	       xfp_human((double)makeup->carried, "B", a), xfp_human((double)makeup->index, "B", b),

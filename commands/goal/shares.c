@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "commands/goal/shares.h"
 
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/text/size.h"
 #include "commands/convert/prepare_unit.h"
 #include "commands/estimate/estimate.h"
 #include "commands/estimate/gpu.h"
@@ -402,4 +406,22 @@ void xfp_shares_expect(const struct xfp_shares *s)
 								   .error = offer->error };
 		}
 	}
+}
+
+/* ---- in words ---------------------------------------------------------------------------------- */
+
+/* Bits are rounded up: whoever names what is printed here has a goal that is large enough. */
+const char *xfp_shares_text(const struct xfp_conversion *c, uint64_t bytes, char text[64])
+{
+	uint64_t elements = xfp_ledger_elements(c->ledger);
+	char human[32];
+
+	xfp_human((double)bytes, "B", human);
+	if (c->options.goal.kind == XFP_GOAL_BPW && elements)
+		snprintf(text, 64, "%.4f bits a weight (%s)", ceil((double)bytes * 8e4 / (double)elements) / 1e4,
+			 human);
+	else
+		snprintf(text, 64, "%" PRIu64 " bytes (%s)%s", bytes, human,
+			 c->options.goal.kind == XFP_GOAL_ENVELOPE ? " on a GPU" : "");
+	return text;
 }

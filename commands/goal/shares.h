@@ -79,4 +79,7 @@ struct xfp_assignment *xfp_shares_assign(const struct xfp_shares *shares);
 /* For estimates: what units that are not decided are expected to be. */
 void xfp_shares_expect(const struct xfp_shares *shares);
 
+/* A number of the goal's bytes, in the goal's unit and for people, for messages; returns `text`. */
+const char *xfp_shares_text(const struct xfp_conversion *c, uint64_t bytes, char text[64]);
+
 #endif
