@@ -165,9 +165,10 @@ unit_tests = \
 	tests/unit/test_pulse \
 	tests/unit/test_read_through \
 	tests/unit/test_rebuild \
-	tests/unit/test_rows \
 	tests/unit/test_report \
 	tests/unit/test_resume \
+	tests/unit/test_rounds \
+	tests/unit/test_rows \
 	tests/unit/test_safetensors \
 	tests/unit/test_scale \
 	tests/unit/test_scaled \
@@ -175,6 +176,7 @@ unit_tests = \
 	tests/unit/test_settings \
 	tests/unit/test_sha256 \
 	tests/unit/test_sharded \
+	tests/unit/test_shares \
 	tests/unit/test_solve \
 	tests/unit/test_sources \
 	tests/unit/test_stages \

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rounds of a goal, over offers and measurements that are made up: on one GPU a unit costs what its parts take, so that
+ * bytes are what the tables say.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/goal/rounds.h"
+#include "tests/unit/unit.h"
+
+#define MOST 8u /* units */
+
+/* What a survey lets expect of an offer, and what it comes to on all rows; 0: as expected. */
+struct made {
+	uint64_t expected;
+	double error;
+	uint32_t sigma_milli; /* 0: its bytes are known */
+	uint16_t library;     /* v2a has one */
+	uint64_t bytes;
+	double comes_to;
+	bool unmet, kept;
+};
+
+#define SURE(b, e) .expected = (b), .error = (e)
+#define GUESS(b, e, sigma) SURE(b, e), .sigma_milli = (sigma)
+
+/* The conversion is first, so that who is asked to measure finds the rest. */
+struct subject {
+	struct xfp_conversion c;
+	struct xfp_ledger ledger;
+	struct xfp_ledger_unit units[MOST];
+	struct xfp_unit_state states[MOST];
+	struct xfp_shares shares;
+	const struct made *made[MOST];
+	uint32_t measured[MOST]; /* how often */
+	uint32_t undecided;      /* it waits for fits; MOST: none does */
+	uint32_t failing;        /* likewise */
+};
+
+static void begin(struct subject *s)
+{
+	memset(s, 0, sizeof *s);
+	s->c.options.parameters = xfp_parameters_default();
+	for (int i = 0; i < XFP_CLASSES; i++)
+		s->c.options.parameters.floor[i] = 0;
+	s->c.options.goal = (struct xfp_goal){ .kind = XFP_GOAL_ENVELOPE, .gpus = 1, .said = "--envelope" };
+	s->ledger.units = s->units;
+	s->c.ledger = &s->ledger;
+	s->c.units = s->states;
+	s->shares = (struct xfp_shares){ .c = &s->c, .unit = calloc(MOST, sizeof *s->shares.unit) };
+	assert_non_null(s->shares.unit);
+	s->undecided = s->failing = MOST;
+}
+
+static void end(struct subject *s)
+{
+	xfp_shares_free(&s->shares);
+	xfp_parameters_free(&s->c.options.parameters);
+}
+
+/* A unit whose shape takes next to nothing: what it takes is as good as all outliers. An offer is told by its bits and
+ * its threshold, so that those of one threshold have different bits. */
+static void put(struct subject *s, const struct made *made, uint32_t count)
+{
+	uint32_t u = s->shares.count++;
+	struct xfp_share *share = &s->shares.unit[u];
+
+	assert_true(u < MOST);
+	s->ledger.unit_count = s->shares.count;
+	s->units[u] = (struct xfp_ledger_unit){ .name = (char *)"w",
+						.role = (char *)"q",
+						.class_ = XFP_CLASS_ATTENTION,
+						.plan = XFP_PLAN_FIT,
+						.dtype = XFP_BF16,
+						.experts = 1,
+						.rows = 2,
+						.cols = 32 };
+	s->made[u] = made;
+	*share = (struct xfp_share){ .offers = calloc(count, sizeof *share->offers),
+				     .count = count,
+				     .at = XFP_NO_OFFER,
+				     .weight = 1,
+				     .surveyed = true };
+	assert_non_null(share->offers);
+	for (uint32_t i = 0; i < count; i++)
+		share->offers[i] = (struct xfp_offer){ .bytes = made[i].expected,
+						       .error = made[i].error,
+						       .sigma_milli = made[i].sigma_milli,
+						       .group = made[i].library ? 32 : 0,
+						       .library = made[i].library,
+						       .mode = made[i].library ? XFP_MODE_V2A : XFP_MODE_V2,
+						       .k = (uint8_t)(2 + i % 5),
+						       .exact = !made[i].sigma_milli };
+}
+#define PUT(subject, ...) \
+	put(subject, (const struct made[]){ __VA_ARGS__ }, sizeof((struct made[]){ __VA_ARGS__ }) / sizeof(struct made))
+
+static enum xfp_status measure(struct xfp_conversion *c, uint32_t u, bool check, struct xfp_error *err)
+{
+	struct subject *s = (struct subject *)c;
+	const struct xfp_assignment *assigned = &c->options.parameters.assigned[u];
+	const struct xfp_share *share = &s->shares.unit[u];
+	uint32_t i = 0;
+
+	(void)check;
+	assert_int_equal(c->options.parameters.assigned_count, s->shares.count);
+	while (i < share->count &&
+	       (share->offers[i].k != assigned->k || share->offers[i].sigma_milli != assigned->sigma_milli))
+		i++;
+	assert_true(i < share->count);
+	s->measured[u]++;
+	if (u == s->failing)
+		return xfp_fail(err, XFP_FAILED, "it cannot be read");
+	c->units[u].decided = u != s->undecided;
+	if (c->units[u].decided) {
+		const struct made *made = &s->made[u][i];
+
+		c->units[u].choice = (struct xfp_choice){
+			.candidate = { .mode = made->kept ? XFP_MODE_KEEP : (enum xfp_mode)assigned->mode,
+				       .k = assigned->k,
+				       .sigma_milli = assigned->sigma_milli,
+				       .bytes = made->bytes ? made->bytes : made->expected,
+				       .error = made->comes_to > 0 ? made->comes_to : made->error,
+				       .cos_median = 0.5 },
+			.met = !made->unmet,
+		};
+	}
+	return XFP_OK;
+}
+
+static enum xfp_status go(struct subject *s, uint64_t budget, struct xfp_error *err)
+{
+	struct xfp_solution solution;
+	uint64_t total;
+
+	s->shares.budget = budget;
+	assert_int_equal(xfp_shares_solve(&s->shares, XFP_FROM_ALL, UINT64_MAX / 2, &solution, &s->c.solved.most, NULL),
+			 XFP_OK);
+	assert_int_equal(xfp_shares_solve(&s->shares, XFP_FROM_ALL, budget, &solution, &total, NULL), XFP_OK);
+	return xfp_rounds_go(&s->shares, total, measure, false, err);
+}
+
+/* It is settled: what units have, in a row of digits, the rounds that took, and what everything takes. */
+static void expect(struct subject *s, uint64_t budget, const char *at, uint32_t rounds, uint64_t total)
+{
+	struct xfp_error err = { 0 };
+	char found[MOST + 1] = "";
+
+	if (go(s, budget, &err))
+		fail_msg("%s", err.text);
+	for (uint32_t u = 0; u < s->shares.count; u++)
+		found[u] = (char)('0' + s->shares.unit[u].at);
+	assert_string_equal(found, at);
+	assert_int_equal(s->c.solved.steps, rounds);
+	assert_int_equal(s->c.solved.total, total);
+	assert_true(s->c.solved.settled);
+}
+
+static void expect_unmet(struct subject *s, uint64_t budget, const char *message)
+{
+	struct xfp_error err = { 0 };
+
+	assert_int_equal(go(s, budget, &err), XFP_UNMET);
+	if (!strstr(err.text, message))
+		fail_msg("'%s' is not in '%s'", message, err.text);
+}
+
+/* ------------------------------------------------------------------------------------------------ */
+
+static void what_comes_as_expected_is_measured_once(void **unused)
+{
+	struct subject s;
+
+	(void)unused;
+	begin(&s);
+	PUT(&s, { SURE(1000, .2) }, { SURE(2000, .1) });
+	PUT(&s, { SURE(1000, .2) }, { SURE(2000, .15) });
+	expect(&s, 3000, "10", 1, 3000);
+	assert_true(s.measured[0] == 1 && s.measured[1] == 1);
+	assert_true(s.c.solved.binding);
+	assert_int_equal(s.c.solved.most, 4000);
+	/* And so is what is below the goal with nothing left to be had. */
+	s.c.solved = (struct xfp_solved){ 0 };
+	expect(&s, 9000, "11", 1, 4000);
+	assert_false(s.c.solved.binding);
+	assert_int_equal(s.c.solved.most, 4000);
+	end(&s);
+	/* What the most bits take is then known by measurement. */
+	begin(&s);
+	PUT(&s, { SURE(1000, .2) }, { GUESS(2000, .1, 4000), .bytes = 2100 });
+	expect(&s, 9000, "1", 1, 2100);
+	assert_int_equal(s.c.solved.most, 2100);
+	end(&s);
+	/* Nothing is measured where it would be of no use. */
+	begin(&s);
+	PUT(&s, { SURE(1000, .2) }, { SURE(2000, .1) });
+	expect_unmet(&s, 999, "the nearest goal that is possible is the former");
+	assert_int_equal(s.measured[0], 0);
+	end(&s);
+}
+
+/* Outliers follow from the threshold: one offer tells of all that have it, and of no others. */
+static void bytes_are_corrected(void **unused)
+{
+	const struct xfp_offer *offers;
+	struct subject s;
+
+	(void)unused;
+	begin(&s);
+	PUT(&s, { GUESS(1000, .3, 4000), .bytes = 1200 }, { GUESS(2000, .1, 4000), .bytes = 2200 },
+	    { GUESS(1100, .29, 3000) });
+	expect(&s, 2100, "0", 2, 1200);
+	offers = s.shares.unit[0].offers;
+	assert_true(offers[0].exact && offers[1].exact && !offers[2].exact);
+	assert_int_equal(offers[1].bytes, 2200);
+	assert_int_equal(offers[2].bytes, 1100);
+	assert_int_equal(s.c.solved.most, 2200); /* by measurement more than was expected */
+	end(&s);
+}
+
+/* The first unit's bits are worth less than was expected, so that these go, not the second one's. */
+static void errors_are_corrected(void **unused)
+{
+	struct subject s;
+
+	(void)unused;
+	begin(&s);
+	PUT(&s, { GUESS(1000, .2, 4000), .bytes = 1050 }, { GUESS(2000, .05, 4000), .bytes = 2050, .comes_to = .19 });
+	PUT(&s, { SURE(1000, .2) }, { SURE(2000, .08) });
+	PUT(&s, { SURE(1000, .2) }, { SURE(2000, .1) });
+	expect(&s, 5000, "010", 2, 4050);
+	assert_true(s.shares.unit[0].offers[1].error > .18);
+	assert_true(s.shares.unit[0].offers[1].cosine == .5);
+	assert_int_equal(s.measured[0], 2);
+	assert_int_equal(s.measured[1], 1); /* only what changed is measured again */
+	end(&s);
+}
+
+static void what_is_left_is_given(void **unused)
+{
+	struct subject s;
+
+	(void)unused;
+	begin(&s);
+	PUT(&s, { GUESS(1000, .2, 4000) }, { GUESS(2000, .1, 4000), .bytes = 1400 });
+	PUT(&s, { SURE(1000, .2) }, { SURE(2000, .15) });
+	expect(&s, 3500, "11", 2, 3400);
+	end(&s);
+	/* A hundredth may be left. */
+	begin(&s);
+	PUT(&s, { SURE(100000, .2) }, { GUESS(200000, .1, 4000), .bytes = 198000 });
+	PUT(&s, { SURE(1000, .2) }, { GUESS(2500, .15, 3000) });
+	expect(&s, 201000, "10", 1, 199000);
+	end(&s);
+}
+
+/* Each round another unit's bits come out cheap; the fifth is the last in which anything was given. */
+static void giving_ends(void **unused)
+{
+	static const struct made made[] = { { SURE(1000, .2) }, { GUESS(9000, .1, 4000), .bytes = 1500 } };
+	struct subject s;
+
+	(void)unused;
+	begin(&s);
+	for (uint32_t u = 0; u < MOST; u++)
+		put(&s, made, 2);
+	go(&s, 20000, NULL);
+	assert_true(s.c.solved.settled);
+	assert_int_equal(s.c.solved.steps, 5);
+	assert_int_equal(s.c.solved.total, 5 * 1500 + 3 * 1000);
+	end(&s);
+}
+
+/* A unit that has what does not meet its floor takes another, even where that costs others theirs. */
+static void what_is_unfit_is_not_taken(void **unused)
+{
+	struct subject s;
+
+	(void)unused;
+	begin(&s);
+	PUT(&s, { GUESS(1000, .2, 3000) }, { GUESS(2000, .1, 4000) });
+	PUT(&s, { SURE(1000, .2), .unmet = true }, { SURE(2000, .15) });
+	expect(&s, 3000, "01", 2, 3000);
+	assert_true(s.shares.unit[1].offers[0].unfit && !s.shares.unit[1].offers[1].unfit);
+	end(&s);
+	/* With fewer bits it would be no better: it stays, and rounds end. */
+	begin(&s);
+	PUT(&s, { SURE(1000, .2) }, { SURE(2000, .1), .unmet = true });
+	expect(&s, 2000, "1", 1, 2000);
+	end(&s);
+	/* Not even where it is what the goal would have. */
+	begin(&s);
+	PUT(&s, { SURE(1000, .2), .unmet = true }, { SURE(2000, .1) });
+	s.c.options.parameters.floor[XFP_CLASS_ATTENTION] = 980000000;
+	expect_unmet(&s, 1500,
+		     "--envelope: with the fewest bits that meet the floors everything takes 2000 bytes (2.00 kB) on a "
+		     "GPU, and the goal allows 1500 bytes");
+	end(&s);
+}
+
+/* What takes less comes first from what is known: an offer that is expected to take less may turn out not to. */
+static void less_is_taken_of_what_is_known(void **unused)
+{
+	struct subject s;
+
+	(void)unused;
+	begin(&s);
+	PUT(&s, { GUESS(3100, .1, 4000), .bytes = 3200 }, { GUESS(3000, .2, 3000), .bytes = 3300 }, { SURE(3090, .3) });
+	expect(&s, 3100, "2", 2, 3090);
+	assert_int_equal(s.measured[0], 2);
+	end(&s);
+}
+
+/* Where what is known does not suffice, whatever takes less than before is looked at, from where units were then. */
+static void a_wider_look_begins_from_before(void **unused)
+{
+	struct subject s;
+
+	(void)unused;
+	begin(&s);
+	PUT(&s, { SURE(3000, .01) }, { SURE(2000, .2) });
+	PUT(&s, { GUESS(1790, .1, 4000), .bytes = 3000 }, { GUESS(1750, .2, 3000) });
+	expect(&s, 4800, "01", 2, 4750);
+	end(&s);
+}
+
+/* Twenty thresholds, each of which takes too much on all rows. */
+static void rounds_end(void **unused)
+{
+	struct made made[20] = { { 0 } };
+	struct subject s;
+
+	(void)unused;
+	for (uint32_t i = 0; i < 20; i++)
+		made[i] = (struct made){ GUESS(1000 + i, .5 - .01 * i, 2000 + i), .bytes = 6000 };
+	begin(&s);
+	put(&s, made, 20);
+	expect_unmet(&s, 5000,
+		     "--envelope: after 12 rounds of measuring everything takes 6000 bytes (6.00 kB) on a GPU, and "
+		     "the goal allows 5000 bytes (5.00 kB) on a GPU; name a goal of the former");
+	assert_int_equal(s.c.solved.steps, 13);
+	assert_int_equal(s.measured[0], 13);
+	end(&s);
+	/* With fewer of them it is known earlier. */
+	begin(&s);
+	put(&s, made, 5);
+	expect_unmet(&s, 5000, "--envelope: with the fewest bits everything takes 6000 bytes");
+	assert_int_equal(s.measured[0], 5);
+	end(&s);
+}
+
+/* As source precision it takes what that does, nothing is to be chosen any more, and others make room. */
+static void a_unit_stays_at_source_precision(void **unused)
+{
+	struct subject s;
+
+	(void)unused;
+	begin(&s);
+	PUT(&s, { SURE(1000, .2), .bytes = 3000, .kept = true, .unmet = true }, { SURE(1200, .15) });
+	PUT(&s, { SURE(200, .5) }, { SURE(1000, .2) }, { SURE(2400, .1) });
+	expect(&s, 3500, "00", 2, 3200);
+	assert_true(s.shares.unit[0].source && !s.shares.unit[1].source);
+	assert_int_equal(s.shares.unit[0].mode, XFP_MODE_KEEP);
+	assert_int_equal(s.measured[0], 1);
+	assert_true(xfp_shares_error(&s.shares) == .5);
+	end(&s);
+}
+
+/* On two GPUs a library is on both: an offer of more bytes may take less of each, and is looked at in the end. */
+static void more_bytes_may_cost_less(void **unused)
+{
+	struct subject s;
+
+	(void)unused;
+	begin(&s);
+	s.c.options.goal.gpus = 2;
+	PUT(&s, { GUESS(4000, .2, 3000) }, { GUESS(3000, .1, 4000), .library = 32, .bytes = 3900 });
+	expect(&s, 2100, "0", 2, 2000);
+	end(&s);
+}
+
+static void what_is_not_measured_yet_ends_the_round(void **unused)
+{
+	struct xfp_error err = { 0 };
+	struct subject s;
+
+	(void)unused;
+	begin(&s);
+	PUT(&s, { SURE(1000, .2) }, { GUESS(2000, .1, 4000), .bytes = 2500 });
+	PUT(&s, { SURE(1000, .2) }, { SURE(2000, .15) });
+	s.undecided = 0;
+	assert_int_equal(go(&s, 3000, &err), XFP_OK);
+	assert_false(s.c.solved.settled);
+	assert_int_equal(s.c.solved.steps, 1);
+	assert_true(s.measured[0] == 1 && s.measured[1] == 1); /* others are asked too: make runs all at once */
+	assert_int_equal(s.c.options.parameters.assigned[0].k, 3);
+	assert_false(s.shares.unit[0].source);
+	assert_int_equal(s.shares.unit[0].offers[1].bytes, 2000);
+	s.failing = 1;
+	assert_int_equal(go(&s, 3000, &err), XFP_FAILED);
+	assert_string_equal(err.text, "it cannot be read");
+	assert_false(s.c.solved.settled);
+	end(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_comes_as_expected_is_measured_once),
+		cmocka_unit_test(bytes_are_corrected),
+		cmocka_unit_test(errors_are_corrected),
+		cmocka_unit_test(what_is_left_is_given),
+		cmocka_unit_test(giving_ends),
+		cmocka_unit_test(what_is_unfit_is_not_taken),
+		cmocka_unit_test(less_is_taken_of_what_is_known),
+		cmocka_unit_test(a_wider_look_begins_from_before),
+		cmocka_unit_test(rounds_end),
+		cmocka_unit_test(a_unit_stays_at_source_precision),
+		cmocka_unit_test(more_bytes_may_cost_less),
+		cmocka_unit_test(what_is_not_measured_yet_ends_the_round),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

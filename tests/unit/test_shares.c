@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a goal sees of a conversion: how large everything is, in a file or on GPUs, and that a solution is as large as
+ * the goal allows with all that comes beside the units.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/goal/shares.h"
+#include "tests/unit/unit.h"
+
+#define UNITS 60u
+#define OFFERS 5u
+
+/* Projections, and one tensor that is no unit. */
+struct subject {
+	struct xfp_conversion c;
+	struct xfp_ledger ledger;
+	struct xfp_ledger_file file;
+	struct xfp_ledger_tensor tensors[UNITS + 1];
+	struct xfp_ledger_unit units[UNITS];
+	struct xfp_ledger_matrix matrices[UNITS];
+	struct xfp_unit_state states[UNITS];
+	char names[UNITS][16];
+};
+
+static void begin(struct subject *s, enum xfp_goal_kind kind)
+{
+	memset(s, 0, sizeof *s);
+	s->file.name = s->file.path = (char *)"f";
+	for (uint32_t u = 0; u < UNITS; u++) {
+		snprintf(s->names[u], sizeof s->names[u], "layer.%" PRIu32, u);
+		s->units[u] = (struct xfp_ledger_unit){ .name = s->names[u],
+							.role = (char *)"q",
+							.class_ = XFP_CLASS_ATTENTION,
+							.plan = XFP_PLAN_FIT,
+							.dtype = XFP_BF16,
+							.experts = 1,
+							.rows = 64,
+							.cols = 64,
+							.first_matrix = u };
+		s->matrices[u] = (struct xfp_ledger_matrix){ u, 0, 64, 64, 64, 1 };
+		s->tensors[u] = (struct xfp_ledger_tensor){ .name = s->names[u],
+							    .reason = (char *)"",
+							    .dtype = XFP_BF16,
+							    .class_ = XFP_CLASS_ATTENTION,
+							    .fate = XFP_FATE_QUANTIZED,
+							    .rank = 2,
+							    .shape = { 64, 64 },
+							    .bytes = 8192 };
+	}
+	s->tensors[UNITS] = (struct xfp_ledger_tensor){ .name = (char *)"norm",
+							.reason = (char *)"norm: kept by rule",
+							.dtype = XFP_F32,
+							.class_ = XFP_CLASS_NORM,
+							.fate = XFP_FATE_KEPT,
+							.rank = 1,
+							.shape = { 3000 },
+							.bytes = 12000 };
+	s->ledger = (struct xfp_ledger){ .family = (char *)"made-up",
+					 .files = &s->file,
+					 .tensors = s->tensors,
+					 .units = s->units,
+					 .matrices = s->matrices,
+					 .file_count = 1,
+					 .tensor_count = UNITS + 1,
+					 .unit_count = UNITS,
+					 .matrix_count = UNITS };
+	s->c.ledger = &s->ledger;
+	s->c.units = s->states;
+	s->c.options.parameters = xfp_parameters_default();
+	s->c.options.goal =
+		(struct xfp_goal){ .kind = kind, .bytes = 1000000, .gpus = kind == XFP_GOAL_ENVELOPE ? 1 : 0 };
+}
+
+/* ------------------------------------------------------------------------------------------------ */
+
+/* Offers by chance, of more bytes with less error. */
+static void make_offers(struct xfp_shares *shares)
+{
+	uint64_t random = 15;
+
+	for (uint32_t u = 0; u < UNITS; u++) {
+		struct xfp_share *share = &shares->unit[u];
+		uint64_t bytes = 2000;
+		double error = 1;
+
+		free(share->offers);
+		assert_non_null(share->offers = calloc(OFFERS, sizeof *share->offers));
+		share->count = OFFERS;
+		share->at = XFP_NO_OFFER;
+		for (uint32_t i = 0; i < OFFERS; i++) {
+			/* One after another: members of an initializer are evaluated in any order. */
+			uint32_t sigma = 2000 + (uint32_t)(test_random(&random) % 4000);
+			uint8_t k = (uint8_t)(3 + test_random(&random) % 3);
+
+			bytes += 1 + test_random(&random) % 800;
+			error /= 1.5 + (double)(test_random(&random) % 8);
+			share->offers[i] = (struct xfp_offer){ .bytes = bytes,
+							       .error = error,
+							       .sigma_milli = i ? sigma : 0,
+							       .mode = XFP_MODE_V2,
+							       .k = i ? k : 2 };
+		}
+	}
+}
+
+/* Names of what units have, in the file's own description, and padding depend on the solution; never does everything
+ * exceed the goal for that, nor is much of it left. */
+static void what_is_beside_is_reckoned_with(void **unused)
+{
+	struct subject s;
+	struct xfp_shares shares;
+	struct xfp_solution solution;
+	uint64_t least, most, total;
+
+	(void)unused;
+	begin(&s, XFP_GOAL_SIZE);
+	assert_int_equal(xfp_shares_of_headers(&s.c, XFP_HEADERS_LIKELY, &shares, NULL), XFP_OK);
+	make_offers(&shares);
+	assert_int_equal(xfp_shares_solve(&shares, XFP_FROM_ALL, 0, &solution, &least, NULL), XFP_OK);
+	assert_false(solution.feasible);
+	assert_int_equal(xfp_shares_solve(&shares, XFP_FROM_ALL, UINT64_MAX / 2, &solution, &most, NULL), XFP_OK);
+	assert_true(solution.feasible && most > least + 50000);
+	for (uint64_t budget = least; budget < most; budget += 307) {
+		assert_int_equal(xfp_shares_solve(&shares, XFP_FROM_ALL, budget, &solution, &total, NULL), XFP_OK);
+		if (total > budget || budget - total > budget / 100)
+			fail_msg("%" PRIu64 " of %" PRIu64, total, budget);
+	}
+	xfp_shares_free(&shares);
+}
+
+static void what_is_no_unit_is_on_gpus_too(void **unused)
+{
+	struct subject s;
+	struct xfp_shares shares;
+	struct xfp_solution solution;
+	uint64_t total;
+
+	(void)unused;
+	begin(&s, XFP_GOAL_ENVELOPE);
+	s.c.options.goal.reserve = 1000;
+	assert_int_equal(xfp_shares_of_headers(&s.c, XFP_HEADERS_LEAST, &shares, NULL), XFP_OK);
+	assert_int_equal(shares.budget, 999000);
+	assert_int_equal(xfp_shares_solve(&shares, XFP_FROM_ALL, 0, &solution, &total, NULL), XFP_OK);
+	assert_int_equal(total, solution.cost + 12000);
+	/* A solution leaves room for it. */
+	assert_int_equal(xfp_shares_solve(&shares, XFP_FROM_ALL, total, &solution, &total, NULL), XFP_OK);
+	assert_true(solution.feasible);
+	assert_int_equal(total, solution.cost + 12000);
+	xfp_shares_free(&shares);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_beside_is_reckoned_with),
+		cmocka_unit_test(what_is_no_unit_is_on_gpus_too),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
