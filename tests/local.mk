@@ -123,8 +123,10 @@ unit_tests = \
 	tests/unit/test_classify \
 	tests/unit/test_command_line \
 	tests/unit/test_compact \
+	tests/unit/test_curve \
 	tests/unit/test_decide \
 	tests/unit/test_decode \
+	tests/unit/test_disk_space \
 	tests/unit/test_edges \
 	tests/unit/test_encode \
 	tests/unit/test_experts \
@@ -144,6 +146,7 @@ unit_tests = \
 	tests/unit/test_ledger_lies \
 	tests/unit/test_lloyd \
 	tests/unit/test_lock \
+	tests/unit/test_low_floors \
 	tests/unit/test_manifest \
 	tests/unit/test_manifest_open \
 	tests/unit/test_manifest_race \
@@ -188,7 +191,8 @@ unit_tests = \
 	tests/unit/test_units \
 	tests/unit/test_unpack \
 	tests/unit/test_verified \
-	tests/unit/test_walk
+	tests/unit/test_walk \
+	tests/unit/test_whole
 cli_tests = \
 	tests/cli/bad-input.bats \
 	tests/cli/bench.bats \
@@ -320,6 +324,7 @@ check_LIBRARIES = tests/unit/libfixtures.a
 tests_unit_test_bundle_stamp_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_algorithm_decides
 tests_unit_test_bundle_tools_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_bundle_check_member
 tests_unit_test_bundle_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_pending_open
+tests_unit_test_disk_space_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_free_bytes
 tests_unit_test_filesystem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=statfs
 tests_unit_test_gc_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=unlink
 tests_unit_test_text_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A conversion begins where what it is expected to write is free, to the byte: on a disk of any size, told by a
+ * replacement of what asks for its free space.
+ */
+#include "commands/convert/disk_space.h"
+#include "commands/estimate/footprint.h"
+#include "tests/unit/round_floors.h"
+#include "tests/unit/scratch.h"
+
+static uint64_t disk_free;
+
+bool __wrap_xfp_free_bytes(const char *folder, uint64_t *bytes);
+bool __wrap_xfp_free_bytes(const char *folder, uint64_t *bytes)
+{
+	(void)folder;
+	*bytes = disk_free;
+	return true;
+}
+
+#define UNITS 3u
+
+struct subject {
+	struct xfp_conversion c;
+	struct xfp_ledger ledger;
+	struct xfp_ledger_file file;
+	struct xfp_ledger_tensor tensor;
+	struct xfp_ledger_unit units[UNITS];
+	struct xfp_ledger_matrix matrices[UNITS];
+	struct xfp_unit_state states[UNITS];
+	char *out, *work, *cache;
+};
+
+/* OUT and cache are in the same folder, the work folder is one in it that is there. */
+static void begin(struct subject *s, void **state)
+{
+	memset(s, 0, sizeof *s);
+	s->file.name = s->file.path = (char *)"f";
+	s->tensor = (struct xfp_ledger_tensor){
+		.name = (char *)"w", .reason = (char *)"", .dtype = XFP_BF16, .rank = 2, .tied = UINT32_MAX
+	};
+	for (uint32_t u = 0; u < UNITS; u++) {
+		s->units[u] = (struct xfp_ledger_unit){ .name = (char *)"w",
+							.role = (char *)"q",
+							.class_ = XFP_CLASS_ATTENTION,
+							.plan = XFP_PLAN_FIT,
+							.dtype = XFP_BF16,
+							.experts = 1,
+							.rows = 1024,
+							.cols = 1024,
+							.first_matrix = u };
+		s->matrices[u] = (struct xfp_ledger_matrix){ 0, 0, 1024, 1024, 1024, 1 };
+	}
+	s->ledger = (struct xfp_ledger){ .model = (char *)"",
+					 .family = (char *)"",
+					 .format = (char *)"",
+					 .files = &s->file,
+					 .tensors = &s->tensor,
+					 .units = s->units,
+					 .matrices = s->matrices,
+					 .file_count = 1,
+					 .tensor_count = 1,
+					 .unit_count = UNITS,
+					 .matrix_count = UNITS };
+	s->c.ledger = &s->ledger;
+	s->c.units = s->states;
+	s->c.todo = UNITS;
+	s->c.options.parameters = round_floors();
+	scratch_mkdir(state, "work");
+	s->c.options.out = s->out = scratch_path(state, "out.xfp");
+	s->c.options.cache = s->cache = scratch_path(state, "none/cache");
+	s->c.options.work = s->work = scratch_path(state, "work");
+}
+
+static void end(struct subject *s)
+{
+	free(s->out);
+	free(s->work);
+	free(s->cache);
+}
+
+static struct xfp_disk disk(const struct subject *s, enum xfp_bound bound)
+{
+	const struct xfp_extent extent = xfp_conversion_extent(&s->c);
+
+	return xfp_footprint_disk(&extent, bound);
+}
+
+/* It begins with so many bytes, and not with one less. */
+static void expect_need(struct subject *s, uint64_t bytes)
+{
+	struct xfp_error err = { 0 };
+
+	disk_free = bytes;
+	if (xfp_check_disk_space(&s->c, &err))
+		fail_msg("%s", err.text);
+	disk_free = bytes - 1;
+	assert_int_equal(xfp_check_disk_space(&s->c, &err), XFP_FAILED);
+	assert_non_null(strstr(err.text, "--force"));
+}
+
+static void what_is_expected_is_needed(void **state)
+{
+	struct xfp_disk need;
+	struct subject s;
+
+	begin(&s, state);
+	need = disk(&s, XFP_EXPECTED);
+	assert_true(need.together == need.bundle + need.artifacts + need.work);
+	assert_true(disk(&s, XFP_LEAST).together < need.together && need.together < disk(&s, XFP_MOST).together);
+	expect_need(&s, need.together);
+	end(&s);
+}
+
+/* What the work folder has by now is written. */
+static void what_is_there_is_not_needed_again(void **state)
+{
+	struct subject s;
+	struct xfp_disk need;
+	char *path = scratch_path(state, "work/file");
+	struct stat st;
+
+	begin(&s, state);
+	need = disk(&s, XFP_EXPECTED);
+	/* Synced, so that its blocks are there on any file system. */
+	assert_int_equal(xfp_write_file(path, (char[20000]){ "x" }, 20000, true, NULL), XFP_OK);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(st.st_blocks > 0 && (uint64_t)st.st_blocks * 512 < need.work);
+	expect_need(&s, need.together - (uint64_t)st.st_blocks * 512);
+	/* With nothing left to pack the cache needs nothing, and the bundle does. */
+	s.c.todo = 0;
+	expect_need(&s, need.together - need.artifacts - (uint64_t)st.st_blocks * 512);
+	free(path);
+	end(&s);
+}
+
+/* Where artifacts go as the bundle grows, both are never there as a whole. */
+static void what_goes_makes_room(void **state)
+{
+	struct subject s;
+	struct xfp_disk need;
+
+	begin(&s, state);
+	s.c.drops = 1;
+	need = disk(&s, XFP_EXPECTED);
+	assert_true(need.together < need.bundle + need.artifacts + need.work);
+	expect_need(&s, need.together);
+	end(&s);
+}
+
+static void a_refusal_names_all_figures(void **state)
+{
+	struct xfp_error err = { 0 };
+	struct subject s;
+
+	begin(&s, state);
+	disk_free = 1000;
+	assert_int_equal(xfp_check_disk_space(&s.c, &err), XFP_FAILED);
+	assert_memory_equal(err.text, *state, strlen(*state));
+	assert_non_null(strstr(err.text, " are needed there and 1.00 kB are free: for the bundle ("));
+	assert_non_null(strstr(err.text, "), the cache ("));
+	assert_non_null(strstr(err.text, "), the work folder ("));
+	assert_non_null(strstr(err.text, "with -o or --cache or --work, or try it all the same with --force"));
+	end(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scratch_test(what_is_expected_is_needed),
+		scratch_test(what_is_there_is_not_needed_again),
+		scratch_test(what_goes_makes_room),
+		scratch_test(a_refusal_names_all_figures),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A bundle as one file: bits as papers count them, and what takes its bytes.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/ui/whole.h"
+#include "tests/unit/unit.h"
+
+/* An index, and of each group the number of its codebook (8 bits), and for v2a its scale and its midpoint (16 each). */
+static void papers_count_indices_and_groups(void **unused)
+{
+	static const struct {
+		enum xfp_mode mode;
+		double k;
+		uint32_t group;
+		enum xfp_dtype source;
+		double bits;
+	} known[] = {
+		{ XFP_MODE_V2, 3, 0, XFP_BF16, 3 },         { XFP_MODE_V2, 2.5, 0, XFP_F32, 2.5 },
+		{ XFP_MODE_V2A, 3, 128, XFP_BF16, 3.3125 }, { XFP_MODE_V2A, 4, 16, XFP_F16, 6.5 },
+		{ XFP_MODE_V2C, 3, 32, XFP_BF16, 3.25 },    { XFP_MODE_V2C, 2, 16, XFP_BF16, 2.5 },
+		{ XFP_MODE_FP8, 8, 0, XFP_BF16, 8 },        { XFP_MODE_FP8, 0, 0, XFP_F32, 8 },
+		{ XFP_MODE_KEEP, 0, 0, XFP_BF16, 16 },      { XFP_MODE_KEEP, 0, 0, XFP_F32, 32 },
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+		double bits = xfp_paper_bits(known[i].mode, known[i].k, known[i].group, known[i].source);
+
+		if (fabs(bits - known[i].bits) > 1e-12)
+			fail_msg("case %zu: %f", i, bits);
+	}
+}
+
+/* What is kept is none of the units, whose bits are weighted by their weights. */
+static void units_are_summed(void **unused)
+{
+	struct xfp_whole whole = { .bytes = 10000, .elements = 16000, .source = 32000 };
+
+	(void)unused;
+	assert_true(xfp_whole_paper_bits(&whole) == 0);
+	xfp_whole_add_unit(&whole, XFP_CLASS_ATTENTION, XFP_MODE_V2C, 500, 1000, 64, 3.25);
+	xfp_whole_add_unit(&whole, XFP_CLASS_DENSE_MLP, XFP_MODE_FP8, 3012, 3000, 64, 8);
+	xfp_whole_add_unit(&whole, XFP_CLASS_LM_HEAD, XFP_MODE_KEEP, 2000, 1000, 640, 16);
+	xfp_whole_add_unit(&whole, XFP_CLASS_LM_HEAD, XFP_MODE_KEEP, 1000, 500, 320, 16);
+	assert_int_equal(whole.units, 3512);
+	assert_int_equal(whole.unit_weights, 4000);
+	assert_int_equal(whole.kept, 3000);
+	assert_int_equal(whole.could[XFP_CLASS_LM_HEAD], 3000);
+	assert_int_equal(whole.cols[XFP_CLASS_LM_HEAD], 320);
+	assert_int_equal(whole.could[XFP_CLASS_ATTENTION], 0);
+	assert_true(xfp_whole_paper_bits(&whole) == (3.25 + 3 * 8) / 4);
+	assert_true(xfp_whole_bits(&whole) == 5);
+}
+
+static void expect_remark(const struct xfp_whole *whole, const char *remark)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	const char *line;
+
+	assert_non_null(out);
+	xfp_whole_print(out, "out.xfp: ", whole);
+	fclose(out);
+	assert_non_null(line = strstr(text, "index and padding"));
+	assert_non_null(line = strchr(line, '\n'));
+	assert_string_equal(line + 1, remark);
+	free(text);
+}
+
+/* A tenth of the file, and of that what a class has most of. */
+static void what_is_kept_is_remarked_on(void **unused)
+{
+	struct xfp_whole whole = { .bytes = 10000, .elements = 16000, .source = 32000, .units = 8000 };
+
+	(void)unused;
+	xfp_whole_add_unit(&whole, XFP_CLASS_LM_HEAD, XFP_MODE_KEEP, 999, 500, 768, 16);
+	expect_remark(&whole, "");
+	whole.kept++;
+	expect_remark(&whole, "kept tensors are 10 % of the bundle; --format lm_head=6 quantizes 10 %\n");
+	/* Of shorter rows a codebook takes more than it spares, unless v2c is there. */
+	whole.cols[XFP_CLASS_LM_HEAD] = 767;
+	expect_remark(&whole, "kept tensors are 10 % of the bundle; --format lm_head=fp8 quantizes 10 %\n");
+	whole.compact = true;
+	expect_remark(&whole, "kept tensors are 10 % of the bundle; --format lm_head=6 quantizes 10 %\n");
+	xfp_whole_add_unit(&whole, XFP_CLASS_EMBEDDING, XFP_MODE_KEEP, 1200, 600, 768, 16);
+	expect_remark(&whole, "kept tensors are 22 % of the bundle; --format embedding=6 quantizes 12 %\n");
+	whole.could[XFP_CLASS_EMBEDDING] = whole.could[XFP_CLASS_LM_HEAD] = 500;
+	expect_remark(&whole, "kept tensors are 22 % of the bundle\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(papers_count_indices_and_groups),
+		cmocka_unit_test(units_are_summed),
+		cmocka_unit_test(what_is_kept_is_remarked_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
