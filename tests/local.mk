@@ -127,6 +127,7 @@ unit_tests = \
 	tests/unit/test_decide \
 	tests/unit/test_decode \
 	tests/unit/test_disk_space \
+	tests/unit/test_dropping \
 	tests/unit/test_edges \
 	tests/unit/test_encode \
 	tests/unit/test_experts \
@@ -325,6 +326,10 @@ tests_unit_test_bundle_stamp_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_algorithm_de
 tests_unit_test_bundle_tools_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_bundle_check_member
 tests_unit_test_bundle_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_pending_open
 tests_unit_test_disk_space_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_free_bytes
+tests_unit_test_dropping_LDFLAGS = \
+	$(AM_LDFLAGS) -Wl,--wrap=xfp_prepare_unit,--wrap=xfp_receipt_make,--wrap=xfp_lock_have_alone \
+	-Wl,--wrap=xfp_lock_share_again,--wrap=xfp_manifest_version,--wrap=xfp_manifest_output_keys \
+	-Wl,--wrap=xfp_store_drop_one
 tests_unit_test_filesystem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=statfs
 tests_unit_test_gc_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=unlink
 tests_unit_test_text_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc

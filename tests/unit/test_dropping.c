@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * --drop-cache while it is at work: which artifacts go, and which of them somebody may still need. What others need and
+ * who shares the cache is told by replacements; what would be removed is noted.
+ */
+#include "commands/convert/drop_cache.h"
+
+#include "cache/drop.h"
+#include "cache/lock.h"
+#include "commands/convert/prepare_unit.h"
+#include "stages/work/moving.h"
+#include "tests/unit/scratch.h"
+
+#define KEY "0123456789abcdef0123456789abcdef"
+#define UNITS 3u
+
+static struct {
+	bool shared;        /* the cache, with others */
+	bool unknown;       /* what others need cannot be told */
+	const char *needed; /* by others; NULL: nothing */
+	int64_t version;    /* of the manifest */
+	unsigned asked;     /* how often for what others need */
+	int alone;          /* how often the cache was had alone, less how often it was shared again */
+	char gone[256];     /* keys in their order, with a space behind each */
+} world;
+
+enum xfp_status __wrap_xfp_prepare_unit(struct xfp_conversion *c, uint32_t number, bool check, struct xfp_error *err);
+enum xfp_status __wrap_xfp_prepare_unit(struct xfp_conversion *c, uint32_t number, bool check, struct xfp_error *err)
+{
+	(void)c, (void)number, (void)check, (void)err;
+	return XFP_OK;
+}
+
+enum xfp_status __wrap_xfp_receipt_make(struct xfp_conversion *c, uint32_t unit, struct xfp_error *err);
+enum xfp_status __wrap_xfp_receipt_make(struct xfp_conversion *c, uint32_t unit, struct xfp_error *err)
+{
+	(void)err;
+	c->units[unit].receipt = true;
+	return XFP_OK;
+}
+
+bool __wrap_xfp_lock_have_alone(int fd);
+bool __wrap_xfp_lock_have_alone(int fd)
+{
+	(void)fd;
+	world.alone++;
+	return !world.shared;
+}
+
+enum xfp_status __wrap_xfp_lock_share_again(const struct xfp_store *store, int fd, struct xfp_error *err);
+enum xfp_status __wrap_xfp_lock_share_again(const struct xfp_store *store, int fd, struct xfp_error *err)
+{
+	(void)store, (void)fd, (void)err;
+	world.alone--;
+	return XFP_OK;
+}
+
+int64_t __wrap_xfp_manifest_version(struct xfp_manifest *manifest);
+int64_t __wrap_xfp_manifest_version(struct xfp_manifest *manifest)
+{
+	(void)manifest;
+	return world.version;
+}
+
+enum xfp_status __wrap_xfp_manifest_output_keys(struct xfp_manifest *manifest, const char *output, bool others,
+						struct xfp_key_list *list, struct xfp_error *err);
+enum xfp_status __wrap_xfp_manifest_output_keys(struct xfp_manifest *manifest, const char *output, bool others,
+						struct xfp_key_list *list, struct xfp_error *err)
+{
+	(void)manifest, (void)output;
+	assert_true(others);
+	world.asked++;
+	if (world.unknown)
+		return xfp_fail(err, XFP_FAILED, "it cannot be told");
+	return world.needed ? xfp_key_list_add(list, world.needed, err) : XFP_OK;
+}
+
+enum xfp_status __wrap_xfp_store_drop_one(const struct xfp_store *store, struct xfp_manifest *manifest, const char *key,
+					  uint64_t *bytes, struct xfp_error *err);
+enum xfp_status __wrap_xfp_store_drop_one(const struct xfp_store *store, struct xfp_manifest *manifest, const char *key,
+					  uint64_t *bytes, struct xfp_error *err)
+{
+	(void)store, (void)manifest, (void)err;
+	assert_int_equal(world.alone, 1);
+	assert_true(strlen(world.gone) + strlen(key) + 2 < sizeof world.gone);
+	strcat(strcat(world.gone, key), " ");
+	*bytes += 100;
+	return XFP_OK;
+}
+
+/* Three units of one shape and of different weights, all of them fitted; the first two are packed. Their keys are like
+ * "o0", "p2". */
+struct subject {
+	struct xfp_conversion c;
+	struct xfp_ledger ledger;
+	struct xfp_ledger_unit units[UNITS];
+	struct xfp_unit_state states[UNITS];
+	uint8_t source[UNITS][1][16];
+};
+
+static void begin(struct subject *s, void **state)
+{
+	static const char letters[XFP_STAMPS] = {
+		[XFP_STAMP_SURVEY] = 's', [XFP_STAMP_OUTLIERS] = 'o', [XFP_STAMP_FIT] = 'f',
+		[XFP_STAMP_CHOICE] = 'c', [XFP_STAMP_PACKED] = 'p',
+	};
+
+	memset(s, 0, sizeof *s);
+	memset(&world, 0, sizeof world);
+	for (uint32_t u = 0; u < UNITS; u++) {
+		s->units[u] = (struct xfp_ledger_unit){ .experts = 1, .rows = 4, .cols = 4 };
+		s->source[u][0][0] = (uint8_t)u;
+		s->states[u] = (struct xfp_unit_state){ .known = true, .done = u < 2, .source = s->source[u] };
+		for (int i = 0; i < XFP_STAMPS; i++)
+			if (letters[i]) {
+				s->states[u].there |= u < 2 || i < XFP_STAMP_CHOICE ? 1u << i : 0;
+				snprintf(s->states[u].key[i], sizeof s->states[u].key[i], "%c%u", letters[i],
+					 (unsigned)u);
+			}
+	}
+	s->ledger = (struct xfp_ledger){ .units = s->units, .unit_count = UNITS };
+	s->c.ledger = &s->ledger;
+	s->c.units = s->states;
+	s->c.options.drop_cache = true;
+	s->c.options.jobs = 2;
+	s->c.options.work = *state;
+	s->c.manifest = (struct xfp_manifest *)s; /* never looked into */
+}
+
+/* What goes when the fits of a unit may. */
+static void expect_fits(struct subject *s, uint32_t unit, const char *gone)
+{
+	*world.gone = '\0';
+	xfp_drop_fits_of(&s->c, unit);
+	assert_string_equal(world.gone, gone);
+	assert_int_equal(world.alone, 0);
+}
+
+/* ------------------------------------------------------------------------------------------------ */
+
+static void fits_go_once_the_unit_is_packed(void **state)
+{
+	struct subject s;
+
+	begin(&s, state);
+	expect_fits(&s, 2, "");
+	expect_fits(&s, 0, "o0 f0 ");
+	assert_true(s.states[0].receipt);
+	assert_int_equal(xfp_dropped_bytes(&s.c), 200);
+	/* Those that are there, with or without a receipt. */
+	s.states[0].there &= ~(1u << XFP_STAMP_OUTLIERS | 1u << XFP_STAMP_FIT);
+	expect_fits(&s, 0, "");
+	xfp_drop_fits(&s.c);
+	assert_string_equal(world.gone, "o1 f1 ");
+	xfp_drop_units_end(&s.c);
+	assert_null(s.c.dropping);
+}
+
+static void fits_that_another_unit_needs_stay(void **state)
+{
+	struct subject s;
+
+	begin(&s, state);
+	s.source[2][0][0] = 0; /* as the first one's */
+	expect_fits(&s, 0, "");
+	expect_fits(&s, 1, "o1 f1 ");
+	s.states[2].known = false; /* it will find nothing, and make its own */
+	expect_fits(&s, 0, "o0 f0 ");
+	s.states[2].known = true;
+	s.units[2].rows = 8;
+	expect_fits(&s, 0, "o0 f0 ");
+	s.units[2].rows = 4;
+	expect_fits(&s, 0, "");
+	s.states[2].done = true;
+	expect_fits(&s, 0, "o0 f0 ");
+	xfp_drop_units_end(&s.c);
+}
+
+static void what_other_outputs_need_stays(void **state)
+{
+	struct subject s;
+
+	begin(&s, state);
+	expect_fits(&s, 0, "o0 f0 ");
+	expect_fits(&s, 0, "o0 f0 ");
+	assert_int_equal(world.asked, 1); /* nobody wrote to the manifest since */
+	world.needed = "f0";
+	world.version++;
+	expect_fits(&s, 0, "o0 ");
+	world.needed = NULL;
+	world.version++;
+	expect_fits(&s, 0, "o0 f0 ");
+	assert_int_equal(world.asked, 3);
+	/* Not known, all may be needed; and it is asked again. */
+	world.unknown = true;
+	world.version++;
+	expect_fits(&s, 0, "");
+	expect_fits(&s, 0, "");
+	world.unknown = false;
+	expect_fits(&s, 0, "o0 f0 ");
+	/* Others that are at work may need what nobody has noted yet. */
+	world.shared = true;
+	expect_fits(&s, 0, "");
+	xfp_drop_units_end(&s.c);
+}
+
+static void a_run_that_drops_nothing_drops_nothing(void **state)
+{
+	struct subject s;
+
+	begin(&s, state);
+	s.c.options.goal.kind = XFP_GOAL_SIZE;
+	expect_fits(&s, 0, "");
+	s.c.options.goal.kind = XFP_GOAL_NONE;
+	s.c.options.dry_run = true;
+	expect_fits(&s, 0, "");
+	s.c.options.dry_run = false;
+	s.c.store.read_only = true;
+	expect_fits(&s, 0, "");
+	s.c.store.read_only = false;
+	s.c.leftovers = true; /* what an earlier run did is not in the manifest yet */
+	expect_fits(&s, 0, "");
+	s.c.leftovers = false;
+	s.c.options.drop_cache = false;
+	expect_fits(&s, 0, "");
+	s.c.options.drop_cache = true;
+	expect_fits(&s, 0, "o0 f0 ");
+	xfp_drop_units_end(&s.c);
+}
+
+/* xfp-bundle says that so many units are in the pending bundle. */
+static void expect_moved(struct subject *s, uint32_t units, const char *sha256, const char *gone)
+{
+	struct xfp_moving moving = { .layout = KEY, .decided = KEY, .units = units };
+
+	strcpy(moving.sha256, sha256);
+	*world.gone = '\0';
+	assert_int_equal(xfp_moving_write(s->c.options.work, &moving, NULL), XFP_OK);
+	xfp_drop_moved(&s->c);
+	assert_string_equal(world.gone, gone);
+	assert_int_equal(world.alone, 0);
+}
+
+static void packed_artifacts_go_as_units_move(void **state)
+{
+	struct subject s;
+
+	begin(&s, state);
+	for (uint32_t u = 0; u < UNITS; u++)
+		s.states[u].receipt = true;
+	strcpy(s.states[2].key[XFP_STAMP_PACKED], "p0"); /* as the first one's */
+	assert_int_equal(xfp_drop_moved_begin(&s.c, NULL), XFP_OK);
+	expect_moved(&s, 1, "", "");
+	assert_true(xfp_moving_seen(*state, 1));
+	expect_moved(&s, 2, "", "p1 ");
+	expect_moved(&s, 2, "", "");
+	expect_moved(&s, 3, KEY KEY, ""); /* complete: the rest goes with the cache */
+	expect_moved(&s, 4, "", "");      /* more than there are */
+	expect_moved(&s, 3, "", "p0 ");
+	assert_true(xfp_moving_seen(*state, 3));
+	/* One without a receipt could not be told from one that is lost. */
+	s.states[1].receipt = false;
+	assert_int_equal(xfp_drop_moved_begin(&s.c, NULL), XFP_OK);
+	world.needed = "p0";
+	world.version++;
+	expect_moved(&s, 3, "", "");
+	world.needed = NULL;
+	world.version++;
+	assert_int_equal(xfp_drop_moved_begin(&s.c, NULL), XFP_OK);
+	world.shared = true; /* xfp-bundle does not wait for others */
+	expect_moved(&s, 1, "", "");
+	assert_true(xfp_moving_seen(*state, 1));
+	world.shared = false;
+	expect_moved(&s, 3, "", "p0 p0 "); /* one that is gone is fine */
+	xfp_drop_units_end(&s.c);
+}
+
+static void the_outlook_says_what_stays(void **state)
+{
+	struct subject s;
+
+	begin(&s, state);
+	assert_int_equal(xfp_drop_outlook(&s.c), 0);
+	assert_int_equal(s.c.drops, 2);
+	world.needed = "p1";
+	world.version++;
+	assert_int_equal(xfp_drop_outlook(&s.c), 1);
+	assert_true(s.states[1].stays && !s.states[0].stays && !s.states[2].stays);
+	s.c.options.goal.kind = XFP_GOAL_SIZE;
+	assert_int_equal(xfp_drop_outlook(&s.c), UNITS);
+	assert_int_equal(s.c.drops, 0);
+	s.c.options.goal.kind = XFP_GOAL_NONE;
+	s.c.store.read_only = true;
+	assert_int_equal(xfp_drop_outlook(&s.c), UNITS);
+	s.c.options.drop_cache = false;
+	assert_int_equal(xfp_drop_outlook(&s.c), 0);
+	assert_int_equal(s.c.drops, 0);
+	xfp_drop_units_end(&s.c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scratch_test(fits_go_once_the_unit_is_packed),   scratch_test(fits_that_another_unit_needs_stay),
+		scratch_test(what_other_outputs_need_stays),     scratch_test(a_run_that_drops_nothing_drops_nothing),
+		scratch_test(packed_artifacts_go_as_units_move), scratch_test(the_outlook_says_what_stays),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
