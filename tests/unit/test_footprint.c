@@ -374,14 +374,8 @@ static void promised_bounds(void **state)
 	assert_true(peak(s, 2) < 300);
 	assert_true(peak(s, 16) < 1024);
 	done_with(s);
-}
-
-/* What outlier-extract was seen to hold of a generated embedding of so many weights, at two thresholds. */
-static void outliers_of_a_large_embedding(void **state)
-{
-	struct subject *s = subject(1, 1, 150000, 4096, XFP_CLASS_EMBEDDING);
-
-	(void)state;
+	/* What outlier-extract was seen to hold of a generated embedding of so many weights, at two thresholds. */
+	s = subject(1, 1, 150000, 4096, XFP_CLASS_EMBEDDING);
 	s->c.options.parameters.outlier_sigma = 4000;
 	assert_in_range(xfp_footprint_step(extent(s), 0, XFP_STAMP_OUTLIERS, 1), 103000000, 160000000);
 	s->c.options.parameters.outlier_sigma = 2500;
@@ -591,7 +585,6 @@ int main(void)
 		cmocka_unit_test(small_units_before_a_large_one),
 		cmocka_unit_test(memory_does_not_grow_with_the_stack),
 		cmocka_unit_test(promised_bounds),
-		cmocka_unit_test(outliers_of_a_large_embedding),
 		cmocka_unit_test(library_modes_have_their_own_steps),
 		cmocka_unit_test(a_survey_is_a_step),
 		cmocka_unit_test(fits_of_few_units_are_at_work_together),
