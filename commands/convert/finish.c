@@ -22,6 +22,7 @@
 #include "stages/work/decided.h"
 
 #define MOST_MISSES 5 /* units that the summary names */
+#define LABELS 7      /* columns of "sha256 " and the like */
 
 /* Artifacts are to go about as fast as the bundle grows. */
 #define MOVE_TICK_MS 20
@@ -397,7 +398,7 @@ static enum xfp_status print_text(const struct xfp_conversion *c, const struct x
 	       tally->units, tally->fitted, tally->repacked, tally->units - tally->repacked, seconds);
 	print_misses(tally);
 	if (!c->stands_alone)
-		xfp_goal_print(c);
+		xfp_goal_print(c, LABELS);
 	xfp_report_misses(stdout, bundle, told ? &recorded : NULL, MOST_MISSES);
 	xfp_recorded_free(&recorded);
 	xfp_bundle_close(bundle);

@@ -225,7 +225,7 @@ static double bits(const struct xfp_conversion *c)
 	return elements ? (double)c->solved.makeup.file * 8 / (double)elements : 0;
 }
 
-void xfp_goal_print(const struct xfp_conversion *c)
+void xfp_goal_print(const struct xfp_conversion *c, int column)
 {
 	const struct xfp_solved *solved = &c->solved;
 	const struct xfp_bundle_makeup *makeup = &solved->makeup;
@@ -234,14 +234,14 @@ void xfp_goal_print(const struct xfp_conversion *c)
 	if (!c->options.goal.kind || !solved->budget)
 		return;
 	if (!solved->binding)
-		printf("goal   %s is not binding: the most bits take %s\n", c->options.goal.said,
+		printf("%-*s%s is not binding: the most bits take %s\n", column, "goal", c->options.goal.said,
 		       xfp_shares_text(c, solved->most, a));
 	else
-		printf("goal   %s: %s, %.2f %% of it\n", c->options.goal.said, xfp_shares_text(c, solved->total, a),
-		       100.0 * (double)solved->total / (double)solved->budget);
-	printf("       %.3f bits per weight overall; tokenizer and config %s, index %s, padding %s\n", bits(c),
-	       xfp_human((double)makeup->carried, "B", a), xfp_human((double)makeup->index, "B", b),
-	       xfp_human((double)padding(makeup), "B", d));
+		printf("%-*s%s: %s, %.2f %% of it\n", column, "goal", c->options.goal.said,
+		       xfp_shares_text(c, solved->total, a), 100.0 * (double)solved->total / (double)solved->budget);
+	printf("%*s%.3f bits per weight overall; tokenizer and config %s,\n%*sindex %s, padding %s\n", column, "",
+	       bits(c), xfp_human((double)makeup->carried, "B", a), column, "",
+	       xfp_human((double)makeup->index, "B", b), xfp_human((double)padding(makeup), "B", d));
 }
 
 json_t *xfp_goal_json(const struct xfp_conversion *c)

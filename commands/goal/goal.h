@@ -35,8 +35,8 @@ static inline bool xfp_goal_surveys(const struct xfp_conversion *c, uint32_t uni
 	       c->ledger->units[unit].plan == XFP_PLAN_FIT;
 }
 
-/* What is said at the end, or planned: a line or two. */
-void xfp_goal_print(const struct xfp_conversion *c);
+/* What is said at the end, or planned: a few lines, whose text begins in a column of its own. */
+void xfp_goal_print(const struct xfp_conversion *c, int column);
 /* The same as JSON: null where there is no goal, or nothing is known of it. */
 json_t *xfp_goal_json(const struct xfp_conversion *c);
 

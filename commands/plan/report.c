@@ -17,7 +17,7 @@
 #include "commands/ui/pace.h"
 #include "commands/ui/report.h"
 
-#define SHORTAGE_INDENT 9 /* below the other figures */
+#define LABELS 9 /* columns of "bundle   " and the like */
 
 enum { CLASS, ROLE, UNITS, WEIGHTS, FLOOR, MODE, GROUP, BITS, STORED, SIZE, SOURCE, MEASURED, COLUMNS };
 
@@ -126,7 +126,7 @@ static void print_disk(const struct xfp_plan_facts *facts)
 	if (facts->shortage.status) {
 		puts(facts->c->options.force ? "         too little, and convert would begin all the same (--force):"
 					     : "         too little, and convert would not begin:");
-		xfp_fold(stdout, facts->shortage.text, SHORTAGE_INDENT);
+		xfp_fold(stdout, facts->shortage.text, LABELS);
 	}
 	if (facts->c->options.drop_cache && !facts->c->drops)
 		puts(facts->c->options.goal.kind
@@ -216,7 +216,7 @@ void xfp_plan_print(const struct xfp_plan_facts *facts)
 		print_table(facts, &groups);
 	print_basis(facts, &groups);
 	print_needs(facts);
-	xfp_goal_print(facts->c);
+	xfp_goal_print(facts->c, LABELS);
 	print_time(facts);
 	print_cache(facts);
 	xfp_plan_print_curve(facts);

@@ -378,3 +378,30 @@ even_columns() { # MODEL
 	[ "$(sha out.xfp)" != "$want" ]
 	[ "$(converted bert out.xfp --target-size "$size")" = "$want" ]
 }
+
+@test "plan: with a goal the bundle is what the goal was solved to, and what convert writes" {
+	make_models
+	for goal in "--target-bpw $(bits_at moe 400)" "--target-size $(size_at moe 500)" '--envelope 2x1MB'; do
+		xfp plan moe $goal --json -q --cache none >plan
+		file=$(field goal file <plan)
+		[ "$(field bundle expected <plan)" = "$file" ]
+		[ "$(field whole bytes <plan)" = "$file" ]
+		[ "$(field bundle least <plan)" -le "$file" ]
+		[ "$(field bundle most <plan)" -ge "$file" ]
+		if [ "$(field goal kind <plan)" = size ]; then
+			[ "$(field bundle most <plan)" -le "$(field goal allowed <plan)" ]
+		fi
+		[ "$(field whole bits_per_weight <plan)" = "$(field goal bits <plan)" ]
+		xfp convert moe -o out.xfp -q $goal
+		xfp plan moe -o other.xfp $goal --json -q >plan
+		for bound in least expected most; do
+			[ "$(field bundle $bound <plan)" = "$(stat -c %s out.xfp)" ]
+		done
+		[ "$(field disk bundle <plan)" = "$(stat -c %s out.xfp)" ]
+	done
+	# the labels of figures stand in one column, and no line is longer than a screen
+	xfp plan moe -o other.xfp $goal >said
+	for label in bundle memory disk goal time cache; do
+		grep -qE "^$label {$((9 - ${#label}))}[^ ]" said || { echo "$label: $(grep "^$label" said)"; return 1; }
+	done
+}
