@@ -122,6 +122,10 @@ static enum xfp_status find_surest(const char *model, const struct xfp_checkpoin
 	return XFP_OK;
 }
 
+#define FROM_PYTORCH                                                                                      \
+	"convert it to safetensors: in Python, torch.load(..., weights_only=True) reads the tensors and " \
+	"safetensors.torch.save_file writes them as model.safetensors"
+
 /* What there is instead of a checkpoint, and what can be done with it. */
 static enum xfp_status refuse_file(const char *model, struct xfp_error *err)
 {
@@ -140,7 +144,7 @@ static enum xfp_status refuse_file(const char *model, struct xfp_error *err)
 	else if (size == 9 && !memcmp(start, "xfp.json", 9))
 		what = "is an .xfp bundle; xfp unpack makes a checkpoint of it";
 	else if (size >= 4 && (!memcmp(start, "PK\003\004", 4) || !memcmp(start, "\200\002", 2)))
-		what = "is a file of PyTorch; convert it to safetensors";
+		what = "is a file of PyTorch; " FROM_PYTORCH;
 	else if (xfp_ends_with(model, ".json"))
 		what = "is no weights; name the folder that it is in";
 	return xfp_fail(err, XFP_BAD_INPUT, "%s: %s", model, what);
@@ -153,9 +157,9 @@ static enum xfp_status refuse_folder(const char *model, struct xfp_error *err)
 	} others[] = {
 		{ ".gguf", "xfp reads safetensors, as the model was published" },
 		{ ".xfp", "a bundle; xfp unpack makes a checkpoint of it" },
-		{ ".bin", "convert it to safetensors" },
-		{ ".pth", "convert it to safetensors" },
-		{ ".pt", "convert it to safetensors" },
+		{ ".bin", FROM_PYTORCH },
+		{ ".pth", FROM_PYTORCH },
+		{ ".pt", FROM_PYTORCH },
 	};
 	char **names = NULL;
 	uint32_t count = 0;

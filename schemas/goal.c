@@ -31,9 +31,11 @@ bool xfp_goal_parse_size(const char *text, uint64_t *bytes)
 	size_t whole = strspn(text, "0123456789"),
 	       decimals = text[whole] == '.' ? strspn(text + whole + 1, "0123456789") : 0;
 	const char *unit = decimals ? text + whole + 1 + decimals : text + whole;
+	size_t blanks = strspn(unit, " ");
 	uint64_t one, rest = 0, scale = 1, count = 0;
 	char word[16];
 
+	unit += unit[blanks] ? blanks : 0;
 	if (!whole || whole > 18 || decimals > 3 || strlen(unit) > 8 || (text[whole] == '.' && !decimals))
 		return false;
 	snprintf(word, sizeof word, "1%s", unit);
@@ -68,19 +70,22 @@ bool xfp_goal_parse_envelope(const char *text, uint32_t *gpus, uint64_t *bytes)
 	return *gpus && *gpus <= MOST_GPUS && xfp_goal_parse_size(text, bytes);
 }
 
-bool xfp_goal_parse_reserve(const char *text, uint64_t *bytes)
+bool xfp_goal_parse_reserve(const char *text, uint64_t *bytes, bool *bare)
 {
 	char *copy = strdup(text), *rest = copy, *item;
 	bool ok = copy != NULL;
 
 	*bytes = 0;
+	*bare = false;
 	while (ok && (item = strsep(&rest, ","))) {
 		char *equals = strchr(item, '=');
 		uint64_t one;
 
 		ok = equals && equals > item && xfp_goal_parse_size(equals + 1, &one) && *bytes + one >= one;
-		if (ok)
+		if (ok) {
 			*bytes += one;
+			*bare |= xfp_size_is_bare(equals + 1, one);
+		}
 	}
 	free(copy);
 	return ok;

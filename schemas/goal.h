@@ -36,6 +36,8 @@ struct xfp_goal {
 	uint64_t reserve; /* ENVELOPE: of each GPU, for other things than weights */
 	struct xfp_weight *weights;
 	uint32_t weight_count;
+	/* Sizes that were given without a unit and are small, so that a larger unit was perhaps meant. */
+	bool bare, bare_reserve;
 	char said[64]; /* as it was given, "--target-size 14GiB", for messages */
 };
 void xfp_goal_free(struct xfp_goal *goal); /* its weights */
@@ -46,8 +48,8 @@ bool xfp_goal_parse_size(const char *text, uint64_t *bytes);
 bool xfp_goal_parse_bpw(const char *text, uint32_t *micro);
 /* "96GiB" or "2x96GiB". */
 bool xfp_goal_parse_envelope(const char *text, uint32_t *gpus, uint64_t *bytes);
-/* "kv=8GiB,act=10GiB": the sum; any names. */
-bool xfp_goal_parse_reserve(const char *text, uint64_t *bytes);
+/* "kv=8GiB,act=10GiB": the sum; any names. `bare`: some size of it is (xfp_size_is_bare). */
+bool xfp_goal_parse_reserve(const char *text, uint64_t *bytes, bool *bare);
 /* "attention=2,role:down=1.5": appended. XFP_USAGE names what is wrong, without a place. */
 enum xfp_status xfp_goal_add_weights(struct xfp_goal *goal, const char *text, struct xfp_error *err);
 

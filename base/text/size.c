@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/bytes.h"
 
@@ -20,16 +21,39 @@ bool xfp_size_parse(const char *text, uint64_t *size)
 	count = strtoull(text, &end, 10);
 	if (errno || *text < '0' || *text > '9')
 		return false;
+	if (*end == ' ' && end[1 + strspn(end + 1, " ")])
+		end += strspn(end, " ");
 	letter = *end ? strchr(letters, toupper((unsigned char)*end)) : NULL;
 	if (letter) {
-		bool binary = !strcmp(++end, "iB");
+		bool binary = !strcasecmp(++end, "iB");
 
-		if (*end && !binary && strcmp(end, "B"))
+		if (*end && !binary && strcasecmp(end, "B"))
 			return false;
 		for (const char *l = letters; l <= letter; l++)
 			unit *= binary ? 1024 : 1000;
 	}
 	return count && (letter || !*end) && xfp_mul(count, unit, size);
+}
+
+bool xfp_size_is_bare(const char *text, uint64_t size)
+{
+	size_t length = strlen(text);
+
+	return size < 1 << 20 && length && text[length - 1] >= '0' && text[length - 1] <= '9';
+}
+
+const char *xfp_binary(uint64_t bytes, char text[32])
+{
+	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
+	double value = (double)bytes;
+	unsigned power = 0;
+
+	while (value >= 1024 && power + 1 < sizeof units / sizeof *units) {
+		value /= 1024;
+		power++;
+	}
+	snprintf(text, 32, "%.4g %s", value, units[power]);
+	return text;
 }
 
 const char *xfp_human(double value, const char *unit, char text[32])

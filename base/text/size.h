@@ -8,9 +8,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* "5000000", "5G" or "5GB" (powers of 1000), "5GiB" (of 1024); K, M, G or T in either case. Not 0. */
+/* "5000000", "5G" or "5GB" (powers of 1000), "5GiB" (of 1024); any letter in either case, and blanks may stand before
+ * the unit: "14 gb". Not 0. */
 bool xfp_size_parse(const char *text, uint64_t *size);
+/* Whether a size was perhaps meant in a larger unit: it was given without one, and is less than a MiB. What messages
+ * then say of it is XFP_SIZE_UNITS. */
+bool xfp_size_is_bare(const char *text, uint64_t size);
+#define XFP_SIZE_UNITS "units are K, M, G, T (of 1000) and KiB, MiB, GiB, TiB"
 
+/* "24 GiB", "1.5 MiB", "24 bytes": for sizes that were given in such units. Four digits. */
+const char *xfp_binary(uint64_t bytes, char text[32]);
 /* "12.3 M", "1.5 GB" (unit "B") and the like, at most 15 characters. */
 const char *xfp_human(double value, const char *unit, char text[32]);
 

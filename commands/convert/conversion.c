@@ -45,6 +45,8 @@ static enum xfp_status check_output(const char *out, struct xfp_error *err)
 		status = xfp_fail(err, XFP_FAILED, "%s: not a folder, so the output cannot go there", folder);
 	else if (access(folder, W_OK | X_OK))
 		status = xfp_fail_errno(err, errno, "%s: the output folder cannot be written", folder);
+	else if (!stat(out, &st) && S_ISDIR(st.st_mode))
+		status = xfp_fail(err, XFP_FAILED, "%s: is a folder; name the bundle, as in %s/model.xfp", out, out);
 	else if (!stat(out, &st) && !S_ISREG(st.st_mode))
 		status = xfp_fail(err, XFP_FAILED, "%s: exists and is not a file; choose another output", out);
 	free(folder);

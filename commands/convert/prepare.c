@@ -232,12 +232,12 @@ static enum xfp_status read_scratch_ledger(struct xfp_conversion *c, struct xfp_
 	return status;
 }
 
-/* Who plans is told by inspect's warning; a bundle that holds nothing either can be made again. */
+/* A bundle that holds nothing either can be made again. */
 static enum xfp_status check_units(const struct xfp_conversion *c, struct xfp_error *err)
 {
 	const struct xfp_options *o = &c->options;
 
-	if (c->ledger->unit_count || o->allow_empty || o->planning || o->like)
+	if (c->ledger->unit_count || o->allow_empty || o->like)
 		return XFP_OK;
 	return xfp_fail(err, XFP_BAD_INPUT,
 			"%s: nothing to quantize: by the rules of family %s, no tensor is a projection; xfp-inspect -v "

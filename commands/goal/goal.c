@@ -16,6 +16,12 @@
 
 /* ---- before anything is read ------------------------------------------------------------------- */
 
+/* "--envelope 24" was hardly meant as it is read. */
+static const char *bare_text(const struct xfp_goal *goal)
+{
+	return goal->bare ? "; a number without a unit is bytes: " XFP_SIZE_UNITS : "";
+}
+
 static enum xfp_status check_gpus(const struct xfp_conversion *c, struct xfp_error *err)
 {
 	const struct xfp_goal *goal = &c->options.goal;
@@ -31,6 +37,13 @@ static enum xfp_status check_gpus(const struct xfp_conversion *c, struct xfp_err
 					xfp_cut_name(xfp_gpu_cut(unit)), xfp_gpu_most(unit));
 	}
 	return XFP_OK;
+}
+
+/* A reserve of a few bytes fails nothing, and does nothing. */
+static void remark_reserve(const struct xfp_conversion *c)
+{
+	if (c->options.goal.bare_reserve && !c->options.quiet)
+		fputs("xfp: --reserve: a number without a unit is bytes: " XFP_SIZE_UNITS "\n", stderr);
 }
 
 /* A profile has weights for every model, so that one that matches nothing is remarked on and no more; likewise any
@@ -108,6 +121,7 @@ enum xfp_status xfp_goal_check(struct xfp_conversion *c, struct xfp_error *err)
 	char least[64], allowed[64], nearest[64];
 
 	remark_weights(c);
+	remark_reserve(c);
 	if (!goal->kind)
 		return XFP_OK;
 	if ((status = check_gpus(c, err)) || (status = xfp_shares_of_headers(c, XFP_HEADERS_LEAST, &shares, err)) ||
@@ -120,13 +134,13 @@ enum xfp_status xfp_goal_check(struct xfp_conversion *c, struct xfp_error *err)
 	if (fixed > shares.budget)
 		status = xfp_fail(err, XFP_USAGE,
 				  "%s: what is kept or has a format of its own takes %s already, and the goal allows "
-				  "%s; give it fewer bits with --format, or name a goal of about %s",
-				  goal->said, xfp_shares_text(c, fixed, (char[64]){ 0 }), allowed, nearest);
+				  "%s; give it fewer bits with --format, or name a goal of about %s%s",
+				  goal->said, xfp_shares_text(c, fixed, (char[64]){ 0 }), allowed, nearest, bare_text(goal));
 	else
 		status = xfp_fail(err, XFP_UNMET,
 				  "%s: with the fewest bits everything takes at least %s, and the goal allows %s; the "
-				  "nearest goal that is likely to be possible is %s",
-				  goal->said, least, allowed, nearest);
+				  "nearest goal that is likely to be possible is %s%s",
+				  goal->said, least, allowed, nearest, bare_text(goal));
 done:
 	xfp_shares_free(&shares);
 	return status;

@@ -84,6 +84,10 @@ static void print_basis(const struct xfp_plan_facts *facts, const struct xfp_pla
 	uint32_t units = facts->c->ledger->unit_count, fit = 0, known, surveyed = xfp_plan_surveyed_units(facts->c);
 	const char *by = surveyed ? "surveys" : "measurements";
 
+	if (!units) {
+		puts("\nThere is nothing to quantize: all tensors are kept as they are.");
+		return;
+	}
 	for (uint32_t i = 0; i < units; i++)
 		fit += facts->c->ledger->units[i].plan == XFP_PLAN_FIT;
 	if (facts->measured && surveyed)

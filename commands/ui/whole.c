@@ -183,13 +183,12 @@ static void print_remark(FILE *out, const struct xfp_whole *whole)
 {
 	enum xfp_class class_ = largest_kept(whole);
 
-	if ((double)whole->kept < MUCH * (double)whole->bytes)
+	/* The line above has the share: it is said again only with what can be done about it. */
+	if ((double)whole->kept < MUCH * (double)whole->bytes || class_ == XFP_CLASSES)
 		return;
-	fprintf(out, "kept tensors are %.0f %% of the bundle", percent(whole->kept, whole->bytes));
-	if (class_ < XFP_CLASSES)
-		fprintf(out, "; --format %s=%s quantizes %.0f %%", xfp_class_name(class_), remedy(whole, class_),
-			percent(whole->could[class_], whole->bytes));
-	putc('\n', out);
+	fprintf(out, "kept tensors are %.0f %% of the bundle; --format %s=%s quantizes %.0f %%\n",
+		percent(whole->kept, whole->bytes), xfp_class_name(class_), remedy(whole, class_),
+		percent(whole->could[class_], whole->bytes));
 }
 
 void xfp_whole_print(FILE *out, const char *what, const struct xfp_whole *whole)

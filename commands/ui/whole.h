@@ -45,7 +45,7 @@ double xfp_whole_paper_bits(const struct xfp_whole *whole);
 /* Bits of the file for each element of the checkpoint. */
 double xfp_whole_bits(const struct xfp_whole *whole);
 
-/* Two lines; a third where kept tensors are much of the file, with what would make them smaller. `what` begins the
+/* Two lines; a third where kept tensors are much of the file and something would make them smaller. `what` begins the
  * first: "OUT.xfp: ". */
 void xfp_whole_print(FILE *out, const char *what, const struct xfp_whole *whole);
 /* The same figures as an object; NULL without memory. */

@@ -505,9 +505,12 @@ static enum xfp_status report(const struct run *run)
 	for (uint32_t i = 0; !status && i < run->family->rule_count; i++) {
 		const struct xfp_rule *rule = &run->family->rules[i];
 
-		if (!rule->optional && !run->findings->taken[i])
-			status = xfp_notes_add(notes, false, run->err, "%s.family:%u: the rule takes no tensor: %s",
-					       run->family->name, rule->line, rule->pattern);
+		if (rule->optional || run->findings->taken[i])
+			continue;
+		status = xfp_notes_add(notes, false, run->err, "%s.family:%u: the rule takes no tensor: %s",
+				       run->family->name, rule->line, rule->pattern);
+		if (!status)
+			notes->list[notes->count - 1].idle = true;
 	}
 	for (size_t k = 0; !status && k < sizeof keys / sizeof *keys; k++)
 		if (xfp_model_config_number(run->config, keys[k], &experts))

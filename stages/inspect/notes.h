@@ -15,6 +15,7 @@
 
 struct xfp_note {
 	bool warning; /* the result may not be what the user wants */
+	bool idle;    /* about a rule that takes no tensor: no news where nothing is quantized anyway */
 	char *text;
 	char *names; /* of the tensors it is about, numbers as *; NULL: none */
 	uint64_t tensors, weights;

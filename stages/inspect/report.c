@@ -87,8 +87,10 @@ enum xfp_status xfp_inspection_notes(const struct xfp_inspection *inspection, bo
 
 	for (uint32_t i = 0; i < inspection->checkpoint->note_count; i++)
 		xfp_inspection_say("note", inspection->checkpoint->notes[i]);
+	/* Where there is nothing to quantize, that is the news; expressions of rules that took nothing bury it. */
 	for (uint32_t i = 0; i < notes->count; i++)
-		xfp_inspection_say(notes->list[i].warning ? "warning" : "note", notes->list[i].text);
+		if (!notes->list[i].idle || verbose || inspection->ledger->unit_count)
+			xfp_inspection_say(notes->list[i].warning ? "warning" : "note", notes->list[i].text);
 	return inspection->family->why ? XFP_OK : print_guess(inspection, verbose, err);
 }
 

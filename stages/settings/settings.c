@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/text/misspelt.h"
+#include "base/text/size.h"
 
 #define BLANKS " \t\n"
 
@@ -273,6 +274,7 @@ static enum xfp_status set_goal(struct xfp_settings *s, enum xfp_goal_kind kind,
 				text, s->goal.said);
 	s->has_goal = true;
 	s->goal.kind = kind;
+	s->goal.bare = kind != XFP_GOAL_BPW && xfp_size_is_bare(text, s->goal.bytes);
 	snprintf(s->goal.said, sizeof s->goal.said, "%.30s %.30s", where, text);
 	return XFP_OK;
 }
@@ -309,13 +311,15 @@ static enum xfp_status set_reserve(struct xfp_settings *s, const char *where, co
 	bool environment = !strncmp(where, "XFP_", 4),
 	     more = s->has_reserve && s->reserve_by_environment == environment;
 	uint64_t bytes, before = more ? s->goal.reserve : 0;
+	bool bare;
 
-	if (!xfp_goal_parse_reserve(text, &bytes) || before + bytes < bytes)
+	if (!xfp_goal_parse_reserve(text, &bytes, &bare) || before + bytes < bytes)
 		return xfp_fail(err, XFP_USAGE,
 				"%s '%s': expected what each GPU needs besides, as in kv=8GiB,act=10GiB", where, text);
 	s->has_reserve = true;
 	s->reserve_by_environment = environment;
 	s->goal.reserve = before + bytes;
+	s->goal.bare_reserve = bare || (more && s->goal.bare_reserve);
 	return XFP_OK;
 }
 
@@ -330,6 +334,7 @@ static enum xfp_status finish_goal(struct xfp_settings *s, struct xfp_error *err
 {
 	const struct xfp_goal *goal = &s->goal;
 	bool reserve = s->has_reserve;
+	char taken[32], there[32];
 
 	s->has_goal = s->has_reserve = false;
 	if (goal->kind != XFP_GOAL_ENVELOPE) {
@@ -338,9 +343,9 @@ static enum xfp_status finish_goal(struct xfp_settings *s, struct xfp_error *err
 	}
 	if (goal->reserve >= goal->bytes)
 		return xfp_fail(err, XFP_USAGE,
-				"%s: --reserve takes %" PRIu64 " bytes of each GPU, which has %" PRIu64
-				"; reserve less, or name larger GPUs",
-				goal->said, goal->reserve, goal->bytes);
+				"%s: --reserve takes %s of each GPU, which has %s; reserve less, or name larger GPUs%s",
+				goal->said, xfp_binary(goal->reserve, taken), xfp_binary(goal->bytes, there),
+				goal->bare ? "; a number without a unit is bytes: " XFP_SIZE_UNITS : "");
 	return XFP_OK;
 }
 

@@ -92,6 +92,8 @@ accepted() { # KIND
 	mkdir empty
 	run -3 xfp convert empty -o out.xfp
 	[[ $output == *empty* ]]
+	run -1 xfp convert empty -o empty
+	[[ $output == *"/empty: is a folder; name the bundle, as in "*"/empty/model.xfp" ]]
 	# a first run that comes to nothing leaves nothing
 	[ "$(ls -A)" = empty ]
 	echo hello >model.safetensors
@@ -112,7 +114,17 @@ accepted() { # KIND
 	no_output out.xfp
 	run -3 xfp prepare norms -o out.xfp
 	run -3 xfp convert norms -o out.xfp -n
-	run -0 xfp plan norms -o out.xfp
+	run -3 xfp plan norms -o out.xfp
+	[[ $output == *"norms: nothing to quantize: "* ]]
+	run -0 xfp plan norms -o out.xfp --allow-empty
+	[[ $output == *"There is nothing to quantize: all tensors are kept as they are."* ]]
+	# rules that took nothing are no news then
+	echo '{"model_type": "qwen3_moe"}' >norms/config.json
+	run -3 xfp convert norms -o out.xfp
+	[[ $output != *"takes no tensor"* ]]
+	[ "${#lines[@]}" -eq 2 ]
+	xfp-inspect -v norms 2>&1 | grep -q 'the rule takes no tensor'
+	rm norms/config.json
 	xfp convert norms -o out.xfp -q --allow-empty
 	xfp verify out.xfp --source norms -q
 	# what was made of nothing can be made again
@@ -123,13 +135,15 @@ accepted() { # KIND
 @test "weights of another kind: told what they are" {
 	told() { # MODEL WORDS
 		run -3 xfp convert "$1" -o out.xfp
-		[[ $output == *"$1"*"$2"* ]] || { echo "$1: $output"; return 1; }
+		[[ $output == *"$1"*$2* ]] || { echo "$1: $output"; return 1; }
 	}
 	printf 'GGUF\3\0\0\0' >a.gguf
 	told a.gguf "is a GGUF file"
 	mkdir torch gguf
 	touch torch/pytorch_model.bin gguf/model-Q4_K_M.gguf
-	told torch "pytorch_model.bin: convert it to safetensors"
+	told torch "pytorch_model.bin: convert it to safetensors: in Python, torch.load"*"safetensors.torch.save_file"
+	printf 'PK\3\4' >net.pth
+	told net.pth "is a file of PyTorch; convert it to safetensors: in Python, torch.load"*"safetensors.torch.save_file"
 	told gguf "model-Q4_K_M.gguf"
 	make_bad good good
 	told good/config.json "name the folder"

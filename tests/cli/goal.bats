@@ -189,7 +189,22 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	run -2 xfp convert moe -o out.xfp --envelope 2x3MB --reserve kv=3MB
 	[[ $output == *"reserve less"* ]]
 	run -2 xfp convert moe -o out.xfp --envelope 2x3MB --reserve kv=2MB --reserve act=1MB
-	[[ $output == *"takes 3000000 bytes of each GPU"* ]]
+	[[ $output == *"takes 2.861 MiB of each GPU, which has 2.861 MiB; reserve less"* ]]
+	run -2 xfp convert moe -o out.xfp --envelope 24GiB --reserve kv=32GiB
+	[[ $output == *"takes 32 GiB of each GPU, which has 24 GiB; reserve less, or name larger GPUs"$'\n'* ]]
+	# a number alone is bytes, which is hardly what was meant by a small one
+	for goal in '--envelope 24' '--envelope 2x96' '--target-size 4'; do
+		run -4 xfp convert moe -o out.xfp $goal
+		[[ $output == *"the goal allows "*"; a number without a unit is bytes: units are K, M, G, T "*"GiB, TiB" ]]
+	done
+	run -4 xfp convert moe -o out.xfp --target-size 4k
+	[[ $output != *"without a unit"* ]]
+	run -2 xfp convert moe -o out.xfp --envelope 24 --reserve kv=8GiB
+	[[ $output == *"takes 8 GiB of each GPU, which has 24 bytes; "*"; a number without a unit is bytes: "* ]]
+	xfp convert moe -o out.xfp -n --envelope '3 mb' --reserve kv=8 2>&1 >/dev/null |
+		grep -qx 'xfp: --reserve: a number without a unit is bytes: units are .*'
+	xfp convert moe -o out.xfp -n --envelope 3MB --reserve kv=8k 2>said >/dev/null
+	run ! grep -- --reserve said
 	XFP_RESERVE=kv=2MB xfp convert moe -o out.xfp -n --envelope 2x3MB --reserve kv=1MB >/dev/null # the option wins
 	run -2 xfp convert moe -o out.xfp --reserve kv=3MB
 	run -2 xfp convert moe -o out.xfp --envelope 9x3MB

@@ -169,6 +169,16 @@ assert i["whole"]["source_bytes"] == 2 * n'
 	XFP_MODE=auto xfp convert m -o auto.xfp --format embedding=keep | grep -q -- '--format embedding=6 quantizes'
 	XFP_MODE=auto xfp convert m -o auto6.xfp --format embedding=6 -q
 	[ "$(stat -c %s auto6.xfp)" -lt "$(stat -c %s again.xfp)" ]
+	# where nothing can be done, the share of what is kept says it all
+	"$PYTHON" - <<-'EOF'
+	import json, os, struct
+	os.mkdir("vectors")
+	text = json.dumps({"model.norm.weight": {"dtype": "F32", "shape": [20000], "data_offsets": [0, 80000]}}).encode()
+	open("vectors/model.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + bytes(80000))
+	EOF
+	run -0 --separate-stderr xfp convert vectors -o vectors.xfp --allow-empty
+	[[ $output == *"kept tensors "[89]?.?" %, files"* ]]
+	[[ $output != *"kept tensors are"* ]]
 	xfp plan m -o o.xfp --format embedding=keep | grep -q '^kept tensors are [89][0-9] % of the bundle; --format embedding='
 }
 

@@ -23,8 +23,16 @@ static void test_sizes(void **unused)
 		const char *text;
 		uint64_t bytes;
 	} good[] = {
-		{ "14GiB", (uint64_t)14 << 30 }, { "3.5G", 3500000000 }, { "1", 1 }, { "0.5KiB", 512 },
-		{ "96GB", 96000000000 },         { "1.125KiB", 1152 },
+		{ "14GiB", (uint64_t)14 << 30 },
+		{ "3.5G", 3500000000 },
+		{ "1", 1 },
+		{ "0.5KiB", 512 },
+		{ "96GB", 96000000000 },
+		{ "1.125KiB", 1152 },
+		{ "14gib", (uint64_t)14 << 30 },
+		{ "14 GiB", (uint64_t)14 << 30 },
+		{ "3.5 gB", 3500000000 },
+		{ "5  kb", 5000 },
 	};
 	static const char *const bad[] = { "",
 					   "0",
@@ -35,7 +43,9 @@ static void test_sizes(void **unused)
 					   "1.2345G",
 					   "1.5",
 					   "14Gi",
-					   "14 GiB",
+					   "14 GiB ",
+					   "14 ",
+					   "14 i",
 					   "1e9",
 					   "nan",
 					   "18446744073709551616",
@@ -44,6 +54,7 @@ static void test_sizes(void **unused)
 					   "9999999999T" };
 	uint64_t bytes;
 	uint32_t micro, gpus;
+	bool bare;
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -63,13 +74,16 @@ static void test_sizes(void **unused)
 		     xfp_goal_parse_envelope("2x0G", &gpus, &bytes) ||
 		     xfp_goal_parse_envelope("65537x1G", &gpus, &bytes) ||
 		     xfp_goal_parse_envelope("4294967298x1G", &gpus, &bytes));
-	assert_true(xfp_goal_parse_reserve("kv=8GiB,act=10GiB", &bytes) && bytes == (uint64_t)18 << 30);
-	assert_false(xfp_goal_parse_reserve("8GiB", &bytes) || xfp_goal_parse_reserve("=8GiB", &bytes) ||
-		     xfp_goal_parse_reserve("kv=8GiB,", &bytes) || xfp_goal_parse_reserve("kv=", &bytes));
+	assert_true(xfp_goal_parse_reserve("kv=8GiB,act=10GiB", &bytes, &bare) && bytes == (uint64_t)18 << 30 && !bare);
+	assert_true(xfp_goal_parse_reserve("kv=8,act=10GiB", &bytes, &bare) && bare);
+	assert_true(xfp_goal_parse_reserve("kv=1048576", &bytes, &bare) && !bare);
+	assert_true(xfp_goal_parse_reserve("kv=8 gib", &bytes, &bare) && bytes == (uint64_t)8 << 30 && !bare);
+	assert_false(xfp_goal_parse_reserve("8GiB", &bytes, &bare) || xfp_goal_parse_reserve("=8GiB", &bytes, &bare) ||
+		     xfp_goal_parse_reserve("kv=8GiB,", &bytes, &bare) || xfp_goal_parse_reserve("kv=", &bytes, &bare));
 	/* nine times the largest size, which 64 bits do not hold */
 	assert_false(xfp_goal_parse_reserve("a=2000000T,b=2000000T,c=2000000T,d=2000000T,e=2000000T,f=2000000T,"
 					    "g=2000000T,h=2000000T,i=2000000T,j=2000000T",
-					    &bytes));
+					    &bytes, &bare));
 }
 
 /* A tensor that is another one's, too, counts once. */
