@@ -121,16 +121,48 @@ static void print_value(FILE *out, const char *prefix, const char *name, const j
 	free(text);
 }
 
-/* What only some classes or units are given. What each unit is assigned by a goal, the units themselves show. */
+/* Floors are decimals, as text. */
+static bool is_zero(const json_t *floor)
+{
+	const char *text = json_string_value(floor);
+
+	return text ? !text[strspn(text, "0.")] : !(json_number_value(floor) > 0);
+}
+
+static bool all_zero(json_t *floors)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach (floors, name, value) {
+		if (!is_zero(value))
+			return false;
+	}
+	return true;
+}
+
+/* Where a goal decides, floors are off unless given. */
+static void print_conditions(FILE *out, json_t *floors)
+{
+	const char *name;
+	json_t *value;
+
+	if (all_zero(floors))
+		fputs(" bits chosen for a goal, no floors", out);
+	else
+		fputs(" bits chosen for a goal, with", out);
+	json_object_foreach (floors, name, value) {
+		if (!is_zero(value))
+			print_value(out, "floor:", name, value);
+	}
+}
+
+/* What only some classes or units are given. */
 static void print_exceptions(FILE *out, const char *name, json_t *value)
 {
 	json_t *format;
 	const char *class;
 
-	if (!strcmp(name, "assigned")) {
-		fputs(" assigned", out);
-		return;
-	}
 	if (strcmp(name, "formats")) {
 		print_value(out, "", name, value);
 		return;
@@ -138,21 +170,6 @@ static void print_exceptions(FILE *out, const char *name, json_t *value)
 	json_object_foreach (value, class, format) {
 		print_value(out, "format:", class, format);
 	}
-}
-
-/* Floors are decimals, as text. */
-static bool all_zero(json_t *floors)
-{
-	const char *name;
-	json_t *value;
-
-	json_object_foreach (floors, name, value) {
-		const char *text = json_string_value(value);
-
-		if (!text || text[strspn(text, "0.")])
-			return false;
-	}
-	return true;
 }
 
 /* Whether any member is not what it is by default; each of those is printed. */
@@ -165,9 +182,14 @@ static bool print_changes(FILE *out, const char *prefix, json_t *parameters, jso
 	json_object_foreach (parameters, name, value) {
 		json_t *usual = json_object_get(defaults, name);
 
-		if (json_is_object(value) && json_is_object(usual) && all_zero(value)) {
+		if (json_is_object(value) && json_is_object(usual) && json_object_get(parameters, "assigned")) {
+			print_conditions(out, value);
+			any = true;
+		} else if (json_is_object(value) && json_is_object(usual) && all_zero(value)) {
 			fputs(" no floors", out);
 			any = true;
+		} else if (!strcmp(name, "assigned")) {
+			any = true; /* what each unit was assigned, the units themselves show */
 		} else if (json_is_object(value) && json_is_object(usual)) {
 			any |= print_changes(out, "floor:", value, usual);
 		} else if (!json_equal(value, usual)) {

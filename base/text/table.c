@@ -140,10 +140,9 @@ static void print_blanks(FILE *out, unsigned count)
 	fprintf(out, "%*s", (int)count, "");
 }
 
-static void fold(FILE *out, const char *text, unsigned indent, unsigned line)
+/* `begun`: the first line's indentation is written. */
+static void fold_to(FILE *out, const char *text, unsigned indent, unsigned further, unsigned line, bool begun)
 {
-	const unsigned further = indent + XFP_FOLD_MORE;
-
 	while (*text) {
 		const char *end = after(text, line - indent), *blank = end;
 
@@ -152,11 +151,22 @@ static void fold(FILE *out, const char *text, unsigned indent, unsigned line)
 		while (*end && blank > text && blank[-1] == ' ')
 			blank--;
 		end = blank > text ? blank : end;
-		print_blanks(out, indent);
+		print_blanks(out, begun ? 0 : indent);
 		fprintf(out, "%.*s\n", (int)(end - text), text);
 		text = end + strspn(end, " ");
 		indent = further;
+		begun = false;
 	}
+}
+
+static void fold(FILE *out, const char *text, unsigned indent, unsigned line)
+{
+	fold_to(out, text, indent, indent + XFP_FOLD_MORE, line, false);
+}
+
+void xfp_fold_in(FILE *out, const char *text, unsigned column)
+{
+	fold_to(out, text, column, column, xfp_screen_width(), true);
 }
 
 void xfp_fold(FILE *out, const char *text, unsigned indent)

@@ -49,5 +49,7 @@ void xfp_table_print(FILE *out, struct xfp_table *table);
  * the first by XFP_FOLD_MORE more. */
 #define XFP_FOLD_MORE 4
 void xfp_fold(FILE *out, const char *text, unsigned indent);
+/* The same of a text that begins where the caller has written up to `column`: what is left of it begins there, too. */
+void xfp_fold_in(FILE *out, const char *text, unsigned column);
 
 #endif

@@ -8,6 +8,8 @@
 
 #include "base/printable.h"
 #include "base/text/size.h"
+#include "base/text/table.h"
+#include "commands/convert/low_floors.h"
 #include "commands/convert/prepare.h"
 #include "commands/convert/prepare_unit.h"
 #include "commands/estimate/gpu.h"
@@ -243,7 +245,7 @@ void xfp_goal_print(const struct xfp_conversion *c, int column)
 {
 	const struct xfp_solved *solved = &c->solved;
 	const struct xfp_bundle_makeup *makeup = &solved->makeup;
-	char a[64], b[32], d[32];
+	char a[64], b[32], d[32], *low;
 
 	if (!c->options.goal.kind || !solved->budget)
 		return;
@@ -256,6 +258,11 @@ void xfp_goal_print(const struct xfp_conversion *c, int column)
 	printf("%*s%.3f bits per weight overall; tokenizer and config %s,\n%*sindex %s, padding %s\n", column, "",
 	       bits(c), xfp_human((double)makeup->carried, "B", a), column, "",
 	       xfp_human((double)makeup->index, "B", b), xfp_human((double)padding(makeup), "B", d));
+	if ((low = xfp_low_cosines(c))) {
+		printf("%*s", column, "");
+		xfp_fold_in(stdout, low, (unsigned)column);
+	}
+	free(low);
 }
 
 json_t *xfp_goal_json(const struct xfp_conversion *c)

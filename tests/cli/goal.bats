@@ -103,7 +103,7 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	tar xOf out.xfp xfp.json >json
 	[ "$(field parameters assigned <json | tr ' ' '\n' | sed 's/^\([0-9]*\)\*.*/\1/; /[^0-9]/s/.*/1/' | awk '{ n += $1 } END { print n }')" = \
 		"$(xfp info out.xfp --json | field units | tr '{' '\n' | grep -c "'role'")" ]
-	xfp info out.xfp | grep -qx 'method auto; no floors assigned'
+	xfp info out.xfp | grep -qx 'method auto; bits chosen for a goal, no floors'
 	run grep -E 'target|bpw|survey' json
 	[ "$status" -eq 1 ]
 	xfp convert moe -o again.xfp --like out.xfp --cache like -q
@@ -115,6 +115,9 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	xfp convert moe -o floors.xfp -q
 	[ -e out.xfp.work/assigned ]
 	[ ! -e floors.xfp.work/assigned ]
+	xfp info floors.xfp | grep -qx 'method auto; parameters as by default'
+	xfp convert moe -o off.xfp -q --min-cos-lazy 0 --floor attention=0,lm_head=0,embedding=0,other=0 --min-cos-strict 0
+	xfp info off.xfp | grep -q '^method auto; no floors'
 	xfp convert moe -o out.xfp -q
 	[ ! -e out.xfp.work/assigned ]
 	[ "$(sha out.xfp)" = "$(sha floors.xfp)" ]
@@ -255,6 +258,7 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	[ "$(query "SELECT min(cos_median) >= 0.997 FROM latest_units WHERE class = 'attention'")" = 1 ]
 	[ "$(query "SELECT min(cos_median) >= 0.98 FROM latest_units WHERE class = 'routed_expert'")" = 0 ]
 	xfp verify out.xfp --source moe -q
+	xfp info out.xfp | grep -qx 'method auto; bits chosen for a goal, with floor:attention=0.997'
 	# known after the survey, with figures
 	run -4 xfp convert moe -o none.xfp -q --target-size "$(size_at moe 200)" --floor routed_expert=0.999
 	[[ $output == *"with the fewest bits that meet the floors everything takes "*"lower the floors"* ]]
@@ -419,4 +423,22 @@ even_columns() { # MODEL
 	for label in bundle memory disk goal time cache; do
 		grep -qE "^$label {$((9 - ${#label}))}[^ ]" said || { echo "$label: $(grep "^$label" said)"; return 1; }
 	done
+}
+
+@test "what a goal leaves of a class is remarked on where it is very low" {
+	make_models
+	low=$(size_at bert 30) remark='cosines this low have ruined models ([^ ]* 0\.9[0-9]*).* see Floors in xfp-convert(1)'
+	for command in plan 'convert -o out.xfp'; do
+		xfp $command bert --target-size "$low" 2>/dev/null >said
+		tr -s ' \n' ' ' <said | grep -q "$remark" || { cat said; return 1; }
+		xfp $command bert --target-size "$(size_at bert 800)" 2>/dev/null >said
+		run ! grep ruined said
+	done
+	# not of bits that were asked for
+	xfp plan bert --target-size "$low" --override '*=2' >said
+	run ! grep ruined said
+	# the class that is named is the lowest of them
+	xfp convert bert -o out.xfp --target-size "$low" >said
+	class=$(tr -s ' \n' ' ' <said | sed -n 's/.*ruined models (\([^ ]*\) .*/\1/p')
+	[ "$(query "SELECT class FROM latest_units GROUP BY class ORDER BY sum(cos_median * rows * cols) / sum(rows * cols) LIMIT 1")" = "$class" ]
 }
