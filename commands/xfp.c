@@ -52,7 +52,8 @@ static void help(FILE *out)
 		if (commands[i].text)
 			fprintf(out, "  xfp %-9s%s\n", commands[i].name, commands[i].text);
 	fputs("\n"
-	      "xfp COMMAND --help tells the options of a command, man xfp-COMMAND what they mean.\n"
+	      "xfp help COMMAND tells the options of a command, man xfp-COMMAND what they\n"
+	      "mean.\n"
 	      "xfp --pipelines prints the folder of the make rules, for makefiles to include.\n",
 	      out);
 }

@@ -74,6 +74,8 @@ stages_libstages_a_SOURCES = \
 	stages/quantize/threads.h \
 	stages/settings/data.c \
 	stages/settings/data.h \
+	stages/settings/goal_settings.c \
+	stages/settings/goal_settings.h \
 	stages/settings/like.c \
 	stages/settings/like.h \
 	stages/settings/profile.c \

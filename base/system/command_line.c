@@ -8,14 +8,78 @@
 #include <string.h>
 
 #include "base/system/next_option.h"
+#include "base/system/screen.h"
+#include "base/text/table.h"
 
 enum { HELP = 256, VERSION, FIRST };
 
 /* ---- what --help prints -------------------------------------------------------------------------- */
 
-static void print_usage(const struct xfp_command_line *line, FILE *out)
+#define USAGE_FURTHER 11 /* columns before what does not fit a line of the usage */
+
+/* Columns up to where a line may be broken: no blank of what stands in brackets. */
+static size_t usage_word(const char *text)
 {
-	fprintf(out, "usage: %s\n", line->usage);
+	int depth = 0;
+	size_t length = 0;
+
+	for (; text[length] && text[length] != '\n' && (depth || text[length] != ' '); length++)
+		depth += (text[length] == '[') - (text[length] == ']');
+	return length;
+}
+
+void xfp_print_usage(FILE *out, const char *label, const char *text)
+{
+	size_t width = xfp_screen_width(), at = strlen(label) + 1;
+
+	fprintf(out, "%s ", label);
+	while (*text) {
+		size_t blanks = strspn(text, " \n"), word = usage_word(text + blanks);
+
+		/* Another way to say it has a line of its own; other lines go on. */
+		if (*text == '\n' && !strncmp(text + blanks, "or:", 3)) {
+			fputs("\n   ", out);
+			at = 3;
+			text += blanks;
+			continue;
+		}
+		if (at > USAGE_FURTHER && at + blanks + word > width) {
+			fprintf(out, "\n%*s", USAGE_FURTHER, "");
+			text += blanks;
+			at = USAGE_FURTHER;
+			blanks = 0;
+		}
+		fprintf(out, "%s%.*s", blanks ? " " : "", (int)word, text + blanks);
+		at += (blanks > 0) + word;
+		text += blanks + word;
+	}
+	putc('\n', out);
+}
+
+/* Lines of the source are not those of the screen. What begins with a blank is a list, and stays as it is. */
+static void join_lines(char *text)
+{
+	for (char *p = text; (p = strchr(p, '\n')); p++)
+		if (p[1] && p[1] != ' ' && p[1] != '\n' && p > text && p[-1] != '\n')
+			*p = ' ';
+}
+
+static void print_summary(const char *text)
+{
+	char *copy = strdup(text), *rest = copy, *part;
+
+	if (!copy) {
+		puts(text);
+		return;
+	}
+	join_lines(copy);
+	while ((part = strsep(&rest, "\n"))) {
+		if (*part == ' ' || !*part)
+			puts(part);
+		else
+			xfp_fold_in(stdout, part, 0);
+	}
+	free(copy);
 }
 
 /* "  -o, --output OUT.xfp"; returns its columns. */
@@ -31,8 +95,7 @@ static unsigned left_of(const struct xfp_option *option, char text[64])
 
 static void print_option(const struct xfp_option *option, unsigned column)
 {
-	const char *text = option->text, *end;
-	char left[64];
+	char *copy = strdup(option->text), left[64];
 	unsigned at = left_of(option, left);
 
 	fputs(left, stdout);
@@ -42,12 +105,11 @@ static void print_option(const struct xfp_option *option, unsigned column)
 	} else if (at + 1 == column) {
 		at--; /* two blanks, though the text begins late */
 	}
-	while ((end = strchr(text, '\n'))) {
-		printf("%*s%.*s\n", (int)(column - at), "", (int)(end - text), text);
-		text = end + 1;
-		at = 0;
-	}
-	printf("%*s%s\n", (int)(column - at), "", text);
+	printf("%*s", (int)(column - at), "");
+	if (copy)
+		join_lines(copy);
+	xfp_fold_in(stdout, copy ? copy : option->text, column);
+	free(copy);
 }
 
 static void print_help(const struct xfp_command_line *line)
@@ -65,8 +127,10 @@ static void print_help(const struct xfp_command_line *line)
 			if (left_of(o, left) + 2 > column)
 				column = left_of(o, left) + 2;
 	}
-	print_usage(line, stdout);
-	printf("\n%s\n\n", line->summary);
+	xfp_print_usage(stdout, "usage:", line->usage);
+	putchar('\n');
+	print_summary(line->summary);
+	putchar('\n');
 	for (const struct xfp_option *o = line->options; o->name; o++)
 		print_option(o, column);
 	print_option(&last[0], column);
@@ -202,7 +266,7 @@ bool xfp_command_line_read(struct xfp_command_line *line, int argc, char **argv,
 	if (line->brief && *status == XFP_USAGE)
 		xfp_point_to_help(line->program);
 	else if (misread)
-		print_usage(line, stderr);
+		xfp_print_usage(stderr, "usage:", line->usage);
 	return false;
 }
 
@@ -220,7 +284,7 @@ int xfp_command_line_refuse(const struct xfp_command_line *line, const char *for
 	if (line->brief)
 		xfp_point_to_help(line->program);
 	else
-		print_usage(line, stderr);
+		xfp_print_usage(stderr, "usage:", line->usage);
 	return XFP_USAGE;
 }
 

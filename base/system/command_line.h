@@ -10,6 +10,7 @@
 #define XFP_COMMAND_LINE_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "base/xfp_error.h"
 
@@ -18,7 +19,7 @@ struct xfp_option {
 	const char *name;  /* without "--" */
 	char letter;       /* its short form; 0: none */
 	const char *value; /* what --help calls its value; NULL: a switch */
-	const char *text;  /* for --help; may have more lines than one */
+	const char *text;  /* for --help, which breaks it to fit the screen */
 	bool *set;         /* becomes true */
 	const char **into; /* becomes the value, which is the caller's argv; the last one counts */
 	/* Anything else. `where` is the option (or the variable) for messages, `value` NULL for a switch. Fails with
@@ -29,8 +30,8 @@ struct xfp_option {
 };
 
 struct xfp_command_line {
-	const char *usage;                /* from the command's name on; more lines are indented by their author */
-	const char *summary;              /* sentences for --help */
+	const char *usage;                /* from the command's name on; another way begins with "\n   or: " */
+	const char *summary;              /* sentences for --help; lines that begin with a blank stay as they are */
 	const struct xfp_option *options; /* ended by one without a name; --help and --version are not among them */
 	unsigned column;                  /* of the texts in --help; 0: two beyond the widest option */
 	/* The usage line names no options: help is terse, and what is wrong is followed by a pointer to it. */
@@ -58,6 +59,9 @@ int xfp_command_line_refuse(const struct xfp_command_line *line, const char *for
 
 /* The only argument, a bundle; NULL, with what is wrong said, when there is none or more than one. */
 const char *xfp_command_line_bundle(const struct xfp_command_line *line);
+
+/* Lines of a usage, "usage:" or "   or:" before them, broken between what stands in brackets to fit the screen. */
+void xfp_print_usage(FILE *out, const char *label, const char *usage);
 
 /* Of brief commands, to end a message about the command line with. */
 void xfp_point_to_help(const char *program);

@@ -36,16 +36,40 @@ static bool list_beginning(const char *word, const struct option *options, char 
 	return count > 1;
 }
 
+/* What other tools of the trade call something of ours, which no count of letters would find. */
+static const char *elsewhere(const char *word, const struct option *options)
+{
+	static const struct {
+		const char *theirs, *ours;
+	} names[] = {
+		{ "preset", "profile" },   { "quant", "profile" },        { "quant-type", "profile" },
+		{ "qtype", "profile" },    { "quantize", "profile" },     { "quantization", "profile" },
+		{ "size", "target-size" }, { "max-size", "target-size" }, { "bpw", "target-bpw" },
+		{ "vram", "envelope" },    { "threads", "jobs" },
+	};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		for (const struct option *o = options; o->name && !strcmp(word, names[i].theirs); o++)
+			if (!strcmp(o->name, names[i].ours))
+				return o->name;
+	return NULL;
+}
+
 /* A long one that getopt did not take: it is unknown, or too short. */
 static void say_unknown(const char *given, const struct option *options, struct xfp_error *err)
 {
 	const char *names[MOST_OPTIONS];
 	size_t length = strcspn(given + 2, "="), count = 0;
 	char word[64], list[400], meant[XFP_DID_YOU_MEAN];
+	const char *other;
 
 	snprintf(word, sizeof word, "%.*s", (int)length, given + 2);
 	if (length && list_beginning(word, options, list, sizeof list)) {
 		xfp_fail(err, XFP_USAGE, "option --%s could be any of %s", xfp_printable(word).text, list);
+		return;
+	}
+	if ((other = elsewhere(word, options))) {
+		xfp_fail(err, XFP_USAGE, "unknown option --%s; did you mean --%s?", word, other);
 		return;
 	}
 	while (count < MOST_OPTIONS && options[count].name) {

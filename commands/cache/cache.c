@@ -85,13 +85,14 @@ static int run(const struct xfp_cache_command *command, int argc, char **argv)
 static void print_usage(FILE *out)
 {
 	for (size_t i = 0; i < COMMANDS; i++)
-		fprintf(out, "%s %s\n", i ? "   or:" : "usage:", commands[i]->usage);
+		xfp_print_usage(out, i ? "   or:" : "usage:", commands[i]->usage);
 }
 
 static void print_help(void)
 {
 	print_usage(stdout);
-	puts("\nLooks after the cache of artifacts that conversions fill: the folder xfp-cache beside a bundle.\n");
+	puts("\nLooks after the cache of artifacts that conversions fill: the folder xfp-cache\n"
+	     "beside a bundle.\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		printf("  xfp cache %-9s%s\n", commands[i]->name, commands[i]->text);
 	puts("\n"

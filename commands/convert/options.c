@@ -89,25 +89,28 @@ static enum xfp_status take_setting(const struct xfp_option *option, const char 
 	return xfp_given_add(option->context, xfp_setting_find(option->name), where, text, err);
 }
 
-/* All options, which write to `parse`, in the order of --help: the settings come after the first. Allocated; NULL when
+/* All options, which write to `parse`, in the order of --help: what most users give first. Allocated; NULL when
  * out of memory. */
 static struct xfp_option *options_of(struct parse *parse)
 {
 	struct xfp_options *o = &parse->options;
-	const struct xfp_option output = { .name = "output",
-					   .letter = 'o',
-					   .value = "OUT.xfp",
-					   .text = "the bundle to write",
-					   .take = take_path,
-					   .context = &o->out };
-	const struct xfp_option others[] = {
+	const struct xfp_option first[] = {
+		{ .name = "output",
+		  .letter = 'o',
+		  .value = "OUT.xfp",
+		  .text = "the bundle to write",
+		  .take = take_path,
+		  .context = &o->out },
 		{ .name = "profile",
 		  .value = "NAME|FILE",
-		  .text = "settings to start from [balanced], or a file: near-lossless,\n"
-			  "careful, balanced, small, smallest, paper-v2, paper-v2a,\n"
+		  .text = "settings to start from [balanced], or a file: near-lossless, "
+			  "careful, balanced, small, smallest, paper-v2, paper-v2a, "
 			  "paper-g, paper-h, paper-h1, paper-h1.5, paper-h1.7",
 		  .take = take_profile,
 		  .context = &o->profile },
+	};
+	const size_t before = sizeof first / sizeof *first;
+	const struct xfp_option others[] = {
 		{ .name = "like",
 		  .value = "BUNDLE",
 		  .text = "the settings of BUNDLE, and its bytes, or status 4",
@@ -156,21 +159,21 @@ static struct xfp_option *options_of(struct parse *parse)
 		  .set = &o->survey },
 		{ 0 },
 	};
-	struct xfp_option *all = calloc(1 + xfp_settings_count + sizeof others / sizeof others[0], sizeof *all);
+	struct xfp_option *all = calloc(before + xfp_settings_count + sizeof others / sizeof others[0], sizeof *all);
 
 	if (!all)
 		return NULL;
-	all[0] = output;
+	memcpy(all, first, sizeof first);
 	for (size_t i = 0; i < xfp_settings_count; i++) {
 		const struct xfp_setting *setting = &xfp_settings_table[i];
 
-		all[1 + i] = (struct xfp_option){ .name = setting->name,
-						  .value = setting->value,
-						  .text = setting->text,
-						  .take = take_setting,
-						  .context = &parse->given };
+		all[before + i] = (struct xfp_option){ .name = setting->name,
+						       .value = setting->value,
+						       .text = setting->text,
+						       .take = take_setting,
+						       .context = &parse->given };
 	}
-	memcpy(all + 1 + xfp_settings_count, others, sizeof others);
+	memcpy(all + before + xfp_settings_count, others, sizeof others);
 	return all;
 }
 

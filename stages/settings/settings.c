@@ -3,13 +3,12 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text/misspelt.h"
-#include "base/text/size.h"
+#include "stages/settings/goal_settings.h"
 
 #define BLANKS " \t\n"
 
@@ -263,95 +262,15 @@ static enum xfp_status set_overrides(struct xfp_settings *s, const char *where, 
 	return status;
 }
 
-/* ---- goals ------------------------------------------------------------------------------------- */
-
-/* Two goals in one layer contradict each other; a later layer's replaces an earlier one's. */
-static enum xfp_status set_goal(struct xfp_settings *s, enum xfp_goal_kind kind, const char *where, const char *text,
-				struct xfp_error *err)
-{
-	if (s->has_goal && s->goal.kind != kind)
-		return xfp_fail(err, XFP_USAGE, "%s '%s': there is a goal already, %s; give one of the two", where,
-				text, s->goal.said);
-	s->has_goal = true;
-	s->goal.kind = kind;
-	s->goal.bare = kind != XFP_GOAL_BPW && xfp_size_is_bare(text, s->goal.bytes);
-	snprintf(s->goal.said, sizeof s->goal.said, "%.30s %.30s", where, text);
-	return XFP_OK;
-}
-
-static enum xfp_status set_target_size(struct xfp_settings *s, const char *where, const char *text,
-				       struct xfp_error *err)
-{
-	if (!xfp_goal_parse_size(text, &s->goal.bytes))
-		return xfp_fail(err, XFP_USAGE, "%s '%s': expected a size of the bundle above 0, as in 14GiB or 3.5G",
-				where, text);
-	return set_goal(s, XFP_GOAL_SIZE, where, text, err);
-}
-
-static enum xfp_status set_target_bpw(struct xfp_settings *s, const char *where, const char *text,
-				      struct xfp_error *err)
-{
-	if (!xfp_goal_parse_bpw(text, &s->goal.micro))
-		return xfp_fail(err, XFP_USAGE, "%s '%s': expected bits a weight above 0, as in 4.25", where, text);
-	return set_goal(s, XFP_GOAL_BPW, where, text, err);
-}
-
-static enum xfp_status set_envelope(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
-{
-	if (!xfp_goal_parse_envelope(text, &s->goal.gpus, &s->goal.bytes))
-		return xfp_fail(err, XFP_USAGE,
-				"%s '%s': expected the memory of a GPU, or of several, as in 24GiB or 2x96GiB", where,
-				text);
-	return set_goal(s, XFP_GOAL_ENVELOPE, where, text, err);
-}
-
-/* What a layer says is added up; a later layer's replaces it, and so does an option what the environment says. */
-static enum xfp_status set_reserve(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
-{
-	bool environment = !strncmp(where, "XFP_", 4),
-	     more = s->has_reserve && s->reserve_by_environment == environment;
-	uint64_t bytes, before = more ? s->goal.reserve : 0;
-	bool bare;
-
-	if (!xfp_goal_parse_reserve(text, &bytes, &bare) || before + bytes < bytes)
-		return xfp_fail(err, XFP_USAGE,
-				"%s '%s': expected what each GPU needs besides, as in kv=8GiB,act=10GiB", where, text);
-	s->has_reserve = true;
-	s->reserve_by_environment = environment;
-	s->goal.reserve = before + bytes;
-	s->goal.bare_reserve = bare || (more && s->goal.bare_reserve);
-	return XFP_OK;
-}
-
-static enum xfp_status set_weight(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
-{
-	enum xfp_status status = xfp_goal_add_weights(&s->goal, text, err);
-
-	return status == XFP_USAGE ? xfp_context(err, status, "%s '%s'", where, text) : status;
-}
-
-static enum xfp_status finish_goal(struct xfp_settings *s, struct xfp_error *err)
-{
-	const struct xfp_goal *goal = &s->goal;
-	bool reserve = s->has_reserve;
-	char taken[32], there[32];
-
-	s->has_goal = s->has_reserve = false;
-	if (goal->kind != XFP_GOAL_ENVELOPE) {
-		s->goal.reserve = 0;
-		return reserve ? xfp_fail(err, XFP_USAGE, "--reserve is of an --envelope, and there is none") : XFP_OK;
-	}
-	if (goal->reserve >= goal->bytes)
-		return xfp_fail(err, XFP_USAGE,
-				"%s: --reserve takes %s of each GPU, which has %s; reserve less, or name larger GPUs%s",
-				goal->said, xfp_binary(goal->reserve, taken), xfp_binary(goal->bytes, there),
-				goal->bare ? "; a number without a unit is bytes: " XFP_SIZE_UNITS : "");
-	return XFP_OK;
-}
-
 /* ---- the table --------------------------------------------------------------------------------- */
 
+/* In the order of --help: what decides the size first. */
 enum {
+	TARGET_SIZE,
+	TARGET_BPW,
+	ENVELOPE,
+	RESERVE,
+	WEIGHT,
 	STRICT,
 	LAZY,
 	FLOOR,
@@ -373,17 +292,18 @@ enum {
 	ON_MISS,
 	ON_NONFINITE,
 	SAMPLE,
-	TARGET_SIZE,
-	TARGET_BPW,
-	ENVELOPE,
-	RESERVE,
-	WEIGHT,
 	SETTINGS
 };
 
 const size_t xfp_settings_count = SETTINGS;
 
 const struct xfp_setting xfp_settings_table[] = {
+	[TARGET_SIZE] = { "target-size", "SIZE",
+			  "a goal: the bundle's bytes, as in 14GiB; floors are then off unless given" },
+	[TARGET_BPW] = { "target-bpw", "B", "a goal: the bundle's bits for each element, as in 4.25" },
+	[ENVELOPE] = { "envelope", "SIZE|NxSIZE", "a goal: what each of N GPUs holds, as in 2x96GiB" },
+	[RESERVE] = { "reserve", "NAME=SIZE,...", "of each GPU, for other things, as in kv=8GiB,act=10GiB" },
+	[WEIGHT] = { "weight", "CLASS=W,...", "how much errors of a class, or of role:ROLE, count for a goal" },
 	[STRICT] = { "min-cos-strict", "X",
 		     "floor of the median cosine: classes but routed_expert [0.998; of attention 0.9995]; of "
 		     "embedding and lm_head no less than theirs [0.999, 0.9995]" },
@@ -413,12 +333,6 @@ const struct xfp_setting xfp_settings_table[] = {
 	[ON_MISS] = { "on-miss", "NAME", "a unit that no candidate serves: keep, best or fail [keep]" },
 	[ON_NONFINITE] = { "on-nonfinite", "NAME", "NaN or infinity in a unit: fail or keep [fail]" },
 	[SAMPLE] = { "moe-sample", "N|first:N", "so many experts decide for a stack; 0: all [0]" },
-	[TARGET_SIZE] = { "target-size", "SIZE",
-			  "a goal: the bundle's bytes, as in 14GiB; floors are then off unless given" },
-	[TARGET_BPW] = { "target-bpw", "B", "a goal: the bundle's bits for each element, as in 4.25" },
-	[ENVELOPE] = { "envelope", "SIZE|NxSIZE", "a goal: what each of N GPUs holds, as in 2x96GiB" },
-	[RESERVE] = { "reserve", "NAME=SIZE,...", "of each GPU, for other things, as in kv=8GiB,act=10GiB" },
-	[WEIGHT] = { "weight", "CLASS=W,...", "how much errors of a class, or of role:ROLE, count for a goal" },
 };
 
 /* What sets each: either of the two. */
@@ -449,11 +363,11 @@ static const struct {
 	[ON_MISS] = { take_on_miss, "keep, best or fail", NULL },
 	[ON_NONFINITE] = { take_on_nonfinite, "fail or keep", NULL },
 	[SAMPLE] = { take_sample, "a number of experts, as in 4 or first:4", NULL },
-	[TARGET_SIZE] = { NULL, NULL, set_target_size },
-	[TARGET_BPW] = { NULL, NULL, set_target_bpw },
-	[ENVELOPE] = { NULL, NULL, set_envelope },
-	[RESERVE] = { NULL, NULL, set_reserve },
-	[WEIGHT] = { NULL, NULL, set_weight },
+	[TARGET_SIZE] = { NULL, NULL, xfp_set_target_size },
+	[TARGET_BPW] = { NULL, NULL, xfp_set_target_bpw },
+	[ENVELOPE] = { NULL, NULL, xfp_set_envelope },
+	[RESERVE] = { NULL, NULL, xfp_set_reserve },
+	[WEIGHT] = { NULL, NULL, xfp_set_weight },
 };
 
 int xfp_setting_find(const char *name)
@@ -600,6 +514,6 @@ enum xfp_status xfp_settings_finish(struct xfp_settings *s, struct xfp_error *er
 	s->has_group = s->has_library = s->has_libfit = s->has_fit = false;
 	finish_usual(s);
 	if (!status)
-		status = finish_goal(s, err);
+		status = xfp_finish_goal(s, err);
 	return status ? status : finish_modes(&s->parameters, err);
 }

@@ -91,6 +91,9 @@ described() { # PAGE
 		xfp convert m -o out.xfp --floor expert=0.9|shared_expert or routed_expert
 		xfp convert m -o out.xfp --override class:atention=4|attention
 		xfp verify m --floor attn=0.99|attention
+		xfp convert m -o out.xfp --preset small|--profile
+		xfp plan m --quant=4|--profile
+		xfp plan m --size 4G|--target-size
 	END
 	# a family is looked for when there is a model
 	run -2 xfp convert m -o out.xfp --family qwen3moe
@@ -126,9 +129,11 @@ described() { # PAGE
 @test "texts of --help stand in a column; an option that reaches into it has a line of its own" {
 	diff - <(xfp cache gc --help | sed -n '/^  *-/,$p') <<-'END'
 		      --cache DIR   the cache (default: XFP_CACHE, or xfp-cache)
-		      --keep-runs N  keep what the last N successful runs of each output use (default 1)
+		      --keep-runs N  keep what the last N successful runs of each output use
+		                    (default 1)
 		      --max-size BYTES
-		                    remove no more than it takes, longest unused first; with K, M, G, T, or KiB ...
+		                    remove no more than it takes, longest unused first; with K,
+		                    M, G, T, or KiB ...
 		      --older-than DAYS
 		                    only what was neither made nor used since
 		  -n, --dry-run     remove nothing; list what would go
@@ -137,11 +142,33 @@ described() { # PAGE
 		      --version     print the version and exit
 	END
 	diff - <(xfp unpack --help | sed -n '/^  -o/,/--no/p') <<-'END'
-		  -o, --output DIR        the folder to make, in one that exists; or an empty one
-		      --dtype TYPE        of the decoded weights (default: source, as they were); kept tensors stay
-		                          as they are
-		      --max-shard-size N  most bytes of data in a file, with K, M, G, KB, MB, GB (of 1000) or
-		                          KiB, MiB, GiB (of 1024); default 5GB
+		  -o, --output DIR        the folder to make, in one that exists; or an empty
+		                          one
+		      --dtype TYPE        of the decoded weights (default: source, as they
+		                          were); kept tensors stay as they are
+		      --max-shard-size N  most bytes of data in a file, with K, M, G, KB, MB, GB
+		                          (of 1000) or KiB, MiB, GiB (of 1024); default 5GB
 		      --no-check          do not check the bundle's digests first
 	END
+}
+
+@test "no line of --help is longer than 80 columns, of every executable and of every command" {
+	commands=("${programs[@]##*/}" $(xfp --help | sed -n 's/^  xfp \([a-z]*\) .*/xfp_\1/p')
+		$(xfp cache --help | sed -n 's/^  xfp cache \([a-z]*\) .*/xfp_cache_\1/p') xfp_prepare)
+	[ ${#commands[@]} -ge 24 ]
+	for command in "${commands[@]}"; do
+		long=$(${command//_/ } --help | awk 'length > 80')
+		[ -z "$long" ] || { echo "$command: $long"; return 1; }
+	done
+	# wider where there is room
+	[ "$(COLUMNS=200 xfp convert --help | wc -l)" -lt "$(xfp convert --help | wc -l)" ]
+}
+
+@test "convert's help begins with what users want first, and an option of other tools is told ours" {
+	cd "$BATS_TEST_TMPDIR"
+	xfp convert --help | sed -n 's/^  *\(-o, \)*--\([a-z-]*\) .*/\2/p' >names
+	[ "$(head -n 5 names | tr '\n' ' ')" = "output profile target-size target-bpw envelope " ]
+	[ "$(grep -n '^floor$' names | cut -d: -f1)" -lt "$(grep -n '^bits$' names | cut -d: -f1)" ]
+	run -2 xfp info --preset small # which has none
+	[[ ${lines[0]} == "xfp info: unknown option --preset" ]]
 }
