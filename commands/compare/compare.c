@@ -136,14 +136,23 @@ static enum xfp_status inspect(struct xfp_comparison *comparison, struct xfp_sig
 
 /* ---- all units --------------------------------------------------------------------------------- */
 
-/* How far it is; elsewhere than on a terminal nothing is shown: there is nothing to look up later. What is looked at of
- * a unit is so many rows, whose length is most of what it costs. */
+/* How far it is; elsewhere than on a terminal only what is begun is told: there is nothing to look up later. What is
+ * looked at of a unit is so many rows, whose length is most of what it costs. */
 struct progress {
 	struct xfp_meter meter;
 	uint32_t number, count;
 	uint64_t done, total; /* columns */
 	double started;
 };
+
+static void begin(const struct xfp_comparison *c, const struct progress *progress)
+{
+	if (!progress->meter.terminal && !c->request.quiet)
+		fprintf(stderr,
+			"xfp compare: measuring %" PRIu32 " unit%s in every mode and beside %d common formats; this "
+			"takes a while\n",
+			progress->count, progress->count == 1 ? "" : "s", XFP_PEERS);
+}
 
 static void show(struct progress *progress, const char *name)
 {
@@ -166,6 +175,7 @@ static enum xfp_status measure_units(struct xfp_comparison *c, struct xfp_signal
 	enum xfp_status status = XFP_OK;
 
 	xfp_meter_begin(&progress.meter);
+	progress.meter.terminal &= !c->request.quiet;
 	for (uint32_t u = 0; u < ledger->unit_count; u++)
 		if (is_wanted(&c->request, &ledger->units[u])) {
 			progress.count++;
@@ -174,6 +184,7 @@ static enum xfp_status measure_units(struct xfp_comparison *c, struct xfp_signal
 	if (!progress.count)
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no weights that a conversion would fit",
 				xfp_printable(c->request.model).text);
+	begin(c, &progress);
 	if (!(c->units = calloc(progress.count, sizeof *c->units)))
 		return xfp_no_memory(err);
 	for (uint32_t u = 0; !status && u < ledger->unit_count; u++) {

@@ -34,7 +34,8 @@ struct xfp_compare_request {
 	uint64_t rows;                    /* of a unit, 0: usual; UINT64_MAX: all */
 	const char *plot;                 /* NULL: none */
 	bool json, csv, per_unit;
-	bool told; /* --help or --version was asked for and printed, and nothing else looked at */
+	bool quiet; /* what is begun, and how far it is, are not told */
+	bool told;  /* --help or --version was asked for and printed, and nothing else looked at */
 };
 
 /* argv[0] is the name for messages. What is wrong is XFP_USAGE. The request borrows from argv. */

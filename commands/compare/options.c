@@ -194,6 +194,7 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 		  .set = &request->per_unit },
 		{ .name = "csv", .text = "everything that was measured, as CSV", .set = &request->csv },
 		{ .name = "json", .text = "the same as JSON", .set = &request->json },
+		{ .name = "quiet", .letter = 'q', .text = "no progress", .set = &request->quiet },
 		{ 0 },
 	};
 

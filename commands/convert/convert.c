@@ -156,14 +156,14 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 	return status;
 }
 
-/* Of a bundle made like another, one line says that the bytes are its; what is in it is known. */
+/* Of a bundle made like another, its digest says that the bytes are its; what is in it is known. */
 static enum xfp_status summarize(const struct xfp_conversion *c, const struct xfp_result *result, double seconds,
 				 struct xfp_error *err)
 {
 	if (!c->options.like || c->options.json)
 		return xfp_print_summary(c, result, seconds, err);
 	if (!c->options.quiet)
-		printf("%s  %s\n", result->sha256, c->options.out);
+		printf("%s\nsha256 %s\n", c->options.out, result->sha256);
 	return XFP_OK;
 }
 

@@ -117,16 +117,21 @@ static void print_disk(const struct xfp_plan_facts *facts)
 	const struct xfp_disk *disk = &facts->disk;
 	uint64_t beside_out = xfp_free_beside(facts->c->options.out);
 	uint64_t beside_cache = xfp_free_beside(facts->c->options.cache);
-	char a[32], b[32], d[32], e[32];
+	char a[32], b[32], d[32], e[32], text[400];
+	int length;
 
-	printf("disk     %s%s: bundle %s, cache %s, work folder %s; ", xfp_human((double)xfp_disk_total(disk), "B", a),
-	       facts->c->drops && !facts->current ? " at a time" : "", xfp_human((double)disk->bundle, "B", b),
-	       xfp_human((double)disk->artifacts, "B", d), xfp_human((double)disk->work, "B", e));
+	length = snprintf(text, sizeof text, "%s%s: bundle %s, cache %s, work folder %s; ",
+			  xfp_human((double)xfp_disk_total(disk), "B", a),
+			  facts->c->drops && !facts->current ? " at a time" : "",
+			  xfp_human((double)disk->bundle, "B", b), xfp_human((double)disk->artifacts, "B", d),
+			  xfp_human((double)disk->work, "B", e));
 	if (beside_out == beside_cache)
-		printf("%s free\n", xfp_human((double)beside_out, "B", a));
+		snprintf(text + length, sizeof text - (size_t)length, "%s free", xfp_human((double)beside_out, "B", a));
 	else
-		printf("%s free for the bundle, %s for the cache\n", xfp_human((double)beside_out, "B", a),
-		       xfp_human((double)beside_cache, "B", b));
+		snprintf(text + length, sizeof text - (size_t)length, "%s free for the bundle, %s for the cache",
+			 xfp_human((double)beside_out, "B", a), xfp_human((double)beside_cache, "B", b));
+	fputs("disk     ", stdout);
+	xfp_fold_in(stdout, text, LABELS);
 	if (facts->shortage.status) {
 		puts(facts->c->options.force ? "         too little, and convert would begin all the same (--force):"
 					     : "         too little, and convert would not begin:");
@@ -147,8 +152,11 @@ static void print_needs(const struct xfp_plan_facts *facts)
 	const bool known = facts->memory.largest < c->ledger->unit_count;
 	char a[32], b[32], d[32], text[400];
 
-	printf("bundle   %s, from %s to %s\n", xfp_human((double)facts->bundle[XFP_EXPECTED], "B", a),
-	       xfp_human((double)facts->bundle[XFP_LEAST], "B", b), xfp_human((double)facts->bundle[XFP_MOST], "B", d));
+	printf("bundle   %s", xfp_human((double)facts->bundle[XFP_EXPECTED], "B", a));
+	if (facts->bundle[XFP_LEAST] < facts->bundle[XFP_MOST])
+		printf(", from %s to %s", xfp_human((double)facts->bundle[XFP_LEAST], "B", b),
+		       xfp_human((double)facts->bundle[XFP_MOST], "B", d));
+	putchar('\n');
 	snprintf(text, sizeof text, "memory   %s with %u job%s%s%s", xfp_human((double)facts->memory.peak, "B", a),
 		 facts->jobs, facts->jobs == 1 ? "" : "s", known ? "; the largest unit is " : "",
 		 known ? xfp_printable(c->ledger->units[facts->memory.largest].name).text : "");
@@ -184,6 +192,8 @@ static void print_cache(const struct xfp_plan_facts *facts)
 	uint32_t known = xfp_plan_known_units(c);
 	struct xfp_plan_hits hits[XFP_STAMPS];
 	unsigned count = xfp_plan_count_hits(c, hits);
+	char text[80 * XFP_STAMPS];
+	int length;
 
 	if (!c->manifest)
 		printf("cache    %s: there is none%s\n", c->options.cache,
@@ -191,13 +201,17 @@ static void print_cache(const struct xfp_plan_facts *facts)
 	else if (!known)
 		printf("cache    %s: knows none of these files\n", c->options.cache);
 	else {
-		printf("cache    %s: knows %" PRIu32 " of %" PRIu32 " units", c->options.cache, known,
-		       c->ledger->unit_count);
+		/* The path may be long, and is left whole. */
+		printf("cache    %s:\n", c->options.cache);
+		length = snprintf(text, sizeof text, "knows %" PRIu32 " of %" PRIu32 " units", known,
+				  c->ledger->unit_count);
 		for (unsigned s = 0; s < count; s++)
 			if (hits[s].needed)
-				printf("%s %s %" PRIu32 " of %" PRIu32, s ? "," : ";", xfp_steps[hits[s].stamp].said,
-				       hits[s].there, hits[s].needed);
-		putchar('\n');
+				length += snprintf(text + length, sizeof text - (size_t)length,
+						   "%s %s %" PRIu32 " of %" PRIu32, s ? "," : ";",
+						   xfp_steps[hits[s].stamp].said, hits[s].there, hits[s].needed);
+		printf("%*s", LABELS, "");
+		xfp_fold_in(stdout, text, LABELS);
 	}
 	if (facts->current)
 		printf("%s is up to date\n", c->options.out);

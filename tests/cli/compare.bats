@@ -165,7 +165,7 @@ assert len(c["all"]["ways"]) == (3 + 3 + 6) * 2 + 3 + 11
 		grep -qE "^$word" text || { cat text; return 1; }
 	done
 	[ "$(COLUMNS=200 xfp compare m --bits 3 --per-unit --outlier-sigma none | grep -c '^mode ')" = 10 ]
-	run -0 xfp compare m role:q --bits 3 --libfit refined --outlier-sigma 4
+	run -0 --separate-stderr xfp compare m role:q --bits 3 --libfit refined --outlier-sigma 4
 	[[ $output == "1 unit, "* && $output != *published* && $output != *"worst unit"* ]]
 }
 
@@ -373,6 +373,10 @@ assert "prefers-color-scheme: dark" in open("plot.svg").read() and os.getcwd() n
 	grep -Eq $'\r\e\\[K 23% 3 of 9, about [0-9]+ s left: model' typescript # 128 of 560 columns are done
 	[[ $(sed $'s/.*\r\e\\[K//' typescript) == *units* && $(sed $'s/.*\r\e\\[K//' typescript) != *" of 9"* ]]
 	xfp compare m --rows 64 --bits 2 2>errors >table
+	[ "$(cat errors)" = "xfp compare: measuring 9 units in every mode and beside 11 common formats; this takes a while" ]
+	xfp compare m role:q --rows 64 --bits 2 2>errors >table
+	grep -q '^xfp compare: measuring 1 unit in' errors
+	xfp compare m --rows 64 --bits 2 -q 2>errors >table
 	cat errors
 	[ ! -s errors ]
 }

@@ -348,7 +348,7 @@ my.mk" ]
 	make_model 'm $1'
 	printf 'MODEL = m $$1\nOUT = the out.xfp\ninclude $(shell xfp --pipelines)/convert.mk\n' >my.mk
 	run -0 make -f my.mk verify
-	[[ $output == *"the out.xfp: every byte is as it was written; the weights are those of the checkpoint; "* ]]
+	[[ $output == *"the out.xfp: every byte is as it was written;"$'\n'"the weights are those of the checkpoint;"$'\n'* ]]
 	run -0 make -f my.mk verify
 	[[ $output == *"is up to date"*"every byte is as it was written"* ]]
 	run -0 make -f my.mk -n verify
