@@ -44,8 +44,8 @@ static void help(FILE *out)
 	fputs("usage: xfp COMMAND [ARGUMENT ...]\n"
 	      "   or: xfp --pipelines\n"
 	      "\n"
-	      "XFP quantizes the weights of language models: name a profile, a size or floors for\n"
-	      "the quality, and it finds the bits that each matrix needs.\n"
+	      "XFP quantizes the weights of language models: name a profile, a size or\n"
+	      "floors for the quality, and it finds the bits that each matrix needs.\n"
 	      "\n",
 	      out);
 	for (size_t i = 0; i < COMMANDS; i++)

@@ -137,7 +137,8 @@ enum xfp_status xfp_goal_check(struct xfp_conversion *c, struct xfp_error *err)
 		status = xfp_fail(err, XFP_USAGE,
 				  "%s: what is kept or has a format of its own takes %s already, and the goal allows "
 				  "%s; give it fewer bits with --format, or name a goal of about %s%s",
-				  goal->said, xfp_shares_text(c, fixed, (char[64]){ 0 }), allowed, nearest, bare_text(goal));
+				  goal->said, xfp_shares_text(c, fixed, (char[64]){ 0 }), allowed, nearest,
+				  bare_text(goal));
 	else
 		status = xfp_fail(err, XFP_UNMET,
 				  "%s: with the fewest bits everything takes at least %s, and the goal allows %s; the "
