@@ -163,7 +163,7 @@ static enum xfp_status summarize(const struct xfp_conversion *c, const struct xf
 	if (!c->options.like || c->options.json)
 		return xfp_print_summary(c, result, seconds, err);
 	if (!c->options.quiet)
-		printf("%s\nsha256 %s\n", c->options.out, result->sha256);
+		printf("%s  %s\n", result->sha256, c->options.out); /* as sha256sum -c reads it */
 	return XFP_OK;
 }
 
