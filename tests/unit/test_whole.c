@@ -91,7 +91,7 @@ static void what_is_kept_is_remarked_on(void **unused)
 	xfp_whole_add_unit(&whole, XFP_CLASS_EMBEDDING, XFP_MODE_KEEP, 1200, 600, 768, 16);
 	expect_remark(&whole, "kept tensors are 22 % of the bundle; --format embedding=6 quantizes 12 %\n");
 	whole.could[XFP_CLASS_EMBEDDING] = whole.could[XFP_CLASS_LM_HEAD] = 500;
-	expect_remark(&whole, "kept tensors are 22 % of the bundle\n");
+	expect_remark(&whole, ""); /* nothing that would make much of a difference */
 }
 
 int main(void)
