@@ -343,8 +343,9 @@ make_easy() { # MODEL EXPERT...
 
 @test "profiles in --help and in the man page are those that there are" {
 	there=$(cd "$XFP_DATADIR/pipelines/profiles" && printf '%s\n' *.profile | sed 's/\.profile$//' | sort)
-	help=$(xfp convert --help | sed -n '/--profile/,/--like/p' | sed '$d; 1s/.*file: //' | tr -d ' ' | tr ',' '\n' |
-		sed '/^$/d' | sort)
+	# what --profile is told of, up to the next option
+	help=$(xfp convert --help | awk '/^ .* --profile / { on = 1; sub(/.*file:/, "") } on && /^ .* --/ { exit } on' |
+		tr -d ' ' | tr ',' '\n' | sed '/^$/d' | sort)
 	[ "$help" = "$there" ]
 	page=$(sed -n '/^There are$/,/^\.El$/s/^\.It Cm //p' "$XFP_TEST_MAN/man1/xfp-convert.1" | tr ',' '\n' | tr -d ' ' | sort)
 	[ "$page" = "$there" ]
