@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * abi.h - what the host hands to kernels, and where things lie in device memory. For C and for CUDA.
+ *
+ * Addresses are numbers of 64 bits, which is what the driver deals in. Everything that kernels read in vectors begins
+ * at a multiple of 16 bytes.
+ *
+ * The device image. Rows of indices are those of the bundle (kernels/common/lane_index.h), but every chunk has all of
+ * its sixteen lanes: the last one is packed anew where the row, or the slice, ends within it. So a chunk is
+ * 16 * words * 4 bytes, sixteen columns after sixteen columns are one step, and columns past the end have index 0 and
+ * meet an x of 0. Groups are those of whole chunks, too: where a chunk has several, a row has as many for each, and
+ * what is past its end is 0. Rows of fp8 codes are padded to XFP_CUDA_FP8_COLUMNS, those of numbers to 16 bytes.
+ *
+ * A codebook (a row's, in v2; one of the library's in v2a and v2c) is, up to k = 4, two planes: the high bytes of its
+ * fp16 entries, then the low ones, which is what one instruction looks four weights up in. From k = 5 on it is the
+ * entries as they are.
+ *
+ * Prepared vectors. x', f32, is x with the unit's balance. Its planes are two fp16 numbers for each: hi = RN16(x' 2^e)
+ * and lo = RN16(x' 2^e - hi), with an e for each vector that puts the largest |x'| into [2^14, 2^15).
+ */
+#ifndef XFP_CUDA_ABI_H
+#define XFP_CUDA_ABI_H
+
+#include <stdint.h>
+
+#define XFP_CUDA_THREADS 256u    /* of a block */
+#define XFP_CUDA_WARPS 8u        /* likewise: they share the columns of a tile */
+#define XFP_CUDA_TILE_ROWS 16u   /* of a block */
+#define XFP_CUDA_COLUMNS 512u    /* prepared vectors are padded with zeros to a multiple of so many columns */
+#define XFP_CUDA_FP8_COLUMNS 64u /* of a chunk of fp8 codes */
+#define XFP_CUDA_MOST_VECTORS 16u /* of one launch */
+
+/* One matrix: a unit has an array of them, one an expert. An address of 0: there is none. */
+struct xfp_cuda_matrix {
+	uint64_t index;     /* rows, row_bytes apart: indices, fp8 codes, or the numbers that were kept */
+	uint64_t code;      /* v2: codebooks, row by row; fp8: f32 scales, row by row */
+	uint64_t group;     /* v2a: fp16 scale (the low half) and midpoint, v2c: bytes; rows row_groups apart */
+	uint64_t number;    /* v2a: bytes, the codebook of each group; likewise */
+	uint64_t row;       /* v2c: f32 factors, row by row */
+	uint64_t pointer;   /* outliers: uint32 [rows + 1], where those of a row begin */
+	uint64_t column;    /* their columns, uint32, ascending in a row and below cols */
+	uint64_t residual;  /* fp16 */
+	double unit;        /* what a row's sum is multiplied by: 2^-s, or 1 */
+};
+
+/* What is multiplied by. The same for all its matrices. */
+struct xfp_cuda_weights {
+	uint64_t matrix;  /* struct xfp_cuda_matrix [experts] */
+	uint64_t library; /* v2a, v2c: codebooks as above */
+	uint64_t ratio;   /* v2c: f32 [256 / codebooks] */
+	uint32_t rows, cols;
+	uint32_t chunks;               /* of a row */
+	uint32_t row_bytes, row_groups; /* from a row to the next */
+	uint32_t group;                /* v2a, v2c: log2 of a group's columns, at least 4 */
+	uint32_t codebooks;            /* v2a, v2c: of the library, a power of two */
+	uint32_t experts;
+};
+
+/* Prepared vectors, `cols` being a multiple of XFP_CUDA_COLUMNS: natural[count][cols]; planes[count][cols / 16][2][16],
+ * hi before lo; scale[count], 2^-e. */
+struct xfp_cuda_vectors {
+	uint64_t natural, planes, scale;
+	uint32_t cols, count;
+};
+
+/* y[m * stride + row], as enum xfp_float says. */
+struct xfp_cuda_result {
+	uint64_t data, stride;
+	uint32_t type, count;
+};
+
+/* Parameters of the kernels that multiply, in their order: */
+struct xfp_cuda_multiply {
+	struct xfp_cuda_weights weights;
+	struct xfp_cuda_vectors vectors;
+	struct xfp_cuda_result result;
+	uint64_t products;       /* struct xfp_product [product_count], of a list; else 0: */
+	uint32_t product_count;
+	uint32_t expert, first, count; /* vectors [first, first + count) go to the same of the result */
+};
+
+/* And of xfp_prepare_TYPE: vectors of `cols` elements, `stride` apart, to `vectors`. `down`: f32 factors of columns,
+ * or 0. One block a vector. */
+struct xfp_cuda_prepare {
+	uint64_t source, stride;
+	uint64_t down;
+	struct xfp_cuda_vectors vectors;
+	uint32_t cols;
+	uint32_t lead; /* columns of zeros in front of them */
+};
+
+/*
+ * Kernels, by name. M is how many columns of eight an instruction's second matrix has for vectors, two columns each:
+ * m1 for up to 4 vectors, m4 for up to 16; `list` is of a list of products, one vector each.
+ *
+ *   xfp_multiply_v2_kK_M      K = 2 ... 6        grid (row tiles, 1), or of a list (row tiles, result.count)
+ *   xfp_multiply_v2a_kK_M
+ *   xfp_multiply_v2c_kK_M                        any group size
+ *   xfp_multiply_v2c32_kK_M                      groups of 32 columns
+ *   xfp_multiply_fp8_M
+ *   xfp_multiply_TYPE_M       TYPE f32, f16, bf16, of what is kept; M is `each`, any number of vectors, or `list`
+ *   xfp_prepare_TYPE                             grid (vectors, 1)
+ *
+ * All have XFP_CUDA_THREADS threads a block. Dynamic shared memory: xfp_cuda_shared_bytes.
+ */
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * codebook.h - entries of a codebook in shared memory, by indices of lanes.h, as fragments.
+ */
+#ifndef XFP_CUDA_CODEBOOK_H
+#define XFP_CUDA_CODEBOOK_H
+
+#include "kernels/cuda/lanes.h"
+
+/* Codebooks lie in shared memory as in the device image: 2 << K bytes each. */
+template <int K> XFP_DEVICE constexpr uint32_t codebook_bytes()
+{
+	return 2u << K;
+}
+
+/* Up to k = 4: both planes in registers. */
+template <int K> struct codebook {
+	static constexpr int PLANE = (1 << K) / 4; /* words */
+
+	uint32_t high[PLANE], low[PLANE];
+
+	XFP_DEVICE void load(const uint8_t *shared)
+	{
+		if constexpr (K == 2) {
+			uint2 both = *reinterpret_cast<const uint2 *>(shared);
+
+			high[0] = both.x;
+			low[0] = both.y;
+		} else if constexpr (K == 3) {
+			uint4 both = *reinterpret_cast<const uint4 *>(shared);
+
+			high[0] = both.x;
+			high[1] = both.y;
+			low[0] = both.z;
+			low[1] = both.w;
+		} else {
+			uint4 h = *reinterpret_cast<const uint4 *>(shared);
+			uint4 l = *reinterpret_cast<const uint4 *>(shared + 16);
+
+			high[0] = h.x;
+			high[1] = h.y;
+			high[2] = h.z;
+			high[3] = h.w;
+			low[0] = l.x;
+			low[1] = l.y;
+			low[2] = l.z;
+			low[3] = l.w;
+		}
+	}
+
+	/* Four bytes of a plane. Of sixteen entries both halves are looked up, and bit 3 of each index chooses. */
+	static XFP_DEVICE uint32_t bytes(const uint32_t (&plane)[PLANE], uint32_t selector)
+	{
+		if constexpr (K == 2)
+			return prmt(plane[0], plane[0], selector);
+		else if constexpr (K == 3)
+			return prmt(plane[0], plane[1], selector);
+		else
+			return prmt(prmt(plane[0], plane[1], selector & 0x7777u),
+				    prmt(plane[2], plane[3], selector & 0x7777u),
+				    (selector >> 1 & 0x4444u) | 0x3210u);
+	}
+
+	/* Of step v of the chunk. */
+	template <int COUNT>
+	XFP_DEVICE void look_up(const uint32_t (&index)[COUNT], int v, uint32_t &first, uint32_t &second) const
+	{
+		uint32_t selector = v & 1 ? index[v / 2] >> 16 : index[v / 2];
+		uint32_t h = bytes(high, selector), l = bytes(low, selector);
+
+		first = prmt(l, h, 0x5140);
+		second = prmt(l, h, 0x7362);
+	}
+};
+
+/* Above, an entry is a load, which is slower where reading is fast, and simple. */
+struct wide_codebook {
+	const uint16_t *entry;
+
+	XFP_DEVICE void load(const uint8_t *shared)
+	{
+		entry = reinterpret_cast<const uint16_t *>(shared);
+	}
+
+	XFP_DEVICE uint32_t pair(uint32_t i, uint32_t j) const
+	{
+		return entry[i] | static_cast<uint32_t>(entry[j]) << 16;
+	}
+
+	template <int COUNT>
+	XFP_DEVICE void look_up(const uint32_t (&index)[COUNT], int v, uint32_t &first, uint32_t &second) const
+	{
+		uint32_t four = index[v];
+
+		first = pair(four & 0xffu, four >> 8 & 0xffu);
+		second = pair(four >> 16 & 0xffu, four >> 24);
+	}
+};
+
+template <> struct codebook<5> : wide_codebook {};
+template <> struct codebook<6> : wide_codebook {};
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device.h - the instructions that the kernels are made of.
+ */
+#ifndef XFP_CUDA_DEVICE_H
+#define XFP_CUDA_DEVICE_H
+
+#include "kernels/cuda/abi.h"
+
+#define XFP_DEVICE __device__ __forceinline__
+
+/* Byte i of the result is byte (s >> 4 i & 7) of the eight of b:a. CUDA's own __byte_perm masks s before, which costs
+ * an instruction; every selector here has bit 3 of its fields clear. */
+XFP_DEVICE uint32_t prmt(uint32_t a, uint32_t b, uint32_t s)
+{
+	uint32_t d;
+
+	asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(s));
+	return d;
+}
+
+/* Where mask is 1 bits of a, else of b. */
+XFP_DEVICE uint32_t choose(uint32_t mask, uint32_t a, uint32_t b)
+{
+	uint32_t d;
+
+	asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(d) : "r"(mask), "r"(a), "r"(b));
+	return d;
+}
+
+/* Weights are read once: they need not stay in a cache. */
+XFP_DEVICE uint4 load_once(const uint8_t *p)
+{
+	uint4 v;
+
+	asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+		     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+		     : "l"(p));
+	return v;
+}
+
+/* Where it is written, and no earlier: those of a whole chunk at once would not fit in registers. */
+XFP_DEVICE uint2 load_here(const uint8_t *p)
+{
+	uint2 v;
+
+	asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
+	return v;
+}
+
+template <class T> XFP_DEVICE const T *at(uint64_t address)
+{
+	return reinterpret_cast<const T *>(address);
+}
+
+XFP_DEVICE float half_to_float(uint16_t half)
+{
+	float f;
+
+	asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(half));
+	return f;
+}
+
+XFP_DEVICE uint16_t float_to_half(float f)
+{
+	uint16_t half;
+
+	asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(f));
+	return half;
+}
+
+/* Ties to even; what is no number stays none. */
+XFP_DEVICE uint16_t float_to_bfloat(float f)
+{
+	uint32_t bits = __float_as_uint(f);
+
+	if ((bits & 0x7fffffffu) > 0x7f800000u)
+		return static_cast<uint16_t>(bits >> 16 | 0x40u);
+	return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
+XFP_DEVICE float bfloat_to_float(uint16_t half)
+{
+	return __uint_as_float(static_cast<uint32_t>(half) << 16);
+}
+
+/*
+ * Sixteen columns of sixteen rows, fp16, times eight vectors, added to f32 sums.
+ *
+ * With g = lane / 4 and t = lane % 4, a thread has of rows g and g + 8 four columns each, of vector g the same four,
+ * and of the sums vectors 2 t and 2 t + 1 for both rows. Which columns the four are is the caller's business, as long
+ * as weights and vectors agree: here they are 4 t ... 4 t + 3 of the sixteen.
+ */
+struct fragment {
+	uint32_t first[2], second[2]; /* [row], of columns 4 t and 4 t + 1, and of the two after them */
+};
+
+XFP_DEVICE void mma(float (&c)[4], const fragment &a, uint2 b)
+{
+	asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+	    "{%0, %1, %2, %3};"
+	    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+	    : "r"(a.first[0]), "r"(a.first[1]), "r"(a.second[0]), "r"(a.second[1]), "r"(b.x), "r"(b.y));
+}
+
+/* The sum over a warp, the same in every lane and always in the same order. */
+XFP_DEVICE float warp_sum(float f)
+{
+#pragma unroll
+	for (int distance = 16; distance; distance >>= 1)
+		f += __shfl_xor_sync(0xffffffffu, f, distance);
+	return f;
+}
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fp8.cu - e4m3 codes with a scale for each row.
+ *
+ * A code becomes an fp16 number by its bits, on every device the same: the exponent's bias differs by 8, so what comes
+ * out is 2^-8 of what it should be, and the row's factor makes up for that. Only NaN's bits are wrong then.
+ */
+#include "kernels/cuda/grouped.h"
+
+struct fp8_weights {
+	const uint8_t *row[2];
+	uint32_t t;
+
+	static XFP_DEVICE uint32_t shared_bytes(const xfp_cuda_weights &)
+	{
+		return 0;
+	}
+
+	XFP_DEVICE void stage(const xfp_cuda_weights &, uint8_t *)
+	{
+	}
+
+	XFP_DEVICE void begin(const xfp_cuda_weights &w, const xfp_cuda_matrix &m, const place &p, uint8_t *)
+	{
+#pragma unroll
+		for (int i = 0; i < 2; i++)
+			row[i] = at<uint8_t>(m.index) + static_cast<uint64_t>(p.row[i]) * w.row_bytes + 16 * p.t;
+		t = p.t;
+	}
+
+	/* Bytes `low` and `low` + 1 of four codes as two fp16 numbers. */
+	static XFP_DEVICE uint32_t two(uint32_t four, uint32_t selector)
+	{
+		uint32_t high = prmt(four, 0, selector);
+		uint32_t bits = (high & 0x80008000u) | (high & 0x7f007f00u) >> 1;
+
+		if ((high & 0x7f00u) == 0x7f00u)
+			bits |= 0x7fffu;
+		if ((high & 0x7f000000u) == 0x7f000000u)
+			bits |= 0x7fff0000u;
+		return bits;
+	}
+
+	/* A thread takes sixteen columns in four steps of four, so that it loads them at once. */
+	template <int N> XFP_DEVICE void chunk(uint32_t chunk, const planes<N> &x, sums<N> &total)
+	{
+		uint4 code[2];
+
+#pragma unroll
+		for (int i = 0; i < 2; i++)
+			code[i] = load_once(row[i] + static_cast<uint64_t>(chunk) * XFP_CUDA_FP8_COLUMNS);
+#pragma unroll
+		for (int v = 0; v < 4; v++) {
+			fragment a;
+
+#pragma unroll
+			for (int i = 0; i < 2; i++) {
+				uint4 c = code[i];
+				uint32_t four = v == 0 ? c.x : v == 1 ? c.y : v == 2 ? c.z : c.w;
+
+				a.first[i] = two(four, 0x1404);
+				a.second[i] = two(four, 0x3424);
+			}
+			x.multiply(total, a, natural_offset(chunk * 4 + t, v));
+		}
+	}
+
+	static XFP_DEVICE float row_factor(const xfp_cuda_matrix &m, uint32_t row)
+	{
+		return __ldg(at<float>(m.code) + row) * 256;
+	}
+};
+
+XFP_CUDA_KERNELS(xfp_multiply_fp8, fp8_weights)

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * grouped.h - what v2a and v2c have in common: a library in shared memory, and rows cut into groups that each name a
+ * codebook of it.
+ *
+ * The entries of the library are multiplied as they are, since they are fp16; what a group's entries are multiplied by
+ * goes to the sum of the group, in f32.
+ */
+#ifndef XFP_CUDA_GROUPED_H
+#define XFP_CUDA_GROUPED_H
+
+#include "kernels/cuda/codebook.h"
+#include "kernels/cuda/tile.h"
+
+XFP_DEVICE void copy_to_shared(uint8_t *to, uint64_t from, uint32_t bytes)
+{
+	for (uint32_t i = threadIdx.x * 4; i < bytes; i += XFP_CUDA_THREADS * 4)
+		*reinterpret_cast<uint32_t *>(to + i) = __ldg(at<uint32_t>(from + i));
+}
+
+XFP_DEVICE uint32_t aligned16(uint32_t bytes)
+{
+	return (bytes + 15) & ~15u;
+}
+
+/* Indices and codebooks of the thread's two rows; `row` begins where the thread's first lane is. */
+template <int K> struct two_rows {
+	const uint8_t *row[2];
+	lanes<K> words[2];
+	uint32_t index[2][lanes<K>::INDICES];
+	codebook<K> book[2];
+
+	XFP_DEVICE void begin(const xfp_cuda_weights &w, const xfp_cuda_matrix &m, const place &p)
+	{
+#pragma unroll
+		for (int i = 0; i < 2; i++)
+			row[i] = at<uint8_t>(m.index) + static_cast<uint64_t>(p.row[i]) * w.row_bytes + 16 * p.t;
+	}
+
+	XFP_DEVICE void load(uint32_t chunk)
+	{
+#pragma unroll
+		for (int i = 0; i < 2; i++)
+			words[i].load(row[i] + static_cast<uint64_t>(chunk) * lanes<K>::BYTES);
+	}
+
+	/* Steps come in order, and v is known when this is compiled. */
+	XFP_DEVICE fragment step(int v)
+	{
+		constexpr int part = lanes<K>::PART;
+		fragment a;
+
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			if (v % part == 0)
+				words[i].indices(v / part, index[i]);
+			book[i].look_up(index[i], v % part, a.first[i], a.second[i]);
+		}
+		return a;
+	}
+};
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tile.h - the frame of all kernels that multiply by tensor cores: sixteen rows a block, whose columns its warps share.
+ *
+ * What a method does lies in its `Weights`: how a chunk of a row becomes fragments, and what is done to the sums of a
+ * group. The frame adds up in one order, whatever runs when: chunks of a warp ascending, then warps, then outliers;
+ * products of a list in the order of the list. Nothing is added in global memory, so results are the same bits from run
+ * to run.
+ */
+#ifndef XFP_CUDA_TILE_H
+#define XFP_CUDA_TILE_H
+
+#include "kernels/cuda/device.h"
+
+struct one_product { /* struct xfp_product of xfp.h */
+	uint32_t expert, x, y;
+	float weight;
+};
+
+/* Where a thread is: see struct fragment. */
+struct place {
+	unsigned warp, lane, t, g;
+	uint32_t first_row;
+	uint32_t row[2]; /* the thread's, or the last one of the matrix in the place of those that it has not */
+
+	XFP_DEVICE explicit place(uint32_t rows)
+	{
+		warp = threadIdx.x / 32;
+		lane = threadIdx.x % 32;
+		t = lane % 4;
+		g = lane / 4;
+		first_row = blockIdx.x * XFP_CUDA_TILE_ROWS;
+		row[0] = min(first_row + g, rows - 1);
+		row[1] = min(first_row + g + 8, rows - 1);
+	}
+};
+
+template <int N> struct sums {
+	float c[N][4];
+
+	XFP_DEVICE void clear()
+	{
+#pragma unroll
+		for (int n = 0; n < N; n++)
+#pragma unroll
+			for (int i = 0; i < 4; i++)
+				c[n][i] = 0;
+	}
+
+	/* c[.][0] and [1] are of the thread's first row, [2] and [3] of its second. */
+	XFP_DEVICE void add_scaled(const sums &other, const float (&scale)[2])
+	{
+#pragma unroll
+		for (int n = 0; n < N; n++)
+#pragma unroll
+			for (int i = 0; i < 4; i++)
+				c[n][i] = __fmaf_rn(other.c[n][i], scale[i / 2], c[n][i]);
+	}
+
+	XFP_DEVICE void store(float *rows, const place &p) const
+	{
+#pragma unroll
+		for (int n = 0; n < N; n++) {
+			float *column = rows + n * 8 + 2 * p.t;
+
+			column[p.g * 8 * N] = c[n][0];
+			column[p.g * 8 * N + 1] = c[n][1];
+			column[(p.g + 8) * 8 * N] = c[n][2];
+			column[(p.g + 8) * 8 * N + 1] = c[n][3];
+		}
+	}
+};
+
+/* The planes of vectors, two columns of an instruction's eight each, as a thread meets them: N times its column. */
+template <int N> struct planes {
+	const uint8_t *base;
+	uint32_t stride; /* from four vectors to the next */
+	bool there[N];
+
+	XFP_DEVICE planes(const xfp_cuda_vectors &x, uint32_t first, uint32_t count, const place &p)
+	{
+		uint32_t bytes = x.cols * 4; /* of a vector */
+
+		base = at<uint8_t>(x.planes) + static_cast<uint64_t>(first + p.g / 2) * bytes + p.g % 2 * 32;
+		stride = 4 * bytes;
+#pragma unroll
+		for (int n = 0; n < N; n++)
+			there[n] = 4 * n + p.g / 2 < count;
+	}
+
+	XFP_DEVICE uint2 load(int n, uint32_t offset) const
+	{
+		return there[n] ? load_here(base + static_cast<uint64_t>(n) * stride + offset) : make_uint2(0, 0);
+	}
+
+	XFP_DEVICE void multiply(sums<N> &s, const fragment &a, uint32_t offset) const
+	{
+#pragma unroll
+		for (int n = 0; n < N; n++)
+			mma(s.c[n], a, load(n, offset));
+	}
+
+	/* By two matrices at once. */
+	XFP_DEVICE void multiply(sums<N> &s, sums<N> &z, const fragment &a, const fragment &b, uint32_t offset) const
+	{
+#pragma unroll
+		for (int n = 0; n < N; n++) {
+			uint2 columns = load(n, offset);
+
+			mma(s.c[n], a, columns);
+			mma(z.c[n], b, columns);
+		}
+	}
+};
+
+/* Bytes from a vector's planes of columns 16 v on to those of thread t. */
+XFP_DEVICE uint32_t natural_offset(uint32_t v, unsigned t)
+{
+	return v * 64 + t * 8;
+}
+
+/* Outliers of rows `warp` and `warp` + 8 of the tile, times every vector: out[row][4 N]. */
+template <int N>
+XFP_DEVICE void outliers(const xfp_cuda_matrix &m, const xfp_cuda_vectors &x, uint32_t rows, uint32_t first,
+			 uint32_t count, const place &p, float *out)
+{
+	for (uint32_t r = p.warp; r < XFP_CUDA_TILE_ROWS; r += XFP_CUDA_WARPS) {
+		uint32_t row = p.first_row + r, begin = 0, end = 0;
+
+		if (m.pointer && row < rows) {
+			begin = __ldg(at<uint32_t>(m.pointer) + row);
+			end = __ldg(at<uint32_t>(m.pointer) + row + 1);
+		}
+		for (uint32_t v = 0; v < count; v++) {
+			const float *natural = at<float>(x.natural) + static_cast<uint64_t>(first + v) * x.cols;
+			float sum = 0;
+
+			for (uint32_t i = begin + p.lane; i < end; i += 32)
+				sum = __fmaf_rn(half_to_float(__ldg(at<uint16_t>(m.residual) + i)),
+						__ldg(natural + __ldg(at<uint32_t>(m.column) + i)), sum);
+			if (begin < end)
+				sum = warp_sum(sum);
+			if (!p.lane)
+				out[r * 4 * N + v] = sum;
+		}
+	}
+}
+
+XFP_DEVICE void store_result(const xfp_cuda_result &y, uint64_t at_, float value)
+{
+	if (y.type == 1)
+		reinterpret_cast<float *>(y.data)[at_] = value;
+	else
+		reinterpret_cast<uint16_t *>(y.data)[at_] =
+			y.type == 2 ? float_to_half(value) : float_to_bfloat(value);
+}
+
+/* Where the parts of dynamic shared memory are; the host knows their sizes (abi.h). */
+template <int N> struct buffers {
+	uint8_t *own;     /* of the method */
+	float *partial;   /* [warps][rows][8 N] */
+	float *outlier;   /* [rows][4 N] */
+
+	XFP_DEVICE buffers(uint8_t *shared, uint32_t own_bytes)
+	{
+		own = shared;
+		partial = reinterpret_cast<float *>(shared + own_bytes);
+		outlier = partial + XFP_CUDA_WARPS * XFP_CUDA_TILE_ROWS * 8 * N;
+	}
+};
+
+/* A row of the tile times one vector, once all warps have left their sums. */
+template <int N, class Weights>
+XFP_DEVICE float row_result(const Weights &w, const xfp_cuda_matrix &m, const xfp_cuda_vectors &x, const buffers<N> &b,
+			    uint32_t row, uint32_t r, uint32_t v, uint32_t first)
+{
+	float sum = 0;
+
+#pragma unroll
+	for (unsigned warp = 0; warp < XFP_CUDA_WARPS; warp++) {
+		const float *at_ = b.partial + (warp * XFP_CUDA_TILE_ROWS + r) * 8 * N + 2 * v;
+
+		sum = __fadd_rn(sum, __fadd_rn(at_[0], at_[1]));
+	}
+	sum = __fmul_rn(__fmul_rn(sum, __ldg(at<float>(x.scale) + first + v)), w.row_factor(m, row));
+	return static_cast<float>(static_cast<double>(__fadd_rn(sum, b.outlier[r * 4 * N + v])) * m.unit);
+}
+
+/* One matrix times vectors [first, first + count): leaves sums in shared memory, for all threads to read. */
+template <int N, class Weights>
+XFP_DEVICE void multiply_tile(Weights &w, const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t first,
+			      uint32_t count, const place &p, const buffers<N> &b)
+{
+	planes<N> x(call.vectors, first, count, p);
+	sums<N> total;
+
+	total.clear();
+	w.begin(call.weights, m, p, b.own);
+	for (uint32_t chunk = p.warp; chunk < call.weights.chunks; chunk += XFP_CUDA_WARPS)
+		w.chunk(chunk, x, total);
+	total.store(b.partial + p.warp * XFP_CUDA_TILE_ROWS * 8 * N, p);
+	outliers<N>(m, call.vectors, call.weights.rows, first, count, p, b.outlier);
+	__syncthreads();
+}
+
+template <int N, class Weights> XFP_DEVICE void multiply_vectors(const xfp_cuda_multiply &call, uint8_t *shared)
+{
+	const xfp_cuda_matrix m = at<xfp_cuda_matrix>(call.weights.matrix)[call.expert];
+	const place p(call.weights.rows);
+	const buffers<N> b(shared, Weights::shared_bytes(call.weights));
+	Weights w;
+
+	w.stage(call.weights, b.own);
+	multiply_tile<N>(w, call, m, call.first, call.count, p, b);
+	for (uint32_t i = threadIdx.x; i < XFP_CUDA_TILE_ROWS * call.count; i += XFP_CUDA_THREADS) {
+		uint32_t r = i % XFP_CUDA_TILE_ROWS, v = i / XFP_CUDA_TILE_ROWS, row = p.first_row + r;
+
+		if (row < call.weights.rows)
+			store_result(call.result, (call.first + v) * call.result.stride + row,
+				     row_result<N>(w, m, call.vectors, b, row, r, v, call.first));
+	}
+}
+
+/* Products of a list that go to result blockIdx.y, one after the other. */
+template <class Weights> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &call, uint8_t *shared)
+{
+	const one_product *list = at<one_product>(call.products);
+	const place p(call.weights.rows);
+	const buffers<1> b(shared, Weights::shared_bytes(call.weights));
+	uint32_t row = p.first_row + threadIdx.x;
+	bool mine = threadIdx.x < XFP_CUDA_TILE_ROWS && row < call.weights.rows, any = false;
+	float sum = 0;
+	Weights w;
+
+	w.stage(call.weights, b.own);
+	for (uint32_t i = 0; i < call.product_count; i++) {
+		const one_product one = list[i];
+
+		if (one.y != blockIdx.y || one.expert >= call.weights.experts || one.x >= call.vectors.count)
+			continue;
+		const xfp_cuda_matrix m = at<xfp_cuda_matrix>(call.weights.matrix)[one.expert];
+
+		multiply_tile<1>(w, call, m, one.x, 1, p, b);
+		if (mine)
+			sum = __fadd_rn(sum, __fmul_rn(one.weight, row_result<1>(w, m, call.vectors, b, row,
+										 threadIdx.x, 0, one.x)));
+		any = true;
+		__syncthreads();
+	}
+	if (mine && any)
+		store_result(call.result, blockIdx.y * call.result.stride + row, sum);
+}
+
+/* The kernels of a method: for up to 4 and up to 16 vectors, and for a list. BLOCKS is how many of a kernel an SM is to
+ * hold: without it, the compiler gives registers up for a number of its own choice. */
+#define XFP_CUDA_KERNEL(NAME, BLOCKS, ...)                                                                        \
+	extern "C" __global__ void __launch_bounds__(XFP_CUDA_THREADS, BLOCKS) NAME(const xfp_cuda_multiply call) \
+	{                                                                                                         \
+		extern __shared__ uint4 shared[];                                                                 \
+		__VA_ARGS__(call, reinterpret_cast<uint8_t *>(shared));                                           \
+	}
+#define XFP_CUDA_KERNELS(NAME, ...)                                    \
+	XFP_CUDA_KERNEL(NAME##_m1, 2, multiply_vectors<1, __VA_ARGS__>) \
+	XFP_CUDA_KERNEL(NAME##_m4, 1, multiply_vectors<4, __VA_ARGS__>) \
+	XFP_CUDA_KERNEL(NAME##_list, 2, multiply_list<__VA_ARGS__>)
+
+#endif

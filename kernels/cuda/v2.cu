@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * v2.cu - rows with a codebook each.
+ */
+#include "kernels/cuda/grouped.h"
+
+template <int K> struct v2_weights {
+	two_rows<K> rows;
+	uint32_t t;
+
+	static XFP_DEVICE uint32_t shared_bytes(const xfp_cuda_weights &)
+	{
+		return aligned16(XFP_CUDA_TILE_ROWS * codebook_bytes<K>());
+	}
+
+	XFP_DEVICE void stage(const xfp_cuda_weights &, uint8_t *)
+	{
+	}
+
+	/* The codebooks of the tile are one stretch, of which a thread's two go into registers. */
+	XFP_DEVICE void begin(const xfp_cuda_weights &w, const xfp_cuda_matrix &m, const place &p, uint8_t *shared)
+	{
+		constexpr uint32_t size = codebook_bytes<K>();
+		uint32_t count = min(w.rows - p.first_row, XFP_CUDA_TILE_ROWS);
+
+		copy_to_shared(shared, m.code + static_cast<uint64_t>(p.first_row) * size, count * size);
+		__syncthreads();
+#pragma unroll
+		for (int i = 0; i < 2; i++)
+			rows.book[i].load(shared + (p.row[i] - p.first_row) * size);
+		rows.begin(w, m, p);
+		t = p.t;
+	}
+
+	template <int N> XFP_DEVICE void chunk(uint32_t chunk, const planes<N> &x, sums<N> &total)
+	{
+		rows.load(chunk);
+#pragma unroll
+		for (int v = 0; v < lanes<K>::VECTORS; v++) {
+			fragment a = rows.step(v);
+
+			x.multiply(total, a, natural_offset(chunk * lanes<K>::VECTORS + v, t));
+		}
+	}
+
+	static XFP_DEVICE float row_factor(const xfp_cuda_matrix &, uint32_t)
+	{
+		return 1;
+	}
+};
+
+XFP_CUDA_KERNELS(xfp_multiply_v2_k2, v2_weights<2>)
+XFP_CUDA_KERNELS(xfp_multiply_v2_k3, v2_weights<3>)
+XFP_CUDA_KERNELS(xfp_multiply_v2_k4, v2_weights<4>)
+XFP_CUDA_KERNELS(xfp_multiply_v2_k5, v2_weights<5>)
+XFP_CUDA_KERNELS(xfp_multiply_v2_k6, v2_weights<6>)

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * v2a.cu - groups with a codebook of the library, a scale and a midpoint.
+ *
+ * The midpoint is multiplied by the sum of the group's activations: a product with ones in the place of weights, which
+ * the tensor cores have time for.
+ */
+#include "kernels/cuda/grouped.h"
+
+template <int K> struct v2a_weights {
+	static constexpr int VECTORS = lanes<K>::VECTORS;
+	static constexpr uint32_t ONES = 0x3c003c00; /* 1, 1 */
+
+	two_rows<K> rows;
+	const uint32_t *pair[2];
+	const uint8_t *number[2];
+	const uint8_t *library;
+	uint32_t log, t;
+
+	static XFP_DEVICE uint32_t shared_bytes(const xfp_cuda_weights &w)
+	{
+		return aligned16(w.codebooks * codebook_bytes<K>());
+	}
+
+	XFP_DEVICE void stage(const xfp_cuda_weights &w, uint8_t *shared)
+	{
+		log = w.group;
+		library = shared;
+		copy_to_shared(shared, w.library, w.codebooks * codebook_bytes<K>());
+		__syncthreads();
+	}
+
+	XFP_DEVICE void begin(const xfp_cuda_weights &w, const xfp_cuda_matrix &m, const place &p, uint8_t *)
+	{
+		rows.begin(w, m, p);
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			uint64_t first = static_cast<uint64_t>(p.row[i]) * w.row_groups;
+
+			pair[i] = at<uint32_t>(m.group) + first;
+			number[i] = at<uint8_t>(m.number) + first;
+		}
+		t = p.t;
+	}
+
+	XFP_DEVICE void enter(uint32_t v, float (&scale)[2], float (&midpoint)[2])
+	{
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			uint32_t both = __ldg(pair[i] + (v >> (log - 4)));
+
+			rows.book[i].load(library + __ldg(number[i] + (v >> (log - 4))) * codebook_bytes<K>());
+			scale[i] = half_to_float(static_cast<uint16_t>(both));
+			midpoint[i] = half_to_float(static_cast<uint16_t>(both >> 16));
+		}
+	}
+
+	template <int N> XFP_DEVICE void chunk(uint32_t chunk, const planes<N> &x, sums<N> &total)
+	{
+		const fragment ones = { { ONES, ONES }, { ONES, ONES } };
+		uint32_t within = (1u << (log - 4)) - 1;
+		float scale[2], midpoint[2];
+		sums<N> one, activations;
+
+		one.clear();
+		activations.clear();
+		rows.load(chunk);
+#pragma unroll
+		for (int v = 0; v < VECTORS; v++) {
+			uint32_t step = chunk * VECTORS + v;
+
+			if (!v || !(v & within)) {
+				if (v) {
+					total.add_scaled(one, scale);
+					total.add_scaled(activations, midpoint);
+					one.clear();
+					activations.clear();
+				}
+				enter(step, scale, midpoint);
+			}
+			x.multiply(one, activations, rows.step(v), ones, natural_offset(step, t));
+		}
+		total.add_scaled(one, scale);
+		total.add_scaled(activations, midpoint);
+	}
+
+	static XFP_DEVICE float row_factor(const xfp_cuda_matrix &, uint32_t)
+	{
+		return 1;
+	}
+};
+
+XFP_CUDA_KERNELS(xfp_multiply_v2a_k2, v2a_weights<2>)
+XFP_CUDA_KERNELS(xfp_multiply_v2a_k3, v2a_weights<3>)
+XFP_CUDA_KERNELS(xfp_multiply_v2a_k4, v2a_weights<4>)
+XFP_CUDA_KERNELS(xfp_multiply_v2a_k5, v2a_weights<5>)
+XFP_CUDA_KERNELS(xfp_multiply_v2a_k6, v2a_weights<6>)
