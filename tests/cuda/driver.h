@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * driver.h - what the files of the stand-in CUDA driver share; driver.c begins with what it is. Types are those of
+ * the driver's documented interface.
+ */
+#ifndef TESTS_CUDA_DRIVER_H
+#define TESTS_CUDA_DRIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum result {
+	SUCCESS = 0,
+	INVALID_VALUE = 1,
+	OUT_OF_MEMORY = 2,
+	NOT_INITIALIZED = 3,
+	NO_DEVICE = 100,
+	INVALID_DEVICE = 101,
+	INVALID_IMAGE = 200,
+	INVALID_CONTEXT = 201,
+	NO_BINARY_FOR_GPU = 209,
+	UNSUPPORTED_PTX_VERSION = 222,
+	OPERATING_SYSTEM = 304,
+	INVALID_HANDLE = 400,
+	NOT_FOUND = 500,
+	NOT_READY = 600,
+	ILLEGAL_ADDRESS = 700,
+	LAUNCH_OUT_OF_RESOURCES = 701,
+	CONTEXT_IS_DESTROYED = 709,
+	HOST_MEMORY_ALREADY_REGISTERED = 712,
+	HOST_MEMORY_NOT_REGISTERED = 713,
+	STREAM_CAPTURE_UNSUPPORTED = 900,
+	STREAM_CAPTURE_UNMATCHED = 903,
+	STREAM_CAPTURE_IMPLICIT = 906,
+};
+
+typedef uint64_t address;
+
+enum { DEVICES = 8, FUNCTION_MAX_SHARED = 8, PLAIN_SHARED = 49152 };
+
+struct context {
+	int device;
+	bool alive;
+	int uses; /* of a primary one */
+};
+
+/* What was told to a stream: done in this order, no sooner than something waits for it. */
+struct work {
+	enum { COPY_IN, COPY_OUT, COPY, FILL, LAUNCH } what;
+	address to, from;
+	void *host;
+	bool own; /* `host` is a copy, to be freed */
+	size_t bytes, pitch_to, pitch_from, rows;
+	unsigned value;
+	int device;
+	char *line; /* of a launch, for the server */
+};
+
+struct kernel {
+	struct kernel *next;
+	struct library *library;
+	char *name;
+	int max_shared, static_shared, local;
+	size_t parameter_count, parameter_bytes;
+	struct {
+		size_t offset, bytes;
+	} parameter[64];
+};
+
+/* driver.c */
+/* A number from the environment, `otherwise` where there is none. */
+long setting(const char *name, long otherwise);
+/* SUCCESS, or why nothing can be done: not initialized, no current context, one that is gone, an error that stays. */
+int ready(void);
+struct context *current(void);
+int compute_capability(void);
+int shared_optin(void);
+int devices(void);
+int version(void);
+/* What a launch did that no later call forgives. */
+void set_sticky(enum result why);
+int sticky(void);
+
+/* driver_memory.c */
+struct entry {
+	uint64_t number, offset, bytes, device;
+};
+/* The head of the file that this process and the server share; data, then a byte for each byte that was written. */
+struct table {
+	uint64_t count, data, written, all;
+	struct entry entry[4096];
+};
+int memory_file(void);
+/* Copies and fills at once. */
+int perform(const struct work *work);
+/* Whether the driver knows these bytes of the host, so that copies may happen later. */
+bool pinned(const void *memory);
+void free_device(int device);
+
+/* driver_queue.c */
+/* Does it when the stream comes to it, or notes it in the graph that is being captured. Owns what `work` points to. */
+int enqueue(void *stream, struct work work);
+/* Does what was told up to now. */
+int drain(void);
+/* SUCCESS where nothing is being captured, which calls that wait are not allowed in. */
+int not_capturing(void);
+void release_work(struct work *work);
+
+/* driver_launch.c */
+int launch_now(const char *line);
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams, events and graphs; see driver.c. All streams are one queue, which something that waits works off. */
+#include "tests/cuda/driver_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct graph {
+	struct work *work;
+	size_t count, room;
+};
+
+struct stream {
+	struct graph *captures;
+};
+
+struct event {
+	uint64_t place; /* how much was told before it */
+};
+
+static struct work *queue;
+static size_t queued, queue_room;
+static uint64_t told, done;
+static struct stream *capturing;
+
+void release_work(struct work *work)
+{
+	free(work->line);
+	if (work->own)
+		free(work->host);
+}
+
+int not_capturing(void)
+{
+	return capturing || setting("STAND_IN_CAPTURING", 0) ? STREAM_CAPTURE_UNSUPPORTED : SUCCESS;
+}
+
+static int work_off(uint64_t place)
+{
+	size_t count = 0;
+
+	while (done < place && count < queued) {
+		struct work *work = &queue[count++];
+		enum result result = sticky();
+
+		if (!result) {
+			result = work->what == LAUNCH ? launch_now(work->line) : perform(work);
+			if (result)
+				set_sticky(result);
+		}
+		release_work(work);
+		done++;
+	}
+	queued -= count;
+	if (count)
+		memmove(queue, queue + count, queued * sizeof *queue);
+	return sticky();
+}
+
+int drain(void)
+{
+	return work_off(told);
+}
+
+static int append(struct work **list, size_t *count, size_t *have, struct work work)
+{
+	if (*count == *have) {
+		size_t more = *have ? 2 * *have : 64;
+		struct work *larger = realloc(*list, more * sizeof *larger);
+
+		if (!larger) {
+			release_work(&work);
+			return OUT_OF_MEMORY;
+		}
+		*list = larger;
+		*have = more;
+	}
+	(*list)[(*count)++] = work;
+	return SUCCESS;
+}
+
+/* Null, 1 and 2 are the streams that every context has. */
+static bool common(const void *stream)
+{
+	return (uintptr_t)stream <= 2;
+}
+
+int enqueue(void *stream, struct work work)
+{
+	if (!common(stream) && ((struct stream *)stream)->captures) {
+		struct graph *graph = ((struct stream *)stream)->captures;
+
+		return append(&graph->work, &graph->count, &graph->room, work);
+	}
+	if (capturing && common(stream)) {
+		release_work(&work);
+		return STREAM_CAPTURE_IMPLICIT;
+	}
+	told++;
+	return append(&queue, &queued, &queue_room, work);
+}
+
+/* ---- streams */
+
+int cuStreamCreate(struct stream **stream, unsigned flags)
+{
+	int result = ready();
+
+	(void)flags;
+	if (result)
+		return result;
+	*stream = calloc(1, sizeof **stream);
+	return *stream ? SUCCESS : OUT_OF_MEMORY;
+}
+
+int cuStreamDestroy_v2(struct stream *stream)
+{
+	int result = drain();
+
+	if (common(stream))
+		return INVALID_HANDLE;
+	free(stream);
+	return result;
+}
+
+int cuStreamSynchronize(struct stream *stream)
+{
+	int result = ready();
+
+	(void)stream;
+	return result || (result = not_capturing()) ? result : drain();
+}
+
+int cuStreamQuery(struct stream *stream)
+{
+	int result = ready();
+
+	(void)stream;
+	if (result || (result = not_capturing()))
+		return result;
+	result = work_off(done + 1);
+	return result ? result : done < told ? NOT_READY : SUCCESS;
+}
+
+int cuStreamWaitEvent(struct stream *stream, struct event *event, unsigned flags)
+{
+	/* All streams are one queue, so it is before what comes. */
+	(void)stream;
+	(void)flags;
+	return event ? ready() : INVALID_HANDLE;
+}
+
+int cuStreamIsCapturing(struct stream *stream, int *state)
+{
+	int result = ready();
+
+	*state = setting("STAND_IN_CAPTURING", 0) || (!common(stream) && stream->captures);
+	return result ? result : capturing && common(stream) ? STREAM_CAPTURE_IMPLICIT : SUCCESS;
+}
+
+/* ---- graphs */
+
+int cuStreamBeginCapture_v2(struct stream *stream, int mode)
+{
+	int result = ready();
+
+	(void)mode;
+	if (result || (result = not_capturing()))
+		return result;
+	if (common(stream))
+		return STREAM_CAPTURE_UNSUPPORTED;
+	stream->captures = calloc(1, sizeof *stream->captures);
+	if (!stream->captures)
+		return OUT_OF_MEMORY;
+	capturing = stream;
+	return SUCCESS;
+}
+
+int cuStreamEndCapture(struct stream *stream, struct graph **graph)
+{
+	if (common(stream) || !stream->captures)
+		return STREAM_CAPTURE_UNMATCHED;
+	*graph = stream->captures;
+	stream->captures = NULL;
+	capturing = NULL;
+	return ready();
+}
+
+static bool duplicate(struct work *to, const struct work *from)
+{
+	*to = *from;
+	if (from->line && !(to->line = strdup(from->line)))
+		return false;
+	if (!from->own)
+		return true;
+	to->host = malloc((from->rows - 1) * from->pitch_from + from->bytes);
+	if (!to->host)
+		return false;
+	memcpy(to->host, from->host, (from->rows - 1) * from->pitch_from + from->bytes);
+	return true;
+}
+
+int cuGraphInstantiateWithFlags(struct graph **executable, struct graph *graph, unsigned long long flags)
+{
+	struct graph *copy = calloc(1, sizeof *copy);
+
+	(void)flags;
+	if (!copy || !(copy->work = calloc(graph->count + 1, sizeof *copy->work))) {
+		free(copy);
+		return OUT_OF_MEMORY;
+	}
+	for (size_t i = 0; i < graph->count; i++, copy->count++) {
+		if (!duplicate(&copy->work[i], &graph->work[i]))
+			return OUT_OF_MEMORY;
+	}
+	*executable = copy;
+	return ready();
+}
+
+int cuGraphLaunch(struct graph *executable, struct stream *stream)
+{
+	int result = ready();
+
+	for (size_t i = 0; !result && i < executable->count; i++) {
+		struct work work;
+
+		result = duplicate(&work, &executable->work[i]) ? (int)enqueue(stream, work) : OUT_OF_MEMORY;
+	}
+	return result;
+}
+
+int cuGraphDestroy(struct graph *graph)
+{
+	for (size_t i = 0; i < graph->count; i++)
+		release_work(&graph->work[i]);
+	free(graph->work);
+	free(graph);
+	return SUCCESS;
+}
+
+int cuGraphExecDestroy(struct graph *executable)
+{
+	return cuGraphDestroy(executable);
+}
+
+/* ---- events */
+
+int cuEventCreate(struct event **event, unsigned flags)
+{
+	int result = ready();
+
+	(void)flags;
+	if (result)
+		return result;
+	*event = calloc(1, sizeof **event);
+	return *event ? SUCCESS : OUT_OF_MEMORY;
+}
+
+int cuEventDestroy_v2(struct event *event)
+{
+	free(event);
+	return SUCCESS;
+}
+
+int cuEventRecord(struct event *event, struct stream *stream)
+{
+	(void)stream;
+	event->place = told;
+	return ready();
+}
+
+int cuEventSynchronize(struct event *event)
+{
+	int result = ready();
+
+	return result || (result = not_capturing()) ? result : work_off(event->place);
+}
+
+int cuEventQuery(struct event *event)
+{
+	int result = ready();
+
+	if (result || (result = done < event->place ? work_off(done + 1) : SUCCESS))
+		return result;
+	return done < event->place ? NOT_READY : SUCCESS;
+}
+
+int cuEventElapsedTime(float *milliseconds, struct event *begin, struct event *end)
+{
+	if (done < begin->place || done < end->place)
+		return NOT_READY;
+	*milliseconds = (float)(end->place - begin->place);
+	return SUCCESS;
+}

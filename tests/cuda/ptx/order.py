@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happened before what. Time is counted in steps between barriers and fences. Threads are ordered by barriers of
+their block, by bar.warp.sync within a warp, and from block to block by fence, atomic, atomic, fence as PTX's memory
+model wants it: a release orders what its thread did, and what its block did before its last barrier.
+
+Who did something is a thread's number in the grid, counted in whole warps, or where several did it the smallest of
+warp, block and grid that holds them all: a level in two bits above thirty of a number. With the time in the bits above
+32 that is a key; zero stands for nobody."""
+import numpy as np
+
+THREAD, WARP, BLOCK, GRID = 0, 1, 2, 3
+ID = (1 << 30) - 1
+WHO = (1 << 32) - 1
+
+
+class Order:
+    def __init__(self, blocks, lanes_of_block):
+        self.lanes_of_block = lanes_of_block
+        self.time = 1
+        self.barriers = np.zeros(blocks, np.int64)
+        self.warps = np.zeros(blocks * lanes_of_block // 32, np.int64)
+        self.fences = {}     # thread: (its block's last barrier before its last fence, the time of the fence)
+        self.releases = {}   # address: {thread: (barrier, fence)}
+        self.pending = {}    # thread: what it saw released by an atomic, not yet behind a fence
+        self.acquired = {}   # block: [(thread, time, {thread: (barrier, fence)})]
+
+    def tick(self):
+        self.time += 1
+
+    def barrier(self, blocks):
+        self.barriers[blocks] = self.time
+        self.tick()
+
+    def warp_barrier(self, warps):
+        self.warps[warps] = self.time
+        self.tick()
+
+    # ---- from block to block
+
+    def fence(self, threads):
+        for thread in threads.tolist():
+            block = thread // self.lanes_of_block
+            self.fences[thread] = (int(self.barriers[block]), self.time)
+            seen = self.pending.pop(thread, None)
+            if seen:
+                self.acquired.setdefault(block, []).append((thread, self.time, seen))
+        self.tick()
+
+    def atomic(self, threads, addresses, reads=True, writes=True):
+        """Threads that did not pass a fence release nothing."""
+        if not self.fences and not self.releases:
+            return
+        for thread, address in zip(threads.tolist(), addresses.tolist()):
+            if reads and address in self.releases:
+                self.pending.setdefault(thread, {}).update(self.releases[address])
+            if writes and thread in self.fences:
+                self.releases.setdefault(address, {})[thread] = self.fences[thread]
+
+    def covered(self, key, thread):
+        """Whether what the key names happened before all that this thread does now."""
+        time, who = key >> 32, key & WHO
+        level, number = who >> 30, who & ID
+        if level == GRID:
+            return False
+        block = {THREAD: number // self.lanes_of_block, WARP: number * 32 // self.lanes_of_block}.get(level, number)
+        mine = thread // self.lanes_of_block
+        for by, when, seen in self.acquired.get(mine, ()):
+            if by != thread and when > self.barriers[mine]:
+                continue
+            for released, (barrier, fence) in seen.items():
+                if released // self.lanes_of_block == block and \
+                        (time <= barrier or (level == THREAD and released == number and time <= fence)):
+                    return True
+        return False
+
+    # ---- keys
+
+    def keys(self, who):
+        return who | (self.time << 32)
+
+    def conflicts(self, keys, who):
+        """Of what the keys name, what was done by other threads and not before what these threads do now."""
+        times = keys >> 32
+        level = (keys >> 30) & 3
+        number = keys & ID
+        warp = np.where(level == THREAD, number >> 5, np.where(level == WARP, number, -1))
+        block = np.where(level == THREAD, number // self.lanes_of_block,
+                         np.where(level == WARP, number * 32 // self.lanes_of_block,
+                                  np.where(level == BLOCK, number, -1)))
+        mine = who // self.lanes_of_block
+        fine = (times == 0) | ((level == THREAD) & (number == who))
+        fine |= (block == mine) & (times <= self.barriers[mine])
+        fine |= (warp == who >> 5) & (times <= self.warps[who >> 5])
+        bad = ~fine
+        if bad.any() and self.acquired:
+            foreign = np.flatnonzero((bad & (block != mine)).reshape(-1))
+            known = {}
+            for at in foreign.tolist():
+                pair = int(keys.reshape(-1)[at]), int(who.reshape(-1)[at])
+                if pair not in known:
+                    known[pair] = self.covered(*pair)
+                if known[pair]:
+                    bad.reshape(-1)[at] = False
+        return bad
+
+    def merged(self, one, other):
+        """The key of both: the later time, and the least that holds all of both."""
+        time = np.maximum(one >> 32, other >> 32)
+        a, b = one & WHO, other & WHO
+        done = a == b
+        result = a.copy()
+        for level in (WARP, BLOCK):
+            for_a, for_b = self.lifted(a, level), self.lifted(b, level)
+            now = ~done & (for_a == for_b) & (for_a >= 0)
+            result[now] = for_a[now]
+            done |= now
+        result[~done] = GRID << 30
+        return result | (time << 32)
+
+    def lifted(self, who, level):
+        """The warp or block that holds it, -1 where it is larger than that."""
+        have, number = who >> 30, who & ID
+        if level == WARP:
+            return np.where(have == THREAD, (WARP << 30) | (number >> 5), np.where(have == WARP, who, -1))
+        block = np.where(have == THREAD, number // self.lanes_of_block,
+                         np.where(have == WARP, number * 32 // self.lanes_of_block, number))
+        return np.where(have <= BLOCK, (BLOCK << 30) | block, -1)

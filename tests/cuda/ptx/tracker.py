@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who wrote and who read each granule of some memory in this launch. Reads are only noted, and looked through when
+something is written: most memory is read and never written, and notes are dropped at barriers of all."""
+import numpy as np
+
+from .fault import Fault
+from .order import BLOCK, THREAD, WHO
+
+MOST_NOTES = 1 << 24
+
+
+class Tracker:
+    def __init__(self, granules, order, name):
+        self.granules = granules
+        self.order = order
+        self.name = name
+        self.quiet = 0        # what was done up to this time is before all that is done now
+        self.last_write = 0
+        self.notes = []
+        self.noted = 0
+        self.written = self.strong = self.readers = None  # keys; strong are atomics and what is ordered by itself
+
+    def calm(self, time):
+        """After a barrier of all blocks, of memory that no other block sees."""
+        self.quiet = time
+        self.notes.clear()
+        self.noted = 0
+
+    def read(self, at, who, strong=False):
+        if self.last_write > self.quiet:
+            self.refuse(self.written, at, who, "read", "written")
+            if not strong:
+                self.refuse(self.strong, at, who, "read", "changed by an atomic")
+        if not strong:
+            self.notes.append((at, who, self.order.time))
+            self.noted += at.size
+            if self.noted > MOST_NOTES:
+                self.look_through()
+
+    def write(self, at, who, strong=False):
+        self.look_through()
+        self.refuse(self.written, at, who, "written", "written")
+        self.refuse(self.readers, at, who, "written", "read")
+        own = np.broadcast_to(self.order.keys(who), at.shape)
+        if strong:
+            self.merge(self.strong, at, own)
+        else:
+            self.refuse(self.strong, at, who, "written", "changed by an atomic")
+            self.written[at] = own
+            twice = self.written[at] != own
+            if twice.any():
+                self.fail("two threads write the same bytes at once", twice, who)
+        self.last_write = self.order.time
+
+    def fail(self, what, bad, who):
+        raise Fault(f"race in {self.name}: {what}", int(np.broadcast_to(who, bad.shape)[bad][0]))
+
+    def refuse(self, keys, at, who, now, before):
+        known = keys[at]
+        if (known >> 32).max(initial=0) <= self.quiet:
+            return
+        bad = self.order.conflicts(known, np.broadcast_to(who, known.shape))
+        if bad.any():
+            key = int(known[bad][0])
+            number, lanes = key & ((1 << 30) - 1), self.order.lanes_of_block
+            other = f"thread {number % lanes} of block {number // lanes}"
+            if key >> 30 & 3 != THREAD:
+                other = "several threads"
+            self.fail(f"{now} here, {before} by {other}, with no barrier or fence between", bad, who)
+
+    def look_through(self):
+        if self.written is None:
+            self.written, self.strong, self.readers = (np.zeros(self.granules, np.int64) for _ in range(3))
+        for at, who, time in self.notes:
+            self.merge(self.readers, at, np.broadcast_to(who | (time << 32), at.shape))
+        self.notes.clear()
+        self.noted = 0
+
+    def merge(self, keys, at, own):
+        """Takes the place of what is nobody's or before a barrier, and joins the rest."""
+        at, own = at.reshape(-1), own.reshape(-1)
+        order = self.order
+        known = keys[at]
+        if known.any():
+            block = order.lifted(own & WHO, BLOCK)
+            old = (known >> 32) <= np.maximum(self.quiet, np.where(
+                order.lifted(known & WHO, BLOCK) == block, order.barriers[block & ((1 << 30) - 1)], 0))
+            keys[at] = np.where(old, own, order.merged(known, own))
+        else:
+            keys[at] = own
+        while True:
+            known = keys[at]
+            both = order.merged(known, own)
+            more = both != known
+            if not more.any():
+                return
+            # Several may be of one granule; each round it grows, until it holds them all.
+            keys[at[more]] = both[more]
