@@ -14,6 +14,7 @@
 #include "base/text/size.h"
 #include "base/text/table.h"
 #include "base/text/text.h"
+#include "commands/info_device.h"
 #include "commands/ui/commands.h"
 #include "commands/ui/report.h"
 #include "commands/ui/whole.h"
@@ -80,10 +81,11 @@ static json_t *tensor_json(const struct xfp_tensor_info *tensor)
 			{ "dtype", xfp_json_text(tensor->dtype_name) }, { "shape", shape });
 }
 
+/* `device` NULL: nothing of one. */
 static enum xfp_status print_json(const struct xfp_bundle *bundle, const struct xfp_recorded *recorded,
-				  struct xfp_error *err)
+				  const struct xfp_cuda_device *device, struct xfp_error *err)
 {
-	json_t *units = json_array(), *tensors = json_array(), *method;
+	json_t *units = json_array(), *tensors = json_array(), *method, *root;
 	struct xfp_bundle_info info;
 	struct xfp_tensor_info tensor;
 	struct xfp_whole whole = xfp_whole_of_bundle(bundle);
@@ -94,19 +96,21 @@ static enum xfp_status print_json(const struct xfp_bundle *bundle, const struct 
 		json_t *one = xfp_bundle_unit(bundle, u, &unit) ? unit_json(bundle, recorded, &unit) : NULL;
 
 		xfp_json_join(&one, policy_json(recorded, &unit));
+		if (device)
+			xfp_json_put(&one, "device", xfp_info_device_unit_json(bundle, u));
 		xfp_json_add(&units, one);
 	}
 	for (uint32_t t = 0; t < info.tensors; t++)
 		xfp_json_add(&tensors, xfp_bundle_tensor(bundle, t, &tensor) ? tensor_json(&tensor) : NULL);
 	/* xfp.json as it is; null when it is no JSON, which libxfp does not look at. */
 	method = json_loadb(info.json, info.json_bytes, 0, NULL);
-	return xfp_json_print(XFP_JSON({ "version", json_integer((json_int_t)info.version) },
-				       { "family", xfp_json_text(info.family) },
-				       { "weights", json_integer((json_int_t)info.weights) },
-				       { "bytes", json_integer((json_int_t)info.file_bytes) },
-				       { "whole", xfp_whole_json(&whole) }, { "method", method ? method : json_null() },
-				       { "units", units }, { "tensors", tensors }),
-			      err);
+	root = XFP_JSON({ "version", json_integer((json_int_t)info.version) }, { "family", xfp_json_text(info.family) },
+			{ "weights", json_integer((json_int_t)info.weights) },
+			{ "bytes", json_integer((json_int_t)info.file_bytes) }, { "whole", xfp_whole_json(&whole) },
+			{ "method", method ? method : json_null() }, { "units", units }, { "tensors", tensors });
+	if (device)
+		xfp_json_put(&root, "device", xfp_info_device_json(bundle, device));
+	return xfp_json_print(root, err);
 }
 
 /* ---- text -------------------------------------------------------------------------------------- */
@@ -278,14 +282,21 @@ int xfp_main_info(int argc, char **argv)
 {
 	struct xfp_bundle *bundle = NULL;
 	struct xfp_recorded recorded = { .family = NULL };
+	const struct xfp_cuda_device *device = NULL;
+	const char *device_name = NULL;
 	bool json = false, units = false, told = false;
 	const struct xfp_option options[] = {
 		{ .name = "json", .text = "one JSON object: every unit and every tensor", .set = &json },
 		{ .name = "units", .text = "a line for every unit, too", .set = &units },
+		{ .name = "device",
+		  .value = "NAME",
+		  .text = "what each unit becomes on a GPU, such as h100, instead;\n"
+			  "none needs to be there",
+		  .into = &device_name },
 		{ 0 },
 	};
 	struct xfp_command_line line = {
-		.usage = "xfp info [--json] [--units] BUNDLE",
+		.usage = "xfp info [--json] [--units] [--device NAME] BUNDLE",
 		.summary = "Tells what a bundle holds. Reads its index only: xfp verify checks its weights.",
 		.options = options,
 	};
@@ -297,13 +308,17 @@ int xfp_main_info(int argc, char **argv)
 		return status;
 	if (!(path = xfp_command_line_bundle(&line)))
 		return XFP_USAGE;
+	if (device_name && xfp_info_device(device_name, &device, &err))
+		return xfp_command_line_refuse(&line, "%s", err.text);
 	xfp_mapped_begin(argv[0], path, NULL);
 	status = (int)xfp_bundle_open(path, &bundle, &err);
 	/* One of another version may say what this one does not understand; the units are there all the same. */
 	if (!status)
 		told = !xfp_recorded_read(bundle, path, &recorded, NULL);
 	if (!status && json)
-		status = (int)print_json(bundle, told ? &recorded : NULL, &err);
+		status = (int)print_json(bundle, told ? &recorded : NULL, device, &err);
+	else if (!status && device)
+		status = (int)xfp_info_device_print(bundle, device, &err);
 	else if (!status)
 		print_text(bundle, told ? &recorded : NULL, path, units);
 	if (status)

@@ -39,7 +39,9 @@ xfp_verify_SOURCES = commands/verify/main.c
 xfp_verify_LDADD = $(TOOL_LIBS)
 
 commands_libcommands_a_SOURCES = \
-	commands/info.c
+	commands/info.c \
+	commands/info_device.c \
+	commands/info_device.h
 commands_compare_peers_libpeers_a_SOURCES = \
 	commands/compare/peers/blocks.h \
 	commands/compare/peers/int4.c \

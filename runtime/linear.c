@@ -13,6 +13,7 @@
 #include "kernels/common/lane_index.h"
 #include "kernels/common/number.h"
 #include "kernels/common/scale.h"
+#include "runtime/slice.h"
 #include "schemas/layout/classes.h"
 
 _Static_assert((int)XFP_FLOAT32 == (int)XFP_F32 && (int)XFP_FLOAT16 == (int)XFP_F16 &&
@@ -25,14 +26,6 @@ static enum xfp_status no_memory(struct xfp_linear *linear, struct xfp_error *er
 {
 	xfp_linear_release(linear);
 	return xfp_no_memory(err);
-}
-
-static enum xfp_status no_such(const struct xfp_bundle *bundle, const char *what, uint32_t number,
-			       struct xfp_error *err)
-{
-	if (number == XFP_NOT_FOUND)
-		return xfp_fail(err, XFP_USAGE, "%s: has no %s of that name", bundle->path, what);
-	return xfp_fail(err, XFP_USAGE, "%s: has no %s %" PRIu32, bundle->path, what, number);
 }
 
 static bool decode_balance(struct xfp_linear *linear, const uint8_t *balance)
@@ -73,7 +66,7 @@ enum xfp_status xfp_linear_init(struct xfp_linear *linear, const struct xfp_bund
 
 	*linear = (struct xfp_linear){ .bundle = bundle };
 	if (!xfp_bundle_unit(bundle, number, &unit))
-		return no_such(bundle, "unit", number, err);
+		return xfp_no_such(bundle, "unit", number, err);
 	linear->name = unit.name;
 	linear->role = unit.role;
 	linear->dtype = unit.dtype;
@@ -102,42 +95,17 @@ void xfp_linear_release(struct xfp_linear *linear)
 
 /* ---- opening ----------------------------------------------------------------------------------- */
 
-/* Some of `all`; with `count` 0, what is left, which must be some. */
-static bool cut(uint64_t *first, uint64_t *count, uint64_t all)
-{
-	if (*first >= all || *count > all - *first)
-		return false;
-	if (!*count)
-		*count = all - *first;
-	return true;
-}
-
-static enum xfp_status bad_slice(const struct xfp_linear *linear, const char *what, uint64_t first, uint64_t count,
-				 uint64_t all, struct xfp_error *err)
-{
-	if (!count)
-		return xfp_fail(err, XFP_USAGE, "%s: %s: a slice from %s %" PRIu64 " on, of %" PRIu64,
-				linear->bundle->path, xfp_printable(linear->name).text, what, first, all);
-	return xfp_fail(err, XFP_USAGE, "%s: %s: a slice of %" PRIu64 " %ss from %" PRIu64 " on, of %" PRIu64,
-			linear->bundle->path, xfp_printable(linear->name).text, count, what, first, all);
-}
-
 static enum xfp_status open_slice(struct xfp_linear *linear, const struct xfp_slice *slice, struct xfp_linear **out,
 				  struct xfp_error *err)
 {
 	struct xfp_linear *opened = malloc(sizeof *opened);
-	enum xfp_status status = XFP_OK;
+	enum xfp_status status;
 
 	if (!opened)
 		return no_memory(linear, err);
 	*opened = *linear;
-	if (slice)
-		opened->slice = *slice;
-	if (!cut(&opened->slice.first_row, &opened->slice.rows, linear->rows))
-		status = bad_slice(linear, "row", slice->first_row, slice->rows, linear->rows, err);
-	else if (!cut(&opened->slice.first_col, &opened->slice.cols, linear->cols))
-		status = bad_slice(linear, "column", slice->first_col, slice->cols, linear->cols, err);
-	if (status)
+	if ((status = xfp_slice_cut(linear->bundle, linear->name, linear->rows, linear->cols, slice, &opened->slice,
+				    err)))
 		xfp_linear_close(opened);
 	else
 		*out = opened;
@@ -156,49 +124,24 @@ enum xfp_status xfp_linear_open(const struct xfp_bundle *bundle, uint32_t unit, 
 	return open_slice(&linear, slice, out, err);
 }
 
-/* The unit whose one matrix the tensor is, just as it lies there. */
-static uint32_t whole_unit(const struct xfp_bundle *bundle, uint32_t of, const struct xfp_tensor_info *tensor)
-{
-	uint32_t number =
-		tensor->data || tensor->rank != 2 ? XFP_NOT_FOUND : xfp_bundle_find_unit(bundle, tensor->name, NULL);
-	struct xfp_matrix_info matrix;
-	struct xfp_unit_info unit;
-
-	if (!xfp_bundle_unit(bundle, number, &unit) || unit.experts != 1 || !unit.weights ||
-	    !xfp_bundle_matrix(bundle, unit.first_matrix, &matrix))
-		return XFP_NOT_FOUND;
-	return matrix.tensor == of && matrix.base == 0 && matrix.rows == tensor->shape[0] &&
-			       matrix.cols == tensor->shape[1] && matrix.col_stride == 1 &&
-			       matrix.row_stride == matrix.cols
-		       ? number
-		       : XFP_NOT_FOUND;
-}
-
 enum xfp_status xfp_linear_open_tensor(const struct xfp_bundle *bundle, uint32_t number, const struct xfp_slice *slice,
 				       struct xfp_linear **out, struct xfp_error *err)
 {
 	struct xfp_linear linear = { .bundle = bundle, .role = "", .experts = 1 };
 	struct xfp_tensor_info tensor;
+	enum xfp_status status;
 	uint32_t unit;
 
 	*out = NULL;
-	if (!xfp_bundle_tensor(bundle, number, &tensor))
-		return no_such(bundle, "tensor", number, err);
-	if (tensor.tied != XFP_NOT_FOUND && !xfp_bundle_tensor(bundle, number = tensor.tied, &tensor))
-		return no_such(bundle, "tensor", number, err);
-	if ((unit = whole_unit(bundle, number, &tensor)) != XFP_NOT_FOUND)
+	if ((status = xfp_tensor_matrix(bundle, number, &tensor, &unit, err)))
+		return status;
+	if (unit != XFP_NOT_FOUND)
 		return xfp_linear_open(bundle, unit, slice, out, err);
-	if (!tensor.data || tensor.rank != 2 || !tensor.elements || !xfp_dtype_is_weight(tensor.dtype))
-		return xfp_fail(err, XFP_USAGE,
-				"%s: %s is no matrix that was kept, or is a unit, as a whole; see the units of that "
-				"name",
-				bundle->path, xfp_printable(tensor.name).text);
 	linear.name = tensor.name;
 	linear.dtype = tensor.dtype;
 	linear.tensor = tensor.data;
 	linear.rows = tensor.shape[0];
 	linear.cols = tensor.shape[1];
-	linear.slice = (struct xfp_slice){ 0, linear.rows, 0, linear.cols };
 	return open_slice(&linear, slice, out, err);
 }
 

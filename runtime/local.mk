@@ -17,6 +17,8 @@ runtime_libruntime_la_SOURCES += \
 	runtime/multiply.c \
 	runtime/query.c \
 	runtime/rows.c \
+	runtime/slice.c \
+	runtime/slice.h \
 	runtime/team.c \
 	runtime/team.h
 runtime_libruntime_la_CFLAGS = $(RUNTIME_CFLAGS) -pthread
@@ -36,10 +38,12 @@ endif
 
 # Installed side by side, where the one finds the other without a folder.
 pkginclude_HEADERS += runtime/xfp.h
-.PHONY: install-xfp-h
-install-xfp-h:
-	sed 's|^#include "base/|#include "|' $(srcdir)/runtime/xfp.h >'$(DESTDIR)$(pkgincludedir)/xfp.h'
-pkgconfig_DATA = runtime/xfp.pc
+.PHONY: install-headers-alone
+install-headers-alone:
+	for header in $(pkginclude_HEADERS); do \
+		sed -e 's|^#include "base/|#include "|' -e 's|^#include "runtime/|#include "|' "$(srcdir)/$$header" \
+			>'$(DESTDIR)$(pkgincludedir)'/"$${header##*/}" || exit; done
+pkgconfig_DATA += runtime/xfp.pc
 EXTRA_DIST += \
 	runtime/libxfp.map \
 	runtime/xfp.pc.in

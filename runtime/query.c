@@ -21,6 +21,7 @@ void xfp_bundle_info(const struct xfp_bundle *bundle, struct xfp_bundle_info *in
 		.matrices = xfp_bundle_count(bundle, XFP_TABLE_MATRICES),
 		.tensors = xfp_bundle_count(bundle, XFP_TABLE_TENSORS),
 		.files = xfp_bundle_count(bundle, XFP_TABLE_FILES),
+		.path = bundle->path,
 	};
 }
 

@@ -83,6 +83,7 @@ struct xfp_bundle_info {
 	uint64_t file_bytes;
 	uint64_t weights; /* elements of all units */
 	uint32_t units, matrices, tensors, files;
+	const char *path; /* as it was opened */
 };
 void xfp_bundle_info(const struct xfp_bundle *bundle, struct xfp_bundle_info *info);
 

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/cuda/driver.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DRIVER "libcuda.so.1"
+#define OLDEST 12000 /* that has all functions */
+
+typedef int get_fn(const char *name, void **function, int version, uint64_t flags, int *found);
+
+/* A function from an address: what dlsym is made for, and C has no conversion for. */
+static void set_function(void *to, void *address)
+{
+	memcpy(to, &address, sizeof address);
+}
+
+static enum xfp_status too_old(const struct xfp_cu_driver *cu, int wanted, struct xfp_error *err)
+{
+	return xfp_fail(
+		err, XFP_FAILED,
+		"the CUDA driver is for CUDA %d.%d, and these kernels want one for CUDA %d.%d or newer: update the "
+		"NVIDIA driver, or build xfp with an older nvcc",
+		cu->version / 1000, cu->version % 1000 / 10, wanted / 1000, wanted % 1000 / 10);
+}
+
+static enum xfp_status find_functions(struct xfp_cu_driver *cu, int wanted, struct xfp_error *err)
+{
+	get_fn *get;
+
+	set_function(&get, dlsym(cu->library, "cuGetProcAddress_v2"));
+	set_function(&cu->cuDriverGetVersion, dlsym(cu->library, "cuDriverGetVersion"));
+	if (!cu->cuDriverGetVersion || cu->cuDriverGetVersion(&cu->version))
+		return xfp_fail(err, XFP_FAILED,
+				DRIVER " is no CUDA driver: it tells no version; install NVIDIA's again");
+	wanted = wanted > OLDEST ? wanted : OLDEST;
+	if (!get || cu->version < wanted)
+		return too_old(cu, wanted, err);
+#define FIND(name, parameters)                                                                           \
+	do {                                                                                             \
+		void *address = NULL;                                                                    \
+		int found = 0;                                                                           \
+                                                                                                         \
+		if (get(#name, &address, OLDEST, XFP_CU_WITH_LEGACY_STREAM, &found) || !address)         \
+			return xfp_fail(err, XFP_FAILED,                                                 \
+					"the CUDA driver has no " #name ": update or install it again"); \
+		set_function(&cu->name, address);                                                        \
+	} while (0);
+	XFP_CU_FUNCTIONS(FIND)
+#undef FIND
+	return XFP_OK;
+}
+
+static enum xfp_status begin(struct xfp_cu_driver *cu, struct xfp_error *err)
+{
+	int count = 0, result = cu->cuInit(0);
+
+	if (result && result != XFP_CU_NO_DEVICE)
+		return xfp_cu_fail(cu, result, "cuInit", NULL, 0, err);
+	if (!result && (result = cu->cuDeviceGetCount(&count)))
+		return xfp_cu_fail(cu, result, "cuDeviceGetCount", NULL, 0, err);
+	if (!count)
+		return xfp_fail(
+			err, XFP_FAILED,
+			"the CUDA driver finds no device; nvidia-smi lists them, and CUDA_VISIBLE_DEVICES hides them");
+	return XFP_OK;
+}
+
+enum xfp_status xfp_cu_open(struct xfp_cu_driver *cu, int wanted, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	*cu = (struct xfp_cu_driver){ 0 };
+	/* It stays once it is there: it has threads of its own. */
+	if (!(cu->library = dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE))) {
+		const char *why = dlerror();
+
+		return xfp_fail(err, XFP_FAILED, "there is no CUDA driver here (%s); install NVIDIA's",
+				why ? why : DRIVER);
+	}
+	if ((status = find_functions(cu, wanted, err)) || (status = begin(cu, err)))
+		xfp_cu_close(cu);
+	return status;
+}
+
+void xfp_cu_close(struct xfp_cu_driver *cu)
+{
+	if (cu->library)
+		dlclose(cu->library);
+	cu->library = NULL;
+}
+
+enum xfp_status xfp_cu_fail(const struct xfp_cu_driver *cu, int result, const char *call, const char *what,
+			    uint64_t wanted, struct xfp_error *err)
+{
+	const char *name = NULL, *text = NULL;
+	size_t left = 0, all = 0;
+	char memory[128] = "";
+
+	if (cu->cuGetErrorName(result, &name) || !name)
+		name = "an unknown error";
+	if (cu->cuGetErrorString(result, &text) || !text)
+		text = "the driver has no text for it";
+	if (result == XFP_CU_OUT_OF_MEMORY && !cu->cuMemGetInfo(&left, &all))
+		snprintf(memory, sizeof memory, "; %" PRIu64 " bytes were wanted, %zu of %zu on the device are free",
+			 wanted, left, all);
+	return xfp_fail(err, XFP_FAILED, "%s%s%s failed: %s (%d): %s%s", what ? what : "", what ? ": " : "", call, name,
+			result, text, memory);
+}

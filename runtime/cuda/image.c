@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/cuda/image.h"
+
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "base/dtype.h"
+#include "kernels/common/lane_index.h"
+#include "kernels/common/number.h"
+#include "kernels/common/scale.h"
+#include "runtime/cuda/outliers.h"
+#include "schemas/layout/bundle_layout.h"
+
+#define CHUNK_BYTES (4 * XFP_MAX_WORDS * XFP_CHUNK_LANES) /* of the largest chunk */
+#define PIECE 1024                                        /* numbers that are converted at a time */
+
+/* What is being written: one image, of one expert after the other. */
+struct writing {
+	const struct xfp_cuda_plan *plan;
+	struct xfp_cuda_sink *sink;
+	struct xfp_error *err;
+	uint32_t expert;
+	struct xfp_matrix_info matrix;
+	struct xfp_cuda_weights w; /* of the expert's k */
+	uint8_t *row;              /* room for the indices of a row */
+};
+
+/* ---- bytes ------------------------------------------------------------------------------------- */
+
+/* `from` NULL: zeros. */
+static enum xfp_status put(struct writing *w, const void *from, uint64_t bytes)
+{
+	struct xfp_cuda_sink *sink = w->sink;
+	enum xfp_status status;
+
+	while (bytes) {
+		size_t some = bytes < sink->left ? (size_t)bytes : sink->left;
+
+		if (!some) {
+			if ((status = sink->next(sink, w->err)))
+				return status;
+			continue;
+		}
+		if (from) {
+			memcpy(sink->at, from, some);
+			from = (const uint8_t *)from + some;
+		} else {
+			memset(sink->at, 0, some);
+		}
+		sink->at += some;
+		sink->left -= some;
+		sink->done += some;
+		bytes -= some;
+	}
+	return XFP_OK;
+}
+
+/* Zeros up to where a part begins; 0: to the next place where one may. */
+static enum xfp_status put_up_to(struct writing *w, uint64_t place)
+{
+	if (!place)
+		place = xfp_align(w->sink->done, XFP_CUDA_PART_ALIGN);
+	return put(w, NULL, place - w->sink->done);
+}
+
+/* ---- what all experts share -------------------------------------------------------------------- */
+
+/* Codebooks one after the other: as planes of bytes, or as they are. */
+static enum xfp_status put_codebooks(struct writing *w, const uint8_t *code, uint64_t count, unsigned k)
+{
+	size_t entries = (size_t)1 << k;
+	enum xfp_status status = XFP_OK;
+
+	if (k > 4)
+		return put(w, code, count * 2 * entries);
+	for (uint64_t i = 0; !status && i < count; i++, code += 2 * entries) {
+		uint8_t planes[32];
+
+		for (size_t j = 0; j < entries; j++) {
+			planes[j] = code[2 * j + 1];
+			planes[entries + j] = code[2 * j];
+		}
+		status = put(w, planes, 2 * entries);
+	}
+	return status;
+}
+
+static enum xfp_status put_library(struct writing *w)
+{
+	const struct xfp_cuda_plan *plan = w->plan;
+	const uint8_t *code = w->matrix.code;
+	uint64_t ratios = 256 / plan->codebooks;
+	float ratio[256];
+	enum xfp_status status;
+
+	if ((status = put_up_to(w, plan->library)) || (status = put_codebooks(w, code, plan->codebooks, plan->k)) ||
+	    !plan->ratio)
+		return status;
+	code += (uint64_t)plan->codebooks * 2 << plan->k;
+	for (uint64_t i = 0; i < ratios; i++)
+		ratio[i] = xfp_half_to_float(xfp_load16(code + 2 * i));
+	if ((status = put_up_to(w, plan->ratio)))
+		return status;
+	return put(w, ratio, ratios * sizeof *ratio);
+}
+
+static enum xfp_status put_balance(struct writing *w)
+{
+	const struct xfp_cuda_plan *plan = w->plan;
+	enum xfp_status status = put_up_to(w, plan->down);
+	float down[PIECE];
+
+	for (uint64_t c = 0, some; !status && c < plan->slice.cols; c += some) {
+		some = plan->slice.cols - c < PIECE ? plan->slice.cols - c : PIECE;
+		for (uint64_t i = 0; i < some; i++)
+			down[i] = xfp_balance_down(plan->balance[c + i]);
+		status = put(w, down, some * sizeof *down);
+	}
+	return status;
+}
+
+static enum xfp_status put_shared(struct writing *w, uint64_t base)
+{
+	const struct xfp_cuda_plan *plan = w->plan;
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t e = 0; !status && e < plan->experts; e++) {
+		struct xfp_cuda_matrix m = xfp_cuda_plan_matrix(plan, e, base);
+
+		status = put(w, &m, sizeof m);
+	}
+	if (!status && plan->library)
+		status = put_library(w);
+	if (!status && plan->down)
+		status = put_balance(w);
+	return status;
+}
+
+/* ---- rows of indices, codes and numbers -------------------------------------------------------- */
+
+bool xfp_cuda_image_repacks(const struct xfp_cuda_plan *plan, unsigned k)
+{
+	return k && plan->first_col % xfp_chunk_columns(k);
+}
+
+/* Columns [first, end) of a row, in chunks of sixteen lanes; `from` begins where column `from_column` does, which is a
+ * chunk's first. */
+static enum xfp_status pack_columns(struct writing *w, const uint8_t *from, uint64_t from_column, uint64_t first,
+				    uint64_t end)
+{
+	unsigned k = w->matrix.k;
+	uint64_t chunk = xfp_chunk_columns(k), stop = from_column + (end - from_column + chunk - 1) / chunk * chunk;
+	uint64_t count = (end - first + chunk - 1) / chunk * chunk,
+		 last = stop < w->matrix.cols ? stop : w->matrix.cols;
+	uint8_t *index = w->row + (first - from_column), packed[CHUNK_BYTES];
+	enum xfp_status status = XFP_OK;
+
+	xfp_lane_index_unpack(k, from, last - from_column, w->row);
+	memset(w->row + (end - from_column), 0, count - (end - first));
+	for (uint64_t c = 0; !status && c < count; c += chunk) {
+		xfp_lane_index_pack(k, index + c, chunk, packed);
+		status = put(w, packed, chunk / 8 * k);
+	}
+	return status;
+}
+
+static enum xfp_status put_indices(struct writing *w)
+{
+	const struct xfp_cuda_plan *plan = w->plan;
+	unsigned k = w->matrix.k;
+	uint64_t chunk = xfp_chunk_columns(k), from_bytes = xfp_index_row_bytes(w->matrix.cols, k);
+	uint64_t first = plan->first_col, end = first + plan->cols, begin = first - first % chunk;
+	uint64_t whole = begin == first ? plan->cols - plan->cols % chunk : 0;
+	const uint8_t *from = (const uint8_t *)w->matrix.index + plan->slice.first_row * from_bytes + begin / 8 * k;
+	enum xfp_status status = XFP_OK;
+
+	if (whole == plan->cols && from_bytes == w->w.row_bytes)
+		return put(w, from, (uint64_t)plan->rows * from_bytes);
+	for (uint32_t r = 0; !status && r < plan->rows; r++, from += from_bytes) {
+		if (!(status = put(w, from, whole / 8 * k)) && first + whole < end)
+			status = pack_columns(w, from + whole / 8 * k, begin + whole, first + whole, end);
+	}
+	return status;
+}
+
+/* Rows of as many bytes, each padded with zeros. */
+static enum xfp_status put_rows(struct writing *w, const uint8_t *from, uint64_t from_bytes, uint64_t used,
+				uint64_t row_bytes)
+{
+	enum xfp_status status = XFP_OK;
+
+	if (used == from_bytes && used == row_bytes)
+		return put(w, from, w->plan->rows * used);
+	for (uint32_t r = 0; !status && r < w->plan->rows; r++, from += from_bytes)
+		if (!(status = put(w, from, used)))
+			status = put(w, NULL, row_bytes - used);
+	return status;
+}
+
+static enum xfp_status put_doubles(struct writing *w, const uint8_t *from, uint64_t from_bytes)
+{
+	const struct xfp_cuda_plan *plan = w->plan;
+	enum xfp_status status = XFP_OK;
+	float value[PIECE];
+
+	for (uint32_t r = 0; !status && r < plan->rows; r++, from += from_bytes) {
+		for (uint64_t c = 0, some; !status && c < plan->cols; c += some) {
+			some = plan->cols - c < PIECE ? plan->cols - c : PIECE;
+			xfp_to_float(XFP_F64, from + c * 8, some, value);
+			status = put(w, value, some * sizeof *value);
+		}
+		if (!status)
+			status = put(w, NULL, w->w.row_bytes - (uint64_t)plan->cols * 4);
+	}
+	return status;
+}
+
+static enum xfp_status put_kept(struct writing *w)
+{
+	const struct xfp_cuda_plan *plan = w->plan;
+	uint64_t element = plan->method == XFP_CUDA_FP8 ? 1 : xfp_dtype_bits(plan->dtype) / 8;
+	uint64_t from_bytes = plan->full_cols * element;
+	const uint8_t *from = plan->tensor ? plan->tensor : w->matrix.index;
+
+	from += plan->slice.first_row * from_bytes + plan->first_col * element;
+	if (element == 8)
+		return put_doubles(w, from, from_bytes);
+	return put_rows(w, from, from_bytes, plan->cols * element, w->w.row_bytes);
+}
+
+/* ---- codebooks, scales and groups -------------------------------------------------------------- */
+
+/* Whether the groups of a row name codebooks that are there. */
+static enum xfp_status check_numbers(const struct writing *w, const uint8_t *number, uint64_t from_groups,
+				     uint64_t used)
+{
+	for (uint32_t r = 0; r < w->plan->rows; r++, number += from_groups)
+		for (uint64_t g = 0; g < used; g++)
+			if (number[g] >= w->plan->codebooks)
+				return xfp_cuda_damaged(w->plan, w->expert, w->plan->slice.first_row + r,
+							"a group's codebook is none of its library", w->err);
+	return XFP_OK;
+}
+
+static enum xfp_status put_groups(struct writing *w, const struct xfp_cuda_expert *e)
+{
+	const struct xfp_cuda_plan *plan = w->plan;
+	uint64_t from_groups = xfp_row_groups(plan->full_cols, plan->group), all = plan->full_rows * from_groups;
+	uint64_t used = xfp_row_groups(plan->cols, plan->group);
+	uint64_t first = plan->slice.first_row * from_groups + (plan->first_col >> plan->group);
+	const uint8_t *group = w->matrix.group, *row;
+	enum xfp_status status;
+
+	if (plan->method == XFP_CUDA_V2A) {
+		const uint8_t *number = group + 4 * all + first;
+
+		if ((status = check_numbers(w, number, from_groups, used)) || (status = put_up_to(w, e->group)) ||
+		    (status = put_rows(w, group + 4 * first, 4 * from_groups, 4 * used,
+				       4 * (uint64_t)w->w.row_groups)) ||
+		    (status = put_up_to(w, e->number)))
+			return status;
+		return put_rows(w, number, from_groups, used, w->w.row_groups);
+	}
+	if ((status = put_up_to(w, e->group)) ||
+	    (status = put_rows(w, group + first, from_groups, used, w->w.row_groups)) ||
+	    (status = put_up_to(w, e->row)))
+		return status;
+	row = group + all + plan->slice.first_row;
+	for (uint32_t r = 0; !status && r < plan->rows; r++) {
+		float factor = 0x1p14f * xfp_balance_down(row[r]);
+
+		status = put(w, &factor, sizeof factor);
+	}
+	return status;
+}
+
+static enum xfp_status put_code(struct writing *w, const struct xfp_cuda_expert *e)
+{
+	const struct xfp_cuda_plan *plan = w->plan;
+	const uint8_t *code = w->matrix.code;
+	enum xfp_status status = put_up_to(w, e->code);
+
+	if (status)
+		return status;
+	if (plan->method == XFP_CUDA_FP8)
+		return put(w, code + plan->slice.first_row * 4, (uint64_t)plan->rows * 4);
+	return put_codebooks(w, code + (plan->slice.first_row * 2 << e->k), plan->rows, e->k);
+}
+
+/* ---- outliers ---------------------------------------------------------------------------------- */
+
+static enum xfp_status put_outliers(struct writing *w, const struct xfp_cuda_expert *e)
+{
+	uint64_t pointers = (uint64_t)w->plan->rows + 1;
+	uint32_t *pointer = malloc(pointers * sizeof *pointer), *column = malloc(e->outliers * sizeof *column);
+	uint16_t *residual = malloc(e->outliers * sizeof *residual);
+	enum xfp_status status;
+
+	if (!pointer || !column || !residual) {
+		status = xfp_no_memory(w->err);
+		goto done;
+	}
+	if ((status = xfp_cuda_outliers_gather(w->plan, w->expert, e->outliers, pointer, column, residual, w->err)) ||
+	    (status = put_up_to(w, e->pointer)) || (status = put(w, pointer, pointers * sizeof *pointer)) ||
+	    (status = put_up_to(w, e->column)) || (status = put(w, column, e->outliers * sizeof *column)) ||
+	    (status = put_up_to(w, e->residual)))
+		goto done;
+	status = put(w, residual, e->outliers * sizeof *residual);
+done:
+	free(pointer);
+	free(column);
+	free(residual);
+	return status;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------- */
+
+static enum xfp_status put_expert(struct writing *w)
+{
+	const struct xfp_cuda_expert *e = &w->plan->expert[w->expert];
+	enum xfp_status status = put_up_to(w, e->index);
+
+	if (!status)
+		status = e->k ? put_indices(w) : put_kept(w);
+	if (!status && e->code)
+		status = put_code(w, e);
+	if (!status && e->group)
+		status = put_groups(w, e);
+	if (!status && e->outliers)
+		status = put_outliers(w, e);
+	return status;
+}
+
+enum xfp_status xfp_cuda_image_write(const struct xfp_cuda_plan *plan, uint64_t base, struct xfp_cuda_sink *sink,
+				     struct xfp_error *err)
+{
+	struct writing w = { .plan = plan, .sink = sink, .err = err };
+	enum xfp_status status;
+
+	/* As far as whole chunks at either side. */
+	if (plan->k && !(w.row = malloc(plan->cols + (size_t)3 * 32 * XFP_CHUNK_LANES)))
+		return xfp_no_memory(err);
+	if (!plan->tensor)
+		xfp_bundle_matrix(plan->bundle, plan->first_matrix, &w.matrix);
+	status = put_shared(&w, base);
+	for (; !status && w.expert < plan->experts; w.expert++) {
+		if (!plan->tensor)
+			xfp_bundle_matrix(plan->bundle, plan->first_matrix + w.expert, &w.matrix);
+		w.w = xfp_cuda_plan_weights(plan, plan->expert[w.expert].k, base);
+		status = put_expert(&w);
+	}
+	if (!status)
+		status = put_up_to(&w, 0);
+	free(w.row);
+	return status;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * linear.c - a unit or a kept tensor in device memory.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "base/sha256.h"
+#include "runtime/cuda/cuda.h"
+#include "runtime/cuda/image.h"
+
+_Static_assert(XFP_CUDA_ALIGN == XFP_CUDA_PART_ALIGN, "an image begins where its parts may");
+
+/* ---- sizes ------------------------------------------------------------------------------------- */
+
+enum xfp_status xfp_cuda_linear_bytes(const struct xfp_bundle *bundle, uint32_t unit, const struct xfp_slice *slice,
+				      uint64_t *bytes, struct xfp_error *err)
+{
+	struct xfp_cuda_plan plan;
+	enum xfp_status status = xfp_cuda_plan_unit(bundle, unit, slice, &plan, err);
+
+	if (status)
+		return status;
+	*bytes = plan.bytes;
+	xfp_cuda_plan_free(&plan);
+	return XFP_OK;
+}
+
+enum xfp_status xfp_cuda_linear_bytes_tensor(const struct xfp_bundle *bundle, uint32_t tensor,
+					     const struct xfp_slice *slice, uint64_t *bytes, struct xfp_error *err)
+{
+	struct xfp_cuda_plan plan;
+	enum xfp_status status = xfp_cuda_plan_tensor(bundle, tensor, slice, &plan, err);
+
+	if (status)
+		return status;
+	*bytes = plan.bytes;
+	xfp_cuda_plan_free(&plan);
+	return XFP_OK;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------- */
+
+/* Whether the memory is where it can be used: the device's own, or what all devices share. */
+static enum xfp_status check_memory(struct xfp_cuda *cuda, const char *name, uint64_t memory, uint64_t bytes,
+				    uint64_t wanted, struct xfp_error *err)
+{
+	int type = 0, device = 0;
+
+	if (!memory || memory % XFP_CUDA_ALIGN)
+		return xfp_fail(err, XFP_USAGE, "%s: the device memory at %#" PRIx64 " is %s", name, memory,
+				memory ? "not at a multiple of 256 bytes (XFP_CUDA_ALIGN)" : "none");
+	if (bytes < wanted)
+		return xfp_fail(err, XFP_USAGE,
+				"%s: takes %" PRIu64 " bytes of device memory, and was given %" PRIu64
+				" (see xfp_cuda_linear_bytes)",
+				name, wanted, bytes);
+	if (cuda->cu.cuPointerGetAttribute(&type, XFP_CU_POINTER_MEMORY_TYPE, memory) || type == XFP_CU_MEMORY_HOST)
+		return xfp_fail(err, XFP_USAGE, "%s: %#" PRIx64 " is no address of device memory", name, memory);
+	if (!cuda->cu.cuPointerGetAttribute(&device, XFP_CU_POINTER_DEVICE, memory) && device != cuda->device)
+		return xfp_fail(err, XFP_USAGE,
+				"%s: the memory at %#" PRIx64 " is of device %d, and the context of device %d", name,
+				memory, device, cuda->device);
+	return XFP_OK;
+}
+
+static enum xfp_status check_stream(struct xfp_cuda *cuda, const char *name, void *stream, struct xfp_error *err)
+{
+	int capturing = 0, result = cuda->cu.cuStreamIsCapturing(stream, &capturing);
+
+	if (result)
+		return xfp_cu_fail(&cuda->cu, result, "cuStreamIsCapturing", name, 0, err);
+	if (capturing)
+		return xfp_fail(err, XFP_USAGE,
+				"%s: cannot be opened while its stream captures a graph: open it before", name);
+	return XFP_OK;
+}
+
+/* Two linears take the same vectors if this is the same for them. */
+static void digest_columns(const struct xfp_cuda_plan *plan, uint8_t digest[32])
+{
+	uint64_t columns[3] = { plan->slice.cols, plan->lead, plan->balance != NULL };
+	struct xfp_sha256 sha;
+
+	xfp_sha256_init(&sha);
+	xfp_sha256_update(&sha, columns, sizeof columns);
+	if (plan->balance)
+		xfp_sha256_update(&sha, plan->balance, plan->slice.cols);
+	xfp_sha256_final(&sha, digest);
+}
+
+/* Takes the plan over. */
+static enum xfp_status open_plan(struct xfp_cuda *cuda, struct xfp_cuda_plan *plan, uint64_t memory, uint64_t bytes,
+				 void *stream, struct xfp_cuda_linear **out, struct xfp_error *err)
+{
+	struct xfp_cuda_linear *linear = calloc(1, sizeof *linear);
+	char *name = strdup(plan->name);
+	enum xfp_status status;
+
+	if (!linear || !name) {
+		status = xfp_no_memory(err);
+		goto done;
+	}
+	*linear = (struct xfp_cuda_linear){ .cuda = cuda, .base = memory };
+	if ((status = xfp_cuda_check_context(cuda, err)) ||
+	    (status = check_memory(cuda, xfp_printable(name).text, memory, bytes, plan->bytes, err)) ||
+	    (status = check_stream(cuda, xfp_printable(name).text, stream, err)) ||
+	    (status = xfp_cuda_upload(cuda, plan, memory, stream, err)))
+		goto done;
+	digest_columns(plan, linear->vectors);
+	linear->plan = *plan;
+	linear->name = name;
+	/* What launches use of it is not the bundle's. */
+	linear->plan.bundle = NULL;
+	linear->plan.name = name;
+	linear->plan.tensor = NULL;
+	linear->plan.balance = NULL;
+	*out = linear;
+	return XFP_OK;
+done:
+	xfp_cuda_plan_free(plan);
+	free(linear);
+	free(name);
+	return status;
+}
+
+enum xfp_status xfp_cuda_linear_open(struct xfp_cuda *cuda, const struct xfp_bundle *bundle, uint32_t unit,
+				     const struct xfp_slice *slice, uint64_t memory, uint64_t bytes, void *stream,
+				     struct xfp_cuda_linear **out, struct xfp_error *err)
+{
+	struct xfp_cuda_plan plan;
+	enum xfp_status status;
+
+	*out = NULL;
+	if ((status = xfp_cuda_plan_unit(bundle, unit, slice, &plan, err)))
+		return status;
+	return open_plan(cuda, &plan, memory, bytes, stream, out, err);
+}
+
+enum xfp_status xfp_cuda_linear_open_tensor(struct xfp_cuda *cuda, const struct xfp_bundle *bundle, uint32_t tensor,
+					    const struct xfp_slice *slice, uint64_t memory, uint64_t bytes,
+					    void *stream, struct xfp_cuda_linear **out, struct xfp_error *err)
+{
+	struct xfp_cuda_plan plan;
+	enum xfp_status status;
+
+	*out = NULL;
+	if ((status = xfp_cuda_plan_tensor(bundle, tensor, slice, &plan, err)))
+		return status;
+	return open_plan(cuda, &plan, memory, bytes, stream, out, err);
+}
+
+void xfp_cuda_linear_close(struct xfp_cuda_linear *linear)
+{
+	if (!linear)
+		return;
+	xfp_cuda_plan_free(&linear->plan);
+	free(linear->name);
+	free(linear);
+}
+
+void xfp_cuda_linear_info(const struct xfp_cuda_linear *linear, struct xfp_cuda_linear_info *info)
+{
+	const struct xfp_cuda_plan *plan = &linear->plan;
+	unsigned k = plan->expert[0].k;
+	uint32_t at_once;
+	enum xfp_cuda_form form = xfp_cuda_form_for(plan->method, 1, &at_once);
+
+	*info = (struct xfp_cuda_linear_info){ .experts = plan->experts,
+					       .rows = plan->slice.rows,
+					       .cols = plan->slice.cols,
+					       .bytes = plan->bytes,
+					       .tiles = xfp_cuda_tiles(plan->rows),
+					       .shared_bytes =
+						       xfp_cuda_shared_bytes(plan->method, k, plan->codebooks, form),
+					       .repacked = xfp_cuda_image_repacks(plan, k) };
+	xfp_cuda_kernel_name(plan->method, k, form, info->kernel);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * multiply.c - launches: vectors made ready, and multiplied. Nothing here waits or allocates.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "runtime/cuda/cuda.h"
+
+#define MOST_OUTPUTS 65535 /* that a grid has room for in its second dimension */
+
+/* ---- vectors ----------------------------------------------------------------------------------- */
+
+static size_t type_bytes(enum xfp_float type)
+{
+	return type == XFP_FLOAT32 ? 4 : 2;
+}
+
+static enum xfp_status check_vectors(const struct xfp_cuda_linear *linear, const char *what, uint64_t data,
+				     enum xfp_float type, size_t count, size_t stride, uint64_t elements,
+				     struct xfp_error *err)
+{
+	const char *name = linear->name;
+
+	if (type < XFP_FLOAT32 || type > XFP_BFLOAT16)
+		return xfp_fail(err, XFP_USAGE, "%s: %s of type %d, which there is not", xfp_printable(name).text, what,
+				(int)type);
+	if (count && (!data || data % type_bytes(type)))
+		return xfp_fail(err, XFP_USAGE, "%s: %s at %#" PRIx64 ", which is %s", xfp_printable(name).text, what,
+				data, data ? "no multiple of their size" : "nowhere");
+	if (count > 1 && stride < elements)
+		return xfp_fail(err, XFP_USAGE, "%s: %zu %s, %zu elements apart, have no room for %" PRIu64 " each",
+				xfp_printable(name).text, count, what, stride, elements);
+	if (count > INT32_MAX)
+		return xfp_fail(err, XFP_USAGE, "%s: %zu %s are too many", xfp_printable(name).text, count, what);
+	return XFP_OK;
+}
+
+uint64_t xfp_cuda_prepared_bytes(const struct xfp_cuda_linear *linear, size_t count)
+{
+	uint64_t vector = xfp_cuda_prepared_cols(linear->plan.cols) * 8 + 4; /* natural and planes, and a scale */
+
+	return count > UINT32_MAX ? UINT64_MAX : count * vector;
+}
+
+static struct xfp_cuda_vectors vectors_at(uint64_t memory, uint32_t count, uint32_t cols)
+{
+	uint64_t bytes = (uint64_t)count * cols * 4;
+
+	return (struct xfp_cuda_vectors){
+		.natural = memory, .planes = memory + bytes, .scale = memory + 2 * bytes, .cols = cols, .count = count
+	};
+}
+
+/* ---- launches ---------------------------------------------------------------------------------- */
+
+static enum xfp_status launch(const struct xfp_cuda_linear *linear, xfp_cu_handle function, uint32_t x, uint32_t y,
+			      uint32_t shared, void *stream, void *call, struct xfp_error *err)
+{
+	const struct xfp_cu_driver *cu = &linear->cuda->cu;
+	void *parameters[] = { call };
+	int result = cu->cuLaunchKernel(function, x, y, 1, XFP_CUDA_THREADS, 1, 1, shared, stream, parameters, NULL);
+
+	return result ? xfp_cu_fail(cu, result, "cuLaunchKernel", xfp_printable(linear->name).text, 0, err) : XFP_OK;
+}
+
+static enum xfp_status launch_multiply(const struct xfp_cuda_linear *linear, enum xfp_cuda_form form, unsigned k,
+				       uint32_t outputs, void *stream, struct xfp_cuda_multiply *call,
+				       struct xfp_error *err)
+{
+	const struct xfp_cuda_plan *plan = &linear->plan;
+	xfp_cu_handle function = linear->cuda->multiply[plan->method][k ? k - 2 : 0][form];
+
+	return launch(linear, function, xfp_cuda_tiles(plan->rows), outputs,
+		      xfp_cuda_shared_bytes(plan->method, k, plan->codebooks, form), stream, call, err);
+}
+
+enum xfp_status xfp_cuda_prepare(const struct xfp_cuda_linear *linear, const struct xfp_cuda_input *x, uint64_t memory,
+				 uint64_t bytes, void *stream, struct xfp_cuda_prepared *prepared,
+				 struct xfp_error *err)
+{
+	const struct xfp_cuda_plan *plan = &linear->plan;
+	uint64_t wanted = xfp_cuda_prepared_bytes(linear, x->count);
+	uint32_t cols = (uint32_t)xfp_cuda_prepared_cols(plan->cols), count = (uint32_t)x->count;
+	struct xfp_cuda_prepare call = { .source = x->data,
+					 .stride = x->stride,
+					 .down = plan->down ? linear->base + plan->down : 0,
+					 .vectors = vectors_at(memory, count, cols),
+					 .cols = (uint32_t)plan->slice.cols,
+					 .lead = plan->lead };
+	enum xfp_status status;
+
+	if ((status = check_vectors(linear, "inputs", x->data, x->type, x->count, x->stride, plan->slice.cols, err)))
+		return status;
+	if (count && (!memory || memory % XFP_CUDA_ALIGN))
+		return xfp_fail(err, XFP_USAGE, "%s: the memory for prepared vectors, at %#" PRIx64 ", is %s",
+				xfp_printable(linear->name).text, memory,
+				memory ? "not at a multiple of 256 bytes (XFP_CUDA_ALIGN)" : "none");
+	if (bytes < wanted)
+		return xfp_fail(err, XFP_USAGE,
+				"%s: %zu prepared vectors take %" PRIu64
+				" bytes of device memory, and were given %" PRIu64,
+				xfp_printable(linear->name).text, x->count, wanted, bytes);
+	if (count &&
+	    ((status = xfp_cuda_check_context(linear->cuda, err)) ||
+	     (status = launch(linear, linear->cuda->prepare[x->type - XFP_FLOAT32], count, 1, 0, stream, &call, err))))
+		return status;
+	*prepared = (struct xfp_cuda_prepared){ .memory = memory, .count = count, .cols = cols };
+	memcpy(prepared->columns, linear->vectors, sizeof prepared->columns);
+	return XFP_OK;
+}
+
+/* What both ways of multiplying check, and tell the kernel. */
+static enum xfp_status begin(const struct xfp_cuda_linear *linear, unsigned k, const struct xfp_cuda_prepared *x,
+			     const struct xfp_cuda_output *y, struct xfp_cuda_multiply *call, struct xfp_error *err)
+{
+	enum xfp_status status =
+		check_vectors(linear, "outputs", y->data, y->type, y->count, y->stride, linear->plan.rows, err);
+
+	if (status)
+		return status;
+	if (memcmp(x->columns, linear->vectors, sizeof x->columns))
+		return xfp_fail(
+			err, XFP_USAGE,
+			"%s: the vectors were prepared for other columns or by another balance; prepare them for it",
+			xfp_printable(linear->name).text);
+	*call = (struct xfp_cuda_multiply){ .weights = xfp_cuda_plan_weights(&linear->plan, k, linear->base),
+					    .vectors = vectors_at(x->memory, x->count, x->cols),
+					    .result = { y->data, y->stride, (uint32_t)y->type, (uint32_t)y->count } };
+	return xfp_cuda_check_context(linear->cuda, err);
+}
+
+enum xfp_status xfp_cuda_multiply(const struct xfp_cuda_linear *linear, uint32_t expert, size_t count,
+				  const struct xfp_cuda_prepared *x, const struct xfp_cuda_output *y, void *stream,
+				  struct xfp_error *err)
+{
+	const struct xfp_cuda_plan *plan = &linear->plan;
+	struct xfp_cuda_multiply call;
+	enum xfp_status status;
+
+	if (expert >= plan->experts || count > x->count || count > y->count)
+		return xfp_fail(err, XFP_USAGE,
+				"%s: %zu vectors by expert %" PRIu32 "; there are %" PRIu32 " experts, %" PRIu32
+				" inputs and %zu outputs",
+				xfp_printable(linear->name).text, count, expert, plan->experts, x->count, y->count);
+	if ((status = begin(linear, plan->expert[expert].k, x, y, &call, err)))
+		return status;
+	call.expert = expert;
+	for (size_t done = 0; !status && done < count; done += call.count) {
+		enum xfp_cuda_form form = xfp_cuda_form_for(plan->method, count - done, &call.count);
+
+		call.first = (uint32_t)done;
+		status = launch_multiply(linear, form, plan->expert[expert].k, 1, stream, &call, err);
+	}
+	return status;
+}
+
+enum xfp_status xfp_cuda_multiply_experts(const struct xfp_cuda_linear *linear, uint64_t products, size_t count,
+					  const struct xfp_cuda_prepared *x, const struct xfp_cuda_output *y,
+					  void *stream, struct xfp_error *err)
+{
+	const struct xfp_cuda_plan *plan = &linear->plan;
+	struct xfp_cuda_multiply call;
+	enum xfp_status status;
+
+	if (!plan->same_k)
+		return xfp_fail(
+			err, XFP_USAGE,
+			"%s: its experts have indices of different numbers of bits; multiply by one expert at a time",
+			xfp_printable(linear->name).text);
+	if (count > UINT32_MAX || y->count > MOST_OUTPUTS)
+		return xfp_fail(err, XFP_USAGE, "%s: %zu products and %zu outputs are too many for one call",
+				xfp_printable(linear->name).text, count, y->count);
+	if (count && (!products || products % 4))
+		return xfp_fail(err, XFP_USAGE, "%s: a list of products at %#" PRIx64 ", which is %s",
+				xfp_printable(linear->name).text, products, products ? "no multiple of 4" : "nowhere");
+	if ((status = begin(linear, plan->k, x, y, &call, err)) || !count || !y->count)
+		return status;
+	call.products = products;
+	call.product_count = (uint32_t)count;
+	return launch_multiply(linear, XFP_CUDA_LIST, plan->k, call.result.count, stream, &call, err);
+}

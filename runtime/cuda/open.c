@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * open.c - the driver, the caller's context, and all kernels loaded into it.
+ */
+#include <stdlib.h>
+
+#include "runtime/cuda/cuda.h"
+
+#define OLDEST_DEVICE 80            /* compute capability, times ten */
+#define SHARED_WITHOUT_ASKING 49152 /* bytes of a block */
+
+/* ---- the context ------------------------------------------------------------------------------- */
+
+enum xfp_status xfp_cuda_check_context(const struct xfp_cuda *cuda, struct xfp_error *err)
+{
+	xfp_cu_handle context = NULL;
+	int result = cuda->cu.cuCtxGetCurrent(&context);
+
+	if (result)
+		return xfp_cu_fail(&cuda->cu, result, "cuCtxGetCurrent", NULL, 0, err);
+	if (context != cuda->context)
+		return xfp_fail(
+			err, XFP_USAGE,
+			"%s: the CUDA context that it was opened in is not current; make it current on this thread "
+			"(cuCtxSetCurrent, cudaSetDevice)",
+			cuda->name);
+	return XFP_OK;
+}
+
+static enum xfp_status get(struct xfp_cuda *cuda, int attribute, int *value, struct xfp_error *err)
+{
+	int result = cuda->cu.cuDeviceGetAttribute(value, attribute, cuda->device);
+
+	return result ? xfp_cu_fail(&cuda->cu, result, "cuDeviceGetAttribute", NULL, 0, err) : XFP_OK;
+}
+
+static enum xfp_status find_device(struct xfp_cuda *cuda, struct xfp_error *err)
+{
+	struct xfp_cuda_info *info = &cuda->info;
+	enum xfp_status status;
+	int result;
+
+	if ((result = cuda->cu.cuCtxGetCurrent(&cuda->context)))
+		return xfp_cu_fail(&cuda->cu, result, "cuCtxGetCurrent", NULL, 0, err);
+	if (!cuda->context)
+		return xfp_fail(
+			err, XFP_USAGE,
+			"no CUDA context is current on this thread; make one before xfp_cuda_open (cuCtxSetCurrent "
+			"with cuDevicePrimaryCtxRetain's, cudaFree(0), or any use of the GPU in PyTorch)");
+	if ((result = cuda->cu.cuCtxGetDevice(&cuda->device)))
+		return xfp_cu_fail(&cuda->cu, result, "cuCtxGetDevice", NULL, 0, err);
+	if ((result = cuda->cu.cuDeviceGetName(cuda->name, sizeof cuda->name, cuda->device)))
+		return xfp_cu_fail(&cuda->cu, result, "cuDeviceGetName", NULL, 0, err);
+	if ((status = get(cuda, XFP_CU_ATTRIBUTE_MAJOR, &info->major, err)) ||
+	    (status = get(cuda, XFP_CU_ATTRIBUTE_MINOR, &info->minor, err)) ||
+	    (status = get(cuda, XFP_CU_ATTRIBUTE_PROCESSORS, &info->processors, err)) ||
+	    (status = get(cuda, XFP_CU_ATTRIBUTE_SHARED_OPTIN, &info->shared_bytes, err)))
+		return status;
+	info->device = cuda->name;
+	info->driver = cuda->cu.version;
+	info->toolkit = xfp_cuda_toolkit;
+	if (info->major * 10 + info->minor < OLDEST_DEVICE)
+		return xfp_fail(err, XFP_FAILED,
+				"%s has compute capability %d.%d; the kernels want %d.%d or newer: multiply on the CPU",
+				cuda->name, info->major, info->minor, OLDEST_DEVICE / 10, OLDEST_DEVICE % 10);
+	return XFP_OK;
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------- */
+
+static enum xfp_status load_libraries(struct xfp_cuda *cuda, struct xfp_error *err)
+{
+	for (int i = 0; xfp_cuda_fatbins[i].data; i++) {
+		int result = cuda->cu.cuLibraryLoadData(&cuda->library[i], xfp_cuda_fatbins[i].data, NULL, NULL, 0,
+							NULL, NULL, 0);
+
+		if (result)
+			return xfp_cu_fail(&cuda->cu, result, "cuLibraryLoadData", xfp_cuda_fatbins[i].name, 0, err);
+	}
+	return XFP_OK;
+}
+
+/* A kernel's function in this context. Asking for an attribute has the driver load its code now, rather than at the
+ * first launch, which might be captured. */
+static enum xfp_status load_kernel(struct xfp_cuda *cuda, const char *name, uint32_t shared, xfp_cu_handle *function,
+				   struct xfp_error *err)
+{
+	const char *call = "cuLibraryGetKernel";
+	int result = XFP_CU_NOT_FOUND, value;
+	xfp_cu_handle kernel;
+
+	if (shared > (uint32_t)cuda->info.shared_bytes)
+		return xfp_fail(err, XFP_FAILED, "%s: %s takes %u bytes of shared memory, and a block has %d there",
+				cuda->name, name, shared, cuda->info.shared_bytes);
+	for (int i = 0; result == XFP_CU_NOT_FOUND && xfp_cuda_fatbins[i].data; i++)
+		result = cuda->cu.cuLibraryGetKernel(&kernel, cuda->library[i], name);
+	if (!result && shared > SHARED_WITHOUT_ASKING) {
+		call = "cuKernelSetAttribute";
+		result = cuda->cu.cuKernelSetAttribute(XFP_CU_FUNCTION_MAX_SHARED, (int)shared, kernel, cuda->device);
+	}
+	if (!result) {
+		call = "cuKernelGetFunction";
+		result = cuda->cu.cuKernelGetFunction(function, kernel);
+	}
+	if (!result) {
+		call = "cuFuncGetAttribute";
+		result = cuda->cu.cuFuncGetAttribute(&value, XFP_CU_FUNCTION_MAX_SHARED, *function);
+	}
+	return result ? xfp_cu_fail(&cuda->cu, result, call, name, 0, err) : XFP_OK;
+}
+
+static enum xfp_status load_method(struct xfp_cuda *cuda, enum xfp_cuda_method method, unsigned k,
+				   struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	char name[XFP_CUDA_KERNEL_NAME];
+
+	for (enum xfp_cuda_form form = XFP_CUDA_M1; !status && form < XFP_CUDA_FORMS; form++) {
+		if (!xfp_cuda_has_form(method, form))
+			continue;
+		xfp_cuda_kernel_name(method, k, form, name);
+		status = load_kernel(cuda, name, xfp_cuda_shared_most(method, k, form),
+				     &cuda->multiply[method][k ? k - 2 : 0][form], err);
+	}
+	return status;
+}
+
+static enum xfp_status load_kernels(struct xfp_cuda *cuda, struct xfp_error *err)
+{
+	static const char *const prepare[] = { "xfp_prepare_f32", "xfp_prepare_f16", "xfp_prepare_bf16" };
+	enum xfp_status status = XFP_OK;
+
+	for (int i = 0; !status && i < 3; i++)
+		status = load_kernel(cuda, prepare[i], 0, &cuda->prepare[i], err);
+	for (enum xfp_cuda_method method = XFP_CUDA_F32; !status && method < XFP_CUDA_METHODS; method++) {
+		if (method < XFP_CUDA_V2)
+			status = load_method(cuda, method, 0, err);
+		for (unsigned k = 2; !status && method >= XFP_CUDA_V2 && k <= 6; k++)
+			status = load_method(cuda, method, k, err);
+	}
+	return status;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------- */
+
+enum xfp_status xfp_cuda_open(struct xfp_cuda **out, struct xfp_error *err)
+{
+	struct xfp_cuda *cuda = calloc(1, sizeof *cuda);
+	enum xfp_status status;
+
+	*out = NULL;
+	if (!cuda)
+		return xfp_no_memory(err);
+	if ((status = xfp_cu_open(&cuda->cu, xfp_cuda_toolkit / 1000 * 1000, err))) {
+		free(cuda);
+		return status;
+	}
+	pthread_mutex_init(&cuda->uploads, NULL);
+	if ((status = find_device(cuda, err)) || (status = load_libraries(cuda, err)) ||
+	    (status = load_kernels(cuda, err)))
+		xfp_cuda_close(cuda);
+	else
+		*out = cuda;
+	return status;
+}
+
+void xfp_cuda_close(struct xfp_cuda *cuda)
+{
+	if (!cuda)
+		return;
+	/* Where the context is gone, so is what was in it, and the driver says so: there is nothing to be done. */
+	xfp_cuda_upload_end(cuda);
+	for (int i = 0; i < XFP_CUDA_MOST_FATBINS; i++)
+		if (cuda->library[i])
+			cuda->cu.cuLibraryUnload(cuda->library[i]);
+	pthread_mutex_destroy(&cuda->uploads);
+	xfp_cu_close(&cuda->cu);
+	free(cuda);
+}
+
+void xfp_cuda_info(const struct xfp_cuda *cuda, struct xfp_cuda_info *info)
+{
+	*info = cuda->info;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan.h - what a unit or a kept tensor becomes on a device: where everything lies in its image, which kernels multiply
+ * it, and what those take. Pure host code, which needs no driver.
+ *
+ * An image is, in this order, each part at a multiple of XFP_CUDA_PART_ALIGN: struct xfp_cuda_matrix of every expert;
+ * the library and its ratios; the balance as factors; and for every expert what kernels/cuda/abi.h says a matrix has.
+ * Its column 0 is a group's first, so that a slice which begins inside a group has `lead` columns before its own, which
+ * meet an x of 0.
+ */
+#ifndef XFP_CUDA_PLAN_H
+#define XFP_CUDA_PLAN_H
+
+#include "kernels/cuda/abi.h"
+#include "runtime/xfp.h"
+
+#define XFP_CUDA_PART_ALIGN 256u /* bytes: of an image, and of what is in it */
+
+/* How a matrix is stored, as kernels are named; those with codebooks last. */
+enum xfp_cuda_method {
+	XFP_CUDA_F32,
+	XFP_CUDA_F16,
+	XFP_CUDA_BF16,
+	XFP_CUDA_FP8,
+	XFP_CUDA_V2,
+	XFP_CUDA_V2A,
+	XFP_CUDA_V2C,
+	XFP_CUDA_V2C32, /* groups of 32 columns */
+	XFP_CUDA_METHODS
+};
+
+/* Which of a method's kernels; see abi.h. */
+enum xfp_cuda_form { XFP_CUDA_M1, XFP_CUDA_M4, XFP_CUDA_LIST, XFP_CUDA_EACH, XFP_CUDA_FORMS };
+
+/* Where the parts of one expert are, from the start of the image; 0: it has none. */
+struct xfp_cuda_expert {
+	uint8_t k;
+	int exponent;
+	uint64_t outliers; /* that are in the slice */
+	uint64_t index, code, group, number, row, pointer, column, residual;
+};
+
+struct xfp_cuda_plan {
+	const struct xfp_bundle *bundle;
+	const char *name;              /* of the unit or tensor */
+	const void *tensor;            /* its bytes, of what was kept as a whole; NULL: a unit */
+	uint32_t first_matrix;         /* of a unit */
+	uint64_t full_rows, full_cols; /* of a whole matrix */
+	struct xfp_slice slice;
+	uint32_t lead;       /* columns before the slice's own */
+	uint64_t first_col;  /* the image's first: slice.first_col - lead */
+	uint32_t rows, cols; /* of the image */
+
+	enum xfp_cuda_method method;
+	unsigned dtype; /* of what was kept */
+	unsigned k;     /* the largest; 0 without codebooks */
+	bool same_k;    /* of all experts */
+	unsigned group; /* log2 of a group's columns; 0 without */
+	unsigned codebooks;
+	const uint8_t *balance; /* of the image's columns; NULL: all are 0 */
+
+	uint32_t experts;
+	struct xfp_cuda_expert *expert;
+	uint64_t library, ratio, down; /* 0: none */
+	uint64_t bytes;                /* of all */
+};
+
+/* Of a unit, or of a tensor that is one, or was kept; `slice` NULL: all. XFP_USAGE as of xfp_linear_open, and where a
+ * kernel cannot have so many rows or columns; XFP_BAD_INPUT when a slice has to be looked for among outliers that are
+ * damaged; XFP_FAILED without memory. On failure nothing is to be freed. */
+enum xfp_status xfp_cuda_plan_unit(const struct xfp_bundle *bundle, uint32_t unit, const struct xfp_slice *slice,
+				   struct xfp_cuda_plan *plan, struct xfp_error *err);
+enum xfp_status xfp_cuda_plan_tensor(const struct xfp_bundle *bundle, uint32_t tensor, const struct xfp_slice *slice,
+				     struct xfp_cuda_plan *plan, struct xfp_error *err);
+void xfp_cuda_plan_free(struct xfp_cuda_plan *plan);
+
+/* What kernels are told of the experts that have this k, for an image at an address. */
+struct xfp_cuda_weights xfp_cuda_plan_weights(const struct xfp_cuda_plan *plan, unsigned k, uint64_t base);
+struct xfp_cuda_matrix xfp_cuda_plan_matrix(const struct xfp_cuda_plan *plan, uint32_t expert, uint64_t base);
+
+/* ---- kernels ----------------------------------------------------------------------------------- */
+
+/* The kernel for so many vectors, and how many of them it takes at once. */
+enum xfp_cuda_form xfp_cuda_form_for(enum xfp_cuda_method method, size_t count, uint32_t *at_once);
+bool xfp_cuda_has_form(enum xfp_cuda_method method, enum xfp_cuda_form form);
+
+#define XFP_CUDA_KERNEL_NAME 32
+void xfp_cuda_kernel_name(enum xfp_cuda_method method, unsigned k, enum xfp_cuda_form form,
+			  char name[XFP_CUDA_KERNEL_NAME]);
+
+/* Dynamic shared memory of a block, in bytes; `codebooks` of the library. */
+uint32_t xfp_cuda_shared_bytes(enum xfp_cuda_method method, unsigned k, unsigned codebooks, enum xfp_cuda_form form);
+/* The most that a kernel may ask for, whatever the library. */
+uint32_t xfp_cuda_shared_most(enum xfp_cuda_method method, unsigned k, enum xfp_cuda_form form);
+
+/* Blocks that share a matrix's rows. */
+static inline uint32_t xfp_cuda_tiles(uint32_t rows)
+{
+	return rows / XFP_CUDA_TILE_ROWS + !!(rows % XFP_CUDA_TILE_ROWS);
+}
+
+/* Columns of a prepared vector. */
+static inline uint64_t xfp_cuda_prepared_cols(uint64_t cols)
+{
+	return (cols + XFP_CUDA_COLUMNS - 1) / XFP_CUDA_COLUMNS * XFP_CUDA_COLUMNS;
+}
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * upload.c - an image to the device, through two buffers that it copies from directly: one is filled while the other is
+ * copied.
+ */
+#include "base/printable.h"
+#include "runtime/cuda/cuda.h"
+#include "runtime/cuda/image.h"
+
+#define STAGING_BYTES ((size_t)4 << 20)
+
+struct upload {
+	struct xfp_cuda_sink sink; /* first: next() gets this */
+	struct xfp_cuda *cuda;
+	const char *name;
+	uint64_t base;
+	xfp_cu_handle stream;
+	int filling;    /* which buffer */
+	bool copied[2]; /* which has been copied from */
+};
+
+static enum xfp_status fail(const struct upload *up, int result, const char *call, uint64_t wanted,
+			    struct xfp_error *err)
+{
+	return xfp_cu_fail(&up->cuda->cu, result, call, xfp_printable(up->name).text, wanted, err);
+}
+
+static enum xfp_status make_buffers(struct upload *up, struct xfp_error *err)
+{
+	struct xfp_cuda *cuda = up->cuda;
+	int result;
+
+	for (int i = 0; i < 2; i++) {
+		if (!cuda->staging[i] && (result = cuda->cu.cuMemHostAlloc(&cuda->staging[i], STAGING_BYTES, 0)))
+			return fail(up, result, "cuMemHostAlloc", STAGING_BYTES, err);
+		if (!cuda->copied[i] && (result = cuda->cu.cuEventCreate(&cuda->copied[i], XFP_CU_EVENT_NO_TIMING)))
+			return fail(up, result, "cuEventCreate", 0, err);
+	}
+	return XFP_OK;
+}
+
+/* Have what is in the buffer copied. */
+static enum xfp_status send(struct upload *up, struct xfp_error *err)
+{
+	struct xfp_cuda *cuda = up->cuda;
+	uint8_t *staging = cuda->staging[up->filling];
+	size_t bytes = up->sink.at ? (size_t)(up->sink.at - staging) : 0;
+	int result;
+
+	if (!bytes)
+		return XFP_OK;
+	if ((result = cuda->cu.cuMemcpyHtoDAsync(up->base + up->sink.done - bytes, staging, bytes, up->stream)))
+		return fail(up, result, "cuMemcpyHtoDAsync", 0, err);
+	if ((result = cuda->cu.cuEventRecord(cuda->copied[up->filling], up->stream)))
+		return fail(up, result, "cuEventRecord", 0, err);
+	up->copied[up->filling] = true;
+	return XFP_OK;
+}
+
+/* Until a buffer can be filled again. */
+static enum xfp_status wait(struct upload *up, int buffer, struct xfp_error *err)
+{
+	int result = up->copied[buffer] ? up->cuda->cu.cuEventSynchronize(up->cuda->copied[buffer]) : 0;
+
+	up->copied[buffer] = false;
+	return result ? fail(up, result, "cuEventSynchronize", 0, err) : XFP_OK;
+}
+
+static enum xfp_status next(struct xfp_cuda_sink *sink, struct xfp_error *err)
+{
+	struct upload *up = (struct upload *)sink;
+	enum xfp_status status = send(up, err);
+
+	if (!status && sink->at)
+		up->filling = !up->filling;
+	if (status || (status = wait(up, up->filling, err)))
+		return status;
+	sink->at = up->cuda->staging[up->filling];
+	sink->left = STAGING_BYTES;
+	return XFP_OK;
+}
+
+enum xfp_status xfp_cuda_upload(struct xfp_cuda *cuda, const struct xfp_cuda_plan *plan, uint64_t base,
+				xfp_cu_handle stream, struct xfp_error *err)
+{
+	struct upload up = {
+		.sink = { .next = next }, .cuda = cuda, .name = plan->name, .base = base, .stream = stream
+	};
+	enum xfp_status status;
+	struct xfp_error ignored;
+
+	pthread_mutex_lock(&cuda->uploads);
+	if (!(status = make_buffers(&up, err)) && !(status = xfp_cuda_image_write(plan, base, &up.sink, err)))
+		status = send(&up, err);
+	/* Whatever went wrong, what is still being copied has to end before the buffers are used again. */
+	for (int i = 0; i < 2; i++) {
+		enum xfp_status waited = wait(&up, i, status ? &ignored : err);
+
+		status = status ? status : waited;
+	}
+	pthread_mutex_unlock(&cuda->uploads);
+	return status;
+}
+
+void xfp_cuda_upload_end(struct xfp_cuda *cuda)
+{
+	for (int i = 0; i < 2; i++) {
+		if (cuda->copied[i])
+			cuda->cu.cuEventDestroy(cuda->copied[i]);
+		if (cuda->staging[i])
+			cuda->cu.cuMemFreeHost(cuda->staging[i]);
+	}
+}
