@@ -107,7 +107,58 @@ tests/faults/fail_allocation.so: tests/faults/fail_allocation.c
 		$(srcdir)/tests/faults/fail_allocation.c
 CLEANFILES += tests/faults/fail_allocation.so
 
+# CUDA without a device: an emulator of PTX, and a stand-in for the driver that runs kernels in it.
+EXTRA_DIST += \
+	tests/cuda/opcode_arithmetic.py \
+	tests/cuda/opcode_common.py \
+	tests/cuda/opcode_faults.py \
+	tests/cuda/opcode_machine.py \
+	tests/cuda/opcode_matrix.py \
+	tests/cuda/opcode_warps.py \
+	tests/cuda/ptx/__init__.py \
+	tests/cuda/ptx/atomics.py \
+	tests/cuda/ptx/batch.py \
+	tests/cuda/ptx/bits.py \
+	tests/cuda/ptx/convert.py \
+	tests/cuda/ptx/copies.py \
+	tests/cuda/ptx/decode.py \
+	tests/cuda/ptx/fault.py \
+	tests/cuda/ptx/floats.py \
+	tests/cuda/ptx/integers.py \
+	tests/cuda/ptx/matrix.py \
+	tests/cuda/ptx/memory.py \
+	tests/cuda/ptx/move.py \
+	tests/cuda/ptx/order.py \
+	tests/cuda/ptx/parse.py \
+	tests/cuda/ptx/run.py \
+	tests/cuda/ptx/stepper.py \
+	tests/cuda/ptx/tracker.py \
+	tests/cuda/ptx/types.py \
+	tests/cuda/ptx/warp.py \
+	tests/cuda/ptx_server.py \
+	tests/cuda/reference.py \
+	tests/cuda/snippets.py \
+	tests/cuda/test_opcodes.py \
+	tests/cuda/twice.ptx
+cuda_tests = tests/cuda/opcodes
+kernel_tests = tests/cuda/kernels tests/cuda/mutants
+tests_cuda_test_driver_SOURCES = tests/cuda/driver.h tests/cuda/driver_calls.h tests/cuda/test_driver.c
+tests_cuda_test_driver_LDADD = $(LDADD) $(DLOPEN_LIBS)
+stand_in_driver = \
+	tests/cuda/driver.c \
+	tests/cuda/driver_launch.c \
+	tests/cuda/driver_memory.c \
+	tests/cuda/driver_queue.c
+EXTRA_DIST += $(stand_in_driver)
+
+tests/cuda/libcuda.so.1: $(stand_in_driver) tests/cuda/driver.h tests/cuda/driver_calls.h
+	$(AM_V_at)$(MKDIR_P) tests/cuda
+	$(AM_V_CCLD)cd $(srcdir) && $(CC) $(DEFS) -I. $(CPPFLAGS) $(XFP_CFLAGS) $(CFLAGS) -shared -fPIC \
+		-Wl,-soname,libcuda.so.1 -o '$(abs_builddir)'/$@ $(stand_in_driver)
+CLEANFILES += tests/cuda/libcuda.so.1
+
 unit_tests = \
+	tests/cuda/test_driver \
 	tests/fuzz/test_recipes \
 	tests/unit/test_aim \
 	tests/unit/test_artifact \
@@ -123,6 +174,8 @@ unit_tests = \
 	tests/unit/test_classify \
 	tests/unit/test_command_line \
 	tests/unit/test_compact \
+	tests/unit/test_cuda_image \
+	tests/unit/test_cuda_plan \
 	tests/unit/test_curve \
 	tests/unit/test_decide \
 	tests/unit/test_decode \
@@ -194,6 +247,19 @@ unit_tests = \
 	tests/unit/test_verified \
 	tests/unit/test_walk \
 	tests/unit/test_whole
+# Of libxfp-cuda, on that machine.
+device_tests = \
+	tests/cuda/test_multiply \
+	tests/cuda/test_open
+device_ldadd = tests/unit/libfixtures.a runtime/libxfp-cuda.la $(TOOL_LIBS) $(CMOCKA_LIBS)
+tests_cuda_test_multiply_SOURCES = tests/cuda/machine.h tests/cuda/test_multiply.c
+tests_cuda_test_multiply_LDADD = $(device_ldadd)
+tests_cuda_test_open_SOURCES = tests/cuda/machine.h tests/cuda/test_open.c
+tests_cuda_test_open_LDADD = $(device_ldadd)
+EXTRA_DIST += \
+	tests/cuda/image.py \
+	tests/cuda/kernels.py \
+	tests/cuda/mutants.py
 cli_tests = \
 	tests/cli/bad-input.bats \
 	tests/cli/bench.bats \
@@ -203,6 +269,7 @@ cli_tests = \
 	tests/cli/compare.bats \
 	tests/cli/completion.bats \
 	tests/cli/convert.bats \
+	tests/cli/cuda.bats \
 	tests/cli/cut-off.bats \
 	tests/cli/drop.bats \
 	tests/cli/families.bats \
@@ -317,10 +384,18 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/unit.h \
 	tests/unit/vectors.h
 
-EXTRA_DIST += $(cli_tests) $(fault_tests) $(tree_tests)
+EXTRA_DIST += tests/cuda/not-built $(cli_tests) $(cuda_tests) $(kernel_tests) $(fault_tests) $(tree_tests)
 
 if CHECK
 check_PROGRAMS += $(unit_tests) $(fault_programs)
+if CUDA
+check_PROGRAMS += $(device_tests)
+TESTS += $(device_tests)
+TESTS += $(kernel_tests)
+check_DATA += $(cuda_ptx)
+else
+TESTS += tests/cuda/not-built
+endif
 check_LIBRARIES = tests/unit/libfixtures.a
 tests_unit_test_bundle_stamp_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_algorithm_decides
 tests_unit_test_bundle_tools_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_bundle_check_member
@@ -341,7 +416,7 @@ tests_unit_test_publish_LDFLAGS = \
 	-Wl,--wrap=pread,--wrap=pwrite,--wrap=read,--wrap=write
 tests_unit_test_walk_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=readdir,--wrap=lstat
 LDADD = tests/unit/libfixtures.a $(TOOL_LIBS) $(CMOCKA_LIBS)
-TESTS += $(tree_tests) $(unit_tests) $(cli_tests) $(fault_tests)
+TESTS += $(tree_tests) $(unit_tests) $(cli_tests) $(cuda_tests) $(fault_tests)
 endif
 
 TEST_EXTENSIONS = .bats
@@ -366,6 +441,8 @@ AM_TESTS_ENVIRONMENT = \
 	PATH="$$XFP_TEST_BIN:$$PATH"; export PATH; \
 	CC='$(CC)'; export CC; \
 	PYTHON='$(PYTHON)'; export PYTHON; \
+	XFP_TEST_CUDA='$(CUDA_STATE)'; export XFP_TEST_CUDA; \
+	NVCC='$(NVCC)'; export NVCC; \
 	CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
 	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE; \
 	srcdir=`cd '$(abs_srcdir)' && pwd`; export srcdir;
@@ -374,7 +451,7 @@ AM_TESTS_ENVIRONMENT += XFP_TEST_SANITIZERS=yes; export XFP_TEST_SANITIZERS;
 endif
 
 # make check -j, but with a fresh installation first
-check_DATA = tests/root.stamp tests/faults/fail_allocation.so
+check_DATA += tests/root.stamp tests/faults/fail_allocation.so tests/cuda/libcuda.so.1
 tests/root.stamp: $(bin_PROGRAMS) $(noinst_PROGRAMS) $(lib_LTLIBRARIES) $(pkginclude_HEADERS) \
 		$(nobase_dist_pkgdata_DATA) $(dist_man_MANS) runtime/xfp.pc \
 		$(nodist_bashcompletion_DATA) $(nodist_zshcompletion_DATA)

@@ -1,0 +1,69 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# What of libxfp-cuda needs no GPU: plans of bundles for devices by name, and building against what is installed.
+
+load helpers
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+	gzip -cd "$srcdir/tests/older/moe.xfp.gz" >moe.xfp
+}
+
+@test "info --device: kernels, tiles, shared memory and bytes of every unit and kept matrix" {
+	run -0 env COLUMNS=80 xfp info --device h200 moe.xfp
+	[ "${lines[0]}" = 'h200: compute capability 9.0, 132 multiprocessors, 232 kB of shared memory a block' ]
+	[[ "$output" =~ q_proj.weight\ \(q\)[[:space:]]+v2c32_k3\ +1\ +32\ +32\ +2\ +4672\ +17728\ +4672\ +7.94\ kB ]]
+	[[ "$output" =~ mlp.experts.\*.down_proj.weight\ \(down\)[[:space:]]+v2c32_k3\ +2\ +32\ +32\ +2 ]]
+	[[ "$output" =~ model.embed_tokens.weight[[:space:]]+bf16\ +1\ +48\ +32\ +3\ +-\ +-\ +-\ +3.33\ kB ]]
+	[ "${lines[-1]}" = 'device memory of all: 75.5 kB' ]
+}
+
+@test "info --device --json: the same of units, and of the device" {
+	xfp info --json --device 'RTX PRO 6000' moe.xfp >it.json
+	"$PYTHON" - <<-'END'
+		import json
+		it = json.load(open("it.json"))
+		assert it["device"]["name"] == "rtx-pro-6000" and it["device"]["compute_capability"] == "12.0"
+		assert it["device"]["shared_bytes"] == 101376
+		units = [unit["device"] for unit in it["units"]]
+		assert it["device"]["unit_bytes"] == sum(unit["bytes"] for unit in units)
+		names = {kernel for unit in units for kernel in unit["kernels"]}
+		assert "xfp_multiply_fp8_m4" in names and "xfp_multiply_v2c32_k3_list" in names, names
+		for unit in units:
+		    assert len(unit["kernels"]) == len(unit["shared_bytes"]) and unit["tiles"] >= 1
+	END
+	xfp info --json moe.xfp >plain.json
+	run ! grep -q '"device"' plain.json
+}
+
+@test "info --device: a name that there is not" {
+	run -2 xfp info --device h20 moe.xfp
+	[[ "$output" == *'--device h20: there is no such device; did you mean h200? (of: a10, a100, '*'rtx-pro-6000)'* ]]
+}
+
+@test "a program that uses libxfp-cuda builds, and is told that there is no driver" {
+	[ -e "$XFP_TEST_LIB/libxfp-cuda.so" ] || skip "libxfp-cuda is not built: $XFP_TEST_CUDA"
+	cat >program.c <<-'END'
+		#include <stdio.h>
+		#include <xfp_cuda.h>
+		int main(void)
+		{
+			struct xfp_error err = { XFP_OK, "" };
+			struct xfp_cuda *cuda;
+			int status = (int)xfp_cuda_open(&cuda, &err);
+			puts(err.text);
+			xfp_cuda_close(cuda);
+			return status;
+		}
+	END
+	PKG_CONFIG_PATH=$XFP_TEST_LIB/pkgconfig
+	export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR=$XFP_TEST_ROOT
+	flags=$(pkg-config --cflags --libs xfp-cuda)
+	# shellcheck disable=SC2086
+	$CC program.c $flags -Wl,-rpath,"$XFP_TEST_LIB" -Wl,-rpath-link,"$XFP_TEST_LIB" -o program
+	LD_LIBRARY_PATH=$XFP_TEST_LIB run ./program
+	[[ "$output" == *'there is no CUDA driver here'* && "$status" -eq 1 ]] ||
+		[[ "$output" == *'no CUDA context is current'* && "$status" -eq 2 ]] ||
+		[[ "$output" == *CUDA* && "$status" -eq 1 ]]
+}

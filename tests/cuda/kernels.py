@@ -1,0 +1,211 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every kernel of kernels/cuda/ in the emulator, over a small table, against numpy: kernels.py FILE.ptxARCH ..., as TAP.
+
+A case prepares vectors and multiplies, as the host would have it done, twice: with blocks in one order and in the other,
+whose bits must be the same. Architectures that have the same code are run once.
+"""
+import os
+import re
+import struct
+import sys
+
+try:
+    import numpy as np
+except ImportError:
+    print("1..0 # SKIP numpy is not installed")
+    sys.exit(0)
+
+import ptx
+from image import COLUMNS, MOST_VECTORS, TILE_ROWS, TYPES, Weights, bfloat, from_bfloat, padded
+
+
+def stored(values, kind):
+    return {"f32": values.astype(np.float32), "f16": values.astype(np.float16), "bf16": bfloat(values)}[kind]
+
+
+def number(array, kind):
+    return (from_bfloat(array) if kind == "bf16" else array).astype(np.float32)
+
+
+class Run:
+    """One launch after another in a memory of its own."""
+
+    def __init__(self, modules, order):
+        self.modules, self.order, self.memory = modules, order, ptx.Memory()
+        self.executed = {}
+
+    def launch(self, name, grid, args, shared=0):
+        module = next(module for module in self.modules if name in module.functions)
+        counts = ptx.launch(module, name, grid, (256,), args, self.memory, shared=shared, order=self.order)
+        for kind, count in counts.items():
+            self.executed[kind] = self.executed.get(kind, 0) + count
+
+    def prepare(self, x, kind, down):
+        """Struct xfp_cuda_vectors of x [vectors, cols]."""
+        vectors, cols = x.shape
+        columns = padded(cols, COLUMNS)
+        source = self.memory.upload(stored(x, kind))
+        place = [self.memory.alloc(vectors * columns * 4), self.memory.alloc(vectors * columns * 4),
+                 self.memory.alloc(vectors * 4)]
+        out = struct.pack("<3Q2I", *place, columns, vectors)
+        factors = self.memory.upload(down) if down is not None else 0
+        self.launch("xfp_prepare_" + kind, (vectors, 1), struct.pack("<3Q", source, cols, factors) + out +
+                    struct.pack("<2I", cols, 0))
+        return out
+
+    def result(self, vectors, rows, kind):
+        size = 4 if kind == "f32" else 2
+        self.y = self.memory.alloc(vectors * rows * size)
+        return struct.pack("<2Q2I", self.y, rows, TYPES[kind], vectors)
+
+    def read(self, vectors, rows, kind):
+        dtype = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16}[kind]
+        return self.memory.download(self.y, dtype, vectors * rows).reshape(vectors, rows)
+
+
+def suffix(weights, count):
+    if weights.kind in TYPES:
+        return "each"
+    return "m1" if count <= 4 else "m4"
+
+
+def name_of(weights):
+    if not weights.k:
+        return "xfp_multiply_" + weights.kind
+    kind = "v2c32" if weights.kind == "v2c" and weights.group == 32 else weights.kind
+    return f"xfp_multiply_{kind}_k{weights.k}"
+
+
+def multiply(run, weights, x, kind, down, expert=0):
+    count, rows = len(x), weights.rows
+    vectors, result = run.prepare(x, kind, down), run.result(count, rows, kind)
+    matrices = weights.weights_bytes(run.memory)
+    for first in range(0, count, MOST_VECTORS):
+        some = min(count - first, MOST_VECTORS)
+        how = suffix(weights, some)
+        run.launch(f"{name_of(weights)}_{how}", (-(-rows // TILE_ROWS), 1), matrices + vectors + result +
+                   struct.pack("<Q4I", 0, 0, expert, first, some), weights.shared_bytes(4 if how == "m4" else 1))
+    return run.read(count, rows, kind)
+
+
+def multiply_list(run, weights, x, kind, down, products, results):
+    rows = weights.rows
+    vectors, result = run.prepare(x, kind, down), run.result(results, rows, kind)
+    matrices = weights.weights_bytes(run.memory)
+    table = run.memory.upload(np.frombuffer(b"".join(struct.pack("<3If", *p) for p in products), np.uint8))
+    run.launch(name_of(weights) + "_list", (-(-rows // TILE_ROWS), results), matrices + vectors + result +
+               struct.pack("<Q4I", table, len(products), 0, 0, 0), weights.shared_bytes(1))
+    return run.read(results, rows, kind)
+
+
+def check(y, kind, want, bound):
+    """The largest error, as a share of what is allowed."""
+    got = number(y, kind).astype(np.float64)
+    if not (np.isfinite(want).all() and (want != 0).all()):
+        return float("nan")  # a case that tells nothing
+    if kind != "f32":
+        bound = bound + np.abs(want) * (2.0 ** -11 if kind == "f16" else 2.0 ** -8) + 2.0 ** -25
+    return float((np.abs(got - want) / np.maximum(bound, 1e-300)).max())
+
+
+def table():
+    """(name, options of Weights, vectors, type): every mode, k and group size, tails of both dimensions, outliers."""
+    cases = []
+    for k in range(2, 7):
+        cases.append((f"v2 k{k}", dict(kind="v2", rows=37, cols=1100, k=k, outliers=60), 1, "f32"))
+        cases.append((f"v2 k{k}, 6 vectors", dict(kind="v2", rows=16, cols=512, k=k), 6, "bf16"))
+        for group in (16, 32, 64, 128, 1024):
+            cases.append((f"v2c k{k} groups of {group}",
+                          dict(kind="v2c", rows=20, cols=1200, k=k, group=group, codebooks=16, outliers=9), 2, "f32"))
+        cases.append((f"v2c k{k}, 20 vectors", dict(kind="v2c", rows=17, cols=700, k=k, group=32, codebooks=64), 20,
+                      "bf16"))
+        cases.append((f"v2 k{k}, f16", dict(kind="v2", rows=7, cols=300, k=k, outliers=3), 2, "f16"))
+        cases.append((f"v2a k{k} groups of 128",
+                      dict(kind="v2a", rows=33, cols=900, k=k, group=128, codebooks=8, outliers=200), 3, "f32"))
+        cases.append((f"v2a k{k} groups of 16, 9 vectors",
+                      dict(kind="v2a", rows=5, cols=70, k=k, group=16, codebooks=2), 9, "f32"))
+    for kind in ("fp8", "f32", "f16", "bf16"):
+        cases.append((kind, dict(kind=kind, rows=19, cols=333), 1, "f32"))
+        cases.append((f"{kind}, 7 vectors", dict(kind=kind, rows=16, cols=64), 7, "bf16"))
+    cases.append(("one row and one column", dict(kind="v2", rows=1, cols=1, k=4), 1, "f32"))
+    return cases
+
+
+def run_case(modules, options, vectors, kind):
+    """Share of the bound, and whether both orders give the same."""
+    rng = np.random.default_rng(7)
+    weights = Weights(rng, **options)
+    x = rng.normal(size=(vectors, weights.cols)) * np.exp(2 * rng.normal(size=weights.cols))
+    x[:, -1] = np.abs(x).max()  # where a tail that is lost shows
+    x = number(stored(x, kind), kind)
+    down = (2.0 ** (-rng.integers(0, 9, weights.cols) / 4)).astype(np.float32) if weights.k else None
+    balanced = x * down if down is not None else x
+    found = [multiply(Run(modules, order), weights, x, kind, down) for order in ("forward", "reverse")]
+    want, bound = weights.product(0, balanced)
+    return check(found[0], kind, want.T, bound.T), np.array_equal(found[0].view(np.uint8), found[1].view(np.uint8))
+
+
+def run_list(modules, options):
+    rng = np.random.default_rng(8)
+    weights = Weights(rng, experts=3, **options)
+    x = rng.normal(size=(2, weights.cols)).astype(np.float32)
+    products = [(2, 0, 0, 0.5), (0, 1, 1, 0.25), (1, 0, 0, 2.0), (2, 1, 1, -1.0)]
+    found = [multiply_list(Run(modules, order), weights, x, "f32", None, products, 2) for order in ("forward", "reverse")]
+    want, bound = np.zeros((2, weights.rows)), np.zeros((2, weights.rows))
+    for expert, vector, y, weight in products:
+        value, size = weights.product(expert, x[vector:vector + 1])
+        want[y] += weight * value[:, 0]
+        bound[y] += abs(weight) * size[:, 0] * (1 + 2.0 ** -20) + np.abs(weight * value[:, 0]) * 2.0 ** -22
+    return check(found[0], "f32", want, bound), np.array_equal(found[0], found[1])
+
+
+def architectures(paths):
+    """{names: files} of those whose code differs."""
+    found = {}
+    for path in paths:
+        found.setdefault(os.path.splitext(path)[1][4:], []).append(path)
+    different = {}
+    for name, files in found.items():
+        text = ""
+        for path in sorted(files):
+            with open(path, encoding="utf-8") as file:
+                text += re.sub(r"^(//|\.target).*\n", "", file.read(), flags=re.M)
+        different.setdefault(text, []).append((name, files))
+    return {", ".join("sm_" + name for name, _ in same): same[0][1] for same in different.values()}
+
+
+def cases_of(modules):
+    cases = [(name, lambda o=o, m=m, t=t: run_case(modules, o, m, t)) for name, o, m, t in table()]
+    for kind, extra in [("v2", dict(k=4)), ("v2a", dict(k=3, group=64, codebooks=4)), ("fp8", {}), ("bf16", {}),
+                        ("v2c", dict(k=4, group=32, codebooks=16, outliers=30))]:
+        options = dict(kind=kind, rows=24, cols=320, **extra)
+        cases.append((f"a list of products, {kind}", lambda o=options: run_list(modules, o)))
+    return cases
+
+
+def main():
+    cases = []
+    for names, files in architectures(sys.argv[1:]).items():
+        modules = [ptx.load(path) for path in files]
+        cases += [(f"{names}: {name}", case) for name, case in cases_of(modules)]
+    print(f"1..{len(cases)}")
+    failed = 0
+    for at, (name, case) in enumerate(cases, 1):
+        why = None
+        try:
+            share, same = case()
+            if not share <= 1:
+                why = f"{share:.3g} of the bound"
+            elif not same:
+                why = "another order of blocks gives other bits"
+        except ptx.Fault as fault:
+            why = str(fault)
+        print(f"{'not ok' if why else 'ok'} {at} - {name}" + (f"\n# {why}" if why else f" # {share:.2g} of the bound"),
+              flush=True)
+        failed += why is not None
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main() else 0)

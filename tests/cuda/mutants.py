@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels with a mistake each, and whether the emulator sees it, for the right reason: mutants.py SOURCE NVCC, as TAP."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import kernels  # which says so where numpy is missing
+import ptx
+
+V2 = dict(kind="v2", rows=37, cols=1100, k=3, outliers=60)
+# (mistake, file, what was there, what is there now, kernels, what is to be said of it)
+MUTANTS = [
+    ("a barrier is missing", "tile.h", "p, b.outlier);\n\t__syncthreads();", "p, b.outlier);", "race in shared"),
+    ("one chunk too many", "tile.h", "chunk < call.weights.chunks", "chunk <= call.weights.chunks",
+     "out of bounds|of the bound"),
+    ("a row more than there are", "tile.h", "if (row < call.weights.rows)\n\t\t\tstore_result",
+     "if (row <= call.weights.rows)\n\t\t\tstore_result", "out of bounds"),
+    ("outliers are added by every warp", "tile.h", "sum = __fadd_rn(sum, __fadd_rn(at_[0], at_[1]));",
+     "sum = __fadd_rn(sum, __fadd_rn(__fadd_rn(at_[0], at_[1]), b.outlier[r * 4 * N + v]));", "of the bound"),
+    ("the last column is missing", "prepare.cu", "c - call.lead < call.cols", "c - call.lead < call.cols - 1",
+     "of the bound"),
+    ("a wrong shift", "lanes.h", "(c >> 1 & 0x40404040u)", "(c << 1 & 0x40404040u)", "of the bound"),
+    ("a lane that takes no part in a shuffle", "tile.h", "if (begin < end)\n", "if (begin + p.lane < end)\n",
+     "lane|shfl"),
+    ("a misaligned load", "grouped.h", "w.row_bytes + 16 * p.t", "w.row_bytes + 8 * p.t", "misaligned"),
+    ("a byte of shared memory that nobody wrote", "grouped.h", "i < bytes; i +=", "i + 4 < bytes; i +=",
+     "never written|nobody wrote|uninitiali"),
+]
+
+
+def compiled(source, nvcc, mutant, folder):
+    """The PTX of what is needed of a copy with the mistake."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(os.path.join(source, "kernels", "cuda"), os.path.join(folder, "kernels", "cuda"))
+    _, name, there, now, _ = mutant
+    path = os.path.join(folder, "kernels", "cuda", name)
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    if text.count(there) != 1:
+        raise ValueError(f"{name} has this {text.count(there)} times: {there}")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text.replace(there, now))
+    # Of v2 one kernel is enough.
+    path = os.path.join(folder, "kernels", "cuda", "v2.cu")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(re.sub(r"XFP_CUDA_KERNELS\(xfp_multiply_v2_k[2456].*\n", "", text))
+    modules = []
+    for unit in ("v2", "prepare"):
+        out = os.path.join(folder, unit + ".ptx")
+        subprocess.run([nvcc, "-std=c++17", "-I", folder, "-arch=compute_80", "-ptx", "-o", out,
+                        os.path.join(folder, "kernels", "cuda", unit + ".cu")], check=True)
+        modules.append(ptx.load(out))
+    return modules
+
+
+def verdict(modules):
+    try:
+        share, same = kernels.run_case(modules, V2, 1, "f32")
+    except ptx.Fault as fault:
+        return str(fault)
+    if not same:
+        return "another order gives other bits"
+    return "nothing" if share <= 1 else f"{share:.3g} of the bound"
+
+
+def main():
+    source, nvcc = sys.argv[1:3]
+    failed = 0
+    print(f"1..{len(MUTANTS)}")
+    with tempfile.TemporaryDirectory() as folder:
+        for at, mutant in enumerate(MUTANTS, 1):
+            said = verdict(compiled(source, nvcc, mutant, os.path.join(folder, "copy")))
+            seen = re.search(mutant[-1], said)
+            print(f"{'ok' if seen else 'not ok'} {at} - {mutant[0]}\n# {said[:200]}", flush=True)
+            failed += not seen
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main() else 0)

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening libxfp-cuda, and units in it, on machines that lack something: what is wrong is told with a remedy, and
+ * nothing is left behind.
+ */
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/system/file.h"
+#include "runtime/cuda/image.h"
+#include "runtime/xfp_cuda.h"
+#include "tests/cuda/machine.h"
+#include "tests/unit/bundle_fixture.h"
+#include "tests/unit/many_members.h"
+
+static struct xfp_error err;
+static struct machine cu;
+
+static void told(const char *part)
+{
+	if (!strstr(err.text, part))
+		fail_msg("%s", err.text);
+}
+
+static void check(enum xfp_status status)
+{
+	if (status)
+		fail_msg("%s", err.text);
+}
+
+static void expect_closed(enum xfp_status wanted)
+{
+	struct xfp_cuda *cuda = (struct xfp_cuda *)&cu;
+
+	assert_int_equal(xfp_cuda_open(&cuda, &err), wanted);
+	assert_null(cuda);
+	assert_int_equal(xfp_cuda_open(&cuda, NULL), wanted);
+}
+
+static int load(void **state)
+{
+	(void)state;
+	if (!cu.cuInit)
+		machine_load(&cu, "90");
+	return 0;
+}
+
+/* ---- without this and that --------------------------------------------------------------------- */
+
+/* In a process that has not loaded one. */
+static void no_driver(void **state)
+{
+	int status;
+	pid_t child;
+
+	(void)state;
+	if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) || dlopen("libcuda.so.1", RTLD_NOW)) {
+		print_message("# there is a driver here\n");
+		skip();
+	}
+	child = fork();
+	if (!child) {
+		struct xfp_cuda *cuda;
+
+		status = (int)xfp_cuda_open(&cuda, &err);
+		_exit(cuda || status != XFP_FAILED || !strstr(err.text, "there is no CUDA driver here") ||
+		      !strstr(err.text, "install NVIDIA's"));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void no_context(void **state)
+{
+	(void)state;
+	expect_closed(XFP_USAGE);
+	told("no CUDA context is current on this thread");
+	told("cuDevicePrimaryCtxRetain");
+}
+
+static void old_driver(void **state)
+{
+	(void)state;
+	setenv("STAND_IN_VERSION", "11080", 1);
+	expect_closed(XFP_FAILED);
+	told("is for CUDA 11.8");
+	told("want one for CUDA 1");
+	told("update the NVIDIA driver");
+	unsetenv("STAND_IN_VERSION");
+}
+
+static void no_device(void **state)
+{
+	(void)state;
+	setenv("STAND_IN_DEVICES", "0", 1);
+	expect_closed(XFP_FAILED);
+	told("finds no device");
+	told("CUDA_VISIBLE_DEVICES");
+	unsetenv("STAND_IN_DEVICES");
+}
+
+static void old_device(void **state)
+{
+	(void)state;
+	machine_begin(&cu);
+	setenv("STAND_IN_ARCH", "75", 1);
+	expect_closed(XFP_FAILED);
+	told("compute capability 7.5; the kernels want 8.0");
+	setenv("STAND_IN_ARCH", "90", 1);
+}
+
+static void refused(void **state)
+{
+	(void)state;
+	setenv("STAND_IN_REFUSE", "1", 1);
+	expect_closed(XFP_FAILED);
+	told("fp8.cu: cuLibraryLoadData failed: CUDA_ERROR_NO_BINARY_FOR_GPU (209)");
+	unsetenv("STAND_IN_REFUSE");
+}
+
+/* ---- units ------------------------------------------------------------------------------------- */
+
+struct scene {
+	struct fixture f;
+	struct xfp_bundle *bundle;
+	struct xfp_cuda *cuda;
+	uint64_t memory, bytes;
+	uint32_t unit;
+};
+
+static int begin(void **state)
+{
+	struct scene *s = calloc(1, sizeof *s);
+
+	fixture_make_bundle(&s->f, 1);
+	s->bundle = fixture_open(s->f.out);
+	if (xfp_cuda_open(&s->cuda, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(xfp_cuda_linear_bytes(s->bundle, 0, NULL, &s->bytes, &err), XFP_OK);
+	s->memory = machine_alloc(&cu, s->bytes);
+	*state = s;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct scene *s = *state;
+
+	xfp_cuda_close(s->cuda);
+	cu.cuMemFree(s->memory);
+	xfp_bundle_close(s->bundle);
+	fixture_free(&s->f);
+	free(s);
+	return 0;
+}
+
+static void what_it_is(void **state)
+{
+	struct scene *s = *state;
+	struct xfp_cuda_info info;
+	struct xfp_cuda_linear *linear;
+	struct xfp_cuda_linear_info what;
+
+	xfp_cuda_info(s->cuda, &info);
+	assert_string_equal(info.device, "stand-in sm_90");
+	assert_int_equal(info.major * 10 + info.minor, 90);
+	assert_int_equal(info.processors, 4);
+	assert_int_equal(info.shared_bytes, 232448);
+	assert_int_equal(info.driver, 13000);
+	assert_true(info.toolkit >= 12000);
+	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, s->memory, s->bytes, NULL, &linear, &err),
+			 XFP_OK);
+	xfp_cuda_linear_info(linear, &what);
+	assert_string_equal(what.kernel, "xfp_multiply_v2_k2_m1");
+	assert_int_equal(what.rows, 3);
+	assert_int_equal(what.cols, 11);
+	assert_int_equal(what.experts, 1);
+	assert_int_equal(what.tiles, 1);
+	assert_int_equal(what.shared_bytes, 16 * 8 + 4352);
+	assert_int_equal(what.bytes, s->bytes);
+	assert_false(what.repacked);
+	xfp_cuda_linear_close(linear);
+	xfp_cuda_linear_close(NULL);
+	xfp_cuda_close(NULL);
+}
+
+static void bad_memory(void **state)
+{
+	struct scene *s = *state;
+	struct xfp_cuda_linear *linear = (struct xfp_cuda_linear *)s;
+	char text[200];
+	static const struct {
+		uint64_t memory, off, less;
+		const char *text;
+	} cases[] = {
+		{ 0, 0, 0, "q.weight: the device memory at 0 is none" },
+		{ 1, 16, 0, "not at a multiple of 256 bytes" },
+		{ 1, 0, 1, "takes " },
+		{ 256, 0, 0, "0x100 is no address of device memory" },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint64_t memory = cases[i].memory == 1 ? s->memory + cases[i].off : cases[i].memory;
+
+		assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, memory, s->bytes - cases[i].less,
+						      NULL, &linear, &err),
+				 XFP_USAGE);
+		assert_null(linear);
+		told(cases[i].text);
+	}
+	snprintf(text, sizeof text, "takes %llu bytes", (unsigned long long)s->bytes);
+	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, s->memory, 0, NULL, &linear, &err),
+			 XFP_USAGE);
+	told(text);
+	told("was given 0");
+	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 1, NULL, s->memory, 0, NULL, &linear, &err),
+			 XFP_USAGE);
+	told("has no unit 1");
+}
+
+/* What is behind the image, in the same memory, stays as it is; and while a graph is captured nothing can be opened. */
+static void uploads(void **state)
+{
+	struct scene *s = *state;
+	struct xfp_cuda_linear *linear;
+	struct stream *stream;
+	struct graph *graph;
+	uint64_t memory = machine_alloc(&cu, s->bytes + 256);
+	uint8_t *there = malloc(s->bytes + 256), *again = malloc(s->bytes + 256);
+
+	assert_int_equal(cu.cuMemsetD8(memory, 0x5a, s->bytes + 256), SUCCESS);
+	assert_int_equal(cu.cuStreamCreate(&stream, 0), SUCCESS);
+	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, memory, s->bytes, stream, &linear, &err),
+			 XFP_OK);
+	assert_int_equal(cu.cuMemcpyDtoH(there, memory, s->bytes + 256), SUCCESS);
+	for (size_t i = 0; i < 256; i++)
+		assert_int_equal(there[s->bytes + i], 0x5a);
+	xfp_cuda_linear_close(linear);
+	/* on the default stream it is the same */
+	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, memory, s->bytes, NULL, &linear, &err),
+			 XFP_OK);
+	assert_int_equal(cu.cuMemcpyDtoH(again, memory, s->bytes), SUCCESS);
+	assert_memory_equal(again, there, s->bytes);
+	xfp_cuda_linear_close(linear);
+
+	assert_int_equal(cu.cuStreamBeginCapture(stream, 0), SUCCESS);
+	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, memory, s->bytes, stream, &linear, &err),
+			 XFP_USAGE);
+	told("cannot be opened while its stream captures a graph");
+	assert_int_equal(cu.cuStreamEndCapture(stream, &graph), SUCCESS);
+	cu.cuGraphDestroy(graph);
+	cu.cuStreamDestroy(stream);
+	cu.cuMemFree(memory);
+	free(there);
+	free(again);
+}
+
+static enum xfp_status only(struct xfp_cuda_sink *sink, struct xfp_error *error)
+{
+	(void)sink;
+	return xfp_fail(error, XFP_FAILED, "the image is larger than it says");
+}
+
+/* Many times what is under way at once: bytes of every buffer arrive, and in their places. */
+static void a_large_one(void **state)
+{
+	struct scene *s = *state;
+	struct many many = { .units = 1, .experts = 2, .rows = 1024, .cols = 16384 };
+	char *path = xfp_formatted("%s.large", s->f.out);
+	int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	struct xfp_cuda_linear *linear;
+	struct xfp_cuda_plan plan;
+	struct xfp_matrix_info matrix;
+	struct xfp_bundle_info info;
+	struct xfp_bundle *bundle;
+	struct xfp_cuda_sink sink;
+	uint64_t index_bytes, memory, bytes;
+	uint64_t seed = 1;
+	uint8_t *image, *there;
+
+	many_members(file, &many, &index_bytes);
+	bundle = fixture_open(path);
+	xfp_bundle_info(bundle, &info);
+	for (uint32_t e = 0; xfp_bundle_matrix(bundle, e, &matrix); e++) {
+		uint64_t *index = malloc(matrix.index_bytes);
+		uint32_t *row = malloc(matrix.outliers * 4);
+
+		for (uint64_t i = 0; i < matrix.index_bytes / 8; i++)
+			index[i] = test_random(&seed);
+		for (uint32_t i = 0; i < matrix.outliers; i++)
+			row[i] = 2 * i;
+		assert_int_equal(
+			pwrite(file, index, matrix.index_bytes, (const char *)matrix.index - (info.json - 512)),
+			matrix.index_bytes);
+		assert_int_equal(
+			pwrite(file, row, matrix.outliers * 4, (const char *)matrix.outlier - (info.json - 512)),
+			matrix.outliers * 4);
+		free(index);
+		free(row);
+	}
+	close(file);
+	check(xfp_cuda_linear_bytes(bundle, 0, NULL, &bytes, &err));
+	assert_true(bytes > 16 << 20);
+	memory = machine_alloc(&cu, bytes);
+	check(xfp_cuda_linear_open(s->cuda, bundle, 0, NULL, memory, bytes, NULL, &linear, &err));
+	image = malloc(bytes);
+	there = malloc(bytes);
+	sink = (struct xfp_cuda_sink){ .at = image, .left = bytes, .next = only };
+	check(xfp_cuda_plan_unit(bundle, 0, NULL, &plan, &err));
+	check(xfp_cuda_image_write(&plan, memory, &sink, &err));
+	assert_int_equal(cu.cuMemcpyDtoH(there, memory, bytes), SUCCESS);
+	assert_memory_equal(there, image, bytes);
+	xfp_cuda_plan_free(&plan);
+	xfp_cuda_linear_close(linear);
+	cu.cuMemFree(memory);
+	xfp_bundle_close(bundle);
+	unlink(path);
+	free(path);
+	free(image);
+	free(there);
+}
+
+static void another_context(void **state)
+{
+	struct scene *s = *state;
+	struct xfp_cuda_linear *linear;
+	struct context *other;
+
+	setenv("STAND_IN_DEVICES", "2", 1);
+	assert_int_equal(cu.cuCtxCreate(&other, 0, 1), SUCCESS);
+	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, s->memory, s->bytes, NULL, &linear, &err),
+			 XFP_USAGE);
+	told("the CUDA context that it was opened in is not current");
+	assert_int_equal(cu.cuCtxDestroy(other), SUCCESS);
+	unsetenv("STAND_IN_DEVICES");
+	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, s->memory, s->bytes, NULL, &linear, &err),
+			 XFP_OK);
+	xfp_cuda_linear_close(linear);
+}
+
+/* Damage that is found while buffers are under way, and after it all is as before. */
+static void damaged(void **state)
+{
+	struct scene *s = *state;
+	struct xfp_cuda_linear *linear;
+	struct xfp_matrix_info matrix;
+	struct xfp_bundle_info info;
+	struct xfp_bundle *bundle;
+	size_t size, where;
+	uint8_t *file = fixture_read(s->f.out, &size);
+	char *path = malloc(strlen(s->f.out) + 8);
+
+	xfp_bundle_info(s->bundle, &info);
+	assert_true(xfp_bundle_matrix(s->bundle, 0, &matrix));
+	where = (size_t)((const char *)matrix.outlier - (info.json - 512)) + matrix.outliers * 4;
+	file[where] = 99;
+	sprintf(path, "%s.bad", s->f.out);
+	fixture_write(path, file, size);
+	bundle = fixture_open(path);
+	assert_int_equal(xfp_cuda_linear_open(s->cuda, bundle, 0, NULL, s->memory, s->bytes, NULL, &linear, &err),
+			 XFP_BAD_INPUT);
+	assert_null(linear);
+	told("outliers outside the matrix or out of order");
+	told(path);
+	xfp_bundle_close(bundle);
+	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, s->memory, s->bytes, NULL, &linear, &err),
+			 XFP_OK);
+	xfp_cuda_linear_close(linear);
+	free(file);
+	free(path);
+}
+
+/* The context goes first; closing finds nothing to do, and harms nobody. Last, as nothing is left then. */
+static void destroyed(void **state)
+{
+	struct scene *s = *state;
+	struct xfp_cuda_linear *linear;
+
+	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, s->memory, s->bytes, NULL, &linear, &err),
+			 XFP_OK);
+	assert_int_equal(cu.cuCtxDestroy(cu.context), SUCCESS);
+	xfp_cuda_linear_close(linear);
+	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, s->memory, s->bytes, NULL, &linear, &err),
+			 XFP_USAGE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_driver),
+		cmocka_unit_test_setup(no_device, load),
+		cmocka_unit_test_setup(old_driver, load),
+		cmocka_unit_test_setup(no_context, load),
+		cmocka_unit_test_setup(old_device, load),
+		cmocka_unit_test_setup(refused, load),
+		cmocka_unit_test_setup_teardown(what_it_is, begin, end),
+		cmocka_unit_test_setup_teardown(bad_memory, begin, end),
+		cmocka_unit_test_setup_teardown(uploads, begin, end),
+		cmocka_unit_test_setup_teardown(a_large_one, begin, end),
+		cmocka_unit_test_setup_teardown(another_context, begin, end),
+		cmocka_unit_test_setup_teardown(damaged, begin, end),
+		cmocka_unit_test_setup_teardown(destroyed, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

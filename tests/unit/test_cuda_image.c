@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Device images of everything that a bundle can hold, and of slices of it: read as kernels/cuda/abi.h says, bit by bit,
+ * they decode to the weights that the bundle does.
+ */
+#include "tests/unit/unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "kernels/common/number.h"
+#include "kernels/common/scale.h"
+#include "runtime/cuda/image.h"
+#include "tests/unit/bundle_fixture.h"
+#include "tests/unit/lane_bits.h"
+
+#define BASE UINT64_C(0x7f1200000000)
+
+static struct xfp_error err;
+
+/* ---- an image in memory ------------------------------------------------------------------------ */
+
+/* A sink whose pieces have some number of bytes each, so that everything is cut somewhere. */
+struct pieces {
+	struct xfp_cuda_sink sink;
+	uint8_t *image;
+	uint64_t bytes;
+	size_t piece;
+};
+
+static enum xfp_status next(struct xfp_cuda_sink *sink, struct xfp_error *error)
+{
+	struct pieces *p = (struct pieces *)sink;
+
+	(void)error;
+	assert_true(p->sink.done < p->bytes);
+	p->sink.at = p->image + p->sink.done;
+	p->sink.left = p->bytes - p->sink.done < p->piece ? p->bytes - p->sink.done : p->piece;
+	return XFP_OK;
+}
+
+static enum xfp_status write_image(const struct xfp_cuda_plan *plan, size_t piece, uint8_t **image)
+{
+	struct pieces p = { .sink = { .next = next }, .bytes = plan->bytes, .piece = piece };
+	enum xfp_status status;
+
+	p.image = malloc(plan->bytes);
+	memset(p.image, 0xee, plan->bytes);
+	status = xfp_cuda_image_write(plan, BASE, &p.sink, &err);
+	if (!status)
+		assert_int_equal(p.sink.done, plan->bytes);
+	*image = p.image;
+	return status;
+}
+
+/* ---- reading it, as the header says ------------------------------------------------------------- */
+
+struct reader {
+	const struct xfp_cuda_plan *plan;
+	const uint8_t *image;
+	struct xfp_cuda_weights w;
+	struct xfp_cuda_matrix m;
+	unsigned k;
+};
+
+/* `bytes` at an address, which are all in the image and, where they are a part, at a multiple of 16. */
+static const uint8_t *at(const struct reader *r, uint64_t address, uint64_t bytes)
+{
+	assert_true(address >= BASE && bytes <= r->plan->bytes && address - BASE <= r->plan->bytes - bytes);
+	return r->image + (address - BASE);
+}
+
+static float f32_at(const struct reader *r, uint64_t address, uint64_t i)
+{
+	float value;
+
+	memcpy(&value, at(r, address + i * 4, 4), 4);
+	return value;
+}
+
+static unsigned index_at(const struct reader *r, uint64_t row, uint64_t c)
+{
+	uint64_t columns = (uint64_t)r->w.row_bytes * 8 / r->k; /* all of them, in chunks of sixteen lanes */
+	const uint8_t *bytes = at(r, r->m.index + row * r->w.row_bytes, r->w.row_bytes);
+	unsigned index = 0;
+
+	for (unsigned b = 0; b < r->k; b++) {
+		size_t bit = lane_bit(r->k, columns, c, b);
+
+		index |= (unsigned)(bytes[bit / 8] >> bit % 8 & 1) << b;
+	}
+	return index;
+}
+
+/* An entry of a codebook: of two planes, or as it is. */
+static float entry_at(const struct reader *r, uint64_t book, unsigned index)
+{
+	const uint8_t *bytes = at(r, book, UINT64_C(2) << r->k);
+
+	if (r->k > 4)
+		return xfp_half_to_float(xfp_load16(bytes + (size_t)2 * index));
+	return xfp_half_to_float((uint16_t)(bytes[index] << 8 | bytes[(1u << r->k) + index]));
+}
+
+/* What is stored at a row and a column of the image, without outliers. */
+static float stored_at(const struct reader *r, uint64_t row, uint64_t c)
+{
+	uint64_t g = row * r->w.row_groups + (c >> r->w.group), book;
+	const uint8_t *number;
+
+	switch (r->plan->method) {
+	case XFP_CUDA_F32:
+		return f32_at(r, r->m.index + row * r->w.row_bytes, c);
+	case XFP_CUDA_F16:
+		return xfp_half_to_float(xfp_load16(at(r, r->m.index + row * r->w.row_bytes + c * 2, 2)));
+	case XFP_CUDA_BF16:
+		return xfp_bf16_to_float(xfp_load16(at(r, r->m.index + row * r->w.row_bytes + c * 2, 2)));
+	case XFP_CUDA_FP8:
+		return xfp_e4m3_to_float(*at(r, r->m.index + row * r->w.row_bytes + c, 1)) * f32_at(r, r->m.code, row);
+	case XFP_CUDA_V2:
+		return entry_at(r, r->m.code + (row * 2 << r->k), index_at(r, row, c));
+	case XFP_CUDA_V2A:
+		number = at(r, r->m.number + g, 1);
+		book = r->w.library + ((uint64_t)*number * 2 << r->k);
+		return entry_at(r, book, index_at(r, row, c)) *
+			       xfp_half_to_float(xfp_load16(at(r, r->m.group + g * 4, 2))) +
+		       xfp_half_to_float(xfp_load16(at(r, r->m.group + g * 4 + 2, 2)));
+	default:
+		number = at(r, r->m.group + g, 1);
+		book = r->w.library + ((uint64_t)(*number / (256 / r->w.codebooks)) * 2 << r->k);
+		return entry_at(r, book, index_at(r, row, c)) *
+		       f32_at(r, r->w.ratio, *number % (256 / r->w.codebooks)) * f32_at(r, r->m.row, row);
+	}
+}
+
+/* A row's outliers, added. */
+static void add_outliers(const struct reader *r, uint64_t row, float *x)
+{
+	uint32_t first, end, before = 0;
+
+	if (!r->m.pointer)
+		return;
+	first = xfp_load32(at(r, r->m.pointer + row * 4, 4));
+	end = xfp_load32(at(r, r->m.pointer + row * 4 + 4, 4));
+	assert_true(first <= end);
+	for (uint32_t i = first; i < end; i++) {
+		uint32_t c = xfp_load32(at(r, r->m.column + (uint64_t)i * 4, 4));
+
+		assert_true(c >= r->plan->lead && c < r->w.cols && (i == first || c > before));
+		before = c;
+		x[c] += xfp_half_to_float(xfp_load16(at(r, r->m.residual + (uint64_t)i * 2, 2)));
+	}
+}
+
+/* What lies past the end of a row is zero, as the header says. */
+static void expect_padding(const struct reader *r, uint64_t row)
+{
+	uint64_t columns = r->k ? (uint64_t)r->w.row_bytes * 8 / r->k : 0;
+	uint64_t groups = (r->w.cols + (UINT64_C(1) << r->w.group) - 1) >> r->w.group;
+	uint64_t element = r->plan->method == XFP_CUDA_F32 ? 4 : r->plan->method == XFP_CUDA_FP8 ? 1 : 2;
+
+	if (r->k)
+		assert_int_equal(columns % (lane_slots[r->k][7] ? 512 : lane_slots[r->k][3] ? 256 : 128), 0);
+	for (uint64_t c = r->w.cols; r->k && c < columns; c++)
+		assert_int_equal(index_at(r, row, c), 0);
+	for (uint64_t b = r->w.cols * element; !r->k && b < r->w.row_bytes; b++)
+		assert_int_equal(*at(r, r->m.index + row * r->w.row_bytes + b, 1), 0);
+	for (uint64_t g = groups; r->m.group && g < r->w.row_groups; g++) {
+		assert_int_equal(*at(r, (r->m.number ? r->m.number : r->m.group) + row * r->w.row_groups + g, 1), 0);
+		if (r->m.number)
+			assert_int_equal(xfp_load32(at(r, r->m.group + (row * r->w.row_groups + g) * 4, 4)), 0);
+	}
+}
+
+static void expect_expert(const struct xfp_cuda_plan *plan, const uint8_t *image, uint32_t e, const float *expected)
+{
+	struct reader r = { .plan = plan, .image = image, .k = plan->expert[e].k };
+	const struct xfp_slice *s = &plan->slice;
+	float *x = malloc((size_t)plan->cols * sizeof *x);
+
+	r.w = xfp_cuda_plan_weights(plan, r.k, BASE);
+	memcpy(&r.m, at(&r, r.w.matrix + e * sizeof r.m, sizeof r.m), sizeof r.m);
+	assert_int_equal(r.w.cols, s->cols + plan->lead);
+	assert_int_equal(r.w.rows, s->rows);
+	assert_int_equal(r.m.index % 256 + r.m.code % 256 + r.m.group % 256 + r.m.number % 256 + r.m.row % 256, 0);
+	assert_int_equal(r.m.pointer % 256 + r.m.column % 256 + r.m.residual % 256, 0);
+	if (r.m.pointer) {
+		assert_int_equal(xfp_load32(at(&r, r.m.pointer, 4)), 0);
+		assert_int_equal(xfp_load32(at(&r, r.m.pointer + s->rows * 4, 4)), plan->expert[e].outliers);
+	}
+	for (uint64_t row = 0; row < s->rows; row++) {
+		for (uint64_t c = 0; c < plan->cols; c++)
+			x[c] = stored_at(&r, row, c);
+		add_outliers(&r, row, x);
+		for (uint64_t c = 0; c < s->cols; c++) {
+			float value = x[plan->lead + c] * (plan->down ? f32_at(&r, BASE + plan->down, c) : 1);
+			float wanted = expected[(s->first_row + row) * plan->full_cols + s->first_col + c];
+
+			value = (float)(value * r.m.unit);
+			if (memcmp(&value, &wanted, sizeof value))
+				fail_msg("%s, expert %u, row %u, column %u of the slice: %g, not %g", plan->name, e,
+					 (unsigned)row, (unsigned)c, (double)value, (double)wanted);
+		}
+		expect_padding(&r, row);
+	}
+	free(x);
+}
+
+/* ---- units and slices -------------------------------------------------------------------------- */
+
+static void expect_slice(const struct xfp_bundle *bundle, uint32_t u, const struct xfp_slice *slice, size_t piece,
+			 float *const *decoded)
+{
+	struct xfp_cuda_plan plan;
+	uint8_t *image;
+
+	if (xfp_cuda_plan_unit(bundle, u, slice, &plan, &err))
+		fail_msg("%s", err.text);
+	if (write_image(&plan, piece, &image))
+		fail_msg("%s", err.text);
+	for (uint32_t e = 0; e < plan.experts; e++)
+		expect_expert(&plan, image, e, decoded[plan.first_matrix + e]);
+	free(image);
+	xfp_cuda_plan_free(&plan);
+}
+
+static void units_and_slices(void **state)
+{
+	static const int kinds[] = { 0, 1, 2, 3, 4, FIXTURE_HALF_KEPT, FIXTURE_TWO_SIZES };
+	uint64_t seed = 17;
+
+	(void)state;
+	for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+		struct fixture f;
+		struct xfp_bundle *bundle;
+		struct xfp_unit_info unit;
+
+		fixture_make_bundle(&f, kinds[kind]);
+		bundle = fixture_open(f.out);
+		for (uint32_t u = 0; xfp_bundle_unit(bundle, u, &unit); u++) {
+			expect_slice(bundle, u, NULL, 1 << 20, f.decoded);
+			expect_slice(bundle, u, NULL, 61, f.decoded);
+			for (int i = 0; i < (unit.cols > 10000 ? 4 : 40); i++) {
+				struct xfp_slice s = { .first_row = test_random(&seed) % unit.rows,
+						       .first_col = test_random(&seed) % unit.cols };
+
+				/* at ends of groups and chunks, and beside them */
+				if (i % 3 == 0)
+					s.first_col &= ~UINT64_C(127);
+				if (i % 3 == 1)
+					s.first_col &= ~UINT64_C(15);
+				if (i % 2)
+					s.rows = 1 + test_random(&seed) % (unit.rows - s.first_row);
+				if (i % 4)
+					s.cols = 1 + test_random(&seed) % (unit.cols - s.first_col);
+				expect_slice(bundle, u, &s, 1 + test_random(&seed) % 5000, f.decoded);
+			}
+		}
+		xfp_bundle_close(bundle);
+		fixture_free(&f);
+	}
+}
+
+static void tensors(void **state)
+{
+	struct xfp_slice slices[] = { { 0, 8, 0, 5 }, { 2, 5, 1, 3 } };
+	struct fixture f;
+	struct xfp_bundle *bundle;
+	struct xfp_tensor_info tensor;
+	struct xfp_cuda_plan plan;
+	uint8_t *image;
+	float w[40];
+
+	(void)state;
+	fixture_make_bundle(&f, 0);
+	bundle = fixture_open(f.out);
+	assert_true(xfp_bundle_tensor(bundle, xfp_bundle_find_tensor(bundle, "embed"), &tensor));
+	xfp_to_float(XFP_BFLOAT16, tensor.data, 40, w);
+	for (int i = 0; i < 4; i++) {
+		uint32_t number = xfp_bundle_find_tensor(bundle, i / 2 ? "tied" : "embed");
+
+		assert_int_equal(xfp_cuda_plan_tensor(bundle, number, &slices[i % 2], &plan, &err), XFP_OK);
+		assert_int_equal(plan.method, XFP_CUDA_BF16);
+		assert_int_equal(write_image(&plan, 100, &image), XFP_OK);
+		expect_expert(&plan, image, 0, w);
+		free(image);
+		xfp_cuda_plan_free(&plan);
+	}
+	/* one that is a unit */
+	assert_int_equal(
+		xfp_cuda_plan_tensor(bundle, xfp_bundle_find_tensor(bundle, "a_head.weight"), NULL, &plan, &err),
+		XFP_OK);
+	assert_int_equal(plan.method, XFP_CUDA_FP8);
+	assert_null(plan.tensor);
+	xfp_cuda_plan_free(&plan);
+	assert_int_equal(xfp_cuda_plan_tensor(bundle, xfp_bundle_find_tensor(bundle, "ids"), NULL, &plan, &err),
+			 XFP_USAGE);
+	xfp_bundle_close(bundle);
+	fixture_free(&f);
+}
+
+/* ---- damage ------------------------------------------------------------------------------------ */
+
+/* A byte of a part of a unit becomes another; the image, or the plan of a slice, tells of it. */
+static void expect_damage(struct fixture *f, const char *name, const void *place_in(const struct xfp_matrix_info *),
+			  size_t offset, uint8_t value, const struct xfp_slice *slice, const char *text)
+{
+	size_t size, where;
+	uint8_t *file = fixture_read(f->out, &size), *image = NULL;
+	struct xfp_bundle *bundle = fixture_open(f->out);
+	struct xfp_bundle_info info;
+	struct xfp_matrix_info matrix;
+	struct xfp_unit_info unit;
+	struct xfp_cuda_plan plan;
+	enum xfp_status status;
+	uint32_t u = xfp_bundle_find_unit(bundle, name, NULL);
+
+	/* where it is in the file: json is, in the map as in the file, behind the first header */
+	xfp_bundle_info(bundle, &info);
+	assert_true(xfp_bundle_unit(bundle, u, &unit));
+	assert_true(xfp_bundle_matrix(bundle, unit.first_matrix + unit.experts - 1, &matrix));
+	where = (size_t)((const char *)place_in(&matrix) - (info.json - 512)) + offset;
+	xfp_bundle_close(bundle);
+	file[where] = value;
+	fixture_write(f->out, file, size);
+	bundle = fixture_open(f->out);
+	if (!(status = xfp_cuda_plan_unit(bundle, u, slice, &plan, &err))) {
+		status = write_image(&plan, 1000, &image);
+		xfp_cuda_plan_free(&plan);
+	}
+	assert_int_equal(status, XFP_BAD_INPUT);
+	if (!strstr(err.text, text) || !strstr(err.text, f->out) || !strstr(err.text, name))
+		fail_msg("%s", err.text);
+	xfp_bundle_close(bundle);
+	free(image);
+	free(file);
+}
+
+static const void *outlier_columns(const struct xfp_matrix_info *m)
+{
+	return (const uint8_t *)m->outlier + (m->outliers <= m->rows ? m->outliers : m->rows + 1) * 4;
+}
+
+static const void *outlier_rows(const struct xfp_matrix_info *m)
+{
+	return m->outlier;
+}
+
+static const void *group_numbers(const struct xfp_matrix_info *m)
+{
+	return (const uint8_t *)m->group + m->rows * ((m->cols + m->group_size - 1) / m->group_size) * 4;
+}
+
+static void damage(void **state)
+{
+	static const struct xfp_slice some = { .rows = 2, .cols = 5 };
+	struct fixture f;
+
+	(void)state;
+	for (int sliced = 0; sliced < 2; sliced++) {
+		const struct xfp_slice *slice = sliced ? &some : NULL;
+
+		fixture_make_bundle(&f, 1); /* 3 rows of 11 columns, a list */
+		expect_damage(&f, "q.weight", outlier_columns, 0, 200, slice,
+			      "outliers outside the matrix or out of order");
+		fixture_free(&f);
+		fixture_make_bundle(&f, 4); /* row pointers */
+		expect_damage(&f, "q.weight", outlier_rows, 4, 200, slice,
+			      "outliers outside the matrix or out of order");
+		fixture_free(&f);
+		fixture_make_bundle(&f, 2); /* a library of four */
+		expect_damage(&f, "q.weight", group_numbers, 1, 4, slice,
+			      "row 1: a group's codebook is none of its library");
+		fixture_free(&f);
+	}
+	/* a row that is none: only who asks for the last one is told, as on the CPU */
+	fixture_make_bundle(&f, 1);
+	expect_damage(&f, "q.weight", outlier_rows, 0, 3, NULL, "row 2: outliers outside the matrix or out of order");
+	fixture_free(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(units_and_slices),
+		cmocka_unit_test(tensors),
+		cmocka_unit_test(damage),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plans of device images: that parts are apart, that kernels have the memory they take on every device, and that what
+ * kernels cannot count is refused.
+ */
+#include "tests/unit/unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/common/lane_index.h"
+#include "runtime/cuda/devices.h"
+#include "runtime/cuda/plan.h"
+#include "tests/unit/bundle_fixture.h"
+#include "tests/unit/many_members.h"
+
+static struct xfp_error err;
+
+/* ---- shared memory ----------------------------------------------------------------------------- */
+
+/* The sizes that the kernels' own layout comes to; see kernels/cuda/tile.h. */
+static void shared_memory(void **state)
+{
+	size_t shapes = 0;
+
+	(void)state;
+	for (enum xfp_cuda_method method = XFP_CUDA_F32; method < XFP_CUDA_METHODS; method++)
+		for (unsigned k = 2; k <= 6; k++)
+			for (unsigned books = 1; books <= 256; books *= 2)
+				for (enum xfp_cuda_form form = XFP_CUDA_M1; form < XFP_CUDA_FORMS; form++) {
+					uint32_t bytes, own = method < XFP_CUDA_V2    ? 0
+							      : method == XFP_CUDA_V2 ? 32u << k
+										      : books * 2 << k;
+
+					if (!xfp_cuda_has_form(method, form) ||
+					    (method >= XFP_CUDA_V2C && (books < 4 || books > 16)))
+						continue;
+					bytes = xfp_cuda_shared_bytes(method, k, books, form);
+					own = (own + 15) / 16 * 16 + (method >= XFP_CUDA_V2C ? 4 * 256 / books : 0);
+					assert_int_equal(bytes, method < XFP_CUDA_FP8 ? 0
+								: form == XFP_CUDA_M4 ? own + 4 * 4352
+										      : own + 4352);
+					assert_true(bytes <= xfp_cuda_shared_most(method, k, form));
+					for (size_t d = 0; d < xfp_cuda_device_count; d++)
+						assert_true(xfp_cuda_shared_most(method, k, form) <=
+							    xfp_cuda_devices[d].shared_bytes);
+					assert_true(bytes <= 99 * 1024);
+					shapes++;
+				}
+	assert_true(shapes > 300);
+}
+
+static void names(void **state)
+{
+	char name[XFP_CUDA_KERNEL_NAME];
+	uint32_t at_once;
+
+	(void)state;
+	xfp_cuda_kernel_name(XFP_CUDA_V2C32, 4, XFP_CUDA_LIST, name);
+	assert_string_equal(name, "xfp_multiply_v2c32_k4_list");
+	xfp_cuda_kernel_name(XFP_CUDA_FP8, 0, XFP_CUDA_M4, name);
+	assert_string_equal(name, "xfp_multiply_fp8_m4");
+	xfp_cuda_kernel_name(XFP_CUDA_BF16, 0, XFP_CUDA_EACH, name);
+	assert_string_equal(name, "xfp_multiply_bf16_each");
+	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_V2, 4, &at_once), XFP_CUDA_M1);
+	assert_int_equal(at_once, 4);
+	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_V2, 5, &at_once), XFP_CUDA_M4);
+	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_V2, 1000, &at_once), XFP_CUDA_M4);
+	assert_int_equal(at_once, XFP_CUDA_MOST_VECTORS);
+	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_F16, 1000, &at_once), XFP_CUDA_EACH);
+}
+
+/* ---- devices ----------------------------------------------------------------------------------- */
+
+static void devices(void **state)
+{
+	(void)state;
+	assert_string_equal(xfp_cuda_device("h100")->name, "h100");
+	assert_string_equal(xfp_cuda_device("RTX PRO 6000")->name, "rtx-pro-6000");
+	assert_string_equal(xfp_cuda_device("rtx4090")->name, "rtx-4090");
+	assert_null(xfp_cuda_device("h1000"));
+	assert_null(xfp_cuda_device(""));
+	for (size_t d = 0; d < xfp_cuda_device_count; d++) {
+		const struct xfp_cuda_device *device = &xfp_cuda_devices[d];
+
+		assert_ptr_equal(xfp_cuda_device(device->name), device);
+		assert_true(device->capability >= 80 && device->processors > 0);
+		if (d)
+			assert_true(strcmp(device[-1].name, device->name) < 0);
+	}
+}
+
+/* ---- places ------------------------------------------------------------------------------------ */
+
+/* A part of an image, which begins behind the one before it. */
+static void expect_part(uint64_t place, uint64_t bytes, uint64_t *end)
+{
+	if (!place)
+		return;
+	assert_int_equal(place % XFP_CUDA_PART_ALIGN, 0);
+	assert_true(place >= *end && place - *end < XFP_CUDA_PART_ALIGN);
+	*end = place + bytes;
+}
+
+static void expect_places(const struct xfp_cuda_plan *plan)
+{
+	uint64_t end = plan->experts * sizeof(struct xfp_cuda_matrix);
+
+	expect_part(plan->library, (uint64_t)plan->codebooks * 2 << plan->k, &end);
+	expect_part(plan->ratio, plan->codebooks ? 4 * 256 / plan->codebooks : 0, &end);
+	expect_part(plan->down, plan->slice.cols * 4, &end);
+	for (uint32_t i = 0; i < plan->experts; i++) {
+		const struct xfp_cuda_expert *e = &plan->expert[i];
+		struct xfp_cuda_weights w = xfp_cuda_plan_weights(plan, e->k, 1 << 20);
+		uint64_t element = plan->method == XFP_CUDA_F32 ? 4 : plan->method == XFP_CUDA_FP8 ? 1 : 2, all;
+
+		all = e->k ? (uint64_t)w.chunks * xfp_chunk_columns(e->k) : w.row_bytes / element;
+		assert_true(all >= w.cols && w.row_bytes == (e->k ? all / 8 * e->k : all * element));
+		assert_true(!plan->group || (uint64_t)w.row_groups << plan->group >= all);
+		assert_int_equal(e->group != 0, plan->group != 0);
+		expect_part(e->index, (uint64_t)w.rows * w.row_bytes, &end);
+		expect_part(e->code, (uint64_t)w.rows * (e->k ? 2u << e->k : 4), &end);
+		expect_part(e->group, (uint64_t)w.rows * w.row_groups * (plan->method == XFP_CUDA_V2A ? 4 : 1), &end);
+		expect_part(e->number, (uint64_t)w.rows * w.row_groups, &end);
+		expect_part(e->row, (uint64_t)w.rows * 4, &end);
+		expect_part(e->pointer, ((uint64_t)w.rows + 1) * 4, &end);
+		expect_part(e->column, e->outliers * 4, &end);
+		expect_part(e->residual, e->outliers * 2, &end);
+	}
+	assert_true(plan->bytes >= end && plan->bytes - end < XFP_CUDA_PART_ALIGN);
+}
+
+static void places(void **state)
+{
+	static const int kinds[] = { 0, 1, 2, 3, 4, FIXTURE_HALF_KEPT, FIXTURE_TWO_SIZES };
+	uint64_t seed = 3;
+
+	(void)state;
+	for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+		struct fixture f;
+		struct xfp_bundle *bundle;
+		struct xfp_unit_info unit;
+		struct xfp_cuda_plan plan;
+
+		fixture_make_bundle(&f, kinds[kind]);
+		bundle = fixture_open(f.out);
+		for (uint32_t u = 0; xfp_bundle_unit(bundle, u, &unit); u++)
+			for (int i = 0; i < 30; i++) {
+				struct xfp_slice s = { .first_row = test_random(&seed) % unit.rows,
+						       .first_col = test_random(&seed) % unit.cols };
+
+				assert_int_equal(xfp_cuda_plan_unit(bundle, u, i ? &s : NULL, &plan, &err), XFP_OK);
+				assert_int_equal(plan.same_k, kinds[kind] != FIXTURE_TWO_SIZES);
+				expect_places(&plan);
+				xfp_cuda_plan_free(&plan);
+			}
+		xfp_bundle_close(bundle);
+		fixture_free(&f);
+	}
+}
+
+/* ---- what cannot be ---------------------------------------------------------------------------- */
+
+/* Nothing but an index: the weights, hundreds of gigabytes, are a hole. */
+static struct xfp_bundle *huge(const char *path, uint64_t rows, uint64_t cols)
+{
+	struct many many = { .units = 1, .experts = 2, .tensors = 1, .rows = rows, .cols = cols };
+	int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	uint64_t index_bytes;
+
+	assert_true(file >= 0);
+	assert_true(many_members(file, &many, &index_bytes) > 0);
+	close(file);
+	return fixture_open(path);
+}
+
+static void too_large(void **state)
+{
+	struct xfp_slice some = { .rows = 100, .cols = 64 };
+	char folder[] = "/tmp/xfp-plan-XXXXXX", path[64];
+	struct xfp_cuda_plan plan;
+	struct xfp_bundle *bundle;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/huge.xfp", folder);
+	bundle = huge(path, UINT64_C(1) << 31, 32);
+	assert_int_equal(xfp_cuda_plan_unit(bundle, 0, NULL, &plan, &err), XFP_USAGE);
+	assert_non_null(
+		strstr(err.text, "2147483648 rows of 32 columns are more than kernels count; open slices of it"));
+	assert_null(plan.expert);
+	xfp_bundle_close(bundle);
+
+	bundle = huge(path, 100, UINT64_C(3) << 30);
+	assert_int_equal(xfp_cuda_plan_unit(bundle, 0, NULL, &plan, &err), XFP_USAGE);
+	assert_non_null(strstr(err.text, "3221225472 columns"));
+	/* A slice is looked for in its outliers, all of which are in row 0 and column 0. */
+	assert_int_equal(xfp_cuda_plan_unit(bundle, 0, &some, &plan, &err), XFP_BAD_INPUT);
+	assert_non_null(strstr(err.text, "row 0: outliers outside the matrix or out of order"));
+	assert_null(plan.expert);
+	xfp_bundle_close(bundle);
+
+	bundle = huge(path, UINT64_C(1) << 16, UINT64_C(1) << 24); /* what a kernel counts, on no device */
+	assert_int_equal(xfp_cuda_plan_unit(bundle, 0, NULL, &plan, &err), XFP_OK);
+	assert_true(plan.bytes > UINT64_C(1) << 39);
+	expect_places(&plan);
+	xfp_cuda_plan_free(&plan);
+	assert_int_equal(xfp_cuda_plan_unit(bundle, 1, NULL, &plan, &err), XFP_USAGE);
+	assert_int_equal(xfp_cuda_plan_unit(bundle, 0, &(struct xfp_slice){ .first_row = 1 << 16 }, &plan, &err),
+			 XFP_USAGE);
+	xfp_bundle_close(bundle);
+	unlink(path);
+	rmdir(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shared_memory), cmocka_unit_test(names),     cmocka_unit_test(devices),
+		cmocka_unit_test(places),        cmocka_unit_test(too_large),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
