@@ -84,6 +84,29 @@ XFP_DEVICE float bfloat_to_float(uint16_t half)
 	return __uint_as_float(static_cast<uint32_t>(half) << 16);
 }
 
+/* Numbers as vectors and kept weights have them, by their dtype. */
+struct number_f32 {
+	typedef float type;
+	static XFP_DEVICE float value(float f)
+	{
+		return f;
+	}
+};
+struct number_f16 {
+	typedef uint16_t type;
+	static XFP_DEVICE float value(uint16_t h)
+	{
+		return half_to_float(h);
+	}
+};
+struct number_bf16 {
+	typedef uint16_t type;
+	static XFP_DEVICE float value(uint16_t h)
+	{
+		return bfloat_to_float(h);
+	}
+};
+
 /*
  * Sixteen columns of sixteen rows, fp16, times eight vectors, added to f32 sums.
  *

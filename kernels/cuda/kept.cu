@@ -9,34 +9,12 @@
 
 #define AT_ONCE 4 /* vectors that a row is read for */
 
-struct kept_float {
-	typedef float type;
-	static XFP_DEVICE float value(float f)
-	{
-		return f;
-	}
-};
-struct kept_half {
-	typedef uint16_t type;
-	static XFP_DEVICE float value(uint16_t h)
-	{
-		return half_to_float(h);
-	}
-};
-struct kept_bfloat {
-	typedef uint16_t type;
-	static XFP_DEVICE float value(uint16_t h)
-	{
-		return bfloat_to_float(h);
-	}
-};
-
 /* A row times vectors [first, first + COUNT), the same in every lane. */
-template <class Kept, int COUNT>
+template <class Number, int COUNT>
 XFP_DEVICE void row_times(const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t row, uint32_t first,
 			  float (&sum)[COUNT])
 {
-	const typename Kept::type *w = reinterpret_cast<const typename Kept::type *>(
+	const typename Number::type *w = reinterpret_cast<const typename Number::type *>(
 		m.index + static_cast<uint64_t>(row) * call.weights.row_bytes);
 	const float *x = at<float>(call.vectors.natural) + static_cast<uint64_t>(first) * call.vectors.cols;
 
@@ -44,7 +22,7 @@ XFP_DEVICE void row_times(const xfp_cuda_multiply &call, const xfp_cuda_matrix &
 	for (int v = 0; v < COUNT; v++)
 		sum[v] = 0;
 	for (uint32_t c = threadIdx.x % 32; c < call.weights.cols; c += 32) {
-		float value = Kept::value(__ldg(w + c));
+		float value = Number::value(__ldg(w + c));
 
 #pragma unroll
 		for (int v = 0; v < COUNT; v++)
@@ -55,12 +33,12 @@ XFP_DEVICE void row_times(const xfp_cuda_multiply &call, const xfp_cuda_matrix &
 		sum[v] = warp_sum(sum[v]);
 }
 
-template <class Kept, int COUNT>
+template <class Number, int COUNT>
 XFP_DEVICE void vectors_of_row(const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t row, uint32_t v)
 {
 	float sum[COUNT];
 
-	row_times<Kept, COUNT>(call, m, row, v, sum);
+	row_times<Number, COUNT>(call, m, row, v, sum);
 	if (threadIdx.x % 32)
 		return;
 #pragma unroll
@@ -68,7 +46,7 @@ XFP_DEVICE void vectors_of_row(const xfp_cuda_multiply &call, const xfp_cuda_mat
 		store_result(call.result, (v + i) * call.result.stride + row, sum[i]);
 }
 
-template <class Kept> XFP_DEVICE void multiply_vectors(const xfp_cuda_multiply &call)
+template <class Number> XFP_DEVICE void multiply_vectors(const xfp_cuda_multiply &call)
 {
 	const xfp_cuda_matrix m = at<xfp_cuda_matrix>(call.weights.matrix)[call.expert];
 
@@ -78,13 +56,13 @@ template <class Kept> XFP_DEVICE void multiply_vectors(const xfp_cuda_multiply &
 		if (row >= call.weights.rows)
 			return;
 		for (; end - v >= AT_ONCE; v += AT_ONCE)
-			vectors_of_row<Kept, AT_ONCE>(call, m, row, v);
+			vectors_of_row<Number, AT_ONCE>(call, m, row, v);
 		for (; v < end; v++)
-			vectors_of_row<Kept, 1>(call, m, row, v);
+			vectors_of_row<Number, 1>(call, m, row, v);
 	}
 }
 
-template <class Kept> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &call)
+template <class Number> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &call)
 {
 	const one_product *list = at<one_product>(call.products);
 
@@ -102,7 +80,7 @@ template <class Kept> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &cal
 
 			if (one.y != blockIdx.y || one.expert >= call.weights.experts || one.x >= call.vectors.count)
 				continue;
-			row_times<Kept, 1>(call, matrix[one.expert], row, one.x, value);
+			row_times<Number, 1>(call, matrix[one.expert], row, one.x, value);
 			sum = __fadd_rn(sum, __fmul_rn(one.weight, value[0]));
 			any = true;
 		}
@@ -111,18 +89,18 @@ template <class Kept> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &cal
 	}
 }
 
-#define KERNELS(TYPE, KEPT)                                                                                      \
-	extern "C" __global__ void __launch_bounds__(XFP_CUDA_THREADS)                                           \
-		xfp_multiply_##TYPE##_each(const xfp_cuda_multiply call)                                         \
-	{                                                                                                        \
-		multiply_vectors<KEPT>(call);                                                                    \
-	}                                                                                                        \
-	extern "C" __global__ void __launch_bounds__(XFP_CUDA_THREADS)                                           \
-		xfp_multiply_##TYPE##_list(const xfp_cuda_multiply call)                                         \
-	{                                                                                                        \
-		multiply_list<KEPT>(call);                                                                       \
+#define KERNELS(TYPE)                                                    \
+	extern "C" __global__ void __launch_bounds__(XFP_CUDA_THREADS)   \
+		xfp_multiply_##TYPE##_each(const xfp_cuda_multiply call) \
+	{                                                                \
+		multiply_vectors<number_##TYPE>(call);                   \
+	}                                                                \
+	extern "C" __global__ void __launch_bounds__(XFP_CUDA_THREADS)   \
+		xfp_multiply_##TYPE##_list(const xfp_cuda_multiply call) \
+	{                                                                \
+		multiply_list<number_##TYPE>(call);                      \
 	}
 
-KERNELS(f32, kept_float)
-KERNELS(f16, kept_half)
-KERNELS(bf16, kept_bfloat)
+KERNELS(f32)
+KERNELS(f16)
+KERNELS(bf16)

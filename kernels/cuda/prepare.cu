@@ -7,28 +7,6 @@
  */
 #include "kernels/cuda/tile.h"
 
-struct from_float {
-	typedef float type;
-	static XFP_DEVICE float value(float f)
-	{
-		return f;
-	}
-};
-struct from_half {
-	typedef uint16_t type;
-	static XFP_DEVICE float value(uint16_t h)
-	{
-		return half_to_float(h);
-	}
-};
-struct from_bfloat {
-	typedef uint16_t type;
-	static XFP_DEVICE float value(uint16_t h)
-	{
-		return bfloat_to_float(h);
-	}
-};
-
 /* 2^e, where that is a normal number. */
 XFP_DEVICE float power(int e)
 {
@@ -43,11 +21,11 @@ XFP_DEVICE int exponent_for(uint32_t bits)
 	return e > 126 ? 126 : e;
 }
 
-template <class From> XFP_DEVICE void prepare(const xfp_cuda_prepare &call)
+template <class Number> XFP_DEVICE void prepare(const xfp_cuda_prepare &call)
 {
 	__shared__ uint32_t most[XFP_CUDA_WARPS];
 	const uint32_t columns = call.vectors.cols, vector = blockIdx.x;
-	const typename From::type *source = at<typename From::type>(call.source) + vector * call.stride;
+	const typename Number::type *source = at<typename Number::type>(call.source) + vector * call.stride;
 	float *natural = reinterpret_cast<float *>(call.vectors.natural) + static_cast<uint64_t>(vector) * columns;
 	uint16_t *planes =
 		reinterpret_cast<uint16_t *>(call.vectors.planes) + static_cast<uint64_t>(vector) * columns * 2;
@@ -57,7 +35,7 @@ template <class From> XFP_DEVICE void prepare(const xfp_cuda_prepare &call)
 		float x = 0;
 
 		if (c >= call.lead && c - call.lead < call.cols) {
-			x = From::value(source[c - call.lead]);
+			x = Number::value(source[c - call.lead]);
 			if (call.down)
 				x = __fmul_rn(x, __ldg(at<float>(call.down) + c - call.lead));
 		}
@@ -92,12 +70,12 @@ template <class From> XFP_DEVICE void prepare(const xfp_cuda_prepare &call)
 	}
 }
 
-#define KERNEL(TYPE, FROM)                                                                                          \
+#define KERNEL(TYPE)                                                                                                   \
 	extern "C" __global__ void __launch_bounds__(XFP_CUDA_THREADS) xfp_prepare_##TYPE(const xfp_cuda_prepare call) \
-	{                                                                                                           \
-		prepare<FROM>(call);                                                                                \
+	{                                                                                                              \
+		prepare<number_##TYPE>(call);                                                                          \
 	}
 
-KERNEL(f32, from_float)
-KERNEL(f16, from_half)
-KERNEL(bf16, from_bfloat)
+KERNEL(f32)
+KERNEL(f16)
+KERNEL(bf16)
