@@ -94,6 +94,18 @@ case("two blocks write the same", "st.global.u32 [%d2], %r1;", "race in allocati
 case("blocks write what others have read", "ld.global.u32 %r5, [%d2]; bar.sync 0; setp.eq.u32 %p1, %r2, 1; "
      "@%p1 st.global.u32 [%d2], %r1;", "race in allocation 1", grid=2)
 case("blocks in batches", "st.global.u32 [%d2], %r1;", "race in allocation 1", grid=2, most_lanes=32)
+case("a constant that is written", "ld.global.nc.u32 %r5, [%d2]; st.global.u32 [%d2], %r5;",
+     "race in allocation 1 of 256 bytes: written, and read as a constant in the same launch")
+for opcode in ("ld.global.nc.u32", "ldu.global.u32"):
+    case(f"what was written, by {opcode}", f"st.global.u32 [%d2], %r1; bar.sync 0; {opcode} %r5, [%d2];",
+         "race in allocation 1 of 256 bytes: read as a constant, and written in the same launch")
+case("constants beside what is written", "ld.global.nc.u32 %r5, [%d2]; st.global.u32 [%d2+128], %r5;", None)
+case("an atomic, and then constants", "red.global.add.u32 [%d2], %r1; bar.sync 0; ld.global.nc.u32 %r5, [%d2];",
+     "read as a constant, and written")
+case("the last atomic of a block's, and plain", "red.global.add.u32 [%d1], 1; setp.eq.u32 %p1, %r1, 31; "
+     "@%p1 st.global.u32 [%d1], 0;", "changed by an atomic")
+case("constants, and then an atomic", "ld.global.nc.u32 %r5, [%d2]; red.global.add.u32 [%d2], %r5;",
+     "read as a constant")
 case("atomic and plain", "red.global.add.u32 [%d2], %r1; ld.global.u32 %r5, [%d2];", "changed by an atomic", grid=2)
 PROTOCOL = {"inputs": [np.zeros(1, np.uint32), 4 * 32 * 8, 128], "grid": 8}
 for name, fences, said in (("without fences", ("", "", ""), "race in allocation 2"),
@@ -113,6 +125,85 @@ TOLD = CASES[-2][1].replace("mov.u32 %r1, %tid.x;", "mov.u32 %r1, %tid.x; mov.u3
 CASES.append(("the last block adds up, with threads that are only told", TOLD, "race in allocation 2", PROTOCOL))
 CASES.append(("the last block adds up, with threads that are told at a barrier",
               TOLD.replace("31, 0xffffffff;", "31, 0xffffffff; bar.sync 0;"), None, PROTOCOL))
+ATOMIC = next(text for name, text, _, _ in CASES if name == "the last block adds up, without fences")
+for way, said in (("acq_rel.gpu", None), ("release.gpu", "race in allocation 2"),
+                  ("acquire.gpu", "race in allocation 2"), ("relaxed.gpu", "race in allocation 2"),
+                  ("acq_rel.cta", "unknown instruction")):
+    CASES.append((f"the last block adds up, by atom.{way}", ATOMIC.replace("atom.", f"atom.{way}."), said, PROTOCOL))
+CASES.append(("the last block adds up, after fences of the block alone",
+              ATOMIC.replace("atom.", "fence.acq_rel.cta; atom.").replace(
+                  "1;  st.shared", "1; fence.acq_rel.cta; st.shared"), "race in allocation 2", PROTOCOL))
+# The counter is put back: by whoever came last, which only its own atomic tells; others are not in order.
+AGAIN = next(text for name, text, _, _ in CASES if name == "the last block adds up, with fences").replace(
+    "\tmov.f32 %f2", "\tsetp.ne.u32 %p4, %r1, 0; @%p4 bra $sum; st.global.u32 [%d1], 0;\n$sum:\n\tmov.f32 %f2")
+CASES.append(("the last block puts the counter back", AGAIN, None, PROTOCOL))
+CASES.append(("all blocks put the counter back", AGAIN.replace("@%p2 bra $end;", ""), "race in allocation", PROTOCOL))
+CASES.append(("the last block reads the counter",
+              AGAIN.replace("st.global.u32 [%d1], 0;", "ld.global.u32 %r9, [%d1];"), None, PROTOCOL))
+CASES.append(("blocks add up that are not the last", AGAIN.replace("@%p2 bra $end;", "").replace(
+    "@%p4 bra $sum;", "bra $sum;").replace("atom.", "atom.acq_rel.gpu."), "race in allocation 2", PROTOCOL))
+CASES.append(("blocks add up that are not the first", AGAIN.replace(
+    "setp.ne.u32 %p2, %r6, %r3;", "setp.eq.u32 %p2, %r6, 1;").replace("@%p4 bra $sum;", "bra $sum;").replace(
+        "atom.", "atom.acq_rel.gpu."), "race in allocation 2", PROTOCOL))
+CASES.append(("another thread of the last block puts the counter back",
+              AGAIN.replace("%p4, %r1, 0", "%p4, %r1, 9"), None, PROTOCOL))
+
+# A flag says that a block's words are there.
+FLAG = """setp.ne.u32 %p1, %r2, 0; @%p1 bra $other;
+	st.global.u32 [%d2], %r1; bar.sync 0; setp.ne.u32 %p2, %r1, 0; @%p2 bra $end; STORE [%d1+160], 1; bra $end;
+$other:
+	setp.ne.u32 %p2, %r1, 0; @%p2 bra $wait; LOAD st.shared.u32 [sm], %r5;
+$wait:
+	bar.sync 0; ld.shared.u32 %r6, [sm]; setp.ne.u32 %p3, %r6, 1; @%p3 bra $end;
+	xor.b32 %r7, %r1, 1; mul.wide.u32 %d3, %r7, 4; add.u64 %d3, %d1, %d3; ld.global.u32 %r8, [%d3];
+$end:"""
+RELEASE, ACQUIRE = "st.release.gpu.global.u32", "ld.acquire.gpu.global.u32 %r5, [%d1+160];"
+RELAXED, SEES = RELEASE.replace("release", "relaxed"), ACQUIRE.replace("acquire", "relaxed")
+for name, store, load, said in (
+        ("released and acquired", RELEASE, ACQUIRE, None),
+        ("not released", RELAXED, ACQUIRE, "race in allocation 1"),
+        ("not acquired", RELEASE, SEES, "race in allocation 1"),
+        ("volatile", "st.volatile.global.u32", ACQUIRE.replace("acquire.gpu", "volatile"), "race in allocation 1"),
+        ("plain", "membar.gl; st.global.u32", "ld.global.u32 %r5, [%d1+160]; membar.gl;", "race in allocation 1"),
+        ("between fences", f"membar.gl; {RELAXED}", f"{SEES} membar.gl;", None),
+        ("between fences of the block", f"fence.acq_rel.cta; {RELAXED}", f"{SEES} fence.acq_rel.cta;",
+         "race in allocation 1"),
+        ("released in the block", RELEASE.replace("gpu", "cta"), ACQUIRE, "unknown instruction"),
+        ("released elsewhere", f"{RELEASE} [%d1+164], 1; {RELAXED}", ACQUIRE, "race in allocation 1"),
+):
+    for most in (64, 32):
+        case(f"a flag that is {name}" + (", one block at a time" if most == 32 else ""),
+             FLAG.replace("STORE", store).replace("LOAD", load), said, grid=2, most_lanes=most)
+SET = "STORE [%d1+160], 1;"
+for name, store, load, said in (
+        ("set before a fence", f"{RELAXED} [%d1+160], 1; membar.gl; {SEES}", ACQUIRE, "race in allocation 1"),
+        ("released before a word is written", f"{RELEASE} [%d1+160], 1; st.global.u32 [%d1], 7;", ACQUIRE,
+         "race in allocation 1"),
+        ("set after a word behind the fence", f"membar.gl; st.global.u32 [%d1], 7; {RELAXED} [%d1+160], 1;", ACQUIRE,
+         "race in allocation 1"),
+        ("added to, which reads nothing", f"{RELEASE} [%d1+160], 1;", f"red.relaxed.gpu.global.add.u32 [%d1+160], 0; "
+         f"membar.gl; {SEES}", "race in allocation 1")):
+    case(f"a flag that is {name}", FLAG.replace(SET, store).replace("LOAD", load), said, grid=2)
+# Another's store in its place takes away what it said.
+case("a flag that another has set again", FLAG.replace("STORE", RELEASE).replace(
+    "LOAD", f"{RELAXED} [%d1+160], 1; {ACQUIRE}"), "race in allocation 1", grid=2, most_lanes=32)
+
+# ---- launches that begin before the one before has ended
+WAIT = "griddepcontrol.wait;"
+ONE = f"setp.ne.u32 %p1, %r1, 5; @%p1 bra $on; {WAIT} $on:"
+for name, body, said in (
+        ("read", "ld.global.u32 %r5, [%d2];", "written by the launch before, and read before griddepcontrol.wait"),
+        ("written", "st.global.u32 [%d2], %r1;", "used by the launch before, and written before griddepcontrol.wait"),
+        ("read later", f"{WAIT} ld.global.u32 %r5, [%d2]; st.global.u32 [%d2], %r5;", None),
+        ("read when one thread waited", f"{ONE} ld.global.u32 %r5, [%d2];",
+         "and read before griddepcontrol.wait; at ld.global.u32 %r5, [%d2]; in k, thread 0"),
+        ("read behind a barrier", f"{ONE} bar.sync 0; ld.global.u32 %r5, [%d2];", None),
+        ("left alone", "ld.global.u32 %r5, [%d2+128]; st.global.u32 [%d2+384], %r5;", None),
+        ("bytes, written where it read", "add.u64 %d3, %d1, 258; st.global.u8 [%d3], %r1;",
+         "used by the launch before"),
+):
+    case(f"dependent launches: {name}", body, said, inputs=[np.zeros(128, np.uint32)], grid=1, after=HEAD + BEGIN +
+         "st.global.u32 [%d2], %r1; ld.global.u32 %r5, [%d2+256]; ret; }")
 
 # ---- warps
 MMA = "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%r5, %r6, %r7, %r8}, {%r1, %r1, %r1, %r1}, {%r1, %r1}, " \

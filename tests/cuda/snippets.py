@@ -92,12 +92,14 @@ def run(text, inputs, outs, block=256, lanes=None, **options):
     return [memory.download(at, PLAIN[BITS[kind]], lanes) for at, kind in zip(results, outs)], counts
 
 
-def fault(text, block=32, grid=1, inputs=(), **options):
-    """What a launch of an entry k ends with; None where nothing is wrong."""
+def fault(text, block=32, grid=1, inputs=(), after=None, **options):
+    """What a launch of an entry k ends with; None where nothing is wrong. `after`: one before, which may still run."""
     memory = ptx.Memory()
     try:
         addresses = [memory.alloc(one) if isinstance(one, int) else memory.upload(one) for one in inputs]
-        ptx.launch(ptx.load(text), "k", grid, block, addresses, memory, **options)
+        if after:
+            ptx.launch(ptx.load(after), "k", grid, block, addresses, memory)
+        ptx.launch(ptx.load(text), "k", grid, block, addresses, memory, dependent=bool(after), **options)
     except ptx.Fault as said:
         return str(said)
     return None

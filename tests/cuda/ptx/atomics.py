@@ -49,6 +49,8 @@ def atomic(decoder, instruction):
     if kind not in ALLOWED.get(name, ()) or set(rest) - {"global", "shared", "shared::cta", "relaxed", "acquire",
                                                        "release", "acq_rel", "gpu", "cta", "sys"}:
         raise unknown(instruction)
+    if "cta" in rest and space in ("global", "generic"):
+        raise unknown(instruction)   # what only threads of the block agree on
     operands = list(instruction.operands)
     write = decoder.write(operands.pop(0), kind) if returns else None
     address = decoder.address(operands[0])
@@ -72,9 +74,8 @@ def atomic(decoder, instruction):
             granules = batch.granules(found, offsets, width)
             found.tracker.write(granules, who if granules.ndim == 1 else who[:, None], True)
             if found is not batch.shared:
-                if "release" in rest or "acq_rel" in rest:
-                    batch.order.fence(who)
-                batch.order.atomic(who, at[lanes], reads=returns)
+                batch.order.atomic(who, at[lanes], reads=returns, release=not {"release", "acq_rel"}.isdisjoint(rest),
+                                   acquire=not {"acquire", "acq_rel"}.isdisjoint(rest))
             found.take(offsets, width, 1, who)
             cells = found.data[width].view(dtype)
             index = offsets // width
@@ -89,8 +90,6 @@ def atomic(decoder, instruction):
                 old[now] = cells[index[now]]
                 cells[index[now]] = changed(name, old[now], mine[0][now], mine[-1][now])
             result[lanes] = old
-            if found is not batch.shared and ("acquire" in rest or "acq_rel" in rest):
-                batch.order.fence(who)
         if returns:
             write(batch, batch.spread(result))
     return run

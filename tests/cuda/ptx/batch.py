@@ -124,18 +124,18 @@ class Batch:
         """What the tracker calls these bytes; a tracker is made for each launch."""
         size = self.launch.granule
         if found.tracker is None or found.tracker.order is not self.order:
-            found.tracker = Tracker(len(found.data[1]) // size, self.order, found.name)
+            found.tracker = Tracker(len(found.data[1]) // size, self.order, found.name, found.tracker)
         first = offsets // size
         return first if width <= size else first[:, None] + np.arange(width // size)
 
-    def load(self, space, addresses, width, count, strong=False):
+    def load(self, space, addresses, width, count, strong=False, constant=False):
         """`count` arrays of elements of `width` bytes, for the acting lanes."""
         parts = self.parts(space, addresses, width * count)
         values = None
         for found, lanes, offsets, who in parts:
             if found is not self.local:
                 at = self.granules(found, offsets, width * count)
-                found.tracker.read(at, who if at.ndim == 1 else who[:, None], strong)
+                found.tracker.read(at, who if at.ndim == 1 else who[:, None], strong, constant)
                 if found is self.shared and self.copies:
                     self.not_landed(offsets, width * count, who, "read")
             got = found.take(offsets, width, count, who)

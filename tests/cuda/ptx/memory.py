@@ -56,6 +56,7 @@ class Memory:
         self.regions = {}
         self.next = 1
         self.module_variables = {}
+        self.order = None    # of the latest launch
 
     def alloc(self, size):
         """The address of bytes that nobody has written yet."""

@@ -99,10 +99,12 @@ def access(decoder, instruction, parts_allowed):
             count = int(word[1])
         elif word in ("volatile", "relaxed", "acquire", "release") and word in parts_allowed:
             ordered, order = True, word
-        elif word in ("weak",) or word in SCOPES or HINTS.match(word):
+        elif word == "weak" or word in SCOPES or HINTS.match(word):
             pass
         else:
             raise unknown(instruction)
+    if ordered and space in ("global", "generic") and "cta" in instruction.opcode:
+        raise unknown(instruction)   # what only threads of the block agree on
     decoder.accesses.append((space, BYTES[kind]))
     return space, kind, count, ordered, order
 
@@ -116,19 +118,17 @@ def load(decoder, instruction):
     width, dtype = BYTES[kind], NUMPY[kind]
     writes = [decoder.write(part, kind) for part in to]
     address = decoder.address(instruction.operands[1])
+    constant = instruction.kind == "ldu" or "nc" in instruction.opcode
     if space == "param":
         return parameter(address, writes, width, dtype)
 
     def run(batch):
         at = address(batch)
-        values = batch.load(space, at, width, count, ordered)
+        values = batch.load(space, at, width, count, ordered, constant)
         for write, value in zip(writes, values):
             write(batch, batch.spread(value).view(dtype))
         if ordered and space in ("global", "generic"):
-            threads = batch.acting(batch.who)
-            batch.order.atomic(threads, at, writes=False)
-            if order == "acquire":
-                batch.order.fence(threads)
+            batch.order.atomic(batch.acting(batch.who), at, writes=False, acquire=order == "acquire")
     return run
 
 
@@ -164,10 +164,7 @@ def store(decoder, instruction):
             value = read(batch)
             values.append(batch.acting(value) if value.ndim else np.full(len(at), value, dtype))
         if ordered and space in ("global", "generic"):
-            threads = batch.acting(batch.who)
-            if order == "release":
-                batch.order.fence(threads)
-            batch.order.atomic(threads, at, reads=False)
+            batch.order.atomic(batch.acting(batch.who), at, reads=False, alone=True, release=order == "release")
         batch.store(space, at, width, values, ordered)
     return run
 

@@ -14,7 +14,10 @@ WHO = (1 << 32) - 1
 
 
 class Order:
-    def __init__(self, blocks, lanes_of_block):
+    def __init__(self, blocks, lanes_of_block, before=None):
+        """`before`: the order of a launch that is not over until it is waited for."""
+        self.before = before
+        self.waited = None if before is None else np.zeros((blocks, lanes_of_block), bool)
         self.lanes_of_block = lanes_of_block
         self.time = 1
         self.barriers = np.zeros(blocks, np.int64)
@@ -29,6 +32,8 @@ class Order:
 
     def barrier(self, blocks):
         self.barriers[blocks] = self.time
+        if self.before is not None:
+            self.waited[blocks] = self.waited[blocks].any(1, keepdims=True)
         self.tick()
 
     def warp_barrier(self, warps):
@@ -46,15 +51,25 @@ class Order:
                 self.acquired.setdefault(block, []).append((thread, self.time, seen))
         self.tick()
 
-    def atomic(self, threads, addresses, reads=True, writes=True):
-        """Threads that did not pass a fence release nothing."""
-        if not self.fences and not self.releases:
+    def atomic(self, threads, addresses, reads=True, writes=True, alone=False, release=False, acquire=False):
+        """What is released at an address: by those that passed a fence before, or by the instruction itself. `alone`: a
+        store, whose readers do not see what others had released there before."""
+        if not (self.fences or self.releases or release):
             return
         for thread, address in zip(threads.tolist(), addresses.tolist()):
-            if reads and address in self.releases:
-                self.pending.setdefault(thread, {}).update(self.releases[address])
-            if writes and thread in self.fences:
-                self.releases.setdefault(address, {})[thread] = self.fences[thread]
+            block = thread // self.lanes_of_block
+            seen = self.releases.get(address) if reads else None
+            if seen and acquire:
+                self.acquired.setdefault(block, []).append((thread, self.time, dict(seen)))
+            elif seen:
+                self.pending.setdefault(thread, {}).update(seen)
+            if alone:
+                self.releases.pop(address, None)
+            point = (int(self.barriers[block]), self.time) if release else self.fences.get(thread)
+            if writes and point:
+                self.releases.setdefault(address, {})[thread] = point
+        if release or acquire:
+            self.tick()
 
     def covered(self, key, thread):
         """Whether what the key names happened before all that this thread does now."""

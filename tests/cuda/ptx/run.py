@@ -151,7 +151,7 @@ def parameter_block(function, args):
 
 
 class Launch:
-    def __init__(self, module, name, grid, block, args, memory, shared, order, exact_mma, most_lanes):
+    def __init__(self, module, name, grid, block, args, memory, shared, order, exact_mma, most_lanes, dependent):
         self.function = module.find(name)
         self.memory = memory
         cached = memory.module_variables.setdefault("programs", {})
@@ -172,7 +172,7 @@ class Launch:
         self.local_stride = -(-self.local_bytes // 32) * 32
         self.granule = self.program.granule
         self.blocks = int(np.prod(self.grid))
-        self.order = Order(self.blocks, self.lanes_of_block)
+        self.order = Order(self.blocks, self.lanes_of_block, memory.order if dependent else None)
         self.counts = Counts()
         self.exact_mma = exact_mma
         self.sequence = order
@@ -193,6 +193,7 @@ class Launch:
             starts.reverse()
         elif self.random is not None:
             self.random.shuffle(starts)
+        self.memory.order = self.order
         with np.errstate(all="ignore"):
             for start in starts:
                 Stepper(self, Batch(self, start, min(per_batch, self.blocks - start))).run()
@@ -205,7 +206,7 @@ def extent(shape):
 
 
 def launch(module, kernel, grid, block, args, memory, shared=0, order="forward", exact_mma=False,
-           most_lanes=MOST_LANES):
+           most_lanes=MOST_LANES, dependent=False):
     """Runs a kernel; the counts of what it executed. `order` is that of the blocks' atomics: forward, reverse, or a
-    number that a random order is made of."""
-    return Launch(module, kernel, grid, block, args, memory, shared, order, exact_mma, most_lanes).run()
+    number that a random order is made of. `dependent`: it may begin before the launch before it in this memory ends."""
+    return Launch(module, kernel, grid, block, args, memory, shared, order, exact_mma, most_lanes, dependent).run()

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who wrote and who read each granule of some memory in this launch. Reads are only noted, and looked through when
-something is written: most memory is read and never written, and notes are dropped at barriers of all."""
+something is written: most memory is read and never written, and notes are dropped at barriers of all.
+
+What is read as a constant (ld.global.nc), by a cache that nothing keeps up to date, must not be written in the same
+launch at all, whatever there is between. And whose atomic was the last of all at an address may go on with it by plain
+means, as the last of all blocks does that puts a counter back to zero: there, one changes what the other left."""
 import numpy as np
 
 from .fault import Fault
@@ -10,15 +14,21 @@ MOST_NOTES = 1 << 24
 
 
 class Tracker:
-    def __init__(self, granules, order, name):
+    def __init__(self, granules, order, name, earlier=None):
+        """`earlier`: that of the launch that used it before."""
         self.granules = granules
+        self.earlier = earlier if earlier is not None and earlier.order is order.before else None
+        if self.earlier is not None:
+            self.earlier.earlier = None
         self.order = order
         self.name = name
         self.quiet = 0        # what was done up to this time is before all that is done now
         self.last_write = 0
         self.notes = []
         self.noted = 0
-        self.written = self.strong = self.readers = None  # keys; strong are atomics and what is ordered by itself
+        # Keys; strong are atomics and what is ordered by itself, latest the last of these.
+        self.written = self.strong = self.latest = self.readers = None
+        self.constant = None  # whether it was read so
 
     def calm(self, time):
         """After a barrier of all blocks, of memory that no other block sees."""
@@ -26,26 +36,34 @@ class Tracker:
         self.notes.clear()
         self.noted = 0
 
-    def read(self, at, who, strong=False):
+    def read(self, at, who, strong=False, constant=False):
+        if self.earlier is not None:
+            self.refuse_early(at, who, "written", "read")
+        if constant and self.last_write:
+            self.refuse_any((self.written[at] | self.strong[at]) != 0, who, "read as a constant, and written")
         if self.last_write > self.quiet:
             self.refuse(self.written, at, who, "read", "written")
             if not strong:
-                self.refuse(self.strong, at, who, "read", "changed by an atomic")
+                self.refuse(self.strong, at, who, "read", "changed by an atomic", self.latest)
         if not strong:
-            self.notes.append((at, who, self.order.time))
+            self.notes.append((at, who, self.order.time, constant))
             self.noted += at.size
             if self.noted > MOST_NOTES:
                 self.look_through()
 
     def write(self, at, who, strong=False):
         self.look_through()
+        if self.earlier is not None:
+            self.refuse_early(at, who, "used", "written")
+        self.refuse_any(self.constant[at], who, "written, and read as a constant")
         self.refuse(self.written, at, who, "written", "written")
         self.refuse(self.readers, at, who, "written", "read")
         own = np.broadcast_to(self.order.keys(who), at.shape)
         if strong:
             self.merge(self.strong, at, own)
+            self.latest[at] = own
         else:
-            self.refuse(self.strong, at, who, "written", "changed by an atomic")
+            self.refuse(self.strong, at, who, "written", "changed by an atomic", self.latest)
             self.written[at] = own
             twice = self.written[at] != own
             if twice.any():
@@ -55,11 +73,34 @@ class Tracker:
     def fail(self, what, bad, who):
         raise Fault(f"race in {self.name}: {what}", int(np.broadcast_to(who, bad.shape)[bad][0]))
 
-    def refuse(self, keys, at, who, now, before):
+    def refuse_any(self, bad, who, what):
+        if bad.any():
+            self.fail(f"{what} in the same launch", bad, who)
+
+    def refuse_early(self, at, who, before, now):
+        """What a launch uses that does not wait for the one before."""
+        early = np.broadcast_to(~self.order.waited.reshape(-1)[who], at.shape)
+        if not early.any():
+            return
+        last = self.earlier
+        last.look_through()
+        used = last.written | last.strong | (last.readers if now == "written" else 0)
+        # Granules are of each launch's own size.
+        used = np.repeat(used != 0, max(1, self.granules // last.granules)).reshape(self.granules, -1).any(1)
+        bad = early & used[at]
+        if bad.any():
+            self.fail(f"{before} by the launch before, and {now} before griddepcontrol.wait", bad, who)
+
+    def refuse(self, keys, at, who, now, before, latest=None):
+        """`latest`: the keys of what, where it is in order, brings what other blocks did in order, too."""
         known = keys[at]
         if (known >> 32).max(initial=0) <= self.quiet:
             return
         bad = self.order.conflicts(known, np.broadcast_to(who, known.shape))
+        if latest is not None and bad.any():
+            threads = np.broadcast_to(who, known.shape)
+            own = self.order.lifted(known & WHO, BLOCK) == self.order.lifted(threads, BLOCK)
+            bad &= own | self.order.conflicts(latest[at], threads)
         if bad.any():
             key = int(known[bad][0])
             number, lanes = key & ((1 << 30) - 1), self.order.lanes_of_block
@@ -70,9 +111,13 @@ class Tracker:
 
     def look_through(self):
         if self.written is None:
-            self.written, self.strong, self.readers = (np.zeros(self.granules, np.int64) for _ in range(3))
-        for at, who, time in self.notes:
+            self.written, self.strong, self.latest, self.readers = (
+                np.zeros(self.granules, np.int64) for _ in range(4))
+            self.constant = np.zeros(self.granules, bool)
+        for at, who, time, constant in self.notes:
             self.merge(self.readers, at, np.broadcast_to(who | (time << 32), at.shape))
+            if constant:
+                self.constant[at] = True
         self.notes.clear()
         self.noted = 0
 

@@ -236,10 +236,14 @@ def fence(decoder, instruction):
 
 @makes("griddepcontrol")
 def dependents(decoder, instruction):
-    """One launch is over before the next begins, so there is nothing to wait for."""
+    """What a dependent launch waits for is all that the launch before it does, whenever that lets others begin."""
     if instruction.opcode[1:] not in (["wait"], ["launch_dependents"]):
         raise unknown(instruction)
-    return lambda batch: None
+
+    def run(batch):
+        if batch.order.before is not None:
+            batch.order.waited.reshape(-1)[batch.acting(batch.who)] = True
+    return run if instruction.opcode[1] == "wait" else lambda batch: None
 
 
 @makes("nanosleep")
