@@ -250,12 +250,15 @@ unit_tests = \
 # Of libxfp-cuda, on that machine.
 device_tests = \
 	tests/cuda/test_multiply \
-	tests/cuda/test_open
+	tests/cuda/test_open \
+	tests/cuda/test_upload
 device_ldadd = tests/unit/libfixtures.a runtime/libxfp-cuda.la $(TOOL_LIBS) $(CMOCKA_LIBS)
 tests_cuda_test_multiply_SOURCES = tests/cuda/machine.h tests/cuda/test_multiply.c
 tests_cuda_test_multiply_LDADD = $(device_ldadd)
 tests_cuda_test_open_SOURCES = tests/cuda/machine.h tests/cuda/test_open.c
 tests_cuda_test_open_LDADD = $(device_ldadd)
+tests_cuda_test_upload_SOURCES = tests/cuda/machine.h tests/cuda/test_upload.c
+tests_cuda_test_upload_LDADD = $(device_ldadd)
 EXTRA_DIST += \
 	tests/cuda/image.py \
 	tests/cuda/kernels.py \

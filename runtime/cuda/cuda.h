@@ -26,6 +26,7 @@ extern const int xfp_cuda_toolkit; /* of the nvcc: 1000 * major + 10 * minor */
 struct xfp_cuda {
 	struct xfp_cu_driver cu;
 	xfp_cu_handle context;
+	unsigned long long context_id; /* no other context ever has it; handles come again */
 	int device;
 	char name[96]; /* of the device */
 	struct xfp_cuda_info info;

@@ -93,19 +93,23 @@ void xfp_cu_close(struct xfp_cu_driver *cu)
 }
 
 enum xfp_status xfp_cu_fail(const struct xfp_cu_driver *cu, int result, const char *call, const char *what,
-			    uint64_t wanted, struct xfp_error *err)
+			    uint64_t pinned, struct xfp_error *err)
 {
 	const char *name = NULL, *text = NULL;
 	size_t left = 0, all = 0;
-	char memory[128] = "";
+	char memory[160] = "";
 
 	if (cu->cuGetErrorName(result, &name) || !name)
 		name = "an unknown error";
 	if (cu->cuGetErrorString(result, &text) || !text)
 		text = "the driver has no text for it";
-	if (result == XFP_CU_OUT_OF_MEMORY && !cu->cuMemGetInfo(&left, &all))
-		snprintf(memory, sizeof memory, "; %" PRIu64 " bytes were wanted, %zu of %zu on the device are free",
-			 wanted, left, all);
+	if (result == XFP_CU_OUT_OF_MEMORY && pinned)
+		snprintf(memory, sizeof memory,
+			 "; %" PRIu64 " bytes of the host's memory were to be pinned: free some, or raise ulimit -l",
+			 pinned);
+	else if (result == XFP_CU_OUT_OF_MEMORY && !cu->cuMemGetInfo(&left, &all))
+		snprintf(memory, sizeof memory,
+			 "; %zu of %zu bytes on the device are free: free some, or take another device", left, all);
 	return xfp_fail(err, XFP_FAILED, "%s%s%s failed: %s (%d): %s%s", what ? what : "", what ? ": " : "", call, name,
 			result, text, memory);
 }

@@ -21,7 +21,9 @@ enum xfp_cu_result {
 	XFP_CU_INVALID_VALUE = 1,
 	XFP_CU_OUT_OF_MEMORY = 2,
 	XFP_CU_NO_DEVICE = 100,
+	XFP_CU_INVALID_CONTEXT = 201, /* none is current */
 	XFP_CU_NOT_FOUND = 500,
+	XFP_CU_CONTEXT_IS_DESTROYED = 709,
 };
 
 /* Numbers of the interface. */
@@ -52,6 +54,9 @@ enum {
 	F(cuDeviceGetAttribute, (int *value, int attribute, int device))                                      \
 	F(cuCtxGetCurrent, (xfp_cu_handle * context))                                                         \
 	F(cuCtxGetDevice, (int *device))                                                                      \
+	F(cuCtxGetId, (xfp_cu_handle context, unsigned long long *id))                                        \
+	F(cuCtxPushCurrent, (xfp_cu_handle context))                                                          \
+	F(cuCtxPopCurrent, (xfp_cu_handle * context))                                                         \
 	F(cuMemGetInfo, (size_t * free, size_t * all))                                                        \
 	F(cuLibraryLoadData, (xfp_cu_handle * library, const void *code, int *jit_options, void **jit_values, \
 			      unsigned jit_count, int *options, void **values, unsigned count))               \
@@ -64,6 +69,7 @@ enum {
 			   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,             \
 			   xfp_cu_handle stream, void **parameters, void **extra))                            \
 	F(cuStreamIsCapturing, (xfp_cu_handle stream, int *state))                                            \
+	F(cuStreamSynchronize, (xfp_cu_handle stream))                                                        \
 	F(cuPointerGetAttribute, (void *value, int attribute, xfp_cu_address address))                        \
 	F(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                                      \
 	F(cuMemFreeHost, (void *memory))                                                                      \
@@ -86,9 +92,9 @@ struct xfp_cu_driver {
 enum xfp_status xfp_cu_open(struct xfp_cu_driver *cu, int wanted, struct xfp_error *err);
 void xfp_cu_close(struct xfp_cu_driver *cu);
 
-/* XFP_FAILED: a call, by its name, for something (a unit) went wrong. `wanted`: bytes of memory that it was for; 0:
- * none. */
+/* XFP_FAILED: a call, by its name, for something (a unit; NULL: nothing of its own) went wrong. Where memory ran out, it
+ * is the device's, or, where `pinned` is not 0, so many bytes of the host's. */
 enum xfp_status xfp_cu_fail(const struct xfp_cu_driver *cu, int result, const char *call, const char *what,
-			    uint64_t wanted, struct xfp_error *err);
+			    uint64_t pinned, struct xfp_error *err);
 
 #endif

@@ -13,16 +13,16 @@
 
 enum xfp_status xfp_cuda_check_context(const struct xfp_cuda *cuda, struct xfp_error *err)
 {
-	xfp_cu_handle context = NULL;
-	int result = cuda->cu.cuCtxGetCurrent(&context);
+	unsigned long long id = 0;
+	int result = cuda->cu.cuCtxGetId(NULL, &id); /* of the current one */
 
-	if (result)
-		return xfp_cu_fail(&cuda->cu, result, "cuCtxGetCurrent", NULL, 0, err);
-	if (context != cuda->context)
+	if (result && result != XFP_CU_INVALID_CONTEXT && result != XFP_CU_CONTEXT_IS_DESTROYED)
+		return xfp_cu_fail(&cuda->cu, result, "cuCtxGetId", NULL, 0, err);
+	if (result || id != cuda->context_id)
 		return xfp_fail(
 			err, XFP_USAGE,
-			"%s: the CUDA context that it was opened in is not current; make it current on this thread "
-			"(cuCtxSetCurrent, cudaSetDevice)",
+			"%s: the CUDA context that it was opened in is not current, or is no more; make it current on "
+			"this thread (cuCtxSetCurrent, cudaSetDevice)",
 			cuda->name);
 	return XFP_OK;
 }
@@ -47,6 +47,8 @@ static enum xfp_status find_device(struct xfp_cuda *cuda, struct xfp_error *err)
 			err, XFP_USAGE,
 			"no CUDA context is current on this thread; make one before xfp_cuda_open (cuCtxSetCurrent "
 			"with cuDevicePrimaryCtxRetain's, cudaFree(0), or any use of the GPU in PyTorch)");
+	if ((result = cuda->cu.cuCtxGetId(cuda->context, &cuda->context_id)))
+		return xfp_cu_fail(&cuda->cu, result, "cuCtxGetId", NULL, 0, err);
 	if ((result = cuda->cu.cuCtxGetDevice(&cuda->device)))
 		return xfp_cu_fail(&cuda->cu, result, "cuCtxGetDevice", NULL, 0, err);
 	if ((result = cuda->cu.cuDeviceGetName(cuda->name, sizeof cuda->name, cuda->device)))
@@ -164,12 +166,24 @@ enum xfp_status xfp_cuda_open(struct xfp_cuda **out, struct xfp_error *err)
 	return status;
 }
 
+/* Where the context is gone, so is what was in it, and its addresses and handles may be somebody else's by now. */
+static bool is_there(const struct xfp_cuda *cuda)
+{
+	unsigned long long id;
+
+	return cuda->context && !cuda->cu.cuCtxGetId(cuda->context, &id) && id == cuda->context_id;
+}
+
 void xfp_cuda_close(struct xfp_cuda *cuda)
 {
+	xfp_cu_handle context;
+
 	if (!cuda)
 		return;
-	/* Where the context is gone, so is what was in it, and the driver says so: there is nothing to be done. */
-	xfp_cuda_upload_end(cuda);
+	if (is_there(cuda) && !cuda->cu.cuCtxPushCurrent(cuda->context)) {
+		xfp_cuda_upload_end(cuda);
+		cuda->cu.cuCtxPopCurrent(&context);
+	}
 	for (int i = 0; i < XFP_CUDA_MOST_FATBINS; i++)
 		if (cuda->library[i])
 			cuda->cu.cuLibraryUnload(cuda->library[i]);

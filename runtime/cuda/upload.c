@@ -87,17 +87,15 @@ enum xfp_status xfp_cuda_upload(struct xfp_cuda *cuda, const struct xfp_cuda_pla
 		.sink = { .next = next }, .cuda = cuda, .name = plan->name, .base = base, .stream = stream
 	};
 	enum xfp_status status;
-	struct xfp_error ignored;
 
 	pthread_mutex_lock(&cuda->uploads);
 	if (!(status = make_buffers(&up, err)) && !(status = xfp_cuda_image_write(plan, base, &up.sink, err)))
 		status = send(&up, err);
-	/* Whatever went wrong, what is still being copied has to end before the buffers are used again. */
-	for (int i = 0; i < 2; i++) {
-		enum xfp_status waited = wait(&up, i, status ? &ignored : err);
-
-		status = status ? status : waited;
-	}
+	for (int i = 0; !status && i < 2; i++)
+		status = wait(&up, i, err);
+	/* Whatever went wrong, no copy may come once the buffers are used again, or the memory is somebody else's. */
+	if (status)
+		cuda->cu.cuStreamSynchronize(stream);
 	pthread_mutex_unlock(&cuda->uploads);
 	return status;
 }

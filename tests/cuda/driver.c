@@ -15,7 +15,9 @@
  *   STAND_IN_DEVICES      how many, 1
  *   STAND_IN_PROCESSORS   multiprocessors of each, 4
  *   STAND_IN_MEMORY       bytes of each, 4 GiB
+ *   STAND_IN_PINNED       bytes of the host that can be pinned at a time, 1 GiB
  *   STAND_IN_FAIL_ALLOC   the how-manieth allocation of device memory fails
+ *   STAND_IN_FAIL         "CALL NUMBER RESULT": the how-manieth call of this name, from when that was set, gives RESULT
  *   STAND_IN_CAPTURING    if 1, every stream says that it is being captured
  *   STAND_IN_REFUSE       if 1, binaries are for other devices: loading fails
  *   STAND_IN_ORDER        the order of blocks at atomics: forward, reverse, or the seed of a random one
@@ -33,6 +35,7 @@ static bool initialized;
 static enum result error;
 static struct context primary[DEVICES], made[64];
 static int made_count;
+static unsigned long long ids;
 static _Thread_local struct context *stack[16];
 static _Thread_local int depth;
 
@@ -92,8 +95,31 @@ struct context *current(void)
 	return depth ? stack[depth - 1] : NULL;
 }
 
-int ready(void)
+int failure(const char *call)
 {
+	static char last[128];
+	static int calls;
+	const char *text = getenv("STAND_IN_FAIL");
+	char name[64];
+	int number, result;
+
+	if (!text)
+		text = "";
+	if (strcmp(text, last)) {
+		snprintf(last, sizeof last, "%s", text);
+		calls = 0;
+	}
+	if (sscanf(text, "%63s %d %d", name, &number, &result) != 3 || strcmp(name, call))
+		return SUCCESS;
+	return ++calls == number ? result : SUCCESS;
+}
+
+int ready_for(const char *call)
+{
+	int result = failure(call);
+
+	if (result)
+		return result;
 	if (!initialized)
 		return NOT_INITIALIZED;
 	if (!current())
@@ -108,8 +134,10 @@ static bool no_device(int device)
 
 int cuInit(unsigned flags)
 {
-	if (flags)
-		return INVALID_VALUE;
+	int result = failure(__func__);
+
+	if (flags || result)
+		return result ? result : INVALID_VALUE;
 	if (!devices())
 		return NO_DEVICE;
 	initialized = true;
@@ -124,8 +152,10 @@ int cuDriverGetVersion(int *to)
 
 int cuDeviceGetCount(int *count)
 {
+	int result = failure(__func__);
+
 	*count = devices();
-	return initialized ? SUCCESS : NOT_INITIALIZED;
+	return initialized ? result : NOT_INITIALIZED;
 }
 
 int cuDeviceGet(int *device, int number)
@@ -167,8 +197,10 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
 		{ 111, 1024 },       /* shared memory that the driver takes */
 	};
 
-	if (no_device(device))
-		return INVALID_DEVICE;
+	int result = failure(__func__);
+
+	if (no_device(device) || result)
+		return result ? result : INVALID_DEVICE;
 	switch (attribute) {
 	case 16:
 		*value = (int)setting("STAND_IN_PROCESSORS", 4);
@@ -203,8 +235,8 @@ int cuDevicePrimaryCtxRetain(struct context **context, int device)
 		return NOT_INITIALIZED;
 	if (no_device(device))
 		return INVALID_DEVICE;
-	primary[device].device = device;
-	primary[device].alive = true;
+	if (!primary[device].alive)
+		primary[device] = (struct context){ .device = device, .alive = true, .id = ++ids };
 	primary[device].uses++;
 	*context = &primary[device];
 	return SUCCESS;
@@ -217,6 +249,7 @@ int cuDevicePrimaryCtxReset_v2(int device)
 	drain();
 	primary[device].alive = false;
 	primary[device].uses = 0;
+	free_pinned(&primary[device]);
 	free_device(device);
 	return SUCCESS;
 }
@@ -233,7 +266,7 @@ int cuCtxCreate_v2(struct context **context, unsigned flags, int device)
 	(void)flags;
 	if (!initialized || no_device(device) || made_count == 64)
 		return initialized ? INVALID_DEVICE : NOT_INITIALIZED;
-	made[made_count] = (struct context){ .device = device, .alive = true };
+	made[made_count] = (struct context){ .device = device, .alive = true, .id = ++ids };
 	*context = &made[made_count++];
 	return cuCtxPushCurrent_v2(*context);
 }
@@ -244,6 +277,7 @@ int cuCtxDestroy_v2(struct context *context)
 		return INVALID_CONTEXT;
 	drain();
 	context->alive = false;
+	free_pinned(context);
 	free_device(context->device);
 	if (current() == context)
 		depth--;
@@ -291,6 +325,20 @@ int cuCtxGetDevice(int *device)
 		return initialized ? INVALID_CONTEXT : NOT_INITIALIZED;
 	*device = current()->device;
 	return SUCCESS;
+}
+
+/* Null: of the current one. */
+int cuCtxGetId(struct context *context, unsigned long long *id)
+{
+	int result = failure(__func__);
+
+	if (result)
+		return result;
+	context = context ? context : current();
+	if (!initialized || !context)
+		return initialized ? INVALID_CONTEXT : NOT_INITIALIZED;
+	*id = context->id;
+	return context->alive ? SUCCESS : CONTEXT_IS_DESTROYED;
 }
 
 int cuCtxSynchronize(void)

@@ -43,6 +43,7 @@ struct context {
 	int device;
 	bool alive;
 	int uses; /* of a primary one */
+	unsigned long long id;
 };
 
 /* What was told to a stream: done in this order, no sooner than something waits for it. */
@@ -71,8 +72,12 @@ struct kernel {
 /* driver.c */
 /* A number from the environment, `otherwise` where there is none. */
 long setting(const char *name, long otherwise);
-/* SUCCESS, or why nothing can be done: not initialized, no current context, one that is gone, an error that stays. */
-int ready(void);
+/* SUCCESS, or why nothing can be done: not initialized, no current context, one that is gone, an error that stays, or
+ * that the call is to fail. */
+int ready_for(const char *call);
+/* What a call is to fail with. */
+int failure(const char *call);
+#define ready() ready_for(__func__)
 struct context *current(void);
 int compute_capability(void);
 int shared_optin(void);
@@ -97,6 +102,7 @@ int perform(const struct work *work);
 /* Whether the driver knows these bytes of the host, so that copies may happen later. */
 bool pinned(const void *memory);
 void free_device(int device);
+void free_pinned(const struct context *context);
 
 /* driver_queue.c */
 /* Does it when the stream comes to it, or notes it in the graph that is being captured. Owns what `work` points to. */

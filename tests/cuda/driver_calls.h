@@ -58,6 +58,7 @@ struct graph;
 	C(4000, cuCtxPushCurrent, cuCtxPushCurrent_v2, (struct context * context))                                     \
 	C(4000, cuCtxPopCurrent, cuCtxPopCurrent_v2, (struct context * *context))                                      \
 	C(2000, cuCtxGetDevice, cuCtxGetDevice, (int *device))                                                         \
+	C(12000, cuCtxGetId, cuCtxGetId, (struct context * context, unsigned long long *id))                           \
 	C(2000, cuCtxSynchronize, cuCtxSynchronize, (void))                                                            \
 	C(3020, cuMemGetInfo, cuMemGetInfo_v2, (size_t * left, size_t * all))                                          \
 	C(3020, cuMemAlloc, cuMemAlloc_v2, (address * memory, size_t bytes))                                           \

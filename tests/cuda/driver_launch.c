@@ -226,8 +226,10 @@ static int load_image(struct library **library, const void *code)
 int cuLibraryLoadData(struct library **library, const void *code, int *jit, void **jit_values, unsigned jit_count,
 		      int *options, void **values, unsigned count)
 {
+	int result = failure(__func__);
+
 	(void)jit, (void)jit_values, (void)jit_count, (void)options, (void)values, (void)count;
-	return load_image(library, code);
+	return result ? result : load_image(library, code);
 }
 
 int cuModuleLoadData(struct library **module, const void *code)
@@ -291,8 +293,10 @@ int cuKernelSetAttribute(int attribute, int value, struct kernel *kernel, int de
 
 int cuFuncGetAttribute(int *value, int attribute, struct kernel *function)
 {
-	if (!function)
-		return INVALID_HANDLE;
+	int result = failure(__func__);
+
+	if (!function || result)
+		return result ? result : INVALID_HANDLE;
 	switch (attribute) {
 	case 0:
 		*value = 1024;

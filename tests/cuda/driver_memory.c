@@ -24,6 +24,7 @@ static struct {
 	unsigned char *at;
 	size_t bytes;
 	bool own;
+	const struct context *context;
 } host[256];
 
 int memory_file(void)
@@ -180,7 +181,7 @@ int perform(const struct work *work)
 /* Bytes that the driver does not know are read before the call returns. */
 static int copy(struct work work, void *stream, bool waits)
 {
-	int result = ready();
+	int result = ready_for(work.what == COPY_IN && !waits ? "cuMemcpyHtoDAsync" : "");
 
 	if (result || (waits && (result = not_capturing())))
 		return result;
@@ -285,12 +286,19 @@ int cuMemcpy2D_v2(const struct copy_2d *asked)
 
 static int note_host(void *memory, size_t bytes, bool own)
 {
+	size_t all = bytes;
+
+	for (size_t i = 0; i < sizeof host / sizeof *host; i++)
+		all += host[i].at ? host[i].bytes : 0;
+	if (all > (size_t)setting("STAND_IN_PINNED", 1L << 30))
+		return OUT_OF_MEMORY;
 	for (size_t i = 0; i < sizeof host / sizeof *host; i++) {
 		if (host[i].at)
 			continue;
 		host[i].at = memory;
 		host[i].bytes = bytes;
 		host[i].own = own;
+		host[i].context = current();
 		return SUCCESS;
 	}
 	return OUT_OF_MEMORY;
@@ -327,7 +335,24 @@ int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
 	if (result)
 		return result;
 	*memory = aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095);
-	return *memory ? note_host(*memory, bytes, true) : OUT_OF_MEMORY;
+	if (!*memory || (result = note_host(*memory, bytes, true))) {
+		free(*memory);
+		*memory = NULL;
+		return OUT_OF_MEMORY;
+	}
+	return SUCCESS;
+}
+
+/* What was pinned in a context goes with it. */
+void free_pinned(const struct context *context)
+{
+	for (size_t i = 0; i < sizeof host / sizeof *host; i++) {
+		if (!host[i].at || host[i].context != context)
+			continue;
+		if (host[i].own)
+			free(host[i].at);
+		host[i].at = NULL;
+	}
 }
 
 int cuMemFreeHost(void *memory)

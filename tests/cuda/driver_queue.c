@@ -2,6 +2,7 @@
 /* Streams, events and graphs; see driver.c. All streams are one queue, which something that waits works off. */
 #include "tests/cuda/driver_calls.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,8 @@ struct stream {
 
 struct event {
 	uint64_t place; /* how much was told before it */
+	const struct context *context;
+	unsigned long long id; /* of the context */
 };
 
 static struct work *queue;
@@ -138,8 +141,10 @@ int cuStreamQuery(struct stream *stream)
 	(void)stream;
 	if (result || (result = not_capturing()))
 		return result;
+	if (done == told)
+		return SUCCESS;
 	result = work_off(done + 1);
-	return result ? result : done < told ? NOT_READY : SUCCESS;
+	return result ? result : NOT_READY;
 }
 
 int cuStreamWaitEvent(struct stream *stream, struct event *event, unsigned flags)
@@ -253,20 +258,30 @@ int cuEventCreate(struct event **event, unsigned flags)
 	if (result)
 		return result;
 	*event = calloc(1, sizeof **event);
+	if (*event)
+		**event = (struct event){ .context = current(), .id = current()->id };
 	return *event ? SUCCESS : OUT_OF_MEMORY;
 }
 
+/* Of a context that is gone, the handle is nobody's: a real driver may do anything. */
 int cuEventDestroy_v2(struct event *event)
 {
+	if (!event->context->alive || event->context->id != event->id) {
+		fprintf(stderr, "stand-in driver: an event is destroyed that went with its context\n");
+		abort();
+	}
 	free(event);
 	return SUCCESS;
 }
 
 int cuEventRecord(struct event *event, struct stream *stream)
 {
+	int result = ready();
+
 	(void)stream;
-	event->place = told;
-	return ready();
+	if (!result)
+		event->place = told;
+	return result;
 }
 
 int cuEventSynchronize(struct event *event)

@@ -3,16 +3,12 @@
  * Opening libxfp-cuda, and units in it, on machines that lack something: what is wrong is told with a remedy, and
  * nothing is left behind.
  */
-#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/system/file.h"
-#include "runtime/cuda/image.h"
 #include "runtime/xfp_cuda.h"
 #include "tests/cuda/machine.h"
 #include "tests/unit/bundle_fixture.h"
-#include "tests/unit/many_members.h"
 
 static struct xfp_error err;
 static struct machine cu;
@@ -36,6 +32,16 @@ static void expect_closed(enum xfp_status wanted)
 	assert_int_equal(xfp_cuda_open(&cuda, &err), wanted);
 	assert_null(cuda);
 	assert_int_equal(xfp_cuda_open(&cuda, NULL), wanted);
+}
+
+static void expect_one_failure(const char *call, const char *part)
+{
+	struct xfp_cuda *cuda = (struct xfp_cuda *)&cu;
+
+	if (xfp_cuda_open(&cuda, &err) != XFP_FAILED)
+		fail_msg("%s: did not fail", call);
+	assert_null(cuda);
+	told(part);
 }
 
 static int load(void **state)
@@ -117,6 +123,39 @@ static void refused(void **state)
 	expect_closed(XFP_FAILED);
 	told("fp8.cu: cuLibraryLoadData failed: CUDA_ERROR_NO_BINARY_FOR_GPU (209)");
 	unsetenv("STAND_IN_REFUSE");
+}
+
+/* Whatever call fails, it is told with what is known of it, and all that was opened is closed: opening goes on to work. */
+static void calls_fail(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "cuLibraryLoadData 2 2",
+		  "kept.cu: cuLibraryLoadData failed: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory; "
+		  "4294967296 of 4294967296 bytes on the device are free: free some, or take" },
+		{ "cuLibraryLoadData 6 222",
+		  "v2c.cu: cuLibraryLoadData failed: CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222)" },
+		{ "cuCtxGetId 1 709", "cuCtxGetId failed: CUDA_ERROR_CONTEXT_IS_DESTROYED (709)" },
+		{ "cuLibraryGetKernel 1 200",
+		  "xfp_prepare_f32: cuLibraryGetKernel failed: CUDA_ERROR_INVALID_IMAGE (200)" },
+		{ "cuKernelGetFunction 3 2", "xfp_prepare_bf16: cuKernelGetFunction failed: CUDA_ERROR_OUT_OF_MEMORY" },
+		{ "cuFuncGetAttribute 1 999",
+		  "xfp_prepare_f32: cuFuncGetAttribute failed: an unknown error (999): the driver" },
+		{ "cuFuncSetAttribute 1 1", ": cuKernelSetAttribute failed: CUDA_ERROR_INVALID_VALUE (1)" },
+		{ "cuDeviceGetAttribute 1 101", "cuDeviceGetAttribute failed: CUDA_ERROR_INVALID_DEVICE (101)" },
+		{ "cuDeviceGetAttribute 4 101", "cuDeviceGetAttribute failed" },
+		{ "cuDeviceGetCount 1 3", "cuDeviceGetCount failed: CUDA_ERROR_NOT_INITIALIZED (3)" },
+		{ "cuInit 1 304", "cuInit failed: CUDA_ERROR_OPERATING_SYSTEM (304): OS call failed" },
+	};
+	struct xfp_cuda *cuda;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		setenv("STAND_IN_FAIL", cases[i][0], 1);
+		expect_one_failure(cases[i][0], cases[i][1]);
+		unsetenv("STAND_IN_FAIL");
+	}
+	check(xfp_cuda_open(&cuda, &err));
+	xfp_cuda_close(cuda);
 }
 
 /* ---- units ------------------------------------------------------------------------------------- */
@@ -256,71 +295,6 @@ static void uploads(void **state)
 	free(again);
 }
 
-static enum xfp_status only(struct xfp_cuda_sink *sink, struct xfp_error *error)
-{
-	(void)sink;
-	return xfp_fail(error, XFP_FAILED, "the image is larger than it says");
-}
-
-/* Many times what is under way at once: bytes of every buffer arrive, and in their places. */
-static void a_large_one(void **state)
-{
-	struct scene *s = *state;
-	struct many many = { .units = 1, .experts = 2, .rows = 1024, .cols = 16384 };
-	char *path = xfp_formatted("%s.large", s->f.out);
-	int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-	struct xfp_cuda_linear *linear;
-	struct xfp_cuda_plan plan;
-	struct xfp_matrix_info matrix;
-	struct xfp_bundle_info info;
-	struct xfp_bundle *bundle;
-	struct xfp_cuda_sink sink;
-	uint64_t index_bytes, memory, bytes;
-	uint64_t seed = 1;
-	uint8_t *image, *there;
-
-	many_members(file, &many, &index_bytes);
-	bundle = fixture_open(path);
-	xfp_bundle_info(bundle, &info);
-	for (uint32_t e = 0; xfp_bundle_matrix(bundle, e, &matrix); e++) {
-		uint64_t *index = malloc(matrix.index_bytes);
-		uint32_t *row = malloc(matrix.outliers * 4);
-
-		for (uint64_t i = 0; i < matrix.index_bytes / 8; i++)
-			index[i] = test_random(&seed);
-		for (uint32_t i = 0; i < matrix.outliers; i++)
-			row[i] = 2 * i;
-		assert_int_equal(
-			pwrite(file, index, matrix.index_bytes, (const char *)matrix.index - (info.json - 512)),
-			matrix.index_bytes);
-		assert_int_equal(
-			pwrite(file, row, matrix.outliers * 4, (const char *)matrix.outlier - (info.json - 512)),
-			matrix.outliers * 4);
-		free(index);
-		free(row);
-	}
-	close(file);
-	check(xfp_cuda_linear_bytes(bundle, 0, NULL, &bytes, &err));
-	assert_true(bytes > 16 << 20);
-	memory = machine_alloc(&cu, bytes);
-	check(xfp_cuda_linear_open(s->cuda, bundle, 0, NULL, memory, bytes, NULL, &linear, &err));
-	image = malloc(bytes);
-	there = malloc(bytes);
-	sink = (struct xfp_cuda_sink){ .at = image, .left = bytes, .next = only };
-	check(xfp_cuda_plan_unit(bundle, 0, NULL, &plan, &err));
-	check(xfp_cuda_image_write(&plan, memory, &sink, &err));
-	assert_int_equal(cu.cuMemcpyDtoH(there, memory, bytes), SUCCESS);
-	assert_memory_equal(there, image, bytes);
-	xfp_cuda_plan_free(&plan);
-	xfp_cuda_linear_close(linear);
-	cu.cuMemFree(memory);
-	xfp_bundle_close(bundle);
-	unlink(path);
-	free(path);
-	free(image);
-	free(there);
-}
-
 static void another_context(void **state)
 {
 	struct scene *s = *state;
@@ -331,7 +305,8 @@ static void another_context(void **state)
 	assert_int_equal(cu.cuCtxCreate(&other, 0, 1), SUCCESS);
 	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, s->memory, s->bytes, NULL, &linear, &err),
 			 XFP_USAGE);
-	told("the CUDA context that it was opened in is not current");
+	told("the CUDA context that it was opened in is not current, or is no more");
+	told("cuCtxSetCurrent");
 	assert_int_equal(cu.cuCtxDestroy(other), SUCCESS);
 	unsetenv("STAND_IN_DEVICES");
 	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, s->memory, s->bytes, NULL, &linear, &err),
@@ -371,6 +346,47 @@ static void damaged(void **state)
 	free(path);
 }
 
+/* A context that goes and comes again may have the address that it had. */
+static void primary(void **state)
+{
+	struct scene *s = *state;
+	struct context *context, *again;
+	struct xfp_cuda *cuda;
+	struct xfp_cuda_linear *linear, *none;
+	uint64_t memory;
+
+	assert_int_equal(cu.cuDevicePrimaryCtxRetain(&context, 0), SUCCESS);
+	assert_int_equal(cu.cuCtxPushCurrent(context), SUCCESS);
+	check(xfp_cuda_open(&cuda, &err));
+	memory = machine_alloc(&cu, s->bytes);
+	check(xfp_cuda_linear_open(cuda, s->bundle, 0, NULL, memory, s->bytes, NULL, &linear, &err));
+	assert_int_equal(cu.cuCtxPopCurrent(NULL), SUCCESS);
+	/* All that was opened is closed on any thread, whatever is current there, and nothing of it stays pinned. */
+	setenv("STAND_IN_PINNED", "8388608", 1);
+	xfp_cuda_linear_close(linear);
+	xfp_cuda_close(cuda);
+	assert_int_equal(cu.cuCtxPushCurrent(context), SUCCESS);
+	check(xfp_cuda_open(&cuda, &err));
+	check(xfp_cuda_linear_open(cuda, s->bundle, 0, NULL, memory, s->bytes, NULL, &linear, &err));
+	unsetenv("STAND_IN_PINNED");
+	assert_int_equal(cu.cuDevicePrimaryCtxReset(0), SUCCESS);
+	assert_int_equal(xfp_cuda_linear_open(cuda, s->bundle, 0, NULL, memory, s->bytes, NULL, &none, &err),
+			 XFP_USAGE);
+	told("or is no more");
+	assert_int_equal(cu.cuDevicePrimaryCtxRetain(&again, 0), SUCCESS);
+	assert_ptr_equal(again, context);
+	assert_int_equal(xfp_cuda_linear_open(cuda, s->bundle, 0, NULL, memory, s->bytes, NULL, &none, &err),
+			 XFP_USAGE);
+	told("or is no more");
+	xfp_cuda_linear_close(linear);
+	xfp_cuda_close(cuda);
+	assert_int_equal(cu.cuCtxPopCurrent(NULL), SUCCESS);
+	assert_int_equal(cu.cuDevicePrimaryCtxRelease(0), SUCCESS);
+	/* it was the memory of the scene's device, too */
+	s->memory = 0;
+	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, 0, s->bytes, NULL, &none, &err), XFP_USAGE);
+}
+
 /* The context goes first; closing finds nothing to do, and harms nobody. Last, as nothing is left then. */
 static void destroyed(void **state)
 {
@@ -394,12 +410,13 @@ int main(void)
 		cmocka_unit_test_setup(no_context, load),
 		cmocka_unit_test_setup(old_device, load),
 		cmocka_unit_test_setup(refused, load),
+		cmocka_unit_test_setup(calls_fail, load),
 		cmocka_unit_test_setup_teardown(what_it_is, begin, end),
 		cmocka_unit_test_setup_teardown(bad_memory, begin, end),
 		cmocka_unit_test_setup_teardown(uploads, begin, end),
-		cmocka_unit_test_setup_teardown(a_large_one, begin, end),
 		cmocka_unit_test_setup_teardown(another_context, begin, end),
 		cmocka_unit_test_setup_teardown(damaged, begin, end),
+		cmocka_unit_test_setup_teardown(primary, begin, end),
 		cmocka_unit_test_setup_teardown(destroyed, begin, end),
 	};
 

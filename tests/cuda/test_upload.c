@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is many times as large as the buffers that it is copied through: all of it arrives, in its places; and whatever
+ * fails on the way, it is told, no copy is left under way, and what comes next works.
+ */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/system/file.h"
+#include "runtime/cuda/image.h"
+#include "runtime/xfp_cuda.h"
+#include "tests/cuda/machine.h"
+#include "tests/unit/bundle_fixture.h"
+#include "tests/unit/many_members.h"
+
+static struct xfp_error err;
+static struct machine cu;
+
+struct scene {
+	char *path;
+	struct xfp_bundle *bundle;
+	struct xfp_cuda *cuda;
+	uint64_t memory, bytes;
+};
+
+static void check(enum xfp_status status)
+{
+	if (status)
+		fail_msg("%s", err.text);
+}
+
+/* Random indices, and an outlier in the first rows. */
+static void fill(int file, const struct xfp_bundle *bundle)
+{
+	struct xfp_matrix_info matrix;
+	struct xfp_bundle_info info;
+	uint64_t seed = 1;
+
+	xfp_bundle_info(bundle, &info);
+	for (uint32_t e = 0; xfp_bundle_matrix(bundle, e, &matrix); e++) {
+		uint64_t *index = malloc(matrix.index_bytes);
+		uint32_t *row = malloc(matrix.outliers * 4);
+
+		for (uint64_t i = 0; i < matrix.index_bytes / 8; i++)
+			index[i] = test_random(&seed);
+		for (uint32_t i = 0; i < matrix.outliers; i++)
+			row[i] = 2 * i;
+		assert_int_equal(
+			pwrite(file, index, matrix.index_bytes, (const char *)matrix.index - (info.json - 512)),
+			matrix.index_bytes);
+		assert_int_equal(
+			pwrite(file, row, matrix.outliers * 4, (const char *)matrix.outlier - (info.json - 512)),
+			matrix.outliers * 4);
+		free(index);
+		free(row);
+	}
+}
+
+static int begin(void **state)
+{
+	struct scene *s = calloc(1, sizeof *s);
+	struct many many = { .units = 1, .experts = 2, .rows = 1024, .cols = 16384 };
+	uint64_t index_bytes;
+	char name[] = "/tmp/xfp-test-upload-XXXXXX";
+	int file = mkstemp(name);
+
+	machine_load(&cu, "90");
+	machine_begin(&cu);
+	s->path = strdup(name);
+	many_members(file, &many, &index_bytes);
+	s->bundle = fixture_open(s->path);
+	fill(file, s->bundle);
+	close(file);
+	check(xfp_cuda_open(&s->cuda, &err));
+	check(xfp_cuda_linear_bytes(s->bundle, 0, NULL, &s->bytes, &err));
+	assert_true(s->bytes > 16 << 20);
+	s->memory = machine_alloc(&cu, s->bytes);
+	*state = s;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct scene *s = *state;
+
+	xfp_cuda_close(s->cuda);
+	cu.cuMemFree(s->memory);
+	cu.cuCtxDestroy(cu.context);
+	xfp_bundle_close(s->bundle);
+	unlink(s->path);
+	free(s->path);
+	free(s);
+	return 0;
+}
+
+static enum xfp_status only(struct xfp_cuda_sink *sink, struct xfp_error *error)
+{
+	(void)sink;
+	return xfp_fail(error, XFP_FAILED, "the image is larger than it says");
+}
+
+static void expect_all(struct scene *s)
+{
+	uint8_t *image = malloc(s->bytes), *there = malloc(s->bytes);
+	struct xfp_cuda_sink sink = { .at = image, .left = s->bytes, .next = only };
+	struct xfp_cuda_linear *linear;
+	struct xfp_cuda_plan plan;
+
+	assert_int_equal(cu.cuMemsetD8(s->memory, 0x5a, s->bytes), SUCCESS);
+	check(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, s->memory, s->bytes, NULL, &linear, &err));
+	check(xfp_cuda_plan_unit(s->bundle, 0, NULL, &plan, &err));
+	check(xfp_cuda_image_write(&plan, s->memory, &sink, &err));
+	assert_int_equal(cu.cuMemcpyDtoH(there, s->memory, s->bytes), SUCCESS);
+	assert_memory_equal(there, image, s->bytes);
+	xfp_cuda_plan_free(&plan);
+	xfp_cuda_linear_close(linear);
+	free(image);
+	free(there);
+}
+
+static void arrives(void **state)
+{
+	expect_all(*state);
+}
+
+/* Nothing is under way when it comes back, and the buffers that it pinned are not pinned again. */
+static void calls_fail(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "cuMemHostAlloc 1 2",
+		  "cuMemHostAlloc failed: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory; 4194304 bytes of "
+		  "the host's memory were to be pinned: free some, or raise ulimit -l" },
+		{ "cuMemHostAlloc 2 2", "4194304 bytes of the host's memory" },
+		{ "cuEventCreate 1 2", "cuEventCreate failed: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory; " },
+		{ "cuMemcpyHtoDAsync 1 1", "cuMemcpyHtoDAsync failed: CUDA_ERROR_INVALID_VALUE (1)" },
+		{ "cuMemcpyHtoDAsync 4 1", "cuMemcpyHtoDAsync failed: CUDA_ERROR_INVALID_VALUE (1)" },
+		{ "cuEventRecord 1 400", "cuEventRecord failed: CUDA_ERROR_INVALID_HANDLE (400)" },
+		{ "cuEventRecord 3 400", "cuEventRecord failed: CUDA_ERROR_INVALID_HANDLE (400)" },
+		{ "cuEventSynchronize 1 700", "cuEventSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (700)" },
+		{ "cuEventSynchronize 4 700", "cuEventSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (700)" },
+		{ "cuStreamIsCapturing 1 400", "cuStreamIsCapturing failed: CUDA_ERROR_INVALID_HANDLE (400)" },
+	};
+	struct scene *s = *state;
+
+	setenv("STAND_IN_PINNED", "8388608", 1);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct xfp_cuda_linear *linear = (struct xfp_cuda_linear *)s;
+
+		setenv("STAND_IN_FAIL", cases[i][0], 1);
+		if (xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, s->memory, s->bytes, NULL, &linear, &err) !=
+		    XFP_FAILED)
+			fail_msg("%s: did not fail", cases[i][0]);
+		unsetenv("STAND_IN_FAIL");
+		assert_null(linear);
+		if (strncmp(err.text, "model.layers.000000.mlp.experts.*.gate_proj.weight: ", 52) ||
+		    !strstr(err.text, cases[i][1]))
+			fail_msg("%s: %s", cases[i][0], err.text);
+		if (cu.cuStreamQuery(NULL) != SUCCESS)
+			fail_msg("%s: a copy is left under way", cases[i][0]);
+	}
+	expect_all(s);
+	unsetenv("STAND_IN_PINNED");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(calls_fail), cmocka_unit_test(arrives) };
+
+	return cmocka_run_group_tests(tests, begin, end);
+}
