@@ -92,6 +92,27 @@ void xfp_cu_close(struct xfp_cu_driver *cu)
 	cu->library = NULL;
 }
 
+/* What to do about it, where that is known. */
+static const char *remedy(int result)
+{
+	switch (result) {
+	case XFP_CU_NO_BINARY_FOR_GPU:
+		return "; the kernels know no such device: update the NVIDIA driver, or build xfp with a newer nvcc";
+	case XFP_CU_UNSUPPORTED_PTX:
+		return "; the driver is older than the nvcc that made the kernels: update it, or build xfp with an older "
+		       "nvcc";
+	case XFP_CU_DRIVER_MISMATCH:
+	case XFP_CU_COMPAT_NOT_SUPPORTED:
+		return "; the driver's library and its kernel module are of different versions: restart, or install it "
+		       "again";
+	case XFP_CU_ILLEGAL_ADDRESS:
+	case XFP_CU_LAUNCH_FAILED:
+		return "; something that was launched before went wrong, and its context is of no use any more";
+	default:
+		return "";
+	}
+}
+
 enum xfp_status xfp_cu_fail(const struct xfp_cu_driver *cu, int result, const char *call, const char *what,
 			    uint64_t pinned, struct xfp_error *err)
 {
@@ -110,6 +131,6 @@ enum xfp_status xfp_cu_fail(const struct xfp_cu_driver *cu, int result, const ch
 	else if (result == XFP_CU_OUT_OF_MEMORY && !cu->cuMemGetInfo(&left, &all))
 		snprintf(memory, sizeof memory,
 			 "; %zu of %zu bytes on the device are free: free some, or take another device", left, all);
-	return xfp_fail(err, XFP_FAILED, "%s%s%s failed: %s (%d): %s%s", what ? what : "", what ? ": " : "", call, name,
-			result, text, memory);
+	return xfp_fail(err, XFP_FAILED, "%s%s%s failed: %s (%d): %s%s%s", what ? what : "", what ? ": " : "", call,
+			name, result, text, memory, remedy(result));
 }

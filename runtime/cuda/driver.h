@@ -22,8 +22,14 @@ enum xfp_cu_result {
 	XFP_CU_OUT_OF_MEMORY = 2,
 	XFP_CU_NO_DEVICE = 100,
 	XFP_CU_INVALID_CONTEXT = 201, /* none is current */
+	XFP_CU_NO_BINARY_FOR_GPU = 209,
+	XFP_CU_UNSUPPORTED_PTX = 222,
 	XFP_CU_NOT_FOUND = 500,
+	XFP_CU_ILLEGAL_ADDRESS = 700,
 	XFP_CU_CONTEXT_IS_DESTROYED = 709,
+	XFP_CU_LAUNCH_FAILED = 719,
+	XFP_CU_DRIVER_MISMATCH = 803,      /* of its library and its kernel module */
+	XFP_CU_COMPAT_NOT_SUPPORTED = 804, /* likewise */
 };
 
 /* Numbers of the interface. */

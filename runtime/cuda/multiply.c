@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/printable.h"
 #include "runtime/cuda/cuda.h"
 
@@ -40,8 +41,9 @@ static enum xfp_status check_vectors(const struct xfp_cuda_linear *linear, const
 uint64_t xfp_cuda_prepared_bytes(const struct xfp_cuda_linear *linear, size_t count)
 {
 	uint64_t vector = xfp_cuda_prepared_cols(linear->plan.cols) * 8 + 4; /* natural and planes, and a scale */
+	uint64_t bytes;
 
-	return count > UINT32_MAX ? UINT64_MAX : count * vector;
+	return xfp_mul(count, vector, &bytes) ? bytes : UINT64_MAX;
 }
 
 static struct xfp_cuda_vectors vectors_at(uint64_t memory, uint32_t count, uint32_t cols)

@@ -10,6 +10,11 @@ setup() {
 	gzip -cd "$srcdir/tests/older/moe.xfp.gz" >moe.xfp
 }
 
+# Of what is installed for the tests.
+pkg_config() {
+	PKG_CONFIG_PATH=$XFP_TEST_LIB/pkgconfig PKG_CONFIG_SYSROOT_DIR=$XFP_TEST_ROOT pkg-config "$@" xfp-cuda
+}
+
 @test "info --device: kernels, tiles, shared memory and bytes of every unit and kept matrix" {
 	run -0 env COLUMNS=80 xfp info --device h200 moe.xfp
 	[ "${lines[0]}" = 'h200: compute capability 9.0, 132 multiprocessors, 232 kB of shared memory a block' ]
@@ -42,6 +47,35 @@ setup() {
 	[[ "$output" == *'--device h20: there is no such device; did you mean h200? (of: a10, a100, '*'rtx-pro-6000)'* ]]
 }
 
+@test "the example of xfp_cuda.h builds, in C and in C++" {
+	[ -e "$XFP_TEST_LIB/libxfp-cuda.so" ] || skip "libxfp-cuda is not built: $XFP_TEST_CUDA"
+	command -v c++ >/dev/null || skip "there is no C++ compiler"
+	header=$(find "$XFP_TEST_ROOT" -name xfp_cuda.h)
+	sanitizers=
+	[ "${XFP_TEST_SANITIZERS:-no}" = no ] || sanitizers=-fsanitize=address,undefined
+	{
+		echo '#include <xfp_cuda.h>'
+		echo 'enum xfp_status example(struct xfp_bundle *bundle, uint32_t unit, uint64_t x, uint64_t y, uint64_t room,'
+		echo '	void *stream, enum xfp_status status, struct xfp_error err, uint64_t memory)'
+		echo '{'
+		# What is told in words is no code.
+		sed -n '/^ \*     struct/,/^ \* (cc/ { s/^ \*     //p }' "$header" | sed 's/ = \.\.\. .*/ = 0;/'
+		echo '	return status;'
+		echo '}'
+	} >example.c
+	grep -q xfp_cuda_multiply example.c
+	cp example.c example.cc
+	# shellcheck disable=SC2046
+	$CC -std=c99 -Wall -Wextra -Werror -fsyntax-only $(pkg_config --cflags) example.c
+	# shellcheck disable=SC2046
+	c++ -std=c++20 -Wall -Wextra -Werror -fsyntax-only $(pkg_config --cflags) example.cc
+	# what is declared has the names of C, so that it links
+	echo 'int main() { struct xfp_cuda *cuda; return xfp_cuda_open(&cuda, nullptr) == XFP_OK; }' |
+		cat example.cc - >program.cc
+	# shellcheck disable=SC2046
+	c++ -std=c++20 $sanitizers program.cc $(pkg_config --cflags --libs) -Wl,-rpath-link,"$XFP_TEST_LIB" -o program
+}
+
 @test "a program that uses libxfp-cuda builds, and is told that there is no driver" {
 	[ -e "$XFP_TEST_LIB/libxfp-cuda.so" ] || skip "libxfp-cuda is not built: $XFP_TEST_CUDA"
 	cat >program.c <<-'END'
@@ -57,11 +91,8 @@ setup() {
 			return status;
 		}
 	END
-	PKG_CONFIG_PATH=$XFP_TEST_LIB/pkgconfig
-	export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR=$XFP_TEST_ROOT
-	flags=$(pkg-config --cflags --libs xfp-cuda)
-	# shellcheck disable=SC2086
-	$CC program.c $flags -Wl,-rpath,"$XFP_TEST_LIB" -Wl,-rpath-link,"$XFP_TEST_LIB" -o program
+	# shellcheck disable=SC2046
+	$CC program.c $(pkg_config --cflags --libs) -Wl,-rpath,"$XFP_TEST_LIB" -Wl,-rpath-link,"$XFP_TEST_LIB" -o program
 	LD_LIBRARY_PATH=$XFP_TEST_LIB run ./program
 	[[ "$output" == *'there is no CUDA driver here'* && "$status" -eq 1 ]] ||
 		[[ "$output" == *'no CUDA context is current'* && "$status" -eq 2 ]] ||

@@ -63,6 +63,7 @@ struct kernel {
 	struct library *library;
 	char *name;
 	int max_shared, static_shared, local;
+	bool loaded; /* its code, which a launch that is captured does not load */
 	size_t parameter_count, parameter_bytes;
 	struct {
 		size_t offset, bytes;

@@ -297,6 +297,7 @@ int cuFuncGetAttribute(int *value, int attribute, struct kernel *function)
 
 	if (!function || result)
 		return result ? result : INVALID_HANDLE;
+	function->loaded = true;
 	switch (attribute) {
 	case 0:
 		*value = 1024;
@@ -384,6 +385,9 @@ int cuLaunchKernelEx(const struct launch_config *config, struct kernel *function
 	    config->shared + (unsigned)function->static_shared > (unsigned)shared_optin() ||
 	    (result = gather(function, parameters, extra, bytes)))
 		return INVALID_VALUE;
+	/* Strictly: a real one may have its code from a launch before. */
+	if (not_capturing() && !function->loaded)
+		return STREAM_CAPTURE_UNSUPPORTED;
 	line = launch_line(function, config->grid, config->block, config->shared, bytes);
 	if (!line)
 		return OUT_OF_MEMORY;

@@ -122,6 +122,7 @@ static void refused(void **state)
 	setenv("STAND_IN_REFUSE", "1", 1);
 	expect_closed(XFP_FAILED);
 	told("fp8.cu: cuLibraryLoadData failed: CUDA_ERROR_NO_BINARY_FOR_GPU (209)");
+	told("update the NVIDIA driver, or build xfp with a newer nvcc");
 	unsetenv("STAND_IN_REFUSE");
 }
 
@@ -133,7 +134,8 @@ static void calls_fail(void **state)
 		  "kept.cu: cuLibraryLoadData failed: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory; "
 		  "4294967296 of 4294967296 bytes on the device are free: free some, or take" },
 		{ "cuLibraryLoadData 6 222",
-		  "v2c.cu: cuLibraryLoadData failed: CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222)" },
+		  "v2c.cu: cuLibraryLoadData failed: CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222): the provided PTX was compiled with an "
+		  "unsupported toolchain.; the driver is older than the nvcc that made the kernels: update it, or build" },
 		{ "cuCtxGetId 1 709", "cuCtxGetId failed: CUDA_ERROR_CONTEXT_IS_DESTROYED (709)" },
 		{ "cuLibraryGetKernel 1 200",
 		  "xfp_prepare_f32: cuLibraryGetKernel failed: CUDA_ERROR_INVALID_IMAGE (200)" },
@@ -314,6 +316,35 @@ static void another_context(void **state)
 	xfp_cuda_linear_close(linear);
 }
 
+/* Memory of one device is no good for the other; which is used is what the current context says. */
+static void two_devices(void **state)
+{
+	struct scene *s = *state;
+	struct xfp_cuda *second;
+	struct xfp_cuda_linear *linear;
+	struct context *other;
+	uint64_t memory;
+	uint8_t there[256], first[256];
+
+	check(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, s->memory, s->bytes, NULL, &linear, &err));
+	xfp_cuda_linear_close(linear);
+	assert_int_equal(cu.cuMemcpyDtoH(first, s->memory + 256, 256), SUCCESS);
+	setenv("STAND_IN_DEVICES", "2", 1);
+	assert_int_equal(cu.cuCtxCreate(&other, 0, 1), SUCCESS);
+	check(xfp_cuda_open(&second, &err));
+	memory = machine_alloc(&cu, s->bytes);
+	assert_int_equal(xfp_cuda_linear_open(second, s->bundle, 0, NULL, s->memory, s->bytes, NULL, &linear, &err),
+			 XFP_USAGE);
+	told("is of device 0, and the context of device 1");
+	check(xfp_cuda_linear_open(second, s->bundle, 0, NULL, memory, s->bytes, NULL, &linear, &err));
+	assert_int_equal(cu.cuMemcpyDtoH(there, memory + 256, 256), SUCCESS);
+	assert_memory_equal(there, first, 256);
+	xfp_cuda_linear_close(linear);
+	xfp_cuda_close(second);
+	assert_int_equal(cu.cuCtxDestroy(other), SUCCESS);
+	unsetenv("STAND_IN_DEVICES");
+}
+
 /* Damage that is found while buffers are under way, and after it all is as before. */
 static void damaged(void **state)
 {
@@ -415,6 +446,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(bad_memory, begin, end),
 		cmocka_unit_test_setup_teardown(uploads, begin, end),
 		cmocka_unit_test_setup_teardown(another_context, begin, end),
+		cmocka_unit_test_setup_teardown(two_devices, begin, end),
 		cmocka_unit_test_setup_teardown(damaged, begin, end),
 		cmocka_unit_test_setup_teardown(primary, begin, end),
 		cmocka_unit_test_setup_teardown(destroyed, begin, end),
