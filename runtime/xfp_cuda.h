@@ -9,20 +9,23 @@
  *
  *     struct xfp_cuda *cuda;
  *     struct xfp_cuda_linear *linear;
+ *     struct xfp_cuda_queue queue;
  *     struct xfp_cuda_prepared prepared;
  *     uint64_t bytes;
  *
  *     status = xfp_cuda_open(&cuda, &err);                          // once, with the caller's context current
+ *     workspace = ...                                               // cuMemAlloc, cudaMalloc, a torch tensor
+ *     status = xfp_cuda_queue_open(cuda, stream, workspace, XFP_CUDA_WORKSPACE, &queue, &err);
  *     status = xfp_cuda_linear_bytes(bundle, unit, NULL, &bytes, &err);
- *     memory = ...                                                  // cuMemAlloc, cudaMalloc, a torch tensor
+ *     memory = ...
  *     status = xfp_cuda_linear_open(cuda, bundle, unit, NULL, memory, bytes, stream, &linear, &err);
  *
  *     // and then, for as long as it lives:
  *     struct xfp_cuda_input in = { .data = x, .type = XFP_BFLOAT16, .count = 1, .stride = 4096 };
  *     struct xfp_cuda_output out = { .data = y, .type = XFP_BFLOAT16, .count = 1, .stride = 1024 };
  *
- *     status = xfp_cuda_prepare(linear, &in, room, xfp_cuda_prepared_bytes(linear, 1), stream, &prepared, &err);
- *     status = xfp_cuda_multiply(linear, 0, 1, &prepared, &out, stream, &err);
+ *     status = xfp_cuda_prepare(linear, &in, room, xfp_cuda_prepared_bytes(linear, 1), &queue, &prepared, &err);
+ *     status = xfp_cuda_multiply(linear, 0, 1, &prepared, &out, &queue, &err);
  *
  * (cc program.c $(pkg-config --cflags --libs xfp-cuda))
  *
@@ -32,11 +35,12 @@
  *
  * xfp_cuda_prepare, xfp_cuda_multiply and xfp_cuda_multiply_experts launch kernels and do nothing else: they allocate
  * nothing, wait for nothing and read nothing back, so they can be captured in a graph, which then holds the addresses
- * that they were given. Their errors are those of the arguments and of launching; what goes wrong on the device is told
- * by whatever of the driver's calls comes next.
+ * that they were given, and has the queue's workspace to itself while it runs. Their errors are those of the arguments
+ * and of launching; what goes wrong on the device is told by whatever of the driver's calls comes next.
  *
- * A result is the same bits from run to run, whatever else the device does. With S as in xfp.h, x' the balanced
- * vector, a the largest |x'| and e the largest |W| of the row in terms of x', it is within
+ * A result is the same bits from run to run, whatever else the device does; they depend on shapes, never on the device.
+ * With S as in xfp.h, x' the balanced vector, a the largest |x'| and e the largest |W| of the row in terms of x', it is
+ * within
  *
  *     (columns / 4 + 64) 2^-24 S + columns 2^-40 a e
  *
@@ -78,6 +82,25 @@ struct xfp_cuda_info {
 };
 void xfp_cuda_info(const struct xfp_cuda *cuda, struct xfp_cuda_info *info);
 
+/* ---- streams ----------------------------------------------------------------------------------- */
+
+/* Bytes of a workspace. */
+#define XFP_CUDA_WORKSPACE 1048576
+
+/* A stream, and device memory where blocks of its launches leave sums for each other. It is the caller's to keep and
+ * copy; there is nothing to close. Launches one after the other, on one stream, share a workspace; those that may run
+ * at the same time have to have one each. */
+struct xfp_cuda_queue {
+	void *stream;
+	uint64_t workspace;
+};
+
+/* Has the workspace, of which `bytes` are there, cleared on the stream, which must not be capturing; launches find and
+ * leave it so. XFP_USAGE also where it is too small, misaligned (XFP_CUDA_ALIGN) or no memory of the device;
+ * XFP_FAILED when the driver fails. */
+enum xfp_status xfp_cuda_queue_open(struct xfp_cuda *cuda, void *stream, uint64_t workspace, uint64_t bytes,
+				    struct xfp_cuda_queue *queue, struct xfp_error *err);
+
 /* ---- something to multiply by ------------------------------------------------------------------ */
 
 struct xfp_cuda_linear;
@@ -111,7 +134,8 @@ struct xfp_cuda_linear_info {
 	uint64_t rows, cols;   /* of the slice */
 	uint64_t bytes;        /* of device memory */
 	char kernel[32];       /* that multiplies one vector by expert 0 */
-	uint32_t tiles;        /* blocks that share its rows */
+	uint32_t tiles;        /* of 16 rows, */
+	uint32_t parts;        /* and blocks that share the columns of each; both by shape, never by device */
 	uint32_t shared_bytes; /* of each */
 	bool repacked;         /* rows of indices are not as the bundle has them: the slice begins inside a chunk */
 };
@@ -146,25 +170,24 @@ uint64_t xfp_cuda_prepared_bytes(const struct xfp_cuda_linear *linear, size_t co
 /* Vectors become what the kernels read, in `memory` (at a multiple of XFP_CUDA_ALIGN), which stays until they have been
  * multiplied. Whatever was opened with the same columns and has the same balance takes them, whatever it is stored as:
  * projections q, k and v of a model that has one balance for them, and all experts of a stack. XFP_USAGE when there is
- * no room, or an address is null or misaligned. */
+ * no room, or an address, the workspace's included, is null or misaligned. */
 enum xfp_status xfp_cuda_prepare(const struct xfp_cuda_linear *linear, const struct xfp_cuda_input *x, uint64_t memory,
-				 uint64_t bytes, void *stream, struct xfp_cuda_prepared *prepared,
-				 struct xfp_error *err);
+				 uint64_t bytes, const struct xfp_cuda_queue *queue,
+				 struct xfp_cuda_prepared *prepared, struct xfp_error *err);
 
 /* y[m] = W x[m] of one expert, for m below `count`, any number. XFP_USAGE as of xfp_multiply, and when the vectors were
  * prepared for other columns or another balance. */
 enum xfp_status xfp_cuda_multiply(const struct xfp_cuda_linear *linear, uint32_t expert, size_t count,
-				  const struct xfp_cuda_prepared *x, const struct xfp_cuda_output *y, void *stream,
-				  struct xfp_error *err);
+				  const struct xfp_cuda_prepared *x, const struct xfp_cuda_output *y,
+				  const struct xfp_cuda_queue *queue, struct xfp_error *err);
 
 /* Chosen experts of a stack, as of xfp_multiply_experts: `products` is the address of `count` struct xfp_product in
  * device memory, which the kernel reads when it runs, at a multiple of 4. So is a product of an expert or a vector that
- * is not there left out; a y that no product names stays as it is. At most 65535 outputs. XFP_USAGE also where the
- * experts' indices have different numbers of bits, as those of a unit in mode v2 may: multiply by one expert at a
- * time. */
+ * is not there left out; a y that no product names stays as it is. XFP_USAGE also where the experts' indices have
+ * different numbers of bits, as those of a unit in mode v2 may: multiply by one expert at a time. */
 enum xfp_status xfp_cuda_multiply_experts(const struct xfp_cuda_linear *linear, uint64_t products, size_t count,
 					  const struct xfp_cuda_prepared *x, const struct xfp_cuda_output *y,
-					  void *stream, struct xfp_error *err);
+					  const struct xfp_cuda_queue *queue, struct xfp_error *err);
 
 #ifdef __cplusplus
 }

@@ -251,14 +251,17 @@ unit_tests = \
 device_tests = \
 	tests/cuda/test_multiply \
 	tests/cuda/test_open \
-	tests/cuda/test_upload
+	tests/cuda/test_upload \
+	tests/cuda/test_parts
 device_ldadd = tests/unit/libfixtures.a runtime/libxfp-cuda.la $(TOOL_LIBS) $(CMOCKA_LIBS)
-tests_cuda_test_multiply_SOURCES = tests/cuda/machine.h tests/cuda/test_multiply.c
+tests_cuda_test_multiply_SOURCES = tests/cuda/machine.h tests/cuda/scene.h tests/cuda/test_multiply.c
 tests_cuda_test_multiply_LDADD = $(device_ldadd)
 tests_cuda_test_open_SOURCES = tests/cuda/machine.h tests/cuda/test_open.c
 tests_cuda_test_open_LDADD = $(device_ldadd)
 tests_cuda_test_upload_SOURCES = tests/cuda/machine.h tests/cuda/test_upload.c
 tests_cuda_test_upload_LDADD = $(device_ldadd)
+tests_cuda_test_parts_SOURCES = tests/cuda/machine.h tests/cuda/scene.h tests/cuda/test_parts.c
+tests_cuda_test_parts_LDADD = $(device_ldadd)
 EXTRA_DIST += \
 	tests/cuda/image.py \
 	tests/cuda/kernels.py \

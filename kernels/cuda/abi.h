@@ -28,7 +28,13 @@
 #define XFP_CUDA_TILE_ROWS 16u   /* of a block */
 #define XFP_CUDA_COLUMNS 512u    /* prepared vectors are padded with zeros to a multiple of so many columns */
 #define XFP_CUDA_FP8_COLUMNS 64u /* of a chunk of fp8 codes */
+#define XFP_CUDA_KEPT_COLUMNS 256u /* of a chunk of numbers that were kept */
 #define XFP_CUDA_MOST_VECTORS 16u /* of one launch */
+
+/* Of a workspace: counters, of tiles that are shared by several blocks, and room for each of those blocks. */
+#define XFP_CUDA_COUNTERS 256u
+#define XFP_CUDA_PART_BYTES 2048u
+#define XFP_CUDA_MOST_PARTS (2 * XFP_CUDA_COUNTERS - 2) /* all tiles' together */
 
 /* One matrix: a unit has an array of them, one an expert. An address of 0: there is none. */
 struct xfp_cuda_matrix {
@@ -75,8 +81,12 @@ struct xfp_cuda_multiply {
 	struct xfp_cuda_vectors vectors;
 	struct xfp_cuda_result result;
 	uint64_t products;       /* struct xfp_product [product_count], of a list; else 0: */
+	uint64_t workspace;      /* where a tile has several parts; see parts.h */
 	uint32_t product_count;
-	uint32_t expert, first, count; /* vectors [first, first + count) go to the same of the result */
+	uint32_t expert, first, count; /* vectors [first, first + count) go to the same of the result; a list's block y
+					* has result first + y */
+	uint32_t part_chunks;          /* of a row, that a block takes */
+	uint32_t part_products;        /* of one result of a list: the last part takes what more there are */
 };
 
 /* And of xfp_prepare_TYPE: vectors of `cols` elements, `stride` apart, to `vectors`. `down`: f32 factors of columns,
@@ -93,12 +103,12 @@ struct xfp_cuda_prepare {
  * Kernels, by name. M is how many columns of eight an instruction's second matrix has for vectors, two columns each:
  * m1 for up to 4 vectors, m4 for up to 16; `list` is of a list of products, one vector each.
  *
- *   xfp_multiply_v2_kK_M      K = 2 ... 6        grid (row tiles, 1), or of a list (row tiles, result.count)
+ *   xfp_multiply_v2_kK_M      K = 2 ... 6        grid (row tiles, 1, parts), or of a list (row tiles, results, parts)
  *   xfp_multiply_v2a_kK_M
  *   xfp_multiply_v2c_kK_M                        any group size
  *   xfp_multiply_v2c32_kK_M                      groups of 32 columns
  *   xfp_multiply_fp8_M
- *   xfp_multiply_TYPE_M       TYPE f32, f16, bf16, of what is kept; M is `each`, any number of vectors, or `list`
+ *   xfp_multiply_TYPE_M       TYPE f32, f16, bf16, of what is kept; M is `each`, up to 16 vectors, or `list`
  *   xfp_prepare_TYPE                             grid (vectors, 1)
  *
  * All have XFP_CUDA_THREADS threads a block. Dynamic shared memory: xfp_cuda_shared_bytes.

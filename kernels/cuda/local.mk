@@ -16,6 +16,7 @@ cuda_headers = \
 	kernels/cuda/device.h \
 	kernels/cuda/grouped.h \
 	kernels/cuda/lanes.h \
+	kernels/cuda/parts.h \
 	kernels/cuda/tile.h
 EXTRA_DIST += $(cuda_sources) $(cuda_headers)
 

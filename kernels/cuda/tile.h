@@ -4,18 +4,13 @@
  *
  * What a method does lies in its `Weights`: how a chunk of a row becomes fragments, and what is done to the sums of a
  * group. The frame adds up in one order, whatever runs when: chunks of a warp ascending, then warps, then outliers;
- * products of a list in the order of the list. Nothing is added in global memory, so results are the same bits from run
- * to run.
+ * products of a list in the order of the list; then the parts of a tile that several blocks share (parts.h). So results
+ * are the same bits from run to run.
  */
 #ifndef XFP_CUDA_TILE_H
 #define XFP_CUDA_TILE_H
 
-#include "kernels/cuda/device.h"
-
-struct one_product { /* struct xfp_product of xfp.h */
-	uint32_t expert, x, y;
-	float weight;
-};
+#include "kernels/cuda/parts.h"
 
 /* Where a thread is: see struct fragment. */
 struct place {
@@ -119,15 +114,18 @@ XFP_DEVICE uint32_t natural_offset(uint32_t v, unsigned t)
 	return v * 64 + t * 8;
 }
 
-/* Outliers of rows `warp` and `warp` + 8 of the tile, times every vector: out[row][4 N]. */
+/* Outliers of rows `warp` and `warp` + 8 of the tile, as far as they are this part's, times every vector: out[row][4 N].
+ */
 template <int N>
-XFP_DEVICE void outliers(const xfp_cuda_matrix &m, const xfp_cuda_vectors &x, uint32_t rows, uint32_t first,
-			 uint32_t count, const place &p, float *out)
+XFP_DEVICE void outliers(const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t first, uint32_t count,
+			 const place &p, const column_part &own, float *out)
 {
+	const xfp_cuda_vectors &x = call.vectors;
+
 	for (uint32_t r = p.warp; r < XFP_CUDA_TILE_ROWS; r += XFP_CUDA_WARPS) {
 		uint32_t row = p.first_row + r, begin = 0, end = 0;
 
-		if (m.pointer && row < rows) {
+		if (m.pointer && row < call.weights.rows && own.has_outliers(call, r >= XFP_CUDA_WARPS)) {
 			begin = __ldg(at<uint32_t>(m.pointer) + row);
 			end = __ldg(at<uint32_t>(m.pointer) + row + 1);
 		}
@@ -160,19 +158,22 @@ template <int N> struct buffers {
 	uint8_t *own;     /* of the method */
 	float *partial;   /* [warps][rows][8 N] */
 	float *outlier;   /* [rows][4 N] */
+	uint32_t *free;   /* a word that is read by nobody after the barrier that follows */
 
 	XFP_DEVICE buffers(uint8_t *shared, uint32_t own_bytes)
 	{
 		own = shared;
 		partial = reinterpret_cast<float *>(shared + own_bytes);
 		outlier = partial + XFP_CUDA_WARPS * XFP_CUDA_TILE_ROWS * 8 * N;
+		free = reinterpret_cast<uint32_t *>(partial);
 	}
 };
 
-/* A row of the tile times one vector, once all warps have left their sums. */
+/* The block's part of a row of the tile times one vector, once all warps have left their sums; what the sum of all
+ * parts is to be. */
 template <int N, class Weights>
-XFP_DEVICE float row_result(const Weights &w, const xfp_cuda_matrix &m, const xfp_cuda_vectors &x, const buffers<N> &b,
-			    uint32_t row, uint32_t r, uint32_t v, uint32_t first)
+XFP_DEVICE float row_part(const Weights &w, const xfp_cuda_matrix &m, const xfp_cuda_vectors &x, const buffers<N> &b,
+			  uint32_t row, uint32_t r, uint32_t v, uint32_t first)
 {
 	float sum = 0;
 
@@ -183,52 +184,59 @@ XFP_DEVICE float row_result(const Weights &w, const xfp_cuda_matrix &m, const xf
 		sum = __fadd_rn(sum, __fadd_rn(at_[0], at_[1]));
 	}
 	sum = __fmul_rn(__fmul_rn(sum, __ldg(at<float>(x.scale) + first + v)), w.row_factor(m, row));
-	return static_cast<float>(static_cast<double>(__fadd_rn(sum, b.outlier[r * 4 * N + v])) * m.unit);
+	return __fadd_rn(sum, b.outlier[r * 4 * N + v]);
 }
 
-/* One matrix times vectors [first, first + count): leaves sums in shared memory, for all threads to read. */
+XFP_DEVICE float row_result(const xfp_cuda_matrix &m, float sum)
+{
+	return static_cast<float>(static_cast<double>(sum) * m.unit);
+}
+
+/* A part of one matrix times vectors [first, first + count): leaves sums in shared memory, for all threads to read. */
 template <int N, class Weights>
 XFP_DEVICE void multiply_tile(Weights &w, const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t first,
-			      uint32_t count, const place &p, const buffers<N> &b)
+			      uint32_t count, const place &p, const column_part &own, const buffers<N> &b)
 {
 	planes<N> x(call.vectors, first, count, p);
 	sums<N> total;
 
 	total.clear();
 	w.begin(call.weights, m, p, b.own);
-	for (uint32_t chunk = p.warp; chunk < call.weights.chunks; chunk += XFP_CUDA_WARPS)
+	for (uint32_t chunk = own.begin + p.warp; chunk < own.end; chunk += XFP_CUDA_WARPS)
 		w.chunk(chunk, x, total);
 	total.store(b.partial + p.warp * XFP_CUDA_TILE_ROWS * 8 * N, p);
-	outliers<N>(m, call.vectors, call.weights.rows, first, count, p, b.outlier);
+	outliers<N>(call, m, first, count, p, own, b.outlier);
 	__syncthreads();
 }
 
 template <int N, class Weights> XFP_DEVICE void multiply_vectors(const xfp_cuda_multiply &call, uint8_t *shared)
 {
-	const xfp_cuda_matrix m = at<xfp_cuda_matrix>(call.weights.matrix)[call.expert];
+	/* Read where it is wanted: most of it after the chunks, which registers are few for. */
+	const xfp_cuda_matrix &m = at<xfp_cuda_matrix>(call.weights.matrix)[call.expert];
 	const place p(call.weights.rows);
 	const buffers<N> b(shared, Weights::shared_bytes(call.weights));
 	Weights w;
 
 	w.stage(call.weights, b.own);
-	multiply_tile<N>(w, call, m, call.first, call.count, p, b);
-	for (uint32_t i = threadIdx.x; i < XFP_CUDA_TILE_ROWS * call.count; i += XFP_CUDA_THREADS) {
-		uint32_t r = i % XFP_CUDA_TILE_ROWS, v = i / XFP_CUDA_TILE_ROWS, row = p.first_row + r;
+	multiply_tile<N>(w, call, m, call.first, call.count, p, column_part(call, blockIdx.z), b);
 
-		if (row < call.weights.rows)
-			store_result(call.result, (call.first + v) * call.result.stride + row,
-				     row_result<N>(w, m, call.vectors, b, row, r, v, call.first));
-	}
+	uint32_t r = threadIdx.x % XFP_CUDA_TILE_ROWS, v = threadIdx.x / XFP_CUDA_TILE_ROWS, row = p.first_row + r;
+	bool mine = v < call.count && row < call.weights.rows;
+	float sum = mine ? row_part<N>(w, m, call.vectors, b, row, r, v, call.first) : 0;
+
+	if (add_parts(call, b.free, mine, sum))
+		store_result(call.result, (call.first + v) * call.result.stride + row, row_result(m, sum));
 }
 
-/* Products of a list that go to result blockIdx.y, one after the other. */
+/* Products of a list that go to one result, one after the other, and those of a block's part only. */
 template <class Weights> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &call, uint8_t *shared)
 {
 	const one_product *list = at<one_product>(call.products);
+	const list_part own(call);
 	const place p(call.weights.rows);
 	const buffers<1> b(shared, Weights::shared_bytes(call.weights));
-	uint32_t row = p.first_row + threadIdx.x;
-	bool mine = threadIdx.x < XFP_CUDA_TILE_ROWS && row < call.weights.rows, any = false;
+	uint32_t row = p.first_row + threadIdx.x, named = 0;
+	bool mine = threadIdx.x < XFP_CUDA_TILE_ROWS && row < call.weights.rows;
 	float sum = 0;
 	Weights w;
 
@@ -236,19 +244,18 @@ template <class Weights> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &
 	for (uint32_t i = 0; i < call.product_count; i++) {
 		const one_product one = list[i];
 
-		if (one.y != blockIdx.y || one.expert >= call.weights.experts || one.x >= call.vectors.count)
+		if (!own.names(call, one) || !own.has(named++))
 			continue;
 		const xfp_cuda_matrix m = at<xfp_cuda_matrix>(call.weights.matrix)[one.expert];
 
-		multiply_tile<1>(w, call, m, one.x, 1, p, b);
+		multiply_tile<1>(w, call, m, one.x, 1, p, own.columns, b);
 		if (mine)
-			sum = __fadd_rn(sum, __fmul_rn(one.weight, row_result<1>(w, m, call.vectors, b, row,
-										 threadIdx.x, 0, one.x)));
-		any = true;
+			sum = __fadd_rn(sum, __fmul_rn(one.weight, row_result(m, row_part<1>(w, m, call.vectors, b, row,
+											    threadIdx.x, 0, one.x))));
 		__syncthreads();
 	}
-	if (mine && any)
-		store_result(call.result, blockIdx.y * call.result.stride + row, sum);
+	if (named && add_parts(call, b.free, mine, sum))
+		store_result(call.result, own.result * call.result.stride + row, sum);
 }
 
 /* The kernels of a method: for up to 4 and up to 16 vectors, and for a list. BLOCKS is how many of a kernel an SM is to

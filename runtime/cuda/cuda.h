@@ -52,6 +52,16 @@ struct xfp_cuda_linear {
 /* XFP_USAGE unless the current context is the one that all is open in. */
 enum xfp_status xfp_cuda_check_context(const struct xfp_cuda *cuda, struct xfp_error *err);
 
+/* XFP_USAGE unless device memory that a caller gives for something is there, in its place, and has the bytes that are
+ * wanted, which `see` tells. */
+enum xfp_status xfp_cuda_check_memory(struct xfp_cuda *cuda, const char *what, uint64_t memory, uint64_t bytes,
+				      uint64_t wanted, const char *see, struct xfp_error *err);
+/* XFP_USAGE while the stream captures a graph. */
+enum xfp_status xfp_cuda_check_stream(struct xfp_cuda *cuda, const char *what, void *stream, struct xfp_error *err);
+/* XFP_USAGE unless it can have been opened. */
+enum xfp_status xfp_cuda_check_queue(const struct xfp_cuda_linear *linear, const struct xfp_cuda_queue *queue,
+				     struct xfp_error *err);
+
 /* Write an image to device memory; it is there when this returns. */
 enum xfp_status xfp_cuda_upload(struct xfp_cuda *cuda, const struct xfp_cuda_plan *plan, uint64_t base,
 				xfp_cu_handle stream, struct xfp_error *err);

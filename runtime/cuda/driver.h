@@ -80,6 +80,7 @@ enum {
 	F(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                                      \
 	F(cuMemFreeHost, (void *memory))                                                                      \
 	F(cuMemcpyHtoDAsync, (xfp_cu_address to, const void *from, size_t bytes, xfp_cu_handle stream))       \
+	F(cuMemsetD8Async, (xfp_cu_address to, unsigned char value, size_t bytes, xfp_cu_handle stream))      \
 	F(cuEventCreate, (xfp_cu_handle * event, unsigned flags))                                             \
 	F(cuEventRecord, (xfp_cu_handle event, xfp_cu_handle stream))                                         \
 	F(cuEventSynchronize, (xfp_cu_handle event))                                                          \

@@ -43,41 +43,6 @@ enum xfp_status xfp_cuda_linear_bytes_tensor(const struct xfp_bundle *bundle, ui
 
 /* ---- opening ----------------------------------------------------------------------------------- */
 
-/* Whether the memory is where it can be used: the device's own, or what all devices share. */
-static enum xfp_status check_memory(struct xfp_cuda *cuda, const char *name, uint64_t memory, uint64_t bytes,
-				    uint64_t wanted, struct xfp_error *err)
-{
-	int type = 0, device = 0;
-
-	if (!memory || memory % XFP_CUDA_ALIGN)
-		return xfp_fail(err, XFP_USAGE, "%s: the device memory at %#" PRIx64 " is %s", name, memory,
-				memory ? "not at a multiple of 256 bytes (XFP_CUDA_ALIGN)" : "none");
-	if (bytes < wanted)
-		return xfp_fail(err, XFP_USAGE,
-				"%s: takes %" PRIu64 " bytes of device memory, and was given %" PRIu64
-				" (see xfp_cuda_linear_bytes)",
-				name, wanted, bytes);
-	if (cuda->cu.cuPointerGetAttribute(&type, XFP_CU_POINTER_MEMORY_TYPE, memory) || type == XFP_CU_MEMORY_HOST)
-		return xfp_fail(err, XFP_USAGE, "%s: %#" PRIx64 " is no address of device memory", name, memory);
-	if (!cuda->cu.cuPointerGetAttribute(&device, XFP_CU_POINTER_DEVICE, memory) && device != cuda->device)
-		return xfp_fail(err, XFP_USAGE,
-				"%s: the memory at %#" PRIx64 " is of device %d, and the context of device %d", name,
-				memory, device, cuda->device);
-	return XFP_OK;
-}
-
-static enum xfp_status check_stream(struct xfp_cuda *cuda, const char *name, void *stream, struct xfp_error *err)
-{
-	int capturing = 0, result = cuda->cu.cuStreamIsCapturing(stream, &capturing);
-
-	if (result)
-		return xfp_cu_fail(&cuda->cu, result, "cuStreamIsCapturing", name, 0, err);
-	if (capturing)
-		return xfp_fail(err, XFP_USAGE,
-				"%s: cannot be opened while its stream captures a graph: open it before", name);
-	return XFP_OK;
-}
-
 /* Two linears take the same vectors if this is the same for them. */
 static void digest_columns(const struct xfp_cuda_plan *plan, uint8_t digest[32])
 {
@@ -105,8 +70,9 @@ static enum xfp_status open_plan(struct xfp_cuda *cuda, struct xfp_cuda_plan *pl
 	}
 	*linear = (struct xfp_cuda_linear){ .cuda = cuda, .base = memory };
 	if ((status = xfp_cuda_check_context(cuda, err)) ||
-	    (status = check_memory(cuda, xfp_printable(name).text, memory, bytes, plan->bytes, err)) ||
-	    (status = check_stream(cuda, xfp_printable(name).text, stream, err)) ||
+	    (status = xfp_cuda_check_memory(cuda, xfp_printable(name).text, memory, bytes, plan->bytes,
+					    "xfp_cuda_linear_bytes", err)) ||
+	    (status = xfp_cuda_check_stream(cuda, xfp_printable(name).text, stream, err)) ||
 	    (status = xfp_cuda_upload(cuda, plan, memory, stream, err)))
 		goto done;
 	digest_columns(plan, linear->vectors);
@@ -173,6 +139,7 @@ void xfp_cuda_linear_info(const struct xfp_cuda_linear *linear, struct xfp_cuda_
 					       .cols = plan->slice.cols,
 					       .bytes = plan->bytes,
 					       .tiles = xfp_cuda_tiles(plan->rows),
+					       .parts = xfp_cuda_split(plan, k, 1, 1).parts,
 					       .shared_bytes =
 						       xfp_cuda_shared_bytes(plan->method, k, plan->codebooks, form),
 					       .repacked = xfp_cuda_image_repacks(plan, k) };

@@ -20,6 +20,8 @@ runtime_cuda_libdevice_la_SOURCES = \
 	runtime/cuda/outliers.h \
 	runtime/cuda/plan.c \
 	runtime/cuda/plan.h \
+	runtime/cuda/queue.c \
+	runtime/cuda/split.c \
 	runtime/cuda/upload.c
 runtime_cuda_libdevice_la_CFLAGS = $(RUNTIME_CFLAGS) -pthread
 runtime_cuda_libdevice_la_LDFLAGS = $(XFP_LDFLAGS) -pthread

@@ -9,7 +9,7 @@
 #include "base/printable.h"
 #include "runtime/cuda/cuda.h"
 
-#define MOST_OUTPUTS 65535 /* that a grid has room for in its second dimension */
+#define MOST_RESULTS 65535 /* of a list, in one launch: a grid has room for no more in its second dimension */
 
 /* ---- vectors ----------------------------------------------------------------------------------- */
 
@@ -57,29 +57,36 @@ static struct xfp_cuda_vectors vectors_at(uint64_t memory, uint32_t count, uint3
 
 /* ---- launches ---------------------------------------------------------------------------------- */
 
-static enum xfp_status launch(const struct xfp_cuda_linear *linear, xfp_cu_handle function, uint32_t x, uint32_t y,
+static enum xfp_status launch(const struct xfp_cuda_linear *linear, xfp_cu_handle function, const uint32_t grid[3],
 			      uint32_t shared, void *stream, void *call, struct xfp_error *err)
 {
 	const struct xfp_cu_driver *cu = &linear->cuda->cu;
 	void *parameters[] = { call };
-	int result = cu->cuLaunchKernel(function, x, y, 1, XFP_CUDA_THREADS, 1, 1, shared, stream, parameters, NULL);
+	int result = cu->cuLaunchKernel(function, grid[0], grid[1], grid[2], XFP_CUDA_THREADS, 1, 1, shared, stream,
+					parameters, NULL);
 
 	return result ? xfp_cu_fail(cu, result, "cuLaunchKernel", xfp_printable(linear->name).text, 0, err) : XFP_OK;
 }
 
+/* Of one result, or so many of a list, for each tile. */
 static enum xfp_status launch_multiply(const struct xfp_cuda_linear *linear, enum xfp_cuda_form form, unsigned k,
-				       uint32_t outputs, void *stream, struct xfp_cuda_multiply *call,
+				       uint32_t results, const struct xfp_cuda_split *split,
+				       const struct xfp_cuda_queue *queue, struct xfp_cuda_multiply *call,
 				       struct xfp_error *err)
 {
 	const struct xfp_cuda_plan *plan = &linear->plan;
 	xfp_cu_handle function = linear->cuda->multiply[plan->method][k ? k - 2 : 0][form];
+	uint32_t grid[3] = { xfp_cuda_tiles(plan->rows), results, split->parts };
 
-	return launch(linear, function, xfp_cuda_tiles(plan->rows), outputs,
-		      xfp_cuda_shared_bytes(plan->method, k, plan->codebooks, form), stream, call, err);
+	call->workspace = queue->workspace;
+	call->part_chunks = split->part_chunks;
+	call->part_products = split->part_products;
+	return launch(linear, function, grid, xfp_cuda_shared_bytes(plan->method, k, plan->codebooks, form),
+		      queue->stream, call, err);
 }
 
 enum xfp_status xfp_cuda_prepare(const struct xfp_cuda_linear *linear, const struct xfp_cuda_input *x, uint64_t memory,
-				 uint64_t bytes, void *stream, struct xfp_cuda_prepared *prepared,
+				 uint64_t bytes, const struct xfp_cuda_queue *queue, struct xfp_cuda_prepared *prepared,
 				 struct xfp_error *err)
 {
 	const struct xfp_cuda_plan *plan = &linear->plan;
@@ -91,9 +98,11 @@ enum xfp_status xfp_cuda_prepare(const struct xfp_cuda_linear *linear, const str
 					 .vectors = vectors_at(memory, count, cols),
 					 .cols = (uint32_t)plan->slice.cols,
 					 .lead = plan->lead };
+	uint32_t grid[3] = { count, 1, 1 };
 	enum xfp_status status;
 
-	if ((status = check_vectors(linear, "inputs", x->data, x->type, x->count, x->stride, plan->slice.cols, err)))
+	if ((status = xfp_cuda_check_queue(linear, queue, err)) ||
+	    (status = check_vectors(linear, "inputs", x->data, x->type, x->count, x->stride, plan->slice.cols, err)))
 		return status;
 	if (count && (!memory || memory % XFP_CUDA_ALIGN))
 		return xfp_fail(err, XFP_USAGE, "%s: the memory for prepared vectors, at %#" PRIx64 ", is %s",
@@ -104,9 +113,9 @@ enum xfp_status xfp_cuda_prepare(const struct xfp_cuda_linear *linear, const str
 				"%s: %zu prepared vectors take %" PRIu64
 				" bytes of device memory, and were given %" PRIu64,
 				xfp_printable(linear->name).text, x->count, wanted, bytes);
-	if (count &&
-	    ((status = xfp_cuda_check_context(linear->cuda, err)) ||
-	     (status = launch(linear, linear->cuda->prepare[x->type - XFP_FLOAT32], count, 1, 0, stream, &call, err))))
+	if (count && ((status = xfp_cuda_check_context(linear->cuda, err)) ||
+		      (status = launch(linear, linear->cuda->prepare[x->type - XFP_FLOAT32], grid, 0, queue->stream,
+				       &call, err))))
 		return status;
 	*prepared = (struct xfp_cuda_prepared){ .memory = memory, .count = count, .cols = cols };
 	memcpy(prepared->columns, linear->vectors, sizeof prepared->columns);
@@ -115,12 +124,13 @@ enum xfp_status xfp_cuda_prepare(const struct xfp_cuda_linear *linear, const str
 
 /* What both ways of multiplying check, and tell the kernel. */
 static enum xfp_status begin(const struct xfp_cuda_linear *linear, unsigned k, const struct xfp_cuda_prepared *x,
-			     const struct xfp_cuda_output *y, struct xfp_cuda_multiply *call, struct xfp_error *err)
+			     const struct xfp_cuda_output *y, const struct xfp_cuda_queue *queue,
+			     struct xfp_cuda_multiply *call, struct xfp_error *err)
 {
-	enum xfp_status status =
-		check_vectors(linear, "outputs", y->data, y->type, y->count, y->stride, linear->plan.rows, err);
+	enum xfp_status status;
 
-	if (status)
+	if ((status = xfp_cuda_check_queue(linear, queue, err)) ||
+	    (status = check_vectors(linear, "outputs", y->data, y->type, y->count, y->stride, linear->plan.rows, err)))
 		return status;
 	if (memcmp(x->columns, linear->vectors, sizeof x->columns))
 		return xfp_fail(
@@ -134,11 +144,12 @@ static enum xfp_status begin(const struct xfp_cuda_linear *linear, unsigned k, c
 }
 
 enum xfp_status xfp_cuda_multiply(const struct xfp_cuda_linear *linear, uint32_t expert, size_t count,
-				  const struct xfp_cuda_prepared *x, const struct xfp_cuda_output *y, void *stream,
-				  struct xfp_error *err)
+				  const struct xfp_cuda_prepared *x, const struct xfp_cuda_output *y,
+				  const struct xfp_cuda_queue *queue, struct xfp_error *err)
 {
 	const struct xfp_cuda_plan *plan = &linear->plan;
 	struct xfp_cuda_multiply call;
+	struct xfp_cuda_split split;
 	enum xfp_status status;
 
 	if (expert >= plan->experts || count > x->count || count > y->count)
@@ -146,24 +157,26 @@ enum xfp_status xfp_cuda_multiply(const struct xfp_cuda_linear *linear, uint32_t
 				"%s: %zu vectors by expert %" PRIu32 "; there are %" PRIu32 " experts, %" PRIu32
 				" inputs and %zu outputs",
 				xfp_printable(linear->name).text, count, expert, plan->experts, x->count, y->count);
-	if ((status = begin(linear, plan->expert[expert].k, x, y, &call, err)))
+	if ((status = begin(linear, plan->expert[expert].k, x, y, queue, &call, err)))
 		return status;
+	split = xfp_cuda_split(plan, plan->expert[expert].k, 1, 1);
 	call.expert = expert;
 	for (size_t done = 0; !status && done < count; done += call.count) {
 		enum xfp_cuda_form form = xfp_cuda_form_for(plan->method, count - done, &call.count);
 
 		call.first = (uint32_t)done;
-		status = launch_multiply(linear, form, plan->expert[expert].k, 1, stream, &call, err);
+		status = launch_multiply(linear, form, plan->expert[expert].k, 1, &split, queue, &call, err);
 	}
 	return status;
 }
 
 enum xfp_status xfp_cuda_multiply_experts(const struct xfp_cuda_linear *linear, uint64_t products, size_t count,
 					  const struct xfp_cuda_prepared *x, const struct xfp_cuda_output *y,
-					  void *stream, struct xfp_error *err)
+					  const struct xfp_cuda_queue *queue, struct xfp_error *err)
 {
 	const struct xfp_cuda_plan *plan = &linear->plan;
 	struct xfp_cuda_multiply call;
+	struct xfp_cuda_split split;
 	enum xfp_status status;
 
 	if (!plan->same_k)
@@ -171,15 +184,21 @@ enum xfp_status xfp_cuda_multiply_experts(const struct xfp_cuda_linear *linear, 
 			err, XFP_USAGE,
 			"%s: its experts have indices of different numbers of bits; multiply by one expert at a time",
 			xfp_printable(linear->name).text);
-	if (count > UINT32_MAX || y->count > MOST_OUTPUTS)
-		return xfp_fail(err, XFP_USAGE, "%s: %zu products and %zu outputs are too many for one call",
-				xfp_printable(linear->name).text, count, y->count);
+	if (count > UINT32_MAX)
+		return xfp_fail(err, XFP_USAGE, "%s: %zu products are too many for one call",
+				xfp_printable(linear->name).text, count);
 	if (count && (!products || products % 4))
 		return xfp_fail(err, XFP_USAGE, "%s: a list of products at %#" PRIx64 ", which is %s",
 				xfp_printable(linear->name).text, products, products ? "no multiple of 4" : "nowhere");
-	if ((status = begin(linear, plan->k, x, y, &call, err)) || !count || !y->count)
+	if ((status = begin(linear, plan->k, x, y, queue, &call, err)) || !count)
 		return status;
+	split = xfp_cuda_split(plan, plan->k, y->count, count);
 	call.products = products;
 	call.product_count = (uint32_t)count;
-	return launch_multiply(linear, XFP_CUDA_LIST, plan->k, call.result.count, stream, &call, err);
+	for (size_t done = 0, some; !status && done < y->count; done += some) {
+		some = y->count - done < MOST_RESULTS ? y->count - done : MOST_RESULTS;
+		call.first = (uint32_t)done;
+		status = launch_multiply(linear, XFP_CUDA_LIST, plan->k, (uint32_t)some, &split, queue, &call, err);
+	}
+	return status;
 }

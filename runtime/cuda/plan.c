@@ -86,6 +86,7 @@ static void set_rows(const struct xfp_cuda_plan *plan, unsigned k, struct xfp_cu
 					.experts = plan->experts };
 	if (plan->method < XFP_CUDA_FP8) {
 		w->row_bytes = (uint32_t)xfp_align((uint64_t)plan->cols * (plan->method == XFP_CUDA_F32 ? 4 : 2), 16);
+		w->chunks = (plan->cols + XFP_CUDA_KEPT_COLUMNS - 1) / XFP_CUDA_KEPT_COLUMNS;
 		return;
 	}
 	columns = k ? xfp_chunk_columns(k) : XFP_CUDA_FP8_COLUMNS;

@@ -99,6 +99,17 @@ static inline uint32_t xfp_cuda_tiles(uint32_t rows)
 	return rows / XFP_CUDA_TILE_ROWS + !!(rows % XFP_CUDA_TILE_ROWS);
 }
 
+/* How a tile's work is shared out over blocks; see split.c. All tiles together have at most XFP_CUDA_MOST_PARTS, unless
+ * they have one each. */
+struct xfp_cuda_split {
+	uint32_t parts;         /* of a tile */
+	uint32_t part_chunks;   /* of a row, in each but the last */
+	uint32_t part_products; /* of one result of a list, likewise */
+};
+
+/* With indices of k bits. A list has so many results and products; else 1 and 1, for any number of vectors. */
+struct xfp_cuda_split xfp_cuda_split(const struct xfp_cuda_plan *plan, unsigned k, size_t results, size_t products);
+
 /* Columns of a prepared vector. */
 static inline uint64_t xfp_cuda_prepared_cols(uint64_t cols)
 {

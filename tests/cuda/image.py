@@ -17,7 +17,8 @@ PIECES = {
         [(0, 5, 3), (3, 5, 2)], [(1, 5, 3), (4, 5, 2)], [(2, 5, 3), (3, 7, 1), (4, 7, 1)]],
     6: [[(0, 0, 6)], [(1, 0, 6)], [(2, 0, 6)], [(0, 6, 2), (1, 6, 2), (2, 6, 2)]],
 }
-TILE_ROWS, COLUMNS, FP8_COLUMNS, MOST_VECTORS = 16, 512, 64, 16
+TILE_ROWS, COLUMNS, FP8_COLUMNS, KEPT_COLUMNS, MOST_VECTORS = 16, 512, 64, 256, 16
+COUNTERS, PART_BYTES = 256, 2048
 TYPES = {"f32": 1, "f16": 2, "bf16": 3}
 
 
@@ -83,7 +84,7 @@ class Weights:
 
     def __init__(self, rng, kind, rows, cols, k=0, group=0, codebooks=0, experts=1, outliers=0):
         self.kind, self.rows, self.cols, self.k, self.group, self.codebooks = kind, rows, cols, k, group, codebooks
-        columns = chunk_columns(k) if k else FP8_COLUMNS if kind == "fp8" else cols
+        columns = chunk_columns(k) if k else FP8_COLUMNS if kind == "fp8" else KEPT_COLUMNS
         self.chunks = padded(cols, columns) // columns
         self.columns = self.chunks * columns  # with the padding
         self.row_bytes = self.row_groups = 0

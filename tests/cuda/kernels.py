@@ -3,7 +3,8 @@
 """Every kernel of kernels/cuda/ in the emulator, over a small table, against numpy: kernels.py FILE.ptxARCH ..., as TAP.
 
 A case prepares vectors and multiplies, as the host would have it done, twice: with blocks in one order and in the other,
-whose bits must be the same. Architectures that have the same code are run once.
+whose bits must be the same. Where tiles have parts, it multiplies once more with what the first time left in the
+workspace. Architectures that have the same code are run once.
 """
 import os
 import re
@@ -17,7 +18,8 @@ except ImportError:
     sys.exit(0)
 
 import ptx
-from image import COLUMNS, MOST_VECTORS, TILE_ROWS, TYPES, Weights, bfloat, from_bfloat, padded
+from image import (COLUMNS, COUNTERS, MOST_VECTORS, PART_BYTES, TILE_ROWS, TYPES, Weights, bfloat, from_bfloat,
+                   padded)
 
 
 def stored(values, kind):
@@ -54,6 +56,12 @@ class Run:
                     struct.pack("<2I", cols, 0))
         return out
 
+    def workspace(self, parts):
+        """For as many blocks; what is behind the counters is nobody's yet."""
+        place = self.memory.alloc(COUNTERS * 4 + parts * PART_BYTES)
+        self.memory.write(place, np.zeros(COUNTERS, np.uint32))
+        return place
+
     def result(self, vectors, rows, kind):
         size = 4 if kind == "f32" else 2
         self.y = self.memory.alloc(vectors * rows * size)
@@ -77,26 +85,50 @@ def name_of(weights):
     return f"xfp_multiply_{kind}_k{weights.k}"
 
 
-def multiply(run, weights, x, kind, down, expert=0):
+def multiply(run, weights, x, kind, down, parts=1):
+    """Results of every time; tiles have `parts`, or as many as there are with the same number of chunks."""
     count, rows = len(x), weights.rows
-    vectors, result = run.prepare(x, kind, down), run.result(count, rows, kind)
-    matrices = weights.weights_bytes(run.memory)
-    for first in range(0, count, MOST_VECTORS):
-        some = min(count - first, MOST_VECTORS)
-        how = suffix(weights, some)
-        run.launch(f"{name_of(weights)}_{how}", (-(-rows // TILE_ROWS), 1), matrices + vectors + result +
-                   struct.pack("<Q4I", 0, 0, expert, first, some), weights.shared_bytes(4 if how == "m4" else 1))
-    return run.read(count, rows, kind)
+    vectors, matrices = run.prepare(x, kind, down), weights.weights_bytes(run.memory)
+    tiles, part_chunks = -(-rows // TILE_ROWS), -(-weights.chunks // parts)
+    parts = -(-weights.chunks // part_chunks)
+    workspace = run.workspace(tiles * parts) if parts > 1 else 0
+    found = []
+    for _ in range(2 if parts > 1 else 1):
+        result = run.result(count, rows, kind)
+        for first in range(0, count, MOST_VECTORS):
+            some = min(count - first, MOST_VECTORS)
+            how = suffix(weights, some)
+            run.launch(f"{name_of(weights)}_{how}", (tiles, 1, parts), matrices + vectors + result +
+                       struct.pack("<2Q6I", 0, workspace, 0, 0, first, some, part_chunks, 0),
+                       weights.shared_bytes(4 if how == "m4" else 1))
+        found.append(run.read(count, rows, kind))
+    return found
 
 
-def multiply_list(run, weights, x, kind, down, products, results):
+def multiply_list(run, weights, x, kind, products, results, parts=1, runs=1):
+    """Of a list, whose tiles have `parts` of the columns in each of `runs` of the products."""
     rows = weights.rows
-    vectors, result = run.prepare(x, kind, down), run.result(results, rows, kind)
-    matrices = weights.weights_bytes(run.memory)
+    vectors, matrices = run.prepare(x, kind, None), weights.weights_bytes(run.memory)
     table = run.memory.upload(np.frombuffer(b"".join(struct.pack("<3If", *p) for p in products), np.uint8))
-    run.launch(name_of(weights) + "_list", (-(-rows // TILE_ROWS), results), matrices + vectors + result +
-               struct.pack("<Q4I", table, len(products), 0, 0, 0), weights.shared_bytes(1))
-    return run.read(results, rows, kind)
+    tiles, part_chunks = -(-rows // TILE_ROWS), -(-weights.chunks // parts)
+    part_products = -(-len(products) // results // runs)
+    parts = -(-weights.chunks // part_chunks) * runs
+    workspace = run.workspace(tiles * results * parts) if parts > 1 else 0
+    found = []
+    for _ in range(2 if parts > 1 else 1):
+        result = run.result(results, rows, kind)
+        # As if they were the last results of more: the first launch has one, the second the others.
+        for first, some in [(0, 1), (1, results - 1)]:
+            run.launch(name_of(weights) + "_list", (tiles, some, parts), matrices + vectors + result +
+                       struct.pack("<2Q6I", table, workspace, len(products), 0, first, 0, part_chunks, part_products),
+                       weights.shared_bytes(1))
+        found.append(run.read(results, rows, kind))
+    return found
+
+
+def bits(found):
+    """Whether all that was found is the same; of both orders, and every time."""
+    return all(np.array_equal(one.view(np.uint8), found[0].view(np.uint8)) for one in found)
 
 
 def check(y, kind, want, bound):
@@ -132,7 +164,21 @@ def table():
     return cases
 
 
-def run_case(modules, options, vectors, kind):
+def parts_table():
+    """(name, options of Weights, vectors, type, parts): each method's tiles shared by several blocks."""
+    v2c = dict(kind="v2c", k=4, group=32, codebooks=16)
+    return [("v2, 2 parts", dict(kind="v2", rows=37, cols=1100, k=4, outliers=90), 1, "f32", 2),
+            ("v2, 6 vectors, 3 parts, the last smaller", dict(kind="v2", rows=16, cols=2200, k=2, outliers=40), 6,
+             "bf16", 3),
+            ("v2a, 4 parts", dict(kind="v2a", rows=17, cols=1500, k=3, group=64, codebooks=8, outliers=50), 3,
+             "f32", 4),
+            ("v2c, 4 parts", dict(rows=20, cols=1300, outliers=60, **v2c), 2, "f32", 4),
+            ("v2c, 20 vectors, 2 parts", dict(rows=17, cols=700, outliers=30, **v2c), 20, "bf16", 2),
+            ("fp8, 5 parts", dict(kind="fp8", rows=19, cols=600), 1, "f32", 5),
+            ("bf16, 7 vectors, 3 parts", dict(kind="bf16", rows=27, cols=700), 7, "bf16", 3)]
+
+
+def run_case(modules, options, vectors, kind, parts=1):
     """Share of the bound, and whether both orders give the same."""
     rng = np.random.default_rng(7)
     weights = Weights(rng, **options)
@@ -141,23 +187,25 @@ def run_case(modules, options, vectors, kind):
     x = number(stored(x, kind), kind)
     down = (2.0 ** (-rng.integers(0, 9, weights.cols) / 4)).astype(np.float32) if weights.k else None
     balanced = x * down if down is not None else x
-    found = [multiply(Run(modules, order), weights, x, kind, down) for order in ("forward", "reverse")]
+    found = [y for order in ("forward", "reverse")
+             for y in multiply(Run(modules, order), weights, x, kind, down, parts)]
     want, bound = weights.product(0, balanced)
-    return check(found[0], kind, want.T, bound.T), np.array_equal(found[0].view(np.uint8), found[1].view(np.uint8))
+    return check(found[0], kind, want.T, bound.T), bits(found)
 
 
-def run_list(modules, options):
+def run_list(modules, options, parts=1, runs=1):
     rng = np.random.default_rng(8)
     weights = Weights(rng, experts=3, **options)
     x = rng.normal(size=(2, weights.cols)).astype(np.float32)
     products = [(2, 0, 0, 0.5), (0, 1, 1, 0.25), (1, 0, 0, 2.0), (2, 1, 1, -1.0)]
-    found = [multiply_list(Run(modules, order), weights, x, "f32", None, products, 2) for order in ("forward", "reverse")]
+    found = [y for order in ("forward", "reverse")
+             for y in multiply_list(Run(modules, order), weights, x, "f32", products, 2, parts, runs)]
     want, bound = np.zeros((2, weights.rows)), np.zeros((2, weights.rows))
     for expert, vector, y, weight in products:
         value, size = weights.product(expert, x[vector:vector + 1])
         want[y] += weight * value[:, 0]
         bound[y] += abs(weight) * size[:, 0] * (1 + 2.0 ** -20) + np.abs(weight * value[:, 0]) * 2.0 ** -22
-    return check(found[0], "f32", want, bound), np.array_equal(found[0], found[1])
+    return check(found[0], "f32", want, bound), bits(found)
 
 
 def architectures(paths):
@@ -176,11 +224,16 @@ def architectures(paths):
 
 
 def cases_of(modules):
-    cases = [(name, lambda o=o, m=m, t=t: run_case(modules, o, m, t)) for name, o, m, t in table()]
+    cases = [(name, lambda o=o, m=m, t=t, p=p: run_case(modules, o, m, t, p))
+             for name, o, m, t, p in [(*one, 1) for one in table()] + parts_table()]
     for kind, extra in [("v2", dict(k=4)), ("v2a", dict(k=3, group=64, codebooks=4)), ("fp8", {}), ("bf16", {}),
                         ("v2c", dict(k=4, group=32, codebooks=16, outliers=30))]:
         options = dict(kind=kind, rows=24, cols=320, **extra)
         cases.append((f"a list of products, {kind}", lambda o=options: run_list(modules, o)))
+        if kind in ("v2c", "bf16"):
+            cases.append((f"a list of products, {kind}, 2 parts of columns", lambda o=options: run_list(modules, o, 2)))
+            cases.append((f"a list of products, {kind}, 2 of columns and 2 of products",
+                          lambda o=options: run_list(modules, o, 2, 2)))
     return cases
 
 

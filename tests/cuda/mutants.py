@@ -12,13 +12,16 @@ import kernels  # which says so where numpy is missing
 import ptx
 
 V2 = dict(kind="v2", rows=37, cols=1100, k=3, outliers=60)
+LEFT = """value = *reinterpret_cast<const T *>(left);
+	for (uint32_t i = 1; i < gridDim.z; i++)
+		value += *reinterpret_cast<const T *>(left + i * XFP_CUDA_PART_BYTES);"""
 # (mistake, file, what was there, what is there now, kernels, what is to be said of it)
 MUTANTS = [
-    ("a barrier is missing", "tile.h", "p, b.outlier);\n\t__syncthreads();", "p, b.outlier);", "race in shared"),
-    ("one chunk too many", "tile.h", "chunk < call.weights.chunks", "chunk <= call.weights.chunks",
+    ("a barrier is missing", "tile.h", "b.outlier);\n\t__syncthreads();", "b.outlier);", "race in shared"),
+    ("one chunk too many", "tile.h", "chunk < own.end", "chunk <= own.end",
      "out of bounds|of the bound"),
-    ("a row more than there are", "tile.h", "if (row < call.weights.rows)\n\t\t\tstore_result",
-     "if (row <= call.weights.rows)\n\t\t\tstore_result", "out of bounds"),
+    ("a row more than there are", "tile.h", "v < call.count && row < call.weights.rows",
+     "v < call.count && row <= call.weights.rows", "out of bounds"),
     ("outliers are added by every warp", "tile.h", "sum = __fadd_rn(sum, __fadd_rn(at_[0], at_[1]));",
      "sum = __fadd_rn(sum, __fadd_rn(__fadd_rn(at_[0], at_[1]), b.outlier[r * 4 * N + v]));", "of the bound"),
     ("the last column is missing", "prepare.cu", "c - call.lead < call.cols", "c - call.lead < call.cols - 1",
@@ -29,6 +32,17 @@ MUTANTS = [
     ("a misaligned load", "grouped.h", "w.row_bytes + 16 * p.t", "w.row_bytes + 8 * p.t", "misaligned"),
     ("a byte of shared memory that nobody wrote", "grouped.h", "i < bytes; i +=", "i + 4 < bytes; i +=",
      "never written|nobody wrote|uninitiali"),
+    ("outliers are added by every part", "tile.h", " && own.has_outliers(call, r >= XFP_CUDA_WARPS)", "",
+     "of the bound"),
+    ("no part has the outliers of the lower rows", "parts.h", "end > call.part_chunks &&", "end > 2 * call.part_chunks &&",
+     "of the bound"),
+    ("parts meet without a fence", "parts.h", "atom.acq_rel.gpu", "atom.relaxed.gpu", "race in allocation"),
+    ("parts meet before all threads have left their sums", "parts.h", "= value;\n\t__syncthreads();", "= value;",
+     "race in"),
+    ("a counter is not 0 again", "parts.h", '"r"(last)', '"r"(0xffffffffu)', "never written"),
+    ("the last part adds its own first", "parts.h", LEFT,
+     LEFT.replace("(left)", "(left + blockIdx.z * XFP_CUDA_PART_BYTES)")
+     .replace("left + i *", "left + (i + blockIdx.z) % gridDim.z *"), "another order"),
 ]
 
 
@@ -60,13 +74,17 @@ def compiled(source, nvcc, mutant, folder):
 
 
 def verdict(modules):
-    try:
-        share, same = kernels.run_case(modules, V2, 1, "f32")
-    except ptx.Fault as fault:
-        return str(fault)
-    if not same:
-        return "another order gives other bits"
-    return "nothing" if share <= 1 else f"{share:.3g} of the bound"
+    """Of tiles that are one block's, and if that tells nothing, of three blocks'."""
+    for parts in (1, 3):
+        try:
+            share, same = kernels.run_case(modules, V2, 1, "f32", parts)
+        except ptx.Fault as fault:
+            return str(fault)
+        if not same:
+            return "another order gives other bits"
+        if not share <= 1:
+            return f"{share:.3g} of the bound"
+    return "nothing"
 
 
 def main():

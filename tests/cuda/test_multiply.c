@@ -3,149 +3,7 @@
  * Products on the stand-in device of everything that a bundle can hold, from upload to result, against the weights that
  * the bundle decodes to, within the bound that xfp_cuda.h states.
  */
-#include <math.h>
-
-#include "kernels/common/number.h"
-#include "kernels/common/scale.h"
-#include "runtime/xfp_cuda.h"
-#include "tests/cuda/machine.h"
-#include "tests/unit/bundle_fixture.h"
-#include "tests/unit/vectors.h"
-
-static struct xfp_error err;
-static struct machine cu;
-static struct xfp_cuda *cuda;
-
-static void check(enum xfp_status status)
-{
-	if (status)
-		fail_msg("%s", err.text);
-}
-
-static void refused(enum xfp_status status, const char *part)
-{
-	assert_int_equal(status, XFP_USAGE);
-	if (!strstr(err.text, part))
-		fail_msg("%s", err.text);
-}
-
-static size_t type_bytes(enum xfp_float type)
-{
-	return type == XFP_FLOAT32 ? 4 : 2;
-}
-
-/* ---- a unit, its vectors and its results on the device -------------------------------------------- */
-
-struct scene {
-	struct xfp_cuda_linear *linear;
-	struct xfp_cuda_linear_info info;
-	uint64_t memory, x, room, y;
-	size_t count, x_stride, y_stride;
-	float *vectors; /* as the type holds them */
-	struct xfp_cuda_input in;
-	struct xfp_cuda_output out;
-	struct xfp_cuda_prepared prepared;
-};
-
-static void open_scene(struct scene *s, const struct xfp_bundle *bundle, uint32_t u, const struct xfp_slice *slice,
-		       size_t count, enum xfp_float type, enum xfp_float y_type)
-{
-	uint64_t bytes;
-	uint8_t *held, *fill;
-
-	*s = (struct scene){ .count = count };
-	check(xfp_cuda_linear_bytes(bundle, u, slice, &bytes, &err));
-	s->memory = machine_alloc(&cu, bytes);
-	check(xfp_cuda_linear_open(cuda, bundle, u, slice, s->memory, bytes, NULL, &s->linear, &err));
-	xfp_cuda_linear_info(s->linear, &s->info);
-	s->x_stride = s->info.cols + 3;
-	s->y_stride = s->info.rows + 2;
-	s->vectors = test_vectors(count * s->x_stride);
-	held = malloc(count * s->x_stride * 4);
-	xfp_from_float((int)type, s->vectors, count * s->x_stride, held);
-	xfp_to_float((int)type, held, count * s->x_stride, s->vectors);
-	s->x = machine_copy(&cu, held, ((count - 1) * s->x_stride + s->info.cols) * type_bytes(type));
-	s->room = machine_alloc(&cu, xfp_cuda_prepared_bytes(s->linear, count));
-	fill = malloc(count * s->y_stride * 4);
-	memset(fill, 0x11, count * s->y_stride * 4);
-	s->y = machine_copy(&cu, fill, count * s->y_stride * type_bytes(y_type));
-	s->in = (struct xfp_cuda_input){ s->x, type, count, s->x_stride };
-	s->out = (struct xfp_cuda_output){ s->y, y_type, count, s->y_stride };
-	check(xfp_cuda_prepare(s->linear, &s->in, s->room, xfp_cuda_prepared_bytes(s->linear, count), NULL,
-			       &s->prepared, &err));
-	free(held);
-	free(fill);
-}
-
-static void close_scene(struct scene *s)
-{
-	xfp_cuda_linear_close(s->linear);
-	free(s->vectors);
-	assert_int_equal(cu.cuMemFree(s->memory) + cu.cuMemFree(s->x) + cu.cuMemFree(s->room) + cu.cuMemFree(s->y), 0);
-}
-
-static uint8_t *results(const struct scene *s)
-{
-	size_t bytes = s->count * s->y_stride * type_bytes(s->out.type);
-	uint8_t *y = malloc(bytes);
-
-	assert_int_equal(cu.cuMemcpyDtoH(y, s->y, bytes), SUCCESS);
-	return y;
-}
-
-static float result_of(const struct scene *s, const uint8_t *y, size_t m, size_t r)
-{
-	float value;
-
-	xfp_to_float((int)s->out.type, y + (m * s->y_stride + r) * type_bytes(s->out.type), 1, &value);
-	return value;
-}
-
-/* ---- what it should be ---------------------------------------------------------------------------- */
-
-/* A matrix as it decodes; what its columns are divided by. */
-struct subject {
-	const float *w;
-	uint64_t cols;
-	struct xfp_slice slice;
-	const uint8_t *balance;
-};
-
-static struct subject subject_of(const struct xfp_bundle *bundle, uint32_t number, const struct xfp_slice *slice,
-				 const struct scene *s, float *const *decoded)
-{
-	struct xfp_matrix_info matrix;
-
-	assert_true(xfp_bundle_matrix(bundle, number, &matrix));
-	return (struct subject){ .w = decoded[number],
-				 .cols = matrix.cols,
-				 .slice = { slice ? slice->first_row : 0, s->info.rows, slice ? slice->first_col : 0,
-					    s->info.cols },
-				 .balance = matrix.balance };
-}
-
-/* Row r times a vector, and how far a result may be from it. */
-static double product(const struct subject *w, uint64_t r, const float *x, double *bound)
-{
-	const float *row = w->w + (w->slice.first_row + r) * w->cols + w->slice.first_col;
-	double sum = 0, size = 0, largest = 0, entry = 0;
-
-	for (uint64_t c = 0; c < w->slice.cols; c++) {
-		double down = w->balance ? (double)xfp_balance_down(w->balance[w->slice.first_col + c]) : 1;
-
-		sum += (double)row[c] * x[c];
-		size += fabs((double)row[c] * x[c]);
-		largest = fmax(largest, fabs(x[c] * down));
-		entry = fmax(entry, fabs(row[c] / down));
-	}
-	*bound = ((double)w->slice.cols / 4 + 64) * 0x1p-24 * size + (double)w->slice.cols * 0x1p-40 * largest * entry;
-	return sum;
-}
-
-static double rounding(enum xfp_float type)
-{
-	return type == XFP_FLOAT32 ? 0 : type == XFP_FLOAT16 ? 0x1p-11 : 0x1p-8;
-}
+#include "tests/cuda/scene.h"
 
 /* ---- everything ----------------------------------------------------------------------------------- */
 
@@ -162,7 +20,7 @@ static void try_unit(const struct xfp_bundle *bundle, uint32_t u, const struct x
 		struct subject w = subject_of(bundle, unit.first_matrix + e, slice, &s, decoded);
 		uint8_t *y;
 
-		check(xfp_cuda_multiply(s.linear, e, count, &s.prepared, &s.out, NULL, &err));
+		check(xfp_cuda_multiply(s.linear, e, count, &s.prepared, &s.out, &queue, &err));
 		y = results(&s);
 		for (size_t m = 0; m < count; m++) {
 			for (uint64_t r = 0; r < s.info.rows; r++) {
@@ -242,7 +100,7 @@ static void lists(void **state)
 
 		assert_true(xfp_bundle_unit(bundle, u, &unit));
 		open_scene(&s, bundle, u, NULL, outputs, XFP_FLOAT32, XFP_FLOAT32);
-		check(xfp_cuda_multiply_experts(s.linear, list, count, &s.prepared, &s.out, NULL, &err));
+		check(xfp_cuda_multiply_experts(s.linear, list, count, &s.prepared, &s.out, &queue, &err));
 		y = results(&s);
 		for (size_t m = 0; m < outputs; m++)
 			for (uint64_t r = 0; r < s.info.rows; r++) {
@@ -305,8 +163,8 @@ static void a_kept_tensor(void **state)
 	/* nothing of the bundle is needed any more */
 	xfp_bundle_close(bundle);
 	fixture_free(&f);
-	check(xfp_cuda_prepare(linear, &in, room, 65536, NULL, &prepared, &err));
-	check(xfp_cuda_multiply(linear, 0, 2, &prepared, &out, NULL, &err));
+	check(xfp_cuda_prepare(linear, &in, room, 65536, &queue, &prepared, &err));
+	check(xfp_cuda_multiply(linear, 0, 2, &prepared, &out, &queue, &err));
 	assert_int_equal(cu.cuMemcpyDtoH(y, to, sizeof y), SUCCESS);
 	for (size_t i = 0; i < 16; i++) {
 		double bound, sum = product(&subject, i % 8, x + i / 8 * 5, &bound);
@@ -327,7 +185,9 @@ static void graphs(void **state)
 	struct xfp_bundle *bundle;
 	struct scene s;
 	struct stream *stream;
+	struct xfp_cuda_queue own;
 	struct graph *graph, *run;
+	uint64_t workspace = machine_alloc(&cu, XFP_CUDA_WORKSPACE);
 	uint8_t *first, *again;
 	size_t bytes;
 
@@ -335,14 +195,15 @@ static void graphs(void **state)
 	fixture_make_bundle(&f, 3);
 	bundle = fixture_open(f.out);
 	open_scene(&s, bundle, 0, NULL, 20, XFP_FLOAT16, XFP_FLOAT32);
-	check(xfp_cuda_multiply(s.linear, 0, 20, &s.prepared, &s.out, NULL, &err));
+	check(xfp_cuda_multiply(s.linear, 0, 20, &s.prepared, &s.out, &queue, &err));
 	first = results(&s);
 	bytes = s.count * s.y_stride * 4;
 	assert_int_equal(cu.cuStreamCreate(&stream, 0), SUCCESS);
+	check(xfp_cuda_queue_open(cuda, stream, workspace, XFP_CUDA_WORKSPACE, &own, &err));
 	assert_int_equal(cu.cuStreamBeginCapture(stream, 0), SUCCESS);
-	check(xfp_cuda_prepare(s.linear, &s.in, s.room, xfp_cuda_prepared_bytes(s.linear, 20), stream, &s.prepared,
+	check(xfp_cuda_prepare(s.linear, &s.in, s.room, xfp_cuda_prepared_bytes(s.linear, 20), &own, &s.prepared,
 			       &err));
-	check(xfp_cuda_multiply(s.linear, 0, 20, &s.prepared, &s.out, stream, &err));
+	check(xfp_cuda_multiply(s.linear, 0, 20, &s.prepared, &s.out, &own, &err));
 	assert_int_equal(cu.cuStreamEndCapture(stream, &graph), SUCCESS);
 	assert_int_equal(cu.cuGraphInstantiate(&run, graph, 0), SUCCESS);
 	for (int i = 0; i < 2; i++) {
@@ -357,6 +218,7 @@ static void graphs(void **state)
 	cu.cuGraphDestroy(graph);
 	cu.cuGraphExecDestroy(run);
 	cu.cuStreamDestroy(stream);
+	cu.cuMemFree(workspace);
 	free(first);
 	close_scene(&s);
 	xfp_bundle_close(bundle);
@@ -378,12 +240,12 @@ static void sharing(void **state)
 	open_scene(&one, bundle, 0, NULL, 2, XFP_FLOAT32, XFP_FLOAT32);
 	open_scene(&other, bundle, 0, &same, 2, XFP_FLOAT32, XFP_FLOAT32);
 	open_scene(&less, bundle, 0, &some, 2, XFP_FLOAT32, XFP_FLOAT32);
-	check(xfp_cuda_multiply(other.linear, 0, 2, &other.prepared, &other.out, NULL, &err));
+	check(xfp_cuda_multiply(other.linear, 0, 2, &other.prepared, &other.out, &queue, &err));
 	y = results(&other);
-	check(xfp_cuda_multiply(other.linear, 0, 2, &one.prepared, &other.out, NULL, &err));
+	check(xfp_cuda_multiply(other.linear, 0, 2, &one.prepared, &other.out, &queue, &err));
 	shared = results(&other);
 	assert_memory_equal(y, shared, 2 * other.y_stride * 4);
-	refused(xfp_cuda_multiply(less.linear, 0, 2, &one.prepared, &less.out, NULL, &err),
+	refused(xfp_cuda_multiply(less.linear, 0, 2, &one.prepared, &less.out, &queue, &err),
 		"q.weight: the vectors were prepared for other columns or by another balance");
 	close_scene(&one);
 	close_scene(&other);
@@ -398,7 +260,7 @@ static void sharing(void **state)
 	bundle = fixture_open(f.out);
 	open_scene(&one, bundle, xfp_bundle_find_unit(bundle, "c.gate_up", "gate"), NULL, 1, XFP_FLOAT32, XFP_FLOAT32);
 	open_scene(&other, bundle, xfp_bundle_find_unit(bundle, "c.gate_up", "up"), NULL, 1, XFP_FLOAT32, XFP_FLOAT32);
-	refused(xfp_cuda_multiply(other.linear, 0, 1, &one.prepared, &other.out, NULL, &err), "another balance");
+	refused(xfp_cuda_multiply(other.linear, 0, 1, &one.prepared, &other.out, &queue, &err), "another balance");
 	close_scene(&one);
 	close_scene(&other);
 	xfp_bundle_close(bundle);
@@ -419,19 +281,20 @@ static void what_cannot_be(void **state)
 	bundle = fixture_open(f.out);
 	open_scene(&s, bundle, 0, NULL, 2, XFP_FLOAT16, XFP_FLOAT16);
 	room = xfp_cuda_prepared_bytes(s.linear, 2);
-	refused(xfp_cuda_multiply_experts(s.linear, s.x, 1, &s.prepared, &s.out, NULL, &err),
+	refused(xfp_cuda_multiply_experts(s.linear, s.x, 1, &s.prepared, &s.out, &queue, &err),
 		"experts have indices of different numbers of bits; multiply by one expert at a time");
-	refused(xfp_cuda_multiply(s.linear, 3, 1, &s.prepared, &s.out, NULL, &err), "by expert 3; there are 3 experts");
-	refused(xfp_cuda_multiply(s.linear, 0, 3, &s.prepared, &s.out, NULL, &err), "3 vectors");
-	check(xfp_cuda_multiply(s.linear, 0, 0, &s.prepared, &s.out, NULL, &err));
+	refused(xfp_cuda_multiply(s.linear, 3, 1, &s.prepared, &s.out, &queue, &err),
+		"by expert 3; there are 3 experts");
+	refused(xfp_cuda_multiply(s.linear, 0, 3, &s.prepared, &s.out, &queue, &err), "3 vectors");
+	check(xfp_cuda_multiply(s.linear, 0, 0, &s.prepared, &s.out, &queue, &err));
 #define IN(field, value, part) \
 	in = s.in;             \
 	in.field = value;      \
-	refused(xfp_cuda_prepare(s.linear, &in, s.room, room, NULL, &s.prepared, &err), part)
+	refused(xfp_cuda_prepare(s.linear, &in, s.room, room, &queue, &s.prepared, &err), part)
 #define OUT(field, value, part) \
 	out = s.out;            \
 	out.field = value;      \
-	refused(xfp_cuda_multiply(s.linear, 0, 1, &s.prepared, &out, NULL, &err), part)
+	refused(xfp_cuda_multiply(s.linear, 0, 1, &s.prepared, &out, &queue, &err), part)
 	IN(data, 0, "inputs at 0, which is nowhere");
 	IN(data, s.x + 1, "which is no multiple of their size");
 	IN(type, 4, "inputs of type 4");
@@ -441,10 +304,10 @@ static void what_cannot_be(void **state)
 	OUT(data, s.y + 1, "which is no multiple of their size");
 	OUT(type, 0, "outputs of type 0");
 	OUT(stride, 1, "have no room for");
-	refused(xfp_cuda_prepare(s.linear, &s.in, s.room + 64, room, NULL, &s.prepared, &err),
+	refused(xfp_cuda_prepare(s.linear, &s.in, s.room + 64, room, &queue, &s.prepared, &err),
 		"not at a multiple of 256");
-	refused(xfp_cuda_prepare(s.linear, &s.in, 0, room, NULL, &s.prepared, &err), "is none");
-	refused(xfp_cuda_prepare(s.linear, &s.in, s.room, room - 1, NULL, &s.prepared, &err), "were given");
+	refused(xfp_cuda_prepare(s.linear, &s.in, 0, room, &queue, &s.prepared, &err), "is none");
+	refused(xfp_cuda_prepare(s.linear, &s.in, s.room, room - 1, &queue, &s.prepared, &err), "were given");
 	close_scene(&s);
 	xfp_bundle_close(bundle);
 	fixture_free(&f);
@@ -452,31 +315,14 @@ static void what_cannot_be(void **state)
 	fixture_make_bundle(&f, 1);
 	bundle = fixture_open(f.out);
 	open_scene(&s, bundle, 0, NULL, 1, XFP_FLOAT32, XFP_FLOAT32);
-	refused(xfp_cuda_multiply_experts(s.linear, 0, 1, &s.prepared, &s.out, NULL, &err), "which is nowhere");
-	refused(xfp_cuda_multiply_experts(s.linear, s.x + 2, 1, &s.prepared, &s.out, NULL, &err), "no multiple of 4");
-	out = s.out;
-	out.count = 65536;
-	refused(xfp_cuda_multiply_experts(s.linear, s.x, 1, &s.prepared, &out, NULL, &err), "too many for one call");
-	check(xfp_cuda_multiply_experts(s.linear, 0, 0, &s.prepared, &s.out, NULL, &err));
+	refused(xfp_cuda_multiply_experts(s.linear, 0, 1, &s.prepared, &s.out, &queue, &err), "which is nowhere");
+	refused(xfp_cuda_multiply_experts(s.linear, s.x + 2, 1, &s.prepared, &s.out, &queue, &err), "no multiple of 4");
+	refused(xfp_cuda_multiply_experts(s.linear, s.x, (size_t)1 << 32, &s.prepared, &s.out, &queue, &err),
+		"4294967296 products are too many for one call");
+	check(xfp_cuda_multiply_experts(s.linear, 0, 0, &s.prepared, &s.out, &queue, &err));
 	close_scene(&s);
 	xfp_bundle_close(bundle);
 	fixture_free(&f);
-}
-
-static int begin(void **state)
-{
-	(void)state;
-	machine_load(&cu, "90");
-	machine_begin(&cu);
-	check(xfp_cuda_open(&cuda, &err));
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	xfp_cuda_close(cuda);
-	return 0;
 }
 
 int main(void)
@@ -486,5 +332,5 @@ int main(void)
 		cmocka_unit_test(graphs), cmocka_unit_test(sharing), cmocka_unit_test(what_cannot_be),
 	};
 
-	return cmocka_run_group_tests(tests, begin, end);
+	return cmocka_run_group_tests(tests, scene_begin, scene_end);
 }

@@ -73,6 +73,67 @@ static void names(void **state)
 	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_F16, 1000, &at_once), XFP_CUDA_EACH);
 }
 
+/* ---- parts of tiles ---------------------------------------------------------------------------- */
+
+static struct xfp_cuda_split split_of(enum xfp_cuda_method method, unsigned k, uint32_t rows, uint32_t cols,
+				      size_t results, size_t products)
+{
+	struct xfp_cuda_plan plan = { .method = method, .k = k, .rows = rows, .cols = cols };
+
+	return xfp_cuda_split(&plan, k, results, products);
+}
+
+static void expect_split(struct xfp_cuda_split split, uint32_t parts, uint32_t chunks, uint32_t products)
+{
+	assert_int_equal(split.parts, parts);
+	assert_int_equal(split.part_chunks, chunks);
+	assert_int_equal(split.part_products, products);
+}
+
+static void splits(void **state)
+{
+	uint64_t seed = 5;
+	int shared = 0;
+
+	(void)state;
+	expect_split(split_of(XFP_CUDA_V2, 4, 1024, 4096, 1, 1), 4, 8, 1);
+	expect_split(split_of(XFP_CUDA_V2C32, 4, 1024, 14336, 1, 1), 4, 28, 1);
+	expect_split(split_of(XFP_CUDA_V2, 2, 3072, 4096, 1, 1), 2, 8, 1);
+	expect_split(split_of(XFP_CUDA_V2, 4, 4096, 4096, 1, 1), 1, 32, 1); /* tiles enough */
+	expect_split(split_of(XFP_CUDA_V2, 3, 1024, 4096, 1, 1), 1, 8, 1);  /* a chunk for each warp, as it is */
+	expect_split(split_of(XFP_CUDA_BF16, 0, 128, 4096, 1, 1), 16, 1, 1);
+	/* eight experts: gate_up of one vector, down of one and of many */
+	expect_split(split_of(XFP_CUDA_V2C32, 4, 768, 2048, 8, 8), 1, 16, 1);
+	expect_split(split_of(XFP_CUDA_V2C32, 4, 2048, 768, 1, 8), 2, 6, 4);
+	expect_split(split_of(XFP_CUDA_V2C32, 4, 512, 8192, 1, 3), 9, 22, 1);
+	expect_split(split_of(XFP_CUDA_V2C32, 4, 2048, 768, 512, 4096), 1, 6, 8);
+	expect_split(split_of(XFP_CUDA_V2C32, 4, 64, 65536, 70000, 2), 1, 512, 1);
+	for (int i = 0; i < 100000; i++) {
+		static const unsigned columns[] = { XFP_CUDA_KEPT_COLUMNS, XFP_CUDA_FP8_COLUMNS };
+		enum xfp_cuda_method method = (enum xfp_cuda_method)(test_random(&seed) % XFP_CUDA_METHODS);
+		unsigned k = method < XFP_CUDA_V2 ? 0 : 2 + (unsigned)(test_random(&seed) % 5);
+		uint32_t rows = 1 + (uint32_t)(test_random(&seed) % 5000);
+		uint32_t cols = 1 + (uint32_t)(test_random(&seed) % 70000);
+		size_t results = 1 + test_random(&seed) % 20, products = 1 + test_random(&seed) % 100;
+		uint64_t tiles = xfp_cuda_tiles(rows) * results, runs;
+		uint32_t chunk = k ? xfp_chunk_columns(k) : columns[method == XFP_CUDA_FP8];
+		uint32_t chunks = (cols + chunk - 1) / chunk;
+		struct xfp_cuda_split split = split_of(method, k, rows, cols, results, products);
+		uint32_t of_columns = (chunks + split.part_chunks - 1) / split.part_chunks;
+
+		/* every part has chunks, and enough of them; all parts have a place in a workspace, and each its run */
+		assert_true(split.part_chunks >= 1 && split.part_chunks <= chunks);
+		assert_true(of_columns == 1 || method < XFP_CUDA_FP8 || split.part_chunks >= XFP_CUDA_WARPS);
+		assert_int_equal(split.parts % of_columns, 0);
+		runs = split.parts / of_columns;
+		assert_true((runs - 1) * split.part_products < (products + results - 1) / results);
+		assert_true(split.parts == 1 ||
+			    (tiles < XFP_CUDA_COUNTERS && tiles * split.parts <= XFP_CUDA_MOST_PARTS));
+		shared += split.parts > 1;
+	}
+	assert_true(shared > 10000 && shared < 90000);
+}
+
 /* ---- devices ----------------------------------------------------------------------------------- */
 
 static void devices(void **state)
@@ -220,7 +281,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shared_memory), cmocka_unit_test(names),     cmocka_unit_test(devices),
-		cmocka_unit_test(places),        cmocka_unit_test(too_large),
+		cmocka_unit_test(places),        cmocka_unit_test(too_large), cmocka_unit_test(splits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

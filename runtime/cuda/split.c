@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * split.c - small matrices: how many blocks share a tile.
+ *
+ * A device reads at full speed while some 30 KB are on their way to each multiprocessor, of which the largest have 132
+ * to 148. That is two blocks each, whose warps read a chunk or two at once. A matrix of 1,024 rows is 64 tiles, which
+ * would leave half of such a device idle, and the warps of the others would take chunk after chunk, at the latency of
+ * memory each. So tiles are shared until there are XFP_CUDA_COUNTERS blocks or more, fewer than twice as many. That
+ * costs the meeting of the parts at the end, about as long as reading two chunks.
+ *
+ * A list shares out products before columns: then each block has fewer of them to begin. Warps share the chunks of a
+ * row, so none of them goes without as long as a part has one for each; a row that was kept is one warp's.
+ *
+ * All this is by shape, never by device: a result's bits depend on it.
+ */
+#include "runtime/cuda/plan.h"
+
+_Static_assert(XFP_CUDA_PART_BYTES >= 8 * XFP_CUDA_THREADS, "a part has a value for each thread, of whatever type");
+
+static uint32_t divided(uint64_t a, uint64_t b)
+{
+	return (uint32_t)((a + b - 1) / b);
+}
+
+struct xfp_cuda_split xfp_cuda_split(const struct xfp_cuda_plan *plan, unsigned k, size_t results, size_t products)
+{
+	struct xfp_cuda_weights w = xfp_cuda_plan_weights(plan, k, 0);
+	uint32_t least = plan->method < XFP_CUDA_FP8 ? 1 : XFP_CUDA_WARPS, runs, parts = 1;
+	uint32_t each =
+		products > results && results ? divided(products, results) : 1; /* on average: nobody has read it */
+	struct xfp_cuda_split split = { .parts = 1, .part_chunks = w.chunks, .part_products = each };
+	uint64_t blocks = (uint64_t)xfp_cuda_tiles(plan->rows) * results;
+
+	if (!blocks || blocks >= XFP_CUDA_COUNTERS)
+		return split;
+	runs = divided(XFP_CUDA_COUNTERS, blocks);
+	split.part_products = divided(each, runs < each ? runs : each);
+	runs = divided(each, split.part_products);
+	blocks *= runs;
+	if (blocks < XFP_CUDA_COUNTERS && w.chunks >= 2 * least) {
+		parts = divided(XFP_CUDA_COUNTERS, blocks);
+		parts = parts < w.chunks / least ? parts : w.chunks / least;
+		split.part_chunks = divided(w.chunks, parts);
+		parts = divided(w.chunks, split.part_chunks);
+	}
+	split.parts = runs * parts;
+	return split;
+}

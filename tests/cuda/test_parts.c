@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tiles that several blocks share: workspaces, and the same bits from launch to launch, in and out of a graph; and
+ * lists of more results than a grid has room for.
+ */
+#include "tests/cuda/scene.h"
+
+/* ---- workspaces ----------------------------------------------------------------------------------- */
+
+static void workspaces(void **state)
+{
+	struct stream *stream;
+	struct graph *graph;
+	struct xfp_cuda_queue own, bad = { 0 };
+	struct fixture f;
+	struct xfp_bundle *bundle;
+	struct scene s;
+	uint64_t memory = machine_alloc(&cu, XFP_CUDA_WORKSPACE);
+
+	(void)state;
+	assert_true(XFP_CUDA_WORKSPACE <= 2 << 20);
+	assert_int_equal(cu.cuStreamCreate(&stream, 0), SUCCESS);
+#define OPEN(at, bytes, part) refused(xfp_cuda_queue_open(cuda, stream, at, bytes, &own, &err), part)
+	OPEN(0, XFP_CUDA_WORKSPACE, "a queue: the device memory at 0 is none");
+	OPEN(memory + 128, XFP_CUDA_WORKSPACE, "not at a multiple of 256 bytes");
+	OPEN(memory, XFP_CUDA_WORKSPACE - 1,
+	     "a queue: takes 1048576 bytes of device memory, and was given 1048575 (see XFP_CUDA_WORKSPACE)");
+	OPEN(256, XFP_CUDA_WORKSPACE, "0x100 is no address of device memory");
+	assert_int_equal(cu.cuStreamBeginCapture(stream, 0), SUCCESS);
+	OPEN(memory, XFP_CUDA_WORKSPACE, "a queue: cannot be opened while its stream captures a graph");
+	assert_int_equal(cu.cuStreamEndCapture(stream, &graph), SUCCESS);
+	cu.cuGraphDestroy(graph);
+	check(xfp_cuda_queue_open(cuda, stream, memory, XFP_CUDA_WORKSPACE, &own, &err));
+	assert_ptr_equal(own.stream, stream);
+	assert_int_equal(own.workspace, memory);
+
+	fixture_make_bundle(&f, 1);
+	bundle = fixture_open(f.out);
+	open_scene(&s, bundle, 0, NULL, 1, XFP_FLOAT32, XFP_FLOAT32);
+#define CALLS(queue, part)                                                                         \
+	refused(xfp_cuda_prepare(s.linear, &s.in, s.room, 65536, queue, &s.prepared, &err), part); \
+	refused(xfp_cuda_multiply(s.linear, 0, 1, &s.prepared, &s.out, queue, &err), part);        \
+	refused(xfp_cuda_multiply_experts(s.linear, s.x, 1, &s.prepared, &s.out, queue, &err), part)
+	CALLS(NULL, "q.weight: there is no queue; see xfp_cuda_queue_open");
+	CALLS(&bad, "q.weight: the queue has no workspace; see xfp_cuda_queue_open");
+	bad.workspace = memory + 8;
+	CALLS(&bad, "the queue's workspace is not at a multiple of 256 bytes");
+	close_scene(&s);
+	xfp_bundle_close(bundle);
+	fixture_free(&f);
+	cu.cuStreamDestroy(stream);
+	cu.cuMemFree(memory);
+}
+
+/* ---- the same bits -------------------------------------------------------------------------------- */
+
+static uint8_t *run_graph(struct scene *s, struct stream *stream, struct graph *run)
+{
+	assert_int_equal(cu.cuMemsetD8(s->y, 0x11, s->count * s->y_stride * 4), SUCCESS);
+	assert_int_equal(cu.cuGraphLaunch(run, stream), SUCCESS);
+	assert_int_equal(cu.cuStreamSynchronize(stream), SUCCESS);
+	return results(s);
+}
+
+/* What was in the workspace before, and what another launch left there, does not matter. */
+static void again_and_again(void **state)
+{
+	struct fixture f;
+	struct xfp_bundle *bundle;
+	struct stream *stream;
+	struct graph *graph, *run;
+	struct xfp_cuda_queue own;
+	struct scene s, other;
+	uint64_t memory = machine_alloc(&cu, XFP_CUDA_WORKSPACE);
+	uint8_t *first, *again;
+	size_t bytes;
+
+	(void)state;
+	fixture_make_bundle(&f, 0);
+	bundle = fixture_open(f.out);
+	open_scene(&s, bundle, xfp_bundle_find_unit(bundle, "x.o", NULL), NULL, 2, XFP_FLOAT32, XFP_FLOAT32);
+	assert_int_equal(s.info.parts, 2);
+	open_scene(&other, bundle, xfp_bundle_find_unit(bundle, "wide", NULL), &(struct xfp_slice){ .cols = 7000 }, 1,
+		   XFP_FLOAT32, XFP_FLOAT32);
+	assert_int_equal(other.info.parts, 3);
+	check(xfp_cuda_multiply(s.linear, 0, 2, &s.prepared, &s.out, &queue, &err));
+	first = results(&s);
+	bytes = 2 * s.y_stride * 4;
+
+	assert_int_equal(cu.cuMemsetD8(memory, 0xa5, XFP_CUDA_WORKSPACE), SUCCESS);
+	assert_int_equal(cu.cuStreamCreate(&stream, 0), SUCCESS);
+	check(xfp_cuda_queue_open(cuda, stream, memory, XFP_CUDA_WORKSPACE, &own, &err));
+	assert_int_equal(cu.cuStreamBeginCapture(stream, 0), SUCCESS);
+	check(xfp_cuda_multiply(s.linear, 0, 2, &s.prepared, &s.out, &own, &err));
+	assert_int_equal(cu.cuStreamEndCapture(stream, &graph), SUCCESS);
+	assert_int_equal(cu.cuGraphInstantiate(&run, graph, 0), SUCCESS);
+	for (int i = 0; i < 3; i++) {
+		again = run_graph(&s, stream, run);
+		assert_memory_equal(again, first, bytes);
+		free(again);
+		check(xfp_cuda_multiply(other.linear, 0, 1, &other.prepared, &other.out, &own, &err));
+	}
+	cu.cuGraphDestroy(graph);
+	cu.cuGraphExecDestroy(run);
+	cu.cuStreamDestroy(stream);
+	cu.cuMemFree(memory);
+	free(first);
+	close_scene(&s);
+	close_scene(&other);
+	xfp_bundle_close(bundle);
+	fixture_free(&f);
+}
+
+/* ---- long lists ----------------------------------------------------------------------------------- */
+
+/* Results behind the first 65,535, each of a product of its own. */
+static void many_results(void **state)
+{
+	static const struct xfp_product products[] = {
+		{ 0, 0, 0, 1 }, { 0, 1, 65534, 1 }, { 0, 1, 65535, 1 }, { 0, 0, 65540, 1 }
+	};
+	const size_t count = 65542, named = sizeof products / sizeof *products;
+	struct fixture f;
+	struct xfp_bundle *bundle;
+	struct xfp_cuda_linear *linear;
+	struct xfp_cuda_prepared prepared;
+	float *x = test_vectors(10), *y = malloc(count * 8 * 4), few[16];
+	uint64_t bytes, memory, room = machine_alloc(&cu, 65536), there = machine_copy(&cu, x, 40),
+				to = machine_alloc(&cu, count * 8 * 4),
+				list = machine_copy(&cu, products, sizeof products);
+	struct xfp_cuda_input in = { there, XFP_FLOAT32, 2, 5 };
+	struct xfp_cuda_output out = { to, XFP_FLOAT32, 2, 8 };
+	uint32_t number;
+	size_t touched = 0;
+
+	(void)state;
+	fixture_make_bundle(&f, 0);
+	bundle = fixture_open(f.out);
+	number = xfp_bundle_find_tensor(bundle, "tied");
+	check(xfp_cuda_linear_bytes_tensor(bundle, number, NULL, &bytes, &err));
+	memory = machine_alloc(&cu, bytes);
+	check(xfp_cuda_linear_open_tensor(cuda, bundle, number, NULL, memory, bytes, NULL, &linear, &err));
+	check(xfp_cuda_prepare(linear, &in, room, 65536, &queue, &prepared, &err));
+	check(xfp_cuda_multiply(linear, 0, 2, &prepared, &out, &queue, &err));
+	assert_int_equal(cu.cuMemcpyDtoH(few, to, sizeof few), SUCCESS);
+
+	assert_int_equal(cu.cuMemsetD8(to, 0, count * 8 * 4), SUCCESS);
+	out.count = count;
+	check(xfp_cuda_multiply_experts(linear, list, named, &prepared, &out, &queue, &err));
+	assert_int_equal(cu.cuMemcpyDtoH(y, to, count * 8 * 4), SUCCESS);
+	for (size_t i = 0; i < named; i++)
+		assert_memory_equal(y + products[i].y * 8, few + products[i].x * 8, 32);
+	for (size_t i = 0; i < count * 8; i++)
+		touched += y[i] != 0;
+	assert_int_equal(touched, named * 8);
+
+	xfp_cuda_linear_close(linear);
+	xfp_bundle_close(bundle);
+	fixture_free(&f);
+	cu.cuMemFree(memory);
+	cu.cuMemFree(room);
+	cu.cuMemFree(there);
+	cu.cuMemFree(to);
+	cu.cuMemFree(list);
+	free(x);
+	free(y);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(workspaces),
+		cmocka_unit_test(again_and_again),
+		cmocka_unit_test(many_results),
+	};
+
+	return cmocka_run_group_tests(tests, scene_begin, scene_end);
+}
