@@ -40,14 +40,20 @@ static bool fits(const struct xfp_cuda_plan *plan, enum xfp_cuda_form form, cons
 
 /* ---- text -------------------------------------------------------------------------------------- */
 
-enum column { C_KERNEL, C_MATRICES, C_ROWS, C_COLS, C_TILES, C_ONE, C_MANY, C_LIST, C_MEMORY };
+enum column { C_KERNEL, C_MATRICES, C_ROWS, C_COLS, C_TILES, C_PARTS, C_ONE, C_MANY, C_LIST, C_MEMORY };
 
 static const struct xfp_table_column layout[] = {
-	[C_KERNEL] = { "kernel", .left = 1 }, [C_MATRICES] = { "matrices", .gap = 2 },
-	[C_ROWS] = { "rows", .gap = 1 },      [C_COLS] = { "cols", .gap = 1 },
-	[C_TILES] = { "tiles", .gap = 2 },    [C_ONE] = { "shared", .gap = 2 },
-	[C_MANY] = { "of 5-16", .gap = 2 },   [C_LIST] = { "of a list", .gap = 2 },
-	[C_MEMORY] = { "memory", .gap = 2 },  { 0 },
+	[C_KERNEL] = { "kernel", .left = 1 },
+	[C_MATRICES] = { "matrices", .gap = 2 },
+	[C_ROWS] = { "rows", .gap = 1 },
+	[C_COLS] = { "cols", .gap = 1 },
+	[C_TILES] = { "tiles", .gap = 2 },
+	[C_PARTS] = { "parts", .gap = 1 },
+	[C_ONE] = { "shared", .gap = 2 },
+	[C_MANY] = { "of 5-16", .gap = 2 },
+	[C_LIST] = { "of a list", .gap = 2 },
+	[C_MEMORY] = { "memory", .gap = 2 },
+	{ 0 },
 };
 
 /* "v2c32_k4"; "v2_k3-4" where matrices have different ones. */
@@ -91,6 +97,7 @@ static void add_row(struct xfp_table *table, const struct xfp_cuda_plan *plan, c
 	snprintf(row[C_ROWS], sizeof row[0], "%" PRIu32, plan->rows);
 	snprintf(row[C_COLS], sizeof row[0], "%" PRIu32, plan->cols);
 	snprintf(row[C_TILES], sizeof row[0], "%" PRIu32, xfp_cuda_tiles(plan->rows));
+	snprintf(row[C_PARTS], sizeof row[0], "%" PRIu32, xfp_cuda_split(plan, plan->k, 1, 1).parts);
 	shared_cell(plan, XFP_CUDA_M1, device, row[C_ONE]);
 	shared_cell(plan, XFP_CUDA_M4, device, row[C_MANY]);
 	shared_cell(plan, XFP_CUDA_LIST, device, row[C_LIST]);
@@ -182,6 +189,7 @@ json_t *xfp_info_device_unit_json(const struct xfp_bundle *bundle, uint32_t unit
 	}
 	json = XFP_JSON({ "kernels", kernels }, { "shared_bytes", shared },
 			{ "tiles", json_integer((json_int_t)xfp_cuda_tiles(plan.rows)) },
+			{ "parts", json_integer((json_int_t)xfp_cuda_split(&plan, plan.k, 1, 1).parts) },
 			{ "bytes", json_integer((json_int_t)plan.bytes) });
 	xfp_cuda_plan_free(&plan);
 	return json;

@@ -15,12 +15,12 @@ pkg_config() {
 	PKG_CONFIG_PATH=$XFP_TEST_LIB/pkgconfig PKG_CONFIG_SYSROOT_DIR=$XFP_TEST_ROOT pkg-config "$@" xfp-cuda
 }
 
-@test "info --device: kernels, tiles, shared memory and bytes of every unit and kept matrix" {
+@test "info --device: kernels, tiles and their parts, shared memory and bytes of every unit and kept matrix" {
 	run -0 env COLUMNS=80 xfp info --device h200 moe.xfp
 	[ "${lines[0]}" = 'h200: compute capability 9.0, 132 multiprocessors, 232 kB of shared memory a block' ]
-	[[ "$output" =~ q_proj.weight\ \(q\)[[:space:]]+v2c32_k3\ +1\ +32\ +32\ +2\ +4672\ +17728\ +4672\ +7.94\ kB ]]
+	[[ "$output" =~ q_proj.weight\ \(q\)[[:space:]]+v2c32_k3\ +1\ +32\ +32\ +2\ +1\ +4672\ +17728\ +4672\ +7.94\ kB ]]
 	[[ "$output" =~ mlp.experts.\*.down_proj.weight\ \(down\)[[:space:]]+v2c32_k3\ +2\ +32\ +32\ +2 ]]
-	[[ "$output" =~ model.embed_tokens.weight[[:space:]]+bf16\ +1\ +48\ +32\ +3\ +-\ +-\ +-\ +3.33\ kB ]]
+	[[ "$output" =~ model.embed_tokens.weight[[:space:]]+bf16\ +1\ +48\ +32\ +3\ +1\ +-\ +-\ +-\ +3.33\ kB ]]
 	[ "${lines[-1]}" = 'device memory of all: 75.5 kB' ]
 }
 
@@ -36,7 +36,7 @@ pkg_config() {
 		names = {kernel for unit in units for kernel in unit["kernels"]}
 		assert "xfp_multiply_fp8_m4" in names and "xfp_multiply_v2c32_k3_list" in names, names
 		for unit in units:
-		    assert len(unit["kernels"]) == len(unit["shared_bytes"]) and unit["tiles"] >= 1
+		    assert len(unit["kernels"]) == len(unit["shared_bytes"]) and unit["tiles"] >= 1 and unit["parts"] == 1
 	END
 	xfp info --json moe.xfp >plain.json
 	run ! grep -q '"device"' plain.json
