@@ -14,6 +14,7 @@
  *   STAND_IN_VERSION      CUDA_VERSION that the driver claims, 13000; what came later it has not
  *   STAND_IN_DEVICES      how many, 1
  *   STAND_IN_PROCESSORS   multiprocessors of each, 4
+ *   STAND_IN_SHARED       bytes of shared memory that a block can have, as data sheets say
  *   STAND_IN_MEMORY       bytes of each, 4 GiB
  *   STAND_IN_PINNED       bytes of the host that can be pinned at a time, 1 GiB
  *   STAND_IN_FAIL_ALLOC   the how-manieth allocation of device memory fails
@@ -66,6 +67,8 @@ int compute_capability(void)
 /* What data sheets say of each; 1 KiB of each block is the driver's. */
 int shared_optin(void)
 {
+	if (setting("STAND_IN_SHARED", 0))
+		return (int)setting("STAND_IN_SHARED", 0);
 	switch (compute_capability()) {
 	case 80:
 	case 87:
@@ -249,6 +252,7 @@ int cuDevicePrimaryCtxReset_v2(int device)
 	drain();
 	primary[device].alive = false;
 	primary[device].uses = 0;
+	free_events(&primary[device]);
 	free_pinned(&primary[device]);
 	free_device(device);
 	return SUCCESS;
@@ -277,6 +281,7 @@ int cuCtxDestroy_v2(struct context *context)
 		return INVALID_CONTEXT;
 	drain();
 	context->alive = false;
+	free_events(context);
 	free_pinned(context);
 	free_device(context->device);
 	if (current() == context)

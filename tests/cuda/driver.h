@@ -113,6 +113,7 @@ int drain(void);
 /* SUCCESS where nothing is being captured, which calls that wait are not allowed in. */
 int not_capturing(void);
 void release_work(struct work *work);
+void free_events(const struct context *context);
 
 /* driver_launch.c */
 int launch_now(const char *line);

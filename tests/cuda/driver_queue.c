@@ -18,13 +18,14 @@ struct stream {
 struct event {
 	uint64_t place; /* how much was told before it */
 	const struct context *context;
-	unsigned long long id; /* of the context */
+	struct event *next;
 };
 
 static struct work *queue;
 static size_t queued, queue_room;
 static uint64_t told, done;
 static struct stream *capturing;
+static struct event *events;
 
 void release_work(struct work *work)
 {
@@ -258,20 +259,41 @@ int cuEventCreate(struct event **event, unsigned flags)
 	if (result)
 		return result;
 	*event = calloc(1, sizeof **event);
-	if (*event)
-		**event = (struct event){ .context = current(), .id = current()->id };
-	return *event ? SUCCESS : OUT_OF_MEMORY;
+	if (!*event)
+		return OUT_OF_MEMORY;
+	**event = (struct event){ .context = current(), .next = events };
+	events = *event;
+	return SUCCESS;
 }
 
 /* Of a context that is gone, the handle is nobody's: a real driver may do anything. */
 int cuEventDestroy_v2(struct event *event)
 {
-	if (!event->context->alive || event->context->id != event->id) {
+	struct event **at = &events;
+
+	while (*at && *at != event)
+		at = &(*at)->next;
+	if (!*at) {
 		fprintf(stderr, "stand-in driver: an event is destroyed that went with its context\n");
 		abort();
 	}
+	*at = event->next;
 	free(event);
 	return SUCCESS;
+}
+
+void free_events(const struct context *context)
+{
+	for (struct event **at = &events; *at;) {
+		struct event *event = *at;
+
+		if (event->context == context) {
+			*at = event->next;
+			free(event);
+		} else {
+			at = &event->next;
+		}
+	}
 }
 
 int cuEventRecord(struct event *event, struct stream *stream)

@@ -156,6 +156,9 @@ static void calls_fail(void **state)
 		expect_one_failure(cases[i][0], cases[i][1]);
 		unsetenv("STAND_IN_FAIL");
 	}
+	setenv("STAND_IN_SHARED", "49152", 1);
+	expect_one_failure("shared memory", " bytes of shared memory, and a block has 49152 there");
+	unsetenv("STAND_IN_SHARED");
 	check(xfp_cuda_open(&cuda, &err));
 	xfp_cuda_close(cuda);
 }
