@@ -4,6 +4,7 @@
  * fails on the way, it is told, no copy is left under way, and what comes next works.
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "base/system/file.h"
@@ -170,9 +171,78 @@ static void calls_fail(void **state)
 	unsetenv("STAND_IN_PINNED");
 }
 
+struct one {
+	struct scene *s;
+	pthread_t thread;
+	pthread_barrier_t *begin;
+	struct xfp_slice slice;
+	uint64_t memory, bytes;
+	uint8_t *expected;
+	enum xfp_status status;
+};
+
+static void *open_one(void *argument)
+{
+	struct one *one = argument;
+	const struct scene *s = one->s;
+	struct xfp_cuda_linear *linear;
+	struct xfp_error error;
+
+	one->status = cu.cuCtxSetCurrent(cu.context) ? XFP_FAILED : XFP_OK;
+	for (int i = 0; !one->status && i < 4; i++) {
+		if (one->begin)
+			pthread_barrier_wait(one->begin);
+		one->status = xfp_cuda_linear_open(s->cuda, s->bundle, 0, &one->slice, one->memory, one->bytes, NULL,
+						   &linear, &error);
+		xfp_cuda_linear_close(linear);
+	}
+	return NULL;
+}
+
+static uint8_t *download(const struct one *one)
+{
+	uint8_t *there = malloc(one->bytes);
+
+	assert_int_equal(cu.cuMemcpyDtoH(there, one->memory, one->bytes), SUCCESS);
+	return there;
+}
+
+/* Two slices at once, by the same buffers, arrive as each does alone. */
+static void threads(void **state)
+{
+	struct scene *s = *state;
+	struct one one[2] = { { .s = s }, { .s = s, .slice = { .first_row = 77 } } };
+	pthread_barrier_t begin;
+
+	pthread_barrier_init(&begin, NULL, 2);
+	for (int i = 0; i < 2; i++) {
+		check(xfp_cuda_linear_bytes(s->bundle, 0, &one[i].slice, &one[i].bytes, &err));
+		one[i].memory = machine_alloc(&cu, one[i].bytes);
+		open_one(&one[i]);
+		assert_int_equal(one[i].status, XFP_OK);
+		one[i].expected = download(&one[i]);
+		one[i].begin = &begin;
+	}
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&one[i].thread, NULL, open_one, &one[i]), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(one[i].thread, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		uint8_t *there = download(&one[i]);
+
+		assert_int_equal(one[i].status, XFP_OK);
+		assert_memory_equal(there, one[i].expected, one[i].bytes);
+		free(there);
+		free(one[i].expected);
+		cu.cuMemFree(one[i].memory);
+	}
+	pthread_barrier_destroy(&begin);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(calls_fail), cmocka_unit_test(arrives) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(calls_fail), cmocka_unit_test(arrives),
+					    cmocka_unit_test(threads) };
 
 	return cmocka_run_group_tests(tests, begin, end);
 }
