@@ -25,13 +25,16 @@ def barriers(tap):
 	@%p0 bra $aside;
 $back:
 	shfl.sync.bfly.b32 %o0, %t2, 1, 31, {ALL};
+	@!%p0 bra $end;
+	add.u32 %o0, %o0, 7;
 	bra $end;
 $aside:
 	add.u32 %t2, %t2, 5;
 	bra $back;
 $end:""", [a], "b32", "b32")
     n = np.arange(256)
-    return wrong or different("after going aside", got, (a + np.where(n % 4 == 1, 5, 0).astype(np.uint32))[n ^ 1])
+    aside = (n % 4 == 1).astype(np.uint32)
+    return wrong or different("after going aside, and again", got, (a + 5 * aside)[n ^ 1] + 7 * aside)
 
 
 @test("shfl in all modes and segments")

@@ -71,6 +71,7 @@ class Stepper:
                 at = self.turn(at, what, payload, guard, count)
                 if at is None:
                     return
+                count = batch.count   # some that waited here may have joined
             if at >= lowest:
                 self.put(self.groups, at, batch.mask)
                 return
