@@ -93,17 +93,12 @@ template <class Number> XFP_DEVICE void multiply_vectors(const xfp_cuda_multiply
 template <class Number> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &call)
 {
 	__shared__ uint32_t word;
-	const one_product *list = at<one_product>(call.products);
-	const list_part own(call);
 	const corner at_;
-	uint32_t named = 0;
+	list_part own(call);
+	one_product one;
 	float sum = 0;
 
-	for (uint32_t i = 0; i < call.product_count; i++) {
-		const one_product one = list[i];
-
-		if (!own.names(call, one) || !own.has(named++))
-			continue;
+	while (own.next(call, one)) {
 		for (uint32_t half = 0; half < 2 && at_.row_of(half) < call.weights.rows; half++) {
 			float value[1];
 
@@ -113,7 +108,7 @@ template <class Number> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &c
 				sum = __fadd_rn(sum, __fmul_rn(one.weight, value[0]));
 		}
 	}
-	if (named && add_parts(call, &word, !at_.vector && at_.row < call.weights.rows, sum))
+	if (own.named && add_parts(call, &word, !at_.vector && at_.row < call.weights.rows, sum))
 		store_result(call.result, own.result * call.result.stride + at_.row, sum);
 }
 

@@ -43,10 +43,12 @@ struct one_product { /* struct xfp_product of xfp.h */
 	float weight;
 };
 
-/* What a block has of the products of one result: a part of the columns of a run of them. */
+/* What a block has of the products of one result, a run of them, and its part of the columns. Every warp looks through
+ * the list by itself, a product a lane: it is as long as vectors are many, and each block has to look at all of it. */
 struct list_part {
 	uint64_t result;
-	uint32_t column_parts, first, last;
+	uint32_t column_parts, first, last; /* of the products that name the result */
+	uint32_t named, seen, left;         /* of them so far; of the list; and bits of those among the last 32 seen */
 	column_part columns;
 
 	XFP_DEVICE explicit list_part(const xfp_cuda_multiply &call)
@@ -58,18 +60,41 @@ struct list_part {
 		result = call.first + blockIdx.y;
 		first = run * call.part_products;
 		last = (run + 1) * column_parts == gridDim.z ? 0xffffffffu : first + call.part_products - 1;
+		named = seen = left = 0;
 	}
 
-	/* Whether a product goes to the result, and can. All parts of a result see the same of them. */
-	XFP_DEVICE bool names(const xfp_cuda_multiply &call, const one_product &one) const
+	/* Which of the next 32 go to the result, and can. All parts of a result find the same. */
+	XFP_DEVICE uint32_t look(const xfp_cuda_multiply &call) const
 	{
-		return one.y == result && one.expert < call.weights.experts && one.x < call.vectors.count;
+		uint32_t i = seen + threadIdx.x % 32;
+		const one_product *one = at<one_product>(call.products) + i;
+
+		return __ballot_sync(0xffffffffu, i < call.product_count && one->y == result &&
+							  one->expert < call.weights.experts &&
+							  one->x < call.vectors.count);
 	}
 
-	/* By how many were named before. */
-	XFP_DEVICE bool has(uint32_t number) const
+	/* The block's next product, the same for all its threads, if there is one more. */
+	XFP_DEVICE bool next(const xfp_cuda_multiply &call, one_product &one)
 	{
-		return number >= first && number <= last;
+		for (;;) {
+			while (!left) {
+				if (seen >= call.product_count)
+					return false;
+				left = look(call);
+				seen += 32;
+			}
+
+			uint32_t i = seen - 33 + __ffs(left);
+
+			left &= left - 1;
+			if (named >= first && named <= last) {
+				named++;
+				one = at<one_product>(call.products)[i];
+				return true;
+			}
+			named++;
+		}
 	}
 };
 

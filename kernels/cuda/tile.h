@@ -114,8 +114,7 @@ XFP_DEVICE uint32_t natural_offset(uint32_t v, unsigned t)
 	return v * 64 + t * 8;
 }
 
-/* Outliers of rows `warp` and `warp` + 8 of the tile, as far as they are this part's, times every vector: out[row][4 N].
- */
+/* Outliers of rows `warp` and `warp` + 8 of the tile, where they are this part's, times every vector: out[row][4 N]. */
 template <int N>
 XFP_DEVICE void outliers(const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t first, uint32_t count,
 			 const place &p, const column_part &own, float *out)
@@ -231,21 +230,17 @@ template <int N, class Weights> XFP_DEVICE void multiply_vectors(const xfp_cuda_
 /* Products of a list that go to one result, one after the other, and those of a block's part only. */
 template <class Weights> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &call, uint8_t *shared)
 {
-	const one_product *list = at<one_product>(call.products);
-	const list_part own(call);
 	const place p(call.weights.rows);
 	const buffers<1> b(shared, Weights::shared_bytes(call.weights));
-	uint32_t row = p.first_row + threadIdx.x, named = 0;
+	uint32_t row = p.first_row + threadIdx.x;
 	bool mine = threadIdx.x < XFP_CUDA_TILE_ROWS && row < call.weights.rows;
+	list_part own(call);
+	one_product one;
 	float sum = 0;
 	Weights w;
 
 	w.stage(call.weights, b.own);
-	for (uint32_t i = 0; i < call.product_count; i++) {
-		const one_product one = list[i];
-
-		if (!own.names(call, one) || !own.has(named++))
-			continue;
+	while (own.next(call, one)) {
 		const xfp_cuda_matrix m = at<xfp_cuda_matrix>(call.weights.matrix)[one.expert];
 
 		multiply_tile<1>(w, call, m, one.x, 1, p, own.columns, b);
@@ -254,7 +249,7 @@ template <class Weights> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &
 											    threadIdx.x, 0, one.x))));
 		__syncthreads();
 	}
-	if (named && add_parts(call, b.free, mine, sum))
+	if (own.named && add_parts(call, b.free, mine, sum))
 		store_result(call.result, own.result * call.result.stride + row, sum);
 }
 

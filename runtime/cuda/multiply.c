@@ -184,7 +184,7 @@ enum xfp_status xfp_cuda_multiply_experts(const struct xfp_cuda_linear *linear, 
 			err, XFP_USAGE,
 			"%s: its experts have indices of different numbers of bits; multiply by one expert at a time",
 			xfp_printable(linear->name).text);
-	if (count > UINT32_MAX)
+	if (count > INT32_MAX)
 		return xfp_fail(err, XFP_USAGE, "%s: %zu products are too many for one call",
 				xfp_printable(linear->name).text, count);
 	if (count && (!products || products % 4))
