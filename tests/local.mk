@@ -265,7 +265,8 @@ tests_cuda_test_parts_LDADD = $(device_ldadd)
 EXTRA_DIST += \
 	tests/cuda/image.py \
 	tests/cuda/kernels.py \
-	tests/cuda/mutants.py
+	tests/cuda/mutants.py \
+	tests/cuda/sass.py
 cli_tests = \
 	tests/cli/bad-input.bats \
 	tests/cli/bench.bats \
