@@ -48,25 +48,34 @@ template <int K> struct codebook {
 		}
 	}
 
-	/* Four bytes of a plane. Of sixteen entries both halves are looked up, and bit 3 of each index chooses. */
-	static XFP_DEVICE uint32_t bytes(const uint32_t (&plane)[PLANE], uint32_t selector)
+	/* Four bytes of a plane. Of sixteen entries both halves are looked up, and `half` chooses. */
+	static XFP_DEVICE uint32_t bytes(const uint32_t (&plane)[PLANE], uint32_t selector, uint32_t half)
 	{
 		if constexpr (K == 2)
 			return prmt(plane[0], plane[0], selector);
 		else if constexpr (K == 3)
 			return prmt(plane[0], plane[1], selector);
 		else
-			return prmt(prmt(plane[0], plane[1], selector & 0x7777u),
-				    prmt(plane[2], plane[3], selector & 0x7777u),
-				    (selector >> 1 & 0x4444u) | 0x3210u);
+			return prmt(prmt(plane[0], plane[1], selector), prmt(plane[2], plane[3], selector), half);
 	}
 
 	/* Of step v of the chunk. */
 	template <int COUNT>
 	XFP_DEVICE void look_up(const uint32_t (&index)[COUNT], int v, uint32_t &first, uint32_t &second) const
 	{
-		uint32_t selector = v & 1 ? index[v / 2] >> 16 : index[v / 2];
-		uint32_t h = bytes(high, selector), l = bytes(low, selector);
+		/* Both steps of a word at once, as far as that goes; bit 3 of an index says which half. */
+		uint32_t selector = index[v / 2], half = 0;
+
+		if constexpr (K == 4) {
+			half = and_or(selector >> 1, 0x44444444u, 0x32103210u);
+			selector = and_or(selector, 0x77777777u, 0);
+		}
+
+		if (v & 1) {
+			selector >>= 16;
+			half >>= 16;
+		}
+		uint32_t h = bytes(high, selector, half), l = bytes(low, selector, half);
 
 		first = prmt(l, h, 0x5140);
 		second = prmt(l, h, 0x7362);

@@ -28,6 +28,15 @@ XFP_DEVICE uint32_t choose(uint32_t mask, uint32_t a, uint32_t b)
 	return d;
 }
 
+/* a & b | c, as one instruction and where it is written: a shift of the result is not made one of `a`. */
+XFP_DEVICE uint32_t and_or(uint32_t a, uint32_t b, uint32_t c)
+{
+	uint32_t d;
+
+	asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+	return d;
+}
+
 /* Weights are read once: they need not stay in a cache. */
 XFP_DEVICE uint4 load_once(const uint8_t *p)
 {
@@ -44,8 +53,15 @@ XFP_DEVICE uint2 load_here(const uint8_t *p)
 {
 	uint2 v;
 
-	asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
+	asm volatile("ld.global.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
 	return v;
+}
+
+/* An address as it is, which the compiler would otherwise work out anew from parameters wherever it is used. */
+XFP_DEVICE const uint8_t *in_register(const uint8_t *p)
+{
+	asm("" : "+l"(p));
+	return p;
 }
 
 template <class T> XFP_DEVICE const T *at(uint64_t address)

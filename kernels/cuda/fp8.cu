@@ -44,6 +44,7 @@ struct fp8_weights {
 	/* A thread takes sixteen columns in four steps of four, so that it loads them at once. */
 	template <int N> XFP_DEVICE void chunk(uint32_t chunk, const planes<N> &x, sums<N> &total)
 	{
+		const planes<N> here = x.from(natural_offset(chunk * 4 + t, 0));
 		uint4 code[2];
 
 #pragma unroll
@@ -61,7 +62,7 @@ struct fp8_weights {
 				a.first[i] = two(four, 0x1404);
 				a.second[i] = two(four, 0x3424);
 			}
-			x.multiply(total, a, natural_offset(chunk * 4 + t, v));
+			here.multiply(total, a, natural_offset(0, v));
 		}
 	}
 

@@ -33,8 +33,11 @@ template <int K> struct two_rows {
 	XFP_DEVICE void begin(const xfp_cuda_weights &w, const xfp_cuda_matrix &m, const place &p)
 	{
 #pragma unroll
-		for (int i = 0; i < 2; i++)
-			row[i] = at<uint8_t>(m.index) + static_cast<uint64_t>(p.row[i]) * w.row_bytes + 16 * p.t;
+		for (int i = 0; i < 2; i++) {
+			uint64_t from = static_cast<uint64_t>(p.row[i]) * w.row_bytes + 16 * p.t;
+
+			row[i] = in_register(at<uint8_t>(m.index) + from);
+		}
 	}
 
 	XFP_DEVICE void load(uint32_t chunk)

@@ -66,26 +66,39 @@ template <int N> struct sums {
 	}
 };
 
-/* The planes of vectors, two columns of an instruction's eight each, as a thread meets them: N times its column. */
+/* The planes of vectors, two columns of an instruction's eight each, as a thread meets them: N times its column. In the
+ * place of vectors that there are not stands the last one, whose sums nobody reads: that costs nothing, where a
+ * condition at every load would. */
 template <int N> struct planes {
-	const uint8_t *base;
-	uint32_t stride; /* from four vectors to the next */
-	bool there[N];
+	const uint8_t *base[N];
+
+	planes() = default;
 
 	XFP_DEVICE planes(const xfp_cuda_vectors &x, uint32_t first, uint32_t count, const place &p)
 	{
-		uint32_t bytes = x.cols * 4; /* of a vector */
+#pragma unroll
+		for (int n = 0; n < N; n++) {
+			uint32_t vector = first + min(4 * n + p.g / 2, count - 1);
 
-		base = at<uint8_t>(x.planes) + static_cast<uint64_t>(first + p.g / 2) * bytes + p.g % 2 * 32;
-		stride = 4 * bytes;
+			base[n] = in_register(at<uint8_t>(x.planes) + static_cast<uint64_t>(vector) * (x.cols * 4) +
+					      p.g % 2 * 32);
+		}
+	}
+
+	/* Those of a chunk, whose steps are then at distances that are known when this is compiled. */
+	XFP_DEVICE planes from(uint32_t offset) const
+	{
+		planes here;
+
 #pragma unroll
 		for (int n = 0; n < N; n++)
-			there[n] = 4 * n + p.g / 2 < count;
+			here.base[n] = in_register(base[n] + offset);
+		return here;
 	}
 
 	XFP_DEVICE uint2 load(int n, uint32_t offset) const
 	{
-		return there[n] ? load_here(base + static_cast<uint64_t>(n) * stride + offset) : make_uint2(0, 0);
+		return load_here(base[n] + offset);
 	}
 
 	XFP_DEVICE void multiply(sums<N> &s, const fragment &a, uint32_t offset) const
@@ -108,7 +121,7 @@ template <int N> struct planes {
 	}
 };
 
-/* Bytes from a vector's planes of columns 16 v on to those of thread t. */
+/* Bytes from a vector's planes to those of columns 16 v on, and of these to those of thread t. */
 XFP_DEVICE uint32_t natural_offset(uint32_t v, unsigned t)
 {
 	return v * 64 + t * 8;

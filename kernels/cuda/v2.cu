@@ -34,12 +34,14 @@ template <int K> struct v2_weights {
 
 	template <int N> XFP_DEVICE void chunk(uint32_t chunk, const planes<N> &x, sums<N> &total)
 	{
+		const planes<N> here = x.from(natural_offset(chunk * lanes<K>::VECTORS, t));
+
 		rows.load(chunk);
 #pragma unroll
 		for (int v = 0; v < lanes<K>::VECTORS; v++) {
 			fragment a = rows.step(v);
 
-			x.multiply(total, a, natural_offset(chunk * lanes<K>::VECTORS + v, t));
+			here.multiply(total, a, natural_offset(v, 0));
 		}
 	}
 

@@ -12,10 +12,9 @@ template <int K> struct v2a_weights {
 	static constexpr uint32_t ONES = 0x3c003c00; /* 1, 1 */
 
 	two_rows<K> rows;
-	const uint32_t *pair[2];
-	const uint8_t *number[2];
+	const uint8_t *pair[2], *number[2]; /* of the first group */
 	const uint8_t *library;
-	uint32_t log, t;
+	uint32_t log, t; /* log2 of a group's steps */
 
 	static XFP_DEVICE uint32_t shared_bytes(const xfp_cuda_weights &w)
 	{
@@ -24,7 +23,7 @@ template <int K> struct v2a_weights {
 
 	XFP_DEVICE void stage(const xfp_cuda_weights &w, uint8_t *shared)
 	{
-		log = w.group;
+		log = w.group - 4;
 		library = shared;
 		copy_to_shared(shared, w.library, w.codebooks * codebook_bytes<K>());
 		__syncthreads();
@@ -37,19 +36,19 @@ template <int K> struct v2a_weights {
 		for (int i = 0; i < 2; i++) {
 			uint64_t first = static_cast<uint64_t>(p.row[i]) * w.row_groups;
 
-			pair[i] = at<uint32_t>(m.group) + first;
-			number[i] = at<uint8_t>(m.number) + first;
+			pair[i] = in_register(at<uint8_t>(m.group) + 4 * first);
+			number[i] = in_register(at<uint8_t>(m.number) + first);
 		}
 		t = p.t;
 	}
 
-	XFP_DEVICE void enter(uint32_t v, float (&scale)[2], float (&midpoint)[2])
+	XFP_DEVICE void enter(uint32_t which, float (&scale)[2], float (&midpoint)[2])
 	{
 #pragma unroll
 		for (int i = 0; i < 2; i++) {
-			uint32_t both = __ldg(pair[i] + (v >> (log - 4)));
+			uint32_t both = __ldg(reinterpret_cast<const uint32_t *>(pair[i]) + which);
 
-			rows.book[i].load(library + __ldg(number[i] + (v >> (log - 4))) * codebook_bytes<K>());
+			rows.book[i].load(library + __ldg(number[i] + which) * codebook_bytes<K>());
 			scale[i] = half_to_float(static_cast<uint16_t>(both));
 			midpoint[i] = half_to_float(static_cast<uint16_t>(both >> 16));
 		}
@@ -57,8 +56,9 @@ template <int K> struct v2a_weights {
 
 	template <int N> XFP_DEVICE void chunk(uint32_t chunk, const planes<N> &x, sums<N> &total)
 	{
+		const planes<N> here = x.from(natural_offset(chunk * VECTORS, t));
 		const fragment ones = { { ONES, ONES }, { ONES, ONES } };
-		uint32_t within = (1u << (log - 4)) - 1;
+		const uint32_t first = chunk * VECTORS >> log, within = (1u << log) - 1;
 		float scale[2], midpoint[2];
 		sums<N> one, activations;
 
@@ -67,8 +67,6 @@ template <int K> struct v2a_weights {
 		rows.load(chunk);
 #pragma unroll
 		for (int v = 0; v < VECTORS; v++) {
-			uint32_t step = chunk * VECTORS + v;
-
 			if (!v || !(v & within)) {
 				if (v) {
 					total.add_scaled(one, scale);
@@ -76,9 +74,9 @@ template <int K> struct v2a_weights {
 					one.clear();
 					activations.clear();
 				}
-				enter(step, scale, midpoint);
+				enter(first + (v >> log), scale, midpoint);
 			}
-			x.multiply(one, activations, rows.step(v), ones, natural_offset(step, t));
+			here.multiply(one, activations, rows.step(v), ones, natural_offset(v, 0));
 		}
 		total.add_scaled(one, scale);
 		total.add_scaled(activations, midpoint);

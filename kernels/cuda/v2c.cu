@@ -12,7 +12,7 @@ template <int K, int LOG> struct v2c_weights {
 	const uint8_t *group[2];
 	const uint8_t *library;
 	const float *ratio;
-	uint32_t ratios, log, t;
+	uint32_t ratios, log, t; /* ratios, and steps of a group: as their logarithms */
 
 	static XFP_DEVICE uint32_t library_bytes(const xfp_cuda_weights &w)
 	{
@@ -26,12 +26,14 @@ template <int K, int LOG> struct v2c_weights {
 
 	XFP_DEVICE void stage(const xfp_cuda_weights &w, uint8_t *shared)
 	{
-		ratios = 256 / w.codebooks;
-		log = LOG ? LOG : w.group;
+		uint32_t size = 256 / w.codebooks;
+
+		ratios = 31 - __clz(size);
+		log = (LOG ? LOG : w.group) - 4;
 		library = shared;
 		ratio = reinterpret_cast<const float *>(shared + library_bytes(w));
 		copy_to_shared(shared, w.library, w.codebooks * codebook_bytes<K>());
-		copy_to_shared(shared + library_bytes(w), w.ratio, 4 * ratios);
+		copy_to_shared(shared + library_bytes(w), w.ratio, 4 * size);
 		__syncthreads();
 	}
 
@@ -40,25 +42,27 @@ template <int K, int LOG> struct v2c_weights {
 		rows.begin(w, m, p);
 #pragma unroll
 		for (int i = 0; i < 2; i++)
-			group[i] = at<uint8_t>(m.group) + static_cast<uint64_t>(p.row[i]) * w.row_groups;
+			group[i] = in_register(at<uint8_t>(m.group) + static_cast<uint64_t>(p.row[i]) * w.row_groups);
 		t = p.t;
 	}
 
-	/* Have the codebooks of the group that step v of the matrix is in; its ratios. */
-	XFP_DEVICE void enter(uint32_t v, float (&scale)[2])
+	/* Have the codebooks of a group; its ratios. */
+	XFP_DEVICE void enter(const uint8_t *const (&of_chunk)[2], uint32_t which, float (&scale)[2])
 	{
 #pragma unroll
 		for (int i = 0; i < 2; i++) {
-			uint32_t byte = __ldg(group[i] + (v >> (log - 4)));
+			uint32_t byte = __ldg(of_chunk[i] + which);
 
-			rows.book[i].load(library + byte / ratios * codebook_bytes<K>());
-			scale[i] = ratio[byte % ratios];
+			rows.book[i].load(library + (byte >> ratios) * codebook_bytes<K>());
+			scale[i] = ratio[byte & ((1u << ratios) - 1)];
 		}
 	}
 
 	template <int N> XFP_DEVICE void chunk(uint32_t chunk, const planes<N> &x, sums<N> &total)
 	{
-		uint32_t within = (1u << (log - 4)) - 1; /* steps of a group, less one */
+		const planes<N> here = x.from(natural_offset(chunk * VECTORS, t));
+		const uint32_t first = chunk * VECTORS >> log, within = (1u << log) - 1;
+		const uint8_t *const of_chunk[2] = { in_register(group[0] + first), in_register(group[1] + first) };
 		float scale[2];
 		sums<N> one;
 
@@ -66,16 +70,14 @@ template <int K, int LOG> struct v2c_weights {
 		rows.load(chunk);
 #pragma unroll
 		for (int v = 0; v < VECTORS; v++) {
-			uint32_t step = chunk * VECTORS + v;
-
-			if (!v || !(v & within)) {
+			if (LOG ? v % (1 << (LOG - 4)) == 0 : !v || !(v & within)) {
 				if (v) {
 					total.add_scaled(one, scale);
 					one.clear();
 				}
-				enter(step, scale);
+				enter(of_chunk, LOG ? v >> (LOG - 4) : v >> log, scale);
 			}
-			x.multiply(one, rows.step(v), natural_offset(step, t));
+			here.multiply(one, rows.step(v), natural_offset(v, 0));
 		}
 		total.add_scaled(one, scale);
 	}
