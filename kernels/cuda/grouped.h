@@ -26,12 +26,14 @@ XFP_DEVICE uint32_t aligned16(uint32_t bytes)
 /* Indices and codebooks of the thread's two rows; `row` begins where the thread's first lane is. */
 template <int K> struct two_rows {
 	const uint8_t *row[2];
+	uint32_t steps; /* of a row */
 	lanes<K> words[2];
 	uint32_t index[2][lanes<K>::INDICES];
 	codebook<K> book[2];
 
 	XFP_DEVICE void begin(const xfp_cuda_weights &w, const xfp_cuda_matrix &m, const place &p)
 	{
+		steps = (w.cols + 15) / 16;
 #pragma unroll
 		for (int i = 0; i < 2; i++) {
 			uint64_t from = static_cast<uint64_t>(p.row[i]) * w.row_bytes + 16 * p.t;
@@ -45,6 +47,13 @@ template <int K> struct two_rows {
 #pragma unroll
 		for (int i = 0; i < 2; i++)
 			words[i].load(row[i] + static_cast<uint64_t>(chunk) * lanes<K>::BYTES);
+	}
+
+	/* Whether the row ends before step v of a chunk. That is asked only now and then, since it costs, but it has to be:
+	 * no load of a later step is done before it is known, and those of more steps would not fit in registers. */
+	XFP_DEVICE bool past(uint32_t chunk, int v) const
+	{
+		return v && v % 8 == 0 && chunk * lanes<K>::VECTORS + v >= steps;
 	}
 
 	/* Steps come in order, and v is known when this is compiled. */

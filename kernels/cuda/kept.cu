@@ -112,16 +112,16 @@ template <class Number> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &c
 		store_result(call.result, own.result * call.result.stride + at_.row, sum);
 }
 
-#define KERNELS(TYPE)                                                    \
-	extern "C" __global__ void __launch_bounds__(XFP_CUDA_THREADS)   \
-		xfp_multiply_##TYPE##_each(const xfp_cuda_multiply call) \
-	{                                                                \
-		multiply_vectors<number_##TYPE>(call);                   \
-	}                                                                \
-	extern "C" __global__ void __launch_bounds__(XFP_CUDA_THREADS)   \
-		xfp_multiply_##TYPE##_list(const xfp_cuda_multiply call) \
-	{                                                                \
-		multiply_list<number_##TYPE>(call);                      \
+#define KERNELS(TYPE)                                                     \
+	extern "C" __global__ void __launch_bounds__(XFP_CUDA_THREADS, 4) \
+		xfp_multiply_##TYPE##_each(const xfp_cuda_multiply call)  \
+	{                                                                 \
+		multiply_vectors<number_##TYPE>(call);                    \
+	}                                                                 \
+	extern "C" __global__ void __launch_bounds__(XFP_CUDA_THREADS, 4) \
+		xfp_multiply_##TYPE##_list(const xfp_cuda_multiply call)  \
+	{                                                                 \
+		multiply_list<number_##TYPE>(call);                       \
 	}
 
 KERNELS(f32)

@@ -39,6 +39,8 @@ template <int K> struct v2_weights {
 		rows.load(chunk);
 #pragma unroll
 		for (int v = 0; v < lanes<K>::VECTORS; v++) {
+			if (rows.past(chunk, v))
+				break;
 			fragment a = rows.step(v);
 
 			here.multiply(total, a, natural_offset(v, 0));

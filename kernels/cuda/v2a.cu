@@ -67,6 +67,8 @@ template <int K> struct v2a_weights {
 		rows.load(chunk);
 #pragma unroll
 		for (int v = 0; v < VECTORS; v++) {
+			if (rows.past(chunk, v))
+				break;
 			if (!v || !(v & within)) {
 				if (v) {
 					total.add_scaled(one, scale);

@@ -70,6 +70,8 @@ template <int K, int LOG> struct v2c_weights {
 		rows.load(chunk);
 #pragma unroll
 		for (int v = 0; v < VECTORS; v++) {
+			if (rows.past(chunk, v))
+				break;
 			if (LOG ? v % (1 << (LOG - 4)) == 0 : !v || !(v & within)) {
 				if (v) {
 					total.add_scaled(one, scale);
