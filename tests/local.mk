@@ -141,7 +141,10 @@ EXTRA_DIST += \
 	tests/cuda/test_opcodes.py \
 	tests/cuda/twice.ptx
 cuda_tests = tests/cuda/opcodes
-kernel_tests = tests/cuda/kernels tests/cuda/mutants
+kernel_tests = \
+	tests/cuda/kernels \
+	tests/cuda/mutants \
+	tests/cuda/resources
 tests_cuda_test_driver_SOURCES = tests/cuda/driver.h tests/cuda/driver_calls.h tests/cuda/test_driver.c
 tests_cuda_test_driver_LDADD = $(LDADD) $(DLOPEN_LIBS)
 stand_in_driver = \
@@ -266,6 +269,7 @@ EXTRA_DIST += \
 	tests/cuda/image.py \
 	tests/cuda/kernels.py \
 	tests/cuda/mutants.py \
+	tests/cuda/resources.py \
 	tests/cuda/sass.py
 cli_tests = \
 	tests/cli/bad-input.bats \

@@ -30,8 +30,11 @@ nvcc_targets = \
 	-gencode arch=compute_80,code=compute_80
 SUFFIXES += .cu .fatbin .ptx80 .ptx90 .ptx100 .ptx120
 
+# What ptxas says of each kernel stays beside, for tests/cuda/resources; anything else it or nvcc says is shown.
 .cu.fatbin:
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(NVCC) $(nvcc_flags) $(NVCCFLAGS) $(nvcc_targets) --compress-mode=size -fatbin -o $@ $<
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && { $(NVCC) $(nvcc_flags) $(NVCCFLAGS) $(nvcc_targets) --compress-mode=size -Xptxas -v \
+		-fatbin -o $@ $< >$*.ptxas 2>&1 || { cat $*.ptxas >&2; exit 1; }; }
+	@grep -Ev '^ptxas info|^ *[0-9]+ bytes stack frame,' $*.ptxas >&2 || :
 .cu.ptx80:
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(NVCC) $(nvcc_flags) $(NVCCFLAGS) -arch=compute_80 -ptx -o $@ $<
 .cu.ptx90:
@@ -44,4 +47,4 @@ SUFFIXES += .cu .fatbin .ptx80 .ptx90 .ptx100 .ptx120
 cuda_ptx = \
 	$(cuda_sources:.cu=.ptx80) $(cuda_sources:.cu=.ptx90) $(cuda_sources:.cu=.ptx100) $(cuda_sources:.cu=.ptx120)
 $(cuda_fatbins) $(cuda_ptx): $(cuda_headers)
-CLEANFILES += $(cuda_fatbins) $(cuda_ptx)
+CLEANFILES += $(cuda_fatbins) $(cuda_sources:.cu=.ptxas) $(cuda_ptx)
