@@ -144,7 +144,8 @@ cuda_tests = tests/cuda/opcodes
 kernel_tests = \
 	tests/cuda/kernels \
 	tests/cuda/mutants \
-	tests/cuda/resources
+	tests/cuda/resources \
+	tests/cuda/sass
 tests_cuda_test_driver_SOURCES = tests/cuda/driver.h tests/cuda/driver_calls.h tests/cuda/test_driver.c
 tests_cuda_test_driver_LDADD = $(LDADD) $(DLOPEN_LIBS)
 stand_in_driver = \
