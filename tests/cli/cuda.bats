@@ -56,10 +56,10 @@ pkg_config() {
 	{
 		echo '#include <xfp_cuda.h>'
 		echo 'enum xfp_status example(struct xfp_bundle *bundle, uint32_t unit, uint64_t x, uint64_t y, uint64_t room,'
-		echo '	void *stream, enum xfp_status status, struct xfp_error err, uint64_t memory)'
+		echo '	void *stream, enum xfp_status status, struct xfp_error err, uint64_t memory, uint64_t workspace)'
 		echo '{'
 		# What is told in words is no code.
-		sed -n '/^ \*     struct/,/^ \* (cc/ { s/^ \*     //p }' "$header" | sed 's/ = \.\.\. .*/ = 0;/'
+		sed -n '/^ \*     struct/,/^ \* (cc/ { s/^ \*     //p }' "$header" | sed 's/ = \.\.\..*/ = 0;/'
 		echo '	return status;'
 		echo '}'
 	} >example.c
