@@ -142,6 +142,7 @@ EXTRA_DIST += \
 	tests/cuda/twice.ptx
 cuda_tests = tests/cuda/opcodes
 kernel_tests = \
+	tests/cuda/executed \
 	tests/cuda/kernels \
 	tests/cuda/mutants \
 	tests/cuda/resources \
@@ -267,6 +268,8 @@ tests_cuda_test_upload_LDADD = $(device_ldadd)
 tests_cuda_test_parts_SOURCES = tests/cuda/machine.h tests/cuda/scene.h tests/cuda/test_parts.c
 tests_cuda_test_parts_LDADD = $(device_ldadd)
 EXTRA_DIST += \
+	tests/cuda/executed.py \
+	tests/cuda/executed.txt \
 	tests/cuda/image.py \
 	tests/cuda/kernels.py \
 	tests/cuda/mutants.py \
@@ -405,6 +408,14 @@ check_PROGRAMS += $(device_tests)
 TESTS += $(device_tests)
 TESTS += $(kernel_tests)
 check_DATA += $(cuda_ptx)
+# What kernels execute is counted where they are tested.
+counting = tests/cuda/kernels
+comparing = tests/cuda/executed
+counting_log = $(counting).log
+comparing_log = $(comparing).log
+$(counting_log): $(counting).py $(cuda_ptx)
+$(comparing_log): $(counting_log)
+CLEANFILES += $(counting).json
 else
 TESTS += tests/cuda/not-built
 endif

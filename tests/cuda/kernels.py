@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every kernel of kernels/cuda/ in the emulator, over a small table, against numpy: kernels.py FILE.ptxARCH ..., as TAP.
+"""Every kernel of kernels/cuda/ in the emulator, over a small table, against numpy: kernels.py COUNTS FILE.ptxARCH ...,
+as TAP. What was executed, by launches, goes to the file COUNTS, for executed.py.
 
 A case prepares vectors and multiplies, as the host would have it done, twice: with blocks in one order and in the other,
 whose bits must be the same. Where tiles have parts, it multiplies once more with what the first time left in the
 workspace. Architectures that have the same code are run once.
 """
+import json
 import os
 import re
 import struct
@@ -31,17 +33,18 @@ def number(array, kind):
 
 
 class Run:
-    """One launch after another in a memory of its own."""
+    """One launch after another in a memory of its own. `launches` has what those of a case executed that are run with
+    their blocks forward: (kernel, of what size, how many weights or, where vectors are prepared, numbers, counts)."""
+    launches = []
 
     def __init__(self, modules, order):
         self.modules, self.order, self.memory = modules, order, ptx.Memory()
-        self.executed = {}
 
-    def launch(self, name, grid, args, shared=0):
+    def launch(self, name, grid, args, shared=0, size="", numbers=1):
         module = next(module for module in self.modules if name in module.functions)
         counts = ptx.launch(module, name, grid, (256,), args, self.memory, shared=shared, order=self.order)
-        for kind, count in counts.items():
-            self.executed[kind] = self.executed.get(kind, 0) + count
+        if self.order == "forward":
+            Run.launches.append((name, size, numbers, dict(counts)))
 
     def prepare(self, x, kind, down):
         """Struct xfp_cuda_vectors of x [vectors, cols]."""
@@ -53,7 +56,8 @@ class Run:
         out = struct.pack("<3Q2I", *place, columns, vectors)
         factors = self.memory.upload(down) if down is not None else 0
         self.launch("xfp_prepare_" + kind, (vectors, 1), struct.pack("<3Q", source, cols, factors) + out +
-                    struct.pack("<2I", cols, 0))
+                    struct.pack("<2I", cols, 0), size=f"{vectors} x {cols}" + (", balanced" if factors else ""),
+                    numbers=vectors * cols)
         return out
 
     def workspace(self, parts):
@@ -85,6 +89,14 @@ def name_of(weights):
     return f"xfp_multiply_{kind}_k{weights.k}"
 
 
+def measured(weights, what, parts):
+    """What is noted of a launch with these weights."""
+    residuals = weights.matrices[0].residuals
+    outliers = f", {np.count_nonzero(residuals)} outliers" if residuals is not None else ""
+    split = f", {parts} parts" if parts > 1 else ""
+    return {"size": f"{weights.rows} x {weights.cols}, {what}{outliers}{split}", "numbers": weights.rows * weights.cols}
+
+
 def multiply(run, weights, x, kind, down, parts=1):
     """Results of every time; tiles have `parts`, or as many as there are with the same number of chunks."""
     count, rows = len(x), weights.rows
@@ -100,7 +112,7 @@ def multiply(run, weights, x, kind, down, parts=1):
             how = suffix(weights, some)
             run.launch(f"{name_of(weights)}_{how}", (tiles, 1, parts), matrices + vectors + result +
                        struct.pack("<2Q6I", 0, workspace, 0, 0, first, some, part_chunks, 0),
-                       weights.shared_bytes(4 if how == "m4" else 1))
+                       weights.shared_bytes(4 if how == "m4" else 1), **measured(weights, f"M = {some}", parts))
         found.append(run.read(count, rows, kind))
     return found
 
@@ -121,7 +133,8 @@ def multiply_list(run, weights, x, kind, products, results, parts=1, runs=1):
         for first, some in [(0, 1), (1, results - 1)]:
             run.launch(name_of(weights) + "_list", (tiles, some, parts), matrices + vectors + result +
                        struct.pack("<2Q6I", table, workspace, len(products), 0, first, 0, part_chunks, part_products),
-                       weights.shared_bytes(1))
+                       weights.shared_bytes(1), **measured(weights, f"{len(products)} products, results {first} to "
+                                                           f"{first + some - 1}", parts))
         found.append(run.read(results, rows, kind))
     return found
 
@@ -250,25 +263,34 @@ def cases_of(modules):
 
 
 def main():
-    cases = []
-    for names, files in architectures(sys.argv[1:]).items():
+    cases, executed = [], {}
+    counts, paths = sys.argv[1], sys.argv[2:]
+    if os.path.exists(counts):
+        os.remove(counts)
+    for names, files in architectures(paths).items():
         modules = [ptx.load(path) for path in files]
-        cases += [(f"{names}: {name}", case) for name, case in cases_of(modules)]
+        cases += [(names, name, case) for name, case in cases_of(modules)]
     print(f"1..{len(cases)}")
     failed = 0
-    for at, (name, case) in enumerate(cases, 1):
+    for at, (names, name, case) in enumerate(cases, 1):
         why = None
+        Run.launches = []
         try:
             share, same = case()
+            executed.setdefault(name, Run.launches)  # of the first of the architectures
             if not share <= 1:
                 why = f"{share:.3g} of the bound"
             elif not same:
                 why = "another order of blocks gives other bits"
         except ptx.Fault as fault:
             why = str(fault)
-        print(f"{'not ok' if why else 'ok'} {at} - {name}" + (f"\n# {why}" if why else f" # {share:.2g} of the bound"),
-              flush=True)
+        print(f"{'not ok' if why else 'ok'} {at} - {names}: {name}" +
+              (f"\n# {why}" if why else f" # {share:.2g} of the bound"), flush=True)
         failed += why is not None
+    if not failed:
+        with open(counts + ".new", "w", encoding="utf-8") as file:
+            json.dump(executed, file)
+        os.replace(counts + ".new", counts)
     return failed
 
 

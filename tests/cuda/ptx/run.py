@@ -23,6 +23,12 @@ class Counts(collections.Counter):
         return {kind: count / weights for kind, count in sorted(self.items())}
 
 
+def counted(instruction):
+    """What it counts as: its opcode, and of memory which."""
+    space = next((word for word in instruction.opcode[1:] if word in ("global", "shared", "local", "param")), None)
+    return f"{instruction.kind}.{space}" if space and instruction.kind in ("ld", "st", "atom", "red") else instruction.kind
+
+
 class Program:
     """An entry decoded: `steps` are (what kind, function or target, guard), `leaders` where straight code begins."""
 
@@ -32,7 +38,7 @@ class Program:
         self.decoder = decoder = Decoder(function, names)
         decoder.accesses = []
         self.texts = [instruction.text for instruction in function.code]
-        self.kinds = [instruction.kind for instruction in function.code]
+        self.kinds = [counted(instruction) for instruction in function.code]
         self.steps = []
         for instruction in function.code:
             try:
@@ -74,7 +80,7 @@ class Program:
         if kind in MEETINGS:
             return MEET, MEETINGS[kind](self.decoder, instruction), guard
         run = self.decoder.decode(instruction)
-        return PLAIN, run if guard is None else guarded(run, guard, kind), None
+        return PLAIN, run if guard is None else guarded(run, guard, counted(instruction)), None
 
     def blank(self, lanes):
         zeros = {dtype: np.zeros(lanes, dtype) for dtype in set(self.blanks)}
