@@ -49,11 +49,12 @@ template <int K> struct two_rows {
 			words[i].load(row[i] + static_cast<uint64_t>(chunk) * lanes<K>::BYTES);
 	}
 
-	/* Whether the row ends before step v of a chunk. That is asked only now and then, since it costs, but it has to be:
-	 * no load of a later step is done before it is known, and those of more steps would not fit in registers. */
+	/* Whether the row ends before step v of a chunk. That is asked only now and then, since it costs, but it has to
+	 * be: no load of a later step is done before it is known, and those of more steps would not fit in registers.
+	 * At k = 5 five words take room there, too. */
 	XFP_DEVICE bool past(uint32_t chunk, int v) const
 	{
-		return v && v % 8 == 0 && chunk * lanes<K>::VECTORS + v >= steps;
+		return v && v % (K == 5 ? 4 : 8) == 0 && chunk * lanes<K>::VECTORS + v >= steps;
 	}
 
 	/* Steps come in order, and v is known when this is compiled. */
