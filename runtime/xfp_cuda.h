@@ -137,7 +137,8 @@ struct xfp_cuda_linear_info {
 	uint32_t tiles;        /* of 16 rows, */
 	uint32_t parts;        /* and blocks that share the columns of each; both by shape, never by device */
 	uint32_t shared_bytes; /* of each */
-	bool repacked;         /* rows of indices are not as the bundle has them: the slice begins inside a chunk */
+	bool repacked;         /* indices are not as the bundle has them: up to 4 bits, in an order for the
+	                        * device; above, where the slice begins inside a chunk */
 };
 void xfp_cuda_linear_info(const struct xfp_cuda_linear *linear, struct xfp_cuda_linear_info *info);
 

@@ -8,7 +8,17 @@
  * The device image. Rows of indices are those of the bundle (kernels/common/lane_index.h), but every chunk has all of
  * its sixteen lanes: the last one is packed anew where the row, or the slice, ends within it. So a chunk is
  * 16 * words * 4 bytes, sixteen columns after sixteen columns are one step, and columns past the end have index 0 and
- * meet an x of 0. Groups are those of whole chunks, too: where a chunk has several, a row has as many for each, and
+ * meet an x of 0. Up to k = 4, xfp_repack_kK then brings the bits of every chunk into the device order, in place:
+ *
+ * A chunk has `words` lines of 64 bytes, and a line four times 16 bytes, which have as many groups of 32 columns each: 4 c
+ * ... 4 c + 3 at k = 3, where they are c of all three lines together, 2 c and 2 c + 1 at k = 2, c at k = 4. Of those 16
+ * bytes, word t is for columns 4 t ... 4 t + 3 and 16 + 4 t ... 16 + 4 t + 3 of the groups, a nibble each, the first
+ * column's lowest. k = 4: the nibble is the index. k = 2: the index of the first group in bits 0 and 1, of the second one in
+ * bits 2 and 3. k = 3: line w has the index of group 4 c + w in bits 0 to 2, and bit w of that of group 4 c + 3 in bit 3.
+ * So words are selectors of `prmt`, and the same four threads of a warp that multiply a row can have a word each of every
+ * group, or 16 bytes of a group each.
+ *
+ * Groups are those of whole chunks, too: where a chunk has several, a row has as many for each, and
  * what is past its end is 0. Rows of fp8 codes are padded to XFP_CUDA_FP8_COLUMNS, those of numbers to 16 bytes.
  *
  * A codebook (a row's, in v2; one of the library's in v2a and v2c) is, up to k = 4, two planes: the high bytes of its
@@ -89,6 +99,11 @@ struct xfp_cuda_multiply {
 	uint32_t part_products;        /* of one result of a list: the last part takes what more there are */
 };
 
+/* Of xfp_repack_kK: chunks that follow one another, from the bundle's order to the device's. */
+struct xfp_cuda_repack {
+	uint64_t index, chunks;
+};
+
 /* And of xfp_prepare_TYPE: vectors of `cols` elements, `stride` apart, to `vectors`. `down`: f32 factors of columns,
  * or 0. One block a vector. */
 struct xfp_cuda_prepare {
@@ -110,6 +125,7 @@ struct xfp_cuda_prepare {
  *   xfp_multiply_fp8_M
  *   xfp_multiply_TYPE_M       TYPE f32, f16, bf16, of what is kept; M is `each`, up to 16 vectors, or `list`
  *   xfp_prepare_TYPE                             grid (vectors, 1)
+ *   xfp_repack_kK             K = 2, 3, 4        grid (chunks / XFP_CUDA_THREADS, rounded up, 1)
  *
  * All have XFP_CUDA_THREADS threads a block. Dynamic shared memory: xfp_cuda_shared_bytes.
  */

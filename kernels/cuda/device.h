@@ -48,6 +48,18 @@ XFP_DEVICE uint4 load_once(const uint8_t *p)
 	return v;
 }
 
+/* Words 16 bytes apart, whose neighbours other instructions of the warp load. */
+XFP_DEVICE uint4 load_four(const uint8_t *p)
+{
+	uint4 v;
+
+	asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(v.x) : "l"(p));
+	asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(v.y) : "l"(p + 16));
+	asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(v.z) : "l"(p + 32));
+	asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(v.w) : "l"(p + 48));
+	return v;
+}
+
 /* Where it is written, and no earlier: those of a whole chunk at once would not fit in registers. */
 XFP_DEVICE uint2 load_here(const uint8_t *p)
 {

@@ -36,7 +36,7 @@ template <int K> struct two_rows {
 		steps = (w.cols + 15) / 16;
 #pragma unroll
 		for (int i = 0; i < 2; i++) {
-			uint64_t from = static_cast<uint64_t>(p.row[i]) * w.row_bytes + 16 * p.t;
+			uint64_t from = static_cast<uint64_t>(p.row[i]) * w.row_bytes + lanes<K>::THREAD * p.t;
 
 			row[i] = in_register(at<uint8_t>(m.index) + from);
 		}

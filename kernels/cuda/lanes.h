@@ -1,24 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lanes.h - four lanes of a chunk (kernels/common/lane_index.h) as indices of four columns that follow one another.
+ * lanes.h - a row's chunk as indices of four columns that follow one another, of step after step of sixteen columns.
  *
- * A thread loads lanes 4 t ... 4 t + 3 of every word of a row's chunk with one instruction each. A chunk of whole lanes
- * has VECTORS steps of sixteen columns, slot i of byte b being step 4 i + b, and its lane is its column among the
- * sixteen: so what a step wants of a thread, columns 4 t ... 4 t + 3, is the same slot and byte of its four lanes.
+ * Up to k = 4, indices lie in the device order (abi.h): an index takes four bits, and the four of a step are the selector
+ * that `prmt` looks four bytes up with: of two steps, in the halves of one word. A thread loads the words that are its
+ * own, of every group of 32 columns.
  *
- * Up to k = 4, an index takes four bits, and the four of a step are the selector that `prmt` looks four bytes up with:
- * of two steps, in the halves of one word. Above, an index takes a byte, and the four of a step are a word. A chunk's
- * steps come in parts, the smallest that words give without waste, so that few registers hold what is not wanted yet.
+ * Above, a chunk is as the bundle has it (kernels/common/lane_index.h). A thread loads lanes 4 t ... 4 t + 3 of every
+ * word with one instruction each. A chunk of whole lanes has VECTORS steps, slot i of byte b being step 4 i + b, and its
+ * lane is its column among the sixteen: so what a step wants of a thread is the same slot and byte of its four lanes. An
+ * index takes a byte, and the four of a step are a word.
+ *
+ * A chunk's steps come in parts, the smallest that words give without waste, so that few registers hold what is not
+ * wanted yet.
  */
 #ifndef XFP_CUDA_LANES_H
 #define XFP_CUDA_LANES_H
 
 #include "kernels/cuda/device.h"
 
+/* One of four, which must be known when this is compiled. */
+XFP_DEVICE uint32_t part_of(uint4 four, int i)
+{
+	return i == 0 ? four.x : i == 1 ? four.y : i == 2 ? four.z : four.w;
+}
+
+/* Of lines in the device order, word i of 16 bytes of each, the selectors of group j of those that share it; both must be
+ * known when this is compiled. */
+template <int K> XFP_DEVICE uint32_t selectors_of(const uint4 *line, int i, int j)
+{
+	if constexpr (K == 4) {
+		return part_of(line[0], i);
+	} else if constexpr (K == 2) {
+		return part_of(line[0], i) >> 2 * j & 0x33333333u;
+	} else {
+		if (j < 3)
+			return part_of(line[j], i) & 0x77777777u;
+		uint32_t two = choose(0x11111111u, part_of(line[0], i) >> 3, part_of(line[1], i) >> 2);
+
+		return choose(0x33333333u, two, part_of(line[2], i) >> 1) & 0x77777777u;
+	}
+}
+
 template <int K> struct lanes {
 	static constexpr int WORDS = K == 5 ? 5 : K % 3 ? 1 : 3;
 	static constexpr int VECTORS = WORDS * 32 / K;    /* of sixteen columns, of a chunk */
 	static constexpr uint32_t BYTES = WORDS * 64;     /* of a chunk */
+	static constexpr uint32_t THREAD = K <= 4 ? 4 : 16; /* bytes from a thread's first word to the next one's */
 	static constexpr int PART = K == 2 ? 16 : K <= 4 ? 8 : 4; /* steps */
 	static constexpr int INDICES = K <= 4 ? PART / 2 : PART;  /* words of their indices */
 
@@ -28,7 +56,7 @@ template <int K> struct lanes {
 	{
 #pragma unroll
 		for (int w = 0; w < WORDS; w++)
-			word[w] = load_once(chunk + 64 * w);
+			word[w] = K <= 4 ? load_four(chunk + 64 * w) : load_once(chunk + 64 * w);
 	}
 
 	/* Of part p, which must be known when this is compiled. */
@@ -36,20 +64,6 @@ template <int K> struct lanes {
 };
 
 namespace lane_slots {
-
-/* Nibbles of four lanes, of slots i (the low ones) and j (the high ones) of every byte, to selectors of steps 4 i ...
- * 4 i + 3 and 4 j ... 4 j + 3. */
-template <int I, int J, int COUNT> XFP_DEVICE void nibbles(uint4 lane, uint32_t (&out)[COUNT])
-{
-	constexpr uint32_t low = 0x0f0f0f0fu;
-	uint32_t i01 = choose(low, lane.x, lane.y << 4), j01 = choose(low, lane.x >> 4, lane.y);
-	uint32_t i23 = choose(low, lane.z, lane.w << 4), j23 = choose(low, lane.z >> 4, lane.w);
-
-	out[2 * I] = prmt(i01, i23, 0x5140);
-	out[2 * I + 1] = prmt(i01, i23, 0x7362);
-	out[2 * J] = prmt(j01, j23, 0x5140);
-	out[2 * J + 1] = prmt(j01, j23, 0x7362);
-}
 
 /* Bytes of four lanes, of one slot, to words of its four steps. */
 XFP_DEVICE void bytes(uint4 lane, uint32_t (&out)[4])
@@ -82,27 +96,23 @@ template <class F> XFP_DEVICE uint4 each(F f, uint4 a, uint4 b, uint4 c)
 
 template <> XFP_DEVICE void lanes<2>::indices(int, uint32_t (&out)[INDICES]) const
 {
-	using namespace lane_slots;
-
-	nibbles<0, 2>(each([](uint32_t a) { return a & 0x33333333u; }, word[0]), out);
-	nibbles<1, 3>(each([](uint32_t a) { return a >> 2 & 0x33333333u; }, word[0]), out);
+#pragma unroll
+	for (int i = 0; i < INDICES; i++)
+		out[i] = selectors_of<2>(word, i / 2, i % 2);
 }
 
 template <> XFP_DEVICE void lanes<3>::indices(int p, uint32_t (&out)[INDICES]) const
 {
-	using namespace lane_slots;
-	auto fields = [](uint32_t a) { return (a & 0x07070707u) | (a << 1 & 0x70707070u); };
-	auto rest = [](uint32_t a, uint32_t b, uint32_t c) {
-		return (a >> 6 & 0x03030303u) | (c >> 4 & 0x04040404u) | (b >> 2 & 0x30303030u) |
-		       (c >> 1 & 0x40404040u);
-	};
-
-	nibbles<0, 1>(p < 3 ? each(fields, word[p]) : each(rest, word[0], word[1], word[2]), out);
+#pragma unroll
+	for (int i = 0; i < INDICES; i++)
+		out[i] = selectors_of<3>(word, p, i);
 }
 
 template <> XFP_DEVICE void lanes<4>::indices(int, uint32_t (&out)[INDICES]) const
 {
-	lane_slots::nibbles<0, 1>(word[0], out);
+#pragma unroll
+	for (int i = 0; i < INDICES; i++)
+		out[i] = selectors_of<4>(word, i, 0);
 }
 
 template <> XFP_DEVICE void lanes<5>::indices(int p, uint32_t (&out)[INDICES]) const

@@ -7,6 +7,7 @@ cuda_sources = \
 	kernels/cuda/fp8.cu \
 	kernels/cuda/kept.cu \
 	kernels/cuda/prepare.cu \
+	kernels/cuda/repack.cu \
 	kernels/cuda/v2.cu \
 	kernels/cuda/v2a.cu \
 	kernels/cuda/v2c.cu

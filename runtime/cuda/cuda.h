@@ -34,6 +34,7 @@ struct xfp_cuda {
 	xfp_cu_handle library[XFP_CUDA_MOST_FATBINS];
 	xfp_cu_handle multiply[XFP_CUDA_METHODS][XFP_CUDA_KS][XFP_CUDA_FORMS];
 	xfp_cu_handle prepare[3]; /* by type, from XFP_FLOAT32 on */
+	xfp_cu_handle repack[3];  /* by k, from 2 on */
 
 	/* For uploads, one at a time; see upload.c. */
 	pthread_mutex_t uploads;

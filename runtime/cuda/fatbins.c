@@ -4,7 +4,7 @@
  */
 #include "runtime/cuda/cuda.h"
 
-#define FATBINS(F) F(fp8) F(kept) F(prepare) F(v2) F(v2a) F(v2c)
+#define FATBINS(F) F(fp8) F(kept) F(prepare) F(repack) F(v2) F(v2a) F(v2c)
 
 #define EMBED(name)                                                                                \
 	extern const unsigned char xfp_cuda_fatbin_##name[] __attribute__((visibility("hidden"))); \

@@ -138,11 +138,6 @@ static enum xfp_status put_shared(struct writing *w, uint64_t base)
 
 /* ---- rows of indices, codes and numbers -------------------------------------------------------- */
 
-bool xfp_cuda_image_repacks(const struct xfp_cuda_plan *plan, unsigned k)
-{
-	return k && plan->first_col % xfp_chunk_columns(k);
-}
-
 /* Columns [first, end) of a row, in chunks of sixteen lanes; `from` begins where column `from_column` does, which is a
  * chunk's first. */
 static enum xfp_status pack_columns(struct writing *w, const uint8_t *from, uint64_t from_column, uint64_t first,

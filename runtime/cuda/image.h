@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image.h - the bytes of a device image, from its first to its last.
+ * image.h - the bytes of a device image, from its first to its last, as they are uploaded: indices are in the bundle's
+ * order.
  */
 #ifndef XFP_CUDA_IMAGE_H
 #define XFP_CUDA_IMAGE_H
@@ -19,8 +20,5 @@ struct xfp_cuda_sink {
  * out of order, or when a group names a codebook that is not there; XFP_FAILED without memory. */
 enum xfp_status xfp_cuda_image_write(const struct xfp_cuda_plan *plan, uint64_t base, struct xfp_cuda_sink *sink,
 				     struct xfp_error *err);
-
-/* Whether rows of indices are packed anew, rather than copied but for their last chunk. */
-bool xfp_cuda_image_repacks(const struct xfp_cuda_plan *plan, unsigned k);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "base/sha256.h"
+#include "kernels/common/lane_index.h"
 #include "runtime/cuda/cuda.h"
 #include "runtime/cuda/image.h"
 
@@ -134,14 +135,15 @@ void xfp_cuda_linear_info(const struct xfp_cuda_linear *linear, struct xfp_cuda_
 	uint32_t at_once;
 	enum xfp_cuda_form form = xfp_cuda_form_for(plan->method, 1, &at_once);
 
-	*info = (struct xfp_cuda_linear_info){ .experts = plan->experts,
-					       .rows = plan->slice.rows,
-					       .cols = plan->slice.cols,
-					       .bytes = plan->bytes,
-					       .tiles = xfp_cuda_tiles(plan->rows),
-					       .parts = xfp_cuda_split(plan, k, 1, 1).parts,
-					       .shared_bytes =
-						       xfp_cuda_shared_bytes(plan->method, k, plan->codebooks, form),
-					       .repacked = xfp_cuda_image_repacks(plan, k) };
+	*info = (struct xfp_cuda_linear_info){
+		.experts = plan->experts,
+		.rows = plan->slice.rows,
+		.cols = plan->slice.cols,
+		.bytes = plan->bytes,
+		.tiles = xfp_cuda_tiles(plan->rows),
+		.parts = xfp_cuda_split(plan, k, 1, 1).parts,
+		.shared_bytes = xfp_cuda_shared_bytes(plan->method, k, plan->codebooks, form),
+		.repacked = xfp_cuda_repacks(k) || (k && plan->first_col % xfp_chunk_columns(k))
+	};
 	xfp_cuda_kernel_name(plan->method, k, form, info->kernel);
 }

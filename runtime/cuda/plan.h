@@ -78,6 +78,13 @@ void xfp_cuda_plan_free(struct xfp_cuda_plan *plan);
 struct xfp_cuda_weights xfp_cuda_plan_weights(const struct xfp_cuda_plan *plan, unsigned k, uint64_t base);
 struct xfp_cuda_matrix xfp_cuda_plan_matrix(const struct xfp_cuda_plan *plan, uint32_t expert, uint64_t base);
 
+/* Whether indices are in the device's order, of which the image that the host makes has nothing yet: they are repacked
+ * on the device. */
+static inline bool xfp_cuda_repacks(unsigned k)
+{
+	return k && k <= 4;
+}
+
 /* ---- kernels ----------------------------------------------------------------------------------- */
 
 /* The kernel for so many vectors, and how many of them it takes at once. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * upload.c - an image to the device, through two buffers that it copies from directly: one is filled while the other is
- * copied.
+ * copied. Indices are then brought into the device's order there.
  */
 #include "base/printable.h"
 #include "runtime/cuda/cuda.h"
@@ -80,6 +80,32 @@ static enum xfp_status next(struct xfp_cuda_sink *sink, struct xfp_error *err)
 	return XFP_OK;
 }
 
+/* Indices of all experts, once they have been copied. */
+static enum xfp_status repack(struct upload *up, const struct xfp_cuda_plan *plan, struct xfp_error *err)
+{
+	struct xfp_cuda *cuda = up->cuda;
+	int result = 0;
+
+	for (uint32_t e = 0; !result && e < plan->experts; e++) {
+		unsigned k = plan->expert[e].k;
+		struct xfp_cuda_weights w = xfp_cuda_plan_weights(plan, k, up->base);
+		struct xfp_cuda_repack call = { .index = up->base + plan->expert[e].index,
+						.chunks = (uint64_t)w.rows * w.chunks };
+		void *parameters[] = { &call };
+
+		if (xfp_cuda_repacks(k))
+			result = cuda->cu.cuLaunchKernel(cuda->repack[k - 2],
+							 (uint32_t)((call.chunks - 1) / XFP_CUDA_THREADS + 1), 1, 1,
+							 XFP_CUDA_THREADS, 1, 1, 0, up->stream, parameters, NULL);
+	}
+	if (result)
+		return fail(up, result, "cuLaunchKernel", 0, err);
+	if ((result = cuda->cu.cuEventRecord(cuda->copied[up->filling], up->stream)))
+		return fail(up, result, "cuEventRecord", 0, err);
+	up->copied[up->filling] = true;
+	return XFP_OK;
+}
+
 enum xfp_status xfp_cuda_upload(struct xfp_cuda *cuda, const struct xfp_cuda_plan *plan, uint64_t base,
 				xfp_cu_handle stream, struct xfp_error *err)
 {
@@ -89,8 +115,9 @@ enum xfp_status xfp_cuda_upload(struct xfp_cuda *cuda, const struct xfp_cuda_pla
 	enum xfp_status status;
 
 	pthread_mutex_lock(&cuda->uploads);
-	if (!(status = make_buffers(&up, err)) && !(status = xfp_cuda_image_write(plan, base, &up.sink, err)))
-		status = send(&up, err);
+	if (!(status = make_buffers(&up, err)) && !(status = xfp_cuda_image_write(plan, base, &up.sink, err)) &&
+	    !(status = send(&up, err)))
+		status = repack(&up, plan, err);
 	for (int i = 0; !status && i < 2; i++)
 		status = wait(&up, i, err);
 	/* Whatever went wrong, no copy may come once the buffers are used again, or the memory is somebody else's. */

@@ -48,6 +48,24 @@ def pack(k, index):
     return words.reshape(rows, -1)
 
 
+def device_order(k, index):
+    """The same in the order of kernels/cuda/abi.h."""
+    if k > 4:
+        return pack(k, index)
+    rows, columns = index.shape
+    share = chunk_columns(k) // 128  # groups of 32 columns that 16 bytes of every line have
+    index = index.astype(np.uint8).reshape(rows, -1, 4, share, 2, 4, 4)  # chunk, bytes, group, half, word, column
+    groups = index.transpose(3, 0, 1, 2, 5, 4, 6).reshape(share, rows, -1, 4, 4, 8)  # group, row, chunk, bytes, word, nibble
+    if k == 4:
+        lines = [groups[0]]
+    elif k == 2:
+        lines = [groups[0] | groups[1] << 2]
+    else:
+        lines = [groups[line] | (groups[3] >> line & 1) << 3 for line in range(3)]
+    nibbles = np.stack(lines, axis=2)  # row, chunk, line, bytes, word, nibble
+    return (nibbles[..., 0::2] | nibbles[..., 1::2] << 4).reshape(rows, -1)
+
+
 def codebook_bytes(k, entries):
     """fp16 [codebooks, 2^k] as the image has them."""
     plain = np.ascontiguousarray(entries.astype(np.float16)).view(np.uint8)
@@ -110,7 +128,7 @@ class Weights:
     def indices(self, rng, m):
         index = rng.integers(0, 1 << self.k, (self.rows, self.columns))
         index[:, self.cols:] = 0
-        m.parts["index"] = pack(self.k, index)
+        m.parts["index"] = device_order(self.k, index)
         self.row_bytes = m.parts["index"].shape[1]
         return index
 

@@ -20,8 +20,8 @@ except ImportError:
     sys.exit(0)
 
 import ptx
-from image import (COLUMNS, COUNTERS, MOST_VECTORS, PART_BYTES, TILE_ROWS, TYPES, Weights, bfloat, from_bfloat,
-                   padded)
+from image import (COLUMNS, COUNTERS, MOST_VECTORS, PART_BYTES, TILE_ROWS, TYPES, Weights, bfloat, chunk_columns,
+                   device_order, from_bfloat, lane_words, pack, padded)
 
 
 def stored(values, kind):
@@ -230,6 +230,20 @@ def run_list(modules, options, parts=1, runs=1, long=False):
     return check(found[0], "f32", want, bound), bits(found)
 
 
+def run_repack(modules, k):
+    """Indices from one order to the other."""
+    rng = np.random.default_rng(9)
+    index = rng.integers(0, 1 << k, (7, 90 * chunk_columns(k)))
+    found = []
+    for order in ("forward", "reverse"):
+        run = Run(modules, order)
+        packed = pack(k, index)
+        place, chunks = run.memory.upload(packed), packed.size // (64 * lane_words(k))
+        run.launch(f"xfp_repack_k{k}", (-(-chunks // 256), 1), struct.pack("<2Q", place, chunks))
+        found.append(run.memory.download(place, np.uint8, packed.size))
+    return float((found[0] != device_order(k, index).reshape(-1)).sum() * 2), np.array_equal(*found)
+
+
 def architectures(paths):
     """{names: files} of those whose code differs."""
     found = {}
@@ -246,8 +260,9 @@ def architectures(paths):
 
 
 def cases_of(modules):
-    cases = [(name, lambda o=o, m=m, t=t, p=p: run_case(modules, o, m, t, p))
-             for name, o, m, t, p in [(*one, 1) for one in table()] + parts_table()]
+    cases = [(f"the device order, k{k}", lambda k=k: run_repack(modules, k)) for k in (2, 3, 4)]
+    cases += [(name, lambda o=o, m=m, t=t, p=p: run_case(modules, o, m, t, p))
+              for name, o, m, t, p in [(*one, 1) for one in table()] + parts_table()]
     for kind, extra in [("v2", dict(k=4)), ("v2a", dict(k=3, group=64, codebooks=4)), ("fp8", {}), ("bf16", {}),
                         ("v2c", dict(k=4, group=32, codebooks=16, outliers=30))]:
         options = dict(kind=kind, rows=24, cols=320, **extra)

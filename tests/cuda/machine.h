@@ -28,7 +28,7 @@ struct machine {
 /* The stand-in that the tests were built with, and PTX of an architecture for all kernels. */
 static inline void machine_load(struct machine *cu, const char *arch)
 {
-	static const char *const sources[] = { "fp8", "kept", "prepare", "v2", "v2a", "v2c" };
+	static const char *const sources[] = { "fp8", "kept", "prepare", "repack", "v2", "v2a", "v2c" };
 	const char *tools = getenv("XFP_TEST_TOOLS");
 	char path[4096], ptx[8192] = "";
 	void *library, *function;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lane_bits.h - where each bit of a row of indices is: the table of kernels/common/lane_index.h, bit by bit.
+ * lane_bits.h - where each bit of a row of indices is: the table of kernels/common/lane_index.h, bit by bit; and that of
+ * kernels/cuda/abi.h, in the device's order.
  */
 #ifndef XFP_LANE_BITS_H
 #define XFP_LANE_BITS_H
@@ -30,6 +31,22 @@ static inline size_t lane_bit(unsigned k, size_t cols, size_t c, unsigned bit)
 	place = lane_slots[k][c / lanes / 4] + (size_t)2 * bit;
 	byte = 4 * ((size_t)(place[0] - 'A') * lanes + c % lanes) + c / lanes % 4;
 	return (chunk * columns * k / 8 + byte) * 8 + (size_t)(place[1] - '0');
+}
+
+/* The same on a device, up to k = 4, of a row of whole chunks. */
+static inline size_t device_bit(unsigned k, size_t c, unsigned bit)
+{
+	size_t columns = k == 4 ? 128 : k == 2 ? 256 : 512, share = columns / 128, chunk = c / columns;
+	size_t group = c % columns / 32, j = group % share, line = 0, place = bit;
+
+	if (k == 2)
+		place = 2 * j + bit;
+	if (k == 3) {
+		line = j < 3 ? j : bit;
+		place = j < 3 ? bit : 3;
+	}
+	return (chunk * columns / 8 * k + line * 64 + group / share * 16 + c % 16 / 4 * 4) * 8 + c % 32 / 16 * 16 +
+	       c % 4 * 4 + place;
 }
 
 #endif
