@@ -45,8 +45,20 @@
  *     (columns / 4 + 64) 2^-24 S + columns 2^-40 a e
  *
  * of W x with the weights that xfp_bundle_dequantize gives as f32, in double; in v2a, whose weights are sums of two, S
- * has |entry scale x| + |midpoint x| for |base x|, and e is the largest of those too. Types of 16 bits round once
- * more. Where weights or vectors are not finite, neither is the result.
+ * has |entry scale x| + |midpoint x| for |base x|, and e is the largest of those too.
+ *
+ * Up to four vectors at a time, and all products of a list, are multiplied as integers instead, which is faster, where
+ * mode v2, or v2c with groups of 32 columns or more, has indices of 2, 3 or 4 bits, there are no more than 524,288 columns,
+ * codebooks and vectors are finite, and a is 0 or at least 2^-104. The bound is then larger by
+ *
+ *     2^-14 c A + 2^-21 columns c a
+ *
+ * where c is the largest |entry| of the row's codebook (in v2c: of the library, times the largest ratio and the row's
+ * factor) and A the sum of all |x'|; with 2 or 3 bits it is 2^-16 c A. So it is of the class of "vbmi" in xfp.h, some 1e-4 of
+ * a typical result. Which way a vector goes depends on how many there are in a call, and on whether those that are
+ * multiplied with it are finite, as there.
+ *
+ * Types of 16 bits round once more. Where weights or vectors are not finite, neither is the result.
  *
  * Several threads may use what is open at the same time. Device addresses are numbers here (CUdeviceptr, or a pointer
  * as uintptr_t), so that nothing follows them by mistake; NULL is 0.

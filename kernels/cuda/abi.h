@@ -25,8 +25,18 @@
  * fp16 entries, then the low ones, which is what one instruction looks four weights up in. From k = 5 on it is the
  * entries as they are.
  *
+ * For the integer path, numbers v = floor((entry - least) / step + 1/2) of codebooks are two planes of bytes as well: of 14
+ * bits at k = 4, where the low plane has seven, and of 16 below. `least` is the smallest entry, and step, f32, is nearest to
+ * the 16383rd or 65535th part of what the largest is above it. In v2 a row has such planes and such a pair. In v2c there are
+ * planes of the 256 products of codebooks and ratios, which the groups' bytes name, with one pair: at k = 4 all high
+ * planes before all low ones, below table after table.
+ *
  * Prepared vectors. x', f32, is x with the unit's balance. Its planes are two fp16 numbers for each: hi = RN16(x' 2^e)
  * and lo = RN16(x' 2^e - hi), with an e for each vector that puts the largest |x'| into [2^14, 2^15).
+ *
+ * For the integer path they are integers q, x' 2^i rounded to even, with the largest i that leaves |q| <= 0x7f7f7f: as
+ * three digits of base 256 that are from -128 to 127 each. Of 32 columns, the lowest digits come first; 4 t ... 4 t + 3 and
+ * 16 + 4 t ... 16 + 4 t + 3 are bytes 8 t ... 8 t + 7.
  */
 #ifndef XFP_CUDA_ABI_H
 #define XFP_CUDA_ABI_H
@@ -46,9 +56,29 @@
 #define XFP_CUDA_PART_BYTES 2048u
 #define XFP_CUDA_MOST_PARTS (2 * XFP_CUDA_COUNTERS - 2) /* all tiles' together */
 
+/* The most columns of the integer path. Sums of a warp, which has an eighth of them, are of 32 bits, and what it adds up is
+ * a byte times a digit: 255 * 128 * 2^16 < 2^31. */
+#define XFP_CUDA_INTEGER_COLUMNS (1u << 19)
+#define XFP_CUDA_INTEGER_VECTORS 4u
+
+/* What integers of a codebook mean: least + step v. */
+struct xfp_cuda_pair {
+	float step, least;
+};
+
+/* What those of a vector mean: step q; the sum of all q. `fits`: all x' are finite, and the largest is 0 or no less than
+ * 2^-104. */
+struct xfp_cuda_whole {
+	int64_t sum;
+	float step;
+	uint32_t fits;
+};
+
 /* One matrix: a unit has an array of them, one an expert. An address of 0: there is none. */
 struct xfp_cuda_matrix {
 	uint64_t index;     /* rows, row_bytes apart: indices, fp8 codes, or the numbers that were kept */
+	uint64_t pair;      /* struct xfp_cuda_pair, in v2 row by row; 0: it has no integers */
+	uint64_t integer;   /* v2: its planes, row by row */
 	uint64_t code;      /* v2: codebooks, row by row; fp8: f32 scales, row by row */
 	uint64_t group;     /* v2a: fp16 scale (the low half) and midpoint, v2c: bytes; rows row_groups apart */
 	uint64_t number;    /* v2a: bytes, the codebook of each group; likewise */
@@ -64,6 +94,7 @@ struct xfp_cuda_weights {
 	uint64_t matrix;  /* struct xfp_cuda_matrix [experts] */
 	uint64_t library; /* v2a, v2c: codebooks as above */
 	uint64_t ratio;   /* v2c: f32 [256 / codebooks] */
+	uint64_t tables;  /* v2c: planes of the integer path */
 	uint32_t rows, cols;
 	uint32_t chunks;               /* of a row */
 	uint32_t row_bytes, row_groups; /* from a row to the next */
@@ -73,9 +104,9 @@ struct xfp_cuda_weights {
 };
 
 /* Prepared vectors, `cols` being a multiple of XFP_CUDA_COLUMNS: natural[count][cols]; planes[count][cols / 16][2][16],
- * hi before lo; scale[count], 2^-e. */
+ * hi before lo; digits[count][cols / 32][3][32]; whole[count]; scale[count], 2^-e. */
 struct xfp_cuda_vectors {
-	uint64_t natural, planes, scale;
+	uint64_t natural, planes, digits, whole, scale;
 	uint32_t cols, count;
 };
 

@@ -48,6 +48,27 @@ template <int K> struct codebook {
 		}
 	}
 
+	/* Of the tables of the integer path. At k = 4 all high planes come first, so that those of eight threads, wherever
+	 * they are, have all banks for themselves. */
+	XFP_DEVICE void load_product(const uint8_t *tables, uint32_t number)
+	{
+		if constexpr (K < 4) {
+			load(tables + number * codebook_bytes<K>());
+		} else {
+			uint4 h = *reinterpret_cast<const uint4 *>(tables + number * 16);
+			uint4 l = *reinterpret_cast<const uint4 *>(tables + 256 * 16 + number * 16);
+
+			high[0] = h.x;
+			high[1] = h.y;
+			high[2] = h.z;
+			high[3] = h.w;
+			low[0] = l.x;
+			low[1] = l.y;
+			low[2] = l.z;
+			low[3] = l.w;
+		}
+	}
+
 	/* Four bytes of a plane. Of sixteen entries both halves are looked up, and `half` chooses. */
 	static XFP_DEVICE uint32_t bytes(const uint32_t (&plane)[PLANE], uint32_t selector, uint32_t half)
 	{

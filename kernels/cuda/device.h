@@ -10,7 +10,7 @@
 #define XFP_DEVICE __device__ __forceinline__
 
 /* Byte i of the result is byte (s >> 4 i & 7) of the eight of b:a. CUDA's own __byte_perm masks s before, which costs
- * an instruction; every selector here has bit 3 of its fields clear. */
+ * an instruction; where bit 3 of a field is set, the byte's highest bit is repeated. */
 XFP_DEVICE uint32_t prmt(uint32_t a, uint32_t b, uint32_t s)
 {
 	uint32_t d;
@@ -49,14 +49,22 @@ XFP_DEVICE uint4 load_once(const uint8_t *p)
 }
 
 /* Words 16 bytes apart, whose neighbours other instructions of the warp load. */
+XFP_DEVICE uint32_t load_word(const uint8_t *p)
+{
+	uint32_t v;
+
+	asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(v) : "l"(p));
+	return v;
+}
+
 XFP_DEVICE uint4 load_four(const uint8_t *p)
 {
 	uint4 v;
 
-	asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(v.x) : "l"(p));
-	asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(v.y) : "l"(p + 16));
-	asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(v.z) : "l"(p + 32));
-	asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(v.w) : "l"(p + 48));
+	v.x = load_word(p);
+	v.y = load_word(p + 16);
+	v.z = load_word(p + 32);
+	v.w = load_word(p + 48);
 	return v;
 }
 
@@ -155,7 +163,7 @@ XFP_DEVICE void mma(float (&c)[4], const fragment &a, uint2 b)
 }
 
 /* The sum over a warp, the same in every lane and always in the same order. */
-XFP_DEVICE float warp_sum(float f)
+template <class T> XFP_DEVICE T warp_sum(T f)
 {
 #pragma unroll
 	for (int distance = 16; distance; distance >>= 1)

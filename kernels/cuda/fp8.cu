@@ -7,7 +7,7 @@
  */
 #include "kernels/cuda/grouped.h"
 
-struct fp8_weights {
+struct fp8_weights : no_integers {
 	const uint8_t *row[2];
 	uint32_t t;
 

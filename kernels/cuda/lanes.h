@@ -47,6 +47,7 @@ template <int K> struct lanes {
 	static constexpr int VECTORS = WORDS * 32 / K;    /* of sixteen columns, of a chunk */
 	static constexpr uint32_t BYTES = WORDS * 64;     /* of a chunk */
 	static constexpr uint32_t THREAD = K <= 4 ? 4 : 16; /* bytes from a thread's first word to the next one's */
+	static constexpr int SHARE = VECTORS / 8; /* groups of 32 columns of the 16 bytes of all lines, in the device order */
 	static constexpr int PART = K == 2 ? 16 : K <= 4 ? 8 : 4; /* steps */
 	static constexpr int INDICES = K <= 4 ? PART / 2 : PART;  /* words of their indices */
 

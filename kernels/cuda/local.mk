@@ -16,8 +16,10 @@ cuda_headers = \
 	kernels/cuda/codebook.h \
 	kernels/cuda/device.h \
 	kernels/cuda/grouped.h \
+	kernels/cuda/integer.h \
 	kernels/cuda/lanes.h \
 	kernels/cuda/parts.h \
+	kernels/cuda/place.h \
 	kernels/cuda/tile.h
 EXTRA_DIST += $(cuda_sources) $(cuda_headers)
 

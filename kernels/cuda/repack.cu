@@ -61,7 +61,7 @@ template <int K> XFP_DEVICE void joined(const uint32_t *selector, uint32_t (&lin
 
 template <int K> XFP_DEVICE void repack(const xfp_cuda_repack &call)
 {
-	constexpr int WORDS = lanes<K>::WORDS, SHARE = lanes<K>::VECTORS / 8;
+	constexpr int WORDS = lanes<K>::WORDS, SHARE = lanes<K>::SHARE;
 	uint64_t chunk = static_cast<uint64_t>(blockIdx.x) * XFP_CUDA_THREADS + threadIdx.x;
 	uint4 *bytes = reinterpret_cast<uint4 *>(call.index + chunk * lanes<K>::BYTES);
 	uint32_t out[WORDS][4][4]; /* line, 16 bytes, word */

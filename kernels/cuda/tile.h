@@ -10,25 +10,8 @@
 #ifndef XFP_CUDA_TILE_H
 #define XFP_CUDA_TILE_H
 
+#include "kernels/cuda/integer.h"
 #include "kernels/cuda/parts.h"
-
-/* Where a thread is: see struct fragment. */
-struct place {
-	unsigned warp, lane, t, g;
-	uint32_t first_row;
-	uint32_t row[2]; /* the thread's, or the last one of the matrix in the place of those that it has not */
-
-	XFP_DEVICE explicit place(uint32_t rows)
-	{
-		warp = threadIdx.x / 32;
-		lane = threadIdx.x % 32;
-		t = lane % 4;
-		g = lane / 4;
-		first_row = blockIdx.x * XFP_CUDA_TILE_ROWS;
-		row[0] = min(first_row + g, rows - 1);
-		row[1] = min(first_row + g + 8, rows - 1);
-	}
-};
 
 template <int N> struct sums {
 	float c[N][4];
@@ -165,30 +148,58 @@ XFP_DEVICE void store_result(const xfp_cuda_result &y, uint64_t at_, float value
 			y.type == 2 ? float_to_half(value) : float_to_bfloat(value);
 }
 
+/* Of a method without an integer path. */
+struct no_integers {
+	static constexpr bool INTEGERS = false;
+
+	XFP_DEVICE void stage_integers(const xfp_cuda_weights &, uint8_t *)
+	{
+	}
+};
+
 /* Where the parts of dynamic shared memory are; the host knows their sizes (abi.h). */
 template <int N> struct buffers {
 	uint8_t *own;     /* of the method */
-	float *partial;   /* [warps][rows][8 N] */
+	float *partial;   /* [warps][rows][8 N], or int64 [warps][rows][4] */
 	float *outlier;   /* [rows][4 N] */
 	uint32_t *free;   /* a word that is read by nobody after the barrier that follows */
+	uint8_t *tables;  /* of the integer path */
 
 	XFP_DEVICE buffers(uint8_t *shared, uint32_t own_bytes)
 	{
 		own = shared;
 		partial = reinterpret_cast<float *>(shared + own_bytes);
 		outlier = partial + XFP_CUDA_WARPS * XFP_CUDA_TILE_ROWS * 8 * N;
+		tables = reinterpret_cast<uint8_t *>(outlier + XFP_CUDA_TILE_ROWS * 4 * N);
 		free = reinterpret_cast<uint32_t *>(partial);
 	}
 };
 
-/* The block's part of a row of the tile times one vector, once all warps have left their sums; what the sum of all
- * parts is to be. */
-template <int N, class Weights>
-XFP_DEVICE float row_part(const Weights &w, const xfp_cuda_matrix &m, const xfp_cuda_vectors &x, const buffers<N> &b,
-			  uint32_t row, uint32_t r, uint32_t v, uint32_t first)
-{
-	float sum = 0;
+/* What parts are added up as: where they may be of integers, whose parts cancel out, as double. */
+template <bool DOUBLE> struct part_sum {
+	typedef float type;
+};
+template <> struct part_sum<true> {
+	typedef double type;
+};
+template <int N, class Weights> using sum_of = typename part_sum<N == 1 && Weights::INTEGERS>::type;
 
+/* The block's part of a row of the tile times one vector, once all warps have left their sums, of integers or not; what
+ * the sum of all parts is to be. */
+template <int N, class Weights>
+XFP_DEVICE sum_of<N, Weights> row_part(const Weights &w, const xfp_cuda_matrix &m, const xfp_cuda_vectors &x,
+				       const buffers<N> &b, const column_part &own, uint32_t row, uint32_t r,
+				       uint32_t v, uint32_t first, bool integers)
+{
+	float outlier = b.outlier[r * 4 * N + v], sum = 0;
+
+	if constexpr (N == 1 && Weights::INTEGERS)
+		if (integers)
+			return integer_result(reinterpret_cast<const int64_t *>(b.partial),
+					      at<xfp_cuda_whole>(x.whole)[first + v], w.meaning(m, row), !own.begin, r,
+					      v) *
+				       w.row_factor(m, row) +
+			       outlier;
 #pragma unroll
 	for (unsigned warp = 0; warp < XFP_CUDA_WARPS; warp++) {
 		const float *at_ = b.partial + (warp * XFP_CUDA_TILE_ROWS + r) * 8 * N + 2 * v;
@@ -196,29 +207,55 @@ XFP_DEVICE float row_part(const Weights &w, const xfp_cuda_matrix &m, const xfp_
 		sum = __fadd_rn(sum, __fadd_rn(at_[0], at_[1]));
 	}
 	sum = __fmul_rn(__fmul_rn(sum, __ldg(at<float>(x.scale) + first + v)), w.row_factor(m, row));
-	return __fadd_rn(sum, b.outlier[r * 4 * N + v]);
+	return __fadd_rn(sum, outlier);
 }
 
-XFP_DEVICE float row_result(const xfp_cuda_matrix &m, float sum)
+XFP_DEVICE double row_result(const xfp_cuda_matrix &m, double sum)
 {
-	return static_cast<float>(static_cast<double>(sum) * m.unit);
+	return sum * m.unit;
 }
 
-/* A part of one matrix times vectors [first, first + count): leaves sums in shared memory, for all threads to read. */
+/* A product of a list, added to its result. */
+XFP_DEVICE void add_product(float &sum, float weight, const xfp_cuda_matrix &m, float part)
+{
+	sum = __fadd_rn(sum, __fmul_rn(weight, static_cast<float>(row_result(m, part))));
+}
+
+XFP_DEVICE void add_product(double &sum, float weight, const xfp_cuda_matrix &m, double part)
+{
+	sum += weight * row_result(m, part);
+}
+
+/* A part of one matrix times vectors [first, first + count): leaves sums in shared memory, for all threads to read.
+ * Whether they are integers. */
 template <int N, class Weights>
-XFP_DEVICE void multiply_tile(Weights &w, const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t first,
+XFP_DEVICE bool multiply_tile(Weights &w, const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t first,
 			      uint32_t count, const place &p, const column_part &own, const buffers<N> &b)
 {
-	planes<N> x(call.vectors, first, count, p);
-	sums<N> total;
+	bool integers = false;
 
-	total.clear();
-	w.begin(call.weights, m, p, b.own);
-	for (uint32_t chunk = own.begin + p.warp; chunk < own.end; chunk += XFP_CUDA_WARPS)
-		w.chunk(chunk, x, total);
-	total.store(b.partial + p.warp * XFP_CUDA_TILE_ROWS * 8 * N, p);
+	if constexpr (N == 1 && Weights::INTEGERS) {
+		int64_t *partial = reinterpret_cast<int64_t *>(b.partial);
+
+		integers = integers_fit(call.vectors, m, first, count);
+		if (integers && count > 2)
+			w.template multiply_integers<2>(call, m, first, count, p, own, b.tables, partial);
+		else if (integers)
+			w.template multiply_integers<1>(call, m, first, count, p, own, b.tables, partial);
+	}
+	if (!integers) {
+		planes<N> x(call.vectors, first, count, p);
+		sums<N> total;
+
+		total.clear();
+		w.begin(call.weights, m, p, b.own);
+		for (uint32_t chunk = own.begin + p.warp; chunk < own.end; chunk += XFP_CUDA_WARPS)
+			w.chunk(chunk, x, total);
+		total.store(b.partial + p.warp * XFP_CUDA_TILE_ROWS * 8 * N, p);
+	}
 	outliers<N>(call, m, first, count, p, own, b.outlier);
 	__syncthreads();
+	return integers;
 }
 
 template <int N, class Weights> XFP_DEVICE void multiply_vectors(const xfp_cuda_multiply &call, uint8_t *shared)
@@ -229,15 +266,21 @@ template <int N, class Weights> XFP_DEVICE void multiply_vectors(const xfp_cuda_
 	const buffers<N> b(shared, Weights::shared_bytes(call.weights));
 	Weights w;
 
+	if constexpr (N == 1)
+		w.stage_integers(call.weights, b.tables);
 	w.stage(call.weights, b.own);
-	multiply_tile<N>(w, call, m, call.first, call.count, p, column_part(call, blockIdx.z), b);
 
+	const column_part own(call, blockIdx.z);
+	bool integers = multiply_tile<N>(w, call, m, call.first, call.count, p, own, b);
 	uint32_t r = threadIdx.x % XFP_CUDA_TILE_ROWS, v = threadIdx.x / XFP_CUDA_TILE_ROWS, row = p.first_row + r;
 	bool mine = v < call.count && row < call.weights.rows;
-	float sum = mine ? row_part<N>(w, m, call.vectors, b, row, r, v, call.first) : 0;
+	sum_of<N, Weights> sum = 0;
 
+	if (mine)
+		sum = row_part<N>(w, m, call.vectors, b, own, row, r, v, call.first, integers);
 	if (add_parts(call, b.free, mine, sum))
-		store_result(call.result, (call.first + v) * call.result.stride + row, row_result(m, sum));
+		store_result(call.result, (call.first + v) * call.result.stride + row,
+			     static_cast<float>(row_result(m, sum)));
 }
 
 /* Products of a list that go to one result, one after the other, and those of a block's part only. */
@@ -249,21 +292,22 @@ template <class Weights> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &
 	bool mine = threadIdx.x < XFP_CUDA_TILE_ROWS && row < call.weights.rows;
 	list_part own(call);
 	one_product one;
-	float sum = 0;
+	sum_of<1, Weights> sum = 0;
 	Weights w;
 
+	w.stage_integers(call.weights, b.tables);
 	w.stage(call.weights, b.own);
 	while (own.next(call, one)) {
-		const xfp_cuda_matrix m = at<xfp_cuda_matrix>(call.weights.matrix)[one.expert];
+		const xfp_cuda_matrix &m = at<xfp_cuda_matrix>(call.weights.matrix)[one.expert];
+		bool integers = multiply_tile<1>(w, call, m, one.x, 1, p, own.columns, b);
 
-		multiply_tile<1>(w, call, m, one.x, 1, p, own.columns, b);
 		if (mine)
-			sum = __fadd_rn(sum, __fmul_rn(one.weight, row_result(m, row_part<1>(w, m, call.vectors, b, row,
-											    threadIdx.x, 0, one.x))));
+			add_product(sum, one.weight, m,
+				    row_part<1>(w, m, call.vectors, b, own.columns, row, threadIdx.x, 0, one.x, integers));
 		__syncthreads();
 	}
 	if (own.named && add_parts(call, b.free, mine, sum))
-		store_result(call.result, own.result * call.result.stride + row, sum);
+		store_result(call.result, own.result * call.result.stride + row, static_cast<float>(sum));
 }
 
 /* The kernels of a method: for up to 4 and up to 16 vectors, and for a list. BLOCKS is how many of a kernel an SM is to

@@ -4,7 +4,31 @@
  */
 #include "kernels/cuda/grouped.h"
 
+/* The planes of the thread's rows, for all groups. */
+template <int K> struct v2_books {
+	struct names {};
+
+	codebook<K> book[2];
+
+	XFP_DEVICE void begin(const xfp_cuda_matrix &m, const place &p)
+	{
+#pragma unroll
+		for (int i = 0; i < 2; i++)
+			book[i].load(at<uint8_t>(m.integer) + static_cast<uint64_t>(p.row[i]) * codebook_bytes<K>());
+	}
+
+	XFP_DEVICE void fetch(names &, uint32_t) const
+	{
+	}
+
+	XFP_DEVICE void enter(const names &, int) const
+	{
+	}
+};
+
 template <int K> struct v2_weights {
+	static constexpr bool INTEGERS = K <= 4;
+
 	two_rows<K> rows;
 	uint32_t t;
 
@@ -45,6 +69,27 @@ template <int K> struct v2_weights {
 
 			here.multiply(total, a, natural_offset(v, 0));
 		}
+	}
+
+	XFP_DEVICE void stage_integers(const xfp_cuda_weights &, uint8_t *)
+	{
+	}
+
+	template <int PAIRS>
+	XFP_DEVICE void multiply_integers(const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t first,
+					  uint32_t count, const place &p, const column_part &own, const uint8_t *, int64_t *partial)
+	{
+		if constexpr (INTEGERS) {
+			v2_books<K> books;
+
+			books.begin(m, p);
+			integer_tile<K, PAIRS>(books, call, m, first, count, p, own, partial);
+		}
+	}
+
+	static XFP_DEVICE xfp_cuda_pair meaning(const xfp_cuda_matrix &m, uint32_t row)
+	{
+		return at<xfp_cuda_pair>(m.pair)[row];
 	}
 
 	static XFP_DEVICE float row_factor(const xfp_cuda_matrix &, uint32_t)

@@ -7,7 +7,7 @@
  */
 #include "kernels/cuda/grouped.h"
 
-template <int K> struct v2a_weights {
+template <int K> struct v2a_weights : no_integers {
 	static constexpr int VECTORS = lanes<K>::VECTORS;
 	static constexpr uint32_t ONES = 0x3c003c00; /* 1, 1 */
 

@@ -4,9 +4,67 @@
  */
 #include "kernels/cuda/grouped.h"
 
+/* Planes of the products that the groups' bytes name, in shared memory: those of the thread's rows for one group of 32
+ * columns. LOG: log2 of a group's columns, where that is 5; else 0, and two of the thread's have one byte at least. */
+template <int K, int LOG> struct v2c_books {
+	static constexpr int SHARE = lanes<K>::SHARE; /* groups of 32 columns of the thread, of a chunk */
+
+	static constexpr int NAMES = LOG || SHARE == 1 ? 1 : SHARE / 2;
+
+	struct names {
+		uint32_t byte[2][NAMES];
+	};
+
+	codebook<K> book[2];
+	const uint8_t *tables, *group[2];
+	uint32_t log, t;
+
+	XFP_DEVICE void begin(const xfp_cuda_weights &w, const xfp_cuda_matrix &m, const place &p, const uint8_t *shared)
+	{
+		tables = shared;
+		log = w.group;
+		t = p.t;
+#pragma unroll
+		for (int i = 0; i < 2; i++)
+			group[i] = at<uint8_t>(m.group) + static_cast<uint64_t>(p.row[i]) * w.row_groups;
+	}
+
+	XFP_DEVICE void fetch(names &n, uint32_t chunk) const
+	{
+		uint32_t first = (chunk * 4 + t) * SHARE;
+
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			if constexpr (!LOG) {
+#pragma unroll
+				for (int j = 0; j < NAMES; j++)
+					n.byte[i][j] = __ldg(group[i] + ((first + 2 * j) >> (log - 5)));
+			} else if constexpr (SHARE == 1) {
+				n.byte[i][0] = __ldg(group[i] + first);
+			} else if constexpr (SHARE == 2) {
+				n.byte[i][0] = __ldg(reinterpret_cast<const uint16_t *>(group[i] + first));
+			} else {
+				n.byte[i][0] = __ldg(reinterpret_cast<const uint32_t *>(group[i] + first));
+			}
+		}
+	}
+
+	XFP_DEVICE void enter(const names &n, int j)
+	{
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			uint32_t byte = !LOG ? n.byte[i][LOG ? 0 : j / 2] : SHARE == 1 ? n.byte[i][0] :
+								  prmt(n.byte[i][0], 0, 0x4440 + j);
+
+			book[i].load_product(tables, byte);
+		}
+	}
+};
+
 /* LOG: log2 of a group's columns, where that is known; else 0. */
 template <int K, int LOG> struct v2c_weights {
 	static constexpr int VECTORS = lanes<K>::VECTORS;
+	static constexpr bool INTEGERS = K <= 4;
 
 	two_rows<K> rows;
 	const uint8_t *group[2];
@@ -82,6 +140,29 @@ template <int K, int LOG> struct v2c_weights {
 			here.multiply(one, rows.step(v), natural_offset(v, 0));
 		}
 		total.add_scaled(one, scale);
+	}
+
+	XFP_DEVICE void stage_integers(const xfp_cuda_weights &w, uint8_t *shared)
+	{
+		if (INTEGERS && w.tables)
+			copy_to_shared(shared, w.tables, 256 * codebook_bytes<K>());
+	}
+
+	template <int PAIRS>
+	XFP_DEVICE void multiply_integers(const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t first,
+					  uint32_t count, const place &p, const column_part &own, const uint8_t *tables, int64_t *partial)
+	{
+		if constexpr (INTEGERS) {
+			v2c_books<K, LOG> books;
+
+			books.begin(call.weights, m, p, tables);
+			integer_tile<K, PAIRS>(books, call, m, first, count, p, own, partial);
+		}
+	}
+
+	static XFP_DEVICE xfp_cuda_pair meaning(const xfp_cuda_matrix &m, uint32_t)
+	{
+		return *at<xfp_cuda_pair>(m.pair);
 	}
 
 	static XFP_DEVICE float row_factor(const xfp_cuda_matrix &m, uint32_t row)

@@ -8,6 +8,7 @@
 #include "kernels/common/lane_index.h"
 #include "kernels/common/number.h"
 #include "kernels/common/scale.h"
+#include "runtime/cuda/integers.h"
 #include "runtime/cuda/outliers.h"
 #include "schemas/layout/bundle_layout.h"
 
@@ -85,6 +86,22 @@ static enum xfp_status put_codebooks(struct writing *w, const uint8_t *code, uin
 	return status;
 }
 
+/* Of v2c, of every byte that a group may have. */
+static void products(const struct writing *w, float *product)
+{
+	const struct xfp_cuda_plan *plan = w->plan;
+	const uint8_t *code = w->matrix.code;
+	size_t entries = (size_t)1 << plan->k, ratios = 256 / plan->codebooks;
+
+	for (size_t i = 0; i < 256 * entries; i++) {
+		size_t byte = i / entries, entry = byte / ratios * entries + i % entries;
+		size_t ratio = plan->codebooks * entries + byte % ratios;
+
+		product[i] = xfp_half_to_float(xfp_load16(code + 2 * entry)) *
+			     xfp_half_to_float(xfp_load16(code + 2 * ratio));
+	}
+}
+
 static enum xfp_status put_library(struct writing *w)
 {
 	const struct xfp_cuda_plan *plan = w->plan;
@@ -104,6 +121,26 @@ static enum xfp_status put_library(struct writing *w)
 	return put(w, ratio, ratios * sizeof *ratio);
 }
 
+/* All products of entries and ratios, as integers; their pair. */
+static enum xfp_status put_tables(struct writing *w)
+{
+	const struct xfp_cuda_plan *plan = w->plan;
+	size_t entries = (size_t)1 << plan->k, wide = plan->k == 4 ? 256 * entries : entries;
+	uint8_t tables[256 * 32], *to = tables;
+	struct xfp_cuda_pair pair = { 0, 0 };
+	float product[256 * 16];
+	enum xfp_status status = put_up_to(w, plan->tables);
+
+	products(w, product);
+	if (!xfp_cuda_pair_of(plan->k, product, 256 * entries, &pair))
+		memset(product, 0, sizeof product); /* nobody reads them: see is_finite */
+	for (size_t done = 0; done < 256 * entries; done += wide, to += 2 * wide)
+		xfp_cuda_integers(plan->k, &pair, product + done, wide, to, to + wide);
+	if (!status)
+		status = put(w, tables, 512 * entries);
+	return status ? status : put(w, &pair, sizeof pair);
+}
+
 static enum xfp_status put_balance(struct writing *w)
 {
 	const struct xfp_cuda_plan *plan = w->plan;
@@ -119,6 +156,30 @@ static enum xfp_status put_balance(struct writing *w)
 	return status;
 }
 
+/* Whether the codebooks of an expert are, those of its rows or the library's. */
+static bool is_finite(const struct writing *w, uint32_t expert)
+{
+	const struct xfp_cuda_plan *plan = w->plan;
+	const struct xfp_cuda_expert *e = &plan->expert[expert];
+	struct xfp_matrix_info matrix;
+	const uint8_t *code;
+	uint64_t count;
+
+	if (!e->pair)
+		return false;
+	xfp_bundle_matrix(plan->bundle, plan->first_matrix + expert, &matrix);
+	code = matrix.code;
+	count = ((uint64_t)plan->codebooks << e->k) + (plan->codebooks ? 256 / plan->codebooks : 0);
+	if (e->integer) {
+		code += plan->slice.first_row * 2 << e->k;
+		count = (uint64_t)plan->rows << e->k;
+	}
+	for (uint64_t i = 0; i < count; i++)
+		if ((xfp_load16(code + 2 * i) & 0x7c00) == 0x7c00)
+			return false;
+	return true;
+}
+
 static enum xfp_status put_shared(struct writing *w, uint64_t base)
 {
 	const struct xfp_cuda_plan *plan = w->plan;
@@ -127,10 +188,14 @@ static enum xfp_status put_shared(struct writing *w, uint64_t base)
 	for (uint32_t e = 0; !status && e < plan->experts; e++) {
 		struct xfp_cuda_matrix m = xfp_cuda_plan_matrix(plan, e, base);
 
+		if (!is_finite(w, e))
+			m.pair = 0;
 		status = put(w, &m, sizeof m);
 	}
 	if (!status && plan->library)
 		status = put_library(w);
+	if (!status && plan->tables)
+		status = put_tables(w);
 	if (!status && plan->down)
 		status = put_balance(w);
 	return status;
@@ -269,6 +334,31 @@ static enum xfp_status put_groups(struct writing *w, const struct xfp_cuda_exper
 	return status;
 }
 
+/* The codebooks of v2 as integers, and what they mean before them. */
+static enum xfp_status put_integers(struct writing *w, const struct xfp_cuda_expert *e)
+{
+	size_t entries = (size_t)1 << e->k;
+	const uint8_t *code = (const uint8_t *)w->matrix.code + (w->plan->slice.first_row * 2 << e->k);
+	enum xfp_status status = XFP_OK;
+
+	for (int planes = 0; !status && planes < 2; planes++) {
+		status = put_up_to(w, planes ? e->integer : e->pair);
+		for (uint64_t r = 0; !status && r < w->plan->rows; r++) {
+			struct xfp_cuda_pair pair = { 0, 0 };
+			uint8_t bytes[32];
+			float entry[16];
+
+			for (size_t i = 0; i < entries; i++)
+				entry[i] = xfp_half_to_float(xfp_load16(code + 2 * (r * entries + i)));
+			if (!xfp_cuda_pair_of(e->k, entry, entries, &pair))
+				memset(entry, 0, sizeof entry);
+			xfp_cuda_integers(e->k, &pair, entry, entries, bytes, bytes + entries);
+			status = planes ? put(w, bytes, 2 * entries) : put(w, &pair, sizeof pair);
+		}
+	}
+	return status;
+}
+
 static enum xfp_status put_code(struct writing *w, const struct xfp_cuda_expert *e)
 {
 	const struct xfp_cuda_plan *plan = w->plan;
@@ -317,6 +407,8 @@ static enum xfp_status put_expert(struct writing *w)
 
 	if (!status)
 		status = e->k ? put_indices(w) : put_kept(w);
+	if (!status && e->integer)
+		status = put_integers(w, e);
 	if (!status && e->code)
 		status = put_code(w, e);
 	if (!status && e->group)

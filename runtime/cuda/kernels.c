@@ -49,7 +49,8 @@ uint32_t xfp_cuda_shared_bytes(enum xfp_cuda_method method, unsigned k, unsigned
 	else if (method > XFP_CUDA_V2)
 		own = (uint32_t)xfp_align((uint64_t)codebooks * 2 << k, 16);
 	if (method == XFP_CUDA_V2C || method == XFP_CUDA_V2C32)
-		own += (uint32_t)xfp_align(4 * 256 / codebooks, 16);
+		own += (uint32_t)xfp_align(4 * 256 / codebooks, 16) +
+		       (k <= 4 && form != XFP_CUDA_M4 ? UINT32_C(512) << k : 0);
 	return own + vectors;
 }
 

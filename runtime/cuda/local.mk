@@ -12,6 +12,8 @@ runtime_cuda_libdevice_la_SOURCES = \
 	runtime/cuda/driver.h \
 	runtime/cuda/image.c \
 	runtime/cuda/image.h \
+	runtime/cuda/integers.c \
+	runtime/cuda/integers.h \
 	runtime/cuda/kernels.c \
 	runtime/cuda/linear.c \
 	runtime/cuda/multiply.c \

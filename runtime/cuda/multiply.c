@@ -40,7 +40,8 @@ static enum xfp_status check_vectors(const struct xfp_cuda_linear *linear, const
 
 uint64_t xfp_cuda_prepared_bytes(const struct xfp_cuda_linear *linear, size_t count)
 {
-	uint64_t vector = xfp_cuda_prepared_cols(linear->plan.cols) * 8 + 4; /* natural and planes, and a scale */
+	/* natural, planes and digits, and what they mean */
+	uint64_t vector = xfp_cuda_prepared_cols(linear->plan.cols) * 11 + sizeof(struct xfp_cuda_whole) + 4;
 	uint64_t bytes;
 
 	return xfp_mul(count, vector, &bytes) ? bytes : UINT64_MAX;
@@ -48,11 +49,14 @@ uint64_t xfp_cuda_prepared_bytes(const struct xfp_cuda_linear *linear, size_t co
 
 static struct xfp_cuda_vectors vectors_at(uint64_t memory, uint32_t count, uint32_t cols)
 {
-	uint64_t bytes = (uint64_t)count * cols * 4;
+	uint64_t elements = (uint64_t)count * cols;
+	struct xfp_cuda_vectors x = { .natural = memory, .cols = cols, .count = count };
 
-	return (struct xfp_cuda_vectors){
-		.natural = memory, .planes = memory + bytes, .scale = memory + 2 * bytes, .cols = cols, .count = count
-	};
+	x.planes = x.natural + elements * 4;
+	x.digits = x.planes + elements * 4;
+	x.whole = x.digits + elements * 3;
+	x.scale = x.whole + count * sizeof(struct xfp_cuda_whole);
+	return x;
 }
 
 /* ---- launches ---------------------------------------------------------------------------------- */

@@ -108,6 +108,13 @@ static bool take(uint64_t *end, uint64_t count, uint64_t bytes, uint64_t *place)
 	return true;
 }
 
+bool xfp_cuda_has_integers(const struct xfp_cuda_plan *plan, unsigned k)
+{
+	/* A thread of the kernels has groups of 32 columns. */
+	return k && k <= 4 && plan->cols <= XFP_CUDA_INTEGER_COLUMNS &&
+	       (plan->method == XFP_CUDA_V2 || (plan->method >= XFP_CUDA_V2C && plan->group >= 5));
+}
+
 static bool place_expert(const struct xfp_cuda_plan *plan, struct xfp_cuda_expert *e, uint64_t *end)
 {
 	struct xfp_cuda_weights w;
@@ -115,6 +122,11 @@ static bool place_expert(const struct xfp_cuda_plan *plan, struct xfp_cuda_exper
 
 	set_rows(plan, e->k, &w);
 	fits = take(end, w.rows, w.row_bytes, &e->index);
+	if (plan->method == XFP_CUDA_V2 && xfp_cuda_has_integers(plan, e->k))
+		fits = fits && take(end, w.rows, sizeof(struct xfp_cuda_pair), &e->pair) &&
+		       take(end, w.rows, UINT64_C(2) << e->k, &e->integer);
+	if (plan->tables)
+		e->pair = plan->tables + (UINT64_C(512) << e->k);
 	if (plan->method == XFP_CUDA_V2)
 		fits = fits && take(end, w.rows, UINT64_C(2) << e->k, &e->code);
 	if (plan->method == XFP_CUDA_FP8)
@@ -139,6 +151,8 @@ static bool place_all(struct xfp_cuda_plan *plan)
 		fits = fits && take(&end, plan->codebooks, UINT64_C(2) << plan->k, &plan->library);
 	if (plan->method >= XFP_CUDA_V2C)
 		fits = fits && take(&end, 256 / plan->codebooks, 4, &plan->ratio);
+	if (plan->codebooks && xfp_cuda_has_integers(plan, plan->k))
+		fits = fits && take(&end, 1, (UINT64_C(512) << plan->k) + sizeof(struct xfp_cuda_pair), &plan->tables);
 	if (plan->balance)
 		fits = fits && take(&end, plan->slice.cols, 4, &plan->down);
 	for (uint32_t e = 0; fits && e < plan->experts; e++)
@@ -240,6 +254,7 @@ struct xfp_cuda_weights xfp_cuda_plan_weights(const struct xfp_cuda_plan *plan, 
 	w.matrix = base;
 	w.library = plan->library ? base + plan->library : 0;
 	w.ratio = plan->ratio ? base + plan->ratio : 0;
+	w.tables = plan->tables ? base + plan->tables : 0;
 	return w;
 }
 
@@ -249,6 +264,8 @@ struct xfp_cuda_matrix xfp_cuda_plan_matrix(const struct xfp_cuda_plan *plan, ui
 	uint64_t bits = (uint64_t)(1023 - e->exponent) << 52; /* 2^-s; opening has seen to its range */
 	struct xfp_cuda_matrix m = {
 		.index = base + e->index,
+		.pair = e->pair ? base + e->pair : 0,
+		.integer = e->integer ? base + e->integer : 0,
 		.code = e->code ? base + e->code : 0,
 		.group = e->group ? base + e->group : 0,
 		.number = e->number ? base + e->number : 0,

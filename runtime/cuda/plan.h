@@ -4,7 +4,7 @@
  * it, and what those take. Pure host code, which needs no driver.
  *
  * An image is, in this order, each part at a multiple of XFP_CUDA_PART_ALIGN: struct xfp_cuda_matrix of every expert;
- * the library and its ratios; the balance as factors; and for every expert what kernels/cuda/abi.h says a matrix has.
+ * the library, its ratios, and the integers of their products; the balance as factors; and for every expert what kernels/cuda/abi.h says a matrix has.
  * Its column 0 is a group's first, so that a slice which begins inside a group has `lead` columns before its own, which
  * meet an x of 0.
  */
@@ -37,7 +37,7 @@ struct xfp_cuda_expert {
 	uint8_t k;
 	int exponent;
 	uint64_t outliers; /* that are in the slice */
-	uint64_t index, code, group, number, row, pointer, column, residual;
+	uint64_t index, pair, integer, code, group, number, row, pointer, column, residual;
 };
 
 struct xfp_cuda_plan {
@@ -61,8 +61,8 @@ struct xfp_cuda_plan {
 
 	uint32_t experts;
 	struct xfp_cuda_expert *expert;
-	uint64_t library, ratio, down; /* 0: none */
-	uint64_t bytes;                /* of all */
+	uint64_t library, ratio, tables, down; /* 0: none */
+	uint64_t bytes;                        /* of all */
 };
 
 /* Of a unit, or of a tensor that is one, or was kept; `slice` NULL: all. XFP_USAGE as of xfp_linear_open, and where a
@@ -73,6 +73,9 @@ enum xfp_status xfp_cuda_plan_unit(const struct xfp_bundle *bundle, uint32_t uni
 enum xfp_status xfp_cuda_plan_tensor(const struct xfp_bundle *bundle, uint32_t tensor, const struct xfp_slice *slice,
 				     struct xfp_cuda_plan *plan, struct xfp_error *err);
 void xfp_cuda_plan_free(struct xfp_cuda_plan *plan);
+
+/* Whether an expert with this k has integers, unless something in its codebooks is not finite. */
+bool xfp_cuda_has_integers(const struct xfp_cuda_plan *plan, unsigned k);
 
 /* What kernels are told of the experts that have this k, for an image at an address. */
 struct xfp_cuda_weights xfp_cuda_plan_weights(const struct xfp_cuda_plan *plan, unsigned k, uint64_t base);

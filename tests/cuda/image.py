@@ -75,6 +75,20 @@ def codebook_bytes(k, entries):
     return np.concatenate([split[:, :, 1], split[:, :, 0]], axis=1)
 
 
+def pairs(k, entries):
+    """(least, step) of rows of numbers, f32."""
+    least, most = entries.min(axis=-1), entries.max(axis=-1)
+    return least.astype(np.float32), ((most - least) / (16383 if k == 4 else 65535)).astype(np.float32)
+
+
+def planes(k, entries, least, step):
+    """Bytes: the high ones, and the low ones."""
+    above = entries.astype(np.float64) - least[..., None]
+    value = np.floor(above / np.where(step == 0, 1, step).astype(np.float64)[..., None] + 0.5).astype(int)
+    bits = 7 if k == 4 else 8
+    return (value >> bits).astype(np.uint8), (value & (1 << bits) - 1).astype(np.uint8)
+
+
 def bfloat(values):
     """f32 rounded to bf16, as its bits."""
     bits = values.astype(np.float32).view(np.uint32).astype(np.uint64)
@@ -106,7 +120,7 @@ class Weights:
         self.chunks = padded(cols, columns) // columns
         self.columns = self.chunks * columns  # with the padding
         self.row_bytes = self.row_groups = 0
-        self.library = self.ratio = None
+        self.library = self.ratio = self.pair = self.tables = None
         if kind in ("v2a", "v2c"):
             self.row_groups = -(-self.columns // group)
             self.entries = rng.normal(size=(codebooks, 1 << k)).astype(np.float16)
@@ -114,7 +128,18 @@ class Weights:
         if kind == "v2c":
             self.ratio = np.abs(rng.normal(size=256 // codebooks)).astype(np.float16).astype(np.float32)
             self.ratio[0] = 0
+            if k <= 4 and group >= 32:
+                self.make_tables()
         self.matrices = [self.make(rng, outliers) for _ in range(experts)]
+
+    def make_tables(self):
+        """Of the integer path: planes of all products."""
+        products = self.entries.astype(np.float64)[:, None, :] * self.ratio[None, :, None].astype(np.float64)
+        products = products.reshape(256, 1 << self.k)
+        least, step = pairs(self.k, products.reshape(-1))
+        high, low = planes(self.k, products, np.full(256, least), np.full(256, step))
+        self.tables = np.concatenate([high.reshape(-1), low.reshape(-1)]) if self.k == 4 else np.concatenate([high, low], 1)
+        self.pair = np.array([step, least], np.float32)
 
     def make(self, rng, outliers):
         m = Matrix()
@@ -135,6 +160,12 @@ class Weights:
     def make_v2(self, rng, m):
         book = np.sort(rng.normal(size=(self.rows, 1 << self.k)), axis=1).astype(np.float16)
         m.parts["code"] = codebook_bytes(self.k, book)
+        if self.k <= 4:
+            least, step = pairs(self.k, book.astype(np.float64))
+            high, low = planes(self.k, book, least, step)
+            m.parts["integer"] = np.concatenate([high, low], axis=1)
+            m.parts["pair"] = np.stack([step, least], axis=1)
+        m.largest = np.abs(book.astype(np.float64)).max(axis=1)
         m.base = np.take_along_axis(book, self.indices(rng, m), 1)[:, :self.cols].astype(np.float64)
         m.size = np.abs(m.base)
 
@@ -159,6 +190,7 @@ class Weights:
         byte = rng.integers(0, 256, (self.rows, self.row_groups)).astype(np.uint8)
         row = (2.0 ** (14 - rng.integers(0, 60, self.rows) / 4)).astype(np.float32)
         m.parts["group"], m.parts["row"] = byte, row
+        m.largest = np.abs(self.entries.astype(np.float64)).max() * self.ratio.max() * row.astype(np.float64)
         ratios = len(self.ratio)
         each = np.repeat(byte, self.group, 1)[:, :self.cols].astype(int)
         entry = self.entries[each // ratios, index[:, :self.cols]].astype(np.float64)
@@ -196,11 +228,16 @@ class Weights:
     def weights_bytes(self, memory):
         """Upload everything; struct xfp_cuda_weights."""
         place = lambda array: memory.upload(np.ascontiguousarray(array)) if array is not None else 0
-        table = b"".join(struct.pack("<8Qd", *(place(m.parts.get(part)) for part in
-                                               ("index", "code", "group", "number", "row", "pointer", "column",
-                                                "residual")), m.unit) for m in self.matrices)
+        unit_pair = place(self.pair)
+        table = b""
+        for m in self.matrices:
+            parts = [place(m.parts.get(part)) for part in ("index", "pair", "integer", "code", "group", "number", "row",
+                                                           "pointer", "column", "residual")]
+            parts[1] = parts[1] or unit_pair
+            table += struct.pack("<10Qd", *parts, m.unit)
         matrix = memory.upload(np.frombuffer(table, np.uint8))
-        return struct.pack("<3Q8I", matrix, place(self.library), place(self.ratio), self.rows, self.cols, self.chunks,
+        return struct.pack("<4Q8I", matrix, place(self.library), place(self.ratio), place(self.tables), self.rows,
+                           self.cols, self.chunks,
                            self.row_bytes, self.row_groups, max(self.group.bit_length() - 1, 0), self.codebooks,
                            len(self.matrices))
 
@@ -210,7 +247,16 @@ class Weights:
             own = padded((16 if self.kind == "v2" else self.codebooks) * (2 << self.k), 16)
         if self.kind == "v2c":
             own += padded(4 * (256 // self.codebooks), 16)
+            own += 256 * (2 << self.k) if self.k <= 4 and tiles == 1 else 0
         return own + 4352 * tiles if self.k or self.kind == "fp8" else 0
+
+    def integer_bound(self, expert, x):
+        """What the bound is larger by where x [vectors, cols] is multiplied as integers."""
+        m, x = self.matrices[expert], np.abs(x.astype(np.float64))
+        if "pair" not in m.parts and self.pair is None:
+            return 0
+        entry = m.largest[:, None] * m.unit
+        return entry * (x.sum(1) * 2.0 ** (-14 if self.k == 4 else -16) + self.cols * x.max(1) * 2.0 ** -21)
 
     def product(self, expert, x):
         """W x in double, and what the bound grows with, [rows, vectors]; x [vectors, cols] as it is multiplied."""

@@ -25,7 +25,7 @@ from image import (COLUMNS, COUNTERS, MOST_VECTORS, PART_BYTES, TILE_ROWS, TYPES
 
 
 def stored(values, kind):
-    return {"f32": values.astype(np.float32), "f16": values.astype(np.float16), "bf16": bfloat(values)}[kind]
+    return bfloat(values) if kind == "bf16" else values.astype({"f32": np.float32, "f16": np.float16}[kind])
 
 
 def number(array, kind):
@@ -51,9 +51,8 @@ class Run:
         vectors, cols = x.shape
         columns = padded(cols, COLUMNS)
         source = self.memory.upload(stored(x, kind))
-        place = [self.memory.alloc(vectors * columns * 4), self.memory.alloc(vectors * columns * 4),
-                 self.memory.alloc(vectors * 4)]
-        out = struct.pack("<3Q2I", *place, columns, vectors)
+        place = [self.memory.alloc(vectors * size) for size in (columns * 4, columns * 4, columns * 3, 16, 4)]
+        out = struct.pack("<5Q2I", *place, columns, vectors)
         factors = self.memory.upload(down) if down is not None else 0
         self.launch("xfp_prepare_" + kind, (vectors, 1), struct.pack("<3Q", source, cols, factors) + out +
                     struct.pack("<2I", cols, 0), size=f"{vectors} x {cols}" + (", balanced" if factors else ""),
@@ -203,6 +202,9 @@ def run_case(modules, options, vectors, kind, parts=1):
     found = [y for order in ("forward", "reverse")
              for y in multiply(Run(modules, order), weights, x, kind, down, parts)]
     want, bound = weights.product(0, balanced)
+    few = vectors - vectors // MOST_VECTORS * MOST_VECTORS
+    if few <= 4:
+        bound[:, vectors - few:] += weights.integer_bound(0, balanced[vectors - few:])
     return check(found[0], kind, want.T, bound.T), bits(found)
 
 
@@ -225,9 +227,46 @@ def run_list(modules, options, parts=1, runs=1, long=False):
             continue
         weight = np.float64(np.float32(weight))
         value, size = weights.product(expert, x[vector:vector + 1])
+        size += weights.integer_bound(expert, x[vector:vector + 1])
         want[y] += weight * value[:, 0]
         bound[y] += abs(weight) * size[:, 0] * (1 + 2.0 ** -20) + np.abs(weight * value[:, 0]) * 2.0 ** -19
     return check(found[0], "f32", want, bound), bits(found)
+
+
+def run_integers(modules, options):
+    """What goes through integers, and what may not: the largest share of a bound."""
+    rng = np.random.default_rng(10)
+    weights = Weights(rng, **options)
+    cols = weights.cols
+    usual = lambda: rng.normal(size=cols).astype(np.float32)
+    x = np.stack([usual(), 0 * usual(), usual(), -np.abs(usual())])
+    x[2, ::97] *= 1000
+    x[3, :] *= np.float32(2.0 ** 100)
+    down = (2.0 ** (-rng.integers(0, 9, cols) / 4)).astype(np.float32)
+    run = Run(modules, "forward")
+
+    def share(y, vectors, integers):
+        want, bound = weights.product(0, vectors * down)
+        if integers:
+            bound = bound + weights.integer_bound(0, vectors * down)
+        elif np.abs(vectors).max() < 1e-30:
+            bound = bound + 1e-40
+        return float((np.abs(y.T - want) / np.maximum(bound, 1e-300)).max())
+    y = multiply(run, weights, x, "f32", down)[0]
+    shares = [share(y, x, True)]
+    same = True
+    for first, end in ((0, 1), (2, 3), (1, 3), (1, 4)):
+        same = same and np.array_equal(y[first:end], multiply(run, weights, x[first:end], "f32", down)[0])
+    # What is too small, and what is beside something that is not finite, is exact.
+    tiny = usual() * np.float32(2.0 ** -118)
+    shares.append(share(multiply(run, weights, tiny[None], "f32", down)[0], tiny[None], False))
+    for what in (np.inf, np.nan):
+        spoilt = x[:3].copy()
+        spoilt[1, cols - 1] = what
+        y = multiply(run, weights, spoilt, "f32", down)[0]
+        shares.append(share(y[[0, 2]], x[[0, 2]], False))
+        same = same and not np.isfinite(y[1]).any()
+    return max(shares), same
 
 
 def run_repack(modules, k):
@@ -263,6 +302,11 @@ def cases_of(modules):
     cases = [(f"the device order, k{k}", lambda k=k: run_repack(modules, k)) for k in (2, 3, 4)]
     cases += [(name, lambda o=o, m=m, t=t, p=p: run_case(modules, o, m, t, p))
               for name, o, m, t, p in [(*one, 1) for one in table()] + parts_table()]
+    for k in (2, 3, 4):
+        for name, extra in [("v2", dict(kind="v2", rows=37, cols=1100, outliers=60))] + \
+                [(f"v2c groups of {group}", dict(kind="v2c", rows=18, cols=600 + 8 * group, group=group, codebooks=8))
+                 for group in (32, 64, 128)]:
+            cases.append((f"integers, k{k}, {name}", lambda o=dict(k=k, **extra): run_integers(modules, o)))
     for kind, extra in [("v2", dict(k=4)), ("v2a", dict(k=3, group=64, codebooks=4)), ("fp8", {}), ("bf16", {}),
                         ("v2c", dict(k=4, group=32, codebooks=16, outliers=30))]:
         options = dict(kind=kind, rows=24, cols=320, **extra)

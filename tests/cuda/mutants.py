@@ -11,38 +11,47 @@ import tempfile
 import kernels  # which says so where numpy is missing
 import ptx
 
-V2 = dict(kind="v2", rows=37, cols=1100, k=3, outliers=60)
+V2 = dict(kind="v2", rows=37, cols=1100, outliers=60)
+EXACT, INTEGER = (3, 5), (4, 1)  # bits and vectors, which take one path or the other
 LEFT = """value = *reinterpret_cast<const T *>(left);
 	for (uint32_t i = 1; i < gridDim.z; i++)
 		value += *reinterpret_cast<const T *>(left + i * XFP_CUDA_PART_BYTES);"""
-# (mistake, file, what was there, what is there now, kernels, what is to be said of it)
+# (mistake, file, what was there, what is there now, what is to be said of it, and which path)
 MUTANTS = [
-    ("a barrier is missing", "tile.h", "b.outlier);\n\t__syncthreads();", "b.outlier);", "race in shared"),
+    ("a barrier is missing", "tile.h", "b.outlier);\n\t__syncthreads();", "b.outlier);", "race in shared", EXACT),
     ("one chunk too many", "tile.h", "chunk < own.end", "chunk <= own.end",
-     "out of bounds|of the bound"),
+     "out of bounds|of the bound", EXACT),
     ("a row more than there are", "tile.h", "v < call.count && row < call.weights.rows",
-     "v < call.count && row <= call.weights.rows", "out of bounds"),
+     "v < call.count && row <= call.weights.rows", "out of bounds", EXACT),
     ("outliers are added by every warp", "tile.h", "sum = __fadd_rn(sum, __fadd_rn(at_[0], at_[1]));",
-     "sum = __fadd_rn(sum, __fadd_rn(__fadd_rn(at_[0], at_[1]), b.outlier[r * 4 * N + v]));", "of the bound"),
+     "sum = __fadd_rn(sum, __fadd_rn(__fadd_rn(at_[0], at_[1]), b.outlier[r * 4 * N + v]));", "of the bound", EXACT),
     ("the last column is missing", "prepare.cu", "c - call.lead < call.cols", "c - call.lead < call.cols - 1",
-     "of the bound"),
-    ("a wrong shift", "lanes.h", "two, part_of(line[2], i) >> 1)", "two, part_of(line[2], i) << 1)", "of the bound"),
+     "of the bound", EXACT),
+    ("a wrong shift", "lanes.h", "two, part_of(line[2], i) >> 1)", "two, part_of(line[2], i) << 1)", "of the bound", EXACT),
     ("a lane that takes no part in a shuffle", "tile.h", "if (begin < end)\n", "if (begin + p.lane < end)\n",
-     "lane|shfl"),
-    ("a misaligned load", "grouped.h", "lanes<K>::THREAD * p.t", "2 * p.t", "misaligned"),
+     "lane|shfl", EXACT),
+    ("a misaligned load", "grouped.h", "lanes<K>::THREAD * p.t", "2 * p.t", "misaligned", EXACT),
     ("a byte of shared memory that nobody wrote", "grouped.h", "i < bytes; i +=", "i + 4 < bytes; i +=",
-     "never written|nobody wrote|uninitiali"),
+     "never written|nobody wrote|uninitiali", EXACT),
     ("outliers are added by every part", "tile.h", " && own.has_outliers(call, r >= XFP_CUDA_WARPS)", "",
-     "of the bound"),
+     "of the bound", EXACT),
     ("no part has the outliers of the lower rows", "parts.h", "end > call.part_chunks &&", "end > 2 * call.part_chunks &&",
-     "of the bound"),
-    ("parts meet without a fence", "parts.h", "atom.acq_rel.gpu", "atom.relaxed.gpu", "race in allocation"),
+     "of the bound", EXACT),
+    ("parts meet without a fence", "parts.h", "atom.acq_rel.gpu", "atom.relaxed.gpu", "race in allocation", EXACT),
     ("parts meet before all threads have left their sums", "parts.h", "= value;\n\t__syncthreads();", "= value;",
-     "race in"),
-    ("a counter is not 0 again", "parts.h", '"r"(last)', '"r"(0xffffffffu)', "never written"),
+     "race in", EXACT),
+    ("a counter is not 0 again", "parts.h", '"r"(last)', '"r"(0xffffffffu)', "never written", EXACT),
     ("the last part adds its own first", "parts.h", LEFT,
      LEFT.replace("(left)", "(left + blockIdx.z * XFP_CUDA_PART_BYTES)")
-     .replace("left + i *", "left + (i + blockIdx.z) % gridDim.z *"), "another order"),
+     .replace("left + i *", "left + (i + blockIdx.z) % gridDim.z *"), "another order", EXACT),
+    ("the other half of a codebook is not masked out", "integer.h", "t0 = i ? s0 ^ 0x88888888u",
+     "t0 = i ? s0 ^ 0x88880888u", "of the bound", INTEGER),
+    ("two digits change places", "prepare.cu", "(to + 32) = prmt(low01, low23, 0x7632)",
+     "(to + 32) = prmt(low01, low23, 0x5410)", "of the bound", INTEGER),
+    ("a chunk of the last round is left out", "integer.h", "if (chunk >= own.end)", "if (chunk + 1 >= own.end)",
+     "of the bound", INTEGER),
+    ("sums of a warp that nobody awaits", "tile.h", "b.outlier);\n\t__syncthreads();", "b.outlier);",
+     "race in shared", INTEGER),
 ]
 
 
@@ -50,7 +59,7 @@ def compiled(source, nvcc, mutant, folder):
     """The PTX of what is needed of a copy with the mistake."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(os.path.join(source, "kernels", "cuda"), os.path.join(folder, "kernels", "cuda"))
-    _, name, there, now, _ = mutant
+    _, name, there, now, _, (k, _) = mutant
     path = os.path.join(folder, "kernels", "cuda", name)
     with open(path, encoding="utf-8") as file:
         text = file.read()
@@ -63,7 +72,7 @@ def compiled(source, nvcc, mutant, folder):
     with open(path, encoding="utf-8") as file:
         text = file.read()
     with open(path, "w", encoding="utf-8") as file:
-        file.write(re.sub(r"XFP_CUDA_KERNELS\(xfp_multiply_v2_k[2456].*\n", "", text))
+        file.write(re.sub(rf"XFP_CUDA_KERNELS\(xfp_multiply_v2_k[^{k}].*\n", "", text))
     modules = []
     for unit in ("v2", "prepare"):
         out = os.path.join(folder, unit + ".ptx")
@@ -73,11 +82,12 @@ def compiled(source, nvcc, mutant, folder):
     return modules
 
 
-def verdict(modules):
+def verdict(modules, path):
     """Of tiles that are one block's, and if that tells nothing, of three blocks'."""
+    k, vectors = path
     for parts in (1, 3):
         try:
-            share, same = kernels.run_case(modules, V2, 1, "f32", parts)
+            share, same = kernels.run_case(modules, dict(k=k, **V2), vectors, "f32", parts)
         except ptx.Fault as fault:
             return str(fault)
         if not same:
@@ -93,8 +103,8 @@ def main():
     print(f"1..{len(MUTANTS)}")
     with tempfile.TemporaryDirectory() as folder:
         for at, mutant in enumerate(MUTANTS, 1):
-            said = verdict(compiled(source, nvcc, mutant, os.path.join(folder, "copy")))
-            seen = re.search(mutant[-1], said)
+            said = verdict(compiled(source, nvcc, mutant, os.path.join(folder, "copy")), mutant[-1])
+            seen = re.search(mutant[-2], said)
             print(f"{'ok' if seen else 'not ok'} {at} - {mutant[0]}\n# {said[:200]}", flush=True)
             failed += not seen
     return failed

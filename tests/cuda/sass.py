@@ -26,7 +26,10 @@ import tempfile
 ARCHITECTURES = ("90", "120")
 SLACK = 1.1
 # Issue slots and ALU instructions a weight that a loop was designed for, from prototypes.
-STATED = {}
+STATED = {("xfp_multiply_v2_k2_m1", "integers"): (1.08, 0.86), ("xfp_multiply_v2_k3_m1", "integers"): (1.21, 0.98),
+          ("xfp_multiply_v2_k4_m1", "integers"): (1.87, 1.48), ("xfp_multiply_v2c32_k2_m1", "integers"): (1.79, 1.21),
+          ("xfp_multiply_v2c32_k3_m1", "integers"): (1.92, 1.31),
+          ("xfp_multiply_v2c32_k4_m1", "integers"): (2.16, 1.59)}
 ALU = ("LOP3", "SHF", "PRMT", "IADD", "VIADD", "ISETP", "SEL", "FSEL", "LEA", "MOV", "PLOP3", "IMNMX", "VIMNMX",
        "FMNMX", "FSETP", "SGXT", "BMSK", "IABS", "POPC", "FLO", "I2FP", "R2P", "P2R", "VABSDIFF")
 SHARED = ("LDS", "SHFL", "LDSM", "STS", "ATOMS")

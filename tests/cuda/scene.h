@@ -113,26 +113,63 @@ struct subject {
 	uint64_t cols;
 	struct xfp_slice slice;
 	const uint8_t *balance;
+	struct xfp_matrix_info matrix;
+	const char *mode;
+	bool integers; /* whether it is multiplied by them */
 };
 
 static inline struct subject subject_of(const struct xfp_bundle *bundle, uint32_t number, const struct xfp_slice *slice,
 					const struct scene *s, float *const *decoded)
 {
 	struct xfp_matrix_info matrix;
+	struct xfp_unit_info unit;
 
 	assert_true(xfp_bundle_matrix(bundle, number, &matrix));
+	assert_true(xfp_bundle_unit(bundle, matrix.unit, &unit));
 	return (struct subject){ .w = decoded[number],
 				 .cols = matrix.cols,
 				 .slice = { slice ? slice->first_row : 0, s->info.rows, slice ? slice->first_col : 0,
 					    s->info.cols },
-				 .balance = matrix.balance };
+				 .balance = matrix.balance,
+				 .matrix = matrix,
+				 .mode = unit.mode_name };
+}
+
+static inline double largest_of(const uint8_t *half, size_t count)
+{
+	double largest = 0;
+
+	for (size_t i = 0; i < count; i++)
+		largest =
+			fmax(largest, fabs((double)xfp_half_to_float((uint16_t)(half[2 * i] | half[2 * i + 1] << 8))));
+	return largest;
+}
+
+/* The largest |entry| that a row could have, where it is multiplied as integers; else 0. */
+static inline double entry_of(const struct subject *w, uint64_t r)
+{
+	const struct xfp_matrix_info *m = &w->matrix;
+	size_t entries = (size_t)1 << m->k, row = w->slice.first_row + r;
+	double unit = ldexp(1, -m->exponent), entry;
+
+	if (!w->integers || !m->k || m->k > 4)
+		return 0;
+	if (!m->group_size)
+		return unit * largest_of((const uint8_t *)m->code + 2 * row * entries, entries);
+	if (strcmp(w->mode, "v2c") != 0 || m->group_size < 32)
+		return 0;
+	entry = largest_of(m->code, m->library_size * entries);
+	entry *= largest_of((const uint8_t *)m->code + 2 * m->library_size * entries, 256 / m->library_size);
+	return unit * entry * 0x1p14 *
+	       (double)xfp_balance_down(
+		       ((const uint8_t *)m->group)[m->rows * ((m->cols + m->group_size - 1) / m->group_size) + row]);
 }
 
 /* Row r times a vector, and how far a result may be from it. */
 static inline double product(const struct subject *w, uint64_t r, const float *x, double *bound)
 {
 	const float *row = w->w + (w->slice.first_row + r) * w->cols + w->slice.first_col;
-	double sum = 0, size = 0, largest = 0, entry = 0;
+	double sum = 0, size = 0, largest = 0, entry = 0, all = 0, most = entry_of(w, r);
 
 	for (uint64_t c = 0; c < w->slice.cols; c++) {
 		double down = w->balance ? (double)xfp_balance_down(w->balance[w->slice.first_col + c]) : 1;
@@ -140,9 +177,11 @@ static inline double product(const struct subject *w, uint64_t r, const float *x
 		sum += (double)row[c] * x[c];
 		size += fabs((double)row[c] * x[c]);
 		largest = fmax(largest, fabs(x[c] * down));
+		all += fabs(x[c] * down);
 		entry = fmax(entry, fabs(row[c] / down));
 	}
 	*bound = ((double)w->slice.cols / 4 + 64) * 0x1p-24 * size + (double)w->slice.cols * 0x1p-40 * largest * entry;
+	*bound += most * (all * (w->matrix.k == 4 ? 0x1p-14 : 0x1p-16) + (double)w->slice.cols * 0x1p-21 * largest);
 	return sum;
 }
 

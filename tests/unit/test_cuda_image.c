@@ -134,6 +134,48 @@ static float stored_at(const struct reader *r, uint64_t row, uint64_t c)
 	}
 }
 
+/* The integers of a codebook mean its entries, to half a step: `high` and `low` are its planes. */
+static void expect_integers(const struct reader *r, uint64_t address, uint64_t high, uint64_t low, const float *entry)
+{
+	unsigned entries = 1u << r->k, bits = r->k == 4 ? 7 : 8;
+	double step = (double)f32_at(r, address, 0), least = (double)f32_at(r, address, 1);
+
+	assert_int_equal(address % 8 + high % entries + low % entries, 0);
+	for (unsigned i = 0; i < entries; i++) {
+		unsigned h = *at(r, high + i, 1), l = *at(r, low + i, 1);
+		double off = least + step * (h << bits | l) - (double)entry[i];
+
+		assert_true(l >> bits == 0 && h >> (r->k == 4 ? 7 : 8) == 0);
+		if (!(off <= 0.5001 * step && -off <= 0.5001 * step))
+			fail_msg("%s: %g is off by %g steps of %g", r->plan->name, (double)entry[i], off / step, step);
+	}
+}
+
+static void expect_integers_of_row(const struct reader *r, uint64_t row)
+{
+	float entry[16];
+
+	for (unsigned i = 0; i < 1u << r->k; i++)
+		entry[i] = entry_at(r, r->m.code + (row * 2 << r->k), i);
+	expect_integers(r, r->m.pair + row * 8, r->m.integer + (row * 2 << r->k),
+			r->m.integer + (row * 2 << r->k) + (1u << r->k), entry);
+}
+
+static void expect_tables(const struct reader *r)
+{
+	unsigned entries = 1u << r->k, ratios = 256 / r->w.codebooks;
+
+	for (unsigned byte = 0; byte < 256; byte++) {
+		uint64_t high = r->w.tables + (r->k == 4 ? (uint64_t)byte * 16 : (uint64_t)byte * 2 * entries);
+		float entry[16];
+
+		for (unsigned i = 0; i < entries; i++)
+			entry[i] = entry_at(r, r->w.library + ((uint64_t)(byte / ratios) * 2 << r->k), i) *
+				   f32_at(r, r->w.ratio, byte % ratios);
+		expect_integers(r, r->m.pair, high, high + (r->k == 4 ? 4096 : entries), entry);
+	}
+}
+
 /* A row's outliers, added. */
 static void add_outliers(const struct reader *r, uint64_t row, float *x)
 {
@@ -184,12 +226,18 @@ static void expect_expert(const struct xfp_cuda_plan *plan, const uint8_t *image
 	assert_int_equal(r.w.cols, s->cols + plan->lead);
 	assert_int_equal(r.w.rows, s->rows);
 	assert_int_equal(r.m.index % 256 + r.m.code % 256 + r.m.group % 256 + r.m.number % 256 + r.m.row % 256, 0);
+	assert_int_equal(r.m.integer % 256 + r.w.tables % 256, 0);
+	assert_int_equal(r.m.pair != 0, xfp_cuda_has_integers(plan, r.k));
 	assert_int_equal(r.m.pointer % 256 + r.m.column % 256 + r.m.residual % 256, 0);
 	if (r.m.pointer) {
 		assert_int_equal(xfp_load32(at(&r, r.m.pointer, 4)), 0);
 		assert_int_equal(xfp_load32(at(&r, r.m.pointer + s->rows * 4, 4)), plan->expert[e].outliers);
 	}
+	if (r.m.pair && r.w.tables)
+		expect_tables(&r);
 	for (uint64_t row = 0; row < s->rows; row++) {
+		if (r.m.integer)
+			expect_integers_of_row(&r, row);
 		for (uint64_t c = 0; c < plan->cols; c++)
 			x[c] = stored_at(&r, row, c);
 		add_outliers(&r, row, x);

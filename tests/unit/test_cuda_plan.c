@@ -40,6 +40,8 @@ static void shared_memory(void **state)
 						continue;
 					bytes = xfp_cuda_shared_bytes(method, k, books, form);
 					own = (own + 15) / 16 * 16 + (method >= XFP_CUDA_V2C ? 4 * 256 / books : 0);
+					if (method >= XFP_CUDA_V2C && k <= 4 && form != XFP_CUDA_M4)
+						own += 512u << k;
 					assert_int_equal(bytes, method < XFP_CUDA_FP8 ? 0
 								: form == XFP_CUDA_M4 ? own + 4 * 4352
 										      : own + 4352);
@@ -172,6 +174,7 @@ static void expect_places(const struct xfp_cuda_plan *plan)
 
 	expect_part(plan->library, (uint64_t)plan->codebooks * 2 << plan->k, &end);
 	expect_part(plan->ratio, plan->codebooks ? 4 * 256 / plan->codebooks : 0, &end);
+	expect_part(plan->tables, (512u << plan->k) + 8, &end);
 	expect_part(plan->down, plan->slice.cols * 4, &end);
 	for (uint32_t i = 0; i < plan->experts; i++) {
 		const struct xfp_cuda_expert *e = &plan->expert[i];
@@ -183,6 +186,12 @@ static void expect_places(const struct xfp_cuda_plan *plan)
 		assert_true(!plan->group || (uint64_t)w.row_groups << plan->group >= all);
 		assert_int_equal(e->group != 0, plan->group != 0);
 		expect_part(e->index, (uint64_t)w.rows * w.row_bytes, &end);
+		assert_int_equal(e->pair != 0, xfp_cuda_has_integers(plan, e->k));
+		if (plan->tables)
+			assert_int_equal(e->pair, plan->tables + (512u << e->k));
+		else
+			expect_part(e->pair, (uint64_t)w.rows * 8, &end);
+		expect_part(e->integer, (uint64_t)w.rows * (2u << e->k), &end);
 		expect_part(e->code, (uint64_t)w.rows * (e->k ? 2u << e->k : 4), &end);
 		expect_part(e->group, (uint64_t)w.rows * w.row_groups * (plan->method == XFP_CUDA_V2A ? 4 : 1), &end);
 		expect_part(e->number, (uint64_t)w.rows * w.row_groups, &end);
@@ -221,6 +230,29 @@ static void places(void **state)
 		xfp_bundle_close(bundle);
 		fixture_free(&f);
 	}
+}
+
+/* ---- integers ---------------------------------------------------------------------------------- */
+
+/* Sums of a warp are of 32 bits: up to there, and not beyond. */
+static void integers(void **state)
+{
+	struct xfp_cuda_plan plan = { .method = XFP_CUDA_V2, .cols = 1 << 19 };
+	/* an eighth of the columns, in chunks of 512, of the largest byte and digit */
+	int64_t most = (int64_t)(plan.cols / 8) * 255 * 128;
+
+	(void)state;
+	assert_true(plan.cols % (8 * 512) == 0 && most <= INT32_MAX);
+	for (unsigned k = 2; k <= 6; k++)
+		assert_int_equal(xfp_cuda_has_integers(&plan, k), k <= 4);
+	plan.cols++;
+	assert_false(xfp_cuda_has_integers(&plan, 4));
+	plan = (struct xfp_cuda_plan){ .method = XFP_CUDA_V2C, .cols = 100, .group = 5 };
+	assert_true(xfp_cuda_has_integers(&plan, 2));
+	plan.group = 4;
+	assert_false(xfp_cuda_has_integers(&plan, 2));
+	plan = (struct xfp_cuda_plan){ .method = XFP_CUDA_V2A, .cols = 100, .group = 7 };
+	assert_false(xfp_cuda_has_integers(&plan, 2));
 }
 
 /* ---- what cannot be ---------------------------------------------------------------------------- */
@@ -282,6 +314,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shared_memory), cmocka_unit_test(names),     cmocka_unit_test(devices),
 		cmocka_unit_test(places),        cmocka_unit_test(too_large), cmocka_unit_test(splits),
+		cmocka_unit_test(integers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * place.h - where a thread is in a tile of sixteen rows.
+ */
+#ifndef XFP_CUDA_PLACE_H
+#define XFP_CUDA_PLACE_H
+
+#include "kernels/cuda/device.h"
+
+/* Where a thread is: see struct fragment. */
+struct place {
+	unsigned warp, lane, t, g;
+	uint32_t first_row;
+	uint32_t row[2]; /* the thread's, or the last one of the matrix in the place of those that it has not */
+
+	XFP_DEVICE explicit place(uint32_t rows)
+	{
+		warp = threadIdx.x / 32;
+		lane = threadIdx.x % 32;
+		t = lane % 4;
+		g = lane / 4;
+		first_row = blockIdx.x * XFP_CUDA_TILE_ROWS;
+		row[0] = min(first_row + g, rows - 1);
+		row[1] = min(first_row + g + 8, rows - 1);
+	}
+};
+
+#endif
