@@ -117,6 +117,8 @@ kernel_verify_sources = \
 	kernels/verify/index.c \
 	kernels/verify/kernel_verify.c \
 	kernels/verify/kernel_verify.h \
+	kernels/verify/matrix.c \
+	kernels/verify/matrix.h \
 	kernels/verify/matvec.c \
 	kernels/verify/matvec.h \
 	kernels/verify/rows.c \

@@ -93,7 +93,7 @@ void xfp_kernel_ops_matvec(struct xfp_kernel_ops *ops);
 
 /* ---- trials --------------------------------------------------------------------------------------- */
 
-#define XFP_TRIAL_BUFFERS 24
+#define XFP_TRIAL_BUFFERS 48
 #define XFP_TRIAL_RECORDS 16
 
 struct xfp_trial_buffer {
