@@ -106,7 +106,8 @@ runtime_libruntime_la_SOURCES += kernels/multiply/matvec_neon.c
 endif
 
 bin_PROGRAMS += xfp-kernel-verify
-# It proves the kernels, and links nothing but them and libxfp. The tests have one with broken kernels.
+# It proves the kernels, and links nothing but them and libxfp: libxfp-cuda is opened when it is asked for. The tests
+# have one with broken kernels.
 kernel_verify_sources = \
 	kernels/verify/bench.c \
 	kernels/verify/bound.c \
@@ -114,6 +115,16 @@ kernel_verify_sources = \
 	kernels/verify/ceiling.c \
 	kernels/verify/cells.c \
 	kernels/verify/compact.c \
+	kernels/verify/cuda/api.c \
+	kernels/verify/cuda/device.c \
+	kernels/verify/cuda/device.h \
+	kernels/verify/cuda/expected.c \
+	kernels/verify/cuda/expected.h \
+	kernels/verify/cuda/product.c \
+	kernels/verify/cuda/stack.c \
+	kernels/verify/cuda/stack.h \
+	kernels/verify/cuda/unit_file.c \
+	kernels/verify/cuda/unit_file.h \
 	kernels/verify/index.c \
 	kernels/verify/kernel_verify.c \
 	kernels/verify/kernel_verify.h \
@@ -127,6 +138,8 @@ kernel_verify_sources = \
 	kernels/verify/sets.c \
 	kernels/verify/threads.h \
 	kernels/verify/trial.c
-kernel_verify_libs = kernels/libkernels.a $(X86_LIBS) base/libbase.a runtime/libruntime.la -lm
+kernel_verify_libs = \
+	kernels/libkernels.a $(X86_LIBS) base/libbase.a runtime/cuda/libdevice.la runtime/libruntime.la $(DLOPEN_LIBS) -lm
 xfp_kernel_verify_SOURCES = $(kernel_verify_sources) kernels/verify/tables.c
 xfp_kernel_verify_LDADD = $(kernel_verify_libs)
+xfp_kernel_verify_LDFLAGS = $(AM_LDFLAGS) -R $(libdir)

@@ -286,6 +286,7 @@ cli_tests = \
 	tests/cli/convert.bats \
 	tests/cli/cuda.bats \
 	tests/cli/cut-off.bats \
+	tests/cli/device.bats \
 	tests/cli/drop.bats \
 	tests/cli/families.bats \
 	tests/cli/fp8.bats \

@@ -18,7 +18,7 @@
 #include "base/system/mapped.h"
 #include "base/system/output.h"
 #include "base/system/standard_files.h"
-#include "kernels/verify/kernel_verify.h"
+#include "kernels/verify/cuda/device.h"
 
 static const char program[] = "xfp-kernel-verify";
 
@@ -36,6 +36,7 @@ static struct xfp_kernel_ops *all_ops(void)
 	xfp_kernel_ops_compact(ops);
 	xfp_kernel_ops_scaled(ops);
 	xfp_kernel_ops_matvec(ops);
+	xfp_kernel_ops_device(ops);
 	return ops;
 }
 
@@ -57,6 +58,19 @@ static void list(const struct xfp_kernel_ops *ops, const struct xfp_kernel_reque
 	}
 }
 
+static void tell_device(const struct xfp_kernel_request *request)
+{
+	const struct xfp_cuda_info *info = &request->device->info;
+
+	printf(request->json
+		       ? "\n  \"device\": {\"name\": \"%s\", \"compute_capability\": \"%d.%d\", \"processors\": %d, "
+			 "\"driver\": \"%d.%d\", \"toolkit\": \"%d.%d\"},"
+		       : "device: %s, compute capability %d.%d, %d multiprocessors; driver for CUDA %d.%d, kernels "
+			 "of nvcc %d.%d\n",
+	       info->device, info->major, info->minor, info->processors, info->driver / 1000, info->driver % 1000 / 10,
+	       info->toolkit / 1000, info->toolkit % 1000 / 10);
+}
+
 static void begin(const struct xfp_kernel_request *request)
 {
 	const char *between = "";
@@ -70,7 +84,11 @@ static void begin(const struct xfp_kernel_request *request)
 			printf(request->json ? "%s\"%s\"" : "%s %s", between, xfp_kernel_set_name(set));
 			between = request->json ? ", " : "";
 		}
-	printf(request->json ? "],\n  \"groups\": [" : "\n");
+	printf(request->json ? "]," : "\n");
+	if (request->device)
+		tell_device(request);
+	if (request->json)
+		printf("\n  \"groups\": [");
 	xfp_output_flush(); /* whoever waits sees that it began */
 }
 
@@ -99,10 +117,16 @@ static void total(const struct xfp_kernel_report *report)
 			printf("not run: no %s here: %u groups\n", xfp_kernel_set_title(set), report->not_run[set]);
 		between = ", ";
 	}
+	if (report->lost && !request->json)
+		printf("not run: the device answers no more: %u groups\n", report->lost);
 	if (report->strange && !request->json)
 		printf("not run: no kernel takes f64: %u matrices\n", report->strange);
+	if (report->lost && request->json)
+		printf("},\n  \"lost\": %u", report->lost);
+	else if (request->json)
+		printf("}");
 	if (request->json)
-		printf("},\n  \"total\": {\"groups\": %u, \"trials\": %u, \"failed_groups\": %u, \"failed\": %u}",
+		printf(",\n  \"total\": {\"groups\": %u, \"trials\": %u, \"failed_groups\": %u, \"failed\": %u}",
 		       report->groups, report->trials, report->failed_groups, report->failed);
 	else if (report->failed)
 		printf("total: %u of %u groups are wrong, in %u of %u trials\n", report->failed_groups, report->groups,
@@ -170,6 +194,19 @@ static enum xfp_status take_number(const struct xfp_option *option, const char *
 		       : refuse(value, err);
 }
 
+static enum xfp_status take_device(const struct xfp_option *option, const char *where, const char *value,
+				   struct xfp_error *err)
+{
+	struct xfp_kernel_request *request = option->context;
+	int number;
+
+	(void)where;
+	if (!xfp_device_parse(value, &number))
+		return refuse(value, err);
+	request->device_name = value;
+	return XFP_OK;
+}
+
 static enum xfp_status take_sets(const struct xfp_option *option, const char *where, const char *value,
 				 struct xfp_error *err)
 {
@@ -191,8 +228,18 @@ static const char *misunderstood(const struct xfp_kernel_request *request)
 		return "--list and --golden print no JSON";
 	if (request->bundle_rows && !request->bundle)
 		return "--rows goes with --bundle";
-	if (request->processor_time && !request->bench)
-		return "--processor-time goes with --bench";
+	if (request->processor_time && (!request->bench || request->device_name))
+		return "--processor-time goes with --bench, of a processor";
+	if (request->device_name && request->bench)
+		return "--bench is of processors";
+	if (request->device_name && request->bundle)
+		return "--device multiplies by no bundle";
+	if (request->device_name && request->golden)
+		return "--golden is of processors";
+	if (request->device_name && request->masked)
+		return "--cpu-mask and --device do not go together";
+	if (request->trials < UINT32_MAX && (request->bundle || request->list || request->golden))
+		return "--list, --golden and --bundle have no trials";
 	return NULL;
 }
 
@@ -200,7 +247,8 @@ static const char *misunderstood(const struct xfp_kernel_request *request)
 static bool read_line(int argc, char **argv, struct xfp_kernel_request *request, int *status)
 {
 	struct number seed = { 0, UINT64_MAX, request->seed }, rows = { 0, UINT64_MAX, 0 },
-		      mib = { 1, 1 << 20, request->mib }, threads = { 1, 1024, request->threads };
+		      mib = { 1, 1 << 20, request->mib }, threads = { 1, 1024, request->threads },
+		      trials = { 1, UINT32_MAX, UINT32_MAX };
 	char sets[160] = "the instruction sets that may be used, of:";
 	const struct xfp_option options[] = {
 		{ .name = "seed",
@@ -213,6 +261,16 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 		  .text = sets,
 		  .take = take_sets,
 		  .context = &request->masked },
+		{ .name = "device",
+		  .value = "cuda[:N]",
+		  .text = "on a GPU instead, by libxfp-cuda",
+		  .take = take_device,
+		  .context = request },
+		{ .name = "trials",
+		  .value = "N",
+		  .text = "N of each kernel [all]",
+		  .take = take_number,
+		  .context = &trials },
 		{ .name = "filter",
 		  .value = "GLOB",
 		  .text = "only ops such as 'matvec v2c *', or groups such as '* avx2'",
@@ -246,15 +304,15 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 		{ 0 },
 	};
 	struct xfp_command_line line = {
-		.usage = "xfp-kernel-verify [--seed N] [--cpu-mask SET,...] [--filter GLOB] [--list] [--golden]\n"
-			 "       [--bundle BUNDLE] [--rows N] [--bench] [--mib N] [--threads N]\n"
-			 "       [--processor-time] [--json]",
-		.summary = "Proves the kernels of every instruction set right, and measures them.",
+		.usage = "xfp-kernel-verify [--seed N] [--cpu-mask SET,... | --device cuda[:N]] [--filter GLOB]\n"
+			 "       [--trials N] [--list] [--golden] [--bundle BUNDLE] [--rows N] [--bench]\n"
+			 "       [--mib N] [--threads N] [--processor-time] [--json]",
+		.summary = "Proves the kernels of every instruction set, or of a GPU, right, and measures them.",
 		.options = options,
 	};
 	const char *wrong;
 
-	for (unsigned set = 0; set < XFP_KERNEL_SETS; set++)
+	for (unsigned set = 0; set < XFP_SET_CUDA; set++)
 		snprintf(sets + strlen(sets), sizeof sets - strlen(sets), "%s %s", set ? "," : "",
 			 xfp_kernel_set_name(set));
 	argv[0] = (char *)program; /* as messages begin */
@@ -262,7 +320,8 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 		return false;
 	request->seed = seed.value;
 	request->bundle_rows = rows.value;
-	request->mib = mib.value;
+	request->mib = mib.value ? mib.value : 256;
+	request->trials = (unsigned)trials.value;
 	request->threads = (unsigned)threads.value;
 	if (line.argument_count)
 		*status = xfp_command_line_refuse(&line, "'%s' belongs to no option", line.arguments[0]);
@@ -271,19 +330,35 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 	return !*status;
 }
 
+static enum xfp_status open_device(struct xfp_kernel_request *request, struct xfp_device *device, struct xfp_error *err)
+{
+	enum xfp_status status;
+	int number;
+
+	xfp_device_parse(request->device_name, &number);
+	if (!(status = xfp_device_open(device, number, err)))
+		request->device = device;
+	return status;
+}
+
 static int run(int argc, char **argv)
 {
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	struct xfp_kernel_request request = { .seed = (uint64_t)time(NULL),
-					      .mib = 256,
 					      .threads = processors > 0 ? (unsigned)processors : 1 };
 	struct xfp_error err = { .status = XFP_OK };
+	struct xfp_device device;
 	struct xfp_kernel_ops *ops;
 	int status;
 
 	if (!read_line(argc, argv, &request, &status))
 		return status;
-	request.sets = xfp_kernel_sets_here() & ~request.masked;
+	request.masked |= request.device_name ? XFP_PROCESSOR_SETS : 1u << XFP_SET_CUDA;
+	if (request.device_name && !request.list && (status = (int)open_device(&request, &device, &err))) {
+		fprintf(stderr, "%s: --device %s: %s\n", program, request.device_name, err.text);
+		return status;
+	}
+	request.sets = (xfp_kernel_sets_here() | (request.device ? 1u << XFP_SET_CUDA : 0)) & ~request.masked;
 	ops = all_ops();
 	if (request.list)
 		list(ops, &request);
@@ -293,6 +368,8 @@ static int run(int argc, char **argv)
 		xfp_output_flush(); /* the verdict comes last, wherever both streams go */
 		fprintf(stderr, "%s: %s\n", program, err.text);
 	}
+	if (request.device)
+		xfp_device_close(request.device);
 	free(ops);
 	return status;
 }

@@ -36,21 +36,31 @@
 
 /* ---- instruction sets ---------------------------------------------------------------------------- */
 
-enum xfp_kernel_set { XFP_SET_PLAIN, XFP_SET_AVX2, XFP_SET_AVX512, XFP_SET_VBMI, XFP_SET_NEON, XFP_KERNEL_SETS };
+/* The last is no set of a processor, but a GPU, by libxfp-cuda: what --device names. */
+enum xfp_kernel_set {
+	XFP_SET_PLAIN,
+	XFP_SET_AVX2,
+	XFP_SET_AVX512,
+	XFP_SET_VBMI,
+	XFP_SET_NEON,
+	XFP_SET_CUDA,
+	XFP_KERNEL_SETS
+};
 
 #define XFP_ONLY_PLAIN (1u << XFP_SET_PLAIN)
 #define XFP_ENCODER_SETS (1u << XFP_SET_PLAIN | 1u << XFP_SET_AVX2 | 1u << XFP_SET_AVX512 | 1u << XFP_SET_NEON)
-#define XFP_MATVEC_SETS ((1u << XFP_KERNEL_SETS) - 1)
+#define XFP_PROCESSOR_SETS ((1u << XFP_SET_CUDA) - 1)
+#define XFP_MATVEC_SETS (XFP_PROCESSOR_SETS | 1u << XFP_SET_CUDA)
 
 /* "avx512", and for people: "AVX-512". */
 const char *xfp_kernel_set_name(enum xfp_kernel_set set);
 const char *xfp_kernel_set_title(enum xfp_kernel_set set);
 
-/* What this build has, and of that what this machine can run. */
+/* What this build has, a GPU included, and of that what this machine can run, without one. */
 unsigned xfp_kernel_sets_built(void);
 unsigned xfp_kernel_sets_here(void);
 
-/* Names with commas between them; false when one is none. */
+/* Names of processors' sets with commas between them; false when one is none. */
 bool xfp_kernel_sets_parse(const char *text, unsigned *sets);
 
 /* The tables under test (tables.c; the tests have a program with broken ones). */
@@ -74,7 +84,7 @@ struct xfp_kernel_op {
 	bool exact;
 };
 
-#define XFP_MOST_OPS 160
+#define XFP_MOST_OPS 192
 struct xfp_kernel_ops {
 	struct xfp_kernel_op op[XFP_MOST_OPS];
 	unsigned count;
@@ -109,6 +119,7 @@ struct xfp_trial_record {
 	size_t count, at;
 };
 
+struct xfp_device;
 struct xfp_timing;
 
 struct xfp_trial {
@@ -129,6 +140,8 @@ struct xfp_trial {
 	char shape[160];
 	bool failed;
 	char failure[320];
+
+	struct xfp_device *device; /* of XFP_SET_CUDA */
 
 	struct xfp_timing *timing; /* NULL: the kernel is called once */
 	unsigned calls;
@@ -202,7 +215,10 @@ struct xfp_kernel_request {
 	unsigned masked;    /* that were not to be used */
 	const char *filter; /* NULL: all */
 	const char *bundle;
-	uint64_t bundle_rows; /* of a matrix; 0: all */
+	uint64_t bundle_rows;      /* of a matrix; 0: all */
+	struct xfp_device *device; /* NULL: the processor */
+	const char *device_name;   /* as it was asked for */
+	unsigned trials;           /* of a group, at most */
 	unsigned threads;
 	size_t mib; /* of a matrix of the bench */
 	bool json, bench, golden, list;
@@ -217,6 +233,7 @@ struct xfp_kernel_report {
 	const struct xfp_kernel_request *request;
 	unsigned groups, trials, failed, failed_groups, not_run[XFP_KERNEL_SETS];
 	unsigned strange; /* matrices of a bundle that no kernel multiplies by */
+	unsigned lost;    /* groups that were not run, because the device answers no more */
 	bool any;         /* in the JSON list that is open */
 };
 void xfp_report_group(struct xfp_kernel_report *report, const char *op, enum xfp_kernel_set set, unsigned trials,

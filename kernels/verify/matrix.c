@@ -61,13 +61,15 @@ static void fill_codebooks(struct xfp_trial *trial, struct xfp_matvec *w, bool i
 	w->code = code;
 }
 
-/* Of codebooks, as many as the mode may have. */
+/* Of codebooks, as many as the mode may have; a bundle has no more than 16 of v2c. */
 static void make_library(struct xfp_trial *trial, struct xfp_made_matrix *made)
 {
 	bool compact = made->w.mode == XFP_MATVEC_V2C;
 	unsigned codebooks = compact ? 4u << xfp_trial_below(trial, 4) : 1u << xfp_trial_below(trial, 9);
 	uint16_t *entry;
 
+	if (compact && codebooks > 16 && trial->set == XFP_SET_CUDA)
+		codebooks = 16;
 	entry = xfp_trial_buffer(trial, "entries", (size_t)codebooks * 2 << made->w.k, 2);
 	xfp_trial_halves(trial, entry, (size_t)codebooks << made->w.k, 1);
 	memset(made->ratio, 0, sizeof made->ratio);
@@ -194,7 +196,7 @@ static void fill(struct xfp_trial *trial, struct xfp_made_matrix *made, bool out
 void xfp_make_matrix(struct xfp_trial *trial, struct xfp_made_matrix *made, bool outliers, bool infinite)
 {
 	enum xfp_matvec_mode mode = (enum xfp_matvec_mode)trial->op->kind;
-	bool library = mode >= XFP_MATVEC_V2A, some = trial->number % 5 == 3;
+	bool library = mode >= XFP_MATVEC_V2A, some = trial->number % 5 == 3, device = trial->set == XFP_SET_CUDA;
 	size_t cols = xfp_trial_columns(trial, trial->number % 8 == 7 ? 9000 : 2500), rows;
 	struct xfp_matvec *w = &made->w;
 	unsigned group;
@@ -212,6 +214,10 @@ void xfp_make_matrix(struct xfp_trial *trial, struct xfp_made_matrix *made, bool
 						 .unit = mode >= XFP_MATVEC_V2 ? 0x1p-9 : 1 } };
 	if (mode == XFP_MATVEC_V2C && trial->number % 2)
 		w->group = 5;
+	if (mode == XFP_MATVEC_V2C && w->group > 6 && device)
+		w->group = 4 + (w->group - 4) % 3;
+	if (device && trial->number % 4 == 2) /* of several tiles, and blocks of them */
+		w->rows += xfp_trial_below(trial, 120);
 	xfp_matvec_whole(w);
 	fill(trial, made, outliers, infinite);
 	if (some)

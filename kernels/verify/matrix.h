@@ -17,7 +17,7 @@ struct xfp_made_matrix {
 };
 
 /* By the trial's op, whose `kind` is the mode, and number; with a codebook that is not finite, and some columns of some
- * trials, where that is asked for. */
+ * trials, where that is asked for. What goes to a bundle has the groups and libraries that bundles have. */
 void xfp_make_matrix(struct xfp_trial *trial, struct xfp_made_matrix *made, bool outliers, bool infinite);
 
 /* Another of the same shape and library. */

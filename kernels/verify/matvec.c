@@ -3,6 +3,7 @@
  * matvec.c - rows times vectors (matvec.h) against the reference in double, within the stated bound.
  */
 #include "kernels/verify/matvec.h"
+#include "kernels/verify/cuda/device.h"
 #include "kernels/verify/matrix.h"
 #include "kernels/verify/reference.h"
 
@@ -138,6 +139,10 @@ static void matvec(struct xfp_trial *trial)
 	struct product p = { .batch = 1 + trial->number % XFP_MAX_BATCH };
 	struct xfp_made_matrix made;
 
+	if (trial->set == XFP_SET_CUDA) {
+		xfp_device_product(trial);
+		return;
+	}
 	xfp_make_matrix(trial, &made, outliers, odd && trial->number % 32 == 15);
 	p.w = made.w;
 	xfp_trial_shape(trial, "%s, M = %u, %s%s%s%s", made.text, p.batch,
@@ -193,6 +198,6 @@ void xfp_kernel_ops_matvec(struct xfp_kernel_ops *ops)
 		}
 		snprintf(name, sizeof name, codebooks ? "decode %s k=%%u" : "decode %s", mode_names[mode]);
 		for (unsigned k = codebooks ? 2 : 0; k <= (codebooks ? 6u : 0u); k++)
-			xfp_kernel_op_add(ops, name, k, mode, XFP_MATVEC_SETS, decode);
+			xfp_kernel_op_add(ops, name, k, mode, XFP_PROCESSOR_SETS, decode);
 	}
 }

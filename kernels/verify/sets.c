@@ -10,7 +10,7 @@ static const struct {
 	const char *name, *title;
 } sets[XFP_KERNEL_SETS] = {
 	{ "plain", "plain C" }, { "avx2", "AVX2" }, { "avx512", "AVX-512" }, { "vbmi", "AVX-512 VBMI and VNNI" },
-	{ "neon", "NEON" },
+	{ "neon", "NEON" },     { "cuda", "GPU" },
 };
 
 const char *xfp_kernel_set_name(enum xfp_kernel_set set)
@@ -28,9 +28,9 @@ unsigned xfp_kernel_sets_built(void)
 #ifdef XFP_X86
 	return XFP_MATVEC_SETS & ~(1u << XFP_SET_NEON);
 #elif defined XFP_AARCH64
-	return 1u << XFP_SET_PLAIN | 1u << XFP_SET_NEON;
+	return 1u << XFP_SET_PLAIN | 1u << XFP_SET_NEON | 1u << XFP_SET_CUDA;
 #else
-	return XFP_ONLY_PLAIN;
+	return 1u << XFP_SET_PLAIN | 1u << XFP_SET_CUDA;
 #endif
 }
 
@@ -39,7 +39,7 @@ unsigned xfp_kernel_sets_here(void)
 {
 	unsigned here = 0;
 
-	for (unsigned set = 0; set < XFP_KERNEL_SETS; set++) {
+	for (unsigned set = 0; set < XFP_SET_CUDA; set++) {
 		bool encodes = XFP_ENCODER_SETS >> set & 1;
 
 		if (xfp_matvec_use(sets[set].name) && (!encodes || xfp_encoder_use(sets[set].name)))
@@ -56,10 +56,9 @@ bool xfp_kernel_sets_parse(const char *text, unsigned *found)
 		size_t length = strcspn(text, ",");
 		unsigned set = 0;
 
-		while (set < XFP_KERNEL_SETS &&
-		       (strlen(sets[set].name) != length || memcmp(sets[set].name, text, length)))
+		while (set < XFP_SET_CUDA && (strlen(sets[set].name) != length || memcmp(sets[set].name, text, length)))
 			set++;
-		if (set == XFP_KERNEL_SETS)
+		if (set == XFP_SET_CUDA)
 			return false;
 		*found |= 1u << set;
 		if (!text[length])

@@ -1,0 +1,80 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# xfp-kernel-verify --device: on a machine that has what it has not, and with the stand-in driver, whose kernels run in
+# the emulator of PTX.
+
+load helpers
+
+setup() {
+	setup_folder
+	mkdir bad # libraries that are none
+	: >bad/libxfp-cuda.so.0
+	: >bad/libcuda.so.1
+}
+
+# Kernels of compute capability 9.0, in files that a test may change.
+stand_in() {
+	[ -e "$XFP_TEST_LIB/libxfp-cuda.so" ] || skip "libxfp-cuda is not built: $XFP_TEST_CUDA"
+	cp "$XFP_TEST_TOOLS"/../kernels/cuda/*.ptx90 .
+	STAND_IN_PTX=$(printf '%s:' "$PWD"/*.ptx90)
+	LD_LIBRARY_PATH=$XFP_TEST_TOOLS/cuda:$XFP_TEST_LIB
+	export STAND_IN_PTX=${STAND_IN_PTX%:} LD_LIBRARY_PATH
+}
+
+@test "no libxfp-cuda, no driver, no device: said, with status 1" {
+	LD_LIBRARY_PATH=$PWD/bad run -1 xfp-kernel-verify --device cuda
+	[[ "$output" == 'xfp-kernel-verify: --device cuda: there is no libxfp-cuda here ('*'); it is built where configure finds nvcc, '* ]]
+	stand_in
+	rm bad/libxfp-cuda.so.0
+	LD_LIBRARY_PATH=$PWD/bad:$XFP_TEST_LIB run -1 xfp-kernel-verify --device cuda
+	[[ "$output" == *'--device cuda: there is no CUDA driver here ('*'); install '* ]]
+	run -1 env STAND_IN_DEVICES=0 xfp-kernel-verify --device cuda
+	[[ "$output" == *'the CUDA driver finds no device; '* ]]
+	run -1 xfp-kernel-verify --device cuda:3
+	[[ "$output" == *'--device cuda:3: there is no device 3; the CUDA driver finds 1, numbered from 0' ]]
+	run -1 env STAND_IN_VERSION=12020 xfp-kernel-verify --device cuda
+	[[ "$output" == *'the CUDA driver is for CUDA 12.2, and these kernels want one for CUDA '* ]]
+	run -1 env STAND_IN_ARCH=75 xfp-kernel-verify --device cuda
+	[[ "$output" == *'has compute capability 7.5; the kernels want 8.0 or newer'* ]]
+}
+
+@test "options that do not go with a device: status 2" {
+	for words in '--device opencl' '--device cuda:' '--device cuda:x' '--device cuda --golden' '--device cuda --cpu-mask plain' \
+		'--device cuda --bundle x.xfp' '--device cuda --processor-time --bench' '--trials 0' '--device cuda --bench' '--trials x' '--list --trials 3'; do
+		# shellcheck disable=SC2086
+		run -2 xfp-kernel-verify $words
+	done
+	xfp-kernel-verify --device cuda --list >list
+	[ "$(grep -c '^matvec .*: cuda$' list)" -eq 19 ]
+	[ "$(grep -c '^experts .*: cuda$' list)" -eq 19 ]
+	[ "$(wc -l <list)" -eq 38 ]
+	xfp-kernel-verify --list >list
+	run ! grep -E '^experts|cuda' list
+}
+
+@test "kernels that are right, wrong, and that have the device fail" {
+	stand_in
+	xfp-kernel-verify --device cuda --seed 4 --trials 4 --filter '* v2 k=3' >right
+	sed -n 2p right | grep -Eqx 'device: stand-in sm_90, compute capability 9.0, 4 multiprocessors; driver for CUDA 13.0, kernels of nvcc [0-9.]+'
+	grep -qx 'matvec v2 k=3 cuda: 4 ok' right
+	grep -qx 'experts v2 k=3 cuda: 4 ok' right
+	sed -i 's/add\.rn\.f32/sub.rn.f32/' v2.ptx90
+	run -4 xfp-kernel-verify --device cuda --seed 4 --trials 1 --filter 'matvec v2* k=3'
+	grep -qx 'matvec v2 k=3 cuda: 1 of 1 FAILED' <<<"$output"
+	grep -Eq '^    seed 4, trial 43, .* M = 1, bf16 to f32.*: row [0-9]+ of y 0 is .* off, where .* is stated$' <<<"$output"
+	grep -qx 'matvec v2a k=3 cuda: 1 ok' <<<"$output"
+	cp "$XFP_TEST_TOOLS/../kernels/cuda/v2.ptx90" .
+	sed -i 's/\(ld\.global\.u64 .*\)+40\]/\1+41]/' v2.ptx90
+	status=0
+	xfp-kernel-verify --device cuda --seed 4 --trials 2 --filter 'matvec v2* k=3' --json >json 2>errors || status=$?
+	[ "$status" -eq 4 ]
+	"$PYTHON" - <<-'END'
+		import json
+		it = json.load(open("json"))
+		assert it["device"]["compute_capability"] == "9.0" and it["sets"] == ["cuda"]
+		assert [g["op"] for g in it["groups"]] == ["matvec v2 k=3"], it
+		assert it["groups"][0]["trials"] == 1 and "CUDA_ERROR_ILLEGAL_ADDRESS" in it["groups"][0]["failures"][0]
+		assert it["lost"] == 2
+	END
+}
