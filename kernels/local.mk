@@ -116,6 +116,12 @@ kernel_verify_sources = \
 	kernels/verify/cells.c \
 	kernels/verify/compact.c \
 	kernels/verify/cuda/api.c \
+	kernels/verify/cuda/bench.c \
+	kernels/verify/cuda/bench.h \
+	kernels/verify/cuda/bench_products.c \
+	kernels/verify/cuda/bench_upload.c \
+	kernels/verify/cuda/blas.c \
+	kernels/verify/cuda/blas.h \
 	kernels/verify/cuda/device.c \
 	kernels/verify/cuda/device.h \
 	kernels/verify/cuda/expected.c \
@@ -141,5 +147,16 @@ kernel_verify_sources = \
 kernel_verify_libs = \
 	kernels/libkernels.a $(X86_LIBS) base/libbase.a runtime/cuda/libdevice.la runtime/libruntime.la $(DLOPEN_LIBS) -lm
 xfp_kernel_verify_SOURCES = $(kernel_verify_sources) kernels/verify/tables.c
+# Device code of its own, for the bench.
+measure_source = kernels/verify/cuda/measure.cu
+EXTRA_DIST += kernels/verify/cuda/code.c $(measure_source) kernels/verify/cuda/no_code.c
+CLEANFILES += $(measure_source:.cu=.fatbin) $(measure_source:.cu=.ptx90)
+if CUDA
+kernel_verify_sources += kernels/verify/cuda/code.c
+device_code = kernels/verify/cuda/code.$(OBJEXT)
+$(device_code): $(measure_source:.cu=.fatbin)
+else
+kernel_verify_sources += kernels/verify/cuda/no_code.c
+endif
 xfp_kernel_verify_LDADD = $(kernel_verify_libs)
 xfp_kernel_verify_LDFLAGS = $(AM_LDFLAGS) -R $(libdir)

@@ -146,17 +146,20 @@ static enum xfp_status verify(const struct xfp_kernel_ops *ops, const struct xfp
 		xfp_mapped_begin(program, request->bundle, NULL);
 		status = xfp_kernel_verify_bundle(&report, err);
 		xfp_mapped_end();
-	} else {
+	} else if (request->trials) {
 		xfp_kernel_verify_ops(ops, &report);
 	}
 	total(&report);
 	if (request->bench && !status && !report.failed) {
 		report.any = false;
-		xfp_kernel_bench(ops, &report);
+		if (request->device)
+			status = xfp_device_bench(request->device, &report, err);
+		else
+			xfp_kernel_bench(ops, &report);
 	}
 	if (request->json)
 		printf("\n}\n");
-	if (!status && !report.groups && !not_run(&report))
+	if (!status && !report.groups && !not_run(&report) && request->trials)
 		status = xfp_fail(err, XFP_USAGE,
 				  request->bundle
 					  ? "no kernel of a name like 'bundle v2c k=3', and of an instruction set "
@@ -230,8 +233,6 @@ static const char *misunderstood(const struct xfp_kernel_request *request)
 		return "--rows goes with --bundle";
 	if (request->processor_time && (!request->bench || request->device_name))
 		return "--processor-time goes with --bench, of a processor";
-	if (request->device_name && request->bench)
-		return "--bench is of processors";
 	if (request->device_name && request->bundle)
 		return "--device multiplies by no bundle";
 	if (request->device_name && request->golden)
@@ -240,6 +241,8 @@ static const char *misunderstood(const struct xfp_kernel_request *request)
 		return "--cpu-mask and --device do not go together";
 	if (request->trials < UINT32_MAX && (request->bundle || request->list || request->golden))
 		return "--list, --golden and --bundle have no trials";
+	if (!request->trials && !request->bench)
+		return "--trials 0 goes with --bench";
 	return NULL;
 }
 
@@ -248,7 +251,7 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 {
 	struct number seed = { 0, UINT64_MAX, request->seed }, rows = { 0, UINT64_MAX, 0 },
 		      mib = { 1, 1 << 20, request->mib }, threads = { 1, 1024, request->threads },
-		      trials = { 1, UINT32_MAX, UINT32_MAX };
+		      trials = { 0, UINT32_MAX, UINT32_MAX };
 	char sets[160] = "the instruction sets that may be used, of:";
 	const struct xfp_option options[] = {
 		{ .name = "seed",
@@ -268,7 +271,7 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 		  .context = request },
 		{ .name = "trials",
 		  .value = "N",
-		  .text = "N of each kernel [all]",
+		  .text = "N of each kernel [all]; 0: the bench alone",
 		  .take = take_number,
 		  .context = &trials },
 		{ .name = "filter",
@@ -289,7 +292,7 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 		{ .name = "bench", .text = "measure those that are right", .set = &request->bench },
 		{ .name = "mib",
 		  .value = "N",
-		  .text = "matrices of the bench [256]",
+		  .text = "matrices of the bench [256; of a GPU 64]",
 		  .take = take_number,
 		  .context = &mib },
 		{ .name = "threads",
@@ -320,7 +323,7 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 		return false;
 	request->seed = seed.value;
 	request->bundle_rows = rows.value;
-	request->mib = mib.value ? mib.value : 256;
+	request->mib = mib.value ? mib.value : request->device_name ? 64 : 256;
 	request->trials = (unsigned)trials.value;
 	request->threads = (unsigned)threads.value;
 	if (line.argument_count)

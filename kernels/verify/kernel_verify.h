@@ -218,7 +218,7 @@ struct xfp_kernel_request {
 	uint64_t bundle_rows;      /* of a matrix; 0: all */
 	struct xfp_device *device; /* NULL: the processor */
 	const char *device_name;   /* as it was asked for */
-	unsigned trials;           /* of a group, at most */
+	unsigned trials;           /* of a group, at most; 0: the bench alone */
 	unsigned threads;
 	size_t mib; /* of a matrix of the bench */
 	bool json, bench, golden, list;

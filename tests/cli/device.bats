@@ -11,12 +11,16 @@ setup() {
 	mkdir bad # libraries that are none
 	: >bad/libxfp-cuda.so.0
 	: >bad/libcuda.so.1
+	mkdir none
+	for version in .14 .13 .12 .11 ''; do
+		: >none/libcublas.so$version
+	done
 }
 
 # Kernels of compute capability 9.0, in files that a test may change.
 stand_in() {
 	[ -e "$XFP_TEST_LIB/libxfp-cuda.so" ] || skip "libxfp-cuda is not built: $XFP_TEST_CUDA"
-	cp "$XFP_TEST_TOOLS"/../kernels/cuda/*.ptx90 .
+	cp "$XFP_TEST_TOOLS"/../kernels/cuda/*.ptx90 "$XFP_TEST_TOOLS/../kernels/verify/cuda/measure.ptx90" .
 	STAND_IN_PTX=$(printf '%s:' "$PWD"/*.ptx90)
 	LD_LIBRARY_PATH=$XFP_TEST_TOOLS/cuda:$XFP_TEST_LIB
 	export STAND_IN_PTX=${STAND_IN_PTX%:} LD_LIBRARY_PATH
@@ -41,7 +45,7 @@ stand_in() {
 
 @test "options that do not go with a device: status 2" {
 	for words in '--device opencl' '--device cuda:' '--device cuda:x' '--device cuda --golden' '--device cuda --cpu-mask plain' \
-		'--device cuda --bundle x.xfp' '--device cuda --processor-time --bench' '--trials 0' '--device cuda --bench' '--trials x' '--list --trials 3'; do
+		'--device cuda --bundle x.xfp' '--device cuda --processor-time --bench' '--trials 0' '--trials x' '--list --trials 3'; do
 		# shellcheck disable=SC2086
 		run -2 xfp-kernel-verify $words
 	done
@@ -76,5 +80,45 @@ stand_in() {
 		assert [g["op"] for g in it["groups"]] == ["matvec v2 k=3"], it
 		assert it["groups"][0]["trials"] == 1 and "CUDA_ERROR_ILLEGAL_ADDRESS" in it["groups"][0]["failures"][0]
 		assert it["lost"] == 2
+	END
+}
+
+@test "the bench of a device: every line, on a device that does nothing" {
+	stand_in
+	cat >blas.c <<-'END'
+		#include <stddef.h>
+		static int one;
+		int cublasCreate_v2(void **handle) { *handle = &one; return 0; }
+		int cublasDestroy_v2(void *handle) { return handle != &one; }
+		int cublasGetVersion_v2(void *handle, int *version) { *version = 130100; return handle != &one; }
+		int cublasSetStream_v2(void *handle, void *stream) { return handle != &one || !stream; }
+		int cublasSetWorkspace_v2(void *handle, void *at, size_t bytes) { return handle != &one || !at || !bytes; }
+		int cublasGemmEx(void *handle, int turn_a, int turn_b, int m, int n, int k, const float *alpha, const void *a, int at, int lda,
+			const void *b, int bt, int ldb, const float *beta, void *c, int ct, int ldc, int compute, int algorithm)
+		{
+			return handle != &one || turn_a != 1 || turn_b || *alpha != 1 || *beta != 0 || !a || !b || !c || at != 14 || bt != 14 ||
+				ct != 14 || lda != k || ldb != k || ldc != m || n < 1 || compute != 68 || algorithm != -1;
+		}
+	END
+	mkdir blas
+	: >blas/libcublas.so.14
+	$CC -shared -fPIC -o blas/libcublas.so.13 blas.c
+	export STAND_IN_IDLE=1
+	LD_LIBRARY_PATH=$PWD/none:$LD_LIBRARY_PATH TMPDIR=$PWD xfp-kernel-verify --device cuda --trials 0 --bench --mib 1 >bench
+	cat bench
+	grep -qx 'cuBLAS: not found' bench
+	for vectors in 1 2 4 8 16 32 512; do
+		[ "$(grep -Ec "^matvec v2c k=4 G32 +256 x 8192 +1\.1 MB M=$vectors .* us +[0-9.]+ GB/s.* \(no cuBLAS\)  prepared in " bench)" -eq 1 ]
+	done
+	grep -Eq '^experts v2c k=4 G32 +32 x 4096  x 8 ' bench
+	grep -Eq '^upload from the disk .* % of the slower$' bench
+	[ -z "$(ls | grep xfp-kernel-verify-)" ]
+	LD_LIBRARY_PATH=$PWD/blas:$LD_LIBRARY_PATH xfp-kernel-verify --device cuda --trials 0 --bench --mib 1 --filter '* v2 k=[24]' --json >json
+	"$PYTHON" - <<-'END'
+		import json
+		it = json.load(open("json"))["bench"]
+		assert it[0]["op"] == "reads" and it[0]["cublas"] == 130100
+		assert len(it) == 1 + 7 + 7 + 3 and all(line["of_cublas"] > 0 and line["seconds"] > 0 for line in it[1:])
+		assert {line["op"] for line in it[1:]} == {"matvec v2 k=4", "matvec v2 k=2", "experts v2 k=4"}
 	END
 }

@@ -21,6 +21,7 @@
  *   STAND_IN_FAIL         "CALL NUMBER RESULT": the how-manieth call of this name, from when that was set, gives RESULT
  *   STAND_IN_CAPTURING    if 1, every stream says that it is being captured
  *   STAND_IN_REFUSE       if 1, binaries are for other devices: loading fails
+ *   STAND_IN_IDLE         if 1, kernels are launched, and do nothing
  *   STAND_IN_ORDER        the order of blocks at atomics: forward, reverse, or the seed of a random one
  *   STAND_IN_COUNTS       a file that gets a line for each launch: kernel, grid, block, counts as JSON
  */

@@ -92,8 +92,11 @@ int launch_now(const char *text)
 {
 	char *line = NULL;
 	size_t room = 0;
-	enum result result = say(text);
+	enum result result;
 
+	if (setting("STAND_IN_IDLE", 0))
+		return SUCCESS;
+	result = say(text);
 	if (!result && !hear(&line, &room))
 		result = OPERATING_SYSTEM;
 	if (!result && !strncmp(line, "fault ", 6)) {

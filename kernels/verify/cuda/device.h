@@ -138,4 +138,9 @@ void xfp_device_product(struct xfp_trial *trial);
 void xfp_device_experts(struct xfp_trial *trial);
 void xfp_kernel_ops_device(struct xfp_kernel_ops *ops);
 
+enum xfp_status xfp_device_bench(struct xfp_device *device, struct xfp_kernel_report *report, struct xfp_error *err);
+
+/* Device code of the verifier's own, measure.cu; NULL where it was built without nvcc. */
+extern const unsigned char *const xfp_device_code;
+
 #endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench.h - what the files of the device's bench share: how long a graph takes, and weights that come as they come.
+ */
+#ifndef XFP_KERNEL_VERIFY_CUDA_BENCH_H
+#define XFP_KERNEL_VERIFY_CUDA_BENCH_H
+
+#include "kernels/verify/cuda/blas.h"
+#include "kernels/verify/cuda/device.h"
+#include "kernels/verify/cuda/unit_file.h"
+
+#define XFP_BENCH_ROUNDS 7
+
+/* Numbers between which the one in the middle is told. */
+struct xfp_rounds {
+	double of[XFP_BENCH_ROUNDS];
+};
+double xfp_median(struct xfp_rounds rounds);
+double xfp_seconds_now(void);
+
+/* What is measured: a matrix, or a stack of them. */
+struct xfp_bench_case {
+	const char *op; /* as --filter and the table have it */
+	unsigned mode, k, group, library;
+	uint64_t rows, cols; /* rows 0: as many as there are in --mib */
+	uint32_t experts;    /* 1, or of which eight are multiplied by */
+	bool sum;            /* of a stack: the eight results are added up */
+	uint16_t vectors;    /* bits: of which numbers of vectors, of xfp_bench_vectors */
+};
+
+struct xfp_bench {
+	struct xfp_device *device;
+	struct xfp_kernel_report *report;
+	xfp_cu_handle begin, end; /* events */
+	xfp_cu_handle code, read, fill;
+	uint64_t reads; /* device memory to be read, */
+	size_t read_bytes;
+	uint64_t workspace;
+	struct xfp_blas blas;
+	bool blas_found;
+	uint64_t random;
+};
+
+/* Bytes that --mib stands for, of such a matrix. */
+enum xfp_status xfp_bench_unit(struct xfp_bench *bench, const struct xfp_bench_case *of, struct xfp_unit_file *unit,
+			       struct xfp_error *err);
+
+/* Seconds that a graph takes; and those of reading, of `read_bytes`. */
+enum xfp_status xfp_bench_time(struct xfp_bench *bench, xfp_cu_handle graph, double *seconds, struct xfp_error *err);
+enum xfp_status xfp_bench_read(struct xfp_bench *bench, double *seconds, struct xfp_error *err);
+enum xfp_status xfp_bench_fill(struct xfp_bench *bench, uint64_t memory, uint64_t bytes, struct xfp_error *err);
+
+/* A matrix's lines of the table. */
+enum xfp_status xfp_bench_products(struct xfp_bench *bench, const struct xfp_bench_case *of, struct xfp_error *err);
+
+/* Upload from a file, beside reading it and copying as much to the device. */
+enum xfp_status xfp_bench_upload(struct xfp_bench *bench, struct xfp_error *err);
+
+#endif
