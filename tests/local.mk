@@ -275,6 +275,11 @@ EXTRA_DIST += \
 	tests/cuda/mutants.py \
 	tests/cuda/resources.py \
 	tests/cuda/sass.py
+# With a GPU, on a machine that has little else.
+EXTRA_DIST += \
+	tests/cuda/bare_build.py \
+	tests/cuda/on_device.py \
+	tests/on-device
 cli_tests = \
 	tests/cli/bad-input.bats \
 	tests/cli/bench.bats \
@@ -302,6 +307,7 @@ cli_tests = \
 	tests/cli/modes.bats \
 	tests/cli/moved.bats \
 	tests/cli/names.bats \
+	tests/cli/on-device.bats \
 	tests/cli/older.bats \
 	tests/cli/oracle.bats \
 	tests/cli/output.bats \

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds libxfp, libxfp-cuda and xfp-kernel-verify where there is neither make nor configure: by the lists of sources
+that the local.mk files have, with one compiler of C and nvcc, for one architecture. Needs Python alone."""
+import os
+import re
+import signal
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
+
+LISTS = ["base", "schemas", "kernels", "runtime", "kernels/cuda", "runtime/cuda"]
+# Of processors, plain C: what is proved is the device.
+CONDITIONS = {"CUDA": True, "VERSION_SCRIPT": True, "X86": False, "AARCH64": False, "CONVERTER": False}
+
+
+class BuildError(Exception):
+    """What a compiler said."""
+
+
+def start(words, **options):
+    """A program that end() ends with all that it has started."""
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                            start_new_session=True, **options)
+
+
+def end(process, how=signal.SIGTERM):
+    try:
+        os.killpg(process.pid, how)
+    except ProcessLookupError:
+        pass
+
+
+def lists(source, files, conditions):
+    """{variable: words} of fragments of a Makefile: assignments, in the branches that the conditions choose."""
+    found, branches = {}, []
+    for name in files:
+        with open(os.path.join(source, name), encoding="utf-8") as file:
+            text = file.read().replace("\\\n", " ")
+        for line in text.split("\n"):
+            words = line.split()
+            if line.startswith("\t") or not words or words[0].startswith("#"):
+                continue
+            if words[0] == "if":
+                branches.append(conditions[words[1]])
+            elif words[0] == "else":
+                branches[-1] = not branches[-1]
+            elif words[0] == "endif":
+                branches.pop()
+            elif all(branches) and len(words) > 1 and words[1] in ("=", "+="):
+                found[words[0]] = (found.get(words[0], []) if words[1] == "+=" else []) + words[2:]
+    return found
+
+
+def expanded(found, name):
+    """The words of a variable, of those that it names too."""
+    words = []
+    for word in found[name]:
+        other = re.fullmatch(r"\$\((\w+)\)", word)
+        words += expanded(found, other[1]) if other else [word]
+    return words
+
+
+class Build:
+    """`tell(text)` is told what was built. `ptx`: the kernels as PTX, for the stand-in driver."""
+
+    def __init__(self, source, folder, arch, nvcc, tell, jobs, ptx=False):
+        self.source, self.folder, self.arch, self.tell, self.jobs, self.ptx = source, folder, arch, tell, jobs, ptx
+        self.cc = os.environ.get("CC", "cc").split()
+        self.nvcc = nvcc
+        # A signal's handler may want it while this thread has it.
+        self.lock, self.running, self.stopped = threading.RLock(), set(), False
+        found = lists(source, [f"{folder}/local.mk" for folder in LISTS], CONDITIONS)
+        self.runtime = self.sources(found, "runtime_libruntime_la_SOURCES")
+        self.device = self.sources(found, "runtime_cuda_libdevice_la_SOURCES")
+        self.library = self.sources(found, "runtime_libxfp_cuda_la_SOURCES")
+        self.verify = (self.sources(found, "xfp_kernel_verify_SOURCES") +
+                       self.sources(found, "kernels_libkernels_a_SOURCES") +
+                       self.sources(found, "base_libbase_a_SOURCES"))
+        self.kernels = expanded(found, "cuda_sources") + expanded(found, "measure_source")
+        self.driver = self.sources(lists(source, ["tests/local.mk"], dict(CONDITIONS, SANITIZERS=False, CHECK=False)),
+                                   "stand_in_driver") if ptx else []
+
+    @staticmethod
+    def sources(found, name):
+        return [word for word in expanded(found, name) if word.endswith(".c")]
+
+    # ---- commands
+
+    def run(self, words, cwd=None):
+        """What it prints; one of so many at a time."""
+        with self.lock:
+            if self.stopped:
+                raise BuildError("stopped")
+            process = start(words, cwd=cwd)
+            self.running.add(process)
+        out = process.communicate()[0]
+        with self.lock:
+            self.running.discard(process)
+        if process.returncode:
+            raise BuildError(f"{' '.join(words)}\n{out}")
+        return out
+
+    def stop(self):
+        """Ends what is being run."""
+        with self.lock:
+            self.stopped = True
+            for process in self.running:
+                end(process)
+
+    def version(self):
+        """Of the release, and of nvcc as the library has it."""
+        with open(os.path.join(self.source, "configure.ac"), encoding="utf-8") as file:
+            release = re.search(r"AC_INIT\(\[xfp\], \[([^]]+)\]", file.read())[1]
+        nvcc = re.search(r"release (\d+)\.(\d+)", self.run([self.nvcc, "--version"]))
+        return release, int(nvcc[1]) * 1000 + int(nvcc[2]) * 10
+
+    def place(self, path):
+        there = os.path.join(self.folder, path)
+        os.makedirs(os.path.dirname(there), exist_ok=True)
+        return there
+
+    # ---- steps
+
+    def device_code(self, path):
+        out = self.place(path[:-3] + ".fatbin")
+        words = [self.nvcc, "-std=c++17", "-I" + self.source, *os.environ.get("NVCCFLAGS", "").split()]
+        if self.ptx:
+            self.run([*words, f"-arch=compute_{self.arch}", "-ptx", "-o", out, os.path.join(self.source, path)])
+            with open(out, "ab") as file:
+                file.write(b"\0")  # a text, to whom it is given
+        else:
+            self.run([*words, "-gencode", f"arch=compute_{self.arch},code=sm_{self.arch}", "-fatbin", "-o", out,
+                      os.path.join(self.source, path)])
+        return path
+
+    def object_of(self, path):
+        return self.place(os.path.join("objects", path[:-2] + ".o"))
+
+    def host_code(self, path):
+        release, toolkit = self.versions
+        flags = ["-O0" if self.ptx else "-O2", "-std=c11", "-ffp-contract=off", "-fPIC", "-pthread", "-D_GNU_SOURCE",
+                 f'-DPACKAGE_VERSION="{release}"', f'-DXFP_PKGDATADIR="{self.folder}"', f"-DXFP_CUDA_TOOLKIT={toolkit}"]
+        self.run([*self.cc, *flags, *os.environ.get("CFLAGS", "").split(), "-I" + self.source, "-I.", "-c", "-o",
+                  self.object_of(path), os.path.join(self.source, path)], cwd=self.folder)
+        return path
+
+    def link(self, name, sources, *more):
+        self.run([*self.cc, "-pthread", "-o", os.path.join(self.folder, name), *map(self.object_of, sources), *more,
+                  "-ldl", "-lm"])
+
+    def shared(self, name, sources, *more):
+        """A library; `more` may begin with the list of what it exports."""
+        script = [f"-Wl,--version-script={os.path.join(self.source, more[0])}"] if more else []
+        self.link(name, sources, "-shared", f"-Wl,-soname,{name}", *script, *more[1:])
+
+    def each(self, step, paths):
+        """All of them, as many at a time as there may be."""
+        with ThreadPoolExecutor(self.jobs) as pool:
+            waiting = [pool.submit(step, path) for path in paths]
+            try:
+                for done in as_completed(waiting):
+                    path = done.result()
+                    if path.endswith(".cu"):
+                        self.tell(f"compiled {path}")
+            except BaseException:
+                for other in waiting:
+                    other.cancel()
+                self.stop()
+                raise
+
+    def all(self):
+        self.versions = self.version()
+        # What puts kernels in comes after them; the largest of these come first.
+        late = [path for path in self.library + self.verify if path.endswith(("/fatbins.c", "/code.c"))]
+        hosts = [path for path in dict.fromkeys(self.runtime + self.device + self.library + self.verify + self.driver)
+                 if path not in late]
+        kernels = sorted(self.kernels, key=lambda path: -path.count("/v2"))
+        self.each(lambda path: (self.device_code if path.endswith(".cu") else self.host_code)(path), kernels + hosts)
+        self.each(self.host_code, late)
+        self.shared("libxfp.so.0", self.runtime, "runtime/libxfp.map")
+        self.shared("libxfp-cuda.so.0", list(dict.fromkeys(self.device + self.library)), "runtime/cuda/libxfp-cuda.map",
+                    os.path.join(self.folder, "libxfp.so.0"))
+        # Of what libxfp-cuda is made of, the tool has the driver's calls alone.
+        calls = [path for path in self.device if path.endswith("/driver.c")]
+        self.link("xfp-kernel-verify", list(dict.fromkeys(self.verify + self.runtime + calls)))
+        # Where another build left one, it would be taken for the driver.
+        if os.path.exists(os.path.join(self.folder, "libcuda.so.1")):
+            os.remove(os.path.join(self.folder, "libcuda.so.1"))
+        if self.driver:
+            self.shared("libcuda.so.1", self.driver)
+        self.tell(f"built for sm_{self.arch} with nvcc {self.versions[1] // 1000}.{self.versions[1] % 1000 // 10}: "
+                  f"{len(hosts) + len(late)} sources and {len(kernels)} of device code")
