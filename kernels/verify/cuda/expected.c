@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/common/number.h"
+#include "kernels/common/scale.h"
 #include "kernels/verify/matvec.h"
 #include "kernels/verify/reference.h"
 
@@ -36,6 +37,29 @@ static void add_outliers(const struct xfp_matvec *w, size_t number, size_t first
 	}
 }
 
+/* Of v2 the row's codebook; of v2c the library, with the largest ratio and the row's factor. */
+static double largest_entry(const struct xfp_matvec *w, size_t number)
+{
+	struct xfp_matvec_bound bound;
+	double largest = 0;
+
+	if (w->mode == XFP_MATVEC_V2)
+		for (size_t j = 0; j < (size_t)1 << w->k; j++)
+			largest = fmax(largest, fabs(half_at(w->code, (number << w->k) + j)));
+	if (w->mode == XFP_MATVEC_V2C) {
+		xfp_matvec_bound_init(&bound, w);
+		largest = (double)bound.largest * (0x1p14f * xfp_balance_down(w->row[number]));
+	}
+	return largest;
+}
+
+/* Whether so many vectors at a time may be multiplied as integers. */
+static bool in_integers(const struct xfp_matvec *w, size_t cols, size_t count)
+{
+	return count <= 4 && w->k <= 4 && cols <= 524288 &&
+	       (w->mode == XFP_MATVEC_V2 || (w->mode == XFP_MATVEC_V2C && w->group >= 5));
+}
+
 void xfp_expected_row(const struct xfp_matvec *w, size_t number, size_t first, struct xfp_expected_row *row)
 {
 	float *stored = malloc(w->cols * sizeof *stored);
@@ -46,6 +70,7 @@ void xfp_expected_row(const struct xfp_matvec *w, size_t number, size_t first, s
 	row->unit = w->unit;
 	row->holds = xfp_matvec_bound_holds(w, number);
 	row->largest = 0;
+	row->entry = largest_entry(w, number);
 	for (size_t c = 0; c < row->cols; c++) {
 		double value = stored[first + c], midpoint = 0;
 
@@ -63,15 +88,18 @@ void xfp_expected_row(const struct xfp_matvec *w, size_t number, size_t first, s
 double xfp_expected_product(const struct xfp_expected_row *row, const struct xfp_matvec *w, const float *natural,
 			    size_t count, double *off)
 {
-	double sum = 0, size = 0, largest = 0, cols = (double)row->cols;
+	double sum = 0, size = 0, all = 0, largest = 0, cols = (double)row->cols, off_by;
 
-	(void)w, (void)count; /* one bound for all modes and numbers of vectors */
 	for (size_t c = 0; c < row->cols; c++) {
 		sum += row->weight[c] * natural[c];
 		size += row->size[c] * fabs((double)natural[c]);
 		largest = fmax(largest, fabs((double)natural[c]));
+		all += fabs((double)natural[c]);
 	}
-	*off = ((cols / 4 + 64) * 0x1p-24 * size + cols * 0x1p-40 * largest * row->largest) * row->unit + 1e-30;
+	off_by = (cols / 4 + 64) * 0x1p-24 * size + cols * 0x1p-40 * largest * row->largest;
+	if (in_integers(w, row->cols, count))
+		off_by += row->entry * ((w->k == 4 ? 0x1p-14 : 0x1p-16) * all + 0x1p-21 * cols * largest);
+	*off = off_by * row->unit + 1e-30;
 	return sum * row->unit;
 }
 
