@@ -99,8 +99,8 @@ static const char *remedy(int result)
 	case XFP_CU_NO_BINARY_FOR_GPU:
 		return "; the kernels know no such device: update the NVIDIA driver, or build xfp with a newer nvcc";
 	case XFP_CU_UNSUPPORTED_PTX:
-		return "; the driver is older than the nvcc that made the kernels: update it, or build xfp with an older "
-		       "nvcc";
+		return "; the driver is older than the nvcc that made the kernels: update it, or build xfp with an "
+		       "older nvcc";
 	case XFP_CU_DRIVER_MISMATCH:
 	case XFP_CU_COMPAT_NOT_SUPPORTED:
 		return "; the driver's library and its kernel module are of different versions: restart, or install it "

@@ -99,8 +99,8 @@ struct xfp_cu_driver {
 enum xfp_status xfp_cu_open(struct xfp_cu_driver *cu, int wanted, struct xfp_error *err);
 void xfp_cu_close(struct xfp_cu_driver *cu);
 
-/* XFP_FAILED: a call, by its name, for something (a unit; NULL: nothing of its own) went wrong. Where memory ran out, it
- * is the device's, or, where `pinned` is not 0, so many bytes of the host's. */
+/* XFP_FAILED: a call, by its name, for something (a unit; NULL: nothing of its own) went wrong. Where memory ran out,
+ * it is the device's, or, where `pinned` is not 0, so many bytes of the host's. */
 enum xfp_status xfp_cu_fail(const struct xfp_cu_driver *cu, int result, const char *call, const char *what,
 			    uint64_t pinned, struct xfp_error *err);
 

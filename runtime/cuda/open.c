@@ -76,8 +76,11 @@ static enum xfp_status load_libraries(struct xfp_cuda *cuda, struct xfp_error *e
 		int result = cuda->cu.cuLibraryLoadData(&cuda->library[i], xfp_cuda_fatbins[i].data, NULL, NULL, 0,
 							NULL, NULL, 0);
 
-		if (result)
+		/* What a failed call leaves there is not known, and nothing to be unloaded. */
+		if (result) {
+			cuda->library[i] = NULL;
 			return xfp_cu_fail(&cuda->cu, result, "cuLibraryLoadData", xfp_cuda_fatbins[i].name, 0, err);
+		}
 	}
 	return XFP_OK;
 }

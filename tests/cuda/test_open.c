@@ -126,7 +126,8 @@ static void refused(void **state)
 	unsetenv("STAND_IN_REFUSE");
 }
 
-/* Whatever call fails, it is told with what is known of it, and all that was opened is closed: opening goes on to work. */
+/* Whatever call fails, it is told with what is known of it, and all that was opened is closed: opening goes on to
+ * work. */
 static void calls_fail(void **state)
 {
 	static const char *const cases[][2] = {
@@ -134,8 +135,9 @@ static void calls_fail(void **state)
 		  "kept.cu: cuLibraryLoadData failed: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory; "
 		  "4294967296 of 4294967296 bytes on the device are free: free some, or take" },
 		{ "cuLibraryLoadData 6 222",
-		  "v2c.cu: cuLibraryLoadData failed: CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222): the provided PTX was compiled with an "
-		  "unsupported toolchain.; the driver is older than the nvcc that made the kernels: update it, or build" },
+		  "v2c.cu: cuLibraryLoadData failed: CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222): the provided PTX was "
+		  "compiled with an unsupported toolchain.; the driver is older than the nvcc that made the kernels: "
+		  "update it, or build" },
 		{ "cuCtxGetId 1 709", "cuCtxGetId failed: CUDA_ERROR_CONTEXT_IS_DESTROYED (709)" },
 		{ "cuLibraryGetKernel 1 200",
 		  "xfp_prepare_f32: cuLibraryGetKernel failed: CUDA_ERROR_INVALID_IMAGE (200)" },
