@@ -137,8 +137,9 @@ static enum xfp_status load_kernels(struct xfp_cuda *cuda, struct xfp_error *err
 	enum xfp_status status = XFP_OK;
 
 	for (int i = 0; !status && i < 3; i++)
-		if (!(status = load_kernel(cuda, prepare[i], 0, &cuda->prepare[i], err)))
-			status = load_kernel(cuda, repack[i], 0, &cuda->repack[i], err);
+		status = load_kernel(cuda, prepare[i], 0, &cuda->prepare[i], err);
+	for (int i = 0; !status && i < 3; i++)
+		status = load_kernel(cuda, repack[i], 0, &cuda->repack[i], err);
 	for (enum xfp_cuda_method method = XFP_CUDA_F32; !status && method < XFP_CUDA_METHODS; method++) {
 		if (method < XFP_CUDA_V2)
 			status = load_method(cuda, method, 0, err);

@@ -134,7 +134,7 @@ static void calls_fail(void **state)
 		{ "cuLibraryLoadData 2 2",
 		  "kept.cu: cuLibraryLoadData failed: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory; "
 		  "4294967296 of 4294967296 bytes on the device are free: free some, or take" },
-		{ "cuLibraryLoadData 6 222",
+		{ "cuLibraryLoadData 7 222",
 		  "v2c.cu: cuLibraryLoadData failed: CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222): the provided PTX was "
 		  "compiled with an unsupported toolchain.; the driver is older than the nvcc that made the kernels: "
 		  "update it, or build" },
