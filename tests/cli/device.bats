@@ -63,13 +63,14 @@ stand_in() {
 	sed -n 2p right | grep -Eqx 'device: stand-in sm_90, compute capability 9.0, 4 multiprocessors; driver for CUDA 13.0, kernels of nvcc [0-9.]+'
 	grep -qx 'matvec v2 k=3 cuda: 4 ok' right
 	grep -qx 'experts v2 k=3 cuda: 4 ok' right
-	sed -i 's/add\.rn\.f32/sub.rn.f32/' v2.ptx90
+	# Sums of numbers lose their sign, those of integers what all entries have in common.
+	sed -Ei 's/add\.rn\.f32/sub.rn.f32/; s/fma\.rn\.f64([^,]*),([^,]*),([^,]*),[^,]*;/mul.rn.f64\1,\2,\3;/' v2.ptx90
 	run -4 xfp-kernel-verify --device cuda --seed 4 --trials 1 --filter 'matvec v2* k=3'
 	grep -qx 'matvec v2 k=3 cuda: 1 of 1 FAILED' <<<"$output"
 	grep -Eq '^    seed 4, trial 43, .* M = 1, bf16 to f32.*: row [0-9]+ of y 0 is .* off, where .* is stated$' <<<"$output"
 	grep -qx 'matvec v2a k=3 cuda: 1 ok' <<<"$output"
 	cp "$XFP_TEST_TOOLS/../kernels/cuda/v2.ptx90" .
-	sed -i 's/\(ld\.global\.u64 .*\)+40\]/\1+41]/' v2.ptx90
+	sed -Ei 's/(ld\.global\.u64 .*\[%rd[0-9]+)\+[0-9]+\]/\1+1]/' v2.ptx90
 	status=0
 	xfp-kernel-verify --device cuda --seed 4 --trials 2 --filter 'matvec v2* k=3' --json >json 2>errors || status=$?
 	[ "$status" -eq 4 ]
