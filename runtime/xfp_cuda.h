@@ -45,7 +45,8 @@
  *     (columns / 4 + 64) 2^-24 S + columns 2^-40 a e
  *
  * of W x with the weights that xfp_bundle_dequantize gives as f32, in double; in v2a, whose weights are sums of two, S
- * has |entry scale x| + |midpoint x| for |base x|, and e is the largest of those too.
+ * has |entry scale x| + |midpoint x| for |base x|, and e is the largest of those too. (The last term is what becomes of
+ * elements below 2^-40 a, which are 0, and, of vectors of bfloat16, below 2^-32 a, which lose bits.)
  *
  * Up to four vectors at a time, and all products of a list, are multiplied as integers instead, which is faster, where
  * mode v2, or v2c with groups of 32 columns or more, has indices of 2, 3 or 4 bits, there are no more than 524,288 columns,
@@ -174,6 +175,7 @@ struct xfp_cuda_output {
 struct xfp_cuda_prepared {
 	uint64_t memory;
 	uint32_t count, cols;
+	uint32_t planes;     /* fp16 numbers that an element has become: 1 or 2 */
 	uint8_t columns[32]; /* which columns, by which balance */
 };
 

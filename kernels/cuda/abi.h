@@ -31,8 +31,10 @@
  * planes of the 256 products of codebooks and ratios, which the groups' bytes name, with one pair: at k = 4 all high
  * planes before all low ones, below table after table.
  *
- * Prepared vectors. x', f32, is x with the unit's balance. Its planes are two fp16 numbers for each: hi = RN16(x' 2^e)
- * and lo = RN16(x' 2^e - hi), with an e for each vector that puts the largest |x'| into [2^14, 2^15).
+ * Prepared vectors. x', f32, is x with the unit's balance. Its planes are of fp16 numbers: hi = RN16(x' 2^e), and
+ * lo = RN16(x' 2^e - hi), with an e for each vector that puts the largest |x'| between 2^15 and 2^16, as near to that
+ * as fp16 goes. Where x has 16 bits and there is no balance, there is no second plane: of bf16, hi is exact from 2^-32
+ * of the largest on, and of fp16 always, but for what is below 2^-40 of the largest.
  *
  * For the integer path they are integers q, x' 2^i rounded to even, with the largest i that leaves |q| <= 0x7f7f7f: as
  * three digits of base 256 that are from -128 to 127 each. Of 32 columns, the lowest digits come first; 4 t ... 4 t + 3 and
@@ -49,7 +51,9 @@
 #define XFP_CUDA_COLUMNS 512u    /* prepared vectors are padded with zeros to a multiple of so many columns */
 #define XFP_CUDA_FP8_COLUMNS 64u /* of a chunk of fp8 codes */
 #define XFP_CUDA_KEPT_COLUMNS 256u /* of a chunk of numbers that were kept */
-#define XFP_CUDA_MOST_VECTORS 16u /* of one launch */
+#define XFP_CUDA_M1_PLANES 8u      /* of a block's vectors: what eight columns of a matrix are */
+#define XFP_CUDA_M4_PLANES 32u
+#define XFP_CUDA_EACH_VECTORS 16u  /* of a block */
 
 /* Of a workspace: counters, of tiles that are shared by several blocks, and room for each of those blocks. */
 #define XFP_CUDA_COUNTERS 256u
@@ -103,11 +107,13 @@ struct xfp_cuda_weights {
 	uint32_t experts;
 };
 
-/* Prepared vectors, `cols` being a multiple of XFP_CUDA_COLUMNS: natural[count][cols]; planes[count][cols / 16][2][16],
- * hi before lo; digits[count][cols / 32][3][32]; whole[count]; scale[count], 2^-e. */
+/* Prepared vectors, `cols` being a multiple of XFP_CUDA_COLUMNS: natural[count][cols]; planes[count][each][cols], hi
+ * before lo; digits[count][cols / 32][3][32]; whole[count]; scale[count], 2^-e. */
 struct xfp_cuda_vectors {
 	uint64_t natural, planes, digits, whole, scale;
 	uint32_t cols, count;
+	uint32_t each; /* planes of a vector: 1 or 2 */
+	uint32_t unused;
 };
 
 /* y[m * stride + row], as enum xfp_float says. */
@@ -146,8 +152,9 @@ struct xfp_cuda_prepare {
 };
 
 /*
- * Kernels, by name. M is how many columns of eight an instruction's second matrix has for vectors, two columns each:
- * m1 for up to 4 vectors, m4 for up to 16; `list` is of a list of products, one vector each.
+ * Kernels, by name. M is how many times eight columns, the second matrix of an instruction, there are for planes of
+ * vectors: m1 is for up to 8 vectors of one plane or 4 of two, m4 for up to 32 or 16; `list` is of a list of products,
+ * one vector each.
  *
  *   xfp_multiply_v2_kK_M      K = 2 ... 6        grid (row tiles, 1, parts), or of a list (row tiles, results, parts)
  *   xfp_multiply_v2a_kK_M

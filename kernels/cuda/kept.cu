@@ -9,7 +9,7 @@
 
 #define AT_ONCE 4 /* vectors that a row is read for */
 
-static_assert(2 * XFP_CUDA_MOST_VECTORS == 32 && 2 * XFP_CUDA_WARPS == XFP_CUDA_TILE_ROWS,
+static_assert(2 * XFP_CUDA_EACH_VECTORS == 32 && 2 * XFP_CUDA_WARPS == XFP_CUDA_TILE_ROWS,
 	      "a lane of a warp has one vector and one of two rows");
 
 /* Where a thread's result is: lanes 0 ... 15 have vectors of row `warp` of the tile, the others of row `warp` + 8. */

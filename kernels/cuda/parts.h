@@ -11,7 +11,7 @@
  * that (griddepcontrol.wait) before it comes here.
  *
  * What a frame has to bring is one value for each thread, of a type of up to 8 bytes that can be added: sums that are
- * already scaled, as float, in tile.h; integers, or doubles made of them, where sums are exact.
+ * already scaled, as float, or two of them, in tile.h; integers, or doubles made of them, where sums are exact.
  */
 #ifndef XFP_CUDA_PARTS_H
 #define XFP_CUDA_PARTS_H

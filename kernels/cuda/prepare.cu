@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prepare.cu - activations, once for all that they are multiplied by: balanced, and as two planes of fp16.
+ * prepare.cu - activations, once for all that they are multiplied by: balanced, and as planes of fp16.
  *
  * A block has one vector: it balances and finds the largest magnitude, which says what power of two the planes are
  * scaled by, and then makes them, and the digits of the integer path. Where something is not finite, the planes have it
@@ -28,10 +28,10 @@ XFP_DEVICE void split(float x, float y, uint32_t &high, uint32_t &low)
 	low = a | static_cast<uint32_t>(b) << 16;
 }
 
-/* The e that puts a magnitude, given by its bits, into [2^14, 2^15). */
+/* The e that puts a magnitude, given by its bits, between 2^15 and 2^16, as near to that as fp16 goes. */
 XFP_DEVICE int exponent_for(uint32_t bits)
 {
-	int e = 14 + 127 - static_cast<int>(bits >> 23);
+	int e = 15 + 127 - static_cast<int>((bits + 0x1000) >> 23);
 
 	return e > 126 ? 126 : e;
 }
@@ -73,7 +73,8 @@ template <class Number> XFP_DEVICE void prepare(const xfp_cuda_prepare &call)
 	const uint32_t columns = call.vectors.cols, vector = blockIdx.x;
 	const typename Number::type *source = at<typename Number::type>(call.source) + vector * call.stride;
 	float *natural = reinterpret_cast<float *>(call.vectors.natural) + static_cast<uint64_t>(vector) * columns;
-	uint8_t *planes = reinterpret_cast<uint8_t *>(call.vectors.planes) + static_cast<uint64_t>(vector) * columns * 4;
+	uint16_t *planes = reinterpret_cast<uint16_t *>(call.vectors.planes) +
+			   static_cast<uint64_t>(vector) * columns * call.vectors.each;
 	uint8_t *digits = reinterpret_cast<uint8_t *>(call.vectors.digits) + static_cast<uint64_t>(vector) * columns * 3;
 	uint32_t largest = 0;
 
@@ -109,8 +110,9 @@ template <class Number> XFP_DEVICE void prepare(const xfp_cuda_prepare &call)
 
 		split(__fmul_rn(x.x, up), __fmul_rn(x.y, up), high.x, low.x);
 		split(__fmul_rn(x.z, up), __fmul_rn(x.w, up), high.y, low.y);
-		*reinterpret_cast<uint2 *>(planes + c / 16 * 64 + c % 16 * 2) = high;
-		*reinterpret_cast<uint2 *>(planes + c / 16 * 64 + c % 16 * 2 + 32) = low;
+		*reinterpret_cast<uint2 *>(planes + c) = high;
+		if (call.vectors.each == 2)
+			*reinterpret_cast<uint2 *>(planes + columns + c) = low;
 		put_digits(x, integers_up, digits + c / 32 * 96 + c % 16 * 2 + c / 16 % 2 * 4, four);
 		sum += four;
 	}

@@ -49,8 +49,8 @@ template <int N> struct sums {
 	}
 };
 
-/* The planes of vectors, two columns of an instruction's eight each, as a thread meets them: N times its column. In the
- * place of vectors that there are not stands the last one, whose sums nobody reads: that costs nothing, where a
+/* The planes of vectors, a column of an instruction's eight each, as a thread meets them: N times its column. In the
+ * place of planes that there are not stands the last one, whose sums nobody reads: that costs nothing, where a
  * condition at every load would. */
 template <int N> struct planes {
 	const uint8_t *base[N];
@@ -61,10 +61,9 @@ template <int N> struct planes {
 	{
 #pragma unroll
 		for (int n = 0; n < N; n++) {
-			uint32_t vector = first + min(4 * n + p.g / 2, count - 1);
+			uint32_t plane = first * x.each + min(8 * n + p.g, count * x.each - 1);
 
-			base[n] = in_register(at<uint8_t>(x.planes) + static_cast<uint64_t>(vector) * (x.cols * 4) +
-					      p.g % 2 * 32);
+			base[n] = in_register(at<uint8_t>(x.planes) + static_cast<uint64_t>(plane) * (x.cols * 2));
 		}
 	}
 
@@ -104,13 +103,13 @@ template <int N> struct planes {
 	}
 };
 
-/* Bytes from a vector's planes to those of columns 16 v on, and of these to those of thread t. */
+/* Bytes from where a plane begins to columns 16 v on, and from these to those of thread t. */
 XFP_DEVICE uint32_t natural_offset(uint32_t v, unsigned t)
 {
-	return v * 64 + t * 8;
+	return v * 32 + t * 8;
 }
 
-/* Outliers of rows `warp` and `warp` + 8 of the tile, where they are this part's, times every vector: out[row][4 N]. */
+/* Outliers of rows `warp` and `warp` + 8 of the tile, where they are this part's, times every vector: out[row][8 N]. */
 template <int N>
 XFP_DEVICE void outliers(const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t first, uint32_t count,
 			 const place &p, const column_part &own, float *out)
@@ -134,7 +133,7 @@ XFP_DEVICE void outliers(const xfp_cuda_multiply &call, const xfp_cuda_matrix &m
 			if (begin < end)
 				sum = warp_sum(sum);
 			if (!p.lane)
-				out[r * 4 * N + v] = sum;
+				out[r * 8 * N + v] = sum;
 		}
 	}
 }
@@ -161,7 +160,7 @@ struct no_integers {
 template <int N> struct buffers {
 	uint8_t *own;     /* of the method */
 	float *partial;   /* [warps][rows][8 N], or int64 [warps][rows][4] */
-	float *outlier;   /* [rows][4 N] */
+	float *outlier;   /* [rows][8 N] */
 	uint32_t *free;   /* a word that is read by nobody after the barrier that follows */
 	uint8_t *tables;  /* of the integer path */
 
@@ -170,7 +169,7 @@ template <int N> struct buffers {
 		own = shared;
 		partial = reinterpret_cast<float *>(shared + own_bytes);
 		outlier = partial + XFP_CUDA_WARPS * XFP_CUDA_TILE_ROWS * 8 * N;
-		tables = reinterpret_cast<uint8_t *>(outlier + XFP_CUDA_TILE_ROWS * 4 * N);
+		tables = reinterpret_cast<uint8_t *>(outlier + XFP_CUDA_TILE_ROWS * 8 * N);
 		free = reinterpret_cast<uint32_t *>(partial);
 	}
 };
@@ -184,6 +183,21 @@ template <> struct part_sum<true> {
 };
 template <int N, class Weights> using sum_of = typename part_sum<N == 1 && Weights::INTEGERS>::type;
 
+/* Of vectors that are so far apart, what a thread has: of all vectors that planes have room for, every thread's. */
+#define XFP_TILE_APART (XFP_CUDA_THREADS / XFP_CUDA_TILE_ROWS)
+template <int N, class Weights> struct alignas(8) thread_sums {
+	static constexpr uint32_t COUNT = (8 * N + XFP_TILE_APART - 1) / XFP_TILE_APART;
+
+	sum_of<N, Weights> of[COUNT] = {};
+
+	XFP_DEVICE void operator+=(const thread_sums &other)
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < COUNT; i++)
+			of[i] += other.of[i];
+	}
+};
+
 /* The block's part of a row of the tile times one vector, once all warps have left their sums, of integers or not; what
  * the sum of all parts is to be. */
 template <int N, class Weights>
@@ -191,7 +205,7 @@ XFP_DEVICE sum_of<N, Weights> row_part(const Weights &w, const xfp_cuda_matrix &
 				       const buffers<N> &b, const column_part &own, uint32_t row, uint32_t r,
 				       uint32_t v, uint32_t first, bool integers)
 {
-	float outlier = b.outlier[r * 4 * N + v], sum = 0;
+	float outlier = b.outlier[r * 8 * N + v], sum = 0;
 
 	if constexpr (N == 1 && Weights::INTEGERS)
 		if (integers)
@@ -202,9 +216,9 @@ XFP_DEVICE sum_of<N, Weights> row_part(const Weights &w, const xfp_cuda_matrix &
 			       outlier;
 #pragma unroll
 	for (unsigned warp = 0; warp < XFP_CUDA_WARPS; warp++) {
-		const float *at_ = b.partial + (warp * XFP_CUDA_TILE_ROWS + r) * 8 * N + 2 * v;
+		const float *at_ = b.partial + (warp * XFP_CUDA_TILE_ROWS + r) * 8 * N + x.each * v;
 
-		sum = __fadd_rn(sum, __fadd_rn(at_[0], at_[1]));
+		sum = __fadd_rn(sum, x.each == 1 ? at_[0] : __fadd_rn(at_[0], at_[1]));
 	}
 	sum = __fmul_rn(__fmul_rn(sum, __ldg(at<float>(x.scale) + first + v)), w.row_factor(m, row));
 	return __fadd_rn(sum, outlier);
@@ -237,7 +251,7 @@ XFP_DEVICE bool multiply_tile(Weights &w, const xfp_cuda_multiply &call, const x
 	if constexpr (N == 1 && Weights::INTEGERS) {
 		int64_t *partial = reinterpret_cast<int64_t *>(b.partial);
 
-		integers = integers_fit(call.vectors, m, first, count);
+		integers = count <= XFP_CUDA_INTEGER_VECTORS && integers_fit(call.vectors, m, first, count);
 		if (integers && count > 2)
 			w.template multiply_integers<2>(call, m, first, count, p, own, b.tables, partial);
 		else if (integers)
@@ -272,15 +286,21 @@ template <int N, class Weights> XFP_DEVICE void multiply_vectors(const xfp_cuda_
 
 	const column_part own(call, blockIdx.z);
 	bool integers = multiply_tile<N>(w, call, m, call.first, call.count, p, own, b);
-	uint32_t r = threadIdx.x % XFP_CUDA_TILE_ROWS, v = threadIdx.x / XFP_CUDA_TILE_ROWS, row = p.first_row + r;
-	bool mine = v < call.count && row < call.weights.rows;
-	sum_of<N, Weights> sum = 0;
+	uint32_t r = threadIdx.x % XFP_CUDA_TILE_ROWS, row = p.first_row + r, v = threadIdx.x / XFP_CUDA_TILE_ROWS;
+	uint32_t end = row < call.weights.rows ? call.count : 0;
+	thread_sums<N, Weights> sum;
 
-	if (mine)
-		sum = row_part<N>(w, m, call.vectors, b, own, row, r, v, call.first, integers);
-	if (add_parts(call, b.free, mine, sum))
-		store_result(call.result, (call.first + v) * call.result.stride + row,
-			     static_cast<float>(row_result(m, sum)));
+#pragma unroll
+	for (uint32_t i = 0, u = v; i < sum.COUNT; i++, u += XFP_TILE_APART)
+		if (u < end)
+			sum.of[i] = row_part<N>(w, m, call.vectors, b, own, row, r, u, call.first, integers);
+	if (!add_parts(call, b.free, v < end, sum))
+		return;
+#pragma unroll
+	for (uint32_t i = 0, u = v; i < sum.COUNT; i++, u += XFP_TILE_APART)
+		if (u < end)
+			store_result(call.result, (call.first + u) * call.result.stride + row,
+				     static_cast<float>(row_result(m, sum.of[i])));
 }
 
 /* Products of a list that go to one result, one after the other, and those of a block's part only. */
@@ -310,8 +330,8 @@ template <class Weights> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &
 		store_result(call.result, own.result * call.result.stride + row, static_cast<float>(sum));
 }
 
-/* The kernels of a method: for up to 4 and up to 16 vectors, and for a list. BLOCKS is how many of a kernel an SM is to
- * hold: without it, the compiler gives registers up for a number of its own choice. */
+/* The kernels of a method: for up to 8 and up to 32 planes of vectors a block, and for a list. BLOCKS is how many of a
+ * kernel an SM is to hold: without it, the compiler gives registers up for a number of its own choice. */
 #define XFP_CUDA_KERNEL(NAME, BLOCKS, ...)                                                                        \
 	extern "C" __global__ void __launch_bounds__(XFP_CUDA_THREADS, BLOCKS) NAME(const xfp_cuda_multiply call) \
 	{                                                                                                         \

@@ -8,8 +8,8 @@
 #include "base/bytes.h"
 #include "runtime/cuda/plan.h"
 
-/* Sums of eight columns of vectors for each warp and row, and outliers' sums of four vectors for each row. */
-#define VECTOR_BYTES ((XFP_CUDA_WARPS * 8 + 4) * XFP_CUDA_TILE_ROWS * 4)
+/* Sums of eight planes for each warp and row, and outliers' sums of eight vectors for each row. */
+#define VECTOR_BYTES ((XFP_CUDA_WARPS * 8 + 8) * XFP_CUDA_TILE_ROWS * 4)
 
 static const char *const method_names[XFP_CUDA_METHODS] = { "f32", "f16", "bf16", "fp8", "v2", "v2a", "v2c", "v2c32" };
 static const char *const form_names[XFP_CUDA_FORMS] = { "m1", "m4", "list", "each" };
@@ -19,12 +19,14 @@ bool xfp_cuda_has_form(enum xfp_cuda_method method, enum xfp_cuda_form form)
 	return form == XFP_CUDA_LIST || (form == XFP_CUDA_EACH) == (method < XFP_CUDA_FP8);
 }
 
-enum xfp_cuda_form xfp_cuda_form_for(enum xfp_cuda_method method, size_t count, uint32_t *at_once)
+enum xfp_cuda_form xfp_cuda_form_for(enum xfp_cuda_method method, size_t count, unsigned each, uint32_t *at_once)
 {
-	*at_once = count < XFP_CUDA_MOST_VECTORS ? (uint32_t)count : XFP_CUDA_MOST_VECTORS;
+	uint32_t most = method < XFP_CUDA_FP8 ? XFP_CUDA_EACH_VECTORS : XFP_CUDA_M4_PLANES / each;
+
+	*at_once = count < most ? (uint32_t)count : most;
 	if (method < XFP_CUDA_FP8)
 		return XFP_CUDA_EACH;
-	return count > 4 ? XFP_CUDA_M4 : XFP_CUDA_M1;
+	return count > XFP_CUDA_M1_PLANES / each ? XFP_CUDA_M4 : XFP_CUDA_M1;
 }
 
 void xfp_cuda_kernel_name(enum xfp_cuda_method method, unsigned k, enum xfp_cuda_form form,

@@ -133,7 +133,7 @@ void xfp_cuda_linear_info(const struct xfp_cuda_linear *linear, struct xfp_cuda_
 	const struct xfp_cuda_plan *plan = &linear->plan;
 	unsigned k = plan->expert[0].k;
 	uint32_t at_once;
-	enum xfp_cuda_form form = xfp_cuda_form_for(plan->method, 1, &at_once);
+	enum xfp_cuda_form form = xfp_cuda_form_for(plan->method, 1, 2, &at_once);
 
 	*info = (struct xfp_cuda_linear_info){
 		.experts = plan->experts,

@@ -47,10 +47,10 @@ uint64_t xfp_cuda_prepared_bytes(const struct xfp_cuda_linear *linear, size_t co
 	return xfp_mul(count, vector, &bytes) ? bytes : UINT64_MAX;
 }
 
-static struct xfp_cuda_vectors vectors_at(uint64_t memory, uint32_t count, uint32_t cols)
+static struct xfp_cuda_vectors vectors_at(uint64_t memory, uint32_t count, uint32_t cols, uint32_t each)
 {
 	uint64_t elements = (uint64_t)count * cols;
-	struct xfp_cuda_vectors x = { .natural = memory, .cols = cols, .count = count };
+	struct xfp_cuda_vectors x = { .natural = memory, .cols = cols, .count = count, .each = each };
 
 	x.planes = x.natural + elements * 4;
 	x.digits = x.planes + elements * 4;
@@ -96,10 +96,11 @@ enum xfp_status xfp_cuda_prepare(const struct xfp_cuda_linear *linear, const str
 	const struct xfp_cuda_plan *plan = &linear->plan;
 	uint64_t wanted = xfp_cuda_prepared_bytes(linear, x->count);
 	uint32_t cols = (uint32_t)xfp_cuda_prepared_cols(plan->cols), count = (uint32_t)x->count;
+	uint32_t planes = x->type == XFP_FLOAT32 || plan->down ? 2 : 1;
 	struct xfp_cuda_prepare call = { .source = x->data,
 					 .stride = x->stride,
 					 .down = plan->down ? linear->base + plan->down : 0,
-					 .vectors = vectors_at(memory, count, cols),
+					 .vectors = vectors_at(memory, count, cols, planes),
 					 .cols = (uint32_t)plan->slice.cols,
 					 .lead = plan->lead };
 	uint32_t grid[3] = { count, 1, 1 };
@@ -121,7 +122,7 @@ enum xfp_status xfp_cuda_prepare(const struct xfp_cuda_linear *linear, const str
 		      (status = launch(linear, linear->cuda->prepare[x->type - XFP_FLOAT32], grid, 0, queue->stream,
 				       &call, err))))
 		return status;
-	*prepared = (struct xfp_cuda_prepared){ .memory = memory, .count = count, .cols = cols };
+	*prepared = (struct xfp_cuda_prepared){ .memory = memory, .count = count, .cols = cols, .planes = planes };
 	memcpy(prepared->columns, linear->vectors, sizeof prepared->columns);
 	return XFP_OK;
 }
@@ -142,7 +143,7 @@ static enum xfp_status begin(const struct xfp_cuda_linear *linear, unsigned k, c
 			"%s: the vectors were prepared for other columns or by another balance; prepare them for it",
 			xfp_printable(linear->name).text);
 	*call = (struct xfp_cuda_multiply){ .weights = xfp_cuda_plan_weights(&linear->plan, k, linear->base),
-					    .vectors = vectors_at(x->memory, x->count, x->cols),
+					    .vectors = vectors_at(x->memory, x->count, x->cols, x->planes),
 					    .result = { y->data, y->stride, (uint32_t)y->type, (uint32_t)y->count } };
 	return xfp_cuda_check_context(linear->cuda, err);
 }
@@ -166,7 +167,7 @@ enum xfp_status xfp_cuda_multiply(const struct xfp_cuda_linear *linear, uint32_t
 	split = xfp_cuda_split(plan, plan->expert[expert].k, 1, 1);
 	call.expert = expert;
 	for (size_t done = 0; !status && done < count; done += call.count) {
-		enum xfp_cuda_form form = xfp_cuda_form_for(plan->method, count - done, &call.count);
+		enum xfp_cuda_form form = xfp_cuda_form_for(plan->method, count - done, x->planes, &call.count);
 
 		call.first = (uint32_t)done;
 		status = launch_multiply(linear, form, plan->expert[expert].k, 1, &split, queue, &call, err);

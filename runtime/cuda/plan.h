@@ -90,8 +90,8 @@ static inline bool xfp_cuda_repacks(unsigned k)
 
 /* ---- kernels ----------------------------------------------------------------------------------- */
 
-/* The kernel for so many vectors, and how many of them it takes at once. */
-enum xfp_cuda_form xfp_cuda_form_for(enum xfp_cuda_method method, size_t count, uint32_t *at_once);
+/* The kernel for so many vectors of one or two planes each, and how many of them it takes at once. */
+enum xfp_cuda_form xfp_cuda_form_for(enum xfp_cuda_method method, size_t count, unsigned each, uint32_t *at_once);
 bool xfp_cuda_has_form(enum xfp_cuda_method method, enum xfp_cuda_form form);
 
 #define XFP_CUDA_KERNEL_NAME 32

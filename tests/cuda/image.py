@@ -17,7 +17,8 @@ PIECES = {
         [(0, 5, 3), (3, 5, 2)], [(1, 5, 3), (4, 5, 2)], [(2, 5, 3), (3, 7, 1), (4, 7, 1)]],
     6: [[(0, 0, 6)], [(1, 0, 6)], [(2, 0, 6)], [(0, 6, 2), (1, 6, 2), (2, 6, 2)]],
 }
-TILE_ROWS, COLUMNS, FP8_COLUMNS, KEPT_COLUMNS, MOST_VECTORS = 16, 512, 64, 256, 16
+TILE_ROWS, COLUMNS, FP8_COLUMNS, KEPT_COLUMNS = 16, 512, 64, 256
+M1_PLANES, M4_PLANES, EACH_VECTORS = 8, 32, 16
 COUNTERS, PART_BYTES = 256, 2048
 TYPES = {"f32": 1, "f16": 2, "bf16": 3}
 
@@ -248,7 +249,7 @@ class Weights:
         if self.kind == "v2c":
             own += padded(4 * (256 // self.codebooks), 16)
             own += 256 * (2 << self.k) if self.k <= 4 and tiles == 1 else 0
-        return own + 4352 * tiles if self.k or self.kind == "fp8" else 0
+        return own + 4608 * tiles if self.k or self.kind == "fp8" else 0
 
     def integer_bound(self, expert, x):
         """What the bound is larger by where x [vectors, cols] is multiplied as integers."""

@@ -20,7 +20,7 @@ except ImportError:
     sys.exit(0)
 
 import ptx
-from image import (COLUMNS, COUNTERS, MOST_VECTORS, PART_BYTES, TILE_ROWS, TYPES, Weights, bfloat, chunk_columns,
+from image import (COLUMNS, COUNTERS, EACH_VECTORS, M1_PLANES, M4_PLANES, PART_BYTES, TILE_ROWS, TYPES, Weights, bfloat, chunk_columns,
                    device_order, from_bfloat, lane_words, pack, padded)
 
 
@@ -51,8 +51,10 @@ class Run:
         vectors, cols = x.shape
         columns = padded(cols, COLUMNS)
         source = self.memory.upload(stored(x, kind))
-        place = [self.memory.alloc(vectors * size) for size in (columns * 4, columns * 4, columns * 3, 16, 4)]
-        out = struct.pack("<5Q2I", *place, columns, vectors)
+        self.each = 2 if kind == "f32" or down is not None else 1
+        place = [self.memory.alloc(vectors * size) for size in
+                 (columns * 4, columns * 2 * self.each, columns * 3, 16, 4)]
+        out = struct.pack("<5Q4I", *place, columns, vectors, self.each, 0)
         factors = self.memory.upload(down) if down is not None else 0
         self.launch("xfp_prepare_" + kind, (vectors, 1), struct.pack("<3Q", source, cols, factors) + out +
                     struct.pack("<2I", cols, 0), size=f"{vectors} x {cols}" + (", balanced" if factors else ""),
@@ -75,10 +77,10 @@ class Run:
         return self.memory.download(self.y, dtype, vectors * rows).reshape(vectors, rows)
 
 
-def suffix(weights, count):
+def suffix(weights, planes):
     if weights.kind in TYPES:
         return "each"
-    return "m1" if count <= 4 else "m4"
+    return "m1" if planes <= M1_PLANES else "m4"
 
 
 def name_of(weights):
@@ -106,9 +108,10 @@ def multiply(run, weights, x, kind, down, parts=1):
     found = []
     for _ in range(2 if parts > 1 else 1):
         result = run.result(count, rows, kind)
-        for first in range(0, count, MOST_VECTORS):
-            some = min(count - first, MOST_VECTORS)
-            how = suffix(weights, some)
+        most = EACH_VECTORS if weights.kind in TYPES else M4_PLANES // run.each
+        for first in range(0, count, most):
+            some = min(count - first, most)
+            how = suffix(weights, some * run.each)
             run.launch(f"{name_of(weights)}_{how}", (tiles, 1, parts), matrices + vectors + result +
                        struct.pack("<2Q6I", 0, workspace, 0, 0, first, some, part_chunks, 0),
                        weights.shared_bytes(4 if how == "m4" else 1), **measured(weights, f"M = {some}", parts))
@@ -154,16 +157,17 @@ def check(y, kind, want, bound):
 
 
 def table():
-    """(name, options of Weights, vectors, type): every mode, k and group size, tails of both dimensions, outliers."""
+    """(name, options of Weights, vectors, type, parts, whether x of 16 bits is balanced): every mode, k and group
+    size, tails of both dimensions, outliers."""
     cases = []
     for k in range(2, 7):
         cases.append((f"v2 k{k}", dict(kind="v2", rows=37, cols=1100, k=k, outliers=60), 1, "f32"))
-        cases.append((f"v2 k{k}, 6 vectors", dict(kind="v2", rows=16, cols=512, k=k), 6, "bf16"))
+        cases.append((f"v2 k{k}, {4 + k} vectors", dict(kind="v2", rows=16, cols=512, k=k), 4 + k, "bf16"))
         for group in (16, 32, 64, 128, 1024):
             cases.append((f"v2c k{k} groups of {group}",
                           dict(kind="v2c", rows=20, cols=1200, k=k, group=group, codebooks=16, outliers=9), 2, "f32"))
         cases.append((f"v2c k{k}, 20 vectors", dict(kind="v2c", rows=17, cols=700, k=k, group=32, codebooks=64), 20,
-                      "bf16"))
+                      "bf16", 1, k % 2))
         cases.append((f"v2 k{k}, f16", dict(kind="v2", rows=7, cols=300, k=k, outliers=3), 2, "f16"))
         cases.append((f"v2a k{k} groups of 128",
                       dict(kind="v2a", rows=33, cols=900, k=k, group=128, codebooks=8, outliers=200), 3, "f32"))
@@ -177,7 +181,7 @@ def table():
 
 
 def parts_table():
-    """(name, options of Weights, vectors, type, parts): each method's tiles shared by several blocks."""
+    """(name, options of Weights, vectors, type, parts, as above): each method's tiles shared by several blocks."""
     v2c = dict(kind="v2c", k=4, group=32, codebooks=16)
     return [("v2, 2 parts", dict(kind="v2", rows=37, cols=1100, k=4, outliers=90), 1, "f32", 2),
             ("v2, 6 vectors, 3 parts, the last smaller", dict(kind="v2", rows=16, cols=2200, k=2, outliers=40), 6,
@@ -186,25 +190,28 @@ def parts_table():
              "f32", 4),
             ("v2c, 4 parts", dict(rows=20, cols=1300, outliers=60, **v2c), 2, "f32", 4),
             ("v2c, 20 vectors, 2 parts", dict(rows=17, cols=700, outliers=30, **v2c), 20, "bf16", 2),
+            ("v2c, 20 vectors of two planes, 2 parts", dict(rows=17, cols=700, outliers=30, **v2c), 20, "bf16", 2, 1),
             ("fp8, 5 parts", dict(kind="fp8", rows=19, cols=600), 1, "f32", 5),
             ("bf16, 7 vectors, 3 parts", dict(kind="bf16", rows=27, cols=700), 7, "bf16", 3)]
 
 
-def run_case(modules, options, vectors, kind, parts=1):
+def run_case(modules, options, vectors, kind, parts=1, balance=False):
     """Share of the bound, and whether both orders give the same."""
     rng = np.random.default_rng(7)
     weights = Weights(rng, **options)
     x = rng.normal(size=(vectors, weights.cols)) * np.exp(2 * rng.normal(size=weights.cols))
     x[:, -1] = np.abs(x).max()  # where a tail that is lost shows
     x = number(stored(x, kind), kind)
-    down = (2.0 ** (-rng.integers(0, 9, weights.cols) / 4)).astype(np.float32) if weights.k else None
-    balanced = x * down if down is not None else x
+    balanced = balance or weights.k and kind == "f32"
+    down = (2.0 ** (-rng.integers(0, 9, weights.cols) / 4)).astype(np.float32) if balanced else None
+    seen = x * down if down is not None else x
     found = [y for order in ("forward", "reverse")
              for y in multiply(Run(modules, order), weights, x, kind, down, parts)]
-    want, bound = weights.product(0, balanced)
-    few = vectors - vectors // MOST_VECTORS * MOST_VECTORS
+    want, bound = weights.product(0, seen)
+    most = M4_PLANES // (2 if down is not None or kind == "f32" else 1)
+    few = vectors - vectors // most * most
     if few <= 4:
-        bound[:, vectors - few:] += weights.integer_bound(0, balanced[vectors - few:])
+        bound[:, vectors - few:] += weights.integer_bound(0, seen[vectors - few:])
     return check(found[0], kind, want.T, bound.T), bits(found)
 
 
@@ -300,8 +307,7 @@ def architectures(paths):
 
 def cases_of(modules):
     cases = [(f"the device order, k{k}", lambda k=k: run_repack(modules, k)) for k in (2, 3, 4)]
-    cases += [(name, lambda o=o, m=m, t=t, p=p: run_case(modules, o, m, t, p))
-              for name, o, m, t, p in [(*one, 1) for one in table()] + parts_table()]
+    cases += [(name, lambda rest=rest: run_case(modules, *rest)) for name, *rest in table() + parts_table()]
     for k in (2, 3, 4):
         for name, extra in [("v2", dict(kind="v2", rows=37, cols=1100, outliers=60))] + \
                 [(f"v2c groups of {group}", dict(kind="v2c", rows=18, cols=600 + 8 * group, group=group, codebooks=8))

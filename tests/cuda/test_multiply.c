@@ -13,9 +13,11 @@ static void try_unit(const struct xfp_bundle *bundle, uint32_t u, const struct x
 	enum xfp_float y_type = XFP_FLOAT32 + (type + count) % 3;
 	struct xfp_unit_info unit;
 	struct scene s;
+	size_t at_once;
 
 	assert_true(xfp_bundle_unit(bundle, u, &unit));
 	open_scene(&s, bundle, u, slice, count, type, y_type);
+	at_once = 32 / s.prepared.planes;
 	for (uint32_t e = 0; e < unit.experts; e++) {
 		struct subject w = subject_of(bundle, unit.first_matrix + e, slice, &s, decoded);
 		uint8_t *y;
@@ -26,7 +28,7 @@ static void try_unit(const struct xfp_bundle *bundle, uint32_t u, const struct x
 			for (uint64_t r = 0; r < s.info.rows; r++) {
 				double bound, sum;
 
-				w.integers = count - m / 16 * 16 <= 4;
+				w.integers = count - m / at_once * at_once <= 4;
 				sum = product(&w, r, s.vectors + m * s.x_stride, &bound);
 				bound += fabs(sum) * rounding(y_type) + (y_type == XFP_FLOAT16 ? 0x1p-25 : 0);
 				if (!(fabs((double)result_of(&s, y, m, r) - sum) <= bound))

@@ -223,7 +223,7 @@ static void what_it_is(void **state)
 	assert_int_equal(what.cols, 11);
 	assert_int_equal(what.experts, 1);
 	assert_int_equal(what.tiles, 1);
-	assert_int_equal(what.shared_bytes, 16 * 8 + 4352);
+	assert_int_equal(what.shared_bytes, 16 * 8 + 4608);
 	assert_int_equal(what.bytes, s->bytes);
 	assert_true(what.repacked);
 	xfp_cuda_linear_close(linear);

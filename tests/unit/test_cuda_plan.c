@@ -43,8 +43,8 @@ static void shared_memory(void **state)
 					if (method >= XFP_CUDA_V2C && k <= 4 && form != XFP_CUDA_M4)
 						own += 512u << k;
 					assert_int_equal(bytes, method < XFP_CUDA_FP8 ? 0
-								: form == XFP_CUDA_M4 ? own + 4 * 4352
-										      : own + 4352);
+								: form == XFP_CUDA_M4 ? own + 4 * 4608
+										      : own + 4608);
 					assert_true(bytes <= xfp_cuda_shared_most(method, k, form));
 					for (size_t d = 0; d < xfp_cuda_device_count; d++)
 						assert_true(xfp_cuda_shared_most(method, k, form) <=
@@ -67,12 +67,16 @@ static void names(void **state)
 	assert_string_equal(name, "xfp_multiply_fp8_m4");
 	xfp_cuda_kernel_name(XFP_CUDA_BF16, 0, XFP_CUDA_EACH, name);
 	assert_string_equal(name, "xfp_multiply_bf16_each");
-	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_V2, 4, &at_once), XFP_CUDA_M1);
+	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_V2, 4, 2, &at_once), XFP_CUDA_M1);
 	assert_int_equal(at_once, 4);
-	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_V2, 5, &at_once), XFP_CUDA_M4);
-	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_V2, 1000, &at_once), XFP_CUDA_M4);
-	assert_int_equal(at_once, XFP_CUDA_MOST_VECTORS);
-	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_F16, 1000, &at_once), XFP_CUDA_EACH);
+	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_V2, 5, 2, &at_once), XFP_CUDA_M4);
+	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_V2, 8, 1, &at_once), XFP_CUDA_M1);
+	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_V2, 9, 1, &at_once), XFP_CUDA_M4);
+	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_V2, 1000, 2, &at_once), XFP_CUDA_M4);
+	assert_int_equal(at_once, 16);
+	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_V2, 1000, 1, &at_once), XFP_CUDA_M4);
+	assert_int_equal(at_once, 32);
+	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_F16, 1000, 1, &at_once), XFP_CUDA_EACH);
 }
 
 /* ---- parts of tiles ---------------------------------------------------------------------------- */
