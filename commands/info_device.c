@@ -40,7 +40,7 @@ static bool fits(const struct xfp_cuda_plan *plan, enum xfp_cuda_form form, cons
 
 /* ---- text -------------------------------------------------------------------------------------- */
 
-enum column { C_KERNEL, C_MATRICES, C_ROWS, C_COLS, C_TILES, C_PARTS, C_ONE, C_MANY, C_LIST, C_MEMORY };
+enum column { C_KERNEL, C_MATRICES, C_ROWS, C_COLS, C_TILES, C_PARTS, C_ONE, C_SOME, C_MANY, C_MEMORY };
 
 static const struct xfp_table_column layout[] = {
 	[C_KERNEL] = { "kernel", .left = 1 },
@@ -50,8 +50,8 @@ static const struct xfp_table_column layout[] = {
 	[C_TILES] = { "tiles", .gap = 2 },
 	[C_PARTS] = { "parts", .gap = 1 },
 	[C_ONE] = { "shared", .gap = 2 },
-	[C_MANY] = { "of 5-16", .gap = 2 },
-	[C_LIST] = { "of a list", .gap = 2 },
+	[C_SOME] = { "of some", .gap = 2 },
+	[C_MANY] = { "of many", .gap = 2 },
 	[C_MEMORY] = { "memory", .gap = 2 },
 	{ 0 },
 };
@@ -79,10 +79,10 @@ static void shared_cell(const struct xfp_cuda_plan *plan, enum xfp_cuda_form for
 {
 	uint32_t bytes = xfp_cuda_shared_bytes(plan->method, plan->k, plan->codebooks, form);
 
-	if (!fits(plan, form, device))
-		snprintf(text, XFP_TABLE_CELL, "too much");
-	else if (!bytes)
+	if (!xfp_cuda_has_form(plan->method, form) || !bytes)
 		snprintf(text, XFP_TABLE_CELL, "-");
+	else if (!fits(plan, form, device))
+		snprintf(text, XFP_TABLE_CELL, "too much");
 	else
 		snprintf(text, XFP_TABLE_CELL, "%" PRIu32, bytes);
 }
@@ -98,9 +98,9 @@ static void add_row(struct xfp_table *table, const struct xfp_cuda_plan *plan, c
 	snprintf(row[C_COLS], sizeof row[0], "%" PRIu32, plan->cols);
 	snprintf(row[C_TILES], sizeof row[0], "%" PRIu32, xfp_cuda_tiles(plan->rows));
 	snprintf(row[C_PARTS], sizeof row[0], "%" PRIu32, xfp_cuda_split(plan, plan->k, 1, 1).parts);
-	shared_cell(plan, XFP_CUDA_M1, device, row[C_ONE]);
-	shared_cell(plan, XFP_CUDA_M4, device, row[C_MANY]);
-	shared_cell(plan, XFP_CUDA_LIST, device, row[C_LIST]);
+	shared_cell(plan, XFP_CUDA_M1, device, row[C_ONE]); /* lists take as much */
+	shared_cell(plan, XFP_CUDA_M4, device, row[C_SOME]);
+	shared_cell(plan, XFP_CUDA_WIDE, device, row[C_MANY]);
 	xfp_human((double)plan->bytes, "B", row[C_MEMORY]);
 	xfp_table_text(table, "%s%s%s%s", xfp_printable(plan->name).text, *role ? " (" : "", xfp_printable(role).text,
 		       *role ? ")" : "");

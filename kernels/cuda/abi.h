@@ -51,9 +51,14 @@
 #define XFP_CUDA_COLUMNS 512u    /* prepared vectors are padded with zeros to a multiple of so many columns */
 #define XFP_CUDA_FP8_COLUMNS 64u /* of a chunk of fp8 codes */
 #define XFP_CUDA_KEPT_COLUMNS 256u /* of a chunk of numbers that were kept */
-#define XFP_CUDA_M1_PLANES 8u      /* of a block's vectors: what eight columns of a matrix are */
+#define XFP_CUDA_EACH_VECTORS 16u /* of a block */
+#define XFP_CUDA_M1_PLANES 8u     /* of a block's vectors */
 #define XFP_CUDA_M4_PLANES 32u
-#define XFP_CUDA_EACH_VECTORS 16u  /* of a block */
+#define XFP_CUDA_WIDE_PLANES 128u /* of a block */
+#define XFP_CUDA_WIDE_ROWS 128u   /* likewise */
+#define XFP_CUDA_WIDE_STAGES 3u   /* of 64 columns, that a block has in shared memory: */
+#define XFP_CUDA_WIDE_STRIDE 160u /* bytes of each plane */
+#define XFP_CUDA_WIDE_STAGE_BYTES (XFP_CUDA_WIDE_PLANES * XFP_CUDA_WIDE_STRIDE)
 
 /* Of a workspace: counters, of tiles that are shared by several blocks, and room for each of those blocks. */
 #define XFP_CUDA_COUNTERS 256u
@@ -153,15 +158,17 @@ struct xfp_cuda_prepare {
 
 /*
  * Kernels, by name. M is how many times eight columns, the second matrix of an instruction, there are for planes of
- * vectors: m1 is for up to 8 vectors of one plane or 4 of two, m4 for up to 32 or 16; `list` is of a list of products,
- * one vector each.
+ * vectors: in m1, a block has up to 8 vectors of one plane or 4 of two, in m4 up to 32 or 16, and `wide` is for many:
+ * up to 128 or 64 a block, of 128 rows; see wide.h. `list` is of a list of products, one vector each.
  *
- *   xfp_multiply_v2_kK_M      K = 2 ... 6        grid (row tiles, 1, parts), or of a list (row tiles, results, parts)
+ *   xfp_multiply_v2_kK_M      K = 2 ... 6        grid (row tiles, tiles of vectors, parts), or of a list (row tiles,
+ *                                              results, parts); `wide` has one part
  *   xfp_multiply_v2a_kK_M
  *   xfp_multiply_v2c_kK_M                        any group size
  *   xfp_multiply_v2c32_kK_M                      groups of 32 columns
  *   xfp_multiply_fp8_M
- *   xfp_multiply_TYPE_M       TYPE f32, f16, bf16, of what is kept; M is `each`, up to 16 vectors, or `list`
+ *   xfp_multiply_TYPE_M       TYPE f32, f16, bf16, of what is kept; M is `each`, 16 vectors a block, `list`,
+ *                                              or, but for f32, `wide`
  *   xfp_prepare_TYPE                             grid (vectors, 1)
  *   xfp_repack_kK             K = 2, 3, 4        grid (chunks / XFP_CUDA_THREADS, rounded up, 1)
  *

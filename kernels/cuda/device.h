@@ -171,4 +171,26 @@ template <class T> XFP_DEVICE T warp_sum(T f)
 	return f;
 }
 
+XFP_DEVICE uint32_t warp_max(uint32_t i)
+{
+#pragma unroll
+	for (int distance = 16; distance; distance >>= 1)
+		i = max(i, __shfl_xor_sync(0xffffffffu, i, distance));
+	return i;
+}
+
+/* 2^e, where that is a normal number. */
+XFP_DEVICE float power(int e)
+{
+	return __uint_as_float(static_cast<uint32_t>(e + 127) << 23);
+}
+
+/* The e that puts a magnitude, given by its bits, between 2^15 and 2^16, as near to that as fp16 goes. */
+XFP_DEVICE int exponent_for(uint32_t bits)
+{
+	int e = 15 + 127 - static_cast<int>((bits + 0x1000) >> 23);
+
+	return e > 126 ? 126 : e;
+}
+
 #endif

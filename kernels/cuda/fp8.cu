@@ -5,7 +5,25 @@
  * A code becomes an fp16 number by its bits, on every device the same: the exponent's bias differs by 8, so what comes
  * out is 2^-8 of what it should be, and the row's factor makes up for that. Only NaN's bits are wrong then.
  */
-#include "kernels/cuda/grouped.h"
+#include "kernels/cuda/wide.h"
+
+/* Bytes of four codes, by a selector of two of them, as fp16 numbers. */
+XFP_DEVICE uint32_t two_codes(uint32_t four, uint32_t selector)
+{
+	uint32_t high = prmt(four, 0, selector);
+	uint32_t bits = (high & 0x80008000u) | (high & 0x7f007f00u) >> 1;
+
+	if ((high & 0x7f00u) == 0x7f00u)
+		bits |= 0x7fffu;
+	if ((high & 0x7f000000u) == 0x7f000000u)
+		bits |= 0x7fff0000u;
+	return bits;
+}
+
+XFP_DEVICE float row_scale(const xfp_cuda_matrix &m, uint32_t row)
+{
+	return __ldg(at<float>(m.code) + row) * 256;
+}
 
 struct fp8_weights : no_integers {
 	const uint8_t *row[2];
@@ -28,19 +46,6 @@ struct fp8_weights : no_integers {
 		t = p.t;
 	}
 
-	/* Bytes `low` and `low` + 1 of four codes as two fp16 numbers. */
-	static XFP_DEVICE uint32_t two(uint32_t four, uint32_t selector)
-	{
-		uint32_t high = prmt(four, 0, selector);
-		uint32_t bits = (high & 0x80008000u) | (high & 0x7f007f00u) >> 1;
-
-		if ((high & 0x7f00u) == 0x7f00u)
-			bits |= 0x7fffu;
-		if ((high & 0x7f000000u) == 0x7f000000u)
-			bits |= 0x7fff0000u;
-		return bits;
-	}
-
 	/* A thread takes sixteen columns in four steps of four, so that it loads them at once. */
 	template <int N> XFP_DEVICE void chunk(uint32_t chunk, const planes<N> &x, sums<N> &total)
 	{
@@ -59,8 +64,8 @@ struct fp8_weights : no_integers {
 				uint4 c = code[i];
 				uint32_t four = v == 0 ? c.x : v == 1 ? c.y : v == 2 ? c.z : c.w;
 
-				a.first[i] = two(four, 0x1404);
-				a.second[i] = two(four, 0x3424);
+				a.first[i] = two_codes(four, 0x1404);
+				a.second[i] = two_codes(four, 0x3424);
 			}
 			here.multiply(total, a, natural_offset(0, v));
 		}
@@ -68,8 +73,88 @@ struct fp8_weights : no_integers {
 
 	static XFP_DEVICE float row_factor(const xfp_cuda_matrix &m, uint32_t row)
 	{
-		return __ldg(at<float>(m.code) + row) * 256;
+		return row_scale(m, row);
+	}
+};
+
+/* For many vectors a thread takes the columns of the others' order, four bytes at a time, and the stage after this one
+ * is loaded while this one is multiplied. */
+struct fp8_stage_rows {
+	const uint8_t *row[2];
+	uint32_t now[2][XFP_WIDE_STEPS], next[2][XFP_WIDE_STEPS];
+
+	static XFP_DEVICE uint32_t stages(const xfp_cuda_weights &w)
+	{
+		return w.chunks;
+	}
+
+	XFP_DEVICE void load()
+	{
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+#pragma unroll
+			for (unsigned v = 0; v < XFP_WIDE_STEPS; v++)
+				next[i][v] = __ldg(reinterpret_cast<const uint32_t *>(row[i] + 16 * v));
+			row[i] += XFP_WIDE_COLUMNS;
+		}
+	}
+
+	XFP_DEVICE void enter_stage(uint32_t stage, uint32_t stages)
+	{
+#pragma unroll
+		for (int i = 0; i < 2; i++)
+#pragma unroll
+			for (unsigned v = 0; v < XFP_WIDE_STEPS; v++)
+				now[i][v] = next[i][v];
+		if (stage + 1 < stages)
+			load();
+	}
+
+	XFP_DEVICE fragment step(int v) const
+	{
+		fragment a;
+
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			a.first[i] = two_codes(now[i][v], 0x1404);
+			a.second[i] = two_codes(now[i][v], 0x3424);
+		}
+		return a;
+	}
+};
+
+struct fp8_wide {
+	static constexpr int RUN = 1;
+	static constexpr bool SCALED = false, MIDPOINTS = false, OUTLIERS = false;
+
+	fp8_stage_rows rows;
+
+	static XFP_DEVICE uint32_t shared_bytes(const xfp_cuda_weights &)
+	{
+		return 0;
+	}
+
+	XFP_DEVICE void stage(const xfp_cuda_weights &, uint8_t *)
+	{
+	}
+
+	XFP_DEVICE void begin(const xfp_cuda_weights &w, const xfp_cuda_matrix &m, const place &p, uint8_t *)
+	{
+#pragma unroll
+		for (int i = 0; i < 2; i++)
+			rows.row[i] = at<uint8_t>(m.index) + static_cast<uint64_t>(p.row[i]) * w.row_bytes + 4 * p.t;
+		rows.load();
+	}
+
+	XFP_DEVICE void enter_run(uint32_t)
+	{
+	}
+
+	static XFP_DEVICE float row_factor(const xfp_cuda_matrix &m, uint32_t row, int)
+	{
+		return row_scale(m, row);
 	}
 };
 
 XFP_CUDA_KERNELS(xfp_multiply_fp8, fp8_weights)
+XFP_CUDA_WIDE_KERNEL(xfp_multiply_fp8, fp8_wide)

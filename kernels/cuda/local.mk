@@ -20,7 +20,9 @@ cuda_headers = \
 	kernels/cuda/lanes.h \
 	kernels/cuda/parts.h \
 	kernels/cuda/place.h \
-	kernels/cuda/tile.h
+	kernels/cuda/tile.h \
+	kernels/cuda/wide.h \
+	kernels/cuda/wide_rows.h
 EXTRA_DIST += $(cuda_sources) $(cuda_headers)
 
 # 8.0 runs on 8.6 and 8.9, 9.0 on Hopper, 10.0 on 10.3, 12.0 on 12.1; whatever else there is or will be has the PTX.

@@ -13,13 +13,14 @@ struct place {
 	uint32_t first_row;
 	uint32_t row[2]; /* the thread's, or the last one of the matrix in the place of those that it has not */
 
-	XFP_DEVICE explicit place(uint32_t rows)
+	/* Of sixteen rows, `tile` times sixteen from the first. */
+	XFP_DEVICE place(uint32_t rows, uint32_t tile)
 	{
 		warp = threadIdx.x / 32;
 		lane = threadIdx.x % 32;
 		t = lane % 4;
 		g = lane / 4;
-		first_row = blockIdx.x * XFP_CUDA_TILE_ROWS;
+		first_row = tile * XFP_CUDA_TILE_ROWS;
 		row[0] = min(first_row + g, rows - 1);
 		row[1] = min(first_row + g + 8, rows - 1);
 	}

@@ -8,12 +8,6 @@
  */
 #include "kernels/cuda/tile.h"
 
-/* 2^e, where that is a normal number. */
-XFP_DEVICE float power(int e)
-{
-	return __uint_as_float(static_cast<uint32_t>(e + 127) << 23);
-}
-
 /* The smallest magnitude, 2^-104, that integers are made of. */
 static const uint32_t least_of_integers = (127 - 104) << 23, infinite = 0x7f800000;
 
@@ -26,14 +20,6 @@ XFP_DEVICE void split(float x, float y, uint32_t &high, uint32_t &low)
 	a = float_to_half(__fsub_rn(x, half_to_float(a)));
 	b = float_to_half(__fsub_rn(y, half_to_float(b)));
 	low = a | static_cast<uint32_t>(b) << 16;
-}
-
-/* The e that puts a magnitude, given by its bits, between 2^15 and 2^16, as near to that as fp16 goes. */
-XFP_DEVICE int exponent_for(uint32_t bits)
-{
-	int e = 15 + 127 - static_cast<int>((bits + 0x1000) >> 23);
-
-	return e > 126 ? 126 : e;
 }
 
 /* The largest i with which no integer of a vector takes more than three digits. */
@@ -89,9 +75,7 @@ template <class Number> XFP_DEVICE void prepare(const xfp_cuda_prepare &call)
 		natural[c] = x;
 		largest = max(largest, __float_as_uint(x) & 0x7fffffffu);
 	}
-#pragma unroll
-	for (int distance = 16; distance; distance >>= 1)
-		largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, distance));
+	largest = warp_max(largest);
 	if (threadIdx.x % 32 == 0)
 		most[threadIdx.x / 32] = largest;
 	__syncthreads();

@@ -276,8 +276,10 @@ template <int N, class Weights> XFP_DEVICE void multiply_vectors(const xfp_cuda_
 {
 	/* Read where it is wanted: most of it after the chunks, which registers are few for. */
 	const xfp_cuda_matrix &m = at<xfp_cuda_matrix>(call.weights.matrix)[call.expert];
-	const place p(call.weights.rows);
+	const place p(call.weights.rows, blockIdx.x);
 	const buffers<N> b(shared, Weights::shared_bytes(call.weights));
+	const uint32_t most = 8 * N / call.vectors.each, skipped = blockIdx.y * most;
+	const uint32_t first = call.first + skipped, count = min(call.count - skipped, most);
 	Weights w;
 
 	if constexpr (N == 1)
@@ -285,28 +287,28 @@ template <int N, class Weights> XFP_DEVICE void multiply_vectors(const xfp_cuda_
 	w.stage(call.weights, b.own);
 
 	const column_part own(call, blockIdx.z);
-	bool integers = multiply_tile<N>(w, call, m, call.first, call.count, p, own, b);
+	bool integers = multiply_tile<N>(w, call, m, first, count, p, own, b);
 	uint32_t r = threadIdx.x % XFP_CUDA_TILE_ROWS, row = p.first_row + r, v = threadIdx.x / XFP_CUDA_TILE_ROWS;
-	uint32_t end = row < call.weights.rows ? call.count : 0;
+	uint32_t end = row < call.weights.rows ? count : 0;
 	thread_sums<N, Weights> sum;
 
 #pragma unroll
 	for (uint32_t i = 0, u = v; i < sum.COUNT; i++, u += XFP_TILE_APART)
 		if (u < end)
-			sum.of[i] = row_part<N>(w, m, call.vectors, b, own, row, r, u, call.first, integers);
+			sum.of[i] = row_part<N>(w, m, call.vectors, b, own, row, r, u, first, integers);
 	if (!add_parts(call, b.free, v < end, sum))
 		return;
 #pragma unroll
 	for (uint32_t i = 0, u = v; i < sum.COUNT; i++, u += XFP_TILE_APART)
 		if (u < end)
-			store_result(call.result, (call.first + u) * call.result.stride + row,
+			store_result(call.result, (first + u) * call.result.stride + row,
 				     static_cast<float>(row_result(m, sum.of[i])));
 }
 
 /* Products of a list that go to one result, one after the other, and those of a block's part only. */
 template <class Weights> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &call, uint8_t *shared)
 {
-	const place p(call.weights.rows);
+	const place p(call.weights.rows, blockIdx.x);
 	const buffers<1> b(shared, Weights::shared_bytes(call.weights));
 	uint32_t row = p.first_row + threadIdx.x;
 	bool mine = threadIdx.x < XFP_CUDA_TILE_ROWS && row < call.weights.rows;

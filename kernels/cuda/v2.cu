@@ -2,7 +2,7 @@
 /*
  * v2.cu - rows with a codebook each.
  */
-#include "kernels/cuda/grouped.h"
+#include "kernels/cuda/wide_rows.h"
 
 /* The planes of the thread's rows, for all groups. */
 template <int K> struct v2_books {
@@ -26,34 +26,40 @@ template <int K> struct v2_books {
 	}
 };
 
-template <int K> struct v2_weights {
-	static constexpr bool INTEGERS = K <= 4;
+/* ROWS: of a block. */
+template <int K, class Rows, uint32_t ROWS> struct v2_weights {
+	static constexpr int RUN = 1;
+	static constexpr bool INTEGERS = K <= 4, SCALED = false, MIDPOINTS = false, OUTLIERS = true;
 
-	two_rows<K> rows;
+	Rows rows;
 	uint32_t t;
 
 	static XFP_DEVICE uint32_t shared_bytes(const xfp_cuda_weights &)
 	{
-		return aligned16(XFP_CUDA_TILE_ROWS * codebook_bytes<K>());
+		return aligned16(ROWS * codebook_bytes<K>());
 	}
 
 	XFP_DEVICE void stage(const xfp_cuda_weights &, uint8_t *)
 	{
 	}
 
-	/* The codebooks of the tile are one stretch, of which a thread's two go into registers. */
+	/* The codebooks of the block are one stretch, of which a thread's two go into registers. */
 	XFP_DEVICE void begin(const xfp_cuda_weights &w, const xfp_cuda_matrix &m, const place &p, uint8_t *shared)
 	{
 		constexpr uint32_t size = codebook_bytes<K>();
-		uint32_t count = min(w.rows - p.first_row, XFP_CUDA_TILE_ROWS);
+		uint32_t first = p.first_row / ROWS * ROWS, count = min(w.rows - first, ROWS);
 
-		copy_to_shared(shared, m.code + static_cast<uint64_t>(p.first_row) * size, count * size);
+		copy_to_shared(shared, m.code + static_cast<uint64_t>(first) * size, count * size);
 		__syncthreads();
 #pragma unroll
 		for (int i = 0; i < 2; i++)
-			rows.book[i].load(shared + (p.row[i] - p.first_row) * size);
+			rows.book[i].load(shared + (p.row[i] - first) * size);
 		rows.begin(w, m, p);
 		t = p.t;
+	}
+
+	XFP_DEVICE void enter_run(uint32_t)
+	{
 	}
 
 	template <int N> XFP_DEVICE void chunk(uint32_t chunk, const planes<N> &x, sums<N> &total)
@@ -92,14 +98,21 @@ template <int K> struct v2_weights {
 		return at<xfp_cuda_pair>(m.pair)[row];
 	}
 
-	static XFP_DEVICE float row_factor(const xfp_cuda_matrix &, uint32_t)
+	static XFP_DEVICE float row_factor(const xfp_cuda_matrix &, uint32_t, int = 0)
 	{
 		return 1;
 	}
 };
 
-XFP_CUDA_KERNELS(xfp_multiply_v2_k2, v2_weights<2>)
-XFP_CUDA_KERNELS(xfp_multiply_v2_k3, v2_weights<3>)
-XFP_CUDA_KERNELS(xfp_multiply_v2_k4, v2_weights<4>)
-XFP_CUDA_KERNELS(xfp_multiply_v2_k5, v2_weights<5>)
-XFP_CUDA_KERNELS(xfp_multiply_v2_k6, v2_weights<6>)
+template <int K> using tile = v2_weights<K, two_rows<K>, XFP_CUDA_TILE_ROWS>;
+template <int K> using wide = v2_weights<K, stage_rows<K>, XFP_CUDA_WIDE_ROWS>;
+
+#define KERNELS(K)                                      \
+	XFP_CUDA_KERNELS(xfp_multiply_v2_k##K, tile<K>) \
+	XFP_CUDA_WIDE_KERNEL(xfp_multiply_v2_k##K, wide<K>)
+
+KERNELS(2)
+KERNELS(3)
+KERNELS(4)
+KERNELS(5)
+KERNELS(6)

@@ -5,13 +5,16 @@
  * The midpoint is multiplied by the sum of the group's activations: a product with ones in the place of weights, which
  * the tensor cores have time for.
  */
-#include "kernels/cuda/grouped.h"
+#include "kernels/cuda/wide_rows.h"
 
-template <int K> struct v2a_weights : no_integers {
+template <int K, class Rows> struct v2a_weights : no_integers {
+	static constexpr int RUN = 1;
+	static constexpr bool SCALED = true, MIDPOINTS = true, OUTLIERS = true;
 	static constexpr int VECTORS = lanes<K>::VECTORS;
 	static constexpr uint32_t ONES = 0x3c003c00; /* 1, 1 */
 
-	two_rows<K> rows;
+	Rows rows;
+	float scale[2], midpoint[2]; /* of wide.h */
 	const uint8_t *pair[2], *number[2]; /* of the first group */
 	const uint8_t *library;
 	uint32_t log, t; /* log2 of a group's steps */
@@ -54,6 +57,12 @@ template <int K> struct v2a_weights : no_integers {
 		}
 	}
 
+	XFP_DEVICE void enter_run(uint32_t v)
+	{
+		if (!(v & ((1u << log) - 1)))
+			enter(v >> log, scale, midpoint);
+	}
+
 	template <int N> XFP_DEVICE void chunk(uint32_t chunk, const planes<N> &x, sums<N> &total)
 	{
 		const planes<N> here = x.from(natural_offset(chunk * VECTORS, t));
@@ -84,14 +93,18 @@ template <int K> struct v2a_weights : no_integers {
 		total.add_scaled(activations, midpoint);
 	}
 
-	static XFP_DEVICE float row_factor(const xfp_cuda_matrix &, uint32_t)
+	static XFP_DEVICE float row_factor(const xfp_cuda_matrix &, uint32_t, int = 0)
 	{
 		return 1;
 	}
 };
 
-XFP_CUDA_KERNELS(xfp_multiply_v2a_k2, v2a_weights<2>)
-XFP_CUDA_KERNELS(xfp_multiply_v2a_k3, v2a_weights<3>)
-XFP_CUDA_KERNELS(xfp_multiply_v2a_k4, v2a_weights<4>)
-XFP_CUDA_KERNELS(xfp_multiply_v2a_k5, v2a_weights<5>)
-XFP_CUDA_KERNELS(xfp_multiply_v2a_k6, v2a_weights<6>)
+#define KERNELS(K)                                                           \
+	XFP_CUDA_KERNELS(xfp_multiply_v2a_k##K, v2a_weights<K, two_rows<K>>) \
+	XFP_CUDA_WIDE_KERNEL(xfp_multiply_v2a_k##K, v2a_weights<K, stage_rows<K>>)
+
+KERNELS(2)
+KERNELS(3)
+KERNELS(4)
+KERNELS(5)
+KERNELS(6)

@@ -2,7 +2,7 @@
 /*
  * v2c.cu - groups of one byte each, which names a codebook of the library and a ratio.
  */
-#include "kernels/cuda/grouped.h"
+#include "kernels/cuda/wide_rows.h"
 
 /* Planes of the products that the groups' bytes name, in shared memory: those of the thread's rows for one group of 32
  * columns. LOG: log2 of a group's columns, where that is 5; else 0, and two of the thread's have one byte at least. */
@@ -62,11 +62,13 @@ template <int K, int LOG> struct v2c_books {
 };
 
 /* LOG: log2 of a group's columns, where that is known; else 0. */
-template <int K, int LOG> struct v2c_weights {
+template <int K, int LOG, class Rows> struct v2c_weights {
+	static constexpr int RUN = LOG == 5 ? 2 : 1;
+	static constexpr bool INTEGERS = K <= 4, SCALED = true, MIDPOINTS = false, OUTLIERS = true;
 	static constexpr int VECTORS = lanes<K>::VECTORS;
-	static constexpr bool INTEGERS = K <= 4;
 
-	two_rows<K> rows;
+	Rows rows;
+	float scale[2]; /* of wide.h */
 	const uint8_t *group[2];
 	const uint8_t *library;
 	const float *ratio;
@@ -114,6 +116,12 @@ template <int K, int LOG> struct v2c_weights {
 			rows.book[i].load(library + (byte >> ratios) * codebook_bytes<K>());
 			scale[i] = ratio[byte & ((1u << ratios) - 1)];
 		}
+	}
+
+	XFP_DEVICE void enter_run(uint32_t v)
+	{
+		if (RUN > 1 || !(v & ((1u << log) - 1)))
+			enter(group, v >> log, scale);
 	}
 
 	template <int N> XFP_DEVICE void chunk(uint32_t chunk, const planes<N> &x, sums<N> &total)
@@ -165,15 +173,20 @@ template <int K, int LOG> struct v2c_weights {
 		return *at<xfp_cuda_pair>(m.pair);
 	}
 
-	static XFP_DEVICE float row_factor(const xfp_cuda_matrix &m, uint32_t row)
+	static XFP_DEVICE float row_factor(const xfp_cuda_matrix &m, uint32_t row, int = 0)
 	{
 		return __ldg(at<float>(m.row) + row);
 	}
 };
 
-#define KERNELS(K)                                                  \
-	XFP_CUDA_KERNELS(xfp_multiply_v2c_k##K, v2c_weights<K, 0>)   \
-	XFP_CUDA_KERNELS(xfp_multiply_v2c32_k##K, v2c_weights<K, 5>)
+template <int K, int LOG> using tile = v2c_weights<K, LOG, two_rows<K>>;
+template <int K, int LOG> using wide = v2c_weights<K, LOG, stage_rows<K>>;
+
+#define KERNELS(K)                                              \
+	XFP_CUDA_KERNELS(xfp_multiply_v2c_k##K, tile<K, 0>)     \
+	XFP_CUDA_KERNELS(xfp_multiply_v2c32_k##K, tile<K, 5>)   \
+	XFP_CUDA_WIDE_KERNEL(xfp_multiply_v2c_k##K, wide<K, 0>) \
+	XFP_CUDA_WIDE_KERNEL(xfp_multiply_v2c32_k##K, wide<K, 5>)
 
 KERNELS(2)
 KERNELS(3)

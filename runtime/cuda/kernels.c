@@ -12,22 +12,62 @@
 #define VECTOR_BYTES ((XFP_CUDA_WARPS * 8 + 8) * XFP_CUDA_TILE_ROWS * 4)
 
 static const char *const method_names[XFP_CUDA_METHODS] = { "f32", "f16", "bf16", "fp8", "v2", "v2a", "v2c", "v2c32" };
-static const char *const form_names[XFP_CUDA_FORMS] = { "m1", "m4", "list", "each" };
+static const char *const form_names[XFP_CUDA_FORMS] = { "m1", "m4", "wide", "list", "each" };
 
 bool xfp_cuda_has_form(enum xfp_cuda_method method, enum xfp_cuda_form form)
 {
+	if (form == XFP_CUDA_WIDE)
+		return method != XFP_CUDA_F32;
 	return form == XFP_CUDA_LIST || (form == XFP_CUDA_EACH) == (method < XFP_CUDA_FP8);
 }
 
-enum xfp_cuda_form xfp_cuda_form_for(enum xfp_cuda_method method, size_t count, unsigned each, uint32_t *at_once)
-{
-	uint32_t most = method < XFP_CUDA_FP8 ? XFP_CUDA_EACH_VECTORS : XFP_CUDA_M4_PLANES / each;
+/* ---- which of them ------------------------------------------------------------------------------ */
 
-	*at_once = count < most ? (uint32_t)count : most;
-	if (method < XFP_CUDA_FP8)
-		return XFP_CUDA_EACH;
-	return count > XFP_CUDA_M1_PLANES / each ? XFP_CUDA_M4 : XFP_CUDA_M1;
+#define KEPT_WIDE 8    /* from so many vectors on, tensor cores multiply what was kept */
+#define PROCESSORS 128 /* of a device, by which forms are chosen: bits of results depend on that, not on a real one */
+
+static uint64_t ceiling(uint64_t a, uint64_t b)
+{
+	return (a + b - 1) / b;
 }
+
+/*
+ * Many blocks of sixteen rows read all vectors again and again; few of 128 rows leave processors idle. What a column
+ * takes, in half clocks, is estimated of the instructions and of the ways to memory of an H200, and not yet measured:
+ * a block of m4 waits for its 64 bytes of planes, a block of `wide` for shared memory.
+ */
+static bool wide_is_faster(uint64_t rows, uint64_t planes)
+{
+	uint64_t blocks = ceiling(rows, XFP_CUDA_WIDE_ROWS) * ceiling(planes, XFP_CUDA_WIDE_PLANES);
+	uint64_t wide = (planes <= XFP_CUDA_WIDE_PLANES / 2 ? 20 : 32) * ceiling(blocks, PROCESSORS);
+	uint64_t small = ceiling(rows, XFP_CUDA_TILE_ROWS) * ceiling(planes, XFP_CUDA_M4_PLANES);
+	uint64_t m4 = 3 * ceiling(small, PROCESSORS);
+
+	return planes > XFP_CUDA_M4_PLANES && wide < m4;
+}
+
+struct xfp_cuda_way xfp_cuda_way_for(enum xfp_cuda_method method, uint32_t rows, size_t count, unsigned each)
+{
+	struct xfp_cuda_way way = { .form = XFP_CUDA_M1, .x = xfp_cuda_tiles(rows) };
+	uint64_t planes = (uint64_t)count * each, at_once = XFP_CUDA_M1_PLANES / each;
+
+	if (method < XFP_CUDA_FP8 && (method == XFP_CUDA_F32 || count < KEPT_WIDE)) {
+		way.form = XFP_CUDA_EACH;
+		at_once = XFP_CUDA_EACH_VECTORS;
+	} else if (method < XFP_CUDA_FP8 || wide_is_faster(rows, planes)) {
+		way.form = XFP_CUDA_WIDE;
+		way.x = (uint32_t)ceiling(rows, XFP_CUDA_WIDE_ROWS);
+		at_once = XFP_CUDA_WIDE_PLANES / each;
+	} else if (planes > XFP_CUDA_M1_PLANES) {
+		way.form = XFP_CUDA_M4;
+		at_once = XFP_CUDA_M4_PLANES / each;
+	}
+	way.count = (uint32_t)(count < XFP_CUDA_MOST_Y * at_once ? count : XFP_CUDA_MOST_Y * at_once);
+	way.y = (uint32_t)ceiling(way.count, at_once);
+	return way;
+}
+
+/* ---- names and sizes ---------------------------------------------------------------------------- */
 
 void xfp_cuda_kernel_name(enum xfp_cuda_method method, unsigned k, enum xfp_cuda_form form,
 			  char name[XFP_CUDA_KERNEL_NAME])
@@ -42,17 +82,21 @@ void xfp_cuda_kernel_name(enum xfp_cuda_method method, unsigned k, enum xfp_cuda
 
 uint32_t xfp_cuda_shared_bytes(enum xfp_cuda_method method, unsigned k, unsigned codebooks, enum xfp_cuda_form form)
 {
-	uint32_t vectors = (form == XFP_CUDA_M4 ? 4 : 1) * VECTOR_BYTES, own = 0;
+	uint32_t vectors = (form == XFP_CUDA_M4 ? 4 : 1) * VECTOR_BYTES, rows = XFP_CUDA_TILE_ROWS, own = 0;
 
-	if (method < XFP_CUDA_FP8)
+	if (form == XFP_CUDA_WIDE) {
+		vectors = XFP_CUDA_WIDE_STAGES * XFP_CUDA_WIDE_STAGE_BYTES;
+		rows = XFP_CUDA_WIDE_ROWS;
+	} else if (method < XFP_CUDA_FP8) {
 		return 0;
+	}
 	if (method == XFP_CUDA_V2)
-		own = XFP_CUDA_TILE_ROWS * 2 << k;
+		own = rows * 2 << k;
 	else if (method > XFP_CUDA_V2)
 		own = (uint32_t)xfp_align((uint64_t)codebooks * 2 << k, 16);
 	if (method == XFP_CUDA_V2C || method == XFP_CUDA_V2C32)
 		own += (uint32_t)xfp_align(4 * 256 / codebooks, 16) +
-		       (k <= 4 && form != XFP_CUDA_M4 ? UINT32_C(512) << k : 0);
+		       (k <= 4 && (form == XFP_CUDA_M1 || form == XFP_CUDA_LIST) ? UINT32_C(512) << k : 0);
 	return own + vectors;
 }
 

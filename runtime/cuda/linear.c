@@ -132,18 +132,17 @@ void xfp_cuda_linear_info(const struct xfp_cuda_linear *linear, struct xfp_cuda_
 {
 	const struct xfp_cuda_plan *plan = &linear->plan;
 	unsigned k = plan->expert[0].k;
-	uint32_t at_once;
-	enum xfp_cuda_form form = xfp_cuda_form_for(plan->method, 1, 2, &at_once);
+	struct xfp_cuda_way way = xfp_cuda_way_for(plan->method, plan->rows, 1, 2);
 
 	*info = (struct xfp_cuda_linear_info){
 		.experts = plan->experts,
 		.rows = plan->slice.rows,
 		.cols = plan->slice.cols,
 		.bytes = plan->bytes,
-		.tiles = xfp_cuda_tiles(plan->rows),
+		.tiles = way.x,
 		.parts = xfp_cuda_split(plan, k, 1, 1).parts,
-		.shared_bytes = xfp_cuda_shared_bytes(plan->method, k, plan->codebooks, form),
+		.shared_bytes = xfp_cuda_shared_bytes(plan->method, k, plan->codebooks, way.form),
 		.repacked = xfp_cuda_repacks(k) || (k && plan->first_col % xfp_chunk_columns(k))
 	};
-	xfp_cuda_kernel_name(plan->method, k, form, info->kernel);
+	xfp_cuda_kernel_name(plan->method, k, way.form, info->kernel);
 }

@@ -9,8 +9,6 @@
 #include "base/printable.h"
 #include "runtime/cuda/cuda.h"
 
-#define MOST_RESULTS 65535 /* of a list, in one launch: a grid has room for no more in its second dimension */
-
 /* ---- vectors ----------------------------------------------------------------------------------- */
 
 static size_t type_bytes(enum xfp_float type)
@@ -72,20 +70,18 @@ static enum xfp_status launch(const struct xfp_cuda_linear *linear, xfp_cu_handl
 	return result ? xfp_cu_fail(cu, result, "cuLaunchKernel", xfp_printable(linear->name).text, 0, err) : XFP_OK;
 }
 
-/* Of one result, or so many of a list, for each tile. */
-static enum xfp_status launch_multiply(const struct xfp_cuda_linear *linear, enum xfp_cuda_form form, unsigned k,
-				       uint32_t results, const struct xfp_cuda_split *split,
-				       const struct xfp_cuda_queue *queue, struct xfp_cuda_multiply *call,
-				       struct xfp_error *err)
+static enum xfp_status launch_multiply(const struct xfp_cuda_linear *linear, const struct xfp_cuda_way *way, unsigned k,
+				       const struct xfp_cuda_split *split, const struct xfp_cuda_queue *queue,
+				       struct xfp_cuda_multiply *call, struct xfp_error *err)
 {
 	const struct xfp_cuda_plan *plan = &linear->plan;
-	xfp_cu_handle function = linear->cuda->multiply[plan->method][k ? k - 2 : 0][form];
-	uint32_t grid[3] = { xfp_cuda_tiles(plan->rows), results, split->parts };
+	xfp_cu_handle function = linear->cuda->multiply[plan->method][k ? k - 2 : 0][way->form];
+	uint32_t grid[3] = { way->x, way->y, way->form == XFP_CUDA_WIDE ? 1 : split->parts };
 
 	call->workspace = queue->workspace;
 	call->part_chunks = split->part_chunks;
 	call->part_products = split->part_products;
-	return launch(linear, function, grid, xfp_cuda_shared_bytes(plan->method, k, plan->codebooks, form),
+	return launch(linear, function, grid, xfp_cuda_shared_bytes(plan->method, k, plan->codebooks, way->form),
 		      queue->stream, call, err);
 }
 
@@ -164,13 +160,14 @@ enum xfp_status xfp_cuda_multiply(const struct xfp_cuda_linear *linear, uint32_t
 				xfp_printable(linear->name).text, count, expert, plan->experts, x->count, y->count);
 	if ((status = begin(linear, plan->expert[expert].k, x, y, queue, &call, err)))
 		return status;
-	split = xfp_cuda_split(plan, plan->expert[expert].k, 1, 1);
 	call.expert = expert;
 	for (size_t done = 0; !status && done < count; done += call.count) {
-		enum xfp_cuda_form form = xfp_cuda_form_for(plan->method, count - done, x->planes, &call.count);
+		struct xfp_cuda_way way = xfp_cuda_way_for(plan->method, plan->rows, count - done, x->planes);
 
 		call.first = (uint32_t)done;
-		status = launch_multiply(linear, form, plan->expert[expert].k, 1, &split, queue, &call, err);
+		call.count = way.count;
+		split = xfp_cuda_split(plan, plan->expert[expert].k, way.y, 1);
+		status = launch_multiply(linear, &way, plan->expert[expert].k, &split, queue, &call, err);
 	}
 	return status;
 }
@@ -181,6 +178,7 @@ enum xfp_status xfp_cuda_multiply_experts(const struct xfp_cuda_linear *linear, 
 {
 	const struct xfp_cuda_plan *plan = &linear->plan;
 	struct xfp_cuda_multiply call;
+	struct xfp_cuda_way way = { .form = XFP_CUDA_LIST, .x = xfp_cuda_tiles(plan->rows) };
 	struct xfp_cuda_split split;
 	enum xfp_status status;
 
@@ -200,10 +198,10 @@ enum xfp_status xfp_cuda_multiply_experts(const struct xfp_cuda_linear *linear, 
 	split = xfp_cuda_split(plan, plan->k, y->count, count);
 	call.products = products;
 	call.product_count = (uint32_t)count;
-	for (size_t done = 0, some; !status && done < y->count; done += some) {
-		some = y->count - done < MOST_RESULTS ? y->count - done : MOST_RESULTS;
+	for (size_t done = 0; !status && done < y->count; done += way.y) {
+		way.y = y->count - done < XFP_CUDA_MOST_Y ? (uint32_t)(y->count - done) : XFP_CUDA_MOST_Y;
 		call.first = (uint32_t)done;
-		status = launch_multiply(linear, XFP_CUDA_LIST, plan->k, (uint32_t)some, &split, queue, &call, err);
+		status = launch_multiply(linear, &way, plan->k, &split, queue, &call, err);
 	}
 	return status;
 }

@@ -30,7 +30,7 @@ enum xfp_cuda_method {
 };
 
 /* Which of a method's kernels; see abi.h. */
-enum xfp_cuda_form { XFP_CUDA_M1, XFP_CUDA_M4, XFP_CUDA_LIST, XFP_CUDA_EACH, XFP_CUDA_FORMS };
+enum xfp_cuda_form { XFP_CUDA_M1, XFP_CUDA_M4, XFP_CUDA_WIDE, XFP_CUDA_LIST, XFP_CUDA_EACH, XFP_CUDA_FORMS };
 
 /* Where the parts of one expert are, from the start of the image; 0: it has none. */
 struct xfp_cuda_expert {
@@ -90,8 +90,17 @@ static inline bool xfp_cuda_repacks(unsigned k)
 
 /* ---- kernels ----------------------------------------------------------------------------------- */
 
-/* The kernel for so many vectors of one or two planes each, and how many of them it takes at once. */
-enum xfp_cuda_form xfp_cuda_form_for(enum xfp_cuda_method method, size_t count, unsigned each, uint32_t *at_once);
+#define XFP_CUDA_MOST_Y 65535u /* blocks of a grid in its second dimension */
+
+/* How vectors are multiplied: by which kernel, how many in one launch, and its grid. */
+struct xfp_cuda_way {
+	enum xfp_cuda_form form;
+	uint32_t count;
+	uint32_t x, y;
+};
+
+/* For `count` vectors, at least one, of one or two planes each. */
+struct xfp_cuda_way xfp_cuda_way_for(enum xfp_cuda_method method, uint32_t rows, size_t count, unsigned each);
 bool xfp_cuda_has_form(enum xfp_cuda_method method, enum xfp_cuda_form form);
 
 #define XFP_CUDA_KERNEL_NAME 32
@@ -117,7 +126,8 @@ struct xfp_cuda_split {
 	uint32_t part_products; /* of one result of a list, likewise */
 };
 
-/* With indices of k bits. A list has so many results and products; else 1 and 1, for any number of vectors. */
+/* With indices of k bits. A list has so many results and products; else there are as many results as tiles of vectors,
+ * and one product. */
 struct xfp_cuda_split xfp_cuda_split(const struct xfp_cuda_plan *plan, unsigned k, size_t results, size_t products);
 
 /* Columns of a prepared vector. */

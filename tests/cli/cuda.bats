@@ -18,9 +18,9 @@ pkg_config() {
 @test "info --device: kernels, tiles and their parts, shared memory and bytes of every unit and kept matrix" {
 	run -0 env COLUMNS=80 xfp info --device h200 moe.xfp
 	[ "${lines[0]}" = 'h200: compute capability 9.0, 132 multiprocessors, 232 kB of shared memory a block' ]
-	[[ "$output" =~ q_proj.weight\ \(q\)[[:space:]]+v2c32_k3\ +1\ +32\ +32\ +2\ +1\ +8768\ +17728\ +8768\ +12.3\ kB ]]
+	[[ "$output" =~ q_proj.weight\ \(q\)[[:space:]]+v2c32_k3\ +1\ +32\ +32\ +2\ +1\ +9024\ +18752\ +61760\ +12.3\ kB ]]
 	[[ "$output" =~ mlp.experts.\*.down_proj.weight\ \(down\)[[:space:]]+v2c32_k3\ +2\ +32\ +32\ +2 ]]
-	[[ "$output" =~ model.embed_tokens.weight[[:space:]]+bf16\ +1\ +48\ +32\ +3\ +1\ +-\ +-\ +-\ +3.33\ kB ]]
+	[[ "$output" =~ model.embed_tokens.weight[[:space:]]+bf16\ +1\ +48\ +32\ +3\ +1\ +-\ +-\ +61440\ +3.33\ kB ]]
 	[ "${lines[-1]}" = 'device memory of all: 98.3 kB' ]
 }
 

@@ -18,7 +18,7 @@ PIECES = {
     6: [[(0, 0, 6)], [(1, 0, 6)], [(2, 0, 6)], [(0, 6, 2), (1, 6, 2), (2, 6, 2)]],
 }
 TILE_ROWS, COLUMNS, FP8_COLUMNS, KEPT_COLUMNS = 16, 512, 64, 256
-M1_PLANES, M4_PLANES, EACH_VECTORS = 8, 32, 16
+EACH_VECTORS, M1_PLANES, M4_PLANES, WIDE_PLANES, WIDE_ROWS = 16, 8, 32, 128, 128
 COUNTERS, PART_BYTES = 256, 2048
 TYPES = {"f32": 1, "f16": 2, "bf16": 3}
 
@@ -242,14 +242,17 @@ class Weights:
                            self.row_bytes, self.row_groups, max(self.group.bit_length() - 1, 0), self.codebooks,
                            len(self.matrices))
 
-    def shared_bytes(self, tiles):
+    def shared_bytes(self, form):
         own = 0
         if self.k:
-            own = padded((16 if self.kind == "v2" else self.codebooks) * (2 << self.k), 16)
+            rows = WIDE_ROWS if form == "wide" else TILE_ROWS
+            own = padded((rows if self.kind == "v2" else self.codebooks) * (2 << self.k), 16)
         if self.kind == "v2c":
             own += padded(4 * (256 // self.codebooks), 16)
-            own += 256 * (2 << self.k) if self.k <= 4 and tiles == 1 else 0
-        return own + 4608 * tiles if self.k or self.kind == "fp8" else 0
+            own += 256 * (2 << self.k) if self.k <= 4 and form in ("m1", "list") else 0
+        if form == "wide":
+            return own + 3 * 160 * WIDE_PLANES
+        return own + 4608 * (4 if form == "m4" else 1) if self.k or self.kind == "fp8" else 0
 
     def integer_bound(self, expert, x):
         """What the bound is larger by where x [vectors, cols] is multiplied as integers."""

@@ -20,8 +20,8 @@ except ImportError:
     sys.exit(0)
 
 import ptx
-from image import (COLUMNS, COUNTERS, EACH_VECTORS, M1_PLANES, M4_PLANES, PART_BYTES, TILE_ROWS, TYPES, Weights, bfloat, chunk_columns,
-                   device_order, from_bfloat, lane_words, pack, padded)
+from image import (COLUMNS, COUNTERS, EACH_VECTORS, M1_PLANES, M4_PLANES, PART_BYTES, TILE_ROWS, TYPES, WIDE_PLANES,
+                   WIDE_ROWS, Weights, bfloat, chunk_columns, device_order, from_bfloat, lane_words, pack, padded)
 
 
 def stored(values, kind):
@@ -77,10 +77,16 @@ class Run:
         return self.memory.download(self.y, dtype, vectors * rows).reshape(vectors, rows)
 
 
-def suffix(weights, planes):
-    if weights.kind in TYPES:
-        return "each"
-    return "m1" if planes <= M1_PLANES else "m4"
+# (name, planes of a block, its rows): the forms, but for lists, and for what takes vectors whatever planes they have
+FORMS = [("m1", M1_PLANES, TILE_ROWS), ("m4", M4_PLANES, TILE_ROWS), ("wide", WIDE_PLANES, WIDE_ROWS)]
+
+
+def form_for(weights, count, each, wide):
+    """Its name, and vectors and rows of a block."""
+    if weights.kind in TYPES and not wide:
+        return "each", EACH_VECTORS, TILE_ROWS
+    name, planes, rows = FORMS[2 if wide else count * each > M1_PLANES]
+    return name, planes // each, rows
 
 
 def name_of(weights):
@@ -98,23 +104,24 @@ def measured(weights, what, parts):
     return {"size": f"{weights.rows} x {weights.cols}, {what}{outliers}{split}", "numbers": weights.rows * weights.cols}
 
 
-def multiply(run, weights, x, kind, down, parts=1):
-    """Results of every time; tiles have `parts`, or as many as there are with the same number of chunks."""
+def multiply(run, weights, x, kind, down, parts=1, wide=False):
+    """Results of every time; tiles have `parts`, or as many as there are with the same number of chunks. Some are
+    multiplied by two launches."""
     count, rows = len(x), weights.rows
     vectors, matrices = run.prepare(x, kind, down), weights.weights_bytes(run.memory)
-    tiles, part_chunks = -(-rows // TILE_ROWS), -(-weights.chunks // parts)
+    form, at_once, block = form_for(weights, count, run.each, wide)
+    tiles, part_chunks = -(-rows // block), -(-weights.chunks // parts)
     parts = -(-weights.chunks // part_chunks)
-    workspace = run.workspace(tiles * parts) if parts > 1 else 0
+    cuts = [0, count // 3, count] if count > 5 and count % 5 == 0 else [0, count]
+    workspace = run.workspace(tiles * -(-count // at_once) * parts) if parts > 1 else 0
     found = []
     for _ in range(2 if parts > 1 else 1):
         result = run.result(count, rows, kind)
-        most = EACH_VECTORS if weights.kind in TYPES else M4_PLANES // run.each
-        for first in range(0, count, most):
-            some = min(count - first, most)
-            how = suffix(weights, some * run.each)
-            run.launch(f"{name_of(weights)}_{how}", (tiles, 1, parts), matrices + vectors + result +
+        for first, end in zip(cuts, cuts[1:]):
+            some = end - first
+            run.launch(f"{name_of(weights)}_{form}", (tiles, -(-some // at_once), parts), matrices + vectors + result +
                        struct.pack("<2Q6I", 0, workspace, 0, 0, first, some, part_chunks, 0),
-                       weights.shared_bytes(4 if how == "m4" else 1), **measured(weights, f"M = {some}", parts))
+                       weights.shared_bytes(form), **measured(weights, f"M = {some}", parts))
         found.append(run.read(count, rows, kind))
     return found
 
@@ -135,7 +142,7 @@ def multiply_list(run, weights, x, kind, products, results, parts=1, runs=1):
         for first, some in [(0, 1), (1, results - 1)]:
             run.launch(name_of(weights) + "_list", (tiles, some, parts), matrices + vectors + result +
                        struct.pack("<2Q6I", table, workspace, len(products), 0, first, 0, part_chunks, part_products),
-                       weights.shared_bytes(1), **measured(weights, f"{len(products)} products, results {first} to "
+                       weights.shared_bytes("list"), **measured(weights, f"{len(products)} products, results {first} to "
                                                            f"{first + some - 1}", parts))
         found.append(run.read(results, rows, kind))
     return found
@@ -166,7 +173,7 @@ def table():
         for group in (16, 32, 64, 128, 1024):
             cases.append((f"v2c k{k} groups of {group}",
                           dict(kind="v2c", rows=20, cols=1200, k=k, group=group, codebooks=16, outliers=9), 2, "f32"))
-        cases.append((f"v2c k{k}, 20 vectors", dict(kind="v2c", rows=17, cols=700, k=k, group=32, codebooks=64), 20,
+        cases.append((f"v2c k{k}, 27 vectors", dict(kind="v2c", rows=17, cols=700, k=k, group=32, codebooks=64), 27,
                       "bf16", 1, k % 2))
         cases.append((f"v2 k{k}, f16", dict(kind="v2", rows=7, cols=300, k=k, outliers=3), 2, "f16"))
         cases.append((f"v2a k{k} groups of 128",
@@ -189,13 +196,32 @@ def parts_table():
             ("v2a, 4 parts", dict(kind="v2a", rows=17, cols=1500, k=3, group=64, codebooks=8, outliers=50), 3,
              "f32", 4),
             ("v2c, 4 parts", dict(rows=20, cols=1300, outliers=60, **v2c), 2, "f32", 4),
-            ("v2c, 20 vectors, 2 parts", dict(rows=17, cols=700, outliers=30, **v2c), 20, "bf16", 2),
-            ("v2c, 20 vectors of two planes, 2 parts", dict(rows=17, cols=700, outliers=30, **v2c), 20, "bf16", 2, 1),
+            ("v2c, 27 vectors, 2 parts", dict(rows=17, cols=700, outliers=30, **v2c), 27, "bf16", 2),
+            ("v2c, 27 vectors of two planes, 2 parts", dict(rows=17, cols=700, outliers=30, **v2c), 27, "bf16", 2, 1),
             ("fp8, 5 parts", dict(kind="fp8", rows=19, cols=600), 1, "f32", 5),
+            ("f32, 19 vectors, 2 parts", dict(kind="f32", rows=18, cols=300), 19, "f16", 2),
             ("bf16, 7 vectors, 3 parts", dict(kind="bf16", rows=27, cols=700), 7, "bf16", 3)]
 
 
-def run_case(modules, options, vectors, kind, parts=1, balance=False):
+def wide_table():
+    """Likewise, of many vectors: tails of rows, columns and planes, more planes than a block has, one or two each."""
+    cases = []
+    for k in range(2, 7):
+        cases.append((f"v2 k{k}", dict(kind="v2", rows=19, cols=530, k=k, outliers=200), 9, "bf16"))
+        cases.append((f"v2c k{k} groups of 32", dict(kind="v2c", rows=18, cols=300, k=k, group=32, codebooks=16,
+                                                     outliers=90), 17, "f32"))
+        cases.append((f"v2c k{k} groups of 16", dict(kind="v2c", rows=5, cols=70, k=k, group=16, codebooks=8), 3,
+                      "f32"))
+        cases.append((f"v2a k{k} groups of 64", dict(kind="v2a", rows=11, cols=200, k=k, group=64, codebooks=8,
+                                                     outliers=50), 9, "f32"))
+    for kind in ("fp8", "f16", "bf16"):
+        cases.append((kind, dict(kind=kind, rows=133, cols=333), 7, "f32"))
+    cases.append(("v2 k4, more than a block has", dict(kind="v2", rows=3, cols=20, k=4, outliers=7), 70, "f32"))
+    cases.append(("fp8, of one plane", dict(kind="fp8", rows=20, cols=20), 131, "f16"))
+    return [(f"wide, {case[0]}", *case[1:], 1, False, True) for case in cases]
+
+
+def run_case(modules, options, vectors, kind, parts=1, balance=False, wide=False):
     """Share of the bound, and whether both orders give the same."""
     rng = np.random.default_rng(7)
     weights = Weights(rng, **options)
@@ -206,12 +232,10 @@ def run_case(modules, options, vectors, kind, parts=1, balance=False):
     down = (2.0 ** (-rng.integers(0, 9, weights.cols) / 4)).astype(np.float32) if balanced else None
     seen = x * down if down is not None else x
     found = [y for order in ("forward", "reverse")
-             for y in multiply(Run(modules, order), weights, x, kind, down, parts)]
+             for y in multiply(Run(modules, order), weights, x, kind, down, parts, wide)]
     want, bound = weights.product(0, seen)
-    most = M4_PLANES // (2 if down is not None or kind == "f32" else 1)
-    few = vectors - vectors // most * most
-    if few <= 4:
-        bound[:, vectors - few:] += weights.integer_bound(0, seen[vectors - few:])
+    if vectors <= 4 and not wide:
+        bound += weights.integer_bound(0, seen)
     return check(found[0], kind, want.T, bound.T), bits(found)
 
 
@@ -307,7 +331,8 @@ def architectures(paths):
 
 def cases_of(modules):
     cases = [(f"the device order, k{k}", lambda k=k: run_repack(modules, k)) for k in (2, 3, 4)]
-    cases += [(name, lambda rest=rest: run_case(modules, *rest)) for name, *rest in table() + parts_table()]
+    cases += [(name, lambda rest=rest: run_case(modules, *rest))
+              for name, *rest in table() + parts_table() + wide_table()]
     for k in (2, 3, 4):
         for name, extra in [("v2", dict(kind="v2", rows=37, cols=1100, outliers=60))] + \
                 [(f"v2c groups of {group}", dict(kind="v2c", rows=18, cols=600 + 8 * group, group=group, codebooks=8))

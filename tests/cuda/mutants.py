@@ -12,7 +12,8 @@ import kernels  # which says so where numpy is missing
 import ptx
 
 V2 = dict(kind="v2", rows=37, cols=1100, outliers=60)
-EXACT, INTEGER = (3, 5), (4, 1)  # bits and vectors, which take one path or the other
+# bits, vectors, and whether they are taken for many: which path that takes
+EXACT, INTEGER, WIDE = (3, 5, False), (4, 1, False), (3, 7, True)
 LEFT = """value = *reinterpret_cast<const T *>(left);
 	for (uint32_t i = 1; i < gridDim.z; i++)
 		value += *reinterpret_cast<const T *>(left + i * XFP_CUDA_PART_BYTES);"""
@@ -52,6 +53,18 @@ MUTANTS = [
      "of the bound", INTEGER),
     ("sums of a warp that nobody awaits", "tile.h", "b.outlier);\n\t__syncthreads();", "b.outlier);",
      "race in shared", INTEGER),
+    ("a copy is not waited for", "wide.h", "wait_for_copies<XFP_CUDA_WIDE_STAGES - 2>",
+     "wait_for_copies<XFP_CUDA_WIDE_STAGES - 1>", "cp.async", WIDE),
+    ("a stage is filled while it is read", "wide.h", "place == XFP_CUDA_WIDE_STAGES *",
+     "place == (XFP_CUDA_WIDE_STAGES - 1) *", "cp.async|race in shared", WIDE),
+    ("a stage without a barrier", "wide.h", "__syncthreads();\n\t\tif (s +", "if (s +", "cp.async|race in shared",
+     WIDE),
+    ("planes that nobody copied", "wide.h", "i * 32 + first < count);", "(i + 1) * 32 + first < count);",
+     "of the bound", WIDE),
+    ("an outlier in another's place", "wide.h", "from[i] = p.t < 2 ? low : high", "from[i] = p.t < 2 ? high : low",
+     "of the bound", WIDE),
+    ("the next chunk comes too late", "wide_rows.h", "if (stage + STAGES < stages)", "if (stage + 2 * STAGES < stages)",
+     "of the bound", WIDE),
 ]
 
 
@@ -59,7 +72,7 @@ def compiled(source, nvcc, mutant, folder):
     """The PTX of what is needed of a copy with the mistake."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(os.path.join(source, "kernels", "cuda"), os.path.join(folder, "kernels", "cuda"))
-    _, name, there, now, _, (k, _) = mutant
+    _, name, there, now, _, (k, *_) = mutant
     path = os.path.join(folder, "kernels", "cuda", name)
     with open(path, encoding="utf-8") as file:
         text = file.read()
@@ -72,7 +85,7 @@ def compiled(source, nvcc, mutant, folder):
     with open(path, encoding="utf-8") as file:
         text = file.read()
     with open(path, "w", encoding="utf-8") as file:
-        file.write(re.sub(rf"XFP_CUDA_KERNELS\(xfp_multiply_v2_k[^{k}].*\n", "", text))
+        file.write(re.sub(rf"^KERNELS\([^{k}]\)\n", "", text, flags=re.M))
     modules = []
     for unit in ("v2", "prepare"):
         out = os.path.join(folder, unit + ".ptx")
@@ -84,10 +97,10 @@ def compiled(source, nvcc, mutant, folder):
 
 def verdict(modules, path):
     """Of tiles that are one block's, and if that tells nothing, of three blocks'."""
-    k, vectors = path
-    for parts in (1, 3):
+    k, vectors, wide = path
+    for parts in (1,) if wide else (1, 3):
         try:
-            share, same = kernels.run_case(modules, dict(k=k, **V2), vectors, "f32", parts)
+            share, same = kernels.run_case(modules, dict(k=k, **V2), vectors, "f32", parts, wide=wide)
         except ptx.Fault as fault:
             return str(fault)
         if not same:

@@ -13,11 +13,9 @@ static void try_unit(const struct xfp_bundle *bundle, uint32_t u, const struct x
 	enum xfp_float y_type = XFP_FLOAT32 + (type + count) % 3;
 	struct xfp_unit_info unit;
 	struct scene s;
-	size_t at_once;
 
 	assert_true(xfp_bundle_unit(bundle, u, &unit));
 	open_scene(&s, bundle, u, slice, count, type, y_type);
-	at_once = 32 / s.prepared.planes;
 	for (uint32_t e = 0; e < unit.experts; e++) {
 		struct subject w = subject_of(bundle, unit.first_matrix + e, slice, &s, decoded);
 		uint8_t *y;
@@ -28,7 +26,7 @@ static void try_unit(const struct xfp_bundle *bundle, uint32_t u, const struct x
 			for (uint64_t r = 0; r < s.info.rows; r++) {
 				double bound, sum;
 
-				w.integers = count - m / at_once * at_once <= 4;
+				w.integers = count <= 4;
 				sum = product(&w, r, s.vectors + m * s.x_stride, &bound);
 				bound += fabs(sum) * rounding(y_type) + (y_type == XFP_FLOAT16 ? 0x1p-25 : 0);
 				if (!(fabs((double)result_of(&s, y, m, r) - sum) <= bound))
@@ -47,7 +45,7 @@ static void try_unit(const struct xfp_bundle *bundle, uint32_t u, const struct x
 static void units(void **state)
 {
 	static const int kinds[] = { 0, 1, 2, 3, 4, FIXTURE_HALF_KEPT, FIXTURE_TWO_SIZES };
-	static const size_t counts[] = { 1, 3, 4, 5, 16, 17, 33 };
+	static const size_t counts[] = { 1, 3, 4, 5, 16, 17, 31, 32, 33, 70, 8 };
 	uint64_t seed = 23;
 	size_t turn = 0;
 
@@ -70,7 +68,7 @@ static void units(void **state)
 					s.cols = 1 + test_random(&seed) % (unit.cols - s.first_col < 3000
 										   ? unit.cols - s.first_col
 										   : 3000);
-				try_unit(bundle, u, wide || i ? &s : NULL, wide ? 1 : counts[turn % 7],
+				try_unit(bundle, u, wide || i ? &s : NULL, wide ? 1 : counts[turn % 11],
 					 XFP_FLOAT32 + turn % 3, f.decoded);
 			}
 		}

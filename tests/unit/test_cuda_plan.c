@@ -40,11 +40,15 @@ static void shared_memory(void **state)
 						continue;
 					bytes = xfp_cuda_shared_bytes(method, k, books, form);
 					own = (own + 15) / 16 * 16 + (method >= XFP_CUDA_V2C ? 4 * 256 / books : 0);
-					if (method >= XFP_CUDA_V2C && k <= 4 && form != XFP_CUDA_M4)
+					if (method >= XFP_CUDA_V2C && k <= 4 &&
+					    (form == XFP_CUDA_M1 || form == XFP_CUDA_LIST))
 						own += 512u << k;
-					assert_int_equal(bytes, method < XFP_CUDA_FP8 ? 0
-								: form == XFP_CUDA_M4 ? own + 4 * 4608
-										      : own + 4608);
+					if (form == XFP_CUDA_WIDE)
+						own = (method == XFP_CUDA_V2 ? 8 * own : own) + 61440;
+					assert_int_equal(bytes, form == XFP_CUDA_WIDE   ? own
+								: method < XFP_CUDA_FP8 ? 0
+								: form == XFP_CUDA_M4   ? own + 4 * 4608
+											: own + 4608);
 					assert_true(bytes <= xfp_cuda_shared_most(method, k, form));
 					for (size_t d = 0; d < xfp_cuda_device_count; d++)
 						assert_true(xfp_cuda_shared_most(method, k, form) <=
@@ -58,7 +62,6 @@ static void shared_memory(void **state)
 static void names(void **state)
 {
 	char name[XFP_CUDA_KERNEL_NAME];
-	uint32_t at_once;
 
 	(void)state;
 	xfp_cuda_kernel_name(XFP_CUDA_V2C32, 4, XFP_CUDA_LIST, name);
@@ -67,16 +70,41 @@ static void names(void **state)
 	assert_string_equal(name, "xfp_multiply_fp8_m4");
 	xfp_cuda_kernel_name(XFP_CUDA_BF16, 0, XFP_CUDA_EACH, name);
 	assert_string_equal(name, "xfp_multiply_bf16_each");
-	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_V2, 4, 2, &at_once), XFP_CUDA_M1);
-	assert_int_equal(at_once, 4);
-	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_V2, 5, 2, &at_once), XFP_CUDA_M4);
-	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_V2, 8, 1, &at_once), XFP_CUDA_M1);
-	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_V2, 9, 1, &at_once), XFP_CUDA_M4);
-	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_V2, 1000, 2, &at_once), XFP_CUDA_M4);
-	assert_int_equal(at_once, 16);
-	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_V2, 1000, 1, &at_once), XFP_CUDA_M4);
-	assert_int_equal(at_once, 32);
-	assert_int_equal(xfp_cuda_form_for(XFP_CUDA_F16, 1000, 1, &at_once), XFP_CUDA_EACH);
+}
+
+static void expect_way(enum xfp_cuda_method method, uint32_t rows, size_t count, unsigned each,
+		       struct xfp_cuda_way want)
+{
+	struct xfp_cuda_way way = xfp_cuda_way_for(method, rows, count, each);
+
+	assert_int_equal(way.form, want.form);
+	assert_int_equal(way.count, want.count);
+	assert_int_equal(way.x, want.x);
+	assert_int_equal(way.y, want.y);
+}
+
+#define WAY(...) ((struct xfp_cuda_way){ __VA_ARGS__ })
+
+/* By shape alone: what many blocks do in the end, few large ones do sooner. */
+static void ways(void **state)
+{
+	(void)state;
+	expect_way(XFP_CUDA_V2, 100, 4, 2, WAY(XFP_CUDA_M1, 4, 7, 1));
+	expect_way(XFP_CUDA_V2, 100, 8, 1, WAY(XFP_CUDA_M1, 8, 7, 1));
+	expect_way(XFP_CUDA_V2, 100, 5, 2, WAY(XFP_CUDA_M4, 5, 7, 1));
+	expect_way(XFP_CUDA_V2, 100, 9, 1, WAY(XFP_CUDA_M4, 9, 7, 1));
+	expect_way(XFP_CUDA_V2C32, 4096, 31, 1, WAY(XFP_CUDA_M4, 31, 256, 1));
+	expect_way(XFP_CUDA_V2C32, 4096, 32, 1, WAY(XFP_CUDA_M4, 32, 256, 1));
+	expect_way(XFP_CUDA_V2C32, 4096, 17, 2, WAY(XFP_CUDA_M4, 17, 256, 2));
+	expect_way(XFP_CUDA_V2C32, 4096, 33, 1, WAY(XFP_CUDA_M4, 33, 256, 2));
+	expect_way(XFP_CUDA_V2C32, 14336, 33, 1, WAY(XFP_CUDA_WIDE, 33, 112, 1));
+	expect_way(XFP_CUDA_V2C32, 4096, 512, 1, WAY(XFP_CUDA_WIDE, 512, 32, 4));
+	expect_way(XFP_CUDA_V2C32, 4096, 512, 2, WAY(XFP_CUDA_WIDE, 512, 32, 8));
+	expect_way(XFP_CUDA_V2C32, 1, 1u << 24, 1, WAY(XFP_CUDA_M4, 65535 * 32, 1, 65535));
+	expect_way(XFP_CUDA_FP8, 1 << 20, 1u << 24, 1, WAY(XFP_CUDA_WIDE, 65535 * 128, 8192, 65535));
+	expect_way(XFP_CUDA_F32, 1000, 1000, 2, WAY(XFP_CUDA_EACH, 1000, 63, 63));
+	expect_way(XFP_CUDA_BF16, 1000, 7, 1, WAY(XFP_CUDA_EACH, 7, 63, 1));
+	expect_way(XFP_CUDA_BF16, 1000, 8, 1, WAY(XFP_CUDA_WIDE, 8, 8, 1));
 }
 
 /* ---- parts of tiles ---------------------------------------------------------------------------- */
@@ -316,9 +344,9 @@ static void too_large(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shared_memory), cmocka_unit_test(names),     cmocka_unit_test(devices),
-		cmocka_unit_test(places),        cmocka_unit_test(too_large), cmocka_unit_test(splits),
-		cmocka_unit_test(integers),
+		cmocka_unit_test(shared_memory), cmocka_unit_test(names),  cmocka_unit_test(ways),
+		cmocka_unit_test(devices),       cmocka_unit_test(places), cmocka_unit_test(too_large),
+		cmocka_unit_test(splits),        cmocka_unit_test(integers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -192,10 +192,7 @@ static bool expected(const struct device_product *p, const struct xfp_expected_r
 
 	*value = *off = 0;
 	if (!p->listed) {
-		/* A launch has up to sixteen. */
-		size_t left = p->count - m / 16 * 16;
-
-		*value = xfp_expected_product(&rows[0], &p->stack.made[0].whole, p->natural + m * cols, left, off);
+		*value = xfp_expected_product(&rows[0], &p->stack.made[0].whole, p->natural + m * cols, p->count, off);
 		return true;
 	}
 	for (size_t i = 0; i < p->listed; i++) {
