@@ -38,9 +38,10 @@
  * that they were given, and has the queue's workspace to itself while it runs. Their errors are those of the arguments
  * and of launching; what goes wrong on the device is told by whatever of the driver's calls comes next.
  *
- * A result is the same bits from run to run, whatever else the device does; they depend on shapes, never on the device.
- * With S as in xfp.h, x' the balanced vector, a the largest |x'| and e the largest |W| of the row in terms of x', it is
- * within
+ * A result is the same bits from run to run, whatever else the device does, and on all devices of one compute
+ * capability; they depend on shapes, never on how large a device is. Other generations of tensor cores may add up
+ * differently in the last bits; sums of integers (see below) are the same on all of them. With S as in xfp.h, x' the
+ * balanced vector, a the largest |x'| and e the largest |W| of the row in terms of x', it is within
  *
  *     (columns / 4 + 64) 2^-24 S + columns 2^-40 a e
  *
@@ -49,16 +50,17 @@
  * elements below 2^-40 a, which are 0, and, of vectors of bfloat16, below 2^-32 a, which lose bits.)
  *
  * Up to four vectors at a time, and all products of a list, are multiplied as integers instead, which is faster, where
- * mode v2, or v2c with groups of 32 columns or more, has indices of 2, 3 or 4 bits, there are no more than 524,288 columns,
- * codebooks and vectors are finite, and a is 0 or at least 2^-104. The bound is then larger by
+ * mode v2, or v2c with groups of 32 columns or more, has indices of 2, 3 or 4 bits, there are no more than 524,288
+ * columns, codebooks and vectors are finite, and a is 0 or at least 2^-104. The bound is then larger by
  *
  *     2^-14 c A + 2^-21 columns c a
  *
- * where c is the largest |entry| of the row's codebook (in v2c: of the library, times the largest ratio and the row's
- * factor) and A the sum of all |x'|; with 2 or 3 bits it is 2^-16 c A. So it is of the class of "vbmi" in xfp.h, some 1e-4 of
- * a typical result. Which way a vector goes depends on how many there are in a call, and on whether those that are
- * multiplied with it are finite, as there.
+ * where c is the largest |weight| that the row's codebook has (in v2c: the library, with the largest |ratio| and the
+ * row's factor) and A the sum of all |x'|; with 2 or 3 bits it is 2^-16 c A. So it is of the class of "vbmi" in xfp.h,
+ * some 1e-4 of a typical result. Which way a vector goes depends on how many there are in a call, and on whether those
+ * that are multiplied with it are finite, and none of them as small as that, as there.
  *
+ * All this is as long as no sum in terms of the stored entries, which are 2^s times the weights, is too large for f32.
  * Types of 16 bits round once more. Where weights or vectors are not finite, neither is the result.
  *
  * Several threads may use what is open at the same time. Device addresses are numbers here (CUdeviceptr, or a pointer
@@ -79,7 +81,8 @@ struct xfp_cuda;
 
 /* With the caller's current context: loads all kernels, so that nothing is loaded later. XFP_FAILED, with a text that
  * says what to do, when there is no driver, it is too old for the kernels, there is no device or memory, or the device
- * is older than compute capability 8.0; XFP_USAGE when no context is current. On failure *out is NULL. */
+ * is older than compute capability 8.0; XFP_USAGE when no context is current. On failure *out is NULL. Not while any
+ * thread captures in the global mode: a driver refuses then to load. */
 enum xfp_status xfp_cuda_open(struct xfp_cuda **out, struct xfp_error *err);
 
 /* After all that was opened with it. The context need not be there any more. NULL is fine. */
@@ -129,9 +132,10 @@ enum xfp_status xfp_cuda_linear_bytes_tensor(const struct xfp_bundle *bundle, ui
 					     const struct xfp_slice *slice, uint64_t *bytes, struct xfp_error *err);
 
 /* Bring it into `memory`, which has `bytes` and stays until xfp_cuda_linear_close. The copies run on `stream`, which
- * must not be capturing, and are done when this returns; the bundle is then not needed any more. XFP_USAGE also where
- * the memory is too small, misaligned or no memory of the device; XFP_BAD_INPUT when outliers point outside the
- * matrix or a group names a codebook that is not there; XFP_FAILED when the driver fails. */
+ * must not be capturing (nor any other in the global mode: pinned memory is taken), and are done when this returns; the
+ * bundle is then not needed any more. XFP_USAGE also where the memory is too small, misaligned or no memory of the
+ * device; XFP_BAD_INPUT when outliers point outside the matrix or a group names a codebook that is not there;
+ * XFP_FAILED when the driver fails. */
 enum xfp_status xfp_cuda_linear_open(struct xfp_cuda *cuda, const struct xfp_bundle *bundle, uint32_t unit,
 				     const struct xfp_slice *slice, uint64_t memory, uint64_t bytes, void *stream,
 				     struct xfp_cuda_linear **out, struct xfp_error *err);

@@ -10,13 +10,13 @@
  * 16 * words * 4 bytes, sixteen columns after sixteen columns are one step, and columns past the end have index 0 and
  * meet an x of 0. Up to k = 4, xfp_repack_kK then brings the bits of every chunk into the device order, in place:
  *
- * A chunk has `words` lines of 64 bytes, and a line four times 16 bytes, which have as many groups of 32 columns each: 4 c
- * ... 4 c + 3 at k = 3, where they are c of all three lines together, 2 c and 2 c + 1 at k = 2, c at k = 4. Of those 16
- * bytes, word t is for columns 4 t ... 4 t + 3 and 16 + 4 t ... 16 + 4 t + 3 of the groups, a nibble each, the first
- * column's lowest. k = 4: the nibble is the index. k = 2: the index of the first group in bits 0 and 1, of the second one in
- * bits 2 and 3. k = 3: line w has the index of group 4 c + w in bits 0 to 2, and bit w of that of group 4 c + 3 in bit 3.
- * So words are selectors of `prmt`, and the same four threads of a warp that multiply a row can have a word each of every
- * group, or 16 bytes of a group each.
+ * A chunk has `words` lines of 64 bytes, and a line four times 16 bytes, which have as many groups of 32 columns each:
+ * 4 c ... 4 c + 3 at k = 3, where they are c of all three lines together, 2 c and 2 c + 1 at k = 2, c at k = 4. Of
+ * those 16 bytes, word t is for columns 4 t ... 4 t + 3 and 16 + 4 t ... 16 + 4 t + 3 of the groups, a nibble each, the
+ * first column's lowest. k = 4: the nibble is the index. k = 2: the index of the first group in bits 0 and 1, of the
+ * second one in bits 2 and 3. k = 3: line w has the index of group 4 c + w in bits 0 to 2, and bit w of that of group 4
+ * c + 3 in bit 3. So words are selectors of `prmt`, and the same four threads of a warp that multiply a row can have a
+ * word each of every group, or 16 bytes of a group each.
  *
  * Groups are those of whole chunks, too: where a chunk has several, a row has as many for each, and
  * what is past its end is 0. Rows of fp8 codes are padded to XFP_CUDA_FP8_COLUMNS, those of numbers to 16 bytes.
@@ -25,11 +25,11 @@
  * fp16 entries, then the low ones, which is what one instruction looks four weights up in. From k = 5 on it is the
  * entries as they are.
  *
- * For the integer path, numbers v = floor((entry - least) / step + 1/2) of codebooks are two planes of bytes as well: of 14
- * bits at k = 4, where the low plane has seven, and of 16 below. `least` is the smallest entry, and step, f32, is nearest to
- * the 16383rd or 65535th part of what the largest is above it. In v2 a row has such planes and such a pair. In v2c there are
- * planes of the 256 products of codebooks and ratios, which the groups' bytes name, with one pair: at k = 4 all high
- * planes before all low ones, below table after table.
+ * For the integer path, numbers v = floor((entry - least) / step + 1/2) of codebooks are two planes of bytes as well:
+ * of 14 bits at k = 4, where the low plane has seven, and of 16 below. `least` is the smallest entry, and step, f32, is
+ * nearest to the 16383rd or 65535th part of what the largest is above it. In v2 a row has such planes and such a pair.
+ * In v2c there are planes of the 256 products of codebooks and ratios, which the groups' bytes name, with one pair: at
+ * k = 4 all high planes before all low ones, below table after table.
  *
  * Prepared vectors. x', f32, is x with the unit's balance. Its planes are of fp16 numbers: hi = RN16(x' 2^e), and
  * lo = RN16(x' 2^e - hi), with an e for each vector that puts the largest |x'| between 2^15 and 2^16, as near to that
@@ -37,12 +37,13 @@
  * of the largest on, and of fp16 always, but for what is below 2^-40 of the largest.
  *
  * For the integer path they are integers q, x' 2^i rounded to even, with the largest i that leaves |q| <= 0x7f7f7f: as
- * three digits of base 256 that are from -128 to 127 each. Of 32 columns, the lowest digits come first; 4 t ... 4 t + 3 and
- * 16 + 4 t ... 16 + 4 t + 3 are bytes 8 t ... 8 t + 7.
+ * three digits of base 256 that are from -128 to 127 each. Of 32 columns, the lowest digits come first; 4 t ... 4 t + 3
+ * and 16 + 4 t ... 16 + 4 t + 3 are bytes 8 t ... 8 t + 7.
  */
 #ifndef XFP_CUDA_ABI_H
 #define XFP_CUDA_ABI_H
 
+#include <assert.h>
 #include <stdint.h>
 
 #define XFP_CUDA_THREADS 256u    /* of a block */
@@ -65,8 +66,8 @@
 #define XFP_CUDA_PART_BYTES 2048u
 #define XFP_CUDA_MOST_PARTS (2 * XFP_CUDA_COUNTERS - 2) /* all tiles' together */
 
-/* The most columns of the integer path. Sums of a warp, which has an eighth of them, are of 32 bits, and what it adds up is
- * a byte times a digit: 255 * 128 * 2^16 < 2^31. */
+/* The most columns of the integer path. Sums of a warp, which has an eighth of them, are of 32 bits, and what it adds
+ * up is a byte times a digit: 255 * 128 * 2^16 < 2^31. */
 #define XFP_CUDA_INTEGER_COLUMNS (1u << 19)
 #define XFP_CUDA_INTEGER_VECTORS 4u
 
@@ -75,8 +76,8 @@ struct xfp_cuda_pair {
 	float step, least;
 };
 
-/* What those of a vector mean: step q; the sum of all q. `fits`: all x' are finite, and the largest is 0 or no less than
- * 2^-104. */
+/* What those of a vector mean: step q; the sum of all q. `fits`: all x' are finite, and the largest is 0 or no less
+ * than 2^-104. */
 struct xfp_cuda_whole {
 	int64_t sum;
 	float step;
@@ -155,6 +156,20 @@ struct xfp_cuda_prepare {
 	uint32_t cols;
 	uint32_t lead; /* columns of zeros in front of them */
 };
+
+/* Two compilers make the same of all this: nothing is left to padding. */
+static_assert(sizeof(struct xfp_cuda_pair) == 2 * 4, "a pair of floats");
+static_assert(sizeof(struct xfp_cuda_whole) == 8 + 2 * 4, "no padding");
+static_assert(sizeof(struct xfp_cuda_matrix) == 11 * 8, "no padding");
+static_assert(sizeof(struct xfp_cuda_weights) == 4 * 8 + 8 * 4, "no padding");
+static_assert(sizeof(struct xfp_cuda_vectors) == 5 * 8 + 4 * 4, "no padding");
+static_assert(sizeof(struct xfp_cuda_result) == 2 * 8 + 2 * 4, "no padding");
+static_assert(sizeof(struct xfp_cuda_multiply) ==
+		      sizeof(struct xfp_cuda_weights) + sizeof(struct xfp_cuda_vectors) +
+			      sizeof(struct xfp_cuda_result) + 2 * 8 + 6 * 4,
+	      "no padding");
+static_assert(sizeof(struct xfp_cuda_repack) == 2 * 8, "no padding");
+static_assert(sizeof(struct xfp_cuda_prepare) == 3 * 8 + sizeof(struct xfp_cuda_vectors) + 2 * 4, "no padding");
 
 /*
  * Kernels, by name. M is how many times eight columns, the second matrix of an instruction, there are for planes of

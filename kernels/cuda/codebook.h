@@ -48,8 +48,8 @@ template <int K> struct codebook {
 		}
 	}
 
-	/* Of the tables of the integer path. At k = 4 all high planes come first, so that those of eight threads, wherever
-	 * they are, have all banks for themselves. */
+	/* Of the tables of the integer path. At k = 4 all high planes come first, so that those of eight threads,
+	 * wherever they are, have all banks for themselves. */
 	XFP_DEVICE void load_product(const uint8_t *tables, uint32_t number)
 	{
 		if constexpr (K < 4) {

@@ -3,9 +3,9 @@
  * integer.h - the integer path, for up to four vectors: entries as two planes of bytes, vectors as three digits, and
  * integer tensor cores.
  *
- * An instruction multiplies 32 columns of sixteen rows by eight columns of digits: of two vectors three each, and two that
- * nobody wants. Sums are exact, so that no order of adding up has other bits. What a `Books` has is how a thread comes to
- * the planes of its rows for one of its groups of 32 columns.
+ * An instruction multiplies 32 columns of sixteen rows by eight columns of digits: of two vectors three each, and two
+ * that nobody wants. Sums are exact, so that no order of adding up has other bits. What a `Books` has is how a thread
+ * comes to the planes of its rows for one of its groups of 32 columns.
  */
 #ifndef XFP_CUDA_INTEGER_H
 #define XFP_CUDA_INTEGER_H
@@ -70,9 +70,9 @@ XFP_DEVICE void look_up(uint32_t (&a)[4], uint32_t x0, uint32_t y0, uint32_t x1,
 }
 
 /*
- * Eight columns of each of two rows. Of sixteen entries the lower eight are one table and the upper eight another: as no
- * byte has its highest bit set, and prmt repeats that bit where bit 3 of an index is set, a table gives 0 for the entries of
- * the other one. What adds them is the product.
+ * Eight columns of each of two rows. Of sixteen entries the lower eight are one table and the upper eight another: as
+ * no byte has its highest bit set, and prmt repeats that bit where bit 3 of an index is set, a table gives 0 for the
+ * entries of the other one. What adds them is the product.
  */
 template <int K, int PAIRS>
 XFP_DEVICE void multiply_word(integer_sums<PAIRS> &s, const codebook<K> (&book)[2], uint32_t s0, uint32_t s1,
@@ -168,7 +168,8 @@ XFP_DEVICE void store_sums(const integer_sums<PAIRS> &s, const place &p, int64_t
 	for (int n = 0; n < PAIRS; n++)
 #pragma unroll
 		for (int i = 0; i < 2; i++) {
-			/* Columns 2 t and 2 t + 1: digits 0 and 1 of the first vector; 2, and 0 of the second; 1 and 2. */
+			/* Columns 2 t and 2 t + 1: digits 0 and 1 of the first vector; 2, and 0 of the second; 1 and
+			 * 2. */
 			int64_t one = static_cast<int64_t>(s.high[n][2 * i]) * (1 << LOW_BITS) + s.low[n][2 * i];
 			int64_t two = static_cast<int64_t>(s.high[n][2 * i + 1]) * (1 << LOW_BITS) +
 				      s.low[n][2 * i + 1];
@@ -203,7 +204,8 @@ XFP_DEVICE bool integers_fit(const xfp_cuda_vectors &x, const xfp_cuda_matrix &m
 	return fit;
 }
 
-/* What sums mean: row r of the tile times a vector. `least` is for the first part of the columns to add, for all of them. */
+/* What sums mean: row r of the tile times a vector. `least` is for the first part of the columns to add, for all of
+ * them. */
 XFP_DEVICE double integer_result(const int64_t *partial, const xfp_cuda_whole &x, const xfp_cuda_pair &pair, bool least,
 				 uint32_t r, uint32_t v)
 {

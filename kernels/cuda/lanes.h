@@ -2,14 +2,14 @@
 /*
  * lanes.h - a row's chunk as indices of four columns that follow one another, of step after step of sixteen columns.
  *
- * Up to k = 4, indices lie in the device order (abi.h): an index takes four bits, and the four of a step are the selector
- * that `prmt` looks four bytes up with: of two steps, in the halves of one word. A thread loads the words that are its
- * own, of every group of 32 columns.
+ * Up to k = 4, indices lie in the device order (abi.h): an index takes four bits, and the four of a step are the
+ * selector that `prmt` looks four bytes up with: of two steps, in the halves of one word. A thread loads the words that
+ * are its own, of every group of 32 columns.
  *
  * Above, a chunk is as the bundle has it (kernels/common/lane_index.h). A thread loads lanes 4 t ... 4 t + 3 of every
- * word with one instruction each. A chunk of whole lanes has VECTORS steps, slot i of byte b being step 4 i + b, and its
- * lane is its column among the sixteen: so what a step wants of a thread is the same slot and byte of its four lanes. An
- * index takes a byte, and the four of a step are a word.
+ * word with one instruction each. A chunk of whole lanes has VECTORS steps, slot i of byte b being step 4 i + b, and
+ * its lane is its column among the sixteen: so what a step wants of a thread is the same slot and byte of its four
+ * lanes. An index takes a byte, and the four of a step are a word.
  *
  * A chunk's steps come in parts, the smallest that words give without waste, so that few registers hold what is not
  * wanted yet.
@@ -25,8 +25,8 @@ XFP_DEVICE uint32_t part_of(uint4 four, int i)
 	return i == 0 ? four.x : i == 1 ? four.y : i == 2 ? four.z : four.w;
 }
 
-/* Of lines in the device order, word i of 16 bytes of each, the selectors of group j of those that share it; both must be
- * known when this is compiled. */
+/* Of lines in the device order, word i of 16 bytes of each, the selectors of group j of those that share it; both must
+ * be known when this is compiled. */
 template <int K> XFP_DEVICE uint32_t selectors_of(const uint4 *line, int i, int j)
 {
 	if constexpr (K == 4) {
@@ -47,7 +47,8 @@ template <int K> struct lanes {
 	static constexpr int VECTORS = WORDS * 32 / K;    /* of sixteen columns, of a chunk */
 	static constexpr uint32_t BYTES = WORDS * 64;     /* of a chunk */
 	static constexpr uint32_t THREAD = K <= 4 ? 4 : 16; /* bytes from a thread's first word to the next one's */
-	static constexpr int SHARE = VECTORS / 8; /* groups of 32 columns of the 16 bytes of all lines, in the device order */
+	/* Groups of 32 columns of the 16 bytes of all lines, in the device order. */
+	static constexpr int SHARE = VECTORS / 8;
 	static constexpr int PART = K == 2 ? 16 : K <= 4 ? 8 : 4; /* steps */
 	static constexpr int INDICES = K <= 4 ? PART / 2 : PART;  /* words of their indices */
 

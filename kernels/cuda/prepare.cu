@@ -61,7 +61,8 @@ template <class Number> XFP_DEVICE void prepare(const xfp_cuda_prepare &call)
 	float *natural = reinterpret_cast<float *>(call.vectors.natural) + static_cast<uint64_t>(vector) * columns;
 	uint16_t *planes = reinterpret_cast<uint16_t *>(call.vectors.planes) +
 			   static_cast<uint64_t>(vector) * columns * call.vectors.each;
-	uint8_t *digits = reinterpret_cast<uint8_t *>(call.vectors.digits) + static_cast<uint64_t>(vector) * columns * 3;
+	uint8_t *digits =
+		reinterpret_cast<uint8_t *>(call.vectors.digits) + static_cast<uint64_t>(vector) * columns * 3;
 	uint32_t largest = 0;
 
 	for (uint32_t c = threadIdx.x; c < columns; c += XFP_CUDA_THREADS) {

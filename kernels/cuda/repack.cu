@@ -2,13 +2,13 @@
 /*
  * repack.cu - indices from the bundle's order to the device's (abi.h), once, when they have been uploaded.
  *
- * A thread has a chunk. What four neighbouring lanes hold becomes selectors, of a step of sixteen columns each; those of
- * group after group then lie beside those that the other lanes hold of it.
+ * A thread has a chunk. What four neighbouring lanes hold becomes selectors, of a step of sixteen columns each; those
+ * of group after group then lie beside those that the other lanes hold of it.
  */
 #include "kernels/cuda/lanes.h"
 
-/* Nibbles of four lanes, of slots I (the low ones) and J (the high ones) of every byte, to selectors of groups 2 I, 2 I + 1,
- * 2 J and 2 J + 1. */
+/* Nibbles of four lanes, of slots I (the low ones) and J (the high ones) of every byte, to selectors of groups 2 I, 2 I
+ * + 1, 2 J and 2 J + 1. */
 template <int I, int J> XFP_DEVICE void nibbles(uint4 lane, uint32_t *out)
 {
 	constexpr uint32_t low = 0x0f0f0f0fu;

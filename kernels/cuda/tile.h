@@ -209,11 +209,10 @@ XFP_DEVICE sum_of<N, Weights> row_part(const Weights &w, const xfp_cuda_matrix &
 
 	if constexpr (N == 1 && Weights::INTEGERS)
 		if (integers)
-			return integer_result(reinterpret_cast<const int64_t *>(b.partial),
-					      at<xfp_cuda_whole>(x.whole)[first + v], w.meaning(m, row), !own.begin, r,
-					      v) *
-				       w.row_factor(m, row) +
-			       outlier;
+			return __fma_rn(integer_result(reinterpret_cast<const int64_t *>(b.partial),
+						       at<xfp_cuda_whole>(x.whole)[first + v], w.meaning(m, row),
+						       !own.begin, r, v),
+					w.row_factor(m, row), outlier);
 #pragma unroll
 	for (unsigned warp = 0; warp < XFP_CUDA_WARPS; warp++) {
 		const float *at_ = b.partial + (warp * XFP_CUDA_TILE_ROWS + r) * 8 * N + x.each * v;
@@ -237,7 +236,7 @@ XFP_DEVICE void add_product(float &sum, float weight, const xfp_cuda_matrix &m, 
 
 XFP_DEVICE void add_product(double &sum, float weight, const xfp_cuda_matrix &m, double part)
 {
-	sum += weight * row_result(m, part);
+	sum = __fma_rn(weight, row_result(m, part), sum);
 }
 
 /* A part of one matrix times vectors [first, first + count): leaves sums in shared memory, for all threads to read.
@@ -323,9 +322,12 @@ template <class Weights> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &
 		const xfp_cuda_matrix &m = at<xfp_cuda_matrix>(call.weights.matrix)[one.expert];
 		bool integers = multiply_tile<1>(w, call, m, one.x, 1, p, own.columns, b);
 
-		if (mine)
-			add_product(sum, one.weight, m,
-				    row_part<1>(w, m, call.vectors, b, own.columns, row, threadIdx.x, 0, one.x, integers));
+		if (mine) {
+			auto part = row_part<1>(w, m, call.vectors, b, own.columns, row, threadIdx.x, 0, one.x,
+						integers);
+
+			add_product(sum, one.weight, m, part);
+		}
 		__syncthreads();
 	}
 	if (own.named && add_parts(call, b.free, mine, sum))

@@ -6,7 +6,8 @@
 
 /* The planes of the thread's rows, for all groups. */
 template <int K> struct v2_books {
-	struct names {};
+	struct no_names {};
+	using names = no_names;
 
 	codebook<K> book[2];
 
@@ -83,7 +84,8 @@ template <int K, class Rows, uint32_t ROWS> struct v2_weights {
 
 	template <int PAIRS>
 	XFP_DEVICE void multiply_integers(const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t first,
-					  uint32_t count, const place &p, const column_part &own, const uint8_t *, int64_t *partial)
+					  uint32_t count, const place &p, const column_part &own, const uint8_t *,
+					  int64_t *partial)
 	{
 		if constexpr (INTEGERS) {
 			v2_books<K> books;

@@ -11,15 +11,17 @@ template <int K, int LOG> struct v2c_books {
 
 	static constexpr int NAMES = LOG || SHARE == 1 ? 1 : SHARE / 2;
 
-	struct names {
+	struct group_names {
 		uint32_t byte[2][NAMES];
 	};
+	using names = group_names;
 
 	codebook<K> book[2];
 	const uint8_t *tables, *group[2];
 	uint32_t log, t;
 
-	XFP_DEVICE void begin(const xfp_cuda_weights &w, const xfp_cuda_matrix &m, const place &p, const uint8_t *shared)
+	XFP_DEVICE void begin(const xfp_cuda_weights &w, const xfp_cuda_matrix &m, const place &p,
+			      const uint8_t *shared)
 	{
 		tables = shared;
 		log = w.group;
@@ -158,7 +160,8 @@ template <int K, int LOG, class Rows> struct v2c_weights {
 
 	template <int PAIRS>
 	XFP_DEVICE void multiply_integers(const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t first,
-					  uint32_t count, const place &p, const column_part &own, const uint8_t *tables, int64_t *partial)
+					  uint32_t count, const place &p, const column_part &own, const uint8_t *tables,
+					  int64_t *partial)
 	{
 		if constexpr (INTEGERS) {
 			v2c_books<K, LOG> books;

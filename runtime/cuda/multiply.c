@@ -3,11 +3,18 @@
  * multiply.c - launches: vectors made ready, and multiplied. Nothing here waits or allocates.
  */
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/printable.h"
 #include "runtime/cuda/cuda.h"
+
+/* What kernels/cuda/parts.h has of it by another name: device code includes no header of libxfp. */
+_Static_assert(sizeof(struct xfp_product) == 16 && offsetof(struct xfp_product, expert) == 0 &&
+		       offsetof(struct xfp_product, x) == 4 && offsetof(struct xfp_product, y) == 8 &&
+		       offsetof(struct xfp_product, weight) == 12,
+	       "struct one_product of parts.h is this");
 
 /* ---- vectors ----------------------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@
 #include "runtime/slice.h"
 #include "schemas/layout/classes.h"
 
-/* Of a row in bytes, and of a matrix in rows and columns: the kernels count in 32 bits. */
+/* Of a row in bytes, also of four of them for each column, and of a matrix in rows: the kernels count in 32 bits. */
 #define MOST UINT32_C(0x7fffffff)
 
 /* ---- what it is -------------------------------------------------------------------------------- */
@@ -59,8 +59,7 @@ static enum xfp_status set_slice(struct xfp_cuda_plan *plan, const struct xfp_sl
 		return status;
 	plan->lead = (uint32_t)(plan->slice.first_col & ((UINT64_C(1) << plan->group) - 1));
 	plan->first_col = plan->slice.first_col - plan->lead;
-	if (plan->slice.rows > MOST || plan->slice.cols > MOST - plan->lead ||
-	    (plan->method < XFP_CUDA_FP8 && plan->slice.cols > MOST / 4)) {
+	if (plan->slice.rows > MOST || plan->slice.cols > MOST / 4 - plan->lead) {
 		xfp_bundle_info(plan->bundle, &info);
 		return xfp_fail(err, XFP_USAGE,
 				"%s: %s: %" PRIu64 " rows of %" PRIu64

@@ -4,9 +4,9 @@
  * it, and what those take. Pure host code, which needs no driver.
  *
  * An image is, in this order, each part at a multiple of XFP_CUDA_PART_ALIGN: struct xfp_cuda_matrix of every expert;
- * the library, its ratios, and the integers of their products; the balance as factors; and for every expert what kernels/cuda/abi.h says a matrix has.
- * Its column 0 is a group's first, so that a slice which begins inside a group has `lead` columns before its own, which
- * meet an x of 0.
+ * the library, its ratios, and the integers of their products; the balance as factors; and for every expert what
+ * kernels/cuda/abi.h says a matrix has. Its column 0 is a group's first, so that a slice which begins inside a group
+ * has `lead` columns before its own, which meet an x of 0.
  */
 #ifndef XFP_CUDA_PLAN_H
 #define XFP_CUDA_PLAN_H

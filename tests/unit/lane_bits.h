@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lane_bits.h - where each bit of a row of indices is: the table of kernels/common/lane_index.h, bit by bit; and that of
- * kernels/cuda/abi.h, in the device's order.
+ * lane_bits.h - where each bit of a row of indices is: the table of kernels/common/lane_index.h, bit by bit; and that
+ * of kernels/cuda/abi.h, in the device's order.
  */
 #ifndef XFP_LANE_BITS_H
 #define XFP_LANE_BITS_H

@@ -328,6 +328,12 @@ static void too_large(void **state)
 	assert_null(plan.expert);
 	xfp_bundle_close(bundle);
 
+	bundle = huge(path, 100, UINT64_C(1) << 29); /* four bytes each would be 2^31 */
+	assert_int_equal(xfp_cuda_plan_unit(bundle, 0, NULL, &plan, &err), XFP_USAGE);
+	assert_non_null(strstr(err.text, "536870912 columns are more than kernels count"));
+	assert_null(plan.expert);
+	xfp_bundle_close(bundle);
+
 	bundle = huge(path, UINT64_C(1) << 16, UINT64_C(1) << 24); /* what a kernel counts, on no device */
 	assert_int_equal(xfp_cuda_plan_unit(bundle, 0, NULL, &plan, &err), XFP_OK);
 	assert_true(plan.bytes > UINT64_C(1) << 39);

@@ -22,8 +22,8 @@ struct xfp_expected_row {
 /* Columns [first, first + cols) of a whole matrix; room for that many is in `row` already. */
 void xfp_expected_row(const struct xfp_matvec *w, size_t number, size_t first, struct xfp_expected_row *row);
 
-/* Times a vector of as many columns, as it is balanced, of `count` that it is multiplied by at a time; how far off it may
- * be. */
+/* Times a vector of as many columns, as it is balanced, of `count` that it is multiplied by at a time; how far off it
+ * may be. */
 double xfp_expected_product(const struct xfp_expected_row *row, const struct xfp_matvec *w, const float *natural,
 			    size_t count, double *off);
 
