@@ -31,12 +31,12 @@ schemas_libschemas_a_SOURCES = \
 	schemas/json_print.c \
 	schemas/json_print.h \
 	schemas/ledger.h \
-	schemas/ledger_read.c \
-	schemas/ledger_slice.c \
-	schemas/ledger_slice.h \
-	schemas/ledger_tables.c \
-	schemas/ledger_tables.h \
-	schemas/ledger_write.c \
+	schemas/ledger/read.c \
+	schemas/ledger/slice.c \
+	schemas/ledger/slice.h \
+	schemas/ledger/tables.c \
+	schemas/ledger/tables.h \
+	schemas/ledger/write.c \
 	schemas/outliers.c \
 	schemas/outliers.h \
 	schemas/packed.c \

@@ -7,7 +7,7 @@
 
 #include "schemas/h5.h"
 #include "schemas/ledger.h"
-#include "schemas/ledger_tables.h"
+#include "schemas/ledger/tables.h"
 #include "tests/unit/scratch.h"
 #include "tests/unit/sealed_lie.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ledger_tables.h - the records of ledger.h5 as they lie in the file. Private to the ledger's sources.
+ * tables.h - the records of ledger.h5 as they lie in the file.
  *
  * Records have no padding and are read and written without conversion.
  */

@@ -7,7 +7,7 @@
 
 #include "schemas/envelope.h"
 #include "schemas/h5.h"
-#include "schemas/ledger_tables.h"
+#include "schemas/ledger/tables.h"
 
 /* ---- the string pool --------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "schemas/ledger_tables.h"
+#include "schemas/ledger/tables.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,7 +9,7 @@
 #include "base/system/filesystem.h"
 #include "schemas/envelope.h"
 #include "schemas/h5.h"
-#include "schemas/ledger_slice.h"
+#include "schemas/ledger/slice.h"
 
 /* ---- reading ----------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "schemas/ledger_slice.h"
+#include "schemas/ledger/slice.h"
 
 #include <stdlib.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ledger_slice.h - parts of a ledger's table in memory. Private to the ledger's sources.
+ * slice.h - parts of a ledger's table in memory.
  */
 #ifndef XFP_LEDGER_SLICE_H
 #define XFP_LEDGER_SLICE_H
 
 #include "schemas/artifact.h"
-#include "schemas/ledger_tables.h"
+#include "schemas/ledger/tables.h"
 
 struct xfp_range {
 	uint64_t first, count;
