@@ -28,6 +28,19 @@ static int by_tensor_name(const void *a, const void *b)
 	return order ? order : (x->file > y->file) - (x->file < y->file);
 }
 
+static void renumber(struct xfp_source_tensor *tensor, const uint32_t *moved)
+{
+	struct xfp_recipe *recipe = tensor->recipe;
+
+	tensor->file = moved[tensor->file];
+	for (uint32_t i = 0; recipe && i < recipe->part_count; i++)
+		for (uint32_t k = 0; k < recipe->parts[i].component_count; k++) {
+			struct xfp_component *component = &recipe->parts[i].components[k];
+
+			component->file = moved[component->file];
+		}
+}
+
 /* Sort files by name and make the tensors follow. */
 static enum xfp_status sort_files(struct xfp_checkpoint *c, struct xfp_error *err)
 {
@@ -50,7 +63,7 @@ static enum xfp_status sort_files(struct xfp_checkpoint *c, struct xfp_error *er
 		moved[i] = (uint32_t)(at - sorted);
 	}
 	for (uint32_t i = 0; i < c->tensor_count; i++)
-		c->tensors[i].file = moved[c->tensors[i].file];
+		renumber(&c->tensors[i], moved);
 	free(c->files);
 	free(moved);
 	c->files = sorted;
@@ -203,7 +216,8 @@ enum xfp_status xfp_checkpoint_open(const char *model, struct xfp_checkpoint **o
 	c->format = format->name;
 	c->is_folder = S_ISDIR(st.st_mode);
 	if ((status = format->open(model, c, err)) || (status = sort_files(c, err)) ||
-	    (status = sort_tensors(c, err)) || (status = read_config(c, err)) || (status = xfp_folder_extras(c, err)))
+	    (status = sort_tensors(c, err)) || (status = read_config(c, err)) ||
+	    (status = xfp_folder_extras(c, err)))
 		goto done;
 	*out = c;
 	c = NULL;
@@ -221,8 +235,10 @@ void xfp_checkpoint_close(struct xfp_checkpoint *c)
 		free(c->files[i].name);
 		free(c->files[i].path);
 	}
-	for (uint32_t i = 0; i < c->tensor_count; i++)
+	for (uint32_t i = 0; i < c->tensor_count; i++) {
 		free(c->tensors[i].name);
+		xfp_recipe_free(c->tensors[i].recipe);
+	}
 	free(c->files);
 	free(c->tensors);
 	xfp_names_free(c->extras, c->extra_count);

@@ -19,31 +19,35 @@
 #include "base/dtype.h"
 #include "base/system/file.h"
 #include "base/xfp_error.h"
+#include "checkpoints/recipe/recipe.h"
 
 #define XFP_MAX_RANK 8
 #define XFP_MAX_NAME 1024 /* longest tensor name, bytes */
-
-struct xfp_source_file {
-	char *name; /* relative to the checkpoint's folder, as the checkpoint names it */
-	char *path; /* to open it */
-	struct xfp_identity identity;
-};
 
 struct xfp_source_tensor {
 	char *name; /* UTF-8, any characters but NUL */
 	enum xfp_dtype dtype;
 	uint32_t rank;
 	uint64_t shape[XFP_MAX_RANK]; /* row-major */
-	uint32_t file;                /* index into `files` */
-	uint64_t offset, bytes;       /* of the data, from the start of the file */
+	uint32_t file;                /* index into `files`; of a packed tensor, that of its first component */
+	uint64_t offset;              /* of the data, from the start of the file */
+	uint64_t bytes;               /* of its elements, as they are or unpacked */
+	struct xfp_recipe *recipe;    /* how it is unpacked; NULL: it lies there as it is */
 };
+/* What it takes in its files. */
+static inline uint64_t xfp_source_stored_bytes(const struct xfp_source_tensor *tensor)
+{
+	return tensor->recipe ? xfp_recipe_bytes(tensor->recipe) : tensor->bytes;
+}
 
 struct xfp_checkpoint {
 	char *folder;                  /* the folder that holds its files, absolute */
 	const char *format;            /* "safetensors" */
 	bool is_folder;                /* MODEL was a folder: all that is in it belongs to it */
 	char *config;                  /* text of config.json, NULL when there is none */
-	struct xfp_source_file *files; /* those that hold tensors, sorted by name */
+	const char *packed;            /* how weights are, "fp8"; NULL: all tensors lie there as they are */
+	struct xfp_source_file *files; /* those that hold tensors, and config.json where recipes follow from
+	                                * it; sorted by name */
 	uint32_t file_count;
 	struct xfp_source_tensor *tensors; /* sorted by name, bytewise */
 	uint32_t tensor_count;
@@ -85,6 +89,11 @@ struct xfp_matrix_source {
 	struct xfp_view view;
 	const struct xfp_identity *identity; /* which file that must be when it is opened; NULL: whichever is there */
 	struct xfp_watcher *watcher;         /* who is told of rows in blocks (stages/quantize/rows.h); NULL: nobody */
+	/* Of a packed tensor: how it is unpacked, and the files that its components number. Its `path` and `offset` are
+	 * those of the first component, its `bytes` those of its elements, and with an `identity` each file must be as
+	 * `files` says. */
+	const struct xfp_recipe *recipe;
+	const struct xfp_source_file *files;
 };
 
 struct xfp_matrix_reader; /* an open matrix; one thread at a time */
@@ -103,5 +112,27 @@ enum xfp_status xfp_matrix_read(struct xfp_matrix_reader *reader, uint64_t first
 /* Rows worth reading at a time so that a block takes about `bytes` bytes: at least 1, at most rows.
  * Transposed matrices answer with more rows, since each read of theirs touches every source row. */
 uint64_t xfp_matrix_block_rows(const struct xfp_matrix_source *source, uint64_t bytes);
+
+/* The most memory that a reader holds by itself. */
+uint64_t xfp_matrix_reader_bytes(const struct xfp_matrix_source *source);
+
+/* ------------------------------------------------------------------------------------------------ */
+
+struct xfp_element_reader; /* a whole tensor; one thread at a time */
+
+/* As xfp_matrix_open; the view is of no concern. */
+enum xfp_status xfp_elements_open(const struct xfp_matrix_source *source, struct xfp_element_reader **out,
+				  struct xfp_error *err);
+void xfp_elements_close(struct xfp_element_reader *reader); /* NULL is fine */
+
+/* Bytes [offset, offset + size) of the tensor's elements, in the tensor's own order. Meant to be read from front to
+ * back, in blocks of a MiB or so. */
+enum xfp_status xfp_elements_read(struct xfp_element_reader *reader, uint64_t offset, uint64_t size, void *buf,
+				  struct xfp_error *err);
+
+/* A whole tensor of a checkpoint; its view is to be filled in. All is borrowed from the checkpoint, and any file of its
+ * name will do. */
+struct xfp_matrix_source xfp_checkpoint_source(const struct xfp_checkpoint *checkpoint,
+					       const struct xfp_source_tensor *tensor);
 
 #endif

@@ -3,10 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "base/system/file.h"
 
 #define BLOCK ((size_t)1 << 20)
 
@@ -15,18 +11,17 @@ enum xfp_status xfp_source_tensors_equal(const struct xfp_checkpoint *checkpoint
 {
 	const struct xfp_source_tensor *tensors[2] = { a, b };
 	unsigned char *block[2] = { malloc(BLOCK), malloc(BLOCK) };
+	struct xfp_element_reader *reader[2] = { NULL, NULL };
 	enum xfp_status status = XFP_OK;
-	const char *path[2];
-	int fd[2] = { -1, -1 };
-	struct stat st;
 
 	for (int i = 0; i < 2; i++) {
-		path[i] = checkpoint->files[tensors[i]->file].path;
+		struct xfp_matrix_source source = xfp_checkpoint_source(checkpoint, tensors[i]);
+
 		if (!block[i]) {
 			status = xfp_no_memory(err);
 			goto done;
 		}
-		if ((status = xfp_open_regular(path[i], &fd[i], &st, err)))
+		if ((status = xfp_elements_open(&source, &reader[i], err)))
 			goto done;
 	}
 	*equal = true;
@@ -34,15 +29,14 @@ enum xfp_status xfp_source_tensors_equal(const struct xfp_checkpoint *checkpoint
 		size_t size = a->bytes - at < BLOCK ? (size_t)(a->bytes - at) : BLOCK;
 
 		for (int i = 0; i < 2; i++)
-			if ((status = xfp_pread(fd[i], block[i], size, tensors[i]->offset + at, path[i], err)))
+			if ((status = xfp_elements_read(reader[i], at, size, block[i], err)))
 				goto done;
 		*equal = !memcmp(block[0], block[1], size);
 	}
 done:
 	for (int i = 0; i < 2; i++) {
 		free(block[i]);
-		if (fd[i] >= 0)
-			close(fd[i]);
+		xfp_elements_close(reader[i]);
 	}
 	return status;
 }

@@ -6,6 +6,7 @@ noinst_LIBRARIES += checkpoints/libcheckpoints.a
 checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/checkpoint.c \
 	checkpoints/checkpoint.h \
+	checkpoints/elements.c \
 	checkpoints/equal.c \
 	checkpoints/equal.h \
 	checkpoints/folder.c \
@@ -17,6 +18,19 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/json_reader.h \
 	checkpoints/matrix.c \
 	checkpoints/note.c \
+	checkpoints/packed/codec.h \
+	checkpoints/packed/decoder.c \
+	checkpoints/packed/decoder.h \
+	checkpoints/packed/fp8.c \
+	checkpoints/packed/fp8.h \
+	checkpoints/packed/mxfp4.c \
+	checkpoints/packed/number.h \
+	checkpoints/packed/plain.c \
+	checkpoints/packed_rows.c \
+	checkpoints/packed_rows.h \
+	checkpoints/pick.h \
+	checkpoints/recipe/recipe.c \
+	checkpoints/recipe/recipe.h \
 	checkpoints/safetensors.c \
 	checkpoints/safetensors_header.c \
 	checkpoints/safetensors_header.h \

@@ -4,7 +4,8 @@
  *
  * A contiguous block of rows is one read. Everything else goes through a scratch tile: lines along the
  * axis whose elements lie closer together (rows of an interleaved tensor, columns of a transposed one)
- * are read into it, many lines in one read where little lies between them, and picked out from there.
+ * are read into it, many lines in one read where little lies between them, and picked out from there. What is packed
+ * is packed_rows.c's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@
 #include "base/printable.h"
 #include "base/system/filesystem.h"
 #include "checkpoints/checkpoint.h"
+#include "checkpoints/packed_rows.h"
+#include "checkpoints/pick.h"
 
 #define TILE_BYTES ((size_t)1 << 20)
 #define ROW_BYTES ((size_t)16 << 10)   /* of one row in a tile, at most */
@@ -26,7 +29,8 @@ struct xfp_matrix_reader {
 	struct xfp_matrix_source source;
 	size_t element; /* its bytes */
 	int fd;
-	unsigned char *tile; /* NULL until needed */
+	unsigned char *tile;            /* NULL until needed */
+	struct xfp_packed_rows *packed; /* of a tensor that is: all is read through it */
 };
 
 /* The element number after the last one of a view; false when it, or the matrix by itself, overflows. */
@@ -90,6 +94,12 @@ enum xfp_status xfp_matrix_open(const struct xfp_matrix_source *source, struct x
 	r->source.view = plain(source->view);
 	r->element = element;
 	r->fd = -1;
+	if (source->recipe) {
+		if ((status = xfp_packed_rows_open(&r->source, &r->packed, err)))
+			goto failed;
+		*out = r;
+		return XFP_OK;
+	}
 	if ((status = xfp_open_regular(source->path, &r->fd, &st, err)))
 		goto failed;
 	now = xfp_identity_at(source->path, &st);
@@ -116,6 +126,7 @@ void xfp_matrix_close(struct xfp_matrix_reader *r)
 		return;
 	if (r->fd >= 0)
 		close(r->fd);
+	xfp_packed_rows_close(r->packed);
 	free(r->tile);
 	free(r);
 }
@@ -128,17 +139,6 @@ static enum xfp_status read_elements(struct xfp_matrix_reader *r, uint64_t first
 		xfp_pread(r->fd, buf, count * r->element, r->source.offset + first * r->element, r->source.path, err);
 
 	return status ? xfp_context(err, status, "tensor %s", xfp_printable(r->source.tensor).text) : XFP_OK;
-}
-
-/* dst[i * dst_step + j] = src[i * src_i + j * src_j], steps in elements. `size` is a constant in each
- * call, so that a copy is one move. */
-static inline void pick(unsigned char *restrict dst, uint64_t dst_step, const unsigned char *restrict src,
-			uint64_t src_i, uint64_t src_j, uint64_t rows, uint64_t cols, size_t size)
-{
-	for (uint64_t i = 0; i < rows; i++) {
-		for (uint64_t j = 0; j < cols; j++)
-			memcpy(dst + (i * dst_step + j) * size, src + (i * src_i + j * src_j) * size, size);
-	}
 }
 
 /* One tile: `lines` lines of `run` elements, `stride` apart within a line and `pitch` between lines. */
@@ -167,20 +167,7 @@ static void empty(const struct xfp_matrix_reader *r, const struct tile *t, bool 
 	uint64_t src_i = transposed ? t->stride : t->pitch, src_j = transposed ? t->pitch : t->stride;
 	uint64_t step = r->source.view.cols;
 
-	switch (r->element) {
-	case 1:
-		pick(dst, step, r->tile, src_i, src_j, rows, cols, 1);
-		break;
-	case 2:
-		pick(dst, step, r->tile, src_i, src_j, rows, cols, 2);
-		break;
-	case 4:
-		pick(dst, step, r->tile, src_i, src_j, rows, cols, 4);
-		break;
-	default:
-		pick(dst, step, r->tile, src_i, src_j, rows, cols, 8);
-		break;
-	}
+	xfp_pick(dst, step, r->tile, src_i, src_j, rows, cols, r->element);
 }
 
 static uint64_t at_most(uint64_t n, uint64_t limit)
@@ -236,6 +223,8 @@ enum xfp_status xfp_matrix_read(struct xfp_matrix_reader *r, uint64_t first, uin
 				r->source.path, xfp_printable(r->source.tensor).text);
 	if (!count || !v->cols)
 		return XFP_OK;
+	if (r->packed)
+		return xfp_packed_rows_read(r->packed, first, count, buf, err);
 	if (v->col_stride == 1 && (v->row_stride == v->cols || count == 1))
 		return read_elements(r, v->base + first * v->row_stride, count * v->cols, buf, err);
 	return read_tiles(r, first, count, buf, err);
@@ -250,8 +239,15 @@ uint64_t xfp_matrix_block_rows(const struct xfp_matrix_source *source, uint64_t 
 	if (!element || !xfp_mul(v.cols, element, &row_bytes) || !row_bytes)
 		return v.rows ? v.rows : 1;
 	rows = bytes / row_bytes;
-	if (is_transposed(&v) && rows < LEAST_RUN / element)
+	if ((source->recipe ? xfp_packed_rows_turned(source) : is_transposed(&v)) && rows < LEAST_RUN / element)
 		rows = LEAST_RUN / element;
 	rows = at_most(rows, v.rows);
 	return rows ? rows : 1;
+}
+
+uint64_t xfp_matrix_reader_bytes(const struct xfp_matrix_source *source)
+{
+	if (source->recipe)
+		return xfp_packed_rows_bytes(source);
+	return source->view.col_stride != 1 || source->view.row_stride != source->view.cols ? TILE_BYTES : 0;
 }

@@ -28,18 +28,27 @@ static enum xfp_status put_extent(struct xfp_bundle_writer *w, const struct xfp_
 	return status;
 }
 
-static struct xfp_stretch tensor_extent(const struct xfp_ledger *ledger, const struct xfp_idx_part *part)
+static struct xfp_stretch tensor_extent(const struct xfp_bundle_input *input, const struct xfp_idx_part *part)
 {
+	const struct xfp_ledger *ledger = input->ledger;
 	const struct xfp_ledger_tensor *tensor = &ledger->tensors[part->number];
 
-	return (struct xfp_stretch){ ledger->files[tensor->file].path, tensor->offset, part->size,
-				     &ledger->files[tensor->file].identity };
+	return (struct xfp_stretch){
+		.path = ledger->files[tensor->file].path,
+		.offset = tensor->offset,
+		.size = part->size,
+		.identity = &ledger->files[tensor->file].identity,
+		.elements = tensor->recipe ? input->elements : NULL,
+		.tensor = part->number,
+	};
 }
 
 /* Complete the index: digests of what goes into the bundle as it is. */
-static enum xfp_status digest_sources(struct xfp_bundle_writer *w, const struct xfp_ledger *ledger,
-				      const struct xfp_identity *files, struct xfp_bundle_plan *plan)
+static enum xfp_status digest_sources(struct xfp_bundle_writer *w, const struct xfp_bundle_input *input,
+				      struct xfp_bundle_plan *plan)
 {
+	const struct xfp_ledger *ledger = input->ledger;
+	const struct xfp_identity *files = input->files;
 	enum xfp_status status = XFP_OK;
 
 	w->files = calloc(ledger->extra_count + 1, sizeof *w->files);
@@ -48,7 +57,9 @@ static enum xfp_status digest_sources(struct xfp_bundle_writer *w, const struct 
 
 	for (uint32_t f = 0; !status && f < ledger->extra_count; f++) {
 		char *path = xfp_path(ledger->model, ledger->extras[f]);
-		struct xfp_stretch from = { path, 0, plan->files[f].size, files ? &files[f] : NULL };
+		struct xfp_stretch from = { .path = path,
+					    .size = plan->files[f].size,
+					    .identity = files ? &files[f] : NULL };
 
 		status = path ? xfp_writer_stream(w, &from, plan->files[f].sha256, w->files[f]) : xfp_no_memory(w->err);
 		free(path);
@@ -59,7 +70,7 @@ static enum xfp_status digest_sources(struct xfp_bundle_writer *w, const struct 
 
 		if (part->kind < XFP_PARTS)
 			continue;
-		from = tensor_extent(ledger, part);
+		from = tensor_extent(input, part);
 		status = xfp_writer_stream(w, &from, part->sha256, plan->tensors[part->number].source);
 		if (status)
 			xfp_context(w->err, status, "tensor %s",
@@ -86,7 +97,7 @@ static enum xfp_status put_files(struct xfp_bundle_writer *w, const struct xfp_l
 	for (uint32_t f = 0; !status && f < ledger->extra_count; f++) {
 		const struct xfp_idx_file *file = &plan->files[f];
 		char *path = xfp_path(ledger->model, ledger->extras[f]);
-		struct xfp_stretch from = { path, 0, file->size, files ? &files[f] : NULL };
+		struct xfp_stretch from = { .path = path, .size = file->size, .identity = files ? &files[f] : NULL };
 
 		if (!path)
 			return xfp_no_memory(w->err);
@@ -107,7 +118,7 @@ static enum xfp_status put_files(struct xfp_bundle_writer *w, const struct xfp_l
 static enum xfp_status put_unit_part(struct xfp_bundle_writer *w, const struct xfp_bundle_unit *unit,
 				     const struct xfp_idx_part *part)
 {
-	struct xfp_stretch from = { unit->path, unit->offset[part->kind], part->size, NULL };
+	struct xfp_stretch from = { .path = unit->path, .offset = unit->offset[part->kind], .size = part->size };
 	enum xfp_status status = put_extent(w, &from, unit->packed->digest[part->kind].xxh3);
 
 	if (status == XFP_DAMAGED)
@@ -116,12 +127,12 @@ static enum xfp_status put_unit_part(struct xfp_bundle_writer *w, const struct x
 	return status;
 }
 
-static enum xfp_status put_tensor(struct xfp_bundle_writer *w, const struct xfp_ledger *ledger,
+static enum xfp_status put_tensor(struct xfp_bundle_writer *w, const struct xfp_bundle_input *input,
 				  const struct xfp_idx_part *part, const uint8_t source[16])
 {
-	struct xfp_stretch from = tensor_extent(ledger, part);
+	struct xfp_stretch from = tensor_extent(input, part);
 	enum xfp_status status = put_extent(w, &from, source);
-	struct xfp_printable name = xfp_printable(ledger->tensors[part->number].name);
+	struct xfp_printable name = xfp_printable(input->ledger->tensors[part->number].name);
 
 	if (status == XFP_DAMAGED)
 		return xfp_fail(w->err, XFP_BAD_INPUT,
@@ -143,7 +154,7 @@ static enum xfp_status put_parts(struct xfp_bundle_writer *w, const struct xfp_b
 		if ((status = xfp_writer_begin(w, name, plan->padded[i], part->offset)))
 			break;
 		if (part->kind >= XFP_PARTS)
-			status = put_tensor(w, input->ledger, part, plan->tensors[part->number].source);
+			status = put_tensor(w, input, part, plan->tensors[part->number].source);
 		else if (input->units[part->number].moved)
 			status = xfp_moved_put(w, input, plan, i);
 		else
@@ -208,7 +219,7 @@ enum xfp_status xfp_bundle_write(const char *path, const struct xfp_bundle_input
 	xfp_watch_more(w.watcher, bytes_to_read(input->ledger, &plan));
 	if ((status = xfp_writer_open(&w, path, input->moving, err)) ||
 	    (input->moving && (status = xfp_moved_begin(&w, input->moving, &plan))) ||
-	    (status = digest_sources(&w, input->ledger, input->files, &plan)) ||
+	    (status = digest_sources(&w, input, &plan)) ||
 	    (status = xfp_writer_text(&w, XFP_MEMBER_JSON, input->json)) ||
 	    (status = xfp_writer_begin(&w, XFP_MEMBER_IDX, plan.idx_bytes, plan.idx_offset)) ||
 	    (status = xfp_writer_put(&w, plan.index, plan.index_bytes)) ||

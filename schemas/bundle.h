@@ -47,6 +47,14 @@ struct xfp_bundle_moving {
 	enum xfp_status (*complete)(void *own, const char sha256_hex[65], struct xfp_error *err);
 };
 
+/* Whoever reads tensors that are packed, for those that are kept: bytes of their elements, from front to back. */
+struct xfp_bundle_elements {
+	void *own;
+	enum xfp_status (*open)(void *own, uint32_t tensor, void **reader, struct xfp_error *err);
+	enum xfp_status (*read)(void *reader, uint64_t offset, size_t size, void *buf, struct xfp_error *err);
+	void (*close)(void *reader);
+};
+
 struct xfp_bundle_input {
 	const char *json; /* text of xfp.json */
 	/* Tensors (fates and reasons final), matrices, extras, model. Its watcher is told of bytes: more as soon as it
@@ -54,7 +62,8 @@ struct xfp_bundle_input {
 	const struct xfp_ledger *ledger;
 	const struct xfp_bundle_unit *units; /* ledger->unit_count of them, in the ledger's order */
 	const struct xfp_identity *files;    /* who the extras have to be when they are read; NULL: whoever is there */
-	const struct xfp_bundle_moving *moving; /* NULL: no unit is moved, and the pending file is nobody else's */
+	const struct xfp_bundle_moving *moving;     /* NULL: no unit is moved, and the pending file is nobody else's */
+	const struct xfp_bundle_elements *elements; /* NULL: no tensor of the ledger has a recipe */
 };
 
 /* KEPT tensors are read from the checkpoint, everything else from the artifacts. A part whose bytes

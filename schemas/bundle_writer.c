@@ -123,15 +123,24 @@ enum xfp_status xfp_writer_text(struct xfp_bundle_writer *w, const char *name, c
 	return status;
 }
 
+/* An open stretch. */
+struct source {
+	const struct xfp_stretch *from;
+	void *elements; /* of a tensor's, */
+	int fd;         /* or of a file */
+};
+
 /* Open a source. Links may lead elsewhere than when it was inspected, so it is the open file that counts. */
-static enum xfp_status open_source(struct xfp_bundle_writer *w, const struct xfp_stretch *from, int *fd)
+static enum xfp_status open_source(struct xfp_bundle_writer *w, const struct xfp_stretch *from, struct source *source)
 {
 	struct xfp_identity now;
 	enum xfp_status status;
 	struct stat st;
 
-	*fd = -1;
-	if ((status = xfp_open_regular(from->path, fd, &st, w->err)))
+	*source = (struct source){ .from = from, .fd = -1 };
+	if (from->elements)
+		return from->elements->open(from->elements->own, from->tensor, &source->elements, w->err);
+	if ((status = xfp_open_regular(from->path, &source->fd, &st, w->err)))
 		return status;
 	now = xfp_identity_at(from->path, &st);
 	if (from->identity && !xfp_identity_equal(from->identity, &now))
@@ -139,13 +148,32 @@ static enum xfp_status open_source(struct xfp_bundle_writer *w, const struct xfp
 	return XFP_OK;
 }
 
+/* The block that begins after `done` bytes. */
+static enum xfp_status read_source(struct xfp_bundle_writer *w, const struct source *source, uint64_t done, void *block)
+{
+	const struct xfp_stretch *from = source->from;
+	size_t size = xfp_stretch_block(from, done);
+
+	if (!from->elements)
+		return xfp_pread(source->fd, block, size, from->offset + done, from->path, w->err);
+	return size ? from->elements->read(source->elements, done, size, block, w->err) : XFP_OK;
+}
+
+static void close_source(const struct source *source)
+{
+	if (source->elements)
+		source->from->elements->close(source->elements);
+	if (source->fd >= 0)
+		close(source->fd);
+}
+
 enum xfp_status xfp_writer_stream(struct xfp_bundle_writer *w, const struct xfp_stretch *from, uint8_t *sha256,
 				  uint8_t xxh3[16])
 {
 	struct xfp_sha256 own, *sha = &w->whole;
 	XXH128_canonical_t canonical;
-	int fd;
-	enum xfp_status status = open_source(w, from, &fd);
+	struct source source;
+	enum xfp_status status = open_source(w, from, &source);
 
 	XXH3_128bits_reset(w->xxh);
 	if (sha256) {
@@ -153,7 +181,7 @@ enum xfp_status xfp_writer_stream(struct xfp_bundle_writer *w, const struct xfp_
 		sha = &own;
 	}
 	if (!status)
-		status = xfp_pread(fd, w->block[0], xfp_stretch_block(from, 0), from->offset, from->path, w->err);
+		status = read_source(w, &source, 0, w->block[0]);
 	for (uint64_t done = 0, number = 0; !status && done < from->size; number++) {
 		uint8_t *block = w->block[number % 2], *next = w->block[1 - number % 2];
 		size_t size = xfp_stretch_block(from, done);
@@ -170,15 +198,13 @@ enum xfp_status xfp_writer_stream(struct xfp_bundle_writer *w, const struct xfp_
 				if (!sha256)
 					status = xfp_writer_put(w, block, size);
 				if (!status)
-					status = xfp_pread(fd, next, xfp_stretch_block(from, done), from->offset + done,
-							   from->path, w->err);
+					status = read_source(w, &source, done, next);
 			}
 		}
 		w->beside = false;
 		xfp_watch_done(w->watcher, size);
 	}
-	if (fd >= 0)
-		close(fd);
+	close_source(&source);
 	XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(w->xxh));
 	memcpy(xxh3, canonical.digest, sizeof canonical.digest);
 	if (!status && sha256)
@@ -223,7 +249,7 @@ enum xfp_status xfp_moved_complete(struct xfp_bundle_writer *w, const struct xfp
 /* Go on over a part that is in the file already; *same: its bytes are those that the index says. */
 static enum xfp_status pass_moved(struct xfp_bundle_writer *w, const struct xfp_idx_part *part, bool *same)
 {
-	struct xfp_stretch from = { w->file.path, part->offset, part->size, NULL };
+	struct xfp_stretch from = { .path = w->file.path, .offset = part->offset, .size = part->size };
 	enum xfp_status status =
 		xfp_pread(w->file.fd, w->block[0], xfp_stretch_block(&from, 0), from.offset, from.path, w->err);
 	struct xfp_sha256 own;

@@ -37,11 +37,13 @@ struct xfp_bundle_writer {
 	struct xfp_error *err;
 };
 
-/* A stretch of a source file. */
+/* A stretch of a source file, or the elements of a tensor. */
 struct xfp_stretch {
 	const char *path;
 	uint64_t offset, size;
-	const struct xfp_identity *identity; /* who the file has to be when it is opened; NULL: any */
+	const struct xfp_identity *identity;        /* who the file has to be when it is opened; NULL: any */
+	const struct xfp_bundle_elements *elements; /* NULL: it is a file's. `offset` and `identity` are nothing */
+	uint32_t tensor;
 };
 
 /* Bytes of the block that begins after `done` bytes. */

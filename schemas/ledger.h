@@ -8,9 +8,14 @@
  *
  * Layout: the envelope of artifact.h, with its digest, then HDF5 (all tables are one-dimensional
  * datasets of little-endian compound records):
- *   attributes  kind "ledger", version 1, model (folder), family, format (of the checkpoint)
+ *   attributes  kind "ledger", version 2, model (folder), family, format (of the checkpoint), packed (how its weights
+ *               are, or nothing)
  *   /files      name, path, device, inode, size, mtime_ns, ctime_ns
- *   /tensors    name, reason, dtype, class, fate, rank, shape[8], file, offset, bytes, tied
+ *   /tensors    name, reason, dtype, class, fate, rank, shape[8], file, offset, bytes, tied, recipe (2^64 - 1: none)
+ *   /recipes    of packed tensors, as checkpoints/recipe/recipe.h has them: rows, cols, turned, outer, inner, beside,
+ *               first_part, parts
+ *   /parts      codec, version, rows, cols, parameters[4], first_component, components
+ *   /components role, dtype, file, offset, bytes
  *   /units      name, role, class, plan, dtype, experts, rows, cols, first_matrix
  *   /matrices   tensor, view (base, rows, cols, row_stride, col_stride); a unit's matrices are
  *               consecutive, by expert number
@@ -27,6 +32,7 @@
 #include "base/dtype.h"
 #include "base/system/file.h"
 #include "base/xfp_error.h"
+#include "checkpoints/recipe/recipe.h"
 #include "schemas/layout/classes.h"
 
 #define XFP_LEDGER_FILE "ledger.h5"
@@ -38,11 +44,6 @@ enum xfp_plan {
 	XFP_PLAN_KEEP /* pack alone, as it is */
 };
 
-struct xfp_ledger_file {
-	char *name, *path;
-	struct xfp_identity identity;
-};
-
 struct xfp_ledger_tensor {
 	char *name;
 	char *reason; /* of the fate, for people: "norm: kept by rule", "tied to ..." */
@@ -51,10 +52,16 @@ struct xfp_ledger_tensor {
 	enum xfp_fate fate; /* QUANTIZED here means: belongs to a unit; the choice decides */
 	uint32_t rank;
 	uint64_t shape[8];
-	uint32_t file;
-	uint64_t offset, bytes;
-	uint32_t tied; /* TIED: the tensor it equals; otherwise UINT32_MAX */
+	uint32_t file;             /* of a packed tensor, that of its first component; `offset` likewise */
+	uint64_t offset, bytes;    /* `bytes`: of its elements, as they are or unpacked */
+	uint32_t tied;             /* TIED: the tensor it equals; otherwise UINT32_MAX */
+	struct xfp_recipe *recipe; /* how it is unpacked; NULL: it lies in its file as it is */
 };
+/* What it takes in its files. */
+static inline uint64_t xfp_tensor_stored_bytes(const struct xfp_ledger_tensor *tensor)
+{
+	return tensor->recipe ? xfp_recipe_bytes(tensor->recipe) : tensor->bytes;
+}
 
 struct xfp_ledger_matrix {
 	uint32_t tensor;
@@ -110,7 +117,8 @@ struct xfp_ledger {
 	char *model; /* folder of the checkpoint */
 	char *family;
 	char *format;
-	struct xfp_ledger_file *files;
+	char *packed; /* how weights are, "fp8"; "": all tensors lie there as they are */
+	struct xfp_source_file *files;
 	struct xfp_ledger_tensor *tensors;
 	struct xfp_ledger_unit *units;
 	struct xfp_ledger_matrix *matrices;

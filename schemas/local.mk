@@ -32,6 +32,8 @@ schemas_libschemas_a_SOURCES = \
 	schemas/json_print.h \
 	schemas/ledger.h \
 	schemas/ledger/read.c \
+	schemas/ledger/recipes.c \
+	schemas/ledger/recipes.h \
 	schemas/ledger/slice.c \
 	schemas/ledger/slice.h \
 	schemas/ledger/tables.c \

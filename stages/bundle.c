@@ -20,6 +20,7 @@
 #include "schemas/bundle.h"
 #include "schemas/packed.h"
 #include "schemas/surveyed.h"
+#include "stages/quantize/rows.h"
 #include "stages/stage.h"
 #include "stages/work/assigned.h"
 #include "stages/work/decided.h"
@@ -361,11 +362,42 @@ static enum xfp_status find_complete(struct assembly *a, const char *path, char 
 	return XFP_OK;
 }
 
+/* ---- tensors that are packed, and kept ------------------------------------------------------------ */
+
+static enum xfp_status open_elements(void *own, uint32_t tensor, void **reader, struct xfp_error *err)
+{
+	const struct assembly *a = own;
+	const struct xfp_matrix_source source = xfp_ledger_tensor_source(a->ledger, tensor);
+	struct xfp_element_reader *opened = NULL;
+	enum xfp_status status = xfp_elements_open(&source, &opened, err);
+
+	*reader = opened;
+	return status;
+}
+
+static enum xfp_status read_elements(void *reader, uint64_t offset, size_t size, void *buf, struct xfp_error *err)
+{
+	return xfp_elements_read(reader, offset, size, buf, err);
+}
+
+static void close_elements(void *reader)
+{
+	xfp_elements_close(reader);
+}
+
 static enum xfp_status write_bundle(struct assembly *a, const struct xfp_whole_job *whole, char sha256[65],
 				    struct xfp_error *err)
 {
 	const struct xfp_bundle_moving moving = { a, begin, synced, lose, complete };
-	const struct xfp_bundle_input input = { a->json, a->ledger, a->units, a->files, a->moves ? &moving : NULL };
+	const struct xfp_bundle_elements elements = { a, open_elements, read_elements, close_elements };
+	const struct xfp_bundle_input input = {
+		.json = a->json,
+		.ledger = a->ledger,
+		.units = a->units,
+		.files = a->files,
+		.moving = a->moves ? &moving : NULL,
+		.elements = &elements,
+	};
 	enum xfp_status status;
 	bool moved;
 

@@ -219,6 +219,7 @@ unit_tests = \
 	tests/unit/test_number \
 	tests/unit/test_optimal \
 	tests/unit/test_pace \
+	tests/unit/test_packed \
 	tests/unit/test_parameters \
 	tests/unit/test_peers \
 	tests/unit/test_policy \

@@ -16,13 +16,13 @@
 #include "schemas/packed.h"
 #include "stages/quantize/rows.h"
 
-static const struct xfp_ledger_file *file_of(const struct xfp_ledger *ledger, uint32_t matrix)
+static const struct xfp_source_file *file_of(const struct xfp_ledger *ledger, uint32_t matrix)
 {
 	return &ledger->files[ledger->tensors[ledger->matrices[matrix].tensor].file];
 }
 
 /* By which the manifest knows a matrix: its file, and where in it. */
-static const struct xfp_ledger_file *place_of(const struct xfp_ledger *ledger, uint32_t matrix, char region[160])
+static const struct xfp_source_file *place_of(const struct xfp_ledger *ledger, uint32_t matrix, char region[160])
 {
 	struct xfp_matrix_source at = xfp_ledger_source(ledger, matrix);
 
@@ -44,7 +44,7 @@ enum xfp_status xfp_sources_find(struct xfp_conversion *c, uint32_t number, stru
 		return xfp_no_memory(err);
 	for (; m < unit->experts; m++) {
 		char region[160];
-		const struct xfp_ledger_file *file = place_of(c->ledger, unit->first_matrix + m, region);
+		const struct xfp_source_file *file = place_of(c->ledger, unit->first_matrix + m, region);
 
 		if (!xfp_manifest_get_source(c->manifest, file->path, &file->identity, region, state->source[m]))
 			break;
@@ -63,7 +63,7 @@ enum xfp_status xfp_sources_files(const struct xfp_conversion *c, uint32_t numbe
 		return xfp_no_memory(err);
 	for (uint32_t m = 0; m < unit->experts; m++) {
 		char region[160];
-		const struct xfp_ledger_file *file = place_of(c->ledger, unit->first_matrix + m, region);
+		const struct xfp_source_file *file = place_of(c->ledger, unit->first_matrix + m, region);
 
 		xfp_seal_source(file->path, &file->identity, region, nothing, seal);
 		xfp_digest_update(digest, seal, sizeof seal);
@@ -129,26 +129,36 @@ static enum xfp_status read_sources(const struct xfp_conversion *c, const struct
 	return status;
 }
 
-/* Whether the unit's files are those that inspect saw. */
+static bool is_the_same(const struct xfp_source_file *file)
+{
+	struct xfp_identity now;
+	struct stat st;
+
+	if (stat(file->path, &st))
+		return false;
+	now = xfp_identity_at(file->path, &st);
+	return xfp_identity_equal(&now, &file->identity);
+}
+
+/* Whether the unit's files are those that inspect saw: those of all components, where it is packed. */
 static bool files_are_the_same(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit)
 {
-	const struct xfp_ledger_file *last = NULL;
+	bool *wanted = calloc(ledger->file_count + (size_t)1, sizeof *wanted), same = wanted != NULL;
 
-	for (uint32_t m = 0; m < unit->experts; m++) {
-		const struct xfp_ledger_file *file = file_of(ledger, unit->first_matrix + m);
-		struct xfp_identity now;
-		struct stat st;
+	for (uint32_t m = 0; wanted && m < unit->experts; m++) {
+		const struct xfp_ledger_tensor *tensor =
+			&ledger->tensors[ledger->matrices[unit->first_matrix + m].tensor];
+		const struct xfp_recipe *recipe = tensor->recipe;
 
-		if (file == last)
-			continue;
-		if (stat(file->path, &st))
-			return false;
-		now = xfp_identity_at(file->path, &st);
-		if (!xfp_identity_equal(&now, &file->identity))
-			return false;
-		last = file;
+		wanted[tensor->file] = true;
+		for (uint32_t p = 0; recipe && p < recipe->part_count; p++)
+			for (uint32_t k = 0; k < recipe->parts[p].component_count; k++)
+				wanted[recipe->parts[p].components[k].file] = true;
 	}
-	return true;
+	for (uint32_t f = 0; same && f < ledger->file_count; f++)
+		same = !wanted[f] || is_the_same(&ledger->files[f]);
+	free(wanted);
+	return same;
 }
 
 /* Digests that were remembered and are not those of the weights: their files changed and kept their times, or the
@@ -189,7 +199,7 @@ enum xfp_status xfp_sources_remember(struct xfp_conversion *c, uint32_t number, 
 	state->known = true;
 	for (uint32_t m = 0; !status && m < unit->experts; m++) {
 		char region[160];
-		const struct xfp_ledger_file *file = place_of(c->ledger, unit->first_matrix + m, region);
+		const struct xfp_source_file *file = place_of(c->ledger, unit->first_matrix + m, region);
 
 		status = xfp_manifest_put_source(c->manifest, file->path, &file->identity, region, source[m], err);
 	}
@@ -203,7 +213,7 @@ void xfp_sources_forget(struct xfp_conversion *c, uint32_t number)
 	c->units[number].known = false;
 	for (uint32_t m = 0; m < unit->experts; m++) {
 		char region[160];
-		const struct xfp_ledger_file *file = place_of(c->ledger, unit->first_matrix + m, region);
+		const struct xfp_source_file *file = place_of(c->ledger, unit->first_matrix + m, region);
 
 		xfp_manifest_forget_source(c->manifest, file->path, region, NULL);
 	}

@@ -56,6 +56,12 @@ static bool add_ledger(struct xfp_digest *digest, const struct xfp_ledger *ledge
 		ok = add(digest, "%s", t->name) && add(digest, "%s", t->reason) &&
 		     add(digest, "%d %d %d %" PRIu32 " %" PRIu64 " %" PRIu64, t->dtype, t->class_, t->fate, t->file,
 			 t->offset, t->bytes);
+		if (t->recipe) {
+			uint8_t sha256[32];
+
+			xfp_recipe_digest(t->recipe, ledger->files, sha256);
+			xfp_digest_update(digest, sha256, sizeof sha256);
+		}
 	}
 	for (uint32_t i = 0; ok && i < ledger->extra_count; i++) {
 		char *path = xfp_path(ledger->model, ledger->extras[i]);

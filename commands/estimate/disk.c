@@ -241,8 +241,15 @@ static uint64_t ledger_file(const struct xfp_ledger *ledger)
 	uint64_t bytes = LEDGER_FIXED + ledger->tensor_count * sizeof *ledger->tensors +
 			 ledger->unit_count * sizeof *ledger->units + ledger->matrix_count * sizeof *ledger->matrices;
 
-	for (uint32_t i = 0; i < ledger->tensor_count; i++)
+	for (uint32_t i = 0; i < ledger->tensor_count; i++) {
+		const struct xfp_recipe *recipe = ledger->tensors[i].recipe;
+
 		bytes += strlen(ledger->tensors[i].name) + strlen(ledger->tensors[i].reason);
+		bytes += recipe ? sizeof *recipe : 0;
+		for (uint32_t p = 0; recipe && p < recipe->part_count; p++)
+			bytes += sizeof *recipe->parts +
+				 recipe->parts[p].component_count * sizeof *recipe->parts->components;
+	}
 	return file(bytes);
 }
 

@@ -109,7 +109,6 @@ static const struct coefficients steps[XFP_STAMPS] = {
 #define BUNDLE_FIXED (11776 * KIB) /* libarchive and what that needs, at most */
 #define BUNDLE_BLOCKS (3 * MIB)    /* two that are copied by turns, and the MiB in which digests are checked */
 #define STRING_FIXED 24u           /* malloc's own, and rounding */
-#define TILE MIB                   /* of a reader whose rows are not contiguous (checkpoints/matrix.c) */
 
 /* Multiples of the ledger in memory: while it is written and read its records and text are there too. */
 #define INSPECT_LEDGERS 2.7 /* the checkpoint's own list, the ledger, its file's tables, a header's text */
@@ -287,9 +286,7 @@ uint64_t xfp_footprint_step(const struct xfp_extent *all, uint32_t number, enum 
 	if (step == XFP_STAMP_OUTLIERS && threads > 1 && unit->experts > 1)
 		bytes += (threads - 1) * outlier_bytes(all, number, k);
 
-	if (source.view.col_stride != 1 || source.view.row_stride != unit->cols)
-		bytes += TILE;
-	return bytes;
+	return bytes + xfp_matrix_reader_bytes(&source);
 }
 
 /* ---- all units --------------------------------------------------------------------------------- */
@@ -362,13 +359,24 @@ static uint64_t string_bytes(const char *text)
 	return text ? strlen(text) + STRING_FIXED : 0;
 }
 
+static uint64_t recipe_bytes(const struct xfp_recipe *recipe)
+{
+	uint64_t bytes = recipe ? sizeof *recipe + STRING_FIXED : 0;
+
+	for (uint32_t i = 0; recipe && i < recipe->part_count; i++)
+		bytes += sizeof *recipe->parts + 2 * STRING_FIXED +
+			 recipe->parts[i].component_count * sizeof *recipe->parts->components;
+	return bytes;
+}
+
 static uint64_t ledger_bytes(const struct xfp_ledger *ledger)
 {
 	uint64_t bytes = ledger->tensor_count * sizeof *ledger->tensors + ledger->unit_count * sizeof *ledger->units +
 			 ledger->matrix_count * sizeof *ledger->matrices + ledger->file_count * sizeof *ledger->files;
 
 	for (uint32_t i = 0; i < ledger->tensor_count; i++)
-		bytes += string_bytes(ledger->tensors[i].name) + string_bytes(ledger->tensors[i].reason);
+		bytes += string_bytes(ledger->tensors[i].name) + string_bytes(ledger->tensors[i].reason) +
+			 recipe_bytes(ledger->tensors[i].recipe);
 	for (uint32_t i = 0; i < ledger->unit_count; i++)
 		bytes += string_bytes(ledger->units[i].name) + string_bytes(ledger->units[i].role);
 	for (uint32_t i = 0; i < ledger->file_count; i++)

@@ -196,7 +196,7 @@ static enum xfp_status time_scan(struct xfp_probe *probe, const struct xfp_param
 static enum xfp_status write_ledger(const struct xfp_conversion *c, struct xfp_probe *probe, struct xfp_error *err)
 {
 	static char tensor[] = "weights", none[] = "";
-	struct xfp_ledger_file file = { .name = tensor, .path = probe->data };
+	struct xfp_source_file file = { .name = tensor, .path = probe->data };
 	struct xfp_ledger_tensor weights = { .name = tensor,
 					     .reason = none,
 					     .dtype = probe->dtype,

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/printable.h"
 #include "commands/verify/verify.h"
@@ -16,36 +15,33 @@
 
 /* ---- tensors ----------------------------------------------------------------------------------- */
 
-/* Whether `size` bytes of a checkpoint's file equal `data`, or where that is NULL those of `other`. */
+/* Whether a tensor of the checkpoint has these bytes, or where `data` is NULL those of `other`. */
 static enum xfp_status compare(const struct xfp_checkpoint *source, const struct xfp_source_tensor *tensor,
 			       const uint8_t *data, const struct xfp_source_tensor *other, bool *same,
 			       struct xfp_error *err)
 {
-	const char *path = source->files[tensor->file].path,
-		   *other_path = other ? source->files[other->file].path : path;
-	int fd = -1, other_fd = -1;
+	struct xfp_matrix_source from = xfp_checkpoint_source(source, tensor), from_other;
+	struct xfp_element_reader *reader = NULL, *other_reader = NULL;
 	uint8_t *block = malloc(2 * BLOCK);
 	enum xfp_status status;
-	struct stat st;
 
 	*same = true;
 	if (!block)
 		status = xfp_no_memory(err);
-	else if (!(status = xfp_open_regular(path, &fd, &st, err)) && other)
-		status = xfp_open_regular(other_path, &other_fd, &st, err);
+	else if (!(status = xfp_elements_open(&from, &reader, err)) && other) {
+		from_other = xfp_checkpoint_source(source, other);
+		status = xfp_elements_open(&from_other, &other_reader, err);
+	}
 	for (uint64_t done = 0; !status && *same && done < tensor->bytes; done += BLOCK) {
 		size_t size = tensor->bytes - done < BLOCK ? tensor->bytes - done : BLOCK;
 
-		if ((status = xfp_pread(fd, block, size, tensor->offset + done, path, err)) ||
-		    (!data &&
-		     (status = xfp_pread(other_fd, block + BLOCK, size, other->offset + done, other_path, err))))
+		if ((status = xfp_elements_read(reader, done, size, block, err)) ||
+		    (!data && (status = xfp_elements_read(other_reader, done, size, block + BLOCK, err))))
 			break;
 		*same = !memcmp(block, data ? data + done : block + BLOCK, size);
 	}
-	if (fd >= 0)
-		close(fd);
-	if (other_fd >= 0)
-		close(other_fd);
+	xfp_elements_close(reader);
+	xfp_elements_close(other_reader);
 	free(block);
 	return status;
 }

@@ -34,17 +34,14 @@ static struct xfp_matrix_source source_of(const struct comparison *c, const stru
 {
 	struct xfp_tensor_info info = { .name = "" };
 	const struct xfp_source_tensor *tensor;
+	struct xfp_matrix_source source;
 
 	xfp_bundle_tensor(c->bundle, matrix->tensor, &info);
 	tensor = &c->source->tensors[xfp_checkpoint_find(c->source, info.name)];
-	return (struct xfp_matrix_source){
-		.path = c->source->files[tensor->file].path,
-		.tensor = tensor->name,
-		.dtype = tensor->dtype,
-		.offset = tensor->offset,
-		.bytes = tensor->bytes,
-		.view = { matrix->base, matrix->rows, matrix->cols, matrix->row_stride, matrix->col_stride },
-	};
+	source = xfp_checkpoint_source(c->source, tensor);
+	source.view =
+		(struct xfp_view){ matrix->base, matrix->rows, matrix->cols, matrix->row_stride, matrix->col_stride };
+	return source;
 }
 
 static bool all_finite(const float *w, uint64_t count)

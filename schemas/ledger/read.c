@@ -9,7 +9,7 @@
 #include "base/system/filesystem.h"
 #include "schemas/envelope.h"
 #include "schemas/h5.h"
-#include "schemas/ledger/slice.h"
+#include "schemas/ledger/recipes.h"
 
 /* ---- reading ----------------------------------------------------------------------------------- */
 
@@ -38,7 +38,8 @@ static enum xfp_status read_header(struct ledger_reader *r, struct xfp_error *er
 	}
 	if ((status = xfp_h5_read_text(&r->a, "model", &r->l->model, err)) ||
 	    (status = xfp_h5_read_text(&r->a, "family", &r->l->family, err)) ||
-	    (status = xfp_h5_read_text(&r->a, "format", &r->l->format, err)))
+	    (status = xfp_h5_read_text(&r->a, "format", &r->l->format, err)) ||
+	    (status = xfp_h5_read_text(&r->a, "packed", &r->l->packed, err)))
 		goto done;
 	for (unsigned i = 0; i < XFP_LEDGER_TABLES; i++) {
 		if ((status = xfp_h5_count(&r->a, xfp_ledger_table_name(i), &r->total[i], err)))
@@ -160,7 +161,8 @@ static enum xfp_status read_unit_records(struct ledger_reader *r, uint32_t unit,
 				      r->total[XFP_LEDGER_FILES], &r->slice[XFP_LEDGER_FILES], err)))
 		return status;
 	r->l->file_count = (uint32_t)r->total[XFP_LEDGER_FILES];
-	if ((status = read_tensors_of_matrices(r, u->experts, err)))
+	if ((status = read_tensors_of_matrices(r, u->experts, err)) ||
+	    (status = xfp_recipes_read(&r->a, r->total, r->slice, r->tensor, r->l->tensor_count, err)))
 		return status;
 	return read_strings(r, err);
 }
@@ -189,7 +191,7 @@ static enum xfp_status take_files(struct ledger_reader *r, struct xfp_error *err
 {
 	for (uint32_t i = 0; i < r->l->file_count; i++) {
 		const struct xfp_file_record *from = xfp_ledger_slice_at(&r->slice[XFP_LEDGER_FILES], i);
-		struct xfp_ledger_file *to = &r->l->files[i];
+		struct xfp_source_file *to = &r->l->files[i];
 		enum xfp_status status;
 
 		to->identity = (struct xfp_identity){
@@ -230,7 +232,8 @@ static enum xfp_status take_tensors(struct ledger_reader *r, struct xfp_error *e
 			.tied = r->tensor ? UINT32_MAX : from->tied,
 		};
 		memcpy(to->shape, from->shape, sizeof to->shape);
-		if ((status = take_text(r, from->name, &to->name, err)) ||
+		if ((status = xfp_recipe_take(&r->a, r->total, r->slice, from->recipe, &to->recipe, err)) ||
+		    (status = take_text(r, from->name, &to->name, err)) ||
 		    (status = take_text(r, from->reason, &to->reason, err)))
 			return status;
 	}
@@ -377,7 +380,7 @@ enum xfp_status xfp_ledger_read_unit(const char *path, uint32_t unit, struct xfp
 enum xfp_status xfp_ledger_check_files(const struct xfp_ledger *ledger, struct xfp_error *err)
 {
 	for (uint32_t i = 0; i < ledger->file_count; i++) {
-		const struct xfp_ledger_file *file = &ledger->files[i];
+		const struct xfp_source_file *file = &ledger->files[i];
 		struct xfp_identity now;
 		struct stat st;
 
@@ -402,6 +405,7 @@ void xfp_ledger_free(struct xfp_ledger *l)
 	for (uint32_t i = 0; l->tensors && i < l->tensor_count; i++) {
 		free(l->tensors[i].name);
 		free(l->tensors[i].reason);
+		xfp_recipe_free(l->tensors[i].recipe);
 	}
 	for (uint32_t i = 0; l->units && i < l->unit_count; i++) {
 		free(l->units[i].name);
@@ -412,6 +416,7 @@ void xfp_ledger_free(struct xfp_ledger *l)
 	free(l->model);
 	free(l->family);
 	free(l->format);
+	free(l->packed);
 	free(l->files);
 	free(l->tensors);
 	free(l->units);

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum column_kind { END, U32, U64, I64, TEXT, SHAPE };
+enum column_kind { END, U32, U64, I64, TEXT, SHAPE, PARAMETERS };
 
 struct table_member {
 	const char *name;
@@ -27,7 +27,27 @@ static const struct table_member tensor_members[] = {
 	{ "fate", AT(tensor, fate), U32 },        { "rank", AT(tensor, rank), U32 },
 	{ "shape", AT(tensor, shape), SHAPE },    { "file", AT(tensor, file), U32 },
 	{ "tied", AT(tensor, tied), U32 },        { "offset", AT(tensor, offset), U64 },
-	{ "bytes", AT(tensor, bytes), U64 },      { NULL, 0, END },
+	{ "bytes", AT(tensor, bytes), U64 },      { "recipe", AT(tensor, recipe), U64 },
+	{ NULL, 0, END },
+};
+static const struct table_member recipe_members[] = {
+	{ "rows", AT(recipe, rows), U64 },        { "cols", AT(recipe, cols), U64 },
+	{ "turned", AT(recipe, turned), U64 },    { "outer", AT(recipe, outer), U64 },
+	{ "inner", AT(recipe, inner), U64 },      { "beside", AT(recipe, beside), U64 },
+	{ "first_part", AT(recipe, first_part), U64 }, { "parts", AT(recipe, parts), U64 },
+	{ NULL, 0, END },
+};
+static const struct table_member part_members[] = {
+	{ "codec", AT(part, codec), U32 },        { "version", AT(part, version), U32 },
+	{ "rows", AT(part, rows), U64 },          { "cols", AT(part, cols), U64 },
+	{ "parameters", AT(part, parameters), PARAMETERS },
+	{ "first_component", AT(part, first_component), U64 },
+	{ "components", AT(part, components), U64 }, { NULL, 0, END },
+};
+static const struct table_member component_members[] = {
+	{ "role", AT(component, role), U32 },     { "dtype", AT(component, dtype), U32 },
+	{ "file", AT(component, file), U64 },     { "offset", AT(component, offset), U64 },
+	{ "bytes", AT(component, bytes), U64 },   { NULL, 0, END },
 };
 static const struct table_member unit_members[] = {
 	{ "name", AT(unit, name), TEXT },         { "role", AT(unit, role), TEXT },
@@ -56,6 +76,9 @@ static const struct table {
 } tables[XFP_LEDGER_TABLES] = {
 	[XFP_LEDGER_FILES] = { "files", sizeof(struct xfp_file_record), file_members },
 	[XFP_LEDGER_TENSORS] = { "tensors", sizeof(struct xfp_tensor_record), tensor_members },
+	[XFP_LEDGER_RECIPES] = { "recipes", sizeof(struct xfp_recipe_record), recipe_members },
+	[XFP_LEDGER_PARTS] = { "parts", sizeof(struct xfp_part_record), part_members },
+	[XFP_LEDGER_COMPONENTS] = { "components", sizeof(struct xfp_component_record), component_members },
 	[XFP_LEDGER_UNITS] = { "units", sizeof(struct xfp_unit_record), unit_members },
 	[XFP_LEDGER_MATRICES] = { "matrices", sizeof(struct xfp_matrix_record), matrix_members },
 	[XFP_LEDGER_EXTRAS] = { "extras", sizeof(struct xfp_ledger_text), text_members },
@@ -75,7 +98,7 @@ static hid_t compound(size_t size, const struct table_member *members);
 
 static hid_t member_type(enum column_kind kind)
 {
-	hsize_t eight = 8;
+	hsize_t eight = 8, parameters = XFP_CODEC_PARAMETERS;
 
 	switch (kind) {
 	case U32:
@@ -88,6 +111,8 @@ static hid_t member_type(enum column_kind kind)
 		return compound(sizeof(struct xfp_ledger_text), text_members);
 	case SHAPE:
 		return H5Tarray_create2(H5T_NATIVE_UINT64, 1, &eight);
+	case PARAMETERS:
+		return H5Tarray_create2(H5T_NATIVE_UINT64, 1, &parameters);
 	case END:
 		break;
 	}

@@ -10,8 +10,10 @@
 #include <hdf5.h>
 #include <stdint.h>
 
+#include "checkpoints/recipe/recipe.h"
+
 #define XFP_LEDGER_KIND "ledger"
-#define XFP_LEDGER_VERSION 1
+#define XFP_LEDGER_VERSION 2
 
 struct xfp_ledger_text {
 	uint32_t offset, length;
@@ -29,6 +31,25 @@ struct xfp_tensor_record {
 	uint64_t shape[8];
 	uint32_t file, tied;
 	uint64_t offset, bytes;
+	uint64_t recipe;
+};
+#define XFP_NO_RECIPE UINT64_MAX
+
+struct xfp_recipe_record {
+	uint64_t rows, cols, turned, outer, inner, beside;
+	uint64_t first_part, parts;
+};
+
+struct xfp_part_record {
+	uint32_t codec, version;
+	uint64_t rows, cols;
+	uint64_t parameters[XFP_CODEC_PARAMETERS];
+	uint64_t first_component, components;
+};
+
+struct xfp_component_record {
+	uint32_t role, dtype;
+	uint64_t file, offset, bytes;
 };
 
 struct xfp_unit_record {
@@ -42,13 +63,19 @@ struct xfp_matrix_record {
 };
 
 _Static_assert(sizeof(struct xfp_file_record) == 56, "file record");
-_Static_assert(sizeof(struct xfp_tensor_record) == 120, "tensor record");
+_Static_assert(sizeof(struct xfp_tensor_record) == 128, "tensor record");
+_Static_assert(sizeof(struct xfp_recipe_record) == 64, "recipe record");
+_Static_assert(sizeof(struct xfp_part_record) == 72, "part record");
+_Static_assert(sizeof(struct xfp_component_record) == 32, "component record");
 _Static_assert(sizeof(struct xfp_unit_record) == 56, "unit record");
 _Static_assert(sizeof(struct xfp_matrix_record) == 48, "matrix record");
 
 enum xfp_ledger_table {
 	XFP_LEDGER_FILES,
 	XFP_LEDGER_TENSORS,
+	XFP_LEDGER_RECIPES,
+	XFP_LEDGER_PARTS,
+	XFP_LEDGER_COMPONENTS,
 	XFP_LEDGER_UNITS,
 	XFP_LEDGER_MATRICES,
 	XFP_LEDGER_EXTRAS,

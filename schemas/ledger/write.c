@@ -73,7 +73,7 @@ static void *file_records(const struct xfp_ledger *l, struct pool *pool)
 	struct xfp_file_record *out = calloc(l->file_count + 1u, sizeof *out);
 
 	for (uint32_t i = 0; out && i < l->file_count; i++) {
-		const struct xfp_ledger_file *f = &l->files[i];
+		const struct xfp_source_file *f = &l->files[i];
 
 		out[i] = (struct xfp_file_record){
 			.name = pool_add(pool, f->name),
@@ -91,6 +91,7 @@ static void *file_records(const struct xfp_ledger *l, struct pool *pool)
 static void *tensor_records(const struct xfp_ledger *l, struct pool *pool)
 {
 	struct xfp_tensor_record *out = calloc(l->tensor_count + (size_t)1, sizeof *out);
+	uint64_t recipes = 0;
 
 	for (uint32_t i = 0; out && i < l->tensor_count; i++) {
 		const struct xfp_ledger_tensor *t = &l->tensors[i];
@@ -106,8 +107,84 @@ static void *tensor_records(const struct xfp_ledger *l, struct pool *pool)
 			.tied = t->tied,
 			.offset = t->offset,
 			.bytes = t->bytes,
+			.recipe = t->recipe ? recipes++ : XFP_NO_RECIPE,
 		};
 		memcpy(out[i].shape, t->shape, sizeof out[i].shape);
+	}
+	return out;
+}
+
+/* How many recipes, parts and components there are. */
+static void count_recipes(const struct xfp_ledger *l, uint64_t count[XFP_LEDGER_TABLES])
+{
+	for (uint32_t i = 0; i < l->tensor_count; i++) {
+		const struct xfp_recipe *recipe = l->tensors[i].recipe;
+
+		count[XFP_LEDGER_RECIPES] += recipe != NULL;
+		count[XFP_LEDGER_PARTS] += recipe ? recipe->part_count : 0;
+		for (uint32_t p = 0; recipe && p < recipe->part_count; p++)
+			count[XFP_LEDGER_COMPONENTS] += recipe->parts[p].component_count;
+	}
+}
+
+static void *recipe_records(const struct xfp_ledger *l, uint64_t count)
+{
+	struct xfp_recipe_record *out = calloc(count + 1, sizeof *out);
+	uint64_t at = 0, parts = 0;
+
+	for (uint32_t i = 0; out && i < l->tensor_count; i++) {
+		const struct xfp_recipe *r = l->tensors[i].recipe;
+
+		if (!r)
+			continue;
+		out[at++] = (struct xfp_recipe_record){ r->rows,  r->cols,   r->turned, r->outer,
+							r->inner, r->beside, parts,     r->part_count };
+		parts += r->part_count;
+	}
+	return out;
+}
+
+static void *part_records(const struct xfp_ledger *l, uint64_t count)
+{
+	struct xfp_part_record *out = calloc(count + 1, sizeof *out);
+	uint64_t at = 0, components = 0;
+
+	for (uint32_t i = 0; out && i < l->tensor_count; i++) {
+		const struct xfp_recipe *r = l->tensors[i].recipe;
+
+		for (uint32_t p = 0; r && p < r->part_count; p++, at++) {
+			const struct xfp_recipe_part *part = &r->parts[p];
+
+			out[at] = (struct xfp_part_record){
+				.codec = part->codec,
+				.version = part->version,
+				.rows = part->rows,
+				.cols = part->cols,
+				.first_component = components,
+				.components = part->component_count,
+			};
+			memcpy(out[at].parameters, part->parameters, sizeof out[at].parameters);
+			components += part->component_count;
+		}
+	}
+	return out;
+}
+
+static void *component_records(const struct xfp_ledger *l, uint64_t count)
+{
+	struct xfp_component_record *out = calloc(count + 1, sizeof *out);
+	uint64_t at = 0;
+
+	for (uint32_t i = 0; out && i < l->tensor_count; i++) {
+		const struct xfp_recipe *r = l->tensors[i].recipe;
+
+		for (uint32_t p = 0; r && p < r->part_count; p++)
+			for (uint32_t k = 0; k < r->parts[p].component_count; k++) {
+				const struct xfp_component *c = &r->parts[p].components[k];
+
+				out[at++] = (struct xfp_component_record){ c->role, c->dtype, c->file, c->offset,
+									   c->bytes };
+			}
 	}
 	return out;
 }
@@ -182,7 +259,8 @@ static enum xfp_status write_attributes(struct xfp_artifact *a, const struct xfp
 	       (status = xfp_h5_write_u64(a, "version", XFP_LEDGER_VERSION, err)) ||
 	       (status = xfp_h5_write_text(a, "model", l->model ? l->model : "", err)) ||
 	       (status = xfp_h5_write_text(a, "family", l->family ? l->family : "", err)) ||
-	       (status = xfp_h5_write_text(a, "format", l->format ? l->format : "", err)));
+	       (status = xfp_h5_write_text(a, "format", l->format ? l->format : "", err)) ||
+	       (status = xfp_h5_write_text(a, "packed", l->packed ? l->packed : "", err)));
 	return status;
 }
 
@@ -191,16 +269,22 @@ enum xfp_status xfp_ledger_write(const char *path, const struct xfp_ledger *l, s
 	struct xfp_pending pending = { .fd = -1 };
 	struct xfp_artifact a = { .file = -1, .writing = true };
 	uint64_t count[XFP_LEDGER_TABLES] = {
-		l->file_count, l->tensor_count, l->unit_count, l->matrix_count, l->extra_count, 0,
+		[XFP_LEDGER_FILES] = l->file_count,   [XFP_LEDGER_TENSORS] = l->tensor_count,
+		[XFP_LEDGER_UNITS] = l->unit_count,   [XFP_LEDGER_MATRICES] = l->matrix_count,
+		[XFP_LEDGER_EXTRAS] = l->extra_count,
 	};
 	struct pool pool = { 0 };
 	void *data[XFP_LEDGER_TABLES];
 	enum xfp_status status;
 
+	count_recipes(l, count);
 	data[XFP_LEDGER_FILES] = file_records(l, &pool);
 	data[XFP_LEDGER_EXTRAS] = extra_records(l, &pool);
 	data[XFP_LEDGER_UNITS] = unit_records(l, &pool);
 	data[XFP_LEDGER_TENSORS] = tensor_records(l, &pool);
+	data[XFP_LEDGER_RECIPES] = recipe_records(l, count[XFP_LEDGER_RECIPES]);
+	data[XFP_LEDGER_PARTS] = part_records(l, count[XFP_LEDGER_PARTS]);
+	data[XFP_LEDGER_COMPONENTS] = component_records(l, count[XFP_LEDGER_COMPONENTS]);
 	data[XFP_LEDGER_MATRICES] = matrix_records(l);
 	data[XFP_LEDGER_STRINGS] = pool.bytes;
 	count[XFP_LEDGER_STRINGS] = pool.used;

@@ -55,14 +55,15 @@ static enum xfp_status copy_tables(const struct run *run)
 	to->model = strdup(from->folder);
 	to->family = strdup(run->family->name);
 	to->format = strdup(from->format);
+	to->packed = strdup(from->packed ? from->packed : "");
 	to->files = calloc((size_t)from->file_count + 1, sizeof *to->files);
 	to->tensors = calloc((size_t)from->tensor_count + 1, sizeof *to->tensors);
 	to->extras = calloc((size_t)from->extra_count + 1, sizeof *to->extras);
-	if (!to->model || !to->family || !to->format || !to->files || !to->tensors || !to->extras)
+	if (!to->model || !to->family || !to->format || !to->packed || !to->files || !to->tensors || !to->extras)
 		return no_memory(run->err);
 	for (; to->file_count < from->file_count; to->file_count++) {
 		const struct xfp_source_file *f = &from->files[to->file_count];
-		struct xfp_ledger_file *copy = &to->files[to->file_count];
+		struct xfp_source_file *copy = &to->files[to->file_count];
 
 		copy->identity = f->identity;
 		copy->name = strdup(f->name);
@@ -87,8 +88,12 @@ static enum xfp_status copy_tables(const struct run *run)
 			.tied = UINT32_MAX,
 		};
 		memcpy(copy->shape, t->shape, t->rank * sizeof *t->shape);
-		if (!(copy->name = strdup(t->name)))
+		copy->name = strdup(t->name);
+		copy->recipe = t->recipe ? xfp_recipe_copy(t->recipe) : NULL;
+		if (!copy->name || (t->recipe && !copy->recipe)) {
+			to->tensor_count++;
 			return no_memory(run->err);
+		}
 	}
 	for (; to->extra_count < from->extra_count; to->extra_count++)
 		if (!(to->extras[to->extra_count] = strdup(from->extras[to->extra_count])))

@@ -202,10 +202,9 @@ void xfp_scaling_free(struct xfp_scaling *scaling)
 	memset(scaling, 0, sizeof *scaling);
 }
 
-struct xfp_matrix_source xfp_ledger_source(const struct xfp_ledger *ledger, uint32_t index)
+struct xfp_matrix_source xfp_ledger_tensor_source(const struct xfp_ledger *ledger, uint32_t number)
 {
-	const struct xfp_ledger_matrix *matrix = &ledger->matrices[index];
-	const struct xfp_ledger_tensor *tensor = &ledger->tensors[matrix->tensor];
+	const struct xfp_ledger_tensor *tensor = &ledger->tensors[number];
 
 	return (struct xfp_matrix_source){
 		.path = ledger->files[tensor->file].path,
@@ -213,8 +212,19 @@ struct xfp_matrix_source xfp_ledger_source(const struct xfp_ledger *ledger, uint
 		.dtype = tensor->dtype,
 		.offset = tensor->offset,
 		.bytes = tensor->bytes,
-		.view = { matrix->base, matrix->rows, matrix->cols, matrix->row_stride, matrix->col_stride },
 		.identity = &ledger->files[tensor->file].identity,
 		.watcher = ledger->watcher,
+		.recipe = tensor->recipe,
+		.files = ledger->files,
 	};
+}
+
+struct xfp_matrix_source xfp_ledger_source(const struct xfp_ledger *ledger, uint32_t index)
+{
+	const struct xfp_ledger_matrix *matrix = &ledger->matrices[index];
+	struct xfp_matrix_source source = xfp_ledger_tensor_source(ledger, matrix->tensor);
+
+	source.view =
+		(struct xfp_view){ matrix->base, matrix->rows, matrix->cols, matrix->row_stride, matrix->col_stride };
+	return source;
 }

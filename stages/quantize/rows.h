@@ -84,7 +84,9 @@ void xfp_scaling_set(struct xfp_scaling *scaling, const uint8_t *balance, int ex
 void xfp_scaling_row(const struct xfp_scaling *scaling, const float *w, float *x);
 void xfp_scaling_free(struct xfp_scaling *scaling);
 
-/* Where matrix `index` of the ledger is, in the very file that was inspected; all is borrowed from the ledger. */
+/* Where matrix `index` of the ledger is, in the very files that were inspected; all is borrowed from the ledger. */
 struct xfp_matrix_source xfp_ledger_source(const struct xfp_ledger *ledger, uint32_t index);
+/* The same of a whole tensor; its view is nothing. */
+struct xfp_matrix_source xfp_ledger_tensor_source(const struct xfp_ledger *ledger, uint32_t number);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "cache/seal.h"
 
 /* 32 digits of the key, a space, 16 of the seal, a newline. */
@@ -99,8 +100,18 @@ void xfp_unit_format(uint32_t unit, char text[16])
 void xfp_region_format(const struct xfp_matrix_source *source, char text[160])
 {
 	const struct xfp_view *view = &source->view;
+	const struct xfp_recipe *recipe = source->recipe;
+	char place[64];
+	uint8_t sha256[32];
 
-	snprintf(text, 160, "%" PRIu64 " %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, source->offset,
+	snprintf(place, sizeof place, "%" PRIu64, source->offset);
+	if (recipe) {
+		size_t length = (size_t)snprintf(place, sizeof place, "%s ", xfp_codec_name(recipe->parts[0].codec));
+
+		xfp_recipe_digest(recipe, source->files, sha256);
+		xfp_hex(sha256, 16, place + length);
+	}
+	snprintf(text, 160, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, place,
 		 xfp_dtype_name(source->dtype), view->base, view->rows, view->cols, view->row_stride, view->col_stride);
 }
 

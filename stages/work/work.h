@@ -97,7 +97,8 @@ bool xfp_event_parse(const char *line, struct xfp_event *event);
 bool xfp_unit_parse(const char *text, uint32_t *unit);
 void xfp_unit_format(uint32_t unit, char text[16]);
 
-/* Where a matrix is, as the manifest names it (cache/manifest.h). */
+/* Where a matrix is, as the manifest names it (cache/manifest.h): in its file or, where it is packed, by a digest of
+ * its recipe and of all files that this reads, so that another scale or another config.json is another source. */
 void xfp_region_format(const struct xfp_matrix_source *source, char text[160]);
 
 #endif

@@ -88,7 +88,7 @@ static void add_tensor(struct plan *plan, const struct xfp_source_tensor *t, int
 {
 	uint64_t count = t->bytes / 2;
 
-	if (t->dtype != XFP_BF16 || t->rank < 2 || !count || t->shape[t->rank - 1] % GROUP)
+	if (t->dtype != XFP_BF16 || t->recipe || t->rank < 2 || !count || t->shape[t->rank - 1] % GROUP)
 		return;
 	for (uint64_t done = 0; done < count; done += BLOCK_GROUPS * GROUP) {
 		uint64_t left = count - done;

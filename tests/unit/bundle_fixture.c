@@ -430,7 +430,7 @@ void fixture_make(struct fixture *f, int small)
 	pooling = xfp_path(f->model, "1_Pooling");
 	assert_int_equal(xfp_mkdirs(pooling, NULL), XFP_OK);
 	free(pooling);
-	f->file = (struct xfp_ledger_file){ .name = (char *)"model.safetensors",
+	f->file = (struct xfp_source_file){ .name = (char *)"model.safetensors",
 					    .path = xfp_path(f->model, "model.safetensors") };
 	f->ledger = (struct xfp_ledger){ .model = f->model,
 					 .family = (char *)"test",

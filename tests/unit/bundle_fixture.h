@@ -20,7 +20,7 @@ struct fixture {
 	char folder[64];   /* removed by fixture_free */
 	char *model, *out; /* FOLDER/model, FOLDER/out.xfp */
 	struct xfp_ledger ledger;
-	struct xfp_ledger_file file;
+	struct xfp_source_file file;
 	struct xfp_ledger_tensor tensors[FIXTURE_TENSORS];
 	struct xfp_ledger_unit units[FIXTURE_UNITS];
 	struct xfp_ledger_matrix matrices[FIXTURE_MATRICES];

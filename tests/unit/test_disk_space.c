@@ -23,7 +23,7 @@ bool __wrap_xfp_free_bytes(const char *folder, uint64_t *bytes)
 struct subject {
 	struct xfp_conversion c;
 	struct xfp_ledger ledger;
-	struct xfp_ledger_file file;
+	struct xfp_source_file file;
 	struct xfp_ledger_tensor tensor;
 	struct xfp_ledger_unit units[UNITS];
 	struct xfp_ledger_matrix matrices[UNITS];

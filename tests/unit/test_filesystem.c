@@ -93,7 +93,7 @@ static void manifest_of_many_hosts(void **state)
 static bool still_holds(const char *path, const struct stat *then)
 {
 	struct xfp_identity identity = xfp_identity_at(path, then);
-	struct xfp_ledger_file file = { .path = (char *)path, .identity = identity };
+	struct xfp_source_file file = { .path = (char *)path, .identity = identity };
 	struct xfp_ledger ledger = { .files = &file, .file_count = 1 };
 	struct xfp_matrix_source source = { .path = path,
 					    .tensor = "x",

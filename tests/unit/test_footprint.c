@@ -20,7 +20,7 @@
 struct subject {
 	struct xfp_conversion c;
 	struct xfp_ledger ledger;
-	struct xfp_ledger_file file;
+	struct xfp_source_file file;
 	uint8_t (*source)[16];
 	struct xfp_extent extent; /* of `c` as it was when it was last asked for */
 };

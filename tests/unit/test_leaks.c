@@ -191,8 +191,18 @@ static enum xfp_status open_checkpoint(void **state, const char *path, struct xf
 
 static enum xfp_status read_matrix(void **state, const char *path, struct xfp_error *err)
 {
-	const struct xfp_matrix_source rows = { path, "x", XFP_F32, 8, 64, { 0, 4, 4, 4, 1 }, NULL, NULL },
-				       columns = { path, "x", XFP_F32, 8, 64, { 0, 4, 4, 1, 4 }, NULL, NULL };
+	const struct xfp_matrix_source rows = { .path = path,
+						.tensor = "x",
+						.dtype = XFP_F32,
+						.offset = 8,
+						.bytes = 64,
+						.view = { 0, 4, 4, 4, 1 } },
+				       columns = { .path = path,
+						   .tensor = "x",
+						   .dtype = XFP_F32,
+						   .offset = 8,
+						   .bytes = 64,
+						   .view = { 0, 4, 4, 1, 4 } };
 	struct xfp_matrix_reader *reader = NULL;
 	enum xfp_status status = xfp_matrix_open(&columns, &reader, NULL);
 	float w[16];

@@ -30,6 +30,29 @@ static char *hostile(void)
 	return copy("layers.0.$(touch pwned)\n\t\"'\\ `x` \xc3\xa9\xe4\xb8\xad \xff.weight");
 }
 
+/* Of a tensor by its number, some of two parts; all numbers differ. */
+static struct xfp_recipe *recipe(uint32_t number)
+{
+	struct xfp_component components[3];
+	struct xfp_recipe_part parts[2];
+	struct xfp_recipe made = { parts, 1 + number % 2, number % 4 == 3, 9, 8, 7, 6, number };
+	struct xfp_recipe *copied;
+
+	for (uint32_t i = 0; i < 3; i++)
+		components[i] = (struct xfp_component){ i, XFP_U8 + i, (number + i) % 2, 1000ull * number + i, i + 5 };
+	for (uint32_t p = 0; p < 2; p++)
+		parts[p] = (struct xfp_recipe_part){ .codec = number % XFP_CODECS,
+						     .version = number + p,
+						     .rows = 1 + p,
+						     .cols = UINT64_MAX - number,
+						     .parameters = { 1, 2, number, p },
+						     .components = components,
+						     .component_count = 3 - p };
+	copied = xfp_recipe_copy(&made);
+	assert_non_null(copied);
+	return copied;
+}
+
 static void add_tensor(struct xfp_ledger *l, char *name, const char *reason, enum xfp_fate fate, uint32_t tied)
 {
 	struct xfp_ledger_tensor *t = &l->tensors[l->tensor_count];
@@ -46,6 +69,7 @@ static void add_tensor(struct xfp_ledger *l, char *name, const char *reason, enu
 		.offset = 256ull * l->tensor_count + (1ull << 40),
 		.bytes = 256,
 		.tied = tied,
+		.recipe = l->tensor_count % 3 ? NULL : recipe(l->tensor_count),
 	};
 	l->tensor_count++;
 }
@@ -82,13 +106,14 @@ static struct xfp_ledger *make(uint32_t kept)
 	l->model = copy("/models/h\xc3\xa9 llo \"w\"");
 	l->family = copy("qwen3_moe");
 	l->format = copy("safetensors");
+	l->packed = copy("fp8");
 	l->files = calloc(2, sizeof *l->files);
 	l->tensors = calloc(kept + 3 * EXPERTS + 4, sizeof *l->tensors);
 	l->units = calloc(UNITS, sizeof *l->units);
 	l->matrices = calloc(matrices, sizeof *l->matrices);
 	l->extras = calloc(2, sizeof *l->extras);
 	for (l->file_count = 0; l->file_count < 2; l->file_count++)
-		l->files[l->file_count] = (struct xfp_ledger_file){
+		l->files[l->file_count] = (struct xfp_source_file){
 			.name = xfp_formatted("model-%u\n.safetensors", l->file_count),
 			.path = xfp_formatted("/models/x/model-%u\n.safetensors", l->file_count),
 			.identity = { UINT64_MAX, 2, 3 + l->file_count, -4, INT64_MAX },
@@ -124,8 +149,27 @@ static struct xfp_ledger *make(uint32_t kept)
 
 /* ---- comparing ----------------------------------------------------------------------------------- */
 
+/* Digests tell all that a recipe has; those of any two differ. */
+static void same_recipe(const struct xfp_recipe *a, const struct xfp_recipe *b)
+{
+	static const struct xfp_source_file files[2] = { { .path = (char *)"a" }, { .path = (char *)"b" } };
+	static uint8_t last[32];
+	uint8_t one[32], other[32];
+
+	assert_true(!a == !b);
+	if (!a)
+		return;
+	xfp_recipe_digest(a, files, one);
+	xfp_recipe_digest(b, files, other);
+	assert_memory_equal(one, other, sizeof one);
+	assert_memory_not_equal(one, last, sizeof one);
+	assert_int_equal(xfp_recipe_bytes(a), xfp_recipe_bytes(b));
+	memcpy(last, one, sizeof last);
+}
+
 static void same_tensor(const struct xfp_ledger_tensor *a, const struct xfp_ledger_tensor *b)
 {
+	same_recipe(a->recipe, b->recipe);
 	assert_string_equal(a->name, b->name);
 	assert_string_equal(a->reason, b->reason);
 	assert_int_equal(a->dtype, b->dtype);
@@ -154,6 +198,7 @@ static void same_files(const struct xfp_ledger *a, const struct xfp_ledger *b)
 	assert_string_equal(a->model, b->model);
 	assert_string_equal(a->family, b->family);
 	assert_string_equal(a->format, b->format);
+	assert_string_equal(a->packed, b->packed);
 	assert_int_equal(a->file_count, b->file_count);
 	for (uint32_t i = 0; i < a->file_count; i++) {
 		assert_string_equal(a->files[i].name, b->files[i].name);
@@ -243,12 +288,16 @@ static void impossible(void **state)
 {
 	char *path = scratch_path(state, XFP_LEDGER_FILE);
 
-	for (unsigned fault = 0; fault < 12; fault++) {
+	for (unsigned fault = 0; fault < 16; fault++) {
 		struct xfp_ledger *l = make(1), *got = NULL;
 		struct xfp_ledger_tensor *t = &l->tensors[1]; /* of unit 0 */
+		struct xfp_recipe_part *part;
 		enum xfp_status whole_status, unit_status;
 		struct xfp_error err = { 0 };
 
+		xfp_recipe_free(t->recipe);
+		t->recipe = recipe(1);
+		part = &t->recipe->parts[1];
 		switch (fault) {
 		case 1:
 			t->dtype = XFP_DTYPES;
@@ -282,6 +331,18 @@ static void impossible(void **state)
 			break;
 		case 11:
 			l->matrices[2].rows = 7;
+			break;
+		case 12:
+			part->codec = XFP_CODECS;
+			break;
+		case 13:
+			part->component_count = 0;
+			break;
+		case 14:
+			part->components[1].role = XFP_COMPONENTS;
+			break;
+		case 15:
+			part->components[1].file = 2;
 			break;
 		}
 		OK(xfp_ledger_write(path, l, &err));

@@ -19,10 +19,14 @@
 			fail_msg("%s: status %d, %s", #call, ok_, err.text); \
 	} while (0)
 
-/* Two files, three tensors, one unit of two matrices, one extra. */
+/* Two files, three tensors of which the second is packed, one unit of two matrices, one extra. */
 static void write_ledger(const char *path)
 {
-	struct xfp_ledger_file files[2] = { { .name = (char *)"a", .path = (char *)"/a" },
+	struct xfp_component components[2] = { { XFP_COMPONENT_CODES, XFP_F8_E4M3, 0, 0, 12 },
+					       { XFP_COMPONENT_SCALES, XFP_F32, 1, 0, 4 } };
+	struct xfp_recipe_part part = { XFP_CODEC_FP8, 1, 3, 4, { 3, 3, 4 }, components, 2 };
+	struct xfp_recipe recipe = { .parts = &part, .part_count = 1, .rows = 3, .cols = 4 };
+	struct xfp_source_file files[2] = { { .name = (char *)"a", .path = (char *)"/a" },
 					    { .name = (char *)"b", .path = (char *)"/b" } };
 	struct xfp_ledger_tensor tensors[3] = { { 0 } };
 	struct xfp_ledger_unit unit = { .name = (char *)"unit",
@@ -60,6 +64,7 @@ static void write_ledger(const char *path)
 							 .file = t == 1,
 							 .bytes = 24,
 							 .tied = t == 2 ? 1 : UINT32_MAX };
+	tensors[1].recipe = &recipe;
 	OK(xfp_ledger_write(path, &ledger, &err));
 }
 
@@ -97,6 +102,10 @@ static void expect_refused(const char *path, const char *what, bool unit_too)
 
 #define TENSOR(n, field) \
 	XFP_LEDGER_TENSORS, (n) * sizeof(struct xfp_tensor_record) + offsetof(struct xfp_tensor_record, field)
+#define RECIPE(field) XFP_LEDGER_RECIPES, offsetof(struct xfp_recipe_record, field)
+#define PART(field) XFP_LEDGER_PARTS, offsetof(struct xfp_part_record, field)
+#define COMPONENT(n, field) \
+	XFP_LEDGER_COMPONENTS, (n) * sizeof(struct xfp_component_record) + offsetof(struct xfp_component_record, field)
 #define UNIT(field) XFP_LEDGER_UNITS, offsetof(struct xfp_unit_record, field)
 #define MATRIX(n, field) \
 	XFP_LEDGER_MATRICES, (n) * sizeof(struct xfp_matrix_record) + offsetof(struct xfp_matrix_record, field)
@@ -122,6 +131,29 @@ static void numbers(void **state)
 		{ TENSOR(2, tied), 4, 2, NULL, false },
 		{ TENSOR(2, tied), 4, UINT32_MAX, "impossible tensor 2", true },
 		{ TENSOR(0, tied), 4, 0, "impossible tensor 0", false },
+		{ TENSOR(1, recipe), 8, 1, "reference outside", false },
+		{ TENSOR(1, recipe), 8, UINT64_MAX - 1, "reference outside", false },
+		{ TENSOR(1, recipe), 8, UINT64_MAX, NULL, false },
+		{ TENSOR(0, recipe), 8, 0, NULL, false },
+		{ TENSOR(2, recipe), 8, 1, "reference outside", true },
+		{ RECIPE(parts), 8, 0, "impossible recipe 0", false },
+		{ RECIPE(parts), 8, 2, "recipe 0", false },
+		{ RECIPE(parts), 8, UINT64_MAX, "recipe 0", false },
+		{ RECIPE(first_part), 8, 1, "recipe 0", false },
+		{ RECIPE(first_part), 8, UINT64_MAX, "recipe 0", false },
+		{ RECIPE(beside), 8, 2, "impossible recipe 0", false },
+		{ RECIPE(beside), 8, 1, NULL, false },
+		{ PART(codec), 4, XFP_CODECS, "impossible part 0", false },
+		{ PART(codec), 4, XFP_CODECS - 1, NULL, false },
+		{ PART(components), 8, 0, "impossible part 0", false },
+		{ PART(components), 8, 3, "part 0", false },
+		{ PART(components), 8, 1, NULL, false },
+		{ PART(first_component), 8, 1, "part 0", false },
+		{ PART(first_component), 8, UINT64_MAX, "part 0", false },
+		{ COMPONENT(1, role), 4, XFP_COMPONENTS, "impossible component 1", false },
+		{ COMPONENT(1, dtype), 4, XFP_DTYPES, "impossible component 1", false },
+		{ COMPONENT(1, file), 8, 2, "impossible component 1", false },
+		{ COMPONENT(1, file), 8, 0, NULL, false },
 		{ UNIT(class_), 4, XFP_CLASSES, "impossible unit 0", false },
 		{ UNIT(plan), 4, XFP_PLAN_KEEP + 1, "impossible unit 0", false },
 		{ UNIT(plan), 4, XFP_PLAN_KEEP, NULL, false },
@@ -219,7 +251,7 @@ static void another_kind(void **state)
 
 	write_ledger(path);
 	sealed_number(path, "version", XFP_LEDGER_VERSION + 1);
-	expect_refused(path, "not a ledger of version 1", true);
+	expect_refused(path, "not a ledger of version 2", true);
 
 	write_ledger(path);
 	file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
@@ -231,7 +263,7 @@ static void another_kind(void **state)
 	H5Aclose(attribute);
 	H5Fclose(file);
 	seal_again(path);
-	expect_refused(path, "not a ledger of version 1", true);
+	expect_refused(path, "not a ledger of version 2", true);
 
 	for (unsigned t = 0; t < XFP_LEDGER_TABLES; t++) {
 		write_ledger(path);

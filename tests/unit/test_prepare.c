@@ -11,7 +11,7 @@
 struct subject {
 	struct xfp_conversion c;
 	struct xfp_ledger ledger;
-	struct xfp_ledger_file file;
+	struct xfp_source_file file;
 	struct xfp_ledger_tensor tensor;
 	struct xfp_ledger_unit units[3];
 	struct xfp_ledger_matrix matrices[3];

@@ -396,7 +396,12 @@ static void a_row_that_cannot_be_read(void **state)
 {
 	char *path = scratch_path(state, "a");
 	uint8_t zeros[100 * 4000] = { 0 }, *rows = malloc(100 * 50);
-	struct xfp_matrix_source source = { path, "x", XFP_U8, 0, sizeof zeros, { 0, 100, 50, 1, 4000 }, NULL, NULL };
+	struct xfp_matrix_source source = { .path = path,
+					    .tensor = "x",
+					    .dtype = XFP_U8,
+					    .offset = 0,
+					    .bytes = sizeof zeros,
+					    .view = { 0, 100, 50, 1, 4000 } };
 	struct xfp_matrix_reader *reader;
 	unsigned failures = 0;
 

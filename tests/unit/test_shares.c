@@ -18,7 +18,7 @@
 struct subject {
 	struct xfp_conversion c;
 	struct xfp_ledger ledger;
-	struct xfp_ledger_file file;
+	struct xfp_source_file file;
 	struct xfp_ledger_tensor tensors[UNITS + 1];
 	struct xfp_ledger_unit units[UNITS];
 	struct xfp_ledger_matrix matrices[UNITS];

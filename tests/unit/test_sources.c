@@ -10,7 +10,7 @@
 struct subject {
 	struct xfp_conversion c;
 	struct xfp_ledger ledger;
-	struct xfp_ledger_file file;
+	struct xfp_source_file file;
 	struct xfp_ledger_tensor tensor;
 	struct xfp_ledger_unit unit;
 	struct xfp_ledger_matrix matrices[4];

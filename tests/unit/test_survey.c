@@ -18,7 +18,7 @@
 /* A unit of f32 matrices, one behind the other in a file, and the job of its fits. */
 struct subject {
 	struct xfp_ledger ledger;
-	struct xfp_ledger_file file;
+	struct xfp_source_file file;
 	struct xfp_ledger_tensor tensor;
 	struct xfp_ledger_matrix matrix[16];
 	struct xfp_ledger_unit unit;
@@ -50,7 +50,7 @@ static void begin(struct subject *s, void **state, uint32_t experts, uint64_t ro
 	if (spoil)
 		spoil(s->weights, count);
 	scratch_write(state, "weights", s->weights, count * sizeof *s->weights);
-	s->file = (struct xfp_ledger_file){ .name = (char *)"weights", .path = scratch_path(state, "weights") };
+	s->file = (struct xfp_source_file){ .name = (char *)"weights", .path = scratch_path(state, "weights") };
 	assert_int_equal(stat(s->file.path, &st), 0);
 	s->file.identity = xfp_identity_of(&st);
 	s->tensor = (struct xfp_ledger_tensor){ .name = (char *)"w",

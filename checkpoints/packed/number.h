@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * number.h - scales and codes of packed weights as f32, exactly, and what was decoded in the tensor's dtype.
+ */
+#ifndef XFP_PACKED_NUMBER_H
+#define XFP_PACKED_NUMBER_H
+
+#include "base/bytes.h"
+#include "base/dtype.h"
+#include "kernels/common/number.h"
+
+static inline float xfp_bits_to_float(uint32_t bits)
+{
+	float value;
+
+	memcpy(&value, &bits, sizeof value);
+	return value;
+}
+
+/* 2^(exponent - 127); 255 is no number. */
+static inline float xfp_e8m0_to_float(uint8_t exponent)
+{
+	return xfp_bits_to_float(exponent == 255 ? UINT32_C(0x7fc00000)
+				 : exponent      ? (uint32_t)exponent << 23
+						 : UINT32_C(0x00400000));
+}
+
+/* Of five exponent bits and two others: the upper byte of an f16. */
+static inline float xfp_e5m2_to_float(uint8_t code)
+{
+	return xfp_half_to_float((uint16_t)(code << 8));
+}
+
+/* Whether scales of this type can be read. */
+static inline bool xfp_dtype_is_scale(enum xfp_dtype dtype)
+{
+	return dtype == XFP_F32 || dtype == XFP_BF16 || dtype == XFP_F16 || dtype == XFP_F8_E8M0;
+}
+
+static inline float xfp_scale_to_float(enum xfp_dtype dtype, const unsigned char *at)
+{
+	switch (dtype) {
+	case XFP_F32:
+		return xfp_bits_to_float(xfp_load32(at));
+	case XFP_BF16:
+		return xfp_bf16_to_float(xfp_load16(at));
+	case XFP_F16:
+		return xfp_half_to_float(xfp_load16(at));
+	default:
+		return xfp_e8m0_to_float(*at);
+	}
+}
+
+#endif
