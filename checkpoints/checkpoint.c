@@ -9,6 +9,7 @@
 #include "base/printable.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/format.h"
+#include "checkpoints/packed/fold.h"
 
 #define CONFIG_MAX ((size_t)64 << 20)
 
@@ -217,6 +218,7 @@ enum xfp_status xfp_checkpoint_open(const char *model, struct xfp_checkpoint **o
 	c->is_folder = S_ISDIR(st.st_mode);
 	if ((status = format->open(model, c, err)) || (status = sort_files(c, err)) ||
 	    (status = sort_tensors(c, err)) || (status = read_config(c, err)) ||
+	    (status = xfp_checkpoint_fold(c, err)) || (c->packed && (status = sort_files(c, err))) ||
 	    (status = xfp_folder_extras(c, err)))
 		goto done;
 	*out = c;

@@ -6,6 +6,8 @@ noinst_LIBRARIES += checkpoints/libcheckpoints.a
 checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/checkpoint.c \
 	checkpoints/checkpoint.h \
+	checkpoints/config_json.c \
+	checkpoints/config_json.h \
 	checkpoints/elements.c \
 	checkpoints/equal.c \
 	checkpoints/equal.h \
@@ -21,6 +23,10 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/packed/codec.h \
 	checkpoints/packed/decoder.c \
 	checkpoints/packed/decoder.h \
+	checkpoints/packed/fold.c \
+	checkpoints/packed/fold.h \
+	checkpoints/packed/fold_fp8.c \
+	checkpoints/packed/fold_mxfp4.c \
 	checkpoints/packed/fp8.c \
 	checkpoints/packed/fp8.h \
 	checkpoints/packed/mxfp4.c \

@@ -401,22 +401,18 @@ model("unknown", "general", DENSE,
     mtp        -                               mtp.layers.0.self_attn.q_proj.weight      Q,H
 """))
 
-# Quantized by their makers: made, and refused
-model("deepseek_v3-fp8", None, MLA,
-      {**DEEPSEEK, "quantization_config": {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128],
-                                           "activation_scheme": "dynamic"}}, """
+# Quantized by their makers in a form that is not read: made, and refused
+model("deepseek_v3-int4", None, MLA,
+      {**DEEPSEEK, "quantization_config": {"quant_method": "compressed-tensors", "format": "pack-quantized"}}, """
     embedding  embedding  model.embed_tokens.weight                                        V,H
-    attention  -  model.layers.0.self_attn.kv_a_proj_with_mqa.weight               KVR+8,H  F8_E4M3
-    attention  -  model.layers.0.self_attn.kv_a_proj_with_mqa.weight_scale_inv     1,1      F32
+    attention  -  model.layers.0.self_attn.kv_a_proj_with_mqa.weight_packed        KVR+8,H//8  I32
+    attention  -  model.layers.0.self_attn.kv_a_proj_with_mqa.weight_scale         KVR+8,H//32
 """)
-model("gpt_oss-mxfp4", None, OSS,
-      {**OSS_CONFIG, "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}},
-      at("model", OSS_REST, """
-    routed_expert  -  P.layers.{0-1}.mlp.experts.gate_up_proj_blocks  E,2*I,H//32,16  U8
-    routed_expert  -  P.layers.{0-1}.mlp.experts.gate_up_proj_scales  E,2*I,H//32     U8
-    routed_expert  -  P.layers.{0-1}.mlp.experts.down_proj_blocks     E,H,I//32,16    U8
-    routed_expert  -  P.layers.{0-1}.mlp.experts.down_proj_scales     E,H,I//32       U8
-"""))
+model("qwen3-gptq", None, DENSE,
+      {"model_type": "qwen3", **PLAIN, "quantization_config": {"quant_method": "gptq", "bits": 4}}, """
+    attention  -  model.layers.0.self_attn.o_proj.qweight                                  Q//8,H  I32
+    attention  -  model.layers.0.self_attn.o_proj.scales                                   Q//32,H
+""")
 
 
 # ---- reading the tables ------------------------------------------------------------------------------
@@ -469,8 +465,8 @@ def content(tensor):
     name = re.sub(r".*embed_tokens\.weight$", "embed_tokens.weight", name)
     random = np.random.default_rng(zlib.crc32(name.encode()))
     count = int(np.prod(tensor.shape))
-    if tensor.dtype in ("U8", "F8_E4M3"):
-        return random.integers(0, 120, count, np.uint8).tobytes()
+    if tensor.dtype == "I32":
+        return random.integers(0, 2**31, count, np.int32).tobytes()
     if tensor.dtype == "I64":
         return np.arange(count, dtype="<i8").tobytes()
     w = (random.standard_normal(count) * 0.02).astype("<f4")

@@ -2,12 +2,12 @@
 #include "stages/inspect/model_config.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
+#include "checkpoints/config_json.h"
 
 struct xfp_model_config {
 	bool present;
@@ -15,77 +15,25 @@ struct xfp_model_config {
 	json_t *text; /* its text_config, borrowed, or NULL */
 };
 
-/* Python writes NaN and Infinity, which are not JSON. No field that is read here can be either, so
- * they become zeros of the same length. */
-static void blank_nonfinite(char *text)
-{
-	static const char *const words[] = { "Infinity", "NaN" };
-	bool in_string = false;
-
-	for (char *p = text; *p; p++) {
-		if (in_string && *p == '\\' && p[1]) {
-			p++;
-			continue;
-		}
-		if (*p == '"')
-			in_string = !in_string;
-		if (in_string)
-			continue;
-		for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-			size_t length = strlen(words[i]);
-
-			if (!strncmp(p, words[i], length)) {
-				memset(p, ' ', length);
-				*p = '0';
-			}
-		}
-	}
-}
-
 enum xfp_status xfp_model_config_parse(const char *text, const char *where, struct xfp_model_config **out,
 				       struct xfp_error *err)
 {
-	enum xfp_status status = XFP_OK;
 	struct xfp_model_config *config = calloc(1, sizeof *config);
-	char *copy = NULL;
-	json_error_t error;
+	enum xfp_status status;
 
 	*out = NULL;
-	if (!config) {
-		status = xfp_no_memory(err);
-		goto done;
-	}
+	if (!config)
+		return xfp_no_memory(err);
 	config->present = text != NULL;
-	if (!(copy = strdup(text ? text : "{}"))) {
-		status = xfp_no_memory(err);
-		goto done;
-	}
-	blank_nonfinite(copy);
-	errno = 0;
-	config->root = json_loads(copy, 0, &error);
-	/* jansson calls it a syntax error when memory runs out. */
-	if (!config->root && errno == ENOMEM) {
-		status = xfp_no_memory_for(err, where);
-		goto done;
-	}
-	if (!config->root) {
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: line %d: %s; download the file again", where, error.line,
-				  error.text);
-		goto done;
-	}
-	if (!json_is_object(config->root)) {
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: is no JSON object; download the file again", where);
-		goto done;
+	if ((status = xfp_config_json(text ? text : "{}", where, &config->root, err))) {
+		xfp_model_config_free(config);
+		return status;
 	}
 	config->text = json_object_get(config->root, "text_config");
 	if (!json_is_object(config->text))
 		config->text = NULL;
 	*out = config;
-	config = NULL;
-done:
-	free(copy);
-	xfp_model_config_free(config);
-	return status;
+	return XFP_OK;
 }
 
 void xfp_model_config_free(struct xfp_model_config *config)

@@ -7,7 +7,7 @@
 #include "base/printable.h"
 #include "base/system/file.h"
 
-/* Endings that only packed weights and their scales have. */
+/* Endings that only packed weights and their scales have, of those that are left when a checkpoint is open. */
 static const char *const endings[] = {
 	".qweight",      ".qzeros",  ".q_weight",  ".weight_packed", "_scale_inv",
 	".weight_scale", ".trellis", ".quant_map", "_proj_blocks",
@@ -29,7 +29,8 @@ static bool is_packed(const char *name)
 enum xfp_status xfp_refuse_quantized(const struct xfp_checkpoint *checkpoint, const struct xfp_model_config *config,
 				     struct xfp_error *err)
 {
-	const char *method = xfp_model_config_quantized(config), *tensor = NULL;
+	/* Of what was unpacked, config.json still tells the method. */
+	const char *method = checkpoint->packed ? NULL : xfp_model_config_quantized(config), *tensor = NULL;
 	enum xfp_status status;
 	char *by, *shown;
 

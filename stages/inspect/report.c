@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/text/size.h"
 #include "base/text/table.h"
 #include "base/text/text.h"
 #include "schemas/json_print.h"
@@ -280,14 +281,33 @@ static void print_units(const struct xfp_ledger *ledger)
 	xfp_table_print(stdout, &table);
 }
 
+/* And how much smaller packed weights are than what is said of them here, which is of the unpacked ones. */
+static void print_format(const struct xfp_ledger *ledger)
+{
+	uint64_t stored = 0, bytes = 0;
+	uint32_t files = 0;
+	char a[32], b[32];
+
+	/* config.json is among the files of a packed checkpoint, and holds no tensor. */
+	for (uint32_t i = 0; i < ledger->file_count; i++)
+		files += strcmp(ledger->files[i].name, "config.json") != 0;
+	for (uint32_t i = 0; i < ledger->tensor_count; i++) {
+		stored += xfp_tensor_stored_bytes(&ledger->tensors[i]);
+		bytes += ledger->tensors[i].bytes;
+	}
+	printf("format  %s, %" PRIu32 " file%s\n", ledger->format, files, files == 1 ? "" : "s");
+	if (*ledger->packed)
+		printf("packed  as %s: %s, which are %s when they are unpacked\n", ledger->packed,
+		       xfp_human((double)stored, "B", a), xfp_human((double)bytes, "B", b));
+}
+
 enum xfp_status xfp_inspection_print(const struct xfp_inspection *inspection, bool verbose, struct xfp_error *err)
 {
 	const struct xfp_family_choice *family = inspection->family;
 	const struct xfp_ledger *ledger = inspection->ledger;
 
 	printf("model   %s\n", xfp_printable(ledger->model).text);
-	printf("format  %s, %" PRIu32 " file%s\n", ledger->format, ledger->file_count,
-	       ledger->file_count == 1 ? "" : "s");
+	print_format(ledger);
 	printf("family  %s, %s\n", xfp_printable(ledger->family).text,
 	       family->why ? xfp_printable(family->why).text : "a guess: no family claims this model");
 	printf("rules   %s\n", xfp_printable(family->path).text);
@@ -319,7 +339,10 @@ static json_t *tensor_json(const struct xfp_ledger_tensor *tensor)
 	return XFP_JSON({ "name", xfp_json_text(tensor->name) }, { "fate", json_string(xfp_fate_name(tensor->fate)) },
 			{ "reason", xfp_json_text(tensor->reason) },
 			{ "class", json_string(xfp_class_name(tensor->class_)) },
-			{ "dtype", json_string(xfp_dtype_name(tensor->dtype)) }, { "shape", shape });
+			{ "dtype", json_string(xfp_dtype_name(tensor->dtype)) }, { "shape", shape },
+			{ "stored_bytes", count_json(xfp_tensor_stored_bytes(tensor)) },
+			{ "codec",
+			  tensor->recipe ? json_string(xfp_codec_name(tensor->recipe->parts[0].codec)) : json_null() });
 }
 
 static json_t *unit_json(const struct xfp_ledger_unit *unit)
@@ -400,6 +423,7 @@ enum xfp_status xfp_inspection_json(const struct xfp_inspection *inspection, str
 		XFP_JSON({ "model", xfp_json_text(ledger->model) }, { "family", xfp_json_text(ledger->family) },
 			 { "family_by", xfp_json_text_or_null(choice->why) },
 			 { "family_file", xfp_json_text(choice->path) }, { "format", json_string(ledger->format) },
+			 { "packed", *ledger->packed ? json_string(ledger->packed) : json_null() },
 			 { "tensors", tensors }, { "units", units }, { "names", names_json(inspection) },
 			 { "rules", rules }, { "notes", list }),
 		err);

@@ -79,15 +79,15 @@ is_converted() { # MODEL
 	[[ $output != *"comes back as something else"* ]]
 }
 
-@test "a checkpoint that its makers quantized is refused: method, tensor, remedy" {
+@test "a checkpoint that its makers packed in a form that is not read is refused: method, tensor, remedy" {
 	while read -r model method tensor; do
 		families make "$model" "$model"
 		run -3 --separate-stderr xfp convert "$model" -o out.xfp
 		[[ $stderr == *"quant_method $method in config.json, tensor $tensor)"*"bf16"* ]] || { echo "$stderr"; return 1; }
 		no_output out.xfp
 	done <<-'END'
-		deepseek_v3-fp8 fp8 model.layers.0.self_attn.kv_a_proj_with_mqa.weight_scale_inv
-		gpt_oss-mxfp4 mxfp4 model.layers.0.mlp.experts.down_proj_blocks
+		deepseek_v3-int4 compressed-tensors model.layers.0.self_attn.kv_a_proj_with_mqa.weight_packed
+		qwen3-gptq gptq model.layers.0.self_attn.o_proj.qweight
 	END
 }
 

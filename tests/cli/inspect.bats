@@ -106,9 +106,10 @@ json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sy
 	xfp-inspect --json model >out.json
 	[ "$(json 'len(o["tensors"])' <out.json)" -eq 16 ]
 	[ "$(json 'sorted(o)' <out.json)" = \
-		"['family', 'family_by', 'family_file', 'format', 'model', 'names', 'notes', 'rules', 'tensors', 'units']" ]
+		"['family', 'family_by', 'family_file', 'format', 'model', 'names', 'notes', 'packed', 'rules', 'tensors', 'units']" ]
 	[ "$(json '{t["name"]: t for t in o["tensors"]}["odd"]' <out.json)" = \
-		"{'name': 'odd', 'fate': 'kept', 'reason': 'no rule matches', 'class': 'other', 'dtype': 'I8', 'shape': [3]}" ]
+		"{'name': 'odd', 'fate': 'kept', 'reason': 'no rule matches', 'class': 'other', 'dtype': 'I8', 'shape': [3], \
+'stored_bytes': 3, 'codec': None}" ]
 	[ "$(json '[t["name"] for t in o["tensors"] if t["fate"] == "dropped"]' <out.json)" = \
 		"['model.layers.0.self_attn.rotary_emb.inv_freq']" ]
 	[ "$(json 'o["units"][0]' <out.json)" = "{'name': 'lm_head.weight', 'class': 'lm_head', 'role': 'lm_head', \
