@@ -167,6 +167,8 @@ commands_ui_libui_a_SOURCES = \
 	commands/ui/whole.c \
 	commands/ui/whole.h
 commands_unpack_libunpack_a_SOURCES = \
+	commands/unpack/config.c \
+	commands/unpack/config.h \
 	commands/unpack/safetensors_write.c \
 	commands/unpack/safetensors_write.h \
 	commands/unpack/tensor.c \

@@ -27,6 +27,7 @@
 #include "commands/ui/commands.h"
 #include "commands/ui/faults.h"
 #include "commands/ui/report.h"
+#include "commands/unpack/config.h"
 #include "commands/unpack/safetensors_write.h"
 #include "commands/unpack/unpack.h"
 #include "schemas/json_print.h"
@@ -58,6 +59,7 @@ struct unpacking {
 	uint64_t bytes;
 	struct xfp_made made; /* to be removed after a failure */
 	json_t *files;        /* names of the files */
+	bool stripped;        /* of what config.json said of packed weights */
 	struct xfp_signals signals;
 };
 
@@ -210,6 +212,24 @@ static enum xfp_status write_index(struct unpacking *u, struct xfp_error *err)
 	return status;
 }
 
+/* A file of the checkpoint as it was, but for what it says of weights that are not packed any more. */
+static enum xfp_status write_file(struct unpacking *u, const char *name, const char *data, size_t size,
+				  struct xfp_error *err)
+{
+	enum xfp_status status;
+	size_t left = size;
+	char *text = NULL;
+
+	if (xfp_is_packing_file(name))
+		return XFP_OK;
+	if (!strcmp(name, "config.json") && !(text = malloc(size + 1)))
+		return xfp_no_memory(err);
+	u->stripped |= text && xfp_config_unpack(data, size, text, &left);
+	status = u->stripped && text ? write_small(u, name, text, left, err) : write_small(u, name, data, size, err);
+	free(text);
+	return status;
+}
+
 static enum xfp_status write_files(struct unpacking *u, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
@@ -225,7 +245,7 @@ static enum xfp_status write_files(struct unpacking *u, struct xfp_error *err)
 		if (!(copy = malloc(file.bytes + 1)))
 			return xfp_no_memory(err);
 		memcpy(copy, file.data, file.bytes);
-		status = write_small(u, file.name, copy, file.bytes, err);
+		status = write_file(u, file.name, copy, file.bytes, err);
 		free(copy);
 	}
 	return status;
@@ -246,13 +266,17 @@ static enum xfp_status check_bytes(const struct unpacking *u, struct xfp_error *
 }
 
 /* Configurations come back as they were, so one may name another type than the weights now have. */
-static void note_dtype(const struct unpacking *u)
+static void note_config(const struct unpacking *u)
 {
 	uint32_t number = xfp_bundle_find_file(u->bundle, "config.json");
 	const char *named = NULL;
 	struct xfp_file_info file;
 	json_t *config;
 
+	if (u->stripped)
+		fprintf(stderr,
+			"%s: note: config.json is without quantization_config: the weights are not packed any more\n",
+			u->request->program);
 	if (!u->request->dtype_name || !xfp_bundle_file(u->bundle, number, &file))
 		return;
 	config = json_loadb(file.data, file.bytes, 0, NULL);
@@ -320,7 +344,7 @@ static enum xfp_status unpack(const struct unpack_request *request, struct xfp_e
 	    (status = xfp_made_sync(&u.made, err)) || (status = print_result(&u, err)))
 		xfp_made_undo(&u.made);
 	else
-		note_dtype(&u);
+		note_config(&u);
 	if (u.signals.interrupted)
 		fprintf(stderr, "\n%s: interrupted; %s is as it was\n", request->program, request->folder);
 	xfp_signals_release(&u.signals);

@@ -14,6 +14,7 @@
 #include "base/system/new_folder.h"
 #include "checkpoints/checkpoint.h"
 #include "commands/ui/commands.h"
+#include "commands/unpack/config.h"
 #include "kernels/common/number.h"
 #include "tests/unit/bundle_fixture.h"
 
@@ -352,9 +353,57 @@ static void unpack_reads_sizes_as_people_write_them(void **state)
 	fixture_result_free(&r);
 }
 
+/* What is said of packed weights goes, and no other byte; what is no JSON object stays whole. */
+static void config_is_without_packing(void **state)
+{
+	static const struct {
+		const char *text, *left; /* left NULL: there is nothing to take out */
+	} cases[] = {
+		{ "{\"a\": 1,\n \"quantization_config\": {\"x\": [1, \"}\\\"\"]}\n}\n", "{\"a\": 1\n}\n" },
+		{ "{\"quantization_config\": {}, \"a\" : 1 , \"b\":\"x\"}", "{ \"a\" : 1 , \"b\":\"x\"}" },
+		{ " {\"quantization_config\":null}", " {}" },
+		{ "{\"a\":[{\"quantization_config\":1}],\"compression_config\":2,\"c\":{\"quantization_config\":3}}",
+		  "{\"a\":[{\"quantization_config\":1}],\"c\":{\"quantization_config\":3}}" },
+		{ "{\"text_config\": {\"x\": 1, \"quantization_config\": {\"b\": 2}, \"y\": NaN}, \"z\": -1e5}",
+		  "{\"text_config\": {\"x\": 1, \"y\": NaN}, \"z\": -1e5}" },
+		{ "{\"text_config\": {\"text_config\": {\"quantization_config\": 1}}}", NULL },
+		{ "{}", NULL },
+		{ "", NULL },
+		{ "[{\"quantization_config\": 1}]", NULL },
+		{ "{\"quantization_config\": 1", NULL },
+		{ "{\"quantization_config\": ", NULL },
+		{ "{\"quantization_config\"", NULL },
+		{ "{\"quantization_config", NULL },
+		{ "{\"quantization_config\": {\"a\": 1]", NULL },
+		{ "{\"quantization_config\": \"\\", NULL },
+		{ "{\"quantization_config\": 1 \"b\": 2}", NULL },
+		{ "{\"quantization_config\": 1 x\"b\": 2}", NULL },
+		{ "{\"text_config\": {\"quantization_config\": 1}", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		size_t size = strlen(cases[i].text), left = 0;
+		char *text = malloc(size + 1), *out = malloc(size + 1);
+		bool taken;
+
+		memcpy(text, cases[i].text, size); /* without a NUL, for those who watch memory */
+		text = realloc(text, size ? size : 1);
+		out = realloc(out, size ? size : 1);
+		taken = xfp_config_unpack(text, size, out, &left);
+		if (taken != (cases[i].left != NULL) ||
+		    (taken && (left != strlen(cases[i].left) || memcmp(out, cases[i].left, left) != 0)))
+			fail_msg("%s: %d, \"%.*s\"", cases[i].text, taken, (int)left, out);
+		free(text);
+		free(out);
+	}
+	assert_true(xfp_is_packing_file("hf_quant_config.json") && !xfp_is_packing_file("config.json"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(config_is_without_packing),
 		cmocka_unit_test_setup_teardown(unpack_restores_the_checkpoint, setup, teardown),
 		cmocka_unit_test(unpack_converts_what_was_kept),
 		cmocka_unit_test_setup_teardown(unpack_splits_into_shards, setup, teardown),
