@@ -321,6 +321,7 @@ static json_t *classes_json(const struct xfp_conversion *c, json_t **whole, stru
 	if (xfp_bundle_open(c->options.out, &bundle, err))
 		return NULL;
 	sums = xfp_whole_of_bundle(bundle);
+	sums.stored = xfp_whole_stored(c->ledger);
 	if (!(list = xfp_report_classes(bundle)) || !(*whole = xfp_whole_json(&sums)))
 		xfp_no_memory(err);
 	xfp_bundle_close(bundle);
@@ -388,6 +389,7 @@ static enum xfp_status print_text(const struct xfp_conversion *c, const struct x
 		return status;
 	told = !xfp_recorded_read(bundle, c->options.out, &recorded, NULL);
 	whole = xfp_whole_of_bundle(bundle);
+	whole.stored = xfp_whole_stored(c->ledger);
 	whole.compact = c->options.parameters.modes >> XFP_MODE_V2C & 1;
 	printf("%s%s\n", c->options.out, result->unchanged ? " is up to date" : "");
 	xfp_whole_print(stdout, "", &whole);

@@ -103,9 +103,21 @@ struct xfp_whole xfp_whole_of_bundle(const struct xfp_bundle *bundle)
 	return whole;
 }
 
+uint64_t xfp_whole_stored(const struct xfp_ledger *ledger)
+{
+	uint64_t bytes = 0;
+	bool packed = false;
+
+	for (uint32_t t = 0; t < ledger->tensor_count; t++) {
+		bytes += xfp_tensor_stored_bytes(&ledger->tensors[t]);
+		packed |= ledger->tensors[t].recipe != NULL;
+	}
+	return packed ? bytes : 0;
+}
+
 struct xfp_whole xfp_whole_of_ledger(const struct xfp_ledger *ledger)
 {
-	struct xfp_whole whole = { 0 };
+	struct xfp_whole whole = { .stored = xfp_whole_stored(ledger) };
 
 	for (uint32_t t = 0; t < ledger->tensor_count; t++) {
 		const struct xfp_ledger_tensor *tensor = &ledger->tensors[t];
@@ -191,6 +203,24 @@ static void print_remark(FILE *out, const struct xfp_whole *whole)
 		percent(whole->could[class_], whole->bytes));
 }
 
+/* What the source takes where its weights are packed: people compare the bundle with that. */
+static void print_stored(FILE *out, const struct xfp_whole *whole)
+{
+	char stored[32];
+
+	if (!whole->stored)
+		return;
+	xfp_human((double)whole->stored, "B", stored);
+	if (whole->bytes <= whole->stored)
+		fprintf(out, "packed as it is, the source takes %s; the bundle is %.1f %% of that\n", stored,
+			percent(whole->bytes, whole->stored));
+	else
+		fprintf(out,
+			"warning: the bundle has more bits than the source, which is packed and takes %s,\n"
+			"at %.3f bits per weight; lower floors, fewer --bits or --target-bpw make it smaller\n",
+			stored, bits(whole->stored, whole->elements));
+}
+
 void xfp_whole_print(FILE *out, const char *what, const struct xfp_whole *whole)
 {
 	uint64_t named = whole->units + whole->kept + whole->files;
@@ -200,6 +230,7 @@ void xfp_whole_print(FILE *out, const char *what, const struct xfp_whole *whole)
 	fprintf(out, "%s%s, %.3f bits per weight overall; %.1f %% of the source's %s\n", what,
 		xfp_human((double)whole->bytes, "B", size), xfp_whole_bits(whole), percent(whole->bytes, whole->source),
 		xfp_human((double)whole->source, "B", source));
+	print_stored(out, whole);
 	fprintf(out,
 		"quantized %.1f %%, at %.3f bits per weight (%.3f as papers count);\n"
 		"kept tensors %.1f %%, files %.1f %%, index and padding %.1f %%\n",
@@ -217,6 +248,7 @@ json_t *xfp_whole_json(const struct xfp_whole *whole)
 			{ "paper_bits", json_real(xfp_whole_paper_bits(whole)) },
 			{ "elements", json_integer((json_int_t)whole->elements) },
 			{ "source_bytes", json_integer((json_int_t)whole->source) },
+			{ "stored_bytes", whole->stored ? json_integer((json_int_t)whole->stored) : json_null() },
 			{ "quantized_bytes", json_integer((json_int_t)whole->units) },
 			{ "kept_bytes", json_integer((json_int_t)whole->kept) },
 			{ "file_bytes", json_integer((json_int_t)whole->files) });

@@ -17,6 +17,7 @@
 struct xfp_whole {
 	uint64_t bytes;        /* of the file */
 	uint64_t source;       /* bytes of all tensors of the checkpoint */
+	uint64_t stored;       /* what they take in its files where weights are packed, as far as that is known; or 0 */
 	uint64_t elements;     /* of them; those that are tied to others are counted once */
 	uint64_t units;        /* stored bytes of units that are quantized, */
 	uint64_t unit_weights; /* their weights, */
@@ -31,6 +32,8 @@ struct xfp_whole {
 struct xfp_whole xfp_whole_of_bundle(const struct xfp_bundle *bundle);
 /* What tensors outside of units come to; `bytes`, `files` and the units are to be added. */
 struct xfp_whole xfp_whole_of_ledger(const struct xfp_ledger *ledger);
+/* What tensors take in a checkpoint whose weights are packed; 0 where they lie there as they are. */
+uint64_t xfp_whole_stored(const struct xfp_ledger *ledger);
 /* `paper`: its bits as xfp_paper_bits counts them. */
 void xfp_whole_add_unit(struct xfp_whole *whole, enum xfp_class class_, enum xfp_mode mode, uint64_t bytes,
 			uint64_t weights, uint64_t cols, double paper);
@@ -45,8 +48,9 @@ double xfp_whole_paper_bits(const struct xfp_whole *whole);
 /* Bits of the file for each element of the checkpoint. */
 double xfp_whole_bits(const struct xfp_whole *whole);
 
-/* Two lines; a third where kept tensors are much of the file and something would make them smaller. `what` begins the
- * first: "OUT.xfp: ". */
+/* Two lines; another where the source is packed, with a warning where it has fewer bits than the bundle; and another
+ * where kept tensors are much of the file and something would make them smaller. `what` begins the first line:
+ * "OUT.xfp: ". */
 void xfp_whole_print(FILE *out, const char *what, const struct xfp_whole *whole);
 /* The same figures as an object; NULL without memory. */
 json_t *xfp_whole_json(const struct xfp_whole *whole);
