@@ -312,6 +312,7 @@ cli_tests = \
 	tests/cli/older.bats \
 	tests/cli/oracle.bats \
 	tests/cli/output.bats \
+	tests/cli/packed.bats \
 	tests/cli/plan.bats \
 	tests/cli/policy.bats \
 	tests/cli/printed.bats \
@@ -356,6 +357,7 @@ EXTRA_DIST += \
 	tests/golden.sha256 \
 	tests/kernels.sha256 \
 	tests/make-bad-checkpoint.py \
+	tests/make-packed-checkpoint.py \
 	tests/make-sparse-checkpoint.py \
 	tests/measure-peak \
 	tests/models/bert.py \

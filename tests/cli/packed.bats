@@ -1,0 +1,248 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# Checkpoints as they are published, packed: bundles have the bytes of those of the unpacked model, whose weights numpy
+# made by the formulas of the formats.
+
+load helpers
+
+setup() {
+	setup_folder
+	by_default
+}
+
+packed() { # FORM OPTION...; makes ./packed and ./plain
+	"$PYTHON" "$srcdir/tests/make-packed-checkpoint.py" "$1" packed plain "${@:2}"
+}
+
+# Digests of all members but those in which two bundles of one model in two forms differ: config.json, which is carried
+# as it is, and with its size the places of all that comes after it.
+members() { # BUNDLE
+	local folder
+
+	folder=$(mktemp -d "$PWD/members-XXXXXX")
+	tar -C "$folder" -xf "$1"
+	(cd "$folder" && find . -type f ! -name xfp.idx ! -name xfp.sum ! -name '*config.json' -exec sha256sum {} + | sort)
+	rm -r "$folder"
+}
+
+# What the index says, places and sizes of files aside.
+index() { # BUNDLE
+	xfp info --json "$1" | "$PYTHON" -c 'import json, sys
+info = json.load(sys.stdin)
+print(json.dumps({key: info[key] for key in ("units", "tensors", "family", "weights", "method")}, indent=1))'
+}
+
+alike() { # BUNDLE BUNDLE
+	[ "$(members "$1" | wc -l)" -gt 20 ]
+	diff <(members "$1") <(members "$2")
+	diff <(index "$1") <(index "$2")
+}
+
+# Turn a bit of a tensor of f32 that counts: of the upper half of a number in the middle.
+edit() { # FILE TENSOR
+	"$PYTHON" - "$@" <<-'EOF'
+	import json, struct, sys
+	with open(sys.argv[1], "r+b") as f:
+	    size = struct.unpack("<Q", f.read(8))[0]
+	    begin, end = json.loads(f.read(size))[sys.argv[2]]["data_offsets"]
+	    at = 8 + size + begin + (end - begin) // 8 * 4 + 2
+	    f.seek(at)
+	    byte = f.read(1)[0]
+	    f.seek(at)
+	    f.write(bytes([byte ^ 2]))
+	EOF
+}
+
+@test "each form: units, kept tensors, floors and the index are those of the unpacked model; both verify" {
+	for form in deepseek deepseek-e8m0 qwen3-blocks qwen3-channel qwen3-tensor qwen3-moe gpt_oss; do
+		packed "$form"
+		xfp convert packed -o packed.xfp -q --cache packed-cache
+		xfp convert plain -o plain.xfp -q --cache plain-cache
+		alike packed.xfp plain.xfp || { echo "$form"; return 1; }
+		xfp verify packed.xfp --source packed
+		xfp verify packed.xfp --source plain
+		xfp verify plain.xfp --source packed
+		rm -r packed plain ./*.xfp ./*.work ./*-cache
+	done
+}
+
+@test "every mode, kept units and kept tensors that are packed" {
+	packed gpt_oss --shards 3
+	for how in "--mode v2a" "--mode v2c" "--mode v2 --fit optimal" "--format routed_expert=keep --format attention=fp8" \
+		"--min-cos-lazy 0.99999" "--format routed_expert=fp8 --outlier-sigma 3"; do
+		# shellcheck disable=SC2086
+		xfp convert packed -o packed.xfp -q $how
+		# shellcheck disable=SC2086
+		xfp convert plain -o plain.xfp -q $how --cache plain-cache
+		alike packed.xfp plain.xfp || { echo "$how"; return 1; }
+		xfp verify packed.xfp --source packed
+		rm packed.xfp plain.xfp
+	done
+	# a family that makes no units of anything keeps whole tensors: packed ones are unpacked on their way
+	printf 'about nothing\nmodel_type gpt_oss\ntied no\nkeep other .\n' >none.family
+	xfp convert packed -o packed.xfp -q --family ./none.family --allow-empty
+	xfp convert plain -o plain.xfp -q --family ./none.family --allow-empty
+	xfp verify packed.xfp --source packed
+	xfp verify packed.xfp --source plain
+	diff <(members packed.xfp) <(members plain.xfp)
+	diff <(index packed.xfp) <(index plain.xfp)
+	run -0 xfp convert packed -o packed.xfp --family ./none.family --allow-empty --rehash
+	[[ $output == *"is up to date"* ]]
+}
+
+@test "unpack: the weights, and a config.json that is that of the unpacked model" {
+	packed deepseek --shards 2
+	touch packed/hf_quant_config.json packed/quantize_config.json
+	run -0 --separate-stderr xfp convert packed -o out.xfp --format attention=keep
+	[[ $stderr == *"not carried: hf_quant_config.json"* ]]
+	run -0 --separate-stderr xfp unpack out.xfp -o copy
+	[[ $stderr == *"config.json is without quantization_config"* ]]
+	cmp copy/config.json plain/config.json
+	[ ! -e copy/hf_quant_config.json ]
+	"$PYTHON" - <<-'EOF'
+	import json, struct
+	def read(path):
+	    data = open(path, "rb").read()
+	    size = struct.unpack("<Q", data[:8])[0]
+	    return {name: (t["dtype"], t["shape"], data[8 + size + t["data_offsets"][0]:8 + size + t["data_offsets"][1]])
+	            for name, t in json.loads(data[8:8 + size]).items() if name != "__metadata__"}
+	copy, plain = read("copy/model.safetensors"), read("plain/model.safetensors")
+	assert copy.keys() == plain.keys(), copy.keys() ^ plain.keys()
+	for name, t in copy.items():
+	    assert t[:2] == plain[name][:2], name
+	    assert "attn" not in name or t == plain[name], name
+	EOF
+	# what remains is a checkpoint like any
+	xfp convert copy -o again.xfp -q
+}
+
+@test "what is wrong with a packed checkpoint is told by file, tensor and remedy; nothing is written" {
+	while read -r form kind words; do
+		packed "$form" --spoil "$kind"
+		run -3 --separate-stderr xfp convert packed -o out.xfp
+		# shellcheck disable=SC2053
+		[[ $stderr == *"$PWD/packed/"*$words* ]] || { echo "$form $kind: $stderr"; return 1; }
+		no_output out.xfp
+		rm -r packed plain
+	done <<-'END'
+		deepseek missing tensor*down_proj.weight: has no scales*download the checkpoint again
+		deepseek shape tensor*_scale_inv: has the shape \[2, 4\]*128 x 128*have scales \[2, 2\]; download both again
+		deepseek left-over tensor model.stray.weight_scale_inv: scales weights that are not there
+		deepseek unpacked config.json: says that the weights are fp8, but no tensor is*remove quantization_config
+		deepseek block-size tensor*_scale_inv: has the shape*64 x 128*have scales \[3, 2\]
+		deepseek no-block-size tensor*_scale_inv: has the shape*leave open*weight_block_size
+		deepseek bad-block-size config.json: weight_block_size is not two numbers
+		deepseek fmt tensor*down_proj.weight: is F8_E4M3, but config.json says fmt e5m2
+		deepseek scale-dtype tensor*_scale_inv: is I32; scales are
+		gpt_oss missing tensor*_proj_blocks: has no scales
+		gpt_oss shape tensor*_proj_scales: is U8 \[3, 64, 6\], but the blocks
+		gpt_oss left-over tensor model.stray.down_proj_scales: scales weights that are not there
+		gpt_oss unpacked config.json: says that the weights are mxfp4, but no tensor is
+		gpt_oss both tensor*down_proj: is stored both packed and unpacked*remove one
+	END
+	# components in two shards, of which one is missing: the index knows it
+	packed deepseek --shards 2
+	rm packed/model-00002-of-00002.safetensors
+	run -3 xfp convert packed -o out.xfp
+	[[ $output == *"model-00002-of-00002.safetensors: missing"* ]]
+}
+
+@test "a scale that is no number: its weights are not finite; one of 0: they are zeros" {
+	packed deepseek --spoil nan
+	run -3 xfp convert packed -o out.xfp
+	[[ $output == *"tensor model.layers.0.mlp.down_proj.weight: 30720 weights are NaN or infinite"*"--on-nonfinite keep"* ]]
+	xfp convert packed -o out.xfp -q --on-nonfinite keep
+	run -0 --separate-stderr xfp info --json out.xfp
+	"$PYTHON" -c 'import json, sys
+assert "keep" in {u["mode"] for u in json.load(sys.stdin)["units"] if u["role"] == "down"}' <<<"$output"
+	rm -r packed plain ./*.xfp ./*.work
+	packed deepseek --spoil zero
+	xfp convert packed -o packed.xfp -q
+	xfp convert plain -o plain.xfp -q --cache plain-cache
+	alike packed.xfp plain.xfp
+}
+
+@test "a byte of a scale, a shard of scales, config.json: noticed, refitted, no stale digest" {
+	local scale=model.layers.1.mlp.experts.1.up_proj.weight_scale_inv
+	packed deepseek --shards 2
+	file=packed/$("$PYTHON" -c 'import json, sys
+print(json.load(open("packed/model.safetensors.index.json"))["weight_map"][sys.argv[1]])' "$scale")
+	first=$(converted packed out.xfp)
+	run -0 xfp convert packed -o out.xfp
+	[[ $output == *"is up to date"* ]]
+	edit "$file" "$scale"
+	second=$(converted packed out.xfp)
+	[ "$second" != "$first" ]
+	[ "$second" = "$(converted packed cold.xfp --cache cold)" ]
+	run -4 xfp verify out.xfp --source plain
+	[[ $output == *"up_proj"* ]]
+	# the whole shard in another's place: other scales under the same names
+	packed_before=$(sha "$file")
+	edit "$file" "$scale"
+	[ "$(sha "$file")" != "$packed_before" ]
+	[ "$(converted packed out.xfp)" = "$first" ]
+	# other parameters in config.json with shapes that they fit as well: other weights
+	xfp convert packed -o out.xfp -q
+	sed -i 's/128,/96,/; s/^\( *\)128$/\1128/' packed/config.json
+	if xfp convert packed -o out.xfp -q 2>errors; then
+		[ "$(sha out.xfp)" = "$(converted packed cold.xfp --cache colder)" ]
+		[ "$(sha out.xfp)" != "$first" ]
+	else
+		grep 96 errors
+	fi
+	# its text alone: the same weights, looked at again, and remembered by that as well
+	packed_config=$(sed 's/96,/128,/' packed/config.json)
+	remembered=$(query 'SELECT count(*) FROM sources')
+	printf '%s\n\n' "$packed_config" >packed/config.json
+	third=$(converted packed out.xfp)
+	[ "$(query 'SELECT count(*) FROM sources')" -gt "$remembered" ]
+	[ "$third" != "$first" ] # it is carried
+	[ "$third" = "$(converted packed cold.xfp --cache coldest)" ]
+}
+
+@test "kill -9 and go on; --like makes the same bytes, also from another way to shard it" {
+	packed gpt_oss --shards 2
+	expected=$(converted packed whole.xfp --cache whole)
+	for after in 0.15 0.4 0.8; do
+		xfp convert packed -o out.xfp -q -j1 2>>errors &
+		pid=$!
+		sleep $after
+		kill -9 $pid 2>/dev/null || true
+		wait $pid || true
+	done
+	[ "$(converted packed out.xfp)" = "$expected" ]
+	mv packed two-shards
+	rm -r plain
+	packed gpt_oss --shards 5
+	run -0 --separate-stderr xfp convert packed --like out.xfp -o again.xfp --cache like
+	[ "$output" = "$expected  $PWD/again.xfp" ]
+}
+
+@test "people are told what the source is, what it takes, and when the bundle has more bits" {
+	packed gpt_oss
+	run -0 --separate-stderr xfp-inspect packed
+	[[ $output == *"format  safetensors, 1 file"* ]]
+	[[ $output == *"packed  as mxfp4: "* ]]
+	run -0 --separate-stderr xfp-inspect --json packed
+	"$PYTHON" -c 'import json, os, struct, sys
+said = json.load(sys.stdin)
+data = os.path.getsize("packed/model.safetensors")
+head = struct.unpack("<Q", open("packed/model.safetensors", "rb").read(8))[0]
+assert said["packed"] == "mxfp4", said["packed"]
+assert sum(t["stored_bytes"] for t in said["tensors"]) == data - 8 - head
+codecs = {t["name"].split(".")[-1]: t["codec"] for t in said["tensors"]}
+assert codecs["gate_up_proj"] == codecs["down_proj"] == "mxfp4" and codecs["sinks"] is None' <<<"$output"
+	run -0 --separate-stderr xfp convert packed -o out.xfp --format routed_expert=fp8
+	[[ $output == *"warning: the bundle has more bits than the source, which is packed and takes"* ]]
+	run -0 --separate-stderr xfp plan packed -o out.xfp --format routed_expert=fp8
+	[[ $output == *"warning: the bundle has more bits than the source"* ]]
+	run -0 --separate-stderr xfp convert packed -o small.xfp --bits 2 --on-miss best --format embedding=2 --lm-head quant
+	[[ $output == *"packed as it is, the source takes"* ]] || [[ $output == *"warning: the bundle has more bits"* ]]
+	run -0 --separate-stderr xfp convert plain -o plain.xfp
+	[[ $output != *"source takes"* ]]
+	[[ $output != *"more bits than the source"* ]]
+	packed=$(rm -r packed plain; "$PYTHON" "$srcdir/tests/make-packed-checkpoint.py" qwen3-tensor packed plain)
+	run -0 --separate-stderr xfp-inspect packed
+	[[ $stderr == *"9 tensors that only serve to quantize activations are left out (first: model.layers.0.mlp.down_proj.input_scale)"* ]]
+}

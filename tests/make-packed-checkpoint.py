@@ -1,0 +1,384 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Write a small checkpoint in a packed form, and what it unpacks to: make-packed-checkpoint.py FORM PACKED PLAIN
+
+PACKED is as the model's makers publish it; PLAIN has the same tensors as bf16, unpacked here by the formulas that their
+formats state, in numpy. Both are otherwise the same: names, shapes and config.json but for quantization_config. With
+--shards N the packed tensors are dealt out to N files with an index, so that scales and codes are apart. With
+--spoil KIND one thing is wrong with PACKED. Run without arguments for the lists of forms and kinds.
+"""
+import argparse
+import json
+import os
+import struct
+import zlib
+
+import numpy as np
+
+# ---- numbers -----------------------------------------------------------------------------------------
+
+
+def bf16(w):
+    """Rounded to nearest, ties to even; as uint16."""
+    bits = np.ascontiguousarray(w, "<f4").view("<u4").astype(np.uint64)
+    rounded = (bits + 0x7FFF + (bits >> np.uint64(16) & np.uint64(1))) >> np.uint64(16)
+    return np.where(np.isnan(w), 0x7FC0, rounded).astype("<u2")
+
+
+def e4m3_table():
+    table = np.empty(256, np.float32)
+    for code in range(256):
+        e, m = code >> 3 & 15, code & 7
+        value = m * 2.0**-9 if e == 0 else (8 + m) * 2.0 ** (e - 10)
+        table[code] = np.nan if code & 127 == 127 else -value if code & 128 else value
+    return table
+
+
+E4M3 = e4m3_table()
+E2M1 = np.array([0, .5, 1, 1.5, 2, 3, 4, 6, -0., -.5, -1, -1.5, -2, -3, -4, -6], np.float32)
+
+
+def nearest(w, table, count):
+    """Index of the nearest of the first `count` entries, which ascend; sign apart."""
+    edges = (table[1:count] + table[:count - 1]) / 2
+    return np.searchsorted(edges, np.abs(w)).astype(np.uint8)
+
+
+# ---- tensors -----------------------------------------------------------------------------------------
+
+
+def weights(name, *shape):
+    random = np.random.default_rng(zlib.crc32(name.encode()))
+    w = random.standard_normal(shape) * 0.02 * np.exp(random.standard_normal((*shape[:-1], 1)) * .5)
+    return w.astype(np.float32)
+
+
+class Tensor:
+    def __init__(self, dtype, shape, data):
+        self.dtype, self.shape, self.data = dtype, list(shape), np.ascontiguousarray(data).tobytes()
+
+
+def plain(w):
+    return Tensor("BF16", w.shape, bf16(w))
+
+
+def in_blocks(scale, shape, rows, cols):
+    """A scale for every element."""
+    return np.repeat(np.repeat(scale, rows, -2), cols, -1)[..., :shape[-2], :shape[-1]]
+
+
+def fp8(w, rows, cols, scale_dtype="F32"):
+    """Codes, scales [.., ceil(rows), ceil(cols)] and what they unpack to."""
+    *stack, n, k = w.shape
+    up, across = -(-n // rows), -(-k // cols)
+    padded = np.zeros((*stack, up * rows, across * cols), np.float32)
+    padded[..., :n, :k] = np.abs(w)
+    scale = padded.reshape(*stack, up, rows, across, cols).max((-3, -1)) / np.float32(448)
+    scale = np.maximum(scale, np.float32(1e-12))
+    if scale_dtype == "BF16":
+        stored = bf16(scale)
+        scale = (stored.astype("<u4") << 16).view("<f4")
+    elif scale_dtype == "F8_E8M0":
+        stored = np.ceil(np.log2(scale)).astype(np.int32) + 127
+        scale = np.exp2(stored - 127.0).astype(np.float32)
+        stored = stored.astype(np.uint8)
+    else:
+        stored = scale.astype("<f4")
+    every = in_blocks(scale, w.shape, rows, cols)
+    codes = nearest(w / every, E4M3, 127) | np.where(np.signbit(w), 128, 0).astype(np.uint8)
+    return codes, stored, E4M3[codes] * every
+
+
+def mxfp4(w):
+    """Of [.., rows, cols]: blocks, scales and what they unpack to."""
+    groups = w.reshape(*w.shape[:-1], -1, 32)
+    exponent = np.floor(np.log2(np.maximum(np.abs(groups).max(-1), 1e-30))).astype(np.int32) - 2
+    scale = np.exp2(exponent.astype(np.float32))[..., None]
+    codes = nearest(groups / scale, E2M1, 8) | np.where(np.signbit(groups), 8, 0).astype(np.uint8)
+    blocks = codes[..., 0::2] | codes[..., 1::2] << 4
+    return blocks, (exponent + 127).astype(np.uint8), (E2M1[codes] * scale).reshape(w.shape)
+
+
+# ---- models ------------------------------------------------------------------------------------------
+
+
+class Model:
+    def __init__(self, config, quantization):
+        self.config, self.quantization = config, quantization
+        self.packed, self.plain = {}, {}
+
+    def both(self, name, *shape, one=False):
+        w = np.ones(shape, np.float32) if one else weights(name, *shape)
+        self.packed[name] = self.plain[name] = plain(w)
+
+    def fp8(self, name, *shape, blocks=(128, 128), scale="weight_scale_inv", dtype="F32", squeeze=None):
+        """`squeeze`: the shape of its scales, where it is not that of a grid of blocks."""
+        w = weights(name, *shape)
+        rows, cols = (blocks[0] or shape[-2], blocks[1] or shape[-1])
+        codes, scales, unpacked = fp8(w, rows, cols, dtype)
+        ending = scale if name.endswith(".weight") else scale.replace("weight", "")
+        self.packed[name] = Tensor("F8_E4M3", shape, codes)
+        self.packed[name.removesuffix("weight") + ending] = Tensor(
+            dtype, scales.shape if squeeze is None else squeeze, scales)
+        self.plain[name] = plain(unpacked)
+
+    def mxfp4(self, name, experts, out, cols):
+        blocks, scales, unpacked = mxfp4(weights(name, experts, out, cols))
+        self.packed[name + "_blocks"] = Tensor("U8", blocks.shape, blocks)
+        self.packed[name + "_scales"] = Tensor("U8", scales.shape, scales)
+        self.plain[name] = plain(unpacked.transpose(0, 2, 1))
+
+
+def deepseek(scale_dtype="F32"):
+    """DeepSeek-V3 as it is published: a dense layer, one with experts; blocks that are cut off at the edges."""
+    hidden, heads, q_rank, kv_rank, rope, nope, value, inner, expert = 160, 2, 48, 32, 8, 16, 24, 192, 136
+    m = Model({"model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"], "hidden_size": hidden,
+               "num_hidden_layers": 2, "num_attention_heads": heads, "num_key_value_heads": heads, "q_lora_rank": q_rank,
+               "kv_lora_rank": kv_rank, "qk_rope_head_dim": rope, "qk_nope_head_dim": nope, "v_head_dim": value,
+               "intermediate_size": inner, "moe_intermediate_size": expert, "n_routed_experts": 3, "n_shared_experts": 1,
+               "num_experts_per_tok": 2, "first_k_dense_replace": 1, "vocab_size": 96},
+              {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size": [128, 128]})
+    m.both("model.embed_tokens.weight", 96, hidden)
+    for layer in range(2):
+        p = f"model.layers.{layer}."
+        m.both(p + "input_layernorm.weight", hidden, one=True)
+        m.both(p + "post_attention_layernorm.weight", hidden, one=True)
+        m.both(p + "self_attn.q_a_layernorm.weight", q_rank, one=True)
+        m.both(p + "self_attn.kv_a_layernorm.weight", kv_rank, one=True)
+        for name, *shape in (("q_a_proj", q_rank, hidden), ("q_b_proj", heads * (nope + rope), q_rank),
+                             ("kv_a_proj_with_mqa", kv_rank + rope, hidden),
+                             ("kv_b_proj", heads * (nope + value), kv_rank), ("o_proj", hidden, heads * value)):
+            m.fp8(p + f"self_attn.{name}.weight", *shape, dtype=scale_dtype)
+        where = [("mlp.", inner)] if layer == 0 else [("mlp.shared_experts.", expert)] + [
+            (f"mlp.experts.{e}.", expert) for e in range(3)]
+        for at, size in where:
+            m.fp8(p + at + "gate_proj.weight", size, hidden, dtype=scale_dtype)
+            m.fp8(p + at + "up_proj.weight", size, hidden, dtype=scale_dtype)
+            m.fp8(p + at + "down_proj.weight", hidden, size, dtype=scale_dtype)
+        if layer:
+            m.both(p + "mlp.gate.weight", 3, hidden)
+            m.both(p + "mlp.gate.e_score_correction_bias", 3)
+    m.both("model.norm.weight", hidden, one=True)
+    m.both("lm_head.weight", 96, hidden)
+    return m
+
+
+def qwen3(quantization, pack, experts=0):
+    """Qwen3; `pack(model, name, rows, cols)` its projections. With experts, these are fused."""
+    hidden, heads, size, inner = 96, 4, 24, 144
+    config = {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_size": hidden,
+              "num_hidden_layers": 1, "num_attention_heads": heads, "num_key_value_heads": 2, "head_dim": size,
+              "intermediate_size": inner, "vocab_size": 80}
+    if experts:
+        config.update(model_type="qwen3_moe", architectures=["Qwen3MoeForCausalLM"], num_experts=experts,
+                      num_experts_per_tok=2, moe_intermediate_size=inner)
+    m = Model(config, quantization)
+    m.both("model.embed_tokens.weight", 80, hidden)
+    p = "model.layers.0."
+    for name in ("input_layernorm", "post_attention_layernorm"):
+        m.both(p + name + ".weight", hidden, one=True)
+    for name in ("q_norm", "k_norm"):
+        m.both(p + f"self_attn.{name}.weight", size, one=True)
+    for name, *shape in (("q", heads * size, hidden), ("k", 2 * size, hidden), ("v", 2 * size, hidden),
+                         ("o", hidden, heads * size)):
+        pack(m, p + f"self_attn.{name}_proj.weight", *shape)
+    if experts:
+        m.both(p + "mlp.gate.weight", experts, hidden)
+        pack(m, p + "mlp.experts.gate_up_proj", experts, 2 * inner, hidden)
+        pack(m, p + "mlp.experts.down_proj", experts, hidden, inner)
+    else:
+        for name, *shape in (("gate", inner, hidden), ("up", inner, hidden), ("down", hidden, inner)):
+            pack(m, p + f"mlp.{name}_proj.weight", *shape)
+    m.both("model.norm.weight", hidden, one=True)
+    m.both("lm_head.weight", 80, hidden)
+    return m
+
+
+def qwen3_blocks():
+    """Qwen3-...-FP8: scales in bf16."""
+    return qwen3({"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size": [128, 128]},
+                 lambda m, name, *shape: m.fp8(name, *shape, dtype="BF16"))
+
+
+def qwen3_channel():
+    """fbgemm: a scale for each row, and a bound of activations that is none of ours."""
+    def pack(m, name, *shape):
+        m.fp8(name, *shape, blocks=(1, 0), scale="weight_scale")
+        m.packed[name.replace(".weight", ".input_scale_ub")] = Tensor("F32", [1], np.float32([1200]))
+
+    return qwen3({"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0, "modules_to_not_convert": ["lm_head"]}, pack)
+
+
+def qwen3_tensor():
+    """A scale for a whole matrix, beside those of activations and of the cache."""
+    def pack(m, name, *shape):
+        m.fp8(name, *shape, blocks=(0, 0), scale="weight_scale", squeeze=[])
+        m.packed[name.replace(".weight", ".input_scale")] = Tensor("F32", [], np.float32(.5))
+        if "k_proj" in name or "v_proj" in name:
+            which = name.split("_proj")[0][-1]
+            m.packed[name.replace(".weight", f".{which}_scale")] = Tensor("F32", [], np.float32(1))
+
+    return qwen3({"quant_method": "fp8", "activation_scheme": "static"}, pack)
+
+
+def qwen3_moe():
+    """Fused experts: gate_up in blocks, down with a scale for each expert."""
+    def pack(m, name, *shape):
+        if name.endswith("down_proj"):
+            m.fp8(name, *shape, blocks=(0, 0), squeeze=shape[:1])
+        else:
+            m.fp8(name, *shape)
+
+    return qwen3({"activation_scheme": "dynamic", "quant_method": "fp8", "weight_block_size": [128, 128]}, pack, 3)
+
+
+def gpt_oss():
+    hidden, heads, size, inner, experts = 64, 4, 16, 96, 3
+    m = Model({"model_type": "gpt_oss", "architectures": ["GptOssForCausalLM"], "hidden_size": hidden,
+               "num_hidden_layers": 1, "num_attention_heads": heads, "num_key_value_heads": 2, "head_dim": size,
+               "intermediate_size": inner, "num_local_experts": experts, "num_experts_per_tok": 2, "vocab_size": 96},
+              {"quant_method": "mxfp4", "modules_to_not_convert": [
+                  "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]})
+    p = "model.layers.0."
+    m.both("model.embed_tokens.weight", 96, hidden)
+    m.both("lm_head.weight", 96, hidden)
+    m.both("model.norm.weight", hidden, one=True)
+    for name in ("input_layernorm", "post_attention_layernorm"):
+        m.both(p + name + ".weight", hidden, one=True)
+    for name, rows, cols in (("q", heads * size, hidden), ("k", 2 * size, hidden), ("v", 2 * size, hidden),
+                             ("o", hidden, heads * size)):
+        m.both(p + f"self_attn.{name}_proj.weight", rows, cols)
+        m.both(p + f"self_attn.{name}_proj.bias", rows)
+    m.both(p + "self_attn.sinks", heads)
+    m.both(p + "mlp.router.weight", experts, hidden)
+    m.both(p + "mlp.router.bias", experts)
+    m.mxfp4(p + "mlp.experts.gate_up_proj", experts, 2 * inner, hidden)
+    m.mxfp4(p + "mlp.experts.down_proj", experts, hidden, inner)
+    m.both(p + "mlp.experts.gate_up_proj_bias", experts, 2 * inner)
+    m.both(p + "mlp.experts.down_proj_bias", experts, hidden)
+    return m
+
+
+FORMS = {"deepseek": deepseek, "deepseek-e8m0": lambda: deepseek("F8_E8M0"), "qwen3-blocks": qwen3_blocks,
+         "qwen3-channel": qwen3_channel, "qwen3-tensor": qwen3_tensor, "qwen3-moe": qwen3_moe, "gpt_oss": gpt_oss}
+
+
+# ---- what can be wrong -------------------------------------------------------------------------------
+
+
+def some(m, ending):
+    """The first tensor of the packed ones whose name ends so."""
+    return next(name for name in sorted(m.packed) if name.endswith(ending))
+
+
+def ending_of_scales(m):
+    return next(e for e in ("_scale_inv", "_scales", "weight_scale") if any(n.endswith(e) for n in m.packed))
+
+
+def missing(m):
+    del m.packed[some(m, ending_of_scales(m))]
+
+
+def shape(m):
+    t = m.packed[some(m, ending_of_scales(m))]
+    t.shape = t.shape[:-1] + [t.shape[-1] * 2]
+    t.data *= 2
+
+
+def left_over(m):
+    name = some(m, ending_of_scales(m))
+    m.packed["model.stray." + name.rsplit(".", 1)[1]] = m.packed[name]
+
+
+def unpacked(m):
+    m.packed = dict(m.plain)
+
+
+def both(m):
+    name = next(n for n in sorted(m.plain) if n not in m.packed)
+    m.packed[name] = m.plain[name]
+
+
+def nan(m):
+    t = m.packed[some(m, ending_of_scales(m))]
+    t.data = {"F32": struct.pack("<f", float("nan")), "BF16": b"\xc0\x7f"}.get(t.dtype, b"\xff") * (
+        len(t.data) // {"F32": 4, "BF16": 2}.get(t.dtype, 1))
+
+
+def zero(m):
+    """Scales of 0: the weights are, too."""
+    name = some(m, ending_of_scales(m))
+    t = m.packed[name]
+    t.data = bytes(len(t.data))
+    m.plain[name.removesuffix("_scale_inv")].data = bytes(len(m.plain[name.removesuffix("_scale_inv")].data))
+
+
+def block_size(m):
+    m.quantization["weight_block_size"] = [64, 128]
+
+
+def no_block_size(m):
+    del m.quantization["weight_block_size"]
+
+
+def bad_block_size(m):
+    m.quantization["weight_block_size"] = [128, 0]
+
+
+def fmt(m):
+    m.quantization["fmt"] = "e5m2"
+
+
+def scale_dtype(m):
+    t = m.packed[some(m, ending_of_scales(m))]
+    t.dtype = "I32"
+
+
+SPOILS = {f.__name__.replace("_", "-"): f for f in (missing, shape, left_over, unpacked, both, nan, zero, block_size,
+                                                    no_block_size, bad_block_size, fmt, scale_dtype)}
+
+
+# ---- writing -----------------------------------------------------------------------------------------
+
+
+def write_file(path, tensors):
+    header, at = {"__metadata__": {"format": "pt"}}, 0
+    for name, t in tensors.items():
+        header[name] = {"dtype": t.dtype, "shape": t.shape, "data_offsets": [at, at + len(t.data)]}
+        at += len(t.data)
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + b"".join(t.data for t in tensors.values()))
+
+
+def write(folder, tensors, config, shards):
+    os.makedirs(folder)
+    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
+        json.dump(config, file, indent=2)
+    if shards == 1:
+        write_file(os.path.join(folder, "model.safetensors"), tensors)
+        return
+    names = sorted(tensors)
+    files = [f"model-{i + 1:05}-of-{shards:05}.safetensors" for i in range(shards)]
+    for i, file in enumerate(files):
+        write_file(os.path.join(folder, file), {name: tensors[name] for name in names[i::shards]})
+    with open(os.path.join(folder, "model.safetensors.index.json"), "w", encoding="utf-8") as file:
+        json.dump({"metadata": {}, "weight_map": {name: files[i % shards] for i, name in enumerate(names)}}, file)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("form", choices=FORMS)
+    parser.add_argument("packed")
+    parser.add_argument("plain")
+    parser.add_argument("--shards", type=int, default=1)
+    parser.add_argument("--spoil", choices=SPOILS)
+    options = parser.parse_args()
+    m = FORMS[options.form]()
+    if options.spoil:
+        SPOILS[options.spoil](m)
+    write(options.packed, m.packed, {**m.config, "quantization_config": m.quantization}, options.shards)
+    write(options.plain, m.plain, m.config, 1)
+
+
+main()
