@@ -48,7 +48,13 @@ tests_bench_opening_LDADD = $(TOOL_LIBS)
 EXTRA_DIST += \
 	tests/fuzz/corpus.hex \
 	tests/fuzz/fuzz_bundle.c \
-	tests/fuzz/run
+	tests/fuzz/fuzz_folds.c \
+	tests/fuzz/run \
+	tests/fuzz/run-folds
+tests_fuzz_test_folds_SOURCES = \
+	tests/fuzz/folds.c \
+	tests/fuzz/folds.h \
+	tests/fuzz/test_folds.c
 tests_fuzz_test_recipes_SOURCES = \
 	tests/fuzz/contents.c \
 	tests/fuzz/lay_out.c \
@@ -164,6 +170,7 @@ CLEANFILES += tests/cuda/libcuda.so.1
 
 unit_tests = \
 	tests/cuda/test_driver \
+	tests/fuzz/test_folds \
 	tests/fuzz/test_recipes \
 	tests/unit/test_aim \
 	tests/unit/test_artifact \
@@ -507,6 +514,11 @@ faults: tests/root.stamp $(fault_programs) tests/faults/fail_allocation.so
 .PHONY: fuzz
 fuzz:
 	@'$(srcdir)/tests/fuzz/run' $(FUZZ)
+
+# The same on packed checkpoints, in ./fuzz-folds.
+.PHONY: fuzz-folds
+fuzz-folds:
+	@'$(srcdir)/tests/fuzz/run-folds' $(FUZZ)
 
 # What it builds with flags of their own: libraries of vectors, and other kernels.
 .PHONY: fuzz-vectors fuzz-kernels

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/fuzz/folds.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/system/filesystem.h"
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/packed/fold.h"
+
+#define MOST_TENSORS 10
+#define MOST_BYTES 8192u /* of a tensor */
+#define FILES 2
+
+struct input {
+	const uint8_t *at, *end;
+};
+
+static uint8_t next(struct input *in)
+{
+	return in->at < in->end ? *in->at++ : 0;
+}
+
+/* Where files of weights and config.json are: made once, and removed when the process ends. */
+static char folder[] = "/tmp/xfp-folds-XXXXXX";
+static char paths[FILES + 1][64];
+static const char *const names[FILES + 1] = { "a.safetensors", "b.safetensors", "config.json" };
+
+static void remove_folder(void)
+{
+	for (int i = 0; i <= FILES; i++)
+		unlink(paths[i]);
+	rmdir(folder);
+}
+
+/* Files large enough for all tensors, of bytes that are codes and scales as well as any. */
+static void make_folder(void)
+{
+	static unsigned char bytes[MOST_TENSORS * MOST_BYTES];
+
+	if (*paths[0])
+		return;
+	if (!mkdtemp(folder))
+		abort();
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = (unsigned char)(i * 37 + (i >> 7) * 11);
+	for (int i = 0; i <= FILES; i++) {
+		snprintf(paths[i], sizeof paths[i], "%s/%s", folder, names[i]);
+		if (xfp_write_file(paths[i], bytes, i < FILES ? sizeof bytes : 2, false, NULL))
+			abort();
+	}
+	atexit(remove_folder);
+}
+
+/* ---- a checkpoint -------------------------------------------------------------------------------- */
+
+static char *make_config(struct input *in)
+{
+	static const char *const methods[] = { "fp8", "fbgemm_fp8", "mxfp4", "awq" };
+	static const char *const numbers[] = {
+		"128", "1", "2", "16", "0", "-1", "1e3", "\"8\"", "9223372036854775807"
+	};
+	static const char *const places[] = { "{\"quantization_config\": %s}",
+					      "{\"text_config\": {\"quantization_config\": %s}}",
+					      "{\"compression_config\": %s}", "{\"quantization_config\": [%s]}" };
+	char inner[256], text[400];
+	uint8_t what = next(in);
+	size_t length = 0;
+
+	if (what < 8)
+		return NULL;
+	if (what < 16) { /* any text */
+		while (length < sizeof text - 1 && (text[length] = (char)next(in)))
+			length++;
+		text[length] = 0;
+		return strdup(text);
+	}
+	snprintf(inner, sizeof inner, "{\"quant_method\": \"%s\"%s%s%s%s%s%s}", methods[what % 4],
+		 what & 16 ? ", \"weight_block_size\": [" : "", what & 16 ? numbers[next(in) % 9] : "",
+		 what & 16 ? ", " : "", what & 16 ? numbers[next(in) % 9] : "", what & 16 ? "]" : "",
+		 what & 32 ? ", \"fmt\": \"e4m3\"" : "");
+	snprintf(text, sizeof text, places[what >> 6], inner);
+	return strdup(text);
+}
+
+static void make_name(struct input *in, char name[64])
+{
+	static const char *const stems[] = { "m.q_proj", "m.experts.gate_up_proj", "m.down_proj", "z" };
+	static const char *const endings[] = { ".weight",     ".weight_scale_inv", ".weight_scale", "_scale_inv",
+					       "_scale",      "_blocks",           "_scales",       "",
+					       ".input_scale" };
+	uint8_t what = next(in);
+
+	snprintf(name, 64, "%s%s", stems[what % 4], endings[what / 4 % 9]);
+}
+
+/* A shape of at most MOST_BYTES; whatever comes to more is cut. */
+static void make_shape(struct input *in, struct xfp_source_tensor *t)
+{
+	static const uint64_t sizes[] = { 1, 2, 3, 16, 17, 32, 33, 64, 5, 0 };
+	uint64_t bits = xfp_dtype_bits(t->dtype);
+
+	t->rank = next(in) % 5;
+	t->bytes = bits / 8;
+	for (uint32_t d = 0; d < t->rank; d++) {
+		t->shape[d] = sizes[next(in) % 10];
+		if (t->bytes * t->shape[d] > MOST_BYTES)
+			t->shape[d] = 1;
+		t->bytes *= t->shape[d];
+	}
+}
+
+static struct xfp_checkpoint *make_checkpoint(struct input *in)
+{
+	static const enum xfp_dtype dtypes[] = { XFP_F8_E4M3, XFP_F32, XFP_U8,      XFP_BF16,
+						 XFP_F8_E5M2, XFP_F16, XFP_F8_E8M0, XFP_I64 };
+	struct xfp_checkpoint *c = calloc(1, sizeof *c);
+	uint32_t wanted = 1 + next(in) % MOST_TENSORS;
+
+	c->folder = strdup(folder);
+	c->format = "safetensors";
+	c->config = make_config(in);
+	c->files = calloc(FILES, sizeof *c->files);
+	for (; c->file_count < FILES; c->file_count++) {
+		struct stat st;
+
+		c->files[c->file_count] = (struct xfp_source_file){ .name = strdup(names[c->file_count]),
+								    .path = strdup(paths[c->file_count]) };
+		if (stat(paths[c->file_count], &st))
+			abort();
+		c->files[c->file_count].identity = xfp_identity_at(paths[c->file_count], &st);
+	}
+	c->tensors = calloc(wanted, sizeof *c->tensors);
+	for (uint32_t i = 0; i < wanted; i++) {
+		struct xfp_source_tensor t = { .offset = i * MOST_BYTES };
+		uint32_t at = c->tensor_count;
+		char name[64];
+
+		make_name(in, name);
+		t.dtype = dtypes[next(in) % 8];
+		t.file = next(in) % FILES;
+		make_shape(in, &t);
+		/* By name, and each once, as a container leaves them. */
+		while (at && strcmp(c->tensors[at - 1].name, name) > 0)
+			at--;
+		if (at && !strcmp(c->tensors[at - 1].name, name))
+			continue;
+		memmove(c->tensors + at + 1, c->tensors + at, (c->tensor_count - at) * sizeof *c->tensors);
+		t.name = strdup(name);
+		c->tensors[at] = t;
+		c->tensor_count++;
+	}
+	return c;
+}
+
+/* ---- what comes of it ---------------------------------------------------------------------------- */
+
+static void must(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+/* All of a tensor from front to back, in pieces of odd sizes. */
+static unsigned char *read_elements(const struct xfp_matrix_source *source, uint64_t piece)
+{
+	struct xfp_element_reader *reader;
+	unsigned char *all = malloc(source->bytes + 1);
+
+	must(!xfp_elements_open(source, &reader, NULL));
+	for (uint64_t at = 0; at < source->bytes; at += piece)
+		must(!xfp_elements_read(reader, at, source->bytes - at < piece ? source->bytes - at : piece, all + at,
+					NULL));
+	xfp_elements_close(reader);
+	return all;
+}
+
+/* The last dimension by rows, by columns, and every other element. */
+static void read_matrices(struct xfp_matrix_source source, const struct xfp_source_tensor *t, const unsigned char *all,
+			  struct input *in)
+{
+	uint64_t cols = t->shape[t->rank - 1], rows = t->shape[t->rank - 2], size = xfp_dtype_bits(t->dtype) / 8;
+	uint64_t last = t->bytes / size - rows * cols;
+	const struct xfp_view views[] = {
+		{ last, rows, cols, cols, 1 },
+		{ last, cols, rows, 1, cols },
+		{ last, rows, (cols + 1) / 2, cols, 2 },
+		{ last + cols / 2, (rows + 1) / 2, 1, 2 * cols, 1 },
+	};
+
+	for (size_t v = 0; v < sizeof views / sizeof *views; v++) {
+		const struct xfp_view *view = &views[v];
+		unsigned char *got = malloc(view->rows * view->cols * size + 1);
+		struct xfp_matrix_reader *reader;
+		uint64_t some = 1 + next(in) % 4;
+
+		source.view = *view;
+		must(!xfp_matrix_open(&source, &reader, NULL));
+		for (uint64_t r = 0; r < view->rows; r += some)
+			must(!xfp_matrix_read(reader, r, view->rows - r < some ? view->rows - r : some,
+					      got + r * view->cols * size, NULL));
+		for (uint64_t r = 0; r < view->rows; r++)
+			for (uint64_t c = 0; c < view->cols; c++)
+				must(!memcmp(got + (r * view->cols + c) * size,
+					     all + (view->base + r * view->row_stride + c * view->col_stride) * size,
+					     size));
+		xfp_matrix_close(reader);
+		free(got);
+	}
+}
+
+static void read_tensor(const struct xfp_checkpoint *c, const struct xfp_source_tensor *t, struct input *in)
+{
+	struct xfp_matrix_source source = xfp_checkpoint_source(c, t);
+	uint64_t bytes = xfp_dtype_bits(t->dtype) / 8;
+	unsigned char *whole, *pieces;
+
+	for (uint32_t d = 0; d < t->rank; d++)
+		bytes *= t->shape[d];
+	must(bytes == t->bytes && bytes && t->rank >= 2 && xfp_source_stored_bytes(t));
+	source.identity = &c->files[t->file].identity;
+	whole = read_elements(&source, t->bytes);
+	pieces = read_elements(&source, 1 + next(in) * 3u);
+	must(!memcmp(whole, pieces, t->bytes));
+	read_matrices(source, t, whole, in);
+	free(whole);
+	free(pieces);
+}
+
+int fuzz_fold(const uint8_t *data, size_t size)
+{
+	struct input in = { data, data + size };
+	struct xfp_checkpoint *c;
+	int packed = -1;
+
+	make_folder();
+	c = make_checkpoint(&in);
+	if (!xfp_checkpoint_fold(c, NULL)) {
+		packed = 0;
+		for (uint32_t t = 0; t < c->tensor_count; t++) {
+			must(!t || strcmp(c->tensors[t - 1].name, c->tensors[t].name) < 0);
+			if (!c->tensors[t].recipe)
+				continue;
+			packed++;
+			read_tensor(c, &c->tensors[t], &in);
+		}
+		must(!packed == !c->packed);
+	}
+	xfp_checkpoint_close(c);
+	return packed;
+}
