@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * driver_calls.h - the calls that the stand-in driver has: C(since which version, name, the name that is exported,
- * parameters). Where a call was changed, the exported name carries the version that the header of CUDA 13 means.
+ * parameters). Where a call was changed, the exported name carries the version that the header of CUDA 13 means, or,
+ * where that gives the name to a call of another name, the version that cuGetProcAddress gives.
  */
 #ifndef TESTS_CUDA_DRIVER_CALLS_H
 #define TESTS_CUDA_DRIVER_CALLS_H
@@ -86,7 +87,9 @@ struct graph;
 	C(10000, cuStreamIsCapturing, cuStreamIsCapturing, (struct stream * stream, int *state))                       \
 	C(10010, cuStreamBeginCapture, cuStreamBeginCapture_v2, (struct stream * stream, int mode))                    \
 	C(10000, cuStreamEndCapture, cuStreamEndCapture, (struct stream * stream, struct graph * *graph))              \
-	C(12000, cuGraphInstantiate, cuGraphInstantiateWithFlags,                                                      \
+	C(11000, cuGraphInstantiate, cuGraphInstantiate_v2,                                                            \
+	  (struct graph * *executable, struct graph * graph, void **error_node, char *log, size_t log_bytes))          \
+	C(11040, cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags,                                             \
 	  (struct graph * *executable, struct graph * graph, unsigned long long flags))                                \
 	C(10000, cuGraphLaunch, cuGraphLaunch, (struct graph * executable, struct stream * stream))                    \
 	C(10000, cuGraphDestroy, cuGraphDestroy, (struct graph * graph))                                               \

@@ -208,7 +208,7 @@ static void graphs(void **state)
 			       &err));
 	check(xfp_cuda_multiply(s.linear, 0, 20, &s.prepared, &s.out, &own, &err));
 	assert_int_equal(cu.cuStreamEndCapture(stream, &graph), SUCCESS);
-	assert_int_equal(cu.cuGraphInstantiate(&run, graph, 0), SUCCESS);
+	assert_int_equal(cu.cuGraphInstantiateWithFlags(&run, graph, 0), SUCCESS);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(cu.cuMemsetD8(s.y, 0x11, bytes), SUCCESS);
 		assert_int_equal(cu.cuMemsetD8(s.room, 0, xfp_cuda_prepared_bytes(s.linear, 20)), SUCCESS);

@@ -93,7 +93,7 @@ static void again_and_again(void **state)
 	assert_int_equal(cu.cuStreamBeginCapture(stream, 0), SUCCESS);
 	check(xfp_cuda_multiply(s.linear, 0, 2, &s.prepared, &s.out, &own, &err));
 	assert_int_equal(cu.cuStreamEndCapture(stream, &graph), SUCCESS);
-	assert_int_equal(cu.cuGraphInstantiate(&run, graph, 0), SUCCESS);
+	assert_int_equal(cu.cuGraphInstantiateWithFlags(&run, graph, 0), SUCCESS);
 	for (int i = 0; i < 3; i++) {
 		again = run_graph(&s, stream, run);
 		assert_memory_equal(again, first, bytes);

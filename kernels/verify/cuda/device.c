@@ -167,7 +167,7 @@ enum xfp_status xfp_device_graph(struct xfp_device *device, xfp_device_tell_fn *
 	status = tell(context, err);
 	ended = XFP_DEVICE_DO(device, cuStreamEndCapture, (device->stream, &graph), status ? &ignored : err);
 	if (!(status = status ? status : ended))
-		status = XFP_DEVICE_DO(device, cuGraphInstantiate, (run, graph, 0), err);
+		status = XFP_DEVICE_DO(device, cuGraphInstantiateWithFlags, (run, graph, 0), err);
 	if (graph)
 		device->cuGraphDestroy(graph);
 	return status;

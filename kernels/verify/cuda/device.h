@@ -13,38 +13,39 @@
 /* ---- what is open -------------------------------------------------------------------------------- */
 
 /* Of the driver, as of version 12.0; runtime/cuda/driver.h has the others. */
-#define XFP_DEVICE_CALLS(F)                                                                              \
-	F(cuDeviceGet, (int *device, int number))                                                        \
-	F(cuDevicePrimaryCtxRetain, (xfp_cu_handle * context, int device))                               \
-	F(cuDevicePrimaryCtxRelease, (int device))                                                       \
-	F(cuCtxSetCurrent, (xfp_cu_handle context))                                                      \
-	F(cuCtxSynchronize, (void))                                                                      \
-	F(cuMemAlloc, (xfp_cu_address * memory, size_t bytes))                                           \
-	F(cuMemFree, (xfp_cu_address memory))                                                            \
-	F(cuMemcpyHtoD, (xfp_cu_address to, const void *from, size_t bytes))                             \
-	F(cuMemcpyDtoH, (void *to, xfp_cu_address from, size_t bytes))                                   \
-	F(cuMemsetD8Async, (xfp_cu_address to, unsigned char value, size_t count, xfp_cu_handle stream)) \
-	F(cuStreamCreate, (xfp_cu_handle * stream, unsigned flags))                                      \
-	F(cuStreamDestroy, (xfp_cu_handle stream))                                                       \
-	F(cuStreamSynchronize, (xfp_cu_handle stream))                                                   \
-	F(cuStreamBeginCapture, (xfp_cu_handle stream, int mode))                                        \
-	F(cuStreamEndCapture, (xfp_cu_handle stream, xfp_cu_handle * graph))                             \
-	F(cuGraphInstantiate, (xfp_cu_handle * run, xfp_cu_handle graph, unsigned long long flags))      \
-	F(cuGraphLaunch, (xfp_cu_handle run, xfp_cu_handle stream))                                      \
-	F(cuGraphDestroy, (xfp_cu_handle graph))                                                         \
-	F(cuGraphExecDestroy, (xfp_cu_handle run))                                                       \
+#define XFP_DEVICE_CALLS(F)                                                                                  \
+	F(cuDeviceGet, (int *device, int number))                                                            \
+	F(cuDevicePrimaryCtxRetain, (xfp_cu_handle * context, int device))                                   \
+	F(cuDevicePrimaryCtxRelease, (int device))                                                           \
+	F(cuCtxSetCurrent, (xfp_cu_handle context))                                                          \
+	F(cuCtxSynchronize, (void))                                                                          \
+	F(cuMemAlloc, (xfp_cu_address * memory, size_t bytes))                                               \
+	F(cuMemFree, (xfp_cu_address memory))                                                                \
+	F(cuMemcpyHtoD, (xfp_cu_address to, const void *from, size_t bytes))                                 \
+	F(cuMemcpyDtoH, (void *to, xfp_cu_address from, size_t bytes))                                       \
+	F(cuMemsetD8Async, (xfp_cu_address to, unsigned char value, size_t count, xfp_cu_handle stream))     \
+	F(cuStreamCreate, (xfp_cu_handle * stream, unsigned flags))                                          \
+	F(cuStreamDestroy, (xfp_cu_handle stream))                                                           \
+	F(cuStreamSynchronize, (xfp_cu_handle stream))                                                       \
+	F(cuStreamBeginCapture, (xfp_cu_handle stream, int mode))                                            \
+	F(cuStreamEndCapture, (xfp_cu_handle stream, xfp_cu_handle * graph))                                 \
+	F(cuGraphInstantiateWithFlags, (xfp_cu_handle * run, xfp_cu_handle graph, unsigned long long flags)) \
+	F(cuGraphLaunch, (xfp_cu_handle run, xfp_cu_handle stream))                                          \
+	F(cuGraphDestroy, (xfp_cu_handle graph))                                                             \
+	F(cuGraphExecDestroy, (xfp_cu_handle run))                                                           \
 	F(cuEventElapsedTime, (float *milliseconds, xfp_cu_handle begin, xfp_cu_handle end))
 
 /* Of libxfp-cuda, and of the libxfp that it brings, by their headers. */
-#define XFP_DEVICE_LIBRARY(F)                                                                                   \
-	F(xfp_bundle_open)                                                                                      \
-	F(xfp_bundle_close)                                                                                     \
-	F(xfp_cuda_open)                                                                                        \
-	F(xfp_cuda_close)                                                                                       \
-	F(xfp_cuda_info)                                                                                        \
-	F(xfp_cuda_queue_open) F(xfp_cuda_linear_bytes) F(xfp_cuda_linear_bytes_tensor) F(xfp_cuda_linear_open) \
-		F(xfp_cuda_linear_open_tensor) F(xfp_cuda_linear_close) F(xfp_cuda_linear_info)                 \
-			F(xfp_cuda_prepared_bytes) F(xfp_cuda_prepare) F(xfp_cuda_multiply)                     \
+#define XFP_DEVICE_LIBRARY(F)                                                                   \
+	F(xfp_bundle_open)                                                                      \
+	F(xfp_bundle_close)                                                                     \
+	F(xfp_cuda_open)                                                                        \
+	F(xfp_cuda_close)                                                                       \
+	F(xfp_cuda_info)                                                                        \
+	F(xfp_cuda_queue_open)                                                                  \
+	F(xfp_cuda_linear_bytes) F(xfp_cuda_linear_bytes_tensor) F(xfp_cuda_linear_open)        \
+		F(xfp_cuda_linear_open_tensor) F(xfp_cuda_linear_close) F(xfp_cuda_linear_info) \
+			F(xfp_cuda_prepared_bytes) F(xfp_cuda_prepare) F(xfp_cuda_multiply)     \
 				F(xfp_cuda_multiply_experts)
 
 struct xfp_device {
