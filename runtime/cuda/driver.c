@@ -8,6 +8,7 @@
 
 #define DRIVER "libcuda.so.1"
 #define OLDEST 12000 /* that has all functions */
+#define LOADS 12040  /* that has cuFuncLoad, too */
 
 typedef int get_fn(const char *name, void **function, int version, uint64_t flags, int *found);
 
@@ -50,6 +51,14 @@ static enum xfp_status find_functions(struct xfp_cu_driver *cu, int wanted, stru
 	} while (0);
 	XFP_CU_FUNCTIONS(FIND)
 #undef FIND
+	/* An older one is not asked: it would call that an error. */
+	if (cu->version >= LOADS) {
+		void *address = NULL;
+		int found = 0;
+
+		if (!get("cuFuncLoad", &address, LOADS, XFP_CU_WITH_LEGACY_STREAM, &found) && address)
+			set_function(&cu->cuFuncLoad, address);
+	}
 	return XFP_OK;
 }
 
@@ -90,6 +99,20 @@ void xfp_cu_close(struct xfp_cu_driver *cu)
 	if (cu->library)
 		dlclose(cu->library);
 	cu->library = NULL;
+}
+
+/* That cuFuncLoad loads is documented. Of older drivers it is not known what does, but for a launch, which here would be
+ * one that does something: numbers of the code that it has, such as its registers, are the likeliest to need it. */
+enum xfp_status xfp_cu_load(const struct xfp_cu_driver *cu, xfp_cu_handle function, const char *what,
+			    struct xfp_error *err)
+{
+	int result, registers;
+
+	if (cu->cuFuncLoad)
+		return (result = cu->cuFuncLoad(function)) ? xfp_cu_fail(cu, result, "cuFuncLoad", what, 0, err)
+							   : XFP_OK;
+	result = cu->cuFuncGetAttribute(&registers, XFP_CU_FUNCTION_REGISTERS, function);
+	return result ? xfp_cu_fail(cu, result, "cuFuncGetAttribute", what, 0, err) : XFP_OK;
 }
 
 /* What to do about it, where that is known. */

@@ -38,7 +38,8 @@ enum {
 	XFP_CU_ATTRIBUTE_MAJOR = 75,        /* compute capability */
 	XFP_CU_ATTRIBUTE_MINOR = 76,        /* likewise */
 	XFP_CU_ATTRIBUTE_SHARED_OPTIN = 97, /* shared memory of a block, where it is asked for */
-	XFP_CU_FUNCTION_MAX_SHARED = 8,     /* of a kernel: the same */
+	XFP_CU_FUNCTION_REGISTERS = 4,      /* of a kernel: of a thread */
+	XFP_CU_FUNCTION_MAX_SHARED = 8,     /* shared memory of a block, where it is asked for */
 	XFP_CU_POINTER_MEMORY_TYPE = 2,     /* of an address: */
 	XFP_CU_POINTER_DEVICE = 9,          /* whose memory it is */
 	XFP_CU_MEMORY_HOST = 1,             /* what it then is */
@@ -87,8 +88,9 @@ enum {
 	F(cuEventDestroy, (xfp_cu_handle event))
 
 struct xfp_cu_driver {
-	void *library; /* what dlopen gave */
-	int version;   /* 1000 * major + 10 * minor */
+	void *library;                             /* what dlopen gave */
+	int version;                               /* 1000 * major + 10 * minor */
+	int (*cuFuncLoad)(xfp_cu_handle function); /* of version 12.4; NULL: the driver is older */
 #define XFP_CU_MEMBER(name, parameters) int(*name) parameters;
 	XFP_CU_FUNCTIONS(XFP_CU_MEMBER)
 #undef XFP_CU_MEMBER
@@ -98,6 +100,10 @@ struct xfp_cu_driver {
  * On failure nothing is open. */
 enum xfp_status xfp_cu_open(struct xfp_cu_driver *cu, int wanted, struct xfp_error *err);
 void xfp_cu_close(struct xfp_cu_driver *cu);
+
+/* Has the driver load a function's code now, rather than at its first launch, which might be captured. */
+enum xfp_status xfp_cu_load(const struct xfp_cu_driver *cu, xfp_cu_handle function, const char *what,
+			    struct xfp_error *err);
 
 /* XFP_FAILED: a call, by its name, for something (a unit; NULL: nothing of its own) went wrong. Where memory ran out,
  * it is the device's, or, where `pinned` is not 0, so many bytes of the host's. */

@@ -3,6 +3,7 @@
  * open.c - the driver, the caller's context, and all kernels loaded into it.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/cuda/cuda.h"
 
@@ -85,20 +86,29 @@ static enum xfp_status load_libraries(struct xfp_cuda *cuda, struct xfp_error *e
 	return XFP_OK;
 }
 
-/* A kernel's function in this context. Asking for an attribute has the driver load its code now, rather than at the
- * first launch, which might be captured. */
-static enum xfp_status load_kernel(struct xfp_cuda *cuda, const char *name, uint32_t shared, xfp_cu_handle *function,
-				   struct xfp_error *err)
+/* What was made of a source. Only the one that has a kernel is asked for it: a library that has not calls that an error,
+ * which tools that watch the driver's calls count. */
+static xfp_cu_handle library_of(const struct xfp_cuda *cuda, const char *source)
+{
+	int i = 0;
+
+	while (xfp_cuda_fatbins[i].data && strcmp(xfp_cuda_fatbins[i].name, source))
+		i++;
+	return cuda->library[i];
+}
+
+/* A kernel's function in this context, with its code loaded. */
+static enum xfp_status load_kernel(struct xfp_cuda *cuda, const char *source, const char *name, uint32_t shared,
+				   xfp_cu_handle *function, struct xfp_error *err)
 {
 	const char *call = "cuLibraryGetKernel";
-	int result = XFP_CU_NOT_FOUND, value;
 	xfp_cu_handle kernel;
+	int result;
 
 	if (shared > (uint32_t)cuda->info.shared_bytes)
 		return xfp_fail(err, XFP_FAILED, "%s: %s takes %u bytes of shared memory, and a block has %d there",
 				cuda->name, name, shared, cuda->info.shared_bytes);
-	for (int i = 0; result == XFP_CU_NOT_FOUND && xfp_cuda_fatbins[i].data; i++)
-		result = cuda->cu.cuLibraryGetKernel(&kernel, cuda->library[i], name);
+	result = cuda->cu.cuLibraryGetKernel(&kernel, library_of(cuda, source), name);
 	if (!result && shared > SHARED_WITHOUT_ASKING) {
 		call = "cuKernelSetAttribute";
 		result = cuda->cu.cuKernelSetAttribute(XFP_CU_FUNCTION_MAX_SHARED, (int)shared, kernel, cuda->device);
@@ -107,16 +117,15 @@ static enum xfp_status load_kernel(struct xfp_cuda *cuda, const char *name, uint
 		call = "cuKernelGetFunction";
 		result = cuda->cu.cuKernelGetFunction(function, kernel);
 	}
-	if (!result) {
-		call = "cuFuncGetAttribute";
-		result = cuda->cu.cuFuncGetAttribute(&value, XFP_CU_FUNCTION_MAX_SHARED, *function);
-	}
-	return result ? xfp_cu_fail(&cuda->cu, result, call, name, 0, err) : XFP_OK;
+	return result ? xfp_cu_fail(&cuda->cu, result, call, name, 0, err)
+		      : xfp_cu_load(&cuda->cu, *function, name, err);
 }
 
 static enum xfp_status load_method(struct xfp_cuda *cuda, enum xfp_cuda_method method, unsigned k,
 				   struct xfp_error *err)
 {
+	static const char *const source[XFP_CUDA_METHODS] = { "kept.cu", "kept.cu", "kept.cu", "fp8.cu",
+							      "v2.cu",   "v2a.cu",  "v2c.cu",  "v2c.cu" };
 	enum xfp_status status = XFP_OK;
 	char name[XFP_CUDA_KERNEL_NAME];
 
@@ -124,7 +133,7 @@ static enum xfp_status load_method(struct xfp_cuda *cuda, enum xfp_cuda_method m
 		if (!xfp_cuda_has_form(method, form))
 			continue;
 		xfp_cuda_kernel_name(method, k, form, name);
-		status = load_kernel(cuda, name, xfp_cuda_shared_most(method, k, form),
+		status = load_kernel(cuda, source[method], name, xfp_cuda_shared_most(method, k, form),
 				     &cuda->multiply[method][k ? k - 2 : 0][form], err);
 	}
 	return status;
@@ -137,9 +146,9 @@ static enum xfp_status load_kernels(struct xfp_cuda *cuda, struct xfp_error *err
 	enum xfp_status status = XFP_OK;
 
 	for (int i = 0; !status && i < 3; i++)
-		status = load_kernel(cuda, prepare[i], 0, &cuda->prepare[i], err);
+		status = load_kernel(cuda, "prepare.cu", prepare[i], 0, &cuda->prepare[i], err);
 	for (int i = 0; !status && i < 3; i++)
-		status = load_kernel(cuda, repack[i], 0, &cuda->repack[i], err);
+		status = load_kernel(cuda, "repack.cu", repack[i], 0, &cuda->repack[i], err);
 	for (enum xfp_cuda_method method = XFP_CUDA_F32; !status && method < XFP_CUDA_METHODS; method++) {
 		if (method < XFP_CUDA_V2)
 			status = load_method(cuda, method, 0, err);

@@ -7,7 +7,8 @@
  *
  * The environment says what the machine is like, and what goes wrong:
  *
- *   STAND_IN_PTX          the PTX files that stand for the binaries that are loaded, with colons between;
+ *   STAND_IN_PTX          the PTX files that stand for the binaries that are loaded, with colons between: the
+ *                         one beside FILE.fatbin for that, where there is such a file, else all for each;
  *                         a library that is loaded from PTX's text stands for itself
  *   STAND_IN_SERVER       ptx_server.py, if it is not in $srcdir/tests/cuda; PYTHON runs it
  *   STAND_IN_ARCH         compute capability: 90 (default), 80, 120, ...

@@ -113,6 +113,7 @@ struct graph;
 	  (struct kernel * kernel, size_t index, size_t * offset, size_t * bytes))                                     \
 	C(9000, cuFuncSetAttribute, cuFuncSetAttribute, (struct kernel * function, int attribute, int value))          \
 	C(2020, cuFuncGetAttribute, cuFuncGetAttribute, (int *value, int attribute, struct kernel *function))          \
+	C(12040, cuFuncLoad, cuFuncLoad, (struct kernel * function))                                                   \
 	C(2000, cuModuleLoadData, cuModuleLoadData, (struct library * *module, const void *code))                      \
 	C(2000, cuModuleUnload, cuModuleUnload, (struct library * module))                                             \
 	C(2000, cuModuleGetFunction, cuModuleGetFunction,                                                              \

@@ -201,10 +201,42 @@ static enum result load_text(struct library *library, const char *text)
 	return result;
 }
 
+/* Which of the files the fat binary at `code` stands for: the one beside which it lies, as FILE.fatbin; where it lies
+ * beside none, all may be it. */
+static const char *files_of(const unsigned char *code, const char *files, char file[4096])
+{
+	uint16_t before;
+	uint64_t after;
+
+	memcpy(&before, code + 6, sizeof before);
+	memcpy(&after, code + 8, sizeof after);
+	for (const char *at = files, *next; *at; at = *next ? next + 1 : next) {
+		uint64_t bytes = 0;
+		FILE *there;
+		int byte;
+
+		next = at + strcspn(at, ":");
+		snprintf(file, 4096, "%.*s", (int)(next - at), at);
+		if (!strrchr(file, '.') || strlen(file) > 4000)
+			continue;
+		strcpy(strrchr(file, '.'), ".fatbin");
+		if (!(there = fopen(file, "r")))
+			continue;
+		while ((byte = getc(there)) != EOF && bytes < before + after && byte == code[bytes])
+			bytes++;
+		fclose(there);
+		snprintf(file, 4096, "%.*s", (int)(next - at), at);
+		if (byte == EOF && bytes == before + after)
+			return file;
+	}
+	return files;
+}
+
 static int load_image(struct library **library, const void *code)
 {
 	static const unsigned char fatbin[] = { 0x50, 0xed, 0x55, 0xba }, elf[] = { 0x7f, 'E', 'L', 'F' };
 	const char *files = getenv("STAND_IN_PTX"), *text = code;
+	char file[4096];
 	int result = ready();
 
 	if (result || (result = not_capturing()))
@@ -216,7 +248,7 @@ static int load_image(struct library **library, const void *code)
 		return OUT_OF_MEMORY;
 	(*library)->number = ++libraries;
 	if (!memcmp(code, fatbin, sizeof fatbin) || !memcmp(code, elf, sizeof elf))
-		result = files ? load_files(*library, files) : INVALID_IMAGE;
+		result = files ? load_files(*library, files_of(code, files, file)) : INVALID_IMAGE;
 	else if (!memcmp(text, "//", 2) || text[0] == '.' || text[0] == '\n')
 		result = load_text(*library, text);
 	else
@@ -300,7 +332,9 @@ int cuFuncGetAttribute(int *value, int attribute, struct kernel *function)
 
 	if (!function || result)
 		return result ? result : INVALID_HANDLE;
-	function->loaded = true;
+	/* A newer one may need its code for that, or not. */
+	if (version() < 12040)
+		function->loaded = true;
 	switch (attribute) {
 	case 0:
 		*value = 1024;
@@ -323,6 +357,16 @@ int cuFuncGetAttribute(int *value, int attribute, struct kernel *function)
 	default:
 		return INVALID_VALUE;
 	}
+}
+
+int cuFuncLoad(struct kernel *function)
+{
+	int result = ready();
+
+	if (!function || result || (result = not_capturing()))
+		return result ? result : INVALID_HANDLE;
+	function->loaded = true;
+	return SUCCESS;
 }
 
 /* ---- launches */

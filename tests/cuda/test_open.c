@@ -142,8 +142,10 @@ static void calls_fail(void **state)
 		{ "cuLibraryGetKernel 1 200",
 		  "xfp_prepare_f32: cuLibraryGetKernel failed: CUDA_ERROR_INVALID_IMAGE (200)" },
 		{ "cuKernelGetFunction 3 2", "xfp_prepare_bf16: cuKernelGetFunction failed: CUDA_ERROR_OUT_OF_MEMORY" },
-		{ "cuFuncGetAttribute 1 999",
-		  "xfp_prepare_f32: cuFuncGetAttribute failed: an unknown error (999): the driver" },
+		/* No other library is asked for it. */
+		{ "cuLibraryGetKernel 1 500",
+		  "xfp_prepare_f32: cuLibraryGetKernel failed: CUDA_ERROR_NOT_FOUND (500)" },
+		{ "cuFuncLoad 1 999", "xfp_prepare_f32: cuFuncLoad failed: an unknown error (999): the driver" },
 		{ "cuFuncSetAttribute 1 1", ": cuKernelSetAttribute failed: CUDA_ERROR_INVALID_VALUE (1)" },
 		{ "cuDeviceGetAttribute 1 101", "cuDeviceGetAttribute failed: CUDA_ERROR_INVALID_DEVICE (101)" },
 		{ "cuDeviceGetAttribute 4 101", "cuDeviceGetAttribute failed" },
