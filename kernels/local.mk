@@ -118,6 +118,7 @@ kernel_verify_sources = \
 	kernels/verify/cuda/api.c \
 	kernels/verify/cuda/bench.c \
 	kernels/verify/cuda/bench.h \
+	kernels/verify/cuda/bench_check.c \
 	kernels/verify/cuda/bench_products.c \
 	kernels/verify/cuda/bench_upload.c \
 	kernels/verify/cuda/blas.c \

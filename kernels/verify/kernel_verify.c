@@ -233,6 +233,8 @@ static const char *misunderstood(const struct xfp_kernel_request *request)
 		return "--rows goes with --bundle";
 	if (request->processor_time && (!request->bench || request->device_name))
 		return "--processor-time goes with --bench, of a processor";
+	if (request->unchecked && (!request->bench || !request->device_name))
+		return "--unchecked goes with --bench, of a device";
 	if (request->device_name && request->bundle)
 		return "--device multiplies by no bundle";
 	if (request->device_name && request->golden)
@@ -303,13 +305,16 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 		{ .name = "processor-time",
 		  .text = "in the bench of products: of the threads, not the clock",
 		  .set = &request->processor_time },
+		{ .name = "unchecked",
+		  .text = "in the bench of a GPU: measure what is wrong, too",
+		  .set = &request->unchecked },
 		{ .name = "json", .text = "one object instead of lines", .set = &request->json },
 		{ 0 },
 	};
 	struct xfp_command_line line = {
 		.usage = "xfp-kernel-verify [--seed N] [--cpu-mask SET,... | --device cuda[:N]] [--filter GLOB]\n"
 			 "       [--trials N] [--list] [--golden] [--bundle BUNDLE] [--rows N] [--bench]\n"
-			 "       [--mib N] [--threads N] [--processor-time] [--json]",
+			 "       [--mib N] [--threads N] [--processor-time] [--unchecked] [--json]",
 		.summary = "Proves the kernels of every instruction set, or of a GPU, right, and measures them.",
 		.options = options,
 	};

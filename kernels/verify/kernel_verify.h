@@ -222,6 +222,7 @@ struct xfp_kernel_request {
 	unsigned threads;
 	size_t mib; /* of a matrix of the bench */
 	bool json, bench, golden, list;
+	bool unchecked;      /* of the bench of a device: what it comes to is not looked at */
 	bool processor_time; /* of the bench's threads, not the clock's */
 };
 
@@ -236,6 +237,7 @@ struct xfp_kernel_report {
 	unsigned lost;    /* groups that were not run, because the device answers no more */
 	bool any;         /* in the JSON list that is open */
 };
+void xfp_report_string(const char *text); /* as JSON */
 void xfp_report_group(struct xfp_kernel_report *report, const char *op, enum xfp_kernel_set set, unsigned trials,
 		      unsigned failed, const char (*failures)[640], unsigned kept);
 

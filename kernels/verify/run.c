@@ -45,7 +45,7 @@ bool xfp_kernel_wanted(const struct xfp_kernel_request *request, const char *op,
 
 /* ---- what is told -------------------------------------------------------------------------------------- */
 
-static void print_string(const char *text)
+void xfp_report_string(const char *text)
 {
 	putchar('"');
 	for (; *text; text++) {
@@ -64,12 +64,12 @@ static void group_as_json(struct xfp_kernel_report *report, const char *op, enum
 {
 	printf("%s\n    {\"op\": ", report->any ? "," : "");
 	report->any = true;
-	print_string(op);
+	xfp_report_string(op);
 	printf(", \"set\": \"%s\", \"trials\": %u, \"failed\": %u, \"failures\": [", xfp_kernel_set_name(set), trials,
 	       failed);
 	for (unsigned i = 0; i < kept; i++) {
 		printf(i ? ", " : "");
-		print_string(failures[i]);
+		xfp_report_string(failures[i]);
 	}
 	printf("]}");
 }
@@ -87,15 +87,16 @@ void xfp_report_group(struct xfp_kernel_report *report, const char *op, enum xfp
 	}
 	if (!failed) {
 		printf("%s %s: %u ok\n", op, xfp_kernel_set_name(set), trials);
-		if (set == XFP_SET_CUDA)
-			xfp_output_flush(); /* whoever stops it has what came before */
-		return;
+		goto done;
 	}
 	printf("%s %s: %u of %u FAILED\n", op, xfp_kernel_set_name(set), failed, trials);
 	for (unsigned i = 0; i < kept; i++)
 		printf("    %s\n", failures[i]);
 	if (kept < failed)
 		printf("    and %u more\n", failed - kept);
+done:
+	if (set == XFP_SET_CUDA)
+		xfp_output_flush(); /* whoever stops it has what came before */
 }
 
 /* ---- trials --------------------------------------------------------------------------------------------- */

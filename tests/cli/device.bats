@@ -45,7 +45,8 @@ stand_in() {
 
 @test "options that do not go with a device: status 2" {
 	for words in '--device opencl' '--device cuda:' '--device cuda:x' '--device cuda --golden' '--device cuda --cpu-mask plain' \
-		'--device cuda --bundle x.xfp' '--device cuda --processor-time --bench' '--trials 0' '--trials x' '--list --trials 3'; do
+		'--device cuda --bundle x.xfp' '--device cuda --processor-time --bench' '--trials 0' '--trials x' '--list --trials 3' \
+		'--device cuda --unchecked' '--unchecked --bench'; do
 		# shellcheck disable=SC2086
 		run -2 xfp-kernel-verify $words
 	done
@@ -105,7 +106,7 @@ stand_in() {
 	: >blas/libcublas.so.14
 	$CC -shared -fPIC -o blas/libcublas.so.13 blas.c
 	export STAND_IN_IDLE=1
-	LD_LIBRARY_PATH=$PWD/none:$LD_LIBRARY_PATH TMPDIR=$PWD xfp-kernel-verify --device cuda --trials 0 --bench --mib 1 >bench
+	LD_LIBRARY_PATH=$PWD/none:$LD_LIBRARY_PATH TMPDIR=$PWD xfp-kernel-verify --device cuda --trials 0 --bench --unchecked --mib 1 >bench
 	cat bench
 	grep -qx 'cuBLAS: not found' bench
 	for vectors in 1 2 4 8 16 32 512; do
@@ -114,7 +115,7 @@ stand_in() {
 	grep -Eq '^experts v2c k=4 G32 +32 x 4096  x 8 ' bench
 	grep -Eq '^upload from the disk .* % of the slower$' bench
 	[ -z "$(ls | grep xfp-kernel-verify-)" ]
-	LD_LIBRARY_PATH=$PWD/blas:$LD_LIBRARY_PATH xfp-kernel-verify --device cuda --trials 0 --bench --mib 1 --filter '* v2 k=[24]' --json >json
+	LD_LIBRARY_PATH=$PWD/blas:$LD_LIBRARY_PATH xfp-kernel-verify --device cuda --trials 0 --bench --unchecked --mib 1 --filter '* v2 k=[24]' --json >json
 	"$PYTHON" - <<-'END'
 		import json
 		it = json.load(open("json"))["bench"]
@@ -122,4 +123,32 @@ stand_in() {
 		assert len(it) == 1 + 7 + 7 + 3 and all(line["of_cublas"] > 0 and line["seconds"] > 0 for line in it[1:])
 		assert {line["op"] for line in it[1:]} == {"matvec v2 k=4", "matvec v2 k=2", "experts v2 k=4"}
 	END
+}
+
+@test "the bench of a device: what is wrong has no time, and what fails stops no other" {
+	stand_in
+	verifier=(xfp-kernel-verify --device cuda --trials 0 --bench --mib 1)
+	# once for real, and compared
+	STAND_IN_IDLE=2 "${verifier[@]}" --filter 'experts v2 k=4' >bench
+	grep -Eq '^experts v2 k=4 +32 x 4096  x 8 .* us ' bench
+	export STAND_IN_IDLE=1
+	run -4 "${verifier[@]}" --filter 'experts v2* k=4'
+	[ "$(grep -Ec '^experts v2c? k=4 +FAILED: M=1: row 0 of y 0 is -?nan, not ' <<<"$output")" -eq 3 ]
+	[[ "$output" == *'xfp-kernel-verify: experts v2 k=4: M=1: row 0 of y 0 is '* ]]
+	# while a graph is captured, where nothing may wait
+	STAND_IN_FAIL='cuLaunchKernelEx 150 1' run -1 "${verifier[@]}" --unchecked --filter 'experts v2* k=4'
+	[ "$(grep -Ec '^experts v2 k=4 +FAILED: M=1: .*cuLaunchKernel failed: CUDA_ERROR_INVALID_VALUE' <<<"$output")" -eq 1 ]
+	[ "$(grep -Ec '^experts v2c k=4 G32 .* us ' <<<"$output")" -eq 2 ]
+	[[ "$output" != *'something waited'* ]]
+	STAND_IN_FAIL='cuLaunchKernelEx 150 1' run -1 "${verifier[@]}" --unchecked --filter 'experts v2 k=4' --json
+	[[ "$output" == *'{"op": "experts v2 k=4", "set": "cuda", "failed": "M=1: '* ]]
+	# cuBLAS alone
+	printf '%s\n' 'static int one; int cublasCreate_v2(void **h) { *h = &one; return 0; }' \
+		'int cublasDestroy_v2(void *h) { return !h; } int cublasGetVersion_v2(void *h, int *v) { *v = 13; return !h; }' \
+		'int cublasSetStream_v2(void *h) { return !h; } int cublasSetWorkspace_v2(void *h) { return !h; }' \
+		'int cublasGemmEx(void *h) { return h ? 13 : 1; }' >blas.c
+	mkdir blas
+	$CC -shared -fPIC -o blas/libcublas.so.14 blas.c
+	LD_LIBRARY_PATH=$PWD/blas:$LD_LIBRARY_PATH "${verifier[@]}" --unchecked --filter 'experts v2* k=4' >bench
+	[ "$(grep -Ec '^experts .* us .* \(cuBLAS fails\)  prepared in ' bench)" -eq 3 ]
 }

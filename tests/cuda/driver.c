@@ -22,7 +22,8 @@
  *   STAND_IN_FAIL         "CALL NUMBER RESULT": the how-manieth call of this name, from when that was set, gives RESULT
  *   STAND_IN_CAPTURING    if 1, every stream says that it is being captured
  *   STAND_IN_REFUSE       if 1, binaries are for other devices: loading fails
- *   STAND_IN_IDLE         if 1, kernels are launched, and do nothing
+ *   STAND_IN_IDLE         if 1, kernels are launched, and do nothing; if 2, those of the bench's own do nothing, and
+ *                         the others nothing when a graph of them is launched again
  *   STAND_IN_ORDER        the order of blocks at atomics: forward, reverse, or the seed of a random one
  *   STAND_IN_COUNTS       a file that gets a line for each launch: kernel, grid, block, counts as JSON
  */
@@ -352,7 +353,9 @@ int cuCtxSynchronize(void)
 {
 	int result = ready();
 
-	return result || (result = not_capturing()) ? result : drain();
+	if (!result && (result = not_capturing()))
+		spoil_capture();
+	return result ? result : drain();
 }
 
 /* ---- errors */
@@ -383,6 +386,8 @@ int cuCtxSynchronize(void)
 	  "pointer does not correspond to a registered memory region")                                              \
 	E(STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",                                      \
 	  "operation not permitted when stream is capturing")                                                       \
+	E(STREAM_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",                                      \
+	  "operation failed due to a previous error during capture")                                                \
 	E(STREAM_CAPTURE_UNMATCHED, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED",                                          \
 	  "the capture was not initiated in this stream")                                                           \
 	E(STREAM_CAPTURE_IMPLICIT, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",                                            \

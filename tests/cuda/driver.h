@@ -31,6 +31,7 @@ enum result {
 	HOST_MEMORY_ALREADY_REGISTERED = 712,
 	HOST_MEMORY_NOT_REGISTERED = 713,
 	STREAM_CAPTURE_UNSUPPORTED = 900,
+	STREAM_CAPTURE_INVALIDATED = 901,
 	STREAM_CAPTURE_UNMATCHED = 903,
 	STREAM_CAPTURE_IMPLICIT = 906,
 };
@@ -112,6 +113,8 @@ int enqueue(void *stream, struct work work);
 int drain(void);
 /* SUCCESS where nothing is being captured, which calls that wait are not allowed in. */
 int not_capturing(void);
+/* What is being captured will not be a graph. */
+void spoil_capture(void);
 void release_work(struct work *work);
 void free_events(const struct context *context);
 

@@ -94,7 +94,7 @@ int launch_now(const char *text)
 	size_t room = 0;
 	enum result result;
 
-	if (setting("STAND_IN_IDLE", 0))
+	if (setting("STAND_IN_IDLE", 0) == 1 || (setting("STAND_IN_IDLE", 0) == 2 && strstr(text, " xfp_measure_")))
 		return SUCCESS;
 	result = say(text);
 	if (!result && !hear(&line, &room))

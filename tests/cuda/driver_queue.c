@@ -9,10 +9,12 @@
 struct graph {
 	struct work *work;
 	size_t count, room;
+	bool launched;
 };
 
 struct stream {
 	struct graph *captures;
+	bool spoiled; /* what it captures */
 };
 
 struct event {
@@ -32,6 +34,12 @@ void release_work(struct work *work)
 	free(work->line);
 	if (work->own)
 		free(work->host);
+}
+
+void spoil_capture(void)
+{
+	if (capturing)
+		capturing->spoiled = true;
 }
 
 int not_capturing(void)
@@ -189,6 +197,13 @@ int cuStreamEndCapture(struct stream *stream, struct graph **graph)
 	*graph = stream->captures;
 	stream->captures = NULL;
 	capturing = NULL;
+	if (stream->spoiled) {
+		stream->spoiled = false;
+		cuGraphDestroy(*graph);
+		*graph = NULL;
+		fprintf(stderr, "stand-in driver: something waited while a stream captured\n");
+		return STREAM_CAPTURE_INVALIDATED;
+	}
 	return ready();
 }
 
@@ -238,6 +253,9 @@ int cuGraphLaunch(struct graph *executable, struct stream *stream)
 {
 	int result = ready();
 
+	if (executable->launched && setting("STAND_IN_IDLE", 0) == 2)
+		return result;
+	executable->launched = true;
 	for (size_t i = 0; !result && i < executable->count; i++) {
 		struct work work;
 

@@ -14,6 +14,7 @@
 
 #define LEAST_READ ((size_t)64 << 20)
 #define MOST_READ ((size_t)1 << 30)
+#define READS 8                          /* of a graph */
 #define READ_STEP ((size_t)512 * 8 * 16) /* bytes of a block of measure.cu */
 #define COLS 8192                        /* of matrices of --mib */
 
@@ -90,6 +91,15 @@ static void small_halves(struct xfp_bench *bench, uint8_t *to, uint64_t bytes)
 		uint16_t half = (uint16_t)(0x3000 | (next(&bench->random) & 0x83ff));
 
 		memcpy(to + i, &half, 2);
+	}
+}
+
+void xfp_bench_vectors(struct xfp_bench *bench, uint8_t *x, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint16_t half = (uint16_t)(0x3c00 | (next(&bench->random) & 0x807f));
+
+		memcpy(x + 2 * i, &half, 2);
 	}
 }
 
@@ -205,18 +215,28 @@ enum xfp_status xfp_bench_time(struct xfp_bench *bench, xfp_cu_handle graph, dou
 	return end_time(bench, seconds, err);
 }
 
-enum xfp_status xfp_bench_read(struct xfp_bench *bench, double *seconds, struct xfp_error *err)
+static enum xfp_status tell_reads(void *context, struct xfp_error *err)
 {
+	struct xfp_bench *bench = context;
 	uint64_t count = bench->read_bytes / 16, sink = bench->reads + bench->read_bytes;
 	void *parameters[] = { &bench->reads, &count, &sink };
+	enum xfp_status status = XFP_OK;
+
+	for (int i = 0; !status && i < READS; i++)
+		status = launch(bench, bench->read, parameters, err);
+	return status;
+}
+
+enum xfp_status xfp_bench_read(struct xfp_bench *bench, double *seconds, struct xfp_error *err)
+{
 	enum xfp_status status;
 
 	*seconds = 0;
-	if (!bench->read)
+	if (!bench->reading)
 		return XFP_OK;
-	if ((status = begin_time(bench, err)) || (status = launch(bench, bench->read, parameters, err)))
-		return status;
-	return end_time(bench, seconds, err);
+	status = xfp_bench_time(bench, bench->reading, seconds, err);
+	*seconds /= READS;
+	return status;
 }
 
 enum xfp_status xfp_bench_fill(struct xfp_bench *bench, uint64_t memory, uint64_t bytes, struct xfp_error *err)
@@ -237,6 +257,7 @@ static enum xfp_status load_code(struct xfp_bench *bench, struct xfp_error *err)
 	const struct xfp_cu_driver *cu = &bench->device->cu;
 	static const char *const names[] = { "xfp_measure_read", "xfp_measure_fill" };
 	xfp_cu_handle *const functions[] = { &bench->read, &bench->fill }, kernel;
+	enum xfp_status status;
 	int result;
 
 	if (!xfp_device_code)
@@ -247,6 +268,8 @@ static enum xfp_status load_code(struct xfp_bench *bench, struct xfp_error *err)
 		if ((result = cu->cuLibraryGetKernel(&kernel, bench->code, names[i])) ||
 		    (result = cu->cuKernelGetFunction(functions[i], kernel)))
 			return xfp_cu_fail(cu, result, "cuLibraryGetKernel", names[i], 0, err);
+		else if ((status = xfp_cu_load(cu, *functions[i], names[i], err)))
+			return status;
 	return XFP_OK;
 }
 
@@ -263,7 +286,8 @@ static enum xfp_status begin(struct xfp_bench *bench, struct xfp_error *err)
 	    (status = xfp_device_check(device, device->cu.cuEventCreate(&bench->end, 0), "cuEventCreate", err)) ||
 	    (status = xfp_device_alloc(device, XFP_BLAS_WORKSPACE, &bench->workspace, err)) ||
 	    (status = xfp_device_alloc(device, bench->read_bytes + 256, &bench->reads, err)) ||
-	    (status = xfp_bench_fill(bench, bench->reads, bench->read_bytes, err)))
+	    (status = xfp_bench_fill(bench, bench->reads, bench->read_bytes, err)) ||
+	    (bench->read && (status = xfp_device_graph(device, tell_reads, bench, &bench->reading, err))))
 		return status;
 	bench->blas_found = xfp_blas_open(&bench->blas, device->stream, bench->workspace);
 	return XFP_OK;
@@ -275,6 +299,7 @@ static void end(struct xfp_bench *bench)
 
 	device->cuCtxSynchronize();
 	xfp_blas_close(&bench->blas);
+	xfp_device_graph_free(device, bench->reading);
 	xfp_device_free(device, bench->reads);
 	xfp_device_free(device, bench->workspace);
 	if (bench->begin)
@@ -319,24 +344,47 @@ static enum xfp_status tell_machine(struct xfp_bench *bench, struct xfp_error *e
 	return XFP_OK;
 }
 
+/* The others are measured all the same, unless there is no device any more. */
+void xfp_bench_failed(struct xfp_bench *bench, const char *op, const struct xfp_error *failure)
+{
+	struct xfp_kernel_report *report = bench->report;
+
+	if (report->request->json) {
+		printf("%s\n    {\"op\": \"%s\", \"set\": \"cuda\", \"failed\": ", report->any ? "," : "", op);
+		xfp_report_string(failure->text);
+		printf("}");
+		report->any = true;
+	} else {
+		printf("%-19s FAILED: %s\n", op, failure->text);
+	}
+	if (!bench->failure.status || (failure->status == XFP_UNMET && bench->failure.status != XFP_UNMET)) {
+		bench->failure = *failure;
+		xfp_context(&bench->failure, failure->status, "%s", op);
+	}
+	xfp_device_look(bench->device);
+}
+
 enum xfp_status xfp_device_bench(struct xfp_device *device, struct xfp_kernel_report *report, struct xfp_error *err)
 {
 	struct xfp_bench bench = { .device = device, .report = report, .random = 88172645463325252 };
+	struct xfp_error failure = { .status = XFP_OK };
 	enum xfp_status status;
 
 	if (report->request->json)
 		printf(",\n  \"bench\": [");
 	if (!(status = begin(&bench, err)))
 		status = tell_machine(&bench, err);
-	for (size_t i = 0; !status && i < sizeof cases / sizeof *cases; i++)
+	for (size_t i = 0; !status && !device->lost && i < sizeof cases / sizeof *cases; i++)
 		if (xfp_kernel_wanted(report->request, cases[i].op, XFP_SET_CUDA)) {
-			status = xfp_bench_products(&bench, &cases[i], err);
+			if (xfp_bench_products(&bench, &cases[i], &failure))
+				xfp_bench_failed(&bench, cases[i].op, &failure);
 			xfp_output_flush();
 		}
-	if (!status && xfp_kernel_wanted(report->request, "upload", XFP_SET_CUDA))
-		status = xfp_bench_upload(&bench, err);
+	if (!status && !device->lost && xfp_kernel_wanted(report->request, "upload", XFP_SET_CUDA) &&
+	    xfp_bench_upload(&bench, &failure))
+		xfp_bench_failed(&bench, "upload", &failure);
 	if (report->request->json)
 		printf("\n  ]");
 	end(&bench);
-	return status;
+	return status || !bench.failure.status ? status : xfp_fail(err, bench.failure.status, "%s", bench.failure.text);
 }

@@ -33,7 +33,9 @@ struct xfp_bench {
 	struct xfp_kernel_report *report;
 	xfp_cu_handle begin, end; /* events */
 	xfp_cu_handle code, read, fill;
-	uint64_t reads; /* device memory to be read, */
+	xfp_cu_handle reading;    /* a graph of reads */
+	struct xfp_error failure; /* the first that a line of the table had, or the first that is wrong */
+	uint64_t reads;           /* device memory to be read, */
 	size_t read_bytes;
 	uint64_t workspace;
 	struct xfp_blas blas;
@@ -45,10 +47,28 @@ struct xfp_bench {
 enum xfp_status xfp_bench_unit(struct xfp_bench *bench, const struct xfp_bench_case *of, struct xfp_unit_file *unit,
 			       struct xfp_error *err);
 
-/* Seconds that a graph takes; and those of reading, of `read_bytes`. */
+/* Seconds that a graph takes; and those of one of many reads, each of `read_bytes`, of a graph, too. */
 enum xfp_status xfp_bench_time(struct xfp_bench *bench, xfp_cu_handle graph, double *seconds, struct xfp_error *err);
 enum xfp_status xfp_bench_read(struct xfp_bench *bench, double *seconds, struct xfp_error *err);
 enum xfp_status xfp_bench_fill(struct xfp_bench *bench, uint64_t memory, uint64_t bytes, struct xfp_error *err);
+
+/* bf16 numbers of both signs between 2^-7 and 2^-6, as xfp_bench_fill has them. */
+void xfp_bench_vectors(struct xfp_bench *bench, uint8_t *x, size_t count);
+
+/* Instead of a line of the table: what went wrong. */
+void xfp_bench_failed(struct xfp_bench *bench, const char *op, const struct xfp_error *failure);
+
+/* What a graph came to, all bf16. */
+struct xfp_bench_results {
+	const struct xfp_unit_file *unit; /* without outliers and balance */
+	const uint8_t *x;                 /* on the host, vectors of unit->cols */
+	uint64_t y;                       /* on the device, `count` times unit->rows */
+	size_t count; /* of results; where there is no list, as many vectors that are one launch's */
+	const struct xfp_product *list;
+	size_t listed; /* at most eight; 0: no list */
+};
+/* XFP_UNMET where one of the rows that are looked at is not within the bound. */
+enum xfp_status xfp_bench_check(struct xfp_bench *bench, const struct xfp_bench_results *of, struct xfp_error *err);
 
 /* A matrix's lines of the table. */
 enum xfp_status xfp_bench_products(struct xfp_bench *bench, const struct xfp_bench_case *of, struct xfp_error *err);

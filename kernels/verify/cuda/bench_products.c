@@ -24,7 +24,10 @@ struct bench_subject {
 	const struct xfp_bench_case *of;
 	struct xfp_device_linear linear[MOST_COPIES];
 	unsigned copies;
-	uint64_t x, y, lists; /* room for the most vectors; lists of CHOSEN products */
+	struct xfp_unit_file unit; /* what all of them are copies of */
+	uint64_t x, y, lists;      /* room for the most vectors; lists of CHOSEN products */
+	uint8_t *host_x;
+	struct xfp_product products[256]; /* of all lists */
 	unsigned list_count;
 	uint64_t others; /* matrices of bf16, for cuBLAS; 0: none */
 	unsigned other_copies;
@@ -35,6 +38,7 @@ struct bench_subject {
 struct bench_measured {
 	struct bench_subject *subject;
 	unsigned count, launches;
+	bool wrong; /* or it could not be done: it has no line */
 	struct xfp_device_vectors vectors;
 	xfp_cu_handle graph, others, preparing;
 	struct xfp_rounds seconds, share, other_seconds, preparing_seconds;
@@ -146,7 +150,7 @@ static enum xfp_status upload(struct bench_subject *s, const struct xfp_unit_fil
 /* Each list has others of the stack's experts, so that none is met again soon. */
 static enum xfp_status make_lists(struct bench_subject *s, struct xfp_error *err)
 {
-	struct xfp_product products[256];
+	struct xfp_product *products = s->products;
 	enum xfp_status status;
 
 	s->list_count = s->of->experts / CHOSEN;
@@ -185,18 +189,17 @@ static enum xfp_status begin(struct bench_subject *s, struct xfp_error *err)
 {
 	struct xfp_device *device = s->bench->device;
 	unsigned most = s->of->experts > 1 ? CHOSEN : 1;
-	struct xfp_unit_file unit;
 	enum xfp_status status;
 
 	for (unsigned i = 0; i < NUMBERS; i++)
 		most = s->of->vectors >> i & 1 && numbers[i] > most ? numbers[i] : most;
-	if ((status = xfp_bench_unit(s->bench, s->of, &unit, err)))
-		return status;
-	status = upload(s, &unit, err);
-	xfp_unit_file_free(&unit);
-	if (status || (status = xfp_device_alloc(device, most * s->linear[0].info.cols * 2, &s->x, err)) ||
+	if (!(s->host_x = malloc(most * s->of->cols * 2)))
+		return xfp_no_memory(err);
+	xfp_bench_vectors(s->bench, s->host_x, most * s->of->cols);
+	if ((status = xfp_bench_unit(s->bench, s->of, &s->unit, err)) || (status = upload(s, &s->unit, err)) ||
+	    (status = xfp_device_alloc(device, most * s->linear[0].info.cols * 2, &s->x, err)) ||
 	    (status = xfp_device_alloc(device, most * s->linear[0].info.rows * 2, &s->y, err)) ||
-	    (status = xfp_bench_fill(s->bench, s->x, most * s->linear[0].info.cols * 2, err)) ||
+	    (status = XFP_DEVICE_DO(device, cuMemcpyHtoD, (s->x, s->host_x, most * s->of->cols * 2), err)) ||
 	    (status = make_lists(s, err)))
 		return status;
 	return make_others(s, err);
@@ -214,14 +217,58 @@ static void end(struct bench_subject *s)
 	xfp_device_free(device, s->y);
 	xfp_device_free(device, s->lists);
 	xfp_device_free(device, s->others);
+	xfp_unit_file_free(&s->unit);
+	free(s->host_x);
 }
 
 /* ---- measuring ---------------------------------------------------------------------------------------- */
 
-/* Bytes of weights that a launch reads. */
+/* Bytes of weights that a launch reads: all of the image, of which kernels of few vectors and of many read the codebooks
+ * as they are or as integers, and not both. Of 8192 columns either is at most a hundredth. */
 static double bytes_of(const struct bench_subject *s)
 {
 	return (double)s->linear[0].bytes * (s->of->experts > 1 ? (double)CHOSEN / s->of->experts : 1);
+}
+
+/* Runs the graph for the first time, and looks at what it leaves. */
+static enum xfp_status check(struct bench_measured *m, struct xfp_error *err)
+{
+	struct bench_subject *s = m->subject;
+	struct xfp_device *device = s->bench->device;
+	bool experts = s->of->experts > 1;
+	struct xfp_bench_results results = { .unit = &s->unit, .x = s->host_x, .y = s->y, .count = m->count };
+	enum xfp_status status;
+	double ignored;
+
+	if (experts) {
+		results.count = s->of->sum ? 1 : CHOSEN;
+		results.list = s->products + (m->launches - 1) % s->list_count * CHOSEN;
+		results.listed = CHOSEN;
+	}
+	/* What nothing writes is no number. */
+	if ((status = XFP_DEVICE_DO(device, cuMemsetD8Async,
+				    (s->y, 0xff, results.count * s->unit.rows * 2, device->stream), err)) ||
+	    (status = xfp_bench_time(s->bench, m->graph, &ignored, err)) || s->bench->report->request->unchecked)
+		return status;
+	return xfp_bench_check(s->bench, &results, err);
+}
+
+/* Once outside of a graph: it loads what it needs when it needs it. Without it the rest is measured all the same. */
+static enum xfp_status make_others_graph(struct bench_measured *m, struct xfp_error *err)
+{
+	struct xfp_device *device = m->subject->bench->device;
+	double ignored;
+
+	if (!tell_others(m, err) && !xfp_device_graph(device, tell_others, m, &m->others, err) &&
+	    !xfp_bench_time(m->subject->bench, m->others, &ignored, err))
+		return XFP_OK;
+	xfp_device_look(device);
+	if (device->lost)
+		return err->status;
+	m->subject->no_others = "cuBLAS fails";
+	xfp_device_graph_free(device, m->others);
+	m->others = NULL;
+	return XFP_OK;
 }
 
 static enum xfp_status make_graphs(struct bench_measured *m, struct xfp_error *err)
@@ -238,14 +285,10 @@ static enum xfp_status make_graphs(struct bench_measured *m, struct xfp_error *e
 	if ((status = xfp_device_vectors_alloc(device, &s->linear[0], vectors_of(m), &m->vectors, err)) ||
 	    (status = xfp_device_prepare(device, &s->linear[0], &in, &m->vectors, err)) ||
 	    (status = xfp_device_graph(device, tell, m, &m->graph, err)) ||
-	    (status = xfp_device_graph(device, tell_preparing, m, &m->preparing, err)) ||
-	    (status = xfp_bench_time(s->bench, m->graph, &ignored, err)) ||
+	    (status = xfp_device_graph(device, tell_preparing, m, &m->preparing, err)) || (status = check(m, err)) ||
 	    (status = xfp_bench_time(s->bench, m->preparing, &ignored, err)) || !s->others)
 		return status;
-	/* Once outside of a graph: it loads what it needs when it needs it. */
-	if ((status = tell_others(m, err)) || (status = xfp_device_graph(device, tell_others, m, &m->others, err)))
-		return status;
-	return xfp_bench_time(s->bench, m->others, &ignored, err);
+	return make_others_graph(m, err);
 }
 
 static enum xfp_status measure(struct bench_measured *m, int round, struct xfp_error *err)
@@ -333,6 +376,7 @@ enum xfp_status xfp_bench_products(struct xfp_bench *bench, const struct xfp_ben
 	struct bench_subject *s = calloc(1, sizeof *s);
 	struct bench_measured measured[NUMBERS];
 	enum xfp_status status;
+	struct xfp_error failure;
 	unsigned count = 0;
 
 	if (!s)
@@ -343,13 +387,21 @@ enum xfp_status xfp_bench_products(struct xfp_bench *bench, const struct xfp_ben
 		if (!(of->vectors >> i & 1))
 			continue;
 		measured[count] = (struct bench_measured){ .subject = s, .count = numbers[i] };
-		status = make_graphs(&measured[count++], err);
+		if (make_graphs(&measured[count], &failure)) {
+			xfp_context(&failure, failure.status, "M=%u", numbers[i]);
+			xfp_bench_failed(bench, of->op, &failure);
+			measured[count].wrong = true;
+		}
+		count++;
+		if (bench->device->lost)
+			break;
 	}
-	for (int round = 0; !status && round < XFP_BENCH_ROUNDS; round++)
+	for (int round = 0; !status && !bench->device->lost && round < XFP_BENCH_ROUNDS; round++)
 		for (unsigned i = 0; !status && i < count; i++)
-			status = measure(&measured[i], round, err);
+			if (!measured[i].wrong)
+				status = measure(&measured[i], round, err);
 	for (unsigned i = 0; i < count; i++) {
-		if (!status)
+		if (!status && !bench->device->lost && !measured[i].wrong)
 			tell_measured(&measured[i]);
 		release(&measured[i]);
 	}

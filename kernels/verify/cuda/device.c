@@ -22,12 +22,19 @@ bool xfp_device_parse(const char *text, int *number)
 	return !*end;
 }
 
+/* An error that stays is one of what the device did, and nothing works after it. To wait fails while a stream captures,
+ * whatever the device does, and spoils what is captured. */
+void xfp_device_look(struct xfp_device *device)
+{
+	if (!device->capturing && device->cuCtxSynchronize)
+		device->lost = device->cuCtxSynchronize() != 0;
+}
+
 enum xfp_status xfp_device_check(struct xfp_device *device, int result, const char *call, struct xfp_error *err)
 {
 	if (!result)
 		return XFP_OK;
-	/* An error that stays is one of what the device did, and nothing works after it. */
-	device->lost = device->cuCtxSynchronize && device->cuCtxSynchronize() != 0;
+	xfp_device_look(device);
 	return xfp_cu_fail(&device->cu, result, call, NULL, 0, err);
 }
 
@@ -164,8 +171,12 @@ enum xfp_status xfp_device_graph(struct xfp_device *device, xfp_device_tell_fn *
 	*run = NULL;
 	if ((status = XFP_DEVICE_DO(device, cuStreamBeginCapture, (device->stream, RELAXED), err)))
 		return status;
+	device->capturing = true;
 	status = tell(context, err);
+	device->capturing = false;
 	ended = XFP_DEVICE_DO(device, cuStreamEndCapture, (device->stream, &graph), status ? &ignored : err);
+	if (status)
+		xfp_device_look(device);
 	if (!(status = status ? status : ended))
 		status = XFP_DEVICE_DO(device, cuGraphInstantiateWithFlags, (run, graph, 0), err);
 	if (graph)

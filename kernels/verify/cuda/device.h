@@ -36,17 +36,17 @@
 	F(cuEventElapsedTime, (float *milliseconds, xfp_cu_handle begin, xfp_cu_handle end))
 
 /* Of libxfp-cuda, and of the libxfp that it brings, by their headers. */
-#define XFP_DEVICE_LIBRARY(F)                                                                   \
-	F(xfp_bundle_open)                                                                      \
-	F(xfp_bundle_close)                                                                     \
-	F(xfp_cuda_open)                                                                        \
-	F(xfp_cuda_close)                                                                       \
-	F(xfp_cuda_info)                                                                        \
-	F(xfp_cuda_queue_open)                                                                  \
-	F(xfp_cuda_linear_bytes) F(xfp_cuda_linear_bytes_tensor) F(xfp_cuda_linear_open)        \
-		F(xfp_cuda_linear_open_tensor) F(xfp_cuda_linear_close) F(xfp_cuda_linear_info) \
-			F(xfp_cuda_prepared_bytes) F(xfp_cuda_prepare) F(xfp_cuda_multiply)     \
-				F(xfp_cuda_multiply_experts)
+#define XFP_DEVICE_LIBRARY(F)                                                                                   \
+	F(xfp_bundle_open)                                                                                      \
+	F(xfp_bundle_close)                                                                                     \
+	F(xfp_cuda_open)                                                                                        \
+	F(xfp_cuda_close)                                                                                       \
+	F(xfp_cuda_info)                                                                                        \
+	F(xfp_cuda_queue_open)                                                                                  \
+	F(xfp_cuda_linear_bytes)                                                                                \
+	F(xfp_cuda_linear_bytes_tensor)                                                                         \
+	F(xfp_cuda_linear_open) F(xfp_cuda_linear_open_tensor) F(xfp_cuda_linear_close) F(xfp_cuda_linear_info) \
+		F(xfp_cuda_prepared_bytes) F(xfp_cuda_prepare) F(xfp_cuda_multiply) F(xfp_cuda_multiply_experts)
 
 struct xfp_device {
 	void *library;
@@ -60,6 +60,7 @@ struct xfp_device {
 	size_t memory;               /* bytes that it has */
 	size_t cache;                /* of its second level */
 	bool lost;                   /* it answers no more */
+	bool capturing;              /* its stream */
 #define XFP_DEVICE_MEMBER(name, parameters) int(*name) parameters;
 	XFP_DEVICE_CALLS(XFP_DEVICE_MEMBER)
 #undef XFP_DEVICE_MEMBER
@@ -77,6 +78,9 @@ bool xfp_device_parse(const char *text, int *number);
  * or device, or one that is too old. On failure nothing is open. */
 enum xfp_status xfp_device_open(struct xfp_device *device, int number, struct xfp_error *err);
 void xfp_device_close(struct xfp_device *device);
+
+/* Notes whether the device is lost. */
+void xfp_device_look(struct xfp_device *device);
 
 /* XFP_OK for 0; else the driver's message, for a call by its name, and whether the device is lost is noted. */
 enum xfp_status xfp_device_check(struct xfp_device *device, int result, const char *call, struct xfp_error *err);
