@@ -81,6 +81,7 @@ struct xfp_kernel_op {
 	int kind; /* dtype, mode, log2 of a group: the function knows */
 	unsigned sets;
 	unsigned trials;
+	unsigned large; /* beyond these, of a device, where all are run: large matrices (matrix.h) */
 	bool exact;
 };
 

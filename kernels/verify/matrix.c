@@ -198,6 +198,8 @@ void xfp_make_matrix(struct xfp_trial *trial, struct xfp_made_matrix *made, bool
 	enum xfp_matvec_mode mode = (enum xfp_matvec_mode)trial->op->kind;
 	bool library = mode >= XFP_MATVEC_V2A, some = trial->number % 5 == 3, device = trial->set == XFP_SET_CUDA;
 	size_t cols = xfp_trial_columns(trial, trial->number % 8 == 7 ? 9000 : 2500), rows;
+	/* rows and columns: more blocks than a device has room for at a time; more columns than 16 bits count */
+	static const size_t large[XFP_LARGE_TRIALS][2] = { { 4200, 14336 }, { 16, 70000 } };
 	struct xfp_matvec *w = &made->w;
 	unsigned group;
 
@@ -218,6 +220,12 @@ void xfp_make_matrix(struct xfp_trial *trial, struct xfp_made_matrix *made, bool
 		w->group = 4 + (w->group - 4) % 3;
 	if (device && trial->number % 4 == 2) /* of several tiles, and blocks of them */
 		w->rows += xfp_trial_below(trial, 120);
+	if (device && trial->number >= XFP_LARGE_FIRST) {
+		const size_t *size = large[(trial->number - XFP_LARGE_FIRST) / XFP_LARGE_STEP];
+
+		w->rows = rows = size[0];
+		w->cols = cols = size[1];
+	}
 	xfp_matvec_whole(w);
 	fill(trial, made, outliers, infinite);
 	if (some)

@@ -20,6 +20,12 @@ struct xfp_made_matrix {
  * trials, where that is asked for. What goes to a bundle has the groups and libraries that bundles have. */
 void xfp_make_matrix(struct xfp_trial *trial, struct xfp_made_matrix *made, bool outliers, bool infinite);
 
+/* Trials of the device beyond an op's others have matrices of the size that models have, or wider; the numbers are such
+ * that they are whole, and have outliers where that mode has any. */
+#define XFP_LARGE_TRIALS 2
+#define XFP_LARGE_FIRST 51
+#define XFP_LARGE_STEP 6
+
 /* Another of the same shape and library. */
 void xfp_make_expert(struct xfp_trial *trial, const struct xfp_made_matrix *first, struct xfp_made_matrix *made,
 		     bool outliers);

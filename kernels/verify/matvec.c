@@ -195,6 +195,7 @@ void xfp_kernel_ops_matvec(struct xfp_kernel_ops *ops)
 			xfp_kernel_op_add(ops, name, k, mode, XFP_MATVEC_SETS, matvec);
 			ops->op[ops->count - 1].exact = false;
 			ops->op[ops->count - 1].trials = 48;
+			ops->op[ops->count - 1].large = XFP_LARGE_TRIALS;
 		}
 		snprintf(name, sizeof name, codebooks ? "decode %s k=%%u" : "decode %s", mode_names[mode]);
 		for (unsigned k = codebooks ? 2 : 0; k <= (codebooks ? 6u : 0u); k++)

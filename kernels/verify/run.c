@@ -10,6 +10,7 @@
 #include "base/system/output.h"
 #include "base/text/glob.h"
 #include "kernels/verify/cuda/device.h"
+#include "kernels/verify/matrix.h"
 
 #define GOLDEN_SEED 1
 #define GOLDEN_TRIALS 48
@@ -124,10 +125,14 @@ static void run_group(const struct xfp_kernel_op *op, enum xfp_kernel_set set, s
 	struct xfp_trial trial = { .device = device }, plain = { 0 };
 	char failures[XFP_KEPT_FAILURES][640];
 
-	trials = trials < op->trials ? trials : op->trials;
+	trials = trials > op->trials && set == XFP_SET_CUDA ? op->trials + op->large
+		 : trials < op->trials                      ? trials
+							    : op->trials;
 	for (done = 0; done < trials && !(device && device->lost); done++) {
-		unsigned number = trials == op->trials ? done : (FIRST_OF_FEW + done * STEP_OF_FEW) % op->trials;
+		unsigned number = trials >= op->trials ? done : (FIRST_OF_FEW + done * STEP_OF_FEW) % op->trials;
 
+		if (done >= op->trials)
+			number = XFP_LARGE_FIRST + (done - op->trials) * XFP_LARGE_STEP;
 		attempt(op, set, report->request->seed, number, &trial, &plain);
 		if (!trial.failed)
 			continue;
