@@ -30,13 +30,16 @@ setup() {
 }
 
 @test "built and run with a C compiler, nvcc and Python alone" {
-	"${bare[@]}" "$srcdir/tests/on-device" --stand-in --folder built --trials 1 --filter '*v2c k=4' >out || {
+	"${bare[@]}" "$srcdir/tests/on-device" --stand-in --folder built --only build >out
+	grep -Eq '\] all is right$' out
+	run ! grep 'verify:' out
+	grep -Eq '^\[ +[0-9.]+ s\] compiled kernels/cuda/v2c.cu$' on-device.txt
+	"${bare[@]}" "$srcdir/tests/on-device" --stand-in --folder built --built --trials 1 --filter '*v2c k=4' >out || {
 		cat out
 		return 1
 	}
 	grep -q '^toolkit: .*release ' on-device.txt
 	grep -q '^nvidia-smi: not found$' on-device.txt
-	grep -Eq '^\[ +[0-9.]+ s\] compiled kernels/cuda/v2c.cu$' on-device.txt
 	grep -Eq '^\[ +[0-9.]+ s\] device: stand-in sm_90, ' on-device.txt
 	grep -Eq '^\[ +[0-9.]+ s\] matvec v2c k=4 cuda: 1 ok$' on-device.txt
 	grep -Eq '^\[ +[0-9.]+ s\] experts v2c k=4 cuda: 1 ok$' on-device.txt
@@ -75,7 +78,54 @@ setup() {
 	run ! grep -lz "$PWD/xfp-on-device-" /proc/[0-9]*/cmdline
 }
 
+# What the verifier says is made up: of the kernels a b, c d, e f and g h, one hangs or has the device fail.
+@test "a kernel that hangs, or has the device fail, costs no other" {
+	mkdir fake
+	cat >fake/xfp-kernel-verify <<-'END'
+		#!/bin/sh
+		echo "$LD_LIBRARY_PATH" >>paths
+		case "$*" in
+		*--list) printf '%s: cuda\n' 'a b' 'c d' 'e f' 'g h' ;;
+		*"--filter c d"*) echo begun; sleep 60 ;;
+		*"--filter e f"*) echo 'e f cuda: 1 of 2 FAILED'; exit 4 ;;
+		*"--filter g h"*) echo 'g h cuda: 9 ok' ;;
+		*) echo 'a b cuda: 7 ok'; if [ -e hangs ]; then sleep 60; fi
+			echo 'c d cuda: 1 of 1 FAILED'; exit 4 ;;
+		esac
+	END
+	chmod +x fake/xfp-kernel-verify
+	touch hangs
+	run -4 "${bare[@]}" LD_LIBRARY_PATH=mine "$srcdir/tests/on-device" --built --folder fake --only verify --minutes 0.2
+	[[ "$output" == *'a b cuda: 7 ok'*'verify: stopped; 3 kernels that it told nothing of are run one by one'* ]]
+	[[ "$output" == *'e f cuda: 1 of 2 FAILED'*'g h cuda: 9 ok'*'begun'*'c d: stopped: it takes too long'*'verify: FAILED, status 4'* ]]
+	# the user's libraries come first, and the toolkit's last
+	grep -Eqx "$PWD/fake:mine(:.*)?" paths
+	rm hangs
+	run -4 "${bare[@]}" "$srcdir/tests/on-device" --built --folder fake --only verify
+	[[ "$output" == *'verify: ended with status 4; 2 kernels that it told nothing of'*'e f cuda: '*'g h cuda: 9 ok'*'verify: FAILED, status 4'* ]]
+	# one that hangs once in a while is not right
+	sed -i 's/echo begun; sleep 60/echo "c d cuda: 3 ok"/; s/echo .e f cuda.*exit 4/echo "e f cuda: 2 ok"/' fake/xfp-kernel-verify
+	touch hangs
+	run -1 "${bare[@]}" "$srcdir/tests/on-device" --built --folder fake --only verify --minutes 0.1
+	[[ "$output" == *'e f cuda: 2 ok'*'c d cuda: 3 ok'*'verify: FAILED, status 1'* ]]
+	# half of the time is for what comes after
+	run -1 "${bare[@]}" "$srcdir/tests/on-device" --built --folder fake --only verify,bench --minutes 0.2
+	[[ "$output" == *'verify: FAILED'*'bench:'* ]]
+}
+
+@test "the toolkit's libraries are found beside nvcc" {
+	mkdir -p toolkit/bin toolkit/lib64 toolkit/targets/here/lib fake
+	printf '#!/bin/sh\n' >toolkit/bin/nvcc
+	printf '#!/bin/sh\necho "path $LD_LIBRARY_PATH"\n' >fake/xfp-kernel-verify
+	chmod +x toolkit/bin/nvcc fake/xfp-kernel-verify
+	ln -s ../toolkit/bin/nvcc bin/other
+	run -0 "${bare[@]}" NVCC="$PWD/bin/other" "$srcdir/tests/on-device" --built --folder fake --only bench
+	[[ "$output" == *"path $PWD/fake:$PWD/toolkit/lib64:$PWD/toolkit/targets/here/lib"* ]]
+}
+
 @test "no device, no compiler, a wrong command line" {
+	run -2 "${bare[@]}" "$srcdir/tests/on-device" --only build
+	[[ "$output" == *'--only build goes with --folder'* ]]
 	run -1 "${bare[@]}" "$srcdir/tests/on-device"
 	[[ "$output" == *'failed: no device is found, by '* ]]
 	grep -q 'failed: no device is found' on-device.txt

@@ -9,10 +9,17 @@ and writes a report as it goes, which is there too when it is stopped. nvcc, a C
 CFLAGS, NVCC, NVCCFLAGS and COMPUTE_SANITIZER name others than cc, nvcc and compute-sanitizer of PATH. The device is the
 first; CUDA_VISIBLE_DEVICES makes another one that.
 
+Where a command may take only so long, --minutes has to be less than that; where the report is to be elsewhere, --report
+says so. What is built on one machine runs on another of the same kind, so that no GPU waits for the compiler:
+
+  tests/on-device --only build --folder F --arch 90      where there is nvcc, and no GPU
+  tests/on-device --built --folder F --report OUT/on-device.txt
+
 exit status: 0 all is right; 1 it could not be built or run; 2 the command line is wrong; 4 a kernel is wrong; as of the
 signal that it was stopped by
 """
 import argparse
+import glob
 import importlib.util
 import os
 import platform
@@ -32,6 +39,8 @@ TOOLS = ("memcheck", "racecheck", "initcheck")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 OLDEST = 80
 SANITIZED = 3           # trials of each kernel
+MOST_OF_A_GROUP = 60    # seconds without a word of the verifier
+TOLD = re.compile(r"(\S.*?) cuda: \d+ (?:ok|of \d+ FAILED)$")
 SANITIZER_ERRORS = 86   # the status that it is told to end with
 
 
@@ -49,10 +58,11 @@ def parse():
     parser.add_argument("--folder", metavar="DIR", help="build there, and leave it [a temporary one]")
     parser.add_argument("--built", action="store_true", help="run what was built in --folder before")
     parser.add_argument("--report", metavar="FILE", default="on-device.txt", help="[%(default)s]")
-    parser.add_argument("--only", metavar="STEP,...", default="verify,sanitize,bench", help="[%(default)s]")
+    parser.add_argument("--only", metavar="STEP,...", default="verify,sanitize,bench",
+                        help="[%(default)s]; build: that alone")
     parser.add_argument("--arch", metavar="NN", help="compute capability, times ten [as the device says]")
     parser.add_argument("--jobs", metavar="N", type=int, default=os.cpu_count(), help="of building [%(default)s]")
-    parser.add_argument("--minutes", metavar="N", type=float, default=10, help="when to stop [%(default)s]")
+    parser.add_argument("--minutes", metavar="N", type=float, default=9, help="when to stop [%(default)s]")
     parser.add_argument("--seed", metavar="N", type=int, default=1, help="of the inputs [%(default)s]")
     parser.add_argument("--trials", metavar="N", help="of each kernel [all]")
     parser.add_argument("--filter", metavar="GLOB", help="only kernels of such names")
@@ -62,8 +72,10 @@ def parse():
                              "kernels of 9.0, to test this itself; kernels of the bench do nothing")
     options = parser.parse_args()
     options.only = options.only.split(",")
-    if not set(options.only) <= {"verify", "sanitize", "bench"} or options.jobs < 1:
-        parser.error("--only takes verify, sanitize and bench, --jobs a number from 1 on")
+    if not set(options.only) <= {"build", "verify", "sanitize", "bench"} or options.jobs < 1:
+        parser.error("--only takes build, verify, sanitize and bench, --jobs a number from 1 on")
+    if options.only == ["build"] and (options.built or not options.folder):
+        parser.error("--only build goes with --folder, and not with --built")
     if options.built and not options.folder:
         parser.error("--built goes with --folder")
     return options
@@ -87,10 +99,10 @@ class Report:
         self.write(f"[{self.seconds():6.1f} s] {text}")
 
 
-def output_of(*words):
+def output_of(*words, env=None):
     """What a program prints, "" where it is not there or fails."""
     try:
-        return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60,
+        return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60, env=env,
                               check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return ""
@@ -132,6 +144,15 @@ def buildable(arch, nvcc):
     return str(max(fits))
 
 
+def blas_folders(nvcc):
+    """Where a toolkit has its libraries, cuBLAS for one, which the loader may not know."""
+    if not nvcc:
+        return []
+    root = os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))
+    return [folder for folder in [os.path.join(root, "lib64"), *sorted(glob.glob(os.path.join(root, "targets/*/lib")))]
+            if os.path.isdir(folder)]
+
+
 def tell_machine(report, nvcc, cc):
     report.write(time.strftime("date: %Y-%m-%d %H:%M:%S %Z"))
     report.write(f"machine: {platform.machine()}, {os.cpu_count()} processors, {platform.system()} "
@@ -149,17 +170,15 @@ def tell_machine(report, nvcc, cc):
 class Run:
     """One program after another, each with what is left of the time."""
 
-    def __init__(self, options, report, folder):
+    def __init__(self, options, report, folder, nvcc):
         self.options, self.report, self.folder = options, report, folder
-        self.child = None
-        self.environment = dict(os.environ, LD_LIBRARY_PATH=os.pathsep.join(
-            [folder] + os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)).rstrip(os.pathsep))
+        self.child, self.lines = None, []
+        given = [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if path]
+        self.environment = dict(os.environ, LD_LIBRARY_PATH=os.pathsep.join([folder, *given, *blas_folders(nvcc)]))
         if options.stand_in:
             self.environment.update(STAND_IN_SERVER=os.path.join(SOURCE, "tests/cuda/ptx_server.py"),
                                     STAND_IN_ARCH="90", PYTHON=sys.executable, PYTHONDONTWRITEBYTECODE="1")
         self.verifier = [os.path.join(folder, "xfp-kernel-verify"), "--device", "cuda", "--seed", str(options.seed)]
-        if options.filter:
-            self.verifier += ["--filter", options.filter]
 
     def left(self):
         return self.options.minutes * 60 - self.report.seconds()
@@ -168,27 +187,67 @@ class Run:
         if self.child and self.child.poll() is None:
             end(self.child)
 
-    def run(self, words, most=None, environment=None):
-        """Its status; what it prints goes to the report. None: it took too long."""
-        limit = min(self.left(), most or self.left())
+    def run(self, words, most=None, environment=None, quiet=None):
+        """Its status; what it prints goes to the report. None: it took too long, or was silent for `quiet` seconds."""
+        limit = min(self.left(), self.left() if most is None else most)
         if limit <= 0:
             return None
+        self.lines = []
         self.child = start(words, env=dict(self.environment, **(environment or {})))
-        late = threading.Event()
-        timer = threading.Timer(limit, lambda: (late.set(), end(self.child, signal.SIGKILL)))
-        timer.start()
+        late, heard = threading.Event(), threading.Event()
+        watch = threading.Thread(target=self.watch, args=(self.child, limit, quiet or limit, late, heard), daemon=True)
+        watch.start()
         try:
             for line in self.child.stdout:
                 self.report.tell(line.rstrip("\n"))
+                self.lines.append(line)
+                heard.set()
             status = self.child.wait()
         finally:
-            timer.cancel()
             self.stop()
         return None if late.is_set() else status
 
+    @staticmethod
+    def watch(child, limit, quiet, late, heard):
+        until = time.monotonic() + limit
+        last = time.monotonic()
+        while child.poll() is None:
+            if heard.wait(0.1):
+                heard.clear()
+                last = time.monotonic()
+            if time.monotonic() > min(until, last + quiet):
+                late.set()
+                end(child, signal.SIGKILL)
+                return
+
+    def filtered(self):
+        return self.verifier + (["--filter", self.options.filter] if self.options.filter else [])
+
     def verify(self):
-        words = self.verifier + (["--trials", self.options.trials] if self.options.trials else [])
-        return self.judge("verify", self.run(words))
+        """All groups at once, in half of the time that is left where something comes after. Where that ends before all
+        were told of, as one hung or had the device fail, those that were not run one by one, each in a process of its
+        own, and the one that hung last: what it does costs no other."""
+        extra = ["--trials", self.options.trials] if self.options.trials else []
+        half = 0.5 if {"sanitize", "bench"} & set(self.options.only) else 1
+        until = self.report.seconds() + self.left() * half
+        listed = output_of(*self.filtered(), "--list", env=self.environment)
+        missing = [line.split(":")[0] for line in listed.split("\n") if line]
+        quiet = min((until - self.report.seconds()) / 4, MOST_OF_A_GROUP)
+        status = self.run(self.filtered() + extra, until - self.report.seconds(), quiet=quiet)
+        told = {found[1] for found in map(TOLD.match, self.lines) if found}
+        missing = [group for group in missing if group not in told]
+        if not missing or status in (0, 1, 2):
+            return self.judge("verify", status)
+        self.report.tell("verify: " + ("stopped" if status is None else f"ended with status {status}") +
+                         f"; {len(missing)} kernels that it told nothing of are run one by one")
+        worst = 1 if status is None or status < 0 else status  # even if all the others are right
+        for group in missing if status == 4 else missing[1:] + missing[:1]:
+            left = until - self.report.seconds()
+            status = self.run([*self.verifier, "--filter", group, *extra], min(left, quiet)) if left > 1 else None
+            if status is None:
+                self.report.tell(f"{group}: " + ("stopped: it takes too long" if left > 1 else "not run: no time"))
+            worst = max(worst, 1 if status is None or status < 0 else status)
+        return self.judge("verify", worst)
 
     def sanitize(self):
         sanitizer = find("COMPUTE_SANITIZER", "compute-sanitizer")
@@ -198,7 +257,7 @@ class Run:
         worst = 0
         for tool in TOOLS:
             self.report.tell(f"sanitize: {tool}")
-            words = [sanitizer, "--tool", tool, "--error-exitcode", str(SANITIZER_ERRORS), *self.verifier, "--trials",
+            words = [sanitizer, "--tool", tool, "--error-exitcode", str(SANITIZER_ERRORS), *self.filtered(), "--trials",
                      self.options.trials or str(SANITIZED)]
             # Before the bench has no time left.
             status = self.run(words, self.left() / 4)
@@ -211,7 +270,8 @@ class Run:
 
     def bench(self):
         mib = self.options.mib or ("1" if self.options.stand_in else None)
-        words = self.verifier + ["--trials", "0", "--bench"] + (["--mib", mib] if mib else [])
+        words = self.filtered() + ["--trials", "0", "--bench"] + (["--mib", mib] if mib else [])
+        words += ["--unchecked"] if self.options.stand_in else []
         return self.judge("bench", self.run(words, environment={"STAND_IN_IDLE": "1"}))
 
     def judge(self, what, status, late_is_fine=False):
@@ -245,7 +305,9 @@ def all_steps(options, report, folder, on_stop):
         raise Failed(f"{sys.executable} has no numpy, which the emulator takes; PYTHON may name another")
     if not options.built:
         build_all(options, report, folder, nvcc, cc, on_stop)
-    run = Run(options, report, folder)
+    if options.only == ["build"]:
+        return 0
+    run = Run(options, report, folder, nvcc)
     on_stop.append(run.stop)
     worst = 0
     for step in ("verify", "sanitize", "bench"):
