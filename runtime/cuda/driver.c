@@ -101,8 +101,8 @@ void xfp_cu_close(struct xfp_cu_driver *cu)
 	cu->library = NULL;
 }
 
-/* That cuFuncLoad loads is documented. Of older drivers it is not known what does, but for a launch, which here would be
- * one that does something: numbers of the code that it has, such as its registers, are the likeliest to need it. */
+/* That cuFuncLoad loads is documented. Of older drivers it is not known what does, but for a launch, which here would
+ * do something: a number that its code says, as that of its registers, is the likeliest to need it. */
 enum xfp_status xfp_cu_load(const struct xfp_cu_driver *cu, xfp_cu_handle function, const char *what,
 			    struct xfp_error *err)
 {

@@ -86,8 +86,8 @@ static enum xfp_status load_libraries(struct xfp_cuda *cuda, struct xfp_error *e
 	return XFP_OK;
 }
 
-/* What was made of a source. Only the one that has a kernel is asked for it: a library that has not calls that an error,
- * which tools that watch the driver's calls count. */
+/* What was made of a source. Only the one that has a kernel is asked for it: to another that is an error, which tools
+ * that watch the driver's calls count. */
 static xfp_cu_handle library_of(const struct xfp_cuda *cuda, const char *source)
 {
 	int i = 0;

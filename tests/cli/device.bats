@@ -135,7 +135,10 @@ stand_in() {
 	run -4 "${verifier[@]}" --filter 'experts v2* k=4'
 	[ "$(grep -Ec '^experts v2c? k=4 +FAILED: M=1: row 0 of y 0 is -?nan, not ' <<<"$output")" -eq 3 ]
 	[[ "$output" == *'xfp-kernel-verify: experts v2 k=4: M=1: row 0 of y 0 is '* ]]
-	# while a graph is captured, where nothing may wait
+	# while a graph is captured, where nothing may wait: of reads, and of products
+	STAND_IN_FAIL='cuLaunchKernelEx 5 1' run -1 "${verifier[@]}" --unchecked --filter 'experts v2 k=4'
+	[[ "$output" == *': cuLaunchKernel failed: CUDA_ERROR_INVALID_VALUE'* ]]
+	[[ "$output" != *'something waited'* ]]
 	STAND_IN_FAIL='cuLaunchKernelEx 150 1' run -1 "${verifier[@]}" --unchecked --filter 'experts v2* k=4'
 	[ "$(grep -Ec '^experts v2 k=4 +FAILED: M=1: .*cuLaunchKernel failed: CUDA_ERROR_INVALID_VALUE' <<<"$output")" -eq 1 ]
 	[ "$(grep -Ec '^experts v2c k=4 G32 .* us ' <<<"$output")" -eq 2 ]

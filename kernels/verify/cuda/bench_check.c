@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_check.c - whether what is measured is right: some rows of some results against the reference in double. Matrices
- * of the bench are of the size that models have, of which a trial's are not.
+ * bench_check.c - whether what is measured is right: some rows of some results against the reference in double.
+ * Matrices of the bench are of the size that models have, which few of the trials' are.
  */
 #include <math.h> /* fabs and isfinite, which are exact */
 #include <stdlib.h>

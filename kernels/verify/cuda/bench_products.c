@@ -223,8 +223,8 @@ static void end(struct bench_subject *s)
 
 /* ---- measuring ---------------------------------------------------------------------------------------- */
 
-/* Bytes of weights that a launch reads: all of the image, of which kernels of few vectors and of many read the codebooks
- * as they are or as integers, and not both. Of 8192 columns either is at most a hundredth. */
+/* Bytes of weights that a launch reads: all of the image, of which kernels of few vectors and of many read the
+ * codebooks as they are or as integers, and not both. Of 8192 columns either is at most a hundredth. */
 static double bytes_of(const struct bench_subject *s)
 {
 	return (double)s->linear[0].bytes * (s->of->experts > 1 ? (double)CHOSEN / s->of->experts : 1);
