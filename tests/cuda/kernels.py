@@ -309,7 +309,8 @@ def run_repack(modules, k):
         run = Run(modules, order)
         packed = pack(k, index)
         place, chunks = run.memory.upload(packed), packed.size // (64 * lane_words(k))
-        run.launch(f"xfp_repack_k{k}", (-(-chunks // 256), 1), struct.pack("<2Q", place, chunks))
+        run.launch(f"xfp_repack_k{k}", (-(-chunks // 256), 1), struct.pack("<2Q", place, chunks),
+                   size=f"{chunks} chunks", numbers=index.size)
         found.append(run.memory.download(place, np.uint8, packed.size))
     return float((found[0] != device_order(k, index).reshape(-1)).sum() * 2), np.array_equal(*found)
 

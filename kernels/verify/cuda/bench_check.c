@@ -78,7 +78,7 @@ static struct xfp_matvec matrix_of(const struct xfp_unit_file *unit, uint32_t ex
 	return w;
 }
 
-struct checking {
+struct row_check {
 	const struct xfp_bench_results *of;
 	struct xfp_matvec w[MOST_EXPERTS]; /* of each product, or one */
 	struct xfp_expected_row row[MOST_EXPERTS];
@@ -86,7 +86,7 @@ struct checking {
 	uint8_t *y;
 };
 
-static void vector_of(const struct checking *c, size_t number)
+static void vector_of(const struct row_check *c, size_t number)
 {
 	size_t cols = c->of->unit->cols;
 
@@ -94,7 +94,7 @@ static void vector_of(const struct checking *c, size_t number)
 }
 
 /* Of a row, whose numbers are in c->row, result m as it should be. */
-static double expected(const struct checking *c, size_t m, double *off)
+static double expected(const struct row_check *c, size_t m, double *off)
 {
 	const struct xfp_bench_results *of = c->of;
 	double sum = 0, one, bound;
@@ -117,7 +117,7 @@ static double expected(const struct checking *c, size_t m, double *off)
 	return sum;
 }
 
-static enum xfp_status check_row(const struct checking *c, size_t r, struct xfp_error *err)
+static enum xfp_status check_row(const struct row_check *c, size_t r, struct xfp_error *err)
 {
 	size_t count = c->of->count, some = count < VECTORS ? count : VECTORS;
 
@@ -136,7 +136,7 @@ static enum xfp_status check_row(const struct checking *c, size_t r, struct xfp_
 	return XFP_OK;
 }
 
-static enum xfp_status check_rows(struct checking *c, struct xfp_error *err)
+static enum xfp_status check_rows(struct row_check *c, struct xfp_error *err)
 {
 	size_t rows = c->of->unit->rows, some = rows < ROWS ? rows : ROWS, matrices = c->of->listed ? c->of->listed : 1;
 	enum xfp_status status = XFP_OK;
@@ -160,7 +160,7 @@ enum xfp_status xfp_bench_check(struct xfp_bench *bench, const struct xfp_bench_
 	const struct xfp_unit_file *unit = of->unit;
 	size_t matrices = of->listed ? of->listed : 1, bytes = of->count * unit->rows * 2;
 	bool library = unit->mode == XFP_MODE_V2A || unit->mode == XFP_MODE_V2C;
-	struct checking c = { .of = of, .x = malloc(unit->cols * sizeof *c.x), .y = malloc(bytes) };
+	struct row_check c = { .of = of, .x = malloc(unit->cols * sizeof *c.x), .y = malloc(bytes) };
 	void *tables = tables_of(unit);
 	enum xfp_status status = c.x && c.y && (tables || !library) ? XFP_OK : xfp_no_memory(err);
 
