@@ -79,17 +79,17 @@ def half_products(tap):
             if wrong:
                 return wrong
     a, b, c = np.zeros((16, 16), np.float16), np.zeros((16, 8), np.float16), np.zeros((16, 8), np.float32)
-    # 1 and eight times what is cut off below 2^-25 of it, then what is not; each alone is kept.
+    # 1 and eight times what is cut off below 2^-24 of it, then what is not; each alone is kept.
     a[0, 0], a[0, 1:9], a[1, 0], a[1, 1:9], a[2, 1:9] = 1, 2.0 ** -14, 1, 2.0 ** -13, 2.0 ** -14
     a[3, 0], a[3, 1], a[4, 0], a[4, 1:9] = 1, -2.0 ** -14, 1, 1.5 * 2.0 ** -14
-    b[0, 0], b[1:9, 0] = 1, 2.0 ** -12
+    b[0, 0], b[1:9, 0] = 1, 2.0 ** -11
     kinds = "f32.f16.f16.f32"
     got = multiply(tap, "m16n8k16", kinds, a, b, c)[:5, 0]
-    # The unit below 1 (which is 0.5 times 2) is 2^-25; sums come in units of 2^-23.
-    wrong = different("cut off", got, np.array([1, 1 + 2.0 ** -22, 2.0 ** -23, 1, 1], np.float32))
+    # The unit below 1 (which is 0.5 times 2) is 2^-24; sums come in units of 2^-23.
+    wrong = different("cut off", got, np.array([1, 1 + 2.0 ** -21, 2.0 ** -22, 1, 1], np.float32))
     got = multiply(tap, "m16n8k16", kinds, a, b, c, exact_mma=True)[:5, 0]
     wrong = wrong or different("exact", got, np.array(
-        [1 + 2.0 ** -23, 1 + 2.0 ** -22, 2.0 ** -23, 1, 1 + 2.0 ** -22], np.float32))
+        [1 + 2.0 ** -22, 1 + 2.0 ** -21, 2.0 ** -22, 1, 1 + 3 * 2.0 ** -23], np.float32))
     a, b = rng.standard_normal((16, 16)).astype(np.float16), rng.standard_normal((16, 8)).astype(np.float16)
     c = rng.standard_normal((16, 8)).astype(np.float32)
     exact = a.astype(np.float64) @ b.astype(np.float64) + c
