@@ -20,6 +20,8 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/json_reader.h \
 	checkpoints/matrix.c \
 	checkpoints/note.c \
+	checkpoints/packed/awq.c \
+	checkpoints/packed/awq_gemv.c \
 	checkpoints/packed/codec.h \
 	checkpoints/packed/decoder.c \
 	checkpoints/packed/decoder.h \
@@ -29,6 +31,8 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/packed/fold_mxfp4.c \
 	checkpoints/packed/fp8.c \
 	checkpoints/packed/fp8.h \
+	checkpoints/packed/gptq.c \
+	checkpoints/packed/grouped.h \
 	checkpoints/packed/mxfp4.c \
 	checkpoints/packed/number.h \
 	checkpoints/packed/plain.c \

@@ -241,6 +241,8 @@ uint64_t xfp_matrix_block_rows(const struct xfp_matrix_source *source, uint64_t 
 	rows = bytes / row_bytes;
 	if ((source->recipe ? xfp_packed_rows_turned(source) : is_transposed(&v)) && rows < LEAST_RUN / element)
 		rows = LEAST_RUN / element;
+	if (source->recipe && rows < xfp_packed_rows_block(source))
+		rows = xfp_packed_rows_block(source);
 	rows = at_most(rows, v.rows);
 	return rows ? rows : 1;
 }

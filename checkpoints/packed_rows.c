@@ -83,6 +83,11 @@ bool xfp_packed_rows_turned(const struct xfp_matrix_source *source)
 	return find(source->recipe, &source->view, &place) && place.turned;
 }
 
+uint64_t xfp_packed_rows_block(const struct xfp_matrix_source *source)
+{
+	return xfp_decoder_rows(source->recipe);
+}
+
 uint64_t xfp_packed_rows_bytes(const struct xfp_matrix_source *source)
 {
 	struct stored_place place = { 0 };

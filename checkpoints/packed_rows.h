@@ -21,6 +21,8 @@ void xfp_packed_rows_close(struct xfp_packed_rows *rows); /* NULL is fine */
 enum xfp_status xfp_packed_rows_read(struct xfp_packed_rows *rows, uint64_t first, uint64_t count, void *buf,
 				     struct xfp_error *err);
 
+/* Rows to read at a time, at least: as xfp_decoder_rows. */
+uint64_t xfp_packed_rows_block(const struct xfp_matrix_source *source);
 /* Whether rows of the matrix are columns of stored rows. */
 bool xfp_packed_rows_turned(const struct xfp_matrix_source *source);
 /* The most memory that reading takes. */

@@ -203,6 +203,7 @@ unit_tests = \
 	tests/unit/test_gc \
 	tests/unit/test_glob \
 	tests/unit/test_goal \
+	tests/unit/test_grouped \
 	tests/unit/test_index \
 	tests/unit/test_json \
 	tests/unit/test_json_print \

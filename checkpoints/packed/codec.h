@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 
+#include "base/xfp_error.h"
 #include "checkpoints/recipe/recipe.h"
 
 struct xfp_rectangle {
@@ -20,6 +21,7 @@ struct xfp_rectangle {
 /* Bytes of a component: `lines` runs of `run` bytes, `stride` from one to the next. `run` 0: none. */
 struct xfp_window {
 	uint64_t offset, run, stride, lines;
+	bool apart; /* what is between them is left out however little it is: other rectangles will need it */
 };
 
 /* The bytes of a rectangle: line i of a component's window is at bytes[role] + i * pitch[role]. */
@@ -40,9 +42,19 @@ struct xfp_codec_methods {
 	/* Elements [col, col + cols) of a stored row, inside of what was fetched. */
 	void (*decode)(const struct xfp_recipe_part *part, enum xfp_dtype dtype, const struct xfp_fetched *from,
 		       uint64_t row, uint64_t col, uint64_t cols, void *out);
+	/* In place of it where codes lie the other way round, so that a row alone costs nearly what many do: a
+	 * rectangle, whose rows are `pitch` bytes apart in `out`. The decoder then fetches the rows of one grain at a
+	 * time, and once if they are asked for in order. NULL: rows are decoded one by one. */
+	void (*decode_block)(const struct xfp_recipe_part *part, enum xfp_dtype dtype, const struct xfp_fetched *from,
+			     const struct xfp_rectangle *of, unsigned char *out, uint64_t pitch);
+	/* What is wrong with a component that was just fetched: *wrong becomes static text where something is. A
+	 * failure is one of looking at it. NULL: whatever is in components can be decoded. */
+	enum xfp_status (*check)(const struct xfp_recipe_part *part, enum xfp_component_role role,
+				 const struct xfp_fetched *from, const char **wrong, struct xfp_error *err);
 };
 
 extern const struct xfp_codec_methods xfp_codec_plain, xfp_codec_fp8, xfp_codec_mxfp4;
+extern const struct xfp_codec_methods xfp_codec_gptq, xfp_codec_awq, xfp_codec_awq_gemv, xfp_codec_awq_gemv_fast;
 
 const struct xfp_codec_methods *xfp_codec_methods(enum xfp_codec codec);
 
@@ -53,7 +65,7 @@ static inline struct xfp_window xfp_window_of_rows(const struct xfp_rectangle *o
 {
 	uint64_t first = of->col / columns, end = (of->col + of->cols + columns - 1) / columns;
 
-	return (struct xfp_window){ of->row * line + first * unit, (end - first) * unit, line, of->rows };
+	return (struct xfp_window){ of->row * line + first * unit, (end - first) * unit, line, of->rows, false };
 }
 
 #endif

@@ -20,6 +20,7 @@
 
 #define PIECE_BYTES ((uint64_t)1 << 20) /* of all components that are fetched at once, beyond the first row's */
 #define GAP_BYTES ((uint64_t)4 << 10)   /* lines that lie further apart are read one by one */
+#define BLOCK_PART 4                    /* of the rows of a block, so that it is fetched few times */
 #define SPARSE 4                        /* a piece has at least one of so many rows that are fetched for it */
 
 struct open_file {
@@ -46,6 +47,10 @@ static const struct xfp_codec_methods *const methods[XFP_CODECS] = {
 	[XFP_CODEC_PLAIN] = &xfp_codec_plain,
 	[XFP_CODEC_FP8] = &xfp_codec_fp8,
 	[XFP_CODEC_MXFP4] = &xfp_codec_mxfp4,
+	[XFP_CODEC_GPTQ] = &xfp_codec_gptq,
+	[XFP_CODEC_AWQ] = &xfp_codec_awq,
+	[XFP_CODEC_AWQ_GEMV] = &xfp_codec_awq_gemv,
+	[XFP_CODEC_AWQ_GEMV_FAST] = &xfp_codec_awq_gemv_fast,
 };
 
 const struct xfp_codec_methods *xfp_codec_methods(enum xfp_codec codec)
@@ -175,7 +180,7 @@ static uint64_t lower(uint64_t a, uint64_t b)
 /* From one line to the next as they lie in memory, and the bytes of all of them. */
 static uint64_t pitch_of(const struct xfp_window *w)
 {
-	return w->stride - w->run <= GAP_BYTES ? w->stride : w->run;
+	return w->stride - w->run <= (w->apart ? 0 : GAP_BYTES) ? w->stride : w->run;
 }
 static uint64_t span_of(const struct xfp_window *w)
 {
@@ -224,8 +229,9 @@ static bool holds(const struct fetched *f, uint32_t part, const struct xfp_windo
 	       f->window.stride == w->stride && f->window.lines == w->lines;
 }
 
+/* What is there already is `fresh` no more. */
 static enum xfp_status fetch_one(struct xfp_decoder *d, uint32_t number, const struct xfp_component *component,
-				 const struct xfp_window *w, struct xfp_error *err)
+				 const struct xfp_window *w, bool *fresh, struct xfp_error *err)
 {
 	struct fetched *f = &d->fetched[component->role];
 	const char *path = d->source.files[component->file].path;
@@ -233,7 +239,8 @@ static enum xfp_status fetch_one(struct xfp_decoder *d, uint32_t number, const s
 	int fd = descriptor(d, component->file);
 	enum xfp_status status = XFP_OK;
 
-	if (holds(f, number, w))
+	*fresh = !holds(f, number, w);
+	if (!*fresh)
 		return XFP_OK;
 	f->part = UINT32_MAX;
 	if (size > f->capacity) {
@@ -254,10 +261,29 @@ static enum xfp_status fetch_one(struct xfp_decoder *d, uint32_t number, const s
 	return XFP_OK;
 }
 
+/* What was just read of a component, as its codec judges it. */
+static enum xfp_status check_fetched(struct xfp_decoder *d, uint32_t number, const struct xfp_component *component,
+				     const struct xfp_fetched *from, struct xfp_error *err)
+{
+	const struct xfp_recipe_part *part = &d->source.recipe->parts[number];
+	const char *wrong = NULL;
+	enum xfp_status status = XFP_OK;
+
+	if (methods[part->codec]->check)
+		status = methods[part->codec]->check(part, component->role, from, &wrong, err);
+	if (!status && wrong)
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: tensor %s: %s", d->source.files[component->file].path,
+				  xfp_printable(d->source.tensor).text, wrong);
+	if (status)
+		d->fetched[component->role].part = UINT32_MAX;
+	return status;
+}
+
 static enum xfp_status fetch(struct xfp_decoder *d, uint32_t number, struct xfp_fetched *from, struct xfp_error *err)
 {
 	const struct xfp_recipe_part *part = &d->source.recipe->parts[number];
 	enum xfp_status status = XFP_OK;
+	bool fresh = false;
 
 	for (uint32_t k = 0; !status && k < part->component_count; k++) {
 		const struct xfp_component *component = &part->components[k];
@@ -265,9 +291,11 @@ static enum xfp_status fetch(struct xfp_decoder *d, uint32_t number, struct xfp_
 
 		if (!span_of(&w))
 			continue;
-		status = fetch_one(d, number, component, &w, err);
+		status = fetch_one(d, number, component, &w, &fresh, err);
 		from->bytes[component->role] = d->fetched[component->role].bytes;
 		from->pitch[component->role] = d->fetched[component->role].pitch;
+		if (!status && fresh)
+			status = check_fetched(d, number, component, from, err);
 	}
 	return status;
 }
@@ -304,6 +332,7 @@ static uint64_t piece_of(const struct xfp_recipe *recipe, uint64_t first, uint64
 	uint64_t before, start = stored_row(recipe, first), end, count = 1, grain, ignored;
 	uint32_t number = part_of(recipe, start, &before);
 	const struct xfp_recipe_part *part = &recipe->parts[number];
+	bool blocks = methods[part->codec]->decode_block != NULL;
 
 	methods[part->codec]->grain(part, &grain, &ignored);
 	*low = start - before;
@@ -320,13 +349,31 @@ static uint64_t piece_of(const struct xfp_recipe *recipe, uint64_t first, uint64
 		wide = (row < end ? end : row + 1) - r.row;
 		r.rows = wide;
 		r = whole_grains(part, r);
-		if ((wide > SPARSE * (count + 1) && r.rows > grain) || bytes_of(part, &r) > PIECE_BYTES)
+		/* What is fetched for one row of a grain is fetched for all. */
+		if (r.rows > grain && (blocks || wide > SPARSE * (count + 1) || bytes_of(part, &r) > PIECE_BYTES))
 			break;
 		*low = lower(row, *low);
 		end = *low + wide;
 	}
 	*span = end - *low;
 	return count;
+}
+
+/* As blocks of rows that are neighbours, in `out` as well. */
+static void decode_blocks(const struct xfp_decoder *d, const struct xfp_fetched *from,
+			  const struct xfp_recipe_part *part, const struct xfp_rectangle *of, uint64_t before,
+			  uint64_t first, uint64_t step, uint64_t rows, unsigned char *out, uint64_t pitch)
+{
+	const struct xfp_recipe *recipe = d->source.recipe;
+
+	for (uint64_t i = 0, end; i < rows; i = end) {
+		struct xfp_rectangle block = { stored_row(recipe, first + i * step) - before, 1, of->col, of->cols };
+
+		for (end = i + 1; end < rows; end++, block.rows++)
+			if (stored_row(recipe, first + end * step) - before != block.row + block.rows)
+				break;
+		methods[part->codec]->decode_block(part, d->source.dtype, from, &block, out + i * pitch, pitch);
+	}
 }
 
 /* A piece's columns of one part, which begin at `to` of each row of `out`. */
@@ -338,11 +385,17 @@ static enum xfp_status decode_piece(struct xfp_decoder *d, uint32_t number, cons
 	struct xfp_fetched from = { .of = whole_grains(part, *of) };
 	enum xfp_status status = fetch(d, number, &from, err);
 
-	for (uint64_t i = 0; !status && i < rows; i++)
+	if (status)
+		return status;
+	if (methods[part->codec]->decode_block) {
+		decode_blocks(d, &from, part, of, before, first, step, rows, out, pitch);
+		return XFP_OK;
+	}
+	for (uint64_t i = 0; i < rows; i++)
 		methods[part->codec]->decode(part, d->source.dtype, &from,
 					     stored_row(d->source.recipe, first + i * step) - before, of->col, of->cols,
 					     out + i * pitch);
-	return status;
+	return XFP_OK;
 }
 
 enum xfp_status xfp_decoder_read(struct xfp_decoder *d, uint64_t first, uint64_t step, uint64_t rows, uint64_t col,
@@ -374,6 +427,18 @@ enum xfp_status xfp_decoder_read(struct xfp_decoder *d, uint64_t first, uint64_t
 		}
 	}
 	return status;
+}
+
+uint64_t xfp_decoder_rows(const struct xfp_recipe *recipe)
+{
+	uint64_t most = 1, rows, cols;
+
+	for (uint32_t i = 0; i < recipe->part_count; i++)
+		if (methods[recipe->parts[i].codec]->decode_block) {
+			methods[recipe->parts[i].codec]->grain(&recipe->parts[i], &rows, &cols);
+			most = rows / BLOCK_PART > most ? rows / BLOCK_PART : most;
+		}
+	return most;
 }
 
 uint64_t xfp_decoder_bytes(const struct xfp_recipe *recipe)

@@ -29,6 +29,10 @@ void xfp_decoder_close(struct xfp_decoder *decoder); /* NULL is fine */
 enum xfp_status xfp_decoder_read(struct xfp_decoder *decoder, uint64_t first, uint64_t step, uint64_t rows,
 				 uint64_t col, uint64_t cols, void *out, struct xfp_error *err);
 
+/* Rows to ask for at a time, at least, where each call may be another decoder's: 1, or a good part of those that are
+ * fetched whichever of them is asked for. */
+uint64_t xfp_decoder_rows(const struct xfp_recipe *recipe);
+
 /* The most memory that a decoder holds. */
 uint64_t xfp_decoder_bytes(const struct xfp_recipe *recipe);
 

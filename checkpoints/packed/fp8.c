@@ -121,4 +121,4 @@ static void decode(const struct xfp_recipe_part *part, enum xfp_dtype dtype, con
 	}
 }
 
-const struct xfp_codec_methods xfp_codec_fp8 = { fits, grain, window, decode };
+const struct xfp_codec_methods xfp_codec_fp8 = { fits, grain, window, decode, NULL, NULL };

@@ -68,4 +68,4 @@ static void decode(const struct xfp_recipe_part *part, enum xfp_dtype dtype, con
 	}
 }
 
-const struct xfp_codec_methods xfp_codec_mxfp4 = { fits, grain, window, decode };
+const struct xfp_codec_methods xfp_codec_mxfp4 = { fits, grain, window, decode, NULL, NULL };

@@ -5,6 +5,8 @@
 #ifndef XFP_PACKED_NUMBER_H
 #define XFP_PACKED_NUMBER_H
 
+#include <math.h>
+
 #include "base/bytes.h"
 #include "base/dtype.h"
 #include "kernels/common/number.h"
@@ -49,6 +51,34 @@ static inline float xfp_scale_to_float(enum xfp_dtype dtype, const unsigned char
 	default:
 		return xfp_e8m0_to_float(*at);
 	}
+}
+
+/* The half nearest to a number, ties to even, where that is 0 or normal; *other is set where it is neither. */
+static inline uint16_t xfp_usual_half(float value, uint32_t *other)
+{
+	uint32_t bits, size;
+
+	memcpy(&bits, &value, sizeof bits);
+	size = bits & 0x7fffffff;
+	*other |= size && size - 0x38800000 >= 0x477ff000 - 0x38800000; /* 2^-14, 65520 */
+	return (uint16_t)((bits >> 16 & 0x8000) |
+			  (size ? ((size + 0xfff + (size >> 13 & 1)) >> 13) - (112u << 10) : 0));
+}
+
+/* What was decoded, in the tensor's dtype; unlike what kernels store, -0 is itself in every dtype. */
+static inline void xfp_store_decoded(enum xfp_dtype dtype, const float *values, uint64_t count, unsigned char *out)
+{
+	uint32_t other = 0;
+
+	if (dtype == XFP_F16)
+		for (uint64_t i = 0; i < count; i++)
+			xfp_store16(out + 2 * i, xfp_usual_half(values[i], &other));
+	if (dtype == XFP_F16 && !other)
+		return;
+	xfp_from_float((int)dtype, values, count, out);
+	for (uint64_t i = 0; dtype == XFP_F16 && i < count; i++)
+		if (signbit(values[i]))
+			out[2 * i + 1] |= 0x80;
 }
 
 #endif

@@ -50,4 +50,4 @@ static void decode(const struct xfp_recipe_part *part, enum xfp_dtype dtype, con
 	       cols * size);
 }
 
-const struct xfp_codec_methods xfp_codec_plain = { fits, grain, window, decode };
+const struct xfp_codec_methods xfp_codec_plain = { fits, grain, window, decode, NULL, NULL };

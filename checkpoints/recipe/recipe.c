@@ -13,6 +13,10 @@ static const struct {
 	[XFP_CODEC_PLAIN] = { "plain", 1 },
 	[XFP_CODEC_FP8] = { "fp8", 1 },
 	[XFP_CODEC_MXFP4] = { "mxfp4", 1 },
+	[XFP_CODEC_GPTQ] = { "gptq", 1 },
+	[XFP_CODEC_AWQ] = { "awq", 1 },
+	[XFP_CODEC_AWQ_GEMV] = { "awq-gemv", 1 },
+	[XFP_CODEC_AWQ_GEMV_FAST] = { "awq-gemv-fast", 1 },
 };
 
 const char *xfp_codec_name(enum xfp_codec codec)

@@ -27,15 +27,21 @@
 
 /* The numbers of codecs and of components are stored in ledgers, and in nothing that outlives a version of xfp. */
 enum xfp_codec {
-	XFP_CODEC_PLAIN, /* elements of the tensor's own dtype, for what is joined or permuted */
-	XFP_CODEC_FP8,   /* 8-bit floats with a scale for each block of rows and columns */
-	XFP_CODEC_MXFP4, /* 4-bit floats with a power of two for each 32 of a row */
+	XFP_CODEC_PLAIN,         /* elements of the tensor's own dtype, for what is joined or permuted */
+	XFP_CODEC_FP8,           /* 8-bit floats with a scale for each block of rows and columns */
+	XFP_CODEC_MXFP4,         /* 4-bit floats with a power of two for each 32 of a row */
+	XFP_CODEC_GPTQ,          /* integers of 2, 3, 4 or 8 bits, by columns, groups of which have scales and zeros */
+	XFP_CODEC_AWQ,           /* the same of 4 bits, eight outputs to a word */
+	XFP_CODEC_AWQ_GEMV,      /* and by outputs */
+	XFP_CODEC_AWQ_GEMV_FAST, /* by four outputs at once, with zeros that are scaled */
 	XFP_CODECS
 };
 
 enum xfp_component_role {
 	XFP_COMPONENT_CODES,
 	XFP_COMPONENT_SCALES,
+	XFP_COMPONENT_ZEROS,  /* codes that stand for 0 */
+	XFP_COMPONENT_GROUPS, /* the group of each column */
 	XFP_COMPONENT_CONFIG, /* where the parameters were read; nothing is decoded from it */
 	XFP_COMPONENTS
 };

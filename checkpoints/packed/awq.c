@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * awq.c - AWQ's form "gemm": w = (code - zero) * scale.
+ *
+ *   codes       I32 [cols, rows / 8]; four bits, of which those of the outputs 8c .. 8c + 7 are in a word, from the
+ *               lowest in this order: 0 2 4 6 1 3 5 7
+ *   zeros       I32 [cols / group, rows / 8], likewise
+ *   scales      F16, BF16 or F32 [cols / group, rows]
+ *   parameters  columns to a group
+ */
+#include "checkpoints/packed/grouped.h"
+
+#define PER_WORD 8u
+
+static uint64_t scale_size(const struct xfp_recipe_part *part)
+{
+	return xfp_dtype_bits(xfp_recipe_component(part, XFP_COMPONENT_SCALES)->dtype) / 8;
+}
+
+static bool fits(const struct xfp_recipe_part *part, enum xfp_dtype dtype)
+{
+	const struct xfp_component *codes = xfp_recipe_component(part, XFP_COMPONENT_CODES);
+	const struct xfp_component *zeros = xfp_recipe_component(part, XFP_COMPONENT_ZEROS);
+	const struct xfp_component *scales = xfp_recipe_component(part, XFP_COMPONENT_SCALES);
+	uint64_t group = part->parameters[XFP_AWQ_GROUP];
+
+	return codes && zeros && scales && codes->dtype == XFP_I32 && zeros->dtype == XFP_I32 &&
+	       xfp_grouped_is_scale(scales->dtype) && dtype == xfp_grouped_dtype(scales->dtype) && part->rows &&
+	       part->cols && group && part->rows % PER_WORD == 0 && part->cols % group == 0 &&
+	       xfp_grouped_has(codes, part->cols, part->rows / PER_WORD) &&
+	       xfp_grouped_has(zeros, part->cols / group, part->rows / PER_WORD) &&
+	       xfp_grouped_has(scales, part->cols / group, part->rows);
+}
+
+static void grain(const struct xfp_recipe_part *part, uint64_t *rows, uint64_t *cols)
+{
+	(void)part;
+	*rows = XFP_GROUPED_ROWS;
+	*cols = 1;
+}
+
+static struct xfp_window window(const struct xfp_recipe_part *part, enum xfp_component_role role,
+				const struct xfp_rectangle *of)
+{
+	uint64_t group = part->parameters[XFP_AWQ_GROUP], size;
+
+	switch (role) {
+	case XFP_COMPONENT_CODES:
+		return xfp_window_of_groups(of, 1, part->rows / PER_WORD * 4, 4, PER_WORD);
+	case XFP_COMPONENT_ZEROS:
+		return xfp_window_of_groups(of, group, part->rows / PER_WORD * 4, 4, PER_WORD);
+	case XFP_COMPONENT_SCALES:
+		size = scale_size(part);
+		return xfp_window_of_groups(of, group, part->rows * size, size, 1);
+	default:
+		return (struct xfp_window){ 0 };
+	}
+}
+
+static void decode_block(const struct xfp_recipe_part *part, enum xfp_dtype dtype, const struct xfp_fetched *from,
+			 const struct xfp_rectangle *of, unsigned char *out, uint64_t pitch)
+{
+	static const unsigned char shifts[PER_WORD] = { 0, 16, 4, 20, 8, 24, 12, 28 };
+	const struct xfp_component *scales = xfp_recipe_component(part, XFP_COMPONENT_SCALES);
+	uint64_t group = part->parameters[XFP_AWQ_GROUP], size = scale_size(part), count;
+	uint64_t line = from->pitch[XFP_COMPONENT_CODES];
+	uint8_t code[XFP_GROUPED_RUN];
+
+	for (uint64_t col = of->col; col < of->col + of->cols; col += count) {
+		uint64_t g = col / group - from->of.col / group;
+		const unsigned char *codes = from->bytes[XFP_COMPONENT_CODES] + (col - from->of.col) * line;
+		const unsigned char *zero = from->bytes[XFP_COMPONENT_ZEROS] + g * from->pitch[XFP_COMPONENT_ZEROS];
+		const unsigned char *scale = from->bytes[XFP_COMPONENT_SCALES] + g * from->pitch[XFP_COMPONENT_SCALES];
+		unsigned char *to = out + (col - of->col) * sizeof(uint16_t);
+
+		count = xfp_grouped_length(col, of->col + of->cols, group);
+		for (uint64_t r = 0; r < of->rows; r++) {
+			uint64_t row = of->row + r - from->of.row, word = row / PER_WORD * 4;
+			unsigned shift = shifts[row % PER_WORD];
+
+			for (uint64_t i = 0; i < count; i++)
+				code[i] = xfp_load32(codes + i * line + word) >> shift & 15;
+			xfp_grouped_run(dtype, 4, (float)(xfp_load32(zero + word) >> shift & 15),
+					xfp_scale_to_float(scales->dtype, scale + row * size), code, count,
+					to + r * pitch);
+		}
+	}
+}
+
+const struct xfp_codec_methods xfp_codec_awq = { fits, grain, window, NULL, decode_block, NULL };
