@@ -27,7 +27,11 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/packed/decoder.h \
 	checkpoints/packed/fold.c \
 	checkpoints/packed/fold.h \
+	checkpoints/packed/fold_awq.c \
 	checkpoints/packed/fold_fp8.c \
+	checkpoints/packed/fold_gptq.c \
+	checkpoints/packed/fold_grouped.c \
+	checkpoints/packed/fold_grouped.h \
 	checkpoints/packed/fold_mxfp4.c \
 	checkpoints/packed/fp8.c \
 	checkpoints/packed/fp8.h \

@@ -12,8 +12,9 @@
 #include "checkpoints/config_json.h"
 #include "checkpoints/format.h"
 
-static const struct xfp_fold_form *const forms[] = { &xfp_fold_fp8, &xfp_fold_mxfp4 };
+static const struct xfp_fold_form *const forms[] = { &xfp_fold_fp8, &xfp_fold_mxfp4, &xfp_fold_gptq, &xfp_fold_awq };
 #define FORMS (sizeof forms / sizeof *forms)
+#define CONFIG_MAX ((size_t)1 << 20) /* a file of a dozen numbers, and of overrides for some tensors */
 
 /* What quantizes activations, or the cache of keys and values: of no concern to weights. */
 static const char *const of_activations[] = {
@@ -22,7 +23,7 @@ static const char *const of_activations[] = {
 
 /* ---- for the folds of single forms --------------------------------------------------------------- */
 
-static bool ends_with(const char *name, const char *ending)
+bool xfp_fold_ends_with(const char *name, const char *ending)
 {
 	size_t length = strlen(name), tail = strlen(ending);
 
@@ -77,6 +78,22 @@ enum xfp_status xfp_fold_bad(const struct xfp_fold *fold, const struct xfp_sourc
 	return XFP_BAD_INPUT;
 }
 
+enum xfp_status xfp_fold_bad_config(const struct xfp_fold *fold, const char *format, ...)
+{
+	va_list args;
+	char *text;
+	int length;
+
+	va_start(args, format);
+	length = vasprintf(&text, format, args);
+	va_end(args);
+	if (length < 0)
+		return xfp_no_memory_for(fold->err, fold->checkpoint->folder);
+	xfp_fail(fold->err, XFP_BAD_INPUT, "%s/%s: %s", fold->checkpoint->folder, fold->config_name, text);
+	free(text);
+	return XFP_BAD_INPUT;
+}
+
 struct xfp_shape_text xfp_fold_shape(uint32_t rank, const uint64_t *shape)
 {
 	struct xfp_shape_text shown;
@@ -90,7 +107,7 @@ struct xfp_shape_text xfp_fold_shape(uint32_t rank, const uint64_t *shape)
 	return shown;
 }
 
-/* ---- what config.json says ---------------------------------------------------------------------- */
+/* ---- what the config says ----------------------------------------------------------------------- */
 
 /* The quantization_config, at the top or of the language model. */
 static const json_t *quantization(const json_t *root)
@@ -112,7 +129,52 @@ static bool is_of(const struct xfp_fold_form *form, const char *method)
 	return false;
 }
 
-/* config.json becomes one of the files that tensors are read from. */
+/* Files that older tools wrote beside config.json, of codes in words of 32 bits: only where there are such. */
+static enum xfp_status read_beside(struct xfp_fold *fold, json_t **root)
+{
+	static const char *const names[] = { "quantize_config.json", "quant_config.json" };
+	const struct xfp_checkpoint *c = fold->checkpoint;
+	enum xfp_status status = XFP_OK;
+	bool packed = false;
+
+	for (uint32_t t = 0; !packed && t < c->tensor_count; t++)
+		packed = xfp_fold_ends_with(c->tensors[t].name, ".qweight");
+	for (size_t i = 0; !status && packed && !*root && i < sizeof names / sizeof *names; i++) {
+		char *path = xfp_path(c->folder, names[i]), *text = NULL;
+		struct stat st;
+		size_t size;
+
+		if (!path)
+			return xfp_no_memory_for(fold->err, c->folder);
+		if (!stat(path, &st) || errno != ENOENT) {
+			status = xfp_slurp_regular(path, CONFIG_MAX, &text, &size, fold->err);
+			if (!status)
+				status = xfp_config_json(text, path, root, fold->err);
+			fold->config_name = names[i];
+		}
+		free(text);
+		free(path);
+	}
+	if (!status && *root)
+		fold->config = *root;
+	return status;
+}
+
+/* Older files do not name it, and are known by what else they say. */
+static const char *method_of(const json_t *config)
+{
+	const char *method = json_string_value(json_object_get(config, "quant_method"));
+
+	if (method || !config)
+		return method;
+	if (json_object_get(config, "desc_act") || json_object_get(config, "damp_percent"))
+		return "gptq";
+	if (json_object_get(config, "zero_point") || json_object_get(config, "w_bit"))
+		return "awq";
+	return "an unnamed method";
+}
+
+/* The file of the config becomes one of those that tensors are read from. */
 static enum xfp_status add_config_file(struct xfp_fold *fold)
 {
 	struct xfp_checkpoint *c = fold->checkpoint;
@@ -123,7 +185,8 @@ static enum xfp_status add_config_file(struct xfp_fold *fold)
 		return xfp_no_memory_for(fold->err, c->folder);
 	c->files = grown;
 	file = &grown[c->file_count];
-	*file = (struct xfp_source_file){ .name = strdup("config.json"), .path = xfp_path(c->folder, "config.json") };
+	*file = (struct xfp_source_file){ .name = strdup(fold->config_name),
+					  .path = xfp_path(c->folder, fold->config_name) };
 	fold->config_file = c->file_count++;
 	if (!file->name || !file->path)
 		return xfp_no_memory_for(fold->err, c->folder);
@@ -142,7 +205,7 @@ static enum xfp_status find_left_over(const struct xfp_fold *fold, const struct 
 		const struct xfp_source_tensor *tensor = &fold->checkpoint->tensors[t];
 
 		for (const char *const *ending = form->endings; !fold->gone[t] && !tensor->recipe && *ending; ending++)
-			if (ends_with(tensor->name, *ending))
+			if (xfp_fold_ends_with(tensor->name, *ending))
 				return xfp_fold_bad(fold, tensor,
 						    "scales weights that are not there, or are not packed as they are "
 						    "elsewhere (%s); download the checkpoint again, with its index",
@@ -159,7 +222,7 @@ static void drop_of_activations(struct xfp_fold *fold)
 
 	for (uint32_t t = 0; t < c->tensor_count; t++)
 		for (size_t i = 0; !fold->gone[t] && i < sizeof of_activations / sizeof *of_activations; i++)
-			if (ends_with(c->tensors[t].name, of_activations[i])) {
+			if (xfp_fold_ends_with(c->tensors[t].name, of_activations[i])) {
 				fold->gone[t] = true;
 				if (!count++)
 					first = c->tensors[t].name;
@@ -189,6 +252,8 @@ static enum xfp_status close_ranks(struct xfp_fold *fold)
 			continue;
 		}
 		c->tensors[t].name[strlen(c->tensors[t].name) - fold->cut[t]] = 0;
+		if (fold->ending[t])
+			strcat(c->tensors[t].name, fold->ending[t]);
 		c->tensors[count++] = c->tensors[t];
 	}
 	c->tensor_count = count;
@@ -220,11 +285,11 @@ static enum xfp_status fold_forms(struct xfp_fold *fold)
 			c->packed = forms[i]->name;
 	}
 	if (!status && fold->method && known && !fold->folded)
-		status = xfp_fail(
-			fold->err, XFP_BAD_INPUT,
-			"%s/config.json: says that the weights are %s, but no tensor is; if they were unpacked, "
-			"remove quantization_config from it, otherwise download the checkpoint again",
-			c->folder, xfp_printable(fold->method).text);
+		status = xfp_fold_bad_config(
+			fold,
+			"says that the weights are %s, but no tensor is; if they were unpacked, remove "
+			"quantization_config from it, otherwise download the checkpoint again",
+			xfp_printable(fold->method).text);
 	for (size_t i = 0; !status && i < FORMS; i++)
 		if (folds[i])
 			status = find_left_over(fold, forms[i]);
@@ -233,10 +298,10 @@ static enum xfp_status fold_forms(struct xfp_fold *fold)
 
 enum xfp_status xfp_checkpoint_fold(struct xfp_checkpoint *c, struct xfp_error *err)
 {
-	struct xfp_fold fold = { .checkpoint = c, .config_file = UINT32_MAX, .err = err };
+	struct xfp_fold fold = { .checkpoint = c, .config_name = "config.json", .config_file = UINT32_MAX, .err = err };
 	enum xfp_status status = XFP_OK;
 	char *where = xfp_path(c->folder, "config.json");
-	json_t *root = NULL;
+	json_t *root = NULL, *beside = NULL;
 
 	if (!where)
 		return xfp_no_memory_for(err, c->folder);
@@ -246,14 +311,15 @@ enum xfp_status xfp_checkpoint_fold(struct xfp_checkpoint *c, struct xfp_error *
 	if (status)
 		return status;
 	fold.config = quantization(root);
-	fold.method = json_string_value(json_object_get(fold.config, "quant_method"));
-	if (fold.config && !fold.method)
-		fold.method = "an unnamed method";
 	fold.gone = calloc(c->tensor_count + (size_t)1, sizeof *fold.gone);
 	fold.cut = calloc(c->tensor_count + (size_t)1, sizeof *fold.cut);
-	if (!fold.gone || !fold.cut)
+	fold.ending = calloc(c->tensor_count + (size_t)1, sizeof *fold.ending);
+	if (!fold.gone || !fold.cut || !fold.ending)
 		status = xfp_no_memory_for(err, c->folder);
-	else if (fold.config)
+	else if (!fold.config)
+		status = read_beside(&fold, &beside);
+	fold.method = method_of(fold.config);
+	if (!status && fold.config)
 		status = add_config_file(&fold);
 	if (!status)
 		status = fold_forms(&fold);
@@ -266,7 +332,9 @@ enum xfp_status xfp_checkpoint_fold(struct xfp_checkpoint *c, struct xfp_error *
 		free(c->files[c->file_count].path);
 	}
 	json_decref(root);
+	json_decref(beside);
 	free(fold.gone);
 	free(fold.cut);
+	free(fold.ending);
 	return status;
 }

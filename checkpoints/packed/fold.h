@@ -3,9 +3,10 @@
  * fold.h - from the tensors that a checkpoint stores to logical ones.
  *
  * Which tensors are packed is told by the tensors themselves: their names, dtypes and shapes. config.json tells by
- * which method, and what the shapes leave open. Where the two contradict each other, or components are missing,
- * left over or of a shape that cannot be, nothing is guessed: XFP_BAD_INPUT names file, tensor and remedy. Methods that
- * are not read are left as they are, for whoever refuses them by name.
+ * which method, and what the shapes leave open; where it says nothing, quantize_config.json or quant_config.json does.
+ * Where they contradict the tensors, or components are missing, left over or of a shape that cannot be, nothing is
+ * guessed: XFP_BAD_INPUT names file, tensor and remedy. Methods that are not read are left as they are, for whoever
+ * refuses them by name.
  */
 #ifndef XFP_FOLD_H
 #define XFP_FOLD_H
@@ -23,12 +24,14 @@ enum xfp_status xfp_checkpoint_fold(struct xfp_checkpoint *checkpoint, struct xf
 
 struct xfp_fold {
 	struct xfp_checkpoint *checkpoint;
-	const json_t *config; /* the quantization_config; NULL: there is none */
-	const char *method;   /* its quant_method; NULL: there is none */
-	bool *gone;           /* [tensors] taken as a component */
-	uint32_t *cut;        /* [tensors] what a logical tensor's name is shorter by than that of its codes */
-	uint32_t config_file; /* number of config.json among the files; UINT32_MAX: none */
-	uint32_t folded;      /* tensors */
+	const json_t *config;    /* the quantization_config; NULL: there is none */
+	const char *config_name; /* of the file that has it, "config.json" where there is none */
+	const char *method;      /* its quant_method; NULL: there is none */
+	bool *gone;              /* [tensors] taken as a component */
+	uint32_t *cut;           /* [tensors] what is cut from the name of its codes to make that of a logical tensor */
+	const char **ending;     /* [tensors] what is put there, no longer than what was; NULL: nothing */
+	uint32_t config_file;    /* number among the files of the one that has the config; UINT32_MAX: none */
+	uint32_t folded;         /* tensors */
 	struct xfp_error *err;
 };
 
@@ -39,23 +42,28 @@ struct xfp_fold_form {
 	const char *const *endings; /* of names that only its scales have, ending with NULL */
 	enum xfp_status (*fold)(struct xfp_fold *fold);
 };
-extern const struct xfp_fold_form xfp_fold_fp8, xfp_fold_mxfp4;
+extern const struct xfp_fold_form xfp_fold_fp8, xfp_fold_mxfp4, xfp_fold_gptq, xfp_fold_awq;
 
 /* The tensor whose name is that of `tensor`, less its last `cut` bytes, with `ending`; UINT32_MAX: there is none that
  * is not taken. */
 uint32_t xfp_fold_find(const struct xfp_fold *fold, const struct xfp_source_tensor *tensor, size_t cut,
 		       const char *ending);
 
-/* A component that is a whole tensor; the other is config.json, which is the last of a part's. */
+/* A component that is a whole tensor; the other is the file of the config, which is the last of a part's. */
 struct xfp_component xfp_fold_component(const struct xfp_source_tensor *tensor, enum xfp_component_role role);
 
-/* Make tensor `number` the logical one of a single part, whose codes it is. `part` is borrowed; config.json is added to
- * its components, for which there must be room. */
+/* Make tensor `number` the logical one of a single part, whose codes it is. `part` is borrowed; the file of the config
+ * is added to its components, for which there must be room. */
 enum xfp_status xfp_fold_take(struct xfp_fold *fold, uint32_t number, struct xfp_recipe_part *part);
 
 /* XFP_BAD_INPUT: "FILE: tensor NAME: " and what the format makes of the rest. */
 enum xfp_status xfp_fold_bad(const struct xfp_fold *fold, const struct xfp_source_tensor *tensor, const char *format,
 			     ...) XFP_PRINTF(3, 4);
+
+/* The same of the file that has the config: "FILE: " and what it says. */
+enum xfp_status xfp_fold_bad_config(const struct xfp_fold *fold, const char *format, ...) XFP_PRINTF(2, 3);
+
+bool xfp_fold_ends_with(const char *name, const char *ending);
 
 /* A shape as people write it. */
 struct xfp_shape_text {

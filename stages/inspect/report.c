@@ -281,6 +281,13 @@ static void print_units(const struct xfp_ledger *ledger)
 	xfp_table_print(stdout, &table);
 }
 
+static bool is_config(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length > 5 && !strcmp(name + length - 5, ".json");
+}
+
 /* And how much smaller packed weights are than what is said of them here, which is of the unpacked ones. */
 static void print_format(const struct xfp_ledger *ledger)
 {
@@ -288,9 +295,9 @@ static void print_format(const struct xfp_ledger *ledger)
 	uint32_t files = 0;
 	char a[32], b[32];
 
-	/* config.json is among the files of a packed checkpoint, and holds no tensor. */
+	/* The file of the config is among those of a packed checkpoint, and holds no tensor. */
 	for (uint32_t i = 0; i < ledger->file_count; i++)
-		files += strcmp(ledger->files[i].name, "config.json") != 0;
+		files += !is_config(ledger->files[i].name);
 	for (uint32_t i = 0; i < ledger->tensor_count; i++) {
 		stored += xfp_tensor_stored_bytes(&ledger->tensors[i]);
 		bytes += ledger->tensors[i].bytes;

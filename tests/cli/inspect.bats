@@ -191,6 +191,7 @@ json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sy
 @test "bad checkpoints: status 3, a message that helps, and no work folder" {
 	checkpoint gap "$moe" "${rest[@]}" model.layers.0.mlp.experts.{0,2}.gate_proj.weight=3x4
 	checkpoint gptq '{"model_type": "llama", "quantization_config": {"quant_method": "gptq"}}' "${rest[@]}"
+	checkpoint vptq '{"model_type": "llama", "quantization_config": {"quant_method": "vptq"}}' "${rest[@]}"
 	checkpoint awq '{"model_type": "llama"}' model.layers.0.self_attn.q_proj.qweight=4x4
 	checkpoint json '{"model_type": ' "${rest[@]}"
 	checkpoint short "$moe" "${rest[@]}" "${split[@]}"
@@ -202,7 +203,8 @@ json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sy
 		[ ! -e work ]
 	done <<-'END'
 		gap model.layers.0.mlp.experts.*.gate_proj.weight: expert 1 is missing
-		gptq quant_method gptq
+		gptq config.json: says that the weights are gptq, but no tensor is
+		vptq (quant_method vptq in config.json), in a form that this version does not read
 		awq q_proj.qweight
 		json config.json
 		short model.safetensors
