@@ -10,20 +10,41 @@
 /* Endings that only packed weights and their scales have, of those that are left when a checkpoint is open. */
 static const char *const endings[] = {
 	".qweight",      ".qzeros",  ".q_weight",  ".weight_packed", "_scale_inv",
-	".weight_scale", ".trellis", ".quant_map", "_proj_blocks",
+	".weight_scale", ".trellis", ".quant_map", ".SCB",           "_proj_blocks",
 };
+
+/* What those do who have a model in a form that nobody publishes it in. */
+static const struct {
+	const char *method, *ending, *remedy;
+} advice[] = {
+	{ "bitsandbytes", ".quant_map",
+	  "by bitsandbytes, which rounds a published model as it is loaded: convert that one" },
+	{ "bitsandbytes", ".SCB", "by bitsandbytes, which rounds a published model as it is loaded: convert that one" },
+	{ "exl3", ".trellis", "as EXL3, which only its kernels decode: convert the model that it was made from" },
+};
+
+static bool ends_with(const char *name, const char *ending)
+{
+	size_t length = strlen(name), tail = strlen(ending);
+
+	return length > tail && !strcmp(name + length - tail, ending);
+}
 
 static bool is_packed(const char *name)
 {
-	size_t length = strlen(name);
-
-	for (size_t e = 0; e < sizeof endings / sizeof *endings; e++) {
-		size_t ending = strlen(endings[e]);
-
-		if (length > ending && !strcmp(name + length - ending, endings[e]))
+	for (size_t e = 0; e < sizeof endings / sizeof *endings; e++)
+		if (ends_with(name, endings[e]))
 			return true;
-	}
 	return false;
+}
+
+static const char *remedy(const char *method, const char *tensor)
+{
+	for (size_t i = 0; i < sizeof advice / sizeof *advice; i++)
+		if (method ? !strcmp(method, advice[i].method) : ends_with(tensor, advice[i].ending))
+			return advice[i].remedy;
+	return "in a form that this version does not read; convert the unquantized checkpoint, or a copy of this one "
+	       "with its weights as bf16";
 }
 
 enum xfp_status xfp_refuse_quantized(const struct xfp_checkpoint *checkpoint, const struct xfp_model_config *config,
@@ -42,10 +63,8 @@ enum xfp_status xfp_refuse_quantized(const struct xfp_checkpoint *checkpoint, co
 	by = method ? xfp_formatted("quant_method %s in config.json", xfp_printable(method).text) : strdup("");
 	shown = tensor ? xfp_formatted("%stensor %s", method ? ", " : "", xfp_printable(tensor).text) : strdup("");
 	if (by && shown)
-		status = xfp_fail(err, XFP_BAD_INPUT,
-				  "%s: is quantized already (%s%s), in a form that this version does not read; convert "
-				  "the unquantized checkpoint, or a copy of this one with its weights as bf16",
-				  checkpoint->folder, by, shown);
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: is quantized already (%s%s), %s", checkpoint->folder, by,
+				  shown, remedy(method, tensor));
 	else
 		status = xfp_no_memory(err);
 	free(by);

@@ -227,6 +227,17 @@ static void test_quantized_checkpoints_are_refused(void **state)
 	assert_non_null(strstr(m.err.text, "layers.0.self_attn.q_proj.qweight"));
 	end(&m);
 
+	/* advice by the method, and by a tensor where there is none */
+	begin(&m, "{\"quantization_config\": {\"quant_method\": \"exl3\"}}");
+	assert_int_equal(xfp_refuse_quantized(&m.checkpoint, m.config, &m.err), XFP_BAD_INPUT);
+	assert_non_null(strstr(m.err.text, "as EXL3, which only its kernels decode: convert the model"));
+	end(&m);
+	begin(&m, "{}");
+	add(&m, "layers.0.self_attn.q_proj.weight.quant_map", 1, 16);
+	assert_int_equal(xfp_refuse_quantized(&m.checkpoint, m.config, &m.err), XFP_BAD_INPUT);
+	assert_non_null(strstr(m.err.text, "by bitsandbytes, which rounds a published model"));
+	end(&m);
+
 	/* both where there are both: the method, and a tensor that shows it */
 	begin(&m, "{\"quantization_config\": {\"quant_method\": \"fp8\"}}");
 	add(&m, "model.layers.0.self_attn.q_a_proj.weight", 4, 4);
