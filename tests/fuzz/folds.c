@@ -39,13 +39,14 @@ static void remove_folder(void)
 /* Files large enough for all tensors, of bytes that are codes and scales as well as any. */
 static void make_folder(void)
 {
-	static unsigned char bytes[MOST_TENSORS * MOST_BYTES];
+	static unsigned char bytes[(MOST_TENSORS + 1) * MOST_BYTES];
 
 	if (*paths[0])
 		return;
 	if (!mkdtemp(folder))
 		abort();
-	for (size_t i = 0; i < sizeof bytes; i++)
+	/* Behind them, groups of inputs that are all the first one. */
+	for (size_t i = 0; i < MOST_TENSORS * MOST_BYTES; i++)
 		bytes[i] = (unsigned char)(i * 37 + (i >> 7) * 11);
 	for (int i = 0; i <= FILES; i++) {
 		snprintf(paths[i], sizeof paths[i], "%s/%s", folder, names[i]);
@@ -57,9 +58,28 @@ static void make_folder(void)
 
 /* ---- a checkpoint -------------------------------------------------------------------------------- */
 
+/* Of AWQ and GPTQ: numbers, what the codes' form is called, and more of what decides. */
+static char *make_grouped(struct input *in)
+{
+	static const char *const methods[] = { "gptq", "awq" };
+	static const char *const bits[] = { "4", "2", "3", "8", "5", "\"4\"", "4", "4" };
+	static const char *const groups[] = { "16", "32", "-1", "64", "128", "1", "0", "5" };
+	static const char *const forms[] = { "gptq", "gptq_v2", "GEMM", "gemv", "gemv_fast", "marlin", "gptq", "gemm" };
+	char text[400];
+	uint8_t what = next(in), size = next(in);
+
+	snprintf(text, sizeof text,
+		 "{\"quantization_config\": {%s%s%s\"bits\": %s, \"group_size\": %s, \"%s\": \"%s\"%s%s}}",
+		 what & 64 ? "" : "\"quant_method\": \"", what & 64 ? "" : methods[what & 1], what & 64 ? "" : "\", ",
+		 bits[size >> 3 & 7], groups[size & 7], what & 1 ? "version" : "checkpoint_format",
+		 forms[what >> 1 & 7], what & 16 ? ", \"desc_act\": true" : "",
+		 what & 32 ? ", \"dynamic\": {\"-:x\": {}}" : "");
+	return strdup(text);
+}
+
 static char *make_config(struct input *in)
 {
-	static const char *const methods[] = { "fp8", "fbgemm_fp8", "mxfp4", "awq" };
+	static const char *const methods[] = { "fp8", "fbgemm_fp8", "mxfp4", "exl3" };
 	static const char *const numbers[] = {
 		"128", "1", "2", "16", "0", "-1", "1e3", "\"8\"", "9223372036854775807"
 	};
@@ -72,6 +92,8 @@ static char *make_config(struct input *in)
 
 	if (what < 8)
 		return NULL;
+	if (what < 12)
+		return make_grouped(in);
 	if (what < 16) { /* any text */
 		while (length < sizeof text - 1 && (text[length] = (char)next(in)))
 			length++;
@@ -89,24 +111,25 @@ static char *make_config(struct input *in)
 static void make_name(struct input *in, char name[64])
 {
 	static const char *const stems[] = { "m.q_proj", "m.experts.gate_up_proj", "m.down_proj", "z" };
-	static const char *const endings[] = { ".weight",     ".weight_scale_inv", ".weight_scale", "_scale_inv",
-					       "_scale",      "_blocks",           "_scales",       "",
-					       ".input_scale" };
+	static const char *const endings[] = { ".weight",      ".weight_scale_inv", ".weight_scale", "_scale_inv",
+					       "_scale",       "_blocks",           "_scales",       "",
+					       ".input_scale", ".qweight",          ".qzeros",       ".scales",
+					       ".g_idx" };
 	uint8_t what = next(in);
 
-	snprintf(name, 64, "%s%s", stems[what % 4], endings[what / 4 % 9]);
+	snprintf(name, 64, "%s%s", stems[what % 4], endings[what / 4 % 13]);
 }
 
 /* A shape of at most MOST_BYTES; whatever comes to more is cut. */
 static void make_shape(struct input *in, struct xfp_source_tensor *t)
 {
-	static const uint64_t sizes[] = { 1, 2, 3, 16, 17, 32, 33, 64, 5, 0 };
+	static const uint64_t sizes[] = { 1, 2, 3, 16, 17, 32, 33, 64, 5, 0, 4, 8, 12 };
 	uint64_t bits = xfp_dtype_bits(t->dtype);
 
 	t->rank = next(in) % 5;
 	t->bytes = bits / 8;
 	for (uint32_t d = 0; d < t->rank; d++) {
-		t->shape[d] = sizes[next(in) % 10];
+		t->shape[d] = sizes[next(in) % 13];
 		if (t->bytes * t->shape[d] > MOST_BYTES)
 			t->shape[d] = 1;
 		t->bytes *= t->shape[d];
@@ -115,8 +138,8 @@ static void make_shape(struct input *in, struct xfp_source_tensor *t)
 
 static struct xfp_checkpoint *make_checkpoint(struct input *in)
 {
-	static const enum xfp_dtype dtypes[] = { XFP_F8_E4M3, XFP_F32, XFP_U8,      XFP_BF16,
-						 XFP_F8_E5M2, XFP_F16, XFP_F8_E8M0, XFP_I64 };
+	static const enum xfp_dtype dtypes[] = { XFP_F8_E4M3, XFP_F32,     XFP_U8,  XFP_BF16, XFP_F8_E5M2,
+						 XFP_F16,     XFP_F8_E8M0, XFP_I64, XFP_I32,  XFP_I16 };
 	struct xfp_checkpoint *c = calloc(1, sizeof *c);
 	uint32_t wanted = 1 + next(in) % MOST_TENSORS;
 
@@ -140,9 +163,11 @@ static struct xfp_checkpoint *make_checkpoint(struct input *in)
 		char name[64];
 
 		make_name(in, name);
-		t.dtype = dtypes[next(in) % 8];
+		t.dtype = dtypes[next(in) % 10];
 		t.file = next(in) % FILES;
 		make_shape(in, &t);
+		if (strstr(name, ".g_idx"))
+			t.offset = MOST_TENSORS * MOST_BYTES;
 		/* By name, and each once, as a container leaves them. */
 		while (at && strcmp(c->tensors[at - 1].name, name) > 0)
 			at--;
@@ -212,6 +237,21 @@ static void read_matrices(struct xfp_matrix_source source, const struct xfp_sour
 	}
 }
 
+/* Groups of inputs are read only with the first of the weights, and looked at then. */
+static bool groups_are_sound(const struct xfp_matrix_source *source)
+{
+	struct xfp_element_reader *reader;
+	struct xfp_error err;
+	enum xfp_status status;
+	unsigned char first;
+
+	must(!xfp_elements_open(source, &reader, NULL));
+	status = xfp_elements_read(reader, 0, 1, &first, &err);
+	must(!status || (status == XFP_BAD_INPUT && strstr(err.text, "g_idx")));
+	xfp_elements_close(reader);
+	return !status;
+}
+
 static void read_tensor(const struct xfp_checkpoint *c, const struct xfp_source_tensor *t, struct input *in)
 {
 	struct xfp_matrix_source source = xfp_checkpoint_source(c, t);
@@ -222,6 +262,8 @@ static void read_tensor(const struct xfp_checkpoint *c, const struct xfp_source_
 		bytes *= t->shape[d];
 	must(bytes == t->bytes && bytes && t->rank >= 2 && xfp_source_stored_bytes(t));
 	source.identity = &c->files[t->file].identity;
+	if (xfp_recipe_component(&t->recipe->parts[0], XFP_COMPONENT_GROUPS) && !groups_are_sound(&source))
+		return;
 	whole = read_elements(&source, t->bytes);
 	pieces = read_elements(&source, 1 + next(in) * 3u);
 	must(!memcmp(whole, pieces, t->bytes));
