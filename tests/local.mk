@@ -321,6 +321,7 @@ cli_tests = \
 	tests/cli/oracle.bats \
 	tests/cli/output.bats \
 	tests/cli/packed.bats \
+	tests/cli/packed_grouped.bats \
 	tests/cli/plan.bats \
 	tests/cli/policy.bats \
 	tests/cli/printed.bats \
@@ -358,6 +359,7 @@ EXTRA_DIST += \
 	tests/bench/speed.py \
 	tests/check_products.py \
 	tests/cli/helpers.bash \
+	tests/cli/packed.bash \
 	tests/emulated \
 	tests/emulated-tools \
 	tests/example.c \
@@ -366,6 +368,7 @@ EXTRA_DIST += \
 	tests/kernels.sha256 \
 	tests/make-bad-checkpoint.py \
 	tests/make-packed-checkpoint.py \
+	tests/packed_grouped.py \
 	tests/make-sparse-checkpoint.py \
 	tests/measure-peak \
 	tests/models/bert.py \

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write a small checkpoint in a packed form, and what it unpacks to: make-packed-checkpoint.py FORM PACKED PLAIN
 
-PACKED is as the model's makers publish it; PLAIN has the same tensors as bf16, unpacked here by the formulas that their
+PACKED is as the model's makers publish it; PLAIN has the same tensors as bf16 or f16, unpacked here by the formulas that their
 formats state, in numpy. Both are otherwise the same: names, shapes and config.json but for quantization_config. With
 --shards N the packed tensors are dealt out to N files with an index, so that scales and codes are apart. With
 --spoil KIND one thing is wrong with PACKED. Run without arguments for the lists of forms and kinds.
@@ -14,6 +14,8 @@ import struct
 import zlib
 
 import numpy as np
+
+import packed_grouped as grouped
 
 # ---- numbers -----------------------------------------------------------------------------------------
 
@@ -106,6 +108,7 @@ class Model:
     def __init__(self, config, quantization):
         self.config, self.quantization = config, quantization
         self.packed, self.plain = {}, {}
+        self.beside = None  # the file that has `quantization`, where config.json has not
 
     def both(self, name, *shape, one=False):
         w = np.ones(shape, np.float32) if one else weights(name, *shape)
@@ -121,6 +124,11 @@ class Model:
         self.packed[name.removesuffix("weight") + ending] = Tensor(
             dtype, scales.shape if squeeze is None else squeeze, scales)
         self.plain[name] = plain(unpacked)
+
+    def grouped(self, name, tensors, unpacked):
+        for ending, (dtype, data) in tensors.items():
+            self.packed[name.removesuffix("weight") + ending] = Tensor(dtype, data.shape, data)
+        self.plain[name] = Tensor("F16", unpacked.shape, unpacked.astype("<f2"))
 
     def mxfp4(self, name, experts, out, cols):
         blocks, scales, unpacked = mxfp4(weights(name, experts, out, cols))
@@ -259,8 +267,56 @@ def gpt_oss():
     return m
 
 
+def llama(quantization, pack, beside=None):
+    """Llama; `pack(w)` its projections, which have sizes that every kernel takes."""
+    hidden, heads, size, inner = 128, 4, 32, 192
+    m = Model({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": hidden,
+               "num_hidden_layers": 1, "num_attention_heads": heads, "num_key_value_heads": 2,
+               "intermediate_size": inner, "vocab_size": 80}, quantization)
+    m.beside = beside
+    m.both("model.embed_tokens.weight", 80, hidden)
+    p = "model.layers.0."
+    for name in ("input_layernorm", "post_attention_layernorm"):
+        m.both(p + name + ".weight", hidden, one=True)
+    for name, rows, cols in (("self_attn.q", heads * size, hidden), ("self_attn.k", 2 * size, hidden),
+                             ("self_attn.v", 2 * size, hidden), ("self_attn.o", hidden, heads * size),
+                             ("mlp.gate", inner, hidden), ("mlp.up", inner, hidden), ("mlp.down", hidden, inner)):
+        name = p + name + "_proj.weight"
+        m.grouped(name, *pack(weights(name, rows, cols)))
+    m.both("model.norm.weight", hidden, one=True)
+    m.both("lm_head.weight", 80, hidden)
+    return m
+
+
+def awq(version, pack):
+    return lambda: llama({"quant_method": "awq", "bits": 4, "group_size": 64, "zero_point": True, "version": version,
+                          "modules_to_not_convert": None}, lambda w: pack(w, 64))
+
+
+def awq_old():
+    return llama({"zero_point": True, "q_group_size": 64, "w_bit": 4, "version": "GEMM"},
+                 lambda w: grouped.awq_gemm(w, 64), "quant_config.json")
+
+
+def gptq(bits, group, checkpoint_format="gptq", act=False, index=True, beside=None):
+    """GPTQ; with `act` its inputs were sorted, and in all but the last group, which may be smaller, are any."""
+    def pack(w):
+        order = np.random.default_rng(w.shape[1]).permutation(w.shape[1]) if act else None
+        return grouped.gptq(w, bits, group if group > 0 else w.shape[1], checkpoint_format == "gptq", order, index)
+
+    config = {"bits": bits, "group_size": group, "damp_percent": 0.01, "desc_act": act, "sym": False}
+    if not beside:
+        config.update(quant_method="gptq", checkpoint_format=checkpoint_format)
+    return llama(config, pack, beside)
+
+
 FORMS = {"deepseek": deepseek, "deepseek-e8m0": lambda: deepseek("F8_E8M0"), "qwen3-blocks": qwen3_blocks,
-         "qwen3-channel": qwen3_channel, "qwen3-tensor": qwen3_tensor, "qwen3-moe": qwen3_moe, "gpt_oss": gpt_oss}
+         "qwen3-channel": qwen3_channel, "qwen3-tensor": qwen3_tensor, "qwen3-moe": qwen3_moe, "gpt_oss": gpt_oss,
+         "awq-gemm": awq("GEMM", grouped.awq_gemm), "awq-gemv": awq("gemv", grouped.awq_gemv),
+         "awq-gemv-fast": awq("Gemv_Fast", grouped.awq_gemv_fast), "awq-old": awq_old,
+         "gptq": lambda: gptq(4, 64), "gptq-act": lambda: gptq(4, 80, act=True),
+         "gptq-v2": lambda: gptq(3, -1, "gptq_v2"), "gptq-2bit": lambda: gptq(2, 32, index=False),
+         "gptq-old": lambda: gptq(8, 64, beside="quantize_config.json")}
 
 
 # ---- what can be wrong -------------------------------------------------------------------------------
@@ -272,7 +328,7 @@ def some(m, ending):
 
 
 def ending_of_scales(m):
-    return next(e for e in ("_scale_inv", "_scales", "weight_scale") if any(n.endswith(e) for n in m.packed))
+    return next(e for e in ("_scale_inv", "_scales", "weight_scale", ".scales") if any(n.endswith(e) for n in m.packed))
 
 
 def missing(m):
@@ -334,8 +390,83 @@ def scale_dtype(m):
     t.dtype = "I32"
 
 
+def bits(m):
+    m.quantization["bits"] = 8
+
+
+def odd_bits(m):
+    m.quantization["bits"] = 5
+
+
+def bad_bits(m):
+    m.quantization["bits"] = "four"
+
+
+def group_size(m):
+    m.quantization["group_size"] = 48
+
+
+def bad_group_size(m):
+    m.quantization["group_size"] = 0
+
+
+def version(m):
+    m.quantization["version"] = "Marlin"
+
+
+def exllama(m):
+    m.quantization["version"] = "exllama"
+
+
+def checkpoint_format(m):
+    m.quantization["checkpoint_format"] = "marlin"
+
+
+def no_zeros(m):
+    del m.packed[some(m, ".qzeros")]
+
+
+def activation(m):
+    m.packed["model.layers.0.mlp.act_fn.scales"] = Tensor("F16", [192], np.ones(192, "<f2"))
+
+
+def no_index(m):
+    for name in [n for n in m.packed if n.endswith(".g_idx")]:
+        del m.packed[name]
+
+
+def index_dtype(m):
+    m.packed[some(m, ".g_idx")].dtype = "F32"
+
+
+def index_range(m):
+    t = m.packed[some(m, ".g_idx")]
+    t.data = t.data[:8] + struct.pack("<i", 77) + t.data[12:]
+
+
+def index_uneven(m):
+    t = m.packed[some(m, ".g_idx")]
+    t.data = bytes(len(t.data))
+
+
+def scales_of_integers(m):
+    m.packed[some(m, ".scales")].dtype = "I16"
+
+
+def silent(m):
+    m.quantization = None
+
+
+def forgotten(m):
+    """A file of an older tool that describes nothing: the weights are not packed."""
+    m.packed, m.beside = dict(m.plain), "quantize_config.json"
+
+
 SPOILS = {f.__name__.replace("_", "-"): f for f in (missing, shape, left_over, unpacked, both, nan, zero, block_size,
-                                                    no_block_size, bad_block_size, fmt, scale_dtype)}
+                                                    no_block_size, bad_block_size, fmt, scale_dtype, bits, odd_bits, bad_bits, group_size,
+                                                    bad_group_size, version, exllama, checkpoint_format, no_zeros,
+                                                    activation, no_index, index_dtype, index_range, index_uneven,
+                                                    scales_of_integers, silent, forgotten)}
 
 
 # ---- writing -----------------------------------------------------------------------------------------
@@ -377,7 +508,12 @@ def main():
     m = FORMS[options.form]()
     if options.spoil:
         SPOILS[options.spoil](m)
-    write(options.packed, m.packed, {**m.config, "quantization_config": m.quantization}, options.shards)
+    inside = m.quantization and not m.beside
+    write(options.packed, m.packed, {**m.config, "quantization_config": m.quantization} if inside else m.config,
+          options.shards)
+    if m.beside:
+        with open(os.path.join(options.packed, m.beside), "w", encoding="utf-8") as file:
+            json.dump(m.quantization, file)
     write(options.plain, m.plain, m.config, 1)
 
 

@@ -1,0 +1,32 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Packed checkpoints beside what they unpack to, and bundles of both.
+
+packed() { # FORM OPTION...; makes ./packed and ./plain
+	"$PYTHON" "$srcdir/tests/make-packed-checkpoint.py" "$1" packed plain "${@:2}"
+}
+
+# Digests of all members but those in which two bundles of one model in two forms differ: config.json, which is carried
+# as it is, and with its size the places of all that comes after it.
+members() { # BUNDLE
+	local folder
+
+	folder=$(mktemp -d "$PWD/members-XXXXXX")
+	tar -C "$folder" -xf "$1"
+	(cd "$folder" && find . -type f ! -name xfp.idx ! -name xfp.sum ! -name '*config.json' -exec sha256sum {} + | sort)
+	rm -r "$folder"
+}
+
+# What the index says, places and sizes of files aside.
+index() { # BUNDLE
+	xfp info --json "$1" | "$PYTHON" -c 'import json, sys
+info = json.load(sys.stdin)
+print(json.dumps({key: info[key] for key in ("units", "tensors", "family", "weights", "method")}, indent=1))'
+}
+
+alike() { # BUNDLE BUNDLE
+	[ "$(members "$1" | wc -l)" -gt 20 ]
+	diff <(members "$1") <(members "$2")
+	diff <(index "$1") <(index "$2")
+}
