@@ -37,8 +37,12 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/packed/fp8.h \
 	checkpoints/packed/gptq.c \
 	checkpoints/packed/grouped.h \
+	checkpoints/packed/int.c \
+	checkpoints/packed/int.h \
 	checkpoints/packed/mxfp4.c \
 	checkpoints/packed/number.h \
+	checkpoints/packed/nvfp4.c \
+	checkpoints/packed/nvfp4.h \
 	checkpoints/packed/plain.c \
 	checkpoints/packed_rows.c \
 	checkpoints/packed_rows.h \

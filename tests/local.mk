@@ -228,6 +228,7 @@ unit_tests = \
 	tests/unit/test_optimal \
 	tests/unit/test_pace \
 	tests/unit/test_packed \
+	tests/unit/test_packed_ints \
 	tests/unit/test_parameters \
 	tests/unit/test_peers \
 	tests/unit/test_policy \

@@ -53,7 +53,7 @@ struct xfp_codec_methods {
 				 const struct xfp_fetched *from, const char **wrong, struct xfp_error *err);
 };
 
-extern const struct xfp_codec_methods xfp_codec_plain, xfp_codec_fp8, xfp_codec_mxfp4;
+extern const struct xfp_codec_methods xfp_codec_plain, xfp_codec_fp8, xfp_codec_mxfp4, xfp_codec_nvfp4, xfp_codec_int;
 extern const struct xfp_codec_methods xfp_codec_gptq, xfp_codec_awq, xfp_codec_awq_gemv, xfp_codec_awq_gemv_fast;
 
 const struct xfp_codec_methods *xfp_codec_methods(enum xfp_codec codec);

@@ -51,6 +51,8 @@ static const struct xfp_codec_methods *const methods[XFP_CODECS] = {
 	[XFP_CODEC_AWQ] = &xfp_codec_awq,
 	[XFP_CODEC_AWQ_GEMV] = &xfp_codec_awq_gemv,
 	[XFP_CODEC_AWQ_GEMV_FAST] = &xfp_codec_awq_gemv_fast,
+	[XFP_CODEC_NVFP4] = &xfp_codec_nvfp4,
+	[XFP_CODEC_INT] = &xfp_codec_int,
 };
 
 const struct xfp_codec_methods *xfp_codec_methods(enum xfp_codec codec)

@@ -44,9 +44,10 @@ static bool fits(const struct xfp_recipe_part *part, enum xfp_dtype dtype)
 	const uint64_t *p = part->parameters;
 	uint64_t bytes, lines;
 
-	if (dtype != XFP_BF16 || !codes || !scales || (codes->dtype != XFP_F8_E4M3 && codes->dtype != XFP_F8_E5M2) ||
-	    !xfp_dtype_is_scale(scales->dtype) || !part->rows || !part->cols || !p[XFP_FP8_MATRIX_ROWS] ||
-	    !p[XFP_FP8_BLOCK_ROWS] || !p[XFP_FP8_BLOCK_COLS] || part->rows % p[XFP_FP8_MATRIX_ROWS])
+	if ((dtype != XFP_BF16 && dtype != XFP_F16) || !codes || !scales ||
+	    (codes->dtype != XFP_F8_E4M3 && codes->dtype != XFP_F8_E5M2) || !xfp_dtype_is_scale(scales->dtype) ||
+	    !part->rows || !part->cols || !p[XFP_FP8_MATRIX_ROWS] || !p[XFP_FP8_BLOCK_ROWS] || !p[XFP_FP8_BLOCK_COLS] ||
+	    part->rows % p[XFP_FP8_MATRIX_ROWS])
 		return false;
 	lines = part->rows / p[XFP_FP8_MATRIX_ROWS] * blocks(p[XFP_FP8_MATRIX_ROWS], p[XFP_FP8_BLOCK_ROWS]);
 	return xfp_mul(part->rows, part->cols, &bytes) && bytes == codes->bytes &&
@@ -117,7 +118,7 @@ static void decode(const struct xfp_recipe_part *part, enum xfp_dtype dtype, con
 		multiply(codes->dtype, line + (col - from->of.col), count,
 			 xfp_scale_to_float(scales->dtype, scale + (col / block - from->of.col / block) * size),
 			 values);
-		xfp_from_float((int)dtype, values, count, to);
+		xfp_store_decoded(dtype, values, count, to);
 	}
 }
 

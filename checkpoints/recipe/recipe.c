@@ -17,6 +17,8 @@ static const struct {
 	[XFP_CODEC_AWQ] = { "awq", 1 },
 	[XFP_CODEC_AWQ_GEMV] = { "awq-gemv", 1 },
 	[XFP_CODEC_AWQ_GEMV_FAST] = { "awq-gemv-fast", 1 },
+	[XFP_CODEC_NVFP4] = { "nvfp4", 1 },
+	[XFP_CODEC_INT] = { "int", 1 },
 };
 
 const char *xfp_codec_name(enum xfp_codec codec)

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * int.c - integers with a scale for each block of rows and columns: w = (code - zero) * scale.
+ *
+ *   codes       I8 [rows, cols], or I32 [rows, words]: of `bits` bits, the lowest first, and 2^(bits - 1) too large
+ *   scales      F32, BF16, F16 or F8_E8M0 [blocks of rows, blocks of columns]; the last ones may be cut off
+ *   zeros       none: 0. I8 [as the scales]; or, beside packed codes where blocks have one row, I32 [words, blocks of
+ *               columns]: packed as codes are, but along rows
+ *   groups      none: columns are in order. I32 [cols]: the block of columns whose scale and zero each has
+ *   parameters  bits; how codes are packed; rows and columns of a block
+ *
+ * Differences have at most 9 bits, so that with scales of 16 bits each product is exact in f32. A column whose group is
+ * none that there is has no weights, but NaN.
+ */
+#include "checkpoints/packed/int.h"
+
+#include <math.h>
+
+#include "checkpoints/packed/codec.h"
+#include "checkpoints/packed/number.h"
+
+#define CHUNK 256u
+
+static uint64_t blocks(uint64_t n, uint64_t block)
+{
+	return n / block + (n % block != 0);
+}
+
+static uint64_t scale_size(const struct xfp_recipe_part *part)
+{
+	return xfp_dtype_bits(xfp_recipe_component(part, XFP_COMPONENT_SCALES)->dtype) / 8;
+}
+
+static bool are_packed(const struct xfp_component *zeros)
+{
+	return zeros && zeros->dtype == XFP_I32;
+}
+
+/* ---- what is where ------------------------------------------------------------------------------- */
+
+/* The first bit of code number n of a line of words. */
+static uint64_t bit_of(const struct xfp_recipe_part *part, uint64_t n)
+{
+	uint64_t bits = part->parameters[XFP_INT_BITS], each = 32 / bits;
+
+	return part->parameters[XFP_INT_PACKING] == XFP_INT_DENSE ? n * bits : n / each * 32 + n % each * bits;
+}
+
+/* Bytes of `lines` lines of `count` codes. */
+static bool code_bytes(const struct xfp_recipe_part *part, uint64_t lines, uint64_t count, uint64_t *bytes)
+{
+	const uint64_t *p = part->parameters;
+
+	if (p[XFP_INT_PACKING] == XFP_INT_BYTES)
+		return xfp_mul(lines, count, bytes);
+	return xfp_int_words(p[XFP_INT_PACKING], p[XFP_INT_BITS], count, bytes) && xfp_mul(*bytes, lines, bytes) &&
+	       xfp_mul(*bytes, 4, bytes);
+}
+
+static bool fits_zeros(const struct xfp_recipe_part *part, const struct xfp_component *zeros, uint64_t grid)
+{
+	uint64_t bytes;
+
+	if (!zeros)
+		return true;
+	if (zeros->dtype == XFP_I8)
+		return zeros->bytes == grid;
+	return are_packed(zeros) && part->parameters[XFP_INT_PACKING] != XFP_INT_BYTES &&
+	       part->parameters[XFP_INT_BLOCK_ROWS] == 1 &&
+	       code_bytes(part, blocks(part->cols, part->parameters[XFP_INT_BLOCK_COLS]), part->rows, &bytes) &&
+	       bytes == zeros->bytes;
+}
+
+static bool fits(const struct xfp_recipe_part *part, enum xfp_dtype dtype)
+{
+	const struct xfp_component *codes = xfp_recipe_component(part, XFP_COMPONENT_CODES);
+	const struct xfp_component *scales = xfp_recipe_component(part, XFP_COMPONENT_SCALES);
+	const struct xfp_component *groups = xfp_recipe_component(part, XFP_COMPONENT_GROUPS);
+	const uint64_t *p = part->parameters;
+	uint64_t bytes, grid;
+
+	if ((dtype != XFP_BF16 && dtype != XFP_F16) || !codes || !scales || !xfp_dtype_is_scale(scales->dtype) ||
+	    !part->rows || !part->cols || p[XFP_INT_PACKING] >= XFP_INT_PACKINGS || !p[XFP_INT_BITS] ||
+	    p[XFP_INT_BITS] > 8 || !p[XFP_INT_BLOCK_ROWS] || !p[XFP_INT_BLOCK_COLS] ||
+	    codes->dtype != (p[XFP_INT_PACKING] == XFP_INT_BYTES ? XFP_I8 : XFP_I32))
+		return false;
+	return code_bytes(part, part->rows, part->cols, &bytes) && bytes == codes->bytes &&
+	       xfp_mul(blocks(part->rows, p[XFP_INT_BLOCK_ROWS]), blocks(part->cols, p[XFP_INT_BLOCK_COLS]), &grid) &&
+	       xfp_mul(grid, scale_size(part), &bytes) && bytes == scales->bytes &&
+	       fits_zeros(part, xfp_recipe_component(part, XFP_COMPONENT_ZEROS), grid) &&
+	       (!groups || (groups->dtype == XFP_I32 && xfp_mul(part->cols, 4, &bytes) && bytes == groups->bytes));
+}
+
+static void grain(const struct xfp_recipe_part *part, uint64_t *rows, uint64_t *cols)
+{
+	(void)part;
+	*rows = *cols = 1;
+}
+
+/* The bytes of whole lines that have codes [first, first + count) of each. */
+static struct xfp_window window_of_codes(const struct xfp_recipe_part *part, const struct xfp_rectangle *of)
+{
+	uint64_t begin, end, line = 0;
+
+	if (part->parameters[XFP_INT_PACKING] == XFP_INT_BYTES)
+		return xfp_window_of_rows(of, part->cols, 1, 1);
+	xfp_int_words(part->parameters[XFP_INT_PACKING], part->parameters[XFP_INT_BITS], part->cols, &line);
+	begin = bit_of(part, of->col) / 8;
+	end = (bit_of(part, of->col + of->cols - 1) + part->parameters[XFP_INT_BITS] - 1) / 8 + 1;
+	return (struct xfp_window){
+		.offset = of->row * line * 4 + begin, .run = end - begin, .stride = line * 4, .lines = of->rows
+	};
+}
+
+/* The columns of scales that a rectangle may need. */
+static struct xfp_rectangle grid_of(const struct xfp_recipe_part *part, const struct xfp_rectangle *of)
+{
+	uint64_t rows = part->parameters[XFP_INT_BLOCK_ROWS], cols = part->parameters[XFP_INT_BLOCK_COLS];
+	struct xfp_rectangle grid = { .row = of->row / rows };
+
+	grid.rows = (of->row + of->rows - 1) / rows - grid.row + 1;
+	if (xfp_recipe_component(part, XFP_COMPONENT_GROUPS)) {
+		grid.cols = blocks(part->cols, cols);
+		return grid;
+	}
+	grid.col = of->col / cols;
+	grid.cols = (of->col + of->cols - 1) / cols - grid.col + 1;
+	return grid;
+}
+
+static struct xfp_window window_of_zeros(const struct xfp_recipe_part *part, const struct xfp_component *zeros,
+					 const struct xfp_rectangle *of)
+{
+	uint64_t line = blocks(part->cols, part->parameters[XFP_INT_BLOCK_COLS]);
+	struct xfp_rectangle grid = grid_of(part, of);
+
+	if (!zeros)
+		return (struct xfp_window){ .run = 0 };
+	if (!are_packed(zeros))
+		return xfp_window_of_rows(&grid, line, 1, 1);
+	grid.row = bit_of(part, of->row) / 32;
+	grid.rows = (bit_of(part, of->row + of->rows - 1) + part->parameters[XFP_INT_BITS] - 1) / 32 - grid.row + 1;
+	return xfp_window_of_rows(&grid, line * 4, 4, 1);
+}
+
+static struct xfp_window window(const struct xfp_recipe_part *part, enum xfp_component_role role,
+				const struct xfp_rectangle *of)
+{
+	struct xfp_rectangle grid = grid_of(part, of);
+	uint64_t size = scale_size(part);
+
+	switch (role) {
+	case XFP_COMPONENT_CODES:
+		return window_of_codes(part, of);
+	case XFP_COMPONENT_SCALES:
+		return xfp_window_of_rows(&grid, blocks(part->cols, part->parameters[XFP_INT_BLOCK_COLS]) * size, size,
+					  1);
+	case XFP_COMPONENT_ZEROS:
+		return window_of_zeros(part, xfp_recipe_component(part, role), of);
+	case XFP_COMPONENT_GROUPS:
+		if (xfp_recipe_component(part, role))
+			return (struct xfp_window){
+				.offset = of->col * 4, .run = of->cols * 4, .stride = of->cols * 4, .lines = 1
+			};
+		return (struct xfp_window){ .run = 0 };
+	default:
+		return (struct xfp_window){ .run = 0 };
+	}
+}
+
+/* ---- decoding ------------------------------------------------------------------------------------ */
+
+/* What a row is decoded from. Columns of codes and of groups count from the first that was fetched, blocks of columns
+ * from the first of theirs. */
+struct row {
+	const struct xfp_recipe_part *part;
+	const unsigned char *codes, *scales, *zeros, *groups; /* zeros of I8, or the line of words that has it */
+	const unsigned char *more_zeros;                      /* the next line of words; NULL: it is not needed */
+	enum xfp_dtype scale_dtype;
+	uint64_t first_block, block_count;
+	uint32_t zero_shift;
+};
+
+static struct row row_of(const struct xfp_recipe_part *part, const struct xfp_fetched *from, uint64_t row)
+{
+	const struct xfp_component *zeros = xfp_recipe_component(part, XFP_COMPONENT_ZEROS);
+	uint64_t block_rows = part->parameters[XFP_INT_BLOCK_ROWS], line = row / block_rows - from->of.row / block_rows;
+	struct xfp_rectangle grid = grid_of(part, &from->of);
+	struct row r = {
+		.part = part,
+		.codes = from->bytes[XFP_COMPONENT_CODES] + (row - from->of.row) * from->pitch[XFP_COMPONENT_CODES],
+		.scales = from->bytes[XFP_COMPONENT_SCALES] + line * from->pitch[XFP_COMPONENT_SCALES],
+		.scale_dtype = xfp_recipe_component(part, XFP_COMPONENT_SCALES)->dtype,
+		.groups = xfp_recipe_component(part, XFP_COMPONENT_GROUPS) ? from->bytes[XFP_COMPONENT_GROUPS] : NULL,
+		.first_block = grid.col,
+		.block_count = grid.cols,
+	};
+	uint64_t bit, pitch = from->pitch[XFP_COMPONENT_ZEROS];
+
+	if (zeros && !are_packed(zeros))
+		r.zeros = from->bytes[XFP_COMPONENT_ZEROS] + line * pitch;
+	else if (zeros) {
+		bit = bit_of(part, row);
+		r.zeros = from->bytes[XFP_COMPONENT_ZEROS] + (bit / 32 - bit_of(part, from->of.row) / 32) * pitch;
+		r.zero_shift = (uint32_t)(bit % 32);
+		if (r.zero_shift + part->parameters[XFP_INT_BITS] > 32)
+			r.more_zeros = r.zeros + pitch;
+	}
+	return r;
+}
+
+/* Of a block of columns: what is subtracted from codes as they are stored. */
+static int zero_of(const struct row *r, uint64_t block)
+{
+	uint64_t bits = r->part->parameters[XFP_INT_BITS], word;
+	int middle = r->part->parameters[XFP_INT_PACKING] == XFP_INT_BYTES ? 0 : 1 << (bits - 1);
+
+	if (!r->zeros)
+		return middle;
+	if (!are_packed(xfp_recipe_component(r->part, XFP_COMPONENT_ZEROS)))
+		return (int8_t)r->zeros[block] + middle;
+	word = xfp_load32(r->zeros + 4 * block);
+	if (r->more_zeros)
+		word |= (uint64_t)xfp_load32(r->more_zeros + 4 * block) << 32;
+	return (int)(word >> r->zero_shift & ((1u << bits) - 1));
+}
+
+/* Codes of columns [col, col + count) as numbers; `skip` is the first byte of the row that is there. */
+static void unpack(const struct row *r, uint64_t col, uint64_t count, uint64_t first, int *out)
+{
+	uint64_t bits = r->part->parameters[XFP_INT_BITS], skip;
+	unsigned mask = (1u << bits) - 1;
+
+	if (r->part->parameters[XFP_INT_PACKING] == XFP_INT_BYTES) {
+		for (uint64_t i = 0; i < count; i++)
+			out[i] = (int8_t)r->codes[col - first + i];
+		return;
+	}
+	skip = bit_of(r->part, first) / 8;
+	if (bits == 4) { /* by far the most common */
+		for (uint64_t i = 0; i < count; i++)
+			out[i] = r->codes[(col + i) / 2 - skip] >> ((col + i) % 2 * 4) & 15;
+		return;
+	}
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t bit = bit_of(r->part, col + i);
+		const unsigned char *at = r->codes + (bit / 8 - skip);
+		unsigned two = bit % 8 + bits > 8 ? at[0] | (unsigned)at[1] << 8 : at[0];
+
+		out[i] = (int)(two >> bit % 8 & mask);
+	}
+}
+
+static void decode(const struct xfp_recipe_part *part, enum xfp_dtype dtype, const struct xfp_fetched *from,
+		   uint64_t row, uint64_t col, uint64_t cols, void *out)
+{
+	struct row r = row_of(part, from, row);
+	uint64_t columns = part->parameters[XFP_INT_BLOCK_COLS], size = scale_size(part), end = col + cols, count;
+	unsigned char *to = out;
+	float values[CHUNK];
+	int codes[CHUNK];
+
+	for (; col < end; col += count, to += count * sizeof(uint16_t)) {
+		uint64_t left = columns - col % columns;
+
+		count = r.groups || left > CHUNK ? CHUNK : left;
+		count = end - col < count ? end - col : count;
+		unpack(&r, col, count, from->of.col, codes);
+		for (uint64_t i = 0, same; i < count; i += same) {
+			uint64_t block = r.groups ? xfp_load32(r.groups + (col + i - from->of.col) * 4)
+						  : col / columns - r.first_block;
+			float scale = NAN;
+			int zero = 0;
+
+			same = r.groups ? 1 : count;
+			if (block < r.block_count) {
+				scale = xfp_scale_to_float(r.scale_dtype, r.scales + block * size);
+				zero = zero_of(&r, block);
+			}
+			for (uint64_t k = i; k < i + same; k++)
+				values[k] = (float)(codes[k] - zero) * scale;
+		}
+		xfp_store_decoded(dtype, values, count, to);
+	}
+}
+
+const struct xfp_codec_methods xfp_codec_int = {
+	.fits = fits,
+	.grain = grain,
+	.window = window,
+	.decode = decode,
+};
