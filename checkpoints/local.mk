@@ -23,15 +23,20 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/packed/awq.c \
 	checkpoints/packed/awq_gemv.c \
 	checkpoints/packed/codec.h \
+	checkpoints/packed/compressed_sets.c \
+	checkpoints/packed/compressed_sets.h \
 	checkpoints/packed/decoder.c \
 	checkpoints/packed/decoder.h \
 	checkpoints/packed/fold.c \
 	checkpoints/packed/fold.h \
 	checkpoints/packed/fold_awq.c \
+	checkpoints/packed/fold_compressed.c \
+	checkpoints/packed/fold_config.c \
 	checkpoints/packed/fold_fp8.c \
 	checkpoints/packed/fold_gptq.c \
 	checkpoints/packed/fold_grouped.c \
 	checkpoints/packed/fold_grouped.h \
+	checkpoints/packed/fold_modelopt.c \
 	checkpoints/packed/fold_mxfp4.c \
 	checkpoints/packed/fp8.c \
 	checkpoints/packed/fp8.h \
@@ -44,6 +49,8 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/packed/nvfp4.c \
 	checkpoints/packed/nvfp4.h \
 	checkpoints/packed/plain.c \
+	checkpoints/packed/scaling.c \
+	checkpoints/packed/scaling.h \
 	checkpoints/packed_rows.c \
 	checkpoints/packed_rows.h \
 	checkpoints/pick.h \

@@ -402,14 +402,8 @@ model("unknown", "general", DENSE,
 """))
 
 # Quantized by their makers in a form that is not read: made, and refused
-model("deepseek_v3-int4", None, MLA,
-      {**DEEPSEEK, "quantization_config": {"quant_method": "compressed-tensors", "format": "pack-quantized"}}, """
-    embedding  embedding  model.embed_tokens.weight                                        V,H
-    attention  -  model.layers.0.self_attn.kv_a_proj_with_mqa.weight_packed        KVR+8,H//8  I32
-    attention  -  model.layers.0.self_attn.kv_a_proj_with_mqa.weight_scale         KVR+8,H//32
-""")
-model("qwen3-gptq", None, DENSE,
-      {"model_type": "qwen3", **PLAIN, "quantization_config": {"quant_method": "gptq", "bits": 4}}, """
+model("qwen3-round", None, DENSE,
+      {"model_type": "qwen3", **PLAIN, "quantization_config": {"quant_method": "auto-round", "bits": 4}}, """
     attention  -  model.layers.0.self_attn.o_proj.qweight                                  Q//8,H  I32
     attention  -  model.layers.0.self_attn.o_proj.scales                                   Q//32,H
 """)

@@ -322,6 +322,7 @@ cli_tests = \
 	tests/cli/oracle.bats \
 	tests/cli/output.bats \
 	tests/cli/packed.bats \
+	tests/cli/packed_compressed.bats \
 	tests/cli/packed_grouped.bats \
 	tests/cli/plan.bats \
 	tests/cli/policy.bats \
@@ -394,6 +395,7 @@ EXTRA_DIST += \
 	tests/older/untied.xfp.gz \
 	tests/oracle_cosine.py \
 	tests/oracle_fit.py \
+	tests/packed_compressed.py \
 	tests/read_bundle.py \
 	tests/run-tap \
 	tests/seal.py \

@@ -11,10 +11,12 @@ import argparse
 import json
 import os
 import struct
+import sys
 import zlib
 
 import numpy as np
 
+import packed_compressed
 import packed_grouped as grouped
 
 # ---- numbers -----------------------------------------------------------------------------------------
@@ -109,6 +111,7 @@ class Model:
         self.config, self.quantization = config, quantization
         self.packed, self.plain = {}, {}
         self.beside = None  # the file that has `quantization`, where config.json has not
+        self.files = {}  # others beside config.json
 
     def both(self, name, *shape, one=False):
         w = np.ones(shape, np.float32) if one else weights(name, *shape)
@@ -137,15 +140,18 @@ class Model:
         self.plain[name] = plain(unpacked.transpose(0, 2, 1))
 
 
-def deepseek(scale_dtype="F32"):
-    """DeepSeek-V3 as it is published: a dense layer, one with experts; blocks that are cut off at the edges."""
-    hidden, heads, q_rank, kv_rank, rope, nope, value, inner, expert = 160, 2, 48, 32, 8, 16, 24, 192, 136
+def deepseek(scale_dtype="F32", quantization=None, pack=None, expert=136):
+    """DeepSeek-V3 as it is published: a dense layer, one with experts; blocks that are cut off at the edges. Or
+    packed otherwise, by `pack(model, name, rows, cols)`."""
+    hidden, heads, q_rank, kv_rank, rope, nope, value, inner = 160, 2, 48, 32, 8, 16, 24, 192
+    pack = pack or (lambda m, name, *shape: m.fp8(name, *shape, dtype=scale_dtype))
     m = Model({"model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"], "hidden_size": hidden,
                "num_hidden_layers": 2, "num_attention_heads": heads, "num_key_value_heads": heads, "q_lora_rank": q_rank,
                "kv_lora_rank": kv_rank, "qk_rope_head_dim": rope, "qk_nope_head_dim": nope, "v_head_dim": value,
                "intermediate_size": inner, "moe_intermediate_size": expert, "n_routed_experts": 3, "n_shared_experts": 1,
                "num_experts_per_tok": 2, "first_k_dense_replace": 1, "vocab_size": 96},
-              {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size": [128, 128]})
+              quantization or {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8",
+                               "weight_block_size": [128, 128]})
     m.both("model.embed_tokens.weight", 96, hidden)
     for layer in range(2):
         p = f"model.layers.{layer}."
@@ -156,13 +162,13 @@ def deepseek(scale_dtype="F32"):
         for name, *shape in (("q_a_proj", q_rank, hidden), ("q_b_proj", heads * (nope + rope), q_rank),
                              ("kv_a_proj_with_mqa", kv_rank + rope, hidden),
                              ("kv_b_proj", heads * (nope + value), kv_rank), ("o_proj", hidden, heads * value)):
-            m.fp8(p + f"self_attn.{name}.weight", *shape, dtype=scale_dtype)
+            pack(m, p + f"self_attn.{name}.weight", *shape)
         where = [("mlp.", inner)] if layer == 0 else [("mlp.shared_experts.", expert)] + [
             (f"mlp.experts.{e}.", expert) for e in range(3)]
         for at, size in where:
-            m.fp8(p + at + "gate_proj.weight", size, hidden, dtype=scale_dtype)
-            m.fp8(p + at + "up_proj.weight", size, hidden, dtype=scale_dtype)
-            m.fp8(p + at + "down_proj.weight", hidden, size, dtype=scale_dtype)
+            pack(m, p + at + "gate_proj.weight", size, hidden)
+            pack(m, p + at + "up_proj.weight", size, hidden)
+            pack(m, p + at + "down_proj.weight", hidden, size)
         if layer:
             m.both(p + "mlp.gate.weight", 3, hidden)
             m.both(p + "mlp.gate.e_score_correction_bias", 3)
@@ -171,9 +177,9 @@ def deepseek(scale_dtype="F32"):
     return m
 
 
-def qwen3(quantization, pack, experts=0):
+def qwen3(quantization, pack, experts=0, inner=144):
     """Qwen3; `pack(model, name, rows, cols)` its projections. With experts, these are fused."""
-    hidden, heads, size, inner = 96, 4, 24, 144
+    hidden, heads, size = 96, 4, 24
     config = {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_size": hidden,
               "num_hidden_layers": 1, "num_attention_heads": heads, "num_key_value_heads": 2, "head_dim": size,
               "intermediate_size": inner, "vocab_size": 80}
@@ -317,6 +323,7 @@ FORMS = {"deepseek": deepseek, "deepseek-e8m0": lambda: deepseek("F8_E8M0"), "qw
          "gptq": lambda: gptq(4, 64), "gptq-act": lambda: gptq(4, 80, act=True),
          "gptq-v2": lambda: gptq(3, -1, "gptq_v2"), "gptq-2bit": lambda: gptq(2, 32, index=False),
          "gptq-old": lambda: gptq(8, 64, beside="quantize_config.json")}
+FORMS.update(packed_compressed.forms(sys.modules[__name__]))
 
 
 # ---- what can be wrong -------------------------------------------------------------------------------
@@ -463,10 +470,12 @@ def forgotten(m):
 
 
 SPOILS = {f.__name__.replace("_", "-"): f for f in (missing, shape, left_over, unpacked, both, nan, zero, block_size,
-                                                    no_block_size, bad_block_size, fmt, scale_dtype, bits, odd_bits, bad_bits, group_size,
-                                                    bad_group_size, version, exllama, checkpoint_format, no_zeros,
+                                                    no_block_size, bad_block_size, fmt, scale_dtype, bits, odd_bits,
+                                                    bad_bits, group_size, bad_group_size, version, exllama, checkpoint_format, no_zeros,
                                                     activation, no_index, index_dtype, index_range, index_uneven,
                                                     scales_of_integers, silent, forgotten)}
+assert not SPOILS.keys() & packed_compressed.SPOILS.keys()
+SPOILS.update(packed_compressed.SPOILS)
 
 
 # ---- writing -----------------------------------------------------------------------------------------
@@ -511,9 +520,9 @@ def main():
     inside = m.quantization and not m.beside
     write(options.packed, m.packed, {**m.config, "quantization_config": m.quantization} if inside else m.config,
           options.shards)
-    if m.beside:
-        with open(os.path.join(options.packed, m.beside), "w", encoding="utf-8") as file:
-            json.dump(m.quantization, file)
+    for name, content in {**m.files, **({m.beside: m.quantization} if m.beside else {})}.items():
+        with open(os.path.join(options.packed, name), "w", encoding="utf-8") as file:
+            json.dump(content, file, indent=2)
     write(options.plain, m.plain, m.config, 1)
 
 

@@ -6,19 +6,23 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/printable.h"
 #include "base/system/filesystem.h"
 #include "checkpoints/config_json.h"
 #include "checkpoints/format.h"
 
-static const struct xfp_fold_form *const forms[] = { &xfp_fold_fp8, &xfp_fold_mxfp4, &xfp_fold_gptq, &xfp_fold_awq };
+static const struct xfp_fold_form *const forms[] = { &xfp_fold_fp8, &xfp_fold_mxfp4,	   &xfp_fold_gptq,
+						     &xfp_fold_awq, &xfp_fold_compressed, &xfp_fold_modelopt };
 #define FORMS (sizeof forms / sizeof *forms)
-#define CONFIG_MAX ((size_t)1 << 20) /* a file of a dozen numbers, and of overrides for some tensors */
 
 /* What quantizes activations, or the cache of keys and values: of no concern to weights. */
 static const char *const of_activations[] = {
-	".input_scale", "_input_scale", ".input_scale_ub", ".output_scale", ".k_scale", ".v_scale", ".q_scale",
+	".input_scale",      "_input_scale",    ".input_scale_ub",    ".input_global_scale",
+	".input_zero_point", ".output_scale",   ".output_zero_point", ".k_scale",
+	".v_scale",          ".q_scale",        ".k_zero_point",      ".v_zero_point",
+	".k_global_scale",   ".v_global_scale", ".q_global_scale",
 };
 
 /* ---- for the folds of single forms --------------------------------------------------------------- */
@@ -39,6 +43,24 @@ uint32_t xfp_fold_find(const struct xfp_fold *fold, const struct xfp_source_tens
 	snprintf(name, sizeof name, "%.*s%s", (int)(strlen(tensor->name) - cut), tensor->name, ending);
 	found = xfp_checkpoint_find(fold->checkpoint, name);
 	return found < 0 || fold->gone[found] ? UINT32_MAX : (uint32_t)found;
+}
+
+enum xfp_status xfp_fold_read(struct xfp_fold *fold, const struct xfp_source_tensor *tensor, void *out)
+{
+	const char *path = fold->checkpoint->files[tensor->file].path;
+	enum xfp_status status;
+	struct stat st;
+
+	if (fold->open_file != tensor->file) {
+		if (fold->open_file != UINT32_MAX)
+			close(fold->fd);
+		fold->open_file = UINT32_MAX;
+		if ((status = xfp_open_regular(path, &fold->fd, &st, fold->err)))
+			return status;
+		fold->open_file = tensor->file;
+	}
+	status = xfp_pread(fold->fd, out, tensor->bytes, tensor->offset, path, fold->err);
+	return status ? xfp_context(fold->err, status, "tensor %s", xfp_printable(tensor->name).text) : XFP_OK;
 }
 
 struct xfp_component xfp_fold_component(const struct xfp_source_tensor *tensor, enum xfp_component_role role)
@@ -105,95 +127,6 @@ struct xfp_shape_text xfp_fold_shape(uint32_t rank, const uint64_t *shape)
 					 shape[d]);
 	snprintf(shown.text + used, sizeof shown.text - used, "]");
 	return shown;
-}
-
-/* ---- what the config says ----------------------------------------------------------------------- */
-
-/* The quantization_config, at the top or of the language model. */
-static const json_t *quantization(const json_t *root)
-{
-	const json_t *config = json_object_get(root, "quantization_config");
-
-	if (!json_object_size(config))
-		config = json_object_get(json_object_get(root, "text_config"), "quantization_config");
-	if (!json_object_size(config))
-		config = json_object_get(root, "compression_config");
-	return json_object_size(config) ? config : NULL;
-}
-
-static bool is_of(const struct xfp_fold_form *form, const char *method)
-{
-	for (const char *const *m = form->methods; *m; m++)
-		if (!strcmp(*m, method))
-			return true;
-	return false;
-}
-
-/* Files that older tools wrote beside config.json, of codes in words of 32 bits: only where there are such. */
-static enum xfp_status read_beside(struct xfp_fold *fold, json_t **root)
-{
-	static const char *const names[] = { "quantize_config.json", "quant_config.json" };
-	const struct xfp_checkpoint *c = fold->checkpoint;
-	enum xfp_status status = XFP_OK;
-	bool packed = false;
-
-	for (uint32_t t = 0; !packed && t < c->tensor_count; t++)
-		packed = xfp_fold_ends_with(c->tensors[t].name, ".qweight");
-	for (size_t i = 0; !status && packed && !*root && i < sizeof names / sizeof *names; i++) {
-		char *path = xfp_path(c->folder, names[i]), *text = NULL;
-		struct stat st;
-		size_t size;
-
-		if (!path)
-			return xfp_no_memory_for(fold->err, c->folder);
-		if (!stat(path, &st) || errno != ENOENT) {
-			status = xfp_slurp_regular(path, CONFIG_MAX, &text, &size, fold->err);
-			if (!status)
-				status = xfp_config_json(text, path, root, fold->err);
-			fold->config_name = names[i];
-		}
-		free(text);
-		free(path);
-	}
-	if (!status && *root)
-		fold->config = *root;
-	return status;
-}
-
-/* Older files do not name it, and are known by what else they say. */
-static const char *method_of(const json_t *config)
-{
-	const char *method = json_string_value(json_object_get(config, "quant_method"));
-
-	if (method || !config)
-		return method;
-	if (json_object_get(config, "desc_act") || json_object_get(config, "damp_percent"))
-		return "gptq";
-	if (json_object_get(config, "zero_point") || json_object_get(config, "w_bit"))
-		return "awq";
-	return "an unnamed method";
-}
-
-/* The file of the config becomes one of those that tensors are read from. */
-static enum xfp_status add_config_file(struct xfp_fold *fold)
-{
-	struct xfp_checkpoint *c = fold->checkpoint;
-	struct xfp_source_file *grown = realloc(c->files, (c->file_count + (size_t)1) * sizeof *grown), *file;
-	struct stat st;
-
-	if (!grown)
-		return xfp_no_memory_for(fold->err, c->folder);
-	c->files = grown;
-	file = &grown[c->file_count];
-	*file = (struct xfp_source_file){ .name = strdup(fold->config_name),
-					  .path = xfp_path(c->folder, fold->config_name) };
-	fold->config_file = c->file_count++;
-	if (!file->name || !file->path)
-		return xfp_no_memory_for(fold->err, c->folder);
-	if (stat(file->path, &st))
-		return xfp_fail_errno(fold->err, errno, "%s: cannot open", file->path);
-	file->identity = xfp_identity_at(file->path, &st);
-	return XFP_OK;
 }
 
 /* ---- afterwards --------------------------------------------------------------------------------- */
@@ -266,6 +199,14 @@ static enum xfp_status close_ranks(struct xfp_fold *fold)
 	return XFP_OK;
 }
 
+static bool is_of(const struct xfp_fold_form *form, const char *method)
+{
+	for (const char *const *m = form->methods; *m; m++)
+		if (!strcmp(*m, method))
+			return true;
+	return false;
+}
+
 /* Every form that the method is of, or any where there is none: a checkpoint may be packed in several. */
 static enum xfp_status fold_forms(struct xfp_fold *fold)
 {
@@ -287,9 +228,10 @@ static enum xfp_status fold_forms(struct xfp_fold *fold)
 	if (!status && fold->method && known && !fold->folded)
 		status = xfp_fold_bad_config(
 			fold,
-			"says that the weights are %s, but no tensor is; if they were unpacked, remove "
-			"quantization_config from it, otherwise download the checkpoint again",
-			xfp_printable(fold->method).text);
+			"says that the weights are %s, but no tensor is; if they were unpacked, remove %s, otherwise "
+			"download the checkpoint again",
+			xfp_printable(fold->method).text,
+			strcmp(fold->config_name, "config.json") ? "this file" : "quantization_config from it");
 	for (size_t i = 0; !status && i < FORMS; i++)
 		if (folds[i])
 			status = find_left_over(fold, forms[i]);
@@ -298,41 +240,27 @@ static enum xfp_status fold_forms(struct xfp_fold *fold)
 
 enum xfp_status xfp_checkpoint_fold(struct xfp_checkpoint *c, struct xfp_error *err)
 {
-	struct xfp_fold fold = { .checkpoint = c, .config_name = "config.json", .config_file = UINT32_MAX, .err = err };
-	enum xfp_status status = XFP_OK;
-	char *where = xfp_path(c->folder, "config.json");
-	json_t *root = NULL, *beside = NULL;
+	struct xfp_fold fold = { .checkpoint = c, .open_file = UINT32_MAX, .err = err };
+	json_t *root = NULL;
+	enum xfp_status status;
 
-	if (!where)
-		return xfp_no_memory_for(err, c->folder);
-	if (c->config)
-		status = xfp_config_json(c->config, where, &root, err);
-	free(where);
-	if (status)
-		return status;
-	fold.config = quantization(root);
 	fold.gone = calloc(c->tensor_count + (size_t)1, sizeof *fold.gone);
 	fold.cut = calloc(c->tensor_count + (size_t)1, sizeof *fold.cut);
 	fold.ending = calloc(c->tensor_count + (size_t)1, sizeof *fold.ending);
 	if (!fold.gone || !fold.cut || !fold.ending)
 		status = xfp_no_memory_for(err, c->folder);
-	else if (!fold.config)
-		status = read_beside(&fold, &beside);
-	fold.method = method_of(fold.config);
-	if (!status && fold.config)
-		status = add_config_file(&fold);
+	else
+		status = xfp_fold_read_config(&fold, &root);
 	if (!status)
 		status = fold_forms(&fold);
 	if (!status && fold.folded) {
 		drop_of_activations(&fold);
 		status = close_ranks(&fold);
-	} else if (!status && fold.config_file != UINT32_MAX) {
-		c->file_count--;
-		free(c->files[c->file_count].name);
-		free(c->files[c->file_count].path);
-	}
+	} else if (!status)
+		xfp_fold_drop_config(&fold);
+	if (fold.open_file != UINT32_MAX)
+		close(fold.fd);
 	json_decref(root);
-	json_decref(beside);
 	free(fold.gone);
 	free(fold.cut);
 	free(fold.ending);

@@ -20,6 +20,15 @@
  * afterwards; a file may be added, so that files are to be sorted again. */
 enum xfp_status xfp_checkpoint_fold(struct xfp_checkpoint *checkpoint, struct xfp_error *err);
 
+/* ---- between its files ------------------------------------------------------------------------- */
+
+struct xfp_fold;
+
+/* Find the config, in config.json or beside it; its file becomes one of the checkpoint's. *root is what owns it. */
+enum xfp_status xfp_fold_read_config(struct xfp_fold *fold, json_t **root);
+/* Nothing was folded: that file is not one that tensors are made of. */
+void xfp_fold_drop_config(struct xfp_fold *fold);
+
 /* ---- for the folds of single forms --------------------------------------------------------------- */
 
 struct xfp_fold {
@@ -32,6 +41,8 @@ struct xfp_fold {
 	const char **ending;     /* [tensors] what is put there, no longer than what was; NULL: nothing */
 	uint32_t config_file;    /* number among the files of the one that has the config; UINT32_MAX: none */
 	uint32_t folded;         /* tensors */
+	uint32_t open_file;      /* number of the file that was read last; UINT32_MAX: none */
+	int fd;                  /* of it */
 	struct xfp_error *err;
 };
 
@@ -42,12 +53,16 @@ struct xfp_fold_form {
 	const char *const *endings; /* of names that only its scales have, ending with NULL */
 	enum xfp_status (*fold)(struct xfp_fold *fold);
 };
-extern const struct xfp_fold_form xfp_fold_fp8, xfp_fold_mxfp4, xfp_fold_gptq, xfp_fold_awq;
+extern const struct xfp_fold_form xfp_fold_fp8, xfp_fold_mxfp4, xfp_fold_gptq, xfp_fold_awq, xfp_fold_compressed,
+	xfp_fold_modelopt;
 
 /* The tensor whose name is that of `tensor`, less its last `cut` bytes, with `ending`; UINT32_MAX: there is none that
  * is not taken. */
 uint32_t xfp_fold_find(const struct xfp_fold *fold, const struct xfp_source_tensor *tensor, size_t cut,
 		       const char *ending);
+
+/* The elements of a small tensor that says how others are packed: all its bytes. */
+enum xfp_status xfp_fold_read(struct xfp_fold *fold, const struct xfp_source_tensor *tensor, void *out);
 
 /* A component that is a whole tensor; the other is the file of the config, which is the last of a part's. */
 struct xfp_component xfp_fold_component(const struct xfp_source_tensor *tensor, enum xfp_component_role role);

@@ -86,8 +86,7 @@ is_converted() { # MODEL
 		[[ $stderr == *"quant_method $method in config.json, tensor $tensor)"*"bf16"* ]] || { echo "$stderr"; return 1; }
 		no_output out.xfp
 	done <<-'END'
-		deepseek_v3-int4 compressed-tensors model.layers.0.self_attn.kv_a_proj_with_mqa.weight_packed
-		qwen3-gptq gptq model.layers.0.self_attn.o_proj.qweight
+		qwen3-round auto-round model.layers.0.self_attn.o_proj.qweight
 	END
 }
 

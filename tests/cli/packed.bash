@@ -30,3 +30,18 @@ alike() { # BUNDLE BUNDLE
 	diff <(members "$1") <(members "$2")
 	diff <(index "$1") <(index "$2")
 }
+
+# Turn a bit of a tensor of f32 that counts: of the upper half of a number in the middle.
+edit() { # FILE TENSOR
+	"$PYTHON" - "$@" <<-'EOF'
+	import json, struct, sys
+	with open(sys.argv[1], "r+b") as f:
+	    size = struct.unpack("<Q", f.read(8))[0]
+	    begin, end = json.loads(f.read(size))[sys.argv[2]]["data_offsets"]
+	    at = 8 + size + begin + (end - begin) // 8 * 4 + 2
+	    f.seek(at)
+	    byte = f.read(1)[0]
+	    f.seek(at)
+	    f.write(bytes([byte ^ 2]))
+	EOF
+}

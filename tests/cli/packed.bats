@@ -12,21 +12,6 @@ setup() {
 	by_default
 }
 
-# Turn a bit of a tensor of f32 that counts: of the upper half of a number in the middle.
-edit() { # FILE TENSOR
-	"$PYTHON" - "$@" <<-'EOF'
-	import json, struct, sys
-	with open(sys.argv[1], "r+b") as f:
-	    size = struct.unpack("<Q", f.read(8))[0]
-	    begin, end = json.loads(f.read(size))[sys.argv[2]]["data_offsets"]
-	    at = 8 + size + begin + (end - begin) // 8 * 4 + 2
-	    f.seek(at)
-	    byte = f.read(1)[0]
-	    f.seek(at)
-	    f.write(bytes([byte ^ 2]))
-	EOF
-}
-
 @test "each form: units, kept tensors, floors and the index are those of the unpacked model; both verify" {
 	for form in deepseek deepseek-e8m0 qwen3-blocks qwen3-channel qwen3-tensor qwen3-moe gpt_oss; do
 		packed "$form"
