@@ -13,7 +13,7 @@
 #include "checkpoints/config_json.h"
 #include "checkpoints/format.h"
 
-static const struct xfp_fold_form *const forms[] = { &xfp_fold_fp8, &xfp_fold_mxfp4,	   &xfp_fold_gptq,
+static const struct xfp_fold_form *const forms[] = { &xfp_fold_fp8, &xfp_fold_mxfp4,      &xfp_fold_gptq,
 						     &xfp_fold_awq, &xfp_fold_compressed, &xfp_fold_modelopt };
 #define FORMS (sizeof forms / sizeof *forms)
 

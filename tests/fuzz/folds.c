@@ -13,7 +13,7 @@
 
 #define MOST_TENSORS 10
 #define MOST_BYTES 8192u /* of a tensor */
-#define FILES 2
+#define FILES 3
 
 struct input {
 	const uint8_t *at, *end;
@@ -26,14 +26,34 @@ static uint8_t next(struct input *in)
 
 /* Where files of weights and config.json are: made once, and removed when the process ends. */
 static char folder[] = "/tmp/xfp-folds-XXXXXX";
-static char paths[FILES + 1][64];
-static const char *const names[FILES + 1] = { "a.safetensors", "b.safetensors", "config.json" };
+static char paths[FILES + 2][64];
+static const char *const names[FILES + 2] = { "a.safetensors", "b.safetensors", "c.safetensors", "config.json",
+					      "hf_quant_config.json" };
+static const uint64_t sizes[] = { 1, 2, 3, 16, 17, 32, 33, 64, 5, 0, 4, 8, 12 };
+#define SIZES (sizeof sizes / sizeof *sizes)
 
 static void remove_folder(void)
 {
-	for (int i = 0; i <= FILES; i++)
+	for (int i = 0; i < FILES + 2; i++)
 		unlink(paths[i]);
 	rmdir(folder);
+}
+
+/* What tensors of few numbers may say: at 16 * n the shape [sizes[n / SIZES], sizes[n % SIZES]], and behind all of
+ * these, groups of 32 columns, in order and out of it, none at all, and a scale. */
+static void fill_numbers(unsigned char *bytes)
+{
+	memset(bytes, 0, 16 * SIZES * SIZES + 1024);
+	for (size_t n = 0; n < SIZES * SIZES; n++)
+		for (size_t i = 0; i < 2; i++)
+			bytes[16 * n + 8 * i] = (unsigned char)sizes[i ? n % SIZES : n / SIZES];
+	bytes += 16 * SIZES * SIZES;
+	for (size_t i = 0; i < 64; i++) {
+		bytes[4 * i] = (unsigned char)(i / 32);
+		bytes[256 + 4 * i] = (unsigned char)(i % 2);
+	}
+	memset(bytes + 512, 0xff, 256);
+	memcpy(bytes + 768, &(float){ 0.5f }, 4);
 }
 
 /* Files large enough for all tensors, of bytes that are codes and scales as well as any. */
@@ -48,9 +68,12 @@ static void make_folder(void)
 	/* Behind them, groups of inputs that are all the first one. */
 	for (size_t i = 0; i < MOST_TENSORS * MOST_BYTES; i++)
 		bytes[i] = (unsigned char)(i * 37 + (i >> 7) * 11);
-	for (int i = 0; i <= FILES; i++) {
+	for (int i = 0; i < FILES + 2; i++) {
+		if (i == 2)
+			fill_numbers(bytes);
 		snprintf(paths[i], sizeof paths[i], "%s/%s", folder, names[i]);
-		if (xfp_write_file(paths[i], bytes, i < FILES ? sizeof bytes : 2, false, NULL))
+		if (xfp_write_file(paths[i], i < FILES ? bytes : (const unsigned char *)"{}",
+				   i < FILES ? sizeof bytes : 2, false, NULL))
 			abort();
 	}
 	atexit(remove_folder);
@@ -77,6 +100,49 @@ static char *make_grouped(struct input *in)
 	return strdup(text);
 }
 
+/* A quantization_config of methods whose parameters have many forms; false: of none. */
+static bool make_groups(struct input *in, uint8_t what, char *inner, size_t size)
+{
+	static const char *const bits[] = { "1", "2", "3", "4", "5", "6", "7", "8", "0", "\"4\"" };
+	static const char *const ways[] = {
+		"\"strategy\": \"tensor\"",
+		"\"strategy\": \"channel\"",
+		"\"group_size\": 16",
+		"\"group_size\": 32",
+		"\"strategy\": \"block\", \"block_structure\": [16, 16]",
+		"\"strategy\": \"block\", \"block_structure\": \"3x2\"",
+		"\"group_size\": -1",
+		"\"strategy\": \"group\"",
+	};
+	static const char *const formats[] = { "", ", \"format\": \"pack-quantized\"",
+					       ", \"format\": \"mixed-precision\"", ", \"format\": \"marlin-24\"" };
+	static const char *const algorithms[] = { "NVFP4", "FP8", "MIXED_PRECISION", "FP8_PB_WO", "MXFP8",
+						  "W8A16", "NONE" };
+	size_t length;
+	uint8_t how;
+
+	if (what % 8 == 6) {
+		how = next(in);
+		snprintf(inner, size, "{\"quant_method\": \"modelopt\", \"quant_algo\": \"%s\", \"group_size\": %d}",
+			 algorithms[how % 7], how >> 4 ? how & 0x70 : 16);
+		return true;
+	}
+	if (what % 8 != 7)
+		return false;
+	length = (size_t)snprintf(inner, size, "{\"quant_method\": \"compressed-tensors\"%s, \"config_groups\": {",
+				  formats[what >> 3 & 3]);
+	for (int g = 0; g < 2; g++) {
+		how = next(in);
+		length += (size_t)snprintf(inner + length, size - length,
+					   "%s\"g%d\": {\"weights\": {\"num_bits\": %s, \"type\": \"%s\", "
+					   "\"symmetric\": %s, %s}}",
+					   g ? ", " : "", g, bits[how % 10], how & 16 ? "float" : "int",
+					   how & 32 ? "true" : "false", ways[next(in) % 8]);
+	}
+	snprintf(inner + length, size - length, "}}");
+	return true;
+}
+
 static char *make_config(struct input *in)
 {
 	static const char *const methods[] = { "fp8", "fbgemm_fp8", "mxfp4", "exl3" };
@@ -86,7 +152,7 @@ static char *make_config(struct input *in)
 	static const char *const places[] = { "{\"quantization_config\": %s}",
 					      "{\"text_config\": {\"quantization_config\": %s}}",
 					      "{\"compression_config\": %s}", "{\"quantization_config\": [%s]}" };
-	char inner[256], text[400];
+	char inner[512], text[640];
 	uint8_t what = next(in);
 	size_t length = 0;
 
@@ -100,10 +166,11 @@ static char *make_config(struct input *in)
 		text[length] = 0;
 		return strdup(text);
 	}
-	snprintf(inner, sizeof inner, "{\"quant_method\": \"%s\"%s%s%s%s%s%s}", methods[what % 4],
-		 what & 16 ? ", \"weight_block_size\": [" : "", what & 16 ? numbers[next(in) % 9] : "",
-		 what & 16 ? ", " : "", what & 16 ? numbers[next(in) % 9] : "", what & 16 ? "]" : "",
-		 what & 32 ? ", \"fmt\": \"e4m3\"" : "");
+	if (!make_groups(in, what, inner, sizeof inner))
+		snprintf(inner, sizeof inner, "{\"quant_method\": \"%s\"%s%s%s%s%s%s}", methods[what % 4],
+			 what & 16 ? ", \"weight_block_size\": [" : "", what & 16 ? numbers[next(in) % 9] : "",
+			 what & 16 ? ", " : "", what & 16 ? numbers[next(in) % 9] : "", what & 16 ? "]" : "",
+			 what & 32 ? ", \"fmt\": \"e4m3\"" : "");
 	snprintf(text, sizeof text, places[what >> 6], inner);
 	return strdup(text);
 }
@@ -115,21 +182,25 @@ static void make_name(struct input *in, char name[64])
 					       "_scale",       "_blocks",           "_scales",       "",
 					       ".input_scale", ".qweight",          ".qzeros",       ".scales",
 					       ".g_idx" };
+	static const char *const of_weights[] = { "_packed", "_scale",        "_zero_point", "_shape",
+						  "_g_idx",  "_global_scale", "_scale_2" };
 	uint8_t what = next(in);
 
-	snprintf(name, 64, "%s%s", stems[what % 4], endings[what / 4 % 13]);
+	if (what < 180)
+		snprintf(name, 64, "%s%s", stems[what % 4], endings[what / 4 % 13]);
+	else
+		snprintf(name, 64, "%s.weight%s", stems[what % 4], of_weights[what / 4 % 7]);
 }
 
 /* A shape of at most MOST_BYTES; whatever comes to more is cut. */
 static void make_shape(struct input *in, struct xfp_source_tensor *t)
 {
-	static const uint64_t sizes[] = { 1, 2, 3, 16, 17, 32, 33, 64, 5, 0, 4, 8, 12 };
 	uint64_t bits = xfp_dtype_bits(t->dtype);
 
 	t->rank = next(in) % 5;
 	t->bytes = bits / 8;
 	for (uint32_t d = 0; d < t->rank; d++) {
-		t->shape[d] = sizes[next(in) % 13];
+		t->shape[d] = sizes[next(in) % SIZES];
 		if (t->bytes * t->shape[d] > MOST_BYTES)
 			t->shape[d] = 1;
 		t->bytes *= t->shape[d];
@@ -138,8 +209,8 @@ static void make_shape(struct input *in, struct xfp_source_tensor *t)
 
 static struct xfp_checkpoint *make_checkpoint(struct input *in)
 {
-	static const enum xfp_dtype dtypes[] = { XFP_F8_E4M3, XFP_F32,     XFP_U8,  XFP_BF16, XFP_F8_E5M2,
-						 XFP_F16,     XFP_F8_E8M0, XFP_I64, XFP_I32,  XFP_I16 };
+	static const enum xfp_dtype dtypes[] = { XFP_F8_E4M3, XFP_F32, XFP_U8,  XFP_BF16, XFP_F8_E5M2, XFP_F16,
+						 XFP_F8_E8M0, XFP_I64, XFP_I32, XFP_I16,  XFP_I8 };
 	struct xfp_checkpoint *c = calloc(1, sizeof *c);
 	uint32_t wanted = 1 + next(in) % MOST_TENSORS;
 
@@ -163,10 +234,12 @@ static struct xfp_checkpoint *make_checkpoint(struct input *in)
 		char name[64];
 
 		make_name(in, name);
-		t.dtype = dtypes[next(in) % 10];
+		t.dtype = dtypes[next(in) % 11];
 		t.file = next(in) % FILES;
 		make_shape(in, &t);
-		if (strstr(name, ".g_idx"))
+		if (t.file == 2)
+			t.offset = 16 * (next(in) % (SIZES * SIZES + 64));
+		else if (strstr(name, ".g_idx"))
 			t.offset = MOST_TENSORS * MOST_BYTES;
 		/* By name, and each once, as a container leaves them. */
 		while (at && strcmp(c->tensors[at - 1].name, name) > 0)

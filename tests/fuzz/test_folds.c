@@ -13,8 +13,18 @@
 static const uint8_t blocks[] = { 1, 16, 3, 3, 0, 0, 0, 2, 4, 6, 4, 1, 1, 2, 1, 2 };
 /* MXFP4: gate_up_proj_blocks U8 [3, 5, 2, 16], and its scales. */
 static const uint8_t experts[] = { 1, 34, 1 + 5 * 4, 2, 0, 4, 2, 8, 1, 3, 1 + 6 * 4, 2, 1, 3, 2, 8, 1 };
+/* compressed-tensors, two groups: q_proj.weight_packed I32 [17, 16] with 8 bits, zero points, an order and a shape. */
+static const uint8_t words[] = { 4,   23, 7, 3, 7, 3, 196, 8, 0, 2, 4, 3,  200, 1, 1, 2, 4, 1,
+				 204, 8,  0, 2, 8, 1, 208, 7, 2, 1, 1, 59, 212, 8, 2, 1, 7, 185 };
+/* The same of 4-bit floats: weight_packed U8 [17, 16], weight_scale, weight_global_scale. */
+static const uint8_t floats[] = { 2, 23, 23, 2, 23, 2, 196, 2, 0, 2, 4, 3, 200, 0, 1, 2, 4, 1, 216, 1, 2, 1, 0, 217 };
+/* modelopt: weight U8 [17, 16], weight_scale, weight_scale_2. */
+static const uint8_t two_scales[] = { 2, 22, 0, 0, 2, 0, 2, 4, 3, 200, 0, 1, 2, 4, 1, 220, 1, 1, 0 };
+/* And bytes: weight I8 [17, 33] with a scale for each row, and zero points; F8_E4M3 in blocks of 16. */
+static const uint8_t bytes[] = { 2, 23, 7, 1, 7, 1, 0, 10, 0, 2, 4, 6, 200, 1, 1, 2, 4, 0, 204, 10, 1, 2, 4, 0 };
+static const uint8_t in_blocks[] = { 1, 23, 57, 4, 57, 4, 0, 0, 0, 2, 4, 6, 200, 1, 1, 2, 1, 2 };
 
-/* GPTQ of 4 bits: q_proj.qweight I32 [4, 16], qzeros I32 [1, 2], scales F16 [1, 16] and g_idx [32], all of one group. */
+/* GPTQ of 4 bits: qweight I32 [4, 16], qzeros I32 [1, 2], scales F16 [1, 16] and g_idx [32], all of one group. */
 static const uint8_t grouped[] = { 3, 10, 0,      2, 9 * 4, 8, 0, 2, 10,     3, 10 * 4, 8, 0, 2,
 				   0, 1,  11 * 4, 5, 1,     2, 0, 3, 12 * 4, 8, 0,      1, 5 };
 /* AWQ's gemv_fast: I16 [4, 64], zeros and scales F16 [32, 16] of groups of 32. */
@@ -22,13 +32,22 @@ static const uint8_t fast[] = {
 	2, 10, 1 + 4 * 2, 1, 9 * 4, 9, 0, 2, 10, 7, 10 * 4, 5, 0, 2, 5, 3, 11 * 4, 5, 1, 2, 5, 3
 };
 
+static const struct {
+	const uint8_t *data;
+	size_t size;
+} seeds[] = {
+	{ blocks, sizeof blocks },       { experts, sizeof experts }, { words, sizeof words },
+	{ floats, sizeof floats },       { bytes, sizeof bytes },     { two_scales, sizeof two_scales },
+	{ in_blocks, sizeof in_blocks }, { grouped, sizeof grouped }, { fast, sizeof fast },
+};
+#define SEEDS (sizeof seeds / sizeof *seeds)
+
 static void known(void **state)
 {
 	(void)state;
-	assert_int_equal(fuzz_fold(blocks, sizeof blocks), 1);
-	assert_int_equal(fuzz_fold(experts, sizeof experts), 1);
-	assert_int_equal(fuzz_fold(grouped, sizeof grouped), 1);
-	assert_int_equal(fuzz_fold(fast, sizeof fast), 1);
+	for (size_t i = 0; i < SEEDS; i++)
+		if (fuzz_fold(seeds[i].data, seeds[i].size) != 1)
+			fail_msg("seed %d", (int)i);
 	assert_int_equal(fuzz_fold(experts, sizeof experts - 1), -1);
 }
 
@@ -36,8 +55,6 @@ static void known(void **state)
 static void changed(void **state)
 {
 	uint64_t seed = 17;
-	static const uint8_t *const from[] = { blocks, experts, grouped, fast };
-	static const size_t size[] = { sizeof blocks, sizeof experts, sizeof grouped, sizeof fast };
 	int packed = 0, plain = 0, refused = 0;
 
 	(void)state;
@@ -47,9 +64,9 @@ static void changed(void **state)
 
 		for (size_t b = 0; b < sizeof data; b++)
 			data[b] = (uint8_t)(test_random(&seed) >> 24);
-		memcpy(data, from[i % 4], size[i % 4]);
+		memcpy(data, seeds[i % SEEDS].data, seeds[i % SEEDS].size);
 		while (changes--)
-			data[test_random(&seed) % size[i % 4]] = (uint8_t)(test_random(&seed) >> 24);
+			data[test_random(&seed) % seeds[i % SEEDS].size] = (uint8_t)(test_random(&seed) >> 24);
 		result = fuzz_fold(data, sizeof data);
 		packed += result > 0;
 		plain += !result;
