@@ -113,6 +113,10 @@ each_form() { # FORM...
 	"$PYTHON" -c 'import json, sys
 codecs = {t["codec"] for t in json.load(sys.stdin)["tensors"] if "proj" in t["name"]}
 assert codecs == {"nvfp4"}, codecs' <<<"$output"
+	# without any config, two sets of scales tell it as well
+	rm packed/hf_quant_config.json
+	xfp convert packed -o bare.xfp -q
+	xfp verify bare.xfp --source plain
 	"$PYTHON" "$srcdir/tests/make-packed-checkpoint.py" modelopt-nvfp4 zeros unpacked --spoil second-zero
 	xfp convert zeros -o out.xfp -q
 	xfp verify out.xfp --source zeros
