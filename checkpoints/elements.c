@@ -25,21 +25,6 @@ struct xfp_element_reader {
 	size_t capacity;
 };
 
-static enum xfp_status open_file(struct xfp_element_reader *r, struct xfp_error *err)
-{
-	const struct xfp_matrix_source *source = &r->source;
-	enum xfp_status status;
-	struct xfp_identity now;
-	struct stat st;
-
-	if ((status = xfp_open_regular(source->path, &r->fd, &st, err)))
-		return status;
-	now = xfp_identity_at(source->path, &st);
-	if (source->identity && !xfp_identity_equal(&now, source->identity))
-		return xfp_fail(err, XFP_FAILED, "%s: changed while it was being converted; run again", source->path);
-	return XFP_OK;
-}
-
 /* Of a packed tensor: its lines are rows of matrices that lie one behind the other. */
 static enum xfp_status open_matrix(struct xfp_element_reader *r, uint64_t number, struct xfp_error *err)
 {
@@ -61,12 +46,14 @@ enum xfp_status xfp_elements_open(const struct xfp_matrix_source *source, struct
 {
 	struct xfp_element_reader *r = calloc(1, sizeof *r);
 	enum xfp_status status;
+	struct stat st;
 
 	if (!r)
 		return xfp_no_memory_for(err, source->path);
 	r->source = *source;
 	r->fd = -1;
-	status = source->recipe ? open_matrix(r, 0, err) : open_file(r, err);
+	status = source->recipe ? open_matrix(r, 0, err)
+				: xfp_open_identified(source->path, source->identity, &r->fd, &st, err);
 	if (status) {
 		xfp_elements_close(r);
 		return status;

@@ -75,7 +75,6 @@ enum xfp_status xfp_matrix_open(const struct xfp_matrix_source *source, struct x
 {
 	size_t element = element_bytes(source->dtype);
 	struct xfp_matrix_reader *r;
-	struct xfp_identity now;
 	enum xfp_status status;
 	uint64_t end, file_end;
 	struct stat st;
@@ -100,13 +99,8 @@ enum xfp_status xfp_matrix_open(const struct xfp_matrix_source *source, struct x
 		*out = r;
 		return XFP_OK;
 	}
-	if ((status = xfp_open_regular(source->path, &r->fd, &st, err)))
+	if ((status = xfp_open_identified(source->path, source->identity, &r->fd, &st, err)))
 		goto failed;
-	now = xfp_identity_at(source->path, &st);
-	if (source->identity && !xfp_identity_equal(&now, source->identity)) {
-		status = xfp_fail(err, XFP_FAILED, "%s: changed while it was being converted; run again", source->path);
-		goto failed;
-	}
 	if ((uint64_t)st.st_size < file_end) {
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: tensor %s: the file has become shorter; download it again",
 				  source->path, xfp_printable(source->tensor).text);

@@ -130,22 +130,14 @@ struct source {
 	int fd;         /* or of a file */
 };
 
-/* Open a source. Links may lead elsewhere than when it was inspected, so it is the open file that counts. */
 static enum xfp_status open_source(struct xfp_bundle_writer *w, const struct xfp_stretch *from, struct source *source)
 {
-	struct xfp_identity now;
-	enum xfp_status status;
 	struct stat st;
 
 	*source = (struct source){ .from = from, .fd = -1 };
 	if (from->elements)
 		return from->elements->open(from->elements->own, from->tensor, &source->elements, w->err);
-	if ((status = xfp_open_regular(from->path, &source->fd, &st, w->err)))
-		return status;
-	now = xfp_identity_at(from->path, &st);
-	if (from->identity && !xfp_identity_equal(from->identity, &now))
-		return xfp_fail(w->err, XFP_FAILED, "%s: changed while it was being converted; run again", from->path);
-	return XFP_OK;
+	return xfp_open_identified(from->path, from->identity, &source->fd, &st, w->err);
 }
 
 /* The block that begins after `done` bytes. */

@@ -2,10 +2,10 @@
 #include "base/system/filesystem.h"
 
 #include <stddef.h>
+#include <unistd.h>
 #ifdef __linux__
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 #endif
 
 struct xfp_filesystem xfp_filesystem_of_type(uint32_t type)
@@ -74,4 +74,21 @@ bool xfp_free_bytes(const char *folder, uint64_t *bytes)
 		return false;
 	*bytes = (uint64_t)(geteuid() ? fs.f_bavail : fs.f_bfree) * fs.f_frsize;
 	return true;
+}
+
+enum xfp_status xfp_open_identified(const char *path, const struct xfp_identity *identity, int *fd, struct stat *st,
+				    struct xfp_error *err)
+{
+	enum xfp_status status;
+	struct xfp_identity now;
+
+	*fd = -1;
+	if ((status = xfp_open_regular(path, fd, st, err)) || !identity)
+		return status;
+	now = xfp_identity_at(path, st);
+	if (xfp_identity_equal(&now, identity))
+		return XFP_OK;
+	close(*fd);
+	*fd = -1;
+	return xfp_fail(err, XFP_FAILED, "%s: changed while it was being converted; run again", path);
 }

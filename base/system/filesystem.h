@@ -24,6 +24,11 @@ struct xfp_filesystem xfp_filesystem_at(const char *path);
  * (FUSE, SMB, 9p, FAT) they say nothing and are left out: device, size and both times have to do. */
 struct xfp_identity xfp_identity_at(const char *path, const struct stat *st);
 
+/* xfp_open_regular, of a file that must be the one of this identity; NULL: whichever is there. Links may lead elsewhere
+ * than before, so it is the open file that counts. Another one is XFP_FAILED. On failure nothing is open, *fd is -1. */
+enum xfp_status xfp_open_identified(const char *path, const struct xfp_identity *identity, int *fd, struct stat *st,
+				    struct xfp_error *err);
+
 /* What this user may still write to the file system of a folder; false (and errno) when that cannot be told. */
 bool xfp_free_bytes(const char *folder, uint64_t *bytes);
 

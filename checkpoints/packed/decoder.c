@@ -103,7 +103,6 @@ static enum xfp_status open_file(struct xfp_decoder *d, uint32_t number, uint64_
 	const struct xfp_source_file *file = &d->source.files[number];
 	struct open_file *grown;
 	enum xfp_status status;
-	struct xfp_identity now;
 	struct stat st;
 	int fd;
 
@@ -116,12 +115,9 @@ static enum xfp_status open_file(struct xfp_decoder *d, uint32_t number, uint64_
 	if (!(grown = realloc(d->files, (d->file_count + (size_t)1) * sizeof *grown)))
 		return xfp_no_memory_for(err, file->path);
 	d->files = grown;
-	if ((status = xfp_open_regular(file->path, &fd, &st, err)))
+	if ((status = xfp_open_identified(file->path, d->source.identified ? &file->identity : NULL, &fd, &st, err)))
 		return status;
 	d->files[d->file_count++] = (struct open_file){ number, fd };
-	now = xfp_identity_at(file->path, &st);
-	if (d->source.identified && !xfp_identity_equal(&now, &file->identity))
-		return xfp_fail(err, XFP_FAILED, "%s: changed while it was being converted; run again", file->path);
 	if ((uint64_t)st.st_size >= end)
 		return XFP_OK;
 shorter:

@@ -47,7 +47,7 @@ uint32_t xfp_fold_find(const struct xfp_fold *fold, const struct xfp_source_tens
 
 enum xfp_status xfp_fold_read(struct xfp_fold *fold, const struct xfp_source_tensor *tensor, void *out)
 {
-	const char *path = fold->checkpoint->files[tensor->file].path;
+	const struct xfp_source_file *file = &fold->checkpoint->files[tensor->file];
 	enum xfp_status status;
 	struct stat st;
 
@@ -55,11 +55,11 @@ enum xfp_status xfp_fold_read(struct xfp_fold *fold, const struct xfp_source_ten
 		if (fold->open_file != UINT32_MAX)
 			close(fold->fd);
 		fold->open_file = UINT32_MAX;
-		if ((status = xfp_open_regular(path, &fold->fd, &st, fold->err)))
+		if ((status = xfp_open_identified(file->path, &file->identity, &fold->fd, &st, fold->err)))
 			return status;
 		fold->open_file = tensor->file;
 	}
-	status = xfp_pread(fold->fd, out, tensor->bytes, tensor->offset, path, fold->err);
+	status = xfp_pread(fold->fd, out, tensor->bytes, tensor->offset, file->path, fold->err);
 	return status ? xfp_context(fold->err, status, "tensor %s", xfp_printable(tensor->name).text) : XFP_OK;
 }
 
