@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "checkpoints/equal.h"
 #include "commands/verify/verify.h"
 #include "schemas/layout/classes.h"
 
@@ -15,33 +16,23 @@
 
 /* ---- tensors ----------------------------------------------------------------------------------- */
 
-/* Whether a tensor of the checkpoint has these bytes, or where `data` is NULL those of `other`. */
-static enum xfp_status compare(const struct xfp_checkpoint *source, const struct xfp_source_tensor *tensor,
-			       const uint8_t *data, const struct xfp_source_tensor *other, bool *same,
-			       struct xfp_error *err)
+/* Whether a tensor of the checkpoint has these bytes. */
+static enum xfp_status has_bytes(const struct xfp_checkpoint *source, const struct xfp_source_tensor *tensor,
+				 const uint8_t *data, bool *same, struct xfp_error *err)
 {
-	struct xfp_matrix_source from = xfp_checkpoint_source(source, tensor), from_other;
-	struct xfp_element_reader *reader = NULL, *other_reader = NULL;
-	uint8_t *block = malloc(2 * BLOCK);
-	enum xfp_status status;
+	struct xfp_matrix_source from = xfp_checkpoint_source(source, tensor);
+	struct xfp_element_reader *reader = NULL;
+	uint8_t *block = malloc(BLOCK);
+	enum xfp_status status = block ? xfp_elements_open(&from, &reader, err) : xfp_no_memory(err);
 
 	*same = true;
-	if (!block)
-		status = xfp_no_memory(err);
-	else if (!(status = xfp_elements_open(&from, &reader, err)) && other) {
-		from_other = xfp_checkpoint_source(source, other);
-		status = xfp_elements_open(&from_other, &other_reader, err);
-	}
 	for (uint64_t done = 0; !status && *same && done < tensor->bytes; done += BLOCK) {
 		size_t size = tensor->bytes - done < BLOCK ? tensor->bytes - done : BLOCK;
 
-		if ((status = xfp_elements_read(reader, done, size, block, err)) ||
-		    (!data && (status = xfp_elements_read(other_reader, done, size, block + BLOCK, err))))
-			break;
-		*same = !memcmp(block, data ? data + done : block + BLOCK, size);
+		if (!(status = xfp_elements_read(reader, done, size, block, err)))
+			*same = !memcmp(block, data + done, size);
 	}
 	xfp_elements_close(reader);
-	xfp_elements_close(other_reader);
 	free(block);
 	return status;
 }
@@ -67,7 +58,7 @@ static enum xfp_status verify_tensor(const struct xfp_bundle *bundle, const stru
 				      name.text);
 	*same = true;
 	if (tensor->data) {
-		status = compare(source, theirs, tensor->data, NULL, &equals, err);
+		status = has_bytes(source, theirs, tensor->data, &equals, err);
 		if (!status && !equals)
 			status = xfp_faults_add(faults, err, XFP_UNMET, "tensor %s: differs from the checkpoint",
 						name.text);
@@ -79,7 +70,7 @@ static enum xfp_status verify_tensor(const struct xfp_bundle *bundle, const stru
 	other = xfp_checkpoint_find(source, equal.name);
 	if (other < 0 || source->tensors[other].bytes != theirs->bytes)
 		return XFP_OK; /* said when it was that tensor's turn */
-	status = compare(source, theirs, NULL, &source->tensors[other], &equals, err);
+	status = xfp_source_tensors_equal(source, theirs, &source->tensors[other], &equals, err);
 	if (!status && !equals)
 		status = xfp_faults_add(faults, err, XFP_UNMET, "tensor %s: differs from %s in the checkpoint",
 					name.text, xfp_printable(equal.name).text);
