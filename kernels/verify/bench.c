@@ -21,7 +21,7 @@
 #define CACHED_ROWS 24 /* of f32, of a thread */
 #define CACHED_TIMES 64
 
-static double seconds_now(void)
+double xfp_seconds_now(void)
 {
 	struct timespec t;
 
@@ -36,7 +36,7 @@ static int by_size(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-static double median(double *of, unsigned count)
+double xfp_median_of(double *of, unsigned count)
 {
 	qsort(of, count, sizeof *of, by_size);
 	return of[count / 2];
@@ -50,7 +50,7 @@ bool xfp_timing_again(struct xfp_timing *timing)
 		timing->calls++;
 		return true;
 	}
-	now = seconds_now();
+	now = xfp_seconds_now();
 	spent = now - timing->begun;
 	if (!timing->batch) {
 		timing->batch = 1;
@@ -62,7 +62,7 @@ bool xfp_timing_again(struct xfp_timing *timing)
 			return false;
 	}
 	timing->calls = 1;
-	timing->begun = seconds_now();
+	timing->begun = xfp_seconds_now();
 	return true;
 }
 
@@ -120,7 +120,7 @@ static double time_of(const struct xfp_kernel_op *op, enum xfp_kernel_set set)
 	xfp_trial_free(&trial);
 	if (trial.failed || !timing.rounds)
 		return 0;
-	return median(timing.seconds, timing.rounds) / trial.weights * 1e9;
+	return xfp_median_of(timing.seconds, timing.rounds) / trial.weights * 1e9;
 }
 
 static void in_cache(const struct xfp_kernel_op *op, struct xfp_kernel_report *report)
@@ -186,12 +186,12 @@ static void timed_part(const struct xfp_row_range *range)
 /* Seconds that all rows take the threads. */
 static double seconds_of(struct timed_product *p, size_t rows, void (*part)(const struct xfp_row_range *range))
 {
-	double start = seconds_now();
+	double start = xfp_seconds_now();
 
 	p->part = part;
 	p->longest = 0;
 	xfp_each_range(p->request->threads, rows, timed_part, p);
-	return p->request->processor_time ? (double)p->longest * 1e-9 : seconds_now() - start;
+	return p->request->processor_time ? (double)p->longest * 1e-9 : xfp_seconds_now() - start;
 }
 
 static void *pages(size_t bytes)
@@ -318,11 +318,11 @@ static double time_case(struct timed_product *p, const char *op, double one, str
 		read[round] = p->bytes / seconds[round] / ((double)p->matrix_bytes / reading);
 		multiplied[round] = flops > 0 ? 2 * weights * p->batch / seconds[round] / (flops / peak) : 0;
 	}
-	m.ns = median(seconds, ROUNDS) / weights * 1e9;
+	m.ns = xfp_median_of(seconds, ROUNDS) / weights * 1e9;
 	m.bytes = p->bytes / weights / m.ns * 1e9;
-	m.share = median(read, ROUNDS);
+	m.share = xfp_median_of(read, ROUNDS);
 	m.flops = 2 * p->batch / m.ns * 1e9;
-	m.multiplied = median(multiplied, ROUNDS);
+	m.multiplied = xfp_median_of(multiplied, ROUNDS);
 	m.one = one > 0 ? m.ns / one : 0;
 	p->w.rows = whole.w.rows;
 	p->bytes = whole.bytes;

@@ -203,6 +203,11 @@ struct xfp_timing {
 };
 bool xfp_timing_again(struct xfp_timing *timing);
 
+/* Of a clock that nobody sets. */
+double xfp_seconds_now(void);
+/* The number in the middle; sorts them. */
+double xfp_median_of(double *of, unsigned count);
+
 /* Bytes read, as they were or together, so that they are; and floating-point operations done, 0 where it is not known
  * how. By the caller's thread. */
 uint64_t xfp_ceiling_read(const uint8_t *from, size_t bytes);

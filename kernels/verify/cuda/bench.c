@@ -4,9 +4,7 @@
  */
 #include "kernels/verify/cuda/bench.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/dtype.h"
 #include "base/system/output.h"
@@ -54,25 +52,9 @@ static const struct xfp_bench_case cases[] = {
 
 /* ---- numbers --------------------------------------------------------------------------------------- */
 
-double xfp_seconds_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static int by_size(const void *a, const void *b)
-{
-	double one = *(const double *)a, other = *(const double *)b;
-
-	return one < other ? -1 : one > other;
-}
-
 double xfp_median(struct xfp_rounds rounds)
 {
-	qsort(rounds.of, XFP_BENCH_ROUNDS, sizeof *rounds.of, by_size);
-	return rounds.of[XFP_BENCH_ROUNDS / 2];
+	return xfp_median_of(rounds.of, XFP_BENCH_ROUNDS);
 }
 
 static uint64_t next(uint64_t *random)

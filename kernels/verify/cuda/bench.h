@@ -16,7 +16,6 @@ struct xfp_rounds {
 	double of[XFP_BENCH_ROUNDS];
 };
 double xfp_median(struct xfp_rounds rounds);
-double xfp_seconds_now(void);
 
 /* What is measured: a matrix, or a stack of them. */
 struct xfp_bench_case {
