@@ -19,6 +19,21 @@ template <int K> struct codebook {
 
 	uint32_t high[PLANE], low[PLANE];
 
+	/* Of sixteen entries each. */
+	XFP_DEVICE void load_planes(const uint8_t *high_plane, const uint8_t *low_plane)
+	{
+		uint4 h = *reinterpret_cast<const uint4 *>(high_plane), l = *reinterpret_cast<const uint4 *>(low_plane);
+
+		high[0] = h.x;
+		high[1] = h.y;
+		high[2] = h.z;
+		high[3] = h.w;
+		low[0] = l.x;
+		low[1] = l.y;
+		low[2] = l.z;
+		low[3] = l.w;
+	}
+
 	XFP_DEVICE void load(const uint8_t *shared)
 	{
 		if constexpr (K == 2) {
@@ -34,17 +49,7 @@ template <int K> struct codebook {
 			low[0] = both.z;
 			low[1] = both.w;
 		} else {
-			uint4 h = *reinterpret_cast<const uint4 *>(shared);
-			uint4 l = *reinterpret_cast<const uint4 *>(shared + 16);
-
-			high[0] = h.x;
-			high[1] = h.y;
-			high[2] = h.z;
-			high[3] = h.w;
-			low[0] = l.x;
-			low[1] = l.y;
-			low[2] = l.z;
-			low[3] = l.w;
+			load_planes(shared, shared + 16);
 		}
 	}
 
@@ -55,17 +60,7 @@ template <int K> struct codebook {
 		if constexpr (K < 4) {
 			load(tables + number * codebook_bytes<K>());
 		} else {
-			uint4 h = *reinterpret_cast<const uint4 *>(tables + number * 16);
-			uint4 l = *reinterpret_cast<const uint4 *>(tables + 256 * 16 + number * 16);
-
-			high[0] = h.x;
-			high[1] = h.y;
-			high[2] = h.z;
-			high[3] = h.w;
-			low[0] = l.x;
-			low[1] = l.y;
-			low[2] = l.z;
-			low[3] = l.w;
+			load_planes(tables + number * 16, tables + 256 * 16 + number * 16);
 		}
 	}
 

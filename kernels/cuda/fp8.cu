@@ -25,18 +25,9 @@ XFP_DEVICE float row_scale(const xfp_cuda_matrix &m, uint32_t row)
 	return __ldg(at<float>(m.code) + row) * 256;
 }
 
-struct fp8_weights : no_integers {
+struct fp8_weights : no_integers, nothing_shared {
 	const uint8_t *row[2];
 	uint32_t t;
-
-	static XFP_DEVICE uint32_t shared_bytes(const xfp_cuda_weights &)
-	{
-		return 0;
-	}
-
-	XFP_DEVICE void stage(const xfp_cuda_weights &, uint8_t *)
-	{
-	}
 
 	XFP_DEVICE void begin(const xfp_cuda_weights &w, const xfp_cuda_matrix &m, const place &p, uint8_t *)
 	{
@@ -123,20 +114,11 @@ struct fp8_stage_rows {
 	}
 };
 
-struct fp8_wide {
+struct fp8_wide : nothing_shared {
 	static constexpr int RUN = 1;
 	static constexpr bool SCALED = false, MIDPOINTS = false, OUTLIERS = false;
 
 	fp8_stage_rows rows;
-
-	static XFP_DEVICE uint32_t shared_bytes(const xfp_cuda_weights &)
-	{
-		return 0;
-	}
-
-	XFP_DEVICE void stage(const xfp_cuda_weights &, uint8_t *)
-	{
-	}
 
 	XFP_DEVICE void begin(const xfp_cuda_weights &w, const xfp_cuda_matrix &m, const place &p, uint8_t *)
 	{

@@ -205,21 +205,12 @@ XFP_DEVICE uint32_t largest_of(const uint8_t *row, uint32_t bytes)
 	return warp_max(largest);
 }
 
-template <class Number> struct kept_wide {
+template <class Number> struct kept_wide : nothing_shared {
 	static constexpr int RUN = 1;
 	static constexpr bool SCALED = false, MIDPOINTS = false, OUTLIERS = false;
 
 	kept_rows<Number> rows;
 	float down[2];
-
-	static XFP_DEVICE uint32_t shared_bytes(const xfp_cuda_weights &)
-	{
-		return 0;
-	}
-
-	XFP_DEVICE void stage(const xfp_cuda_weights &, uint8_t *)
-	{
-	}
 
 	XFP_DEVICE void find_powers(const xfp_cuda_weights &w, const xfp_cuda_matrix &m, const place &p)
 	{

@@ -156,6 +156,18 @@ struct no_integers {
 	}
 };
 
+/* Of one that has nothing of its own in shared memory. */
+struct nothing_shared {
+	static XFP_DEVICE uint32_t shared_bytes(const xfp_cuda_weights &)
+	{
+		return 0;
+	}
+
+	XFP_DEVICE void stage(const xfp_cuda_weights &, uint8_t *)
+	{
+	}
+};
+
 /* Where the parts of dynamic shared memory are; the host knows their sizes (abi.h). */
 template <int N> struct buffers {
 	uint8_t *own;     /* of the method */
