@@ -56,6 +56,7 @@ runtime_libruntime_la_SOURCES += \
 	base/printable.h \
 	base/sha256.c \
 	base/sha256.h \
+	base/sort.h \
 	base/xfp_error.c
 
 pkginclude_HEADERS += base/xfp_error.h

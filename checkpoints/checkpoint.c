@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/sort.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/format.h"
 #include "checkpoints/packed/fold.h"
@@ -75,7 +76,7 @@ static enum xfp_status sort_tensors(struct xfp_checkpoint *c, struct xfp_error *
 {
 	if (!c->tensor_count)
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: holds no tensor at all; download it again", c->folder);
-	qsort(c->tensors, c->tensor_count, sizeof *c->tensors, by_tensor_name);
+	xfp_sort(c->tensors, c->tensor_count, sizeof *c->tensors, by_tensor_name);
 	for (uint32_t i = 1; i < c->tensor_count; i++) {
 		const struct xfp_source_tensor *a = &c->tensors[i - 1], *b = &c->tensors[i];
 

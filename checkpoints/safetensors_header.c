@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/printable.h"
+#include "base/sort.h"
 #include "base/system/filesystem.h"
 #include "checkpoints/json_reader.h"
 
@@ -191,20 +192,24 @@ static enum xfp_status parse(struct header_parser *p)
 
 /* ---- the layout --------------------------------------------------------------------------------- */
 
+/* Of pointers to tensors. */
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct xfp_source_tensor *)a)->name, ((const struct xfp_source_tensor *)b)->name);
+	const struct xfp_source_tensor *const *x = a, *const *y = b;
+
+	return strcmp((*x)->name, (*y)->name);
 }
 
 static int by_place(const void *a, const void *b)
 {
-	const struct xfp_source_tensor *x = a, *y = b;
+	const struct xfp_source_tensor *x = *(const struct xfp_source_tensor *const *)a;
+	const struct xfp_source_tensor *y = *(const struct xfp_source_tensor *const *)b;
 
 	if (x->offset != y->offset)
 		return x->offset < y->offset ? -1 : 1;
 	if (x->bytes != y->bytes)
 		return x->bytes < y->bytes ? -1 : 1;
-	return by_name(a, b);
+	return strcmp(x->name, y->name);
 }
 
 static enum xfp_status check_size(struct header_parser *p, const struct xfp_source_tensor *t)
@@ -229,28 +234,27 @@ static enum xfp_status check_size(struct header_parser *p, const struct xfp_sour
 	return XFP_OK;
 }
 
-/* Leaves them sorted by name. */
-static enum xfp_status check_names(struct header_parser *p)
+/* Leaves `order` sorted by name. */
+static enum xfp_status check_names(struct header_parser *p, struct xfp_source_tensor **order)
 {
-	if (p->count)
-		qsort(p->tensors, p->count, sizeof *p->tensors, by_name);
+	xfp_sort(order, p->count, sizeof *order, by_name);
 	for (uint32_t i = 1; i < p->count; i++) {
-		if (!strcmp(p->tensors[i - 1].name, p->tensors[i].name))
-			return bad_tensor(p, p->tensors[i].name, "its name occurs twice");
+		if (!strcmp(order[i - 1]->name, order[i]->name))
+			return bad_tensor(p, order[i]->name, "its name occurs twice");
 	}
 	return XFP_OK;
 }
 
 /* The tensors fill the data end to end; then their offsets become what the interface promises. */
-static enum xfp_status check_layout(struct header_parser *p, uint64_t data, uint64_t file_size)
+static enum xfp_status check_layout(struct header_parser *p, struct xfp_source_tensor **order, uint64_t data,
+				    uint64_t file_size)
 {
 	uint64_t start = 0;
 	enum xfp_status status;
 
-	if (p->count)
-		qsort(p->tensors, p->count, sizeof *p->tensors, by_place);
+	xfp_sort(order, p->count, sizeof *order, by_place);
 	for (uint32_t i = 0; i < p->count; i++) {
-		const struct xfp_source_tensor *t = &p->tensors[i];
+		const struct xfp_source_tensor *t = order[i];
 
 		if (t->bytes < t->offset)
 			return bad_tensor(p, t->name, "ends before it begins");
@@ -258,8 +262,8 @@ static enum xfp_status check_layout(struct header_parser *p, uint64_t data, uint
 			return xfp_fail(p->err, XFP_BAD_INPUT,
 					"%s: tensor %s: begins at byte %" PRIu64
 					" of the data and overlaps %s, which ends at %" PRIu64 AGAIN,
-					p->path, xfp_printable(t->name).text, t->offset, xfp_printable(t[-1].name).text,
-					start);
+					p->path, xfp_printable(t->name).text, t->offset,
+					xfp_printable(order[i - 1]->name).text, start);
 		if (t->offset > start)
 			return xfp_fail(p->err, XFP_BAD_INPUT,
 					"%s: tensor %s: begins at byte %" PRIu64
@@ -283,6 +287,35 @@ static enum xfp_status check_layout(struct header_parser *p, uint64_t data, uint
 		p->tensors[i].offset += data;
 	}
 	return XFP_OK;
+}
+
+/* Names first: two entries of one name overlap as well, and the name says more. Leaves the tensors sorted by name. */
+static enum xfp_status check(struct header_parser *p, uint64_t data, uint64_t file_size)
+{
+	struct xfp_source_tensor **named = malloc((p->count + (size_t)1) * sizeof *named);
+	struct xfp_source_tensor **placed = malloc((p->count + (size_t)1) * sizeof *placed);
+	struct xfp_source_tensor *sorted = malloc((p->count + (size_t)1) * sizeof *sorted);
+	enum xfp_status status;
+
+	if (!named || !placed || !sorted) {
+		status = xfp_no_memory_for(p->err, p->path);
+		goto done;
+	}
+	for (uint32_t i = 0; i < p->count; i++)
+		named[i] = placed[i] = &p->tensors[i];
+	if ((status = check_names(p, named)) || (status = check_layout(p, placed, data, file_size)))
+		goto done;
+	for (uint32_t i = 0; i < p->count; i++)
+		sorted[i] = *named[i];
+	free(p->tensors);
+	p->tensors = sorted;
+	sorted = NULL;
+
+done:
+	free(named);
+	free(placed);
+	free(sorted);
+	return status;
 }
 
 /* ---- the file ----------------------------------------------------------------------------------- */
@@ -338,11 +371,8 @@ enum xfp_status xfp_safetensors_read(const char *path, struct xfp_safetensors *o
 	if ((status = xfp_pread(fd, text, header, 8, path, err)))
 		goto done;
 	xfp_json_init(&p.json, text, header);
-	/* Names first: two entries of one name overlap as well, and the name says more. */
-	if ((status = parse(&p)) || (status = check_names(&p)) || (status = check_layout(&p, 8 + header, size)))
+	if ((status = parse(&p)) || (status = check(&p, 8 + header, size)))
 		goto done;
-	if (p.count)
-		qsort(p.tensors, p.count, sizeof *p.tensors, by_name);
 	*out = (struct xfp_safetensors){ p.tensors, p.count, xfp_identity_at(path, &st) };
 	p.tensors = NULL;
 	p.count = 0;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/sort.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/json_reader.h"
 
@@ -15,9 +16,15 @@ struct index_parser {
 	const char *path;
 	struct xfp_json json;
 	struct unplaced { /* an entry while its shard has no number yet */
-		char *tensor, *shard;
+		char *tensor;
+		uint32_t run;
 	} * pairs;
 	uint32_t count, capacity;
+	struct shard_run { /* entries of one shard, one behind the other: few beside the entries, which are sorted by layer */
+		char *shard;
+		uint32_t number;
+	} * runs;
+	uint32_t run_count, run_capacity;
 	struct xfp_error *err;
 };
 
@@ -38,9 +45,9 @@ static bool is_plain(const char *name)
 	return name[0] && name[0] != '.' && !strpbrk(name, "/\\") && !strstr(name, "..");
 }
 
-static enum xfp_status add_pair(struct index_parser *p, const char *tensor, const char *shard)
+static enum xfp_status add_run(struct index_parser *p, const char *tensor, const char *shard)
 {
-	struct unplaced *grown;
+	struct shard_run *grown;
 
 	if (!is_plain(shard))
 		return xfp_fail(
@@ -52,6 +59,26 @@ static enum xfp_status add_pair(struct index_parser *p, const char *tensor, cons
 		return xfp_fail(p->err, XFP_BAD_INPUT,
 				"%s: tensor %s: the index points to %s, which is no safetensors file; not supported",
 				p->path, xfp_printable(tensor).text, xfp_printable(shard).text);
+	if (p->run_count == p->run_capacity) {
+		p->run_capacity = p->run_capacity ? p->run_capacity * 2 : 64;
+		grown = realloc(p->runs, p->run_capacity * sizeof *grown);
+		if (!grown)
+			return no_memory(p);
+		p->runs = grown;
+	}
+	p->runs[p->run_count] = (struct shard_run){ .shard = strdup(shard), .number = p->run_count };
+	return p->runs[p->run_count++].shard ? XFP_OK : no_memory(p);
+}
+
+static enum xfp_status add_pair(struct index_parser *p, const char *tensor, const char *shard)
+{
+	enum xfp_status status = XFP_OK;
+	struct unplaced *grown;
+
+	if (!p->run_count || strcmp(p->runs[p->run_count - 1].shard, shard))
+		status = add_run(p, tensor, shard);
+	if (status)
+		return status;
 	if (p->count == p->capacity) {
 		p->capacity = p->capacity ? p->capacity * 2 : 64;
 		grown = realloc(p->pairs, p->capacity * sizeof *grown);
@@ -59,9 +86,8 @@ static enum xfp_status add_pair(struct index_parser *p, const char *tensor, cons
 			return no_memory(p);
 		p->pairs = grown;
 	}
-	p->pairs[p->count] = (struct unplaced){ strdup(tensor), strdup(shard) };
-	p->count++;
-	return p->pairs[p->count - 1].tensor && p->pairs[p->count - 1].shard ? XFP_OK : no_memory(p);
+	p->pairs[p->count] = (struct unplaced){ .tensor = strdup(tensor), .run = p->run_count - 1 };
+	return p->pairs[p->count++].tensor ? XFP_OK : no_memory(p);
 }
 
 static enum xfp_status parse_weight_map(struct index_parser *p)
@@ -113,7 +139,7 @@ static enum xfp_status parse(struct index_parser *p)
 
 static int by_shard(const void *a, const void *b)
 {
-	return strcmp(((const struct unplaced *)a)->shard, ((const struct unplaced *)b)->shard);
+	return strcmp(((const struct shard_run *)a)->shard, ((const struct shard_run *)b)->shard);
 }
 
 static int by_tensor(const void *a, const void *b)
@@ -121,26 +147,34 @@ static int by_tensor(const void *a, const void *b)
 	return strcmp(((const struct xfp_index_entry *)a)->tensor, ((const struct xfp_index_entry *)b)->tensor);
 }
 
-/* Number the shards; names move from the pairs into the index. */
+/* Number the shards; names move from pairs and runs into the index. */
 static enum xfp_status build(struct index_parser *p, struct xfp_index *index)
 {
-	index->entries = malloc(p->count * sizeof *index->entries);
-	index->shards = malloc(p->count * sizeof *index->shards);
-	if (!index->entries || !index->shards)
-		return no_memory(p);
-	qsort(p->pairs, p->count, sizeof *p->pairs, by_shard);
-	for (uint32_t i = 0; i < p->count; i++) {
-		struct unplaced *pair = &p->pairs[i];
+	uint32_t *number = malloc(p->run_count * sizeof *number);
 
-		if (!i || strcmp(index->shards[index->shard_count - 1], pair->shard)) {
-			index->shards[index->shard_count++] = pair->shard;
-			pair->shard = NULL;
-		}
-		index->entries[index->entry_count++] =
-			(struct xfp_index_entry){ pair->tensor, index->shard_count - 1, false };
-		pair->tensor = NULL;
+	index->entries = malloc(p->count * sizeof *index->entries);
+	index->shards = malloc(p->run_count * sizeof *index->shards);
+	if (!number || !index->entries || !index->shards) {
+		free(number);
+		return no_memory(p);
 	}
-	qsort(index->entries, index->entry_count, sizeof *index->entries, by_tensor);
+	xfp_sort(p->runs, p->run_count, sizeof *p->runs, by_shard);
+	for (uint32_t i = 0; i < p->run_count; i++) {
+		struct shard_run *run = &p->runs[i];
+
+		if (!i || strcmp(index->shards[index->shard_count - 1], run->shard)) {
+			index->shards[index->shard_count++] = run->shard;
+			run->shard = NULL;
+		}
+		number[run->number] = index->shard_count - 1;
+	}
+	for (uint32_t i = 0; i < p->count; i++) {
+		index->entries[index->entry_count++] =
+			(struct xfp_index_entry){ p->pairs[i].tensor, number[p->pairs[i].run], false };
+		p->pairs[i].tensor = NULL;
+	}
+	free(number);
+	xfp_sort(index->entries, index->entry_count, sizeof *index->entries, by_tensor);
 	for (uint32_t i = 1; i < index->entry_count; i++) {
 		if (!strcmp(index->entries[i - 1].tensor, index->entries[i].tensor))
 			return xfp_fail(p->err, XFP_BAD_INPUT, "%s: tensor %s: is listed twice; download it again",
@@ -167,11 +201,12 @@ enum xfp_status xfp_index_read(const char *path, struct xfp_index *out, struct x
 
 done:
 	xfp_index_free(&index);
-	for (uint32_t i = 0; i < p.count; i++) {
+	for (uint32_t i = 0; i < p.count; i++)
 		free(p.pairs[i].tensor);
-		free(p.pairs[i].shard);
-	}
+	for (uint32_t i = 0; i < p.run_count; i++)
+		free(p.runs[i].shard);
 	free(p.pairs);
+	free(p.runs);
 	free(text);
 	return status;
 }

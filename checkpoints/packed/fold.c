@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "base/sort.h"
 #include "base/system/filesystem.h"
 #include "checkpoints/config_json.h"
 #include "checkpoints/format.h"
@@ -190,7 +191,7 @@ static enum xfp_status close_ranks(struct xfp_fold *fold)
 		c->tensors[count++] = c->tensors[t];
 	}
 	c->tensor_count = count;
-	qsort(c->tensors, count, sizeof *c->tensors, by_name);
+	xfp_sort(c->tensors, count, sizeof *c->tensors, by_name);
 	for (uint32_t t = 1; t < count; t++)
 		if (!strcmp(c->tensors[t - 1].name, c->tensors[t].name))
 			return xfp_fold_bad(fold, &c->tensors[t],

@@ -24,8 +24,12 @@ static size_t role_rank(const char *role)
 
 static int compare_roles(const char *a, const char *b)
 {
-	size_t x = role_rank(a), y = role_rank(b);
+	size_t x, y;
 
+	if (!strcmp(a, b)) /* as most are that are compared */
+		return 0;
+	x = role_rank(a);
+	y = role_rank(b);
 	return x == y && x == ROLES ? strcmp(a, b) : COMPARE(x, y);
 }
 
