@@ -27,6 +27,7 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/packed/compressed_sets.h \
 	checkpoints/packed/decoder.c \
 	checkpoints/packed/decoder.h \
+	checkpoints/packed/e2m1.h \
 	checkpoints/packed/fold.c \
 	checkpoints/packed/fold.h \
 	checkpoints/packed/fold_awq.c \
@@ -45,6 +46,7 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/packed/int.c \
 	checkpoints/packed/int.h \
 	checkpoints/packed/mxfp4.c \
+	checkpoints/packed/nibbles.h \
 	checkpoints/packed/number.h \
 	checkpoints/packed/nvfp4.c \
 	checkpoints/packed/nvfp4.h \

@@ -57,32 +57,55 @@ static struct xfp_window window(const struct xfp_recipe_part *part, enum xfp_com
 	}
 }
 
+/* A run of columns of one group, and the rows whose codes share words. */
+struct run {
+	const unsigned char *codes, *zero, *scale; /* of the first column, in the first row that was fetched */
+	uint64_t line, columns;
+};
+
+static void decode_run(const struct run *run, const struct xfp_recipe_part *part, enum xfp_dtype dtype, uint64_t first,
+		       uint64_t rows, unsigned char *out, uint64_t pitch)
+{
+	static const unsigned char places[PER_WORD] = { 0, 4, 1, 5, 2, 6, 3, 7 };
+	enum xfp_dtype type = xfp_recipe_component(part, XFP_COMPONENT_SCALES)->dtype;
+	uint64_t size = scale_size(part), word = first / PER_WORD * 4;
+	uint32_t zeros = xfp_load32(run->zero + word);
+	uint8_t code[XFP_GROUPED_RUN * PER_WORD];
+	uint16_t level[XFP_GROUPED_LEVELS];
+
+	for (uint64_t i = 0; i < run->columns; i++)
+		xfp_store64(code + i * PER_WORD, xfp_nibbles_apart(xfp_load32(run->codes + i * run->line + word)));
+	for (uint64_t row = first; row < first + rows; row++, out += pitch) {
+		unsigned place = places[row % PER_WORD];
+
+		xfp_grouped_levels(dtype, (float)(zeros >> place * 4 & 15),
+				   xfp_scale_to_float(type, run->scale + row * size), level);
+		xfp_grouped_look_up(level, code + place, PER_WORD, run->columns, out);
+	}
+}
+
 static void decode_block(const struct xfp_recipe_part *part, enum xfp_dtype dtype, const struct xfp_fetched *from,
 			 const struct xfp_rectangle *of, unsigned char *out, uint64_t pitch)
 {
-	static const unsigned char shifts[PER_WORD] = { 0, 16, 4, 20, 8, 24, 12, 28 };
-	const struct xfp_component *scales = xfp_recipe_component(part, XFP_COMPONENT_SCALES);
-	uint64_t group = part->parameters[XFP_AWQ_GROUP], size = scale_size(part), count;
-	uint64_t line = from->pitch[XFP_COMPONENT_CODES];
-	uint8_t code[XFP_GROUPED_RUN];
+	uint64_t group = part->parameters[XFP_AWQ_GROUP], line = from->pitch[XFP_COMPONENT_CODES], count, rows;
 
 	for (uint64_t col = of->col; col < of->col + of->cols; col += count) {
 		uint64_t g = col / group - from->of.col / group;
-		const unsigned char *codes = from->bytes[XFP_COMPONENT_CODES] + (col - from->of.col) * line;
-		const unsigned char *zero = from->bytes[XFP_COMPONENT_ZEROS] + g * from->pitch[XFP_COMPONENT_ZEROS];
-		const unsigned char *scale = from->bytes[XFP_COMPONENT_SCALES] + g * from->pitch[XFP_COMPONENT_SCALES];
-		unsigned char *to = out + (col - of->col) * sizeof(uint16_t);
+		struct run run = {
+			.codes = from->bytes[XFP_COMPONENT_CODES] + (col - from->of.col) * line,
+			.zero = from->bytes[XFP_COMPONENT_ZEROS] + g * from->pitch[XFP_COMPONENT_ZEROS],
+			.scale = from->bytes[XFP_COMPONENT_SCALES] + g * from->pitch[XFP_COMPONENT_SCALES],
+			.line = line,
+			.columns = xfp_grouped_length(col, of->col + of->cols, group),
+		};
 
-		count = xfp_grouped_length(col, of->col + of->cols, group);
-		for (uint64_t r = 0; r < of->rows; r++) {
-			uint64_t row = of->row + r - from->of.row, word = row / PER_WORD * 4;
-			unsigned shift = shifts[row % PER_WORD];
+		count = run.columns;
+		for (uint64_t r = 0; r < of->rows; r += rows) {
+			uint64_t row = of->row + r - from->of.row, left = PER_WORD - row % PER_WORD;
 
-			for (uint64_t i = 0; i < count; i++)
-				code[i] = xfp_load32(codes + i * line + word) >> shift & 15;
-			xfp_grouped_run(dtype, 4, (float)(xfp_load32(zero + word) >> shift & 15),
-					xfp_scale_to_float(scales->dtype, scale + row * size), code, count,
-					to + r * pitch);
+			rows = of->rows - r < left ? of->rows - r : left;
+			decode_run(&run, part, dtype, row, rows, out + r * pitch + (col - of->col) * sizeof(uint16_t),
+				   pitch);
 		}
 	}
 }

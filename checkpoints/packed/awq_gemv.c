@@ -88,6 +88,21 @@ static const unsigned char *line_of(const struct xfp_fetched *from, enum xfp_com
 	return from->bytes[role] + line * from->pitch[role];
 }
 
+/* Codes [first, first + count) of a row. */
+static void unpack(const unsigned char *codes, uint64_t first, uint64_t count, uint8_t *code)
+{
+	uint64_t i = 0;
+
+	while (i < count)
+		if ((first + i) % PER_WORD || count - i < PER_WORD) {
+			code[i] = codes[(first + i) / 2] >> ((first + i) % 2 * 4) & 15;
+			i++;
+		} else {
+			xfp_store64(code + i, xfp_nibbles_apart(xfp_load32(codes + (first + i) / 2)));
+			i += PER_WORD;
+		}
+}
+
 static void decode(const struct xfp_recipe_part *part, enum xfp_dtype dtype, const struct xfp_fetched *from,
 		   uint64_t row, uint64_t col, uint64_t cols, void *out)
 {
@@ -103,11 +118,7 @@ static void decode(const struct xfp_recipe_part *part, enum xfp_dtype dtype, con
 		uint64_t g = col / group;
 
 		count = xfp_grouped_length(col, end, group);
-		for (uint64_t i = 0; i < count; i++) {
-			uint64_t at = col - from->of.col + i;
-
-			code[i] = codes[at / 2] >> (at % 2 * 4) & 15;
-		}
+		unpack(codes, col - from->of.col, count, code);
 		xfp_grouped_run(dtype, 4, (float)(zeros[g / 2] >> (g % 2 * 4) & 15),
 				xfp_scale_to_float(scales->dtype, scale + g * size), code, count, to);
 	}
@@ -151,10 +162,33 @@ static struct xfp_window fast_window(const struct xfp_recipe_part *part, enum xf
 	return xfp_window_of_groups(of, part->parameters[XFP_AWQ_GROUP], part->rows * size, size, 1);
 }
 
-/* That of a column of the 64 whose words of a row begin here. */
-static unsigned fast_code(const unsigned char *words, uint64_t col)
+/* The 32 codes of eight words. */
+static void fast_unpack_words(const unsigned char *words, uint8_t *code)
 {
-	return xfp_load16(words + (col / 32 * 8 + col % 8) * 2) >> (col % 32 / 8 * 4) & 15;
+	uint16_t word[8];
+
+	memcpy(word, words, sizeof word);
+	for (unsigned b = 0; b < 4; b++)
+#pragma omp simd
+		for (unsigned i = 0; i < 8; i++)
+			code[b * 8 + i] = (uint8_t)(word[i] >> b * 4 & 15);
+}
+
+/* Codes [first, first + count) of a row; the words of each 64 columns of it are four times as far apart as they are
+ * long. */
+static void fast_unpack(const unsigned char *words, uint64_t first, uint64_t count, uint8_t *code)
+{
+	uint8_t some[32];
+
+	for (uint64_t i = 0, c = first, part; i < count; i += part, c += part) {
+		const unsigned char *eight = words + c / BLOCK * BLOCK * 2 + c % BLOCK / 32 * 16;
+
+		part = 32 - c % 32;
+		part = count - i < part ? count - i : part;
+		fast_unpack_words(eight, part == 32 ? code + i : some);
+		if (part < 32)
+			memcpy(code + i, some + c % 32, part);
+	}
 }
 
 static void fast_decode(const struct xfp_recipe_part *part, enum xfp_dtype dtype, const struct xfp_fetched *from,
@@ -165,7 +199,9 @@ static void fast_decode(const struct xfp_recipe_part *part, enum xfp_dtype dtype
 		line_of(from, XFP_COMPONENT_CODES, row / ROWS - from->of.row / ROWS) + row % ROWS * BLOCK / 4 * 2;
 	uint64_t group = part->parameters[XFP_AWQ_GROUP], end = col + cols, size = scale_size(part), count;
 	unsigned char *to = out;
-	float w[XFP_GROUPED_RUN];
+	uint8_t code[XFP_GROUPED_RUN];
+	uint16_t level[XFP_GROUPED_LEVELS];
+	float w[XFP_GROUPED_LEVELS];
 
 	for (; col < end; col += count, to += count * sizeof(uint16_t)) {
 		uint64_t g = col / group - from->of.col / group, at = (row - from->of.row) * size;
@@ -173,12 +209,11 @@ static void fast_decode(const struct xfp_recipe_part *part, enum xfp_dtype dtype
 		float zero = xfp_scale_to_float(type, line_of(from, XFP_COMPONENT_ZEROS, g) + at);
 
 		count = xfp_grouped_length(col, end, group);
-		for (uint64_t i = 0; i < count; i++) {
-			uint64_t c = col + i - from->of.col;
-
-			w[i] = (float)fast_code(codes + c / BLOCK * BLOCK * 2, c % BLOCK) * scale + zero;
-		}
-		xfp_store_decoded(dtype, w, count, to);
+		for (int q = 0; q < XFP_GROUPED_LEVELS; q++)
+			w[q] = (float)q * scale + zero;
+		xfp_store_decoded(dtype, w, XFP_GROUPED_LEVELS, (unsigned char *)level);
+		fast_unpack(codes, col - from->of.col, count, code);
+		xfp_grouped_look_up(level, code, 1, count, to);
 	}
 }
 

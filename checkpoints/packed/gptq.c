@@ -17,8 +17,7 @@
 #include "checkpoints/packed/grouped.h"
 
 #define STREAM 32u        /* codes, after which a stream of bits is at the beginning of a word again */
-#define MOST_LEVELS 4096u /* of all groups of a row */
-#define MOST_GROUPS 1024u
+#define MOST_GROUPS 1024u /* whose levels a row keeps */
 
 static uint64_t scale_size(const struct xfp_recipe_part *part)
 {
@@ -122,19 +121,58 @@ static enum xfp_status check(const struct xfp_recipe_part *part, enum xfp_compon
 
 /* ---- codes -------------------------------------------------------------------------------------- */
 
-/* Codes [first, first + count) of the stream of bits in words `pitch` bytes apart. */
+/* Code number n of the stream of bits in words `pitch` bytes apart. */
+static inline uint8_t unpack_one(const unsigned char *stream, uint64_t pitch, unsigned bits, uint64_t n)
+{
+	uint64_t bit = n * bits;
+	const unsigned char *word = stream + bit / 32 * pitch;
+	uint32_t value = xfp_load32(word) >> bit % 32;
+
+	if (32 % bits && bit % 32 + bits > 32)
+		value |= xfp_load32(word + pitch) << (32 - bit % 32);
+	return (uint8_t)(value & ((1u << bits) - 1));
+}
+
+/* The STREAM codes that so many words have as one has bits. */
+static inline void unpack_words(const unsigned char *word, uint64_t pitch, unsigned bits, uint8_t *code)
+{
+	unsigned each = 32 / bits, mask = (1u << bits) - 1;
+	uint64_t value;
+
+	if (32 % bits) { /* three: the last bit of two words begins what the third goes on with */
+		value = xfp_load32(word) | (uint64_t)xfp_load32(word + pitch) << 32;
+		for (unsigned i = 0; i < 21; i++)
+			code[i] = (uint8_t)(value >> i * 3 & mask);
+		value = value >> 63 | (uint64_t)xfp_load32(word + 2 * pitch) << 1;
+		for (unsigned i = 0; i < 11; i++)
+			code[21 + i] = (uint8_t)(value >> i * 3 & mask);
+		return;
+	}
+	for (unsigned w = 0; w < bits; w++, code += each) {
+		value = xfp_load32(word + w * pitch);
+		if (bits == 4)
+			xfp_store64(code, xfp_nibbles_apart((uint32_t)value));
+		if (bits == 8)
+			xfp_store32(code, (uint32_t)value);
+		for (unsigned i = 0; bits < 4 && i < each; i++)
+			code[i] = (uint8_t)(value >> i * bits & mask);
+	}
+}
+
+/* Codes [first, first + count) of a stream. */
 static inline void unpack(const unsigned char *stream, uint64_t pitch, unsigned bits, uint64_t first, uint64_t count,
 			  uint8_t *code)
 {
-	for (uint64_t i = 0; i < count; i++) {
-		uint64_t bit = (first + i) * bits;
-		const unsigned char *word = stream + bit / 32 * pitch;
-		uint32_t value = xfp_load32(word) >> bit % 32;
+	uint64_t i = 0;
 
-		if (32 % bits && bit % 32 + bits > 32)
-			value |= xfp_load32(word + pitch) << (32 - bit % 32);
-		code[i] = (uint8_t)(value & ((1u << bits) - 1));
-	}
+	while (i < count)
+		if ((first + i) % STREAM || count - i < STREAM) {
+			code[i] = unpack_one(stream, pitch, bits, first + i);
+			i++;
+		} else {
+			unpack_words(stream + (first + i) / STREAM * bits * pitch, pitch, bits, code + i);
+			i += STREAM;
+		}
 }
 
 /* `bits` is a constant in each call. */
@@ -175,8 +213,8 @@ static void zero_and_scale(const struct block *b, uint64_t group, uint64_t row, 
 	uint64_t line = group - b->first;
 	uint8_t code;
 
-	unpack(b->from->bytes[XFP_COMPONENT_ZEROS] + line * b->from->pitch[XFP_COMPONENT_ZEROS], 4, b->bits, row, 1,
-	       &code);
+	code = unpack_one(b->from->bytes[XFP_COMPONENT_ZEROS] + line * b->from->pitch[XFP_COMPONENT_ZEROS], 4, b->bits,
+			  row);
 	if (b->part->parameters[XFP_GPTQ_ZEROS_LESS_ONE])
 		code = (uint8_t)((code + 1u) & ((1u << b->bits) - 1));
 	*zero = code;
@@ -210,10 +248,10 @@ static void decode_ordered(const struct block *b, const struct xfp_rectangle *of
 	}
 }
 
-/* What its groups have, of a row: as much of it as there is room for. */
+/* What its groups have, of a row. */
 struct row_groups {
-	bool levels, factors;        /* which of these are filled in */
-	uint16_t level[MOST_LEVELS]; /* [groups, 2^bits] */
+	bool levels, factors; /* which of these are filled in: there is room for so many groups */
+	uint16_t level[MOST_GROUPS][XFP_GROUPED_LEVELS];
 	float zero[MOST_GROUPS], scale[MOST_GROUPS];
 };
 
@@ -221,12 +259,12 @@ static void fill(const struct block *b, uint64_t row, struct row_groups *r)
 {
 	uint64_t groups = group_count(b->part);
 
-	r->levels = b->bits <= 4 && groups <= MOST_LEVELS >> b->bits;
 	r->factors = groups <= MOST_GROUPS;
+	r->levels = r->factors && b->bits <= 4;
 	for (uint64_t g = 0; r->factors && g < groups; g++) {
 		zero_and_scale(b, g, row, &r->zero[g], &r->scale[g]);
 		if (r->levels)
-			xfp_grouped_levels(b->dtype, 1u << b->bits, r->zero[g], r->scale[g], r->level + (g << b->bits));
+			xfp_grouped_levels(b->dtype, r->zero[g], r->scale[g], r->level[g]);
 	}
 }
 
@@ -235,13 +273,14 @@ static void decode_codes(const struct block *b, const struct row_groups *r, uint
 {
 	float w[XFP_GROUPED_RUN], zero, scale;
 
+	if (r->levels) {
+		for (uint64_t i = 0; i < count; i++)
+			xfp_store16(out + i * sizeof(uint16_t), r->level[xfp_load32(groups + i * 4)][code[i]]);
+		return;
+	}
 	for (uint64_t i = 0; i < count; i++) {
 		uint32_t g = xfp_load32(groups + i * 4);
 
-		if (r->levels) {
-			xfp_store16(out + i * sizeof(uint16_t), r->level[(g << b->bits) + code[i]]);
-			continue;
-		}
 		if (r->factors) {
 			zero = r->zero[g];
 			scale = r->scale[g];
@@ -250,8 +289,7 @@ static void decode_codes(const struct block *b, const struct row_groups *r, uint
 		}
 		w[i] = ((float)code[i] - zero) * scale;
 	}
-	if (!r->levels)
-		xfp_store_decoded(b->dtype, w, count, out);
+	xfp_store_decoded(b->dtype, w, count, out);
 }
 
 /* Any group in any column: row by row. */

@@ -7,6 +7,7 @@
 #define XFP_GROUPED_H
 
 #include "checkpoints/packed/codec.h"
+#include "checkpoints/packed/nibbles.h"
 #include "checkpoints/packed/number.h"
 
 #define XFP_GROUPED_RUN 128u  /* codes that are taken at once */
@@ -64,32 +65,38 @@ static inline struct xfp_window xfp_window_of_groups(const struct xfp_rectangle 
 	return (struct xfp_window){ first * line + left * unit, (right - left) * unit, line, end - first, true };
 }
 
-/* What the codes of a group stand for, whose bits are at most four. */
-static inline void xfp_grouped_levels(enum xfp_dtype dtype, unsigned levels, float zero, float scale, uint16_t *value)
+/* What the codes of a group stand for, whose bits are at most four: of all sixteen, so that compilers know how many. */
+static inline void xfp_grouped_levels(enum xfp_dtype dtype, float zero, float scale, uint16_t *level)
 {
 	float w[XFP_GROUPED_LEVELS];
 
-	for (unsigned q = 0; q < levels; q++)
+	for (int q = 0; q < XFP_GROUPED_LEVELS; q++)
 		w[q] = ((float)q - zero) * scale;
-	xfp_store_decoded(dtype, w, levels, (unsigned char *)value);
+	xfp_store_decoded(dtype, w, XFP_GROUPED_LEVELS, (unsigned char *)level);
+}
+
+/* Codes that are `step` apart. */
+static inline void xfp_grouped_look_up(const uint16_t *level, const uint8_t *code, uint64_t step, uint64_t count,
+				       unsigned char *out)
+{
+	for (uint64_t i = 0; i < count; i++)
+		xfp_store16(out + 2 * i, level[code[i * step]]);
 }
 
 /* A run of at most XFP_GROUPED_RUN codes of one group. */
 static inline void xfp_grouped_run(enum xfp_dtype dtype, unsigned bits, float zero, float scale, const uint8_t *code,
 				   uint64_t count, unsigned char *out)
 {
-	uint16_t value[XFP_GROUPED_RUN];
 	float w[XFP_GROUPED_RUN];
 
 	if (bits <= 4) {
 		uint16_t level[XFP_GROUPED_LEVELS];
 
-		xfp_grouped_levels(dtype, 1u << bits, zero, scale, level);
-		for (uint64_t i = 0; i < count; i++)
-			value[i] = level[code[i]];
-		memcpy(out, value, count * sizeof *value);
+		xfp_grouped_levels(dtype, zero, scale, level);
+		xfp_grouped_look_up(level, code, 1, count, out);
 		return;
 	}
+#pragma omp simd
 	for (uint64_t i = 0; i < count; i++)
 		w[i] = ((float)code[i] - zero) * scale;
 	xfp_store_decoded(dtype, w, count, out);

@@ -17,9 +17,11 @@
 #include <math.h>
 
 #include "checkpoints/packed/codec.h"
+#include "checkpoints/packed/nibbles.h"
 #include "checkpoints/packed/number.h"
 
 #define CHUNK 256u
+#define MOST_BLOCKS 1024u /* of columns in any order, whose zeros and scales a row keeps */
 
 static uint64_t blocks(uint64_t n, uint64_t block)
 {
@@ -225,21 +227,27 @@ static int zero_of(const struct row *r, uint64_t block)
 	return (int)(word >> r->zero_shift & ((1u << bits) - 1));
 }
 
-/* Codes of columns [col, col + count) as numbers; `skip` is the first byte of the row that is there. */
-static void unpack(const struct row *r, uint64_t col, uint64_t count, uint64_t first, int *out)
+/* Codes of columns [col, col + count) as numbers; `first` is the first column of the row that is there. */
+static void unpack(const struct row *r, uint64_t col, uint64_t count, uint64_t first, float *out)
 {
-	uint64_t bits = r->part->parameters[XFP_INT_BITS], skip;
+	static const float pairs[256][2] = XFP_NIBBLE_PAIRS(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+	uint64_t bits = r->part->parameters[XFP_INT_BITS], skip = bit_of(r->part, first) / 8;
 	unsigned mask = (1u << bits) - 1;
 
 	if (r->part->parameters[XFP_INT_PACKING] == XFP_INT_BYTES) {
+#pragma omp simd
 		for (uint64_t i = 0; i < count; i++)
-			out[i] = (int8_t)r->codes[col - first + i];
+			out[i] = (float)(int8_t)r->codes[col - first + i];
 		return;
 	}
-	skip = bit_of(r->part, first) / 8;
-	if (bits == 4) { /* by far the most common */
+	if (bits == 8) {
+#pragma omp simd
 		for (uint64_t i = 0; i < count; i++)
-			out[i] = r->codes[(col + i) / 2 - skip] >> ((col + i) % 2 * 4) & 15;
+			out[i] = (float)r->codes[col - skip + i];
+		return;
+	}
+	if (bits == 4) { /* by far the most common */
+		xfp_nibble_values(pairs, r->codes, col - 2 * skip, count, out);
 		return;
 	}
 	for (uint64_t i = 0; i < count; i++) {
@@ -247,7 +255,46 @@ static void unpack(const struct row *r, uint64_t col, uint64_t count, uint64_t f
 		const unsigned char *at = r->codes + (bit / 8 - skip);
 		unsigned two = bit % 8 + bits > 8 ? at[0] | (unsigned)at[1] << 8 : at[0];
 
-		out[i] = (int)(two >> bit % 8 & mask);
+		out[i] = (float)(two >> bit % 8 & mask);
+	}
+}
+
+/* What is subtracted from codes of a block of columns, and what the difference is multiplied by. */
+static void zero_and_scale(const struct row *r, uint64_t block, float *zero, float *scale)
+{
+	*zero = 0;
+	*scale = NAN;
+	if (block >= r->block_count)
+		return;
+	*zero = (float)zero_of(r, block);
+	*scale = xfp_scale_to_float(r->scale_dtype, r->scales + block * scale_size(r->part));
+}
+
+/* Columns of any blocks: what these have is looked up first, where there is room for all of it. */
+static void decode_unordered(const struct row *r, enum xfp_dtype dtype, uint64_t col, uint64_t cols, uint64_t first,
+			     unsigned char *to)
+{
+	float zero[MOST_BLOCKS], scale[MOST_BLOCKS], values[CHUNK];
+	bool all = r->block_count <= MOST_BLOCKS && cols >= r->block_count;
+
+	for (uint64_t block = 0; all && block < r->block_count; block++)
+		zero_and_scale(r, block, &zero[block], &scale[block]);
+	for (uint64_t end = col + cols, count; col < end; col += count, to += count * sizeof(uint16_t)) {
+		count = end - col < CHUNK ? end - col : CHUNK;
+		unpack(r, col, count, first, values);
+		for (uint64_t i = 0; i < count; i++) {
+			uint32_t block = xfp_load32(r->groups + (col + i - first) * 4);
+			float its_zero, its_scale;
+
+			if (all && block < r->block_count) {
+				its_zero = zero[block];
+				its_scale = scale[block];
+			} else {
+				zero_and_scale(r, block, &its_zero, &its_scale);
+			}
+			values[i] = (values[i] - its_zero) * its_scale;
+		}
+		xfp_store_decoded(dtype, values, count, to);
 	}
 }
 
@@ -255,30 +302,26 @@ static void decode(const struct xfp_recipe_part *part, enum xfp_dtype dtype, con
 		   uint64_t row, uint64_t col, uint64_t cols, void *out)
 {
 	struct row r = row_of(part, from, row);
-	uint64_t columns = part->parameters[XFP_INT_BLOCK_COLS], size = scale_size(part), end = col + cols, count;
+	uint64_t columns = part->parameters[XFP_INT_BLOCK_COLS], end = col + cols, count;
 	unsigned char *to = out;
 	float values[CHUNK];
-	int codes[CHUNK];
 
+	if (r.groups) {
+		decode_unordered(&r, dtype, col, cols, from->of.col, out);
+		return;
+	}
 	for (; col < end; col += count, to += count * sizeof(uint16_t)) {
-		uint64_t left = columns - col % columns;
-
-		count = r.groups || left > CHUNK ? CHUNK : left;
-		count = end - col < count ? end - col : count;
-		unpack(&r, col, count, from->of.col, codes);
+		count = end - col < CHUNK ? end - col : CHUNK;
+		unpack(&r, col, count, from->of.col, values);
 		for (uint64_t i = 0, same; i < count; i += same) {
-			uint64_t block = r.groups ? xfp_load32(r.groups + (col + i - from->of.col) * 4)
-						  : col / columns - r.first_block;
-			float scale = NAN;
-			int zero = 0;
+			uint64_t left = columns - (col + i) % columns;
+			float zero, scale;
 
-			same = r.groups ? 1 : count;
-			if (block < r.block_count) {
-				scale = xfp_scale_to_float(r.scale_dtype, r.scales + block * size);
-				zero = zero_of(&r, block);
-			}
+			same = count - i < left ? count - i : left;
+			zero_and_scale(&r, (col + i) / columns - r.first_block, &zero, &scale);
+#pragma omp simd
 			for (uint64_t k = i; k < i + same; k++)
-				values[k] = (float)(codes[k] - zero) * scale;
+				values[k] = (values[k] - zero) * scale;
 		}
 		xfp_store_decoded(dtype, values, count, to);
 	}

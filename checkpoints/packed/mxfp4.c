@@ -8,9 +8,11 @@
  * Every product is exact in bf16, but where it is too large for any float.
  */
 #include "checkpoints/packed/codec.h"
+#include "checkpoints/packed/e2m1.h"
 #include "checkpoints/packed/number.h"
 
 #define GROUP 32u
+#define CHUNK 256u
 
 static bool fits(const struct xfp_recipe_part *part, enum xfp_dtype dtype)
 {
@@ -44,27 +46,29 @@ static struct xfp_window window(const struct xfp_recipe_part *part, enum xfp_com
 static void decode(const struct xfp_recipe_part *part, enum xfp_dtype dtype, const struct xfp_fetched *from,
 		   uint64_t row, uint64_t col, uint64_t cols, void *out)
 {
-	static const float values[16] = { 0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.f, -0.5f, -1, -1.5f, -2, -3, -4, -6 };
 	const unsigned char *codes =
 		from->bytes[XFP_COMPONENT_CODES] + (row - from->of.row) * from->pitch[XFP_COMPONENT_CODES];
 	const unsigned char *scales =
 		from->bytes[XFP_COMPONENT_SCALES] + (row - from->of.row) * from->pitch[XFP_COMPONENT_SCALES];
 	unsigned char *to = out;
 	uint64_t first = from->of.col, end = col + cols, count;
-	float group[GROUP];
+	float values[CHUNK];
 
 	(void)part;
 	for (; col < end; col += count, to += count * sizeof(uint16_t)) {
-		float scale = xfp_e8m0_to_float(scales[(col - first) / GROUP]);
-
-		count = GROUP - col % GROUP;
+		count = CHUNK - col % CHUNK;
 		count = end - col < count ? end - col : count;
-		for (uint64_t i = 0; i < count; i++) {
-			uint64_t at = col - first + i;
+		for (uint64_t i = 0, same; i < count; i += same) {
+			float scale = xfp_e8m0_to_float(scales[(col + i - first) / GROUP]);
 
-			group[i] = values[codes[at / 2] >> (at % 2 * 4) & 15] * scale;
+			same = GROUP - (col + i) % GROUP;
+			same = count - i < same ? count - i : same;
+			if (same == GROUP) /* a number that compilers know */
+				xfp_e2m1_scaled(codes, col + i - first, GROUP, scale, values + i);
+			else
+				xfp_e2m1_scaled(codes, col + i - first, same, scale, values + i);
 		}
-		xfp_from_float((int)dtype, group, count, to);
+		xfp_store_decoded(dtype, values, count, to);
 	}
 }
 

@@ -53,27 +53,48 @@ static inline float xfp_scale_to_float(enum xfp_dtype dtype, const unsigned char
 	}
 }
 
-/* The half nearest to a number, ties to even, where that is 0 or normal; *other is set where it is neither. */
+/* The half nearest to a number, ties to even; *other is set where that is infinite, or it is none. */
 static inline uint16_t xfp_usual_half(float value, uint32_t *other)
 {
-	uint32_t bits, size;
+	uint32_t bits, size, small, is_small;
+	float beyond;
 
 	memcpy(&bits, &value, sizeof bits);
 	size = bits & 0x7fffffff;
-	*other |= size && size - 0x38800000 >= 0x477ff000 - 0x38800000; /* 2^-14, 65520 */
-	return (uint16_t)((bits >> 16 & 0x8000) |
-			  (size ? ((size + 0xfff + (size >> 13 & 1)) >> 13) - (112u << 10) : 0));
+	*other |= size >= 0x477ff000;            /* 65520 */
+	beyond = xfp_bits_to_float(size) + 0.5f; /* rounded to a multiple of 2^-24, as halves below 2^-14 are */
+	memcpy(&small, &beyond, sizeof small);
+	is_small = 0u - (size < 0x38800000); /* no branch, of which compilers make no vectors */
+	return (uint16_t)((bits >> 16 & 0x8000) | ((small - 0x3f000000) & is_small) |
+			  ((((size + 0xfff + (size >> 13 & 1)) >> 13) - (112u << 10)) & ~is_small));
 }
 
-/* What was decoded, in the tensor's dtype; unlike what kernels store, -0 is itself in every dtype. */
+/* The bf16 nearest to a number, ties to even; *other is set where it is none. */
+static inline uint16_t xfp_usual_bf16(float value, uint32_t *other)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &value, sizeof bits);
+	*other |= (bits & 0x7fffffff) > 0x7f800000;
+	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* What was decoded, as F16 or BF16; unlike what kernels store, -0 is itself in both. Nearly all numbers are usual ones,
+ * for which compilers make vectors. */
 static inline void xfp_store_decoded(enum xfp_dtype dtype, const float *values, uint64_t count, unsigned char *out)
 {
 	uint32_t other = 0;
 
-	if (dtype == XFP_F16)
+	if (dtype == XFP_F16) {
+#pragma omp simd reduction(| : other)
 		for (uint64_t i = 0; i < count; i++)
 			xfp_store16(out + 2 * i, xfp_usual_half(values[i], &other));
-	if (dtype == XFP_F16 && !other)
+	} else {
+#pragma omp simd reduction(| : other)
+		for (uint64_t i = 0; i < count; i++)
+			xfp_store16(out + 2 * i, xfp_usual_bf16(values[i], &other));
+	}
+	if (!other)
 		return;
 	xfp_from_float((int)dtype, values, count, out);
 	for (uint64_t i = 0; dtype == XFP_F16 && i < count; i++)

@@ -13,9 +13,11 @@
 #include "checkpoints/packed/nvfp4.h"
 
 #include "checkpoints/packed/codec.h"
+#include "checkpoints/packed/e2m1.h"
 #include "checkpoints/packed/number.h"
 
 #define GROUP XFP_NVFP4_GROUP
+#define CHUNK 256u
 
 static bool fits(const struct xfp_recipe_part *part, enum xfp_dtype dtype)
 {
@@ -60,7 +62,6 @@ static struct xfp_window window(const struct xfp_recipe_part *part, enum xfp_com
 static void decode(const struct xfp_recipe_part *part, enum xfp_dtype dtype, const struct xfp_fetched *from,
 		   uint64_t row, uint64_t col, uint64_t cols, void *out)
 {
-	static const float values[16] = { 0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.f, -0.5f, -1, -1.5f, -2, -3, -4, -6 };
 	const unsigned char *codes =
 		from->bytes[XFP_COMPONENT_CODES] + (row - from->of.row) * from->pitch[XFP_COMPONENT_CODES];
 	const unsigned char *scales =
@@ -70,20 +71,23 @@ static void decode(const struct xfp_recipe_part *part, enum xfp_dtype dtype, con
 	bool divides = part->parameters[XFP_NVFP4_DIVIDES];
 	unsigned char *to = out;
 	uint64_t first = from->of.col, end = col + cols, count;
-	float group[GROUP];
+	float values[CHUNK];
 
 	for (; col < end; col += count, to += count * sizeof(uint16_t)) {
-		float scale = xfp_e4m3_to_float(scales[(col - first) / GROUP]);
-
-		scale = divides ? scale / global : scale * global;
-		count = GROUP - col % GROUP;
+		count = CHUNK - col % CHUNK;
 		count = end - col < count ? end - col : count;
-		for (uint64_t i = 0; i < count; i++) {
-			uint64_t at = col - first + i;
+		for (uint64_t i = 0, same; i < count; i += same) {
+			float scale = xfp_e4m3_to_float(scales[(col + i - first) / GROUP]);
 
-			group[i] = values[codes[at / 2] >> (at % 2 * 4) & 15] * scale;
+			same = GROUP - (col + i) % GROUP;
+			same = count - i < same ? count - i : same;
+			scale = divides ? scale / global : scale * global;
+			if (same == GROUP) /* a number that compilers know */
+				xfp_e2m1_scaled(codes, col + i - first, GROUP, scale, values + i);
+			else
+				xfp_e2m1_scaled(codes, col + i - first, same, scale, values + i);
 		}
-		xfp_store_decoded(dtype, group, count, to);
+		xfp_store_decoded(dtype, values, count, to);
 	}
 }
 

@@ -8,6 +8,7 @@
 #include "base/system/filesystem.h"
 #include "checkpoints/packed/decoder.h"
 #include "checkpoints/packed/int.h"
+#include "checkpoints/packed/number.h"
 #include "checkpoints/packed/nvfp4.h"
 #include "tests/unit/scratch.h"
 
@@ -305,6 +306,28 @@ static void nvfp4(void **state)
 		}
 }
 
+/* What is stored fast is what conversion by conversion gives, with the sign of 0: numbers around everything that rounding
+ * does, of every exponent, and what is none. */
+static void stored(void **state)
+{
+	static const uint32_t low[] = { 0, 1, 0xfff, 0x1000, 0x1001, 0x7fff, 0x8000, 0x8001, 0xefff, 0xf000, 0xffff };
+	enum { LOW = sizeof low / sizeof *low };
+	float values[LOW];
+	uint16_t halves[LOW], bf16s[LOW];
+
+	(void)state;
+	for (uint32_t high = 0; high < 65536; high++) {
+		for (int i = 0; i < LOW; i++)
+			values[i] = xfp_bits_to_float(high << 16 | low[i]);
+		xfp_store_decoded(XFP_F16, values, LOW, (unsigned char *)halves);
+		xfp_store_decoded(XFP_BF16, values, LOW, (unsigned char *)bf16s);
+		for (int i = 0; i < LOW; i++) {
+			assert_int_equal(halves[i], xfp_float_to_half(values[i]) | (high & 0x8000));
+			assert_int_equal(bf16s[i], xfp_float_to_bf16(values[i]));
+		}
+	}
+}
+
 static void refused(void **state)
 {
 	const struct shape shape = { XFP_INT_WORDS, 3, 24, 40, 1, 8, XFP_BF16, ZERO_WORDS, true };
@@ -365,8 +388,9 @@ static void refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { scratch_test(in_bytes), scratch_test(in_words), scratch_test(no_such_group),
-					    scratch_test(nvfp4), scratch_test(refused) };
+	const struct CMUnitTest tests[] = { scratch_test(in_bytes),      scratch_test(in_words),
+					    scratch_test(no_such_group), cmocka_unit_test(stored),
+					    scratch_test(nvfp4),         scratch_test(refused) };
 
 	return cmocka_run_group_tests_name("packed_ints", tests, NULL, NULL);
 }
