@@ -28,11 +28,14 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/packed/decoder.c \
 	checkpoints/packed/decoder.h \
 	checkpoints/packed/e2m1.h \
+	checkpoints/packed/exl2.c \
+	checkpoints/packed/exl2.h \
 	checkpoints/packed/fold.c \
 	checkpoints/packed/fold.h \
 	checkpoints/packed/fold_awq.c \
 	checkpoints/packed/fold_compressed.c \
 	checkpoints/packed/fold_config.c \
+	checkpoints/packed/fold_exl2.c \
 	checkpoints/packed/fold_fp8.c \
 	checkpoints/packed/fold_gptq.c \
 	checkpoints/packed/fold_grouped.c \
@@ -53,6 +56,7 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/packed/plain.c \
 	checkpoints/packed/scaling.c \
 	checkpoints/packed/scaling.h \
+	checkpoints/packed/stream.h \
 	checkpoints/packed_rows.c \
 	checkpoints/packed_rows.h \
 	checkpoints/pick.h \

@@ -6,6 +6,7 @@
  *   MODEL is a .safetensors file          that file alone
  *   MODEL is an index, or a folder
  *   that holds one                        the shards that the index lists, never any other
+ *   a folder with output*.safetensors     those, as EXL2's converter names them; it leaves an index of other files
  *   a folder with model.safetensors       that file alone
  *   a folder with a single .safetensors   that file, unless its name says that it is one of several
  *   any other folder                      refused: nothing says which files belong together
@@ -280,10 +281,72 @@ static bool is_shard(const char *name)
 	return false;
 }
 
+/* ---- files of EXL2's converter ------------------------------------------------------------------ */
+
+/* It names them itself, writes no index, and copies that of its source, which lists files that are not there. */
+#define OUTPUT "output"
+
+static bool is_output(const char *name)
+{
+	size_t length = strlen(OUTPUT);
+
+	return !strncmp(name, OUTPUT, length) && xfp_ends_with(name, SUFFIX) &&
+	       (name[length] == '-' || !strcmp(name + length, SUFFIX));
+}
+
+/* Whether no file that the index lists is there. */
+static enum xfp_status is_stale(struct xfp_checkpoint *c, const char *index_name, bool *stale, struct xfp_error *err)
+{
+	char *path = xfp_path(c->folder, index_name);
+	struct xfp_index index = { 0 };
+	enum xfp_status status = path ? xfp_index_read(path, &index, err) : xfp_no_memory_for(err, c->folder);
+	struct stat st;
+
+	*stale = !status;
+	for (uint32_t i = 0; !status && *stale && i < index.shard_count; i++) {
+		status = xfp_folder_look(c->folder, index.shards[i], &st, err);
+		*stale = !status && !st.st_mode;
+	}
+	xfp_index_free(&index);
+	free(path);
+	return status;
+}
+
+/* All of them: output.safetensors, or output-00001-of-00003.safetensors and so on. `names` are sorted. */
+static enum xfp_status open_outputs(struct xfp_checkpoint *c, char *const *names, uint32_t count, struct xfp_error *err)
+{
+	struct xfp_safetensors file = { 0 };
+	enum xfp_status status = XFP_OK;
+	unsigned number = 0, total = 0;
+	char expected[64];
+
+	for (uint32_t i = 0; !status && i < count; i++) {
+		if (!is_output(names[i]))
+			continue;
+		number++;
+		if (number == 1 && sscanf(names[i], OUTPUT "-%*5u-of-%5u", &total) != 1)
+			total = 1;
+		snprintf(expected, sizeof expected, OUTPUT "-%05u-of-%05u" SUFFIX, number, total);
+		if (strcmp(names[i], expected) != 0 && (total > 1 || strcmp(names[i], OUTPUT SUFFIX) != 0))
+			break;
+		if (!(status = add_file(c, names[i], &file, err)))
+			status = take_tensors(c, &file, err);
+		xfp_safetensors_free(&file);
+	}
+	if (!status && c->file_count != total)
+		status = xfp_fail(err, XFP_BAD_INPUT,
+				  "%s: is to hold %u files that are called " OUTPUT "-00001-of-%05u" SUFFIX
+				  " and so on, and does not; download those that are missing",
+				  c->folder, total, total);
+	return status;
+}
+
+/* ---- folders ------------------------------------------------------------------------------------ */
+
 static enum xfp_status open_folder(struct xfp_checkpoint *c, struct xfp_error *err)
 {
 	char **names = NULL, *chosen = NULL, *another = NULL;
-	bool index = false, single = false;
+	bool index = false, single = false, outputs = false, stale = false;
 	uint32_t count = 0, files = 0;
 	enum xfp_status status;
 
@@ -291,13 +354,20 @@ static enum xfp_status open_folder(struct xfp_checkpoint *c, struct xfp_error *e
 		return status;
 	for (uint32_t i = 0; i < count; i++) {
 		index |= !strcmp(names[i], INDEX_NAME);
+		outputs |= is_output(names[i]);
 		single |= !strcmp(names[i], SINGLE_NAME);
 		if (xfp_ends_with(names[i], SUFFIX) && !files++)
 			chosen = names[i];
 		else if (xfp_ends_with(names[i], SUFFIX))
 			another = names[i];
 	}
-	if (index) {
+	if (index && outputs && (status = is_stale(c, INDEX_NAME, &stale, err)))
+		goto done;
+	if (stale)
+		xfp_checkpoint_note(c, INDEX_NAME ": lists no file that is there; ignored");
+	if (outputs && !single && (stale || !index)) {
+		status = open_outputs(c, names, count, err);
+	} else if (index) {
 		status = open_sharded(c, INDEX_NAME, err);
 	} else if (single) {
 		for (uint32_t i = 0; i < count; i++) {
@@ -320,6 +390,8 @@ static enum xfp_status open_folder(struct xfp_checkpoint *c, struct xfp_error *e
 	} else {
 		status = open_single(c, chosen, err);
 	}
+
+done:
 	xfp_names_free(names, count);
 	return status;
 }

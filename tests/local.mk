@@ -323,6 +323,7 @@ cli_tests = \
 	tests/cli/output.bats \
 	tests/cli/packed.bats \
 	tests/cli/packed_compressed.bats \
+	tests/cli/packed_exl2.bats \
 	tests/cli/packed_grouped.bats \
 	tests/cli/plan.bats \
 	tests/cli/policy.bats \
@@ -396,6 +397,7 @@ EXTRA_DIST += \
 	tests/oracle_cosine.py \
 	tests/oracle_fit.py \
 	tests/packed_compressed.py \
+	tests/packed_exl2.py \
 	tests/read_bundle.py \
 	tests/run-tap \
 	tests/seal.py \

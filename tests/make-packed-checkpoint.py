@@ -17,6 +17,7 @@ import zlib
 import numpy as np
 
 import packed_compressed
+import packed_exl2
 import packed_grouped as grouped
 
 # ---- numbers -----------------------------------------------------------------------------------------
@@ -288,7 +289,10 @@ def llama(quantization, pack, beside=None):
                              ("self_attn.v", 2 * size, hidden), ("self_attn.o", hidden, heads * size),
                              ("mlp.gate", inner, hidden), ("mlp.up", inner, hidden), ("mlp.down", hidden, inner)):
         name = p + name + "_proj.weight"
-        m.grouped(name, *pack(weights(name, rows, cols)))
+        if pack:
+            m.grouped(name, *pack(weights(name, rows, cols)))
+        else:
+            m.both(name, rows, cols)
     m.both("model.norm.weight", hidden, one=True)
     m.both("lm_head.weight", 80, hidden)
     return m
@@ -323,7 +327,8 @@ FORMS = {"deepseek": deepseek, "deepseek-e8m0": lambda: deepseek("F8_E8M0"), "qw
          "gptq": lambda: gptq(4, 64), "gptq-act": lambda: gptq(4, 80, act=True),
          "gptq-v2": lambda: gptq(3, -1, "gptq_v2"), "gptq-2bit": lambda: gptq(2, 32, index=False),
          "gptq-old": lambda: gptq(8, 64, beside="quantize_config.json")}
-FORMS.update(packed_compressed.forms(sys.modules[__name__]))
+for more in (packed_compressed, packed_exl2):
+    FORMS.update(more.forms(sys.modules[__name__]))
 
 
 # ---- what can be wrong -------------------------------------------------------------------------------
@@ -474,8 +479,9 @@ SPOILS = {f.__name__.replace("_", "-"): f for f in (missing, shape, left_over, u
                                                     bad_bits, group_size, bad_group_size, version, exllama, checkpoint_format, no_zeros,
                                                     activation, no_index, index_dtype, index_range, index_uneven,
                                                     scales_of_integers, silent, forgotten)}
-assert not SPOILS.keys() & packed_compressed.SPOILS.keys()
-SPOILS.update(packed_compressed.SPOILS)
+for more in (packed_compressed, packed_exl2):
+    assert not SPOILS.keys() & more.SPOILS.keys()
+    SPOILS.update(more.SPOILS)
 
 
 # ---- writing -----------------------------------------------------------------------------------------

@@ -53,6 +53,7 @@ static const struct xfp_codec_methods *const methods[XFP_CODECS] = {
 	[XFP_CODEC_AWQ_GEMV_FAST] = &xfp_codec_awq_gemv_fast,
 	[XFP_CODEC_NVFP4] = &xfp_codec_nvfp4,
 	[XFP_CODEC_INT] = &xfp_codec_int,
+	[XFP_CODEC_EXL2] = &xfp_codec_exl2,
 };
 
 const struct xfp_codec_methods *xfp_codec_methods(enum xfp_codec codec)

@@ -15,7 +15,8 @@
 #include "checkpoints/format.h"
 
 static const struct xfp_fold_form *const forms[] = { &xfp_fold_fp8, &xfp_fold_mxfp4,      &xfp_fold_gptq,
-						     &xfp_fold_awq, &xfp_fold_compressed, &xfp_fold_modelopt };
+						     &xfp_fold_awq, &xfp_fold_compressed, &xfp_fold_modelopt,
+						     &xfp_fold_exl2 };
 #define FORMS (sizeof forms / sizeof *forms)
 
 /* What quantizes activations, or the cache of keys and values: of no concern to weights. */

@@ -54,7 +54,7 @@ struct xfp_fold_form {
 	enum xfp_status (*fold)(struct xfp_fold *fold);
 };
 extern const struct xfp_fold_form xfp_fold_fp8, xfp_fold_mxfp4, xfp_fold_gptq, xfp_fold_awq, xfp_fold_compressed,
-	xfp_fold_modelopt;
+	xfp_fold_modelopt, xfp_fold_exl2;
 
 /* The tensor whose name is that of `tensor`, less its last `cut` bytes, with `ending`; UINT32_MAX: there is none that
  * is not taken. */

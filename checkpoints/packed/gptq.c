@@ -15,8 +15,8 @@
 #include <stdlib.h>
 
 #include "checkpoints/packed/grouped.h"
+#include "checkpoints/packed/stream.h"
 
-#define STREAM 32u        /* codes, after which a stream of bits is at the beginning of a word again */
 #define MOST_GROUPS 1024u /* whose levels a row keeps */
 
 static uint64_t scale_size(const struct xfp_recipe_part *part)
@@ -61,7 +61,7 @@ static void grain(const struct xfp_recipe_part *part, uint64_t *rows, uint64_t *
 {
 	(void)part;
 	*rows = XFP_GROUPED_ROWS;
-	*cols = STREAM;
+	*cols = XFP_STREAM;
 }
 
 static struct xfp_window window(const struct xfp_recipe_part *part, enum xfp_component_role role,
@@ -119,82 +119,6 @@ static enum xfp_status check(const struct xfp_recipe_part *part, enum xfp_compon
 	return XFP_OK;
 }
 
-/* ---- codes -------------------------------------------------------------------------------------- */
-
-/* Code number n of the stream of bits in words `pitch` bytes apart. */
-static inline uint8_t unpack_one(const unsigned char *stream, uint64_t pitch, unsigned bits, uint64_t n)
-{
-	uint64_t bit = n * bits;
-	const unsigned char *word = stream + bit / 32 * pitch;
-	uint32_t value = xfp_load32(word) >> bit % 32;
-
-	if (32 % bits && bit % 32 + bits > 32)
-		value |= xfp_load32(word + pitch) << (32 - bit % 32);
-	return (uint8_t)(value & ((1u << bits) - 1));
-}
-
-/* The STREAM codes that so many words have as one has bits. */
-static inline void unpack_words(const unsigned char *word, uint64_t pitch, unsigned bits, uint8_t *code)
-{
-	unsigned each = 32 / bits, mask = (1u << bits) - 1;
-	uint64_t value;
-
-	if (32 % bits) { /* three: the last bit of two words begins what the third goes on with */
-		value = xfp_load32(word) | (uint64_t)xfp_load32(word + pitch) << 32;
-		for (unsigned i = 0; i < 21; i++)
-			code[i] = (uint8_t)(value >> i * 3 & mask);
-		value = value >> 63 | (uint64_t)xfp_load32(word + 2 * pitch) << 1;
-		for (unsigned i = 0; i < 11; i++)
-			code[21 + i] = (uint8_t)(value >> i * 3 & mask);
-		return;
-	}
-	for (unsigned w = 0; w < bits; w++, code += each) {
-		value = xfp_load32(word + w * pitch);
-		if (bits == 4)
-			xfp_store64(code, xfp_nibbles_apart((uint32_t)value));
-		if (bits == 8)
-			xfp_store32(code, (uint32_t)value);
-		for (unsigned i = 0; bits < 4 && i < each; i++)
-			code[i] = (uint8_t)(value >> i * bits & mask);
-	}
-}
-
-/* Codes [first, first + count) of a stream. */
-static inline void unpack(const unsigned char *stream, uint64_t pitch, unsigned bits, uint64_t first, uint64_t count,
-			  uint8_t *code)
-{
-	uint64_t i = 0;
-
-	while (i < count)
-		if ((first + i) % STREAM || count - i < STREAM) {
-			code[i] = unpack_one(stream, pitch, bits, first + i);
-			i++;
-		} else {
-			unpack_words(stream + (first + i) / STREAM * bits * pitch, pitch, bits, code + i);
-			i += STREAM;
-		}
-}
-
-/* `bits` is a constant in each call. */
-static void unpack_any(const unsigned char *stream, uint64_t pitch, unsigned bits, uint64_t first, uint64_t count,
-		       uint8_t *code)
-{
-	switch (bits) {
-	case 2:
-		unpack(stream, pitch, 2, first, count, code);
-		break;
-	case 3:
-		unpack(stream, pitch, 3, first, count, code);
-		break;
-	case 4:
-		unpack(stream, pitch, 4, first, count, code);
-		break;
-	default:
-		unpack(stream, pitch, 8, first, count, code);
-		break;
-	}
-}
-
 /* ---- a block ------------------------------------------------------------------------------------- */
 
 /* What of the part its rows have in common. */
@@ -213,8 +137,8 @@ static void zero_and_scale(const struct block *b, uint64_t group, uint64_t row, 
 	uint64_t line = group - b->first;
 	uint8_t code;
 
-	code = unpack_one(b->from->bytes[XFP_COMPONENT_ZEROS] + line * b->from->pitch[XFP_COMPONENT_ZEROS], 4, b->bits,
-			  row);
+	code = xfp_stream_code(b->from->bytes[XFP_COMPONENT_ZEROS] + line * b->from->pitch[XFP_COMPONENT_ZEROS], 4,
+			       b->bits, row);
 	if (b->part->parameters[XFP_GPTQ_ZEROS_LESS_ONE])
 		code = (uint8_t)((code + 1u) & ((1u << b->bits) - 1));
 	*zero = code;
@@ -241,7 +165,7 @@ static void decode_ordered(const struct block *b, const struct xfp_rectangle *of
 			float zero, scale;
 
 			zero_and_scale(b, col / group, row, &zero, &scale);
-			unpack_any(column(b, row), line, b->bits, col - b->from->of.col, count, code);
+			xfp_stream_codes(column(b, row), line, b->bits, col - b->from->of.col, count, code);
 			xfp_grouped_run(b->dtype, b->bits, zero, scale, code, count,
 					out + r * pitch + (col - of->col) * sizeof(uint16_t));
 		}
@@ -308,7 +232,7 @@ static void decode_unordered(const struct block *b, const struct xfp_rectangle *
 			uint64_t col = of->col + done;
 
 			count = of->cols - done < XFP_GROUPED_RUN ? of->cols - done : XFP_GROUPED_RUN;
-			unpack_any(column(b, row), line, b->bits, col - b->from->of.col, count, code);
+			xfp_stream_codes(column(b, row), line, b->bits, col - b->from->of.col, count, code);
 			decode_codes(b, &row_groups, row, groups + col * 4, code, count,
 				     out + r * pitch + done * sizeof(uint16_t));
 		}

@@ -19,6 +19,7 @@ static const struct {
 	[XFP_CODEC_AWQ_GEMV_FAST] = { "awq-gemv-fast", 1 },
 	[XFP_CODEC_NVFP4] = { "nvfp4", 1 },
 	[XFP_CODEC_INT] = { "int", 1 },
+	[XFP_CODEC_EXL2] = { "exl2", 1 },
 };
 
 const char *xfp_codec_name(enum xfp_codec codec)

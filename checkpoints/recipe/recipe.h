@@ -36,6 +36,7 @@ enum xfp_codec {
 	XFP_CODEC_AWQ_GEMV_FAST, /* by four outputs at once, with zeros that are scaled */
 	XFP_CODEC_NVFP4,         /* 4-bit floats with an 8-bit one for each 16 of a row, and a scale for all */
 	XFP_CODEC_INT,           /* integers of 1 to 8 bits with a scale for each block of rows and columns */
+	XFP_CODEC_EXL2,          /* integers by columns, groups of which have bits and a largest scale of their own */
 	XFP_CODECS
 };
 
@@ -43,7 +44,8 @@ enum xfp_component_role {
 	XFP_COMPONENT_CODES,
 	XFP_COMPONENT_SCALES,
 	XFP_COMPONENT_ZEROS,  /* codes that stand for 0 */
-	XFP_COMPONENT_GROUPS, /* the group of each column */
+	XFP_COMPONENT_GROUPS, /* the group of each column, or where each group begins */
+	XFP_COMPONENT_ORDER,  /* where each column is stored */
 	XFP_COMPONENT_GLOBAL, /* scales of scales */
 	XFP_COMPONENT_CONFIG, /* where the parameters were read; nothing is decoded from it */
 	XFP_COMPONENTS

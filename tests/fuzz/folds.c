@@ -40,7 +40,8 @@ static void remove_folder(void)
 }
 
 /* What tensors of few numbers may say: at 16 * n the shape [sizes[n / SIZES], sizes[n % SIZES]], and behind all of
- * these, groups of 32 columns, in order and out of it, none at all, and a scale. */
+ * these, groups of 32 columns, in order and out of it, none at all, a scale, 32 columns from back to front, and a group
+ * of 4 bits that begins at 0. */
 static void fill_numbers(unsigned char *bytes)
 {
 	memset(bytes, 0, 16 * SIZES * SIZES + 1024);
@@ -54,6 +55,9 @@ static void fill_numbers(unsigned char *bytes)
 	}
 	memset(bytes + 512, 0xff, 256);
 	memcpy(bytes + 768, &(float){ 0.5f }, 4);
+	for (size_t i = 0; i < 32; i++)
+		bytes[832 + 4 * i] = (unsigned char)(31 - i);
+	bytes[960] = 4;
 }
 
 /* Files large enough for all tensors, of bytes that are codes and scales as well as any. */
@@ -181,13 +185,14 @@ static void make_name(struct input *in, char name[64])
 	static const char *const endings[] = { ".weight",      ".weight_scale_inv", ".weight_scale", "_scale_inv",
 					       "_scale",       "_blocks",           "_scales",       "",
 					       ".input_scale", ".qweight",          ".qzeros",       ".scales",
-					       ".g_idx" };
+					       ".g_idx",       ".q_weight",         ".q_scale",      ".q_scale_max",
+					       ".q_groups",    ".q_invperm",        ".q_perm" };
 	static const char *const of_weights[] = { "_packed", "_scale",        "_zero_point", "_shape",
 						  "_g_idx",  "_global_scale", "_scale_2" };
 	uint8_t what = next(in);
 
 	if (what < 180)
-		snprintf(name, 64, "%s%s", stems[what % 4], endings[what / 4 % 13]);
+		snprintf(name, 64, "%s%s", stems[what % 4], endings[what / 4 % 19]);
 	else
 		snprintf(name, 64, "%s.weight%s", stems[what % 4], of_weights[what / 4 % 7]);
 }
@@ -310,7 +315,7 @@ static void read_matrices(struct xfp_matrix_source source, const struct xfp_sour
 	}
 }
 
-/* Groups of inputs are read only with the first of the weights, and looked at then. */
+/* Groups and orders of inputs are read only with the first of the weights, and looked at then. */
 static bool groups_are_sound(const struct xfp_matrix_source *source)
 {
 	struct xfp_element_reader *reader;
@@ -320,7 +325,8 @@ static bool groups_are_sound(const struct xfp_matrix_source *source)
 
 	must(!xfp_elements_open(source, &reader, NULL));
 	status = xfp_elements_read(reader, 0, 1, &first, &err);
-	must(!status || (status == XFP_BAD_INPUT && strstr(err.text, "g_idx")));
+	must(!status || (status == XFP_BAD_INPUT &&
+			 (strstr(err.text, "g_idx") || strstr(err.text, "q_groups") || strstr(err.text, "q_invperm"))));
 	xfp_elements_close(reader);
 	return !status;
 }

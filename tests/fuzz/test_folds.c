@@ -32,6 +32,10 @@ static const uint8_t fast[] = {
 	2, 10, 1 + 4 * 2, 1, 9 * 4, 9, 0, 2, 10, 7, 10 * 4, 5, 0, 2, 5, 3, 11 * 4, 5, 1, 2, 5, 3
 };
 
+/* EXL2: q_weight I32 [4, 32], q_scale I32 [1, 4], q_scale_max F16 [1], q_groups I16 [2], q_invperm I32 [32]. */
+static const uint8_t ordered[] = { 4, 0, 52, 8,  0, 2, 10, 5, 56,  8,  1, 2, 0, 10, 60, 5,
+				   1, 1, 0,  64, 9, 2, 1,  1, 229, 68, 8, 2, 1, 5,  221 };
+
 static const struct {
 	const uint8_t *data;
 	size_t size;
@@ -39,6 +43,7 @@ static const struct {
 	{ blocks, sizeof blocks },       { experts, sizeof experts }, { words, sizeof words },
 	{ floats, sizeof floats },       { bytes, sizeof bytes },     { two_scales, sizeof two_scales },
 	{ in_blocks, sizeof in_blocks }, { grouped, sizeof grouped }, { fast, sizeof fast },
+	{ ordered, sizeof ordered },
 };
 #define SEEDS (sizeof seeds / sizeof *seeds)
 
