@@ -20,7 +20,7 @@ struct index_parser {
 		uint32_t run;
 	} * pairs;
 	uint32_t count, capacity;
-	struct shard_run { /* entries of one shard, one behind the other: few beside the entries, which are sorted by layer */
+	struct shard_run { /* entries of one shard, one behind the other: few, as entries are sorted by layer */
 		char *shard;
 		uint32_t number;
 	} * runs;

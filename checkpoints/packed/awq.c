@@ -58,13 +58,13 @@ static struct xfp_window window(const struct xfp_recipe_part *part, enum xfp_com
 }
 
 /* A run of columns of one group, and the rows whose codes share words. */
-struct run {
+struct awq_run {
 	const unsigned char *codes, *zero, *scale; /* of the first column, in the first row that was fetched */
 	uint64_t line, columns;
 };
 
-static void decode_run(const struct run *run, const struct xfp_recipe_part *part, enum xfp_dtype dtype, uint64_t first,
-		       uint64_t rows, unsigned char *out, uint64_t pitch)
+static void decode_run(const struct awq_run *run, const struct xfp_recipe_part *part, enum xfp_dtype dtype,
+		       uint64_t first, uint64_t rows, unsigned char *out, uint64_t pitch)
 {
 	static const unsigned char places[PER_WORD] = { 0, 4, 1, 5, 2, 6, 3, 7 };
 	enum xfp_dtype type = xfp_recipe_component(part, XFP_COMPONENT_SCALES)->dtype;
@@ -91,7 +91,7 @@ static void decode_block(const struct xfp_recipe_part *part, enum xfp_dtype dtyp
 
 	for (uint64_t col = of->col; col < of->col + of->cols; col += count) {
 		uint64_t g = col / group - from->of.col / group;
-		struct run run = {
+		struct awq_run run = {
 			.codes = from->bytes[XFP_COMPONENT_CODES] + (col - from->of.col) * line,
 			.zero = from->bytes[XFP_COMPONENT_ZEROS] + g * from->pitch[XFP_COMPONENT_ZEROS],
 			.scale = from->bytes[XFP_COMPONENT_SCALES] + g * from->pitch[XFP_COMPONENT_SCALES],

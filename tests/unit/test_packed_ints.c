@@ -306,8 +306,8 @@ static void nvfp4(void **state)
 		}
 }
 
-/* What is stored fast is what conversion by conversion gives, with the sign of 0: numbers around everything that rounding
- * does, of every exponent, and what is none. */
+/* What is stored fast is what conversion by conversion gives, with the sign of 0: numbers around everything that
+ * rounding does, of every exponent, and what is none. */
 static void stored(void **state)
 {
 	static const uint32_t low[] = { 0, 1, 0xfff, 0x1000, 0x1001, 0x7fff, 0x8000, 0x8001, 0xefff, 0xf000, 0xffff };
