@@ -257,6 +257,7 @@ unit_tests = \
 	tests/unit/test_tar \
 	tests/unit/test_table \
 	tests/unit/test_text \
+	tests/unit/test_tiles \
 	tests/unit/test_units \
 	tests/unit/test_unpack \
 	tests/unit/test_verified \

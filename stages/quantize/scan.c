@@ -31,6 +31,7 @@ struct worker {
 	double *chunk;  /* [chunks of a block][cols] sums of squares over a chunk of rows */
 	float *largest; /* [cols] of a matrix; of the first worker the unit's own */
 	float *peak;    /* [rows of a block] largest |w| of a row */
+	float *tile;    /* [rows of a block][tiles] the same of its stretches; NULL: not wanted */
 	float *row;     /* one, padded */
 	size_t nonfinite;
 };
@@ -58,6 +59,7 @@ static void scan_free(struct unit_scan *scan)
 		free(worker->spare);
 		free(worker->chunk);
 		free(worker->peak);
+		free(worker->tile);
 		free(worker->row);
 		if (w)
 			free(worker->largest);
@@ -85,14 +87,16 @@ static bool worker_init(struct worker *worker, const struct unit_scan *scan, con
 			uint64_t block, bool first)
 {
 	size_t bytes = block * unit->cols * (xfp_dtype_bits(unit->dtype) / 8);
+	bool tiles = scan->peaks && scan->peaks->tile;
 
 	worker->chunk = malloc(chunks_of(block) * unit->cols * sizeof *worker->chunk);
 	worker->row = xfp_row_new(unit->cols);
 	worker->peak = scan->peaks ? malloc(block * sizeof *worker->peak) : NULL;
+	worker->tile = tiles ? malloc(block * xfp_tiles(unit->cols) * sizeof *worker->tile) : NULL;
 	worker->spare = scan->count > 1 ? malloc(bytes) : NULL;
 	worker->largest = first ? NULL : malloc(unit->cols * sizeof *worker->largest);
-	return worker->chunk && worker->row && (worker->peak || !scan->peaks) && (worker->spare || scan->count == 1) &&
-	       (worker->largest || first);
+	return worker->chunk && worker->row && (worker->peak || !scan->peaks) && (worker->tile || !tiles) &&
+	       (worker->spare || scan->count == 1) && (worker->largest || first);
 }
 
 static enum xfp_status scan_init(struct unit_scan *scan, const struct xfp_ledger *ledger,
@@ -110,6 +114,19 @@ static enum xfp_status scan_init(struct unit_scan *scan, const struct xfp_ledger
 	for (int w = 0; good && w < scan->count; w++)
 		good = worker_init(&scan->workers[w], scan, unit, block, !w);
 	return good ? XFP_OK : xfp_no_memory(err);
+}
+
+/* Of magnitudes, NaN above infinity, which are in the order of their bits. */
+static void raise_to(float *largest, const float *other, uint64_t cols)
+{
+	for (uint64_t c = 0; c < cols; c++) {
+		uint32_t a, b;
+
+		memcpy(&a, &largest[c], sizeof a);
+		memcpy(&b, &other[c], sizeof b);
+		if (b > a)
+			largest[c] = other[c];
+	}
 }
 
 /* Row r of the block, number `row` of the unit. They come in rising order, so that of equal ones the first stays in
@@ -144,6 +161,16 @@ static void note_rows(struct unit_scan *scan, uint64_t m, const struct xfp_rows 
 		    row == xfp_sampled_row(scan->sampled, scan->all, peaks->samples))
 			peaks->sample[scan->sampled++] = xfp_rows_print(block, r);
 	}
+}
+
+/* Rows of a block may be of a tile that others have rows of, too. `tile` of each row. */
+static void raise_tiles(float *unit, uint64_t m, const struct xfp_rows *block, const float *tile)
+{
+	uint64_t across = xfp_tiles(block->cols);
+	float *matrix = unit + m * xfp_tiles(block->rows) * across;
+
+	for (uint64_t r = 0; r < block->count; r++)
+		raise_to(matrix + (block->first + r) / XFP_TILE * across, tile + r * across, across);
 }
 
 /* The next block, and its number; false after the last. What is read next goes where this worker's last one was. */
@@ -182,6 +209,12 @@ static void count_block(const struct unit_scan *scan, struct worker *worker, con
 	for (uint64_t r = 0; scan->peaks && r < block->count; r++) {
 		xfp_rows_load(block, r, worker->row);
 		worker->peak[r] = xfp_encoder()->rows->largest(worker->row, cols);
+		for (uint64_t t = 0; worker->tile && t < xfp_tiles(cols); t++) {
+			uint64_t at = t * XFP_TILE, left = cols - at;
+
+			worker->tile[r * xfp_tiles(cols) + t] =
+				xfp_encoder()->rows->largest(worker->row + at, left < XFP_TILE ? left : XFP_TILE);
+		}
 	}
 }
 
@@ -199,6 +232,8 @@ static void add_block(struct line *line, const struct worker *worker, const stru
 			scan->square[c] += worker->chunk[chunk * cols + c];
 	if (scan->peaks)
 		note_rows(scan, line->matrix, block, worker->peak);
+	if (worker->tile)
+		raise_tiles(scan->peaks->tile, line->matrix, block, worker->tile);
 	line->added++;
 	pthread_cond_broadcast(&line->turn);
 	pthread_mutex_unlock(&line->adding);
@@ -213,19 +248,6 @@ static void work(struct line *line, struct worker *worker)
 	while (take_block(line, worker, &block, &number)) {
 		count_block(line->scan, worker, &block);
 		add_block(line, worker, &block, number);
-	}
-}
-
-/* Of magnitudes, NaN above infinity, which are in the order of their bits. */
-static void raise_to(float *largest, const float *other, uint64_t cols)
-{
-	for (uint64_t c = 0; c < cols; c++) {
-		uint32_t a, b;
-
-		memcpy(&a, &largest[c], sizeof a);
-		memcpy(&b, &other[c], sizeof b);
-		if (b > a)
-			largest[c] = other[c];
 	}
 }
 

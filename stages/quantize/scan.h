@@ -18,7 +18,16 @@ struct xfp_peaks {
 	uint64_t print[XFP_PEAKS]; /* xfp_rows_print */
 	/* The prints of as many rows as will be sampled: the caller's, set before; NULL: not wanted. */
 	uint64_t samples, *sample;
+	/* The largest |w| of each tile, [matrices][tiles of the rows][tiles of the columns]: the caller's, zeros
+	 * before; NULL: not wanted. */
+	float *tile;
 };
+/* A square of a matrix; those at its right and lower edges may be smaller. */
+#define XFP_TILE 128
+static inline uint64_t xfp_tiles(uint64_t count)
+{
+	return (count + XFP_TILE - 1) / XFP_TILE;
+}
 /* Row number i of a sample of so many out of all. */
 static inline uint64_t xfp_sampled_row(uint64_t i, uint64_t all, uint64_t samples)
 {

@@ -38,13 +38,16 @@ static enum xfp_status load_block(const struct xfp_ledger *ledger, const struct 
 	enum xfp_status status = xfp_rows_open(&source, &rows, err);
 	size_t bytes = unit->cols * rows.element;
 	uint8_t *raw = malloc(count * bytes);
+	uint64_t *number = malloc(count * sizeof *number);
 
-	*block = (struct xfp_survey_block){ m, survey->rows + survey->picked, rows };
+	*block = (struct xfp_survey_block){ m, number, survey->rows + survey->picked, rows };
 	block->rows.reader = NULL;
 	block->rows.raw = raw;
 	block->rows.count = block->rows.rows = count;
-	if (!status && !raw)
+	if (!status && (!raw || !number))
 		status = xfp_no_memory(err);
+	if (!status)
+		memcpy(number, row, count * sizeof *number);
 	for (uint64_t i = 0; !status && i < count; i++) {
 		status = xfp_rows_one(&rows, row[i], err);
 		if (!status && print && xfp_rows_print(&rows, 0) != print[i])
@@ -155,8 +158,10 @@ enum xfp_status xfp_survey_load(const struct xfp_ledger *ledger, const struct xf
 
 void xfp_survey_free(struct xfp_survey *survey)
 {
-	for (uint32_t b = 0; b < survey->block_count; b++)
+	for (uint32_t b = 0; b < survey->block_count; b++) {
+		free(survey->blocks[b].row);
 		free(survey->blocks[b].rows.raw);
+	}
 	free(survey->blocks);
 	*survey = (struct xfp_survey){ 0 };
 }

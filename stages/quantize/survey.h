@@ -30,6 +30,7 @@
 /* Rows of one matrix, which `rows` holds as if they were its first ones: sampled ones, or one that was picked. */
 struct xfp_survey_block {
 	uint32_t matrix;
+	uint64_t *row;  /* [rows.count] their numbers in the matrix */
 	uint64_t first; /* number of the first: those of the sample come before those that were picked */
 	struct xfp_rows rows;
 };
