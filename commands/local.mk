@@ -44,6 +44,8 @@ commands_libcommands_a_SOURCES = \
 	commands/info_device.h
 commands_compare_peers_libpeers_a_SOURCES = \
 	commands/compare/peers/blocks.h \
+	commands/compare/peers/fp4.c \
+	commands/compare/peers/fp8.c \
 	commands/compare/peers/int4.c \
 	commands/compare/peers/iq4.c \
 	commands/compare/peers/k_min.c \

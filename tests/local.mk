@@ -230,6 +230,7 @@ unit_tests = \
 	tests/unit/test_packed \
 	tests/unit/test_packed_ints \
 	tests/unit/test_parameters \
+	tests/unit/test_peer_floats \
 	tests/unit/test_peers \
 	tests/unit/test_policy \
 	tests/unit/test_prepare \
@@ -420,6 +421,7 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/many_members.h \
 	tests/unit/model.h \
 	tests/unit/named_shapes.h \
+	tests/unit/peers.h \
 	tests/unit/scratch.h \
 	tests/unit/watching.h \
 	tests/unit/sealed_lie.h \

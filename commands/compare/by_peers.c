@@ -4,8 +4,9 @@
  *
  * The sampled rows of a matrix are encoded as one flat array, row after row: what a format does where rows are no
  * multiple of its blocks. They are taken a stretch at a time that ends where a row and a block do, so that memory does
- * not grow with the sample.
+ * not grow with the sample. Scales of tiles and of whole matrices are those that the matrix has with all of its rows.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,10 @@
 #include "commands/compare/compare.h"
 #include "kernels/encode/cosine.h"
 #include "kernels/encode/encode.h"
+#include "stages/quantize/scan.h"
 #include "stages/quantize/threads.h"
+
+static_assert(XFP_PEER_TILE == XFP_TILE, "formats have the tiles that a scan looks at");
 
 #define STRETCH_WEIGHTS (1u << 18) /* at the least; blocks divide XFP_PEER_WEIGHTS */
 
@@ -22,6 +26,8 @@ struct stretch {
 	uint64_t cols, rows;     /* of a stretch, at most */
 	float *source, *decoded; /* [rows][cols] */
 	float *w, *r;            /* [threads] padded rows */
+	const float *tile;       /* of the matrix: the largest magnitude of each of its tiles, */
+	float peak;              /* and of all of them */
 	size_t padded;
 	int threads;
 	struct xfp_row_error *result[XFP_PEERS]; /* [sampled rows] */
@@ -80,18 +86,47 @@ static void load(struct stretch *s, const struct xfp_rows *rows, uint64_t first,
 	}
 }
 
-static void encode(struct stretch *s, const struct xfp_peer *peer, uint64_t count, struct xfp_row_error *result)
+/* What a format gets at once: weights [at, at + count) of the stretch, and the peak of those whose scale they share. */
+struct peer_piece {
+	uint64_t at, count;
+	float peak;
+};
+
+/* A row's part of a tile. */
+static struct peer_piece piece_of_tile(const struct stretch *s, uint64_t number, const uint64_t *row)
 {
-	uint64_t weights = count * s->cols, blocks = (weights + XFP_PEER_WEIGHTS - 1) / XFP_PEER_WEIGHTS;
+	uint64_t across = xfp_tiles(s->cols), i = number / across, t = number % across, left = s->cols - t * XFP_TILE;
+
+	return (struct peer_piece){ .at = i * s->cols + t * XFP_TILE,
+				    .count = left < XFP_TILE ? left : XFP_TILE,
+				    .peak = s->tile[row[i] / XFP_TILE * across + t] };
+}
+
+/* Blocks in the order of the weights, whatever their rows. */
+static struct peer_piece piece_of_run(const struct stretch *s, uint64_t number, uint64_t weights)
+{
+	uint64_t at = number * XFP_PEER_WEIGHTS, left = weights - at;
+
+	return (struct peer_piece){ .at = at,
+				    .count = left < XFP_PEER_WEIGHTS ? left : XFP_PEER_WEIGHTS,
+				    .peak = s->peak };
+}
+
+/* `row`: the numbers of these rows in their matrix. */
+static void encode(struct stretch *s, const struct xfp_peer *peer, const uint64_t *row, uint64_t count,
+		   struct xfp_row_error *result)
+{
+	bool tiles = peer->shared && peer->shared->tiles;
+	uint64_t weights = count * s->cols;
+	uint64_t pieces = tiles ? count * xfp_tiles(s->cols) : (weights + XFP_PEER_WEIGHTS - 1) / XFP_PEER_WEIGHTS;
 
 #pragma omp parallel for schedule(dynamic, 16)
-	for (uint64_t b = 0; b < blocks; b++) {
+	for (uint64_t p = 0; p < pieces; p++) {
+		struct peer_piece piece = tiles ? piece_of_tile(s, p, row) : piece_of_run(s, p, weights);
 		uint8_t code[XFP_PEER_BYTES]; /* smaller blocks take no more together */
-		uint64_t at = b * XFP_PEER_WEIGHTS, left = weights - at;
-		size_t n = left < XFP_PEER_WEIGHTS ? (size_t)left : XFP_PEER_WEIGHTS;
 
-		xfp_peer_encode(peer, s->source + at, n, code);
-		xfp_peer_decode(peer, code, n, s->decoded + at);
+		xfp_peer_encode(peer, piece.peak, s->source + piece.at, (size_t)piece.count, code);
+		xfp_peer_decode(peer, piece.peak, code, (size_t)piece.count, s->decoded + piece.at);
 	}
 #pragma omp parallel for schedule(static)
 	for (uint64_t i = 0; i < count; i++) {
@@ -103,12 +138,25 @@ static void encode(struct stretch *s, const struct xfp_peer *peer, uint64_t coun
 	}
 }
 
-static enum xfp_status go_through(struct stretch *s, const struct xfp_survey *survey, struct xfp_signals *signals,
+/* The rows that are encoded next are of this matrix. */
+static void set_matrix(struct stretch *s, const struct xfp_ledger_unit *unit, const float *tile, uint32_t matrix)
+{
+	uint64_t tiles = xfp_tiles(unit->rows) * xfp_tiles(unit->cols);
+
+	s->tile = tile + matrix * tiles;
+	s->peak = 0;
+	for (uint64_t t = 0; t < tiles; t++)
+		s->peak = s->tile[t] > s->peak ? s->tile[t] : s->peak;
+}
+
+static enum xfp_status go_through(struct stretch *s, const struct xfp_ledger_unit *unit,
+				  const struct xfp_survey *survey, const float *tile, struct xfp_signals *signals,
 				  struct xfp_error *err)
 {
 	for (uint32_t b = 0; b < survey->block_count; b++) {
 		const struct xfp_survey_block *block = &survey->blocks[b];
 
+		set_matrix(s, unit, tile, block->matrix);
 		for (uint64_t first = 0; first < block->rows.count; first += s->rows) {
 			uint64_t left = block->rows.count - first, count = left < s->rows ? left : s->rows;
 
@@ -116,7 +164,8 @@ static enum xfp_status go_through(struct stretch *s, const struct xfp_survey *su
 			for (unsigned p = 0; p < XFP_PEERS; p++) {
 				if (xfp_signals_came(signals))
 					return xfp_fail(err, XFP_FAILED, "interrupted");
-				encode(s, &xfp_peers[p], count, s->result[p] + block->first + first);
+				encode(s, &xfp_peers[p], block->row + first, count,
+				       s->result[p] + block->first + first);
 			}
 		}
 	}
@@ -139,7 +188,7 @@ static void sum_up(const struct stretch *s, const struct xfp_ledger_unit *unit, 
 		error += s->result[p][r].error * each;
 		*norm += s->result[p][r].norm * each;
 	}
-	compared->candidate.bytes = unit->experts * xfp_peer_size(&xfp_peers[p], unit->rows * unit->cols);
+	compared->candidate.bytes = unit->experts * xfp_peer_matrix_size(&xfp_peers[p], unit->rows, unit->cols);
 	compared->candidate.error = *norm > 0 ? error / *norm : 0;
 	xfp_cosine_summary(cosine, survey->rows, &compared->candidate.cos_median, &compared->candidate.cos_p5);
 	/* Sources near the end of f32, which no scale of theirs reaches. */
@@ -150,8 +199,8 @@ static void sum_up(const struct stretch *s, const struct xfp_ledger_unit *unit, 
 }
 
 enum xfp_status xfp_compare_peers(const struct xfp_ledger_unit *unit, const struct xfp_survey *survey,
-				  struct xfp_signals *signals, struct xfp_compared list[XFP_PEERS], double *norm,
-				  struct xfp_error *err)
+				  const float *tile, struct xfp_signals *signals, struct xfp_compared list[XFP_PEERS],
+				  double *norm, struct xfp_error *err)
 {
 	struct stretch s = { 0 };
 	double *cosine = malloc(survey->rows * sizeof *cosine);
@@ -160,7 +209,7 @@ enum xfp_status xfp_compare_peers(const struct xfp_ledger_unit *unit, const stru
 	if (!status && !cosine)
 		status = xfp_no_memory(err);
 	if (!status)
-		status = go_through(&s, survey, signals, err);
+		status = go_through(&s, unit, survey, tile, signals, err);
 	for (unsigned p = 0; !status && p < XFP_PEERS; p++)
 		sum_up(&s, unit, survey, p, cosine, &list[p], norm);
 	stretch_free(&s);

@@ -76,10 +76,11 @@ struct xfp_comparison {
 enum xfp_status xfp_compare_unit(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
 				 const struct xfp_compare_request *request, struct xfp_signals *signals,
 				 struct xfp_compared_unit *compared, struct xfp_error *err);
-/* The peers alone, on the rows of a survey: XFP_PEERS of them, and the unit's squared norm as those rows tell it. */
+/* The peers alone, on the rows of a survey: XFP_PEERS of them, and the unit's squared norm as those rows tell it.
+ * `tile`: the largest magnitudes of all its tiles (scan.h). */
 enum xfp_status xfp_compare_peers(const struct xfp_ledger_unit *unit, const struct xfp_survey *survey,
-				  struct xfp_signals *signals, struct xfp_compared list[XFP_PEERS], double *norm,
-				  struct xfp_error *err);
+				  const float *tile, struct xfp_signals *signals, struct xfp_compared list[XFP_PEERS],
+				  double *norm, struct xfp_error *err);
 
 /* ---- sums and who wins ------------------------------------------------------------------------- */
 

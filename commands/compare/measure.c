@@ -98,6 +98,7 @@ static enum xfp_status add_published(const struct xfp_survey *survey, const stru
 
 /* What of the unit's rows is looked at. Nothing, where weights are no numbers and are not to fail. */
 struct look {
+	float *tile; /* as in struct xfp_peaks, set before */
 	struct xfp_outliers known;
 	struct xfp_survey survey;
 };
@@ -106,7 +107,7 @@ static enum xfp_status look_at(const struct xfp_ledger *ledger, const struct xfp
 			       const struct xfp_parameters *parameters, uint64_t rows, struct look *look,
 			       struct xfp_error *err)
 {
-	struct xfp_peaks peaks = { .sample = NULL };
+	struct xfp_peaks peaks = { .tile = look->tile };
 	enum xfp_status status = xfp_scan_unit(ledger, unit, parameters, &look->known, &peaks, err);
 
 	if (!status && !(look->known.sigma[0] < 0))
@@ -116,6 +117,7 @@ static enum xfp_status look_at(const struct xfp_ledger *ledger, const struct xfp
 
 static void look_away(struct look *look)
 {
+	free(look->tile);
 	xfp_survey_free(&look->survey);
 	xfp_outliers_free(&look->known);
 	*look = (struct look){ 0 };
@@ -136,11 +138,13 @@ enum xfp_status xfp_compare_unit(const struct xfp_ledger *ledger, const struct x
 						.weights = xfp_unit_weights(unit),
 						.sampled = rows_of(unit, request) };
 	compared->list = calloc(most, sizeof *compared->list);
-	status = compared->list ? look_at(ledger, unit, &request->parameters, compared->sampled, &look, err)
-				: xfp_no_memory(err);
+	look.tile = calloc(unit->experts * xfp_tiles(unit->rows) * xfp_tiles(unit->cols), sizeof *look.tile);
+	status = compared->list && look.tile
+			 ? look_at(ledger, unit, &request->parameters, compared->sampled, &look, err)
+			 : xfp_no_memory(err);
 	if (status || !look.survey.rows)
 		goto done;
-	status = xfp_compare_peers(unit, &look.survey, signals, peers, &compared->norm, err);
+	status = xfp_compare_peers(unit, &look.survey, look.tile, signals, peers, &compared->norm, err);
 	if (!status)
 		status = add_ours(&look.survey, request, signals, compared, err);
 	recipe.modes = 1u << XFP_MODE_V2A;

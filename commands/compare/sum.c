@@ -156,10 +156,10 @@ static bool is_rival(const struct xfp_compared *compared)
 	return compared->peer || compared->published;
 }
 
-/* IQ4_XS has scales alone beside its 4 bits, and so has ours of 4.25. */
+/* 4.25 bits: scales alone beside 4 bits, as ours of 4.25 has. */
 static bool is_allowed(const struct xfp_compared *rival)
 {
-	return rival->peer && !strcmp(rival->peer->name, "IQ4_XS");
+	return rival->peer && rival->peer->bytes * 8 * 4 == rival->peer->weights * 17;
 }
 
 /* Of ours, what has the least error in no more bytes than number `rival` of the list; NULL: nothing. */

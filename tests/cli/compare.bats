@@ -96,12 +96,14 @@ for u in json.load(open('info.json'))['units']:
 	check '
 blocks = {"int4-32": (32, 18), "int4-128": (128, 66), "int4z-32": (64, 37), "int4z-128": (256, 133), "Q4_0": (32, 18),
           "Q2_K": (256, 84), "Q3_K": (256, 110), "Q4_K": (256, 144), "Q5_K": (256, 176), "Q6_K": (256, 210),
-          "IQ4_XS": (256, 136)}
+          "IQ4_XS": (256, 136), "NVFP4": (16, 9), "MXFP4": (32, 17), "FP8-128x128": (1, 1)}
 for name, (weights, size) in blocks.items():
     for u in c["units"]:
         n = u["weights"] // u["experts"]
+        tiles = -(-(n // u["cols"]) // 128) * -(-u["cols"] // 128)
+        shared = {"NVFP4": 4, "FP8-128x128": 4 * tiles}.get(name, 0)
         w, = ways(u, format=name)
-        assert w["bytes"] == u["experts"] * -(-n // weights) * size, (name, u["name"])
+        assert w["bytes"] == u["experts"] * (-(-n // weights) * size + shared), (name, u["name"])
         assert abs(w["true_bits"] - w["bytes"] * 8 / u["weights"]) < 1e-12 and 0 < w["error"] < .2 and w["cos_median"] > .9
     w, = ways(c["all"], format=name)
     assert w["bytes"] == sum(ways(u, format=name)[0]["bytes"] for u in c["units"])
@@ -128,15 +130,93 @@ assert abs(way["error"] / (error / sum(x * x for x in w)) - 1) < 1e-5
 '
 }
 
+@test "formats with scales of matrices and of tiles: by their formulas, of all rows and of some" {
+	# Rows and columns end inside a tile. Experts differ in size, so that none can have another one's scale, and of
+	# embeddings and head there are too many rows for one stretch.
+	make_model m --dtype f32 --hidden 352 --intermediate 304 --vocab 1100
+	"$PYTHON" - <<-'EOF'
+	import json, numpy as np, struct
+	f = open("m/model.safetensors", "r+b")
+	size, = struct.unpack("<Q", f.read(8))
+	header = json.loads(f.read(size))
+	for name, tensor in header.items():
+	    if ".experts." in name:
+	        begin, end = tensor["data_offsets"]
+	        f.seek(8 + size + begin)
+	        w = np.frombuffer(f.read(end - begin), "<f4") * np.float32(1.7 ** int(name.split(".experts.")[1].split(".")[0]))
+	        f.seek(8 + size + begin)
+	        f.write(w.astype("<f4").tobytes())
+	EOF
+	for rows in all 100; do
+		compare m --rows $rows --per-unit --bits 2 --outlier-sigma none --libfit refined
+		check '
+import numpy as np
+f = open("m/model.safetensors", "rb")
+size, = struct.unpack("<Q", f.read(8))
+header = json.loads(f.read(size))
+def matrix(name):
+    begin, end = header[name]["data_offsets"]
+    f.seek(8 + size + begin)
+    return np.frombuffer(f.read(end - begin), "<f4").reshape(header[name]["shape"])
+E2M1 = np.array([0, .5, 1, 1.5, 2, 3, 4, 6], "f4")
+E4M3 = np.array([m * 2. ** -9 if e == 0 else (8 + m) * 2. ** (e - 10) for e in range(16) for m in range(8)][:-1], "f4")
+def nearest(y, values): # of two the one with the even code
+    size = abs(y)
+    over = np.searchsorted(values, size).clip(1, len(values) - 1)
+    up, down = values[over] - size, size - values[over - 1]
+    return np.copysign(values[over - ((down < up) | ((down == up) & (over % 2 == 1)))], y)
+def amax(w, rows, cols): # of each tile, at each of its weights
+    top = np.zeros_like(w)
+    for r in range(0, len(w), rows):
+        for c in range(0, w.shape[1], cols):
+            top[r:r + rows, c:c + cols] = abs(w[r:r + rows, c:c + cols]).max()
+    return top
+def nvfp4(w):
+    whole = abs(w).max() / np.float32(2688)
+    step = nearest((amax(w, 1, 16) / (np.float32(6) * whole)).clip(2. ** -9, 448), E4M3) * whole
+    return nearest(w / step, E2M1) * step
+def mxfp4(w):
+    step = np.ldexp(np.float32(1), np.frexp(amax(w, 1, 32))[1] - 3) # log2 of what is just below a power of two is it
+    return nearest((w / step).clip(-6, 6), E2M1) * step
+def fp8(w):
+    step = amax(w, 128, 128) / np.float32(448)
+    return nearest(w / step, E4M3) * step
+seen = 0
+for name, reference in {"NVFP4": nvfp4, "FP8-128x128": fp8, "MXFP4": mxfp4}.items():
+    for u in c["units"]:
+        member = [n for n in header if n == u["name"] or (u["experts"] > 1 and u["role"] + "_proj" in n and ".experts." in n)]
+        member.sort(key=lambda n: (int(n.split(".experts.")[1].split(".")[0]) if ".experts." in n else 0))
+        assert len(member) == u["experts"], (u["name"], member)
+        w = [matrix(n) for n in member]
+        if w[0].shape[1] % 16 or (name == "MXFP4" and w[0].shape[1] % 32):
+            continue
+        off = np.concatenate([((a.astype("f8") - reference(a)) ** 2).sum(1) for a in w])
+        norm = np.concatenate([(a.astype("f8") ** 2).sum(1) for a in w])
+        peak = np.concatenate([abs(a).max(1) for a in w])
+        n, k = len(off), u["rows_measured"]
+        assert n == u["rows"] and k == min(n, {"all": n}.get("'$rows'", 100))
+        sample = [i * n // k for i in range(k)]
+        picked = sorted(set(sorted(range(n), key=lambda r: (-peak[r], r))[:16]) - set(sample))
+        each = (n - len(picked)) / k
+        expected = (off[sample].sum() * each + off[picked].sum()) / (norm[sample].sum() * each + norm[picked].sum())
+        way, = ways(u, format=name)
+        assert abs(way["error"] / expected - 1) < 1e-5, (name, u["name"], way["error"], expected)
+        seen += 1
+assert seen >= 20, seen
+'
+	done
+}
+
 @test "the claims follow from what was measured" {
 	make_model m --hidden 128 --intermediate 96
 	compare m --per-unit --bits 2-4 --outlier-sigma none,3
 	check '
-rivals = ["int4-32", "int4-128", "int4z-32", "int4z-128", "Q4_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS"] + ["v2a"] * 3
+rivals = ["int4-32", "int4-128", "int4z-32", "int4z-128", "Q4_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS", "NVFP4",
+          "MXFP4", "FP8-128x128"] + ["v2a"] * 3
 for u in c["units"] + [c["all"]]:
     assert [x["format"]["format"] for x in u["claims"]] == rivals
     for x in u["claims"]:
-        allowed = x["format"]["format"] == "IQ4_XS"
+        allowed = x["format"]["format"] in ("IQ4_XS", "MXFP4")
         assert x["shared_allowed"] == allowed
         fit = [w for w in u["ways"] if w["format"] in ("v2", "v2a", "v2c") and w["libfit"] != "published"
                and w["bytes"] - (w["shared_bytes"] if allowed else 0) <= x["format"]["bytes"]]
@@ -151,7 +231,7 @@ for x in worst:
     i = c["all"]["claims"].index(x)
     assert x["worst"] == max(u["claims"][i]["ratio"] for u in c["units"]) == unit(x["worst_unit"])["claims"][i]["ratio"]
     assert x["unit_by_unit"] <= x["worst"]
-assert len(c["all"]["ways"]) == (3 + 3 + 6) * 2 + 3 + 11
+assert len(c["all"]["ways"]) == (3 + 3 + 6) * 2 + 3 + 14
 '
 }
 
@@ -160,7 +240,7 @@ assert len(c["all"]["ways"]) == (3 + 3 + 6) * 2 + 3 + 11
 	COLUMNS=200 xfp compare m --bits 3,4 >text
 	grep -qE '^9 units, .* weights; ' text
 	grep -qE '^mode +k +bits/weight +cosine +error +with outliers' text
-	for word in 'v2 +3' 'v2a, 128 +4' 'v2a, 128 published +3' 'v2c, 16 +4' 'v2c, 32 +3' 'Q2_K' 'Q4_K' 'IQ4_XS' \
+	for word in 'v2 +3' 'v2a, 128 +4' 'v2a, 128 published +3' 'v2c, 16 +4' 'v2c, 32 +3' 'Q2_K' 'Q4_K' 'IQ4_XS' 'NVFP4' \
 		'published v2a, k 4' '\* not counting row scales'; do
 		grep -qE "^$word" text || { cat text; return 1; }
 	done
@@ -177,7 +257,7 @@ assert len(c["all"]["ways"]) == (3 + 3 + 6) * 2 + 3 + 11
 rows = list(csv.DictReader(open("all.csv")))
 assert list(rows[0]) == ("unit format k group_size library_size libfit outlier_sigma weights bytes shared_bytes true_bits "
                          "outliers cos_median cos_p5 error").split()
-assert len(rows) == 4 * 7 + 1 + 11 and not any(None in r or None in r.values() or r["unit"] for r in rows)
+assert len(rows) == 4 * 7 + 1 + 14 and not any(None in r or None in r.values() or r["unit"] for r in rows)
 assert [r["outlier_sigma"] for r in rows[:7]] == ["none", "5.0", "4.0", "3.5", "3.0", "2.7", "2.5"]
 assert all(abs(float(r["true_bits"]) - int(r["bytes"]) * 8 / int(r["weights"])) < 1e-6 for r in rows)
 more = list(csv.DictReader(open("units.csv")))
@@ -253,11 +333,12 @@ no_label_covered() { # SVG...
 import xml.dom.minidom
 d = xml.dom.minidom.parse("plot.svg")
 texts = [t.firstChild.data for t in d.getElementsByTagName("text")]
-for name in "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS", "Q4_0", "int4-32", "int4-128", "int4z-32", "int4z-128":
+for name in ("Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS", "Q4_0", "int4-32", "int4-128", "int4z-32", "int4z-128",
+             "NVFP4", "MXFP4"):
     assert texts.count(name) == 2, name
 for name in "v2", "v2a, 128", "v2a, 128 published", "v2c, 16", "v2c, 32":
     assert texts.count(name) == 1, name
-assert "fp8" not in texts # which has more bits than are shown
+assert not {"fp8", "FP8-128x128"} & set(texts) # which have more bits than are shown
 assert any(t.startswith("m: 9 units, ") for t in texts), texts
 assert "small dots: each outlier threshold, and none; lines join the best of each number of bits" in texts
 assert "common formats" in texts
@@ -373,7 +454,7 @@ assert "prefers-color-scheme: dark" in open("plot.svg").read() and os.getcwd() n
 	grep -Eq $'\r\e\\[K 23% 3 of 9, about [0-9]+ s left: model' typescript # 128 of 560 columns are done
 	[[ $(sed $'s/.*\r\e\\[K//' typescript) == *units* && $(sed $'s/.*\r\e\\[K//' typescript) != *" of 9"* ]]
 	xfp compare m --rows 64 --bits 2 2>errors >table
-	[ "$(cat errors)" = "xfp compare: measuring 9 units in every mode and beside 11 common formats; this takes a while" ]
+	[ "$(cat errors)" = "xfp compare: measuring 9 units in every mode and beside 14 common formats; this takes a while" ]
 	xfp compare m role:q --rows 64 --bits 2 2>errors >table
 	grep -q '^xfp compare: measuring 1 unit in' errors
 	xfp compare m --rows 64 --bits 2 -q 2>errors >table

@@ -73,6 +73,15 @@ PEER_BLOCK(q4_k)
 PEER_BLOCK(q5_k)
 PEER_BLOCK(q6_k)
 PEER_BLOCK(iq4_xs)
+PEER_BLOCK(mxfp4)
 void xfp_q4_0_encode(const float *x, uint8_t *block);
+
+/* With a scale that many blocks share. */
+#define PEER_SCALED_BLOCK(name)                                                \
+	void xfp_##name##_encode(const float *x, float scale, uint8_t *block); \
+	void xfp_##name##_decode(const uint8_t *block, float scale, float *x);
+
+PEER_SCALED_BLOCK(nvfp4)
+PEER_SCALED_BLOCK(fp8_tile)
 
 #endif
