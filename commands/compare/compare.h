@@ -3,8 +3,8 @@
  * compare.h - what xfp compare finds out: every way to store a unit, ours and those that people know, with bits and
  * error.
  *
- * compare.c runs it, compare_options.c is told what to do, compare_measure.c and compare_peers.c look at one unit's
- * rows, compare_sum.c adds units up and says who wins; compare_table.c, compare_data.c (CSV, JSON) and compare_plot.c
+ * compare.c runs it, options.c is told what to do, measure.c and by_peers.c look at one unit's
+ * rows, sum.c adds units up and says who wins; table.c, data.c (CSV, JSON) and plot.c
  * (SVG) show it.
  */
 #ifndef XFP_COMPARE_H

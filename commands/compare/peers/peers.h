@@ -10,7 +10,7 @@
  *   int4z-32, int4z-128  w = d (q - z), 0 <= q, z < 16. A block is two groups: both d, a byte of both z (the first is
  *                        the low half), then the q of the one and of the other as above
  *   Q4_0, Q2_K ... Q6_K, IQ4_XS
- *                        llama.cpp's. Blocks are as there; encoders are our own (peer_scale.h, peer_min.h) and look
+ *                        llama.cpp's. Blocks are as there; encoders are our own (scale.h, min.h) and look
  *                        for the least squared error, so as to wrong none of them: it is below that of llama.cpp's
  *                        own, most of which weigh large weights more, by 5 to 15 %, and in Q2_K by 23 to 33 %
  *   NVFP4                modelopt's: 16 codes of E2M1 and an E4M3 scale that puts the largest weight at 6, times an
