@@ -400,6 +400,7 @@ EXTRA_DIST += \
 	tests/oracle_fit.py \
 	tests/packed_compressed.py \
 	tests/packed_exl2.py \
+	tests/packed_numbers.py \
 	tests/read_bundle.py \
 	tests/run-tap \
 	tests/seal.py \
