@@ -332,6 +332,10 @@ def fmt(m):
     m.quantization["fmt"] = "e5m2"
 
 
+def fnuz(m):
+    m.quantization["fmt"] = "float8_e4m3fnuz"
+
+
 def scale_dtype(m):
     t = m.packed[some(m, ending_of_scales(m))]
     t.dtype = "I32"
@@ -410,7 +414,7 @@ def forgotten(m):
 
 
 SPOILS = {f.__name__.replace("_", "-"): f for f in (missing, shape, left_over, unpacked, both, nan, zero, block_size,
-                                                    no_block_size, bad_block_size, fmt, scale_dtype, bits, odd_bits,
+                                                    no_block_size, bad_block_size, fmt, fnuz, scale_dtype, bits, odd_bits,
                                                     bad_bits, group_size, bad_group_size, version, exllama, checkpoint_format, no_zeros,
                                                     activation, no_index, index_dtype, index_range, index_uneven,
                                                     scales_of_integers, silent, forgotten)}

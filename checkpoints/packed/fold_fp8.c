@@ -36,12 +36,22 @@ static enum xfp_status block_size(const struct xfp_fold *fold, uint64_t block[2]
 	return XFP_OK;
 }
 
+/* As DeepSeek names them, and as PyTorch does: MiniMax says float8_e4m3fn. */
+static bool is_format(const char *name, enum xfp_dtype dtype)
+{
+	static const char prefix[] = "float8_";
+
+	if (!strncmp(name, prefix, sizeof prefix - 1))
+		name += sizeof prefix - 1;
+	return dtype == XFP_F8_E4M3 ? !strcmp(name, "e4m3") || !strcmp(name, "e4m3fn") : !strcmp(name, "e5m2");
+}
+
 /* The 8-bit floats are those that config.json names. */
 static enum xfp_status check_format(const struct xfp_fold *fold, const struct xfp_source_tensor *weight)
 {
 	const char *format = json_string_value(json_object_get(fold->config, "fmt"));
 
-	if (!format || !strcmp(format, weight->dtype == XFP_F8_E4M3 ? "e4m3" : "e5m2"))
+	if (!format || is_format(format, weight->dtype))
 		return XFP_OK;
 	return xfp_fold_bad(fold, weight, "is %s, but config.json says fmt %.32s; download both again",
 			    xfp_dtype_name(weight->dtype), format);

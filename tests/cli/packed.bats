@@ -92,6 +92,7 @@ setup() {
 		deepseek no-block-size tensor*_scale_inv: has the shape*leave open*weight_block_size
 		deepseek bad-block-size config.json: weight_block_size is not two numbers
 		deepseek fmt tensor*down_proj.weight: is F8_E4M3, but config.json says fmt e5m2
+		deepseek fnuz tensor*down_proj.weight: is F8_E4M3, but config.json says fmt float8_e4m3fnuz
 		deepseek scale-dtype tensor*_scale_inv: is I32; scales are
 		gpt_oss missing tensor*_proj_blocks: has no scales
 		gpt_oss shape tensor*_proj_scales: is U8 \[3, 64, 6\], but the blocks
