@@ -7,11 +7,15 @@ nobase_dist_pkgdata_DATA += \
 	pipelines/convert.mk \
 	pipelines/families/bert.family \
 	pipelines/families/deepseek.family \
+	pipelines/families/ernie4_5.family \
 	pipelines/families/gemma.family \
 	pipelines/families/general.family \
+	pipelines/families/glm4_moe.family \
 	pipelines/families/glm4_moe_lite.family \
 	pipelines/families/gpt_oss.family \
 	pipelines/families/llama.family \
+	pipelines/families/llama4.family \
+	pipelines/families/minimax_m2.family \
 	pipelines/families/mixtral.family \
 	pipelines/families/phi3.family \
 	pipelines/families/qwen2.family \

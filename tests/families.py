@@ -4,7 +4,7 @@
 must become of each tensor.
 
     families.py list                        the models below
-    families.py make MODEL FOLDER           write the checkpoint
+    families.py make MODEL FOLDER [PLAIN]   write the checkpoint, and what it unpacks to
     families.py inspected MODEL <JSON       is that what xfp-inspect --json said?
     families.py converted MODEL FOLDER BUNDLE COPY
                                             do bundle and unpacked copy hold the weights, each as what it is?
@@ -16,7 +16,7 @@ The tables say it a second time, independently of the rules in pipelines/familie
 NAME stands for many: {0-3} counts layers, {*0-3} the experts of a stack. SHAPE is in the model's sizes. WHAT is
 "-" for a tensor that is kept, "drop", "tied", or the projections in it: "q" where the tensor w is that matrix,
 "tied=w" that of an embedding which is the head too, else "gate=w[:I];up=w[I:]", matrices of [outputs, inputs] as numpy cuts them out of it, stacks with the experts
-first. DTYPE is BF16 where it is not said.
+first. DTYPE is BF16 where it is not said. families_published.py has models as they are published, packed or large.
 """
 import itertools
 import json
@@ -29,13 +29,15 @@ import zlib
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "models"))
-from safetensors_io import Checkpoint, widen_bf16
+import families_judge
+import families_published
 
 MODELS = {}
 
 
-def model(name, family, sizes, config, table):
-    MODELS[name] = (family, sizes, config, table)
+def model(name, family, sizes, config, table, publish=None):
+    """`publish` makes of all tensors, {name: (dtype, shape, data)}, those that are published."""
+    MODELS[name] = (family, sizes, config, table, publish)
 
 
 # ---- the models ------------------------------------------------------------------------------------
@@ -409,6 +411,9 @@ model("qwen3-round", None, DENSE,
 """)
 
 
+families_published.add(sys.modules[__name__])
+
+
 # ---- reading the tables ------------------------------------------------------------------------------
 
 class Tensor:
@@ -433,7 +438,7 @@ class Tensor:
 
 
 def tensors(name):
-    _, sizes, _, table = MODELS[name]
+    _, sizes, _, table, _ = MODELS[name]
     prefix = re.search(r"(\S+)\.embed_tokens\.weight", table)
     result = []
     for line in table.replace(" P.", f" {prefix and prefix[1]}.").splitlines():
@@ -459,6 +464,8 @@ def content(tensor):
     name = re.sub(r".*embed_tokens\.weight$", "embed_tokens.weight", name)
     random = np.random.default_rng(zlib.crc32(name.encode()))
     count = int(np.prod(tensor.shape))
+    if "REAL" in tensor.sizes:
+        return families_published.Hole(tensor.dtype, tensor.shape)
     if tensor.dtype == "I32":
         return random.integers(0, 2**31, count, np.int32).tobytes()
     if tensor.dtype == "I64":
@@ -467,115 +474,41 @@ def content(tensor):
     return w.tobytes() if tensor.dtype == "F32" else (w.view("<u4") >> 16).astype("<u2").tobytes()
 
 
-def make(name, folder):
-    header, data, at = {}, [], 0
-    for tensor in tensors(name):
-        piece = content(tensor)
-        assert tensor.name not in header, tensor.name
-        header[tensor.name] = {"dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": [at, at + len(piece)]}
-        data.append(piece)
+def write(folder, made, config):
+    header, at = {"__metadata__": {"format": "pt"}}, 0
+    for name, (dtype, shape, piece) in made.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(piece)]}
         at += len(piece)
-    header["__metadata__"] = {"format": "pt"}
     text = json.dumps(header).encode()
     os.makedirs(folder)
     with open(os.path.join(folder, "model.safetensors"), "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + b"".join(data))
+        file.write(struct.pack("<Q", len(text)) + text)
+        for _, _, piece in made.values():
+            piece.write(file) if isinstance(piece, families_published.Hole) else file.write(piece)
+        file.truncate(8 + len(text) + at)
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
-        json.dump(MODELS[name][2], file, indent=1)
+        json.dump(config, file, indent=1)
 
 
-# ---- judging -----------------------------------------------------------------------------------------
-
-class Judge:
-    failures = 0
-
-    def expect(self, good, what):
-        if not good:
-            self.failures += 1
-            print(f"WRONG: {what}")
-
-
-def expected_units(name):
-    """{(unit, role): (class, experts, rows, columns)}"""
-    units = {}
-    for tensor in tensors(name):
-        for role, matrix in tensor.roles().items():
-            shape = ([1] + list(matrix.shape))[-3:]
-            before = units.get((tensor.unit, role), (tensor.class_, 0, 0, 0))
-            units[tensor.unit, role] = (tensor.class_, before[1] + shape[0], shape[1], shape[2])
-    return units
-
-
-def inspected(name, said):
-    """What xfp-inspect said against the table."""
-    judge, family = Judge(), MODELS[name][0]
-    judge.expect(said["family"] == family, f"family is {said['family']}, not {family}")
-    judge.expect((said["family_by"] is None) == (family == "general"), f"chosen {said['family_by']}")
-    for note in said["notes"]:
-        judge.expect(family == "general" and "no family claims" in note["text"], note["text"])
-    found = {tensor["name"]: tensor for tensor in said["tensors"]}
-    for tensor in tensors(name):
-        entry = found.pop(tensor.name)
-        told = (entry["class"], entry["fate"], entry["reason"].startswith(tensor.reason()))
-        judge.expect(told == (tensor.class_, tensor.fate, True), f"{tensor.name}: {told}, {entry['reason']}")
-    judge.expect(not found, f"tensors from nowhere: {found}")
-    units = {(unit["name"], unit["role"]): (unit["class"], unit["experts"], unit["rows"], unit["cols"])
-             for unit in said["units"]}
-    wanted = expected_units(name)
-    for key in sorted(set(units) | set(wanted)):
-        judge.expect(units.get(key) == wanted.get(key), f"unit {key}: {units.get(key)}, not {wanted.get(key)}")
-    plans = {unit["plan"] for unit in said["units"]}
-    judge.expect(plans <= {"fit"}, f"plans: {plans}")
-    taken = sum(rule["tensors"] for rule in said["rules"])
-    judge.expect(taken == len(said["tensors"]), f"the rules took {taken} tensors")
-    judge.expect(sum(group["tensors"] for group in said["names"]) == len(said["tensors"]), "names do not add up")
-    return judge.failures
-
-
-def cosine(a, b):
-    a, b = a.astype(np.float64).ravel(), b.astype(np.float64).ravel()
-    return float(a @ b / np.sqrt((a @ a) * (b @ b)))
-
-
-def converted(name, folder, bundle_path, copy):
-    """Every projection of the bundle is the one that it is called; the copy has the source's tensors back."""
-    import read_bundle
-    judge, bundle = Judge(), read_bundle.Bundle(bundle_path)
-    source, again = Checkpoint(folder), Checkpoint(copy)
-    stacks, quantized = {}, set()
-    for tensor in tensors(name):
-        w = source.read(tensor.name)
-        for role, matrix in tensor.roles(w).items():
-            stacks.setdefault((tensor.unit, role), []).append(matrix.reshape((-1,) + matrix.shape[-2:]))
-        if tensor.fate == "dropped":
-            judge.expect(tensor.name not in again, f"{tensor.name} is back")
-            continue
-        if tensor.fate in ("quantized", "tied"):
-            judge.expect(cosine(w, again.read(tensor.name)) > 0.97, f"{tensor.name} comes back as something else")
-        else:
-            judge.expect(np.array_equal(w, again.read(tensor.name)), f"{tensor.name} is not kept as it was")
-    for (unit, role), matrices in stacks.items():
-        stored, w = bundle.unit(unit, role), np.concatenate(matrices)
-        judge.expect(stored.shape == w.shape, f"{unit} {role}: {stored.shape}, not {w.shape}")
-        if stored.shape == w.shape:
-            for expert, (a, b) in enumerate(zip(stored, w)):
-                judge.expect(cosine(a, b) > 0.97, f"{unit} {role}: matrix {expert} is another one")
-    for record in bundle.units:
-        quantized.add(read_bundle.MODES[record["mode"]])
-    judge.expect("v2" in quantized, f"nothing is quantized: {quantized}")
-    judge.expect({(unit["name"], unit["role"]) for unit in bundle.units} == set(stacks), "other units")
-    return judge.failures
+def make(name, folder, plain=None):
+    _, _, config, _, publish = MODELS[name]
+    made = {tensor.name: (tensor.dtype, tensor.shape, content(tensor)) for tensor in tensors(name)}
+    assert len(made) == len(tensors(name)), name
+    write(folder, publish(made) if publish else made, config)  # which leaves in made what that unpacks to
+    if plain:
+        write(plain, made, families_published.unpacked(config))
 
 
 def main(arguments):
     if arguments == ["list"]:
         print("\n".join(MODELS))
-    elif arguments[:1] == ["make"] and len(arguments) == 3:
+    elif arguments[:1] == ["make"] and len(arguments) in (3, 4):
         make(*arguments[1:])
     elif arguments[:1] == ["inspected"] and len(arguments) == 2:
-        sys.exit(4 if inspected(arguments[1], json.load(sys.stdin)) else 0)
+        name = arguments[1]
+        sys.exit(4 if families_judge.inspected(MODELS[name][0], tensors(name), json.load(sys.stdin)) else 0)
     elif arguments[:1] == ["converted"] and len(arguments) == 5:
-        sys.exit(4 if converted(*arguments[1:]) else 0)
+        sys.exit(4 if families_judge.converted(tensors(arguments[1]), *arguments[2:]) else 0)
     else:
         sys.exit(__doc__)
 

@@ -306,6 +306,7 @@ cli_tests = \
 	tests/cli/device.bats \
 	tests/cli/drop.bats \
 	tests/cli/families.bats \
+	tests/cli/families_published.bats \
 	tests/cli/fp8.bats \
 	tests/cli/goal.bats \
 	tests/cli/golden.bats \
@@ -369,6 +370,8 @@ EXTRA_DIST += \
 	tests/emulated-tools \
 	tests/example.c \
 	tests/families.py \
+	tests/families_judge.py \
+	tests/families_published.py \
 	tests/golden.sha256 \
 	tests/kernels.sha256 \
 	tests/make-bad-checkpoint.py \
