@@ -5,6 +5,7 @@
 
 # quickstart calls the maker of checkpoints. The others are built by what needs them, make check and make bench.
 bench_programs = \
+	tests/bench/decode \
 	tests/bench/int4 \
 	tests/bench/llama \
 	tests/bench/make-weights \
@@ -30,6 +31,8 @@ tests_kernel_verify_broken_SOURCES = $(kernel_verify_sources) tests/kernel-verif
 tests_kernel_verify_broken_LDADD = $(kernel_verify_libs)
 
 # Measurements: `make bench`, which is no part of `make check` (tests/cli/bench.bats runs it on next to nothing).
+tests_bench_decode_SOURCES = tests/bench/decode.c
+tests_bench_decode_LDADD = $(TOOL_LIBS)
 tests_bench_int4_SOURCES = tests/bench/int4.c
 tests_bench_int4_LDADD = $(TOOL_LIBS)
 tests_bench_llama_SOURCES = tests/bench/llama.c
@@ -355,6 +358,7 @@ EXTRA_DIST += \
 	tests/bench/modes.py \
 	tests/bench/opening.py \
 	tests/bench/overhead.py \
+	tests/bench/packed.py \
 	tests/bench/plan.py \
 	tests/bench/plot.py \
 	tests/bench/results/scale.csv \

@@ -471,4 +471,5 @@ def main():
     write(options.plain, m.plain, m.config, 1)
 
 
-main()
+if __name__ == "__main__":
+    main()

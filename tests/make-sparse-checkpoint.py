@@ -4,8 +4,9 @@
 
 usage: make-sparse-checkpoint.py [MODEL] FOLDER
 
-MODEL is 397b, the default, or 35b: mixtures of experts with linear attention (qwen3_5_moe), of the published shapes. A
-file system that has no holes would need hundreds of GB; most have them.
+MODEL is 397b, the default, or 35b: mixtures of experts with linear attention (qwen3_5_moe), of the published shapes; or
+235b-fp8: one in 8-bit floats with a scale for each block (qwen3_moe), each layer in a file of its own. A file system
+that has no holes would need hundreds of GB; most have them.
 """
 import json
 import os
@@ -73,9 +74,10 @@ def size(shape):
 
 def write_shard(path, part):
     header, offset = {}, 0
-    for name, shape in part:
-        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [offset, offset + size(shape)]}
-        offset += size(shape)
+    for name, shape, *dtype in part:
+        end = offset + size(shape) // (2 if dtype else 1)
+        header[name] = {"dtype": dtype[0] if dtype else "BF16", "shape": shape, "data_offsets": [offset, end]}
+        offset = end
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as file:
@@ -84,8 +86,58 @@ def write_shard(path, part):
     return offset
 
 
+FP8 = dict(layers=94, hidden=4096, experts=128, expert=1536, heads=64, head=128, vocab=151936)
+
+
+def packed(name, rows, cols):
+    yield name, [rows, cols], "F8_E4M3"
+    yield name + "_scale_inv", [-(-rows // 128), -(-cols // 128)]
+
+
+def packed_layer(layer, s):
+    prefix, hidden, heads = f"model.layers.{layer}.", s["hidden"], s["heads"] * s["head"]
+    for name in ("input_layernorm", "post_attention_layernorm"):
+        yield prefix + name + ".weight", [hidden]
+    for name in ("q_norm", "k_norm"):
+        yield prefix + f"self_attn.{name}.weight", [s["head"]]
+    for name, rows, cols in (("q", heads, hidden), ("k", 512, hidden), ("v", 512, hidden), ("o", hidden, heads)):
+        yield from packed(prefix + f"self_attn.{name}_proj.weight", rows, cols)
+    yield prefix + "mlp.gate.weight", [s["experts"], hidden]
+    for expert in range(s["experts"]):
+        for name in ("gate", "up", "down"):
+            shape = [hidden, s["expert"]] if name == "down" else [s["expert"], hidden]
+            yield from packed(prefix + f"mlp.experts.{expert}.{name}_proj.weight", *shape)
+
+
+def packed_model(folder, s):
+    shards = [list(packed_layer(layer, s)) for layer in range(s["layers"])]
+    shards[0].append(("model.embed_tokens.weight", [s["vocab"], s["hidden"]]))
+    shards[-1] += [("model.norm.weight", [s["hidden"]]), ("lm_head.weight", [s["vocab"], s["hidden"]])]
+    write(folder, shards, dict(
+        model_type="qwen3_moe", architectures=["Qwen3MoeForCausalLM"], hidden_size=s["hidden"],
+        num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=4, head_dim=s["head"],
+        intermediate_size=12288, moe_intermediate_size=s["expert"], num_experts=s["experts"], num_experts_per_tok=8,
+        vocab_size=s["vocab"], torch_dtype="bfloat16", tie_word_embeddings=False,
+        quantization_config=dict(activation_scheme="dynamic", fmt="e4m3", quant_method="fp8",
+                                 weight_block_size=[128, 128])))
+
+
+def write(folder, shards, config):
+    os.mkdir(folder)
+    names = [f"model-{i + 1:05}-of-{len(shards):05}.safetensors" for i in range(len(shards))]
+    total = sum(write_shard(f"{folder}/{n}", part) for n, part in zip(names, shards))
+    where = {t[0]: n for n, part in zip(names, shards) for t in part}
+    with open(f"{folder}/model.safetensors.index.json", "w") as file:
+        json.dump({"metadata": {"total_size": total}, "weight_map": where}, file)
+    with open(f"{folder}/config.json", "w") as file:
+        json.dump(config, file, indent=1)
+
+
 def main():
     name, folder = sys.argv[1:] if len(sys.argv) == 3 else ("397b", *sys.argv[1:])
+    if name == "235b-fp8":
+        packed_model(folder, FP8)
+        return
     s = SHAPES[name]
     shards, filled = [[]], 0
     for tensor in tensors(s):
@@ -94,12 +146,6 @@ def main():
             filled = 0
         shards[-1].append(tensor)
         filled += size(tensor[1])
-    os.mkdir(folder)
-    names = [f"model-{i + 1:05}-of-{len(shards):05}.safetensors" for i in range(len(shards))]
-    total = sum(write_shard(f"{folder}/{n}", part) for n, part in zip(names, shards))
-    where = {t: n for n, part in zip(names, shards) for t, _ in part}
-    with open(f"{folder}/model.safetensors.index.json", "w") as file:
-        json.dump({"metadata": {"total_size": total}, "weight_map": where}, file)
     text = dict(model_type="qwen3_5_moe_text", hidden_size=s["hidden"], num_hidden_layers=s["layers"],
                 num_experts=s["experts"], moe_intermediate_size=s["expert"],
                 shared_expert_intermediate_size=s["shared"], num_attention_heads=s["heads"],
@@ -107,9 +153,8 @@ def main():
                 linear_num_value_heads=s["linear_v_heads"], linear_key_head_dim=LINEAR_HEAD,
                 linear_value_head_dim=LINEAR_HEAD, linear_conv_kernel_dim=KERNEL, vocab_size=s["vocab"],
                 layer_types=["full_attention" if i % 4 == 3 else "linear_attention" for i in range(s["layers"])])
-    with open(f"{folder}/config.json", "w") as file:
-        json.dump(dict(model_type="qwen3_5_moe", architectures=["Qwen3_5MoeForConditionalGeneration"],
-                       torch_dtype="bfloat16", tie_word_embeddings=False, text_config=text), file, indent=1)
+    write(folder, shards, dict(model_type="qwen3_5_moe", architectures=["Qwen3_5MoeForConditionalGeneration"],
+                               torch_dtype="bfloat16", tie_word_embeddings=False, text_config=text))
 
 
 if __name__ == "__main__":

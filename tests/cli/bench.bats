@@ -74,6 +74,16 @@ print(len(units), sum(unit["weights"] for unit in units))')" = "13 $((7 * 48 * 6
 	done
 }
 
+@test "run: packed sources, by copying and by 16 bits" {
+	run -0 bench --json r.json packed
+	echo "$output"
+	for name in "FP8, blocks of 128" MXFP4 "AWQ gemm" "GPTQ, 4 bits, act-order"; do
+		[ "$(member r.json "['packed']['decoding']['forms']['$name']['ratio'] > 0")" = True ]
+	done
+	[ "$(member r.json "['packed']['headers']['tensors']")" = $((2 * (2 * 3 * 128 + 13) + 3)) ]
+	[ "$(member r.json "['packed']['converting']['NVFP4']['ratio']['cpu'] > 0")" = True ]
+}
+
 @test "run: open, which reads no weights" {
 	run -0 bench --json r.json open
 	echo "$output"
