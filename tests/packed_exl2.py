@@ -6,7 +6,7 @@ import numpy as np
 
 from packed_grouped import stream
 
-# Bits, and how many inputs have them, of matrices that have so many in all.
+# Bits, and how many inputs have them, of matrices that have so many in all; others have groups of 128.
 GROUPS = {128: ((6, 32), (5, 32), (4, 16), (3, 32), (2, 16)), 192: ((8, 32), (5, 64), (4, 40), (4, 8), (2, 48))}
 
 
@@ -22,7 +22,7 @@ def exl2(w, name):
     order = np.random.default_rng(sum(name.encode())).permutation(cols)  # the input that is stored at each place
     words, indices, most, starts = [], [], [], []
     unpacked = np.empty((rows, cols), np.float16)
-    for bits, count in GROUPS[cols]:
+    for bits, count in GROUPS.get(cols) or [(5 if c < cols // 2 else 4, 128) for c in range(0, cols, 128)]:
         columns, order = order[:count], order[count:]
         part, zero = w[:, columns], 2**(bits - 1)
         need = np.abs(part).max(1) / zero

@@ -16,6 +16,7 @@
 
 #include "base/bytes.h"
 #include "checkpoints/checkpoint.h"
+#include "checkpoints/packed/exl2.h"
 #include "checkpoints/packed/fp8.h"
 #include "checkpoints/packed/grouped.h"
 #include "checkpoints/packed/int.h"
@@ -25,7 +26,8 @@
 #define GROUP 128
 #define ALL 0 /* rows or columns */
 
-enum filling { RANDOM, SCALES, GROUPS };
+enum filling { RANDOM, SCALES, GROUPS, STARTS, ORDER };
+#define MOST_HAS 6
 
 /* A component has so many bits for each `rows` and `cols`. */
 struct has {
@@ -40,7 +42,7 @@ static const struct form {
 	enum xfp_codec codec;
 	enum xfp_dtype dtype;
 	uint64_t parameters[XFP_CODEC_PARAMETERS]; /* ALL: as many as there are rows, or columns */
-	struct has components[4];
+	struct has components[MOST_HAS];
 } forms[] = {
 #define HAS(role, ...)                            \
 	{                                         \
@@ -113,12 +115,19 @@ static const struct form {
 	GPTQ("GPTQ, 3 bits, act-order", 3, HAS(GROUPS, XFP_I32, 32, ALL, 1, GROUPS)),
 	GPTQ("GPTQ, 8 bits", 8, { 0 }),
 #undef GPTQ
+	{ "EXL2, 4 bits",
+	  XFP_CODEC_EXL2,
+	  XFP_F16,
+	  { [XFP_EXL2_PADDED_ROWS] = ALL },
+	  { HAS(CODES, XFP_I32, 4, 1, 1, RANDOM), HAS(SCALES, XFP_I32, 4, 1, GROUP, RANDOM),
+	    HAS(GLOBAL, XFP_F16, 16, ALL, GROUP, SCALES), HAS(GROUPS, XFP_I16, 32, ALL, GROUP, STARTS),
+	    HAS(ORDER, XFP_I32, 32, ALL, 1, ORDER) } },
 #undef HAS
 };
 #define FORMS (sizeof forms / sizeof *forms)
 
 struct matrix {
-	struct xfp_component components[4];
+	struct xfp_component components[MOST_HAS];
 	struct xfp_recipe_part part;
 	struct xfp_recipe recipe;
 	struct xfp_source_file file;
@@ -171,11 +180,11 @@ static void put_scale(enum xfp_dtype dtype, unsigned char *at, uint32_t random)
 	}
 }
 
-/* Each group as often as it has columns, in any order. */
-static void put_groups(unsigned char *at, uint64_t cols, uint64_t *state)
+/* Each group as often as it has columns, or each column once where `group` is 1, in any order. */
+static void put_groups(unsigned char *at, uint64_t cols, uint64_t group, uint64_t *state)
 {
 	for (uint64_t i = 0; i < cols; i++)
-		xfp_store32(at + 4 * i, (uint32_t)(i / GROUP));
+		xfp_store32(at + 4 * i, (uint32_t)(i / group));
 	for (uint64_t i = cols; i > 1; i--) {
 		uint64_t other = next(state) % i;
 		uint32_t group = xfp_load32(at + 4 * other);
@@ -189,10 +198,14 @@ static void fill(const struct has *has, unsigned char *at, uint64_t bytes, uint6
 {
 	uint64_t size = xfp_dtype_bits(has->dtype) / 8;
 
-	if (has->filling == GROUPS) {
-		put_groups(at, bytes / 4, state);
+	if (has->filling == GROUPS || has->filling == ORDER) {
+		put_groups(at, bytes / 4, has->filling == GROUPS ? GROUP : 1, state);
 		return;
 	}
+	for (uint64_t i = 0; has->filling == STARTS && i < bytes / 4; i++) /* bits, and the first word */
+		xfp_store32(at + 4 * i, (uint32_t)(4 | i * GROUP * 4 / 32 << 16));
+	if (has->filling == STARTS)
+		return;
 	for (uint64_t i = 0; i + size <= bytes; i += size) {
 		uint32_t random = (uint32_t)next(state);
 
@@ -225,13 +238,13 @@ static void make(const struct form *form, uint64_t rows, uint64_t cols, struct m
 		.components = m->components,
 	};
 	memcpy(m->part.parameters, form->parameters, sizeof m->part.parameters);
-	if (form->codec == XFP_CODEC_FP8 || form->codec == XFP_CODEC_NVFP4)
+	if (form->codec == XFP_CODEC_FP8 || form->codec == XFP_CODEC_NVFP4 || form->codec == XFP_CODEC_EXL2)
 		m->part.parameters[0] = rows;
 	if (form->codec == XFP_CODEC_FP8 && form->parameters[XFP_FP8_BLOCK_COLS] == ALL)
 		m->part.parameters[XFP_FP8_BLOCK_COLS] = cols;
 	if (form->codec == XFP_CODEC_INT && form->parameters[XFP_INT_BLOCK_COLS] == ALL)
 		m->part.parameters[XFP_INT_BLOCK_COLS] = cols;
-	for (const struct has *has = form->components; has < form->components + 4 && has->bits; has++) {
+	for (const struct has *has = form->components; has < form->components + MOST_HAS && has->bits; has++) {
 		uint64_t bytes = bytes_of(has, rows, cols);
 		unsigned char *data = room(bytes);
 

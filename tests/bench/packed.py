@@ -112,6 +112,9 @@ def forms(made):
         "GPTQ, 4 bits": gptq(4, False),
         "GPTQ, 4 bits, act-order": gptq(4, True),
         "GPTQ, 3 bits": gptq(3, False),
+        "EXL2, 4 bits": ({"quant_method": "exl2", "version": "0.2.4", "bits": 4.0, "head_bits": 6},
+                         lambda m, name, *shape: m.grouped(
+                             name, *made.packed_exl2.exl2(made.weights(name, *shape), name))),
     }
 
 
