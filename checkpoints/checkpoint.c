@@ -157,7 +157,7 @@ static enum xfp_status refuse_file(const char *model, struct xfp_error *err)
 	if (size >= 4 && !memcmp(start, "GGUF", 4))
 		what = "is a GGUF file; xfp reads safetensors, as the model was published";
 	else if (size == 9 && !memcmp(start, "xfp.json", 9))
-		what = "is an .xfp bundle; xfp unpack makes a checkpoint of it";
+		what = "is an .xfp bundle; xfp info tells what is inside, and xfp unpack makes a checkpoint of it";
 	else if (size >= 4 && (!memcmp(start, "PK\003\004", 4) || !memcmp(start, "\200\002", 2)))
 		what = "is a file of PyTorch; " FROM_PYTORCH;
 	else if (xfp_ends_with(model, ".json"))
@@ -193,7 +193,7 @@ static enum xfp_status refuse_folder(const char *model, struct xfp_error *err)
 				 model);
 }
 
-enum xfp_status xfp_checkpoint_open(const char *model, struct xfp_checkpoint **out, struct xfp_error *err)
+static enum xfp_status open_model(const char *model, bool fold, struct xfp_checkpoint **out, struct xfp_error *err)
 {
 	const struct xfp_checkpoint_format *format;
 	struct xfp_checkpoint *c = NULL;
@@ -219,7 +219,7 @@ enum xfp_status xfp_checkpoint_open(const char *model, struct xfp_checkpoint **o
 	c->is_folder = S_ISDIR(st.st_mode);
 	if ((status = format->open(model, c, err)) || (status = sort_files(c, err)) ||
 	    (status = sort_tensors(c, err)) || (status = read_config(c, err)) ||
-	    (status = xfp_checkpoint_fold(c, err)) || (c->packed && (status = sort_files(c, err))) ||
+	    (fold && (status = xfp_checkpoint_fold(c, err))) || (c->packed && (status = sort_files(c, err))) ||
 	    (status = xfp_folder_extras(c, err)))
 		goto done;
 	*out = c;
@@ -228,6 +228,25 @@ enum xfp_status xfp_checkpoint_open(const char *model, struct xfp_checkpoint **o
 done:
 	xfp_checkpoint_close(c);
 	return status;
+}
+
+enum xfp_status xfp_checkpoint_open(const char *model, struct xfp_checkpoint **out, struct xfp_error *err)
+{
+	return open_model(model, true, out, err);
+}
+
+enum xfp_status xfp_checkpoint_open_stored(const char *model, struct xfp_checkpoint **out, struct xfp_error *err)
+{
+	return open_model(model, false, out, err);
+}
+
+enum xfp_status xfp_header_read(const struct xfp_checkpoint *c, struct xfp_header *header, struct xfp_error *err)
+{
+	*header = (struct xfp_header){ 0 };
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+		if (!strcmp(formats[i]->name, c->format) && formats[i]->header)
+			return formats[i]->header(c, header, err);
+	return XFP_OK;
 }
 
 void xfp_checkpoint_close(struct xfp_checkpoint *c)

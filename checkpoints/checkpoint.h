@@ -61,6 +61,9 @@ struct xfp_checkpoint {
 
 /* MODEL is a folder or a file. The caller closes what it opened. */
 enum xfp_status xfp_checkpoint_open(const char *model, struct xfp_checkpoint **out, struct xfp_error *err);
+/* The same with packed weights in the parts that they are stored in: what is left to look at where these do not belong
+ * together. */
+enum xfp_status xfp_checkpoint_open_stored(const char *model, struct xfp_checkpoint **out, struct xfp_error *err);
 void xfp_checkpoint_close(struct xfp_checkpoint *checkpoint); /* NULL is fine */
 
 /* Index of a tensor by exact name, or -1. */

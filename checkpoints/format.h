@@ -6,6 +6,7 @@
 #define XFP_CHECKPOINT_FORMAT_H
 
 #include "checkpoints/checkpoint.h"
+#include "checkpoints/header.h"
 
 struct xfp_checkpoint_format {
 	const char *name;
@@ -14,6 +15,9 @@ struct xfp_checkpoint_format {
 	/* Fill in everything of `checkpoint` but config and extras; sorting is left to the caller. `is_folder` is set
 	 * before. */
 	enum xfp_status (*open)(const char *model, struct xfp_checkpoint *checkpoint, struct xfp_error *err);
+	/* What the files say of themselves beside their tensors; NULL: nothing. */
+	enum xfp_status (*header)(const struct xfp_checkpoint *checkpoint, struct xfp_header *header,
+				  struct xfp_error *err);
 };
 
 extern const struct xfp_checkpoint_format xfp_format_safetensors;

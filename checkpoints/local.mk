@@ -14,6 +14,8 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/folder.c \
 	checkpoints/folder.h \
 	checkpoints/format.h \
+	checkpoints/header.c \
+	checkpoints/header.h \
 	checkpoints/hub.c \
 	checkpoints/hub.h \
 	checkpoints/json_reader.c \

@@ -427,4 +427,25 @@ static enum xfp_status open_safetensors(const char *model, struct xfp_checkpoint
 	return open_single(c, name, err);
 }
 
-const struct xfp_checkpoint_format xfp_format_safetensors = { "safetensors", probe, open_safetensors };
+/* Of all files but that of the config, which is among those of a packed checkpoint. */
+static enum xfp_status read_headers(const struct xfp_checkpoint *c, struct xfp_header *header, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t i = 0; !status && i < c->file_count; i++) {
+		struct xfp_safetensors file = { 0 };
+
+		if (xfp_ends_with(c->files[i].name, ".json"))
+			continue;
+		status = xfp_safetensors_read_all(c->files[i].path, i, &file, header, err);
+		xfp_safetensors_free(&file);
+	}
+	return status;
+}
+
+const struct xfp_checkpoint_format xfp_format_safetensors = {
+	.name = "safetensors",
+	.probe = probe,
+	.open = open_safetensors,
+	.header = read_headers,
+};

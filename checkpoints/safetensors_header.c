@@ -20,6 +20,8 @@ struct header_parser {
 	struct xfp_json json;
 	struct xfp_source_tensor *tensors; /* offset: BEGIN, bytes: END until the layout is checked */
 	uint32_t count, capacity;
+	struct xfp_header *header; /* where __metadata__ goes; NULL: nowhere */
+	uint32_t number;           /* of the file, there */
 	struct xfp_error *err;
 };
 
@@ -126,10 +128,31 @@ static enum xfp_status parse_tensor(struct header_parser *p, struct xfp_source_t
 	return XFP_OK;
 }
 
+/* One value of __metadata__, to where it is wanted. */
+static enum xfp_status parse_note(struct header_parser *p, const char *key)
+{
+	size_t size = (size_t)(p->json.end - p->json.at) + 1, length;
+	enum xfp_status status = XFP_OK;
+	char *value;
+
+	if (!p->header) {
+		xfp_json_skip(&p->json);
+		return XFP_OK;
+	}
+	/* Decoded, a string is no longer than what is left of the header. */
+	if (!(value = malloc(size)))
+		return xfp_no_memory_for(p->err, p->path);
+	if (xfp_json_string(&p->json, value, size, &length))
+		status = xfp_header_add(p->header, p->number, key, "string", value, p->err);
+	free(value);
+	return status;
+}
+
 /* Decides nothing here, but it must be what it claims to be. */
 static enum xfp_status parse_metadata(struct header_parser *p)
 {
-	char text[8];
+	enum xfp_status status;
+	char key[XFP_MAX_NAME];
 	size_t length;
 
 	if (xfp_json_peek(&p->json) == 'n') {
@@ -137,10 +160,11 @@ static enum xfp_status parse_metadata(struct header_parser *p)
 		return p->json.error ? bad_json(p, "__metadata__") : XFP_OK;
 	}
 	xfp_json_open(&p->json, '{');
-	while (xfp_json_next(&p->json, '}') && xfp_json_key(&p->json, text, sizeof text, &length)) {
+	while (xfp_json_next(&p->json, '}') && xfp_json_key(&p->json, key, sizeof key, &length)) {
 		if (xfp_json_peek(&p->json) != '"')
 			return bad_tensor(p, "__metadata__", "holds something that is not a string");
-		xfp_json_skip(&p->json);
+		if ((status = parse_note(p, key)))
+			return status;
 	}
 	return p->json.error ? bad_json(p, "__metadata__") : XFP_OK;
 }
@@ -341,10 +365,16 @@ static enum xfp_status not_safetensors(const char *path, const char *first8, uin
 
 enum xfp_status xfp_safetensors_read(const char *path, struct xfp_safetensors *out, struct xfp_error *err)
 {
-	struct header_parser p = { .path = path, .err = err };
+	return xfp_safetensors_read_all(path, 0, out, NULL, err);
+}
+
+enum xfp_status xfp_safetensors_read_all(const char *path, uint32_t number, struct xfp_safetensors *out,
+					 struct xfp_header *header, struct xfp_error *err)
+{
+	struct header_parser p = { .path = path, .header = header, .number = number, .err = err };
 	enum xfp_status status = XFP_OK;
 	char first8[8], *text = NULL;
-	uint64_t header, size;
+	uint64_t length, size;
 	struct stat st;
 	int fd = -1;
 
@@ -358,20 +388,20 @@ enum xfp_status xfp_safetensors_read(const char *path, struct xfp_safetensors *o
 	}
 	if ((status = xfp_pread(fd, first8, sizeof first8, 0, path, err)))
 		goto done;
-	header = xfp_load64(first8);
-	if (header > XFP_SAFETENSORS_HEADER_MAX || header > size - 8) {
-		status = not_safetensors(path, first8, header, size, err);
+	length = xfp_load64(first8);
+	if (length > XFP_SAFETENSORS_HEADER_MAX || length > size - 8) {
+		status = not_safetensors(path, first8, length, size, err);
 		goto done;
 	}
-	text = malloc(header ? header : 1);
+	text = malloc(length ? length : 1);
 	if (!text) {
 		status = xfp_fail(err, XFP_FAILED, "%s: out of memory for its header", path);
 		goto done;
 	}
-	if ((status = xfp_pread(fd, text, header, 8, path, err)))
+	if ((status = xfp_pread(fd, text, length, 8, path, err)))
 		goto done;
-	xfp_json_init(&p.json, text, header);
-	if ((status = parse(&p)) || (status = check(&p, 8 + header, size)))
+	xfp_json_init(&p.json, text, length);
+	if ((status = parse(&p)) || (status = check(&p, 8 + length, size)))
 		goto done;
 	*out = (struct xfp_safetensors){ p.tensors, p.count, xfp_identity_at(path, &st) };
 	p.tensors = NULL;

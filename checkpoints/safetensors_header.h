@@ -10,7 +10,7 @@
 #ifndef XFP_SAFETENSORS_HEADER_H
 #define XFP_SAFETENSORS_HEADER_H
 
-#include "checkpoints/checkpoint.h"
+#include "checkpoints/header.h"
 
 #define XFP_SAFETENSORS_HEADER_MAX 100000000
 
@@ -22,6 +22,9 @@ struct xfp_safetensors {
 
 /* Anything wrong with the file is XFP_BAD_INPUT. */
 enum xfp_status xfp_safetensors_read(const char *path, struct xfp_safetensors *out, struct xfp_error *err);
+/* The same, which adds __metadata__ to `header` as that of file number `number`. */
+enum xfp_status xfp_safetensors_read_all(const char *path, uint32_t number, struct xfp_safetensors *out,
+					 struct xfp_header *header, struct xfp_error *err);
 void xfp_safetensors_free(struct xfp_safetensors *file); /* one that was never filled in must be zero */
 
 #endif
