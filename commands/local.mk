@@ -9,6 +9,7 @@ noinst_LIBRARIES += \
 	commands/compare/libcompare.a \
 	commands/convert/libconvert.a \
 	commands/estimate/libestimate.a \
+	commands/inspect/libinspect.a \
 	commands/plan/libplan.a \
 	commands/status/libstatus.a \
 	commands/ui/libui.a \
@@ -18,12 +19,14 @@ noinst_LIBRARIES += \
 
 bin_PROGRAMS += \
 	xfp \
+	xfp-inspect \
 	xfp-verify
 endif
 COMMAND_LIBS = \
 	commands/libcommands.a \
 	commands/cache/libcache.a \
 	commands/compare/libcompare.a \
+	commands/inspect/libinspect.a \
 	commands/status/libstatus.a \
 	commands/plan/libplan.a \
 	commands/unpack/libunpack.a \
@@ -35,6 +38,8 @@ COMMAND_LIBS = \
 
 xfp_SOURCES = commands/xfp.c
 xfp_LDADD = $(TOOL_LIBS)
+xfp_inspect_SOURCES = commands/inspect/main.c
+xfp_inspect_LDADD = $(TOOL_LIBS)
 xfp_verify_SOURCES = commands/verify/main.c
 xfp_verify_LDADD = $(TOOL_LIBS)
 
@@ -138,6 +143,21 @@ commands_estimate_libestimate_a_SOURCES = \
 	commands/estimate/gpu.h \
 	commands/estimate/groups.c \
 	commands/estimate/groups.h
+commands_inspect_libinspect_a_SOURCES = \
+	commands/inspect/csv.c \
+	commands/inspect/distribution.c \
+	commands/inspect/distribution.h \
+	commands/inspect/inspect.c \
+	commands/inspect/json.c \
+	commands/inspect/list.c \
+	commands/inspect/list.h \
+	commands/inspect/look.c \
+	commands/inspect/look.h \
+	commands/inspect/measure.c \
+	commands/inspect/measure.h \
+	commands/inspect/report.c \
+	commands/inspect/report.h \
+	commands/inspect/tables.c
 commands_plan_libplan_a_SOURCES = \
 	commands/plan/count.c \
 	commands/plan/curve.c \

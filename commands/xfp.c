@@ -28,6 +28,7 @@ struct command {
 
 static const struct command commands[] = {
 	{ "convert", xfp_main_convert, "make a bundle of a checkpoint", true },
+	{ "inspect", xfp_main_inspect, "what is inside a checkpoint, and how its weights are distributed", false },
 	{ "plan", xfp_main_plan, "what a conversion would take: bits, memory, disk, time", true },
 	{ "compare", xfp_main_compare, "bits against error of every mode, beside common formats", false },
 	{ "status", xfp_main_status, "how far a conversion is, at work or dead", false },

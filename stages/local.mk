@@ -26,8 +26,6 @@ stages_libstages_a_SOURCES = \
 	stages/inspect/projection.h \
 	stages/inspect/refuse.c \
 	stages/inspect/refuse.h \
-	stages/inspect/report.c \
-	stages/inspect/report.h \
 	stages/inspect/rule.c \
 	stages/inspect/rule.h \
 	stages/inspect/units.c \
@@ -118,7 +116,6 @@ if CONVERTER
 bin_PROGRAMS += \
 	xfp-autoselect \
 	xfp-bundle \
-	xfp-inspect \
 	xfp-libfit \
 	xfp-lloyd-fit \
 	xfp-outlier-extract \
@@ -131,8 +128,6 @@ xfp_autoselect_LDFLAGS = $(unit_ldflags)
 xfp_autoselect_LDADD = $(unit_libs)
 xfp_bundle_SOURCES = stages/bundle.c
 xfp_bundle_LDADD = $(TOOL_LIBS)
-xfp_inspect_SOURCES = stages/inspect.c
-xfp_inspect_LDADD = $(TOOL_LIBS)
 xfp_libfit_SOURCES = stages/libfit.c stages/no_plugins.c
 xfp_libfit_LDFLAGS = $(unit_ldflags)
 xfp_libfit_LDADD = $(unit_libs)

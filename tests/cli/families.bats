@@ -99,7 +99,7 @@ is_converted() { # MODEL
 	[[ $output == *"family  general, a guess"* ]]
 	families inspected unknown <<<"$(xfp-inspect --json unknown 2>/dev/null)"
 	line=$(grep '^xfp-inspect: guess: ' <<<"$stderr")
-	[[ $line =~ ^xfp-inspect:\ guess:\ .*[0-9]+\ attention,\ .*routed_expert,.*embedding.*\ \(tensors\;\ xfp-inspect\ -v\ names\ them\)$ ]]
+	[[ $line =~ ^xfp-inspect:\ guess:\ .*[0-9]+\ attention,\ .*routed_expert,.*embedding.*\ \(tensors\;\ xfp\ inspect\ -v\ names\ them\)$ ]]
 	total=$(xfp-inspect --json unknown 2>/dev/null | "$PYTHON" -c 'import json, sys; print(len(json.load(sys.stdin)["tensors"]))')
 	[ "$(grep -o '[0-9][0-9]* ' <<<"$line" | awk '{ n += $0 } END { print n }')" -eq "$total" ]
 	run -0 --separate-stderr xfp convert unknown -o out.xfp

@@ -106,10 +106,11 @@ json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sy
 	xfp-inspect --json model >out.json
 	[ "$(json 'len(o["tensors"])' <out.json)" -eq 16 ]
 	[ "$(json 'sorted(o)' <out.json)" = \
-		"['family', 'family_by', 'family_file', 'format', 'model', 'names', 'notes', 'packed', 'rules', 'tensors', 'units']" ]
+		"['family', 'family_by', 'family_file', 'format', 'model', 'names', 'notes', 'packed', 'refused', 'rules', 'tensors', \
+'units']" ]
 	[ "$(json '{t["name"]: t for t in o["tensors"]}["odd"]' <out.json)" = \
-		"{'name': 'odd', 'fate': 'kept', 'reason': 'no rule matches', 'class': 'other', 'dtype': 'I8', 'shape': [3], \
-'stored_bytes': 3, 'codec': None}" ]
+		"{'name': 'odd', 'fate': 'kept', 'reason': 'no rule matches', 'class': 'other', 'roles': [], 'dtype': 'I8', \
+'shape': [3], 'weights': 3, 'stored_bytes': 3, 'bits': 8.0, 'codec': None, 'file': 'model.safetensors'}" ]
 	[ "$(json '[t["name"] for t in o["tensors"] if t["fate"] == "dropped"]' <out.json)" = \
 		"['model.layers.0.self_attn.rotary_emb.inv_freq']" ]
 	[ "$(json 'o["units"][0]' <out.json)" = "{'name': 'lm_head.weight', 'class': 'lm_head', 'role': 'lm_head', \
@@ -213,12 +214,15 @@ json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sy
 }
 
 @test "wrong command lines: status 2 and the usage" {
-	for arguments in "" "a b" "--lm-head half a" "--work" "--nonsense a"; do
+	run -2 --separate-stderr xfp-inspect --lm-head half a
+	[ "$stderr" = "xfp-inspect: --lm-head 'half': expected fp8, keep or quant" ]
+	for arguments in "" "--work" "--nonsense a" "--json --csv a" "--work w --tensors a" "--work w a b" \
+		"--csv --header --stats a" "--sort sigma a" "--sort sized a" "--csv --header a b"; do
 		# several words on purpose
 		# shellcheck disable=SC2086
 		run -2 --separate-stderr xfp-inspect $arguments
 		[ -z "$output" ]
-		[[ $stderr == "xfp-inspect: "*"usage: xfp-inspect"* ]] || { echo "$arguments: $stderr"; return 1; }
+		[[ $stderr == "xfp-inspect: "*"usage: xfp inspect"* ]] || { echo "$arguments: $stderr"; return 1; }
 	done
 }
 

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inspect.c - `xfp inspect` and xfp-inspect: what is inside a checkpoint, and what becomes of each tensor.
+ *
+ * input    the headers of the checkpoint, config.json and one rule file; weights only with --stats
+ * output   a summary, lists, JSON or CSV; with --work ledger.h5 and units.mk
+ * status   3 when a conversion would refuse it; what can be told of it is printed all the same
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "base/system/command_line.h"
+#include "base/text/misspelt.h"
+#include "base/text/text.h"
+#include "commands/inspect/measure.h"
+#include "commands/inspect/report.h"
+#include "commands/ui/commands.h"
+#include "stages/settings/settings.h"
+#include "stages/work/work.h"
+
+#define UNITS_A_LINE 8
+#define LARGEST_UNITS_FILE ((size_t)1 << 30)
+
+struct inspect_request {
+	const char *program, *work;
+	struct xfp_look_wish look;
+	struct xfp_list_wish list;
+	struct xfp_settings policy;
+	bool header, tensors, stats, json, csv, verbose;
+};
+
+/* ---- the command line -------------------------------------------------------------------------- */
+
+static enum xfp_status take_setting(const struct xfp_option *option, const char *where, const char *value,
+				    struct xfp_error *err)
+{
+	return xfp_setting_set(option->context, xfp_setting_find(option->name), where, value, err);
+}
+
+static enum xfp_status take_order(const struct xfp_option *option, const char *where, const char *value,
+				  struct xfp_error *err)
+{
+	struct xfp_list_wish *list = option->context;
+	char meant[XFP_DID_YOU_MEAN];
+
+	for (int i = 0; i < XFP_LIST_ORDERS; i++)
+		if (!strcmp(value, xfp_list_orders[i])) {
+			list->order = (enum xfp_list_order)i;
+			return XFP_OK;
+		}
+	return xfp_fail(err, XFP_USAGE,
+			"%s '%s': expected name, file, size, bits, sigma, kurtosis, beyond3, beyond4 or "
+			"largest%s",
+			where, xfp_printable(value).text,
+			xfp_did_you_mean("", value, xfp_list_orders, XFP_LIST_ORDERS, meant));
+}
+
+/* What is asked for must go together. NULL: it does. */
+static const char *contradiction(const struct inspect_request *request)
+{
+	bool lists = request->tensors || request->stats || request->list.pattern_count;
+
+	if (request->json && request->csv)
+		return "--json or --csv, not both";
+	if (request->csv && request->header && lists)
+		return "--csv is one table: --header, or --tensors and --stats";
+	if (request->work && (lists || request->header || request->csv))
+		return "--work is for conversions: nothing is listed then";
+	if (request->list.order >= XFP_LIST_BY_SIGMA && !request->stats)
+		return "--sort by what only --stats measures";
+	for (uint32_t i = 0; i < request->list.pattern_count; i++)
+		if (!*request->list.patterns[i])
+			return "TENSOR is empty";
+	return NULL;
+}
+
+/* True to go on; otherwise *status is what to end with. */
+static bool read_line(int argc, char **argv, struct inspect_request *request, int *status)
+{
+	const struct xfp_option table[] = {
+		{ .name = "header",
+		  .text = "files, and what they say of themselves: metadata",
+		  .set = &request->header },
+		{ .name = "tensors",
+		  .text = "each tensor: dtype, shape, bits per weight, class, fate",
+		  .set = &request->tensors },
+		{ .name = "stats",
+		  .text = "how weights are distributed, by tensor and by role: range,\n"
+			  "sigma, kurtosis, shares beyond 3 and 4 sigma, largest in\n"
+			  "sigma; reads all of them",
+		  .set = &request->stats },
+		{ .name = "sort",
+		  .value = "KEY",
+		  .text = "name (the default), file, size, bits; with --stats sigma,\n"
+			  "kurtosis, beyond3, beyond4, largest",
+		  .take = take_order,
+		  .context = &request->list },
+		{ .name = "reverse", .text = "the other way round", .set = &request->list.reverse },
+		{ .name = "json", .text = "print one JSON object with every tensor and unit", .set = &request->json },
+		{ .name = "csv", .text = "print what is listed as CSV; by default --tensors", .set = &request->csv },
+		{ .name = "verbose",
+		  .letter = 'v',
+		  .text = "print also the tensors by name, what each rule took,\n"
+			  "and every unit; in lists, experts one by one",
+		  .set = &request->verbose },
+		{ .name = "family",
+		  .value = "NAME",
+		  .text = "use this family's rules, whatever config.json says;\n"
+			  "with a slash or ending in .family, a rule file",
+		  .into = &request->look.family },
+		{ .name = "families",
+		  .value = "DIR",
+		  .text = "folder of rule files, the only one looked into",
+		  .into = &request->look.families },
+		{ .name = "lm-head",
+		  .value = "POLICY",
+		  .text = "the output head is quantized (quant, the default),\n"
+			  "becomes 8-bit floats (fp8) or is kept (keep)",
+		  .take = take_setting,
+		  .context = &request->policy },
+		{ .name = "format",
+		  .value = "C=FORMAT",
+		  .text = "a class is kept (keep) or becomes 8-bit floats (fp8)",
+		  .take = take_setting,
+		  .context = &request->policy },
+		{ .name = "override",
+		  .value = "P=FORM",
+		  .text = "likewise, units by name, role:ROLE or class:CLASS",
+		  .take = take_setting,
+		  .context = &request->policy },
+		{ .name = "keep-embeddings",
+		  .text = "word embeddings are kept like others that rules keep, as\n"
+			  "bundles had them before they were units",
+		  .set = &request->policy.parameters.keep_embeddings },
+		{ .name = "work",
+		  .value = "DIR",
+		  .text = "write ledger.h5 and units.mk there",
+		  .into = &request->work },
+		{ 0 },
+	};
+	struct xfp_command_line line = {
+		.usage = "xfp inspect [--header] [--tensors] [--stats] [--sort KEY] [--reverse]\n"
+			 "                   [--json | --csv] [-v] [--family NAME|FILE] [--families DIR]\n"
+			 "                   [--lm-head quant|fp8|keep] [--format CLASS=FORMAT]\n"
+			 "                   [--override PATTERN=FORMAT] [--keep-embeddings] [--work DIR]\n"
+			 "                   MODEL [TENSOR ...]\n"
+			 "   or: xfp-inspect [OPTION ...] MODEL [TENSOR ...]",
+		.summary = "Tells what is inside the checkpoint MODEL, a folder or a file, and what becomes of each\n"
+			   "tensor, from its headers alone. TENSOR is a name or a glob, role:ROLE or class:CLASS, and\n"
+			   "limits what is listed.",
+		.options = table,
+	};
+	const char *wrong;
+
+	if (!xfp_command_line_read(&line, argc, argv, status))
+		return false;
+	if (line.argument_count) {
+		request->look.model = line.arguments[0];
+		request->list.patterns = line.arguments + 1;
+		request->list.pattern_count = (uint32_t)line.argument_count - 1;
+	}
+	wrong = request->look.model ? contradiction(request) : "MODEL is missing";
+	if (wrong)
+		*status = xfp_command_line_refuse(&line, "%s", wrong);
+	if (!request->header && !request->stats)
+		request->tensors |= request->csv || request->list.pattern_count;
+	return !wrong;
+}
+
+/* ---- for a conversion -------------------------------------------------------------------------- */
+
+/* units.mk, left untouched when it is the same already: a makefile that includes it is then not read again. */
+static enum xfp_status write_units(const char *path, uint32_t count, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	struct xfp_text text;
+	FILE *out = xfp_text_begin(&text);
+	size_t old_size = 0;
+	char *old = NULL;
+
+	if (!out)
+		return xfp_no_memory(err);
+	fputs("# The units of ledger.h5, written by xfp-inspect.\nUNITS :=\n", out);
+	for (uint32_t i = 0; i < count; i++) {
+		char name[16];
+
+		xfp_unit_format(i, name);
+		fprintf(out, "%s %s%s", i % UNITS_A_LINE ? "" : "UNITS +=", name,
+			(i + 1) % UNITS_A_LINE && i + 1 < count ? "" : "\n");
+	}
+	if (!xfp_text_end(&text))
+		status = xfp_no_memory(err);
+	else if (xfp_slurp(path, LARGEST_UNITS_FILE, &old, &old_size, NULL) || old_size != text.size ||
+		 memcmp(old, text.bytes, text.size))
+		status = xfp_write_file(path, text.bytes, text.size, false, err);
+	free(text.bytes);
+	free(old);
+	return status;
+}
+
+static enum xfp_status write_work(const char *work, const struct xfp_ledger *ledger, struct xfp_error *err)
+{
+	char *ledger_path = xfp_path(work, XFP_LEDGER_FILE), *units_path = xfp_path(work, XFP_UNITS_FILE);
+	enum xfp_status status;
+
+	if (!ledger_path || !units_path)
+		status = xfp_no_memory(err);
+	else if (!(status = xfp_mkdirs(work, err)) && !(status = xfp_ledger_write(ledger_path, ledger, err)))
+		status = write_units(units_path, ledger->unit_count, err);
+	free(ledger_path);
+	free(units_path);
+	return status;
+}
+
+/* ---- for whoever asks -------------------------------------------------------------------------- */
+
+static enum xfp_status measure(const struct xfp_list *list, struct xfp_distribution *moments, struct xfp_error *err)
+{
+	const struct xfp_look *look = list->look;
+	uint32_t *order = malloc((list->count + (size_t)1) * sizeof *order), count = 0;
+	struct xfp_signals signals = { 0 };
+	enum xfp_status status;
+
+	if (!order)
+		return xfp_no_memory(err);
+	for (uint32_t i = 0; i < list->count; i++)
+		if (xfp_distribution_passes(look->checkpoint->tensors[list->chosen[i]].dtype))
+			order[count++] = list->chosen[i];
+	xfp_signals_hold(&signals);
+	status = xfp_measure(look->checkpoint, order, count, &signals, moments, err);
+	/* Nothing is open or half written: it may end here. */
+	xfp_signals_release(&signals);
+	free(order);
+	/* Files that changed meanwhile would have given a mixture. */
+	return status || !look->ledger ? status : xfp_ledger_check_files(look->ledger, err);
+}
+
+static enum xfp_status print_csv(const struct inspect_request *request, const struct xfp_list *list,
+				 const struct xfp_header *header, struct xfp_error *err)
+{
+	uint32_t count = 0, role_count = 0;
+	struct xfp_listed *lines;
+	struct xfp_listed_role *roles;
+
+	if (header) {
+		xfp_inspection_csv_header(list->look, header);
+		return XFP_OK;
+	}
+	lines = xfp_list_lines(list, &request->list, true, &count);
+	roles = list->moments ? xfp_list_roles(list, &role_count) : NULL;
+	if (lines && (roles || !list->moments))
+		xfp_inspection_csv(list, lines, count, roles, role_count);
+	else
+		xfp_no_memory(err);
+	free(roles);
+	free(lines);
+	return err->status;
+}
+
+static enum xfp_status print_json(const struct inspect_request *request, const struct xfp_list *list,
+				  const struct xfp_header *header, struct xfp_error *err)
+{
+	uint32_t count = 0;
+	struct xfp_listed *lines = xfp_list_lines(list, &request->list, true, &count);
+	enum xfp_status status = lines ? xfp_inspection_json(list, lines, count, header, err) : xfp_no_memory(err);
+
+	free(lines);
+	return status;
+}
+
+static enum xfp_status print_text(const struct inspect_request *request, const struct xfp_list *list,
+				  const struct xfp_header *header, struct xfp_error *err)
+{
+	const struct xfp_look *look = list->look;
+	uint32_t count = 0, role_count = 0;
+	struct xfp_listed *lines;
+	struct xfp_listed_role *roles;
+
+	if (!header && !request->tensors && !request->stats)
+		return xfp_inspection_print(look, request->verbose, err);
+	xfp_inspection_title(look);
+	if (header)
+		xfp_inspection_print_header(look, header);
+	lines = xfp_list_lines(list, &request->list, request->verbose, &count);
+	roles = list->moments ? xfp_list_roles(list, &role_count) : NULL;
+	if (!lines || (!roles && list->moments))
+		xfp_no_memory(err);
+	else if (request->tensors)
+		xfp_inspection_print_tensors(look, lines, count);
+	if (lines && roles) {
+		xfp_inspection_print_moments(look, lines, count);
+		xfp_inspection_print_roles(roles, role_count);
+	}
+	free(roles);
+	free(lines);
+	return err->status;
+}
+
+static enum xfp_status show(const struct inspect_request *request, const struct xfp_look *look, struct xfp_error *err)
+{
+	bool lists = request->header || request->tensors || request->stats;
+	enum xfp_telling telling = lists && !request->json ? XFP_TELL_WARNINGS
+				   : request->verbose      ? XFP_TELL_ALL
+							   : XFP_TELL_NEWS;
+	struct xfp_distribution *moments = NULL;
+	struct xfp_header header = { 0 };
+	struct xfp_list list = { 0 };
+	enum xfp_status status;
+
+	if ((status = xfp_list_choose(look, &request->list, &list, err)) ||
+	    (status = xfp_inspection_notes(request->program, look, telling, err)))
+		goto done;
+	if (request->header && (status = xfp_header_read(look->checkpoint, &header, err)))
+		goto done;
+	if (request->stats) {
+		if (!(moments = calloc(look->checkpoint->tensor_count + (size_t)1, sizeof *moments))) {
+			status = xfp_no_memory(err);
+			goto done;
+		}
+		if ((status = measure(&list, moments, err)))
+			goto done;
+		list.moments = moments;
+	}
+	status = (request->json  ? print_json
+		  : request->csv ? print_csv
+				 : print_text)(request, &list, request->header ? &header : NULL, err);
+done:
+	xfp_list_free(&list);
+	xfp_header_free(&header);
+	free(moments);
+	return status;
+}
+
+static enum xfp_status inspect(const struct inspect_request *request, struct xfp_error *err)
+{
+	struct xfp_look look;
+	enum xfp_status status = xfp_look_at(&request->look, &look, err);
+
+	/* A conversion wants to hear why, and nothing else. */
+	if (!status && request->work && !look.refused.status)
+		status = write_work(request->work, look.ledger, err);
+	err->status = status;
+	if (!status && (!request->work || !look.refused.status))
+		status = show(request, &look, err);
+	if (!status && look.refused.status) {
+		*err = look.refused;
+		status = look.refused.status;
+	}
+	xfp_look_free(&look);
+	return status;
+}
+
+int xfp_main_inspect(int argc, char **argv)
+{
+	struct inspect_request request = { .program = argv[0], .policy = { .parameters = xfp_parameters_default() } };
+	struct xfp_error err = { .status = XFP_OK };
+	int status;
+
+	request.look.policy = &request.policy.parameters;
+	if (read_line(argc, argv, &request, &status) && (status = (int)inspect(&request, &err)) && *err.text)
+		xfp_inspection_say(request.program, "", err.text);
+	xfp_parameters_free(&request.policy.parameters);
+	return status;
+}

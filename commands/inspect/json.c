@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * json.c - what xfp inspect finds, as one JSON object.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/inspect/report.h"
+#include "schemas/json_print.h"
+#include "stages/inspect/name_groups.h"
+
+static json_t *count_json(uint64_t count)
+{
+	return json_integer((json_int_t)count);
+}
+
+/* ---- tensors ----------------------------------------------------------------------------------- */
+
+/* JSON has neither NaN nor infinity. */
+static json_t *number_json(double value)
+{
+	return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *share_json(uint64_t part, const struct xfp_distribution *m)
+{
+	return m->count ? json_real((double)part / (double)m->count) : json_null();
+}
+
+static json_t *moments_json(const struct xfp_distribution *m)
+{
+	return XFP_JSON(
+		{ "finite", count_json(m->count) }, { "nan", count_json(m->nans) },
+		{ "infinite", count_json(m->infinities) }, { "min", number_json(m->least) },
+		{ "max", number_json(m->most) }, { "mean", number_json(m->mean) }, { "sigma", number_json(m->sigma) },
+		{ "kurtosis", number_json(m->kurtosis) }, { "beyond_3_sigma", share_json(m->beyond_3, m) },
+		{ "beyond_4_sigma", share_json(m->beyond_4, m) }, { "largest_in_sigma", number_json(m->largest) });
+}
+
+/* "gate, up" as a list. */
+static json_t *tensor_roles_json(const char *roles)
+{
+	json_t *list = json_array();
+
+	while (*roles) {
+		size_t length = strcspn(roles, ",");
+
+		xfp_json_add(&list, json_stringn(roles, length));
+		roles += length;
+		roles += strspn(roles, ", ");
+	}
+	return list;
+}
+
+static json_t *tensor_json(const struct xfp_list *list, const struct xfp_listed *line)
+{
+	const struct xfp_look *look = list->look;
+	const struct xfp_source_tensor *tensor = &look->checkpoint->tensors[line->first];
+	const char *fate = xfp_list_fate(look, line->first);
+	json_t *shape = json_array(), *object;
+
+	for (uint32_t d = 0; d < tensor->rank; d++)
+		xfp_json_add(&shape, count_json(tensor->shape[d]));
+	object = XFP_JSON(
+		{ "name", xfp_json_text(tensor->name) }, { "fate", xfp_json_text_or_null(fate) },
+		{ "reason", xfp_json_text_or_null(fate ? look->ledger->tensors[line->first].reason : NULL) },
+		{ "class", xfp_json_text_or_null(xfp_list_class(look, line->first)) },
+		{ "roles", tensor_roles_json(list->roles[line->first]) },
+		{ "dtype", json_string(xfp_dtype_name(tensor->dtype)) }, { "shape", shape },
+		{ "weights", count_json(line->weights) }, { "stored_bytes", count_json(line->stored) },
+		{ "bits", line->weights ? json_real(xfp_look_bits(line->stored, line->weights)) : json_null() },
+		{ "codec", tensor->recipe ? json_string(xfp_codec_name(tensor->recipe->parts[0].codec)) : json_null() },
+		{ "file", xfp_json_text(look->checkpoint->files[tensor->file].name) });
+	if (list->moments)
+		xfp_json_put(&object, "stats", line->moments.measured ? moments_json(&line->moments) : json_null());
+	return object;
+}
+
+static json_t *by_role_json(const struct xfp_list *list)
+{
+	json_t *array = json_array();
+	uint32_t count;
+	struct xfp_listed_role *roles = xfp_list_roles(list, &count);
+
+	if (!roles) {
+		json_decref(array);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		struct xfp_distribution moments = xfp_distribution_sum_end(&roles[i].sum);
+
+		xfp_json_add(&array, XFP_JSON({ "class", json_string(roles[i].class_) },
+					      { "roles", tensor_roles_json(roles[i].roles) },
+					      { "tensors", count_json(roles[i].sum.tensors) },
+					      { "weights", count_json(roles[i].weights) },
+					      { "stats", moments_json(&moments) }));
+	}
+	free(roles);
+	return array;
+}
+
+/* ---- what a conversion makes of it ------------------------------------------------------------- */
+
+static json_t *unit_json(const struct xfp_ledger_unit *unit)
+{
+	const char *plan = unit->plan == XFP_PLAN_FP8 ? "fp8" : unit->plan == XFP_PLAN_KEEP ? "keep" : "fit";
+
+	return XFP_JSON({ "name", xfp_json_text(unit->name) }, { "class", json_string(xfp_class_name(unit->class_)) },
+			{ "role", json_string(unit->role) }, { "plan", json_string(plan) },
+			{ "dtype", json_string(xfp_dtype_name(unit->dtype)) }, { "rows", count_json(unit->rows) },
+			{ "cols", count_json(unit->cols) }, { "experts", count_json(unit->experts) },
+			{ "weights", count_json(xfp_unit_weights(unit)) });
+}
+
+static json_t *roles_json(const struct xfp_rule *rule)
+{
+	json_t *roles = json_array();
+
+	for (uint32_t i = 0; rule && i < rule->part_count; i++)
+		xfp_json_add(&roles, xfp_json_text(rule->parts[i].role));
+	return roles;
+}
+
+static json_t *rule_json(const struct xfp_rule *rule, uint32_t taken)
+{
+	return XFP_JSON({ "line", count_json(rule->line) },
+			{ "action", json_string(xfp_rule_action_name(rule->action)) },
+			{ "class", json_string(xfp_class_name(rule->class_)) }, { "roles", roles_json(rule) },
+			{ "optional", json_boolean(rule->optional) }, { "pattern", xfp_json_text(rule->pattern) },
+			{ "tensors", count_json(taken) });
+}
+
+static json_t *group_json(const struct xfp_name_group *group)
+{
+	return XFP_JSON({ "names", xfp_json_text(group->names) }, { "tensors", count_json(group->tensors) },
+			{ "weights", count_json(group->weights) },
+			{ "class", json_string(xfp_class_name(group->class_)) }, { "roles", roles_json(group->rule) },
+			{ "fate", json_string(xfp_fate_name(group->fate)) },
+			{ "line", group->rule ? count_json(group->rule->line) : json_null() });
+}
+
+static json_t *names_json(const struct xfp_look *look)
+{
+	json_t *list = json_array();
+	struct xfp_name_groups groups;
+
+	if (!look->ledger)
+		return list;
+	if (xfp_name_groups_make(look->ledger, look->findings.rules, &groups, NULL)) {
+		json_decref(list);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < groups.count; i++)
+		xfp_json_add(&list, group_json(&groups.list[i]));
+	xfp_name_groups_free(&groups);
+	return list;
+}
+
+static json_t *note_json(bool warning, const char *value)
+{
+	return XFP_JSON({ "warning", json_boolean(warning) }, { "text", xfp_json_text(value) });
+}
+
+static json_t *notes_json(const struct xfp_look *look)
+{
+	const struct xfp_notes *notes = &look->findings.notes;
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < look->checkpoint->note_count; i++)
+		xfp_json_add(&list, note_json(false, look->checkpoint->notes[i]));
+	for (uint32_t i = 0; i < notes->count; i++)
+		xfp_json_add(&list, note_json(notes->list[i].warning, notes->list[i].text));
+	return list;
+}
+
+/* ---- files ------------------------------------------------------------------------------------- */
+
+static json_t *file_json(const struct xfp_look *look, uint32_t file, const struct xfp_header *header)
+{
+	const struct xfp_checkpoint *c = look->checkpoint;
+	json_t *entries = json_array();
+	uint64_t tensors = 0;
+
+	for (uint32_t t = 0; t < c->tensor_count; t++)
+		tensors += c->tensors[t].file == file;
+	for (uint32_t i = 0; i < header->count; i++) {
+		const struct xfp_header_entry *entry = &header->entries[i];
+
+		if (entry->file == file)
+			xfp_json_add(&entries, XFP_JSON({ "key", xfp_json_text(entry->key) },
+							{ "type", xfp_json_text(entry->type) },
+							{ "value", xfp_json_text(entry->value) }));
+	}
+	return XFP_JSON({ "name", xfp_json_text(c->files[file].name) },
+			{ "bytes", count_json(c->files[file].identity.size) }, { "tensors", count_json(tensors) },
+			{ "entries", entries });
+}
+
+static json_t *header_json(const struct xfp_look *look, const struct xfp_header *header)
+{
+	json_t *files = json_array();
+
+	for (uint32_t f = 0; f < look->checkpoint->file_count; f++)
+		if (!xfp_inspection_is_config(look->checkpoint->files[f].name))
+			xfp_json_add(&files, file_json(look, f, header));
+	return files;
+}
+
+enum xfp_status xfp_inspection_json(const struct xfp_list *list, const struct xfp_listed *lines, uint32_t count,
+				    const struct xfp_header *header, struct xfp_error *err)
+{
+	const struct xfp_look *look = list->look;
+	const struct xfp_family *family = look->family.family;
+	const struct xfp_ledger *ledger = look->refused.status ? NULL : look->ledger;
+	json_t *tensors = json_array(), *units = json_array(), *rules = json_array(), *object;
+
+	for (uint32_t i = 0; i < count; i++)
+		xfp_json_add(&tensors, tensor_json(list, &lines[i]));
+	for (uint32_t i = 0; ledger && i < ledger->unit_count; i++)
+		xfp_json_add(&units, unit_json(&ledger->units[i]));
+	for (uint32_t i = 0; ledger && i < family->rule_count; i++)
+		xfp_json_add(&rules, rule_json(&family->rules[i], look->findings.taken[i]));
+	object = XFP_JSON({ "model", xfp_json_text(look->checkpoint->folder) },
+			  { "family", xfp_json_text_or_null(family ? family->name : NULL) },
+			  { "family_by", xfp_json_text_or_null(look->family.why) },
+			  { "family_file", xfp_json_text_or_null(look->family.path) },
+			  { "format", json_string(look->checkpoint->format) },
+			  { "packed", xfp_json_text_or_null(look->checkpoint->packed) },
+			  { "refused", xfp_json_text_or_null(look->refused.status ? look->refused.text : NULL) },
+			  { "tensors", tensors }, { "units", units }, { "names", names_json(look) }, { "rules", rules },
+			  { "notes", notes_json(look) });
+	if (header)
+		xfp_json_put(&object, "files", header_json(look, header));
+	if (list->moments)
+		xfp_json_put(&object, "by_role", by_role_json(list));
+	return xfp_json_print(object, err);
+}

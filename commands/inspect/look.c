@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/inspect/look.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "checkpoints/hub.h"
+#include "stages/inspect/refuse.h"
+
+/* Stages run in the work folder, so the ledger's paths must not depend on the current one. Links
+ * stay: beside the file that a link names, its config.json is not. */
+static char *absolute(const char *path)
+{
+	char *here, *result;
+
+	if (*path == '/')
+		return strdup(path);
+	if (!(here = getcwd(NULL, 0)))
+		return NULL;
+	while (!strncmp(path, "./", 2))
+		path += 1 + strspn(path + 1, "/");
+	result = !*path || !strcmp(path, ".") ? strdup(here) : xfp_path(here, path);
+	free(here);
+	return result;
+}
+
+/* What was guessed about a model that no family claims. */
+static enum xfp_status note_guess(const struct xfp_model_config *config, const struct xfp_family *family,
+				  struct xfp_findings *findings, struct xfp_error *err)
+{
+	const char *type = xfp_model_config_type(config, 0);
+
+	if (!xfp_model_config_present(config))
+		return xfp_notes_add(&findings->notes, true, err,
+				     "there is no config.json; the names were read by the "
+				     "rules of family %s: check the classes",
+				     family->name);
+	return xfp_notes_add(&findings->notes, true, err,
+			     "no family claims model_type %s; the names were read by the "
+			     "rules of family %s: check the classes",
+			     type ? type : "(missing)", family->name);
+}
+
+/* The first reason counts. What is not the input's fault goes on being a failure. */
+static enum xfp_status refuse(struct xfp_look *look, enum xfp_status status, const struct xfp_error *err)
+{
+	if (status != XFP_BAD_INPUT)
+		return status;
+	if (!look->refused.status)
+		look->refused = *err;
+	look->refused.status = XFP_BAD_INPUT;
+	return XFP_OK;
+}
+
+/* Where packed weights do not fit together, the parts that they have are still there to be seen. */
+static enum xfp_status open_model(const char *model, struct xfp_look *look, struct xfp_error *err)
+{
+	enum xfp_status status = xfp_checkpoint_open(model, &look->checkpoint, err);
+	struct xfp_error again = { .status = XFP_OK };
+
+	if (status != XFP_BAD_INPUT || xfp_checkpoint_open_stored(model, &look->checkpoint, &again))
+		return status;
+	return refuse(look, status, err);
+}
+
+static enum xfp_status classify(const struct xfp_look_wish *wish, struct xfp_look *look, struct xfp_error *err)
+{
+	struct xfp_family_wish family = { .family = wish->family, .folder = wish->families };
+	enum xfp_status status;
+	char *where = xfp_path(look->checkpoint->folder, "config.json");
+
+	if (!where)
+		return xfp_no_memory(err);
+	status = xfp_model_config_parse(look->checkpoint->config, where, &look->config, err);
+	free(where);
+	if (status)
+		return status;
+	if ((status = refuse(look, xfp_refuse_quantized(look->checkpoint, look->config, err), err)) ||
+	    (status = xfp_family_find(&family, look->config, &look->family, err)))
+		return status;
+	status = xfp_classify(look->checkpoint, look->config, look->family.family, wish->policy, &look->ledger,
+			      &look->findings, err);
+	return status || look->family.why ? status
+					  : note_guess(look->config, look->family.family, &look->findings, err);
+}
+
+enum xfp_status xfp_look_at(const struct xfp_look_wish *wish, struct xfp_look *look, struct xfp_error *err)
+{
+	char *found = NULL, *model = NULL;
+	enum xfp_status status;
+
+	*look = (struct xfp_look){ .refused = { .status = XFP_OK } };
+	if ((status = xfp_model_find(wish->model, &found, err)))
+		goto done;
+	if (!(model = absolute(found))) {
+		status = xfp_fail_errno(err, errno, "%s: cannot tell the full path", wish->model);
+		goto done;
+	}
+	if (!(status = open_model(model, look, err)))
+		status = refuse(look, classify(wish, look, err), err);
+done:
+	free(found);
+	free(model);
+	return status;
+}
+
+void xfp_look_free(struct xfp_look *look)
+{
+	xfp_findings_free(&look->findings);
+	xfp_ledger_free(look->ledger);
+	xfp_family_choice_free(&look->family);
+	xfp_model_config_free(look->config);
+	xfp_checkpoint_close(look->checkpoint);
+	*look = (struct xfp_look){ .refused = { .status = XFP_OK } };
+}
+
+uint64_t xfp_look_weights(const struct xfp_source_tensor *tensor)
+{
+	uint64_t weights = 1;
+
+	for (uint32_t d = 0; d < tensor->rank; d++)
+		weights *= tensor->shape[d];
+	return weights;
+}
+
+double xfp_look_bits(uint64_t stored, uint64_t weights)
+{
+	return weights ? (double)stored * 8 / (double)weights : 0;
+}

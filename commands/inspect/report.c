@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/inspect/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "base/system/output.h"
+#include "base/text/size.h"
+#include "base/text/table.h"
+#include "base/text/text.h"
+#include "stages/inspect/name_groups.h"
+
+#define CELL(cell, ...) snprintf(cell, sizeof(cell), __VA_ARGS__)
+
+/* The verdict comes last, wherever both streams go. */
+void xfp_inspection_say(const char *program, const char *kind, const char *text)
+{
+	xfp_output_flush();
+	fprintf(stderr, "%s: %s%s", program, kind, *kind ? ": " : "");
+	for (; *text; text++)
+		fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, stderr);
+	fputc('\n', stderr);
+}
+
+/* "attention q, k, v", "norm". */
+static void print_meaning(FILE *to, enum xfp_class class, const struct xfp_rule *rule)
+{
+	fputs(xfp_class_name(class), to);
+	for (uint32_t i = 0; rule && i < rule->part_count; i++)
+		fprintf(to, "%s %s", i ? "," : "", rule->parts[i].role);
+}
+
+static void print_each_guess(const char *program, const struct xfp_look *look, const struct xfp_name_groups *groups)
+{
+	for (uint32_t i = 0; i < groups->count; i++) {
+		const struct xfp_name_group *group = &groups->list[i];
+
+		fprintf(stderr, "%s: guess: %s (%" PRIu64 " tensor%s): ", program, xfp_printable(group->names).text,
+			group->tensors, group->tensors == 1 ? "" : "s");
+		print_meaning(stderr, group->class_, group->rule);
+		fprintf(stderr, ", %s", xfp_fate_name(group->fate));
+		if (group->rule)
+			fprintf(stderr, " (%s.family:%u)\n", look->family.family->name, group->rule->line);
+		else
+			fputs(" (no rule)\n", stderr);
+	}
+}
+
+/* "guess: 24 tensors are attention, 3 norm; no rule knows 2": names are for those who ask. */
+static void print_guesses(const char *program, const struct xfp_name_groups *groups)
+{
+	uint64_t of_class[XFP_CLASSES] = { 0 }, unknown = 0;
+	const char *before = "";
+
+	for (uint32_t i = 0; i < groups->count; i++)
+		*(groups->list[i].rule ? &of_class[groups->list[i].class_] : &unknown) += groups->list[i].tensors;
+	fprintf(stderr, "%s: guess: ", program);
+	for (int i = 0; i < XFP_CLASSES; i++)
+		if (of_class[i]) {
+			fprintf(stderr, "%s%" PRIu64 " %s", before, of_class[i], xfp_class_name((enum xfp_class)i));
+			before = ", ";
+		}
+	if (unknown)
+		fprintf(stderr, "%s%" PRIu64 " that no rule knows", before, unknown);
+	fputs(" (tensors; xfp inspect -v names them)\n", stderr);
+}
+
+/* For the user to look through: nobody has tried these rules on this model. */
+static enum xfp_status print_guess(const char *program, const struct xfp_look *look, bool verbose,
+				   struct xfp_error *err)
+{
+	struct xfp_name_groups groups;
+	enum xfp_status status = xfp_name_groups_make(look->ledger, look->findings.rules, &groups, err);
+
+	if (status)
+		return status;
+	if (verbose)
+		print_each_guess(program, look, &groups);
+	else
+		print_guesses(program, &groups);
+	xfp_name_groups_free(&groups);
+	return XFP_OK;
+}
+
+enum xfp_status xfp_inspection_notes(const char *program, const struct xfp_look *look, enum xfp_telling telling,
+				     struct xfp_error *err)
+{
+	const struct xfp_notes *notes = &look->findings.notes;
+
+	for (uint32_t i = 0; i < look->checkpoint->note_count; i++)
+		xfp_inspection_say(program, "note", look->checkpoint->notes[i]);
+	/* What a conversion would make of it is no news where there will be none. */
+	if (!look->ledger || look->refused.status)
+		return XFP_OK;
+	/* Where there is nothing to quantize, that is the news; expressions of rules that took nothing bury it. */
+	for (uint32_t i = 0; i < notes->count; i++)
+		if (notes->list[i].warning ||
+		    (telling != XFP_TELL_WARNINGS &&
+		     (!notes->list[i].idle || telling == XFP_TELL_ALL || look->ledger->unit_count)))
+			xfp_inspection_say(program, notes->list[i].warning ? "warning" : "note", notes->list[i].text);
+	return look->family.why ? XFP_OK : print_guess(program, look, telling == XFP_TELL_ALL, err);
+}
+
+/* The same as a text of its own; NULL without memory. */
+static char *meaning_of(enum xfp_class class, const struct xfp_rule *rule)
+{
+	struct xfp_text text;
+	FILE *out = xfp_text_begin(&text);
+
+	if (out)
+		print_meaning(out, class, rule);
+	return xfp_text_end(&text) ? text.bytes : NULL;
+}
+
+static uint64_t unit_weights(const struct xfp_ledger_unit *unit)
+{
+	return unit->rows * unit->cols * unit->experts;
+}
+
+static uint64_t tensor_weights(const struct xfp_ledger_tensor *tensor)
+{
+	return tensor->bytes * 8 / xfp_dtype_bits(tensor->dtype);
+}
+
+/* ---- for people ------------------------------------------------------------------------------- */
+
+struct fate_row {
+	uint64_t tensors, weights, bytes;
+};
+
+static void print_fates(const struct xfp_ledger *ledger)
+{
+	struct fate_row rows[XFP_FATES] = { { 0 } };
+	uint64_t stored;
+
+	for (uint32_t i = 0; i < ledger->tensor_count; i++) {
+		struct fate_row *row = &rows[ledger->tensors[i].fate];
+
+		row->tensors++;
+		row->weights += tensor_weights(&ledger->tensors[i]);
+		row->bytes += ledger->tensors[i].bytes;
+	}
+	printf("\n%-10s %9s %16s %16s\n", "fate", "tensors", "weights", "bytes");
+	for (int fate = 0; fate < XFP_FATES; fate++)
+		printf("%-10s %9" PRIu64 " %16" PRIu64 " %16" PRIu64 "\n", xfp_fate_name((enum xfp_fate)fate),
+		       rows[fate].tensors, rows[fate].weights, rows[fate].bytes);
+	stored = rows[XFP_FATE_QUANTIZED].weights + rows[XFP_FATE_KEPT].weights;
+	printf("\n%.2f %% of the weights are in units\n",
+	       stored ? 100.0 * (double)rows[XFP_FATE_QUANTIZED].weights / (double)stored : 0.0);
+}
+
+struct role_row {
+	enum xfp_class class_;
+	const char *role;
+	uint64_t units, matrices, weights;
+	uint32_t order;
+};
+
+static int by_class(const void *a, const void *b)
+{
+	const struct role_row *x = a, *y = b;
+
+	if (x->class_ != y->class_)
+		return x->class_ < y->class_ ? -1 : 1;
+	return (x->order > y->order) - (x->order < y->order);
+}
+
+static enum xfp_status print_roles(const struct xfp_ledger *ledger, struct xfp_error *err)
+{
+	static const struct xfp_table_column layout[] = { { "class", 1, 0, 0 },   { "role", 1, 2, 0 },
+							  { "units", 0, 2, 0 },   { "matrices", 0, 2, 0 },
+							  { "weights", 0, 2, 0 }, { NULL, 0, 0, 0 } };
+	struct role_row *rows = calloc((size_t)ledger->unit_count + 1, sizeof *rows);
+	struct xfp_table table = { .column = layout, .keys = 2 };
+	uint32_t count = 0;
+
+	if (!rows)
+		return xfp_no_memory(err);
+	for (uint32_t i = 0; i < ledger->unit_count; i++) {
+		const struct xfp_ledger_unit *unit = &ledger->units[i];
+		uint32_t r = 0;
+
+		while (r < count && (rows[r].class_ != unit->class_ || strcmp(rows[r].role, unit->role)))
+			r++;
+		if (r == count)
+			rows[count++] = (struct role_row){ .class_ = unit->class_, .role = unit->role, .order = r };
+		rows[r].units++;
+		rows[r].matrices += unit->experts;
+		rows[r].weights += unit_weights(unit);
+	}
+	qsort(rows, count, sizeof *rows, by_class);
+	for (uint32_t r = 0; r < count; r++) {
+		char(*row)[XFP_TABLE_CELL] = xfp_table_row(&table, xfp_class_name(rows[r].class_));
+
+		CELL(row[1], "%s", rows[r].role);
+		CELL(row[2], "%" PRIu64, rows[r].units);
+		CELL(row[3], "%" PRIu64, rows[r].matrices);
+		CELL(row[4], "%" PRIu64, rows[r].weights);
+	}
+	if (count) {
+		putchar('\n');
+		xfp_table_print(stdout, &table);
+	}
+	free(rows);
+	return XFP_OK;
+}
+
+static enum xfp_status print_names(const struct xfp_look *look, struct xfp_error *err)
+{
+	static const struct xfp_table_column layout[] = {
+		{ "tensors", 0, 0, 0 }, { "fate", 1, 1, 0 }, { "line", 0, 1, 0 }, { NULL, 0, 0, 0 }
+	};
+	struct xfp_table table = { .column = layout, .text = "names: class and role" };
+	struct xfp_name_groups groups;
+	enum xfp_status status = xfp_name_groups_make(look->ledger, look->findings.rules, &groups, err);
+
+	if (status)
+		return status;
+	for (uint32_t i = 0; i < groups.count; i++) {
+		const struct xfp_name_group *group = &groups.list[i];
+		char(*row)[XFP_TABLE_CELL] = xfp_table_row(&table, "");
+		char *meaning = meaning_of(group->class_, group->rule);
+
+		CELL(row[0], "%" PRIu64, group->tensors);
+		CELL(row[1], "%s", xfp_fate_name(group->fate));
+		CELL(row[2], "-");
+		if (group->rule)
+			CELL(row[2], "%u", group->rule->line);
+		xfp_table_text(&table, "%s: %s", xfp_printable(group->names).text, meaning ? meaning : "?");
+		free(meaning);
+	}
+	putchar('\n');
+	xfp_table_print(stdout, &table);
+	xfp_name_groups_free(&groups);
+	return XFP_OK;
+}
+
+const char *xfp_rule_action_name(enum xfp_rule_action action)
+{
+	return action == XFP_RULE_QUANTIZE ? "quantize" : action == XFP_RULE_KEEP ? "keep" : "drop";
+}
+
+static void print_rules(const struct xfp_look *look)
+{
+	static const struct xfp_table_column layout[] = { { "line", 0, 0, 0 },
+							  { "tensors", 0, 1, 0 },
+							  { NULL, 0, 0, 0 } };
+	const struct xfp_family *family = look->family.family;
+	struct xfp_table table = { .column = layout, .text = "rule" };
+
+	for (uint32_t i = 0; i < family->rule_count; i++) {
+		const struct xfp_rule *rule = &family->rules[i];
+		char(*row)[XFP_TABLE_CELL] = xfp_table_row(&table, "");
+		char *meaning = meaning_of(rule->class_, rule);
+
+		CELL(row[0], "%u", rule->line);
+		CELL(row[1], "%" PRIu32, look->findings.taken[i]);
+		xfp_table_text(&table, "%s%s %s  %s", rule->optional ? "optional " : "",
+			       xfp_rule_action_name(rule->action), meaning ? meaning : "?", rule->pattern);
+		free(meaning);
+	}
+	putchar('\n');
+	xfp_table_print(stdout, &table);
+}
+
+static void print_units(const struct xfp_ledger *ledger)
+{
+	static const struct xfp_table_column layout[] = {
+		{ "unit", 1, 0, 0 }, { "class", 1, 2, 0 }, { "role", 1, 2, 0 }, { "experts", 0, 2, 0 },
+		{ "rows", 0, 2, 0 }, { "cols", 0, 2, 0 },  { NULL, 0, 0, 0 },
+	};
+	struct xfp_table table = { .column = layout, .text = "name" };
+
+	for (uint32_t i = 0; i < ledger->unit_count; i++) {
+		const struct xfp_ledger_unit *unit = &ledger->units[i];
+		char(*row)[XFP_TABLE_CELL] = xfp_table_row(&table, "");
+
+		CELL(row[0], "u%06" PRIu32, i);
+		CELL(row[1], "%s", xfp_class_name(unit->class_));
+		CELL(row[2], "%s", unit->role);
+		CELL(row[3], "%" PRIu32, unit->experts);
+		CELL(row[4], "%" PRIu64, unit->rows);
+		CELL(row[5], "%" PRIu64, unit->cols);
+		xfp_table_text(&table, "%s", xfp_printable(unit->name).text);
+	}
+	putchar('\n');
+	xfp_table_print(stdout, &table);
+}
+
+/* And how much smaller packed weights are than what is said of them here, which is of the unpacked ones. */
+static void print_format(const struct xfp_checkpoint *c)
+{
+	uint64_t stored = 0, bytes = 0;
+	uint32_t files = 0;
+	char a[32], b[32];
+
+	for (uint32_t i = 0; i < c->file_count; i++)
+		files += !xfp_inspection_is_config(c->files[i].name);
+	for (uint32_t i = 0; i < c->tensor_count; i++) {
+		stored += xfp_source_stored_bytes(&c->tensors[i]);
+		bytes += c->tensors[i].bytes;
+	}
+	printf("format  %s, %" PRIu32 " file%s\n", c->format, files, files == 1 ? "" : "s");
+	if (c->packed)
+		printf("packed  as %s: %s, which are %s when they are unpacked\n", c->packed,
+		       xfp_human((double)stored, "B", a), xfp_human((double)bytes, "B", b));
+}
+
+bool xfp_inspection_is_config(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length > 5 && !strcmp(name + length - 5, ".json");
+}
+
+void xfp_inspection_title(const struct xfp_look *look)
+{
+	const struct xfp_family_choice *family = &look->family;
+
+	printf("model   %s\n", xfp_printable(look->checkpoint->folder).text);
+	print_format(look->checkpoint);
+	if (family->family)
+		printf("family  %s, %s\n", xfp_printable(family->family->name).text,
+		       family->why ? xfp_printable(family->why).text : "a guess: no family claims this model");
+}
+
+/* Of a model of which nothing would become of its tensors. */
+static void print_dtypes(const struct xfp_checkpoint *c)
+{
+	struct fate_row rows[XFP_DTYPES] = { { 0 } };
+
+	for (uint32_t i = 0; i < c->tensor_count; i++) {
+		struct fate_row *row = &rows[c->tensors[i].dtype];
+
+		row->tensors++;
+		row->weights += xfp_look_weights(&c->tensors[i]);
+		row->bytes += c->tensors[i].bytes;
+	}
+	printf("\n%-11s %8s %16s %16s\n", "dtype", "tensors", "elements", "bytes");
+	for (int d = 0; d < XFP_DTYPES; d++)
+		if (rows[d].tensors)
+			printf("%-11s %8" PRIu64 " %16" PRIu64 " %16" PRIu64 "\n", xfp_dtype_name((enum xfp_dtype)d),
+			       rows[d].tensors, rows[d].weights, rows[d].bytes);
+}
+
+enum xfp_status xfp_inspection_print(const struct xfp_look *look, bool verbose, struct xfp_error *err)
+{
+	const struct xfp_ledger *ledger = look->ledger;
+
+	xfp_inspection_title(look);
+	if (look->family.path)
+		printf("rules   %s\n", xfp_printable(look->family.path).text);
+	if (!ledger || look->refused.status) {
+		print_dtypes(look->checkpoint);
+		return XFP_OK;
+	}
+	print_fates(ledger);
+	if (print_roles(ledger, err))
+		return XFP_FAILED;
+	if (!verbose)
+		return XFP_OK;
+	if (print_names(look, err))
+		return XFP_FAILED;
+	print_rules(look);
+	print_units(ledger);
+	return XFP_OK;
+}
