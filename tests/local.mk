@@ -314,6 +314,8 @@ cli_tests = \
 	tests/cli/goal.bats \
 	tests/cli/golden.bats \
 	tests/cli/help.bats \
+	tests/cli/inspect-lists.bats \
+	tests/cli/inspect-stats.bats \
 	tests/cli/inspect.bats \
 	tests/cli/io-errors.bats \
 	tests/cli/kernel-verify.bats \
@@ -379,6 +381,7 @@ EXTRA_DIST += \
 	tests/golden.sha256 \
 	tests/kernels.sha256 \
 	tests/make-bad-checkpoint.py \
+	tests/inspect_stats.py \
 	tests/make-packed-checkpoint.py \
 	tests/packed_grouped.py \
 	tests/make-sparse-checkpoint.py \

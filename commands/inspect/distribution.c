@@ -317,6 +317,18 @@ struct xfp_distribution xfp_distribution_end(struct xfp_distribution_work *work)
 
 /* ---- several ----------------------------------------------------------------------------------- */
 
+/* Squares of what is very large or small are not: they are those of shares in the largest. */
+static void add_variance(struct xfp_distribution_sum *sum, uint64_t count, double sigma)
+{
+	sum->spread += count;
+	if (sigma > sum->sigma) {
+		sum->variance *= sum->sigma / sigma * (sum->sigma / sigma);
+		sum->sigma = sigma;
+	}
+	if (sum->sigma > 0)
+		sum->variance += (double)count * (sigma / sum->sigma * (sigma / sum->sigma));
+}
+
 void xfp_distribution_sum_add(struct xfp_distribution_sum *sum, const struct xfp_distribution *one)
 {
 	double n = (double)one->count;
@@ -332,10 +344,8 @@ void xfp_distribution_sum_add(struct xfp_distribution_sum *sum, const struct xfp
 	sum->count += one->count;
 	sum->beyond_3 += one->beyond_3;
 	sum->beyond_4 += one->beyond_4;
-	if (!isnan(one->sigma)) {
-		sum->spread += one->count;
-		sum->variance += n * (one->sigma * one->sigma);
-	}
+	if (!isnan(one->sigma))
+		add_variance(sum, one->count, one->sigma);
 	if (!isnan(one->kurtosis)) {
 		sum->largest = !sum->tailed || one->largest > sum->largest ? one->largest : sum->largest;
 		sum->tailed += one->count;
@@ -353,7 +363,7 @@ struct xfp_distribution xfp_distribution_sum_end(const struct xfp_distribution_s
 		.least = sum->count ? sum->least : NAN,
 		.most = sum->count ? sum->most : NAN,
 		.mean = sum->count ? sum->mean / (double)sum->count : NAN,
-		.sigma = sum->spread ? sqrt(sum->variance / (double)sum->spread) : NAN,
+		.sigma = sum->spread ? sum->sigma * sqrt(sum->variance / (double)sum->spread) : NAN,
 		.kurtosis = sum->tailed ? sum->kurtosis / (double)sum->tailed : NAN,
 		.beyond_3 = sum->beyond_3,
 		.beyond_4 = sum->beyond_4,

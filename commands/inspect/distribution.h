@@ -7,9 +7,9 @@
  *   F16, BF16   Weights are counted by their 65,536 patterns, in one pass. Sums are over the patterns, in rising
  *               order of their bits, compensated: of any number of weights they are good to the last digits.
  *   F32, F64    In one pass, chunks of 65,536 weights each have their mean, and second, third and fourth moments
- *               about it; chunks are added up from front to back (Chan's formulas). The next counts what is beyond three
- *               and four sigma. F64 begins with a pass that finds the range, and so a scale at which fourth powers
- *               neither overflow nor vanish.
+ *               about it; chunks are added up from front to back (Chan's formulas). The next counts what is beyond
+ *               three and four sigma. F64 begins with a pass that finds the range, and so a scale at which fourth
+ *               powers neither overflow nor vanish.
  *
  * What is no number (NaN, infinity) is counted, and is left out of everything else.
  */
@@ -53,8 +53,11 @@ struct xfp_distribution xfp_distribution_end(struct xfp_distribution_work *work)
  * weighted by numbers of weights; the tails are those of each tensor in its own sigma. Zeroed is empty. */
 struct xfp_distribution_sum {
 	uint64_t tensors, count, nans, infinities, beyond_3, beyond_4;
-	double least, most, mean, variance, kurtosis, largest; /* the three in the middle: sums, of `spread` weights */
-	uint64_t spread, tailed;                               /* weights that have a sigma, and a kurtosis */
+	double least, most, largest;
+	double mean, kurtosis; /* sums over weights */
+	double variance;       /* the same, in units of the square of `sigma`, the largest so far */
+	double sigma;
+	uint64_t spread, tailed; /* weights that have a sigma, and a kurtosis */
 };
 void xfp_distribution_sum_add(struct xfp_distribution_sum *sum, const struct xfp_distribution *one);
 struct xfp_distribution xfp_distribution_sum_end(const struct xfp_distribution_sum *sum);

@@ -161,10 +161,15 @@ static const struct xfp_table_column moment_columns[] = {
 
 static void put_number(char cell[XFP_TABLE_CELL], const char *format, double value)
 {
+	size_t length;
+
 	if (isfinite(value))
 		snprintf(cell, XFP_TABLE_CELL, format, value);
 	else
 		snprintf(cell, XFP_TABLE_CELL, "-");
+	length = strlen(cell);
+	if (cell[length - 1] == '.') /* of four digits before it */
+		cell[length - 1] = '\0';
 }
 
 static void put_moments(char (*row)[XFP_TABLE_CELL], const struct xfp_distribution *m)

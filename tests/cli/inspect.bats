@@ -214,10 +214,12 @@ json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sy
 }
 
 @test "wrong command lines: status 2 and the usage" {
+	run -2 --separate-stderr xfp-inspect --sort sized a
+	[[ $stderr == *"--sort 'sized': expected "*"; did you mean size?" ]]
 	run -2 --separate-stderr xfp-inspect --lm-head half a
 	[ "$stderr" = "xfp-inspect: --lm-head 'half': expected fp8, keep or quant" ]
 	for arguments in "" "--work" "--nonsense a" "--json --csv a" "--work w --tensors a" "--work w a b" \
-		"--csv --header --stats a" "--sort sigma a" "--sort sized a" "--csv --header a b"; do
+		"--csv --header --stats a" "--sort sigma a" "--csv --header a b"; do
 		# several words on purpose
 		# shellcheck disable=SC2086
 		run -2 --separate-stderr xfp-inspect $arguments

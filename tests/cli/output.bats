@@ -37,6 +37,10 @@ printing() {
 		convert m -o m.xfp
 		convert m -o m.xfp --json
 		convert m -o m.xfp --dry-run
+		inspect m
+		inspect --header --tensors --stats m
+		inspect --json --stats m
+		inspect --csv --stats m
 		plan m
 		plan --json m
 		compare m --rows 4 --bits 3 --outlier-sigma none
