@@ -113,35 +113,41 @@ def deepseek(scale_dtype="F32", quantization=None, pack=None, expert=136):
     return m
 
 
-def qwen3(quantization, pack, experts=0, inner=144):
-    """Qwen3; `pack(model, name, rows, cols)` its projections. With experts, these are fused."""
-    hidden, heads, size = 96, 4, 24
+def qwen3(quantization, pack, experts=0, inner=144, fused=True, hidden=96, heads=4, size=24, vocab=80):
+    """Qwen3; `pack(model, name, rows, cols)` its projections. Experts may be fused."""
     config = {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_size": hidden,
-              "num_hidden_layers": 1, "num_attention_heads": heads, "num_key_value_heads": 2, "head_dim": size,
-              "intermediate_size": inner, "vocab_size": 80}
+              "num_hidden_layers": 1, "num_attention_heads": heads, "num_key_value_heads": heads // 2, "head_dim": size,
+              "intermediate_size": inner, "vocab_size": vocab}
     if experts:
         config.update(model_type="qwen3_moe", architectures=["Qwen3MoeForCausalLM"], num_experts=experts,
                       num_experts_per_tok=2, moe_intermediate_size=inner)
     m = Model(config, quantization)
-    m.both("model.embed_tokens.weight", 80, hidden)
+    m.both("model.embed_tokens.weight", vocab, hidden)
     p = "model.layers.0."
     for name in ("input_layernorm", "post_attention_layernorm"):
         m.both(p + name + ".weight", hidden, one=True)
     for name in ("q_norm", "k_norm"):
         m.both(p + f"self_attn.{name}.weight", size, one=True)
-    for name, *shape in (("q", heads * size, hidden), ("k", 2 * size, hidden), ("v", 2 * size, hidden),
-                         ("o", hidden, heads * size)):
+    for name, *shape in (("q", heads * size, hidden), ("k", heads // 2 * size, hidden),
+                         ("v", heads // 2 * size, hidden), ("o", hidden, heads * size)):
         pack(m, p + f"self_attn.{name}_proj.weight", *shape)
     if experts:
         m.both(p + "mlp.gate.weight", experts, hidden)
+    if experts and fused:
         pack(m, p + "mlp.experts.gate_up_proj", experts, 2 * inner, hidden)
         pack(m, p + "mlp.experts.down_proj", experts, hidden, inner)
     else:
-        for name, *shape in (("gate", inner, hidden), ("up", inner, hidden), ("down", hidden, inner)):
-            pack(m, p + f"mlp.{name}_proj.weight", *shape)
+        for at in [f"mlp.experts.{e}." for e in range(experts)] or ["mlp."]:
+            for name, *shape in (("gate", inner, hidden), ("up", inner, hidden), ("down", hidden, inner)):
+                pack(m, p + f"{at}{name}_proj.weight", *shape)
     m.both("model.norm.weight", hidden, one=True)
-    m.both("lm_head.weight", 80, hidden)
+    m.both("lm_head.weight", vocab, hidden)
     return m
+
+
+def small(quantization, pack):
+    """As small as kernels take it, with experts that are apart, for tests that convert it often."""
+    return qwen3(quantization, pack, experts=2, inner=16, fused=False, hidden=32, heads=2, size=16, vocab=16)
 
 
 def qwen3_blocks():
@@ -245,6 +251,11 @@ def awq_old():
 
 def gptq(bits, group, checkpoint_format="gptq", act=False, index=True, beside=None):
     """GPTQ; with `act` its inputs were sorted, and in all but the last group, which may be smaller, are any."""
+    pack, config = gptq_parts(bits, group, checkpoint_format, act, index, beside)
+    return llama(config, pack, beside)
+
+
+def gptq_parts(bits, group, checkpoint_format="gptq", act=False, index=True, beside=None):
     def pack(w):
         order = np.random.default_rng(w.shape[1]).permutation(w.shape[1]) if act else None
         return grouped.gptq(w, bits, group if group > 0 else w.shape[1], checkpoint_format == "gptq", order, index)
@@ -252,14 +263,19 @@ def gptq(bits, group, checkpoint_format="gptq", act=False, index=True, beside=No
     config = {"bits": bits, "group_size": group, "damp_percent": 0.01, "desc_act": act, "sym": False}
     if not beside:
         config.update(quant_method="gptq", checkpoint_format=checkpoint_format)
-    return llama(config, pack, beside)
+    return pack, config
+
+
+def gptq_small():
+    pack, config = gptq_parts(4, 12, act=True)
+    return small(config, lambda m, name, *shape: m.grouped(name, *pack(weights(name, *shape))))
 
 
 FORMS = {"deepseek": deepseek, "deepseek-e8m0": lambda: deepseek("F8_E8M0"), "qwen3-blocks": qwen3_blocks,
          "qwen3-channel": qwen3_channel, "qwen3-tensor": qwen3_tensor, "qwen3-moe": qwen3_moe, "gpt_oss": gpt_oss,
          "awq-gemm": awq("GEMM", grouped.awq_gemm), "awq-gemv": awq("gemv", grouped.awq_gemv),
          "awq-gemv-fast": awq("Gemv_Fast", grouped.awq_gemv_fast), "awq-old": awq_old,
-         "gptq": lambda: gptq(4, 64), "gptq-act": lambda: gptq(4, 80, act=True),
+         "gptq": lambda: gptq(4, 64), "gptq-act": lambda: gptq(4, 80, act=True), "gptq-small": gptq_small,
          "gptq-v2": lambda: gptq(3, -1, "gptq_v2"), "gptq-2bit": lambda: gptq(2, 32, index=False),
          "gptq-old": lambda: gptq(8, 64, beside="quantize_config.json")}
 for more in (packed_compressed, packed_exl2):

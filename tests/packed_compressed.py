@@ -186,6 +186,16 @@ def mixed(m, name, rows, cols):
         integers(m, name, rows, cols, bits=4, size=48, zeros=True, dtype="BF16")
 
 
+def small_mixed(m, name, rows, cols):
+    """Integers in an order of their own, 4-bit floats and 8-bit ones."""
+    if "gate" in name or "v_proj" in name:
+        integers(m, name, rows, cols, bits=4, size=8, zeros=True, shuffled=True, dtype="BF16")
+    elif "up" in name or "q_proj" in name:
+        nvfp4(m, name, rows, cols, True)
+    else:
+        floats(m, name, rows, cols, (1, 0), "BF16")
+
+
 def modelopt(algorithm, pack, beside=False, **more):
     """`beside`: only hf_quant_config.json says it."""
     def make():
@@ -263,6 +273,9 @@ def forms(from_base):
         "ct-mixed": of_qwen3(compressed("mixed-precision", group(8, "float", "channel", fmt="float-quantized"),
                                         group(4, "float", "tensor_group", 16, fmt="nvfp4-pack-quantized"),
                                         group(8, size=32, fmt=pack), group(4, size=48, symmetric=False, fmt=pack)), mixed),
+        "ct-small": lambda: base.small(compressed("mixed-precision", group(8, "float", "channel", fmt="float-quantized"),
+                                                  group(4, "float", "tensor_group", 16, fmt="nvfp4-pack-quantized"),
+                                                  group(4, size=8, symmetric=False, fmt=pack)), small_mixed),
         "modelopt-nvfp4": modelopt("NVFP4", lambda m, *a: nvfp4(m, *a, False), group_size=16),
         "modelopt-nvfp4-beside": modelopt("NVFP4", lambda m, *a: nvfp4(m, *a, False), True, group_size=16),
         "modelopt-fp8": modelopt("FP8", lambda m, *a: floats(m, *a, (0, 0), shape=[])),

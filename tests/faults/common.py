@@ -9,6 +9,9 @@ import signal
 PATIENCE_S = 60
 MODEL = ["--family", "qwen3-moe", "--layers", "1", "--hidden", "32", "--intermediate", "16", "--heads", "2",
          "--kv-heads", "1", "--num-experts", "2", "--vocab", "16"]
+# Checkpoints that are packed, in several files each: groups in an order of their own, 4-bit and 8-bit floats; and codes
+# that lie by columns. But for that they are as the other.
+PACKED = {"mixed": "ct-small", "gptq": "gptq-small"}
 # Both fits occur (v is of a codebook a row, the experts of a library), one fp8 unit, and three that are kept. The less
 # there is to do, the more points a minute.
 USUAL = ["--override", "role:q=keep", "--override", "role:k=keep", "--override", "role:o=keep",
@@ -18,6 +21,8 @@ V2 = [*USUAL, "--mode", "v2"]
 # `goal` a size is solved over the same surveys: one unit is then assigned v2c with outliers, three fp8.
 OPTIONS = {"same": USUAL, "floor": [*USUAL, "--min-cos-strict", "0.97"], "goal": [*USUAL, "--target-size", "116kB"],
            "v2": V2, "v2-floor": [*V2, "--min-cos-strict", "0.95", "--min-cos-lazy", "0.95"]}
+# With which some of the experts of packed models are of a library, too.
+PACKED_OPTIONS = ["--override", "role:gate=floor:0.98"]
 SANE = {0, 1, 2, 3, 4}
 STAGE_SANE = SANE | {75, 76}  # base/xfp_error.h: an earlier artifact is not there; more bits are wanted
 

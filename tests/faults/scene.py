@@ -7,20 +7,25 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
-from common import (Ended, Failed, MODEL, OPTIONS, PATIENCE_S, SANE, describe, end_session, files_below, mark,
-                    sha256)
+from common import (Ended, Failed, MODEL, OPTIONS, PACKED, PACKED_OPTIONS, PATIENCE_S, SANE, describe, end_session,
+                    files_below, mark, sha256)
+
+MAKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "make-packed-checkpoint.py")
 
 
 class Scene:
     """A folder with a checkpoint `m`, a conversion of it (out.xfp, out.xfp.work, cache), and saved states of that."""
 
-    def __init__(self, folder, tools):
-        self.folder, self.tools = folder, tools
+    def __init__(self, folder, tools, model=None):
+        """`model`: one of PACKED, or None."""
+        self.folder, self.tools, self.model = folder, tools, model
         self.states, self.references = {}, {}
         os.makedirs(self.path("elsewhere"))
-        made = self.run([os.path.join(tools, "make-checkpoint"), *MODEL, "m"])
+        made = self.run([sys.executable, MAKER, PACKED[model], "m", "plain", "--shards", "3"] if model else
+                        [os.path.join(tools, "make-checkpoint"), *MODEL, "m"])
         if made.status:
             raise Failed(describe(made))
         for name in OPTIONS:
@@ -28,6 +33,9 @@ class Scene:
 
     def path(self, *names):
         return os.path.join(self.folder, *names)
+
+    def options(self, name):
+        return OPTIONS[name] + (PACKED_OPTIONS if self.model else [])
 
     # ---- running ----------------------------------------------------------------------------------
 
@@ -58,7 +66,7 @@ class Scene:
         return [program, "--work", "out.xfp.work", "--cache", "cache", *arguments]
 
     def convert_command(self, options="same", out="out.xfp", cache="cache", model="m"):
-        return ["xfp", "convert", model, "-o", out, "--cache", cache, "-j1", "-q", "--json", *OPTIONS[options]]
+        return ["xfp", "convert", model, "-o", out, "--cache", cache, "-j1", "-q", "--json", *self.options(options)]
 
     def convert(self, options="same", prefix=(), environment=None):
         return self.run([*prefix, *self.convert_command(options)], environment)

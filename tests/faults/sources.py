@@ -17,25 +17,41 @@ from common import Failed, PATIENCE_S, SANE, describe, sha256
 
 STAGES = ["xfp-inspect", "xfp-survey", "xfp-outlier-extract", "xfp-lloyd-fit", "xfp-libfit", "xfp-autoselect",
           "xfp-pack", "xfp-bundle"]
-TENSORS = {"row": "model.layers.0.self_attn.v_proj.weight", "expert": "model.layers.0.mlp.experts.1.gate_proj.weight",
-           "unit-kept": "model.layers.0.self_attn.q_proj.weight", "kept": "model.norm.weight", "fp8": "lm_head.weight"}
+ATTENTION, EXPERT = "model.layers.0.self_attn.", "model.layers.0.mlp.experts.1."
+# By model: a tensor of which an element is changed, or of config.json one text for another as long.
+CHANGES = {
+    None: {"row": ATTENTION + "v_proj.weight", "expert": EXPERT + "gate_proj.weight",
+           "unit-kept": ATTENTION + "q_proj.weight", "kept": "model.norm.weight", "fp8": "lm_head.weight"},
+    "mixed": {"scale": ATTENTION + "v_proj.weight_scale", "zero": EXPERT + "gate_proj.weight_zero_point",
+              "global": EXPERT + "up_proj.weight_global_scale", "codes": ATTENTION + "q_proj.weight_packed",
+              "row-scale": EXPERT + "down_proj.weight_scale", "config": ("minmax", "median")},
+    "gptq": {"scale": ATTENTION + "v_proj.scales", "zero": EXPERT + "gate_proj.qzeros",
+             "codes": ATTENTION + "q_proj.qweight", "config": ("0.01", "0.02")},
+}
 WAYS = ["replaced", "written", "mapped", "relinked", "relinked-and-back", "relinked-back-later"]
 # nothing: a first conversion; known: every artifact of both is there, and no file was read yet
 CACHES = ["nothing", "known"]
 
 
-def points(_, seed):
-    """IDs: sources/STAGE/before|after/WAY/CACHE/TENSOR"""
-    number = seed
+def points(scene, seed):
+    """IDs: sources/STAGE/before|after/WAY/CACHE/CHANGE"""
+    number, changes = seed, list(CHANGES[scene.model])
     for stage, when, way, cache in itertools.product(STAGES, ["before", "after"], WAYS, CACHES):
         if way == "relinked-and-back" and when == "after":
             continue
         number += 1
-        yield f"sources/{stage}/{when}/{way}/{cache}/{list(TENSORS)[number % len(TENSORS)]}"
+        yield f"sources/{stage}/{when}/{way}/{cache}/{changes[number % len(changes)]}"
 
 
-def weights(folder):
-    return os.path.join(folder, "model.safetensors")
+def file_of(folder, what):
+    """The one that the tensor is in."""
+    if isinstance(what, tuple):
+        return "config.json"
+    index = os.path.join(folder, "model.safetensors.index.json")
+    if not os.path.exists(index):
+        return "model.safetensors"
+    with open(index, encoding="utf-8") as file:
+        return json.load(file)["weight_map"][what]
 
 
 def place(path, tensor):
@@ -46,19 +62,27 @@ def place(path, tensor):
 
 
 def make_new(scene, name):
-    """new-NAME: the checkpoint with one element of a tensor another one, and the references of both."""
-    folder = "new-" + name
+    """new-NAME, the checkpoint with this change, and the references of both; and which file it is in."""
+    folder, what = "new-" + name, CHANGES[scene.model][name]
+    changed = file_of(scene.path("m"), what)
     if folder in scene.references:
-        return folder
+        return folder, changed
     shutil.copytree(scene.path("m"), scene.path(folder))
-    with open(weights(scene.path(folder)), "r+b") as file:
-        at = place(file.name, TENSORS[name])
-        file.seek(at)
-        byte = file.read(1)[0]
-        file.seek(at)
-        file.write(bytes([byte ^ 0x80]))  # its sign
+    with open(scene.path(folder, changed), "r+b") as file:
+        if isinstance(what, tuple):
+            text = file.read()
+            file.seek(0)
+            file.write(text.replace(*(part.encode() for part in what)))
+        else:
+            at = place(file.name, what)
+            file.seek(at)
+            byte = file.read(1)[0]
+            file.seek(at)
+            file.write(bytes([byte ^ 0x80]))  # its sign
     scene.refer(folder, folder)
-    return folder
+    if scene.references[folder][0] == scene.references["same"][0]:
+        raise Failed(f"the change {name} changes nothing")
+    return folder, changed
 
 
 def fresh(scene, cache, folder):
@@ -91,24 +115,25 @@ def remove(path):
 class Change:
     """One way to change `old`, or what `link` leads to."""
 
-    def __init__(self, scene, way, new):
-        self.scene, self.way, self.new, self.map = scene, way, new, None
+    def __init__(self, scene, way, new, name):
+        """`name`: of the file that is changed."""
+        self.scene, self.way, self.new, self.name, self.map = scene, way, new, name, None
         if way == "mapped":
             # A page that is dirty already: writing to it again moves no time stamp.
-            with open(weights(scene.path("old")), "r+b") as file:
+            with open(scene.path("old", name), "r+b") as file:
                 self.map = mmap.mmap(file.fileno(), 0)
             self.map[0] = self.map[0]
 
     def content(self):
-        with open(weights(self.scene.path(self.new)), "rb") as file:
+        with open(self.scene.path(self.new, self.name), "rb") as file:
             return file.read()
 
     def make(self):
-        path = weights(self.scene.path("old"))
+        path = self.scene.path("old", self.name)
         if self.way == "mapped":
             self.map[:] = self.content()
         elif self.way == "replaced":
-            shutil.copy2(weights(self.scene.path(self.new)), path + "-new")
+            shutil.copy2(self.scene.path(self.new, self.name), path + "-new")
             os.rename(path + "-new", path)
         elif self.way == "written":
             st = os.stat(path)
@@ -125,9 +150,9 @@ class Change:
 
 def run(scene, point, _):
     _, stage, when, way, cache, name = point.split("/")
-    new = make_new(scene, name)
+    new, changed = make_new(scene, name)
     fresh(scene, cache, new)
-    change = Change(scene, way, new)
+    change = Change(scene, way, new, changed)
     real, go = os.path.join(os.environ["XFP_TEST_BIN"], stage), scene.path("go")
     stop = "[ -e {go}/{when} ] || {{ : >{go}/{when}; while [ ! -e {go}/{when}-on ]; do sleep 0.003; done; }}"
     scene.put_first(stage, "\n".join([stop.format(go=go, when="before"), f'{real} "$@"', "status=$?",
