@@ -330,6 +330,7 @@ cli_tests = \
 	tests/cli/oracle.bats \
 	tests/cli/output.bats \
 	tests/cli/packed.bats \
+	tests/cli/packed_bad.bats \
 	tests/cli/packed_changes.bats \
 	tests/cli/packed_compressed.bats \
 	tests/cli/packed_exl2.bats \

@@ -318,10 +318,48 @@ def both(m):
     m.packed[name] = m.plain[name]
 
 
+NOT_NUMBERS = {"F32": b"\0\0\xc0\x7f", "BF16": b"\xc0\x7f", "F16": b"\0\x7e"}  # of others all bits are set
+INFINITIES = {"F32": b"\0\0\x80\x7f", "BF16": b"\x80\x7f", "F16": b"\0\x7c"}
+
+
+def scales(m):
+    return m.packed[some(m, ending_of_scales(m))]
+
+
+def replace(t, number, count=None):
+    """The first `count` of its elements, or all."""
+    all_of_them = len(t.data) // len(number)
+    count = all_of_them if count is None else count
+    t.data = number * count + t.data[len(number) * count:]
+
+
 def nan(m):
-    t = m.packed[some(m, ending_of_scales(m))]
-    t.data = {"F32": struct.pack("<f", float("nan")), "BF16": b"\xc0\x7f"}.get(t.dtype, b"\xff") * (
-        len(t.data) // {"F32": 4, "BF16": 2}.get(t.dtype, 1))
+    replace(scales(m), NOT_NUMBERS.get(scales(m).dtype, b"\xff"))
+
+
+def one_nan(m):
+    replace(scales(m), NOT_NUMBERS.get(scales(m).dtype, b"\xff"), 1)
+
+
+def one_infinite(m):
+    replace(scales(m), INFINITIES[scales(m).dtype], 1)
+
+
+def one_zero(m):
+    replace(scales(m), bytes({"F32": 4, "BF16": 2, "F16": 2}.get(scales(m).dtype, 1)), 1)
+
+
+def global_nan(m):
+    replace(m.packed[some(m, ending_of_second(m))], NOT_NUMBERS["F32"])
+
+
+def ending_of_second(m):
+    return ".weight_scale_2" if any(n.endswith(".weight_scale_2") for n in m.packed) else ".weight_global_scale"
+
+
+def code_nan(m):
+    """The first code of 8-bit floats."""
+    replace(next(m.packed[n] for n in sorted(m.packed) if m.packed[n].dtype == "F8_E4M3"), b"\x7f", 1)
 
 
 def zero(m):
@@ -429,8 +467,9 @@ def forgotten(m):
     m.packed, m.beside = dict(m.plain), "quantize_config.json"
 
 
-SPOILS = {f.__name__.replace("_", "-"): f for f in (missing, shape, left_over, unpacked, both, nan, zero, block_size,
-                                                    no_block_size, bad_block_size, fmt, fnuz, scale_dtype, bits, odd_bits,
+SPOILS = {f.__name__.replace("_", "-"): f for f in (missing, shape, left_over, unpacked, both, nan, one_nan, one_infinite,
+                                                    one_zero, global_nan, code_nan, zero, block_size, no_block_size,
+                                                    bad_block_size, fmt, fnuz, scale_dtype, bits, odd_bits,
                                                     bad_bits, group_size, bad_group_size, version, exllama, checkpoint_format, no_zeros,
                                                     activation, no_index, index_dtype, index_range, index_uneven,
                                                     scales_of_integers, silent, forgotten)}

@@ -1,0 +1,127 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# What can be wrong with packed checkpoints, of each form: scales that are no numbers or 0, and files that are missing.
+
+load helpers
+load packed
+
+setup() {
+	setup_folder
+	by_default
+}
+
+@test "a scale or code that is no number: so many weights are not finite, and --on-nonfinite keep keeps them" {
+	while read -r form kind tensor count; do
+		packed "$form" --spoil "$kind"
+		run -3 --separate-stderr xfp convert packed -o out.xfp
+		[[ $stderr == *"tensor $tensor.weight: $count "*"NaN or infinite"*"--on-nonfinite keep"* ]] ||
+			{ echo "$form $kind: $stderr"; return 1; }
+		no_output out.xfp
+		xfp convert packed -o out.xfp -q --on-nonfinite keep
+		run -0 --separate-stderr xfp info --json out.xfp
+		"$PYTHON" -c 'import json, sys
+kept = [u["role"] for u in json.load(sys.stdin)["units"] if u["mode"] == "keep"]
+assert kept == ["down"], kept' <<<"$output"
+		xfp verify out.xfp --source packed >verified
+		rm -r packed plain ./*.xfp ./*.work ./*cache
+	done <<-'END'
+		deepseek one-nan model.layers.0.mlp.down_proj 16384
+		deepseek-e8m0 one-nan model.layers.0.mlp.down_proj 16384
+		qwen3-blocks one-infinite model.layers.0.mlp.down_proj 12288
+		qwen3-channel one-nan model.layers.0.mlp.down_proj 144
+		qwen3-tensor code-nan model.layers.0.mlp.down_proj 1
+		awq-gemm one-nan model.layers.0.mlp.down_proj 64
+		awq-gemm one-infinite model.layers.0.mlp.down_proj 64
+		awq-gemv one-nan model.layers.0.mlp.down_proj 64
+		awq-gemv-fast one-infinite model.layers.0.mlp.down_proj 64
+		gptq one-infinite model.layers.0.mlp.down_proj 64
+		gptq-act one-nan model.layers.0.mlp.down_proj 80
+		ct-float-channel one-nan model.layers.0.mlp.down_proj 144
+		ct-int-channel one-infinite model.layers.0.mlp.down_proj 144
+		ct-pack4-order one-nan model.layers.0.mlp.down_proj 24
+		ct-nvfp4 one-nan model.layers.0.mlp.down_proj 16
+		ct-nvfp4 global-nan model.layers.0.mlp.down_proj 13824
+		ct-mxfp4 one-nan model.layers.0.mlp.down_proj 32
+		modelopt-nvfp4 one-nan model.layers.0.mlp.down_proj 16
+		modelopt-nvfp4 global-nan model.layers.0.mlp.down_proj 15360
+		modelopt-fp8 nan model.layers.0.mlp.down_proj 15360
+		modelopt-int8 one-nan model.layers.0.mlp.down_proj 160
+	END
+}
+
+# Whether the first weights of a tensor, or all, are 0.
+zeros() { # BUNDLE TENSOR
+	rm -rf copy
+	xfp unpack "$1" -o copy >unpacked 2>&1
+	"$PYTHON" - "$2" <<-'EOF'
+	import json, struct, sys
+	data = open("copy/model.safetensors", "rb").read()
+	size = struct.unpack("<Q", data[:8])[0]
+	begin, end = json.loads(data[8:8 + size])[sys.argv[1]]["data_offsets"]
+	halves = struct.unpack(f"<{(end - begin) // 2}H", data[8 + size + begin:8 + size + end])
+	print("first:", all(not h & 0x7fff for h in halves[:16]), "all:", all(not h & 0x7fff for h in halves))
+	EOF
+}
+
+@test "a scale of 0 makes zeros of a block, and of nothing else" {
+	for form in deepseek qwen3-channel awq-gemm gptq ct-pack4 ct-nvfp4 modelopt-nvfp4; do
+		packed "$form" --spoil one-zero
+		xfp convert packed -o out.xfp -q --override role:down=keep
+		[ "$(zeros out.xfp model.layers.0.mlp.down_proj.weight)" = "first: True all: False" ] ||
+			{ echo "$form: $(zeros out.xfp model.layers.0.mlp.down_proj.weight)"; return 1; }
+		xfp convert packed -o fitted.xfp -q
+		xfp verify fitted.xfp --source packed >verified
+		rm -r packed plain copy ./*.xfp ./*.work ./*cache
+	done
+}
+
+@test "scales that are missing or of another shape: told by file, tensor and remedy" {
+	while read -r form kind words; do
+		packed "$form" --spoil "$kind"
+		run -3 --separate-stderr xfp convert packed -o out.xfp
+		# shellcheck disable=SC2053
+		[[ $stderr == *"$PWD/packed/"*"tensor "*$words* ]] || { echo "$form $kind: $stderr"; return 1; }
+		no_output out.xfp
+		rm -r packed plain
+	done <<-'END'
+		qwen3-channel missing down_proj.weight: has no scales*download
+		qwen3-channel shape weight_scale: has the shape \[96, 2\]*leave open*download
+		qwen3-tensor missing down_proj.weight: has no scales*download
+		qwen3-moe missing down_proj: has no scales*download
+		awq-gemv missing down_proj.qweight: has no scales*download
+		awq-gemv-fast missing down_proj.qweight: has no scales*download
+		awq-gemv-fast shape AWQ's gemv_fast as config.json says*download
+		ct-float-channel missing down_proj.weight: has no scales*download
+		ct-float-channel shape down_proj.weight: is F8_E4M3*no group of config_groups*download
+		ct-float-block shape down_proj.weight: is F8_E4M3*no group of config_groups*download
+		ct-int-channel missing down_proj.weight: has no scales*download
+		ct-int-channel shape down_proj.weight: is I8*no group of config_groups*download
+		ct-nvfp4 missing down_proj.weight_packed: has no scales*download
+		ct-mxfp4 missing down_proj.weight_packed: has no scales*download
+		ct-mxfp4 shape weight_scale: has the shape \[96, 10\]*download
+		modelopt-nvfp4 shape weight_scale: has the shape*download
+		modelopt-fp8 missing down_proj.weight: has no scales*download
+		modelopt-int8 shape weight_scale: has the shape*download
+		modelopt-nvfp4-beside missing down_proj.weight: has no scales*download
+	END
+}
+
+@test "a file of the components is missing, by the index and by none" {
+	for form in deepseek gpt_oss awq-gemm gptq-act ct-pack4-order ct-nvfp4 modelopt-nvfp4; do
+		packed "$form" --shards 2
+		mv packed/model-00002-of-00002.safetensors .
+		run -3 --separate-stderr xfp convert packed -o out.xfp
+		[[ $stderr == *"packed/model-00002-of-00002.safetensors: missing"* ]] || { echo "$form: $stderr"; return 1; }
+		# without an index nothing names it, but what it had is missed
+		mv packed/model.safetensors.index.json .
+		run -3 --separate-stderr xfp convert packed -o out.xfp
+		[[ $stderr == *"packed/model-00001-of-00002.safetensors"*"download"* ]] || { echo "$form: $stderr"; return 1; }
+		# and one file of several, by its name
+		mv model-00002-of-00002.safetensors model.safetensors.index.json packed
+		run -3 --separate-stderr xfp convert packed/model-00001-of-00002.safetensors -o out.xfp
+		[[ $stderr == *"model-00001-of-00002.safetensors"*"download"* ]] || { echo "$form: $stderr"; return 1; }
+		no_output out.xfp
+		rm -r packed plain
+	done
+}
