@@ -59,6 +59,16 @@ bool xfp_ends_with(const char *name, const char *suffix)
 	return length >= tail && !strcmp(name + length - tail, suffix);
 }
 
+bool xfp_is_packing_file(const char *name)
+{
+	static const char *const names[] = { "hf_quant_config.json", "quantize_config.json", "quant_config.json" };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -146,13 +156,15 @@ static bool is_extra(const char *name)
 	return false;
 }
 
-/* Note a file that is neither carried nor weights. A MODEL that is a file may lie among anything. */
+/* Note a file that is neither carried nor weights. A MODEL that is a file may lie among anything. What says how weights
+ * are packed has served its purpose. */
 static enum xfp_status note_left_out(struct xfp_checkpoint *c, const char *name, struct xfp_error *err)
 {
 	enum xfp_status status;
 	struct stat st;
 
-	if (!c->is_folder || holds_weights(name) || xfp_ends_with(name, ".xfp"))
+	if (!c->is_folder || holds_weights(name) || xfp_ends_with(name, ".xfp") ||
+	    (c->packed && xfp_is_packing_file(name)))
 		return XFP_OK;
 	if (!(status = xfp_folder_look(c->folder, name, &st, err)) && S_ISREG(st.st_mode))
 		xfp_checkpoint_note(c, "not carried: %s", xfp_printable(name).text);

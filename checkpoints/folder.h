@@ -18,6 +18,9 @@ enum xfp_status xfp_folder_look(const char *folder, const char *name, struct sta
 
 bool xfp_ends_with(const char *name, const char *suffix);
 
+/* Whether a small file is about packed weights and nothing else, so that it goes where these are unpacked. */
+bool xfp_is_packing_file(const char *name);
+
 /* Fill in `extras`: the small files that belong to a model beside its weights. */
 enum xfp_status xfp_folder_extras(struct xfp_checkpoint *checkpoint, struct xfp_error *err);
 

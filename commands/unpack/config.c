@@ -145,13 +145,3 @@ bool xfp_config_unpack(const char *text, size_t size, char *out, size_t *out_siz
 	*out_size = (size_t)(t.to - out);
 	return *out_size < size;
 }
-
-bool xfp_is_packing_file(const char *name)
-{
-	static const char *const names[] = { "hf_quant_config.json", "quantize_config.json", "quant_config.json" };
-
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
-}

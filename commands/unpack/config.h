@@ -13,7 +13,4 @@
  * and what is in `out` is of no use. */
 bool xfp_config_unpack(const char *text, size_t size, char *out, size_t *out_size);
 
-/* Whether a small file is about packed weights and nothing else. */
-bool xfp_is_packing_file(const char *name);
-
 #endif

@@ -13,6 +13,7 @@
 
 #include "base/system/new_folder.h"
 #include "checkpoints/checkpoint.h"
+#include "checkpoints/folder.h"
 #include "commands/ui/commands.h"
 #include "commands/unpack/config.h"
 #include "kernels/common/number.h"
