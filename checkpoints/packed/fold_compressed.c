@@ -22,6 +22,7 @@
 #include "checkpoints/packed/scaling.h"
 
 #define PACKED "_packed"
+#define MOST_ORDERED (UINT64_C(1) << 22) /* columns with a group each, all of which are read when it is opened */
 
 struct compressed {
 	struct xfp_fold *fold;
@@ -209,6 +210,11 @@ static enum xfp_status check_groups(const struct compressed *c, const struct xfp
 			c->fold, groups,
 			"is %s %s, but there are %" PRIu64 " columns that have a group; download both again",
 			xfp_dtype_name(groups->dtype), xfp_fold_shape(groups->rank, groups->shape).text, cols);
+	if (cols > MOST_ORDERED)
+		return xfp_fold_bad(c->fold, groups,
+				    "is of %" PRIu64 " columns; matrices have at most %" PRIu64
+				    " in an order of their own: download it again",
+				    cols, MOST_ORDERED);
 	if (!(data = malloc(groups->bytes + 1)) || !(of = calloc(count, sizeof *of))) {
 		status = xfp_no_memory_for(c->fold->err, c->fold->checkpoint->folder);
 		goto done;

@@ -125,3 +125,39 @@ zeros() { # BUNDLE TENSOR
 		rm -r packed plain
 	done
 }
+
+# One row of so many columns, of a file that takes no space: scales, a shape and groups that are all there, and zeros.
+wide() { # COLUMNS
+	mkdir wide
+	"$PYTHON" - "$1" <<-'EOF'
+	import json, os, struct, sys
+	cols, at, header = int(sys.argv[1]), 0, {}
+	for ending, dtype, shape, size in (("packed", "I32", [1, cols // 8], cols // 2), ("g_idx", "I32", [cols], cols * 4),
+	                                   ("scale", "BF16", [1, cols // 32], cols // 16), ("shape", "I64", [2], 16)):
+	    name = "model.layers.0.mlp.down_proj.weight_" + ending
+	    header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + size]}
+	    at += size
+	text = json.dumps(header).encode()
+	with open("wide/model.safetensors", "wb") as file:
+	    file.write(struct.pack("<Q", len(text)) + text)
+	    file.truncate(8 + len(text) + at - 16)
+	    file.seek(0, 2)
+	    file.write(struct.pack("<2q", 1, cols))
+	weights = {"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group", "group_size": 32}
+	json.dump({"model_type": "qwen3", "quantization_config": {
+	    "quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"g": {"weights": weights}}}},
+	    open("wide/config.json", "w"))
+	EOF
+}
+
+@test "a header that claims what nobody has: no memory is asked for" {
+	while read -r columns words; do
+		wide "$columns"
+		run -3 bash -c "${XFP_TEST_SANITIZERS:+:} ulimit -v 300000; exec xfp-inspect wide"
+		[[ $output == *"wide/model.safetensors: tensor "*"weight_g_idx: $words"* ]] || { echo "$columns: $output"; return 1; }
+		rm -r wide
+	done <<-'END'
+		8589934592 is of 8589934592 columns; matrices have at most 4194304
+		4194304 puts 4194304 columns into group 0 of 131072
+	END
+}
