@@ -440,6 +440,14 @@ static void plain(void **state)
 
 static void refused(void **state)
 {
+	/* Neither rows nor columns are anywhere in stored rows, or both are on the same way; by one element, too. */
+	static const struct {
+		struct xfp_view view;
+		uint64_t turned;
+	} crossing[] = {
+		{ { 0, 20, 30, 41, 1 }, 0 }, { { 1, 23, 40, 40, 1 }, 0 }, { { 0, 4, 5, 2, 1 }, 0 },
+		{ { 0, 3, 4, 80, 40 }, 0 },  { { 1, 39, 8, 8, 1 }, 8 },   { { 8, 40, 8, 8, 1 }, 8 },
+	};
 	struct xfp_matrix_source source;
 	struct xfp_matrix_reader *reader = NULL;
 	struct packed p;
@@ -483,10 +491,16 @@ static void refused(void **state)
 		expect(xfp_matrix_open(&source, &reader, &err), XFP_BAD_INPUT, "the.tensor");
 		p = was;
 	}
-	/* Across rows: neither rows nor columns are anywhere. */
-	source.view = (struct xfp_view){ 0, 20, 30, 41, 1 };
-	expect(xfp_matrix_open(&source, &reader, &err), XFP_BAD_INPUT, "lies across");
+	for (size_t i = 0; i < sizeof crossing / sizeof *crossing; i++) {
+		source.view = crossing[i].view;
+		p.recipe.turned = crossing[i].turned;
+		expect(xfp_matrix_open(&source, &reader, &err), XFP_BAD_INPUT, "lies across");
+	}
+	p.recipe.turned = 0;
 	source.view = (struct xfp_view){ 0, 24, 40, 40, 1 };
+	source.bytes += 2;
+	expect(xfp_matrix_open(&source, &reader, &err), XFP_BAD_INPUT, "not as large as it is");
+	source.bytes -= 2;
 	ok(xfp_matrix_open(&source, &reader, &err));
 	xfp_matrix_close(reader);
 
