@@ -196,11 +196,11 @@ def small_mixed(m, name, rows, cols):
         floats(m, name, rows, cols, (1, 0), "BF16")
 
 
-def modelopt(algorithm, pack, beside=False, **more):
+def modelopt(algorithm, pack, beside=False, experts=0, **more):
     """`beside`: only hf_quant_config.json says it."""
     def make():
         quantization = {"quant_algo": algorithm, "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"], **more}
-        m = base.qwen3(None if beside else {"quant_method": "modelopt", **quantization}, pack, inner=160)
+        m = base.qwen3(None if beside else {"quant_method": "modelopt", **quantization}, pack, experts, inner=160)
         for which in "kv":
             m.packed[f"model.layers.0.self_attn.{which}_proj.{which}_scale"] = base.Tensor("F32", [], np.float32(1))
         if beside:
@@ -220,6 +220,21 @@ def modelopt_mixed(m, name, rows, cols):
         nvfp4(m, name, rows, cols, False)
     else:
         floats(m, name, rows, cols, (1, 32), "U8")
+
+
+def modelopt_stacks(m, name, rows, cols, *more):
+    """Fused experts [experts, rows, cols] have a scale for all or for each; other weights as without."""
+    if not more:
+        floats(m, name, rows, cols, (0, 0), shape=[])
+        return
+    w = base.weights(name, rows, cols, *more)
+    most = np.abs(w).max((1, 2), keepdims=True) / np.float32(448)
+    scale = (most if "down" in name else most.max(keepdims=True)).astype("<f4")
+    codes = base.nearest(w / scale, base.E4M3, 127) | np.where(np.signbit(w), 128, 0).astype(np.uint8)
+    m.packed[name] = base.Tensor("F8_E4M3", w.shape, codes)
+    m.packed[name + "_weight_scale"] = base.Tensor("F32", scale.shape if "down" in name else [], scale)
+    m.packed[name + "_input_scale"] = base.Tensor("F32", [], np.float32(1))
+    m.plain[name] = base.plain(base.E4M3[codes] * scale)
 
 
 def modelopt_blocks(m, name, rows, cols):
@@ -279,6 +294,7 @@ def forms(from_base):
         "modelopt-nvfp4": modelopt("NVFP4", lambda m, *a: nvfp4(m, *a, False), group_size=16),
         "modelopt-nvfp4-beside": modelopt("NVFP4", lambda m, *a: nvfp4(m, *a, False), True, group_size=16),
         "modelopt-fp8": modelopt("FP8", lambda m, *a: floats(m, *a, (0, 0), shape=[])),
+        "modelopt-fp8-stacks": modelopt("FP8", modelopt_stacks, experts=3),
         "modelopt-fp8-blocks": modelopt("FP8_PB_WO", modelopt_blocks, group_size=32),
         "modelopt-int8": modelopt("W8A16", modelopt_bytes),
         "modelopt-mixed": modelopt("MIXED_PRECISION", modelopt_mixed, True, quantized_layers=LAYERS),
@@ -354,6 +370,9 @@ SPOILS = {
     "other-format": lambda m: m.quantization.update(format="float-quantized"),
     "wide-codes": lambda m: setattr(m.packed[base.some(m, "_packed")], "dtype", "U32"),
     "scale-u16": lambda m: setattr(m.packed[base.some(m, "_scale")], "dtype", "U16"),
+    "stack-shape": lambda m: reshape(m, "down_proj_weight_scale", [1, 3]),
+    "stack-bytes": lambda m: setattr(m.packed[base.some(m, "experts.down_proj")], "dtype", "I8"),
+    "stack-missing": drop("down_proj_weight_scale"),
     "pre-quant": lambda m: add(m, "pre_quant_scale", "F32", np.float32([1, 2])),
     "algorithm": lambda m: m.quantization.update(quant_algo="W4A16_AWQ"),
     "other-algorithm": lambda m: m.quantization.update(quant_algo="FP8"),

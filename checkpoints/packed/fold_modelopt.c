@@ -6,6 +6,7 @@
  *   X.weight U8 [out, in / 2]     X.weight_scale U8 [out, in / 32]: MXFP4
  *   X.weight F8_E4M3 [out, in]    X.weight_scale for all, for each row, for blocks, or U8 [out, in / 32]: FP8 and MXFP8
  *   X.weight I8 [out, in]         X.weight_scale for each row
+ *   X F8_E4M3 [experts, in, out]  X_weight_scale for all or for each of them: FP8 of fused experts, as of Llama 4
  *
  * quant_algo names the forms that there may be, and group_size sizes that the shapes leave open.
  */
@@ -13,6 +14,8 @@
 
 #include "base/printable.h"
 #include "checkpoints/packed/fold.h"
+#include "checkpoints/packed/fp8.h"
+#include "checkpoints/packed/number.h"
 #include "checkpoints/packed/scaling.h"
 
 enum form { FP8 = 1, MXFP8 = 2, NVFP4 = 4, MXFP4 = 8, INT8 = 16, ALL = 31 };
@@ -161,6 +164,41 @@ static enum xfp_status fold_fp4(struct modelopt *m, uint32_t number, uint32_t sc
 	return xfp_fold_fp4(m->fold, number, 0, scales, second, false);
 }
 
+/* Fused experts, of which X_weight_scale tells. In 4 bits they are packed across the rows in which they are stored. */
+static enum xfp_status fold_stack(struct modelopt *m, uint32_t number, uint32_t scales)
+{
+	struct xfp_source_tensor *codes = &m->fold->checkpoint->tensors[number];
+	const struct xfp_source_tensor *scale = &m->fold->checkpoint->tensors[scales];
+	struct xfp_component components[3] = { xfp_fold_component(codes, XFP_COMPONENT_CODES),
+					       xfp_fold_component(scale, XFP_COMPONENT_SCALES) };
+	struct xfp_recipe_part part = { .codec = XFP_CODEC_FP8, .components = components, .component_count = 2 };
+	uint64_t count = scale->bytes / (xfp_dtype_bits(scale->dtype) / 8);
+	enum xfp_status status;
+
+	if (codes->dtype != XFP_F8_E4M3 || codes->rank != 3 || !codes->bytes)
+		return xfp_fold_bad(
+			m->fold, codes,
+			"is %s %s with a scale beside it; of fused experts only 8-bit floats are read: convert "
+			"the unquantized checkpoint",
+			xfp_dtype_name(codes->dtype), xfp_fold_shape(codes->rank, codes->shape).text);
+	if ((status = check_form(m, codes, FP8)))
+		return status;
+	if (!xfp_dtype_is_scale(scale->dtype) || (count != 1 && (count != codes->shape[0] || scale->shape[0] != count)))
+		return xfp_fold_bad(m->fold, scale,
+				    "is %s %s, but fused experts of the shape %s have one scale for all or for each of "
+				    "them; download both again",
+				    xfp_dtype_name(scale->dtype), xfp_fold_shape(scale->rank, scale->shape).text,
+				    xfp_fold_shape(codes->rank, codes->shape).text);
+	part.cols = codes->shape[2];
+	part.rows = codes->bytes / part.cols;
+	part.parameters[XFP_FP8_MATRIX_ROWS] = part.parameters[XFP_FP8_BLOCK_ROWS] = part.rows / count;
+	part.parameters[XFP_FP8_BLOCK_COLS] = part.cols;
+	m->fold->gone[scales] = true;
+	codes->dtype = XFP_BF16;
+	codes->bytes *= 2;
+	return xfp_fold_take(m->fold, number, &part);
+}
+
 static bool is_bytes(enum xfp_dtype dtype)
 {
 	return dtype == XFP_F8_E4M3 || dtype == XFP_F8_E5M2 || dtype == XFP_I8;
@@ -190,8 +228,15 @@ static enum xfp_status fold_one(struct modelopt *m, uint32_t number)
 
 	if (m->fold->method && (status = refuse_smoothed(m, tensor)))
 		return status;
-	if (m->fold->gone[number] || !xfp_fold_ends_with(tensor->name, ".weight") || (!floats && !bytes))
+	if (m->fold->gone[number] || (!floats && !bytes))
 		return XFP_OK;
+	if (!xfp_fold_ends_with(tensor->name, ".weight")) {
+		scales = m->fold->method ? xfp_fold_find(m->fold, tensor, 0, "_weight_scale") : UINT32_MAX;
+		if (scales != UINT32_MAX)
+			return fold_stack(m, number, scales);
+		return bytes && tensor->dtype != XFP_I8 ? xfp_fold_lacks(m->fold, tensor, "scales", "_weight_scale")
+							: XFP_OK;
+	}
 	scales = xfp_fold_find(m->fold, tensor, 0, "_scale");
 	if (scales == UINT32_MAX)
 		return m->fold->method ? xfp_fold_lacks(m->fold, tensor, "scales", "_scale") : XFP_OK;
@@ -210,6 +255,7 @@ static enum xfp_status fold_all(struct xfp_fold *fold)
 
 static const char *const methods[] = { "modelopt",       "modelopt_fp4",   "modelopt_fp8",
 				       "modelopt_mxfp8", "modelopt_mixed", NULL };
-static const char *const endings[] = { ".weight_scale", ".weight_scale_2", NULL };
+static const char *const endings[] = { ".weight_scale", ".weight_scale_2", "_proj_weight_scale", "_proj_weight_scale_2",
+				       NULL };
 
 const struct xfp_fold_form xfp_fold_modelopt = { "modelopt", methods, endings, fold_all };

@@ -37,7 +37,8 @@ each_form() { # FORM...
 }
 
 @test "modelopt: NVFP4, FP8, INT8, mixed; by config.json or hf_quant_config.json" {
-	each_form modelopt-nvfp4 modelopt-nvfp4-beside modelopt-fp8 modelopt-fp8-blocks modelopt-int8 modelopt-mixed
+	each_form modelopt-nvfp4 modelopt-nvfp4-beside modelopt-fp8 modelopt-fp8-blocks modelopt-fp8-stacks \
+		modelopt-int8 modelopt-mixed
 }
 
 @test "weights that are kept have every bit of the unpacked ones" {
@@ -100,6 +101,9 @@ each_form() { # FORM...
 		modelopt-nvfp4 other-algorithm tensor*weight: is NVFP4 by its dtype*quant_algo in config.json says otherwise
 		modelopt-nvfp4 nvfp4-group-size config.json: group_size is none that its quant_algo can have
 		modelopt-nvfp4-beside unpacked hf_quant_config.json: says that the weights are modelopt*remove this file
+		modelopt-fp8-stacks stack-shape tensor*down_proj_weight_scale: is F32 \[1, 3\]*one scale for all or for each of them
+		modelopt-fp8-stacks stack-bytes tensor*experts.down_proj: is I8*only 8-bit floats are read*unquantized
+		modelopt-fp8-stacks stack-missing tensor*experts.down_proj: has no scales*with _weight_scale
 		modelopt-fp8-blocks shape tensor*weight_scale: has the shape*have one for all, for each row, or for each 32 x 32
 	END
 }
