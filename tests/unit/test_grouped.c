@@ -517,25 +517,31 @@ static void memory(void **state)
 static void refused(void **state)
 {
 	static const struct {
-		uint32_t at, group;
+		uint32_t size, of, group; /* the first input of group `of` goes to `group` */
 		const char *words;
 	} cases[] = {
-		{ 7, 3, "names a group for which there is no scale" },
-		{ 7, UINT32_MAX, "names a group for which there is no scale" },
-		{ 95, 0, "has more inputs in a group than group_size" },
+		{ 32, 0, 3, "names a group for which there is no scale" },
+		{ 32, 2, UINT32_MAX, "names a group for which there is no scale" },
+		{ 32, 1, 0, "has more inputs in a group than group_size" },
+		{ 36, 0, 2, "has more inputs in a group than group_size" }, /* the last has fewer than others */
 	};
 	struct xfp_matrix_reader *reader;
 	uint16_t row[96];
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct matrix m = {
-			.codec = XFP_CODEC_GPTQ, .bits = 4, .rows = 32, .cols = 96, .group = 32, .scale_dtype = XFP_F16
-		};
+		struct matrix m = { .codec = XFP_CODEC_GPTQ,
+				    .bits = 4,
+				    .rows = 32,
+				    .cols = 96,
+				    .group = cases[i].size,
+				    .scale_dtype = XFP_F16 };
 		struct xfp_matrix_source source;
+		uint64_t at = 0;
 
 		make(state, &m, true);
-		m.of[95] = m.of[95] == 0 ? 1 : m.of[95];
-		memcpy(m.bytes[XFP_COMPONENT_GROUPS] + 4 * (uint64_t)cases[i].at, &cases[i].group, 4);
+		while (m.of[at] != cases[i].of)
+			at++;
+		memcpy(m.bytes[XFP_COMPONENT_GROUPS] + 4 * at, &cases[i].group, 4);
 		store(state, &m);
 		source = source_of(&m);
 		source.view = (struct xfp_view){ 0, 32, 96, 96, 1 };

@@ -496,7 +496,17 @@ static void refused(void **state)
 		p.recipe.turned = crossing[i].turned;
 		expect(xfp_matrix_open(&source, &reader, &err), XFP_BAD_INPUT, "lies across");
 	}
+	/* Rows that are turned round in parts of five are no 24; and a part is as wide as all. */
+	p.recipe.turned = 5;
+	source.view = (struct xfp_view){ 0, 40, 5, 5, 1 };
+	expect(xfp_matrix_open(&source, &reader, &err), XFP_BAD_INPUT, "do not make up its rows");
 	p.recipe.turned = 0;
+	p.recipe.cols = 20;
+	source.bytes /= 2;
+	source.view = (struct xfp_view){ 0, 24, 20, 20, 1 };
+	expect(xfp_matrix_open(&source, &reader, &err), XFP_BAD_INPUT, "do not fit together");
+	p.recipe.cols = 40;
+	source.bytes *= 2;
 	source.view = (struct xfp_view){ 0, 24, 40, 40, 1 };
 	source.bytes += 2;
 	expect(xfp_matrix_open(&source, &reader, &err), XFP_BAD_INPUT, "not as large as it is");

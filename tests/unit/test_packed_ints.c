@@ -274,10 +274,29 @@ static double e4m3(unsigned code)
 	return code & 128 ? -value : value;
 }
 
+/* Components that are larger or smaller than they should be. */
+static void refuse_other_sizes(struct packed *p)
+{
+	struct xfp_packed_source source = {
+		.recipe = &p->recipe, .files = &p->file, .identified = true, .dtype = XFP_BF16, .tensor = "the.tensor"
+	};
+	struct xfp_decoder *decoder = NULL;
+
+	for (uint32_t i = 0; i < p->part.component_count; i++)
+		for (int more = 0; more < 2; more++) {
+			uint64_t was = p->components[i].bytes;
+
+			p->components[i].bytes += more ? 4 : (uint64_t)-4;
+			assert_int_equal(xfp_decoder_open(&source, &decoder, &err), XFP_BAD_INPUT);
+			p->components[i].bytes = was;
+		}
+}
+
 static void nvfp4(void **state)
 {
 	static const double values[8] = { 0, .5, 1, 1.5, 2, 3, 4, 6 };
-	static const float globals[] = { 0.37f, 2688, 3e-5f };
+	/* Scale 3 divided by the first is halfway between two of bf16, and times its inverse it is not. */
+	static const float globals[] = { 0x1.381382p-8f, 2688, 3e-5f };
 	unsigned char *codes, *scales, *global;
 	struct packed p;
 
@@ -302,6 +321,7 @@ static void nvfp4(void **state)
 				p.stored[i] = values[code & 7] * scale * (code & 8 ? -1 : 1);
 			}
 			check(state, &p, XFP_BF16);
+			refuse_other_sizes(&p);
 			finish(&p);
 		}
 }
@@ -339,7 +359,7 @@ static void refused(void **state)
 	write_out(state, &p);
 	source.recipe = &p.recipe;
 	source.files = &p.file;
-	for (int i = 0; i < 11; i++) {
+	for (int i = 0; i < 12; i++) {
 		struct xfp_recipe_part part = p.part;
 		struct xfp_component was[4];
 
@@ -371,6 +391,10 @@ static void refused(void **state)
 			break;
 		case 10:
 			p.components[2].dtype = XFP_U8;
+			break;
+		case 11: /* packed zeros of blocks that have more rows than one */
+			p.part.parameters[XFP_INT_BLOCK_ROWS] = 24;
+			p.components[1].bytes /= 24;
 			break;
 		}
 		if (xfp_decoder_open(&source, &decoder, &err) != XFP_BAD_INPUT || !strstr(err.text, "the.tensor"))
