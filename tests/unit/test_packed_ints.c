@@ -164,17 +164,21 @@ static double of_16_bits(enum xfp_dtype dtype, uint16_t bits)
 	return bits & 0x8000 ? -value : value;
 }
 
-/* What came out is a number next to the one that is stored, and no other is nearer. */
+/* What came out is a number next to the one that is stored, and no other is nearer; of two that are as near, it is the
+ * even one. */
 static bool is_nearest(enum xfp_dtype dtype, uint16_t got, double want)
 {
 	double off = fabs(of_16_bits(dtype, got) - want);
+	double above = fabs(of_16_bits(dtype, (uint16_t)(got + 1)) - want);
+	double below = fabs(of_16_bits(dtype, (uint16_t)(got - 1)) - want);
 
 	if (isnan(want))
 		return (got & 0x7fff) > 0x7f80;
 	if (want == 0)
 		return (got & 0x7fff) == 0;
-	return off <= fabs(of_16_bits(dtype, (uint16_t)(got + 1)) - want) &&
-	       off <= fabs(of_16_bits(dtype, (uint16_t)(got - 1)) - want) && signbit(want) == (got >> 15 != 0);
+	if (off >= above || off >= below)
+		return (off == above || off == below) && !(got & 1) && signbit(want) == (got >> 15 != 0);
+	return signbit(want) == (got >> 15 != 0);
 }
 
 static void check(void **state, struct packed *p, enum xfp_dtype dtype)
