@@ -31,6 +31,10 @@ const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS] = {
 	{ XFP_SURVEY_KIND, XFP_ALGORITHM_SURVEY },
 };
 
+const struct xfp_algorithm xfp_makers[XFP_MAKERS] = {
+	{ "gguf", XFP_ALGORITHM_GGUF },
+};
+
 bool xfp_algorithm_decides(const struct xfp_algorithm *algorithm, const struct xfp_parameters *parameters)
 {
 	return strcmp(algorithm->name, XFP_SURVEY_KIND) ||

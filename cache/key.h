@@ -63,6 +63,7 @@
 #define XFP_ALGORITHM_CHOICE 1
 #define XFP_ALGORITHM_PACKED 2
 #define XFP_ALGORITHM_FP8 3
+#define XFP_ALGORITHM_GGUF 1
 
 /* They are recorded in bundles, for xfp convert --like, in this order. One that is not recorded is 1. */
 struct xfp_algorithm {
@@ -70,7 +71,10 @@ struct xfp_algorithm {
 	unsigned version;
 };
 #define XFP_ALGORITHMS 7
-extern const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS];
+/* What made files that a checkpoint has none of, by the name of its format: a GGUF's config and tokenizer
+ * (checkpoints/gguf/made.h). It has no say in units, and is recorded where such a file was made. */
+#define XFP_MAKERS 1
+extern const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS], xfp_makers[XFP_MAKERS];
 /* Whether it has a say at all where these are the parameters: one that has none is not recorded, so that another
  * version of it makes no other bytes. */
 bool xfp_algorithm_decides(const struct xfp_algorithm *algorithm, const struct xfp_parameters *parameters);

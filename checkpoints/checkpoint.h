@@ -33,6 +33,7 @@ struct xfp_source_tensor {
 	uint64_t offset;              /* of the data, from the start of the file */
 	uint64_t bytes;               /* of its elements, as they are or unpacked */
 	struct xfp_recipe *recipe;    /* how it is unpacked; NULL: it lies there as it is */
+	const char *unread;           /* the form, static text, that it can be listed in but not read; NULL: it can */
 };
 /* What it takes in its files. */
 static inline uint64_t xfp_source_stored_bytes(const struct xfp_source_tensor *tensor)
@@ -40,10 +41,20 @@ static inline uint64_t xfp_source_stored_bytes(const struct xfp_source_tensor *t
 	return tensor->recipe ? xfp_recipe_bytes(tensor->recipe) : tensor->bytes;
 }
 
+/* A small file that the checkpoint has not, made of what it says elsewhere: config.json of a GGUF's metadata. It is
+ * carried along like one that lies there; inspect writes it into the work folder. */
+struct xfp_made_file {
+	char *name;
+	char *bytes; /* with a 0 behind them */
+	size_t size;
+};
+
 struct xfp_checkpoint {
 	char *folder;                  /* the folder that holds its files, absolute */
 	const char *format;            /* "safetensors" */
 	bool is_folder;                /* MODEL was a folder: all that is in it belongs to it */
+	bool arranged;                 /* its reader made logical tensors itself: nothing is to be folded */
+	const char *unread;            /* what it is, static text, that is listed but not read; NULL: it can be */
 	char *config;                  /* text of config.json, NULL when there is none */
 	const char *packed;            /* how weights are, "fp8"; NULL: all tensors lie there as they are */
 	struct xfp_source_file *files; /* those that hold tensors, and config.json where recipes follow from
@@ -54,6 +65,8 @@ struct xfp_checkpoint {
 	char **extras; /* config, tokenizer and other small files to carry along:
 	                                    * paths relative to `folder`, sorted; no index, no weights */
 	uint32_t extra_count;
+	struct xfp_made_file *made; /* those of the extras that were, sorted by name */
+	uint32_t made_count;
 	char **notes; /* what the user should know, for instance tensors that the
 	                                    * index omits; one line each */
 	uint32_t note_count;

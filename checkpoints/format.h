@@ -20,7 +20,15 @@ struct xfp_checkpoint_format {
 				  struct xfp_error *err);
 };
 
-extern const struct xfp_checkpoint_format xfp_format_safetensors;
+extern const struct xfp_checkpoint_format xfp_format_safetensors, xfp_format_gguf;
+
+/* Have a file made, whose bytes, allocated, are the checkpoint's from now on, failure or not. One that lies in the
+ * folder and goes along takes its place, but for config.json, which names and shapes of tensors go with. */
+enum xfp_status xfp_checkpoint_make(struct xfp_checkpoint *checkpoint, const char *name, char *bytes, size_t size,
+				    struct xfp_error *err);
+
+/* Once all are made and the files of the folder are listed: each that was made is among the extras then. */
+enum xfp_status xfp_checkpoint_settle_made(struct xfp_checkpoint *checkpoint, struct xfp_error *err);
 
 /* Append a note in printf form; silently drops it when out of memory. */
 void xfp_checkpoint_note(struct xfp_checkpoint *checkpoint, const char *format, ...) XFP_PRINTF(2, 3);

@@ -20,6 +20,7 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/hub.h \
 	checkpoints/json_reader.c \
 	checkpoints/json_reader.h \
+	checkpoints/made.c \
 	checkpoints/matrix.c \
 	checkpoints/note.c \
 	checkpoints/packed/awq.c \

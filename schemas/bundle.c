@@ -56,7 +56,7 @@ static enum xfp_status digest_sources(struct xfp_bundle_writer *w, const struct 
 		return xfp_no_memory(w->err);
 
 	for (uint32_t f = 0; !status && f < ledger->extra_count; f++) {
-		char *path = xfp_path(ledger->model, ledger->extras[f]);
+		char *path = xfp_ledger_extra_path(ledger, f);
 		struct xfp_stretch from = { .path = path,
 					    .size = plan->files[f].size,
 					    .identity = files ? &files[f] : NULL };
@@ -96,7 +96,7 @@ static enum xfp_status put_files(struct xfp_bundle_writer *w, const struct xfp_l
 
 	for (uint32_t f = 0; !status && f < ledger->extra_count; f++) {
 		const struct xfp_idx_file *file = &plan->files[f];
-		char *path = xfp_path(ledger->model, ledger->extras[f]);
+		char *path = xfp_ledger_extra_path(ledger, f);
 		struct xfp_stretch from = { .path = path, .size = file->size, .identity = files ? &files[f] : NULL };
 
 		if (!path)

@@ -261,7 +261,7 @@ static void put_tensors(struct xfp_bundle_plan *plan, const struct xfp_ledger *l
 /* Of a small file. */
 static enum xfp_status file_size(const struct xfp_ledger *ledger, uint32_t f, uint64_t *size, struct xfp_error *err)
 {
-	char *path = xfp_path(ledger->model, ledger->extras[f]);
+	char *path = xfp_ledger_extra_path(ledger, f);
 	enum xfp_status status = XFP_OK;
 	struct stat st;
 

@@ -8,7 +8,7 @@
  *
  * Layout: the envelope of artifact.h, with its digest, then HDF5 (all tables are one-dimensional
  * datasets of little-endian compound records):
- *   attributes  kind "ledger", version 2, model (folder), family, format (of the checkpoint), packed (how its weights
+ *   attributes  kind "ledger", version 3, model (folder), family, format (of the checkpoint), packed (how its weights
  *               are, or nothing)
  *   /files      name, path, device, inode, size, mtime_ns, ctime_ns
  *   /tensors    name, reason, dtype, class, fate, rank, shape[8], file, offset, bytes, tied, recipe (2^64 - 1: none)
@@ -19,7 +19,8 @@
  *   /units      name, role, class, plan, dtype, experts, rows, cols, first_matrix
  *   /matrices   tensor, view (base, rows, cols, row_stride, col_stride); a unit's matrices are
  *               consecutive, by expert number
- *   /extras     path, relative to the model's folder
+ *   /extras     name: a path relative to the model's folder; of a file that was made of what the checkpoint says
+ *               elsewhere, the path that it was written to, and XXH3-128 of it, in hex; of others both are empty
  *   /strings    uint8 pool; every string above is (offset, length) into it
  *
  * A stage opens the ledger and reads its own unit only.
@@ -27,6 +28,7 @@
 #ifndef XFP_LEDGER_H
 #define XFP_LEDGER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/dtype.h"
@@ -93,6 +95,12 @@ static inline uint64_t xfp_unit_fp8_bytes(const struct xfp_ledger_unit *unit)
 	return xfp_unit_weights(unit) + unit->experts * unit->rows * sizeof(float);
 }
 
+/* A small file that the checkpoint has not, made of what it says elsewhere: config.json of a GGUF. */
+struct xfp_ledger_made {
+	char *path;   /* where it is; NULL: it was not made, and lies in the model's folder */
+	char hex[33]; /* XXH3-128 of it, which stands for who it is: it may be made again elsewhere */
+};
+
 /* Who wants to know how far work is that takes a while: that there is so much more of it than was said, and that so
  * much of it is done. Told in weights that are read, or in what takes as long as reading them; of a bundle, in bytes.
  * Called by any thread, several at a time. */
@@ -122,7 +130,8 @@ struct xfp_ledger {
 	struct xfp_ledger_tensor *tensors;
 	struct xfp_ledger_unit *units;
 	struct xfp_ledger_matrix *matrices;
-	char **extras;
+	char **extras;                /* names of small files to carry along, sorted */
+	struct xfp_ledger_made *made; /* [extras]; NULL: none of them was made */
 	uint32_t file_count, tensor_count, unit_count, matrix_count, extra_count;
 	struct xfp_watcher *watcher; /* of those who read it; not stored; NULL: nobody watches */
 };
@@ -137,6 +146,13 @@ enum xfp_status xfp_ledger_read_unit(const char *path, uint32_t unit, struct xfp
 /* Whether the files still are those that inspect saw, by identity (xfp_identity_at); XFP_FAILED names one
  * that is not. */
 enum xfp_status xfp_ledger_check_files(const struct xfp_ledger *ledger, struct xfp_error *err);
+
+/* Where an extra is, in a new string; NULL: out of memory. */
+char *xfp_ledger_extra_path(const struct xfp_ledger *ledger, uint32_t extra);
+static inline bool xfp_ledger_extra_made(const struct xfp_ledger *ledger, uint32_t extra)
+{
+	return ledger->made && ledger->made[extra].path;
+}
 
 void xfp_ledger_free(struct xfp_ledger *ledger); /* frees everything it points to; NULL is fine */
 

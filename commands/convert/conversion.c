@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/system/clock.h"
+#include "base/system/temporary.h"
 #include "base/text/utc.h"
 #include "cache/lock.h"
 #include "commands/convert/drop_cache.h"
@@ -265,6 +266,7 @@ void xfp_conversion_close(struct xfp_conversion *c)
 		close(c->lock);
 	xfp_run_record_free(&c->record);
 	xfp_options_free(&c->options);
+	xfp_temporary_remove(c->scratch);
 }
 
 /* While it, or one of its stages, lives, xfp cache gc and rebuild keep away. */

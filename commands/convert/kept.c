@@ -67,7 +67,7 @@ static enum xfp_status files_are_same(const struct xfp_ledger *ledger, const str
 	enum xfp_status status = XFP_OK;
 
 	for (uint32_t f = 0; !status && *same && f < ledger->extra_count; f++) {
-		char *path = xfp_path(ledger->model, ledger->extras[f]), *text = NULL;
+		char *path = xfp_ledger_extra_path(ledger, f), *text = NULL;
 		uint32_t number = xfp_bundle_find_file(bundle, ledger->extras[f]);
 		struct xfp_file_info info = { 0 };
 		size_t size = 0;

@@ -218,17 +218,15 @@ static enum xfp_status ingest_leftovers(struct xfp_conversion *c, struct xfp_err
 	return status;
 }
 
-/* A dry run's work folder: made for inspect, read, removed. */
+/* A dry run's work folder: made for inspect, and removed in the end, since files were made in it. */
 static enum xfp_status read_scratch_ledger(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
 {
-	char *work = xfp_temporary_folder(err);
 	enum xfp_status status = XFP_FAILED;
 
-	if (work)
-		status = (enum xfp_status)xfp_run_inspect(c, signals, work, err);
+	if ((c->scratch = xfp_temporary_folder(err)))
+		status = (enum xfp_status)xfp_run_inspect(c, signals, c->scratch, err);
 	if (!status)
-		status = read_ledger(c, work, err);
-	xfp_temporary_remove(work);
+		status = read_ledger(c, c->scratch, err);
 	return status;
 }
 

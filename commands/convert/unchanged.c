@@ -44,6 +44,24 @@ static bool add_identity(struct xfp_digest *digest, const struct xfp_identity *i
 		   id->mtime_ns, id->ctime_ns);
 }
 
+/* Who a small file is; of one that was made, what is in it: a dry run makes it again, elsewhere. */
+static bool add_extra(struct xfp_digest *digest, const struct xfp_ledger *ledger, uint32_t extra)
+{
+	struct xfp_identity id = { 0 };
+	struct stat st;
+	char *path;
+	bool ok;
+
+	if (xfp_ledger_extra_made(ledger, extra))
+		return add(digest, "%s", ledger->made[extra].hex);
+	path = xfp_ledger_extra_path(ledger, extra);
+	if (path && !stat(path, &st))
+		id = xfp_identity_of(&st);
+	ok = path && add_identity(digest, &id);
+	free(path);
+	return ok;
+}
+
 static bool add_ledger(struct xfp_digest *digest, const struct xfp_ledger *ledger)
 {
 	bool ok = add(digest, "%s", ledger->family);
@@ -64,14 +82,7 @@ static bool add_ledger(struct xfp_digest *digest, const struct xfp_ledger *ledge
 		}
 	}
 	for (uint32_t i = 0; ok && i < ledger->extra_count; i++) {
-		char *path = xfp_path(ledger->model, ledger->extras[i]);
-		struct xfp_identity id = { 0 };
-		struct stat st;
-
-		if (path && !stat(path, &st))
-			id = xfp_identity_of(&st);
-		ok = path && add(digest, "%s", ledger->extras[i]) && add_identity(digest, &id);
-		free(path);
+		ok = add(digest, "%s", ledger->extras[i]) && add_extra(digest, ledger, i);
 	}
 	return ok;
 }

@@ -67,7 +67,7 @@ static uint64_t files(const struct xfp_ledger *ledger, uint64_t block, uint64_t 
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < ledger->extra_count; i++) {
-		char *path = xfp_path(ledger->model, ledger->extras[i]);
+		char *path = xfp_ledger_extra_path(ledger, i);
 		struct stat st;
 
 		if (path && !stat(path, &st))

@@ -15,6 +15,7 @@
 #include "base/system/command_line.h"
 #include "base/text/misspelt.h"
 #include "base/text/text.h"
+#include "commands/inspect/made.h"
 #include "commands/inspect/measure.h"
 #include "commands/inspect/report.h"
 #include "commands/ui/commands.h"
@@ -201,15 +202,17 @@ static enum xfp_status write_units(const char *path, uint32_t count, struct xfp_
 	return status;
 }
 
-static enum xfp_status write_work(const char *work, const struct xfp_ledger *ledger, struct xfp_error *err)
+static enum xfp_status write_work(const char *work, const struct xfp_look *look, struct xfp_error *err)
 {
 	char *ledger_path = xfp_path(work, XFP_LEDGER_FILE), *units_path = xfp_path(work, XFP_UNITS_FILE);
 	enum xfp_status status;
 
 	if (!ledger_path || !units_path)
 		status = xfp_no_memory(err);
-	else if (!(status = xfp_mkdirs(work, err)) && !(status = xfp_ledger_write(ledger_path, ledger, err)))
-		status = write_units(units_path, ledger->unit_count, err);
+	else if (!(status = xfp_mkdirs(work, err)) &&
+		 !(status = xfp_inspection_write_made(work, look->checkpoint, look->ledger, err)) &&
+		 !(status = xfp_ledger_write(ledger_path, look->ledger, err)))
+		status = write_units(units_path, look->ledger->unit_count, err);
 	free(ledger_path);
 	free(units_path);
 	return status;
@@ -227,7 +230,8 @@ static enum xfp_status measure(const struct xfp_list *list, struct xfp_distribut
 	if (!order)
 		return xfp_no_memory(err);
 	for (uint32_t i = 0; i < list->count; i++)
-		if (xfp_distribution_passes(look->checkpoint->tensors[list->chosen[i]].dtype))
+		if (!look->checkpoint->tensors[list->chosen[i]].unread &&
+		    xfp_distribution_passes(look->checkpoint->tensors[list->chosen[i]].dtype))
 			order[count++] = list->chosen[i];
 	xfp_signals_hold(&signals);
 	status = xfp_measure(look->checkpoint, order, count, &signals, moments, err);
@@ -341,7 +345,7 @@ static enum xfp_status inspect(const struct inspect_request *request, struct xfp
 
 	/* A conversion wants to hear why, and nothing else. */
 	if (!status && request->work && !look.refused.status)
-		status = write_work(request->work, look.ledger, err);
+		status = write_work(request->work, &look, err);
 	err->status = status;
 	if (!status && (!request->work || !look.refused.status))
 		status = show(request, &look, err);

@@ -62,6 +62,10 @@ static const struct table_member matrix_members[] = {
 	{ "row_stride", AT(matrix, row_stride), U64 }, { "col_stride", AT(matrix, col_stride), U64 },
 	{ NULL, 0, END },
 };
+static const struct table_member extra_members[] = {
+	{ "name", AT(extra, name), TEXT },        { "path", AT(extra, path), TEXT },
+	{ "digest", AT(extra, digest), TEXT },    { NULL, 0, END },
+};
 static const struct table_member text_members[] = {
 	{ "offset", offsetof(struct xfp_ledger_text, offset), U32 },
 	{ "length", offsetof(struct xfp_ledger_text, length), U32 },
@@ -81,7 +85,7 @@ static const struct table {
 	[XFP_LEDGER_COMPONENTS] = { "components", sizeof(struct xfp_component_record), component_members },
 	[XFP_LEDGER_UNITS] = { "units", sizeof(struct xfp_unit_record), unit_members },
 	[XFP_LEDGER_MATRICES] = { "matrices", sizeof(struct xfp_matrix_record), matrix_members },
-	[XFP_LEDGER_EXTRAS] = { "extras", sizeof(struct xfp_ledger_text), text_members },
+	[XFP_LEDGER_EXTRAS] = { "extras", sizeof(struct xfp_extra_record), extra_members },
 	[XFP_LEDGER_STRINGS] = { "strings", 1, NULL },
 };
 

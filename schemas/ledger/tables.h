@@ -13,7 +13,7 @@
 #include "checkpoints/recipe/recipe.h"
 
 #define XFP_LEDGER_KIND "ledger"
-#define XFP_LEDGER_VERSION 2
+#define XFP_LEDGER_VERSION 3
 
 struct xfp_ledger_text {
 	uint32_t offset, length;
@@ -62,6 +62,11 @@ struct xfp_matrix_record {
 	uint64_t tensor, base, rows, cols, row_stride, col_stride;
 };
 
+struct xfp_extra_record {
+	struct xfp_ledger_text name, path, digest;
+};
+
+_Static_assert(sizeof(struct xfp_extra_record) == 24, "extra record");
 _Static_assert(sizeof(struct xfp_file_record) == 56, "file record");
 _Static_assert(sizeof(struct xfp_tensor_record) == 128, "tensor record");
 _Static_assert(sizeof(struct xfp_recipe_record) == 64, "recipe record");

@@ -59,7 +59,9 @@ static enum xfp_status copy_tables(const struct run *run)
 	to->files = calloc((size_t)from->file_count + 1, sizeof *to->files);
 	to->tensors = calloc((size_t)from->tensor_count + 1, sizeof *to->tensors);
 	to->extras = calloc((size_t)from->extra_count + 1, sizeof *to->extras);
-	if (!to->model || !to->family || !to->format || !to->packed || !to->files || !to->tensors || !to->extras)
+	to->made = calloc((size_t)from->extra_count + 1, sizeof *to->made);
+	if (!to->model || !to->family || !to->format || !to->packed || !to->files || !to->tensors || !to->extras ||
+	    !to->made)
 		return no_memory(run->err);
 	for (; to->file_count < from->file_count; to->file_count++) {
 		const struct xfp_source_file *f = &from->files[to->file_count];

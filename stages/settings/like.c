@@ -22,6 +22,15 @@ static enum xfp_status check_algorithms(const char *like, const struct xfp_recor
 				"%s: " XFP_MEMBER_JSON " differs: algorithm %s decided its bytes, which this xfp does "
 				"not have; use a newer one",
 				like, xfp_printable(recorded->unknown).text);
+	for (int i = 0; i < XFP_MAKERS; i++)
+		if (recorded->made[i] && recorded->made[i] != xfp_makers[i].version)
+			return xfp_fail(
+				err, XFP_UNMET,
+				"%s: " XFP_MEMBER_JSON " differs: its config and tokenizer were made by version %u "
+				"of algorithm %s, and this xfp has version %u, which may make others; use an xfp "
+				"whose bundles say \"%s\": %u",
+				like, recorded->made[i], xfp_makers[i].name, xfp_makers[i].version, xfp_makers[i].name,
+				recorded->made[i]);
 	for (int i = 0; i < XFP_ALGORITHMS; i++) {
 		const struct xfp_algorithm *ours = &xfp_algorithms[i];
 
@@ -147,7 +156,7 @@ static enum xfp_status check_unit(const struct check *check, uint32_t u)
 static enum xfp_status check_file(const struct check *check, uint32_t f)
 {
 	const char *name = check->ledger->extras[f];
-	char *path = xfp_path(check->ledger->model, name), *text = NULL, member[XFP_FILE_MEMBER_BYTES];
+	char *path = xfp_ledger_extra_path(check->ledger, f), *text = NULL, member[XFP_FILE_MEMBER_BYTES];
 	struct xfp_file_info theirs;
 	enum xfp_status status;
 	size_t size;

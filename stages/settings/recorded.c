@@ -9,6 +9,17 @@
 #include "base/system/file.h"
 #include "schemas/layout/bundle_layout.h"
 
+/* False: it is none. */
+static bool take_maker(const char *name, const json_t *value, struct xfp_recorded *recorded)
+{
+	for (int i = 0; i < XFP_MAKERS; i++)
+		if (!strcmp(name, xfp_makers[i].name)) {
+			recorded->made[i] = (unsigned)json_integer_value(value);
+			return true;
+		}
+	return false;
+}
+
 static void read_algorithms(json_t *root, struct xfp_recorded *recorded)
 {
 	json_t *algorithms = json_object_get(root, "algorithms"), *value;
@@ -23,7 +34,7 @@ static void read_algorithms(json_t *root, struct xfp_recorded *recorded)
 			i++;
 		if (i < XFP_ALGORITHMS)
 			recorded->version[i] = (unsigned)json_integer_value(value);
-		else if (!recorded->unknown)
+		else if (!take_maker(name, value, recorded) && !recorded->unknown)
 			recorded->unknown = strdup(name);
 	}
 }

@@ -14,6 +14,7 @@ struct xfp_recorded {
 	struct xfp_parameters parameters;
 	char *family;
 	unsigned version[XFP_ALGORITHMS]; /* of xfp_algorithms */
+	unsigned made[XFP_MAKERS];        /* of xfp_makers; 0: it made nothing */
 	char *unknown;                    /* an algorithm that this xfp does not have, NULL: none */
 };
 

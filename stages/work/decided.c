@@ -33,7 +33,7 @@ struct xfp_identity *xfp_decided_files(const struct xfp_ledger *ledger)
 	struct xfp_identity *files = calloc(ledger->extra_count + (size_t)1, sizeof *files);
 
 	for (uint32_t i = 0; files && i < ledger->extra_count; i++) {
-		char *path = xfp_path(ledger->model, ledger->extras[i]);
+		char *path = xfp_ledger_extra_path(ledger, i);
 		struct stat st;
 
 		if (!path) {

@@ -143,6 +143,14 @@ enum xfp_status xfp_fates_bytes(const struct xfp_ledger *ledger, const struct xf
 
 /* ---- xfp.json ---------------------------------------------------------------------------------- */
 
+static bool has_made(const struct xfp_ledger *ledger)
+{
+	for (uint32_t e = 0; e < ledger->extra_count; e++)
+		if (xfp_ledger_extra_made(ledger, e))
+			return true;
+	return false;
+}
+
 char *xfp_describe(const struct xfp_ledger *ledger, const struct xfp_parameters *parameters)
 {
 	char *text = xfp_parameters_to_json(parameters), *json = NULL;
@@ -155,6 +163,9 @@ char *xfp_describe(const struct xfp_ledger *ledger, const struct xfp_parameters 
 		if (xfp_algorithm_decides(&xfp_algorithms[i], parameters))
 			ok = !json_object_set_new(algorithms, xfp_algorithms[i].name,
 						  json_integer(xfp_algorithms[i].version));
+	for (int i = 0; ok && i < XFP_MAKERS; i++)
+		if (has_made(ledger) && !strcmp(ledger->format, xfp_makers[i].name))
+			ok = !json_object_set_new(algorithms, xfp_makers[i].name, json_integer(xfp_makers[i].version));
 	if (ok)
 		root = json_pack("{s:s, s:i, s:s, s:O, s:O}", "format", "xfp", "version", XFP_BUNDLE_VERSION, "family",
 				 ledger->family, "algorithms", algorithms, "parameters", values);

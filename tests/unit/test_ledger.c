@@ -120,6 +120,8 @@ static struct xfp_ledger *make(uint32_t kept)
 		};
 	l->extras[l->extra_count++] = copy("config.json");
 	l->extras[l->extra_count++] = copy("1_Pooling/config.json");
+	l->made = calloc(2, sizeof *l->made);
+	l->made[1] = (struct xfp_ledger_made){ copy("/work/made/c.json"), "0123456789abcdef0123456789abcdef" };
 	for (uint32_t i = 0; i < kept; i++)
 		add_tensor(l, xfp_formatted("a.%06u.norm.weight", i), "norm: kept by rule", XFP_FATE_KEPT, UINT32_MAX);
 	stack = l->tensor_count;
@@ -229,6 +231,10 @@ static void whole(void **state)
 	assert_memory_equal(got->matrices, want->matrices, want->matrix_count * sizeof *want->matrices);
 	assert_int_equal(got->extra_count, 2);
 	assert_string_equal(got->extras[1], "1_Pooling/config.json");
+	assert_false(xfp_ledger_extra_made(got, 0));
+	assert_true(xfp_ledger_extra_made(got, 1));
+	assert_string_equal(got->made[1].path, "/work/made/c.json");
+	assert_string_equal(got->made[1].hex, want->made[1].hex);
 	xfp_ledger_free(want);
 	xfp_ledger_free(got);
 	free(path);

@@ -39,6 +39,7 @@ static void write_ledger(const char *path)
 					.cols = 4 };
 	struct xfp_ledger_matrix matrices[2] = { { 0, 0, 3, 4, 4, 1 }, { 1, 0, 3, 4, 4, 1 } };
 	char *extra = (char *)"config.json";
+	struct xfp_ledger_made made = { (char *)"/work/made/config.json", "0123456789abcdef0123456789abcdef" };
 	struct xfp_ledger ledger = { .model = (char *)"m",
 				     .family = (char *)"f",
 				     .format = (char *)"safetensors",
@@ -47,6 +48,7 @@ static void write_ledger(const char *path)
 				     .units = &unit,
 				     .matrices = matrices,
 				     .extras = &extra,
+				     .made = &made,
 				     .file_count = 2,
 				     .tensor_count = 3,
 				     .unit_count = 1,
@@ -221,8 +223,18 @@ static void strings(void **state)
 		lie(path, XFP_LEDGER_FILES, name, &beyond[i], sizeof *beyond);
 		expect_refused(path, "string outside the pool", true);
 		write_ledger(path);
-		lie(path, XFP_LEDGER_EXTRAS, 0, &beyond[i], sizeof *beyond);
+		lie(path, XFP_LEDGER_EXTRAS, offsetof(struct xfp_extra_record, name), &beyond[i], sizeof *beyond);
 		expect_refused(path, "string outside the pool", false);
+		write_ledger(path);
+		lie(path, XFP_LEDGER_EXTRAS, offsetof(struct xfp_extra_record, path), &beyond[i], sizeof *beyond);
+		expect_refused(path, "string outside the pool", false);
+		write_ledger(path);
+		lie(path, XFP_LEDGER_EXTRAS, offsetof(struct xfp_extra_record, digest), &beyond[i], sizeof *beyond);
+		expect_refused(path, "string outside the pool", false);
+		write_ledger(path);
+		text = (struct xfp_ledger_text){ 0, 31 };
+		lie(path, XFP_LEDGER_EXTRAS, offsetof(struct xfp_extra_record, digest), &text, sizeof text);
+		expect_refused(path, "impossible digest of extra 0", false);
 		write_ledger(path);
 		lie(path, TENSOR(2, name), &beyond[i], sizeof *beyond);
 		expect_refused(path, "string outside the pool", false);
@@ -251,7 +263,7 @@ static void another_kind(void **state)
 
 	write_ledger(path);
 	sealed_number(path, "version", XFP_LEDGER_VERSION + 1);
-	expect_refused(path, "not a ledger of version 2", true);
+	expect_refused(path, "not a ledger of version 3", true);
 
 	write_ledger(path);
 	file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
@@ -263,7 +275,7 @@ static void another_kind(void **state)
 	H5Aclose(attribute);
 	H5Fclose(file);
 	seal_again(path);
-	expect_refused(path, "not a ledger of version 2", true);
+	expect_refused(path, "not a ledger of version 3", true);
 
 	for (unsigned t = 0; t < XFP_LEDGER_TABLES; t++) {
 		write_ledger(path);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoints/format.h"
+
+#define CONFIG "config.json"
+
+enum xfp_status xfp_checkpoint_make(struct xfp_checkpoint *c, const char *name, char *bytes, size_t size,
+				    struct xfp_error *err)
+{
+	struct xfp_made_file *grown = realloc(c->made, (c->made_count + (size_t)1) * sizeof *grown);
+	char *copy = strdup(name);
+	uint32_t at;
+
+	if (grown)
+		c->made = grown;
+	if (!grown || !copy) {
+		free(copy);
+		free(bytes);
+		return xfp_no_memory_for(err, c->folder);
+	}
+	for (at = c->made_count++; at && strcmp(grown[at - 1].name, name) > 0; at--)
+		grown[at] = grown[at - 1];
+	grown[at] = (struct xfp_made_file){ copy, bytes, size };
+	return XFP_OK;
+}
+
+static void drop_made(struct xfp_checkpoint *c, uint32_t number)
+{
+	free(c->made[number].name);
+	free(c->made[number].bytes);
+	c->made_count--;
+	memmove(c->made + number, c->made + number + 1, (c->made_count - number) * sizeof *c->made);
+}
+
+/* Where a name is among the extras, or belongs. */
+static uint32_t place_of(const struct xfp_checkpoint *c, const char *name)
+{
+	uint32_t at = 0;
+
+	while (at < c->extra_count && strcmp(c->extras[at], name) < 0)
+		at++;
+	return at;
+}
+
+enum xfp_status xfp_checkpoint_settle_made(struct xfp_checkpoint *c, struct xfp_error *err)
+{
+	char **grown = realloc(c->extras, ((size_t)c->extra_count + c->made_count + 1) * sizeof *grown);
+
+	if (!grown)
+		return xfp_no_memory_for(err, c->folder);
+	c->extras = grown;
+	for (uint32_t m = 0; m < c->made_count; m++) {
+		const char *name = c->made[m].name;
+		uint32_t at = place_of(c, name);
+		bool there = at < c->extra_count && !strcmp(grown[at], name);
+		char *copy;
+
+		if (there && strcmp(name, CONFIG) != 0) {
+			drop_made(c, m--);
+		} else if (there) {
+			xfp_checkpoint_note(c,
+					    CONFIG ": lies there too; the one that goes along is made of the metadata");
+		} else {
+			if (!(copy = strdup(name)))
+				return xfp_no_memory_for(err, c->folder);
+			memmove(grown + at + 1, grown + at, (c->extra_count - at) * sizeof *grown);
+			grown[at] = copy;
+			c->extra_count++;
+		}
+	}
+	return XFP_OK;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/inspect/made.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/system/file.h"
+#include "schemas/digest.h"
+
+#define MADE_FOLDER "made" /* in the work folder */
+#define LARGEST_MADE_FILE ((size_t)1 << 30)
+
+/* Write one, unless the same is there: who it is decides what is done again. */
+static enum xfp_status write_made(const char *folder, const struct xfp_made_file *file, struct xfp_ledger_made *made,
+				  struct xfp_error *err)
+{
+	struct xfp_digest *digest = xfp_digest_new();
+	enum xfp_status status = XFP_OK;
+	uint8_t bytes[16];
+	size_t size = 0;
+	char *old = NULL;
+
+	if (!digest)
+		return xfp_no_memory(err);
+	xfp_digest_update(digest, file->bytes, file->size);
+	xfp_digest_final(digest, bytes);
+	xfp_hex(bytes, sizeof bytes, made->hex);
+	if (!(made->path = xfp_path(folder, file->name)))
+		return xfp_no_memory(err);
+	if (xfp_slurp(made->path, LARGEST_MADE_FILE, &old, &size, NULL) || size != file->size ||
+	    memcmp(old, file->bytes, size) != 0)
+		status = xfp_write_file(made->path, file->bytes, file->size, false, err);
+	free(old);
+	return status;
+}
+
+enum xfp_status xfp_inspection_write_made(const char *work, const struct xfp_checkpoint *checkpoint,
+					  struct xfp_ledger *ledger, struct xfp_error *err)
+{
+	char *below = checkpoint->made_count ? xfp_path(work, MADE_FOLDER) : NULL, *folder = NULL;
+	enum xfp_status status = XFP_OK;
+
+	if (!checkpoint->made_count)
+		return XFP_OK;
+	if (!below)
+		return xfp_no_memory(err);
+	/* Whoever reads the ledger may be elsewhere. */
+	if (!(status = xfp_mkdirs(below, err)) && !(folder = realpath(below, NULL)))
+		status = xfp_fail_errno(err, errno, "%s: cannot tell the full path", below);
+	for (uint32_t m = 0, e = 0; !status && m < checkpoint->made_count; m++) {
+		while (strcmp(ledger->extras[e], checkpoint->made[m].name) != 0)
+			e++;
+		status = write_made(folder, &checkpoint->made[m], &ledger->made[e], err);
+	}
+	free(folder);
+	free(below);
+	return status;
+}
