@@ -33,6 +33,7 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/packed/e2m1.h \
 	checkpoints/packed/exl2.c \
 	checkpoints/packed/exl2.h \
+	checkpoints/packed/elementary.h \
 	checkpoints/packed/fold.c \
 	checkpoints/packed/fold.h \
 	checkpoints/packed/fold_awq.c \
@@ -47,6 +48,9 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/packed/fold_mxfp4.c \
 	checkpoints/packed/fp8.c \
 	checkpoints/packed/fp8.h \
+	checkpoints/packed/ggml.c \
+	checkpoints/packed/ggml.h \
+	checkpoints/packed/gguf.c \
 	checkpoints/packed/gptq.c \
 	checkpoints/packed/grouped.h \
 	checkpoints/packed/int.c \
@@ -57,6 +61,7 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/packed/nvfp4.c \
 	checkpoints/packed/nvfp4.h \
 	checkpoints/packed/plain.c \
+	checkpoints/packed/reversed.c \
 	checkpoints/packed/scaling.c \
 	checkpoints/packed/scaling.h \
 	checkpoints/packed/stream.h \

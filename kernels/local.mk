@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# kernels/: pure computation. common/ and multiply/ are libxfp's, encode/ the tools'; verify/ proves them all.
+# kernels/: pure computation. common/ and multiply/ are libxfp's, encode/ and ggml/ the tools';
+# verify/ proves what encodes and multiplies.
 
 noinst_LIBRARIES += kernels/libkernels.a
 kernels_libkernels_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS)
@@ -39,6 +40,11 @@ kernels_libkernels_a_SOURCES = \
 	kernels/encode/scaled_rows.h \
 	kernels/encode/scaled_seeds.c \
 	kernels/encode/scaled_train.c \
+	kernels/ggml/blocks.h \
+	kernels/ggml/iq4.c \
+	kernels/ggml/k.c \
+	kernels/ggml/number.h \
+	kernels/ggml/small.c \
 	kernels/verify/reference.c \
 	kernels/verify/reference.h
 

@@ -56,6 +56,7 @@ struct xfp_codec_methods {
 extern const struct xfp_codec_methods xfp_codec_plain, xfp_codec_fp8, xfp_codec_mxfp4, xfp_codec_nvfp4, xfp_codec_int;
 extern const struct xfp_codec_methods xfp_codec_gptq, xfp_codec_awq, xfp_codec_awq_gemv, xfp_codec_awq_gemv_fast;
 extern const struct xfp_codec_methods xfp_codec_exl2;
+extern const struct xfp_codec_methods xfp_codec_gguf, xfp_codec_reversed;
 
 const struct xfp_codec_methods *xfp_codec_methods(enum xfp_codec codec);
 

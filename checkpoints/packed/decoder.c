@@ -54,6 +54,8 @@ static const struct xfp_codec_methods *const methods[XFP_CODECS] = {
 	[XFP_CODEC_NVFP4] = &xfp_codec_nvfp4,
 	[XFP_CODEC_INT] = &xfp_codec_int,
 	[XFP_CODEC_EXL2] = &xfp_codec_exl2,
+	[XFP_CODEC_GGUF] = &xfp_codec_gguf,
+	[XFP_CODEC_REVERSED] = &xfp_codec_reversed,
 };
 
 const struct xfp_codec_methods *xfp_codec_methods(enum xfp_codec codec)

@@ -20,6 +20,8 @@ static const struct {
 	[XFP_CODEC_NVFP4] = { "nvfp4", 1 },
 	[XFP_CODEC_INT] = { "int", 1 },
 	[XFP_CODEC_EXL2] = { "exl2", 1 },
+	[XFP_CODEC_GGUF] = { "gguf", 1 },
+	[XFP_CODEC_REVERSED] = { "reversed", 1 },
 };
 
 const char *xfp_codec_name(enum xfp_codec codec)

@@ -37,7 +37,15 @@ enum xfp_codec {
 	XFP_CODEC_NVFP4,         /* 4-bit floats with an 8-bit one for each 16 of a row, and a scale for all */
 	XFP_CODEC_INT,           /* integers of 1 to 8 bits with a scale for each block of rows and columns */
 	XFP_CODEC_EXL2,          /* integers by columns, groups of which have bits and a largest scale of their own */
+	XFP_CODEC_GGUF,          /* rows of ggml's blocks, of any of its types that are decoded */
+	XFP_CODEC_REVERSED,      /* floats that a converter changed, changed back */
 	XFP_CODECS
+};
+
+/* What was done to them, the first parameter of the last. */
+enum xfp_reversed {
+	XFP_REVERSED_ONE,
+	XFP_REVERSED_DECAY
 };
 
 enum xfp_component_role {

@@ -67,14 +67,15 @@ PEER_BLOCK(int4_32)
 PEER_BLOCK(int4_128)
 PEER_BLOCK(int4z_32)
 PEER_BLOCK(int4z_128)
-PEER_BLOCK(q2_k)
-PEER_BLOCK(q3_k)
-PEER_BLOCK(q4_k)
-PEER_BLOCK(q5_k)
-PEER_BLOCK(q6_k)
-PEER_BLOCK(iq4_xs)
 PEER_BLOCK(mxfp4)
+/* Of llama.cpp's, which kernels/ggml/blocks.h decodes. */
 void xfp_q4_0_encode(const float *x, uint8_t *block);
+void xfp_q2_k_encode(const float *x, uint8_t *block);
+void xfp_q3_k_encode(const float *x, uint8_t *block);
+void xfp_q4_k_encode(const float *x, uint8_t *block);
+void xfp_q5_k_encode(const float *x, uint8_t *block);
+void xfp_q6_k_encode(const float *x, uint8_t *block);
+void xfp_iq4_xs_encode(const float *x, uint8_t *block);
 
 /* With a scale that many blocks share. */
 #define PEER_SCALED_BLOCK(name)                                                \

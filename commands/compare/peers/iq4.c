@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* IQ4_XS: 8 groups of 32, sixteen uneven levels, numbers of -32 ... 31.
- *
- *   0   2    d
- *   2   2    the high two bits of number + 32 of group g in bits 2 g
- *   4   4    its low four bits in half g % 2 of byte g / 2
- *   8   128  the index of weight 32 g + 16 b + i: half b of byte 16 g + i
+/*
+ * IQ4_XS: 8 groups of 32, sixteen uneven levels, numbers of -32 ... 31. Blocks are laid out as kernels/ggml/iq4.c says.
  */
 #include "commands/compare/peers/blocks.h"
-
-static const float levels[16] = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 };
 
 /* Halfway between neighbours, and what passing there adds. */
 static const float edge[15] = { -115.5f, -93.5f, -74, -57, -42, -28.5f, -16, -4.5f, 7, 19, 31.5f, 45.5f, 61, 79, 101 };
@@ -59,19 +53,4 @@ void xfp_iq4_xs_encode(const float *x, uint8_t *block)
 	block[2] = (uint8_t)high;
 	block[3] = (uint8_t)(high >> 8);
 	peer_store_half(block, fit.d);
-}
-
-void xfp_iq4_xs_decode(const uint8_t *block, float *x)
-{
-	float d = peer_load_half(block);
-
-	for (unsigned g = 0; g < 8; g++) {
-		int low = block[4 + g / 2] >> (4 * (g % 2)) & 15, high = (block[2] | block[3] << 8) >> (2 * g) & 3;
-		float scale = d * (float)((low | high << 4) - 32);
-
-		for (unsigned i = 0; i < 16; i++) {
-			x[32 * g + i] = scale * levels[block[8 + 16 * g + i] & 15];
-			x[32 * g + 16 + i] = scale * levels[block[8 + 16 * g + i] >> 4];
-		}
-	}
 }

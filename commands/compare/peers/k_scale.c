@@ -2,14 +2,7 @@
 /* Q3_K, Q6_K and Q4_0: a scale a group and no minimum. */
 #include "commands/compare/peers/scale.h"
 
-/* Q3_K: 16 groups of 16, -4 ... 3, numbers of -32 ... 31.
- *
- *   0   32   bit h of byte i: whether the index of weight 32 h + i is 4 or more
- *   32  64   the low two bits of the index of weight 128 h + 32 b + i: bits 2 b of byte 32 h + i
- *   96  12   number + 32 of the groups: low four bits of group g in half g / 8 of byte g % 8, high two bits in bits
- *            2 (g / 4) of byte 8 + g % 4
- *   108 2    d
- */
+/* Q3_K: 16 groups of 16, -4 ... 3, numbers of -32 ... 31. Blocks are laid out as kernels/ggml/k.c says. */
 static const struct scale_search q3_search = {
 	.half = 4, .from = 2.6f, .step = 0.2f, .tries = 14, .limit = 32, .reach = 2, .ends = { -32, -29 }
 };
@@ -35,26 +28,7 @@ void xfp_q3_k_encode(const float *x, uint8_t *block)
 	peer_store_half(block + 108, fit.d);
 }
 
-void xfp_q3_k_decode(const uint8_t *block, float *x)
-{
-	float d = peer_load_half(block + 108);
-
-	for (unsigned i = 0; i < 256; i++) {
-		unsigned g = i / 16, high = block[i % 32] >> (i / 32) & 1;
-		int number = (block[96 + g % 8] >> (4 * (g / 8)) & 15) | (block[104 + g % 4] >> (2 * (g / 4)) & 3) << 4;
-		int q = (int)((block[32 + i / 128 * 32 + i % 32] >> (2 * (i / 32 % 4)) & 3) | high << 2);
-
-		x[i] = d * (float)(number - 32) * (float)(q - 4);
-	}
-}
-
-/* Q6_K: 16 groups of 16, -32 ... 31, numbers of -128 ... 127.
- *
- *   0   128  the low four bits of the index of weight 128 h + 32 b + i: half b / 2 of byte 64 h + 32 (b % 2) + i
- *   128 64   its high two bits: bits 2 b of byte 32 h + i
- *   192 16   the numbers
- *   208 2    d
- */
+/* Q6_K: 16 groups of 16, -32 ... 31, numbers of -128 ... 127. */
 static const struct scale_search q6_search = {
 	.half = 32, .from = 25, .step = 0.5f, .tries = 18, .limit = 128, .reach = 2, .ends = { -128, -120 }
 };
@@ -74,18 +48,6 @@ void xfp_q6_k_encode(const float *x, uint8_t *block)
 	for (unsigned g = 0; g < 16; g++)
 		block[192 + g] = (uint8_t)scale_number(&fit, g);
 	peer_store_half(block + 208, fit.d);
-}
-
-void xfp_q6_k_decode(const uint8_t *block, float *x)
-{
-	float d = peer_load_half(block + 208);
-
-	for (unsigned i = 0; i < 256; i++) {
-		int high = block[128 + i / 128 * 32 + i % 32] >> (2 * (i / 32 % 4)) & 3;
-		int q = (block[i / 128 * 64 + i % 64] >> (4 * (i / 64 % 2)) & 15) | high << 4;
-
-		x[i] = d * (float)(int8_t)block[192 + i / 16] * (float)(q - 32);
-	}
 }
 
 /* Q4_0 is int4-32 with a scale that is searched for: one group, so each lane tries places of its own. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "commands/compare/peers/blocks.h"
+#include "kernels/ggml/blocks.h"
 
 #define LARGEST 0x1p30f /* above all that any format can say; squares of it are far from infinity */
 
@@ -16,12 +17,12 @@ const struct xfp_peer xfp_peers[XFP_PEERS] = {
 	{ "int4z-32", 64, 37, xfp_int4z_32_encode, xfp_int4z_32_decode, NULL },
 	{ "int4z-128", 256, 133, xfp_int4z_128_encode, xfp_int4z_128_decode, NULL },
 	{ "Q4_0", 32, 18, xfp_q4_0_encode, xfp_int4_32_decode, NULL },
-	{ "Q2_K", 256, 84, xfp_q2_k_encode, xfp_q2_k_decode, NULL },
-	{ "Q3_K", 256, 110, xfp_q3_k_encode, xfp_q3_k_decode, NULL },
-	{ "Q4_K", 256, 144, xfp_q4_k_encode, xfp_q4_k_decode, NULL },
-	{ "Q5_K", 256, 176, xfp_q5_k_encode, xfp_q5_k_decode, NULL },
-	{ "Q6_K", 256, 210, xfp_q6_k_encode, xfp_q6_k_decode, NULL },
-	{ "IQ4_XS", 256, 136, xfp_iq4_xs_encode, xfp_iq4_xs_decode, NULL },
+	{ "Q2_K", 256, 84, xfp_q2_k_encode, xfp_ggml_q2_k, NULL },
+	{ "Q3_K", 256, 110, xfp_q3_k_encode, xfp_ggml_q3_k, NULL },
+	{ "Q4_K", 256, 144, xfp_q4_k_encode, xfp_ggml_q4_k, NULL },
+	{ "Q5_K", 256, 176, xfp_q5_k_encode, xfp_ggml_q5_k, NULL },
+	{ "Q6_K", 256, 210, xfp_q6_k_encode, xfp_ggml_q6_k, NULL },
+	{ "IQ4_XS", 256, 136, xfp_iq4_xs_encode, xfp_ggml_iq4_xs, NULL },
 	{ "NVFP4", 16, 9, NULL, NULL, &nvfp4 },
 	{ "MXFP4", 32, 17, xfp_mxfp4_encode, xfp_mxfp4_decode, NULL },
 	{ "FP8-128x128", 1, 1, NULL, NULL, &fp8_tile },

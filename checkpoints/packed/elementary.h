@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * elementary.h - logarithm and exponential in doubles, the same everywhere, which libm does not promise.
+ */
+#ifndef XFP_ELEMENTARY_H
+#define XFP_ELEMENTARY_H
+
+#include <math.h>
+
+#define XFP_LN2 0.69314718055994530942
+
+/* ln of a number above 0, to about 1e-15 of itself or of 1, whichever is larger. */
+static inline double xfp_ln(double x)
+{
+	int exponent;
+	double m = frexp(x, &exponent), t, square, sum = 0;
+
+	/* Between 1/sqrt(2) and sqrt(2), so that what is near 0 is not a difference of two that are not. */
+	if (m < 0.70710678118654752440) {
+		m *= 2;
+		exponent--;
+	}
+	t = (m - 1) / (m + 1);
+	square = t * t;
+	for (int i = 25; i > 0; i -= 2)
+		sum = sum * square + 1.0 / i;
+	return exponent * XFP_LN2 + 2 * t * sum;
+}
+
+/* e^x of a number between -700 and 700, to about 1e-13 of itself. */
+static inline double xfp_exp(double x)
+{
+	double whole = floor(x / XFP_LN2 + 0.5), rest = x - whole * XFP_LN2, sum = 1;
+
+	for (int i = 18; i > 0; i--)
+		sum = 1 + rest / i * sum;
+	return ldexp(sum, (int)whole);
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reversed.c - floats to which a converter did something that is undone here.
+ *
+ *   codes       F32 [rows, cols]
+ *   parameters  what was done
+ *
+ *   XFP_REVERSED_ONE     1 was added, as GGUF has it in norms of Gemma and Qwen3-Next: x - 1 in f32. A weight that is a
+ *                        multiple of 2^-23 comes back as it was, which all of BF16 above 2^-16 are, and of F16 above
+ *                        2^-13; of another, what adding 1 left: it is wrong by 2^-24 at most.
+ *   XFP_REVERSED_DECAY   the exponential, negative, as GGUF has it in decays of linear attention: ln(-x), from doubles,
+ *                        rounded to f32: within 2^-23 of what it was, as rounding the exponential left it. What is no
+ *                        negative number gives NaN.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "checkpoints/packed/codec.h"
+#include "checkpoints/packed/elementary.h"
+
+static bool fits(const struct xfp_recipe_part *part, enum xfp_dtype dtype)
+{
+	const struct xfp_component *codes = xfp_recipe_component(part, XFP_COMPONENT_CODES);
+	uint64_t bytes;
+
+	return codes && codes->dtype == XFP_F32 && dtype == XFP_F32 && part->parameters[0] <= XFP_REVERSED_DECAY &&
+	       xfp_mul(part->rows, part->cols, &bytes) && xfp_mul(bytes, sizeof(float), &bytes) &&
+	       bytes == codes->bytes;
+}
+
+static void grain(const struct xfp_recipe_part *part, uint64_t *rows, uint64_t *cols)
+{
+	(void)part;
+	*rows = *cols = 1;
+}
+
+static struct xfp_window window(const struct xfp_recipe_part *part, enum xfp_component_role role,
+				const struct xfp_rectangle *of)
+{
+	if (role != XFP_COMPONENT_CODES)
+		return (struct xfp_window){ 0 };
+	return xfp_window_of_rows(of, part->cols * sizeof(float), sizeof(float), 1);
+}
+
+static void decode(const struct xfp_recipe_part *part, enum xfp_dtype dtype, const struct xfp_fetched *from,
+		   uint64_t row, uint64_t col, uint64_t cols, void *out)
+{
+	const unsigned char *at = from->bytes[XFP_COMPONENT_CODES] +
+				  (row - from->of.row) * from->pitch[XFP_COMPONENT_CODES] +
+				  (col - from->of.col) * sizeof(float);
+	unsigned char *to = out;
+
+	(void)dtype;
+	for (uint64_t i = 0; i < cols; i++) {
+		float value;
+
+		memcpy(&value, at + i * sizeof value, sizeof value);
+		if (part->parameters[0] == XFP_REVERSED_ONE)
+			value -= 1;
+		else
+			value = value < 0 && isfinite(value) ? (float)xfp_ln(-(double)value) : NAN;
+		memcpy(to + i * sizeof value, &value, sizeof value);
+	}
+}
+
+const struct xfp_codec_methods xfp_codec_reversed = { fits, grain, window, decode, NULL, NULL };
