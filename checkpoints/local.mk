@@ -14,6 +14,16 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/folder.c \
 	checkpoints/folder.h \
 	checkpoints/format.h \
+	checkpoints/gguf/header.c \
+	checkpoints/gguf/header.h \
+	checkpoints/gguf/made.h \
+	checkpoints/gguf/metadata.c \
+	checkpoints/gguf/metadata.h \
+	checkpoints/gguf/splits.c \
+	checkpoints/gguf/splits.h \
+	checkpoints/gguf/tokenizer.c \
+	checkpoints/gguf/vocabulary.c \
+	checkpoints/gguf/vocabulary.h \
 	checkpoints/header.c \
 	checkpoints/header.h \
 	checkpoints/hub.c \
