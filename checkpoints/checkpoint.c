@@ -14,7 +14,7 @@
 
 #define CONFIG_MAX ((size_t)64 << 20)
 
-static const struct xfp_checkpoint_format *const formats[] = { &xfp_format_safetensors };
+static const struct xfp_checkpoint_format *const formats[] = { &xfp_format_safetensors, &xfp_format_gguf };
 
 static int by_file_name(const void *a, const void *b)
 {
@@ -100,7 +100,7 @@ static enum xfp_status read_config(struct xfp_checkpoint *c, struct xfp_error *e
 
 	if (!path)
 		return xfp_no_memory_for(err, c->folder);
-	if (stat(path, &st) && errno == ENOENT)
+	if (c->made_count || (stat(path, &st) && errno == ENOENT))
 		goto done;
 	if ((status = xfp_slurp_regular(path, CONFIG_MAX, &text, &size, err)))
 		goto done;
@@ -154,9 +154,7 @@ static enum xfp_status refuse_file(const char *model, struct xfp_error *err)
 		fclose(file);
 	if (failed)
 		return xfp_fail_errno(err, failed, "%s: cannot read", model);
-	if (size >= 4 && !memcmp(start, "GGUF", 4))
-		what = "is a GGUF file; xfp reads safetensors, as the model was published";
-	else if (size == 9 && !memcmp(start, "xfp.json", 9))
+	if (size == 9 && !memcmp(start, "xfp.json", 9))
 		what = "is an .xfp bundle; xfp info tells what is inside, and xfp unpack makes a checkpoint of it";
 	else if (size >= 4 && (!memcmp(start, "PK\003\004", 4) || !memcmp(start, "\200\002", 2)))
 		what = "is a file of PyTorch; " FROM_PYTORCH;
@@ -170,7 +168,6 @@ static enum xfp_status refuse_folder(const char *model, struct xfp_error *err)
 	static const struct {
 		const char *suffix, *remedy;
 	} others[] = {
-		{ ".gguf", "xfp reads safetensors, as the model was published" },
 		{ ".xfp", "a bundle; xfp unpack makes a checkpoint of it" },
 		{ ".bin", FROM_PYTORCH },
 		{ ".pth", FROM_PYTORCH },
@@ -191,6 +188,14 @@ static enum xfp_status refuse_folder(const char *model, struct xfp_error *err)
 				 "%s: no checkpoint that can be read: model.safetensors, or shards with"
 				 " model.safetensors.index.json, are expected",
 				 model);
+}
+
+/* Of what a container has as it is. */
+static enum xfp_status fold_packed(struct xfp_checkpoint *c, struct xfp_error *err)
+{
+	enum xfp_status status = xfp_checkpoint_fold(c, err);
+
+	return status || !c->packed ? status : sort_files(c, err);
 }
 
 static enum xfp_status open_model(const char *model, bool fold, struct xfp_checkpoint **out, struct xfp_error *err)
@@ -219,8 +224,10 @@ static enum xfp_status open_model(const char *model, bool fold, struct xfp_check
 	c->is_folder = S_ISDIR(st.st_mode);
 	if ((status = format->open(model, c, err)) || (status = sort_files(c, err)) ||
 	    (status = sort_tensors(c, err)) || (status = read_config(c, err)) ||
-	    (fold && (status = xfp_checkpoint_fold(c, err))) || (c->packed && (status = sort_files(c, err))) ||
-	    (status = xfp_folder_extras(c, err)))
+	    (fold && !c->arranged && (status = fold_packed(c, err))) ||
+	    /* A file that says all of itself may lie among anything. */
+	    ((!c->made_count || c->is_folder) && (status = xfp_folder_extras(c, err))) ||
+	    (c->made_count && (status = xfp_checkpoint_settle_made(c, err))))
 		goto done;
 	*out = c;
 	c = NULL;
@@ -261,8 +268,13 @@ void xfp_checkpoint_close(struct xfp_checkpoint *c)
 		free(c->tensors[i].name);
 		xfp_recipe_free(c->tensors[i].recipe);
 	}
+	for (uint32_t i = 0; i < c->made_count; i++) {
+		free(c->made[i].name);
+		free(c->made[i].bytes);
+	}
 	free(c->files);
 	free(c->tensors);
+	free(c->made);
 	xfp_names_free(c->extras, c->extra_count);
 	xfp_names_free(c->notes, c->note_count);
 	free(c->config);

@@ -52,6 +52,22 @@ static const char *const weights[] = {
 	".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".gguf", ".h5", ".msgpack", ".onnx", ".index.json",
 };
 
+enum xfp_status xfp_folder_place(struct xfp_checkpoint *c, const char *model, const char **name, struct xfp_error *err)
+{
+	const char *slash = c->is_folder ? NULL : strrchr(model, '/');
+	char *folder = c->is_folder ? strdup(model) : slash ? strndup(model, (size_t)(slash + 1 - model)) : strdup(".");
+	enum xfp_status status = XFP_OK;
+
+	if (!folder)
+		return xfp_no_memory_for(err, model);
+	*name = c->is_folder ? NULL : slash ? slash + 1 : model;
+	/* Absolute, so that a stage finds its files from wherever it runs. */
+	if (!(c->folder = realpath(folder, NULL)))
+		status = xfp_fail_errno(err, errno, "%s: cannot open", folder);
+	free(folder);
+	return status;
+}
+
 bool xfp_ends_with(const char *name, const char *suffix)
 {
 	size_t length = strlen(name), tail = strlen(suffix);

@@ -16,6 +16,11 @@ void xfp_names_free(char **names, uint32_t count);
 /* xfp_look at FOLDER/NAME: what is there but cannot be looked at fails, or a model would be converted without it. */
 enum xfp_status xfp_folder_look(const char *folder, const char *name, struct stat *st, struct xfp_error *err);
 
+/* Where MODEL is: the checkpoint's folder, absolute, and of a file its name in it, borrowed; of a folder NULL. Links to
+ * files are kept: the Hugging Face cache keeps config.json beside the link and not beside the blob. */
+enum xfp_status xfp_folder_place(struct xfp_checkpoint *checkpoint, const char *model, const char **name,
+				 struct xfp_error *err);
+
 bool xfp_ends_with(const char *name, const char *suffix);
 
 /* Whether a small file is about packed weights and nothing else, so that it goes where these are unpacked. */

@@ -299,7 +299,7 @@ static enum xfp_status check_whole(const struct hub_search *s, const char *snaps
 	for (uint32_t i = 0; !status && i < count; i++) {
 		if ((status = xfp_folder_look(snapshot, names[i], &st, err)))
 			break;
-		weights |= xfp_ends_with(names[i], ".safetensors") && st.st_mode;
+		weights |= (xfp_ends_with(names[i], ".safetensors") || xfp_ends_with(names[i], ".gguf")) && st.st_mode;
 		if (!dangling && !st.st_mode)
 			dangling = names[i];
 	}

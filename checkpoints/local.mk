@@ -14,11 +14,24 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/folder.c \
 	checkpoints/folder.h \
 	checkpoints/format.h \
+	checkpoints/gguf/arrange.c \
+	checkpoints/gguf/arrange.h \
+	checkpoints/gguf/config.c \
+	checkpoints/gguf/config.h \
+	checkpoints/gguf/describe.c \
+	checkpoints/gguf/describe.h \
+	checkpoints/gguf/gguf.c \
 	checkpoints/gguf/header.c \
 	checkpoints/gguf/header.h \
 	checkpoints/gguf/made.h \
 	checkpoints/gguf/metadata.c \
 	checkpoints/gguf/metadata.h \
+	checkpoints/gguf/names.c \
+	checkpoints/gguf/names.h \
+	checkpoints/gguf/part.c \
+	checkpoints/gguf/part.h \
+	checkpoints/gguf/raw.c \
+	checkpoints/gguf/rope.c \
 	checkpoints/gguf/splits.c \
 	checkpoints/gguf/splits.h \
 	checkpoints/gguf/tokenizer.c \

@@ -396,29 +396,15 @@ done:
 	return status;
 }
 
-/* The absolute path of a folder, so that a stage finds its files from wherever it runs. Links to files
- * are kept: the Hugging Face cache keeps config.json beside the link and not beside the blob. */
-static enum xfp_status set_folder(struct xfp_checkpoint *c, const char *folder, struct xfp_error *err)
-{
-	c->folder = realpath(folder, NULL);
-	return c->folder ? XFP_OK : xfp_fail_errno(err, errno, "%s: cannot open", folder);
-}
-
 static enum xfp_status open_safetensors(const char *model, struct xfp_checkpoint *c, struct xfp_error *err)
 {
-	const char *slash = strrchr(model, '/'), *name = slash ? slash + 1 : model;
-	enum xfp_status status;
-	char *folder;
+	const char *name;
+	enum xfp_status status = xfp_folder_place(c, model, &name, err);
 
-	if (c->is_folder)
-		return (status = set_folder(c, model, err)) ? status : open_folder(c, err);
-	folder = slash ? strndup(model, (size_t)(name - model)) : strdup(".");
-	if (!folder)
-		return xfp_no_memory_for(err, model);
-	status = set_folder(c, folder, err);
-	free(folder);
 	if (status)
 		return status;
+	if (c->is_folder)
+		return open_folder(c, err);
 	if (xfp_ends_with(name, INDEX_SUFFIX))
 		return open_sharded(c, name, err);
 	if (is_shard(name))

@@ -47,14 +47,33 @@ static const char *remedy(const char *method, const char *tensor)
 	       "with its weights as bf16";
 }
 
+static enum xfp_status refuse_unread(const struct xfp_checkpoint *checkpoint, struct xfp_error *err)
+{
+	for (uint32_t i = 0; i < checkpoint->tensor_count; i++) {
+		const struct xfp_source_tensor *tensor = &checkpoint->tensors[i];
+
+		if (tensor->unread)
+			return xfp_fail(
+				err, XFP_BAD_INPUT,
+				"%s: tensor %s: is %s, which can be listed but not read; use a file of the model "
+				"in another type",
+				checkpoint->files[tensor->file].path, xfp_printable(tensor->name).text, tensor->unread);
+	}
+	return checkpoint->unread ? xfp_fail(err, XFP_BAD_INPUT, "%s: is %s; use the model as it was published",
+					     checkpoint->files[0].path, checkpoint->unread)
+				  : XFP_OK;
+}
+
 enum xfp_status xfp_refuse_quantized(const struct xfp_checkpoint *checkpoint, const struct xfp_model_config *config,
 				     struct xfp_error *err)
 {
 	/* Of what was unpacked, config.json still tells the method. */
 	const char *method = checkpoint->packed ? NULL : xfp_model_config_quantized(config), *tensor = NULL;
-	enum xfp_status status;
+	enum xfp_status status = refuse_unread(checkpoint, err);
 	char *by, *shown;
 
+	if (status)
+		return status;
 	for (uint32_t i = 0; !tensor && i < checkpoint->tensor_count; i++)
 		if (is_packed(checkpoint->tensors[i].name))
 			tensor = checkpoint->tensors[i].name;

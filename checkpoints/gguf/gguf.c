@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gguf.c - models as llama.cpp has them: one file, or several that belong together.
+ *
+ * Which files count:
+ *   MODEL is a GGUF file          that file, and where its metadata says that it is one of several, all of them,
+ *                                 whichever it is: they lie beside it, NAME-00001-of-00005.gguf and so on
+ *   MODEL is a folder with GGUF   the same, where its files make one model, besides a vision tower (mmproj), which is
+ *                                 left
+ *
+ * Files of several have metadata in the first alone. Each is checked by itself, and all together hold each tensor once.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/printable.h"
+#include "checkpoints/folder.h"
+#include "checkpoints/format.h"
+#include "checkpoints/gguf/config.h"
+#include "checkpoints/gguf/describe.h"
+#include "checkpoints/gguf/made.h"
+
+#define SUFFIX ".gguf"
+#define MOST_FILES 99999 /* five digits */
+
+/* ---- probe -------------------------------------------------------------------------------------- */
+
+static enum xfp_status has_magic(const char *path, bool *has, struct xfp_error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	enum xfp_status status = XFP_OK;
+	struct stat st;
+	char head[4];
+
+	*has = false;
+	if (fd < 0 || fstat(fd, &st))
+		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
+	else if (S_ISREG(st.st_mode) && st.st_size >= (off_t)sizeof head &&
+		 !(status = xfp_pread(fd, head, sizeof head, 0, path, err)))
+		*has = !memcmp(head, XFP_GGUF_MAGIC, sizeof head);
+	if (fd >= 0)
+		close(fd);
+	return status;
+}
+
+static enum xfp_status probe(const char *model, int *sure, struct xfp_error *err)
+{
+	char **names = NULL;
+	enum xfp_status status;
+	uint32_t count = 0;
+	struct stat st;
+	bool has;
+
+	*sure = 0;
+	if (stat(model, &st))
+		return xfp_fail_errno(err, errno, "%s: cannot open", model);
+	if (!S_ISDIR(st.st_mode)) {
+		if (!(status = has_magic(model, &has, err)))
+			*sure = has ? 110 : xfp_ends_with(model, SUFFIX) ? 90 : 0;
+		return status;
+	}
+	if ((status = xfp_folder_list(model, &names, &count, err)))
+		return status;
+	for (uint32_t i = 0; i < count; i++)
+		if (xfp_ends_with(names[i], SUFFIX))
+			*sure = 40;
+	xfp_names_free(names, count);
+	return XFP_OK;
+}
+
+/* ---- names of files ----------------------------------------------------------------------------- */
+
+/* Of NAME-00002-of-00005.gguf: NAME's length, and both numbers; false where it is another. */
+static bool split_name(const char *name, size_t *length, uint32_t *number, uint32_t *count)
+{
+	static const char digits[] = "0123456789";
+	size_t all = strlen(name), tail = strlen("-00001-of-00001" SUFFIX);
+	const char *at = name + all - tail;
+
+	if (all <= tail || !xfp_ends_with(name, SUFFIX) || *at != '-' || strspn(at + 1, digits) != 5 ||
+	    strncmp(at + 6, "-of-", 4) != 0 || strspn(at + 10, digits) != 5)
+		return false;
+	*length = all - tail;
+	*number = (uint32_t)strtoul(at + 1, NULL, 10);
+	*count = (uint32_t)strtoul(at + 10, NULL, 10);
+	return true;
+}
+
+/* The one model of a folder: the name of one of its files, in a new string. */
+static enum xfp_status choose(struct xfp_checkpoint *c, char **chosen, struct xfp_error *err)
+{
+	char **names = NULL, *first = NULL, *other = NULL;
+	uint32_t count = 0, number, files;
+	enum xfp_status status = xfp_folder_list(c->folder, &names, &count, err);
+	size_t length, prefix = 0;
+
+	for (uint32_t i = 0; !status && i < count; i++) {
+		if (!xfp_ends_with(names[i], SUFFIX))
+			continue;
+		if (!strncmp(names[i], "mmproj", 6)) {
+			xfp_checkpoint_note(c, "%s: is a tower for pictures or sounds, which is not read; left",
+					    xfp_printable(names[i]).text);
+		} else if (!first) {
+			first = names[i];
+			prefix = split_name(first, &length, &number, &files) ? length : strlen(first);
+		} else if (!split_name(names[i], &length, &number, &files) || length != prefix ||
+			   strncmp(names[i], first, prefix) != 0) {
+			other = names[i];
+		}
+	}
+	if (!status && !first)
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: holds no GGUF of a model; download it", c->folder);
+	else if (!status && other)
+		status = xfp_fail(err, XFP_BAD_INPUT,
+				  "%s: holds several models in GGUF (%s, %s ...); name the file of one", c->folder,
+				  xfp_printable(first).text, xfp_printable(other).text);
+	else if (!status && !(*chosen = strdup(first)))
+		status = xfp_no_memory_for(err, c->folder);
+	xfp_names_free(names, count);
+	return status;
+}
+
+/* ---- files -------------------------------------------------------------------------------------- */
+
+static enum xfp_status add_file(struct xfp_gguf_model *m, const char *name)
+{
+	struct xfp_checkpoint *c = m->checkpoint;
+	struct xfp_source_file *grown = realloc(c->files, (c->file_count + (size_t)1) * sizeof *grown);
+	struct xfp_gguf_file *headers;
+	enum xfp_status status;
+
+	if (!grown)
+		return xfp_no_memory_for(m->err, c->folder);
+	c->files = grown;
+	grown[c->file_count] = (struct xfp_source_file){ .name = strdup(name), .path = xfp_path(c->folder, name) };
+	if (!grown[c->file_count].name || !grown[c->file_count].path) {
+		c->file_count++;
+		return xfp_no_memory_for(m->err, c->folder);
+	}
+	c->file_count++;
+	if (!(headers = realloc(m->files, (m->file_count + (size_t)1) * sizeof *headers)))
+		return xfp_no_memory_for(m->err, c->folder);
+	m->files = headers;
+	if ((status = xfp_gguf_read(c->files[m->file_count].path, &headers[m->file_count], m->err)))
+		return status;
+	c->files[m->file_count].identity = headers[m->file_count].identity;
+	m->file_count++;
+	return XFP_OK;
+}
+
+/* How many files the model has, as one of them says; 1 where it says nothing. */
+static enum xfp_status read_count(const struct xfp_gguf_model *m, const struct xfp_gguf_file *file, const char *path,
+				  uint64_t *count)
+{
+	const struct xfp_gguf_value *value = xfp_gguf_find(&file->metadata, "split.count");
+
+	*count = 1;
+	if (value && (!xfp_gguf_integer(value, 0, count) || *count > MOST_FILES))
+		return xfp_fail(m->err, XFP_BAD_INPUT,
+				"%s: metadata split.count: is no number of files; download it again", path);
+	if (!*count)
+		*count = 1;
+	return XFP_OK;
+}
+
+/* A file of several, which is number `number` from 0. */
+static enum xfp_status check_split(const struct xfp_gguf_model *m, uint64_t number, uint64_t count)
+{
+	const struct xfp_gguf_file *file = &m->files[number];
+	const char *path = m->checkpoint->files[number].path;
+	uint64_t own, its_count;
+	enum xfp_status status;
+
+	if ((status = read_count(m, file, path, &its_count)))
+		return status;
+	if (!xfp_gguf_integer(xfp_gguf_find(&file->metadata, "split.no"), 0, &own) || own != number ||
+	    its_count != count)
+		return xfp_fail(m->err, XFP_BAD_INPUT,
+				"%s: is not part %" PRIu64 " of %" PRIu64
+				", as its name says, but another; download it again",
+				path, number + 1, count);
+	return XFP_OK;
+}
+
+static enum xfp_status open_split(struct xfp_gguf_model *m, const char *name, uint64_t count)
+{
+	struct xfp_checkpoint *c = m->checkpoint;
+	enum xfp_status status = XFP_OK;
+	uint32_t number, total, missing = 0;
+	char *first = NULL;
+	size_t length;
+
+	if (!split_name(name, &length, &number, &total) || total != count)
+		return xfp_fail(m->err, XFP_BAD_INPUT,
+				"%s/%s: is one of %" PRIu64 " files, which is not its name: they are called "
+				"NAME-00001-of-%05" PRIu64 SUFFIX " and so on; name it so again",
+				c->folder, xfp_printable(name).text, count, count);
+	/* Whoever downloads again wants to know how much, so all are looked for first. */
+	for (uint64_t i = 0; !status && i < count; i++) {
+		char *part = xfp_formatted("%.*s-%05" PRIu64 "-of-%05" PRIu64 SUFFIX, (int)length, name, i + 1, count);
+		struct stat st;
+
+		if (!part)
+			status = xfp_no_memory_for(m->err, c->folder);
+		else if (!(status = xfp_folder_look(c->folder, part, &st, m->err)) && !st.st_mode && !missing++) {
+			first = part;
+			part = NULL;
+		}
+		free(part);
+	}
+	if (!status && missing)
+		status = xfp_fail(m->err, XFP_BAD_INPUT,
+				  "%s/%s: missing: the model has %" PRIu64 " files, and %" PRIu32
+				  " of them are not there: download them",
+				  c->folder, xfp_printable(first).text, count, missing);
+	free(first);
+	for (uint64_t i = 0; !status && i < count; i++) {
+		char *part = xfp_formatted("%.*s-%05" PRIu64 "-of-%05" PRIu64 SUFFIX, (int)length, name, i + 1, count);
+
+		status = part ? add_file(m, part) : xfp_no_memory_for(m->err, c->folder);
+		free(part);
+		if (!status)
+			status = check_split(m, i, count);
+	}
+	return status;
+}
+
+/* The file that was named, and what belongs to it. */
+static enum xfp_status open_files(struct xfp_gguf_model *m, const char *name)
+{
+	struct xfp_checkpoint *c = m->checkpoint;
+	enum xfp_status status;
+	uint64_t count;
+
+	if (!xfp_ends_with(name, SUFFIX) && strstr(name, SUFFIX) && (strstr(name, ".part") || strstr(name, "-split-")))
+		return xfp_fail(m->err, XFP_BAD_INPUT,
+				"%s/%s: is a piece of a GGUF that was cut; put the pieces together first, with cat",
+				c->folder, xfp_printable(name).text);
+	if ((status = add_file(m, name)) || (status = read_count(m, &m->files[0], c->files[0].path, &count)) ||
+	    count == 1)
+		return status;
+	/* From the first on. */
+	xfp_gguf_free(&m->files[0]);
+	free(c->files[0].name);
+	free(c->files[0].path);
+	m->file_count = c->file_count = 0;
+	return open_split(m, name, count);
+}
+
+/* ---- tensors ------------------------------------------------------------------------------------ */
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct xfp_gguf_stored *)a)->tensor->name,
+		      ((const struct xfp_gguf_stored *)b)->tensor->name);
+}
+
+static enum xfp_status list_stored(struct xfp_gguf_model *m)
+{
+	const struct xfp_gguf_value *total = xfp_gguf_find(&m->files[0].metadata, "split.tensors.count");
+	uint64_t count = 0, said;
+
+	for (uint32_t f = 0; f < m->file_count; f++)
+		count += m->files[f].count;
+	if (m->file_count > 1 && xfp_gguf_integer(total, 0, &said) && said != count)
+		return xfp_fail(m->err, XFP_BAD_INPUT,
+				"%s: says that there are %" PRIu64 " tensors in its %" PRIu32
+				" files, and there are %" PRIu64 "; download them again",
+				m->checkpoint->files[0].path, said, m->file_count, count);
+	if (count > XFP_GGUF_MOST_TENSORS)
+		return xfp_fail(m->err, XFP_BAD_INPUT,
+				"%s: has %" PRIu64 " tensors, more than the %u that are supported",
+				m->checkpoint->files[0].path, count, XFP_GGUF_MOST_TENSORS);
+	if (!(m->stored = calloc(count + 1, sizeof *m->stored)))
+		return xfp_no_memory_for(m->err, m->checkpoint->folder);
+	for (uint32_t f = 0; f < m->file_count; f++)
+		for (uint32_t t = 0; t < m->files[f].count; t++)
+			m->stored[m->stored_count++] = (struct xfp_gguf_stored){ &m->files[f].tensors[t], f, false };
+	qsort(m->stored, m->stored_count, sizeof *m->stored, by_name);
+	for (uint32_t i = 1; i < m->stored_count; i++)
+		if (!by_name(&m->stored[i - 1], &m->stored[i]))
+			return xfp_gguf_bad(m, &m->stored[i],
+					    "is also in %s, and nothing says which one counts; download "
+					    "both again",
+					    xfp_printable(m->checkpoint->files[m->stored[i - 1].file].name).text);
+	return XFP_OK;
+}
+
+/* What llama.cpp also keeps in such files. */
+static enum xfp_status check_kind(const struct xfp_gguf_model *m)
+{
+	static const struct {
+		const char *key, *value, *what;
+	} others[] = {
+		{ "general.architecture", "clip", "a tower for pictures or sounds" },
+		{ "general.type", "mmproj", "a tower for pictures or sounds" },
+		{ "general.type", "adapter", "an adapter, and no model" },
+		{ "general.type", "imatrix", "an importance matrix, and no model" },
+	};
+
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (xfp_gguf_text_is(xfp_gguf_find(&m->files[0].metadata, others[i].key), others[i].value))
+			return xfp_fail(m->err, XFP_BAD_INPUT, "%s: is %s; name the model that it belongs to",
+					m->checkpoint->files[0].path, others[i].what);
+	return XFP_OK;
+}
+
+/* The type that most bytes are in, of those that are packed. */
+static const char *main_type(const struct xfp_gguf_model *m)
+{
+	uint64_t bytes[XFP_GGML_NUMBERS] = { 0 }, most = 0;
+	const char *name = NULL;
+
+	for (uint32_t i = 0; i < m->stored_count; i++) {
+		const struct xfp_gguf_tensor *t = m->stored[i].tensor;
+
+		if (t->type->form == XFP_GGML_DTYPE)
+			continue;
+		bytes[t->number] += t->bytes;
+		if (bytes[t->number] > most) {
+			most = bytes[t->number];
+			name = t->type->name;
+		}
+	}
+	return name;
+}
+
+static enum xfp_status read_layers(struct xfp_gguf_model *m)
+{
+	enum xfp_status status;
+	uint64_t blocks;
+
+	if (m->architecture == XFP_GGUF_ARCHITECTURES)
+		return XFP_OK;
+	if ((status = xfp_gguf_take_number(m, "block_count", 0, UINT16_MAX, &blocks)))
+		return status;
+	if (!xfp_gguf_integer(xfp_gguf_find_in(&m->files[0].metadata, m->prefix, "nextn_predict_layers"), 0,
+			      &m->drafts))
+		m->drafts = 0;
+	if (m->drafts >= blocks)
+		return xfp_gguf_bad_key(m, "nextn_predict_layers", "is as many as all layers; download the file again");
+	m->layers = blocks - m->drafts;
+	return XFP_OK;
+}
+
+/* What llama.cpp calls architectures that are not known: names stay, and nobody knows what else was done. */
+static void note_unknown(struct xfp_gguf_model *m)
+{
+	char *name = xfp_gguf_text_copy(xfp_gguf_find(&m->files[0].metadata, "general.architecture"));
+
+	m->checkpoint->unread = "a GGUF of an architecture that is none of " XFP_GGUF_KNOWN;
+	xfp_checkpoint_note(m->checkpoint, "architecture %s is none of " XFP_GGUF_KNOWN "; tensors keep their names",
+			    name ? xfp_printable(name).text : "(missing)");
+	free(name);
+}
+
+static enum xfp_status open_gguf(const char *model, struct xfp_checkpoint *c, struct xfp_error *err)
+{
+	struct xfp_gguf_model m = { .checkpoint = c, .err = err };
+	const char *name = NULL;
+	char *chosen = NULL;
+	enum xfp_status status;
+
+	if ((status = xfp_folder_place(c, model, &name, err)) || (c->is_folder && (status = choose(c, &chosen, err))) ||
+	    (status = open_files(&m, chosen ? chosen : name)) || (status = check_kind(&m)) ||
+	    (status = list_stored(&m)))
+		goto done;
+	m.architecture = xfp_gguf_architecture(&m.files[0].metadata, &m.prefix);
+	if (m.architecture == XFP_GGUF_ARCHITECTURES)
+		note_unknown(&m);
+	c->packed = main_type(&m);
+	c->arranged = true;
+	if ((status = read_layers(&m)) || (status = xfp_gguf_make_config(&m)) || (status = xfp_gguf_arrange(&m)) ||
+	    (status = xfp_gguf_make_metadata(&m.files[0], c, err)) ||
+	    (status = xfp_gguf_make_tokenizer(&m.files[0].metadata, c, err)))
+		goto done;
+
+done:
+	for (uint32_t f = 0; f < m.file_count; f++)
+		xfp_gguf_free(&m.files[f]);
+	free(m.files);
+	free(m.stored);
+	free(chosen);
+	return status;
+}
+
+const struct xfp_checkpoint_format xfp_format_gguf = { "gguf", probe, open_gguf, xfp_gguf_header };
