@@ -52,12 +52,26 @@ EXTRA_DIST += \
 	tests/fuzz/corpus.hex \
 	tests/fuzz/fuzz_bundle.c \
 	tests/fuzz/fuzz_folds.c \
+	tests/fuzz/fuzz_ggufs.c \
 	tests/fuzz/run \
-	tests/fuzz/run-folds
+	tests/fuzz/run-folds \
+	tests/fuzz/run-ggufs
 tests_fuzz_test_folds_SOURCES = \
+	tests/fuzz/blocks.c \
+	tests/fuzz/blocks.h \
 	tests/fuzz/folds.c \
 	tests/fuzz/folds.h \
-	tests/fuzz/test_folds.c
+	tests/fuzz/read_back.c \
+	tests/fuzz/read_back.h \
+	tests/fuzz/test_folds.c \
+	tests/fuzz/tokens.c \
+	tests/fuzz/tokens.h
+tests_fuzz_test_ggufs_SOURCES = \
+	tests/fuzz/ggufs.c \
+	tests/fuzz/ggufs.h \
+	tests/fuzz/read_back.c \
+	tests/fuzz/read_back.h \
+	tests/fuzz/test_ggufs.c
 tests_fuzz_test_recipes_SOURCES = \
 	tests/fuzz/contents.c \
 	tests/fuzz/lay_out.c \
@@ -174,6 +188,7 @@ CLEANFILES += tests/cuda/libcuda.so.1
 unit_tests = \
 	tests/cuda/test_driver \
 	tests/fuzz/test_folds \
+	tests/fuzz/test_ggufs \
 	tests/fuzz/test_recipes \
 	tests/unit/test_aim \
 	tests/unit/test_artifact \
@@ -205,6 +220,9 @@ unit_tests = \
 	tests/unit/test_footprint \
 	tests/unit/test_gc \
 	tests/unit/test_glob \
+	tests/unit/test_ggml \
+	tests/unit/test_gguf \
+	tests/unit/test_gguf_tokenizer \
 	tests/unit/test_goal \
 	tests/unit/test_grouped \
 	tests/unit/test_index \
@@ -311,6 +329,7 @@ cli_tests = \
 	tests/cli/families.bats \
 	tests/cli/families_published.bats \
 	tests/cli/fp8.bats \
+	tests/cli/gguf.bats \
 	tests/cli/goal.bats \
 	tests/cli/golden.bats \
 	tests/cli/help.bats \
@@ -383,6 +402,7 @@ EXTRA_DIST += \
 	tests/golden.sha256 \
 	tests/kernels.sha256 \
 	tests/make-bad-checkpoint.py \
+	tests/make-gguf.py \
 	tests/inspect_stats.py \
 	tests/make-packed-checkpoint.py \
 	tests/packed_grouped.py \
@@ -544,6 +564,11 @@ fuzz:
 .PHONY: fuzz-folds
 fuzz-folds:
 	@'$(srcdir)/tests/fuzz/run-folds' $(FUZZ)
+
+# And on GGUF, in ./fuzz-ggufs.
+.PHONY: fuzz-ggufs
+fuzz-ggufs:
+	@'$(srcdir)/tests/fuzz/run-ggufs' $(FUZZ)
 
 # What it builds with flags of their own: libraries of vectors, and other kernels.
 .PHONY: fuzz-vectors fuzz-kernels

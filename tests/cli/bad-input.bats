@@ -138,13 +138,13 @@ accepted() { # KIND
 		[[ $output == *"$1"*$2* ]] || { echo "$1: $output"; return 1; }
 	}
 	printf 'GGUF\3\0\0\0' >a.gguf
-	told a.gguf "is a GGUF file"
+	told a.gguf "truncated or damaged"
 	mkdir torch gguf
 	touch torch/pytorch_model.bin gguf/model-Q4_K_M.gguf
 	told torch "pytorch_model.bin: convert it to safetensors: in Python, torch.load"*"safetensors.torch.save_file"
 	printf 'PK\3\4' >net.pth
 	told net.pth "is a file of PyTorch; convert it to safetensors: in Python, torch.load"*"safetensors.torch.save_file"
-	told gguf "model-Q4_K_M.gguf"
+	told gguf "model-Q4_K_M.gguf: truncated or damaged"
 	make_bad good good
 	told good/config.json "name the folder"
 	xfp convert good -o q.xfp -q

@@ -114,11 +114,12 @@ completed() { # WORD...: what is offered for the last one
 qwen3_moe" ]
 	rm -r rules
 	make_model 'a model'
-	touch one.safetensors notes.txt out.xfp
+	touch one.safetensors two.gguf notes.txt out.xfp
 	mkdir out.xfp.work
 	[ "$(completed xfp convert '')" = "a model
 one.safetensors
-out.xfp.work" ]
+out.xfp.work
+two.gguf" ]
 	mkdir -p hub/models--Qwen--Qwen3-0.6B hub/models--gpt2
 	[ "$(HF_HUB_CACHE=hub completed xfp verify --source Q)" = Qwen/Qwen3-0.6B ]
 	[ "$(HF_HUB_CACHE=hub completed xfp-inspect gp)" = gpt2 ]

@@ -10,6 +10,7 @@
 #include "base/system/filesystem.h"
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/packed/fold.h"
+#include "tests/fuzz/read_back.h"
 
 #define MOST_TENSORS 10
 #define MOST_BYTES 8192u /* of a tensor */
@@ -261,61 +262,7 @@ static struct xfp_checkpoint *make_checkpoint(struct input *in)
 
 /* ---- what comes of it ---------------------------------------------------------------------------- */
 
-static void must(bool holds)
-{
-	if (!holds)
-		abort();
-}
-
-/* All of a tensor from front to back, in pieces of odd sizes. */
-static unsigned char *read_elements(const struct xfp_matrix_source *source, uint64_t piece)
-{
-	struct xfp_element_reader *reader;
-	unsigned char *all = malloc(source->bytes + 1);
-
-	must(!xfp_elements_open(source, &reader, NULL));
-	for (uint64_t at = 0; at < source->bytes; at += piece)
-		must(!xfp_elements_read(reader, at, source->bytes - at < piece ? source->bytes - at : piece, all + at,
-					NULL));
-	xfp_elements_close(reader);
-	return all;
-}
-
-/* The last dimension by rows, by columns, and every other element. */
-static void read_matrices(struct xfp_matrix_source source, const struct xfp_source_tensor *t, const unsigned char *all,
-			  struct input *in)
-{
-	uint64_t cols = t->shape[t->rank - 1], rows = t->shape[t->rank - 2], size = xfp_dtype_bits(t->dtype) / 8;
-	uint64_t last = t->bytes / size - rows * cols;
-	const struct xfp_view views[] = {
-		{ last, rows, cols, cols, 1 },
-		{ last, cols, rows, 1, cols },
-		{ last, rows, (cols + 1) / 2, cols, 2 },
-		{ last + cols / 2, (rows + 1) / 2, 1, 2 * cols, 1 },
-	};
-
-	for (size_t v = 0; v < sizeof views / sizeof *views; v++) {
-		const struct xfp_view *view = &views[v];
-		unsigned char *got = malloc(view->rows * view->cols * size + 1);
-		struct xfp_matrix_reader *reader;
-		uint64_t some = 1 + next(in) % 4;
-
-		source.view = *view;
-		must(!xfp_matrix_open(&source, &reader, NULL));
-		for (uint64_t r = 0; r < view->rows; r += some)
-			must(!xfp_matrix_read(reader, r, view->rows - r < some ? view->rows - r : some,
-					      got + r * view->cols * size, NULL));
-		for (uint64_t r = 0; r < view->rows; r++)
-			for (uint64_t c = 0; c < view->cols; c++)
-				must(!memcmp(got + (r * view->cols + c) * size,
-					     all + (view->base + r * view->row_stride + c * view->col_stride) * size,
-					     size));
-		xfp_matrix_close(reader);
-		free(got);
-	}
-}
-
-/* Groups and orders of inputs are read only with the first of the weights, and looked at then. */
+/* Groups of inputs are read only with the first of the weights, and looked at then. */
 static bool groups_are_sound(const struct xfp_matrix_source *source)
 {
 	struct xfp_element_reader *reader;
@@ -323,10 +270,10 @@ static bool groups_are_sound(const struct xfp_matrix_source *source)
 	enum xfp_status status;
 	unsigned char first;
 
-	must(!xfp_elements_open(source, &reader, NULL));
+	fuzz_must(!xfp_elements_open(source, &reader, NULL));
 	status = xfp_elements_read(reader, 0, 1, &first, &err);
-	must(!status || (status == XFP_BAD_INPUT &&
-			 (strstr(err.text, "g_idx") || strstr(err.text, "q_groups") || strstr(err.text, "q_invperm"))));
+	fuzz_must(!status || (status == XFP_BAD_INPUT && (strstr(err.text, "g_idx") || strstr(err.text, "q_groups") ||
+							  strstr(err.text, "q_invperm"))));
 	xfp_elements_close(reader);
 	return !status;
 }
@@ -335,18 +282,20 @@ static void read_tensor(const struct xfp_checkpoint *c, const struct xfp_source_
 {
 	struct xfp_matrix_source source = xfp_checkpoint_source(c, t);
 	uint64_t bytes = xfp_dtype_bits(t->dtype) / 8;
-	unsigned char *whole, *pieces;
+	unsigned char *whole, *pieces, some[FUZZ_VIEWS];
 
 	for (uint32_t d = 0; d < t->rank; d++)
 		bytes *= t->shape[d];
-	must(bytes == t->bytes && bytes && t->rank >= 2 && xfp_source_stored_bytes(t));
+	fuzz_must(bytes == t->bytes && bytes && t->rank >= 2 && xfp_source_stored_bytes(t));
 	source.identity = &c->files[t->file].identity;
 	if (xfp_recipe_component(&t->recipe->parts[0], XFP_COMPONENT_GROUPS) && !groups_are_sound(&source))
 		return;
-	whole = read_elements(&source, t->bytes);
-	pieces = read_elements(&source, 1 + next(in) * 3u);
-	must(!memcmp(whole, pieces, t->bytes));
-	read_matrices(source, t, whole, in);
+	whole = fuzz_read_elements(&source, t->bytes);
+	pieces = fuzz_read_elements(&source, 1 + next(in) * 3u);
+	fuzz_must(!memcmp(whole, pieces, t->bytes));
+	for (size_t i = 0; i < sizeof some; i++)
+		some[i] = next(in);
+	fuzz_read_matrices(source, t, whole, some);
 	free(whole);
 	free(pieces);
 }
@@ -362,13 +311,13 @@ int fuzz_fold(const uint8_t *data, size_t size)
 	if (!xfp_checkpoint_fold(c, NULL)) {
 		packed = 0;
 		for (uint32_t t = 0; t < c->tensor_count; t++) {
-			must(!t || strcmp(c->tensors[t - 1].name, c->tensors[t].name) < 0);
+			fuzz_must(!t || strcmp(c->tensors[t - 1].name, c->tensors[t].name) < 0);
 			if (!c->tensors[t].recipe)
 				continue;
 			packed++;
 			read_tensor(c, &c->tensors[t], &in);
 		}
-		must(!packed == !c->packed);
+		fuzz_must(!packed == !c->packed);
 	}
 	xfp_checkpoint_close(c);
 	return packed;

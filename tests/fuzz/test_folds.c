@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "tests/fuzz/blocks.h"
+#include "tests/fuzz/tokens.h"
 #include "tests/unit/unit.h"
 
 /* In the order of folds.c: how many tensors, config.json; of each its name, dtype, file, rank and sizes. FP8 in blocks
@@ -81,9 +83,58 @@ static void changed(void **state)
 		fail_msg("%d packed, %d plain, %d refused", packed, plain, refused);
 }
 
+/* Parts of ggml's blocks that are as they should be but for some of their bytes. */
+static void blocks_of_any_type(void **state)
+{
+	uint64_t seed = 23;
+	int taken = 0, refused = 0;
+
+	(void)state;
+	for (int i = 0; i < 20000; i++) {
+		uint8_t data[96];
+
+		for (size_t b = 0; b < sizeof data; b++)
+			data[b] = (uint8_t)(test_random(&seed) >> 24);
+		if (i % 2) /* a type's number, what is wrong, rows and blocks of a row */
+			data[1] &= i % 16 == 1 ? 0xff : i % 4 == 1 ? 192 : 0;
+		if (fuzz_blocks(data, sizeof data))
+			taken++;
+		else
+			refused++;
+	}
+	if (taken < 1000 || refused < 1000)
+		fail_msg("%d taken, %d refused", taken, refused);
+}
+
+static void tokens_of_any_kind(void **state)
+{
+	uint64_t seed = 29;
+	int merged = 0, none = 0;
+
+	(void)state;
+	for (int i = 0; i < 20000; i++) {
+		uint8_t data[200];
+		int merges;
+
+		for (size_t b = 0; b < sizeof data; b++)
+			data[b] = (uint8_t)(test_random(&seed) >> 24);
+		if (i % 4) { /* no merges are listed, and few tokens are often all different */
+			data[0] &= 0x27;
+			data[1] %= 10;
+		}
+		merges = fuzz_tokens(data, sizeof data);
+		merged += merges > 0;
+		none += merges < 0;
+	}
+	if (merged < 500 || none < 1000)
+		fail_msg("%d with merges, %d with no file", merged, none);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(known), cmocka_unit_test(changed) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(known), cmocka_unit_test(changed),
+					    cmocka_unit_test(blocks_of_any_type),
+					    cmocka_unit_test(tokens_of_any_kind) };
 
 	return cmocka_run_group_tests_name("folds", tests, NULL, NULL);
 }

@@ -1,0 +1,246 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# Models as llama.cpp has them: bundles have the bytes of those of the same model as Hugging Face has it, and the config
+# that the metadata comes to.
+
+load helpers
+
+setup() {
+	setup_folder
+	by_default
+}
+
+gguf() { # ARCHITECTURE OPTION...; makes ./model.gguf and ./plain
+	rm -rf plain
+	"$PYTHON" "$srcdir/tests/make-gguf.py" "$1" model.gguf plain "${@:2}"
+}
+
+# Digests of units and kept tensors, and what the index says of them.
+content() { # BUNDLE
+	local folder
+
+	folder=$(mktemp -d "$PWD/members-XXXXXX")
+	tar -C "$folder" -xf "$1"
+	(cd "$folder" && find . -type f ! -path './files/*' ! -name 'xfp.*' -exec sha256sum {} + | sort)
+	rm -r "$folder"
+	xfp info --json "$1" | "$PYTHON" -c 'import json, sys
+info = json.load(sys.stdin)
+print(json.dumps({key: info[key] for key in ("units", "tensors", "family", "weights")}, indent=1))'
+}
+
+# Each field of the config that should be there, and how it is.
+config_says() { # BUNDLE PLAIN
+	rm -rf unpacked
+	xfp unpack "$1" -o unpacked
+	"$PYTHON" - unpacked/config.json "$2/config.json" <<-'EOF'
+	import json, sys
+	made, expected = (json.load(open(path)) for path in sys.argv[1:])
+	for key, value in expected.items():
+	    assert key in made and made[key] == value and type(made[key]) is type(value), (key, made.get(key), value)
+	assert ("rope_scaling" in made) == ("rope_scaling" in expected), made
+	EOF
+}
+
+@test "each architecture: units, kept tensors and the index are those of the published form; the config is" {
+	for architecture in llama mixtral qwen2 qwen3 qwen3moe gemma2 gemma3 phi3 gpt-oss qwen3next glm4moe; do
+		gguf "$architecture" --type BF16
+		xfp convert model.gguf -o gguf.xfp -q
+		xfp convert plain -o plain.xfp -q --cache plain-cache
+		[ "$(content gguf.xfp | grep -c /u/)" -gt 20 ]
+		diff <(content gguf.xfp) <(content plain.xfp) || { echo "$architecture"; return 1; }
+		xfp verify gguf.xfp --source model.gguf
+		xfp verify gguf.xfp --source plain
+		xfp verify plain.xfp --source model.gguf
+		config_says gguf.xfp plain || { echo "$architecture"; return 1; }
+		rm -r ./*.xfp ./*.work plain-cache
+	done
+}
+
+@test "F16 and F32; kept, as fp8 and in every mode" {
+	for type in F16 F32; do
+		for how in "--mode v2a" "--mode v2c" "--format attention=keep --format dense_mlp=fp8"; do
+			gguf llama --type "$type"
+			# shellcheck disable=SC2086
+			xfp convert model.gguf -o gguf.xfp -q $how
+			# shellcheck disable=SC2086
+			xfp convert plain -o plain.xfp -q $how --cache plain-cache
+			diff <(content gguf.xfp) <(content plain.xfp) || { echo "$type $how"; return 1; }
+			config_says gguf.xfp plain
+			rm ./*.xfp
+		done
+	done
+}
+
+@test "several files: opened at any of them, or as a folder, they are one model; a missing one is named" {
+	gguf qwen3next --parts 3
+	mkdir parts
+	mv model-0000?-of-00003.gguf parts
+	gguf qwen3next
+	xfp convert model.gguf -o one.xfp -q
+	for model in parts parts/model-00001-of-00003.gguf parts/model-00003-of-00003.gguf; do
+		xfp convert "$model" -o several.xfp -q --cache parts-cache
+		cmp one.xfp several.xfp
+		rm -r several.xfp several.xfp.work
+	done
+	mv parts/model-00002-of-00003.gguf there
+	run -3 xfp convert parts/model-00003-of-00003.gguf -o x.xfp
+	[[ "$output" == *"parts/model-00002-of-00003.gguf: missing"*"1 of them"* ]]
+	cp parts/model-00001-of-00003.gguf parts/model-00002-of-00003.gguf
+	run -3 xfp convert parts -o x.xfp
+	[[ "$output" == *"model-00002-of-00003.gguf: is not part 2 of 3"* ]]
+	mv there parts/model-00002-of-00003.gguf
+	cp parts/model-00001-of-00003.gguf other.gguf
+	run -3 xfp convert other.gguf -o x.xfp
+	[[ "$output" == *"other.gguf: is one of 3 files"*"name it so again"* ]]
+	cp model.gguf parts
+	run -3 xfp convert parts -o x.xfp
+	[[ "$output" == *"holds several models in GGUF"*"name the file of one"* ]]
+	rm parts/*
+	mv model.gguf parts
+	printf x >parts/mmproj-model.gguf
+	printf '{"model_type": "llama"}' >parts/config.json
+	printf words >parts/tokenizer.json
+	run -0 xfp convert parts -o folder.xfp --cache parts-cache
+	[[ "$output" == *"mmproj-model.gguf"*"left"* ]]
+	[[ "$output" == *"config.json: lies there too"* ]]
+	xfp unpack folder.xfp -o out
+	[ "$(cat out/tokenizer.json)" = words ]
+	grep -q qwen3_next out/config.json
+}
+
+@test "all metadata goes along as one GGUF without tensors, and what was made is made again" {
+	gguf llama --parts 2
+	xfp convert model-00002-of-00002.gguf -o out.xfp -q
+	xfp unpack out.xfp -o out
+	"$PYTHON" - out/metadata.gguf <<-'EOF'
+	import struct, sys
+	data = open(sys.argv[1], "rb").read()
+	magic, version, tensors, keys = struct.unpack_from("<4sIQQ", data)
+	assert (magic, version, tensors) == (b"GGUF", 3, 0), data[:24]
+	assert b"split." not in data and "token 95 ä".encode() in data and keys > 10
+	EOF
+	run -0 xfp info --json out.xfp
+	grep -q '"gguf": 1' <<<"$output"
+	xfp convert model-00001-of-00002.gguf --like out.xfp -o again.xfp -q --cache another-cache
+	cmp out.xfp again.xfp
+	# nothing is left to be done, and a dry run, which makes them elsewhere, knows
+	run -0 xfp convert model-00002-of-00002.gguf -o out.xfp
+	[[ "$output" == *"up to date"* ]]
+	run -0 xfp convert model-00002-of-00002.gguf -o out.xfp --dry-run
+	[[ "$output" == *"up to date"* ]]
+	# a safetensors' bundle says nothing of it
+	xfp convert plain -o plain.xfp -q --cache another-cache
+	run -0 xfp info --json plain.xfp
+	run ! grep -q '"gguf"' <<<"$output"
+}
+
+@test "factors that no known parameters give are kept, and said" {
+	gguf llama --spoil factors
+	run -0 xfp convert model.gguf -o out.xfp
+	[[ "$output" == *"rope_freqs.weight: scales frequencies by no parameters that are known"* ]]
+	xfp unpack out.xfp -o out
+	run ! grep -q rope_scaling out/config.json
+	xfp info --json out.xfp | grep -q rope_freqs.weight
+}
+
+@test "what is wrong with a file is said, with what to do, and is status 3" {
+	while IFS='|' read -r kind says; do
+		gguf llama --spoil "$kind"
+		run -3 xfp convert model.gguf -o x.xfp
+		[[ "$output" == *"model.gguf"*"$says"* ]] || { echo "$kind: $output"; return 1; }
+		[ ! -e x.xfp ]
+	done <<-'EOF'
+	v1|first version of GGUF
+	v9|version 9 of GGUF
+	big-endian|gguf_convert_endian.py
+	keys|claims 4611686018427387904 keys
+	tensors|claims
+	key|key at byte 32 claims 9223372036854775808 bytes
+	array|metadata tokenizer.ggml.tokens: claims 1000000000000000000 values
+	utf-8|is no UTF-8
+	cut|truncated: tensor
+	cut-header|truncated or damaged
+	rank|output_norm.weight: has 5 dimensions
+	size|token_embd.weight: its shape has 2^63 elements
+	type|token_embd.weight: is of type 137
+	gone|token_embd.weight: is of type Q4_2, which llama.cpp gave up
+	block|output_norm.weight: its rows of 64 elements are no whole blocks of 256 (Q4_K)
+	offset|output_norm.weight: begins at byte 32 of the data
+	alignment|general.alignment: is no power of two
+	alignment-kind|general.alignment: is no power of two of 32 bits
+	twice|token_embd.weight: its name occurs twice
+	key-twice|metadata general.name: is given twice
+	nested|metadata x.nested: is an array of arrays
+	heads|no pairs of 5 heads
+	layers|llama.block_count: is missing
+	adapter|is an adapter, and no model
+	unknown|is a GGUF of an architecture that is none of llama
+	listed|blk.0.extra.weight: is IQ2_XXS, which can be listed but not read
+	EOF
+	gguf gemma2 --spoil norm-type
+	run -3 xfp convert model.gguf -o x.xfp
+	[[ "$output" == *"tensor output_norm.weight: is F16"*"F32 in every GGUF"* ]]
+	gguf gpt-oss --spoil companion
+	run -3 xfp convert model.gguf -o x.xfp
+	[[ "$output" == *"has no blk.1.ffn_up_exps.weight beside it"* ]]
+	printf 'version https://git-lfs.github.com/spec/v1\n' >model.gguf
+	run -3 xfp convert model.gguf -o x.xfp
+	[[ "$output" == *"Git LFS pointer"* ]]
+	gguf llama
+	mv model.gguf model.gguf.part1of2
+	run -3 xfp convert model.gguf.part1of2 -o x.xfp
+	[[ "$output" == *"piece of a GGUF"*"with cat"* ]]
+}
+
+@test "another alignment" {
+	gguf llama --alignment 256
+	mv model.gguf wide.gguf
+	gguf llama
+	xfp convert wide.gguf -o wide.xfp -q
+	xfp convert model.gguf -o out.xfp -q
+	diff <(content wide.xfp) <(content out.xfp)
+}
+
+@test "weights that change are noticed, and so are heads" {
+	gguf llama
+	xfp convert model.gguf -o out.xfp -q
+	before=$(sha out.xfp)
+	"$PYTHON" - <<-'EOF'
+	data = bytearray(open("model.gguf", "rb").read())
+	data[-100] ^= 2
+	open("model.gguf", "wb").write(data)
+	EOF
+	xfp convert model.gguf -o out.xfp -q
+	changed=$(sha out.xfp)
+	[ "$before" != "$changed" ]
+	"$PYTHON" - <<-'EOF'
+	data = bytearray(open("model.gguf", "rb").read())
+	at = data.index(b"head_count_kv") + len("head_count_kv") + 4
+	data[at] = 4
+	open("model.gguf", "wb").write(data)
+	EOF
+	xfp convert model.gguf -o out.xfp -q
+	xfp convert model.gguf -o fresh.xfp -q --cache fresh-cache
+	cmp out.xfp fresh.xfp
+	[ "$changed" != "$(sha out.xfp)" ]
+}
+
+@test "inspect tells what is inside, of what is not converted too" {
+	gguf llama
+	run -0 xfp inspect --header --json model.gguf
+	"$PYTHON" - "$output" <<-'EOF'
+	import json, sys
+	said = json.dumps(json.loads(sys.argv[1][sys.argv[1].index("{"):]))
+	assert '"llama.block_count"' in said and '"token 0 \\u00e4, token 1 \\u00e4' in said and "... (96)" in said, said
+	assert '"float32"' in said and '"string[]"' in said, said
+	EOF
+	for kind in listed unknown; do
+		gguf llama --spoil "$kind"
+		run -3 xfp inspect --tensors --stats model.gguf
+		[[ "$output" == *"output_norm.weight"* || "$output" == *"model.norm.weight"* ]]
+	done
+	gguf llama --spoil listed
+	run -3 xfp inspect --tensors model.gguf
+	[[ "$output" == *blk.0.extra.weight*gguf*16x256*2.06* ]]
+}
