@@ -40,15 +40,20 @@ _xfp_value_of() { # COMMAND OPTION
 # COMPREPLY of lines, none of which is split.
 _xfp_reply() { mapfile -t COMPREPLY; }
 
-_xfp_files() { # PATTERN WORD: folders, and files that match
-	local file
+_xfp_files() { # PATTERN|PATTERN.. WORD: folders, and files that match one
+	local file pattern
+	local -a patterns
+
+	IFS='|' read -ra patterns <<<"$1"
 
 	compopt -o filenames 2>/dev/null
 	_xfp_reply < <(
 		compgen -d -- "$2"
 		while read -r file; do
-			# shellcheck disable=SC2254 # a pattern
-			case $file in $1) [ -d "$file" ] || echo "$file" ;; esac
+			for pattern in "${patterns[@]}"; do
+				# shellcheck disable=SC2254 # a pattern
+				case $file in $pattern) [ -d "$file" ] || echo "$file" ;; esac
+			done
 		done < <(compgen -f -- "$2")
 	)
 }
@@ -68,7 +73,7 @@ _xfp_models() { # WORD
 		name=${name##*/models--}
 		[ "$name" = '*' ] || names+=("${name/--//}")
 	done
-	_xfp_files '*.safetensors' "$1"
+	_xfp_files '*.safetensors|*.gguf' "$1"
 	mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "${names[*]}" -- "$1")
 }
 

@@ -24,7 +24,7 @@ _xfp_models() {
 	hub=${hub:-${XDG_CACHE_HOME:-$HOME/.cache}/huggingface/hub}
 	names=(${hub/#\~\//$HOME/}/models--*(N:t))
 	compadd ${${names#models--}/--//}
-	_files -g '*.safetensors'
+	_files -g '*.(safetensors|gguf)'
 }
 
 # What _arguments calls an action.
