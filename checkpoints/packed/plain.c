@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * plain.c - elements as they are: of tensors that are joined from several, or whose rows are in another order.
+ *
+ * parameters[0]: elements from one row to the next, where rows are those of a matrix of more columns; 0: they adjoin.
  */
 #include <string.h>
 
 #include "base/bytes.h"
 #include "checkpoints/packed/codec.h"
 
+static uint64_t pitch_of(const struct xfp_recipe_part *part)
+{
+	return part->parameters[0] ? part->parameters[0] : part->cols;
+}
+
 static bool fits(const struct xfp_recipe_part *part, enum xfp_dtype dtype)
 {
 	const struct xfp_component *codes = xfp_recipe_component(part, XFP_COMPONENT_CODES);
-	uint64_t bytes;
+	uint64_t bytes, pitch = pitch_of(part);
 
-	return codes && codes->dtype == dtype && xfp_dtype_bits(dtype) % 8 == 0 &&
-	       xfp_mul(part->rows, part->cols, &bytes) && xfp_mul(bytes, xfp_dtype_bits(dtype) / 8, &bytes) &&
-	       bytes == codes->bytes;
+	return codes && codes->dtype == dtype && xfp_dtype_bits(dtype) % 8 == 0 && part->rows && pitch >= part->cols &&
+	       xfp_mul(part->rows - 1, pitch, &bytes) && xfp_add(bytes, part->cols, &bytes) &&
+	       xfp_mul(bytes, xfp_dtype_bits(dtype) / 8, &bytes) && bytes == codes->bytes;
 }
 
 static void grain(const struct xfp_recipe_part *part, uint64_t *rows, uint64_t *cols)
@@ -35,7 +42,7 @@ static struct xfp_window window(const struct xfp_recipe_part *part, enum xfp_com
 
 	if (role != XFP_COMPONENT_CODES)
 		return (struct xfp_window){ 0 };
-	return xfp_window_of_rows(of, part->cols * size, size, 1);
+	return xfp_window_of_rows(of, pitch_of(part) * size, size, 1);
 }
 
 static void decode(const struct xfp_recipe_part *part, enum xfp_dtype dtype, const struct xfp_fetched *from,

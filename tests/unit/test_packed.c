@@ -420,8 +420,10 @@ static void parts(void **state)
 }
 
 /* Plain parts of any dtype. */
+/* As they are, in another order, and those of a matrix of more columns. */
 static void plain(void **state)
 {
+	uint16_t wide[12 * 20] = { 0 };
 	struct packed p;
 
 	make_fp8(state, &p, 1, 12, 16, 1, 16, XFP_F8_E4M3, XFP_F32);
@@ -431,9 +433,17 @@ static void plain(void **state)
 		p.stored[i] = (uint16_t)(i * 191);
 	put(state, &p, p.stored, 12 * 16 * 2, "", 0, XFP_BF16, XFP_U8);
 	p.parts[0].codec = XFP_CODEC_PLAIN;
+	p.parts[0].parameters[0] = 0;
 	p.parts[0].component_count = 1;
 	p.recipe.outer = 3;
 	p.recipe.inner = 2;
+	check_all(&p, 12);
+	for (int i = 0; i < 2; i++)
+		free(p.files[i].path);
+	for (int row = 0; row < 12; row++)
+		memcpy(wide + row * 20, p.stored + row * 16, 32);
+	put(state, &p, wide, sizeof wide - 8, "", 0, XFP_BF16, XFP_U8);
+	p.parts[0].parameters[0] = 20;
 	check_all(&p, 12);
 	finish(&p);
 }
