@@ -7,6 +7,7 @@
 
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/header.h"
+#include "checkpoints/shards.h"
 
 struct xfp_checkpoint_format {
 	const char *name;
@@ -21,6 +22,13 @@ struct xfp_checkpoint_format {
 };
 
 extern const struct xfp_checkpoint_format xfp_format_safetensors, xfp_format_gguf;
+
+/* Files of tensors that indices list. */
+extern const struct xfp_file_form xfp_form_safetensors;
+
+/* Open whichever files of a listing are a checkpoint of this format, or say why none is. */
+enum xfp_status xfp_safetensors_open_listing(struct xfp_checkpoint *checkpoint, const struct xfp_listing *listing,
+					     struct xfp_error *err);
 
 /* Have a file made, whose bytes, allocated, are the checkpoint's from now on, failure or not. One that lies in the
  * folder and goes along takes its place, but for config.json, which names and shapes of tensors go with. */

@@ -11,9 +11,9 @@
 #include "base/printable.h"
 #include "base/system/file.h"
 #include "checkpoints/folder.h"
+#include "checkpoints/format.h"
 #include "checkpoints/safetensors_index.h"
 
-#define INDEX_NAME "model.safetensors.index.json"
 #define MOST_LISTED 8 /* names in a message */
 
 /* What is looked for, and where. */
@@ -253,13 +253,15 @@ static enum xfp_status refuse(const struct hub_search *s, const char *snapshot, 
 			s->model, snapshot, missing, downloads);
 }
 
-/* Every shard that the index lists. */
-static enum xfp_status check_shards(const struct hub_search *s, const char *snapshot, struct xfp_error *err)
+/* Every shard that the index of a form lists. */
+static enum xfp_status check_shards(const struct hub_search *s, const char *snapshot, const struct xfp_file_form *form,
+				    struct xfp_error *err)
 {
-	char *path = xfp_path(snapshot, INDEX_NAME), list[600], missing[700];
+	char *path = xfp_path(snapshot, form->index), list[600], missing[700];
+	struct xfp_place place = xfp_whole_file(path);
 	struct xfp_index index = { 0 };
 	uint32_t gone = 0;
-	enum xfp_status status = path ? xfp_index_read(path, &index, err) : no_memory(err);
+	enum xfp_status status = path ? xfp_index_read(&place, form, &index, err) : no_memory(err);
 	struct stat st;
 
 	for (uint32_t i = 0; !status && i < index.shard_count; i++) {
@@ -284,6 +286,7 @@ static enum xfp_status check_shards(const struct hub_search *s, const char *snap
 /* The reader of the format judges everything else; this looks only for what a download leaves out. */
 static enum xfp_status check_whole(const struct hub_search *s, const char *snapshot, struct xfp_error *err)
 {
+	static const struct xfp_file_form *const forms[] = { &xfp_form_safetensors };
 	char **names = NULL, missing[300];
 	const char *dangling = NULL;
 	bool weights = false;
@@ -291,15 +294,19 @@ static enum xfp_status check_whole(const struct hub_search *s, const char *snaps
 	enum xfp_status status;
 	struct stat st;
 
-	if ((status = xfp_folder_look(snapshot, INDEX_NAME, &st, err)))
-		return status;
-	if (st.st_mode)
-		return check_shards(s, snapshot, err);
+	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+		if ((status = xfp_folder_look(snapshot, forms[i]->index, &st, err)))
+			return status;
+		if (st.st_mode)
+			return check_shards(s, snapshot, forms[i], err);
+	}
 	status = xfp_folder_list(snapshot, &names, &count, err);
 	for (uint32_t i = 0; !status && i < count; i++) {
 		if ((status = xfp_folder_look(snapshot, names[i], &st, err)))
 			break;
-		weights |= (xfp_ends_with(names[i], ".safetensors") || xfp_ends_with(names[i], ".gguf")) && st.st_mode;
+		weights |= xfp_ends_with(names[i], ".gguf") && st.st_mode;
+		for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
+			weights |= xfp_ends_with(names[i], forms[k]->suffix) && st.st_mode;
 		if (!dangling && !st.st_mode)
 			dangling = names[i];
 	}

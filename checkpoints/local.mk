@@ -91,10 +91,16 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/packed_rows.c \
 	checkpoints/packed_rows.h \
 	checkpoints/pick.h \
+	checkpoints/place.c \
+	checkpoints/place.h \
 	checkpoints/recipe/recipe.c \
 	checkpoints/recipe/recipe.h \
 	checkpoints/safetensors.c \
 	checkpoints/safetensors_header.c \
 	checkpoints/safetensors_header.h \
 	checkpoints/safetensors_index.c \
-	checkpoints/safetensors_index.h
+	checkpoints/safetensors_index.h \
+	checkpoints/shards.c \
+	checkpoints/shards.h \
+	checkpoints/zip.c \
+	checkpoints/zip.h

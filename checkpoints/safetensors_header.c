@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoints/safetensors_header.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,7 +8,6 @@
 #include "base/bytes.h"
 #include "base/printable.h"
 #include "base/sort.h"
-#include "base/system/filesystem.h"
 #include "checkpoints/json_reader.h"
 
 #define AGAIN "; the file is damaged: download it again"
@@ -363,62 +360,55 @@ static enum xfp_status not_safetensors(const char *path, const char *first8, uin
 			path, header, size);
 }
 
-enum xfp_status xfp_safetensors_read(const char *path, struct xfp_safetensors *out, struct xfp_error *err)
+enum xfp_status xfp_safetensors_read(const struct xfp_place *place, struct xfp_tensor_file *out, struct xfp_error *err)
 {
-	return xfp_safetensors_read_all(path, 0, out, NULL, err);
+	return xfp_safetensors_read_all(place, 0, out, NULL, err);
 }
 
-enum xfp_status xfp_safetensors_read_all(const char *path, uint32_t number, struct xfp_safetensors *out,
+enum xfp_status xfp_safetensors_read_all(const struct xfp_place *place, uint32_t number, struct xfp_tensor_file *out,
 					 struct xfp_header *header, struct xfp_error *err)
 {
-	struct header_parser p = { .path = path, .header = header, .number = number, .err = err };
+	struct header_parser p = { .path = place->shown, .header = header, .number = number, .err = err };
+	struct xfp_identity identity = { 0 };
 	enum xfp_status status = XFP_OK;
 	char first8[8], *text = NULL;
 	uint64_t length, size;
-	struct stat st;
 	int fd = -1;
 
-	if ((status = xfp_open_regular(path, &fd, &st, err)))
+	if ((status = xfp_place_open(place, &fd, &size, &identity, err)))
 		goto done;
-	size = (uint64_t)st.st_size;
 	if (size < 8) {
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: truncated: it has %" PRIu64 " bytes; download it again",
-				  path, size);
+				  p.path, size);
 		goto done;
 	}
-	if ((status = xfp_pread(fd, first8, sizeof first8, 0, path, err)))
+	if ((status = xfp_pread(fd, first8, sizeof first8, place->offset, p.path, err)))
 		goto done;
 	length = xfp_load64(first8);
 	if (length > XFP_SAFETENSORS_HEADER_MAX || length > size - 8) {
-		status = not_safetensors(path, first8, length, size, err);
+		status = not_safetensors(p.path, first8, length, size, err);
 		goto done;
 	}
 	text = malloc(length ? length : 1);
 	if (!text) {
-		status = xfp_fail(err, XFP_FAILED, "%s: out of memory for its header", path);
+		status = xfp_fail(err, XFP_FAILED, "%s: out of memory for its header", p.path);
 		goto done;
 	}
-	if ((status = xfp_pread(fd, text, length, 8, path, err)))
+	if ((status = xfp_pread(fd, text, length, place->offset + 8, p.path, err)))
 		goto done;
 	xfp_json_init(&p.json, text, length);
 	if ((status = parse(&p)) || (status = check(&p, 8 + length, size)))
 		goto done;
-	*out = (struct xfp_safetensors){ p.tensors, p.count, xfp_identity_at(path, &st) };
+	for (uint32_t i = 0; i < p.count; i++)
+		p.tensors[i].offset += place->offset;
+	*out = (struct xfp_tensor_file){ p.tensors, p.count, identity };
 	p.tensors = NULL;
 	p.count = 0;
 
 done:
-	xfp_safetensors_free(&(struct xfp_safetensors){ .tensors = p.tensors, .count = p.count });
+	xfp_tensor_file_free(&(struct xfp_tensor_file){ .tensors = p.tensors, .count = p.count });
 	free(text);
 	if (fd >= 0)
 		close(fd);
 	return status;
-}
-
-void xfp_safetensors_free(struct xfp_safetensors *file)
-{
-	for (uint32_t i = 0; i < file->count; i++)
-		free(file->tensors[i].name);
-	free(file->tensors);
-	*file = (struct xfp_safetensors){ 0 };
 }

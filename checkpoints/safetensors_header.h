@@ -11,20 +11,14 @@
 #define XFP_SAFETENSORS_HEADER_H
 
 #include "checkpoints/header.h"
+#include "checkpoints/shards.h"
 
 #define XFP_SAFETENSORS_HEADER_MAX 100000000
 
-struct xfp_safetensors {
-	struct xfp_source_tensor *tensors; /* sorted by name, no two alike; `file` is 0 */
-	uint32_t count;
-	struct xfp_identity identity;
-};
-
 /* Anything wrong with the file is XFP_BAD_INPUT. */
-enum xfp_status xfp_safetensors_read(const char *path, struct xfp_safetensors *out, struct xfp_error *err);
+enum xfp_status xfp_safetensors_read(const struct xfp_place *place, struct xfp_tensor_file *out, struct xfp_error *err);
 /* The same, which adds __metadata__ to `header` as that of file number `number`. */
-enum xfp_status xfp_safetensors_read_all(const char *path, uint32_t number, struct xfp_safetensors *out,
+enum xfp_status xfp_safetensors_read_all(const struct xfp_place *place, uint32_t number, struct xfp_tensor_file *out,
 					 struct xfp_header *header, struct xfp_error *err);
-void xfp_safetensors_free(struct xfp_safetensors *file); /* one that was never filled in must be zero */
 
 #endif

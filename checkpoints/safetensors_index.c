@@ -14,6 +14,7 @@
 
 struct index_parser {
 	const char *path;
+	const struct xfp_file_form *form;
 	struct xfp_json json;
 	struct unplaced { /* an entry while its shard has no number yet */
 		char *tensor;
@@ -30,8 +31,8 @@ struct index_parser {
 
 static enum xfp_status bad_json(struct index_parser *p)
 {
-	return xfp_fail(p->err, XFP_BAD_INPUT, "%s: not a safetensors index: %s at byte %td; download it again",
-			p->path, p->json.error, p->json.at - p->json.start);
+	return xfp_fail(p->err, XFP_BAD_INPUT, "%s: not a %s index: %s at byte %td; download it again", p->path,
+			p->form->what, p->json.error, p->json.at - p->json.start);
 }
 
 static enum xfp_status no_memory(struct index_parser *p)
@@ -39,7 +40,7 @@ static enum xfp_status no_memory(struct index_parser *p)
 	return xfp_no_memory_for(p->err, p->path);
 }
 
-/* A plain name in this very folder, and of a safetensors file. */
+/* A plain name in this very folder. */
 static bool is_plain(const char *name)
 {
 	return name[0] && name[0] != '.' && !strpbrk(name, "/\\") && !strstr(name, "..");
@@ -55,10 +56,10 @@ static enum xfp_status add_run(struct index_parser *p, const char *tensor, const
 			"%s: tensor %s: the index points to %s, which is no plain file name in its folder; do not trust"
 			" this checkpoint",
 			p->path, xfp_printable(tensor).text, xfp_printable(shard).text);
-	if (!xfp_ends_with(shard, ".safetensors"))
+	if (!xfp_ends_with(shard, p->form->suffix))
 		return xfp_fail(p->err, XFP_BAD_INPUT,
-				"%s: tensor %s: the index points to %s, which is no safetensors file; not supported",
-				p->path, xfp_printable(tensor).text, xfp_printable(shard).text);
+				"%s: tensor %s: the index points to %s, which is no %s file; not supported", p->path,
+				xfp_printable(tensor).text, xfp_printable(shard).text, p->form->what);
 	if (p->run_count == p->run_capacity) {
 		p->run_capacity = p->run_capacity ? p->run_capacity * 2 : 64;
 		grown = realloc(p->runs, p->run_capacity * sizeof *grown);
@@ -183,15 +184,16 @@ static enum xfp_status build(struct index_parser *p, struct xfp_index *index)
 	return XFP_OK;
 }
 
-enum xfp_status xfp_index_read(const char *path, struct xfp_index *out, struct xfp_error *err)
+enum xfp_status xfp_index_read(const struct xfp_place *place, const struct xfp_file_form *form, struct xfp_index *out,
+			       struct xfp_error *err)
 {
-	struct index_parser p = { .path = path, .err = err };
+	struct index_parser p = { .path = place->shown, .form = form, .err = err };
 	struct xfp_index index = { 0 };
 	enum xfp_status status;
 	char *text = NULL;
 	size_t size;
 
-	if ((status = xfp_slurp_regular(path, INDEX_MAX, &text, &size, err)))
+	if ((status = xfp_place_slurp(place, INDEX_MAX, &text, &size, err)))
 		goto done;
 	xfp_json_init(&p.json, text, size);
 	if ((status = parse(&p)) || (status = build(&p, &index)))

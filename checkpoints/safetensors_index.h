@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * safetensors_index.h - model.safetensors.index.json: which shard holds which tensor. Private to
- * checkpoints/.
+ * safetensors_index.h - model.safetensors.index.json, pytorch_model.bin.index.json: which shard holds which tensor.
+ * Private to checkpoints/.
  *
  *   {"metadata": {..}, "weight_map": {"TENSOR": "FILE", ..}}
  *
@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "checkpoints/checkpoint.h"
+#include "checkpoints/shards.h"
 
 struct xfp_index_entry {
 	char *tensor;
@@ -26,7 +26,9 @@ struct xfp_index {
 	uint32_t entry_count, shard_count;
 };
 
-enum xfp_status xfp_index_read(const char *path, struct xfp_index *out, struct xfp_error *err);
+/* The files that it lists are to be of this form. */
+enum xfp_status xfp_index_read(const struct xfp_place *place, const struct xfp_file_form *form, struct xfp_index *out,
+			       struct xfp_error *err);
 void xfp_index_free(struct xfp_index *index); /* one that was never filled in must be zero */
 /* NULL when the index does not list it. */
 struct xfp_index_entry *xfp_index_find(const struct xfp_index *index, const char *tensor);
