@@ -14,7 +14,8 @@
 
 #define CONFIG_MAX ((size_t)64 << 20)
 
-static const struct xfp_checkpoint_format *const formats[] = { &xfp_format_safetensors, &xfp_format_gguf };
+static const struct xfp_checkpoint_format *const formats[] = { &xfp_format_safetensors, &xfp_format_pytorch,
+							       &xfp_format_gguf };
 
 static int by_file_name(const void *a, const void *b)
 {
@@ -94,13 +95,15 @@ static enum xfp_status sort_tensors(struct xfp_checkpoint *c, struct xfp_error *
 static enum xfp_status read_config(struct xfp_checkpoint *c, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
-	char *path = xfp_path(c->folder, "config.json"), *text = NULL;
+	char *path, *text = NULL;
 	size_t size;
 	struct stat st;
 
-	if (!path)
+	if (c->config || c->made_count)
+		return XFP_OK;
+	if (!(path = xfp_path(c->folder, "config.json")))
 		return xfp_no_memory_for(err, c->folder);
-	if (c->made_count || (stat(path, &st) && errno == ENOENT))
+	if (stat(path, &st) && errno == ENOENT)
 		goto done;
 	if ((status = xfp_slurp_regular(path, CONFIG_MAX, &text, &size, err)))
 		goto done;
@@ -137,15 +140,11 @@ static enum xfp_status find_surest(const char *model, const struct xfp_checkpoin
 	return XFP_OK;
 }
 
-#define FROM_PYTORCH                                                                                      \
-	"convert it to safetensors: in Python, torch.load(..., weights_only=True) reads the tensors and " \
-	"safetensors.torch.save_file writes them as model.safetensors"
-
 /* What there is instead of a checkpoint, and what can be done with it. */
 static enum xfp_status refuse_file(const char *model, struct xfp_error *err)
 {
 	char start[9] = "";
-	const char *what = "is no safetensors file; name one, or the folder of a checkpoint";
+	const char *what = "is no file of safetensors or PyTorch; name one, or the folder of a checkpoint";
 	FILE *file = fopen(model, "rb");
 	size_t size = file ? fread(start, 1, sizeof start, file) : 0;
 	int failed = !file || ferror(file) ? errno : 0;
@@ -156,8 +155,8 @@ static enum xfp_status refuse_file(const char *model, struct xfp_error *err)
 		return xfp_fail_errno(err, failed, "%s: cannot read", model);
 	if (size == 9 && !memcmp(start, "xfp.json", 9))
 		what = "is an .xfp bundle; xfp info tells what is inside, and xfp unpack makes a checkpoint of it";
-	else if (size >= 4 && (!memcmp(start, "PK\003\004", 4) || !memcmp(start, "\200\002", 2)))
-		what = "is a file of PyTorch; " FROM_PYTORCH;
+	else if (size >= 4 && !memcmp(start, "\200\002", 2))
+		what = "is a pickle, and no file of tensors that torch.save writes";
 	else if (xfp_ends_with(model, ".json"))
 		what = "is no weights; name the folder that it is in";
 	return xfp_fail(err, XFP_BAD_INPUT, "%s: %s", model, what);
@@ -169,9 +168,10 @@ static enum xfp_status refuse_folder(const char *model, struct xfp_error *err)
 		const char *suffix, *remedy;
 	} others[] = {
 		{ ".xfp", "a bundle; xfp unpack makes a checkpoint of it" },
-		{ ".bin", FROM_PYTORCH },
-		{ ".pth", FROM_PYTORCH },
-		{ ".pt", FROM_PYTORCH },
+		{ ".bin", "what a training leaves, and not the model's weights" },
+		{ ".pt", "what a training leaves, and not the model's weights" },
+		{ ".pth", "what a training leaves, and not the model's weights" },
+		{ ".ckpt", "name that file, if it holds the model" },
 	};
 	char **names = NULL;
 	uint32_t count = 0;
@@ -180,13 +180,13 @@ static enum xfp_status refuse_folder(const char *model, struct xfp_error *err)
 	for (size_t k = 0; !status && k < sizeof others / sizeof *others; k++)
 		for (uint32_t i = 0; !status && i < count; i++)
 			if (xfp_ends_with(names[i], others[k].suffix))
-				status = xfp_fail(err, XFP_BAD_INPUT, "%s: has no safetensors, but %s: %s", model,
+				status = xfp_fail(err, XFP_BAD_INPUT, "%s: has no checkpoint, but %s: %s", model,
 						  xfp_printable(names[i]).text, others[k].remedy);
 	xfp_names_free(names, count);
 	return status ? status
 		      : xfp_fail(err, XFP_BAD_INPUT,
-				 "%s: no checkpoint that can be read: model.safetensors, or shards with"
-				 " model.safetensors.index.json, are expected",
+				 "%s: no checkpoint that can be read: model.safetensors, pytorch_model.bin, or shards"
+				 " of either with an index, are expected",
 				 model);
 }
 
@@ -211,7 +211,7 @@ static enum xfp_status open_model(const char *model, bool fold, struct xfp_check
 					: xfp_fail_errno(err, errno, "%s: cannot open", model);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: is a pipe or a device; name a safetensors file, or the folder of a checkpoint",
+				"%s: is a pipe or a device; name a file of weights, or the folder of a checkpoint",
 				model);
 	if ((status = find_surest(model, &format, err)))
 		return status;
@@ -226,7 +226,7 @@ static enum xfp_status open_model(const char *model, bool fold, struct xfp_check
 	    (status = sort_tensors(c, err)) || (status = read_config(c, err)) ||
 	    (fold && !c->arranged && (status = fold_packed(c, err))) ||
 	    /* A file that says all of itself may lie among anything. */
-	    ((!c->made_count || c->is_folder) && (status = xfp_folder_extras(c, err))) ||
+	    ((!c->arranged || c->is_folder) && (status = xfp_folder_extras(c, err))) ||
 	    (c->made_count && (status = xfp_checkpoint_settle_made(c, err))))
 		goto done;
 	*out = c;

@@ -21,14 +21,16 @@ struct xfp_checkpoint_format {
 				  struct xfp_error *err);
 };
 
-extern const struct xfp_checkpoint_format xfp_format_safetensors, xfp_format_gguf;
+extern const struct xfp_checkpoint_format xfp_format_safetensors, xfp_format_pytorch, xfp_format_gguf;
 
 /* Files of tensors that indices list. */
-extern const struct xfp_file_form xfp_form_safetensors;
+extern const struct xfp_file_form xfp_form_safetensors, xfp_form_pytorch;
 
 /* Open whichever files of a listing are a checkpoint of this format, or say why none is. */
 enum xfp_status xfp_safetensors_open_listing(struct xfp_checkpoint *checkpoint, const struct xfp_listing *listing,
 					     struct xfp_error *err);
+enum xfp_status xfp_pytorch_open_listing(struct xfp_checkpoint *checkpoint, const struct xfp_listing *listing,
+					 struct xfp_error *err);
 
 /* Have a file made, whose bytes, allocated, are the checkpoint's from now on, failure or not. One that lies in the
  * folder and goes along takes its place, but for config.json, which names and shapes of tensors go with. */

@@ -286,7 +286,7 @@ static enum xfp_status check_shards(const struct hub_search *s, const char *snap
 /* The reader of the format judges everything else; this looks only for what a download leaves out. */
 static enum xfp_status check_whole(const struct hub_search *s, const char *snapshot, struct xfp_error *err)
 {
-	static const struct xfp_file_form *const forms[] = { &xfp_form_safetensors };
+	static const struct xfp_file_form *const forms[] = { &xfp_form_safetensors, &xfp_form_pytorch };
 	char **names = NULL, missing[300];
 	const char *dangling = NULL;
 	bool weights = false;

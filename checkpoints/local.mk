@@ -93,6 +93,21 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/pick.h \
 	checkpoints/place.c \
 	checkpoints/place.h \
+	checkpoints/pytorch/meta.c \
+	checkpoints/pytorch/meta.h \
+	checkpoints/pytorch/meta_config.c \
+	checkpoints/pytorch/pickle.c \
+	checkpoints/pytorch/pickle.h \
+	checkpoints/pytorch/pickle_globals.c \
+	checkpoints/pytorch/pickle_machine.c \
+	checkpoints/pytorch/pickle_machine.h \
+	checkpoints/pytorch/pickle_stack.c \
+	checkpoints/pytorch/pickle_stack.h \
+	checkpoints/pytorch/pytorch.c \
+	checkpoints/pytorch/strided.c \
+	checkpoints/pytorch/strided.h \
+	checkpoints/pytorch/torch_file.c \
+	checkpoints/pytorch/torch_file.h \
 	checkpoints/recipe/recipe.c \
 	checkpoints/recipe/recipe.h \
 	checkpoints/safetensors.c \

@@ -44,7 +44,7 @@ uint32_t xfp_fold_find(const struct xfp_fold *fold, const struct xfp_source_tens
 
 	snprintf(name, sizeof name, "%.*s%s", (int)(strlen(tensor->name) - cut), tensor->name, ending);
 	found = xfp_checkpoint_find(fold->checkpoint, name);
-	return found < 0 || fold->gone[found] ? UINT32_MAX : (uint32_t)found;
+	return found < 0 || fold->gone[found] || fold->checkpoint->tensors[found].recipe ? UINT32_MAX : (uint32_t)found;
 }
 
 enum xfp_status xfp_fold_read(struct xfp_fold *fold, const struct xfp_source_tensor *tensor, void *out)
@@ -209,6 +209,32 @@ static bool is_of(const struct xfp_fold_form *form, const char *method)
 	return false;
 }
 
+static bool is_scale(const struct xfp_source_tensor *tensor)
+{
+	for (size_t i = 0; i < FORMS; i++)
+		for (const char *const *ending = forms[i]->endings; *ending; ending++)
+			if (xfp_fold_ends_with(tensor->name, *ending))
+				return true;
+	return false;
+}
+
+/* A file of PyTorch may hold components in another order than their own, which no codec expects. */
+static enum xfp_status find_views(const struct xfp_fold *fold)
+{
+	for (uint32_t t = 0; t < fold->checkpoint->tensor_count; t++) {
+		const struct xfp_source_tensor *tensor = &fold->checkpoint->tensors[t];
+		bool eight = tensor->dtype >= XFP_F8_E4M3 && tensor->dtype <= XFP_F8_E5M2FNUZ;
+
+		if (tensor->recipe && (fold->method || eight) &&
+		    (!xfp_dtype_is_weight(tensor->dtype) || is_scale(tensor)))
+			return xfp_fold_bad(
+				fold, tensor,
+				"is a view, transposed or a slice, and packed weights are read only as they "
+				"are: save it with .contiguous()");
+	}
+	return XFP_OK;
+}
+
 /* Every form that the method is of, or any where there is none: a checkpoint may be packed in several. */
 static enum xfp_status fold_forms(struct xfp_fold *fold)
 {
@@ -253,6 +279,8 @@ enum xfp_status xfp_checkpoint_fold(struct xfp_checkpoint *c, struct xfp_error *
 		status = xfp_no_memory_for(err, c->folder);
 	else
 		status = xfp_fold_read_config(&fold, &root);
+	if (!status)
+		status = find_views(&fold);
 	if (!status)
 		status = fold_forms(&fold);
 	if (!status && fold.folded) {

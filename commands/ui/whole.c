@@ -110,7 +110,7 @@ uint64_t xfp_whole_stored(const struct xfp_ledger *ledger)
 
 	for (uint32_t t = 0; t < ledger->tensor_count; t++) {
 		bytes += xfp_tensor_stored_bytes(&ledger->tensors[t]);
-		packed |= ledger->tensors[t].recipe != NULL;
+		packed |= ledger->tensors[t].recipe && ledger->tensors[t].recipe->parts[0].codec != XFP_CODEC_PLAIN;
 	}
 	return packed ? bytes : 0;
 }
