@@ -15,7 +15,7 @@
 #define CONFIG_MAX ((size_t)64 << 20)
 
 static const struct xfp_checkpoint_format *const formats[] = { &xfp_format_safetensors, &xfp_format_pytorch,
-							       &xfp_format_gguf };
+							       &xfp_format_gguf, &xfp_format_zip };
 
 static int by_file_name(const void *a, const void *b)
 {
@@ -99,7 +99,7 @@ static enum xfp_status read_config(struct xfp_checkpoint *c, struct xfp_error *e
 	size_t size;
 	struct stat st;
 
-	if (c->config || c->made_count)
+	if (c->config || c->apart || c->made_count)
 		return XFP_OK;
 	if (!(path = xfp_path(c->folder, "config.json")))
 		return xfp_no_memory_for(err, c->folder);
@@ -225,8 +225,7 @@ static enum xfp_status open_model(const char *model, bool fold, struct xfp_check
 	if ((status = format->open(model, c, err)) || (status = sort_files(c, err)) ||
 	    (status = sort_tensors(c, err)) || (status = read_config(c, err)) ||
 	    (fold && !c->arranged && (status = fold_packed(c, err))) ||
-	    /* A file that says all of itself may lie among anything. */
-	    ((!c->arranged || c->is_folder) && (status = xfp_folder_extras(c, err))) ||
+	    (!c->apart && (status = xfp_folder_extras(c, err))) ||
 	    (c->made_count && (status = xfp_checkpoint_settle_made(c, err))))
 		goto done;
 	*out = c;

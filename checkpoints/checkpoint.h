@@ -53,6 +53,7 @@ struct xfp_checkpoint {
 	char *folder;                  /* the folder that holds its files, absolute */
 	const char *format;            /* "safetensors" */
 	bool is_folder;                /* MODEL was a folder: all that is in it belongs to it */
+	bool apart;                    /* nothing beside MODEL belongs to it: what goes along is made */
 	bool arranged;                 /* its reader made logical tensors itself: nothing is to be folded */
 	const char *unread;            /* what it is, static text, that is listed but not read; NULL: it can be */
 	char *config;                  /* text of config.json, NULL when there is none */

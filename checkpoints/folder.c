@@ -10,8 +10,6 @@
 #include "base/text/glob.h"
 #include "checkpoints/format.h"
 
-#define EXTRA_MAX ((off_t)256 << 20) /* what is larger is not a small file, whatever its name */
-
 /* Files to carry along: config, tokenizer, templates, processors, sentence-transformers modules, code
  * that auto_map names (carried, never run), licence and model card. */
 static const char *const extras[] = {
@@ -154,7 +152,7 @@ enum xfp_status xfp_folder_look(const char *folder, const char *name, struct sta
 	return status;
 }
 
-static bool holds_weights(const char *name)
+bool xfp_folder_holds_weights(const char *name)
 {
 	for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
 		if (xfp_ends_with(name, weights[i]))
@@ -167,8 +165,25 @@ static bool is_extra(const char *name)
 {
 	for (size_t i = 0; i < sizeof extras / sizeof *extras; i++) {
 		if (xfp_glob_matches(extras[i], name))
-			return !holds_weights(name);
+			return !xfp_folder_holds_weights(name);
 	}
+	return false;
+}
+
+bool xfp_folder_carries(const char *name)
+{
+	const char *slash = strchr(name, '/');
+	char folder[256];
+
+	if (!slash)
+		return is_extra(name);
+	if ((size_t)(slash - name) >= sizeof folder)
+		return false;
+	memcpy(folder, name, (size_t)(slash - name));
+	folder[slash - name] = 0;
+	for (size_t k = 0; k < sizeof nested / sizeof *nested; k++)
+		if (xfp_glob_matches(nested[k].folder, folder) && xfp_glob_matches(nested[k].file, slash + 1))
+			return true;
 	return false;
 }
 
@@ -179,7 +194,7 @@ static enum xfp_status note_left_out(struct xfp_checkpoint *c, const char *name,
 	enum xfp_status status;
 	struct stat st;
 
-	if (!c->is_folder || holds_weights(name) || xfp_ends_with(name, ".xfp") ||
+	if (!c->is_folder || xfp_folder_holds_weights(name) || xfp_ends_with(name, ".xfp") ||
 	    (c->packed && xfp_is_packing_file(name)))
 		return XFP_OK;
 	if (!(status = xfp_folder_look(c->folder, name, &st, err)) && S_ISREG(st.st_mode))
@@ -196,7 +211,7 @@ static enum xfp_status add_extra(struct xfp_checkpoint *c, char *name, struct xf
 	if (!name)
 		return xfp_no_memory_for(err, c->folder);
 	status = xfp_folder_look(c->folder, name, &st, err);
-	if (!status && S_ISREG(st.st_mode) && st.st_size <= EXTRA_MAX)
+	if (!status && S_ISREG(st.st_mode) && (uint64_t)st.st_size <= XFP_EXTRA_MAX)
 		return append(&c->extras, &c->extra_count, name, err);
 	if (!status && S_ISREG(st.st_mode))
 		xfp_checkpoint_note(c, "%s: is larger than 256 MiB and is not carried along", xfp_printable(name).text);

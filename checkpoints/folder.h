@@ -21,6 +21,12 @@ enum xfp_status xfp_folder_look(const char *folder, const char *name, struct sta
 enum xfp_status xfp_folder_place(struct xfp_checkpoint *checkpoint, const char *model, const char **name,
 				 struct xfp_error *err);
 
+#define XFP_EXTRA_MAX ((size_t)256 << 20) /* what is larger is not a small file, whatever its name */
+/* Whether a name is that of weights, in any format; and whether one, relative to the checkpoint's folder, is that of a
+ * small file that goes along. */
+bool xfp_folder_holds_weights(const char *name);
+bool xfp_folder_carries(const char *name);
+
 bool xfp_ends_with(const char *name, const char *suffix);
 
 /* Whether a small file is about packed weights and nothing else, so that it goes where these are unpacked. */

@@ -21,7 +21,7 @@ struct xfp_checkpoint_format {
 				  struct xfp_error *err);
 };
 
-extern const struct xfp_checkpoint_format xfp_format_safetensors, xfp_format_pytorch, xfp_format_gguf;
+extern const struct xfp_checkpoint_format xfp_format_safetensors, xfp_format_pytorch, xfp_format_gguf, xfp_format_zip;
 
 /* Files of tensors that indices list. */
 extern const struct xfp_file_form xfp_form_safetensors, xfp_form_pytorch;

@@ -118,4 +118,5 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/shards.c \
 	checkpoints/shards.h \
 	checkpoints/zip.c \
-	checkpoints/zip.h
+	checkpoints/zip.h \
+	checkpoints/zipped.c

@@ -376,6 +376,7 @@ static enum xfp_status open_gguf(const char *model, struct xfp_checkpoint *c, st
 		note_unknown(&m);
 	c->packed = main_type(&m);
 	c->arranged = true;
+	c->apart = !c->is_folder; /* it says all of itself, and may lie among anything */
 	if ((status = read_layers(&m)) || (status = xfp_gguf_make_config(&m)) || (status = xfp_gguf_arrange(&m)) ||
 	    (status = xfp_gguf_make_metadata(&m.files[0], c, err)) ||
 	    (status = xfp_gguf_make_tokenizer(&m.files[0].metadata, c, err)))

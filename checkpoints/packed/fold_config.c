@@ -123,14 +123,15 @@ enum xfp_status xfp_fold_read_config(struct xfp_fold *fold, json_t **root)
 	free(where);
 	if ((fold->config = quantization(*root)))
 		fold->method = method_of(fold->config);
-	for (size_t i = 0; !status && !fold->config && i < sizeof beside / sizeof *beside; i++) {
+	for (size_t i = 0; !status && !fold->config && !c->apart && i < sizeof beside / sizeof *beside; i++) {
 		if (beside[i].codes && !has_codes(c, beside[i].codes))
 			continue;
 		json_decref(*root);
 		*root = NULL;
 		status = read_beside(fold, &beside[i], root);
 	}
-	return status || !fold->config ? status : add_config_file(fold);
+	/* In an archive it is in the file of the weights. */
+	return status || !fold->config || c->apart ? status : add_config_file(fold);
 }
 
 void xfp_fold_drop_config(struct xfp_fold *fold)

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * zipped.c - a checkpoint in a zip archive whose members are stored, as zip -0 makes it: tensors are read where they
+ * lie in it, and small files go along as if they had been made. A file of torch.save is a zip as well, and is one file.
+ *
+ * The checkpoint is in the folder, of those in the archive, that lies least deep and has weights.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/printable.h"
+#include "base/text/glob.h"
+#include "checkpoints/folder.h"
+#include "checkpoints/format.h"
+#include "checkpoints/zip.h"
+
+#define SUFFIX ".zip"
+
+static enum xfp_status probe(const char *model, int *sure, struct xfp_error *err)
+{
+	struct stat st;
+
+	*sure = 0;
+	if (stat(model, &st))
+		return xfp_fail_errno(err, errno, "%s: cannot open", model);
+	if (S_ISREG(st.st_mode) && xfp_ends_with(model, SUFFIX))
+		*sure = 90;
+	return XFP_OK;
+}
+
+/* Folders that systems add, and hidden files. */
+static bool is_hidden(const char *name)
+{
+	return *name == '.' || strstr(name, "/.") || !strncmp(name, "__MACOSX/", 9);
+}
+
+static size_t depth_of(const char *name)
+{
+	size_t depth = 0;
+
+	while ((name = strchr(name, '/'))) {
+		name++;
+		depth++;
+	}
+	return depth;
+}
+
+/* The length of the folder's name, with the slash, that the checkpoint is in; false: no member is weights. */
+static bool find_inside(const struct xfp_zip *zip, const char **first, size_t *length)
+{
+	const struct xfp_zip_member *best = NULL;
+
+	for (uint32_t i = 0; i < zip->count; i++) {
+		const char *name = zip->members[i].name;
+
+		if (xfp_folder_holds_weights(name) && !is_hidden(name) &&
+		    (!best || depth_of(name) < depth_of(best->name)))
+			best = &zip->members[i];
+	}
+	if (!best)
+		return false;
+	*first = best->name;
+	*length = (size_t)(xfp_base_name(best->name) - best->name);
+	return true;
+}
+
+/* What torch.save writes has its pickle in the only folder. */
+static bool is_torch_file(const struct xfp_zip *zip)
+{
+	for (uint32_t i = 0; i < zip->count; i++) {
+		const char *slash = strchr(zip->members[i].name, '/');
+
+		if (slash && !strcmp(slash, "/data.pkl"))
+			return true;
+	}
+	return false;
+}
+
+/* The names in the folder, and of the small files in folders of that. */
+static enum xfp_status list(const struct xfp_zip *zip, const char *path, char *inside, struct xfp_listing *listing,
+			    struct xfp_error *err)
+{
+	size_t length = strlen(inside);
+
+	*listing = (struct xfp_listing){ .path = path, .zip = zip, .inside = inside };
+	listing->folder = xfp_formatted("%s/%.*s", path, (int)(length ? length - 1 : 0), inside);
+	listing->names = malloc(zip->count * sizeof *listing->names + 1);
+	if (!listing->folder || !listing->names)
+		return xfp_no_memory_for(err, path);
+	if (!length)
+		listing->folder[strlen(path)] = 0;
+	for (uint32_t i = 0; i < zip->count; i++) {
+		const char *name = zip->members[i].name;
+
+		if (strncmp(name, inside, length) || is_hidden(name) ||
+		    (strchr(name + length, '/') && !xfp_folder_carries(name + length)))
+			continue;
+		if (!(listing->names[listing->count] = strdup(name + length)))
+			return xfp_no_memory_for(err, path);
+		listing->count++;
+	}
+	return XFP_OK;
+}
+
+/* Small files go along. */
+static enum xfp_status take_extras(struct xfp_checkpoint *c, const struct xfp_listing *listing, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t i = 0; !status && i < listing->count; i++) {
+		const char *name = listing->names[i];
+		char *path = NULL, *text = NULL;
+		struct xfp_place place;
+		size_t size;
+
+		if (!xfp_folder_carries(name)) {
+			if (!xfp_folder_holds_weights(name))
+				xfp_checkpoint_note(c, "not carried: %s", xfp_printable(name).text);
+			continue;
+		}
+		if (!(status = xfp_listing_place(listing, name, &place, &path, err)) &&
+		    !(status = xfp_place_slurp(&place, XFP_EXTRA_MAX, &text, &size, err))) {
+			if (!strcmp(name, "config.json") && !(c->config = strdup(text)))
+				status = xfp_no_memory_for(err, path);
+			if (status)
+				free(text);
+			else
+				status = xfp_checkpoint_make(c, name, text, size, err);
+		}
+		free(path);
+	}
+	return status;
+}
+
+static enum xfp_status open_listing(struct xfp_checkpoint *c, const struct xfp_listing *listing, const char *first,
+				    struct xfp_error *err)
+{
+	bool safetensors = false;
+	enum xfp_status status;
+
+	for (uint32_t i = 0; i < listing->count; i++)
+		safetensors |= xfp_ends_with(listing->names[i], ".safetensors") ||
+			       xfp_ends_with(listing->names[i], ".safetensors.index.json");
+	c->format = safetensors ? "safetensors in a zip" : "pytorch in a zip";
+	if (!safetensors && !xfp_ends_with(first, ".bin") && !xfp_ends_with(first, ".pth") &&
+	    !xfp_ends_with(first, ".pt") && !xfp_ends_with(first, ".index.json"))
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s/%s: is not read in an archive: unpack that, and name the file or its folder",
+				listing->folder, xfp_printable(xfp_base_name(first)).text);
+	status = take_extras(c, listing, err);
+	if (status)
+		return status;
+	return safetensors ? xfp_safetensors_open_listing(c, listing, err) : xfp_pytorch_open_listing(c, listing, err);
+}
+
+static enum xfp_status open_zip(const char *model, struct xfp_checkpoint *c, struct xfp_error *err)
+{
+	struct xfp_listing listing = { 0 };
+	struct xfp_identity identity;
+	struct xfp_place place;
+	struct xfp_zip zip = { 0 };
+	char *path = NULL, *inside = NULL;
+	const char *first = NULL;
+	enum xfp_status status;
+	size_t length = 0;
+	int fd = -1;
+
+	if ((status = xfp_checkpoint_set_folder(c, model, err)))
+		return status;
+	if (!(path = xfp_path(c->folder, xfp_base_name(model)))) {
+		status = xfp_no_memory_for(err, model);
+		goto done;
+	}
+	place = xfp_whole_file(path);
+	if ((status = xfp_place_open(&place, &fd, &place.bytes, &identity, err)) ||
+	    (status = xfp_zip_read(fd, &place, &zip, err)))
+		goto done;
+	if (is_torch_file(&zip)) {
+		free(c->folder);
+		c->folder = NULL;
+		c->format = xfp_format_pytorch.name;
+		status = xfp_format_pytorch.open(model, c, err);
+	} else if (!find_inside(&zip, &first, &length)) {
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: holds no weights that xfp reads", path);
+	} else if (!(inside = strndup(first, length))) {
+		status = xfp_no_memory_for(err, path);
+	} else {
+		c->apart = true;
+		if (!(status = list(&zip, path, inside, &listing, err)))
+			status = open_listing(c, &listing, first, err);
+	}
+
+done:
+	xfp_listing_free(&listing);
+	xfp_zip_free(&zip);
+	free(inside);
+	free(path);
+	if (fd >= 0)
+		close(fd);
+	return status;
+}
+
+const struct xfp_checkpoint_format xfp_format_zip = {
+	.name = "zip",
+	.probe = probe,
+	.open = open_zip,
+};
