@@ -358,6 +358,7 @@ cli_tests = \
 	tests/cli/policy.bats \
 	tests/cli/printed.bats \
 	tests/cli/processors.bats \
+	tests/cli/pytorch.bats \
 	tests/cli/regenerate.bats \
 	tests/cli/reproducible.bats \
 	tests/cli/resume.bats \
@@ -405,6 +406,7 @@ EXTRA_DIST += \
 	tests/make-gguf.py \
 	tests/inspect_stats.py \
 	tests/make-packed-checkpoint.py \
+	tests/make-pytorch-checkpoint.py \
 	tests/packed_grouped.py \
 	tests/make-sparse-checkpoint.py \
 	tests/measure-peak \

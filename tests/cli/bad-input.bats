@@ -141,9 +141,9 @@ accepted() { # KIND
 	told a.gguf "truncated or damaged"
 	mkdir torch gguf
 	touch torch/pytorch_model.bin gguf/model-Q4_K_M.gguf
-	told torch "pytorch_model.bin: convert it to safetensors: in Python, torch.load"*"safetensors.torch.save_file"
-	printf 'PK\3\4' >net.pth
-	told net.pth "is a file of PyTorch; convert it to safetensors: in Python, torch.load"*"safetensors.torch.save_file"
+	told torch "pytorch_model.bin: is not what torch.save writes"
+	printf '\200\2}q\0.' >net.pth
+	told net.pth "is a pickle, and no file of tensors"
 	told gguf "model-Q4_K_M.gguf: truncated or damaged"
 	make_bad good good
 	told good/config.json "name the folder"
@@ -176,7 +176,7 @@ refused_at_once() { # MODEL WHAT IT SAYS
 	cd "$BATS_TEST_TMPDIR"
 	mkfifo pipe pipe.safetensors pipe.safetensors.index.json
 	ln -s circle circle
-	refused_at_once pipe "pipe: is a pipe or a device; name a safetensors file, or the folder of a checkpoint"
+	refused_at_once pipe "pipe: is a pipe or a device; name a file of weights, or the folder of a checkpoint"
 	refused_at_once pipe.safetensors "is a pipe or a device; name a"
 	refused_at_once pipe.safetensors.index.json "is a pipe or a device; name a"
 	refused_at_once circle "circle: is a link that leads back to itself; name the checkpoint that it should lead to"

@@ -1,0 +1,264 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# Checkpoints of torch.save, and of archives: bundles have the bytes of those of the same weights as safetensors.
+
+load helpers
+load packed
+
+setup() {
+	setup_folder
+	by_default
+}
+
+checkpoint() { # FORM OPTION...; makes ./torch, or torch.zip, and ./plain
+	"$PYTHON" "$srcdir/tests/make-pytorch-checkpoint.py" "$1" torch plain "${@:2}"
+}
+
+@test "each form: units, kept tensors and the index are those of safetensors; all verify" {
+	checkpoint single
+	xfp convert plain -o plain.xfp -q --cache plain-cache
+	for form in single views parameters sharded meta-1 meta-2 meta-2-rows; do
+		rm -rf torch plain
+		checkpoint "$form"
+		xfp convert torch -o torch.xfp -q --cache torch-cache
+		alike torch.xfp plain.xfp || { echo "$form"; return 1; }
+		xfp verify torch.xfp --source torch
+		xfp verify torch.xfp --source plain
+		xfp verify plain.xfp --source torch
+		rm -r torch.xfp* torch-cache
+	done
+}
+
+@test "each dtype, and every mode of transposed weights and slices" {
+	for dtype in F16 F32 F64; do
+		checkpoint views --dtype $dtype
+		xfp convert plain -o plain.xfp -q
+		xfp convert torch -o torch.xfp -q --cache torch-cache
+		alike torch.xfp plain.xfp || { echo "$dtype"; return 1; }
+		rm -r torch plain ./*.xfp*
+	done
+	checkpoint views
+	for how in "--mode v2a" "--mode v2c" "--format attention=keep --format embedding=fp8" "--outlier-sigma 3"; do
+		# shellcheck disable=SC2086
+		xfp convert torch -o torch.xfp -q --cache torch-cache $how
+		# shellcheck disable=SC2086
+		xfp convert plain -o plain.xfp -q $how
+		alike torch.xfp plain.xfp || { echo "$how"; return 1; }
+		rm torch.xfp plain.xfp
+	done
+}
+
+@test "stored in an archive: as unpacked, whatever lies beside it" {
+	checkpoint single
+	xfp convert plain -o plain.xfp -q --cache plain-cache
+	echo '{"model_type": "other"}' >config.json
+	touch tokenizer.json LICENSE
+	for form in zip-safetensors zip-single zip-sharded zip-views zip-meta; do
+		rm -rf torch plain
+		checkpoint "$form"
+		xfp convert torch.zip -o torch.xfp -q --cache torch-cache
+		alike torch.xfp plain.xfp || { echo "$form"; return 1; }
+		xfp verify torch.xfp --source torch.zip
+		xfp verify torch.xfp --source plain
+		rm -r torch.zip torch.xfp* torch-cache
+	done
+	rm -r plain
+	checkpoint zip-compressed
+	run -3 xfp convert torch.zip -o out.xfp
+	[[ $output == *"$PWD/torch.zip/"*": is compressed"*"zip -0"* ]]
+	rm torch.zip
+	# a file of torch.save is a zip as well, under any name
+	checkpoint single --dtype F16 || true
+	rm -rf plain torch
+	checkpoint single
+	mv torch/pytorch_model.bin torch/all.zip
+	run -0 xfp-inspect torch/all.zip
+	[[ $output == *"format  pytorch, 1 file"* ]]
+	cd torch
+	"$PYTHON" -c 'import zipfile; zipfile.ZipFile("nothing.zip", "w").writestr("a/README.md", "text")'
+	run -3 xfp-inspect nothing.zip
+	[[ $output == *"nothing.zip: holds no weights"* ]]
+}
+
+@test "what is wrong is told by file, tensor and remedy; nothing is written, and nothing in a pickle is done" {
+	while read -r kind words; do
+		checkpoint single --spoil "$kind"
+		run -3 --separate-stderr xfp convert torch -o out.xfp
+		# shellcheck disable=SC2053
+		[[ $stderr == *"$PWD/torch"*$words* ]] || { echo "$kind: $stderr"; return 1; }
+		no_output out.xfp
+		[ ! -e harmed ]
+		rm -r torch plain
+	done <<-'END'
+		truncated pytorch_model.bin: it does not end as a zip archive does*download it again
+		cut-in-data pytorch_model.bin: it does not end as a zip archive does
+		empty pytorch_model.bin: is not what torch.save writes
+		text pytorch_model.bin: is a Git LFS pointer*git lfs pull
+		old-layout layout of PyTorch before 1.6*torch.load(..., weights_only=True)
+		before pytorch_model.bin: *download it again
+		encrypted pytorch_model.bin: archive/data/3: is encrypted
+		compressed tensor model.layers.0.self_attn.v_proj.weight: its storage is compressed*torch.load
+		absolute pytorch_model.bin: /etc/data/3: is no path inside of the archive*do not trust
+		escape archive/../../data/3: is no path inside
+		backslash data*3: is no path inside
+		nul is no path inside
+		twice archive/data/3: is in the archive twice
+		shared-header archive/data/99: its header is not what the directory says
+		overlap archive/data/3 and archive/data/98 have bytes in common
+		other-name archive/data/3: its header is not what the directory says
+		other-size tensor *v_proj.weight: its storage is to have 4096 bytes, and has 4094
+		unlike archive/data/3: is stored, but in another number of bytes
+		no-zip64 archive/data/3: has no zip64 field
+		short-zip64 archive/data/3: has no zip64 field
+		huge-zip64 archive/data/3: reaches past the archive's end
+		count its directory has more entries than it says
+		huge-count its directory is not where its end says
+		huge-directory its directory is not where its end says
+		contradiction the two records at its end contradict each other
+		disks one of several disks
+		locator the zip64 record at its end is not one
+		no-pickle it has no data.pkl
+		torchscript TorchScript*state_dict
+		big-endian big-endian
+		no-storage tensor *v_proj.weight: its storage, archive/data/3, is not in the file
+		global names posix.system at its byte
+		rebuilder names torch._utils._rebuild_sparse_tensor at its byte
+		quantized names torch.QInt8Storage at its byte
+		protocol is of protocol 4
+		opcode opcode 0x49 (INT) at its byte 10*safetensors.torch.save_file
+		cut ends within an opcode
+		goes-on goes on after its end
+		no-mark mark that is not there
+		memo recalls what it has not remembered
+		far-memo remembers more than there is
+		long-text ends within an opcode
+		utf8 is no UTF-8
+		flood ends before it is finished
+		dicts makes far more values than its size allows
+		marks ends before it is finished
+		wide-number more than 64 bits
+		itself may hold itself
+		round may hold itself
+		attributes sets attributes of what is no dict
+		call calls what is no function
+		one one tensor without a name*state_dict
+		list makes no dict of tensors
+		nothing no tensor has a name
+		past tensor model.layers.0.self_attn.q_proj.weight: reaches past the end of its storage*download it again
+		huge-offset reaches past the end
+		negative tensor *q_proj.weight: it begins where nothing can be
+		negative-size tensor *q_proj.weight: its sizes or strides are none
+		huge-shape more than 2^58 elements
+		stride reaches past the end
+		ranks sizes or strides are none
+		rank more than 8 dimensions
+		expanded tensor *q_proj.weight: repeats elements of its storage*.clone()
+		windows tensor *q_proj.weight: has rows that overlap*.contiguous()
+		storage-size its storage is to have 8190 bytes, and has 8192
+		storage-huge its storage is to have 9223372036854775808 bytes
+		meta-device tensor *q_proj.weight: has no data
+		key its storage has no name that torch.save gives
+		classes tensor z.weight: takes its storage for HalfStorage, and another tensor for BFloat16Storage
+		long-name its name has 2000 bytes
+		missing-shard pytorch_model-00002-of-00002.bin: missing*download them
+		no-index no pytorch_model.bin.index.json
+		index-escape no plain file name in its folder*do not trust
+		index-other x.safetensors, which is no PyTorch file
+		index-more tensor zz: pytorch_model.bin.index.json says that it is here
+		in-two pytorch_model-00002-of-00002.bin: tensor *says that it is here, and it is not
+		missing-part consolidated.00.pth: missing*download it
+		no-params params.json: missing*download it
+		heads params.json: tensor *k_proj.weight: all parts have 32 rows
+		odd-width params.json: 3 heads cannot make up a width of 64
+		no-dim params.json: dim, n_layers and n_heads
+		other-model consolidated.00.pth: tensor layers.0.feed_forward.experts.w1: is not one of Llama 1 to 3
+		unlike-parts consolidated.01.pth: tensor layers.0.attention.wk.weight: is not in this part
+	END
+}
+
+@test "what other writers and older versions do is read; what is left is named" {
+	for kind in good-zip64 comment old-archive deep; do
+		checkpoint single --spoil "$kind"
+		xfp convert torch -o torch.xfp -q --cache torch-cache
+		xfp convert plain -o plain.xfp -q
+		alike torch.xfp plain.xfp || { echo "$kind"; return 1; }
+		rm -r torch plain ./*.xfp*
+	done
+	checkpoint parameters
+	touch torch/{training_args.bin,optimizer.pt,rng_state_0.pth}
+	run -0 xfp-inspect torch
+	[[ $output == *"last.pth: holds 3 things beside the model's tensors (first: epoch); ignored"* ]]
+	rm -r torch plain
+	checkpoint single
+	touch torch/other.pth
+	run -0 xfp-inspect torch
+	[[ $output == *"other.pth: lies beside pytorch_model.bin; ignored"* ]]
+	# safetensors of the same folder count
+	cp plain/model.safetensors torch
+	run -0 xfp-inspect torch
+	[[ $output == *"format  safetensors, 1 file"* ]]
+	rm torch/model.safetensors torch/pytorch_model.bin torch/other.pth
+	touch torch/optimizer.pt
+	run -3 xfp-inspect torch
+	[[ $output == *"torch: has no checkpoint, but optimizer.pt: what a training leaves"* ]]
+}
+
+@test "a file by itself, a part of Meta's, an index" {
+	checkpoint single
+	run -0 xfp-inspect torch/pytorch_model.bin
+	mv torch/pytorch_model.bin torch/blob
+	run -0 xfp-inspect torch/blob
+	[[ $output == *"format  pytorch, 1 file"* ]]
+	rm -r torch plain
+	checkpoint meta-2
+	run -0 xfp-inspect torch/consolidated.01.pth
+	[[ $output == *"format  pytorch, 2 files"* ]]
+	[[ $output == *"params.json does not say how long texts may be: config.json says 4096"* ]]
+	rm -r torch plain
+	checkpoint sharded
+	run -0 xfp-inspect torch/pytorch_model.bin.index.json
+	[[ $output == *"format  pytorch, 2 files"* ]]
+	run -0 xfp-inspect torch/pytorch_model-00001-of-00002.bin
+	[[ $output == *"is one of several files; the others are not read"* ]]
+}
+
+@test "weights that change are noticed: of a part that is joined, of a view, of an archive" {
+	touch_weights() { # FILE: turn a bit in the middle of it
+		"$PYTHON" - "$1" <<-'EOF'
+		import sys
+		with open(sys.argv[1], "r+b") as f:
+		    data = f.read()
+		    at = data.index(b"data/4") + 2000
+		    f.seek(at | 1)
+		    f.write(bytes([data[at | 1] ^ 4]))
+		EOF
+	}
+	for case in "meta-2 torch/consolidated.01.pth" "views torch/pytorch_model.bin" "zip-single torch.zip"; do
+		read -r form file <<<"$case"
+		checkpoint "$form"
+		first=$(converted "${file%%/*}" out.xfp)
+		run -0 xfp convert "${file%%/*}" -o out.xfp
+		[[ $output == *"is up to date"* ]]
+		touch_weights "$file"
+		second=$(converted "${file%%/*}" out.xfp)
+		[ "$second" != "$first" ] || { echo "$form"; return 1; }
+		[ "$second" = "$(converted "${file%%/*}" cold.xfp --cache cold)" ]
+		run -4 xfp verify out.xfp --source plain
+		rm -r torch* plain ./*.xfp* cold xfp-cache
+	done
+}
+
+@test "memory of opening: a small multiple of the pickle, however it is made" {
+	peak() {
+		"$PYTHON" "$srcdir/tests/measure-peak" -i 2 xfp-inspect torch 2>/dev/null | "$PYTHON" -c '
+import json, sys
+print(json.load(sys.stdin)["pss"] >> 20)'
+	}
+	[ -e "/proc/$$/smaps_rollup" ] || skip "no /proc/PID/smaps_rollup"
+	for kind in flood dicts marks; do # 3 MB each
+		checkpoint single --spoil "$kind"
+		[ "$(peak)" -lt 120 ] || { echo "$kind: $(peak)"; return 1; }
+		rm -r torch plain
+	done
+}
