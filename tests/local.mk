@@ -53,9 +53,11 @@ EXTRA_DIST += \
 	tests/fuzz/fuzz_bundle.c \
 	tests/fuzz/fuzz_folds.c \
 	tests/fuzz/fuzz_ggufs.c \
+	tests/fuzz/fuzz_torch.c \
 	tests/fuzz/run \
 	tests/fuzz/run-folds \
-	tests/fuzz/run-ggufs
+	tests/fuzz/run-ggufs \
+	tests/fuzz/run-torch
 tests_fuzz_test_folds_SOURCES = \
 	tests/fuzz/blocks.c \
 	tests/fuzz/blocks.h \
@@ -72,6 +74,10 @@ tests_fuzz_test_ggufs_SOURCES = \
 	tests/fuzz/read_back.c \
 	tests/fuzz/read_back.h \
 	tests/fuzz/test_ggufs.c
+tests_fuzz_test_torch_SOURCES = \
+	tests/fuzz/test_torch.c \
+	tests/fuzz/torch.c \
+	tests/fuzz/torch.h
 tests_fuzz_test_recipes_SOURCES = \
 	tests/fuzz/contents.c \
 	tests/fuzz/lay_out.c \
@@ -190,6 +196,7 @@ unit_tests = \
 	tests/fuzz/test_folds \
 	tests/fuzz/test_ggufs \
 	tests/fuzz/test_recipes \
+	tests/fuzz/test_torch \
 	tests/unit/test_aim \
 	tests/unit/test_artifact \
 	tests/unit/test_artifact_damage \
@@ -253,6 +260,7 @@ unit_tests = \
 	tests/unit/test_parameters \
 	tests/unit/test_peer_floats \
 	tests/unit/test_peers \
+	tests/unit/test_pickle \
 	tests/unit/test_policy \
 	tests/unit/test_prepare \
 	tests/unit/test_publish \
@@ -275,6 +283,7 @@ unit_tests = \
 	tests/unit/test_sources \
 	tests/unit/test_stages \
 	tests/unit/test_store \
+	tests/unit/test_strided \
 	tests/unit/test_survey \
 	tests/unit/test_tar \
 	tests/unit/test_table \
@@ -561,6 +570,11 @@ faults: tests/root.stamp $(fault_programs) tests/faults/fail_allocation.so
 .PHONY: fuzz
 fuzz:
 	@'$(srcdir)/tests/fuzz/run' $(FUZZ)
+
+# The same on files of PyTorch, in ./fuzz-torch.
+.PHONY: fuzz-torch
+fuzz-torch:
+	@'$(srcdir)/tests/fuzz/run-torch' $(FUZZ)
 
 # The same on packed checkpoints, in ./fuzz-folds.
 .PHONY: fuzz-folds

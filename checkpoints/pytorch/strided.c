@@ -9,31 +9,34 @@
 #define AGAIN "; the file is damaged: download it again"
 #define CLONE "save it with .clone() or .contiguous()"
 
-/* Dimensions that count, the outermost first: those of one element are left out, and those that lie end to end are
- * one. */
+/* Dimensions of more than one element, the outermost first. */
 struct dimensions {
 	uint32_t count;
 	uint64_t size[XFP_MAX_RANK], stride[XFP_MAX_RANK];
 };
 
-static struct dimensions merged(const struct xfp_source_tensor *t, const uint64_t stride[XFP_MAX_RANK])
+/* Of the first `rank` of a tensor. */
+static struct dimensions outer_of(const struct xfp_source_tensor *t, const uint64_t stride[XFP_MAX_RANK], uint32_t rank)
 {
 	struct dimensions d = { 0 };
 
-	for (uint32_t i = 0; i < t->rank; i++) {
-		uint64_t step;
-
-		if (t->shape[i] == 1)
-			continue;
-		if (d.count && xfp_mul(stride[i], t->shape[i], &step) && step == d.stride[d.count - 1]) {
-			d.size[d.count - 1] *= t->shape[i];
-			d.stride[d.count - 1] = stride[i];
-			continue;
+	for (uint32_t i = 0; i < rank; i++)
+		if (t->shape[i] > 1) {
+			d.size[d.count] = t->shape[i];
+			d.stride[d.count++] = stride[i];
 		}
-		d.size[d.count] = t->shape[i];
-		d.stride[d.count++] = stride[i];
-	}
 	return d;
+}
+
+/* Whether elements lie one after the other. */
+static bool is_contiguous(const struct dimensions *d)
+{
+	uint64_t step = 1;
+
+	for (uint32_t i = d->count; i--; step *= d->size[i])
+		if (d->stride[i] != step)
+			return false;
+	return true;
 }
 
 /* The element after the last; false where that overflows. */
@@ -50,35 +53,67 @@ static bool end_of(const struct dimensions *d, uint64_t first, uint64_t *end)
 	return true;
 }
 
-/* A matrix of stored rows, and how often there is one: outer dimensions, one in the other. */
+/* A matrix of stored rows, which are the tensor's last dimension or the one before it, so that matrices of its last two
+ * are read as well. */
 struct lines {
 	uint64_t rows, cols, pitch;
 	uint64_t turned;
 };
 
-/* From dimensions that are not one: the last two are rows that are longer than what is taken of them, or columns. */
-static const char *find_lines(struct dimensions *d, struct lines *l)
+/* Of a tensor of more than two dimensions, some of which lie end to end, as of a convolution whose channels come last:
+ * the two innermost that are left, one of which is that of columns. It can be read whole. */
+static bool find_merged(const struct xfp_source_tensor *t, const uint64_t stride[XFP_MAX_RANK],
+			struct dimensions *outer, struct lines *l)
 {
-	uint32_t last = d->count - 1;
+	struct dimensions all = outer_of(t, stride, t->rank), d = { 0 };
+	uint32_t last;
 
-	for (uint32_t i = 0; i < d->count; i++)
-		if (!d->stride[i])
-			return "repeats elements of its storage, which is not supported: " CLONE;
-	if (d->stride[last] == 1) { /* and there is one before it, of longer rows */
-		*l = (struct lines){ d->size[last - 1], d->size[last], d->stride[last - 1], 0 };
-		d->count -= 2;
-	} else if (last && d->stride[last - 1] == 1) {
-		*l = (struct lines){ d->size[last], d->size[last - 1], d->stride[last], d->size[last] };
-		d->count -= 2;
-	} else { /* single elements, some way apart */
-		*l = (struct lines){ d->size[last], 1, d->stride[last], 0 };
-		d->count--;
+	for (uint32_t i = 0; i < all.count; i++) {
+		uint64_t step;
+
+		last = d.count - 1;
+		if (d.count && xfp_mul(all.stride[i], all.size[i], &step) && step == d.stride[last]) {
+			d.size[last] *= all.size[i];
+			d.stride[last] = all.stride[i];
+			continue;
+		}
+		d.size[d.count] = all.size[i];
+		d.stride[d.count++] = all.stride[i];
 	}
+	last = d.count - 1;
+	if (t->rank < 3 || d.count < 2 || d.stride[last - 1] != 1 || d.stride[last] < d.size[last - 1])
+		return false;
+	*l = (struct lines){ d.size[last], d.size[last - 1], d.stride[last], d.size[last] };
+	*outer = d;
+	outer->count -= 2;
+	return true;
+}
+
+/* Leaves in `outer` those dimensions that are not the matrix's. */
+static const char *find_lines(const struct xfp_source_tensor *t, const uint64_t stride[XFP_MAX_RANK],
+			      struct dimensions *outer, struct lines *l)
+{
+	uint64_t high = t->rank > 1 ? t->shape[t->rank - 2] : 1, wide = t->shape[t->rank - 1];
+	uint64_t down = high > 1 ? stride[t->rank - 2] : wide, across = wide > 1 ? stride[t->rank - 1] : 1;
+
+	for (uint32_t i = 0; i < outer->count; i++)
+		if (!outer->stride[i])
+			return "repeats elements of its storage, which is not supported: " CLONE;
+	*outer = outer_of(t, stride, t->rank > 1 ? t->rank - 2 : 0);
+	if (across == 1)
+		*l = (struct lines){ high, wide, high > 1 ? down : wide, 0 };
+	else if (high == 1)
+		*l = (struct lines){ wide, 1, across, 0 };
+	else if (down == 1)
+		*l = (struct lines){ wide, high, across, wide };
+	else if (!find_merged(t, stride, outer, l))
+		return "takes single elements of its storage, which is not supported: " CLONE;
 	if (l->pitch < l->cols)
 		return "has rows that overlap, which is not supported: " CLONE;
 	/* Matrices that follow each other as rows do are one. */
-	while (d->count && l->rows <= UINT64_MAX / l->pitch && d->stride[d->count - 1] == l->rows * l->pitch)
-		l->rows *= d->size[--d->count];
+	while (outer->count && l->rows <= UINT64_MAX / l->pitch &&
+	       outer->stride[outer->count - 1] == l->rows * l->pitch)
+		l->rows *= outer->size[--outer->count];
 	return NULL;
 }
 
@@ -136,15 +171,15 @@ const char *xfp_strided_place(struct xfp_source_tensor *t, const struct xfp_stor
 	for (uint32_t i = 0; i < t->rank; i++)
 		if (!xfp_mul(elements, t->shape[i], &elements) || elements > UINT64_MAX / 64)
 			return "has more than 2^58 elements" AGAIN;
-	d = merged(t, stride);
+	d = outer_of(t, stride, t->rank);
 	if (!end_of(&d, first, &end) || end > storage->bytes / size)
 		return "reaches past the end of its storage" AGAIN;
 	t->bytes = elements * size;
-	if (!d.count || (d.count == 1 && d.stride[0] == 1)) {
+	if (is_contiguous(&d)) {
 		t->offset += first * size;
 		return NULL;
 	}
-	if ((wrong = find_lines(&d, &l)))
+	if ((wrong = find_lines(t, stride, &d, &l)))
 		return wrong;
 	for (uint32_t i = 0; i < d.count; i++)
 		if (!xfp_mul(count, d.size[i], &count) || count > MOST_PARTS || count > *parts)

@@ -155,6 +155,7 @@ checkpoint() { # FORM OPTION...; makes ./torch, or torch.zip, and ./plain
 		rank more than 8 dimensions
 		expanded tensor *q_proj.weight: repeats elements of its storage*.clone()
 		windows tensor *q_proj.weight: has rows that overlap*.contiguous()
+		every-other tensor *q_proj.weight: takes single elements*.contiguous()
 		storage-size its storage is to have 8190 bytes, and has 8192
 		storage-huge its storage is to have 9223372036854775808 bytes
 		meta-device tensor *q_proj.weight: has no data
