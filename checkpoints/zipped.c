@@ -162,14 +162,14 @@ static enum xfp_status open_zip(const char *model, struct xfp_checkpoint *c, str
 	struct xfp_place place;
 	struct xfp_zip zip = { 0 };
 	char *path = NULL, *inside = NULL;
-	const char *first = NULL;
+	const char *first = NULL, *name;
 	enum xfp_status status;
 	size_t length = 0;
 	int fd = -1;
 
-	if ((status = xfp_checkpoint_set_folder(c, model, err)))
+	if ((status = xfp_folder_place(c, model, &name, err)))
 		return status;
-	if (!(path = xfp_path(c->folder, xfp_base_name(model)))) {
+	if (!(path = xfp_path(c->folder, name))) {
 		status = xfp_no_memory_for(err, model);
 		goto done;
 	}

@@ -55,9 +55,7 @@ EXTRA_DIST += \
 	tests/fuzz/fuzz_ggufs.c \
 	tests/fuzz/fuzz_torch.c \
 	tests/fuzz/run \
-	tests/fuzz/run-folds \
-	tests/fuzz/run-ggufs \
-	tests/fuzz/run-torch
+	tests/fuzz/run-readers
 tests_fuzz_test_folds_SOURCES = \
 	tests/fuzz/blocks.c \
 	tests/fuzz/blocks.h \
@@ -571,20 +569,10 @@ faults: tests/root.stamp $(fault_programs) tests/faults/fail_allocation.so
 fuzz:
 	@'$(srcdir)/tests/fuzz/run' $(FUZZ)
 
-# The same on files of PyTorch, in ./fuzz-torch.
-.PHONY: fuzz-torch
-fuzz-torch:
-	@'$(srcdir)/tests/fuzz/run-torch' $(FUZZ)
-
-# The same on packed checkpoints, in ./fuzz-folds.
-.PHONY: fuzz-folds
-fuzz-folds:
-	@'$(srcdir)/tests/fuzz/run-folds' $(FUZZ)
-
-# And on GGUF, in ./fuzz-ggufs.
-.PHONY: fuzz-ggufs
-fuzz-ggufs:
-	@'$(srcdir)/tests/fuzz/run-ggufs' $(FUZZ)
+# The same on packed checkpoints, on GGUF and on PyTorch's files, in ./fuzz-folds and so on.
+.PHONY: fuzz-folds fuzz-ggufs fuzz-torch
+fuzz-folds fuzz-ggufs fuzz-torch:
+	@'$(srcdir)/tests/fuzz/run-readers' $(@:fuzz-%=%) $(FUZZ)
 
 # What it builds with flags of their own: libraries of vectors, and other kernels.
 .PHONY: fuzz-vectors fuzz-kernels
