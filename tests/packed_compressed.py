@@ -196,11 +196,11 @@ def small_mixed(m, name, rows, cols):
         floats(m, name, rows, cols, (1, 0), "BF16")
 
 
-def modelopt(algorithm, pack, beside=False, experts=0, **more):
-    """`beside`: only hf_quant_config.json says it."""
+def modelopt(algorithm, pack, beside=False, bare=False, experts=0, **more):
+    """`beside`: only hf_quant_config.json says it; `bare`: nothing does."""
     def make():
         quantization = {"quant_algo": algorithm, "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"], **more}
-        m = base.qwen3(None if beside else {"quant_method": "modelopt", **quantization}, pack, experts, inner=160)
+        m = base.qwen3(None if beside or bare else {"quant_method": "modelopt", **quantization}, pack, experts, inner=160)
         for which in "kv":
             m.packed[f"model.layers.0.self_attn.{which}_proj.{which}_scale"] = base.Tensor("F32", [], np.float32(1))
         if beside:
@@ -293,6 +293,7 @@ def forms(from_base):
                                                   group(4, size=8, symmetric=False, fmt=pack)), small_mixed),
         "modelopt-nvfp4": modelopt("NVFP4", lambda m, *a: nvfp4(m, *a, False), group_size=16),
         "modelopt-nvfp4-beside": modelopt("NVFP4", lambda m, *a: nvfp4(m, *a, False), True, group_size=16),
+        "modelopt-nvfp4-bare": modelopt("NVFP4", lambda m, *a: nvfp4(m, *a, False), bare=True),
         "modelopt-fp8": modelopt("FP8", lambda m, *a: floats(m, *a, (0, 0), shape=[])),
         "modelopt-fp8-stacks": modelopt("FP8", modelopt_stacks, experts=3),
         "modelopt-fp8-blocks": modelopt("FP8_PB_WO", modelopt_blocks, group_size=32),

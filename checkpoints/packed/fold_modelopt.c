@@ -223,11 +223,8 @@ static enum xfp_status fold_one(struct modelopt *m, uint32_t number)
 {
 	const struct xfp_source_tensor *tensor = &m->fold->checkpoint->tensors[number];
 	bool floats = tensor->dtype == XFP_U8, bytes = m->fold->method && is_bytes(tensor->dtype);
-	enum xfp_status status;
 	uint32_t scales;
 
-	if (m->fold->method && (status = refuse_smoothed(m, tensor)))
-		return status;
 	if (m->fold->gone[number] || (!floats && !bytes))
 		return XFP_OK;
 	if (!xfp_fold_ends_with(tensor->name, ".weight")) {
@@ -250,6 +247,8 @@ static enum xfp_status fold_all(struct xfp_fold *fold)
 
 	for (uint32_t t = 0; !status && t < fold->checkpoint->tensor_count; t++)
 		status = fold_one(&m, t);
+	for (uint32_t t = 0; !status && fold->folded && t < fold->checkpoint->tensor_count; t++)
+		status = refuse_smoothed(&m, &fold->checkpoint->tensors[t]);
 	return status;
 }
 

@@ -97,6 +97,7 @@ each_form() { # FORM...
 		modelopt-nvfp4 no-second tensor*weight: has no scale of its scales*with _scale_2
 		modelopt-nvfp4 missing tensor*weight: has no scales
 		modelopt-nvfp4 pre-quant tensor*pre_quant_scale: activations are multiplied by a pre_quant_scale*unquantized
+		modelopt-nvfp4-bare pre-quant tensor*pre_quant_scale: activations are multiplied by a pre_quant_scale*unquantized
 		modelopt-nvfp4 algorithm config.json: quant_algo is W4A16_AWQ, a form that this version does not read
 		modelopt-nvfp4 other-algorithm tensor*weight: is NVFP4 by its dtype*quant_algo in config.json says otherwise
 		modelopt-nvfp4 nvfp4-group-size config.json: group_size is none that its quant_algo can have
