@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "base/sort.h"
+#include "base/system/filesystem.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/format.h"
 #include "checkpoints/packed/fold.h"
@@ -97,7 +98,7 @@ static enum xfp_status read_config(struct xfp_checkpoint *c, struct xfp_error *e
 	enum xfp_status status = XFP_OK;
 	char *path, *text = NULL;
 	size_t size;
-	struct stat st;
+	struct stat st = { 0 };
 
 	if (c->config || c->apart || c->made_count)
 		return XFP_OK;
@@ -112,6 +113,7 @@ static enum xfp_status read_config(struct xfp_checkpoint *c, struct xfp_error *e
 		goto done;
 	}
 	c->config = text;
+	c->config_identity = xfp_identity_at(path, &st);
 	text = NULL;
 
 done:

@@ -50,15 +50,16 @@ struct xfp_made_file {
 };
 
 struct xfp_checkpoint {
-	char *folder;                  /* the folder that holds its files, absolute */
-	const char *format;            /* "safetensors" */
-	bool is_folder;                /* MODEL was a folder: all that is in it belongs to it */
-	bool apart;                    /* nothing beside MODEL belongs to it: what goes along is made */
-	bool arranged;                 /* its reader made logical tensors itself: nothing is to be folded */
-	const char *unread;            /* what it is, static text, that is listed but not read; NULL: it can be */
-	char *config;                  /* text of config.json, NULL when there is none */
-	const char *packed;            /* how weights are, "fp8"; NULL: all tensors lie there as they are */
-	struct xfp_source_file *files; /* those that hold tensors, and config.json where recipes follow from
+	char *folder;                        /* the folder that holds its files, absolute */
+	const char *format;                  /* "safetensors" */
+	bool is_folder;                      /* MODEL was a folder: all that is in it belongs to it */
+	bool apart;                          /* nothing beside MODEL belongs to it: what goes along is made */
+	bool arranged;                       /* its reader made logical tensors itself: nothing is to be folded */
+	const char *unread;                  /* what it is, static text, that is listed but not read; NULL: it can be */
+	char *config;                        /* text of config.json, NULL when there is none */
+	struct xfp_identity config_identity; /* of that file, from before it was read: no later text can pass for it */
+	const char *packed;                  /* how weights are, "fp8"; NULL: all tensors lie there as they are */
+	struct xfp_source_file *files;       /* those that hold tensors, and config.json where recipes follow from
 	                                * it; sorted by name */
 	uint32_t file_count;
 	struct xfp_source_tensor *tensors; /* sorted by name, bytewise */

@@ -33,16 +33,17 @@ void xfp_fold_drop_config(struct xfp_fold *fold);
 
 struct xfp_fold {
 	struct xfp_checkpoint *checkpoint;
-	const json_t *config;    /* the quantization_config; NULL: there is none */
-	const char *config_name; /* of the file that has it, "config.json" where there is none */
-	const char *method;      /* its quant_method; NULL: there is none */
-	bool *gone;              /* [tensors] taken as a component */
-	uint32_t *cut;           /* [tensors] what is cut from the name of its codes to make that of a logical tensor */
-	const char **ending;     /* [tensors] what is put there, no longer than what was; NULL: nothing */
-	uint32_t config_file;    /* number among the files of the one that has the config; UINT32_MAX: none */
-	uint32_t folded;         /* tensors */
-	uint32_t open_file;      /* number of the file that was read last; UINT32_MAX: none */
-	int fd;                  /* of it */
+	const json_t *config;                /* the quantization_config; NULL: there is none */
+	const char *config_name;             /* of the file that has it, "config.json" where there is none */
+	struct xfp_identity config_identity; /* of that file, from before it was read */
+	const char *method;                  /* its quant_method; NULL: there is none */
+	bool *gone;                          /* [tensors] taken as a component */
+	uint32_t *cut;        /* [tensors] what is cut from the name of its codes to make that of a logical tensor */
+	const char **ending;  /* [tensors] what is put there, no longer than what was; NULL: nothing */
+	uint32_t config_file; /* number among the files of the one that has the config; UINT32_MAX: none */
+	uint32_t folded;      /* tensors */
+	uint32_t open_file;   /* number of the file that was read last; UINT32_MAX: none */
+	int fd;               /* of it */
 	struct xfp_error *err;
 };
 

@@ -65,7 +65,7 @@ static enum xfp_status read_beside(struct xfp_fold *fold, const struct beside *f
 	char *path = xfp_path(fold->checkpoint->folder, file->name), *text = NULL;
 	enum xfp_status status = XFP_OK;
 	const json_t *config;
-	struct stat st;
+	struct stat st = { 0 };
 	size_t size;
 
 	if (!path)
@@ -79,6 +79,7 @@ static enum xfp_status read_beside(struct xfp_fold *fold, const struct beside *f
 	if (!status && config && (!file->requires || json_is_string(json_object_get(config, file->requires)))) {
 		fold->config = config;
 		fold->config_name = file->name;
+		fold->config_identity = xfp_identity_at(path, &st);
 		fold->method = file->method ? file->method : method_of(config);
 	}
 	free(text);
@@ -91,21 +92,16 @@ static enum xfp_status add_config_file(struct xfp_fold *fold)
 {
 	struct xfp_checkpoint *c = fold->checkpoint;
 	struct xfp_source_file *grown = realloc(c->files, (c->file_count + (size_t)1) * sizeof *grown), *file;
-	struct stat st;
 
 	if (!grown)
 		return xfp_no_memory_for(fold->err, c->folder);
 	c->files = grown;
 	file = &grown[c->file_count];
 	*file = (struct xfp_source_file){ .name = strdup(fold->config_name),
-					  .path = xfp_path(c->folder, fold->config_name) };
+					  .path = xfp_path(c->folder, fold->config_name),
+					  .identity = fold->config_identity };
 	fold->config_file = c->file_count++;
-	if (!file->name || !file->path)
-		return xfp_no_memory_for(fold->err, c->folder);
-	if (stat(file->path, &st))
-		return xfp_fail_errno(fold->err, errno, "%s: cannot open", file->path);
-	file->identity = xfp_identity_at(file->path, &st);
-	return XFP_OK;
+	return file->name && file->path ? XFP_OK : xfp_no_memory_for(fold->err, c->folder);
 }
 
 enum xfp_status xfp_fold_read_config(struct xfp_fold *fold, json_t **root)
@@ -115,6 +111,7 @@ enum xfp_status xfp_fold_read_config(struct xfp_fold *fold, json_t **root)
 	enum xfp_status status = XFP_OK;
 
 	fold->config_name = "config.json";
+	fold->config_identity = c->config_identity;
 	fold->config_file = UINT32_MAX;
 	if (!where)
 		return xfp_no_memory_for(fold->err, c->folder);

@@ -219,10 +219,14 @@ static struct xfp_checkpoint *make_checkpoint(struct input *in)
 						 XFP_F8_E8M0, XFP_I64, XFP_I32, XFP_I16,  XFP_I8 };
 	struct xfp_checkpoint *c = calloc(1, sizeof *c);
 	uint32_t wanted = 1 + next(in) % MOST_TENSORS;
+	struct stat config;
 
 	c->folder = strdup(folder);
 	c->format = "safetensors";
 	c->config = make_config(in);
+	if (stat(paths[FILES], &config))
+		abort();
+	c->config_identity = xfp_identity_at(paths[FILES], &config);
 	c->files = calloc(FILES, sizeof *c->files);
 	for (; c->file_count < FILES; c->file_count++) {
 		struct stat st;

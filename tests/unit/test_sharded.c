@@ -3,6 +3,7 @@
  * Which files make a checkpoint: shards and their index, strays, links, and MODEL given in every way.
  */
 #include "checkpoints/hub.h"
+#include "checkpoints/packed/fold.h"
 #include "tests/unit/model.h"
 
 #define INDEX "model.safetensors.index.json"
@@ -363,6 +364,38 @@ static void test_relative(void **state)
 	free(before);
 }
 
+/* A config.json that is written while a checkpoint is opened: weights are unpacked by the text that was read, and that
+ * may not count as the other's. */
+static void test_config_changes(void **state)
+{
+	struct xfp_element_reader *reader;
+	struct xfp_checkpoint *c;
+	struct xfp_error err;
+
+	write_model(state, "model.safetensors",
+		    "{\"w.weight\":{\"dtype\":\"F8_E4M3\",\"shape\":[2,2],\"data_offsets\":[0,4]},"
+		    "\"w.weight_scale_inv\":{\"dtype\":\"F32\",\"shape\":[1,1],\"data_offsets\":[4,8]}}",
+		    8);
+	write_text(state, "config.json", "{\"quantization_config\":{\"quant_method\":\"fp8\"}}");
+	for (int edited = 0; edited < 2; edited++) {
+		struct xfp_matrix_source source;
+
+		assert_int_equal(xfp_checkpoint_open_stored(*state, &c, &err), XFP_OK);
+		if (edited)
+			write_text(state, "config.json", "{\"quantization_config\":{\"quant_method\":\"fp8\"}} ");
+		assert_int_equal(xfp_checkpoint_fold(c, &err), XFP_OK);
+		assert_int_equal(c->tensor_count, 1);
+		source = xfp_checkpoint_source(c, &c->tensors[0]);
+		source.identity = &c->files[c->tensors[0].file].identity;
+		assert_int_equal(xfp_elements_open(&source, &reader, &err), edited ? XFP_FAILED : XFP_OK);
+		if (edited)
+			assert_non_null(strstr(err.text, "config.json: changed while"));
+		else
+			xfp_elements_close(reader);
+		xfp_checkpoint_close(c);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -381,6 +414,7 @@ int main(void)
 		scratch_test(test_below_a_file),
 		scratch_test(test_links),
 		scratch_test(test_relative),
+		scratch_test(test_config_changes),
 	};
 
 	return cmocka_run_group_tests_name("sharded", tests, NULL, NULL);
