@@ -374,6 +374,11 @@ def block_size(m):
     m.quantization["weight_block_size"] = [64, 128]
 
 
+def also_blocks(m):
+    """Scales of rows, where it says that they are of blocks."""
+    m.quantization["weight_block_size"] = [32, 32]
+
+
 def no_block_size(m):
     del m.quantization["weight_block_size"]
 
@@ -469,7 +474,7 @@ def forgotten(m):
 
 SPOILS = {f.__name__.replace("_", "-"): f for f in (missing, shape, left_over, unpacked, both, nan, one_nan, one_infinite,
                                                     one_zero, global_nan, code_nan, zero, block_size, no_block_size,
-                                                    bad_block_size, fmt, fnuz, scale_dtype, bits, odd_bits,
+                                                    also_blocks, bad_block_size, fmt, fnuz, scale_dtype, bits, odd_bits,
                                                     bad_bits, group_size, bad_group_size, version, exllama, checkpoint_format, no_zeros,
                                                     activation, no_index, index_dtype, index_range, index_uneven,
                                                     scales_of_integers, silent, forgotten)}

@@ -345,6 +345,13 @@ def add(m, ending, dtype, values):
     m.packed[name + ending] = base.Tensor(dtype, [len(values)], np.array(values))
 
 
+def rename(m):
+    """Codes and scales of a module that is called otherwise than all that are read."""
+    name = base.some(m, "_scale").removesuffix("weight_scale")
+    for ending in ("", "_scale"):
+        m.packed[name + "kernel" + ending] = m.packed.pop(name + "weight" + ending)
+
+
 def with_two(m):
     """A second group that fits as well, with other parameters."""
     again = json.loads(json.dumps(m.quantization["config_groups"]["group_0"]))
@@ -374,6 +381,7 @@ SPOILS = {
     "stack-shape": lambda m: reshape(m, "down_proj_weight_scale", [1, 3]),
     "stack-bytes": lambda m: setattr(m.packed[base.some(m, "experts.down_proj")], "dtype", "I8"),
     "stack-missing": drop("down_proj_weight_scale"),
+    "other-name": rename,
     "pre-quant": lambda m: add(m, "pre_quant_scale", "F32", np.float32([1, 2])),
     "algorithm": lambda m: m.quantization.update(quant_algo="W4A16_AWQ"),
     "other-algorithm": lambda m: m.quantization.update(quant_algo="FP8"),

@@ -149,6 +149,26 @@ static enum xfp_status find_left_over(const struct xfp_fold *fold, const struct 
 	return XFP_OK;
 }
 
+/* 8-bit floats that are stored as they are may be kept; those that something scales are not what they say. */
+static enum xfp_status find_unexplained(const struct xfp_fold *fold)
+{
+	static const char *const scales[] = { "_scale", "_scale_inv", "_weight_scale", "_scales" };
+
+	for (uint32_t t = 0; t < fold->checkpoint->tensor_count; t++) {
+		const struct xfp_source_tensor *tensor = &fold->checkpoint->tensors[t];
+		bool eight = tensor->dtype >= XFP_F8_E4M3 && tensor->dtype <= XFP_F8_E5M2FNUZ;
+
+		for (size_t i = 0; eight && !fold->gone[t] && i < sizeof scales / sizeof *scales; i++)
+			if (xfp_fold_find(fold, tensor, 0, scales[i]) != UINT32_MAX)
+				return xfp_fold_bad(fold, tensor,
+						    "is %s, and %s%s scales it in a form that is not read; convert the "
+						    "unquantized checkpoint",
+						    xfp_dtype_name(tensor->dtype), xfp_printable(tensor->name).text,
+						    scales[i]);
+	}
+	return XFP_OK;
+}
+
 static void drop_of_activations(struct xfp_fold *fold)
 {
 	struct xfp_checkpoint *c = fold->checkpoint;
@@ -263,7 +283,7 @@ static enum xfp_status fold_forms(struct xfp_fold *fold)
 	for (size_t i = 0; !status && i < FORMS; i++)
 		if (folds[i])
 			status = find_left_over(fold, forms[i]);
-	return status;
+	return status || (fold->method && !known) ? status : find_unexplained(fold);
 }
 
 enum xfp_status xfp_checkpoint_fold(struct xfp_checkpoint *c, struct xfp_error *err)

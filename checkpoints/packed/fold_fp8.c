@@ -92,12 +92,14 @@ static bool geometry(const struct xfp_source_tensor *weight, const struct xfp_so
 		rows = scale->shape[stack];
 	if (scale->rank > stack + 1)
 		cols = scale->shape[stack + 1];
-	/* Blocks have both their sizes from config.json, or neither. */
+	/* Blocks have both their sizes from config.json, or neither; what it says of matrices it does not of stacks. */
 	if (declared[0] && rows == blocks(matrix[0], declared[0]) && cols == blocks(matrix[1], declared[1])) {
 		parameters[XFP_FP8_BLOCK_ROWS] = declared[0];
 		parameters[XFP_FP8_BLOCK_COLS] = declared[1];
 		return true;
 	}
+	if (declared[0] && !stack)
+		return false;
 	parameters[XFP_FP8_BLOCK_ROWS] = block_of(matrix[0], rows, 0);
 	parameters[XFP_FP8_BLOCK_COLS] = block_of(matrix[1], cols, 0);
 	return parameters[XFP_FP8_BLOCK_ROWS] && parameters[XFP_FP8_BLOCK_COLS];

@@ -89,6 +89,7 @@ each_form() { # FORM...
 		ct-pack4-order order-unset tensor*weight_g_idx: puts 23 columns into group
 		ct-float-block structure config.json: config_groups.group_0.weights.block_structure is not two numbers
 		ct-float-block two-groups tensor*weight: has shapes that fit groups of config.json which say different things
+		ct-float-block other-name tensor*kernel: is F8_E4M3, and*kernel_scale scales it in a form that is not read*unquantized
 		ct-float-block missing tensor*weight: has no scales
 		ct-int-channel no-zero-points tensor*weight: is I8*no zero points
 		ct-nvfp4 global-zero tensor*weight_global_scale: is 0, and scales are divided by it
