@@ -223,6 +223,7 @@ unit_tests = \
 	tests/unit/test_file \
 	tests/unit/test_filesystem \
 	tests/unit/test_footprint \
+	tests/unit/test_forward \
 	tests/unit/test_gc \
 	tests/unit/test_glob \
 	tests/unit/test_ggml \
@@ -251,6 +252,7 @@ unit_tests = \
 	tests/unit/test_multiply \
 	tests/unit/test_no_memory \
 	tests/unit/test_number \
+	tests/unit/test_numbers \
 	tests/unit/test_optimal \
 	tests/unit/test_pace \
 	tests/unit/test_packed \
@@ -421,6 +423,7 @@ EXTRA_DIST += \
 	tests/models/check_transformers.py \
 	tests/models/ggml.py \
 	tests/models/gguf_io.py \
+	tests/models/forward_expected.py \
 	tests/models/goals.py \
 	tests/models/judge.py \
 	tests/models/loss_plot.py \
@@ -461,6 +464,7 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/lane_bits.h \
 	tests/unit/many_members.c \
 	tests/unit/many_members.h \
+	tests/unit/forward_expected.h \
 	tests/unit/model.h \
 	tests/unit/named_shapes.h \
 	tests/unit/peers.h \

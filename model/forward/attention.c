@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Grouped-query attention: heads of queries share heads of keys and values, and a position sees those before it and
+ * itself, or the last of them within a window.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "model/forward/numbers.h"
+#include "model/forward/parts.h"
+#include "model/forward/rope.h"
+#include "runtime/team.h"
+
+/* Activations of all tokens: queries, and what attention makes of them, [token][heads][head_dim]; keys and values with
+ * kv_heads. */
+struct attention_task {
+	const struct xfp_forward *forward;
+	float *queries, *keys, *values, *mixed;
+	const float *query_norm, *key_norm; /* NULL: none */
+	uint32_t window;
+};
+
+static enum xfp_status project(const struct xfp_forward *forward, uint32_t layer, const char *name, const char *bias,
+			       size_t rows, const float *x, float *y, struct xfp_error *err)
+{
+	char tensor[XFP_TENSOR_NAME], bias_tensor[XFP_TENSOR_NAME];
+	struct xfp_linear_map map = { tensor, bias ? bias_tensor : NULL, 0, rows, forward->description->hidden };
+
+	xfp_layer_tensor(tensor, layer, name);
+	if (bias)
+		xfp_layer_tensor(bias_tensor, layer, bias);
+	return xfp_forward_map(forward, &map, x, forward->tokens, y, err);
+}
+
+/* Heads of one token: normed, then turned. */
+static void place_heads(const struct xfp_forward *forward, const float *norm, const float *position, size_t heads,
+			float *head)
+{
+	const struct xfp_description *d = forward->description;
+
+	if (norm)
+		xfp_rms_norm(head, heads, d->head_dim, norm, d->epsilon, head);
+	for (size_t h = 0; h < heads; h++)
+		xfp_rope_turn(&d->rope, position, head + h * d->head_dim);
+}
+
+static void place_token(void *context, unsigned thread, size_t token)
+{
+	const struct attention_task *task = context;
+	const struct xfp_description *d = task->forward->description;
+	const float *position = task->forward->rope + token % task->forward->length * d->rope.dim;
+
+	(void)thread;
+	place_heads(task->forward, task->query_norm, position, d->heads,
+		    task->queries + token * d->heads * d->head_dim);
+	place_heads(task->forward, task->key_norm, position, d->kv_heads,
+		    task->keys + token * d->kv_heads * d->head_dim);
+}
+
+/* Of one query: scores become probabilities in place; positions [first, last]. */
+static void softmax(double *score, size_t first, size_t last)
+{
+	double most = score[first], sum = 0;
+
+	for (size_t j = first; j <= last; j++)
+		most = score[j] > most || score[j] != score[j] ? score[j] : most;
+	for (size_t j = first; j <= last; j++) {
+		score[j] = xfp_exp(score[j] - most);
+		sum += score[j];
+	}
+	for (size_t j = first; j <= last; j++)
+		score[j] /= sum;
+}
+
+/* One head of queries of one sequence. The thread's memory holds the keys turned over, [head_dim][length], a query's
+ * scores, and a sum. */
+static void attend(void *context, unsigned thread, size_t item)
+{
+	const struct attention_task *task = context;
+	const struct xfp_description *d = task->forward->description;
+	size_t length = task->forward->length, size = d->head_dim, row = d->heads * size, kv_row = d->kv_heads * size;
+	size_t sequence = item / d->heads, head = item % d->heads, kv_head = head / (d->heads / d->kv_heads);
+	const float *query = task->queries + sequence * length * row + head * size;
+	const float *keys = task->keys + sequence * length * kv_row + kv_head * size;
+	const float *values = task->values + sequence * length * kv_row + kv_head * size;
+	float *mixed = task->mixed + sequence * length * row + head * size;
+	double *score = xfp_team_own(task->forward->team, thread), *sum = score + length;
+	double scale = 1 / sqrt((double)size);
+	void *behind = sum + size;
+	float *turned = behind;
+
+	for (size_t j = 0; j < length; j++) {
+		for (size_t i = 0; i < size; i++)
+			turned[i * length + j] = keys[j * kv_row + i];
+	}
+	for (size_t t = 0; t < length; t++, query += row, mixed += row) {
+		size_t first = task->window && t >= task->window ? t - task->window + 1 : 0;
+
+		memset(score, 0, (t + 1) * sizeof *score);
+		for (size_t i = 0; i < size; i++) {
+			for (size_t j = first; j <= t; j++)
+				score[j] += (double)query[i] * turned[i * length + j];
+		}
+		for (size_t j = first; j <= t; j++)
+			score[j] *= scale;
+		softmax(score, first, t);
+		memset(sum, 0, size * sizeof *sum);
+		for (size_t j = first; j <= t; j++) {
+			for (size_t i = 0; i < size; i++)
+				sum[i] += score[j] * values[j * kv_row + i];
+		}
+		for (size_t i = 0; i < size; i++)
+			mixed[i] = (float)sum[i];
+	}
+}
+
+static enum xfp_status run(const struct attention_task *task, struct xfp_error *err)
+{
+	const struct xfp_forward *forward = task->forward;
+	size_t length = forward->length, size = forward->description->head_dim;
+	size_t own = (length + size) * sizeof(double) + length * size * sizeof(float);
+	enum xfp_status status = xfp_team_enter(forward->team, 0, own, err);
+
+	if (status)
+		return status;
+	xfp_team_run(forward->team, forward->tokens, place_token, (void *)(uintptr_t)task);
+	xfp_team_run(forward->team, forward->sequences * forward->description->heads, attend, (void *)(uintptr_t)task);
+	xfp_team_leave(forward->team);
+	return XFP_OK;
+}
+
+static enum xfp_status head_norm(const struct xfp_forward *forward, uint32_t layer, const char *name, float *weight,
+				 struct xfp_error *err)
+{
+	char tensor[XFP_TENSOR_NAME];
+
+	xfp_layer_tensor(tensor, layer, name);
+	return xfp_forward_vector(forward, tensor, forward->description->head_dim, weight, err);
+}
+
+enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_t layer, const float *x, float *y,
+				      struct xfp_error *err)
+{
+	const struct xfp_description *d = forward->description;
+	size_t rows = (size_t)d->heads * d->head_dim, kv_rows = (size_t)d->kv_heads * d->head_dim;
+	float *norms = xfp_floats(2, d->head_dim);
+	struct attention_task task = { .forward = forward, .window = d->layer[layer].window };
+	char tensor[XFP_TENSOR_NAME], bias[XFP_TENSOR_NAME];
+	struct xfp_linear_map output = { tensor, d->output_bias ? bias : NULL, 0, d->hidden, rows };
+	enum xfp_status status = XFP_OK;
+
+	task.queries = xfp_floats(forward->tokens, rows);
+	task.keys = xfp_floats(forward->tokens, kv_rows);
+	task.values = xfp_floats(forward->tokens, kv_rows);
+	task.mixed = xfp_floats(forward->tokens, rows);
+	if (!norms || !task.queries || !task.keys || !task.values || !task.mixed)
+		status = xfp_no_memory(err);
+	if (!status && d->query_key_norm) {
+		task.query_norm = norms;
+		task.key_norm = norms + d->head_dim;
+		if (!(status = head_norm(forward, layer, "self_attn.q_norm.weight", norms, err)))
+			status = head_norm(forward, layer, "self_attn.k_norm.weight", norms + d->head_dim, err);
+	}
+	if (status ||
+	    (status = project(forward, layer, "self_attn.q_proj.weight", d->qkv_bias ? "self_attn.q_proj.bias" : NULL,
+			      rows, x, task.queries, err)) ||
+	    (status = project(forward, layer, "self_attn.k_proj.weight", d->qkv_bias ? "self_attn.k_proj.bias" : NULL,
+			      kv_rows, x, task.keys, err)) ||
+	    (status = project(forward, layer, "self_attn.v_proj.weight", d->qkv_bias ? "self_attn.v_proj.bias" : NULL,
+			      kv_rows, x, task.values, err)) ||
+	    (status = run(&task, err)))
+		goto done;
+	xfp_layer_tensor(tensor, layer, "self_attn.o_proj.weight");
+	xfp_layer_tensor(bias, layer, "self_attn.o_proj.bias");
+	status = xfp_forward_map(forward, &output, task.mixed, forward->tokens, y, err);
+done:
+	free(norms);
+	free(task.queries);
+	free(task.keys);
+	free(task.values);
+	free(task.mixed);
+	return status;
+}

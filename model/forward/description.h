@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * description.h - what a model computes, from its config.json: what families differ in, as data.
+ *
+ * forward.h computes whatever a description says and knows no family by name.
+ */
+#ifndef XFP_DESCRIPTION_H
+#define XFP_DESCRIPTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/xfp_error.h"
+
+/* How positions beyond those of training are brought into range. */
+enum xfp_rope_scaling { XFP_ROPE_DEFAULT, XFP_ROPE_LINEAR, XFP_ROPE_LLAMA3, XFP_ROPE_YARN, XFP_ROPE_LONGROPE };
+
+struct xfp_rope {
+	enum xfp_rope_scaling scaling;
+	uint32_t dim; /* elements of a head that turn: pairs (i, i + dim / 2) */
+	double theta, factor;
+	double original_context;
+	double low_frequency, high_frequency; /* llama3 */
+	double beta_fast, beta_slow;          /* yarn */
+	bool truncate;                        /* yarn */
+	double attention;                     /* what sines and cosines are multiplied by */
+	double *longer, *shorter;             /* longrope: dim / 2 factors beyond original_context, and up to it */
+};
+
+/* Names of a layer's experts, %u being the number of one. */
+struct xfp_expert_names {
+	const char *router, *gate, *up, *down;
+};
+
+struct xfp_layer {
+	uint32_t window; /* positions that a position sees, itself among them; 0: all before it */
+	bool experts;
+};
+
+struct xfp_description {
+	const char *family;
+	uint32_t hidden, heads, kv_heads, head_dim, intermediate, vocabulary, context, layers;
+	double epsilon;
+	bool tied;           /* the output head is the word embedding */
+	bool query_key_norm; /* of each head, before positions */
+	bool qkv_bias, output_bias, mlp_bias;
+	uint32_t experts, chosen, expert_intermediate;
+	bool renormalise; /* weights of the chosen experts come to 1 */
+	const struct xfp_expert_names *expert_names;
+	struct xfp_rope rope;
+	struct xfp_layer *layer;
+};
+
+/* `where` names the config in messages. XFP_BAD_INPUT for a family, or anything else, that is not computed here. */
+enum xfp_status xfp_description_read(const char *config, const char *where, struct xfp_description **out,
+				     struct xfp_error *err);
+void xfp_description_free(struct xfp_description *description); /* NULL is fine */
+
+#endif

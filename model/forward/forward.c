@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/forward/forward.h"
+
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "model/forward/parts.h"
+#include "model/forward/rope.h"
+#include "model/forward/tensors.h"
+
+enum xfp_status xfp_forward_open(const struct xfp_description *description, const struct xfp_weights *weights,
+				 struct xfp_team *team, size_t sequences, size_t length, struct xfp_forward **out,
+				 struct xfp_error *err)
+{
+	struct xfp_forward *forward;
+	enum xfp_status status;
+	uint64_t tokens;
+
+	*out = NULL;
+	if (length > description->context)
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s: sequences of %zu tokens are longer than the model's context of %u",
+				xfp_weights_path(weights), length, (unsigned)description->context);
+	if ((status = xfp_check_tensors(description, weights, err)))
+		return status;
+	if (!xfp_mul(sequences, length, &tokens) || !(forward = calloc(1, sizeof *forward)))
+		return xfp_no_memory(err);
+	*forward = (struct xfp_forward){ .description = description,
+					 .weights = weights,
+					 .team = team,
+					 .sequences = sequences,
+					 .length = length,
+					 .tokens = tokens };
+	if (!(forward->rope = xfp_floats(length, description->rope.dim))) {
+		xfp_forward_close(forward);
+		return xfp_no_memory(err);
+	}
+	xfp_rope_table(&description->rope, length, forward->rope);
+	*out = forward;
+	return XFP_OK;
+}
+
+void xfp_forward_close(struct xfp_forward *forward)
+{
+	if (!forward)
+		return;
+	free(forward->rope);
+	free(forward);
+}
+
+enum xfp_status xfp_forward_embed(const struct xfp_forward *forward, const uint32_t *ids, float *x,
+				  struct xfp_error *err)
+{
+	const struct xfp_description *d = forward->description;
+	struct xfp_view view = { .rows = d->vocabulary, .cols = d->hidden, .row_stride = d->hidden, .col_stride = 1 };
+	struct xfp_weight_rows *rows;
+	enum xfp_status status = xfp_weight_rows_open(forward->weights, "model.embed_tokens.weight", &view, &rows, err);
+
+	for (size_t t = 0; !status && t < forward->tokens; t++) {
+		if (ids[t] >= d->vocabulary)
+			status = xfp_fail(err, XFP_BAD_INPUT,
+					  "token %zu of sequence %zu is %u, and the model's vocabulary has %u",
+					  t % forward->length, t / forward->length, (unsigned)ids[t],
+					  (unsigned)d->vocabulary);
+		else
+			status = xfp_weight_rows_read(rows, ids[t], 1, x + t * d->hidden, err);
+	}
+	xfp_weight_rows_close(rows);
+	return status;
+}
+
+/* x normed by a tensor's weights. */
+static enum xfp_status norm(const struct xfp_forward *forward, const char *tensor, const float *x, float *y,
+			    struct xfp_error *err)
+{
+	const struct xfp_description *d = forward->description;
+	float *weight = xfp_floats(1, d->hidden);
+	enum xfp_status status =
+		weight ? xfp_forward_vector(forward, tensor, d->hidden, weight, err) : xfp_no_memory(err);
+
+	if (!status)
+		xfp_rms_norm(x, forward->tokens, d->hidden, weight, d->epsilon, y);
+	free(weight);
+	return status;
+}
+
+/* x += what one half of the layer makes of x normed. */
+static enum xfp_status add_half(const struct xfp_forward *forward, uint32_t layer, const char *norm_name,
+				enum xfp_status (*half)(const struct xfp_forward *, uint32_t, const float *, float *,
+							struct xfp_error *),
+				float *x, struct xfp_error *err)
+{
+	size_t size = forward->tokens * forward->description->hidden;
+	float *normed = xfp_floats(forward->tokens, forward->description->hidden);
+	float *y = xfp_floats(forward->tokens, forward->description->hidden);
+	char name[XFP_TENSOR_NAME];
+	enum xfp_status status;
+
+	xfp_layer_tensor(name, layer, norm_name);
+	status = normed && y ? norm(forward, name, x, normed, err) : xfp_no_memory(err);
+	if (!status)
+		status = half(forward, layer, normed, y, err);
+	for (size_t i = 0; !status && i < size; i++)
+		x[i] += y[i];
+	free(normed);
+	free(y);
+	return status;
+}
+
+enum xfp_status xfp_forward_layer(const struct xfp_forward *forward, uint32_t layer, float *x, struct xfp_error *err)
+{
+	enum xfp_status status = add_half(forward, layer, "input_layernorm.weight", xfp_forward_attention, x, err);
+
+	if (!status)
+		status = add_half(forward, layer, "post_attention_layernorm.weight", xfp_forward_mlp, x, err);
+	return status;
+}
+
+enum xfp_status xfp_forward_norm(const struct xfp_forward *forward, float *x, struct xfp_error *err)
+{
+	return norm(forward, "model.norm.weight", x, x, err);
+}
+
+enum xfp_status xfp_forward_logits(const struct xfp_forward *forward, const float *x, uint32_t first, uint32_t count,
+				   float *logits, struct xfp_error *err)
+{
+	const struct xfp_description *d = forward->description;
+	struct xfp_linear_map head = { .tensor = d->tied ? "model.embed_tokens.weight" : "lm_head.weight",
+				       .first = first,
+				       .rows = count,
+				       .cols = d->hidden };
+
+	return xfp_forward_map(forward, &head, x, forward->tokens, logits, err);
+}

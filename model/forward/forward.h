@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * forward.h - what a model computes, layer by layer, in a form that has the same bits on every machine.
+ *
+ * Sequences of one length go through a layer together, so that each of its matrices is read once; memory holds
+ * activations and some rows of one matrix. Whoever calls keeps the activations, x[token][hidden], sequence by sequence:
+ *
+ *     xfp_forward_embed(f, ids, x)
+ *     xfp_forward_layer(f, 0, x), xfp_forward_layer(f, 1, x) ...
+ *     xfp_forward_norm(f, x)
+ *     xfp_forward_logits(f, x, 0, vocabulary, logits)
+ *
+ * Activations are f32. All within one operation (a product, a norm, a softmax, a weighted sum) is in double and in the
+ * order of columns, elements, positions or experts, and rounded to f32 once at its end; functions are those of
+ * numbers.h. So results depend on no instruction set, thread count or compiler. Of experts with equal probabilities the
+ * one of the lower number is chosen first.
+ */
+#ifndef XFP_FORWARD_H
+#define XFP_FORWARD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/forward/description.h"
+#include "model/forward/weights.h"
+#include "runtime/xfp.h"
+
+struct xfp_forward {
+	const struct xfp_description *description;
+	const struct xfp_weights *weights;
+	struct xfp_team *team;
+	size_t sequences, length, tokens;
+	float *rope; /* cosines and sines of all positions */
+};
+
+/* Checks that the weights are those which the description speaks of: a tensor that is missing or of another shape, and
+ * a bias of which it knows nothing, are XFP_BAD_INPUT, as is a length beyond the model's context. All is borrowed until
+ * the end. */
+enum xfp_status xfp_forward_open(const struct xfp_description *description, const struct xfp_weights *weights,
+				 struct xfp_team *team, size_t sequences, size_t length, struct xfp_forward **out,
+				 struct xfp_error *err);
+void xfp_forward_close(struct xfp_forward *forward); /* NULL is fine */
+
+/* XFP_BAD_INPUT for an id beyond the vocabulary. */
+enum xfp_status xfp_forward_embed(const struct xfp_forward *forward, const uint32_t *ids, float *x,
+				  struct xfp_error *err);
+enum xfp_status xfp_forward_layer(const struct xfp_forward *forward, uint32_t layer, float *x, struct xfp_error *err);
+/* The norm after the last layer. */
+enum xfp_status xfp_forward_norm(const struct xfp_forward *forward, float *x, struct xfp_error *err);
+/* Rows [first, first + count) of the output head: logits[token][count]. */
+enum xfp_status xfp_forward_logits(const struct xfp_forward *forward, const float *x, uint32_t first, uint32_t count,
+				   float *logits, struct xfp_error *err);
+
+#endif

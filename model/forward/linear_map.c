@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Products of a tensor's rows and many activations: some rows are read, all threads multiply, the next are read.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "model/forward/parts.h"
+#include "model/forward/product.h"
+#include "runtime/team.h"
+
+#define BLOCK_BYTES 0x400000 /* of rows that are read at a time */
+
+float *xfp_floats(size_t tokens, size_t width)
+{
+	uint64_t count, bytes;
+
+	return xfp_mul(tokens, width, &count) && xfp_mul(count, sizeof(float), &bytes) && bytes <= PTRDIFF_MAX
+		       ? malloc(bytes ? bytes : 1)
+		       : NULL;
+}
+
+void xfp_layer_tensor(char text[XFP_TENSOR_NAME], uint32_t layer, const char *name)
+{
+	snprintf(text, XFP_TENSOR_NAME, "model.layers.%u.%s", (unsigned)layer, name);
+}
+
+void xfp_expert_tensor(char text[XFP_TENSOR_NAME], uint32_t layer, const char *name, uint32_t expert)
+{
+	const char *number = strstr(name, "%u");
+
+	snprintf(text, XFP_TENSOR_NAME, "model.layers.%u.%.*s%u%s", (unsigned)layer, (int)(number - name), name,
+		 (unsigned)expert, number + 2);
+}
+
+void xfp_rms_norm(const float *x, size_t count, size_t size, const float *weight, double epsilon, float *y)
+{
+	for (; count; count--, x += size, y += size) {
+		double sum = 0, scale;
+
+		for (size_t i = 0; i < size; i++)
+			sum += (double)x[i] * x[i];
+		scale = 1 / sqrt(sum / (double)size + epsilon);
+		for (size_t i = 0; i < size; i++)
+			y[i] = (float)(x[i] * scale * weight[i]);
+	}
+}
+
+enum xfp_status xfp_forward_vector(const struct xfp_forward *forward, const char *tensor, size_t size, float *out,
+				   struct xfp_error *err)
+{
+	struct xfp_view view = { .rows = 1, .cols = size, .row_stride = size, .col_stride = 1 };
+	struct xfp_weight_rows *rows;
+	enum xfp_status status = xfp_weight_rows_open(forward->weights, tensor, &view, &rows, err);
+
+	if (!status)
+		status = xfp_weight_rows_read(rows, 0, 1, out, err);
+	xfp_weight_rows_close(rows);
+	return status;
+}
+
+struct map_task {
+	struct xfp_team *team;
+	const float *weights, *panels;
+	size_t rows, cols, count;
+	float *y; /* of the first of these rows */
+	size_t stride;
+};
+
+static void multiply_quad(void *context, unsigned thread, size_t i)
+{
+	const struct map_task *task = context;
+	size_t first = i * XFP_QUAD, rows = task->rows - first < XFP_QUAD ? task->rows - first : XFP_QUAD;
+
+	xfp_product_rows(task->weights + first * task->cols, rows, task->cols, task->panels, task->count,
+			 xfp_team_own(task->team, thread), task->y + first, task->stride);
+}
+
+/* The sums are rounded before a bias is added, as they are where there is none. */
+static enum xfp_status add_bias(const struct xfp_forward *forward, const struct xfp_linear_map *map, size_t count,
+				float *y, struct xfp_error *err)
+{
+	float *bias = xfp_floats(1, map->rows);
+	enum xfp_status status =
+		bias ? xfp_forward_vector(forward, map->bias, map->rows, bias, err) : xfp_no_memory(err);
+
+	for (size_t t = 0; !status && t < count; t++) {
+		for (size_t r = 0; r < map->rows; r++)
+			y[t * map->rows + r] += bias[r];
+	}
+	free(bias);
+	return status;
+}
+
+static enum xfp_status multiply_all(const struct xfp_forward *forward, const struct xfp_linear_map *map,
+				    struct xfp_weight_rows *rows, const float *panels, size_t count, float *y,
+				    struct xfp_error *err)
+{
+	size_t block = BLOCK_BYTES / sizeof(float) / map->cols / XFP_QUAD * XFP_QUAD, least = XFP_QUAD;
+	enum xfp_status status = XFP_OK;
+	float *weights;
+
+	block = block < least ? least : block > map->rows ? map->rows : block;
+	if (!(weights = xfp_floats(block, map->cols)))
+		return xfp_no_memory(err);
+	for (size_t first = 0; !status && first < map->rows; first += block) {
+		struct map_task task = { forward->team, weights, panels,    map->rows - first,
+					 map->cols,     count,   y + first, map->rows };
+
+		if (task.rows > block)
+			task.rows = block;
+		if ((status = xfp_weight_rows_read(rows, map->first + first, task.rows, weights, err)) ||
+		    (status = xfp_team_enter(forward->team, 0, map->cols * XFP_QUAD * sizeof(double), err)))
+			break;
+		xfp_team_run(forward->team, (task.rows + XFP_QUAD - 1) / XFP_QUAD, multiply_quad, &task);
+		xfp_team_leave(forward->team);
+	}
+	free(weights);
+	return status;
+}
+
+enum xfp_status xfp_forward_map(const struct xfp_forward *forward, const struct xfp_linear_map *map, const float *x,
+				size_t count, float *y, struct xfp_error *err)
+{
+	struct xfp_view view = {
+		.rows = map->first + map->rows, .cols = map->cols, .row_stride = map->cols, .col_stride = 1
+	};
+	float *panels = xfp_floats(xfp_panels_size(count, map->cols), 1);
+	struct xfp_weight_rows *rows = NULL;
+	uint64_t shape[XFP_MAX_RANK];
+	enum xfp_status status = panels ? XFP_OK : xfp_no_memory(err);
+	uint32_t rank;
+
+	/* The matrix is the whole tensor, of which some rows may be asked for. */
+	if (xfp_weights_shape(forward->weights, map->tensor, &rank, shape) && rank == 2)
+		view.rows = shape[0];
+	if (!status)
+		status = xfp_weight_rows_open(forward->weights, map->tensor, &view, &rows, err);
+	if (!status) {
+		xfp_panels(x, map->cols, count, map->cols, panels);
+		status = multiply_all(forward, map, rows, panels, count, y, err);
+	}
+	if (!status && map->bias)
+		status = add_bias(forward, map, count, y, err);
+	xfp_weight_rows_close(rows);
+	free(panels);
+	return status;
+}

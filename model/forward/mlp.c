@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * SwiGLU: down(silu(gate(x)) up(x)), of a layer or of each expert that a router chooses.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/forward/numbers.h"
+#include "model/forward/parts.h"
+
+struct glu_tensors {
+	char gate[XFP_TENSOR_NAME], up[XFP_TENSOR_NAME], down[XFP_TENSOR_NAME];
+	char gate_bias[XFP_TENSOR_NAME], up_bias[XFP_TENSOR_NAME], down_bias[XFP_TENSOR_NAME];
+	bool biases;
+	size_t width;
+};
+
+static enum xfp_status glu(const struct xfp_forward *forward, const struct glu_tensors *g, const float *x, size_t count,
+			   float *y, struct xfp_error *err)
+{
+	size_t hidden = forward->description->hidden;
+	struct xfp_linear_map gate = { g->gate, g->biases ? g->gate_bias : NULL, 0, g->width, hidden };
+	struct xfp_linear_map up = { g->up, g->biases ? g->up_bias : NULL, 0, g->width, hidden };
+	struct xfp_linear_map down = { g->down, g->biases ? g->down_bias : NULL, 0, hidden, g->width };
+	float *a = xfp_floats(count, g->width), *b = xfp_floats(count, g->width);
+	enum xfp_status status = a && b ? XFP_OK : xfp_no_memory(err);
+
+	if (!status && !(status = xfp_forward_map(forward, &gate, x, count, a, err)))
+		status = xfp_forward_map(forward, &up, x, count, b, err);
+	for (size_t i = 0; !status && i < count * g->width; i++)
+		a[i] = (float)(a[i] / (1 + xfp_exp(-(double)a[i])) * b[i]);
+	if (!status)
+		status = xfp_forward_map(forward, &down, a, count, y, err);
+	free(a);
+	free(b);
+	return status;
+}
+
+static enum xfp_status dense(const struct xfp_forward *forward, uint32_t layer, const float *x, float *y,
+			     struct xfp_error *err)
+{
+	const struct xfp_description *d = forward->description;
+	struct glu_tensors g = { .biases = d->mlp_bias, .width = d->intermediate };
+
+	xfp_layer_tensor(g.gate, layer, "mlp.gate_proj.weight");
+	xfp_layer_tensor(g.up, layer, "mlp.up_proj.weight");
+	xfp_layer_tensor(g.down, layer, "mlp.down_proj.weight");
+	xfp_layer_tensor(g.gate_bias, layer, "mlp.gate_proj.bias");
+	xfp_layer_tensor(g.up_bias, layer, "mlp.up_proj.bias");
+	xfp_layer_tensor(g.down_bias, layer, "mlp.down_proj.bias");
+	return glu(forward, &g, x, forward->tokens, y, err);
+}
+
+/* ---- experts ------------------------------------------------------------------------------------ */
+
+/* Of one token: `weight` becomes 0 for the experts that are not chosen. The largest probabilities are chosen, among
+ * equals the lower number. */
+static void choose(const struct xfp_description *d, float *weight, double *probability)
+{
+	double most = weight[0], sum = 0, chosen = 0;
+
+	for (uint32_t e = 0; e < d->experts; e++)
+		most = weight[e] > most ? weight[e] : most;
+	for (uint32_t e = 0; e < d->experts; e++)
+		sum += probability[e] = xfp_exp(weight[e] - most);
+	for (uint32_t e = 0; e < d->experts; e++) {
+		probability[e] = (float)(probability[e] / sum);
+		weight[e] = 0;
+	}
+	for (uint32_t i = 0; i < d->chosen; i++) {
+		uint32_t best = 0;
+
+		while (probability[best] == -1)
+			best++;
+		for (uint32_t e = best + 1; e < d->experts; e++) {
+			if (probability[e] > probability[best])
+				best = e;
+		}
+		weight[best] = (float)probability[best];
+		chosen += probability[best];
+		probability[best] = -1;
+	}
+	for (uint32_t e = 0; d->renormalise && e < d->experts; e++)
+		weight[e] = (float)(weight[e] / chosen);
+}
+
+static enum xfp_status route(const struct xfp_forward *forward, uint32_t layer, const float *x, float *weights,
+			     struct xfp_error *err)
+{
+	const struct xfp_description *d = forward->description;
+	double *probability = malloc(d->experts * sizeof *probability);
+	char tensor[XFP_TENSOR_NAME];
+	struct xfp_linear_map router = { tensor, NULL, 0, d->experts, d->hidden };
+	enum xfp_status status;
+
+	xfp_layer_tensor(tensor, layer, d->expert_names->router);
+	status = probability ? xfp_forward_map(forward, &router, x, forward->tokens, weights, err) : xfp_no_memory(err);
+	for (size_t t = 0; !status && t < forward->tokens; t++)
+		choose(d, weights + t * d->experts, probability);
+	free(probability);
+	return status;
+}
+
+/* One expert, for the tokens that chose it: gathered, computed, and added with their weights. */
+static enum xfp_status add_expert(const struct xfp_forward *forward, uint32_t layer, uint32_t expert,
+				  const float *weights, const float *x, float *gathered, float *made, float *y,
+				  struct xfp_error *err)
+{
+	const struct xfp_description *d = forward->description;
+	struct glu_tensors g = { .width = d->expert_intermediate };
+	enum xfp_status status;
+	size_t count = 0;
+
+	for (size_t t = 0; t < forward->tokens; t++) {
+		if (weights[t * d->experts + expert] != 0)
+			memcpy(gathered + count++ * d->hidden, x + t * d->hidden, d->hidden * sizeof *x);
+	}
+	if (!count)
+		return XFP_OK;
+	xfp_expert_tensor(g.gate, layer, d->expert_names->gate, expert);
+	xfp_expert_tensor(g.up, layer, d->expert_names->up, expert);
+	xfp_expert_tensor(g.down, layer, d->expert_names->down, expert);
+	if ((status = glu(forward, &g, gathered, count, made, err)))
+		return status;
+	for (size_t t = 0; t < forward->tokens; t++) {
+		float weight = weights[t * d->experts + expert];
+
+		if (weight == 0)
+			continue;
+		for (size_t i = 0; i < d->hidden; i++)
+			y[t * d->hidden + i] += weight * made[i];
+		made += d->hidden;
+	}
+	return XFP_OK;
+}
+
+static enum xfp_status experts(const struct xfp_forward *forward, uint32_t layer, const float *x, float *y,
+			       struct xfp_error *err)
+{
+	const struct xfp_description *d = forward->description;
+	float *weights = xfp_floats(forward->tokens, d->experts), *gathered = xfp_floats(forward->tokens, d->hidden);
+	float *made = xfp_floats(forward->tokens, d->hidden);
+	enum xfp_status status =
+		weights && gathered && made ? route(forward, layer, x, weights, err) : xfp_no_memory(err);
+
+	memset(y, 0, forward->tokens * d->hidden * sizeof *y);
+	for (uint32_t e = 0; !status && e < d->experts; e++)
+		status = add_expert(forward, layer, e, weights, x, gathered, made, y, err);
+	free(weights);
+	free(gathered);
+	free(made);
+	return status;
+}
+
+enum xfp_status xfp_forward_mlp(const struct xfp_forward *forward, uint32_t layer, const float *x, float *y,
+				struct xfp_error *err)
+{
+	return (forward->description->layer[layer].experts ? experts : dense)(forward, layer, x, y, err);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/forward/numbers.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/* The upper part ends in zeros, so that its products with the integers that come up here are exact. */
+#define LN2_HIGH 0x1.62e42feep-1
+#define LN2_LOW 0x1.a39ef35793c76p-33
+#define HALF_PI_HIGH 0x1.921fb544p+0 /* 33 bits, as the next */
+#define HALF_PI_MIDDLE 0x1.0b4611a6p-34
+#define HALF_PI_LOW 0x1.3198a2e037073p-69
+
+static uint64_t bits_of(double x)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &x, sizeof bits);
+	return bits;
+}
+
+static double of_bits(uint64_t bits)
+{
+	double x;
+
+	memcpy(&x, &bits, sizeof x);
+	return x;
+}
+
+/* 2^k for -1022 <= k <= 1023 */
+static double power_of_two(int k)
+{
+	return of_bits((uint64_t)(k + 1023) << 52);
+}
+
+/* e^x = 2^k e^r, and the series of e^r, |r| <= ln 2 / 2: what is left out is below 2^-57. */
+double xfp_exp(double x)
+{
+	double n, r, sum = 1;
+	int k;
+
+	if (!(x < 709.79))
+		return x != x ? x : (double)INFINITY;
+	if (x < -745.14)
+		return 0;
+	n = floor(x * 1.4426950408889634074 + 0.5);
+	k = (int)n;
+	r = (x - n * LN2_HIGH) - n * LN2_LOW;
+	for (int i = 13; i > 0; i--)
+		sum = 1 + sum * r / i;
+	/* In two steps, since 2^k itself may be out of range. */
+	return sum * power_of_two(k / 2) * power_of_two(k - k / 2);
+}
+
+/* x = 2^k m with m between the roots of 1/2 and 2; log m is twice the inverse hyperbolic tangent of t. */
+double xfp_log(double x)
+{
+	double t, square, sum = 0;
+	int k = 0;
+
+	if (x < 0x1p-1022) {
+		x *= 0x1p54;
+		k = -54;
+	}
+	k += (int)(bits_of(x) >> 52) - 1023;
+	x = of_bits((bits_of(x) & 0xfffffffffffff) | (uint64_t)1023 << 52);
+	if (x > 1.4142135623730951) {
+		x /= 2;
+		k++;
+	}
+	t = (x - 1) / (x + 1);
+	square = t * t;
+	for (int i = 21; i > 1; i -= 2)
+		sum = (sum + 1.0 / i) * square;
+	return k * LN2_HIGH + (2 * t + (2 * t * sum + k * LN2_LOW));
+}
+
+double xfp_pow(double base, double exponent)
+{
+	return xfp_exp(exponent * xfp_log(base));
+}
+
+/* x = n pi/2 + r, and the series of both for |r| <= pi/4. */
+void xfp_sine_cosine(double x, double *sine, double *cosine)
+{
+	double n = floor(x * 0.63661977236758134308 + 0.5);
+	double r = ((x - n * HALF_PI_HIGH) - n * HALF_PI_MIDDLE) - n * HALF_PI_LOW, square = r * r, s = 1, c = 1;
+
+	for (int i = 18; i > 1; i -= 2) {
+		s = 1 - s * square / (i * (i + 1));
+		c = 1 - c * square / (i * (i - 1));
+	}
+	s *= r;
+	switch ((int64_t)n & 3) {
+	case 0:
+		*sine = s, *cosine = c;
+		break;
+	case 1:
+		*sine = c, *cosine = -s;
+		break;
+	case 2:
+		*sine = -s, *cosine = -c;
+		break;
+	default:
+		*sine = -c, *cosine = s;
+		break;
+	}
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * numbers.h - exp, log, pow, sine and cosine, with the same bits on every machine.
+ *
+ * libm promises no such thing: each version of it rounds as it likes. These use additions, multiplications, divisions
+ * and floor alone, in one order, which IEEE 754 defines to the last bit. Errors are relative ones, of results that are
+ * neither subnormal nor infinite.
+ */
+#ifndef XFP_NUMBERS_H
+#define XFP_NUMBERS_H
+
+/* Within 2^-50. Infinity above 709.78, 0 below -745.13; NaN stays NaN. */
+double xfp_exp(double x);
+
+/* Natural logarithm of a finite number above 0, within 2^-50 (near 1 likewise). */
+double xfp_log(double x);
+
+/* base^exponent for a finite base above 0, within 2^-50 (1 + |log of the result|). */
+double xfp_pow(double base, double exponent);
+
+/* Both within 2^-50, absolutely, for |x| up to 2^20. */
+void xfp_sine_cosine(double x, double *sine, double *cosine);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/forward/rope.h"
+
+#include <math.h>
+
+#include "model/forward/numbers.h"
+
+#define PI 3.14159265358979323846
+
+/* Low frequencies are divided by the factor, high ones stay, and those between are mixed. */
+static double llama3(const struct xfp_rope *rope, double frequency)
+{
+	double waves = rope->original_context * frequency / (2 * PI), smooth;
+
+	if (waves < rope->low_frequency)
+		return frequency / rope->factor;
+	if (waves > rope->high_frequency)
+		return frequency;
+	smooth = (waves - rope->low_frequency) / (rope->high_frequency - rope->low_frequency);
+	return (1 - smooth) * frequency / rope->factor + smooth * frequency;
+}
+
+/* The pair, not a whole number, that turns so often over the original context. */
+static double pair_that_turns(const struct xfp_rope *rope, double times)
+{
+	return rope->dim * xfp_log(rope->original_context / (times * 2 * PI)) / (2 * xfp_log(rope->theta));
+}
+
+static double yarn(const struct xfp_rope *rope, uint32_t pair, double frequency)
+{
+	double low = pair_that_turns(rope, rope->beta_fast), high = pair_that_turns(rope, rope->beta_slow), ramp;
+
+	if (rope->truncate) {
+		low = floor(low);
+		high = ceil(high);
+	}
+	low = low < 0 ? 0 : low;
+	high = high > rope->dim - 1 ? rope->dim - 1 : high;
+	if (low == high)
+		high += 0.001;
+	ramp = (pair - low) / (high - low);
+	ramp = ramp < 0 ? 0 : ramp > 1 ? 1 : ramp;
+	return frequency / rope->factor * ramp + frequency * (1 - ramp);
+}
+
+static float frequency_of(const struct xfp_rope *rope, uint32_t pair, size_t length)
+{
+	double power = (float)xfp_pow(rope->theta, (float)(2.0 * pair / rope->dim)), frequency = (float)(1 / power);
+
+	switch (rope->scaling) {
+	case XFP_ROPE_LINEAR:
+		return (float)(frequency / rope->factor);
+	case XFP_ROPE_LLAMA3:
+		return (float)llama3(rope, frequency);
+	case XFP_ROPE_YARN:
+		return (float)yarn(rope, pair, frequency);
+	case XFP_ROPE_LONGROPE:
+		return (float)(1 / (power * (length > rope->original_context ? rope->longer : rope->shorter)[pair]));
+	default:
+		return (float)frequency;
+	}
+}
+
+void xfp_rope_table(const struct xfp_rope *rope, size_t length, float *table)
+{
+	uint32_t pairs = rope->dim / 2;
+
+	for (uint32_t pair = 0; pair < pairs; pair++) {
+		float frequency = frequency_of(rope, pair, length);
+
+		for (size_t position = 0; position < length; position++) {
+			double sine, cosine;
+
+			xfp_sine_cosine((float)position * frequency, &sine, &cosine);
+			table[(position * pairs + pair) * 2] = (float)(cosine * rope->attention);
+			table[(position * pairs + pair) * 2 + 1] = (float)(sine * rope->attention);
+		}
+	}
+}
+
+void xfp_rope_turn(const struct xfp_rope *rope, const float *position, float *head)
+{
+	uint32_t pairs = rope->dim / 2;
+
+	for (uint32_t i = 0; i < pairs; i++) {
+		float a = head[i], b = head[i + pairs], cosine = position[2 * i], sine = position[2 * i + 1];
+
+		head[i] = a * cosine - b * sine;
+		head[i + pairs] = b * cosine + a * sine;
+	}
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/forward/weights.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct xfp_weights {
+	const struct xfp_weights_source *kind;
+	void *source;
+	char *path, *config;
+};
+
+struct xfp_weight_rows {
+	const struct xfp_weights_source *kind;
+	void *matrix;
+};
+
+/* A bundle is a tar archive, which no checkpoint is. What cannot be read is left to whoever opens it next. */
+static bool is_bundle(const char *path)
+{
+	char head[262] = { 0 };
+	FILE *file = fopen(path, "rb");
+	bool is = file && fread(head, 1, sizeof head, file) == sizeof head && !memcmp(head + 257, "ustar", 5);
+
+	if (file)
+		fclose(file);
+	return is;
+}
+
+enum xfp_status xfp_weights_open(const char *path, struct xfp_weights **out, struct xfp_error *err)
+{
+	struct xfp_weights *weights = calloc(1, sizeof *weights);
+	enum xfp_status status;
+
+	*out = NULL;
+	if (!weights || !(weights->path = strdup(path))) {
+		free(weights);
+		return xfp_no_memory_for(err, path);
+	}
+	if (is_bundle(path)) {
+		weights->kind = &xfp_weights_of_bundle;
+		status = xfp_weights_open_bundle(path, &weights->source, &weights->config, err);
+	} else {
+		weights->kind = &xfp_weights_of_checkpoint;
+		status = xfp_weights_open_checkpoint(path, &weights->source, &weights->config, err);
+	}
+	if (status)
+		xfp_weights_close(weights);
+	else
+		*out = weights;
+	return status;
+}
+
+void xfp_weights_close(struct xfp_weights *weights)
+{
+	if (!weights)
+		return;
+	if (weights->source)
+		weights->kind->close(weights->source);
+	free(weights->path);
+	free(weights->config);
+	free(weights);
+}
+
+const char *xfp_weights_path(const struct xfp_weights *weights)
+{
+	return weights->path;
+}
+
+const char *xfp_weights_config(const struct xfp_weights *weights)
+{
+	return weights->config;
+}
+
+bool xfp_weights_shape(const struct xfp_weights *weights, const char *tensor, uint32_t *rank,
+		       uint64_t shape[XFP_MAX_RANK])
+{
+	return weights->kind->shape(weights->source, tensor, rank, shape);
+}
+
+enum xfp_status xfp_weight_rows_open(const struct xfp_weights *weights, const char *tensor, const struct xfp_view *view,
+				     struct xfp_weight_rows **out, struct xfp_error *err)
+{
+	struct xfp_weight_rows *rows = calloc(1, sizeof *rows);
+	enum xfp_status status;
+
+	*out = NULL;
+	if (!rows)
+		return xfp_no_memory_for(err, weights->path);
+	rows->kind = weights->kind;
+	if ((status = rows->kind->open_rows(weights->source, tensor, view, &rows->matrix, err)))
+		free(rows);
+	else
+		*out = rows;
+	return status;
+}
+
+void xfp_weight_rows_close(struct xfp_weight_rows *rows)
+{
+	if (!rows)
+		return;
+	rows->kind->close_rows(rows->matrix);
+	free(rows);
+}
+
+enum xfp_status xfp_weight_rows_read(struct xfp_weight_rows *rows, uint64_t first, uint64_t count, float *out,
+				     struct xfp_error *err)
+{
+	return rows->kind->read_rows(rows->matrix, first, count, out, err);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weights.h - the weights of a model, by the names that its checkpoint has for them: from a bundle or from the
+ * checkpoint itself. Rows come as f32, the same ones on any machine.
+ */
+#ifndef XFP_WEIGHTS_H
+#define XFP_WEIGHTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/xfp_error.h"
+#include "checkpoints/checkpoint.h"
+
+struct xfp_weights;
+
+/* A bundle, or whatever xfp_checkpoint_open takes. */
+enum xfp_status xfp_weights_open(const char *path, struct xfp_weights **out, struct xfp_error *err);
+void xfp_weights_close(struct xfp_weights *weights); /* NULL is fine */
+
+const char *xfp_weights_path(const struct xfp_weights *weights);
+/* Text of config.json, NULL when there is none. */
+const char *xfp_weights_config(const struct xfp_weights *weights);
+/* Whether there is a tensor of that name, and its shape. */
+bool xfp_weights_shape(const struct xfp_weights *weights, const char *tensor, uint32_t *rank,
+		       uint64_t shape[XFP_MAX_RANK]);
+
+struct xfp_weight_rows; /* an open matrix; one thread at a time */
+
+/* A matrix W in a tensor. Of a bundle, `view` is what a matrix of it is, or lies in a tensor that was kept. */
+enum xfp_status xfp_weight_rows_open(const struct xfp_weights *weights, const char *tensor, const struct xfp_view *view,
+				     struct xfp_weight_rows **out, struct xfp_error *err);
+void xfp_weight_rows_close(struct xfp_weight_rows *rows); /* NULL is fine */
+
+/* Rows [first, first + count), count * cols numbers. */
+enum xfp_status xfp_weight_rows_read(struct xfp_weight_rows *rows, uint64_t first, uint64_t count, float *out,
+				     struct xfp_error *err);
+
+/* ---- where weights come from -------------------------------------------------------------------- */
+
+/* What a kind of source does; `source` is what it opened, `matrix` one of its matrices. As above otherwise. */
+struct xfp_weights_source {
+	void (*close)(void *source);
+	bool (*shape)(const void *source, const char *tensor, uint32_t *rank, uint64_t shape[XFP_MAX_RANK]);
+	enum xfp_status (*open_rows)(const void *source, const char *tensor, const struct xfp_view *view, void **matrix,
+				     struct xfp_error *err);
+	enum xfp_status (*read_rows)(void *matrix, uint64_t first, uint64_t count, float *out, struct xfp_error *err);
+	void (*close_rows)(void *matrix);
+};
+/* `config` is a copy, which the caller frees; NULL where there is none. */
+extern const struct xfp_weights_source xfp_weights_of_checkpoint, xfp_weights_of_bundle;
+enum xfp_status xfp_weights_open_checkpoint(const char *path, void **source, char **config, struct xfp_error *err);
+enum xfp_status xfp_weights_open_bundle(const char *path, void **source, char **config, struct xfp_error *err);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Weights of a bundle, by libxfp.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "kernels/common/number.h"
+#include "model/forward/weights.h"
+#include "runtime/xfp.h"
+
+/* A matrix of a unit, or a view of a tensor that was kept. */
+struct bundle_rows {
+	const struct xfp_bundle *bundle;
+	uint32_t matrix;     /* XFP_NOT_FOUND: of a tensor that was kept, */
+	const uint8_t *data; /* which is here */
+	enum xfp_dtype dtype;
+	struct xfp_view view;
+};
+
+/* Matrices by the tensor and the place where they begin in it. */
+struct bundle_place {
+	uint32_t tensor, matrix;
+	uint64_t base;
+};
+
+struct bundle_source {
+	struct xfp_bundle *bundle;
+	struct xfp_bundle_info info;
+	struct bundle_place *places; /* sorted */
+};
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct bundle_place *p = a, *q = b;
+
+	if (p->tensor != q->tensor)
+		return p->tensor < q->tensor ? -1 : 1;
+	return p->base < q->base ? -1 : p->base > q->base;
+}
+
+static void close_bundle(void *source)
+{
+	struct bundle_source *s = source;
+
+	free(s->places);
+	xfp_bundle_close(s->bundle);
+	free(s);
+}
+
+/* What a tensor that is tied equals, otherwise itself. */
+static bool resolve(const struct bundle_source *s, const char *name, uint32_t *number, struct xfp_tensor_info *info)
+{
+	*number = xfp_bundle_find_tensor(s->bundle, name);
+	if (!xfp_bundle_tensor(s->bundle, *number, info))
+		return false;
+	if (info->tied != XFP_NOT_FOUND) {
+		*number = info->tied;
+		return xfp_bundle_tensor(s->bundle, *number, info);
+	}
+	return true;
+}
+
+static bool shape_of(const void *source, const char *tensor, uint32_t *rank, uint64_t shape[XFP_MAX_RANK])
+{
+	struct xfp_tensor_info info;
+	uint32_t number;
+
+	if (!resolve(source, tensor, &number, &info))
+		return false;
+	*rank = info.rank;
+	memcpy(shape, info.shape, XFP_MAX_RANK * sizeof *shape);
+	return true;
+}
+
+/* Whether all of the view is in a tensor of so many elements. */
+static bool holds(uint64_t elements, const struct xfp_view *view)
+{
+	uint64_t down, right, last;
+
+	return view->rows && view->cols && xfp_mul(view->rows - 1, view->row_stride, &down) &&
+	       xfp_mul(view->cols - 1, view->col_stride, &right) && xfp_add(down, right, &last) &&
+	       xfp_add(last, view->base, &last) && last < elements;
+}
+
+static bool find_matrix(const struct bundle_source *s, uint32_t tensor, const struct xfp_view *view, uint32_t *matrix)
+{
+	struct bundle_place wanted = { .tensor = tensor, .base = view->base };
+	const struct bundle_place *found =
+		bsearch(&wanted, s->places, s->info.matrices, sizeof *s->places, compare_places);
+	struct xfp_matrix_info info;
+
+	if (!found || !xfp_bundle_matrix(s->bundle, found->matrix, &info))
+		return false;
+	*matrix = found->matrix;
+	return info.rows == view->rows && info.cols == view->cols && info.row_stride == view->row_stride &&
+	       info.col_stride == view->col_stride;
+}
+
+static enum xfp_status open_rows(const void *source, const char *tensor, const struct xfp_view *view, void **matrix,
+				 struct xfp_error *err)
+{
+	const struct bundle_source *s = source;
+	struct bundle_rows found = { .bundle = s->bundle, .matrix = XFP_NOT_FOUND, .view = *view };
+	struct xfp_tensor_info info;
+	uint32_t number;
+
+	if (!resolve(s, tensor, &number, &info))
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no tensor %s", s->info.path, tensor);
+	found.data = info.data;
+	found.dtype = (enum xfp_dtype)info.dtype;
+	if (!found.data && !find_matrix(s, number, view, &found.matrix))
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s: %s (%s) is not stored as the matrix that the model wants of it", s->info.path,
+				tensor, info.fate_name);
+	if (found.data && (!xfp_dtype_is_weight(found.dtype) || !holds(info.elements, view)))
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: %s is %s, and not the numbers that the model wants of it",
+				s->info.path, tensor, info.dtype_name);
+	if (!(*matrix = malloc(sizeof found)))
+		return xfp_no_memory_for(err, s->info.path);
+	memcpy(*matrix, &found, sizeof found);
+	return XFP_OK;
+}
+
+static enum xfp_status read_rows(void *matrix, uint64_t first, uint64_t count, float *out, struct xfp_error *err)
+{
+	const struct bundle_rows *m = matrix;
+	const struct xfp_view *v = &m->view;
+	size_t size = xfp_dtype_bits(m->dtype) / 8;
+
+	if (!m->data)
+		return xfp_bundle_dequantize(m->bundle, m->matrix, first, count, XFP_FLOAT32, out, err);
+	for (uint64_t r = first; r < first + count; r++) {
+		const uint8_t *row = m->data + (v->base + r * v->row_stride) * size;
+
+		if (v->col_stride == 1) {
+			xfp_to_float(m->dtype, row, v->cols, out);
+			out += v->cols;
+			continue;
+		}
+		for (uint64_t c = 0; c < v->cols; c++)
+			xfp_to_float(m->dtype, row + c * v->col_stride * size, 1, out++);
+	}
+	return XFP_OK;
+}
+
+const struct xfp_weights_source xfp_weights_of_bundle = { close_bundle, shape_of, open_rows, read_rows, free };
+
+static enum xfp_status copy_config(const struct bundle_source *s, char **config, struct xfp_error *err)
+{
+	struct xfp_file_info file;
+
+	if (!xfp_bundle_file(s->bundle, xfp_bundle_find_file(s->bundle, "config.json"), &file))
+		return XFP_OK;
+	*config = strndup(file.data, file.bytes);
+	return *config ? XFP_OK : xfp_no_memory_for(err, s->info.path);
+}
+
+enum xfp_status xfp_weights_open_bundle(const char *path, void **source, char **config, struct xfp_error *err)
+{
+	struct bundle_source *s = calloc(1, sizeof *s);
+	enum xfp_status status;
+
+	if (!s)
+		return xfp_no_memory_for(err, path);
+	if ((status = xfp_bundle_open(path, &s->bundle, err)))
+		goto done;
+	xfp_bundle_info(s->bundle, &s->info);
+	if (!(s->places = calloc((size_t)s->info.matrices + 1, sizeof *s->places))) {
+		status = xfp_no_memory_for(err, path);
+		goto done;
+	}
+	for (uint32_t m = 0; m < s->info.matrices; m++) {
+		struct xfp_matrix_info info;
+
+		if (xfp_bundle_matrix(s->bundle, m, &info))
+			s->places[m] = (struct bundle_place){ info.tensor, m, info.base };
+	}
+	qsort(s->places, s->info.matrices, sizeof *s->places, compare_places);
+	status = copy_config(s, config, err);
+done:
+	if (status)
+		close_bundle(s);
+	else
+		*source = s;
+	return status;
+}

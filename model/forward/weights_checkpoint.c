@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Weights of a checkpoint, packed or not, by its readers.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/common/number.h"
+#include "model/forward/weights.h"
+
+struct checkpoint_rows {
+	struct xfp_matrix_reader *reader;
+	enum xfp_dtype dtype;
+	uint64_t cols;
+	unsigned char *buffer; /* of rows as they are stored */
+	uint64_t capacity;
+};
+
+static void close_checkpoint(void *source)
+{
+	xfp_checkpoint_close(source);
+}
+
+static bool shape_of(const void *source, const char *tensor, uint32_t *rank, uint64_t shape[XFP_MAX_RANK])
+{
+	const struct xfp_checkpoint *checkpoint = source;
+	int64_t i = xfp_checkpoint_find(checkpoint, tensor);
+
+	if (i < 0)
+		return false;
+	*rank = checkpoint->tensors[i].rank;
+	memcpy(shape, checkpoint->tensors[i].shape, XFP_MAX_RANK * sizeof *shape);
+	return true;
+}
+
+static void close_rows(void *matrix)
+{
+	struct checkpoint_rows *rows = matrix;
+
+	if (rows->reader)
+		xfp_matrix_close(rows->reader);
+	free(rows->buffer);
+	free(rows);
+}
+
+static enum xfp_status open_rows(const void *source, const char *tensor, const struct xfp_view *view, void **matrix,
+				 struct xfp_error *err)
+{
+	const struct xfp_checkpoint *checkpoint = source;
+	int64_t i = xfp_checkpoint_find(checkpoint, tensor);
+	struct xfp_matrix_source where;
+	struct checkpoint_rows *rows;
+	enum xfp_status status;
+
+	if (i < 0)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no tensor %s", checkpoint->folder, tensor);
+	where = xfp_checkpoint_source(checkpoint, &checkpoint->tensors[i]);
+	where.view = *view;
+	if (!xfp_dtype_is_weight(where.dtype))
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: %s is %s, and no numbers to multiply by", where.path, tensor,
+				xfp_dtype_name(where.dtype));
+	if (!(rows = calloc(1, sizeof *rows)))
+		return xfp_no_memory_for(err, where.path);
+	rows->dtype = where.dtype;
+	rows->cols = view->cols;
+	if ((status = xfp_matrix_open(&where, &rows->reader, err)))
+		close_rows(rows);
+	else
+		*matrix = rows;
+	return status;
+}
+
+static enum xfp_status read_rows(void *matrix, uint64_t first, uint64_t count, float *out, struct xfp_error *err)
+{
+	struct checkpoint_rows *rows = matrix;
+	uint64_t bytes = count * rows->cols * (xfp_dtype_bits(rows->dtype) / 8);
+	enum xfp_status status;
+
+	if (bytes > rows->capacity) {
+		free(rows->buffer);
+		rows->capacity = 0;
+		if (!(rows->buffer = malloc(bytes)))
+			return xfp_no_memory(err);
+		rows->capacity = bytes;
+	}
+	if (!(status = xfp_matrix_read(rows->reader, first, count, rows->buffer, err)))
+		xfp_to_float(rows->dtype, rows->buffer, count * rows->cols, out);
+	return status;
+}
+
+const struct xfp_weights_source xfp_weights_of_checkpoint = { close_checkpoint, shape_of, open_rows, read_rows,
+							      close_rows };
+
+enum xfp_status xfp_weights_open_checkpoint(const char *path, void **source, char **config, struct xfp_error *err)
+{
+	struct xfp_checkpoint *checkpoint;
+	enum xfp_status status = xfp_checkpoint_open(path, &checkpoint, err);
+
+	if (status)
+		return status;
+	if (checkpoint->config && !(*config = strdup(checkpoint->config))) {
+		xfp_checkpoint_close(checkpoint);
+		return xfp_no_memory_for(err, path);
+	}
+	*source = checkpoint;
+	return XFP_OK;
+}

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# model/: what a model computes from its weights.
+
+MODEL_LIBS = model/libmodel.a
+noinst_LIBRARIES += $(MODEL_LIBS)
+model_libmodel_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS)
+model_libmodel_a_SOURCES = \
+	model/forward/attention.c \
+	model/forward/description.c \
+	model/forward/description.h \
+	model/forward/forward.c \
+	model/forward/forward.h \
+	model/forward/linear_map.c \
+	model/forward/mlp.c \
+	model/forward/numbers.c \
+	model/forward/numbers.h \
+	model/forward/parts.h \
+	model/forward/product.c \
+	model/forward/product.h \
+	model/forward/rope.c \
+	model/forward/rope.h \
+	model/forward/tensors.c \
+	model/forward/tensors.h \
+	model/forward/weights.c \
+	model/forward/weights.h \
+	model/forward/weights_bundle.c \
+	model/forward/weights_checkpoint.c

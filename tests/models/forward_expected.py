@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write tests/unit/forward_expected.h: logits of tiny models, as transformers computes them in f32 with eager attention.
+
+    forward_expected.py | clang-format >tests/unit/forward_expected.h
+
+No part of the test suite: it needs torch and transformers. The weights follow from the names of the tensors, by a
+formula that tests/unit/test_forward.c has too.
+"""
+import json
+import os
+import struct
+import sys
+import tempfile
+
+import numpy as np
+import torch
+import transformers
+from transformers import AutoConfig, AutoModelForCausalLM
+
+SEQUENCES, LENGTH, VOCABULARY = 2, 21, 13
+
+BASE = {"hidden_size": 30, "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 10,
+        "intermediate_size": 22, "vocab_size": VOCABULARY, "max_position_embeddings": 32, "rms_norm_eps": 1e-05}
+MOE = {**BASE, "num_experts": 7, "num_experts_per_tok": 3, "moe_intermediate_size": 9}
+YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 8}
+CASES = [
+    {"model_type": "llama", **BASE},
+    {"model_type": "llama", **BASE, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True},
+    {"model_type": "llama", **BASE, "rope_parameters": {"rope_type": "linear", "rope_theta": 5000.0, "factor": 2.5}},
+    {"model_type": "llama", **BASE, "rope_parameters": {
+        "rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 16}},
+    {"model_type": "llama", **BASE, "rope_parameters": YARN},
+    {"model_type": "llama", **BASE, "rope_parameters": {
+        **YARN, "mscale": 1.2, "mscale_all_dim": 0.8, "truncate": False, "beta_fast": 16.0, "beta_slow": 2.0}},
+    {"model_type": "llama", **BASE, "rope_parameters": {
+        "rope_type": "longrope", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 8,
+        "long_factor": [1.0, 1.5, 2.0, 2.5, 3.0], "short_factor": [1.0, 1.0, 1.25, 1.25, 1.5]}},
+    {"model_type": "mistral", **BASE, "sliding_window": 7},
+    {"model_type": "mixtral", **BASE, "num_local_experts": 5, "num_experts_per_tok": 2, "sliding_window": None},
+    {"model_type": "qwen2", **{**BASE, "num_attention_heads": 5, "num_key_value_heads": 5,
+                               "hidden_size": 20, "head_dim": 4},
+     "use_sliding_window": True, "sliding_window": 7, "max_window_layers": 1},
+    {"model_type": "qwen3", **BASE, "attention_bias": True, "rope_theta": 1000000.0},
+    {"model_type": "qwen3_moe", **MOE, "norm_topk_prob": True, "decoder_sparse_step": 1},
+    {"model_type": "qwen3_moe", **MOE, "decoder_sparse_step": 2, "mlp_only_layers": [],
+     "use_sliding_window": True, "sliding_window": 7},
+    {"model_type": "qwen3_moe", **MOE, "norm_topk_prob": True, "mlp_only_layers": [1], "tie_word_embeddings": True},
+]
+
+
+def weights(name, shape):
+    """Evenly between -1/2 and 1/2, and of norms between 1/2 and 3/2."""
+    state = 0xcbf29ce484222325
+    for byte in name.encode():
+        state = (state ^ byte) * 0x100000001b3 & (1 << 64) - 1
+    count = int(np.prod(shape))
+    with np.errstate(over="ignore"):
+        z = np.uint64(state) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9e3779b97f4a7c15)
+        z = (z ^ z >> np.uint64(30)) * np.uint64(0xbf58476d1ce4e5b9)
+        z = (z ^ z >> np.uint64(27)) * np.uint64(0x94d049bb133111eb)
+        z = z ^ z >> np.uint64(31)
+    values = (z >> np.uint64(40)).astype(np.float64) / (1 << 24) - 0.5
+    return (values + ("norm" in name)).astype("<f4").reshape(shape)
+
+
+def rewrite(path):
+    """Give every tensor of a safetensors file its weights."""
+    with open(path, "rb") as file:
+        header = file.read(struct.unpack("<Q", file.read(8))[0])
+    tensors = {name: t for name, t in json.loads(header).items() if name != "__metadata__"}
+    with open(path, "r+b") as file:
+        for name, tensor in tensors.items():
+            assert tensor["dtype"] == "F32"
+            file.seek(8 + len(header) + tensor["data_offsets"][0])
+            file.write(weights(name, tensor["shape"]).tobytes())
+
+
+def logits(case, ids):
+    fields = {key: value for key, value in case.items() if key != "model_type"}
+    config = AutoConfig.for_model(case["model_type"], **fields)
+    how = {"attn_implementation": "eager", "experts_implementation": "eager"}
+    with tempfile.TemporaryDirectory() as folder:
+        AutoModelForCausalLM.from_config(config, **how).float().save_pretrained(folder)
+        rewrite(os.path.join(folder, "model.safetensors"))
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **how).eval()
+    with torch.no_grad():
+        return model(input_ids=ids).logits.numpy()
+
+
+def main():
+    ids = torch.tensor([[(t * t + 5 * s) % VOCABULARY for t in range(LENGTH)] for s in range(SEQUENCES)])
+    print("/* SPDX-License-Identifier: Apache-2.0 */")
+    print("/*\n * forward_expected.h - logits of the last token of each sequence, by transformers %s. Written by\n"
+          " * tests/models/forward_expected.py.\n */" % transformers.__version__)
+    print("#ifndef XFP_TEST_FORWARD_EXPECTED_H\n#define XFP_TEST_FORWARD_EXPECTED_H\n")
+    print("enum { FORWARD_SEQUENCES = %d, FORWARD_LENGTH = %d, FORWARD_VOCABULARY = %d };\n" %
+          (SEQUENCES, LENGTH, VOCABULARY))
+    print("static const struct forward_case {\n\tconst char *config;\n"
+          "\tfloat logits[FORWARD_SEQUENCES][FORWARD_VOCABULARY];\n} forward_cases[] = {")
+    for case in CASES:
+        text = json.dumps(case)
+        print("\t{ " + "\n\t  ".join(json.dumps(text[at:at + 90]) for at in range(0, len(text), 90)) + ",")
+        print("\t  {")
+        for row in logits(case, ids)[:, -1]:
+            values = ["%.7gf" % value if "." in "%.7g" % value else "%.1ff" % value for value in row]
+            print("\t    { " + ", ".join(values[:7]) + ",\n\t      " + ", ".join(values[7:]) + " },")
+        print("\t  } },")
+    print("};\n\n#endif")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * forward_expected.h - logits of the last token of each sequence, by transformers 5.23.0. Written by
+ * tests/models/forward_expected.py.
+ */
+#ifndef XFP_TEST_FORWARD_EXPECTED_H
+#define XFP_TEST_FORWARD_EXPECTED_H
+
+enum { FORWARD_SEQUENCES = 2, FORWARD_LENGTH = 21, FORWARD_VOCABULARY = 13 };
+
+static const struct forward_case {
+	const char *config;
+	float logits[FORWARD_SEQUENCES][FORWARD_VOCABULARY];
+} forward_cases[] = {
+	{ "{\"model_type\": \"llama\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_heads\": "
+	  "6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, \"m"
+	  "ax_position_embeddings\": 32, \"rms_norm_eps\": 1e-05}",
+	  {
+		  { -0.9981708f, 2.327724f, -1.018858f, -1.889711f, 0.2297261f, -3.867342f, -1.112506f, 0.5868023f,
+		    -4.188861f, -0.2079741f, -0.8674831f, 0.8996302f, 1.286649f },
+		  { 2.295755f, -0.2708872f, -0.01275159f, -1.517175f, 0.3862741f, 0.103873f, 1.842519f, 0.5895628f,
+		    -0.311634f, -0.8706486f, -0.6121492f, 3.072557f, -1.196632f },
+	  } },
+	{ "{\"model_type\": \"llama\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_heads\": "
+	  "6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, \"m"
+	  "ax_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"attention_bias\": true, \"mlp_bias\": tr"
+	  "ue, \"tie_word_embeddings\": true}",
+	  {
+		  { -1.199244f, 1.226928f, -0.6477517f, -1.64209f, -0.3830804f, 0.3843815f, -0.6671441f, 1.390424f,
+		    -0.6170007f, 1.712797f, -0.4516394f, 0.8121095f, 0.3799394f },
+		  { 0.5426438f, 1.921691f, -0.4869719f, 0.5834706f, 0.7316853f, 1.502057f, -1.542558f, 1.844436f,
+		    0.6934512f, 1.715225f, -1.556096f, -1.259795f, -3.480854f },
+	  } },
+	{ "{\"model_type\": \"llama\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_heads\": "
+	  "6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, \"m"
+	  "ax_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"rope_parameters\": {\"rope_type\": \"line"
+	  "ar\", \"rope_theta\": 5000.0, \"factor\": 2.5}}",
+	  {
+		  { 3.11898f, 0.02588587f, 1.793205f, 0.3033864f, 1.348861f, 1.838349f, 1.072931f, 0.2666313f,
+		    0.6559012f, -0.06018818f, 0.120835f, 0.268626f, -1.114581f },
+		  { -1.489725f, -1.052719f, 2.294878f, 1.664645f, -0.2644876f, -1.076479f, 0.6298197f, -0.4809868f,
+		    1.783546f, 2.600702f, -1.949235f, -2.002602f, -0.9210688f },
+	  } },
+	{ "{\"model_type\": \"llama\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_heads\": "
+	  "6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, \"m"
+	  "ax_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"rope_parameters\": {\"rope_type\": \"llam"
+	  "a3\", \"rope_theta\": 500000.0, \"factor\": 8.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4."
+	  "0, \"original_max_position_embeddings\": 16}}",
+	  {
+		  { 2.236406f, 0.3812794f, 0.7496054f, -2.163732f, 1.264048f, -2.111145f, -0.3231345f, -0.01759099f,
+		    -3.218284f, -1.351751f, -0.8245665f, -0.8380027f, 0.381552f },
+		  { -1.170566f, -0.8105643f, 3.436699f, 0.6745282f, 1.422345f, 0.09270906f, 0.6803828f, 0.9681874f,
+		    2.014596f, 2.247233f, -1.451456f, -0.3615158f, 0.5690735f },
+	  } },
+	{ "{\"model_type\": \"llama\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_heads\": "
+	  "6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, \"m"
+	  "ax_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"rope_parameters\": {\"rope_type\": \"yarn"
+	  "\", \"rope_theta\": 10000.0, \"factor\": 4.0, \"original_max_position_embeddings\": 8}}",
+	  {
+		  { -1.377908f, 1.88748f, -0.3302847f, -1.32557f, 0.8226567f, -2.625123f, -0.8045932f, 1.149864f,
+		    -3.256019f, -0.6269413f, -0.4871598f, 0.6235728f, 0.3091113f },
+		  { -0.8850061f, -1.59633f, 1.002434f, 2.12104f, -0.7881193f, -0.9901145f, -0.1442668f, -0.1867132f,
+		    0.4992081f, 2.541614f, -2.253775f, -0.3910759f, -1.724426f },
+	  } },
+	{ "{\"model_type\": \"llama\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_heads\": "
+	  "6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, \"m"
+	  "ax_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"rope_parameters\": {\"rope_type\": \"yarn"
+	  "\", \"rope_theta\": 10000.0, \"factor\": 4.0, \"original_max_position_embeddings\": 8, \"mscale\": "
+	  "1.2, \"mscale_all_dim\": 0.8, \"truncate\": false, \"beta_fast\": 16.0, \"beta_slow\": 2.0}}",
+	  {
+		  { -0.8838419f, 2.001359f, -0.9524091f, -1.682891f, 0.2709939f, -3.304766f, -1.176537f, 0.7786869f,
+		    -4.046643f, -0.348778f, -0.6853898f, 0.930362f, 1.124501f },
+		  { 2.440458f, -0.5062869f, 0.01713467f, -1.270635f, 0.2719882f, 0.4721478f, 1.697053f, 0.6288779f,
+		    -0.20487f, -1.22003f, -0.696745f, 2.861743f, -1.298174f },
+	  } },
+	{ "{\"model_type\": \"llama\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_heads\": "
+	  "6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, \"m"
+	  "ax_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"rope_parameters\": {\"rope_type\": \"long"
+	  "rope\", \"rope_theta\": 10000.0, \"factor\": 4.0, \"original_max_position_embeddings\": 8, \"long_"
+	  "factor\": [1.0, 1.5, 2.0, 2.5, 3.0], \"short_factor\": [1.0, 1.0, 1.25, 1.25, 1.5]}}",
+	  {
+		  { 0.2345964f, 0.7400548f, -0.5163461f, -1.97938f, 0.5602518f, -2.024354f, -1.230329f, 1.14779f,
+		    -3.928157f, -0.5633803f, -0.3988333f, 2.260517f, 0.4975769f },
+		  { -0.6818815f, -1.250091f, 2.002007f, 1.374467f, -0.1258195f, -2.311905f, -0.04484843f, -1.410926f,
+		    0.6573024f, 3.172201f, -2.537595f, -1.127521f, -1.904435f },
+	  } },
+	{ "{\"model_type\": \"mistral\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_heads\""
+	  ": 6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, "
+	  "\"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"sliding_window\": 7}",
+	  {
+		  { -0.2266114f, 0.2810097f, 1.044877f, -1.392496f, -1.496602f, -3.086599f, 1.282207f, 1.252239f,
+		    -3.154901f, 0.3500676f, -0.7572172f, -0.3700909f, -0.6051707f },
+		  { -0.01998504f, -1.690858f, 0.9607483f, 1.005202f, -0.09533028f, 0.1117513f, -0.06430651f, 1.117402f,
+		    1.218197f, 0.9484233f, -0.978483f, -1.013829f, -1.556203f },
+	  } },
+	{ "{\"model_type\": \"mixtral\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_heads\""
+	  ": 6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, "
+	  "\"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"num_local_experts\": 5, \"num_experts"
+	  "_per_tok\": 2, \"sliding_window\": null}",
+	  {
+		  { -1.514037f, -0.577023f, -0.6751356f, 1.461656f, -1.36614f, -2.364026f, -1.764756f, 1.005105f,
+		    -2.655212f, 0.8548003f, 0.8816923f, 0.3810085f, -0.001706011f },
+		  { 1.182222f, -1.155599f, 0.1255719f, 1.546723f, 0.5489335f, -0.6295365f, 2.109852f, -1.652828f,
+		    -1.065918f, -3.059215f, -0.226568f, 1.212328f, 1.969586f },
+	  } },
+	{ "{\"model_type\": \"qwen2\", \"hidden_size\": 20, \"num_hidden_layers\": 3, \"num_attention_heads\": "
+	  "5, \"num_key_value_heads\": 5, \"head_dim\": 4, \"intermediate_size\": 22, \"vocab_size\": 13, \"ma"
+	  "x_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"use_sliding_window\": true, \"sliding_wi"
+	  "ndow\": 7, \"max_window_layers\": 1}",
+	  {
+		  { -1.701343f, -2.061148f, 0.2449336f, 1.303934f, -0.3147672f, -0.775305f, -0.8594463f, 0.4249251f,
+		    0.5199133f, 0.5832215f, 0.2564223f, -0.8636827f, 1.02659f },
+		  { -0.7319388f, 1.628698f, 0.9307171f, -1.576306f, -1.244552f, 0.02592066f, -1.041672f, -0.8909174f,
+		    2.599234f, 0.7169062f, 2.281746f, -0.1275055f, -0.1205978f },
+	  } },
+	{ "{\"model_type\": \"qwen3\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_heads\": "
+	  "6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, \"m"
+	  "ax_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"attention_bias\": true, \"rope_theta\": "
+	  "1000000.0}",
+	  {
+		  { -1.386206f, 1.849452f, -1.854053f, -0.6068271f, -0.4554402f, -3.085288f, -2.113606f, 0.8672519f,
+		    -3.217395f, 0.1927471f, 0.2334006f, 1.68658f, -0.7872059f },
+		  { 0.4765092f, -0.9046428f, 1.628523f, 0.8607913f, 0.2877592f, -0.1531904f, 0.678957f, 0.03916184f,
+		    0.9061813f, -0.8796626f, -1.496748f, 0.5811675f, -1.190526f },
+	  } },
+	{ "{\"model_type\": \"qwen3_moe\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_head"
+	  "s\": 6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13"
+	  ", \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"num_experts\": 7, \"num_experts_per"
+	  "_tok\": 3, \"moe_intermediate_size\": 9, \"norm_topk_prob\": true, \"decoder_sparse_step\": 1}",
+	  {
+		  { -1.865216f, 2.432954f, -1.693143f, 1.00592f, -0.03426219f, -3.144638f, -2.11344f, 0.7314934f,
+		    -1.777125f, 0.02724147f, -0.938265f, 0.6872086f, -0.1893645f },
+		  { 0.9443506f, -1.48285f, 1.58145f, 0.4718444f, 0.2899489f, -1.654977f, 0.03059074f, -0.9923781f,
+		    0.2804237f, -1.7118f, -1.641677f, 0.7254469f, -0.164706f },
+	  } },
+	{ "{\"model_type\": \"qwen3_moe\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_head"
+	  "s\": 6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13"
+	  ", \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"num_experts\": 7, \"num_experts_per"
+	  "_tok\": 3, \"moe_intermediate_size\": 9, \"decoder_sparse_step\": 2, \"mlp_only_layers\": [], \"us"
+	  "e_sliding_window\": true, \"sliding_window\": 7}",
+	  {
+		  { 0.2476295f, 1.487913f, -2.096941f, -1.740352f, -1.074999f, -3.962218f, -0.2691515f, 0.6333159f,
+		    -2.367451f, 0.2724914f, -1.441043f, 1.699944f, -1.005367f },
+		  { 0.2360947f, -2.048109f, 1.917475f, 1.33343f, 0.2178911f, -1.40779f, 1.66905f, -1.052347f, 1.72357f,
+		    0.7370253f, -2.869404f, 0.4284109f, -0.8497081f },
+	  } },
+	{ "{\"model_type\": \"qwen3_moe\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_head"
+	  "s\": 6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13"
+	  ", \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"num_experts\": 7, \"num_experts_per"
+	  "_tok\": 3, \"moe_intermediate_size\": 9, \"norm_topk_prob\": true, \"mlp_only_layers\": [1], \"tie"
+	  "_word_embeddings\": true}",
+	  {
+		  { -0.4892938f, 2.395552f, -0.03780402f, -0.8676234f, -0.3744442f, 0.7808117f, -0.1102603f, 0.9993368f,
+		    -1.654063f, 0.3498801f, -1.205881f, 0.7642021f, 0.8840039f },
+		  { 0.5333677f, 2.834792f, 0.5934764f, -0.04906953f, 1.78733f, 1.815679f, 0.6670808f, 0.2936327f,
+		    -1.272043f, 1.712094f, -1.911524f, -0.2407121f, -1.71173f },
+	  } },
+};
+
+#endif

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tiny models, whose weights follow from the names of their tensors, against what transformers computes.
+ */
+#include <math.h>
+
+#include "base/sha256.h"
+#include "model/forward/forward.h"
+#include "tests/unit/forward_expected.h"
+#include "tests/unit/model.h"
+
+/* ---- checkpoints -------------------------------------------------------------------------------- */
+
+/* Tensors as they are written: header, and bytes behind it. */
+struct tiny_file {
+	char header[0x8000];
+	float data[0x10000];
+	size_t length, count;
+	const char *leave_out; /* a tensor that is not written, */
+	const char *zeros;     /* one that is all 0, */
+	const char *halves;    /* and one whose weights are halved; NULL: none */
+};
+
+static void add(struct tiny_file *file, const char *name, size_t rows, size_t cols)
+{
+	uint64_t state = 0xcbf29ce484222325;
+	size_t first = file->count;
+
+	if (file->leave_out && !strcmp(name, file->leave_out))
+		return;
+	for (const char *p = name; *p; p++)
+		state = (state ^ (unsigned char)*p) * 0x100000001b3;
+	for (size_t i = 0; i < rows * (cols ? cols : 1); i++) {
+		float value = (float)((double)(test_random(&state) >> 40) / (1 << 24) - 0.5 + !!strstr(name, "norm"));
+
+		if (file->zeros && !strcmp(name, file->zeros))
+			value = 0;
+		if (file->halves && !strcmp(name, file->halves))
+			value /= 2;
+		assert_true(file->count < sizeof file->data / sizeof *file->data);
+		file->data[file->count++] = value;
+	}
+	file->length +=
+		(size_t)snprintf(file->header + file->length, sizeof file->header - file->length,
+				 "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%zu", file->length > 1 ? "," : "", name, rows);
+	if (cols)
+		file->length +=
+			(size_t)snprintf(file->header + file->length, sizeof file->header - file->length, ",%zu", cols);
+	file->length += (size_t)snprintf(file->header + file->length, sizeof file->header - file->length,
+					 "],\"data_offsets\":[%zu,%zu]}", 4 * first, 4 * file->count);
+	assert_true(file->length < sizeof file->header - 1);
+}
+
+static void add_layer(struct tiny_file *file, unsigned layer, const char *name, size_t rows, size_t cols)
+{
+	char tensor[128];
+
+	snprintf(tensor, sizeof tensor, "model.layers.%u.%s", layer, name);
+	add(file, tensor, rows, cols);
+}
+
+static void add_mlp(struct tiny_file *file, const struct xfp_description *d, unsigned layer)
+{
+	bool mixtral = !strcmp(d->family, "mixtral");
+	char tensor[64];
+
+	if (!d->layer[layer].experts) {
+		add_layer(file, layer, "mlp.gate_proj.weight", d->intermediate, d->hidden);
+		add_layer(file, layer, "mlp.up_proj.weight", d->intermediate, d->hidden);
+		add_layer(file, layer, "mlp.down_proj.weight", d->hidden, d->intermediate);
+	}
+	if (d->mlp_bias) {
+		add_layer(file, layer, "mlp.gate_proj.bias", d->intermediate, 0);
+		add_layer(file, layer, "mlp.up_proj.bias", d->intermediate, 0);
+		add_layer(file, layer, "mlp.down_proj.bias", d->hidden, 0);
+	}
+	for (unsigned e = 0; d->layer[layer].experts && e < d->experts; e++) {
+		static const char *const names[][3] = { { "gate_proj", "up_proj", "down_proj" }, { "w1", "w3", "w2" } };
+
+		for (int i = 0; i < 3; i++) {
+			snprintf(tensor, sizeof tensor, "%s.experts.%u.%s.weight", mixtral ? "block_sparse_moe" : "mlp",
+				 e, names[mixtral][i]);
+			add_layer(file, layer, tensor, i < 2 ? d->expert_intermediate : d->hidden,
+				  i < 2 ? d->hidden : d->expert_intermediate);
+		}
+	}
+	if (d->layer[layer].experts)
+		add_layer(file, layer, mixtral ? "block_sparse_moe.gate.weight" : "mlp.gate.weight", d->experts,
+			  d->hidden);
+}
+
+static void write_tiny(void **state, const char *config, const struct xfp_description *d, struct tiny_file *file)
+{
+	size_t rows = (size_t)d->heads * d->head_dim, kv_rows = (size_t)d->kv_heads * d->head_dim, bytes;
+	unsigned char *all;
+
+	file->header[file->length++] = '{';
+	add(file, "model.embed_tokens.weight", d->vocabulary, d->hidden);
+	add(file, "model.norm.weight", d->hidden, 0);
+	if (!d->tied)
+		add(file, "lm_head.weight", d->vocabulary, d->hidden);
+	for (unsigned layer = 0; layer < d->layers; layer++) {
+		add_layer(file, layer, "input_layernorm.weight", d->hidden, 0);
+		add_layer(file, layer, "post_attention_layernorm.weight", d->hidden, 0);
+		add_layer(file, layer, "self_attn.q_proj.weight", rows, d->hidden);
+		add_layer(file, layer, "self_attn.k_proj.weight", kv_rows, d->hidden);
+		add_layer(file, layer, "self_attn.v_proj.weight", kv_rows, d->hidden);
+		add_layer(file, layer, "self_attn.o_proj.weight", d->hidden, rows);
+		if (d->qkv_bias) {
+			add_layer(file, layer, "self_attn.q_proj.bias", rows, 0);
+			add_layer(file, layer, "self_attn.k_proj.bias", kv_rows, 0);
+			add_layer(file, layer, "self_attn.v_proj.bias", kv_rows, 0);
+		}
+		if (d->output_bias)
+			add_layer(file, layer, "self_attn.o_proj.bias", d->hidden, 0);
+		if (d->query_key_norm) {
+			add_layer(file, layer, "self_attn.q_norm.weight", d->head_dim, 0);
+			add_layer(file, layer, "self_attn.k_norm.weight", d->head_dim, 0);
+		}
+		add_mlp(file, d, layer);
+	}
+	file->header[file->length++] = '}';
+	bytes = 8 + file->length + file->count * sizeof(float);
+	assert_non_null(all = malloc(bytes));
+	xfp_store64(all, file->length);
+	memcpy(all + 8, file->header, file->length);
+	memcpy(all + 8 + file->length, file->data, file->count * sizeof(float));
+	scratch_write(state, "model.safetensors", all, bytes);
+	write_text(state, "config.json", config);
+	free(all);
+}
+
+/* ---- what they compute -------------------------------------------------------------------------- */
+
+struct tiny_run {
+	struct xfp_description *description;
+	struct xfp_weights *weights;
+	struct xfp_team *team;
+	struct xfp_error err;
+	float logits[FORWARD_SEQUENCES * FORWARD_LENGTH * FORWARD_VOCABULARY];
+};
+
+static uint32_t token_of(size_t sequence, size_t t)
+{
+	return (uint32_t)((t * t + 5 * sequence) % FORWARD_VOCABULARY);
+}
+
+static enum xfp_status compute(struct tiny_run *run, size_t length, uint32_t first_id)
+{
+	uint32_t ids[FORWARD_SEQUENCES * FORWARD_LENGTH], vocabulary = run->description->vocabulary;
+	size_t tokens = FORWARD_SEQUENCES * FORWARD_LENGTH;
+	float *x = malloc(tokens * run->description->hidden * sizeof *x);
+	struct xfp_forward *forward = NULL;
+	enum xfp_status status;
+
+	assert_non_null(x);
+	for (size_t i = 0; i < tokens; i++)
+		ids[i] = token_of(i / FORWARD_LENGTH, i % FORWARD_LENGTH);
+	ids[0] = first_id;
+	if ((status = xfp_forward_open(run->description, run->weights, run->team, FORWARD_SEQUENCES, length, &forward,
+				       &run->err)) ||
+	    (status = xfp_forward_embed(forward, ids, x, &run->err)))
+		goto done;
+	for (uint32_t layer = 0; !status && layer < run->description->layers; layer++)
+		status = xfp_forward_layer(forward, layer, x, &run->err);
+	if (!status && !(status = xfp_forward_norm(forward, x, &run->err)))
+		status = xfp_forward_logits(forward, x, 0, vocabulary, run->logits, &run->err);
+	/* A part of the vocabulary is that part. */
+	if (!status) {
+		float part[FORWARD_SEQUENCES * FORWARD_LENGTH * 5];
+
+		status = xfp_forward_logits(forward, x, 3, 5, part, &run->err);
+		for (size_t t = 0; !status && t < tokens; t++)
+			assert_memory_equal(part + 5 * t, run->logits + vocabulary * t + 3, 5 * sizeof *part);
+	}
+done:
+	xfp_forward_close(forward);
+	free(x);
+	return status;
+}
+
+/* With these many threads, and tensors as `file` says; the message is in run->err. */
+static enum xfp_status run_tiny(void **state, const char *config, struct tiny_file *file, unsigned threads,
+				struct tiny_run *run)
+{
+	enum xfp_status status = xfp_description_read(config, "config.json", &run->description, &run->err);
+
+	if (status)
+		return status;
+	write_tiny(state, config, run->description, file);
+	if (!(status = xfp_weights_open(*state, &run->weights, &run->err)) &&
+	    !(status = xfp_team_start(threads, &run->team, &run->err)))
+		status = compute(run, FORWARD_LENGTH, 0);
+	return status;
+}
+
+static void end_run(struct tiny_run *run)
+{
+	xfp_description_free(run->description);
+	xfp_weights_close(run->weights);
+	xfp_team_end(run->team);
+}
+
+static struct tiny_file *new_file(void)
+{
+	struct tiny_file *file = calloc(1, sizeof *file);
+
+	assert_non_null(file);
+	return file;
+}
+
+static void run_well(void **state, const char *config, struct tiny_file *file, unsigned threads, struct tiny_run *run)
+{
+	*run = (struct tiny_run){ 0 };
+	if (run_tiny(state, config, file, threads, run))
+		fail_msg("%s", run->err.text);
+	end_run(run);
+	free(file);
+}
+
+/* Within a ten-thousandth of the spread; and the same bits for any number of threads. */
+static void logits_are_those_of_transformers(void **state)
+{
+	for (size_t i = 0; i < sizeof forward_cases / sizeof *forward_cases; i++) {
+		const struct forward_case *c = &forward_cases[i];
+		double squares = 0, worst = 0;
+		struct tiny_run run, threads;
+
+		run_well(state, c->config, new_file(), 1, &run);
+		for (size_t s = 0; s < FORWARD_SEQUENCES; s++) {
+			const float *last = run.logits + ((s + 1) * FORWARD_LENGTH - 1) * FORWARD_VOCABULARY;
+
+			for (size_t v = 0; v < FORWARD_VOCABULARY; v++) {
+				squares += (double)c->logits[s][v] * c->logits[s][v];
+				worst = fmax(worst, fabs((double)last[v] - c->logits[s][v]));
+			}
+		}
+		if (!(worst < 1e-4 * sqrt(squares / (FORWARD_SEQUENCES * FORWARD_VOCABULARY))))
+			fail_msg("%s\nis off by %g", c->config, worst);
+		run_well(state, c->config, new_file(), 3, &threads);
+		assert_memory_equal(run.logits, threads.logits, sizeof run.logits);
+	}
+}
+
+/* Whatever compiled this, and wherever it runs: all logits of all models, bit for bit. */
+static void bits_are_the_same_everywhere(void **state)
+{
+	struct xfp_sha256 sha;
+	uint8_t digest[32];
+	char text[65];
+
+	xfp_sha256_init(&sha);
+	for (size_t i = 0; i < sizeof forward_cases / sizeof *forward_cases; i++) {
+		struct tiny_run run;
+
+		run_well(state, forward_cases[i].config, new_file(), 2, &run);
+		xfp_sha256_update(&sha, run.logits, sizeof run.logits);
+	}
+	xfp_sha256_final(&sha, digest);
+	xfp_hex(digest, sizeof digest, text);
+	assert_string_equal(text, "1f22c9ddea9dc11e001fa87b9796e8f64d7116eaedff9064d6598fc6d61ee3e9");
+}
+
+static const char moe[] =
+	"{\"model_type\": \"qwen3_moe\", \"hidden_size\": 8, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "
+	"\"num_key_value_heads\": 1, \"intermediate_size\": 8, \"vocab_size\": 13, \"max_position_embeddings\": 32, "
+	"\"rms_norm_eps\": 1e-6, \"num_experts\": 5, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 6}";
+
+/* A router of zeros: experts 0 and 1 are chosen, and no other matters. */
+static void equal_experts_are_chosen_by_number(void **state)
+{
+	struct tiny_run whole, changed;
+
+	for (unsigned e = 0; e < 5; e++) {
+		struct tiny_file *file = new_file(), *other = new_file();
+		char tensor[64];
+		bool same;
+
+		snprintf(tensor, sizeof tensor, "model.layers.0.mlp.experts.%u.down_proj.weight", e);
+		file->zeros = other->zeros = "model.layers.0.mlp.gate.weight";
+		other->halves = tensor;
+		run_well(state, moe, file, 2, &whole);
+		run_well(state, moe, other, 2, &changed);
+		same = !memcmp(whole.logits, changed.logits, sizeof whole.logits);
+		assert_int_equal(same, e > 1);
+	}
+}
+
+/* ---- what is refused ---------------------------------------------------------------------------- */
+
+static void expect_refused(void **state, const char *config, struct tiny_file *file, const char *message)
+{
+	struct tiny_run run = { 0 };
+	enum xfp_status status = run_tiny(state, config, file, 1, &run);
+
+	if (status != XFP_BAD_INPUT || !strstr(run.err.text, message))
+		fail_msg("status %d, \"%s\"; expected \"%s\"", (int)status, run.err.text, message);
+	end_run(&run);
+	free(file);
+}
+
+static void configs_and_tensors_agree(void **state)
+{
+	static const char qwen2[] = "{\"model_type\": \"qwen2\", \"hidden_size\": 8, \"num_hidden_layers\": 1, "
+				    "\"num_attention_heads\": 2, \"intermediate_size\": 8, \"vocab_size\": 13, "
+				    "\"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-6}";
+	struct tiny_file *file = new_file();
+	struct xfp_weights *weights = NULL;
+	struct tiny_run run = { 0 };
+	struct xfp_error err = { 0 };
+
+	file->leave_out = "model.layers.0.mlp.experts.4.up_proj.weight";
+	expect_refused(state, moe, file, "has no tensor model.layers.0.mlp.experts.4.up_proj.weight");
+	/* A llama knows nothing of qwen2's biases. */
+	run_well(state, qwen2, new_file(), 1, &run);
+	assert_int_equal(xfp_weights_open(*state, &weights, &err), XFP_OK);
+	assert_int_equal(
+		xfp_description_read("{\"model_type\": \"llama\", \"hidden_size\": 8, \"num_hidden_layers\": 1, "
+				     "\"num_attention_heads\": 2, \"intermediate_size\": 8, \"vocab_size\": 13, "
+				     "\"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-6}",
+				     "c", &run.description, &err),
+		XFP_OK);
+	run.weights = weights;
+	run.team = NULL;
+	assert_int_equal(compute(&run, FORWARD_LENGTH, 0), XFP_BAD_INPUT);
+	assert_non_null(strstr(run.err.text, "has model.layers.0.self_attn.q_proj.bias, of which its config"));
+	run.description->intermediate = 9;
+	run.description->qkv_bias = true;
+	assert_int_equal(compute(&run, FORWARD_LENGTH, 0), XFP_BAD_INPUT);
+	assert_non_null(strstr(run.err.text, "mlp.gate_proj.weight is not [9, 8]"));
+	run.description->intermediate = 8;
+	assert_int_equal(compute(&run, 33, 0), XFP_BAD_INPUT);
+	assert_non_null(strstr(run.err.text, "longer than the model's context of 32"));
+	assert_int_equal(compute(&run, FORWARD_LENGTH, 13), XFP_BAD_INPUT);
+	assert_non_null(strstr(run.err.text, "token 0 of sequence 0 is 13"));
+	end_run(&run);
+}
+
+static void configs_are_refused_by_member(void **state)
+{
+	static const struct {
+		const char *from, *to, *message;
+	} changes[] = {
+		{ "qwen3_moe", "mamba", "models of type mamba" },
+		{ "\"vocab_size\": 13, ", "", "vocab_size is missing" },
+		{ "\"hidden_size\": 8", "\"hidden_size\": -8", "hidden_size is no count" },
+		{ "\"num_key_value_heads\": 1", "\"num_key_value_heads\": 3", "no multiple of num_key_value_heads" },
+		{ "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 6", "more than there are experts" },
+		{ "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"hidden_act\": \"gelu\"",
+		  "hidden_act is not silu" },
+		{ "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"rope_scaling\": {\"type\": \"dynamic\"}",
+		  "rope_type is none of" },
+		{ "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"rope_scaling\": {\"type\": \"linear\"}",
+		  "factor is missing" },
+		{ "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"norm_topk_prob\": 3", "neither true nor false" },
+		{ "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": \"small\"", "rms_norm_eps is no number" },
+	};
+	struct xfp_description *d;
+	struct xfp_error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+		const char *at = strstr(moe, changes[i].from);
+		char config[1024];
+
+		assert_non_null(at);
+		snprintf(config, sizeof config, "%.*s%s%s", (int)(at - moe), moe, changes[i].to,
+			 at + strlen(changes[i].from));
+		if (xfp_description_read(config, "config.json", &d, &err) != XFP_BAD_INPUT ||
+		    !strstr(err.text, changes[i].message))
+			fail_msg("\"%s\" instead of \"%s\"", err.text, changes[i].message);
+		assert_null(d);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scratch_test(logits_are_those_of_transformers),   scratch_test(bits_are_the_same_everywhere),
+		scratch_test(equal_experts_are_chosen_by_number), scratch_test(configs_and_tensors_agree),
+		cmocka_unit_test(configs_are_refused_by_member),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Functions of the forward pass against libm in long double, and its products against their sum as it is stated.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/forward/numbers.h"
+#include "model/forward/product.h"
+#include "tests/unit/unit.h"
+
+#define BOUND 0x1p-50
+
+/* Between `low` and `high`. */
+static double between(uint64_t *state, double low, double high)
+{
+	return low + (high - low) * (double)(test_random(state) >> 11) / 9007199254740992.0;
+}
+
+static void expect_near(const char *what, double x, double got, long double want, long double bound)
+{
+	if (!(fabsl(got - want) <= bound))
+		fail_msg("%s of %.17g is %.17g, and not %.20Lg", what, x, got, want);
+}
+
+static void functions_are_within_their_bounds(void **unused)
+{
+	uint64_t state = 1;
+
+	(void)unused;
+	for (int i = 0; i < 200000; i++) {
+		double x = between(&state, -700, 700), small = between(&state, -1, 1), y, sine, cosine;
+		long double want = expl(x);
+
+		expect_near("exp", x, xfp_exp(x), want, want * BOUND);
+		expect_near("exp", small, xfp_exp(small), expl(small), expl(small) * BOUND);
+		y = xfp_exp(x);
+		expect_near("log", y, xfp_log(y), logl(y), fabsl(logl(y)) * BOUND);
+		y = 1 + small / 4;
+		expect_near("log", y, xfp_log(y), logl(y), fabsl(logl(y)) * BOUND);
+		x = between(&state, 1, 1e7);
+		y = between(&state, -1, 1);
+		want = powl(x, y);
+		expect_near("pow", x, xfp_pow(x, y), want, want * BOUND * (1 + fabsl(logl(want))));
+		x = i % 2 ? between(&state, -0x1p20, 0x1p20) : between(&state, -8, 8);
+		xfp_sine_cosine(x, &sine, &cosine);
+		expect_near("sine", x, sine, sinl(x), BOUND);
+		expect_near("cosine", x, cosine, cosl(x), BOUND);
+	}
+}
+
+static void ends_of_exp_and_log(void **unused)
+{
+	(void)unused;
+	assert_true(xfp_exp(0) == 1);
+	assert_true(xfp_log(1) == 0);
+	assert_true(isinf(xfp_exp(710)) && isinf(xfp_exp((double)INFINITY)));
+	assert_true(xfp_exp(-746) == 0 && xfp_exp(-(double)INFINITY) == 0);
+	assert_true(isnan(xfp_exp((double)NAN)));
+	expect_near("exp", 709.5, xfp_exp(709.5), expl(709.5L), expl(709.5L) * BOUND);
+	expect_near("exp", -740, xfp_exp(-740), expl(-740), 0x1p-1074L);
+	expect_near("log", 0x1p-1060, xfp_log(0x1p-1060), logl(0x1p-1060L), 1060 * BOUND);
+}
+
+/* All columns one after the other, in double, whatever lies beside them. */
+static void products_are_sums_in_order(void **unused)
+{
+	static const size_t counts[] = { 1, 7, 8, 9, 16, 29 }, widths[] = { 1, 2, 15, 33, 100 };
+	uint64_t state = 2;
+
+	(void)unused;
+	for (size_t i = 0; i < 6 * 5 * XFP_QUAD; i++) {
+		size_t count = counts[i % 6], cols = widths[i / 6 % 5], rows = i / 30 + 1, stride = rows + 3;
+		float *w = malloc(rows * cols * sizeof *w), *x = malloc(count * (cols + 2) * sizeof *x);
+		float *panels = malloc(xfp_panels_size(count, cols) * sizeof *panels);
+		float *y = malloc(count * stride * sizeof *y);
+		double *quad = malloc(cols * XFP_QUAD * sizeof *quad);
+
+		assert_true(w && x && panels && y && quad);
+		for (size_t k = 0; k < rows * cols; k++)
+			w[k] = test_gaussian(&state);
+		for (size_t k = 0; k < count * (cols + 2); k++)
+			x[k] = test_gaussian(&state) * 0x1p-20f;
+		for (size_t k = 0; k < count * stride; k++)
+			y[k] = 77;
+		xfp_panels(x, cols + 2, count, cols, panels);
+		xfp_product_rows(w, rows, cols, panels, count, quad, y, stride);
+		for (size_t t = 0; t < count; t++) {
+			for (size_t r = 0; r < stride; r++) {
+				volatile double sum = 0;
+
+				for (size_t c = 0; r < rows && c < cols; c++)
+					sum += (double)w[r * cols + c] * x[t * (cols + 2) + c];
+				assert_true(y[t * stride + r] == (r < rows ? (float)sum : 77));
+			}
+		}
+		free(w);
+		free(x);
+		free(panels);
+		free(y);
+		free(quad);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(functions_are_within_their_bounds),
+		cmocka_unit_test(ends_of_exp_and_log),
+		cmocka_unit_test(products_are_sums_in_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
