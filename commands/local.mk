@@ -9,6 +9,7 @@ noinst_LIBRARIES += \
 	commands/compare/libcompare.a \
 	commands/convert/libconvert.a \
 	commands/estimate/libestimate.a \
+	commands/eval/libeval.a \
 	commands/inspect/libinspect.a \
 	commands/plan/libplan.a \
 	commands/status/libstatus.a \
@@ -26,6 +27,7 @@ COMMAND_LIBS = \
 	commands/libcommands.a \
 	commands/cache/libcache.a \
 	commands/compare/libcompare.a \
+	commands/eval/libeval.a \
 	commands/inspect/libinspect.a \
 	commands/status/libstatus.a \
 	commands/plan/libplan.a \
@@ -80,6 +82,10 @@ commands_compare_libcompare_a_SOURCES = \
 	commands/compare/plot.c \
 	commands/compare/sum.c \
 	commands/compare/table.c
+commands_eval_libeval_a_SOURCES = \
+	commands/eval/eval.c \
+	commands/eval/npy.c \
+	commands/eval/npy.h
 # With commands/goal: a conversion and its goal need each other.
 commands_convert_libconvert_a_SOURCES = \
 	commands/convert/conversion.c \

@@ -10,6 +10,7 @@ dist_man_MANS += \
 	man/xfp-cache.1 \
 	man/xfp-compare.1 \
 	man/xfp-convert.1 \
+	man/xfp-eval.1 \
 	man/xfp-family.5 \
 	man/xfp-info.1 \
 	man/xfp-inspect.1 \

@@ -12,6 +12,8 @@ model_libmodel_a_SOURCES = \
 	model/forward/forward.c \
 	model/forward/forward.h \
 	model/forward/linear_map.c \
+	model/forward/loss.c \
+	model/forward/loss.h \
 	model/forward/mlp.c \
 	model/forward/numbers.c \
 	model/forward/numbers.h \

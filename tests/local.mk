@@ -335,6 +335,7 @@ cli_tests = \
 	tests/cli/cut-off.bats \
 	tests/cli/device.bats \
 	tests/cli/drop.bats \
+	tests/cli/eval.bats \
 	tests/cli/families.bats \
 	tests/cli/families_published.bats \
 	tests/cli/fp8.bats \

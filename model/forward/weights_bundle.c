@@ -49,17 +49,11 @@ static void close_bundle(void *source)
 	free(s);
 }
 
-/* What a tensor that is tied equals, otherwise itself. */
-static bool resolve(const struct bundle_source *s, const char *name, uint32_t *number, struct xfp_tensor_info *info)
+/* A head that is tied is none that the model has: it multiplies by the word embedding. */
+static bool find_tensor(const struct bundle_source *s, const char *name, uint32_t *number, struct xfp_tensor_info *info)
 {
 	*number = xfp_bundle_find_tensor(s->bundle, name);
-	if (!xfp_bundle_tensor(s->bundle, *number, info))
-		return false;
-	if (info->tied != XFP_NOT_FOUND) {
-		*number = info->tied;
-		return xfp_bundle_tensor(s->bundle, *number, info);
-	}
-	return true;
+	return xfp_bundle_tensor(s->bundle, *number, info);
 }
 
 static bool shape_of(const void *source, const char *tensor, uint32_t *rank, uint64_t shape[XFP_MAX_RANK])
@@ -67,7 +61,7 @@ static bool shape_of(const void *source, const char *tensor, uint32_t *rank, uin
 	struct xfp_tensor_info info;
 	uint32_t number;
 
-	if (!resolve(source, tensor, &number, &info))
+	if (!find_tensor(source, tensor, &number, &info))
 		return false;
 	*rank = info.rank;
 	memcpy(shape, info.shape, XFP_MAX_RANK * sizeof *shape);
@@ -106,7 +100,7 @@ static enum xfp_status open_rows(const void *source, const char *tensor, const s
 	struct xfp_tensor_info info;
 	uint32_t number;
 
-	if (!resolve(s, tensor, &number, &info))
+	if (!find_tensor(s, tensor, &number, &info))
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no tensor %s", s->info.path, tensor);
 	found.data = info.data;
 	found.dtype = (enum xfp_dtype)info.dtype;

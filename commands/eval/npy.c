@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/eval/npy.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/system/file.h"
+
+#define LARGEST_FILE ((size_t)1 << 34)
+#define SAVE "; save the ids with numpy.save, as integers [sequences, length]"
+
+/* What the header says: a Python literal such as {'descr': '<u2', 'fortran_order': False, 'shape': (64, 256), }. */
+struct npy_header {
+	unsigned size; /* of an element */
+	bool is_signed;
+	size_t sequences, length;
+};
+
+/* What follows 'NAME': in the text, NULL where there is none. */
+static const char *value_of(const char *text, const char *name)
+{
+	const char *at = strstr(text, name);
+
+	if (!at)
+		return NULL;
+	at += strlen(name);
+	while (*at == ' ' || *at == ':')
+		at++;
+	return at;
+}
+
+static bool take_number(const char **at, size_t *number)
+{
+	uint64_t value = 0;
+
+	while (**at == ' ' || **at == ',')
+		++*at;
+	if (!isdigit((unsigned char)**at))
+		return false;
+	for (; isdigit((unsigned char)**at); ++*at) {
+		if (!xfp_mul(value, 10, &value) || !xfp_add(value, (uint64_t)(**at - '0'), &value))
+			return false;
+	}
+	*number = value;
+	return true;
+}
+
+static bool take_header(const char *text, struct npy_header *h)
+{
+	const char *type = value_of(text, "'descr'"), *order = value_of(text, "'fortran_order'");
+	const char *shape = value_of(text, "'shape'");
+	size_t none;
+
+	if (!type || !order || !shape || *shape++ != '(' || strncmp(order, "False", 5) || type[0] != '\'' ||
+	    !strchr("<|", type[1]) || !strchr("iu", type[2]) || !strchr("1248", type[3]) || type[4] != '\'')
+		return false;
+	h->is_signed = type[2] == 'i';
+	h->size = (unsigned)(type[3] - '0');
+	if (!take_number(&shape, &h->length))
+		return false;
+	h->sequences = 1;
+	if (take_number(&shape, &none)) {
+		h->sequences = h->length;
+		h->length = none;
+	}
+	return !take_number(&shape, &none) && *shape == ')';
+}
+
+/* What does not fit in 32 bits becomes the largest number that does, which no vocabulary has. */
+static bool take_ids(const char *bytes, const struct npy_header *h, uint32_t *ids)
+{
+	for (size_t i = 0; i < h->sequences * h->length; i++, bytes += h->size) {
+		uint64_t id = 0;
+
+		memcpy(&id, bytes, h->size);
+		if (h->is_signed && id >> (8 * h->size - 1))
+			return false;
+		ids[i] = id < UINT32_MAX ? (uint32_t)id : UINT32_MAX;
+	}
+	return true;
+}
+
+static enum xfp_status take(const char *path, char *file, size_t size, struct xfp_tokens *tokens, struct xfp_error *err)
+{
+	struct npy_header h;
+	size_t begin, length;
+	uint64_t bytes;
+	bool good;
+	char end;
+
+	if (size < 12 || memcmp(file, "\x93NUMPY", 6) || file[6] < 1 || file[6] > 3)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: is no .npy file" SAVE, path);
+	begin = file[6] == 1 ? 10 : 12;
+	length = file[6] == 1 ? xfp_load16(file + 8) : xfp_load32(file + 8);
+	if (length > size - begin)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: is cut off", path);
+	end = file[begin + length];
+	file[begin + length] = 0;
+	good = take_header(file + begin, &h);
+	file[begin + length] = end;
+	if (!good)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: does not hold integers of one or two dimensions" SAVE, path);
+	if (h.length < 2 || !h.sequences)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: has less than two tokens a sequence, so that none is foretold",
+				path);
+	if (!xfp_mul(h.sequences, h.length, &bytes) || !xfp_mul(bytes, h.size, &bytes) || bytes > size - begin - length)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: is cut off", path);
+	*tokens = (struct xfp_tokens){ h.sequences, h.length, malloc(h.sequences * h.length * sizeof(uint32_t)) };
+	if (!tokens->ids)
+		return xfp_no_memory_for(err, path);
+	if (take_ids(file + begin + length, &h, tokens->ids))
+		return XFP_OK;
+	free(tokens->ids);
+	tokens->ids = NULL;
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: has a number below 0, which is no token", path);
+}
+
+enum xfp_status xfp_tokens_read(const char *path, struct xfp_tokens *tokens, struct xfp_error *err)
+{
+	enum xfp_status status;
+	size_t size;
+	char *file;
+
+	*tokens = (struct xfp_tokens){ 0 };
+	if (access(path, F_OK) && errno == ENOENT)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: there is no such file", path);
+	if ((status = xfp_slurp_regular(path, LARGEST_FILE, &file, &size, err)))
+		return status;
+	status = take(path, file, size, tokens, err);
+	free(file);
+	return status;
+}
