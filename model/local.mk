@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# model/: what a model computes from its weights.
+# model/: what a model computes from its weights, and its tokenizer.
 
 MODEL_LIBS = model/libmodel.a
 noinst_LIBRARIES += $(MODEL_LIBS)
@@ -28,3 +28,32 @@ model_libmodel_a_SOURCES = \
 	model/forward/weights.h \
 	model/forward/weights_bundle.c \
 	model/forward/weights_checkpoint.c
+
+noinst_LIBRARIES += model/libtokenizer.a
+model_libtokenizer_a_SOURCES = \
+	model/tokenizer/added.c \
+	model/tokenizer/added.h \
+	model/tokenizer/bpe.c \
+	model/tokenizer/bpe.h \
+	model/tokenizer/bpe_tables.c \
+	model/tokenizer/bpe_tables.h \
+	model/tokenizer/bytes_alphabet.h \
+	model/tokenizer/decoder.c \
+	model/tokenizer/decoder.h \
+	model/tokenizer/grown.c \
+	model/tokenizer/grown.h \
+	model/tokenizer/member.c \
+	model/tokenizer/member.h \
+	model/tokenizer/normalizer.c \
+	model/tokenizer/normalizer.h \
+	model/tokenizer/pattern.c \
+	model/tokenizer/pattern.h \
+	model/tokenizer/splitter.c \
+	model/tokenizer/splitter.h \
+	model/tokenizer/template.c \
+	model/tokenizer/template.h \
+	model/tokenizer/tokenizer.c \
+	model/tokenizer/tokenizer.h \
+	model/tokenizer/translate.c \
+	model/tokenizer/unicode.c \
+	model/tokenizer/unicode.h

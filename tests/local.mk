@@ -15,7 +15,8 @@ noinst_PROGRAMS += tests/make-checkpoint
 check_PROGRAMS += \
 	$(bench_programs) \
 	tests/kernel-verify-broken \
-	tests/make-compact-seeds
+	tests/make-compact-seeds \
+	tests/tokenize
 endif
 
 # Makers of input, for quickstart too.
@@ -29,6 +30,10 @@ tests_make_compact_seeds_LDADD = $(TOOL_LIBS)
 # The verifier with kernels that are wrong, which it must find.
 tests_kernel_verify_broken_SOURCES = $(kernel_verify_sources) tests/kernel-verify-broken.c
 tests_kernel_verify_broken_LDADD = $(kernel_verify_libs)
+
+# A tokenizer by hand: tests/tokenizer_families.py --compare calls it.
+tests_tokenize_SOURCES = tests/tokenize.c
+tests_tokenize_LDADD = $(TOKENIZER_LIBS)
 
 # Measurements: `make bench`, which is no part of `make check` (tests/cli/bench.bats runs it on next to nothing).
 tests_bench_decode_SOURCES = tests/bench/decode.c
@@ -289,6 +294,7 @@ unit_tests = \
 	tests/unit/test_table \
 	tests/unit/test_text \
 	tests/unit/test_tiles \
+	tests/unit/test_tokenizer \
 	tests/unit/test_units \
 	tests/unit/test_unpack \
 	tests/unit/test_verified \
@@ -450,6 +456,8 @@ EXTRA_DIST += \
 	tests/run-tap \
 	tests/seal.py \
 	tests/svg_boxes.py \
+	tests/tokenizer_families.json \
+	tests/tokenizer_families.py \
 	tests/totals
 tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/artifact_fixture.h \
@@ -515,6 +523,7 @@ tests_unit_test_publish_LDFLAGS = \
 	-Wl,--wrap=pread,--wrap=pwrite,--wrap=read,--wrap=write
 tests_unit_test_walk_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=readdir,--wrap=lstat
 LDADD = tests/unit/libfixtures.a $(TOOL_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_tokenizer_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
 TESTS += $(tree_tests) $(unit_tests) $(cli_tests) $(cuda_tests) $(fault_tests)
 endif
 

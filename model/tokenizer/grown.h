@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * grown.h - texts and lists that grow.
+ */
+#ifndef XFP_TOKENIZER_GROWN_H
+#define XFP_TOKENIZER_GROWN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Zeroed, it is empty; its owner frees `bytes`. */
+struct xfp_grown {
+	char *bytes;
+	size_t size, capacity;
+};
+
+/* Make room for `more` items behind `count` of them. False: out of memory, and nothing has changed. */
+bool xfp_grow(void *items, size_t item_size, size_t count, size_t more, size_t *capacity);
+
+static inline bool xfp_grown_add(struct xfp_grown *text, const char *bytes, size_t size)
+{
+	if (text->capacity - text->size < size && !xfp_grow(&text->bytes, 1, text->size, size, &text->capacity))
+		return false;
+	if (size)
+		memcpy(text->bytes + text->size, bytes, size);
+	text->size += size;
+	return true;
+}
+
+/* A piece of a text on its way to tokens. */
+struct xfp_text_piece {
+	size_t at, size;
+	int64_t id; /* of the token that it is already; -1: text */
+	bool first; /* the text begins with it */
+};
+
+/* A text cut into pieces. Zeroed, it is empty. */
+struct xfp_pieces {
+	struct xfp_grown text;
+	struct xfp_text_piece *piece;
+	size_t count, capacity;
+};
+
+void xfp_pieces_free(struct xfp_pieces *pieces);
+/* A piece of the text that is there already. Pieces of nothing are left out. False: out of memory. */
+bool xfp_pieces_add(struct xfp_pieces *pieces, struct xfp_text_piece piece);
+
+#endif

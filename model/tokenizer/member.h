@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * member.h - members of the objects of a tokenizer.json, each of which must be known.
+ */
+#ifndef XFP_TOKENIZER_MEMBER_H
+#define XFP_TOKENIZER_MEMBER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/xfp_error.h"
+
+/* A part of the file, such as "pre_tokenizer", and what it is made of. The first failure stands, and whatever is asked
+ * for after it is answered with nothing. */
+struct xfp_part_reader {
+	const char *file;
+	enum xfp_status status;
+	struct xfp_error *err;
+};
+
+/* XFP_BAD_INPUT, in a part of the file. */
+void xfp_part_refuse(struct xfp_part_reader *r, const char *where, const char *format, ...) XFP_PRINTF(3, 4);
+/* What the text of type says it is; "" after a failure. */
+const char *xfp_part_type(struct xfp_part_reader *r, const char *where, const json_t *object);
+/* Refuse an object that has another member than these, up to a NULL. */
+void xfp_part_only(struct xfp_part_reader *r, const char *where, const json_t *object, const char *const *names);
+/* Members; where they are missing or null, what is given for that. A text that is missing and NULL is refused. */
+bool xfp_part_bool(struct xfp_part_reader *r, const char *where, const json_t *object, const char *name, bool missing);
+const char *xfp_part_text(struct xfp_part_reader *r, const char *where, const json_t *object, const char *name,
+			  const char *missing);
+/* An id, or a number of tokens or characters. */
+uint32_t xfp_part_number(struct xfp_part_reader *r, const char *where, const json_t *object, const char *name);
+/* A list, which must be there. */
+const json_t *xfp_part_list(struct xfp_part_reader *r, const char *where, const json_t *object, const char *name);
+
+#endif

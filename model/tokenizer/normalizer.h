@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * normalizer.h - what is done to a text before it is cut.
+ */
+#ifndef XFP_TOKENIZER_NORMALIZER_H
+#define XFP_TOKENIZER_NORMALIZER_H
+
+#include "model/tokenizer/grown.h"
+#include "model/tokenizer/member.h"
+
+struct xfp_normalizer; /* NULL is one that does nothing */
+
+/* Of the file's "normalizer", which may be null. */
+struct xfp_normalizer *xfp_normalizer_open(struct xfp_part_reader *r, const json_t *value);
+void xfp_normalizer_free(struct xfp_normalizer *normalizer);
+
+/* Change a text, which is well-formed UTF-8 and stays that. */
+enum xfp_status xfp_normalize(const struct xfp_normalizer *normalizer, struct xfp_grown *text, struct xfp_error *err);
+
+#endif

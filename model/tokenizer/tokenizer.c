@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/tokenizer/tokenizer.h"
+
+#include <stdlib.h>
+
+#include "base/printable.h"
+#include "model/tokenizer/added.h"
+#include "model/tokenizer/bpe.h"
+#include "model/tokenizer/decoder.h"
+#include "model/tokenizer/normalizer.h"
+#include "model/tokenizer/splitter.h"
+#include "model/tokenizer/template.h"
+#include "model/tokenizer/unicode.h"
+
+struct xfp_tokenizer {
+	struct xfp_normalizer *normalizer;
+	struct xfp_splitter *splitter;
+	struct xfp_bpe *bpe;
+	struct xfp_added *added;
+	struct xfp_template around;
+	struct xfp_decoder_chain *decoder;
+};
+
+enum xfp_status xfp_tokenizer_open(const char *json, size_t size, const char *shown, struct xfp_tokenizer **tokenizer,
+				   struct xfp_error *err)
+{
+	/* Where texts are cut off, and how far they are filled up, is for whoever makes batches of them. */
+	static const char *const names[] = { "version",       "truncation",     "padding", "added_tokens", "normalizer",
+					     "pre_tokenizer", "post_processor", "decoder", "model",        NULL };
+	struct xfp_part_reader r = { .file = shown, .err = err };
+	struct xfp_tokenizer *t = calloc(1, sizeof *t);
+	json_error_t problem;
+	json_t *root = NULL;
+
+	if (!t)
+		return xfp_no_memory_for(err, shown);
+	if (!(root = json_loadb(json, size, 0, &problem))) {
+		r.status = json_error_code(&problem) == json_error_out_of_memory
+				   ? xfp_no_memory_for(err, shown)
+				   : xfp_fail(err, XFP_BAD_INPUT, "%s: not JSON: line %d: %s", shown, problem.line,
+					      xfp_printable(problem.text).text);
+		goto done;
+	}
+	xfp_part_only(&r, "the file", root, names);
+	if (!r.status && !json_is_object(json_object_get(root, "model")))
+		xfp_part_refuse(&r, "model", "it is missing: this is no tokenizer.json");
+	t->bpe = xfp_bpe_open(&r, json_object_get(root, "model"));
+	t->normalizer = xfp_normalizer_open(&r, json_object_get(root, "normalizer"));
+	t->splitter = xfp_splitter_open(&r, json_object_get(root, "pre_tokenizer"));
+	t->added = xfp_added_open(&r, json_object_get(root, "added_tokens"), t->bpe, t->normalizer);
+	xfp_template_read(&r, json_object_get(root, "post_processor"), &t->around);
+	t->decoder = xfp_decoder_chain_open(&r, json_object_get(root, "decoder"));
+done:
+	json_decref(root);
+	if (r.status)
+		xfp_tokenizer_free(t);
+	else
+		*tokenizer = t;
+	return r.status;
+}
+
+void xfp_tokenizer_free(struct xfp_tokenizer *t)
+{
+	if (!t)
+		return;
+	xfp_normalizer_free(t->normalizer);
+	xfp_splitter_free(t->splitter);
+	xfp_bpe_free(t->bpe);
+	xfp_added_free(t->added);
+	free(t->around.before.id);
+	free(t->around.behind.id);
+	xfp_decoder_chain_free(t->decoder);
+	free(t);
+}
+
+uint32_t xfp_tokenizer_ids(const struct xfp_tokenizer *t)
+{
+	uint32_t model = xfp_bpe_ids(t->bpe), added = xfp_added_ids(t->added);
+
+	return model > added ? model : added;
+}
+
+bool xfp_tokenizer_find(const struct xfp_tokenizer *t, const char *token, uint32_t *id)
+{
+	int64_t found = xfp_added_find(t->added, token);
+
+	if (found < 0)
+		found = xfp_bpe_find(t->bpe, token, strlen(token));
+	if (found >= 0)
+		*id = (uint32_t)found;
+	return found >= 0;
+}
+
+static enum xfp_status add_ids(struct xfp_token_ids *ids, const struct xfp_token_ids *more, struct xfp_error *err)
+{
+	for (size_t i = 0; i < more->count; i++)
+		if (!xfp_ids_add(ids, more->id[i]))
+			return xfp_no_memory(err);
+	return XFP_OK;
+}
+
+static enum xfp_status encode_pieces(const struct xfp_tokenizer *t, const struct xfp_pieces *pieces,
+				     struct xfp_token_ids *ids, struct xfp_error *err)
+{
+	struct xfp_bpe_work work = { 0 };
+	enum xfp_status status = XFP_OK;
+
+	for (size_t i = 0; !status && i < pieces->count; i++) {
+		const struct xfp_text_piece *piece = &pieces->piece[i];
+
+		if (piece->id < 0)
+			status = xfp_bpe_encode(t->bpe, pieces->text.bytes + piece->at, piece->size, &work, ids, err);
+		else if (!xfp_ids_add(ids, (uint32_t)piece->id))
+			status = xfp_no_memory(err);
+	}
+	xfp_bpe_work_free(&work);
+	return status;
+}
+
+enum xfp_status xfp_tokenizer_encode(const struct xfp_tokenizer *t, const char *text, size_t size, bool whole,
+				     struct xfp_token_ids *ids, struct xfp_error *err)
+{
+	struct xfp_pieces pieces = { 0 };
+	struct xfp_grown sound = { 0 };
+	enum xfp_status status = XFP_OK;
+	size_t before = ids->count;
+
+	if (whole)
+		status = add_ids(ids, &t->around.before, err);
+	if (!status && !xfp_utf8_replace(text, size, &sound))
+		status = xfp_no_memory(err);
+	if (!status)
+		status = xfp_added_split(t->added, t->normalizer, &sound, &pieces, err);
+	free(sound.bytes);
+	if (!status)
+		status = xfp_split(t->splitter, &pieces, err);
+	if (!status)
+		status = encode_pieces(t, &pieces, ids, err);
+	if (!status && whole)
+		status = add_ids(ids, &t->around.behind, err);
+	xfp_pieces_free(&pieces);
+	if (status)
+		ids->count = before;
+	return status;
+}
+
+struct xfp_decoding {
+	const struct xfp_tokenizer *tokenizer;
+	struct xfp_decoder_run *run;
+	struct xfp_grown text;
+	bool plain;
+};
+
+enum xfp_status xfp_decoding_begin(const struct xfp_tokenizer *t, bool plain, struct xfp_decoding **decoding,
+				   struct xfp_error *err)
+{
+	struct xfp_decoding *d = calloc(1, sizeof *d);
+
+	if (!d || !(d->run = xfp_decoder_run_begin(t->decoder))) {
+		free(d);
+		return xfp_no_memory(err);
+	}
+	d->tokenizer = t;
+	d->plain = plain;
+	*decoding = d;
+	return XFP_OK;
+}
+
+void xfp_decoding_free(struct xfp_decoding *d)
+{
+	if (!d)
+		return;
+	xfp_decoder_run_free(d->run);
+	free(d->text.bytes);
+	free(d);
+}
+
+/* One token; what it makes certain goes behind the text that is there. */
+static bool add_token(struct xfp_decoding *d, uint32_t id)
+{
+	bool special = false;
+	size_t size = 0;
+	const char *token = xfp_added_text(d->tokenizer->added, id, &size, &special);
+
+	if (!token)
+		token = xfp_bpe_text(d->tokenizer->bpe, id, &size);
+	return !token || (special && d->plain) || xfp_decoder_run_add(d->run, token, size, &d->text);
+}
+
+enum xfp_status xfp_decoding_add(struct xfp_decoding *d, uint32_t id, const char **text, size_t *size,
+				 struct xfp_error *err)
+{
+	d->text.size = 0;
+	if (!add_token(d, id))
+		return xfp_no_memory(err);
+	*text = d->text.bytes ? d->text.bytes : "";
+	*size = d->text.size;
+	return XFP_OK;
+}
+
+enum xfp_status xfp_decoding_end(struct xfp_decoding *d, const char **text, size_t *size, struct xfp_error *err)
+{
+	d->text.size = 0;
+	if (!xfp_decoder_run_end(d->run, &d->text))
+		return xfp_no_memory(err);
+	*text = d->text.bytes ? d->text.bytes : "";
+	*size = d->text.size;
+	return XFP_OK;
+}
+
+enum xfp_status xfp_tokenizer_decode(const struct xfp_tokenizer *t, const uint32_t *ids, size_t count, bool plain,
+				     char **text, size_t *size, struct xfp_error *err)
+{
+	struct xfp_decoding *d = NULL;
+	enum xfp_status status = xfp_decoding_begin(t, plain, &d, err);
+	bool made = true;
+
+	if (status)
+		return status;
+	for (size_t i = 0; made && i < count; i++)
+		made = add_token(d, ids[i]);
+	if (made && xfp_decoder_run_end(d->run, &d->text) && xfp_grown_add(&d->text, "", 1)) {
+		*text = d->text.bytes;
+		*size = d->text.size - 1;
+		d->text.bytes = NULL;
+	} else {
+		status = xfp_no_memory(err);
+	}
+	xfp_decoding_free(d);
+	return status;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tokenizers of tests/tokenizer_families.json, with the ids and texts that are stored beside them; bytes that are no
+ * UTF-8; what is refused; how texts are cut; and words of a million letters.
+ */
+#include "tests/unit/unit.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "model/tokenizer/pattern.h"
+#include "model/tokenizer/tokenizer.h"
+
+static json_t *families;
+
+static int read_families(void **state)
+{
+	char path[4096];
+
+	(void)state;
+	snprintf(path, sizeof path, "%s/tests/tokenizer_families.json", getenv("srcdir"));
+	families = json_load_file(path, 0, NULL);
+	return !families;
+}
+
+static int drop_families(void **state)
+{
+	(void)state;
+	json_decref(families);
+	return 0;
+}
+
+static enum xfp_status open_text(const char *text, struct xfp_tokenizer **t, struct xfp_error *err)
+{
+	return xfp_tokenizer_open(text, strlen(text), "t.json", t, err);
+}
+
+static struct xfp_tokenizer *opened(const json_t *file)
+{
+	struct xfp_error err = { 0 };
+	struct xfp_tokenizer *t = NULL;
+	char *text = json_dumps(file, 0);
+
+	if (open_text(text, &t, &err))
+		fail_msg("%s", err.text);
+	free(text);
+	return t;
+}
+
+static struct xfp_tokenizer *family(const char *name)
+{
+	for (size_t i = 0; i < json_array_size(families); i++)
+		if (!strcmp(json_string_value(json_object_get(json_array_get(families, i), "name")), name))
+			return opened(json_object_get(json_array_get(families, i), "tokenizer"));
+	fail_msg("there is no %s", name);
+	return NULL;
+}
+
+static void expect_ids(const struct xfp_token_ids *ids, const json_t *wanted, const char *name, const char *text)
+{
+	for (size_t i = 0; i < ids->count && i < json_array_size(wanted); i++)
+		if (ids->id[i] != json_integer_value(json_array_get(wanted, i)))
+			fail_msg("%s: %s: id %d is %u", name, text, (int)i, ids->id[i]);
+	if (ids->count != json_array_size(wanted))
+		fail_msg("%s: %s: %d ids", name, text, (int)ids->count);
+}
+
+/* At once, and token by token: no piece begins or ends within a character. */
+static void expect_text(const struct xfp_tokenizer *t, const struct xfp_token_ids *ids, bool plain, const char *wanted,
+			const char *name)
+{
+	struct xfp_decoding *d = NULL;
+	size_t size = 0, done = 0;
+	char *whole = NULL;
+
+	assert_int_equal(xfp_tokenizer_decode(t, ids->id, ids->count, plain, &whole, &size, NULL), XFP_OK);
+	if (size != strlen(wanted) || memcmp(whole, wanted, size))
+		fail_msg("%s: \"%s\" instead of \"%s\"", name, whole, wanted);
+	assert_int_equal(xfp_decoding_begin(t, plain, &d, NULL), XFP_OK);
+	for (size_t i = 0; i <= ids->count; i++) {
+		const char *piece = NULL;
+
+		assert_int_equal(i < ids->count ? xfp_decoding_add(d, ids->id[i], &piece, &size, NULL)
+						: xfp_decoding_end(d, &piece, &size, NULL),
+				 XFP_OK);
+		if (done + size > strlen(wanted) || memcmp(piece, wanted + done, size) ||
+		    (size && (*piece & 0xc0) == 0x80))
+			fail_msg("%s: token %d is \"%.*s\"", name, (int)i, (int)size, piece);
+		done += size;
+	}
+	assert_int_equal(done, strlen(wanted));
+	xfp_decoding_free(d);
+	free(whole);
+}
+
+static void stored(void **state)
+{
+	size_t index, row;
+	json_t *one, *text;
+
+	(void)state;
+	assert_true(json_array_size(families) > 10);
+	json_array_foreach(families, index, one)
+	{
+		struct xfp_tokenizer *t = opened(json_object_get(one, "tokenizer"));
+		const char *name = json_string_value(json_object_get(one, "name"));
+		json_t *mixed = json_object_get(one, "ids");
+		struct xfp_token_ids ids = { 0 };
+
+		json_array_foreach(json_object_get(one, "texts"), row, text)
+		{
+			const char *bytes = json_string_value(json_array_get(text, 0));
+
+			for (int whole = 0; whole < 2; whole++) {
+				ids.count = 0;
+				assert_int_equal(xfp_tokenizer_encode(t, bytes, strlen(bytes), whole, &ids, NULL),
+						 XFP_OK);
+				expect_ids(&ids, json_array_get(text, whole ? 1 : 2), name, bytes);
+			}
+			expect_text(t, &ids, false, json_string_value(json_array_get(text, 3)), name);
+			expect_text(t, &ids, true, json_string_value(json_array_get(text, 4)), name);
+		}
+		ids.count = json_array_size(json_array_get(mixed, 0));
+		ids.id = realloc(ids.id, ids.capacity = (ids.count + 1) * sizeof *ids.id);
+		for (size_t at = 0; at < ids.count; at++)
+			ids.id[at] = (uint32_t)json_integer_value(json_array_get(json_array_get(mixed, 0), at));
+		expect_text(t, &ids, false, json_string_value(json_array_get(mixed, 1)), name);
+		expect_text(t, &ids, true, json_string_value(json_array_get(mixed, 2)), name);
+		free(ids.id);
+		xfp_tokenizer_free(t);
+	}
+}
+
+static void expect_same(const struct xfp_tokenizer *t, const char *broken, size_t size, const char *sound)
+{
+	struct xfp_token_ids a = { 0 }, b = { 0 };
+
+	assert_int_equal(xfp_tokenizer_encode(t, broken, size, false, &a, NULL), XFP_OK);
+	assert_int_equal(xfp_tokenizer_encode(t, sound, strlen(sound), false, &b, NULL), XFP_OK);
+	assert_int_equal(a.count, b.count);
+	assert_memory_equal(a.id, b.id, a.count * sizeof *a.id);
+	free(a.id);
+	free(b.id);
+}
+
+#define U "\xef\xbf\xbd"
+
+/* As Python has bytes.decode(errors='replace'). */
+static void broken(void **state)
+{
+	struct xfp_tokenizer *t = family("qwen2");
+
+	(void)state;
+	expect_same(t,
+		    "a\xff"
+		    "b",
+		    3, "a" U "b");
+	expect_same(t, "\xe2\x82", 2, U); /* cut short: one */
+	expect_same(t, "\xe2\x82z", 3, U "z");
+	expect_same(t, "\xf0\x9f\x91 \x80", 5, U " " U);
+	expect_same(t, "\xc0\xaf", 2, U U); /* longer than need be: one each */
+	expect_same(t, "\xe0\x80\x80", 3, U U U);
+	expect_same(t, "\xed\xa0\x80", 3, U U U);       /* a surrogate */
+	expect_same(t, "\xf4\x90\x80\x80", 4, U U U U); /* beyond U+10FFFF */
+	expect_same(t, "\xf8\x88\x80\x80\x80", 5, U U U U U);
+	expect_same(t, "\xe2\x28\xa1", 3, U "(" U);
+	xfp_tokenizer_free(t);
+}
+
+static void ids_of_tokens(void **state)
+{
+	struct xfp_tokenizer *t = family("llama2");
+	uint32_t id = 0;
+
+	(void)state;
+	assert_true(xfp_tokenizer_find(t, "</s>", &id));
+	assert_int_equal(id, 2);
+	assert_true(xfp_tokenizer_find(t, "<|end|>", &id));
+	assert_true(id < xfp_tokenizer_ids(t));
+	assert_false(xfp_tokenizer_find(t, "<nothing>", &id));
+	xfp_tokenizer_free(t);
+}
+
+#define MODEL "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[\"a b\"]}"
+#define SPLIT(expression)                                                                                       \
+	"{" MODEL                                                                                               \
+	",\"pre_tokenizer\":{\"type\":\"Split\",\"behavior\":\"Isolated\",\"pattern\":{\"Regex\":\"" expression \
+	"\"}}}"
+
+static void refused(void **state)
+{
+	static const struct {
+		const char *file, *said;
+	} all[] = {
+		{ "{", "not JSON" },
+		{ "[]", "not an object" },
+		{ "{}", "no tokenizer.json" },
+		{ "{\"model\":{\"type\":\"Unigram\",\"vocab\":[]}}", "Unigram is not supported" },
+		{ "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{}}}", "WordPiece is not supported" },
+		{ "{" MODEL ",\"chat\":1}", "member \"chat\" is not known" },
+		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{},\"merges\":[],\"new\":1}}", "model: member \"new\"" },
+		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{},\"merges\":[],\"dropout\":0.1}}", "dropout" },
+		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":-1},\"merges\":[]}}", "\"a\" has no id" },
+		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":1,\"b\":1},\"merges\":[]}}",
+		  "two tokens have the id 1" },
+		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":1},\"merges\":[\"a\"]}}", "merges[0] is not two" },
+		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":1},\"merges\":[[\"a\",\"b\"]]}}", "lacks the second" },
+		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":1},\"merges\":[\"a a\"]}}", "what they become" },
+		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{},\"merges\":[],\"unk_token\":\"u\"}}", "unk_token u" },
+		{ "{" MODEL ",\"normalizer\":{\"type\":\"Lowercase\"}}", "normalizer: Lowercase is not supported" },
+		{ "{" MODEL ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFD\"}]}}",
+		  "normalizer[0]: NFD is not supported" },
+		{ "{" MODEL ",\"normalizer\":{\"type\":\"NFC\",\"strict\":true}}", "member \"strict\"" },
+		{ "{" MODEL ",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"\"},\"content\":\"\"}}",
+		  "pattern is empty" },
+		{ "{" MODEL ",\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}}",
+		  "BertPreTokenizer is not supported" },
+		{ "{" MODEL ",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"__\"}}",
+		  "not one character" },
+		{ "{" MODEL ",\"post_processor\":{\"type\":\"BertProcessing\"}}", "BertProcessing is not supported" },
+		{ "{" MODEL ",\"decoder\":{\"type\":\"WordPiece\"}}", "decoder: WordPiece is not supported" },
+		{ "{" MODEL ",\"added_tokens\":[{\"id\":7,\"content\":\"a\"}]}", "7 here, and 0 in the vocabulary" },
+		{ "{" MODEL ",\"added_tokens\":[{\"id\":7,\"content\":\"x\"},{\"id\":7,\"content\":\"y\"}]}",
+		  "the id 7" },
+		{ SPLIT("\\\\bx"), "an escape other than" },
+		{ SPLIT("(?<name>x)"), "a group of another kind" },
+		{ SPLIT("[a&&b]"), "an intersection" },
+		{ SPLIT("[a[b]]"), "within another" },
+		{ SPLIT("(x"), "a ( without a )" },
+		{ SPLIT("+"), "a repetition of nothing" },
+		{ SPLIT("[z-a]"), "the expression is none" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		struct xfp_tokenizer *t = NULL;
+		struct xfp_error err = { 0 };
+
+		if (open_text(all[i].file, &t, &err) != XFP_BAD_INPUT || t || !strstr(err.text, all[i].said) ||
+		    strncmp(err.text, "t.json: ", 8))
+			fail_msg("%s: %s", all[i].file, err.text);
+	}
+}
+
+/* What becomes of matches, two of them side by side, shown by words that are tokens as they are. */
+static void pieces(void **state)
+{
+	static const struct {
+		const char *behaviour, *cut;
+	} all[] = {
+		{ "Isolated", "b|a|a|b|" },      { "Removed", "b|b|" },       { "MergedWithPrevious", "ba|a|b|" },
+		{ "MergedWithNext", "b|a|ab|" }, { "Contiguous", "b|aa|b|" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		struct xfp_token_ids ids = { 0 };
+		struct xfp_tokenizer *t = NULL;
+		char file[512], cut[64] = "";
+
+		snprintf(file, sizeof file,
+			 "{\"model\":{\"type\":\"BPE\",\"ignore_merges\":true,\"merges\":[],\"vocab\":{\"a\":0,\"b\":1,"
+			 "\"aa\":2,\"ab\":3,\"ba\":4}},\"pre_tokenizer\":{\"type\":\"Split\",\"behavior\":\"%s\","
+			 "\"pattern\":{\"String\":\"a\"}}}",
+			 all[i].behaviour);
+		assert_int_equal(open_text(file, &t, NULL), XFP_OK);
+		assert_int_equal(xfp_tokenizer_encode(t, "baab", 4, true, &ids, NULL), XFP_OK);
+		for (size_t k = 0; k < ids.count; k++) {
+			char *text = NULL;
+			size_t size;
+
+			assert_int_equal(xfp_tokenizer_decode(t, &ids.id[k], 1, false, &text, &size, NULL), XFP_OK);
+			snprintf(cut + strlen(cut), sizeof cut - strlen(cut), "%s|", text);
+			free(text);
+		}
+		assert_string_equal(cut, all[i].cut);
+		free(ids.id);
+		xfp_tokenizer_free(t);
+	}
+}
+
+/* Where Oniguruma and PCRE2 read the same expression in two ways. */
+static void translated(void **state)
+{
+	static const char *const all[][2] = {
+		{ "\\p{N}{1,3}+", "(?:\\p{N}{1,3})+" },
+		{ "x(?:ab|c){2}+d", "x(?:(?:ab|c){2})+d" },
+		{ "a{,3}b{2,}?", "a{0,3}b{2,}?" },
+		{ "a++b?+c*?", "a++b?+c*?" },
+		{ "[^\\s\\d]", "[^\\p{White_Space}\\p{Nd}]" },
+		{ "\\s+(?!\\S)", "\\p{White_Space}+(?!\\P{White_Space})" },
+		{ "\\w\\W", "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}][^\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}]" },
+		{ "\\v\\u00e9\\x41\\x{1f600}", "\\x{b}\\x{00e9}\\x{41}\\x{1f600}" },
+		{ "\xc3\xa9{2}+", "(?:\xc3\xa9{2})+" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		struct xfp_grown text = { 0 };
+
+		assert_null(xfp_pattern_translate(all[i][0], &text));
+		assert_true(xfp_grown_add(&text, "", 1));
+		assert_string_equal(text.bytes, all[i][1]);
+		free(text.bytes);
+	}
+}
+
+/* One word of a million letters is merged in the time of sorting it, and so are as many marks behind one letter. */
+static void long_words(void **state)
+{
+	static const char *const words[] = { "ab", "a", "\xcc\xa3\xcc\x81" };
+	struct xfp_tokenizer *t = NULL;
+	size_t size = 1000000;
+	char *text = malloc(size);
+
+	(void)state;
+	assert_int_equal(open_text("{" MODEL ",\"normalizer\":{\"type\":\"NFC\"}}", &t, NULL), XFP_OK);
+	for (size_t w = 0; w < 3; w++) {
+		struct xfp_token_ids ids = { 0 };
+		clock_t begins = clock();
+
+		for (size_t i = 0; i < size; i++)
+			text[i] = words[w][i % strlen(words[w])];
+		assert_int_equal(xfp_tokenizer_encode(t, text, size, true, &ids, NULL), XFP_OK);
+		assert_int_equal(ids.count, w == 0 ? size / 2 : w == 1 ? size : 0);
+		assert_true((double)(clock() - begins) / CLOCKS_PER_SEC < 30);
+		free(ids.id);
+	}
+	xfp_tokenizer_free(t);
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stored),     cmocka_unit_test(broken),     cmocka_unit_test(ids_of_tokens),
+		cmocka_unit_test(refused),    cmocka_unit_test(long_words), cmocka_unit_test(pieces),
+		cmocka_unit_test(translated),
+	};
+
+	return cmocka_run_group_tests_name("tokenizer", tests, read_families, drop_families);
+}
