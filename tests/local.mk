@@ -58,9 +58,11 @@ EXTRA_DIST += \
 	tests/fuzz/fuzz_bundle.c \
 	tests/fuzz/fuzz_folds.c \
 	tests/fuzz/fuzz_ggufs.c \
+	tests/fuzz/fuzz_tokenizers.c \
 	tests/fuzz/fuzz_torch.c \
 	tests/fuzz/run \
-	tests/fuzz/run-readers
+	tests/fuzz/run-readers \
+	tests/fuzz/run-tokenizers
 tests_fuzz_test_folds_SOURCES = \
 	tests/fuzz/blocks.c \
 	tests/fuzz/blocks.h \
@@ -94,6 +96,10 @@ tests_fuzz_test_recipes_SOURCES = \
 	tests/fuzz/test_recipes.c \
 	tests/fuzz/walk.c \
 	tests/fuzz/walk.h
+tests_fuzz_test_tokenizers_SOURCES = \
+	tests/fuzz/test_tokenizers.c \
+	tests/fuzz/tokenizers.c \
+	tests/fuzz/tokenizers.h
 
 # Faults: make faults. The stages that are static have an allocation that fails linked in, the other tools preloaded.
 EXTRA_DIST += \
@@ -199,6 +205,7 @@ unit_tests = \
 	tests/fuzz/test_folds \
 	tests/fuzz/test_ggufs \
 	tests/fuzz/test_recipes \
+	tests/fuzz/test_tokenizers \
 	tests/fuzz/test_torch \
 	tests/unit/test_aim \
 	tests/unit/test_artifact \
@@ -295,6 +302,7 @@ unit_tests = \
 	tests/unit/test_text \
 	tests/unit/test_tiles \
 	tests/unit/test_tokenizer \
+	tests/unit/test_tokenizer_memory \
 	tests/unit/test_units \
 	tests/unit/test_unpack \
 	tests/unit/test_verified \
@@ -521,9 +529,13 @@ tests_unit_test_no_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=callo
 tests_unit_test_publish_LDFLAGS = \
 	$(AM_LDFLAGS) -Wl,--wrap=fstat,--wrap=fsync,--wrap=close,--wrap=rename \
 	-Wl,--wrap=pread,--wrap=pwrite,--wrap=read,--wrap=write
+tests_unit_test_tokenizer_memory_LDFLAGS = \
+	$(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup,--wrap=free
 tests_unit_test_walk_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=readdir,--wrap=lstat
 LDADD = tests/unit/libfixtures.a $(TOOL_LIBS) $(CMOCKA_LIBS)
+tests_fuzz_test_tokenizers_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_tokenizer_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_tokenizer_memory_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
 TESTS += $(tree_tests) $(unit_tests) $(cli_tests) $(cuda_tests) $(fault_tests)
 endif
 
@@ -587,6 +599,11 @@ fuzz:
 .PHONY: fuzz-folds fuzz-ggufs fuzz-torch
 fuzz-folds fuzz-ggufs fuzz-torch:
 	@'$(srcdir)/tests/fuzz/run-readers' $(@:fuzz-%=%) $(FUZZ)
+
+# And on tokenizers, in ./fuzz-tokenizers.
+.PHONY: fuzz-tokenizers
+fuzz-tokenizers:
+	@'$(srcdir)/tests/fuzz/run-tokenizers' $(FUZZ)
 
 # What it builds with flags of their own: libraries of vectors, and other kernels.
 .PHONY: fuzz-vectors fuzz-kernels

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the fuzzer of tokenizers does, with inputs that are known to reach far, and what is near to them.
+ */
+#include "tests/fuzz/tokenizers.h"
+
+#include <string.h>
+
+#include "tests/unit/unit.h"
+
+#define TEXT "ab \xc3\xa9 <x> a\xc3\xa9 12345\xe2\x82 \xff  aab"
+
+/* The parts of tokenizers.c by their place, from 1 to 0x1f and then from 0x80. */
+static const char *const seeds[] = {
+	/* byte-level: NFC, an expression, bytes, and their decoder; whole words first */
+	"\x01\x07\x08\x11\x09\x0e\x1c\x82\x81,\x18\x10\x0a\x18}",
+	"\x01\x05\x07\x09\x17\x0a\x17}",
+	/* as Llama 2 has it: bytes for what is no token, and a template */
+	"\x01\x02\x03\x04\x07\x08\x0d\x13,\x14\x10\x0a\x0f\x14,\x85,\x86,\x87\x10\x0b\x8a}",
+	"\x01\x02\x07\x09\x1a\x0a\x19\x0c\x88,\x89]}",
+	/* all that becomes of what an expression matches */
+	"\x01\x02\x07\x09\x1d\x83\x81\x0c\x88]}",
+	"\x01\x06\x07\x09\x0e\x1e"
+	"a\x81,\x1f"
+	"b\x81,\x80 \x81,\x1b\x10}",
+	"\x01\x02\x07\x08\x16\x09\x1c\x84\x81\x0a\x0f\x86,\x15,\x87\x10}",
+};
+#define SEEDS (sizeof seeds / sizeof *seeds)
+
+static size_t lay_out(size_t seed, uint8_t data[256])
+{
+	size_t size = strlen(seeds[seed]) + 1;
+
+	memcpy(data, seeds[seed], size);
+	memcpy(data + size, TEXT, sizeof TEXT - 1);
+	return size + sizeof TEXT - 1;
+}
+
+static void known(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SEEDS; i++) {
+		uint8_t data[256];
+		size_t size = lay_out(i, data);
+
+		if (fuzz_tokenizer(data, size) < 1)
+			fail_msg("seed %d", (int)i);
+		assert_int_equal(fuzz_tokenizer(data, strlen(seeds[i]) - 1), -1);
+	}
+}
+
+/* The same with some bytes changed, of the tokenizer and of the text. */
+static void changed(void **state)
+{
+	int taken = 0, empty = 0, refused = 0;
+	uint64_t seed = 19;
+
+	(void)state;
+	for (int i = 0; i < 20000; i++) {
+		uint8_t data[256];
+		size_t size = lay_out((size_t)i % SEEDS, data);
+		int result, changes = (int)(test_random(&seed) % 3);
+
+		for (int b = 0; b < 6; b++)
+			data[size - 1 - test_random(&seed) % (sizeof TEXT - 1)] = (uint8_t)(test_random(&seed) >> 24);
+		while (changes--)
+			data[test_random(&seed) % strlen(seeds[(size_t)i % SEEDS])] =
+				(uint8_t)(test_random(&seed) >> 24);
+		result = fuzz_tokenizer(data, size);
+		taken += result > 0;
+		empty += !result;
+		refused += result < 0;
+	}
+	if (taken < 5000 || refused < 1000)
+		fail_msg("%d taken, %d without ids, %d refused", taken, empty, refused);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(known), cmocka_unit_test(changed) };
+
+	return cmocka_run_group_tests_name("tokenizers", tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every call of a tokenizer when memory runs out, at every place where it asks for some: it fails, says so, and loses
+ * nothing.
+ */
+#include "tests/unit/unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/tokenizer/tokenizer.h"
+
+static size_t asked, fails_at; /* counted from 1; 0: never */
+static size_t held;            /* blocks that were not freed yet */
+
+static int refused(void)
+{
+	return fails_at && ++asked == fails_at;
+}
+
+/* The linker's --wrap puts these in the place of libc's. */
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *block, size_t size);
+char *__real_strdup(const char *text);
+void __real_free(void *block);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *block, size_t size);
+char *__wrap_strdup(const char *text);
+void __wrap_free(void *block);
+
+static void *counted(void *block)
+{
+	held += block != NULL;
+	return block;
+}
+
+void *__wrap_malloc(size_t size)
+{
+	return refused() ? NULL : counted(__real_malloc(size));
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return refused() ? NULL : counted(__real_calloc(count, size));
+}
+
+void *__wrap_realloc(void *block, size_t size)
+{
+	if (refused())
+		return NULL;
+	held -= block != NULL;
+	return counted(__real_realloc(block, size));
+}
+
+char *__wrap_strdup(const char *text)
+{
+	return refused() ? NULL : counted(__real_strdup(text));
+}
+
+void __wrap_free(void *block)
+{
+	held -= block != NULL;
+	__real_free(block);
+}
+
+/* With a part of every kind, as far as they go together. */
+static const char file[] =
+	"{\"model\":{\"type\":\"BPE\",\"unk_token\":\"b\",\"byte_fallback\":true,\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,"
+	"\"<0xC3>\":3,\"<0xA9>\":4},\"merges\":[\"a b\"]},\"added_tokens\":[{\"id\":5,"
+	"\"content\":\"<x>\",\"special\":true},"
+	"{\"id\":6,\"content\":\"ba\"}],\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},"
+	"{\"type\":\"Prepend\",\"prepend\":\"b\"},{\"type\":\"Replace\","
+	"\"pattern\":{\"String\":\"c\"},\"content\":\"a\"}]},"
+	"\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"behavior\":\"Isolated\","
+	"\"pattern\":{\"Regex\":\"\\\\p{L}{1,2}+\"}},{\"type\":\"Digits\"},{\"type\":\"Metaspace\","
+	"\"replacement\":\"_\"}]},"
+	"\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"x\"}},"
+	"{\"Sequence\":{\"id\":\"A\"}}],\"special_tokens\":{\"x\":{\"ids\":[5]}}},\"decoder\":{\"type\":\"Sequence\","
+	"\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"_\"},\"content\":\" \"},"
+	"{\"type\":\"ByteFallback\"},"
+	"{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":1}]}}";
+
+static enum xfp_status use(struct xfp_error *err)
+{
+	static const char text[] = "ab \xc3\xa9 e\xcc\x81<x> cb1 2 \xff";
+	struct xfp_tokenizer *t = NULL;
+	struct xfp_token_ids ids = { 0 };
+	enum xfp_status status;
+	char *whole = NULL;
+	size_t size = 0;
+
+	if ((status = xfp_tokenizer_open(file, sizeof file - 1, "t.json", &t, err)))
+		return status;
+	status = xfp_tokenizer_encode(t, text, sizeof text - 1, true, &ids, err);
+	assert_true(!status || !ids.count);
+	if (!status)
+		status = xfp_tokenizer_decode(t, ids.id, ids.count, false, &whole, &size, err);
+	free(whole);
+	free(ids.id);
+	xfp_tokenizer_free(t);
+	return status;
+}
+
+static void everywhere(void **state)
+{
+	struct xfp_error err = { 0 };
+	size_t failures = 0, before = held;
+
+	(void)state;
+	if (use(&err))
+		fail_msg("%s", err.text);
+	assert_int_equal(held, before);
+	for (fails_at = 1;; fails_at++) {
+		enum xfp_status status;
+
+		asked = 0;
+		err = (struct xfp_error){ 0 };
+		status = use(&err);
+		if (asked < fails_at)
+			break;
+		failures++;
+		if (status != XFP_FAILED || !strstr(err.text, "out of memory"))
+			fail_msg("request %d: %s", (int)fails_at, err.text);
+		assert_int_equal(held, before);
+	}
+	fails_at = 0;
+	assert_true(failures > 50);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(everywhere) };
+
+	return cmocka_run_group_tests_name("tokenizer_memory", tests, NULL, NULL);
+}
