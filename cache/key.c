@@ -33,6 +33,7 @@ const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS] = {
 
 const struct xfp_algorithm xfp_makers[XFP_MAKERS] = {
 	{ "gguf", XFP_ALGORITHM_GGUF },
+	{ "pytorch", XFP_ALGORITHM_PYTORCH },
 };
 
 bool xfp_algorithm_decides(const struct xfp_algorithm *algorithm, const struct xfp_parameters *parameters)

@@ -64,6 +64,7 @@
 #define XFP_ALGORITHM_PACKED 2
 #define XFP_ALGORITHM_FP8 3
 #define XFP_ALGORITHM_GGUF 1
+#define XFP_ALGORITHM_PYTORCH 1
 
 /* They are recorded in bundles, for xfp convert --like, in this order. One that is not recorded is 1. */
 struct xfp_algorithm {
@@ -72,8 +73,9 @@ struct xfp_algorithm {
 };
 #define XFP_ALGORITHMS 7
 /* What made files that a checkpoint has none of, by the name of its format: a GGUF's config and tokenizer
- * (checkpoints/gguf/made.h). It has no say in units, and is recorded where such a file was made. */
-#define XFP_MAKERS 1
+ * (checkpoints/gguf/made.h), the config of Meta's shards (checkpoints/pytorch/meta_config.c). It has no say in units,
+ * and is recorded where such a file was made. */
+#define XFP_MAKERS 2
 extern const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS], xfp_makers[XFP_MAKERS];
 /* Whether it has a say at all where these are the parameters: one that has none is not recorded, so that another
  * version of it makes no other bytes. */

@@ -122,6 +122,7 @@ static json_t *rope_scaling(const struct xfp_meta_params *p)
 			 "original_max_position_embeddings", 8192, "rope_type", "llama3");
 }
 
+/* Where another file comes of the same parameters, XFP_ALGORITHM_PYTORCH of cache/key.h is to be bumped. */
 enum xfp_status xfp_meta_make_config(const struct xfp_meta_params *p, struct xfp_checkpoint *c, struct xfp_error *err)
 {
 	const struct xfp_source_tensor *embedding = find(c, "embed_tokens.weight"), *gate = find(c, "gate_proj.weight");

@@ -151,6 +151,14 @@ static bool has_made(const struct xfp_ledger *ledger)
 	return false;
 }
 
+/* "pytorch" of "pytorch in a zip", too. */
+static bool is_format(const char *format, const char *name)
+{
+	size_t length = strlen(name);
+
+	return !strncmp(format, name, length) && (!format[length] || format[length] == ' ');
+}
+
 char *xfp_describe(const struct xfp_ledger *ledger, const struct xfp_parameters *parameters)
 {
 	char *text = xfp_parameters_to_json(parameters), *json = NULL;
@@ -164,7 +172,7 @@ char *xfp_describe(const struct xfp_ledger *ledger, const struct xfp_parameters 
 			ok = !json_object_set_new(algorithms, xfp_algorithms[i].name,
 						  json_integer(xfp_algorithms[i].version));
 	for (int i = 0; ok && i < XFP_MAKERS; i++)
-		if (has_made(ledger) && !strcmp(ledger->format, xfp_makers[i].name))
+		if (has_made(ledger) && is_format(ledger->format, xfp_makers[i].name))
 			ok = !json_object_set_new(algorithms, xfp_makers[i].name, json_integer(xfp_makers[i].version));
 	if (ok)
 		root = json_pack("{s:s, s:i, s:s, s:O, s:O}", "format", "xfp", "version", XFP_BUNDLE_VERSION, "family",

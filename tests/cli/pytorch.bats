@@ -15,6 +15,23 @@ checkpoint() { # FORM OPTION...; makes ./torch, or torch.zip, and ./plain
 	"$PYTHON" "$srcdir/tests/make-pytorch-checkpoint.py" "$1" torch plain "${@:2}"
 }
 
+# As in packed.bash, but for small files: of Meta's shards they are made, and its record says by what; archives have some.
+members() { # BUNDLE
+	local folder
+
+	folder=$(mktemp -d "$PWD/members-XXXXXX")
+	tar -C "$folder" -xf "$1"
+	(cd "$folder" && find . -type f ! -name xfp.idx ! -name xfp.sum ! -name xfp.json ! -path './files/*' \
+		-exec sha256sum {} + | sort)
+	rm -r "$folder"
+}
+index() { # BUNDLE
+	xfp info --json "$1" | "$PYTHON" -c 'import json, sys
+info = json.load(sys.stdin)
+info["method"]["algorithms"].pop("pytorch", None)
+print(json.dumps({key: info[key] for key in ("units", "tensors", "family", "weights", "method")}, indent=1))'
+}
+
 @test "each form: units, kept tensors and the index are those of safetensors; all verify" {
 	checkpoint single
 	xfp convert plain -o plain.xfp -q --cache plain-cache
@@ -261,5 +278,41 @@ print(json.load(sys.stdin)["pss"] >> 20)'
 		checkpoint single --spoil "$kind"
 		[ "$(peak)" -lt 120 ] || { echo "$kind: $(peak)"; return 1; }
 		rm -r torch plain
+	done
+}
+
+@test "small files that are made, or lie in an archive, are in the bundle; --like makes them again" {
+	for form in meta-2 zip-meta; do
+		checkpoint "$form"
+		model=torch
+		[ -d torch ] || model=torch.zip
+		[ ! -e torch/config.json ]
+		xfp convert "$model" -o out.xfp -q
+		xfp unpack out.xfp -o copy
+		"$PYTHON" -c 'import json, sys
+made, plain = json.load(open("copy/config.json")), json.load(open("plain/config.json"))
+for key in ("model_type", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+            "num_key_value_heads", "vocab_size", "architectures"):
+    assert made[key] == plain[key], (key, made[key], plain.get(key))'
+		run -0 --separate-stderr xfp info --json out.xfp
+		"$PYTHON" -c 'import json, sys
+assert json.load(sys.stdin)["method"]["algorithms"]["pytorch"] == 1' <<<"$output"
+		xfp convert "$model" --like out.xfp -o again.xfp -q --cache again
+		cmp out.xfp again.xfp
+		rm -r "$model" plain copy again ./*.xfp ./*.work
+	done
+	# beside shards, and in an archive, what lies there goes along
+	checkpoint meta-2
+	echo '{"version": "1.0"}' >torch/tokenizer.json
+	"$PYTHON" -c 'import zipfile, os
+with zipfile.ZipFile("torch.zip", "w") as archive:
+    for name in sorted(os.listdir("torch")):
+        archive.write("torch/" + name)'
+	for model in torch torch/consolidated.00.pth torch.zip; do
+		xfp convert "$model" -o out.xfp -q
+		rm -rf copy
+		xfp unpack out.xfp -o copy
+		cmp copy/tokenizer.json torch/tokenizer.json
+		[ -s copy/config.json ]
 	done
 }
