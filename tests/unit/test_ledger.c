@@ -121,7 +121,7 @@ static struct xfp_ledger *make(uint32_t kept)
 	l->extras[l->extra_count++] = copy("config.json");
 	l->extras[l->extra_count++] = copy("1_Pooling/config.json");
 	l->made = calloc(2, sizeof *l->made);
-	l->made[1] = (struct xfp_ledger_made){ copy("/work/made/c.json"), "0123456789abcdef0123456789abcdef" };
+	l->made[1] = (struct xfp_ledger_made){ copy("/models/made/c.json"), "0123456789abcdef0123456789abcdef" };
 	for (uint32_t i = 0; i < kept; i++)
 		add_tensor(l, xfp_formatted("a.%06u.norm.weight", i), "norm: kept by rule", XFP_FATE_KEPT, UINT32_MAX);
 	stack = l->tensor_count;
@@ -233,7 +233,7 @@ static void whole(void **state)
 	assert_string_equal(got->extras[1], "1_Pooling/config.json");
 	assert_false(xfp_ledger_extra_made(got, 0));
 	assert_true(xfp_ledger_extra_made(got, 1));
-	assert_string_equal(got->made[1].path, "/work/made/c.json");
+	assert_string_equal(got->made[1].path, "/models/made/c.json");
 	assert_string_equal(got->made[1].hex, want->made[1].hex);
 	xfp_ledger_free(want);
 	xfp_ledger_free(got);

@@ -39,7 +39,7 @@ static void write_ledger(const char *path)
 					.cols = 4 };
 	struct xfp_ledger_matrix matrices[2] = { { 0, 0, 3, 4, 4, 1 }, { 1, 0, 3, 4, 4, 1 } };
 	char *extra = (char *)"config.json";
-	struct xfp_ledger_made made = { (char *)"/work/made/config.json", "0123456789abcdef0123456789abcdef" };
+	struct xfp_ledger_made made = { (char *)"/models/made/config.json", "0123456789abcdef0123456789abcdef" };
 	struct xfp_ledger ledger = { .model = (char *)"m",
 				     .family = (char *)"f",
 				     .format = (char *)"safetensors",
