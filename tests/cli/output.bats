@@ -11,6 +11,8 @@ setup_file() {
 	make_model m
 	xfp convert m -o m.xfp -q
 	cp -r xfp-cache kept-cache
+	"$PYTHON" -c 'import numpy as np
+np.save("t.npy", np.arange(24).reshape(2, 12))'
 }
 
 setup() {
@@ -55,6 +57,8 @@ printing() {
 		info --units m.xfp
 		verify m.xfp
 		verify --json m.xfp
+		eval --tokens t.npy m.xfp
+		eval --tokens t.npy --json m
 		unpack -o unpacked m.xfp
 		unpack --json -o unpacked m.xfp
 		cache ls --cache kept-cache
