@@ -9,12 +9,16 @@ model_libmodel_a_SOURCES = \
 	model/forward/attention.c \
 	model/forward/description.c \
 	model/forward/description.h \
+	model/forward/fields.c \
+	model/forward/fields.h \
 	model/forward/forward.c \
 	model/forward/forward.h \
 	model/forward/linear_map.c \
 	model/forward/loss.c \
 	model/forward/loss.h \
 	model/forward/mlp.c \
+	model/forward/model_family.c \
+	model/forward/model_family.h \
 	model/forward/numbers.c \
 	model/forward/numbers.h \
 	model/forward/parts.h \
@@ -22,6 +26,8 @@ model_libmodel_a_SOURCES = \
 	model/forward/product.h \
 	model/forward/rope.c \
 	model/forward/rope.h \
+	model/forward/rope_read.c \
+	model/forward/rope_read.h \
 	model/forward/tensors.c \
 	model/forward/tensors.h \
 	model/forward/weights.c \

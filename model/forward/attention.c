@@ -19,44 +19,45 @@ struct attention_task {
 	const struct xfp_forward *forward;
 	float *queries, *keys, *values, *mixed;
 	const float *query_norm, *key_norm; /* NULL: none */
-	uint32_t window;
+	uint32_t window, rope;
 };
 
 static enum xfp_status project(const struct xfp_forward *forward, uint32_t layer, const char *name, const char *bias,
 			       size_t rows, const float *x, float *y, struct xfp_error *err)
 {
 	char tensor[XFP_TENSOR_NAME], bias_tensor[XFP_TENSOR_NAME];
-	struct xfp_linear_map map = { tensor, bias ? bias_tensor : NULL, 0, rows, forward->description->hidden };
+	struct xfp_linear_map map = {
+		.tensor = tensor, .bias = bias ? bias_tensor : NULL, .rows = rows, .cols = forward->description->hidden
+	};
 
-	xfp_layer_tensor(tensor, layer, name);
+	xfp_layer_tensor(tensor, forward->names, layer, name);
 	if (bias)
-		xfp_layer_tensor(bias_tensor, layer, bias);
+		xfp_layer_tensor(bias_tensor, forward->names, layer, bias);
 	return xfp_forward_map(forward, &map, x, forward->tokens, y, err);
 }
 
 /* Heads of one token: normed, then turned. */
-static void place_heads(const struct xfp_forward *forward, const float *norm, const float *position, size_t heads,
+static void place_heads(const struct attention_task *task, const float *norm, const float *position, size_t heads,
 			float *head)
 {
-	const struct xfp_description *d = forward->description;
+	const struct xfp_description *d = task->forward->description;
 
 	if (norm)
 		xfp_rms_norm(head, heads, d->head_dim, norm, d->epsilon, head);
 	for (size_t h = 0; h < heads; h++)
-		xfp_rope_turn(&d->rope, position, head + h * d->head_dim);
+		xfp_rope_turn(&d->rope[task->rope], position, head + h * d->head_dim);
 }
 
 static void place_token(void *context, unsigned thread, size_t token)
 {
 	const struct attention_task *task = context;
 	const struct xfp_description *d = task->forward->description;
-	const float *position = task->forward->rope + token % task->forward->length * d->rope.dim;
+	const float *position =
+		task->forward->rope[task->rope] + token % task->forward->length * d->rope[task->rope].dim;
 
 	(void)thread;
-	place_heads(task->forward, task->query_norm, position, d->heads,
-		    task->queries + token * d->heads * d->head_dim);
-	place_heads(task->forward, task->key_norm, position, d->kv_heads,
-		    task->keys + token * d->kv_heads * d->head_dim);
+	place_heads(task, task->query_norm, position, d->heads, task->queries + token * d->heads * d->head_dim);
+	place_heads(task, task->key_norm, position, d->kv_heads, task->keys + token * d->kv_heads * d->head_dim);
 }
 
 /* Of one query: scores become probabilities in place; positions [first, last]. */
@@ -136,8 +137,8 @@ static enum xfp_status head_norm(const struct xfp_forward *forward, uint32_t lay
 {
 	char tensor[XFP_TENSOR_NAME];
 
-	xfp_layer_tensor(tensor, layer, name);
-	return xfp_forward_vector(forward, tensor, forward->description->head_dim, weight, err);
+	xfp_layer_tensor(tensor, forward->names, layer, name);
+	return xfp_forward_norm_weights(forward, tensor, forward->description->head_dim, weight, err);
 }
 
 enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_t layer, const float *x, float *y,
@@ -146,9 +147,13 @@ enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_
 	const struct xfp_description *d = forward->description;
 	size_t rows = (size_t)d->heads * d->head_dim, kv_rows = (size_t)d->kv_heads * d->head_dim;
 	float *norms = xfp_floats(2, d->head_dim);
-	struct attention_task task = { .forward = forward, .window = d->layer[layer].window };
+	struct attention_task task = { .forward = forward,
+				       .window = d->layer[layer].window,
+				       .rope = d->layer[layer].rope };
 	char tensor[XFP_TENSOR_NAME], bias[XFP_TENSOR_NAME];
-	struct xfp_linear_map output = { tensor, d->output_bias ? bias : NULL, 0, d->hidden, rows };
+	struct xfp_linear_map output = {
+		.tensor = tensor, .bias = d->output_bias ? bias : NULL, .rows = d->hidden, .cols = rows
+	};
 	enum xfp_status status = XFP_OK;
 
 	task.queries = xfp_floats(forward->tokens, rows);
@@ -172,8 +177,8 @@ enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_
 			      kv_rows, x, task.values, err)) ||
 	    (status = run(&task, err)))
 		goto done;
-	xfp_layer_tensor(tensor, layer, "self_attn.o_proj.weight");
-	xfp_layer_tensor(bias, layer, "self_attn.o_proj.bias");
+	xfp_layer_tensor(tensor, forward->names, layer, "self_attn.o_proj.weight");
+	xfp_layer_tensor(bias, forward->names, layer, "self_attn.o_proj.bias");
 	status = xfp_forward_map(forward, &output, task.mixed, forward->tokens, y, err);
 done:
 	free(norms);

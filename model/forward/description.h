@@ -32,7 +32,10 @@ struct xfp_expert_names {
 	const char *router, *gate, *up, *down;
 };
 
+#define XFP_ROPES 2 /* at most, of one model */
+
 struct xfp_layer {
+	uint32_t rope;   /* which of the description's positions */
 	uint32_t window; /* positions that a position sees, itself among them; 0: all before it */
 	bool experts;
 };
@@ -41,13 +44,15 @@ struct xfp_description {
 	const char *family;
 	uint32_t hidden, heads, kv_heads, head_dim, intermediate, vocabulary, context, layers;
 	double epsilon;
+	double norm_offset;  /* what is added to the weights of norms: 0 or 1 */
 	bool tied;           /* the output head is the word embedding */
 	bool query_key_norm; /* of each head, before positions */
 	bool qkv_bias, output_bias, mlp_bias;
 	uint32_t experts, chosen, expert_intermediate;
 	bool renormalise; /* weights of the chosen experts come to 1 */
 	const struct xfp_expert_names *expert_names;
-	struct xfp_rope rope;
+	uint32_t ropes;
+	struct xfp_rope rope[XFP_ROPES];
 	struct xfp_layer *layer;
 };
 

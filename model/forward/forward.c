@@ -12,6 +12,7 @@ enum xfp_status xfp_forward_open(const struct xfp_description *description, cons
 				 struct xfp_team *team, size_t sequences, size_t length, struct xfp_forward **out,
 				 struct xfp_error *err)
 {
+	const struct xfp_tensor_names *names = xfp_find_names(weights);
 	struct xfp_forward *forward;
 	enum xfp_status status;
 	uint64_t tokens;
@@ -21,21 +22,24 @@ enum xfp_status xfp_forward_open(const struct xfp_description *description, cons
 		return xfp_fail(err, XFP_BAD_INPUT,
 				"%s: sequences of %zu tokens are longer than the model's context of %u",
 				xfp_weights_path(weights), length, (unsigned)description->context);
-	if ((status = xfp_check_tensors(description, weights, err)))
+	if ((status = xfp_check_tensors(description, weights, names, err)))
 		return status;
 	if (!xfp_mul(sequences, length, &tokens) || !(forward = calloc(1, sizeof *forward)))
 		return xfp_no_memory(err);
 	*forward = (struct xfp_forward){ .description = description,
 					 .weights = weights,
+					 .names = names,
 					 .team = team,
 					 .sequences = sequences,
 					 .length = length,
 					 .tokens = tokens };
-	if (!(forward->rope = xfp_floats(length, description->rope.dim))) {
-		xfp_forward_close(forward);
-		return xfp_no_memory(err);
+	for (uint32_t i = 0; i < description->ropes; i++) {
+		if (!(forward->rope[i] = xfp_floats(length, description->rope[i].dim))) {
+			xfp_forward_close(forward);
+			return xfp_no_memory(err);
+		}
+		xfp_rope_table(&description->rope[i], length, forward->rope[i]);
 	}
-	xfp_rope_table(&description->rope, length, forward->rope);
 	*out = forward;
 	return XFP_OK;
 }
@@ -44,7 +48,8 @@ void xfp_forward_close(struct xfp_forward *forward)
 {
 	if (!forward)
 		return;
-	free(forward->rope);
+	for (size_t i = 0; i < XFP_ROPES; i++)
+		free(forward->rope[i]);
 	free(forward);
 }
 
@@ -54,8 +59,11 @@ enum xfp_status xfp_forward_embed(const struct xfp_forward *forward, const uint3
 	const struct xfp_description *d = forward->description;
 	struct xfp_view view = { .rows = d->vocabulary, .cols = d->hidden, .row_stride = d->hidden, .col_stride = 1 };
 	struct xfp_weight_rows *rows;
-	enum xfp_status status = xfp_weight_rows_open(forward->weights, "model.embed_tokens.weight", &view, &rows, err);
+	char tensor[XFP_TENSOR_NAME];
+	enum xfp_status status;
 
+	xfp_body_tensor(tensor, forward->names, XFP_EMBEDDING);
+	status = xfp_weight_rows_open(forward->weights, tensor, &view, &rows, err);
 	for (size_t t = 0; !status && t < forward->tokens; t++) {
 		if (ids[t] >= d->vocabulary)
 			status = xfp_fail(err, XFP_BAD_INPUT,
@@ -76,7 +84,7 @@ static enum xfp_status norm(const struct xfp_forward *forward, const char *tenso
 	const struct xfp_description *d = forward->description;
 	float *weight = xfp_floats(1, d->hidden);
 	enum xfp_status status =
-		weight ? xfp_forward_vector(forward, tensor, d->hidden, weight, err) : xfp_no_memory(err);
+		weight ? xfp_forward_norm_weights(forward, tensor, d->hidden, weight, err) : xfp_no_memory(err);
 
 	if (!status)
 		xfp_rms_norm(x, forward->tokens, d->hidden, weight, d->epsilon, y);
@@ -96,7 +104,7 @@ static enum xfp_status add_half(const struct xfp_forward *forward, uint32_t laye
 	char name[XFP_TENSOR_NAME];
 	enum xfp_status status;
 
-	xfp_layer_tensor(name, layer, norm_name);
+	xfp_layer_tensor(name, forward->names, layer, norm_name);
 	status = normed && y ? norm(forward, name, x, normed, err) : xfp_no_memory(err);
 	if (!status)
 		status = half(forward, layer, normed, y, err);
@@ -118,17 +126,21 @@ enum xfp_status xfp_forward_layer(const struct xfp_forward *forward, uint32_t la
 
 enum xfp_status xfp_forward_norm(const struct xfp_forward *forward, float *x, struct xfp_error *err)
 {
-	return norm(forward, "model.norm.weight", x, x, err);
+	char tensor[XFP_TENSOR_NAME];
+
+	xfp_body_tensor(tensor, forward->names, "norm.weight");
+	return norm(forward, tensor, x, x, err);
 }
 
 enum xfp_status xfp_forward_logits(const struct xfp_forward *forward, const float *x, uint32_t first, uint32_t count,
 				   float *logits, struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
-	struct xfp_linear_map head = { .tensor = d->tied ? "model.embed_tokens.weight" : "lm_head.weight",
-				       .first = first,
-				       .rows = count,
-				       .cols = d->hidden };
+	char embedding[XFP_TENSOR_NAME];
+	struct xfp_linear_map head = {
+		.tensor = d->tied ? embedding : forward->names->head, .first = first, .rows = count, .cols = d->hidden
+	};
 
+	xfp_body_tensor(embedding, forward->names, XFP_EMBEDDING);
 	return xfp_forward_map(forward, &head, x, forward->tokens, logits, err);
 }

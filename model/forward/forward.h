@@ -25,12 +25,18 @@
 #include "model/forward/weights.h"
 #include "runtime/xfp.h"
 
+/* What names of tensors begin with, and the name of the output head. */
+struct xfp_tensor_names {
+	const char *body, *head;
+};
+
 struct xfp_forward {
 	const struct xfp_description *description;
 	const struct xfp_weights *weights;
+	const struct xfp_tensor_names *names;
 	struct xfp_team *team;
 	size_t sequences, length, tokens;
-	float *rope; /* cosines and sines of all positions */
+	float *rope[XFP_ROPES]; /* cosines and sines of all positions */
 };
 
 /* Checks that the weights are those which the description speaks of: a tensor that is missing or of another shape, and

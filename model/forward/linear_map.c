@@ -23,17 +23,24 @@ float *xfp_floats(size_t tokens, size_t width)
 		       : NULL;
 }
 
-void xfp_layer_tensor(char text[XFP_TENSOR_NAME], uint32_t layer, const char *name)
+void xfp_body_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names *names, const char *name)
 {
-	snprintf(text, XFP_TENSOR_NAME, "model.layers.%u.%s", (unsigned)layer, name);
+	snprintf(text, XFP_TENSOR_NAME, "%s%s", names->body, name);
 }
 
-void xfp_expert_tensor(char text[XFP_TENSOR_NAME], uint32_t layer, const char *name, uint32_t expert)
+void xfp_layer_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names *names, uint32_t layer,
+		      const char *name)
+{
+	snprintf(text, XFP_TENSOR_NAME, "%slayers.%u.%s", names->body, (unsigned)layer, name);
+}
+
+void xfp_expert_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names *names, uint32_t layer,
+		       const char *name, uint32_t expert)
 {
 	const char *number = strstr(name, "%u");
 
-	snprintf(text, XFP_TENSOR_NAME, "model.layers.%u.%.*s%u%s", (unsigned)layer, (int)(number - name), name,
-		 (unsigned)expert, number + 2);
+	snprintf(text, XFP_TENSOR_NAME, "%slayers.%u.%.*s%u%s", names->body, (unsigned)layer, (int)(number - name),
+		 name, (unsigned)expert, number + 2);
 }
 
 void xfp_rms_norm(const float *x, size_t count, size_t size, const float *weight, double epsilon, float *y)
@@ -59,6 +66,16 @@ enum xfp_status xfp_forward_vector(const struct xfp_forward *forward, const char
 	if (!status)
 		status = xfp_weight_rows_read(rows, 0, 1, out, err);
 	xfp_weight_rows_close(rows);
+	return status;
+}
+
+enum xfp_status xfp_forward_norm_weights(const struct xfp_forward *forward, const char *tensor, size_t size, float *out,
+					 struct xfp_error *err)
+{
+	enum xfp_status status = xfp_forward_vector(forward, tensor, size, out, err);
+
+	for (size_t i = 0; !status && i < size; i++)
+		out[i] = (float)(out[i] + forward->description->norm_offset);
 	return status;
 }
 
@@ -134,8 +151,10 @@ enum xfp_status xfp_forward_map(const struct xfp_forward *forward, const struct 
 	enum xfp_status status = panels ? XFP_OK : xfp_no_memory(err);
 	uint32_t rank;
 
-	/* The matrix is the whole tensor, of which some rows may be asked for. */
-	if (xfp_weights_shape(forward->weights, map->tensor, &rank, shape) && rank == 2)
+	/* Some rows may be asked for, but a matrix is opened as a whole. */
+	if (map->part)
+		view = *map->part;
+	else if (xfp_weights_shape(forward->weights, map->tensor, &rank, shape) && rank == 2)
 		view.rows = shape[0];
 	if (!status)
 		status = xfp_weight_rows_open(forward->weights, map->tensor, &view, &rows, err);

@@ -19,9 +19,15 @@ static enum xfp_status glu(const struct xfp_forward *forward, const struct glu_t
 			   float *y, struct xfp_error *err)
 {
 	size_t hidden = forward->description->hidden;
-	struct xfp_linear_map gate = { g->gate, g->biases ? g->gate_bias : NULL, 0, g->width, hidden };
-	struct xfp_linear_map up = { g->up, g->biases ? g->up_bias : NULL, 0, g->width, hidden };
-	struct xfp_linear_map down = { g->down, g->biases ? g->down_bias : NULL, 0, hidden, g->width };
+	struct xfp_linear_map gate = {
+		.tensor = g->gate, .bias = g->biases ? g->gate_bias : NULL, .rows = g->width, .cols = hidden
+	};
+	struct xfp_linear_map up = {
+		.tensor = g->up, .bias = g->biases ? g->up_bias : NULL, .rows = g->width, .cols = hidden
+	};
+	struct xfp_linear_map down = {
+		.tensor = g->down, .bias = g->biases ? g->down_bias : NULL, .rows = hidden, .cols = g->width
+	};
 	float *a = xfp_floats(count, g->width), *b = xfp_floats(count, g->width);
 	enum xfp_status status = a && b ? XFP_OK : xfp_no_memory(err);
 
@@ -42,12 +48,12 @@ static enum xfp_status dense(const struct xfp_forward *forward, uint32_t layer, 
 	const struct xfp_description *d = forward->description;
 	struct glu_tensors g = { .biases = d->mlp_bias, .width = d->intermediate };
 
-	xfp_layer_tensor(g.gate, layer, "mlp.gate_proj.weight");
-	xfp_layer_tensor(g.up, layer, "mlp.up_proj.weight");
-	xfp_layer_tensor(g.down, layer, "mlp.down_proj.weight");
-	xfp_layer_tensor(g.gate_bias, layer, "mlp.gate_proj.bias");
-	xfp_layer_tensor(g.up_bias, layer, "mlp.up_proj.bias");
-	xfp_layer_tensor(g.down_bias, layer, "mlp.down_proj.bias");
+	xfp_layer_tensor(g.gate, forward->names, layer, "mlp.gate_proj.weight");
+	xfp_layer_tensor(g.up, forward->names, layer, "mlp.up_proj.weight");
+	xfp_layer_tensor(g.down, forward->names, layer, "mlp.down_proj.weight");
+	xfp_layer_tensor(g.gate_bias, forward->names, layer, "mlp.gate_proj.bias");
+	xfp_layer_tensor(g.up_bias, forward->names, layer, "mlp.up_proj.bias");
+	xfp_layer_tensor(g.down_bias, forward->names, layer, "mlp.down_proj.bias");
 	return glu(forward, &g, x, forward->tokens, y, err);
 }
 
@@ -90,10 +96,10 @@ static enum xfp_status route(const struct xfp_forward *forward, uint32_t layer, 
 	const struct xfp_description *d = forward->description;
 	double *probability = malloc(d->experts * sizeof *probability);
 	char tensor[XFP_TENSOR_NAME];
-	struct xfp_linear_map router = { tensor, NULL, 0, d->experts, d->hidden };
+	struct xfp_linear_map router = { .tensor = tensor, .rows = d->experts, .cols = d->hidden };
 	enum xfp_status status;
 
-	xfp_layer_tensor(tensor, layer, d->expert_names->router);
+	xfp_layer_tensor(tensor, forward->names, layer, d->expert_names->router);
 	status = probability ? xfp_forward_map(forward, &router, x, forward->tokens, weights, err) : xfp_no_memory(err);
 	for (size_t t = 0; !status && t < forward->tokens; t++)
 		choose(d, weights + t * d->experts, probability);
@@ -117,9 +123,9 @@ static enum xfp_status add_expert(const struct xfp_forward *forward, uint32_t la
 	}
 	if (!count)
 		return XFP_OK;
-	xfp_expert_tensor(g.gate, layer, d->expert_names->gate, expert);
-	xfp_expert_tensor(g.up, layer, d->expert_names->up, expert);
-	xfp_expert_tensor(g.down, layer, d->expert_names->down, expert);
+	xfp_expert_tensor(g.gate, forward->names, layer, d->expert_names->gate, expert);
+	xfp_expert_tensor(g.up, forward->names, layer, d->expert_names->up, expert);
+	xfp_expert_tensor(g.down, forward->names, layer, d->expert_names->down, expert);
 	if ((status = glu(forward, &g, gathered, count, made, err)))
 		return status;
 	for (size_t t = 0; t < forward->tokens; t++) {

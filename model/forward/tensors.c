@@ -1,133 +1,174 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/forward/tensors.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "model/forward/parts.h"
 
-struct tensor_check {
+static const struct xfp_tensor_names all_names[] = {
+	{ "model.", "lm_head.weight" },
+	{ "model.language_model.", "lm_head.weight" },
+	{ "language_model.model.", "language_model.lm_head.weight" },
+};
+
+const struct xfp_tensor_names *xfp_find_names(const struct xfp_weights *weights)
+{
+	for (size_t i = 0; i < sizeof all_names / sizeof *all_names; i++) {
+		uint64_t shape[XFP_MAX_RANK];
+		char tensor[XFP_TENSOR_NAME];
+		uint32_t rank;
+
+		xfp_body_tensor(tensor, &all_names[i], XFP_EMBEDDING);
+		if (xfp_weights_shape(weights, tensor, &rank, shape))
+			return &all_names[i];
+	}
+	return all_names; /* of which the tensors are then found to be missing */
+}
+
+/* ---- what there must be --------------------------------------------------------------------------- */
+
+struct tensor_walk {
 	const struct xfp_description *description;
-	const struct xfp_weights *weights;
+	const struct xfp_tensor_names *names;
+	void (*each)(void *context, const char *tensor, uint32_t rank, const uint64_t *shape);
+	void *context;
 	uint32_t layer;
+};
+
+/* `cols` 0: of one dimension. */
+static void expect(const struct tensor_walk *walk, const char *tensor, uint64_t rows, uint64_t cols)
+{
+	uint64_t shape[] = { rows, cols };
+
+	walk->each(walk->context, tensor, cols ? 2 : 1, shape);
+}
+
+/* Of the layer; a vector that the description has, or has not. */
+static void expect_vector(const struct tensor_walk *walk, const char *name, bool there, uint64_t size)
+{
+	char tensor[XFP_TENSOR_NAME];
+
+	xfp_layer_tensor(tensor, walk->names, walk->layer, name);
+	walk->each(walk->context, tensor, there, &size);
+}
+
+static void expect_matrix(const struct tensor_walk *walk, const char *name, uint64_t rows, uint64_t cols)
+{
+	char tensor[XFP_TENSOR_NAME];
+
+	xfp_layer_tensor(tensor, walk->names, walk->layer, name);
+	expect(walk, tensor, rows, cols);
+}
+
+static void walk_attention(const struct tensor_walk *walk)
+{
+	const struct xfp_description *d = walk->description;
+	uint64_t rows = (uint64_t)d->heads * d->head_dim, kv_rows = (uint64_t)d->kv_heads * d->head_dim;
+
+	expect_vector(walk, "input_layernorm.weight", true, d->hidden);
+	expect_matrix(walk, "self_attn.q_proj.weight", rows, d->hidden);
+	expect_matrix(walk, "self_attn.k_proj.weight", kv_rows, d->hidden);
+	expect_matrix(walk, "self_attn.v_proj.weight", kv_rows, d->hidden);
+	expect_matrix(walk, "self_attn.o_proj.weight", d->hidden, rows);
+	expect_vector(walk, "self_attn.q_proj.bias", d->qkv_bias, rows);
+	expect_vector(walk, "self_attn.k_proj.bias", d->qkv_bias, kv_rows);
+	expect_vector(walk, "self_attn.v_proj.bias", d->qkv_bias, kv_rows);
+	expect_vector(walk, "self_attn.o_proj.bias", d->output_bias, d->hidden);
+	expect_vector(walk, "self_attn.q_norm.weight", d->query_key_norm, d->head_dim);
+	expect_vector(walk, "self_attn.k_norm.weight", d->query_key_norm, d->head_dim);
+	expect_vector(walk, "post_attention_layernorm.weight", true, d->hidden);
+}
+
+static void walk_mlp(const struct tensor_walk *walk)
+{
+	const struct xfp_description *d = walk->description;
+
+	expect_matrix(walk, "mlp.gate_proj.weight", d->intermediate, d->hidden);
+	expect_matrix(walk, "mlp.up_proj.weight", d->intermediate, d->hidden);
+	expect_matrix(walk, "mlp.down_proj.weight", d->hidden, d->intermediate);
+	expect_vector(walk, "mlp.gate_proj.bias", d->mlp_bias, d->intermediate);
+	expect_vector(walk, "mlp.up_proj.bias", d->mlp_bias, d->intermediate);
+	expect_vector(walk, "mlp.down_proj.bias", d->mlp_bias, d->hidden);
+}
+
+static void walk_experts(const struct tensor_walk *walk)
+{
+	const struct xfp_description *d = walk->description;
+	char tensor[XFP_TENSOR_NAME];
+
+	expect_matrix(walk, d->expert_names->router, d->experts, d->hidden);
+	for (uint32_t e = 0; e < d->experts; e++) {
+		xfp_expert_tensor(tensor, walk->names, walk->layer, d->expert_names->gate, e);
+		expect(walk, tensor, d->expert_intermediate, d->hidden);
+		xfp_expert_tensor(tensor, walk->names, walk->layer, d->expert_names->up, e);
+		expect(walk, tensor, d->expert_intermediate, d->hidden);
+		xfp_expert_tensor(tensor, walk->names, walk->layer, d->expert_names->down, e);
+		expect(walk, tensor, d->hidden, d->expert_intermediate);
+	}
+}
+
+void xfp_each_tensor(const struct xfp_description *description, const struct xfp_tensor_names *names,
+		     void (*each)(void *context, const char *tensor, uint32_t rank, const uint64_t *shape),
+		     void *context)
+{
+	struct tensor_walk walk = { description, names, each, context, 0 };
+	char tensor[XFP_TENSOR_NAME];
+
+	xfp_body_tensor(tensor, names, XFP_EMBEDDING);
+	expect(&walk, tensor, description->vocabulary, description->hidden);
+	for (; walk.layer < description->layers; walk.layer++) {
+		walk_attention(&walk);
+		(description->layer[walk.layer].experts ? walk_experts : walk_mlp)(&walk);
+	}
+	expect_vector(&walk, "input_layernorm.weight", false, 0); /* of a layer more */
+	xfp_body_tensor(tensor, names, "norm.weight");
+	expect(&walk, tensor, description->hidden, 0);
+	if (!description->tied)
+		expect(&walk, names->head, description->vocabulary, description->hidden);
+}
+
+/* ---- what there is -------------------------------------------------------------------------------- */
+
+struct tensor_check {
+	const struct xfp_weights *weights;
 	enum xfp_status status;
 	struct xfp_error *err;
 };
 
-/* `cols` 0: of one dimension. */
-static void expect(struct tensor_check *check, const char *name, uint64_t rows, uint64_t cols)
+static void check_tensor(void *context, const char *tensor, uint32_t wanted, const uint64_t *shape)
 {
+	struct tensor_check *check = context;
 	const char *path = xfp_weights_path(check->weights);
-	uint64_t shape[XFP_MAX_RANK] = { 0 };
+	uint64_t has[XFP_MAX_RANK] = { 0 };
 	uint32_t rank = 0;
+	bool there, same;
 
 	if (check->status)
 		return;
-	if (!xfp_weights_shape(check->weights, name, &rank, shape))
+	there = xfp_weights_shape(check->weights, tensor, &rank, has);
+	same = rank == wanted && !memcmp(has, shape, wanted * sizeof *shape);
+	if (there && !wanted)
 		check->status = xfp_fail(
 			check->err, XFP_BAD_INPUT,
-			"%s: has no tensor %s, which its config speaks of; it may belong to another model", path, name);
-	else if (rank != (cols ? 2 : 1) || shape[0] != rows || (cols && shape[1] != cols))
-		check->status = xfp_fail(
-			check->err, XFP_BAD_INPUT,
-			"%s: %s is not [%ju%s%.0ju], which its config makes it; it may belong to another model", path,
-			name, (uintmax_t)rows, cols ? ", " : "", (uintmax_t)cols);
-}
-
-static void expect_absent(struct tensor_check *check, const char *name)
-{
-	uint64_t shape[XFP_MAX_RANK];
-	uint32_t rank;
-
-	if (!check->status && xfp_weights_shape(check->weights, name, &rank, shape))
+			"%s: has %s, of which its config does not speak; it may belong to another model", path, tensor);
+	else if (!there && wanted)
 		check->status =
 			xfp_fail(check->err, XFP_BAD_INPUT,
-				 "%s: has %s, of which its config does not speak; it may belong to another model",
-				 xfp_weights_path(check->weights), name);
-}
-
-/* A tensor of one dimension that the description has, or has not. */
-static void expect_vector(struct tensor_check *check, const char *name, bool there, uint64_t size)
-{
-	char tensor[XFP_TENSOR_NAME];
-
-	xfp_layer_tensor(tensor, check->layer, name);
-	if (there)
-		expect(check, tensor, size, 0);
-	else
-		expect_absent(check, tensor);
-}
-
-static void expect_matrix(struct tensor_check *check, const char *name, uint64_t rows, uint64_t cols)
-{
-	char tensor[XFP_TENSOR_NAME];
-
-	xfp_layer_tensor(tensor, check->layer, name);
-	expect(check, tensor, rows, cols);
-}
-
-static void check_attention(struct tensor_check *check)
-{
-	const struct xfp_description *d = check->description;
-	uint64_t rows = (uint64_t)d->heads * d->head_dim, kv_rows = (uint64_t)d->kv_heads * d->head_dim;
-
-	expect_vector(check, "input_layernorm.weight", true, d->hidden);
-	expect_matrix(check, "self_attn.q_proj.weight", rows, d->hidden);
-	expect_matrix(check, "self_attn.k_proj.weight", kv_rows, d->hidden);
-	expect_matrix(check, "self_attn.v_proj.weight", kv_rows, d->hidden);
-	expect_matrix(check, "self_attn.o_proj.weight", d->hidden, rows);
-	expect_vector(check, "self_attn.q_proj.bias", d->qkv_bias, rows);
-	expect_vector(check, "self_attn.k_proj.bias", d->qkv_bias, kv_rows);
-	expect_vector(check, "self_attn.v_proj.bias", d->qkv_bias, kv_rows);
-	expect_vector(check, "self_attn.o_proj.bias", d->output_bias, d->hidden);
-	expect_vector(check, "self_attn.q_norm.weight", d->query_key_norm, d->head_dim);
-	expect_vector(check, "self_attn.k_norm.weight", d->query_key_norm, d->head_dim);
-	expect_vector(check, "post_attention_layernorm.weight", true, d->hidden);
-}
-
-static void check_mlp(struct tensor_check *check)
-{
-	const struct xfp_description *d = check->description;
-
-	expect_matrix(check, "mlp.gate_proj.weight", d->intermediate, d->hidden);
-	expect_matrix(check, "mlp.up_proj.weight", d->intermediate, d->hidden);
-	expect_matrix(check, "mlp.down_proj.weight", d->hidden, d->intermediate);
-	expect_vector(check, "mlp.gate_proj.bias", d->mlp_bias, d->intermediate);
-	expect_vector(check, "mlp.up_proj.bias", d->mlp_bias, d->intermediate);
-	expect_vector(check, "mlp.down_proj.bias", d->mlp_bias, d->hidden);
-}
-
-static void check_experts(struct tensor_check *check)
-{
-	const struct xfp_description *d = check->description;
-	char tensor[XFP_TENSOR_NAME];
-
-	expect_matrix(check, d->expert_names->router, d->experts, d->hidden);
-	for (uint32_t e = 0; e < d->experts; e++) {
-		xfp_expert_tensor(tensor, check->layer, d->expert_names->gate, e);
-		expect(check, tensor, d->expert_intermediate, d->hidden);
-		xfp_expert_tensor(tensor, check->layer, d->expert_names->up, e);
-		expect(check, tensor, d->expert_intermediate, d->hidden);
-		xfp_expert_tensor(tensor, check->layer, d->expert_names->down, e);
-		expect(check, tensor, d->hidden, d->expert_intermediate);
-	}
+				 "%s: has no tensor %s, which its config speaks of; it may belong to another model",
+				 path, tensor);
+	else if (there && !same)
+		check->status = xfp_fail(
+			check->err, XFP_BAD_INPUT,
+			"%s: %s is not [%ju%s%.0ju%s%.0ju], which its config makes it; it may belong to another model",
+			path, tensor, (uintmax_t)shape[0], wanted > 1 ? ", " : "", wanted > 1 ? (uintmax_t)shape[1] : 0,
+			wanted > 2 ? ", " : "", wanted > 2 ? (uintmax_t)shape[2] : 0);
 }
 
 enum xfp_status xfp_check_tensors(const struct xfp_description *description, const struct xfp_weights *weights,
-				  struct xfp_error *err)
+				  const struct xfp_tensor_names *names, struct xfp_error *err)
 {
-	struct tensor_check check = { .description = description, .weights = weights, .err = err };
-	char beyond[XFP_TENSOR_NAME];
+	struct tensor_check check = { .weights = weights, .err = err };
 
-	expect(&check, "model.embed_tokens.weight", description->vocabulary, description->hidden);
-	for (; !check.status && check.layer < description->layers; check.layer++) {
-		check_attention(&check);
-		(description->layer[check.layer].experts ? check_experts : check_mlp)(&check);
-	}
-	xfp_layer_tensor(beyond, description->layers, "input_layernorm.weight");
-	expect_absent(&check, beyond);
-	expect(&check, "model.norm.weight", description->hidden, 0);
-	if (!description->tied)
-		expect(&check, "lm_head.weight", description->vocabulary, description->hidden);
+	xfp_each_tensor(description, names, check_tensor, &check);
 	return check.status;
 }

@@ -6,6 +6,7 @@
 
 #include "base/sha256.h"
 #include "model/forward/forward.h"
+#include "model/forward/tensors.h"
 #include "tests/unit/forward_expected.h"
 #include "tests/unit/model.h"
 
@@ -19,106 +20,51 @@ struct tiny_file {
 	const char *leave_out; /* a tensor that is not written, */
 	const char *zeros;     /* one that is all 0, */
 	const char *halves;    /* and one whose weights are halved; NULL: none */
+	const char *prefix;    /* before all names; NULL: nothing */
 };
 
-static void add(struct tiny_file *file, const char *name, size_t rows, size_t cols)
+/* Tensors that a config speaks of; rank 0: there must be none of that name. */
+static void add(void *context, const char *tensor, uint32_t rank, const uint64_t *shape)
 {
+	struct tiny_file *file = context;
 	uint64_t state = 0xcbf29ce484222325;
-	size_t first = file->count;
+	size_t first = file->count, count = 1;
 
-	if (file->leave_out && !strcmp(name, file->leave_out))
+	if (!rank || (file->leave_out && !strcmp(tensor, file->leave_out)))
 		return;
-	for (const char *p = name; *p; p++)
+	for (const char *p = tensor; *p; p++)
 		state = (state ^ (unsigned char)*p) * 0x100000001b3;
-	for (size_t i = 0; i < rows * (cols ? cols : 1); i++) {
-		float value = (float)((double)(test_random(&state) >> 40) / (1 << 24) - 0.5 + !!strstr(name, "norm"));
+	file->length += (size_t)snprintf(file->header + file->length, sizeof file->header - file->length,
+					 "%s\"%s%s\":{\"dtype\":\"F32\",\"shape\":[", file->length > 1 ? "," : "",
+					 file->prefix ? file->prefix : "", tensor);
+	for (uint32_t i = 0; i < rank; i++) {
+		count *= shape[i];
+		file->length += (size_t)snprintf(file->header + file->length, sizeof file->header - file->length,
+						 "%s%u", i ? "," : "", (unsigned)shape[i]);
+	}
+	for (size_t i = 0; i < count; i++) {
+		float value = (float)((double)(test_random(&state) >> 40) / (1 << 24) - 0.5 + !!strstr(tensor, "norm"));
 
-		if (file->zeros && !strcmp(name, file->zeros))
+		if (file->zeros && !strcmp(tensor, file->zeros))
 			value = 0;
-		if (file->halves && !strcmp(name, file->halves))
+		if (file->halves && !strcmp(tensor, file->halves))
 			value /= 2;
 		assert_true(file->count < sizeof file->data / sizeof *file->data);
 		file->data[file->count++] = value;
 	}
-	file->length +=
-		(size_t)snprintf(file->header + file->length, sizeof file->header - file->length,
-				 "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%zu", file->length > 1 ? "," : "", name, rows);
-	if (cols)
-		file->length +=
-			(size_t)snprintf(file->header + file->length, sizeof file->header - file->length, ",%zu", cols);
 	file->length += (size_t)snprintf(file->header + file->length, sizeof file->header - file->length,
 					 "],\"data_offsets\":[%zu,%zu]}", 4 * first, 4 * file->count);
 	assert_true(file->length < sizeof file->header - 1);
 }
 
-static void add_layer(struct tiny_file *file, unsigned layer, const char *name, size_t rows, size_t cols)
-{
-	char tensor[128];
-
-	snprintf(tensor, sizeof tensor, "model.layers.%u.%s", layer, name);
-	add(file, tensor, rows, cols);
-}
-
-static void add_mlp(struct tiny_file *file, const struct xfp_description *d, unsigned layer)
-{
-	bool mixtral = !strcmp(d->family, "mixtral");
-	char tensor[64];
-
-	if (!d->layer[layer].experts) {
-		add_layer(file, layer, "mlp.gate_proj.weight", d->intermediate, d->hidden);
-		add_layer(file, layer, "mlp.up_proj.weight", d->intermediate, d->hidden);
-		add_layer(file, layer, "mlp.down_proj.weight", d->hidden, d->intermediate);
-	}
-	if (d->mlp_bias) {
-		add_layer(file, layer, "mlp.gate_proj.bias", d->intermediate, 0);
-		add_layer(file, layer, "mlp.up_proj.bias", d->intermediate, 0);
-		add_layer(file, layer, "mlp.down_proj.bias", d->hidden, 0);
-	}
-	for (unsigned e = 0; d->layer[layer].experts && e < d->experts; e++) {
-		static const char *const names[][3] = { { "gate_proj", "up_proj", "down_proj" }, { "w1", "w3", "w2" } };
-
-		for (int i = 0; i < 3; i++) {
-			snprintf(tensor, sizeof tensor, "%s.experts.%u.%s.weight", mixtral ? "block_sparse_moe" : "mlp",
-				 e, names[mixtral][i]);
-			add_layer(file, layer, tensor, i < 2 ? d->expert_intermediate : d->hidden,
-				  i < 2 ? d->hidden : d->expert_intermediate);
-		}
-	}
-	if (d->layer[layer].experts)
-		add_layer(file, layer, mixtral ? "block_sparse_moe.gate.weight" : "mlp.gate.weight", d->experts,
-			  d->hidden);
-}
-
 static void write_tiny(void **state, const char *config, const struct xfp_description *d, struct tiny_file *file)
 {
-	size_t rows = (size_t)d->heads * d->head_dim, kv_rows = (size_t)d->kv_heads * d->head_dim, bytes;
+	static const struct xfp_tensor_names names = { "model.", "lm_head.weight" };
 	unsigned char *all;
+	size_t bytes;
 
 	file->header[file->length++] = '{';
-	add(file, "model.embed_tokens.weight", d->vocabulary, d->hidden);
-	add(file, "model.norm.weight", d->hidden, 0);
-	if (!d->tied)
-		add(file, "lm_head.weight", d->vocabulary, d->hidden);
-	for (unsigned layer = 0; layer < d->layers; layer++) {
-		add_layer(file, layer, "input_layernorm.weight", d->hidden, 0);
-		add_layer(file, layer, "post_attention_layernorm.weight", d->hidden, 0);
-		add_layer(file, layer, "self_attn.q_proj.weight", rows, d->hidden);
-		add_layer(file, layer, "self_attn.k_proj.weight", kv_rows, d->hidden);
-		add_layer(file, layer, "self_attn.v_proj.weight", kv_rows, d->hidden);
-		add_layer(file, layer, "self_attn.o_proj.weight", d->hidden, rows);
-		if (d->qkv_bias) {
-			add_layer(file, layer, "self_attn.q_proj.bias", rows, 0);
-			add_layer(file, layer, "self_attn.k_proj.bias", kv_rows, 0);
-			add_layer(file, layer, "self_attn.v_proj.bias", kv_rows, 0);
-		}
-		if (d->output_bias)
-			add_layer(file, layer, "self_attn.o_proj.bias", d->hidden, 0);
-		if (d->query_key_norm) {
-			add_layer(file, layer, "self_attn.q_norm.weight", d->head_dim, 0);
-			add_layer(file, layer, "self_attn.k_norm.weight", d->head_dim, 0);
-		}
-		add_mlp(file, d, layer);
-	}
+	xfp_each_tensor(d, &names, add, file);
 	file->header[file->length++] = '}';
 	bytes = 8 + file->length + file->count * sizeof(float);
 	assert_non_null(all = malloc(bytes));
@@ -261,6 +207,25 @@ static void bits_are_the_same_everywhere(void **state)
 	assert_string_equal(text, "1f22c9ddea9dc11e001fa87b9796e8f64d7116eaedff9064d6598fc6d61ee3e9");
 }
 
+/* A model of text alone, and the same one as part of a model that sees. */
+static void text_parts_are_computed(void **state)
+{
+	const char *config = forward_cases[0].config;
+	struct tiny_file *file = new_file();
+	struct tiny_run alone, part;
+	char outer[1024];
+
+	snprintf(outer, sizeof outer, "{\"model_type\": \"seer\", \"text_config\": %s}", config);
+	file->prefix = "language_model.";
+	run_well(state, config, new_file(), 1, &alone);
+	run_well(state, outer, file, 1, &part);
+	assert_memory_equal(alone.logits, part.logits, sizeof alone.logits);
+	/* Whether the head is the word embedding may be said outside. */
+	snprintf(outer, sizeof outer, "{\"tie_word_embeddings\": true, \"text_config\": %s}", config);
+	run_well(state, outer, new_file(), 1, &part);
+	assert_memory_not_equal(alone.logits, part.logits, sizeof alone.logits);
+}
+
 static const char moe[] =
 	"{\"model_type\": \"qwen3_moe\", \"hidden_size\": 8, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "
 	"\"num_key_value_heads\": 1, \"intermediate_size\": 8, \"vocab_size\": 13, \"max_position_embeddings\": 32, "
@@ -376,9 +341,9 @@ static void configs_are_refused_by_member(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(logits_are_those_of_transformers),   scratch_test(bits_are_the_same_everywhere),
-		scratch_test(equal_experts_are_chosen_by_number), scratch_test(configs_and_tensors_agree),
-		cmocka_unit_test(configs_are_refused_by_member),
+		scratch_test(logits_are_those_of_transformers), scratch_test(bits_are_the_same_everywhere),
+		scratch_test(text_parts_are_computed),          scratch_test(equal_experts_are_chosen_by_number),
+		scratch_test(configs_and_tensors_agree),        cmocka_unit_test(configs_are_refused_by_member),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What config.json says of rotary positions.
+ */
+#include "model/forward/rope_read.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/forward/numbers.h"
+
+static double *factors_of(struct xfp_fields *f, json_t *object, const char *key, size_t count)
+{
+	json_t *list = xfp_field(object, key);
+	double *factors;
+
+	if (json_array_size(list) != count) {
+		xfp_field_wrong(f, key, "does not have a number for each pair of a head that turns");
+		return NULL;
+	}
+	if (!(factors = calloc(count, sizeof *factors))) {
+		f->status = xfp_no_memory_for(f->err, f->where);
+		return NULL;
+	}
+	for (size_t i = 0; i < count; i++) {
+		factors[i] = json_number_value(json_array_get(list, i));
+		if (!(factors[i] > 0 && factors[i] < 1e30))
+			xfp_field_wrong(f, key, "has a number that cannot be a factor");
+	}
+	return factors;
+}
+
+/* 0.1 m log(factor) + 1, the temperature of attention that yarn gives a longer context. */
+static double yarn_scale(double factor, double m)
+{
+	return factor <= 1 ? 1 : 0.1 * m * xfp_log(factor) + 1;
+}
+
+static void read_yarn(struct xfp_fields *f, json_t *object, struct xfp_rope *rope)
+{
+	double scale = json_number_value(xfp_field(object, "mscale"));
+	double all = json_number_value(xfp_field(object, "mscale_all_dim"));
+	json_t *truncate = xfp_field(object, "truncate");
+
+	rope->beta_fast = xfp_field_number(f, object, "beta_fast", 32);
+	rope->beta_slow = xfp_field_number(f, object, "beta_slow", 1);
+	rope->truncate = !json_is_false(truncate);
+	if (scale > 0 && all > 0)
+		rope->attention = yarn_scale(rope->factor, scale) / yarn_scale(rope->factor, all);
+	else
+		rope->attention = yarn_scale(rope->factor, 1);
+}
+
+static void read_longrope(struct xfp_fields *f, json_t *object, struct xfp_rope *rope)
+{
+	rope->longer = factors_of(f, object, "long_factor", rope->dim / 2);
+	rope->shorter = factors_of(f, object, "short_factor", rope->dim / 2);
+	if (rope->factor > 1)
+		rope->attention = sqrt(1 + xfp_log(rope->factor) / xfp_log(rope->original_context));
+}
+
+static enum xfp_rope_scaling scaling_of(struct xfp_fields *f, json_t *object)
+{
+	static const struct {
+		const char *name;
+		enum xfp_rope_scaling scaling;
+	} types[] = {
+		{ "default", XFP_ROPE_DEFAULT }, { "linear", XFP_ROPE_LINEAR },     { "llama3", XFP_ROPE_LLAMA3 },
+		{ "yarn", XFP_ROPE_YARN },       { "longrope", XFP_ROPE_LONGROPE },
+	};
+	const char *type = json_string_value(xfp_field(object, "rope_type"));
+
+	if (!type)
+		type = json_string_value(xfp_field(object, "type"));
+	if (!type)
+		return XFP_ROPE_DEFAULT;
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+		if (!strcmp(type, types[i].name))
+			return types[i].scaling;
+	}
+	xfp_field_wrong(f, "rope_type",
+			"is none of default, linear, llama3, yarn and longrope, which can be computed here");
+	return XFP_ROPE_DEFAULT;
+}
+
+/* Part of a head may stay as it is: what does not turn lies behind what does. */
+static uint32_t dim_of(struct xfp_fields *f, json_t *object, uint32_t head_dim)
+{
+	const char *key = "partial_rotary_factor";
+	double part = xfp_field_number(f, xfp_field(object, key) ? object : f->root, key, 1);
+	uint32_t dim = part <= 1 ? (uint32_t)(head_dim * part) : 0;
+
+	if (!dim || dim % 2) {
+		xfp_field_wrong(f, part == 1 ? "head_dim" : key, "does not make a head of pairs, which positions turn");
+		return 2;
+	}
+	return dim;
+}
+
+void xfp_rope_read(struct xfp_fields *f, const struct xfp_description *d, json_t *object, const char *theta_key,
+		   double theta, struct xfp_rope *rope)
+{
+	json_t *original = xfp_field(object, "original_max_position_embeddings") ? object : f->root;
+	bool own_theta = xfp_field(object, "rope_theta");
+
+	rope->scaling = scaling_of(f, object);
+	rope->dim = dim_of(f, object, d->head_dim);
+	rope->attention = 1;
+	rope->theta = xfp_field_number(f, own_theta ? object : f->root, own_theta ? "rope_theta" : theta_key, theta);
+	rope->original_context = xfp_field_number(f, original, "original_max_position_embeddings", d->context);
+	if (rope->scaling == XFP_ROPE_DEFAULT)
+		return;
+	rope->factor = xfp_field_number(f, object, "factor",
+					rope->scaling < XFP_ROPE_YARN ? 0 : d->context / rope->original_context);
+	if (rope->scaling == XFP_ROPE_LLAMA3) {
+		rope->low_frequency = xfp_field_number(f, object, "low_freq_factor", 0);
+		rope->high_frequency = xfp_field_number(f, object, "high_freq_factor", 0);
+		if (rope->high_frequency <= rope->low_frequency)
+			xfp_field_wrong(f, "high_freq_factor", "is not above low_freq_factor");
+	}
+	if (rope->scaling == XFP_ROPE_YARN)
+		read_yarn(f, object, rope);
+	if (rope->scaling == XFP_ROPE_LONGROPE)
+		read_longrope(f, object, rope);
+	if (xfp_field(object, "attention_factor"))
+		rope->attention = xfp_field_number(f, object, "attention_factor", 0);
+}
