@@ -18,6 +18,12 @@ double xfp_log(double x);
 /* base^exponent for a finite base above 0, within 2^-50 (1 + |log of the result|). */
 double xfp_pow(double base, double exponent);
 
+/* 1 / (1 + e^-x), within 2^-49. */
+double xfp_sigmoid(double x);
+
+/* log(1 + e^x), within 2^-49; above 20 it is x, as published code has it. */
+double xfp_softplus(double x);
+
 /* Both within 2^-50, absolutely, for |x| up to 2^20. */
 void xfp_sine_cosine(double x, double *sine, double *cosine);
 

@@ -43,6 +43,11 @@ static void functions_are_within_their_bounds(void **unused)
 		y = between(&state, -1, 1);
 		want = powl(x, y);
 		expect_near("pow", x, xfp_pow(x, y), want, want * BOUND * (1 + fabsl(logl(want))));
+		x = i % 2 ? between(&state, -700, 19.99) : between(&state, -3, 3);
+		want = log1pl(expl(x));
+		expect_near("softplus", x, xfp_softplus(x), want, want * 2 * BOUND);
+		want = 1 / (1 + expl(-(long double)x));
+		expect_near("sigmoid", x, xfp_sigmoid(x), want, want * 2 * BOUND);
 		x = i % 2 ? between(&state, -0x1p20, 0x1p20) : between(&state, -8, 8);
 		xfp_sine_cosine(x, &sine, &cosine);
 		expect_near("sine", x, sine, sinl(x), BOUND);
@@ -50,7 +55,7 @@ static void functions_are_within_their_bounds(void **unused)
 	}
 }
 
-static void ends_of_exp_and_log(void **unused)
+static void ends_of_functions(void **unused)
 {
 	(void)unused;
 	assert_true(xfp_exp(0) == 1);
@@ -58,6 +63,9 @@ static void ends_of_exp_and_log(void **unused)
 	assert_true(isinf(xfp_exp(710)) && isinf(xfp_exp((double)INFINITY)));
 	assert_true(xfp_exp(-746) == 0 && xfp_exp(-(double)INFINITY) == 0);
 	assert_true(isnan(xfp_exp((double)NAN)));
+	assert_true(xfp_softplus(20.5) == 20.5 && isinf(xfp_softplus((double)INFINITY)));
+	assert_true(xfp_softplus(-800) == 0 && xfp_sigmoid(-800) == 0 && xfp_sigmoid(800) == 1);
+	assert_true(isnan(xfp_softplus((double)NAN)) && isnan(xfp_sigmoid((double)NAN)));
 	expect_near("exp", 709.5, xfp_exp(709.5), expl(709.5L), expl(709.5L) * BOUND);
 	expect_near("exp", -740, xfp_exp(-740), expl(-740), 0x1p-1074L);
 	expect_near("log", 0x1p-1060, xfp_log(0x1p-1060), logl(0x1p-1060L), 1060 * BOUND);
@@ -107,7 +115,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions_are_within_their_bounds),
-		cmocka_unit_test(ends_of_exp_and_log),
+		cmocka_unit_test(ends_of_functions),
 		cmocka_unit_test(products_are_sums_in_order),
 	};
 
