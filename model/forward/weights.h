@@ -27,7 +27,8 @@ bool xfp_weights_shape(const struct xfp_weights *weights, const char *tensor, ui
 
 struct xfp_weight_rows; /* an open matrix; one thread at a time */
 
-/* A matrix W in a tensor. Of a bundle, `view` is what a matrix of it is, or lies in a tensor that was kept. */
+/* A matrix W in a tensor. A bundle may have stored its rows as those of one matrix or of several, with the strides of
+ * `view`; otherwise XFP_BAD_INPUT. */
 enum xfp_status xfp_weight_rows_open(const struct xfp_weights *weights, const char *tensor, const struct xfp_view *view,
 				     struct xfp_weight_rows **out, struct xfp_error *err);
 void xfp_weight_rows_close(struct xfp_weight_rows *rows); /* NULL is fine */

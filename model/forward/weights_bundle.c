@@ -10,15 +10,6 @@
 #include "model/forward/weights.h"
 #include "runtime/xfp.h"
 
-/* A matrix of a unit, or a view of a tensor that was kept. */
-struct bundle_rows {
-	const struct xfp_bundle *bundle;
-	uint32_t matrix;     /* XFP_NOT_FOUND: of a tensor that was kept, */
-	const uint8_t *data; /* which is here */
-	enum xfp_dtype dtype;
-	struct xfp_view view;
-};
-
 /* Matrices by the tensor and the place where they begin in it. */
 struct bundle_place {
 	uint32_t tensor, matrix;
@@ -29,6 +20,15 @@ struct bundle_source {
 	struct xfp_bundle *bundle;
 	struct xfp_bundle_info info;
 	struct bundle_place *places; /* sorted */
+};
+
+/* Rows of one or more matrices, or of a tensor that was kept. */
+struct bundle_rows {
+	const struct bundle_source *source;
+	uint32_t tensor;
+	const uint8_t *data; /* of a tensor that was kept; NULL: it is matrices */
+	enum xfp_dtype dtype;
+	struct xfp_view view;
 };
 
 static int compare_places(const void *a, const void *b)
@@ -78,42 +78,103 @@ static bool holds(uint64_t elements, const struct xfp_view *view)
 	       xfp_add(last, view->base, &last) && last < elements;
 }
 
-static bool find_matrix(const struct bundle_source *s, uint32_t tensor, const struct xfp_view *view, uint32_t *matrix)
-{
-	struct bundle_place wanted = { .tensor = tensor, .base = view->base };
-	const struct bundle_place *found =
-		bsearch(&wanted, s->places, s->info.matrices, sizeof *s->places, compare_places);
-	struct xfp_matrix_info info;
+/* Some of a view's rows, which are rows of one matrix. */
+struct bundle_part {
+	uint32_t matrix;
+	uint64_t first, count;
+};
 
-	if (!found || !xfp_bundle_matrix(s->bundle, found->matrix, &info))
+/* Rows of the view from `row` on, as far as they are in the matrix of that place. */
+static bool part_in(const struct bundle_source *s, uint32_t number, const struct xfp_view *view, uint64_t row,
+		    struct bundle_part *part)
+{
+	struct xfp_matrix_info info;
+	uint64_t before;
+
+	if (!xfp_bundle_matrix(s->bundle, number, &info) || !info.row_stride || info.cols != view->cols ||
+	    info.row_stride != view->row_stride || info.col_stride != view->col_stride)
 		return false;
-	*matrix = found->matrix;
-	return info.rows == view->rows && info.cols == view->cols && info.row_stride == view->row_stride &&
-	       info.col_stride == view->col_stride;
+	before = view->base + row * view->row_stride - info.base;
+	if (before % info.row_stride || before / info.row_stride >= info.rows)
+		return false;
+	*part = (struct bundle_part){ number, before / info.row_stride, info.rows - before / info.row_stride };
+	if (part->count > view->rows - row)
+		part->count = view->rows - row;
+	return true;
+}
+
+/* A bundle may hold one tensor as several matrices: their rows take turns, or lie one after the other. So the place
+ * that is looked for is rarely far before the first one behind the row. */
+static bool find_part(const struct bundle_source *s, uint32_t tensor, const struct xfp_view *view, uint64_t row,
+		      struct bundle_part *part)
+{
+	uint64_t base = view->base + row * view->row_stride;
+	uint32_t low = 0, high = s->info.matrices;
+
+	while (low < high) {
+		const struct bundle_place *p = &s->places[low + (high - low) / 2];
+
+		if (p->tensor < tensor || (p->tensor == tensor && p->base <= base))
+			low += (high - low) / 2 + 1;
+		else
+			high = low + (high - low) / 2;
+	}
+	while (low && s->places[low - 1].tensor == tensor) {
+		if (part_in(s, s->places[--low].matrix, view, row, part))
+			return true;
+	}
+	return false;
+}
+
+static bool all_found(const struct bundle_source *s, uint32_t tensor, const struct xfp_view *view)
+{
+	struct bundle_part part;
+
+	for (uint64_t row = 0; row < view->rows; row += part.count) {
+		if (!find_part(s, tensor, view, row, &part))
+			return false;
+	}
+	return view->rows > 0;
 }
 
 static enum xfp_status open_rows(const void *source, const char *tensor, const struct xfp_view *view, void **matrix,
 				 struct xfp_error *err)
 {
 	const struct bundle_source *s = source;
-	struct bundle_rows found = { .bundle = s->bundle, .matrix = XFP_NOT_FOUND, .view = *view };
+	struct bundle_rows found = { .source = s, .view = *view };
 	struct xfp_tensor_info info;
-	uint32_t number;
 
-	if (!find_tensor(s, tensor, &number, &info))
+	if (!find_tensor(s, tensor, &found.tensor, &info))
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no tensor %s", s->info.path, tensor);
 	found.data = info.data;
 	found.dtype = (enum xfp_dtype)info.dtype;
-	if (!found.data && !find_matrix(s, number, view, &found.matrix))
-		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: %s (%s) is not stored as the matrix that the model wants of it", s->info.path,
-				tensor, info.fate_name);
+	if (!found.data && (!holds(info.elements, view) || !all_found(s, found.tensor, view)))
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: %s (%s) is not stored as the rows that the model wants of it",
+				s->info.path, tensor, info.fate_name);
 	if (found.data && (!xfp_dtype_is_weight(found.dtype) || !holds(info.elements, view)))
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: %s is %s, and not the numbers that the model wants of it",
 				s->info.path, tensor, info.dtype_name);
 	if (!(*matrix = malloc(sizeof found)))
 		return xfp_no_memory_for(err, s->info.path);
 	memcpy(*matrix, &found, sizeof found);
+	return XFP_OK;
+}
+
+static enum xfp_status read_parts(const struct bundle_rows *m, uint64_t first, uint64_t count, float *out,
+				  struct xfp_error *err)
+{
+	struct bundle_part part;
+	enum xfp_status status;
+
+	for (; count; count -= part.count, first += part.count, out += part.count * m->view.cols) {
+		if (!find_part(m->source, m->tensor, &m->view, first, &part))
+			return xfp_fail(err, XFP_BAD_INPUT, "%s: has no such rows", m->source->info.path);
+		if (part.count > count)
+			part.count = count;
+		if ((status = xfp_bundle_dequantize(m->source->bundle, part.matrix, part.first, part.count, XFP_FLOAT32,
+						    out, err)))
+			return status;
+	}
 	return XFP_OK;
 }
 
@@ -124,7 +185,7 @@ static enum xfp_status read_rows(void *matrix, uint64_t first, uint64_t count, f
 	size_t size = xfp_dtype_bits(m->dtype) / 8;
 
 	if (!m->data)
-		return xfp_bundle_dequantize(m->bundle, m->matrix, first, count, XFP_FLOAT32, out, err);
+		return read_parts(m, first, count, out, err);
 	for (uint64_t r = first; r < first + count; r++) {
 		const uint8_t *row = m->data + (v->base + r * v->row_stride) * size;
 
