@@ -22,6 +22,8 @@ model_libmodel_a_SOURCES = \
 	model/forward/numbers.c \
 	model/forward/numbers.h \
 	model/forward/parts.h \
+	model/forward/past.c \
+	model/forward/past.h \
 	model/forward/product.c \
 	model/forward/product.h \
 	model/forward/rope.c \

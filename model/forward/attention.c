@@ -20,6 +20,7 @@ struct attention_task {
 	float *queries, *keys, *values, *mixed;
 	const float *query_norm, *key_norm; /* NULL: none */
 	uint32_t window, rope;
+	const struct xfp_past_layer *past; /* NULL: none */
 };
 
 static enum xfp_status project(const struct xfp_forward *forward, uint32_t layer, const char *name, const char *bias,
@@ -48,16 +49,21 @@ static void place_heads(const struct attention_task *task, const float *norm, co
 		xfp_rope_turn(&d->rope[task->rope], position, head + h * d->head_dim);
 }
 
-static void place_token(void *context, unsigned thread, size_t token)
+/* All tokens of a passage. */
+static void place_passage(void *context, unsigned thread, size_t i)
 {
 	const struct attention_task *task = context;
 	const struct xfp_description *d = task->forward->description;
-	const float *position =
-		task->forward->rope[task->rope] + token % task->forward->length * d->rope[task->rope].dim;
+	const struct xfp_passage *passage = &task->forward->passages[i];
+	const float *position = task->forward->rope[task->rope] + passage->position * d->rope[task->rope].dim;
+	size_t end = passage->first + passage->count, row = (size_t)d->heads * d->head_dim;
+	size_t kv_row = (size_t)d->kv_heads * d->head_dim;
 
 	(void)thread;
-	place_heads(task, task->query_norm, position, d->heads, task->queries + token * d->heads * d->head_dim);
-	place_heads(task, task->key_norm, position, d->kv_heads, task->keys + token * d->kv_heads * d->head_dim);
+	for (size_t t = passage->first; t < end; t++, position += d->rope[task->rope].dim) {
+		place_heads(task, task->query_norm, position, d->heads, task->queries + t * row);
+		place_heads(task, task->key_norm, position, d->kv_heads, task->keys + t * kv_row);
+	}
 }
 
 /* Of one query: scores become probabilities in place; positions [first, last]. */
@@ -75,42 +81,100 @@ static void softmax(double *score, size_t first, size_t last)
 		score[j] /= sum;
 }
 
-/* One head of queries of one sequence. The thread's memory holds the keys turned over, [head_dim][length], a query's
- * scores, and a sum. */
+/* ---- what a passage sees ------------------------------------------------------------------------ */
+
+/* The first position that one sees. */
+static size_t first_seen(const struct attention_task *task, size_t position)
+{
+	return task->window && position >= task->window ? position - task->window + 1 : 0;
+}
+
+static size_t positions_seen(const struct attention_task *task, const struct xfp_passage *passage)
+{
+	return passage->position + passage->count - first_seen(task, passage->position);
+}
+
+/* Where the past has the key, or the value, of a position. */
+static float *kept(const struct attention_task *task, float *all, const struct xfp_passage *passage, size_t kv_head,
+		   size_t position)
+{
+	const struct xfp_description *d = task->forward->description;
+	size_t room = task->past->room;
+
+	return all + ((passage->sequence * d->kv_heads + kv_head) * room + position % room) * d->head_dim;
+}
+
+/* That of a position of the past or of the passage. */
+static const float *key_or_value(const struct attention_task *task, bool value, const struct xfp_passage *passage,
+				 size_t kv_head, size_t position)
+{
+	const struct xfp_description *d = task->forward->description;
+	const float *taken = value ? task->values : task->keys;
+
+	if (position < passage->position)
+		return kept(task, value ? task->past->values : task->past->keys, passage, kv_head, position);
+	return taken + ((passage->first + position - passage->position) * d->kv_heads + kv_head) * d->head_dim;
+}
+
+/* One head of keys and values of one passage, which the past takes; of a window, what it holds of the last ones. */
+static void keep(void *context, unsigned thread, size_t item)
+{
+	const struct attention_task *task = context;
+	const struct xfp_description *d = task->forward->description;
+	const struct xfp_passage *passage = &task->forward->passages[item / d->kv_heads];
+	size_t kv_head = item % d->kv_heads, end = passage->position + passage->count,
+	       bytes = d->head_dim * sizeof(float);
+	size_t position = passage->count > task->past->room ? end - task->past->room : passage->position;
+
+	(void)thread;
+	for (; position < end; position++) {
+		memcpy(kept(task, task->past->keys, passage, kv_head, position),
+		       key_or_value(task, false, passage, kv_head, position), bytes);
+		memcpy(kept(task, task->past->values, passage, kv_head, position),
+		       key_or_value(task, true, passage, kv_head, position), bytes);
+	}
+}
+
+/* One head of queries of one passage. The thread's memory holds, of `seen` positions, a query's scores, a sum, and the
+ * keys turned over, [head_dim][seen]. */
 static void attend(void *context, unsigned thread, size_t item)
 {
 	const struct attention_task *task = context;
 	const struct xfp_description *d = task->forward->description;
-	size_t length = task->forward->length, size = d->head_dim, row = d->heads * size, kv_row = d->kv_heads * size;
-	size_t sequence = item / d->heads, head = item % d->heads, kv_head = head / (d->heads / d->kv_heads);
-	const float *query = task->queries + sequence * length * row + head * size;
-	const float *keys = task->keys + sequence * length * kv_row + kv_head * size;
-	const float *values = task->values + sequence * length * kv_row + kv_head * size;
-	float *mixed = task->mixed + sequence * length * row + head * size;
-	double *score = xfp_team_own(task->forward->team, thread), *sum = score + length;
+	const struct xfp_passage *passage = &task->forward->passages[item / d->heads];
+	size_t size = d->head_dim, row = d->heads * size, head = item % d->heads,
+	       kv_head = head / (d->heads / d->kv_heads);
+	size_t seen = positions_seen(task, passage), least = first_seen(task, passage->position);
+	const float *query = task->queries + passage->first * row + head * size;
+	float *mixed = task->mixed + passage->first * row + head * size;
+	double *score = xfp_team_own(task->forward->team, thread), *sum = score + seen;
 	double scale = 1 / sqrt((double)size);
 	void *behind = sum + size;
 	float *turned = behind;
 
-	for (size_t j = 0; j < length; j++) {
-		for (size_t i = 0; i < size; i++)
-			turned[i * length + j] = keys[j * kv_row + i];
-	}
-	for (size_t t = 0; t < length; t++, query += row, mixed += row) {
-		size_t first = task->window && t >= task->window ? t - task->window + 1 : 0;
+	for (size_t j = 0; j < seen; j++) {
+		const float *key = key_or_value(task, false, passage, kv_head, least + j);
 
-		memset(score, 0, (t + 1) * sizeof *score);
+		for (size_t i = 0; i < size; i++)
+			turned[i * seen + j] = key[i];
+	}
+	for (size_t t = 0; t < passage->count; t++, query += row, mixed += row) {
+		size_t last = passage->position + t - least, first = first_seen(task, passage->position + t) - least;
+
+		memset(score, 0, (last + 1) * sizeof *score);
 		for (size_t i = 0; i < size; i++) {
-			for (size_t j = first; j <= t; j++)
-				score[j] += (double)query[i] * turned[i * length + j];
+			for (size_t j = first; j <= last; j++)
+				score[j] += (double)query[i] * turned[i * seen + j];
 		}
-		for (size_t j = first; j <= t; j++)
+		for (size_t j = first; j <= last; j++)
 			score[j] *= scale;
-		softmax(score, first, t);
+		softmax(score, first, last);
 		memset(sum, 0, size * sizeof *sum);
-		for (size_t j = first; j <= t; j++) {
+		for (size_t j = first; j <= last; j++) {
+			const float *value = key_or_value(task, true, passage, kv_head, least + j);
+
 			for (size_t i = 0; i < size; i++)
-				sum[i] += score[j] * values[j * kv_row + i];
+				sum[i] += score[j] * value[i];
 		}
 		for (size_t i = 0; i < size; i++)
 			mixed[i] = (float)sum[i];
@@ -120,14 +184,22 @@ static void attend(void *context, unsigned thread, size_t item)
 static enum xfp_status run(const struct attention_task *task, struct xfp_error *err)
 {
 	const struct xfp_forward *forward = task->forward;
-	size_t length = forward->length, size = forward->description->head_dim;
-	size_t own = (length + size) * sizeof(double) + length * size * sizeof(float);
-	enum xfp_status status = xfp_team_enter(forward->team, 0, own, err);
+	size_t size = forward->description->head_dim, own = 0;
+	void *context = (void *)(uintptr_t)task;
+	enum xfp_status status;
 
-	if (status)
+	for (size_t s = 0; s < forward->passage_count; s++) {
+		size_t seen = positions_seen(task, &forward->passages[s]);
+		size_t bytes = (seen + size) * sizeof(double) + seen * size * sizeof(float);
+
+		own = bytes > own ? bytes : own;
+	}
+	if ((status = xfp_team_enter(forward->team, 0, own, err)))
 		return status;
-	xfp_team_run(forward->team, forward->tokens, place_token, (void *)(uintptr_t)task);
-	xfp_team_run(forward->team, forward->sequences * forward->description->heads, attend, (void *)(uintptr_t)task);
+	xfp_team_run(forward->team, forward->passage_count, place_passage, context);
+	xfp_team_run(forward->team, forward->passage_count * forward->description->heads, attend, context);
+	if (task->past)
+		xfp_team_run(forward->team, forward->passage_count * forward->description->kv_heads, keep, context);
 	xfp_team_leave(forward->team);
 	return XFP_OK;
 }
@@ -149,7 +221,8 @@ enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_
 	float *norms = xfp_floats(2, d->head_dim);
 	struct attention_task task = { .forward = forward,
 				       .window = d->layer[layer].window,
-				       .rope = d->layer[layer].rope };
+				       .rope = d->layer[layer].rope,
+				       .past = forward->past ? &forward->past->layer[layer] : NULL };
 	char tensor[XFP_TENSOR_NAME], bias[XFP_TENSOR_NAME];
 	struct xfp_linear_map output = {
 		.tensor = tensor, .bias = d->output_bias ? bias : NULL, .rows = d->hidden, .cols = rows

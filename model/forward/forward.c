@@ -8,12 +8,42 @@
 #include "model/forward/rope.h"
 #include "model/forward/tensors.h"
 
+/* With cosines and sines of `positions`. */
+static enum xfp_status open_forward(struct xfp_forward start, size_t positions, struct xfp_forward **out,
+				    struct xfp_error *err)
+{
+	const struct xfp_description *d = start.description;
+	struct xfp_forward *forward;
+	enum xfp_status status;
+
+	*out = NULL;
+	start.names = xfp_find_names(start.weights);
+	if ((status = xfp_check_tensors(d, start.weights, start.names, err)))
+		return status;
+	if (!(forward = malloc(sizeof *forward)))
+		return xfp_no_memory(err);
+	*forward = start;
+	if (!(forward->passages = calloc(start.sequences ? start.sequences : 1, sizeof *forward->passages)))
+		goto no_memory;
+	for (uint32_t i = 0; i < d->ropes; i++) {
+		if (!(forward->rope[i] = xfp_floats(positions, d->rope[i].dim)))
+			goto no_memory;
+		xfp_rope_table(&d->rope[i], positions, forward->rope[i]);
+	}
+	*out = forward;
+	return XFP_OK;
+no_memory:
+	xfp_forward_close(forward);
+	return xfp_no_memory(err);
+}
+
 enum xfp_status xfp_forward_open(const struct xfp_description *description, const struct xfp_weights *weights,
 				 struct xfp_team *team, size_t sequences, size_t length, struct xfp_forward **out,
 				 struct xfp_error *err)
 {
-	const struct xfp_tensor_names *names = xfp_find_names(weights);
-	struct xfp_forward *forward;
+	struct xfp_forward start = {
+		.description = description, .weights = weights, .team = team, .sequences = sequences, .length = length
+	};
 	enum xfp_status status;
 	uint64_t tokens;
 
@@ -22,26 +52,26 @@ enum xfp_status xfp_forward_open(const struct xfp_description *description, cons
 		return xfp_fail(err, XFP_BAD_INPUT,
 				"%s: sequences of %zu tokens are longer than the model's context of %u",
 				xfp_weights_path(weights), length, (unsigned)description->context);
-	if ((status = xfp_check_tensors(description, weights, names, err)))
-		return status;
-	if (!xfp_mul(sequences, length, &tokens) || !(forward = calloc(1, sizeof *forward)))
+	if (!xfp_mul(sequences, length, &tokens))
 		return xfp_no_memory(err);
-	*forward = (struct xfp_forward){ .description = description,
-					 .weights = weights,
-					 .names = names,
-					 .team = team,
-					 .sequences = sequences,
-					 .length = length,
-					 .tokens = tokens };
-	for (uint32_t i = 0; i < description->ropes; i++) {
-		if (!(forward->rope[i] = xfp_floats(length, description->rope[i].dim))) {
-			xfp_forward_close(forward);
-			return xfp_no_memory(err);
-		}
-		xfp_rope_table(&description->rope[i], length, forward->rope[i]);
-	}
-	*out = forward;
+	start.tokens = tokens;
+	if ((status = open_forward(start, length, out, err)))
+		return status;
+	(*out)->passage_count = sequences;
+	for (size_t s = 0; s < sequences; s++)
+		(*out)->passages[s] = (struct xfp_passage){ .sequence = s, .count = length, .first = s * length };
 	return XFP_OK;
+}
+
+enum xfp_status xfp_forward_open_past(const struct xfp_description *description, const struct xfp_weights *weights,
+				      struct xfp_team *team, struct xfp_past *past, struct xfp_forward **out,
+				      struct xfp_error *err)
+{
+	struct xfp_forward start = {
+		.description = description, .weights = weights, .team = team, .sequences = past->sequences, .past = past
+	};
+
+	return open_forward(start, past->context, out, err);
 }
 
 void xfp_forward_close(struct xfp_forward *forward)
@@ -50,7 +80,37 @@ void xfp_forward_close(struct xfp_forward *forward)
 		return;
 	for (size_t i = 0; i < XFP_ROPES; i++)
 		free(forward->rope[i]);
+	free(forward->passages);
 	free(forward);
+}
+
+enum xfp_status xfp_forward_take(struct xfp_forward *forward, const struct xfp_passage *passages, size_t count,
+				 struct xfp_error *err)
+{
+	const struct xfp_past *past = forward->past;
+
+	forward->tokens = 0;
+	forward->passage_count = count;
+	for (size_t i = 0; i < count; i++) {
+		struct xfp_passage passage = passages[i];
+
+		passage.position = past->count[passage.sequence];
+		passage.first = forward->tokens;
+		forward->passages[i] = passage;
+		forward->tokens += passage.count;
+		if (passage.count > past->context - passage.position)
+			return xfp_fail(
+				err, XFP_BAD_INPUT,
+				"sequence %zu has %zu tokens and was to have %zu more; there is a context of %zu",
+				passage.sequence, passage.position, passage.count, past->context);
+	}
+	return XFP_OK;
+}
+
+void xfp_forward_taken(struct xfp_forward *forward)
+{
+	for (size_t i = 0; i < forward->passage_count; i++)
+		forward->past->count[forward->passages[i].sequence] += forward->passages[i].count;
 }
 
 enum xfp_status xfp_forward_embed(const struct xfp_forward *forward, const uint32_t *ids, float *x,
@@ -64,14 +124,18 @@ enum xfp_status xfp_forward_embed(const struct xfp_forward *forward, const uint3
 
 	xfp_body_tensor(tensor, forward->names, XFP_EMBEDDING);
 	status = xfp_weight_rows_open(forward->weights, tensor, &view, &rows, err);
-	for (size_t t = 0; !status && t < forward->tokens; t++) {
-		if (ids[t] >= d->vocabulary)
-			status = xfp_fail(err, XFP_BAD_INPUT,
-					  "token %zu of sequence %zu is %u, and the model's vocabulary has %u",
-					  t % forward->length, t / forward->length, (unsigned)ids[t],
-					  (unsigned)d->vocabulary);
-		else
-			status = xfp_weight_rows_read(rows, ids[t], 1, x + t * d->hidden, err);
+	for (size_t s = 0; !status && s < forward->passage_count; s++) {
+		const struct xfp_passage *passage = &forward->passages[s];
+
+		for (size_t t = passage->first; !status && t < passage->first + passage->count; t++) {
+			if (ids[t] >= d->vocabulary)
+				status = xfp_fail(err, XFP_BAD_INPUT,
+						  "token %zu of sequence %zu is %u, and the model's vocabulary has %u",
+						  passage->position + t - passage->first, passage->sequence,
+						  (unsigned)ids[t], (unsigned)d->vocabulary);
+			else
+				status = xfp_weight_rows_read(rows, ids[t], 1, x + t * d->hidden, err);
+		}
 	}
 	xfp_weight_rows_close(rows);
 	return status;

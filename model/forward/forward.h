@@ -10,6 +10,15 @@
  *     xfp_forward_norm(f, x)
  *     xfp_forward_logits(f, x, 0, vocabulary, logits)
  *
+ * With a past, tokens go on from those that their sequences have had, any number of each:
+ *
+ *     xfp_forward_open_past(d, weights, team, past, &f)
+ *     xfp_forward_take(f, passages, count)
+ *     xfp_forward_embed(f, ids, x) and so on, as above
+ *     xfp_forward_taken(f)
+ *
+ * They are the same bits however many are taken at a time.
+ *
  * Activations are f32. All within one operation (a product, a norm, a softmax, a weighted sum) is in double and in the
  * order of columns, elements, positions or experts, and rounded to f32 once at its end; functions are those of
  * numbers.h. So results depend on no instruction set, thread count or compiler. Of experts with equal probabilities the
@@ -22,6 +31,7 @@
 #include <stdint.h>
 
 #include "model/forward/description.h"
+#include "model/forward/past.h"
 #include "model/forward/weights.h"
 #include "runtime/xfp.h"
 
@@ -30,12 +40,21 @@ struct xfp_tensor_names {
 	const char *body, *head;
 };
 
+/* Tokens of one sequence, which lie together: `count` of them from `first` on, at `position` and those after it. */
+struct xfp_passage {
+	size_t sequence, count;
+	size_t first, position; /* set by xfp_forward_take */
+};
+
 struct xfp_forward {
 	const struct xfp_description *description;
 	const struct xfp_weights *weights;
 	const struct xfp_tensor_names *names;
 	struct xfp_team *team;
-	size_t sequences, length, tokens;
+	size_t sequences, length, tokens; /* length 0: with a past, passages have lengths of their own */
+	struct xfp_past *past;            /* NULL: sequences begin at position 0, and nothing is kept */
+	struct xfp_passage *passages;     /* all tokens, in order */
+	size_t passage_count;
 	float *rope[XFP_ROPES]; /* cosines and sines of all positions */
 };
 
@@ -46,6 +65,17 @@ enum xfp_status xfp_forward_open(const struct xfp_description *description, cons
 				 struct xfp_team *team, size_t sequences, size_t length, struct xfp_forward **out,
 				 struct xfp_error *err);
 void xfp_forward_close(struct xfp_forward *forward); /* NULL is fine */
+
+/* Likewise, for the sequences of a past, which is borrowed too. */
+enum xfp_status xfp_forward_open_past(const struct xfp_description *description, const struct xfp_weights *weights,
+				      struct xfp_team *team, struct xfp_past *past, struct xfp_forward **out,
+				      struct xfp_error *err);
+/* What the next tokens are: `sequence` and `count` of each passage, no sequence twice. XFP_BAD_INPUT when one would be
+ * longer than the past's context. */
+enum xfp_status xfp_forward_take(struct xfp_forward *forward, const struct xfp_passage *passages, size_t count,
+				 struct xfp_error *err);
+/* They went through all layers and belong to the past now. */
+void xfp_forward_taken(struct xfp_forward *forward);
 
 /* XFP_BAD_INPUT for an id beyond the vocabulary. */
 enum xfp_status xfp_forward_embed(const struct xfp_forward *forward, const uint32_t *ids, float *x,

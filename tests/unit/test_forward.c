@@ -91,6 +91,49 @@ static uint32_t token_of(size_t sequence, size_t t)
 	return (uint32_t)((t * t + 5 * sequence) % FORWARD_VOCABULARY);
 }
 
+/* The last sequence `step` tokens at a time, behind others that go on meanwhile: what it gives is what it gave. */
+static void go_on_from_the_past(struct tiny_run *run, size_t step)
+{
+	const struct xfp_description *d = run->description;
+	uint32_t ids[2 * FORWARD_LENGTH], vocabulary = d->vocabulary;
+	float *x = malloc(2 * FORWARD_LENGTH * d->hidden * sizeof *x);
+	float *logits = malloc(2 * FORWARD_LENGTH * vocabulary * sizeof *logits);
+	struct xfp_past *past = NULL;
+	struct xfp_forward *forward = NULL;
+
+	assert_true(x && logits);
+	assert_int_equal(xfp_past_open(d, FORWARD_SEQUENCES, FORWARD_LENGTH, &past, &run->err), XFP_OK);
+	assert_int_equal(xfp_forward_open_past(d, run->weights, run->team, past, &forward, &run->err), XFP_OK);
+	for (size_t t = 0, some; t < FORWARD_LENGTH; t += some) {
+		size_t last = FORWARD_SEQUENCES - 1, other = t ? 1 : 2;
+
+		some = t + step < FORWARD_LENGTH ? step : FORWARD_LENGTH - t;
+		struct xfp_passage passages[] = { { .sequence = 0, .count = other },
+						  { .sequence = last, .count = some } };
+
+		for (size_t i = 0; i < other + some; i++)
+			ids[i] = i < other ? token_of(0, past->count[0] + i) : token_of(last, t + i - other);
+		if (past->count[0] + other > FORWARD_LENGTH)
+			xfp_past_forget(past, 0);
+		assert_int_equal(xfp_forward_take(forward, passages, 2, &run->err), XFP_OK);
+		assert_int_equal(xfp_forward_embed(forward, ids, x, &run->err), XFP_OK);
+		for (uint32_t layer = 0; layer < d->layers; layer++)
+			assert_int_equal(xfp_forward_layer(forward, layer, x, &run->err), XFP_OK);
+		assert_int_equal(xfp_forward_norm(forward, x, &run->err), XFP_OK);
+		assert_int_equal(xfp_forward_logits(forward, x, 0, vocabulary, logits, &run->err), XFP_OK);
+		xfp_forward_taken(forward);
+		assert_memory_equal(logits + other * vocabulary, run->logits + (last * FORWARD_LENGTH + t) * vocabulary,
+				    some * vocabulary * sizeof *logits);
+	}
+	assert_int_equal(
+		xfp_forward_take(forward, &(struct xfp_passage){ FORWARD_SEQUENCES - 1, 1, 0, 0 }, 1, &run->err),
+		XFP_BAD_INPUT);
+	xfp_forward_close(forward);
+	xfp_past_close(past);
+	free(x);
+	free(logits);
+}
+
 static enum xfp_status compute(struct tiny_run *run, size_t length, uint32_t first_id)
 {
 	uint32_t ids[FORWARD_SEQUENCES * FORWARD_LENGTH], vocabulary = run->description->vocabulary;
@@ -226,6 +269,22 @@ static void text_parts_are_computed(void **state)
 	assert_memory_not_equal(alone.logits, part.logits, sizeof alone.logits);
 }
 
+/* As many tokens at a time as one likes, beyond a window and within one. */
+static void the_past_is_as_good_as_all(void **state)
+{
+	for (size_t i = 0; i < sizeof forward_cases / sizeof *forward_cases; i++) {
+		struct tiny_file *file = new_file();
+		struct tiny_run run = { 0 };
+
+		if (run_tiny(state, forward_cases[i].config, file, 2, &run))
+			fail_msg("%s", run.err.text);
+		go_on_from_the_past(&run, 1);
+		go_on_from_the_past(&run, 9);
+		end_run(&run);
+		free(file);
+	}
+}
+
 static const char moe[] =
 	"{\"model_type\": \"qwen3_moe\", \"hidden_size\": 8, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "
 	"\"num_key_value_heads\": 1, \"intermediate_size\": 8, \"vocab_size\": 13, \"max_position_embeddings\": 32, "
@@ -341,9 +400,10 @@ static void configs_are_refused_by_member(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(logits_are_those_of_transformers), scratch_test(bits_are_the_same_everywhere),
-		scratch_test(text_parts_are_computed),          scratch_test(equal_experts_are_chosen_by_number),
-		scratch_test(configs_and_tensors_agree),        cmocka_unit_test(configs_are_refused_by_member),
+		scratch_test(logits_are_those_of_transformers),  scratch_test(bits_are_the_same_everywhere),
+		scratch_test(text_parts_are_computed),           scratch_test(equal_experts_are_chosen_by_number),
+		scratch_test(the_past_is_as_good_as_all),        scratch_test(configs_and_tensors_agree),
+		cmocka_unit_test(configs_are_refused_by_member),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/forward/past.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+/* How much a layer keeps of a sequence. */
+static struct xfp_past_layer layer_sizes(const struct xfp_description *d, uint32_t layer, size_t context)
+{
+	uint32_t window = d->layer[layer].window;
+
+	return (struct xfp_past_layer){ .room = window && window < context ? window : context };
+}
+
+static uint64_t times(uint64_t a, uint64_t b)
+{
+	uint64_t product;
+
+	return xfp_mul(a, b, &product) ? product : UINT64_MAX;
+}
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return xfp_add(a, b, &sum) ? sum : UINT64_MAX;
+}
+
+/* Floats of the keys, or of the values, of all sequences. */
+static uint64_t keys_size(const struct xfp_description *d, const struct xfp_past_layer *layer, size_t sequences)
+{
+	return times(times(layer->room, sequences), (uint64_t)d->kv_heads * d->head_dim);
+}
+
+uint64_t xfp_past_size(const struct xfp_description *description, size_t sequences, size_t context)
+{
+	uint64_t floats = 0;
+
+	for (uint32_t i = 0; i < description->layers; i++) {
+		struct xfp_past_layer layer = layer_sizes(description, i, context);
+
+		floats = plus(floats, times(2, keys_size(description, &layer, sequences)));
+		floats = plus(floats, times(sequences, plus(layer.inputs_size, layer.state_size)));
+	}
+	return times(floats, sizeof(float));
+}
+
+/* Zeros; a part of no size is NULL. */
+static bool allocate(uint64_t floats, float **out)
+{
+	*out = NULL;
+	if (!floats)
+		return true;
+	return times(floats, sizeof(float)) <= PTRDIFF_MAX && (*out = calloc(floats, sizeof(float)));
+}
+
+static bool open_layer(const struct xfp_past *past, struct xfp_past_layer *layer)
+{
+	uint64_t keys = keys_size(past->description, layer, past->sequences);
+
+	return allocate(keys, &layer->keys) && allocate(keys, &layer->values) &&
+	       allocate(times(past->sequences, layer->inputs_size), &layer->inputs) &&
+	       allocate(times(past->sequences, layer->state_size), &layer->state);
+}
+
+enum xfp_status xfp_past_open(const struct xfp_description *description, size_t sequences, size_t context,
+			      struct xfp_past **out, struct xfp_error *err)
+{
+	struct xfp_past *past;
+
+	*out = NULL;
+	if (context > description->context)
+		return xfp_fail(err, XFP_BAD_INPUT, "a context of %zu tokens is longer than the model's, which is %u",
+				context, (unsigned)description->context);
+	if (!(past = calloc(1, sizeof *past)))
+		return xfp_no_memory(err);
+	*past = (struct xfp_past){ .description = description, .sequences = sequences, .context = context };
+	past->count = calloc(sequences ? sequences : 1, sizeof *past->count);
+	past->layer = calloc(description->layers, sizeof *past->layer);
+	if (!past->count || !past->layer)
+		goto no_memory;
+	for (uint32_t i = 0; i < description->layers; i++) {
+		past->layer[i] = layer_sizes(description, i, context);
+		if (!open_layer(past, &past->layer[i]))
+			goto no_memory;
+	}
+	*out = past;
+	return XFP_OK;
+no_memory:
+	xfp_past_close(past);
+	return xfp_no_memory(err);
+}
+
+void xfp_past_close(struct xfp_past *past)
+{
+	if (!past)
+		return;
+	for (uint32_t i = 0; past->layer && i < past->description->layers; i++) {
+		free(past->layer[i].keys);
+		free(past->layer[i].values);
+		free(past->layer[i].inputs);
+		free(past->layer[i].state);
+	}
+	free(past->layer);
+	free(past->count);
+	free(past);
+}
+
+/* Keys and values of positions that are not there are never read. */
+void xfp_past_forget(struct xfp_past *past, size_t sequence)
+{
+	past->count[sequence] = 0;
+	for (uint32_t i = 0; i < past->description->layers; i++) {
+		struct xfp_past_layer *layer = &past->layer[i];
+
+		if (layer->inputs)
+			memset(layer->inputs + sequence * layer->inputs_size, 0,
+			       layer->inputs_size * sizeof *layer->inputs);
+		if (layer->state)
+			memset(layer->state + sequence * layer->state_size, 0,
+			       layer->state_size * sizeof *layer->state);
+	}
+}
