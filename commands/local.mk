@@ -84,8 +84,12 @@ commands_compare_libcompare_a_SOURCES = \
 	commands/compare/table.c
 commands_eval_libeval_a_SOURCES = \
 	commands/eval/eval.c \
+	commands/eval/eval.h \
+	commands/eval/evaluate.c \
 	commands/eval/npy.c \
-	commands/eval/npy.h
+	commands/eval/print.c \
+	commands/eval/text.c \
+	commands/eval/tokens.h
 # With commands/goal: a conversion and its goal need each other.
 commands_convert_libconvert_a_SOURCES = \
 	commands/convert/conversion.c \

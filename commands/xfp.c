@@ -34,7 +34,7 @@ static const struct command commands[] = {
 	{ "status", xfp_main_status, "how far a conversion is, at work or dead", false },
 	{ "info", xfp_main_info, "what a bundle holds", false },
 	{ "verify", xfp_main_verify, "check a bundle, alone or against its checkpoint", false },
-	{ "eval", xfp_main_eval, "perplexity of a bundle or a checkpoint", false },
+	{ "eval", xfp_main_eval, "perplexity of a bundle or a checkpoint, and KL", false },
 	{ "unpack", xfp_main_unpack, "make a checkpoint of a bundle", false },
 	{ "cache", xfp_main_cache, "what is in a cache of artifacts, and its upkeep", false },
 	{ "prepare", xfp_main_prepare, NULL, true },

@@ -2,8 +2,8 @@
 #
 # model/: what a model computes from its weights, and its tokenizer.
 
-MODEL_LIBS = model/libmodel.a
-noinst_LIBRARIES += $(MODEL_LIBS)
+MODEL_LIBS = model/libmodel.a model/libtokenizer.a
+noinst_LIBRARIES += model/libmodel.a
 model_libmodel_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS)
 model_libmodel_a_SOURCES = \
 	model/forward/attention.c \
@@ -30,6 +30,8 @@ model_libmodel_a_SOURCES = \
 	model/forward/rope.h \
 	model/forward/rope_read.c \
 	model/forward/rope_read.h \
+	model/forward/streams.c \
+	model/forward/streams.h \
 	model/forward/tensors.c \
 	model/forward/tensors.h \
 	model/forward/weights.c \

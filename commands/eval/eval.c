@@ -1,112 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * eval.c - xfp eval: perplexity of a bundle, or of a checkpoint, on token ids.
+ * eval.c - xfp eval: perplexity of a bundle, or of a checkpoint, and how far it is from its source.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/system/clock.h"
 #include "base/system/command_line.h"
 #include "base/system/mapped.h"
-#include "checkpoints/hub.h"
-#include "commands/eval/npy.h"
+#include "commands/eval/eval.h"
 #include "commands/ui/commands.h"
-#include "model/forward/loss.h"
-#include "schemas/json_print.h"
 
 #define MOST_THREADS 1024
+#define MOST_LENGTH (1 << 24)
 
-struct eval {
-	const char *path; /* as it was given */
-	const char *tokens_path;
-	unsigned threads; /* 0: one for each processor */
-	struct xfp_tokens tokens;
-	struct xfp_weights *weights;
-	struct xfp_description *description;
-	struct xfp_loss loss;
-	double seconds;
-};
+static enum xfp_status take_number(const char *where, const char *text, unsigned long least, unsigned long most,
+				   const char *what, unsigned long *number, struct xfp_error *err)
+{
+	char *end;
+
+	*number = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || *number < least || *number > most)
+		return xfp_fail(err, XFP_USAGE, "%s '%s': expected %s from %lu to %lu", where, text, what, least, most);
+	return XFP_OK;
+}
 
 static enum xfp_status take_threads(const struct xfp_option *option, const char *where, const char *text,
 				    struct xfp_error *err)
 {
 	unsigned *threads = option->context;
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
+	unsigned long number = 0;
+	enum xfp_status status = take_number(where, text, 1, MOST_THREADS, "a number of threads", &number, err);
 
-	if (*text < '0' || *text > '9' || *end || !value || value > MOST_THREADS)
-		return xfp_fail(err, XFP_USAGE, "%s '%s': expected a number of threads from 1 to %d", where, text,
-				MOST_THREADS);
-	*threads = (unsigned)value;
-	return XFP_OK;
-}
-
-static enum xfp_status evaluate(struct eval *e, struct xfp_error *err)
-{
-	struct xfp_forward *forward = NULL;
-	struct xfp_team *team = NULL;
-	enum xfp_status status;
-	char *found = NULL;
-	double began = xfp_now();
-
-	if ((status = xfp_tokens_read(e->tokens_path, &e->tokens, err)) ||
-	    (status = xfp_model_find(e->path, &found, err)) || (status = xfp_weights_open(found, &e->weights, err)) ||
-	    (status = xfp_description_read(xfp_weights_config(e->weights), e->path, &e->description, err)) ||
-	    (status = xfp_team_start(e->threads, &team, err)) ||
-	    (status = xfp_forward_open(e->description, e->weights, team, e->tokens.sequences, e->tokens.length,
-				       &forward, err)))
-		goto done;
-	status = xfp_forward_loss(forward, e->tokens.ids, NULL, NULL, &e->loss, err);
-	e->seconds = xfp_now() - began;
-done:
-	xfp_forward_close(forward);
-	xfp_team_end(team);
-	free(found);
+	*threads = (unsigned)number;
 	return status;
 }
 
-static enum xfp_status print_json(const struct eval *e, struct xfp_error *err)
+static enum xfp_status take_length(const struct xfp_option *option, const char *where, const char *text,
+				   struct xfp_error *err)
 {
-	return xfp_json_print(
-		XFP_JSON({ "model", xfp_json_text(e->path) }, { "family", xfp_json_text(e->description->family) },
-			 { "sequences", json_integer((json_int_t)e->tokens.sequences) },
-			 { "length", json_integer((json_int_t)e->tokens.length) },
-			 { "predicted", json_integer((json_int_t)e->loss.predicted) },
-			 { "loss", json_real(e->loss.mean) }, { "perplexity", json_real(e->loss.perplexity) },
-			 { "seconds", json_real(e->seconds) }),
-		err);
+	size_t *length = option->context;
+	unsigned long number = 0;
+	enum xfp_status status = take_number(where, text, 2, MOST_LENGTH, "a number of tokens", &number, err);
+
+	*length = number;
+	return status;
 }
 
-static void print_text(const struct eval *e)
+static void close_model(struct xfp_eval_model *model)
 {
-	printf("%zu %s of %zu tokens, of which %" PRIu64 " were to be foretold\n", e->tokens.sequences,
-	       e->tokens.sequences == 1 ? "sequence" : "sequences", e->tokens.length, e->loss.predicted);
-	printf("perplexity %.6g (%.6g nats a token)\n", e->loss.perplexity, e->loss.mean);
+	xfp_description_free(model->description);
+	xfp_weights_close(model->weights);
+	free(model->found);
 }
 
 int xfp_main_eval(int argc, char **argv)
 {
-	struct eval e = { 0 };
-	bool json = false;
+	struct xfp_eval e = { 0 };
 	const struct xfp_option options[] = {
+		{ .name = "source",
+		  .value = "MODEL",
+		  .text = "what the bundle was made of, to compare with",
+		  .into = &e.source.given },
 		{ .name = "tokens",
 		  .value = "FILE",
 		  .text = "ids of the text, as numpy.save writes them: integers\n[sequences, length], or [length]",
 		  .into = &e.tokens_path },
+		{ .name = "text",
+		  .value = "FILE",
+		  .text = "the text itself, for the model's tokenizer",
+		  .into = &e.text_path },
+		{ .name = "length",
+		  .value = "N",
+		  .text = "tokens of the sequences that the text is cut into; default:\n512, or the model's context",
+		  .take = take_length,
+		  .context = &e.length },
 		{ .name = "threads",
 		  .value = "N",
 		  .text = "threads; default: one for each processor",
 		  .take = take_threads,
 		  .context = &e.threads },
-		{ .name = "json", .text = "one JSON object", .set = &json },
+		{ .name = "json", .text = "one JSON object", .set = &e.json },
 		{ 0 },
 	};
 	struct xfp_command_line line = {
-		.usage = "xfp eval --tokens FILE [--threads N] [--json] BUNDLE|MODEL",
+		.usage = "xfp eval [--source MODEL] --tokens FILE|--text FILE [--length N] [--threads N] [--json]\n"
+			 "BUNDLE|MODEL",
 		.summary =
 			"Tells the perplexity of a bundle, or of a checkpoint, on a text: how well it foretells each\n"
-			"token from those before it. The result is the same bits on any machine.",
+			"token from those before it; and with its source, how far it is from what that expects, and\n"
+			"which layers take it there. The result is the same bits on any machine.",
 		.options = options,
 	};
 	struct xfp_error err;
@@ -117,20 +99,26 @@ int xfp_main_eval(int argc, char **argv)
 	if (line.argument_count != 1)
 		return xfp_command_line_refuse(
 			&line, "%s", line.argument_count ? "more than one bundle or model" : "no bundle or model");
-	if (!e.tokens_path)
-		return xfp_command_line_refuse(&line, "%s", "--tokens is missing");
-	e.path = line.arguments[0];
-	xfp_mapped_begin(argv[0], e.path, NULL);
-	status = (int)evaluate(&e, &err);
-	if (!status && json)
-		status = (int)print_json(&e, &err);
+	if (!e.tokens_path == !e.text_path)
+		return xfp_command_line_refuse(
+			&line, "%s", e.tokens_path ? "both --tokens and --text" : "--tokens is missing, or --text");
+	if (e.length && !e.text_path)
+		return xfp_command_line_refuse(&line, "%s", "--length is for --text; --tokens has its own");
+	e.judged.given = line.arguments[0];
+	xfp_mapped_begin(argv[0], e.judged.given, NULL);
+	if (e.source.given)
+		xfp_mapped_begin(argv[0], e.source.given, NULL);
+	status = (int)xfp_evaluate(&e, &err);
+	if (!status && e.json)
+		status = (int)xfp_eval_print_json(&e, &err);
 	else if (!status)
-		print_text(&e);
+		xfp_eval_print(&e);
 	if (status)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 	xfp_mapped_end();
-	xfp_description_free(e.description);
-	xfp_weights_close(e.weights);
+	close_model(&e.judged);
+	close_model(&e.source);
 	free(e.tokens.ids);
+	free(e.layers);
 	return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commands/eval/npy.h"
+#include "commands/eval/tokens.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -110,7 +110,7 @@ static enum xfp_status take(const char *path, char *file, size_t size, struct xf
 				path);
 	if (!xfp_mul(h.sequences, h.length, &bytes) || !xfp_mul(bytes, h.size, &bytes) || bytes > size - begin - length)
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: is cut off", path);
-	*tokens = (struct xfp_tokens){ h.sequences, h.length, malloc(h.sequences * h.length * sizeof(uint32_t)) };
+	*tokens = (struct xfp_tokens){ h.sequences, h.length, malloc(h.sequences * h.length * sizeof(uint32_t)), 0 };
 	if (!tokens->ids)
 		return xfp_no_memory_for(err, path);
 	if (take_ids(file + begin + length, &h, tokens->ids))

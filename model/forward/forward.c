@@ -74,6 +74,15 @@ enum xfp_status xfp_forward_open_past(const struct xfp_description *description,
 	return open_forward(start, past->context, out, err);
 }
 
+struct xfp_forward xfp_forward_some(const struct xfp_forward *forward, size_t sequences)
+{
+	struct xfp_forward some = *forward;
+
+	some.sequences = some.passage_count = sequences;
+	some.tokens = sequences * forward->length;
+	return some;
+}
+
 void xfp_forward_close(struct xfp_forward *forward)
 {
 	if (!forward)

@@ -65,6 +65,8 @@ enum xfp_status xfp_forward_open(const struct xfp_description *description, cons
 				 struct xfp_team *team, size_t sequences, size_t length, struct xfp_forward **out,
 				 struct xfp_error *err);
 void xfp_forward_close(struct xfp_forward *forward); /* NULL is fine */
+/* The same without a past for the first `sequences`, which borrows all, and is not to be closed. */
+struct xfp_forward xfp_forward_some(const struct xfp_forward *forward, size_t sequences);
 
 /* Likewise, for the sequences of a past, which is borrowed too. */
 enum xfp_status xfp_forward_open_past(const struct xfp_description *description, const struct xfp_weights *weights,

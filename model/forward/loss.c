@@ -8,130 +8,189 @@
 #include "model/forward/parts.h"
 #include "runtime/team.h"
 
-#define LOGITS_BYTES 0x4000000 /* that are there at a time */
+#define LEAST_PART 16 /* rows of the head that are worth a pass over the tokens */
 
 /* A softmax over the vocabulary that is taken up logit by logit, in order: what the largest so far is, and the sum of
  * e^(logit - largest). So it does not matter where parts of the vocabulary end. */
 struct token_sum {
 	double most, sum, wanted;
+	double apart; /* of a source: c of loss.h */
+	uint32_t best;
 };
 
 struct tally_task {
 	const struct xfp_forward *forward;
 	const uint32_t *ids;
-	const float *logits;
+	const float *logits, *source_logits; /* NULL: there is no source */
 	uint32_t first, count;
-	struct token_sum *sums;
+	struct token_sum *sums, *source_sums;
 };
+
+static void take_logit(struct token_sum *s, double logit, double apart, uint32_t v, uint32_t wanted)
+{
+	if (logit > s->most) {
+		double less = xfp_exp(s->most - logit);
+
+		s->sum = s->sum * less + 1;
+		s->apart = s->apart * less + apart;
+		s->most = logit;
+		s->best = v;
+	} else {
+		double part = xfp_exp(logit - s->most);
+
+		s->sum += part;
+		s->apart += part * apart;
+	}
+	if (v == wanted)
+		s->wanted = logit;
+}
 
 static void tally_token(void *context, unsigned thread, size_t t)
 {
 	const struct tally_task *task = context;
 	const float *logits = task->logits + t * task->count;
-	struct token_sum *s = &task->sums[t];
+	const float *source = task->source_logits ? task->source_logits + t * task->count : NULL;
 
 	(void)thread;
 	if ((t + 1) % task->forward->length == 0)
 		return;
 	for (uint32_t v = 0; v < task->count; v++) {
-		double logit = logits[v];
-
-		if (logit > s->most) {
-			s->sum = s->sum * xfp_exp(s->most - logit) + 1;
-			s->most = logit;
-		} else {
-			s->sum += xfp_exp(logit - s->most);
-		}
-		if (task->first + v == task->ids[t + 1])
-			s->wanted = logit;
+		take_logit(&task->sums[t], logits[v], 0, task->first + v, task->ids[t + 1]);
+		if (source)
+			take_logit(&task->source_sums[t], source[v], (double)source[v] - logits[v], task->first + v,
+				   task->ids[t + 1]);
 	}
+}
+
+static double log_of_sum(const struct token_sum *s)
+{
+	return s->most + xfp_log(s->sum);
+}
+
+/* `who`: whose logits, for messages. */
+static enum xfp_status check_finite(const struct token_sum *s, const struct xfp_forward *forward, struct xfp_error *err)
+{
+	if (isfinite(s->most) && isfinite(s->sum) && isfinite(s->wanted))
+		return XFP_OK;
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: the output head makes numbers that are not finite; verify the weights",
+			xfp_weights_path(forward->weights));
+}
+
+static enum xfp_status conclude(const struct tally_task *task, const struct xfp_forward *source,
+				struct xfp_foretold *foretold, struct xfp_error *err)
+{
+	for (size_t t = 0; t < task->forward->tokens; t++) {
+		const struct token_sum *s = &task->sums[t], *of_source = &task->source_sums[t];
+		double divergence;
+		enum xfp_status status;
+
+		if ((t + 1) % task->forward->length == 0)
+			continue;
+		if ((status = check_finite(s, task->forward, err)) ||
+		    (source && (status = check_finite(of_source, source, err))))
+			return status;
+		foretold[t] = (struct xfp_foretold){ .nats = log_of_sum(s) - s->wanted };
+		if (!source)
+			continue;
+		divergence = of_source->apart / of_source->sum - log_of_sum(of_source) + log_of_sum(s);
+		foretold[t].source_nats = log_of_sum(of_source) - of_source->wanted;
+		foretold[t].divergence = divergence > 0 ? divergence : 0; /* rounding may take it below */
+		foretold[t].agrees = of_source->best == s->best;
+	}
+	return XFP_OK;
 }
 
 /* All of the vocabulary, for all tokens. */
-static enum xfp_status tally(const struct xfp_forward *forward, const uint32_t *ids, const float *x,
-			     struct token_sum *sums, struct xfp_error *err)
+static enum xfp_status tally(const struct xfp_last_activations *model, const struct xfp_last_activations *source,
+			     uint32_t part, struct tally_task *task, float *logits, float *source_logits,
+			     struct xfp_error *err)
 {
+	const struct xfp_forward *forward = model->forward;
 	uint32_t vocabulary = forward->description->vocabulary;
-	size_t most = LOGITS_BYTES / sizeof(float) / forward->tokens;
-	uint32_t part = most < 16 ? 16 : most < vocabulary ? (uint32_t)most : vocabulary;
-	float *logits = xfp_floats(forward->tokens, part);
-	enum xfp_status status = logits ? XFP_OK : xfp_no_memory(err);
+	enum xfp_status status = XFP_OK;
 
 	for (size_t t = 0; t < forward->tokens; t++)
-		sums[t].most = -(double)INFINITY;
-	for (uint32_t first = 0; !status && first < vocabulary; first += part) {
-		struct tally_task task = { forward, ids, logits, first, part, sums };
-
-		if (task.count > vocabulary - first)
-			task.count = vocabulary - first;
-		if ((status = xfp_forward_logits(forward, x, first, task.count, logits, err)) ||
+		task->sums[t].most = task->source_sums[t].most = -(double)INFINITY;
+	task->logits = logits;
+	task->source_logits = source_logits;
+	for (task->first = 0; !status && task->first < vocabulary; task->first += part) {
+		task->count = vocabulary - task->first < part ? vocabulary - task->first : part;
+		if ((status = xfp_forward_logits(forward, model->x, task->first, task->count, logits, err)) ||
+		    (source && (status = xfp_forward_logits(source->forward, source->x, task->first, task->count,
+							    source_logits, err))) ||
 		    (status = xfp_team_enter(forward->team, 0, 1, err)))
 			break;
-		xfp_team_run(forward->team, forward->tokens, tally_token, &task);
+		xfp_team_run(forward->team, forward->tokens, tally_token, task);
 		xfp_team_leave(forward->team);
 	}
+	return status;
+}
+
+enum xfp_status xfp_foretell(const struct xfp_last_activations *model, const struct xfp_last_activations *source,
+			     const uint32_t *ids, size_t logits_bytes, struct xfp_foretold *foretold,
+			     struct xfp_error *err)
+{
+	const struct xfp_forward *forward = model->forward;
+	uint32_t vocabulary = forward->description->vocabulary;
+	size_t most = logits_bytes / sizeof(float) / forward->tokens;
+	uint32_t part = most < LEAST_PART ? LEAST_PART : most < vocabulary ? (uint32_t)most : vocabulary;
+	float *logits = xfp_floats(forward->tokens, part), *source_logits = NULL;
+	struct tally_task task = { .forward = forward, .ids = ids };
+	enum xfp_status status = XFP_OK;
+
+	task.sums = calloc(forward->tokens, sizeof *task.sums);
+	task.source_sums = calloc(forward->tokens, sizeof *task.source_sums);
+	if (source)
+		source_logits = xfp_floats(forward->tokens, part);
+	if (!logits || !task.sums || !task.source_sums || (source && !source_logits))
+		status = xfp_no_memory(err);
+	if (!status && !(status = xfp_forward_norm(forward, model->x, err)) && source)
+		status = xfp_forward_norm(source->forward, source->x, err);
+	if (!status)
+		status = tally(model, source, part, &task, logits, source_logits, err);
+	if (!status)
+		status = conclude(&task, source ? source->forward : NULL, foretold, err);
 	free(logits);
+	free(source_logits);
+	free(task.sums);
+	free(task.source_sums);
 	return status;
 }
 
-static bool all_finite(const float *x, size_t count)
+static int compare_doubles(const void *a, const void *b)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (!isfinite(x[i]))
-			return false;
-	}
-	return true;
+	const double *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
 }
 
-static enum xfp_status all_layers(const struct xfp_forward *forward, const uint32_t *ids,
-				  void (*layers_done)(void *context, uint32_t layers), void *context, float *x,
-				  struct xfp_error *err)
+enum xfp_status xfp_loss_of(const struct xfp_foretold *foretold, size_t sequences, size_t length, struct xfp_loss *loss,
+			    struct xfp_error *err)
 {
-	const struct xfp_description *d = forward->description;
-	size_t size = forward->tokens * d->hidden;
-	enum xfp_status status = xfp_forward_embed(forward, ids, x, err);
+	size_t count = 0;
+	double *divergence = malloc(sequences * length * sizeof *divergence), nats = 0, source = 0, apart = 0, same = 0;
 
-	if (!status && !all_finite(x, size))
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: the word embedding has numbers that are not finite",
-				xfp_weights_path(forward->weights));
-	for (uint32_t layer = 0; !status && layer < d->layers; layer++) {
-		if ((status = xfp_forward_layer(forward, layer, x, err)))
-			break;
-		if (!all_finite(x, size))
-			return xfp_fail(
-				err, XFP_BAD_INPUT,
-				"%s: layer %u is the first that makes numbers that are not finite; verify the weights",
-				xfp_weights_path(forward->weights), (unsigned)layer);
-		if (layers_done)
-			layers_done(context, layer + 1);
+	if (!divergence)
+		return xfp_no_memory(err);
+	for (size_t t = 0; t < sequences * length; t++) {
+		if ((t + 1) % length == 0)
+			continue;
+		nats += foretold[t].nats;
+		source += foretold[t].source_nats;
+		apart += foretold[t].divergence;
+		same += foretold[t].agrees;
+		divergence[count++] = foretold[t].divergence;
 	}
-	return status ? status : xfp_forward_norm(forward, x, err);
-}
-
-enum xfp_status xfp_forward_loss(const struct xfp_forward *forward, const uint32_t *ids,
-				 void (*layers_done)(void *context, uint32_t layers), void *context,
-				 struct xfp_loss *loss, struct xfp_error *err)
-{
-	float *x = xfp_floats(forward->tokens, forward->description->hidden);
-	struct token_sum *sums = calloc(forward->tokens, sizeof *sums);
-	enum xfp_status status = x && sums ? XFP_OK : xfp_no_memory(err);
-	double sum = 0;
-
-	if (!status && !(status = all_layers(forward, ids, layers_done, context, x, err)))
-		status = tally(forward, ids, x, sums, err);
-	if (!status) {
-		for (size_t t = 0; t < forward->tokens; t++) {
-			if ((t + 1) % forward->length)
-				sum += sums[t].most - sums[t].wanted + xfp_log(sums[t].sum);
-		}
-		loss->predicted = forward->tokens - forward->sequences;
-		loss->mean = sum / (double)loss->predicted;
-		loss->perplexity = xfp_exp(loss->mean);
-		if (!isfinite(loss->mean))
-			status = xfp_fail(err, XFP_BAD_INPUT, "%s: the output head makes numbers that are not finite",
-					  xfp_weights_path(forward->weights));
-	}
-	free(x);
-	free(sums);
-	return status;
+	qsort(divergence, count, sizeof *divergence, compare_doubles);
+	*loss = (struct xfp_loss){ .predicted = count,
+				   .mean = nats / (double)count,
+				   .perplexity = xfp_exp(nats / (double)count),
+				   .source_mean = source / (double)count,
+				   .source_perplexity = xfp_exp(source / (double)count),
+				   .divergence = apart / (double)count,
+				   .divergence_99 = divergence[(count * 99 + 99) / 100 - 1],
+				   .divergence_most = divergence[count - 1],
+				   .agreement = same / (double)count };
+	free(divergence);
+	return XFP_OK;
 }

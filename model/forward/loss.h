@@ -1,23 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loss.h - how well a model foretells the tokens of its sequences.
+ * loss.h - how well a model foretells the tokens of its sequences, and how far it is from what another one expects.
  */
 #ifndef XFP_LOSS_H
 #define XFP_LOSS_H
 
 #include "model/forward/forward.h"
 
-struct xfp_loss {
-	uint64_t predicted; /* tokens: all but the first of each sequence */
-	double mean;        /* of -log of the probability that each was given; in nats */
-	double perplexity;  /* e to that power */
+/* Of one token, but for the last of a sequence, what is expected of the next one. */
+struct xfp_foretold {
+	double nats; /* -log of the probability that was given to the token that came */
+	/* Where there is a source: */
+	double source_nats;
+	double divergence; /* Kullback-Leibler, of this model's expectation from the source's; in nats, not below 0 */
+	bool agrees;       /* the same token has the largest logit; of equal ones the lower number counts */
 };
 
-/* Everything: embeds, goes through all layers, and takes the output head by parts of the vocabulary, so that no more
- * than some of its logits are ever there. XFP_BAD_INPUT where activations stop being finite numbers, with the number of
- * the layer. `layers_done` (NULL: nobody) is told after each layer. */
-enum xfp_status xfp_forward_loss(const struct xfp_forward *forward, const uint32_t *ids,
-				 void (*layers_done)(void *context, uint32_t layers), void *context,
-				 struct xfp_loss *loss, struct xfp_error *err);
+/* Activations after the last layer, x[token][hidden], which are normed in place; forward->tokens of them. */
+struct xfp_last_activations {
+	const struct xfp_forward *forward;
+	float *x;
+};
+
+/* Takes the output head by parts of the vocabulary, so that no more than `logits_bytes` of each model's logits are ever
+ * there, but at least some. Logits are taken up in the order of the vocabulary, in double, so that results do not
+ * depend on the parts:
+ *
+ *     m = largest so far     s = sum e^(l - m)     c = sum e^(l - m) (l - k)
+ *
+ * with the sums multiplied by e^(old m - m) wherever a larger one comes; k are this model's logits where l are the
+ * source's, which c is of. With m + log s of each, the divergence is c / s - (m + log s) + (m' + log s').
+ *
+ * `source` NULL: there is none; otherwise of the same tokens and the same vocabulary. foretold[tokens] has no meaning
+ * for the last token of a sequence. XFP_BAD_INPUT where logits are no finite numbers. */
+enum xfp_status xfp_foretell(const struct xfp_last_activations *model, const struct xfp_last_activations *source,
+			     const uint32_t *ids, size_t logits_bytes, struct xfp_foretold *foretold,
+			     struct xfp_error *err);
+
+/* All sequences of `length` tokens together. */
+struct xfp_loss {
+	uint64_t predicted; /* tokens: all but the first of each sequence */
+	double mean;        /* nats */
+	double perplexity;  /* e to that power */
+	double source_mean, source_perplexity;
+	double divergence, divergence_99, divergence_most; /* mean; what 99 of 100 do not exceed; the largest */
+	double agreement;                                  /* share of tokens */
+};
+enum xfp_status xfp_loss_of(const struct xfp_foretold *foretold, size_t sequences, size_t length, struct xfp_loss *loss,
+			    struct xfp_error *err);
 
 #endif

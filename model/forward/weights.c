@@ -9,10 +9,13 @@ struct xfp_weights {
 	const struct xfp_weights_source *kind;
 	void *source;
 	char *path, *config;
+	bool (*watch)(void *context, uint64_t numbers); /* NULL: nobody */
+	void *watch_context;
 };
 
 struct xfp_weight_rows {
-	const struct xfp_weights_source *kind;
+	const struct xfp_weights *weights;
+	uint64_t cols;
 	void *matrix;
 };
 
@@ -73,6 +76,19 @@ const char *xfp_weights_config(const struct xfp_weights *weights)
 	return weights->config;
 }
 
+enum xfp_status xfp_weights_file(const struct xfp_weights *weights, const char *name, char **bytes, size_t *size,
+				 struct xfp_error *err)
+{
+	*bytes = NULL;
+	return weights->kind->file(weights->source, name, bytes, size, err);
+}
+
+void xfp_weights_watch(struct xfp_weights *weights, bool (*watch)(void *context, uint64_t numbers), void *context)
+{
+	weights->watch = watch;
+	weights->watch_context = context;
+}
+
 bool xfp_weights_shape(const struct xfp_weights *weights, const char *tensor, uint32_t *rank,
 		       uint64_t shape[XFP_MAX_RANK])
 {
@@ -88,8 +104,9 @@ enum xfp_status xfp_weight_rows_open(const struct xfp_weights *weights, const ch
 	*out = NULL;
 	if (!rows)
 		return xfp_no_memory_for(err, weights->path);
-	rows->kind = weights->kind;
-	if ((status = rows->kind->open_rows(weights->source, tensor, view, &rows->matrix, err)))
+	rows->weights = weights;
+	rows->cols = view->cols;
+	if ((status = weights->kind->open_rows(weights->source, tensor, view, &rows->matrix, err)))
 		free(rows);
 	else
 		*out = rows;
@@ -100,12 +117,16 @@ void xfp_weight_rows_close(struct xfp_weight_rows *rows)
 {
 	if (!rows)
 		return;
-	rows->kind->close_rows(rows->matrix);
+	rows->weights->kind->close_rows(rows->matrix);
 	free(rows);
 }
 
 enum xfp_status xfp_weight_rows_read(struct xfp_weight_rows *rows, uint64_t first, uint64_t count, float *out,
 				     struct xfp_error *err)
 {
-	return rows->kind->read_rows(rows->matrix, first, count, out, err);
+	const struct xfp_weights *weights = rows->weights;
+
+	if (weights->watch && !weights->watch(weights->watch_context, count * rows->cols))
+		return xfp_fail(err, XFP_FAILED, "%s: reading was interrupted", weights->path);
+	return weights->kind->read_rows(rows->matrix, first, count, out, err);
 }

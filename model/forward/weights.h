@@ -21,6 +21,13 @@ void xfp_weights_close(struct xfp_weights *weights); /* NULL is fine */
 const char *xfp_weights_path(const struct xfp_weights *weights);
 /* Text of config.json, NULL when there is none. */
 const char *xfp_weights_config(const struct xfp_weights *weights);
+/* A small file that goes with them, such as tokenizer.json, of which the caller frees a copy; *bytes NULL: there is
+ * none. A NUL is behind it. */
+enum xfp_status xfp_weights_file(const struct xfp_weights *weights, const char *name, char **bytes, size_t *size,
+				 struct xfp_error *err);
+/* From here on `watch` is told, by the thread that reads, how many numbers are about to be read. Once it returns false,
+ * reading is XFP_FAILED. */
+void xfp_weights_watch(struct xfp_weights *weights, bool (*watch)(void *context, uint64_t numbers), void *context);
 /* Whether there is a tensor of that name, and its shape. */
 bool xfp_weights_shape(const struct xfp_weights *weights, const char *tensor, uint32_t *rank,
 		       uint64_t shape[XFP_MAX_RANK]);
@@ -47,6 +54,8 @@ struct xfp_weights_source {
 				     struct xfp_error *err);
 	enum xfp_status (*read_rows)(void *matrix, uint64_t first, uint64_t count, float *out, struct xfp_error *err);
 	void (*close_rows)(void *matrix);
+	enum xfp_status (*file)(const void *source, const char *name, char **bytes, size_t *size,
+				struct xfp_error *err);
 };
 /* `config` is a copy, which the caller frees; NULL where there is none. */
 extern const struct xfp_weights_source xfp_weights_of_checkpoint, xfp_weights_of_bundle;

@@ -200,22 +200,31 @@ static enum xfp_status read_rows(void *matrix, uint64_t first, uint64_t count, f
 	return XFP_OK;
 }
 
-const struct xfp_weights_source xfp_weights_of_bundle = { close_bundle, shape_of, open_rows, read_rows, free };
-
-static enum xfp_status copy_config(const struct bundle_source *s, char **config, struct xfp_error *err)
+static enum xfp_status copy_file(const void *source, const char *name, char **bytes, size_t *size,
+				 struct xfp_error *err)
 {
+	const struct bundle_source *s = source;
 	struct xfp_file_info file;
 
-	if (!xfp_bundle_file(s->bundle, xfp_bundle_find_file(s->bundle, "config.json"), &file))
+	if (!xfp_bundle_file(s->bundle, xfp_bundle_find_file(s->bundle, name), &file))
 		return XFP_OK;
-	*config = strndup(file.data, file.bytes);
-	return *config ? XFP_OK : xfp_no_memory_for(err, s->info.path);
+	if (!(*bytes = malloc(file.bytes + 1)))
+		return xfp_no_memory_for(err, s->info.path);
+	memcpy(*bytes, file.data, file.bytes);
+	(*bytes)[file.bytes] = 0;
+	*size = file.bytes;
+	return XFP_OK;
 }
+
+const struct xfp_weights_source xfp_weights_of_bundle = {
+	close_bundle, shape_of, open_rows, read_rows, free, copy_file
+};
 
 enum xfp_status xfp_weights_open_bundle(const char *path, void **source, char **config, struct xfp_error *err)
 {
 	struct bundle_source *s = calloc(1, sizeof *s);
 	enum xfp_status status;
+	size_t size;
 
 	if (!s)
 		return xfp_no_memory_for(err, path);
@@ -233,7 +242,7 @@ enum xfp_status xfp_weights_open_bundle(const char *path, void **source, char **
 			s->places[m] = (struct bundle_place){ info.tensor, m, info.base };
 	}
 	qsort(s->places, s->info.matrices, sizeof *s->places, compare_places);
-	status = copy_config(s, config, err);
+	status = copy_file(s, "config.json", config, &size, err);
 done:
 	if (status)
 		close_bundle(s);

@@ -4,9 +4,12 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/common/number.h"
 #include "model/forward/weights.h"
+
+#define LARGEST_FILE ((size_t)1 << 30)
 
 struct checkpoint_rows {
 	struct xfp_matrix_reader *reader;
@@ -88,8 +91,37 @@ static enum xfp_status read_rows(void *matrix, uint64_t first, uint64_t count, f
 	return status;
 }
 
-const struct xfp_weights_source xfp_weights_of_checkpoint = { close_checkpoint, shape_of, open_rows, read_rows,
-							      close_rows };
+/* Made by the reader, or beside the weights. */
+static enum xfp_status copy_file(const void *source, const char *name, char **bytes, size_t *size,
+				 struct xfp_error *err)
+{
+	const struct xfp_checkpoint *checkpoint = source;
+	enum xfp_status status = XFP_OK;
+	char *path;
+
+	for (uint32_t i = 0; i < checkpoint->made_count; i++) {
+		const struct xfp_made_file *made = &checkpoint->made[i];
+
+		if (strcmp(made->name, name))
+			continue;
+		if (!(*bytes = malloc(made->size + 1)))
+			return xfp_no_memory_for(err, checkpoint->folder);
+		memcpy(*bytes, made->bytes, made->size + 1);
+		*size = made->size;
+		return XFP_OK;
+	}
+	if (checkpoint->apart)
+		return XFP_OK;
+	if (!(path = xfp_path(checkpoint->folder, name)))
+		return xfp_no_memory_for(err, checkpoint->folder);
+	if (!access(path, F_OK))
+		status = xfp_slurp_regular(path, LARGEST_FILE, bytes, size, err);
+	free(path);
+	return status;
+}
+
+const struct xfp_weights_source xfp_weights_of_checkpoint = { close_checkpoint, shape_of,   open_rows,
+							      read_rows,        close_rows, copy_file };
 
 enum xfp_status xfp_weights_open_checkpoint(const char *path, void **source, char **config, struct xfp_error *err)
 {

@@ -65,6 +65,107 @@ print(repr(json.load(sys.stdin)[sys.argv[1]]))' "$1"
 	[ "$(said loss --tokens t.npy u)" = "$coarse" ]
 }
 
+# A Python program that knows the formulas of qwen3_moe.py, with the result that is in a file as `said`.
+judged() { # RESULT
+	PYTHONPATH=$srcdir/tests/models PYTHONDONTWRITEBYTECODE=1 "$PYTHON" - "$@"
+}
+
+@test "beside its source: divergence, agreement and the errors of layers are those of numpy" {
+	make_model m --layers 3
+	tokens t.npy 'np.arange(60).reshape(4, 15) ** 2 % 96'
+	xfp convert m -o coarse.xfp -q --bits 2 --on-miss best --format embedding=4
+	xfp unpack coarse.xfp -o u --dtype f32
+	xfp eval --json --tokens t.npy --source m coarse.xfp >said.json
+	judged <<-'EOF'
+	import json
+	import numpy as np
+	from qwen3_moe import Qwen3Moe, log_probabilities, nats_per_token
+	said, ids = json.load(open("said.json")), np.load("t.npy")
+	source, copy = Qwen3Moe("m"), Qwen3Moe("u")
+
+	def same(what, mine, theirs, bound=1e-4):
+	    assert abs(mine - theirs) <= bound * abs(theirs), (what, mine, theirs)
+
+	def error(x, y):
+	    x, y = x.astype(np.float64), y.astype(np.float64)
+	    return (((x - y) ** 2).sum(-1) / (y ** 2).sum(-1)).mean()
+
+	p, q = (log_probabilities(model, ids).astype(np.float64) for model in (source, copy))
+	divergence = np.sort((np.exp(p) * (p - q)).sum(-1).ravel())
+	assert divergence[0] > 1e-5 and len(divergence) == said["predicted"] == 56
+	same("mean", said["kl"]["mean"], divergence.mean())
+	same("p99", said["kl"]["p99"], divergence[55])
+	same("largest", said["kl"]["largest"], divergence[-1])
+	same("agreement", said["top1_agreement"], (p.argmax(-1) == q.argmax(-1)).mean(), 1e-9)
+	assert 0 < said["top1_agreement"] < 1
+	same("loss", said["loss"], nats_per_token("u", ids), 1e-6)
+	same("source", said["source"]["loss"], nats_per_token("m", ids), 1e-6)
+	x, y = source.embed(ids), copy.embed(ids)
+	same("embedding", said["embedding"]["stream"], error(y, x))
+	for number, layer in enumerate(said["layers"]):
+	    alone = copy.layer(x, number)
+	    x, y = source.layer(x, number), copy.layer(y, number)
+	    assert layer["layer"] == number
+	    same("stream", layer["stream"], error(y, x))
+	    same("alone", layer["alone"], error(alone, x))
+	assert len(said["layers"]) == 3 and layer["stream"] > 1.1 * layer["alone"] > 0
+	EOF
+	run -0 --separate-stderr xfp eval --tokens t.npy --source m coarse.xfp
+	[[ ${lines[1]} == "perplexity "*" ("*" nats a token)" ]]
+	[[ ${lines[2]} == "of the source "*" ("*" nats a token)" ]]
+	[[ ${lines[3]} == "KL divergence from the source, in nats a token: mean "*", 99 % within "*", largest "* ]]
+	[[ ${lines[4]} == "the same token first for "*" % of them" ]]
+	[[ ${lines[5]} == "layer "*"error of the stream  of the layer alone" ]]
+	[[ ${lines[6]} =~ ^embedding\ +[0-9.e-]+$ ]]
+	[[ ${lines[9]} =~ ^2\ +[0-9.e-]+\ +[0-9.e-]+$ ]]
+}
+
+@test "beside itself nothing differs, and other models are told apart by what differs" {
+	make_model m
+	make_model more --layers 2
+	make_model wide --vocab 128
+	make_model dense --family llama
+	tokens t.npy 'np.arange(30).reshape(2, 15)'
+	xfp eval --json --tokens t.npy --source m m >said.json
+	judged <<-'EOF'
+	import json
+	said = json.load(open("said.json"))
+	assert said["kl"] == {"mean": 0, "p99": 0, "largest": 0} and said["top1_agreement"] == 1
+	assert said["loss"] == said["source"]["loss"]
+	assert said["layers"] == [{"layer": 0, "stream": 0, "alone": 0}]
+	EOF
+	refused 3 'more: is no source of m: layers 2, and not 1' --tokens t.npy --source more m
+	refused 3 'wide: is no source of m: vocabulary 128, and not 96' --tokens t.npy --source wide m
+	refused 3 'dense: is no source of m: it is a llama, and that a qwen3_moe' --tokens t.npy --source dense m
+	refused 3 'nothere' --tokens t.npy --source nothere m
+}
+
+# A tokenizer of bytes, those of letters first; with a token before each text, 256, and one behind it.
+make_tokenizer() { # FOLDER
+	"$PYTHON" - "$1" <<-'EOF'
+	import json, sys
+	plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+	spelt = {b: chr(b) for b in plain}
+	spelt.update({b: chr(256 + i) for i, b in enumerate(b for b in range(256) if b not in plain)})
+	order = [*range(32, 122), 10]
+	order += [b for b in range(256) if b not in order]
+	vocabulary = {spelt[b]: i for i, b in enumerate(order)}
+	added = [{"id": 256 + i, "content": text, "single_word": False, "lstrip": False, "rstrip": False,
+	          "normalized": False, "special": True} for i, text in enumerate(("<s>", "</s>"))]
+	parts = [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+	         {"SpecialToken": {"id": "</s>", "type_id": 0}}]
+	json.dump({"version": "1.0", "added_tokens": added, "normalizer": None,
+	           "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
+	                             "use_regex": False},
+	           "post_processor": {"type": "TemplateProcessing", "single": parts, "pair": parts,
+	                              "special_tokens": {text: {"id": text, "ids": [256 + i], "tokens": [text]}
+	                                                 for i, text in enumerate(("<s>", "</s>"))}},
+	           "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
+	           "model": {"type": "BPE", "vocab": vocabulary, "merges": []}},
+	          open(sys.argv[1] + "/tokenizer.json", "w"))
+	EOF
+}
+
 @test "a head that is the word embedding, of a dense model, in a bundle too" {
 	make_model m --family llama --tie
 	tokens t.npy 'np.arange(30) % 96'
@@ -125,6 +226,56 @@ refused() { # STATUS MESSAGE ARGUMENT...
 	refused 3 'cut.npy: is cut off' --tokens cut.npy m
 	refused 3 'text.npy: is no .npy file' --tokens text.npy m
 	refused 3 'nothere.npy' --tokens nothere.npy m
+}
+
+@test "a text: sequences that follow one another, each with what the tokenizer puts before it" {
+	make_model m --vocab 260
+	make_tokenizer m
+	printf 'How vexingly quick daft zebras jump! \xe2\x82 cut.' >text
+	xfp eval --json --text text --length 9 m >said.json
+	judged <<-'EOF'
+	import json
+	import numpy as np
+	text = open("text", "rb").read().decode(errors="replace").encode()
+	order = [*range(32, 122), 10]
+	order += [b for b in range(256) if b not in order]
+	ids = [order.index(b) for b in text]
+	rows = [[256] + ids[i:i + 8] for i in range(0, len(ids) // 8 * 8, 8)]
+	np.save("t.npy", np.array(rows))
+	said = json.load(open("said.json"))
+	assert (said["sequences"], said["length"], said["left_out"]) == (len(rows), 9, len(ids) % 8) and len(ids) == 45
+	EOF
+	[ "$(said loss --text text --length 9 m)" = "$(said loss --tokens t.npy m)" ]
+	# one that does not fill a sequence is one
+	[ "$(said length --text text m)" = 46 ]
+	[ "$(said left_out --text text m)" = 0 ]
+	# a bundle brings its tokenizer along, and may take its source's
+	xfp convert m -o with.xfp -q "${keep[@]}"
+	mv m/tokenizer.json .
+	xfp convert m -o without.xfp -q "${keep[@]}"
+	[ "$(said loss --text text --length 9 with.xfp)" = "$(said loss --tokens t.npy m)" ]
+	refused 3 'without.xfp: has no tokenizer.json' --text text without.xfp
+	mv tokenizer.json m
+	[ "$(said loss --text text --length 9 --source m without.xfp)" = "$(said loss --tokens t.npy m)" ]
+}
+
+@test "texts that are none" {
+	make_model m --vocab 260
+	make_tokenizer m
+	printf '' >empty
+	printf a >one
+	echo text >text
+	refused 3 'empty: is empty' --text empty m
+	[ "$(said predicted --text one m)" = 1 ] # behind the token that begins it
+	sed -i 's/"post_processor": {.*}, "decoder"/"post_processor": null, "decoder"/' m/tokenizer.json
+	refused 3 'one: is a single token' --text one m
+	refused 3 'nothere: there is no such file' --text nothere m
+	refused 3 "longer than the model's context of 1024" --text text --length 1025 m
+	refused 2 "expected a number of tokens" --text text --length 1 m
+	refused 2 '--length is for --text' --tokens t.npy --length 4 m
+	refused 2 'both --tokens and --text' --tokens t.npy --text text m
+	echo '{"model": {"type": "Unigram"}}' >m/tokenizer.json
+	refused 3 'tokenizer.json' --text text m
 }
 
 @test "models that cannot be computed, and command lines that are wrong" {

@@ -59,6 +59,8 @@ printing() {
 		verify --json m.xfp
 		eval --tokens t.npy m.xfp
 		eval --tokens t.npy --json m
+		eval --tokens t.npy --source m m.xfp
+		eval --tokens t.npy --source m --json m.xfp
 		unpack -o unpacked m.xfp
 		unpack --json -o unpacked m.xfp
 		cache ls --cache kept-cache

@@ -68,13 +68,19 @@ class Qwen3Moe:
             out[token] += self.linear(inner, f"{path}.down_proj") * share[token, place][:, None]
         return out.reshape(shape)
 
+    def embed(self, ids):
+        return self.weights["model.embed_tokens.weight"][ids]
+
+    def layer(self, x, number):
+        name = f"model.layers.{number}"
+        x = x + self.attention(self.norm(x, f"{name}.input_layernorm"), f"{name}.self_attn")
+        return x + self.experts(self.norm(x, f"{name}.post_attention_layernorm"), f"{name}.mlp")
+
     def logits(self, ids):
         """Token ids [batch, length] -> logits [batch, length, vocabulary]."""
-        x = self.weights["model.embed_tokens.weight"][ids]
-        for layer in range(self.config["num_hidden_layers"]):
-            name = f"model.layers.{layer}"
-            x = x + self.attention(self.norm(x, f"{name}.input_layernorm"), f"{name}.self_attn")
-            x = x + self.experts(self.norm(x, f"{name}.post_attention_layernorm"), f"{name}.mlp")
+        x = self.embed(ids)
+        for number in range(self.config["num_hidden_layers"]):
+            x = self.layer(x, number)
         x = self.norm(x, "model.norm")
         return self.linear(x, "model.embed_tokens" if self.config["tie_word_embeddings"] else "lm_head")
 

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/text/table.h"
+#include "commands/eval/eval.h"
+#include "schemas/json_print.h"
+
+enum { LAYER, STREAM, ALONE, COLUMNS };
+
+static const struct xfp_table_column layout[COLUMNS + 1] = {
+	[LAYER] = { "layer", 1, 0, 0 },
+	[STREAM] = { "error of the stream", 0, 2, 0 },
+	[ALONE] = { "of the layer alone", 0, 2, 0 },
+};
+
+static json_t *layers_json(const struct xfp_eval *e)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < e->judged.description->layers; i++)
+		xfp_json_add(&list, XFP_JSON({ "layer", json_integer(i) }, { "stream", json_real(e->layers[i].stream) },
+					     { "alone", json_real(e->layers[i].alone) }));
+	return list;
+}
+
+static json_t *compared_json(const struct xfp_eval *e)
+{
+	const struct xfp_loss *loss = &e->loss;
+	json_t *source = XFP_JSON({ "model", xfp_json_text(e->source.given) }, { "loss", json_real(loss->source_mean) },
+				  { "perplexity", json_real(loss->source_perplexity) });
+	json_t *divergence =
+		XFP_JSON({ "mean", json_real(loss->divergence) }, { "p99", json_real(loss->divergence_99) },
+			 { "largest", json_real(loss->divergence_most) });
+
+	return XFP_JSON({ "source", source }, { "kl", divergence }, { "top1_agreement", json_real(loss->agreement) },
+			{ "embedding", XFP_JSON({ "stream", json_real(e->embedding) }) }, { "layers", layers_json(e) });
+}
+
+enum xfp_status xfp_eval_print_json(const struct xfp_eval *e, struct xfp_error *err)
+{
+	json_t *root = XFP_JSON({ "model", xfp_json_text(e->judged.given) },
+				{ "family", xfp_json_text(e->judged.description->family) },
+				{ "sequences", json_integer((json_int_t)e->tokens.sequences) },
+				{ "length", json_integer((json_int_t)e->tokens.length) },
+				{ "left_out", json_integer((json_int_t)e->tokens.left_out) },
+				{ "predicted", json_integer((json_int_t)e->loss.predicted) },
+				{ "loss", json_real(e->loss.mean) }, { "perplexity", json_real(e->loss.perplexity) });
+
+	if (e->source.given)
+		xfp_json_join(&root, compared_json(e));
+	return xfp_json_print(root, err);
+}
+
+static void print_layers(const struct xfp_eval *e)
+{
+	struct xfp_table table = { .column = layout };
+	char(*row)[XFP_TABLE_CELL] = xfp_table_row(&table, "embedding");
+
+	snprintf(row[STREAM], sizeof row[STREAM], "%.3g", e->embedding);
+	for (uint32_t i = 0; i < e->judged.description->layers; i++) {
+		char name[16];
+
+		snprintf(name, sizeof name, "%" PRIu32, i);
+		row = xfp_table_row(&table, name);
+		snprintf(row[STREAM], sizeof row[STREAM], "%.3g", e->layers[i].stream);
+		snprintf(row[ALONE], sizeof row[ALONE], "%.3g", e->layers[i].alone);
+	}
+	putchar('\n');
+	xfp_table_print(stdout, &table);
+}
+
+void xfp_eval_print(const struct xfp_eval *e)
+{
+	const struct xfp_loss *loss = &e->loss;
+
+	printf("%zu %s of %zu tokens, of which %" PRIu64 " were to be foretold\n", e->tokens.sequences,
+	       e->tokens.sequences == 1 ? "sequence" : "sequences", e->tokens.length, loss->predicted);
+	printf("perplexity %.6g (%.6g nats a token)\n", loss->perplexity, loss->mean);
+	if (!e->source.given)
+		return;
+	printf("of the source %.6g (%.6g nats a token)\n", loss->source_perplexity, loss->source_mean);
+	printf("KL divergence from the source, in nats a token: mean %.4g, 99 %% within %.4g, largest %.4g\n",
+	       loss->divergence, loss->divergence_99, loss->divergence_most);
+	printf("the same token first for %.2f %% of them\n", 100 * loss->agreement);
+	print_layers(e);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Token ids of a text.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/system/file.h"
+#include "commands/eval/tokens.h"
+#include "model/tokenizer/tokenizer.h"
+
+#define TOKENIZER "tokenizer.json"
+#define LARGEST_TEXT ((size_t)1 << 32)
+
+static enum xfp_status open_tokenizer(const struct xfp_weights *model, const struct xfp_weights *other,
+				      struct xfp_tokenizer **tokenizer, struct xfp_error *err)
+{
+	char *json, *shown;
+	size_t size;
+	enum xfp_status status = xfp_weights_file(model, TOKENIZER, &json, &size, err);
+
+	if (!status && !json && other) {
+		model = other;
+		status = xfp_weights_file(model, TOKENIZER, &json, &size, err);
+	}
+	if (status)
+		return status;
+	if (!json)
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s: has no " TOKENIZER
+				", which a text needs; convert the model from a folder that has it, or "
+				"give --tokens",
+				xfp_weights_path(model));
+	shown = xfp_formatted("%s: " TOKENIZER, xfp_weights_path(model));
+	status = shown ? xfp_tokenizer_open(json, size, shown, tokenizer, err) : xfp_no_memory(err);
+	free(shown);
+	free(json);
+	return status;
+}
+
+/* What the tokenizer puts before any text: of a short one that is encoded both ways, what stands before its own ids. */
+static enum xfp_status find_prefix(const struct xfp_tokenizer *tokenizer, struct xfp_token_ids *prefix,
+				   struct xfp_error *err)
+{
+	struct xfp_token_ids plain = { 0 };
+	enum xfp_status status = xfp_tokenizer_encode(tokenizer, "a", 1, false, &plain, err);
+	size_t first = 0;
+
+	if (!status)
+		status = xfp_tokenizer_encode(tokenizer, "a", 1, true, prefix, err);
+	while (!status && first + plain.count < prefix->count &&
+	       memcmp(prefix->id + first, plain.id, plain.count * sizeof *plain.id))
+		first++;
+	prefix->count = first;
+	free(plain.id);
+	return status;
+}
+
+/* Cut into sequences, each with the prefix before it. */
+static enum xfp_status cut(const char *path, const struct xfp_token_ids *prefix, const struct xfp_token_ids *text,
+			   size_t length, struct xfp_tokens *tokens, struct xfp_error *err)
+{
+	size_t own;
+	uint32_t *to;
+
+	if (!text->count || prefix->count + text->count < 2)
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s: is %s, and there is nothing to foretell; take a text of two tokens or more", path,
+				text->count ? "a single token" : "empty");
+	if (length <= prefix->count)
+		return xfp_fail(err, XFP_USAGE, "--length %zu: leaves no room behind the %zu tokens that begin a text",
+				length, prefix->count);
+	own = length - prefix->count;
+	if (own > text->count)
+		own = text->count;
+	*tokens = (struct xfp_tokens){ .sequences = text->count / own,
+				       .length = prefix->count + own,
+				       .left_out = text->count % own };
+	if (!(tokens->ids = malloc(tokens->sequences * tokens->length * sizeof *tokens->ids)))
+		return xfp_no_memory_for(err, path);
+	to = tokens->ids;
+	for (size_t s = 0; s < tokens->sequences; s++, to += tokens->length) {
+		if (prefix->count)
+			memcpy(to, prefix->id, prefix->count * sizeof *to);
+		memcpy(to + prefix->count, text->id + s * own, own * sizeof *to);
+	}
+	return XFP_OK;
+}
+
+enum xfp_status xfp_tokens_of_text(const char *path, const struct xfp_weights *model, const struct xfp_weights *other,
+				   size_t length, struct xfp_tokens *tokens, struct xfp_error *err)
+{
+	struct xfp_token_ids prefix = { 0 }, ids = { 0 };
+	struct xfp_tokenizer *tokenizer = NULL;
+	enum xfp_status status;
+	char *text = NULL;
+	size_t size;
+
+	*tokens = (struct xfp_tokens){ 0 };
+	if (access(path, F_OK) && errno == ENOENT)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: there is no such file", path);
+	if ((status = open_tokenizer(model, other, &tokenizer, err)) ||
+	    (status = xfp_slurp_regular(path, LARGEST_TEXT, &text, &size, err)) ||
+	    (status = find_prefix(tokenizer, &prefix, err)) ||
+	    (status = xfp_tokenizer_encode(tokenizer, text, size, false, &ids, err)))
+		goto done;
+	status = cut(path, &prefix, &ids, length, tokens, err);
+done:
+	free(text);
+	free(prefix.id);
+	free(ids.id);
+	xfp_tokenizer_free(tokenizer);
+	return status;
+}
