@@ -108,6 +108,36 @@ double xfp_softplus(double x)
 	return 2 * t + 2 * t * atanh_rest(t);
 }
 
+/* (e^2x - 1) / (e^2x + 1). Near 0, where 1 would swallow what matters, e^2x - 1 is a series of its own, of which less
+ * than 2^-55 is left out. */
+double xfp_tanh(double x)
+{
+	double y = 2 * x, sum = 0;
+
+	if (y > 44 || y < -44)
+		return y > 0 ? 1 : -1;
+	if (y > 1 || y < -1)
+		return 1 - 2 / (xfp_exp(y) + 1);
+	for (int i = 18; i > 1; i--)
+		sum = (1 + sum) * y / i;
+	sum = y + y * sum;
+	return sum / (sum + 2);
+}
+
+/* 2 / sqrt(pi) e^-x^2 times the sum over n of 2^n x^(2n+1) / (1 3 5 ... (2n + 1)), all of one sign. */
+double xfp_erf(double x)
+{
+	double term = x, sum = x;
+
+	if (x > 6 || x < -6)
+		return x > 0 ? 1 : -1;
+	for (int n = 1; fabs(term) > fabs(sum) * 0x1p-56; n++) {
+		term *= 2 * x * x / (2 * n + 1);
+		sum += term;
+	}
+	return 1.1283791670955125739 * xfp_exp(-x * x) * sum;
+}
+
 /* x = n pi/2 + r, and the series of both for |r| <= pi/4. */
 void xfp_sine_cosine(double x, double *sine, double *cosine)
 {

@@ -48,6 +48,11 @@ static void functions_are_within_their_bounds(void **unused)
 		expect_near("softplus", x, xfp_softplus(x), want, want * 2 * BOUND);
 		want = 1 / (1 + expl(-(long double)x));
 		expect_near("sigmoid", x, xfp_sigmoid(x), want, want * 2 * BOUND);
+		x = i % 2 ? between(&state, -23, 23) : small / 4;
+		expect_near("tanh", x, xfp_tanh(x), tanhl(x), fabsl(tanhl(x)) * BOUND);
+		x = i % 2 ? between(&state, -7, 7) : small / 4;
+		if (i % 8 < 2)
+			expect_near("erf", x, xfp_erf(x), erfl(x), fabsl(erfl(x)) * 16 * BOUND);
 		x = i % 2 ? between(&state, -0x1p20, 0x1p20) : between(&state, -8, 8);
 		xfp_sine_cosine(x, &sine, &cosine);
 		expect_near("sine", x, sine, sinl(x), BOUND);
@@ -66,6 +71,10 @@ static void ends_of_functions(void **unused)
 	assert_true(xfp_softplus(20.5) == 20.5 && isinf(xfp_softplus((double)INFINITY)));
 	assert_true(xfp_softplus(-800) == 0 && xfp_sigmoid(-800) == 0 && xfp_sigmoid(800) == 1);
 	assert_true(isnan(xfp_softplus((double)NAN)) && isnan(xfp_sigmoid((double)NAN)));
+	assert_true(isnan(xfp_tanh((double)NAN)) && isnan(xfp_erf((double)NAN)));
+	assert_true(xfp_tanh(0) == 0 && xfp_tanh(1e300) == 1 && xfp_tanh(-(double)INFINITY) == -1);
+	assert_true(xfp_erf(0) == 0 && xfp_erf(1e300) == 1 && xfp_erf(-(double)INFINITY) == -1);
+	expect_near("tanh", 1e-300, xfp_tanh(1e-300), 1e-300L, 1e-300L * BOUND);
 	expect_near("exp", 709.5, xfp_exp(709.5), expl(709.5L), expl(709.5L) * BOUND);
 	expect_near("exp", -740, xfp_exp(-740), expl(-740), 0x1p-1074L);
 	expect_near("log", 0x1p-1060, xfp_log(0x1p-1060), logl(0x1p-1060L), 1060 * BOUND);
