@@ -3,7 +3,7 @@
  * Grouped-query attention: heads of queries share heads of keys and values, and a position sees those before it and
  * itself, or the last of them within a window.
  */
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,17 +23,25 @@ struct attention_task {
 	const struct xfp_past_layer *past; /* NULL: none */
 };
 
-static enum xfp_status project(const struct xfp_forward *forward, uint32_t layer, const char *name, const char *bias,
+/* By q_proj, k_proj or v_proj; of one tensor for all three, `before` rows belong to others. */
+static enum xfp_status project(const struct xfp_forward *forward, uint32_t layer, char which, size_t before,
 			       size_t rows, const float *x, float *y, struct xfp_error *err)
 {
-	char tensor[XFP_TENSOR_NAME], bias_tensor[XFP_TENSOR_NAME];
-	struct xfp_linear_map map = {
-		.tensor = tensor, .bias = bias ? bias_tensor : NULL, .rows = rows, .cols = forward->description->hidden
+	const struct xfp_description *d = forward->description;
+	char name[32], tensor[XFP_TENSOR_NAME], bias[XFP_TENSOR_NAME];
+	struct xfp_view part = {
+		.base = before * d->hidden, .rows = rows, .cols = d->hidden, .row_stride = d->hidden, .col_stride = 1
 	};
+	struct xfp_linear_map map = { .tensor = tensor,
+				      .bias = d->qkv_bias ? bias : NULL,
+				      .part = d->fused ? &part : NULL,
+				      .rows = rows,
+				      .cols = d->hidden };
 
-	xfp_layer_tensor(tensor, forward->names, layer, name);
-	if (bias)
-		xfp_layer_tensor(bias_tensor, forward->names, layer, bias);
+	snprintf(name, sizeof name, "self_attn.%c_proj.bias", which);
+	xfp_layer_tensor(bias, forward->names, layer, name);
+	snprintf(name, sizeof name, "self_attn.%c_proj.weight", which);
+	xfp_layer_tensor(tensor, forward->names, layer, d->fused ? "self_attn.qkv_proj.weight" : name);
 	return xfp_forward_map(forward, &map, x, forward->tokens, y, err);
 }
 
@@ -148,7 +156,6 @@ static void attend(void *context, unsigned thread, size_t item)
 	const float *query = task->queries + passage->first * row + head * size;
 	float *mixed = task->mixed + passage->first * row + head * size;
 	double *score = xfp_team_own(task->forward->team, thread), *sum = score + seen;
-	double scale = 1 / sqrt((double)size);
 	void *behind = sum + size;
 	float *turned = behind;
 
@@ -166,8 +173,11 @@ static void attend(void *context, unsigned thread, size_t item)
 			for (size_t j = first; j <= last; j++)
 				score[j] += (double)query[i] * turned[i * seen + j];
 		}
-		for (size_t j = first; j <= last; j++)
-			score[j] *= scale;
+		for (size_t j = first; j <= last; j++) {
+			score[j] *= d->score_scale;
+			if (d->score_cap > 0)
+				score[j] = d->score_cap * xfp_tanh(score[j] / d->score_cap);
+		}
 		softmax(score, first, last);
 		memset(sum, 0, size * sizeof *sum);
 		for (size_t j = first; j <= last; j++) {
@@ -241,13 +251,9 @@ enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_
 		if (!(status = head_norm(forward, layer, "self_attn.q_norm.weight", norms, err)))
 			status = head_norm(forward, layer, "self_attn.k_norm.weight", norms + d->head_dim, err);
 	}
-	if (status ||
-	    (status = project(forward, layer, "self_attn.q_proj.weight", d->qkv_bias ? "self_attn.q_proj.bias" : NULL,
-			      rows, x, task.queries, err)) ||
-	    (status = project(forward, layer, "self_attn.k_proj.weight", d->qkv_bias ? "self_attn.k_proj.bias" : NULL,
-			      kv_rows, x, task.keys, err)) ||
-	    (status = project(forward, layer, "self_attn.v_proj.weight", d->qkv_bias ? "self_attn.v_proj.bias" : NULL,
-			      kv_rows, x, task.values, err)) ||
+	if (status || (status = project(forward, layer, 'q', 0, rows, x, task.queries, err)) ||
+	    (status = project(forward, layer, 'k', rows, kv_rows, x, task.keys, err)) ||
+	    (status = project(forward, layer, 'v', rows + kv_rows, kv_rows, x, task.values, err)) ||
 	    (status = run(&task, err)))
 		goto done;
 	xfp_layer_tensor(tensor, forward->names, layer, "self_attn.o_proj.weight");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/forward/description.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,31 +19,45 @@ static bool listed(json_t *list, uint32_t number)
 	return false;
 }
 
-static uint32_t window_of(struct xfp_fields *f, const struct xfp_model_family *family, uint32_t layer)
+/* Whether the family's rule gives the layer a window, if there are windows at all. */
+static bool has_window(struct xfp_fields *f, const struct xfp_model_family *family, uint32_t layer)
 {
-	json_t *types = xfp_field(f->root, "layer_types");
-	const char *type = json_string_value(json_array_get(types, layer));
+	const char *type = json_string_value(json_array_get(xfp_field(f->root, "layer_types"), layer));
 
-	if (family->window == XFP_WINDOW_NEVER || !xfp_field(f->root, "sliding_window"))
+	if (family->window == XFP_WINDOW_NEVER)
+		return false;
+	if (family->window == XFP_WINDOW_ALWAYS || family->window == XFP_WINDOW_IF_USED)
+		return true;
+	if (type && strcmp(type, "sliding_attention") && strcmp(type, "full_attention"))
+		xfp_field_wrong(f, "layer_types", "has kinds of attention that are not computed here");
+	if (type)
+		return !strcmp(type, "sliding_attention");
+	if (family->window == XFP_WINDOW_BY_LAYERS)
+		return layer >= xfp_field_count(f, "max_window_layers", 28);
+	return family->window == XFP_WINDOW_BY_TYPES ||
+	       (layer + 1) % xfp_field_count(f, "sliding_window_pattern", family->pattern) != 0;
+}
+
+static uint32_t window_of(struct xfp_fields *f, const struct xfp_model_family *family)
+{
+	bool asked = family->window == XFP_WINDOW_IF_USED || family->window == XFP_WINDOW_BY_LAYERS;
+
+	if (asked && !xfp_field_flag(f, "use_sliding_window", false))
 		return 0;
-	if (family->window != XFP_WINDOW_ALWAYS && !xfp_field_flag(f, "use_sliding_window", false))
-		return 0;
-	if (family->window == XFP_WINDOW_BY_LAYERS) {
-		if (type && strcmp(type, "sliding_attention") && strcmp(type, "full_attention"))
-			xfp_field_wrong(f, "layer_types", "has kinds of attention that are not computed here");
-		if (type ? strcmp(type, "sliding_attention") != 0 : layer < xfp_field_count(f, "max_window_layers", 28))
-			return 0;
-	}
-	return xfp_field_count(f, "sliding_window", 0);
+	return xfp_field(f->root, "sliding_window") ? xfp_field_count(f, "sliding_window", 0) : 0;
 }
 
 static void read_layers(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
 {
 	uint32_t step = family->experts && !family->every_layer ? xfp_field_count(f, "decoder_sparse_step", 1) : 1;
 	json_t *dense = xfp_field(f->root, "mlp_only_layers");
+	uint32_t window = window_of(f, family);
 
 	for (uint32_t i = 0; i < d->layers; i++) {
-		d->layer[i].window = window_of(f, family, i);
+		bool windowed = has_window(f, family, i);
+
+		d->layer[i].window = windowed ? window : 0;
+		d->layer[i].rope = windowed ? d->ropes - 1 : 0;
 		d->layer[i].experts =
 			family->experts && (i + 1) % step == 0 && (family->every_layer || !listed(dense, i));
 	}
@@ -80,54 +95,114 @@ static const struct xfp_model_family *find_family(struct xfp_fields *f)
 }
 
 /* Said of the whole model, or of its text part. */
-static bool is_tied(struct xfp_fields *f)
+static bool is_tied(struct xfp_fields *f, bool otherwise)
 {
 	struct xfp_fields outer = *f;
 	bool tied;
 
 	outer.root = f->outer;
-	tied = xfp_field_flag(&outer, "tie_word_embeddings", xfp_field_flag(f, "tie_word_embeddings", false));
+	tied = xfp_field_flag(&outer, "tie_word_embeddings", xfp_field_flag(f, "tie_word_embeddings", otherwise));
 	f->status = f->status ? f->status : outer.status;
 	return tied;
 }
 
-/* Either rope_parameters, which hold all of it, or rope_theta and rope_scaling. */
+/* Either rope_parameters, which hold all of it, or rope_theta and rope_scaling. Where layers with a window have
+ * positions of their own, there is one of each kind in rope_parameters, and rope_scaling is for the others alone. */
 static void read_positions(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
 {
-	json_t *object = xfp_field(f->root, "rope_parameters");
+	json_t *all = xfp_field(f->root, "rope_parameters"), *local = NULL;
 
-	if (!object)
-		object = xfp_field(f->root, "rope_scaling");
-	xfp_rope_read(f, d, object, "rope_theta", family->theta, &d->rope[0]);
-	d->ropes = 1;
+	if (all && family->local_theta > 0) {
+		local = xfp_field(all, "sliding_attention");
+		all = xfp_field(all, "full_attention");
+	}
+	if (!all)
+		all = xfp_field(f->root, "rope_scaling");
+	xfp_rope_read(f, d, all, "rope_theta", family->theta, &d->rope[0]);
+	d->ropes = family->local_theta > 0 ? 2 : 1;
+	if (d->ropes > 1)
+		xfp_rope_read(f, d, local, "rope_local_base_freq", family->local_theta, &d->rope[1]);
+}
+
+static enum xfp_activation activation_of(struct xfp_fields *f, const struct xfp_model_family *family)
+{
+	static const struct {
+		const char *name;
+		enum xfp_activation activation;
+	} names[] = {
+		{ "silu", XFP_SILU },          { "swish", XFP_SILU },
+		{ "gelu", XFP_GELU },          { "gelu_pytorch_tanh", XFP_GELU_TANH },
+		{ "gelu_new", XFP_GELU_TANH },
+	};
+	const char *key = family->activation_key ? family->activation_key : "hidden_act";
+	const char *name = json_string_value(xfp_field(f->root, key));
+
+	for (size_t i = 0; name && i < sizeof names / sizeof *names; i++) {
+		if (!strcmp(name, names[i].name))
+			return names[i].activation;
+	}
+	if (xfp_field(f->root, key))
+		xfp_field_wrong(f, key, "is none of silu, gelu and gelu_pytorch_tanh, which can be computed here");
+	return family->activation;
+}
+
+/* null is no cap, whatever the family's is. */
+static double cap_of(struct xfp_fields *f, const char *key, double otherwise)
+{
+	if (xfp_field(f->root, key))
+		return xfp_field_number(f, f->root, key, 0);
+	return json_object_get(f->root, key) ? 0 : otherwise;
+}
+
+static void read_scales(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
+{
+	double scores = family->scaled ? xfp_field_number(f, f->root, "query_pre_attn_scalar", 256) : d->head_dim;
+
+	d->word_scale = family->scaled ? (float)sqrt((double)d->hidden) : 1;
+	d->score_scale = 1 / sqrt(scores);
+	d->score_cap = family->score_capped ? cap_of(f, "attn_logit_softcapping", family->default_cap) : 0;
+	d->logit_cap = family->scaled ? cap_of(f, "final_logit_softcapping", family->default_logits) : 0;
+}
+
+static void read_sizes(struct xfp_fields *f, const struct xfp_default_sizes *sizes, struct xfp_description *d)
+{
+	uint32_t head_dim;
+
+	d->hidden = xfp_field_count(f, "hidden_size", 0);
+	d->heads = xfp_field_count(f, "num_attention_heads", sizes->heads);
+	d->kv_heads = xfp_field_count(f, "num_key_value_heads", sizes->kv_heads ? sizes->kv_heads : d->heads);
+	head_dim = sizes->head_dim ? sizes->head_dim : d->hidden / d->heads;
+	d->head_dim = xfp_field_count(f, "head_dim", head_dim ? head_dim : 1);
+	d->intermediate = xfp_field_count(f, "intermediate_size", 0);
+	d->vocabulary = xfp_field_count(f, "vocab_size", sizes->vocabulary);
+	d->context = xfp_field_count(f, "max_position_embeddings", sizes->context);
+	d->epsilon = xfp_field_number(f, f->root, "rms_norm_eps", sizes->epsilon);
+	if (d->heads % d->kv_heads)
+		xfp_field_wrong(f, "num_attention_heads", "is no multiple of num_key_value_heads");
 }
 
 static void read_all(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
 {
-	const char *activation = json_string_value(xfp_field(f->root, "hidden_act"));
+	static const struct xfp_layer_norms two = { .attention = "input_layernorm.weight",
+						    .mlp = "post_attention_layernorm.weight" };
 	bool bias = family->bias == XFP_BIAS_BY_CONFIG && xfp_field_flag(f, "attention_bias", false);
 
 	d->family = family->type;
-	d->hidden = xfp_field_count(f, "hidden_size", 0);
-	d->heads = xfp_field_count(f, "num_attention_heads", 0);
-	d->kv_heads = xfp_field_count(f, "num_key_value_heads", d->heads);
-	d->head_dim = xfp_field_count(f, "head_dim", d->hidden / d->heads ? d->hidden / d->heads : 1);
-	d->intermediate = xfp_field_count(f, "intermediate_size", 0);
-	d->vocabulary = xfp_field_count(f, "vocab_size", 0);
-	d->context = xfp_field_count(f, "max_position_embeddings", 0);
-	d->epsilon = xfp_field_number(f, f->root, "rms_norm_eps", 0);
-	d->tied = is_tied(f);
+	read_sizes(f, &family->sizes, d);
+	d->tied = is_tied(f, family->tied);
+	d->norms = family->norms ? family->norms : &two;
+	d->fused = family->fused;
+	d->activation = activation_of(f, family);
 	d->query_key_norm = family->query_key_norm;
 	d->norm_offset = family->norm_offset;
 	d->qkv_bias = bias || family->bias == XFP_BIAS_QKV;
 	d->output_bias = bias;
 	d->mlp_bias = family->mlp_bias && xfp_field_flag(f, "mlp_bias", false);
-	if (activation && strcmp(activation, "silu"))
-		xfp_field_wrong(f, "hidden_act", "is not silu, which alone is computed here");
-	if (d->heads % d->kv_heads)
-		xfp_field_wrong(f, "num_attention_heads", "is no multiple of num_key_value_heads");
+	if (xfp_field_flag(f, "use_bidirectional_attention", false))
+		xfp_field_wrong(f, "use_bidirectional_attention", "is true; what comes later is not looked at here");
 	if (family->experts)
 		read_experts(f, family, d);
+	read_scales(f, family, d);
 	read_positions(f, family, d);
 	read_layers(f, family, d);
 }

@@ -34,6 +34,14 @@ struct xfp_expert_names {
 
 #define XFP_ROPES 2 /* at most, of one model */
 
+/* Norms of a layer: of what attention and the MLP take, and, unless NULL, of what they make. */
+struct xfp_layer_norms {
+	const char *attention, *attention_made, *mlp, *mlp_made;
+};
+
+/* GELU by erf, or by tanh, which comes near. */
+enum xfp_activation { XFP_SILU, XFP_GELU, XFP_GELU_TANH };
+
 struct xfp_layer {
 	uint32_t rope;   /* which of the description's positions */
 	uint32_t window; /* positions that a position sees, itself among them; 0: all before it */
@@ -44,9 +52,16 @@ struct xfp_description {
 	const char *family;
 	uint32_t hidden, heads, kv_heads, head_dim, intermediate, vocabulary, context, layers;
 	double epsilon;
-	double norm_offset;  /* what is added to the weights of norms: 0 or 1 */
-	bool tied;           /* the output head is the word embedding */
+	double norm_offset; /* what is added to the weights of norms: 0 or 1 */
+	bool tied;          /* the output head is the word embedding */
+	const struct xfp_layer_norms *norms;
 	bool query_key_norm; /* of each head, before positions */
+	bool fused;          /* queries, keys and values are rows of one tensor, and so are gate and up */
+	double word_scale;   /* what the embedding of a word is multiplied by, rounded to f32 */
+	double score_scale;  /* what products of queries and keys are multiplied by */
+	/* x becomes cap tanh(x / cap); 0: it stays x. */
+	double score_cap, logit_cap;
+	enum xfp_activation activation;
 	bool qkv_bias, output_bias, mlp_bias;
 	uint32_t experts, chosen, expert_intermediate;
 	bool renormalise; /* weights of the chosen experts come to 1 */

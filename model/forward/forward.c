@@ -4,9 +4,11 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
+#include "model/forward/numbers.h"
 #include "model/forward/parts.h"
 #include "model/forward/rope.h"
 #include "model/forward/tensors.h"
+#include "runtime/team.h"
 
 /* With cosines and sines of `positions`. */
 static enum xfp_status open_forward(struct xfp_forward start, size_t positions, struct xfp_forward **out,
@@ -146,6 +148,8 @@ enum xfp_status xfp_forward_embed(const struct xfp_forward *forward, const uint3
 				status = xfp_weight_rows_read(rows, ids[t], 1, x + t * d->hidden, err);
 		}
 	}
+	for (size_t i = 0; !status && d->word_scale != 1 && i < forward->tokens * d->hidden; i++)
+		x[i] *= (float)d->word_scale;
 	xfp_weight_rows_close(rows);
 	return status;
 }
@@ -165,8 +169,8 @@ static enum xfp_status norm(const struct xfp_forward *forward, const char *tenso
 	return status;
 }
 
-/* x += what one half of the layer makes of x normed. */
-static enum xfp_status add_half(const struct xfp_forward *forward, uint32_t layer, const char *norm_name,
+/* x += what one half of the layer makes of x normed, normed again if `made` names a norm. */
+static enum xfp_status add_half(const struct xfp_forward *forward, uint32_t layer, const char *taken, const char *made,
 				enum xfp_status (*half)(const struct xfp_forward *, uint32_t, const float *, float *,
 							struct xfp_error *),
 				float *x, struct xfp_error *err)
@@ -177,10 +181,14 @@ static enum xfp_status add_half(const struct xfp_forward *forward, uint32_t laye
 	char name[XFP_TENSOR_NAME];
 	enum xfp_status status;
 
-	xfp_layer_tensor(name, forward->names, layer, norm_name);
+	xfp_layer_tensor(name, forward->names, layer, taken);
 	status = normed && y ? norm(forward, name, x, normed, err) : xfp_no_memory(err);
 	if (!status)
 		status = half(forward, layer, normed, y, err);
+	if (!status && made) {
+		xfp_layer_tensor(name, forward->names, layer, made);
+		status = norm(forward, name, y, y, err);
+	}
 	for (size_t i = 0; !status && i < size; i++)
 		x[i] += y[i];
 	free(normed);
@@ -190,10 +198,12 @@ static enum xfp_status add_half(const struct xfp_forward *forward, uint32_t laye
 
 enum xfp_status xfp_forward_layer(const struct xfp_forward *forward, uint32_t layer, float *x, struct xfp_error *err)
 {
-	enum xfp_status status = add_half(forward, layer, "input_layernorm.weight", xfp_forward_attention, x, err);
+	const struct xfp_layer_norms *norms = forward->description->norms;
+	enum xfp_status status =
+		add_half(forward, layer, norms->attention, norms->attention_made, xfp_forward_attention, x, err);
 
 	if (!status)
-		status = add_half(forward, layer, "post_attention_layernorm.weight", xfp_forward_mlp, x, err);
+		status = add_half(forward, layer, norms->mlp, norms->mlp_made, xfp_forward_mlp, x, err);
 	return status;
 }
 
@@ -205,15 +215,38 @@ enum xfp_status xfp_forward_norm(const struct xfp_forward *forward, float *x, st
 	return norm(forward, tensor, x, x, err);
 }
 
+struct cap_task {
+	float *logits;
+	size_t count;
+	double cap;
+};
+
+static void cap_token(void *context, unsigned thread, size_t token)
+{
+	const struct cap_task *task = context;
+	float *logits = task->logits + token * task->count;
+
+	(void)thread;
+	for (size_t i = 0; i < task->count; i++)
+		logits[i] = (float)(task->cap * xfp_tanh(logits[i] / task->cap));
+}
+
 enum xfp_status xfp_forward_logits(const struct xfp_forward *forward, const float *x, uint32_t first, uint32_t count,
 				   float *logits, struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
+	struct cap_task task = { logits, count, d->logit_cap };
 	char embedding[XFP_TENSOR_NAME];
+	enum xfp_status status;
 	struct xfp_linear_map head = {
 		.tensor = d->tied ? embedding : forward->names->head, .first = first, .rows = count, .cols = d->hidden
 	};
 
 	xfp_body_tensor(embedding, forward->names, XFP_EMBEDDING);
-	return xfp_forward_map(forward, &head, x, forward->tokens, logits, err);
+	status = xfp_forward_map(forward, &head, x, forward->tokens, logits, err);
+	if (status || !d->logit_cap || (status = xfp_team_enter(forward->team, 0, 1, err)))
+		return status;
+	xfp_team_run(forward->team, forward->tokens, cap_token, &task);
+	xfp_team_leave(forward->team);
+	return XFP_OK;
 }

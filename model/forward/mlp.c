@@ -1,19 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SwiGLU: down(silu(gate(x)) up(x)), of a layer or of each expert that a router chooses.
+ * down(silu(gate(x)) up(x)), or GELU instead, of a layer or of each expert that a router chooses.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/forward/numbers.h"
 #include "model/forward/parts.h"
+#include "runtime/team.h"
 
 struct glu_tensors {
 	char gate[XFP_TENSOR_NAME], up[XFP_TENSOR_NAME], down[XFP_TENSOR_NAME];
 	char gate_bias[XFP_TENSOR_NAME], up_bias[XFP_TENSOR_NAME], down_bias[XFP_TENSOR_NAME];
-	bool biases;
+	bool biases, fused; /* fused: the tensor of `gate` has the rows of both */
 	size_t width;
 };
+
+struct activation_task {
+	enum xfp_activation activation;
+	float *gate; /* which becomes activation(gate) up */
+	const float *up;
+	size_t width;
+};
+
+static double activate(enum xfp_activation activation, double x)
+{
+	switch (activation) {
+	case XFP_GELU:
+		return x * 0.5 * (1 + xfp_erf(x * 0.70710678118654752440));
+	case XFP_GELU_TANH:
+		return x * 0.5 * (1 + xfp_tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+	default:
+		return x / (1 + xfp_exp(-x));
+	}
+}
+
+static void activate_token(void *context, unsigned thread, size_t token)
+{
+	const struct activation_task *task = context;
+	float *gate = task->gate + token * task->width;
+	const float *up = task->up + token * task->width;
+
+	(void)thread;
+	for (size_t i = 0; i < task->width; i++)
+		gate[i] = (float)(activate(task->activation, gate[i]) * up[i]);
+}
 
 static enum xfp_status glu(const struct xfp_forward *forward, const struct glu_tensors *g, const float *x, size_t count,
 			   float *y, struct xfp_error *err)
@@ -28,15 +59,25 @@ static enum xfp_status glu(const struct xfp_forward *forward, const struct glu_t
 	struct xfp_linear_map down = {
 		.tensor = g->down, .bias = g->biases ? g->down_bias : NULL, .rows = hidden, .cols = g->width
 	};
+	struct xfp_view gate_part = { .rows = g->width, .cols = hidden, .row_stride = hidden, .col_stride = 1 };
+	struct xfp_view up_part = gate_part;
 	float *a = xfp_floats(count, g->width), *b = xfp_floats(count, g->width);
+	struct activation_task task = { forward->description->activation, a, b, g->width };
 	enum xfp_status status = a && b ? XFP_OK : xfp_no_memory(err);
 
-	if (!status && !(status = xfp_forward_map(forward, &gate, x, count, a, err)))
-		status = xfp_forward_map(forward, &up, x, count, b, err);
-	for (size_t i = 0; !status && i < count * g->width; i++)
-		a[i] = (float)(a[i] / (1 + xfp_exp(-(double)a[i])) * b[i]);
-	if (!status)
-		status = xfp_forward_map(forward, &down, a, count, y, err);
+	up_part.base = g->width * hidden;
+	if (g->fused) {
+		gate.part = &gate_part;
+		up.part = &up_part;
+	}
+	if (status || (status = xfp_forward_map(forward, &gate, x, count, a, err)) ||
+	    (status = xfp_forward_map(forward, &up, x, count, b, err)) ||
+	    (status = xfp_team_enter(forward->team, 0, 1, err)))
+		goto done;
+	xfp_team_run(forward->team, count, activate_token, &task);
+	xfp_team_leave(forward->team);
+	status = xfp_forward_map(forward, &down, a, count, y, err);
+done:
 	free(a);
 	free(b);
 	return status;
@@ -46,10 +87,10 @@ static enum xfp_status dense(const struct xfp_forward *forward, uint32_t layer, 
 			     struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
-	struct glu_tensors g = { .biases = d->mlp_bias, .width = d->intermediate };
+	struct glu_tensors g = { .biases = d->mlp_bias, .fused = d->fused, .width = d->intermediate };
 
-	xfp_layer_tensor(g.gate, forward->names, layer, "mlp.gate_proj.weight");
-	xfp_layer_tensor(g.up, forward->names, layer, "mlp.up_proj.weight");
+	xfp_layer_tensor(g.gate, forward->names, layer, d->fused ? "mlp.gate_up_proj.weight" : "mlp.gate_proj.weight");
+	xfp_layer_tensor(g.up, forward->names, layer, d->fused ? "mlp.gate_up_proj.weight" : "mlp.up_proj.weight");
 	xfp_layer_tensor(g.down, forward->names, layer, "mlp.down_proj.weight");
 	xfp_layer_tensor(g.gate_bias, forward->names, layer, "mlp.gate_proj.bias");
 	xfp_layer_tensor(g.up_bias, forward->names, layer, "mlp.up_proj.bias");

@@ -16,10 +16,29 @@ static const struct xfp_expert_names mixtral_experts = {
 	.up = "block_sparse_moe.experts.%u.w3.weight",
 	.down = "block_sparse_moe.experts.%u.w2.weight",
 };
+static const struct xfp_layer_norms gemma_norms = {
+	.attention = "input_layernorm.weight",
+	.attention_made = "post_attention_layernorm.weight",
+	.mlp = "pre_feedforward_layernorm.weight",
+	.mlp_made = "post_feedforward_layernorm.weight",
+};
+
+/* The text part of models that see has the same rules, whichever type its config gives. */
+#define GEMMA3                                                                              \
+	.sizes = { .heads = 8,                                                              \
+		   .kv_heads = 4,                                                           \
+		   .head_dim = 256,                                                         \
+		   .vocabulary = 262208,                                                    \
+		   .context = 131072,                                                       \
+		   .epsilon = 1e-6 },                                                       \
+	.norms = &gemma_norms, .query_key_norm = true, .norm_offset = 1, .tied = true,      \
+	.activation_key = "hidden_activation", .activation = XFP_GELU_TANH, .scaled = true, \
+	.bias = XFP_BIAS_BY_CONFIG, .window = XFP_WINDOW_PATTERN, .pattern = 6, .theta = 1e6, .local_theta = 1e4
 
 static const struct xfp_model_family families[] = {
 	{ .type = "llama", .bias = XFP_BIAS_BY_CONFIG, .mlp_bias = true, .theta = 1e4 },
 	{ .type = "mistral", .window = XFP_WINDOW_ALWAYS, .theta = 1e4 },
+	{ .type = "ministral", .window = XFP_WINDOW_BY_TYPES, .theta = 1e4 },
 	{ .type = "mixtral",
 	  .window = XFP_WINDOW_ALWAYS,
 	  .experts = &mixtral_experts,
@@ -38,6 +57,29 @@ static const struct xfp_model_family families[] = {
 	  .window = XFP_WINDOW_IF_USED,
 	  .experts = &qwen_experts,
 	  .theta = 1e4 },
+	{ .type = "phi3", .fused = true, .window = XFP_WINDOW_ALWAYS, .theta = 1e4 },
+	{ .type = "gemma2",
+	  .sizes = { .heads = 8,
+		     .kv_heads = 4,
+		     .head_dim = 256,
+		     .vocabulary = 256000,
+		     .context = 8192,
+		     .epsilon = 1e-6 },
+	  .norms = &gemma_norms,
+	  .norm_offset = 1,
+	  .tied = true,
+	  .activation_key = "hidden_activation",
+	  .activation = XFP_GELU_TANH,
+	  .scaled = true,
+	  .score_capped = true,
+	  .default_cap = 50,
+	  .default_logits = 30,
+	  .bias = XFP_BIAS_BY_CONFIG,
+	  .window = XFP_WINDOW_PATTERN,
+	  .pattern = 2,
+	  .theta = 1e4 },
+	{ .type = "gemma3", GEMMA3 },
+	{ .type = "gemma3_text", GEMMA3 },
 };
 #define FAMILIES (sizeof families / sizeof *families)
 

@@ -9,23 +9,42 @@
 
 enum xfp_window_rule {
 	XFP_WINDOW_NEVER,
-	XFP_WINDOW_ALWAYS,   /* sliding_window, of all layers, unless it is null */
-	XFP_WINDOW_IF_USED,  /* likewise, if use_sliding_window */
-	XFP_WINDOW_BY_LAYERS /* if use_sliding_window, of layers that layer_types or max_window_layers names */
+	XFP_WINDOW_ALWAYS,    /* sliding_window, of all layers, unless it is null */
+	XFP_WINDOW_IF_USED,   /* likewise, if use_sliding_window */
+	XFP_WINDOW_BY_LAYERS, /* if use_sliding_window, of layers that layer_types or max_window_layers names */
+	XFP_WINDOW_BY_TYPES,  /* of layers that layer_types names; of all where there are none */
+	XFP_WINDOW_PATTERN    /* likewise; of all but each sliding_window_pattern-th where there are none */
 };
 enum xfp_bias_rule { XFP_BIAS_NEVER, XFP_BIAS_BY_CONFIG, XFP_BIAS_QKV };
 
+/* Sizes that a config may leave out; 0: it may not, or they follow from others. */
+struct xfp_default_sizes {
+	uint32_t heads, kv_heads, head_dim, vocabulary, context;
+	double epsilon;
+};
+
 struct xfp_model_family {
 	const char *type; /* model_type */
+	struct xfp_default_sizes sizes;
+	const struct xfp_layer_norms *norms; /* NULL: two, as llama has them */
 	bool query_key_norm;
+	bool fused;
+	bool tied;                          /* where config does not say */
+	const char *activation_key;         /* NULL: "hidden_act", and silu where there is none; */
+	enum xfp_activation activation;     /* otherwise this */
+	bool scaled;                        /* words by the root of hidden, scores by query_pre_attn_scalar */
+	bool score_capped;                  /* config may ask for it */
+	double default_cap, default_logits; /* of scores and logits, where config does not say; 0: none */
 	double norm_offset;
 	bool mlp_bias; /* config may ask for it */
 	enum xfp_bias_rule bias;
 	enum xfp_window_rule window;
+	uint32_t pattern;                       /* sliding_window_pattern, where config has none */
 	const struct xfp_expert_names *experts; /* NULL: none */
 	bool renormalise;                       /* whatever config says */
 	bool every_layer;                       /* all layers have experts */
-	double theta;                           /* of positions, where config has none */
+	double theta;                           /* of positions, where config has none, */
+	double local_theta;                     /* and of those of layers with a window; 0: the same */
 };
 
 /* NULL: there is none of that model_type. */

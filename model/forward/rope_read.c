@@ -75,6 +75,8 @@ static enum xfp_rope_scaling scaling_of(struct xfp_fields *f, json_t *object)
 		type = json_string_value(xfp_field(object, "type"));
 	if (!type)
 		return XFP_ROPE_DEFAULT;
+	if (xfp_field(object, "long_factor"))
+		return XFP_ROPE_LONGROPE; /* which old files of phi3 call su or yarn */
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
 		if (!strcmp(type, types[i].name))
 			return types[i].scaling;
@@ -101,7 +103,7 @@ static uint32_t dim_of(struct xfp_fields *f, json_t *object, uint32_t head_dim)
 void xfp_rope_read(struct xfp_fields *f, const struct xfp_description *d, json_t *object, const char *theta_key,
 		   double theta, struct xfp_rope *rope)
 {
-	json_t *original = xfp_field(object, "original_max_position_embeddings") ? object : f->root;
+	json_t *original = xfp_field(f->root, "original_max_position_embeddings") ? f->root : object;
 	bool own_theta = xfp_field(object, "rope_theta");
 
 	rope->scaling = scaling_of(f, object);

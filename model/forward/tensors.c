@@ -9,6 +9,8 @@ static const struct xfp_tensor_names all_names[] = {
 	{ "model.", "lm_head.weight" },
 	{ "model.language_model.", "lm_head.weight" },
 	{ "language_model.model.", "language_model.lm_head.weight" },
+	{ "", "lm_head.weight" },
+	{ "language_model.", "lm_head.weight" },
 };
 
 const struct xfp_tensor_names *xfp_find_names(const struct xfp_weights *weights)
@@ -65,10 +67,14 @@ static void walk_attention(const struct tensor_walk *walk)
 	const struct xfp_description *d = walk->description;
 	uint64_t rows = (uint64_t)d->heads * d->head_dim, kv_rows = (uint64_t)d->kv_heads * d->head_dim;
 
-	expect_vector(walk, "input_layernorm.weight", true, d->hidden);
-	expect_matrix(walk, "self_attn.q_proj.weight", rows, d->hidden);
-	expect_matrix(walk, "self_attn.k_proj.weight", kv_rows, d->hidden);
-	expect_matrix(walk, "self_attn.v_proj.weight", kv_rows, d->hidden);
+	if (d->fused) {
+		expect_matrix(walk, "self_attn.qkv_proj.weight", rows + 2 * kv_rows, d->hidden);
+		expect_vector(walk, "self_attn.qkv_proj.bias", false, 0);
+	} else {
+		expect_matrix(walk, "self_attn.q_proj.weight", rows, d->hidden);
+		expect_matrix(walk, "self_attn.k_proj.weight", kv_rows, d->hidden);
+		expect_matrix(walk, "self_attn.v_proj.weight", kv_rows, d->hidden);
+	}
 	expect_matrix(walk, "self_attn.o_proj.weight", d->hidden, rows);
 	expect_vector(walk, "self_attn.q_proj.bias", d->qkv_bias, rows);
 	expect_vector(walk, "self_attn.k_proj.bias", d->qkv_bias, kv_rows);
@@ -76,15 +82,34 @@ static void walk_attention(const struct tensor_walk *walk)
 	expect_vector(walk, "self_attn.o_proj.bias", d->output_bias, d->hidden);
 	expect_vector(walk, "self_attn.q_norm.weight", d->query_key_norm, d->head_dim);
 	expect_vector(walk, "self_attn.k_norm.weight", d->query_key_norm, d->head_dim);
-	expect_vector(walk, "post_attention_layernorm.weight", true, d->hidden);
+}
+
+static void walk_norms(const struct tensor_walk *walk)
+{
+	static const char *const all[] = { "input_layernorm.weight", "post_attention_layernorm.weight",
+					   "pre_feedforward_layernorm.weight", "post_feedforward_layernorm.weight" };
+	const struct xfp_layer_norms *norms = walk->description->norms;
+	const char *has[] = { norms->attention, norms->attention_made, norms->mlp, norms->mlp_made };
+
+	for (size_t i = 0; i < 4; i++) {
+		bool there = false;
+
+		for (size_t k = 0; k < 4; k++)
+			there = there || (has[k] && !strcmp(has[k], all[i]));
+		expect_vector(walk, all[i], there, walk->description->hidden);
+	}
 }
 
 static void walk_mlp(const struct tensor_walk *walk)
 {
 	const struct xfp_description *d = walk->description;
 
-	expect_matrix(walk, "mlp.gate_proj.weight", d->intermediate, d->hidden);
-	expect_matrix(walk, "mlp.up_proj.weight", d->intermediate, d->hidden);
+	if (d->fused) {
+		expect_matrix(walk, "mlp.gate_up_proj.weight", 2 * (uint64_t)d->intermediate, d->hidden);
+	} else {
+		expect_matrix(walk, "mlp.gate_proj.weight", d->intermediate, d->hidden);
+		expect_matrix(walk, "mlp.up_proj.weight", d->intermediate, d->hidden);
+	}
 	expect_matrix(walk, "mlp.down_proj.weight", d->hidden, d->intermediate);
 	expect_vector(walk, "mlp.gate_proj.bias", d->mlp_bias, d->intermediate);
 	expect_vector(walk, "mlp.up_proj.bias", d->mlp_bias, d->intermediate);
@@ -117,6 +142,7 @@ void xfp_each_tensor(const struct xfp_description *description, const struct xfp
 	xfp_body_tensor(tensor, names, XFP_EMBEDDING);
 	expect(&walk, tensor, description->vocabulary, description->hidden);
 	for (; walk.layer < description->layers; walk.layer++) {
+		walk_norms(&walk);
 		walk_attention(&walk);
 		(description->layer[walk.layer].experts ? walk_experts : walk_mlp)(&walk);
 	}

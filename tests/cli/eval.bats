@@ -283,6 +283,9 @@ refused() { # STATUS MESSAGE ARGUMENT...
 	make_model b --family bert
 	tokens t.npy 'np.arange(30)'
 	refused 3 'models of type bert cannot be computed here' --tokens t.npy b
+	# The manual names the families that the message does.
+	families=${stderr#*cannot be computed here; }
+	tr '\n' ' ' <"$srcdir/man/xfp-eval.1" | grep -qF "families ${families% can}, with"
 	refused 2 'no bundle or model' --tokens t.npy
 	refused 2 '--tokens is missing' m
 	refused 2 'expected a number of threads' --tokens t.npy --threads 0 m

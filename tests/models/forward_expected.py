@@ -22,6 +22,8 @@ SEQUENCES, LENGTH, VOCABULARY = 2, 21, 13
 BASE = {"hidden_size": 30, "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 10,
         "intermediate_size": 22, "vocab_size": VOCABULARY, "max_position_embeddings": 32, "rms_norm_eps": 1e-05}
 MOE = {**BASE, "num_experts": 7, "num_experts_per_tok": 3, "moe_intermediate_size": 9}
+ODD = {**BASE, "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1}
+PHI3 = {"model_type": "phi3", **ODD, "pad_token_id": 0}
 YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 8}
 CASES = [
     {"model_type": "llama", **BASE},
@@ -46,6 +48,25 @@ CASES = [
     {"model_type": "qwen3_moe", **MOE, "decoder_sparse_step": 2, "mlp_only_layers": [],
      "use_sliding_window": True, "sliding_window": 7},
     {"model_type": "qwen3_moe", **MOE, "norm_topk_prob": True, "mlp_only_layers": [1], "tie_word_embeddings": True},
+    {"model_type": "llama", **ODD, "hidden_act": "gelu"},
+    {"model_type": "ministral", **ODD, "sliding_window": 7, "layer_types": ["sliding_attention", "full_attention"]},
+    {**PHI3, "sliding_window": 7, "partial_rotary_factor": 0.6},
+    {**PHI3, "partial_rotary_factor": 0.8, "original_max_position_embeddings": 16,
+     "rope_scaling": {"type": "longrope", "long_factor": [1.0, 1.5, 2.5, 3.0], "short_factor": [1.0, 1.0, 1.25, 1.5]}},
+    {**PHI3, "original_max_position_embeddings": 24, "rope_parameters": {
+        "rope_type": "longrope", "rope_theta": 20000.0, "partial_rotary_factor": 0.4,
+        "long_factor": [1.0, 3.0], "short_factor": [1.0, 1.25]}},
+    {"model_type": "gemma2", **ODD, "sliding_window": 7},
+    {"model_type": "gemma2", **ODD, "sliding_window": 7, "layer_types": ["full_attention", "sliding_attention"],
+     "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0, "query_pre_attn_scalar": 7,
+     "attention_bias": True, "tie_word_embeddings": False},
+    {"model_type": "gemma3_text", **ODD, "num_hidden_layers": 3, "sliding_window": 7, "sliding_window_pattern": 3,
+     "rope_scaling": {"rope_type": "linear", "factor": 8.0}, "query_pre_attn_scalar": 12,
+     "final_logit_softcapping": None},
+    {"model_type": "gemma3_text", **ODD, "sliding_window": 9, "layer_types": ["full_attention", "sliding_attention"],
+     "final_logit_softcapping": 4.0, "attention_bias": True, "rope_parameters": {
+         "full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 30000.0},
+         "sliding_attention": {"rope_type": "default", "rope_theta": 300.0}}},
 ]
 
 

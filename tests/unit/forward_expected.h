@@ -155,6 +155,101 @@ static const struct forward_case {
 		  { 0.5333677f, 2.834792f, 0.5934764f, -0.04906953f, 1.78733f, 1.815679f, 0.6670808f, 0.2936327f,
 		    -1.272043f, 1.712094f, -1.911524f, -0.2407121f, -1.71173f },
 	  } },
+	{ "{\"model_type\": \"llama\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_heads\": "
+	  "3, \"num_key_value_heads\": 1, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, \"m"
+	  "ax_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"hidden_act\": \"gelu\"}",
+	  {
+		  { -0.05051875f, -0.3728753f, 0.5508038f, -0.1700342f, -0.4700817f, 1.382031f, -0.3577552f, 0.7757542f,
+		    0.6507127f, 3.536366f, 0.8488752f, 0.6697191f, -1.743602f },
+		  { -0.306134f, 0.04730444f, 0.4000852f, 0.1651818f, -2.004077f, 1.287249f, -1.242898f, 2.014258f,
+		    -0.279113f, -0.9261408f, -0.5813457f, 1.010719f, -2.603806f },
+	  } },
+	{ "{\"model_type\": \"ministral\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_head"
+	  "s\": 3, \"num_key_value_heads\": 1, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13"
+	  ", \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"sliding_window\": 7, \"layer_types\""
+	  ": [\"sliding_attention\", \"full_attention\"]}",
+	  {
+		  { 0.4995522f, 1.131119f, 0.5027183f, -1.566188f, -0.3398737f, 0.2013063f, -0.5959369f, 0.5899898f,
+		    0.1402633f, 2.773839f, 0.3924847f, 1.346135f, -1.224371f },
+		  { 0.143661f, -0.654981f, 1.89329f, 2.306648f, 0.6030498f, -2.249631f, 1.649898f, -2.273801f,
+		    0.5359474f, 2.050643f, -0.441745f, 1.985935f, -2.314965f },
+	  } },
+	{ "{\"model_type\": \"phi3\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_heads\": 3"
+	  ", \"num_key_value_heads\": 1, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, \"ma"
+	  "x_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"pad_token_id\": 0, \"sliding_window\": 7,"
+	  " \"partial_rotary_factor\": 0.6}",
+	  {
+		  { 1.716389f, 0.8676529f, 2.717661f, 0.6059255f, 1.039902f, 0.8855203f, -2.107073f, -0.4087325f,
+		    0.01677853f, -0.2619061f, -3.73425f, -3.284256f, 0.3187989f },
+		  { -1.088003f, 0.1195058f, -0.04232948f, 0.8062765f, -2.629874f, 0.8345023f, 0.4158724f, 1.072517f,
+		    0.4577118f, -0.08772023f, 2.517214f, -1.441531f, 1.015522f },
+	  } },
+	{ "{\"model_type\": \"phi3\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_heads\": 3"
+	  ", \"num_key_value_heads\": 1, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, \"ma"
+	  "x_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"pad_token_id\": 0, \"partial_rotary_fact"
+	  "or\": 0.8, \"original_max_position_embeddings\": 16, \"rope_scaling\": {\"type\": \"longrope\", \"lo"
+	  "ng_factor\": [1.0, 1.5, 2.5, 3.0], \"short_factor\": [1.0, 1.0, 1.25, 1.5]}}",
+	  {
+		  { 3.441832f, 0.1809499f, 1.098967f, -1.108651f, 0.02071252f, -0.8285218f, 0.4317404f, -1.343559f,
+		    0.9339271f, -0.9628553f, -0.9204276f, 2.043969f, 0.5828938f },
+		  { 1.691928f, -0.7444813f, 1.546321f, -1.247383f, -0.9594265f, -0.2758431f, 1.691744f, -1.041032f,
+		    -0.5298498f, 1.808204f, 1.085069f, 1.877429f, 1.333384f },
+	  } },
+	{ "{\"model_type\": \"phi3\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_heads\": 3"
+	  ", \"num_key_value_heads\": 1, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, \"ma"
+	  "x_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"pad_token_id\": 0, \"original_max_positi"
+	  "on_embeddings\": 24, \"rope_parameters\": {\"rope_type\": \"longrope\", \"rope_theta\": 20000.0, \"p"
+	  "artial_rotary_factor\": 0.4, \"long_factor\": [1.0, 3.0], \"short_factor\": [1.0, 1.25]}}",
+	  {
+		  { -0.8686905f, 1.921302f, 1.848579f, 1.69119f, 0.8241588f, 1.143111f, -1.263475f, -0.4538417f,
+		    0.9391289f, -1.04303f, -2.617841f, -4.184025f, 0.8873714f },
+		  { -1.236921f, -0.3876138f, 0.4621957f, 0.5182062f, -1.613951f, -0.8286137f, 2.497397f, -1.88191f,
+		    -0.2890566f, 2.433495f, 1.524766f, 1.103425f, 1.456226f },
+	  } },
+	{ "{\"model_type\": \"gemma2\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_heads\":"
+	  " 3, \"num_key_value_heads\": 1, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, \""
+	  "max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"sliding_window\": 7}",
+	  {
+		  { -0.6761274f, 3.084489f, -2.711569f, -0.2854351f, -4.050388f, 0.8267955f, -2.97905f, 7.35872f,
+		    -0.5687522f, -4.784725f, 3.00426f, -4.264316f, 1.246583f },
+		  { -5.108806f, 0.5333263f, 7.168733f, -4.298473f, -1.065116f, -3.466728f, 2.157576f, -2.33555f,
+		    3.026831f, 0.9352193f, -4.511461f, 0.4075817f, -1.982377f },
+	  } },
+	{ "{\"model_type\": \"gemma2\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_heads\":"
+	  " 3, \"num_key_value_heads\": 1, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, \""
+	  "max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"sliding_window\": 7, \"layer_types\": ["
+	  "\"full_attention\", \"sliding_attention\"], \"attn_logit_softcapping\": 2.0, \"final_logit_softca"
+	  "pping\": 3.0, \"query_pre_attn_scalar\": 7, \"attention_bias\": true, \"tie_word_embeddings\": fa"
+	  "lse}",
+	  {
+		  { -2.041213f, 2.635867f, -2.61641f, 2.349234f, -2.440632f, -1.821217f, -2.921723f, 2.327614f,
+		    -0.493519f, 2.374675f, 0.3297472f, 2.357709f, -2.906912f },
+		  { 2.024864f, -1.750159f, -1.237422f, -1.306895f, -0.851482f, 2.455113f, 0.4367785f, -1.084876f,
+		    -0.8212662f, 0.7956485f, 0.4982782f, 2.452775f, -2.911288f },
+	  } },
+	{ "{\"model_type\": \"gemma3_text\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_he"
+	  "ads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": "
+	  "13, \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"sliding_window\": 7, \"sliding_wi"
+	  "ndow_pattern\": 3, \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 8.0}, \"query_pre_attn_"
+	  "scalar\": 12, \"final_logit_softcapping\": null}",
+	  {
+		  { 4.129826f, 4.056403f, -2.192525f, 5.037935f, -0.8636185f, 0.3211748f, 1.7449f, 4.409122f,
+		    -0.1934988f, -1.68593f, 5.420916f, -0.6462694f, 0.5341771f },
+		  { -2.861935f, 0.8183794f, 6.15933f, -2.350593f, 1.791167f, -1.218961f, 2.672388f, -5.520726f,
+		    3.383912f, -0.545152f, -3.293333f, 0.8684382f, -2.271026f },
+	  } },
+	{ "{\"model_type\": \"gemma3_text\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_he"
+	  "ads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": "
+	  "13, \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"sliding_window\": 9, \"layer_type"
+	  "s\": [\"full_attention\", \"sliding_attention\"], \"final_logit_softcapping\": 4.0, \"attention_bi"
+	  "as\": true, \"rope_parameters\": {\"full_attention\": {\"rope_type\": \"linear\", \"factor\": 2.0, \"r"
+	  "ope_theta\": 30000.0}, \"sliding_attention\": {\"rope_type\": \"default\", \"rope_theta\": 300.0}}}",
+	  {
+		  { -0.4447128f, 2.096317f, -3.114654f, -3.61111f, -0.9172384f, 2.275782f, -3.49804f, 3.539545f,
+		    0.8860811f, -1.31148f, 1.635933f, -3.477273f, -1.913512f },
+		  { -3.057967f, -1.906496f, 3.820009f, -2.697376f, 0.4822391f, -2.277418f, 3.576694f, -3.742993f,
+		    1.970419f, 3.253968f, -1.896163f, 2.473569f, -1.109717f },
+	  } },
 };
 
 #endif

@@ -17,10 +17,10 @@ struct tiny_file {
 	char header[0x8000];
 	float data[0x10000];
 	size_t length, count;
-	const char *leave_out; /* a tensor that is not written, */
-	const char *zeros;     /* one that is all 0, */
-	const char *halves;    /* and one whose weights are halved; NULL: none */
-	const char *prefix;    /* before all names; NULL: nothing */
+	const char *leave_out;                /* a tensor that is not written, */
+	const char *zeros;                    /* one that is all 0, */
+	const char *halves;                   /* and one whose weights are halved; NULL: none */
+	const struct xfp_tensor_names *names; /* NULL: as models of text have them */
 };
 
 /* Tensors that a config speaks of; rank 0: there must be none of that name. */
@@ -29,6 +29,7 @@ static void add(void *context, const char *tensor, uint32_t rank, const uint64_t
 	struct tiny_file *file = context;
 	uint64_t state = 0xcbf29ce484222325;
 	size_t first = file->count, count = 1;
+	bool in_body = !strncmp(tensor, "model.", 6);
 
 	if (!rank || (file->leave_out && !strcmp(tensor, file->leave_out)))
 		return;
@@ -36,7 +37,12 @@ static void add(void *context, const char *tensor, uint32_t rank, const uint64_t
 		state = (state ^ (unsigned char)*p) * 0x100000001b3;
 	file->length += (size_t)snprintf(file->header + file->length, sizeof file->header - file->length,
 					 "%s\"%s%s\":{\"dtype\":\"F32\",\"shape\":[", file->length > 1 ? "," : "",
-					 file->prefix ? file->prefix : "", tensor);
+					 !file->names ? ""
+					 : in_body    ? file->names->body
+						      : "",
+					 !file->names ? tensor
+					 : in_body    ? tensor + 6
+						      : file->names->head);
 	for (uint32_t i = 0; i < rank; i++) {
 		count *= shape[i];
 		file->length += (size_t)snprintf(file->header + file->length, sizeof file->header - file->length,
@@ -247,26 +253,72 @@ static void bits_are_the_same_everywhere(void **state)
 	}
 	xfp_sha256_final(&sha, digest);
 	xfp_hex(digest, sizeof digest, text);
-	assert_string_equal(text, "1f22c9ddea9dc11e001fa87b9796e8f64d7116eaedff9064d6598fc6d61ee3e9");
+	assert_string_equal(text, "c7cbf24515096c52c701ca1be28a9c835af1c1a1e26e571f6ca03b2faa60d1bf");
+}
+
+static void expect_same(void **state, const char *config, struct tiny_file *file, const char *other)
+{
+	struct tiny_run expected, run;
+
+	run_well(state, config, new_file(), 1, &expected);
+	run_well(state, other, file, 1, &run);
+	assert_memory_equal(expected.logits, run.logits, sizeof run.logits);
 }
 
 /* A model of text alone, and the same one as part of a model that sees. */
 static void text_parts_are_computed(void **state)
 {
+	static const struct xfp_tensor_names names[] = {
+		{ "model.language_model.", "lm_head.weight" },
+		{ "language_model.model.", "language_model.lm_head.weight" },
+		{ "", "lm_head.weight" },
+		{ "language_model.", "lm_head.weight" },
+	};
 	const char *config = forward_cases[0].config;
-	struct tiny_file *file = new_file();
-	struct tiny_run alone, part;
+	struct tiny_run alone, tied;
 	char outer[1024];
 
 	snprintf(outer, sizeof outer, "{\"model_type\": \"seer\", \"text_config\": %s}", config);
-	file->prefix = "language_model.";
-	run_well(state, config, new_file(), 1, &alone);
-	run_well(state, outer, file, 1, &part);
-	assert_memory_equal(alone.logits, part.logits, sizeof alone.logits);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		struct tiny_file *file = new_file();
+
+		file->names = &names[i];
+		expect_same(state, config, file, outer);
+	}
 	/* Whether the head is the word embedding may be said outside. */
 	snprintf(outer, sizeof outer, "{\"tie_word_embeddings\": true, \"text_config\": %s}", config);
-	run_well(state, outer, new_file(), 1, &part);
-	assert_memory_not_equal(alone.logits, part.logits, sizeof alone.logits);
+	run_well(state, config, new_file(), 1, &alone);
+	run_well(state, outer, new_file(), 1, &tied);
+	assert_memory_not_equal(alone.logits, tied.logits, sizeof alone.logits);
+}
+
+/* As configs have left out, or called, what newer ones say. */
+static void old_configs_are_understood(void **state)
+{
+#define GEMMA "\"hidden_size\": 8, \"intermediate_size\": 8, \"num_hidden_layers\": 6, \"sliding_window\": 7"
+#define SMALL "\"vocab_size\": 13, \"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"head_dim\": 4"
+#define FULL "\"full_attention\""
+#define NEAR "\"sliding_attention\""
+#define PHI3                                                                                  \
+	"\"model_type\": \"phi3\", " SMALL ", \"hidden_size\": 8, \"intermediate_size\": 8, " \
+	"\"num_hidden_layers\": 1, \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-6"
+	static const char *const pairs[][2] = {
+		{ "{\"model_type\": \"gemma3\", \"text_config\": {" GEMMA ", " SMALL ", \"rope_scaling\": "
+		  "{\"type\": \"linear\", \"factor\": 8.0}}}",
+		  "{\"model_type\": \"gemma3_text\", " GEMMA ", " SMALL ", \"max_position_embeddings\": 131072, "
+		  "\"rms_norm_eps\": 1e-6, \"tie_word_embeddings\": true, \"hidden_activation\": "
+		  "\"gelu_pytorch_tanh\", \"layer_types\": [" NEAR ", " NEAR ", " NEAR ", " NEAR ", " NEAR ", " FULL
+		  "], \"query_pre_attn_scalar\": 256, \"rope_parameters\": {" NEAR ": {\"rope_theta\": 1e4}, " FULL
+		  ": {\"rope_theta\": 1e6, \"rope_type\": \"linear\", \"factor\": 8}}}" },
+		{ "{" PHI3 ", \"original_max_position_embeddings\": 8, \"rope_theta\": 1e4, \"rope_scaling\": "
+		  "{\"type\": \"su\", \"long_factor\": [1.5, 3], \"short_factor\": [1, 1]}}",
+		  "{" PHI3 ", \"rope_parameters\": {\"rope_type\": \"longrope\", \"rope_theta\": 1e4, "
+		  "\"original_max_position_embeddings\": 8, \"long_factor\": [1.5, 3], \"short_factor\": [1, 1], "
+		  "\"factor\": 4, \"partial_rotary_factor\": 1}}" },
+	};
+
+	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+		expect_same(state, pairs[i][1], new_file(), pairs[i][0]);
 }
 
 /* As many tokens at a time as one likes, beyond a window and within one. */
@@ -370,8 +422,12 @@ static void configs_are_refused_by_member(void **state)
 		{ "\"hidden_size\": 8", "\"hidden_size\": -8", "hidden_size is no count" },
 		{ "\"num_key_value_heads\": 1", "\"num_key_value_heads\": 3", "no multiple of num_key_value_heads" },
 		{ "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 6", "more than there are experts" },
-		{ "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"hidden_act\": \"gelu\"",
-		  "hidden_act is not silu" },
+		{ "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"hidden_act\": \"relu\"",
+		  "hidden_act is none of silu, gelu" },
+		{ "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"partial_rotary_factor\": 0.3",
+		  "partial_rotary_factor does not make" },
+		{ "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"use_bidirectional_attention\": true",
+		  "what comes later is not looked at" },
 		{ "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"rope_scaling\": {\"type\": \"dynamic\"}",
 		  "rope_type is none of" },
 		{ "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"rope_scaling\": {\"type\": \"linear\"}",
@@ -400,9 +456,13 @@ static void configs_are_refused_by_member(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(logits_are_those_of_transformers),  scratch_test(bits_are_the_same_everywhere),
-		scratch_test(text_parts_are_computed),           scratch_test(equal_experts_are_chosen_by_number),
-		scratch_test(the_past_is_as_good_as_all),        scratch_test(configs_and_tensors_agree),
+		scratch_test(logits_are_those_of_transformers),
+		scratch_test(bits_are_the_same_everywhere),
+		scratch_test(text_parts_are_computed),
+		scratch_test(old_configs_are_understood),
+		scratch_test(equal_experts_are_chosen_by_number),
+		scratch_test(the_past_is_as_good_as_all),
+		scratch_test(configs_and_tensors_agree),
 		cmocka_unit_test(configs_are_refused_by_member),
 	};
 
