@@ -12,6 +12,7 @@
 #include "checkpoints/folder.h"
 #include "checkpoints/format.h"
 #include "checkpoints/packed/fold.h"
+#include "checkpoints/packed/ggml.h"
 
 #define CONFIG_MAX ((size_t)64 << 20)
 
@@ -299,4 +300,14 @@ int64_t xfp_checkpoint_find(const struct xfp_checkpoint *c, const char *name)
 			high = middle;
 	}
 	return -1;
+}
+
+const char *xfp_source_packed(const struct xfp_source_tensor *tensor)
+{
+	const struct xfp_recipe_part *part = tensor->recipe ? &tensor->recipe->parts[0] : NULL;
+
+	if (!part || part->codec == XFP_CODEC_PLAIN || part->codec == XFP_CODEC_REVERSED)
+		return NULL;
+	return part->codec == XFP_CODEC_GGUF ? xfp_ggml_type(part->parameters[XFP_GGML_TYPE])->name
+					     : xfp_codec_name(part->codec);
 }

@@ -41,6 +41,9 @@ static inline uint64_t xfp_source_stored_bytes(const struct xfp_source_tensor *t
 	return tensor->recipe ? xfp_recipe_bytes(tensor->recipe) : tensor->bytes;
 }
 
+/* What it is packed as, static text: "gptq", of ggml blocks their type; NULL: it is not, wherever its elements lie. */
+const char *xfp_source_packed(const struct xfp_source_tensor *tensor);
+
 /* A small file that the checkpoint has not, made of what it says elsewhere: config.json of a GGUF's metadata. It is
  * carried along like one that lies there; inspect writes it into the work folder. */
 struct xfp_made_file {

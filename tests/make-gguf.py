@@ -18,6 +18,7 @@ import numpy as np
 
 H, VOCAB, LAYERS, HEADS, KEYS, WIDTH, FF, EXPERTS, MOE = 64, 96, 2, 4, 2, 32, 48, 3, 40
 TYPES = {"F32": (0, 4), "F16": (1, 2), "BF16": (30, 2)}
+BLOCKS = {"Q4_0": (2, 18), "Q8_0": (8, 34)}  # of 32, that are all 0
 
 
 def stored(w, dtype):
@@ -77,8 +78,8 @@ def write_gguf(path, metadata, tensors, alignment=32, spoil=None):
     data, infos = b"", b""
     for name, dtype, w in tensors:
         infos += text(name) + struct.pack("<I", w.ndim) + b"".join(struct.pack("<Q", n) for n in reversed(w.shape))
-        infos += struct.pack("<IQ", TYPES[dtype][0] if dtype in TYPES else dtype, len(data))
-        one = stored(w, dtype if dtype in TYPES else "F32")
+        infos += struct.pack("<IQ", {**TYPES, **BLOCKS}.get(dtype, (dtype,))[0], len(data))
+        one = bytes(w.size // 32 * BLOCKS[dtype][1]) if dtype in BLOCKS else stored(w, dtype if dtype in TYPES else "F32")
         data += one + bytes(pad(len(one)))
     head += infos
     whole = head + bytes(pad(len(head))) + data
@@ -468,7 +469,7 @@ SPOILS = {
     "offset": in_info("output_norm.weight", 16, struct.pack("<Q", 32)),
     "alignment": None, "alignment-kind": None, "twice": None, "key-twice": None, "heads": None, "layers": None,
     "nested": None, "norm-type": None, "adapter": None, "unknown": None, "listed": None, "factors": None,
-    "companion": None,
+    "companion": None, "mixed": None,
 }
 
 
@@ -494,6 +495,8 @@ def spoil_model(m, kind):
         m.theirs = [(n, d, w * np.float32(1.01) if n == "rope_freqs.weight" else w) for n, d, w in m.theirs]
     elif kind == "companion":
         m.theirs = [t for t in m.theirs if t[0] != "blk.1.ffn_up_exps.weight"]
+    elif kind == "mixed":
+        m.theirs = [(n, {"token_embd.weight": "Q8_0", "blk.0.ffn_up.weight": "Q4_0"}.get(n, d), w) for n, d, w in m.theirs]
     elif kind == "listed":
         w = np.zeros((16, 256), np.float32)
         m.theirs.append(("blk.0.extra.weight", 16, w))

@@ -65,10 +65,10 @@ static void print_line(const struct xfp_list *list, const struct xfp_listed *lin
 	const struct xfp_look *look = list->look;
 	const struct xfp_source_tensor *tensor = &look->checkpoint->tensors[line->first];
 	const char *class = xfp_list_class(look, line->first), *fate = xfp_list_fate(look, line->first);
+	const char *packed = xfp_source_packed(tensor);
 
 	print_quoted(line->name);
-	printf(",%s,%s,", xfp_dtype_name(tensor->dtype),
-	       tensor->recipe ? xfp_codec_name(tensor->recipe->parts[0].codec) : "");
+	printf(",%s,%s,", xfp_dtype_name(tensor->dtype), packed ? packed : "");
 	for (uint32_t d = 0; d < tensor->rank; d++)
 		printf("%s%" PRIu64, d ? "x" : "", tensor->shape[d]);
 	printf(",%" PRIu32 ",%" PRIu64 ",%" PRIu64, line->tensors, line->weights, line->stored);

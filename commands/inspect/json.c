@@ -70,7 +70,7 @@ static json_t *tensor_json(const struct xfp_list *list, const struct xfp_listed 
 		{ "dtype", json_string(xfp_dtype_name(tensor->dtype)) }, { "shape", shape },
 		{ "weights", count_json(line->weights) }, { "stored_bytes", count_json(line->stored) },
 		{ "bits", line->weights ? json_real(xfp_look_bits(line->stored, line->weights)) : json_null() },
-		{ "codec", tensor->recipe ? json_string(xfp_codec_name(tensor->recipe->parts[0].codec)) : json_null() },
+		{ "codec", xfp_json_text_or_null(xfp_source_packed(tensor)) },
 		{ "file", xfp_json_text(look->checkpoint->files[tensor->file].name) });
 	if (list->moments)
 		xfp_json_put(&object, "stats", line->moments.measured ? moments_json(&line->moments) : json_null());

@@ -242,7 +242,7 @@ static bool alike(const struct xfp_look *look, uint32_t a, uint32_t b)
 	const struct xfp_source_tensor *x = &look->checkpoint->tensors[a], *y = &look->checkpoint->tensors[b];
 
 	return x->dtype == y->dtype && x->rank == y->rank && !memcmp(x->shape, y->shape, x->rank * sizeof *x->shape) &&
-	       xfp_source_stored_bytes(x) == xfp_source_stored_bytes(y) && !x->recipe == !y->recipe;
+	       xfp_source_stored_bytes(x) == xfp_source_stored_bytes(y) && xfp_source_packed(x) == xfp_source_packed(y);
 }
 
 struct sorting {

@@ -290,6 +290,50 @@ static void print_units(const struct xfp_ledger *ledger)
 	xfp_table_print(stdout, &table);
 }
 
+struct packed_form {
+	const char *name;
+	uint64_t stored;
+};
+
+static int by_share(const void *a, const void *b)
+{
+	const struct packed_form *x = a, *y = b;
+
+	return x->stored != y->stored ? (x->stored < y->stored) - (x->stored > y->stored) : strcmp(x->name, y->name);
+}
+
+/* "Q4_K (70 %), Q6_K (30 %)": the types of a GGUF by their shares of what is packed; "fp8" of what has one form. */
+static void print_forms(const struct xfp_checkpoint *c)
+{
+	struct packed_form forms[64];
+	uint32_t count = 0;
+	uint64_t all = 0;
+
+	for (uint32_t i = 0; c->arranged && i < c->tensor_count; i++) {
+		const char *name = xfp_source_packed(&c->tensors[i]);
+		uint32_t f = 0;
+
+		if (!name)
+			continue;
+		while (f < count && forms[f].name != name)
+			f++;
+		if (f == sizeof forms / sizeof *forms)
+			continue;
+		if (f == count)
+			forms[count++] = (struct packed_form){ .name = name };
+		forms[f].stored += xfp_source_stored_bytes(&c->tensors[i]);
+		all += xfp_source_stored_bytes(&c->tensors[i]);
+	}
+	if (count < 2 || !all) {
+		printf("packed  as %s", c->packed);
+		return;
+	}
+	qsort(forms, count, sizeof *forms, by_share);
+	for (uint32_t f = 0; f < count; f++)
+		printf("%s%s (%.0f %%)", f ? ", " : "packed  as ", forms[f].name,
+		       100 * (double)forms[f].stored / (double)all);
+}
+
 /* And how much smaller packed weights are than what is said of them here, which is of the unpacked ones. */
 static void print_format(const struct xfp_checkpoint *c)
 {
@@ -304,9 +348,11 @@ static void print_format(const struct xfp_checkpoint *c)
 		bytes += c->tensors[i].bytes;
 	}
 	printf("format  %s, %" PRIu32 " file%s\n", c->format, files, files == 1 ? "" : "s");
-	if (c->packed)
-		printf("packed  as %s: %s, which are %s when they are unpacked\n", c->packed,
-		       xfp_human((double)stored, "B", a), xfp_human((double)bytes, "B", b));
+	if (!c->packed)
+		return;
+	print_forms(c);
+	printf(": %s, which are %s when they are unpacked\n", xfp_human((double)stored, "B", a),
+	       xfp_human((double)bytes, "B", b));
 }
 
 bool xfp_inspection_is_config(const char *name)
@@ -316,11 +362,27 @@ bool xfp_inspection_is_config(const char *name)
 	return length > 5 && !strcmp(name + length - 5, ".json");
 }
 
+/* The file that was named, where it is all of the model: there may be others beside it. */
+static const char *only_file(const struct xfp_checkpoint *c)
+{
+	const char *path = NULL;
+
+	for (uint32_t i = 0; !c->is_folder && i < c->file_count; i++) {
+		if (xfp_inspection_is_config(c->files[i].name))
+			continue;
+		if (path)
+			return NULL;
+		path = c->files[i].path;
+	}
+	return path;
+}
+
 void xfp_inspection_title(const struct xfp_look *look)
 {
 	const struct xfp_family_choice *family = &look->family;
+	const char *file = only_file(look->checkpoint);
 
-	printf("model   %s\n", xfp_printable(look->checkpoint->folder).text);
+	printf("model   %s\n", xfp_printable(file ? file : look->checkpoint->folder).text);
 	print_format(look->checkpoint);
 	if (family->family)
 		printf("family  %s, %s\n", xfp_printable(family->family->name).text,

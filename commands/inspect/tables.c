@@ -32,9 +32,10 @@ static void print_entries(const struct xfp_header *header, uint32_t file)
 
 		if (entry->file != file)
 			continue;
-		printf("  %-*s  ", width, xfp_printable(entry->key).text);
 		if ((int)strlen(xfp_printable(entry->key).text) > width)
-			printf("\n  %*s  ", width, "");
+			printf("  %s\n  %*s  ", xfp_printable(entry->key).text, width, "");
+		else
+			printf("  %-*s  ", width, xfp_printable(entry->key).text);
 		if (*entry->value)
 			xfp_fold_in(stdout, xfp_printable(entry->value).text, (unsigned)width + 4);
 		else
@@ -79,7 +80,7 @@ static void choose_columns(const struct xfp_look *look, const struct xfp_listed 
 	unsigned used = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
-		packed |= look->checkpoint->tensors[lines[i].first].recipe != NULL;
+		packed |= xfp_source_packed(&look->checkpoint->tensors[lines[i].first]) != NULL;
 		stacks |= lines[i].tensors > 1;
 	}
 	memset(layout, 0, (COLUMNS + 1) * sizeof *layout);
@@ -133,9 +134,10 @@ void xfp_inspection_print_tensors(const struct xfp_look *look, const struct xfp_
 	for (uint32_t i = 0; i < count; i++) {
 		const struct xfp_source_tensor *tensor = &look->checkpoint->tensors[lines[i].first];
 		const char *class = xfp_list_class(look, lines[i].first), *fate = xfp_list_fate(look, lines[i].first);
+		const char *packed = xfp_source_packed(tensor);
 		char(*row)[XFP_TABLE_CELL] = xfp_table_row(&table, "");
 
-		CELL(row[at[PACKED]], "%s", tensor->recipe ? xfp_codec_name(tensor->recipe->parts[0].codec) : "-");
+		CELL(row[at[PACKED]], "%s", packed ? packed : "-");
 		put_shape(tensor, row[at[SHAPE]]);
 		if (lines[i].weights)
 			CELL(row[at[BITS]], "%.2f", xfp_look_bits(lines[i].stored, lines[i].weights));

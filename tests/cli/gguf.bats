@@ -235,6 +235,13 @@ config_says() { # BUNDLE PLAIN
 	assert '"llama.block_count"' in said and '"token 0 \\u00e4, token 1 \\u00e4' in said and "... (96)" in said, said
 	assert '"float32"' in said and '"string[]"' in said, said
 	EOF
+	# the file is named, as others may lie beside it; types of blocks, by their shares and of each tensor
+	gguf llama --spoil mixed
+	run -0 xfp inspect model.gguf
+	[[ "$output" == *"model   $PWD/model.gguf"*"packed  as Q8_0 (79 %), Q4_0 (21 %): "* ]]
+	run -0 xfp inspect --csv model.gguf
+	[[ "$output" == *"layers.0.mlp.up_proj.weight\",F16,Q4_0,48x64,1,3072,1728,4.5,"* ]]
+	[[ "$output" == *"q_proj.weight\",F16,,64x64,"* ]]
 	for kind in listed unknown; do
 		gguf llama --spoil "$kind"
 		run -3 xfp inspect --tensors --stats model.gguf
@@ -242,5 +249,5 @@ config_says() { # BUNDLE PLAIN
 	done
 	gguf llama --spoil listed
 	run -3 xfp inspect --tensors model.gguf
-	[[ "$output" == *blk.0.extra.weight*gguf*16x256*2.06* ]]
+	[[ "$output" == *blk.0.extra.weight*IQ2_XXS*16x256*2.06* ]]
 }
