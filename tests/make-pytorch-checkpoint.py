@@ -298,7 +298,8 @@ def interleaved(w, heads):
 
 
 def meta(ranks, embedding):
-    """Cut up among `ranks` files; `embedding` is the axis of that of the tokens."""
+    """Cut up among `ranks` files; `embedding` is the axis of that of the tokens. Of heads of keys and values, of which
+    there may be fewer, each file has at least one."""
     def make(tensors, options):
         parts = [OrderedDict() for _ in range(ranks)]
         for name, w in tensors.items():
@@ -308,6 +309,8 @@ def meta(ranks, embedding):
             if "wq" in to or "wk" in to:
                 w, how = interleaved(w, how), 0
             how = embedding if how is None else how
+            if "wk" in to or "wv" in to:
+                w = np.repeat(w.reshape(KV_HEADS, -1, HIDDEN), max(1, ranks // KV_HEADS), axis=0).reshape(-1, HIDDEN)
             for i, part in enumerate(parts):
                 part[to] = w if how == "same" else np.ascontiguousarray(np.array_split(w, ranks, how)[i])
         files = {"params.json": dict(PARAMS)}
@@ -342,7 +345,8 @@ def as_safetensors(tensors, options):
 
 
 FORMS = {"single": single, "views": strided, "parameters": parameters, "sharded": sharded, "meta-1": meta(1, 0),
-         "meta-2": meta(2, 1), "meta-2-rows": meta(2, 0), "zip-safetensors": zipped(as_safetensors, "model/"),
+         "meta-2": meta(2, 1), "meta-2-rows": meta(2, 0), "meta-4": meta(4, 0),
+         "zip-safetensors": zipped(as_safetensors, "model/"),
          "zip-single": zipped(single), "zip-sharded": zipped(sharded, "a/b/"), "zip-views": zipped(strided),
          "zip-meta": zipped(meta(2, 1)),
          "zip-compressed": zipped(as_safetensors, "", zipfile.ZIP_DEFLATED)}
@@ -617,7 +621,8 @@ KINDS = {
     # of Meta's
     "missing-part": of_files(meta(2, 1), lambda f: f.pop("consolidated.00.pth")),
     "no-params": of_files(meta(2, 1), lambda f: f.pop("params.json")),
-    "heads": of_files(meta(2, 1), lambda f: f["params.json"].update(n_kv_heads=1)),
+    "heads": of_files(meta(2, 1), lambda f: f["params.json"].update(n_kv_heads=4)),
+    "copies": of_files(meta(2, 1), lambda f: f["params.json"].update(n_kv_heads=1)),
     "odd-width": of_files(meta(2, 1), lambda f: f["params.json"].update(n_heads=3)),
     "no-dim": of_files(meta(2, 1), lambda f: f["params.json"].update(dim="64")),
     "other-model": lambda tensors, options: of_files(meta(1, 0), lambda f: f.update(

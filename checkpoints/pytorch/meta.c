@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/printable.h"
@@ -22,6 +23,7 @@ enum heads {
 	NO_HEADS,
 	QUERY_HEADS, /* rows of each are to be put in another order */
 	KEY_HEADS,
+	VALUE_HEADS, /* as many as of keys, in order */
 };
 
 static const struct rule {
@@ -38,7 +40,7 @@ static const struct rule {
 	{ "ffn_norm.weight", "post_attention_layernorm.weight", true, SAME, NO_HEADS },
 	{ "attention.wq.weight", "self_attn.q_proj.weight", true, ROWS, QUERY_HEADS },
 	{ "attention.wk.weight", "self_attn.k_proj.weight", true, ROWS, KEY_HEADS },
-	{ "attention.wv.weight", "self_attn.v_proj.weight", true, ROWS, NO_HEADS },
+	{ "attention.wv.weight", "self_attn.v_proj.weight", true, ROWS, VALUE_HEADS },
 	{ "attention.wo.weight", "self_attn.o_proj.weight", true, COLUMNS, NO_HEADS },
 	{ "attention.inner_attention.rope.freqs", "", true, LEFT_OUT, NO_HEADS },
 	{ "feed_forward.w1.weight", "mlp.gate_proj.weight", true, ROWS, NO_HEADS },
@@ -174,8 +176,58 @@ static bool take_part(const struct meta_reader *r, uint32_t number, const struct
 	return true;
 }
 
-/* Join the matrices of all parts to one, whose shape `joined` gets. */
-static enum xfp_status join(const struct meta_reader *r, uint32_t number, bool beside, struct xfp_source_tensor *joined)
+/* How many parts one behind the other have the same heads of keys and values: each has one at the least. */
+static uint32_t copies_of(const struct meta_reader *r, const struct rule *rule, const struct xfp_source_tensor *t)
+{
+	const struct xfp_meta_params *p = &r->params;
+
+	if ((rule->heads != KEY_HEADS && rule->heads != VALUE_HEADS) || t->rank != 2 || r->count <= p->kv_heads ||
+	    r->count % p->kv_heads || t->shape[0] != p->head_dim)
+		return 1;
+	return r->count / (uint32_t)p->kv_heads;
+}
+
+/* That they are copies, by a row of the first layer: nothing says so, and opening reads no more of weights. */
+static enum xfp_status check_copy(const struct meta_reader *r, const struct xfp_source_tensor *t,
+				  const struct xfp_component *first, const struct xfp_component *copy, uint32_t part)
+{
+	const struct xfp_component *both[2] = { first, copy };
+	size_t size = t->shape[1] < 4096 ? (size_t)t->shape[1] : 4096;
+	unsigned char *rows[2] = { NULL, NULL };
+	enum xfp_status status = XFP_OK;
+
+	if (strncmp(t->name, "layers.0.", 9) != 0)
+		return XFP_OK;
+	for (int i = 0; !status && i < 2; i++) {
+		const char *path = r->checkpoint->files[both[i]->file].path;
+		struct stat st;
+		int fd = -1;
+
+		if (!(rows[i] = malloc(size)))
+			status = xfp_no_memory_for(r->err, path);
+		else if (!(status = xfp_open_regular(path, &fd, &st, r->err)))
+			status = xfp_pread(fd, rows[i], size, both[i]->offset, path, r->err);
+		if (fd >= 0)
+			close(fd);
+	}
+	if (!status && memcmp(rows[0], rows[1], size) != 0)
+		status = bad_tensor(r, part, t->name,
+				    "is to be a copy of that of the part before it, as params.json has fewer heads of "
+				    "keys than there are parts, and is none; download params.json and the parts again");
+	free(rows[0]);
+	free(rows[1]);
+	return status;
+}
+
+static void free_part(struct xfp_recipe_part *part)
+{
+	free(part->components);
+	*part = (struct xfp_recipe_part){ .codec = XFP_CODEC_PLAIN };
+}
+
+/* Join the matrices of all parts to one, whose shape `joined` gets; of so many copies of each, the first. */
+static enum xfp_status join(const struct meta_reader *r, uint32_t number, bool beside, uint32_t copies,
+			    struct xfp_source_tensor *joined)
 {
 	const struct xfp_source_tensor *first = &r->files[0].tensors[number];
 	unsigned along = beside ? 1 : 0, across = 1 - along;
@@ -188,6 +240,7 @@ static enum xfp_status join(const struct meta_reader *r, uint32_t number, bool b
 	joined->bytes = 0;
 	for (uint32_t p = 0; p < r->count; p++) {
 		const struct xfp_source_tensor *t = &r->files[p].tensors[number];
+		struct xfp_recipe_part *part = &recipe->parts[recipe->part_count];
 
 		if (t->shape[across] != first->shape[across])
 			return bad_tensor(r, p, t->name,
@@ -195,12 +248,24 @@ static enum xfp_status join(const struct meta_reader *r, uint32_t number, bool b
 					  "download both again");
 		if (!t->shape[0] || !t->shape[1])
 			return bad_tensor(r, p, t->name, "is empty; download the file again");
-		if (!take_part(r, p, t, &recipe->parts[p]))
+		if (copies > 1 && t->shape[along] != first->shape[along])
+			return bad_tensor(r, p, t->name,
+					  "has other rows than that of consolidated.00.pth; "
+					  "download both again");
+		if (!take_part(r, p, t, part))
 			return bad_tensor(r, p, t->name,
 					  "is a view that is transposed, which is not supported: save "
 					  "it with .contiguous()");
-		if (!recipe->parts[p].components)
+		if (!part->components)
 			return xfp_no_memory_for(r->err, r->listing->folder);
+		if (p % copies) {
+			enum xfp_status status = check_copy(r, t, part[-1].components, part->components, p);
+
+			free_part(part);
+			if (status)
+				return status;
+			continue;
+		}
 		recipe->part_count++;
 		if (!xfp_add(joined->shape[along], t->shape[along], &joined->shape[along]) ||
 		    !xfp_add(joined->bytes, t->bytes, &joined->bytes))
@@ -215,7 +280,7 @@ static enum xfp_status join(const struct meta_reader *r, uint32_t number, bool b
 }
 
 /* Meta turns neighbours of a head, Hugging Face the two halves: row 2 j + i of a head becomes row i size / 2 + j. */
-static enum xfp_status permute(const struct meta_reader *r, const struct rule *rule, struct xfp_source_tensor *t)
+static enum xfp_status take_heads(const struct meta_reader *r, const struct rule *rule, struct xfp_source_tensor *t)
 {
 	const struct xfp_meta_params *p = &r->params;
 	uint64_t heads = rule->heads == QUERY_HEADS ? p->heads : p->kv_heads;
@@ -224,12 +289,13 @@ static enum xfp_status permute(const struct meta_reader *r, const struct rule *r
 		return xfp_fail(
 			r->err, XFP_BAD_INPUT,
 			"%s/params.json: tensor %s: all parts have %llu rows of it, and %llu heads of %llu rows are "
-			"to have another number; models in more parts than they have heads of keys are not "
-			"supported: use the Hugging Face form of this one",
+			"to have another number; download params.json and the parts again",
 			r->listing->folder, xfp_printable(t->name).text, (unsigned long long)t->shape[0],
 			(unsigned long long)heads, (unsigned long long)p->head_dim);
-	t->recipe->outer = 2;
-	t->recipe->inner = p->head_dim / 2;
+	if (rule->heads != VALUE_HEADS) {
+		t->recipe->outer = 2;
+		t->recipe->inner = p->head_dim / 2;
+	}
 	return XFP_OK;
 }
 
@@ -260,14 +326,15 @@ static enum xfp_status take_tensor(struct meta_reader *r, uint32_t number)
 	if (from->rank != (rule->joining == SAME ? 1u : 2u))
 		return bad_tensor(r, 0, from->name,
 				  "has another number of dimensions than it should; download it again");
-	if (rule->joining == SAME || (r->count == 1 && !rule->heads)) {
+	if (rule->joining == SAME || (r->count == 1 && (!rule->heads || rule->heads == VALUE_HEADS))) {
 		t->recipe = from->recipe;
 		from->recipe = NULL;
 		t->file = r->numbers[0];
 		for (uint32_t i = 0; t->recipe && i < t->recipe->part_count; i++)
 			t->recipe->parts[i].components->file = r->numbers[0];
-	} else if (!(status = join(r, number, side_by_side(r, rule, from), t)) && rule->heads) {
-		status = permute(r, rule, t);
+	} else if (!(status = join(r, number, side_by_side(r, rule, from), copies_of(r, rule, from), t)) &&
+		   rule->heads) {
+		status = take_heads(r, rule, t);
 	}
 	return status;
 }

@@ -35,7 +35,7 @@ print(json.dumps({key: info[key] for key in ("units", "tensors", "family", "weig
 @test "each form: units, kept tensors and the index are those of safetensors; all verify" {
 	checkpoint single
 	xfp convert plain -o plain.xfp -q --cache plain-cache
-	for form in single views parameters sharded meta-1 meta-2 meta-2-rows; do
+	for form in single views parameters sharded meta-1 meta-2 meta-2-rows meta-4; do
 		rm -rf torch plain
 		checkpoint "$form"
 		xfp convert torch -o torch.xfp -q --cache torch-cache
@@ -188,6 +188,7 @@ print(json.dumps({key: info[key] for key in ("units", "tensors", "family", "weig
 		missing-part consolidated.00.pth: missing*download it
 		no-params params.json: missing*download it
 		heads params.json: tensor *k_proj.weight: all parts have 32 rows
+		copies consolidated.01.pth: tensor layers.0.attention.wk.weight: is to be a copy*params.json has fewer heads
 		odd-width params.json: 3 heads cannot make up a width of 64
 		no-dim params.json: dim, n_layers and n_heads
 		other-model consolidated.00.pth: tensor layers.0.feed_forward.experts.w1: is not one of Llama 1 to 3
