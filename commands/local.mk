@@ -10,6 +10,7 @@ noinst_LIBRARIES += \
 	commands/convert/libconvert.a \
 	commands/estimate/libestimate.a \
 	commands/eval/libeval.a \
+	commands/generate/libgenerate.a \
 	commands/inspect/libinspect.a \
 	commands/plan/libplan.a \
 	commands/status/libstatus.a \
@@ -28,6 +29,7 @@ COMMAND_LIBS = \
 	commands/cache/libcache.a \
 	commands/compare/libcompare.a \
 	commands/eval/libeval.a \
+	commands/generate/libgenerate.a \
 	commands/inspect/libinspect.a \
 	commands/status/libstatus.a \
 	commands/plan/libplan.a \
@@ -153,6 +155,15 @@ commands_estimate_libestimate_a_SOURCES = \
 	commands/estimate/gpu.h \
 	commands/estimate/groups.c \
 	commands/estimate/groups.h
+commands_generate_libgenerate_a_SOURCES = \
+	commands/generate/generate.c \
+	commands/generate/generate.h \
+	commands/generate/make.c \
+	commands/generate/prompts.c \
+	commands/generate/report.c \
+	commands/generate/sample.c \
+	commands/generate/sample.h \
+	commands/generate/written.c
 commands_inspect_libinspect_a_SOURCES = \
 	commands/inspect/csv.c \
 	commands/inspect/distribution.c \

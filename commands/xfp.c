@@ -35,6 +35,7 @@ static const struct command commands[] = {
 	{ "info", xfp_main_info, "what a bundle holds", false },
 	{ "verify", xfp_main_verify, "check a bundle, alone or against its checkpoint", false },
 	{ "eval", xfp_main_eval, "perplexity of a bundle or a checkpoint, and KL", false },
+	{ "generate", xfp_main_generate, "text that a bundle or a checkpoint makes of a prompt", false },
 	{ "unpack", xfp_main_unpack, "make a checkpoint of a bundle", false },
 	{ "cache", xfp_main_cache, "what is in a cache of artifacts, and its upkeep", false },
 	{ "prepare", xfp_main_prepare, NULL, true },

@@ -12,6 +12,7 @@ dist_man_MANS += \
 	man/xfp-convert.1 \
 	man/xfp-eval.1 \
 	man/xfp-family.5 \
+	man/xfp-generate.1 \
 	man/xfp-info.1 \
 	man/xfp-inspect.1 \
 	man/xfp-libfit.1 \

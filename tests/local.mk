@@ -353,6 +353,7 @@ cli_tests = \
 	tests/cli/families.bats \
 	tests/cli/families_published.bats \
 	tests/cli/fp8.bats \
+	tests/cli/generate.bats \
 	tests/cli/gguf.bats \
 	tests/cli/goal.bats \
 	tests/cli/golden.bats \
@@ -433,6 +434,7 @@ EXTRA_DIST += \
 	tests/make-pytorch-checkpoint.py \
 	tests/packed_grouped.py \
 	tests/make-sparse-checkpoint.py \
+	tests/make-tokenizer.py \
 	tests/measure-peak \
 	tests/models/bert.py \
 	tests/models/check_transformers.py \

@@ -10,6 +10,7 @@ int xfp_main_cache(int argc, char **argv);
 int xfp_main_compare(int argc, char **argv);
 int xfp_main_convert(int argc, char **argv);
 int xfp_main_eval(int argc, char **argv);
+int xfp_main_generate(int argc, char **argv);
 int xfp_main_info(int argc, char **argv);
 int xfp_main_inspect(int argc, char **argv);
 int xfp_main_plan(int argc, char **argv);

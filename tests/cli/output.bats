@@ -11,6 +11,9 @@ setup_file() {
 	make_model m
 	xfp convert m -o m.xfp -q
 	cp -r xfp-cache kept-cache
+	make_model g --vocab 260
+	"$PYTHON" "$srcdir/tests/make-tokenizer.py" g
+	printf 'a\nb\n' >prompts
 	"$PYTHON" -c 'import numpy as np
 np.save("t.npy", np.arange(24).reshape(2, 12))'
 }
@@ -61,6 +64,9 @@ printing() {
 		eval --tokens t.npy --json m
 		eval --tokens t.npy --source m m.xfp
 		eval --tokens t.npy --source m --json m.xfp
+		generate --prompt a -n 2 g
+		generate --prompt a -n 2 --json g
+		generate --batch prompts -n 2 g
 		unpack -o unpacked m.xfp
 		unpack --json -o unpacked m.xfp
 		cache ls --cache kept-cache

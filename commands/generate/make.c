@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sequences through the model. As many as there are slots go together; where one ends, the next prompt begins.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/system/clock.h"
+#include "base/system/signals.h"
+#include "base/text/size.h"
+#include "commands/generate/generate.h"
+#include "model/forward/step.h"
+
+#define BLOCK 512 /* tokens of prompts that go together */
+
+struct maker {
+	struct xfp_generate *g;
+	void (*shown)(struct xfp_written *w);
+	struct xfp_signals *signals;
+	struct xfp_forward *forward;
+	struct xfp_past *past;
+	size_t *slot; /* number of the text that is in it; g->count: none */
+	size_t next;  /* that has not begun */
+	float *logits;
+	struct xfp_weighed *candidates;
+	struct xfp_passage *passages;
+	uint32_t *ids;
+	size_t passage_count;
+};
+
+/* ---- sizes -------------------------------------------------------------------------------------- */
+
+static enum xfp_status encode_all(struct xfp_generate *g, size_t *longest, struct xfp_error *err)
+{
+	for (size_t i = 0; i < g->count; i++) {
+		struct xfp_written *w = &g->written[i];
+		enum xfp_status status =
+			xfp_tokenizer_encode(g->tokenizer, w->prompt, w->prompt_size, true, &w->ids, err);
+
+		if (status)
+			return status;
+		if (!w->ids.count)
+			return xfp_fail(err, XFP_BAD_INPUT,
+					"prompt %zu has no tokens, and there is nothing to go on from", i + 1);
+		w->prompt_count = w->ids.count;
+		if (w->ids.count > *longest)
+			*longest = w->ids.count;
+	}
+	return XFP_OK;
+}
+
+static enum xfp_status set_context(struct xfp_generate *g, struct xfp_error *err)
+{
+	uint32_t model = g->description->context;
+	size_t longest = 0;
+	enum xfp_status status = encode_all(g, &longest, err);
+
+	if (status)
+		return status;
+	if (g->context > model)
+		return xfp_fail(err, XFP_BAD_INPUT, "--context %u: the model's context is %u tokens",
+				(unsigned)g->context, (unsigned)model);
+	if (!g->context)
+		g->context = longest + g->most < model ? (uint32_t)(longest + g->most) : model;
+	for (size_t i = 0; i < g->count; i++) {
+		if (g->written[i].prompt_count > g->context)
+			return xfp_fail(err, XFP_BAD_INPUT, "prompt %zu has %zu tokens, and %s context is %u%s", i + 1,
+					g->written[i].prompt_count, g->context == model ? "the model's" : "the",
+					(unsigned)g->context,
+					g->context == model ? "; shorten it" : "; shorten it, or raise --context");
+	}
+	return XFP_OK;
+}
+
+static uint64_t most_of(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Keys and values, and what is there at a time of a block's activations and of the logits. */
+static uint64_t memory_needed(const struct xfp_generate *g)
+{
+	const struct xfp_description *d = g->description;
+	uint64_t attention = 2 * ((uint64_t)d->heads + d->kv_heads) * d->head_dim;
+	uint64_t mlp = 2 * most_of(d->intermediate, d->expert_intermediate) + 2 * (uint64_t)d->hidden + d->experts;
+	uint64_t activations = BLOCK * sizeof(float) * (3 * (uint64_t)d->hidden + most_of(attention, mlp));
+	uint64_t logits = (uint64_t)g->parallel * d->vocabulary * sizeof(float) +
+			  (uint64_t)d->vocabulary * sizeof(struct xfp_weighed);
+	uint64_t sum = xfp_past_size(d, g->parallel, g->context);
+
+	return xfp_add(sum, activations + logits, &sum) ? sum : UINT64_MAX;
+}
+
+static enum xfp_status check_memory(struct xfp_generate *g, struct xfp_error *err)
+{
+	char needed[32], given[32];
+
+	if (g->parallel > g->count)
+		g->parallel = (uint32_t)g->count;
+	g->needed = memory_needed(g);
+	if (g->memory && g->needed > g->memory)
+		return xfp_fail(err, XFP_FAILED,
+				"a context of %u tokens, for %u at a time, takes %s of memory beside the weights; "
+				"--memory allows %s: lower --context or --parallel",
+				(unsigned)g->context, (unsigned)g->parallel, xfp_human((double)g->needed, "B", needed),
+				xfp_human((double)g->memory, "B", given));
+	return XFP_OK;
+}
+
+/* ---- steps -------------------------------------------------------------------------------------- */
+
+static void add_passage(struct maker *m, size_t slot, size_t most)
+{
+	const struct xfp_written *w = &m->g->written[m->slot[slot]];
+	size_t taken = 0, count = w->ids.count - w->done;
+
+	for (size_t i = 0; i < m->passage_count; i++)
+		taken += m->passages[i].count;
+	if (count > most - taken)
+		count = most - taken;
+	if (!count)
+		return;
+	memcpy(m->ids + taken, w->ids.id + w->done, count * sizeof *m->ids);
+	m->passages[m->passage_count++] = (struct xfp_passage){ .sequence = slot, .count = count };
+}
+
+/* Prompts come first; without any, each sequence takes one token. Returns whether they are prompts. */
+static bool choose_passages(struct maker *m)
+{
+	const struct xfp_generate *g = m->g;
+
+	m->passage_count = 0;
+	for (size_t s = 0; s < g->parallel; s++) {
+		if (m->slot[s] < g->count && g->written[m->slot[s]].done < g->written[m->slot[s]].prompt_count)
+			add_passage(m, s, BLOCK);
+	}
+	if (m->passage_count)
+		return true;
+	for (size_t s = 0; s < g->parallel; s++) {
+		if (m->slot[s] < g->count)
+			add_passage(m, s, SIZE_MAX);
+	}
+	return false;
+}
+
+static enum xfp_status end_text(struct maker *m, size_t slot, enum xfp_text_end end, struct xfp_error *err)
+{
+	struct xfp_written *w = &m->g->written[m->slot[slot]];
+	enum xfp_status status;
+
+	if (w->end == XFP_END_NONE)
+		w->end = end;
+	status = xfp_written_end(m->g, w, err);
+	m->shown(w);
+	m->slot[slot] = m->g->count;
+	return status;
+}
+
+/* The next token of a passage's sequence, unless more of the prompt is to come. */
+static enum xfp_status take_token(struct maker *m, size_t i, struct xfp_error *err)
+{
+	struct xfp_generate *g = m->g;
+	const struct xfp_passage *passage = &m->passages[i];
+	size_t number = m->slot[passage->sequence];
+	struct xfp_written *w = &g->written[number];
+	const float *logits = m->logits + i * g->description->vocabulary;
+	enum xfp_status status;
+
+	w->done += passage->count;
+	if (w->done < w->ids.count)
+		return XFP_OK;
+	if ((status = xfp_written_add(
+		     g, w,
+		     xfp_sample(&g->sampling, number, w->ids.count, logits, g->description->vocabulary, m->candidates),
+		     err)))
+		return status;
+	if (w->end)
+		return end_text(m, passage->sequence, w->end, err);
+	m->shown(w);
+	if (w->ids.count - w->prompt_count >= g->most)
+		return end_text(m, passage->sequence, XFP_END_LENGTH, err);
+	if (w->done >= g->context)
+		return end_text(m, passage->sequence, XFP_END_CONTEXT, err);
+	return XFP_OK;
+}
+
+static void note_step(struct xfp_generate *g, bool prompts, size_t tokens, double seconds, uint64_t bytes)
+{
+	if (prompts) {
+		g->prompt_tokens += tokens;
+		g->prompt_seconds += seconds;
+	} else {
+		g->tokens += tokens;
+		g->seconds += seconds;
+		g->steps++;
+		g->bytes += bytes;
+	}
+}
+
+static enum xfp_status step(struct maker *m, bool prompts, struct xfp_error *err)
+{
+	struct xfp_generate *g = m->g;
+	double began = xfp_now();
+	enum xfp_status status = xfp_forward_step(m->forward, m->passages, m->passage_count, m->ids, m->logits, err);
+
+	for (size_t i = 0; !status && i < m->passage_count; i++)
+		status = take_token(m, i, err);
+	if (!status)
+		note_step(g, prompts, m->forward->tokens, xfp_now() - began, 0);
+	return status;
+}
+
+static enum xfp_status fill_slots(struct maker *m, bool *any, struct xfp_error *err)
+{
+	struct xfp_generate *g = m->g;
+	enum xfp_status status;
+
+	*any = false;
+	for (size_t s = 0; s < g->parallel; s++) {
+		if (m->slot[s] == g->count && m->next < g->count) {
+			if ((status = xfp_written_begin(g, &g->written[m->next], err)))
+				return status;
+			xfp_past_forget(m->past, s);
+			m->slot[s] = m->next++;
+		}
+		*any = *any || m->slot[s] < g->count;
+	}
+	return XFP_OK;
+}
+
+static enum xfp_status all_steps(struct maker *m, struct xfp_error *err)
+{
+	struct xfp_generate *g = m->g;
+	enum xfp_status status;
+	bool any;
+
+	while (!(status = fill_slots(m, &any, err)) && any) {
+		if (xfp_signals_came(m->signals)) {
+			g->interrupted = true;
+			for (size_t s = 0; !status && s < g->parallel; s++) {
+				if (m->slot[s] < g->count)
+					status = end_text(m, s, XFP_END_INTERRUPTED, err);
+			}
+			break;
+		}
+		bool prompts = choose_passages(m);
+
+		if ((status = step(m, prompts, err)))
+			break;
+	}
+	return status;
+}
+
+static enum xfp_status allocate(struct maker *m, struct xfp_error *err)
+{
+	const struct xfp_generate *g = m->g;
+	size_t vocabulary = g->description->vocabulary, ids = BLOCK > g->parallel ? BLOCK : g->parallel;
+
+	m->slot = malloc(g->parallel * sizeof *m->slot);
+	m->passages = malloc(g->parallel * sizeof *m->passages);
+	m->ids = malloc(ids * sizeof *m->ids);
+	m->logits = malloc(g->parallel * vocabulary * sizeof *m->logits);
+	m->candidates = malloc(vocabulary * sizeof *m->candidates);
+	if (!m->slot || !m->passages || !m->ids || !m->logits || !m->candidates)
+		return xfp_no_memory(err);
+	for (size_t s = 0; s < g->parallel; s++)
+		m->slot[s] = g->count;
+	return XFP_OK;
+}
+
+enum xfp_status xfp_make(struct xfp_generate *g, void (*shown)(struct xfp_written *w), struct xfp_signals *signals,
+			 struct xfp_error *err)
+{
+	struct maker m = { .g = g, .shown = shown, .signals = signals };
+	struct xfp_team *team = NULL;
+	enum xfp_status status;
+
+	if ((status = set_context(g, err)) || (status = check_memory(g, err)) || (status = allocate(&m, err)) ||
+	    (status = xfp_team_start(g->threads, &team, err)) ||
+	    (status = xfp_past_open(g->description, g->parallel, g->context, &m.past, err)) ||
+	    (status = xfp_forward_open_past(g->description, g->weights, team, m.past, &m.forward, err)))
+		goto done;
+	status = all_steps(&m, err);
+done:
+	xfp_forward_close(m.forward);
+	xfp_past_close(m.past);
+	xfp_team_end(team);
+	free(m.slot);
+	free(m.passages);
+	free(m.ids);
+	free(m.logits);
+	free(m.candidates);
+	return status;
+}

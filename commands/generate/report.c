@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What was made, and how fast.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/text/size.h"
+#include "commands/generate/generate.h"
+#include "schemas/json_print.h"
+
+static const char *end_name(enum xfp_text_end end)
+{
+	static const char *const names[] = {
+		[XFP_END_NONE] = "none",     [XFP_END_TOKEN] = "token",     [XFP_END_TEXT] = "text",
+		[XFP_END_LENGTH] = "length", [XFP_END_CONTEXT] = "context", [XFP_END_INTERRUPTED] = "interrupted"
+	};
+
+	return names[end];
+}
+
+static json_t *text_json(const char *text, size_t size)
+{
+	json_t *string = json_stringn(text ? text : "", size);
+
+	return string;
+}
+
+static json_t *ids_json(const uint32_t *ids, size_t count)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < count; i++)
+		xfp_json_add(&list, json_integer(ids[i]));
+	return list;
+}
+
+static json_t *written_json(const struct xfp_written *w)
+{
+	return XFP_JSON({ "prompt", text_json(w->prompt, w->prompt_size) }, { "text", text_json(w->text, w->size) },
+			{ "end", xfp_json_text(end_name(w->end)) },
+			{ "prompt_tokens", ids_json(w->ids.id, w->prompt_count) },
+			{ "tokens", ids_json(w->ids.id + w->prompt_count, w->ids.count - w->prompt_count) });
+}
+
+enum xfp_status xfp_generate_print_json(const struct xfp_generate *g, struct xfp_error *err)
+{
+	json_t *texts = json_array();
+
+	for (size_t i = 0; i < g->count; i++)
+		xfp_json_add(&texts, written_json(&g->written[i]));
+	return xfp_json_print(
+		XFP_JSON({ "model", xfp_json_text(g->path) }, { "family", xfp_json_text(g->description->family) },
+			 { "context", json_integer(g->context) }, { "parallel", json_integer(g->parallel) },
+			 { "memory", json_integer((json_int_t)g->needed) }, { "texts", texts },
+			 { "prompt_tokens", json_integer((json_int_t)g->prompt_tokens) },
+			 { "prompt_seconds", json_real(g->prompt_seconds) },
+			 { "tokens", json_integer((json_int_t)g->tokens) }, { "seconds", json_real(g->seconds) }),
+		err);
+}
+
+/* Texts of a batch, each behind its number. */
+void xfp_generate_print(const struct xfp_generate *g)
+{
+	for (size_t i = 0; i < g->count; i++) {
+		const struct xfp_written *w = &g->written[i];
+
+		if (w->end == XFP_END_NONE)
+			continue;
+		printf("%s--- %zu\n", i ? "\n" : "", i + 1);
+		fwrite(w->text, 1, w->size, stdout);
+		if (!w->size || w->text[w->size - 1] != '\n')
+			putchar('\n');
+	}
+}
+
+static void print_rate(const char *what, size_t tokens, double seconds)
+{
+	if (tokens && seconds > 0)
+		fprintf(stderr, "%s: %zu tokens in %.3g s, %.3g a second\n", what, tokens, seconds,
+			(double)tokens / seconds);
+}
+
+void xfp_generate_report(const struct xfp_generate *g)
+{
+	char memory[32];
+
+	fprintf(stderr, "context: %u tokens, %u at a time, %s of memory\n", (unsigned)g->context, (unsigned)g->parallel,
+		xfp_human((double)g->needed, "B", memory));
+	print_rate("prompt", g->prompt_tokens, g->prompt_seconds);
+	print_rate("text", g->tokens, g->seconds);
+}

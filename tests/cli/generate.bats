@@ -1,0 +1,155 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# xfp generate: tokens against numpy, how texts end, what is drawn, and what is refused.
+
+load helpers
+
+setup() {
+	setup_folder
+	unset XFP_WORK XFP_OUT
+}
+
+model() { # FOLDER OPTION...
+	make_model "$1" --vocab 260 "${@:2}"
+	"$PYTHON" "$srcdir/tests/make-tokenizer.py" "$1"
+}
+
+# What --json says, as Python sees it: r.
+said() { # EXPRESSION ARGUMENT...
+	xfp generate --json "${@:2}" 2>report | "$PYTHON" -c 'import json, sys
+r = json.load(sys.stdin)
+print(eval(sys.argv[1]))' "$1"
+}
+
+@test "a batch goes on as numpy does, whatever goes together, and of a bundle that keeps everything" {
+	model m --layers 2
+	printf '"Quick"\n{"prompt": "the daft\\nzebra jumps over the lazy dog"}\n"\\u2603"\n' >prompts.jsonl
+	xfp generate --batch prompts.jsonl --parallel 2 -n 12 --json m >said.json
+	PYTHONPATH=$srcdir/tests/models PYTHONDONTWRITEBYTECODE=1 "$PYTHON" - <<-'EOF'
+	import json
+	import numpy as np
+	from qwen3_moe import Qwen3Moe
+	model, compared = Qwen3Moe("m"), 0
+	for text in json.load(open("said.json"))["texts"]:
+	    ids = list(text["prompt_tokens"])
+	    assert ids[0] == 256 and len(text["tokens"]) == 12, text
+	    for token in text["tokens"]:
+	        logits = model.logits(np.array([ids]))[0, -1]
+	        best, next_best = np.sort(logits)[[-1, -2]]
+	        if best - next_best < 1e-3 * logits.std():
+	            break
+	        assert token == logits.argmax(), (ids, token)
+	        ids.append(token)
+	        compared += 1
+	assert compared > 20, compared
+	EOF
+	expected=$(said '[t["tokens"] for t in r["texts"]]' --batch prompts.jsonl --parallel 1 -n 12 --threads 1 m)
+	[ "$("$PYTHON" -c 'import json; print([t["tokens"] for t in json.load(open("said.json"))["texts"]])')" = "$expected" ]
+	xfp convert m -o m.xfp -q --format attention=keep --format routed_expert=keep --lm-head keep
+	[ "$(said '[t["tokens"] for t in r["texts"]]' --batch prompts.jsonl -n 12 m.xfp)" = "$expected" ]
+}
+
+@test "a text is written as it is, and ends where it is to" {
+	model m
+	whole=$(said 'ascii(r["texts"][0]["text"])' --prompt 'ab' -n 24 m)
+	xfp generate --prompt 'ab' -n 24 m >text 2>report
+	[ "$("$PYTHON" -c 'print(ascii(open("text", encoding="utf-8").read()[:-1]))')" = "$whole" ]
+	grep -q '^context: 27 tokens, 1 at a time, .* of memory$' report
+	grep -q '^prompt: 3 tokens in .* a second$' report
+	grep -q '^text: 23 tokens in .* a second$' report
+	[ "$(said 'r["texts"][0]["end"]' --prompt ab -n 24 m)" = length ]
+	[ "$(said 'r["texts"][0]["end"], len(r["texts"][0]["tokens"])' --prompt ab --context 9 -n 24 m)" = "('context', 7)" ]
+	# a token of generation_config.json ends it, and is no part of the text
+	third=$(said 'r["texts"][0]["tokens"][2]' --prompt ab -n 3 m)
+	echo "{\"eos_token_id\": [300, $third]}" >m/generation_config.json
+	[ "$(said 'r["texts"][0]["end"], len(r["texts"][0]["tokens"]) <= 3' --prompt ab -n 24 m)" = "('token', True)" ]
+	echo '{"eos_token_id": "none"}' >m/generation_config.json
+	run -3 xfp generate --prompt ab m
+	[[ $output == *"generation_config.json: eos_token_id is neither"* ]]
+	rm m/generation_config.json
+	# so does a text, wherever its tokens end
+	"$PYTHON" - "$whole" <<-'EOF'
+	import ast, subprocess, sys
+	whole = ast.literal_eval(sys.argv[1])
+	for first, last in ((4, 6), (7, 8), (9, 13)):
+	    stop = whole[first:last]
+	    out = subprocess.run(["xfp", "generate", "--prompt", "ab", "-n", "24", "--stop", "no such text", "--stop", stop, "m"],
+	                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout.decode()
+	    assert out.rstrip("\n") == whole[:whole.index(stop)].rstrip("\n"), (stop, out, whole)
+	EOF
+}
+
+@test "what is drawn follows from the seed, whoever goes along" {
+	model m
+	printf 'one\n\ntwo\nthree\n' >prompts
+	draw=(--batch prompts -n 8 --temperature 1.5)
+	first=$(said '[t["tokens"] for t in r["texts"]]' "${draw[@]}" --seed 7 m)
+	[ "$(said '[t["tokens"] for t in r["texts"]]' "${draw[@]}" --seed 7 --parallel 1 --threads 2 m)" = "$first" ]
+	[ "$(said '[t["tokens"] for t in r["texts"]]' "${draw[@]}" --seed 8 m)" != "$first" ]
+	greedy=$(said '[t["tokens"] for t in r["texts"]]' --batch prompts -n 8 m)
+	[ "$greedy" != "$first" ]
+	[ "$(said '[t["tokens"] for t in r["texts"]]' "${draw[@]}" --top-k 1 m)" = "$greedy" ]
+	[ "$(said '[t["tokens"] for t in r["texts"]]' "${draw[@]}" --top-p 1e-9 m)" = "$greedy" ]
+	run -0 --separate-stderr xfp generate "${draw[@]}" --seed 7 m
+	[ "$(grep -c '^--- [123]$' <<<"$output")" = 3 ]
+}
+
+refused() { # STATUS MESSAGE ARGUMENT...
+	run "-$1" --separate-stderr xfp generate "${@:3}"
+	[ -z "$output" ] || return 1
+	# shellcheck disable=SC2154
+	[[ $stderr == *"$2"* ]] || { echo "$stderr"; return 1; }
+}
+
+@test "what does not fit, and what is not there" {
+	model m
+	make_model without --vocab 260
+	make_model b --family bert
+	refused 2 'no bundle or model' --prompt a
+	refused 2 '--prompt or --batch is missing' m
+	refused 2 'exclude each other' --prompt a --batch prompts m
+	refused 2 'need a --temperature above 0' --prompt a --top-k 3 m
+	refused 2 "--top-p '0': expected a number above 0" --prompt a --top-p 0 m
+	refused 2 "--seed '-1': expected a whole number" --prompt a --seed -1 m
+	refused 2 '--stop: is empty' --prompt a --stop '' m
+	refused 3 'without: has no tokenizer.json' --prompt a without
+	refused 3 'models of type bert cannot be computed here' --prompt a b
+	refused 3 "--context 1025: the model's context is 1024" --prompt a --context 1025 m
+	refused 3 'prompt 1 has 7 tokens, and the context is 6' --prompt abcdef --context 6 m
+	refused 3 "prompt 1 has 1201 tokens, and the model's context is 1024" --prompt "$(printf '%01200d' 0)" m
+	refused 1 'lower --context or --parallel' --prompt a --memory 10kB m
+	echo ' ' >blank
+	refused 3 'blank: has no prompts' --batch blank m
+	refused 3 'nothere' --batch nothere m
+	echo '{"promt": "a"}' >wrong.jsonl
+	refused 3 'wrong.jsonl: line 1 is neither' --batch wrong.jsonl m
+}
+
+@test "the first layer whose numbers are not finite is named" {
+	model m --layers 3
+	"$PYTHON" - <<-'EOF'
+	import json, struct
+	with open("m/model.safetensors", "r+b") as file:
+	    size = struct.unpack("<Q", file.read(8))[0]
+	    tensor = json.loads(file.read(size))["model.layers.1.self_attn.o_proj.weight"]
+	    file.seek(8 + size + tensor["data_offsets"][0])
+	    file.write(b"\xff" * 8)
+	EOF
+	refused 3 'layer 1 is the first that makes numbers that are not finite' --prompt a m
+}
+
+@test "an interrupted text is written as far as it is there" {
+	model m
+	"$PYTHON" - <<-'EOF'
+	import signal, subprocess
+	signal.signal(signal.SIGINT, signal.SIG_DFL)
+	child = subprocess.Popen(["xfp", "generate", "--prompt", "a", "-n", "100000", "--threads", "1", "m"],
+	                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+	begun = child.stdout.read(20)
+	child.send_signal(signal.SIGINT)
+	rest, said = child.communicate()
+	assert child.returncode == -signal.SIGINT, child.returncode
+	assert (begun + rest).decode().endswith("\n") and b"text: " in said, said
+	EOF
+}
