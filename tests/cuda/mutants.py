@@ -12,8 +12,8 @@ import kernels  # which says so where numpy is missing
 import ptx
 
 V2 = dict(kind="v2", rows=37, cols=1100, outliers=60)
-# bits, vectors, and whether they are taken for many: which path that takes
-EXACT, INTEGER, WIDE = (3, 5, False), (4, 1, False), (3, 7, True)
+# bits, the kernel's form, vectors: which path that takes
+EXACT, INTEGER, WIDE = (3, "m4", 5), (4, "m1", 1), (3, "wide", 7)
 LEFT = """value = *reinterpret_cast<const T *>(left);
 	for (uint32_t i = 1; i < gridDim.z; i++)
 		value += *reinterpret_cast<const T *>(left + i * XFP_CUDA_PART_BYTES);"""
@@ -68,11 +68,56 @@ MUTANTS = [
 ]
 
 
+def replaced(path, pattern, text):
+    """Writes a file anew, in which the pattern has to be."""
+    with open(path, encoding="utf-8") as file:
+        now, times = re.subn(pattern, text, file.read(), flags=re.M | re.S)
+    if not times:
+        raise ValueError(f"{path} has nothing like {pattern}")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(now)
+
+
+def only(folder, k, form):
+    """Leaves one kernel in v2.cu, whose forms are in two macros."""
+    there = os.path.join(folder, "kernels", "cuda")
+    replaced(os.path.join(there, "v2.cu"), rf"^KERNELS\([^{k}]\)\n", "")
+    head, *forms = r"#define XFP_CUDA_KERNELS\(NAME, \.\.\.\)[ \t\\\n]*", "m1", "m4", "list"
+    lines = [rf"(?P<{name}>XFP_CUDA_KERNEL\(NAME##_{name}, [^\n]*>\))[ \t\\]*\n\s*" for name in forms]
+    replaced(os.path.join(there, "tile.h"), head + "".join(lines),
+             lambda found: "#define XFP_CUDA_KERNELS(NAME, ...) " + (found[form] if form in forms else "") + "\n\n")
+    if form != "wide":
+        replaced(os.path.join(there, "wide.h"), r"^(#define XFP_CUDA_WIDE_KERNEL\(NAME, \.\.\.\)) .*?\n", r"\1\n")
+
+
+def included(folder, name, texts):
+    """{name: text} of a file and of all of ours that it includes, by `texts`."""
+    if name not in texts:
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            texts[name] = file.read()
+        for other in re.findall(r'^#include "(kernels/cuda/.*?)"', texts[name], flags=re.M):
+            included(folder, other, texts)
+    return texts
+
+
+MODULES = {}   # of texts; prepare.cu is the same for most
+
+
+def module_of(nvcc, folder, unit):
+    key = tuple(sorted(included(folder, f"kernels/cuda/{unit}.cu", {}).items()))
+    if key not in MODULES:
+        out = os.path.join(folder, unit + ".ptx")
+        subprocess.run([nvcc, "-std=c++17", "-I", folder, "-arch=compute_80", "-ptx", "-o", out,
+                        os.path.join(folder, "kernels", "cuda", unit + ".cu")], check=True)
+        MODULES[key] = ptx.load(out)
+    return MODULES[key]
+
+
 def compiled(source, nvcc, mutant, folder):
     """The PTX of what is needed of a copy with the mistake."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(os.path.join(source, "kernels", "cuda"), os.path.join(folder, "kernels", "cuda"))
-    _, name, there, now, _, (k, *_) = mutant
+    _, name, there, now, _, (k, form, *_) = mutant
     path = os.path.join(folder, "kernels", "cuda", name)
     with open(path, encoding="utf-8") as file:
         text = file.read()
@@ -80,24 +125,14 @@ def compiled(source, nvcc, mutant, folder):
         raise ValueError(f"{name} has this {text.count(there)} times: {there}")
     with open(path, "w", encoding="utf-8") as file:
         file.write(text.replace(there, now))
-    # Of v2 one kernel is enough.
-    path = os.path.join(folder, "kernels", "cuda", "v2.cu")
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(re.sub(rf"^KERNELS\([^{k}]\)\n", "", text, flags=re.M))
-    modules = []
-    for unit in ("v2", "prepare"):
-        out = os.path.join(folder, unit + ".ptx")
-        subprocess.run([nvcc, "-std=c++17", "-I", folder, "-arch=compute_80", "-ptx", "-o", out,
-                        os.path.join(folder, "kernels", "cuda", unit + ".cu")], check=True)
-        modules.append(ptx.load(out))
-    return modules
+    only(folder, k, form)
+    return [module_of(nvcc, folder, unit) for unit in ("v2", "prepare")]
 
 
 def verdict(modules, path):
     """Of tiles that are one block's, and if that tells nothing, of three blocks'."""
-    k, vectors, wide = path
+    k, form, vectors = path
+    wide = form == "wide"
     for parts in (1,) if wide else (1, 3):
         try:
             share, same = kernels.run_case(modules, dict(k=k, **V2), vectors, "f32", parts, wide=wide)
