@@ -162,6 +162,7 @@ EXTRA_DIST += \
 	tests/cuda/ptx/decode.py \
 	tests/cuda/ptx/fault.py \
 	tests/cuda/ptx/floats.py \
+	tests/cuda/ptx/heap.py \
 	tests/cuda/ptx/integers.py \
 	tests/cuda/ptx/matrix.py \
 	tests/cuda/ptx/memory.py \

@@ -36,6 +36,7 @@ class Batch:
         self.local_base = np.arange(self.n, dtype=np.int64) * self.local_stride
         self.local = region(self.n * self.local_stride, "local memory") if self.local_stride else None
         self.copies = []      # cp.async that did not land yet
+        self.flying = None    # the list of which `words` has where they will land
         self.commits = np.zeros(self.n, np.int64)
         self.special = {}
         self.set_mask(self.live, self.alive)
@@ -157,9 +158,15 @@ class Batch:
             found.put(offsets, width, values if lanes is None else [value[lanes] for value in values])
 
     def not_landed(self, offsets, width, who, what):
-        for copy in self.copies:
-            near = np.isin(offsets // 4, (copy.offsets[:, None] + np.arange(0, copy.size, 4)) // 4)
-            for more in range(4, width, 4):
-                near |= np.isin((offsets + more) // 4, (copy.offsets[:, None] + np.arange(0, copy.size, 4)) // 4)
-            if near.any():
-                raise Fault(f"shared memory is {what} where a cp.async has not been waited for", int(who[near][0]))
+        if self.flying is not self.copies:
+            self.flying = self.copies
+            self.words = np.zeros(len(self.shared.data[4]) + 4, bool)
+            self.seen = 0
+        for copy in self.copies[self.seen:]:
+            self.words[(copy.offsets[:, None] + np.arange(0, copy.size, 4)) // 4] = True
+        self.seen = len(self.copies)
+        near = self.words[offsets // 4]
+        for more in range(4, width, 4):
+            near |= self.words[(offsets + more) // 4]
+        if near.any():
+            raise Fault(f"shared memory is {what} where a cp.async has not been waited for", int(who[near][0]))

@@ -25,20 +25,51 @@ def to_odd(sum_, error):
     return np.where(off, np.where(outward, bits + 1, bits - 1), bits).view(np.float64)
 
 
-def add_odd(a, b):
-    """a + b in double precision, to odd (Knuth's two-sum gives what is lost)."""
+def two_sum(a, b):
+    """a + b, and what that sum lacks (Knuth)."""
     total = a + b
     part = total - a
-    return to_odd(total, (a - (total - part)) + (b - part))
+    return total, (a - (total - part)) + (b - part)
+
+
+def add_odd(a, b):
+    """a + b in double precision, to odd."""
+    return to_odd(*two_sum(a, b))
+
+
+def product_and_error(a, b):
+    """a b as two doubles, where none of it is too small or too large (Dekker)."""
+    def halved(value):
+        large = value * 134217729.0   # 2^27 + 1
+        high = large - (large - value)
+        return high, value - high
+    (a1, a0), (b1, b0) = halved(a), halved(b)
+    product = a * b
+    return product, ((a1 * b1 - product) + a1 * b0 + a0 * b1) + a0 * b0
+
+
+def within(value, power):
+    """Zero, or so far from what is too small or too large."""
+    size = np.abs(value)
+    return (size == 0) | ((size > 2.0 ** -power) & (size < 2.0 ** power))
 
 
 def add_rounded_f64_fma(a, b, c):
-    """a b + c of doubles, through Python's integers, one by one: rare, and exact."""
+    """a b + c of doubles with one rounding: the exact product and c, of which all but the largest part is added to odd
+    (Boldo and Melquiond). Where something may be too small or too large, through Python's integers, one by one."""
     from fractions import Fraction
     a, b, c = np.broadcast_arrays(a, b, c)
     result = a * b + c
-    finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
-    for at in np.flatnonzero(finite):
+    usual = within(a, 300) & within(b, 300) & within(c, 600)
+    high, low = product_and_error(a, b)
+    rest, lost = two_sum(c, low)
+    total, more = two_sum(high, rest)
+    rounded = total + add_odd(lost, more)
+    usual &= rounded != 0
+    result[usual] = rounded[usual]
+    # Zeros keep the sign that the hardware of this machine gives them.
+    rare = np.isfinite(a) & np.isfinite(b) & np.isfinite(c) & ~usual & ((a != 0) & (b != 0) | (c != 0))
+    for at in np.flatnonzero(rare):
         exact = Fraction(float(a[at])) * Fraction(float(b[at])) + Fraction(float(c[at]))
         if exact:
             try:
@@ -47,7 +78,6 @@ def add_rounded_f64_fma(a, b, c):
                 result[at] = np.inf if exact > 0 else -np.inf
         elif a[at] * b[at] or c[at]:
             result[at] = 0.0
-        # else zeros keep the sign that the hardware of this machine gives them
     return result
 
 

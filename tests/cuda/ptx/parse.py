@@ -4,6 +4,7 @@ import os
 import re
 
 from .fault import Fault
+from .heap import lasting
 from .types import BYTES, immediate, unsigned
 
 NAME = r"[A-Za-z_$%][\w$]*"
@@ -11,6 +12,8 @@ VARIABLE = re.compile(
     r"(?:\.(?P<link>visible|extern|weak|common)\s+)?\.(?P<space>shared|local|global|const)\s+"
     r"(?:\.align\s+(?P<align>\d+)\s+)?(?:\.v(?P<vector>[24])\s+)?\.(?P<type>\w+)\s+(?P<name>" + NAME + r")\s*"
     r"(?P<extents>(?:\[\s*\d*\s*\]\s*)*)(?:=\s*(?P<value>.*))?$", re.S)
+
+OWN = re.compile(r"(?<![^;{}\s])(\.(?:shared|local)\s[^;]*);")
 
 
 class Instruction:
@@ -42,20 +45,28 @@ class Function:
         self.labels = {}
         self.tables = {}
         self.code = []
+        self.body = ""   # what was not read yet
+
+    def read(self):
+        body, self.body = self.body, ""
+        if body:
+            with lasting():
+                Body(self, body)
 
 
 class Module:
     def __init__(self):
         self.functions = {}
         self.variables = {}
+        self.programs = {}   # entries that are decoded: run.py's
 
     def find(self, name):
         """The entry of this name, or the only one whose mangled name holds it."""
-        if name in self.functions:
-            return self.functions[name]
-        found = [f for n, f in self.functions.items() if name in n]
+        found = [self.functions[name]] if name in self.functions else \
+            [f for n, f in self.functions.items() if name in n]
         if len(found) != 1:
             raise Fault(f"{len(found)} entries are named like {name}; there are: {', '.join(self.functions)}")
+        found[0].read()
         return found[0]
 
 
@@ -193,12 +204,20 @@ class Body:
         function.code.append(Instruction(" ".join(text.split()), guard, words[0].split("."), operands))
 
 
-def load(source):
-    """A module from PTX's text, or from the file of that name."""
+def load(source, whole=True):
+    """A module from PTX's text, or from the file of that name. Unless it is wanted whole, entries are read when they
+    are first found, and until then have their parameters and variables alone."""
     text = source
     if "\n" not in source and os.path.exists(source):
         with open(source, encoding="utf-8") as file:
             text = file.read()
+    module = module_of(text)
+    for function in module.functions.values() if whole else ():
+        function.read()
+    return module
+
+
+def module_of(text):
     # What the compiler leaves undefined on purpose is a statement of its own here.
     text = re.sub(r"//\s*implicit-def:\s*([%\w]+)[^\n]*", r"undefined \1;", text)
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
@@ -237,7 +256,7 @@ def share(module):
             continue
         word = re.compile(r"(?<![\w$%.])" + re.escape(one.name) + r"(?![\w$])")
         for function in module.functions.values():
-            if any(word.search(instruction.text) for instruction in function.code):
+            if word.search(function.body):
                 function.variables.setdefault(one.name, one)
 
 
@@ -246,15 +265,21 @@ def function_of(module, text, at, entry):
     brace, end = text.find("{", at), text.find(";", at)
     if brace < 0 or 0 <= end < brace:
         return end + 1
-    depth, end = 1, brace + 1
-    while depth:
-        depth += {"{": 1, "}": -1}.get(text[end], 0)
-        end += 1
+    depth = 0
+    for found in re.compile(r"[{}]").finditer(text, brace):
+        depth += 1 if found[0] == "{" else -1
+        if not depth:
+            break
+    end = found.end()
     if entry[1] == "entry":
         head = re.match(r"\s*(" + NAME + r")\s*(?:\((.*?)\))?", text[entry.end():brace], re.S)
         function = Function(head[1])
         parameters(function, head[2] or "")
-        Body(function, text[brace + 1:end - 1])
+        function.body = text[brace + 1:end - 1]
+        for statement in OWN.findall(function.body):
+            one = variable(statement)
+            if one:
+                function.variables[one.name] = one
         module.functions[head[1]] = function
     return end
 

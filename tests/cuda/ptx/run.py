@@ -8,6 +8,7 @@ from . import atomics, bits, convert, copies, floats, integers, matrix, move, wa
 from .batch import Batch
 from .decode import MEETINGS, Decoder, unknown, window_names
 from .fault import Fault
+from .heap import lasting
 from .memory import region
 from .order import Order
 from .stepper import BARRIER, BRANCH, END, MEET, PLAIN, TABLE, TRAP, Stepper
@@ -32,9 +33,9 @@ def counted(instruction):
 class Program:
     """An entry decoded: `steps` are (what kind, function or target, guard), `leaders` where straight code begins."""
 
-    def __init__(self, module, function, memory):
+    def __init__(self, function, addresses):
         self.function = function
-        names, self.shared_static, self.local_bytes = window_names(function, variables(module, memory))
+        names, self.shared_static, self.local_bytes = window_names(function, addresses)
         self.decoder = decoder = Decoder(function, names)
         decoder.accesses = []
         self.texts = [instruction.text for instruction in function.code]
@@ -99,6 +100,15 @@ class Program:
         return self.stretches[start]
 
 
+def program_of(module, function, addresses):
+    """Decoded once, whatever memories it runs in, as long as the module's variables are at the same addresses."""
+    key = function.name, *sorted(addresses.items())
+    if key not in module.programs:
+        with lasting():
+            module.programs[key] = Program(function, addresses)
+    return module.programs[key]
+
+
 def guarded(run, guard, kind):
     def under(batch):
         mask, count = batch.mask, batch.count
@@ -160,11 +170,7 @@ class Launch:
     def __init__(self, module, name, grid, block, args, memory, shared, order, exact_mma, most_lanes, dependent):
         self.function = module.find(name)
         self.memory = memory
-        cached = memory.module_variables.setdefault("programs", {})
-        key = id(module), self.function.name
-        if key not in cached:
-            cached[key] = Program(module, self.function, memory), module
-        self.program = cached[key][0]
+        self.program = program_of(module, self.function, variables(module, memory))
         self.grid, self.block = (tuple(extent(shape)) for shape in (grid, block))
         self.threads = int(np.prod(self.block))
         self.lanes_of_block = -(-self.threads // 32) * 32

@@ -127,14 +127,18 @@ class Tracker:
         order = self.order
         known = keys[at]
         if known.any():
-            block = order.lifted(own & WHO, BLOCK)
-            old = (known >> 32) <= np.maximum(self.quiet, np.where(
-                order.lifted(known & WHO, BLOCK) == block, order.barriers[block & ((1 << 30) - 1)], 0))
-            keys[at] = np.where(old, own, order.merged(known, own))
+            old = (known >> 32) <= self.quiet
+            if not old.all():
+                block = order.lifted(own & WHO, BLOCK)
+                old |= (known >> 32) <= np.where(order.lifted(known & WHO, BLOCK) == block,
+                                                 order.barriers[block & ((1 << 30) - 1)], 0)
+            keys[at] = own if old.all() else np.where(old, own, order.merged(known, own))
         else:
             keys[at] = own
         while True:
             known = keys[at]
+            if np.array_equal(known, own):
+                return
             both = order.merged(known, own)
             more = both != known
             if not more.any():
