@@ -147,7 +147,7 @@ static enum xfp_status find_surest(const char *model, const struct xfp_checkpoin
 static enum xfp_status refuse_file(const char *model, struct xfp_error *err)
 {
 	char start[9] = "";
-	const char *what = "is no file of safetensors or PyTorch; name one, or the folder of a checkpoint";
+	const char *what = "is no file of safetensors, PyTorch or GGUF; name one, or the folder of a checkpoint";
 	FILE *file = fopen(model, "rb");
 	size_t size = file ? fread(start, 1, sizeof start, file) : 0;
 	int failed = !file || ferror(file) ? errno : 0;
@@ -188,8 +188,8 @@ static enum xfp_status refuse_folder(const char *model, struct xfp_error *err)
 	xfp_names_free(names, count);
 	return status ? status
 		      : xfp_fail(err, XFP_BAD_INPUT,
-				 "%s: no checkpoint that can be read: model.safetensors, pytorch_model.bin, or shards"
-				 " of either with an index, are expected",
+				 "%s: no checkpoint that can be read: model.safetensors, pytorch_model.bin, shards of"
+				 " either with an index, or a .gguf, are expected",
 				 model);
 }
 

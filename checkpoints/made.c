@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoints/folder.h"
 #include "checkpoints/format.h"
 
 #define CONFIG "config.json"
@@ -24,6 +25,16 @@ enum xfp_status xfp_checkpoint_make(struct xfp_checkpoint *c, const char *name, 
 		grown[at] = grown[at - 1];
 	grown[at] = (struct xfp_made_file){ copy, bytes, size };
 	return XFP_OK;
+}
+
+/* Those of an archive that say how its weights are packed have served their purpose. */
+static bool is_done_with(struct xfp_checkpoint *c, const char *name)
+{
+	if (!xfp_is_packing_file(name))
+		return false;
+	if (!c->packed)
+		xfp_checkpoint_note(c, "not carried: %s", name);
+	return true;
 }
 
 static void drop_made(struct xfp_checkpoint *c, uint32_t number)
@@ -57,7 +68,7 @@ enum xfp_status xfp_checkpoint_settle_made(struct xfp_checkpoint *c, struct xfp_
 		bool there = at < c->extra_count && !strcmp(grown[at], name);
 		char *copy;
 
-		if (there && strcmp(name, CONFIG) != 0) {
+		if ((there && strcmp(name, CONFIG) != 0) || is_done_with(c, name)) {
 			drop_made(c, m--);
 		} else if (there) {
 			xfp_checkpoint_note(c,

@@ -115,7 +115,7 @@ static enum xfp_status take_extras(struct xfp_checkpoint *c, const struct xfp_li
 		struct xfp_place place;
 		size_t size;
 
-		if (!xfp_folder_carries(name)) {
+		if (!xfp_folder_carries(name) && !xfp_is_packing_file(name)) {
 			if (!xfp_folder_holds_weights(name))
 				xfp_checkpoint_note(c, "not carried: %s", xfp_printable(name).text);
 			continue;

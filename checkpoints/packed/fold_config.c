@@ -59,6 +59,22 @@ static bool has_codes(const struct xfp_checkpoint *c, const char *ending)
 	return false;
 }
 
+/* Its text, allocated; NULL: it is not there. Of an archive it was read with the other small files. */
+static enum xfp_status slurp_beside(struct xfp_fold *fold, const char *name, const char *path, char **text,
+				    struct stat *st)
+{
+	const struct xfp_checkpoint *c = fold->checkpoint;
+	size_t size;
+
+	*text = NULL;
+	for (uint32_t m = 0; c->apart && m < c->made_count; m++)
+		if (!strcmp(c->made[m].name, name) && !(*text = strdup(c->made[m].bytes)))
+			return xfp_no_memory_for(fold->err, path);
+	if (c->apart || (stat(path, st) && errno == ENOENT))
+		return XFP_OK;
+	return xfp_slurp_regular(path, CONFIG_MAX, text, &size, fold->err);
+}
+
 /* *root is JSON of the file, if it is there. */
 static enum xfp_status read_beside(struct xfp_fold *fold, const struct beside *file, json_t **root)
 {
@@ -66,15 +82,11 @@ static enum xfp_status read_beside(struct xfp_fold *fold, const struct beside *f
 	enum xfp_status status = XFP_OK;
 	const json_t *config;
 	struct stat st = { 0 };
-	size_t size;
 
 	if (!path)
 		return xfp_no_memory_for(fold->err, fold->checkpoint->folder);
-	if (!stat(path, &st) || errno != ENOENT) {
-		status = xfp_slurp_regular(path, CONFIG_MAX, &text, &size, fold->err);
-		if (!status)
-			status = xfp_config_json(text, path, root, fold->err);
-	}
+	if (!(status = slurp_beside(fold, file->name, path, &text, &st)) && text)
+		status = xfp_config_json(text, path, root, fold->err);
 	config = file->member ? json_object_get(*root, file->member) : *root;
 	if (!status && config && (!file->requires || json_is_string(json_object_get(config, file->requires)))) {
 		fold->config = config;
@@ -120,7 +132,7 @@ enum xfp_status xfp_fold_read_config(struct xfp_fold *fold, json_t **root)
 	free(where);
 	if ((fold->config = quantization(*root)))
 		fold->method = method_of(fold->config);
-	for (size_t i = 0; !status && !fold->config && !c->apart && i < sizeof beside / sizeof *beside; i++) {
+	for (size_t i = 0; !status && !fold->config && i < sizeof beside / sizeof *beside; i++) {
 		if (beside[i].codes && !has_codes(c, beside[i].codes))
 			continue;
 		json_decref(*root);

@@ -98,6 +98,23 @@ print(json.dumps({key: info[key] for key in ("units", "tensors", "family", "weig
 	[[ $output == *"nothing.zip: holds no weights"* ]]
 }
 
+@test "packed weights in an archive: a file beside config.json says how" {
+	for form in gptq-old awq-old; do
+		rm -rf packed plain
+		packed "$form"
+		(cd packed && "$PYTHON" -c 'import os, zipfile
+with zipfile.ZipFile("../packed.zip", "w") as archive:
+    for name in sorted(os.listdir(".")):
+        archive.write(name)')
+		run -0 xfp inspect packed.zip
+		[[ $output == *"packed  as ${form%-old}: "* && $output != *"not carried"* ]]
+		xfp convert packed.zip -o zip.xfp -q --cache zip-cache
+		xfp convert plain -o plain.xfp -q
+		alike zip.xfp plain.xfp || { echo "$form"; return 1; }
+		rm -r zip-cache ./*.xfp*
+	done
+}
+
 @test "what is wrong is told by file, tensor and remedy; nothing is written, and nothing in a pickle is done" {
 	while read -r kind words; do
 		checkpoint single --spoil "$kind"
