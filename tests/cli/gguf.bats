@@ -135,6 +135,32 @@ config_says() { # BUNDLE PLAIN
 	run ! grep -q '"gguf"' <<<"$output"
 }
 
+# Stops forever at the third unit that is packed; then everything is killed.
+@test "killed in the middle it goes on to the same bytes; files that another version made are not taken for its own" {
+	local expected
+
+	# shellcheck disable=SC2016
+	replace_stage xfp-pack 'echo >>"$top/calls"
+		[ "$(wc -l <"$top/calls")" -lt 3 ] && exec "$real" "$@"
+		echo $$ >"$top/stopping"; mv "$top/stopping" "$top/stopped"; exec sleep 100'
+	gguf llama --parts 2
+	expected=$(converted model-00001-of-00002.gguf whole.xfp --cache whole)
+	bin/xfp convert model-00001-of-00002.gguf -o out.xfp -q -j1 2>>errors &
+	pid=$!
+	until [ -e stopped ]; do sleep 0.02; done
+	kill -9 $pid "$(cat stopped)"
+	wait $pid || true
+	[ ! -e out.xfp ]
+	run -0 --separate-stderr xfp convert model-00002-of-00002.gguf -o out.xfp --json
+	[ "$(sha out.xfp)" = "$expected" ]
+	"$PYTHON" -c 'import json, sys; said = json.load(sys.stdin); assert said["cached"] >= 2, said' <<<"$output"
+	edited out.xfp newer.xfp '"gguf": 1' '"gguf": 9'
+	run -4 xfp convert model-00001-of-00002.gguf --like newer.xfp -o again.xfp -q --cache none
+	[[ "$output" == *"made by version 9 of algorithm gguf, and this xfp has version 1"*'say "gguf": 9'* ]]
+	[ ! -e none ]
+	[ ! -e again.xfp ]
+}
+
 @test "factors that no known parameters give are kept, and said" {
 	gguf llama --spoil factors
 	run -0 xfp convert model.gguf -o out.xfp

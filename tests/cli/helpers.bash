@@ -57,6 +57,23 @@ no_output() { # OUT
 	[ -z "$(find "$(dirname "$1")" -name '.*.tmp')" ] || { find . -name '.*.tmp'; return 1; }
 }
 
+# A bundle whose xfp.json says something else, with digests and all in order: of the same length.
+edited() { # FROM TO BEFORE AFTER
+	"$PYTHON" - "$@" <<-'EOF'
+	import hashlib, sys
+	source, target, before, after = sys.argv[1:]
+	data = bytearray(open(source, "rb").read())
+	size = int(data[124:135], 8)
+	json = bytes(data[512:512 + size])
+	assert json.count(before.encode()) == 1 and len(before) == len(after), json
+	fresh = json.replace(before.encode(), after.encode())
+	data[512:512 + size] = fresh
+	old, new = (hashlib.sha256(text).hexdigest().encode() for text in (json, fresh))
+	assert data.count(old) == 1
+	open(target, "wb").write(data.replace(old, new))
+	EOF
+}
+
 # A copy of the tools, in ./bin, in which STAGE is a script; that finds the stage itself in $real.
 replace_stage() { # STAGE SCRIPT
 	mkdir -p bin share

@@ -134,23 +134,6 @@ flip() { # FILE OFFSET-FROM-END
 	[ ! -e again.xfp ]
 }
 
-# A bundle whose xfp.json says something else, with digests and all in order: of the same length.
-edited() { # FROM TO BEFORE AFTER
-	"$PYTHON" - "$@" <<-'EOF'
-	import hashlib, sys
-	source, target, before, after = sys.argv[1:]
-	data = bytearray(open(source, "rb").read())
-	size = int(data[124:135], 8)
-	json = bytes(data[512:512 + size])
-	assert json.count(before.encode()) == 1 and len(before) == len(after), json
-	fresh = json.replace(before.encode(), after.encode())
-	data[512:512 + size] = fresh
-	old, new = (hashlib.sha256(text).hexdigest().encode() for text in (json, fresh))
-	assert data.count(old) == 1
-	open(target, "wb").write(data.replace(old, new))
-	EOF
-}
-
 @test "algorithms of another version: status 4 before any work, with the version that is needed" {
 	make_model m
 	publish m published.xfp
