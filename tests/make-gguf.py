@@ -18,7 +18,6 @@ import numpy as np
 
 H, VOCAB, LAYERS, HEADS, KEYS, WIDTH, FF, EXPERTS, MOE = 64, 96, 2, 4, 2, 32, 48, 3, 40
 TYPES = {"F32": (0, 4), "F16": (1, 2), "BF16": (30, 2)}
-BLOCKS = {"Q4_0": (2, 18), "Q8_0": (8, 34)}  # of 32, that are all 0
 
 
 def stored(w, dtype):
@@ -67,7 +66,7 @@ def value(v, kind=None):
 
 
 def write_gguf(path, metadata, tensors, alignment=32, spoil=None):
-    """`tensors`: name, dtype, array."""
+    """`tensors`: name, dtype or number and bytes of a type of blocks, array."""
     def pad(n):
         return -n % alignment
 
@@ -78,8 +77,8 @@ def write_gguf(path, metadata, tensors, alignment=32, spoil=None):
     data, infos = b"", b""
     for name, dtype, w in tensors:
         infos += text(name) + struct.pack("<I", w.ndim) + b"".join(struct.pack("<Q", n) for n in reversed(w.shape))
-        infos += struct.pack("<IQ", {**TYPES, **BLOCKS}.get(dtype, (dtype,))[0], len(data))
-        one = bytes(w.size // 32 * BLOCKS[dtype][1]) if dtype in BLOCKS else stored(w, dtype if dtype in TYPES else "F32")
+        number, one = dtype if isinstance(dtype, tuple) else (TYPES[dtype][0], stored(w, dtype))
+        infos += struct.pack("<IQ", number, len(data))
         data += one + bytes(pad(len(one)))
     head += infos
     whole = head + bytes(pad(len(head))) + data
@@ -349,9 +348,11 @@ def gpt_oss(m):
 def qwen3next(m):
     heads, values, key, each, kernel = 2, 4, 16, 24, 4
     frame(m, "qwen3_next", "Qwen3NextForCausalLM", shifted=True, layers=LAYERS)
-    for i in range(LAYERS):
+    m.key("block_count", LAYERS + 1)
+    m.key("nextn_predict_layers", 1)
+    for i in range(LAYERS + 1):
         ours, theirs = f"model.layers.{i}.linear_attn.", f"blk.{i}."
-        if i % 2:
+        if i % 2 or i == LAYERS:
             attention(m, i, normed=True, shifted=True, gated=2)
         else:
             share = values // heads * each
@@ -374,6 +375,10 @@ def qwen3next(m):
         m.both(theirs + "ffn_gate_inp_shexp.weight", f"model.layers.{i}.mlp.shared_expert_gate.weight", gate, gate[0],
                big=False)
         norms(m, i, True, AFTER)
+    m.ours = [(name.replace(f"model.layers.{LAYERS}.", "mtp.layers.0."), d, w) for name, d, w in m.ours]
+    m.linear(f"blk.{LAYERS}.nextn.eh_proj", "mtp.fc", H, 2 * H)
+    for name, its in [("enorm", "pre_fc_norm_embedding"), ("hnorm", "pre_fc_norm_hidden"), ("shared_head_norm", "norm")]:
+        m.norm(f"blk.{LAYERS}.nextn.{name}", "mtp." + its, H, True)
     head_dim(m)
     expert_keys(m)
     m.key("expert_shared_feed_forward_length", MOE)
@@ -496,10 +501,11 @@ def spoil_model(m, kind):
     elif kind == "companion":
         m.theirs = [t for t in m.theirs if t[0] != "blk.1.ffn_up_exps.weight"]
     elif kind == "mixed":
-        m.theirs = [(n, {"token_embd.weight": "Q8_0", "blk.0.ffn_up.weight": "Q4_0"}.get(n, d), w) for n, d, w in m.theirs]
+        blocks = {"token_embd.weight": (8, 34), "blk.0.ffn_up.weight": (2, 18)}  # Q8_0 and Q4_0, all 0
+        m.theirs = [(n, (blocks[n][0], bytes(w.size // 32 * blocks[n][1])) if n in blocks else d, w) for n, d, w in m.theirs]
     elif kind == "listed":
         w = np.zeros((16, 256), np.float32)
-        m.theirs.append(("blk.0.extra.weight", 16, w))
+        m.theirs.append(("blk.0.extra.weight", (16, w.tobytes()), w))
 
 
 class Raw(dict):
@@ -513,6 +519,32 @@ class Raw(dict):
 
     def items(self):
         return [*super().items(), *self.more]
+
+
+# ---- NVFP4 ----------------------------------------------------------------------------------------------
+
+
+def pack(m):
+    """Matrices whose rows allow it become NVFP4, with a scale for each or for each expert, which llama.cpp multiplies
+    outputs by and others weights; of one, inputs have one as well."""
+    random = np.random.default_rng(4)
+    values = np.array([0, .5, 1, 1.5, 2, 3, 4, 6, 0, -.5, -1, -1.5, -2, -3, -4, -6], np.float32)
+    for at, (name, dtype, w) in list(enumerate(m.theirs)):
+        if dtype != m.dtype or w.shape[-1] % 64 or not name.startswith("blk."):
+            continue
+        codes = random.integers(0, 16, (w.size // 16, 16), np.uint8)
+        scales = random.integers(1, 127, (w.size // 16, 1), np.uint8)
+        each = np.where(scales < 8, scales * 2.0 ** -9, (1 + scales % 8 / 8) * 2.0 ** (scales // 8 - 7.0)).astype(np.float32)
+        nibbles = codes[:, :8] | codes[:, 8:] << 4
+        blocks = np.concatenate([scales.reshape(-1, 4), nibbles.reshape(-1, 32)], axis=1)
+        outer = random.uniform(1e-4, 1e-3, w.shape[0] if w.ndim == 3 else 1).astype(np.float32)
+        unpacked = (values[codes] * each).reshape(w.shape) * outer.reshape(-1, *[1] * (w.ndim - 1))
+        m.theirs[at] = (name, (40, blocks.tobytes()), w)
+        m.theirs.append((name.replace(".weight", ".scale"), "F32", outer))
+        parts = [k for k, (_, _, v) in enumerate(m.ours) if v is w or v.base is w]  # the experts of a stack, in order
+        for k, v in zip(parts, unpacked if w.ndim == 3 else [unpacked]):
+            m.ours[k] = (m.ours[k][0], "BF16", v)
+    m.theirs.append(("blk.0.attn_q.input_scale", "F32", np.ones(1, np.float32)))
 
 
 # ---- both -----------------------------------------------------------------------------------------------
@@ -541,6 +573,7 @@ def main():
     parser.add_argument("--type", default="F16", choices=sorted(TYPES))
     parser.add_argument("--parts", type=int, default=1)
     parser.add_argument("--alignment", type=int, default=32)
+    parser.add_argument("--nvfp4", action="store_true")
     parser.add_argument("--spoil", choices=sorted(SPOILS))
     args = parser.parse_args()
     if not args.plain:
@@ -548,6 +581,8 @@ def main():
         return
     m = Model(args.architecture, args.type)
     ARCHITECTURES[args.architecture](m)
+    if args.nvfp4:
+        pack(m)
     if args.alignment != 32:
         m.metadata["general.alignment"] = args.alignment
     if args.spoil:

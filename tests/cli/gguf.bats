@@ -72,6 +72,15 @@ config_says() { # BUNDLE PLAIN
 	done
 }
 
+@test "NVFP4: scales of matrices and of experts count; those of inputs do not" {
+	gguf qwen3moe --type BF16 --nvfp4
+	xfp convert model.gguf -o gguf.xfp -q
+	xfp convert plain -o plain.xfp -q --cache plain-cache
+	diff <(content gguf.xfp) <(content plain.xfp)
+	xfp verify gguf.xfp --source plain
+	run ! grep -q scale <<<"$(xfp inspect --tensors model.gguf)"
+}
+
 @test "several files: opened at any of them, or as a folder, they are one model; a missing one is named" {
 	gguf qwen3next --parts 3
 	mkdir parts
