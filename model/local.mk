@@ -7,6 +7,7 @@ noinst_LIBRARIES += model/libmodel.a
 model_libmodel_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS)
 model_libmodel_a_SOURCES = \
 	model/forward/attention.c \
+	model/forward/delta.c \
 	model/forward/description.c \
 	model/forward/description.h \
 	model/forward/fields.c \

@@ -351,6 +351,7 @@ cli_tests = \
 	tests/cli/device.bats \
 	tests/cli/drop.bats \
 	tests/cli/eval.bats \
+	tests/cli/eval_hybrid.bats \
 	tests/cli/families.bats \
 	tests/cli/families_published.bats \
 	tests/cli/fp8.bats \

@@ -214,6 +214,17 @@ static enum xfp_status run(const struct attention_task *task, struct xfp_error *
 	return XFP_OK;
 }
 
+/* Behind each head of queries the projection left one of gates: they go to `gates`, and queries close the gaps. */
+static void part_gates(const struct attention_task *task, float *gates)
+{
+	size_t size = task->forward->description->head_dim;
+
+	for (size_t i = 0; i < task->forward->tokens * task->forward->description->heads; i++) {
+		memcpy(gates + i * size, task->queries + (2 * i + 1) * size, size * sizeof *gates);
+		memmove(task->queries + i * size, task->queries + 2 * i * size, size * sizeof *gates);
+	}
+}
+
 static enum xfp_status head_norm(const struct xfp_forward *forward, uint32_t layer, const char *name, float *weight,
 				 struct xfp_error *err)
 {
@@ -228,7 +239,8 @@ enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_
 {
 	const struct xfp_description *d = forward->description;
 	size_t rows = (size_t)d->heads * d->head_dim, kv_rows = (size_t)d->kv_heads * d->head_dim;
-	float *norms = xfp_floats(2, d->head_dim);
+	size_t query_rows = d->output_gate ? 2 * rows : rows;
+	float *norms = xfp_floats(2, d->head_dim), *gates = xfp_floats(forward->tokens, d->output_gate ? rows : 0);
 	struct attention_task task = { .forward = forward,
 				       .window = d->layer[layer].window,
 				       .rope = d->layer[layer].rope,
@@ -239,11 +251,11 @@ enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_
 	};
 	enum xfp_status status = XFP_OK;
 
-	task.queries = xfp_floats(forward->tokens, rows);
+	task.queries = xfp_floats(forward->tokens, query_rows);
 	task.keys = xfp_floats(forward->tokens, kv_rows);
 	task.values = xfp_floats(forward->tokens, kv_rows);
 	task.mixed = xfp_floats(forward->tokens, rows);
-	if (!norms || !task.queries || !task.keys || !task.values || !task.mixed)
+	if (!norms || !gates || !task.queries || !task.keys || !task.values || !task.mixed)
 		status = xfp_no_memory(err);
 	if (!status && d->query_key_norm) {
 		task.query_norm = norms;
@@ -251,16 +263,22 @@ enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_
 		if (!(status = head_norm(forward, layer, "self_attn.q_norm.weight", norms, err)))
 			status = head_norm(forward, layer, "self_attn.k_norm.weight", norms + d->head_dim, err);
 	}
-	if (status || (status = project(forward, layer, 'q', 0, rows, x, task.queries, err)) ||
+	if (status || (status = project(forward, layer, 'q', 0, query_rows, x, task.queries, err)) ||
 	    (status = project(forward, layer, 'k', rows, kv_rows, x, task.keys, err)) ||
-	    (status = project(forward, layer, 'v', rows + kv_rows, kv_rows, x, task.values, err)) ||
-	    (status = run(&task, err)))
+	    (status = project(forward, layer, 'v', rows + kv_rows, kv_rows, x, task.values, err)))
 		goto done;
+	if (d->output_gate)
+		part_gates(&task, gates);
+	if ((status = run(&task, err)))
+		goto done;
+	for (size_t i = 0; d->output_gate && i < forward->tokens * rows; i++)
+		task.mixed[i] = (float)(task.mixed[i] * xfp_sigmoid(gates[i]));
 	xfp_layer_tensor(tensor, forward->names, layer, "self_attn.o_proj.weight");
 	xfp_layer_tensor(bias, forward->names, layer, "self_attn.o_proj.bias");
 	status = xfp_forward_map(forward, &output, task.mixed, forward->tokens, y, err);
 done:
 	free(norms);
+	free(gates);
 	free(task.queries);
 	free(task.keys);
 	free(task.values);

@@ -47,6 +47,37 @@ static uint32_t window_of(struct xfp_fields *f, const struct xfp_model_family *f
 	return xfp_field(f->root, "sliding_window") ? xfp_field_count(f, "sliding_window", 0) : 0;
 }
 
+/* Every full_attention_interval-th layer has attention to all positions, unless layer_types says which. */
+static bool is_delta(struct xfp_fields *f, const struct xfp_model_family *family, uint32_t layer)
+{
+	json_t *types = xfp_field(f->root, "layer_types");
+	const char *type = json_string_value(json_array_get(types, layer));
+
+	if (!family->delta)
+		return false;
+	if (!types)
+		return (layer + 1) % xfp_field_count(f, "full_attention_interval", 4) != 0;
+	if (!type || (strcmp(type, "linear_attention") && strcmp(type, "full_attention")))
+		xfp_field_wrong(f, "layer_types", "does not name, for each layer, linear_attention or full_attention");
+	return type && !strcmp(type, "linear_attention");
+}
+
+static void read_delta(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
+{
+	struct xfp_delta *delta = &d->delta;
+
+	delta->key_heads = xfp_field_count(f, "linear_num_key_heads", 0);
+	delta->value_heads = xfp_field_count(f, "linear_num_value_heads", 0);
+	delta->key_dim = xfp_field_count(f, "linear_key_head_dim", 0);
+	delta->value_dim = xfp_field_count(f, "linear_value_head_dim", 0);
+	delta->kernel = xfp_field_count(f, "linear_conv_kernel_dim", 0);
+	delta->by_heads = family->delta == XFP_DELTA_BY_HEADS;
+	if (delta->value_heads % delta->key_heads)
+		xfp_field_wrong(f, "linear_num_value_heads", "is no multiple of linear_num_key_heads");
+	if (d->activation != XFP_SILU)
+		xfp_field_wrong(f, "hidden_act", "is not silu, which alone is computed in linear attention");
+}
+
 static void read_layers(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
 {
 	uint32_t step = family->experts && !family->every_layer ? xfp_field_count(f, "decoder_sparse_step", 1) : 1;
@@ -58,6 +89,7 @@ static void read_layers(struct xfp_fields *f, const struct xfp_model_family *fam
 
 		d->layer[i].window = windowed ? window : 0;
 		d->layer[i].rope = windowed ? d->ropes - 1 : 0;
+		d->layer[i].delta = is_delta(f, family, i);
 		d->layer[i].experts =
 			family->experts && (i + 1) % step == 0 && (family->every_layer || !listed(dense, i));
 	}
@@ -68,8 +100,10 @@ static void read_experts(struct xfp_fields *f, const struct xfp_model_family *fa
 	/* Published configs have the first, those that newer code writes the second. */
 	d->experts = xfp_field_count(f, xfp_field(f->root, "num_experts") ? "num_experts" : "num_local_experts", 0);
 	d->chosen = xfp_field_count(f, "num_experts_per_tok", 0);
-	d->expert_intermediate = family->every_layer ? d->intermediate : xfp_field_count(f, "moe_intermediate_size", 0);
-	d->renormalise = family->renormalise || xfp_field_flag(f, "norm_topk_prob", false);
+	d->expert_intermediate = family->dense_width ? d->intermediate : xfp_field_count(f, "moe_intermediate_size", 0);
+	if (family->experts->shared_router)
+		d->shared_intermediate = xfp_field_count(f, "shared_expert_intermediate_size", 0);
+	d->renormalise = family->renormalise || xfp_field_flag(f, "norm_topk_prob", family->renormalise_unless);
 	d->expert_names = family->experts;
 	if (d->chosen > d->experts)
 		xfp_field_wrong(f, "num_experts_per_tok", "is more than there are experts");
@@ -111,6 +145,7 @@ static bool is_tied(struct xfp_fields *f, bool otherwise)
 static void read_positions(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
 {
 	json_t *all = xfp_field(f->root, "rope_parameters"), *local = NULL;
+	double turning = family->turning > 0 ? family->turning : 1;
 
 	if (all && family->local_theta > 0) {
 		local = xfp_field(all, "sliding_attention");
@@ -118,10 +153,10 @@ static void read_positions(struct xfp_fields *f, const struct xfp_model_family *
 	}
 	if (!all)
 		all = xfp_field(f->root, "rope_scaling");
-	xfp_rope_read(f, d, all, "rope_theta", family->theta, &d->rope[0]);
+	xfp_rope_read(f, d, all, "rope_theta", family->theta, turning, &d->rope[0]);
 	d->ropes = family->local_theta > 0 ? 2 : 1;
 	if (d->ropes > 1)
-		xfp_rope_read(f, d, local, "rope_local_base_freq", family->local_theta, &d->rope[1]);
+		xfp_rope_read(f, d, local, "rope_local_base_freq", family->local_theta, turning, &d->rope[1]);
 }
 
 static enum xfp_activation activation_of(struct xfp_fields *f, const struct xfp_model_family *family)
@@ -164,8 +199,9 @@ static void read_scales(struct xfp_fields *f, const struct xfp_model_family *fam
 	d->logit_cap = family->scaled ? cap_of(f, "final_logit_softcapping", family->default_logits) : 0;
 }
 
-static void read_sizes(struct xfp_fields *f, const struct xfp_default_sizes *sizes, struct xfp_description *d)
+static void read_sizes(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
 {
+	const struct xfp_default_sizes *sizes = &family->sizes;
 	uint32_t head_dim;
 
 	d->hidden = xfp_field_count(f, "hidden_size", 0);
@@ -173,7 +209,8 @@ static void read_sizes(struct xfp_fields *f, const struct xfp_default_sizes *siz
 	d->kv_heads = xfp_field_count(f, "num_key_value_heads", sizes->kv_heads ? sizes->kv_heads : d->heads);
 	head_dim = sizes->head_dim ? sizes->head_dim : d->hidden / d->heads;
 	d->head_dim = xfp_field_count(f, "head_dim", head_dim ? head_dim : 1);
-	d->intermediate = xfp_field_count(f, "intermediate_size", 0);
+	if (!family->every_layer || family->dense_width)
+		d->intermediate = xfp_field_count(f, "intermediate_size", 0);
 	d->vocabulary = xfp_field_count(f, "vocab_size", sizes->vocabulary);
 	d->context = xfp_field_count(f, "max_position_embeddings", sizes->context);
 	d->epsilon = xfp_field_number(f, f->root, "rms_norm_eps", sizes->epsilon);
@@ -188,13 +225,14 @@ static void read_all(struct xfp_fields *f, const struct xfp_model_family *family
 	bool bias = family->bias == XFP_BIAS_BY_CONFIG && xfp_field_flag(f, "attention_bias", false);
 
 	d->family = family->type;
-	read_sizes(f, &family->sizes, d);
+	read_sizes(f, family, d);
 	d->tied = is_tied(f, family->tied);
 	d->norms = family->norms ? family->norms : &two;
 	d->fused = family->fused;
 	d->activation = activation_of(f, family);
 	d->query_key_norm = family->query_key_norm;
 	d->norm_offset = family->norm_offset;
+	d->output_gate = family->output_gate;
 	d->qkv_bias = bias || family->bias == XFP_BIAS_QKV;
 	d->output_bias = bias;
 	d->mlp_bias = family->mlp_bias && xfp_field_flag(f, "mlp_bias", false);
@@ -203,6 +241,8 @@ static void read_all(struct xfp_fields *f, const struct xfp_model_family *family
 	if (family->experts)
 		read_experts(f, family, d);
 	read_scales(f, family, d);
+	if (family->delta)
+		read_delta(f, family, d);
 	read_positions(f, family, d);
 	read_layers(f, family, d);
 }

@@ -19,7 +19,7 @@ static enum xfp_status open_forward(struct xfp_forward start, size_t positions, 
 	enum xfp_status status;
 
 	*out = NULL;
-	start.names = xfp_find_names(start.weights);
+	start.names = xfp_find_names(d, start.weights);
 	if ((status = xfp_check_tensors(d, start.weights, start.names, err)))
 		return status;
 	if (!(forward = malloc(sizeof *forward)))
@@ -199,8 +199,9 @@ static enum xfp_status add_half(const struct xfp_forward *forward, uint32_t laye
 enum xfp_status xfp_forward_layer(const struct xfp_forward *forward, uint32_t layer, float *x, struct xfp_error *err)
 {
 	const struct xfp_layer_norms *norms = forward->description->norms;
-	enum xfp_status status =
-		add_half(forward, layer, norms->attention, norms->attention_made, xfp_forward_attention, x, err);
+	bool delta = forward->description->layer[layer].delta;
+	enum xfp_status status = add_half(forward, layer, norms->attention, norms->attention_made,
+					  delta ? xfp_forward_delta : xfp_forward_attention, x, err);
 
 	if (!status)
 		status = add_half(forward, layer, norms->mlp, norms->mlp_made, xfp_forward_mlp, x, err);

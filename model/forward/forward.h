@@ -38,6 +38,7 @@
 /* What names of tensors begin with, and the name of the output head. */
 struct xfp_tensor_names {
 	const char *body, *head;
+	bool stacked; /* all experts of a layer are in one tensor */
 };
 
 /* Tokens of one sequence, which lie together: `count` of them from `first` on, at `position` and those after it. */
@@ -76,7 +77,8 @@ enum xfp_status xfp_forward_open_past(const struct xfp_description *description,
  * longer than the past's context. */
 enum xfp_status xfp_forward_take(struct xfp_forward *forward, const struct xfp_passage *passages, size_t count,
 				 struct xfp_error *err);
-/* They went through all layers and belong to the past now. */
+/* They went through all layers and belong to the past now. If one of them failed, the past is of no use until all these
+ * sequences are forgotten. */
 void xfp_forward_taken(struct xfp_forward *forward);
 
 /* XFP_BAD_INPUT for an id beyond the vocabulary. */

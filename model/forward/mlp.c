@@ -12,7 +12,9 @@
 struct glu_tensors {
 	char gate[XFP_TENSOR_NAME], up[XFP_TENSOR_NAME], down[XFP_TENSOR_NAME];
 	char gate_bias[XFP_TENSOR_NAME], up_bias[XFP_TENSOR_NAME], down_bias[XFP_TENSOR_NAME];
-	bool biases, fused; /* fused: the tensor of `gate` has the rows of both */
+	bool biases, fused; /* fused: the tensor of `gate` has the rows of both, */
+	bool stacked;       /* and that of `down` those of others, too; */
+	uint64_t number;    /* of the expert that is meant */
 	size_t width;
 };
 
@@ -61,11 +63,16 @@ static enum xfp_status glu(const struct xfp_forward *forward, const struct glu_t
 	};
 	struct xfp_view gate_part = { .rows = g->width, .cols = hidden, .row_stride = hidden, .col_stride = 1 };
 	struct xfp_view up_part = gate_part;
+	struct xfp_view down_part = { .rows = hidden, .cols = g->width, .row_stride = g->width, .col_stride = 1 };
 	float *a = xfp_floats(count, g->width), *b = xfp_floats(count, g->width);
 	struct activation_task task = { forward->description->activation, a, b, g->width };
 	enum xfp_status status = a && b ? XFP_OK : xfp_no_memory(err);
 
-	up_part.base = g->width * hidden;
+	down_part.base = g->number * g->width * hidden;
+	gate_part.base = 2 * down_part.base;
+	up_part.base = gate_part.base + g->width * hidden;
+	if (g->stacked)
+		down.part = &down_part;
 	if (g->fused) {
 		gate.part = &gate_part;
 		up.part = &up_part;
@@ -148,35 +155,78 @@ static enum xfp_status route(const struct xfp_forward *forward, uint32_t layer, 
 	return status;
 }
 
+static enum xfp_status expert(const struct xfp_forward *forward, uint32_t layer, uint32_t number, const float *x,
+			      size_t count, float *y, struct xfp_error *err)
+{
+	const struct xfp_description *d = forward->description;
+	const struct xfp_expert_names *names = d->expert_names;
+	bool stacked = forward->names->stacked;
+	struct glu_tensors g = { .width = d->expert_intermediate, .fused = stacked, .stacked = stacked };
+
+	if (stacked) {
+		g.number = number;
+		xfp_layer_tensor(g.gate, forward->names, layer, names->gate_up_stack);
+		xfp_layer_tensor(g.up, forward->names, layer, names->gate_up_stack);
+		xfp_layer_tensor(g.down, forward->names, layer, names->down_stack);
+	} else {
+		xfp_expert_tensor(g.gate, forward->names, layer, names->gate, number);
+		xfp_expert_tensor(g.up, forward->names, layer, names->up, number);
+		xfp_expert_tensor(g.down, forward->names, layer, names->down, number);
+	}
+	return glu(forward, &g, x, count, y, err);
+}
+
 /* One expert, for the tokens that chose it: gathered, computed, and added with their weights. */
-static enum xfp_status add_expert(const struct xfp_forward *forward, uint32_t layer, uint32_t expert,
+static enum xfp_status add_expert(const struct xfp_forward *forward, uint32_t layer, uint32_t number,
 				  const float *weights, const float *x, float *gathered, float *made, float *y,
 				  struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
-	struct glu_tensors g = { .width = d->expert_intermediate };
 	enum xfp_status status;
 	size_t count = 0;
 
 	for (size_t t = 0; t < forward->tokens; t++) {
-		if (weights[t * d->experts + expert] != 0)
+		if (weights[t * d->experts + number] != 0)
 			memcpy(gathered + count++ * d->hidden, x + t * d->hidden, d->hidden * sizeof *x);
 	}
 	if (!count)
 		return XFP_OK;
-	xfp_expert_tensor(g.gate, forward->names, layer, d->expert_names->gate, expert);
-	xfp_expert_tensor(g.up, forward->names, layer, d->expert_names->up, expert);
-	xfp_expert_tensor(g.down, forward->names, layer, d->expert_names->down, expert);
-	if ((status = glu(forward, &g, gathered, count, made, err)))
+	if ((status = expert(forward, layer, number, gathered, count, made, err)))
 		return status;
 	for (size_t t = 0; t < forward->tokens; t++) {
-		float weight = weights[t * d->experts + expert];
+		float weight = weights[t * d->experts + number];
 
 		if (weight == 0)
 			continue;
 		for (size_t i = 0; i < d->hidden; i++)
 			y[t * d->hidden + i] += weight * made[i];
 		made += d->hidden;
+	}
+	return XFP_OK;
+}
+
+/* The expert that all tokens go through, weighted by a sigmoid. */
+static enum xfp_status add_shared(const struct xfp_forward *forward, uint32_t layer, float *weights, const float *x,
+				  float *made, float *y, struct xfp_error *err)
+{
+	const struct xfp_description *d = forward->description;
+	struct glu_tensors g = { .width = d->shared_intermediate };
+	char tensor[XFP_TENSOR_NAME];
+	struct xfp_linear_map router = { .tensor = tensor, .rows = 1, .cols = d->hidden };
+	enum xfp_status status;
+
+	xfp_layer_tensor(tensor, forward->names, layer, d->expert_names->shared_router);
+	xfp_layer_tensor(g.gate, forward->names, layer, d->expert_names->shared_gate);
+	xfp_layer_tensor(g.up, forward->names, layer, d->expert_names->shared_up);
+	xfp_layer_tensor(g.down, forward->names, layer, d->expert_names->shared_down);
+	if ((status = xfp_forward_map(forward, &router, x, forward->tokens, weights, err)) ||
+	    (status = glu(forward, &g, x, forward->tokens, made, err)))
+		return status;
+	for (size_t t = 0; t < forward->tokens; t++, y += d->hidden, made += d->hidden) {
+		float weight = (float)xfp_sigmoid(weights[t]);
+
+		for (size_t i = 0; i < d->hidden; i++)
+			y[i] += weight * made[i];
 	}
 	return XFP_OK;
 }
@@ -193,6 +243,8 @@ static enum xfp_status experts(const struct xfp_forward *forward, uint32_t layer
 	memset(y, 0, forward->tokens * d->hidden * sizeof *y);
 	for (uint32_t e = 0; !status && e < d->experts; e++)
 		status = add_expert(forward, layer, e, weights, x, gathered, made, y, err);
+	if (!status && d->expert_names->shared_router)
+		status = add_shared(forward, layer, weights, x, made, y, err);
 	free(weights);
 	free(gathered);
 	free(made);

@@ -9,6 +9,20 @@ static const struct xfp_expert_names qwen_experts = {
 	.gate = "mlp.experts.%u.gate_proj.weight",
 	.up = "mlp.experts.%u.up_proj.weight",
 	.down = "mlp.experts.%u.down_proj.weight",
+	.gate_up_stack = "mlp.experts.gate_up_proj",
+	.down_stack = "mlp.experts.down_proj",
+};
+static const struct xfp_expert_names qwen_shared_experts = {
+	.router = "mlp.gate.weight",
+	.gate = "mlp.experts.%u.gate_proj.weight",
+	.up = "mlp.experts.%u.up_proj.weight",
+	.down = "mlp.experts.%u.down_proj.weight",
+	.gate_up_stack = "mlp.experts.gate_up_proj",
+	.down_stack = "mlp.experts.down_proj",
+	.shared_router = "mlp.shared_expert_gate.weight",
+	.shared_gate = "mlp.shared_expert.gate_proj.weight",
+	.shared_up = "mlp.shared_expert.up_proj.weight",
+	.shared_down = "mlp.shared_expert.down_proj.weight",
 };
 static const struct xfp_expert_names mixtral_experts = {
 	.router = "block_sparse_moe.gate.weight",
@@ -44,6 +58,7 @@ static const struct xfp_model_family families[] = {
 	  .experts = &mixtral_experts,
 	  .renormalise = true,
 	  .every_layer = true,
+	  .dense_width = true,
 	  .theta = 1e6 },
 	{ .type = "qwen2", .bias = XFP_BIAS_QKV, .window = XFP_WINDOW_BY_LAYERS, .theta = 1e4 },
 	{ .type = "qwen3",
@@ -80,11 +95,52 @@ static const struct xfp_model_family families[] = {
 	  .theta = 1e4 },
 	{ .type = "gemma3", GEMMA3 },
 	{ .type = "gemma3_text", GEMMA3 },
+	{ .type = "qwen3_next",
+	  .query_key_norm = true,
+	  .norm_offset = 1,
+	  .output_gate = true,
+	  .bias = XFP_BIAS_BY_CONFIG,
+	  .experts = &qwen_shared_experts,
+	  .renormalise_unless = true,
+	  .theta = 1e4,
+	  .turning = 0.25,
+	  .delta = XFP_DELTA_BY_HEADS },
+	{ .type = "qwen3_5",
+	  .query_key_norm = true,
+	  .norm_offset = 1,
+	  .output_gate = true,
+	  .bias = XFP_BIAS_BY_CONFIG,
+	  .theta = 1e4,
+	  .turning = 0.25,
+	  .delta = XFP_DELTA_BY_KINDS },
+	{ .type = "qwen3_5_moe",
+	  .query_key_norm = true,
+	  .norm_offset = 1,
+	  .output_gate = true,
+	  .bias = XFP_BIAS_BY_CONFIG,
+	  .experts = &qwen_shared_experts,
+	  .renormalise = true,
+	  .every_layer = true,
+	  .theta = 1e4,
+	  .turning = 0.25,
+	  .delta = XFP_DELTA_BY_KINDS },
+};
+
+/* Text parts of models that see have types of their own. */
+static const struct {
+	const char *type, *family;
+} text_types[] = {
+	{ "qwen3_5_text", "qwen3_5" },
+	{ "qwen3_5_moe_text", "qwen3_5_moe" },
 };
 #define FAMILIES (sizeof families / sizeof *families)
 
 const struct xfp_model_family *xfp_model_family_find(const char *type)
 {
+	for (size_t i = 0; type && i < sizeof text_types / sizeof *text_types; i++) {
+		if (!strcmp(type, text_types[i].type))
+			type = text_types[i].family;
+	}
 	for (size_t i = 0; type && i < FAMILIES; i++) {
 		if (!strcmp(type, families[i].type))
 			return &families[i];

@@ -22,6 +22,8 @@ struct xfp_default_sizes {
 	uint32_t heads, kv_heads, head_dim, vocabulary, context;
 	double epsilon;
 };
+/* Whether there is linear attention, and how rows of its projections lie. */
+enum xfp_delta_rule { XFP_DELTA_NEVER, XFP_DELTA_BY_KINDS, XFP_DELTA_BY_HEADS };
 
 struct xfp_model_family {
 	const char *type; /* model_type */
@@ -36,15 +38,20 @@ struct xfp_model_family {
 	bool score_capped;                  /* config may ask for it */
 	double default_cap, default_logits; /* of scores and logits, where config does not say; 0: none */
 	double norm_offset;
+	bool output_gate;
 	bool mlp_bias; /* config may ask for it */
 	enum xfp_bias_rule bias;
 	enum xfp_window_rule window;
 	uint32_t pattern;                       /* sliding_window_pattern, where config has none */
 	const struct xfp_expert_names *experts; /* NULL: none */
-	bool renormalise;                       /* whatever config says */
-	bool every_layer;                       /* all layers have experts */
+	bool renormalise;                       /* whatever config says, */
+	bool renormalise_unless;                /* or unless it says otherwise */
+	bool every_layer;                       /* all layers have experts, */
+	bool dense_width;                       /* of the width that others' layers without experts have */
 	double theta;                           /* of positions, where config has none, */
 	double local_theta;                     /* and of those of layers with a window; 0: the same */
+	double turning;                         /* likewise, the part of a head that turns; 0: all */
+	enum xfp_delta_rule delta;
 };
 
 /* NULL: there is none of that model_type. */

@@ -43,9 +43,12 @@ enum xfp_status xfp_forward_norm_weights(const struct xfp_forward *forward, cons
 /* y = x / sqrt(mean of x^2 + epsilon) weight, for `count` vectors of `size`; y may be x. */
 void xfp_rms_norm(const float *x, size_t count, size_t size, const float *weight, double epsilon, float *y);
 
-/* What attention, and what the feed-forward part of a layer, makes of normed activations: y[token][hidden]. */
+/* What attention, linear attention, and the feed-forward part of a layer make of normed activations:
+ * y[token][hidden]. */
 enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_t layer, const float *x, float *y,
 				      struct xfp_error *err);
+enum xfp_status xfp_forward_delta(const struct xfp_forward *forward, uint32_t layer, const float *x, float *y,
+				  struct xfp_error *err);
 enum xfp_status xfp_forward_mlp(const struct xfp_forward *forward, uint32_t layer, const float *x, float *y,
 				struct xfp_error *err);
 

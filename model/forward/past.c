@@ -6,14 +6,6 @@
 
 #include "base/bytes.h"
 
-/* How much a layer keeps of a sequence. */
-static struct xfp_past_layer layer_sizes(const struct xfp_description *d, uint32_t layer, size_t context)
-{
-	uint32_t window = d->layer[layer].window;
-
-	return (struct xfp_past_layer){ .room = window && window < context ? window : context };
-}
-
 static uint64_t times(uint64_t a, uint64_t b)
 {
 	uint64_t product;
@@ -28,6 +20,19 @@ static uint64_t plus(uint64_t a, uint64_t b)
 	return xfp_add(a, b, &sum) ? sum : UINT64_MAX;
 }
 
+/* How much a layer keeps of a sequence. */
+static struct xfp_past_layer layer_sizes(const struct xfp_description *d, uint32_t layer, size_t context)
+{
+	const struct xfp_delta *delta = &d->delta;
+	uint32_t window = d->layer[layer].window;
+
+	if (d->layer[layer].delta)
+		return (struct xfp_past_layer){ .inputs_size = times(delta->kernel - 1, xfp_delta_channels(delta)),
+						.state_size = times(times(delta->value_heads, delta->key_dim),
+								    delta->value_dim) };
+	return (struct xfp_past_layer){ .room = window && window < context ? window : context };
+}
+
 /* Floats of the keys, or of the values, of all sequences. */
 static uint64_t keys_size(const struct xfp_description *d, const struct xfp_past_layer *layer, size_t sequences)
 {
@@ -36,33 +41,35 @@ static uint64_t keys_size(const struct xfp_description *d, const struct xfp_past
 
 uint64_t xfp_past_size(const struct xfp_description *description, size_t sequences, size_t context)
 {
-	uint64_t floats = 0;
+	uint64_t floats = 0, doubles = 0;
 
 	for (uint32_t i = 0; i < description->layers; i++) {
 		struct xfp_past_layer layer = layer_sizes(description, i, context);
 
 		floats = plus(floats, times(2, keys_size(description, &layer, sequences)));
-		floats = plus(floats, times(sequences, plus(layer.inputs_size, layer.state_size)));
+		floats = plus(floats, times(sequences, layer.inputs_size));
+		doubles = plus(doubles, times(sequences, layer.state_size));
 	}
-	return times(floats, sizeof(float));
+	return plus(times(floats, sizeof(float)), times(doubles, sizeof(double)));
 }
 
-/* Zeros; a part of no size is NULL. */
-static bool allocate(uint64_t floats, float **out)
+/* NULL without memory. */
+static void *zeros(uint64_t count, size_t size)
 {
-	*out = NULL;
-	if (!floats)
-		return true;
-	return times(floats, sizeof(float)) <= PTRDIFF_MAX && (*out = calloc(floats, sizeof(float)));
+	return times(count, size) <= PTRDIFF_MAX ? calloc(count, size) : NULL;
 }
 
+/* A part of no size is NULL. */
 static bool open_layer(const struct xfp_past *past, struct xfp_past_layer *layer)
 {
 	uint64_t keys = keys_size(past->description, layer, past->sequences);
+	uint64_t inputs = times(past->sequences, layer->inputs_size);
+	uint64_t state = times(past->sequences, layer->state_size);
 
-	return allocate(keys, &layer->keys) && allocate(keys, &layer->values) &&
-	       allocate(times(past->sequences, layer->inputs_size), &layer->inputs) &&
-	       allocate(times(past->sequences, layer->state_size), &layer->state);
+	return (!keys || ((layer->keys = zeros(keys, sizeof *layer->keys)) &&
+			  (layer->values = zeros(keys, sizeof *layer->values)))) &&
+	       (!inputs || (layer->inputs = zeros(inputs, sizeof *layer->inputs))) &&
+	       (!state || (layer->state = zeros(state, sizeof *layer->state)));
 }
 
 enum xfp_status xfp_past_open(const struct xfp_description *description, size_t sequences, size_t context,

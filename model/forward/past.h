@@ -21,10 +21,11 @@ struct xfp_past_layer {
 	size_t room;
 	float *keys, *values;
 
-	/* Floats of one sequence: the last inputs of a causal convolution, and the matrices of a recurrence. Both are 0
-	 * where a sequence begins. */
+	/* Numbers of one sequence: the last inputs of linear attention's convolution, [kernel - 1][channels], oldest
+	 * first, and what its heads remember, [value_heads][key_dim][value_dim]. All are 0 where a sequence begins. */
 	size_t inputs_size, state_size;
-	float *inputs, *state;
+	float *inputs;
+	double *state;
 };
 
 struct xfp_past {

@@ -87,10 +87,10 @@ static enum xfp_rope_scaling scaling_of(struct xfp_fields *f, json_t *object)
 }
 
 /* Part of a head may stay as it is: what does not turn lies behind what does. */
-static uint32_t dim_of(struct xfp_fields *f, json_t *object, uint32_t head_dim)
+static uint32_t dim_of(struct xfp_fields *f, json_t *object, uint32_t head_dim, double otherwise)
 {
 	const char *key = "partial_rotary_factor";
-	double part = xfp_field_number(f, xfp_field(object, key) ? object : f->root, key, 1);
+	double part = xfp_field_number(f, xfp_field(object, key) ? object : f->root, key, otherwise);
 	uint32_t dim = part <= 1 ? (uint32_t)(head_dim * part) : 0;
 
 	if (!dim || dim % 2) {
@@ -101,13 +101,13 @@ static uint32_t dim_of(struct xfp_fields *f, json_t *object, uint32_t head_dim)
 }
 
 void xfp_rope_read(struct xfp_fields *f, const struct xfp_description *d, json_t *object, const char *theta_key,
-		   double theta, struct xfp_rope *rope)
+		   double theta, double turning, struct xfp_rope *rope)
 {
 	json_t *original = xfp_field(f->root, "original_max_position_embeddings") ? f->root : object;
 	bool own_theta = xfp_field(object, "rope_theta");
 
 	rope->scaling = scaling_of(f, object);
-	rope->dim = dim_of(f, object, d->head_dim);
+	rope->dim = dim_of(f, object, d->head_dim, turning);
 	rope->attention = 1;
 	rope->theta = xfp_field_number(f, own_theta ? object : f->root, own_theta ? "rope_theta" : theta_key, theta);
 	rope->original_context = xfp_field_number(f, original, "original_max_position_embeddings", d->context);

@@ -5,15 +5,38 @@
 
 #include "model/forward/parts.h"
 
+/* Experts one by one, and stacked. */
+#define NAMES(body, head)        \
+	{ body, head, false },   \
+	{                        \
+		body, head, true \
+	}
+
 static const struct xfp_tensor_names all_names[] = {
-	{ "model.", "lm_head.weight" },
-	{ "model.language_model.", "lm_head.weight" },
-	{ "language_model.model.", "language_model.lm_head.weight" },
-	{ "", "lm_head.weight" },
-	{ "language_model.", "lm_head.weight" },
+	NAMES("model.", "lm_head.weight"),
+	NAMES("model.language_model.", "lm_head.weight"),
+	NAMES("language_model.model.", "language_model.lm_head.weight"),
+	NAMES("", "lm_head.weight"),
+	NAMES("language_model.", "lm_head.weight"),
 };
 
-const struct xfp_tensor_names *xfp_find_names(const struct xfp_weights *weights)
+static bool has_stacks(const struct xfp_description *d, const struct xfp_weights *weights,
+		       const struct xfp_tensor_names *names)
+{
+	for (uint32_t i = 0; d->experts && d->expert_names->gate_up_stack && i < d->layers; i++) {
+		uint64_t shape[XFP_MAX_RANK];
+		char tensor[XFP_TENSOR_NAME];
+		uint32_t rank;
+
+		xfp_layer_tensor(tensor, names, i, d->expert_names->gate_up_stack);
+		if (d->layer[i].experts)
+			return xfp_weights_shape(weights, tensor, &rank, shape);
+	}
+	return false;
+}
+
+const struct xfp_tensor_names *xfp_find_names(const struct xfp_description *description,
+					      const struct xfp_weights *weights)
 {
 	for (size_t i = 0; i < sizeof all_names / sizeof *all_names; i++) {
 		uint64_t shape[XFP_MAX_RANK];
@@ -21,7 +44,8 @@ const struct xfp_tensor_names *xfp_find_names(const struct xfp_weights *weights)
 		uint32_t rank;
 
 		xfp_body_tensor(tensor, &all_names[i], XFP_EMBEDDING);
-		if (xfp_weights_shape(weights, tensor, &rank, shape))
+		if (xfp_weights_shape(weights, tensor, &rank, shape) &&
+		    has_stacks(description, weights, &all_names[i]) == all_names[i].stacked)
 			return &all_names[i];
 	}
 	return all_names; /* of which the tensors are then found to be missing */
@@ -67,21 +91,49 @@ static void walk_attention(const struct tensor_walk *walk)
 	const struct xfp_description *d = walk->description;
 	uint64_t rows = (uint64_t)d->heads * d->head_dim, kv_rows = (uint64_t)d->kv_heads * d->head_dim;
 
+	uint64_t query_rows = d->output_gate ? 2 * rows : rows;
+
 	if (d->fused) {
 		expect_matrix(walk, "self_attn.qkv_proj.weight", rows + 2 * kv_rows, d->hidden);
 		expect_vector(walk, "self_attn.qkv_proj.bias", false, 0);
 	} else {
-		expect_matrix(walk, "self_attn.q_proj.weight", rows, d->hidden);
+		expect_matrix(walk, "self_attn.q_proj.weight", query_rows, d->hidden);
 		expect_matrix(walk, "self_attn.k_proj.weight", kv_rows, d->hidden);
 		expect_matrix(walk, "self_attn.v_proj.weight", kv_rows, d->hidden);
 	}
 	expect_matrix(walk, "self_attn.o_proj.weight", d->hidden, rows);
-	expect_vector(walk, "self_attn.q_proj.bias", d->qkv_bias, rows);
+	expect_vector(walk, "self_attn.q_proj.bias", d->qkv_bias, query_rows);
 	expect_vector(walk, "self_attn.k_proj.bias", d->qkv_bias, kv_rows);
 	expect_vector(walk, "self_attn.v_proj.bias", d->qkv_bias, kv_rows);
 	expect_vector(walk, "self_attn.o_proj.bias", d->output_bias, d->hidden);
 	expect_vector(walk, "self_attn.q_norm.weight", d->query_key_norm, d->head_dim);
 	expect_vector(walk, "self_attn.k_norm.weight", d->query_key_norm, d->head_dim);
+}
+
+static void walk_delta(const struct tensor_walk *walk)
+{
+	const struct xfp_description *d = walk->description;
+	const struct xfp_delta *delta = &d->delta;
+	uint64_t values = delta->value_heads * delta->value_dim,
+		 convolution[] = { xfp_delta_channels(delta), 1, delta->kernel };
+	char tensor[XFP_TENSOR_NAME];
+
+	if (delta->by_heads) {
+		expect_matrix(walk, "linear_attn.in_proj_qkvz.weight", convolution[0] + values, d->hidden);
+		expect_matrix(walk, "linear_attn.in_proj_ba.weight", 2 * delta->value_heads, d->hidden);
+	} else {
+		expect_matrix(walk, "linear_attn.in_proj_qkv.weight", convolution[0], d->hidden);
+		expect_matrix(walk, "linear_attn.in_proj_z.weight", values, d->hidden);
+		expect_matrix(walk, "linear_attn.in_proj_b.weight", delta->value_heads, d->hidden);
+		expect_matrix(walk, "linear_attn.in_proj_a.weight", delta->value_heads, d->hidden);
+	}
+	xfp_layer_tensor(tensor, walk->names, walk->layer, "linear_attn.conv1d.weight");
+	walk->each(walk->context, tensor, 3, convolution);
+	expect_vector(walk, "linear_attn.conv1d.bias", false, 0);
+	expect_vector(walk, "linear_attn.A_log", true, delta->value_heads);
+	expect_vector(walk, "linear_attn.dt_bias", true, delta->value_heads);
+	expect_vector(walk, "linear_attn.norm.weight", true, delta->value_dim);
+	expect_matrix(walk, "linear_attn.out_proj.weight", d->hidden, values);
 }
 
 static void walk_norms(const struct tensor_walk *walk)
@@ -119,9 +171,25 @@ static void walk_mlp(const struct tensor_walk *walk)
 static void walk_experts(const struct tensor_walk *walk)
 {
 	const struct xfp_description *d = walk->description;
+	const struct xfp_expert_names *names = d->expert_names;
+	uint64_t gates[] = { d->experts, 2 * (uint64_t)d->expert_intermediate, d->hidden };
+	uint64_t downs[] = { d->experts, d->hidden, d->expert_intermediate };
 	char tensor[XFP_TENSOR_NAME];
 
-	expect_matrix(walk, d->expert_names->router, d->experts, d->hidden);
+	expect_matrix(walk, names->router, d->experts, d->hidden);
+	if (names->shared_router) {
+		expect_matrix(walk, names->shared_router, 1, d->hidden);
+		expect_matrix(walk, names->shared_gate, d->shared_intermediate, d->hidden);
+		expect_matrix(walk, names->shared_up, d->shared_intermediate, d->hidden);
+		expect_matrix(walk, names->shared_down, d->hidden, d->shared_intermediate);
+	}
+	if (walk->names->stacked) {
+		xfp_layer_tensor(tensor, walk->names, walk->layer, names->gate_up_stack);
+		walk->each(walk->context, tensor, 3, gates);
+		xfp_layer_tensor(tensor, walk->names, walk->layer, names->down_stack);
+		walk->each(walk->context, tensor, 3, downs);
+		return;
+	}
 	for (uint32_t e = 0; e < d->experts; e++) {
 		xfp_expert_tensor(tensor, walk->names, walk->layer, d->expert_names->gate, e);
 		expect(walk, tensor, d->expert_intermediate, d->hidden);
@@ -143,7 +211,7 @@ void xfp_each_tensor(const struct xfp_description *description, const struct xfp
 	expect(&walk, tensor, description->vocabulary, description->hidden);
 	for (; walk.layer < description->layers; walk.layer++) {
 		walk_norms(&walk);
-		walk_attention(&walk);
+		(description->layer[walk.layer].delta ? walk_delta : walk_attention)(&walk);
 		(description->layer[walk.layer].experts ? walk_experts : walk_mlp)(&walk);
 	}
 	expect_vector(&walk, "input_layernorm.weight", false, 0); /* of a layer more */

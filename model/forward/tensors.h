@@ -7,8 +7,10 @@
 
 #include "model/forward/forward.h"
 
-/* As published for text alone ("model."), for models that see or hear, too, and for what has no output head. */
-const struct xfp_tensor_names *xfp_find_names(const struct xfp_weights *weights);
+/* As published for text alone ("model."), for models that see or hear, too, and for what has no output head; with
+ * experts one by one, or stacked. */
+const struct xfp_tensor_names *xfp_find_names(const struct xfp_description *description,
+					      const struct xfp_weights *weights);
 
 /* Calls `each` with every tensor that there must be, and its shape; and with rank 0 for those that there must not be,
  * for they would change what the model computes. */

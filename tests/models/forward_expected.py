@@ -25,6 +25,13 @@ MOE = {**BASE, "num_experts": 7, "num_experts_per_tok": 3, "moe_intermediate_siz
 ODD = {**BASE, "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1}
 PHI3 = {"model_type": "phi3", **ODD, "pad_token_id": 0}
 YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 8}
+HYBRID = {"hidden_size": 20, "num_hidden_layers": 4, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 16,
+          "vocab_size": VOCABULARY, "max_position_embeddings": 32, "rms_norm_eps": 1e-05}
+DELTA = {"linear_num_key_heads": 2, "linear_num_value_heads": 6, "linear_key_head_dim": 6, "linear_value_head_dim": 10,
+         "linear_conv_kernel_dim": 4}
+WIDE = {"linear_num_key_heads": 1, "linear_num_value_heads": 3, "linear_key_head_dim": 5, "linear_value_head_dim": 35,
+        "linear_conv_kernel_dim": 3}
+SHARED = {"num_experts": 5, "num_experts_per_tok": 3, "moe_intermediate_size": 9, "shared_expert_intermediate_size": 7}
 CASES = [
     {"model_type": "llama", **BASE},
     {"model_type": "llama", **BASE, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True},
@@ -67,6 +74,14 @@ CASES = [
      "final_logit_softcapping": 4.0, "attention_bias": True, "rope_parameters": {
          "full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 30000.0},
          "sliding_attention": {"rope_type": "default", "rope_theta": 300.0}}},
+    {"model_type": "qwen3_next", **HYBRID, **DELTA, **SHARED, "intermediate_size": 22},
+    {"model_type": "qwen3_next", **HYBRID, **WIDE, **SHARED, "intermediate_size": 22, "attention_bias": True,
+     "norm_topk_prob": False, "mlp_only_layers": [1], "partial_rotary_factor": 0.5, "tie_word_embeddings": True,
+     "layer_types": ["full_attention", "linear_attention", "full_attention", "linear_attention"]},
+    {"model_type": "qwen3_5_text", **HYBRID, **WIDE, "intermediate_size": 22, "full_attention_interval": 2,
+     "rope_parameters": {"rope_type": "default", "rope_theta": 10000000.0, "partial_rotary_factor": 0.25,
+                         "mrope_section": [1, 1, 0], "mrope_interleaved": True}},
+    {"model_type": "qwen3_5_moe_text", **HYBRID, **DELTA, **SHARED},
 ]
 
 

@@ -250,6 +250,57 @@ static const struct forward_case {
 		  { -3.057967f, -1.906496f, 3.820009f, -2.697376f, 0.4822391f, -2.277418f, 3.576694f, -3.742993f,
 		    1.970419f, 3.253968f, -1.896163f, 2.473569f, -1.109717f },
 	  } },
+	{ "{\"model_type\": \"qwen3_next\", \"hidden_size\": 20, \"num_hidden_layers\": 4, \"num_attention_hea"
+	  "ds\": 3, \"num_key_value_heads\": 1, \"head_dim\": 16, \"vocab_size\": 13, \"max_position_embeddin"
+	  "gs\": 32, \"rms_norm_eps\": 1e-05, \"linear_num_key_heads\": 2, \"linear_num_value_heads\": 6, \"l"
+	  "inear_key_head_dim\": 6, \"linear_value_head_dim\": 10, \"linear_conv_kernel_dim\": 4, \"num_exp"
+	  "erts\": 5, \"num_experts_per_tok\": 3, \"moe_intermediate_size\": 9, \"shared_expert_intermediat"
+	  "e_size\": 7, \"intermediate_size\": 22}",
+	  {
+		  { 0.6464863f, -1.627209f, 2.510782f, 4.148014f, -3.078243f, 0.104079f, 1.255841f, 0.7856957f,
+		    2.784233f, -1.754341f, 2.918795f, 5.991454f, -0.6722074f },
+		  { -0.7341444f, 5.64604f, -0.5424109f, -3.633462f, 1.817057f, -0.5265476f, 0.4914498f, -4.147099f,
+		    -0.5397096f, 0.09036449f, -0.03505124f, -3.109096f, -1.482461f },
+	  } },
+	{ "{\"model_type\": \"qwen3_next\", \"hidden_size\": 20, \"num_hidden_layers\": 4, \"num_attention_hea"
+	  "ds\": 3, \"num_key_value_heads\": 1, \"head_dim\": 16, \"vocab_size\": 13, \"max_position_embeddin"
+	  "gs\": 32, \"rms_norm_eps\": 1e-05, \"linear_num_key_heads\": 1, \"linear_num_value_heads\": 3, \"l"
+	  "inear_key_head_dim\": 5, \"linear_value_head_dim\": 35, \"linear_conv_kernel_dim\": 3, \"num_exp"
+	  "erts\": 5, \"num_experts_per_tok\": 3, \"moe_intermediate_size\": 9, \"shared_expert_intermediat"
+	  "e_size\": 7, \"intermediate_size\": 22, \"attention_bias\": true, \"norm_topk_prob\": false, \"mlp"
+	  "_only_layers\": [1], \"partial_rotary_factor\": 0.5, \"tie_word_embeddings\": true, \"layer_type"
+	  "s\": [\"full_attention\", \"linear_attention\", \"full_attention\", \"linear_attention\"]}",
+	  {
+		  { -1.947331f, -1.534441f, 3.858961f, 2.809009f, -1.547272f, -1.788208f, -2.678029f, 2.424212f,
+		    -1.630936f, -0.6373436f, 1.731395f, 0.326188f, 0.5816781f },
+		  { 1.508824f, 1.33834f, -1.212466f, 0.4421551f, 1.35755f, 0.5578926f, 4.636928f, 5.067735f, -1.61223f,
+		    1.456299f, 4.49018f, -0.3924152f, -2.15475f },
+	  } },
+	{ "{\"model_type\": \"qwen3_5_text\", \"hidden_size\": 20, \"num_hidden_layers\": 4, \"num_attention_h"
+	  "eads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 16, \"vocab_size\": 13, \"max_position_embedd"
+	  "ings\": 32, \"rms_norm_eps\": 1e-05, \"linear_num_key_heads\": 1, \"linear_num_value_heads\": 3, "
+	  "\"linear_key_head_dim\": 5, \"linear_value_head_dim\": 35, \"linear_conv_kernel_dim\": 3, \"inter"
+	  "mediate_size\": 22, \"full_attention_interval\": 2, \"rope_parameters\": {\"rope_type\": \"default"
+	  "\", \"rope_theta\": 10000000.0, \"partial_rotary_factor\": 0.25, \"mrope_section\": [1, 1, 0], \"m"
+	  "rope_interleaved\": true}}",
+	  {
+		  { -0.08616211f, 0.9507256f, 0.8897285f, -0.8260769f, -1.542746f, 0.04357367f, -0.6113392f, -5.908671f,
+		    -0.09278672f, -0.8461305f, -1.536838f, 1.509393f, -2.844201f },
+		  { 1.983391f, 1.842443f, 4.921126f, -1.070938f, 2.242048f, -0.01926735f, 0.001885681f, -1.378827f,
+		    2.30058f, -3.009563f, 4.161337f, 5.095356f, -3.276232f },
+	  } },
+	{ "{\"model_type\": \"qwen3_5_moe_text\", \"hidden_size\": 20, \"num_hidden_layers\": 4, \"num_attenti"
+	  "on_heads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 16, \"vocab_size\": 13, \"max_position_em"
+	  "beddings\": 32, \"rms_norm_eps\": 1e-05, \"linear_num_key_heads\": 2, \"linear_num_value_heads\":"
+	  " 6, \"linear_key_head_dim\": 6, \"linear_value_head_dim\": 10, \"linear_conv_kernel_dim\": 4, \"n"
+	  "um_experts\": 5, \"num_experts_per_tok\": 3, \"moe_intermediate_size\": 9, \"shared_expert_inter"
+	  "mediate_size\": 7}",
+	  {
+		  { -5.883708f, 0.9997405f, 1.960745f, -2.022176f, 2.220822f, -2.40139f, 1.123198f, 4.162214f,
+		    1.462057f, 0.2023759f, 4.984906f, -3.292446f, 1.455083f },
+		  { 0.016389f, 1.166072f, 0.6233959f, -0.7322029f, -7.186117f, -2.450937f, -0.2664825f, -2.007398f,
+		    0.9319739f, -2.901921f, -0.2336336f, 0.1891891f, 1.4662f },
+	  } },
 };
 
 #endif

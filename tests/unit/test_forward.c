@@ -23,18 +23,51 @@ struct tiny_file {
 	const struct xfp_tensor_names *names; /* NULL: as models of text have them */
 };
 
+/* Weights of that name. */
+static void fill(struct tiny_file *file, const char *tensor, size_t count)
+{
+	uint64_t state = 0xcbf29ce484222325;
+
+	for (const char *p = tensor; *p; p++)
+		state = (state ^ (unsigned char)*p) * 0x100000001b3;
+	for (size_t i = 0; i < count; i++) {
+		float value = (float)((double)(test_random(&state) >> 40) / (1 << 24) - 0.5 + !!strstr(tensor, "norm"));
+
+		if (file->zeros && !strcmp(tensor, file->zeros))
+			value = 0;
+		if (file->halves && !strcmp(tensor, file->halves))
+			value /= 2;
+		assert_true(file->count < sizeof file->data / sizeof *file->data);
+		file->data[file->count++] = value;
+	}
+}
+
+/* A stack has the weights that its experts have one by one. */
+static void fill_stack(struct tiny_file *file, const char *tensor, const uint64_t *shape)
+{
+	const char *end = strstr(tensor, ".experts.") + strlen(".experts.");
+	bool down = !strcmp(end, "down_proj");
+	size_t count = (size_t)(shape[1] * shape[2]);
+	char name[128];
+
+	for (unsigned e = 0; e < shape[0]; e++) {
+		snprintf(name, sizeof name, "%.*s%u.%s_proj.weight", (int)(end - tensor), tensor, e,
+			 down ? "down" : "gate");
+		fill(file, name, down ? count : count / 2);
+		snprintf(name, sizeof name, "%.*s%u.up_proj.weight", (int)(end - tensor), tensor, e);
+		fill(file, name, down ? 0 : count / 2);
+	}
+}
+
 /* Tensors that a config speaks of; rank 0: there must be none of that name. */
 static void add(void *context, const char *tensor, uint32_t rank, const uint64_t *shape)
 {
 	struct tiny_file *file = context;
-	uint64_t state = 0xcbf29ce484222325;
 	size_t first = file->count, count = 1;
 	bool in_body = !strncmp(tensor, "model.", 6);
 
 	if (!rank || (file->leave_out && !strcmp(tensor, file->leave_out)))
 		return;
-	for (const char *p = tensor; *p; p++)
-		state = (state ^ (unsigned char)*p) * 0x100000001b3;
 	file->length += (size_t)snprintf(file->header + file->length, sizeof file->header - file->length,
 					 "%s\"%s%s\":{\"dtype\":\"F32\",\"shape\":[", file->length > 1 ? "," : "",
 					 !file->names ? ""
@@ -48,16 +81,10 @@ static void add(void *context, const char *tensor, uint32_t rank, const uint64_t
 		file->length += (size_t)snprintf(file->header + file->length, sizeof file->header - file->length,
 						 "%s%u", i ? "," : "", (unsigned)shape[i]);
 	}
-	for (size_t i = 0; i < count; i++) {
-		float value = (float)((double)(test_random(&state) >> 40) / (1 << 24) - 0.5 + !!strstr(tensor, "norm"));
-
-		if (file->zeros && !strcmp(tensor, file->zeros))
-			value = 0;
-		if (file->halves && !strcmp(tensor, file->halves))
-			value /= 2;
-		assert_true(file->count < sizeof file->data / sizeof *file->data);
-		file->data[file->count++] = value;
-	}
+	if (rank == 3 && strstr(tensor, ".experts."))
+		fill_stack(file, tensor, shape);
+	else
+		fill(file, tensor, count);
 	file->length += (size_t)snprintf(file->header + file->length, sizeof file->header - file->length,
 					 "],\"data_offsets\":[%zu,%zu]}", 4 * first, 4 * file->count);
 	assert_true(file->length < sizeof file->header - 1);
@@ -65,7 +92,7 @@ static void add(void *context, const char *tensor, uint32_t rank, const uint64_t
 
 static void write_tiny(void **state, const char *config, const struct xfp_description *d, struct tiny_file *file)
 {
-	static const struct xfp_tensor_names names = { "model.", "lm_head.weight" };
+	const struct xfp_tensor_names names = { "model.", "lm_head.weight", file->names && file->names->stacked };
 	unsigned char *all;
 	size_t bytes;
 
@@ -253,7 +280,7 @@ static void bits_are_the_same_everywhere(void **state)
 	}
 	xfp_sha256_final(&sha, digest);
 	xfp_hex(digest, sizeof digest, text);
-	assert_string_equal(text, "c7cbf24515096c52c701ca1be28a9c835af1c1a1e26e571f6ca03b2faa60d1bf");
+	assert_string_equal(text, "a24fcbfbf8f16381056503c3c1eb96b326b300ed13488b281d513a746ca8c2f9");
 }
 
 static void expect_same(void **state, const char *config, struct tiny_file *file, const char *other)
@@ -269,10 +296,10 @@ static void expect_same(void **state, const char *config, struct tiny_file *file
 static void text_parts_are_computed(void **state)
 {
 	static const struct xfp_tensor_names names[] = {
-		{ "model.language_model.", "lm_head.weight" },
-		{ "language_model.model.", "language_model.lm_head.weight" },
-		{ "", "lm_head.weight" },
-		{ "language_model.", "lm_head.weight" },
+		{ "model.language_model.", "lm_head.weight", false },
+		{ "language_model.model.", "language_model.lm_head.weight", false },
+		{ "", "lm_head.weight", false },
+		{ "language_model.", "lm_head.weight", false },
 	};
 	const char *config = forward_cases[0].config;
 	struct tiny_run alone, tied;
@@ -319,6 +346,27 @@ static void old_configs_are_understood(void **state)
 
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
 		expect_same(state, pairs[i][1], new_file(), pairs[i][0]);
+}
+
+/* Experts in one tensor, and one by one. */
+static void stacks_hold_the_same_experts(void **state)
+{
+	static const struct xfp_tensor_names names = { "model.", "lm_head.weight", true };
+	unsigned found = 0;
+
+	for (size_t i = 0; i < sizeof forward_cases / sizeof *forward_cases; i++) {
+		const char *config = forward_cases[i].config;
+		struct tiny_file *file = new_file();
+
+		file->names = &names;
+		if (strstr(config, "moe_intermediate_size")) {
+			expect_same(state, config, file, config);
+			found++;
+		} else {
+			free(file);
+		}
+	}
+	assert_true(found > 1);
 }
 
 /* As many tokens at a time as one likes, beyond a window and within one. */
@@ -412,39 +460,56 @@ static void configs_and_tensors_agree(void **state)
 	end_run(&run);
 }
 
+static const char hybrid[] =
+	"{\"model_type\": \"qwen3_next\", \"hidden_size\": 8, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "
+	"\"intermediate_size\": 8, \"vocab_size\": 13, \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-6, "
+	"\"num_experts\": 5, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 6, \"head_dim\": 8, "
+	"\"shared_expert_intermediate_size\": 6, \"linear_num_key_heads\": 2, \"linear_num_value_heads\": 4, "
+	"\"linear_key_head_dim\": 4, \"linear_value_head_dim\": 6, \"linear_conv_kernel_dim\": 4}";
+
 static void configs_are_refused_by_member(void **state)
 {
 	static const struct {
-		const char *from, *to, *message;
+		const char *config, *from, *to, *message;
 	} changes[] = {
-		{ "qwen3_moe", "mamba", "models of type mamba" },
-		{ "\"vocab_size\": 13, ", "", "vocab_size is missing" },
-		{ "\"hidden_size\": 8", "\"hidden_size\": -8", "hidden_size is no count" },
-		{ "\"num_key_value_heads\": 1", "\"num_key_value_heads\": 3", "no multiple of num_key_value_heads" },
-		{ "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 6", "more than there are experts" },
-		{ "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"hidden_act\": \"relu\"",
+		{ moe, "qwen3_moe", "mamba", "models of type mamba" },
+		{ moe, "\"vocab_size\": 13, ", "", "vocab_size is missing" },
+		{ moe, "\"hidden_size\": 8", "\"hidden_size\": -8", "hidden_size is no count" },
+		{ moe, "\"num_key_value_heads\": 1", "\"num_key_value_heads\": 3",
+		  "no multiple of num_key_value_heads" },
+		{ moe, "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 6", "more than there are experts" },
+		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"hidden_act\": \"relu\"",
 		  "hidden_act is none of silu, gelu" },
-		{ "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"partial_rotary_factor\": 0.3",
+		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"partial_rotary_factor\": 0.3",
 		  "partial_rotary_factor does not make" },
-		{ "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"use_bidirectional_attention\": true",
+		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"use_bidirectional_attention\": true",
 		  "what comes later is not looked at" },
-		{ "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"rope_scaling\": {\"type\": \"dynamic\"}",
+		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"rope_scaling\": {\"type\": \"dynamic\"}",
 		  "rope_type is none of" },
-		{ "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"rope_scaling\": {\"type\": \"linear\"}",
+		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"rope_scaling\": {\"type\": \"linear\"}",
 		  "factor is missing" },
-		{ "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"norm_topk_prob\": 3", "neither true nor false" },
-		{ "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": \"small\"", "rms_norm_eps is no number" },
+		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"norm_topk_prob\": 3",
+		  "neither true nor false" },
+		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": \"small\"", "rms_norm_eps is no number" },
+		{ hybrid, "\"linear_num_value_heads\": 4", "\"linear_num_value_heads\": 3",
+		  "no multiple of linear_num" },
+		{ hybrid, ", \"linear_conv_kernel_dim\": 4", "", "linear_conv_kernel_dim is missing" },
+		{ hybrid, "\"vocab_size\"", "\"layer_types\": [\"linear_attention\"], \"vocab_size\"",
+		  "layer_types does not name, for each layer" },
+		{ hybrid, "\"vocab_size\"", "\"hidden_act\": \"gelu\", \"vocab_size\"", "is not silu, which alone" },
+		{ hybrid, "\"shared_expert_intermediate_size\": 6, ", "",
+		  "shared_expert_intermediate_size is missing" },
 	};
 	struct xfp_description *d;
 	struct xfp_error err;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-		const char *at = strstr(moe, changes[i].from);
+		const char *whole = changes[i].config, *at = strstr(whole, changes[i].from);
 		char config[1024];
 
 		assert_non_null(at);
-		snprintf(config, sizeof config, "%.*s%s%s", (int)(at - moe), moe, changes[i].to,
+		snprintf(config, sizeof config, "%.*s%s%s", (int)(at - whole), whole, changes[i].to,
 			 at + strlen(changes[i].from));
 		if (xfp_description_read(config, "config.json", &d, &err) != XFP_BAD_INPUT ||
 		    !strstr(err.text, changes[i].message))
@@ -462,6 +527,7 @@ int main(void)
 		scratch_test(old_configs_are_understood),
 		scratch_test(equal_experts_are_chosen_by_number),
 		scratch_test(the_past_is_as_good_as_all),
+		scratch_test(stacks_hold_the_same_experts),
 		scratch_test(configs_and_tensors_agree),
 		cmocka_unit_test(configs_are_refused_by_member),
 	};

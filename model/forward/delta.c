@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Linear attention by the gated delta rule. What a head of values remembers of all tokens so far is a matrix S,
+ * [key_dim][value_dim]: each token lets it fade, moves what S holds for the token's key towards the token's value, and
+ * reads what it then holds for the token's query:
+ *
+ *     S = e^g S;  S = S + k (beta (v - S^T k))^T;  o = S^T q / sqrt(key_dim)
+ *
+ * All of it is in double, sums over key_dim in order, and S is never rounded: so it does not matter how many tokens
+ * come at a time. A head of queries and keys serves several heads of values.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/forward/numbers.h"
+#include "model/forward/parts.h"
+#include "runtime/team.h"
+
+#define COLUMNS 32       /* channels of the convolution, or columns of S, that are gone through together */
+#define KEY_EPSILON 1e-6 /* of the lengths of queries and keys, whatever other norms have */
+
+/* Of all tokens. The channels that the convolution mixes are those of queries, keys and values, in this order; what is
+ * read of S takes the place of the values. */
+struct delta_task {
+	const struct xfp_forward *forward;
+	const struct xfp_delta *delta;
+	const struct xfp_past_layer *past; /* NULL: none */
+	size_t channels, values;           /* values: of all heads */
+	float *mixed, *gates;              /* [token][channels], [token][values] */
+	float *beta, *decay;               /* [token][value_heads] */
+	float *kernels;                    /* [channels][kernel] */
+	float *rates, *shifts, *norm;      /* A_log and dt_bias of each head of values; [value_dim] */
+};
+
+/* ---- queries, keys and values ------------------------------------------------------------------- */
+
+/* Inputs of the convolution from `channel` on, of the `number`th of a passage's tokens and the kernel - 1 before them;
+ * NULL: zeros. */
+static float *inputs_of(const struct delta_task *task, const struct xfp_passage *passage, size_t number, size_t channel)
+{
+	size_t before = task->delta->kernel - 1;
+
+	if (number >= before)
+		return task->mixed + (passage->first + number - before) * task->channels + channel;
+	return task->past ? task->past->inputs + (passage->sequence * before + number) * task->channels + channel
+			  : NULL;
+}
+
+/* Some channels of a passage, from its last token to the first, since results take the place of the inputs. Those that
+ * the next tokens will need are put aside in the thread's memory. */
+static void convolve(void *context, unsigned thread, size_t item)
+{
+	const struct delta_task *task = context;
+	size_t blocks = (task->channels + COLUMNS - 1) / COLUMNS, channel = item % blocks * COLUMNS;
+	size_t count = task->channels - channel < COLUMNS ? task->channels - channel : COLUMNS;
+	const struct xfp_passage *passage = &task->forward->passages[item / blocks];
+	size_t size = task->delta->kernel, before = size - 1;
+	float *aside = xfp_team_own(task->forward->team, thread);
+
+	for (size_t i = 0; task->past && i < before; i++)
+		memcpy(aside + i * COLUMNS, inputs_of(task, passage, passage->count + i, channel),
+		       count * sizeof *aside);
+	for (size_t t = passage->count; t-- > 0;) {
+		float *out = inputs_of(task, passage, t + before, channel);
+		double sum[COLUMNS] = { 0 };
+
+		for (size_t j = 0; j < size; j++) {
+			const float *in = inputs_of(task, passage, t + j, channel);
+
+			for (size_t c = 0; in && c < count; c++)
+				sum[c] += (double)task->kernels[(channel + c) * size + j] * in[c];
+		}
+		for (size_t c = 0; c < count; c++)
+			out[c] = (float)(sum[c] * xfp_sigmoid(sum[c]));
+	}
+	for (size_t i = 0; task->past && i < before; i++)
+		memcpy(inputs_of(task, passage, i, channel), aside + i * COLUMNS, count * sizeof *aside);
+}
+
+/* Of one token: queries and keys get a length of 1, and what the projections say of fading and of writing becomes g and
+ * beta. */
+static void prepare(void *context, unsigned thread, size_t token)
+{
+	const struct delta_task *task = context;
+	const struct xfp_delta *delta = task->delta;
+	float *head = task->mixed + token * task->channels;
+	float *beta = task->beta + token * delta->value_heads, *decay = task->decay + token * delta->value_heads;
+
+	(void)thread;
+	for (size_t h = 0; h < 2 * delta->key_heads; h++, head += delta->key_dim) {
+		double sum = 0, scale;
+
+		for (size_t i = 0; i < delta->key_dim; i++)
+			sum += (double)head[i] * head[i];
+		scale = 1 / sqrt(sum + KEY_EPSILON);
+		for (size_t i = 0; i < delta->key_dim; i++)
+			head[i] = (float)(head[i] * scale);
+	}
+	for (size_t h = 0; h < delta->value_heads; h++) {
+		beta[h] = (float)xfp_sigmoid(beta[h]);
+		decay[h] = (float)(-xfp_exp(task->rates[h]) * xfp_softplus((double)decay[h] + task->shifts[h]));
+	}
+}
+
+/* ---- the rule ----------------------------------------------------------------------------------- */
+
+/* One token, for `count` columns of S, which are [key_dim][COLUMNS]. */
+static void step(const struct xfp_delta *delta, double *s, size_t count, const float *query, const float *key,
+		 double fade, double beta, float *value)
+{
+	double sum[COLUMNS] = { 0 }, scale = sqrt((double)delta->key_dim), *row = s;
+
+	for (size_t i = 0; i < delta->key_dim; i++, row += COLUMNS) {
+		for (size_t j = 0; j < COLUMNS; j++) {
+			row[j] *= fade;
+			sum[j] += row[j] * key[i];
+		}
+	}
+	for (size_t j = 0; j < COLUMNS; j++)
+		sum[j] = j < count ? (value[j] - sum[j]) * beta : 0;
+	row = s;
+	for (size_t i = 0; i < delta->key_dim; i++, row += COLUMNS) {
+		for (size_t j = 0; j < COLUMNS; j++)
+			row[j] += key[i] * sum[j];
+	}
+	memset(sum, 0, sizeof sum);
+	row = s;
+	for (size_t i = 0; i < delta->key_dim; i++, row += COLUMNS) {
+		for (size_t j = 0; j < COLUMNS; j++)
+			sum[j] += row[j] * query[i];
+	}
+	for (size_t j = 0; j < count; j++)
+		value[j] = (float)(sum[j] / scale);
+}
+
+/* Some columns of a head of values, for all tokens of a passage. The thread's memory holds these columns. */
+static void remember(void *context, unsigned thread, size_t item)
+{
+	const struct delta_task *task = context;
+	const struct xfp_delta *delta = task->delta;
+	size_t blocks = (delta->value_dim + COLUMNS - 1) / COLUMNS, first = item % blocks * COLUMNS;
+	size_t count = delta->value_dim - first < COLUMNS ? delta->value_dim - first : COLUMNS;
+	size_t head = item / blocks % delta->value_heads;
+	size_t key_head = head / (delta->value_heads / delta->key_heads);
+	const struct xfp_passage *passage = &task->forward->passages[item / blocks / delta->value_heads];
+	double *s = xfp_team_own(task->forward->team, thread), *kept = NULL;
+
+	if (task->past)
+		kept = task->past->state + passage->sequence * task->past->state_size +
+		       head * delta->key_dim * delta->value_dim + first;
+	memset(s, 0, delta->key_dim * COLUMNS * sizeof *s);
+	for (size_t i = 0; kept && i < delta->key_dim; i++)
+		memcpy(s + i * COLUMNS, kept + i * delta->value_dim, count * sizeof *s);
+	for (size_t t = passage->first; t < passage->first + passage->count; t++) {
+		float *query = task->mixed + t * task->channels + key_head * delta->key_dim;
+		float *key = query + delta->key_heads * delta->key_dim;
+		float *value = task->mixed + t * task->channels + 2 * delta->key_heads * delta->key_dim +
+			       head * delta->value_dim + first;
+
+		step(delta, s, count, query, key, xfp_exp(task->decay[t * delta->value_heads + head]),
+		     task->beta[t * delta->value_heads + head], value);
+	}
+	for (size_t i = 0; kept && i < delta->key_dim; i++)
+		memcpy(kept + i * delta->value_dim, s + i * COLUMNS, count * sizeof *s);
+}
+
+/* Of one token: what was read, normed head by head, times silu of the gates, whose place it takes. */
+static void gate(void *context, unsigned thread, size_t token)
+{
+	const struct delta_task *task = context;
+	size_t size = task->delta->value_dim;
+	const float *read = task->mixed + (token + 1) * task->channels - task->values;
+	float *z = task->gates + token * task->values;
+
+	(void)thread;
+	for (size_t h = 0; h < task->delta->value_heads; h++, read += size, z += size) {
+		double sum = 0, scale;
+
+		for (size_t i = 0; i < size; i++)
+			sum += (double)read[i] * read[i];
+		scale = 1 / sqrt(sum / (double)size + task->forward->description->epsilon);
+		for (size_t i = 0; i < size; i++)
+			z[i] = (float)(read[i] * scale * task->norm[i] * (z[i] * xfp_sigmoid(z[i])));
+	}
+}
+
+static enum xfp_status run(struct delta_task *task, struct xfp_error *err)
+{
+	const struct xfp_forward *forward = task->forward;
+	const struct xfp_delta *delta = task->delta;
+	size_t columns = COLUMNS * sizeof(double);
+	size_t own = columns * (delta->key_dim > delta->kernel ? delta->key_dim : delta->kernel);
+	enum xfp_status status = xfp_team_enter(forward->team, 0, own, err);
+
+	if (status)
+		return status;
+	xfp_team_run(forward->team, forward->passage_count * ((task->channels + COLUMNS - 1) / COLUMNS), convolve,
+		     task);
+	xfp_team_run(forward->team, forward->tokens, prepare, task);
+	xfp_team_run(forward->team,
+		     forward->passage_count * delta->value_heads * ((delta->value_dim + COLUMNS - 1) / COLUMNS),
+		     remember, task);
+	xfp_team_run(forward->team, forward->tokens, gate, task);
+	xfp_team_leave(forward->team);
+	return XFP_OK;
+}
+
+/* ---- projections -------------------------------------------------------------------------------- */
+
+static enum xfp_status project(const struct delta_task *task, uint32_t layer, const char *name, size_t rows,
+			       const float *x, float *y, struct xfp_error *err)
+{
+	const struct xfp_forward *forward = task->forward;
+	char tensor[XFP_TENSOR_NAME];
+	struct xfp_linear_map map = { .tensor = tensor, .rows = rows, .cols = forward->description->hidden };
+
+	xfp_layer_tensor(tensor, forward->names, layer, name);
+	return xfp_forward_map(forward, &map, x, forward->tokens, y, err);
+}
+
+/* Where one tensor makes several things, they take turns by head of keys: of every `all` numbers, `size` from number
+ * `first` on go to `to`, head after head. Its vectors are `stride` apart. */
+static void deal_out(const struct delta_task *task, const float *from, size_t all, size_t first, size_t size, float *to,
+		     size_t stride)
+{
+	for (size_t t = 0; t < task->forward->tokens; t++, to += stride) {
+		for (size_t h = 0; h < task->delta->key_heads; h++, from += all)
+			memcpy(to + h * size, from + first, size * sizeof *to);
+	}
+}
+
+static enum xfp_status project_by_heads(const struct delta_task *task, uint32_t layer, const float *x,
+					struct xfp_error *err)
+{
+	const struct xfp_delta *delta = task->delta;
+	size_t keys = delta->key_dim, share = delta->value_heads / delta->key_heads, values = share * delta->value_dim;
+	size_t all_keys = keys * delta->key_heads, all = 2 * keys + 2 * values;
+	float *dealt = xfp_floats(task->forward->tokens, all * delta->key_heads);
+	enum xfp_status status = dealt ? XFP_OK : xfp_no_memory(err);
+
+	if (status ||
+	    (status = project(task, layer, "linear_attn.in_proj_qkvz.weight", all * delta->key_heads, x, dealt, err)))
+		goto done;
+	deal_out(task, dealt, all, 0, keys, task->mixed, task->channels);
+	deal_out(task, dealt, all, keys, keys, task->mixed + all_keys, task->channels);
+	deal_out(task, dealt, all, 2 * keys, values, task->mixed + 2 * all_keys, task->channels);
+	deal_out(task, dealt, all, 2 * keys + values, values, task->gates, task->values);
+	if ((status = project(task, layer, "linear_attn.in_proj_ba.weight", 2 * delta->value_heads, x, dealt, err)))
+		goto done;
+	deal_out(task, dealt, 2 * share, 0, share, task->beta, delta->value_heads);
+	deal_out(task, dealt, 2 * share, share, share, task->decay, delta->value_heads);
+done:
+	free(dealt);
+	return status;
+}
+
+static enum xfp_status project_all(const struct delta_task *task, uint32_t layer, const float *x, struct xfp_error *err)
+{
+	size_t heads = task->delta->value_heads;
+	enum xfp_status status;
+
+	if (task->delta->by_heads)
+		return project_by_heads(task, layer, x, err);
+	if ((status = project(task, layer, "linear_attn.in_proj_qkv.weight", task->channels, x, task->mixed, err)) ||
+	    (status = project(task, layer, "linear_attn.in_proj_z.weight", task->values, x, task->gates, err)) ||
+	    (status = project(task, layer, "linear_attn.in_proj_b.weight", heads, x, task->beta, err)))
+		return status;
+	return project(task, layer, "linear_attn.in_proj_a.weight", heads, x, task->decay, err);
+}
+
+/* ---- the layer ---------------------------------------------------------------------------------- */
+
+static enum xfp_status small_tensors(const struct delta_task *task, uint32_t layer, struct xfp_error *err)
+{
+	const struct {
+		const char *name;
+		size_t rows, cols;
+		float *into;
+	} tensors[] = {
+		{ "linear_attn.conv1d.weight", task->channels, task->delta->kernel, task->kernels },
+		{ "linear_attn.A_log", 1, task->delta->value_heads, task->rates },
+		{ "linear_attn.dt_bias", 1, task->delta->value_heads, task->shifts },
+		{ "linear_attn.norm.weight", 1, task->delta->value_dim, task->norm },
+	};
+	enum xfp_status status = XFP_OK;
+
+	for (size_t i = 0; !status && i < sizeof tensors / sizeof *tensors; i++) {
+		struct xfp_view view = { .rows = tensors[i].rows, .cols = tensors[i].cols, .col_stride = 1 };
+		struct xfp_weight_rows *rows;
+		char tensor[XFP_TENSOR_NAME];
+
+		view.row_stride = view.cols;
+		xfp_layer_tensor(tensor, task->forward->names, layer, tensors[i].name);
+		if (!(status = xfp_weight_rows_open(task->forward->weights, tensor, &view, &rows, err)))
+			status = xfp_weight_rows_read(rows, 0, view.rows, tensors[i].into, err);
+		xfp_weight_rows_close(rows);
+	}
+	return status;
+}
+
+enum xfp_status xfp_forward_delta(const struct xfp_forward *forward, uint32_t layer, const float *x, float *y,
+				  struct xfp_error *err)
+{
+	const struct xfp_delta *delta = &forward->description->delta;
+	struct delta_task task = { .forward = forward,
+				   .delta = delta,
+				   .past = forward->past ? &forward->past->layer[layer] : NULL,
+				   .channels = xfp_delta_channels(delta),
+				   .values = delta->value_heads * delta->value_dim };
+	size_t tokens = forward->tokens;
+	char tensor[XFP_TENSOR_NAME];
+	struct xfp_linear_map output = { .tensor = tensor, .rows = forward->description->hidden, .cols = task.values };
+	enum xfp_status status;
+
+	task.mixed = xfp_floats(tokens, task.channels);
+	task.gates = xfp_floats(tokens, task.values);
+	task.beta = xfp_floats(tokens, delta->value_heads);
+	task.decay = xfp_floats(tokens, delta->value_heads);
+	task.kernels = xfp_floats(task.channels, delta->kernel);
+	task.rates = xfp_floats(1, delta->value_heads);
+	task.shifts = xfp_floats(1, delta->value_heads);
+	task.norm = xfp_floats(1, delta->value_dim);
+	if (!task.mixed || !task.gates || !task.beta || !task.decay || !task.kernels || !task.rates || !task.shifts ||
+	    !task.norm)
+		status = xfp_no_memory(err);
+	else if (!(status = small_tensors(&task, layer, err)) && !(status = project_all(&task, layer, x, err)))
+		status = run(&task, err);
+	xfp_layer_tensor(tensor, forward->names, layer, "linear_attn.out_proj.weight");
+	if (!status)
+		status = xfp_forward_map(forward, &output, task.gates, tokens, y, err);
+	free(task.mixed);
+	free(task.gates);
+	free(task.beta);
+	free(task.decay);
+	free(task.kernels);
+	free(task.rates);
+	free(task.shifts);
+	free(task.norm);
+	return status;
+}
