@@ -439,6 +439,7 @@ EXTRA_DIST += \
 	tests/make-tokenizer.py \
 	tests/measure-peak \
 	tests/models/bert.py \
+	tests/models/check_families.py \
 	tests/models/check_transformers.py \
 	tests/models/ggml.py \
 	tests/models/gguf_io.py \

@@ -137,7 +137,7 @@ def attention(m, i, bias=False, normed=False, turned=False, shifted=False, width
     m.linear(theirs + "q", ours + "q_proj", gated * HEADS * width, H, q, bias)
     m.linear(theirs + "k", ours + "k_proj", KEYS * width, H, k, bias)
     m.linear(theirs + "v", ours + "v_proj", KEYS * width, H, None, bias)
-    m.linear(theirs + "output", ours + "o_proj", H, HEADS * width)
+    m.linear(theirs + "output", ours + "o_proj", H, HEADS * width, None, bias and turned)
     if normed:
         m.norm(theirs + "q_norm", ours + "q_norm", width, shifted)
         m.norm(theirs + "k_norm", ours + "k_norm", width, shifted)
@@ -233,7 +233,7 @@ def llama(m, scaled=True):
 
 
 def mixtral(m):
-    frame(m, "mixtral", "MixtralForCausalLM")
+    frame(m, "mixtral", "MixtralForCausalLM", ff=MOE)
     for i in range(LAYERS):
         attention(m, i, turned=True, width=H // HEADS)
         experts(m, i, "block_sparse_moe.experts.{}.{}.weight", ("w1", "w3", "w2"), "block_sparse_moe.gate")
@@ -303,7 +303,7 @@ def phi3(m):
         m.linear(f"blk.{i}.ffn_up", f"model.layers.{i}.mlp.gate_up_proj", 2 * FF, H)
         m.linear(f"blk.{i}.ffn_down", f"model.layers.{i}.mlp.down_proj", H, FF)
         norms(m, i)
-    short, long = [1.0, 1.1, 1.25, 1.05, 1.3, 1.7, 2.2, 3.1], [1.08, 1.5, 2.0, 3.0, 4.25, 8.1, 16.75, 32.9]
+    short, long = [1.0, 1.1, 1.7, 3.1], [1.08, 2.0, 8.1, 32.9]
     m.theirs += [("rope_factors_long.weight", "F32", np.array(long, np.float32)),
                  ("rope_factors_short.weight", "F32", np.array(short, np.float32))]
     m.key("rope.dimension_count", width // 2)

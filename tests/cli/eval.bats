@@ -197,6 +197,23 @@ make_tokenizer() { # FOLDER
 	[ "$(said loss --tokens t.npy kept.xfp)" = "$(said loss --tokens t.npy m)" ]
 }
 
+@test "each family: a GGUF is worth what the published form is, and a bundle what its source or its copy is" {
+	tokens t.npy 'np.arange(160).reshape(2, 80) ** 2 * 7 % 96'
+	for architecture in llama mixtral qwen2 qwen3 qwen3moe gemma2 gemma3 phi3; do
+		rm -rf model.gguf plain
+		"$PYTHON" "$srcdir/tests/make-gguf.py" "$architecture" model.gguf plain
+		source=$(said loss --tokens t.npy plain)
+		[ -n "$source" ] || return 1
+		[ "$(said loss --tokens t.npy model.gguf)" = "$source" ] || { echo "$architecture"; return 1; }
+	done
+	# Here queries, keys and values are parts of one tensor, as are gate and up.
+	xfp convert plain -o kept.xfp -q "${keep[@]}"
+	[ "$(said loss --tokens t.npy kept.xfp)" = "$source" ]
+	xfp convert plain -o coarse.xfp -q --bits 2 --on-miss best
+	xfp unpack coarse.xfp -o u --dtype f32
+	[ "$(said loss --tokens t.npy coarse.xfp)" = "$(said loss --tokens t.npy u)" ]
+}
+
 refused() { # STATUS MESSAGE ARGUMENT...
 	run "-$1" --separate-stderr xfp eval "${@:3}"
 	[ -z "$output" ] || return 1

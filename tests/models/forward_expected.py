@@ -100,8 +100,8 @@ def weights(name, shape):
     return (values + ("norm" in name)).astype("<f4").reshape(shape)
 
 
-def rewrite(path):
-    """Give every tensor of a safetensors file its weights."""
+def rewrite(path, scale=1):
+    """Give every tensor of a safetensors file its weights, times `scale` but for those of norms."""
     with open(path, "rb") as file:
         header = file.read(struct.unpack("<Q", file.read(8))[0])
     tensors = {name: t for name, t in json.loads(header).items() if name != "__metadata__"}
@@ -109,7 +109,7 @@ def rewrite(path):
         for name, tensor in tensors.items():
             assert tensor["dtype"] == "F32"
             file.seek(8 + len(header) + tensor["data_offsets"][0])
-            file.write(weights(name, tensor["shape"]).tobytes())
+            file.write((weights(name, tensor["shape"]) * np.float32(1 if "norm" in name else scale)).tobytes())
 
 
 def logits(case, ids):

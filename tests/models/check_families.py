@@ -1,0 +1,132 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Does xfp eval find the perplexity that Hugging Face transformers finds, in f32 with eager attention?
+
+    check_families.py [FAMILY...]
+
+Of each family that xfp eval computes (or of those named): for random models, their bundles (against transformers on what
+they unpack to), the text part of models that see, and, beside models as Hugging Face has them, the same ones as GGUF.
+`xfp` is the one on the PATH. Prints SKIP and the reason where transformers is not installed. Fails when a perplexity is
+off by more than a thousandth.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+try:
+    import torch
+    import transformers
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+except ImportError as reason:
+    print(f"SKIP: {reason}")
+    sys.exit(0)
+
+from forward_expected import BASE, CASES, rewrite
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+EAGER = {"attn_implementation": "eager", "experts_implementation": "eager"}
+MOST = 1e-3
+
+WIDE = {**BASE, "hidden_size": 96, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 256,
+        "intermediate_size": 160, "vocab_size": 300}
+VISION = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28,
+          "patch_size": 14, "head_dim": 8}
+MORE = [
+    {"model_type": "gemma2", **WIDE, "num_hidden_layers": 4, "sliding_window": 9},
+    {"model_type": "gemma3_text", **WIDE, "num_hidden_layers": 7, "sliding_window": 9},
+    {"model_type": "phi3", **WIDE, "head_dim": 32, "pad_token_id": 0, "sliding_window": 9},
+    {"model_type": "gemma3", "mm_tokens_per_image": 4, "vision_config": {"model_type": "siglip_vision_model", **VISION},
+     "text_config": {"model_type": "gemma3_text", **WIDE, "num_hidden_layers": 7, "sliding_window": 9,
+                     "rope_scaling": {"rope_type": "linear", "factor": 8.0}}},
+    {"model_type": "mistral3", "vision_config": {"model_type": "pixtral", **VISION}, "tie_word_embeddings": False,
+     "text_config": {"model_type": "mistral", **WIDE, "head_dim": 32, "sliding_window": None}},
+]
+GGUF = {"llama": "llama", "mixtral": "mixtral", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
+        "gemma2": "gemma2", "gemma3_text": "gemma3", "phi3": "phi3"}
+
+
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
+
+
+def kind_of(config):
+    return AutoModelForImageTextToText if hasattr(config, "vision_config") else AutoModelForCausalLM
+
+
+def make(case, folder):
+    fields = {key: value for key, value in case.items() if key != "model_type"}
+    config = AutoConfig.for_model(case["model_type"], **fields)
+    kind_of(config).from_config(config, **EAGER).float().save_pretrained(folder)
+    rewrite(os.path.join(folder, "model.safetensors"), 1 if case in CASES else 0.3)
+
+
+def by_transformers(folder, ids):
+    config = AutoConfig.from_pretrained(folder)
+    config.pad_token_id = None  # phi3's default is beyond a small vocabulary
+    model = kind_of(config).from_pretrained(folder, config=config, dtype=torch.float32, **EAGER).eval()
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor(ids)).logits[:, :-1].double()
+    nats = torch.nn.functional.cross_entropy(logits.flatten(0, 1), torch.tensor(ids)[:, 1:].flatten())
+    return float(nats.exp())
+
+
+def by_xfp(model, tokens):
+    return json.loads(subprocess.run(["xfp", "eval", "--json", "--tokens", tokens, model], check=True,
+                                     capture_output=True, text=True).stdout)["perplexity"]
+
+
+class Judge:
+    def __init__(self):
+        self.worst, self.failed = 0, 0
+
+    def compare(self, what, model, folder, ids):
+        np.save(os.path.join(os.path.dirname(folder), "tokens.npy"), ids)
+        expected = by_transformers(folder, ids)
+        got = by_xfp(model, os.path.join(os.path.dirname(folder), "tokens.npy"))
+        off = abs(got / expected - 1)
+        self.worst = max(self.worst, off)
+        self.failed += not off < MOST
+        print(f"{what:44} transformers {expected:12.6g}  xfp {got:12.6g}  off by {off:.1e}", flush=True)
+
+
+def bundle_of(model, folder):
+    """A bundle, and what it unpacks to."""
+    bundle, copy = os.path.join(folder, "model.xfp"), os.path.join(folder, "copy")
+    subprocess.run(["xfp", "convert", model, "-o", bundle, "-q", "--bits", "3", "--on-miss", "best"], check=True)
+    subprocess.run(["xfp", "unpack", bundle, "-o", copy, "--dtype", "f32"], check=True, stdout=subprocess.DEVNULL)
+    return bundle, copy
+
+
+def main(families):
+    judge = Judge()
+    for number, case in enumerate(CASES + MORE):
+        text = case.get("text_config", case)
+        if families and case["model_type"] not in families:
+            continue
+        ids = (np.arange(4 * 21) ** 2 * 7 % text["vocab_size"]).reshape(4, 21)
+        with tempfile.TemporaryDirectory() as folder:
+            plain = os.path.join(folder, "plain")
+            make(case, plain)
+            judge.compare(f"{case['model_type']} {number}", plain, plain, ids)
+            bundle, copy = bundle_of(plain, folder)
+            judge.compare(f"{case['model_type']} {number}, 3 bits", bundle, copy, ids)
+    for family, architecture in GGUF.items():
+        if families and family not in families:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            plain, gguf = os.path.join(folder, "plain"), os.path.join(folder, "model.gguf")
+            subprocess.run([sys.executable, os.path.join(HERE, "..", "make-gguf.py"), architecture, gguf, plain],
+                           check=True)
+            ids = (np.arange(2 * 80) ** 2 * 7 % 96).reshape(2, 80)
+            judge.compare(f"{family}", plain, plain, ids)
+            judge.compare(f"{family}, GGUF", gguf, plain, ids)
+    print(f"transformers {transformers.__version__}, torch {torch.__version__}: off by {judge.worst:.1e} at most")
+    return judge.failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
