@@ -2,7 +2,7 @@
 #
 # model/: what a model computes from its weights, and its tokenizer.
 
-MODEL_LIBS = model/libmodel.a model/libtokenizer.a
+MODEL_LIBS = model/libmodel.a $(MODEL_SETS) model/libtokenizer.a
 noinst_LIBRARIES += model/libmodel.a
 model_libmodel_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS)
 model_libmodel_a_SOURCES = \
@@ -12,8 +12,14 @@ model_libmodel_a_SOURCES = \
 	model/forward/description.h \
 	model/forward/fields.c \
 	model/forward/fields.h \
+	model/forward/fast_product.c \
+	model/forward/fast_product.h \
 	model/forward/forward.c \
 	model/forward/forward.h \
+	model/forward/lane_loops.h \
+	model/forward/lane_set.h \
+	model/forward/lanes.h \
+	model/forward/lanes_plain.c \
 	model/forward/linear_map.c \
 	model/forward/loss.c \
 	model/forward/loss.h \
@@ -41,6 +47,16 @@ model_libmodel_a_SOURCES = \
 	model/forward/weights.h \
 	model/forward/weights_bundle.c \
 	model/forward/weights_checkpoint.c
+
+# The same loops once for each instruction set, chosen when they run.
+if X86
+MODEL_SETS = model/libavx2.a model/libavx512.a
+noinst_LIBRARIES += $(MODEL_SETS)
+model_libavx2_a_SOURCES = model/forward/lanes_avx2.c
+model_libavx2_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) -mavx2 -mfma
+model_libavx512_a_SOURCES = model/forward/lanes_avx512.c
+model_libavx512_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma
+endif
 
 noinst_LIBRARIES += model/libtokenizer.a
 model_libtokenizer_a_SOURCES = \

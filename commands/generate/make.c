@@ -281,6 +281,7 @@ enum xfp_status xfp_make(struct xfp_generate *g, void (*shown)(struct xfp_writte
 	    (status = xfp_past_open(g->description, g->parallel, g->context, &m.past, err)) ||
 	    (status = xfp_forward_open_past(g->description, g->weights, team, m.past, &m.forward, err)))
 		goto done;
+	m.forward->form = XFP_FAST;
 	status = all_steps(&m, err);
 done:
 	xfp_forward_close(m.forward);

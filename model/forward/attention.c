@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "model/forward/lane_set.h"
 #include "model/forward/numbers.h"
 #include "model/forward/parts.h"
 #include "model/forward/rope.h"
@@ -191,23 +192,84 @@ static void attend(void *context, unsigned thread, size_t item)
 	}
 }
 
+/* ---- the fast form ------------------------------------------------------------------------------ */
+
+/* Keys, or values, of positions from `position` up to `last` that lie at one distance: how many. */
+static size_t find_run(const struct attention_task *task, bool value, const struct xfp_passage *passage, size_t kv_head,
+		       size_t position, size_t last, const float **from, size_t *stride)
+{
+	const struct xfp_description *d = task->forward->description;
+	size_t count = last + 1 - position, room;
+
+	*from = key_or_value(task, value, passage, kv_head, position);
+	if (position >= passage->position) {
+		*stride = (size_t)d->kv_heads * d->head_dim;
+		return count;
+	}
+	*stride = d->head_dim;
+	if (count > passage->position - position)
+		count = passage->position - position;
+	room = task->past->room - position % task->past->room;
+	return count < room ? count : room;
+}
+
+/* As attend, of which the thread's memory holds the scores of one query. */
+static void attend_fast(void *context, unsigned thread, size_t item)
+{
+	const struct attention_task *task = context;
+	const struct xfp_description *d = task->forward->description;
+	const struct xfp_lane_set *set = xfp_lane_set();
+	const struct xfp_passage *passage = &task->forward->passages[item / d->heads];
+	size_t size = d->head_dim, row = d->heads * size, head = item % d->heads;
+	size_t kv_head = head / (d->heads / d->kv_heads), stride;
+	const float *query = task->queries + passage->first * row + head * size, *from;
+	float *mixed = task->mixed + passage->first * row + head * size;
+	float *score = xfp_team_own(task->forward->team, thread);
+
+	for (size_t t = 0; t < passage->count; t++, query += row, mixed += row) {
+		size_t last = passage->position + t, first = first_seen(task, last), count = last + 1 - first;
+		float sum;
+
+		for (size_t j = first, some; j <= last; j += some) {
+			some = find_run(task, false, passage, kv_head, j, last, &from, &stride);
+			set->scores(query, from, stride, some, size, score + j - first);
+		}
+		for (size_t j = 0; j < count; j++) {
+			score[j] *= (float)d->score_scale;
+			if (d->score_cap > 0)
+				score[j] = (float)(d->score_cap * xfp_tanh(score[j] / d->score_cap));
+		}
+		sum = set->softmax(score, count);
+		memset(mixed, 0, size * sizeof *mixed);
+		for (size_t j = first, some; j <= last; j += some) {
+			some = find_run(task, true, passage, kv_head, j, last, &from, &stride);
+			set->mix(score + j - first, from, stride, some, size, mixed);
+		}
+		for (size_t i = 0; i < size; i++)
+			mixed[i] /= sum;
+	}
+}
+
 static enum xfp_status run(const struct attention_task *task, struct xfp_error *err)
 {
 	const struct xfp_forward *forward = task->forward;
 	size_t size = forward->description->head_dim, own = 0;
+	bool fast = forward->form == XFP_FAST;
 	void *context = (void *)(uintptr_t)task;
 	enum xfp_status status;
 
 	for (size_t s = 0; s < forward->passage_count; s++) {
 		size_t seen = positions_seen(task, &forward->passages[s]);
-		size_t bytes = (seen + size) * sizeof(double) + seen * size * sizeof(float);
+		size_t bytes = fast ? (seen + XFP_LANES) * sizeof(float)
+				    : (seen + size) * sizeof(double) + seen * size * sizeof(float);
 
 		own = bytes > own ? bytes : own;
 	}
 	if ((status = xfp_team_enter(forward->team, 0, own, err)))
 		return status;
 	xfp_team_run(forward->team, forward->passage_count, place_passage, context);
-	xfp_team_run(forward->team, forward->passage_count * forward->description->heads, attend, context);
+	xfp_team_run(forward->team, forward->passage_count * forward->description->heads, fast ? attend_fast : attend,
+		     context);
 	if (task->past)
 		xfp_team_run(forward->team, forward->passage_count * forward->description->kv_heads, keep, context);
 	xfp_team_leave(forward->team);

@@ -47,7 +47,12 @@ struct xfp_passage {
 	size_t first, position; /* set by xfp_forward_take */
 };
 
+/* REPRODUCIBLE is as told above. FAST has the same meaning, computed in f32, in whatever order is fastest and by the
+ * kernels of libxfp: its bits depend on the instruction set, and on how many tokens go together, but not on threads. */
+enum xfp_arithmetic { XFP_REPRODUCIBLE, XFP_FAST };
+
 struct xfp_forward {
+	enum xfp_arithmetic form; /* XFP_REPRODUCIBLE, unless whoever opened it says otherwise */
 	const struct xfp_description *description;
 	const struct xfp_weights *weights;
 	const struct xfp_tensor_names *names;

@@ -139,32 +139,52 @@ static enum xfp_status multiply_all(const struct xfp_forward *forward, const str
 	return status;
 }
 
-enum xfp_status xfp_forward_map(const struct xfp_forward *forward, const struct xfp_linear_map *map, const float *x,
-				size_t count, float *y, struct xfp_error *err)
+static enum xfp_status multiply_exactly(const struct xfp_forward *forward, const struct xfp_linear_map *map,
+					const struct xfp_view *view, const float *x, size_t count, float *y,
+					struct xfp_error *err)
 {
-	struct xfp_view view = {
-		.rows = map->first + map->rows, .cols = map->cols, .row_stride = map->cols, .col_stride = 1
-	};
 	float *panels = xfp_floats(xfp_panels_size(count, map->cols), 1);
 	struct xfp_weight_rows *rows = NULL;
-	uint64_t shape[XFP_MAX_RANK];
 	enum xfp_status status = panels ? XFP_OK : xfp_no_memory(err);
-	uint32_t rank;
 
-	/* Some rows may be asked for, but a matrix is opened as a whole. */
-	if (map->part)
-		view = *map->part;
-	else if (xfp_weights_shape(forward->weights, map->tensor, &rank, shape) && rank == 2)
-		view.rows = shape[0];
 	if (!status)
-		status = xfp_weight_rows_open(forward->weights, map->tensor, &view, &rows, err);
+		status = xfp_weight_rows_open(forward->weights, map->tensor, view, &rows, err);
 	if (!status) {
 		xfp_panels(x, map->cols, count, map->cols, panels);
 		status = multiply_all(forward, map, rows, panels, count, y, err);
 	}
-	if (!status && map->bias)
-		status = add_bias(forward, map, count, y, err);
 	xfp_weight_rows_close(rows);
 	free(panels);
+	return status;
+}
+
+enum xfp_status xfp_forward_map(const struct xfp_forward *forward, const struct xfp_linear_map *map, const float *x,
+				size_t count, float *y, struct xfp_error *err)
+{
+	struct xfp_weight_product product = {
+		.tensor = map->tensor,
+		.view = { .rows = map->first + map->rows, .cols = map->cols, .row_stride = map->cols, .col_stride = 1 },
+		.first = map->first,
+		.rows = map->rows,
+		.x = x,
+		.count = count,
+		.y = y,
+		.stride = map->rows
+	};
+	uint64_t shape[XFP_MAX_RANK];
+	enum xfp_status status;
+	uint32_t rank;
+
+	/* Some rows may be asked for, but a matrix is opened as a whole. */
+	if (map->part)
+		product.view = *map->part;
+	else if (xfp_weights_shape(forward->weights, map->tensor, &rank, shape) && rank == 2)
+		product.view.rows = shape[0];
+	if (forward->form == XFP_FAST)
+		status = xfp_weights_multiply(forward->weights, forward->team, &product, err);
+	else
+		status = multiply_exactly(forward, map, &product.view, x, count, y, err);
+	if (!status && map->bias)
+		status = add_bias(forward, map, count, y, err);
 	return status;
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/forward/product.h"
 
-#include <stdint.h>
 #include <string.h>
 
-typedef double panel_lanes __attribute__((vector_size(XFP_PANEL * sizeof(double))));
-typedef float panel_floats __attribute__((vector_size(XFP_PANEL * sizeof(float))));
+#include "model/forward/lane_set.h"
+#include "runtime/xfp.h"
 
 size_t xfp_panels_size(size_t count, size_t cols)
 {
@@ -22,35 +21,21 @@ void xfp_panels(const float *x, size_t stride, size_t count, size_t cols, float 
 	}
 }
 
-/* A row that is not there counts as zeros. */
-static void interleave(const float *w, size_t rows, size_t cols, double *quad)
+const struct xfp_lane_set *xfp_lane_set(void)
 {
-	for (size_t c = 0; c < cols; c++) {
-		for (size_t r = 0; r < XFP_QUAD; r++)
-			*quad++ = r < rows ? w[r * cols + c] : 0;
-	}
+#ifdef XFP_X86
+	const char *name = xfp_instructions();
+
+	if (!strcmp(name, "avx2"))
+		return &xfp_lane_set_avx2;
+	if (!strcmp(name, "avx512") || !strcmp(name, "vbmi"))
+		return &xfp_lane_set_avx512;
+#endif
+	return &xfp_lane_set_plain;
 }
 
 void xfp_product_rows(const float *w, size_t rows, size_t cols, const float *panels, size_t count, double *quad,
 		      float *y, size_t stride)
 {
-	interleave(w, rows, cols, quad);
-	for (size_t first = 0; first < count; first += XFP_PANEL) {
-		panel_lanes sum[XFP_QUAD] = { { 0 } };
-
-		for (size_t c = 0; c < cols; c++) {
-			panel_floats x;
-			panel_lanes wide;
-
-			memcpy(&x, panels, sizeof x);
-			panels += XFP_PANEL;
-			wide = __builtin_convertvector(x, panel_lanes);
-			for (size_t r = 0; r < XFP_QUAD; r++)
-				sum[r] += wide * quad[c * XFP_QUAD + r];
-		}
-		for (size_t r = 0; r < rows; r++) {
-			for (size_t i = 0; i < XFP_PANEL && first + i < count; i++)
-				y[(first + i) * stride + r] = (float)sum[r][i];
-		}
-	}
+	xfp_lane_set()->product_rows(w, rows, cols, panels, count, quad, y, stride);
 }

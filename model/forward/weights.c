@@ -5,12 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/forward/fast_product.h"
+
+#define ROWS_BYTES 0x200000 /* of rows that are read at a time, to be multiplied by */
+
 struct xfp_weights {
 	const struct xfp_weights_source *kind;
 	void *source;
 	char *path, *config;
 	bool (*watch)(void *context, uint64_t numbers); /* NULL: nobody */
 	void *watch_context;
+	uint64_t *bytes; /* that products have read */
 };
 
 struct xfp_weight_rows {
@@ -37,8 +42,8 @@ enum xfp_status xfp_weights_open(const char *path, struct xfp_weights **out, str
 	enum xfp_status status;
 
 	*out = NULL;
-	if (!weights || !(weights->path = strdup(path))) {
-		free(weights);
+	if (!weights || !(weights->path = strdup(path)) || !(weights->bytes = calloc(1, sizeof *weights->bytes))) {
+		xfp_weights_close(weights);
 		return xfp_no_memory_for(err, path);
 	}
 	if (is_bundle(path)) {
@@ -63,6 +68,7 @@ void xfp_weights_close(struct xfp_weights *weights)
 		weights->kind->close(weights->source);
 	free(weights->path);
 	free(weights->config);
+	free(weights->bytes);
 	free(weights);
 }
 
@@ -129,4 +135,49 @@ enum xfp_status xfp_weight_rows_read(struct xfp_weight_rows *rows, uint64_t firs
 	if (weights->watch && !weights->watch(weights->watch_context, count * rows->cols))
 		return xfp_fail(err, XFP_FAILED, "%s: reading was interrupted", weights->path);
 	return weights->kind->read_rows(rows->matrix, first, count, out, err);
+}
+
+/* ---- products ---------------------------------------------------------------------------------- */
+
+/* Rows as f32, some at a time. */
+static enum xfp_status multiply_rows(const struct xfp_weights *weights, struct xfp_team *team,
+				     const struct xfp_weight_product *p, struct xfp_error *err)
+{
+	size_t block = ROWS_BYTES / sizeof(float) / p->view.cols + 1;
+	float *w = malloc((block < p->rows ? block : p->rows) * p->view.cols * sizeof *w);
+	struct xfp_weight_rows *rows = NULL;
+	enum xfp_status status = w ? xfp_weight_rows_open(weights, p->tensor, &p->view, &rows, err)
+				   : xfp_no_memory_for(err, weights->path);
+
+	for (uint64_t done = 0, some; !status && done < p->rows; done += some) {
+		some = p->rows - done < block ? p->rows - done : block;
+		if (!(status = weights->kind->read_rows(rows->matrix, p->first + done, some, w, err)))
+			status = xfp_fast_product(team, XFP_F32, w, some, p->view.cols, p->x, p->count, p->y + done,
+						  p->stride, err);
+	}
+	xfp_weight_rows_close(rows);
+	free(w);
+	return status;
+}
+
+enum xfp_status xfp_weights_multiply(const struct xfp_weights *weights, struct xfp_team *team,
+				     const struct xfp_weight_product *product, struct xfp_error *err)
+{
+	uint64_t bytes = 0;
+	enum xfp_status status;
+
+	if (weights->watch && !weights->watch(weights->watch_context, product->rows * product->view.cols))
+		return xfp_fail(err, XFP_FAILED, "%s: reading was interrupted", weights->path);
+	status = weights->kind->multiply(weights->source, team, product, &bytes, err);
+	if (!status && !bytes) {
+		bytes = product->rows * product->view.cols * sizeof(float);
+		status = multiply_rows(weights, team, product, err);
+	}
+	*weights->bytes += bytes;
+	return status;
+}
+
+uint64_t xfp_weights_bytes(const struct xfp_weights *weights)
+{
+	return *weights->bytes;
 }

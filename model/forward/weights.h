@@ -11,6 +11,7 @@
 
 #include "base/xfp_error.h"
 #include "checkpoints/checkpoint.h"
+#include "runtime/xfp.h"
 
 struct xfp_weights;
 
@@ -44,6 +45,26 @@ void xfp_weight_rows_close(struct xfp_weight_rows *rows); /* NULL is fine */
 enum xfp_status xfp_weight_rows_read(struct xfp_weight_rows *rows, uint64_t first, uint64_t count, float *out,
 				     struct xfp_error *err);
 
+/* ---- products ---------------------------------------------------------------------------------- */
+
+/* y[t * stride + r] = row first + r of W times x[t], for `rows` rows and `count` vectors, which are view.cols apart. */
+struct xfp_weight_product {
+	const char *tensor;
+	struct xfp_view view;
+	uint64_t first, rows;
+	const float *x;
+	size_t count;
+	float *y;
+	size_t stride;
+};
+
+/* By the kernels of libxfp, from the bytes as they are stored: as fast as there is, and with the rounding that xfp.h
+ * tells of xfp_multiply. Only one thread at a time. */
+enum xfp_status xfp_weights_multiply(const struct xfp_weights *weights, struct xfp_team *team,
+				     const struct xfp_weight_product *product, struct xfp_error *err);
+/* Bytes that such products have read so far. */
+uint64_t xfp_weights_bytes(const struct xfp_weights *weights);
+
 /* ---- where weights come from -------------------------------------------------------------------- */
 
 /* What a kind of source does; `source` is what it opened, `matrix` one of its matrices. As above otherwise. */
@@ -56,6 +77,9 @@ struct xfp_weights_source {
 	void (*close_rows)(void *matrix);
 	enum xfp_status (*file)(const void *source, const char *name, char **bytes, size_t *size,
 				struct xfp_error *err);
+	/* Sets `bytes` to those that were read; 0: it cannot, and its rows are to be multiplied. */
+	enum xfp_status (*multiply)(void *source, struct xfp_team *team, const struct xfp_weight_product *product,
+				    uint64_t *bytes, struct xfp_error *err);
 };
 /* `config` is a copy, which the caller frees; NULL where there is none. */
 extern const struct xfp_weights_source xfp_weights_of_checkpoint, xfp_weights_of_bundle;

@@ -7,8 +7,11 @@
 
 #include "base/bytes.h"
 #include "kernels/common/number.h"
+#include "model/forward/fast_product.h"
 #include "model/forward/weights.h"
 #include "runtime/xfp.h"
+
+#define FEWEST_ROWS 16 /* of a matrix that is part of a tensor, to be multiplied by on its own */
 
 /* Matrices by the tensor and the place where they begin in it. */
 struct bundle_place {
@@ -20,6 +23,7 @@ struct bundle_source {
 	struct xfp_bundle *bundle;
 	struct xfp_bundle_info info;
 	struct bundle_place *places; /* sorted */
+	struct xfp_linear **linears; /* of units, opened when they are first multiplied by */
 };
 
 /* Rows of one or more matrices, or of a tensor that was kept. */
@@ -44,6 +48,9 @@ static void close_bundle(void *source)
 {
 	struct bundle_source *s = source;
 
+	for (uint32_t u = 0; s->linears && u < s->info.units; u++)
+		xfp_linear_close(s->linears[u]);
+	free(s->linears);
 	free(s->places);
 	xfp_bundle_close(s->bundle);
 	free(s);
@@ -216,9 +223,93 @@ static enum xfp_status copy_file(const void *source, const char *name, char **by
 	return XFP_OK;
 }
 
-const struct xfp_weights_source xfp_weights_of_bundle = {
-	close_bundle, shape_of, open_rows, read_rows, free, copy_file
-};
+/* ---- products ---------------------------------------------------------------------------------- */
+
+static enum xfp_status find_linear(struct bundle_source *s, uint32_t unit, struct xfp_linear **linear,
+				   struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	if (!s->linears[unit])
+		status = xfp_linear_open(s->bundle, unit, NULL, &s->linears[unit], err);
+	*linear = s->linears[unit];
+	return status;
+}
+
+/* Some rows of a matrix by all vectors. All rows take what was decoded once. */
+static enum xfp_status multiply_part(struct bundle_source *s, struct xfp_team *team, const struct bundle_part *part,
+				     const struct xfp_weight_product *p, float *y, uint64_t *bytes,
+				     struct xfp_error *err)
+{
+	struct xfp_input in = { p->x, XFP_FLOAT32, p->count, p->view.cols };
+	struct xfp_output out = { y, XFP_FLOAT32, p->count, p->stride };
+	struct xfp_slice slice = { .first_row = part->first, .rows = part->count };
+	struct xfp_linear *linear = NULL, *own = NULL;
+	struct xfp_matrix_info info;
+	enum xfp_status status;
+	uint64_t all;
+
+	if (!xfp_bundle_matrix(s->bundle, part->matrix, &info))
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no such matrix", s->info.path);
+	if (part->count == info.rows)
+		status = find_linear(s, info.unit, &linear, err);
+	else if (!(status = xfp_linear_open(s->bundle, info.unit, &slice, &own, err)))
+		linear = own;
+	if (!status)
+		status = xfp_multiply(team, linear, info.expert, p->count, &in, &out, err);
+	xfp_linear_close(own);
+	all = info.index_bytes + info.code_bytes + info.group_bytes + info.balance_bytes + info.outlier_bytes;
+	*bytes += all * part->count / info.rows;
+	return status;
+}
+
+/* A tensor that was kept, in which rows follow one another. */
+static enum xfp_status multiply_kept(struct xfp_team *team, const struct xfp_tensor_info *tensor,
+				     const struct xfp_weight_product *p, uint64_t *bytes, struct xfp_error *err)
+{
+	size_t size = xfp_dtype_bits((enum xfp_dtype)tensor->dtype) / 8;
+	const uint8_t *rows = tensor->data;
+
+	if (!xfp_fast_dtype((enum xfp_dtype)tensor->dtype) || p->view.col_stride != 1 ||
+	    p->view.row_stride != p->view.cols || !holds(tensor->elements, &p->view))
+		return XFP_OK;
+	*bytes = p->rows * p->view.cols * size;
+	return xfp_fast_product(team, (enum xfp_dtype)tensor->dtype,
+				rows + (p->view.base + p->first * p->view.cols) * size, p->rows, p->view.cols, p->x,
+				p->count, p->y, p->stride, err);
+}
+
+static enum xfp_status multiply(void *source, struct xfp_team *team, const struct xfp_weight_product *p,
+				uint64_t *bytes, struct xfp_error *err)
+{
+	struct bundle_source *s = source;
+	struct xfp_tensor_info tensor;
+	enum xfp_status status = XFP_OK;
+	struct bundle_part part;
+	uint32_t number;
+
+	if (!find_tensor(s, p->tensor, &number, &tensor))
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no tensor %s", s->info.path, p->tensor);
+	if (tensor.data)
+		return multiply_kept(team, &tensor, p, bytes, err);
+	for (uint64_t row = 0; row < p->rows; row += part.count) {
+		if (!holds(tensor.elements, &p->view) || !find_part(s, number, &p->view, p->first + row, &part))
+			return xfp_fail(err, XFP_BAD_INPUT,
+					"%s: %s (%s) is not stored as the rows that the model wants of it",
+					s->info.path, p->tensor, tensor.fate_name);
+		/* Rows that take turns are few at a time, and cheaper together. */
+		if (part.count < p->rows && part.count < FEWEST_ROWS && !row)
+			return XFP_OK;
+		if (part.count > p->rows - row)
+			part.count = p->rows - row;
+		if ((status = multiply_part(s, team, &part, p, p->y + row, bytes, err)))
+			break;
+	}
+	return status;
+}
+
+const struct xfp_weights_source xfp_weights_of_bundle = { close_bundle, shape_of,  open_rows, read_rows,
+							  free,         copy_file, multiply };
 
 enum xfp_status xfp_weights_open_bundle(const char *path, void **source, char **config, struct xfp_error *err)
 {
@@ -231,7 +322,9 @@ enum xfp_status xfp_weights_open_bundle(const char *path, void **source, char **
 	if ((status = xfp_bundle_open(path, &s->bundle, err)))
 		goto done;
 	xfp_bundle_info(s->bundle, &s->info);
-	if (!(s->places = calloc((size_t)s->info.matrices + 1, sizeof *s->places))) {
+	s->places = calloc((size_t)s->info.matrices + 1, sizeof *s->places);
+	s->linears = calloc((size_t)s->info.units + 1, sizeof *s->linears);
+	if (!s->places || !s->linears) {
 		status = xfp_no_memory_for(err, path);
 		goto done;
 	}

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include "kernels/common/number.h"
+#include "model/forward/fast_product.h"
 #include "model/forward/weights.h"
 
+#define BLOCK_BYTES 0x200000 /* of rows that are multiplied by at a time */
 #define LARGEST_FILE ((size_t)1 << 30)
 
 struct checkpoint_rows {
@@ -91,6 +93,36 @@ static enum xfp_status read_rows(void *matrix, uint64_t first, uint64_t count, f
 	return status;
 }
 
+/* Rows as they are stored, some at a time, where there are kernels for them. */
+static enum xfp_status multiply(void *source, struct xfp_team *team, const struct xfp_weight_product *p,
+				uint64_t *bytes, struct xfp_error *err)
+{
+	struct checkpoint_rows *rows;
+	void *opened = NULL;
+	enum xfp_status status = open_rows(source, p->tensor, &p->view, &opened, err);
+	size_t row;
+
+	if (status)
+		return status;
+	rows = opened;
+	row = p->view.cols * (xfp_dtype_bits(rows->dtype) / 8);
+	if (xfp_fast_dtype(rows->dtype)) {
+		uint64_t block = BLOCK_BYTES / row + 1;
+
+		*bytes = p->rows * row;
+		if (!(rows->buffer = malloc(block * row)))
+			status = xfp_no_memory(err);
+		for (uint64_t done = 0, some; !status && done < p->rows; done += some) {
+			some = p->rows - done < block ? p->rows - done : block;
+			if (!(status = xfp_matrix_read(rows->reader, p->first + done, some, rows->buffer, err)))
+				status = xfp_fast_product(team, rows->dtype, rows->buffer, some, p->view.cols, p->x,
+							  p->count, p->y + done, p->stride, err);
+		}
+	}
+	close_rows(rows);
+	return status;
+}
+
 /* Made by the reader, or beside the weights. */
 static enum xfp_status copy_file(const void *source, const char *name, char **bytes, size_t *size,
 				 struct xfp_error *err)
@@ -120,8 +152,8 @@ static enum xfp_status copy_file(const void *source, const char *name, char **by
 	return status;
 }
 
-const struct xfp_weights_source xfp_weights_of_checkpoint = { close_checkpoint, shape_of,   open_rows,
-							      read_rows,        close_rows, copy_file };
+const struct xfp_weights_source xfp_weights_of_checkpoint = { close_checkpoint, shape_of,  open_rows, read_rows,
+							      close_rows,       copy_file, multiply };
 
 enum xfp_status xfp_weights_open_checkpoint(const char *path, void **source, char **config, struct xfp_error *err)
 {

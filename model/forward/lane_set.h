@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lane_set.h - inner loops, compiled for each instruction set from the same lines (lane_loops.h), and chosen when they
+ * run: the set is the one that libxfp multiplies with, see xfp_instructions.
+ */
+#ifndef XFP_LANE_SET_H
+#define XFP_LANE_SET_H
+
+#include <stddef.h>
+
+#define XFP_LANES 16 /* numbers at a time */
+
+struct xfp_lane_set {
+	/* That of product.h: the same bits in any set. */
+	void (*product_rows)(const float *w, size_t rows, size_t cols, const float *panels, size_t count, double *quad,
+			     float *y, size_t stride);
+
+	/* For the fast form. Vectors have `size` numbers, and are `stride` apart. */
+	void (*scores)(const float *query, const float *keys, size_t stride, size_t count, size_t size, float *score);
+	/* score = e^(score - the largest); the sum of them. There is room for a multiple of XFP_LANES. */
+	float (*softmax)(float *score, size_t count);
+	/* sum += score[j] value[j] */
+	void (*mix)(const float *score, const float *values, size_t stride, size_t count, size_t size, float *sum);
+	/* gate = silu(gate) up */
+	void (*silu)(float *gate, const float *up, size_t count);
+};
+
+extern const struct xfp_lane_set xfp_lane_set_plain;
+#ifdef XFP_X86
+extern const struct xfp_lane_set xfp_lane_set_avx2, xfp_lane_set_avx512;
+#endif
+
+const struct xfp_lane_set *xfp_lane_set(void);
+
+#endif

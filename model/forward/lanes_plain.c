@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define XFP_LANE_SET xfp_lane_set_plain
+#include "model/forward/lane_loops.h"
