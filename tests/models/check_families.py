@@ -35,6 +35,17 @@ WIDE = {**BASE, "hidden_size": 96, "num_attention_heads": 3, "num_key_value_head
         "intermediate_size": 160, "vocab_size": 300}
 VISION = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28,
           "patch_size": 14, "head_dim": 8}
+# Sequences of these are longer than what transformers takes as one chunk of linear attention, which is 64 tokens.
+HYBRID = {"hidden_size": 60, "num_hidden_layers": 5, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 16,
+          "vocab_size": 131, "max_position_embeddings": 256, "rms_norm_eps": 1e-06, "linear_num_key_heads": 2,
+          "linear_num_value_heads": 6, "linear_key_head_dim": 12, "linear_value_head_dim": 20,
+          "linear_conv_kernel_dim": 4}
+SHARED = {"num_experts": 7, "num_experts_per_tok": 3, "moe_intermediate_size": 36,
+          "shared_expert_intermediate_size": 28}
+GRID = {"rope_type": "default", "rope_theta": 1000000.0, "partial_rotary_factor": 0.25, "mrope_section": [1, 1, 0],
+        "mrope_interleaved": True}
+QWEN_VISION = {"depth": 1, "hidden_size": 16, "num_heads": 2, "intermediate_size": 24, "out_hidden_size": 60,
+               "patch_size": 4, "num_position_embeddings": 16}
 MORE = [
     {"model_type": "gemma2", **WIDE, "num_hidden_layers": 4, "sliding_window": 9},
     {"model_type": "gemma3_text", **WIDE, "num_hidden_layers": 7, "sliding_window": 9},
@@ -44,9 +55,14 @@ MORE = [
                      "rope_scaling": {"rope_type": "linear", "factor": 8.0}}},
     {"model_type": "mistral3", "vision_config": {"model_type": "pixtral", **VISION}, "tie_word_embeddings": False,
      "text_config": {"model_type": "mistral", **WIDE, "head_dim": 32, "sliding_window": None}},
+    {"model_type": "qwen3_next", **HYBRID, **SHARED, "intermediate_size": 90, "mlp_only_layers": [1]},
+    {"model_type": "qwen3_5", "vision_config": QWEN_VISION,
+     "text_config": {**HYBRID, "intermediate_size": 90, "rope_parameters": GRID}},
+    {"model_type": "qwen3_5_moe", "vision_config": QWEN_VISION,
+     "text_config": {**HYBRID, **SHARED, "rope_parameters": GRID}},
 ]
 GGUF = {"llama": "llama", "mixtral": "mixtral", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
-        "gemma2": "gemma2", "gemma3_text": "gemma3", "phi3": "phi3"}
+        "gemma2": "gemma2", "gemma3_text": "gemma3", "phi3": "phi3", "qwen3_next": "qwen3next"}
 
 
 transformers.logging.set_verbosity_error()
@@ -107,7 +123,8 @@ def main(families):
         text = case.get("text_config", case)
         if families and case["model_type"] not in families:
             continue
-        ids = (np.arange(4 * 21) ** 2 * 7 % text["vocab_size"]).reshape(4, 21)
+        length = 21 if text["max_position_embeddings"] < 200 else 150
+        ids = (np.arange(4 * length) ** 2 * 7 % text["vocab_size"]).reshape(4, length)
         with tempfile.TemporaryDirectory() as folder:
             plain = os.path.join(folder, "plain")
             make(case, plain)
