@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The matrices of a generated checkpoint as a GGUF file that llama.cpp's quantizer takes (GGUF version 3)."""
+"""The matrices of a generated checkpoint as a GGUF file that llama.cpp's quantizer takes (GGUF version 3); and a large
+file of which only the header is there."""
 import json
 import os
 import struct
@@ -69,3 +70,53 @@ def write(folder, path):
                 data = b"".join(b"\0\0" + data[i:i + 2] for i in range(0, len(data), 2))
             assert len(data) == size
             to.write(data + bytes(-size % ALIGN))
+
+
+# ---- a header ------------------------------------------------------------------------------------------
+
+Q4_K = 12
+
+
+def texts(key, values):
+    return text(key) + struct.pack("<IIQ", 9, 8, len(values)) + b"".join(map(text, values))
+
+
+def vocabulary(count):
+    """Tokens of bytes, of each of those and a byte behind it, and so on; and the merges that make them."""
+    # What GPT-2 writes bytes as: those that can be seen as they are, others behind Latin-1.
+    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    tokens = [chr(b) for b in seen] + [chr(256 + k) for k in range(256 - len(seen))]
+    pairs = []
+    for k in range(count - 256):
+        pairs.append((tokens[k // 256], tokens[k % 256]))
+        tokens.append("".join(pairs[-1]))
+    return tokens, [" ".join(pair) for pair in pairs]
+
+
+def write_header(path, layers=32, tokens=128256, hidden=4096, ff=14336, kv=1024):
+    """Llama 3 of 8 billion weights in Q4_K, which are holes. Returns its tensors."""
+    pairs = metadata({"num_hidden_layers": layers, "max_position_embeddings": 8192, "hidden_size": hidden,
+                      "head_dim": 128, "intermediate_size": ff, "num_attention_heads": 32, "vocab_size": tokens,
+                      "rms_norm_eps": 1e-5})
+    names, merges = vocabulary(tokens)
+    pairs += [text("llama.attention.head_count_kv") + struct.pack("<II", 4, kv // 128),
+              *(text("tokenizer.ggml." + key) + struct.pack("<I", 8) + text(value)
+                for key, value in [("model", "gpt2"), ("pre", "llama-bpe")]),
+              texts("tokenizer.ggml.tokens", names), texts("tokenizer.ggml.merges", merges),
+              text("tokenizer.ggml.token_type") + struct.pack("<IIQ", 9, 5, tokens) + struct.pack("<i", 1) * tokens]
+    shapes = {"token_embd": (tokens, hidden), "output": (tokens, hidden), "output_norm": (hidden,)}
+    for layer in range(layers):
+        shapes.update({f"blk.{layer}.{name}": shape for name, shape in [
+            ("attn_norm", (hidden,)), ("attn_q", (hidden, hidden)), ("attn_k", (kv, hidden)), ("attn_v", (kv, hidden)),
+            ("attn_output", (hidden, hidden)), ("ffn_norm", (hidden,)), ("ffn_gate", (ff, hidden)),
+            ("ffn_up", (ff, hidden)), ("ffn_down", (hidden, ff))]})
+    entries, offset = b"", 0
+    for name, shape in shapes.items():
+        size = shape[0] * 4 if len(shape) == 1 else shape[0] * shape[1] // 256 * 144
+        entries += text(name + ".weight") + struct.pack(f"<I{len(shape)}Q", len(shape), *shape[::-1])
+        entries += struct.pack("<IQ", F32 if len(shape) == 1 else Q4_K, offset)
+        offset += -(-size // ALIGN) * ALIGN
+    with open(path, "wb") as to:
+        to.write(b"GGUF" + struct.pack("<IQQ", 3, len(shapes), len(pairs)) + b"".join(pairs) + entries)
+        to.truncate(-(-to.tell() // ALIGN) * ALIGN + offset)
+    return len(shapes)

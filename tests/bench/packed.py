@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packed sources: how fast each form is decoded, beside copying the decoded bytes; xfp inspect of many headers; and
-xfp convert of packed models, beside the same models unpacked to 16 bits.
+"""Packed sources: how fast each form is decoded, beside copying the decoded bytes; xfp inspect of many headers, and of
+a large GGUF; and xfp convert of packed models, beside the same models unpacked to 16 bits.
 
 What is compared are the two of a round, one right after the other, by processor time as well, since machines are busy
 with other things. Both are in the page cache, and nothing of an earlier conversion is there.
@@ -11,6 +11,7 @@ import os
 import statistics
 import sys
 
+import gguf
 from common import HERE, count, note, processor, settle, table, timed
 
 TESTS = os.path.join(HERE, "..")
@@ -162,6 +163,17 @@ def headers(bench, options):
                                                             for of in ("wall", "cpu")}}
 
 
+def one_header(bench, options):
+    """Of a GGUF, with its vocabulary."""
+    path = bench.path("sparse.gguf")
+    tensors = gguf.write_header(path, *((2, 2048) if bench.quick else ()))
+    size = os.path.getsize(path)
+    timings = [timed(["xfp-inspect", path])[0] for _ in range(2 * options.rounds + 1)]
+    bench.remove("sparse.gguf")
+    return {"tensors": tensors, "bytes": size, "seconds": {of: statistics.median(getattr(t, of) for t in timings)
+                                                           for of in ("wall", "cpu")}}
+
+
 class Source:
     """What Bench.convert wants to know of a model."""
 
@@ -202,6 +214,9 @@ def show(result, rounds):
     many = result["headers"]
     print(f"\n{processor()}: headers of {many['tensors']} tensors in {many['files']} files of FP8, `xfp inspect`: "
           f"{many['seconds']['wall']:.2f} s, {many['seconds']['cpu']:.2f} s of CPU; at most 0.5")
+    one = result["header"]
+    print(f"\n{processor()}: {one['tensors']} tensors and a tokenizer in a GGUF of {one['bytes'] / 1e9:.1f} GB, "
+          f"`xfp inspect`: {one['seconds']['wall']:.2f} s, {one['seconds']['cpu']:.2f} s of CPU; at most 0.3")
     print(f"\n{processor()}: `xfp convert` of packed models by the same in 16 bits, at most 1.3; medians of {rounds} "
           "rounds\n")
     print(table(["", "bytes in 16 bits", "elapsed", "CPU seconds", "by elapsed", "by CPU"],
@@ -213,6 +228,6 @@ def show(result, rounds):
 
 def run(bench, options):
     result = {"decoding": decoding(bench, options), "headers": headers(bench, options),
-              "converting": converting(bench, options)}
+              "header": one_header(bench, options), "converting": converting(bench, options)}
     show(result, options.rounds)
     return result
