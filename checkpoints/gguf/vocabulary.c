@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define HASH_BASE UINT64_C(0x9e3779b97f4a7c15)
+#define MOST_LOOKS 64 /* at a table for each token, on average */
 
 static const char lower_block[] = "\xe2\x96\x81"; /* U+2581, which SentencePiece has for a space */
 
@@ -91,6 +92,30 @@ static bool read_types(struct xfp_gguf_vocabulary *v, const struct xfp_gguf_valu
 	return true;
 }
 
+/* NULL, or what is wrong. Tokens take two looks each; texts whose hashes are alike can be made, and would take a look
+ * for each pair of them. */
+static const char *fill_slots(struct xfp_gguf_vocabulary *v)
+{
+	uint64_t looks = MOST_LOOKS * ((uint64_t)v->count + 64);
+
+	for (uint32_t i = 0; i < v->count; i++) {
+		const struct xfp_gguf_text *text = &v->tokens[i];
+		uint64_t slot = mixed(hash_of(text->bytes, text->length)) & v->mask;
+
+		for (; v->slots[slot] != UINT32_MAX; slot = (slot + 1) & v->mask) {
+			const struct xfp_gguf_text *other = &v->tokens[v->slots[slot]];
+
+			if (other->length == text->length &&
+			    (!text->length || !memcmp(other->bytes, text->bytes, text->length)))
+				return "two of its tokens are the same text";
+			if (!looks--)
+				return "its tokens are not those of a tokenizer";
+		}
+		v->slots[slot] = i;
+	}
+	return NULL;
+}
+
 enum xfp_status xfp_gguf_vocabulary_read(struct xfp_gguf_vocabulary *v, const struct xfp_gguf_metadata *metadata,
 					 bool spaces, const char **wrong)
 {
@@ -127,17 +152,7 @@ enum xfp_status xfp_gguf_vocabulary_read(struct xfp_gguf_vocabulary *v, const st
 		return XFP_FAILED;
 	for (uint64_t i = 0, power = 1; i <= v->longest; i++, power *= HASH_BASE)
 		v->powers[i] = power;
-	for (uint32_t i = 0; i < v->count; i++) {
-		uint64_t slot = mixed(hash_of(v->tokens[i].bytes, v->tokens[i].length)) & v->mask;
-
-		if (xfp_gguf_vocabulary_find(v, v->tokens[i].bytes, v->tokens[i].length) != UINT32_MAX) {
-			*wrong = "two of its tokens are the same text";
-			return XFP_OK;
-		}
-		while (v->slots[slot] != UINT32_MAX)
-			slot = (slot + 1) & v->mask;
-		v->slots[slot] = i;
-	}
+	*wrong = fill_slots(v);
 	return XFP_OK;
 }
 

@@ -303,7 +303,7 @@ static int by_share(const void *a, const void *b)
 }
 
 /* "Q4_K (70 %), Q6_K (30 %)": the types of a GGUF by their shares of what is packed; "fp8" of what has one form. */
-static void print_forms(const struct xfp_checkpoint *c)
+static void print_forms(FILE *out, const struct xfp_checkpoint *c)
 {
 	struct packed_form forms[64];
 	uint32_t count = 0;
@@ -325,13 +325,13 @@ static void print_forms(const struct xfp_checkpoint *c)
 		all += xfp_source_stored_bytes(&c->tensors[i]);
 	}
 	if (count < 2 || !all) {
-		printf("packed  as %s", c->packed);
+		fprintf(out, "as %s", c->packed);
 		return;
 	}
 	qsort(forms, count, sizeof *forms, by_share);
 	for (uint32_t f = 0; f < count; f++)
-		printf("%s%s (%.0f %%)", f ? ", " : "packed  as ", forms[f].name,
-		       100 * (double)forms[f].stored / (double)all);
+		fprintf(out, "%s%s (%.0f %%)", f ? ", " : "as ", forms[f].name,
+			100 * (double)forms[f].stored / (double)all);
 }
 
 /* And how much smaller packed weights are than what is said of them here, which is of the unpacked ones. */
@@ -339,7 +339,9 @@ static void print_format(const struct xfp_checkpoint *c)
 {
 	uint64_t stored = 0, bytes = 0;
 	uint32_t files = 0;
+	struct xfp_text text;
 	char a[32], b[32];
+	FILE *out;
 
 	for (uint32_t i = 0; i < c->file_count; i++)
 		files += !xfp_inspection_is_config(c->files[i].name);
@@ -348,11 +350,16 @@ static void print_format(const struct xfp_checkpoint *c)
 		bytes += c->tensors[i].bytes;
 	}
 	printf("format  %s, %" PRIu32 " file%s\n", c->format, files, files == 1 ? "" : "s");
-	if (!c->packed)
+	if (!c->packed || !(out = xfp_text_begin(&text)))
 		return;
-	print_forms(c);
-	printf(": %s, which are %s when they are unpacked\n", xfp_human((double)stored, "B", a),
-	       xfp_human((double)bytes, "B", b));
+	print_forms(out, c);
+	fprintf(out, ": %s, which are %s when they are unpacked", xfp_human((double)stored, "B", a),
+		xfp_human((double)bytes, "B", b));
+	if (xfp_text_end(&text)) {
+		fputs("packed  ", stdout);
+		xfp_fold_in(stdout, text.bytes, 8);
+	}
+	free(text.bytes);
 }
 
 bool xfp_inspection_is_config(const char *name)

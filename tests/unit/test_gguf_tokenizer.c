@@ -539,6 +539,38 @@ static void tokens_that_imply_too_much(void **state)
 	says_why(&m, "far more merges follow");
 }
 
+/* Blocks of a and b by the parity of ones in the place's number, and of b and a: whatever a hash multiplies bytes by,
+ * in 64 bits both come to the same. */
+static void tokens_whose_hashes_are_alike(void **state)
+{
+	enum { COUNT = 256, BLOCKS = 8, BLOCK = 2048 };
+	struct metadata_maker m = { .count = 0 };
+	const char *tokens[COUNT];
+	float scores[COUNT] = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT; i++) {
+		char *text = calloc(1, BLOCKS * BLOCK + 1);
+
+		for (unsigned k = 0; k < BLOCKS * BLOCK; k++) {
+			unsigned bits = k % BLOCK;
+
+			bits ^= bits >> 8;
+			bits ^= bits >> 4;
+			bits ^= bits >> 2;
+			bits ^= bits >> 1;
+			text[k] = (char)('a' + ((bits ^ i >> k / BLOCK) & 1));
+		}
+		tokens[i] = text;
+	}
+	put_text(&m, "tokenizer.ggml.model", "llama");
+	put_texts(&m, "tokenizer.ggml.tokens", tokens, COUNT, true);
+	put_scores(&m, scores, COUNT);
+	says_why(&m, "not those of a tokenizer");
+	for (int i = 0; i < COUNT; i++)
+		free((char *)(uintptr_t)tokens[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -553,6 +585,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_known_is_not_made_up),
 		cmocka_unit_test(what_is_wrong_is_told),
 		cmocka_unit_test(tokens_that_imply_too_much),
+		cmocka_unit_test(tokens_whose_hashes_are_alike),
 	};
 
 	return cmocka_run_group_tests_name("gguf_tokenizer", tests, NULL, NULL);
