@@ -19,11 +19,15 @@ MAKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "make-pac
 class Scene:
     """A folder with a checkpoint `m`, a conversion of it (out.xfp, out.xfp.work, cache), and saved states of that."""
 
-    def __init__(self, folder, tools, model=None):
-        """`model`: one of PACKED, or None."""
+    def __init__(self, folder, tools, model=None, first=None):
+        """`model`: one of PACKED, or None; `first`: a scene of the same model, whose references are known."""
         self.folder, self.tools, self.model = folder, tools, model
         self.states, self.references = {}, {}
         os.makedirs(self.path("elsewhere"))
+        if first:
+            shutil.copytree(first.path("m"), self.path("m"))
+            self.references.update(first.references)
+            return
         made = self.run([sys.executable, MAKER, PACKED[model], "m", "plain", "--shards", "3"] if model else
                         [os.path.join(tools, "make-checkpoint"), *MODEL, "m"])
         if made.status:
