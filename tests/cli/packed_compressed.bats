@@ -7,9 +7,9 @@
 load helpers
 load packed
 
+# What is packed is read before anything of modes: most of this is of the simplest, and some of each kind of the default.
 setup() {
 	setup_folder
-	by_default
 }
 
 each_form() { # FORM...
@@ -33,6 +33,7 @@ each_form() { # FORM...
 }
 
 @test "compressed-tensors: 4-bit floats; groups that have forms of their own; Kimi-K2 Thinking" {
+	by_default
 	each_form ct-nvfp4 ct-mxfp4 ct-mixed kimi-k2-thinking
 }
 

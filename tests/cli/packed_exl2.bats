@@ -6,13 +6,14 @@
 load helpers
 load packed
 
+# What is packed is read before anything of modes: most of this is of the simplest, and some of each kind of the default.
 setup() {
 	setup_folder
-	by_default
 }
 
 @test "units, floors and the index are those of the unpacked model; both verify; it goes on after kill -9" {
 	for form in exl2 exl2-old; do
+		[ "$form" != exl2-old ] || by_default
 		packed "$form" --shards 2
 		xfp convert plain -o plain.xfp -q --cache plain-cache
 		for after in 0.1 0.4; do
@@ -32,6 +33,7 @@ setup() {
 }
 
 @test "other modes, kept units; --like; unpack" {
+	by_default
 	packed exl2
 	for how in "--mode v2a" "--format attention=keep --format lm_head=keep -j3"; do
 		# shellcheck disable=SC2086

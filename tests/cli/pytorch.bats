@@ -6,9 +6,9 @@
 load helpers
 load packed
 
+# What is packed is read before anything of modes: most of this is of the simplest, and some of each kind of the default.
 setup() {
 	setup_folder
-	by_default
 }
 
 checkpoint() { # FORM OPTION...; makes ./torch, or torch.zip, and ./plain
@@ -48,6 +48,7 @@ print(json.dumps({key: info[key] for key in ("units", "tensors", "family", "weig
 }
 
 @test "each dtype, and every mode of transposed weights and slices" {
+	by_default
 	for dtype in F16 F32 F64; do
 		checkpoint views --dtype $dtype
 		xfp convert plain -o plain.xfp -q
