@@ -181,9 +181,9 @@ EXTRA_DIST += \
 	tests/cuda/twice.ptx
 cuda_tests = tests/cuda/opcodes
 kernel_tests = \
-	tests/cuda/executed \
 	tests/cuda/kernels \
 	tests/cuda/mutants \
+	tests/cuda/executed \
 	tests/cuda/resources \
 	tests/cuda/sass
 tests_cuda_test_driver_SOURCES = tests/cuda/driver.h tests/cuda/driver_calls.h tests/cuda/test_driver.c
@@ -337,6 +337,28 @@ EXTRA_DIST += \
 	tests/cuda/bare_build.py \
 	tests/cuda/on_device.py \
 	tests/on-device
+# Those that take longest, the longest first: make starts tests in this order, and a long one that began last would leave
+# the other processors without work at the end.
+long_cli_tests = \
+	tests/cli/models.bats \
+	tests/cli/goal.bats \
+	tests/cli/pytorch.bats \
+	tests/cli/families_published.bats \
+	tests/cli/kernel-verify.bats \
+	tests/cli/gguf.bats \
+	tests/cli/packed_compressed.bats \
+	tests/cli/packed.bats \
+	tests/cli/packed_changes.bats \
+	tests/cli/packed_grouped.bats \
+	tests/cli/resume.bats \
+	tests/cli/survey.bats \
+	tests/cli/plan.bats \
+	tests/cli/policy.bats \
+	tests/cli/processors.bats \
+	tests/cli/device.bats \
+	tests/cli/moved.bats \
+	tests/cli/families.bats \
+	tests/cli/on-device.bats
 cli_tests = \
 	tests/cli/bad-input.bats \
 	tests/cli/bench.bats \
@@ -348,51 +370,32 @@ cli_tests = \
 	tests/cli/convert.bats \
 	tests/cli/cuda.bats \
 	tests/cli/cut-off.bats \
-	tests/cli/device.bats \
 	tests/cli/drop.bats \
 	tests/cli/eval.bats \
 	tests/cli/eval_hybrid.bats \
-	tests/cli/families.bats \
-	tests/cli/families_published.bats \
 	tests/cli/fp8.bats \
 	tests/cli/generate.bats \
-	tests/cli/gguf.bats \
-	tests/cli/goal.bats \
 	tests/cli/golden.bats \
 	tests/cli/help.bats \
 	tests/cli/inspect-lists.bats \
 	tests/cli/inspect-stats.bats \
 	tests/cli/inspect.bats \
 	tests/cli/io-errors.bats \
-	tests/cli/kernel-verify.bats \
 	tests/cli/library.bats \
 	tests/cli/manifest.bats \
-	tests/cli/models.bats \
 	tests/cli/modes.bats \
-	tests/cli/moved.bats \
 	tests/cli/names.bats \
-	tests/cli/on-device.bats \
 	tests/cli/older.bats \
 	tests/cli/oracle.bats \
 	tests/cli/output.bats \
-	tests/cli/packed.bats \
 	tests/cli/packed_bad.bats \
-	tests/cli/packed_changes.bats \
-	tests/cli/packed_compressed.bats \
 	tests/cli/packed_exl2.bats \
-	tests/cli/packed_grouped.bats \
-	tests/cli/plan.bats \
-	tests/cli/policy.bats \
 	tests/cli/printed.bats \
-	tests/cli/processors.bats \
-	tests/cli/pytorch.bats \
 	tests/cli/regenerate.bats \
 	tests/cli/reproducible.bats \
-	tests/cli/resume.bats \
 	tests/cli/sources.bats \
 	tests/cli/stages.bats \
 	tests/cli/status.bats \
-	tests/cli/survey.bats \
 	tests/cli/trust.bats \
 	tests/cli/unchanged.bats \
 	tests/cli/upkeep.bats \
@@ -496,14 +499,16 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/unit.h \
 	tests/unit/vectors.h
 
-EXTRA_DIST += tests/cuda/not-built $(cli_tests) $(cuda_tests) $(kernel_tests) $(fault_tests) $(tree_tests)
+EXTRA_DIST += tests/cuda/not-built $(long_cli_tests) $(cli_tests) $(cuda_tests) $(kernel_tests) $(fault_tests) $(tree_tests)
 
 if CHECK
 check_PROGRAMS += $(unit_tests) $(fault_programs)
+# The longest begin first, here as in the lists.
+TESTS += $(fault_tests)
 if CUDA
 check_PROGRAMS += $(device_tests)
-TESTS += $(device_tests)
 TESTS += $(kernel_tests)
+TESTS += $(device_tests)
 check_DATA += $(cuda_ptx) kernels/verify/cuda/measure.ptx90
 # What kernels execute is counted where they are tested.
 counting = tests/cuda/kernels
@@ -541,7 +546,7 @@ LDADD = tests/unit/libfixtures.a $(TOOL_LIBS) $(CMOCKA_LIBS)
 tests_fuzz_test_tokenizers_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_tokenizer_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_tokenizer_memory_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
-TESTS += $(tree_tests) $(unit_tests) $(cli_tests) $(cuda_tests) $(fault_tests)
+TESTS += $(cuda_tests) $(long_cli_tests) $(tree_tests) $(unit_tests) $(cli_tests)
 endif
 
 TEST_EXTENSIONS = .bats
@@ -554,6 +559,7 @@ BATS_LOG_COMPILER = $(LOG_COMPILER)
 #   XFP_TEST_ROOT    what DESTDIR was; XFP_TEST_BIN, _LIB and _MAN are folders below it
 #   XFP_TEST_TOOLS   where the makers of input are
 #   srcdir           this source tree, absolute
+# Several run at the same time, so numpy's threads would only wait for one another.
 AM_TESTS_ENVIRONMENT = \
 	unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES DESTDIR; \
 	unset XFP_CACHE XFP_FAMILIES XFP_GROUP_SIZE XFP_MIN_COS_LAZY XFP_MIN_COS_STRICT XFP_MOE_LLOYD_ITERS; \
@@ -570,6 +576,7 @@ AM_TESTS_ENVIRONMENT = \
 	NVCC='$(NVCC)'; export NVCC; \
 	CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
 	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE; \
+	OPENBLAS_NUM_THREADS=1; export OPENBLAS_NUM_THREADS; \
 	srcdir=`cd '$(abs_srcdir)' && pwd`; export srcdir;
 if SANITIZERS
 AM_TESTS_ENVIRONMENT += XFP_TEST_SANITIZERS=yes; export XFP_TEST_SANITIZERS;

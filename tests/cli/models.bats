@@ -111,6 +111,7 @@ preset() { awk -F' *[|] *' -v setting="$1" -v column="$2" '$2 == setting { print
 
 @test "transformers loads the unpacked models as it loads the originals" {
 	need_qwen
+	"$PYTHON" -c 'import torch, transformers' 2>missing || skip "$(sed -n 's/^.*Error: //p' missing)"
 	xfp convert "$qwen" -o qwen.xfp
 	xfp unpack qwen.xfp -o copy
 	run -0 "$PYTHON" "$srcdir/tests/models/check_transformers.py" "$qwen" copy "$qwen/eval-tokens.npy"
