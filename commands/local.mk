@@ -160,6 +160,7 @@ commands_generate_libgenerate_a_SOURCES = \
 	commands/generate/generate.h \
 	commands/generate/make.c \
 	commands/generate/prompts.c \
+	commands/generate/read_rate.c \
 	commands/generate/report.c \
 	commands/generate/sample.c \
 	commands/generate/sample.h \

@@ -285,6 +285,7 @@ unit_tests = \
 	tests/unit/test_rounds \
 	tests/unit/test_rows \
 	tests/unit/test_safetensors \
+	tests/unit/test_sample \
 	tests/unit/test_scale \
 	tests/unit/test_scaled \
 	tests/unit/test_select \
@@ -407,7 +408,9 @@ tree_tests = \
 
 EXTRA_DIST += \
 	tests/bench/common.py \
+	tests/bench/generate.py \
 	tests/bench/gguf.py \
+	tests/bench/llama_text.c \
 	tests/bench/memory.py \
 	tests/bench/modes.py \
 	tests/bench/opening.py \

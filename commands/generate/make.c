@@ -12,7 +12,8 @@
 #include "commands/generate/generate.h"
 #include "model/forward/step.h"
 
-#define BLOCK 512 /* tokens of prompts that go together */
+#define BLOCK 512                    /* tokens of prompts that go together */
+#define CACHED ((uint64_t)128 << 20) /* of what is less, much may be in caches: its rate says nothing of memory */
 
 struct maker {
 	struct xfp_generate *g;
@@ -201,13 +202,14 @@ static void note_step(struct xfp_generate *g, bool prompts, size_t tokens, doubl
 static enum xfp_status step(struct maker *m, bool prompts, struct xfp_error *err)
 {
 	struct xfp_generate *g = m->g;
+	uint64_t before = xfp_weights_bytes(g->weights);
 	double began = xfp_now();
 	enum xfp_status status = xfp_forward_step(m->forward, m->passages, m->passage_count, m->ids, m->logits, err);
 
 	for (size_t i = 0; !status && i < m->passage_count; i++)
 		status = take_token(m, i, err);
 	if (!status)
-		note_step(g, prompts, m->forward->tokens, xfp_now() - began, 0);
+		note_step(g, prompts, m->forward->tokens, xfp_now() - began, xfp_weights_bytes(g->weights) - before);
 	return status;
 }
 
@@ -282,7 +284,8 @@ enum xfp_status xfp_make(struct xfp_generate *g, void (*shown)(struct xfp_writte
 	    (status = xfp_forward_open_past(g->description, g->weights, team, m.past, &m.forward, err)))
 		goto done;
 	m.forward->form = XFP_FAST;
-	status = all_steps(&m, err);
+	if (!(status = all_steps(&m, err)) && g->steps && g->bytes / g->steps >= CACHED)
+		status = xfp_read_rate(team, &g->bandwidth, err);
 done:
 	xfp_forward_close(m.forward);
 	xfp_past_close(m.past);

@@ -2,7 +2,6 @@
 /*
  * What was made, and how fast.
  */
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/text/size.h"
@@ -55,7 +54,10 @@ enum xfp_status xfp_generate_print_json(const struct xfp_generate *g, struct xfp
 			 { "memory", json_integer((json_int_t)g->needed) }, { "texts", texts },
 			 { "prompt_tokens", json_integer((json_int_t)g->prompt_tokens) },
 			 { "prompt_seconds", json_real(g->prompt_seconds) },
-			 { "tokens", json_integer((json_int_t)g->tokens) }, { "seconds", json_real(g->seconds) }),
+			 { "tokens", json_integer((json_int_t)g->tokens) }, { "seconds", json_real(g->seconds) },
+			 { "steps", json_integer((json_int_t)g->steps) },
+			 { "weights_read", json_integer((json_int_t)g->bytes) },
+			 { "bandwidth", g->bandwidth > 0 ? json_real(g->bandwidth) : json_null() }),
 		err);
 }
 
@@ -83,10 +85,15 @@ static void print_rate(const char *what, size_t tokens, double seconds)
 
 void xfp_generate_report(const struct xfp_generate *g)
 {
-	char memory[32];
+	char memory[32], bytes[32], rate[32];
 
 	fprintf(stderr, "context: %u tokens, %u at a time, %s of memory\n", (unsigned)g->context, (unsigned)g->parallel,
 		xfp_human((double)g->needed, "B", memory));
 	print_rate("prompt", g->prompt_tokens, g->prompt_seconds);
 	print_rate("text", g->tokens, g->seconds);
+	if (g->bandwidth > 0 && g->seconds > 0)
+		fprintf(stderr, "weights: %s a step, read at %s a second, %.0f %% of what memory gives\n",
+			xfp_human((double)g->bytes / (double)g->steps, "B", bytes),
+			xfp_human((double)g->bytes / g->seconds, "B", rate),
+			100 * (double)g->bytes / g->seconds / g->bandwidth);
 }
