@@ -4,8 +4,8 @@
 
     check_families.py [FAMILY...]
 
-Of each family that xfp eval computes (or of those named): for random models, their bundles (against transformers on what
-they unpack to), the text part of models that see, and, beside models as Hugging Face has them, the same ones as GGUF.
+Of each family that xfp eval computes (or of those named): for random models, their bundles (against transformers on
+what they unpack to), the text part of models that see, and, beside models as Hugging Face has them, the same as GGUF.
 `xfp` is the one on the PATH. Prints SKIP and the reason where transformers is not installed. Fails when a perplexity is
 off by more than a thousandth.
 """
@@ -33,8 +33,9 @@ MOST = 1e-3
 
 WIDE = {**BASE, "hidden_size": 96, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 256,
         "intermediate_size": 160, "vocab_size": 300}
-VISION = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28,
-          "patch_size": 14, "head_dim": 8}
+LONG = {**WIDE, "head_dim": 64, "max_position_embeddings": 512}
+VISION = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+          "image_size": 28, "patch_size": 14, "head_dim": 8}
 # Sequences of these are longer than what transformers takes as one chunk of linear attention, which is 64 tokens.
 HYBRID = {"hidden_size": 60, "num_hidden_layers": 5, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 16,
           "vocab_size": 131, "max_position_embeddings": 256, "rms_norm_eps": 1e-06, "linear_num_key_heads": 2,
@@ -60,6 +61,17 @@ MORE = [
      "text_config": {**HYBRID, "intermediate_size": 90, "rope_parameters": GRID}},
     {"model_type": "qwen3_5_moe", "vision_config": QWEN_VISION,
      "text_config": {**HYBRID, **SHARED, "rope_parameters": GRID}},
+    {"model_type": "llama", **LONG, "rope_parameters": {
+        "rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 64}},
+    {"model_type": "qwen2", **LONG, "head_dim": 32, "rope_parameters": {
+        "rope_type": "yarn", "rope_theta": 1000000.0, "factor": 4.0, "original_max_position_embeddings": 128}},
+    {"model_type": "phi3", **LONG, "head_dim": 32, "pad_token_id": 0, "original_max_position_embeddings": 128,
+     "partial_rotary_factor": 0.75, "rope_scaling": {
+         "type": "longrope", "short_factor": [1.0 + i / 20 for i in range(12)],
+         "long_factor": [1.5 + i / 2 for i in range(12)]}},
+    {"model_type": "gemma3_text", **LONG, "num_hidden_layers": 7, "sliding_window": 100,
+     "rope_scaling": {"rope_type": "linear", "factor": 8.0}},
 ]
 GGUF = {"llama": "llama", "mixtral": "mixtral", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
         "gemma2": "gemma2", "gemma3_text": "gemma3", "phi3": "phi3", "qwen3_next": "qwen3next"}
