@@ -565,6 +565,29 @@ def write_plain(folder, tensors, config):
         json.dump(config, f, indent=2)
 
 
+def make(args, kind, path):
+    """Write a GGUF; what is to be in PLAIN."""
+    m = Model(args.architecture, args.type)
+    ARCHITECTURES[args.architecture](m)
+    if args.nvfp4:
+        pack(m)
+    if args.alignment != 32:
+        m.metadata["general.alignment"] = args.alignment
+    if kind:
+        spoil_model(m, kind)
+    if kind == "key-twice":
+        m.metadata = Raw(m.metadata, [("general.name", "another")])
+    if kind == "nested":
+        m.metadata = Raw(m.metadata, [("x.nested", [[1, 2], [3]])])
+    if args.parts == 1:
+        write_gguf(path, m.metadata, m.theirs, args.alignment, SPOILS.get(kind))
+    for part in range(args.parts if args.parts > 1 else 0):
+        keys = {"split.no": (U16, part), "split.count": (U16, args.parts), "split.tensors.count": (I32, len(m.theirs))}
+        name = f"{path.removesuffix('.gguf')}-{part + 1:05}-of-{args.parts:05}.gguf"
+        write_gguf(name, {**m.metadata, **keys} if not part else keys, m.theirs[part::args.parts], 32)
+    return m.ours, m.config
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("architecture", nargs="?", choices=sorted(ARCHITECTURES))
@@ -574,30 +597,17 @@ def main():
     parser.add_argument("--parts", type=int, default=1)
     parser.add_argument("--alignment", type=int, default=32)
     parser.add_argument("--nvfp4", action="store_true")
-    parser.add_argument("--spoil", choices=sorted(SPOILS))
+    parser.add_argument("--spoil", choices=[*sorted(SPOILS), "each"], help="each: all, GGUF/KIND/model.gguf, and no PLAIN")
     args = parser.parse_args()
     if not args.plain:
         print("architectures:", *sorted(ARCHITECTURES), "\nkinds:", *sorted(SPOILS))
         return
-    m = Model(args.architecture, args.type)
-    ARCHITECTURES[args.architecture](m)
-    if args.nvfp4:
-        pack(m)
-    if args.alignment != 32:
-        m.metadata["general.alignment"] = args.alignment
-    if args.spoil:
-        spoil_model(m, args.spoil)
-    if args.spoil == "key-twice":
-        m.metadata = Raw(m.metadata, [("general.name", "another")])
-    if args.spoil == "nested":
-        m.metadata = Raw(m.metadata, [("x.nested", [[1, 2], [3]])])
-    if args.parts == 1:
-        write_gguf(args.gguf, m.metadata, m.theirs, args.alignment, SPOILS.get(args.spoil))
-    for part in range(args.parts if args.parts > 1 else 0):
-        keys = {"split.no": (U16, part), "split.count": (U16, args.parts), "split.tensors.count": (I32, len(m.theirs))}
-        name = f"{args.gguf.removesuffix('.gguf')}-{part + 1:05}-of-{args.parts:05}.gguf"
-        write_gguf(name, {**m.metadata, **keys} if not part else keys, m.theirs[part::args.parts], 32)
-    write_plain(args.plain, m.ours, m.config)
+    if args.spoil == "each":
+        for kind in SPOILS:
+            os.makedirs(f"{args.gguf}/{kind}")
+            make(args, kind, f"{args.gguf}/{kind}/model.gguf")
+    else:
+        write_plain(args.plain, *make(args, args.spoil, args.gguf))
 
 
 if __name__ == "__main__":

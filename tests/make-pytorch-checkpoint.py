@@ -633,27 +633,35 @@ KINDS = {
 }
 
 
+def write_torch(folder, files, options):
+    os.makedirs(folder)
+    if "params.json" not in files and not any(name.startswith("consolidated") for name in files):
+        files["config.json"] = config(options.dtype)
+    for name, data in files.items():
+        write(folder + "/" + name, data)
+
+
 def main():
     parser = argparse.ArgumentParser(epilog="forms: " + " ".join(FORMS) + "; kinds: " + " ".join(KINDS))
     parser.add_argument("form", choices=FORMS)
     parser.add_argument("torch")
     parser.add_argument("plain")
     parser.add_argument("--dtype", default="BF16", choices=("BF16", "F16", "F32", "F64"))
-    parser.add_argument("--spoil", choices=KINDS)
+    parser.add_argument("--spoil", choices=[*KINDS, "each"], help="each: all kinds, in folders of these names below torch")
     options = parser.parse_args()
     tensors = weights(options.dtype)
-    files = (KINDS[options.spoil] if options.spoil else FORMS[options.form])(tensors, options)
     os.makedirs(options.plain)
     write(options.plain + "/model.safetensors", safetensors(tensors, options.dtype))
     write(options.plain + "/config.json", config(options.dtype))
+    if options.spoil == "each":
+        for kind, make in KINDS.items():
+            write_torch(f"{options.torch}/{kind}", make(OrderedDict(tensors), options), options)
+        return
+    files = (KINDS[options.spoil] if options.spoil else FORMS[options.form])(tensors, options)
     if ".zip" in files:
         write(options.torch + ".zip", files[".zip"])
-        return
-    os.makedirs(options.torch)
-    if "params.json" not in files and not any(name.startswith("consolidated") for name in files):
-        files["config.json"] = config(options.dtype)
-    for name, data in files.items():
-        write(options.torch + "/" + name, data)
+    else:
+        write_torch(options.torch, files, options)
 
 
 main()
