@@ -83,8 +83,12 @@ static uint64_t most_of(uint64_t a, uint64_t b)
 static uint64_t memory_needed(const struct xfp_generate *g)
 {
 	const struct xfp_description *d = g->description;
-	uint64_t attention = 2 * ((uint64_t)d->heads + d->kv_heads) * d->head_dim;
-	uint64_t mlp = 2 * most_of(d->intermediate, d->expert_intermediate) + 2 * (uint64_t)d->hidden + d->experts;
+	uint64_t heads = (d->output_gate ? 2 : 1) * (uint64_t)d->heads;
+	/* Linear attention: what one projection makes of all, and dealt out. */
+	uint64_t delta = 2 * (xfp_delta_channels(&d->delta) + d->delta.value_heads * d->delta.value_dim);
+	uint64_t attention = most_of(2 * (heads + d->kv_heads) * d->head_dim, delta);
+	uint64_t widest = most_of(d->intermediate, most_of(d->expert_intermediate, d->shared_intermediate));
+	uint64_t mlp = 2 * widest + 2 * (uint64_t)d->hidden + d->experts;
 	uint64_t activations = BLOCK * sizeof(float) * (3 * (uint64_t)d->hidden + most_of(attention, mlp));
 	uint64_t logits = (uint64_t)g->parallel * d->vocabulary * sizeof(float) +
 			  (uint64_t)d->vocabulary * sizeof(struct xfp_weighed);
