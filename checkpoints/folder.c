@@ -3,8 +3,10 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/printable.h"
 #include "base/text/glob.h"
@@ -63,6 +65,22 @@ enum xfp_status xfp_folder_place(struct xfp_checkpoint *c, const char *model, co
 	if (!(c->folder = realpath(folder, NULL)))
 		status = xfp_fail_errno(err, errno, "%s: cannot open", folder);
 	free(folder);
+	return status;
+}
+
+enum xfp_status xfp_file_head(const char *path, unsigned char *head, size_t size, bool *there, struct xfp_error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	enum xfp_status status = XFP_OK;
+	struct stat st;
+
+	*there = false;
+	if (fd < 0 || fstat(fd, &st))
+		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
+	else if (S_ISREG(st.st_mode) && st.st_size >= (off_t)size)
+		*there = !(status = xfp_pread(fd, head, size, 0, path, err));
+	if (fd >= 0)
+		close(fd);
 	return status;
 }
 

@@ -16,11 +16,9 @@
  * the index maps to another shard are left, and both are noted, as are files that it does not list.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/printable.h"
@@ -49,18 +47,9 @@ const struct xfp_file_form xfp_form_safetensors = { SUFFIX, "safetensors", INDEX
 static enum xfp_status looks_right(const char *path, bool *right, struct xfp_error *err)
 {
 	unsigned char head[9];
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	enum xfp_status status = XFP_OK;
-	struct stat st;
+	enum xfp_status status = xfp_file_head(path, head, sizeof head, right, err);
 
-	*right = false;
-	if (fd < 0 || fstat(fd, &st))
-		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
-	else if (S_ISREG(st.st_mode) && st.st_size >= (off_t)sizeof head &&
-		 !(status = xfp_pread(fd, head, sizeof head, 0, path, err)))
-		*right = xfp_load64(head) <= XFP_SAFETENSORS_HEADER_MAX && head[8] == '{';
-	if (fd >= 0)
-		close(fd);
+	*right = !status && *right && xfp_load64(head) <= XFP_SAFETENSORS_HEADER_MAX && head[8] == '{';
 	return status;
 }
 
@@ -159,21 +148,19 @@ static enum xfp_status open_outputs(struct xfp_checkpoint *c, const struct xfp_l
 
 /* ---- which files -------------------------------------------------------------------------------- */
 
+static bool may_be_weights(const char *name)
+{
+	return xfp_ends_with(name, SUFFIX);
+}
+
 enum xfp_status xfp_safetensors_open_listing(struct xfp_checkpoint *c, const struct xfp_listing *listing,
 					     struct xfp_error *err)
 {
 	bool index = xfp_listing_has(listing, INDEX_NAME), outputs = false, stale = false;
-	const char *chosen = NULL, *another = NULL;
 	enum xfp_status status;
-	uint32_t files = 0;
 
-	for (uint32_t i = 0; i < listing->count; i++) {
+	for (uint32_t i = 0; i < listing->count; i++)
 		outputs |= is_output(listing->names[i]);
-		if (xfp_ends_with(listing->names[i], SUFFIX) && !files++)
-			chosen = listing->names[i];
-		else if (xfp_ends_with(listing->names[i], SUFFIX))
-			another = listing->names[i];
-	}
 	if (index && outputs && (status = is_stale(listing, INDEX_NAME, &stale, err)))
 		return status;
 	if (stale)
@@ -182,26 +169,10 @@ enum xfp_status xfp_safetensors_open_listing(struct xfp_checkpoint *c, const str
 		return open_outputs(c, listing, err);
 	if (index)
 		return xfp_shards_indexed(&xfp_form_safetensors, c, listing, INDEX_NAME, err);
-	if (xfp_listing_has(listing, SINGLE_NAME)) {
-		for (uint32_t i = 0; i < listing->count; i++) {
-			if (xfp_ends_with(listing->names[i], SUFFIX) && strcmp(listing->names[i], SINGLE_NAME))
-				xfp_checkpoint_note(c, "%s: lies beside " SINGLE_NAME "; ignored",
-						    xfp_printable(listing->names[i]).text);
-		}
-		return xfp_shards_single(&xfp_form_safetensors, c, listing, SINGLE_NAME, err);
-	}
-	if (files > 1)
-		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: holds %u safetensors files (%s ... %s) and no " INDEX_NAME
-				" that says which belong together; download the index, or name one of the files",
-				listing->folder, files, xfp_printable(chosen).text, xfp_printable(another).text);
-	if (!chosen)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: holds no safetensors file", listing->folder);
-	if (xfp_is_shard(chosen, SUFFIX))
-		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s/%s: is one of several files; download the others and " INDEX_NAME, listing->folder,
-				xfp_printable(chosen).text);
-	return xfp_shards_single(&xfp_form_safetensors, c, listing, chosen, err);
+	if (!xfp_listing_has(listing, SINGLE_NAME))
+		return xfp_shards_only(&xfp_form_safetensors, c, listing, may_be_weights, err);
+	xfp_shards_note_others(c, listing, SINGLE_NAME, may_be_weights);
+	return xfp_shards_single(&xfp_form_safetensors, c, listing, SINGLE_NAME, err);
 }
 
 static enum xfp_status open_safetensors(const char *model, struct xfp_checkpoint *c, struct xfp_error *err)

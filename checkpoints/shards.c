@@ -301,3 +301,42 @@ done:
 	free(path);
 	return status;
 }
+
+/* ---- one of several ------------------------------------------------------------------------------ */
+
+enum xfp_status xfp_shards_only(const struct xfp_file_form *form, struct xfp_checkpoint *c,
+				const struct xfp_listing *listing, bool (*may_be)(const char *name),
+				struct xfp_error *err)
+{
+	const char *first = NULL, *last = NULL;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < listing->count; i++) {
+		if (!may_be(listing->names[i]))
+			continue;
+		last = listing->names[i];
+		if (!count++)
+			first = last;
+	}
+	if (count > 1)
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s: holds %u %s files (%s ... %s) and no %s that says which belong together; download "
+				"the index, or name one of the files",
+				listing->folder, count, form->what, xfp_printable(first).text, xfp_printable(last).text,
+				form->index);
+	if (!count)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: holds no %s file", listing->folder, form->what);
+	if (xfp_is_shard(first, form->suffix))
+		return xfp_fail(err, XFP_BAD_INPUT, "%s/%s: is one of several files; download the others and %s",
+				listing->folder, xfp_printable(first).text, form->index);
+	return xfp_shards_single(form, c, listing, first, err);
+}
+
+void xfp_shards_note_others(struct xfp_checkpoint *c, const struct xfp_listing *listing, const char *taken,
+			    bool (*may_be)(const char *name))
+{
+	for (uint32_t i = 0; i < listing->count; i++)
+		if (may_be(listing->names[i]) && strcmp(listing->names[i], taken))
+			xfp_checkpoint_note(c, "%s: lies beside %s; ignored", xfp_printable(listing->names[i]).text,
+					    xfp_printable(taken).text);
+}

@@ -64,6 +64,14 @@ enum xfp_status xfp_shards_single(const struct xfp_file_form *form, struct xfp_c
 enum xfp_status xfp_shards_indexed(const struct xfp_file_form *form, struct xfp_checkpoint *checkpoint,
 				   const struct xfp_listing *listing, const char *index_name, struct xfp_error *err);
 
+/* Where no name says which file it is: the only one whose name may be one of the form's, or why there is none. */
+enum xfp_status xfp_shards_only(const struct xfp_file_form *form, struct xfp_checkpoint *checkpoint,
+				const struct xfp_listing *listing, bool (*may_be)(const char *name),
+				struct xfp_error *err);
+/* Note all files that may be of the form, but the one that is taken. */
+void xfp_shards_note_others(struct xfp_checkpoint *checkpoint, const struct xfp_listing *listing, const char *taken,
+			    bool (*may_be)(const char *name));
+
 /* The last part of a path. */
 const char *xfp_base_name(const char *path);
 

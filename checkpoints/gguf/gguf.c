@@ -11,13 +11,11 @@
  * Files of several have metadata in the first alone. Each is checked by itself, and all together hold each tensor once.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/printable.h"
 #include "checkpoints/folder.h"
@@ -33,19 +31,10 @@
 
 static enum xfp_status has_magic(const char *path, bool *has, struct xfp_error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	enum xfp_status status = XFP_OK;
-	struct stat st;
-	char head[4];
+	unsigned char head[4];
+	enum xfp_status status = xfp_file_head(path, head, sizeof head, has, err);
 
-	*has = false;
-	if (fd < 0 || fstat(fd, &st))
-		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
-	else if (S_ISREG(st.st_mode) && st.st_size >= (off_t)sizeof head &&
-		 !(status = xfp_pread(fd, head, sizeof head, 0, path, err)))
-		*has = !memcmp(head, XFP_GGUF_MAGIC, sizeof head);
-	if (fd >= 0)
-		close(fd);
+	*has = !status && *has && !memcmp(head, XFP_GGUF_MAGIC, sizeof head);
 	return status;
 }
 

@@ -83,46 +83,19 @@ static enum xfp_status probe(const char *model, int *sure, struct xfp_error *err
 	return XFP_OK;
 }
 
-static void note_others(struct xfp_checkpoint *c, const struct xfp_listing *listing, const char *taken)
-{
-	for (uint32_t i = 0; i < listing->count; i++)
-		if (may_be_weights(listing->names[i]) && strcmp(listing->names[i], taken))
-			xfp_checkpoint_note(c, "%s: lies beside %s; ignored", xfp_printable(listing->names[i]).text,
-					    xfp_printable(taken).text);
-}
-
 enum xfp_status xfp_pytorch_open_listing(struct xfp_checkpoint *c, const struct xfp_listing *listing,
 					 struct xfp_error *err)
 {
-	const char *chosen = NULL, *another = NULL;
-	uint32_t files = 0;
-
 	if (xfp_listing_has(listing, INDEX_NAME))
 		return xfp_shards_indexed(&xfp_form_pytorch, c, listing, INDEX_NAME, err);
 	if (xfp_listing_has(listing, SINGLE_NAME)) {
-		note_others(c, listing, SINGLE_NAME);
+		xfp_shards_note_others(c, listing, SINGLE_NAME, may_be_weights);
 		return xfp_shards_single(&xfp_form_pytorch, c, listing, SINGLE_NAME, err);
 	}
-	for (uint32_t i = 0; i < listing->count; i++) {
+	for (uint32_t i = 0; i < listing->count; i++)
 		if (xfp_meta_is_part(listing->names[i]))
 			return xfp_meta_open(&xfp_form_pytorch, c, listing, err);
-		if (may_be_weights(listing->names[i]) && !files++)
-			chosen = listing->names[i];
-		else if (may_be_weights(listing->names[i]))
-			another = listing->names[i];
-	}
-	if (files > 1)
-		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: holds %u files of PyTorch (%s ... %s) and no " INDEX_NAME
-				" that says which belong together; download the index, or name one of the files",
-				listing->folder, files, xfp_printable(chosen).text, xfp_printable(another).text);
-	if (!chosen)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: holds no file of PyTorch with weights", listing->folder);
-	if (xfp_is_shard(chosen, SUFFIX))
-		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s/%s: is one of several files; download the others and " INDEX_NAME, listing->folder,
-				xfp_printable(chosen).text);
-	return xfp_shards_single(&xfp_form_pytorch, c, listing, chosen, err);
+	return xfp_shards_only(&xfp_form_pytorch, c, listing, may_be_weights, err);
 }
 
 static enum xfp_status open_pytorch(const char *model, struct xfp_checkpoint *c, struct xfp_error *err)
