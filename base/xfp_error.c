@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/xfp_error.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+enum xfp_status xfp_fail_args(struct xfp_error *err, enum xfp_status status, const char *format, va_list args)
+{
+	if (!err)
+		return status;
+	err->status = status;
+	vsnprintf(err->text, sizeof err->text, format, args);
+	return status;
+}
 
 enum xfp_status xfp_fail(struct xfp_error *err, enum xfp_status status, const char *format, ...)
 {
 	va_list args;
 
-	if (!err)
-		return status;
-	err->status = status;
 	va_start(args, format);
-	vsnprintf(err->text, sizeof err->text, format, args);
+	xfp_fail_args(err, status, format, args);
 	va_end(args);
 	return status;
 }

@@ -18,6 +18,8 @@
 #ifndef XFP_ERROR_H
 #define XFP_ERROR_H
 
+#include <stdarg.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -48,6 +50,10 @@ struct xfp_error {
 
 /* Store a message and its status; returns `status`. */
 enum xfp_status xfp_fail(struct xfp_error *err, enum xfp_status status, const char *format, ...) XFP_PRINTF(3, 4);
+
+/* The same of what another function of this kind was given. */
+enum xfp_status xfp_fail_args(struct xfp_error *err, enum xfp_status status, const char *format, va_list args)
+	XFP_PRINTF(3, 0);
 
 /* XFP_FAILED: out of memory. The second names the file or folder `path` that the memory was needed for. */
 enum xfp_status xfp_no_memory(struct xfp_error *err);

@@ -2,7 +2,6 @@
 #include "checkpoints/gguf/part.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,18 +19,12 @@ enum xfp_status xfp_gguf_bad(const struct xfp_gguf_model *m, const struct xfp_gg
 			     ...)
 {
 	va_list args;
-	char *text;
-	int length;
 
 	va_start(args, format);
-	length = vasprintf(&text, format, args);
+	xfp_fail_args(m->err, XFP_BAD_INPUT, format, args);
 	va_end(args);
-	if (length < 0)
-		return xfp_no_memory_for(m->err, m->checkpoint->folder);
-	xfp_fail(m->err, XFP_BAD_INPUT, "%s: tensor %s: %s", m->checkpoint->files[stored->file].path,
-		 xfp_printable(stored->tensor->name).text, text);
-	free(text);
-	return XFP_BAD_INPUT;
+	return xfp_context(m->err, XFP_BAD_INPUT, "%s: tensor %s", m->checkpoint->files[stored->file].path,
+			   xfp_printable(stored->tensor->name).text);
 }
 
 enum xfp_status xfp_gguf_bad_key(const struct xfp_gguf_model *m, const char *key, const char *what)

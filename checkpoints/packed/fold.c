@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -88,34 +87,22 @@ enum xfp_status xfp_fold_bad(const struct xfp_fold *fold, const struct xfp_sourc
 			     ...)
 {
 	va_list args;
-	char *text;
-	int length;
 
 	va_start(args, format);
-	length = vasprintf(&text, format, args);
+	xfp_fail_args(fold->err, XFP_BAD_INPUT, format, args);
 	va_end(args);
-	if (length < 0)
-		return xfp_no_memory_for(fold->err, fold->checkpoint->folder);
-	xfp_fail(fold->err, XFP_BAD_INPUT, "%s: tensor %s: %s", fold->checkpoint->files[tensor->file].path,
-		 xfp_printable(tensor->name).text, text);
-	free(text);
-	return XFP_BAD_INPUT;
+	return xfp_context(fold->err, XFP_BAD_INPUT, "%s: tensor %s", fold->checkpoint->files[tensor->file].path,
+			   xfp_printable(tensor->name).text);
 }
 
 enum xfp_status xfp_fold_bad_config(const struct xfp_fold *fold, const char *format, ...)
 {
 	va_list args;
-	char *text;
-	int length;
 
 	va_start(args, format);
-	length = vasprintf(&text, format, args);
+	xfp_fail_args(fold->err, XFP_BAD_INPUT, format, args);
 	va_end(args);
-	if (length < 0)
-		return xfp_no_memory_for(fold->err, fold->checkpoint->folder);
-	xfp_fail(fold->err, XFP_BAD_INPUT, "%s/%s: %s", fold->checkpoint->folder, fold->config_name, text);
-	free(text);
-	return XFP_BAD_INPUT;
+	return xfp_context(fold->err, XFP_BAD_INPUT, "%s/%s", fold->checkpoint->folder, fold->config_name);
 }
 
 struct xfp_shape_text xfp_fold_shape(uint32_t rank, const uint64_t *shape)
