@@ -103,25 +103,15 @@ static void add_metaspace(struct xfp_part_reader *r, const char *where, const js
 	       xfp_metaspace_replacement(r, where, value), " ");
 }
 
-static void add(struct xfp_part_reader *r, const char *where, const json_t *value, struct xfp_decoder_chain *chain,
-		int depth)
+static void add(struct xfp_part_reader *r, const char *where, const json_t *value, void *to, int depth)
 {
-	static const char *const list[] = { "type", "decoders", NULL }, *const alone[] = { "type", NULL },
-				 *const level[] = { "type", "add_prefix_space", "trim_offsets", "use_regex", NULL };
+	static const char *const alone[] = { "type", NULL }, *const level[] = { "type", "add_prefix_space",
+										"trim_offsets", "use_regex", NULL };
 	const char *type = xfp_part_type(r, where, value);
+	struct xfp_decoder_chain *chain = to;
 
 	if (!strcmp(type, "Sequence")) {
-		const json_t *all = xfp_part_list(r, where, value, "decoders");
-
-		xfp_part_only(r, where, value, list);
-		if (depth == 8)
-			xfp_part_refuse(r, where, "Sequences within each other");
-		for (size_t i = 0; !r->status && i < json_array_size(all); i++) {
-			char part[96];
-
-			snprintf(part, sizeof part, "%.64s[%zu]", where, i);
-			add(r, part, json_array_get(all, i), chain, depth + 1);
-		}
+		xfp_part_sequence(r, where, value, "decoders", add, chain, depth);
 	} else if (!strcmp(type, "ByteLevel")) {
 		xfp_part_only(r, where, value, level);
 		append(r, chain, (struct decoder_link){ .kind = BYTE_LEVEL }, "", "");

@@ -34,4 +34,10 @@ uint32_t xfp_part_number(struct xfp_part_reader *r, const char *where, const jso
 /* A list, which must be there. */
 const json_t *xfp_part_list(struct xfp_part_reader *r, const char *where, const json_t *object, const char *name);
 
+/* What takes a part, at so many Sequences' depth. */
+typedef void xfp_part_taker(struct xfp_part_reader *r, const char *where, const json_t *value, void *to, int depth);
+/* Each part of a Sequence that has them in the list `name`, as "decoder[1]". */
+void xfp_part_sequence(struct xfp_part_reader *r, const char *where, const json_t *object, const char *name,
+		       xfp_part_taker *take, void *to, int depth);
+
 #endif

@@ -17,21 +17,15 @@ struct xfp_normalizer {
 	struct xfp_normalizer *next;
 };
 
-static void add_all(struct xfp_part_reader *r, const char *where, const json_t *value, struct xfp_normalizer ***end,
-		    int depth);
-
-static void add(struct xfp_part_reader *r, const char *where, const json_t *value, struct xfp_normalizer ***end,
-		int depth)
+static void add(struct xfp_part_reader *r, const char *where, const json_t *value, void *to, int depth)
 {
-	static const char *const type_alone[] = { "type", NULL }, *const list[] = { "type", "normalizers", NULL },
-				 *const prepend[] = { "type", "prepend", NULL },
+	static const char *const type_alone[] = { "type", NULL }, *const prepend[] = { "type", "prepend", NULL },
 				 *const replace[] = { "type", "pattern", "content", NULL };
 	const char *type = xfp_part_type(r, where, value), *content = NULL;
-	struct xfp_normalizer n = { 0 };
+	struct xfp_normalizer ***end = to, n = { 0 };
 
 	if (!strcmp(type, "Sequence")) {
-		xfp_part_only(r, where, value, list);
-		add_all(r, where, xfp_part_list(r, where, value, "normalizers"), end, depth);
+		xfp_part_sequence(r, where, value, "normalizers", add, end, depth);
 		return;
 	}
 	if (!strcmp(type, "NFC") || !strcmp(type, "NFKC")) {
@@ -58,19 +52,6 @@ static void add(struct xfp_part_reader *r, const char *where, const json_t *valu
 	}
 	***end = n;
 	*end = &(**end)->next;
-}
-
-static void add_all(struct xfp_part_reader *r, const char *where, const json_t *value, struct xfp_normalizer ***end,
-		    int depth)
-{
-	if (depth == 8)
-		xfp_part_refuse(r, where, "Sequences within each other");
-	for (size_t i = 0; !r->status && i < json_array_size(value); i++) {
-		char part[96];
-
-		snprintf(part, sizeof part, "%.64s[%zu]", where, i);
-		add(r, part, json_array_get(value, i), end, depth + 1);
-	}
 }
 
 struct xfp_normalizer *xfp_normalizer_open(struct xfp_part_reader *r, const json_t *value)

@@ -119,27 +119,16 @@ static void add_metaspace(struct xfp_part_reader *r, const char *where, const js
 	}
 }
 
-static void add(struct xfp_part_reader *r, const char *where, const json_t *value, struct xfp_splitter ***end,
-		int depth)
+static void add(struct xfp_part_reader *r, const char *where, const json_t *value, void *to, int depth)
 {
-	static const char *const list[] = { "type", "pretokenizers", NULL },
-				 *const split[] = { "type", "pattern", "behavior", "invert", NULL },
-				 *const digits[] = { "type", "individual_digits", NULL };
+	static const char *const split[] = { "type", "pattern", "behavior", "invert", NULL }, *const digits[] = {
+		"type", "individual_digits", NULL
+	};
 	const char *type = xfp_part_type(r, where, value);
-	struct xfp_splitter s = { 0 };
+	struct xfp_splitter ***end = to, s = { 0 };
 
 	if (!strcmp(type, "Sequence")) {
-		const json_t *all = xfp_part_list(r, where, value, "pretokenizers");
-
-		xfp_part_only(r, where, value, list);
-		if (depth == 8)
-			xfp_part_refuse(r, where, "Sequences within each other");
-		for (size_t i = 0; !r->status && i < json_array_size(all); i++) {
-			char part[96];
-
-			snprintf(part, sizeof part, "%.64s[%zu]", where, i);
-			add(r, part, json_array_get(all, i), end, depth + 1);
-		}
+		xfp_part_sequence(r, where, value, "pretokenizers", add, end, depth);
 	} else if (!strcmp(type, "ByteLevel")) {
 		add_byte_level(r, where, value, end);
 	} else if (!strcmp(type, "Metaspace")) {

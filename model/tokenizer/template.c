@@ -58,26 +58,13 @@ static void add_template(struct xfp_part_reader *r, const char *where, const jso
 	around->before = before;
 }
 
-static void add(struct xfp_part_reader *r, const char *where, const json_t *value, struct xfp_template *around,
-		int depth)
+static void add(struct xfp_part_reader *r, const char *where, const json_t *value, void *around, int depth)
 {
-	static const char *const list[] = { "type", "processors", NULL }, *const level[] = { "type", "add_prefix_space",
-											     "trim_offsets",
-											     "use_regex", NULL };
+	static const char *const level[] = { "type", "add_prefix_space", "trim_offsets", "use_regex", NULL };
 	const char *type = xfp_part_type(r, where, value);
 
 	if (!strcmp(type, "Sequence")) {
-		const json_t *all = xfp_part_list(r, where, value, "processors");
-
-		xfp_part_only(r, where, value, list);
-		if (depth == 8)
-			xfp_part_refuse(r, where, "Sequences within each other");
-		for (size_t i = 0; !r->status && i < json_array_size(all); i++) {
-			char part[96];
-
-			snprintf(part, sizeof part, "%.64s[%zu]", where, i);
-			add(r, part, json_array_get(all, i), around, depth + 1);
-		}
+		xfp_part_sequence(r, where, value, "processors", add, around, depth);
 	} else if (!strcmp(type, "ByteLevel")) {
 		/* It is about where tokens are in the text, not about which they are. */
 		xfp_part_only(r, where, value, level);
