@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/printable.h"
 #include "checkpoints/packed/fold.h"
 #include "checkpoints/packed/fp8.h"
@@ -57,15 +58,10 @@ static enum xfp_status check_format(const struct xfp_fold *fold, const struct xf
 			    xfp_dtype_name(weight->dtype), format);
 }
 
-static uint64_t blocks(uint64_t n, uint64_t block)
-{
-	return n / block + (n % block != 0);
-}
-
 /* The size of the blocks along one dimension that has `scales` of them; 0: there is none. */
 static uint64_t block_of(uint64_t n, uint64_t scales, uint64_t declared)
 {
-	if (declared && scales == blocks(n, declared))
+	if (declared && scales == xfp_divide_up(n, declared))
 		return declared;
 	return scales == 1 ? n : scales == n ? 1 : 0;
 }
@@ -93,7 +89,8 @@ static bool geometry(const struct xfp_source_tensor *weight, const struct xfp_so
 	if (scale->rank > stack + 1)
 		cols = scale->shape[stack + 1];
 	/* Blocks have both their sizes from config.json, or neither; what it says of matrices it does not of stacks. */
-	if (declared[0] && rows == blocks(matrix[0], declared[0]) && cols == blocks(matrix[1], declared[1])) {
+	if (declared[0] && rows == xfp_divide_up(matrix[0], declared[0]) &&
+	    cols == xfp_divide_up(matrix[1], declared[1])) {
 		parameters[XFP_FP8_BLOCK_ROWS] = declared[0];
 		parameters[XFP_FP8_BLOCK_COLS] = declared[1];
 		return true;
@@ -119,7 +116,7 @@ static enum xfp_status bad_shape(const struct xfp_fold *fold, const struct xfp_s
 				    scales.text, xfp_printable(weight->name).text, weights.text);
 	memcpy(wanted, weight->shape, sizeof wanted);
 	for (int i = 0; i < 2; i++)
-		wanted[weight->rank - 2 + i] = blocks(weight->shape[weight->rank - 2 + i], declared[i]);
+		wanted[weight->rank - 2 + i] = xfp_divide_up(weight->shape[weight->rank - 2 + i], declared[i]);
 	return xfp_fold_bad(fold, scale,
 			    "has the shape %s, but weights of the shape %s in blocks of %llu x %llu, as config.json "
 			    "says, have scales %s; download both again",

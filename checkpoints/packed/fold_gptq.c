@@ -73,12 +73,12 @@ static bool geometry(const struct gptq *gptq, struct xfp_grouped *m, uint64_t pa
 	if (!group)
 		group = m->cols;
 	/* Those of another size than is said for all. */
-	if (gptq->dynamic && xfp_grouped_groups(m->cols, group) != groups && m->cols % groups == 0)
+	if (gptq->dynamic && xfp_divide_up(m->cols, group) != groups && m->cols % groups == 0)
 		group = m->cols / groups;
 	parameters[XFP_GPTQ_BITS] = bits;
 	parameters[XFP_GPTQ_GROUP] = group;
 	parameters[XFP_GPTQ_ZEROS_LESS_ONE] = gptq->less_one;
-	return xfp_grouped_groups(m->cols, group) == groups;
+	return xfp_divide_up(m->cols, group) == groups;
 }
 
 static enum xfp_status bad_shapes(const struct xfp_fold *fold, const struct gptq *gptq, const struct xfp_grouped *m)

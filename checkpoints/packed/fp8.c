@@ -12,16 +12,12 @@
  */
 #include <math.h>
 
+#include "base/bytes.h"
 #include "checkpoints/packed/codec.h"
 #include "checkpoints/packed/fp8.h"
 #include "checkpoints/packed/number.h"
 
 #define CHUNK 256u
-
-static uint64_t blocks(uint64_t n, uint64_t block)
-{
-	return n / block + (n % block != 0);
-}
 
 static uint64_t scale_size(const struct xfp_recipe_part *part)
 {
@@ -33,7 +29,7 @@ static uint64_t scale_line(const struct xfp_recipe_part *part, uint64_t row)
 {
 	const uint64_t *p = part->parameters;
 
-	return row / p[XFP_FP8_MATRIX_ROWS] * blocks(p[XFP_FP8_MATRIX_ROWS], p[XFP_FP8_BLOCK_ROWS]) +
+	return row / p[XFP_FP8_MATRIX_ROWS] * xfp_divide_up(p[XFP_FP8_MATRIX_ROWS], p[XFP_FP8_BLOCK_ROWS]) +
 	       row % p[XFP_FP8_MATRIX_ROWS] / p[XFP_FP8_BLOCK_ROWS];
 }
 
@@ -49,9 +45,9 @@ static bool fits(const struct xfp_recipe_part *part, enum xfp_dtype dtype)
 	    !part->rows || !part->cols || !p[XFP_FP8_MATRIX_ROWS] || !p[XFP_FP8_BLOCK_ROWS] || !p[XFP_FP8_BLOCK_COLS] ||
 	    part->rows % p[XFP_FP8_MATRIX_ROWS])
 		return false;
-	lines = part->rows / p[XFP_FP8_MATRIX_ROWS] * blocks(p[XFP_FP8_MATRIX_ROWS], p[XFP_FP8_BLOCK_ROWS]);
+	lines = part->rows / p[XFP_FP8_MATRIX_ROWS] * xfp_divide_up(p[XFP_FP8_MATRIX_ROWS], p[XFP_FP8_BLOCK_ROWS]);
 	return xfp_mul(part->rows, part->cols, &bytes) && bytes == codes->bytes &&
-	       xfp_mul(lines, blocks(part->cols, p[XFP_FP8_BLOCK_COLS]), &bytes) &&
+	       xfp_mul(lines, xfp_divide_up(part->cols, p[XFP_FP8_BLOCK_COLS]), &bytes) &&
 	       xfp_mul(bytes, scale_size(part), &bytes) && bytes == scales->bytes;
 }
 
@@ -74,7 +70,7 @@ static struct xfp_window window(const struct xfp_recipe_part *part, enum xfp_com
 	size = scale_size(part);
 	scales.row = scale_line(part, of->row);
 	scales.rows = scale_line(part, of->row + of->rows - 1) - scales.row + 1;
-	return xfp_window_of_rows(&scales, blocks(part->cols, columns) * size, size, columns);
+	return xfp_window_of_rows(&scales, xfp_divide_up(part->cols, columns) * size, size, columns);
 }
 
 /* Without a branch, so that compilers make vectors of it. Codes without an exponent are taken as the least that have

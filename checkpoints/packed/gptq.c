@@ -14,6 +14,7 @@
  */
 #include <stdlib.h>
 
+#include "base/bytes.h"
 #include "checkpoints/packed/grouped.h"
 #include "checkpoints/packed/stream.h"
 
@@ -26,7 +27,7 @@ static uint64_t scale_size(const struct xfp_recipe_part *part)
 
 static uint64_t group_count(const struct xfp_recipe_part *part)
 {
-	return xfp_grouped_groups(part->cols, part->parameters[XFP_GPTQ_GROUP]);
+	return xfp_divide_up(part->cols, part->parameters[XFP_GPTQ_GROUP]);
 }
 
 /* Words of a stream of so many codes, which ends with one. */

@@ -19,12 +19,6 @@
 enum xfp_gptq_parameter { XFP_GPTQ_BITS, XFP_GPTQ_GROUP, XFP_GPTQ_ZEROS_LESS_ONE };
 enum xfp_awq_parameter { XFP_AWQ_GROUP };
 
-/* Groups to a row; the last may have fewer columns. */
-static inline uint64_t xfp_grouped_groups(uint64_t cols, uint64_t group)
-{
-	return cols / group + (cols % group != 0);
-}
-
 /* The dtype that weights with such scales have. */
 static inline enum xfp_dtype xfp_grouped_dtype(enum xfp_dtype scales)
 {

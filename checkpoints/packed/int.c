@@ -16,17 +16,13 @@
 
 #include <math.h>
 
+#include "base/bytes.h"
 #include "checkpoints/packed/codec.h"
 #include "checkpoints/packed/nibbles.h"
 #include "checkpoints/packed/number.h"
 
 #define CHUNK 256u
 #define MOST_BLOCKS 1024u /* of columns in any order, whose zeros and scales a row keeps */
-
-static uint64_t blocks(uint64_t n, uint64_t block)
-{
-	return n / block + (n % block != 0);
-}
 
 static uint64_t scale_size(const struct xfp_recipe_part *part)
 {
@@ -69,7 +65,7 @@ static bool fits_zeros(const struct xfp_recipe_part *part, const struct xfp_comp
 		return zeros->bytes == grid;
 	return are_packed(zeros) && part->parameters[XFP_INT_PACKING] != XFP_INT_BYTES &&
 	       part->parameters[XFP_INT_BLOCK_ROWS] == 1 &&
-	       code_bytes(part, blocks(part->cols, part->parameters[XFP_INT_BLOCK_COLS]), part->rows, &bytes) &&
+	       code_bytes(part, xfp_divide_up(part->cols, part->parameters[XFP_INT_BLOCK_COLS]), part->rows, &bytes) &&
 	       bytes == zeros->bytes;
 }
 
@@ -87,7 +83,8 @@ static bool fits(const struct xfp_recipe_part *part, enum xfp_dtype dtype)
 	    codes->dtype != (p[XFP_INT_PACKING] == XFP_INT_BYTES ? XFP_I8 : XFP_I32))
 		return false;
 	return code_bytes(part, part->rows, part->cols, &bytes) && bytes == codes->bytes &&
-	       xfp_mul(blocks(part->rows, p[XFP_INT_BLOCK_ROWS]), blocks(part->cols, p[XFP_INT_BLOCK_COLS]), &grid) &&
+	       xfp_mul(xfp_divide_up(part->rows, p[XFP_INT_BLOCK_ROWS]),
+		       xfp_divide_up(part->cols, p[XFP_INT_BLOCK_COLS]), &grid) &&
 	       xfp_mul(grid, scale_size(part), &bytes) && bytes == scales->bytes &&
 	       fits_zeros(part, xfp_recipe_component(part, XFP_COMPONENT_ZEROS), grid) &&
 	       (!groups || (groups->dtype == XFP_I32 && xfp_mul(part->cols, 4, &bytes) && bytes == groups->bytes));
@@ -122,7 +119,7 @@ static struct xfp_rectangle grid_of(const struct xfp_recipe_part *part, const st
 
 	grid.rows = (of->row + of->rows - 1) / rows - grid.row + 1;
 	if (xfp_recipe_component(part, XFP_COMPONENT_GROUPS)) {
-		grid.cols = blocks(part->cols, cols);
+		grid.cols = xfp_divide_up(part->cols, cols);
 		return grid;
 	}
 	grid.col = of->col / cols;
@@ -133,7 +130,7 @@ static struct xfp_rectangle grid_of(const struct xfp_recipe_part *part, const st
 static struct xfp_window window_of_zeros(const struct xfp_recipe_part *part, const struct xfp_component *zeros,
 					 const struct xfp_rectangle *of)
 {
-	uint64_t line = blocks(part->cols, part->parameters[XFP_INT_BLOCK_COLS]);
+	uint64_t line = xfp_divide_up(part->cols, part->parameters[XFP_INT_BLOCK_COLS]);
 	struct xfp_rectangle grid = grid_of(part, of);
 
 	if (!zeros)
@@ -155,8 +152,8 @@ static struct xfp_window window(const struct xfp_recipe_part *part, enum xfp_com
 	case XFP_COMPONENT_CODES:
 		return window_of_codes(part, of);
 	case XFP_COMPONENT_SCALES:
-		return xfp_window_of_rows(&grid, blocks(part->cols, part->parameters[XFP_INT_BLOCK_COLS]) * size, size,
-					  1);
+		return xfp_window_of_rows(&grid, xfp_divide_up(part->cols, part->parameters[XFP_INT_BLOCK_COLS]) * size,
+					  size, 1);
 	case XFP_COMPONENT_ZEROS:
 		return window_of_zeros(part, xfp_recipe_component(part, role), of);
 	case XFP_COMPONENT_GROUPS:

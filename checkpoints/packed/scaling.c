@@ -11,16 +11,11 @@
 #include "checkpoints/packed/number.h"
 #include "checkpoints/packed/nvfp4.h"
 
-static uint64_t blocks(uint64_t n, uint64_t block)
-{
-	return n / block + (n % block != 0);
-}
-
 bool xfp_scaling_fits(const struct xfp_scale_blocks *scaling, const struct xfp_source_tensor *scale, uint64_t rows,
 		      uint64_t cols, uint64_t block[2])
 {
-	uint64_t up = blocks(rows, scaling->rows ? scaling->rows : rows);
-	uint64_t across = blocks(cols, scaling->cols ? scaling->cols : cols);
+	uint64_t up = xfp_divide_up(rows, scaling->rows ? scaling->rows : rows);
+	uint64_t across = xfp_divide_up(cols, scaling->cols ? scaling->cols : cols);
 	const uint64_t *s = scale->shape;
 
 	block[0] = up == 1 ? rows : scaling->rows;
