@@ -95,6 +95,15 @@ enum xfp_status xfp_fold_bad(const struct xfp_fold *fold, const struct xfp_sourc
 			   xfp_printable(tensor->name).text);
 }
 
+enum xfp_status xfp_fold_lacks(const struct xfp_fold *fold, const struct xfp_source_tensor *tensor, const char *what,
+			       const char *ending)
+{
+	return xfp_fold_bad(fold, tensor,
+			    "has no %s: there is no tensor of its name with %s; download the checkpoint again, or name "
+			    "its folder where this is one of several files",
+			    what, ending);
+}
+
 enum xfp_status xfp_fold_bad_config(const struct xfp_fold *fold, const char *format, ...)
 {
 	va_list args;

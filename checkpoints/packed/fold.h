@@ -79,6 +79,10 @@ enum xfp_status xfp_fold_bad(const struct xfp_fold *fold, const struct xfp_sourc
 /* The same of the file that has the config: "FILE: " and what it says. */
 enum xfp_status xfp_fold_bad_config(const struct xfp_fold *fold, const char *format, ...) XFP_PRINTF(2, 3);
 
+/* "has no scales", or what else it should have; `ending` is that of the name that it lacks. */
+enum xfp_status xfp_fold_lacks(const struct xfp_fold *fold, const struct xfp_source_tensor *tensor, const char *what,
+			       const char *ending);
+
 bool xfp_fold_ends_with(const char *name, const char *ending);
 
 /* A shape as people write it. */

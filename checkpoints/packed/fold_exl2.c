@@ -42,10 +42,7 @@ static enum xfp_status find_others(const struct xfp_fold *fold, const struct xfp
 
 		found[i] = xfp_fold_find(fold, codes, strlen(CODES), others[i].ending);
 		if (found[i] == UINT32_MAX)
-			return xfp_fold_bad(fold, codes,
-					    "has no %s: there is no tensor of its name with that ending; download the "
-					    "checkpoint again, or name its folder where this is one of several files",
-					    others[i].ending + 1);
+			return xfp_fold_lacks(fold, codes, others[i].ending + 1, others[i].ending);
 		t = &fold->checkpoint->tensors[found[i]];
 		if (t->dtype != others[i].dtype || t->rank != others[i].rank || !t->bytes)
 			return xfp_fold_bad(fold, t, "is %s %s, but EXL2 has %s in %u dimension%s; download it again",

@@ -62,13 +62,7 @@ static enum xfp_status find(const struct xfp_fold *fold, const struct xfp_source
 			    uint32_t *number)
 {
 	*number = xfp_fold_find(fold, codes, strlen(XFP_QWEIGHT), ending);
-	if (*number != UINT32_MAX)
-		return XFP_OK;
-	return xfp_fold_bad(
-		fold, codes,
-		"has no %s: there is no tensor of its name with that ending; download the checkpoint again, "
-		"or name its folder where this is one of several files",
-		ending + 1);
+	return *number == UINT32_MAX ? xfp_fold_lacks(fold, codes, ending + 1, ending) : XFP_OK;
 }
 
 enum xfp_status xfp_grouped_find(struct xfp_fold *fold, uint32_t number, struct xfp_grouped *matrix)

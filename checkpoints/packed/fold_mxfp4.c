@@ -37,9 +37,7 @@ static enum xfp_status fold_one(struct xfp_fold *fold, uint32_t number)
 	if (found == UINT32_MAX && !fold->method)
 		return XFP_OK;
 	if (found == UINT32_MAX)
-		return xfp_fold_bad(fold, blocks,
-				    "has no scales: there is no tensor of its name with " SCALES "; download the "
-				    "checkpoint again, or name its folder where this is one of several files");
+		return xfp_fold_lacks(fold, blocks, "scales", SCALES);
 	scales = &fold->checkpoint->tensors[found];
 	if (blocks->rank != 4 || blocks->shape[3] != 16 || !blocks->bytes)
 		return xfp_fold_bad(

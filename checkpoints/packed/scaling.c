@@ -39,15 +39,6 @@ enum xfp_dtype xfp_scaling_dtype(const struct xfp_source_tensor *scale)
 	return scale->dtype == XFP_F16 ? XFP_F16 : XFP_BF16;
 }
 
-enum xfp_status xfp_fold_lacks(const struct xfp_fold *fold, const struct xfp_source_tensor *tensor, const char *what,
-			       const char *ending)
-{
-	return xfp_fold_bad(fold, tensor,
-			    "has no %s: there is no tensor of its name with %s; download the checkpoint again, or name "
-			    "its folder where this is one of several files",
-			    what, ending);
-}
-
 static enum xfp_status check_scale_dtype(const struct xfp_fold *fold, const struct xfp_source_tensor *scale)
 {
 	if (xfp_dtype_is_scale(scale->dtype) || scale->dtype == XFP_U8)

@@ -32,8 +32,4 @@ enum xfp_status xfp_fold_bytes(struct xfp_fold *fold, uint32_t codes, uint32_t s
 enum xfp_status xfp_fold_fp4(struct xfp_fold *fold, uint32_t codes, size_t cut, uint32_t scales, uint32_t global,
 			     bool divides);
 
-/* "has no scales", or what else it should have; `ending` is that of the name that it lacks. */
-enum xfp_status xfp_fold_lacks(const struct xfp_fold *fold, const struct xfp_source_tensor *tensor, const char *what,
-			       const char *ending);
-
 #endif
