@@ -6,6 +6,7 @@
 
 #include "base/printable.h"
 #include "base/system/file.h"
+#include "checkpoints/folder.h"
 
 /* Endings that only packed weights and their scales have, of those that are left when a checkpoint is open. */
 static const char *const endings[] = {
@@ -23,17 +24,10 @@ static const struct {
 	{ "exl3", ".trellis", "as EXL3, which only its kernels decode: convert the model that it was made from" },
 };
 
-static bool ends_with(const char *name, const char *ending)
-{
-	size_t length = strlen(name), tail = strlen(ending);
-
-	return length > tail && !strcmp(name + length - tail, ending);
-}
-
 static bool is_packed(const char *name)
 {
 	for (size_t e = 0; e < sizeof endings / sizeof *endings; e++)
-		if (ends_with(name, endings[e]))
+		if (xfp_ends_with(name, endings[e]))
 			return true;
 	return false;
 }
@@ -41,7 +35,7 @@ static bool is_packed(const char *name)
 static const char *remedy(const char *method, const char *tensor)
 {
 	for (size_t i = 0; i < sizeof advice / sizeof *advice; i++)
-		if (method ? !strcmp(method, advice[i].method) : ends_with(tensor, advice[i].ending))
+		if (method ? !strcmp(method, advice[i].method) : xfp_ends_with(tensor, advice[i].ending))
 			return advice[i].remedy;
 	return "in a form that this version does not read; convert the unquantized checkpoint, or a copy of this one "
 	       "with its weights as bf16";
