@@ -20,13 +20,18 @@ static size_t character(const char *p, const char *end)
 
 json_t *xfp_json_text(const char *text)
 {
-	const char *end = text + strlen(text);
+	return xfp_json_text_of(text, strlen(text));
+}
+
+json_t *xfp_json_text_of(const char *text, size_t size)
+{
+	const char *end = text + size;
 	json_t *value;
 	char *copy, *to;
 
-	if (xfp_utf8_valid(text, (size_t)(end - text)))
-		return json_string(text);
-	if (!(to = copy = malloc((size_t)(end - text) * 4 + 1)))
+	if (xfp_utf8_valid(text, size))
+		return json_stringn(text, size);
+	if (!(to = copy = malloc(size * 4 + 1)))
 		return NULL;
 	while (text < end) {
 		size_t n = character(text, end);

@@ -12,6 +12,7 @@
 /* A string of any bytes. Paths may hold what is no UTF-8, which JSON cannot: each such byte becomes "\xNN", as in
  * messages. NULL: out of memory. */
 json_t *xfp_json_text(const char *text);
+json_t *xfp_json_text_of(const char *text, size_t size); /* which may hold zeros */
 /* The same, and null for NULL. */
 json_t *xfp_json_text_or_null(const char *text);
 

@@ -20,9 +20,7 @@ static const char *end_name(enum xfp_text_end end)
 
 static json_t *text_json(const char *text, size_t size)
 {
-	json_t *string = json_stringn(text ? text : "", size);
-
-	return string;
+	return xfp_json_text_of(text ? text : "", size);
 }
 
 static json_t *ids_json(const uint32_t *ids, size_t count)

@@ -58,6 +58,8 @@ print(eval(sys.argv[1]))' "$1"
 	grep -q '^context: 27 tokens, 1 at a time, .* of memory$' report
 	grep -q '^prompt: 3 tokens in .* a second$' report
 	grep -q '^text: 23 tokens in .* a second$' report
+	# JSON has no way to say a byte that is no UTF-8.
+	[ "$(said 'r["texts"][0]["prompt"]' --prompt $'a\xe9b' -n 2 m)" = 'a\xe9b' ]
 	[ "$(said 'r["texts"][0]["end"]' --prompt ab -n 24 m)" = length ]
 	[ "$(said 'r["texts"][0]["end"], len(r["texts"][0]["tokens"])' --prompt ab --context 9 -n 24 m)" = "('context', 7)" ]
 	# a token of generation_config.json ends it, and is no part of the text
