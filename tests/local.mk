@@ -227,6 +227,7 @@ unit_tests = \
 	tests/unit/test_curve \
 	tests/unit/test_decide \
 	tests/unit/test_decode \
+	tests/unit/test_description \
 	tests/unit/test_disk_space \
 	tests/unit/test_dropping \
 	tests/unit/test_edges \

@@ -19,31 +19,44 @@ static bool listed(json_t *list, uint32_t number)
 	return false;
 }
 
+/* The first layer that has one, which may be layer 0. */
+static uint32_t first_window(struct xfp_fields *f)
+{
+	const char *key = "max_window_layers";
+	json_t *value = xfp_field(f->root, key);
+
+	return json_is_integer(value) && !json_integer_value(value) ? 0 : xfp_field_count(f, key, 28);
+}
+
 /* Whether the family's rule gives the layer a window, if there are windows at all. */
 static bool has_window(struct xfp_fields *f, const struct xfp_model_family *family, uint32_t layer)
 {
-	const char *type = json_string_value(json_array_get(xfp_field(f->root, "layer_types"), layer));
+	json_t *types = xfp_field(f->root, "layer_types");
+	const char *type = json_string_value(json_array_get(types, layer));
 
 	if (family->window == XFP_WINDOW_NEVER)
 		return false;
 	if (family->window == XFP_WINDOW_ALWAYS || family->window == XFP_WINDOW_IF_USED)
 		return true;
-	if (type && strcmp(type, "sliding_attention") && strcmp(type, "full_attention"))
-		xfp_field_wrong(f, "layer_types", "has kinds of attention that are not computed here");
+	if (types && (!type || (strcmp(type, "sliding_attention") && strcmp(type, "full_attention"))))
+		xfp_field_wrong(f, "layer_types", "does not name, for each layer, sliding_attention or full_attention");
 	if (type)
 		return !strcmp(type, "sliding_attention");
 	if (family->window == XFP_WINDOW_BY_LAYERS)
-		return layer >= xfp_field_count(f, "max_window_layers", 28);
+		return layer >= first_window(f);
 	return family->window == XFP_WINDOW_BY_TYPES ||
 	       (layer + 1) % xfp_field_count(f, "sliding_window_pattern", family->pattern) != 0;
 }
 
+/* null is no window, whatever the family's is. */
 static uint32_t window_of(struct xfp_fields *f, const struct xfp_model_family *family)
 {
 	bool asked = family->window == XFP_WINDOW_IF_USED || family->window == XFP_WINDOW_BY_LAYERS;
 
 	if (asked && !xfp_field_flag(f, "use_sliding_window", false))
 		return 0;
+	if (!json_object_get(f->root, "sliding_window"))
+		return family->window_size;
 	return xfp_field(f->root, "sliding_window") ? xfp_field_count(f, "sliding_window", 0) : 0;
 }
 

@@ -38,21 +38,22 @@ static const struct xfp_layer_norms gemma_norms = {
 };
 
 /* The text part of models that see has the same rules, whichever type its config gives. */
-#define GEMMA3                                                                              \
-	.sizes = { .heads = 8,                                                              \
-		   .kv_heads = 4,                                                           \
-		   .head_dim = 256,                                                         \
-		   .vocabulary = 262208,                                                    \
-		   .context = 131072,                                                       \
-		   .epsilon = 1e-6 },                                                       \
-	.norms = &gemma_norms, .query_key_norm = true, .norm_offset = 1, .tied = true,      \
-	.activation_key = "hidden_activation", .activation = XFP_GELU_TANH, .scaled = true, \
-	.bias = XFP_BIAS_BY_CONFIG, .window = XFP_WINDOW_PATTERN, .pattern = 6, .theta = 1e6, .local_theta = 1e4
+#define GEMMA3                                                                                                     \
+	.sizes = { .heads = 8,                                                                                     \
+		   .kv_heads = 4,                                                                                  \
+		   .head_dim = 256,                                                                                \
+		   .vocabulary = 262208,                                                                           \
+		   .context = 131072,                                                                              \
+		   .epsilon = 1e-6 },                                                                              \
+	.norms = &gemma_norms, .query_key_norm = true, .norm_offset = 1, .tied = true,                             \
+	.activation_key = "hidden_activation", .activation = XFP_GELU_TANH, .scaled = true,                        \
+	.bias = XFP_BIAS_BY_CONFIG, .window = XFP_WINDOW_PATTERN, .window_size = 4096, .pattern = 6, .theta = 1e6, \
+	.local_theta = 1e4
 
 static const struct xfp_model_family families[] = {
 	{ .type = "llama", .bias = XFP_BIAS_BY_CONFIG, .mlp_bias = true, .theta = 1e4 },
-	{ .type = "mistral", .window = XFP_WINDOW_ALWAYS, .theta = 1e4 },
-	{ .type = "ministral", .window = XFP_WINDOW_BY_TYPES, .theta = 1e4 },
+	{ .type = "mistral", .window = XFP_WINDOW_ALWAYS, .window_size = 4096, .theta = 1e4 },
+	{ .type = "ministral", .window = XFP_WINDOW_BY_TYPES, .window_size = 4096, .theta = 1e4 },
 	{ .type = "mixtral",
 	  .window = XFP_WINDOW_ALWAYS,
 	  .experts = &mixtral_experts,
@@ -60,16 +61,19 @@ static const struct xfp_model_family families[] = {
 	  .every_layer = true,
 	  .dense_width = true,
 	  .theta = 1e6 },
-	{ .type = "qwen2", .bias = XFP_BIAS_QKV, .window = XFP_WINDOW_BY_LAYERS, .theta = 1e4 },
+	{ .type = "qwen2", .bias = XFP_BIAS_QKV, .window = XFP_WINDOW_BY_LAYERS, .window_size = 4096, .theta = 1e4 },
 	{ .type = "qwen3",
+	  .sizes = { .head_dim = 128 },
 	  .query_key_norm = true,
 	  .bias = XFP_BIAS_BY_CONFIG,
 	  .window = XFP_WINDOW_BY_LAYERS,
+	  .window_size = 4096,
 	  .theta = 1e4 },
 	{ .type = "qwen3_moe",
 	  .query_key_norm = true,
 	  .bias = XFP_BIAS_BY_CONFIG,
 	  .window = XFP_WINDOW_IF_USED,
+	  .window_size = 4096,
 	  .experts = &qwen_experts,
 	  .theta = 1e4 },
 	{ .type = "phi3", .fused = true, .window = XFP_WINDOW_ALWAYS, .theta = 1e4 },
@@ -91,11 +95,13 @@ static const struct xfp_model_family families[] = {
 	  .default_logits = 30,
 	  .bias = XFP_BIAS_BY_CONFIG,
 	  .window = XFP_WINDOW_PATTERN,
+	  .window_size = 4096,
 	  .pattern = 2,
 	  .theta = 1e4 },
 	{ .type = "gemma3", GEMMA3 },
 	{ .type = "gemma3_text", GEMMA3 },
 	{ .type = "qwen3_next",
+	  .sizes = { .head_dim = 256 },
 	  .query_key_norm = true,
 	  .norm_offset = 1,
 	  .output_gate = true,
@@ -106,6 +112,7 @@ static const struct xfp_model_family families[] = {
 	  .turning = 0.25,
 	  .delta = XFP_DELTA_BY_HEADS },
 	{ .type = "qwen3_5",
+	  .sizes = { .head_dim = 256 },
 	  .query_key_norm = true,
 	  .norm_offset = 1,
 	  .output_gate = true,
@@ -114,6 +121,7 @@ static const struct xfp_model_family families[] = {
 	  .turning = 0.25,
 	  .delta = XFP_DELTA_BY_KINDS },
 	{ .type = "qwen3_5_moe",
+	  .sizes = { .head_dim = 256 },
 	  .query_key_norm = true,
 	  .norm_offset = 1,
 	  .output_gate = true,

@@ -42,7 +42,8 @@ struct xfp_model_family {
 	bool mlp_bias; /* config may ask for it */
 	enum xfp_bias_rule bias;
 	enum xfp_window_rule window;
-	uint32_t pattern;                       /* sliding_window_pattern, where config has none */
+	uint32_t window_size;                   /* sliding_window, where config does not say; 0: none */
+	uint32_t pattern;                       /* sliding_window_pattern, likewise */
 	const struct xfp_expert_names *experts; /* NULL: none */
 	bool renormalise;                       /* whatever config says, */
 	bool renormalise_unless;                /* or unless it says otherwise */

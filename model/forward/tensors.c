@@ -56,29 +56,35 @@ const struct xfp_tensor_names *xfp_find_names(const struct xfp_description *desc
 struct tensor_walk {
 	const struct xfp_description *description;
 	const struct xfp_tensor_names *names;
-	void (*each)(void *context, const char *tensor, uint32_t rank, const uint64_t *shape);
+	bool (*each)(void *context, const char *tensor, uint32_t rank, const uint64_t *shape);
 	void *context;
 	uint32_t layer;
+	bool ended;
 };
 
+static void tell(struct tensor_walk *walk, const char *tensor, uint32_t rank, const uint64_t *shape)
+{
+	walk->ended = walk->ended || !walk->each(walk->context, tensor, rank, shape);
+}
+
 /* `cols` 0: of one dimension. */
-static void expect(const struct tensor_walk *walk, const char *tensor, uint64_t rows, uint64_t cols)
+static void expect(struct tensor_walk *walk, const char *tensor, uint64_t rows, uint64_t cols)
 {
 	uint64_t shape[] = { rows, cols };
 
-	walk->each(walk->context, tensor, cols ? 2 : 1, shape);
+	tell(walk, tensor, cols ? 2 : 1, shape);
 }
 
 /* Of the layer; a vector that the description has, or has not. */
-static void expect_vector(const struct tensor_walk *walk, const char *name, bool there, uint64_t size)
+static void expect_vector(struct tensor_walk *walk, const char *name, bool there, uint64_t size)
 {
 	char tensor[XFP_TENSOR_NAME];
 
 	xfp_layer_tensor(tensor, walk->names, walk->layer, name);
-	walk->each(walk->context, tensor, there, &size);
+	tell(walk, tensor, there, &size);
 }
 
-static void expect_matrix(const struct tensor_walk *walk, const char *name, uint64_t rows, uint64_t cols)
+static void expect_matrix(struct tensor_walk *walk, const char *name, uint64_t rows, uint64_t cols)
 {
 	char tensor[XFP_TENSOR_NAME];
 
@@ -86,7 +92,7 @@ static void expect_matrix(const struct tensor_walk *walk, const char *name, uint
 	expect(walk, tensor, rows, cols);
 }
 
-static void walk_attention(const struct tensor_walk *walk)
+static void walk_attention(struct tensor_walk *walk)
 {
 	const struct xfp_description *d = walk->description;
 	uint64_t rows = (uint64_t)d->heads * d->head_dim, kv_rows = (uint64_t)d->kv_heads * d->head_dim;
@@ -110,7 +116,7 @@ static void walk_attention(const struct tensor_walk *walk)
 	expect_vector(walk, "self_attn.k_norm.weight", d->query_key_norm, d->head_dim);
 }
 
-static void walk_delta(const struct tensor_walk *walk)
+static void walk_delta(struct tensor_walk *walk)
 {
 	const struct xfp_description *d = walk->description;
 	const struct xfp_delta *delta = &d->delta;
@@ -128,7 +134,7 @@ static void walk_delta(const struct tensor_walk *walk)
 		expect_matrix(walk, "linear_attn.in_proj_a.weight", delta->value_heads, d->hidden);
 	}
 	xfp_layer_tensor(tensor, walk->names, walk->layer, "linear_attn.conv1d.weight");
-	walk->each(walk->context, tensor, 3, convolution);
+	tell(walk, tensor, 3, convolution);
 	expect_vector(walk, "linear_attn.conv1d.bias", false, 0);
 	expect_vector(walk, "linear_attn.A_log", true, delta->value_heads);
 	expect_vector(walk, "linear_attn.dt_bias", true, delta->value_heads);
@@ -136,7 +142,7 @@ static void walk_delta(const struct tensor_walk *walk)
 	expect_matrix(walk, "linear_attn.out_proj.weight", d->hidden, values);
 }
 
-static void walk_norms(const struct tensor_walk *walk)
+static void walk_norms(struct tensor_walk *walk)
 {
 	static const char *const all[] = { "input_layernorm.weight", "post_attention_layernorm.weight",
 					   "pre_feedforward_layernorm.weight", "post_feedforward_layernorm.weight" };
@@ -152,7 +158,7 @@ static void walk_norms(const struct tensor_walk *walk)
 	}
 }
 
-static void walk_mlp(const struct tensor_walk *walk)
+static void walk_mlp(struct tensor_walk *walk)
 {
 	const struct xfp_description *d = walk->description;
 
@@ -168,7 +174,7 @@ static void walk_mlp(const struct tensor_walk *walk)
 	expect_vector(walk, "mlp.down_proj.bias", d->mlp_bias, d->hidden);
 }
 
-static void walk_experts(const struct tensor_walk *walk)
+static void walk_experts(struct tensor_walk *walk)
 {
 	const struct xfp_description *d = walk->description;
 	const struct xfp_expert_names *names = d->expert_names;
@@ -185,12 +191,12 @@ static void walk_experts(const struct tensor_walk *walk)
 	}
 	if (walk->names->stacked) {
 		xfp_layer_tensor(tensor, walk->names, walk->layer, names->gate_up_stack);
-		walk->each(walk->context, tensor, 3, gates);
+		tell(walk, tensor, 3, gates);
 		xfp_layer_tensor(tensor, walk->names, walk->layer, names->down_stack);
-		walk->each(walk->context, tensor, 3, downs);
+		tell(walk, tensor, 3, downs);
 		return;
 	}
-	for (uint32_t e = 0; e < d->experts; e++) {
+	for (uint32_t e = 0; !walk->ended && e < d->experts; e++) {
 		xfp_expert_tensor(tensor, walk->names, walk->layer, d->expert_names->gate, e);
 		expect(walk, tensor, d->expert_intermediate, d->hidden);
 		xfp_expert_tensor(tensor, walk->names, walk->layer, d->expert_names->up, e);
@@ -201,15 +207,15 @@ static void walk_experts(const struct tensor_walk *walk)
 }
 
 void xfp_each_tensor(const struct xfp_description *description, const struct xfp_tensor_names *names,
-		     void (*each)(void *context, const char *tensor, uint32_t rank, const uint64_t *shape),
+		     bool (*each)(void *context, const char *tensor, uint32_t rank, const uint64_t *shape),
 		     void *context)
 {
-	struct tensor_walk walk = { description, names, each, context, 0 };
+	struct tensor_walk walk = { description, names, each, context, 0, false };
 	char tensor[XFP_TENSOR_NAME];
 
 	xfp_body_tensor(tensor, names, XFP_EMBEDDING);
 	expect(&walk, tensor, description->vocabulary, description->hidden);
-	for (; walk.layer < description->layers; walk.layer++) {
+	for (; !walk.ended && walk.layer < description->layers; walk.layer++) {
 		walk_norms(&walk);
 		(description->layer[walk.layer].delta ? walk_delta : walk_attention)(&walk);
 		(description->layer[walk.layer].experts ? walk_experts : walk_mlp)(&walk);
@@ -229,7 +235,7 @@ struct tensor_check {
 	struct xfp_error *err;
 };
 
-static void check_tensor(void *context, const char *tensor, uint32_t wanted, const uint64_t *shape)
+static bool check_tensor(void *context, const char *tensor, uint32_t wanted, const uint64_t *shape)
 {
 	struct tensor_check *check = context;
 	const char *path = xfp_weights_path(check->weights);
@@ -237,8 +243,6 @@ static void check_tensor(void *context, const char *tensor, uint32_t wanted, con
 	uint32_t rank = 0;
 	bool there, same;
 
-	if (check->status)
-		return;
 	there = xfp_weights_shape(check->weights, tensor, &rank, has);
 	same = rank == wanted && !memcmp(has, shape, wanted * sizeof *shape);
 	if (there && !wanted)
@@ -256,6 +260,7 @@ static void check_tensor(void *context, const char *tensor, uint32_t wanted, con
 			"%s: %s is not [%ju%s%.0ju%s%.0ju], which its config makes it; it may belong to another model",
 			path, tensor, (uintmax_t)shape[0], wanted > 1 ? ", " : "", wanted > 1 ? (uintmax_t)shape[1] : 0,
 			wanted > 2 ? ", " : "", wanted > 2 ? (uintmax_t)shape[2] : 0);
+	return !check->status;
 }
 
 enum xfp_status xfp_check_tensors(const struct xfp_description *description, const struct xfp_weights *weights,

@@ -13,9 +13,9 @@ const struct xfp_tensor_names *xfp_find_names(const struct xfp_description *desc
 					      const struct xfp_weights *weights);
 
 /* Calls `each` with every tensor that there must be, and its shape; and with rank 0 for those that there must not be,
- * for they would change what the model computes. */
+ * for they would change what the model computes. It ends where `each` returns false. */
 void xfp_each_tensor(const struct xfp_description *description, const struct xfp_tensor_names *names,
-		     void (*each)(void *context, const char *tensor, uint32_t rank, const uint64_t *shape),
+		     bool (*each)(void *context, const char *tensor, uint32_t rank, const uint64_t *shape),
 		     void *context);
 
 /* XFP_BAD_INPUT when one is missing, has another shape, or must not be there. */

@@ -60,14 +60,14 @@ static void fill_stack(struct tiny_file *file, const char *tensor, const uint64_
 }
 
 /* Tensors that a config speaks of; rank 0: there must be none of that name. */
-static void add(void *context, const char *tensor, uint32_t rank, const uint64_t *shape)
+static bool add(void *context, const char *tensor, uint32_t rank, const uint64_t *shape)
 {
 	struct tiny_file *file = context;
 	size_t first = file->count, count = 1;
 	bool in_body = !strncmp(tensor, "model.", 6);
 
 	if (!rank || (file->leave_out && !strcmp(tensor, file->leave_out)))
-		return;
+		return true;
 	file->length += (size_t)snprintf(file->header + file->length, sizeof file->header - file->length,
 					 "%s\"%s%s\":{\"dtype\":\"F32\",\"shape\":[", file->length > 1 ? "," : "",
 					 !file->names ? ""
@@ -88,6 +88,7 @@ static void add(void *context, const char *tensor, uint32_t rank, const uint64_t
 	file->length += (size_t)snprintf(file->header + file->length, sizeof file->header - file->length,
 					 "],\"data_offsets\":[%zu,%zu]}", 4 * first, 4 * file->count);
 	assert_true(file->length < sizeof file->header - 1);
+	return true;
 }
 
 static void write_tiny(void **state, const char *config, const struct xfp_description *d, struct tiny_file *file)
@@ -521,64 +522,6 @@ static void configs_and_tensors_agree(void **state)
 	end_run(&run);
 }
 
-static const char hybrid[] =
-	"{\"model_type\": \"qwen3_next\", \"hidden_size\": 8, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "
-	"\"intermediate_size\": 8, \"vocab_size\": 13, \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-6, "
-	"\"num_experts\": 5, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 6, \"head_dim\": 8, "
-	"\"shared_expert_intermediate_size\": 6, \"linear_num_key_heads\": 2, \"linear_num_value_heads\": 4, "
-	"\"linear_key_head_dim\": 4, \"linear_value_head_dim\": 6, \"linear_conv_kernel_dim\": 4}";
-
-static void configs_are_refused_by_member(void **state)
-{
-	static const struct {
-		const char *config, *from, *to, *message;
-	} changes[] = {
-		{ moe, "qwen3_moe", "mamba", "models of type mamba" },
-		{ moe, "\"vocab_size\": 13, ", "", "vocab_size is missing" },
-		{ moe, "\"hidden_size\": 8", "\"hidden_size\": -8", "hidden_size is no count" },
-		{ moe, "\"num_key_value_heads\": 1", "\"num_key_value_heads\": 3",
-		  "no multiple of num_key_value_heads" },
-		{ moe, "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 6", "more than there are experts" },
-		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"hidden_act\": \"relu\"",
-		  "hidden_act is none of silu, gelu" },
-		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"partial_rotary_factor\": 0.3",
-		  "partial_rotary_factor does not make" },
-		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"use_bidirectional_attention\": true",
-		  "what comes later is not looked at" },
-		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"rope_scaling\": {\"type\": \"dynamic\"}",
-		  "rope_type is none of" },
-		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"rope_scaling\": {\"type\": \"linear\"}",
-		  "factor is missing" },
-		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"norm_topk_prob\": 3",
-		  "neither true nor false" },
-		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": \"small\"", "rms_norm_eps is no number" },
-		{ hybrid, "\"linear_num_value_heads\": 4", "\"linear_num_value_heads\": 3",
-		  "no multiple of linear_num" },
-		{ hybrid, ", \"linear_conv_kernel_dim\": 4", "", "linear_conv_kernel_dim is missing" },
-		{ hybrid, "\"vocab_size\"", "\"layer_types\": [\"linear_attention\"], \"vocab_size\"",
-		  "layer_types does not name, for each layer" },
-		{ hybrid, "\"vocab_size\"", "\"hidden_act\": \"gelu\", \"vocab_size\"", "is not silu, which alone" },
-		{ hybrid, "\"shared_expert_intermediate_size\": 6, ", "",
-		  "shared_expert_intermediate_size is missing" },
-	};
-	struct xfp_description *d;
-	struct xfp_error err;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-		const char *whole = changes[i].config, *at = strstr(whole, changes[i].from);
-		char config[1024];
-
-		assert_non_null(at);
-		snprintf(config, sizeof config, "%.*s%s%s", (int)(at - whole), whole, changes[i].to,
-			 at + strlen(changes[i].from));
-		if (xfp_description_read(config, "config.json", &d, &err) != XFP_BAD_INPUT ||
-		    !strstr(err.text, changes[i].message))
-			fail_msg("\"%s\" instead of \"%s\"", err.text, changes[i].message);
-		assert_null(d);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -591,7 +534,6 @@ int main(void)
 		scratch_test(stacks_hold_the_same_experts),
 		scratch_test(the_fast_form_is_near),
 		scratch_test(configs_and_tensors_agree),
-		cmocka_unit_test(configs_are_refused_by_member),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

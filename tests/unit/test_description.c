@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What config.json says of a model, leaves out, or may not say.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/forward/tensors.h"
+#include "tests/unit/unit.h"
+
+#define CONFIG 1024
+
+static const char moe[] =
+	"{\"model_type\": \"qwen3_moe\", \"hidden_size\": 8, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "
+	"\"num_key_value_heads\": 1, \"intermediate_size\": 8, \"vocab_size\": 13, \"max_position_embeddings\": 32, "
+	"\"rms_norm_eps\": 1e-6, \"num_experts\": 5, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 6}";
+
+static const char hybrid[] =
+	"{\"model_type\": \"qwen3_next\", \"hidden_size\": 8, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "
+	"\"intermediate_size\": 8, \"vocab_size\": 13, \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-6, "
+	"\"num_experts\": 5, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 6, \"head_dim\": 8, "
+	"\"shared_expert_intermediate_size\": 6, \"linear_num_key_heads\": 2, \"linear_num_value_heads\": 4, "
+	"\"linear_key_head_dim\": 4, \"linear_value_head_dim\": 6, \"linear_conv_kernel_dim\": 4}";
+
+static const char windows[] =
+	"{\"model_type\": \"gemma2\", \"hidden_size\": 8, \"num_hidden_layers\": 2, \"intermediate_size\": 8, "
+	"\"layer_types\": [\"sliding_attention\", \"full_attention\"]}";
+
+/* `whole` with another text for the first `from`. */
+static void replace(char config[CONFIG], const char *whole, const char *from, const char *to)
+{
+	const char *at = strstr(whole, from);
+
+	assert_non_null(at);
+	snprintf(config, CONFIG, "%.*s%s%s", (int)(at - whole), whole, to, at + strlen(from));
+}
+
+static struct xfp_description *read_well(const char *config)
+{
+	struct xfp_description *d;
+	struct xfp_error err;
+
+	if (xfp_description_read(config, "config.json", &d, &err))
+		fail_msg("%s", err.text);
+	return d;
+}
+
+static uint32_t first_window(const char *whole, const char *from, const char *to)
+{
+	struct xfp_description *d;
+	char config[CONFIG];
+	uint32_t window;
+
+	replace(config, whole, from, to);
+	d = read_well(config);
+	window = d->layer[0].window;
+	xfp_description_free(d);
+	return window;
+}
+
+/* What published code takes where a config does not say; null says that there is none. */
+static void what_configs_leave_out(void **state)
+{
+	struct xfp_description *d;
+	char config[CONFIG];
+
+	(void)state;
+	assert_int_equal(first_window(windows, "{", "{"), 4096);
+	assert_int_equal(first_window(windows, "{", "{\"sliding_window\": 7, "), 7);
+	assert_int_equal(first_window(windows, "{", "{\"sliding_window\": null, "), 0);
+	assert_int_equal(first_window(moe, "{", "{"), 0);
+	assert_int_equal(first_window(moe, "{", "{\"use_sliding_window\": true, "), 4096);
+	assert_int_equal(first_window(moe, "qwen3_moe", "mistral"), 4096);
+	assert_int_equal(first_window(moe, "qwen3_moe", "llama"), 0);
+	assert_int_equal(first_window(moe, "qwen3_moe", "phi3"), 0);
+	assert_int_equal(first_window(moe, "qwen3_moe\"", "qwen3\", \"use_sliding_window\": true"), 0);
+	assert_int_equal(
+		first_window(moe, "qwen3_moe\"", "qwen2\", \"use_sliding_window\": true, \"max_window_layers\": 0"),
+		4096);
+	replace(config, moe, "qwen3_moe", "qwen3");
+	d = read_well(config);
+	assert_int_equal(d->head_dim, 128);
+	xfp_description_free(d);
+}
+
+static void configs_are_refused_by_member(void **state)
+{
+	static const struct {
+		const char *config, *from, *to, *message;
+	} changes[] = {
+		{ moe, "qwen3_moe", "mamba", "models of type mamba" },
+		{ moe, "\"vocab_size\": 13, ", "", "vocab_size is missing" },
+		{ moe, "\"hidden_size\": 8", "\"hidden_size\": -8", "hidden_size is no count" },
+		{ moe, "\"num_key_value_heads\": 1", "\"num_key_value_heads\": 3",
+		  "no multiple of num_key_value_heads" },
+		{ moe, "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 6", "more than there are experts" },
+		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"hidden_act\": \"relu\"",
+		  "hidden_act is none of silu, gelu" },
+		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"partial_rotary_factor\": 0.3",
+		  "partial_rotary_factor does not make" },
+		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"use_bidirectional_attention\": true",
+		  "what comes later is not looked at" },
+		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"rope_scaling\": {\"type\": \"dynamic\"}",
+		  "rope_type is none of" },
+		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"rope_scaling\": {\"type\": \"linear\"}",
+		  "factor is missing" },
+		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"norm_topk_prob\": 3",
+		  "neither true nor false" },
+		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": \"small\"", "rms_norm_eps is no number" },
+		{ windows, "\"sliding_attention\", ", "", "layer_types does not name, for each layer" },
+		{ windows, "full_attention", "chunked_attention", "layer_types does not name, for each layer" },
+		{ hybrid, "\"linear_num_value_heads\": 4", "\"linear_num_value_heads\": 3",
+		  "no multiple of linear_num" },
+		{ hybrid, ", \"linear_conv_kernel_dim\": 4", "", "linear_conv_kernel_dim is missing" },
+		{ hybrid, "\"vocab_size\"", "\"layer_types\": [\"linear_attention\"], \"vocab_size\"",
+		  "layer_types does not name, for each layer" },
+		{ hybrid, "\"vocab_size\"", "\"hidden_act\": \"gelu\", \"vocab_size\"", "is not silu, which alone" },
+		{ hybrid, "\"shared_expert_intermediate_size\": 6, ", "",
+		  "shared_expert_intermediate_size is missing" },
+	};
+	struct xfp_description *d;
+	struct xfp_error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+		char config[CONFIG];
+
+		replace(config, changes[i].config, changes[i].from, changes[i].to);
+		if (xfp_description_read(config, "config.json", &d, &err) != XFP_BAD_INPUT ||
+		    !strstr(err.text, changes[i].message))
+			fail_msg("\"%s\" instead of \"%s\"", err.text, changes[i].message);
+		assert_null(d);
+	}
+}
+
+static bool first_alone(void *context, const char *tensor, uint32_t rank, const uint64_t *shape)
+{
+	size_t *told = context;
+
+	assert_string_equal(tensor, "model.embed_tokens.weight");
+	assert_true(rank == 2 && shape[0] == 13);
+	++*told;
+	return false;
+}
+
+/* Numbers of a config may be large, and there be nothing else: going through all of that would take days. */
+static void all_ends_with_the_first_that_is_missing(void **state)
+{
+	static const struct xfp_tensor_names names = { "model.", "lm_head.weight", false };
+	char config[CONFIG], larger[CONFIG];
+	struct xfp_description *d;
+	size_t told = 0;
+
+	(void)state;
+	replace(config, moe, "\"num_experts\": 5", "\"num_experts\": 16777216");
+	replace(larger, config, "\"num_hidden_layers\": 1", "\"num_hidden_layers\": 65536");
+	d = read_well(larger);
+	xfp_each_tensor(d, &names, first_alone, &told);
+	assert_int_equal(told, 1);
+	xfp_description_free(d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_configs_leave_out),
+		cmocka_unit_test(configs_are_refused_by_member),
+		cmocka_unit_test(all_ends_with_the_first_that_is_missing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
