@@ -138,18 +138,23 @@ double xfp_erf(double x)
 	return 1.1283791670955125739 * xfp_exp(-x * x) * sum;
 }
 
-/* x = n pi/2 + r, and the series of both for |r| <= pi/4. */
+/* x = n pi/2 + r, and the series of both for |r| <= pi/4. Products of n and the upper part of pi/2 are exact up to
+ * 2^20. */
 void xfp_sine_cosine(double x, double *sine, double *cosine)
 {
 	double n = floor(x * 0.63661977236758134308 + 0.5);
 	double r = ((x - n * HALF_PI_HIGH) - n * HALF_PI_MIDDLE) - n * HALF_PI_LOW, square = r * r, s = 1, c = 1;
 
+	if (!(fabs(x) <= 0x1p30)) {
+		*sine = *cosine = (double)NAN;
+		return;
+	}
 	for (int i = 18; i > 1; i -= 2) {
 		s = 1 - s * square / (i * (i + 1));
 		c = 1 - c * square / (i * (i - 1));
 	}
 	s *= r;
-	switch ((int64_t)n & 3) {
+	switch ((int)(n - 4 * floor(n / 4))) {
 	case 0:
 		*sine = s, *cosine = c;
 		break;

@@ -30,7 +30,7 @@ double xfp_tanh(double x);
 /* Within 2^-46. NaN stays NaN. */
 double xfp_erf(double x);
 
-/* Both within 2^-50, absolutely, for |x| up to 2^20. */
+/* Both within 2^-50, absolutely, for |x| up to 2^20; less exact beyond that, and NaN beyond 2^30. */
 void xfp_sine_cosine(double x, double *sine, double *cosine);
 
 #endif

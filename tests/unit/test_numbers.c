@@ -62,7 +62,14 @@ static void functions_are_within_their_bounds(void **unused)
 
 static void ends_of_functions(void **unused)
 {
+	double sine, cosine;
+
 	(void)unused;
+	xfp_sine_cosine(-0x1p29, &sine, &cosine);
+	expect_near("sine", -0x1p29, sine, sinl(-0x1p29L), 0x1p-20);
+	expect_near("cosine", -0x1p29, cosine, cosl(-0x1p29L), 0x1p-20);
+	xfp_sine_cosine(1e30, &sine, &cosine);
+	assert_true(isnan(sine) && isnan(cosine));
 	assert_true(xfp_exp(0) == 1);
 	assert_true(xfp_log(1) == 0);
 	assert_true(isinf(xfp_exp(710)) && isinf(xfp_exp((double)INFINITY)));
