@@ -46,7 +46,9 @@ base_libbase_a_SOURCES = \
 	base/text/text.c \
 	base/text/text.h \
 	base/text/utc.c \
-	base/text/utc.h
+	base/text/utc.h \
+	base/text/whole_number.c \
+	base/text/whole_number.h
 
 runtime_libruntime_la_SOURCES += \
 	base/bytes.h \

@@ -5,21 +5,18 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/text/whole_number.h"
+
 #define MOST 10000ul
 
 unsigned xfp_screen_width(void)
 {
 	const char *given = getenv("COLUMNS");
-	unsigned long width = 0;
 	struct winsize size;
-	char *end;
+	uint64_t width = 0;
 
-	if (given && *given >= '0' && *given <= '9') {
-		width = strtoul(given, &end, 10);
-		if (*end)
-			width = 0;
-	}
-	if (!width && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+	if (!(given && xfp_whole_number_parse(given, 1, UINT64_MAX, &width)) &&
+	    !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
 		width = size.ws_col;
 	return width < XFP_SCREEN_LEAST ? XFP_SCREEN_LEAST : width < MOST ? (unsigned)width : (unsigned)MOST;
 }

@@ -4,7 +4,6 @@
  */
 #include "cache/gc.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 
 #include "base/printable.h"
 #include "base/text/size.h"
+#include "base/text/whole_number.h"
 #include "cache/lock.h"
 #include "commands/cache/cache.h"
 
@@ -227,21 +227,12 @@ static int run(const struct xfp_cache_call *call, struct xfp_error *err)
 
 /* ---- the command ------------------------------------------------------------------------------- */
 
-static bool parse_count(const char *text, uint64_t most, uint64_t *count)
-{
-	char *end;
-
-	errno = 0;
-	*count = strtoull(text, &end, 10);
-	return !errno && *text >= '0' && *text <= '9' && !*end && *count <= most;
-}
-
 static enum xfp_status take_keep(const struct xfp_option *option, const char *where, const char *value,
 				 struct xfp_error *err)
 {
 	uint64_t count;
 
-	if (!parse_count(value, 1000000, &count))
+	if (!xfp_whole_number_parse(value, 0, 1000000, &count))
 		return xfp_fail(err, XFP_USAGE, "%s %s: write a number of runs; 0 keeps none", where,
 				xfp_printable(value).text);
 	*(uint32_t *)option->context = (uint32_t)count;
@@ -260,9 +251,7 @@ static enum xfp_status take_size(const struct xfp_option *option, const char *wh
 static enum xfp_status take_days(const struct xfp_option *option, const char *where, const char *value,
 				 struct xfp_error *err)
 {
-	uint64_t *days = option->context;
-
-	if (parse_count(value, 100000, days) && *days)
+	if (xfp_whole_number_parse(value, 1, 100000, option->context))
 		return XFP_OK;
 	return xfp_fail(err, XFP_USAGE, "%s %s: write a number of days, 1 or more", where, xfp_printable(value).text);
 }

@@ -2,14 +2,13 @@
 /*
  * options.c - what xfp compare is asked: settings that decide fits, as xfp convert knows them, and its own.
  */
-#include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/printable.h"
 #include "base/system/command_line.h"
+#include "base/text/whole_number.h"
 #include "checkpoints/hub.h"
 #include "commands/compare/compare.h"
 #include "kernels/encode/encode.h"
@@ -23,11 +22,10 @@ static enum xfp_status take_rows(const struct xfp_option *option, const char *wh
 				 struct xfp_error *err)
 {
 	struct xfp_compare_request *request = option->context;
-	char *end;
 
-	errno = 0;
-	request->rows = strcmp(text, "all") ? strtoull(text, &end, 10) : UINT64_MAX;
-	if (request->rows != UINT64_MAX && (!isdigit((unsigned char)*text) || *end || errno || !request->rows))
+	if (!strcmp(text, "all"))
+		request->rows = UINT64_MAX;
+	else if (!xfp_whole_number_parse(text, 1, UINT64_MAX, &request->rows))
 		return xfp_fail(err, XFP_USAGE, "%s '%s': expected a number of rows, or all", where, text);
 	return XFP_OK;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "commands/convert/options.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 
 #include "base/system/command_line.h"
 #include "base/system/file.h"
+#include "base/text/whole_number.h"
 #include "checkpoints/hub.h"
 #include "commands/convert/given.h"
 #include "commands/convert/stray_names.h"
@@ -22,21 +22,6 @@ struct parse {
 	bool planning;
 	struct xfp_given given;
 };
-
-static bool parse_count(const char *text, unsigned most, unsigned *count)
-{
-	char *end;
-	unsigned long value;
-
-	if (!isdigit((unsigned char)*text))
-		return false;
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (errno || *end || !value || value > most)
-		return false;
-	*count = (unsigned)value;
-	return true;
-}
 
 static bool replace(char **string, const char *text)
 {
@@ -78,9 +63,7 @@ static enum xfp_status take_family(const struct xfp_option *option, const char *
 static enum xfp_status take_jobs(const struct xfp_option *option, const char *where, const char *text,
 				 struct xfp_error *err)
 {
-	return parse_count(text, 4096, option->context)
-		       ? XFP_OK
-		       : xfp_fail(err, XFP_USAGE, "%s '%s': expected a number of jobs from 1 to 4096", where, text);
+	return xfp_whole_number_32(where, text, "a number of jobs", 1, 4096, option->context, err);
 }
 
 static enum xfp_status take_setting(const struct xfp_option *option, const char *where, const char *text,

@@ -7,40 +7,25 @@
 
 #include "base/system/command_line.h"
 #include "base/system/mapped.h"
+#include "base/text/whole_number.h"
 #include "commands/eval/eval.h"
 #include "commands/ui/commands.h"
 
 #define MOST_THREADS 1024
 #define MOST_LENGTH (1 << 24)
 
-static enum xfp_status take_number(const char *where, const char *text, unsigned long least, unsigned long most,
-				   const char *what, unsigned long *number, struct xfp_error *err)
-{
-	char *end;
-
-	*number = strtoul(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || *number < least || *number > most)
-		return xfp_fail(err, XFP_USAGE, "%s '%s': expected %s from %lu to %lu", where, text, what, least, most);
-	return XFP_OK;
-}
-
 static enum xfp_status take_threads(const struct xfp_option *option, const char *where, const char *text,
 				    struct xfp_error *err)
 {
-	unsigned *threads = option->context;
-	unsigned long number = 0;
-	enum xfp_status status = take_number(where, text, 1, MOST_THREADS, "a number of threads", &number, err);
-
-	*threads = (unsigned)number;
-	return status;
+	return xfp_whole_number_32(where, text, "a number of threads", 1, MOST_THREADS, option->context, err);
 }
 
 static enum xfp_status take_length(const struct xfp_option *option, const char *where, const char *text,
 				   struct xfp_error *err)
 {
 	size_t *length = option->context;
-	unsigned long number = 0;
-	enum xfp_status status = take_number(where, text, 2, MOST_LENGTH, "a number of tokens", &number, err);
+	uint32_t number = 0;
+	enum xfp_status status = xfp_whole_number_32(where, text, "a number of tokens", 2, MOST_LENGTH, &number, err);
 
 	*length = number;
 	return status;

@@ -2,7 +2,6 @@
 /*
  * generate.c - xfp generate: text that a bundle, or a checkpoint, makes of a prompt.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "base/system/mapped.h"
 #include "base/system/signals.h"
 #include "base/text/size.h"
+#include "base/text/whole_number.h"
 #include "checkpoints/hub.h"
 #include "commands/generate/generate.h"
 #include "commands/ui/commands.h"
@@ -23,37 +23,20 @@
 
 /* ---- options ------------------------------------------------------------------------------------ */
 
-static enum xfp_status whole_number(const char *where, const char *text, uint64_t least, uint64_t most, uint64_t *value,
-				    struct xfp_error *err)
-{
-	char *end;
-
-	errno = 0;
-	*value = strtoull(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || errno || *value < least || *value > most)
-		return xfp_fail(err, XFP_USAGE, "%s '%s': expected a whole number from %ju to %ju", where, text,
-				(uintmax_t)least, (uintmax_t)most);
-	return XFP_OK;
-}
-
 static enum xfp_status take_count(const struct xfp_option *option, const char *where, const char *text,
 				  struct xfp_error *err)
 {
-	uint64_t most = !strcmp(option->name, "threads")    ? MOST_THREADS
+	uint32_t most = !strcmp(option->name, "threads")    ? MOST_THREADS
 			: !strcmp(option->name, "parallel") ? MOST_PARALLEL
 							    : MOST_TOKENS;
-	uint64_t value;
-	enum xfp_status status = whole_number(where, text, 1, most, &value, err);
 
-	if (!status)
-		*(uint32_t *)option->context = (uint32_t)value;
-	return status;
+	return xfp_whole_number_32(where, text, "a whole number", 1, most, option->context, err);
 }
 
 static enum xfp_status take_seed(const struct xfp_option *option, const char *where, const char *text,
 				 struct xfp_error *err)
 {
-	return whole_number(where, text, 0, UINT64_MAX, option->context, err);
+	return xfp_whole_number(where, text, "a whole number", 0, UINT64_MAX, option->context, err);
 }
 
 /* Temperatures, and shares of 1. */

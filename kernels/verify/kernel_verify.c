@@ -8,7 +8,6 @@
  *
  * It links the kernels and libxfp, and no other library.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -18,6 +17,7 @@
 #include "base/system/mapped.h"
 #include "base/system/output.h"
 #include "base/system/standard_files.h"
+#include "base/text/whole_number.h"
 #include "kernels/verify/cuda/device.h"
 
 static const char program[] = "xfp-kernel-verify";
@@ -186,15 +186,9 @@ static enum xfp_status take_number(const struct xfp_option *option, const char *
 				   struct xfp_error *err)
 {
 	struct number *number = option->context;
-	char *end;
 
 	(void)where;
-	errno = 0;
-	number->value = strtoull(value, &end, 10);
-	return *value >= '0' && *value <= '9' && !*end && !errno && number->value >= number->least &&
-			       number->value <= number->most
-		       ? XFP_OK
-		       : refuse(value, err);
+	return xfp_whole_number_parse(value, number->least, number->most, &number->value) ? XFP_OK : refuse(value, err);
 }
 
 static enum xfp_status take_device(const struct xfp_option *option, const char *where, const char *value,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/text/whole_number.h"
 #include "checkpoints/config_json.h"
 
 struct xfp_model_config {
@@ -108,10 +109,7 @@ bool xfp_model_config_product(const struct xfp_model_config *config, const char 
 		memcpy(key, p, length);
 		key[length] = 0;
 		if (isdigit((unsigned char)*key)) {
-			char *end;
-
-			factor = strtoull(key, &end, 10);
-			if (*end)
+			if (!xfp_whole_number_parse(key, 0, UINT64_MAX, &factor))
 				return false;
 		} else if (!xfp_model_config_number(config, key, &factor)) {
 			return false;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/system/command_line.h"
+#include "base/text/whole_number.h"
 
 #define MOST_WORDS 8
 
@@ -102,11 +103,37 @@ static void what_is_wrong_is_said_and_ends_it(void **state)
 	assert_string_equal(o.err.text, "unknown option -x");
 }
 
+static void numbers_are_digits_alone(void **state)
+{
+	static const char *const bad[] = { "", "-1", "+1", " 1", "1 ", "1k", "0x1", "1.0", "18446744073709551616" };
+	uint64_t number = 7;
+	uint32_t small = 7;
+	struct xfp_error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_false(xfp_whole_number_parse(bad[i], 0, UINT64_MAX, &number));
+	assert_false(xfp_whole_number_parse("2", 3, 9, &number));
+	assert_false(xfp_whole_number_parse("10", 3, 9, &number));
+	assert_int_equal(number, 7);
+	assert_true(xfp_whole_number_parse("18446744073709551615", 3, UINT64_MAX, &number));
+	assert_int_equal(number, UINT64_MAX);
+	assert_true(xfp_whole_number_parse("009", 3, 9, &number));
+	assert_int_equal(number, 9);
+	assert_int_equal(xfp_whole_number_32("--jobs", "4294967297", "a number of jobs", 1, 4096, &small, &err),
+			 XFP_USAGE);
+	assert_string_equal(err.text, "--jobs '4294967297': expected a number of jobs from 1 to 4096");
+	assert_int_equal(small, 7);
+	assert_int_equal(xfp_whole_number_32("--jobs", "4096", "a number of jobs", 1, 4096, &small, &err), XFP_OK);
+	assert_int_equal(small, 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_go_where_the_table_says),
 		cmocka_unit_test(what_is_wrong_is_said_and_ends_it),
+		cmocka_unit_test(numbers_are_digits_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
