@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "base/system/command_line.h"
 #include "base/system/file.h"
 #include "base/system/mapped.h"
+#include "base/system/output.h"
 #include "base/system/signals.h"
 #include "base/text/size.h"
 #include "base/text/whole_number.h"
@@ -58,7 +60,9 @@ static enum xfp_status take_real(const struct xfp_option *option, const char *wh
 static enum xfp_status take_memory(const struct xfp_option *option, const char *where, const char *text,
 				   struct xfp_error *err)
 {
-	if (!xfp_size_parse(text, option->context))
+	uint64_t *memory = option->context;
+
+	if (!xfp_size_parse(text, memory) || xfp_size_is_bare(text, *memory))
 		return xfp_fail(err, XFP_USAGE, "%s '%s': expected a size such as 2GiB; " XFP_SIZE_UNITS, where, text);
 	return XFP_OK;
 }
@@ -71,6 +75,8 @@ static enum xfp_status take_stop(const struct xfp_option *option, const char *wh
 
 	if (!*text)
 		return xfp_fail(err, XFP_USAGE, "%s: is empty, and would end every text at once", where);
+	if (!xfp_utf8_valid(text, strlen(text)))
+		return xfp_fail(err, XFP_USAGE, "%s: is not UTF-8, as every text is, and would end none", where);
 	if (!(grown = realloc(stops->text, (stops->count + 1) * sizeof *grown)))
 		return xfp_no_memory(err);
 	grown[stops->count++] = text;
@@ -102,22 +108,20 @@ static enum xfp_status open_tokenizer(struct xfp_generate *g, struct xfp_error *
 }
 
 /* A single text, as it grows. */
-static size_t printed;
-
-static void print_more(struct xfp_written *w)
+static bool print_more(struct xfp_written *w)
 {
-	if (w->shown > printed) {
-		fwrite(w->text + printed, 1, w->shown - printed, stdout);
-		fflush(stdout);
-		printed = w->shown;
-	}
+	if (w->shown > w->printed)
+		fwrite(w->text + w->printed, 1, w->shown - w->printed, stdout);
+	w->printed = w->shown;
 	if (w->end && (!w->size || w->text[w->size - 1] != '\n'))
 		putchar('\n');
+	return xfp_output_flush();
 }
 
-static void print_nothing(struct xfp_written *w)
+static bool print_nothing(struct xfp_written *w)
 {
 	(void)w;
+	return true;
 }
 
 static enum xfp_status generate(struct xfp_generate *g, struct xfp_signals *signals, struct xfp_error *err)
@@ -150,10 +154,13 @@ static void release(struct xfp_generate *g)
 
 static const char *what_is_wrong(const struct xfp_generate *g, int arguments)
 {
+	if (!g->prompt && !g->batch)
+		return "--prompt or --batch is missing; a prompt is given with --prompt TEXT";
+	if (g->prompt && g->batch)
+		return "--prompt and --batch exclude each other";
 	if (arguments != 1)
-		return arguments ? "more than one bundle or model" : "no bundle or model";
-	if (!g->prompt == !g->batch)
-		return g->prompt ? "--prompt and --batch exclude each other" : "--prompt or --batch is missing";
+		return arguments ? "more than one bundle or model; a prompt is given with --prompt 'TEXT', in quotes"
+				 : "no bundle or model";
 	if (g->sampling.temperature <= 0 && (g->sampling.top_k || g->sampling.top_p < 1))
 		return "--top-k and --top-p need a --temperature above 0; at 0 the most probable token is taken";
 	return NULL;
@@ -174,7 +181,7 @@ static int run(struct xfp_generate *g, const char *program)
 		xfp_generate_print(g);
 	if (status)
 		fprintf(stderr, "%s: %s\n", program, err.text);
-	else
+	else if (xfp_output_flush())
 		xfp_generate_report(g);
 	xfp_mapped_end();
 	release(g);

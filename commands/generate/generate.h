@@ -26,7 +26,8 @@ struct xfp_written {
 	size_t prompt_count, done; /* ids that are the prompt's, and that went through the model */
 	char *text;                /* what was made, as far as it is certain, with a NUL behind it */
 	size_t size, capacity;
-	size_t shown; /* bytes that no stop text can begin in */
+	size_t shown;   /* bytes that no stop text can begin in */
+	size_t printed; /* of these, if they are printed as they come */
 	struct xfp_decoding *decoding;
 	enum xfp_text_end end;
 };
@@ -56,10 +57,12 @@ struct xfp_generate {
 	struct xfp_token_ids ends; /* tokens that end a text */
 	struct xfp_written *written;
 	size_t count;
-	uint64_t needed; /* bytes of keys, values and activations */
+	uint64_t needed; /* bytes of keys, values and activations, */
+	uint64_t cached; /* and of keys and values alone, with the states of linear attention */
 
 	/* And how it went: */
 	bool interrupted;
+	bool lost; /* standard output could not be written to, which xfp_output_finish tells */
 	size_t prompt_tokens, tokens, steps; /* tokens: made in steps, of one token for each sequence */
 	double prompt_seconds, seconds;
 	uint64_t bytes;   /* of weights that these steps have read */
@@ -80,9 +83,10 @@ enum xfp_status xfp_written_add(const struct xfp_generate *g, struct xfp_written
 enum xfp_status xfp_written_end(const struct xfp_generate *g, struct xfp_written *w, struct xfp_error *err);
 void xfp_written_free(struct xfp_written *w);
 
-/* Makes all texts; `shown` is told whenever there is more of one. A signal ends them. */
+/* Makes all texts; `shown` is told whenever there is more of one, and returns false where that could not be written. A
+ * signal ends them, and so does that. */
 struct xfp_signals;
-enum xfp_status xfp_make(struct xfp_generate *g, void (*shown)(struct xfp_written *w), struct xfp_signals *signals,
+enum xfp_status xfp_make(struct xfp_generate *g, bool (*shown)(struct xfp_written *w), struct xfp_signals *signals,
 			 struct xfp_error *err);
 
 /* Bytes a second that a team reads from memory. XFP_FAILED without memory. */

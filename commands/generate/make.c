@@ -17,7 +17,7 @@
 
 struct maker {
 	struct xfp_generate *g;
-	void (*shown)(struct xfp_written *w);
+	bool (*shown)(struct xfp_written *w);
 	struct xfp_signals *signals;
 	struct xfp_forward *forward;
 	struct xfp_past *past;
@@ -92,23 +92,25 @@ static uint64_t memory_needed(const struct xfp_generate *g)
 	uint64_t activations = BLOCK * sizeof(float) * (3 * (uint64_t)d->hidden + most_of(attention, mlp));
 	uint64_t logits = (uint64_t)g->parallel * d->vocabulary * sizeof(float) +
 			  (uint64_t)d->vocabulary * sizeof(struct xfp_weighed);
-	uint64_t sum = xfp_past_size(d, g->parallel, g->context);
+	uint64_t sum;
 
-	return xfp_add(sum, activations + logits, &sum) ? sum : UINT64_MAX;
+	return xfp_add(g->cached, activations + logits, &sum) ? sum : UINT64_MAX;
 }
 
 static enum xfp_status check_memory(struct xfp_generate *g, struct xfp_error *err)
 {
-	char needed[32], given[32];
+	char needed[32], cached[32], given[32];
 
 	if (g->parallel > g->count)
 		g->parallel = (uint32_t)g->count;
+	g->cached = xfp_past_size(g->description, g->parallel, g->context);
 	g->needed = memory_needed(g);
 	if (g->memory && g->needed > g->memory)
 		return xfp_fail(err, XFP_FAILED,
-				"a context of %u tokens, for %u at a time, takes %s of memory beside the weights; "
-				"--memory allows %s: lower --context or --parallel",
-				(unsigned)g->context, (unsigned)g->parallel, xfp_human((double)g->needed, "B", needed),
+				"a context of %u token%s, for %u at a time, takes %s of memory beside the weights, "
+				"%s of it for keys and values; --memory allows %s: lower --context or --parallel",
+				(unsigned)g->context, g->context == 1 ? "" : "s", (unsigned)g->parallel,
+				xfp_human((double)g->needed, "B", needed), xfp_human((double)g->cached, "B", cached),
 				xfp_human((double)g->memory, "B", given));
 	return XFP_OK;
 }
@@ -149,6 +151,12 @@ static bool choose_passages(struct maker *m)
 	return false;
 }
 
+static void show(const struct maker *m, struct xfp_written *w)
+{
+	if (!m->shown(w))
+		m->g->lost = true;
+}
+
 static enum xfp_status end_text(struct maker *m, size_t slot, enum xfp_text_end end, struct xfp_error *err)
 {
 	struct xfp_written *w = &m->g->written[m->slot[slot]];
@@ -157,7 +165,7 @@ static enum xfp_status end_text(struct maker *m, size_t slot, enum xfp_text_end 
 	if (w->end == XFP_END_NONE)
 		w->end = end;
 	status = xfp_written_end(m->g, w, err);
-	m->shown(w);
+	show(m, w);
 	m->slot[slot] = m->g->count;
 	return status;
 }
@@ -182,7 +190,7 @@ static enum xfp_status take_token(struct maker *m, size_t i, struct xfp_error *e
 		return status;
 	if (w->end)
 		return end_text(m, passage->sequence, w->end, err);
-	m->shown(w);
+	show(m, w);
 	if (w->ids.count - w->prompt_count >= g->most)
 		return end_text(m, passage->sequence, XFP_END_LENGTH, err);
 	if (w->done >= g->context)
@@ -210,6 +218,9 @@ static enum xfp_status step(struct maker *m, bool prompts, struct xfp_error *err
 	double began = xfp_now();
 	enum xfp_status status = xfp_forward_step(m->forward, m->passages, m->passage_count, m->ids, m->logits, err);
 
+	/* Then nothing has come of it, and the sequences are as they were. */
+	if (status && m->signals->interrupted)
+		return XFP_OK;
 	for (size_t i = 0; !status && i < m->passage_count; i++)
 		status = take_token(m, i, err);
 	if (!status)
@@ -235,13 +246,21 @@ static enum xfp_status fill_slots(struct maker *m, bool *any, struct xfp_error *
 	return XFP_OK;
 }
 
+/* Between the matrices that a step reads. */
+static bool goes_on(void *context, uint64_t numbers)
+{
+	(void)numbers;
+	return !xfp_signals_came(context);
+}
+
 static enum xfp_status all_steps(struct maker *m, struct xfp_error *err)
 {
 	struct xfp_generate *g = m->g;
 	enum xfp_status status;
 	bool any;
 
-	while (!(status = fill_slots(m, &any, err)) && any) {
+	xfp_weights_watch(g->weights, goes_on, m->signals);
+	while (!(status = fill_slots(m, &any, err)) && any && !g->lost) {
 		if (xfp_signals_came(m->signals)) {
 			g->interrupted = true;
 			for (size_t s = 0; !status && s < g->parallel; s++) {
@@ -275,7 +294,7 @@ static enum xfp_status allocate(struct maker *m, struct xfp_error *err)
 	return XFP_OK;
 }
 
-enum xfp_status xfp_make(struct xfp_generate *g, void (*shown)(struct xfp_written *w), struct xfp_signals *signals,
+enum xfp_status xfp_make(struct xfp_generate *g, bool (*shown)(struct xfp_written *w), struct xfp_signals *signals,
 			 struct xfp_error *err)
 {
 	struct maker m = { .g = g, .shown = shown, .signals = signals };
@@ -288,7 +307,7 @@ enum xfp_status xfp_make(struct xfp_generate *g, void (*shown)(struct xfp_writte
 	    (status = xfp_forward_open_past(g->description, g->weights, team, m.past, &m.forward, err)))
 		goto done;
 	m.forward->form = XFP_FAST;
-	if (!(status = all_steps(&m, err)) && g->steps && g->bytes / g->steps >= CACHED)
+	if (!(status = all_steps(&m, err)) && !g->interrupted && !g->lost && g->steps && g->bytes / g->steps >= CACHED)
 		status = xfp_read_rate(team, &g->bandwidth, err);
 done:
 	xfp_forward_close(m.forward);

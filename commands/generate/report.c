@@ -49,7 +49,8 @@ enum xfp_status xfp_generate_print_json(const struct xfp_generate *g, struct xfp
 	return xfp_json_print(
 		XFP_JSON({ "model", xfp_json_text(g->path) }, { "family", xfp_json_text(g->description->family) },
 			 { "context", json_integer(g->context) }, { "parallel", json_integer(g->parallel) },
-			 { "memory", json_integer((json_int_t)g->needed) }, { "texts", texts },
+			 { "memory", json_integer((json_int_t)g->needed) },
+			 { "cache", json_integer((json_int_t)g->cached) }, { "texts", texts },
 			 { "prompt_tokens", json_integer((json_int_t)g->prompt_tokens) },
 			 { "prompt_seconds", json_real(g->prompt_seconds) },
 			 { "tokens", json_integer((json_int_t)g->tokens) }, { "seconds", json_real(g->seconds) },
@@ -74,19 +75,43 @@ void xfp_generate_print(const struct xfp_generate *g)
 	}
 }
 
+static const char *plural(size_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
 static void print_rate(const char *what, size_t tokens, double seconds)
 {
 	if (tokens && seconds > 0)
-		fprintf(stderr, "%s: %zu tokens in %.3g s, %.3g a second\n", what, tokens, seconds,
+		fprintf(stderr, "%s: %zu token%s in %.3g s, %.3g a second\n", what, tokens, plural(tokens), seconds,
 			(double)tokens / seconds);
+}
+
+/* Texts that might have gone on, had there been room. */
+static void print_full(const struct xfp_generate *g)
+{
+	bool whole = g->context == g->description->context;
+	size_t full = 0;
+
+	for (size_t i = 0; i < g->count; i++)
+		full += g->written[i].end == XFP_END_CONTEXT;
+	if (full && g->count > 1)
+		fprintf(stderr, "%zu of %zu texts end", full, g->count);
+	else if (full)
+		fputs("the text ends", stderr);
+	if (full)
+		fprintf(stderr, " where %s of %u token%s is full%s\n", whole ? "the model's context" : "the context",
+			(unsigned)g->context, plural(g->context), whole ? "" : "; --context makes room for more");
 }
 
 void xfp_generate_report(const struct xfp_generate *g)
 {
-	char memory[32], bytes[32], rate[32];
+	char memory[32], cached[32], bytes[32], rate[32];
 
-	fprintf(stderr, "context: %u tokens, %u at a time, %s of memory\n", (unsigned)g->context, (unsigned)g->parallel,
-		xfp_human((double)g->needed, "B", memory));
+	print_full(g);
+	fprintf(stderr, "context: %u token%s, %u at a time, %s of keys and values in %s of memory\n",
+		(unsigned)g->context, plural(g->context), (unsigned)g->parallel,
+		xfp_human((double)g->cached, "B", cached), xfp_human((double)g->needed, "B", memory));
 	print_rate("prompt", g->prompt_tokens, g->prompt_seconds);
 	print_rate("text", g->tokens, g->seconds);
 	if (g->bandwidth > 0 && g->seconds > 0)

@@ -55,13 +55,17 @@ print(eval(sys.argv[1]))' "$1"
 	whole=$(said 'ascii(r["texts"][0]["text"])' --prompt 'ab' -n 24 m)
 	xfp generate --prompt 'ab' -n 24 m >text 2>report
 	[ "$("$PYTHON" -c 'print(ascii(open("text", encoding="utf-8").read()[:-1]))')" = "$whole" ]
-	grep -q '^context: 27 tokens, 1 at a time, .* of memory$' report
+	grep -q '^context: 27 tokens, 1 at a time, 6.91 kB of keys and values in [0-9.]* MB of memory$' report
 	grep -q '^prompt: 3 tokens in .* a second$' report
 	grep -q '^text: 23 tokens in .* a second$' report
 	# JSON has no way to say a byte that is no UTF-8.
 	[ "$(said 'r["texts"][0]["prompt"]' --prompt $'a\xe9b' -n 2 m)" = 'a\xe9b' ]
 	[ "$(said 'r["texts"][0]["end"]' --prompt ab -n 24 m)" = length ]
 	[ "$(said 'r["texts"][0]["end"], len(r["texts"][0]["tokens"])' --prompt ab --context 9 -n 24 m)" = "('context', 7)" ]
+	grep -qx 'the text ends where the context of 9 tokens is full; --context makes room for more' report
+	# What is said of it comes behind the text, a line of which there is one token in singular.
+	xfp generate --prompt ab --context 4 -n 24 m >both 2>&1
+	[[ $(tail -n 4 both) == "the text ends where"*$'\n'"context: 4 tokens, "*$'\ntext: 1 token in '* ]]
 	# a token of generation_config.json ends it, and is no part of the text
 	third=$(said 'r["texts"][0]["tokens"][2]' --prompt ab -n 3 m)
 	echo "{\"eos_token_id\": [300, $third]}" >m/generation_config.json
@@ -109,18 +113,22 @@ refused() { # STATUS MESSAGE ARGUMENT...
 	make_model without --vocab 260
 	make_model b --family bert
 	refused 2 'no bundle or model' --prompt a
-	refused 2 '--prompt or --batch is missing' m
+	refused 2 '--prompt or --batch is missing; a prompt is given with --prompt TEXT' 'some text' m
+	refused 2 "a prompt is given with --prompt 'TEXT', in quotes" --prompt some text m
 	refused 2 'exclude each other' --prompt a --batch prompts m
 	refused 2 'need a --temperature above 0' --prompt a --top-k 3 m
 	refused 2 "--top-p '0': expected a number above 0" --prompt a --top-p 0 m
 	refused 2 "--seed '-1': expected a whole number" --prompt a --seed -1 m
 	refused 2 '--stop: is empty' --prompt a --stop '' m
+	refused 2 '--stop: is not UTF-8' --prompt a --stop $'a\xff' m
+	refused 2 "--memory '100': expected a size" --prompt a --memory 100 m
 	refused 3 'without: has no tokenizer.json' --prompt a without
 	refused 3 'models of type bert cannot be computed here' --prompt a b
 	refused 3 "--context 1025: the model's context is 1024" --prompt a --context 1025 m
 	refused 3 'prompt 1 has 7 tokens, and the context is 6' --prompt abcdef --context 6 m
 	refused 3 "prompt 1 has 1201 tokens, and the model's context is 1024" --prompt "$(printf '%01200d' 0)" m
-	refused 1 'lower --context or --parallel' --prompt a --memory 10kB m
+	refused 1 'MB of memory beside the weights, 66.0 kB of it for keys and values; --memory allows 10.0 kB' \
+		--prompt a --memory 10kB m
 	echo ' ' >blank
 	refused 3 'blank: has no prompts' --batch blank m
 	refused 3 'nothere' --batch nothere m
@@ -154,4 +162,22 @@ refused() { # STATUS MESSAGE ARGUMENT...
 	assert child.returncode == -signal.SIGINT, child.returncode
 	assert (begun + rest).decode().endswith("\n") and b"text: " in said, said
 	EOF
+}
+
+@test "neither a signal nor a full disk waits for more of the model" {
+	needs_strace
+	model m --layers 4
+	# A step reads more than a hundred times; of the reading that is under way, the rest of a matrix may be to come.
+	run -130 strace -f -qq -o trace -P "$PWD/m/model.safetensors" -e trace=pread64 -e inject=pread64:signal=INT:when=40 \
+		xfp generate --prompt ab m
+	[[ $output == *"context: "* ]]
+	reads=$(grep -c pread64 trace)
+	[ "$reads" -ge 40 ]
+	[ "$reads" -le 42 ]
+	[ -e /dev/full ] || return 0
+	status=0
+	strace -f -qq -o trace -e trace=write -P /dev/full xfp generate --prompt ab -n 50 m >/dev/full 2>said || status=$?
+	[ "$status" = 1 ]
+	[ "$(cat said)" = 'xfp: standard output: cannot write: No space left on device' ]
+	[ "$(grep -c 'write(' trace)" -le 3 ]
 }
