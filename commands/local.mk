@@ -88,8 +88,12 @@ commands_eval_libeval_a_SOURCES = \
 	commands/eval/eval.c \
 	commands/eval/eval.h \
 	commands/eval/evaluate.c \
+	commands/eval/layers.c \
 	commands/eval/npy.c \
 	commands/eval/print.c \
+	commands/eval/progress.c \
+	commands/eval/room.c \
+	commands/eval/state.c \
 	commands/eval/text.c \
 	commands/eval/tokens.h
 # With commands/goal: a conversion and its goal need each other.

@@ -23,6 +23,8 @@ model_libmodel_a_SOURCES = \
 	model/forward/linear_map.c \
 	model/forward/loss.c \
 	model/forward/loss.h \
+	model/forward/memory.c \
+	model/forward/memory.h \
 	model/forward/mlp.c \
 	model/forward/model_family.c \
 	model/forward/model_family.h \

@@ -412,6 +412,7 @@ EXTRA_DIST += \
 	tests/bench/generate.py \
 	tests/bench/gguf.py \
 	tests/bench/llama_text.c \
+	tests/bench/make-moe.py \
 	tests/bench/memory.py \
 	tests/bench/modes.py \
 	tests/bench/opening.py \

@@ -2,17 +2,20 @@
 /*
  * eval.c - xfp eval: perplexity of a bundle, or of a checkpoint, and how far it is from its source.
  */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/system/command_line.h"
 #include "base/system/mapped.h"
+#include "base/text/size.h"
 #include "base/text/whole_number.h"
 #include "commands/eval/eval.h"
 #include "commands/ui/commands.h"
 
 #define MOST_THREADS 1024
 #define MOST_LENGTH (1 << 24)
+#define LARGE_BLOCK (1 << 20) /* bytes, from which on memory is mapped on its own */
 
 static enum xfp_status take_threads(const struct xfp_option *option, const char *where, const char *text,
 				    struct xfp_error *err)
@@ -28,6 +31,29 @@ static enum xfp_status take_length(const struct xfp_option *option, const char *
 	enum xfp_status status = xfp_whole_number_32(where, text, "a number of tokens", 2, MOST_LENGTH, &number, err);
 
 	*length = number;
+	return status;
+}
+
+static enum xfp_status take_memory(const struct xfp_option *option, const char *where, const char *text,
+				   struct xfp_error *err)
+{
+	uint64_t *memory = option->context;
+
+	if (!xfp_size_parse(text, memory) || xfp_size_is_bare(text, *memory))
+		return xfp_fail(err, XFP_USAGE, "%s '%s': expected a size such as 24GiB; " XFP_SIZE_UNITS, where, text);
+	return XFP_OK;
+}
+
+/* A signal ends it as soon as no weights are being read, and how far it is has been kept. */
+static enum xfp_status evaluate(struct xfp_eval *e, const char *program, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	xfp_signals_hold(&e->signals);
+	status = xfp_evaluate(e, err);
+	if (status && e->signals.interrupted && e->kept_path && e->kept)
+		fprintf(stderr, "%s: interrupted; the next time it goes on behind layer %u, from %s\n", program,
+			(unsigned)e->kept - 1, e->kept_path);
 	return status;
 }
 
@@ -59,6 +85,15 @@ int xfp_main_eval(int argc, char **argv)
 		  .text = "tokens of the sequences that the text is cut into; default:\n512, or the model's context",
 		  .take = take_length,
 		  .context = &e.length },
+		{ .name = "memory",
+		  .value = "SIZE",
+		  .text = "to keep within, such as 24GiB; default: half of what the\nmachine has available",
+		  .take = take_memory,
+		  .context = &e.memory },
+		{ .name = "state",
+		  .value = "FILE",
+		  .text = "where it is kept how far it is, to go on after an end;\ndefault: BUNDLE.eval",
+		  .into = &e.state_path },
 		{ .name = "threads",
 		  .value = "N",
 		  .text = "threads; default: one for each processor",
@@ -68,8 +103,8 @@ int xfp_main_eval(int argc, char **argv)
 		{ 0 },
 	};
 	struct xfp_command_line line = {
-		.usage = "xfp eval [--source MODEL] --tokens FILE|--text FILE [--length N] [--threads N] [--json]\n"
-			 "BUNDLE|MODEL",
+		.usage = "xfp eval [--source MODEL] --tokens FILE|--text FILE [--length N] [--memory SIZE] "
+			 "[--state FILE] [--threads N] [--json] BUNDLE|MODEL",
 		.summary =
 			"Tells the perplexity of a bundle, or of a checkpoint, on a text: how well it foretells each\n"
 			"token from those before it; and with its source, how far it is from what that expects, and\n"
@@ -90,20 +125,24 @@ int xfp_main_eval(int argc, char **argv)
 	if (e.length && !e.text_path)
 		return xfp_command_line_refuse(&line, "%s", "--length is for --text; --tokens has its own");
 	e.judged.given = line.arguments[0];
+	/* Memory that was freed goes back: what is left of it for later would be beyond what was reckoned with. */
+	mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
 	xfp_mapped_begin(argv[0], e.judged.given, NULL);
 	if (e.source.given)
 		xfp_mapped_begin(argv[0], e.source.given, NULL);
-	status = (int)xfp_evaluate(&e, &err);
+	status = (int)evaluate(&e, argv[0], &err);
 	if (!status && e.json)
 		status = (int)xfp_eval_print_json(&e, &err);
 	else if (!status)
 		xfp_eval_print(&e);
-	if (status)
+	if (status && !e.signals.interrupted)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 	xfp_mapped_end();
 	close_model(&e.judged);
 	close_model(&e.source);
 	free(e.tokens.ids);
 	free(e.layers);
+	free(e.kept_path);
+	xfp_signals_release(&e.signals);
 	return status;
 }

@@ -12,8 +12,6 @@
 #include "model/forward/product.h"
 #include "runtime/team.h"
 
-#define BLOCK_BYTES 0x400000 /* of rows that are read at a time */
-
 float *xfp_floats(size_t tokens, size_t width)
 {
 	uint64_t count, bytes;
@@ -116,7 +114,7 @@ static enum xfp_status multiply_all(const struct xfp_forward *forward, const str
 				    struct xfp_weight_rows *rows, const float *panels, size_t count, float *y,
 				    struct xfp_error *err)
 {
-	size_t block = BLOCK_BYTES / sizeof(float) / map->cols / XFP_QUAD * XFP_QUAD, least = XFP_QUAD;
+	size_t block = XFP_BLOCK_BYTES / sizeof(float) / map->cols / XFP_QUAD * XFP_QUAD, least = XFP_QUAD;
 	enum xfp_status status = XFP_OK;
 	float *weights;
 

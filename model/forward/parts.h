@@ -8,6 +8,7 @@
 #include "model/forward/forward.h"
 
 #define XFP_TENSOR_NAME 160
+#define XFP_BLOCK_BYTES 0x400000            /* of a matrix's rows that are read at a time, as floats */
 #define XFP_EMBEDDING "embed_tokens.weight" /* of words, behind what names begin with */
 
 /* Floats for `tokens` times `width` numbers; NULL when they are too many. */

@@ -89,6 +89,24 @@ enum xfp_status xfp_weights_file(const struct xfp_weights *weights, const char *
 	return weights->kind->file(weights->source, name, bytes, size, err);
 }
 
+bool xfp_weights_is_bundle(const struct xfp_weights *weights)
+{
+	return weights->kind == &xfp_weights_of_bundle;
+}
+
+enum xfp_status xfp_weights_identify(const struct xfp_weights *weights, struct xfp_sha256 *sha, struct xfp_error *err)
+{
+	if (weights->config)
+		xfp_sha256_update(sha, weights->config, strlen(weights->config) + 1);
+	return weights->kind->identify(weights->source, sha, err);
+}
+
+void xfp_weights_let_go(struct xfp_weights *weights)
+{
+	if (weights->kind->let_go)
+		weights->kind->let_go(weights->source);
+}
+
 void xfp_weights_watch(struct xfp_weights *weights, bool (*watch)(void *context, uint64_t numbers), void *context)
 {
 	weights->watch = watch;

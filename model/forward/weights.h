@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/sha256.h"
 #include "base/xfp_error.h"
 #include "checkpoints/checkpoint.h"
 #include "runtime/xfp.h"
@@ -26,9 +27,16 @@ const char *xfp_weights_config(const struct xfp_weights *weights);
  * none. A NUL is behind it. */
 enum xfp_status xfp_weights_file(const struct xfp_weights *weights, const char *name, char **bytes, size_t *size,
 				 struct xfp_error *err);
+/* Whether it is a bundle, and no checkpoint. */
+bool xfp_weights_is_bundle(const struct xfp_weights *weights);
+/* Takes in who its files are, and its config: other weights give another digest, but so do the same in other files. */
+enum xfp_status xfp_weights_identify(const struct xfp_weights *weights, struct xfp_sha256 *sha, struct xfp_error *err);
 /* From here on `watch` is told, by the thread that reads, how many numbers are about to be read. Once it returns false,
  * reading is XFP_FAILED. */
 void xfp_weights_watch(struct xfp_weights *weights, bool (*watch)(void *context, uint64_t numbers), void *context);
+/* From here on pages of a mapped file are let go once rows were read of them, so that memory does not fill with all
+ * that was read. They stay in the system's cache as long as there is room. */
+void xfp_weights_let_go(struct xfp_weights *weights);
 /* Whether there is a tensor of that name, and its shape. */
 bool xfp_weights_shape(const struct xfp_weights *weights, const char *tensor, uint32_t *rank,
 		       uint64_t shape[XFP_MAX_RANK]);
@@ -75,6 +83,8 @@ struct xfp_weights_source {
 				     struct xfp_error *err);
 	enum xfp_status (*read_rows)(void *matrix, uint64_t first, uint64_t count, float *out, struct xfp_error *err);
 	void (*close_rows)(void *matrix);
+	void (*let_go)(void *source); /* NULL: nothing is mapped */
+	enum xfp_status (*identify)(const void *source, struct xfp_sha256 *sha, struct xfp_error *err);
 	enum xfp_status (*file)(const void *source, const char *name, char **bytes, size_t *size,
 				struct xfp_error *err);
 	/* Sets `bytes` to those that were read; 0: it cannot, and its rows are to be multiplied. */

@@ -4,8 +4,11 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/system/filesystem.h"
 #include "kernels/common/number.h"
 #include "model/forward/fast_product.h"
 #include "model/forward/weights.h"
@@ -24,6 +27,7 @@ struct bundle_source {
 	struct xfp_bundle_info info;
 	struct bundle_place *places; /* sorted */
 	struct xfp_linear **linears; /* of units, opened when they are first multiplied by */
+	bool lets_go;
 };
 
 /* Rows of one or more matrices, or of a tensor that was kept. */
@@ -167,6 +171,28 @@ static enum xfp_status open_rows(const void *source, const char *tensor, const s
 	return XFP_OK;
 }
 
+/* Whole pages, with those that it shares with its neighbours: who needs them gets them again. */
+static void let_go_of(const void *data, uint64_t bytes)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)data / page * page;
+	uintptr_t end = ((uintptr_t)data + bytes + page - 1) / page * page;
+
+	if (data && bytes)
+		madvise((void *)first, end - first, MADV_DONTNEED);
+}
+
+static void let_go_of_matrix(const struct bundle_source *s, uint32_t matrix)
+{
+	struct xfp_matrix_info info;
+
+	if (!s->lets_go || !xfp_bundle_matrix(s->bundle, matrix, &info))
+		return;
+	let_go_of(info.index, info.index_bytes);
+	let_go_of(info.code, info.code_bytes);
+	let_go_of(info.group, info.group_bytes);
+	let_go_of(info.outlier, info.outlier_bytes);
+}
+
 static enum xfp_status read_parts(const struct bundle_rows *m, uint64_t first, uint64_t count, float *out,
 				  struct xfp_error *err)
 {
@@ -181,6 +207,7 @@ static enum xfp_status read_parts(const struct bundle_rows *m, uint64_t first, u
 		if ((status = xfp_bundle_dequantize(m->source->bundle, part.matrix, part.first, part.count, XFP_FLOAT32,
 						    out, err)))
 			return status;
+		let_go_of_matrix(m->source, part.matrix);
 	}
 	return XFP_OK;
 }
@@ -204,6 +231,8 @@ static enum xfp_status read_rows(void *matrix, uint64_t first, uint64_t count, f
 		for (uint64_t c = 0; c < v->cols; c++)
 			xfp_to_float(m->dtype, row + c * v->col_stride * size, 1, out++);
 	}
+	if (m->source->lets_go)
+		let_go_of(m->data + (v->base + first * v->row_stride) * size, count * v->row_stride * size);
 	return XFP_OK;
 }
 
@@ -258,6 +287,7 @@ static enum xfp_status multiply_part(struct bundle_source *s, struct xfp_team *t
 	if (!status)
 		status = xfp_multiply(team, linear, info.expert, p->count, &in, &out, err);
 	xfp_linear_close(own);
+	let_go_of_matrix(s, part->matrix);
 	all = info.index_bytes + info.code_bytes + info.group_bytes + info.balance_bytes + info.outlier_bytes;
 	*bytes += all * part->count / info.rows;
 	return status;
@@ -308,8 +338,29 @@ static enum xfp_status multiply(void *source, struct xfp_team *team, const struc
 	return status;
 }
 
-const struct xfp_weights_source xfp_weights_of_bundle = { close_bundle, shape_of,  open_rows, read_rows,
-							  free,         copy_file, multiply };
+static void let_go(void *source)
+{
+	struct bundle_source *s = source;
+
+	s->lets_go = true;
+}
+
+static enum xfp_status identify(const void *source, struct xfp_sha256 *sha, struct xfp_error *err)
+{
+	const struct bundle_source *s = source;
+	struct xfp_identity identity;
+	struct stat st;
+	enum xfp_status status = xfp_look(s->info.path, &st, err);
+
+	if (status)
+		return status;
+	identity = xfp_identity_at(s->info.path, &st);
+	xfp_sha256_update(sha, &identity, sizeof identity);
+	return XFP_OK;
+}
+
+const struct xfp_weights_source xfp_weights_of_bundle = { close_bundle, shape_of, open_rows, read_rows, free,
+							  let_go,       identify, copy_file, multiply };
 
 enum xfp_status xfp_weights_open_bundle(const char *path, void **source, char **config, struct xfp_error *err)
 {

@@ -152,8 +152,23 @@ static enum xfp_status copy_file(const void *source, const char *name, char **by
 	return status;
 }
 
-const struct xfp_weights_source xfp_weights_of_checkpoint = { close_checkpoint, shape_of,  open_rows, read_rows,
-							      close_rows,       copy_file, multiply };
+static enum xfp_status identify(const void *source, struct xfp_sha256 *sha, struct xfp_error *err)
+{
+	const struct xfp_checkpoint *checkpoint = source;
+
+	(void)err;
+	for (uint32_t i = 0; i < checkpoint->file_count; i++) {
+		const struct xfp_source_file *file = &checkpoint->files[i];
+
+		xfp_sha256_update(sha, file->name, strlen(file->name) + 1);
+		xfp_sha256_update(sha, &file->identity, sizeof file->identity);
+	}
+	return XFP_OK;
+}
+
+const struct xfp_weights_source xfp_weights_of_checkpoint = { close_checkpoint, shape_of,   open_rows,
+							      read_rows,        close_rows, NULL,
+							      identify,         copy_file,  multiply };
 
 enum xfp_status xfp_weights_open_checkpoint(const char *path, void **source, char **config, struct xfp_error *err)
 {

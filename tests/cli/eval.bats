@@ -140,6 +140,102 @@ judged() { # RESULT
 	refused 3 'nothere' --tokens t.npy --source nothere m
 }
 
+# A model that takes a moment, and what is to be kept in TMPDIR.
+make_long() { # LAYERS
+	make_model m --layers "$1"
+	tokens t.npy 'np.arange(6000).reshape(60, 100) ** 2 % 96'
+	xfp convert m -o b.xfp -q --bits 2 --on-miss best
+}
+
+@test "within little memory: the same bytes, with activations in files" {
+	make_long 2
+	xfp eval --json --tokens t.npy --source m b.xfp >expected
+	mkdir tmp
+	TMPDIR=$PWD/tmp strace -f -o trace -e trace=openat,pwrite64 \
+		xfp eval --json --memory 40MB --tokens t.npy --source m b.xfp >spilled
+	cmp expected spilled
+	# two files, each written in several parts, once for the embedding and for each layer
+	[ "$(grep -c "$PWD/tmp/xfp-" trace)" = 2 ]
+	[ "$(grep -c 'pwrite64' trace)" -gt 6 ]
+	[ -z "$(ls tmp)" ]
+	"$PYTHON" "$srcdir/tests/measure-peak" -i 5 -o peak xfp eval --memory 40MB --tokens t.npy --source m b.xfp
+	[ "$("$PYTHON" -c 'import json; print(json.load(open("peak"))["pss"] < 40e6)')" = True ]
+}
+
+@test "too little memory is told before anything is read" {
+	make_long 1
+	strace -f -o trace -e trace=pread64 -P m/model.safetensors xfp eval --memory 4MiB --tokens t.npy m 2>said || true
+	"$PYTHON" - <<-'EOF'
+	import re, struct
+	with open("m/model.safetensors", "rb") as file:
+	    begin = 8 + struct.unpack("<Q", file.read(8))[0]
+	read = re.findall(r"pread64.*, (\d+), (\d+)\) *=", open("trace").read())
+	assert read and all(int(size) + int(offset) <= begin for size, offset in read), (begin, read)
+	EOF
+	grep -Eq -- '--memory 4 MiB: one sequence of 100 tokens and some rows of each matrix take [0-9]+ MiB' said
+	refused 1 '--memory 4 MiB' --memory 4MiB --tokens t.npy b.xfp
+	refused 2 'expected a size such as 24GiB' --memory much --tokens t.npy b.xfp
+	refused 2 'expected a size such as 24GiB' --memory 24 --tokens t.npy b.xfp
+	# what it takes is enough
+	xfp eval --memory "$(sed -nE 's/.* take ([0-9]+) MiB.*/\1/p' said)MiB" --tokens t.npy m
+}
+
+# An evaluation that is ended by a signal once it has kept how far it is.
+ended_by() { # SIGNAL ARGUMENT...
+	local status=0
+
+	xfp eval --json --tokens t.npy --source m b.xfp "${@:2}" >ended 2>ended.err &
+	until [ -e "$(kept_in "${@:2}")" ] || ! kill -0 $! 2>/dev/null; do
+		sleep .01
+	done
+	kill "-$1" $! || true
+	wait $! || status=$?
+	return "$status"
+}
+kept_in() { # [--state FILE]
+	echo "${2-b.xfp.eval}"
+}
+
+@test "killed, and resumed behind the layers that were done: the same bytes" {
+	make_long 12
+	xfp eval --json --tokens t.npy --source m b.xfp >expected
+	[ ! -e b.xfp.eval ]
+	run -137 ended_by KILL
+	[ ! -s ended ]
+	head -c 16 b.xfp.eval | grep -q 'xfp eval state 1'
+	cp b.xfp.eval kept
+	strace -f -o trace -e trace=unlink xfp eval --json --tokens t.npy --source m b.xfp >resumed 2>said
+	cmp expected resumed
+	[ ! -s said ]
+	[ ! -e b.xfp.eval ]
+	# a state that is another's, or damaged, is not believed, and one that is none is left alone
+	cp kept b.xfp.eval
+	xfp eval --json --tokens t.npy b.xfp 2>said >/dev/null
+	grep -q 'b.xfp.eval is the state of another evaluation' said
+	printf X | dd of=kept bs=1 seek=5000 conv=notrunc status=none
+	cp kept b.xfp.eval
+	xfp eval --json --tokens t.npy --source m b.xfp 2>said >resumed
+	cmp expected resumed
+	grep -q 'b.xfp.eval is damaged' said
+	echo mine >b.xfp.eval
+	xfp eval --json --tokens t.npy --source m b.xfp 2>said >resumed
+	cmp expected resumed
+	grep -q 'b.xfp.eval is no state of an evaluation' said
+	[ "$(cat b.xfp.eval)" = mine ]
+}
+
+@test "interrupted: ends by the signal, and keeps what is done where it is told to" {
+	make_long 12
+	xfp eval --json --tokens t.npy --source m b.xfp >expected
+	run -143 ended_by TERM --state here
+	[ ! -s ended ]
+	[ -z "$(find . -name '.*.tmp')" ]
+	grep -Eq 'interrupted; the next time it goes on behind layer [0-9]+, from here' ended.err
+	xfp eval --json --tokens t.npy --source m --state here b.xfp >resumed
+	cmp expected resumed
+	[ ! -e here ]
+}
+
 # A tokenizer of bytes, those of letters first; with a token before each text, 256, and one behind it.
 make_tokenizer() { # FOLDER
 	"$PYTHON" - "$1" <<-'EOF'

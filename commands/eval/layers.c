@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All sequences go through a layer of the model, and of its source, then through the next.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/eval/eval.h"
+
+/* What goes through a layer together: activations of the model, those that its layer makes of the source's, and the
+ * source's; of `tokens` each. The first two are one batch, so that the model's weights are read once for both. */
+struct together {
+	size_t first; /* token */
+	size_t sequences, tokens;
+	size_t size; /* numbers of each of them */
+	float *judged, *alone, *source;
+};
+
+static enum xfp_status check_finite(const struct xfp_eval_model *model, const float *x, size_t count, int64_t layer,
+				    struct xfp_error *err)
+{
+	const char *path = xfp_weights_path(model->weights);
+
+	while (count && isfinite(*x))
+		count--, x++;
+	if (!count)
+		return XFP_OK;
+	if (layer < 0)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: the word embedding has numbers that are not finite", path);
+	return xfp_fail(err, XFP_BAD_INPUT,
+			"%s: layer %u is the first that makes numbers that are not finite; verify the weights", path,
+			(unsigned)layer);
+}
+
+/* To a sum over tokens: |x - source|^2 / |source|^2, each in the order of elements. Where the source has nothing but
+ * zeros there is nothing to compare with. */
+static void add_errors(const float *x, const float *source, size_t tokens, size_t width, double *sum)
+{
+	for (; tokens; tokens--, x += width, source += width) {
+		double apart = 0, norm = 0;
+
+		for (size_t i = 0; i < width; i++) {
+			double difference = (double)x[i] - source[i];
+
+			apart += difference * difference;
+			norm += (double)source[i] * source[i];
+		}
+		*sum += norm > 0 ? apart / norm : 0;
+	}
+}
+
+static enum xfp_status embed(const struct xfp_eval *e, const struct xfp_eval_model *model, const struct together *part,
+			     float *x, struct xfp_error *err)
+{
+	struct xfp_forward forward = xfp_forward_some(model->forward, part->sequences);
+	enum xfp_status status = xfp_forward_embed(&forward, e->tokens.ids + part->first, x, err);
+
+	return status ? status : check_finite(model, x, part->size, -1, err);
+}
+
+static enum xfp_status layer_of_source(const struct xfp_eval *e, uint32_t layer, const struct together *part,
+				       struct xfp_error *err)
+{
+	struct xfp_forward forward = xfp_forward_some(e->source.forward, part->sequences);
+	enum xfp_status status = xfp_stream_read(e->source.stream, part->first, part->tokens, part->source, err);
+
+	if (status)
+		return status;
+	memcpy(part->alone, part->source, part->size * sizeof *part->alone);
+	if ((status = xfp_forward_layer(&forward, layer, part->source, err)))
+		return status;
+	return check_finite(&e->source, part->source, part->size, layer, err);
+}
+
+static enum xfp_status layer_of_model(const struct xfp_eval *e, uint32_t layer, const struct together *part,
+				      struct xfp_error *err)
+{
+	size_t copies = xfp_eval_has_source(e) ? 2 : 1;
+	struct xfp_forward forward = xfp_forward_some(e->judged.forward, copies * part->sequences);
+	enum xfp_status status = xfp_stream_read(e->judged.stream, part->first, part->tokens, part->judged, err);
+
+	if (!status && !(status = xfp_forward_layer(&forward, layer, part->judged, err)))
+		status = check_finite(&e->judged, part->judged, copies * part->size, layer, err);
+	return status;
+}
+
+/* Nothing is written before both are done, so that a part is before the layer or behind it. */
+static enum xfp_status write_part(struct xfp_eval *e, const struct together *part, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	e->mixed = true;
+	status = xfp_stream_write(e->judged.stream, part->first, part->tokens, part->judged, err);
+	if (!status && xfp_eval_has_source(e))
+		status = xfp_stream_write(e->source.stream, part->first, part->tokens, part->source, err);
+	return status;
+}
+
+/* Layer -1 is the word embedding. */
+static enum xfp_status layer_of_part(struct xfp_eval *e, int64_t layer, const struct together *part,
+				     struct xfp_error *err)
+{
+	size_t width = e->judged.description->hidden;
+	enum xfp_status status = XFP_OK;
+
+	if (xfp_eval_has_source(e))
+		status = layer < 0 ? embed(e, &e->source, part, part->source, err)
+				   : layer_of_source(e, (uint32_t)layer, part, err);
+	if (!status)
+		status = layer < 0 ? embed(e, &e->judged, part, part->judged, err)
+				   : layer_of_model(e, (uint32_t)layer, part, err);
+	if (status)
+		return status;
+	if (xfp_eval_has_source(e))
+		add_errors(part->judged, part->source, part->tokens, width,
+			   layer < 0 ? &e->embedding : &e->layers[layer].stream);
+	if (xfp_eval_has_source(e) && layer >= 0)
+		add_errors(part->alone, part->source, part->tokens, width, &e->layers[layer].alone);
+	return write_part(e, part, err);
+}
+
+static enum xfp_status foretell_part(struct xfp_eval *e, const struct together *part, struct xfp_foretold *foretold,
+				     struct xfp_error *err)
+{
+	struct xfp_forward forward = xfp_forward_some(e->judged.forward, part->sequences), of_source;
+	struct xfp_last_activations judged = { &forward, part->judged }, source = { &of_source, part->source };
+	enum xfp_status status = xfp_stream_read(e->judged.stream, part->first, part->tokens, part->judged, err);
+
+	if (!status && xfp_eval_has_source(e)) {
+		of_source = xfp_forward_some(e->source.forward, part->sequences);
+		status = xfp_stream_read(e->source.stream, part->first, part->tokens, part->source, err);
+	}
+	if (!status)
+		status = xfp_foretell(&judged, xfp_eval_has_source(e) ? &source : NULL, e->tokens.ids + part->first,
+				      e->room.logits_bytes, foretold + part->first, err);
+	return status;
+}
+
+/* One layer, or behind the last the output head, for all sequences, as many of them together as there is room for. */
+static enum xfp_status all_parts(struct xfp_eval *e, int64_t layer, float *x, struct xfp_foretold *foretold,
+				 struct xfp_error *err)
+{
+	const struct xfp_description *d = e->judged.description;
+	enum xfp_status status = XFP_OK;
+
+	for (size_t first = 0; !status && first < e->tokens.sequences; first += e->room.sequences) {
+		struct together part = { .first = first * e->tokens.length, .judged = x };
+
+		part.sequences = e->tokens.sequences - first;
+		if (part.sequences > e->room.sequences)
+			part.sequences = e->room.sequences;
+		part.tokens = part.sequences * e->tokens.length;
+		part.size = part.tokens * d->hidden;
+		part.alone = part.judged + part.size;
+		part.source = part.alone + part.size;
+		status = layer < d->layers ? layer_of_part(e, layer, &part, err)
+					   : foretell_part(e, &part, foretold, err);
+	}
+	return status;
+}
+
+enum xfp_status xfp_eval_layers(struct xfp_eval *e, struct xfp_foretold *foretold, struct xfp_error *err)
+{
+	const struct xfp_description *d = e->judged.description;
+	size_t copies = xfp_eval_has_source(e) ? 3 : 1;
+	float *x = malloc(copies * e->room.sequences * e->tokens.length * d->hidden * sizeof *x);
+	enum xfp_status status = x ? XFP_OK : xfp_no_memory(err);
+
+	if (!status && !e->kept)
+		status = all_parts(e, -1, x, foretold, err);
+	for (uint32_t layer = e->kept; !status && layer < d->layers; layer++) {
+		xfp_eval_progress_layer(e, layer);
+		e->mixed = false;
+		status = all_parts(e, layer, x, foretold, err);
+		if (!status) {
+			e->mixed = false;
+			xfp_eval_state_keep(e, layer + 1, false);
+		} else if (e->signals.interrupted && !e->mixed) {
+			xfp_eval_state_keep(e, layer, true);
+		}
+	}
+	xfp_eval_progress_layer(e, d->layers);
+	if (!status) {
+		status = all_parts(e, d->layers, x, foretold, err);
+		if (e->signals.interrupted)
+			xfp_eval_state_keep(e, d->layers, true);
+	}
+	free(x);
+	return status;
+}

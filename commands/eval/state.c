@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How far an evaluation is, in a file beside the bundle, so that the next one goes on from there:
+ *
+ *     16 bytes  MAGIC
+ *     32        SHA-256 of what it is the state of: the program's version, both models' files, the token ids
+ *      8        zeros
+ *      8        layers that are done, 32 bits, and layers of the model, likewise
+ *      8        sum of the errors behind the word embedding
+ *     16        of each layer: sums of the errors of the stream and of the layer alone
+ *      ...      activations behind the last layer that is done, f32: of the model, then of the source
+ *     32        SHA-256 of all that
+ *
+ * in the machine's own order of bytes: it is of use on this machine alone. A file that is another evaluation's, or
+ * damaged, is never believed, and one that is no such file is never written over.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/system/clock.h"
+#include "base/system/file.h"
+#include "commands/eval/eval.h"
+
+#define MAGIC "xfp eval state 1"
+#define HEAD 64
+#define DIGEST 32
+#define BUFFER ((size_t)1 << 20)
+#define SHARE 10           /* of the time that passes, one part at most is for keeping states */
+#define BYTES_A_SECOND 2e8 /* how fast one is written, while none has been */
+#define LEAST_SECONDS .02  /* that it takes */
+
+/* A state that is being written, or read. */
+struct state_file {
+	int fd;
+	const char *path;
+	struct xfp_sha256 sha;
+	char *buffer;
+};
+
+static void say(const char *format, const char *path, const char *why)
+{
+	fprintf(stderr, "xfp eval: ");
+	fprintf(stderr, format, path, why);
+	fputc('\n', stderr);
+}
+
+static uint64_t state_bytes(const struct xfp_eval *e)
+{
+	uint64_t streams = xfp_eval_has_source(e) ? 2 : 1;
+
+	return HEAD + sizeof(double) + e->judged.description->layers * sizeof *e->layers +
+	       streams * xfp_eval_tokens(e) * e->judged.description->hidden * sizeof(float) + DIGEST;
+}
+
+/* ---- what it is the state of ---------------------------------------------------------------------- */
+
+static enum xfp_status make_key(struct xfp_eval *e, struct xfp_error *err)
+{
+	const uint64_t counts[] = { e->tokens.sequences, e->tokens.length, xfp_eval_has_source(e) };
+	struct xfp_sha256 sha;
+	enum xfp_status status;
+
+	xfp_sha256_init(&sha);
+	xfp_sha256_update(&sha, MAGIC PACKAGE_VERSION, sizeof MAGIC PACKAGE_VERSION);
+	xfp_sha256_update(&sha, counts, sizeof counts);
+	xfp_sha256_update(&sha, e->tokens.ids, xfp_eval_tokens(e) * sizeof *e->tokens.ids);
+	if ((status = xfp_weights_identify(e->judged.weights, &sha, err)) ||
+	    (xfp_eval_has_source(e) && (status = xfp_weights_identify(e->source.weights, &sha, err))))
+		return status;
+	xfp_sha256_final(&sha, e->kept_key);
+	return XFP_OK;
+}
+
+enum xfp_status xfp_eval_state_begin(struct xfp_eval *e, struct xfp_error *err)
+{
+	e->kept_at = xfp_now();
+	e->keeping = LEAST_SECONDS + (double)state_bytes(e) / BYTES_A_SECOND;
+	if (e->state_path)
+		e->kept_path = strdup(e->state_path);
+	else if (xfp_weights_is_bundle(e->judged.weights))
+		e->kept_path = xfp_formatted("%s.eval", e->judged.found);
+	else
+		return XFP_OK;
+	return e->kept_path ? make_key(e, err) : xfp_no_memory(err);
+}
+
+/* ---- reading -------------------------------------------------------------------------------------- */
+
+static bool take_bytes(struct state_file *file, void *to, size_t size)
+{
+	char *at = to;
+
+	for (size_t left = size; left;) {
+		ssize_t got = read(file->fd, at, left);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		at += got;
+		left -= (size_t)got;
+	}
+	xfp_sha256_update(&file->sha, to, size);
+	return true;
+}
+
+static bool take_stream(const struct xfp_eval *e, struct state_file *file, struct xfp_stream *stream)
+{
+	size_t row = e->judged.description->hidden * sizeof(float), most = BUFFER > row ? BUFFER / row : 1;
+	size_t tokens = xfp_eval_tokens(e);
+
+	for (size_t first = 0; first < tokens; first += most) {
+		size_t count = tokens - first < most ? tokens - first : most;
+		void *x = file->buffer;
+
+		if (!take_bytes(file, x, count * row) || xfp_stream_write(stream, first, count, x, NULL))
+			return false;
+	}
+	return true;
+}
+
+/* All of it, of which nothing counts unless true comes back. */
+static bool take_all(struct xfp_eval *e, struct state_file *file, uint32_t *layers, double *embedding)
+{
+	char head[HEAD], digest[DIGEST], wanted[DIGEST];
+	uint32_t counts[2];
+
+	if (!take_bytes(file, head, sizeof head - sizeof counts) || !take_bytes(file, counts, sizeof counts) ||
+	    !take_bytes(file, embedding, sizeof *embedding) ||
+	    !take_bytes(file, e->layers, e->judged.description->layers * sizeof *e->layers) ||
+	    !take_stream(e, file, e->judged.stream) ||
+	    (xfp_eval_has_source(e) && !take_stream(e, file, e->source.stream)))
+		return false;
+	*layers = counts[0];
+	xfp_sha256_final(&file->sha, (uint8_t *)wanted);
+	return take_bytes(file, digest, sizeof digest) && !memcmp(digest, wanted, sizeof digest) && counts[0] &&
+	       counts[0] <= e->judged.description->layers && counts[1] == e->judged.description->layers;
+}
+
+enum xfp_status xfp_eval_state_take(struct xfp_eval *e, struct xfp_error *err)
+{
+	struct state_file file = { .path = e->kept_path, .fd = -1 };
+	size_t row = e->judged.description->hidden * sizeof(float);
+	enum xfp_status status = XFP_OK;
+	char head[HEAD] = { 0 };
+	uint32_t layers = 0;
+	double embedding = 0;
+	struct stat st;
+
+	if (!e->kept_path || (access(e->kept_path, F_OK) && errno == ENOENT))
+		return XFP_OK;
+	if ((status = xfp_open_regular(e->kept_path, &file.fd, &st, err)))
+		return status;
+	if (!(file.buffer = malloc(BUFFER > row ? BUFFER : row))) {
+		status = xfp_no_memory(err);
+		goto done;
+	}
+	xfp_sha256_init(&file.sha);
+	if (pread(file.fd, head, sizeof head, 0) < 0 || memcmp(head, MAGIC, sizeof MAGIC - 1)) {
+		say("%s is no state of an evaluation, and is left alone; this one's is not kept%s", e->kept_path, "");
+		free(e->kept_path);
+		e->kept_path = NULL;
+	} else if (memcmp(head + sizeof MAGIC - 1, e->kept_key, sizeof e->kept_key)) {
+		say("%s is the state of another evaluation: of other weights, tokens or another version%s",
+		    e->kept_path, "; this one begins anew");
+	} else if ((uint64_t)st.st_size != state_bytes(e) || !take_all(e, &file, &layers, &embedding)) {
+		say("%s is damaged%s", e->kept_path, "; the evaluation begins anew");
+		memset(e->layers, 0, e->judged.description->layers * sizeof *e->layers);
+	} else {
+		e->kept = layers;
+		e->embedding = embedding;
+	}
+done:
+	free(file.buffer);
+	close(file.fd);
+	return status;
+}
+
+/* ---- writing -------------------------------------------------------------------------------------- */
+
+static enum xfp_status put_bytes(struct state_file *file, const void *from, size_t size, struct xfp_error *err)
+{
+	xfp_sha256_update(&file->sha, from, size);
+	return xfp_write(file->fd, from, size, file->path, err);
+}
+
+static enum xfp_status put_stream(const struct xfp_eval *e, struct state_file *file, const struct xfp_stream *stream,
+				  struct xfp_error *err)
+{
+	size_t row = e->judged.description->hidden * sizeof(float), most = BUFFER > row ? BUFFER / row : 1;
+	size_t tokens = xfp_eval_tokens(e);
+	enum xfp_status status = XFP_OK;
+
+	for (size_t first = 0; !status && first < tokens; first += most) {
+		size_t count = tokens - first < most ? tokens - first : most;
+		void *x = file->buffer;
+
+		if (!(status = xfp_stream_read(stream, first, count, x, err)))
+			status = put_bytes(file, x, count * row, err);
+	}
+	return status;
+}
+
+static enum xfp_status put_all(const struct xfp_eval *e, struct state_file *file, uint32_t layers,
+			       struct xfp_error *err)
+{
+	const uint32_t counts[2] = { layers, e->judged.description->layers };
+	uint8_t digest[DIGEST];
+	enum xfp_status status;
+
+	xfp_sha256_init(&file->sha);
+	if ((status = put_bytes(file, MAGIC, sizeof MAGIC - 1, err)) ||
+	    (status = put_bytes(file, e->kept_key, sizeof e->kept_key, err)) ||
+	    (status = put_bytes(file, (const char[8]){ 0 }, 8, err)) ||
+	    (status = put_bytes(file, counts, sizeof counts, err)) ||
+	    (status = put_bytes(file, &e->embedding, sizeof e->embedding, err)) ||
+	    (status = put_bytes(file, e->layers, e->judged.description->layers * sizeof *e->layers, err)) ||
+	    (status = put_stream(e, file, e->judged.stream, err)) ||
+	    (xfp_eval_has_source(e) && (status = put_stream(e, file, e->source.stream, err))))
+		return status;
+	xfp_sha256_final(&file->sha, digest);
+	return put_bytes(file, digest, sizeof digest, err);
+}
+
+static enum xfp_status write_state(const struct xfp_eval *e, uint32_t layers, struct xfp_error *err)
+{
+	size_t row = e->judged.description->hidden * sizeof(float);
+	struct xfp_pending pending = { 0 };
+	struct state_file file = { .buffer = malloc(BUFFER > row ? BUFFER : row) };
+	enum xfp_status status = file.buffer ? xfp_pending_open(e->kept_path, &pending, err) : xfp_no_memory(err);
+
+	file.fd = pending.fd;
+	file.path = pending.path;
+	if (!status && !(status = put_all(e, &file, layers, err)))
+		status = xfp_pending_publish(&pending, false, err);
+	xfp_pending_discard(&pending);
+	free(file.buffer);
+	return status;
+}
+
+void xfp_eval_state_keep(struct xfp_eval *e, uint32_t layers, bool now)
+{
+	double began = xfp_now();
+	struct xfp_error err;
+
+	if (!e->kept_path || !layers || layers == e->kept || (!now && began - e->kept_at < SHARE * e->keeping))
+		return;
+	if (write_state(e, layers, &err)) {
+		xfp_meter_clear(&e->progress.meter);
+		say("how far it is cannot be kept%s: %s", "", err.text);
+		free(e->kept_path);
+		e->kept_path = NULL;
+		return;
+	}
+	e->kept = layers;
+	e->kept_at = xfp_now();
+	e->keeping = LEAST_SECONDS + e->kept_at - began;
+}
+
+void xfp_eval_state_remove(struct xfp_eval *e)
+{
+	if (e->kept_path && e->kept)
+		unlink(e->kept_path);
+}
