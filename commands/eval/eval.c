@@ -99,16 +99,20 @@ int xfp_main_eval(int argc, char **argv)
 		  .text = "threads; default: one for each processor",
 		  .take = take_threads,
 		  .context = &e.threads },
+		{ .name = "fast",
+		  .text = "compute in f32, by the fastest instructions: some times as\nfast, and not the same bits on "
+			  "every machine",
+		  .set = &e.fast },
 		{ .name = "json", .text = "one JSON object", .set = &e.json },
 		{ 0 },
 	};
 	struct xfp_command_line line = {
 		.usage = "xfp eval [--source MODEL] --tokens FILE|--text FILE [--length N] [--memory SIZE] "
-			 "[--state FILE] [--threads N] [--json] BUNDLE|MODEL",
+			 "[--state FILE] [--threads N] [--fast] [--json] BUNDLE|MODEL",
 		.summary =
 			"Tells the perplexity of a bundle, or of a checkpoint, on a text: how well it foretells each\n"
 			"token from those before it; and with its source, how far it is from what that expects, and\n"
-			"which layers take it there. The result is the same bits on any machine.",
+			"which layers take it there. Without --fast the result is the same bits on any machine.",
 		.options = options,
 	};
 	struct xfp_error err;

@@ -51,7 +51,7 @@ struct xfp_eval {
 	uint64_t memory;                     /* 0: usual */
 	const char *state_path;              /* NULL: beside the bundle */
 	unsigned threads;                    /* 0: one for each processor */
-	bool json;
+	bool json, fast;
 	struct xfp_eval_model judged, source;
 	struct xfp_signals signals;
 

@@ -69,9 +69,12 @@ static enum xfp_status get_tokens(struct xfp_eval *e, struct xfp_error *err)
 static enum xfp_status begin(const struct xfp_eval *e, struct xfp_eval_model *model, struct xfp_error *err)
 {
 	size_t copies = model == &e->judged && xfp_eval_has_source(e) ? 2 : 1;
+	enum xfp_status status = xfp_forward_open(model->description, model->weights, e->team,
+						  copies * e->tokens.sequences, e->tokens.length, &model->forward, err);
 
-	return xfp_forward_open(model->description, model->weights, e->team, copies * e->tokens.sequences,
-				e->tokens.length, &model->forward, err);
+	if (!status)
+		model->forward->form = e->fast ? XFP_FAST : XFP_REPRODUCIBLE;
+	return status;
 }
 
 static enum xfp_status open_streams(struct xfp_eval *e, struct xfp_error *err)

@@ -60,13 +60,17 @@ static uint64_t state_bytes(const struct xfp_eval *e)
 
 static enum xfp_status make_key(struct xfp_eval *e, struct xfp_error *err)
 {
-	const uint64_t counts[] = { e->tokens.sequences, e->tokens.length, xfp_eval_has_source(e) };
+	/* What goes together decides bits of the fast form alone, as do the instructions. */
+	const uint64_t counts[] = { e->tokens.sequences, e->tokens.length, xfp_eval_has_source(e), e->fast,
+				    e->fast ? e->room.sequences : 0 };
 	struct xfp_sha256 sha;
 	enum xfp_status status;
 
 	xfp_sha256_init(&sha);
 	xfp_sha256_update(&sha, MAGIC PACKAGE_VERSION, sizeof MAGIC PACKAGE_VERSION);
 	xfp_sha256_update(&sha, counts, sizeof counts);
+	if (e->fast)
+		xfp_sha256_update(&sha, xfp_instructions(), strlen(xfp_instructions()));
 	xfp_sha256_update(&sha, e->tokens.ids, xfp_eval_tokens(e) * sizeof *e->tokens.ids);
 	if ((status = xfp_weights_identify(e->judged.weights, &sha, err)) ||
 	    (xfp_eval_has_source(e) && (status = xfp_weights_identify(e->source.weights, &sha, err))))

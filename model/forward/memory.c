@@ -69,8 +69,12 @@ uint64_t xfp_forward_bytes(const struct xfp_forward *forward, size_t sequences, 
 	struct layer_widths w = { .most_cols = d->hidden };
 
 	xfp_each_tensor(d, forward->names, add_tensor, &w);
-	/* x normed and what is made of it; what all matrices make; what goes into the last of a half; panels. */
-	width = 2 * (uint64_t)d->hidden + w.most_made + 2 * w.most_cols;
+	/* x normed and what is made of it; what all matrices make; what goes into the last of a half, and a gate of
+	 * that; panels. */
+	width = 2 * (uint64_t)d->hidden + w.most_made + 3 * w.most_cols;
+	/* Vectors as libxfp's kernels want them. */
+	if (forward->form == XFP_FAST)
+		width += 2 * w.most_cols;
 	/* Weights of experts, tokens gathered for one, and what it makes. */
 	if (d->experts)
 		width += d->experts + 2 * (uint64_t)d->hidden + 2 * (uint64_t)d->expert_intermediate;

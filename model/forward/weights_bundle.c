@@ -16,6 +16,8 @@
 
 #define FEWEST_ROWS 16 /* of a matrix that is part of a tensor, to be multiplied by on its own */
 
+#define MOST_OPEN 8 /* units, where memory is let go */
+
 /* Matrices by the tensor and the place where they begin in it. */
 struct bundle_place {
 	uint32_t tensor, matrix;
@@ -27,6 +29,8 @@ struct bundle_source {
 	struct xfp_bundle_info info;
 	struct bundle_place *places; /* sorted */
 	struct xfp_linear **linears; /* of units, opened when they are first multiplied by */
+	uint32_t open[MOST_OPEN];    /* where pages are let go, units that are; XFP_NOT_FOUND: none */
+	uint32_t next_open;          /* the place of the oldest */
 	bool lets_go;
 };
 
@@ -254,13 +258,28 @@ static enum xfp_status copy_file(const void *source, const char *name, char **by
 
 /* ---- products ---------------------------------------------------------------------------------- */
 
+/* The units of a layer take turns; those of layers that are done are not needed again. */
+static void close_oldest(struct bundle_source *s, uint32_t unit)
+{
+	uint32_t *oldest = &s->open[s->next_open++ % MOST_OPEN];
+
+	if (*oldest != XFP_NOT_FOUND) {
+		xfp_linear_close(s->linears[*oldest]);
+		s->linears[*oldest] = NULL;
+	}
+	*oldest = unit;
+}
+
 static enum xfp_status find_linear(struct bundle_source *s, uint32_t unit, struct xfp_linear **linear,
 				   struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
-	if (!s->linears[unit])
+	if (!s->linears[unit]) {
 		status = xfp_linear_open(s->bundle, unit, NULL, &s->linears[unit], err);
+		if (!status && s->lets_go)
+			close_oldest(s, unit);
+	}
 	*linear = s->linears[unit];
 	return status;
 }
@@ -320,8 +339,14 @@ static enum xfp_status multiply(void *source, struct xfp_team *team, const struc
 
 	if (!find_tensor(s, p->tensor, &number, &tensor))
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no tensor %s", s->info.path, p->tensor);
-	if (tensor.data)
-		return multiply_kept(team, &tensor, p, bytes, err);
+	if (tensor.data) {
+		status = multiply_kept(team, &tensor, p, bytes, err);
+		if (s->lets_go && *bytes)
+			let_go_of((const uint8_t *)tensor.data +
+					  (p->view.base + p->first * p->view.cols) * (*bytes / p->rows / p->view.cols),
+				  *bytes);
+		return status;
+	}
 	for (uint64_t row = 0; row < p->rows; row += part.count) {
 		if (!holds(tensor.elements, &p->view) || !find_part(s, number, &p->view, p->first + row, &part))
 			return xfp_fail(err, XFP_BAD_INPUT,
@@ -343,6 +368,8 @@ static void let_go(void *source)
 	struct bundle_source *s = source;
 
 	s->lets_go = true;
+	for (size_t i = 0; i < MOST_OPEN; i++)
+		s->open[i] = XFP_NOT_FOUND;
 }
 
 static enum xfp_status identify(const void *source, struct xfp_sha256 *sha, struct xfp_error *err)
