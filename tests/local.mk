@@ -449,6 +449,7 @@ EXTRA_DIST += \
 	tests/models/bert.py \
 	tests/models/check_families.py \
 	tests/models/check_transformers.py \
+	tests/models/floors.py \
 	tests/models/ggml.py \
 	tests/models/gguf_io.py \
 	tests/models/forward_expected.py \
@@ -460,6 +461,7 @@ EXTRA_DIST += \
 	tests/models/qwen3_moe.py \
 	tests/models/results/all-MiniLM-L6-v2.svg \
 	tests/models/results/qwen3-moe-8m.svg \
+	tests/models/results/qwen3-moe-8m-floors.svg \
 	tests/models/safetensors_io.py \
 	tests/models/sentences.txt \
 	tests/models/table.py \

@@ -5,7 +5,7 @@
     make-moe.py [--layers N] [--experts N] FOLDER
 
 By default 13 layers of 64 experts, 4 billion weights, in shards of a layer each. A conversion whose cache is not empty
-then fits one layer and finds the others.
+then fits one layer and finds the others. tests/measure-peak tells what `xfp eval` takes of memory.
 """
 import argparse
 import json

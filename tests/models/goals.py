@@ -26,7 +26,7 @@ def main():
     parser.add_argument("tokens", nargs="?")
     end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     arguments, options = parser.parse_args(sys.argv[1:end]), sys.argv[end + 1:]
-    judge = Judge(arguments.model, arguments.tokens)
+    judge = Judge(arguments.model, arguments.tokens, arguments.xfp)
     print(f"| floor of all classes | file | bits | {judge.loss_title} | goal of that size: file | bits | loss |")
     print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:

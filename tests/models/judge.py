@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a copy of a model has lost at its output."""
-import math
 import os
 
 import numpy as np
 
 from bert import embed
-from measure import read_sentences
-from qwen3_moe import divergence, nats_per_token
+from measure import read_sentences, xfp_eval
 from safetensors_io import Checkpoint
 
 
 class Judge:
-    """An encoder (BERT) by its sentence embeddings, a Qwen3-MoE by what it expects of a text."""
+    """An encoder (BERT) by its sentence embeddings, any other model by what xfp eval tells of it."""
 
-    def __init__(self, model, tokens=None):
-        self.model = model
+    def __init__(self, model, tokens=None, xfp="xfp"):
+        self.model, self.xfp = model, xfp
         self.encoder = Checkpoint(model).config()["model_type"] == "bert"
         if self.encoder:
             self.sentences = read_sentences()
@@ -23,15 +21,18 @@ class Judge:
             self.title, self.source = "embedding cosine", "1"
             self.loss_title = "1 − embedding cosine"
         else:
-            self.tokens = np.load(tokens or os.path.join(model, "eval-tokens.npy"))
+            self.tokens = tokens or os.path.join(model, "eval-tokens.npy")
             self.title, self.source = "perplexity", self.score(model)
             self.loss_title = "KL, nats"
+
+    def evaluated(self, *arguments):
+        return xfp_eval(self.xfp, "--tokens", self.tokens, *arguments)
 
     def score(self, folder):
         """Mean cosine of the embeddings with the original's, or perplexity, as a table shows it."""
         if self.encoder:
             return f"{self.cosine(folder):.4f}"
-        return f"{math.exp(nats_per_token(folder, self.tokens)):.3f}"
+        return f"{self.evaluated(folder)['perplexity']:.3f}"
 
     def cosine(self, folder):
         return (embed(folder, self.sentences) * self.original).sum(-1, dtype=np.float64).mean()
@@ -43,4 +44,6 @@ class Judge:
     def loss(self, folder):
         """1 - cosine, or the Kullback-Leibler divergence from the original in nats a token: of the same text, its
         noise is a small part of perplexity's."""
-        return 1 - self.cosine(folder) if self.encoder else divergence(self.model, folder, self.tokens)
+        if self.encoder:
+            return 1 - self.cosine(folder)
+        return self.evaluated("--source", self.model, folder)["kl"]["mean"]

@@ -4,8 +4,8 @@ import math
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 420, 62, 120, 34, 66
 LETTER, ASCENT, DESCENT = 6.1, 9, 3  # of a label: the width of a letter, and what is above and below its line
-COLOURS = {"v2": "#8a6d3b", "v2a": "#7b4fa3", "v2c/32": "#1f5fa8", "v2c/16": "#2b8a8a", "auto": "#2e7d32",
-           "llama.cpp": "#c0392b"}
+COLOURS = {"v2": "#8a6d3b", "v2a": "#7b4fa3", "v2c": "#1f5fa8", "v2c/32": "#1f5fa8", "v2c/16": "#2b8a8a",
+           "auto": "#2e7d32", "llama.cpp": "#c0392b"}
 STYLE = """svg { background: #ffffff; } text { font: 12px system-ui, sans-serif; fill: #24292f; }
 .faint { fill: #57606a; font-size: 11px; } .title { font-weight: 600; } .grid { stroke: #e4e7eb; }"""
 

@@ -121,7 +121,7 @@ def main():
     parser.add_argument("tokens", nargs="?")
     arguments = parser.parse_args()
     settings = settings_of(arguments.setting)
-    judge = Judge(arguments.model, arguments.tokens)
+    judge = Judge(arguments.model, arguments.tokens, arguments.xfp)
     library = os.environ.get("GGML_LIBRARY")
     if arguments.gguf and not library:
         parser.error("--gguf needs GGML_LIBRARY, which decodes the files")

@@ -102,14 +102,3 @@ def nats_per_token(folder, tokens, batch=16):
         hit = np.take_along_axis(log_probabilities(model, rows), rows[:, 1:, None], -1)
         total -= float(hit.sum(dtype=np.float64))
     return total / tokens[:, 1:].size
-
-
-def divergence(original, copy, tokens, batch=16):
-    """Mean Kullback-Leibler divergence of the copy's expectation of the next token from the original's, in nats."""
-    models = Qwen3Moe(original), Qwen3Moe(copy)
-    tokens = tokens.astype(np.int64)
-    total = 0.0
-    for first in range(0, len(tokens), batch):
-        p, q = (log_probabilities(model, tokens[first:first + batch]) for model in models)
-        total += float((np.exp(p) * (p - q)).sum(dtype=np.float64))
-    return total / tokens[:, 1:].size

@@ -109,7 +109,7 @@ def main():
     parser.add_argument("model")
     parser.add_argument("tokens", nargs="?")
     arguments = parser.parse_args()
-    judge = Judge(arguments.model, arguments.tokens)
+    judge = Judge(arguments.model, arguments.tokens, arguments.xfp)
     print(f"| setting | true bits | weight cosine | least | {judge.title} | units |")
     print("|---|---|---|---|---|---|")
     points = []
