@@ -44,24 +44,36 @@ static enum xfp_status take_memory(const struct xfp_option *option, const char *
 	return XFP_OK;
 }
 
-/* A signal ends it as soon as no weights are being read, and how far it is has been kept. */
-static enum xfp_status evaluate(struct xfp_eval *e, const char *program, struct xfp_error *err)
-{
-	enum xfp_status status;
-
-	xfp_signals_hold(&e->signals);
-	status = xfp_evaluate(e, err);
-	if (status && e->signals.interrupted && e->kept_path && e->kept)
-		fprintf(stderr, "%s: interrupted; the next time it goes on behind layer %u, from %s\n", program,
-			(unsigned)e->kept - 1, e->kept_path);
-	return status;
-}
-
 static void close_model(struct xfp_eval_model *model)
 {
 	xfp_description_free(model->description);
 	xfp_weights_close(model->weights);
 	free(model->found);
+}
+
+/* A signal ends it as soon as no weights are being read, and how far it is has been kept. */
+static int run(struct xfp_eval *e, const char *program)
+{
+	struct xfp_error err;
+	int status = (int)xfp_eval_open(e, &err);
+
+	if (status) {
+		fprintf(stderr, "%s: %s\n", program, err.text);
+		return status;
+	}
+	xfp_signals_hold(&e->signals);
+	status = (int)xfp_evaluate(e, &err);
+	if (!status && e->json)
+		status = (int)xfp_eval_print_json(e, &err);
+	else if (!status)
+		xfp_eval_print(e);
+	if (status && !e->signals.interrupted)
+		fprintf(stderr, "%s: %s\n", program, err.text);
+	else if (status && e->kept_path && e->kept)
+		fprintf(stderr, "%s: interrupted; the next time it goes on behind layer %u, from %s\n", program,
+			(unsigned)e->kept - 1, e->kept_path);
+	xfp_signals_release(&e->signals);
+	return status;
 }
 
 int xfp_main_eval(int argc, char **argv)
@@ -115,7 +127,6 @@ int xfp_main_eval(int argc, char **argv)
 			"which layers take it there. Without --fast the result is the same bits on any machine.",
 		.options = options,
 	};
-	struct xfp_error err;
 	int status;
 
 	if (!xfp_command_line_read(&line, argc, argv, &status))
@@ -134,19 +145,12 @@ int xfp_main_eval(int argc, char **argv)
 	xfp_mapped_begin(argv[0], e.judged.given, NULL);
 	if (e.source.given)
 		xfp_mapped_begin(argv[0], e.source.given, NULL);
-	status = (int)evaluate(&e, argv[0], &err);
-	if (!status && e.json)
-		status = (int)xfp_eval_print_json(&e, &err);
-	else if (!status)
-		xfp_eval_print(&e);
-	if (status && !e.signals.interrupted)
-		fprintf(stderr, "%s: %s\n", argv[0], err.text);
+	status = run(&e, argv[0]);
 	xfp_mapped_end();
 	close_model(&e.judged);
 	close_model(&e.source);
 	free(e.tokens.ids);
 	free(e.layers);
 	free(e.kept_path);
-	xfp_signals_release(&e.signals);
 	return status;
 }

@@ -81,6 +81,8 @@ static inline size_t xfp_eval_tokens(const struct xfp_eval *eval)
 	return eval->tokens.sequences * eval->tokens.length;
 }
 
+/* The models and the tokens. Then what they make of each other; xfp_signals_hold comes before. */
+enum xfp_status xfp_eval_open(struct xfp_eval *eval, struct xfp_error *err);
 enum xfp_status xfp_evaluate(struct xfp_eval *eval, struct xfp_error *err);
 
 /* How much goes together within eval->memory. XFP_FAILED where not even one sequence can. */

@@ -126,16 +126,22 @@ done:
 	return status;
 }
 
-enum xfp_status xfp_evaluate(struct xfp_eval *e, struct xfp_error *err)
+enum xfp_status xfp_eval_open(struct xfp_eval *e, struct xfp_error *err)
 {
 	enum xfp_status status;
 
 	if (!(status = open_model(&e->judged, err)) && xfp_eval_has_source(e) &&
 	    !(status = open_model(&e->source, err)))
 		status = check_same(e, err);
-	if (status || (status = get_tokens(e, err)) || (status = xfp_team_start(e->threads, &e->team, err)) ||
-	    (status = begin(e, &e->judged, err)) || (xfp_eval_has_source(e) && (status = begin(e, &e->source, err))) ||
-	    (status = xfp_eval_find_room(e, err)))
+	return status ? status : get_tokens(e, err);
+}
+
+enum xfp_status xfp_evaluate(struct xfp_eval *e, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	if ((status = xfp_team_start(e->threads, &e->team, err)) || (status = begin(e, &e->judged, err)) ||
+	    (xfp_eval_has_source(e) && (status = begin(e, &e->source, err))) || (status = xfp_eval_find_room(e, err)))
 		goto done;
 	status = go_through(e, err);
 done:

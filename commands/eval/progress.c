@@ -19,12 +19,13 @@ static void draw(struct xfp_eval_progress *p, double now)
 				       .fresh = p->done - p->before + (inside < 1 ? inside : 1),
 				       .elapsed = now - p->started };
 	double left = xfp_pace_left(&pace);
-	char rest[48] = "";
+	char rest[48] = "", where[48] = "output head";
 
 	if (left >= 0)
 		xfp_left_text(left, rest);
-	xfp_meter_draw(&p->meter, "%3.0f%% layer %u of %u%s%s", 100 * (pace.cached + pace.fresh) / pace.total,
-		       (unsigned)(p->done < p->layers ? p->done + 1 : p->layers), (unsigned)p->layers,
+	if (p->done + 1 < p->layers)
+		snprintf(where, sizeof where, "layer %u of %u", (unsigned)p->done + 1, (unsigned)p->layers - 1);
+	xfp_meter_draw(&p->meter, "%3.0f%% %s%s%s", 100 * (pace.cached + pace.fresh) / pace.total, where,
 		       *rest ? ", " : "", rest);
 	p->drawn = now;
 }

@@ -36,7 +36,8 @@
 /* A state that is being written, or read. */
 struct state_file {
 	int fd;
-	const char *path;
+	char *path;
+	uint64_t at; /* where it is read next */
 	struct xfp_sha256 sha;
 	char *buffer;
 };
@@ -94,93 +95,114 @@ enum xfp_status xfp_eval_state_begin(struct xfp_eval *e, struct xfp_error *err)
 
 /* ---- reading -------------------------------------------------------------------------------------- */
 
-static bool take_bytes(struct state_file *file, void *to, size_t size)
+/* A state that ends too early is XFP_BAD_INPUT, like any other damage; what cannot be read is XFP_FAILED. */
+static enum xfp_status take_bytes(struct state_file *file, void *to, size_t size, struct xfp_error *err)
 {
-	char *at = to;
+	enum xfp_status status = xfp_pread(file->fd, to, size, file->at, file->path, err);
 
-	for (size_t left = size; left;) {
-		ssize_t got = read(file->fd, at, left);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return false;
-		at += got;
-		left -= (size_t)got;
-	}
-	xfp_sha256_update(&file->sha, to, size);
-	return true;
+	file->at += size;
+	if (!status)
+		xfp_sha256_update(&file->sha, to, size);
+	return status;
 }
 
-static bool take_stream(const struct xfp_eval *e, struct state_file *file, struct xfp_stream *stream)
+static enum xfp_status take_stream(struct xfp_eval *e, struct state_file *file, struct xfp_stream *stream,
+				   struct xfp_error *err)
 {
 	size_t row = e->judged.description->hidden * sizeof(float), most = BUFFER > row ? BUFFER / row : 1;
 	size_t tokens = xfp_eval_tokens(e);
+	enum xfp_status status = XFP_OK;
 
-	for (size_t first = 0; first < tokens; first += most) {
+	for (size_t first = 0; !status && first < tokens; first += most) {
 		size_t count = tokens - first < most ? tokens - first : most;
 		void *x = file->buffer;
 
-		if (!take_bytes(file, x, count * row) || xfp_stream_write(stream, first, count, x, NULL))
-			return false;
+		if (xfp_signals_came(&e->signals))
+			return xfp_fail(err, XFP_FAILED, "interrupted");
+		if (!(status = take_bytes(file, x, count * row, err)))
+			status = xfp_stream_write(stream, first, count, x, err);
 	}
-	return true;
+	return status;
 }
 
-/* All of it, of which nothing counts unless true comes back. */
-static bool take_all(struct xfp_eval *e, struct state_file *file, uint32_t *layers, double *embedding)
+/* All of it, of which nothing counts unless it is XFP_OK. */
+static enum xfp_status take_all(struct xfp_eval *e, struct state_file *file, uint32_t *layers, double *embedding,
+				struct xfp_error *err)
 {
 	char head[HEAD], digest[DIGEST], wanted[DIGEST];
 	uint32_t counts[2];
+	enum xfp_status status;
 
-	if (!take_bytes(file, head, sizeof head - sizeof counts) || !take_bytes(file, counts, sizeof counts) ||
-	    !take_bytes(file, embedding, sizeof *embedding) ||
-	    !take_bytes(file, e->layers, e->judged.description->layers * sizeof *e->layers) ||
-	    !take_stream(e, file, e->judged.stream) ||
-	    (xfp_eval_has_source(e) && !take_stream(e, file, e->source.stream)))
-		return false;
+	if ((status = take_bytes(file, head, sizeof head - sizeof counts, err)) ||
+	    (status = take_bytes(file, counts, sizeof counts, err)) ||
+	    (status = take_bytes(file, embedding, sizeof *embedding, err)) ||
+	    (status = take_bytes(file, e->layers, e->judged.description->layers * sizeof *e->layers, err)) ||
+	    (status = take_stream(e, file, e->judged.stream, err)) ||
+	    (xfp_eval_has_source(e) && (status = take_stream(e, file, e->source.stream, err))))
+		return status;
 	*layers = counts[0];
 	xfp_sha256_final(&file->sha, (uint8_t *)wanted);
-	return take_bytes(file, digest, sizeof digest) && !memcmp(digest, wanted, sizeof digest) && counts[0] &&
-	       counts[0] <= e->judged.description->layers && counts[1] == e->judged.description->layers;
+	if (!(status = take_bytes(file, digest, sizeof digest, err)) &&
+	    (memcmp(digest, wanted, sizeof digest) || !counts[0] || counts[0] > e->judged.description->layers ||
+	     counts[1] != e->judged.description->layers))
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: is damaged", file->path);
+	return status;
+}
+
+/* Whose state the open file is: only one of this very evaluation is gone on from. */
+static enum xfp_status take_state(struct xfp_eval *e, struct state_file *file, uint64_t size, struct xfp_error *err)
+{
+	char head[HEAD] = { 0 };
+	double embedding = 0;
+	uint32_t layers = 0;
+	enum xfp_status status = xfp_pread(file->fd, head, size < sizeof head ? size : sizeof head, 0, file->path, err);
+
+	if (status == XFP_FAILED)
+		return status;
+	if (memcmp(head, MAGIC, sizeof MAGIC - 1)) {
+		say("%s is no state of an evaluation, and is left alone; this one's is not kept%s", e->kept_path, "");
+		free(e->kept_path);
+		e->kept_path = NULL;
+		return XFP_OK;
+	}
+	if (memcmp(head + sizeof MAGIC - 1, e->kept_key, sizeof e->kept_key)) {
+		say("%s is the state of another evaluation: of other weights, tokens or another version%s",
+		    e->kept_path, "; this one begins anew");
+		return XFP_OK;
+	}
+	xfp_sha256_init(&file->sha);
+	status = size == state_bytes(e) ? take_all(e, file, &layers, &embedding, err)
+					: xfp_fail(err, XFP_BAD_INPUT, "%s: has another size", file->path);
+	if (!status) {
+		e->kept = layers;
+		e->embedding = embedding;
+		return XFP_OK;
+	}
+	memset(e->layers, 0, e->judged.description->layers * sizeof *e->layers);
+	if (status != XFP_BAD_INPUT)
+		return status;
+	say("%s is damaged%s", e->kept_path, "; the evaluation begins anew");
+	return XFP_OK;
 }
 
 enum xfp_status xfp_eval_state_take(struct xfp_eval *e, struct xfp_error *err)
 {
-	struct state_file file = { .path = e->kept_path, .fd = -1 };
+	struct state_file file = { .fd = -1 };
 	size_t row = e->judged.description->hidden * sizeof(float);
-	enum xfp_status status = XFP_OK;
-	char head[HEAD] = { 0 };
-	uint32_t layers = 0;
-	double embedding = 0;
+	enum xfp_status status;
 	struct stat st;
 
 	if (!e->kept_path || (access(e->kept_path, F_OK) && errno == ENOENT))
 		return XFP_OK;
-	if ((status = xfp_open_regular(e->kept_path, &file.fd, &st, err)))
-		return status;
-	if (!(file.buffer = malloc(BUFFER > row ? BUFFER : row))) {
+	/* Messages outlive the path that the evaluation drops. */
+	if (!(file.buffer = malloc(BUFFER > row ? BUFFER : row)) || !(file.path = strdup(e->kept_path)))
 		status = xfp_no_memory(err);
-		goto done;
-	}
-	xfp_sha256_init(&file.sha);
-	if (pread(file.fd, head, sizeof head, 0) < 0 || memcmp(head, MAGIC, sizeof MAGIC - 1)) {
-		say("%s is no state of an evaluation, and is left alone; this one's is not kept%s", e->kept_path, "");
-		free(e->kept_path);
-		e->kept_path = NULL;
-	} else if (memcmp(head + sizeof MAGIC - 1, e->kept_key, sizeof e->kept_key)) {
-		say("%s is the state of another evaluation: of other weights, tokens or another version%s",
-		    e->kept_path, "; this one begins anew");
-	} else if ((uint64_t)st.st_size != state_bytes(e) || !take_all(e, &file, &layers, &embedding)) {
-		say("%s is damaged%s", e->kept_path, "; the evaluation begins anew");
-		memset(e->layers, 0, e->judged.description->layers * sizeof *e->layers);
-	} else {
-		e->kept = layers;
-		e->embedding = embedding;
-	}
-done:
+	else if (!(status = xfp_open_regular(file.path, &file.fd, &st, err)))
+		status = take_state(e, &file, (uint64_t)st.st_size, err);
+	if (file.fd >= 0)
+		close(file.fd);
 	free(file.buffer);
-	close(file.fd);
+	free(file.path);
 	return status;
 }
 

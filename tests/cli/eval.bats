@@ -204,7 +204,12 @@ kept_in() { # [--state FILE]
 	[ ! -s ended ]
 	head -c 16 b.xfp.eval | grep -q 'xfp eval state 1'
 	cp b.xfp.eval kept
-	strace -f -o trace -e trace=unlink xfp eval --json --tokens t.npy --source m b.xfp >resumed 2>said
+	# one that cannot be read is no damaged one: it stays
+	run -1 --separate-stderr strace -f -o trace -P b.xfp.eval -e inject=pread64:error=EIO:when=4 \
+		xfp eval --json --tokens t.npy --source m b.xfp
+	[[ $stderr == *"xfp eval: b.xfp.eval: "*"Input/output error" ]]
+	cmp b.xfp.eval kept
+	xfp eval --json --tokens t.npy --source m b.xfp >resumed 2>said
 	cmp expected resumed
 	[ ! -s said ]
 	[ ! -e b.xfp.eval ]
