@@ -448,6 +448,7 @@ EXTRA_DIST += \
 	tests/measure-peak \
 	tests/models/bert.py \
 	tests/models/check_families.py \
+	tests/models/check_greedy.py \
 	tests/models/check_transformers.py \
 	tests/models/floors.py \
 	tests/models/ggml.py \
