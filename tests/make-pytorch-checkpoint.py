@@ -59,6 +59,8 @@ class Storage:
 class Tensor:
     """A view of a storage; `function` is what rebuilds it."""
 
+    said = None  # beside its form, by newer writers
+
     def __init__(self, storage, shape, stride=None, offset=0, parameter=False):
         self.storage, self.shape, self.offset, self.parameter = storage, tuple(shape), offset, parameter
         self.stride = tuple(contiguous(shape) if stride is None else stride)
@@ -68,6 +70,8 @@ class Tensor:
         arguments = (self.storage, self.offset, self.shape, self.stride, False, OrderedDict())
         if self.storage.untyped:
             arguments += (FLOAT8,)
+        if self.said:
+            arguments += (self.said,)
         if self.parameter:
             return PARAMETER, (Tensor(self.storage, self.shape, self.stride, self.offset), True, OrderedDict())
         return self.function, arguments
@@ -265,7 +269,8 @@ def parameters(tensors, options):
     for tensor in state.values():
         tensor.parameter = True
     step = Tensor(Storage("I64", struct.pack("<q", 7)), ())
-    whole = {"epoch": 3, "lr": [0.5, (1, None, True, -5, 1 << 40)], "state_dict": state, "optimizer": {0: step}}
+    whole = {"epoch": 3, "lr": [0.5, (1, None, True, -5, 1 << 40)], "step": step, "state_dict": state,
+             "optimizer": {0: step}}
     return {"last.pth": torch_file(whole, "last")}
 
 
@@ -604,6 +609,7 @@ KINDS = {
     "expanded": restated(tensor(stride=(0, 1))), "windows": restated(tensor(shape=(60, 64), stride=(1, 1))),
     "every-other": restated(tensor(shape=(32, 32), stride=(128, 2))),
     "storage-size": restated(storage(claimed=4095)), "storage-huge": restated(storage(claimed=2**62)),
+    "negated": restated(tensor(said={"conj": False, "neg": True})), "conjugated": restated(tensor(said={"conj": True})),
     "meta-device": restated(storage(location="meta")), "key": restated(storage(key="../x")),
     "classes": restated(other_class),
     "long-name": restated(lambda s: s.update({"n" * 2000: s[Q]})),

@@ -37,23 +37,24 @@ static uint32_t count_tensors(const struct xfp_items *dict)
 	return count;
 }
 
-/* The dict that has the model's tensors; NULL: none has. */
+/* The dict that has the model's tensors; NULL: none has. Beside a model, a training may keep a tensor or two. */
 static const struct xfp_items *find_model(const struct xfp_pickle_value *root)
 {
+	uint32_t own;
+
 	if (root->kind != XFP_VALUE_DICT)
 		return NULL;
-	if (count_tensors(root->items))
-		return root->items;
+	own = count_tensors(root->items);
 	for (size_t w = 0; w < sizeof wrappers / sizeof *wrappers; w++)
 		for (uint32_t i = 0; i + 1 < root->items->count; i += 2) {
 			const struct xfp_pickle_value *key = &root->items->at[i], *value = key + 1;
 
 			if (key->kind == XFP_VALUE_STRING && key->length == strlen(wrappers[w]) &&
 			    !memcmp(key->text, wrappers[w], key->length) && value->kind == XFP_VALUE_DICT &&
-			    count_tensors(value->items))
+			    count_tensors(value->items) > own)
 				return value->items;
 		}
-	return NULL;
+	return own ? root->items : NULL;
 }
 
 static enum xfp_status no_model(const struct xfp_pickle *pickle, const struct xfp_pickle_value *root,

@@ -108,6 +108,26 @@ static enum xfp_status global(struct xfp_pickle_machine *m)
 			m->where, xfp_printable(shown).text, m->opcode - m->text);
 }
 
+/* Whether what is said of a tensor beside its form (number `at`, of newer writers) is that its elements are other than
+ * those of its storage: their conjugates, or negative. */
+static bool is_altered(const struct xfp_items *arguments, uint32_t at)
+{
+	const struct xfp_items *said;
+
+	if (at >= arguments->count || arguments->at[at].kind != XFP_VALUE_DICT)
+		return false;
+	said = arguments->at[at].items;
+	for (uint32_t i = 0; i + 1 < said->count; i += 2) {
+		const struct xfp_pickle_value *key = &said->at[i];
+		bool known = key->kind == XFP_VALUE_STRING && ((key->length == 3 && !memcmp(key->text, "neg", 3)) ||
+							       (key->length == 4 && !memcmp(key->text, "conj", 4)));
+
+		if (known && !(key[1].kind == XFP_VALUE_BOOL && !key[1].number))
+			return true;
+	}
+	return false;
+}
+
 /* Tensors, and what is around them; nothing is called. */
 static enum xfp_status reduce(struct xfp_pickle_machine *m)
 {
@@ -121,6 +141,13 @@ static enum xfp_status reduce(struct xfp_pickle_machine *m)
 		return xfp_pickle_bad(m, "it calls what is no function");
 	arguments = two[1].items;
 	m->depth -= 2;
+	if (is_altered(arguments, two[0].global->kind == XFP_GLOBAL_TENSOR_TYPED ? 7 : 6) &&
+	    (two[0].global->kind == XFP_GLOBAL_TENSOR || two[0].global->kind == XFP_GLOBAL_TENSOR_TYPED))
+		return xfp_fail(
+			m->err, XFP_BAD_INPUT,
+			"%s: a tensor at its byte %td is a view of others' negatives or conjugates, which is not "
+			"supported: save it with .resolve_neg() and .resolve_conj()",
+			m->where, m->opcode - m->text);
 	switch (two[0].global->kind) {
 	case XFP_GLOBAL_TENSOR:
 		if (arguments->count < 4 || arguments->at[0].kind != XFP_VALUE_STORAGE)

@@ -51,6 +51,7 @@ static bool may_be_weights(const char *name)
 
 static enum xfp_status probe(const char *model, int *sure, struct xfp_error *err)
 {
+	const struct xfp_place whole = xfp_whole_file(model);
 	enum xfp_torch_layout layout;
 	struct xfp_listing listing;
 	enum xfp_status status;
@@ -64,7 +65,7 @@ static enum xfp_status probe(const char *model, int *sure, struct xfp_error *err
 			*sure = 100;
 			return XFP_OK;
 		}
-		if (!(status = xfp_torch_layout(model, &layout, err)) &&
+		if (!(status = xfp_torch_layout(&whole, &layout, err)) &&
 		    (layout == XFP_TORCH_ZIP || layout == XFP_TORCH_OLD) && !xfp_ends_with(model, ".zip"))
 			*sure = 70;
 		return status;

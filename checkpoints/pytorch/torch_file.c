@@ -44,19 +44,19 @@ static enum xfp_status bad_tensor(const struct torch_reader *r, const char *name
 
 /* ---- the archive ---------------------------------------------------------------------------------- */
 
-enum xfp_status xfp_torch_layout(const char *path, enum xfp_torch_layout *layout, struct xfp_error *err)
+enum xfp_status xfp_torch_layout(const struct xfp_place *place, enum xfp_torch_layout *layout, struct xfp_error *err)
 {
 	/* Of the pickle that the old layout begins with: protocol 2, a number. */
 	static const unsigned char old[] = { 0x80, 2, 0x8a, 10, 0x6c, 0xfc, 0x9c, 0x46 };
 	unsigned char start[8] = { 0 };
-	struct stat st;
-	int fd;
-	enum xfp_status status = xfp_open_regular(path, &fd, &st, err);
+	struct xfp_identity identity;
+	uint64_t bytes;
+	int fd = -1;
+	enum xfp_status status = xfp_place_open(place, &fd, &bytes, &identity, err);
 
 	*layout = XFP_TORCH_NONE;
-	if (status)
-		return status;
-	if (st.st_size >= (off_t)sizeof start && !(status = xfp_pread(fd, start, sizeof start, 0, path, err))) {
+	if (!status && bytes >= sizeof start &&
+	    !(status = xfp_pread(fd, start, sizeof start, place->offset, place->shown, err))) {
 		if (!memcmp(start, "PK\3\4", 4) || !memcmp(start, "PK\5\6", 4))
 			*layout = XFP_TORCH_ZIP;
 		else if (!memcmp(start, old, sizeof old))
@@ -64,7 +64,8 @@ enum xfp_status xfp_torch_layout(const char *path, enum xfp_torch_layout *layout
 		else if (!memcmp(start, "version ", 8))
 			*layout = XFP_TORCH_POINTER;
 	}
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	return status;
 }
 
@@ -256,11 +257,11 @@ enum xfp_status xfp_torch_file_read(const struct xfp_place *place, struct xfp_ch
 	struct xfp_pickle *pickle = NULL;
 	struct xfp_identity identity;
 	char *text = NULL, *where = NULL;
-	enum xfp_torch_layout layout = XFP_TORCH_ZIP;
+	enum xfp_torch_layout layout;
 	struct xfp_place whole = *place;
 	enum xfp_status status;
 
-	if (!place->offset && (status = xfp_torch_layout(place->path, &layout, err)))
+	if ((status = xfp_torch_layout(place, &layout, err)))
 		return status;
 	if (layout == XFP_TORCH_POINTER)
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: is a Git LFS pointer, not the file itself; run git lfs pull",

@@ -21,6 +21,6 @@ enum xfp_torch_layout {
 	XFP_TORCH_ZIP,     /* or another zip */
 	XFP_TORCH_OLD,     /* before PyTorch 1.6; not read */
 };
-enum xfp_status xfp_torch_layout(const char *path, enum xfp_torch_layout *layout, struct xfp_error *err);
+enum xfp_status xfp_torch_layout(const struct xfp_place *place, enum xfp_torch_layout *layout, struct xfp_error *err);
 
 #endif

@@ -87,13 +87,16 @@ print(json.dumps({key: info[key] for key in ("units", "tensors", "family", "weig
 	[[ $output == *"$PWD/torch.zip/"*": is compressed"*"zip -0"* ]]
 	rm torch.zip
 	# a file of torch.save is a zip as well, under any name
-	checkpoint single --dtype F16 || true
 	rm -rf plain torch
 	checkpoint single
 	mv torch/pytorch_model.bin torch/all.zip
 	run -0 xfp-inspect torch/all.zip
 	[[ $output == *"format  pytorch, 1 file"* ]]
 	cd torch
+	checkpoint single --spoil old-layout
+	"$PYTHON" -c 'import zipfile; zipfile.ZipFile("old.zip", "w").write("torch/pytorch_model.bin")'
+	run -3 xfp-inspect old.zip
+	[[ $output == *"old.zip/torch/pytorch_model.bin: has the layout of PyTorch before 1.6"* ]]
 	"$PYTHON" -c 'import zipfile; zipfile.ZipFile("nothing.zip", "w").writestr("a/README.md", "text")'
 	run -3 xfp-inspect nothing.zip
 	[[ $output == *"nothing.zip: holds no weights"* ]]
@@ -192,6 +195,8 @@ with zipfile.ZipFile("../packed.zip", "w") as archive:
 		every-other tensor *q_proj.weight: takes single elements*.contiguous()
 		storage-size its storage is to have 8190 bytes, and has 8192
 		storage-huge its storage is to have 9223372036854775808 bytes
+		negated a tensor at its byte *is a view of others' negatives*.resolve_neg()
+		conjugated negatives or conjugates*.resolve_conj()
 		meta-device tensor *q_proj.weight: has no data
 		key its storage has no name that torch.save gives
 		classes tensor z.weight: takes its storage for HalfStorage, and another tensor for BFloat16Storage
@@ -224,7 +229,7 @@ with zipfile.ZipFile("../packed.zip", "w") as archive:
 	checkpoint parameters
 	touch torch/{training_args.bin,optimizer.pt,rng_state_0.pth}
 	run -0 xfp-inspect torch
-	[[ $output == *"last.pth: holds 3 things beside the model's tensors (first: epoch); ignored"* ]]
+	[[ $output == *"last.pth: holds 4 things beside the model's tensors (first: epoch); ignored"* ]]
 	rm -r torch plain
 	checkpoint single
 	touch torch/other.pth
