@@ -7,7 +7,7 @@
  * container that is changed after it was put into another, without which none can hold itself, is refused; nothing
  * recurses.
  *
- * The tensors are those of the dict that the pickle makes, or of the one in it that has more of them and a name by which
+ * The tensors are those of the dict that the pickle makes, or of one in it that has more of them and a name by which
  * tools keep a model beside other things, as "model" and "state_dict". What else is there is counted and left.
  */
 #ifndef XFP_PICKLE_H
