@@ -11,10 +11,13 @@
 #include "checkpoints/checkpoint.h"
 
 struct xfp_header_entry {
-	uint32_t file;    /* index into the checkpoint's `files` */
-	char *key;        /* as the file has it, "general.architecture" */
-	const char *type; /* in the format's words, "string"; static storage */
-	char *value;      /* as text; of a long list the beginning and its length will do */
+	uint32_t file;       /* index into the checkpoint's `files` */
+	char *key;           /* as the file has it, "general.architecture" */
+	const char *type;    /* in the format's words, "string"; static storage */
+	bool list;           /* its value is a list, which may be empty; otherwise it is one text */
+	uint64_t count;      /* of texts */
+	char *values;        /* each with a NUL behind it */
+	const char *meaning; /* of a number that stands for a name: that; static storage; NULL: none */
 };
 
 /* In the order of files, and in each of them as it has them. Zeroed is empty. */
@@ -28,8 +31,8 @@ enum xfp_status xfp_header_read(const struct xfp_checkpoint *checkpoint, struct 
 				struct xfp_error *err);
 void xfp_header_free(struct xfp_header *header);
 
-/* For formats: another entry. Key and value are copied. */
-enum xfp_status xfp_header_add(struct xfp_header *header, uint32_t file, const char *key, const char *type,
-			       const char *value, struct xfp_error *err);
+/* For formats: another entry, which the header takes over, also when it fails. Key or values that are NULL are such that
+ * there was no memory for. */
+enum xfp_status xfp_header_add(struct xfp_header *header, struct xfp_header_entry *entry, struct xfp_error *err);
 
 #endif

@@ -130,6 +130,7 @@ static enum xfp_status parse_note(struct header_parser *p, const char *key)
 {
 	size_t size = (size_t)(p->json.end - p->json.at) + 1, length;
 	enum xfp_status status = XFP_OK;
+	struct xfp_header_entry entry = { .file = p->number, .type = "string", .count = 1 };
 	char *value;
 
 	if (!p->header) {
@@ -139,8 +140,11 @@ static enum xfp_status parse_note(struct header_parser *p, const char *key)
 	/* Decoded, a string is no longer than what is left of the header. */
 	if (!(value = malloc(size)))
 		return xfp_no_memory_for(p->err, p->path);
-	if (xfp_json_string(&p->json, value, size, &length))
-		status = xfp_header_add(p->header, p->number, key, "string", value, p->err);
+	if (xfp_json_string(&p->json, value, size, &length)) {
+		entry.key = strdup(key);
+		entry.values = strdup(value);
+		status = xfp_header_add(p->header, &entry, p->err);
+	}
 	free(value);
 	return status;
 }

@@ -174,6 +174,7 @@ def frame(m, model_type, name, tied=False, shifted=False, layers=LAYERS, ff=FF):
         m.linear("output", "lm_head", VOCAB, H)
     m.metadata["general.architecture"] = m.architecture
     m.metadata["general.name"] = "a model of numpy's"
+    m.metadata["general.file_type"] = 1
     for key, v in [("block_count", layers), ("context_length", 256), ("embedding_length", H),
                    ("feed_forward_length", ff), ("attention.head_count", HEADS), ("attention.head_count_kv", KEYS),
                    ("attention.layer_norm_rms_epsilon", 1e-5), ("rope.freq_base", 500000.0)]:

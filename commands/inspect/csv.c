@@ -5,18 +5,24 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "commands/inspect/report.h"
 
-/* As RFC 4180 has it. */
-static void print_quoted(const char *text)
+/* As RFC 4180 has it: a quotation mark twice. */
+static void print_inside(const char *text)
 {
-	putchar('"');
 	for (; *text; text++) {
 		if (*text == '"')
 			putchar('"');
 		putchar(*text);
 	}
+}
+
+static void print_quoted(const char *text)
+{
+	putchar('"');
+	print_inside(text);
 	putchar('"');
 }
 
@@ -25,13 +31,17 @@ void xfp_inspection_csv_header(const struct xfp_look *look, const struct xfp_hea
 	puts("file,key,type,value");
 	for (uint32_t i = 0; i < header->count; i++) {
 		const struct xfp_header_entry *entry = &header->entries[i];
+		const char *value = entry->values;
 
 		print_quoted(look->checkpoint->files[entry->file].name);
 		putchar(',');
 		print_quoted(entry->key);
-		printf(",%s,", entry->type);
-		print_quoted(entry->value);
-		putchar('\n');
+		printf(",%s,\"", entry->type);
+		for (uint64_t v = 0; v < entry->count; v++, value += strlen(value) + 1) {
+			fputs(v ? ", " : "", stdout);
+			print_inside(value);
+		}
+		puts("\"");
 	}
 }
 

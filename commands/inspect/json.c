@@ -113,6 +113,32 @@ static json_t *unit_json(const struct xfp_ledger_unit *unit)
 			{ "weights", count_json(xfp_unit_weights(unit)) });
 }
 
+/* Those of the tensors that are listed; all of them where all are. */
+static json_t *units_json(const struct xfp_list *list)
+{
+	const struct xfp_ledger *ledger = list->look->refused.status ? NULL : list->look->ledger;
+	bool *listed = calloc(list->look->checkpoint->tensor_count + (size_t)1, sizeof *listed);
+	json_t *units = json_array();
+
+	for (uint32_t i = 0; listed && i < list->count; i++)
+		listed[list->chosen[i]] = true;
+	for (uint32_t u = 0; listed && ledger && u < ledger->unit_count; u++) {
+		const struct xfp_ledger_unit *unit = &ledger->units[u];
+		uint32_t e = 0;
+
+		while (e < unit->experts && !listed[ledger->matrices[unit->first_matrix + e].tensor])
+			e++;
+		if (e < unit->experts)
+			xfp_json_add(&units, unit_json(unit));
+	}
+	if (!listed) {
+		json_decref(units);
+		return NULL;
+	}
+	free(listed);
+	return units;
+}
+
 static json_t *roles_json(const struct xfp_rule *rule)
 {
 	json_t *roles = json_array();
@@ -176,6 +202,21 @@ static json_t *notes_json(const struct xfp_look *look)
 
 /* ---- files ------------------------------------------------------------------------------------- */
 
+static json_t *entry_json(const struct xfp_header_entry *entry)
+{
+	json_t *list = json_array();
+	const char *value = entry->values;
+
+	for (uint64_t v = 0; entry->list && v < entry->count; v++, value += strlen(value) + 1)
+		xfp_json_add(&list, xfp_json_text(value));
+	if (!entry->list) {
+		json_decref(list);
+		list = xfp_json_text(value);
+	}
+	return XFP_JSON({ "key", xfp_json_text(entry->key) }, { "type", xfp_json_text(entry->type) }, { "value", list },
+			{ "meaning", xfp_json_text_or_null(entry->meaning) });
+}
+
 static json_t *file_json(const struct xfp_look *look, uint32_t file, const struct xfp_header *header)
 {
 	const struct xfp_checkpoint *c = look->checkpoint;
@@ -184,14 +225,9 @@ static json_t *file_json(const struct xfp_look *look, uint32_t file, const struc
 
 	for (uint32_t t = 0; t < c->tensor_count; t++)
 		tensors += c->tensors[t].file == file;
-	for (uint32_t i = 0; i < header->count; i++) {
-		const struct xfp_header_entry *entry = &header->entries[i];
-
-		if (entry->file == file)
-			xfp_json_add(&entries, XFP_JSON({ "key", xfp_json_text(entry->key) },
-							{ "type", xfp_json_text(entry->type) },
-							{ "value", xfp_json_text(entry->value) }));
-	}
+	for (uint32_t i = 0; i < header->count; i++)
+		if (header->entries[i].file == file)
+			xfp_json_add(&entries, entry_json(&header->entries[i]));
 	return XFP_JSON({ "name", xfp_json_text(c->files[file].name) },
 			{ "bytes", count_json(c->files[file].identity.size) }, { "tensors", count_json(tensors) },
 			{ "entries", entries });
@@ -213,12 +249,10 @@ enum xfp_status xfp_inspection_json(const struct xfp_list *list, const struct xf
 	const struct xfp_look *look = list->look;
 	const struct xfp_family *family = look->family.family;
 	const struct xfp_ledger *ledger = look->refused.status ? NULL : look->ledger;
-	json_t *tensors = json_array(), *units = json_array(), *rules = json_array(), *object;
+	json_t *tensors = json_array(), *rules = json_array(), *object;
 
 	for (uint32_t i = 0; i < count; i++)
 		xfp_json_add(&tensors, tensor_json(list, &lines[i]));
-	for (uint32_t i = 0; ledger && i < ledger->unit_count; i++)
-		xfp_json_add(&units, unit_json(&ledger->units[i]));
 	for (uint32_t i = 0; ledger && i < family->rule_count; i++)
 		xfp_json_add(&rules, rule_json(&family->rules[i], look->findings.taken[i]));
 	object = XFP_JSON({ "model", xfp_json_text(look->checkpoint->folder) },
@@ -228,8 +262,8 @@ enum xfp_status xfp_inspection_json(const struct xfp_list *list, const struct xf
 			  { "format", json_string(look->checkpoint->format) },
 			  { "packed", xfp_json_text_or_null(look->checkpoint->packed) },
 			  { "refused", xfp_json_text_or_null(look->refused.status ? look->refused.text : NULL) },
-			  { "tensors", tensors }, { "units", units }, { "names", names_json(look) }, { "rules", rules },
-			  { "notes", notes_json(look) });
+			  { "tensors", tensors }, { "units", units_json(list) }, { "names", names_json(look) },
+			  { "rules", rules }, { "notes", notes_json(look) });
 	if (header)
 		xfp_json_put(&object, "files", header_json(look, header));
 	if (list->moments)

@@ -5,17 +5,47 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/printable.h"
 #include "base/text/size.h"
 #include "base/text/table.h"
+#include "base/text/text.h"
 #include "commands/inspect/report.h"
 
 #define CELL(cell, ...) snprintf(cell, sizeof(cell), __VA_ARGS__)
 #define WIDEST_KEY 32 /* of an entry, beside which others stand aligned */
+#define SHOWN 8       /* of a list */
 
 /* ---- files ------------------------------------------------------------------------------------- */
+
+/* The beginning of a long list, and what it has beside; of a long text as much as a message would show. */
+static void print_value(const struct xfp_header_entry *entry, unsigned column)
+{
+	const char *value = entry->values;
+	struct xfp_text raw, shown;
+	FILE *out = xfp_text_begin(&raw);
+
+	for (uint64_t v = 0; out && v < entry->count && v < SHOWN; v++, value += strlen(value) + 1)
+		fprintf(out, "%s%s", v ? ", " : "", value);
+	if (!xfp_text_end(&raw))
+		return;
+	if ((out = xfp_text_begin(&shown)))
+		fputs(xfp_printable(raw.bytes).text, out);
+	if (out && entry->count > SHOWN)
+		fprintf(out, ", ... (%" PRIu64 ")", entry->count);
+	if (out && entry->meaning)
+		fprintf(out, " (%s)", entry->meaning);
+	if (xfp_text_end(&shown)) {
+		if (*shown.bytes)
+			xfp_fold_in(stdout, shown.bytes, column);
+		else
+			putchar('\n');
+	}
+	free(shown.bytes);
+	free(raw.bytes);
+}
 
 static void print_entries(const struct xfp_header *header, uint32_t file)
 {
@@ -36,10 +66,7 @@ static void print_entries(const struct xfp_header *header, uint32_t file)
 			printf("  %s\n  %*s  ", xfp_printable(entry->key).text, width, "");
 		else
 			printf("  %-*s  ", width, xfp_printable(entry->key).text);
-		if (*entry->value)
-			xfp_fold_in(stdout, xfp_printable(entry->value).text, (unsigned)width + 4);
-		else
-			putchar('\n');
+		print_value(entry, (unsigned)width + 4);
 	}
 }
 
