@@ -264,6 +264,11 @@ static enum xfp_status nothing_matches(const struct xfp_ledger *ledger, const st
 	if (xfp_class_parse(wanted, &class))
 		return xfp_fail(err, XFP_USAGE, "--override '%s': matches no unit; for the class write class:%s", text,
 				xfp_class_name(class));
+	for (uint32_t u = 0; !role && !strpbrk(wanted, "*?[") && u < ledger->unit_count; u++)
+		if (strstr(ledger->units[u].name, wanted))
+			return xfp_fail(err, XFP_USAGE,
+					"--override '%s': matches no unit; names that it is a part of match '*%s*'",
+					text, xfp_printable(wanted).text);
 	for (uint32_t u = 0; u < ledger->unit_count; u++)
 		consider(&nearest, wanted, role ? ledger->units[u].role : ledger->units[u].name);
 	for (unsigned i = 0; i < nearest.count; i++)

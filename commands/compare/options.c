@@ -204,6 +204,21 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 	return status;
 }
 
+/* What can be told of a TENSOR before there is a model. */
+static enum xfp_status check_pattern(const char *pattern, struct xfp_error *err)
+{
+	const char *class = xfp_after(pattern, XFP_CLASS_PREFIX);
+	char text[XFP_NO_CLASS];
+	enum xfp_class value;
+
+	if (!*pattern)
+		return xfp_fail(err, XFP_USAGE, "TENSOR is empty");
+	if (class && !xfp_class_parse(class, &value))
+		return xfp_fail(err, XFP_USAGE, "TENSOR '%s': %s", xfp_printable(pattern).text,
+				xfp_no_such_class(class, text));
+	return XFP_OK;
+}
+
 enum xfp_status xfp_compare_parse(int argc, char **argv, struct xfp_compare_request *request, struct xfp_error *err)
 {
 	struct xfp_settings settings = { .parameters = xfp_parameters_default() };
@@ -236,8 +251,8 @@ enum xfp_status xfp_compare_parse(int argc, char **argv, struct xfp_compare_requ
 	request->patterns = line.arguments + 1;
 	request->pattern_count = (uint32_t)line.argument_count - 1;
 	for (uint32_t i = 0; i < request->pattern_count; i++)
-		if (!*request->patterns[i])
-			return xfp_fail(err, XFP_USAGE, "TENSOR is empty");
+		if ((status = check_pattern(request->patterns[i], err)))
+			return status;
 	if ((status = xfp_settings_finish(&settings, err)))
 		return status;
 	request->parameters = settings.parameters;

@@ -2,6 +2,7 @@
 #include "commands/inspect/list.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,6 +134,57 @@ static uint32_t gather(const struct xfp_list *list, bool roles, const char **nam
 	return count;
 }
 
+static bool has_class(const struct xfp_look *look, enum xfp_class class)
+{
+	uint32_t t = 0;
+
+	while (t < look->ledger->tensor_count && look->ledger->tensors[t].class_ != class)
+		t++;
+	return t < look->ledger->tensor_count;
+}
+
+/* "; those of the model are q, k, v", of roles or classes; "" where it has none. */
+static void put_those(const struct xfp_list *list, bool roles, char text[XFP_DID_YOU_MEAN])
+{
+	const char *names[LOOKED_AT];
+	uint32_t count = roles ? gather(list, true, names) : XFP_CLASSES;
+	size_t used = 0;
+
+	*text = '\0';
+	for (uint32_t i = 0; i < count && used < XFP_DID_YOU_MEAN; i++) {
+		const char *name = roles ? names[i] : xfp_class_name((enum xfp_class)i);
+
+		if (*name && (roles || has_class(list->look, (enum xfp_class)i)))
+			used += (size_t)snprintf(text + used, XFP_DID_YOU_MEAN - used, "%s%s",
+						 used ? ", " : "; those of the model are ", name);
+	}
+}
+
+/* What a name that is none may have been meant for. */
+static void put_meant(const struct xfp_list *list, const char *name, char text[XFP_DID_YOU_MEAN])
+{
+	const struct xfp_checkpoint *c = list->look->checkpoint;
+	const char *names[LOOKED_AT];
+	enum xfp_class class;
+	uint32_t parts = 0;
+
+	for (uint32_t t = 0; t < c->tensor_count; t++) {
+		if (has_role(list->roles[t], name)) {
+			snprintf(text, XFP_DID_YOU_MEAN, "; for the role write role:%s", name);
+			return;
+		}
+		parts += strstr(c->tensors[t].name, name) != NULL;
+	}
+	if (list->look->ledger && xfp_class_parse(name, &class) && has_class(list->look, class))
+		snprintf(text, XFP_DID_YOU_MEAN, "; for the class write class:%s", name);
+	else if (parts)
+		snprintf(text, XFP_DID_YOU_MEAN, "; '*%s*' would take %" PRIu32, name, parts);
+	else
+		xfp_did_you_mean("", name, names, gather(list, false, names), text);
+	if (!*text)
+		snprintf(text, XFP_DID_YOU_MEAN, "; without TENSOR, --tensors lists them all");
+}
+
 static enum xfp_status refuse_pattern(const struct xfp_list *list, const char *pattern, struct xfp_error *err)
 {
 	const char *role = xfp_after(pattern, XFP_ROLE_PREFIX), *class = xfp_after(pattern, XFP_CLASS_PREFIX);
@@ -146,8 +198,12 @@ static enum xfp_status refuse_pattern(const struct xfp_list *list, const char *p
 	if (class && !xfp_class_parse(class, &value))
 		return xfp_fail(err, XFP_USAGE, "TENSOR '%s': %s", xfp_printable(pattern).text,
 				xfp_no_such_class(class, text));
-	if (!class)
-		xfp_did_you_mean("", role ? role : pattern, names, gather(list, role, names), meant);
+	if (role)
+		xfp_did_you_mean("", role, names, gather(list, true, names), meant);
+	if ((role || class) && !*meant)
+		put_those(list, role, meant);
+	else if (!role)
+		put_meant(list, pattern, meant);
 	return xfp_fail(err, XFP_USAGE, "TENSOR '%s': no tensor is %s%s", xfp_printable(pattern).text, what,
 			xfp_printable(meant).text);
 }

@@ -111,17 +111,21 @@ hollow() { # FOLDER PYTHON
 model.layers.1.mlp.gate.weight model.layers.1.self_attn.o_proj.weight " ]
 	# alone it lists tensors
 	diff <(xfp inspect m role:q) <(xfp inspect --tensors m role:q)
-	[ "$(xfp inspect --json m role:q | json 'len(o["tensors"]), len(o["units"]) > 8')" = "(2, True)" ]
+	[ "$(xfp inspect --json m role:q | json 'len(o["tensors"]), len(o["units"]), {u["role"] for u in o["units"]}, len(o["rules"]) > 8')" = "(2, 2, {'q'}, True)" ]
 	while IFS='|' read -r pattern said; do
 		run -2 --separate-stderr xfp inspect m "$pattern"
 		[ -z "$output" ]
 		[[ $stderr == "xfp inspect: TENSOR '$pattern': $said"* ]] || { echo "$stderr"; return 1; }
 	done <<-'END'
 		model.norm.wieght|no tensor is named so; did you mean model.norm.weight
-		role:quer|no tensor is of this role
+		role:quer|no tensor is of this role; those of the model are lm_head, embedding, down, gate,
 		role:gat|no tensor is of this role; did you mean gate?
 		class:rooter|no class 'rooter'; did you mean router?
-		class:vision|no tensor is of this class
+		class:vision|no tensor is of this class; those of the model are attention, routed_expert,
+		q_proj|no tensor is named so; '*q_proj*' would take 2
+		gate|no tensor is named so; for the role write role:gate
+		norm|no tensor is named so; for the class write class:norm
+		zzz|no tensor is named so; without TENSOR, --tensors lists them all
 	END
 	run -2 xfp inspect m ''
 	[ "${lines[0]}" = "xfp inspect: TENSOR is empty" ]
