@@ -278,6 +278,7 @@ void xfp_checkpoint_close(struct xfp_checkpoint *c)
 	free(c->tensors);
 	free(c->made);
 	xfp_names_free(c->extras, c->extra_count);
+	xfp_names_free(c->left_out, c->left_out_count);
 	xfp_names_free(c->notes, c->note_count);
 	free(c->config);
 	free(c->folder);

@@ -70,6 +70,8 @@ struct xfp_checkpoint {
 	char **extras; /* config, tokenizer and other small files to carry along:
 	                                    * paths relative to `folder`, sorted; no index, no weights */
 	uint32_t extra_count;
+	char **left_out; /* files of the folder that are neither that nor weights, in the order in which they were met */
+	uint32_t left_out_count;
 	struct xfp_made_file *made; /* those of the extras that were, sorted by name */
 	uint32_t made_count;
 	char **notes; /* what the user should know, for instance tensors that the

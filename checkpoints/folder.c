@@ -216,7 +216,7 @@ static enum xfp_status note_left_out(struct xfp_checkpoint *c, const char *name,
 	    (c->packed && xfp_is_packing_file(name)))
 		return XFP_OK;
 	if (!(status = xfp_folder_look(c->folder, name, &st, err)) && S_ISREG(st.st_mode))
-		xfp_checkpoint_note(c, "not carried: %s", xfp_printable(name).text);
+		xfp_checkpoint_leave_out(c, name);
 	return status;
 }
 

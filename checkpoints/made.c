@@ -33,7 +33,7 @@ static bool is_done_with(struct xfp_checkpoint *c, const char *name)
 	if (!xfp_is_packing_file(name))
 		return false;
 	if (!c->packed)
-		xfp_checkpoint_note(c, "not carried: %s", name);
+		xfp_checkpoint_leave_out(c, name);
 	return true;
 }
 

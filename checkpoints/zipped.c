@@ -117,7 +117,7 @@ static enum xfp_status take_extras(struct xfp_checkpoint *c, const struct xfp_li
 
 		if (!xfp_folder_carries(name) && !xfp_is_packing_file(name)) {
 			if (!xfp_folder_holds_weights(name))
-				xfp_checkpoint_note(c, "not carried: %s", xfp_printable(name).text);
+				xfp_checkpoint_leave_out(c, name);
 			continue;
 		}
 		if (!(status = xfp_listing_place(listing, name, &place, &path, err)) &&

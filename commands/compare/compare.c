@@ -115,7 +115,8 @@ static enum xfp_status inspect(struct xfp_comparison *comparison, struct xfp_sig
 		xfp_fail(err, XFP_FAILED, "no temporary file");
 	if (work && log) {
 		c.log = fileno(log);
-		c.options = (struct xfp_options){ .model = request->model,
+		c.options = (struct xfp_options){ .program = "xfp compare",
+						  .model = request->model,
 						  .family = (char *)(uintptr_t)request->family,
 						  .work = work,
 						  .cache = work,

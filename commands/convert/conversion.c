@@ -17,7 +17,9 @@
 #include "base/text/utc.h"
 #include "cache/lock.h"
 #include "commands/convert/drop_cache.h"
+#include "commands/inspect/report.h"
 #include "schemas/layout/bundle_layout.h"
+#include "stages/work/stages.h"
 
 /* Stages of a run that was killed may take a moment to notice. */
 #define LOCK_PATIENCE_S 5
@@ -353,23 +355,35 @@ static char *read_log(const struct xfp_conversion *c, off_t offset)
 	return text;
 }
 
+/* What xfp-inspect says it says for the command that runs it. NULL: the line is not its own. */
+static const char *of_inspect(const char *line)
+{
+	return xfp_after(line, XFP_INSPECT_PROGRAM ": ");
+}
+
 void xfp_log_show(const struct xfp_conversion *c, off_t offset)
 {
 	char *text = read_log(c, offset), *rest = text, *line;
 
-	while ((line = strsep(&rest, "\n")))
-		if (!strncmp(line, "xfp", 3))
+	while ((line = strsep(&rest, "\n"))) {
+		const char *said = of_inspect(line);
+
+		if (said && (!c->options.planning || !xfp_after(said, "note: " XFP_NOT_CARRIED)))
+			fprintf(stderr, "%s: %s\n", c->options.program, said);
+		else if (!said && xfp_after(line, "xfp"))
 			fprintf(stderr, "%s\n", line);
+	}
 	free(text);
 }
 
 void xfp_log_keep(struct xfp_conversion *c, off_t offset)
 {
-	char *text = read_log(c, offset), *rest = text, *line, *last = NULL;
+	char *text = read_log(c, offset), *rest = text, *line;
+	const char *last = NULL;
 
 	while ((line = strsep(&rest, "\n")))
-		if (!strncmp(line, "xfp", 3))
-			last = line;
+		if (xfp_after(line, "xfp"))
+			last = of_inspect(line) ? of_inspect(line) : line;
 	if (last) {
 		free(c->record.message);
 		c->record.message = strdup(last);

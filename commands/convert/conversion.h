@@ -84,8 +84,8 @@ void xfp_conversion_sweep(const struct xfp_conversion *c);
 /* Open the cache and its manifest, unless they are open. */
 enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_error *err);
 
-/* The tools' messages ("xfp-inspect: ...") that the log holds from `offset` on, shown on stderr;
- * xfp_log_size is where it ends now. */
+/* The tools' messages ("xfp-bundle: ...") that the log holds from `offset` on, shown on stderr, those of xfp-inspect as
+ * the command's own; xfp_log_size is where it ends now. */
 off_t xfp_log_size(const struct xfp_conversion *c);
 /* Keep the last of those messages as that of the run, for where it has none of its own. */
 void xfp_log_keep(struct xfp_conversion *c, off_t offset);

@@ -195,6 +195,12 @@ static json_t *notes_json(const struct xfp_look *look)
 
 	for (uint32_t i = 0; i < look->checkpoint->note_count; i++)
 		xfp_json_add(&list, note_json(false, look->checkpoint->notes[i]));
+	for (uint32_t i = 0; i < look->checkpoint->left_out_count; i++) {
+		char *text = xfp_formatted(XFP_NOT_CARRIED "%s", look->checkpoint->left_out[i]);
+
+		xfp_json_add(&list, text ? note_json(false, text) : NULL);
+		free(text);
+	}
 	for (uint32_t i = 0; i < notes->count; i++)
 		xfp_json_add(&list, note_json(notes->list[i].warning, notes->list[i].text));
 	return list;

@@ -13,6 +13,7 @@
 #include "base/text/text.h"
 #include "stages/inspect/name_groups.h"
 
+#define LEFT_OUT_SHOWN 12
 #define CELL(cell, ...) snprintf(cell, sizeof(cell), __VA_ARGS__)
 
 /* The verdict comes last, wherever both streams go. */
@@ -85,6 +86,25 @@ static enum xfp_status print_guess(const char *program, const struct xfp_look *l
 	return XFP_OK;
 }
 
+/* All in one line; some hundred pictures are no news one by one. */
+static void print_left_out(const char *program, const struct xfp_checkpoint *c)
+{
+	struct xfp_text text;
+	FILE *out = c->left_out_count ? xfp_text_begin(&text) : NULL;
+	uint32_t shown = c->left_out_count > LEFT_OUT_SHOWN ? LEFT_OUT_SHOWN - 1 : c->left_out_count;
+
+	if (!out)
+		return;
+	fputs(XFP_NOT_CARRIED, out);
+	for (uint32_t i = 0; i < shown; i++)
+		fprintf(out, "%s%s", i ? ", " : "", xfp_printable(c->left_out[i]).text);
+	if (shown < c->left_out_count)
+		fprintf(out, " and %" PRIu32 " more, which xfp inspect --json names", c->left_out_count - shown);
+	if (xfp_text_end(&text))
+		xfp_inspection_say(program, "note", text.bytes);
+	free(text.bytes);
+}
+
 enum xfp_status xfp_inspection_notes(const char *program, const struct xfp_look *look, enum xfp_telling telling,
 				     struct xfp_error *err)
 {
@@ -92,6 +112,8 @@ enum xfp_status xfp_inspection_notes(const char *program, const struct xfp_look 
 
 	for (uint32_t i = 0; i < look->checkpoint->note_count; i++)
 		xfp_inspection_say(program, "note", look->checkpoint->notes[i]);
+	if (telling != XFP_TELL_WARNINGS)
+		print_left_out(program, look->checkpoint);
 	/* What a conversion would make of it is no news where there will be none. */
 	if (!look->ledger || look->refused.status)
 		return XFP_OK;

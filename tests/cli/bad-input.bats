@@ -155,8 +155,10 @@ accepted() { # KIND
 	make_bad good good
 	touch good/data_config.json good/notes.npy good/.gitattributes good/LICENSE good/other.bin
 	run -0 xfp convert good -o out.xfp
-	[ "$(grep -o "not carried: .*" <<<"$output")" = "not carried: data_config.json
-not carried: notes.npy" ]
+	[ "$(grep "not carried: " <<<"$output")" = "xfp convert: note: not carried: data_config.json, notes.npy" ]
+	[ "$(xfp inspect --json good 2>/dev/null | grep -c '"not carried: ')" -eq 2 ]
+	run -0 --separate-stderr xfp plan good # where it is of no concern
+	[ -z "$stderr" ]
 	# beside a file lies what has nothing to do with it
 	run -0 xfp convert good/*.safetensors -o out.xfp
 	[[ $output != *"not carried"* ]]

@@ -104,7 +104,7 @@ is_converted() { # MODEL
 	[ "$(grep -o '[0-9][0-9]* ' <<<"$line" | awk '{ n += $0 } END { print n }')" -eq "$total" ]
 	run -0 --separate-stderr xfp convert unknown -o out.xfp
 	[[ ${stderr_lines[0]} == *"no family claims model_type brand_new"* ]]
-	[ "$(printf '%s\n' "${stderr_lines[@]}" | grep '^xfp-inspect: guess: ')" = "$line" ]
+	[ "$(printf '%s\n' "${stderr_lines[@]}" | grep '^xfp convert: guess: ')" = "xfp convert${line#xfp-inspect}" ]
 	run -0 --separate-stderr xfp-inspect -v unknown
 	grep '^xfp-inspect: guess: ' <<<"$stderr" >guess
 	while read -r line; do

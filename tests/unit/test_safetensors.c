@@ -383,9 +383,10 @@ static void test_extras(void **state)
 		assert_string_equal(c->extras[i], carried[i]);
 	assert_true(has_note(c, "vocab.big", "256 MiB"));
 	assert_true(has_note(c, "1_Pooling/x.safetensors", "not carried"));
-	assert_true(has_note(c, "notes.txt", "not carried"));
 	assert_true(has_note(c, "tokenizer.d", "is a folder"));
-	assert_int_equal(c->note_count, 4);
+	assert_int_equal(c->note_count, 3);
+	assert_int_equal(c->left_out_count, 1);
+	assert_string_equal(c->left_out[0], "notes.txt");
 	xfp_checkpoint_close(c);
 	free(path);
 }
