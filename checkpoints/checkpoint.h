@@ -70,7 +70,7 @@ struct xfp_checkpoint {
 	char **extras; /* config, tokenizer and other small files to carry along:
 	                                    * paths relative to `folder`, sorted; no index, no weights */
 	uint32_t extra_count;
-	char **left_out; /* files of the folder that are neither that nor weights, in the order in which they were met */
+	char **left_out; /* files of the folder that are neither that nor weights, in no particular order */
 	uint32_t left_out_count;
 	struct xfp_made_file *made; /* those of the extras that were, sorted by name */
 	uint32_t made_count;
@@ -78,6 +78,9 @@ struct xfp_checkpoint {
 	                                    * index omits; one line each */
 	uint32_t note_count;
 };
+
+/* How the note begins that tells of `left_out`. */
+#define XFP_NOT_CARRIED "not carried: "
 
 /* MODEL is a folder or a file. The caller closes what it opened. */
 enum xfp_status xfp_checkpoint_open(const char *model, struct xfp_checkpoint **out, struct xfp_error *err);

@@ -31,7 +31,7 @@ enum xfp_status xfp_header_read(const struct xfp_checkpoint *checkpoint, struct 
 				struct xfp_error *err);
 void xfp_header_free(struct xfp_header *header);
 
-/* For formats: another entry, which the header takes over, also when it fails. Key or values that are NULL are such that
+/* For formats: another entry, which the header takes over, also when it fails. A key or values that are NULL are what
  * there was no memory for. */
 enum xfp_status xfp_header_add(struct xfp_header *header, struct xfp_header_entry *entry, struct xfp_error *err);
 

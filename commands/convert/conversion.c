@@ -16,8 +16,8 @@
 #include "base/system/temporary.h"
 #include "base/text/utc.h"
 #include "cache/lock.h"
+#include "checkpoints/checkpoint.h"
 #include "commands/convert/drop_cache.h"
-#include "commands/inspect/report.h"
 #include "schemas/layout/bundle_layout.h"
 #include "stages/work/stages.h"
 

@@ -17,8 +17,6 @@ enum xfp_telling {
 	XFP_TELL_NEWS,
 	XFP_TELL_ALL, /* what a model that no family claims was taken for name by name, and not in one line */
 };
-/* How the note begins that names files which a conversion leaves out. */
-#define XFP_NOT_CARRIED "not carried: "
 /* Notes and warnings, on stderr. */
 enum xfp_status xfp_inspection_notes(const char *program, const struct xfp_look *look, enum xfp_telling telling,
 				     struct xfp_error *err);
