@@ -12,8 +12,6 @@ model_libmodel_a_SOURCES = \
 	model/forward/description.h \
 	model/forward/fields.c \
 	model/forward/fields.h \
-	model/forward/fast_product.c \
-	model/forward/fast_product.h \
 	model/forward/forward.c \
 	model/forward/forward.h \
 	model/forward/lane_loops.h \
@@ -45,10 +43,15 @@ model_libmodel_a_SOURCES = \
 	model/forward/streams.h \
 	model/forward/tensors.c \
 	model/forward/tensors.h \
-	model/forward/weights.c \
-	model/forward/weights.h \
-	model/forward/weights_bundle.c \
-	model/forward/weights_checkpoint.c
+	model/weights/digests.c \
+	model/weights/digests.h \
+	model/weights/fast_product.c \
+	model/weights/fast_product.h \
+	model/weights/pages.h \
+	model/weights/weights.c \
+	model/weights/weights.h \
+	model/weights/weights_bundle.c \
+	model/weights/weights_checkpoint.c
 
 # The same loops once for each instruction set, chosen when they run.
 if X86

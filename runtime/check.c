@@ -62,6 +62,29 @@ static const char *owner(const struct xfp_bundle *bundle, uint32_t number)
 								: bundle->tensors[part->number].name);
 }
 
+bool xfp_bundle_member(const struct xfp_bundle *bundle, uint32_t number, struct xfp_member_info *info)
+{
+	uint32_t files = xfp_bundle_count(bundle, XFP_TABLE_FILES);
+	struct checked_member member;
+
+	if (number >= xfp_bundle_members(bundle))
+		return false;
+	member = find_member(bundle, number);
+	*info = (struct xfp_member_info){ .file = XFP_NOT_FOUND,
+					  .unit = XFP_NOT_FOUND,
+					  .tensor = XFP_NOT_FOUND,
+					  .data = bundle->map + member.offset,
+					  .bytes = member.size,
+					  .sha256 = member.sha256 };
+	if (number < files)
+		info->file = number;
+	else if (bundle->parts[number - files].kind < XFP_PARTS)
+		info->unit = bundle->parts[number - files].number;
+	else
+		info->tensor = bundle->parts[number - files].number;
+	return true;
+}
+
 enum xfp_status xfp_bundle_check_member(const struct xfp_bundle *bundle, uint32_t number, struct xfp_error *err)
 {
 	uint8_t header[3 * XFP_TAR_BLOCK], sha256[32];

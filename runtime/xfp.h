@@ -309,6 +309,16 @@ enum xfp_status xfp_bundle_check(const struct xfp_bundle *bundle,
 uint32_t xfp_bundle_members(const struct xfp_bundle *bundle);
 enum xfp_status xfp_bundle_check_member(const struct xfp_bundle *bundle, uint32_t member, struct xfp_error *err);
 
+/* For callers who check what they use before they use it, as they read it: what a member holds, and the digest that
+ * its bytes must have. Of what it is a part of one number is given; the other two are XFP_NOT_FOUND. */
+struct xfp_member_info {
+	uint32_t file, unit, tensor;
+	const void *data;
+	uint64_t bytes;
+	const uint8_t *sha256;
+};
+bool xfp_bundle_member(const struct xfp_bundle *bundle, uint32_t number, struct xfp_member_info *info);
+
 #ifdef __cplusplus
 }
 #endif

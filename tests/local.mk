@@ -228,6 +228,7 @@ unit_tests = \
 	tests/unit/test_decide \
 	tests/unit/test_decode \
 	tests/unit/test_description \
+	tests/unit/test_digests \
 	tests/unit/test_disk_space \
 	tests/unit/test_dropping \
 	tests/unit/test_edges \
@@ -372,6 +373,7 @@ cli_tests = \
 	tests/cli/convert.bats \
 	tests/cli/cuda.bats \
 	tests/cli/cut-off.bats \
+	tests/cli/digests.bats \
 	tests/cli/drop.bats \
 	tests/cli/eval.bats \
 	tests/cli/eval_hybrid.bats \
@@ -533,6 +535,7 @@ check_LIBRARIES = tests/unit/libfixtures.a
 tests_unit_test_bundle_stamp_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_algorithm_decides
 tests_unit_test_bundle_tools_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_bundle_check_member
 tests_unit_test_bundle_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_pending_open
+tests_unit_test_digests_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_bundle_check_member
 tests_unit_test_disk_space_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_free_bytes
 tests_unit_test_dropping_LDFLAGS = \
 	$(AM_LDFLAGS) -Wl,--wrap=xfp_prepare_unit,--wrap=xfp_receipt_make,--wrap=xfp_lock_have_alone \

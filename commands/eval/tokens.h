@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/forward/weights.h"
+#include "model/weights/weights.h"
 
 struct xfp_tokens {
 	size_t sequences, length;

@@ -12,8 +12,8 @@
 
 #include "commands/generate/sample.h"
 #include "model/forward/past.h"
-#include "model/forward/weights.h"
 #include "model/tokenizer/tokenizer.h"
+#include "model/weights/weights.h"
 
 /* Why a text ends. */
 enum xfp_text_end { XFP_END_NONE, XFP_END_TOKEN, XFP_END_TEXT, XFP_END_LENGTH, XFP_END_CONTEXT, XFP_END_INTERRUPTED };

@@ -302,7 +302,7 @@ enum xfp_status xfp_make(struct xfp_generate *g, bool (*shown)(struct xfp_writte
 	enum xfp_status status;
 
 	if ((status = set_context(g, err)) || (status = check_memory(g, err)) || (status = allocate(&m, err)) ||
-	    (status = xfp_team_start(g->threads, &team, err)) ||
+	    (status = xfp_team_start(g->threads, &team, err)) || (status = xfp_weights_check(g->weights, team, err)) ||
 	    (status = xfp_past_open(g->description, g->parallel, g->context, &m.past, err)) ||
 	    (status = xfp_forward_open_past(g->description, g->weights, team, m.past, &m.forward, err)))
 		goto done;

@@ -32,7 +32,7 @@
 
 #include "model/forward/description.h"
 #include "model/forward/past.h"
-#include "model/forward/weights.h"
+#include "model/weights/weights.h"
 #include "runtime/xfp.h"
 
 /* What names of tensors begin with, and the name of the output head. */

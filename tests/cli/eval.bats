@@ -148,6 +148,7 @@ make_long() { # LAYERS SEQUENCES
 }
 
 @test "within little memory: the same bytes, with activations in files" {
+	needs_strace
 	make_long 1 60
 	xfp eval --json --tokens t.npy --source m b.xfp >expected
 	mkdir tmp
@@ -163,6 +164,7 @@ make_long() { # LAYERS SEQUENCES
 }
 
 @test "too little memory is told before anything is read" {
+	needs_strace
 	make_long 1 2
 	strace -f -o trace -e trace=pread64 -P m/model.safetensors xfp eval --memory 4MiB --tokens t.npy m 2>said || true
 	"$PYTHON" - <<-'EOF'
@@ -197,6 +199,7 @@ kept_in() { # [--state FILE]
 }
 
 @test "killed, and resumed behind the layers that were done: the same bytes" {
+	needs_strace
 	make_long 12 15
 	xfp eval --json --tokens t.npy --source m b.xfp >expected
 	[ ! -e b.xfp.eval ]

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/forward/weights.h"
+#include "model/weights/weights.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/forward/fast_product.h"
+#include "model/weights/fast_product.h"
 
 #define ROWS_BYTES 0x200000 /* of rows that are read at a time, to be multiplied by */
 
@@ -113,6 +113,20 @@ void xfp_weights_watch(struct xfp_weights *weights, bool (*watch)(void *context,
 	weights->watch_context = context;
 }
 
+enum xfp_status xfp_weights_check(const struct xfp_weights *weights, struct xfp_team *team, struct xfp_error *err)
+{
+	if (!weights->kind->check_all)
+		return XFP_OK;
+	return weights->kind->check_all(weights->source, team, weights->watch, weights->watch_context, err);
+}
+
+static enum xfp_status check_tensor(const struct xfp_weights *weights, const char *tensor, struct xfp_error *err)
+{
+	if (!weights->kind->check)
+		return XFP_OK;
+	return weights->kind->check(weights->source, tensor, weights->watch, weights->watch_context, err);
+}
+
 bool xfp_weights_shape(const struct xfp_weights *weights, const char *tensor, uint32_t *rank,
 		       uint64_t shape[XFP_MAX_RANK])
 {
@@ -130,7 +144,8 @@ enum xfp_status xfp_weight_rows_open(const struct xfp_weights *weights, const ch
 		return xfp_no_memory_for(err, weights->path);
 	rows->weights = weights;
 	rows->cols = view->cols;
-	if ((status = weights->kind->open_rows(weights->source, tensor, view, &rows->matrix, err)))
+	if ((status = check_tensor(weights, tensor, err)) ||
+	    (status = weights->kind->open_rows(weights->source, tensor, view, &rows->matrix, err)))
 		free(rows);
 	else
 		*out = rows;
@@ -186,7 +201,8 @@ enum xfp_status xfp_weights_multiply(const struct xfp_weights *weights, struct x
 
 	if (weights->watch && !weights->watch(weights->watch_context, product->rows * product->view.cols))
 		return xfp_fail(err, XFP_FAILED, "%s: reading was interrupted", weights->path);
-	status = weights->kind->multiply(weights->source, team, product, &bytes, err);
+	if (!(status = check_tensor(weights, product->tensor, err)))
+		status = weights->kind->multiply(weights->source, team, product, &bytes, err);
 	if (!status && !bytes) {
 		bytes = product->rows * product->view.cols * sizeof(float);
 		status = multiply_rows(weights, team, product, err);

@@ -37,6 +37,10 @@ void xfp_weights_watch(struct xfp_weights *weights, bool (*watch)(void *context,
 /* From here on pages of a mapped file are let go once rows were read of them, so that memory does not fill with all
  * that was read. They stay in the system's cache as long as there is room. */
 void xfp_weights_let_go(struct xfp_weights *weights);
+/* A bundle has digests of all its bytes, and those of a tensor, or of a file, are held against theirs before they are
+ * first read or multiplied by: XFP_BAD_INPUT names what is damaged. This does so for all of them at once, by all
+ * threads of the team; a checkpoint has none, and nothing is read of it. */
+enum xfp_status xfp_weights_check(const struct xfp_weights *weights, struct xfp_team *team, struct xfp_error *err);
 /* Whether there is a tensor of that name, and its shape. */
 bool xfp_weights_shape(const struct xfp_weights *weights, const char *tensor, uint32_t *rank,
 		       uint64_t shape[XFP_MAX_RANK]);
@@ -90,6 +94,12 @@ struct xfp_weights_source {
 	/* Sets `bytes` to those that were read; 0: it cannot, and its rows are to be multiplied. */
 	enum xfp_status (*multiply)(void *source, struct xfp_team *team, const struct xfp_weight_product *product,
 				    uint64_t *bytes, struct xfp_error *err);
+	/* NULL: there are no digests. `watch` may be NULL. */
+	enum xfp_status (*check)(void *source, const char *tensor, bool (*watch)(void *context, uint64_t numbers),
+				 void *context, struct xfp_error *err);
+	enum xfp_status (*check_all)(void *source, struct xfp_team *team,
+				     bool (*watch)(void *context, uint64_t numbers), void *context,
+				     struct xfp_error *err);
 };
 /* `config` is a copy, which the caller frees; NULL where there is none. */
 extern const struct xfp_weights_source xfp_weights_of_checkpoint, xfp_weights_of_bundle;

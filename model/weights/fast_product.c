@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/forward/fast_product.h"
+#include "model/weights/fast_product.h"
 
 #include "kernels/multiply/matvec.h"
 #include "runtime/team.h"

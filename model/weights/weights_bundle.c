@@ -4,14 +4,14 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/system/filesystem.h"
 #include "kernels/common/number.h"
-#include "model/forward/fast_product.h"
-#include "model/forward/weights.h"
+#include "model/weights/digests.h"
+#include "model/weights/fast_product.h"
+#include "model/weights/pages.h"
+#include "model/weights/weights.h"
 #include "runtime/xfp.h"
 
 #define FEWEST_ROWS 16 /* of a matrix that is part of a tensor, to be multiplied by on its own */
@@ -27,6 +27,8 @@ struct bundle_place {
 struct bundle_source {
 	struct xfp_bundle *bundle;
 	struct xfp_bundle_info info;
+	struct xfp_digests *digests;
+	bool *sound;                 /* tensors whose bytes are those that were written */
 	struct bundle_place *places; /* sorted */
 	struct xfp_linear **linears; /* of units, opened when they are first multiplied by */
 	uint32_t open[MOST_OPEN];    /* where pages are let go, units that are; XFP_NOT_FOUND: none */
@@ -60,11 +62,12 @@ static void close_bundle(void *source)
 		xfp_linear_close(s->linears[u]);
 	free(s->linears);
 	free(s->places);
+	free(s->sound);
+	xfp_digests_close(s->digests);
 	xfp_bundle_close(s->bundle);
 	free(s);
 }
 
-/* A head that is tied is none that the model has: it multiplies by the word embedding. */
 static bool find_tensor(const struct bundle_source *s, const char *name, uint32_t *number, struct xfp_tensor_info *info)
 {
 	*number = xfp_bundle_find_tensor(s->bundle, name);
@@ -175,26 +178,16 @@ static enum xfp_status open_rows(const void *source, const char *tensor, const s
 	return XFP_OK;
 }
 
-/* Whole pages, with those that it shares with its neighbours: who needs them gets them again. */
-static void let_go_of(const void *data, uint64_t bytes)
-{
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)data / page * page;
-	uintptr_t end = ((uintptr_t)data + bytes + page - 1) / page * page;
-
-	if (data && bytes)
-		madvise((void *)first, end - first, MADV_DONTNEED);
-}
-
 static void let_go_of_matrix(const struct bundle_source *s, uint32_t matrix)
 {
 	struct xfp_matrix_info info;
 
 	if (!s->lets_go || !xfp_bundle_matrix(s->bundle, matrix, &info))
 		return;
-	let_go_of(info.index, info.index_bytes);
-	let_go_of(info.code, info.code_bytes);
-	let_go_of(info.group, info.group_bytes);
-	let_go_of(info.outlier, info.outlier_bytes);
+	xfp_pages_let_go(info.index, info.index_bytes);
+	xfp_pages_let_go(info.code, info.code_bytes);
+	xfp_pages_let_go(info.group, info.group_bytes);
+	xfp_pages_let_go(info.outlier, info.outlier_bytes);
 }
 
 static enum xfp_status read_parts(const struct bundle_rows *m, uint64_t first, uint64_t count, float *out,
@@ -236,7 +229,7 @@ static enum xfp_status read_rows(void *matrix, uint64_t first, uint64_t count, f
 			xfp_to_float(m->dtype, row + c * v->col_stride * size, 1, out++);
 	}
 	if (m->source->lets_go)
-		let_go_of(m->data + (v->base + first * v->row_stride) * size, count * v->row_stride * size);
+		xfp_pages_let_go(m->data + (v->base + first * v->row_stride) * size, count * v->row_stride * size);
 	return XFP_OK;
 }
 
@@ -244,16 +237,70 @@ static enum xfp_status copy_file(const void *source, const char *name, char **by
 				 struct xfp_error *err)
 {
 	const struct bundle_source *s = source;
+	uint32_t number = xfp_bundle_find_file(s->bundle, name);
 	struct xfp_file_info file;
+	enum xfp_status status;
 
-	if (!xfp_bundle_file(s->bundle, xfp_bundle_find_file(s->bundle, name), &file))
+	if (!xfp_bundle_file(s->bundle, number, &file))
 		return XFP_OK;
+	if ((status = xfp_digests_of_file(s->digests, number, err)))
+		return status;
 	if (!(*bytes = malloc(file.bytes + 1)))
 		return xfp_no_memory_for(err, s->info.path);
 	memcpy(*bytes, file.data, file.bytes);
 	(*bytes)[file.bytes] = 0;
 	*size = file.bytes;
 	return XFP_OK;
+}
+
+/* ---- digests ----------------------------------------------------------------------------------- */
+
+/* The first place of a tensor, or of those behind it. */
+static uint32_t first_place(const struct bundle_source *s, uint32_t tensor)
+{
+	uint32_t low = 0, high = s->info.matrices;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (s->places[middle].tensor < tensor)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* All units that have some of it. */
+static enum xfp_status check(void *source, const char *tensor, bool (*watch)(void *context, uint64_t numbers),
+			     void *context, struct xfp_error *err)
+{
+	struct bundle_source *s = source;
+	const struct xfp_digest_reading reading = { s->lets_go, watch, context };
+	struct xfp_tensor_info info;
+	struct xfp_matrix_info matrix;
+	enum xfp_status status;
+	uint32_t number;
+
+	if (!find_tensor(s, tensor, &number, &info) || s->sound[number])
+		return XFP_OK;
+	status = xfp_digests_of_tensor(s->digests, number, &reading, err);
+	for (uint32_t i = first_place(s, number); !status && i < s->info.matrices && s->places[i].tensor == number;
+	     i++) {
+		if (xfp_bundle_matrix(s->bundle, s->places[i].matrix, &matrix))
+			status = xfp_digests_of_unit(s->digests, matrix.unit, &reading, err);
+	}
+	s->sound[number] = !status;
+	return status;
+}
+
+static enum xfp_status check_all(void *source, struct xfp_team *team, bool (*watch)(void *context, uint64_t numbers),
+				 void *context, struct xfp_error *err)
+{
+	struct bundle_source *s = source;
+	const struct xfp_digest_reading reading = { s->lets_go, watch, context };
+
+	return xfp_digests_of_all(s->digests, team, &reading, err);
 }
 
 /* ---- products ---------------------------------------------------------------------------------- */
@@ -342,9 +389,9 @@ static enum xfp_status multiply(void *source, struct xfp_team *team, const struc
 	if (tensor.data) {
 		status = multiply_kept(team, &tensor, p, bytes, err);
 		if (s->lets_go && *bytes)
-			let_go_of((const uint8_t *)tensor.data +
-					  (p->view.base + p->first * p->view.cols) * (*bytes / p->rows / p->view.cols),
-				  *bytes);
+			xfp_pages_let_go((const uint8_t *)tensor.data + (p->view.base + p->first * p->view.cols) *
+										(*bytes / p->rows / p->view.cols),
+					 *bytes);
 		return status;
 	}
 	for (uint64_t row = 0; row < p->rows; row += part.count) {
@@ -386,8 +433,9 @@ static enum xfp_status identify(const void *source, struct xfp_sha256 *sha, stru
 	return XFP_OK;
 }
 
-const struct xfp_weights_source xfp_weights_of_bundle = { close_bundle, shape_of, open_rows, read_rows, free,
-							  let_go,       identify, copy_file, multiply };
+const struct xfp_weights_source xfp_weights_of_bundle = { close_bundle, shape_of, open_rows, read_rows,
+							  free,         let_go,   identify,  copy_file,
+							  multiply,     check,    check_all };
 
 enum xfp_status xfp_weights_open_bundle(const char *path, void **source, char **config, struct xfp_error *err)
 {
@@ -400,9 +448,12 @@ enum xfp_status xfp_weights_open_bundle(const char *path, void **source, char **
 	if ((status = xfp_bundle_open(path, &s->bundle, err)))
 		goto done;
 	xfp_bundle_info(s->bundle, &s->info);
+	if ((status = xfp_digests_open(s->bundle, &s->digests, err)))
+		goto done;
 	s->places = calloc((size_t)s->info.matrices + 1, sizeof *s->places);
 	s->linears = calloc((size_t)s->info.units + 1, sizeof *s->linears);
-	if (!s->places || !s->linears) {
+	s->sound = calloc((size_t)s->info.tensors + 1, sizeof *s->sound);
+	if (!s->places || !s->linears || !s->sound) {
 		status = xfp_no_memory_for(err, path);
 		goto done;
 	}

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "kernels/common/number.h"
-#include "model/forward/fast_product.h"
-#include "model/forward/weights.h"
+#include "model/weights/fast_product.h"
+#include "model/weights/weights.h"
 
 #define BLOCK_BYTES 0x200000 /* of rows that are multiplied by at a time */
 #define LARGEST_FILE ((size_t)1 << 30)
@@ -166,9 +166,9 @@ static enum xfp_status identify(const void *source, struct xfp_sha256 *sha, stru
 	return XFP_OK;
 }
 
-const struct xfp_weights_source xfp_weights_of_checkpoint = { close_checkpoint, shape_of,   open_rows,
-							      read_rows,        close_rows, NULL,
-							      identify,         copy_file,  multiply };
+const struct xfp_weights_source xfp_weights_of_checkpoint = { close_checkpoint, shape_of, open_rows, read_rows,
+							      close_rows,       NULL,     identify,  copy_file,
+							      multiply,         NULL,     NULL };
 
 enum xfp_status xfp_weights_open_checkpoint(const char *path, void **source, char **config, struct xfp_error *err)
 {

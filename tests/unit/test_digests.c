@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A bundle's bytes against their digests, before they are used.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "model/weights/digests.h"
+#include "tests/unit/bundle_fixture.h"
+#include "tests/unit/unit.h"
+
+struct opened {
+	struct fixture f;
+	struct xfp_bundle *bundle;
+	struct xfp_digests *digests;
+	struct xfp_team *team;
+	uint32_t members;
+};
+
+static const struct xfp_digest_reading plain = { 0 }, letting_go = { .lets_go = true };
+static struct xfp_error err;
+static uint32_t restored = XFP_NOT_FOUND; /* before libxfp reads it again */
+static struct opened *opened;
+
+/* One bit in the middle of a member, in the file, which is mapped. */
+static void flip(uint32_t member)
+{
+	struct xfp_member_info info;
+	struct xfp_bundle_info of;
+	size_t size;
+	uint8_t *data = fixture_read(opened->f.out, &size), *json;
+	const uint8_t *middle;
+	int fd = open(opened->f.out, O_WRONLY);
+
+	xfp_bundle_info(opened->bundle, &of);
+	assert_true(xfp_bundle_member(opened->bundle, member, &info));
+	assert_non_null(json = memmem(data, size, of.json, of.json_bytes));
+	middle = (const uint8_t *)info.data + info.bytes / 2;
+	json += middle - (const uint8_t *)of.json;
+	*json ^= 16;
+	assert_int_equal(pwrite(fd, json, 1, json - data), 1);
+	close(fd);
+	free(data);
+}
+
+enum xfp_status __real_xfp_bundle_check_member(const struct xfp_bundle *bundle, uint32_t number, struct xfp_error *err);
+enum xfp_status __wrap_xfp_bundle_check_member(const struct xfp_bundle *bundle, uint32_t number, struct xfp_error *err);
+
+enum xfp_status __wrap_xfp_bundle_check_member(const struct xfp_bundle *bundle, uint32_t number, struct xfp_error *own)
+{
+	if (number == restored)
+		flip(number);
+	return __real_xfp_bundle_check_member(bundle, number, own);
+}
+
+static int begin(void **state)
+{
+	opened = calloc(1, sizeof *opened);
+	fixture_make_bundle(&opened->f, 0);
+	opened->bundle = fixture_open(opened->f.out);
+	opened->members = xfp_bundle_members(opened->bundle);
+	restored = XFP_NOT_FOUND;
+	*state = opened;
+	return xfp_digests_open(opened->bundle, &opened->digests, &err) || xfp_team_start(2, &opened->team, &err);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	xfp_team_end(opened->team);
+	xfp_digests_close(opened->digests);
+	xfp_bundle_close(opened->bundle);
+	fixture_free(&opened->f);
+	free(opened);
+	return 0;
+}
+
+/* Of what the member is, alone. */
+static enum xfp_status check_owner(uint32_t member, const struct xfp_digest_reading *reading)
+{
+	struct xfp_member_info info;
+
+	assert_true(xfp_bundle_member(opened->bundle, member, &info));
+	assert_int_equal((info.unit != XFP_NOT_FOUND) + (info.tensor != XFP_NOT_FOUND) + (info.file != XFP_NOT_FOUND),
+			 1);
+	if (info.unit != XFP_NOT_FOUND)
+		return xfp_digests_of_unit(opened->digests, info.unit, reading, &err);
+	if (info.tensor != XFP_NOT_FOUND)
+		return xfp_digests_of_tensor(opened->digests, info.tensor, reading, &err);
+	return xfp_digests_of_file(opened->digests, info.file, &err);
+}
+
+static void each_member_is_held_against_its_digest(void **state)
+{
+	struct xfp_member_info info;
+
+	(void)state;
+	assert_false(xfp_bundle_member(opened->bundle, opened->members, &info));
+	/* Those behind it of the same unit are sound by then. */
+	for (uint32_t member = opened->members; member--;) {
+		assert_true(xfp_bundle_member(opened->bundle, member, &info));
+		if (!info.bytes)
+			continue;
+		flip(member);
+		assert_int_equal(check_owner(member, member % 2 ? &plain : &letting_go), XFP_BAD_INPUT);
+		assert_non_null(strstr(err.text, "its content fails its SHA-256"));
+		flip(member);
+	}
+	for (uint32_t member = 0; member < opened->members; member++)
+		assert_int_equal(check_owner(member, &letting_go), XFP_OK);
+	/* What was sound is not read again. */
+	flip(opened->members - 1);
+	assert_int_equal(check_owner(opened->members - 1, &plain), XFP_OK);
+	assert_int_equal(xfp_digests_of_all(opened->digests, opened->team, &plain, &err), XFP_OK);
+}
+
+static void all_together_name_the_first(void **state)
+{
+	struct xfp_error first;
+
+	(void)state;
+	flip(opened->members - 1);
+	assert_int_equal(xfp_digests_of_all(opened->digests, opened->team, &plain, &err), XFP_BAD_INPUT);
+	flip(opened->members - 2);
+	assert_int_equal(xfp_bundle_check(opened->bundle, NULL, NULL, &first), XFP_BAD_INPUT);
+	assert_string_not_equal(err.text, first.text);
+	xfp_digests_close(opened->digests);
+	assert_int_equal(xfp_digests_open(opened->bundle, &opened->digests, &err), XFP_OK);
+	assert_int_equal(xfp_digests_of_all(opened->digests, opened->team, &letting_go, &err), XFP_BAD_INPUT);
+	assert_string_equal(err.text, first.text);
+}
+
+static void wrong_once_is_no_damage(void **state)
+{
+	(void)state;
+	restored = opened->members - 1;
+	flip(restored);
+	assert_int_equal(check_owner(restored, &plain), XFP_FAILED);
+	assert_non_null(strstr(err.text, "but not when it was read again; check the disk and memory"));
+	flip(restored);
+	assert_int_equal(xfp_digests_of_all(opened->digests, opened->team, &plain, &err), XFP_FAILED);
+	assert_int_equal(xfp_digests_of_all(opened->digests, opened->team, &plain, &err), XFP_OK);
+}
+
+static bool some_times(void *context, uint64_t numbers)
+{
+	int *left = context;
+
+	assert_int_equal(numbers, 0);
+	return --*left > 0;
+}
+
+static void who_watches_may_end_it(void **state)
+{
+	int left = 1;
+	const struct xfp_digest_reading reading = { .watch = some_times, .context = &left };
+
+	(void)state;
+	assert_int_equal(check_owner(opened->members - 1, &reading), XFP_FAILED);
+	assert_non_null(strstr(err.text, "reading was interrupted"));
+	left = 1;
+	assert_int_equal(xfp_digests_of_all(opened->digests, opened->team, &reading, &err), XFP_FAILED);
+	assert_non_null(strstr(err.text, "reading was interrupted"));
+	left = 1000000;
+	assert_int_equal(xfp_digests_of_all(opened->digests, opened->team, &reading, &err), XFP_OK);
+	assert_true(left < 1000000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(each_member_is_held_against_its_digest, begin, end),
+		cmocka_unit_test_setup_teardown(all_together_name_the_first, begin, end),
+		cmocka_unit_test_setup_teardown(wrong_once_is_no_damage, begin, end),
+		cmocka_unit_test_setup_teardown(who_watches_may_end_it, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
