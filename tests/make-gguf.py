@@ -522,6 +522,21 @@ class Raw(dict):
         return [*super().items(), *self.more]
 
 
+def join(m):
+    """Stacks of gates and of "up" become one, with the rows of both for each expert."""
+    for at, (name, dtype, gate) in reversed(list(enumerate(m.theirs))):
+        if "_gate_exps" not in name:
+            continue
+        up = next(k for k, (other, _, _) in enumerate(m.theirs) if other == name.replace("gate", "up"))
+        both = np.concatenate([gate, m.theirs[up][2]], axis=1)
+        for k, (ours, _, v) in enumerate(m.ours):
+            for stack, rows in ((gate, both[:, :MOE]), (m.theirs[up][2], both[:, MOE:])):
+                if v.base is stack:
+                    m.ours[k] = (ours, dtype, rows[(v.ctypes.data - stack.ctypes.data) // v.nbytes])
+        m.theirs[at] = (name.replace("gate", "gate_up"), dtype, both)
+        del m.theirs[up]
+
+
 # ---- NVFP4 ----------------------------------------------------------------------------------------------
 
 
@@ -542,9 +557,10 @@ def pack(m):
         unpacked = (values[codes] * each).reshape(w.shape) * outer.reshape(-1, *[1] * (w.ndim - 1))
         m.theirs[at] = (name, (40, blocks.tobytes()), w)
         m.theirs.append((name.replace(".weight", ".scale"), "F32", outer))
-        parts = [k for k, (_, _, v) in enumerate(m.ours) if v is w or v.base is w]  # the experts of a stack, in order
-        for k, v in zip(parts, unpacked if w.ndim == 3 else [unpacked]):
-            m.ours[k] = (m.ours[k][0], "BF16", v)
+        for k, (ours, _, v) in enumerate(m.ours):
+            if v is w or v.base is w:  # experts of a stack, and projections of these, are where they are in it
+                first = (v.ctypes.data - w.ctypes.data) // w.itemsize
+                m.ours[k] = (ours, "BF16", unpacked.reshape(-1)[first:first + v.size].reshape(v.shape))
     m.theirs.append(("blk.0.attn_q.input_scale", "F32", np.ones(1, np.float32)))
 
 
@@ -570,6 +586,8 @@ def make(args, kind, path):
     """Write a GGUF; what is to be in PLAIN."""
     m = Model(args.architecture, args.type)
     ARCHITECTURES[args.architecture](m)
+    if args.joined:
+        join(m)
     if args.nvfp4:
         pack(m)
     if args.alignment != 32:
@@ -598,6 +616,7 @@ def main():
     parser.add_argument("--parts", type=int, default=1)
     parser.add_argument("--alignment", type=int, default=32)
     parser.add_argument("--nvfp4", action="store_true")
+    parser.add_argument("--joined", action="store_true", help="gates and \"up\" of experts are one stack")
     parser.add_argument("--spoil", choices=[*sorted(SPOILS), "each"], help="each: all, GGUF/KIND/model.gguf, and no PLAIN")
     args = parser.parse_args()
     if not args.plain:

@@ -72,13 +72,17 @@ config_says() { # BUNDLE PLAIN
 	done
 }
 
-@test "NVFP4: scales of matrices and of experts count; those of inputs do not" {
-	gguf qwen3moe --type BF16 --nvfp4
-	xfp convert model.gguf -o gguf.xfp -q
-	xfp convert plain -o plain.xfp -q --cache plain-cache
-	diff <(content gguf.xfp) <(content plain.xfp)
-	xfp verify gguf.xfp --source plain
-	run ! grep -q scale <<<"$(xfp inspect --tensors model.gguf)"
+@test "NVFP4: scales of matrices and of experts count, for each of two that are one stack too; those of inputs do not" {
+	for how in "" --joined; do
+		# shellcheck disable=SC2086
+		gguf qwen3moe --type BF16 --nvfp4 $how
+		xfp convert model.gguf -o gguf.xfp -q
+		xfp convert plain -o plain.xfp -q --cache plain-cache
+		diff <(content gguf.xfp) <(content plain.xfp)
+		xfp verify gguf.xfp --source plain
+		run ! grep -q scale <<<"$(xfp inspect --tensors model.gguf)"
+		rm ./*.xfp
+	done
 }
 
 @test "several files: opened at any of them, or as a folder, they are one model; a missing one is named" {
