@@ -32,10 +32,18 @@ enum xfp_status xfp_safetensors_open_listing(struct xfp_checkpoint *checkpoint, 
 enum xfp_status xfp_pytorch_open_listing(struct xfp_checkpoint *checkpoint, const struct xfp_listing *listing,
 					 struct xfp_error *err);
 
+/* The same of the GGUF of this name, and of what belongs to it; NULL: of the only model there is. */
+enum xfp_status xfp_gguf_open_listing(struct xfp_checkpoint *checkpoint, const struct xfp_listing *listing,
+				      const char *name, struct xfp_error *err);
+
 /* Have a file made, whose bytes, allocated, are the checkpoint's from now on, failure or not. One that lies in the
  * folder and goes along takes its place, but for config.json, which names and shapes of tensors go with. */
 enum xfp_status xfp_checkpoint_make(struct xfp_checkpoint *checkpoint, const char *name, char *bytes, size_t size,
 				    struct xfp_error *err);
+
+/* Whether a file of this name that lies there goes along: not a config.json where one was made. Any other that was made
+ * is dropped. */
+bool xfp_checkpoint_yields(struct xfp_checkpoint *checkpoint, const char *name);
 
 /* Once all are made and the files of the folder are listed: each that was made is among the extras then. */
 enum xfp_status xfp_checkpoint_settle_made(struct xfp_checkpoint *checkpoint, struct xfp_error *err);

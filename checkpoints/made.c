@@ -45,6 +45,27 @@ static void drop_made(struct xfp_checkpoint *c, uint32_t number)
 	memmove(c->made + number, c->made + number + 1, (c->made_count - number) * sizeof *c->made);
 }
 
+static void note_config(struct xfp_checkpoint *c)
+{
+	xfp_checkpoint_note(c, CONFIG ": lies there too; the one that goes along is made of the metadata");
+}
+
+bool xfp_checkpoint_yields(struct xfp_checkpoint *c, const char *name)
+{
+	uint32_t at = 0;
+
+	while (at < c->made_count && strcmp(c->made[at].name, name) != 0)
+		at++;
+	if (at == c->made_count)
+		return true;
+	if (!strcmp(name, CONFIG)) {
+		note_config(c);
+		return false;
+	}
+	drop_made(c, at);
+	return true;
+}
+
 /* Where a name is among the extras, or belongs. */
 static uint32_t place_of(const struct xfp_checkpoint *c, const char *name)
 {
@@ -71,8 +92,7 @@ enum xfp_status xfp_checkpoint_settle_made(struct xfp_checkpoint *c, struct xfp_
 		if ((there && strcmp(name, CONFIG) != 0) || is_done_with(c, name)) {
 			drop_made(c, m--);
 		} else if (there) {
-			xfp_checkpoint_note(c,
-					    CONFIG ": lies there too; the one that goes along is made of the metadata");
+			note_config(c);
 		} else {
 			if (!(copy = strdup(name)))
 				return xfp_no_memory_for(err, c->folder);

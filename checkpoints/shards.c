@@ -106,9 +106,8 @@ void xfp_tensor_file_free(struct xfp_tensor_file *file)
 	*file = (struct xfp_tensor_file){ 0 };
 }
 
-/* A file of the checkpoint, or the zip that all of them are in, whose number is 0. */
-static enum xfp_status add_path(struct xfp_checkpoint *c, const struct xfp_listing *listing, const char *name,
-				struct xfp_source_file **out, struct xfp_error *err)
+enum xfp_status xfp_listing_file(struct xfp_checkpoint *c, const struct xfp_listing *listing, const char *name,
+				 struct xfp_source_file **out, struct xfp_error *err)
 {
 	struct xfp_source_file *grown;
 
@@ -135,7 +134,7 @@ enum xfp_status xfp_shards_add(const struct xfp_file_form *form, struct xfp_chec
 	struct xfp_place place;
 	char *path = NULL;
 
-	if (!(status = add_path(c, listing, name, &added, err)) &&
+	if (!(status = xfp_listing_file(c, listing, name, &added, err)) &&
 	    !(status = xfp_listing_place(listing, name, &place, &path, err)) &&
 	    !(status = form->read(&place, c, file, err)))
 		added->identity = file->identity;

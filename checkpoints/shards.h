@@ -30,6 +30,10 @@ bool xfp_listing_has(const struct xfp_listing *listing, const char *name);
 enum xfp_status xfp_listing_place(const struct xfp_listing *listing, const char *name, struct xfp_place *place,
 				  char **path, struct xfp_error *err);
 
+/* Make it a file of the checkpoint, without its identity; of a zip, that is the one file that there is. */
+enum xfp_status xfp_listing_file(struct xfp_checkpoint *checkpoint, const struct xfp_listing *listing, const char *name,
+				 struct xfp_source_file **out, struct xfp_error *err);
+
 /* A file that holds tensors. */
 struct xfp_tensor_file {
 	struct xfp_source_tensor *tensors; /* sorted by name, no two alike; `file` is 0, also of recipes */

@@ -120,6 +120,8 @@ static enum xfp_status take_extras(struct xfp_checkpoint *c, const struct xfp_li
 				xfp_checkpoint_leave_out(c, name);
 			continue;
 		}
+		if (!xfp_checkpoint_yields(c, name))
+			continue;
 		if (!(status = xfp_listing_place(listing, name, &place, &path, err)) &&
 		    !(status = xfp_place_slurp(&place, XFP_EXTRA_MAX, &text, &size, err))) {
 			if (!strcmp(name, "config.json") && !(c->config = strdup(text)))
@@ -137,13 +139,16 @@ static enum xfp_status take_extras(struct xfp_checkpoint *c, const struct xfp_li
 static enum xfp_status open_listing(struct xfp_checkpoint *c, const struct xfp_listing *listing, const char *first,
 				    struct xfp_error *err)
 {
-	bool safetensors = false;
+	bool safetensors = false, gguf = xfp_ends_with(first, ".gguf");
 	enum xfp_status status;
 
 	for (uint32_t i = 0; i < listing->count; i++)
 		safetensors |= xfp_ends_with(listing->names[i], ".safetensors") ||
 			       xfp_ends_with(listing->names[i], ".safetensors.index.json");
-	c->format = safetensors ? "safetensors in a zip" : "pytorch in a zip";
+	c->format = safetensors ? "safetensors in a zip" : gguf ? "gguf in a zip" : "pytorch in a zip";
+	/* A GGUF says all of itself, so that small files are what lies beside it. */
+	if (gguf && !safetensors)
+		return (status = xfp_gguf_open_listing(c, listing, NULL, err)) ? status : take_extras(c, listing, err);
 	if (!safetensors && !xfp_ends_with(first, ".bin") && !xfp_ends_with(first, ".pth") &&
 	    !xfp_ends_with(first, ".pt") && !xfp_ends_with(first, ".index.json"))
 		return xfp_fail(err, XFP_BAD_INPUT,

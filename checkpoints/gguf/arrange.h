@@ -14,13 +14,15 @@
 
 struct xfp_gguf_stored {
 	const struct xfp_gguf_tensor *tensor;
-	uint32_t file;
+	uint32_t file; /* of the model's */
 	bool used;
 };
 
 /* All files of a model. */
 struct xfp_gguf_model {
-	struct xfp_checkpoint *checkpoint; /* its files are those of the model, in order */
+	struct xfp_checkpoint
+		*checkpoint; /* its files are those of the model, in order, or the archive that they are in */
+	const struct xfp_listing *listing; /* what they are among */
 	struct xfp_gguf_file *files;       /* the first has the metadata */
 	uint32_t file_count;
 	enum xfp_gguf_architecture architecture;

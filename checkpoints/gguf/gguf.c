@@ -70,7 +70,7 @@ static bool split_name(const char *name, size_t *length, uint32_t *number, uint3
 {
 	static const char digits[] = "0123456789";
 	size_t all = strlen(name), tail = strlen("-00001-of-00001" SUFFIX);
-	const char *at = name + all - tail;
+	const char *at = all > tail ? name + all - tail : name;
 
 	if (all <= tail || !xfp_ends_with(name, SUFFIX) || *at != '-' || strspn(at + 1, digits) != 5 ||
 	    strncmp(at + 6, "-of-", 4) != 0 || strspn(at + 10, digits) != 5)
@@ -81,78 +81,73 @@ static bool split_name(const char *name, size_t *length, uint32_t *number, uint3
 	return true;
 }
 
-/* The one model of a folder: the name of one of its files, in a new string. */
-static enum xfp_status choose(struct xfp_checkpoint *c, char **chosen, struct xfp_error *err)
+/* The one model that there is: the name of one of its files, borrowed. */
+static enum xfp_status choose(struct xfp_checkpoint *c, const struct xfp_listing *listing, const char **chosen,
+			      struct xfp_error *err)
 {
-	char **names = NULL, *first = NULL, *other = NULL;
-	uint32_t count = 0, number, files;
-	enum xfp_status status = xfp_folder_list(c->folder, &names, &count, err);
+	const char *first = NULL, *other = NULL;
+	uint32_t number, files = 0, its_files;
 	size_t length, prefix = 0;
 
-	for (uint32_t i = 0; !status && i < count; i++) {
-		if (!xfp_ends_with(names[i], SUFFIX))
+	for (uint32_t i = 0; i < listing->count; i++) {
+		const char *name = listing->names[i];
+
+		if (!xfp_ends_with(name, SUFFIX))
 			continue;
-		if (!strncmp(names[i], "mmproj", 6)) {
+		if (!strncmp(name, "mmproj", 6)) {
 			xfp_checkpoint_note(c, "%s: is a tower for pictures or sounds, which is not read; left",
-					    xfp_printable(names[i]).text);
+					    xfp_printable(name).text);
 		} else if (!first) {
-			first = names[i];
+			first = name;
 			prefix = split_name(first, &length, &number, &files) ? length : strlen(first);
-		} else if (!split_name(names[i], &length, &number, &files) || length != prefix ||
-			   strncmp(names[i], first, prefix) != 0) {
-			other = names[i];
+		} else if (!split_name(name, &length, &number, &its_files) || its_files != files || length != prefix ||
+			   strncmp(name, first, prefix) != 0) {
+			other = name;
 		}
 	}
-	if (!status && !first)
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: holds no GGUF of a model; download it", c->folder);
-	else if (!status && other)
-		status = xfp_fail(err, XFP_BAD_INPUT,
-				  "%s: holds several models in GGUF (%s, %s ...); name the file of one", c->folder,
-				  xfp_printable(first).text, xfp_printable(other).text);
-	else if (!status && !(*chosen = strdup(first)))
-		status = xfp_no_memory_for(err, c->folder);
-	xfp_names_free(names, count);
-	return status;
+	if (!first)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: holds no GGUF of a model; download it", listing->folder);
+	if (other)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: holds several models in GGUF (%s, %s ...); %s",
+				listing->folder, xfp_printable(first).text, xfp_printable(other).text,
+				listing->zip ? "unpack it, and name the file of one" : "name the file of one");
+	*chosen = first;
+	return XFP_OK;
 }
 
 /* ---- files -------------------------------------------------------------------------------------- */
 
 static enum xfp_status add_file(struct xfp_gguf_model *m, const char *name)
 {
+	struct xfp_gguf_file *grown = realloc(m->files, (m->file_count + (size_t)1) * sizeof *grown);
 	struct xfp_checkpoint *c = m->checkpoint;
-	struct xfp_source_file *grown = realloc(c->files, (c->file_count + (size_t)1) * sizeof *grown);
-	struct xfp_gguf_file *headers;
+	struct xfp_source_file *file = NULL;
 	enum xfp_status status;
+	struct xfp_place place;
+	char *path = NULL;
 
 	if (!grown)
 		return xfp_no_memory_for(m->err, c->folder);
-	c->files = grown;
-	grown[c->file_count] = (struct xfp_source_file){ .name = strdup(name), .path = xfp_path(c->folder, name) };
-	if (!grown[c->file_count].name || !grown[c->file_count].path) {
-		c->file_count++;
-		return xfp_no_memory_for(m->err, c->folder);
+	m->files = grown;
+	if (!(status = xfp_listing_file(c, m->listing, name, &file, m->err)) &&
+	    !(status = xfp_listing_place(m->listing, name, &place, &path, m->err)) &&
+	    !(status = xfp_gguf_read(&place, &grown[m->file_count], m->err))) {
+		file->identity = grown[m->file_count].identity;
+		grown[m->file_count++].number = (uint32_t)(file - c->files);
 	}
-	c->file_count++;
-	if (!(headers = realloc(m->files, (m->file_count + (size_t)1) * sizeof *headers)))
-		return xfp_no_memory_for(m->err, c->folder);
-	m->files = headers;
-	if ((status = xfp_gguf_read(c->files[m->file_count].path, &headers[m->file_count], m->err)))
-		return status;
-	c->files[m->file_count].identity = headers[m->file_count].identity;
-	m->file_count++;
-	return XFP_OK;
+	free(path);
+	return status;
 }
 
 /* How many files the model has, as one of them says; 1 where it says nothing. */
-static enum xfp_status read_count(const struct xfp_gguf_model *m, const struct xfp_gguf_file *file, const char *path,
-				  uint64_t *count)
+static enum xfp_status read_count(const struct xfp_gguf_model *m, const struct xfp_gguf_file *file, uint64_t *count)
 {
 	const struct xfp_gguf_value *value = xfp_gguf_find(&file->metadata, "split.count");
 
 	*count = 1;
 	if (value && (!xfp_gguf_integer(value, 0, count) || *count > MOST_FILES))
 		return xfp_fail(m->err, XFP_BAD_INPUT,
-				"%s: metadata split.count: is no number of files; download it again", path);
+				"%s: metadata split.count: is no number of files; download it again", file->shown);
 	if (!*count)
 		*count = 1;
 	return XFP_OK;
@@ -162,24 +157,37 @@ static enum xfp_status read_count(const struct xfp_gguf_model *m, const struct x
 static enum xfp_status check_split(const struct xfp_gguf_model *m, uint64_t number, uint64_t count)
 {
 	const struct xfp_gguf_file *file = &m->files[number];
-	const char *path = m->checkpoint->files[number].path;
 	uint64_t own, its_count;
 	enum xfp_status status;
 
-	if ((status = read_count(m, file, path, &its_count)))
+	if ((status = read_count(m, file, &its_count)))
 		return status;
 	if (!xfp_gguf_integer(xfp_gguf_find(&file->metadata, "split.no"), 0, &own) || own != number ||
 	    its_count != count)
 		return xfp_fail(m->err, XFP_BAD_INPUT,
 				"%s: is not part %" PRIu64 " of %" PRIu64
 				", as its name says, but another; download it again",
-				path, number + 1, count);
+				file->shown, number + 1, count);
 	return XFP_OK;
+}
+
+static enum xfp_status look(const struct xfp_gguf_model *m, const char *name, bool *there)
+{
+	enum xfp_status status;
+	struct stat st;
+
+	if (m->listing->zip) {
+		*there = xfp_listing_has(m->listing, name);
+		return XFP_OK;
+	}
+	status = xfp_folder_look(m->listing->folder, name, &st, m->err);
+	*there = !status && st.st_mode;
+	return status;
 }
 
 static enum xfp_status open_split(struct xfp_gguf_model *m, const char *name, uint64_t count)
 {
-	struct xfp_checkpoint *c = m->checkpoint;
+	const char *folder = m->listing->folder;
 	enum xfp_status status = XFP_OK;
 	uint32_t number, total, missing = 0;
 	char *first = NULL;
@@ -189,15 +197,15 @@ static enum xfp_status open_split(struct xfp_gguf_model *m, const char *name, ui
 		return xfp_fail(m->err, XFP_BAD_INPUT,
 				"%s/%s: is one of %" PRIu64 " files, which is not its name: they are called "
 				"NAME-00001-of-%05" PRIu64 SUFFIX " and so on; name it so again",
-				c->folder, xfp_printable(name).text, count, count);
+				folder, xfp_printable(name).text, count, count);
 	/* Whoever downloads again wants to know how much, so all are looked for first. */
 	for (uint64_t i = 0; !status && i < count; i++) {
 		char *part = xfp_formatted("%.*s-%05" PRIu64 "-of-%05" PRIu64 SUFFIX, (int)length, name, i + 1, count);
-		struct stat st;
+		bool there = false;
 
 		if (!part)
-			status = xfp_no_memory_for(m->err, c->folder);
-		else if (!(status = xfp_folder_look(c->folder, part, &st, m->err)) && !st.st_mode && !missing++) {
+			status = xfp_no_memory_for(m->err, folder);
+		else if (!(status = look(m, part, &there)) && !there && !missing++) {
 			first = part;
 			part = NULL;
 		}
@@ -207,12 +215,12 @@ static enum xfp_status open_split(struct xfp_gguf_model *m, const char *name, ui
 		status = xfp_fail(m->err, XFP_BAD_INPUT,
 				  "%s/%s: missing: the model has %" PRIu64 " files, and %" PRIu32
 				  " of them are not there: download them",
-				  c->folder, xfp_printable(first).text, count, missing);
+				  folder, xfp_printable(first).text, count, missing);
 	free(first);
 	for (uint64_t i = 0; !status && i < count; i++) {
 		char *part = xfp_formatted("%.*s-%05" PRIu64 "-of-%05" PRIu64 SUFFIX, (int)length, name, i + 1, count);
 
-		status = part ? add_file(m, part) : xfp_no_memory_for(m->err, c->folder);
+		status = part ? add_file(m, part) : xfp_no_memory_for(m->err, folder);
 		free(part);
 		if (!status)
 			status = check_split(m, i, count);
@@ -230,9 +238,8 @@ static enum xfp_status open_files(struct xfp_gguf_model *m, const char *name)
 	if (!xfp_ends_with(name, SUFFIX) && strstr(name, SUFFIX) && (strstr(name, ".part") || strstr(name, "-split-")))
 		return xfp_fail(m->err, XFP_BAD_INPUT,
 				"%s/%s: is a piece of a GGUF that was cut; put the pieces together first, with cat",
-				c->folder, xfp_printable(name).text);
-	if ((status = add_file(m, name)) || (status = read_count(m, &m->files[0], c->files[0].path, &count)) ||
-	    count == 1)
+				m->listing->folder, xfp_printable(name).text);
+	if ((status = add_file(m, name)) || (status = read_count(m, &m->files[0], &count)) || count == 1)
 		return status;
 	/* From the first on. */
 	xfp_gguf_free(&m->files[0]);
@@ -261,11 +268,11 @@ static enum xfp_status list_stored(struct xfp_gguf_model *m)
 		return xfp_fail(m->err, XFP_BAD_INPUT,
 				"%s: says that there are %" PRIu64 " tensors in its %" PRIu32
 				" files, and there are %" PRIu64 "; download them again",
-				m->checkpoint->files[0].path, said, m->file_count, count);
+				m->files[0].shown, said, m->file_count, count);
 	if (count > XFP_GGUF_MOST_TENSORS)
 		return xfp_fail(m->err, XFP_BAD_INPUT,
-				"%s: has %" PRIu64 " tensors, more than the %u that are supported",
-				m->checkpoint->files[0].path, count, XFP_GGUF_MOST_TENSORS);
+				"%s: has %" PRIu64 " tensors, more than the %u that are supported", m->files[0].shown,
+				count, XFP_GGUF_MOST_TENSORS);
 	if (!(m->stored = calloc(count + 1, sizeof *m->stored)))
 		return xfp_no_memory_for(m->err, m->checkpoint->folder);
 	for (uint32_t f = 0; f < m->file_count; f++)
@@ -277,7 +284,7 @@ static enum xfp_status list_stored(struct xfp_gguf_model *m)
 			return xfp_gguf_bad(m, &m->stored[i],
 					    "is also in %s, and nothing says which one counts; download "
 					    "both again",
-					    xfp_printable(m->checkpoint->files[m->stored[i - 1].file].name).text);
+					    xfp_printable(xfp_base_name(m->files[m->stored[i - 1].file].shown)).text);
 	return XFP_OK;
 }
 
@@ -296,7 +303,7 @@ static enum xfp_status check_kind(const struct xfp_gguf_model *m)
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (xfp_gguf_text_is(xfp_gguf_find(&m->files[0].metadata, others[i].key), others[i].value))
 			return xfp_fail(m->err, XFP_BAD_INPUT, "%s: is %s; name the model that it belongs to",
-					m->checkpoint->files[0].path, others[i].what);
+					m->files[0].shown, others[i].what);
 	return XFP_OK;
 }
 
@@ -349,16 +356,14 @@ static void note_unknown(struct xfp_gguf_model *m)
 	free(name);
 }
 
-static enum xfp_status open_gguf(const char *model, struct xfp_checkpoint *c, struct xfp_error *err)
+enum xfp_status xfp_gguf_open_listing(struct xfp_checkpoint *c, const struct xfp_listing *listing, const char *name,
+				      struct xfp_error *err)
 {
-	struct xfp_gguf_model m = { .checkpoint = c, .err = err };
-	const char *name = NULL;
-	char *chosen = NULL;
+	struct xfp_gguf_model m = { .checkpoint = c, .listing = listing, .err = err };
 	enum xfp_status status;
 
-	if ((status = xfp_folder_place(c, model, &name, err)) || (c->is_folder && (status = choose(c, &chosen, err))) ||
-	    (status = open_files(&m, chosen ? chosen : name)) || (status = check_kind(&m)) ||
-	    (status = list_stored(&m)))
+	if ((!name && (status = choose(c, listing, &name, err))) || (status = open_files(&m, name)) ||
+	    (status = check_kind(&m)) || (status = list_stored(&m)))
 		goto done;
 	m.architecture = xfp_gguf_architecture(&m.files[0].metadata, &m.prefix);
 	if (m.architecture == XFP_GGUF_ARCHITECTURES)
@@ -376,7 +381,23 @@ done:
 		xfp_gguf_free(&m.files[f]);
 	free(m.files);
 	free(m.stored);
-	free(chosen);
+	return status;
+}
+
+static enum xfp_status open_gguf(const char *model, struct xfp_checkpoint *c, struct xfp_error *err)
+{
+	struct xfp_listing listing = { 0 };
+	const char *name = NULL;
+	enum xfp_status status;
+
+	/* Of a file it is known what belongs to it, and what else lies there does not matter. */
+	if (!(status = xfp_folder_place(c, model, &name, err)) && c->is_folder)
+		status = xfp_listing_of_folder(c->folder, &listing, err);
+	else if (!status && !(listing.folder = strdup(c->folder)))
+		status = xfp_no_memory_for(err, model);
+	if (!status)
+		status = xfp_gguf_open_listing(c, &listing, name, err);
+	xfp_listing_free(&listing);
 	return status;
 }
 

@@ -24,7 +24,8 @@ struct seen_pair {
 };
 
 struct gguf_header_reader {
-	const char *path;
+	const char *path; /* for messages */
+	uint64_t start;   /* of the GGUF in its file */
 	int fd;
 	uint64_t size; /* of the file */
 	unsigned char *bytes;
@@ -68,7 +69,7 @@ static enum xfp_status need(struct gguf_header_reader *r, uint64_t count, const 
 		r->bytes = grown;
 		r->capacity = want;
 	}
-	if ((status = xfp_pread(r->fd, r->bytes + r->have, want - r->have, r->have, r->path, r->err)))
+	if ((status = xfp_pread(r->fd, r->bytes + r->have, want - r->have, r->start + r->have, r->path, r->err)))
 		return status;
 	r->have = want;
 	return XFP_OK;
@@ -347,7 +348,8 @@ static enum xfp_status check_names(const struct gguf_header_reader *r)
 	return status;
 }
 
-/* Tensors lie one behind the other, in order, and in the file. Their offsets count from its start then. */
+/* Tensors lie one behind the other, in order, and in the file. Their offsets count from the start of that, or of the
+ * archive that it is in, then. */
 static enum xfp_status place_tensors(struct gguf_header_reader *r, uint64_t alignment)
 {
 	uint64_t data = xfp_align(r->at, alignment), next = 0;
@@ -366,7 +368,7 @@ static enum xfp_status place_tensors(struct gguf_header_reader *r, uint64_t alig
 					" of the data on, and the file ends at %" PRIu64 AGAIN,
 					r->path, xfp_printable(t->name).text, t->bytes, next,
 					r->size > data ? r->size - data : 0);
-		t->offset = data + next;
+		t->offset = r->start + data + next;
 		next = xfp_align(next + t->bytes, alignment);
 	}
 	return XFP_OK;
@@ -493,22 +495,19 @@ static enum xfp_status parse(struct gguf_header_reader *r, struct xfp_gguf_file 
 	return place_tensors(r, alignment);
 }
 
-enum xfp_status xfp_gguf_read(const char *path, struct xfp_gguf_file *out, struct xfp_error *err)
+enum xfp_status xfp_gguf_read(const struct xfp_place *place, struct xfp_gguf_file *out, struct xfp_error *err)
 {
-	struct gguf_header_reader r = { .path = path, .fd = -1, .err = err };
+	struct gguf_header_reader r = { .path = place->shown, .start = place->offset, .fd = -1, .err = err };
 	enum xfp_status status;
-	struct stat st;
 
 	*out = (struct xfp_gguf_file){ 0 };
-	if ((status = xfp_open_regular(path, &r.fd, &st, err)))
+	if ((status = xfp_place_open(place, &r.fd, &r.size, &out->identity, err)))
 		goto done;
-	r.size = (uint64_t)st.st_size;
-	status = parse(&r, out);
+	status = (out->shown = strdup(place->shown)) ? parse(&r, out) : xfp_no_memory_for(err, place->shown);
 	out->header = r.bytes;
 	out->header_bytes = r.at;
 	out->tensors = r.tensors;
 	out->count = r.tensor_count;
-	out->identity = xfp_identity_at(path, &st);
 	if (status)
 		xfp_gguf_free(out);
 done:
@@ -526,5 +525,6 @@ void xfp_gguf_free(struct xfp_gguf_file *file)
 	free(file->metadata.values);
 	free(file->metadata.by_key);
 	free(file->header);
+	free(file->shown);
 	*file = (struct xfp_gguf_file){ 0 };
 }

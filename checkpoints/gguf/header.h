@@ -13,10 +13,10 @@
 #ifndef XFP_GGUF_HEADER_H
 #define XFP_GGUF_HEADER_H
 
-#include "base/system/file.h"
 #include "base/xfp_error.h"
 #include "checkpoints/gguf/metadata.h"
 #include "checkpoints/packed/ggml.h"
+#include "checkpoints/place.h"
 
 #define XFP_GGUF_MAGIC "GGUF"
 #define XFP_GGUF_HEADER_MAX ((uint64_t)512 << 20)
@@ -28,7 +28,7 @@ struct xfp_gguf_tensor {
 	uint32_t number; /* of the type */
 	uint32_t rank;
 	uint64_t shape[XFP_GGUF_RANK]; /* row-major, as everywhere else: the other way round than in the file */
-	uint64_t offset;               /* of its data, from the start of the file */
+	uint64_t offset;               /* of its data, from the start of the file, or of the archive that it is in */
 	uint64_t bytes;
 };
 
@@ -40,10 +40,12 @@ struct xfp_gguf_file {
 	struct xfp_gguf_tensor *tensors; /* in the file's order */
 	uint32_t count;
 	struct xfp_identity identity;
+	char *shown;     /* what messages call it */
+	uint32_t number; /* among the checkpoint's files, for whoever opens one */
 };
 
 /* Anything wrong with the file is XFP_BAD_INPUT. */
-enum xfp_status xfp_gguf_read(const char *path, struct xfp_gguf_file *out, struct xfp_error *err);
+enum xfp_status xfp_gguf_read(const struct xfp_place *place, struct xfp_gguf_file *out, struct xfp_error *err);
 void xfp_gguf_free(struct xfp_gguf_file *file); /* one that was never filled in must be zero */
 
 #endif

@@ -23,14 +23,13 @@ enum xfp_status xfp_gguf_bad(const struct xfp_gguf_model *m, const struct xfp_gg
 	va_start(args, format);
 	xfp_fail_args(m->err, XFP_BAD_INPUT, format, args);
 	va_end(args);
-	return xfp_context(m->err, XFP_BAD_INPUT, "%s: tensor %s", m->checkpoint->files[stored->file].path,
+	return xfp_context(m->err, XFP_BAD_INPUT, "%s: tensor %s", m->files[stored->file].shown,
 			   xfp_printable(stored->tensor->name).text);
 }
 
 enum xfp_status xfp_gguf_bad_key(const struct xfp_gguf_model *m, const char *key, const char *what)
 {
-	return xfp_fail(m->err, XFP_BAD_INPUT, "%s: metadata %s.%s: %s", m->checkpoint->files[0].path, m->prefix, key,
-			what);
+	return xfp_fail(m->err, XFP_BAD_INPUT, "%s: metadata %s.%s: %s", m->files[0].shown, m->prefix, key, what);
 }
 
 enum xfp_status xfp_gguf_take_number(const struct xfp_gguf_model *m, const char *key, uint64_t layer, uint64_t most,
@@ -141,7 +140,7 @@ static enum xfp_status add_scale(const struct xfp_gguf_model *m, const struct xf
 		scales = 1;
 	}
 	out->components[out->part.component_count++] =
-		(struct xfp_component){ XFP_COMPONENT_GLOBAL, XFP_F32, scale->file,
+		(struct xfp_component){ XFP_COMPONENT_GLOBAL, XFP_F32, m->files[scale->file].number,
 					scale->tensor->offset + first * sizeof(float), scales * sizeof(float) };
 	return XFP_OK;
 }
@@ -153,6 +152,7 @@ enum xfp_status xfp_gguf_part(const struct xfp_gguf_model *m, const struct xfp_g
 {
 	const struct xfp_gguf_tensor *t = stored->tensor;
 	bool plain = t->type->form == XFP_GGML_DTYPE;
+	uint32_t file = m->files[stored->file].number;
 	enum xfp_status status = XFP_OK;
 
 	*out = (struct xfp_gguf_part){
@@ -160,7 +160,7 @@ enum xfp_status xfp_gguf_part(const struct xfp_gguf_model *m, const struct xfp_g
 			  .rows = count,
 			  .cols = xfp_gguf_rows(t).cols,
 			  .component_count = 1 },
-		.components = { { XFP_COMPONENT_CODES, plain ? t->type->dtype : XFP_U8, stored->file,
+		.components = { { XFP_COMPONENT_CODES, plain ? t->type->dtype : XFP_U8, file,
 				  t->offset + first * row_bytes(t), count * row_bytes(t) } },
 	};
 	out->part.version = xfp_codec_version(out->part.codec);
@@ -168,7 +168,7 @@ enum xfp_status xfp_gguf_part(const struct xfp_gguf_model *m, const struct xfp_g
 		out->part.parameters[XFP_GGML_TYPE] = t->number;
 		status = add_scale(m, stored, first, count, out);
 	}
-	if (stored->file)
+	if (file)
 		out->components[out->part.component_count++] =
 			(struct xfp_component){ XFP_COMPONENT_CONFIG, XFP_U8, 0, 0, m->files[0].header_bytes };
 	out->part.components = out->components;
@@ -203,7 +203,7 @@ enum xfp_status xfp_gguf_add(struct xfp_gguf_model *m, const struct xfp_gguf_sto
 	*t = (struct xfp_source_tensor){ .name = strdup(name),
 					 .dtype = type->dtype,
 					 .rank = rank,
-					 .file = stored->file,
+					 .file = m->files[stored->file].number,
 					 .offset = recipe ? recipe->parts[0].components[0].offset : offset,
 					 .bytes = xfp_dtype_bits(type->dtype) / 8,
 					 .recipe = recipe,

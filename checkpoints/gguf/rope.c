@@ -60,7 +60,7 @@ static enum xfp_status read_factors(struct xfp_gguf_model *m, const char *name, 
 	if (!(*stored = xfp_gguf_stored(m, name)))
 		return XFP_OK;
 	t = (*stored)->tensor;
-	path = m->checkpoint->files[(*stored)->file].path;
+	path = m->checkpoint->files[m->files[(*stored)->file].number].path;
 	if (t->number != XFP_GGML_F32 || !t->bytes || t->bytes > MOST_FACTORS * sizeof **factors)
 		return XFP_OK;
 	if (!(*factors = malloc(t->bytes)))

@@ -122,6 +122,55 @@ config_says() { # BUNDLE PLAIN
 	grep -q qwen3_next out/config.json
 }
 
+archive() { # FILE...; makes ./model.zip of these, in a folder
+	"$PYTHON" -c 'import sys, zipfile
+with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive:
+    for name in sys.argv[2:]:
+        archive.write(name, "a folder/" + name)' "${how:-ZIP_STORED}" "$@"
+}
+
+@test "stored in an archive: as unpacked, in one file or several, with what lies beside it" {
+	printf words >tokenizer.json
+	printf '{"model_type": "qwen2"}' >config.json
+	for form in llama "qwen3moe --type BF16 --nvfp4 --parts 3"; do
+		# shellcheck disable=SC2086
+		gguf $form
+		archive ./*.gguf tokenizer.json config.json
+		rm ./*.gguf
+		xfp convert plain -o plain.xfp -q --cache plain-cache
+		run -0 --separate-stderr xfp convert model.zip -o zip.xfp
+		[[ "$stderr" == *"config.json: lies there too"* ]]
+		diff <(content zip.xfp) <(content plain.xfp) || { echo "$form"; return 1; }
+		xfp verify zip.xfp --source plain
+		xfp verify plain.xfp --source model.zip
+		config_says zip.xfp plain
+		[ "$(cat unpacked/tokenizer.json)" = words ]
+		xfp convert model.zip --like zip.xfp -o again.xfp -q --cache another-cache
+		cmp zip.xfp again.xfp
+		rm -r ./*.xfp ./*.work
+	done
+	run -0 xfp inspect model.zip
+	[[ "$output" == *"format  gguf in a zip, 1 file"* ]]
+	gguf llama --parts 2
+	archive model-00002-of-00002.gguf
+	run -3 xfp inspect model.zip
+	[[ "$output" == *"model.zip/a folder/model-00001-of-00002.gguf: missing"* ]]
+	gguf llama
+	archive model.gguf model-00001-of-00002.gguf
+	run -3 xfp inspect model.zip
+	[[ "$output" == *"model.zip/a folder: holds several models in GGUF"*"unpack it, and name the file of one"* ]]
+	how=ZIP_DEFLATED archive model.gguf
+	run -3 xfp inspect model.zip
+	[[ "$output" == *"model.zip/a folder/model.gguf: is compressed"*"zip -0"* ]]
+	# parts of two models that go by one name
+	mkdir both
+	mv model-00001-of-00002.gguf both
+	gguf llama --parts 3
+	mv model-0000?-of-00003.gguf both
+	run -3 xfp inspect both
+	[[ "$output" == *"both: holds several models in GGUF (model-00001-of-00002.gguf, model-00003-of-00003.gguf"* ]]
+}
+
 @test "all metadata goes along as one GGUF without tensors, and what was made is made again" {
 	gguf llama --parts 2
 	xfp convert model-00002-of-00002.gguf -o out.xfp -q

@@ -123,6 +123,7 @@ static void make_file(void **state)
 static void kinds(void **state)
 {
 	char *path = scratch_path(state, "x.gguf");
+	const struct xfp_place whole = xfp_whole_file(path);
 	const struct xfp_gguf_metadata *m;
 	struct xfp_gguf_file file;
 	struct xfp_gguf_text text;
@@ -131,7 +132,7 @@ static void kinds(void **state)
 	bool flag;
 
 	make_file(state);
-	assert_int_equal(xfp_gguf_read(path, &file, &err), XFP_OK);
+	assert_int_equal(xfp_gguf_read(&whole, &file, &err), XFP_OK);
 	m = &file.metadata;
 	assert_int_equal(m->count, 16);
 	assert_true(xfp_gguf_integer(xfp_gguf_find_in(m, "z", "u8"), 0, &integer) && integer == 255);
@@ -180,16 +181,17 @@ static void kinds(void **state)
 static void cut(void **state)
 {
 	char *path = scratch_path(state, "x.gguf");
+	const struct xfp_place whole = xfp_whole_file(path);
 	struct xfp_gguf_file file;
 
 	make_file(state);
 	for (size_t size = 0; size < used; size++) {
 		scratch_write(state, "x.gguf", image, size);
-		assert_int_equal(xfp_gguf_read(path, &file, &err), XFP_BAD_INPUT);
+		assert_int_equal(xfp_gguf_read(&whole, &file, &err), XFP_BAD_INPUT);
 		assert_non_null(strstr(err.text, path));
 	}
 	scratch_write(state, "x.gguf", image, used);
-	assert_int_equal(xfp_gguf_read(path, &file, &err), XFP_OK);
+	assert_int_equal(xfp_gguf_read(&whole, &file, &err), XFP_OK);
 	xfp_gguf_free(&file);
 	free(path);
 }
