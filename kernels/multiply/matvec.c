@@ -105,18 +105,11 @@ bool xfp_matvec_codebooks_exist(const struct xfp_matvec *w, unsigned codebooks, 
 	return !(any & beyond);
 }
 
-bool xfp_matvec_rows(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add,
-		     float *y, size_t stride)
+bool xfp_matvec_outliers(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, float *y,
+			 size_t stride)
 {
-	const struct xfp_matvec_set *set = xfp_matvec_set();
 	struct xfp_outlier_row at;
 
-	if (w->mode == XFP_MATVEC_V2A &&
-	    !xfp_matvec_codebooks_exist(w, xfp_tables_head(w->tables)->codebooks, first, rows))
-		return false;
-	set->rows(w, x, first, rows, add, y, stride);
-	if (!w->outliers.count || !rows)
-		return true;
 	xfp_outlier_rows_begin(&w->outliers, first, &at);
 	for (size_t r = first; r < first + rows; r++) {
 		double sum[XFP_MAX_BATCH] = { 0 };
@@ -125,10 +118,22 @@ bool xfp_matvec_rows(const struct xfp_matvec *w, const struct xfp_matvec_x *x, s
 			return false;
 		if (at.first == at.end)
 			continue;
-		if (!set->outliers(&w->outliers, &at, x->natural, x->count, w->first_column, w->cols, sum))
+		if (!xfp_outlier_rows_dot(&w->outliers, &at, x->natural, x->count, w->first_column, w->cols, sum))
 			return false;
 		for (unsigned m = 0; m < x->count; m++)
 			y[m * stride + r - first] += (float)(sum[m] * w->unit);
 	}
 	return xfp_outlier_rows_end(&w->outliers, first + rows, &at);
+}
+
+bool xfp_matvec_rows(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add,
+		     float *y, size_t stride)
+{
+	const struct xfp_matvec_set *set = xfp_matvec_set();
+
+	if (w->mode == XFP_MATVEC_V2A &&
+	    !xfp_matvec_codebooks_exist(w, xfp_tables_head(w->tables)->codebooks, first, rows))
+		return false;
+	set->rows(w, x, first, rows, add, y, stride);
+	return !w->outliers.count || !rows || set->outliers(w, x, first, rows, y, stride);
 }

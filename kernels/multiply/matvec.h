@@ -117,13 +117,18 @@ bool xfp_matvec_codebooks_exist(const struct xfp_matvec *w, unsigned codebooks, 
 typedef void xfp_matvec_fn(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows,
 			   bool add, float *y, size_t stride);
 
+/* The outliers of rows that have some, to be added to `y`. False when they are not within the matrix. */
+typedef bool xfp_matvec_outliers_fn(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows,
+				    float *y, size_t stride);
+xfp_matvec_outliers_fn xfp_matvec_outliers;
+
 /* A row as the numbers that are stored, x[cols]: not times the unit, and without outliers. */
 typedef void xfp_matvec_decode_fn(const struct xfp_matvec *w, size_t row, float *x);
 
 struct xfp_matvec_set {
 	const char *name; /* "plain", "avx2", "avx512", "vbmi", "neon" */
 	xfp_matvec_fn *rows;
-	xfp_outlier_dot_fn *outliers;
+	xfp_matvec_outliers_fn *outliers;
 	xfp_matvec_decode_fn *decode;
 	bool (*integers)(struct xfp_matvec_x *x); /* NULL, or vectors as bytes or words; false where they do not fit */
 };
@@ -137,7 +142,7 @@ bool xfp_matvec_use(const char *name);
 extern const struct xfp_matvec_set xfp_matvec_plain;
 #ifdef XFP_X86
 extern const struct xfp_matvec_set xfp_matvec_avx2, xfp_matvec_avx512, xfp_matvec_vbmi;
-xfp_outlier_dot_fn xfp_outlier_dot_avx512;
+xfp_matvec_outliers_fn xfp_matvec_outliers_avx512;
 xfp_matvec_decode_fn xfp_matvec_decode_avx512;
 bool xfp_matvec_integers(struct xfp_matvec_x *x);
 #endif

@@ -55,17 +55,11 @@ bool xfp_outlier_rows_next(const struct xfp_outlier_rows *o, size_t row, struct 
 {
 	if (!o->count)
 		return true;
-	if (o->listed) {
-		at->first = at->end;
-		while (at->end < o->count && load32(o->row, at->end) == row)
-			at->end++;
-	} else {
-		at->first = load32(o->row, row);
-		at->end = load32(o->row, row + 1);
-		if (at->first > at->end || at->end > o->count || (!row && at->first) ||
-		    (row + 1 == o->rows && at->end != o->count))
-			return false;
-	}
+	if (!o->listed)
+		return xfp_outlier_rows_of(o, row, at);
+	at->first = at->end;
+	while (at->end < o->count && load32(o->row, at->end) == row)
+		at->end++;
 	return true;
 }
 

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct xfp_outlier_rows {
 	const uint8_t *row; /* uint32 [rows + 1]: where each row's begin; listed: uint32 [count], the row of each */
@@ -29,6 +30,18 @@ struct xfp_outlier_row {
 /* Before rows from `row` on are asked for, in their order. */
 void xfp_outlier_rows_begin(const struct xfp_outlier_rows *o, size_t row, struct xfp_outlier_row *at);
 
+/* The row's where they are not listed. False when they are none that a row can have. */
+static inline bool xfp_outlier_rows_of(const struct xfp_outlier_rows *o, size_t row, struct xfp_outlier_row *at)
+{
+	uint32_t bounds[2];
+
+	memcpy(bounds, o->row + row * 4, sizeof bounds);
+	at->first = bounds[0];
+	at->end = bounds[1];
+	return at->first <= at->end && at->end <= o->count && (row || !at->first) &&
+	       (row + 1 != o->rows || at->end == o->count);
+}
+
 /* The next row's, which is `row`. False when they are none that a row can have. */
 bool xfp_outlier_rows_next(const struct xfp_outlier_rows *o, size_t row, struct xfp_outlier_row *at);
 
@@ -45,8 +58,7 @@ bool xfp_outlier_rows_add(const struct xfp_outlier_rows *o, const struct xfp_out
 
 /* sum[m] += a row's outliers times vector m. Vectors are `cols` apart and stand for the matrix's columns from `first`
  * on; other columns do not count. False when columns are not within the matrix. */
-typedef bool xfp_outlier_dot_fn(const struct xfp_outlier_rows *o, const struct xfp_outlier_row *at,
-				const float *vectors, unsigned count, size_t first, size_t cols, double *sum);
-xfp_outlier_dot_fn xfp_outlier_rows_dot;
+bool xfp_outlier_rows_dot(const struct xfp_outlier_rows *o, const struct xfp_outlier_row *at, const float *vectors,
+			  unsigned count, size_t first, size_t cols, double *sum);
 
 #endif
