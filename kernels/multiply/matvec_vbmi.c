@@ -26,64 +26,124 @@ INLINE void v2c_rest(unsigned k, unsigned tile, const uint8_t *tables, const str
 	}
 }
 
+/* Rows that share what is loaded of the vectors: as many as have room for their sums. With a sanitizer, so much that
+ * is written out takes minutes to compile. */
+#ifdef __SANITIZE_ADDRESS__
+#define MOST_ROWS 2
+#else
+#define MOST_ROWS 4
+#endif
+#define GROUPS_AHEAD 1024
+
+struct v2c_row {
+	const uint8_t *packed, *byte; /* of the next column; of the first */
+	struct byte_sums sums;
+};
+
+/* The bytes of the groups of some columns, as those of groups of 32. */
+INLINE uint64_t groups_of(unsigned group, unsigned log2, const uint8_t *byte, size_t column, unsigned count)
+{
+	uint64_t of = 0;
+
+	if (group)
+		memcpy(&of, byte + column / 32, count);
+	else
+		for (unsigned i = 0; i < count; i++)
+			of |= (uint64_t)byte[(column + (size_t)32 * i) >> log2] << 8 * i;
+	return of;
+}
+
 /* Whole chunks, as many as make blocks; but the last of k = 4 may be half of one, which is scaled like the other.
  * `group` is 5, groups of 32 columns, or 0, longer ones. */
-INLINE void v2c_chunks(unsigned k, unsigned tile, unsigned group, unsigned chunks, unsigned log2, const uint8_t *tables,
-		       const uint8_t *byte, const uint8_t *packed, size_t column, const int8_t *bytes,
-		       const float *step, struct byte_sums *s)
+INLINE void v2c_chunks(unsigned k, unsigned tile, unsigned group, unsigned at_once, unsigned chunks, unsigned log2,
+		       const uint8_t *tables, size_t column, const int8_t *bytes, const float *step, size_t ahead,
+		       struct v2c_row *row)
 {
-	unsigned slots = xfp_lane_columns(k) / 4;
-	const uint8_t *of = byte + column / 32;
-	__m512i word[XFP_MAX_WORDS];
+	unsigned slots = xfp_lane_columns(k) / 4, size = xfp_table_bytes(k);
+	__m512i word[MOST_ROWS][XFP_MAX_WORDS];
+	uint64_t of[MOST_ROWS];
 
 	UNROLL
 	for (unsigned i = 0; i < chunks * slots; i++) {
-		size_t at = column + (size_t)64 * i;
-		unsigned one = group ? of[2 * i] : byte[at >> log2];
-		unsigned other = group ? of[2 * i + 1] : byte[(at + 32) >> log2];
-		__m512i high, low;
+		UNROLL
+		for (unsigned r = 0; r < at_once; r++) {
+			__m512i high, low;
 
-		if (i % slots == 0)
-			load_words(k, packed + (size_t)8 * k * i, 16, PREFETCH_AHEAD, word);
-		if (i % BLOCK_SLOTS == 0)
-			begin_block(tile, s);
-		look_up_two(k, tables + xfp_table_bytes(k) * one, tables + xfp_table_bytes(k) * other,
-			    slot(k, word, i % slots), &high, &low);
-		add_products(tile, high, low, bytes + (size_t)128 * tile * i, s);
-		if ((i + 1) % BLOCK_SLOTS == 0 || i + 1 == chunks * slots)
-			end_block(tile, step + (size_t)i / BLOCK_SLOTS * tile, s);
+			if (i % slots == 0)
+				load_words(k, row[r].packed + (size_t)8 * k * i, 16, ahead, word[r]);
+			if (i % BLOCK_SLOTS == 0) {
+				begin_block(tile, &row[r].sums);
+				/* In a register, which shifts take apart, since loads are what there is least of. */
+				of[r] = groups_of(group, log2, row[r].byte, column + (size_t)64 * i,
+						  chunks * slots < BLOCK_SLOTS ? 4 : 8);
+			}
+			look_up_two(k, tables + size * (of[r] & 255), tables + size * (of[r] >> 8 & 255),
+				    slot(k, word[r], i % slots), &high, &low);
+			of[r] >>= 16;
+			add_products(tile, high, low, bytes + (size_t)128 * tile * i, &row[r].sums);
+			if ((i + 1) % BLOCK_SLOTS == 0 || i + 1 == chunks * slots)
+				end_block(tile, step + (size_t)i / BLOCK_SLOTS * tile, &row[r].sums);
+		}
 	}
+	UNROLL
+	for (unsigned r = 0; r < at_once; r++)
+		row[r].packed += (size_t)8 * k * chunks * slots;
+}
+
+/* Up to so many rows; the last of fewer stands for those that are missing. */
+INLINE void v2c_some(unsigned k, unsigned tile, unsigned group, unsigned at_once, const struct xfp_matvec *w,
+		     const struct xfp_matvec_x *x, const struct rest *rest, size_t first, size_t rows, bool add,
+		     float *y, size_t stride)
+{
+	size_t chunk = xfp_chunk_columns(k), whole = w->cols / chunk * chunk, c = 0;
+	size_t step = k == 4 ? 2 * chunk : chunk, others = (at_once - 1) * w->row_bytes;
+	const uint8_t *tables = xfp_tables_bytes(w->tables, k);
+	struct v2c_row row[MOST_ROWS];
+
+	UNROLL
+	for (unsigned r = 0; r < at_once; r++) {
+		size_t number = first + (r < rows ? r : rows - 1);
+
+		row[r].packed = w->index + number * w->row_bytes;
+		row[r].byte = w->byte + number * w->row_groups;
+		UNROLL
+		for (unsigned m = 0; m < tile; m++)
+			row[r].sums.all[m] = _mm512_setzero_ps();
+		for (size_t i = 0; i < w->row_groups; i += 64)
+			_mm_prefetch((const char *)row[r].byte + i + GROUPS_AHEAD, _MM_HINT_T0);
+	}
+	for (; c + step <= whole; c += step) {
+		/* Behind the end of a row come the others that are multiplied with it. */
+		size_t ahead = PREFETCH_AHEAD + (c / 8 * k + PREFETCH_AHEAD < w->row_bytes ? 0 : others);
+
+		v2c_chunks(k, tile, group, at_once, k == 4 ? 2 : 1, w->group, tables, c, x->bytes + 2 * c * tile,
+			   x->step + c / 256 * tile, ahead, row);
+	}
+	if (k == 4 && c < whole)
+		v2c_chunks(4, tile, group, at_once, 1, w->group, tables, c, x->bytes + 2 * c * tile,
+			   x->step + c / 256 * tile, PREFETCH_AHEAD + others, row);
+	UNROLL
+	for (unsigned r = 0; r < at_once; r++)
+		if (r < rows) {
+			double scale = (double)xfp_tables_head(w->tables)->step * xfp_row_scale(w->row[first + r]);
+
+			if (rest->lanes)
+				v2c_rest(k, tile, tables, rest, row[r].byte, row[r].packed, x->bytes + 2 * whole * tile,
+					 x->step + whole / 256 * tile, &row[r].sums);
+			finish(tile, row[r].sums.all, w->unit * scale, x, add, y + r, stride);
+		}
 }
 
 INLINE void v2c_rows(unsigned k, unsigned tile, unsigned group, const struct xfp_matvec *w,
 		     const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, size_t stride)
 {
 	size_t chunk = xfp_chunk_columns(k), whole = w->cols / chunk * chunk;
-	size_t at_once = k == 4 ? 2 * chunk : chunk;
-	const uint8_t *tables = xfp_tables_bytes(w->tables, k);
+	unsigned at_once = !group ? 1 : tile == 1 ? MOST_ROWS : MOST_ROWS / 2;
 	struct rest rest;
 
 	divide_rest(k, w->group, whole, w->cols, &rest);
-	for (size_t r = first; r < first + rows; r++) {
-		const uint8_t *packed = w->index + r * w->row_bytes, *byte = w->byte + r * w->row_groups;
-		struct byte_sums s;
-		size_t c = 0;
-
-		UNROLL
-		for (unsigned m = 0; m < tile; m++)
-			s.all[m] = _mm512_setzero_ps();
-		for (; c + at_once <= whole; c += at_once)
-			v2c_chunks(k, tile, group, k == 4 ? 2 : 1, w->group, tables, byte, packed + c / 8 * k, c,
-				   x->bytes + 2 * c * tile, x->step + c / 256 * tile, &s);
-		if (k == 4 && c < whole)
-			v2c_chunks(4, tile, group, 1, w->group, tables, byte, packed + c / 8 * k, c,
-				   x->bytes + 2 * c * tile, x->step + c / 256 * tile, &s);
-		if (rest.lanes)
-			v2c_rest(k, tile, tables, &rest, byte, packed + whole / 8 * k, x->bytes + 2 * whole * tile,
-				 x->step + whole / 256 * tile, &s);
-		finish(tile, s.all, w->unit * xfp_tables_head(w->tables)->step * xfp_row_scale(w->row[r]), x, add,
-		       y + (r - first), stride);
-	}
+	for (size_t r = 0; r < rows; r += at_once)
+		v2c_some(k, tile, group, at_once, w, x, &rest, first + r, rows - r, add, y + r, stride);
 }
 
 /* ---- v2a --------------------------------------------------------------------------------------- */
