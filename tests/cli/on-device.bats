@@ -60,7 +60,8 @@ setup() {
 	[[ "$output" == *'CUDA_ERROR_OUT_OF_MEMORY'*'verify: FAILED, status 4'* ]]
 }
 
-@test "stopped in the middle, it leaves the report, and no process or folder" {
+# Started, and stopped while it builds.
+stop_while_building() {
 	"${bare[@]}" "$srcdir/tests/on-device" --stand-in --report here.txt >out 2>&1 &
 	it=$!
 	for _ in {1..100}; do
@@ -76,6 +77,20 @@ setup() {
 	tail -n 1 here.txt | grep -Eq '^\[ +[0-9.]+ s\] stopped by SIGTERM$'
 	[ -z "$(find . -name 'xfp-on-device-*')" ]
 	run ! grep -lz "$PWD/xfp-on-device-" /proc/[0-9]*/cmdline
+}
+
+@test "stopped in the middle, it leaves the report, and no process or folder" {
+	stop_while_building
+	# nor does it wait for a compiler that goes on when it is told to end, and whose driver has gone
+	cat >bin/nvcc <<-END
+		#!/bin/sh
+		case "\$*" in *--version*) exec "$NVCC" "\$@" ;; esac
+		sh -c 'trap "" TERM; sleep 300; :' "$PWD/xfp-on-device-" &
+		wait
+	END
+	SECONDS=0
+	stop_while_building
+	[ "$SECONDS" -lt 60 ]
 }
 
 # What the verifier says is made up: of the kernels a b, c d, e f and g h, one hangs or has the device fail.

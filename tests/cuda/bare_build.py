@@ -6,11 +6,15 @@ import re
 import signal
 import subprocess
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 LISTS = ["base", "schemas", "kernels", "runtime", "kernels/cuda", "runtime/cuda"]
 # Of processors, plain C: what is proved is the device.
 CONDITIONS = {"CUDA": True, "VERSION_SCRIPT": True, "X86": False, "AARCH64": False, "CONVERTER": False}
+
+
+GRACE = 2  # seconds from SIGTERM to SIGKILL
 
 
 class BuildError(Exception):
@@ -23,11 +27,26 @@ def start(words, **options):
                             start_new_session=True, **options)
 
 
-def end(process, how=signal.SIGTERM):
+def signalled(process, how):
+    """Whether anything was left of it. 0 asks for that alone."""
     try:
         os.killpg(process.pid, how)
     except ProcessLookupError:
-        pass
+        return False
+    return True
+
+
+def end(processes):
+    """With a signal, so that they remove their files; but nvcc's compiler may wait for a lock of its own for ever when
+    one comes, and hold the pipe that is read here."""
+    left = [process for process in processes if signalled(process, signal.SIGTERM)]
+    until = time.monotonic() + GRACE
+    while left and time.monotonic() < until:
+        time.sleep(0.02)
+        # Of one that has ended there may be others that it started.
+        left = [process for process in left if process.poll() is None or signalled(process, 0)]
+    for process in left:
+        signalled(process, signal.SIGKILL)
 
 
 def lists(source, files, conditions):
@@ -104,8 +123,8 @@ class Build:
         """Ends what is being run."""
         with self.lock:
             self.stopped = True
-            for process in self.running:
-                end(process)
+            running = list(self.running)
+        end(running)
 
     def version(self):
         """Of the release, and of nvcc as the library has it."""

@@ -32,7 +32,7 @@ import tempfile
 import threading
 import time
 
-from bare_build import Build, BuildError, end, start
+from bare_build import Build, BuildError, end, signalled, start
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = ("memcheck", "racecheck", "initcheck")
@@ -185,7 +185,7 @@ class Run:
 
     def stop(self):
         if self.child and self.child.poll() is None:
-            end(self.child)
+            end([self.child])
 
     def run(self, words, most=None, environment=None, quiet=None):
         """Its status; what it prints goes to the report. None: it took too long, or was silent for `quiet` seconds."""
@@ -217,7 +217,7 @@ class Run:
                 last = time.monotonic()
             if time.monotonic() > min(until, last + quiet):
                 late.set()
-                end(child, signal.SIGKILL)
+                signalled(child, signal.SIGKILL)
                 return
 
     def filtered(self):
