@@ -11,9 +11,6 @@
 
 #include "model/forward/lane_set.h"
 
-/* No such vector goes to another file. */
-#pragma GCC diagnostic ignored "-Wpsabi"
-
 typedef float xfp_lanes __attribute__((vector_size(XFP_LANES * sizeof(float))));
 typedef int32_t xfp_lane_ints __attribute__((vector_size(XFP_LANES * sizeof(int32_t))));
 
