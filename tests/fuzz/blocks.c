@@ -76,7 +76,7 @@ static bool fetch_all(const struct xfp_recipe_part *part, struct xfp_fetched *fr
 	for (uint32_t k = 0; k < part->component_count; k++) {
 		const struct xfp_component *component = &part->components[k];
 		struct xfp_window w = codec->window(part, component->role, &from->of);
-		uint64_t span, last;
+		uint64_t span = 0, last;
 
 		memory[k] = NULL;
 		if (!w.run || !w.lines)
