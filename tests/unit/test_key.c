@@ -491,6 +491,7 @@ static void groups_are_told_in_full(void **state)
 	static const uint32_t columns[] = { 0, 16, 32, 128, 1024 };
 	struct xfp_choice choice = { .candidate = { .mode = XFP_MODE_V2C, .k = 3 }, .fit = "f" };
 	const struct xfp_key_source source = { .dtype = XFP_BF16 };
+	const struct xfp_parameters parameters = { 0 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
@@ -499,7 +500,7 @@ static void groups_are_told_in_full(void **state)
 		char line[32];
 
 		choice.candidate.group = (uint16_t)columns[i];
-		assert_int_equal(xfp_key_packed(&choice, &source, NULL, &key, &err), XFP_OK);
+		assert_int_equal(xfp_key_packed(&choice, &source, &parameters, &key, &err), XFP_OK);
 		snprintf(line, sizeof line, "\ngroup %u\n", columns[i]);
 		assert_int_equal(strstr(key.text, line) != NULL, columns[i] != 0);
 		assert_int_equal(strstr(key.text, "\ngroup ") != NULL, columns[i] != 0);

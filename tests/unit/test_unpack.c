@@ -385,12 +385,10 @@ static void config_is_without_packing(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		size_t size = strlen(cases[i].text), left = 0;
-		char *text = malloc(size + 1), *out = malloc(size + 1);
+		char *text = malloc(size ? size : 1), *out = malloc(size ? size : 1);
 		bool taken;
 
 		memcpy(text, cases[i].text, size); /* without a NUL, for those who watch memory */
-		text = realloc(text, size ? size : 1);
-		out = realloc(out, size ? size : 1);
 		taken = xfp_config_unpack(text, size, out, &left);
 		if (taken != (cases[i].left != NULL) ||
 		    (taken && (left != strlen(cases[i].left) || memcmp(out, cases[i].left, left) != 0)))
