@@ -234,7 +234,7 @@ static bool put(struct xfp_pieces *pieces, const char *text, size_t size, int64_
 /* What is looked for starts behind what was found, though blanks behind that may be part of it. */
 static bool find_all(const struct finder *f, const char *text, size_t size, bool first, struct xfp_pieces *out)
 {
-	size_t done = 0, next;
+	size_t done = 0, next, blank = 0; /* blank: to where there are blanks that a token took already */
 	uint32_t character;
 
 	for (size_t at = 0; f->count && at < size; at = next) {
@@ -253,15 +253,17 @@ static bool find_all(const struct finder *f, const char *text, size_t size, bool
 				break;
 			start = before;
 		}
+		if (token->right && end < blank)
+			end = blank;
 		while (token->right && end < size) {
 			size_t length = xfp_utf8_take(text + end, &character);
 
 			if (!xfp_is_white(character))
 				break;
-			end += length;
+			blank = end += length;
 		}
 		if ((start > done && !put(out, text + done, start - done, -1, first && !done)) ||
-		    !put(out, text + start, end - start, token->id, false))
+		    !put(out, text + at, next - at, token->id, false))
 			return false;
 		done = end;
 	}

@@ -24,6 +24,15 @@ static uint64_t hash_pair(uint32_t left, uint32_t right)
 	return h ^ h >> 31;
 }
 
+/* Looks at a table that is being filled, for each thing in it, on average. Two do for tokens of a text; those whose hashes
+ * are alike can be made, and would take a look for each pair of them. */
+#define MOST_LOOKS 64
+
+static uint64_t looks_for(size_t things)
+{
+	return MOST_LOOKS * ((uint64_t)things + 64);
+}
+
 /* At least twice as many places as things, less one. */
 static size_t mask_for(size_t things)
 {
@@ -88,6 +97,7 @@ const struct bpe_merge *bpe_merge_of(const struct xfp_bpe *bpe, uint32_t left, u
 static void read_vocabulary(struct xfp_part_reader *r, struct xfp_bpe *bpe, const json_t *vocabulary)
 {
 	size_t count = json_object_size(vocabulary);
+	uint64_t looks = looks_for(count);
 	const char *text;
 	json_t *value;
 
@@ -116,13 +126,15 @@ static void read_vocabulary(struct xfp_part_reader *r, struct xfp_bpe *bpe, cons
 			goto no_memory;
 	}
 	qsort(bpe->token, bpe->tokens, sizeof *bpe->token, by_id);
-	for (uint32_t i = 0; i < bpe->tokens; i++) {
+	for (uint32_t i = 0; i < bpe->tokens && !r->status; i++) {
 		size_t at = hash_text(bpe->texts.bytes + bpe->token[i].at, bpe->token[i].size);
 
 		if (i && bpe->token[i - 1].id == bpe->token[i].id)
 			xfp_part_refuse(r, "model", "vocab: two tokens have the id %u", bpe->token[i].id);
-		while (bpe->by_text[at & bpe->text_mask] != BPE_NONE)
+		for (; bpe->by_text[at & bpe->text_mask] != BPE_NONE && looks; looks--)
 			at++;
+		if (!looks)
+			xfp_part_refuse(r, "model", "vocab: its tokens are not those of texts");
 		bpe->by_text[at & bpe->text_mask] = i;
 	}
 	return;
@@ -152,20 +164,23 @@ static bool halves(const json_t *merge, const char *half[2], size_t size[2])
 	return true;
 }
 
-/* Of a pair that is there twice the later counts. */
-static void insert(struct xfp_bpe *bpe, struct bpe_merge merge)
+/* Of a pair that is there twice the later counts. False: no looks are left. */
+static bool insert(struct xfp_bpe *bpe, struct bpe_merge merge, uint64_t *looks)
 {
 	size_t at = hash_pair(merge.left, merge.right);
 	struct bpe_merge *place;
 
-	while ((place = &bpe->merge[at & bpe->merge_mask])->rank != BPE_NONE &&
-	       (place->left != merge.left || place->right != merge.right))
-		at++;
+	for (; (place = &bpe->merge[at & bpe->merge_mask])->rank != BPE_NONE &&
+	       (place->left != merge.left || place->right != merge.right);
+	     at++)
+		if (!(*looks)--)
+			return false;
 	*place = merge;
+	return true;
 }
 
 static void read_merge(struct xfp_part_reader *r, struct xfp_bpe *bpe, const json_t *merge, size_t rank,
-		       struct xfp_grown *both)
+		       struct xfp_grown *both, uint64_t *looks)
 {
 	size_t size[2], prefix = strlen(bpe->prefix);
 	int64_t left, right, id;
@@ -192,14 +207,16 @@ static void read_merge(struct xfp_part_reader *r, struct xfp_bpe *bpe, const jso
 				left < 0    ? "the first token"
 				: right < 0 ? "the second token"
 					    : "what they become");
-	else
-		insert(bpe, (struct bpe_merge){ (uint32_t)left, (uint32_t)right, (uint32_t)rank, (uint32_t)id });
+	else if (!insert(bpe, (struct bpe_merge){ (uint32_t)left, (uint32_t)right, (uint32_t)rank, (uint32_t)id },
+			 looks))
+		xfp_part_refuse(r, "model", "merges are not those of texts");
 }
 
 static void read_merges(struct xfp_part_reader *r, struct xfp_bpe *bpe, const json_t *model)
 {
 	const json_t *merges = xfp_part_list(r, "model", model, "merges");
 	size_t count = json_array_size(merges);
+	uint64_t looks = looks_for(count);
 	struct xfp_grown both = { 0 };
 
 	if (!r->status && count >= INT32_MAX)
@@ -217,7 +234,7 @@ static void read_merges(struct xfp_part_reader *r, struct xfp_bpe *bpe, const js
 
 		/* Older files have kept the first line of the file that merges once were in. */
 		if (!json_is_string(merge) || strncmp(json_string_value(merge), "#version", 8))
-			read_merge(r, bpe, merge, i, &both);
+			read_merge(r, bpe, merge, i, &both, &looks);
 	}
 	free(both.bytes);
 }
@@ -263,13 +280,13 @@ struct xfp_bpe *xfp_bpe_open(struct xfp_part_reader *r, const json_t *model)
 	const json_t *dropout;
 
 	if (r->status)
-		return NULL;
+		goto done;
 	if (strcmp(type, "BPE"))
 		xfp_part_refuse(r, "model", "%s is not supported: only BPE is",
 				*type ? xfp_printable(type).text : "a model without a type");
 	xfp_part_only(r, "model", model, names);
 	dropout = json_object_get(model, "dropout");
-	if (dropout && !json_is_null(dropout) && json_number_value(dropout) != 0)
+	if (dropout && !json_is_null(dropout) && !(json_is_number(dropout) && json_number_value(dropout) == 0))
 		xfp_part_refuse(r, "model", "dropout is not supported: the same text would get other tokens each time");
 	if (r->status || !bpe)
 		goto done;

@@ -10,6 +10,8 @@
 #include "model/tokenizer/splitter.h"
 #include "model/tokenizer/unicode.h"
 
+#define MOST_LINKS 64 /* each calls the next */
+
 enum link_kind { BYTE_LEVEL, BYTE_FALLBACK, FUSE, STRIP, REPLACE, METASPACE, BLANKS };
 
 struct decoder_link {
@@ -44,6 +46,8 @@ struct xfp_decoder_run {
 static void append(struct xfp_part_reader *r, struct xfp_decoder_chain *chain, struct decoder_link link,
 		   const char *text, const char *content)
 {
+	if (chain->count == MOST_LINKS)
+		xfp_part_refuse(r, "decoder", "more than %d parts", MOST_LINKS);
 	if (r->status)
 		return;
 	link.text = strdup(text);

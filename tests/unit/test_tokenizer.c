@@ -210,6 +210,8 @@ static void refused(void **state)
 		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":1},\"merges\":[[\"a\",\"b\"]]}}", "lacks the second" },
 		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":1},\"merges\":[\"a a\"]}}", "what they become" },
 		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{},\"merges\":[],\"unk_token\":\"u\"}}", "unk_token u" },
+		{ "{\"model\":{\"type\":5}}", "type is not a text" },
+		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{},\"merges\":[],\"dropout\":\"some\"}}", "dropout" },
 		{ "{" MODEL ",\"normalizer\":{\"type\":\"Lowercase\"}}", "normalizer: Lowercase is not supported" },
 		{ "{" MODEL ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFD\"}]}}",
 		  "normalizer[0]: NFD is not supported" },
@@ -282,6 +284,87 @@ static void pieces(void **state)
 	}
 }
 
+#define UNKNOWN "\"vocab\":{\"<u>\":0,\"a\":1,\"b\":2,\"<0x63>\":3,\"ab\":4},\"merges\":[\"a b\"]"
+#define AFFIXES                                                                                                    \
+	"\"continuing_subword_prefix\":\"##\",\"end_of_word_suffix\":\"</w>\",\"vocab\":{\"a\":0,\"##b\":1,"       \
+	"\"##b</w>\":2,\"##a\":3,\"a##b\":4,\"ab\":5,\"ab</w>\":6,\"a</w>\":7,\"b\":8,\"##a</w>\":9,\"ab##a\":10," \
+	"\"aba</w>\":11}"
+#define THREE "\"vocab\":{\"a\":0,\"b\":1,\"c\":2,\"bc\":3,\"ab\":4,\"abc\":5}"
+#define WHOLE                                                                                                   \
+	"\"ignore_merges\":true,\"merges\":[],\"vocab\":{\"a\":0,\"b\":1,\"aa\":2,\"ab\":3,\"ba\":4,\"\\n\":5," \
+	"\"\\na\":6,\"a\\n\":7,\"\xe2\x96\x81"                                                                  \
+	"a\":8,\"\xe2\x96\x81\":9,\"\xe2\x96\x81"                                                               \
+	"b\":10}"
+#define WORDS "{\"type\":\"Split\",\"pattern\":{\"String\":\" \"},\"behavior\":\"Removed\"}"
+#define CUT(behavior, invert, pattern)                                                            \
+	",\"pre_tokenizer\":{\"type\":\"Split\",\"behavior\":\"" behavior "\",\"invert\":" invert \
+	",\"pattern\":" pattern "}}"
+#define BAR(scheme) \
+	"{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\",\"split\":false,\"prepend_scheme\":\"" scheme "\"}"
+#define AROUND(token, id)                                                                 \
+	"{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"" token \
+	"\"}},{\"Sequence\":{\"id\":"                                                     \
+	"\"A\"}}],\"pair\":[],\"special_tokens\":{\"" token "\":{\"ids\":[" id "]}}}"
+
+/* What the families have not, as tokenizers 0.23.3 does it. */
+static void corners(void **state)
+{
+	static const struct {
+		const char *file, *text, *ids;
+	} all[] = {
+		/* each for itself, or fused; bytes only where they are asked for; and without a token for it, nothing */
+		{ "{\"model\":{" UNKNOWN ",\"unk_token\":\"<u>\"}}", "abxyazcxx", "4 0 0 1 0 0 0 0 " },
+		{ "{\"model\":{" UNKNOWN ",\"unk_token\":\"<u>\",\"fuse_unk\":true}}", "abxyazcxx", "4 0 1 0 " },
+		{ "{\"model\":{" UNKNOWN ",\"unk_token\":\"<u>\",\"byte_fallback\":true}}", "abxyazcxx",
+		  "4 0 0 1 3 0 0 0 " },
+		{ "{\"model\":{" UNKNOWN "}}", "abxyazcxx", "4 1 " },
+		/* a pair whose second half has become another */
+		{ "{\"model\":{" THREE ",\"merges\":[\"b c\",\"a b\",\"a bc\"]}}", "abc", "5 " },
+		{ "{\"model\":{" THREE ",\"merges\":[\"#version: 0.2\",\"a b\"]}}", "abc", "4 2 " },
+		{ "{\"model\":{" AFFIXES ",\"merges\":[\"a ##b\"]},\"pre_tokenizer\":" WORDS "}", "ab a aba abb bab",
+		  "0 2 7 5 9 5 2 8 3 2 " },
+		{ "{\"model\":{" AFFIXES
+		  ",\"merges\":[\"ab ##a</w>\",\"a ##b\",\"a ##b</w>\"]},\"pre_tokenizer\":" WORDS "}",
+		  "ab a aba abb bab", "6 7 11 5 2 8 3 2 " },
+		{ "{\"model\":{" WHOLE "}" CUT("Contiguous", "true", "{\"String\":\"a\"}"), "baab", "1 2 1 " },
+		{ "{\"model\":{" WHOLE "}" CUT("Isolated", "false", "{\"Regex\":\"^a\"}"), "aa\na", "0 7 0 " },
+		{ "{\"model\":{" WHOLE "}" CUT("Removed", "false", "{\"Regex\":\"b|$\"}"), "ab\na", "0 6 " },
+		{ "{\"model\":{" WHOLE "},\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[" WORDS
+		  "," BAR("first") "]}}",
+		  "a b a", "8 1 0 " },
+		{ "{\"model\":{" WHOLE "},\"pre_tokenizer\":" BAR("always") "}",
+		  "\xe2\x96\x81"
+		  "a",
+		  "8 " },
+		/* blanks behind a token, each of which is one, too */
+		{ "{" MODEL ",\"added_tokens\":[{\"id\":3,\"content\":\"<x>\",\"rstrip\":true,\"normalized\":false},"
+		  "{\"id\":4,\"content\":\" \",\"rstrip\":true,\"normalized\":false},"
+		  "{\"id\":5,\"content\":\"<y>\",\"lstrip\":true,\"normalized\":false}]}",
+		  "ab<x>  ab <x>a   b<y>  <y>ab  ", "2 3 4 4 2 4 3 0 4 4 4 1 5 4 4 5 2 4 4 " },
+		{ "{" MODEL ",\"post_processor\":{\"type\":\"Sequence\",\"processors\":[" AROUND("b", "1") "," AROUND(
+			  "a", "0") "]}}",
+		  "ab", "0 1 2 " },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		struct xfp_token_ids ids = { 0 };
+		struct xfp_tokenizer *t = NULL;
+		struct xfp_error err = { 0 };
+		char said[256] = "";
+
+		if (open_text(all[i].file, &t, &err))
+			fail_msg("%s", err.text);
+		assert_int_equal(xfp_tokenizer_encode(t, all[i].text, strlen(all[i].text), true, &ids, NULL), XFP_OK);
+		for (size_t k = 0; k < ids.count; k++)
+			snprintf(said + strlen(said), sizeof said - strlen(said), "%u ", ids.id[k]);
+		if (strcmp(said, all[i].ids))
+			fail_msg("%s: %s instead of %s", all[i].file, said, all[i].ids);
+		free(ids.id);
+		xfp_tokenizer_free(t);
+	}
+}
+
 /* Where Oniguruma and PCRE2 read the same expression in two ways. */
 static void translated(void **state)
 {
@@ -333,12 +416,96 @@ static void long_words(void **state)
 	free(text);
 }
 
+/* As model/tokenizer/bpe_tables.c has them. */
+static uint64_t hash_of_text(const char *text)
+{
+	uint64_t h = 0xcbf29ce484222325;
+
+	for (; *text; text++)
+		h = (h ^ (unsigned char)*text) * 0x100000001b3;
+	return h ^ h >> 29;
+}
+
+static uint64_t hash_of_pair(uint32_t left, uint32_t right)
+{
+	uint64_t h = ((uint64_t)left << 32 | right) * 0x9e3779b97f4a7c15;
+
+	h = (h ^ h >> 30) * 0xbf58476d1ce4e5b9;
+	return h ^ h >> 31;
+}
+
+static void refuse(json_t *file, const char *said)
+{
+	struct xfp_tokenizer *t = NULL;
+	struct xfp_error err = { 0 };
+	char *text = json_dumps(file, 0);
+
+	assert_int_equal(open_text(text, &t, &err), XFP_BAD_INPUT);
+	if (!strstr(err.text, said))
+		fail_msg("%s", err.text);
+	free(text);
+	json_decref(file);
+}
+
+/* Files that were made to take long, or all of the stack. */
+static void made_to_take_long(void **state)
+{
+	json_t *vocab = json_object(), *merges = json_array(), *parts = json_array();
+	char token[32], other[32];
+	struct xfp_token_ids ids = { 0 };
+	struct xfp_tokenizer *t = NULL;
+	size_t size = 200000;
+	char *blanks = malloc(size);
+
+	(void)state;
+	for (unsigned i = 0; json_object_size(vocab) < 1000; i++) {
+		snprintf(token, sizeof token, "%x", i);
+		if (!(hash_of_text(token) & 2047))
+			json_object_set_new(vocab, token, json_integer((int)json_object_size(vocab)));
+	}
+	refuse(json_pack("{s{so so}}", "model", "vocab", vocab, "merges", merges), "vocab: its tokens are not those");
+
+	vocab = json_object();
+	merges = json_array();
+	for (uint32_t i = 0; i < 512; i++) {
+		snprintf(token, sizeof token, "%03x", i);
+		json_object_set_new(vocab, token, json_integer(i));
+	}
+	for (uint32_t i = 0; json_array_size(merges) < 256; i++) {
+		if (hash_of_pair(i / 512, i % 512) & 511)
+			continue;
+		snprintf(token, sizeof token, "%03x", i / 512);
+		snprintf(other, sizeof other, "%03x", i % 512);
+		json_array_append_new(merges, json_pack("[ss]", token, other));
+		snprintf(token, sizeof token, "%03x%03x", i / 512, i % 512);
+		json_object_set_new(vocab, token, json_integer((int)json_object_size(vocab)));
+	}
+	refuse(json_pack("{s{so so}}", "model", "vocab", vocab, "merges", merges), "merges are not those of texts");
+
+	for (int i = 0; i < 65; i++)
+		json_array_append_new(parts, json_pack("{ss}", "type", "Fuse"));
+	refuse(json_pack("{s{s{} s[]} s{ss so}}", "model", "vocab", "merges", "decoder", "type", "Sequence", "decoders",
+			 parts),
+	       "decoder: more than 64 parts");
+
+	/* Each blank is a token that takes all behind it. */
+	assert_int_equal(
+		open_text("{" MODEL ",\"added_tokens\":[{\"id\":3,\"content\":\" \",\"rstrip\":true}]}", &t, NULL),
+		XFP_OK);
+	memset(blanks, ' ', size);
+	assert_int_equal(xfp_tokenizer_encode(t, blanks, size, true, &ids, NULL), XFP_OK);
+	assert_int_equal(ids.count, size);
+	xfp_tokenizer_free(t);
+	free(ids.id);
+	free(blanks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stored),     cmocka_unit_test(broken),     cmocka_unit_test(ids_of_tokens),
 		cmocka_unit_test(refused),    cmocka_unit_test(long_words), cmocka_unit_test(pieces),
-		cmocka_unit_test(translated),
+		cmocka_unit_test(translated), cmocka_unit_test(corners),    cmocka_unit_test(made_to_take_long),
 	};
 
 	return cmocka_run_group_tests_name("tokenizer", tests, read_families, drop_families);
