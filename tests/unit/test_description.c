@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What config.json says of a model, leaves out, or may not say.
+ * What config.json says of a model, leaves out, or may not say; and how much such a model keeps of what it read.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/forward/past.h"
 #include "model/forward/tensors.h"
 #include "tests/unit/unit.h"
 
@@ -161,12 +162,38 @@ static void all_ends_with_the_first_that_is_missing(void **state)
 	xfp_description_free(d);
 }
 
+/* Keys and values of the context, or of a window where that is less; and what linear attention keeps of any. */
+static void the_past_has_its_size(void **state)
+{
+	static const char near[] = "{\"model_type\": \"mistral\", \"hidden_size\": 8, \"num_hidden_layers\": 2, "
+				   "\"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"intermediate_size\": 8, "
+				   "\"vocab_size\": 13, \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-6, "
+				   "\"sliding_window\": 7}";
+	struct xfp_description *d = NULL;
+	struct xfp_past *past = NULL;
+	struct xfp_error err;
+
+	(void)state;
+	assert_int_equal(xfp_description_read(near, "c", &d, &err), XFP_OK);
+	assert_int_equal(xfp_past_size(d, 3, 20), 2 * 2 * 3 * 7 * 4 * sizeof(float));
+	assert_int_equal(xfp_past_size(d, 3, 5), 2 * 2 * 3 * 5 * 4 * sizeof(float));
+	assert_int_equal(xfp_past_open(d, 1, 33, &past, &err), XFP_BAD_INPUT);
+	assert_non_null(strstr(err.text, "33 tokens is longer than the model's, which is 32"));
+	xfp_description_free(d);
+	/* Two layers of two heads of keys, 4 long, and four of values, 6 long; three inputs of each of their channels. */
+	assert_int_equal(xfp_description_read(hybrid, "c", &d, &err), XFP_OK);
+	assert_int_equal(xfp_past_size(d, 3, 20), 2 * 3 * (4 * 4 * 6 * sizeof(double) + 3 * 40 * sizeof(float)));
+	assert_int_equal(xfp_past_size(d, 3, 5), xfp_past_size(d, 3, 20));
+	xfp_description_free(d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_configs_leave_out),
 		cmocka_unit_test(configs_are_refused_by_member),
 		cmocka_unit_test(all_ends_with_the_first_that_is_missing),
+		cmocka_unit_test(the_past_has_its_size),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
