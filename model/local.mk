@@ -4,8 +4,8 @@
 
 MODEL_LIBS = model/libmodel.a $(MODEL_SETS) model/libtokenizer.a
 noinst_LIBRARIES += model/libmodel.a
-# Vectors that are wider than the machine's (model/forward/lanes.h) go to no other file, so nothing hangs on how functions
-# pass them.
+# Vectors that are wider than the machine's (model/forward/lanes.h) go to no other file, so nothing hangs on how
+# functions pass them.
 model_cflags = $(AM_CFLAGS) $(KERNEL_CFLAGS) -Wno-psabi
 model_libmodel_a_CFLAGS = $(model_cflags)
 model_libmodel_a_SOURCES = \

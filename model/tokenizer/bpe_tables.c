@@ -24,8 +24,8 @@ static uint64_t hash_pair(uint32_t left, uint32_t right)
 	return h ^ h >> 31;
 }
 
-/* Looks at a table that is being filled, for each thing in it, on average. Two do for tokens of a text; those whose hashes
- * are alike can be made, and would take a look for each pair of them. */
+/* Looks at a table that is being filled, for each thing in it, on average. Two do for tokens of texts; those whose
+ * hashes are alike can be made, and would take a look for each pair of them. */
 #define MOST_LOOKS 64
 
 static uint64_t looks_for(size_t things)
