@@ -306,44 +306,69 @@ static void pieces(void **state)
 	"\"}},{\"Sequence\":{\"id\":"                                                     \
 	"\"A\"}}],\"pair\":[],\"special_tokens\":{\"" token "\":{\"ids\":[" id "]}}}"
 
+#define MADE(tokens) "\"model\":{\"ignore_merges\":true,\"merges\":[],\"vocab\":{" tokens "}},\"pre_tokenizer\":" WORDS
+#define STRIPPED(start, stop) \
+	",\"decoder\":{\"type\":\"Strip\",\"content\":\"a\",\"start\":" start ",\"stop\":" stop "}}"
+
 /* What the families have not, as tokenizers 0.23.3 does it. */
 static void corners(void **state)
 {
 	static const struct {
-		const char *file, *text, *ids;
+		const char *file, *text, *ids, *decoded; /* NULL: whatever it is */
 	} all[] = {
-		/* each for itself, or fused; bytes only where they are asked for; and without a token for it, nothing */
-		{ "{\"model\":{" UNKNOWN ",\"unk_token\":\"<u>\"}}", "abxyazcxx", "4 0 0 1 0 0 0 0 " },
-		{ "{\"model\":{" UNKNOWN ",\"unk_token\":\"<u>\",\"fuse_unk\":true}}", "abxyazcxx", "4 0 1 0 " },
+		/* each for itself, or fused; bytes only where they are asked for; nothing without a token for it */
+		{ "{\"model\":{" UNKNOWN ",\"unk_token\":\"<u>\"}}", "abxyazcxx", "4 0 0 1 0 0 0 0 ", NULL },
+		{ "{\"model\":{" UNKNOWN ",\"unk_token\":\"<u>\",\"fuse_unk\":true}}", "abxyazcxx", "4 0 1 0 ", NULL },
 		{ "{\"model\":{" UNKNOWN ",\"unk_token\":\"<u>\",\"byte_fallback\":true}}", "abxyazcxx",
-		  "4 0 0 1 3 0 0 0 " },
-		{ "{\"model\":{" UNKNOWN "}}", "abxyazcxx", "4 1 " },
+		  "4 0 0 1 3 0 0 0 ", NULL },
+		{ "{\"model\":{" UNKNOWN "}}", "abxyazcxx", "4 1 ", NULL },
 		/* a pair whose second half has become another */
-		{ "{\"model\":{" THREE ",\"merges\":[\"b c\",\"a b\",\"a bc\"]}}", "abc", "5 " },
-		{ "{\"model\":{" THREE ",\"merges\":[\"#version: 0.2\",\"a b\"]}}", "abc", "4 2 " },
+		{ "{\"model\":{" THREE ",\"merges\":[\"b c\",\"a b\",\"a bc\"]}}", "abc", "5 ", NULL },
+		{ "{\"model\":{" THREE ",\"merges\":[\"#version: 0.2\",\"a b\"]}}", "abc", "4 2 ", NULL },
 		{ "{\"model\":{" AFFIXES ",\"merges\":[\"a ##b\"]},\"pre_tokenizer\":" WORDS "}", "ab a aba abb bab",
-		  "0 2 7 5 9 5 2 8 3 2 " },
+		  "0 2 7 5 9 5 2 8 3 2 ", NULL },
 		{ "{\"model\":{" AFFIXES
 		  ",\"merges\":[\"ab ##a</w>\",\"a ##b\",\"a ##b</w>\"]},\"pre_tokenizer\":" WORDS "}",
-		  "ab a aba abb bab", "6 7 11 5 2 8 3 2 " },
-		{ "{\"model\":{" WHOLE "}" CUT("Contiguous", "true", "{\"String\":\"a\"}"), "baab", "1 2 1 " },
-		{ "{\"model\":{" WHOLE "}" CUT("Isolated", "false", "{\"Regex\":\"^a\"}"), "aa\na", "0 7 0 " },
-		{ "{\"model\":{" WHOLE "}" CUT("Removed", "false", "{\"Regex\":\"b|$\"}"), "ab\na", "0 6 " },
+		  "ab a aba abb bab", "6 7 11 5 2 8 3 2 ", NULL },
+		{ "{\"model\":{" WHOLE "}" CUT("Contiguous", "true", "{\"String\":\"a\"}"), "baab", "1 2 1 ", NULL },
+		{ "{\"model\":{" WHOLE "}" CUT("Isolated", "false", "{\"Regex\":\"^a\"}"), "aa\na", "0 7 0 ", NULL },
+		{ "{\"model\":{" WHOLE "}" CUT("Removed", "false", "{\"Regex\":\"b|$\"}"), "ab\na", "0 6 ", NULL },
 		{ "{\"model\":{" WHOLE "},\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[" WORDS
 		  "," BAR("first") "]}}",
-		  "a b a", "8 1 0 " },
+		  "a b a", "8 1 0 ", NULL },
 		{ "{\"model\":{" WHOLE "},\"pre_tokenizer\":" BAR("always") "}",
 		  "\xe2\x96\x81"
 		  "a",
-		  "8 " },
+		  "8 ", NULL },
 		/* blanks behind a token, each of which is one, too */
 		{ "{" MODEL ",\"added_tokens\":[{\"id\":3,\"content\":\"<x>\",\"rstrip\":true,\"normalized\":false},"
 		  "{\"id\":4,\"content\":\" \",\"rstrip\":true,\"normalized\":false},"
 		  "{\"id\":5,\"content\":\"<y>\",\"lstrip\":true,\"normalized\":false}]}",
-		  "ab<x>  ab <x>a   b<y>  <y>ab  ", "2 3 4 4 2 4 3 0 4 4 4 1 5 4 4 5 2 4 4 " },
+		  "ab<x>  ab <x>a   b<y>  <y>ab  ", "2 3 4 4 2 4 3 0 4 4 4 1 5 4 4 5 2 4 4 ", NULL },
 		{ "{" MODEL ",\"post_processor\":{\"type\":\"Sequence\",\"processors\":[" AROUND("b", "1") "," AROUND(
 			  "a", "0") "]}}",
-		  "ab", "0 1 2 " },
+		  "ab", "0 1 2 ", NULL },
+		/* the longest, and blanks before one that nothing else took */
+		{ "{" MODEL ",\"added_tokens\":[{\"id\":3,\"content\":\"x\"},{\"id\":4,\"content\":\"xyz\"},"
+		  "{\"id\":5,\"content\":\"<y>\",\"lstrip\":true}]}",
+		  "xyzxyxa  <y>  <y><y>", "4 3 3 0 5 5 5 ", "xyz x x a <y> <y> <y>" },
+		/* texts that are no bytes, though their beginnings are */
+		{ "{" MODEL
+		  ",\"decoder\":{\"type\":\"ByteLevel\"},\"added_tokens\":[{\"id\":3,\"content\":\"a b\xc4\xa0\"}]}",
+		  "aba b\xc4\xa0"
+		  "ab",
+		  "2 3 2 ",
+		  "aba b\xc4\xa0"
+		  "ab" },
+		{ "{" MADE("\"aaaba\":0,\"b\":1,\"aab\":2,\"baaa\":3") STRIPPED("2", "2"), "aaaba b aab baaa b",
+		  "0 1 2 3 1 ", "abbbbab" },
+		{ "{" MADE("\"baab\":0,\"ba\":1,\"ab\":2") STRIPPED("0", "2"), "baab ba ab ba", "0 1 2 1 ",
+		  "baabbabb" },
+		{ "{" MADE(
+			  "\"<0xe2>\":0,\"<0x82>\":1,\"<0xAC>\":2,\"b\":3") ",\"decoder\":{\"type\":\"ByteFallback\"}}",
+		  "<0xe2> <0x82> <0xAC> b <0xe2> <0x82> b <0xe2>", "0 1 2 3 0 1 3 0 ",
+		  "\xe2\x82\xac"
+		  "b" U U "b" U },
 	};
 
 	(void)state;
@@ -360,6 +385,8 @@ static void corners(void **state)
 			snprintf(said + strlen(said), sizeof said - strlen(said), "%u ", ids.id[k]);
 		if (strcmp(said, all[i].ids))
 			fail_msg("%s: %s instead of %s", all[i].file, said, all[i].ids);
+		if (all[i].decoded)
+			expect_text(t, &ids, false, all[i].decoded, all[i].file);
 		free(ids.id);
 		xfp_tokenizer_free(t);
 	}
