@@ -180,7 +180,7 @@ static void the_past_has_its_size(void **state)
 	assert_int_equal(xfp_past_open(d, 1, 33, &past, &err), XFP_BAD_INPUT);
 	assert_non_null(strstr(err.text, "33 tokens is longer than the model's, which is 32"));
 	xfp_description_free(d);
-	/* Two layers of two heads of keys, 4 long, and four of values, 6 long; three inputs of each of their channels. */
+	/* Two layers of two heads of keys, 4 long, and four of values, 6 long; three inputs of each channel. */
 	assert_int_equal(xfp_description_read(hybrid, "c", &d, &err), XFP_OK);
 	assert_int_equal(xfp_past_size(d, 3, 20), 2 * 3 * (4 * 4 * 6 * sizeof(double) + 3 * 40 * sizeof(float)));
 	assert_int_equal(xfp_past_size(d, 3, 5), xfp_past_size(d, 3, 20));
