@@ -265,11 +265,20 @@ static void multiply_rows(void *context, unsigned thread, size_t number)
 
 /* ---- a round ----------------------------------------------------------------------------------- */
 
+/* Whether several batches are of one expert, and so take the same rows one after the other. */
+static bool shares_rows(const struct round *round)
+{
+	for (size_t b = 1; b < round->batch_count; b++)
+		if (round->batches[b].expert == round->batches[b - 1].expert)
+			return true;
+	return false;
+}
+
 /* Rows that a thread takes at once: few enough that all threads are busy to the end. */
 static size_t block_rows(const struct round *round)
 {
 	size_t rows = round->linear->slice.rows / (xfp_team_threads(round->team) * (size_t)4);
-	size_t most = round->batch_count > 1 ? MOST_ROWS : MOST_ROWS_ALONE;
+	size_t most = shares_rows(round) ? MOST_ROWS : MOST_ROWS_ALONE;
 
 	rows = rows > most ? most : rows / LEAST_ROWS * LEAST_ROWS;
 	return rows < LEAST_ROWS ? LEAST_ROWS : rows;
