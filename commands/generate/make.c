@@ -218,7 +218,7 @@ static enum xfp_status step(struct maker *m, bool prompts, struct xfp_error *err
 	double began = xfp_now();
 	enum xfp_status status = xfp_forward_step(m->forward, m->passages, m->passage_count, m->ids, m->logits, err);
 
-	/* Then nothing has come of it, and the sequences are as they were. */
+	/* Then nothing has come of it, and the texts end as they were before. */
 	if (status && m->signals->interrupted)
 		return XFP_OK;
 	for (size_t i = 0; !status && i < m->passage_count; i++)
@@ -259,7 +259,6 @@ static enum xfp_status all_steps(struct maker *m, struct xfp_error *err)
 	enum xfp_status status;
 	bool any;
 
-	xfp_weights_watch(g->weights, goes_on, m->signals);
 	while (!(status = fill_slots(m, &any, err)) && any && !g->lost) {
 		if (xfp_signals_came(m->signals)) {
 			g->interrupted = true;
@@ -301,6 +300,7 @@ enum xfp_status xfp_make(struct xfp_generate *g, bool (*shown)(struct xfp_writte
 	struct xfp_team *team = NULL;
 	enum xfp_status status;
 
+	xfp_weights_watch(g->weights, goes_on, signals);
 	if ((status = set_context(g, err)) || (status = check_memory(g, err)) || (status = allocate(&m, err)) ||
 	    (status = xfp_team_start(g->threads, &team, err)) || (status = xfp_weights_check(g->weights, team, err)) ||
 	    (status = xfp_past_open(g->description, g->parallel, g->context, &m.past, err)) ||

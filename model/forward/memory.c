@@ -78,6 +78,9 @@ uint64_t xfp_forward_bytes(const struct xfp_forward *forward, size_t sequences, 
 	/* Weights of experts, tokens gathered for one, and what it makes. */
 	if (d->experts)
 		width += d->experts + 2 * (uint64_t)d->hidden + 2 * (uint64_t)d->expert_intermediate;
+	/* Or what all that few tokens chose make, and vectors for that. */
+	if (d->experts && forward->form == XFP_FAST && times(tokens, d->chosen) <= XFP_STACK_PRODUCTS)
+		width += d->chosen * (2 * (uint64_t)d->expert_intermediate + 2 * w.most_cols);
 	block = times(XFP_QUAD * sizeof(float), w.most_cols);
 	block = 2 * (block > XFP_BLOCK_BYTES ? block : XFP_BLOCK_BYTES); /* as floats, and as a file has them */
 	own = plus(times(length + d->head_dim, sizeof(double)), times(times(length, d->head_dim), sizeof(float)));

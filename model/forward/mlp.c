@@ -69,6 +69,37 @@ static void activate_fast(void *context, unsigned thread, size_t i)
 		gate[j] = (float)(activate(task->activation, gate[j]) * up[j]);
 }
 
+/* a becomes activation(a) b, for `count` vectors. */
+static enum xfp_status activate_all(const struct xfp_forward *forward, float *a, const float *b, size_t width,
+				    size_t count, struct xfp_error *err)
+{
+	struct activation_task task = { forward->description->activation, a, b, width, count * width };
+	enum xfp_status status = xfp_team_enter(forward->team, 0, 1, err);
+
+	if (status)
+		return status;
+	if (forward->form == XFP_FAST)
+		xfp_team_run(forward->team, (task.count + ACTIVATED - 1) / ACTIVATED, activate_fast, &task);
+	else
+		xfp_team_run(forward->team, count, activate_token, &task);
+	xfp_team_leave(forward->team);
+	return XFP_OK;
+}
+
+/* Where the three matrices are in their tensors. */
+enum { GATE, UP, DOWN, MATRICES };
+
+static void glu_views(const struct glu_tensors *g, size_t hidden, struct xfp_view views[MATRICES])
+{
+	struct xfp_view wide = { .rows = g->width, .cols = hidden, .row_stride = hidden, .col_stride = 1 };
+
+	views[GATE] = views[UP] = wide;
+	views[DOWN] = (struct xfp_view){ .rows = hidden, .cols = g->width, .row_stride = g->width, .col_stride = 1 };
+	views[DOWN].base = g->number * g->width * hidden;
+	views[GATE].base = g->fused ? 2 * views[DOWN].base : 0;
+	views[UP].base = g->fused ? views[GATE].base + g->width * hidden : 0;
+}
+
 static enum xfp_status glu(const struct xfp_forward *forward, const struct glu_tensors *g, const float *x, size_t count,
 			   float *y, struct xfp_error *err)
 {
@@ -82,33 +113,21 @@ static enum xfp_status glu(const struct xfp_forward *forward, const struct glu_t
 	struct xfp_linear_map down = {
 		.tensor = g->down, .bias = g->biases ? g->down_bias : NULL, .rows = hidden, .cols = g->width
 	};
-	struct xfp_view gate_part = { .rows = g->width, .cols = hidden, .row_stride = hidden, .col_stride = 1 };
-	struct xfp_view up_part = gate_part;
-	struct xfp_view down_part = { .rows = hidden, .cols = g->width, .row_stride = g->width, .col_stride = 1 };
 	float *a = xfp_floats(count, g->width), *b = xfp_floats(count, g->width);
-	struct activation_task task = { forward->description->activation, a, b, g->width, count * g->width };
 	enum xfp_status status = a && b ? XFP_OK : xfp_no_memory(err);
+	struct xfp_view views[MATRICES];
 
-	down_part.base = g->number * g->width * hidden;
-	gate_part.base = 2 * down_part.base;
-	up_part.base = gate_part.base + g->width * hidden;
+	glu_views(g, hidden, views);
 	if (g->stacked)
-		down.part = &down_part;
+		down.part = &views[DOWN];
 	if (g->fused) {
-		gate.part = &gate_part;
-		up.part = &up_part;
+		gate.part = &views[GATE];
+		up.part = &views[UP];
 	}
-	if (status || (status = xfp_forward_map(forward, &gate, x, count, a, err)) ||
-	    (status = xfp_forward_map(forward, &up, x, count, b, err)) ||
-	    (status = xfp_team_enter(forward->team, 0, 1, err)))
-		goto done;
-	if (forward->form == XFP_FAST)
-		xfp_team_run(forward->team, (task.count + ACTIVATED - 1) / ACTIVATED, activate_fast, &task);
-	else
-		xfp_team_run(forward->team, count, activate_token, &task);
-	xfp_team_leave(forward->team);
-	status = xfp_forward_map(forward, &down, a, count, y, err);
-done:
+	if (!status && !(status = xfp_forward_map(forward, &gate, x, count, a, err)) &&
+	    !(status = xfp_forward_map(forward, &up, x, count, b, err)) &&
+	    !(status = activate_all(forward, a, b, g->width, count, err)))
+		status = xfp_forward_map(forward, &down, a, count, y, err);
 	free(a);
 	free(b);
 	return status;
@@ -179,25 +198,23 @@ static enum xfp_status route(const struct xfp_forward *forward, uint32_t layer, 
 	return status;
 }
 
-static enum xfp_status expert(const struct xfp_forward *forward, uint32_t layer, uint32_t number, const float *x,
-			      size_t count, float *y, struct xfp_error *err)
+static void expert_tensors(const struct xfp_forward *forward, uint32_t layer, uint32_t number, struct glu_tensors *g)
 {
 	const struct xfp_description *d = forward->description;
 	const struct xfp_expert_names *names = d->expert_names;
 	bool stacked = forward->names->stacked;
-	struct glu_tensors g = { .width = d->expert_intermediate, .fused = stacked, .stacked = stacked };
 
+	*g = (struct glu_tensors){ .width = d->expert_intermediate, .fused = stacked, .stacked = stacked };
 	if (stacked) {
-		g.number = number;
-		xfp_layer_tensor(g.gate, forward->names, layer, names->gate_up_stack);
-		xfp_layer_tensor(g.up, forward->names, layer, names->gate_up_stack);
-		xfp_layer_tensor(g.down, forward->names, layer, names->down_stack);
+		g->number = number;
+		xfp_layer_tensor(g->gate, forward->names, layer, names->gate_up_stack);
+		xfp_layer_tensor(g->up, forward->names, layer, names->gate_up_stack);
+		xfp_layer_tensor(g->down, forward->names, layer, names->down_stack);
 	} else {
-		xfp_expert_tensor(g.gate, forward->names, layer, names->gate, number);
-		xfp_expert_tensor(g.up, forward->names, layer, names->up, number);
-		xfp_expert_tensor(g.down, forward->names, layer, names->down, number);
+		xfp_expert_tensor(g->gate, forward->names, layer, names->gate, number);
+		xfp_expert_tensor(g->up, forward->names, layer, names->up, number);
+		xfp_expert_tensor(g->down, forward->names, layer, names->down, number);
 	}
-	return glu(forward, &g, x, count, y, err);
 }
 
 /* One expert, for the tokens that chose it: gathered, computed, and added with their weights. */
@@ -206,6 +223,7 @@ static enum xfp_status add_expert(const struct xfp_forward *forward, uint32_t la
 				  struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
+	struct glu_tensors g;
 	enum xfp_status status;
 	size_t count = 0;
 
@@ -215,7 +233,8 @@ static enum xfp_status add_expert(const struct xfp_forward *forward, uint32_t la
 	}
 	if (!count)
 		return XFP_OK;
-	if ((status = expert(forward, layer, number, gathered, count, made, err)))
+	expert_tensors(forward, layer, number, &g);
+	if ((status = glu(forward, &g, gathered, count, made, err)))
 		return status;
 	for (size_t t = 0; t < forward->tokens; t++) {
 		float weight = weights[t * d->experts + number];
@@ -228,6 +247,142 @@ static enum xfp_status add_expert(const struct xfp_forward *forward, uint32_t la
 	}
 	return XFP_OK;
 }
+
+static enum xfp_status one_by_one(const struct xfp_forward *forward, uint32_t layer, const float *weights,
+				  const float *x, float *made, float *y, struct xfp_error *err)
+{
+	const struct xfp_description *d = forward->description;
+	float *gathered = xfp_floats(forward->tokens, d->hidden);
+	enum xfp_status status = gathered ? XFP_OK : xfp_no_memory(err);
+
+	memset(y, 0, forward->tokens * d->hidden * sizeof *y);
+	for (uint32_t e = 0; !status && e < d->experts; e++)
+		status = add_expert(forward, layer, e, weights, x, gathered, made, y, err);
+	free(gathered);
+	return status;
+}
+
+/* ---- experts of a few tokens, of a bundle that has them as stacks -------------------------------- */
+
+/* One token takes so little of each expert that threads would mostly wait for one another. */
+struct stacks {
+	uint32_t stack[MATRICES];
+	uint32_t *numbers; /* [expert]: which of those that are chosen it is */
+	uint32_t *place;   /* [MATRICES][experts]: where they are in their stacks, */
+	size_t experts;    /* of those that are chosen */
+	struct xfp_product *products;
+	size_t count;
+};
+
+static bool is_chosen(const struct xfp_forward *forward, const float *weights, uint32_t expert)
+{
+	for (size_t t = 0; t < forward->tokens; t++) {
+		if (weights[t * forward->description->experts + expert] != 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether all experts that are chosen are in the same three stacks. */
+static bool find_stacks(const struct xfp_forward *forward, uint32_t layer, const float *weights, struct stacks *s)
+{
+	const struct xfp_description *d = forward->description;
+	struct xfp_view views[MATRICES];
+	struct glu_tensors g;
+
+	for (uint32_t e = 0; e < d->experts; e++) {
+		if (!is_chosen(forward, weights, e))
+			continue;
+		expert_tensors(forward, layer, e, &g);
+		glu_views(&g, d->hidden, views);
+		for (unsigned m = 0; m < MATRICES; m++) {
+			const char *tensor = m == GATE ? g.gate : m == UP ? g.up : g.down;
+			uint32_t stack;
+
+			if (!xfp_weights_stacked(forward->weights, tensor, &views[m], &stack,
+						 &s->place[m * d->experts + s->experts]) ||
+			    (s->experts && stack != s->stack[m]))
+				return false;
+			s->stack[m] = stack;
+		}
+		s->numbers[e] = (uint32_t)s->experts++;
+	}
+	return true;
+}
+
+/* Products of one of the matrices, token by token, and of each token in the order of experts: gate and up make a vector
+ * of each, of which down adds up those of a token. */
+static void list_products(const struct xfp_forward *forward, const float *weights, unsigned matrix, struct stacks *s)
+{
+	const struct xfp_description *d = forward->description;
+	const uint32_t *place = s->place + matrix * d->experts;
+
+	s->count = 0;
+	for (size_t t = 0; t < forward->tokens; t++) {
+		for (uint32_t e = 0; e < d->experts; e++) {
+			float weight = weights[t * d->experts + e];
+			uint32_t made = (uint32_t)s->count, token = (uint32_t)t;
+
+			if (weight == 0)
+				continue;
+			s->products[s->count++] =
+				matrix == DOWN ? (struct xfp_product){ place[s->numbers[e]], made, token, weight }
+					       : (struct xfp_product){ place[s->numbers[e]], token, made, 1 };
+		}
+	}
+}
+
+static enum xfp_status multiply_stack(const struct xfp_forward *forward, const float *weights, unsigned matrix,
+				      struct stacks *s, const float *x, float *y, struct xfp_error *err)
+{
+	const struct xfp_description *d = forward->description;
+	struct xfp_stack_products p = {
+		.stack = s->stack[matrix],
+		.experts = s->place + matrix * d->experts,
+		.expert_count = s->experts,
+		.products = s->products,
+	};
+
+	list_products(forward, weights, matrix, s);
+	p.count = s->count;
+	p.x = (struct xfp_input){ x, XFP_FLOAT32, forward->tokens, d->hidden };
+	p.y = (struct xfp_output){ y, XFP_FLOAT32, s->count, d->expert_intermediate };
+	if (matrix == DOWN) {
+		p.x = (struct xfp_input){ x, XFP_FLOAT32, s->count, d->expert_intermediate };
+		p.y = (struct xfp_output){ y, XFP_FLOAT32, forward->tokens, d->hidden };
+	}
+	return xfp_weights_multiply_experts(forward->weights, forward->team, &p, err);
+}
+
+/* Sets `done` if it could. */
+static enum xfp_status by_stacks(const struct xfp_forward *forward, uint32_t layer, const float *weights,
+				 const float *x, float *y, bool *done, struct xfp_error *err)
+{
+	const struct xfp_description *d = forward->description;
+	size_t most = forward->tokens * d->chosen;
+	struct stacks s = { .numbers = malloc(d->experts * sizeof *s.numbers),
+			    .place = malloc(MATRICES * d->experts * sizeof *s.place),
+			    .products = malloc(most * sizeof *s.products) };
+	float *a = xfp_floats(most, d->expert_intermediate), *b = xfp_floats(most, d->expert_intermediate);
+	enum xfp_status status = s.numbers && s.place && s.products && a && b ? XFP_OK : xfp_no_memory(err);
+
+	*done = !status && find_stacks(forward, layer, weights, &s);
+	if (*done) {
+		memset(y, 0, forward->tokens * d->hidden * sizeof *y);
+		if (!(status = multiply_stack(forward, weights, GATE, &s, x, a, err)) &&
+		    !(status = multiply_stack(forward, weights, UP, &s, x, b, err)) &&
+		    !(status = activate_all(forward, a, b, d->expert_intermediate, s.count, err)))
+			status = multiply_stack(forward, weights, DOWN, &s, a, y, err);
+	}
+	free(a);
+	free(b);
+	free(s.numbers);
+	free(s.place);
+	free(s.products);
+	return status;
+}
+
+/* ---- all of them -------------------------------------------------------------------------------- */
 
 /* The expert that all tokens go through, weighted by a sigmoid. */
 static enum xfp_status add_shared(const struct xfp_forward *forward, uint32_t layer, float *weights, const float *x,
@@ -259,18 +414,17 @@ static enum xfp_status experts(const struct xfp_forward *forward, uint32_t layer
 			       struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
-	float *weights = xfp_floats(forward->tokens, d->experts), *gathered = xfp_floats(forward->tokens, d->hidden);
-	float *made = xfp_floats(forward->tokens, d->hidden);
-	enum xfp_status status =
-		weights && gathered && made ? route(forward, layer, x, weights, err) : xfp_no_memory(err);
+	float *weights = xfp_floats(forward->tokens, d->experts), *made = xfp_floats(forward->tokens, d->hidden);
+	enum xfp_status status = weights && made ? route(forward, layer, x, weights, err) : xfp_no_memory(err);
+	bool done = false;
 
-	memset(y, 0, forward->tokens * d->hidden * sizeof *y);
-	for (uint32_t e = 0; !status && e < d->experts; e++)
-		status = add_expert(forward, layer, e, weights, x, gathered, made, y, err);
+	if (!status && forward->form == XFP_FAST && forward->tokens * d->chosen <= XFP_STACK_PRODUCTS)
+		status = by_stacks(forward, layer, weights, x, y, &done, err);
+	if (!status && !done)
+		status = one_by_one(forward, layer, weights, x, made, y, err);
 	if (!status && d->expert_names->shared_router)
 		status = add_shared(forward, layer, weights, x, made, y, err);
 	free(weights);
-	free(gathered);
 	free(made);
 	return status;
 }

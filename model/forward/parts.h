@@ -9,6 +9,7 @@
 
 #define XFP_TENSOR_NAME 160
 #define XFP_BLOCK_BYTES 0x400000            /* of a matrix's rows that are read at a time, as floats */
+#define XFP_STACK_PRODUCTS 256              /* of experts, up to which those that are chosen are multiplied together */
 #define XFP_EMBEDDING "embed_tokens.weight" /* of words, behind what names begin with */
 
 /* Floats for `tokens` times `width` numbers; NULL when they are too many. */

@@ -211,6 +211,26 @@ enum xfp_status xfp_weights_multiply(const struct xfp_weights *weights, struct x
 	return status;
 }
 
+bool xfp_weights_stacked(const struct xfp_weights *weights, const char *tensor, const struct xfp_view *view,
+			 uint32_t *stack, uint32_t *expert)
+{
+	return weights->kind->stacked && weights->kind->stacked(weights->source, tensor, view, stack, expert);
+}
+
+enum xfp_status xfp_weights_multiply_experts(const struct xfp_weights *weights, struct xfp_team *team,
+					     const struct xfp_stack_products *products, struct xfp_error *err)
+{
+	uint64_t bytes = 0, numbers = products->expert_count * products->x.stride * products->y.stride;
+	enum xfp_status status;
+
+	if (weights->watch && !weights->watch(weights->watch_context, numbers))
+		return xfp_fail(err, XFP_FAILED, "%s: reading was interrupted", weights->path);
+	status = weights->kind->multiply_experts(weights->source, team, products, weights->watch,
+						 weights->watch_context, &bytes, err);
+	*weights->bytes += bytes;
+	return status;
+}
+
 uint64_t xfp_weights_bytes(const struct xfp_weights *weights)
 {
 	return *weights->bytes;

@@ -74,6 +74,26 @@ struct xfp_weight_product {
  * tells of xfp_multiply. Only one thread at a time. */
 enum xfp_status xfp_weights_multiply(const struct xfp_weights *weights, struct xfp_team *team,
 				     const struct xfp_weight_product *product, struct xfp_error *err);
+
+/* Whether W is one of the matrices that a bundle has as a stack, experts of a layer: which stack, and which of its
+ * matrices. Products by several of them are faster in one call. */
+bool xfp_weights_stacked(const struct xfp_weights *weights, const char *tensor, const struct xfp_view *view,
+			 uint32_t *stack, uint32_t *expert);
+
+struct xfp_stack_products {
+	uint32_t stack;
+	const uint32_t *experts; /* that products name, each of them once */
+	size_t expert_count;
+	const struct xfp_product *products;
+	size_t count;
+	struct xfp_input x; /* vectors of f32, and so are those of y; they follow one another */
+	struct xfp_output y;
+};
+
+/* As xfp_multiply_experts does it, and otherwise as xfp_weights_multiply. */
+enum xfp_status xfp_weights_multiply_experts(const struct xfp_weights *weights, struct xfp_team *team,
+					     const struct xfp_stack_products *products, struct xfp_error *err);
+
 /* Bytes that such products have read so far. */
 uint64_t xfp_weights_bytes(const struct xfp_weights *weights);
 
@@ -100,6 +120,13 @@ struct xfp_weights_source {
 	enum xfp_status (*check_all)(void *source, struct xfp_team *team,
 				     bool (*watch)(void *context, uint64_t numbers), void *context,
 				     struct xfp_error *err);
+	/* Both NULL: it has no stacks. Digests are checked by the second. */
+	bool (*stacked)(const void *source, const char *tensor, const struct xfp_view *view, uint32_t *stack,
+			uint32_t *expert);
+	enum xfp_status (*multiply_experts)(void *source, struct xfp_team *team,
+					    const struct xfp_stack_products *products,
+					    bool (*watch)(void *context, uint64_t numbers), void *context,
+					    uint64_t *bytes, struct xfp_error *err);
 };
 /* `config` is a copy, which the caller frees; NULL where there is none. */
 extern const struct xfp_weights_source xfp_weights_of_checkpoint, xfp_weights_of_bundle;

@@ -331,6 +331,11 @@ static enum xfp_status find_linear(struct bundle_source *s, uint32_t unit, struc
 	return status;
 }
 
+static uint64_t bytes_of(const struct xfp_matrix_info *info)
+{
+	return info->index_bytes + info->code_bytes + info->group_bytes + info->balance_bytes + info->outlier_bytes;
+}
+
 /* Some rows of a matrix by all vectors. All rows take what was decoded once. */
 static enum xfp_status multiply_part(struct bundle_source *s, struct xfp_team *team, const struct bundle_part *part,
 				     const struct xfp_weight_product *p, float *y, uint64_t *bytes,
@@ -342,7 +347,6 @@ static enum xfp_status multiply_part(struct bundle_source *s, struct xfp_team *t
 	struct xfp_linear *linear = NULL, *own = NULL;
 	struct xfp_matrix_info info;
 	enum xfp_status status;
-	uint64_t all;
 
 	if (!xfp_bundle_matrix(s->bundle, part->matrix, &info))
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no such matrix", s->info.path);
@@ -354,8 +358,7 @@ static enum xfp_status multiply_part(struct bundle_source *s, struct xfp_team *t
 		status = xfp_multiply(team, linear, info.expert, p->count, &in, &out, err);
 	xfp_linear_close(own);
 	let_go_of_matrix(s, part->matrix);
-	all = info.index_bytes + info.code_bytes + info.group_bytes + info.balance_bytes + info.outlier_bytes;
-	*bytes += all * part->count / info.rows;
+	*bytes += bytes_of(&info) * part->count / info.rows;
 	return status;
 }
 
@@ -410,6 +413,45 @@ static enum xfp_status multiply(void *source, struct xfp_team *team, const struc
 	return status;
 }
 
+static bool stacked(const void *source, const char *tensor, const struct xfp_view *view, uint32_t *stack,
+		    uint32_t *expert)
+{
+	const struct bundle_source *s = source;
+	struct xfp_tensor_info info;
+	struct xfp_matrix_info matrix;
+	struct bundle_part part;
+	uint32_t number;
+
+	if (!find_tensor(s, tensor, &number, &info) || info.data || !holds(info.elements, view) ||
+	    !find_part(s, number, view, 0, &part) || part.first || part.count < view->rows ||
+	    !xfp_bundle_matrix(s->bundle, part.matrix, &matrix) || matrix.rows != view->rows)
+		return false;
+	*stack = matrix.unit;
+	*expert = matrix.expert;
+	return true;
+}
+
+static enum xfp_status multiply_experts(void *source, struct xfp_team *team, const struct xfp_stack_products *p,
+					bool (*watch)(void *context, uint64_t numbers), void *context, uint64_t *bytes,
+					struct xfp_error *err)
+{
+	struct bundle_source *s = source;
+	const struct xfp_digest_reading reading = { s->lets_go, watch, context };
+	struct xfp_linear *linear;
+	struct xfp_matrix_info matrix;
+	struct xfp_unit_info unit;
+	enum xfp_status status = xfp_digests_of_unit(s->digests, p->stack, &reading, err);
+
+	if (!status && !(status = find_linear(s, p->stack, &linear, err)))
+		status = xfp_multiply_experts(team, linear, p->products, p->count, &p->x, &p->y, err);
+	for (size_t i = 0; !status && i < p->expert_count && xfp_bundle_unit(s->bundle, p->stack, &unit); i++) {
+		if (xfp_bundle_matrix(s->bundle, unit.first_matrix + p->experts[i], &matrix))
+			*bytes += bytes_of(&matrix);
+		let_go_of_matrix(s, unit.first_matrix + p->experts[i]);
+	}
+	return status;
+}
+
 static void let_go(void *source)
 {
 	struct bundle_source *s = source;
@@ -433,9 +475,21 @@ static enum xfp_status identify(const void *source, struct xfp_sha256 *sha, stru
 	return XFP_OK;
 }
 
-const struct xfp_weights_source xfp_weights_of_bundle = { close_bundle, shape_of, open_rows, read_rows,
-							  free,         let_go,   identify,  copy_file,
-							  multiply,     check,    check_all };
+const struct xfp_weights_source xfp_weights_of_bundle = {
+	.close = close_bundle,
+	.shape = shape_of,
+	.open_rows = open_rows,
+	.read_rows = read_rows,
+	.close_rows = free,
+	.let_go = let_go,
+	.identify = identify,
+	.file = copy_file,
+	.multiply = multiply,
+	.check = check,
+	.check_all = check_all,
+	.stacked = stacked,
+	.multiply_experts = multiply_experts,
+};
 
 enum xfp_status xfp_weights_open_bundle(const char *path, void **source, char **config, struct xfp_error *err)
 {

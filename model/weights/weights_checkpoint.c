@@ -166,9 +166,16 @@ static enum xfp_status identify(const void *source, struct xfp_sha256 *sha, stru
 	return XFP_OK;
 }
 
-const struct xfp_weights_source xfp_weights_of_checkpoint = { close_checkpoint, shape_of, open_rows, read_rows,
-							      close_rows,       NULL,     identify,  copy_file,
-							      multiply,         NULL,     NULL };
+const struct xfp_weights_source xfp_weights_of_checkpoint = {
+	.close = close_checkpoint,
+	.shape = shape_of,
+	.open_rows = open_rows,
+	.read_rows = read_rows,
+	.close_rows = close_rows,
+	.identify = identify,
+	.file = copy_file,
+	.multiply = multiply,
+};
 
 enum xfp_status xfp_weights_open_checkpoint(const char *path, void **source, char **config, struct xfp_error *err)
 {

@@ -50,6 +50,19 @@ print(eval(sys.argv[1]))' "$1"
 	[ "$(said '[t["tokens"] for t in r["texts"]]' --batch prompts.jsonl -n 12 m.xfp)" = "$expected" ]
 }
 
+@test "the experts of a bundle go together, few or many, as those of what it unpacks to go one by one" {
+	printf 'Quick\nthe daft zebra jumps over the lazy dog\nx\n' >prompts
+	for experts in split fused; do
+		model "$experts" --num-experts 9 --experts "$experts" --dtype f32
+		xfp convert "$experts" -o m.xfp -q --bits 4 --on-miss best
+		xfp unpack m.xfp -o copy --dtype f32 >unpacked
+		expected=$(said '[t["tokens"] for t in r["texts"]]' --batch prompts -n 12 copy)
+		[ "$(said '[t["tokens"] for t in r["texts"]]' --batch prompts -n 12 m.xfp)" = "$expected" ]
+		[ "$(said '[t["tokens"] for t in r["texts"]]' --batch prompts -n 12 --parallel 1 --threads 1 m.xfp)" = "$expected" ]
+		rm -rf m.xfp m.xfp.work copy
+	done
+}
+
 @test "a text is written as it is, and ends where it is to" {
 	model m
 	whole=$(said 'ascii(r["texts"][0]["text"])' --prompt 'ab' -n 24 m)
