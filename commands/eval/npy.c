@@ -21,6 +21,12 @@ struct npy_header {
 	size_t sequences, length;
 };
 
+/* The text may end here, which strchr would find, too. */
+static bool is_one_of(char c, const char *set)
+{
+	return c && strchr(set, c);
+}
+
 /* What follows 'NAME': in the text, NULL where there is none. */
 static const char *value_of(const char *text, const char *name)
 {
@@ -57,7 +63,7 @@ static bool take_header(const char *text, struct npy_header *h)
 	size_t none;
 
 	if (!type || !order || !shape || *shape++ != '(' || strncmp(order, "False", 5) || type[0] != '\'' ||
-	    !strchr("<|", type[1]) || !strchr("iu", type[2]) || !strchr("1248", type[3]) || type[4] != '\'')
+	    !is_one_of(type[1], "<|") || !is_one_of(type[2], "iu") || !is_one_of(type[3], "1248") || type[4] != '\'')
 		return false;
 	h->is_signed = type[2] == 'i';
 	h->size = (unsigned)(type[3] - '0');

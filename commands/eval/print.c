@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/text/table.h"
@@ -14,27 +15,32 @@ static const struct xfp_table_column layout[COLUMNS + 1] = {
 	[ALONE] = { "of the layer alone", 0, 2, 0 },
 };
 
+/* JSON has no number for what is beyond doubles, as the perplexity of a model that is sure of what never comes. */
+static json_t *number(double value)
+{
+	return isfinite(value) ? json_real(value) : json_null();
+}
+
 static json_t *layers_json(const struct xfp_eval *e)
 {
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; i < e->judged.description->layers; i++)
-		xfp_json_add(&list, XFP_JSON({ "layer", json_integer(i) }, { "stream", json_real(e->layers[i].stream) },
-					     { "alone", json_real(e->layers[i].alone) }));
+		xfp_json_add(&list, XFP_JSON({ "layer", json_integer(i) }, { "stream", number(e->layers[i].stream) },
+					     { "alone", number(e->layers[i].alone) }));
 	return list;
 }
 
 static json_t *compared_json(const struct xfp_eval *e)
 {
 	const struct xfp_loss *loss = &e->loss;
-	json_t *source = XFP_JSON({ "model", xfp_json_text(e->source.given) }, { "loss", json_real(loss->source_mean) },
-				  { "perplexity", json_real(loss->source_perplexity) });
-	json_t *divergence =
-		XFP_JSON({ "mean", json_real(loss->divergence) }, { "p99", json_real(loss->divergence_99) },
-			 { "largest", json_real(loss->divergence_most) });
+	json_t *source = XFP_JSON({ "model", xfp_json_text(e->source.given) }, { "loss", number(loss->source_mean) },
+				  { "perplexity", number(loss->source_perplexity) });
+	json_t *divergence = XFP_JSON({ "mean", number(loss->divergence) }, { "p99", number(loss->divergence_99) },
+				      { "largest", number(loss->divergence_most) });
 
-	return XFP_JSON({ "source", source }, { "kl", divergence }, { "top1_agreement", json_real(loss->agreement) },
-			{ "embedding", XFP_JSON({ "stream", json_real(e->embedding) }) }, { "layers", layers_json(e) });
+	return XFP_JSON({ "source", source }, { "kl", divergence }, { "top1_agreement", number(loss->agreement) },
+			{ "embedding", XFP_JSON({ "stream", number(e->embedding) }) }, { "layers", layers_json(e) });
 }
 
 enum xfp_status xfp_eval_print_json(const struct xfp_eval *e, struct xfp_error *err)
@@ -45,7 +51,7 @@ enum xfp_status xfp_eval_print_json(const struct xfp_eval *e, struct xfp_error *
 				{ "length", json_integer((json_int_t)e->tokens.length) },
 				{ "left_out", json_integer((json_int_t)e->tokens.left_out) },
 				{ "predicted", json_integer((json_int_t)e->loss.predicted) },
-				{ "loss", json_real(e->loss.mean) }, { "perplexity", json_real(e->loss.perplexity) });
+				{ "loss", number(e->loss.mean) }, { "perplexity", number(e->loss.perplexity) });
 
 	if (e->source.given)
 		xfp_json_join(&root, compared_json(e));

@@ -16,6 +16,7 @@ struct token_sum {
 	double most, sum, wanted;
 	double apart; /* of a source: c of loss.h */
 	uint32_t best;
+	bool broken; /* a logit that is no finite number, which the sums may not show */
 };
 
 struct tally_task {
@@ -28,6 +29,7 @@ struct tally_task {
 
 static void take_logit(struct token_sum *s, double logit, double apart, uint32_t v, uint32_t wanted)
 {
+	s->broken = s->broken || !isfinite(logit);
 	if (logit > s->most) {
 		double less = xfp_exp(s->most - logit);
 
@@ -67,10 +69,9 @@ static double log_of_sum(const struct token_sum *s)
 	return s->most + xfp_log(s->sum);
 }
 
-/* `who`: whose logits, for messages. */
 static enum xfp_status check_finite(const struct token_sum *s, const struct xfp_forward *forward, struct xfp_error *err)
 {
-	if (isfinite(s->most) && isfinite(s->sum) && isfinite(s->wanted))
+	if (!s->broken)
 		return XFP_OK;
 	return xfp_fail(err, XFP_BAD_INPUT, "%s: the output head makes numbers that are not finite; verify the weights",
 			xfp_weights_path(forward->weights));

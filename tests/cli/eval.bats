@@ -355,9 +355,13 @@ refused() { # STATUS MESSAGE ARGUMENT...
 	tokens long.npy 'np.zeros(1025, "u2")'
 	head -c 200 t.npy >cut.npy
 	echo "1 2 3" >text.npy
+	# A header that ends within its type, before bytes that would do for the rest of it.
+	"$PYTHON" -c "
+header = b\"{'fortran_order': False, 'shape': (1, 3), 'descr': '\"
+open('ends.npy', 'wb').write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'little') + header + b\".u1'123\")"
 	refused 3 "token 0 of sequence 0 is 96, and the model's vocabulary has 96" --tokens beyond.npy m
 	refused 3 'negative.npy: has a number below 0' --tokens negative.npy m
-	for kind in floats deep turned; do
+	for kind in floats deep turned ends; do
 		refused 3 "$kind.npy: does not hold integers of one or two dimensions" --tokens "$kind.npy" m
 	done
 	refused 3 'less than two tokens a sequence' --tokens single.npy m
@@ -447,4 +451,38 @@ refused() { # STATUS MESSAGE ARGUMENT...
 	    file.write(b"\xff" * 8)
 	EOF
 	refused 3 'layer 1 is the first that makes numbers that are not finite' --tokens t.npy m
+}
+
+# A copy of a model in f32, with another output head.
+changed() { # MODEL WHAT IS DONE WITH head
+	rm -rf changed
+	cp -r "$1" changed
+	"$PYTHON" - "$2" <<-'EOF'
+	import json, struct, sys
+	import numpy as np
+	with open("changed/model.safetensors", "r+b") as file:
+	    size = struct.unpack("<Q", file.read(8))[0]
+	    tensor = json.loads(file.read(size))["lm_head.weight"]
+	    at, end = tensor["data_offsets"]
+	    file.seek(8 + size + at)
+	    head = np.frombuffer(file.read(end - at), "f4").reshape(tensor["shape"]).copy()
+	    exec(sys.argv[1])
+	    file.seek(8 + size + at)
+	    file.write(head.tobytes())
+	EOF
+}
+
+@test "logits that are not finite are refused, and a perplexity beyond doubles is null" {
+	make_model m --dtype f32
+	tokens t.npy 'np.array([[1, 2]])'
+	# A token that never comes: one of two signs makes its logit -inf, the other inf.
+	for change in 'head[9] = 3e38' 'head[9] = -3e38' 'head[9] = np.nan'; do
+		changed m "$change"
+		refused 3 'changed: the output head makes numbers that are not finite' --json --tokens t.npy changed
+		refused 3 'changed: the output head makes numbers that are not finite' --tokens t.npy --source changed m
+	done
+	changed m 'head *= 1e6; head[2] = -head[1:].sum(0)'
+	tokens t.npy 'np.arange(60).reshape(4, 15) ** 2 % 96'
+	[ "$(said perplexity --tokens t.npy changed)" = None ]
+	xfp eval --tokens t.npy changed | grep -q '^perplexity inf ('
 }
