@@ -78,7 +78,8 @@ static enum xfp_status sort_files(struct xfp_checkpoint *c, struct xfp_error *er
 static enum xfp_status sort_tensors(struct xfp_checkpoint *c, struct xfp_error *err)
 {
 	if (!c->tensor_count)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: holds no tensor at all; download it again", c->folder);
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: holds no tensor at all; download it again",
+				c->file_count == 1 ? c->files[0].path : c->folder);
 	xfp_sort(c->tensors, c->tensor_count, sizeof *c->tensors, by_tensor_name);
 	for (uint32_t i = 1; i < c->tensor_count; i++) {
 		const struct xfp_source_tensor *a = &c->tensors[i - 1], *b = &c->tensors[i];

@@ -269,6 +269,10 @@ static enum xfp_status list_stored(struct xfp_gguf_model *m)
 				"%s: says that there are %" PRIu64 " tensors in its %" PRIu32
 				" files, and there are %" PRIu64 "; download them again",
 				m->files[0].shown, said, m->file_count, count);
+	if (!count)
+		return xfp_fail(m->err, XFP_BAD_INPUT,
+				"%s: holds no weights, but a tokenizer at most; name a file that has the model's",
+				m->files[0].shown);
 	if (count > XFP_GGUF_MOST_TENSORS)
 		return xfp_fail(m->err, XFP_BAD_INPUT,
 				"%s: has %" PRIu64 " tensors, more than the %u that are supported", m->files[0].shown,

@@ -444,7 +444,8 @@ static bool find_kind(struct tokenizer *t, struct xfp_checkpoint *c)
 		return true;
 	}
 	if (!xfp_gguf_text_is(model, "gpt2")) {
-		if (!xfp_gguf_text(model, &name))
+		if (!xfp_gguf_text(model, &name) || xfp_gguf_text_is(model, "none") ||
+		    xfp_gguf_text_is(model, "no_vocab"))
 			xfp_checkpoint_note(c, "no tokenizer.json: the metadata has no tokenizer");
 		else
 			xfp_checkpoint_note(

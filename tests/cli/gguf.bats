@@ -103,6 +103,14 @@ config_says() { # BUNDLE PLAIN
 	run -3 xfp convert parts -o x.xfp
 	[[ "$output" == *"model-00002-of-00003.gguf: is not part 2 of 3"* ]]
 	mv there parts/model-00002-of-00003.gguf
+	# a name of the first file's in the third
+	"$PYTHON" -c 'import re
+parts = [open(f"parts/model-0000{n}-of-00003.gguf", "rb").read() for n in (1, 3)]
+first, third = (sorted(set(re.findall(rb"blk\.[0-9a-z_.]+\.weight", part))) for part in parts)
+ours, theirs = next((a, b) for a in third for b in first if len(a) == len(b))
+open("parts/model-00003-of-00003.gguf", "wb").write(parts[1].replace(ours, theirs))'
+	run -3 xfp convert parts -o x.xfp
+	[[ "$output" == *"model-00003-of-00003.gguf: tensor blk."*": is also in model-00001-of-00003.gguf"* ]]
 	cp parts/model-00001-of-00003.gguf other.gguf
 	run -3 xfp convert other.gguf -o x.xfp
 	[[ "$output" == *"other.gguf: is one of 3 files"*"name it so again"* ]]
@@ -141,14 +149,14 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 		run -0 --separate-stderr xfp convert model.zip -o zip.xfp
 		[[ "$stderr" == *"config.json: lies there too"* ]]
 		diff <(content zip.xfp) <(content plain.xfp) || { echo "$form"; return 1; }
-		xfp verify zip.xfp --source plain
 		xfp verify plain.xfp --source model.zip
 		config_says zip.xfp plain
 		[ "$(cat unpacked/tokenizer.json)" = words ]
-		xfp convert model.zip --like zip.xfp -o again.xfp -q --cache another-cache
-		cmp zip.xfp again.xfp
+		mv zip.xfp last
 		rm -r ./*.xfp ./*.work
 	done
+	xfp convert model.zip --like last -o again.xfp -q
+	cmp last again.xfp
 	run -0 xfp inspect model.zip
 	[[ "$output" == *"format  gguf in a zip, 1 file"* ]]
 	gguf llama --parts 2
@@ -182,6 +190,8 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 	assert (magic, version, tensors) == (b"GGUF", 3, 0), data[:24]
 	assert b"split." not in data and "token 95 ä".encode() in data and keys > 10
 	EOF
+	run -3 xfp inspect out/metadata.gguf
+	[[ "$output" == *"out/metadata.gguf: holds no weights, but a tokenizer at most"* ]]
 	run -0 xfp info --json out.xfp
 	grep -q '"gguf": 1' <<<"$output"
 	xfp convert model-00001-of-00002.gguf --like out.xfp -o again.xfp -q --cache another-cache

@@ -468,6 +468,12 @@ static void what_is_not_known_is_not_made_up(void **state)
 	says_why(&m, "how \"shakespeare\" (tokenizer.ggml.pre) splits texts is not known");
 	m = (struct metadata_maker){ .count = 0 };
 	says_why(&m, "the metadata has no tokenizer");
+	for (int none = 0; none < 2; none++) {
+		m = (struct metadata_maker){ .count = 0 };
+		put_text(&m, "tokenizer.ggml.model", none ? "none" : "no_vocab");
+		says_why(&m, "the metadata has no tokenizer");
+	}
+	m = (struct metadata_maker){ .count = 0 };
 	put_text(&m, "tokenizer.ggml.model", "t5");
 	says_why(&m, "tokenizers of the kind \"t5\"");
 	m = (struct metadata_maker){ .count = 0 };
