@@ -207,7 +207,11 @@ void xfp_conversion_ended(struct xfp_conversion *c, const char *state, int statu
 
 	if (c->lock < 0)
 		return;
-	snprintf(c->record.state, sizeof c->record.state, "%s", came ? "interrupted" : status ? "failed" : state);
+	snprintf(c->record.state, sizeof c->record.state, "%s",
+		 came                                  ? "interrupted"
+		 : status > XFP_FAILED && !c->prepared ? XFP_RUN_REFUSED
+		 : status                              ? "failed"
+						       : state);
 	c->record.status = came ? 128 + came : status;
 	c->record.ended = xfp_wall_ms();
 	if (!came && status && *message) {
@@ -230,13 +234,15 @@ void xfp_conversion_sweep(const struct xfp_conversion *c)
 	free(folder);
 }
 
-/* A run that came to nothing leaves nothing: there is no ledger, so all that the log holds was shown. */
+/* A run that came to nothing leaves nothing: all that the log holds was shown. It is either refused, or has no ledger. */
 static void remove_empty_work(const struct xfp_conversion *c)
 {
 	static const char *const names[] = { XFP_LOG_FILE, XFP_RUN_FILE, XFP_LOCK_FILE };
 	char *ledger = xfp_path(c->options.work, XFP_LEDGER_FILE);
 
-	if (ledger && access(ledger, F_OK)) {
+	if (!strcmp(c->record.state, XFP_RUN_REFUSED))
+		xfp_temporary_remove(strdup(c->options.work));
+	else if (ledger && access(ledger, F_OK)) {
 		for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 			char *path = xfp_path(c->options.work, names[i]);
 

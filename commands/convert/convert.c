@@ -98,7 +98,7 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 	if (!again && (status = (int)xfp_bundle_is_alone(c, result, err)))
 		return status;
 	if (!again && result->unchanged) {
-		c->stands_alone = true;
+		c->stands_alone = c->prepared = true;
 		for (uint32_t i = 0; i < c->ledger->unit_count; i++)
 			c->weights += xfp_unit_weights(&c->ledger->units[i]);
 		return XFP_OK;

@@ -166,6 +166,7 @@ enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct x
 	}
 	if (!status && !c->options.dry_run)
 		tidy_moved(c);
+	c->prepared |= !status;
 	return status || c->options.dry_run ? status : xfp_prepare_write(c, err);
 }
 

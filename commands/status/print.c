@@ -144,7 +144,9 @@ static void print_verified(FILE *out, const struct xfp_run_state *s)
 
 void xfp_status_text(FILE *out, const struct xfp_run_state *s)
 {
-	bool wanted = !s->locked && strcmp(s->state, "finished");
+	/* What was refused for what it asks for would be again. */
+	bool refused = !strcmp(s->state, XFP_RUN_REFUSED) && s->record.status != XFP_BAD_INPUT;
+	bool wanted = !s->locked && strcmp(s->state, "finished") && !refused;
 	char *resume = wanted ? resume_of(s) : NULL;
 
 	print_state(out, s);

@@ -75,15 +75,16 @@ static enum xfp_status read_ledger(struct xfp_run_state *s, struct xfp_error *er
 	struct xfp_identity identity;
 	enum xfp_status status = XFP_OK;
 	char *path;
+	bool refused = !s->locked && !strcmp(s->record.state, XFP_RUN_REFUSED);
+	bool there = identity_of(s->work, XFP_LEDGER_FILE, &identity) && !refused;
 
-	if (identity_of(s->work, XFP_LEDGER_FILE, &identity) && s->ledger &&
-	    xfp_identity_equal(&identity, &s->ledger_identity))
+	if (there && s->ledger && xfp_identity_equal(&identity, &s->ledger_identity))
 		return XFP_OK;
 	forget_units(s);
 	xfp_ledger_free(s->ledger);
 	s->ledger = NULL;
 	s->ledger_identity = identity;
-	if (!identity.size)
+	if (!there || !identity.size)
 		return XFP_OK;
 	if (!(path = xfp_path(s->work, XFP_LEDGER_FILE)))
 		return xfp_no_memory(err);

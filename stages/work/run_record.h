@@ -16,12 +16,14 @@
 
 #define XFP_RUN_FILE "run"
 #define XFP_LOCK_FILE "lock"
+/* The state of a run that ended before it knew which units there are: what else the folder holds may be of another. */
+#define XFP_RUN_REFUSED "refused"
 
 struct xfp_run_record {
 	char *model, *out, *cache; /* absolute */
 	char *command, *folder;    /* to go on: commands/convert/resume.h; NULL: not known */
 	char *message;             /* of a failure; NULL: none */
-	char state[16];            /* "running", "finished", "failed", "interrupted", "prepared" */
+	char state[16];            /* "running", "finished", "failed", "refused", "interrupted", "prepared" */
 	char phase[16];            /* "inspecting", "preparing", "converting", "bundling"; "" at the end */
 	int64_t pid, status;       /* status: as a shell sees it, once it is over */
 	int64_t started, ended;    /* milliseconds since 1970; 0: not yet */

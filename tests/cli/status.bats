@@ -157,7 +157,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	run -143 xfp status out.xfp --watch
 	rm m/model.safetensors
 	run -3 xfp convert m -o out.xfp -q
-	[ "$(member 'state, status' out.xfp)" = "('failed', 3)" ]
+	[ "$(member 'state, status' out.xfp)" = "('refused', 3)" ]
 }
 
 @test "hits are told apart, and no rate comes of them" {
@@ -315,9 +315,18 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	truncate -s -1 m/model.safetensors
 	run -3 xfp convert m -o out.xfp -q
 	[[ $output == "xfp convert: "* ]]
-	[ "$(member 'state, status' out.xfp)" = "('failed', 3)" ]
+	[ "$(member 'state, status, units' out.xfp)" = "('refused', 3, 0)" ]
 	[ "$(member message out.xfp)" = "${output#xfp convert: }" ]
-	[[ $(xfp status out.xfp) == *"${output#xfp convert: }"* ]]
+	[[ $(xfp status out.xfp) == *"${output#xfp convert: }"*"to go on"* ]]
+	make_model other --layers 2
+	run -2 xfp convert other -o out.xfp -q --override nothing=4
+	[[ $(xfp status out.xfp) == "state    refused "*" status 2"*"/other"* ]]
+	run ! grep -E '^units|^class|^to go on' <(xfp status out.xfp)
+	# a folder that is new goes
+	for refused in "2 other --override nothing=4" "3 m" "4 other --target-size 1k"; do
+		run "-${refused%% *}" xfp convert ${refused#* } -o new.xfp -q
+		[ ! -e new.xfp.work ]
+	done
 }
 
 # No file can be made then, not even to say so: the record of the run is overwritten in place.
