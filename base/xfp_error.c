@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/xfp_error.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,7 +46,8 @@ enum xfp_status xfp_fail_errno(struct xfp_error *err, int errnum, const char *fo
 	vsnprintf(err->text, sizeof err->text, format, args);
 	va_end(args);
 	used = strlen(err->text);
-	snprintf(err->text + used, sizeof err->text - used, ": %s", strerror(errnum));
+	snprintf(err->text + used, sizeof err->text - used, ": %s%s", strerror(errnum),
+		 errnum == EACCES ? "; get the right to it (ls -ld tells who has it), or choose another place" : "");
 	return XFP_FAILED;
 }
 

@@ -44,6 +44,8 @@ static const struct command commands[] = {
 
 static void help(FILE *out)
 {
+	int width = 0;
+
 	fputs("usage: xfp COMMAND [ARGUMENT ...]\n"
 	      "   or: xfp --pipelines\n"
 	      "\n"
@@ -52,8 +54,11 @@ static void help(FILE *out)
 	      "\n",
 	      out);
 	for (size_t i = 0; i < COMMANDS; i++)
+		if (commands[i].text && (int)strlen(commands[i].name) > width)
+			width = (int)strlen(commands[i].name);
+	for (size_t i = 0; i < COMMANDS; i++)
 		if (commands[i].text)
-			fprintf(out, "  xfp %-9s%s\n", commands[i].name, commands[i].text);
+			fprintf(out, "  xfp %-*s  %s\n", width, commands[i].name, commands[i].text);
 	fputs("\n"
 	      "xfp help COMMAND tells the options of a command, man xfp-COMMAND what they\n"
 	      "mean.\n"

@@ -24,6 +24,9 @@
 /* xfp.sum with its header, and the end of the archive. */
 #define TAIL_BYTES (2 * (uint64_t)XFP_TAR_BLOCK + END_BYTES)
 
+#define OF_CHECKPOINTS "; xfp inspect tells what is inside a checkpoint, and xfp convert makes a bundle of it"
+#define NO_FILE "%s: not a file, so no bundle" OF_CHECKPOINTS
+
 static enum xfp_status map_file(struct xfp_bundle *bundle, struct xfp_error *err)
 {
 	/* What is not a file must not keep us waiting, as a FIFO would until someone writes to it. */
@@ -35,13 +38,13 @@ static enum xfp_status map_file(struct xfp_bundle *bundle, struct xfp_error *err
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: there is no such file", bundle->path);
 	if (fd < 0 && errno == ENXIO)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: not a file, so no bundle", bundle->path);
+		return xfp_fail(err, XFP_BAD_INPUT, NO_FILE, bundle->path);
 	if (fd < 0)
 		return xfp_fail_errno(err, errno, "%s", bundle->path);
 	if (fstat(fd, &st)) {
 		status = xfp_fail_errno(err, errno, "%s", bundle->path);
 	} else if (!S_ISREG(st.st_mode)) {
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: not a file, so no bundle", bundle->path);
+		status = xfp_fail(err, XFP_BAD_INPUT, NO_FILE, bundle->path);
 	} else if ((uint64_t)st.st_size < 4 * XFP_TAR_BLOCK + TAIL_BYTES || (uint64_t)st.st_size > SIZE_MAX) {
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: too short for a bundle; copy or convert it again",
 				  bundle->path);
@@ -57,6 +60,30 @@ static enum xfp_status map_file(struct xfp_bundle *bundle, struct xfp_error *err
 	return status;
 }
 
+/* What has no proper beginning: a bundle that is damaged there, as its name or its end says, or what else people have
+ * of a model. */
+static enum xfp_status not_a_bundle(const struct xfp_bundle *bundle, struct xfp_error *err)
+{
+	const uint8_t *start = bundle->map;
+	uint64_t header = xfp_load64(start);
+	uint8_t end[XFP_TAR_BLOCK];
+	const char *what = NULL;
+
+	xfp_tar_header(XFP_MEMBER_SUM, XFP_SUM_BYTES, end);
+	if (!memcmp(start, XFP_MEMBER_JSON, sizeof XFP_MEMBER_JSON) ||
+	    !memcmp(start + bundle->bytes - TAIL_BYTES, end, sizeof end))
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s: a bundle whose first bytes are damaged; copy or convert it again", bundle->path);
+	if (!memcmp(start, "GGUF", 4))
+		what = "GGUF";
+	else if (!memcmp(start, "PK\3\4", 4))
+		what = "a zip archive, as PyTorch's files are";
+	else if (header < bundle->bytes && start[8] == '{')
+		what = "safetensors";
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: %s%s%s" OF_CHECKPOINTS, bundle->path, what ? "is " : "",
+			what ? what : "", what ? ", not a .xfp bundle" : "not a .xfp bundle");
+}
+
 /* The member at `offset` must be `name` in canonical form; its content. */
 static enum xfp_status small_member(const struct xfp_bundle *bundle, uint64_t offset, const char *name,
 				    uint64_t *content, uint64_t *size, struct xfp_error *err)
@@ -69,9 +96,11 @@ static enum xfp_status small_member(const struct xfp_bundle *bundle, uint64_t of
 	for (int i = 124; i < 135; i++)
 		*size = *size * 8 + (header[i] & 7);
 	xfp_tar_header(name, *size, canonical);
+	if (memcmp(header, canonical, sizeof canonical) && !offset)
+		return not_a_bundle(bundle, err);
 	if (memcmp(header, canonical, sizeof canonical))
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: %s", bundle->path,
-				offset ? "damaged: no proper index; copy or convert it again" : "not a .xfp bundle");
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: damaged: no proper index; copy or convert it again",
+				bundle->path);
 	*content = offset + XFP_TAR_BLOCK;
 	padded = xfp_align(*size, XFP_TAR_BLOCK);
 	if (padded > limit || !xfp_bundle_all_zero(bundle->map + *content + *size, padded - *size))

@@ -88,6 +88,10 @@ static enum xfp_status no_folder(const char *path, int errnum, struct xfp_error 
 {
 	int length = parent_length(path);
 
+	if (errnum == ENOENT)
+		return xfp_fail(err, XFP_FAILED,
+				"%s: no folder can be made in %.*s, which is not there; make that first", path, length,
+				path);
 	return xfp_fail_errno(err, errnum, "%s: no folder can be made in %.*s", path, length ? length : 1,
 			      length ? path : ".");
 }

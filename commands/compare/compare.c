@@ -225,7 +225,10 @@ static enum xfp_status check_plot(const char *path, struct xfp_error *err)
 	if (!folder)
 		status = xfp_no_memory(err);
 	else if (access(folder, W_OK | X_OK))
-		status = xfp_fail_errno(err, errno, "--output %s: the folder cannot be written", path);
+		status =
+			errno == ENOENT
+				? xfp_fail(err, XFP_FAILED, "--output %s: its folder is not there; make it first", path)
+				: xfp_fail_errno(err, errno, "--output %s: the folder cannot be written", path);
 	free(folder);
 	return status;
 }

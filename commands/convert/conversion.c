@@ -42,8 +42,11 @@ static enum xfp_status check_output(const char *out, struct xfp_error *err)
 
 	if (!folder)
 		return xfp_no_memory(err);
-	if (stat(folder, &st))
-		status = xfp_fail_errno(err, errno, "%s: the output folder must exist before work starts", folder);
+	if (stat(folder, &st) && (errno == ENOENT || errno == ENOTDIR))
+		status = xfp_fail(err, XFP_FAILED,
+				  "%s: the output folder must exist before work starts; make it with mkdir -p", folder);
+	else if (stat(folder, &st))
+		status = xfp_fail_errno(err, errno, "%s: the output folder cannot be looked at", folder);
 	else if (!S_ISDIR(st.st_mode))
 		status = xfp_fail(err, XFP_FAILED, "%s: not a folder, so the output cannot go there", folder);
 	else if (access(folder, W_OK | X_OK))
@@ -180,9 +183,8 @@ enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *
 
 	c->lock = c->log = c->cache_lock = -1;
 	if ((!c->options.out_guessed && (status = check_replaced(&c->options, err))) ||
-	    (status = check_cache(c->options.cache, err)) || c->options.dry_run)
-		return status;
-	if ((status = check_output(c->options.out, err)))
+	    (status = check_cache(c->options.cache, err)) ||
+	    (!c->options.planning && (status = check_output(c->options.out, err))) || c->options.dry_run)
 		return status;
 	c->made_work = access(c->options.work, F_OK) != 0;
 	if ((status = xfp_mkdirs(c->options.work, err)) || (status = take_lock(c, err)))
@@ -234,7 +236,7 @@ void xfp_conversion_sweep(const struct xfp_conversion *c)
 	free(folder);
 }
 
-/* A run that came to nothing leaves nothing: all that the log holds was shown. It is either refused, or has no ledger. */
+/* A run that came to nothing leaves nothing: it was refused, or there is no ledger. What the log holds was shown. */
 static void remove_empty_work(const struct xfp_conversion *c)
 {
 	static const char *const names[] = { XFP_LOG_FILE, XFP_RUN_FILE, XFP_LOCK_FILE };

@@ -37,6 +37,15 @@ static enum xfp_status has_bytes(const struct xfp_checkpoint *source, const stru
 	return status;
 }
 
+/* "BF16 48x64" */
+static void put_kind(char text[160], enum xfp_dtype dtype, const uint64_t *shape, uint32_t rank)
+{
+	size_t used = (size_t)snprintf(text, 160, "%s %s", xfp_dtype_name(dtype), rank ? "" : "scalar");
+
+	for (uint32_t d = 0; d < rank && used < 160; d++)
+		used += (size_t)snprintf(text + used, 160 - used, "%s%" PRIu64, d ? "x" : "", shape[d]);
+}
+
 static enum xfp_status verify_tensor(const struct xfp_bundle *bundle, const struct xfp_tensor_info *tensor,
 				     const struct xfp_checkpoint *source, bool *same, struct xfp_faults *faults,
 				     struct xfp_error *err)
@@ -53,9 +62,15 @@ static enum xfp_status verify_tensor(const struct xfp_bundle *bundle, const stru
 		return xfp_faults_add(faults, err, XFP_UNMET, "tensor %s: not in the checkpoint", name.text);
 	theirs = &source->tensors[found];
 	if (theirs->dtype != (enum xfp_dtype)tensor->dtype || theirs->rank != tensor->rank ||
-	    (tensor->rank && memcmp(theirs->shape, tensor->shape, tensor->rank * sizeof theirs->shape[0])))
-		return xfp_faults_add(faults, err, XFP_UNMET, "tensor %s: another dtype or shape in the checkpoint",
-				      name.text);
+	    (tensor->rank && memcmp(theirs->shape, tensor->shape, tensor->rank * sizeof theirs->shape[0]))) {
+		char ours[160], of_source[160];
+
+		put_kind(ours, (enum xfp_dtype)tensor->dtype, tensor->shape, tensor->rank);
+		put_kind(of_source, theirs->dtype, theirs->shape, theirs->rank);
+		return xfp_faults_add(faults, err, XFP_UNMET,
+				      "tensor %s: the bundle was made of %s, and the checkpoint has %s", name.text,
+				      ours, of_source);
+	}
 	*same = true;
 	if (tensor->data) {
 		status = has_bytes(source, theirs, tensor->data, &equals, err);

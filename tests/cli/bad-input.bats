@@ -149,6 +149,25 @@ accepted() { # KIND
 	told good/config.json "name the folder"
 	xfp convert good -o q.xfp -q
 	told q.xfp "xfp unpack"
+	# and the other way round: what is no bundle, and one whose beginning is damaged
+	named() { # BUNDLE WORDS
+		for command in info "verify -q" "unpack -o new"; do
+			run -3 xfp $command "$1"
+			[[ $output == *"$1: $2"* ]] || { echo "$command $1: $output"; return 1; }
+		done
+	}
+	head -c 9000 /dev/zero | tr '\0' GGUF >b.gguf
+	printf 'GGUF\3\0\0\0' | dd of=b.gguf conv=notrunc status=none
+	named b.gguf "is GGUF, not a .xfp bundle; xfp inspect tells what is inside a checkpoint, and xfp convert makes"
+	named good/model.safetensors "is safetensors, not a .xfp bundle; xfp inspect"
+	named good "not a file, so no bundle; xfp inspect"
+	head -c 9000 /dev/zero >zeros
+	named zeros "not a .xfp bundle; xfp inspect"
+	for at in 0 100; do
+		cp q.xfp "flipped$at"
+		printf '\377' | dd of="flipped$at" bs=1 seek=$at conv=notrunc status=none
+		named "flipped$at" "a bundle whose first bytes are damaged; copy or convert it again"
+	done
 }
 
 @test "files that are not carried are named" {

@@ -521,5 +521,7 @@ out.xfp" ]
 	[[ $output == *"circle.xfp: is a link that leads back to itself; remove it"* ]]
 	ln -s nowhere/out.xfp lost.xfp
 	run -1 xfp convert m -o lost.xfp -q
+	[[ $output == *"$PWD/nowhere: the output folder must exist"*"mkdir -p"* ]]
+	run -1 xfp convert m -n -o lost.xfp
 	[[ $output == *"$PWD/nowhere: the output folder must exist"* ]]
 }

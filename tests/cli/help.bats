@@ -152,6 +152,11 @@ described() { # PAGE
 	END
 }
 
+@test "commands of --help stand in a column, apart from what they do" {
+	[ "$(xfp --help | sed -n 's/^\(  xfp [a-z]*  *\).*/\1/p' | awk '{ print length }' | sort -u | wc -l)" -eq 1 ]
+	run ! grep -E '^  xfp [a-z]* [^ ]' <(xfp --help)
+}
+
 @test "no line of --help is longer than 80 columns, of every executable and of every command" {
 	commands=("${programs[@]##*/}" $(xfp --help | sed -n 's/^  xfp \([a-z]*\) .*/xfp_\1/p')
 		$(xfp cache --help | sed -n 's/^  xfp cache \([a-z]*\) .*/xfp_cache_\1/p') xfp_prepare)

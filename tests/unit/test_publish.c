@@ -228,7 +228,7 @@ static void a_failure_leaves_the_old_file(void **state)
 		{ 'S', true, ENOSPC, "Sc", "/a: No space left on device; free some room and run again" },
 		{ 'c', true, EDQUOT, "Sc", "; free some room and run again" },
 		{ 'c', false, EIO, "c", "/a: cannot close: " },
-		{ 'r', true, EACCES, "Scr", "/a: cannot rename a finished file to this name: Permission denied" },
+		{ 'r', true, EACCES, "Scr", "/a: cannot rename a finished file to this name: Permission denied; " },
 		{ 'r', false, EIO, "cr", "/a: cannot rename a finished file to this name: " },
 	};
 	char *path = scratch_path(state, "a");
