@@ -11,6 +11,7 @@
 #include "base/text/size.h"
 #include "commands/generate/generate.h"
 #include "model/forward/step.h"
+#include "runtime/team.h"
 
 #define BLOCK 512                    /* tokens of prompts that go together */
 #define CACHED ((uint64_t)128 << 20) /* of what is less, much may be in caches: its rate says nothing of memory */
@@ -80,7 +81,7 @@ static uint64_t most_of(uint64_t a, uint64_t b)
 }
 
 /* Keys and values, and what is there at a time of a block's activations and of the logits. */
-static uint64_t memory_needed(const struct xfp_generate *g)
+static uint64_t memory_needed(const struct xfp_generate *g, unsigned threads)
 {
 	const struct xfp_description *d = g->description;
 	uint64_t heads = (d->output_gate ? 2 : 1) * (uint64_t)d->heads;
@@ -92,19 +93,22 @@ static uint64_t memory_needed(const struct xfp_generate *g)
 	uint64_t activations = BLOCK * sizeof(float) * (3 * (uint64_t)d->hidden + most_of(attention, mlp));
 	uint64_t logits = (uint64_t)g->parallel * d->vocabulary * sizeof(float) +
 			  (uint64_t)d->vocabulary * sizeof(struct xfp_weighed);
-	uint64_t sum;
+	/* Each thread has one query's scores; cosines and sines are there once. */
+	uint64_t position = threads * sizeof(float), sum;
 
-	return xfp_add(g->cached, activations + logits, &sum) ? sum : UINT64_MAX;
+	for (uint32_t i = 0; i < d->ropes; i++)
+		position += d->rope[i].dim * sizeof(float);
+	return xfp_add(g->cached, activations + logits + g->context * position, &sum) ? sum : UINT64_MAX;
 }
 
-static enum xfp_status check_memory(struct xfp_generate *g, struct xfp_error *err)
+static enum xfp_status check_memory(struct xfp_generate *g, unsigned threads, struct xfp_error *err)
 {
 	char needed[32], cached[32], given[32];
 
 	if (g->parallel > g->count)
 		g->parallel = (uint32_t)g->count;
 	g->cached = xfp_past_size(g->description, g->parallel, g->context);
-	g->needed = memory_needed(g);
+	g->needed = memory_needed(g, threads);
 	if (g->memory && g->needed > g->memory)
 		return xfp_fail(err, XFP_FAILED,
 				"a context of %u token%s, for %u at a time, takes %s of memory beside the weights, "
@@ -301,8 +305,10 @@ enum xfp_status xfp_make(struct xfp_generate *g, bool (*shown)(struct xfp_writte
 	enum xfp_status status;
 
 	xfp_weights_watch(g->weights, goes_on, signals);
-	if ((status = set_context(g, err)) || (status = check_memory(g, err)) || (status = allocate(&m, err)) ||
-	    (status = xfp_team_start(g->threads, &team, err)) || (status = xfp_weights_check(g->weights, team, err)) ||
+	if ((status = set_context(g, err)) || (status = xfp_forward_check(g->description, g->weights, err)) ||
+	    (status = xfp_team_start(g->threads, &team, err)) ||
+	    (status = check_memory(g, xfp_team_threads(team), err)) || (status = allocate(&m, err)) ||
+	    (status = xfp_weights_check(g->weights, team, err)) ||
 	    (status = xfp_past_open(g->description, g->parallel, g->context, &m.past, err)) ||
 	    (status = xfp_forward_open_past(g->description, g->weights, team, m.past, &m.forward, err)))
 		goto done;

@@ -10,6 +10,12 @@
 #include "model/forward/tensors.h"
 #include "runtime/team.h"
 
+enum xfp_status xfp_forward_check(const struct xfp_description *description, const struct xfp_weights *weights,
+				  struct xfp_error *err)
+{
+	return xfp_check_tensors(description, weights, xfp_find_names(description, weights), err);
+}
+
 /* With cosines and sines of `positions`. */
 static enum xfp_status open_forward(struct xfp_forward start, size_t positions, struct xfp_forward **out,
 				    struct xfp_error *err)

@@ -74,6 +74,11 @@ void xfp_forward_close(struct xfp_forward *forward); /* NULL is fine */
 /* The same without a past for the first `sequences`, which borrows all, and is not to be closed. */
 struct xfp_forward xfp_forward_some(const struct xfp_forward *forward, size_t sequences);
 
+/* XFP_BAD_INPUT when the tensors are not those that the description speaks of. What opens a forward asks this, too; who
+ * makes room for one by the description's numbers asks before. */
+enum xfp_status xfp_forward_check(const struct xfp_description *description, const struct xfp_weights *weights,
+				  struct xfp_error *err);
+
 /* Likewise, for the sequences of a past, which is borrowed too. */
 enum xfp_status xfp_forward_open_past(const struct xfp_description *description, const struct xfp_weights *weights,
 				      struct xfp_team *team, struct xfp_past *past, struct xfp_forward **out,
