@@ -89,7 +89,8 @@ struct xfp_signals;
 enum xfp_status xfp_make(struct xfp_generate *g, bool (*shown)(struct xfp_written *w), struct xfp_signals *signals,
 			 struct xfp_error *err);
 
-/* Bytes a second that a team reads from memory. XFP_FAILED without memory. */
+/* Bytes a second that a team reads from memory, of which this takes so much. XFP_FAILED without it. */
+#define XFP_READ_RATE_BYTES ((size_t)256 << 20) /* more than caches hold */
 struct xfp_team;
 enum xfp_status xfp_read_rate(struct xfp_team *team, double *rate, struct xfp_error *err);
 

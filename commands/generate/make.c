@@ -90,7 +90,9 @@ static uint64_t memory_needed(const struct xfp_generate *g, unsigned threads)
 	uint64_t attention = most_of(2 * (heads + d->kv_heads) * d->head_dim, delta);
 	uint64_t widest = most_of(d->intermediate, most_of(d->expert_intermediate, d->shared_intermediate));
 	uint64_t mlp = 2 * widest + 2 * (uint64_t)d->hidden + d->experts;
-	uint64_t activations = BLOCK * sizeof(float) * (3 * (uint64_t)d->hidden + most_of(attention, mlp));
+	/* Vectors as libxfp's kernels want them. */
+	uint64_t vectors = 2 * most_of(d->hidden, most_of(widest, (uint64_t)d->heads * d->head_dim));
+	uint64_t activations = BLOCK * sizeof(float) * (3 * (uint64_t)d->hidden + most_of(attention, mlp) + vectors);
 	uint64_t logits = (uint64_t)g->parallel * d->vocabulary * sizeof(float) +
 			  (uint64_t)d->vocabulary * sizeof(struct xfp_weighed);
 	/* Each thread has one query's scores; cosines and sines are there once. */
@@ -297,6 +299,13 @@ static enum xfp_status allocate(struct maker *m, struct xfp_error *err)
 	return XFP_OK;
 }
 
+/* Whether it tells anything how fast memory is, and there is time and room to find out. */
+static bool can_compare_rate(const struct xfp_generate *g)
+{
+	return !g->interrupted && !g->lost && g->steps && g->bytes / g->steps >= CACHED &&
+	       (!g->memory || g->memory - g->needed >= XFP_READ_RATE_BYTES);
+}
+
 enum xfp_status xfp_make(struct xfp_generate *g, bool (*shown)(struct xfp_written *w), struct xfp_signals *signals,
 			 struct xfp_error *err)
 {
@@ -313,7 +322,7 @@ enum xfp_status xfp_make(struct xfp_generate *g, bool (*shown)(struct xfp_writte
 	    (status = xfp_forward_open_past(g->description, g->weights, team, m.past, &m.forward, err)))
 		goto done;
 	m.forward->form = XFP_FAST;
-	if (!(status = all_steps(&m, err)) && !g->interrupted && !g->lost && g->steps && g->bytes / g->steps >= CACHED)
+	if (!(status = all_steps(&m, err)) && can_compare_rate(g))
 		status = xfp_read_rate(team, &g->bandwidth, err);
 done:
 	xfp_forward_close(m.forward);

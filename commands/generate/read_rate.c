@@ -9,13 +9,12 @@
 #include "commands/generate/generate.h"
 #include "runtime/team.h"
 
-#define READ_BYTES ((size_t)256 << 20) /* more than caches hold */
 #define PIECE ((size_t)1 << 18)
 #define TIMES 3
 
 struct memory_reading {
 	const uint64_t *words;
-	uint64_t sums[READ_BYTES / PIECE];
+	uint64_t sums[XFP_READ_RATE_BYTES / PIECE];
 };
 
 static void read_piece(void *context, unsigned thread, size_t i)
@@ -36,7 +35,7 @@ static void read_piece(void *context, unsigned thread, size_t i)
 enum xfp_status xfp_read_rate(struct xfp_team *team, double *rate, struct xfp_error *err)
 {
 	struct memory_reading *reading = calloc(1, sizeof *reading);
-	uint64_t *words = malloc(READ_BYTES);
+	uint64_t *words = malloc(XFP_READ_RATE_BYTES);
 	enum xfp_status status = reading && words ? xfp_team_enter(team, 0, 1, err) : xfp_no_memory(err);
 	double least = 0;
 
@@ -44,16 +43,16 @@ enum xfp_status xfp_read_rate(struct xfp_team *team, double *rate, struct xfp_er
 		double began;
 
 		if (!i)
-			memset(words, 1, READ_BYTES);
+			memset(words, 1, XFP_READ_RATE_BYTES);
 		reading->words = words;
 		began = xfp_now();
-		xfp_team_run(team, READ_BYTES / PIECE, read_piece, reading);
+		xfp_team_run(team, XFP_READ_RATE_BYTES / PIECE, read_piece, reading);
 		if (i && (i == 1 || xfp_now() - began < least))
 			least = xfp_now() - began;
 	}
 	if (!status) {
 		xfp_team_leave(team);
-		*rate = least > 0 ? (double)READ_BYTES / least : 0;
+		*rate = least > 0 ? (double)XFP_READ_RATE_BYTES / least : 0;
 	}
 	free(reading);
 	free(words);
