@@ -107,7 +107,7 @@ static void say_unknown(const char *program, const char *word)
 
 	for (size_t i = 0; i < COMMANDS; i++)
 		names[i] = commands[i]->name;
-	fprintf(stderr, "%s: no command '%s'%s\n", program, xfp_printable(word).text,
+	fprintf(stderr, "%s: no %s '%s'%s\n", program, *word == '-' ? "option" : "command", xfp_printable(word).text,
 		xfp_did_you_mean("", word, names, COMMANDS, meant));
 }
 
@@ -124,6 +124,8 @@ int xfp_main_cache(int argc, char **argv)
 			return run(commands[i], argc - 1, argv + 1);
 	if (word)
 		say_unknown(argv[0], word);
+	else
+		fprintf(stderr, "%s: which command? ls, check, rebuild, gc or stats\n", argv[0]);
 	print_usage(stderr);
 	return XFP_USAGE;
 }

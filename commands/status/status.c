@@ -268,8 +268,12 @@ int xfp_main_status(int argc, char **argv)
 	if (!xfp_command_line_read(&line, argc, argv, &status))
 		return status;
 	request.out = line.argument_count ? line.arguments[0] : NULL;
-	if (line.argument_count > 1 || (request.out && (request.work || !*request.out)))
-		return xfp_command_line_refuse(&line, NULL);
+	if (line.argument_count > 1)
+		return xfp_command_line_refuse(&line, "one conversion at a time, not '%s', too", line.arguments[1]);
+	if (request.out && request.work)
+		return xfp_command_line_refuse(&line, "OUT.xfp or --work, not both");
+	if (request.out && !*request.out)
+		return xfp_command_line_refuse(&line, "OUT.xfp is empty");
 	status = (int)find_folders(&request, &folders, &err);
 	if (!status && !request.watch)
 		status = (int)show(&request, &folders, &err);

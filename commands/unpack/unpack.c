@@ -388,10 +388,9 @@ static bool parse_dtype(const char *text, struct unpack_request *request)
 static enum xfp_status take_dtype(const struct xfp_option *option, const char *where, const char *value,
 				  struct xfp_error *err)
 {
-	(void)where;
 	if (parse_dtype(value, option->context))
 		return XFP_OK;
-	return xfp_fail(err, XFP_USAGE, "'%s' is no type; bf16, f16, f32 and source are", value);
+	return xfp_fail(err, XFP_USAGE, "%s '%s': expected bf16, f16, f32 or source", where, value);
 }
 
 static enum xfp_status take_size(const struct xfp_option *option, const char *where, const char *value,

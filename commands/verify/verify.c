@@ -50,17 +50,16 @@ static bool parse_cosine(const char *text, double *value)
 	return true;
 }
 
-static enum xfp_status refuse_floor(const char *value, const char *after, struct xfp_error *err)
+static enum xfp_status refuse_floor(const char *where, const char *value, const char *after, struct xfp_error *err)
 {
-	return xfp_fail(err, XFP_USAGE, "'%s' is no floor: a number from 0 to 1 with at most nine digits%s", value,
-			after);
+	return xfp_fail(err, XFP_USAGE, "%s '%s': expected a floor, a number from 0 to 1 with at most nine digits%s",
+			where, value, after);
 }
 
 static enum xfp_status take_general(const struct xfp_option *option, const char *where, const char *value,
 				    struct xfp_error *err)
 {
-	(void)where;
-	return parse_cosine(value, option->context) ? XFP_OK : refuse_floor(value, "", err);
+	return parse_cosine(value, option->context) ? XFP_OK : refuse_floor(where, value, "", err);
 }
 
 static enum xfp_status take_floor(const struct xfp_option *option, const char *where, const char *value,
@@ -72,11 +71,12 @@ static enum xfp_status take_floor(const struct xfp_option *option, const char *w
 	enum xfp_class class_;
 
 	if (!equals)
-		return refuse_floor(value, ", after a class and '='", err);
+		return refuse_floor(where, value, ", after a class and '='", err);
 	snprintf(name, sizeof name, "%.*s", (int)(equals - value), value);
 	if (!xfp_class_parse(name, &class_))
 		return xfp_fail(err, XFP_USAGE, "%s '%s': %s", where, value, xfp_no_such_class(name, text));
-	return parse_cosine(equals + 1, &floor[class_]) ? XFP_OK : refuse_floor(equals + 1, "", err);
+	return parse_cosine(equals + 1, &floor[class_]) ? XFP_OK
+							: refuse_floor(where, value, ", after a class and '='", err);
 }
 
 /* What a unit must reach: the option for its class, else the general one, else its own floor. A unit that was to be

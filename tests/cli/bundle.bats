@@ -283,7 +283,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	refused 2 xfp verify --floor attn=0.99 fused.xfp
 	[[ $stderr == "xfp verify: --floor 'attn=0.99': no class 'attn'; did you mean attention? Classes are attention, "* ]]
 	refused 2 xfp verify --floor attention=x fused.xfp
-	[[ $stderr == "xfp verify: 'x' is no floor: a number from 0 to 1"* ]]
+	[[ $stderr == "xfp verify: --floor 'attention=x': expected a floor, a number from 0 to 1"* ]]
 	refused 2 xfp verify --floor attention fused.xfp
 	[[ $stderr == *"after a class and '='"* ]]
 }

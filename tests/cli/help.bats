@@ -177,3 +177,18 @@ described() { # PAGE
 	run -2 xfp info --preset small # which has none
 	[[ ${lines[0]} == "xfp info: unknown option --preset" ]]
 }
+
+@test "what is wrong with a command line names the option or the operand" {
+	while IFS='|' read -r command said; do
+		run -2 $command
+		[[ ${lines[0]} == "xfp "[a-z]*": $said"* ]] || { echo "$command: $output"; return 1; }
+	done <<-'END'
+		xfp cache|which command? ls, check, rebuild, gc or stats
+		xfp cache --nothing|no option '--nothing'
+		xfp status a b|one conversion at a time, not 'b', too
+		xfp status --work a b|OUT.xfp or --work, not both
+		xfp verify --min-cos-strict 2 a|--min-cos-strict '2': expected a floor
+		xfp unpack --dtype f64 -o d a|--dtype 'f64': expected bf16
+		xfp plan . --target-bpw 99|--target-bpw '99': expected bits a weight above 0, as in 4.25, and 64 at most
+	END
+}
