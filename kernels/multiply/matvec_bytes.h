@@ -71,7 +71,7 @@ INLINE void finish(unsigned tile, const __m512 *all, double factor, const struct
 
 /* A chunk of k = 4 is half a block, one of k = 3 and 5 two. */
 #define BLOCK_SLOTS 4
-#define PREFETCH_AHEAD 6144
+#define PREFETCH_AHEAD 8192
 
 INLINE void v2_chunk(unsigned k, unsigned tile, const struct byte_table *t, const uint8_t *packed, unsigned lanes,
 		     const int8_t *bytes, const float *step, bool begins, bool ends, struct byte_sums *s)
