@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text: tokens a second of xfp generate, and of llama.cpp's Q4_K_M of the same model, on a generated dense model.
 
-    generate.py --folder DIR --tools DIR [--llama DIR] [--threads 2] [--rounds 5] [--profile balanced]
+    generate.py --folder DIR --tools DIR [--llama DIR] [--threads 2] [--rounds 5] [--options OPTIONS]
 
-Everything goes to --folder, and is made once. --tools has xfp and make-checkpoint; --llama is a build of llama.cpp
-from its public source, with include/, ggml/include/ and build/bin/; for it, Python needs the package gguf. Programs
-take turns, with pauses, as llama.cpp's threads spin. Each is told by the median; processor time is that of all
-threads, for machines that others use, too, and is best compared with --threads 1.
+Everything goes to --folder, and is made once, the bundle with OPTIONS of xfp convert (one word of the shell's).
+--tools has xfp and make-checkpoint; --llama is a build of llama.cpp from its public source, with include/,
+ggml/include/ and build/bin/; for it, Python needs the package gguf. Programs take turns, with pauses, as llama.cpp's
+threads spin. Each is told by the median; processor time is that of all threads, for machines that others use, too, and
+is best compared with --threads 1.
 """
 import argparse
 import json
@@ -31,7 +32,7 @@ def parse():
     parser.add_argument("--llama")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--profile", default="balanced")
+    parser.add_argument("--options", default="--profile balanced")
     parser.add_argument("--layers", type=int, default=16)
     return parser.parse_args()
 
@@ -43,8 +44,8 @@ def make_model(args):
                     str(args.layers), "--hidden", "2048", "--intermediate", "8192", "--heads", "32", "--kv-heads", "8",
                     "--vocab", "32000", "model"], check=True)
     subprocess.run([sys.executable, os.path.join(HERE, "../make-tokenizer.py"), "model"], check=True)
-    subprocess.run([os.path.join(args.tools, "xfp"), "convert", "model", "-o", "model.xfp", "-q", "--profile",
-                    args.profile, "--drop-cache"], check=True)
+    subprocess.run([os.path.join(args.tools, "xfp"), "convert", "model", "-o", "model.xfp", "-q",
+                    "--drop-cache", *args.options.split()], check=True)
 
 
 def write_gguf(folder, path):
