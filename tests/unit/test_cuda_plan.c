@@ -153,10 +153,11 @@ static void splits(void **state)
 		uint32_t chunk = k ? xfp_chunk_columns(k) : columns[method == XFP_CUDA_FP8];
 		uint32_t chunks = (cols + chunk - 1) / chunk;
 		struct xfp_cuda_split split = split_of(method, k, rows, cols, results, products);
-		uint32_t of_columns = (chunks + split.part_chunks - 1) / split.part_chunks;
+		uint32_t of_columns;
 
 		/* every part has chunks, and enough of them; all parts have a place in a workspace, and each its run */
 		assert_true(split.part_chunks >= 1 && split.part_chunks <= chunks);
+		of_columns = (chunks + split.part_chunks - 1) / split.part_chunks;
 		assert_true(of_columns == 1 || method < XFP_CUDA_FP8 || split.part_chunks >= XFP_CUDA_WARPS);
 		assert_int_equal(split.parts % of_columns, 0);
 		runs = split.parts / of_columns;
