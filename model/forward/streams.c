@@ -33,11 +33,11 @@ enum xfp_status xfp_stream_open(size_t tokens, size_t width, bool in_memory, str
 				struct xfp_error *err)
 {
 	struct xfp_stream *stream = calloc(1, sizeof *stream);
-	enum xfp_status status = stream ? XFP_OK : xfp_no_memory(err);
+	enum xfp_status status = XFP_OK;
 
 	*out = NULL;
-	if (status)
-		return status;
+	if (!stream)
+		return xfp_no_memory(err);
 	*stream = (struct xfp_stream){ .width = width, .fd = -1 };
 	if (!in_memory)
 		status = open_file(stream, err);
