@@ -16,7 +16,8 @@
 
 #define FEWEST_ROWS 16 /* of a matrix that is part of a tensor, to be multiplied by on its own */
 
-#define MOST_OPEN 8 /* units, where memory is let go */
+#define AROUND 0x10000 /* bytes that are mapped with a page, usually */
+#define MOST_OPEN 8    /* units, where memory is let go */
 
 /* Matrices by the tensor and the place where they begin in it. */
 struct bundle_place {
@@ -41,6 +42,7 @@ struct bundle_rows {
 	const struct bundle_source *source;
 	uint32_t tensor;
 	const uint8_t *data; /* of a tensor that was kept; NULL: it is matrices */
+	uint64_t bytes;      /* of that */
 	enum xfp_dtype dtype;
 	struct xfp_view view;
 };
@@ -165,6 +167,7 @@ static enum xfp_status open_rows(const void *source, const char *tensor, const s
 	if (!find_tensor(s, tensor, &found.tensor, &info))
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no tensor %s", s->info.path, tensor);
 	found.data = info.data;
+	found.bytes = info.bytes;
 	found.dtype = (enum xfp_dtype)info.dtype;
 	if (!found.data && (!holds(info.elements, view) || !all_found(s, found.tensor, view)))
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: %s (%s) is not stored as the rows that the model wants of it",
@@ -209,6 +212,15 @@ static enum xfp_status read_parts(const struct bundle_rows *m, uint64_t first, u
 	return XFP_OK;
 }
 
+/* And of what the system maps around a page that is read: of rows here and there, that is most. */
+static void let_go_of_rows(const struct bundle_rows *m, uint64_t first, uint64_t bytes)
+{
+	uint64_t begin = first > AROUND ? first - AROUND : 0;
+	uint64_t end = first + bytes + AROUND < m->bytes ? first + bytes + AROUND : m->bytes;
+
+	xfp_pages_let_go(m->data + begin, end - begin);
+}
+
 static enum xfp_status read_rows(void *matrix, uint64_t first, uint64_t count, float *out, struct xfp_error *err)
 {
 	const struct bundle_rows *m = matrix;
@@ -229,7 +241,7 @@ static enum xfp_status read_rows(void *matrix, uint64_t first, uint64_t count, f
 			xfp_to_float(m->dtype, row + c * v->col_stride * size, 1, out++);
 	}
 	if (m->source->lets_go)
-		xfp_pages_let_go(m->data + (v->base + first * v->row_stride) * size, count * v->row_stride * size);
+		let_go_of_rows(m, (v->base + first * v->row_stride) * size, count * v->row_stride * size);
 	return XFP_OK;
 }
 
