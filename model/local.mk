@@ -46,6 +46,9 @@ model_libmodel_a_SOURCES = \
 	model/forward/streams.h \
 	model/forward/tensors.c \
 	model/forward/tensors.h \
+	model/weights/bundle_places.c \
+	model/weights/bundle_products.c \
+	model/weights/bundle_source.h \
 	model/weights/digests.c \
 	model/weights/digests.h \
 	model/weights/fast_product.c \

@@ -2,8 +2,8 @@
 /*
  * digests.h - a bundle's bytes are held against their digests before they are first used.
  */
-#ifndef XFP_FORWARD_DIGESTS_H
-#define XFP_FORWARD_DIGESTS_H
+#ifndef XFP_WEIGHTS_DIGESTS_H
+#define XFP_WEIGHTS_DIGESTS_H
 
 #include "runtime/xfp.h"
 

@@ -2,8 +2,8 @@
 /*
  * pages.h - what is said to the system of the pages of a mapped file.
  */
-#ifndef XFP_FORWARD_PAGES_H
-#define XFP_FORWARD_PAGES_H
+#ifndef XFP_WEIGHTS_PAGES_H
+#define XFP_WEIGHTS_PAGES_H
 
 #include <stdint.h>
 #include <sys/mman.h>

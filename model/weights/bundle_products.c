@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Products with a bundle's matrices, by libxfp.
+ */
+#include "model/weights/bundle_source.h"
+#include "model/weights/fast_product.h"
+#include "model/weights/pages.h"
+
+#define FEWEST_ROWS 16 /* of a matrix that is part of a tensor, to be multiplied by on its own */
+
+/* The units of a layer take turns; those of layers that are done are not needed again. */
+static void close_oldest(struct xfp_bundle_source *s, uint32_t unit)
+{
+	uint32_t *oldest = &s->open[s->next_open++ % XFP_MOST_OPEN];
+
+	if (*oldest != XFP_NOT_FOUND) {
+		xfp_linear_close(s->linears[*oldest]);
+		s->linears[*oldest] = NULL;
+	}
+	*oldest = unit;
+}
+
+static enum xfp_status find_linear(struct xfp_bundle_source *s, uint32_t unit, struct xfp_linear **linear,
+				   struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	if (!s->linears[unit]) {
+		status = xfp_linear_open(s->bundle, unit, NULL, &s->linears[unit], err);
+		if (!status && s->lets_go)
+			close_oldest(s, unit);
+	}
+	*linear = s->linears[unit];
+	return status;
+}
+
+static uint64_t bytes_of(const struct xfp_matrix_info *info)
+{
+	return info->index_bytes + info->code_bytes + info->group_bytes + info->balance_bytes + info->outlier_bytes;
+}
+
+/* Some rows of a matrix by all vectors. All rows take what was decoded once. */
+static enum xfp_status multiply_part(struct xfp_bundle_source *s, struct xfp_team *team,
+				     const struct xfp_bundle_part *part, const struct xfp_weight_product *p, float *y,
+				     uint64_t *bytes, struct xfp_error *err)
+{
+	struct xfp_input in = { p->x, XFP_FLOAT32, p->count, p->view.cols };
+	struct xfp_output out = { y, XFP_FLOAT32, p->count, p->stride };
+	struct xfp_slice slice = { .first_row = part->first, .rows = part->count };
+	struct xfp_linear *linear = NULL, *own = NULL;
+	struct xfp_matrix_info info;
+	enum xfp_status status;
+
+	if (!xfp_bundle_matrix(s->bundle, part->matrix, &info))
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no such matrix", s->info.path);
+	if (part->count == info.rows)
+		status = find_linear(s, info.unit, &linear, err);
+	else if (!(status = xfp_linear_open(s->bundle, info.unit, &slice, &own, err)))
+		linear = own;
+	if (!status)
+		status = xfp_multiply(team, linear, info.expert, p->count, &in, &out, err);
+	xfp_linear_close(own);
+	xfp_bundle_let_go(s, part->matrix);
+	*bytes += bytes_of(&info) * part->count / info.rows;
+	return status;
+}
+
+/* A tensor that was kept, in which rows follow one another. */
+static enum xfp_status multiply_kept(struct xfp_team *team, const struct xfp_tensor_info *tensor,
+				     const struct xfp_weight_product *p, uint64_t *bytes, struct xfp_error *err)
+{
+	size_t size = xfp_dtype_bits((enum xfp_dtype)tensor->dtype) / 8;
+	const uint8_t *rows = tensor->data;
+
+	if (!xfp_fast_dtype((enum xfp_dtype)tensor->dtype) || p->view.col_stride != 1 ||
+	    p->view.row_stride != p->view.cols || !xfp_view_is_within(tensor->elements, &p->view))
+		return XFP_OK;
+	*bytes = p->rows * p->view.cols * size;
+	return xfp_fast_product(team, (enum xfp_dtype)tensor->dtype,
+				rows + (p->view.base + p->first * p->view.cols) * size, p->rows, p->view.cols, p->x,
+				p->count, p->y, p->stride, err);
+}
+
+enum xfp_status xfp_bundle_multiply(void *source, struct xfp_team *team, const struct xfp_weight_product *p,
+				    uint64_t *bytes, struct xfp_error *err)
+{
+	struct xfp_bundle_source *s = source;
+	struct xfp_tensor_info tensor;
+	enum xfp_status status = XFP_OK;
+	struct xfp_bundle_part part;
+	uint32_t number;
+
+	if (!xfp_bundle_named(s, p->tensor, &number, &tensor))
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no tensor %s", s->info.path, p->tensor);
+	if (tensor.data) {
+		status = multiply_kept(team, &tensor, p, bytes, err);
+		if (s->lets_go && *bytes)
+			xfp_pages_let_go((const uint8_t *)tensor.data + (p->view.base + p->first * p->view.cols) *
+										(*bytes / p->rows / p->view.cols),
+					 *bytes);
+		return status;
+	}
+	for (uint64_t row = 0; row < p->rows; row += part.count) {
+		if (!xfp_view_is_within(tensor.elements, &p->view) ||
+		    !xfp_bundle_find_part(s, number, &p->view, p->first + row, &part))
+			return xfp_fail(err, XFP_BAD_INPUT,
+					"%s: %s (%s) is not stored as the rows that the model wants of it",
+					s->info.path, p->tensor, tensor.fate_name);
+		/* Rows that take turns are few at a time, and cheaper together. */
+		if (part.count < p->rows && part.count < FEWEST_ROWS && !row)
+			return XFP_OK;
+		if (part.count > p->rows - row)
+			part.count = p->rows - row;
+		if ((status = multiply_part(s, team, &part, p, p->y + row, bytes, err)))
+			break;
+	}
+	return status;
+}
+
+bool xfp_bundle_stacked(const void *source, const char *tensor, const struct xfp_view *view, uint32_t *stack,
+			uint32_t *expert)
+{
+	const struct xfp_bundle_source *s = source;
+	struct xfp_tensor_info info;
+	struct xfp_matrix_info matrix;
+	struct xfp_bundle_part part;
+	uint32_t number;
+
+	if (!xfp_bundle_named(s, tensor, &number, &info) || info.data || !xfp_view_is_within(info.elements, view) ||
+	    !xfp_bundle_find_part(s, number, view, 0, &part) || part.first || part.count < view->rows ||
+	    !xfp_bundle_matrix(s->bundle, part.matrix, &matrix) || matrix.rows != view->rows)
+		return false;
+	*stack = matrix.unit;
+	*expert = matrix.expert;
+	return true;
+}
+
+enum xfp_status xfp_bundle_multiply_experts(void *source, struct xfp_team *team, const struct xfp_stack_products *p,
+					    bool (*watch)(void *context, uint64_t numbers), void *context,
+					    uint64_t *bytes, struct xfp_error *err)
+{
+	struct xfp_bundle_source *s = source;
+	const struct xfp_digest_reading reading = { s->lets_go, watch, context };
+	struct xfp_linear *linear;
+	struct xfp_matrix_info matrix;
+	struct xfp_unit_info unit;
+	enum xfp_status status = xfp_digests_of_unit(s->digests, p->stack, &reading, err);
+
+	if (!status && !(status = find_linear(s, p->stack, &linear, err)))
+		status = xfp_multiply_experts(team, linear, p->products, p->count, &p->x, &p->y, err);
+	for (size_t i = 0; !status && i < p->expert_count && xfp_bundle_unit(s->bundle, p->stack, &unit); i++) {
+		if (xfp_bundle_matrix(s->bundle, unit.first_matrix + p->experts[i], &matrix))
+			*bytes += bytes_of(&matrix);
+		xfp_bundle_let_go(s, unit.first_matrix + p->experts[i]);
+	}
+	return status;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bundle_source.h - a bundle that weights come from, for the files that read it.
+ */
+#ifndef XFP_WEIGHTS_BUNDLE_SOURCE_H
+#define XFP_WEIGHTS_BUNDLE_SOURCE_H
+
+#include "model/weights/digests.h"
+#include "model/weights/weights.h"
+#include "runtime/xfp.h"
+
+#define XFP_MOST_OPEN 8 /* units, where memory is let go */
+
+/* A matrix by the tensor and the place where it begins in it. */
+struct xfp_bundle_place {
+	uint32_t tensor, matrix;
+	uint64_t base;
+};
+
+struct xfp_bundle_source {
+	struct xfp_bundle *bundle;
+	struct xfp_bundle_info info;
+	struct xfp_digests *digests;
+	bool *sound;                     /* tensors whose bytes are those that were written */
+	struct xfp_bundle_place *places; /* sorted */
+	struct xfp_linear **linears;     /* of units, opened when they are first multiplied by */
+	uint32_t open[XFP_MOST_OPEN];    /* where pages are let go, units that are; XFP_NOT_FOUND: none */
+	uint32_t next_open;              /* the place of the oldest */
+	bool lets_go;
+};
+
+/* Some of a view's rows, which are rows of one matrix. */
+struct xfp_bundle_part {
+	uint32_t matrix;
+	uint64_t first, count;
+};
+
+/* bundle_places.c: of all matrices, sorted by tensor and place. */
+void xfp_bundle_places(const struct xfp_bundle *bundle, uint32_t matrices, struct xfp_bundle_place *places);
+/* The first place of a tensor, or of those behind it. */
+uint32_t xfp_bundle_first_place(const struct xfp_bundle_source *source, uint32_t tensor);
+bool xfp_bundle_find_part(const struct xfp_bundle_source *source, uint32_t tensor, const struct xfp_view *view,
+			  uint64_t row, struct xfp_bundle_part *part);
+
+/* XFP_NOT_FOUND and false when there is none. */
+bool xfp_bundle_named(const struct xfp_bundle_source *source, const char *name, uint32_t *number,
+		      struct xfp_tensor_info *info);
+/* Whether all of the view is in a tensor of so many elements. */
+bool xfp_view_is_within(uint64_t elements, const struct xfp_view *view);
+
+/* weights_bundle.c: a matrix's pages, if the source lets go of what was read. */
+void xfp_bundle_let_go(const struct xfp_bundle_source *source, uint32_t matrix);
+
+/* bundle_products.c: members of struct xfp_weights_source. */
+enum xfp_status xfp_bundle_multiply(void *source, struct xfp_team *team, const struct xfp_weight_product *p,
+				    uint64_t *bytes, struct xfp_error *err);
+bool xfp_bundle_stacked(const void *source, const char *tensor, const struct xfp_view *view, uint32_t *stack,
+			uint32_t *expert);
+enum xfp_status xfp_bundle_multiply_experts(void *source, struct xfp_team *team, const struct xfp_stack_products *p,
+					    bool (*watch)(void *context, uint64_t numbers), void *context,
+					    uint64_t *bytes, struct xfp_error *err);
+
+#endif
