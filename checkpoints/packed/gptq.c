@@ -89,8 +89,9 @@ static struct xfp_window window(const struct xfp_recipe_part *part, enum xfp_com
 		size = scale_size(part);
 		return xfp_window_of_groups(&lines, group, part->rows * size, size, 1);
 	case XFP_COMPONENT_GROUPS:
-		return ordered ? (struct xfp_window){ 0 }
-			       : (struct xfp_window){ 0, part->cols * 4, part->cols * 4, 1, false };
+		if (ordered)
+			return (struct xfp_window){ 0 };
+		return (struct xfp_window){ 0, part->cols * 4, part->cols * 4, 1, false };
 	default:
 		return (struct xfp_window){ 0 };
 	}

@@ -31,7 +31,7 @@ static char paths[FILES + 2][64];
 static const char *const names[FILES + 2] = { "a.safetensors", "b.safetensors", "c.safetensors", "config.json",
 					      "hf_quant_config.json" };
 static const uint64_t sizes[] = { 1, 2, 3, 16, 17, 32, 33, 64, 5, 0, 4, 8, 12 };
-#define SIZES (sizeof sizes / sizeof *sizes)
+enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static void remove_folder(void)
 {

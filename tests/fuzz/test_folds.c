@@ -47,7 +47,7 @@ static const struct {
 	{ in_blocks, sizeof in_blocks }, { grouped, sizeof grouped }, { fast, sizeof fast },
 	{ ordered, sizeof ordered },
 };
-#define SEEDS (sizeof seeds / sizeof *seeds)
+enum { SEEDS = sizeof seeds / sizeof *seeds };
 
 static void known(void **state)
 {
