@@ -187,7 +187,11 @@ static enum xfp_status take_pair(struct gguf_header_reader *r, struct seen_pair 
 		    (status = take64(r, &pair->count, "a number of values")))
 			return status;
 		if (kind == XFP_GGUF_ARRAY)
-			return bad_pair(r, pair, "is an array of arrays, which is not supported");
+			return xfp_fail(
+				r->err, XFP_BAD_INPUT,
+				"%s: metadata %s: is an array of arrays, which xfp does not read; write the file "
+				"without that key",
+				r->path, shown_key(r, pair).text);
 	}
 	if (kind >= XFP_GGUF_KINDS)
 		return xfp_fail(r->err, XFP_BAD_INPUT,
