@@ -253,7 +253,7 @@ int xfp_main_generate(int argc, char **argv)
 		{ 0 },
 	};
 	struct xfp_command_line line = {
-		.usage = "xfp generate --prompt TEXT|--batch FILE [option ...] BUNDLE|MODEL",
+		.usage = "xfp generate --prompt TEXT|--batch FILE [OPTION ...] BUNDLE|MODEL",
 		.summary =
 			"Goes on from a prompt: writes text, token by token, as a bundle's model, or a checkpoint's,\n"
 			"has it. How fast that went is said on stderr.",
