@@ -89,7 +89,7 @@ enum xfp_status xfp_eval_find_room(struct xfp_eval *e, struct xfp_error *err)
 				"--memory %s: one sequence of %zu tokens and some rows of each matrix take %s; give "
 				"that much, or shorter sequences",
 				xfp_binary(memory, given), e->tokens.length,
-				xfp_binary((all / STEP + 1) * STEP, wanted));
+				xfp_binary(all < UINT64_MAX - STEP ? (all / STEP + 1) * STEP : all, wanted));
 	e->room.spilled = plus(plus(always, streams), needed(e, high)) > memory;
 	/* As many as fit, between one and all. */
 	while (low < high) {

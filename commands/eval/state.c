@@ -166,7 +166,7 @@ static enum xfp_status take_state(struct xfp_eval *e, struct state_file *file, u
 		return XFP_OK;
 	}
 	if (memcmp(head + sizeof MAGIC - 1, e->kept_key, sizeof e->kept_key)) {
-		say("%s is the state of another evaluation: of other weights, tokens or another version%s",
+		say("%s is the state of another evaluation: of other weights, tokens or options, or another version%s",
 		    e->kept_path, "; this one begins anew");
 		return XFP_OK;
 	}

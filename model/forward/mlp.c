@@ -151,7 +151,8 @@ static enum xfp_status dense(const struct xfp_forward *forward, uint32_t layer, 
 /* ---- experts ------------------------------------------------------------------------------------ */
 
 /* Of one token: `weight` becomes 0 for the experts that are not chosen. The largest probabilities are chosen, among
- * equals the lower number. */
+ * equals the lower number. No more than d->chosen are, even if none of them is a number: others have sized their
+ * memory by that. */
 static void choose(const struct xfp_description *d, float *weight, double *probability)
 {
 	double most = weight[0], sum = 0, chosen = 0;
@@ -177,8 +178,10 @@ static void choose(const struct xfp_description *d, float *weight, double *proba
 		chosen += probability[best];
 		probability[best] = -1;
 	}
-	for (uint32_t e = 0; d->renormalise && e < d->experts; e++)
-		weight[e] = (float)(weight[e] / chosen);
+	for (uint32_t e = 0; d->renormalise && e < d->experts; e++) {
+		if (weight[e] != 0)
+			weight[e] = (float)(weight[e] / chosen);
+	}
 }
 
 static enum xfp_status route(const struct xfp_forward *forward, uint32_t layer, const float *x, float *weights,

@@ -439,18 +439,27 @@ open('ends.npy', 'wb').write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'lit
 	refused 3 'has no config.json' --tokens t.npy m
 }
 
-@test "the first layer whose numbers are not finite is named" {
-	make_model m --layers 3
-	tokens t.npy 'np.arange(30)'
-	"$PYTHON" - <<-'EOF'
-	import json, struct
+# The first numbers of a tensor, which are bf16.
+put() { # TENSOR COUNT BYTES
+	"$PYTHON" - "$@" <<-'EOF'
+	import json, struct, sys
 	with open("m/model.safetensors", "r+b") as file:
 	    size = struct.unpack("<Q", file.read(8))[0]
-	    tensor = json.loads(file.read(size))["model.layers.1.self_attn.o_proj.weight"]
+	    tensor = json.loads(file.read(size))[sys.argv[1]]
 	    file.seek(8 + size + tensor["data_offsets"][0])
-	    file.write(b"\xff" * 8)
+	    file.write(bytes.fromhex(sys.argv[3]) * int(sys.argv[2]))
 	EOF
+}
+
+@test "the first layer whose numbers are not finite is named" {
+	make_model m --layers 3 --num-experts 9
+	tokens t.npy 'np.arange(30)'
+	put model.layers.1.self_attn.o_proj.weight 4 ffff
 	refused 3 'layer 1 is the first that makes numbers that are not finite' --tokens t.npy m
+	# a router whose weights are numbers, but not what it makes of them: of no expert is the share a number
+	put model.layers.0.mlp.gate.weight $((9 * 64)) 7f7f
+	xfp convert m -o m.xfp -q --bits 4 --on-miss best --on-nonfinite keep
+	refused 3 'layer 0 is the first that makes numbers that are not finite' --fast --tokens t.npy m.xfp
 }
 
 # A copy of a model in f32, with another output head.

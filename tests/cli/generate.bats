@@ -156,17 +156,26 @@ refused() { # STATUS MESSAGE ARGUMENT...
 	refused 3 'wrong.jsonl: line 1 is neither' --batch wrong.jsonl m
 }
 
-@test "the first layer whose numbers are not finite is named" {
-	model m --layers 3
-	"$PYTHON" - <<-'EOF'
-	import json, struct
+# The first numbers of a tensor, which are bf16.
+put() { # TENSOR COUNT BYTES
+	"$PYTHON" - "$@" <<-'EOF'
+	import json, struct, sys
 	with open("m/model.safetensors", "r+b") as file:
 	    size = struct.unpack("<Q", file.read(8))[0]
-	    tensor = json.loads(file.read(size))["model.layers.1.self_attn.o_proj.weight"]
+	    tensor = json.loads(file.read(size))[sys.argv[1]]
 	    file.seek(8 + size + tensor["data_offsets"][0])
-	    file.write(b"\xff" * 8)
+	    file.write(bytes.fromhex(sys.argv[3]) * int(sys.argv[2]))
 	EOF
+}
+
+@test "the first layer whose numbers are not finite is named" {
+	model m --layers 3 --num-experts 9
+	put model.layers.1.self_attn.o_proj.weight 4 ffff
 	refused 3 'layer 1 is the first that makes numbers that are not finite' --prompt a m
+	# a router whose weights are numbers, but not what it makes of them: of no expert is the share a number
+	put model.layers.0.mlp.gate.weight $((9 * 64)) 7f7f
+	xfp convert m -o m.xfp -q --bits 4 --on-miss best --on-nonfinite keep
+	refused 3 'layer 0 is the first that makes numbers that are not finite' --prompt a m.xfp
 }
 
 @test "an interrupted text is written as far as it is there" {
