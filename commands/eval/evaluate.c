@@ -53,6 +53,20 @@ static enum xfp_status check_same(const struct xfp_eval *e, struct xfp_error *er
 	return XFP_OK;
 }
 
+static enum xfp_status check_ids(const struct xfp_eval *e, struct xfp_error *err)
+{
+	uint32_t vocabulary = e->judged.description->vocabulary;
+
+	for (size_t t = 0; t < xfp_eval_tokens(e); t++) {
+		if (e->tokens.ids[t] >= vocabulary)
+			return xfp_fail(err, XFP_BAD_INPUT,
+					"%s: token %zu of sequence %zu is %u, and the model's vocabulary has %u",
+					e->tokens_path ? e->tokens_path : e->text_path, t % e->tokens.length,
+					t / e->tokens.length, (unsigned)e->tokens.ids[t], (unsigned)vocabulary);
+	}
+	return XFP_OK;
+}
+
 static enum xfp_status get_tokens(struct xfp_eval *e, struct xfp_error *err)
 {
 	uint32_t context = e->judged.description->context;
@@ -133,7 +147,9 @@ enum xfp_status xfp_eval_open(struct xfp_eval *e, struct xfp_error *err)
 	if (!(status = open_model(&e->judged, err)) && xfp_eval_has_source(e) &&
 	    !(status = open_model(&e->source, err)))
 		status = check_same(e, err);
-	return status ? status : get_tokens(e, err);
+	if (!status && !(status = get_tokens(e, err)))
+		status = check_ids(e, err);
+	return status;
 }
 
 enum xfp_status xfp_evaluate(struct xfp_eval *e, struct xfp_error *err)

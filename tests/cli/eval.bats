@@ -359,7 +359,7 @@ refused() { # STATUS MESSAGE ARGUMENT...
 	"$PYTHON" -c "
 header = b\"{'fortran_order': False, 'shape': (1, 3), 'descr': '\"
 open('ends.npy', 'wb').write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'little') + header + b\".u1'123\")"
-	refused 3 "token 0 of sequence 0 is 96, and the model's vocabulary has 96" --tokens beyond.npy m
+	refused 3 "beyond.npy: token 0 of sequence 0 is 96, and the model's vocabulary has 96" --tokens beyond.npy m
 	refused 3 'negative.npy: has a number below 0' --tokens negative.npy m
 	for kind in floats deep turned ends; do
 		refused 3 "$kind.npy: does not hold integers of one or two dimensions" --tokens "$kind.npy" m
@@ -389,6 +389,8 @@ open('ends.npy', 'wb').write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'lit
 	assert (said["sequences"], said["length"], said["left_out"]) == (len(rows), 9, len(ids) % 8) and len(ids) == 45
 	EOF
 	[ "$(said loss --text text --length 9 m)" = "$(said loss --tokens t.npy m)" ]
+	run -0 --separate-stderr xfp eval --text text --length 9 m
+	[[ ${lines[0]} == *"of which 40 were to be foretold; the last 5 of the text are left out"* ]]
 	# one that does not fill a sequence is one
 	[ "$(said length --text text m)" = 46 ]
 	[ "$(said left_out --text text m)" = 0 ]
