@@ -114,7 +114,8 @@ static enum xfp_status check_memory(struct xfp_generate *g, unsigned threads, st
 	if (g->memory && g->needed > g->memory)
 		return xfp_fail(err, XFP_FAILED,
 				"a context of %u token%s, for %u at a time, takes %s of memory beside the weights, "
-				"%s of it for keys and values; --memory allows %s: lower --context or --parallel",
+				"%s of it for keys and values; --memory allows %s: allow more, or lower --context or "
+				"--parallel",
 				(unsigned)g->context, g->context == 1 ? "" : "s", (unsigned)g->parallel,
 				xfp_human((double)g->needed, "B", needed), xfp_human((double)g->cached, "B", cached),
 				xfp_human((double)g->memory, "B", given));

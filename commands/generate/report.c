@@ -80,11 +80,19 @@ static const char *plural(size_t count)
 	return count == 1 ? "" : "s";
 }
 
+/* For three digits, and no fewer than there are before the point. */
+static int decimals(double value)
+{
+	return value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3;
+}
+
 static void print_rate(const char *what, size_t tokens, double seconds)
 {
+	double rate = (double)tokens / seconds;
+
 	if (tokens && seconds > 0)
-		fprintf(stderr, "%s: %zu token%s in %.3g s, %.3g a second\n", what, tokens, plural(tokens), seconds,
-			(double)tokens / seconds);
+		fprintf(stderr, "%s: %zu token%s in %.*f s, %.*f a second\n", what, tokens, plural(tokens),
+			decimals(seconds), seconds, decimals(rate), rate);
 }
 
 /* Texts that might have gone on, had there been room. */
