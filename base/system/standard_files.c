@@ -12,8 +12,8 @@ void xfp_standard_files(void)
 	for (int fd = 0; fd <= 2; fd++) {
 		if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
 			continue;
-		/* The lowest number that is free, which is this one. */
-		if (open("/dev/null", O_RDWR) != fd)
+		/* open returns the lowest free number, which is this one. Read-only, so that printing fails. */
+		if (open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) != fd)
 			_exit(XFP_FAILED);
 	}
 }

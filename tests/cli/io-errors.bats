@@ -204,7 +204,7 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 		for number in "$@"; do
 			eval "exec $number>&-"
 		done
-		exec xfp convert m -o out.xfp
+		exec xfp convert m -o out.xfp -q
 	}
 	for which in 0 1 2 "0 1" "0 2" "1 2" "0 1 2"; do
 		status=0
@@ -215,9 +215,13 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 		xfp cache check --read-data >/dev/null
 		run ! grep -l "units" out.xfp.work/lock xfp-cache/lock
 	done
-	(exec <&- >&- 2>&- && exec xfp-inspect --work work m)
-	(exec <&- >&- 2>&- && exec xfp-kernel-verify --seed 1 --filter 'encode norm')
-	(exec <&- >&- 2>&- && exec xfp-verify out.xfp)
+	for command in "xfp-inspect --work work m" "xfp-kernel-verify --list" "xfp-verify out.xfp"; do
+		status=0
+		# shellcheck disable=SC2086
+		(exec <&- >&- 2>&- && exec $command) || status=$?
+		[ "$status" = 1 ] || { echo "$command: $status, though its output is lost"; return 1; }
+	done
+	[ -e work/ledger.h5 ]
 }
 
 @test "a cache that another user made says which mode it needs, and works with it" {

@@ -23,14 +23,25 @@ setup() {
 	key=$(basename "$(artifacts kept-cache | head -1)" .h5)
 }
 
-# Status 1, and one line that says why, last. A success is told before: that the command itself works.
+# Status 1 if standard output is full or closed, with one message about it, the last line. If stderr is closed too,
+# the status stays 1.
 is_lost() { # COMMAND...
 	local stderr=$BATS_TEST_TMPDIR/stderr status=0
 
 	"$@" >/dev/full 2>"$stderr" || status=$?
+	lost "No space left on device" "$@"
+	status=0
+	"$@" >&- 2>"$stderr" || status=$?
+	lost "Bad file descriptor" "$@"
+	status=0
+	"$@" >&- 2>&- || status=$?
+	[ "$status" = 1 ] || { echo "$*, stderr closed too: status $status"; return 1; }
+}
+
+lost() { # REASON COMMAND...
 	if [ "$status" != 1 ] || [ "$(grep -c "standard output: cannot write" "$stderr")" != 1 ] ||
-		[[ $(tail -1 "$stderr") != *": standard output: cannot write: No space left on device" ]]; then
-		echo "$*: status $status"
+		[[ $(tail -1 "$stderr") != *": standard output: cannot write: $1" ]]; then
+		echo "${*:2}: $1: status $status"
 		cat "$stderr"
 		return 1
 	fi
@@ -125,6 +136,13 @@ printing() {
 	is_lost xfp-kernel-verify --seed 1 --filter 'encode norm' --json
 	is_lost xfp-bundle --work m.xfp.work --cache xfp-cache "$BATS_TEST_TMPDIR/again.xfp"
 	cmp m.xfp "$BATS_TEST_TMPDIR/again.xfp"
+}
+
+@test "a closed standard output is no failure of a command that prints nothing" {
+	xfp convert m -o m.xfp -q >&-
+	xfp verify -q m.xfp >&-
+	XFP_WORK=m.xfp.work XFP_CACHE=xfp-cache xfp-pack u000001 >&-
+	xfp verify -q m.xfp >&- 2>&-
 }
 
 @test "of a conversion the bundle is there all the same, and status says finished" {
