@@ -133,6 +133,9 @@ static const struct xfp_model_family *find_family(struct xfp_fields *f)
 	f->root = json_is_object(text) ? text : f->outer;
 	if ((inner = json_string_value(xfp_field(f->root, "model_type"))))
 		type = inner;
+	/* As transformers does, which leaves a nested text_config as it is. */
+	if (type && !strcmp(type, "mistral") && f->root == f->outer && json_object_get(f->root, "layer_types"))
+		type = "ministral";
 	if ((family = xfp_model_family_find(type)))
 		return family;
 	xfp_model_family_list(list);
@@ -151,25 +154,6 @@ static bool is_tied(struct xfp_fields *f, bool otherwise)
 	tied = xfp_field_flag(&outer, "tie_word_embeddings", xfp_field_flag(f, "tie_word_embeddings", otherwise));
 	f->status = f->status ? f->status : outer.status;
 	return tied;
-}
-
-/* Either rope_parameters, which hold all of it, or rope_theta and rope_scaling. Where layers with a window have
- * positions of their own, there is one of each kind in rope_parameters, and rope_scaling is for the others alone. */
-static void read_positions(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
-{
-	json_t *all = xfp_field(f->root, "rope_parameters"), *local = NULL;
-	double turning = family->turning > 0 ? family->turning : 1;
-
-	if (all && family->local_theta > 0) {
-		local = xfp_field(all, "sliding_attention");
-		all = xfp_field(all, "full_attention");
-	}
-	if (!all)
-		all = xfp_field(f->root, "rope_scaling");
-	xfp_rope_read(f, d, all, "rope_theta", family->theta, turning, &d->rope[0]);
-	d->ropes = family->local_theta > 0 ? 2 : 1;
-	if (d->ropes > 1)
-		xfp_rope_read(f, d, local, "rope_local_base_freq", family->local_theta, turning, &d->rope[1]);
 }
 
 static enum xfp_activation activation_of(struct xfp_fields *f, const struct xfp_model_family *family)
@@ -256,7 +240,7 @@ static void read_all(struct xfp_fields *f, const struct xfp_model_family *family
 	read_scales(f, family, d);
 	if (family->delta)
 		read_delta(f, family, d);
-	read_positions(f, family, d);
+	xfp_ropes_read(f, family, d);
 	read_layers(f, family, d);
 }
 

@@ -51,7 +51,9 @@ struct xfp_model_family {
 	bool dense_width;                       /* of the width that others' layers without experts have */
 	double theta;                           /* of positions, where config has none, */
 	double local_theta;                     /* and of those of layers with a window; 0: the same */
-	double turning;                         /* likewise, the part of a head that turns; 0: all */
+	double partial_rotary;                  /* default of partial_rotary_factor; 0: the family has no such key */
+	double original_context;                /* default of original_max_position_embeddings; 0: the context */
+	bool only_longrope;                     /* the only rope scaling, which old configs call su or yarn */
 	enum xfp_delta_rule delta;
 };
 

@@ -46,7 +46,7 @@ static void read_yarn(struct xfp_fields *f, json_t *object, struct xfp_rope *rop
 	rope->beta_fast = xfp_field_number(f, object, "beta_fast", 32);
 	rope->beta_slow = xfp_field_number(f, object, "beta_slow", 1);
 	rope->truncate = !json_is_false(truncate);
-	if (scale > 0 && all > 0)
+	if (scale != 0 && all != 0)
 		rope->attention = yarn_scale(rope->factor, scale) / yarn_scale(rope->factor, all);
 	else
 		rope->attention = yarn_scale(rope->factor, 1);
@@ -60,7 +60,7 @@ static void read_longrope(struct xfp_fields *f, json_t *object, struct xfp_rope 
 		rope->attention = sqrt(1 + xfp_log(rope->factor) / xfp_log(rope->original_context));
 }
 
-static enum xfp_rope_scaling scaling_of(struct xfp_fields *f, json_t *object)
+static enum xfp_rope_scaling scaling_of(struct xfp_fields *f, const struct xfp_model_family *family, json_t *object)
 {
 	static const struct {
 		const char *name;
@@ -75,24 +75,37 @@ static enum xfp_rope_scaling scaling_of(struct xfp_fields *f, json_t *object)
 		type = json_string_value(xfp_field(object, "type"));
 	if (!type)
 		return XFP_ROPE_DEFAULT;
-	if (xfp_field(object, "long_factor"))
-		return XFP_ROPE_LONGROPE; /* which old files of phi3 call su or yarn */
+	if (family->only_longrope && (!strcmp(type, "su") || !strcmp(type, "yarn")))
+		return XFP_ROPE_LONGROPE;
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-		if (!strcmp(type, types[i].name))
+		bool known = !family->only_longrope || types[i].scaling == XFP_ROPE_DEFAULT ||
+			     types[i].scaling == XFP_ROPE_LONGROPE;
+
+		if (known && !strcmp(type, types[i].name))
 			return types[i].scaling;
 	}
 	xfp_field_wrong(f, "rope_type",
-			"is none of default, linear, llama3, yarn and longrope, which can be computed here");
+			family->only_longrope
+				? "is neither default nor longrope, the types that this family has"
+				: "is none of default, linear, llama3, yarn and longrope, which can be computed here");
 	return XFP_ROPE_DEFAULT;
 }
 
-/* Part of a head may stay as it is: what does not turn lies behind what does. */
-static uint32_t dim_of(struct xfp_fields *f, json_t *object, uint32_t head_dim, double otherwise)
+/* Elements of a head that turn; the others follow them. Where the family turns whole heads, transformers ignores
+ * partial_rotary_factor without scaling, and fails with it. */
+static uint32_t dim_of(struct xfp_fields *f, const struct xfp_model_family *family, json_t *object, uint32_t head_dim,
+		       bool scaled)
 {
 	const char *key = "partial_rotary_factor";
-	double part = xfp_field_number(f, xfp_field(object, key) ? object : f->root, key, otherwise);
-	uint32_t dim = part <= 1 ? (uint32_t)(head_dim * part) : 0;
+	json_t *holder = xfp_field(object, key) ? object : f->root;
+	double part = 1;
+	uint32_t dim;
 
+	if (family->partial_rotary > 0 || scaled)
+		part = xfp_field_number(f, holder, key, family->partial_rotary > 0 ? family->partial_rotary : 1);
+	if (family->partial_rotary <= 0 && part != 1)
+		xfp_field_wrong(f, key, "is not 1; with scaled positions this family turns whole heads");
+	dim = part <= 1 ? (uint32_t)(head_dim * part) : 0;
 	if (!dim || dim % 2) {
 		xfp_field_wrong(f, part == 1 ? "head_dim" : key, "does not make a head of pairs, which positions turn");
 		return 2;
@@ -100,19 +113,31 @@ static uint32_t dim_of(struct xfp_fields *f, json_t *object, uint32_t head_dim, 
 	return dim;
 }
 
-void xfp_rope_read(struct xfp_fields *f, const struct xfp_description *d, json_t *object, const char *theta_key,
-		   double theta, double turning, struct xfp_rope *rope)
+/* A member of the config takes precedence over one of rope_parameters, unless these differ by kind of layer. */
+static double original_context(struct xfp_fields *f, const struct xfp_model_family *family, json_t *object,
+			       uint32_t context)
 {
-	json_t *original = xfp_field(f->root, "original_max_position_embeddings") ? f->root : object;
+	const char *key = "original_max_position_embeddings";
+
+	if (family->local_theta <= 0 && xfp_field(f->root, key))
+		return xfp_field_number(f, f->root, key, 0);
+	if (family->original_context > 0)
+		return family->original_context;
+	return xfp_field_number(f, object, key, context);
+}
+
+static void read_rope(struct xfp_fields *f, const struct xfp_model_family *family, const struct xfp_description *d,
+		      json_t *object, const char *theta_key, double theta, struct xfp_rope *rope)
+{
 	bool own_theta = xfp_field(object, "rope_theta");
 
-	rope->scaling = scaling_of(f, object);
-	rope->dim = dim_of(f, object, d->head_dim, turning);
+	rope->scaling = scaling_of(f, family, object);
+	rope->dim = dim_of(f, family, object, d->head_dim, rope->scaling != XFP_ROPE_DEFAULT);
 	rope->attention = 1;
 	rope->theta = xfp_field_number(f, own_theta ? object : f->root, own_theta ? "rope_theta" : theta_key, theta);
-	rope->original_context = xfp_field_number(f, original, "original_max_position_embeddings", d->context);
 	if (rope->scaling == XFP_ROPE_DEFAULT)
 		return;
+	rope->original_context = original_context(f, family, object, d->context);
 	rope->factor = xfp_field_number(f, object, "factor",
 					rope->scaling < XFP_ROPE_YARN ? 0 : d->context / rope->original_context);
 	if (rope->scaling == XFP_ROPE_LLAMA3) {
@@ -125,6 +150,46 @@ void xfp_rope_read(struct xfp_fields *f, const struct xfp_description *d, json_t
 		read_yarn(f, object, rope);
 	if (rope->scaling == XFP_ROPE_LONGROPE)
 		read_longrope(f, object, rope);
-	if (xfp_field(object, "attention_factor"))
+	if (rope->scaling >= XFP_ROPE_YARN && xfp_field(object, "attention_factor"))
 		rope->attention = xfp_field_number(f, object, "attention_factor", 0);
+}
+
+/* NULL if it is missing, null or empty. */
+static json_t *object_of(struct xfp_fields *f, json_t *holder, const char *key)
+{
+	json_t *object = xfp_field(holder, key);
+
+	if (object && !json_is_object(object))
+		xfp_field_wrong(f, key, "is not an object");
+	return json_object_size(object) ? object : NULL;
+}
+
+/* Positions of layers with full attention, and of those with a window. */
+static void read_both(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d,
+		      json_t *parameters, json_t *scaling)
+{
+	json_t *full = object_of(f, parameters, "full_attention");
+	json_t *local = object_of(f, parameters, "sliding_attention");
+
+	if (full && scaling && json_object_update(full, scaling))
+		f->status = xfp_no_memory_for(f->err, f->where);
+	read_rope(f, family, d, full ? full : scaling, "rope_theta", family->theta, &d->rope[0]);
+	read_rope(f, family, d, local, "rope_local_base_freq", family->local_theta, &d->rope[1]);
+	d->ropes = 2;
+}
+
+void xfp_ropes_read(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
+{
+	json_t *parameters = object_of(f, f->root, "rope_parameters"), *scaling = object_of(f, f->root, "rope_scaling");
+	json_t *all = scaling ? scaling : parameters;
+
+	if (family->local_theta > 0) {
+		read_both(f, family, d, parameters, scaling);
+		return;
+	}
+	if (json_is_object(xfp_field(all, "full_attention")) || json_is_object(xfp_field(all, "sliding_attention")))
+		xfp_field_wrong(f, scaling ? "rope_scaling" : "rope_parameters",
+				"differs by kind of layer, which it does not in this family");
+	read_rope(f, family, d, all, "rope_theta", family->theta, &d->rope[0]);
+	d->ropes = 1;
 }

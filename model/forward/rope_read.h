@@ -7,11 +7,12 @@
 
 #include "model/forward/description.h"
 #include "model/forward/fields.h"
+#include "model/forward/model_family.h"
 
-/* `object` holds all of it (rope_parameters), or its scaling alone (rope_scaling), and then the base is a member of the
- * config, `theta_key`; NULL: positions are not scaled. Where there is none, `theta` is the base, and `turning` the part
- * of a head that turns. What `rope` then holds is freed with the description. */
-void xfp_rope_read(struct xfp_fields *f, const struct xfp_description *description, json_t *object,
-		   const char *theta_key, double theta, double turning, struct xfp_rope *rope);
+/* Read description->rope and ->ropes as transformers does. A rope_scaling that is not empty replaces rope_parameters,
+ * its rope_theta included. In families whose layers with a window have positions of their own, rope_parameters holds an
+ * object for each kind of layer, and rope_scaling overrides members of the one for full attention. The factors that
+ * `description` then holds are freed with it. */
+void xfp_ropes_read(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *description);
 
 #endif

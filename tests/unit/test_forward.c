@@ -394,6 +394,9 @@ static void old_configs_are_understood(void **state)
 #define PHI3                                                                                  \
 	"\"model_type\": \"phi3\", " SMALL ", \"hidden_size\": 8, \"intermediate_size\": 8, " \
 	"\"num_hidden_layers\": 1, \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-6"
+#define LAYERS                                                                             \
+	SMALL ", \"hidden_size\": 8, \"intermediate_size\": 8, \"num_hidden_layers\": 2, " \
+	      "\"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-6"
 	static const char *const pairs[][2] = {
 		{ "{\"model_type\": \"gemma3\", \"text_config\": {" GEMMA ", " SMALL ", \"rope_scaling\": "
 		  "{\"type\": \"linear\", \"factor\": 8.0}}}",
@@ -404,9 +407,31 @@ static void old_configs_are_understood(void **state)
 		  ": {\"rope_theta\": 1e6, \"rope_type\": \"linear\", \"factor\": 8}}}" },
 		{ "{" PHI3 ", \"original_max_position_embeddings\": 8, \"rope_theta\": 1e4, \"rope_scaling\": "
 		  "{\"type\": \"su\", \"long_factor\": [1.5, 3], \"short_factor\": [1, 1]}}",
-		  "{" PHI3 ", \"rope_parameters\": {\"rope_type\": \"longrope\", \"rope_theta\": 1e4, "
-		  "\"original_max_position_embeddings\": 8, \"long_factor\": [1.5, 3], \"short_factor\": [1, 1], "
+		  "{" PHI3 ", \"original_max_position_embeddings\": 8, "
+		  "\"rope_parameters\": {\"rope_type\": \"longrope\", \"rope_theta\": 1e4, \"long_factor\": [1.5, 3], "
+		  "\"short_factor\": [1, 1], "
 		  "\"factor\": 4, \"partial_rotary_factor\": 1}}" },
+		{ "{\"model_type\": \"mistral\", " LAYERS ", \"sliding_window\": 7, \"layer_types\": [" NEAR ", " FULL
+		  "]}",
+		  "{\"model_type\": \"ministral\", " LAYERS ", \"sliding_window\": 7, \"layer_types\": [" NEAR ", " FULL
+		  "]}" },
+		{ "{\"text_config\": {\"model_type\": \"mistral\", " LAYERS
+		  ", \"sliding_window\": 7, \"layer_types\": [" NEAR ", " FULL "]}}",
+		  "{\"model_type\": \"mistral\", " LAYERS ", \"sliding_window\": 7}" },
+		{ "{\"model_type\": \"llama\", " LAYERS
+		  ", \"rope_theta\": 300, \"rope_scaling\": {\"type\": \"linear\", "
+		  "\"factor\": 8}, "
+		  "\"rope_parameters\": {\"rope_type\": \"linear\", \"rope_theta\": 500, \"factor\": 2}}",
+		  "{\"model_type\": \"llama\", " LAYERS
+		  ", \"rope_theta\": 300, \"rope_scaling\": {\"type\": \"linear\", "
+		  "\"factor\": 8}}" },
+		{ "{\"model_type\": \"llama\", " LAYERS ", \"rope_theta\": 300, \"rope_scaling\": {}, "
+		  "\"rope_parameters\": {\"rope_type\": \"linear\", \"rope_theta\": 500, \"factor\": 2}}",
+		  "{\"model_type\": \"llama\", " LAYERS
+		  ", \"rope_theta\": 500, \"rope_scaling\": {\"type\": \"linear\", "
+		  "\"factor\": 2}}" },
+		{ "{\"model_type\": \"llama\", " LAYERS ", \"partial_rotary_factor\": 0.5}",
+		  "{\"model_type\": \"llama\", " LAYERS "}" },
 	};
 
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
