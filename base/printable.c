@@ -31,12 +31,6 @@ bool xfp_utf8_valid(const char *text, size_t length)
 	return true;
 }
 
-/* C0 controls and DEL; C1 controls are handled as the two bytes that UTF-8 makes of them. */
-static bool is_control(unsigned char byte)
-{
-	return byte < 0x20 || byte == 0x7f;
-}
-
 size_t xfp_escape_byte(unsigned char byte, char out[5])
 {
 	out[0] = '\\';
@@ -45,39 +39,51 @@ size_t xfp_escape_byte(unsigned char byte, char out[5])
 	return 4;
 }
 
+size_t xfp_utf8_first(const char *text, size_t size)
+{
+	for (size_t n = 1; n <= 4 && n <= size; n++)
+		if (xfp_utf8_valid(text, n))
+			return n;
+	return 0;
+}
+
+size_t xfp_escape_character(const char *text, size_t size, char out[XFP_ESCAPED])
+{
+	const unsigned char *in = (const unsigned char *)text;
+	size_t bytes = xfp_utf8_first(text, size), used = 0;
+
+	if (bytes && *in >= 0x20 && *in != 0x7f && !(*in == 0xc2 && in[1] < 0xa0)) {
+		memcpy(out, text, bytes);
+		out[bytes] = '\0';
+		return bytes;
+	}
+	if (!bytes)
+		bytes = 1;
+	for (size_t i = 0; i < bytes; i++)
+		used += xfp_escape_byte(in[i], out + used);
+	return bytes;
+}
+
 struct xfp_printable xfp_printable(const char *name)
 {
 	static const char ellipsis[] = "...";
-	const unsigned char *in = (const unsigned char *)name;
 	struct xfp_printable out;
-	size_t used = 0, whole = 0; /* `whole`: where the last complete character that leaves room ends */
+	size_t used = 0, complete = 0; /* `complete`: end of the last character that leaves room for the ellipsis */
 
-	while (*in) {
-		char piece[9];
-		size_t size = 0;
+	for (const char *end = name + strlen(name); name < end;) {
+		char piece[XFP_ESCAPED] = "\\\\";
+		size_t size;
 
-		if (is_control(*in)) {
-			size = xfp_escape_byte(*in++, piece);
-		} else if (*in == '\\') {
-			piece[size++] = '\\';
-			piece[size++] = '\\';
-			in++;
-		} else if (*in == 0xc2 && in[1] >= 0x80 && in[1] < 0xa0) {
-			size = xfp_escape_byte(*in++, piece);
-			size += xfp_escape_byte(*in++, piece + size);
-		} else {
-			do
-				piece[size++] = (char)*in++;
-			while ((*in & 0xc0) == 0x80 && size < 4);
-		}
+		name += *name == '\\' ? 1 : xfp_escape_character(name, (size_t)(end - name), piece);
+		size = strlen(piece);
 		if (used + size >= sizeof out.text) {
-			memcpy(out.text + whole, ellipsis, sizeof ellipsis);
+			memcpy(out.text + complete, ellipsis, sizeof ellipsis);
 			return out;
 		}
 		memcpy(out.text + used, piece, size);
 		used += size;
 		if (used + sizeof ellipsis <= sizeof out.text)
-			whole = used;
+			complete = used;
 	}
 	out.text[used] = '\0';
 	return out;

@@ -13,15 +13,24 @@
 
 /* Whether it is well-formed UTF-8 without NUL. */
 bool xfp_utf8_valid(const char *text, size_t length);
+/* Bytes of the first character of `text`; 0 if it is NUL or not well-formed. */
+size_t xfp_utf8_first(const char *text, size_t size);
 
 /* A byte that is not text as "\xNN", and a 0 behind it; returns 4, the number of characters. */
 size_t xfp_escape_byte(unsigned char byte, char out[5]);
+
+/* The first character of `text`, which has `size` > 0 bytes, as it can be printed: unchanged, or if it is a control
+ * character (C0, DEL or C1) or not well-formed UTF-8, its bytes as "\xNN". Ends `out` with a NUL; returns the number of
+ * bytes of `text` that the character takes. */
+#define XFP_ESCAPED 9
+size_t xfp_escape_character(const char *text, size_t size, char out[XFP_ESCAPED]);
 
 struct xfp_printable {
 	char text[256];
 };
 
-/* `name` with control characters as \xNN and backslashes doubled; a long one is cut and ends in "...".
+/* `name` with control characters and bytes that are not UTF-8 as \xNN, and backslashes doubled; a long one is cut and
+ * ends in "...".
  * Used in place:  xfp_fail(err, XFP_BAD_INPUT, "tensor %s", xfp_printable(name).text)  */
 struct xfp_printable xfp_printable(const char *name);
 

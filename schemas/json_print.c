@@ -9,15 +9,6 @@
 
 #define DIGITS 15 /* what is a decimal of so many stays that */
 
-/* Bytes of the character at `p`; 0: it begins none. */
-static size_t character(const char *p, const char *end)
-{
-	for (size_t n = 1; n <= 4 && n <= (size_t)(end - p); n++)
-		if (xfp_utf8_valid(p, n))
-			return n;
-	return 0;
-}
-
 json_t *xfp_json_text(const char *text)
 {
 	return xfp_json_text_of(text, strlen(text));
@@ -34,7 +25,7 @@ json_t *xfp_json_text_of(const char *text, size_t size)
 	if (!(to = copy = malloc(size * 4 + 1)))
 		return NULL;
 	while (text < end) {
-		size_t n = character(text, end);
+		size_t n = xfp_utf8_first(text, (size_t)(end - text));
 
 		if (n) {
 			memcpy(to, text, n);

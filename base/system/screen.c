@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/system/screen.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "base/text/whole_number.h"
 
 #define MOST 10000ul
@@ -19,4 +21,20 @@ unsigned xfp_screen_width(void)
 	    !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
 		width = size.ws_col;
 	return width < XFP_SCREEN_LEAST ? XFP_SCREEN_LEAST : width < MOST ? (unsigned)width : (unsigned)MOST;
+}
+
+void xfp_screen_print(const char *text, size_t size, bool raw)
+{
+	if (raw || !isatty(STDOUT_FILENO)) {
+		fwrite(text, 1, size, stdout);
+		return;
+	}
+	while (size) {
+		char piece[XFP_ESCAPED] = { *text };
+		size_t taken = *text == '\n' || *text == '\t' ? 1 : xfp_escape_character(text, size, piece);
+
+		fputs(piece, stdout);
+		text += taken;
+		size -= taken;
+	}
 }

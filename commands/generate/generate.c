@@ -12,6 +12,7 @@
 #include "base/system/file.h"
 #include "base/system/mapped.h"
 #include "base/system/output.h"
+#include "base/system/screen.h"
 #include "base/system/signals.h"
 #include "base/text/size.h"
 #include "base/text/whole_number.h"
@@ -108,19 +109,19 @@ static enum xfp_status open_tokenizer(struct xfp_generate *g, struct xfp_error *
 }
 
 /* A single text, as it grows. */
-static bool print_more(struct xfp_written *w)
+static bool print_more(const struct xfp_generate *g, struct xfp_written *w)
 {
 	if (w->shown > w->printed)
-		fwrite(w->text + w->printed, 1, w->shown - w->printed, stdout);
+		xfp_screen_print(w->text + w->printed, w->shown - w->printed, g->raw);
 	w->printed = w->shown;
 	if (w->end && (!w->size || w->text[w->size - 1] != '\n'))
 		putchar('\n');
 	return xfp_output_flush();
 }
 
-static bool print_nothing(struct xfp_written *w)
+static bool print_nothing(const struct xfp_generate *g, struct xfp_written *w)
 {
-	(void)w;
+	(void)g, (void)w;
 	return true;
 }
 
@@ -249,6 +250,9 @@ int xfp_main_generate(int argc, char **argv)
 		  .text = "threads; default: one for each processor",
 		  .take = take_count,
 		  .context = &g.threads },
+		{ .name = "raw",
+		  .text = "write control characters of the text to a terminal, too;\ndefault: show them as \\xNN",
+		  .set = &g.raw },
 		{ .name = "json", .text = "one JSON object", .set = &g.json },
 		{ 0 },
 	};

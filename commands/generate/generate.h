@@ -48,7 +48,7 @@ struct xfp_generate {
 	uint64_t memory;   /* 0: any */
 	struct xfp_sampling sampling;
 	struct xfp_strings stops;
-	bool json;
+	bool json, raw;
 
 	/* What was found: */
 	struct xfp_weights *weights;
@@ -86,8 +86,8 @@ void xfp_written_free(struct xfp_written *w);
 /* Makes all texts; `shown` is told whenever there is more of one, and returns false where that could not be written. A
  * signal ends them, and so does that. */
 struct xfp_signals;
-enum xfp_status xfp_make(struct xfp_generate *g, bool (*shown)(struct xfp_written *w), struct xfp_signals *signals,
-			 struct xfp_error *err);
+enum xfp_status xfp_make(struct xfp_generate *g, bool (*shown)(const struct xfp_generate *g, struct xfp_written *w),
+			 struct xfp_signals *signals, struct xfp_error *err);
 
 /* Bytes a second that a team reads from memory, of which this takes so much. XFP_FAILED without it. */
 #define XFP_READ_RATE_BYTES ((size_t)256 << 20) /* more than caches hold */

@@ -18,7 +18,7 @@
 
 struct maker {
 	struct xfp_generate *g;
-	bool (*shown)(struct xfp_written *w);
+	bool (*shown)(const struct xfp_generate *g, struct xfp_written *w);
 	struct xfp_signals *signals;
 	struct xfp_forward *forward;
 	struct xfp_past *past;
@@ -160,7 +160,7 @@ static bool choose_passages(struct maker *m)
 
 static void show(const struct maker *m, struct xfp_written *w)
 {
-	if (!m->shown(w))
+	if (!m->shown(m->g, w))
 		m->g->lost = true;
 }
 
@@ -307,8 +307,8 @@ static bool can_compare_rate(const struct xfp_generate *g)
 	       (!g->memory || g->memory - g->needed >= XFP_READ_RATE_BYTES);
 }
 
-enum xfp_status xfp_make(struct xfp_generate *g, bool (*shown)(struct xfp_written *w), struct xfp_signals *signals,
-			 struct xfp_error *err)
+enum xfp_status xfp_make(struct xfp_generate *g, bool (*shown)(const struct xfp_generate *g, struct xfp_written *w),
+			 struct xfp_signals *signals, struct xfp_error *err)
 {
 	struct maker m = { .g = g, .shown = shown, .signals = signals };
 	struct xfp_team *team = NULL;

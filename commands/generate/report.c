@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "base/system/screen.h"
 #include "base/text/size.h"
 #include "commands/generate/generate.h"
 #include "schemas/json_print.h"
@@ -69,7 +70,7 @@ void xfp_generate_print(const struct xfp_generate *g)
 		if (w->end == XFP_END_NONE)
 			continue;
 		printf("%s--- %zu\n", i ? "\n" : "", i + 1);
-		fwrite(w->text, 1, w->size, stdout);
+		xfp_screen_print(w->text, w->size, g->raw);
 		if (!w->size || w->text[w->size - 1] != '\n')
 			putchar('\n');
 	}

@@ -178,6 +178,69 @@ put() { # TENSOR COUNT BYTES
 	refused 3 'layer 0 is the first that makes numbers that are not finite' --prompt a m.xfp
 }
 
+# The standard output of COMMAND, which is a terminal: one that changes no byte.
+on_terminal() { # COMMAND...
+	"$PYTHON" - "$@" <<-'EOF'
+	import os, pty, subprocess, sys, termios
+	main, terminal = pty.openpty()
+	modes = termios.tcgetattr(terminal)
+	modes[1] &= ~termios.OPOST
+	termios.tcsetattr(terminal, termios.TCSANOW, modes)
+	child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=terminal, stderr=subprocess.DEVNULL)
+	os.close(terminal)
+	while True:
+	    try:
+	        data = os.read(main, 4096)
+	    except OSError:  # Linux: the other end is closed
+	        break
+	    if not data:
+	        break
+	    os.write(1, data)
+	sys.exit(child.wait())
+	EOF
+}
+
+@test "on a terminal control characters of a tokenizer are escapes, unless --raw; a pipe gets the bytes" {
+	model m
+	# Tokens are drawn, then given the bytes of a hostile text. Of its UTF-8 sequences each byte is a token.
+	"$PYTHON" - >seed <<-'EOF'
+	import json, subprocess
+	text = b"\x1b]0;x\x07\xc2\x9b\r\x7f\t\xc3\xa9\\\n!\0"
+	open("text", "wb").write(text + b"\n")
+	open("escaped", "wb").write(rb"\x1b]0;x\x07\xc2\x9b\x0d\x7f" + "\té\\\n!\\x00\n".encode())
+	for seed in range(100):
+	    command = ["xfp", "generate", "--json", "--prompt", "ab", "--temperature", "100", "--seed", str(seed),
+	               "-n", str(len(text)), "m"]
+	    said = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
+	    ids = said["texts"][0]["tokens"]
+	    if len(set(ids) - set(said["texts"][0]["prompt_tokens"]) - set(range(256, 260))) == len(text):
+	        break
+	print(seed)
+	file = json.load(open("m/tokenizer.json"))
+	plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+	rest = [b for b in range(256) if b not in plain]
+	spelt = {i: piece for piece, i in file["model"]["vocab"].items()}
+	for byte, i in zip(text, ids):
+	    piece = chr(byte if byte in plain else 256 + rest.index(byte))
+	    j = next(j for j in spelt if spelt[j] == piece)
+	    spelt[i], spelt[j] = spelt[j], spelt[i]
+	file["model"]["vocab"] = {piece: i for i, piece in spelt.items()}
+	json.dump(file, open("m/tokenizer.json", "w"))
+	EOF
+	draw=(xfp generate --temperature 100 --seed "$(cat seed)" -n 17 m)
+	"${draw[@]}" --prompt ab >piped
+	cmp text piped
+	on_terminal "${draw[@]}" --prompt ab >shown
+	cmp escaped shown
+	on_terminal "${draw[@]}" --prompt ab --raw >shown
+	cmp text shown
+	echo ab >prompts
+	on_terminal "${draw[@]}" --batch prompts >shown
+	cmp <(echo '--- 1' && cat escaped) shown
+	on_terminal "${draw[@]}" --batch prompts --raw >shown
+	cmp <(echo '--- 1' && cat text) shown
+}
+
 @test "an interrupted text is written as far as it is there" {
 	model m
 	"$PYTHON" - <<-'EOF'

@@ -346,6 +346,9 @@ static void test_printable(void **state)
 	assert_string_equal(xfp_printable(" ~").text, " ~");
 	assert_string_equal(xfp_printable("a\nb\x1b[31m\x7f\\").text, "a\\x0ab\\x1b[31m\\x7f\\\\");
 	assert_string_equal(xfp_printable("\xc3\xbc \xe6\xa8\xa1 \xc2\x9b").text, "\xc3\xbc \xe6\xa8\xa1 \\xc2\\x9b");
+	/* What is not UTF-8: a C1 control as a terminal of 8 bits reads it, a character that is cut short. */
+	assert_string_equal(xfp_printable("\x9bx\xe6\xa8").text, "\\x9bx\\xe6\\xa8");
+	assert_string_equal(xfp_printable("\xc2\x80\xc2\x9f\xc2\xa0").text, "\\xc2\\x80\\xc2\\x9f\xc2\xa0");
 	/* Cut at any length: it ends well, and never inside a character. */
 	for (size_t lead = 0; lead < 4; lead++) {
 		memset(name, 'x', lead);
