@@ -9,8 +9,6 @@
 #include "base/text/text.h"
 #include "schemas/parameters.h"
 
-#define MOST_UNITS 100000000u
-
 const char *xfp_assignment_text(const struct xfp_assignment *a, char text[XFP_ASSIGNMENT_TEXT])
 {
 	char sigma[24] = "", group[12] = "";
@@ -105,11 +103,12 @@ char *xfp_assignments_text(const struct xfp_assignment *list, uint32_t count)
 	return NULL;
 }
 
-static bool append(const struct xfp_assignment *one, uint32_t run, struct xfp_assignment **list, uint32_t *count)
+static bool append(const struct xfp_assignment *one, uint32_t run, uint32_t most, struct xfp_assignment **list,
+		   uint32_t *count)
 {
 	struct xfp_assignment *grown;
 
-	if (!run || *count + run > MOST_UNITS || !(grown = realloc(*list, (*count + (size_t)run) * sizeof *grown)))
+	if (!run || run > most - *count || !(grown = realloc(*list, (*count + (size_t)run) * sizeof *grown)))
 		return false;
 	*list = grown;
 	while (run--)
@@ -117,7 +116,7 @@ static bool append(const struct xfp_assignment *one, uint32_t run, struct xfp_as
 	return true;
 }
 
-bool xfp_assignments_parse(const char *text, struct xfp_assignment **list, uint32_t *count)
+bool xfp_assignments_parse(const char *text, uint32_t most, struct xfp_assignment **list, uint32_t *count)
 {
 	char *copy = strdup(text), *rest = copy, *word;
 	bool ok = copy != NULL;
@@ -133,7 +132,7 @@ bool xfp_assignments_parse(const char *text, struct xfp_assignment **list, uint3
 			run = digits < 9 && *word != '0' ? (uint32_t)strtoul(word, NULL, 10) : 0;
 			word += digits + 1;
 		}
-		ok = xfp_assignment_parse(word, &one) && append(&one, run, list, count);
+		ok = xfp_assignment_parse(word, &one) && append(&one, run, most, list, count);
 	}
 	free(copy);
 	if (!ok) {

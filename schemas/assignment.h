@@ -43,8 +43,10 @@ const char *xfp_assignment_text(const struct xfp_assignment *assignment, char te
 /* The bits that are measured are then `k` alone. */
 bool xfp_assignment_parse(const char *text, struct xfp_assignment *assignment);
 
-/* The text of a list, allocated, NULL without memory; and back, allocated. False: impossible, or no memory. */
+/* The text of a list, allocated; NULL without memory. */
 char *xfp_assignments_text(const struct xfp_assignment *list, uint32_t count);
-bool xfp_assignments_parse(const char *text, struct xfp_assignment **list, uint32_t *count);
+/* Parse such a text into a new list. "N*" makes a short text a long list, so the caller says how many units there are.
+ * False: impossible, of more than `most` units, or no memory. */
+bool xfp_assignments_parse(const char *text, uint32_t most, struct xfp_assignment **list, uint32_t *count);
 
 #endif

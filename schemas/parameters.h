@@ -169,10 +169,11 @@ bool xfp_moe_sample_parse(const char *text, struct xfp_moe_sample *sample);
 const char *xfp_moe_sample_text(struct xfp_moe_sample sample, char buf[24]);
 
 /* JSON text of the parameters (the caller frees it; NULL when out of memory), and back, to be freed with
- * xfp_parameters_free. Unknown, missing or impossible members are XFP_BAD_INPUT naming `where`. */
+ * xfp_parameters_free. Unknown, missing or impossible members are XFP_BAD_INPUT naming `where`, and so are assignments
+ * of more than `units` units. */
 char *xfp_parameters_to_json(const struct xfp_parameters *parameters);
-enum xfp_status xfp_parameters_from_json(const char *text, const char *where, struct xfp_parameters *out,
-					 struct xfp_error *err);
+enum xfp_status xfp_parameters_from_json(const char *text, const char *where, uint32_t units,
+					 struct xfp_parameters *out, struct xfp_error *err);
 
 /* Whether the modes can have groups of so many columns, and a library so many entries; 0 is as usual. */
 bool xfp_group_size_fits(uint32_t columns, uint32_t modes);

@@ -274,8 +274,8 @@ static void get_library(struct parameter_reader *r, struct xfp_parameters *p)
 		complain(r, "library_size", "has an impossible value");
 }
 
-enum xfp_status xfp_parameters_from_json(const char *text, const char *where, struct xfp_parameters *out,
-					 struct xfp_error *err)
+enum xfp_status xfp_parameters_from_json(const char *text, const char *where, uint32_t units,
+					 struct xfp_parameters *out, struct xfp_error *err)
 {
 	struct parameter_reader r = { .where = where, .err = err };
 	struct xfp_parameters p = { 0 };
@@ -313,7 +313,8 @@ enum xfp_status xfp_parameters_from_json(const char *text, const char *where, st
 	if (json_object_get(r.object, "assigned")) {
 		const char *assigned = get_text(&r, "assigned");
 
-		taken(&r, "assigned", assigned && xfp_assignments_parse(assigned, &p.assigned, &p.assigned_count));
+		taken(&r, "assigned",
+		      assigned && xfp_assignments_parse(assigned, units, &p.assigned, &p.assigned_count));
 	}
 	check_empty(&r);
 	json_decref(r.object);

@@ -69,7 +69,7 @@ enum xfp_status xfp_recorded_read(const struct xfp_bundle *bundle, const char *p
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: '%s' is no name of a family", path,
 				  xfp_printable(info.family).text);
 	else
-		status = xfp_parameters_from_json(text, where, &read.parameters, err);
+		status = xfp_parameters_from_json(text, where, info.units, &read.parameters, err);
 	if (!status && !(read.family = strdup(info.family)))
 		status = xfp_no_memory(err);
 	if (!status)

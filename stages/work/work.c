@@ -65,7 +65,7 @@ enum xfp_status xfp_work_parameters(const char *work, struct xfp_parameters *par
 		status = xfp_fail(
 			err, XFP_DAMAGED,
 			"%s: damaged, or of another version of xfp; run xfp convert again, which writes it anew", path);
-	if (!status && (status = xfp_parameters_from_json(plain, path, parameters, &problem)))
+	if (!status && (status = xfp_parameters_from_json(plain, path, 0, parameters, &problem)))
 		xfp_fail(err, status, "%s; remove the file and run xfp convert again", problem.text);
 	free(text);
 	free(path);

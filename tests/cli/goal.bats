@@ -111,6 +111,14 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	[ "$(query "SELECT count(*) FROM artifacts WHERE kind = 'survey'" like)" = 0 ]
 	run -2 xfp convert moe -o again.xfp --like out.xfp --target-bpw 4.6
 	[[ $output == *"--target-bpw 4.6: contradicts --like"* ]]
+	# a list of more units than the bundle has, made by hand, is refused before it takes any memory
+	list=$(field parameters assigned <json)
+	more=99999999*v2-3
+	[ $(((${#list} - ${#more}) % 2)) = 0 ] || more=9999999*v2-3
+	while [ ${#more} -lt ${#list} ]; do more+=" -"; done
+	edited out.xfp more.xfp "$list" "$more"
+	run -3 xfp convert moe -o again.xfp --like more.xfp --cache like
+	[[ $output == *"more.xfp: xfp.json: \"assigned\" has an impossible value"* ]]
 	# without a goal nothing of it is there
 	xfp convert moe -o floors.xfp -q
 	[ -e out.xfp.work/assigned ]

@@ -195,7 +195,7 @@ static void test_texts(void **unused)
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		if (xfp_assignment_parse(bad[i], &one))
 			fail_msg("'%s' is no assignment", bad[i]);
-	assert_true(xfp_assignments_parse("- 3*v2c-32-4@2.7 keep 2*fp8", &list, &count));
+	assert_true(xfp_assignments_parse("- 3*v2c-32-4@2.7 keep 2*fp8", 7, &list, &count));
 	assert_int_equal(count, 7);
 	assert_int_equal(list[3].k, 4);
 	assert_int_equal(list[3].sigma_milli, 2700);
@@ -207,10 +207,18 @@ static void test_texts(void **unused)
 	assert_string_equal(all, "- 3*v2c-32-4@2.7 keep 2*fp8");
 	free(all);
 	free(list);
-	assert_false(xfp_assignments_parse("", &list, &count) || xfp_assignments_parse("v2-3 ", &list, &count) ||
-		     xfp_assignments_parse("0*v2-3", &list, &count) ||
-		     xfp_assignments_parse("03*v2-3", &list, &count) ||
-		     xfp_assignments_parse("99999999999*v2-3", &list, &count));
+	assert_false(xfp_assignments_parse("", 7, &list, &count) || xfp_assignments_parse("v2-3 ", 7, &list, &count) ||
+		     xfp_assignments_parse("0*v2-3", 7, &list, &count) ||
+		     xfp_assignments_parse("03*v2-3", 7, &list, &count) ||
+		     xfp_assignments_parse("99999999999*v2-3", 7, &list, &count));
+	/* The list is not longer than what it is of, whatever the text says. */
+	assert_false(xfp_assignments_parse("8*v2-3", 7, &list, &count) ||
+		     xfp_assignments_parse("7*v2-3 -", 7, &list, &count) ||
+		     xfp_assignments_parse("99999999*v2-3", 7, &list, &count));
+	assert_null(list);
+	assert_true(xfp_assignments_parse("7*v2-3", 7, &list, &count));
+	assert_int_equal(count, 7);
+	free(list);
 }
 
 static void test_parameters(void **unused)
@@ -222,16 +230,17 @@ static void test_parameters(void **unused)
 	assert_non_null(text = xfp_parameters_to_json(&p));
 	assert_null(strstr(text, "assigned")); /* without a goal all is as it was before there were any */
 	free(text);
-	assert_true(xfp_assignments_parse("2*v2-3 -", &p.assigned, &p.assigned_count));
+	assert_true(xfp_assignments_parse("2*v2-3 -", 7, &p.assigned, &p.assigned_count));
 	assert_non_null(text = xfp_parameters_to_json(&p));
-	assert_int_equal(xfp_parameters_from_json(text, "x", &again, NULL), XFP_OK);
+	assert_int_equal(xfp_parameters_from_json(text, "x", 3, &again, NULL), XFP_OK);
 	assert_int_equal(again.assigned_count, 3);
 	assert_non_null(other = xfp_parameters_to_json(&again));
 	assert_string_equal(text, other);
+	xfp_parameters_free(&again);
+	assert_int_equal(xfp_parameters_from_json(text, "x", 2, &again, NULL), XFP_BAD_INPUT);
 	free(text);
 	free(other);
 	xfp_parameters_free(&p);
-	xfp_parameters_free(&again);
 }
 
 /* ---- the file ---------------------------------------------------------------------------------- */
@@ -248,7 +257,7 @@ static void test_file(void **state)
 
 	assert_int_equal(xfp_assigned_read(work, 0, &one, &found, NULL), XFP_OK);
 	assert_false(found);
-	assert_true(xfp_assignments_parse("v2-3@4.0 - v2c-32-4", &p.assigned, &p.assigned_count));
+	assert_true(xfp_assignments_parse("v2-3@4.0 - v2c-32-4", 7, &p.assigned, &p.assigned_count));
 	p.assigned[0].bits = 0xc;
 	assert_int_equal(xfp_assigned_write(work, &p, NULL), XFP_OK);
 	assert_int_equal(xfp_assigned_read(work, 0, &one, &found, NULL), XFP_OK);
@@ -298,7 +307,7 @@ static void test_no_file(void **state)
 	assert_false(found);
 	assert_int_equal(xfp_assigned_read(file, 0, &one, &found, NULL), XFP_FAILED);
 	assert_int_equal(xfp_assigned_read_all(*state, 1, &read, NULL), XFP_FAILED);
-	assert_true(xfp_assignments_parse("v2-3", &p.assigned, &p.assigned_count));
+	assert_true(xfp_assignments_parse("v2-3", 7, &p.assigned, &p.assigned_count));
 	assert_int_equal(xfp_assigned_write(*state, &p, NULL), XFP_FAILED);
 	assert_int_equal(xfp_assigned_write(file, &p, NULL), XFP_FAILED);
 	xfp_parameters_free(&p);

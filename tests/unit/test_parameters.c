@@ -363,7 +363,7 @@ static void json(void **state)
 	assert_non_null(strstr(text, "\"outlier_cap\": \"0.0625\""));
 	assert_true(strstr(text, "\"mode\"") < strstr(text, "\"bits\"") &&
 		    strstr(text, "\"floors\"") < strstr(text, "\"on_nonfinite\""));
-	if (xfp_parameters_from_json(text, "here", &q, &err))
+	if (xfp_parameters_from_json(text, "here", 0, &q, &err))
 		fail_msg("%s", err.text);
 	same(&p, &q);
 	free(text);
@@ -398,7 +398,7 @@ static void json(void **state)
 	text = xfp_parameters_to_json(&p);
 	assert_non_null(strstr(text, "\"formats\""));
 	assert_null(strstr(text, "\"embeddings\""));
-	if (xfp_parameters_from_json(text, "here", &q, &err))
+	if (xfp_parameters_from_json(text, "here", 0, &q, &err))
 		fail_msg("%s", err.text);
 	same(&p, &q);
 	assert_string_equal(q.overrides[1].pattern, "role:a=b");
@@ -469,15 +469,15 @@ static void bad_json(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char *text = replaced(good, cases[i].from, cases[i].to);
 
-		if (xfp_parameters_from_json(text, "here", &q, &err) != XFP_BAD_INPUT)
+		if (xfp_parameters_from_json(text, "here", 0, &q, &err) != XFP_BAD_INPUT)
 			fail_msg("taken: %s", text);
 		if (!strstr(err.text, cases[i].says) || strncmp(err.text, "here: ", 6))
 			fail_msg("\"%s\" does not say \"%s\"", err.text, cases[i].says);
 		assert_int_equal(q.bits, 99);
 		free(text);
 	}
-	assert_int_equal(xfp_parameters_from_json("[]", "here", &q, &err), XFP_BAD_INPUT);
-	assert_int_equal(xfp_parameters_from_json("", "here", &q, NULL), XFP_BAD_INPUT);
+	assert_int_equal(xfp_parameters_from_json("[]", "here", 0, &q, &err), XFP_BAD_INPUT);
+	assert_int_equal(xfp_parameters_from_json("", "here", 0, &q, NULL), XFP_BAD_INPUT);
 	free(good);
 }
 
