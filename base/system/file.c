@@ -14,9 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
+#include "base/sha256.h"
 #include "base/system/process.h"
 
 #define DEBRIS_SECONDS (24 * 60 * 60)
+#define LONGEST_KEPT 200 /* of a final name in a pending one, which adds to it and may have 255 bytes */
 #define MOST_LINKS 40
 
 /* A failed write, sync, close, create or rename: a full disk is the failure that a user can do something about. */
@@ -249,9 +252,17 @@ done:
 char *xfp_pending_kept_path(const char *final_path)
 {
 	const char *slash = strrchr(final_path, '/');
-	char *folder = folder_of(final_path), *path;
+	const char *name = slash ? slash + 1 : final_path;
+	char *folder = folder_of(final_path), *path, digest[2 + 2 * 16] = "";
+	uint8_t sha256[32];
 
-	path = folder ? xfp_formatted("%s/.%.200s.pending", folder, slash ? slash + 1 : final_path) : NULL;
+	/* What is cut off distinguishes outputs, too. */
+	if (strlen(name) > LONGEST_KEPT) {
+		xfp_sha256(name, strlen(name), sha256);
+		*digest = '-';
+		xfp_hex(sha256, 16, digest + 1);
+	}
+	path = folder ? xfp_formatted("%s/.%.*s%s.pending", folder, LONGEST_KEPT, name, digest) : NULL;
 	free(folder);
 	return path;
 }

@@ -66,7 +66,7 @@ struct xfp_pending {
 
 enum xfp_status xfp_pending_open(const char *final_path, struct xfp_pending *pending, struct xfp_error *err);
 /* The same for a file that is continued by whoever comes after a failure or a kill: its name is ".NAME.pending" and
- * says nothing of a process, so that nobody takes it for debris. What is in it stays, and is the caller's to judge.
+ * says nothing of a process, so that nobody takes it for debris. Of a NAME over 200 bytes the rest is a digest. What is in it stays, and is the caller's to judge.
  * XFP_FAILED while another process has it open in this way. */
 enum xfp_status xfp_pending_keep(const char *final_path, struct xfp_pending *pending, struct xfp_error *err);
 /* Its temporary name, allocated; NULL when out of memory. And removing it, unless a process has it open. */

@@ -162,6 +162,33 @@ static void kept_file(void **state)
 	free(out);
 }
 
+/* Outputs whose names differ only at the end have files of their own, and a name of 255 bytes has one. */
+static void kept_files_of_long_names(void **state)
+{
+	char name[256], other_name[256];
+	struct xfp_pending pending, other;
+	char *out, *other_out;
+
+	for (size_t length = 198; length <= 255; length++) {
+		memset(name, 'x', length);
+		name[length] = 0;
+		memcpy(other_name, name, sizeof name);
+		other_name[length - 1] = 'y';
+		out = scratch_path(state, name);
+		other_out = scratch_path(state, other_name);
+		assert_int_equal(xfp_pending_keep(out, &pending, &err), XFP_OK);
+		if (xfp_pending_keep(other_out, &other, &err))
+			fail_msg("of %zu bytes: %s", length, err.text);
+		assert_string_not_equal(pending.path, other.path);
+		xfp_pending_discard(&pending);
+		xfp_pending_discard(&other);
+		xfp_pending_kept_remove(out);
+		xfp_pending_kept_remove(other_out);
+		free(out);
+		free(other_out);
+	}
+}
+
 /* ---- receipts ---------------------------------------------------------------------------------- */
 
 #define KEY "0123456789abcdef0123456789abcdef"
@@ -311,9 +338,16 @@ static void keys(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(record),    scratch_test(damaged_record), scratch_test(seen),
-		scratch_test(kept_file), scratch_test(receipts),       scratch_test(damaged_receipt),
-		cmocka_unit_test(keys),  scratch_test(no_record),      cmocka_unit_test(receipt_keys),
+		scratch_test(record),
+		scratch_test(damaged_record),
+		scratch_test(seen),
+		scratch_test(kept_file),
+		scratch_test(kept_files_of_long_names),
+		scratch_test(receipts),
+		scratch_test(damaged_receipt),
+		cmocka_unit_test(keys),
+		scratch_test(no_record),
+		cmocka_unit_test(receipt_keys),
 	};
 
 	return cmocka_run_group_tests_name("moving", tests, NULL, NULL);
