@@ -19,6 +19,7 @@
 static struct {
 	struct bundle {
 		const char *path;
+		size_t prefix;              /* bytes of a message up to the path */
 		char *cut_off, *unreadable; /* messages; NULL: no memory */
 		const struct xfp_made *made;
 		int fd;
@@ -27,6 +28,7 @@ static struct {
 	int count;
 	atomic_flag taken; /* by the first thread that met it */
 	struct sigaction before;
+	void (*note)(int status, const char *message, size_t size);
 } reading = { .taken = ATOMIC_FLAG_INIT };
 
 static void remove_made(const struct xfp_made *made)
@@ -48,7 +50,9 @@ static bool is_of_a_page(int code)
 /* Calls only what a signal handler may. */
 static void give_up(int number, siginfo_t *info, void *context)
 {
-	const char *text = reading.bundle[reading.count - 1].unreadable; /* nothing tells which of them it is */
+	const struct bundle *last = &reading.bundle[reading.count - 1]; /* nothing tells which of them it is */
+	const char *text = last->unreadable;
+	size_t prefix = last->prefix;
 	int status = XFP_FAILED;
 	struct stat st;
 
@@ -66,12 +70,17 @@ static void give_up(int number, siginfo_t *info, void *context)
 
 		if (!fstat(bundle->fd, &st) && st.st_size < bundle->bytes) {
 			text = bundle->cut_off;
+			prefix = bundle->prefix;
 			status = XFP_BAD_INPUT;
 		}
 		remove_made(bundle->made);
 	}
-	if (!text)
+	if (!text) {
 		text = "xfp: a bundle cannot be read any more\n";
+		prefix = strlen("xfp: ");
+	}
+	if (reading.note)
+		reading.note(status, text + prefix, strlen(text) - prefix - 1);
 	(void)!write(STDERR_FILENO, text, strlen(text));
 	_exit(status);
 }
@@ -86,6 +95,7 @@ void xfp_mapped_begin(const char *program, const char *path, const struct xfp_ma
 
 	assert(reading.count < MOST);
 	*bundle = (struct bundle){ .path = path, .made = made };
+	bundle->prefix = strlen(clear) + strlen(program) + strlen(": ");
 	bundle->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	bundle->bytes = bundle->fd >= 0 && !fstat(bundle->fd, &st) ? st.st_size : 0;
 	bundle->cut_off = xfp_formatted("%s%s: %s: truncated while it was read; copy or convert it again\n", clear,
@@ -113,4 +123,9 @@ void xfp_mapped_end(void)
 		close(bundle->fd);
 	free(bundle->cut_off);
 	free(bundle->unreadable);
+}
+
+void xfp_mapped_note(void (*note)(int status, const char *message, size_t size))
+{
+	reading.note = note;
 }

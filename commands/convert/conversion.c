@@ -17,6 +17,7 @@
 #include "base/text/utc.h"
 #include "cache/lock.h"
 #include "checkpoints/checkpoint.h"
+#include "commands/convert/crash.h"
 #include "commands/convert/drop_cache.h"
 #include "schemas/layout/bundle_layout.h"
 #include "stages/work/stages.h"
@@ -200,7 +201,8 @@ void xfp_conversion_phase(struct xfp_conversion *c, const char *phase)
 	snprintf(c->record.phase, sizeof c->record.phase, "%s", phase);
 	if (!c->record.working && !strcmp(phase, "converting"))
 		c->record.working = xfp_wall_ms();
-	xfp_run_record_write(c->options.work, &c->record, NULL);
+	if (!xfp_run_record_write(c->options.work, &c->record, NULL) && !c->record.ended)
+		xfp_crash_watch(c->options.program, c->options.work, &c->record);
 }
 
 void xfp_conversion_ended(struct xfp_conversion *c, const char *state, int status, const char *message)
@@ -216,6 +218,7 @@ void xfp_conversion_ended(struct xfp_conversion *c, const char *state, int statu
 						       : state);
 	c->record.status = came ? 128 + came : status;
 	c->record.ended = xfp_wall_ms();
+	xfp_crash_unwatch();
 	if (!came && status && *message) {
 		free(c->record.message);
 		c->record.message = strdup(message);

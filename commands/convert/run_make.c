@@ -13,6 +13,7 @@
 
 #include "base/system/clock.h"
 #include "base/system/processors.h"
+#include "commands/convert/crash.h"
 #include "commands/convert/make_log.h"
 #include "stages/settings/data.h"
 
@@ -60,6 +61,7 @@ static void guard(const int leash[2])
 {
 	char nothing;
 
+	xfp_crash_unwatch();
 	setpgid(0, 0);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);

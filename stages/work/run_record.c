@@ -81,6 +81,7 @@ enum xfp_status xfp_run_record_write(const char *work, struct xfp_run_record *re
 	enum xfp_status status;
 	struct xfp_text text;
 	FILE *out = xfp_text_begin(&text);
+	size_t size = 0;
 
 	for (size_t i = 0; out && i < FIELDS; i++) {
 		const char *at = (const char *)record + fields[i].at;
@@ -92,6 +93,8 @@ enum xfp_status xfp_run_record_write(const char *work, struct xfp_run_record *re
 		else if (*(char *const *)(const void *)at)
 			fprintf(out, "%s=%s%c", fields[i].name, *(char *const *)(const void *)at, 0);
 	}
+	if (out && !fflush(out))
+		size = text.size;
 	pad_out(&text);
 	if (!xfp_text_end(&text) || !path)
 		status = xfp_no_memory(err);
@@ -100,6 +103,7 @@ enum xfp_status xfp_run_record_write(const char *work, struct xfp_run_record *re
 	if (status && path && !record->written)
 		unlink(path);
 	record->written |= !status;
+	record->text_bytes = size;
 	free(text.bytes);
 	free(path);
 	return status;

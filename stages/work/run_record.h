@@ -3,6 +3,7 @@
  * run_record.h - what a run leaves in its work folder about itself, for `xfp status`.
  *
  * WORK/run holds "NAME=VALUE" entries, each ended by a NUL, then NULs up to a round size, and is replaced as a whole.
+ * Of two entries of the same name the later one counts.
  * It says what was started, never whether that still lives: the lock does (work.h). A record that says "running" while
  * nobody holds the lock is that of a run that was killed.
  */
@@ -10,6 +11,7 @@
 #define XFP_RUN_RECORD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/xfp_error.h"
@@ -29,6 +31,7 @@ struct xfp_run_record {
 	int64_t started, ended;    /* milliseconds since 1970; 0: not yet */
 	int64_t working;           /* when stages began to run */
 	bool written;              /* by this run, before */
+	size_t text_bytes;         /* of what was last written, before the NULs: a crash appends there */
 };
 
 /* Where the disk is full by then, the record that this run wrote before, which has space for the end, is overwritten in

@@ -309,6 +309,29 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[[ ${lines[-1]} == "xfp convert: xfp-bundle was ended by a signal (Killed): if that was for want of memory, "* ]]
 }
 
+@test "convert itself ended by a signal of a crash: failed, with what to do, and a rerun gives the bundle" {
+	make_model m
+	expected=$(converted m other.xfp --cache other)
+	for signal in "BUS bus error" "SEGV segmentation fault"; do
+		rm -rf bin share out.xfp.work xfp-cache
+		export XFP_DATADIR=$XFP_TEST_BIN/../share/xfp
+		ASAN_OPTIONS=handle_sigbus=0:handle_segv=0 stuck bin/xfp convert m -o out.xfp -q -j1 2>said
+		kill "-${signal%% *}" $pid
+		status=0
+		wait $pid || status=$?
+		[ $status = $((128 + $(kill -l "${signal%% *}"))) ]
+		flock out.xfp.work/lock true
+		[ "$(cat said)" = "xfp convert: ${signal#* }; run again, and report this if it happens again" ]
+		[ "xfp convert: $(member message out.xfp)" = "$(cat said)" ]
+		[ "$(member 'state, phase, pid, ended >= started' out.xfp)" = "('failed', None, None, True)" ]
+		[ "$(member status out.xfp)" = $status ]
+		run -$status xfp status out.xfp --watch
+		[ "$(converted m out.xfp)" = "$expected" ]
+		[ "$(member 'state, message' out.xfp)" = "('finished', None)" ]
+		rm out.xfp
+	done
+}
+
 @test "inspect refuses: the status has its message" {
 	make_model m
 	xfp convert m -o out.xfp -q
