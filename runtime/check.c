@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check.c - the bytes that opening a bundle does not read: small files and data members.
+ * check.c - checks the bytes that opening a bundle does not: small files and data members.
  *
  * Members are numbered files first, then parts. Each must consist of its canonical header, content of the
  * right SHA-256, and zeros up to the next member. xfp_bundle_open has checked the rest of the file.
@@ -85,30 +85,55 @@ bool xfp_bundle_member(const struct xfp_bundle *bundle, uint32_t number, struct 
 	return true;
 }
 
+static enum xfp_status damaged(const struct xfp_bundle *bundle, uint32_t number, const struct checked_member *member,
+			       const char *what, struct xfp_error *err)
+{
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: damaged: member %s (%s): %s; copy or convert it again", bundle->path,
+			member->name, xfp_printable(owner(bundle, number)).text, what);
+}
+
+/* The tar header and the padding of a member: its bytes that no digest covers. */
+static enum xfp_status check_frame(const struct xfp_bundle *bundle, uint32_t number,
+				   const struct checked_member *member, struct xfp_error *err)
+{
+	const uint8_t *content = bundle->map + member->offset;
+	size_t header_bytes = xfp_tar_header_bytes(member->padded);
+	uint8_t header[3 * XFP_TAR_BLOCK];
+
+	xfp_tar_header(member->name, member->padded, header);
+	if (memcmp(content - header_bytes, header, header_bytes))
+		return damaged(bundle, number, member, "its header is not the canonical one", err);
+	if (!xfp_bundle_all_zero(content + member->size, xfp_align(member->padded, XFP_TAR_BLOCK) - member->size))
+		return damaged(bundle, number, member, "its padding is not zero", err);
+	return XFP_OK;
+}
+
+enum xfp_status xfp_bundle_check_frames(const struct xfp_bundle *bundle, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t i = 0; !status && i < xfp_bundle_members(bundle); i++) {
+		struct checked_member member = find_member(bundle, i);
+
+		status = check_frame(bundle, i, &member, err);
+	}
+	return status;
+}
+
 enum xfp_status xfp_bundle_check_member(const struct xfp_bundle *bundle, uint32_t number, struct xfp_error *err)
 {
-	uint8_t header[3 * XFP_TAR_BLOCK], sha256[32];
-	const uint8_t *content;
 	struct checked_member member;
-	const char *wrong = NULL;
-	size_t header_bytes;
+	enum xfp_status status;
+	uint8_t sha256[32];
 
 	if (number >= xfp_bundle_members(bundle))
 		return xfp_fail(err, XFP_USAGE, "%s: has no member %u", bundle->path, (unsigned)number);
 	member = find_member(bundle, number);
-	content = bundle->map + member.offset;
-	header_bytes = xfp_tar_header_bytes(member.padded);
-	xfp_tar_header(member.name, member.padded, header);
-	xfp_sha256(content, member.size, sha256);
-	if (memcmp(content - header_bytes, header, header_bytes))
-		wrong = "its header is not the canonical one";
-	else if (memcmp(sha256, member.sha256, sizeof sha256))
-		wrong = "its content fails its SHA-256";
-	else if (!xfp_bundle_all_zero(content + member.size, xfp_align(member.padded, XFP_TAR_BLOCK) - member.size))
-		wrong = "its padding is not zero";
-	if (wrong)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: damaged: member %s (%s): %s; copy or convert it again",
-				bundle->path, member.name, xfp_printable(owner(bundle, number)).text, wrong);
+	if ((status = check_frame(bundle, number, &member, err)))
+		return status;
+	xfp_sha256(bundle->map + member.offset, member.size, sha256);
+	if (memcmp(sha256, member.sha256, sizeof sha256))
+		return damaged(bundle, number, &member, "its content fails its SHA-256", err);
 	return XFP_OK;
 }
 

@@ -309,6 +309,11 @@ enum xfp_status xfp_bundle_check(const struct xfp_bundle *bundle,
 uint32_t xfp_bundle_members(const struct xfp_bundle *bundle);
 enum xfp_status xfp_bundle_check_member(const struct xfp_bundle *bundle, uint32_t member, struct xfp_error *err);
 
+/* Check the bytes that no digest covers: tar headers and padding of all small files and data members. Reads a page or
+ * two per member. Together with the digests of all members (xfp_bundle_member) this equals xfp_bundle_check.
+ * XFP_BAD_INPUT names the first member that is wrong. */
+enum xfp_status xfp_bundle_check_frames(const struct xfp_bundle *bundle, struct xfp_error *err);
+
 /* For callers who check what they use before they use it, as they read it: what a member holds, and the digest that
  * its bytes must have. Of what it is a part of one number is given; the other two are XFP_NOT_FOUND. */
 struct xfp_member_info {

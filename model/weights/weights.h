@@ -16,7 +16,7 @@
 
 struct xfp_weights;
 
-/* A bundle, or whatever xfp_checkpoint_open takes. */
+/* A bundle, or whatever xfp_checkpoint_open takes. Opening a bundle checks its tar headers, padding and small files. */
 enum xfp_status xfp_weights_open(const char *path, struct xfp_weights **out, struct xfp_error *err);
 void xfp_weights_close(struct xfp_weights *weights); /* NULL is fine */
 

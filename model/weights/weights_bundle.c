@@ -153,12 +153,9 @@ static enum xfp_status copy_file(const void *source, const char *name, char **by
 	const struct xfp_bundle_source *s = source;
 	uint32_t number = xfp_bundle_find_file(s->bundle, name);
 	struct xfp_file_info file;
-	enum xfp_status status;
 
 	if (!xfp_bundle_file(s->bundle, number, &file))
 		return XFP_OK;
-	if ((status = xfp_digests_of_file(s->digests, number, err)))
-		return status;
 	if (!(*bytes = malloc(file.bytes + 1)))
 		return xfp_no_memory_for(err, s->info.path);
 	memcpy(*bytes, file.data, file.bytes);
@@ -240,6 +237,16 @@ const struct xfp_weights_source xfp_weights_of_bundle = {
 	.multiply_experts = xfp_bundle_multiply_experts,
 };
 
+/* What is cheap to check before any weights are read: tar headers, padding and small files. */
+static enum xfp_status check_small(struct xfp_bundle_source *s, struct xfp_error *err)
+{
+	enum xfp_status status = xfp_bundle_check_frames(s->bundle, err);
+
+	for (uint32_t file = 0; !status && file < s->info.files; file++)
+		status = xfp_digests_of_file(s->digests, file, err);
+	return status;
+}
+
 enum xfp_status xfp_weights_open_bundle(const char *path, void **source, char **config, struct xfp_error *err)
 {
 	struct xfp_bundle_source *s = calloc(1, sizeof *s);
@@ -251,7 +258,7 @@ enum xfp_status xfp_weights_open_bundle(const char *path, void **source, char **
 	if ((status = xfp_bundle_open(path, &s->bundle, err)))
 		goto done;
 	xfp_bundle_info(s->bundle, &s->info);
-	if ((status = xfp_digests_open(s->bundle, &s->digests, err)))
+	if ((status = xfp_digests_open(s->bundle, &s->digests, err)) || (status = check_small(s, err)))
 		goto done;
 	s->places = calloc((size_t)s->info.matrices + 1, sizeof *s->places);
 	s->linears = calloc((size_t)s->info.units + 1, sizeof *s->linears);

@@ -67,3 +67,33 @@ named() { # MEMBER ARGUMENT...
 		named "$member" eval --text t.npy flipped.xfp
 	done
 }
+
+@test "padding and tar headers, which no digest covers: refused as xfp verify does" {
+	"$PYTHON" - <<-'EOF'
+	import os, subprocess, tarfile
+	members = [m for m in tarfile.open("b.xfp") if m.name[0] in "fut"]
+	places = {f"header of {m.name}": m.offset + at for m, at in zip(members[:6] + members[-6:], range(0, 480, 40))}
+	for m in members:
+	    data = tarfile.open("b.xfp").extractfile(m).read()
+	    if m.name[0] in "ut" and data and not data[-1]:
+	        places["end of padding"] = m.offset_data + len(data) - 1
+	    if m.size % 512:
+	        places["padding of a file"] = m.offset_data + m.size
+	assert len(places) == 14, places
+	file = open("b.xfp", "r+b", buffering=0)
+	for what, at in places.items():
+	    was = os.pread(file.fileno(), 1, at)
+	    os.pwrite(file.fileno(), bytes([was[0] ^ 4]), at)
+	    for command in ["verify"], ["eval", "--tokens", "t.npy"], ["generate", "--prompt", "a", "-n", "2"]:
+	        run = subprocess.run(["xfp", *command, "b.xfp"], capture_output=True, text=True)
+	        assert run.returncode == 3 and not run.stdout, (what, command, run)
+	        assert "its padding is not zero; " in run.stderr or "its header is not the canonical one; " in run.stderr, run
+	    os.pwrite(file.fileno(), was, at)
+	EOF
+	xfp eval --tokens t.npy b.xfp
+}
+
+@test "a small file that eval does not need is checked as well" {
+	member=$(flipped b.xfp "$(tar -tf b.xfp | grep -E '[/.]tokenizer.json$')")
+	named "$member" eval --tokens t.npy flipped.xfp
+}

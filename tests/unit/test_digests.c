@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "model/weights/digests.h"
+#include "model/weights/weights.h"
 #include "tests/unit/bundle_fixture.h"
 #include "tests/unit/unit.h"
 
@@ -55,15 +57,25 @@ enum xfp_status __wrap_xfp_bundle_check_member(const struct xfp_bundle *bundle, 
 	return __real_xfp_bundle_check_member(bundle, number, own);
 }
 
-static int begin(void **state)
+static int begin_with(void **state, int small)
 {
 	opened = calloc(1, sizeof *opened);
-	fixture_make_bundle(&opened->f, 0);
+	fixture_make_bundle(&opened->f, small);
 	opened->bundle = fixture_open(opened->f.out);
 	opened->members = xfp_bundle_members(opened->bundle);
 	restored = XFP_NOT_FOUND;
 	*state = opened;
 	return xfp_digests_open(opened->bundle, &opened->digests, &err) || xfp_team_start(2, &opened->team, &err);
+}
+
+static int begin(void **state)
+{
+	return begin_with(state, 0);
+}
+
+static int begin_small(void **state)
+{
+	return begin_with(state, 1);
 }
 
 static int end(void **state)
@@ -168,6 +180,74 @@ static void who_watches_may_end_it(void **state)
 	assert_true(left < 1000000);
 }
 
+/* Opens the bundle and reads every tensor as xfp eval does, or checks all of it as xfp generate does. */
+static enum xfp_status use(const char *path, bool all)
+{
+	enum xfp_status status;
+	void *source = NULL;
+	char *config = NULL;
+
+	if ((status = xfp_weights_open_bundle(path, &source, &config, &err)))
+		return status;
+	if (all)
+		status = xfp_weights_of_bundle.check_all(source, opened->team, NULL, NULL, &err);
+	for (uint32_t t = 0; !all && !status && t < opened->f.ledger.tensor_count; t++)
+		status = xfp_weights_of_bundle.check(source, opened->f.tensors[t].name, NULL, NULL, &err);
+	xfp_weights_of_bundle.close(source);
+	free(config);
+	return status;
+}
+
+static void refused_by_all(const char *path, size_t byte, unsigned bit)
+{
+	if (fixture_accept(path, &err) != XFP_BAD_INPUT)
+		fail_msg("verify accepts a flip of bit %u of byte %zu", bit, byte);
+	if (use(path, false) != XFP_BAD_INPUT)
+		fail_msg("eval accepts a flip of bit %u of byte %zu", bit, byte);
+	if (use(path, true) != XFP_BAD_INPUT)
+		fail_msg("generate accepts a flip of bit %u of byte %zu", bit, byte);
+}
+
+/* One bit of each byte that is zero, as padding is; every bit of the other bytes of tar headers; of what a digest
+ * covers, a bit of every seventh byte. */
+static void verify_eval_and_generate_refuse_the_same_flips(void **state)
+{
+	size_t size;
+	uint8_t *map, *covered;
+	int fd;
+
+	(void)state;
+	free(fixture_read(opened->f.out, &size));
+	assert_non_null(covered = calloc(1, size));
+	fd = open(opened->f.out, O_RDWR);
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(map != MAP_FAILED);
+	assert_int_equal(use(opened->f.out, false), XFP_OK);
+	assert_int_equal(use(opened->f.out, true), XFP_OK);
+	for (uint32_t m = 0; m < opened->members; m++) {
+		struct xfp_member_info info;
+		const uint8_t *at;
+
+		assert_true(xfp_bundle_member(opened->bundle, m, &info));
+		if (info.bytes && (at = memmem(map, size, info.data, info.bytes)))
+			memset(covered + (at - map), 1, info.bytes);
+	}
+	for (size_t i = 0; i < size; i++) {
+		unsigned first = covered[i] || !map[i] ? i % 8 : 0, last = covered[i] || !map[i] ? first : 7;
+
+		for (unsigned bit = first; bit <= last && !(covered[i] && i % 7); bit++) {
+			map[i] ^= (uint8_t)(1u << bit);
+			refused_by_all(opened->f.out, i, bit);
+			map[i] ^= (uint8_t)(1u << bit);
+		}
+	}
+	assert_int_equal(use(opened->f.out, false), XFP_OK);
+	assert_int_equal(use(opened->f.out, true), XFP_OK);
+	munmap(map, size);
+	close(fd);
+	free(covered);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +255,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(all_together_name_the_first, begin, end),
 		cmocka_unit_test_setup_teardown(wrong_once_is_no_damage, begin, end),
 		cmocka_unit_test_setup_teardown(who_watches_may_end_it, begin, end),
+		cmocka_unit_test_setup_teardown(verify_eval_and_generate_refuse_the_same_flips, begin_small, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
