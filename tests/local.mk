@@ -311,7 +311,8 @@ unit_tests = \
 	tests/unit/test_unpack \
 	tests/unit/test_verified \
 	tests/unit/test_walk \
-	tests/unit/test_whole
+	tests/unit/test_whole \
+	tests/unit/test_zip
 # Of libxfp-cuda, on that machine.
 device_tests = \
 	tests/cuda/test_multiply \
