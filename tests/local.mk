@@ -267,6 +267,7 @@ unit_tests = \
 	tests/unit/test_moving \
 	tests/unit/test_multiply \
 	tests/unit/test_no_memory \
+	tests/unit/test_npy \
 	tests/unit/test_number \
 	tests/unit/test_numbers \
 	tests/unit/test_optimal \
