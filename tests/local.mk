@@ -459,6 +459,8 @@ EXTRA_DIST += \
 	tests/models/ggml.py \
 	tests/models/gguf_io.py \
 	tests/models/forward_expected.py \
+	tests/models/longrope.py \
+	tests/models/named_weights.py \
 	tests/models/goals.py \
 	tests/models/judge.py \
 	tests/models/loss_plot.py \

@@ -10,6 +10,7 @@
 #include "base/system/signals.h"
 #include "base/text/size.h"
 #include "commands/generate/generate.h"
+#include "model/forward/rope.h"
 #include "model/forward/step.h"
 #include "runtime/team.h"
 
@@ -98,8 +99,12 @@ static uint64_t memory_needed(const struct xfp_generate *g, unsigned threads)
 	/* Each thread has one query's scores; cosines and sines are there once. */
 	uint64_t position = threads * sizeof(float), sum;
 
-	for (uint32_t i = 0; i < d->ropes; i++)
+	for (uint32_t i = 0; i < d->ropes; i++) {
+		/* longrope: those of short texts, too. */
+		if (xfp_rope_is_long(&d->rope[i], g->context))
+			activations += (uint64_t)d->rope[i].original_context * d->rope[i].dim * sizeof(float);
 		position += d->rope[i].dim * sizeof(float);
+	}
 	return xfp_add(g->cached, activations + logits + g->context * position, &sum) ? sum : UINT64_MAX;
 }
 
@@ -136,7 +141,27 @@ static void add_passage(struct maker *m, size_t slot, size_t most)
 	if (!count)
 		return;
 	memcpy(m->ids + taken, w->ids.id + w->done, count * sizeof *m->ids);
-	m->passages[m->passage_count++] = (struct xfp_passage){ .sequence = slot, .count = count };
+	m->passages[m->passage_count++] =
+		(struct xfp_passage){ .sequence = slot, .count = count, .length = w->ids.count };
+}
+
+/* Texts that pass longrope's original context: their tokens go through the model again, by the other factors. */
+static void restart_stale(struct maker *m)
+{
+	for (size_t s = 0; s < m->g->parallel; s++) {
+		struct xfp_written *w = m->slot[s] < m->g->count ? &m->g->written[m->slot[s]] : NULL;
+
+		if (w && xfp_past_is_stale(m->past, s, w->ids.count)) {
+			xfp_past_forget(m->past, s);
+			w->done = 0;
+		}
+	}
+}
+
+/* Whether more than the token that was made last has yet to go through the model. */
+static bool is_prefill(const struct xfp_written *w)
+{
+	return w->done < w->prompt_count || w->ids.count - w->done > 1;
 }
 
 /* Prompts come first; without any, each sequence takes one token. Returns whether they are prompts. */
@@ -145,8 +170,9 @@ static bool choose_passages(struct maker *m)
 	const struct xfp_generate *g = m->g;
 
 	m->passage_count = 0;
+	restart_stale(m);
 	for (size_t s = 0; s < g->parallel; s++) {
-		if (m->slot[s] < g->count && g->written[m->slot[s]].done < g->written[m->slot[s]].prompt_count)
+		if (m->slot[s] < g->count && is_prefill(&g->written[m->slot[s]]))
 			add_passage(m, s, BLOCK);
 	}
 	if (m->passage_count)

@@ -64,12 +64,14 @@ static void place_passage(void *context, unsigned thread, size_t i)
 	const struct attention_task *task = context;
 	const struct xfp_description *d = task->forward->description;
 	const struct xfp_passage *passage = &task->forward->passages[i];
-	const float *position = task->forward->rope[task->rope] + passage->position * d->rope[task->rope].dim;
+	const struct xfp_rope *rope = &d->rope[task->rope];
+	const float *position = task->forward->rope[task->rope][xfp_rope_is_long(rope, passage->length)] +
+				passage->position * rope->dim;
 	size_t end = passage->first + passage->count, row = (size_t)d->heads * d->head_dim;
 	size_t kv_row = (size_t)d->kv_heads * d->head_dim;
 
 	(void)thread;
-	for (size_t t = passage->first; t < end; t++, position += d->rope[task->rope].dim) {
+	for (size_t t = passage->first; t < end; t++, position += rope->dim) {
 		place_heads(task, task->query_norm, position, d->heads, task->queries + t * row);
 		place_heads(task, task->key_norm, position, d->kv_heads, task->keys + t * kv_row);
 	}

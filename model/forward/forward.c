@@ -16,7 +16,27 @@ enum xfp_status xfp_forward_check(const struct xfp_description *description, con
 	return xfp_check_tensors(description, weights, xfp_find_names(description, weights), err);
 }
 
-/* With cosines and sines of `positions`. */
+/* Cosines and sines of `positions`. Without a past all sequences have that length. */
+static enum xfp_status make_tables(struct xfp_forward *forward, size_t positions, struct xfp_error *err)
+{
+	const struct xfp_description *d = forward->description;
+
+	for (uint32_t i = 0; i < d->ropes; i++) {
+		const struct xfp_rope *rope = &d->rope[i];
+		bool longest = xfp_rope_is_long(rope, positions);
+		size_t most = longest ? (size_t)rope->original_context : positions;
+
+		for (int is_long = forward->past ? 0 : longest; is_long <= longest; is_long++) {
+			size_t count = is_long ? positions : most;
+
+			if (!(forward->rope[i][is_long] = xfp_floats(count, rope->dim)))
+				return xfp_no_memory(err);
+			xfp_rope_table(rope, count, is_long, forward->rope[i][is_long]);
+		}
+	}
+	return XFP_OK;
+}
+
 static enum xfp_status open_forward(struct xfp_forward start, size_t positions, struct xfp_forward **out,
 				    struct xfp_error *err)
 {
@@ -31,18 +51,18 @@ static enum xfp_status open_forward(struct xfp_forward start, size_t positions, 
 	if (!(forward = malloc(sizeof *forward)))
 		return xfp_no_memory(err);
 	*forward = start;
-	if (!(forward->passages = calloc(start.sequences ? start.sequences : 1, sizeof *forward->passages)))
-		goto no_memory;
-	for (uint32_t i = 0; i < d->ropes; i++) {
-		if (!(forward->rope[i] = xfp_floats(positions, d->rope[i].dim)))
-			goto no_memory;
-		xfp_rope_table(&d->rope[i], positions, forward->rope[i]);
+	if (!(forward->passages = calloc(start.sequences ? start.sequences : 1, sizeof *forward->passages))) {
+		status = xfp_no_memory(err);
+		goto done;
 	}
+	status = make_tables(forward, positions, err);
 	*out = forward;
-	return XFP_OK;
-no_memory:
-	xfp_forward_close(forward);
-	return xfp_no_memory(err);
+done:
+	if (status) {
+		xfp_forward_close(forward);
+		*out = NULL;
+	}
+	return status;
 }
 
 enum xfp_status xfp_forward_open(const struct xfp_description *description, const struct xfp_weights *weights,
@@ -67,7 +87,8 @@ enum xfp_status xfp_forward_open(const struct xfp_description *description, cons
 		return status;
 	(*out)->passage_count = sequences;
 	for (size_t s = 0; s < sequences; s++)
-		(*out)->passages[s] = (struct xfp_passage){ .sequence = s, .count = length, .first = s * length };
+		(*out)->passages[s] =
+			(struct xfp_passage){ .sequence = s, .count = length, .length = length, .first = s * length };
 	return XFP_OK;
 }
 
@@ -95,8 +116,10 @@ void xfp_forward_close(struct xfp_forward *forward)
 {
 	if (!forward)
 		return;
-	for (size_t i = 0; i < XFP_ROPES; i++)
-		free(forward->rope[i]);
+	for (size_t i = 0; i < XFP_ROPES; i++) {
+		free(forward->rope[i][0]);
+		free(forward->rope[i][1]);
+	}
 	free(forward->passages);
 	free(forward);
 }
@@ -113,6 +136,8 @@ enum xfp_status xfp_forward_take(struct xfp_forward *forward, const struct xfp_p
 
 		passage.position = past->count[passage.sequence];
 		passage.first = forward->tokens;
+		if (passage.length < passage.position + passage.count)
+			passage.length = passage.position + passage.count;
 		forward->passages[i] = passage;
 		forward->tokens += passage.count;
 		if (passage.count > past->context - passage.position)
@@ -120,14 +145,22 @@ enum xfp_status xfp_forward_take(struct xfp_forward *forward, const struct xfp_p
 				err, XFP_BAD_INPUT,
 				"sequence %zu has %zu tokens and was to have %zu more; there is a context of %zu",
 				passage.sequence, passage.position, passage.count, past->context);
+		if (xfp_past_is_stale(past, passage.sequence, passage.length))
+			return xfp_fail(err, XFP_BAD_INPUT,
+					"sequence %zu passes the original context; forget it, and take all its tokens",
+					passage.sequence);
 	}
 	return XFP_OK;
 }
 
 void xfp_forward_taken(struct xfp_forward *forward)
 {
-	for (size_t i = 0; i < forward->passage_count; i++)
-		forward->past->count[forward->passages[i].sequence] += forward->passages[i].count;
+	for (size_t i = 0; i < forward->passage_count; i++) {
+		const struct xfp_passage *passage = &forward->passages[i];
+
+		forward->past->count[passage->sequence] += passage->count;
+		forward->past->length[passage->sequence] = passage->length;
+	}
 }
 
 enum xfp_status xfp_forward_embed(const struct xfp_forward *forward, const uint32_t *ids, float *x,

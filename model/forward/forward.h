@@ -41,9 +41,11 @@ struct xfp_tensor_names {
 	bool stacked; /* all experts of a layer are in one tensor */
 };
 
-/* Tokens of one sequence, which lie together: `count` of them from `first` on, at `position` and those after it. */
+/* Tokens of one sequence, which lie together: `count` of them from `first` on, at `position` and those after it.
+ * longrope's factors depend on how long the sequence is: `length` is the number of its tokens that are known, those of
+ * later passages included; 0: those up to this passage. */
 struct xfp_passage {
-	size_t sequence, count;
+	size_t sequence, count, length;
 	size_t first, position; /* set by xfp_forward_take */
 };
 
@@ -61,7 +63,8 @@ struct xfp_forward {
 	struct xfp_past *past;            /* NULL: sequences begin at position 0, and nothing is kept */
 	struct xfp_passage *passages;     /* all tokens, in order */
 	size_t passage_count;
-	float *rope[XFP_ROPES]; /* cosines and sines of all positions */
+	/* Cosines and sines of positions; [1] by longrope's factors for long texts, NULL if none can be that long. */
+	float *rope[XFP_ROPES][2];
 };
 
 /* Checks that the weights are those which the description speaks of: a tensor that is missing or of another shape, and
@@ -83,8 +86,8 @@ enum xfp_status xfp_forward_check(const struct xfp_description *description, con
 enum xfp_status xfp_forward_open_past(const struct xfp_description *description, const struct xfp_weights *weights,
 				      struct xfp_team *team, struct xfp_past *past, struct xfp_forward **out,
 				      struct xfp_error *err);
-/* What the next tokens are: `sequence` and `count` of each passage, no sequence twice. XFP_BAD_INPUT when one would be
- * longer than the past's context. */
+/* What the next tokens are: `sequence`, `count` and `length` of each passage, no sequence twice. XFP_BAD_INPUT when one
+ * would be longer than the past's context, or its past is stale (xfp_past_is_stale). */
 enum xfp_status xfp_forward_take(struct xfp_forward *forward, const struct xfp_passage *passages, size_t count,
 				 struct xfp_error *err);
 /* They went through all layers and belong to the past now. If one of them failed, the past is of no use until all these

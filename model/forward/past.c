@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "model/forward/rope.h"
 
 static uint64_t times(uint64_t a, uint64_t b)
 {
@@ -85,8 +86,9 @@ enum xfp_status xfp_past_open(const struct xfp_description *description, size_t 
 		return xfp_no_memory(err);
 	*past = (struct xfp_past){ .description = description, .sequences = sequences, .context = context };
 	past->count = calloc(sequences ? sequences : 1, sizeof *past->count);
+	past->length = calloc(sequences ? sequences : 1, sizeof *past->length);
 	past->layer = calloc(description->layers, sizeof *past->layer);
-	if (!past->count || !past->layer)
+	if (!past->count || !past->length || !past->layer)
 		goto no_memory;
 	for (uint32_t i = 0; i < description->layers; i++) {
 		past->layer[i] = layer_sizes(description, i, context);
@@ -112,7 +114,19 @@ void xfp_past_close(struct xfp_past *past)
 	}
 	free(past->layer);
 	free(past->count);
+	free(past->length);
 	free(past);
+}
+
+bool xfp_past_is_stale(const struct xfp_past *past, size_t sequence, size_t length)
+{
+	const struct xfp_description *d = past->description;
+
+	for (uint32_t i = 0; past->count[sequence] && i < d->ropes; i++) {
+		if (xfp_rope_is_long(&d->rope[i], length) != xfp_rope_is_long(&d->rope[i], past->length[sequence]))
+			return true;
+	}
+	return false;
 }
 
 /* Keys and values of positions that are not there are never read. */

@@ -31,7 +31,8 @@ struct xfp_past_layer {
 struct xfp_past {
 	const struct xfp_description *description;
 	size_t sequences, context; /* positions that each sequence may have */
-	size_t *count;             /* tokens that each sequence has had */
+	size_t *count;             /* tokens that each sequence has had, */
+	size_t *length;            /* and the length that longrope's factors were selected for */
 	struct xfp_past_layer *layer;
 };
 
@@ -43,7 +44,11 @@ enum xfp_status xfp_past_open(const struct xfp_description *description, size_t 
 			      struct xfp_past **out, struct xfp_error *err);
 void xfp_past_close(struct xfp_past *past); /* NULL is fine */
 
-/* The sequence begins anew. */
+/* Whether a sequence that becomes `length` tokens long has other factors of longrope than its keys were turned by. As in
+ * transformers' phi3, all its tokens must then be computed again. */
+bool xfp_past_is_stale(const struct xfp_past *past, size_t sequence, size_t length);
+
+/* The sequence restarts. */
 void xfp_past_forget(struct xfp_past *past, size_t sequence);
 
 #endif

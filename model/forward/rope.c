@@ -43,7 +43,12 @@ static double yarn(const struct xfp_rope *rope, uint32_t pair, double frequency)
 	return frequency / rope->factor * ramp + frequency * (1 - ramp);
 }
 
-static float frequency_of(const struct xfp_rope *rope, uint32_t pair, size_t length)
+bool xfp_rope_is_long(const struct xfp_rope *rope, size_t length)
+{
+	return rope->scaling == XFP_ROPE_LONGROPE && (double)length > rope->original_context;
+}
+
+static float frequency_of(const struct xfp_rope *rope, uint32_t pair, bool is_long)
 {
 	double power = (float)xfp_pow(rope->theta, (float)(2.0 * pair / rope->dim)), frequency = (float)(1 / power);
 
@@ -55,20 +60,20 @@ static float frequency_of(const struct xfp_rope *rope, uint32_t pair, size_t len
 	case XFP_ROPE_YARN:
 		return (float)yarn(rope, pair, frequency);
 	case XFP_ROPE_LONGROPE:
-		return (float)(1 / (power * (length > rope->original_context ? rope->longer : rope->shorter)[pair]));
+		return (float)(1 / (power * (is_long ? rope->longer : rope->shorter)[pair]));
 	default:
 		return (float)frequency;
 	}
 }
 
-void xfp_rope_table(const struct xfp_rope *rope, size_t length, float *table)
+void xfp_rope_table(const struct xfp_rope *rope, size_t count, bool is_long, float *table)
 {
 	uint32_t pairs = rope->dim / 2;
 
 	for (uint32_t pair = 0; pair < pairs; pair++) {
-		float frequency = frequency_of(rope, pair, length);
+		float frequency = frequency_of(rope, pair, is_long);
 
-		for (size_t position = 0; position < length; position++) {
+		for (size_t position = 0; position < count; position++) {
 			double sine, cosine;
 
 			xfp_sine_cosine((float)position * frequency, &sine, &cosine);

@@ -5,13 +5,18 @@
 #ifndef XFP_ROPE_H
 #define XFP_ROPE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "model/forward/description.h"
 
-/* Cosine and sine of every pair at positions 0 ... length - 1: table[(position * dim / 2 + pair) * 2] and the next.
- * Frequencies and angles are rounded to f32 as published code does, so that both turn by the same angle. */
-void xfp_rope_table(const struct xfp_rope *rope, size_t length, float *table);
+/* Whether a sequence of `length` tokens has longrope's factors for long texts, at all of its positions. */
+bool xfp_rope_is_long(const struct xfp_rope *rope, size_t length);
+
+/* Cosine and sine of every pair at positions 0 ... count - 1: table[(position * dim / 2 + pair) * 2] and the next.
+ * `is_long` selects longrope's factors. Frequencies and angles are rounded to f32 as published code does, so that both
+ * turn by the same angle. */
+void xfp_rope_table(const struct xfp_rope *rope, size_t count, bool is_long, float *table);
 
 /* Turn a head by one position's part of the table. */
 void xfp_rope_turn(const struct xfp_rope *rope, const float *position, float *head);

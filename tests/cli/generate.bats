@@ -99,6 +99,31 @@ print(eval(sys.argv[1]))' "$1"
 	EOF
 }
 
+@test "longrope: tokens before, at and after the original context are those of transformers" {
+	"$PYTHON" "$srcdir/tests/models/longrope.py" m
+	"$PYTHON" "$srcdir/tests/make-tokenizer.py" m
+	# Prompts of 12, 20, 24, 25 and 45 tokens, of which 24 are the original context. Tokens are those of transformers
+	# 5.23 (longrope.py --transformers), one prompt at a time.
+	cat >expected <<-'EOF'
+	[57, 163, 240, 37, 58, 237, 144, 255, 191, 47, 140, 234, 109, 219, 242, 60]
+	[71, 196, 239, 147, 148, 8, 115, 202, 196, 239, 162, 236, 213, 194, 236, 191]
+	[169, 57, 35, 151, 234, 67, 18, 8, 8, 8, 8, 42, 8, 42, 8, 35]
+	[228, 14, 240, 103, 169, 92, 230, 188, 190, 156, 87, 159, 258, 163, 162, 230]
+	[11, 40, 10, 234, 253, 74, 40, 173, 94, 180, 76, 239, 213, 11, 40, 10]
+	EOF
+	printf '%s\n' 'quick brown' 'the lazy dogs sleep' 'a cat sits on the mat by' 'a cat sits on the mat by.' \
+		'what comes after the original context is long' >prompts
+	made='"\n".join(str(t["tokens"][:16]) for t in r["texts"])'
+	[ "$(said "$made" --batch prompts -n 16 m)" = "$(cat expected)" ]
+	[ "$(said "$made" --batch prompts -n 40 --parallel 1 --threads 1 m)" = "$(cat expected)" ]
+	[ "$(said "$made" --batch prompts -n 16 --parallel 2 --context 90 m)" = "$(cat expected)" ]
+	# Neither -n nor the context changes the first token.
+	[ "$(said 'r["texts"][0]["tokens"]' --prompt 'quick brown' -n 1 m)" = '[57]' ]
+	# More tokens are computed again at once than go together in a block.
+	for i in $(seq 30); do sed -n 2p prompts; done >same
+	[ "$(said "$made" --batch same -n 16 --parallel 30 m | sort -u)" = "$(sed -n 2p expected)" ]
+}
+
 @test "what is drawn follows from the seed, whoever goes along" {
 	model m
 	printf 'one\n\ntwo\nthree\n' >prompts

@@ -25,7 +25,8 @@ except ImportError as reason:
     print(f"SKIP: {reason}")
     sys.exit(0)
 
-from forward_expected import BASE, CASES, rewrite
+from forward_expected import BASE, CASES
+from named_weights import rewrite
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EAGER = {"attn_implementation": "eager", "experts_implementation": "eager"}

@@ -84,10 +84,13 @@ class Judge:
         return right
 
     def steps(self, model, prompt, made):
-        whole = anew(model, prompt + made[:-1])[len(prompt) - 1:]
-        # With longrope transformers turns to other factors as a text grows, but not in keys that its cache has already.
-        cached = whole if "longrope" in model.config.to_json_string() else one_by_one(
-            model, prompt + made[:-1], len(prompt))
+        if "longrope" in model.config.to_json_string():
+            # Factors depend on how long a text is, and but for phi3 transformers keeps the keys that it has.
+            whole = torch.stack([anew(model, prompt + made[:i])[-1] for i in range(len(made))])
+            cached = whole
+        else:
+            whole = anew(model, prompt + made[:-1])[len(prompt) - 1:]
+            cached = one_by_one(model, prompt + made[:-1], len(prompt))
         for token, *logits in zip(made, cached, whole):
             self.worst = max(self.worst, float((logits[0] - logits[1]).abs().max() / logits[1].std()))
             if not self.take(token, *logits):
@@ -100,10 +103,10 @@ class Judge:
             self.steps(model, prompt, made)
         stepped = self.same - before[0]
         begun = by_xfp(folder, [TEXT[:size + 1] for size in range(len(TEXT))], 1, "--parallel", "3")
-        logits = anew(model, begun[-1][0])
+        logits, longrope = anew(model, begun[-1][0]), "longrope" in model.config.to_json_string()
         for prompt, made in begun:
             # Where the last token is another once the text goes on, it has logits of its own.
-            known = prompt == begun[-1][0][:len(prompt)]
+            known = not longrope and prompt == begun[-1][0][:len(prompt)]
             self.take(made[0], logits[len(prompt) - 1] if known else anew(model, prompt)[-1])
         print(f"{what:24} {stepped:3} steps and {self.same - before[0] - stepped:3} prompts are the same, "
               f"{self.ties - before[1]} are near ties, {self.failed - before[2]} wrong", flush=True)

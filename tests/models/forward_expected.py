@@ -3,19 +3,18 @@
 
     forward_expected.py | clang-format >tests/unit/forward_expected.h
 
-No part of the test suite: it needs torch and transformers. The weights follow from the names of the tensors, by a
-formula that tests/unit/test_forward.c has too.
+Not part of the test suite: it needs torch and transformers. The weights are those of named_weights.py.
 """
 import json
 import os
-import struct
 import sys
 import tempfile
 
-import numpy as np
 import torch
 import transformers
 from transformers import AutoConfig, AutoModelForCausalLM
+
+from named_weights import rewrite
 
 SEQUENCES, LENGTH, VOCABULARY = 2, 21, 13
 
@@ -83,33 +82,6 @@ CASES = [
                          "mrope_section": [1, 1, 0], "mrope_interleaved": True}},
     {"model_type": "qwen3_5_moe_text", **HYBRID, **DELTA, **SHARED},
 ]
-
-
-def weights(name, shape):
-    """Evenly between -1/2 and 1/2, and of norms between 1/2 and 3/2."""
-    state = 0xcbf29ce484222325
-    for byte in name.encode():
-        state = (state ^ byte) * 0x100000001b3 & (1 << 64) - 1
-    count = int(np.prod(shape))
-    with np.errstate(over="ignore"):
-        z = np.uint64(state) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9e3779b97f4a7c15)
-        z = (z ^ z >> np.uint64(30)) * np.uint64(0xbf58476d1ce4e5b9)
-        z = (z ^ z >> np.uint64(27)) * np.uint64(0x94d049bb133111eb)
-        z = z ^ z >> np.uint64(31)
-    values = (z >> np.uint64(40)).astype(np.float64) / (1 << 24) - 0.5
-    return (values + ("norm" in name)).astype("<f4").reshape(shape)
-
-
-def rewrite(path, scale=1):
-    """Give every tensor of a safetensors file its weights, times `scale` but for those of norms."""
-    with open(path, "rb") as file:
-        header = file.read(struct.unpack("<Q", file.read(8))[0])
-    tensors = {name: t for name, t in json.loads(header).items() if name != "__metadata__"}
-    with open(path, "r+b") as file:
-        for name, tensor in tensors.items():
-            assert tensor["dtype"] == "F32"
-            file.seek(8 + len(header) + tensor["data_offsets"][0])
-            file.write((weights(name, tensor["shape"]) * np.float32(1 if "norm" in name else scale)).tobytes())
 
 
 def logits(case, ids):

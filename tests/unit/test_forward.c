@@ -164,8 +164,8 @@ static void go_on_from_the_past(struct tiny_run *run, size_t step)
 		size_t last = FORWARD_SEQUENCES - 1, other = t ? 1 : 2, before = past->count[1];
 
 		some = t + step < FORWARD_LENGTH ? step : FORWARD_LENGTH - t;
-		struct xfp_passage passages[] = { { .sequence = 1, .count = other },
-						  { .sequence = last + 1, .count = some } };
+		struct xfp_passage passages[] = { { .sequence = 1, .count = other, .length = FORWARD_LENGTH },
+						  { .sequence = last + 1, .count = some, .length = FORWARD_LENGTH } };
 
 		if (before + other > FORWARD_LENGTH) {
 			xfp_past_forget(past, 1);
@@ -184,7 +184,8 @@ static void go_on_from_the_past(struct tiny_run *run, size_t step)
 		assert_agrees(logits + other * vocabulary, run->logits + (last * FORWARD_LENGTH + t) * vocabulary,
 			      some * vocabulary);
 	}
-	assert_int_equal(xfp_forward_take(forward, &(struct xfp_passage){ FORWARD_SEQUENCES, 1, 0, 0 }, 1, &run->err),
+	assert_int_equal(xfp_forward_take(forward, &(struct xfp_passage){ .sequence = FORWARD_SEQUENCES, .count = 1 },
+					  1, &run->err),
 			 XFP_BAD_INPUT);
 	xfp_forward_close(forward);
 	xfp_past_close(past);
