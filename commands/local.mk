@@ -102,8 +102,6 @@ commands_convert_libconvert_a_SOURCES = \
 	commands/convert/conversion.h \
 	commands/convert/convert.c \
 	commands/convert/convert.h \
-	commands/convert/crash.c \
-	commands/convert/crash.h \
 	commands/convert/disk_space.c \
 	commands/convert/disk_space.h \
 	commands/convert/drop_cache.c \

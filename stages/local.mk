@@ -88,6 +88,8 @@ stages_libstages_a_SOURCES = \
 	stages/work/assigned.h \
 	stages/work/bundle_stamp.c \
 	stages/work/bundle_stamp.h \
+	stages/work/crash.c \
+	stages/work/crash.h \
 	stages/work/decided.c \
 	stages/work/decided.h \
 	stages/work/describe.c \

@@ -66,8 +66,8 @@ struct xfp_pending {
 
 enum xfp_status xfp_pending_open(const char *final_path, struct xfp_pending *pending, struct xfp_error *err);
 /* The same for a file that is continued by whoever comes after a failure or a kill: its name is ".NAME.pending" and
- * says nothing of a process, so that nobody takes it for debris. Of a NAME over 200 bytes the rest is a digest. What is in it stays, and is the caller's to judge.
- * XFP_FAILED while another process has it open in this way. */
+ * says nothing of a process, so that nobody takes it for debris. Of a NAME over 200 bytes the rest is a digest.
+ * What is in it stays, and is the caller's to judge. XFP_FAILED while another process has it open in this way. */
 enum xfp_status xfp_pending_keep(const char *final_path, struct xfp_pending *pending, struct xfp_error *err);
 /* Its temporary name, allocated; NULL when out of memory. And removing it, unless a process has it open. */
 char *xfp_pending_kept_path(const char *final_path);

@@ -18,8 +18,8 @@
  * the end is that of the later one. */
 void xfp_mapped_begin(const char *program, const char *path, const struct xfp_made *made);
 void xfp_mapped_end(void);
-/* Until the next call, `note` (NULL: nothing) is called before the process ends so, with its exit status and the message
- * without the program's name or a newline. It may do what a signal handler may. */
+/* Set what the handler calls before it ends the process (NULL: nothing), with the exit status and the message, without
+ * the program's name or a newline. It may do what a signal handler may. */
 void xfp_mapped_note(void (*note)(int status, const char *message, size_t size));
 
 #endif

@@ -17,9 +17,9 @@
 #include "base/text/utc.h"
 #include "cache/lock.h"
 #include "checkpoints/checkpoint.h"
-#include "commands/convert/crash.h"
 #include "commands/convert/drop_cache.h"
 #include "schemas/layout/bundle_layout.h"
+#include "stages/work/crash.h"
 #include "stages/work/stages.h"
 
 /* Stages of a run that was killed may take a moment to notice. */

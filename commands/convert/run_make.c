@@ -13,9 +13,9 @@
 
 #include "base/system/clock.h"
 #include "base/system/processors.h"
-#include "commands/convert/crash.h"
 #include "commands/convert/make_log.h"
 #include "stages/settings/data.h"
+#include "stages/work/crash.h"
 
 #define REAP_PATIENCE_S 10
 #define INSIST_PATIENCE_S .2

@@ -3,8 +3,8 @@
  * crash.h - the run record of a conversion that SIGBUS or another fatal signal ends.
  *
  * A record that says "running" means kill -9 or a power cut to xfp status. A crash is a failure: the signal handler
- * appends entries that say so to the record, into the space that it reserves (stages/work/run_record.h). The process then
- * ends by the signal, or with the status of base/system/mapped.h.
+ * appends entries that say so to the record, into the space that it reserves (stages/work/run_record.h). The process
+ * then ends by the signal, or with the status of base/system/mapped.h.
  */
 #ifndef XFP_CRASH_H
 #define XFP_CRASH_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commands/convert/crash.h"
+#include "stages/work/crash.h"
 
 #include <fcntl.h>
 #include <signal.h>
