@@ -173,53 +173,39 @@ void xfp_gc_plan_free(struct xfp_gc_plan *plan)
 
 /* ---- removal ----------------------------------------------------------------------------------- */
 
-static enum xfp_status remove_rows(struct xfp_manifest *manifest, const struct xfp_census *c, const uint32_t *batch,
-				   uint32_t count, struct xfp_error *err)
+enum xfp_status xfp_gc_remove(const struct xfp_store *store, const struct xfp_census *c, const struct xfp_gc_plan *plan,
+			      struct xfp_error *err)
 {
-	enum xfp_status status = xfp_manifest_begin(manifest, err), committed;
+	enum xfp_status status = XFP_OK;
 
-	if (status)
-		return status;
-	for (uint32_t i = 0; !status && i < count; i++)
-		status = xfp_manifest_forget(manifest, c->items[batch[i]].key, err);
-	committed = xfp_manifest_commit(manifest, status ? NULL : err);
-	return status ? status : committed;
-}
+	for (uint32_t i = 0; !status && i < c->other_count; i++)
+		if (c->others[i].what == XFP_STORE_DEBRIS || c->others[i].what == XFP_STORE_SUPERSEDED)
+			status = xfp_remove_file(c->others[i].path, err);
+	for (uint32_t i = 0; !status && i < c->count; i++) {
+		char *path;
 
-static enum xfp_status remove_batch(const struct xfp_store *store, struct xfp_manifest *manifest,
-				    const struct xfp_census *c, const uint32_t *batch, uint32_t count,
-				    struct xfp_error *err)
-{
-	enum xfp_status status = remove_rows(manifest, c, batch, count, err);
-
-	for (uint32_t i = 0; !status && i < count; i++) {
-		char *path = xfp_store_path(store, c->items[batch[i]].key);
-
+		if (plan->why[i] != XFP_GC_GOES || !c->items[i].there)
+			continue;
+		path = xfp_store_path(store, c->items[i].key);
 		status = path ? xfp_remove_file(path, err) : xfp_no_memory(err);
 		free(path);
 	}
 	return status;
 }
 
-enum xfp_status xfp_gc_remove(const struct xfp_store *store, struct xfp_manifest *manifest, const struct xfp_census *c,
-			      const struct xfp_gc_plan *plan, struct xfp_error *err)
+enum xfp_status xfp_gc_forget(struct xfp_manifest *manifest, const struct xfp_census *c, const struct xfp_gc_plan *plan,
+			      struct xfp_error *err)
 {
-	enum xfp_status status = XFP_OK;
-	uint32_t batch[BATCH], count = 0;
+	enum xfp_status status = XFP_OK, committed;
 
-	for (uint32_t i = 0; !status && i < c->other_count; i++)
-		if (c->others[i].what == XFP_STORE_DEBRIS || c->others[i].what == XFP_STORE_SUPERSEDED)
-			status = xfp_remove_file(c->others[i].path, err);
-	for (uint32_t i = 0; !status && i < c->count; i++) {
-		if (plan->why[i] != XFP_GC_GOES)
-			continue;
-		batch[count++] = i;
-		if (count == BATCH) {
-			status = remove_batch(store, manifest, c, batch, count, err);
-			count = 0;
-		}
+	for (uint32_t i = 0; !status && i < c->count;) {
+		if ((status = xfp_manifest_begin(manifest, err)))
+			return status;
+		for (uint32_t rows = 0; !status && i < c->count && rows < BATCH; i++)
+			if (plan->why[i] == XFP_GC_GOES && ++rows)
+				status = xfp_manifest_forget(manifest, c->items[i].key, err);
+		committed = xfp_manifest_commit(manifest, status ? NULL : err);
+		status = status ? status : committed;
 	}
-	if (!status && count)
-		status = remove_batch(store, manifest, c, batch, count, err);
 	return status;
 }

@@ -8,9 +8,9 @@
  * manifest that was rebuilt may have forgotten who uses it. Everything else that xfp made may go; files that
  * it did not make are never touched.
  *
- * Removal is safe to kill: the manifest's row goes first, then the file. What is left in between is a
- * file without a row, which is an artifact like any other: a conversion that wants it uses it, and the
- * next collection finds it. A row without a file would say that there is something to use.
+ * Files go first, then their rows in the manifest, which has to be written for that: on a full disk it can only be
+ * written once files are gone. Removal is safe to kill: a row without a file is a miss to a conversion, which forgets
+ * it, and the next collection forgets the others.
  */
 #ifndef XFP_GC_H
 #define XFP_GC_H
@@ -48,8 +48,11 @@ enum xfp_status xfp_gc_plan(const struct xfp_census *census, const struct xfp_gc
 			    struct xfp_error *err);
 void xfp_gc_plan_free(struct xfp_gc_plan *plan);
 
-/* Carry it out; the caller has the lock alone. `manifest` must be writable. */
-enum xfp_status xfp_gc_remove(const struct xfp_store *store, struct xfp_manifest *manifest,
-			      const struct xfp_census *census, const struct xfp_gc_plan *plan, struct xfp_error *err);
+/* Carry it out in two steps; the caller has the lock alone. Remove the files, then their rows from `manifest`, which
+ * must be writable and is best opened in between. */
+enum xfp_status xfp_gc_remove(const struct xfp_store *store, const struct xfp_census *census,
+			      const struct xfp_gc_plan *plan, struct xfp_error *err);
+enum xfp_status xfp_gc_forget(struct xfp_manifest *manifest, const struct xfp_census *census,
+			      const struct xfp_gc_plan *plan, struct xfp_error *err);
 
 #endif

@@ -284,6 +284,13 @@ static enum xfp_status open_to_read(struct xfp_manifest *m, bool read_only, bool
 	status = xfp_manifest_open_file(m, uri, read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE, err);
 	if (!status)
 		status = xfp_manifest_inspect(m, thorough, state, err);
+	if (status && m->full && !read_only) {
+		/* The index of the journal needs space on the disk, unless nobody else is to see it. */
+		xfp_manifest_close_file(m);
+		if (!(status = xfp_manifest_open_file(m, uri, SQLITE_OPEN_READWRITE, err)) &&
+		    sqlite3_exec(m->db, "PRAGMA locking_mode = EXCLUSIVE", NULL, NULL, NULL) == SQLITE_OK)
+			status = xfp_manifest_inspect(m, thorough, state, err);
+	}
 	if (status && read_only && !whole)
 		status = XFP_OK;
 done:

@@ -17,10 +17,10 @@ enum xfp_status xfp_manifest_fail(struct xfp_manifest *m, int rc, struct xfp_err
 	case SQLITE_BUSY:
 		return xfp_fail(err, XFP_FAILED, "%s: another xfp keeps it busy; try again when that has ended",
 				m->path);
-	case SQLITE_FULL:
-		return xfp_fail(err, XFP_FAILED, "%s: no room left; free some and run again", m->path);
 	default:
-		if (m->db && (sqlite3_system_errno(m->db) == ENOSPC || sqlite3_system_errno(m->db) == EDQUOT))
+		m->full = (rc & 0xff) == SQLITE_FULL ||
+			  (m->db && (sqlite3_system_errno(m->db) == ENOSPC || sqlite3_system_errno(m->db) == EDQUOT));
+		if (m->full)
 			return xfp_fail(err, XFP_FAILED, "%s: no room left; free some and run again", m->path);
 		return xfp_fail(err, XFP_FAILED, "%s: %s", m->path, text);
 	}

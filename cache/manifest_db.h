@@ -17,6 +17,7 @@ struct xfp_manifest {
 	struct xfp_wait wait; /* of the store it is of */
 	bool read_only;       /* writes are silently skipped */
 	bool damaged;         /* SQLite said so */
+	bool full;            /* a call failed for want of space on the disk */
 	bool begun;           /* between xfp_manifest_begin and xfp_manifest_commit */
 	struct {
 		const char *sql; /* compared by address: every statement is a static string */

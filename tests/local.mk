@@ -145,6 +145,12 @@ tests/faults/fail_allocation.so: tests/faults/fail_allocation.c
 		$(srcdir)/tests/faults/fail_allocation.c
 CLEANFILES += tests/faults/fail_allocation.so
 
+tests/full_disk.so: tests/full_disk.c
+	$(AM_V_at)$(MKDIR_P) tests
+	$(AM_V_CCLD)$(CC) $(DEFS) $(CPPFLAGS) $(XFP_CFLAGS) $(CFLAGS) -shared -fPIC -o $@ $(srcdir)/tests/full_disk.c -ldl
+EXTRA_DIST += tests/full_disk.c
+CLEANFILES += tests/full_disk.so
+
 # CUDA without a device: an emulator of PTX, and a stand-in for the driver that runs kernels in it.
 EXTRA_DIST += \
 	tests/cuda/opcode_arithmetic.py \
@@ -599,7 +605,7 @@ AM_TESTS_ENVIRONMENT += XFP_TEST_SANITIZERS=yes; export XFP_TEST_SANITIZERS;
 endif
 
 # make check -j, but with a fresh installation first
-check_DATA += tests/root.stamp tests/faults/fail_allocation.so tests/cuda/libcuda.so.1
+check_DATA += tests/root.stamp tests/faults/fail_allocation.so tests/full_disk.so tests/cuda/libcuda.so.1
 tests/root.stamp: $(bin_PROGRAMS) $(noinst_PROGRAMS) $(lib_LTLIBRARIES) $(pkginclude_HEADERS) \
 		$(nobase_dist_pkgdata_DATA) $(dist_man_MANS) runtime/xfp.pc \
 		$(nodist_bashcompletion_DATA) $(nodist_zshcompletion_DATA)

@@ -166,14 +166,22 @@ static enum xfp_status check_state(const struct xfp_cache_call *call, const stru
 	return XFP_OK;
 }
 
-static enum xfp_status remove_all(const struct xfp_cache *cache, const struct xfp_gc_plan *plan, struct xfp_error *err)
+static enum xfp_status remove_all(struct xfp_cache *cache, const struct xfp_gc_plan *plan, struct xfp_error *err)
 {
 	struct xfp_manifest *manifest = NULL;
-	enum xfp_status status = xfp_manifest_open(&cache->store, &manifest, NULL, err);
+	enum xfp_status status = xfp_gc_remove(&cache->store, &cache->census, plan, err);
+	struct xfp_error why = { .text = "" };
 
-	if (!status)
-		status = xfp_gc_remove(&cache->store, manifest, &cache->census, plan, err);
+	if (status)
+		return status;
+	xfp_manifest_close(cache->manifest); /* which on a full disk was had alone */
+	cache->manifest = NULL;
+	if (!(status = xfp_manifest_open(&cache->store, &manifest, NULL, &why)))
+		status = xfp_gc_forget(manifest, &cache->census, plan, &why);
 	xfp_manifest_close(manifest);
+	if (status)
+		xfp_fail(err, status, "%" PRIu64 " artifacts were removed, and the manifest still lists them: %s",
+			 plan->artifacts.count, why.text);
 	return status;
 }
 

@@ -374,6 +374,63 @@ for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = ? ORDER BY n
 	[ "$(converted m out.xfp)" = "$first" ]
 }
 
+# Artifacts that are larger than what the manifest needs to be written.
+larger_runs() {
+	rm -r m
+	make_model m --hidden 256 --intermediate 128
+	two_runs
+}
+
+gc_on_full_disk() { # COMMAND...: that runs gc on one
+	before=$(artifacts | wc -l)
+	"$@" >done
+	[ "$(json 'len(o["removed"])' <done)" = 8 ]
+	[ "$(artifacts | wc -l)" -eq $((before - 8)) ]
+	[ "$(query "SELECT count(*) FROM artifacts")" = $((before - 8)) ]
+	run -0 cache check --read-data
+	rm out.xfp
+	[ "$(converted m out.xfp --floor attention=0.5)" = "$second" ]
+	[ "$(query "SELECT sum(fitted) + sum(repacked) FROM run_units WHERE run = 3")" = 0 ]
+}
+
+@test "gc on a disk without a free byte removes artifacts, then writes the manifest" {
+	larger_runs
+	# sanitizers want to be loaded first
+	export FULL_DISK=$PWD/xfp-cache ASAN_OPTIONS=verify_asan_link_order=0
+	LD_PRELOAD=$XFP_TEST_TOOLS/full_disk.so run -1 xfp cache rebuild --cache "$FULL_DISK"
+	[[ $output == *"free some"* ]]
+	gc_on_full_disk env LD_PRELOAD="$XFP_TEST_TOOLS/full_disk.so" xfp cache gc --cache "$FULL_DISK" --json
+}
+
+@test "gc on a real file system without a free byte" {
+	needs_mounts
+	larger_runs
+	mkdir disk
+	gc_on_full_disk on_small_disk 16m disk sh -c 'cp -r xfp-cache disk/cache
+		cat /dev/zero >disk/fill 2>fill
+		grep -q "No space left" fill || exit 9
+		xfp cache gc --cache disk/cache --json || exit
+		rm -r xfp-cache
+		cp -r disk/cache xfp-cache'
+}
+
+@test "gc that cannot write the manifest says what it freed; the next one forgets the rows" {
+	needs_strace
+	two_runs
+	before=$(artifacts | wc -l)
+	run -1 strace -f -qq -o trace -e inject=pwrite64:error=ENOSPC xfp cache gc --cache xfp-cache
+	[[ $output == *"xfp cache gc: 8 artifacts were removed, and the manifest still lists them: "*"free some and run again"* ]]
+	[ "$(artifacts | wc -l)" -eq $((before - 8)) ]
+	[ "$(query "SELECT count(*) FROM artifacts")" = "$before" ]
+	# which are misses meanwhile
+	cp -r xfp-cache other
+	[ "$(converted m other.xfp --cache other)" = "$first" ]
+	cache gc --json >done
+	[ "$(json 'len(o["removed"]), o["rows"]' <done)" = "(0, 8)" ]
+	[ "$(query "SELECT count(*) FROM artifacts")" = $((before - 8)) ]
+	run -0 cache check --read-data
+}
+
 @test "gc keeps nothing for an output that is gone, and says so; -n says it only" {
 	make_model m
 	xfp convert m -o one.xfp -q
