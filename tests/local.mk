@@ -406,6 +406,7 @@ cli_tests = \
 	tests/cli/printed.bats \
 	tests/cli/regenerate.bats \
 	tests/cli/reproducible.bats \
+	tests/cli/scripts.bats \
 	tests/cli/sources.bats \
 	tests/cli/stages.bats \
 	tests/cli/status.bats \
@@ -421,7 +422,7 @@ tree_tests = \
 EXTRA_DIST += \
 	tests/bench/common.py \
 	tests/bench/generate.py \
-	tests/bench/gguf.py \
+	tests/bench/gguf_write.py \
 	tests/bench/llama_text.c \
 	tests/bench/make-moe.py \
 	tests/bench/memory.py \

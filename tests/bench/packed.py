@@ -11,7 +11,7 @@ import os
 import statistics
 import sys
 
-import gguf
+import gguf_write
 from common import HERE, count, note, processor, settle, table, timed
 
 TESTS = os.path.join(HERE, "..")
@@ -166,7 +166,7 @@ def headers(bench, options):
 def one_header(bench, options):
     """Of a GGUF, with its vocabulary."""
     path = bench.path("sparse.gguf")
-    tensors = gguf.write_header(path, *((2, 2048) if bench.quick else ()))
+    tensors = gguf_write.write_header(path, *((2, 2048) if bench.quick else ()))
     size = os.path.getsize(path)
     timings = [timed(["xfp-inspect", path])[0] for _ in range(2 * options.rounds + 1)]
     bench.remove("sparse.gguf")

@@ -10,7 +10,7 @@ import os
 import statistics
 
 from common import USUAL, count, settle, table, timed
-import gguf
+import gguf_write
 
 STAGES = ["outlier-extract", "lloyd-fit", "autoselect", "pack"]
 
@@ -43,7 +43,7 @@ def contenders(bench, model, jobs, settings, types):
     runs = {name: functools.partial(ours, options) for name, options in settings.items()}
     runs["int4"] = plain
     if program:
-        gguf.write(model.path, gguf_file)
+        gguf_write.write(model.path, gguf_file)
         runs.update({kind: functools.partial(llama, kind) for kind in types})
     return runs
 
