@@ -80,6 +80,8 @@ model_libtokenizer_a_SOURCES = \
 	model/tokenizer/bytes_alphabet.h \
 	model/tokenizer/decoder.c \
 	model/tokenizer/decoder.h \
+	model/tokenizer/defects.c \
+	model/tokenizer/defects.h \
 	model/tokenizer/grown.c \
 	model/tokenizer/grown.h \
 	model/tokenizer/member.c \

@@ -234,6 +234,7 @@ unit_tests = \
 	tests/unit/test_decide \
 	tests/unit/test_decode \
 	tests/unit/test_description \
+	tests/unit/test_defects \
 	tests/unit/test_digests \
 	tests/unit/test_disk_space \
 	tests/unit/test_dropping \
@@ -390,6 +391,7 @@ cli_tests = \
 	tests/cli/generate.bats \
 	tests/cli/golden.bats \
 	tests/cli/help.bats \
+	tests/cli/input.bats \
 	tests/cli/inspect-lists.bats \
 	tests/cli/inspect-stats.bats \
 	tests/cli/inspect.bats \
@@ -567,6 +569,7 @@ tests_unit_test_tokenizer_memory_LDFLAGS = \
 tests_unit_test_walk_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=readdir,--wrap=lstat
 LDADD = tests/unit/libfixtures.a $(TOOL_LIBS) $(CMOCKA_LIBS)
 tests_fuzz_test_tokenizers_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_defects_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_tokenizer_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_tokenizer_memory_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
 TESTS += $(cuda_tests) $(long_cli_tests) $(tree_tests) $(unit_tests) $(cli_tests)

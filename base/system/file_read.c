@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/system/file.h"
@@ -135,6 +136,33 @@ enum xfp_status xfp_slurp_regular(const char *path, size_t limit, char **text, s
 	enum xfp_status status = xfp_open_regular(path, &fd, &st, err);
 
 	return status ? status : slurp(fd, &st, path, limit, text, size, err);
+}
+
+const char *xfp_input_name(const char *path)
+{
+	return strcmp(path, "-") ? path : "standard input";
+}
+
+enum xfp_status xfp_slurp_input(const char *path, size_t limit, char **text, size_t *size, struct xfp_error *err)
+{
+	const char *name = xfp_input_name(path);
+	int fd = name == path ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+	struct stat st;
+
+	if (fd < 0 && errno == ENOENT)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: there is no such file", name);
+	if (fd < 0 || fstat(fd, &st)) {
+		int errnum = errno;
+
+		if (fd >= 0)
+			close(fd);
+		return xfp_fail_errno(err, errnum, "%s: cannot open", name);
+	}
+	if (S_ISDIR(st.st_mode)) {
+		close(fd);
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: is a folder; name a file", name);
+	}
+	return slurp(fd, &st, name, limit, text, size, err);
 }
 
 enum xfp_status xfp_look(const char *path, struct stat *st, struct xfp_error *err)

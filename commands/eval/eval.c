@@ -5,7 +5,10 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
+#include "base/printable.h"
 #include "base/system/command_line.h"
 #include "base/system/mapped.h"
 #include "base/text/size.h"
@@ -42,6 +45,40 @@ static enum xfp_status take_memory(const struct xfp_option *option, const char *
 	if (!xfp_size_parse(text, memory) || xfp_size_is_bare(text, *memory))
 		return xfp_fail(err, XFP_USAGE, "%s '%s': expected a size such as 24GiB; " XFP_SIZE_UNITS, where, text);
 	return XFP_OK;
+}
+
+/* Whether an argument names a text rather than a model: a file with none of the endings that weights have. */
+static bool is_text(const char *path)
+{
+	static const char *const weights[] = {
+		".xfp", ".gguf", ".safetensors", ".bin", ".pt", ".pth", ".zip", ".json"
+	};
+	size_t length = strlen(path);
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
+		size_t ending = strlen(weights[i]);
+
+		if (length >= ending && !strcmp(path + length - ending, weights[i]))
+			return false;
+	}
+	return !stat(path, &st) && !S_ISDIR(st.st_mode);
+}
+
+static int refuse_arguments(const struct xfp_command_line *line)
+{
+	for (int i = 0; line->argument_count > 1 && i < line->argument_count; i++) {
+		const char *path = line->arguments[i];
+		size_t length = strlen(path);
+		bool ids = length > 4 && !strcmp(path + length - 4, ".npy");
+
+		if (is_text(path))
+			return xfp_command_line_refuse(line, "more than one bundle or model; %s given with --%s %s",
+						       ids ? "token ids are" : "a text is", ids ? "tokens" : "text",
+						       xfp_printable(path).text);
+	}
+	return xfp_command_line_refuse(line, "%s",
+				       line->argument_count ? "more than one bundle or model" : "no bundle or model");
 }
 
 static void close_model(struct xfp_eval_model *model)
@@ -86,11 +123,11 @@ int xfp_main_eval(int argc, char **argv)
 		  .into = &e.source.given },
 		{ .name = "tokens",
 		  .value = "FILE",
-		  .text = "ids of the text, as numpy.save writes them: integers\n[sequences, length], or [length]",
+		  .text = "ids of the text, as numpy.save writes them: integers\n[sequences, length], or [length]; - is standard input",
 		  .into = &e.tokens_path },
 		{ .name = "text",
 		  .value = "FILE",
-		  .text = "the text itself, for the model's tokenizer",
+		  .text = "the text itself, for the model's tokenizer; - is standard\ninput",
 		  .into = &e.text_path },
 		{ .name = "length",
 		  .value = "N",
@@ -132,11 +169,12 @@ int xfp_main_eval(int argc, char **argv)
 	if (!xfp_command_line_read(&line, argc, argv, &status))
 		return status;
 	if (line.argument_count != 1)
-		return xfp_command_line_refuse(
-			&line, "%s", line.argument_count ? "more than one bundle or model" : "no bundle or model");
+		return refuse_arguments(&line);
 	if (!e.tokens_path == !e.text_path)
-		return xfp_command_line_refuse(
-			&line, "%s", e.tokens_path ? "both --tokens and --text" : "--tokens is missing, or --text");
+		return xfp_command_line_refuse(&line, "%s",
+					       e.tokens_path ? "both --tokens and --text"
+							     : "--tokens is missing, or --text; a text is given with "
+							       "--text FILE");
 	if (e.length && !e.text_path)
 		return xfp_command_line_refuse(&line, "%s", "--length is for --text; --tokens has its own");
 	e.judged.given = line.arguments[0];

@@ -40,7 +40,7 @@ struct xfp_eval_room {
 
 struct xfp_eval_progress {
 	struct xfp_meter meter;
-	double started, drawn;
+	double started, drawn, layer_started;
 	uint32_t before, done, layers; /* done before this run, and now, of so many */
 	uint64_t read, usual;          /* numbers of weights: in this layer, and in the one before */
 };

@@ -2,9 +2,12 @@
 /*
  * What there is to evaluate, and the course of it.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
+#include "base/system/file.h"
 #include "checkpoints/hub.h"
 #include "commands/eval/eval.h"
 
@@ -53,6 +56,18 @@ static enum xfp_status check_same(const struct xfp_eval *e, struct xfp_error *er
 	return XFP_OK;
 }
 
+/* A bundle is compared with the checkpoint that it was made of; the other way round measures the wrong one. */
+static void warn_if_swapped(const struct xfp_eval *e)
+{
+	struct xfp_printable judged = xfp_printable(e->judged.given), source = xfp_printable(e->source.given);
+
+	if (xfp_weights_is_bundle(e->source.weights) && !xfp_weights_is_bundle(e->judged.weights))
+		fprintf(stderr,
+			"xfp eval: --source %s: is a bundle and %s a checkpoint, so they look swapped; to evaluate the "
+			"bundle: xfp eval --source %s %s\n",
+			source.text, judged.text, judged.text, source.text);
+}
+
 static enum xfp_status check_ids(const struct xfp_eval *e, struct xfp_error *err)
 {
 	uint32_t vocabulary = e->judged.description->vocabulary;
@@ -61,8 +76,9 @@ static enum xfp_status check_ids(const struct xfp_eval *e, struct xfp_error *err
 		if (e->tokens.ids[t] >= vocabulary)
 			return xfp_fail(err, XFP_BAD_INPUT,
 					"%s: token %zu of sequence %zu is %u, and the model's vocabulary has %u",
-					e->tokens_path ? e->tokens_path : e->text_path, t % e->tokens.length,
-					t / e->tokens.length, (unsigned)e->tokens.ids[t], (unsigned)vocabulary);
+					xfp_input_name(e->tokens_path ? e->tokens_path : e->text_path),
+					t % e->tokens.length, t / e->tokens.length, (unsigned)e->tokens.ids[t],
+					(unsigned)vocabulary);
 	}
 	return XFP_OK;
 }
@@ -147,6 +163,8 @@ enum xfp_status xfp_eval_open(struct xfp_eval *e, struct xfp_error *err)
 	if (!(status = open_model(&e->judged, err)) && xfp_eval_has_source(e) &&
 	    !(status = open_model(&e->source, err)))
 		status = check_same(e, err);
+	if (!status && xfp_eval_has_source(e))
+		warn_if_swapped(e);
 	if (!status && !(status = get_tokens(e, err)))
 		status = check_ids(e, err);
 	return status;

@@ -2,7 +2,6 @@
 #include "commands/eval/tokens.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,11 +132,9 @@ enum xfp_status xfp_tokens_read(const char *path, struct xfp_tokens *tokens, str
 	char *file;
 
 	*tokens = (struct xfp_tokens){ 0 };
-	if (access(path, F_OK) && errno == ENOENT)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: there is no such file", path);
-	if ((status = xfp_slurp_regular(path, LARGEST_FILE, &file, &size, err)))
+	if ((status = xfp_slurp_input(path, LARGEST_FILE, &file, &size, err)))
 		return status;
-	status = take(path, file, size, tokens, err);
+	status = take(xfp_input_name(path), file, size, tokens, err);
 	free(file);
 	return status;
 }

@@ -10,6 +10,7 @@
 #include "commands/ui/pace.h"
 
 #define DRAW_SECONDS .4
+#define LONG_SECONDS 60 /* a run that takes longer is announced */
 
 static void draw(struct xfp_eval_progress *p, double now)
 {
@@ -52,12 +53,42 @@ void xfp_eval_progress_begin(struct xfp_eval *e)
 		xfp_weights_watch(e->source.weights, watch, e);
 }
 
+/* Seconds of the whole run: layers that follow take as long as the first one, and the output heads as long as their
+ * share of the weights that the first one read. */
+static double expected_seconds(const struct xfp_eval *e, double now)
+{
+	const struct xfp_eval_progress *p = &e->progress;
+	const struct xfp_description *d = e->judged.description;
+	size_t parts = (e->tokens.sequences + e->room.sequences - 1) / e->room.sequences;
+	double heads = (double)d->hidden * d->vocabulary * (double)parts * (xfp_eval_has_source(e) ? 2 : 1);
+	double rest = d->layers - p->done + (p->read ? heads / (double)p->read : 1);
+
+	return now - p->started + rest * (now - p->layer_started);
+}
+
+static void report_expected(struct xfp_eval *e, double now)
+{
+	double seconds = expected_seconds(e, now);
+	char text[48];
+
+	if (seconds <= LONG_SECONDS)
+		return;
+	xfp_meter_clear(&e->progress.meter);
+	fprintf(stderr, "xfp eval: this takes about %s, at the rate of layer %u\n", xfp_about_text(seconds, text),
+		(unsigned)e->progress.before);
+}
+
 void xfp_eval_progress_layer(struct xfp_eval *e, uint32_t done)
 {
+	double now = xfp_now();
+
 	if (done > e->progress.before)
 		e->progress.usual = e->progress.read;
-	e->progress.read = 0;
 	e->progress.done = done;
+	if (done == e->progress.before + 1)
+		report_expected(e, now);
+	e->progress.layer_started = now;
+	e->progress.read = 0;
 }
 
 void xfp_eval_progress_end(struct xfp_eval *e)

@@ -2,13 +2,14 @@
 /*
  * Token ids of a text.
  */
-#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/printable.h"
 #include "base/system/file.h"
 #include "commands/eval/tokens.h"
+#include "model/tokenizer/defects.h"
 #include "model/tokenizer/tokenizer.h"
 
 #define TOKENIZER "tokenizer.json"
@@ -94,19 +95,20 @@ enum xfp_status xfp_tokens_of_text(const char *path, const struct xfp_weights *m
 {
 	struct xfp_token_ids prefix = { 0 }, ids = { 0 };
 	struct xfp_tokenizer *tokenizer = NULL;
+	char *text = NULL, defects[XFP_TEXT_DEFECTS];
 	enum xfp_status status;
-	char *text = NULL;
 	size_t size;
 
 	*tokens = (struct xfp_tokens){ 0 };
-	if (access(path, F_OK) && errno == ENOENT)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: there is no such file", path);
 	if ((status = open_tokenizer(model, other, &tokenizer, err)) ||
-	    (status = xfp_slurp_regular(path, LARGEST_TEXT, &text, &size, err)) ||
-	    (status = find_prefix(tokenizer, &prefix, err)) ||
+	    (status = xfp_slurp_input(path, LARGEST_TEXT, &text, &size, err)))
+		goto done;
+	if (xfp_text_defects_text(text, size, defects))
+		fprintf(stderr, "xfp eval: %s: %s\n", xfp_printable(xfp_input_name(path)).text, defects);
+	if ((status = find_prefix(tokenizer, &prefix, err)) ||
 	    (status = xfp_tokenizer_encode(tokenizer, text, size, false, &ids, err)))
 		goto done;
-	status = cut(path, &prefix, &ids, length, tokens, err);
+	status = cut(xfp_input_name(path), &prefix, &ids, length, tokens, err);
 done:
 	free(text);
 	free(prefix.id);

@@ -39,7 +39,10 @@ static enum xfp_status take_count(const struct xfp_option *option, const char *w
 static enum xfp_status take_seed(const struct xfp_option *option, const char *where, const char *text,
 				 struct xfp_error *err)
 {
-	return xfp_whole_number(where, text, "a whole number", 0, UINT64_MAX, option->context, err);
+	struct xfp_generate *g = option->context;
+
+	g->seeded = true;
+	return xfp_whole_number(where, text, "a whole number", 0, UINT64_MAX, &g->sampling.seed, err);
 }
 
 /* Temperatures, and shares of 1. */
@@ -130,8 +133,7 @@ static enum xfp_status generate(struct xfp_generate *g, struct xfp_signals *sign
 	char *found = NULL;
 	enum xfp_status status;
 
-	if ((status = xfp_prompts_read(g, err)) || (status = xfp_model_find(g->path, &found, err)) ||
-	    (status = xfp_weights_open(found, &g->weights, err)) ||
+	if ((status = xfp_model_find(g->path, &found, err)) || (status = xfp_weights_open(found, &g->weights, err)) ||
 	    (status = xfp_description_read(xfp_weights_config(g->weights), g->path, &g->description, err)) ||
 	    (status = open_tokenizer(g, err)) || (status = xfp_ends_read(g, err)))
 		goto done;
@@ -174,8 +176,11 @@ static int run(struct xfp_generate *g, const char *program)
 	int status;
 
 	xfp_mapped_begin(program, g->path, NULL);
+	/* Before signals are held: one that comes while a pipe is read ends the process. */
+	status = (int)xfp_prompts_read(g, &err);
 	xfp_signals_hold(&signals);
-	status = (int)generate(g, &signals, &err);
+	if (!status)
+		status = (int)generate(g, &signals, &err);
 	if (!status && g->json)
 		status = (int)xfp_generate_print_json(g, &err);
 	else if (!status && g->batch)
@@ -197,7 +202,7 @@ int xfp_main_generate(int argc, char **argv)
 		{ .name = "prompt", .value = "TEXT", .text = "what the text begins with", .into = &g.prompt },
 		{ .name = "batch",
 		  .value = "FILE",
-		  .text = "prompts, one a line; of FILE.jsonl, JSON strings,\nor objects with a \"prompt\"",
+		  .text = "prompts, one a line; of FILE.jsonl, JSON strings,\nor objects with a \"prompt\"; - is standard input",
 		  .into = &g.batch },
 		{ .name = "max-tokens",
 		  .letter = 'n',
@@ -224,7 +229,7 @@ int xfp_main_generate(int argc, char **argv)
 		  .value = "N",
 		  .text = "what is drawn depends on it; default: 0",
 		  .take = take_seed,
-		  .context = &g.sampling.seed },
+		  .context = &g },
 		{ .name = "stop",
 		  .value = "TEXT",
 		  .text = "end before this text; may be given again",
@@ -274,6 +279,11 @@ int xfp_main_generate(int argc, char **argv)
 		free(g.stops.text);
 		return xfp_command_line_refuse(&line, "%s", wrong);
 	}
+	if (g.seeded && g.sampling.temperature <= 0)
+		fprintf(stderr,
+			"%s: --seed has no effect without a --temperature above 0; at 0 the most probable token "
+			"is taken\n",
+			argv[0]);
 	g.path = line.arguments[0];
 	return run(&g, argv[0]);
 }

@@ -49,6 +49,7 @@ struct xfp_generate {
 	struct xfp_sampling sampling;
 	struct xfp_strings stops;
 	bool json, raw;
+	bool seeded; /* --seed was given */
 
 	/* What was found: */
 	struct xfp_weights *weights;

@@ -2,15 +2,17 @@
 /*
  * Prompts, of the command line or of a file, and the tokens that end a text.
  */
-#include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
+#include "base/printable.h"
 #include "base/system/file.h"
 #include "checkpoints/config_json.h"
 #include "commands/generate/generate.h"
+#include "model/tokenizer/defects.h"
 
 #define LARGEST_FILE ((size_t)1 << 30)
 
@@ -44,7 +46,7 @@ static enum xfp_status add_json(struct xfp_generate *g, const char *line, size_t
 	else
 		status = xfp_fail(err, XFP_BAD_INPUT,
 				  "%s: line %zu is neither a JSON string nor an object with a string \"prompt\"",
-				  g->batch, number);
+				  xfp_input_name(g->batch), number);
 	json_decref(root);
 	return status;
 }
@@ -54,24 +56,34 @@ static bool is_blank(const char *text, size_t size)
 	return strspn(text, " \t\r\v\f") >= size;
 }
 
-static bool has_json(const char *path)
+/* JSON Lines, by the file's name; standard input and pipes have none, so that the first value decides. */
+static bool has_json(const char *path, const char *text, size_t size)
 {
 	size_t length = strlen(path);
+	struct stat st;
+	json_t *first;
+	bool json;
 
-	return length > 6 && !strcmp(path + length - 6, ".jsonl");
+	if (strcmp(path, "-") && (stat(path, &st) || S_ISREG(st.st_mode)))
+		return length > 6 && !strcmp(path + length - 6, ".jsonl");
+	first = json_loadb(text, size, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, NULL);
+	json = json_is_string(json_object_get(first, "prompt"));
+	json_decref(first);
+	return json;
 }
 
 static enum xfp_status read_batch(struct xfp_generate *g, struct xfp_error *err)
 {
-	bool json = has_json(g->batch);
+	char *text, *line, *next, defects[XFP_TEXT_DEFECTS];
 	size_t size, number = 0;
-	char *text, *line, *next;
 	enum xfp_status status;
+	bool json;
 
-	if (access(g->batch, F_OK) && errno == ENOENT)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: there is no such file", g->batch);
-	if ((status = xfp_slurp_regular(g->batch, LARGEST_FILE, &text, &size, err)))
+	if ((status = xfp_slurp_input(g->batch, LARGEST_FILE, &text, &size, err)))
 		return status;
+	if (xfp_text_defects_text(text, size, defects))
+		fprintf(stderr, "xfp generate: %s: %s\n", xfp_printable(xfp_input_name(g->batch)).text, defects);
+	json = has_json(g->batch, text, size);
 	for (line = text; !status && line < text + size; line = next) {
 		char *end = memchr(line, '\n', size - (size_t)(line - text));
 		size_t length;
@@ -88,7 +100,7 @@ static enum xfp_status read_batch(struct xfp_generate *g, struct xfp_error *err)
 	}
 	free(text);
 	if (!status && !g->count)
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: has no prompts; write one a line", g->batch);
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: has no prompts; write one a line", xfp_input_name(g->batch));
 	return status;
 }
 

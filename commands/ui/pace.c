@@ -55,6 +55,17 @@ const char *xfp_duration_text(double seconds, char text[32])
 	return text;
 }
 
+const char *xfp_about_text(double seconds, char text[48])
+{
+	if (seconds >= 5400)
+		snprintf(text, 48, "%.1f h", seconds / 3600);
+	else if (seconds >= 90)
+		snprintf(text, 48, "%.0f min", seconds / 60);
+	else
+		snprintf(text, 48, "%.0f s", seconds);
+	return text;
+}
+
 const char *xfp_left_text(double seconds, char text[48])
 {
 	if (seconds >= 90)

@@ -33,6 +33,8 @@ void xfp_pace_text(const struct xfp_pace *pace, char *text, size_t size);
 const char *xfp_clock_text(double seconds, char text[32]);
 /* "3.2 s", "12 s", and from 99.5 on "0:12:40" */
 const char *xfp_duration_text(double seconds, char text[32]);
+/* "95 s", "12 min", "3.5 h": for estimates */
+const char *xfp_about_text(double seconds, char text[48]);
 /* "about 12 s left", "about 3 min left" */
 const char *xfp_left_text(double seconds, char text[48]);
 

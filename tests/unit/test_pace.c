@@ -78,6 +78,10 @@ static void seconds_are_worded(void **state)
 	assert_string_equal(xfp_duration_text(12.4, text), "12 s");
 	assert_string_equal(xfp_duration_text(99.4, text), "99 s");
 	assert_string_equal(xfp_duration_text(99.5, text), "0:01:39");
+	assert_string_equal(xfp_about_text(89.4, text), "89 s");
+	assert_string_equal(xfp_about_text(90, text), "2 min");
+	assert_string_equal(xfp_about_text(5399, text), "90 min");
+	assert_string_equal(xfp_about_text(12600, text), "3.5 h");
 	assert_string_equal(xfp_left_text(89.4, text), "about 89 s left");
 	assert_string_equal(xfp_left_text(150, text), "about 2 min left");
 }
