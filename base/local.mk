@@ -39,6 +39,8 @@ base_libbase_a_SOURCES = \
 	base/text/glob.h \
 	base/text/misspelt.c \
 	base/text/misspelt.h \
+	base/text/shell.c \
+	base/text/shell.h \
 	base/text/size.c \
 	base/text/size.h \
 	base/text/table.c \

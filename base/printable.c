@@ -64,6 +64,15 @@ size_t xfp_escape_character(const char *text, size_t size, char out[XFP_ESCAPED]
 	return bytes;
 }
 
+size_t xfp_escape_in_text(const char *text, size_t size, char out[XFP_ESCAPED])
+{
+	if (*text != '\n' && *text != '\t')
+		return xfp_escape_character(text, size, out);
+	out[0] = *text;
+	out[1] = '\0';
+	return 1;
+}
+
 struct xfp_printable xfp_printable(const char *name)
 {
 	static const char ellipsis[] = "...";

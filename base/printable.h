@@ -25,6 +25,9 @@ size_t xfp_escape_byte(unsigned char byte, char out[5]);
 #define XFP_ESCAPED 9
 size_t xfp_escape_character(const char *text, size_t size, char out[XFP_ESCAPED]);
 
+/* The same, but newline and tab are left unchanged. */
+size_t xfp_escape_in_text(const char *text, size_t size, char out[XFP_ESCAPED]);
+
 struct xfp_printable {
 	char text[256];
 };

@@ -88,6 +88,7 @@ commands_eval_libeval_a_SOURCES = \
 	commands/eval/eval.c \
 	commands/eval/eval.h \
 	commands/eval/evaluate.c \
+	commands/eval/interrupted.c \
 	commands/eval/layers.c \
 	commands/eval/npy.c \
 	commands/eval/print.c \

@@ -30,8 +30,8 @@ void xfp_screen_print(const char *text, size_t size, bool raw)
 		return;
 	}
 	while (size) {
-		char piece[XFP_ESCAPED] = { *text };
-		size_t taken = *text == '\n' || *text == '\t' ? 1 : xfp_escape_character(text, size, piece);
+		char piece[XFP_ESCAPED];
+		size_t taken = xfp_escape_in_text(text, size, piece);
 
 		fputs(piece, stdout);
 		text += taken;

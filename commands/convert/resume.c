@@ -7,25 +7,11 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
+#include "base/text/shell.h"
 #include "base/text/text.h"
 #include "stages/settings/data.h"
 
 #define LONGEST_COMMAND (1 << 20)
-
-/* ---- quoting ----------------------------------------------------------------------------------- */
-
-static void quote(FILE *out, const char *word)
-{
-	if (*word &&
-	    strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%") == strlen(word)) {
-		fputs(word, out);
-		return;
-	}
-	fputc('\'', out);
-	for (; *word; word++)
-		fputs(*word == '\'' ? "'\\''" : (char[2]){ *word, 0 }, out);
-	fputc('\'', out);
-}
 
 char *xfp_resume_text(const char *command, const char *folder, bool with_folder)
 {
@@ -37,7 +23,7 @@ char *xfp_resume_text(const char *command, const char *folder, bool with_folder)
 	if (!(out = xfp_text_begin(&text)))
 		return NULL;
 	fputs("cd ", out);
-	quote(out, folder);
+	xfp_shell_quote(out, folder);
 	fprintf(out, " && %s", command);
 	return xfp_text_end(&text) ? text.bytes : NULL;
 }
@@ -92,7 +78,7 @@ static char *command_of_make(const char *pid, bool *elsewhere)
 			continue;
 		if (word > words)
 			fputc(' ', out);
-		quote(out, word);
+		xfp_shell_quote(out, word);
 	}
 done:
 	free(words);
@@ -112,18 +98,18 @@ static char *own_command(char *const *inherited, char *const *argv)
 		return NULL;
 	if (families && *families) { /* for which there is no option */
 		fputs(XFP_FAMILY_PATH "=", out);
-		quote(out, families);
+		xfp_shell_quote(out, families);
 		fputc(' ', out);
 	}
 	fputs(argv[0], out); /* "xfp convert" */
 	/* First, since the command line wins over them and the last of two options counts. */
 	for (; inherited && *inherited; inherited++) {
 		fputc(' ', out);
-		quote(out, *inherited);
+		xfp_shell_quote(out, *inherited);
 	}
 	while (*++argv) {
 		fputc(' ', out);
-		quote(out, *argv);
+		xfp_shell_quote(out, *argv);
 	}
 	return xfp_text_end(&text) ? text.bytes : NULL;
 }

@@ -88,27 +88,28 @@ static void close_model(struct xfp_eval_model *model)
 	free(model->found);
 }
 
-/* A signal ends it as soon as no weights are being read, and how far it is has been kept. */
-static int run(struct xfp_eval *e, const char *program)
+/* After the models are open, a signal ends the evaluation as soon as no weights are being read and a state is saved. */
+static int run(struct xfp_eval *e, char *const *argv)
 {
 	struct xfp_error err;
-	int status = (int)xfp_eval_open(e, &err);
+	int status;
 
-	if (status) {
-		fprintf(stderr, "%s: %s\n", program, err.text);
+	xfp_eval_opening(true);
+	if ((status = (int)xfp_eval_open(e, &err))) {
+		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return status;
 	}
 	xfp_signals_hold(&e->signals);
+	xfp_eval_opening(false);
 	status = (int)xfp_evaluate(e, &err);
 	if (!status && e->json)
 		status = (int)xfp_eval_print_json(e, &err);
 	else if (!status)
 		xfp_eval_print(e);
 	if (status && !e->signals.interrupted)
-		fprintf(stderr, "%s: %s\n", program, err.text);
-	else if (status && e->kept_path && e->kept)
-		fprintf(stderr, "%s: interrupted; the next time it goes on behind layer %u, from %s\n", program,
-			(unsigned)e->kept - 1, e->kept_path);
+		fprintf(stderr, "%s: %s\n", argv[0], err.text);
+	else if (status)
+		xfp_eval_say_interrupted(e, argv);
 	xfp_signals_release(&e->signals);
 	return status;
 }
@@ -183,7 +184,7 @@ int xfp_main_eval(int argc, char **argv)
 	xfp_mapped_begin(argv[0], e.judged.given, NULL);
 	if (e.source.given)
 		xfp_mapped_begin(argv[0], e.source.given, NULL);
-	status = run(&e, argv[0]);
+	status = run(&e, argv);
 	xfp_mapped_end();
 	close_model(&e.judged);
 	close_model(&e.source);

@@ -3,8 +3,8 @@
  * eval.h - what xfp eval is told, and what it finds out.
  *
  * eval.c is told what to do, npy.c and text.c get token ids. evaluate.c opens what there is; room.c says how much goes
- * through the models at a time; layers.c takes it through the model, and through its source beside it, layer by layer,
- * while progress.c tells how far that is and state.c keeps it; print.c shows what came of it.
+ * through the models at a time; layers.c takes it through the model, and through its source beside it, layer by layer;
+ * progress.c shows the progress, state.c saves it, interrupted.c reports what a signal left; print.c shows the result.
  */
 #ifndef XFP_EVAL_H
 #define XFP_EVAL_H
@@ -59,6 +59,8 @@ struct xfp_eval {
 	struct xfp_eval_room room;
 	struct xfp_eval_progress progress;
 	char *kept_path;         /* where the state is kept; NULL: nowhere */
+	bool state_begun;        /* a state saved before has been read, or found to be of no use */
+	bool unkeepable;         /* the state could not be written once; it is not tried again */
 	uint8_t kept_key[32];    /* of what it is the state of */
 	uint32_t kept;           /* layers that it is behind; of none there is no state */
 	double kept_at, keeping; /* when it was written, and for how long */
@@ -105,6 +107,12 @@ enum xfp_status xfp_eval_state_take(struct xfp_eval *eval, struct xfp_error *err
 void xfp_eval_state_keep(struct xfp_eval *eval, uint32_t layers, bool now);
 /* It is of no use any more. */
 void xfp_eval_state_remove(struct xfp_eval *eval);
+
+/* While the models are being opened, signals end the process, with a message. Called with true before that, and with
+ * false once xfp_signals_hold blocks them. */
+void xfp_eval_opening(bool opening);
+/* Report on stderr what a signal left, and the command of `argv` if it resumes from there. */
+void xfp_eval_say_interrupted(const struct xfp_eval *eval, char *const *argv);
 
 void xfp_eval_print(const struct xfp_eval *eval);
 enum xfp_status xfp_eval_print_json(const struct xfp_eval *eval, struct xfp_error *err);

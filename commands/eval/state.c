@@ -192,13 +192,16 @@ enum xfp_status xfp_eval_state_take(struct xfp_eval *e, struct xfp_error *err)
 	enum xfp_status status;
 	struct stat st;
 
-	if (!e->kept_path || (access(e->kept_path, F_OK) && errno == ENOENT))
+	if (!e->kept_path || (access(e->kept_path, F_OK) && errno == ENOENT)) {
+		e->state_begun = true;
 		return XFP_OK;
+	}
 	/* Messages outlive the path that the evaluation drops. */
 	if (!(file.buffer = malloc(BUFFER > row ? BUFFER : row)) || !(file.path = strdup(e->kept_path)))
 		status = xfp_no_memory(err);
 	else if (!(status = xfp_open_regular(file.path, &file.fd, &st, err)))
 		status = take_state(e, &file, (uint64_t)st.st_size, err);
+	e->state_begun = !status;
 	if (file.fd >= 0)
 		close(file.fd);
 	free(file.buffer);
@@ -273,13 +276,13 @@ void xfp_eval_state_keep(struct xfp_eval *e, uint32_t layers, bool now)
 	double began = xfp_now();
 	struct xfp_error err;
 
-	if (!e->kept_path || !layers || layers == e->kept || (!now && began - e->kept_at < SHARE * e->keeping))
+	if (!e->kept_path || e->unkeepable || !layers || layers == e->kept ||
+	    (!now && began - e->kept_at < SHARE * e->keeping))
 		return;
 	if (write_state(e, layers, &err)) {
 		xfp_meter_clear(&e->progress.meter);
 		say("how far it is cannot be kept%s: %s", "", err.text);
-		free(e->kept_path);
-		e->kept_path = NULL;
+		e->unkeepable = true;
 		return;
 	}
 	e->kept = layers;

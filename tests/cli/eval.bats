@@ -238,10 +238,48 @@ kept_in() { # [--state FILE]
 	run -143 ended_by TERM --state here
 	[ ! -s ended ]
 	[ -z "$(find . -name '.*.tmp')" ]
-	grep -Eq 'interrupted; the next time it goes on behind layer [0-9]+, from here' ended.err
-	xfp eval --json --tokens t.npy --source m --state here b.xfp >resumed
+	grep -Eq '^xfp eval: interrupted; [0-9]+ of 12 layers are kept in here. To resume:$' ended.err
+	eval "$(tail -n 1 ended.err)" >resumed
 	cmp expected resumed
 	[ ! -e here ]
+}
+
+# An evaluation of a checkpoint in which the N-th CALL on FILE brings SIGNAL.
+signalled() { # SIGNAL CALL FILE N ARGUMENT...
+	strace -f -qq -o trace -P "$3" -e trace="$2" -e inject="$2:signal=$1:when=$4" \
+		sh -c 'exec "$@" 2>ended.err' sh env --default-signal="$1" \
+		xfp eval --json --threads 1 --tokens t.npy "${@:5}" m >ended
+}
+
+@test "interrupted: says what is kept and the command that resumes, or that nothing is kept" {
+	needs_strace
+	make_long 4 3
+	xfp eval --json --tokens t.npy m >expected
+	strace -f -qq -o trace -P "$PWD/m/model.safetensors" -e trace=pread64 \
+		xfp eval --json --threads 1 --tokens t.npy m >again
+	reads=$(wc -l <trace) # for rows of the embedding most of them, the last for layers
+	for signal in INT TERM HUP; do
+		status=$((128 + $(kill -l $signal)))
+		run -$status signalled $signal openat t.npy 1 --state "it's here"
+		[ "$(cat ended.err)" = $'\nxfp eval: interrupted before the evaluation began; nothing new was kept' ]
+		run -$status signalled $signal pread64 m/model.safetensors $((reads / 2)) --state "it's here"
+		[ "$(cat ended.err)" = $'\nxfp eval: interrupted; nothing was kept, since no state had been saved yet' ]
+		run -$status signalled $signal pread64 m/model.safetensors $((reads - 10))
+		[ "$(cat ended.err)" = $'\nxfp eval: interrupted; nothing was kept; --state FILE keeps finished layers' ]
+		[ ! -e "it's here" ]
+		run -$status signalled $signal pread64 m/model.safetensors $((reads - 10)) --state "it's here"
+		grep -qx "xfp eval: interrupted; [1-4] of 4 layers are kept in it's here. To resume:" ended.err
+		[ ! -s ended ]
+		# while the state is read, it is not lost
+		cp "it's here" kept
+		run -$status signalled $signal pread64 "it's here" 2 --state "it's here"
+		grep -qx "xfp eval: interrupted; it's here stays unchanged. To resume:" ended.err
+		cmp kept "it's here"
+		[ "$(tail -n 1 ended.err)" = "  xfp eval --json --threads 1 --tokens t.npy --state 'it'\\''s here' m" ]
+		eval "$(tail -n 1 ended.err)" >resumed
+		cmp expected resumed
+		[ ! -e "it's here" ]
+	done
 }
 
 @test "the fast form says nearly the same, within the same memory" {

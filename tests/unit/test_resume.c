@@ -56,6 +56,9 @@ static void the_folder_is_named_where_it_is_another(void **state)
 	text = xfp_resume_text("make -j2", "/a b/it's", true);
 	assert_string_equal(text, "cd '/a b/it'\\''s' && make -j2");
 	free(text);
+	text = xfp_resume_text("make", "/a\x1b[2J\xc2\x9b\x9b'\\", true);
+	assert_string_equal(text, "cd $'/a\\x1b[2J\\xc2\\x9b\\x9b\\'\\\\' && make");
+	free(text);
 	text = xfp_resume_text("make -j2", "/a", false);
 	assert_string_equal(text, "make -j2");
 	free(text);

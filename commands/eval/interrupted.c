@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages of an evaluation that a signal ends: what is kept, and the command that resumes it.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/printable.h"
+#include "base/text/shell.h"
+#include "commands/eval/eval.h"
+
+static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
+
+/* Calls only what a signal handler may. SA_RESETHAND: the second signal ends the process. */
+static void end_early(int number)
+{
+	static const char text[] = "\nxfp eval: interrupted before the evaluation began; nothing new was kept\n";
+
+	if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
+		_exit(128 + number);
+	raise(number);
+}
+
+void xfp_eval_opening(bool opening)
+{
+	const struct sigaction action = { .sa_handler = opening ? end_early : SIG_DFL, .sa_flags = SA_RESETHAND };
+	struct sigaction before;
+
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		if (!sigaction(ends[i], NULL, &before) && before.sa_handler != SIG_IGN)
+			sigaction(ends[i], &action, NULL);
+}
+
+static void print_command(char *const *argv)
+{
+	fprintf(stderr, " To resume:\n  %s", *argv);
+	while (*++argv) {
+		fputc(' ', stderr);
+		xfp_shell_quote(stderr, *argv);
+	}
+	fputc('\n', stderr);
+}
+
+void xfp_eval_say_interrupted(const struct xfp_eval *e, char *const *argv)
+{
+	bool unread = e->kept_path && !e->state_begun && !access(e->kept_path, F_OK);
+
+	fputs("\nxfp eval: interrupted; ", stderr);
+	if (e->kept)
+		fprintf(stderr, "%u of %u layers are kept in %s.", (unsigned)e->kept,
+			(unsigned)e->judged.description->layers, xfp_printable(e->kept_path).text);
+	else if (unread)
+		fprintf(stderr, "%s stays unchanged.", xfp_printable(e->kept_path).text);
+	else if (!e->kept_path)
+		fputs("nothing was kept; --state FILE keeps finished layers\n", stderr);
+	else
+		fputs("nothing was kept, since no state had been saved yet\n", stderr);
+	if (e->kept || unread)
+		print_command(argv);
+}
