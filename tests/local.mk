@@ -269,6 +269,7 @@ unit_tests = \
 	tests/unit/test_manifest_race \
 	tests/unit/test_matrix \
 	tests/unit/test_matvec \
+	tests/unit/test_meta \
 	tests/unit/test_misspelt \
 	tests/unit/test_moments \
 	tests/unit/test_moving \
