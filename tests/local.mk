@@ -226,6 +226,7 @@ unit_tests = \
 	tests/unit/test_bundle_stamp \
 	tests/unit/test_bundle_tools \
 	tests/unit/test_classify \
+	tests/unit/test_codecs \
 	tests/unit/test_command_line \
 	tests/unit/test_compact \
 	tests/unit/test_cuda_image \
