@@ -246,6 +246,7 @@ unit_tests = \
 	tests/unit/test_file \
 	tests/unit/test_filesystem \
 	tests/unit/test_fold_config \
+	tests/unit/test_fold_shapes \
 	tests/unit/test_footprint \
 	tests/unit/test_forward \
 	tests/unit/test_gc \
