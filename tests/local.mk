@@ -225,6 +225,7 @@ unit_tests = \
 	tests/unit/test_bundle_parts \
 	tests/unit/test_bundle_stamp \
 	tests/unit/test_bundle_tools \
+	tests/unit/test_checkpoint_parts \
 	tests/unit/test_classify \
 	tests/unit/test_codecs \
 	tests/unit/test_command_line \
