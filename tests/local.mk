@@ -319,6 +319,7 @@ unit_tests = \
 	tests/unit/test_text \
 	tests/unit/test_tiles \
 	tests/unit/test_tokenizer \
+	tests/unit/test_tokenizer_edges \
 	tests/unit/test_tokenizer_memory \
 	tests/unit/test_units \
 	tests/unit/test_unpack \

@@ -81,6 +81,9 @@ static void ends_of_functions(void **unused)
 	assert_true(isnan(xfp_tanh((double)NAN)) && isnan(xfp_erf((double)NAN)));
 	assert_true(xfp_tanh(0) == 0 && xfp_tanh(1e300) == 1 && xfp_tanh(-(double)INFINITY) == -1);
 	assert_true(xfp_erf(0) == 0 && xfp_erf(1e300) == 1 && xfp_erf(-(double)INFINITY) == -1);
+	/* The series would be off by rounding where erf is 1 to the last bit. */
+	for (double x = 6.01; x < 7; x += 0.01)
+		assert_true(xfp_erf(x) == 1 && xfp_erf(-x) == -1);
 	expect_near("tanh", 1e-300, xfp_tanh(1e-300), 1e-300L, 1e-300L * BOUND);
 	expect_near("exp", 709.5, xfp_exp(709.5), expl(709.5L), expl(709.5L) * BOUND);
 	expect_near("exp", -740, xfp_exp(-740), expl(-740), 0x1p-1074L);
