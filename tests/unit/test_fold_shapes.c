@@ -67,7 +67,11 @@ static void fold_tensors(const struct xfp_fold_form *form, const char *config, c
 			t->bytes *= t->shape[d];
 	}
 	listed[checkpoint.tensor_count] = (struct xfp_source_tensor){
-		.name = (char *)"z.weight_packed", .dtype = XFP_F8_E4M3, .rank = 2, .shape = { 1, 1 }, .bytes = 1
+		.name = (char *)(uintptr_t)(form == &xfp_fold_awq ? "z.scales" : "z.weight_packed"),
+		.dtype = XFP_F8_E4M3,
+		.rank = form == &xfp_fold_awq ? 1 : 2,
+		.shape = { 1, 1 },
+		.bytes = 1
 	};
 	status = form->fold(&fold);
 	if (message ? status != XFP_BAD_INPUT || !strstr(err.text, message) : status != XFP_OK)
@@ -322,6 +326,29 @@ static void divided_by(void **state)
 	free(path);
 }
 
+/* Scales beside no codes are of activations, which is refused; those past the end of the list are not seen. */
+static void awq(void **state)
+{
+#define MATRIX                                                                        \
+	{ "x.qweight", XFP_I32, 2, { 64, 4 } }, { "x.qzeros", XFP_I32, 2, { 2, 4 } }, \
+	{                                                                             \
+		"x.scales", XFP_F16, 2,                                               \
+		{                                                                     \
+			2, 32                                                         \
+		}                                                                     \
+	}
+	static const struct one cases[] = {
+		{ "{\"bits\": 4, \"group_size\": 32}", { MATRIX }, NULL, { 32, 64, { 32 } } },
+		{ "{\"bits\": 4, \"group_size\": 32}",
+		  { MATRIX, { "y.scales", XFP_F16, 1, { 32 } } },
+		  "y.scales: divides what an activation gives",
+		  { 0 } },
+	};
+
+	(void)state;
+	check(&xfp_fold_awq, NULL, cases, sizeof cases / sizeof *cases);
+}
+
 static void mxfp4(void **state)
 {
 #define BLOCKS_OF(rank, ...)                                   \
@@ -380,8 +407,9 @@ static void one_file_is_open(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fp8),    cmocka_unit_test(compressed), cmocka_unit_test(modelopt),
-		scratch_test(divided_by), cmocka_unit_test(mxfp4),      scratch_test(one_file_is_open),
+		cmocka_unit_test(fp8),          cmocka_unit_test(compressed), cmocka_unit_test(modelopt),
+		scratch_test(divided_by),       cmocka_unit_test(awq),        cmocka_unit_test(mxfp4),
+		scratch_test(one_file_is_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,6 +131,7 @@ static void known(void **state)
 		{ { 1, { 4001 }, { 1 }, 0 }, "reaches past" },
 		{ { 1, { 4000 }, { 1 }, 1 }, "reaches past" },
 		{ { 0, { 0 }, { 0 }, 4000 }, "reaches past" },
+		{ { 0, { 0 }, { 0 }, UINT64_MAX }, "reaches past" },
 		{ { 1, { 2 }, { UINT64_MAX }, 1 }, "reaches past" },
 		{ { 2, { 3, 3 }, { UINT64_MAX / 2, 1 }, 0 }, "reaches past" },
 		{ { 1, { 5 }, { 0 }, 0 }, "repeats elements" },
