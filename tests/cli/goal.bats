@@ -225,6 +225,8 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	run -2 xfp convert moe -o out.xfp --target-size 14QiB
 	xfp plan moe --target-size 3MB --weight role:dwon=2 2>&1 >/dev/null | grep -q 'weight role:dwon: matches no unit'
 	xfp convert moe -o out.xfp -n --weight attention=2 2>&1 >/dev/null | grep -q 'weight: decides nothing without a goal'
+	xfp convert moe -o out.xfp -n 2>said >/dev/null
+	run -1 grep -e --weight said
 	least=$(size_at moe 0)
 	run -2 xfp convert moe -o out.xfp --target-size "$least" --format routed_expert=6
 	[[ $output == *"give it fewer bits with --format"* ]]
