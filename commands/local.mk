@@ -213,6 +213,8 @@ commands_ui_libui_a_SOURCES = \
 	commands/ui/pace.h \
 	commands/ui/report.c \
 	commands/ui/report.h \
+	commands/ui/tokenizer_note.c \
+	commands/ui/tokenizer_note.h \
 	commands/ui/when.c \
 	commands/ui/when.h \
 	commands/ui/whole.c \

@@ -117,6 +117,13 @@ static int run(const struct command *command, int argc, char **argv)
 
 static int refuse(const char *word)
 {
+	/* What other programs call these commands. */
+	static const struct {
+		const char *word, *command;
+	} others[] = {
+		{ "quantize", "convert" }, { "quantise", "convert" }, { "compress", "convert" }, { "run", "generate" },
+		{ "chat", "generate" },    { "perplexity", "eval" },  { "ppl", "eval" },
+	};
 	const char *names[COMMANDS + 4] = { "help", "--help", "--version", "--pipelines" };
 	char meant[XFP_DID_YOU_MEAN];
 	size_t count = 4;
@@ -125,6 +132,9 @@ static int refuse(const char *word)
 		if (commands[i].text)
 			names[count++] = commands[i].name;
 	xfp_did_you_mean("", word, names, count, meant);
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (!strcmp(word, others[i].word))
+			snprintf(meant, sizeof meant, "; did you mean %s?", others[i].command);
 	fprintf(stderr, "xfp: no %s '%s'%s%s xfp --help lists them\n", *word == '-' ? "option" : "command",
 		xfp_printable(word).text, meant, *meant ? "" : ";");
 	return XFP_USAGE;

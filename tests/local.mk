@@ -411,6 +411,7 @@ cli_tests = \
 	tests/cli/packed_bad.bats \
 	tests/cli/packed_exl2.bats \
 	tests/cli/printed.bats \
+	tests/cli/refused.bats \
 	tests/cli/regenerate.bats \
 	tests/cli/reproducible.bats \
 	tests/cli/scripts.bats \

@@ -178,6 +178,23 @@ static enum xfp_status begin_record(struct xfp_conversion *c, struct xfp_error *
 	return XFP_OK;
 }
 
+/* The length of the longest leading part of an absolute path that exists. */
+static size_t existing_length(const char *path)
+{
+	size_t length = strlen(path);
+	char *part = strdup(path);
+
+	while (part && length && access(part, F_OK)) {
+		while (length && part[length - 1] != '/')
+			length--;
+		while (length && part[length - 1] == '/')
+			length--;
+		part[length] = '\0';
+	}
+	free(part);
+	return length;
+}
+
 enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *err)
 {
 	enum xfp_status status;
@@ -188,6 +205,7 @@ enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *
 	    (!c->options.planning && (status = check_output(c->options.out, err))) || c->options.dry_run)
 		return status;
 	c->made_work = access(c->options.work, F_OK) != 0;
+	c->found_path = existing_length(c->options.work);
 	if ((status = xfp_mkdirs(c->options.work, err)) || (status = take_lock(c, err)))
 		return status;
 	xfp_conversion_sweep(c);
@@ -239,6 +257,20 @@ void xfp_conversion_sweep(const struct xfp_conversion *c)
 	free(folder);
 }
 
+/* Folders above the work folder that were created with it. Those that hold anything stay. */
+static void remove_empty_parents(const struct xfp_conversion *c)
+{
+	char *path = strdup(c->options.work), *slash;
+
+	if (path && access(path, F_OK))
+		while ((slash = strrchr(path, '/')) && (size_t)(slash - path) > c->found_path) {
+			*slash = '\0';
+			if (rmdir(path))
+				break;
+		}
+	free(path);
+}
+
 /* A run that came to nothing leaves nothing: it was refused, or there is no ledger. What the log holds was shown. */
 static void remove_empty_work(const struct xfp_conversion *c)
 {
@@ -258,6 +290,7 @@ static void remove_empty_work(const struct xfp_conversion *c)
 		rmdir(c->options.work);
 	}
 	free(ledger);
+	remove_empty_parents(c);
 }
 
 void xfp_conversion_close(struct xfp_conversion *c)

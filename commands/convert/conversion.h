@@ -36,6 +36,7 @@ struct xfp_conversion {
 	int lock, log;               /* file descriptors, -1: none */
 	int cache_lock;              /* likewise, cache/lock.h */
 	bool made_work;              /* the work folder is new */
+	size_t found_path;           /* of the work folder's path, what existed before: its length */
 	bool prepared;               /* it is known what is missing: units of the folder are the ledger's */
 	char *scratch;               /* the folder that a dry run had the ledger, and files, made in; NULL: none */
 	struct xfp_run_record record;

@@ -28,6 +28,7 @@
 #include "commands/convert/run_make.h"
 #include "commands/goal/goal.h"
 #include "commands/ui/commands.h"
+#include "commands/ui/tokenizer_note.h"
 #include "stages/settings/like.h"
 
 #define MOST_REPETITIONS 3
@@ -235,17 +236,6 @@ static int settle(const struct xfp_conversion *c, int status, struct xfp_error *
 	return status;
 }
 
-/* Whether the checkpoint has what the bundle of --like has. */
-static int check_like(const struct xfp_conversion *c, struct xfp_error *err)
-{
-	enum xfp_status status;
-
-	xfp_mapped_begin(c->options.program, c->options.like, NULL);
-	status = xfp_like_check(c->options.like, c->ledger, err);
-	xfp_mapped_end();
-	return (int)status;
-}
-
 static int compare_like(const struct xfp_conversion *c, struct xfp_error *err)
 {
 	enum xfp_status status;
@@ -267,10 +257,10 @@ static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct
 	char *parameters;
 	int status = xfp_prepare_folder(c, signals, err);
 
-	if (!status && c->options.like)
-		status = check_like(c, err);
 	if (status)
 		return status;
+	if (!c->options.quiet && !c->options.like)
+		xfp_note_tokenizer(c->options.program, c->options.model, c->ledger);
 	if (c->options.dry_run)
 		return dry_run(c, err);
 	parameters = xfp_parameters_to_json(&c->options.parameters);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "base/system/mapped.h"
 #include "base/system/temporary.h"
 #include "base/text/text.h"
 #include "commands/convert/ingest.h"
@@ -16,6 +17,7 @@
 #include "commands/convert/prepare_unit.h"
 #include "commands/convert/run_inspect.h"
 #include "commands/goal/goal.h"
+#include "stages/settings/like.h"
 #include "stages/work/assigned.h"
 #include "stages/work/fits.h"
 #include "stages/work/moving.h"
@@ -293,19 +295,34 @@ static void remark_tied(const struct xfp_conversion *c)
 	}
 }
 
+/* Whether the checkpoint has what the bundle of --like has. */
+static enum xfp_status check_like(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	if (!c->options.like)
+		return XFP_OK;
+	xfp_mapped_begin(c->options.program, c->options.like, NULL);
+	status = xfp_like_check(c->options.like, c->ledger, err);
+	xfp_mapped_end();
+	return status;
+}
+
 static enum xfp_status prepare_folder(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
 {
 	enum xfp_status status;
 
 	if (c->options.dry_run) {
-		if (!(status = read_scratch_ledger(c, signals, err)) && !(status = check_policy(c, err)))
-			status = xfp_goal_check(c, err);
+		if (!(status = read_scratch_ledger(c, signals, err)) && !(status = check_policy(c, err)) &&
+		    !(status = xfp_goal_check(c, err)))
+			status = check_like(c, err);
 		return status ? status : xfp_conversion_open_cache(c, err);
 	}
 	if ((status = ingest_leftovers(c, err)) ||
 	    (status = (enum xfp_status)xfp_run_inspect(c, signals, c->options.work, err)) ||
 	    (status = read_ledger(c, c->options.work, err)) || (status = check_policy(c, err)) ||
-	    (status = xfp_goal_check(c, err)) || (status = xfp_conversion_open_cache(c, err)))
+	    (status = xfp_goal_check(c, err)) || (status = check_like(c, err)) ||
+	    (status = xfp_conversion_open_cache(c, err)))
 		return status;
 	xfp_store_sweep(&c->store);
 	return XFP_OK;

@@ -107,6 +107,13 @@ static enum xfp_status differs(const struct check *check, const char *member, co
 			xfp_printable(name).text, how);
 }
 
+/* Tensors of other names or shapes: not the same model with an edited file, but another one. */
+static enum xfp_status another_model(const struct check *check, const char *member, const char *name, const char *how)
+{
+	return xfp_fail(check->err, XFP_UNMET, "%s: another model: %s differs: tensor %s %s", check->like, member,
+			xfp_printable(name).text, how);
+}
+
 /* Where kept tensors are members of their own, the member; else the index, which lists all. */
 static const char *tensor_member(uint32_t number, bool kept, char member[24])
 {
@@ -124,17 +131,17 @@ static enum xfp_status check_tensor(const struct check *check, uint32_t t)
 	char buf[24];
 
 	if (!xfp_bundle_tensor(check->bundle, t, &theirs))
-		return differs(check, XFP_MEMBER_IDX, "tensor", ours->name, "is not in the bundle");
+		return another_model(check, XFP_MEMBER_IDX, ours->name, "is not in the bundle");
 	if (strcmp(ours->name, theirs.name)) {
 		if (xfp_bundle_find_tensor(check->bundle, ours->name) == XFP_NOT_FOUND)
-			return differs(check, XFP_MEMBER_IDX, "tensor", ours->name, "is not in the bundle");
-		return differs(check, XFP_MEMBER_IDX, "tensor", theirs.name, "is not in the checkpoint");
+			return another_model(check, XFP_MEMBER_IDX, ours->name, "is not in the bundle");
+		return another_model(check, XFP_MEMBER_IDX, theirs.name, "is not in the checkpoint");
 	}
 	member = tensor_member(t, theirs.data, buf);
+	if (ours->rank != theirs.rank || memcmp(ours->shape, theirs.shape, ours->rank * sizeof *ours->shape))
+		return another_model(check, member, ours->name, "is of another shape in the checkpoint");
 	if (ours->dtype != theirs.dtype)
 		return differs(check, member, "tensor", ours->name, "is of another dtype in the checkpoint");
-	if (ours->rank != theirs.rank || memcmp(ours->shape, theirs.shape, ours->rank * sizeof *ours->shape))
-		return differs(check, member, "tensor", ours->name, "is of another shape in the checkpoint");
 	if (ours->class_ != theirs.class_)
 		return differs(check, XFP_MEMBER_IDX, "tensor", ours->name, "is of another class: other family rules");
 	return XFP_OK;
@@ -181,7 +188,6 @@ static enum xfp_status check_file(const struct check *check, uint32_t f)
 static enum xfp_status check_rest(const struct check *check)
 {
 	const struct xfp_ledger *ledger = check->ledger;
-	struct xfp_tensor_info tensor;
 	struct xfp_unit_info unit;
 	struct xfp_file_info file;
 	char member[XFP_FILE_MEMBER_BYTES];
@@ -190,8 +196,6 @@ static enum xfp_status check_rest(const struct check *check)
 		xfp_file_member(ledger->extra_count, file.name, member);
 		return differs(check, member, "file", file.name, "is not in the checkpoint");
 	}
-	if (xfp_bundle_tensor(check->bundle, ledger->tensor_count, &tensor))
-		return differs(check, XFP_MEMBER_IDX, "tensor", tensor.name, "is not in the checkpoint");
 	if (xfp_bundle_unit(check->bundle, ledger->unit_count, &unit))
 		return differs(check, XFP_MEMBER_IDX, "unit", unit.name, "is none here: other family rules");
 	return XFP_OK;
@@ -201,15 +205,18 @@ enum xfp_status xfp_like_check(const char *like, const struct xfp_ledger *ledger
 {
 	struct check check = { .like = like, .ledger = ledger, .err = err };
 	struct xfp_bundle *bundle = NULL;
+	struct xfp_tensor_info tensor;
 	enum xfp_status status = xfp_bundle_open(like, &bundle, err);
 
 	if (status)
 		return status;
 	check.bundle = bundle;
-	for (uint32_t f = 0; !status && f < ledger->extra_count; f++)
-		status = check_file(&check, f);
 	for (uint32_t t = 0; !status && t < ledger->tensor_count; t++)
 		status = check_tensor(&check, t);
+	if (!status && xfp_bundle_tensor(bundle, ledger->tensor_count, &tensor))
+		status = another_model(&check, XFP_MEMBER_IDX, tensor.name, "is not in the checkpoint");
+	for (uint32_t f = 0; !status && f < ledger->extra_count; f++)
+		status = check_file(&check, f);
 	for (uint32_t u = 0; !status && u < ledger->unit_count; u++)
 		status = check_unit(&check, u);
 	if (!status)

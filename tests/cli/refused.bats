@@ -1,0 +1,96 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# First contact: what xfp convert notes and refuses before any work, what a refusal leaves behind, and commands that
+# other programs have.
+
+load helpers
+
+setup() {
+	setup_folder
+	unset XFP_WORK XFP_OUT
+	make_model m --vocab 260
+}
+
+# What convert notes about tokenizers.
+notes() { # ARGUMENT...
+	xfp convert "$@" 2>&1 >printed | grep -i 'token' || true
+}
+
+@test "convert notes a tokenizer that is missing or not supported" {
+	[ "$(notes m -o b.xfp)" = "xfp convert: note: $PWD/m: has no tokenizer.json, so xfp generate and xfp eval --text will not work with the bundle" ]
+	[ -z "$(notes m -o b.xfp -q)" ]
+	"$PYTHON" "$srcdir/tests/make-tokenizer.py" m
+	[ -z "$(notes m -o b.xfp)" ]
+	[ -z "$(notes m -n -o c.xfp)" ]
+	echo '{"model": {"type": "Unigram", "vocab": []}}' >m/tokenizer.json
+	[[ $(notes m -n -o c.xfp) == "xfp convert: note: $PWD/m/tokenizer.json: "*Unigram*"; xfp generate and xfp eval --text will not work with the bundle: only byte-level BPE and its relatives are supported" ]]
+	echo '{' >m/tokenizer.json
+	[[ $(notes m -n -o c.xfp) == "xfp convert: note: $PWD/m/tokenizer.json: "* ]]
+	# the bundle is made all the same
+	notes m -o b.xfp
+	xfp verify b.xfp
+}
+
+@test "--like with another model says so, before what else differs" {
+	xfp convert m -o like.xfp -q
+	make_model wider --vocab 260 --intermediate 64
+	make_model deeper --vocab 260 --layers 2
+	make_model flatter --vocab 260 --num-experts 2
+	make_model words --vocab 270
+	for other in wider deeper flatter words; do
+		run -4 xfp convert $other --like like.xfp -o again.xfp -q --cache none
+		[[ $output =~ ^"xfp convert: $PWD/like.xfp: another model: "[^\ ]+" differs: tensor " ]] || { echo "$output"; return 1; }
+		[ ! -e none ] && [ ! -e again.xfp.work ]
+	done
+	# an edited file is not another model
+	cp -r m edited
+	echo >>edited/config.json
+	run -4 xfp convert edited --like like.xfp -o again.xfp -q --cache none
+	[[ $output == *"like.xfp: files/config.json differs"* ]]
+}
+
+@test "a refused conversion removes the folders that it created, and no others" {
+	mkdir kept shared
+	xfp convert m -o shared/first.xfp --cache shared/cache -q
+	make_bad truncated-shard bad
+	before=$(find . | sort)
+	for wrong in "bad" "m --override nothing=3" "m --target-size 100" "nowhere"; do
+		# shellcheck disable=SC2086
+		run ! xfp convert $wrong -o out.xfp -q --work new/folder/work --cache new/cache
+		# shellcheck disable=SC2086
+		run ! xfp convert $wrong -o out.xfp -q --work kept/new/work --cache shared/cache
+		# shellcheck disable=SC2086
+		run ! xfp convert $wrong -o kept/out.xfp -q
+		[ "$(find . | sort)" = "$(sort <<<"$before")" ] || { echo "$wrong"; find . | sort | diff - <(sort <<<"$before"); return 1; }
+	done
+	# a folder that somebody else wrote to meanwhile, or that was there, stays
+	replace_stage xfp-inspect '
+		touch "$top/new/folder/theirs"
+		exit 3'
+	run ! bin/xfp convert m -o out.xfp -q --work new/folder/work --cache new/cache
+	[ "$(find new | sort)" = $'new\nnew/folder\nnew/folder/theirs' ]
+	rm new/folder/theirs
+	run ! xfp convert bad -o out.xfp -q --work new/folder/work --cache new/cache
+	[ "$(find new | sort)" = $'new\nnew/folder' ]
+}
+
+@test "commands of other programs lead to ours" {
+	for word in quantize:convert quantise:convert run:generate chat:generate perplexity:eval; do
+		run -2 xfp "${word%:*}" model
+		[[ $output == "xfp: no command '${word%:*}'; did you mean ${word#*:}? xfp --help lists them" ]] || { echo "$output"; return 1; }
+	done
+}
+
+@test "the manuals say which tokenizers and which types of GGUF are not read" {
+	for page in "$srcdir/man/xfp.1" "$srcdir/README.md"; do
+		tr '\n' ' ' <"$page" >text
+		grep -q 'byte-level BPE' text
+		for types in IQ1 IQ2 IQ3; do
+			grep -q "$types" text
+		done
+	done
+	grep -q 'byte-level BPE' "$srcdir/man/xfp-convert.1"
+	grep -q 'byte-level BPE' "$srcdir/man/xfp-eval.1"
+	grep -q 'byte-level BPE' "$srcdir/man/xfp-generate.1"
+}
