@@ -29,6 +29,8 @@ base_libbase_a_SOURCES = \
 	base/system/screen.h \
 	base/system/signals.c \
 	base/system/signals.h \
+	base/system/path.c \
+	base/system/path.h \
 	base/system/standard_files.c \
 	base/system/standard_files.h \
 	base/system/temporary.c \

@@ -75,6 +75,7 @@ commands_cache_libcache_a_SOURCES = \
 	commands/cache/rebuild.c \
 	commands/cache/stats.c
 commands_compare_libcompare_a_SOURCES = \
+	commands/compare/answer.c \
 	commands/compare/by_peers.c \
 	commands/compare/compare.c \
 	commands/compare/compare.h \

@@ -38,6 +38,7 @@ struct xfp_goal {
 	uint32_t weight_count;
 	/* Sizes that were given without a unit and are small, so that a larger unit was perhaps meant. */
 	bool bare, bare_reserve;
+	bool binary_reserve; /* the reserve was given in units of 1024 */
 	char said[64]; /* as it was given, "--target-size 14GiB", for messages */
 };
 void xfp_goal_free(struct xfp_goal *goal); /* its weights */

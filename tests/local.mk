@@ -286,6 +286,7 @@ unit_tests = \
 	tests/unit/test_packed \
 	tests/unit/test_packed_ints \
 	tests/unit/test_parameters \
+	tests/unit/test_path \
 	tests/unit/test_peer_floats \
 	tests/unit/test_peers \
 	tests/unit/test_pickle \
@@ -308,6 +309,7 @@ unit_tests = \
 	tests/unit/test_sha256 \
 	tests/unit/test_sharded \
 	tests/unit/test_shares \
+	tests/unit/test_size \
 	tests/unit/test_solve \
 	tests/unit/test_sources \
 	tests/unit/test_stages \
@@ -370,6 +372,7 @@ long_cli_tests = \
 	tests/cli/packed_grouped.bats \
 	tests/cli/resume.bats \
 	tests/cli/survey.bats \
+	tests/cli/paths.bats \
 	tests/cli/plan.bats \
 	tests/cli/policy.bats \
 	tests/cli/processors.bats \

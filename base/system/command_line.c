@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/system/next_option.h"
+#include "base/system/path.h"
 #include "base/system/screen.h"
 #include "base/text/table.h"
 
@@ -238,11 +240,16 @@ static enum xfp_status parse(struct xfp_command_line *line, int argc, char **arg
 		} else {
 			const struct xfp_option *option = option_of(line->options, id);
 
+			if (option->path)
+				xfp_path_clean(optarg);
 			status = use(option, option->value ? optarg : NULL, err);
 		}
 	}
 	line->arguments = argv + optind;
 	line->argument_count = argc - optind;
+	for (int i = 0; i < line->argument_count; i++)
+		if (!access(line->arguments[i], F_OK))
+			xfp_path_clean(line->arguments[i]);
 	free(names);
 	free(letters);
 	return status;

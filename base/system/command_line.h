@@ -20,6 +20,7 @@ struct xfp_option {
 	char letter;       /* its short form; 0: none */
 	const char *value; /* what --help calls its value; NULL: a switch */
 	const char *text;  /* for --help, which breaks it to fit the screen */
+	bool path;         /* the value is a path, and cleaned (path.h) */
 	bool *set;         /* becomes true */
 	const char **into; /* becomes the value, which is the caller's argv; the last one counts */
 	/* Anything else. `where` is the option (or the variable) for messages, `value` NULL for a switch. Fails with
@@ -39,7 +40,7 @@ struct xfp_command_line {
 
 	/* Once it is read: */
 	const char *program; /* argv[0], as messages begin */
-	char **arguments;    /* what is not an option, in argv */
+	char **arguments;    /* what is not an option, in argv; paths that exist are cleaned (path.h) */
 	int argument_count;
 	bool told; /* --help or --version was asked for and printed, and nothing else looked at */
 };

@@ -40,8 +40,8 @@ enum xfp_status xfp_look(const char *path, struct stat *st, struct xfp_error *er
 enum xfp_status xfp_open_regular(const char *path, int *fd, struct stat *st, struct xfp_error *err);
 /* xfp_slurp of such a file. */
 enum xfp_status xfp_slurp_regular(const char *path, size_t limit, char **text, size_t *size, struct xfp_error *err);
-/* Input named on the command line, read once from start to end: a file, a pipe or, for "-", standard input. XFP_BAD_INPUT
- * if it does not exist, is a folder or is larger than `limit`. */
+/* Input named on the command line, read once from start to end: a file, a pipe or, for "-", standard input.
+ * XFP_BAD_INPUT if it does not exist, is a folder or is larger than `limit`. */
 enum xfp_status xfp_slurp_input(const char *path, size_t limit, char **text, size_t *size, struct xfp_error *err);
 /* Its name for messages: "standard input" for "-". */
 const char *xfp_input_name(const char *path);

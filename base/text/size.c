@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +43,7 @@ bool xfp_size_is_bare(const char *text, uint64_t size)
 	return size < 1 << 20 && length && text[length - 1] >= '0' && text[length - 1] <= '9';
 }
 
-const char *xfp_binary(uint64_t bytes, char text[32])
+static const char *binary_text(uint64_t bytes, char text[32])
 {
 	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
 	double value = (double)bytes;
@@ -73,5 +74,25 @@ const char *xfp_human(double value, const char *unit, char text[32])
 			 : value < 99.95 ? 1
 					 : 0,
 			 value, prefixes[power], unit);
+	return text;
+}
+
+bool xfp_size_is_binary(const char *given)
+{
+	size_t length = strlen(given);
+
+	return length > 2 && !strcasecmp(given + length - 2, "iB");
+}
+
+const char *xfp_size_text(uint64_t bytes, bool binary, char text[32])
+{
+	return binary ? binary_text(bytes, text) : xfp_human((double)bytes, "B", text);
+}
+
+const char *xfp_size_enough(uint64_t bytes, bool binary, char text[32])
+{
+	uint64_t step = 4 * (binary ? 1 << 20 : 1000000);
+
+	snprintf(text, 32, "%" PRIu64 " %s", (bytes / step + 1) * 4, binary ? "MiB" : "MB");
 	return text;
 }

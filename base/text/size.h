@@ -16,8 +16,12 @@ bool xfp_size_parse(const char *text, uint64_t *size);
 bool xfp_size_is_bare(const char *text, uint64_t size);
 #define XFP_SIZE_UNITS "units are K, M, G, T (of 1000) and KiB, MiB, GiB, TiB"
 
-/* "24 GiB", "1.5 MiB", "24 bytes": for sizes that were given in such units. Four digits. */
-const char *xfp_binary(uint64_t bytes, char text[32]);
+/* Whether a size, as it was given, ends in a unit of 1024: "14GiB". */
+bool xfp_size_is_binary(const char *given);
+/* In units of 1024 ("24 GiB", four digits), for sizes next to one that the user gave so; otherwise as xfp_human. */
+const char *xfp_size_text(uint64_t bytes, bool binary, char text[32]);
+/* The same, rounded up to a multiple of 4 MB or MiB: what is enough, in a form that xfp_size_parse reads. */
+const char *xfp_size_enough(uint64_t bytes, bool binary, char text[32]);
 /* "12.3 M", "1.5 GB" (unit "B") and the like, at most 15 characters. */
 const char *xfp_human(double value, const char *unit, char text[32]);
 

@@ -34,6 +34,7 @@ static bool parse(int argc, char **argv, const struct xfp_cache_command *command
 {
 	struct xfp_option options[XFP_CACHE_OPTIONS + 3] = {
 		{ .name = "cache",
+		  .path = true,
 		  .value = "DIR",
 		  .text = "the cache (default: XFP_CACHE, or xfp-cache)",
 		  .into = &call->folder },

@@ -4,8 +4,8 @@
  * error.
  *
  * compare.c runs it, options.c is told what to do, measure.c and by_peers.c look at one unit's
- * rows, sum.c adds units up and says who wins; table.c, data.c (CSV, JSON) and plot.c
- * (SVG) show it.
+ * rows, sum.c adds units up and says who wins, answer.c picks the best setting for a size; table.c, data.c (CSV, JSON)
+ * and plot.c (SVG) show it.
  */
 #ifndef XFP_COMPARE_H
 #define XFP_COMPARE_H
@@ -114,6 +114,16 @@ struct xfp_claim_on {
 /* How many there are. `comparison` NULL: of that unit alone, `each` and `worst` are not told. */
 uint32_t xfp_compare_claims(const struct xfp_comparison *comparison, const struct xfp_compared_unit *unit,
 			    struct xfp_claim_on claims[XFP_MOST_CLAIMS]);
+
+/* The setting of least error within some bits per weight, and types of llama.cpp; all borrowed, NULL: none. */
+struct xfp_compare_answer {
+	double bits;
+	const struct xfp_compared *ours;
+	const struct xfp_compared *replaces; /* least error of those with no fewer bits and no less error than ours */
+	const struct xfp_compared *cheapest; /* fewest bits of those with no more error than ours */
+};
+#define XFP_ANSWERS 7
+void xfp_compare_answers(const struct xfp_compared_unit *unit, struct xfp_compare_answer answers[XFP_ANSWERS]);
 
 /* ---- output ------------------------------------------------------------------------------------ */
 

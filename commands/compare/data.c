@@ -101,11 +101,15 @@ static json_t *way_json(const struct xfp_compared_unit *unit, const struct xfp_c
 			{ "cos_p5", number_or_null(c->cos_p5, good) }, { "error", number_or_null(c->error, good) });
 }
 
+static json_t *way_or_null(const struct xfp_compared_unit *unit, const struct xfp_compared *one)
+{
+	return one ? way_json(unit, one) : json_null();
+}
+
 static json_t *claim_json(const struct xfp_comparison *comparison, const struct xfp_compared_unit *unit,
 			  const struct xfp_claim_on *claim)
 {
-	json_t *object = XFP_JSON({ "format", way_json(unit, claim->peer) },
-				  { "xfp", claim->ours ? way_json(unit, claim->ours) : json_null() },
+	json_t *object = XFP_JSON({ "format", way_json(unit, claim->peer) }, { "xfp", way_or_null(unit, claim->ours) },
 				  { "shared_allowed", json_boolean(claim->allowed) },
 				  { "ratio", number_or_null(claim->ratio, claim->ours) });
 	bool told = comparison && claim->each >= 0;
@@ -117,6 +121,20 @@ static json_t *claim_json(const struct xfp_comparison *comparison, const struct 
 			     told ? json_string(comparison->units[claim->worst_unit].unit->name) : json_null());
 	}
 	return object;
+}
+
+static json_t *answers_json(const struct xfp_compared_unit *unit)
+{
+	struct xfp_compare_answer answers[XFP_ANSWERS];
+	json_t *list = json_array();
+
+	xfp_compare_answers(unit, answers);
+	for (unsigned i = 0; i < XFP_ANSWERS; i++)
+		xfp_json_add(&list, XFP_JSON({ "bits", json_real(answers[i].bits) },
+					     { "xfp", way_or_null(unit, answers[i].ours) },
+					     { "replaces", way_or_null(unit, answers[i].replaces) },
+					     { "cheapest", way_or_null(unit, answers[i].cheapest) }));
+	return list;
 }
 
 /* `comparison` NULL: of one unit. */
@@ -153,10 +171,10 @@ enum xfp_status xfp_compare_print_json(const struct xfp_comparison *c, struct xf
 
 	for (uint32_t u = 0; c->request.per_unit && u < c->count; u++)
 		xfp_json_add(&units, unit_json(NULL, &c->units[u]));
-	return xfp_json_print(XFP_JSON({ "model", xfp_json_text(c->request.model) },
-				       { "family", xfp_json_text(c->ledger->family) },
-				       { "unit_count", json_integer((json_int_t)c->count) },
-				       { "left_out", json_integer((json_int_t)c->left_out) },
-				       { "all", unit_json(c, &c->all) }, { "units", units }),
-			      err);
+	return xfp_json_print(
+		XFP_JSON({ "model", xfp_json_text(c->request.model) }, { "family", xfp_json_text(c->ledger->family) },
+			 { "unit_count", json_integer((json_int_t)c->count) },
+			 { "left_out", json_integer((json_int_t)c->left_out) }, { "answers", answers_json(&c->all) },
+			 { "all", unit_json(c, &c->all) }, { "units", units }),
+		err);
 }

@@ -154,6 +154,7 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 	enum xfp_status status;
 	const struct xfp_option options[] = {
 		{ .name = "output",
+		  .path = true,
 		  .letter = 'o',
 		  .value = "FILE.svg",
 		  .text = "a plot of all of it",

@@ -23,11 +23,16 @@ enum { LEGEND = 556, LEGEND_ROW = 22, HEIGHT = 600 };
 #define LINES 6     /* v2, v2a, the same as published, v2c of two groups */
 #define MOST_BITS 8 /* what takes more is of small matrices, and would squeeze the rest */
 #define LETTER 6.6
+#define NAME_SIZE 12.0 /* of the font of names */
 #define TEXT_HEIGHT 14.0
 #define DESCENT 3.0 /* of it, below the line that letters stand on */
 
 struct box {
 	double left, top, right, bottom;
+};
+
+struct segment {
+	double x1, y1, x2, y2;
 };
 
 struct panel {
@@ -37,6 +42,8 @@ struct panel {
 	double left, least_x, most_x, least_y, most_y; /* y as log10 */
 	struct box taken[2 * XFP_PEERS];
 	unsigned taken_count;
+	struct segment leader[XFP_PEERS];
+	unsigned leader_count;
 };
 
 static double value_of(const struct panel *p, const struct xfp_compared *c)
@@ -195,41 +202,97 @@ static bool overlap(const struct box *a, const struct box *b)
 	return a->left < b->right && b->left < a->right && a->top < b->bottom && b->top < a->bottom;
 }
 
-static bool is_free(const struct panel *p, const struct box *box)
+/* The part of a line between two edges: *begin to *end, as shares of the line. */
+static void clip(double at, double step, double low, double high, double *begin, double *end)
+{
+	double near, far;
+
+	if (fabs(step) < 1e-9) {
+		if (at <= low || at >= high)
+			*end = -1;
+		return;
+	}
+	near = (low - at) / step;
+	far = (high - at) / step;
+	*begin = fmax(*begin, fmin(near, far));
+	*end = fmin(*end, fmax(near, far));
+}
+
+static bool crosses(const struct segment *line, const struct box *box)
+{
+	double begin = 0, end = 1;
+
+	clip(line->x1, line->x2 - line->x1, box->left, box->right, &begin, &end);
+	clip(line->y1, line->y2 - line->y1, box->top, box->bottom, &begin, &end);
+	return begin < end;
+}
+
+/* A name as wide as in DejaVu Sans, which few fonts exceed. */
+static double width_of(const char *name)
+{
+	double width = 0;
+
+	for (; *name; name++)
+		width += strchr("MW", *name)                ? .87
+			 : *name >= 'A' && *name <= 'Z'     ? .7
+			 : strchr("-fijlrt", *name) != NULL ? .4
+							    : .64;
+	return width * NAME_SIZE;
+}
+
+/* From a ring to its name; without length when the name is next to the ring. */
+static struct segment leader_of(double x, double y, const struct box *box)
+{
+	double middle = (box->top + box->bottom) / 2;
+
+	double near = box->left > x ? box->left - 1 : box->right + 1;
+
+	if (fabs(middle - y) <= TEXT_HEIGHT && fabs(near - x) < 8)
+		return (struct segment){ x, y, x, y };
+	if (fabs(middle - y) <= TEXT_HEIGHT)
+		return (struct segment){ x + (near > x ? 5 : -5), y, near, middle };
+	return (struct segment){ x, y + (middle > y ? 5 : -5), near, middle };
+}
+
+static bool has_length(const struct segment *line)
+{
+	return fabs(line->x1 - line->x2) > 0 || fabs(line->y1 - line->y2) > 0;
+}
+
+/* Whether a name, with the line to it, covers no ring, no other name and no line to one. */
+static bool is_free(const struct panel *p, const struct box *box, const struct segment *leader)
 {
 	if (box->left < p->left || box->right > p->left + PANEL || box->top < TOP || box->bottom > BOTTOM)
 		return false;
 	for (unsigned i = 0; i < p->taken_count; i++)
-		if (overlap(&p->taken[i], box))
+		if (overlap(&p->taken[i], box) || (has_length(leader) && crosses(leader, &p->taken[i])))
+			return false;
+	for (unsigned i = 0; i < p->leader_count; i++)
+		if (crosses(&p->leader[i], box))
 			return false;
 	return true;
 }
 
-/* Beside the ring, or as near above or below as no ring and no other name is covered: there are few names, and there is
- * room for them all in either column. */
+/* Next to the ring, or as near to it as nothing is covered. */
 static struct box place(const struct panel *p, double x, double y, double width)
 {
-	struct box box = { 0 };
+	struct box nearest = { x + 8, y + 4 + DESCENT - TEXT_HEIGHT, x + 8 + width, y + 4 + DESCENT };
+	double least = INFINITY;
 
 	for (double off = 0; off < BOTTOM - TOP; off += 2)
-		for (int side = 0; side < 4; side++) {
-			double base = y + 4 + (side & 1 ? off : -off), left = side & 2 ? x - 8 - width : x + 8;
+		for (double aside = 8; aside < PANEL / 3. && off + aside < least; aside += 10)
+			for (int side = 0; side < 4; side++) {
+				double base = y + 4 + (side & 1 ? off : -off);
+				double left = side & 2 ? x - aside - width : x + aside;
+				struct box box = { left, base + DESCENT - TEXT_HEIGHT, left + width, base + DESCENT };
+				struct segment leader = leader_of(x, y, &box);
 
-			box = (struct box){ left, base + DESCENT - TEXT_HEIGHT, left + width, base + DESCENT };
-			if (is_free(p, &box))
-				return box;
-		}
-	return box;
-}
-
-/* From a ring to its name, where that is not beside it. */
-static void draw_leader(const struct panel *p, double x, double y, const struct box *box)
-{
-	double middle = (box->top + box->bottom) / 2;
-
-	if (fabs(middle - y) > TEXT_HEIGHT)
-		fprintf(p->out, "<line class=\"leader\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", x,
-			y + (middle > y ? 5 : -5), box->left > x ? box->left - 1 : box->right + 1, middle);
+				if (off + aside < least && is_free(p, &box, &leader)) {
+					nearest = box;
+					least = off + aside;
+				}
+			}
+	return nearest;
 }
 
 static void draw_peers(struct panel *p)
@@ -249,6 +312,7 @@ static void draw_peers(struct panel *p)
 	}
 	for (uint32_t i = 0; i < unit->count; i++) {
 		const struct xfp_compared *c = &unit->list[i];
+		struct segment leader;
 		struct box box;
 		double x, y;
 
@@ -256,8 +320,13 @@ static void draw_peers(struct panel *p)
 			continue;
 		x = x_of(p, xfp_compared_bits(unit, c));
 		y = y_of(p, log10(value_of(p, c)));
-		box = place(p, x, y, (double)strlen(c->peer->name) * LETTER);
-		draw_leader(p, x, y, &box);
+		box = place(p, x, y, width_of(c->peer->name));
+		leader = leader_of(x, y, &box);
+		if (has_length(&leader)) {
+			fprintf(p->out, "<line class=\"leader\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n",
+				leader.x1, leader.y1, leader.x2, leader.y2);
+			p->leader[p->leader_count++] = leader;
+		}
 		p->taken[p->taken_count++] = box;
 		fprintf(p->out, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", box.left,
 			box.bottom - DESCENT, c->peer->name);

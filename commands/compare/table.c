@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * table.c - xfp compare: what it found, for people: a line a mode and k, then a line a common format.
+ * table.c - xfp compare: what it found, for people: a line a size, a line a mode and k, then a line a common format.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,6 +10,14 @@
 #include "base/text/size.h"
 #include "base/text/table.h"
 #include "commands/compare/compare.h"
+
+enum { WITHIN, BEST, BEST_BITS, BEST_ERROR, REPLACES, CHEAPEST, ANSWER_COLUMNS };
+
+static const struct xfp_table_column answer_layout[ANSWER_COLUMNS + 1] = {
+	[WITHIN] = { "up to bits", 0, 0, 0 },     [BEST] = { "best setting", 1, 2, 0 },
+	[BEST_BITS] = { "bits/weight", 0, 2, 0 }, [BEST_ERROR] = { "error", 0, 2, 0 },
+	[REPLACES] = { "replaces", 1, 2, 0 },     [CHEAPEST] = { "llama.cpp needs", 1, 2, 1 },
+};
 
 enum { MODE, K, PLAIN_BITS, PLAIN_COSINE, PLAIN_ERROR, SIGMA, BITS, COSINE, ERROR, OURS_COLUMNS };
 
@@ -50,6 +58,46 @@ static void fill(const struct xfp_compared_unit *unit, const struct xfp_compared
 	if (cosine && c->candidate.cos_median >= 0)
 		snprintf(cosine, XFP_TABLE_CELL, "%.5f", c->candidate.cos_median);
 	snprintf(error, XFP_TABLE_CELL, "%.3g", c->candidate.error);
+}
+
+/* "Q4_K (4.500)" */
+static void put_type(const struct xfp_compared_unit *unit, const struct xfp_compared *type, char cell[XFP_TABLE_CELL])
+{
+	if (type)
+		snprintf(cell, XFP_TABLE_CELL, "%s (%.3f)", type->peer->name, xfp_compared_bits(unit, type));
+	else
+		snprintf(cell, XFP_TABLE_CELL, "none");
+}
+
+static void print_answers(const struct xfp_compared_unit *unit)
+{
+	struct xfp_table table = { .column = answer_layout };
+	struct xfp_compare_answer answers[XFP_ANSWERS];
+
+	xfp_compare_answers(unit, answers);
+	for (unsigned i = 0; i < XFP_ANSWERS; i++) {
+		const struct xfp_compare_answer *a = &answers[i];
+		char name[64];
+		char(*row)[XFP_TABLE_CELL];
+
+		snprintf(name, sizeof name, "%.1f", a->bits);
+		row = xfp_table_row(&table, name);
+		if (!a->ours) {
+			SET(row[BEST], "nothing is as small");
+			continue;
+		}
+		SET(row[BEST], "%.40s", xfp_compared_name(a->ours, name));
+		fill(unit, a->ours, row[BEST_BITS], NULL, row[BEST_ERROR]);
+		put_type(unit, a->replaces, row[REPLACES]);
+		put_type(unit, a->cheapest, row[CHEAPEST]);
+	}
+	xfp_table_print(stdout, &table);
+	xfp_fold(
+		stdout,
+		"replaces: the llama.cpp type of least error with no fewer bits and no less error; needs: the smallest "
+		"type with no more error",
+		0);
+	putchar('\n');
 }
 
 static void print_ours(const struct xfp_compared_unit *unit)
@@ -139,6 +187,13 @@ void xfp_compare_print(const struct xfp_comparison *c)
 	const struct xfp_compared_unit *all = &c->all;
 	char weights[32], stack[32], text[800];
 
+	printf("%" PRIu32 " unit%s, %s weights; ", c->count, c->count == 1 ? "" : "s",
+	       xfp_human((double)all->weights, "", weights));
+	if (all->sampled == all->rows)
+		puts("all rows\n");
+	else
+		printf("%.1f %% of the rows (--rows all: exact)\n\n", 100 * (double)all->sampled / (double)all->rows);
+	print_answers(all);
 	for (uint32_t u = 0; c->request.per_unit && u < c->count; u++) {
 		const struct xfp_compared_unit *unit = &c->units[u];
 
@@ -150,11 +205,5 @@ void xfp_compare_print(const struct xfp_comparison *c)
 		print_unit(NULL, unit);
 		putchar('\n');
 	}
-	printf("%" PRIu32 " unit%s, %s weights; ", c->count, c->count == 1 ? "" : "s",
-	       xfp_human((double)all->weights, "", weights));
-	if (all->sampled == all->rows)
-		puts("all rows\n");
-	else
-		printf("%.1f %% of the rows (--rows all: exact)\n\n", 100 * (double)all->sampled / (double)all->rows);
 	print_unit(c, all);
 }

@@ -11,6 +11,7 @@
 
 #include "base/system/command_line.h"
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "base/text/whole_number.h"
 #include "checkpoints/hub.h"
 #include "commands/convert/given.h"
@@ -261,11 +262,12 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 	return XFP_OK;
 }
 
-/* A relative path, made absolute without following links: what a path ends in may matter to readers. */
+/* Make a path absolute and clean it, without following links: what a path ends in may matter to readers. */
 static enum xfp_status make_absolute(char **path, struct xfp_error *err)
 {
 	char folder[PATH_MAX], *absolute;
 
+	xfp_path_clean(*path);
 	if (**path == '/')
 		return XFP_OK;
 	if (!getcwd(folder, sizeof folder))
@@ -274,6 +276,7 @@ static enum xfp_status make_absolute(char **path, struct xfp_error *err)
 		return xfp_no_memory(err);
 	free(*path);
 	*path = absolute;
+	xfp_path_clean(absolute);
 	return XFP_OK;
 }
 

@@ -40,9 +40,10 @@ static enum xfp_status take_length(const struct xfp_option *option, const char *
 static enum xfp_status take_memory(const struct xfp_option *option, const char *where, const char *text,
 				   struct xfp_error *err)
 {
-	uint64_t *memory = option->context;
+	struct xfp_eval *e = option->context;
 
-	if (!xfp_size_parse(text, memory) || xfp_size_is_bare(text, *memory))
+	e->memory_binary = xfp_size_is_binary(text);
+	if (!xfp_size_parse(text, &e->memory) || xfp_size_is_bare(text, e->memory))
 		return xfp_fail(err, XFP_USAGE, "%s '%s': expected a size such as 24GiB; " XFP_SIZE_UNITS, where, text);
 	return XFP_OK;
 }
@@ -119,14 +120,18 @@ int xfp_main_eval(int argc, char **argv)
 	struct xfp_eval e = { 0 };
 	const struct xfp_option options[] = {
 		{ .name = "source",
+		  .path = true,
 		  .value = "MODEL",
 		  .text = "what the bundle was made of, to compare with",
 		  .into = &e.source.given },
 		{ .name = "tokens",
+		  .path = true,
 		  .value = "FILE",
-		  .text = "ids of the text, as numpy.save writes them: integers\n[sequences, length], or [length]; - is standard input",
+		  .text = "ids of the text, as numpy.save writes them: integers\n"
+			  "[sequences, length], or [length]; - is standard input",
 		  .into = &e.tokens_path },
 		{ .name = "text",
+		  .path = true,
 		  .value = "FILE",
 		  .text = "the text itself, for the model's tokenizer; - is standard\ninput",
 		  .into = &e.text_path },
@@ -139,8 +144,9 @@ int xfp_main_eval(int argc, char **argv)
 		  .value = "SIZE",
 		  .text = "to keep within, such as 24GiB; default: half of what the\nmachine has available",
 		  .take = take_memory,
-		  .context = &e.memory },
+		  .context = &e },
 		{ .name = "state",
+		  .path = true,
 		  .value = "FILE",
 		  .text = "where it is kept how far it is, to go on after an end;\ndefault: BUNDLE.eval",
 		  .into = &e.state_path },

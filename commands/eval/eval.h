@@ -49,6 +49,7 @@ struct xfp_eval {
 	const char *tokens_path, *text_path; /* one of them */
 	size_t length;                       /* of the sequences that a text is cut into; 0: usual */
 	uint64_t memory;                     /* 0: usual */
+	bool memory_binary;                  /* it was given in units of 1024 */
 	const char *state_path;              /* NULL: beside the bundle */
 	unsigned threads;                    /* 0: one for each processor */
 	bool json, fast;

@@ -16,7 +16,6 @@
 #define MOST_LOGITS ((uint64_t)64 << 20)
 #define LEAST_LOGITS ((uint64_t)1 << 20)
 #define RESERVE ((uint64_t)8 << 20) /* mapped pages of a bundle, and what else comes and goes */
-#define STEP ((uint64_t)4 << 20)    /* that memory is told in: libraries do not always take the same */
 #define OF_TOKEN 128                /* bytes, of sums over the vocabulary */
 
 /* What this process has now: models' tables, token ids, libraries. */
@@ -88,8 +87,8 @@ enum xfp_status xfp_eval_find_room(struct xfp_eval *e, struct xfp_error *err)
 		return xfp_fail(err, XFP_FAILED,
 				"--memory %s: one sequence of %zu tokens and some rows of each matrix take %s; give "
 				"that much, or shorter sequences",
-				xfp_binary(memory, given), e->tokens.length,
-				xfp_binary(all < UINT64_MAX - STEP ? (all / STEP + 1) * STEP : all, wanted));
+				xfp_size_text(memory, e->memory_binary, given), e->tokens.length,
+				xfp_size_enough(all, e->memory_binary, wanted));
 	e->room.spilled = plus(plus(always, streams), needed(e, high)) > memory;
 	/* As many as fit, between one and all. */
 	while (low < high) {

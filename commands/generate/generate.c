@@ -64,9 +64,10 @@ static enum xfp_status take_real(const struct xfp_option *option, const char *wh
 static enum xfp_status take_memory(const struct xfp_option *option, const char *where, const char *text,
 				   struct xfp_error *err)
 {
-	uint64_t *memory = option->context;
+	struct xfp_generate *g = option->context;
 
-	if (!xfp_size_parse(text, memory) || xfp_size_is_bare(text, *memory))
+	g->memory_binary = xfp_size_is_binary(text);
+	if (!xfp_size_parse(text, &g->memory) || xfp_size_is_bare(text, g->memory))
 		return xfp_fail(err, XFP_USAGE, "%s '%s': expected a size such as 2GiB; " XFP_SIZE_UNITS, where, text);
 	return XFP_OK;
 }
@@ -201,8 +202,10 @@ int xfp_main_generate(int argc, char **argv)
 	const struct xfp_option options[] = {
 		{ .name = "prompt", .value = "TEXT", .text = "what the text begins with", .into = &g.prompt },
 		{ .name = "batch",
+		  .path = true,
 		  .value = "FILE",
-		  .text = "prompts, one a line; of FILE.jsonl, JSON strings,\nor objects with a \"prompt\"; - is standard input",
+		  .text = "prompts, one a line; of FILE.jsonl, JSON strings,\nor objects with a \"prompt\"; - is "
+			  "standard input",
 		  .into = &g.batch },
 		{ .name = "max-tokens",
 		  .letter = 'n',
@@ -249,7 +252,7 @@ int xfp_main_generate(int argc, char **argv)
 		  .value = "SIZE",
 		  .text = "refuse a context that takes more",
 		  .take = take_memory,
-		  .context = &g.memory },
+		  .context = &g },
 		{ .name = "threads",
 		  .value = "N",
 		  .text = "threads; default: one for each processor",

@@ -41,11 +41,12 @@ struct xfp_generate {
 	/* As it was told: */
 	const char *path; /* as it was given */
 	const char *prompt, *batch;
-	unsigned threads;  /* 0: one for each processor */
-	uint32_t most;     /* tokens that are made of a prompt */
-	uint32_t context;  /* 0: what the prompts need */
-	uint32_t parallel; /* sequences that go together */
-	uint64_t memory;   /* 0: any */
+	unsigned threads;   /* 0: one for each processor */
+	uint32_t most;      /* tokens that are made of a prompt */
+	uint32_t context;   /* 0: what the prompts need */
+	uint32_t parallel;  /* sequences that go together */
+	uint64_t memory;    /* 0: any */
+	bool memory_binary; /* it was given in units of 1024 */
 	struct xfp_sampling sampling;
 	struct xfp_strings stops;
 	bool json, raw;

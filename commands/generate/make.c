@@ -122,8 +122,9 @@ static enum xfp_status check_memory(struct xfp_generate *g, unsigned threads, st
 				"%s of it for keys and values; --memory allows %s: allow more, or lower --context or "
 				"--parallel",
 				(unsigned)g->context, g->context == 1 ? "" : "s", (unsigned)g->parallel,
-				xfp_human((double)g->needed, "B", needed), xfp_human((double)g->cached, "B", cached),
-				xfp_human((double)g->memory, "B", given));
+				xfp_size_text(g->needed, g->memory_binary, needed),
+				xfp_size_text(g->cached, g->memory_binary, cached),
+				xfp_size_text(g->memory, g->memory_binary, given));
 	return XFP_OK;
 }
 

@@ -120,7 +120,7 @@ void xfp_generate_report(const struct xfp_generate *g)
 	print_full(g);
 	fprintf(stderr, "context: %u token%s, %u at a time, %s of keys and values in %s of memory\n",
 		(unsigned)g->context, plural(g->context), (unsigned)g->parallel,
-		xfp_human((double)g->cached, "B", cached), xfp_human((double)g->needed, "B", memory));
+		xfp_size_text(g->cached, g->memory_binary, cached), xfp_size_text(g->needed, g->memory_binary, memory));
 	print_rate("prompt", g->prompt_tokens, g->prompt_seconds);
 	print_rate("text", g->tokens, g->seconds);
 	if (g->bandwidth > 0 && g->seconds > 0)

@@ -416,7 +416,7 @@ const char *xfp_shares_text(const struct xfp_conversion *c, uint64_t bytes, char
 	uint64_t elements = xfp_ledger_elements(c->ledger);
 	char human[32];
 
-	xfp_human((double)bytes, "B", human);
+	xfp_size_text(bytes, xfp_size_is_binary(c->options.goal.said), human);
 	if (c->options.goal.kind == XFP_GOAL_BPW && elements)
 		snprintf(text, 64, "%.4f bits a weight (%s)", ceil((double)bytes * 8e4 / (double)elements) / 1e4,
 			 human);

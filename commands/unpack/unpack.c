@@ -430,6 +430,7 @@ int xfp_main_unpack(int argc, char **argv)
 					  .shard_bytes = DEFAULT_SHARD_BYTES };
 	const struct xfp_option options[] = {
 		{ .name = "output",
+		  .path = true,
 		  .letter = 'o',
 		  .value = "DIR",
 		  .text = "the folder to make, in one that exists; or an empty one",

@@ -314,6 +314,7 @@ int xfp_main_verify(int argc, char **argv)
 	struct verify_request request = { .program = argv[0], .strict = -1, .lazy = -1 };
 	const struct xfp_option options[] = {
 		{ .name = "source",
+		  .path = true,
 		  .value = "MODEL",
 		  .text = "compare with the checkpoint, too",
 		  .into = &request.source },

@@ -60,6 +60,7 @@ enum xfp_status xfp_set_reserve(struct xfp_settings *s, const char *where, const
 	s->reserve_by_environment = environment;
 	s->goal.reserve = before + bytes;
 	s->goal.bare_reserve = bare || (more && s->goal.bare_reserve);
+	s->goal.binary_reserve = xfp_size_is_binary(text);
 	return XFP_OK;
 }
 
@@ -84,7 +85,8 @@ enum xfp_status xfp_finish_goal(struct xfp_settings *s, struct xfp_error *err)
 	if (goal->reserve >= goal->bytes)
 		return xfp_fail(err, XFP_USAGE,
 				"%s: --reserve takes %s of each GPU, which has %s; reserve less, or name larger GPUs%s",
-				goal->said, xfp_binary(goal->reserve, taken), xfp_binary(goal->bytes, there),
+				goal->said, xfp_size_text(goal->reserve, goal->binary_reserve, taken),
+				xfp_size_text(goal->bytes, xfp_size_is_binary(goal->said), there),
 				goal->bare ? "; a number without a unit is bytes: " XFP_SIZE_UNITS : "");
 	return XFP_OK;
 }

@@ -235,6 +235,45 @@ assert len(c["all"]["ways"]) == (3 + 3 + 6) * 2 + 3 + 14
 '
 }
 
+@test "the answer comes first: the best setting for a size, and the llama.cpp types beside it" {
+	make_model m --hidden 256 --intermediate 256
+	compare m --bits 2-5,8 --outlier-sigma none,3
+	check '
+assert [a["bits"] for a in c["answers"]] == [2.5, 3, 3.5, 4, 4.5, 5, 6]
+ways = c["all"]["ways"]
+ours = [w for w in ways if w["format"] in ("v2", "v2a", "v2c", "fp8") and w["libfit"] != "published"]
+llama = [w for w in ways if w["format"] in ("Q4_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS")]
+assert len(llama) == 7
+found = {"replaces": 0, "cheapest": 0}
+for a in c["answers"]:
+    fit = [w for w in ours if w["true_bits"] <= a["bits"]]
+    if not fit:
+        assert a["xfp"] is None and a["replaces"] is None and a["cheapest"] is None
+        continue
+    best = a["xfp"]
+    assert best in fit and best["error"] == min(w["error"] for w in fit)
+    worse = [w for w in llama if w["bytes"] >= best["bytes"] and w["error"] >= best["error"]]
+    better = [w for w in llama if w["error"] <= best["error"]]
+    for key, types, by in ("replaces", worse, "error"), ("cheapest", better, "bytes"):
+        found[key] += bool(types)
+        assert a[key] == (min(types, key=lambda w: w[by]) if types else None), (a, key)
+assert min(found.values()) > 0, found
+'
+	COLUMNS=200 xfp compare m --bits 2-5,8 --outlier-sigma none,3 --per-unit >text
+	sed -n 1p text | grep -q '^9 units, '
+	sed -n 3p text | grep -qE '^up to bits +best setting +bits/weight +error +replaces +llama.cpp needs$'
+	[ "$(sed -n 4,10p text | awk '{ print $1 }' | xargs)" = "2.5 3.0 3.5 4.0 4.5 5.0 6.0" ]
+	check '
+for line, a in zip(open("text").read().splitlines()[3:10], c["answers"]):
+    for key in "replaces", "cheapest":
+        type = a["xfp"] and a[key]
+        want = "%s (%.3f)" % (type["format"], type["true_bits"]) if type else "none" if a["xfp"] else "nothing is as small"
+        assert want in line, (line, want)
+'
+	xfp compare m --bits 5 >text
+	grep -qE '^ *4\.5 +nothing is as small$' text
+}
+
 @test "the text: one table of ours, one of the others; a pair for each unit" {
 	make_model m --hidden 256 --intermediate 256
 	COLUMNS=200 xfp compare m --bits 3,4 >text

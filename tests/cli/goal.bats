@@ -200,7 +200,7 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	run -2 xfp convert moe -o out.xfp --envelope 2x3MB --reserve kv=3MB
 	[[ $output == *"reserve less"* ]]
 	run -2 xfp convert moe -o out.xfp --envelope 2x3MB --reserve kv=2MB --reserve act=1MB
-	[[ $output == *"takes 2.861 MiB of each GPU, which has 2.861 MiB; reserve less"* ]]
+	[[ $output == *"takes 3.00 MB of each GPU, which has 3.00 MB; reserve less"* ]]
 	run -2 xfp convert moe -o out.xfp --envelope 24GiB --reserve kv=32GiB
 	[[ $output == *"takes 32 GiB of each GPU, which has 24 GiB; reserve less, or name larger GPUs"$'\n'* ]]
 	# a number alone is bytes, which is hardly what was meant by a small one
@@ -211,7 +211,7 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	run -4 xfp convert moe -o out.xfp --target-size 4k
 	[[ $output != *"without a unit"* ]]
 	run -2 xfp convert moe -o out.xfp --envelope 24 --reserve kv=8GiB
-	[[ $output == *"takes 8 GiB of each GPU, which has 24 bytes; "*"; a number without a unit is bytes: "* ]]
+	[[ $output == *"takes 8 GiB of each GPU, which has 24 B; "*"; a number without a unit is bytes: "* ]]
 	xfp convert moe -o out.xfp -n --envelope '3 mb' --reserve kv=8 2>&1 >/dev/null |
 		grep -qx 'xfp: --reserve: a number without a unit is bytes: units are .*'
 	xfp convert moe -o out.xfp -n --envelope 3MB --reserve kv=8k 2>said >/dev/null

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sizes in the units that the user wrote: of 1000, unless the size that was given is of 1024.
+ */
+#include "tests/unit/unit.h"
+
+#include "base/text/size.h"
+
+static void the_unit_that_was_given_decides(void **state)
+{
+	static const char *const binary[] = { "4GiB", "4gib", "14 KiB", "1TIB" }, *const decimal[] = {
+		"4GB", "4G", "4", "", "iB", "B"
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof binary / sizeof *binary; i++)
+		assert_true(xfp_size_is_binary(binary[i]));
+	for (size_t i = 0; i < sizeof decimal / sizeof *decimal; i++)
+		assert_false(xfp_size_is_binary(decimal[i]));
+}
+
+static void sizes_are_printed(void **state)
+{
+	char text[32];
+
+	(void)state;
+	assert_string_equal(xfp_size_text(4000000, false, text), "4.00 MB");
+	assert_string_equal(xfp_size_text(4 << 20, true, text), "4 MiB");
+	assert_string_equal(xfp_size_text(24, false, text), "24 B");
+	assert_string_equal(xfp_size_text((uint64_t)3 << 29, true, text), "1.5 GiB");
+}
+
+/* What is printed as enough can be given, and is more than was asked for. */
+static void what_is_enough_can_be_given(void **state)
+{
+	uint64_t random = 1, size;
+	char text[32];
+
+	(void)state;
+	assert_string_equal(xfp_size_enough(1, false, text), "4 MB");
+	assert_string_equal(xfp_size_enough(1, true, text), "4 MiB");
+	assert_string_equal(xfp_size_enough(1048 << 20, true, text), "1052 MiB");
+	for (int i = 0; i < 1000; i++) {
+		uint64_t bytes = test_random(&random) >> (8 + i % 40);
+
+		assert_true(xfp_size_parse(xfp_size_enough(bytes, i & 1, text), &size));
+		assert_true(size > bytes && size - bytes <= (4 << 20));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_unit_that_was_given_decides),
+		cmocka_unit_test(sizes_are_printed),
+		cmocka_unit_test(what_is_enough_can_be_given),
+	};
+
+	return cmocka_run_group_tests_name("size", tests, NULL, NULL);
+}
