@@ -232,7 +232,7 @@ static enum xfp_status add_extra(struct xfp_checkpoint *c, char *name, struct xf
 	if (!status && S_ISREG(st.st_mode) && (uint64_t)st.st_size <= XFP_EXTRA_MAX)
 		return append(&c->extras, &c->extra_count, name, err);
 	if (!status && S_ISREG(st.st_mode))
-		xfp_checkpoint_note(c, "%s: is larger than 256 MiB and is not carried along", xfp_printable(name).text);
+		xfp_checkpoint_note(c, "%s: is larger than 268 MB and is not carried along", xfp_printable(name).text);
 	else if (!status && S_ISDIR(st.st_mode))
 		xfp_checkpoint_note(c, "%s: is a folder and is not carried along", xfp_printable(name).text);
 	else if (!status && st.st_mode)

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/printable.h"
 #include "base/system/filesystem.h"
+#include "base/text/size.h"
 #include "checkpoints/checkpoint.h"
 
 #define AGAIN "; download it again"
@@ -43,6 +44,7 @@ static enum xfp_status need(struct gguf_header_reader *r, uint64_t count, const 
 {
 	uint64_t end, want;
 	enum xfp_status status;
+	char most[32];
 
 	if (count > r->size - r->at)
 		return xfp_fail(r->err, XFP_BAD_INPUT,
@@ -54,8 +56,8 @@ static enum xfp_status need(struct gguf_header_reader *r, uint64_t count, const 
 		return XFP_OK;
 	if (end > XFP_GGUF_HEADER_MAX)
 		return xfp_fail(r->err, XFP_BAD_INPUT,
-				"%s: its header has more than the %" PRIu64 " MiB that are supported" AGAIN, r->path,
-				XFP_GGUF_HEADER_MAX >> 20);
+				"%s: its header has more than the %s that are supported" AGAIN, r->path,
+				xfp_human((double)XFP_GGUF_HEADER_MAX, "B", most));
 	want = r->have ? 2 * r->have : FIRST_READ;
 	if (want < end)
 		want = end;

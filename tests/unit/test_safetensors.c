@@ -381,7 +381,7 @@ static void test_extras(void **state)
 	assert_int_equal(c->extra_count, count);
 	for (size_t i = 0; i < count; i++)
 		assert_string_equal(c->extras[i], carried[i]);
-	assert_true(has_note(c, "vocab.big", "256 MiB"));
+	assert_true(has_note(c, "vocab.big", "268 MB"));
 	assert_true(has_note(c, "1_Pooling/x.safetensors", "not carried"));
 	assert_true(has_note(c, "tokenizer.d", "is a folder"));
 	assert_int_equal(c->note_count, 3);
