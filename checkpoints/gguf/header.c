@@ -55,9 +55,8 @@ static enum xfp_status need(struct gguf_header_reader *r, uint64_t count, const 
 	if (end <= r->have)
 		return XFP_OK;
 	if (end > XFP_GGUF_HEADER_MAX)
-		return xfp_fail(r->err, XFP_BAD_INPUT,
-				"%s: its header has more than the %s that are supported" AGAIN, r->path,
-				xfp_human((double)XFP_GGUF_HEADER_MAX, "B", most));
+		return xfp_fail(r->err, XFP_BAD_INPUT, "%s: its header has more than the %s that are supported" AGAIN,
+				r->path, xfp_human((double)XFP_GGUF_HEADER_MAX, "B", most));
 	want = r->have ? 2 * r->have : FIRST_READ;
 	if (want < end)
 		want = end;
