@@ -527,6 +527,7 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/named_shapes.h \
 	tests/unit/peers.h \
 	tests/unit/scratch.h \
+	tests/unit/tiny_model.h \
 	tests/unit/watching.h \
 	tests/unit/sealed_lie.h \
 	tests/unit/unit.h \

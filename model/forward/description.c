@@ -95,8 +95,13 @@ static void read_layers(struct xfp_fields *f, const struct xfp_model_family *fam
 {
 	uint32_t step = family->experts && !family->every_layer ? xfp_field_count(f, "decoder_sparse_step", 1) : 1;
 	json_t *dense = xfp_field(f->root, "mlp_only_layers");
+	json_t *types = xfp_field(f->root, "layer_types");
+	bool typed = family->delta || (family->window != XFP_WINDOW_NEVER && family->window != XFP_WINDOW_ALWAYS &&
+				       family->window != XFP_WINDOW_IF_USED);
 	uint32_t window = window_of(f, family);
 
+	if (typed && types && json_array_size(types) != d->layers)
+		xfp_field_wrong(f, "layer_types", "does not have an entry for each of num_hidden_layers");
 	for (uint32_t i = 0; i < d->layers; i++) {
 		bool windowed = has_window(f, family, i);
 
@@ -144,14 +149,17 @@ static const struct xfp_model_family *find_family(struct xfp_fields *f)
 	return NULL;
 }
 
-/* Said of the whole model, or of its text part. */
+/* The key of the whole model, or that of its text part. gemma3 and qwen3_5, which nest their own text part, ignore the
+ * latter, as transformers does. */
 static bool is_tied(struct xfp_fields *f, bool otherwise)
 {
+	bool own = f->root != f->outer && xfp_model_family_find(json_string_value(xfp_field(f->outer, "model_type")));
+	bool inner = xfp_field_flag(f, "tie_word_embeddings", otherwise);
 	struct xfp_fields outer = *f;
 	bool tied;
 
 	outer.root = f->outer;
-	tied = xfp_field_flag(&outer, "tie_word_embeddings", xfp_field_flag(f, "tie_word_embeddings", otherwise));
+	tied = xfp_field_flag(&outer, "tie_word_embeddings", own ? otherwise : inner);
 	f->status = f->status ? f->status : outer.status;
 	return tied;
 }
@@ -233,6 +241,8 @@ static void read_all(struct xfp_fields *f, const struct xfp_model_family *family
 	d->qkv_bias = bias || family->bias == XFP_BIAS_QKV;
 	d->output_bias = bias;
 	d->mlp_bias = family->mlp_bias && xfp_field_flag(f, "mlp_bias", false);
+	if (xfp_field(f->root, "per_layer_config"))
+		xfp_field_wrong(f, "per_layer_config", "is not computed here; layers must not differ in other sizes");
 	if (xfp_field_flag(f, "use_bidirectional_attention", false))
 		xfp_field_wrong(f, "use_bidirectional_attention", "is true; what comes later is not looked at here");
 	if (family->experts)

@@ -171,6 +171,9 @@ static void read_both(struct xfp_fields *f, const struct xfp_model_family *famil
 	json_t *full = object_of(f, parameters, "full_attention");
 	json_t *local = object_of(f, parameters, "sliding_attention");
 
+	/* transformers merges them into an object whose rope_type is default, so that it ignores an old type. */
+	if (!full && xfp_field(scaling, "type") && !xfp_field(scaling, "rope_type"))
+		xfp_field_wrong(f, "rope_scaling", "has type, which counts for nothing in this family; use rope_type");
 	if (full && scaling && json_object_update(full, scaling))
 		f->status = xfp_no_memory_for(f->err, f->where);
 	read_rope(f, family, d, full ? full : scaling, "rope_theta", family->theta, &d->rope[0]);

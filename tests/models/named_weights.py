@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights that follow from the names of their tensors, by a formula that tests/unit/test_forward.c has too."""
+"""Weights that follow from the names of their tensors, by a formula that tests/unit/tiny_model.h has too."""
 import json
 import os
 import struct
@@ -22,7 +22,15 @@ def weights(name, shape):
     return (values + ("norm" in name)).astype("<f4").reshape(shape)
 
 
-def rewrite(path, scale=1):
+def plain(name):
+    """The name that a tensor has in a model of text alone."""
+    for prefix in ("model.language_model.", "language_model.model."):
+        if name.startswith(prefix):
+            return "model." + name[len(prefix):]
+    return "lm_head.weight" if name == "language_model.lm_head.weight" else name
+
+
+def rewrite(path, scale=1, name_of=lambda name: name):
     """Give every tensor of a safetensors file its weights, times `scale` but for those of norms."""
     with open(path, "rb") as file:
         header = file.read(struct.unpack("<Q", file.read(8))[0])
@@ -31,7 +39,7 @@ def rewrite(path, scale=1):
         for name, tensor in tensors.items():
             assert tensor["dtype"] == "F32"
             file.seek(8 + len(header) + tensor["data_offsets"][0])
-            file.write((weights(name, tensor["shape"]) * np.float32(1 if "norm" in name else scale)).tobytes())
+            file.write((weights(name_of(name), tensor["shape"]) * np.float32(1 if "norm" in name else scale)).tobytes())
 
 
 def write_checkpoint(folder, config, shapes):

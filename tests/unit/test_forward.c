@@ -6,109 +6,8 @@
 
 #include "base/sha256.h"
 #include "model/forward/forward.h"
-#include "model/forward/tensors.h"
 #include "tests/unit/forward_expected.h"
-#include "tests/unit/model.h"
-
-/* ---- checkpoints -------------------------------------------------------------------------------- */
-
-/* Tensors as they are written: header, and bytes behind it. */
-struct tiny_file {
-	char header[0x8000];
-	float data[0x10000];
-	size_t length, count;
-	const char *leave_out;                /* a tensor that is not written, */
-	const char *zeros;                    /* one that is all 0, */
-	const char *halves;                   /* and one whose weights are halved; NULL: none */
-	const struct xfp_tensor_names *names; /* NULL: as models of text have them */
-};
-
-/* Weights of that name. */
-static void fill(struct tiny_file *file, const char *tensor, size_t count)
-{
-	uint64_t state = 0xcbf29ce484222325;
-
-	for (const char *p = tensor; *p; p++)
-		state = (state ^ (unsigned char)*p) * 0x100000001b3;
-	for (size_t i = 0; i < count; i++) {
-		float value = (float)((double)(test_random(&state) >> 40) / (1 << 24) - 0.5 + !!strstr(tensor, "norm"));
-
-		if (file->zeros && !strcmp(tensor, file->zeros))
-			value = 0;
-		if (file->halves && !strcmp(tensor, file->halves))
-			value /= 2;
-		assert_true(file->count < sizeof file->data / sizeof *file->data);
-		file->data[file->count++] = value;
-	}
-}
-
-/* A stack has the weights that its experts have one by one. */
-static void fill_stack(struct tiny_file *file, const char *tensor, const uint64_t *shape)
-{
-	const char *end = strstr(tensor, ".experts.") + strlen(".experts.");
-	bool down = !strcmp(end, "down_proj");
-	size_t count = (size_t)(shape[1] * shape[2]);
-	char name[128];
-
-	for (unsigned e = 0; e < shape[0]; e++) {
-		snprintf(name, sizeof name, "%.*s%u.%s_proj.weight", (int)(end - tensor), tensor, e,
-			 down ? "down" : "gate");
-		fill(file, name, down ? count : count / 2);
-		snprintf(name, sizeof name, "%.*s%u.up_proj.weight", (int)(end - tensor), tensor, e);
-		fill(file, name, down ? 0 : count / 2);
-	}
-}
-
-/* Tensors that a config speaks of; rank 0: there must be none of that name. */
-static bool add(void *context, const char *tensor, uint32_t rank, const uint64_t *shape)
-{
-	struct tiny_file *file = context;
-	size_t first = file->count, count = 1;
-	bool in_body = !strncmp(tensor, "model.", 6);
-
-	if (!rank || (file->leave_out && !strcmp(tensor, file->leave_out)))
-		return true;
-	file->length += (size_t)snprintf(file->header + file->length, sizeof file->header - file->length,
-					 "%s\"%s%s\":{\"dtype\":\"F32\",\"shape\":[", file->length > 1 ? "," : "",
-					 !file->names ? ""
-					 : in_body    ? file->names->body
-						      : "",
-					 !file->names ? tensor
-					 : in_body    ? tensor + 6
-						      : file->names->head);
-	for (uint32_t i = 0; i < rank; i++) {
-		count *= shape[i];
-		file->length += (size_t)snprintf(file->header + file->length, sizeof file->header - file->length,
-						 "%s%u", i ? "," : "", (unsigned)shape[i]);
-	}
-	if (rank == 3 && strstr(tensor, ".experts."))
-		fill_stack(file, tensor, shape);
-	else
-		fill(file, tensor, count);
-	file->length += (size_t)snprintf(file->header + file->length, sizeof file->header - file->length,
-					 "],\"data_offsets\":[%zu,%zu]}", 4 * first, 4 * file->count);
-	assert_true(file->length < sizeof file->header - 1);
-	return true;
-}
-
-static void write_tiny(void **state, const char *config, const struct xfp_description *d, struct tiny_file *file)
-{
-	const struct xfp_tensor_names names = { "model.", "lm_head.weight", file->names && file->names->stacked };
-	unsigned char *all;
-	size_t bytes;
-
-	file->header[file->length++] = '{';
-	xfp_each_tensor(d, &names, add, file);
-	file->header[file->length++] = '}';
-	bytes = 8 + file->length + file->count * sizeof(float);
-	assert_non_null(all = malloc(bytes));
-	xfp_store64(all, file->length);
-	memcpy(all + 8, file->header, file->length);
-	memcpy(all + 8 + file->length, file->data, file->count * sizeof(float));
-	scratch_write(state, "model.safetensors", all, bytes);
-	write_text(state, "config.json", config);
-	free(all);
-}
+#include "tests/unit/tiny_model.h"
 
 /* ---- what they compute -------------------------------------------------------------------------- */
 
@@ -249,14 +148,6 @@ static void end_run(struct tiny_run *run)
 	xfp_description_free(run->description);
 	xfp_weights_close(run->weights);
 	xfp_team_end(run->team);
-}
-
-static struct tiny_file *new_file(void)
-{
-	struct tiny_file *file = calloc(1, sizeof *file);
-
-	assert_non_null(file);
-	return file;
 }
 
 static void run_well(void **state, const char *config, struct tiny_file *file, unsigned threads, struct tiny_run *run)
@@ -400,7 +291,7 @@ static void old_configs_are_understood(void **state)
 	      "\"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-6"
 	static const char *const pairs[][2] = {
 		{ "{\"model_type\": \"gemma3\", \"text_config\": {" GEMMA ", " SMALL ", \"rope_scaling\": "
-		  "{\"type\": \"linear\", \"factor\": 8.0}}}",
+		  "{\"rope_type\": \"linear\", \"factor\": 8.0}}}",
 		  "{\"model_type\": \"gemma3_text\", " GEMMA ", " SMALL ", \"max_position_embeddings\": 131072, "
 		  "\"rms_norm_eps\": 1e-6, \"tie_word_embeddings\": true, \"hidden_activation\": "
 		  "\"gelu_pytorch_tanh\", \"layer_types\": [" NEAR ", " NEAR ", " NEAR ", " NEAR ", " NEAR ", " FULL
@@ -431,6 +322,9 @@ static void old_configs_are_understood(void **state)
 		  "{\"model_type\": \"llama\", " LAYERS
 		  ", \"rope_theta\": 500, \"rope_scaling\": {\"type\": \"linear\", "
 		  "\"factor\": 2}}" },
+		{ "{\"model_type\": \"gemma3\", \"text_config\": {" GEMMA ", " SMALL
+		  ", \"tie_word_embeddings\": false}}",
+		  "{\"model_type\": \"gemma3\", \"text_config\": {" GEMMA ", " SMALL "}}" },
 		{ "{\"model_type\": \"llama\", " LAYERS ", \"partial_rotary_factor\": 0.5}",
 		  "{\"model_type\": \"llama\", " LAYERS "}" },
 	};
