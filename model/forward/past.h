@@ -44,7 +44,7 @@ enum xfp_status xfp_past_open(const struct xfp_description *description, size_t 
 			      struct xfp_past **out, struct xfp_error *err);
 void xfp_past_close(struct xfp_past *past); /* NULL is fine */
 
-/* Whether a sequence that becomes `length` tokens long has other factors of longrope than its keys were turned by. As in
+/* Whether a sequence that becomes `length` tokens long has other factors of longrope than those of its keys. As in
  * transformers' phi3, all its tokens must then be computed again. */
 bool xfp_past_is_stale(const struct xfp_past *past, size_t sequence, size_t length);
 
