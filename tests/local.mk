@@ -235,6 +235,7 @@ unit_tests = \
 	tests/unit/test_curve \
 	tests/unit/test_decide \
 	tests/unit/test_decode \
+	tests/unit/test_config_keys \
 	tests/unit/test_description \
 	tests/unit/test_defects \
 	tests/unit/test_digests \
@@ -473,6 +474,7 @@ EXTRA_DIST += \
 	tests/models/check_families.py \
 	tests/models/check_greedy.py \
 	tests/models/check_transformers.py \
+	tests/models/config_keys.py \
 	tests/models/floors.py \
 	tests/models/ggml.py \
 	tests/models/gguf_io.py \
@@ -486,6 +488,7 @@ EXTRA_DIST += \
 	tests/models/presets.py \
 	tests/models/qwen3_moe.py \
 	tests/models/results/all-MiniLM-L6-v2.svg \
+	tests/models/results/config-keys.md \
 	tests/models/results/qwen3-moe-8m.svg \
 	tests/models/results/qwen3-moe-8m-floors.svg \
 	tests/models/safetensors_io.py \
@@ -522,6 +525,7 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/lane_bits.h \
 	tests/unit/many_members.c \
 	tests/unit/many_members.h \
+	tests/unit/config_keys.json \
 	tests/unit/forward_expected.h \
 	tests/unit/model.h \
 	tests/unit/named_shapes.h \
