@@ -159,6 +159,7 @@ make_long() { # LAYERS SEQUENCES
 	[ "$(grep -c "$PWD/tmp/xfp-" trace)" = 2 ]
 	[ "$(grep -c 'pwrite64' trace)" -gt 4 ]
 	[ -z "$(ls tmp)" ]
+	[ "${XFP_TEST_SANITIZERS:-no}" = no ] || skip "the sanitizers have memory of their own"
 	"$PYTHON" "$srcdir/tests/measure-peak" -i 5 -o peak xfp eval --memory 40MB --tokens t.npy --source m b.xfp
 	[ "$("$PYTHON" -c 'import json; print(json.load(open("peak"))["pss"] < 40e6)')" = True ]
 }
@@ -289,8 +290,7 @@ signalled() { # SIGNAL CALL FILE N ARGUMENT...
 		xfp eval --fast --memory 40MB --json --tokens t.npy --source m b.xfp >fast
 	judged <<-'EOF'
 	import json
-	exact, fast, peak = (json.load(open(name)) for name in ("exact", "fast", "peak"))
-	assert peak["pss"] < 40e6
+	exact, fast = (json.load(open(name)) for name in ("exact", "fast"))
 	assert exact != fast
 	for of in (lambda said: said["loss"], lambda said: said["source"]["loss"]):
 	    assert abs(of(exact) - of(fast)) < 1e-4 * of(exact), (of(exact), of(fast))
@@ -298,6 +298,8 @@ signalled() { # SIGNAL CALL FILE N ARGUMENT...
 	           lambda said: said["layers"][1]["alone"]):
 	    assert abs(of(exact) - of(fast)) < 1e-2 * of(exact), (of(exact), of(fast))
 	EOF
+	[ "${XFP_TEST_SANITIZERS:-no}" = no ] || skip "the sanitizers have memory of their own"
+	[ "$("$PYTHON" -c 'import json; print(json.load(open("peak"))["pss"] < 40e6)')" = True ]
 }
 
 # A tokenizer of bytes, those of letters first; with a token before each text, 256, and one behind it.

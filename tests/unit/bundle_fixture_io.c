@@ -6,6 +6,7 @@
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -97,8 +98,9 @@ void fixture_run(struct fixture *f, struct result *result, int (*command)(int, c
 	int argc = 1, status;
 	pid_t child;
 
+	/* Copies: a command may write to its arguments, as to those of main. */
 	for (; words[argc - 1]; argc++)
-		argv[argc] = (char *)words[argc - 1];
+		assert_non_null(argv[argc] = strdup(words[argc - 1]));
 	fflush(NULL);
 	child = fork();
 	if (!child) {
@@ -113,6 +115,8 @@ void fixture_run(struct fixture *f, struct result *result, int (*command)(int, c
 	result->status = WEXITSTATUS(status);
 	result->out = (char *)fixture_read(out, NULL);
 	result->err = (char *)fixture_read(errors, NULL);
+	while (argc > 1)
+		free(argv[--argc]);
 	free(out);
 	free(errors);
 }
