@@ -56,14 +56,25 @@ def sha256(path):
         return hashlib.sha256(file.read()).hexdigest()
 
 
-def mark(path):
+def mark(path, st=None):
     """Differs whenever the file was written, replaced or touched."""
-    st = os.lstat(path)
+    st = st or os.lstat(path)
     return st.st_ino, st.st_size, st.st_mtime_ns, st.st_ctime_ns
 
 
+def entries_below(folder, prefix=""):
+    """(relative path, directory entry) of each file: called for every point, so without os.walk and joined paths."""
+    if os.path.isdir(folder):
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    yield from entries_below(entry.path, prefix + entry.name + "/")
+                else:
+                    yield prefix + entry.name, entry
+
+
 def files_below(folder):
-    return [os.path.join(where, name) for where, _, names in os.walk(folder) for name in names]
+    return [entry.path for _, entry in entries_below(folder)]
 
 
 def end_session(leader):

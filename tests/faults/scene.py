@@ -11,7 +11,7 @@ import sys
 import time
 
 from common import (Ended, Failed, MODEL, OPTIONS, PACKED, PACKED_OPTIONS, PATIENCE_S, SANE, describe, end_session,
-                    files_below, mark, sha256)
+                    entries_below, files_below, mark, sha256)
 
 MAKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "make-packed-checkpoint.py")
 
@@ -98,10 +98,10 @@ class Scene:
 
     def stamps(self, work="out.xfp.work"):
         found = {}
-        for path in glob.glob(self.path(work, "u[0-9]*-*")):
-            if not path.endswith((".mk", "-receipt")):
-                with open(path, "rb") as file:
-                    found[os.path.basename(path)] = file.read()
+        for name in os.listdir(self.path(work)) if os.path.isdir(self.path(work)) else ():
+            if name[0] == "u" and name[1:2].isdigit() and "-" in name and not name.endswith((".mk", "-receipt")):
+                with open(self.path(work, name), "rb") as file:
+                    found[name] = file.read()
         return found
 
     def artifact(self, key):
@@ -124,8 +124,8 @@ class Scene:
         """{relative path: mark} of everything that a conversion writes."""
         found = {}
         for where in ["out.xfp.work", "cache"]:
-            for path in files_below(self.path(where)):
-                found[os.path.relpath(path, self.folder)] = mark(path)
+            for relative, entry in entries_below(self.path(where), where + "/"):
+                found[relative] = mark(entry.path, entry.stat(follow_symlinks=False))
         if os.path.lexists(self.path("out.xfp")):
             found["out.xfp"] = mark(self.path("out.xfp"))
         return found
