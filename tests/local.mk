@@ -106,6 +106,7 @@ EXTRA_DIST += \
 	tests/faults/allocations.py \
 	tests/faults/common.py \
 	tests/faults/damage.py \
+	tests/faults/moved.py \
 	tests/faults/run \
 	tests/faults/scene.py \
 	tests/faults/sources.py \
@@ -637,7 +638,7 @@ tests/root.stamp: $(bin_PROGRAMS) $(noinst_PROGRAMS) $(lib_LTLIBRARIES) $(pkginc
 bench: tests/root.stamp $(bench_programs)
 	@$(AM_TESTS_ENVIRONMENT) "$$PYTHON" "$$srcdir/tests/bench/run" $(BENCH)
 
-# Every point, in an hour or more; FAULTS holds options: make faults FAULTS="--only damage/text".
+# Every point, in two hours or more; FAULTS holds options: make faults FAULTS="--only damage/text".
 .PHONY: faults
 faults: tests/root.stamp $(fault_programs) tests/faults/fail_allocation.so
 	@$(AM_TESTS_ENVIRONMENT) "$$PYTHON" "$$srcdir/tests/faults/run" $(FAULTS)

@@ -126,8 +126,9 @@ class Scene:
         for where in ["out.xfp.work", "cache"]:
             for relative, entry in entries_below(self.path(where), where + "/"):
                 found[relative] = mark(entry.path, entry.stat(follow_symlinks=False))
-        if os.path.lexists(self.path("out.xfp")):
-            found["out.xfp"] = mark(self.path("out.xfp"))
+        for relative in ["out.xfp", ".out.xfp.pending"]:
+            if os.path.lexists(self.path(relative)):
+                found[relative] = mark(self.path(relative))
         return found
 
     def saved(self, state, relative):
@@ -162,7 +163,7 @@ class Scene:
             self.copy(self.saved(state, relative), self.path(relative))
             marks[relative] = mark(self.path(relative))
         # The bundle's stamp knows the inode, and a copy has another: let xfp write both again.
-        if "out.xfp" in changed:
+        if "out.xfp" in changed and "out.xfp.work/bundle" in marks:
             self.expect(self.convert(), "same")
             self.save(state)
 
