@@ -110,6 +110,7 @@ EXTRA_DIST += \
 	tests/faults/run \
 	tests/faults/scene.py \
 	tests/faults/sources.py \
+	tests/faults/survivors.py \
 	tests/faults/syscalls.py \
 	tests/faults/together.py
 fault_tests = tests/faults/sample

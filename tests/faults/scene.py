@@ -23,6 +23,8 @@ class Scene:
         """`model`: one of PACKED, or None; `first`: a scene of the same model, whose references are known."""
         self.folder, self.tools, self.model = folder, tools, model
         self.states, self.references = {}, {}
+        self.usual_seconds = {}  # {name: how long a run takes that nothing happens to}
+        self.measured = None  # by the point that ran last, for the summary of its kind
         os.makedirs(self.path("elsewhere"))
         if first:
             shutil.copytree(first.path("m"), self.path("m"))

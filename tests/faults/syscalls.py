@@ -227,14 +227,14 @@ def check_moved(scene, state, killed):
 def kill_at(scene, number, seed):
     """All processes of a first conversion at once, at one of many moments."""
     case = cases(scene)["convert-first"]
-    if not hasattr(scene, "usual_seconds"):
+    if "kill" not in scene.usual_seconds:
         prepare(scene, case)
         began = time.monotonic()
         scene.run(case.command)
-        scene.usual_seconds = time.monotonic() - began
+        scene.usual_seconds["kill"] = time.monotonic() - began
     state = prepare(scene, case)
     process = scene.start(case.command)
-    time.sleep(scene.usual_seconds * (number + seeded(seed, number).random()) / MOMENTS)
+    time.sleep(scene.usual_seconds["kill"] * (number + seeded(seed, number).random()) / MOMENTS)
     end_session(process.pid)
     ended = scene.wait(process)
     scene.check_status(ended, SANE | {-9}, True)
