@@ -104,6 +104,7 @@ tests_fuzz_test_tokenizers_SOURCES = \
 # Faults: make faults. The stages that are static have an allocation that fails linked in, the other tools preloaded.
 EXTRA_DIST += \
 	tests/faults/allocations.py \
+	tests/faults/commands.py \
 	tests/faults/common.py \
 	tests/faults/damage.py \
 	tests/faults/moved.py \
@@ -411,6 +412,7 @@ cli_tests = \
 	tests/cli/manifest.bats \
 	tests/cli/modes.bats \
 	tests/cli/names.bats \
+	tests/cli/no-memory.bats \
 	tests/cli/older.bats \
 	tests/cli/oracle.bats \
 	tests/cli/output.bats \

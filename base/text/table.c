@@ -20,8 +20,10 @@ char (*xfp_table_row(struct xfp_table *table, const char *name))[XFP_TABLE_CELL]
 		unsigned capacity = 2 * table->capacity + 16;
 		void *grown = realloc(table->row, capacity * sizeof *table->row);
 
-		if (!grown)
+		if (!grown) {
+			table->lost++;
 			return row->cell;
+		}
 		table->row = grown;
 		table->capacity = capacity;
 	}
@@ -268,5 +270,7 @@ void xfp_table_print(FILE *out, struct xfp_table *table)
 		free(table->row[r].text);
 	free(table->row);
 	table->row = NULL;
-	table->rows = table->capacity = 0;
+	if (table->lost)
+		fprintf(out, "%u rows are missing: out of memory\n", table->lost);
+	table->rows = table->capacity = table->lost = 0;
 }

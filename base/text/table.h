@@ -35,10 +35,12 @@ struct xfp_table {
 	unsigned width;   /* of a line; 0: the screen's */
 	struct xfp_table_row *row;
 	unsigned rows, capacity;
-	struct xfp_table_row nowhere; /* a row that there is no memory for */
+	struct xfp_table_row nowhere; /* a row that there is no memory for, */
+	unsigned lost;                /* and how many there were */
 };
 
-/* A new row whose first cell is `name`, cut to fit; the others are empty. Without memory the row is not shown. */
+/* A new row whose first cell is `name`, cut to fit; the others are empty. Without memory the row is not shown, and the
+ * table ends by saying so. */
 char (*xfp_table_row(struct xfp_table *table, const char *name))[XFP_TABLE_CELL];
 /* The text of the last row. Without memory it has none. */
 void xfp_table_text(struct xfp_table *table, const char *format, ...) XFP_PRINTF(2, 3);

@@ -24,23 +24,22 @@ struct parse {
 	struct xfp_given given;
 };
 
-static bool replace(char **string, const char *text)
+static enum xfp_status replace(char **string, const char *text, struct xfp_error *err)
 {
 	char *copy = strdup(text);
 
-	if (!copy || !*copy) {
-		free(copy);
-		return false;
-	}
+	if (!copy)
+		return xfp_no_memory(err);
 	free(*string);
 	*string = copy;
-	return true;
+	return XFP_OK;
 }
 
 static enum xfp_status take_text(char **place, const char *where, const char *text, const char *wanted,
 				 struct xfp_error *err)
 {
-	return replace(place, text) ? XFP_OK : xfp_fail(err, XFP_USAGE, "%s '%s': expected %s", where, text, wanted);
+	return *text ? replace(place, text, err) :
+		       xfp_fail(err, XFP_USAGE, "%s '%s': expected %s", where, text, wanted);
 }
 
 static enum xfp_status take_path(const struct xfp_option *option, const char *where, const char *text,
@@ -190,8 +189,8 @@ static enum xfp_status from_environment(struct parse *parse, const struct xfp_op
 	const char *model = getenv("XFP_MODEL");
 	enum xfp_status status;
 
-	if (model && *model && !replace(&o->model, model))
-		return xfp_no_memory(err);
+	if (model && *model && (status = replace(&o->model, model, err)))
+		return status;
 	for (const struct xfp_option *option = options; option->name; option++) {
 		char name[XFP_OPTION_VARIABLE];
 		const char *text;
@@ -257,9 +256,10 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 	o->model_inherited = !line->argument_count && o->model;
 	if (line->argument_count > 1)
 		return xfp_fail(err, XFP_USAGE, "one MODEL at a time; '%s' is a second one", line->arguments[1]);
-	if (line->argument_count && !replace(&o->model, line->arguments[0]))
-		return xfp_fail(err, XFP_USAGE, "MODEL is empty");
-	return XFP_OK;
+	if (!line->argument_count)
+		return XFP_OK;
+	return *line->arguments[0] ? replace(&o->model, line->arguments[0], err) :
+				     xfp_fail(err, XFP_USAGE, "MODEL is empty");
 }
 
 /* Make a path absolute and clean it, without following links: what a path ends in may matter to readers. */

@@ -232,6 +232,8 @@ void xfp_plan_print(const struct xfp_plan_facts *facts)
 	       facts->c->ledger->unit_count);
 	if (counted)
 		print_table(facts, &groups);
+	else
+		puts("the table is missing: out of memory");
 	print_basis(facts, &groups);
 	print_needs(facts);
 	xfp_goal_print(facts->c, LABELS);

@@ -14,6 +14,7 @@ from syscalls import cases, check_moved, prepare, tried
 OWN, OTHERS = 20, 2
 STATIC = {"xfp-survey", "xfp-outlier-extract", "xfp-lloyd-fit", "xfp-libfit", "xfp-autoselect", "xfp-pack"}
 SYMBOLS = {}
+OTHERS_BEGIN = ("H5", "ld-", "lib")  # what libraries, or the functions of those that are linked in, begin with
 # HDF5 tells of a failure by allocating, and crashes or exits where that fails as well; glibc's regcomp frees twice what
 # it could not make larger. Nobody can catch that. All else must hold then, too.
 CRASHES = {-11, -6, 255}
@@ -72,7 +73,7 @@ def points(scene, _):
         chosen = []
         for place, numbers in places.items():
             asker = who(program, place)
-            own = asker.startswith("libc.") or not asker.startswith(("H5", "lib"))
+            own = asker.startswith("libc.") or not asker.startswith(OTHERS_BEGIN)
             chosen += numbers[::-(-len(numbers) // (OWN if own else OTHERS))]
         yield from (f"memory/{name}/{number}" for number in sorted(chosen))
 
