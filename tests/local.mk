@@ -567,6 +567,7 @@ check_LIBRARIES = tests/unit/libfixtures.a
 tests_unit_test_bundle_stamp_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_algorithm_decides
 tests_unit_test_bundle_tools_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_bundle_check_member
 tests_unit_test_bundle_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_pending_open
+tests_unit_test_checkpoint_parts_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
 tests_unit_test_digests_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_bundle_check_member
 tests_unit_test_disk_space_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_free_bytes
 tests_unit_test_dropping_LDFLAGS = \

@@ -469,6 +469,7 @@ SPOILS = {
     "cut-header": lambda whole: whole[:1500],
     "rank": in_info("output_norm.weight", 0, struct.pack("<I", 5)),
     "size": in_info("token_embd.weight", 4, struct.pack("<Q", 1 << 62)),
+    "bytes": in_info("output_norm.weight", 4, struct.pack("<Q", 1 << 61)),
     "type": in_info("token_embd.weight", 20, struct.pack("<I", 137)),
     "gone": in_info("token_embd.weight", 20, struct.pack("<I", 4)),
     "block": in_info("output_norm.weight", 12, struct.pack("<I", 12)),

@@ -221,6 +221,10 @@ kept_in() { # [--state FILE]
 	cp kept b.xfp.eval
 	xfp eval --json --tokens t.npy b.xfp 2>said >/dev/null
 	grep -q 'b.xfp.eval is the state of another evaluation' said
+	# and it stays where the new one cannot be written: no file may grow
+	cp kept b.xfp.eval
+	(trap '' XFSZ; ulimit -f 0; xfp eval --json --tokens t.npy b.xfp 2>&1) | grep -c 'the state of another evaluation'
+	cmp b.xfp.eval kept
 	printf X | dd of=kept bs=1 seek=5000 conv=notrunc status=none
 	cp kept b.xfp.eval
 	xfp eval --json --tokens t.npy --source m b.xfp 2>said >resumed

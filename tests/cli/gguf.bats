@@ -261,6 +261,7 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 	cut-header|truncated or damaged
 	rank|output_norm.weight: has 5 dimensions
 	size|token_embd.weight: its shape has 2^63 elements
+	bytes|output_norm.weight: its shape makes 2^63 bytes or more
 	type|token_embd.weight: is of type 137
 	gone|token_embd.weight: is of type Q4_2, which llama.cpp gave up
 	block|output_norm.weight: its rows of 64 elements are no whole blocks of 256 (Q4_K)

@@ -100,6 +100,22 @@ print(json.dumps({key: info[key] for key in ("units", "tensors", "family", "weig
 	"$PYTHON" -c 'import zipfile; zipfile.ZipFile("nothing.zip", "w").writestr("a/README.md", "text")'
 	run -3 xfp-inspect nothing.zip
 	[[ $output == *"nothing.zip: holds no weights"* ]]
+	# what macOS adds beside the folder is not read
+	(cd plain && "$PYTHON" -c 'import os, zipfile
+with zipfile.ZipFile("../mac.zip", "w") as archive:
+    archive.writestr("__MACOSX/model.safetensors", "damaged")
+    for name in os.listdir():
+        archive.write(name, "m/" + name)')
+	run -0 xfp-inspect mac.zip
+	# data.pkl of 100 MB is read, and no larger one
+	for bytes in 100000000 100000001; do
+		"$PYTHON" -c 'import sys, zipfile
+zipfile.ZipFile("large.bin", "w").writestr("a/data.pkl", bytes(int(sys.argv[1])))' $bytes
+		run -3 xfp-inspect large.bin
+		[[ $output == *"data.pkl takes more than 100 MB"* ]] && [ $bytes = 100000001 ] ||
+			[[ $output != *"100 MB"* ]]
+		rm large.bin
+	done
 }
 
 @test "packed weights in an archive: a file beside config.json says how" {

@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "base/sha256.h"
+#include "checkpoints/format.h"
 #include "checkpoints/packed/fold.h"
 #include "checkpoints/place.h"
 #include "checkpoints/shards.h"
@@ -15,6 +16,16 @@
 #include "tests/unit/scratch.h"
 
 static struct xfp_error err;
+static bool no_memory; /* for the next malloc */
+
+/* The linker's --wrap puts this in the place of libc's. */
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+	return no_memory ? NULL : __real_malloc(size);
+}
 
 static void ranges_are_within_files(void **state)
 {
@@ -130,6 +141,36 @@ static void methods_of_older_configs(void **unused)
 	}
 }
 
+/* ---- small files ------------------------------------------------------------------------------------- */
+
+static void make_file(struct xfp_checkpoint *c, const char *name)
+{
+	assert_int_equal(xfp_checkpoint_make(c, name, strdup(name), strlen(name), &err), XFP_OK);
+}
+
+/* A file that lies there goes along instead of the one that the metadata would make, but for config.json. */
+static void files_that_lie_there(void **unused)
+{
+	struct xfp_checkpoint *c = calloc(1, sizeof *c);
+
+	(void)unused;
+	assert_non_null(c);
+	c->folder = strdup("m");
+	assert_non_null(c->extras = calloc(2, sizeof *c->extras));
+	c->extras[c->extra_count++] = strdup("config.json");
+	c->extras[c->extra_count++] = strdup("tokenizer.json");
+	make_file(c, "tokenizer.json");
+	make_file(c, "config.json");
+	make_file(c, "generation_config.json");
+	assert_int_equal(xfp_checkpoint_settle_made(c, &err), XFP_OK);
+	assert_int_equal(c->extra_count, 3);
+	assert_string_equal(c->extras[1], "generation_config.json");
+	assert_int_equal(c->made_count, 2);
+	assert_string_equal(c->made[0].name, "config.json");
+	assert_string_equal(c->made[1].name, "generation_config.json");
+	xfp_checkpoint_close(c);
+}
+
 /* ---- weights ----------------------------------------------------------------------------------------- */
 
 static void files_beside_weights(void **state)
@@ -168,6 +209,84 @@ static void files_beside_weights(void **state)
 			free(bytes);
 		}
 	}
+	no_memory = true;
+	for (size_t i = 0; i < 2; i++) {
+		char *bytes = NULL;
+		size_t size = 0;
+
+		assert_int_equal(xfp_weights_of_checkpoint.file(&checkpoint, cases[i].name, &bytes, &size, &err),
+				 XFP_FAILED);
+	}
+	no_memory = false;
+}
+
+static struct xfp_view view_of(const struct xfp_ledger_matrix *m)
+{
+	return (struct xfp_view){ m->base, m->rows, m->cols, m->row_stride, m->col_stride };
+}
+
+static bool refuse(void *context, uint64_t numbers)
+{
+	*(uint64_t *)context += numbers;
+	return false;
+}
+
+/* Once its caller wants no more, nothing is read. */
+static void reading_is_interrupted(void **unused)
+{
+	struct xfp_weights *weights = NULL;
+	struct xfp_weight_rows *rows = NULL;
+	uint64_t asked = 0;
+	struct fixture f;
+	float out[1024];
+
+	(void)unused;
+	fixture_make_bundle(&f, 1);
+	assert_int_equal(xfp_weights_open(f.out, &weights, &err), XFP_OK);
+	for (uint32_t m = 0; m < f.ledger.matrix_count; m++) {
+		const char *name = f.tensors[f.matrices[m].tensor].name;
+		struct xfp_view view = view_of(&f.matrices[m]);
+
+		assert_int_equal(xfp_weight_rows_open(weights, name, &view, &rows, &err), XFP_OK);
+		xfp_weights_watch(weights, refuse, &asked);
+		assert_true(view.cols <= sizeof out / sizeof *out);
+		assert_int_equal(xfp_weight_rows_read(rows, 0, 1, out, &err), XFP_FAILED);
+		assert_non_null(strstr(err.text, "reading was interrupted"));
+		assert_int_equal(asked, view.cols);
+		xfp_weights_watch(weights, NULL, NULL);
+		assert_int_equal(xfp_weight_rows_read(rows, 0, 1, out, &err), XFP_OK);
+		xfp_weight_rows_close(rows);
+		asked = 0;
+	}
+	xfp_weights_close(weights);
+	fixture_free(&f);
+}
+
+/* Which expert of a stack a view is; any other view of the tensor is none. */
+static void experts_of_stacks(void **unused)
+{
+	struct xfp_weights *weights = NULL;
+	uint32_t stack, expert;
+	struct fixture f;
+
+	(void)unused;
+	fixture_make_bundle(&f, FIXTURE_TWO_SIZES);
+	assert_int_equal(xfp_weights_open(f.out, &weights, &err), XFP_OK);
+	assert_true(f.ledger.matrix_count > 1);
+	for (uint32_t m = 0; m < f.ledger.matrix_count; m++) {
+		const char *name = f.tensors[f.matrices[m].tensor].name;
+		struct xfp_view view = view_of(&f.matrices[m]);
+
+		stack = expert = UINT32_MAX;
+		assert_true(xfp_weights_stacked(weights, name, &view, &stack, &expert));
+		assert_int_equal(stack, 0);
+		assert_int_equal(expert, m);
+		assert_false(xfp_weights_stacked(weights, "none", &view, &stack, &expert));
+		view.rows--;
+		assert_false(xfp_weights_stacked(weights, name, &view, &stack, &expert));
+	}
+	xfp_weights_close(weights);
+	fixture_free(&f);
 }
 
 static void identify(const char *path, uint8_t digest[32])
@@ -242,6 +361,8 @@ int main(void)
 		scratch_test(ranges_are_within_files),      cmocka_unit_test(names_of_shards),
 		cmocka_unit_test(digests_of_recipes),       cmocka_unit_test(only_packed_tensors_have_a_form),
 		cmocka_unit_test(methods_of_older_configs), scratch_test(files_beside_weights),
+		cmocka_unit_test(files_that_lie_there),     cmocka_unit_test(reading_is_interrupted),
+		cmocka_unit_test(experts_of_stacks),
 		scratch_test(identities_of_bundles),       cmocka_unit_test(places_in_bundles),
 	};
 
