@@ -78,20 +78,31 @@ model_libtokenizer_a_SOURCES = \
 	model/tokenizer/bpe_tables.c \
 	model/tokenizer/bpe_tables.h \
 	model/tokenizer/bytes_alphabet.h \
+	model/tokenizer/category_table.h \
+	model/tokenizer/characters.c \
+	model/tokenizer/characters.h \
+	model/tokenizer/compatible_table.h \
+	model/tokenizer/compatible_text.h \
 	model/tokenizer/decoder.c \
 	model/tokenizer/decoder.h \
 	model/tokenizer/defects.c \
 	model/tokenizer/defects.h \
+	model/tokenizer/fold_table.h \
 	model/tokenizer/grown.c \
 	model/tokenizer/grown.h \
 	model/tokenizer/member.c \
 	model/tokenizer/member.h \
+	model/tokenizer/normal_form.c \
+	model/tokenizer/normal_table.h \
 	model/tokenizer/normalizer.c \
 	model/tokenizer/normalizer.h \
 	model/tokenizer/pattern.c \
 	model/tokenizer/pattern.h \
+	model/tokenizer/property_table.h \
+	model/tokenizer/script_table.h \
 	model/tokenizer/splitter.c \
 	model/tokenizer/splitter.h \
+	model/tokenizer/stable_table.h \
 	model/tokenizer/template.c \
 	model/tokenizer/template.h \
 	model/tokenizer/tokenizer.c \
@@ -99,3 +110,6 @@ model_libtokenizer_a_SOURCES = \
 	model/tokenizer/translate.c \
 	model/tokenizer/unicode.c \
 	model/tokenizer/unicode.h
+
+# Writes the committed Unicode tables, with the Python package `tokenizers`.
+EXTRA_DIST += model/tokenizer/make-tables.py

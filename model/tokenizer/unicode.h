@@ -22,11 +22,11 @@ int xfp_utf8_length(const char *text, size_t size, size_t *bad);
 bool xfp_utf8_replace(const char *text, size_t size, struct xfp_grown *out);
 
 bool xfp_is_white(uint32_t character);
+/* Whether the pre-tokenizer Digits isolates a character, and whether it prevents an adjacent single_word token. */
 bool xfp_is_numeric(uint32_t character);
-/* Of a word, as UTS 18 has it: letters, marks, decimal digits, connectors, joiners. */
 bool xfp_is_word(uint32_t character);
 
-/* Append NFC, or NFKC, of well-formed UTF-8. */
+/* Append the NFC, or NFKC (`compatible`), of well-formed UTF-8, in the Unicode version of Hugging Face tokenizers. */
 enum xfp_status xfp_normal_form(const char *text, size_t size, bool compatible, struct xfp_grown *out,
 				struct xfp_error *err);
 
