@@ -87,9 +87,12 @@ model_libtokenizer_a_SOURCES = \
 	model/tokenizer/decoder.h \
 	model/tokenizer/defects.c \
 	model/tokenizer/defects.h \
+	model/tokenizer/expression.c \
+	model/tokenizer/expression.h \
 	model/tokenizer/fold_table.h \
 	model/tokenizer/grown.c \
 	model/tokenizer/grown.h \
+	model/tokenizer/matcher.c \
 	model/tokenizer/member.c \
 	model/tokenizer/member.h \
 	model/tokenizer/normal_form.c \
@@ -98,7 +101,10 @@ model_libtokenizer_a_SOURCES = \
 	model/tokenizer/normalizer.h \
 	model/tokenizer/pattern.c \
 	model/tokenizer/pattern.h \
+	model/tokenizer/program.c \
+	model/tokenizer/program.h \
 	model/tokenizer/property_table.h \
+	model/tokenizer/repetition.c \
 	model/tokenizer/script_table.h \
 	model/tokenizer/splitter.c \
 	model/tokenizer/splitter.h \
@@ -107,7 +113,6 @@ model_libtokenizer_a_SOURCES = \
 	model/tokenizer/template.h \
 	model/tokenizer/tokenizer.c \
 	model/tokenizer/tokenizer.h \
-	model/tokenizer/translate.c \
 	model/tokenizer/unicode.c \
 	model/tokenizer/unicode.h
 

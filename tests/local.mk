@@ -327,6 +327,7 @@ unit_tests = \
 	tests/unit/test_tokenizer \
 	tests/unit/test_tokenizer_edges \
 	tests/unit/test_tokenizer_memory \
+	tests/unit/test_tokenizer_unicode \
 	tests/unit/test_units \
 	tests/unit/test_unpack \
 	tests/unit/test_verified \
@@ -514,6 +515,8 @@ EXTRA_DIST += \
 	tests/svg_boxes.py \
 	tests/tokenizer_families.json \
 	tests/tokenizer_families.py \
+	tests/tokenizer_unicode.json \
+	tests/tokenizer_unicode.py \
 	tests/totals
 tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/artifact_fixture.h \
@@ -591,6 +594,7 @@ tests_fuzz_test_tokenizers_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_defects_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_tokenizer_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_tokenizer_memory_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_tokenizer_unicode_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
 TESTS += $(cuda_tests) $(long_cli_tests) $(tree_tests) $(unit_tests) $(cli_tests)
 endif
 

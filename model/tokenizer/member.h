@@ -11,12 +11,25 @@
 
 #include "base/xfp_error.h"
 
+/* A callback that can end the encoding of a text: it returns false, and encoding fails with XFP_FAILED. */
+struct xfp_tokenizer_watch {
+	bool (*goes_on)(void *context); /* may be NULL */
+	void *context;
+};
+
+/* Whether the watch ends the work at this item of a list. It is asked at every 4096th item. */
+static inline bool xfp_tokenizer_stopped(const struct xfp_tokenizer_watch *watch, size_t item)
+{
+	return item % 4096 == 4095 && watch->goes_on && !watch->goes_on(watch->context);
+}
+
 /* A part of the file, such as "pre_tokenizer", and what it is made of. The first failure stands, and whatever is asked
  * for after it is answered with nothing. */
 struct xfp_part_reader {
 	const char *file;
 	enum xfp_status status;
 	struct xfp_error *err;
+	const struct xfp_tokenizer_watch *watch; /* for patterns; may be NULL */
 };
 
 /* XFP_BAD_INPUT, in a part of the file. */

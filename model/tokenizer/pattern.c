@@ -1,68 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "model/tokenizer/pattern.h"
 
-#include <pcre2.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/printable.h"
+#include "model/tokenizer/program.h"
 #include "model/tokenizer/unicode.h"
 
-/* What an expression may take: steps at one place of a text, KiB of memory. */
-#define MOST_STEPS 500000000
-#define MOST_MEMORY (256 * 1024)
-
 struct xfp_pattern {
-	char *string; /* NULL: an expression */
+	char *string; /* NULL: a regular expression */
 	size_t size;
-	pcre2_code *code;
-	pcre2_match_context *limits;
+	char *place; /* file and part, for messages */
+	const struct xfp_tokenizer_watch *watch;
+	struct xfp_program program;
 };
-
-static bool limit(struct xfp_pattern *p)
-{
-	p->limits = pcre2_match_context_create(NULL);
-	return p->limits && !pcre2_set_match_limit(p->limits, MOST_STEPS) &&
-	       !pcre2_set_heap_limit(p->limits, MOST_MEMORY);
-}
 
 struct xfp_pattern *xfp_pattern_of(struct xfp_part_reader *r, const char *where, const char *expression)
 {
 	struct xfp_pattern *p = r->status ? NULL : calloc(1, sizeof *p);
-	pcre2_compile_context *context = pcre2_compile_context_create(NULL);
-	struct xfp_grown text = { 0 };
-	const char *problem = NULL;
-	PCRE2_SIZE at = 0;
-	int error = 0;
+	size_t size = strlen(r->file) + strlen(where) + 3;
+	const char *problem = "";
 
 	if (r->status)
-		goto done;
-	if (!p || !context || !limit(p)) {
-		r->status = xfp_no_memory_for(r->err, r->file);
-		goto done;
+		return NULL;
+	if (p && (p->place = malloc(size))) {
+		snprintf(p->place, size, "%s: %s", r->file, where);
+		p->watch = r->watch;
+		if (!(problem = xfp_program_read(&p->program, expression)))
+			problem = xfp_program_classify(&p->program);
 	}
-	if ((problem = xfp_pattern_translate(expression, &text))) {
-		if (!*problem)
-			r->status = xfp_no_memory_for(r->err, r->file);
-		else
-			xfp_part_refuse(r, where, "the expression has %s, which this version does not know: %s",
-					problem, xfp_printable(expression).text);
-		goto done;
-	}
-	pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-	p->code = pcre2_compile((PCRE2_SPTR)(text.bytes ? text.bytes : ""), text.size,
-				PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &error, &at, context);
-	if (!p->code) {
-		char said[128] = "";
-
-		pcre2_get_error_message(error, (PCRE2_UCHAR *)said, sizeof said);
-		xfp_part_refuse(r, where, "the expression is none (%s): %s", said, xfp_printable(expression).text);
-	}
-done:
-	pcre2_compile_context_free(context);
-	free(text.bytes);
-	if (!r->status)
+	if (!problem)
 		return p;
+	if (!*problem)
+		r->status = xfp_no_memory_for(r->err, r->file);
+	else
+		xfp_part_refuse(r, where, "the regular expression has %s, which this version does not support: %s",
+				problem, xfp_printable(expression).text);
 	xfp_pattern_free(p);
 	return NULL;
 }
@@ -99,8 +73,8 @@ void xfp_pattern_free(struct xfp_pattern *p)
 	if (!p)
 		return;
 	free(p->string);
-	pcre2_code_free(p->code);
-	pcre2_match_context_free(p->limits);
+	free(p->place);
+	xfp_program_free(&p->program);
 	free(p);
 }
 
@@ -132,52 +106,61 @@ static enum xfp_status find_string(const struct xfp_pattern *p, const char *text
 	return at == size || add(spans, at, size, false) ? XFP_OK : xfp_no_memory(err);
 }
 
-static enum xfp_status told(int result, struct xfp_error *err)
+static enum xfp_status failure(const struct xfp_pattern *p, enum xfp_search search, struct xfp_error *err)
 {
-	char said[128] = "";
-
-	if (result == PCRE2_ERROR_NOMEMORY)
-		return xfp_no_memory(err);
-	pcre2_get_error_message(result, (PCRE2_UCHAR *)said, sizeof said);
-	return xfp_fail(err, XFP_FAILED, "the tokenizer's expression and this text take too long: %s", said);
+	if (search == XFP_TOO_MANY_STEPS)
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s: the regular expression needs too many steps for this text; "
+				"use a tokenizer.json without nested repetitions",
+				p->place);
+	return search == XFP_STOPPED ? xfp_fail(err, XFP_FAILED, "interrupted") : xfp_no_memory(err);
 }
 
-/* A match of nothing right behind another does not count. */
+/* A position in a text, in characters and in bytes. */
+struct position {
+	size_t character, byte;
+};
+
+static size_t byte_of(struct position *p, const char *text, size_t character)
+{
+	uint32_t ignored;
+
+	for (; p->character < character; p->character++)
+		p->byte += text[p->byte] & 0x80 ? xfp_utf8_take(text + p->byte, &ignored) : 1;
+	return p->byte;
+}
+
+/* An empty match directly after another match is ignored. */
 enum xfp_status xfp_pattern_find(const struct xfp_pattern *p, const char *text, size_t size, struct xfp_spans *spans,
 				 struct xfp_error *err)
 {
-	size_t at = 0, done = 0, last = SIZE_MAX;
-	pcre2_match_data *found;
-	const PCRE2_SIZE *place;
-	enum xfp_status status = XFP_OK;
+	struct xfp_matching m = { .program = &p->program, .watch = p->watch };
+	size_t at = 0, last = SIZE_MAX, start, end;
+	enum xfp_search search = XFP_FOUND;
+	struct position position = { 0 };
+	bool made = true;
 
 	spans->count = 0;
 	if (p->string)
 		return find_string(p, text, size, spans, err);
-	if (!(found = pcre2_match_data_create(1, NULL)))
+	if (!xfp_program_kinds(&p->program, text, size, &m.kinds))
 		return xfp_no_memory(err);
-	place = pcre2_get_ovector_pointer(found);
-	while (!status && at <= size) {
-		int result = pcre2_match(p->code, (PCRE2_SPTR)text, size, at, PCRE2_NO_UTF_CHECK, found, p->limits);
-		uint32_t character;
+	while (made && at <= m.kinds.count && (search = xfp_match(&m, at, &start, &end)) == XFP_FOUND) {
+		size_t done = position.byte, first;
 
-		if (result == PCRE2_ERROR_NOMATCH)
-			break;
-		if (result < 0) {
-			status = told(result, err);
-		} else if (place[0] == place[1] && place[1] == last) {
-			if (at == size)
-				break;
-			at += xfp_utf8_take(text + at, &character);
-		} else {
-			if ((place[0] > done && !add(spans, done, place[0], false)) ||
-			    !add(spans, place[0], place[1], true))
-				status = xfp_no_memory(err);
-			at = done = last = place[1];
+		if (start == end && end == last) {
+			at = end + 1;
+			continue;
 		}
+		first = byte_of(&position, text, start);
+		made = (first == done || add(spans, done, first, false)) &&
+		       add(spans, first, byte_of(&position, text, end), true);
+		at = last = end;
 	}
-	pcre2_match_data_free(found);
-	if (!status && done < size && !add(spans, done, size, false))
-		status = xfp_no_memory(err);
-	return status;
+	if (made && position.byte < size)
+		made = add(spans, position.byte, size, false);
+	xfp_matching_free(&m);
+	if (search > XFP_NOT_FOUND)
+		return failure(p, search, err);
+	return made ? XFP_OK : xfp_no_memory(err);
 }

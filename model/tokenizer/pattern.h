@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pattern.h - what texts are cut at, or replaced: a string, or a regular expression.
+ * pattern.h - a string or regular expression, and its matches in a text.
  *
- * Expressions are meant for Oniguruma, with the syntax of Ruby; PCRE2 looks for them. Where the two differ they are
- * translated, and what is in neither the translation nor any known tokenizer is refused by name.
+ * Regular expressions have the Ruby syntax of Oniguruma. Unsupported constructs are refused by name. The tables and the
+ * step limit are built in, so matches do not depend on any library's version.
  */
 #ifndef XFP_TOKENIZER_PATTERN_H
 #define XFP_TOKENIZER_PATTERN_H
@@ -33,11 +33,9 @@ struct xfp_spans {
 	size_t count, capacity;
 };
 
-/* All of a text, which is well-formed UTF-8, in order. XFP_FAILED also where an expression takes too long. */
+/* Find all matches in well-formed UTF-8, and the parts between them, in order. XFP_BAD_INPUT: the expression needs too
+ * many steps. XFP_FAILED: the watch ended the search. */
 enum xfp_status xfp_pattern_find(const struct xfp_pattern *pattern, const char *text, size_t size,
 				 struct xfp_spans *spans, struct xfp_error *err);
-
-/* Append the expression as PCRE2 has it. NULL: done; otherwise what it has that is not known; "" is out of memory. */
-const char *xfp_pattern_translate(const char *expression, struct xfp_grown *out);
 
 #endif

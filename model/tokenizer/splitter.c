@@ -293,8 +293,8 @@ static bool rewrite(const struct xfp_splitter *s, struct xfp_text_piece piece, c
 	return made;
 }
 
-static enum xfp_status split_once(const struct xfp_splitter *s, struct xfp_pieces *pieces, struct xfp_pieces *out,
-				  struct xfp_error *err)
+static enum xfp_status split_once(const struct xfp_splitter *s, const struct xfp_tokenizer_watch *watch,
+				  struct xfp_pieces *pieces, struct xfp_pieces *out, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 	struct xfp_spans spans = { 0 };
@@ -304,6 +304,10 @@ static enum xfp_status split_once(const struct xfp_splitter *s, struct xfp_piece
 		const char *text = pieces->text.bytes;
 		size_t at = out->text.size;
 
+		if (xfp_tokenizer_stopped(watch, i)) {
+			status = xfp_fail(err, XFP_FAILED, "interrupted");
+			break;
+		}
 		if (piece.id < 0 && is_expression_or_digits(s->kind)) {
 			status = cut(s, piece, out, text, &spans, err);
 			continue;
@@ -322,14 +326,15 @@ static enum xfp_status split_once(const struct xfp_splitter *s, struct xfp_piece
 	return status;
 }
 
-enum xfp_status xfp_split(const struct xfp_splitter *s, struct xfp_pieces *pieces, struct xfp_error *err)
+enum xfp_status xfp_split(const struct xfp_splitter *s, const struct xfp_tokenizer_watch *watch,
+			  struct xfp_pieces *pieces, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
 	for (; s && !status; s = s->next) {
 		struct xfp_pieces out = { 0 };
 
-		if (!(status = split_once(s, pieces, &out, err)) && is_expression_or_digits(s->kind)) {
+		if (!(status = split_once(s, watch, pieces, &out, err)) && is_expression_or_digits(s->kind)) {
 			out.text = pieces->text;
 			pieces->text = (struct xfp_grown){ 0 };
 		}

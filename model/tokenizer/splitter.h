@@ -15,7 +15,8 @@ struct xfp_splitter *xfp_splitter_open(struct xfp_part_reader *r, const json_t *
 void xfp_splitter_free(struct xfp_splitter *splitter);
 
 /* Cut the pieces that are no tokens yet. */
-enum xfp_status xfp_split(const struct xfp_splitter *splitter, struct xfp_pieces *pieces, struct xfp_error *err);
+enum xfp_status xfp_split(const struct xfp_splitter *splitter, const struct xfp_tokenizer_watch *watch,
+			  struct xfp_pieces *pieces, struct xfp_error *err);
 
 /* What members of a Metaspace say of its prefix; for its decoder, too. */
 enum xfp_metaspace { XFP_METASPACE_ALWAYS, XFP_METASPACE_FIRST, XFP_METASPACE_NEVER };

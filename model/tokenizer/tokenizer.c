@@ -19,6 +19,7 @@ struct xfp_tokenizer {
 	struct xfp_added *added;
 	struct xfp_template around;
 	struct xfp_decoder_chain *decoder;
+	struct xfp_tokenizer_watch watch; /* patterns point to it */
 };
 
 enum xfp_status xfp_tokenizer_open(const char *json, size_t size, const char *shown, struct xfp_tokenizer **tokenizer,
@@ -27,8 +28,8 @@ enum xfp_status xfp_tokenizer_open(const char *json, size_t size, const char *sh
 	/* Where texts are cut off, and how far they are filled up, is for whoever makes batches of them. */
 	static const char *const names[] = { "version",       "truncation",     "padding", "added_tokens", "normalizer",
 					     "pre_tokenizer", "post_processor", "decoder", "model",        NULL };
-	struct xfp_part_reader r = { .file = shown, .err = err };
 	struct xfp_tokenizer *t = calloc(1, sizeof *t);
+	struct xfp_part_reader r = { .file = shown, .err = err, .watch = t ? &t->watch : NULL };
 	json_error_t problem;
 	json_t *root = NULL;
 
@@ -73,6 +74,11 @@ void xfp_tokenizer_free(struct xfp_tokenizer *t)
 	free(t);
 }
 
+void xfp_tokenizer_watch(struct xfp_tokenizer *t, bool (*goes_on)(void *context), void *context)
+{
+	t->watch = (struct xfp_tokenizer_watch){ goes_on, context };
+}
+
 uint32_t xfp_tokenizer_ids(const struct xfp_tokenizer *t)
 {
 	uint32_t model = xfp_bpe_ids(t->bpe), added = xfp_added_ids(t->added);
@@ -108,7 +114,9 @@ static enum xfp_status encode_pieces(const struct xfp_tokenizer *t, const struct
 	for (size_t i = 0; !status && i < pieces->count; i++) {
 		const struct xfp_text_piece *piece = &pieces->piece[i];
 
-		if (piece->id < 0)
+		if (xfp_tokenizer_stopped(&t->watch, i))
+			status = xfp_fail(err, XFP_FAILED, "interrupted");
+		else if (piece->id < 0)
 			status = xfp_bpe_encode(t->bpe, pieces->text.bytes + piece->at, piece->size, &work, ids, err);
 		else if (!xfp_ids_add(ids, (uint32_t)piece->id))
 			status = xfp_no_memory(err);
@@ -133,7 +141,7 @@ enum xfp_status xfp_tokenizer_encode(const struct xfp_tokenizer *t, const char *
 		status = xfp_added_split(t->added, t->normalizer, &sound, &pieces, err);
 	free(sound.bytes);
 	if (!status)
-		status = xfp_split(t->splitter, &pieces, err);
+		status = xfp_split(t->splitter, &t->watch, &pieces, err);
 	if (!status)
 		status = encode_pieces(t, &pieces, ids, err);
 	if (!status && whole)

@@ -298,3 +298,26 @@ on_terminal() { # COMMAND...
 	[ "$(cat said)" = 'xfp: standard output: cannot write: No space left on device' ]
 	[ "$(grep -c 'write(' trace)" -le 3 ]
 }
+
+# A regular expression whose number of steps grows exponentially with the length of the text.
+slow_tokenizer() { # FOLDER
+	"$PYTHON" - "$1/tokenizer.json" <<-'EOF'
+	import json, sys
+	file = json.load(open(sys.argv[1]))
+	split = {"type": "Split", "behavior": "Isolated", "pattern": {"Regex": "(a|aa)+$"}}
+	file["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, file["pre_tokenizer"]]}
+	json.dump(file, open(sys.argv[1], "w"))
+	EOF
+}
+
+@test "a regular expression that needs too many steps: status 3, with its file" {
+	model m
+	slow_tokenizer m
+	text=$(printf 'a%.0s' {1..59})b
+	refused 3 'm: tokenizer.json: pre_tokenizer[0]: the regular expression needs too many steps' --prompt "$text" m
+	[[ $stderr == *'; use a tokenizer.json without nested repetitions'* ]]
+	echo "$text" >text
+	run -3 xfp eval --text text m
+	[[ $output == *'m: tokenizer.json: pre_tokenizer[0]: the regular expression needs too many steps'* ]]
+	xfp generate --prompt aaaa -n 1 m
+}
