@@ -129,6 +129,12 @@ static bool print_nothing(const struct xfp_generate *g, struct xfp_written *w)
 	return true;
 }
 
+/* Watch of the tokenizer: a signal ends the encoding of prompts. */
+static bool goes_on(void *signals)
+{
+	return !xfp_signals_came(signals);
+}
+
 static enum xfp_status generate(struct xfp_generate *g, struct xfp_signals *signals, struct xfp_error *err)
 {
 	char *found = NULL;
@@ -138,6 +144,7 @@ static enum xfp_status generate(struct xfp_generate *g, struct xfp_signals *sign
 	    (status = xfp_description_read(xfp_weights_config(g->weights), g->path, &g->description, err)) ||
 	    (status = open_tokenizer(g, err)) || (status = xfp_ends_read(g, err)))
 		goto done;
+	xfp_tokenizer_watch(g->tokenizer, goes_on, signals);
 	status = xfp_make(g, g->batch || g->json ? print_nothing : print_more, signals, err);
 done:
 	free(found);
@@ -186,9 +193,9 @@ static int run(struct xfp_generate *g, const char *program)
 		status = (int)xfp_generate_print_json(g, &err);
 	else if (!status && g->batch)
 		xfp_generate_print(g);
-	if (status)
+	if (status && !signals.interrupted)
 		fprintf(stderr, "%s: %s\n", program, err.text);
-	else if (xfp_output_flush())
+	else if (!status && xfp_output_flush())
 		xfp_generate_report(g);
 	xfp_mapped_end();
 	release(g);

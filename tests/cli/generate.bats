@@ -321,3 +321,14 @@ slow_tokenizer() { # FOLDER
 	[[ $output == *'m: tokenizer.json: pre_tokenizer[0]: the regular expression needs too many steps'* ]]
 	xfp generate --prompt aaaa -n 1 m
 }
+
+# The signal arrives while tokenizer.json is opened; encoding ends before the step limit is reached.
+@test "a signal ends the encoding of a prompt" {
+	needs_strace
+	model m
+	slow_tokenizer m
+	run -130 strace -qq -o trace -P "$PWD/m/tokenizer.json" -e trace=openat -e inject=openat:signal=INT:when=1 \
+		xfp generate --prompt "$(printf 'a%.0s' {1..59})b" m
+	[[ $output != *'too many steps'* ]]
+	[ -s trace ]
+}
