@@ -67,6 +67,28 @@ assert np.abs(np.loadtxt("y") - w.sum(1)).max() <= 1e-3 * np.abs(w).sum(1).max()
 }
 
 # shellcheck disable=SC2046,SC2086
+@test "the example of README.md compiles unchanged and multiplies" {
+	{
+		printf '#include <math.h>\n#include <stdio.h>\n#include <xfp.h>\n\n'
+		printf 'static int example(const void *x, void *y, size_t tokens, size_t hidden, size_t rows)\n{\n'
+		awk '/^    struct xfp_input in/ { inside = 1 } inside && /^[^ ]/ { exit } inside' "$srcdir/README.md"
+		printf 'return err.status;\n}\n\nint main(void)\n{\n'
+		printf 'static uint16_t x[2 * 64];\nstatic float y[2 * 64];\n'
+		printf 'for (int i = 0; i < 2 * 64; i++)\nx[i] = 0x3f80;\n'
+		printf 'if (example(x, y, 2, 64, 64))\nreturn 1;\n'
+		printf 'for (int i = 0; i < 64; i++)\nprintf("%%.9g\\n", y[64 + i]);\nreturn 0;\n}\n'
+	} >readme.c
+	$CC -std=c11 -Wall -Wextra -Werror $(sanitizers) $(pkg-config --cflags xfp) readme.c -o readme $(pkg-config --libs xfp)
+	make_model model
+	xfp convert model -o qwen3-moe-8m.xfp -q
+	./readme >y
+	"$PYTHON" "$srcdir/tests/read_bundle.py" qwen3-moe-8m.xfp model.layers.0.self_attn.q_proj.weight q w.npy
+	"$PYTHON" -c 'import numpy as np; w = np.load("w.npy")[0].astype(float); y = np.loadtxt("y")
+assert y.shape == (64,) and np.abs(y - w.sum(1)).max() <= 1e-2 * np.abs(w).sum(1).max()'
+	grep -q 'xfp_team_end' readme.c && grep -q 'xfp_linear_close' readme.c && grep -q 'xfp_bundle_close' readme.c
+}
+
+# shellcheck disable=SC2046,SC2086
 @test "the example looks rows up: of an embedding that is a unit, of the head that is tied to it, of what is kept" {
 	by_default
 	"$PYTHON" "$srcdir/tests/families.py" make llama-tied model
