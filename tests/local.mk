@@ -340,7 +340,7 @@ device_tests = \
 	tests/cuda/test_open \
 	tests/cuda/test_upload \
 	tests/cuda/test_parts
-device_ldadd = tests/unit/libfixtures.a runtime/libxfp-cuda.la $(TOOL_LIBS) $(CMOCKA_LIBS)
+device_ldadd = tests/unit/libfixtures.a runtime/libxfp-cuda.la runtime/libxfp.la $(TOOL_LIBS) $(CMOCKA_LIBS)
 tests_cuda_test_multiply_SOURCES = tests/cuda/machine.h tests/cuda/scene.h tests/cuda/test_multiply.c
 tests_cuda_test_multiply_LDADD = $(device_ldadd)
 tests_cuda_test_open_SOURCES = tests/cuda/machine.h tests/cuda/test_open.c
@@ -424,6 +424,7 @@ cli_tests = \
 	tests/cli/regenerate.bats \
 	tests/cli/reproducible.bats \
 	tests/cli/scripts.bats \
+	tests/cli/setup.bats \
 	tests/cli/sources.bats \
 	tests/cli/stages.bats \
 	tests/cli/status.bats \
@@ -637,7 +638,7 @@ tests/root.stamp: $(bin_PROGRAMS) $(noinst_PROGRAMS) $(lib_LTLIBRARIES) $(pkginc
 		$(nobase_dist_pkgdata_DATA) $(dist_man_MANS) runtime/xfp.pc \
 		$(nodist_bashcompletion_DATA) $(nodist_zshcompletion_DATA)
 	$(AM_V_GEN)rm -rf tests/root
-	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) install DESTDIR='$(abs_builddir)/tests/root' >tests/root.log 2>&1 || \
+	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) install-am DESTDIR='$(abs_builddir)/tests/root' >tests/root.log 2>&1 || \
 		{ cat tests/root.log; exit 1; }
 	$(AM_V_at)touch $@
 

@@ -54,13 +54,17 @@ runtime_libxfp_cuda_la_SOURCES = \
 	runtime/slice.c
 runtime_libxfp_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) -DXFP_CUDA_TOOLKIT=$(CUDA_TOOLKIT)
 runtime_libxfp_cuda_la_CFLAGS = $(runtime_cuda_libdevice_la_CFLAGS)
-runtime_libxfp_cuda_la_LIBADD = runtime/cuda/libdevice.la runtime/libxfp.la $(DLOPEN_LIBS)
+runtime_libxfp_cuda_la_LIBADD = runtime/cuda/libdevice.la $(DLOPEN_LIBS)
 runtime_libxfp_cuda_la_LDFLAGS = $(XFP_LDFLAGS) -pthread -no-undefined -version-info 0:0:0
+# libxfp is linked by its file name, not as a .la: libtool relinks a library that uses an uninstalled .la during
+# `make install`, and refuses to do that for a prefix other than the configured one.
+runtime_libxfp_cuda_la_LDFLAGS += -Wl,runtime/.libs/libxfp.so
 # There is no archive: it would have these functions twice.
 runtime_libxfp_cuda_la_LIBTOOLFLAGS = --tag=disable-static
+EXTRA_runtime_libxfp_cuda_la_DEPENDENCIES = runtime/libxfp.la
 if VERSION_SCRIPT
 runtime_libxfp_cuda_la_LDFLAGS += -Wl,--version-script=$(srcdir)/runtime/cuda/libxfp-cuda.map
-EXTRA_runtime_libxfp_cuda_la_DEPENDENCIES = $(srcdir)/runtime/cuda/libxfp-cuda.map
+EXTRA_runtime_libxfp_cuda_la_DEPENDENCIES += $(srcdir)/runtime/cuda/libxfp-cuda.map
 endif
 # (By a variable: automake takes a rule of its own for the object to be wanted where the name itself stands here.)
 embedding = runtime/cuda/libxfp_cuda_la-fatbins.lo
