@@ -328,8 +328,8 @@ int main(int argc, char **argv)
 {
 	size_t rounds = argc == 4 ? strtoul(argv[1], NULL, 10) : 0;
 	uint64_t rows = argc == 4 ? strtoul(argv[2], NULL, 10) : 0, cols = argc == 4 ? strtoul(argv[3], NULL, 10) : 0;
-	struct matrix *m = room(FORMS * sizeof *m);
-	unsigned char *all, *block;
+	static struct matrix m[FORMS]; /* until the program ends, as all that follows */
+	static unsigned char *all, *block;
 
 	if (!rounds || !rows || !cols || rows % 1024 || cols % 1024) {
 		fprintf(stderr, "usage: decode ROUNDS ROWS COLS, multiples of 1024\n");
