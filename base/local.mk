@@ -25,6 +25,8 @@ base_libbase_a_SOURCES = \
 	base/system/process.h \
 	base/system/processors.c \
 	base/system/processors.h \
+	base/system/read_through.c \
+	base/system/read_through.h \
 	base/system/screen.c \
 	base/system/screen.h \
 	base/system/signals.c \

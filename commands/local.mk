@@ -130,8 +130,6 @@ commands_convert_libconvert_a_SOURCES = \
 	commands/convert/prepare_unit.h \
 	commands/convert/progress.c \
 	commands/convert/progress.h \
-	commands/convert/read_through.c \
-	commands/convert/read_through.h \
 	commands/convert/receipts.c \
 	commands/convert/resume.c \
 	commands/convert/resume.h \

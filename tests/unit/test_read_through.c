@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "commands/convert/read_through.h"
+#include "base/system/read_through.h"
 
 #define BYTES ((size_t)5 << 19) /* two blocks and a half */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commands/convert/read_through.h"
+#include "base/system/read_through.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
