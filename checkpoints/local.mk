@@ -8,6 +8,10 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/checkpoint.h \
 	checkpoints/config_json.c \
 	checkpoints/config_json.h \
+	checkpoints/crc32.c \
+	checkpoints/crc32.h \
+	checkpoints/crcs.c \
+	checkpoints/crcs.h \
 	checkpoints/elements.c \
 	checkpoints/equal.c \
 	checkpoints/equal.h \

@@ -194,7 +194,9 @@ static enum xfp_status read_entry(struct zip_reader *z, const unsigned char *ent
 	if (*length > left)
 		return bad(z, "an entry of its directory reaches past the directory's end");
 	*f = (struct zip_entry){
-		.member = { .name = strndup((const char *)entry + ENTRY_BYTES, name), .bytes = xfp_load32(entry + 24) },
+		.member = { .name = strndup((const char *)entry + ENTRY_BYTES, name),
+			    .bytes = xfp_load32(entry + 24),
+			    .crc = xfp_load32(entry + 16) },
 		.local = xfp_load32(entry + 42),
 		.compressed = xfp_load32(entry + 20),
 		.flags = xfp_load16(entry + 8),

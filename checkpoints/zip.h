@@ -24,6 +24,7 @@
 struct xfp_zip_member {
 	char *name;
 	uint64_t offset, bytes; /* of what is stored, in the file that the archive is in */
+	uint32_t crc;           /* CRC-32 by the directory, 0: it has none */
 	bool compressed;        /* so that these are not the member's own bytes */
 };
 

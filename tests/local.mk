@@ -233,6 +233,7 @@ unit_tests = \
 	tests/unit/test_codecs \
 	tests/unit/test_command_line \
 	tests/unit/test_compact \
+	tests/unit/test_crcs \
 	tests/unit/test_cuda_image \
 	tests/unit/test_cuda_plan \
 	tests/unit/test_curve \

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * crcs.h - checks the members of a zip archive, as files of torch.save are, against the CRC-32 that the archive's
+ * directory has of each. Opening a checkpoint reads headers only and checks none of them.
+ *
+ * The caller reads the file once, from its first byte to its last:
+ *
+ *     xfp_crcs_open(path, &crcs, err)
+ *     xfp_crcs_take(crcs, block, size)     for each block
+ *     xfp_crcs_end(crcs, &counts, err)
+ *     xfp_crcs_close(crcs)
+ */
+#ifndef XFP_CRCS_H
+#define XFP_CRCS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/xfp_error.h"
+
+struct xfp_crcs;
+
+struct xfp_crc_counts {
+	uint64_t checked; /* members whose bytes have the CRC-32 of the directory */
+	uint64_t absent;  /* members without one: torch.save writes 0 when told to compute none */
+};
+
+/* Whether a checkpoint of this format (member `format` of struct xfp_checkpoint, or of the ledger) is in archives. */
+bool xfp_crcs_in(const char *format);
+
+/* Read the directory of the archive, and those of archives of torch.save that are stored in it. Compressed members are
+ * left out: no tensor is read from one. *out is NULL when the file is not an archive. XFP_BAD_INPUT for a damaged
+ * directory. */
+enum xfp_status xfp_crcs_open(const char *path, struct xfp_crcs **out, struct xfp_error *err);
+void xfp_crcs_take(struct xfp_crcs *crcs, const void *data, size_t size);
+/* XFP_BAD_INPUT names the first member, in the file's order, whose bytes are wrong. */
+enum xfp_status xfp_crcs_end(const struct xfp_crcs *crcs, struct xfp_crc_counts *counts, struct xfp_error *err);
+void xfp_crcs_close(struct xfp_crcs *crcs); /* NULL is fine */
+
+#endif
