@@ -53,7 +53,8 @@ enum xfp_status xfp_manifest_begin(struct xfp_manifest *manifest, struct xfp_err
 enum xfp_status xfp_manifest_commit(struct xfp_manifest *manifest, struct xfp_error *err);
 
 /* What a matrix of a file digests to, remembered by the file's identity. `path` is absolute; `region`
- * names the matrix in the file: "OFFSET DTYPE BASE ROWS COLS ROW_STRIDE COL_STRIDE". An identity that has
+ * names the matrix in the file: "OFFSET DTYPE BASE ROWS COLS ROW_STRIDE COL_STRIDE"; "CRC-32" stands for all
+ * members of an archive, once they were compared with their CRC-32; its digest is two counts. An identity that has
  * changed in any field is not found, nor is a row whose seal (cache/seal.h) does not fit. */
 bool xfp_manifest_get_source(struct xfp_manifest *manifest, const char *path, const struct xfp_identity *identity,
 			     const char *region, uint8_t digest[16]);

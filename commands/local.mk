@@ -100,6 +100,8 @@ commands_eval_libeval_a_SOURCES = \
 	commands/eval/tokens.h
 # With commands/goal: a conversion and its goal need each other.
 commands_convert_libconvert_a_SOURCES = \
+	commands/convert/check_crcs.c \
+	commands/convert/check_crcs.h \
 	commands/convert/conversion.c \
 	commands/convert/conversion.h \
 	commands/convert/convert.c \

@@ -121,7 +121,8 @@ CREATE TABLE source_files (
 	ctime_ns INTEGER NOT NULL
 );
 
--- What the matrices in them digest to.
+-- Digests of the matrices in them. A row of region CRC-32 records that the members of an archive were compared with
+-- theirs: its digest is two counts of 8 bytes, members with the right CRC-32 and members without one.
 CREATE TABLE sources (
 	file   INTEGER NOT NULL REFERENCES source_files (id) ON DELETE CASCADE,
 	region TEXT NOT NULL,       -- OFFSET DTYPE BASE ROWS COLS ROW_STRIDE COL_STRIDE

@@ -395,6 +395,7 @@ cli_tests = \
 	tests/cli/compare.bats \
 	tests/cli/completion.bats \
 	tests/cli/convert.bats \
+	tests/cli/crc.bats \
 	tests/cli/cuda.bats \
 	tests/cli/cut-off.bats \
 	tests/cli/digests.bats \

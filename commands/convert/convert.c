@@ -16,6 +16,7 @@
 #include "base/system/clock.h"
 #include "base/system/command_line.h"
 #include "base/system/mapped.h"
+#include "commands/convert/check_crcs.h"
 #include "commands/convert/convert.h"
 #include "commands/convert/disk_space.h"
 #include "commands/convert/drop_cache.h"
@@ -263,6 +264,8 @@ static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct
 		xfp_note_tokenizer(c->options.program, c->options.model, c->ledger);
 	if (c->options.dry_run)
 		return dry_run(c, err);
+	if ((status = (int)xfp_check_crcs(c, err)))
+		return status;
 	parameters = xfp_parameters_to_json(&c->options.parameters);
 	if (!parameters ||
 	    xfp_manifest_run_begin(c->manifest, c->options.model, c->options.out, parameters, &c->run, NULL))
@@ -344,6 +347,8 @@ static int prepare(struct xfp_conversion *c, struct xfp_signals *signals, struct
 {
 	int status = xfp_prepare_folder(c, signals, err);
 
+	if (!status)
+		status = (int)xfp_check_crcs(c, err);
 	if (!status)
 		status = xfp_prepare_units(c, false, err);
 	if (!status && !c->options.quiet)

@@ -26,7 +26,7 @@ struct xfp_run_record {
 	char *command, *folder;    /* to go on: commands/convert/resume.h; NULL: not known */
 	char *message;             /* of a failure; NULL: none */
 	char state[16];            /* "running", "finished", "failed", "refused", "interrupted", "prepared" */
-	char phase[16];            /* "inspecting", "preparing", "converting", "bundling"; "" at the end */
+	char phase[16];            /* "inspecting", "checking CRCs", "preparing", "converting", "bundling"; "": ended */
 	int64_t pid, status;       /* status: as a shell sees it, once it is over */
 	int64_t started, ended;    /* milliseconds since 1970; 0: not yet */
 	int64_t working;           /* when stages began to run */

@@ -281,14 +281,25 @@ with zipfile.ZipFile("../packed.zip", "w") as archive:
 }
 
 @test "weights that change are noticed: of a part that is joined, of a view, of an archive" {
-	touch_weights() { # FILE: turn a bit in the middle of it
+	touch_weights() { # FILE: turn a bit in the middle of it, and give the members it is in their new CRC-32
 		"$PYTHON" - "$1" <<-'EOF'
-		import sys
-		with open(sys.argv[1], "r+b") as f:
-		    data = f.read()
-		    at = data.index(b"data/4") + 2000
-		    f.seek(at | 1)
-		    f.write(bytes([data[at | 1] ^ 4]))
+		import io, struct, sys, zipfile, zlib
+		def around(data, at, base):  # from the innermost member
+		    for m in zipfile.ZipFile(io.BytesIO(data)).infolist():
+		        name, extra = struct.unpack("<HH", data[m.header_offset + 26:m.header_offset + 30])
+		        begin = m.header_offset + 30 + name + extra
+		        if begin <= at < begin + m.file_size:
+		            inner = data[begin:begin + m.file_size]
+		            if inner[:4] == b"PK\3\4":
+		                yield from around(inner, at - begin, base + begin)
+		            yield base + begin, base + begin + m.file_size, m.CRC
+		data = bytearray(open(sys.argv[1], "rb").read())
+		at = data.index(b"data/4") + 2000 | 1
+		members = list(around(bytes(data), at, 0))
+		data[at] ^= 4
+		for begin, end, crc in members:
+		    data = data.replace(struct.pack("<I", crc), struct.pack("<I", zlib.crc32(data[begin:end])))
+		open(sys.argv[1], "r+b").write(data)
 		EOF
 	}
 	for case in "meta-2 torch/consolidated.01.pth" "views torch/pytorch_model.bin" "zip-single torch.zip"; do

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/convert/check_crcs.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/bytes.h"
+#include "base/printable.h"
+#include "base/system/clock.h"
+#include "base/system/read_through.h"
+#include "base/text/size.h"
+#include "checkpoints/crcs.h"
+#include "commands/ui/meter.h"
+#include "commands/ui/pace.h"
+
+#define REGION "CRC-32" /* in the manifest, for all members of a file */
+#define STEP ((uint64_t)64 << 20)
+
+struct crc_reading {
+	struct xfp_crcs *crcs;
+	struct xfp_meter meter;
+	const char *name;
+	uint64_t bytes, done, size; /* of all files so far; of this one, and its size */
+	struct xfp_crc_counts counts;
+};
+
+static void take(void *context, const void *data, size_t size)
+{
+	struct crc_reading *r = context;
+
+	if (r->done % STEP == 0 && r->size)
+		xfp_meter_draw(&r->meter, "CRC-32 of %s: %3.0f %%", xfp_printable(r->name).text,
+			       100 * (double)r->done / (double)r->size);
+	xfp_crcs_take(r->crcs, data, size);
+	r->done += size;
+}
+
+/* What the manifest remembers of a file: how many members were compared and how many have no CRC-32. */
+static void remember(struct xfp_conversion *c, const struct xfp_source_file *file, const struct xfp_crc_counts *counts)
+{
+	uint8_t bytes[16];
+
+	xfp_store64(bytes, counts->checked);
+	xfp_store64(bytes + 8, counts->absent);
+	/* If the manifest cannot be written, the next run reads the file again. */
+	xfp_manifest_put_source(c->manifest, file->path, &file->identity, REGION, bytes, NULL);
+}
+
+static enum xfp_status check_file(struct xfp_conversion *c, const struct xfp_source_file *file, struct crc_reading *r,
+				  struct xfp_error *err)
+{
+	struct xfp_crc_counts counts;
+	enum xfp_status status;
+	uint8_t known[16];
+
+	if (!c->options.rehash && c->manifest &&
+	    xfp_manifest_get_source(c->manifest, file->path, &file->identity, REGION, known))
+		return XFP_OK;
+	if ((status = xfp_crcs_open(file->path, &r->crcs, err)) || !r->crcs)
+		return status;
+	r->name = file->name;
+	r->size = file->identity.size;
+	r->done = 0;
+	/* A file that has changed meanwhile is not damaged. */
+	if (!(status = xfp_read_through(file->path, 0, XFP_TO_THE_END, c->signals, take, r, err)) &&
+	    !(status = xfp_ledger_check_files(c->ledger, err)) && !(status = xfp_crcs_end(r->crcs, &counts, err)) &&
+	    c->manifest)
+		remember(c, file, &counts);
+	xfp_crcs_close(r->crcs);
+	r->crcs = NULL;
+	if (!status) {
+		r->counts.checked += counts.checked;
+		r->counts.absent += counts.absent;
+		r->bytes += r->done;
+	}
+	return status;
+}
+
+static void report(const struct xfp_conversion *c, const struct crc_reading *r, double seconds)
+{
+	char size[32], took[32], absent[64] = "";
+
+	if (!r->bytes || c->options.quiet)
+		return;
+	if (r->counts.absent)
+		snprintf(absent, sizeof absent, "; %" PRIu64 " have none", r->counts.absent);
+	fprintf(stderr,
+		"xfp: checked the CRC-32 of %" PRIu64 " members (%s in %s%s); unchanged files are not read again for "
+		"this\n",
+		r->counts.checked, xfp_human((double)r->bytes, "B", size), xfp_duration_text(seconds, took), absent);
+}
+
+enum xfp_status xfp_check_crcs(struct xfp_conversion *c, struct xfp_error *err)
+{
+	struct crc_reading r = { .bytes = 0 };
+	enum xfp_status status = XFP_OK;
+	double started = xfp_now();
+
+	if (c->options.dry_run || !xfp_crcs_in(c->ledger->format))
+		return XFP_OK;
+	xfp_conversion_phase(c, "checking CRCs");
+	if (!c->options.quiet)
+		xfp_meter_begin(&r.meter);
+	for (uint32_t f = 0; !status && f < c->ledger->file_count; f++)
+		status = check_file(c, &c->ledger->files[f], &r, err);
+	xfp_meter_clear(&r.meter);
+	report(c, &r, xfp_now() - started);
+	return status;
+}
