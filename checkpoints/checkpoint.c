@@ -2,6 +2,7 @@
 #include "checkpoints/checkpoint.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -232,6 +233,12 @@ static enum xfp_status open_model(const char *model, bool fold, struct xfp_check
 	    (!c->apart && (status = xfp_folder_extras(c, err))) ||
 	    (c->made_count && (status = xfp_checkpoint_settle_made(c, err))))
 		goto done;
+	if (c->without_crc)
+		xfp_checkpoint_note(c,
+				    "%" PRIu32 " of %" PRIu32
+				    " members of its archive%s have no CRC-32: damage to them is "
+				    "not noticed",
+				    c->without_crc, c->members, c->file_count > 1 ? "s" : "");
 	*out = c;
 	c = NULL;
 

@@ -65,6 +65,8 @@ struct xfp_checkpoint {
 	struct xfp_source_file *files;       /* those that hold tensors, and config.json where recipes follow from
 	                                * it; sorted by name */
 	uint32_t file_count;
+	uint32_t members, without_crc; /* of its archives, stored ones that are not empty; those of them without a
+	                                * CRC-32. Of other formats 0 */
 	struct xfp_source_tensor *tensors; /* sorted by name, bytewise */
 	uint32_t tensor_count;
 	char **extras; /* config, tokenizer and other small files to carry along:

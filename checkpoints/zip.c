@@ -351,6 +351,16 @@ done:
 	return status;
 }
 
+void xfp_zip_count(const struct xfp_zip *zip, struct xfp_checkpoint *checkpoint)
+{
+	for (uint32_t i = 0; i < zip->count; i++) {
+		const struct xfp_zip_member *m = &zip->members[i];
+
+		checkpoint->members += m->bytes && !m->compressed;
+		checkpoint->without_crc += m->bytes && !m->compressed && !m->crc;
+	}
+}
+
 void xfp_zip_free(struct xfp_zip *zip)
 {
 	for (uint32_t i = 0; i < zip->count; i++)

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/xfp_error.h"
+#include "checkpoints/checkpoint.h"
 #include "checkpoints/place.h"
 
 #define XFP_ZIP_DIRECTORY_MAX 100000000 /* bytes of a central directory */
@@ -37,6 +38,8 @@ struct xfp_zip {
 /* Anything wrong with the archive is XFP_BAD_INPUT. `fd` is the file of `place`, whose `bytes` are what there is of it.
  * What is read is not kept but for names and places: about as much as the directory takes. */
 enum xfp_status xfp_zip_read(int fd, const struct xfp_place *place, struct xfp_zip *out, struct xfp_error *err);
+/* Add to the checkpoint's counts of members and of those without a CRC-32. */
+void xfp_zip_count(const struct xfp_zip *zip, struct xfp_checkpoint *checkpoint);
 void xfp_zip_free(struct xfp_zip *zip); /* one that was never filled in must be zero */
 
 /* NULL: there is none of that name. */

@@ -193,6 +193,7 @@ static enum xfp_status open_zip(const char *model, struct xfp_checkpoint *c, str
 		status = xfp_no_memory_for(err, path);
 	} else {
 		c->apart = true;
+		xfp_zip_count(&zip, c);
 		if (!(status = list(&zip, path, inside, &listing, err)))
 			status = open_listing(c, &listing, first, err);
 	}

@@ -288,6 +288,8 @@ enum xfp_status xfp_torch_file_read(const struct xfp_place *place, struct xfp_ch
 	    (status = take_tensors(&r, pickle)))
 		goto done;
 	note_left(&r, pickle, notes);
+	if (notes)
+		xfp_zip_count(&r.zip, notes);
 	*out = (struct xfp_tensor_file){ r.tensors, r.count, identity };
 	r.tensors = NULL;
 	r.count = 0;

@@ -132,6 +132,22 @@ flips_are_found() { # MODEL FILE...
 	xfp verify -q a.xfp --source plain
 }
 
+@test "xfp inspect counts members without a CRC-32" {
+	checkpoint single --spoil no-crc
+	run -0 --separate-stderr xfp inspect torch
+	[[ $stderr == *"members of its archive have no CRC-32: damage to them is not noticed"* ]]
+	rm -r torch plain
+	checkpoint single --spoil some-crc
+	run -0 --separate-stderr xfp inspect torch
+	[[ $stderr == *"3 of 27 members of its archive have no CRC-32: "* ]]
+	rm -r torch plain
+	checkpoint single
+	run -0 --separate-stderr xfp inspect torch
+	[[ $stderr != *CRC-32* ]]
+	run -0 --separate-stderr xfp inspect plain
+	[[ $stderr != *CRC-32* ]]
+}
+
 @test "convert allows members without a CRC-32, counts them and compares the others" {
 	checkpoint single --spoil no-crc
 	run -0 --separate-stderr xfp convert torch -o a.xfp
