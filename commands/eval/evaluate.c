@@ -13,6 +13,14 @@
 
 #define USUAL_LENGTH 512
 
+/* Reading weights layer by layer does not compare members of an archive with their CRC-32. */
+static void warn_unchecked(const struct xfp_eval_model *model)
+{
+	if (xfp_weights_has_crcs(model->weights))
+		fprintf(stderr, "xfp eval: %s: the CRC-32 of its members is not checked here; xfp convert checks it\n",
+			model->given);
+}
+
 static enum xfp_status open_model(struct xfp_eval_model *model, struct xfp_error *err)
 {
 	enum xfp_status status;
@@ -20,6 +28,7 @@ static enum xfp_status open_model(struct xfp_eval_model *model, struct xfp_error
 	if ((status = xfp_model_find(model->given, &model->found, err)) ||
 	    (status = xfp_weights_open(model->found, &model->weights, err)))
 		return status;
+	warn_unchecked(model);
 	xfp_weights_let_go(model->weights);
 	return xfp_description_read(xfp_weights_config(model->weights), model->given, &model->description, err);
 }

@@ -145,6 +145,10 @@ static enum xfp_status generate(struct xfp_generate *g, struct xfp_signals *sign
 	    (status = open_tokenizer(g, err)) || (status = xfp_ends_read(g, err)))
 		goto done;
 	xfp_tokenizer_watch(g->tokenizer, goes_on, signals);
+	if (xfp_weights_has_crcs(g->weights))
+		fprintf(stderr,
+			"xfp generate: %s: the CRC-32 of its members is not checked here; xfp convert checks it\n",
+			xfp_printable(g->path).text);
 	status = xfp_make(g, g->batch || g->json ? print_nothing : print_more, signals, err);
 done:
 	free(found);

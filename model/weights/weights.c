@@ -94,6 +94,11 @@ bool xfp_weights_is_bundle(const struct xfp_weights *weights)
 	return weights->kind == &xfp_weights_of_bundle;
 }
 
+bool xfp_weights_has_crcs(const struct xfp_weights *weights)
+{
+	return weights->kind->has_crcs && weights->kind->has_crcs(weights->source);
+}
+
 enum xfp_status xfp_weights_identify(const struct xfp_weights *weights, struct xfp_sha256 *sha, struct xfp_error *err)
 {
 	if (weights->config)

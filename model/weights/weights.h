@@ -29,6 +29,8 @@ enum xfp_status xfp_weights_file(const struct xfp_weights *weights, const char *
 				 struct xfp_error *err);
 /* Whether it is a bundle, and no checkpoint. */
 bool xfp_weights_is_bundle(const struct xfp_weights *weights);
+/* Whether its files have CRC-32s, which reading weights does not check: a checkpoint in archives. */
+bool xfp_weights_has_crcs(const struct xfp_weights *weights);
 /* Takes in who its files are, and its config: other weights give another digest, but so do the same in other files. */
 enum xfp_status xfp_weights_identify(const struct xfp_weights *weights, struct xfp_sha256 *sha, struct xfp_error *err);
 /* From here on `watch` is told, by the thread that reads, how many numbers are about to be read. Once it returns false,
@@ -108,6 +110,7 @@ struct xfp_weights_source {
 	enum xfp_status (*read_rows)(void *matrix, uint64_t first, uint64_t count, float *out, struct xfp_error *err);
 	void (*close_rows)(void *matrix);
 	void (*let_go)(void *source); /* NULL: nothing is mapped */
+	bool (*has_crcs)(const void *source); /* NULL: none */
 	enum xfp_status (*identify)(const void *source, struct xfp_sha256 *sha, struct xfp_error *err);
 	enum xfp_status (*file)(const void *source, const char *name, char **bytes, size_t *size,
 				struct xfp_error *err);

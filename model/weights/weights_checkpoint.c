@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "checkpoints/crcs.h"
 #include "kernels/common/number.h"
 #include "model/weights/fast_product.h"
 #include "model/weights/weights.h"
@@ -152,6 +153,11 @@ static enum xfp_status copy_file(const void *source, const char *name, char **by
 	return status;
 }
 
+static bool has_crcs(const void *source)
+{
+	return xfp_crcs_in(((const struct xfp_checkpoint *)source)->format);
+}
+
 static enum xfp_status identify(const void *source, struct xfp_sha256 *sha, struct xfp_error *err)
 {
 	const struct xfp_checkpoint *checkpoint = source;
@@ -172,6 +178,7 @@ const struct xfp_weights_source xfp_weights_of_checkpoint = {
 	.open_rows = open_rows,
 	.read_rows = read_rows,
 	.close_rows = close_rows,
+	.has_crcs = has_crcs,
 	.identify = identify,
 	.file = copy_file,
 	.multiply = multiply,

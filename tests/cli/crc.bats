@@ -190,3 +190,21 @@ flips_are_found() { # MODEL FILE...
 	grep -qF "($("$PYTHON" -c 'import sys; print(f"{int(sys.argv[1]) / 1000:.3g}")' "$whole") kB in " <<<"$stderr"
 	[ "$(sha a.xfp)" = "$(sha x.xfp)" ]
 }
+
+@test "eval and generate say that they do not check" {
+	checkpoint single
+	"$PYTHON" "$srcdir/tests/make-tokenizer.py" torch
+	"$PYTHON" -c 'import numpy as np
+np.save("t.npy", np.arange(40).reshape(2, 20))'
+	said="torch: the CRC-32 of its members is not checked here; xfp convert checks it"
+	run -0 --separate-stderr xfp eval --tokens t.npy torch
+	[ "$stderr" = "xfp eval: $said" ]
+	# Its vocabulary is too small for the tokenizer: the line comes first all the same.
+	run -3 --separate-stderr xfp generate --prompt a -n 2 torch
+	[[ $stderr == *"xfp generate: $said"* ]]
+	run -0 --separate-stderr xfp eval --tokens t.npy plain
+	[[ $stderr != *CRC-32* ]]
+	xfp convert torch -o a.xfp -q
+	run -0 --separate-stderr xfp eval --tokens t.npy --source torch a.xfp
+	[ "$(grep -c "^xfp eval: $said\$" <<<"$stderr")" = 1 ]
+}
