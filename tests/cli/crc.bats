@@ -100,7 +100,7 @@ flips_are_found() { # MODEL FILE...
 }
 
 @test "when all is cached, an unchanged archive is not opened but for its headers" {
-	command -v strace >/dev/null || skip "no strace"
+	needs_strace
 	checkpoint single
 	xfp convert torch -o a.xfp -q
 	strace -f -e trace=pread64,openat -o trace -P "$PWD/torch/pytorch_model.bin" xfp convert torch -o a.xfp -q
@@ -173,7 +173,7 @@ flips_are_found() { # MODEL FILE...
 }
 
 @test "a signal while members are read ends convert; a file that was finished is not read again" {
-	command -v strace >/dev/null || skip "no strace"
+	needs_strace
 	checkpoint sharded
 	second=$PWD/torch/pytorch_model-00002-of-00002.bin
 	# Without children, a traced file's reads are convert's own. The signal comes with the last read before the blocks;
