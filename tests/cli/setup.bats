@@ -5,7 +5,10 @@
 
 load helpers
 
-setup() { setup_folder; }
+setup() {
+	setup_folder
+	unset NVCC # which configure would take rather than the one on PATH
+}
 
 # A tree whose configure and make only log their arguments; every package is installed and nvcc is on PATH.
 stub_tree() {
