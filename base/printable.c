@@ -73,6 +73,32 @@ size_t xfp_escape_in_text(const char *text, size_t size, char out[XFP_ESCAPED])
 	return 1;
 }
 
+void xfp_escape_message(char *text, size_t capacity)
+{
+	size_t length = strlen(text), at = 0;
+	char piece[XFP_ESCAPED];
+
+	while (at < length) {
+		size_t taken = xfp_escape_character(text + at, length - at, piece), size = strlen(piece);
+
+		if (size != taken) {
+			size_t rest = length - at - taken;
+
+			if (at + size >= capacity) {
+				text[at] = '\0';
+				return;
+			}
+			if (at + size + rest >= capacity)
+				rest = capacity - 1 - at - size;
+			memmove(text + at + size, text + at + taken, rest);
+			memcpy(text + at, piece, size);
+			length = at + size + rest;
+			text[length] = '\0';
+		}
+		at += size;
+	}
+}
+
 struct xfp_printable xfp_printable(const char *name)
 {
 	static const char ellipsis[] = "...";

@@ -28,6 +28,10 @@ size_t xfp_escape_character(const char *text, size_t size, char out[XFP_ESCAPED]
 /* The same, but newline and tab are left unchanged. */
 size_t xfp_escape_in_text(const char *text, size_t size, char out[XFP_ESCAPED]);
 
+/* Replace a message by its printable form: control characters and bytes that are not UTF-8 as "\xNN". What does not
+ * fit into `capacity` bytes is cut. Does nothing the second time. */
+void xfp_escape_message(char *text, size_t capacity);
+
 struct xfp_printable {
 	char text[256];
 };

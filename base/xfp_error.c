@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/printable.h"
+
 enum xfp_status xfp_fail_args(struct xfp_error *err, enum xfp_status status, const char *format, va_list args)
 {
 	if (!err)
 		return status;
 	err->status = status;
 	vsnprintf(err->text, sizeof err->text, format, args);
+	xfp_escape_message(err->text, sizeof err->text);
 	return status;
 }
 
@@ -45,6 +48,7 @@ enum xfp_status xfp_fail_errno(struct xfp_error *err, int errnum, const char *fo
 	va_start(args, format);
 	vsnprintf(err->text, sizeof err->text, format, args);
 	va_end(args);
+	xfp_escape_message(err->text, sizeof err->text);
 	used = strlen(err->text);
 	snprintf(err->text + used, sizeof err->text - used, ": %s%s", strerror(errnum),
 		 errnum == EACCES ? "; get the right to it (ls -ld tells who has it), or choose another place" : "");
@@ -64,6 +68,7 @@ enum xfp_status xfp_context(struct xfp_error *err, enum xfp_status status, const
 	strncat(text, ": ", sizeof text - strlen(text) - 1);
 	strncat(text, err->text, sizeof text - strlen(text) - 1);
 	memcpy(err->text, text, sizeof text);
+	xfp_escape_message(err->text, sizeof err->text);
 	err->status = status;
 	return status;
 }

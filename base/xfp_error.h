@@ -13,7 +13,8 @@
  *         status = xfp_fail(err, XFP_BAD_INPUT, "%s: shorter than its header; download it again", path);
  *
  * Messages name the file, the tensor where there is one, and what to do. They carry no newline and
- * no program name; the executable's main() adds both.
+ * no program name; the executable's main() adds both. Bytes of files, such as those that a library quotes, cannot
+ * reach a terminal through a message: control characters and bytes that are not UTF-8 become "\xNN" in it.
  */
 #ifndef XFP_ERROR_H
 #define XFP_ERROR_H

@@ -11,6 +11,7 @@
 #include "base/printable.h"
 #include "base/system/command_line.h"
 #include "base/system/mapped.h"
+#include "base/system/screen.h"
 #include "base/text/size.h"
 #include "base/text/table.h"
 #include "base/text/text.h"
@@ -266,7 +267,7 @@ static void print_text(const struct xfp_bundle *bundle, const struct xfp_recorde
 
 	xfp_bundle_info(bundle, &info);
 	whole.compact = recorded && recorded->parameters.modes >> XFP_MODE_V2C & 1;
-	puts(path);
+	xfp_screen_printf(stdout, "%s\n", path);
 	xfp_whole_print(stdout, "", &whole);
 	printf("format version %" PRIu32 ", family %s, %s weights in %" PRIu32 " units\n", info.version,
 	       xfp_printable(info.family).text, xfp_human((double)info.weights, "", weights), info.units);

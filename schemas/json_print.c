@@ -79,12 +79,30 @@ json_t *xfp_json_object(const struct xfp_json_field fields[])
 	return object;
 }
 
+/* jansson escapes C0 only. DEL and C1 (U+0080 to U+009F, whose first byte is c2) occur within strings only, where
+ * "\\u00NN" is the same character. jansson writes strings in pieces of whole characters. */
+static int put(const char *text, size_t size, void *context)
+{
+	FILE *out = context;
+
+	for (const char *end = text + size; text < end; text++) {
+		unsigned char c = (unsigned char)*text, next = end - text > 1 ? (unsigned char)text[1] : 0;
+
+		if (c == 0x7f)
+			fputs("\\u007F", out);
+		else if (c == 0xc2 && next >= 0x80 && next < 0xa0)
+			fprintf(out, "\\u%04X", (unsigned char)*++text);
+		else
+			putc(c, out);
+	}
+	return 0;
+}
+
 static enum xfp_status print(json_t *root, size_t flags, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
-	if (!root ||
-	    (json_dumpf(root, stdout, flags | JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS)) && !ferror(stdout)))
+	if (!root || json_dump_callback(root, put, stdout, flags | JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS)))
 		status = xfp_no_memory(err);
 	json_decref(root);
 	return status;

@@ -430,6 +430,7 @@ cli_tests = \
 	tests/cli/sources.bats \
 	tests/cli/stages.bats \
 	tests/cli/status.bats \
+	tests/cli/terminal.bats \
 	tests/cli/trust.bats \
 	tests/cli/unchanged.bats \
 	tests/cli/upkeep.bats \
@@ -468,6 +469,7 @@ EXTRA_DIST += \
 	tests/families_judge.py \
 	tests/families_published.py \
 	tests/golden.sha256 \
+	tests/hostile_text.py \
 	tests/kernels.sha256 \
 	tests/make-bad-checkpoint.py \
 	tests/make-gguf.py \

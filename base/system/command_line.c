@@ -284,7 +284,7 @@ int xfp_command_line_refuse(const struct xfp_command_line *line, const char *for
 	if (format) {
 		fprintf(stderr, "%s: ", line->program);
 		va_start(arguments, format);
-		vfprintf(stderr, format, arguments);
+		xfp_screen_vprintf(stderr, format, arguments);
 		va_end(arguments);
 		putc('\n', stderr);
 	}

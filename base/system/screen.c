@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/system/screen.h"
 
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -23,18 +23,45 @@ unsigned xfp_screen_width(void)
 	return width < XFP_SCREEN_LEAST ? XFP_SCREEN_LEAST : width < MOST ? (unsigned)width : (unsigned)MOST;
 }
 
-void xfp_screen_print(const char *text, size_t size, bool raw)
+void xfp_screen_put(FILE *out, const char *text, size_t size)
 {
-	if (raw || !isatty(STDOUT_FILENO)) {
-		fwrite(text, 1, size, stdout);
-		return;
-	}
 	while (size) {
 		char piece[XFP_ESCAPED];
 		size_t taken = xfp_escape_in_text(text, size, piece);
 
-		fputs(piece, stdout);
+		fputs(piece, out);
 		text += taken;
 		size -= taken;
 	}
+}
+
+void xfp_screen_vprintf(FILE *out, const char *format, va_list args)
+{
+	char most[4096], *text = most;
+	va_list again;
+
+	va_copy(again, args);
+	if (vsnprintf(most, sizeof most, format, args) >= (int)sizeof most && vasprintf(&text, format, again) < 0)
+		text = most; /* out of memory: all but its end */
+	va_end(again);
+	xfp_screen_put(out, text, strlen(text));
+	if (text != most)
+		free(text);
+}
+
+void xfp_screen_printf(FILE *out, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	xfp_screen_vprintf(out, format, args);
+	va_end(args);
+}
+
+void xfp_screen_print(const char *text, size_t size, bool raw)
+{
+	if (raw || !isatty(STDOUT_FILENO))
+		fwrite(text, 1, size, stdout);
+	else
+		xfp_screen_put(stdout, text, size);
 }

@@ -5,8 +5,10 @@
 #ifndef XFP_SCREEN_H
 #define XFP_SCREEN_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #define XFP_SCREEN_LEAST 80u
 
@@ -14,8 +16,17 @@
  * XFP_SCREEN_LEAST, which is also what a pipe or a file gets. */
 unsigned xfp_screen_width(void);
 
-/* Print a text of whole characters to standard output. On a terminal control characters other than newline and tab, and
- * bytes that are not UTF-8, become "\xNN"; a pipe or a file gets every byte unchanged, as does a terminal if `raw`. */
+/* Print a text of whole characters, such as a model's or a field of CSV, to standard output. On a terminal control
+ * characters other than newline and tab, and bytes that are not UTF-8, become "\xNN"; a pipe or a file gets every byte
+ * unchanged, as does a terminal if `raw`. */
 void xfp_screen_print(const char *text, size_t size, bool raw);
+
+/* Print `size` bytes that may come from a file, with control characters other than newline and tab, and bytes that are
+ * not UTF-8, as "\xNN", even if `out` is no terminal. */
+void xfp_screen_put(FILE *out, const char *text, size_t size);
+
+/* fprintf with the escapes of xfp_screen_put, for paths, which xfp_printable would cut. */
+__attribute__((format(printf, 2, 3))) void xfp_screen_printf(FILE *out, const char *format, ...);
+__attribute__((format(printf, 2, 0))) void xfp_screen_vprintf(FILE *out, const char *format, va_list args);
 
 #endif

@@ -154,7 +154,8 @@ static void fold_to(FILE *out, const char *text, unsigned indent, unsigned furth
 			blank--;
 		end = blank > text ? blank : end;
 		print_blanks(out, begun ? 0 : indent);
-		fprintf(out, "%.*s\n", (int)(end - text), text);
+		xfp_screen_put(out, text, (size_t)(end - text));
+		putc('\n', out);
 		text = end + strspn(end, " ");
 		indent = further;
 		begun = false;
@@ -183,12 +184,13 @@ static void print_cell(FILE *out, const char *text, unsigned width, bool left, b
 	if (own > width) {
 		const char *end = after(text, width > sizeof dots - 1 ? width - (unsigned)(sizeof dots - 1) : 0);
 
-		fprintf(out, "%.*s%.*s", (int)(end - text), text, (int)width, dots);
+		xfp_screen_put(out, text, (size_t)(end - text));
+		fprintf(out, "%.*s", (int)width, dots);
 		return;
 	}
 	if (!left)
 		print_blanks(out, width - own);
-	fputs(text, out);
+	xfp_screen_put(out, text, strlen(text));
 	if (left && !last)
 		print_blanks(out, width - own);
 }
@@ -211,8 +213,10 @@ static void print_row(FILE *out, const struct xfp_table *table, const struct sha
 		print_cell(out, text_of(table, row, c), shape->width[c], table->column[c].left, !text && next >= end);
 		c = next;
 	}
-	if (text)
-		fprintf(out, "  %s", text);
+	if (text) {
+		fputs("  ", out);
+		xfp_screen_put(out, text, strlen(text));
+	}
 	putc('\n', out);
 }
 

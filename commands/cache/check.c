@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/system/screen.h"
 #include "base/text/size.h"
 #include "commands/cache/cache.h"
 #include "schemas/parameters.h"
@@ -135,18 +136,22 @@ static void print_remedies(const struct check_report *s)
 	if (s->removed)
 		printf("%" PRIu64 " damaged, and removed: a conversion that wants them makes them again\n", s->removed);
 	else if (n[XFP_FINDING_DAMAGED])
-		printf("%" PRIu64 " damaged. Remedy: xfp cache check%s --remove --cache %s\n"
-		       "(a conversion that wants one finds it, too, and makes it again)\n",
-		       n[XFP_FINDING_DAMAGED], s->call->read ? " --read-data" : "", folder);
+		xfp_screen_printf(stdout,
+				  "%" PRIu64 " damaged. Remedy: xfp cache check%s --remove --cache %s\n"
+				  "(a conversion that wants one finds it, too, and makes it again)\n",
+				  n[XFP_FINDING_DAMAGED], s->call->read ? " --read-data" : "", folder);
 	if (n[XFP_FINDING_UNREADABLE])
 		printf("%" PRIu64 " cannot be read: see to their permissions, or to the disk\n",
 		       n[XFP_FINDING_UNREADABLE]);
 	if (n[XFP_FINDING_MANIFEST])
-		printf("the manifest is damaged. Remedy: xfp cache rebuild --cache %s\n", folder);
+		xfp_screen_printf(stdout, "the manifest is damaged. Remedy: xfp cache rebuild --cache %s\n", folder);
 	else if (behind)
-		printf("the manifest is behind, which does no harm; xfp cache rebuild --cache %s mends it\n", folder);
+		xfp_screen_printf(stdout,
+				  "the manifest is behind, which does no harm; xfp cache rebuild --cache %s mends it\n",
+				  folder);
 	if (n[XFP_FINDING_OTHER] + n[XFP_FINDING_DEBRIS])
-		printf("what is of another version or left over goes with: xfp cache gc --cache %s\n", folder);
+		xfp_screen_printf(
+			stdout, "what is of another version or left over goes with: xfp cache gc --cache %s\n", folder);
 }
 
 static void print_sum(const struct check_report *s)

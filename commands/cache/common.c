@@ -4,6 +4,7 @@
 
 #include "base/printable.h"
 #include "base/system/clock.h"
+#include "base/system/screen.h"
 #include "commands/cache/cache.h"
 #include "commands/ui/pace.h"
 #include "stages/work/work.h"
@@ -71,14 +72,16 @@ void xfp_cache_mention_state(const struct xfp_cache_call *call, const struct xfp
 	};
 
 	if (cache->state != XFP_MANIFEST_READY && (cache->census.count || cache->state == XFP_MANIFEST_DAMAGED))
-		fprintf(stderr, "%s: %s: %s, so only files can be told of; xfp cache rebuild makes a new one\n",
-			call->program, cache->store.folder, what[cache->state]);
+		xfp_screen_printf(stderr,
+				  "%s: %s: %s, so only files can be told of; xfp cache rebuild makes a new one\n",
+				  call->program, cache->store.folder, what[cache->state]);
 }
 
 void xfp_cache_mention_lock(const struct xfp_cache_call *call, int lock)
 {
 	if (lock < 0)
-		fprintf(stderr, "%s: %s: this file system has no locks; make sure that no conversion uses the cache\n",
+		xfp_screen_printf(
+			stderr, "%s: %s: this file system has no locks; make sure that no conversion uses the cache\n",
 			call->program, call->folder);
 }
 

@@ -84,7 +84,7 @@ static enum xfp_status print_row(const struct xfp_value *values, unsigned count,
 
 static void print_relative(const char *title, const struct xfp_census_item *other)
 {
-	printf("%-8s  %s %s%s\n", title, other->key, other->kind, other->there ? "" : " (gone)");
+	printf("%-8s  %s %s%s\n", title, other->key, xfp_printable(other->kind).text, other->there ? "" : " (gone)");
 }
 
 static void print_run(const char *title, const struct xfp_census_run *run)

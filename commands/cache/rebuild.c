@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/printable.h"
+#include "base/system/screen.h"
 #include "cache/lock.h"
 #include "commands/cache/cache.h"
 
@@ -22,7 +23,7 @@ static void left_out(const char *message, void *context)
 	struct session *s = context;
 
 	xfp_cache_progress_clear(&s->progress);
-	fprintf(stderr, "%s: left out: %s\n", s->call->program, message);
+	xfp_screen_printf(stderr, "%s: left out: %s\n", s->call->program, message);
 }
 
 static void progress(uint64_t done, uint64_t total, void *context)
@@ -47,7 +48,7 @@ static enum xfp_status print_json(const struct xfp_cache_call *call, const struc
 
 static void print_text(const struct xfp_cache_call *call, const struct xfp_rebuilt *r)
 {
-	printf("%s: the manifest was made of %" PRIu64 " artifacts", call->folder, r->artifacts);
+	xfp_screen_printf(stdout, "%s: the manifest was made of %" PRIu64 " artifacts", call->folder, r->artifacts);
 	if (r->left_out)
 		printf("; %" PRIu64 " were left out, see above: xfp cache check --read-data --remove", r->left_out);
 	putchar('\n');
@@ -60,7 +61,7 @@ static void print_text(const struct xfp_cache_call *call, const struct xfp_rebui
 	if (*r->lost)
 		printf("  %s\n", xfp_printable(r->lost).text);
 	if (r->aside)
-		printf("the old one is %s; xfp cache gc removes it\n", r->aside);
+		xfp_screen_printf(stdout, "the old one is %s; xfp cache gc removes it\n", r->aside);
 }
 
 static int run(const struct xfp_cache_call *call, struct xfp_error *err)

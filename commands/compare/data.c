@@ -5,20 +5,21 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/system/screen.h"
 #include "commands/compare/compare.h"
 #include "schemas/json_print.h"
 
 /* ---- CSV --------------------------------------------------------------------------------------- */
 
-/* As RFC 4180 has it. */
+/* RFC 4180: a quotation mark twice. On a terminal control characters are escapes. */
 static void print_quoted(const char *text)
 {
 	putchar('"');
-	for (; *text; text++) {
-		if (*text == '"')
-			putchar('"');
-		putchar(*text);
+	for (size_t size; *text; text += size) {
+		size = *text == '"' ? 1 : strcspn(text, "\"");
+		xfp_screen_print(*text == '"' ? "\"\"" : text, *text == '"' ? 2 : size, false);
 	}
 	putchar('"');
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/system/clock.h"
+#include "base/system/screen.h"
 #include "base/system/temporary.h"
 #include "base/text/utc.h"
 #include "cache/lock.h"
@@ -129,9 +130,10 @@ static enum xfp_status take_lock(struct xfp_conversion *c, struct xfp_error *err
 					  "%s: another conversion is at work here; wait for it, or choose "
 					  "another output or --work folder",
 					  c->options.work);
-		else if (!said && !c->options.quiet && xfp_now() > deadline - LOCK_PATIENCE_S + LOCK_SILENCE_S)
-			said = fprintf(stderr, "xfp: waiting for another conversion in %s\n", c->options.work) > 0;
-		else if (c->signals ? xfp_signals_wait(c->signals, 50) : usleep(50000))
+		else if (!said && !c->options.quiet && xfp_now() > deadline - LOCK_PATIENCE_S + LOCK_SILENCE_S) {
+			xfp_screen_printf(stderr, "xfp: waiting for another conversion in %s\n", c->options.work);
+			said = true;
+		} else if (c->signals ? xfp_signals_wait(c->signals, 50) : usleep(50000))
 			status = xfp_fail(err, XFP_FAILED, "interrupted");
 	}
 	/* What is there is another run's to write to. */
@@ -413,9 +415,9 @@ void xfp_log_show(const struct xfp_conversion *c, off_t offset)
 		const char *said = of_inspect(line);
 
 		if (said && (!c->options.planning || !xfp_after(said, "note: " XFP_NOT_CARRIED)))
-			fprintf(stderr, "%s: %s\n", c->options.program, said);
+			xfp_screen_printf(stderr, "%s: %s\n", c->options.program, said);
 		else if (!said && xfp_after(line, "xfp"))
-			fprintf(stderr, "%s\n", line);
+			xfp_screen_printf(stderr, "%s\n", line);
 	}
 	free(text);
 }

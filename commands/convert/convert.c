@@ -16,6 +16,7 @@
 #include "base/system/clock.h"
 #include "base/system/command_line.h"
 #include "base/system/mapped.h"
+#include "base/system/screen.h"
 #include "commands/convert/check_crcs.h"
 #include "commands/convert/convert.h"
 #include "commands/convert/disk_space.h"
@@ -164,8 +165,11 @@ static enum xfp_status summarize(const struct xfp_conversion *c, const struct xf
 {
 	if (!c->options.like || c->options.json)
 		return xfp_print_summary(c, result, seconds, err);
-	if (!c->options.quiet)
-		printf("%s  %s\n", result->sha256, c->options.out); /* as sha256sum -c reads it */
+	if (!c->options.quiet) { /* a line that sha256sum -c reads */
+		printf("%s  ", result->sha256);
+		xfp_screen_print(c->options.out, strlen(c->options.out), false);
+		putchar('\n');
+	}
 	return XFP_OK;
 }
 
@@ -183,10 +187,10 @@ static int dry_run(struct xfp_conversion *c, struct xfp_error *err)
 		return (int)status;
 	if (!alone)
 		xfp_prepare_print(c);
-	printf("%s %s\n", c->options.out,
-	       result.unchanged               ? "is up to date"
-	       : access(c->options.out, F_OK) ? "would be written"
-					      : "would be written again");
+	xfp_screen_printf(stdout, "%s %s\n", c->options.out,
+			  result.unchanged               ? "is up to date"
+			  : access(c->options.out, F_OK) ? "would be written"
+							 : "would be written again");
 	return XFP_OK;
 }
 
@@ -326,7 +330,7 @@ static void print_how_to_go_on(const struct xfp_resume *resume)
 
 	fputs("\nxfp: interrupted; what is finished stays. To go on", stderr);
 	if (text)
-		fprintf(stderr, ":\n  %s\n", text);
+		xfp_screen_printf(stderr, ":\n  %s\n", text);
 	else
 		fputs(", run make again.\n", stderr);
 	free(text);

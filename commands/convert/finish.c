@@ -10,6 +10,7 @@
 
 #include "base/printable.h"
 #include "base/system/mapped.h"
+#include "base/system/screen.h"
 #include "base/text/size.h"
 #include "commands/convert/drop_cache.h"
 #include "commands/convert/run_make.h"
@@ -391,7 +392,7 @@ static enum xfp_status print_text(const struct xfp_conversion *c, const struct x
 	whole = xfp_whole_of_bundle(bundle);
 	whole.stored = xfp_whole_stored(c->ledger);
 	whole.compact = c->options.parameters.modes >> XFP_MODE_V2C & 1;
-	printf("%s%s\n", c->options.out, result->unchanged ? " is up to date" : "");
+	xfp_screen_printf(stdout, "%s%s\n", c->options.out, result->unchanged ? " is up to date" : "");
 	xfp_whole_print(stdout, "", &whole);
 	putchar('\n');
 	xfp_report_table(stdout, bundle);
@@ -406,7 +407,7 @@ static enum xfp_status print_text(const struct xfp_conversion *c, const struct x
 	xfp_bundle_close(bundle);
 	if (result->dropped)
 		printf("cache  dropped, %s freed\n", xfp_human((double)result->freed, "B", bytes));
-	printf("log    %s/%s\n", c->options.work, XFP_LOG_FILE);
+	xfp_screen_printf(stdout, "log    %s/%s\n", c->options.work, XFP_LOG_FILE);
 	return XFP_OK;
 }
 

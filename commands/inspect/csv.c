@@ -7,15 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/system/screen.h"
 #include "commands/inspect/report.h"
 
-/* As RFC 4180 has it: a quotation mark twice. */
+/* RFC 4180: a quotation mark twice. On a terminal control characters are escapes. */
 static void print_inside(const char *text)
 {
-	for (; *text; text++) {
-		if (*text == '"')
-			putchar('"');
-		putchar(*text);
+	for (size_t size; *text; text += size) {
+		size = *text == '"' ? 1 : strcspn(text, "\"");
+		xfp_screen_print(*text == '"' ? "\"\"" : text, *text == '"' ? 2 : size, false);
 	}
 }
 

@@ -21,8 +21,12 @@ void xfp_inspection_say(const char *program, const char *kind, const char *text)
 {
 	xfp_output_flush();
 	fprintf(stderr, "%s: %s%s", program, kind, *kind ? ": " : "");
-	for (; *text; text++)
-		fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, stderr);
+	for (size_t left = strlen(text), taken; left; text += taken, left -= taken) {
+		char piece[XFP_ESCAPED];
+
+		taken = xfp_escape_character(text, left, piece);
+		fputs(piece, stderr);
+	}
 	fputc('\n', stderr);
 }
 
@@ -44,7 +48,8 @@ static void print_each_guess(const char *program, const struct xfp_look *look, c
 		print_meaning(stderr, group->class_, group->rule);
 		fprintf(stderr, ", %s", xfp_fate_name(group->fate));
 		if (group->rule)
-			fprintf(stderr, " (%s.family:%u)\n", look->family.family->name, group->rule->line);
+			fprintf(stderr, " (%s.family:%u)\n", xfp_printable(look->family.family->name).text,
+				group->rule->line);
 		else
 			fputs(" (no rule)\n", stderr);
 	}

@@ -9,6 +9,7 @@
 
 #include "base/printable.h"
 #include "base/system/processors.h"
+#include "base/system/screen.h"
 #include "base/text/size.h"
 #include "base/text/table.h"
 #include "commands/convert/disk_space.h"
@@ -196,13 +197,13 @@ static void print_cache(const struct xfp_plan_facts *facts)
 	int length;
 
 	if (!c->manifest)
-		printf("cache    %s: there is none%s\n", c->options.cache,
-		       facts->current ? ", and the bundle needs none" : " yet");
+		xfp_screen_printf(stdout, "cache    %s: there is none%s\n", c->options.cache,
+				  facts->current ? ", and the bundle needs none" : " yet");
 	else if (!known)
-		printf("cache    %s: knows none of these files\n", c->options.cache);
+		xfp_screen_printf(stdout, "cache    %s: knows none of these files\n", c->options.cache);
 	else {
 		/* The path may be long, and is left whole. */
-		printf("cache    %s:\n", c->options.cache);
+		xfp_screen_printf(stdout, "cache    %s:\n", c->options.cache);
 		length = snprintf(text, sizeof text, "knows %" PRIu32 " of %" PRIu32 " units", known,
 				  c->ledger->unit_count);
 		for (unsigned s = 0; s < count; s++)
@@ -214,7 +215,7 @@ static void print_cache(const struct xfp_plan_facts *facts)
 		xfp_fold_in(stdout, text, LABELS);
 	}
 	if (facts->current)
-		printf("%s is up to date\n", c->options.out);
+		xfp_screen_printf(stdout, "%s is up to date\n", c->options.out);
 }
 
 void xfp_plan_print(const struct xfp_plan_facts *facts)

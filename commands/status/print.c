@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "base/system/screen.h"
 #include "base/text/size.h"
 #include "base/text/utc.h"
 #include "commands/convert/resume.h"
@@ -59,7 +60,7 @@ static void print_state(FILE *out, const struct xfp_run_state *s)
 		fputs(", killed", out);
 	fputc('\n', out);
 	if (!s->locked && s->record.message)
-		fprintf(out, "         %s\n", s->record.message);
+		xfp_screen_printf(out, "         %s\n", s->record.message);
 }
 
 static void print_progress(FILE *out, const struct xfp_run_state *s)
@@ -137,7 +138,8 @@ static void print_verified(FILE *out, const struct xfp_run_state *s)
 	if (!s->verified || !xfp_verified_parse(s->verified, &verified))
 		return;
 	if (verified.status)
-		fprintf(out, "verify failed: %s (%s, status %d)\n", verified.text, verified.when, verified.status);
+		fprintf(out, "verify failed: %s (%s, status %d)\n", xfp_printable(verified.text).text, verified.when,
+			verified.status);
 	else
 		fprintf(out, "verified %s\n", verified.when);
 }
@@ -151,9 +153,11 @@ void xfp_status_text(FILE *out, const struct xfp_run_state *s)
 
 	print_state(out, s);
 	if (s->record.model)
-		fprintf(out, "model    %s\noutput   %s\n", s->record.model, s->record.out);
+		xfp_screen_printf(out, "model    %s\n", s->record.model);
+	if (s->record.model && s->record.out)
+		xfp_screen_printf(out, "output   %s\n", s->record.out);
 	print_verified(out, s);
-	fprintf(out, "log      %s/%s\n", s->work, XFP_LOG_FILE);
+	xfp_screen_printf(out, "log      %s/%s\n", s->work, XFP_LOG_FILE);
 	if (s->ledger) {
 		print_progress(out, s);
 		print_classes(out, s);
@@ -161,7 +165,7 @@ void xfp_status_text(FILE *out, const struct xfp_run_state *s)
 		print_failures(out, s);
 	}
 	if (resume)
-		fprintf(out, "\nto go on\n  %s\n", resume);
+		xfp_screen_printf(out, "\nto go on\n  %s\n", resume);
 	free(resume);
 }
 

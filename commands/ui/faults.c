@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system/screen.h"
+
 /* ---- faults ---------------------------------------------------------------------------------- */
 
 static int gravity(enum xfp_status status)
@@ -32,7 +34,7 @@ enum xfp_status xfp_faults_add(struct xfp_faults *faults, struct xfp_error *err,
 	if (faults->count < XFP_FAULTS_SHOWN) {
 		if (faults->meter)
 			xfp_meter_clear(faults->meter);
-		fprintf(stderr, "%s: %s\n", faults->program, text[faults->count]);
+		xfp_screen_printf(stderr, "%s: %s\n", faults->program, text[faults->count]);
 	}
 	faults->count++;
 	if (gravity(status) > gravity(faults->status))

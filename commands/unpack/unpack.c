@@ -21,6 +21,7 @@
 #include "base/system/mapped.h"
 #include "base/system/new_folder.h"
 #include "base/system/output.h"
+#include "base/system/screen.h"
 #include "base/system/signals.h"
 #include "base/text/size.h"
 #include "checkpoints/folder.h"
@@ -296,9 +297,9 @@ static enum xfp_status print_result(const struct unpacking *u, struct xfp_error 
 	char bytes[32];
 
 	if (!u->request->json) {
-		printf("%s: %" PRIu32 " tensors, %s, in %" PRIu32 " %s; %" PRIu32 " other files\n", u->request->folder,
-		       u->count, xfp_human((double)u->bytes, "B", bytes), u->shards, u->shards == 1 ? "file" : "files",
-		       u->info.files);
+		xfp_screen_printf(stdout, "%s: %" PRIu32 " tensors, %s, in %" PRIu32 " %s; %" PRIu32 " other files\n",
+				  u->request->folder, u->count, xfp_human((double)u->bytes, "B", bytes), u->shards,
+				  u->shards == 1 ? "file" : "files", u->info.files);
 		if (!u->request->source_dtype)
 			printf("decoded weights are %s; %" PRIu32 " tensors that were kept are as they were\n",
 			       xfp_dtype_name(u->request->dtype), u->kept);
@@ -346,7 +347,7 @@ static enum xfp_status unpack(const struct unpack_request *request, struct xfp_e
 	else
 		note_config(&u);
 	if (u.signals.interrupted)
-		fprintf(stderr, "\n%s: interrupted; %s is as it was\n", request->program, request->folder);
+		xfp_screen_printf(stderr, "\n%s: interrupted; %s is as it was\n", request->program, request->folder);
 	xfp_signals_release(&u.signals);
 done:
 	xfp_mapped_end();
@@ -418,8 +419,9 @@ static bool names_a_file(const struct unpack_request *request)
 		return false;
 	if (!stat(request->folder, &st) && S_ISDIR(st.st_mode))
 		return false;
-	fprintf(stderr, "%s: -o %s: names a file, and a checkpoint is a folder; name that%s\n", request->program,
-		request->folder, which ? "" : ", and make a GGUF file of it with llama.cpp's converter");
+	xfp_screen_printf(stderr, "%s: -o %s: names a file, and a checkpoint is a folder; name that%s\n",
+			  request->program, request->folder,
+			  which ? "" : ", and make a GGUF file of it with llama.cpp's converter");
 	return true;
 }
 

@@ -15,6 +15,7 @@
 #include "base/system/command_line.h"
 #include "base/system/mapped.h"
 #include "base/system/output.h"
+#include "base/system/screen.h"
 #include "checkpoints/hub.h"
 #include "commands/ui/commands.h"
 #include "commands/ui/meter.h"
@@ -184,8 +185,8 @@ static enum xfp_status print_json(const struct verify_request *request, const st
 
 static void praise(const struct verify_request *request, const struct verify_tally *tally)
 {
-	printf("\n%s: every byte is as it was written;\n%s", request->bundle,
-	       request->source ? "the weights are those of the checkpoint;\n" : "");
+	xfp_screen_printf(stdout, "\n%s: every byte is as it was written;\n%s", request->bundle,
+			  request->source ? "the weights are those of the checkpoint;\n" : "");
 	if (tally->held)
 		printf("%s floors are met (%" PRIu32 " of %" PRIu32 " units have one)\n",
 		       request->floors_given ? "the" : "recorded", tally->held, tally->units);

@@ -16,6 +16,7 @@
 #include "base/system/command_line.h"
 #include "base/system/mapped.h"
 #include "base/system/output.h"
+#include "base/system/screen.h"
 #include "base/system/standard_files.h"
 #include "base/text/whole_number.h"
 #include "kernels/verify/cuda/device.h"
@@ -357,7 +358,7 @@ static int run(int argc, char **argv)
 		return status;
 	request.masked |= request.device_name ? XFP_PROCESSOR_SETS : 1u << XFP_SET_CUDA;
 	if (request.device_name && !request.list && (status = (int)open_device(&request, &device, &err))) {
-		fprintf(stderr, "%s: --device %s: %s\n", program, request.device_name, err.text);
+		xfp_screen_printf(stderr, "%s: --device %s: %s\n", program, request.device_name, err.text);
 		return status;
 	}
 	request.sets = (xfp_kernel_sets_here() | (request.device ? 1u << XFP_SET_CUDA : 0)) & ~request.masked;

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "base/system/file.h"
 #include "base/text/text.h"
 
@@ -122,6 +123,7 @@ static enum xfp_status take(struct xfp_run_record *record, const char *entry, st
 			*(int64_t *)(void *)at = strtoll(value, NULL, 10);
 		} else if (fields[i].kind == WORD) {
 			snprintf(at, sizeof record->state, "%s", value);
+			xfp_escape_message(at, sizeof record->state);
 		} else {
 			char **text = (char **)(void *)at;
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/printable.h"
 #include "cache/seal.h"
 
 /* 32 digits of the key, a space, 16 of the seal, a newline. */
@@ -321,5 +322,8 @@ bool xfp_event_parse(const char *line, struct xfp_event *event)
 	event->seconds = (double)strtoull(micros, NULL, 10) / 1e6;
 	event->status = atoi(status);
 	strcpy(event->message, message);
+	/* All of these are printed, and anybody can compute the seal. */
+	xfp_escape_message(event->stage, sizeof event->stage);
+	xfp_escape_message(event->message, sizeof event->message);
 	return true;
 }

@@ -365,6 +365,51 @@ static void test_printable(void **state)
 	assert_string_equal(xfp_printable(name).text, name);
 }
 
+static void escaped(const char *text, size_t capacity, const char *expected)
+{
+	char *message = calloc(1, capacity); /* of exactly this size, for sanitizers */
+
+	assert_non_null(message);
+	memcpy(message, text, strlen(text) + 1);
+	xfp_escape_message(message, capacity);
+	assert_string_equal(message, expected);
+	xfp_escape_message(message, capacity);
+	assert_string_equal(message, expected);
+	free(message);
+}
+
+static void test_escapes_a_message(void **state)
+{
+	(void)state;
+	escaped("", 1, "");
+	escaped("a\\b \xc3\xbc", 6 + 1, "a\\b \xc3\xbc");
+	escaped("a\x1b]0;x\x07 \xc2\x9b\n\x7f\x9b", 64, "a\\x1b]0;x\\x07 \\xc2\\x9b\\x0a\\x7f\\x9b");
+	/* What does not fit is left out, but no part of an escape is shown. */
+	escaped("ab\x1b", 7, "ab\\x1b");
+	escaped("ab\x1b", 6, "ab");
+	escaped("ab\x1b"
+		"cdefgh",
+		11, "ab\\x1bcdef");
+	escaped("ab\x1b"
+		"c\x1b"
+		"d",
+		11, "ab\\x1bc");
+	escaped("ab\xc2\x9b", 10, "ab");
+}
+
+static void test_errors_are_printable(void **state)
+{
+	struct xfp_error err;
+
+	(void)state;
+	xfp_fail(&err, XFP_BAD_INPUT, "config.json: near '%s'", "\x1b]0;x\x07\xc2\x9b");
+	assert_string_equal(err.text, "config.json: near '\\x1b]0;x\\x07\\xc2\\x9b'");
+	xfp_context(&err, XFP_BAD_INPUT, "m\x7f");
+	assert_string_equal(err.text, "m\\x7f: config.json: near '\\x1b]0;x\\x07\\xc2\\x9b'");
+	xfp_fail_errno(&err, ENOENT, "m\x9b");
+	assert_string_equal(err.text, "m\\x9b: No such file or directory");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -383,6 +428,8 @@ int main(void)
 		scratch_test(test_sweeps_debris_only),
 		scratch_test(test_identity),
 		cmocka_unit_test(test_printable),
+		cmocka_unit_test(test_escapes_a_message),
+		cmocka_unit_test(test_errors_are_printable),
 	};
 
 	return cmocka_run_group_tests_name("file", tests, NULL, NULL);

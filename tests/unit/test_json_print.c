@@ -129,6 +129,8 @@ static void all_is_printed_alike(void **state)
 	assert_string_equal(text, "{\"b\":2.5,\"a\":null}");
 	assert_int_equal(printed(xfp_json_text("x"), true, text), XFP_OK);
 	assert_string_equal(text, "\"x\"");
+	assert_int_equal(printed(xfp_json_text("\x1b\x7f\302\200\302\237\302\240\303\237"), true, text), XFP_OK);
+	assert_string_equal(text, "\"\\u001B\\u007F\\u0080\\u009F\302\240\303\237\"");
 	assert_int_equal(printed(NULL, false, text), XFP_FAILED);
 	assert_string_equal(text, "");
 }
