@@ -36,3 +36,6 @@ cache_libcache_a_SOURCES = \
 	cache/wait.h
 
 nodist_cache_libcache_a_SOURCES = schemas/manifest_sql.h
+
+# BUILT_SOURCES precedes the targets all, check and install only, not converter or a single program.
+cache/manifest.$(OBJEXT): schemas/manifest_sql.h

@@ -100,6 +100,13 @@ small_build() {
 	"$srcdir/configure" --quiet --disable-converter "$@" CC="${CC:-cc}" CFLAGS=-O0 >log 2>&1 || { cat log; return 1; }
 }
 
+@test "the converter builds in a fresh folder, where no header is generated yet" {
+	small_build --enable-converter
+	make -n converter >steps
+	grep -qF cache/manifest.o steps
+	make cache/manifest.o >log 2>&1 || { tail log; return 1; }
+}
+
 @test "make install compiles nothing, and installs libxfp-cuda below any prefix" {
 	small_build --with-nvcc="$PWD/nvcc"
 	run -2 make install prefix="$PWD/early"
