@@ -173,7 +173,7 @@ enum xfp_status xfp_bench_check(struct xfp_bench *bench, const struct xfp_bench_
 			status = xfp_no_memory(err);
 	}
 	if (!status)
-		status = XFP_DEVICE_DO(bench->device, cuMemcpyDtoH, (c.y, of->y, bytes), err);
+		status = xfp_device_copy_out(bench->device, c.y, of->y, bytes, err);
 	if (!status)
 		status = check_rows(&c, err);
 	for (size_t e = 0; e < matrices; e++) {

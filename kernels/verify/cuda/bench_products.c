@@ -164,8 +164,7 @@ static enum xfp_status make_lists(struct bench_subject *s, struct xfp_error *err
 						    .weight = 0.125f };
 	if ((status = xfp_device_alloc(s->bench->device, s->list_count * CHOSEN * sizeof *products, &s->lists, err)))
 		return status;
-	return XFP_DEVICE_DO(s->bench->device, cuMemcpyHtoD,
-			     (s->lists, products, s->list_count * CHOSEN * sizeof *products), err);
+	return xfp_device_copy_in(s->bench->device, s->lists, products, s->list_count * CHOSEN * sizeof *products, err);
 }
 
 static enum xfp_status make_others(struct bench_subject *s, struct xfp_error *err)
@@ -199,7 +198,7 @@ static enum xfp_status begin(struct bench_subject *s, struct xfp_error *err)
 	if ((status = xfp_bench_unit(s->bench, s->of, &s->unit, err)) || (status = upload(s, &s->unit, err)) ||
 	    (status = xfp_device_alloc(device, most * s->linear[0].info.cols * 2, &s->x, err)) ||
 	    (status = xfp_device_alloc(device, most * s->linear[0].info.rows * 2, &s->y, err)) ||
-	    (status = XFP_DEVICE_DO(device, cuMemcpyHtoD, (s->x, s->host_x, most * s->of->cols * 2), err)) ||
+	    (status = xfp_device_copy_in(device, s->x, s->host_x, most * s->of->cols * 2, err)) ||
 	    (status = make_lists(s, err)))
 		return status;
 	return make_others(s, err);

@@ -159,6 +159,23 @@ void xfp_device_free(struct xfp_device *device, uint64_t memory)
 		device->cuMemFree(memory);
 }
 
+enum xfp_status xfp_device_copy_in(struct xfp_device *device, uint64_t to, const void *from, size_t bytes,
+				   struct xfp_error *err)
+{
+	int result = device->cu.cuMemcpyHtoDAsync(to, from, bytes, device->stream);
+	enum xfp_status status = xfp_device_check(device, result, "cuMemcpyHtoDAsync", err);
+
+	return status ? status : XFP_DEVICE_DO(device, cuStreamSynchronize, (device->stream), err);
+}
+
+enum xfp_status xfp_device_copy_out(struct xfp_device *device, void *to, uint64_t from, size_t bytes,
+				    struct xfp_error *err)
+{
+	enum xfp_status status = XFP_DEVICE_DO(device, cuMemcpyDtoHAsync, (to, from, bytes, device->stream), err);
+
+	return status ? status : XFP_DEVICE_DO(device, cuStreamSynchronize, (device->stream), err);
+}
+
 /* ---- graphs --------------------------------------------------------------------------------------- */
 
 enum xfp_status xfp_device_graph(struct xfp_device *device, xfp_device_tell_fn *tell, void *context, xfp_cu_handle *run,

@@ -21,8 +21,7 @@
 	F(cuCtxSynchronize, (void))                                                                          \
 	F(cuMemAlloc, (xfp_cu_address * memory, size_t bytes))                                               \
 	F(cuMemFree, (xfp_cu_address memory))                                                                \
-	F(cuMemcpyHtoD, (xfp_cu_address to, const void *from, size_t bytes))                                 \
-	F(cuMemcpyDtoH, (void *to, xfp_cu_address from, size_t bytes))                                       \
+	F(cuMemcpyDtoHAsync, (void *to, xfp_cu_address from, size_t bytes, xfp_cu_handle stream))            \
 	F(cuMemsetD8Async, (xfp_cu_address to, unsigned char value, size_t count, xfp_cu_handle stream))     \
 	F(cuStreamCreate, (xfp_cu_handle * stream, unsigned flags))                                          \
 	F(cuStreamDestroy, (xfp_cu_handle stream))                                                           \
@@ -89,6 +88,14 @@ enum xfp_status xfp_device_check(struct xfp_device *device, int result, const ch
 /* Bytes on the device; XFP_FAILED when there are not so many. */
 enum xfp_status xfp_device_alloc(struct xfp_device *device, size_t bytes, uint64_t *memory, struct xfp_error *err);
 void xfp_device_free(struct xfp_device *device, uint64_t memory);
+
+/* Copies to and from device memory on the device's stream, done when the call returns. Everything here copies this way:
+ * the stream is non-blocking, so it does not wait for cuMemcpyHtoD, which may return before the bytes have reached the
+ * device. The stream must not be capturing. XFP_FAILED when the driver fails. */
+enum xfp_status xfp_device_copy_in(struct xfp_device *device, uint64_t to, const void *from, size_t bytes,
+				   struct xfp_error *err);
+enum xfp_status xfp_device_copy_out(struct xfp_device *device, void *to, uint64_t from, size_t bytes,
+				    struct xfp_error *err);
 
 /* The device's stream as what is launched goes by (api.c). */
 enum xfp_status xfp_device_queue_open(struct xfp_device *device, struct xfp_error *err);

@@ -100,8 +100,8 @@ static enum xfp_status place(struct device_product *p, struct xfp_error *err)
 	    (status = xfp_device_alloc(p->device, p->y_bytes, &p->y, err)) ||
 	    (status = xfp_device_alloc(p->device, sizeof p->list, &p->products, err)) ||
 	    (status = xfp_device_vectors_alloc(p->device, &p->linear, p->count, &p->vectors, err)) ||
-	    (status = XFP_DEVICE_DO(p->device, cuMemcpyHtoD, (p->x + x_skip, p->source, bytes), err)) ||
-	    (status = XFP_DEVICE_DO(p->device, cuMemcpyHtoD, (p->products, p->list, sizeof p->list), err)))
+	    (status = xfp_device_copy_in(p->device, p->x + x_skip, p->source, bytes, err)) ||
+	    (status = xfp_device_copy_in(p->device, p->products, p->list, sizeof p->list, err)))
 		return status;
 	p->in = (struct xfp_cuda_input){ p->x + x_skip, p->type, p->count, p->x_stride };
 	p->out = (struct xfp_cuda_output){ p->y + AROUND + y_skip, p->y_type, p->outputs, p->y_stride };
@@ -128,9 +128,7 @@ static enum xfp_status tell(void *context, struct xfp_error *err)
 
 static enum xfp_status fetch(struct device_product *p, uint8_t *y, struct xfp_error *err)
 {
-	enum xfp_status status = XFP_DEVICE_DO(p->device, cuStreamSynchronize, (p->device->stream), err);
-
-	return status ? status : XFP_DEVICE_DO(p->device, cuMemcpyDtoH, (y, p->y, p->y_bytes), err);
+	return xfp_device_copy_out(p->device, y, p->y, p->y_bytes, err);
 }
 
 static void compare(struct device_product *p, const uint8_t *first, const uint8_t *again, const char *how)
