@@ -3,7 +3,9 @@
  * driver.c - a stand-in for libcuda.so.1, so that host code runs unchanged where there is no device: memory is a file
  * that is shared with a server (ptx_server.py), which runs the kernels in the emulator of PTX. Only what a library
  * needs is here. Whatever a real driver may put off is put off until something waits for it, so that a missing
- * synchronisation shows. A fault in a kernel is printed, and every later call fails with CUDA_ERROR_ILLEGAL_ADDRESS.
+ * synchronisation shows: cuMemcpyHtoD from pageable memory returns before the bytes reach the device, and streams
+ * created with CU_STREAM_NON_BLOCKING do not wait for them. A fault in a kernel is printed, and every later call fails
+ * with CUDA_ERROR_ILLEGAL_ADDRESS.
  *
  * The environment says what the machine is like, and what goes wrong:
  *

@@ -47,7 +47,9 @@ struct context {
 	unsigned long long id;
 };
 
-/* What was told to a stream: done in this order, no sooner than something waits for it. */
+struct stream;
+
+/* Work that was queued on a stream. A stream's work runs in order, when the host waits for the stream. */
 struct work {
 	enum { COPY_IN, COPY_OUT, COPY, FILL, LAUNCH } what;
 	address to, from;
@@ -56,7 +58,9 @@ struct work {
 	size_t bytes, pitch_to, pitch_from, rows;
 	unsigned value;
 	int device;
-	char *line; /* of a launch, for the server */
+	char *line;                 /* of a launch, for the server */
+	const struct stream *order; /* a non-blocking stream; NULL: all others, in one order */
+	uint64_t number;            /* counts everything that was queued, from 1 on */
 };
 
 struct kernel {
@@ -109,7 +113,9 @@ void free_pinned(const struct context *context);
 /* driver_queue.c */
 /* Does it when the stream comes to it, or notes it in the graph that is being captured. Owns what `work` points to. */
 int enqueue(void *stream, struct work work);
-/* Does what was told up to now. */
+/* Run what is queued on the stream, and on those that wait for it. */
+int drain_stream(void *stream);
+/* Run everything that is queued. */
 int drain(void);
 /* SUCCESS where nothing is being captured, which calls that wait are not allowed in. */
 int not_capturing(void);

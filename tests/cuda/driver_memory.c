@@ -178,29 +178,42 @@ int perform(const struct work *work)
 	return SUCCESS;
 }
 
-/* Bytes that the driver does not know are read before the call returns. */
-static int copy(struct work work, void *stream, bool waits)
+/* Staging: the caller may change or free its memory while the copy is queued. */
+static int stage(struct work *work)
 {
-	int result = ready_for(work.what == COPY_IN && !waits ? "cuMemcpyHtoDAsync" : "");
+	size_t all = (work->rows - 1) * work->pitch_from + work->bytes;
+	void *own = malloc(all);
 
-	if (result || (waits && (result = not_capturing())))
+	if (!own)
+		return OUT_OF_MEMORY;
+	memcpy(own, work->host, all);
+	work->host = own;
+	work->own = true;
+	return SUCCESS;
+}
+
+/* A synchronous call waits no longer than CUDA documents ("API synchronization behavior"). A copy from pageable
+ * memory waits for its stream, is staged and may reach the device later. Copies and fills within the device are only
+ * queued. */
+static int copy(struct work work, void *stream, bool synchronous)
+{
+	bool in = work.what == COPY_IN, out = work.what == COPY_OUT;
+	bool pageable = (in || out) && !pinned(work.host);
+	int result = ready_for(in && !synchronous ? "cuMemcpyHtoDAsync" : "");
+
+	if (result || (synchronous && (result = not_capturing())))
 		return result;
 	if (!work.bytes || !work.rows)
 		return SUCCESS;
-	if (work.what == COPY_IN && !waits && !pinned(work.host)) {
-		size_t all = (work.rows - 1) * work.pitch_from + work.bytes;
-		void *own = malloc(all);
-
-		if (!own)
-			return OUT_OF_MEMORY;
-		memcpy(own, work.host, all);
-		work.host = own;
-		work.own = true;
-	}
-	result = enqueue(stream, work);
-	if (!result && (waits || (work.what == COPY_OUT && !pinned(work.host))))
-		result = drain();
-	return result;
+	if (in && pageable && synchronous && (result = drain_stream(stream)))
+		return result;
+	if (in && pageable && (result = stage(&work)))
+		return result;
+	if ((result = enqueue(stream, work)))
+		return result;
+	if ((in && synchronous && !pageable) || (out && (synchronous || pageable)))
+		return drain_stream(stream);
+	return SUCCESS;
 }
 
 int cuMemcpyHtoDAsync_v2(address to, const void *from, size_t bytes, void *stream)
@@ -246,7 +259,7 @@ int cuMemsetD8_v2(address to, unsigned char value, size_t count)
 	return copy((struct work){ .what = FILL, .to = to, .value = value, .bytes = count, .rows = 1 }, NULL, true);
 }
 
-static int copy_rows(const struct copy_2d *asked, void *stream, bool waits)
+static int copy_rows(const struct copy_2d *asked, void *stream, bool synchronous)
 {
 	struct work work = { .bytes = asked->width,
 			     .rows = asked->height,
@@ -269,7 +282,7 @@ static int copy_rows(const struct copy_2d *asked, void *stream, bool waits)
 	} else {
 		return INVALID_VALUE;
 	}
-	return copy(work, stream, waits);
+	return copy(work, stream, synchronous);
 }
 
 int cuMemcpy2DAsync_v2(const struct copy_2d *asked, void *stream)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams, events and graphs; see driver.c. All streams are one queue, which something that waits works off. */
+/* Streams, events and graphs; see driver.c. Work is queued, and runs when the host waits for its stream. */
 #include "tests/cuda/driver_calls.h"
 
 #include <stdio.h>
@@ -15,17 +15,19 @@ struct graph {
 struct stream {
 	struct graph *captures;
 	bool spoiled; /* what it captures */
+	bool non_blocking;
 };
 
 struct event {
-	uint64_t place; /* how much was told before it */
+	const struct stream *order;
+	uint64_t place; /* the number of the last work queued before it */
 	const struct context *context;
 	struct event *next;
 };
 
 static struct work *queue;
 static size_t queued, queue_room;
-static uint64_t told, done;
+static uint64_t told;
 static struct stream *capturing;
 static struct event *events;
 
@@ -47,31 +49,68 @@ int not_capturing(void)
 	return capturing || setting("STAND_IN_CAPTURING", 0) ? STREAM_CAPTURE_UNSUPPORTED : SUCCESS;
 }
 
-static int work_off(uint64_t place)
+/* Null, 1 and 2 are the streams that every context has. */
+static bool common(const void *stream)
 {
-	size_t count = 0;
+	return (uintptr_t)stream <= 2;
+}
 
-	while (done < place && count < queued) {
-		struct work *work = &queue[count++];
-		enum result result = sticky();
+/* The legacy stream and all blocking streams wait for each other and share an order, NULL. A stream created with
+ * CU_STREAM_NON_BLOCKING has its own. */
+static const struct stream *order_of(const struct stream *stream)
+{
+	return common(stream) || !stream->non_blocking ? NULL : stream;
+}
 
-		if (!result) {
-			result = work->what == LAUNCH ? launch_now(work->line) : perform(work);
-			if (result)
-				set_sticky(result);
-		}
-		release_work(work);
-		done++;
+/* The first work of an order in the queue, up to that number; `queued` if none is left. */
+static size_t find_work(const struct stream *order, uint64_t last)
+{
+	size_t at = 0;
+
+	while (at < queued && (queue[at].order != order || queue[at].number > last))
+		at++;
+	return at;
+}
+
+static void run_work(size_t at)
+{
+	struct work work = queue[at];
+	enum result result = sticky();
+
+	queued--;
+	memmove(queue + at, queue + at + 1, (queued - at) * sizeof *queue);
+	if (!result) {
+		result = work.what == LAUNCH ? launch_now(work.line) : perform(&work);
+		if (result)
+			set_sticky(result);
 	}
-	queued -= count;
-	if (count)
-		memmove(queue, queue + count, queued * sizeof *queue);
+	release_work(&work);
+}
+
+static int work_off(const struct stream *order, uint64_t last)
+{
+	for (size_t at; (at = find_work(order, last)) < queued;)
+		run_work(at);
 	return sticky();
 }
 
+int drain_stream(void *stream)
+{
+	return work_off(order_of(stream), told);
+}
+
+/* Non-blocking streams go first, as a device may run them before a copy on the legacy stream. */
 int drain(void)
 {
-	return work_off(told);
+	size_t at = 0;
+
+	while (at < queued) {
+		if (queue[at].order)
+			run_work(at);
+		else
+			at++;
+	}
+	return work_off(NULL, told);
 }
 
 static int append(struct work **list, size_t *count, size_t *have, struct work work)
@@ -91,12 +130,6 @@ static int append(struct work **list, size_t *count, size_t *have, struct work w
 	return SUCCESS;
 }
 
-/* Null, 1 and 2 are the streams that every context has. */
-static bool common(const void *stream)
-{
-	return (uintptr_t)stream <= 2;
-}
-
 int enqueue(void *stream, struct work work)
 {
 	if (!common(stream) && ((struct stream *)stream)->captures) {
@@ -108,7 +141,8 @@ int enqueue(void *stream, struct work work)
 		release_work(&work);
 		return STREAM_CAPTURE_IMPLICIT;
 	}
-	told++;
+	work.order = order_of(stream);
+	work.number = ++told;
 	return append(&queue, &queued, &queue_room, work);
 }
 
@@ -118,19 +152,22 @@ int cuStreamCreate(struct stream **stream, unsigned flags)
 {
 	int result = ready();
 
-	(void)flags;
 	if (result)
 		return result;
 	*stream = calloc(1, sizeof **stream);
-	return *stream ? SUCCESS : OUT_OF_MEMORY;
+	if (!*stream)
+		return OUT_OF_MEMORY;
+	(*stream)->non_blocking = flags & 1;
+	return SUCCESS;
 }
 
 int cuStreamDestroy_v2(struct stream *stream)
 {
-	int result = drain();
+	int result;
 
 	if (common(stream))
 		return INVALID_HANDLE;
+	result = drain_stream(stream);
 	free(stream);
 	return result;
 }
@@ -139,29 +176,30 @@ int cuStreamSynchronize(struct stream *stream)
 {
 	int result = ready();
 
-	(void)stream;
-	return result || (result = not_capturing()) ? result : drain();
+	return result || (result = not_capturing()) ? result : drain_stream(stream);
 }
 
 int cuStreamQuery(struct stream *stream)
 {
+	size_t at = find_work(order_of(stream), told);
 	int result = ready();
 
-	(void)stream;
-	if (result || (result = not_capturing()))
+	if (result || (result = not_capturing()) || at == queued)
 		return result;
-	if (done == told)
-		return SUCCESS;
-	result = work_off(done + 1);
-	return result ? result : NOT_READY;
+	run_work(at);
+	return sticky() ? sticky() : NOT_READY;
 }
 
 int cuStreamWaitEvent(struct stream *stream, struct event *event, unsigned flags)
 {
-	/* All streams are one queue, so it is before what comes. */
+	int result = ready();
+
 	(void)stream;
 	(void)flags;
-	return event ? ready() : INVALID_HANDLE;
+	if (!event || result)
+		return event ? result : INVALID_HANDLE;
+	/* The event's work runs now, before any that is queued later. */
+	return work_off(event->order, event->place);
 }
 
 int cuStreamIsCapturing(struct stream *stream, int *state)
@@ -329,31 +367,38 @@ int cuEventRecord(struct event *event, struct stream *stream)
 {
 	int result = ready();
 
-	(void)stream;
-	if (!result)
-		event->place = told;
-	return result;
+	if (result)
+		return result;
+	event->order = order_of(stream);
+	event->place = told;
+	return SUCCESS;
 }
 
 int cuEventSynchronize(struct event *event)
 {
 	int result = ready();
 
-	return result || (result = not_capturing()) ? result : work_off(event->place);
+	return result || (result = not_capturing()) ? result : work_off(event->order, event->place);
+}
+
+static bool pending(const struct event *event)
+{
+	return find_work(event->order, event->place) < queued;
 }
 
 int cuEventQuery(struct event *event)
 {
 	int result = ready();
 
-	if (result || (result = done < event->place ? work_off(done + 1) : SUCCESS))
+	if (result || !pending(event))
 		return result;
-	return done < event->place ? NOT_READY : SUCCESS;
+	run_work(find_work(event->order, event->place));
+	return sticky() ? sticky() : pending(event) ? NOT_READY : SUCCESS;
 }
 
 int cuEventElapsedTime(float *milliseconds, struct event *begin, struct event *end)
 {
-	if (done < begin->place || done < end->place)
+	if (pending(begin) || pending(end))
 		return NOT_READY;
 	*milliseconds = (float)(end->place - begin->place);
 	return SUCCESS;

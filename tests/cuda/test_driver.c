@@ -197,6 +197,7 @@ static void set_up(struct scene *scene)
 	assert_int_equal(cu.cuMemAlloc(&scene->x, sizeof scene->from), SUCCESS);
 	assert_int_equal(cu.cuMemAlloc(&scene->y, sizeof scene->to), SUCCESS);
 	assert_int_equal(cu.cuMemcpyHtoD(scene->x, scene->from, sizeof scene->from), SUCCESS);
+	assert_int_equal(cu.cuCtxSynchronize(), SUCCESS); /* for streams that do not wait for the copy */
 }
 
 static int start(struct scene *scene, float a, unsigned n, unsigned shared, void *stream)
@@ -247,6 +248,91 @@ static void launches(void **state)
 	assert_int_equal(cu.cuLibraryUnload(scene.library), SUCCESS);
 }
 
+/* ---- what a non-blocking stream does not wait for -------------------------------------------------- */
+
+static void set_source(struct scene *scene, float first)
+{
+	for (int i = 0; i < COUNT; i++)
+		scene->from[i] = first + (float)i / 8;
+}
+
+/* From pageable memory, which is gone when this returns. */
+static void copy_in(struct scene *scene, float first)
+{
+	struct scene from;
+
+	set_source(&from, first);
+	assert_int_equal(cu.cuMemcpyHtoD(scene->x, from.from, sizeof from.from), SUCCESS);
+	memset(&from, 0xff, sizeof from);
+}
+
+/* What a launch on the stream reads now. */
+static void expect_read(struct scene *scene, void *stream, float first)
+{
+	assert_int_equal(start(scene, 2, COUNT, 0, stream), SUCCESS);
+	assert_int_equal(cu.cuStreamSynchronize(stream), SUCCESS);
+	set_source(scene, first);
+	expect(scene, 2, COUNT);
+}
+
+static void late_copies(void **state)
+{
+	struct stream *blocking = NULL, *apart = NULL;
+	struct event *event = NULL;
+	struct scene scene;
+	float *pinned = NULL;
+
+	(void)state;
+	set_up(&scene);
+	assert_int_equal(cu.cuStreamCreate(&blocking, 0), SUCCESS);
+	assert_int_equal(cu.cuStreamCreate(&apart, 1), SUCCESS);
+	assert_int_equal(cu.cuEventCreate(&event, 0), SUCCESS);
+	copy_in(&scene, 100);
+	expect_read(&scene, apart, 0); /* its cuMemcpyDtoH is on the legacy stream, and completes the copy */
+	expect_read(&scene, apart, 100);
+	copy_in(&scene, 200);
+	expect_read(&scene, blocking, 200);
+	copy_in(&scene, 300);
+	expect_read(&scene, NULL, 300);
+	copy_in(&scene, 400);
+	assert_int_equal(cu.cuStreamSynchronize(NULL), SUCCESS);
+	expect_read(&scene, apart, 400);
+	/* Launched before the context is synchronized: too early. */
+	copy_in(&scene, 500);
+	assert_int_equal(start(&scene, 2, COUNT, 0, apart), SUCCESS);
+	assert_int_equal(cu.cuCtxSynchronize(), SUCCESS);
+	expect(&scene, 2, COUNT);
+	expect_read(&scene, apart, 500);
+	copy_in(&scene, 600);
+	assert_int_equal(cu.cuEventRecord(event, NULL), SUCCESS);
+	assert_int_equal(cu.cuStreamWaitEvent(apart, event, 0), SUCCESS);
+	expect_read(&scene, apart, 600);
+	/* On the stream itself, and from pinned memory, it is in time. */
+	set_source(&scene, 700);
+	assert_int_equal(cu.cuMemcpyHtoDAsync(scene.x, scene.from, sizeof scene.from, apart), SUCCESS);
+	expect_read(&scene, apart, 700);
+	assert_int_equal(cu.cuMemHostAlloc((void **)&pinned, sizeof scene.from, 0), SUCCESS);
+	set_source(&scene, 800);
+	memcpy(pinned, scene.from, sizeof scene.from);
+	assert_int_equal(cu.cuMemcpyHtoD(scene.x, pinned, sizeof scene.from), SUCCESS);
+	expect_read(&scene, apart, 800);
+	assert_int_equal(cu.cuMemsetD8(scene.x, 0, sizeof scene.from), SUCCESS);
+	expect_read(&scene, apart, 800);
+	/* cuMemcpyDtoH does not wait for the launch either. */
+	copy_in(&scene, 900);
+	assert_int_equal(cu.cuCtxSynchronize(), SUCCESS);
+	assert_int_equal(start(&scene, 2, COUNT, 0, apart), SUCCESS);
+	expect(&scene, 2, COUNT);
+	assert_int_equal(cu.cuStreamSynchronize(apart), SUCCESS);
+	set_source(&scene, 900);
+	expect(&scene, 2, COUNT);
+	assert_int_equal(cu.cuMemFreeHost(pinned), SUCCESS);
+	assert_int_equal(cu.cuEventDestroy(event), SUCCESS);
+	assert_int_equal(cu.cuStreamDestroy(apart), SUCCESS);
+	assert_int_equal(cu.cuStreamDestroy(blocking), SUCCESS);
+	assert_int_equal(cu.cuLibraryUnload(scene.library), SUCCESS);
+}
+
 static void graphs(void **state)
 {
 	struct scene scene;
@@ -279,8 +365,9 @@ static void graphs(void **state)
 	assert_int_equal(cu.cuGraphInstantiateWithFlags(&executable, graph, 0), SUCCESS);
 	assert_int_equal(cu.cuGraphDestroy(graph), SUCCESS);
 	for (int round = 0; round < 2; round++) {
-		assert_int_equal(cu.cuMemsetD8(scene.y, 0x77, sizeof scene.to), SUCCESS);
+		assert_int_equal(cu.cuMemsetD8Async(scene.y, 0x77, sizeof scene.to, stream), SUCCESS);
 		assert_int_equal(cu.cuGraphLaunch(executable, stream), SUCCESS);
+		assert_int_equal(cu.cuStreamSynchronize(stream), SUCCESS);
 		expect(&scene, 5, COUNT / 2);
 		assert_int_equal(cu.cuMemcpyDtoH(scene.to, scene.y, sizeof scene.to), SUCCESS);
 		assert_true(scene.to[COUNT - 1] == 0);
@@ -325,8 +412,9 @@ static void faults(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(machines), cmocka_unit_test(contexts), cmocka_unit_test(memory),
-		cmocka_unit_test(launches), cmocka_unit_test(graphs),   cmocka_unit_test(faults),
+		cmocka_unit_test(machines), cmocka_unit_test(contexts),    cmocka_unit_test(memory),
+		cmocka_unit_test(launches), cmocka_unit_test(late_copies), cmocka_unit_test(graphs),
+		cmocka_unit_test(faults),
 	};
 
 	return cmocka_run_group_tests_name("the stand-in driver", tests, open_driver, close_driver);
