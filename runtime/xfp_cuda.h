@@ -31,7 +31,9 @@
  *
  * Contexts and streams are the caller's. Everything is open in the context that was current at xfp_cuda_open, which has
  * to be current in every call, on any thread; a null stream is the context's default stream. Calls on different streams
- * do not wait for each other: what one prepares and another multiplies is for the caller to order.
+ * do not wait for each other: what one prepares and another multiplies is for the caller to order. That includes copies
+ * of vectors and products to the device: copy on the queue's stream (cuMemcpyHtoDAsync), as cuMemcpyHtoD from pageable
+ * memory may return before the bytes arrive, and a stream made with CU_STREAM_NON_BLOCKING does not wait for them.
  *
  * xfp_cuda_prepare, xfp_cuda_multiply and xfp_cuda_multiply_experts launch kernels and do nothing else: they allocate
  * nothing, wait for nothing and read nothing back, so they can be captured in a graph, which then holds the addresses
