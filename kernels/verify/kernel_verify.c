@@ -205,6 +205,15 @@ static enum xfp_status take_device(const struct xfp_option *option, const char *
 	return XFP_OK;
 }
 
+static enum xfp_status take_vectors(const struct xfp_option *option, const char *where, const char *value,
+				    struct xfp_error *err)
+{
+	struct xfp_kernel_request *request = option->context;
+
+	(void)where;
+	return xfp_bench_counts_parse(value, &request->vectors) ? XFP_OK : refuse(value, err);
+}
+
 static enum xfp_status take_sets(const struct xfp_option *option, const char *where, const char *value,
 				 struct xfp_error *err)
 {
@@ -230,6 +239,8 @@ static const char *misunderstood(const struct xfp_kernel_request *request)
 		return "--processor-time goes with --bench, of a processor";
 	if (request->unchecked && (!request->bench || !request->device_name))
 		return "--unchecked goes with --bench, of a device";
+	if (request->vectors && (!request->bench || !request->device_name))
+		return "--vectors goes with --bench, of a device";
 	if (request->device_name && request->bundle)
 		return "--device multiplies by no bundle";
 	if (request->device_name && request->golden)
@@ -292,6 +303,11 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 		  .text = "matrices of the bench [256; of a GPU 64]",
 		  .take = take_number,
 		  .context = &mib },
+		{ .name = "vectors",
+		  .value = "N,...",
+		  .text = "in the bench of a GPU: only these numbers of vectors, no upload",
+		  .take = take_vectors,
+		  .context = request },
 		{ .name = "threads",
 		  .value = "N",
 		  .text = "of the bench of products, and of --bundle [one a processor]",
@@ -309,7 +325,8 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 	struct xfp_command_line line = {
 		.usage = "xfp-kernel-verify [--seed N] [--cpu-mask SET,... | --device cuda[:N]] [--filter GLOB]\n"
 			 "       [--trials N] [--list] [--golden] [--bundle BUNDLE] [--rows N] [--bench]\n"
-			 "       [--mib N] [--threads N] [--processor-time] [--unchecked] [--json]",
+			 "       [--mib N] [--vectors N,...] [--threads N] [--processor-time] [--unchecked]\n"
+			 "       [--json]",
 		.summary = "Proves the kernels of every instruction set, or of a GPU, right, and measures them.",
 		.options = options,
 	};

@@ -226,7 +226,8 @@ struct xfp_kernel_request {
 	const char *device_name;   /* as it was asked for */
 	unsigned trials;           /* of a group, at most; 0: the bench alone */
 	unsigned threads;
-	size_t mib; /* of a matrix of the bench */
+	size_t mib;       /* of a matrix of the bench */
+	unsigned vectors; /* numbers of vectors of the device bench, as xfp_bench_counts_parse sets them; 0: all */
 	bool json, bench, golden, list;
 	bool unchecked;      /* of the bench of a device: what it comes to is not looked at */
 	bool processor_time; /* of the bench's threads, not the clock's */

@@ -46,7 +46,8 @@ stand_in() {
 @test "options that do not go with a device: status 2" {
 	for words in '--device opencl' '--device cuda:' '--device cuda:x' '--device cuda --golden' '--device cuda --cpu-mask plain' \
 		'--device cuda --bundle x.xfp' '--device cuda --processor-time --bench' '--trials 0' '--trials x' '--list --trials 3' \
-		'--device cuda --unchecked' '--unchecked --bench'; do
+		'--device cuda --unchecked' '--unchecked --bench' '--device cuda --vectors 1' '--vectors 1 --bench' \
+		'--device cuda --bench --vectors 3' '--device cuda --bench --vectors 1,' '--device cuda --bench --vectors 12'; do
 		# shellcheck disable=SC2086
 		run -2 xfp-kernel-verify $words
 	done
@@ -115,6 +116,11 @@ stand_in() {
 	grep -Eq '^experts v2c k=4 G32 +32 x 4096  x 8 ' bench
 	grep -Eq '^upload from the disk .* % of the slower$' bench
 	[ -z "$(ls | grep xfp-kernel-verify-)" ]
+	# --vectors leaves out the other numbers of vectors, cases that have none of them, and the upload
+	xfp-kernel-verify --device cuda --trials 0 --bench --unchecked --mib 1 --vectors 2,512 >bench
+	[ "$(grep -c ' M=2 ' bench)" -eq 6 ]
+	[ "$(grep -c ' M=512 ' bench)" -eq 15 ]
+	run ! grep -E 'M=(1|4|8|16|32) |^experts|^upload' bench
 	LD_LIBRARY_PATH=$PWD/blas:$LD_LIBRARY_PATH xfp-kernel-verify --device cuda --trials 0 --bench --unchecked --mib 1 --filter '* v2 k=[24]' --json >json
 	"$PYTHON" - <<-'END'
 		import json

@@ -350,19 +350,22 @@ enum xfp_status xfp_device_bench(struct xfp_device *device, struct xfp_kernel_re
 {
 	struct xfp_bench bench = { .device = device, .report = report, .random = 88172645463325252 };
 	struct xfp_error failure = { .status = XFP_OK };
+	unsigned vectors = report->request->vectors;
 	enum xfp_status status;
 
 	if (report->request->json)
 		printf(",\n  \"bench\": [");
 	if (!(status = begin(&bench, err)))
 		status = tell_machine(&bench, err);
+	xfp_output_flush();
 	for (size_t i = 0; !status && !device->lost && i < sizeof cases / sizeof *cases; i++)
-		if (xfp_kernel_wanted(report->request, cases[i].op, XFP_SET_CUDA)) {
+		if (xfp_kernel_wanted(report->request, cases[i].op, XFP_SET_CUDA) &&
+		    (!vectors || cases[i].vectors & vectors)) {
 			if (xfp_bench_products(&bench, &cases[i], &failure))
 				xfp_bench_failed(&bench, cases[i].op, &failure);
 			xfp_output_flush();
 		}
-	if (!status && !device->lost && xfp_kernel_wanted(report->request, "upload", XFP_SET_CUDA) &&
+	if (!status && !device->lost && !vectors && xfp_kernel_wanted(report->request, "upload", XFP_SET_CUDA) &&
 	    xfp_bench_upload(&bench, &failure))
 		xfp_bench_failed(&bench, "upload", &failure);
 	if (report->request->json)

@@ -19,6 +19,37 @@
 #define NUMBERS 7
 static const unsigned numbers[NUMBERS] = { 1, 2, 4, 8, 16, 32, 512 };
 
+bool xfp_bench_counts_parse(const char *text, unsigned *selected)
+{
+	*selected = 0;
+	for (;;) {
+		size_t length = strcspn(text, ",");
+		unsigned i;
+
+		for (i = 0; i < NUMBERS; i++) {
+			char number[8];
+
+			snprintf(number, sizeof number, "%u", numbers[i]);
+			if (strlen(number) == length && !strncmp(number, text, length))
+				break;
+		}
+		if (i == NUMBERS)
+			return false;
+		*selected |= 1u << i;
+		if (!text[length])
+			return true;
+		text += length + 1;
+	}
+}
+
+/* Whether --vectors selects entry i of the case. */
+static bool selected(const struct xfp_bench *bench, const struct xfp_bench_case *of, unsigned i)
+{
+	unsigned vectors = bench->report->request->vectors;
+
+	return of->vectors >> i & 1 && (!vectors || vectors >> i & 1);
+}
+
 struct bench_subject {
 	struct xfp_bench *bench;
 	const struct xfp_bench_case *of;
@@ -191,7 +222,7 @@ static enum xfp_status begin(struct bench_subject *s, struct xfp_error *err)
 	enum xfp_status status;
 
 	for (unsigned i = 0; i < NUMBERS; i++)
-		most = s->of->vectors >> i & 1 && numbers[i] > most ? numbers[i] : most;
+		most = selected(s->bench, s->of, i) && numbers[i] > most ? numbers[i] : most;
 	if (!(s->host_x = malloc(most * s->of->cols * 2)))
 		return xfp_no_memory(err);
 	xfp_bench_vectors(s->bench, s->host_x, most * s->of->cols);
@@ -383,7 +414,7 @@ enum xfp_status xfp_bench_products(struct xfp_bench *bench, const struct xfp_ben
 	*s = (struct bench_subject){ .bench = bench, .of = of };
 	status = begin(s, err);
 	for (unsigned i = 0; !status && i < NUMBERS; i++) {
-		if (!(of->vectors >> i & 1))
+		if (!selected(bench, of, i))
 			continue;
 		measured[count] = (struct bench_measured){ .subject = s, .count = numbers[i] };
 		if (make_graphs(&measured[count], &failure)) {

@@ -151,6 +151,9 @@ void xfp_device_product(struct xfp_trial *trial);
 void xfp_device_experts(struct xfp_trial *trial);
 void xfp_kernel_ops_device(struct xfp_kernel_ops *ops);
 
+/* Parses a comma-separated list of numbers of vectors. Bit i of `selected` stands for the i-th number that the bench
+ * measures. Returns false if it does not measure one of them. */
+bool xfp_bench_counts_parse(const char *text, unsigned *selected);
 enum xfp_status xfp_device_bench(struct xfp_device *device, struct xfp_kernel_report *report, struct xfp_error *err);
 
 /* Device code of the verifier's own, measure.cu; NULL where it was built without nvcc. */
