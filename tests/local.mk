@@ -362,6 +362,13 @@ EXTRA_DIST += \
 EXTRA_DIST += \
 	tests/cuda/bare_build.py \
 	tests/cuda/on_device.py \
+	tests/cuda/on_device_builds.py \
+	tests/cuda/on_device_clocks.py \
+	tests/cuda/on_device_machine.py \
+	tests/cuda/on_device_report.py \
+	tests/cuda/on_device_run.py \
+	tests/cuda/on_device_steps.py \
+	tests/cuda/on_device_table.py \
 	tests/on-device
 # Those that take longest, the longest first: make starts tests in this order, and a long one that began last would leave
 # the other processors without work at the end.

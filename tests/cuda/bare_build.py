@@ -3,6 +3,7 @@
 that the local.mk files have, with one compiler of C and nvcc, for one architecture. Needs Python alone."""
 import os
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -80,9 +81,11 @@ def expanded(found, name):
 
 
 class Build:
-    """`tell(text)` is told what was built. `ptx`: the kernels as PTX, for the stand-in driver."""
+    """Calls `tell(text)` for what was built. `ptx`: the kernels as PTX, for the stand-in driver. `flags`: more for
+    nvcc; those that define macros are also for the C compiler."""
 
-    def __init__(self, source, folder, arch, nvcc, tell, jobs, ptx=False):
+    def __init__(self, source, folder, arch, nvcc, tell, jobs, ptx=False, flags=()):
+        self.flags, self.macros = list(flags), [flag for flag in flags if flag.startswith(("-D", "-U"))]
         self.source, self.folder, self.arch, self.tell, self.jobs, self.ptx = source, folder, arch, tell, jobs, ptx
         self.cc = os.environ.get("CC", "cc").split()
         self.nvcc = nvcc
@@ -142,7 +145,7 @@ class Build:
 
     def device_code(self, path):
         out = self.place(path[:-3] + ".fatbin")
-        words = [self.nvcc, "-std=c++17", "-I" + self.source, *os.environ.get("NVCCFLAGS", "").split()]
+        words = [self.nvcc, "-std=c++17", "-I" + self.source, *os.environ.get("NVCCFLAGS", "").split(), *self.flags]
         if self.ptx:
             self.run([*words, f"-arch=compute_{self.arch}", "-ptx", "-o", out, os.path.join(self.source, path)])
             with open(out, "ab") as file:
@@ -159,8 +162,8 @@ class Build:
         release, toolkit = self.versions
         flags = ["-O0" if self.ptx else "-O2", "-std=c11", "-ffp-contract=off", "-fPIC", "-pthread", "-D_GNU_SOURCE",
                  f'-DPACKAGE_VERSION="{release}"', f'-DXFP_PKGDATADIR="{self.folder}"', f"-DXFP_CUDA_TOOLKIT={toolkit}"]
-        self.run([*self.cc, *flags, *os.environ.get("CFLAGS", "").split(), "-I" + self.source, "-I.", "-c", "-o",
-                  self.object_of(path), os.path.join(self.source, path)], cwd=self.folder)
+        self.run([*self.cc, *flags, *os.environ.get("CFLAGS", "").split(), *self.macros, "-I" + self.source, "-I.",
+                  "-c", "-o", self.object_of(path), os.path.join(self.source, path)], cwd=self.folder)
         return path
 
     def link(self, name, sources, *more):
@@ -207,5 +210,8 @@ class Build:
             os.remove(os.path.join(self.folder, "libcuda.so.1"))
         if self.driver:
             self.shared("libcuda.so.1", self.driver)
+        # The libraries contain all of it, and folders that are carried to a machine should be small.
+        for name in ("objects", "kernels"):
+            shutil.rmtree(os.path.join(self.folder, name))
         self.tell(f"built for sm_{self.arch} with nvcc {self.versions[1] // 1000}.{self.versions[1] % 1000 // 10}: "
                   f"{len(hosts) + len(late)} sources and {len(kernels)} of device code")

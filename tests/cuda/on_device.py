@@ -1,55 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libxfp-cuda on the GPU of this machine: builds it for that GPU alone, then
+"""Builds libxfp-cuda for the GPU of this machine, then runs these steps, the quickest and most important first:
 
-  verify      every kernel against the reference in double, twice and in a graph (xfp-kernel-verify --device cuda)
-  sanitize    some of that under compute-sanitizer, where it is found: memcheck, racecheck, initcheck
-  bench       how fast products, eight of 128 experts and uploads are, beside plain reads and, where it is found, cuBLAS
+  contact     ask the driver, open the library, launch one kernel, read the clocks
+  check       four trials of every kernel against the reference in double (xfp-kernel-verify --device cuda)
+  first       measure products with one vector: codebooks of 16 entries (k=4) first, then the others, then experts
+  compare     verify and measure variants of the build (--variant) in turn, and print a table of them
+  bench       measure 1 to 512 vectors, experts and uploads, next to plain reads and to cuBLAS if it is found
+  verify      all trials of every kernel
+  sanitize    some of them under compute-sanitizer, if it is found: memcheck, racecheck, initcheck
 
-and writes a report as it goes, which is there too when it is stopped. nvcc, a C compiler and Python are needed; CC,
-CFLAGS, NVCC, NVCCFLAGS and COMPUTE_SANITIZER name others than cc, nvcc and compute-sanitizer of PATH. The device is the
-first; CUDA_VISIBLE_DEVICES makes another one that.
+The report is written line by line, so that a run that is cut off at any moment leaves what it has measured. A step that
+takes longer than its share of --minutes is stopped, and the next one runs. Clocks, power and throttling are sampled
+with nvidia-smi during each bench.
 
-Where a command may take only so long, --minutes has to be less than that; where the report is to be elsewhere, --report
-says so. What is built on one machine runs on another of the same kind, so that no GPU waits for the compiler:
+on-device needs nvcc, a C compiler and Python. CC, CFLAGS, NVCC, NVCCFLAGS and COMPUTE_SANITIZER name others than cc,
+nvcc and compute-sanitizer of PATH. It uses the first device; CUDA_VISIBLE_DEVICES selects another.
 
-  tests/on-device --only build --folder F --arch 90      where there is nvcc, and no GPU
+A build runs on other machines of the same kind, so that no GPU waits for the compiler:
+
+  tests/on-device --only build --folder F --arch 90      on a machine with nvcc, without a GPU
   tests/on-device --built --folder F --report OUT/on-device.txt
 
-exit status: 0 all is right; 1 it could not be built or run; 2 the command line is wrong; 4 a kernel is wrong; as of the
-signal that it was stopped by
+A driver runs the code of no newer major version of CUDA than its own. --nvcc, given once for each nvcc, builds with
+several; --built chooses the newest build that the driver runs.
+
+exit status: 0 all is right; 1 it could not be built or run, or was cut off; 2 the command line is wrong; 4 a kernel is
+wrong; 128 + N signal N stopped it
 """
 import argparse
-import glob
 import importlib.util
 import os
-import platform
-import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
-import threading
-import time
 
-from bare_build import Build, BuildError, end, signalled, start
+from bare_build import BuildError
+from on_device_builds import SOURCE, build_all, builds, choose, parse_variant, variants, version_name
+from on_device_clocks import Clocks
+from on_device_machine import find, probe, report_host, report_tools, require
+from on_device_report import Failed, Report, Stopped
+from on_device_run import Runner
+from on_device_steps import WEIGHTS, Steps
 
-SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-TOOLS = ("memcheck", "racecheck", "initcheck")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
-OLDEST = 80
-SANITIZED = 3           # trials of each kernel
-MOST_OF_A_GROUP = 60    # seconds without a word of the verifier
-TOLD = re.compile(r"(\S.*?) cuda: \d+ (?:ok|of \d+ FAILED)$")
-SANITIZER_ERRORS = 86   # the status that it is told to end with
-
-
-class Stopped(Exception):
-    """By a signal, or because time is up."""
-
-
-class Failed(Exception):
-    """With what to do."""
 
 
 def parse():
@@ -58,263 +52,86 @@ def parse():
     parser.add_argument("--folder", metavar="DIR", help="build there, and leave it [a temporary one]")
     parser.add_argument("--built", action="store_true", help="run what was built in --folder before")
     parser.add_argument("--report", metavar="FILE", default="on-device.txt", help="[%(default)s]")
-    parser.add_argument("--only", metavar="STEP,...", default="verify,sanitize,bench",
-                        help="[%(default)s]; build: that alone")
-    parser.add_argument("--arch", metavar="NN", help="compute capability, times ten [as the device says]")
+    parser.add_argument("--only", metavar="STEP,...", default=",".join(WEIGHTS),
+                        help="[%(default)s]; build: only build")
+    parser.add_argument("--arch", metavar="NN", help="compute capability, times ten [the device's]")
+    parser.add_argument("--nvcc", metavar="PATH", action="append", default=[],
+                        help="build with this nvcc [NVCC, or nvcc of PATH]; repeatable")
+    parser.add_argument("--variant", metavar="NAME=FLAGS", action="append", default=[],
+                        help="build a variant, too, with the first nvcc: FLAGS for nvcc, and those that define macros "
+                             "also for the C compiler; repeatable")
+    parser.add_argument("--compare", metavar="GLOB", default="matvec v2*k=4",
+                        help="kernels to compare variants by [%(default)s]")
     parser.add_argument("--jobs", metavar="N", type=int, default=os.cpu_count(), help="of building [%(default)s]")
     parser.add_argument("--minutes", metavar="N", type=float, default=9, help="when to stop [%(default)s]")
     parser.add_argument("--seed", metavar="N", type=int, default=1, help="of the inputs [%(default)s]")
-    parser.add_argument("--trials", metavar="N", help="of each kernel [all]")
+    parser.add_argument("--trials", metavar="N", type=int, help="of each kernel [all]")
     parser.add_argument("--filter", metavar="GLOB", help="only kernels of such names")
     parser.add_argument("--mib", metavar="N", help="matrices of the bench [64]")
     parser.add_argument("--stand-in", action="store_true",
-                        help="no GPU: the stand-in driver and the emulator of PTX of tests/cuda (with numpy), with "
-                             "kernels of 9.0, to test this itself; kernels of the bench do nothing")
+                        help="no GPU: the stand-in driver and the PTX emulator of tests/cuda (with numpy), with "
+                             "kernels of 9.0, to test this program; kernels of the bench do nothing")
     options = parser.parse_args()
     options.only = options.only.split(",")
-    if not set(options.only) <= {"build", "verify", "sanitize", "bench"} or options.jobs < 1:
-        parser.error("--only takes build, verify, sanitize and bench, --jobs a number from 1 on")
+    if not set(options.only) <= {"build", *WEIGHTS} or options.jobs < 1:
+        parser.error(f"--only takes build, {', '.join(WEIGHTS)}; --jobs takes a number from 1 on")
     if options.only == ["build"] and (options.built or not options.folder):
         parser.error("--only build goes with --folder, and not with --built")
     if options.built and not options.folder:
         parser.error("--built goes with --folder")
+    if options.built and (options.nvcc or options.variant):
+        parser.error("--nvcc and --variant go with building, not with --built")
+    try:
+        options.variant = [parse_variant(text) for text in options.variant]
+    except ValueError as error:
+        parser.error(f"--variant: {error}")
+    if len(dict(options.variant)) < len(options.variant):
+        parser.error("--variant: two have the same name")
     return options
 
 
-class Report:
-    """Lines to the terminal and to the file, with the time since it began."""
-
-    def __init__(self, path):
-        self.path, self.start = path, time.monotonic()
-        self.file = open(path, "w", encoding="utf-8")
-
-    def seconds(self):
-        return time.monotonic() - self.start
-
-    def write(self, text):
-        print(text, flush=True)
-        print(text, file=self.file, flush=True)
-
-    def tell(self, text):
-        self.write(f"[{self.seconds():6.1f} s] {text}")
+def stand_in_environment(options):
+    if not options.stand_in:
+        return {}
+    return {"STAND_IN_SERVER": os.path.join(SOURCE, "tests/cuda/ptx_server.py"), "PYTHON": sys.executable,
+            "STAND_IN_ARCH": os.environ.get("STAND_IN_ARCH", "90"), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def output_of(*words, env=None):
-    """What a program prints, "" where it is not there or fails."""
-    try:
-        return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60, env=env,
-                              check=True).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return ""
-
-
-def first_line(text):
-    return text.split("\n", 1)[0]
-
-
-# ---- the machine
-
-def find(variable, name):
-    """A program that the environment names, or of PATH, or where the toolkit is usually."""
-    return shutil.which(os.environ.get(variable, name)) or shutil.which("/usr/local/cuda/bin/" + name)
-
-
-def find_arch(nvcc):
-    """Compute capability of the first device, times ten: as nvcc's own helper says, or nvidia-smi."""
-    helper = os.path.join(os.path.dirname(os.path.realpath(nvcc)), "__nvcc_device_query")
-    found = re.findall(r"\d+", output_of(helper)) or re.findall(r"\d+", output_of("__nvcc_device_query"))
-    if not found:
-        lines = output_of("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader").split("\n")
-        found = [line.replace(".", "") for line in lines if re.fullmatch(r"\d+\.\d", line)]
-    if not found:
-        raise Failed("no device is found, by nvcc's __nvcc_device_query or nvidia-smi: install the driver, or name "
-                     "the compute capability with --arch")
-    return found[0]
-
-
-def buildable(arch, nvcc):
-    """The architecture to build for: this one, or an older one whose code it runs."""
-    known = re.findall(r"sm_(\d+)\b", output_of(nvcc, "--list-gpu-code"))
-    if int(arch) < OLDEST:
-        raise Failed(f"the device has compute capability {int(arch) / 10}; the kernels want {OLDEST / 10} or newer")
-    fits = [int(code) for code in known if code[:-1] == arch[:-1] and int(code) <= int(arch)]
-    if not fits:
-        raise Failed(f"nvcc compiles for nothing that compute capability {int(arch) / 10} runs; use a newer one "
-                     "(NVCC=...)")
-    return str(max(fits))
-
-
-def blas_folders(nvcc):
-    """Where a toolkit has its libraries, cuBLAS for one, which the loader may not know."""
-    if not nvcc:
-        return []
-    root = os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))
-    return [folder for folder in [os.path.join(root, "lib64"), *sorted(glob.glob(os.path.join(root, "targets/*/lib")))]
-            if os.path.isdir(folder)]
-
-
-def tell_machine(report, nvcc, cc):
-    report.write(time.strftime("date: %Y-%m-%d %H:%M:%S %Z"))
-    report.write(f"machine: {platform.machine()}, {os.cpu_count()} processors, {platform.system()} "
-                 f"{platform.release()}")
-    report.write(f"compiler: {first_line(output_of(*cc, '--version')) or ' '.join(cc) + ' is not found'}")
-    toolkit = output_of(nvcc, "--version").split("\n")
-    report.write(f"toolkit: {toolkit[-2] if len(toolkit) > 1 else nvcc + ' is not found'}")
-    smi = output_of("nvidia-smi", "--query-gpu=name,driver_version,compute_cap,memory.total,clocks.max.sm,"
-                    "clocks.max.memory,power.limit,ecc.mode.current", "--format=csv,noheader")
-    report.write("nvidia-smi: " + (smi.replace("\n", "; ") or "not found"))
-
-
-# ---- running
-
-class Run:
-    """One program after another, each with what is left of the time."""
-
-    def __init__(self, options, report, folder, nvcc):
-        self.options, self.report, self.folder = options, report, folder
-        self.child, self.lines = None, []
-        given = [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if path]
-        self.environment = dict(os.environ, LD_LIBRARY_PATH=os.pathsep.join([folder, *given, *blas_folders(nvcc)]))
-        if options.stand_in:
-            self.environment.update(STAND_IN_SERVER=os.path.join(SOURCE, "tests/cuda/ptx_server.py"),
-                                    STAND_IN_ARCH="90", PYTHON=sys.executable, PYTHONDONTWRITEBYTECODE="1")
-        self.verifier = [os.path.join(folder, "xfp-kernel-verify"), "--device", "cuda", "--seed", str(options.seed)]
-
-    def left(self):
-        return self.options.minutes * 60 - self.report.seconds()
-
-    def stop(self):
-        if self.child and self.child.poll() is None:
-            end([self.child])
-
-    def run(self, words, most=None, environment=None, quiet=None):
-        """Its status; what it prints goes to the report. None: it took too long, or was silent for `quiet` seconds."""
-        limit = min(self.left(), self.left() if most is None else most)
-        if limit <= 0:
-            return None
-        self.lines = []
-        self.child = start(words, env=dict(self.environment, **(environment or {})))
-        late, heard = threading.Event(), threading.Event()
-        watch = threading.Thread(target=self.watch, args=(self.child, limit, quiet or limit, late, heard), daemon=True)
-        watch.start()
-        try:
-            for line in self.child.stdout:
-                self.report.tell(line.rstrip("\n"))
-                self.lines.append(line)
-                heard.set()
-            status = self.child.wait()
-        finally:
-            self.stop()
-        return None if late.is_set() else status
-
-    @staticmethod
-    def watch(child, limit, quiet, late, heard):
-        until = time.monotonic() + limit
-        last = time.monotonic()
-        while child.poll() is None:
-            if heard.wait(0.1):
-                heard.clear()
-                last = time.monotonic()
-            if time.monotonic() > min(until, last + quiet):
-                late.set()
-                signalled(child, signal.SIGKILL)
-                return
-
-    def filtered(self):
-        return self.verifier + (["--filter", self.options.filter] if self.options.filter else [])
-
-    def verify(self):
-        """All groups at once, in half of the time that is left where something comes after. Where that ends before all
-        were told of, as one hung or had the device fail, those that were not run one by one, each in a process of its
-        own, and the one that hung last: what it does costs no other."""
-        extra = ["--trials", self.options.trials] if self.options.trials else []
-        half = 0.5 if {"sanitize", "bench"} & set(self.options.only) else 1
-        until = self.report.seconds() + self.left() * half
-        listed = output_of(*self.filtered(), "--list", env=self.environment)
-        missing = [line.split(":")[0] for line in listed.split("\n") if line]
-        quiet = min((until - self.report.seconds()) / 4, MOST_OF_A_GROUP)
-        status = self.run(self.filtered() + extra, until - self.report.seconds(), quiet=quiet)
-        told = {found[1] for found in map(TOLD.match, self.lines) if found}
-        missing = [group for group in missing if group not in told]
-        if not missing or status in (0, 1, 2):
-            return self.judge("verify", status)
-        self.report.tell("verify: " + ("stopped" if status is None else f"ended with status {status}") +
-                         f"; {len(missing)} kernels that it told nothing of are run one by one")
-        worst = 1 if status is None or status < 0 else status  # even if all the others are right
-        for group in missing if status == 4 else missing[1:] + missing[:1]:
-            left = until - self.report.seconds()
-            status = self.run([*self.verifier, "--filter", group, *extra], min(left, quiet)) if left > 1 else None
-            if status is None:
-                self.report.tell(f"{group}: " + ("stopped: it takes too long" if left > 1 else "not run: no time"))
-            worst = max(worst, 1 if status is None or status < 0 else status)
-        return self.judge("verify", worst)
-
-    def sanitize(self):
-        sanitizer = find("COMPUTE_SANITIZER", "compute-sanitizer")
-        if not sanitizer:
-            self.report.tell("sanitize: skipped: compute-sanitizer is not found")
-            return 0
-        worst = 0
-        for tool in TOOLS:
-            self.report.tell(f"sanitize: {tool}")
-            words = [sanitizer, "--tool", tool, "--error-exitcode", str(SANITIZER_ERRORS), *self.filtered(), "--trials",
-                     self.options.trials or str(SANITIZED)]
-            # Before the bench has no time left.
-            status = self.run(words, self.left() / 4)
-            if status == SANITIZER_ERRORS:
-                self.report.tell(f"sanitize {tool}: it found errors")
-                worst = 4
-            else:
-                worst = max(worst, self.judge(f"sanitize {tool}", status, late_is_fine=True))
-        return worst
-
-    def bench(self):
-        mib = self.options.mib or ("1" if self.options.stand_in else None)
-        words = self.filtered() + ["--trials", "0", "--bench"] + (["--mib", mib] if mib else [])
-        words += ["--unchecked"] if self.options.stand_in else []
-        return self.judge("bench", self.run(words, environment={"STAND_IN_IDLE": "1"}))
-
-    def judge(self, what, status, late_is_fine=False):
-        if status is None:
-            self.report.tell(f"{what}: stopped: its time is up")
-            return 0 if late_is_fine else 1
-        if status < 0:
-            self.report.tell(f"{what}: ended by signal {-status}")
-            return 1
-        self.report.tell(f"{what}: " + ("done" if not status else f"FAILED, status {status}"))
-        return status
-
-
-def build_all(options, report, folder, nvcc, cc, on_stop):
-    for program, name, variable in ((nvcc, "nvcc", "NVCC"), (shutil.which(cc[0]), cc[0], "CC")):
-        if not program:
-            raise Failed(f"{name} is not found; {variable} may name another")
-    arch = "90" if options.stand_in else buildable(options.arch or find_arch(nvcc), nvcc)
-    build = Build(SOURCE, folder, arch, nvcc, report.tell, options.jobs, ptx=options.stand_in)
-    on_stop.append(build.stop)
-    report.tell(f"building in {folder}, {options.jobs} at a time")
-    build.all()
+def build(options, report, folder, on_stop):
+    nvccs = options.nvcc or [find("NVCC", "nvcc") or "nvcc"]
+    report_tools(report, nvccs, os.environ.get("CC", "cc").split())
+    arch = options.arch
+    if not arch and not options.stand_in:
+        driver = probe(os.environ)
+        if not driver.arch:
+            raise Failed(f"no device to build for: {driver.error}; install the NVIDIA driver, or name the compute "
+                         "capability with --arch")
+        arch = str(driver.arch)
+    build_all(options, report, folder, arch, on_stop)
 
 
 def all_steps(options, report, folder, on_stop):
-    nvcc, cc = find("NVCC", "nvcc"), os.environ.get("CC", "cc").split()
-    tell_machine(report, nvcc or "nvcc", cc)
+    report_host(report)
     if options.stand_in:
-        report.write("no GPU: the stand-in driver and the emulator of PTX; times mean nothing")
-    if options.stand_in and not importlib.util.find_spec("numpy"):
-        raise Failed(f"{sys.executable} has no numpy, which the emulator takes; PYTHON may name another")
+        report.write("no GPU: the stand-in driver and the PTX emulator; times mean nothing")
+        if not importlib.util.find_spec("numpy"):
+            raise Failed(f"{sys.executable} has no numpy, which the emulator needs; PYTHON may name another")
     if not options.built:
-        build_all(options, report, folder, nvcc, cc, on_stop)
+        build(options, report, folder, on_stop)
     if options.only == ["build"]:
         return 0
-    run = Run(options, report, folder, nvcc)
-    on_stop.append(run.stop)
-    worst = 0
-    for step in ("verify", "sanitize", "bench"):
-        if step in options.only:
-            report.tell(f"{step}:")
-            worst = max(worst, getattr(run, step)())
-    return worst
+    more = stand_in_environment(options)
+    found = builds(folder)
+    driver = probe(found[0].environment(more) if found else os.environ)
+    if driver.version:
+        report.tell(f"driver: for CUDA {version_name(driver.version)}; first device: "
+                    f"{driver.name or 'none'}, compute capability {driver.arch / 10}")
+    require(driver)
+    built = choose(folder, driver)
+    report.tell(f"build: {built.path}, by nvcc {version_name(built.toolkit)} for compute capability {built.arch / 10}")
+    runner = Runner(report, options.minutes)
+    on_stop.append(runner.stop)
+    return Steps(options, report, runner, variants(built), Clocks(report), more).all()
 
 
 def main():
@@ -335,7 +152,7 @@ def main():
 
     for number in SIGNALS:
         signal.signal(number, stopped)
-    # Each step has a limit of its own, but for building.
+    # Each step has a limit of its own, but building has none.
     signal.alarm(int(options.minutes * 60) + 5)
     folder = os.path.abspath(options.folder) if options.folder else tempfile.mkdtemp(prefix="xfp-on-device-")
     try:
