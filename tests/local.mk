@@ -361,6 +361,7 @@ EXTRA_DIST += \
 # With a GPU, on a machine that has little else.
 EXTRA_DIST += \
 	tests/cuda/bare_build.py \
+	tests/cuda/nvrtc.py \
 	tests/cuda/on_device.py \
 	tests/cuda/on_device_builds.py \
 	tests/cuda/on_device_clocks.py \

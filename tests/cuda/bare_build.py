@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -50,6 +51,17 @@ def end(processes):
         signalled(process, signal.SIGKILL)
 
 
+def is_nvrtc(path):
+    return os.path.basename(path).startswith("libnvrtc")
+
+
+def compiler(path):
+    """The words that run a compiler of device code: nvcc, or nvrtc.py with an NVRTC library."""
+    if is_nvrtc(path):
+        return [sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "nvrtc.py"), path]
+    return [path]
+
+
 def lists(source, files, conditions):
     """{variable: words} of fragments of a Makefile: assignments, in the branches that the conditions choose."""
     found, branches = {}, []
@@ -88,7 +100,7 @@ class Build:
         self.flags, self.macros = list(flags), [flag for flag in flags if flag.startswith(("-D", "-U"))]
         self.source, self.folder, self.arch, self.tell, self.jobs, self.ptx = source, folder, arch, tell, jobs, ptx
         self.cc = os.environ.get("CC", "cc").split()
-        self.nvcc = nvcc
+        self.nvcc = compiler(nvcc)
         # A signal's handler may want it while this thread has it.
         self.lock, self.running, self.stopped = threading.RLock(), set(), False
         found = lists(source, [f"{folder}/local.mk" for folder in LISTS], CONDITIONS)
@@ -133,7 +145,7 @@ class Build:
         """Of the release, and of nvcc as the library has it."""
         with open(os.path.join(self.source, "configure.ac"), encoding="utf-8") as file:
             release = re.search(r"AC_INIT\(\[xfp\], \[([^]]+)\]", file.read())[1]
-        nvcc = re.search(r"release (\d+)\.(\d+)", self.run([self.nvcc, "--version"]))
+        nvcc = re.search(r"release (\d+)\.(\d+)", self.run([*self.nvcc, "--version"]))
         return release, int(nvcc[1]) * 1000 + int(nvcc[2]) * 10
 
     def place(self, path):
@@ -145,7 +157,7 @@ class Build:
 
     def device_code(self, path):
         out = self.place(path[:-3] + ".fatbin")
-        words = [self.nvcc, "-std=c++17", "-I" + self.source, *os.environ.get("NVCCFLAGS", "").split(), *self.flags]
+        words = [*self.nvcc, "-std=c++17", "-I" + self.source, *os.environ.get("NVCCFLAGS", "").split(), *self.flags]
         if self.ptx:
             self.run([*words, f"-arch=compute_{self.arch}", "-ptx", "-o", out, os.path.join(self.source, path)])
             with open(out, "ab") as file:

@@ -56,7 +56,8 @@ def parse():
                         help="[%(default)s]; build: only build")
     parser.add_argument("--arch", metavar="NN", help="compute capability, times ten [the device's]")
     parser.add_argument("--nvcc", metavar="PATH", action="append", default=[],
-                        help="build with this nvcc [NVCC, or nvcc of PATH]; repeatable")
+                        help="build with this nvcc, or this libnvrtc.so of an older CUDA [NVCC, or nvcc of PATH]; "
+                             "repeatable")
     parser.add_argument("--variant", metavar="NAME=FLAGS", action="append", default=[],
                         help="build a variant, too, with the first nvcc: FLAGS for nvcc, and those that define macros "
                              "also for the C compiler; repeatable")
@@ -107,7 +108,7 @@ def build(options, report, folder, on_stop):
             raise Failed(f"no device to build for: {driver.error}; install the NVIDIA driver, or name the compute "
                          "capability with --arch")
         arch = str(driver.arch)
-    build_all(options, report, folder, arch, on_stop)
+    build_all(options, report, folder, nvccs, arch, on_stop)
 
 
 def all_steps(options, report, folder, on_stop):

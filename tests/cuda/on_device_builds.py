@@ -13,7 +13,7 @@ import re
 import shlex
 import shutil
 
-from bare_build import Build
+from bare_build import Build, is_nvrtc
 from on_device_machine import buildable, find, library_folders
 from on_device_report import Failed
 
@@ -54,14 +54,12 @@ def version_name(toolkit):
     return f"{toolkit // 1000}.{toolkit % 1000 // 10}"
 
 
-def build_all(options, report, folder, arch, on_stop):
+def build_all(options, report, folder, nvccs, arch, on_stop):
     """Builds with each nvcc, and all variants with the first."""
-    nvccs = options.nvcc or [find("NVCC", "nvcc")]
-    cc = os.environ.get("CC", "cc").split()
-    for given, program, variable in ((nvccs[0] or "nvcc", nvccs[0] and shutil.which(nvccs[0]), "NVCC"),
-                                     (cc[0], shutil.which(cc[0]), "CC")):
-        if not program:
-            raise Failed(f"{given} is not found; {variable} may name another")
+    cc = os.environ.get("CC", "cc").split()[0]
+    for name, variable in [*((nvcc, "NVCC") for nvcc in nvccs), (cc, "CC")]:
+        if not shutil.which(name) and not (name in nvccs and is_nvrtc(name) and os.path.exists(name)):
+            raise Failed(f"{name} is not found; {variable} may name another")
     for old in [os.path.join(folder, "variants"), *glob.glob(os.path.join(folder, "nvcc-*"))]:
         shutil.rmtree(old, ignore_errors=True)
     if os.path.exists(os.path.join(folder, RECORD)):
@@ -81,8 +79,6 @@ def build_all(options, report, folder, arch, on_stop):
 
     several = len(nvccs) > 1
     for number, nvcc in enumerate(nvccs):
-        if not shutil.which(nvcc):
-            raise Failed(f"{nvcc} is not found")
         toolkit = Build(SOURCE, folder, "90", nvcc, report.tell, 1).version()[1]
         path = os.path.join(folder, "nvcc-" + version_name(toolkit)) if several else folder
         if several and os.path.exists(path):

@@ -9,6 +9,7 @@ import shutil
 import sys
 import time
 
+from bare_build import compiler
 from on_device_report import Failed, first_line, output_of
 
 OLDEST = 80  # compute capability of the kernels, times ten
@@ -71,7 +72,7 @@ def find(variable, name):
 
 def buildable(arch, nvcc):
     """The architecture to build for: `arch`, or an older one whose code it runs."""
-    known = re.findall(r"sm_(\d+)\b", output_of(nvcc, "--list-gpu-code"))
+    known = re.findall(r"sm_(\d+)\b", output_of(*compiler(nvcc), "--list-gpu-code"))
     if int(arch) < OLDEST:
         raise Failed(f"the device has compute capability {int(arch) / 10}; the kernels need {OLDEST / 10} or newer")
     fits = [int(code) for code in known if code[:-1] == arch[:-1] and int(code) <= int(arch)]
@@ -99,7 +100,7 @@ def report_host(report):
 def report_tools(report, nvccs, cc):
     report.write(f"compiler: {first_line(output_of(*cc, '--version')) or ' '.join(cc) + ' is not found'}")
     for nvcc in nvccs:
-        toolkit = output_of(nvcc, "--version").split("\n")
+        toolkit = output_of(*compiler(nvcc), "--version").split("\n")
         report.write(f"toolkit: {toolkit[-2] if len(toolkit) > 1 else nvcc + ' is not found'}")
 
 
