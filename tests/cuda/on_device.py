@@ -123,12 +123,12 @@ def all_steps(options, report, folder, on_stop):
         return 0
     more = stand_in_environment(options)
     found = builds(folder)
-    driver = probe(found[0].environment(more) if found else os.environ)
+    driver = probe(found[0].environment(more))
     if driver.version:
         report.tell(f"driver: for CUDA {version_name(driver.version)}; first device: "
                     f"{driver.name or 'none'}, compute capability {driver.arch / 10}")
     require(driver)
-    built = choose(folder, driver)
+    built = choose(folder, found, driver)
     report.tell(f"build: {built.path}, by nvcc {version_name(built.toolkit)} for compute capability {built.arch / 10}")
     runner = Runner(report, options.minutes)
     on_stop.append(runner.stop)

@@ -77,12 +77,12 @@ def build_all(options, report, folder, nvccs, arch, on_stop):
             json.dump({"toolkit": it.versions[1], "arch": int(code), "flags": shlex.join(flags),
                        "libraries": library_folders(nvcc)}, file)
 
-    several = len(nvccs) > 1
+    versions = [version_name(Build(SOURCE, folder, "90", nvcc, report.tell, 1).version()[1]) for nvcc in nvccs]
+    for version in versions:
+        if versions.count(version) > 1:
+            raise Failed(f"--nvcc: two have the same version, {version}")
     for number, nvcc in enumerate(nvccs):
-        toolkit = Build(SOURCE, folder, "90", nvcc, report.tell, 1).version()[1]
-        path = os.path.join(folder, "nvcc-" + version_name(toolkit)) if several else folder
-        if several and os.path.exists(path):
-            raise Failed(f"{nvcc} is of the same version as another: {version_name(toolkit)}")
+        path = os.path.join(folder, "nvcc-" + versions[number]) if len(nvccs) > 1 else folder
         build(path, nvcc, BASE, [])
         for name, flags in options.variant if not number else []:
             build(os.path.join(path, "variants", name), nvcc, name, flags)
@@ -90,15 +90,15 @@ def build_all(options, report, folder, nvccs, arch, on_stop):
 
 def builds(folder):
     paths = [folder, *sorted(glob.glob(os.path.join(folder, "nvcc-*")))]
-    return [Built(path) for path in paths if os.path.exists(os.path.join(path, RECORD))]
-
-
-def choose(folder, driver):
-    """The newest build that the driver and the device run. A driver runs the code of every toolkit of its major
-    version."""
-    found = builds(folder)
+    found = [Built(path) for path in paths if os.path.exists(os.path.join(path, RECORD))]
     if not found:
         raise Failed(f"{folder} has no finished build; --only build --folder makes one")
+    return found
+
+
+def choose(folder, found, driver):
+    """The newest build that the driver and the device run. A driver runs the code of every toolkit of its major
+    version."""
     runs = [built for built in found if built.toolkit // 1000 <= driver.version // 1000]
     if not runs:
         oldest = min(built.toolkit for built in found)
