@@ -223,7 +223,7 @@ stop_while_building() {
 	done
 	run -0 "${on_device[@]}" --built --folder fake --only compare
 	[[ "$output" == *'compare: broken, round 1: -DOF=broken'*'compare: broken is WRONG'*'compare: done'* ]]
-	run -0 sed -n 's/^\[ *[0-9.]* s\] //; /^GB\/s/,$p' on-device.txt
+	run -0 sed -n '/\] GB\/s, /,/\] compare: done/p' on-device.txt
 	[[ "$output" == *'GB/s, % of reads '*' base '*' broken '*' hung '*' large '*' quick'* ]]
 	[[ "$output" == *'matvec v2 k=4 16384 x 8192 M=1  200.0, 40.0 %  200.0, 40.0 % WRONG  200.0, 40.0 % unverified '*' - WRONG  400.0, 80.0 %'* ]]
 	[[ "$output" == *'means of 1 rounds'*'  200.0, 40.0 % WRONG  400.0, 80.0 %'*'means of 2 rounds, which differ by at most 0.0 %'* ]]
@@ -273,6 +273,25 @@ stop_while_building() {
 	done
 	run -1 "${on_device[@]}" --only build --folder f --arch 90 --nvcc tools/nvcc-13.0 --nvcc tools/nvcc-13.0
 	[[ "$output" == *'failed: --nvcc: two have the same version, 13.0'* ]]
+}
+
+@test "NVRTC in place of nvcc" {
+	local library nvrtc
+
+	for library in "$(dirname "$(dirname "$(readlink -f "$NVCC")")")"/lib64/libnvrtc.so.??; do
+		[ -e "$library" ] || skip "the toolkit has no NVRTC"
+	done
+	nvrtc=("$PYTHON" "$srcdir/tests/cuda/nvrtc.py" "$library")
+	"${nvrtc[@]}" --version | grep -Eq 'release [0-9]+\.[0-9]+, '
+	"${nvrtc[@]}" --list-gpu-code | grep -qx sm_90
+	"${nvrtc[@]}" -std=c++17 "-I$srcdir" -gencode arch=compute_90,code=sm_90 -fatbin -o cubin "$srcdir/kernels/cuda/repack.cu"
+	[ "$(head -c 4 cubin)" = $'\x7fELF' ]
+	"${nvrtc[@]}" -std=c++17 "-I$srcdir" -arch=compute_90 -ptx -o ptx "$srcdir/kernels/cuda/repack.cu"
+	"$NVCC" -std=c++17 "-I$srcdir" -arch=compute_90 -ptx -o expected "$srcdir/kernels/cuda/repack.cu"
+	diff <(grep -o 'entry .*' ptx | sort) <(grep -o 'entry .*' expected | sort)
+	echo 'extern "C" __global__ void kernel(int *p) { *p = q; }' >wrong.cu
+	run -1 "${nvrtc[@]}" -gencode arch=compute_90,code=sm_90 -fatbin -o cubin wrong.cu
+	[[ "$output" == *'wrong.cu(1): error: identifier "q" is undefined'*'nvrtc: nvrtcCompileProgram: NVRTC_ERROR_COMPILATION'* ]]
 }
 
 @test "the newest build that the driver runs; a driver or a device that is missing or too old" {
