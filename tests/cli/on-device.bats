@@ -230,9 +230,12 @@ stop_while_building() {
 	# what is known to be wrong is measured all the same
 	[ "$(grep -c -- --unchecked log)" -eq 3 ]
 	[ "$(sed 's/:.*//' log | tr '\n' ' ')" = 'fake broken hung large quick fake broken hung large quick ' ]
-	# the base has to be right
+	# the base has to be right, and to be measured
 	sed -i "s/^broken)/fake)/; s/\tbroken)/\tfake)/" fake/xfp-kernel-verify
 	run -4 "${on_device[@]}" --built --folder fake --only compare
+	printf '#!/bin/sh\nexit 1\n' >fake/xfp-kernel-verify
+	run -1 "${on_device[@]}" --built --folder fake --only compare
+	[[ "$output" == *'base is not verified'*'base: the bench ended with status 1'*'compare: FAILED, status 1'* ]]
 }
 
 @test "--nvcc and --variant: what is built where, with which flags" {

@@ -136,37 +136,39 @@ class Steps:
     def compare(self):
         """Variants in turn, twice, each verified before it is measured."""
         table = Comparison(list(self.variants))
-        runs, end, pattern, cut_off = ROUNDS * len(self.variants), self.until("compare"), self.options.compare, False
+        runs, end, worst = ROUNDS * len(self.variants), self.until("compare"), 0
         for number in range(runs):
             name = table.names[number % len(table.names)]
             now = self.report.seconds()
             until = now + (end - now) / (runs - number)
             self.report.tell(f"compare: {name}, round {number // len(table.names) + 1}: "
                              f"{self.variants[name].flags or 'no flags'}")
-            cut_off |= self.compare_one(table, name, pattern, until, verify=number < len(table.names))
+            statuses = self.compare_one(table, name, until, verify=number < len(table.names))
+            # A variant may be wrong or fail: the table says so. Only the base has to be right, and all have to end.
+            if None in statuses or (name == table.names[0] and any(statuses)):
+                worst = max(worst, *(1 if status is None or status < 0 else status for status in statuses))
             if (number + 1) % len(table.names) == 0:
                 for line in table.lines():
                     self.report.tell(line)
-        # A variant may be wrong: the table says so, and only the base counts here.
-        return self.judge("compare", 1 if cut_off else 4 if table.wrong(table.names[0]) else 0)
+        return self.judge("compare", worst)
 
-    def compare_one(self, table, name, pattern, until, verify):
-        """Returns whether it was cut off."""
-        built = self.variants[name]
+    def compare_one(self, table, name, until, verify):
+        """Returns the statuses of the verification and of the bench."""
+        built, pattern, verified = self.variants[name], self.options.compare, 0
         if verify:
             middle = (self.report.seconds() + until) / 2
-            status, lines = self.groups("compare", built, self.trials(COMPARED), pattern, middle, verified_op)
+            verified, lines = self.groups("compare", built, self.trials(COMPARED), pattern, middle, verified_op)
             for found in filter(None, map(VERIFIED.match, lines)):
                 table.judge(name, found["op"], not found["failed"])
-            if status:
-                self.report.tell(f"compare: {name} is {'WRONG' if status == 4 else 'not verified'}")
+            if verified:
+                self.report.tell(f"compare: {name} is {'WRONG' if verified == 4 else 'not verified'}")
         with self.clocks.around(f"compare, {name}"):
             words = [*self.bench_words(built, unchecked=table.wrong(name)), "--vectors", "1", *self.filtered(pattern)]
             status = self.run(built, words, until, quiet=MOST_OF_A_GROUP, STAND_IN_IDLE="1")
         table.add(name, self.runner.lines)
         if status:
             self.report.tell(f"compare: {name}: the bench ended with status {status}")
-        return status is None
+        return verified, status
 
     def bench(self):
         """All numbers of vectors, and the upload."""
