@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happened before what. Time is counted in steps between barriers and fences. Threads are ordered by barriers of
-their block, by bar.warp.sync within a warp, and from block to block by fence, atomic, atomic, fence as PTX's memory
-model wants it: a release orders what its thread did, and what its block did before its last barrier.
+their block, by bar.warp.sync within a warp, and from warp to warp by fence, atomic, atomic, fence as PTX's memory
+model wants it: a release orders what its thread did, what its block did before its last barrier, and what its warp did
+before its last bar.warp.sync.
 
 Who did something is a thread's number in the grid, counted in whole warps, or where several did it the smallest of
 warp, block and grid that holds them all: a level in two bits above thirty of a number. With the time in the bits above
@@ -22,10 +23,10 @@ class Order:
         self.time = 1
         self.barriers = np.zeros(blocks, np.int64)
         self.warps = np.zeros(blocks * lanes_of_block // 32, np.int64)
-        self.fences = {}     # thread: (its block's last barrier before its last fence, the time of the fence)
-        self.releases = {}   # address: {thread: (barrier, fence)}
+        self.fences = {}     # thread: its point at its last fence
+        self.releases = {}   # address: {thread: point}
         self.pending = {}    # thread: what it saw released by an atomic, not yet behind a fence
-        self.acquired = {}   # block: [(thread, time, {thread: (barrier, fence)})]
+        self.acquired = {}   # block: [(thread, time, {thread: point})]
 
     def tick(self):
         self.time += 1
@@ -40,12 +41,16 @@ class Order:
         self.warps[warps] = self.time
         self.tick()
 
-    # ---- from block to block
+    # ---- from warp to warp
+
+    def point(self, thread):
+        """What a thread's release orders: up to the last barrier of its block, of its warp, and up to now."""
+        return int(self.barriers[thread // self.lanes_of_block]), int(self.warps[thread // 32]), self.time
 
     def fence(self, threads):
         for thread in threads.tolist():
             block = thread // self.lanes_of_block
-            self.fences[thread] = (int(self.barriers[block]), self.time)
+            self.fences[thread] = self.point(thread)
             seen = self.pending.pop(thread, None)
             if seen:
                 self.acquired.setdefault(block, []).append((thread, self.time, seen))
@@ -65,7 +70,7 @@ class Order:
                 self.pending.setdefault(thread, {}).update(seen)
             if alone:
                 self.releases.pop(address, None)
-            point = (int(self.barriers[block]), self.time) if release else self.fences.get(thread)
+            point = self.point(thread) if release else self.fences.get(thread)
             if writes and point:
                 self.releases.setdefault(address, {})[thread] = point
         if release or acquire:
@@ -78,13 +83,16 @@ class Order:
         if level == GRID:
             return False
         block = {THREAD: number // self.lanes_of_block, WARP: number * 32 // self.lanes_of_block}.get(level, number)
+        warp = {THREAD: number >> 5, WARP: number}.get(level, -1)
         mine = thread // self.lanes_of_block
         for by, when, seen in self.acquired.get(mine, ()):
-            if by != thread and when > self.barriers[mine]:
+            same_warp = by >> 5 == thread >> 5
+            if by != thread and when > self.barriers[mine] and not (same_warp and when <= self.warps[thread >> 5]):
                 continue
-            for released, (barrier, fence) in seen.items():
+            for released, (barrier, warp_barrier, fence) in seen.items():
                 if released // self.lanes_of_block == block and \
-                        (time <= barrier or (level == THREAD and released == number and time <= fence)):
+                        (time <= barrier or (warp == released >> 5 and time <= warp_barrier) or
+                         (level == THREAD and released == number and time <= fence)):
                     return True
         return False
 
@@ -108,9 +116,8 @@ class Order:
         fine |= (warp == who >> 5) & (times <= self.warps[who >> 5])
         bad = ~fine
         if bad.any() and self.acquired:
-            foreign = np.flatnonzero((bad & (block != mine)).reshape(-1))
             known = {}
-            for at in foreign.tolist():
+            for at in np.flatnonzero(bad.reshape(-1)).tolist():
                 pair = int(keys.reshape(-1)[at]), int(who.reshape(-1)[at])
                 if pair not in known:
                     known[pair] = self.covered(*pair)

@@ -4,11 +4,12 @@ something is written: most memory is read and never written, and notes are dropp
 
 What is read as a constant (ld.global.nc), by a cache that nothing keeps up to date, must not be written in the same
 launch at all, whatever there is between. And whose atomic was the last of all at an address may go on with it by plain
-means, as the last of all blocks does that puts a counter back to zero: there, one changes what the other left."""
+means, as the last of all blocks does that puts a counter back to zero: there, one changes what the other left. Lanes of one
+warp have no order among them."""
 import numpy as np
 
 from .fault import Fault
-from .order import BLOCK, THREAD, WHO
+from .order import BLOCK, THREAD, WARP, WHO
 
 MOST_NOTES = 1 << 24
 
@@ -92,14 +93,14 @@ class Tracker:
             self.fail(f"{before} by the launch before, and {now} before griddepcontrol.wait", bad, who)
 
     def refuse(self, keys, at, who, now, before, latest=None):
-        """`latest`: the keys of what, where it is in order, brings what other blocks did in order, too."""
+        """`latest`: the keys of what, where it is in order, brings what others did in order, too."""
         known = keys[at]
         if (known >> 32).max(initial=0) <= self.quiet:
             return
         bad = self.order.conflicts(known, np.broadcast_to(who, known.shape))
         if latest is not None and bad.any():
             threads = np.broadcast_to(who, known.shape)
-            own = self.order.lifted(known & WHO, BLOCK) == self.order.lifted(threads, BLOCK)
+            own = self.order.lifted(known & WHO, WARP) == self.order.lifted(threads, WARP)
             bad &= own | self.order.conflicts(latest[at], threads)
         if bad.any():
             key = int(known[bad][0])
