@@ -148,6 +148,66 @@ CASES.append(("blocks add up that are not the first", AGAIN.replace(
 CASES.append(("another thread of the last block puts the counter back",
               AGAIN.replace("%p4, %r1, 0", "%p4, %r1, 9"), None, PROTOCOL))
 
+# Warps of one block add up: each lane writes its word, a lane of each warp counts, and the warp that comes last reads what
+# all of them wrote. The first bar.warp.sync orders the words before the count, the second the count before the reads.
+LAST_WARP = """st.global.u32 [%d2+64], %r1; SYNC1
+	and.b32 %r5, %r1, 31; setp.ne.u32 %p1, %r5, 0; mov.u32 %r6, 0; @%p1 bra $wait;
+	FENCE1 ATOM.add.u32 %r6, [%d1], 1; FENCE2
+$wait:
+	SYNC2 shfl.sync.idx.b32 %r6, %r6, 0, 31, 0xffffffff; setp.ne.u32 %p2, %r6, 3; @%p2 bra $end;
+	xor.b32 %r7, %r1, XOR; mul.wide.u32 %d3, %r7, 4; add.u64 %d3, %d1, %d3; ld.global.u32 %r8, [%d3+64];
+	RESET
+$end:"""
+WARPS = {"inputs": [np.zeros(16 + 128, np.uint32)], "block": 128, "grid": 1}
+ACQ_REL, SYNC, FENCE = "atom.acq_rel.gpu.global", "bar.warp.sync 0xffffffff;", "fence.acq_rel.gpu;"
+RACE = "race in allocation 1"
+for name, said, changed in (
+        ("by atom.acq_rel", None, {}),
+        ("between fences", None, {"ATOM": "atom.global", "FENCE1": FENCE, "FENCE2": FENCE}),
+        ("by release and acquire of their own", None, {"ATOM": "atom.release.gpu.global", "FENCE2": FENCE}),
+        ("without the first bar.warp.sync", RACE, {"SYNC1": ""}),
+        ("without the second", RACE, {"SYNC2": ""}),
+        ("by atom.relaxed", RACE, {"ATOM": "atom.relaxed.gpu.global"}),
+        ("by atom.release", RACE, {"ATOM": "atom.release.gpu.global"}),
+        ("by atom.acquire", RACE, {"ATOM": "atom.acquire.gpu.global"}),
+        ("without the first fence", RACE, {"ATOM": "atom.global", "FENCE2": FENCE}),
+        ("without the second fence", RACE, {"ATOM": "atom.global", "FENCE1": FENCE}),
+        ("with a word written after the count", RACE, {"FENCE2": "st.global.u32 [%d2+64], 7;"}),
+        ("and the last one puts the count back", None, {"RESET": "@%p1 bra $end; st.global.u32 [%d1], 0;"}),
+        ("and two lanes of the last one put it back", RACE,
+         {"RESET": "setp.gt.u32 %p3, %r5, 1; @%p3 bra $end; @!%p1 st.global.u32 [%d1], 0; @%p1 st.global.u32 [%d1], 0;"}),
+):
+    parts = {"SYNC1": SYNC, "SYNC2": SYNC, "FENCE1": "", "FENCE2": "", "ATOM": ACQ_REL, "XOR": "96", "RESET": "", **changed}
+    text = LAST_WARP
+    for key, value in parts.items():
+        text = text.replace(key, value)
+    for way in ("forward", "reverse", 5):
+        case(f"warps add up {name}, {way}", text, said, order=way, **WARPS)
+# Every warp reads, not only the last one.
+ALL_WARPS = LAST_WARP.replace("@%p2 bra $end;", "")
+for key, value in {"SYNC1": SYNC, "SYNC2": SYNC, "FENCE1": "", "FENCE2": "", "ATOM": ACQ_REL, "RESET": ""}.items():
+    ALL_WARPS = ALL_WARPS.replace(key, value)
+case("warps add up that are not the last", ALL_WARPS.replace("XOR", "96"), RACE, **WARPS)
+# A lane has its own words, and those of its warp behind bar.warp.sync, whoever is last.
+case("warps read only what they wrote themselves", ALL_WARPS.replace("XOR", "1"), None, **WARPS)
+# Sums that count who added: each lane has a word, to which the same lane of every warp adds, and the last one puts zero
+# there. No fence is needed, as nothing else is read.
+COUNTED = """and.b32 %r5, %r1, MASK; mul.wide.u32 %d3, %r5, 4; add.u64 %d3, %d1, %d3; atom.global.add.u32 %r6, [%d3], 1;
+	setp.ne.u32 %p1, %r6, LAST; @%p1 bra $end; STORE
+$end:"""
+ZERO = "st.global.u32 [%d3], 0;"
+for name, mask, last, store, said in (
+        ("and the last one puts zero there", 31, 3, ZERO, None),
+        ("and the last one reads it", 31, 3, "ld.global.u32 %r7, [%d3];", None),
+        ("and the last but one puts zero there", 31, 2, ZERO, RACE),
+        ("and the first one puts zero there", 31, 0, ZERO, RACE)):
+    case(f"counted sums, {name}", COUNTED.replace("MASK", str(mask)).replace("LAST", str(last)).replace("STORE", store), said,
+         **WARPS)
+case("counted sums, of two lanes of a warp", COUNTED.replace("MASK", "15").replace("LAST", "1").replace("STORE", ZERO), RACE,
+     **{**WARPS, "block": 32})
+case("counted sums, of more blocks", COUNTED.replace("MASK", "31").replace("LAST", "11").replace("STORE", ZERO), None,
+     **{**WARPS, "grid": 3})
+
 # A flag says that a block's words are there.
 FLAG = """setp.ne.u32 %p1, %r2, 0; @%p1 bra $other;
 	st.global.u32 [%d2], %r1; bar.sync 0; setp.ne.u32 %p2, %r1, 0; @%p2 bra $end; STORE [%d1+160], 1; bra $end;
