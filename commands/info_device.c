@@ -79,12 +79,28 @@ static void shared_cell(const struct xfp_cuda_plan *plan, enum xfp_cuda_form for
 {
 	uint32_t bytes = xfp_cuda_shared_bytes(plan->method, plan->k, plan->codebooks, form);
 
-	if (!xfp_cuda_has_form(plan->method, form) || !bytes)
+	if (!xfp_cuda_has_form(plan->method, plan->k, form) || !bytes)
 		snprintf(text, XFP_TABLE_CELL, "-");
 	else if (!fits(plan, form, device))
 		snprintf(text, XFP_TABLE_CELL, "too much");
 	else
 		snprintf(text, XFP_TABLE_CELL, "%" PRIu32, bytes);
+}
+
+/* The kernel for several vectors, but not many, that takes the most shared memory: of integers, if they fit. */
+static enum xfp_cuda_form form_of_some(const struct xfp_cuda_plan *plan, const struct xfp_cuda_device *device)
+{
+	unsigned vectors = 0;
+
+	if (plan->expert[0].finite)
+		vectors = xfp_cuda_integer_vectors(plan->method, plan->k, device->shared_bytes);
+	return vectors == 4 ? XFP_CUDA_I4 : vectors == 2 ? XFP_CUDA_I2 : XFP_CUDA_M4;
+}
+
+/* Blocks that share a tile by columns. Products of integers share chunks of all tiles instead, by device. */
+static uint32_t parts_of(const struct xfp_cuda_plan *plan)
+{
+	return plan->expert[0].finite ? 1 : xfp_cuda_split(plan, plan->k, 1, 1).parts;
 }
 
 static void add_row(struct xfp_table *table, const struct xfp_cuda_plan *plan, const char *role,
@@ -97,9 +113,9 @@ static void add_row(struct xfp_table *table, const struct xfp_cuda_plan *plan, c
 	snprintf(row[C_ROWS], sizeof row[0], "%" PRIu32, plan->rows);
 	snprintf(row[C_COLS], sizeof row[0], "%" PRIu32, plan->cols);
 	snprintf(row[C_TILES], sizeof row[0], "%" PRIu32, xfp_cuda_tiles(plan->rows));
-	snprintf(row[C_PARTS], sizeof row[0], "%" PRIu32, xfp_cuda_split(plan, plan->k, 1, 1).parts);
-	shared_cell(plan, XFP_CUDA_M1, device, row[C_ONE]); /* lists take as much */
-	shared_cell(plan, XFP_CUDA_M4, device, row[C_SOME]);
+	snprintf(row[C_PARTS], sizeof row[0], "%" PRIu32, parts_of(plan));
+	shared_cell(plan, XFP_CUDA_LIST, device, row[C_ONE]); /* one vector takes no more */
+	shared_cell(plan, form_of_some(plan, device), device, row[C_SOME]);
 	shared_cell(plan, XFP_CUDA_WIDE, device, row[C_MANY]);
 	xfp_human((double)plan->bytes, "B", row[C_MEMORY]);
 	xfp_table_text(table, "%s%s%s%s", xfp_printable(plan->name).text, *role ? " (" : "", xfp_printable(role).text,
@@ -180,7 +196,7 @@ json_t *xfp_info_device_unit_json(const struct xfp_bundle *bundle, uint32_t unit
 		return json_null();
 	}
 	for (enum xfp_cuda_form form = XFP_CUDA_M1; form < XFP_CUDA_FORMS; form++) {
-		if (!xfp_cuda_has_form(plan.method, form))
+		if (!xfp_cuda_has_form(plan.method, plan.k, form))
 			continue;
 		xfp_cuda_kernel_name(plan.method, plan.k, form, name);
 		xfp_json_add(&kernels, json_string(name));
@@ -189,7 +205,7 @@ json_t *xfp_info_device_unit_json(const struct xfp_bundle *bundle, uint32_t unit
 	}
 	json = XFP_JSON({ "kernels", kernels }, { "shared_bytes", shared },
 			{ "tiles", json_integer((json_int_t)xfp_cuda_tiles(plan.rows)) },
-			{ "parts", json_integer((json_int_t)xfp_cuda_split(&plan, plan.k, 1, 1).parts) },
+			{ "parts", json_integer((json_int_t)parts_of(&plan)) },
 			{ "bytes", json_integer((json_int_t)plan.bytes) });
 	xfp_cuda_plan_free(&plan);
 	return json;

@@ -35,6 +35,10 @@
  * of vectors and products to the device: copy on the queue's stream (cuMemcpyHtoDAsync), as cuMemcpyHtoD from pageable
  * memory may return before the bytes arrive, and a stream made with CU_STREAM_NON_BLOCKING does not wait for them.
  *
+ * On compute capability 9.0 and newer, kernels use programmatic dependent launch: they may start while the previous
+ * kernel of the stream still runs, and then read weights; they wait for it before they read vectors or write anything.
+ * In a captured graph these launches are programmatic edges.
+ *
  * xfp_cuda_prepare, xfp_cuda_multiply and xfp_cuda_multiply_experts launch kernels and do nothing else: they allocate
  * nothing, wait for nothing and read nothing back, so they can be captured in a graph, which then holds the addresses
  * that they were given, and has the queue's workspace to itself while it runs. Their errors are those of the arguments
@@ -51,19 +55,18 @@
  * has |entry scale x| + |midpoint x| for |base x|, and e is the largest of those too. (The last term is what becomes of
  * elements below 2^-40 a, which are 0, and, of vectors of bfloat16, below 2^-32 a, which lose bits.)
  *
- * Up to four vectors at a time, and all products of a list, are multiplied as integers instead, which is faster, where
- * mode v2, or v2c with groups of 32 columns or more, has indices of 2, 3 or 4 bits, there are no more than 524,288
- * columns, codebooks and vectors are finite, and a is 0 or at least 2^-104. The bound is then larger by
+ * Up to four vectors at a time, and all products of a list, are multiplied as integers instead, which is faster, if the
+ * mode is v2, or v2c with groups of 32 columns or more, indices have 2, 3 or 4 bits, there are at most 65,536 columns,
+ * and all codebooks are finite. The bound is then larger by
  *
  *     2^-14 c A + 2^-21 columns c a
  *
  * where c is the largest |weight| that the row's codebook has (in v2c: the library, with the largest |ratio| and the
  * row's factor) and A the sum of all |x'|; with 2 or 3 bits it is 2^-16 c A. So it is of the class of "vbmi" in xfp.h,
- * some 1e-4 of a typical result. Which way a vector goes depends on how many there are in a call, and on whether those
- * that are multiplied with it are finite, and none of them as small as that, as there.
+ * some 1e-4 of a typical result. Which way a vector goes depends on the number of vectors in the call.
  *
  * All this is as long as no sum in terms of the stored entries, which are 2^s times the weights, is too large for f32.
- * Types of 16 bits round once more. Where weights or vectors are not finite, neither is the result.
+ * Types of 16 bits round once more. If weights or vectors are not finite, neither is the result.
  *
  * Several threads may use what is open at the same time. Device addresses are numbers here (CUdeviceptr, or a pointer
  * as uintptr_t), so that nothing follows them by mistake; NULL is 0.
@@ -103,7 +106,7 @@ void xfp_cuda_info(const struct xfp_cuda *cuda, struct xfp_cuda_info *info);
 /* ---- streams ----------------------------------------------------------------------------------- */
 
 /* Bytes of a workspace. */
-#define XFP_CUDA_WORKSPACE 1048576
+#define XFP_CUDA_WORKSPACE 4194304
 
 /* A stream, and device memory where blocks of its launches leave sums for each other. It is the caller's to keep and
  * copy; there is nothing to close. Launches one after the other, on one stream, share a workspace; those that may run
@@ -154,7 +157,8 @@ struct xfp_cuda_linear_info {
 	uint64_t bytes;        /* of device memory */
 	char kernel[32];       /* that multiplies one vector by expert 0 */
 	uint32_t tiles;        /* of 16 rows, */
-	uint32_t parts;        /* and blocks that share the columns of each; both by shape, never by device */
+	uint32_t parts;        /* and blocks that share the columns of each: 1 on the integer path, whose warps share
+	                        * all chunks of the matrix. Both by shape, never by device */
 	uint32_t shared_bytes; /* of each */
 	bool repacked;         /* indices are not as the bundle has them: up to 4 bits, in an order for the
 	                        * device; above, where the slice begins inside a chunk */

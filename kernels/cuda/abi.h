@@ -46,14 +46,15 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define XFP_CUDA_THREADS 256u    /* of a block */
-#define XFP_CUDA_WARPS 8u        /* likewise: they share the columns of a tile */
-#define XFP_CUDA_TILE_ROWS 16u   /* of a block */
-#define XFP_CUDA_COLUMNS 512u    /* prepared vectors are padded with zeros to a multiple of so many columns */
-#define XFP_CUDA_FP8_COLUMNS 64u /* of a chunk of fp8 codes */
-#define XFP_CUDA_KEPT_COLUMNS 256u /* of a chunk of numbers that were kept */
-#define XFP_CUDA_EACH_VECTORS 16u /* of a block */
-#define XFP_CUDA_M1_PLANES 8u     /* of a block's vectors */
+#define XFP_CUDA_THREADS 256u          /* of a block */
+#define XFP_CUDA_WARPS 8u              /* of a block: they share the columns of a tile */
+#define XFP_CUDA_PREPARE_THREADS 1024u /* of a block of xfp_prepare_TYPE */
+#define XFP_CUDA_TILE_ROWS 16u         /* of a block */
+#define XFP_CUDA_COLUMNS 512u          /* prepared vectors are padded with zeros to a multiple of so many columns */
+#define XFP_CUDA_FP8_COLUMNS 64u       /* of a chunk of fp8 codes */
+#define XFP_CUDA_KEPT_COLUMNS 256u     /* of a chunk of numbers that were kept */
+#define XFP_CUDA_EACH_VECTORS 16u      /* of a block */
+#define XFP_CUDA_M1_PLANES 8u          /* of a block's vectors */
 #define XFP_CUDA_M4_PLANES 32u
 #define XFP_CUDA_WIDE_PLANES 128u /* of a block */
 #define XFP_CUDA_WIDE_ROWS 128u   /* likewise */
@@ -61,14 +62,46 @@
 #define XFP_CUDA_WIDE_STRIDE 160u /* bytes of each plane */
 #define XFP_CUDA_WIDE_STAGE_BYTES (XFP_CUDA_WIDE_PLANES * XFP_CUDA_WIDE_STRIDE)
 
+/* The rings of a block (ring.h), for indices of k bits: chunks per warp, and bytes. A chunk of a warp has 1 KB of
+ * indices (3 KB if k = 3), three bytes per column and vector, and in v2c a name per row and group of 32 columns. */
+#ifndef XFP_CUDA_RING
+#define XFP_CUDA_RING 3u
+#endif
+#define XFP_CUDA_RING_SLOTS(k) ((k) == 3 ? 2u : XFP_CUDA_RING)
+#define XFP_CUDA_CHUNK_COLUMNS(k) ((k) == 2 ? 256u : (k) == 3 ? 512u : 128u)
+#define XFP_CUDA_RING_BYTES(k, vectors, names)     \
+	(XFP_CUDA_RING_SLOTS(k) * XFP_CUDA_WARPS * \
+	 (XFP_CUDA_CHUNK_COLUMNS(k) * (2 * (k) + 3 * (vectors)) + ((names) ? XFP_CUDA_CHUNK_COLUMNS(k) / 2 : 0)))
+
+/* The cost of finishing a tile (few.h), in chunks. */
+#ifndef XFP_CUDA_END
+#define XFP_CUDA_END 2u
+#endif
+#define XFP_CUDA_TILE_END(k) ((k) == 3 ? XFP_CUDA_END / 2 : XFP_CUDA_END)
+
+/* Workers (few.h), at most. The workspace has an entry for the tile that a worker is the first of several to have:
+ * int64 sums of sixteen rows times four vectors, whose low bits count the workers that have added theirs. All entries
+ * are 0 between launches. */
+#define XFP_CUDA_WORKERS 6144u
+#define XFP_CUDA_SHARED_SUMS 512u /* bytes of an entry */
+#define XFP_CUDA_COUNT_BITS 8
+
+/* Blocks of the kernels for few vectors that a multiprocessor holds, by their registers. `names`: v2c. */
+#define XFP_CUDA_FEW_BLOCKS(k, vectors, names) \
+	((vectors) == 4 || ((vectors) == 2 && ((k) == 3 || (names))) || ((k) == 3 && (names)) ? 2 : 3)
+
 /* Of a workspace: counters, of tiles that are shared by several blocks, and room for each of those blocks. */
+#ifndef XFP_CUDA_COUNTERS
 #define XFP_CUDA_COUNTERS 256u
+#endif
 #define XFP_CUDA_PART_BYTES 2048u
 #define XFP_CUDA_MOST_PARTS (2 * XFP_CUDA_COUNTERS - 2) /* all tiles' together */
+#define XFP_CUDA_SUMS_OFFSET (4 * XFP_CUDA_COUNTERS)    /* of a workspace: shared sums, and then those parts */
+#define XFP_CUDA_PARTS_OFFSET (XFP_CUDA_SUMS_OFFSET + XFP_CUDA_WORKERS * XFP_CUDA_SHARED_SUMS)
 
-/* The most columns of the integer path. Sums of a warp, which has an eighth of them, are of 32 bits, and what it adds
- * up is a byte times a digit: 255 * 128 * 2^16 < 2^31. */
-#define XFP_CUDA_INTEGER_COLUMNS (1u << 19)
+/* The most columns of the integer path. A warp's sums are of 32 bits, and add up a byte times a digit: 255 * 128 * 2^16
+ * < 2^31. All of a row's are below 2^16 * 2^16 * 2^23, with COUNT_BITS more 2^63. */
+#define XFP_CUDA_INTEGER_COLUMNS (1u << 16)
 #define XFP_CUDA_INTEGER_VECTORS 4u
 
 /* What integers of a codebook mean: least + step v. */
@@ -76,27 +109,33 @@ struct xfp_cuda_pair {
 	float step, least;
 };
 
-/* What those of a vector mean: step q; the sum of all q. `fits`: all x' are finite, and the largest is 0 or no less
- * than 2^-104. */
+/* What those of a vector mean: 2^-exponent q; the sum of all q. */
 struct xfp_cuda_whole {
 	int64_t sum;
-	float step;
-	uint32_t fits;
+	int32_t exponent; /* i above */
+	uint32_t finite;  /* whether all x' are; if not, the rest means nothing */
 };
 
-/* One matrix: a unit has an array of them, one an expert. An address of 0: there is none. */
+/*
+ * One matrix: a unit has an array of them, one per expert. An address of 0 means that the part does not exist.
+ *
+ * Tile order: a tile is XFP_CUDA_TILE_ROWS rows; the last one is padded with rows of zeros. A tile has chunk after
+ * chunk, and a chunk row after row. So a warp that multiplies a tile reads consecutive bytes, also from one tile to the
+ * next.
+ */
 struct xfp_cuda_matrix {
-	uint64_t index;     /* rows, row_bytes apart: indices, fp8 codes, or the numbers that were kept */
-	uint64_t pair;      /* struct xfp_cuda_pair, in v2 row by row; 0: it has no integers */
-	uint64_t integer;   /* v2: its planes, row by row */
-	uint64_t code;      /* v2: codebooks, row by row; fp8: f32 scales, row by row */
-	uint64_t group;     /* v2a: fp16 scale (the low half) and midpoint, v2c: bytes; rows row_groups apart */
-	uint64_t number;    /* v2a: bytes, the codebook of each group; likewise */
-	uint64_t row;       /* v2c: f32 factors, row by row */
-	uint64_t pointer;   /* outliers: uint32 [rows + 1], where those of a row begin */
-	uint64_t column;    /* their columns, uint32, ascending in a row and below cols */
-	uint64_t residual;  /* fp16 */
-	double unit;        /* what a row's sum is multiplied by: 2^-s, or 1 */
+	uint64_t index;    /* indices, in tile order; fp8 codes or kept numbers: rows, row_bytes apart */
+	uint64_t pair;     /* struct xfp_cuda_pair, in v2 row by row; 0: it has no integers */
+	uint64_t integer;  /* v2: its planes, row by row */
+	uint64_t code;     /* v2: codebooks, row by row; fp8: f32 scales, row by row */
+	uint64_t group;    /* v2a: fp16 scale (the low half) and midpoint, v2c: bytes; rows row_groups apart. v2c32:
+			     * a byte per 32 columns, in tile order */
+	uint64_t number;   /* v2a: bytes, the codebook of each group; likewise */
+	uint64_t row;      /* v2c: f32 factors, row by row */
+	uint64_t pointer;  /* outliers: uint32 [rows + 1], where those of a row begin */
+	uint64_t column;   /* their columns, uint32, ascending in a row and below cols */
+	uint64_t residual; /* fp16 */
+	double unit;       /* what a row's sum is multiplied by: 2^-s, or 1 */
 };
 
 /* What is multiplied by. The same for all its matrices. */
@@ -106,10 +145,10 @@ struct xfp_cuda_weights {
 	uint64_t ratio;   /* v2c: f32 [256 / codebooks] */
 	uint64_t tables;  /* v2c: planes of the integer path */
 	uint32_t rows, cols;
-	uint32_t chunks;               /* of a row */
+	uint32_t chunks;                /* of a row */
 	uint32_t row_bytes, row_groups; /* from a row to the next */
-	uint32_t group;                /* v2a, v2c: log2 of a group's columns, at least 4 */
-	uint32_t codebooks;            /* v2a, v2c: of the library, a power of two */
+	uint32_t group;                 /* v2a, v2c: log2 of a group's columns, at least 4 */
+	uint32_t codebooks;             /* v2a, v2c: of the library, a power of two */
 	uint32_t experts;
 };
 
@@ -133,13 +172,15 @@ struct xfp_cuda_multiply {
 	struct xfp_cuda_weights weights;
 	struct xfp_cuda_vectors vectors;
 	struct xfp_cuda_result result;
-	uint64_t products;       /* struct xfp_product [product_count], of a list; else 0: */
-	uint64_t workspace;      /* where a tile has several parts; see parts.h */
+	struct xfp_cuda_matrix matrix; /* unused for a list, which reads weights.matrix */
+	uint64_t products;             /* struct xfp_product [product_count], of a list; else 0: */
+	uint64_t workspace;            /* for tiles that several blocks or warps share; see parts.h and few.h */
 	uint32_t product_count;
-	uint32_t expert, first, count; /* vectors [first, first + count) go to the same of the result; a list's block y
+	uint32_t first, count;  /* vectors [first, first + count) go to the same of the result; a list's block y
 					* has result first + y */
-	uint32_t part_chunks;          /* of a row, that a block takes */
-	uint32_t part_products;        /* of one result of a list: the last part takes what more there are */
+	uint32_t part_chunks;   /* of a row, that a block takes */
+	uint32_t part_products; /* of one result of a list: the last part takes what more there are */
+	uint32_t run;           /* few.h: the cost of a worker's run, in chunks */
 };
 
 /* Of xfp_repack_kK: chunks that follow one another, from the bundle's order to the device's. */
@@ -147,8 +188,8 @@ struct xfp_cuda_repack {
 	uint64_t index, chunks;
 };
 
-/* And of xfp_prepare_TYPE: vectors of `cols` elements, `stride` apart, to `vectors`. `down`: f32 factors of columns,
- * or 0. One block a vector. */
+/* And of xfp_prepare_TYPE, of XFP_CUDA_PREPARE_THREADS threads: vectors of `cols` elements, `stride` apart, to
+ * `vectors`. `down`: f32 factors of columns, or 0. One block a vector. */
 struct xfp_cuda_prepare {
 	uint64_t source, stride;
 	uint64_t down;
@@ -164,9 +205,9 @@ static_assert(sizeof(struct xfp_cuda_matrix) == 11 * 8, "no padding");
 static_assert(sizeof(struct xfp_cuda_weights) == 4 * 8 + 8 * 4, "no padding");
 static_assert(sizeof(struct xfp_cuda_vectors) == 5 * 8 + 4 * 4, "no padding");
 static_assert(sizeof(struct xfp_cuda_result) == 2 * 8 + 2 * 4, "no padding");
-static_assert(sizeof(struct xfp_cuda_multiply) ==
-		      sizeof(struct xfp_cuda_weights) + sizeof(struct xfp_cuda_vectors) +
-			      sizeof(struct xfp_cuda_result) + 2 * 8 + 6 * 4,
+static_assert(sizeof(struct xfp_cuda_multiply) == sizeof(struct xfp_cuda_weights) + sizeof(struct xfp_cuda_vectors) +
+							  sizeof(struct xfp_cuda_result) +
+							  sizeof(struct xfp_cuda_matrix) + 2 * 8 + 6 * 4,
 	      "no padding");
 static_assert(sizeof(struct xfp_cuda_repack) == 2 * 8, "no padding");
 static_assert(sizeof(struct xfp_cuda_prepare) == 3 * 8 + sizeof(struct xfp_cuda_vectors) + 2 * 4, "no padding");
@@ -179,15 +220,17 @@ static_assert(sizeof(struct xfp_cuda_prepare) == 3 * 8 + sizeof(struct xfp_cuda_
  *   xfp_multiply_v2_kK_M      K = 2 ... 6        grid (row tiles, tiles of vectors, parts), or of a list (row tiles,
  *                                              results, parts); `wide` has one part
  *   xfp_multiply_v2a_kK_M
- *   xfp_multiply_v2c_kK_M                        any group size
- *   xfp_multiply_v2c32_kK_M                      groups of 32 columns
+ *   xfp_multiply_v2c_kK_M                        groups of 16 columns
+ *   xfp_multiply_v2c32_kK_M                      groups of 32 columns or more
+ *   xfp_multiply_v2_kK_iN     K = 2, 3, 4        up to N = 1, 2, 4 vectors, on the integer path; grid (blocks, 1)
+ *   xfp_multiply_v2c32_kK_iN
  *   xfp_multiply_fp8_M
  *   xfp_multiply_TYPE_M       TYPE f32, f16, bf16, of what is kept; M is `each`, 16 vectors a block, `list`,
  *                                              or, but for f32, `wide`
  *   xfp_prepare_TYPE                             grid (vectors, 1)
  *   xfp_repack_kK             K = 2, 3, 4        grid (chunks / XFP_CUDA_THREADS, rounded up, 1)
  *
- * All have XFP_CUDA_THREADS threads a block. Dynamic shared memory: xfp_cuda_shared_bytes.
+ * All have XFP_CUDA_THREADS threads a block, but xfp_prepare_TYPE. Dynamic shared memory: xfp_cuda_shared_bytes.
  */
 
 #endif

@@ -5,6 +5,7 @@
 #ifndef XFP_CUDA_CODEBOOK_H
 #define XFP_CUDA_CODEBOOK_H
 
+#include "kernels/cuda/copies.h"
 #include "kernels/cuda/lanes.h"
 
 /* Codebooks lie in shared memory as in the device image: 2 << K bytes each. */
@@ -20,10 +21,8 @@ template <int K> struct codebook {
 	uint32_t high[PLANE], low[PLANE];
 
 	/* Of sixteen entries each. */
-	XFP_DEVICE void load_planes(const uint8_t *high_plane, const uint8_t *low_plane)
+	XFP_DEVICE void set_planes(uint4 h, uint4 l)
 	{
-		uint4 h = *reinterpret_cast<const uint4 *>(high_plane), l = *reinterpret_cast<const uint4 *>(low_plane);
-
 		high[0] = h.x;
 		high[1] = h.y;
 		high[2] = h.z;
@@ -49,18 +48,29 @@ template <int K> struct codebook {
 			low[0] = both.z;
 			low[1] = both.w;
 		} else {
-			load_planes(shared, shared + 16);
+			set_planes(*reinterpret_cast<const uint4 *>(shared),
+				   *reinterpret_cast<const uint4 *>(shared + 16));
 		}
 	}
 
-	/* Of the tables of the integer path. At k = 4 all high planes come first, so that those of eight threads,
-	 * wherever they are, have all banks for themselves. */
-	XFP_DEVICE void load_product(const uint8_t *tables, uint32_t number)
+	/* Of the tables of the integer path, at a shared address. At k = 4 all high planes come first, so that those of
+	 * eight threads spread over all banks. */
+	XFP_DEVICE void load_product(uint32_t tables, uint32_t number)
 	{
-		if constexpr (K < 4) {
-			load(tables + number * codebook_bytes<K>());
+		if constexpr (K == 2) {
+			uint2 both = load_shared_pair(tables + number * 8);
+
+			high[0] = both.x;
+			low[0] = both.y;
+		} else if constexpr (K == 3) {
+			uint4 both = load_shared(tables + number * 16);
+
+			high[0] = both.x;
+			high[1] = both.y;
+			low[0] = both.z;
+			low[1] = both.w;
 		} else {
-			load_planes(tables + number * 16, tables + 256 * 16 + number * 16);
+			set_planes(load_shared(tables + number * 16), load_shared(tables + 256 * 16 + number * 16));
 		}
 	}
 

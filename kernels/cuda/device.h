@@ -19,6 +19,8 @@ XFP_DEVICE uint32_t prmt(uint32_t a, uint32_t b, uint32_t s)
 	return d;
 }
 
+#define XFP_CUDA_NAN 0x7fffffffu /* bits of a float */
+
 /* Where mask is 1 bits of a, else of b. */
 XFP_DEVICE uint32_t choose(uint32_t mask, uint32_t a, uint32_t b)
 {
@@ -82,6 +84,12 @@ XFP_DEVICE const uint8_t *in_register(const uint8_t *p)
 {
 	asm("" : "+l"(p));
 	return p;
+}
+
+XFP_DEVICE uint32_t in_register(uint32_t i)
+{
+	asm("" : "+r"(i));
+	return i;
 }
 
 template <class T> XFP_DEVICE const T *at(uint64_t address)
@@ -162,6 +170,34 @@ XFP_DEVICE void mma(float (&c)[4], const fragment &a, uint2 b)
 	    : "r"(a.first[0]), "r"(a.first[1]), "r"(a.second[0]), "r"(a.second[1]), "r"(b.x), "r"(b.y));
 }
 
+/* Programmatic dependent launch, since 9.0. Lets the next launch of the stream begin. */
+XFP_DEVICE void start_next_launch()
+{
+#if __CUDA_ARCH__ >= 900
+	asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/* Waits until the previous launch has ended: only then may its results be read, and what it reads be written. */
+XFP_DEVICE void wait_for_launch_before()
+{
+#if __CUDA_ARCH__ >= 900
+	asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* Returns the previous value. Relaxed: orders no other access. */
+XFP_DEVICE int64_t add_atomic(int64_t *to, int64_t value)
+{
+	int64_t before;
+
+	asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;"
+		     : "=l"(before)
+		     : "l"(to), "l"(value)
+		     : "memory");
+	return before;
+}
+
 /* The sum over a warp, the same in every lane and always in the same order. */
 template <class T> XFP_DEVICE T warp_sum(T f)
 {
@@ -183,6 +219,11 @@ XFP_DEVICE uint32_t warp_max(uint32_t i)
 XFP_DEVICE float power(int e)
 {
 	return __uint_as_float(static_cast<uint32_t>(e + 127) << 23);
+}
+
+XFP_DEVICE double power_double(int e)
+{
+	return __longlong_as_double(static_cast<int64_t>(e + 1023) << 52);
 }
 
 /* The e that puts a magnitude, given by its bits, between 2^15 and 2^16, as near to that as fp16 goes. */

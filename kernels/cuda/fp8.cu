@@ -138,5 +138,5 @@ struct fp8_wide : nothing_shared {
 	}
 };
 
-XFP_CUDA_KERNELS(xfp_multiply_fp8, fp8_weights)
+XFP_CUDA_KERNELS(xfp_multiply_fp8, 2, fp8_weights)
 XFP_CUDA_WIDE_KERNEL(xfp_multiply_fp8, fp8_wide)

@@ -36,7 +36,7 @@ template <int K> struct two_rows {
 		steps = (w.cols + 15) / 16;
 #pragma unroll
 		for (int i = 0; i < 2; i++) {
-			uint64_t from = static_cast<uint64_t>(p.row[i]) * w.row_bytes + lanes<K>::THREAD * p.t;
+			uint64_t from = tile_row<lanes<K>::BYTES>(p.row[i], w.row_bytes) + lanes<K>::THREAD * p.t;
 
 			row[i] = in_register(at<uint8_t>(m.index) + from);
 		}
@@ -46,7 +46,7 @@ template <int K> struct two_rows {
 	{
 #pragma unroll
 		for (int i = 0; i < 2; i++)
-			words[i].load(row[i] + static_cast<uint64_t>(chunk) * lanes<K>::BYTES);
+			words[i].load(row[i] + static_cast<uint64_t>(chunk) * (XFP_CUDA_TILE_ROWS * lanes<K>::BYTES));
 	}
 
 	/* Whether the row ends before step v of a chunk. That is asked only now and then, since it costs, but it has to

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * integer.h - the integer path, for up to four vectors: entries as two planes of bytes, vectors as three digits, and
+ * integer.h - the integer path, for one to four vectors: entries as two planes of bytes, vectors as three digits, and
  * integer tensor cores.
  *
- * An instruction multiplies 32 columns of sixteen rows by eight columns of digits: of two vectors three each, and two
- * that nobody wants. Sums are exact, so that no order of adding up has other bits. What a `Books` has is how a thread
- * comes to the planes of its rows for one of its groups of 32 columns.
+ * An instruction multiplies 16 rows by eight columns of digits, over 32 columns of the matrix: three digits of each of
+ * two vectors; the other two columns are not used. Sums are exact, so their order does not matter. A `Books` provides
+ * the planes of a thread's two rows, for one group of 32 columns at a time.
  */
 #ifndef XFP_CUDA_INTEGER_H
 #define XFP_CUDA_INTEGER_H
@@ -13,6 +13,7 @@
 #include "kernels/cuda/codebook.h"
 #include "kernels/cuda/parts.h"
 #include "kernels/cuda/place.h"
+#include "kernels/cuda/ring.h"
 
 XFP_DEVICE void mma(int32_t (&c)[4], const uint32_t (&a)[4], uint32_t low, uint32_t high)
 {
@@ -21,32 +22,6 @@ XFP_DEVICE void mma(int32_t (&c)[4], const uint32_t (&a)[4], uint32_t low, uint3
 	    : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
 	    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(low), "r"(high));
 }
-
-/* Columns of the thread's groups, SHARE of each chunk, by their digits: of PAIRS times two vectors. */
-template <int PAIRS, int SHARE> struct digits {
-	const uint8_t *base[PAIRS];
-
-	XFP_DEVICE digits(const xfp_cuda_vectors &x, uint32_t first, uint32_t count, const place &p)
-	{
-#pragma unroll
-		for (int n = 0; n < PAIRS; n++) {
-			uint32_t v = 2 * n + (p.g / 3 == 1);
-
-			/* Those that nobody wants are some that others have. */
-			base[n] = at<uint8_t>(x.digits) +
-				  static_cast<uint64_t>(first + (v < count ? v : 0)) * 3 * x.cols + p.g % 3 * 32 +
-				  p.t * SHARE * 96;
-		}
-	}
-
-	/* Half of its four bytes of each of four threads, of its group j. */
-	XFP_DEVICE uint4 load(int n, uint32_t chunk, int j, int half) const
-	{
-		const uint8_t *at_ = base[n] + static_cast<uint64_t>(chunk) * (4 * SHARE * 96);
-
-		return __ldg(reinterpret_cast<const uint4 *>(at_ + j * 96 + half * 16));
-	}
-};
 
 /* Of the high and of the low plane; c[0] and c[1] are of the thread's first row. */
 template <int PAIRS> struct integer_sums {
@@ -60,13 +35,22 @@ template <int PAIRS> struct integer_sums {
 	}
 };
 
+/* The upper half of a word. A dot product takes it on another pipe than shifts, which PRMT keeps busy. */
+XFP_DEVICE uint32_t upper(uint32_t s)
+{
+	uint32_t d;
+
+	asm("dp2a.hi.u32.u32 %0, %1, %2, %3;" : "=r"(d) : "r"(s), "r"(0x01000000u), "r"(0u));
+	return d;
+}
+
 /* Four bytes of each of two rows' planes, for the first and the second half of their selectors. */
 XFP_DEVICE void look_up(uint32_t (&a)[4], uint32_t x0, uint32_t y0, uint32_t x1, uint32_t y1, uint32_t s0, uint32_t s1)
 {
 	a[0] = prmt(x0, y0, s0);
 	a[1] = prmt(x1, y1, s1);
-	a[2] = prmt(x0, y0, s0 >> 16);
-	a[3] = prmt(x1, y1, s1 >> 16);
+	a[2] = prmt(x0, y0, upper(s0));
+	a[3] = prmt(x1, y1, upper(s1));
 }
 
 /*
@@ -97,70 +81,51 @@ XFP_DEVICE void multiply_word(integer_sums<PAIRS> &s, const codebook<K> (&book)[
 	}
 }
 
-/* Chunks of the thread's two rows that are loaded at once, so that enough is under way. */
-template <int K> constexpr int integer_ahead = K == 4 ? 4 : K == 2 ? 2 : 1;
-
-template <int K, int PAIRS, class Books>
-XFP_DEVICE void multiply_chunks(Books &books, const xfp_cuda_weights &w, const xfp_cuda_matrix &m,
-				const digits<PAIRS, lanes<K>::SHARE> &x, const place &p, const column_part &own,
-				integer_sums<PAIRS> &total)
+/* Adds the thread's groups of one chunk. */
+template <int K, int PAIRS, class Books, class Ring>
+XFP_DEVICE void multiply_chunk(Books &books, const uint32_t (&names)[2], const uint4 (&line)[2][lanes<K>::WORDS],
+			       const Ring &ring, integer_sums<PAIRS> &total)
 {
-	constexpr int AHEAD = integer_ahead<K>, WORDS = lanes<K>::WORDS, SHARE = lanes<K>::SHARE;
-	const uint8_t *row[2];
+#pragma unroll
+	for (int j = 0; j < lanes<K>::SHARE; j++) {
+		books.enter(names, j);
+#pragma unroll
+		for (int half = 0; half < 2; half++) {
+			uint2 first[PAIRS], second[PAIRS];
 
 #pragma unroll
-	for (int i = 0; i < 2; i++)
-		row[i] = at<uint8_t>(m.index) + static_cast<uint64_t>(p.row[i]) * w.row_bytes + 16 * p.t;
-	for (uint32_t from = own.begin + p.warp; from < own.end; from += XFP_CUDA_WARPS * AHEAD) {
-		uint4 line[AHEAD][2][WORDS];
-		typename Books::names names[AHEAD];
+			for (int n = 0; n < PAIRS; n++) {
+				uint4 four = ring.digits_of(n, j, half);
 
-#pragma unroll
-		for (int a = 0; a < AHEAD; a++) {
-			/* What is past the end is the last one again, and not multiplied. */
-			uint32_t chunk = min(from + XFP_CUDA_WARPS * a, own.end - 1);
-
-#pragma unroll
-			for (int i = 0; i < 2 * WORDS; i++)
-				line[a][i % 2][i / 2] = load_once(
-					row[i % 2] + static_cast<uint64_t>(chunk) * lanes<K>::BYTES + i / 2 * 64);
-			books.fetch(names[a], chunk);
-		}
-#pragma unroll
-		for (int a = 0; a < AHEAD; a++) {
-			uint32_t chunk = from + XFP_CUDA_WARPS * a;
-
-			if (chunk >= own.end)
-				break;
-#pragma unroll
-			for (int j = 0; j < SHARE; j++) {
-				books.enter(names[a], j);
-#pragma unroll
-				for (int half = 0; half < 2; half++) {
-					uint2 first[PAIRS], second[PAIRS];
-
-#pragma unroll
-					for (int n = 0; n < PAIRS; n++) {
-						uint4 four = x.load(n, chunk, j, half);
-
-						first[n] = make_uint2(four.x, four.y);
-						second[n] = make_uint2(four.z, four.w);
-					}
-					multiply_word<K, PAIRS>(total, books.book,
-								selectors_of<K>(line[a][0], 2 * half, j),
-								selectors_of<K>(line[a][1], 2 * half, j), first);
-					multiply_word<K, PAIRS>(total, books.book,
-								selectors_of<K>(line[a][0], 2 * half + 1, j),
-								selectors_of<K>(line[a][1], 2 * half + 1, j), second);
-				}
+				first[n] = make_uint2(four.x, four.y);
+				second[n] = make_uint2(four.z, four.w);
 			}
+			multiply_word<K, PAIRS>(total, books.book, selectors_of<K>(line[0], 2 * half, j),
+						selectors_of<K>(line[1], 2 * half, j), first);
+			multiply_word<K, PAIRS>(total, books.book, selectors_of<K>(line[0], 2 * half + 1, j),
+						selectors_of<K>(line[1], 2 * half + 1, j), second);
 		}
 	}
 }
 
+/* Adds the next `chunks`, times `count` vectors. */
+template <int K, int PAIRS, class Books, class Ring>
+XFP_DEVICE void multiply_chunks(uint32_t chunks, uint32_t count, const place &p, Books &books, Ring &ring,
+				integer_sums<PAIRS> &total)
+{
+#pragma unroll 1
+	for (; chunks; chunks--) {
+		uint4 line[2][lanes<K>::WORDS];
+		uint32_t names[2];
+
+		ring.next(count, p);
+		ring.read(line, names);
+		multiply_chunk<K, PAIRS>(books, names, line, ring, total);
+	}
+}
+
 /* The sums of two rows of a warp, in shared memory: int64 [row][XFP_CUDA_INTEGER_VECTORS]. */
-template <int K, int PAIRS>
-XFP_DEVICE void store_sums(const integer_sums<PAIRS> &s, const place &p, int64_t *rows)
+template <int K, int PAIRS> XFP_DEVICE void store_sums(const integer_sums<PAIRS> &s, const place &p, int64_t *rows)
 {
 	constexpr int LOW_BITS = K == 4 ? 7 : 8;
 
@@ -171,8 +136,8 @@ XFP_DEVICE void store_sums(const integer_sums<PAIRS> &s, const place &p, int64_t
 			/* Columns 2 t and 2 t + 1: digits 0 and 1 of the first vector; 2, and 0 of the second; 1 and
 			 * 2. */
 			int64_t one = static_cast<int64_t>(s.high[n][2 * i]) * (1 << LOW_BITS) + s.low[n][2 * i];
-			int64_t two = static_cast<int64_t>(s.high[n][2 * i + 1]) * (1 << LOW_BITS) +
-				      s.low[n][2 * i + 1];
+			int64_t two =
+				static_cast<int64_t>(s.high[n][2 * i + 1]) * (1 << LOW_BITS) + s.low[n][2 * i + 1];
 			int64_t given = p.t == 1 ? one * 65536 : one * 256 + two * 65536;
 			int64_t sum = (p.t == 0 ? one + two * 256 : two) + __shfl_down_sync(0xffffffffu, given, 1, 4);
 
@@ -181,31 +146,58 @@ XFP_DEVICE void store_sums(const integer_sums<PAIRS> &s, const place &p, int64_t
 		}
 }
 
-/* Leaves the sums of a tile in shared memory, those of a warp after those of another. */
-template <int K, int PAIRS, class Books>
-XFP_DEVICE void integer_tile(Books &books, const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t first,
-			     uint32_t count, const place &p, const column_part &own, int64_t *partial)
-{
-	const digits<PAIRS, lanes<K>::SHARE> x(call.vectors, first, count, p);
-	integer_sums<PAIRS> total;
+/* A part of a tile of a block, by integers, for one vector: the planes that its method looks up, and its
+ * indices in flight. A warp has every eighth chunk. */
+template <int K, class Books> struct integer_path {
+	Books books;
+	chunk_ring<K, 1, XFP_CUDA_WARPS, Books::NAMES> ring;
+	uint32_t chunk, count; /* the warp's first, and how many */
 
-	total.clear();
-	multiply_chunks<K, PAIRS>(books, call.weights, m, x, p, own, total);
-	store_sums<K, PAIRS>(total, p, partial + p.warp * XFP_CUDA_TILE_ROWS * XFP_CUDA_INTEGER_VECTORS);
-}
+	/* Starts to read weights. `tables` was staged by the method; `memory` has XFP_CUDA_RING_BYTES(K, 1,
+	 * Books::NAMES). */
+	XFP_DEVICE void begin(const xfp_cuda_weights &w, const xfp_cuda_matrix &m, const place &p,
+			      const column_part &own, const uint8_t *tables, uint8_t *memory)
+	{
+		chunk = own.begin + p.warp;
+		count = chunk < own.end ? (own.end - chunk + XFP_CUDA_WARPS - 1) / XFP_CUDA_WARPS : 0;
+		ring.begin(m, p.first_row / XFP_CUDA_TILE_ROWS * static_cast<uint64_t>(w.chunks) + chunk, count, p,
+			   memory);
+		books.begin(tables);
+		books.begin_tile(w, m, p.first_row / XFP_CUDA_TILE_ROWS, p);
+	}
 
-/* Whether all of these vectors, and the matrix, have integers. The same for all threads of a block. */
-XFP_DEVICE bool integers_fit(const xfp_cuda_vectors &x, const xfp_cuda_matrix &m, uint32_t first, uint32_t count)
+	/* Leaves the sums in shared memory, warp after warp. */
+	XFP_DEVICE void multiply(const xfp_cuda_vectors &vectors, uint32_t first, const place &p, int64_t *partial)
+	{
+		integer_sums<1> total;
+
+		total.clear();
+		ring.begin_digits(vectors, first, 1, chunk, 0xffffffffu, p);
+		books.template arrive<2 * (ring.SLOTS - 1)>();
+		multiply_chunks<K, 1>(count, 1, p, books, ring, total);
+		store_sums<K, 1>(total, p, partial + p.warp * XFP_CUDA_TILE_ROWS * XFP_CUDA_INTEGER_VECTORS);
+	}
+};
+
+/* Whether all of these vectors have integers. The same for all threads of a block. */
+XFP_DEVICE bool integers_fit(const xfp_cuda_vectors &x, uint32_t first, uint32_t count)
 {
-	bool fit = m.pair != 0;
+	bool fit = true;
 
 	for (uint32_t v = 0; v < count; v++)
-		fit = fit && __ldg(&at<xfp_cuda_whole>(x.whole)[first + v].fits);
+		fit = fit && at<xfp_cuda_whole>(x.whole)[first + v].finite;
 	return fit;
 }
 
-/* What sums mean: row r of the tile times a vector. `least` is for the first part of the columns to add, for all of
- * them. */
+/* What a sum of integers means. */
+XFP_DEVICE double integer_meaning(int64_t sum, const xfp_cuda_pair &pair, const xfp_cuda_whole &x, bool least)
+{
+	double base = least ? pair.least * static_cast<double>(x.sum) : 0;
+
+	return __fma_rn(pair.step, static_cast<double>(sum), base) * power_double(-x.exponent);
+}
+
+/* Row r of the tile times a vector. `least` is for the first part of the columns to add, for all of them. */
 XFP_DEVICE double integer_result(const int64_t *partial, const xfp_cuda_whole &x, const xfp_cuda_pair &pair, bool least,
 				 uint32_t r, uint32_t v)
 {
@@ -214,9 +206,7 @@ XFP_DEVICE double integer_result(const int64_t *partial, const xfp_cuda_whole &x
 #pragma unroll
 	for (unsigned warp = 0; warp < XFP_CUDA_WARPS; warp++)
 		sum += partial[(warp * XFP_CUDA_TILE_ROWS + r) * XFP_CUDA_INTEGER_VECTORS + v];
-	double base = least ? pair.least * static_cast<double>(x.sum) : 0;
-
-	return __fma_rn(pair.step, static_cast<double>(sum), base) * x.step;
+	return integer_meaning(sum, pair, x, least);
 }
 
 #endif

@@ -3,8 +3,8 @@
  * kept.cu - what was kept in the precision of its source: f32, f16 and bf16.
  *
  * For few vectors, and for f32, in plain f32 arithmetic: a warp has a row, and two rows of the tile one after the
- * other. Its lanes take columns in turn, so that every sum has one order. For many, f16 and bf16 are multiplied by
- * tensor cores (wide.h): bf16 as fp16 times a power of two for each row, as vectors are.
+ * other. Its lanes take 16 bytes of the row in turn, so that every sum has one order. For many, f16 and bf16 are
+ * multiplied by tensor cores (wide.h): bf16 as fp16 times a power of two for each row, as vectors are.
  */
 #include "kernels/cuda/wide.h"
 
@@ -32,11 +32,34 @@ struct corner {
 	}
 };
 
-/* A part of a row times vectors [first, first + COUNT), the same in every lane. */
+/* 16 bytes of a row, as numbers. */
+template <class Number> struct sixteen_bytes {
+	typedef typename Number::type type;
+	static constexpr int COUNT = 16 / sizeof(type);
+
+	float value[COUNT];
+
+	XFP_DEVICE explicit sixteen_bytes(const type *from)
+	{
+		const uint4 bytes = load_once(reinterpret_cast<const uint8_t *>(from));
+		const uint32_t word[4] = { bytes.x, bytes.y, bytes.z, bytes.w };
+
+#pragma unroll
+		for (int i = 0; i < COUNT; i++)
+			if constexpr (COUNT == 4)
+				value[i] = __uint_as_float(word[i]);
+			else
+				value[i] = Number::value(static_cast<type>(word[i / 2] >> i % 2 * 16));
+	}
+};
+
+/* A part of a row times vectors [first, first + COUNT), the same in every lane. Rows are padded to 16 bytes, and
+ * vectors with zeros. */
 template <class Number, int COUNT>
 XFP_DEVICE void row_times(const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, const column_part &own, uint32_t row,
 			  uint32_t first, float (&sum)[COUNT])
 {
+	constexpr int WIDTH = sixteen_bytes<Number>::COUNT;
 	const typename Number::type *w = reinterpret_cast<const typename Number::type *>(
 		m.index + static_cast<uint64_t>(row) * call.weights.row_bytes);
 	const float *x = at<float>(call.vectors.natural) + static_cast<uint64_t>(first) * call.vectors.cols;
@@ -45,12 +68,22 @@ XFP_DEVICE void row_times(const xfp_cuda_multiply &call, const xfp_cuda_matrix &
 #pragma unroll
 	for (int v = 0; v < COUNT; v++)
 		sum[v] = 0;
-	for (uint32_t c = own.begin * XFP_CUDA_KEPT_COLUMNS + threadIdx.x % 32; c < end; c += 32) {
-		float value = Number::value(__ldg(w + c));
+#pragma unroll(COUNT == 1 ? 4 : 1)
+	for (uint32_t c = own.begin * XFP_CUDA_KEPT_COLUMNS + threadIdx.x % 32 * WIDTH; c < end; c += 32 * WIDTH) {
+		const sixteen_bytes<Number> of_row(w + c);
 
 #pragma unroll
 		for (int v = 0; v < COUNT; v++)
-			sum[v] = __fmaf_rn(value, __ldg(x + static_cast<uint64_t>(v) * call.vectors.cols + c), sum[v]);
+#pragma unroll
+			for (int i = 0; i < WIDTH; i += 4) {
+				float4 four = *reinterpret_cast<const float4 *>(
+					x + static_cast<uint64_t>(v) * call.vectors.cols + c + i);
+
+				sum[v] = __fmaf_rn(of_row.value[i], four.x, sum[v]);
+				sum[v] = __fmaf_rn(of_row.value[i + 1], four.y, sum[v]);
+				sum[v] = __fmaf_rn(of_row.value[i + 2], four.z, sum[v]);
+				sum[v] = __fmaf_rn(of_row.value[i + 3], four.w, sum[v]);
+			}
 	}
 #pragma unroll
 	for (int v = 0; v < COUNT; v++)
@@ -74,13 +107,15 @@ XFP_DEVICE void vectors_of_row(const xfp_cuda_multiply &call, const xfp_cuda_mat
 template <class Number> XFP_DEVICE void multiply_vectors(const xfp_cuda_multiply &call)
 {
 	__shared__ uint32_t word;
-	const xfp_cuda_matrix m = at<xfp_cuda_matrix>(call.weights.matrix)[call.expert];
+	const xfp_cuda_matrix &m = call.matrix;
 	const column_part own(call, blockIdx.z);
 	const uint32_t skipped = blockIdx.y * XFP_CUDA_EACH_VECTORS, first = call.first + skipped;
 	const uint32_t count = min(call.count - skipped, XFP_CUDA_EACH_VECTORS);
 	const corner at_;
 	float sum = 0;
 
+	start_next_launch();
+	wait_for_launch_before();
 	for (uint32_t half = 0; half < 2 && at_.row_of(half) < call.weights.rows; half++) {
 		uint32_t v = 0;
 
@@ -101,6 +136,8 @@ template <class Number> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &c
 	one_product one;
 	float sum = 0;
 
+	start_next_launch();
+	wait_for_launch_before();
 	while (own.next(call, one)) {
 		for (uint32_t half = 0; half < 2 && at_.row_of(half) < call.weights.rows; half++) {
 			float value[1];
@@ -259,7 +296,7 @@ template <class Number> struct kept_wide : nothing_shared {
 	{                                                                 \
 		multiply_vectors<number_##TYPE>(call);                    \
 	}                                                                 \
-	extern "C" __global__ void __launch_bounds__(XFP_CUDA_THREADS, 4) \
+	extern "C" __global__ void __launch_bounds__(XFP_CUDA_THREADS, 3) \
 		xfp_multiply_##TYPE##_list(const xfp_cuda_multiply call)  \
 	{                                                                 \
 		multiply_list<number_##TYPE>(call);                       \

@@ -14,25 +14,29 @@ cuda_sources = \
 cuda_headers = \
 	kernels/cuda/abi.h \
 	kernels/cuda/codebook.h \
+	kernels/cuda/copies.h \
 	kernels/cuda/device.h \
+	kernels/cuda/few.h \
 	kernels/cuda/grouped.h \
 	kernels/cuda/integer.h \
 	kernels/cuda/lanes.h \
 	kernels/cuda/parts.h \
 	kernels/cuda/place.h \
+	kernels/cuda/ring.h \
 	kernels/cuda/tile.h \
 	kernels/cuda/wide.h \
 	kernels/cuda/wide_rows.h
 EXTRA_DIST += $(cuda_sources) $(cuda_headers)
 
-# 8.0 runs on 8.6 and 8.9, 9.0 on Hopper, 10.0 on 10.3, 12.0 on 12.1; whatever else there is or will be has the PTX.
+# 8.0 runs on 8.6 and 8.9, 9.0 on Hopper, 10.0 on 10.3, 12.0 on 12.1; whatever else there is or will be has the PTX, which is
+# 9.0's, since only from there on a kernel can wait for the launch before it (device.h).
 # Rounding is IEEE's but for products that are added, and never --use_fast_math.
 cuda_fatbins = $(cuda_sources:.cu=.fatbin)
 nvcc_flags = -std=c++17 -I$(srcdir)
 nvcc_targets = \
 	-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
 	-gencode arch=compute_100,code=sm_100 -gencode arch=compute_120,code=sm_120 \
-	-gencode arch=compute_80,code=compute_80
+	-gencode arch=compute_90,code=compute_90
 SUFFIXES += .cu .fatbin .ptx80 .ptx90 .ptx100 .ptx120
 
 # What ptxas says of each kernel stays beside, for tests/cuda/resources; anything else it or nvcc says is shown.

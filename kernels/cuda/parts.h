@@ -6,9 +6,9 @@
  * of the products), and leaves what it has in the workspace; the one that arrives last adds all of it, in the order of
  * the parts, so that who comes when does not show. Outliers of a row are one part's.
  *
- * The workspace is the caller's (xfp_cuda.h), one a stream: counters, which are 0 between launches, and behind them
- * XFP_CUDA_PART_BYTES for each part. A launch that may begin before the one in front of it has ended has to wait for
- * that (griddepcontrol.wait) before it comes here.
+ * The workspace is the caller's (xfp_cuda.h), one a stream: counters, which are 0 between launches, then the sums of
+ * few.h, then XFP_CUDA_PART_BYTES for each part. A launch that may begin before the one in front of it has ended has to
+ * wait for that (griddepcontrol.wait) before it comes here.
  *
  * What a frame has to bring is one value for each thread, of a type of up to 8 bytes that can be added: sums that are
  * already scaled, as float, or two of them, in tile.h; integers, or doubles made of them, where sums are exact.
@@ -122,7 +122,7 @@ template <class T> XFP_DEVICE bool add_parts(const xfp_cuda_multiply &call, uint
 
 	uint32_t tile = blockIdx.y * gridDim.x + blockIdx.x;
 	uint32_t *counter = reinterpret_cast<uint32_t *>(call.workspace) + tile;
-	uint8_t *left = reinterpret_cast<uint8_t *>(call.workspace) + XFP_CUDA_COUNTERS * 4 +
+	uint8_t *left = reinterpret_cast<uint8_t *>(call.workspace) + XFP_CUDA_PARTS_OFFSET +
 			static_cast<uint64_t>(tile * gridDim.z) * XFP_CUDA_PART_BYTES + threadIdx.x * sizeof(T);
 
 	if (mine)

@@ -7,6 +7,14 @@
 
 #include "kernels/cuda/device.h"
 
+/* Bytes from the first index of a matrix to row `row` of a tile's first chunk; chunks of a row are
+ * XFP_CUDA_TILE_ROWS * BYTES apart. */
+template <uint32_t BYTES> XFP_DEVICE uint64_t tile_row(uint32_t row, uint32_t row_bytes)
+{
+	return static_cast<uint64_t>(row / XFP_CUDA_TILE_ROWS * XFP_CUDA_TILE_ROWS) * row_bytes +
+	       row % XFP_CUDA_TILE_ROWS * BYTES;
+}
+
 /* Where a thread is: see struct fragment. */
 struct place {
 	unsigned warp, lane, t, g;

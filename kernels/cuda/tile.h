@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tile.h - the frame of all kernels that multiply by tensor cores: sixteen rows a block, whose columns its warps share.
+ * tile.h - the frame of the kernels m1, m4 and list on tensor cores: a block has sixteen rows, whose columns its warps
+ * share.
  *
  * What a method does lies in its `Weights`: how a chunk of a row becomes fragments, and what is done to the sums of a
  * group. The frame adds up in one order, whatever runs when: chunks of a warp ascending, then warps, then outliers;
@@ -129,7 +130,7 @@ XFP_DEVICE void outliers(const xfp_cuda_multiply &call, const xfp_cuda_matrix &m
 
 			for (uint32_t i = begin + p.lane; i < end; i += 32)
 				sum = __fmaf_rn(half_to_float(__ldg(at<uint16_t>(m.residual) + i)),
-						__ldg(natural + __ldg(at<uint32_t>(m.column) + i)), sum);
+						natural[__ldg(at<uint32_t>(m.column) + i)], sum);
 			if (begin < end)
 				sum = warp_sum(sum);
 			if (!p.lane)
@@ -150,10 +151,6 @@ XFP_DEVICE void store_result(const xfp_cuda_result &y, uint64_t at_, float value
 /* Of a method without an integer path. */
 struct no_integers {
 	static constexpr bool INTEGERS = false;
-
-	XFP_DEVICE void stage_integers(const xfp_cuda_weights &, uint8_t *)
-	{
-	}
 };
 
 /* Of one that has nothing of its own in shared memory. */
@@ -174,7 +171,7 @@ template <int N> struct buffers {
 	float *partial;   /* [warps][rows][8 N], or int64 [warps][rows][4] */
 	float *outlier;   /* [rows][8 N] */
 	uint32_t *free;   /* a word that is read by nobody after the barrier that follows */
-	uint8_t *tables;  /* of the integer path */
+	uint8_t *tables;  /* of the integer path, and then its ring */
 
 	XFP_DEVICE buffers(uint8_t *shared, uint32_t own_bytes)
 	{
@@ -186,21 +183,21 @@ template <int N> struct buffers {
 	}
 };
 
-/* What parts are added up as: where they may be of integers, whose parts cancel out, as double. */
+/* What products of a list are added up as: where they may be of integers, whose parts cancel out, as double. */
 template <bool DOUBLE> struct part_sum {
 	typedef float type;
 };
 template <> struct part_sum<true> {
 	typedef double type;
 };
-template <int N, class Weights> using sum_of = typename part_sum<N == 1 && Weights::INTEGERS>::type;
+template <class Weights> using list_sum = typename part_sum<Weights::INTEGERS>::type;
 
 /* Of vectors that are so far apart, what a thread has: of all vectors that planes have room for, every thread's. */
 #define XFP_TILE_APART (XFP_CUDA_THREADS / XFP_CUDA_TILE_ROWS)
-template <int N, class Weights> struct alignas(8) thread_sums {
+template <int N> struct alignas(8) thread_sums {
 	static constexpr uint32_t COUNT = (8 * N + XFP_TILE_APART - 1) / XFP_TILE_APART;
 
-	sum_of<N, Weights> of[COUNT] = {};
+	float of[COUNT] = {};
 
 	XFP_DEVICE void operator+=(const thread_sums &other)
 	{
@@ -210,29 +207,37 @@ template <int N, class Weights> struct alignas(8) thread_sums {
 	}
 };
 
-/* The block's part of a row of the tile times one vector, once all warps have left their sums, of integers or not; what
- * the sum of all parts is to be. */
+/* The block's part of a row of the tile times one vector, once all warps have left their sums; what the sum of all
+ * parts is to be. */
 template <int N, class Weights>
-XFP_DEVICE sum_of<N, Weights> row_part(const Weights &w, const xfp_cuda_matrix &m, const xfp_cuda_vectors &x,
-				       const buffers<N> &b, const column_part &own, uint32_t row, uint32_t r,
-				       uint32_t v, uint32_t first, bool integers)
+XFP_DEVICE float row_part(const Weights &w, const xfp_cuda_matrix &m, const xfp_cuda_vectors &x, const buffers<N> &b,
+			  uint32_t row, uint32_t r, uint32_t v, uint32_t first)
 {
-	float outlier = b.outlier[r * 8 * N + v], sum = 0;
+	float sum = 0;
 
-	if constexpr (N == 1 && Weights::INTEGERS)
-		if (integers)
-			return __fma_rn(integer_result(reinterpret_cast<const int64_t *>(b.partial),
-						       at<xfp_cuda_whole>(x.whole)[first + v], w.meaning(m, row),
-						       !own.begin, r, v),
-					w.row_factor(m, row), outlier);
 #pragma unroll
 	for (unsigned warp = 0; warp < XFP_CUDA_WARPS; warp++) {
 		const float *at_ = b.partial + (warp * XFP_CUDA_TILE_ROWS + r) * 8 * N + x.each * v;
 
 		sum = __fadd_rn(sum, x.each == 1 ? at_[0] : __fadd_rn(at_[0], at_[1]));
 	}
-	sum = __fmul_rn(__fmul_rn(sum, __ldg(at<float>(x.scale) + first + v)), w.row_factor(m, row));
-	return __fadd_rn(sum, outlier);
+	sum = __fmul_rn(__fmul_rn(sum, at<float>(x.scale)[first + v]), w.row_factor(m, row));
+	return __fadd_rn(sum, b.outlier[r * 8 * N + v]);
+}
+
+/* The same of one vector, of integers or not. */
+template <class Weights>
+XFP_DEVICE list_sum<Weights> list_row_part(const Weights &w, const xfp_cuda_matrix &m, const xfp_cuda_vectors &x,
+					   const buffers<1> &b, const column_part &own, uint32_t row, uint32_t r,
+					   uint32_t first, bool integers)
+{
+	if constexpr (Weights::INTEGERS)
+		if (integers)
+			return __fma_rn(integer_result(reinterpret_cast<const int64_t *>(b.partial),
+						       at<xfp_cuda_whole>(x.whole)[first],
+						       Weights::books::meaning(m, row), !own.begin, r, 0),
+					w.row_factor(m, row), b.outlier[r * 8]);
+	return row_part<1>(w, m, x, b, row, r, 0, first);
 }
 
 XFP_DEVICE double row_result(const xfp_cuda_matrix &m, double sum)
@@ -251,62 +256,46 @@ XFP_DEVICE void add_product(double &sum, float weight, const xfp_cuda_matrix &m,
 	sum = __fma_rn(weight, row_result(m, part), sum);
 }
 
-/* A part of one matrix times vectors [first, first + count): leaves sums in shared memory, for all threads to read.
- * Whether they are integers. */
+/* Fragments in numbers: the columns of a part of a tile, chunk after chunk. */
 template <int N, class Weights>
-XFP_DEVICE bool multiply_tile(Weights &w, const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t first,
-			      uint32_t count, const place &p, const column_part &own, const buffers<N> &b)
+XFP_DEVICE void multiply_numbers(Weights &w, const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t first,
+				 uint32_t count, const place &p, const column_part &own, const buffers<N> &b)
 {
-	bool integers = false;
+	planes<N> x(call.vectors, first, count, p);
+	sums<N> total;
 
-	if constexpr (N == 1 && Weights::INTEGERS) {
-		int64_t *partial = reinterpret_cast<int64_t *>(b.partial);
-
-		integers = count <= XFP_CUDA_INTEGER_VECTORS && integers_fit(call.vectors, m, first, count);
-		if (integers && count > 2)
-			w.template multiply_integers<2>(call, m, first, count, p, own, b.tables, partial);
-		else if (integers)
-			w.template multiply_integers<1>(call, m, first, count, p, own, b.tables, partial);
-	}
-	if (!integers) {
-		planes<N> x(call.vectors, first, count, p);
-		sums<N> total;
-
-		total.clear();
-		w.begin(call.weights, m, p, b.own);
-		for (uint32_t chunk = own.begin + p.warp; chunk < own.end; chunk += XFP_CUDA_WARPS)
-			w.chunk(chunk, x, total);
-		total.store(b.partial + p.warp * XFP_CUDA_TILE_ROWS * 8 * N, p);
-	}
-	outliers<N>(call, m, first, count, p, own, b.outlier);
-	__syncthreads();
-	return integers;
+	total.clear();
+	w.begin(call.weights, m, p, b.own);
+	for (uint32_t chunk = own.begin + p.warp; chunk < own.end; chunk += XFP_CUDA_WARPS)
+		w.chunk(chunk, x, total);
+	total.store(b.partial + p.warp * XFP_CUDA_TILE_ROWS * 8 * N, p);
 }
 
 template <int N, class Weights> XFP_DEVICE void multiply_vectors(const xfp_cuda_multiply &call, uint8_t *shared)
 {
-	/* Read where it is wanted: most of it after the chunks, which registers are few for. */
-	const xfp_cuda_matrix &m = at<xfp_cuda_matrix>(call.weights.matrix)[call.expert];
+	const xfp_cuda_matrix &m = call.matrix;
 	const place p(call.weights.rows, blockIdx.x);
 	const buffers<N> b(shared, Weights::shared_bytes(call.weights));
 	const uint32_t most = 8 * N / call.vectors.each, skipped = blockIdx.y * most;
 	const uint32_t first = call.first + skipped, count = min(call.count - skipped, most);
+	const column_part own(call, blockIdx.z);
 	Weights w;
 
-	if constexpr (N == 1)
-		w.stage_integers(call.weights, b.tables);
+	start_next_launch();
 	w.stage(call.weights, b.own);
+	wait_for_launch_before();
+	multiply_numbers<N>(w, call, m, first, count, p, own, b);
+	outliers<N>(call, m, first, count, p, own, b.outlier);
+	__syncthreads();
 
-	const column_part own(call, blockIdx.z);
-	bool integers = multiply_tile<N>(w, call, m, first, count, p, own, b);
 	uint32_t r = threadIdx.x % XFP_CUDA_TILE_ROWS, row = p.first_row + r, v = threadIdx.x / XFP_CUDA_TILE_ROWS;
 	uint32_t end = row < call.weights.rows ? count : 0;
-	thread_sums<N, Weights> sum;
+	thread_sums<N> sum;
 
 #pragma unroll
 	for (uint32_t i = 0, u = v; i < sum.COUNT; i++, u += XFP_TILE_APART)
 		if (u < end)
-			sum.of[i] = row_part<N>(w, m, call.vectors, b, own, row, r, u, first, integers);
+			sum.of[i] = row_part<N>(w, m, call.vectors, b, row, r, u, first);
 	if (!add_parts(call, b.free, v < end, sum))
 		return;
 #pragma unroll
@@ -314,6 +303,32 @@ template <int N, class Weights> XFP_DEVICE void multiply_vectors(const xfp_cuda_
 		if (u < end)
 			store_result(call.result, (first + u) * call.result.stride + row,
 				     static_cast<float>(row_result(m, sum.of[i])));
+}
+
+/* Multiplies a part of a matrix by one vector, and leaves sums in shared memory, for all threads to read. Returns
+ * whether they are integers. */
+template <class Weights>
+XFP_DEVICE bool multiply_product(Weights &w, const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t vector,
+				 const place &p, const column_part &own, const buffers<1> &b)
+{
+	bool integers = false;
+
+	if constexpr (Weights::INTEGERS) {
+		integers = m.pair && integers_fit(call.vectors, vector, 1);
+		if (integers) {
+			typename Weights::integers path;
+
+			path.begin(call.weights, m, p, own, b.tables, b.tables + Weights::books::TABLES);
+			path.multiply(call.vectors, vector, p, reinterpret_cast<int64_t *>(b.partial));
+		} else {
+			w.stage(call.weights, b.own);
+		}
+	}
+	if (!integers)
+		multiply_numbers<1>(w, call, m, vector, 1, p, own, b);
+	outliers<1>(call, m, vector, 1, p, own, b.outlier);
+	__syncthreads();
+	return integers;
 }
 
 /* Products of a list that go to one result, one after the other, and those of a block's part only. */
@@ -325,23 +340,28 @@ template <class Weights> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &
 	bool mine = threadIdx.x < XFP_CUDA_TILE_ROWS && row < call.weights.rows;
 	list_part own(call);
 	one_product one;
-	sum_of<1, Weights> sum = 0;
+	list_sum<Weights> sum = 0;
 	Weights w;
 
-	w.stage_integers(call.weights, b.tables);
-	w.stage(call.weights, b.own);
+	start_next_launch();
+	/* A method with integers stages its numbers when it needs them. */
+	if constexpr (Weights::INTEGERS)
+		Weights::books::stage(call.weights, b.tables);
+	else
+		w.stage(call.weights, b.own);
+	wait_for_launch_before();
 	while (own.next(call, one)) {
 		const xfp_cuda_matrix &m = at<xfp_cuda_matrix>(call.weights.matrix)[one.expert];
-		bool integers = multiply_tile<1>(w, call, m, one.x, 1, p, own.columns, b);
+		bool integers = multiply_product(w, call, m, one.x, p, own.columns, b);
 
-		if (mine) {
-			auto part = row_part<1>(w, m, call.vectors, b, own.columns, row, threadIdx.x, 0, one.x,
-						integers);
-
-			add_product(sum, one.weight, m, part);
-		}
+		if (mine)
+			add_product(sum, one.weight, m,
+				    list_row_part(w, m, call.vectors, b, own.columns, row, threadIdx.x, one.x,
+						  integers));
 		__syncthreads();
 	}
+	if constexpr (Weights::INTEGERS)
+		wait_for_copies<0>(); /* of what was staged, if there was no product */
 	if (own.named && add_parts(call, b.free, mine, sum))
 		store_result(call.result, own.result * call.result.stride + row, static_cast<float>(sum));
 }
@@ -354,9 +374,15 @@ template <class Weights> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &
 		extern __shared__ uint4 shared[];                                                                 \
 		__VA_ARGS__(call, reinterpret_cast<uint8_t *>(shared));                                           \
 	}
-#define XFP_CUDA_KERNELS(NAME, ...)                                    \
+/* Lists go faster with three blocks, where that leaves registers enough; measured on 9.0. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
+#define XFP_CUDA_LIST_BLOCKS 3
+#else
+#define XFP_CUDA_LIST_BLOCKS 2
+#endif
+#define XFP_CUDA_KERNELS(NAME, LIST_BLOCKS, ...)                        \
 	XFP_CUDA_KERNEL(NAME##_m1, 2, multiply_vectors<1, __VA_ARGS__>) \
 	XFP_CUDA_KERNEL(NAME##_m4, 1, multiply_vectors<4, __VA_ARGS__>) \
-	XFP_CUDA_KERNEL(NAME##_list, 2, multiply_list<__VA_ARGS__>)
+	XFP_CUDA_KERNEL(NAME##_list, LIST_BLOCKS, multiply_list<__VA_ARGS__>)
 
 #endif

@@ -2,28 +2,50 @@
 /*
  * v2.cu - rows with a codebook each.
  */
+#include "kernels/cuda/few.h"
 #include "kernels/cuda/wide_rows.h"
 
 /* The planes of the thread's rows, for all groups. */
 template <int K> struct v2_books {
-	struct no_names {};
-	using names = no_names;
+	static constexpr uint32_t TABLES = 0;
+	static constexpr bool NAMES = false;
 
 	codebook<K> book[2];
 
-	XFP_DEVICE void begin(const xfp_cuda_matrix &m, const place &p)
+	XFP_DEVICE void begin(const uint8_t *)
+	{
+	}
+
+	XFP_DEVICE void begin_tile(const xfp_cuda_weights &w, const xfp_cuda_matrix &m, uint32_t tile, const place &p)
 	{
 #pragma unroll
-		for (int i = 0; i < 2; i++)
-			book[i].load(at<uint8_t>(m.integer) + static_cast<uint64_t>(p.row[i]) * codebook_bytes<K>());
+		for (int i = 0; i < 2; i++) {
+			uint32_t row = min(tile * XFP_CUDA_TILE_ROWS + p.g + 8 * i, w.rows - 1);
+
+			book[i].load(at<uint8_t>(m.integer) + static_cast<uint64_t>(row) * codebook_bytes<K>());
+		}
 	}
 
-	XFP_DEVICE void fetch(names &, uint32_t) const
+	static XFP_DEVICE void stage(const xfp_cuda_weights &, uint8_t *)
 	{
 	}
 
-	XFP_DEVICE void enter(const names &, int) const
+	template <int GROUPS> XFP_DEVICE void arrive() const
 	{
+	}
+
+	XFP_DEVICE void enter(const uint32_t (&)[2], int) const
+	{
+	}
+
+	static XFP_DEVICE xfp_cuda_pair meaning(const xfp_cuda_matrix &m, uint32_t row)
+	{
+		return at<xfp_cuda_pair>(m.pair)[row];
+	}
+
+	static XFP_DEVICE float row_factor(const xfp_cuda_matrix &, uint32_t)
+	{
+		return 1;
 	}
 };
 
@@ -78,27 +100,8 @@ template <int K, class Rows, uint32_t ROWS> struct v2_weights {
 		}
 	}
 
-	XFP_DEVICE void stage_integers(const xfp_cuda_weights &, uint8_t *)
-	{
-	}
-
-	template <int PAIRS>
-	XFP_DEVICE void multiply_integers(const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t first,
-					  uint32_t count, const place &p, const column_part &own, const uint8_t *,
-					  int64_t *partial)
-	{
-		if constexpr (INTEGERS) {
-			v2_books<K> books;
-
-			books.begin(m, p);
-			integer_tile<K, PAIRS>(books, call, m, first, count, p, own, partial);
-		}
-	}
-
-	static XFP_DEVICE xfp_cuda_pair meaning(const xfp_cuda_matrix &m, uint32_t row)
-	{
-		return at<xfp_cuda_pair>(m.pair)[row];
-	}
+	using books = v2_books<K>;
+	using integers = integer_path<K, books>;
 
 	static XFP_DEVICE float row_factor(const xfp_cuda_matrix &, uint32_t, int = 0)
 	{
@@ -110,7 +113,7 @@ template <int K> using tile = v2_weights<K, two_rows<K>, XFP_CUDA_TILE_ROWS>;
 template <int K> using wide = v2_weights<K, stage_rows<K>, XFP_CUDA_WIDE_ROWS>;
 
 #define KERNELS(K)                                      \
-	XFP_CUDA_KERNELS(xfp_multiply_v2_k##K, tile<K>) \
+	XFP_CUDA_KERNELS(xfp_multiply_v2_k##K, K <= 4 ? XFP_CUDA_LIST_BLOCKS : 2, tile<K>) \
 	XFP_CUDA_WIDE_KERNEL(xfp_multiply_v2_k##K, wide<K>)
 
 KERNELS(2)
@@ -118,3 +121,9 @@ KERNELS(3)
 KERNELS(4)
 KERNELS(5)
 KERNELS(6)
+
+#define FEW_KERNELS(K) XFP_CUDA_FEW_KERNELS(xfp_multiply_v2_k##K, K, 0, v2_books<K>)
+
+FEW_KERNELS(2)
+FEW_KERNELS(3)
+FEW_KERNELS(4)

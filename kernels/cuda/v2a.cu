@@ -100,7 +100,7 @@ template <int K, class Rows> struct v2a_weights : no_integers {
 };
 
 #define KERNELS(K)                                                           \
-	XFP_CUDA_KERNELS(xfp_multiply_v2a_k##K, v2a_weights<K, two_rows<K>>) \
+	XFP_CUDA_KERNELS(xfp_multiply_v2a_k##K, 2, v2a_weights<K, two_rows<K>>) \
 	XFP_CUDA_WIDE_KERNEL(xfp_multiply_v2a_k##K, v2a_weights<K, stage_rows<K>>)
 
 KERNELS(2)

@@ -2,79 +2,75 @@
 /*
  * v2c.cu - groups of one byte each, which names a codebook of the library and a ratio.
  */
+#include "kernels/cuda/few.h"
 #include "kernels/cuda/wide_rows.h"
 
-/* Planes of the products that the groups' bytes name, in shared memory: those of the thread's rows for one group of 32
- * columns. LOG: log2 of a group's columns, where that is 5; else 0, and two of the thread's have one byte at least. */
-template <int K, int LOG> struct v2c_books {
-	static constexpr int SHARE = lanes<K>::SHARE; /* groups of 32 columns of the thread, of a chunk */
-
-	static constexpr int NAMES = LOG || SHARE == 1 ? 1 : SHARE / 2;
-
-	struct group_names {
-		uint32_t byte[2][NAMES];
-	};
-	using names = group_names;
+/* Planes of the products that names stand for, in shared memory: those of the thread's rows for one of its groups. */
+template <int K> struct v2c_books {
+	static constexpr uint32_t TABLES = 256 * codebook_bytes<K>();
+	static constexpr bool NAMES = true;
 
 	codebook<K> book[2];
-	const uint8_t *tables, *group[2];
-	uint32_t log, t;
+	uint32_t tables; /* their shared address */
 
-	XFP_DEVICE void begin(const xfp_cuda_weights &w, const xfp_cuda_matrix &m, const place &p,
-			      const uint8_t *shared)
+	/* Starts to copy the tables. */
+	static XFP_DEVICE void stage(const xfp_cuda_weights &w, uint8_t *shared)
 	{
-		tables = shared;
-		log = w.group;
-		t = p.t;
+		if (w.tables)
+			for (uint32_t i = threadIdx.x * 16; i < TABLES; i += XFP_CUDA_THREADS * 16)
+				copy_async(shared_address(shared + i), at<uint8_t>(w.tables + i));
+		commit_copies();
+	}
+
+	XFP_DEVICE void begin(const uint8_t *shared)
+	{
+		tables = shared_address(shared);
+	}
+
+	XFP_DEVICE void begin_tile(const xfp_cuda_weights &, const xfp_cuda_matrix &, uint32_t, const place &) const
+	{
+	}
+
+	/* Waits for the tables, whose copies were committed before the last GROUPS. */
+	template <int GROUPS> XFP_DEVICE void arrive() const
+	{
+		wait_for_copies<GROUPS>();
+		__syncthreads();
+	}
+
+	/* Of each row, a byte for every group of the thread. */
+	XFP_DEVICE void enter(const uint32_t (&names)[2], int j)
+	{
 #pragma unroll
 		for (int i = 0; i < 2; i++)
-			group[i] = at<uint8_t>(m.group) + static_cast<uint64_t>(p.row[i]) * w.row_groups;
+			book[i].load_product(tables, lanes<K>::SHARE == 1 ? names[i] : prmt(names[i], 0, 0x4440 + j));
 	}
 
-	XFP_DEVICE void fetch(names &n, uint32_t chunk) const
+	static XFP_DEVICE xfp_cuda_pair meaning(const xfp_cuda_matrix &m, uint32_t)
 	{
-		uint32_t first = (chunk * 4 + t) * SHARE;
-
-#pragma unroll
-		for (int i = 0; i < 2; i++) {
-			if constexpr (!LOG) {
-#pragma unroll
-				for (int j = 0; j < NAMES; j++)
-					n.byte[i][j] = __ldg(group[i] + ((first + 2 * j) >> (log - 5)));
-			} else if constexpr (SHARE == 1) {
-				n.byte[i][0] = __ldg(group[i] + first);
-			} else if constexpr (SHARE == 2) {
-				n.byte[i][0] = __ldg(reinterpret_cast<const uint16_t *>(group[i] + first));
-			} else {
-				n.byte[i][0] = __ldg(reinterpret_cast<const uint32_t *>(group[i] + first));
-			}
-		}
+		return *at<xfp_cuda_pair>(m.pair);
 	}
 
-	XFP_DEVICE void enter(const names &n, int j)
+	static XFP_DEVICE float row_factor(const xfp_cuda_matrix &m, uint32_t row)
 	{
-#pragma unroll
-		for (int i = 0; i < 2; i++) {
-			uint32_t byte = !LOG ? n.byte[i][LOG ? 0 : j / 2] : SHARE == 1 ? n.byte[i][0] :
-								  prmt(n.byte[i][0], 0, 0x4440 + j);
-
-			book[i].load_product(tables, byte);
-		}
+		return __ldg(at<float>(m.row) + row);
 	}
 };
 
-/* LOG: log2 of a group's columns, where that is known; else 0. */
+/* LOG: log2 of a group's columns. */
 template <int K, int LOG, class Rows> struct v2c_weights {
 	static constexpr int RUN = LOG == 5 ? 2 : 1;
-	static constexpr bool INTEGERS = K <= 4, SCALED = true, MIDPOINTS = false, OUTLIERS = true;
+	static constexpr bool INTEGERS = K <= 4 && LOG == 5, SCALED = true, MIDPOINTS = false, OUTLIERS = true;
 	static constexpr int VECTORS = lanes<K>::VECTORS;
+	static constexpr uint32_t NAMES = VECTORS >> (LOG - 4);                           /* of a row's chunk */
+	static constexpr uint32_t CHUNK = LOG == 5 ? XFP_CUDA_TILE_ROWS * NAMES : NAMES; /* bytes between chunks */
 
 	Rows rows;
 	float scale[2]; /* of wide.h */
 	const uint8_t *group[2];
 	const uint8_t *library;
 	const float *ratio;
-	uint32_t ratios, log, t; /* ratios, and steps of a group: as their logarithms */
+	uint32_t ratios, t; /* ratios: log2 of their number */
 
 	static XFP_DEVICE uint32_t library_bytes(const xfp_cuda_weights &w)
 	{
@@ -91,7 +87,6 @@ template <int K, int LOG, class Rows> struct v2c_weights {
 		uint32_t size = 256 / w.codebooks;
 
 		ratios = 31 - __clz(size);
-		log = (LOG ? LOG : w.group) - 4;
 		library = shared;
 		ratio = reinterpret_cast<const float *>(shared + library_bytes(w));
 		copy_to_shared(shared, w.library, w.codebooks * codebook_bytes<K>());
@@ -104,7 +99,9 @@ template <int K, int LOG, class Rows> struct v2c_weights {
 		rows.begin(w, m, p);
 #pragma unroll
 		for (int i = 0; i < 2; i++)
-			group[i] = in_register(at<uint8_t>(m.group) + static_cast<uint64_t>(p.row[i]) * w.row_groups);
+			group[i] = in_register(at<uint8_t>(m.group) +
+					       (LOG == 5 ? tile_row<NAMES>(p.row[i], w.row_groups)
+							 : static_cast<uint64_t>(p.row[i]) * w.row_groups));
 		t = p.t;
 	}
 
@@ -122,15 +119,16 @@ template <int K, int LOG, class Rows> struct v2c_weights {
 
 	XFP_DEVICE void enter_run(uint32_t v)
 	{
-		if (RUN > 1 || !(v & ((1u << log) - 1)))
-			enter(group, v >> log, scale);
+		uint32_t name = v >> (LOG - 4);
+
+		enter(group, name / NAMES * CHUNK + name % NAMES, scale);
 	}
 
 	template <int N> XFP_DEVICE void chunk(uint32_t chunk, const planes<N> &x, sums<N> &total)
 	{
 		const planes<N> here = x.from(natural_offset(chunk * VECTORS, t));
-		const uint32_t first = chunk * VECTORS >> log, within = (1u << log) - 1;
-		const uint8_t *const of_chunk[2] = { in_register(group[0] + first), in_register(group[1] + first) };
+		const uint8_t *const of_chunk[2] = { in_register(group[0] + chunk * CHUNK),
+						     in_register(group[1] + chunk * CHUNK) };
 		float scale[2];
 		sums<N> one;
 
@@ -140,41 +138,20 @@ template <int K, int LOG, class Rows> struct v2c_weights {
 		for (int v = 0; v < VECTORS; v++) {
 			if (rows.past(chunk, v))
 				break;
-			if (LOG ? v % (1 << (LOG - 4)) == 0 : !v || !(v & within)) {
+			if (v % (1 << (LOG - 4)) == 0) {
 				if (v) {
 					total.add_scaled(one, scale);
 					one.clear();
 				}
-				enter(of_chunk, LOG ? v >> (LOG - 4) : v >> log, scale);
+				enter(of_chunk, v >> (LOG - 4), scale);
 			}
 			here.multiply(one, rows.step(v), natural_offset(v, 0));
 		}
 		total.add_scaled(one, scale);
 	}
 
-	XFP_DEVICE void stage_integers(const xfp_cuda_weights &w, uint8_t *shared)
-	{
-		if (INTEGERS && w.tables)
-			copy_to_shared(shared, w.tables, 256 * codebook_bytes<K>());
-	}
-
-	template <int PAIRS>
-	XFP_DEVICE void multiply_integers(const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t first,
-					  uint32_t count, const place &p, const column_part &own, const uint8_t *tables,
-					  int64_t *partial)
-	{
-		if constexpr (INTEGERS) {
-			v2c_books<K, LOG> books;
-
-			books.begin(call.weights, m, p, tables);
-			integer_tile<K, PAIRS>(books, call, m, first, count, p, own, partial);
-		}
-	}
-
-	static XFP_DEVICE xfp_cuda_pair meaning(const xfp_cuda_matrix &m, uint32_t)
-	{
-		return *at<xfp_cuda_pair>(m.pair);
-	}
+	using books = v2c_books<K>;
+	using integers = integer_path<K, books>;
 
 	static XFP_DEVICE float row_factor(const xfp_cuda_matrix &m, uint32_t row, int = 0)
 	{
@@ -186,9 +163,9 @@ template <int K, int LOG> using tile = v2c_weights<K, LOG, two_rows<K>>;
 template <int K, int LOG> using wide = v2c_weights<K, LOG, stage_rows<K>>;
 
 #define KERNELS(K)                                              \
-	XFP_CUDA_KERNELS(xfp_multiply_v2c_k##K, tile<K, 0>)     \
-	XFP_CUDA_KERNELS(xfp_multiply_v2c32_k##K, tile<K, 5>)   \
-	XFP_CUDA_WIDE_KERNEL(xfp_multiply_v2c_k##K, wide<K, 0>) \
+	XFP_CUDA_KERNELS(xfp_multiply_v2c_k##K, K == 3 ? 1 : 2, tile<K, 4>)     \
+	XFP_CUDA_KERNELS(xfp_multiply_v2c32_k##K, K == 4 ? XFP_CUDA_LIST_BLOCKS : 2, tile<K, 5>)   \
+	XFP_CUDA_WIDE_KERNEL(xfp_multiply_v2c_k##K, wide<K, 4>) \
 	XFP_CUDA_WIDE_KERNEL(xfp_multiply_v2c32_k##K, wide<K, 5>)
 
 KERNELS(2)
@@ -196,3 +173,7 @@ KERNELS(3)
 KERNELS(4)
 KERNELS(5)
 KERNELS(6)
+
+XFP_CUDA_FEW_KERNELS(xfp_multiply_v2c32_k2, 2, 1, v2c_books<2>)
+XFP_CUDA_FEW_KERNELS(xfp_multiply_v2c32_k3, 3, 1, v2c_books<3>)
+XFP_CUDA_FEW_KERNELS(xfp_multiply_v2c32_k4, 4, 1, v2c_books<4>)

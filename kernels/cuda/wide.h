@@ -17,32 +17,13 @@
 #ifndef XFP_CUDA_WIDE_H
 #define XFP_CUDA_WIDE_H
 
+#include "kernels/cuda/copies.h"
 #include "kernels/cuda/tile.h"
 
 #define XFP_WIDE_STEPS 4u                          /* of a stage */
 #define XFP_WIDE_COLUMNS (16u * XFP_WIDE_STEPS)    /* likewise */
 #define XFP_WIDE_TILES (XFP_CUDA_WIDE_PLANES / 8u) /* of eight planes */
 #define XFP_WIDE_AT_ONCE 4u                        /* tiles: what is not there is left out by so many */
-
-/* ---- asynchronous copies ------------------------------------------------------------------------- */
-
-/* Sixteen bytes to shared memory, or as many zeros. */
-XFP_DEVICE void copy_async(uint32_t to, const uint8_t *from, bool there)
-{
-	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0)
-		     : "memory");
-}
-
-XFP_DEVICE void commit_copies()
-{
-	asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-/* Until no more than COUNT groups of copies are under way. */
-template <int COUNT> XFP_DEVICE void wait_for_copies()
-{
-	asm volatile("cp.async.wait_group %0;" ::"n"(COUNT) : "memory");
-}
 
 /* ---- vectors ------------------------------------------------------------------------------------- */
 
@@ -69,7 +50,7 @@ struct wide_planes {
 		count = vectors * x.each;
 		from = at<uint8_t>(x.planes) + (static_cast<uint64_t>(vector) * x.each + first) * bytes + piece;
 		stride = static_cast<uint64_t>(bytes) * 32;
-		ring = static_cast<uint32_t>(__cvta_generic_to_shared(shared)) + first * XFP_CUDA_WIDE_STRIDE + piece;
+		ring = shared_address(shared) + first * XFP_CUDA_WIDE_STRIDE + piece;
 		to = 0;
 	}
 
@@ -272,7 +253,7 @@ XFP_DEVICE void store_wide(const wide_sums &total, const xfp_cuda_multiply &call
 
 			if (v >= count || row >= call.weights.rows)
 				break;
-			sum = __fmul_rn(__fmul_rn(sum, __ldg(at<float>(call.vectors.scale) + first + v)), own);
+			sum = __fmul_rn(__fmul_rn(sum, at<float>(call.vectors.scale)[first + v]), own);
 			store_result(call.result, (first + v) * call.result.stride + row,
 				     static_cast<float>(static_cast<double>(sum) * m.unit));
 		}
@@ -281,7 +262,7 @@ XFP_DEVICE void store_wide(const wide_sums &total, const xfp_cuda_multiply &call
 
 template <class Weights> XFP_DEVICE void multiply_wide(const xfp_cuda_multiply &call, uint8_t *shared)
 {
-	const xfp_cuda_matrix m = at<xfp_cuda_matrix>(call.weights.matrix)[call.expert];
+	const xfp_cuda_matrix &m = call.matrix;
 	const place p(call.weights.rows, blockIdx.x * XFP_CUDA_WARPS + threadIdx.x / 32);
 	const uint32_t most = XFP_CUDA_WIDE_PLANES / call.vectors.each, skipped = blockIdx.y * most;
 	const uint32_t first = call.first + skipped, count = min(call.count - skipped, most);
@@ -293,6 +274,8 @@ template <class Weights> XFP_DEVICE void multiply_wide(const xfp_cuda_multiply &
 	float factor[2];
 	Weights w;
 
+	start_next_launch();
+	wait_for_launch_before();
 #pragma unroll
 	for (uint32_t s = 0; s < XFP_CUDA_WIDE_STAGES - 1; s++) {
 		if (s < stages)

@@ -32,7 +32,7 @@ template <int K> struct stage_rows {
 	{
 #pragma unroll
 		for (int i = 0; i < 2; i++) {
-			row[i] = at<uint8_t>(m.index) + static_cast<uint64_t>(p.row[i]) * w.row_bytes +
+			row[i] = at<uint8_t>(m.index) + tile_row<lanes<K>::BYTES>(p.row[i], w.row_bytes) +
 				 lanes<K>::THREAD * p.t;
 			next[i].load(row[i]);
 			/* Only so that the compiler has something to move where it moves them before there are any. */
@@ -50,7 +50,7 @@ template <int K> struct stage_rows {
 #pragma unroll
 			for (int i = 0; i < 2; i++) {
 				now[i] = next[i];
-				row[i] += lanes<K>::BYTES;
+				row[i] += XFP_CUDA_TILE_ROWS * lanes<K>::BYTES;
 				if (stage + STAGES < stages)
 					next[i].load(row[i]);
 			}

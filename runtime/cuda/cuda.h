@@ -28,7 +28,8 @@ struct xfp_cuda {
 	xfp_cu_handle context;
 	unsigned long long context_id; /* no other context ever has it; handles come again */
 	int device;
-	char name[96]; /* of the device */
+	char name[96];  /* of the device */
+	int shared_all; /* bytes of shared memory of a multiprocessor */
 	struct xfp_cuda_info info;
 
 	xfp_cu_handle library[XFP_CUDA_MOST_FATBINS];

@@ -37,6 +37,7 @@ enum {
 	XFP_CU_ATTRIBUTE_PROCESSORS = 16,   /* of a device: */
 	XFP_CU_ATTRIBUTE_MAJOR = 75,        /* compute capability */
 	XFP_CU_ATTRIBUTE_MINOR = 76,        /* likewise */
+	XFP_CU_ATTRIBUTE_SHARED_ALL = 81,   /* shared memory of a multiprocessor */
 	XFP_CU_ATTRIBUTE_SHARED_OPTIN = 97, /* shared memory of a block, where it is asked for */
 	XFP_CU_FUNCTION_REGISTERS = 4,      /* of a kernel: of a thread */
 	XFP_CU_FUNCTION_MAX_SHARED = 8,     /* shared memory of a block, where it is asked for */
@@ -45,6 +46,23 @@ enum {
 	XFP_CU_MEMORY_HOST = 1,             /* what it then is */
 	XFP_CU_EVENT_NO_TIMING = 2,
 	XFP_CU_WITH_LEGACY_STREAM = 1, /* what a null stream means */
+	XFP_CU_LAUNCH_DEPENDENT = 6,   /* attribute of a launch: it may begin before the one before it has ended */
+};
+
+/* An attribute of a launch; of those whose value is an int. */
+struct xfp_cu_attribute {
+	int id;
+	int unused;
+	int value;
+	int more[15];
+};
+
+/* Parameters of cuLaunchKernelEx. */
+struct xfp_cu_launch {
+	unsigned grid[3], block[3], shared;
+	xfp_cu_handle stream;
+	struct xfp_cu_attribute *attributes;
+	unsigned count;
 };
 
 /*
@@ -75,6 +93,8 @@ enum {
 	F(cuLaunchKernel, (xfp_cu_handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z,         \
 			   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,             \
 			   xfp_cu_handle stream, void **parameters, void **extra))                            \
+	F(cuLaunchKernelEx, (const struct xfp_cu_launch *launch, xfp_cu_handle function, void **parameters,   \
+			     void **extra))                                                                  \
 	F(cuStreamIsCapturing, (xfp_cu_handle stream, int *state))                                            \
 	F(cuStreamSynchronize, (xfp_cu_handle stream))                                                        \
 	F(cuPointerGetAttribute, (void *value, int attribute, xfp_cu_address address))                        \

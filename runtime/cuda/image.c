@@ -12,8 +12,7 @@
 #include "runtime/cuda/outliers.h"
 #include "schemas/layout/bundle_layout.h"
 
-#define CHUNK_BYTES (4 * XFP_MAX_WORDS * XFP_CHUNK_LANES) /* of the largest chunk */
-#define PIECE 1024                                        /* numbers that are converted at a time */
+#define PIECE 1024 /* numbers that are converted at a time */
 
 /* What is being written: one image, of one expert after the other. */
 struct writing {
@@ -24,6 +23,7 @@ struct writing {
 	struct xfp_matrix_info matrix;
 	struct xfp_cuda_weights w; /* of the expert's k */
 	uint8_t *row;              /* room for the indices of a row */
+	uint8_t *tile;             /* and for what has to be packed of a tile */
 };
 
 /* ---- bytes ------------------------------------------------------------------------------------- */
@@ -133,7 +133,7 @@ static enum xfp_status put_tables(struct writing *w)
 
 	products(w, product);
 	if (!xfp_cuda_pair_of(plan->k, product, 256 * entries, &pair))
-		memset(product, 0, sizeof product); /* nobody reads them: see is_finite */
+		memset(product, 0, sizeof product); /* not read: see xfp_cuda_expert */
 	for (size_t done = 0; done < 256 * entries; done += wide, to += 2 * wide)
 		xfp_cuda_integers(plan->k, &pair, product + done, wide, to, to + wide);
 	if (!status)
@@ -156,30 +156,6 @@ static enum xfp_status put_balance(struct writing *w)
 	return status;
 }
 
-/* Whether the codebooks of an expert are, those of its rows or the library's. */
-static bool is_finite(const struct writing *w, uint32_t expert)
-{
-	const struct xfp_cuda_plan *plan = w->plan;
-	const struct xfp_cuda_expert *e = &plan->expert[expert];
-	struct xfp_matrix_info matrix;
-	const uint8_t *code;
-	uint64_t count;
-
-	if (!e->pair)
-		return false;
-	xfp_bundle_matrix(plan->bundle, plan->first_matrix + expert, &matrix);
-	code = matrix.code;
-	count = ((uint64_t)plan->codebooks << e->k) + (plan->codebooks ? 256 / plan->codebooks : 0);
-	if (e->integer) {
-		code += plan->slice.first_row * 2 << e->k;
-		count = (uint64_t)plan->rows << e->k;
-	}
-	for (uint64_t i = 0; i < count; i++)
-		if ((xfp_load16(code + 2 * i) & 0x7c00) == 0x7c00)
-			return false;
-	return true;
-}
-
 static enum xfp_status put_shared(struct writing *w, uint64_t base)
 {
 	const struct xfp_cuda_plan *plan = w->plan;
@@ -188,8 +164,6 @@ static enum xfp_status put_shared(struct writing *w, uint64_t base)
 	for (uint32_t e = 0; !status && e < plan->experts; e++) {
 		struct xfp_cuda_matrix m = xfp_cuda_plan_matrix(plan, e, base);
 
-		if (!is_finite(w, e))
-			m.pair = 0;
 		status = put(w, &m, sizeof m);
 	}
 	if (!status && plan->library)
@@ -203,24 +177,38 @@ static enum xfp_status put_shared(struct writing *w, uint64_t base)
 
 /* ---- rows of indices, codes and numbers -------------------------------------------------------- */
 
-/* Columns [first, end) of a row, in chunks of sixteen lanes; `from` begins where column `from_column` does, which is a
- * chunk's first. */
-static enum xfp_status pack_columns(struct writing *w, const uint8_t *from, uint64_t from_column, uint64_t first,
-				    uint64_t end)
+/* Packs columns [first, end) of a row, in chunks of sixteen lanes. `from` begins where column `from_column` does, which
+ * is a chunk's first. */
+static void pack_columns(struct writing *w, const uint8_t *from, uint64_t from_column, uint64_t first, uint64_t end,
+			 uint8_t *to)
 {
 	unsigned k = w->matrix.k;
 	uint64_t chunk = xfp_chunk_columns(k), stop = from_column + (end - from_column + chunk - 1) / chunk * chunk;
 	uint64_t count = (end - first + chunk - 1) / chunk * chunk,
 		 last = stop < w->matrix.cols ? stop : w->matrix.cols;
-	uint8_t *index = w->row + (first - from_column), packed[CHUNK_BYTES];
-	enum xfp_status status = XFP_OK;
+	uint8_t *index = w->row + (first - from_column);
 
 	xfp_lane_index_unpack(k, from, last - from_column, w->row);
 	memset(w->row + (end - from_column), 0, count - (end - first));
-	for (uint64_t c = 0; !status && c < count; c += chunk) {
-		xfp_lane_index_pack(k, index + c, chunk, packed);
-		status = put(w, packed, chunk / 8 * k);
-	}
+	for (uint64_t c = 0; c < count; c += chunk, to += chunk / 8 * k)
+		xfp_lane_index_pack(k, index + c, chunk, to);
+}
+
+/* A tile of rows, chunk after chunk. The first `direct` bytes of row r are at from[r], if that is not NULL; the rest is
+ * in w->tile, rows `rest` bytes apart. */
+static enum xfp_status put_tile(struct writing *w, const uint8_t *const *from, uint64_t direct, uint64_t rest)
+{
+	uint64_t bytes = xfp_chunk_columns(w->matrix.k) / 8 * w->matrix.k;
+	enum xfp_status status = XFP_OK;
+
+	for (uint64_t done = 0; done < direct + rest; done += bytes)
+		for (uint32_t r = 0; !status && r < XFP_CUDA_TILE_ROWS; r++) {
+			const uint8_t *piece = done >= direct ? w->tile + r * rest + (done - direct)
+					       : from[r]      ? from[r] + done
+							      : NULL;
+
+			status = put(w, piece, bytes);
+		}
 	return status;
 }
 
@@ -231,15 +219,26 @@ static enum xfp_status put_indices(struct writing *w)
 	uint64_t chunk = xfp_chunk_columns(k), from_bytes = xfp_index_row_bytes(w->matrix.cols, k);
 	uint64_t first = plan->first_col, end = first + plan->cols, begin = first - first % chunk;
 	uint64_t whole = begin == first ? plan->cols - plan->cols % chunk : 0;
-	const uint8_t *from = (const uint8_t *)w->matrix.index + plan->slice.first_row * from_bytes + begin / 8 * k;
+	uint64_t direct = whole / 8 * k, rest = w->w.row_bytes - direct;
+	const uint8_t *row = (const uint8_t *)w->matrix.index + plan->slice.first_row * from_bytes + begin / 8 * k;
 	enum xfp_status status = XFP_OK;
 
-	if (whole == plan->cols && from_bytes == w->w.row_bytes)
-		return put(w, from, (uint64_t)plan->rows * from_bytes);
-	for (uint32_t r = 0; !status && r < plan->rows; r++, from += from_bytes) {
-		if (!(status = put(w, from, whole / 8 * k)) && first + whole < end)
-			status = pack_columns(w, from + whole / 8 * k, begin + whole, first + whole, end);
+	if (rest && !(w->tile = malloc(XFP_CUDA_TILE_ROWS * rest)))
+		return xfp_no_memory(w->err);
+	for (uint32_t t = 0; !status && t < plan->rows; t += XFP_CUDA_TILE_ROWS) {
+		const uint8_t *from[XFP_CUDA_TILE_ROWS] = { NULL };
+
+		if (rest)
+			memset(w->tile, 0, XFP_CUDA_TILE_ROWS * rest);
+		for (uint32_t r = 0; r < XFP_CUDA_TILE_ROWS && t + r < plan->rows; r++, row += from_bytes) {
+			from[r] = row;
+			if (first + whole < end)
+				pack_columns(w, row + direct, begin + whole, first + whole, end, w->tile + r * rest);
+		}
+		status = put_tile(w, from, direct, rest);
 	}
+	free(w->tile);
+	w->tile = NULL;
 	return status;
 }
 
@@ -302,6 +301,27 @@ static enum xfp_status check_numbers(const struct writing *w, const uint8_t *num
 	return XFP_OK;
 }
 
+/* Bytes of groups of 32 columns or more: one for each 32 columns, in tiles as indices are. `row` is the first one's,
+ * which has `used` groups. */
+static enum xfp_status put_names(struct writing *w, const uint8_t *row, uint64_t from_groups, uint64_t used)
+{
+	const struct xfp_cuda_plan *plan = w->plan;
+	uint64_t some = xfp_chunk_columns(w->matrix.k) / 32, shift = plan->group - 5;
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t t = 0; !status && t < plan->rows;
+	     t += XFP_CUDA_TILE_ROWS, row += XFP_CUDA_TILE_ROWS * from_groups)
+		for (uint64_t first = 0; !status && first < w->w.row_groups; first += some) {
+			uint8_t names[XFP_CUDA_TILE_ROWS * 16] = { 0 };
+
+			for (uint32_t r = 0; r < XFP_CUDA_TILE_ROWS && t + r < plan->rows; r++)
+				for (uint64_t i = 0; i < some && (first + i) >> shift < used; i++)
+					names[r * some + i] = row[r * from_groups + ((first + i) >> shift)];
+			status = put(w, names, XFP_CUDA_TILE_ROWS * some);
+		}
+	return status;
+}
+
 static enum xfp_status put_groups(struct writing *w, const struct xfp_cuda_expert *e)
 {
 	const struct xfp_cuda_plan *plan = w->plan;
@@ -322,7 +342,9 @@ static enum xfp_status put_groups(struct writing *w, const struct xfp_cuda_exper
 		return put_rows(w, number, from_groups, used, w->w.row_groups);
 	}
 	if ((status = put_up_to(w, e->group)) ||
-	    (status = put_rows(w, group + first, from_groups, used, w->w.row_groups)) ||
+	    (status = plan->method == XFP_CUDA_V2C32
+			      ? put_names(w, group + first, from_groups, used)
+			      : put_rows(w, group + first, from_groups, used, w->w.row_groups)) ||
 	    (status = put_up_to(w, e->row)))
 		return status;
 	row = group + all + plan->slice.first_row;

@@ -12,10 +12,23 @@
 #define VECTOR_BYTES ((XFP_CUDA_WARPS * 8 + 8) * XFP_CUDA_TILE_ROWS * 4)
 
 static const char *const method_names[XFP_CUDA_METHODS] = { "f32", "f16", "bf16", "fp8", "v2", "v2a", "v2c", "v2c32" };
-static const char *const form_names[XFP_CUDA_FORMS] = { "m1", "m4", "wide", "list", "each" };
+static const char *const form_names[XFP_CUDA_FORMS] = { "m1", "m4", "wide", "list", "each", "i1", "i2", "i4" };
 
-bool xfp_cuda_has_form(enum xfp_cuda_method method, enum xfp_cuda_form form)
+/* Methods with products of integers. */
+static bool has_integers(enum xfp_cuda_method method, unsigned k)
 {
+	return k >= 2 && k <= 4 && (method == XFP_CUDA_V2 || method == XFP_CUDA_V2C32);
+}
+
+static bool of_integers(enum xfp_cuda_form form)
+{
+	return form >= XFP_CUDA_I1 && form <= XFP_CUDA_I4;
+}
+
+bool xfp_cuda_has_form(enum xfp_cuda_method method, unsigned k, enum xfp_cuda_form form)
+{
+	if (of_integers(form))
+		return has_integers(method, k);
 	if (form == XFP_CUDA_WIDE)
 		return method != XFP_CUDA_F32;
 	return form == XFP_CUDA_LIST || (form == XFP_CUDA_EACH) == (method < XFP_CUDA_FP8);
@@ -46,11 +59,20 @@ static bool wide_is_faster(uint64_t rows, uint64_t planes)
 	return planes > XFP_CUDA_M4_PLANES && wide < m4;
 }
 
-struct xfp_cuda_way xfp_cuda_way_for(enum xfp_cuda_method method, uint32_t rows, size_t count, unsigned each)
+struct xfp_cuda_way xfp_cuda_way_for(enum xfp_cuda_method method, uint32_t rows, size_t count, unsigned each,
+				     unsigned integers)
 {
 	struct xfp_cuda_way way = { .form = XFP_CUDA_M1, .x = xfp_cuda_tiles(rows) };
 	uint64_t planes = (uint64_t)count * each, at_once = XFP_CUDA_M1_PLANES / each;
 
+	if (integers && count <= XFP_CUDA_INTEGER_VECTORS) {
+		/* Sums are exact: results have the same bits, however many vectors a launch takes. */
+		count = count < integers ? count : integers;
+		return (struct xfp_cuda_way){ count > 2    ? XFP_CUDA_I4
+					      : count == 2 ? XFP_CUDA_I2
+							   : XFP_CUDA_I1,
+					      (uint32_t)count, way.x, 1 };
+	}
 	if (method < XFP_CUDA_FP8 && (method == XFP_CUDA_F32 || count < KEPT_WIDE)) {
 		way.form = XFP_CUDA_EACH;
 		at_once = XFP_CUDA_EACH_VECTORS;
@@ -83,6 +105,14 @@ void xfp_cuda_kernel_name(enum xfp_cuda_method method, unsigned k, enum xfp_cuda
 uint32_t xfp_cuda_shared_bytes(enum xfp_cuda_method method, unsigned k, unsigned codebooks, enum xfp_cuda_form form)
 {
 	uint32_t vectors = (form == XFP_CUDA_M4 ? 4 : 1) * VECTOR_BYTES, rows = XFP_CUDA_TILE_ROWS, own = 0;
+	bool integers = has_integers(method, k) && (form == XFP_CUDA_LIST || of_integers(form));
+	uint32_t table = method == XFP_CUDA_V2 ? 0 : UINT32_C(512) << k;
+
+	unsigned at_once = form == XFP_CUDA_I4 ? 4 : form == XFP_CUDA_I2 ? 2 : 1;
+	uint32_t ring = XFP_CUDA_RING_BYTES(k, at_once, method != XFP_CUDA_V2);
+
+	if (of_integers(form))
+		return table + ring + XFP_CUDA_WARPS * XFP_CUDA_SHARED_SUMS;
 
 	if (form == XFP_CUDA_WIDE) {
 		vectors = XFP_CUDA_WIDE_STAGES * XFP_CUDA_WIDE_STAGE_BYTES;
@@ -95,9 +125,8 @@ uint32_t xfp_cuda_shared_bytes(enum xfp_cuda_method method, unsigned k, unsigned
 	else if (method > XFP_CUDA_V2)
 		own = (uint32_t)xfp_align((uint64_t)codebooks * 2 << k, 16);
 	if (method == XFP_CUDA_V2C || method == XFP_CUDA_V2C32)
-		own += (uint32_t)xfp_align(4 * 256 / codebooks, 16) +
-		       (k <= 4 && (form == XFP_CUDA_M1 || form == XFP_CUDA_LIST) ? UINT32_C(512) << k : 0);
-	return own + vectors;
+		own += (uint32_t)xfp_align(4 * 256 / codebooks, 16) + (integers ? table : 0);
+	return own + vectors + (integers ? ring : 0);
 }
 
 uint32_t xfp_cuda_shared_most(enum xfp_cuda_method method, unsigned k, enum xfp_cuda_form form)
@@ -110,4 +139,14 @@ uint32_t xfp_cuda_shared_most(enum xfp_cuda_method method, unsigned k, enum xfp_
 		most = bytes > most && (codebooks <= 16 || method == XFP_CUDA_V2A) ? bytes : most;
 	}
 	return most;
+}
+
+unsigned xfp_cuda_integer_vectors(enum xfp_cuda_method method, unsigned k, uint32_t shared_bytes)
+{
+	unsigned vectors = 0;
+
+	for (enum xfp_cuda_form form = XFP_CUDA_I1; form <= XFP_CUDA_I4; form++)
+		if (xfp_cuda_has_form(method, k, form) && xfp_cuda_shared_most(method, k, form) <= shared_bytes)
+			vectors = 1u << (form - XFP_CUDA_I1);
+	return vectors;
 }

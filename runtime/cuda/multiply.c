@@ -66,15 +66,45 @@ static struct xfp_cuda_vectors vectors_at(uint64_t memory, uint32_t count, uint3
 
 /* ---- launches ---------------------------------------------------------------------------------- */
 
+/* Programmatic dependent launch: a kernel may start before the previous one of the stream ends. Ours then read
+ * weights, and wait before they read or write anything else (wait_for_launch_before in kernels/cuda/device.h).
+ * Compute capability 9.0 has it; graphs capture it since CUDA 12.3. */
+#ifndef XFP_CUDA_DEPENDENT
+#define XFP_CUDA_DEPENDENT 1
+#endif
+
+static bool may_start_early(const struct xfp_cuda *cuda)
+{
+	return XFP_CUDA_DEPENDENT && cuda->info.major >= 9 && cuda->cu.version >= 12030;
+}
+
 static enum xfp_status launch(const struct xfp_cuda_linear *linear, xfp_cu_handle function, const uint32_t grid[3],
-			      uint32_t shared, void *stream, void *call, struct xfp_error *err)
+			      uint32_t threads, uint32_t shared, void *stream, void *call, struct xfp_error *err)
 {
 	const struct xfp_cu_driver *cu = &linear->cuda->cu;
+	struct xfp_cu_attribute dependent = { .id = XFP_CU_LAUNCH_DEPENDENT, .value = 1 };
+	struct xfp_cu_launch config = { .grid = { grid[0], grid[1], grid[2] },
+					.block = { threads, 1, 1 },
+					.shared = shared,
+					.stream = stream,
+					.attributes = &dependent,
+					.count = may_start_early(linear->cuda) };
 	void *parameters[] = { call };
-	int result = cu->cuLaunchKernel(function, grid[0], grid[1], grid[2], XFP_CUDA_THREADS, 1, 1, shared, stream,
-					parameters, NULL);
+	int result = cu->cuLaunchKernelEx(&config, function, parameters, NULL);
 
-	return result ? xfp_cu_fail(cu, result, "cuLaunchKernel", xfp_printable(linear->name).text, 0, err) : XFP_OK;
+	return result ? xfp_cu_fail(cu, result, "cuLaunchKernelEx", xfp_printable(linear->name).text, 0, err) : XFP_OK;
+}
+
+/* Warps that the device holds of a kernel for few vectors: limited by registers, and by shared memory, of which the
+ * driver reserves 1 KB per block. */
+static uint32_t resident_warps(const struct xfp_cuda *cuda, enum xfp_cuda_method method, unsigned k,
+			       enum xfp_cuda_form form, uint32_t shared)
+{
+	unsigned vectors = form == XFP_CUDA_I4 ? 4 : form == XFP_CUDA_I2 ? 2 : 1;
+	uint32_t blocks = XFP_CUDA_FEW_BLOCKS(k, vectors, method == XFP_CUDA_V2C32);
+	uint32_t fit = (uint32_t)cuda->shared_all / (shared + 1024);
+
+	return (uint32_t)cuda->info.processors * XFP_CUDA_WARPS * (fit < blocks ? fit ? fit : 1 : blocks);
 }
 
 static enum xfp_status launch_multiply(const struct xfp_cuda_linear *linear, const struct xfp_cuda_way *way, unsigned k,
@@ -83,13 +113,22 @@ static enum xfp_status launch_multiply(const struct xfp_cuda_linear *linear, con
 {
 	const struct xfp_cuda_plan *plan = &linear->plan;
 	xfp_cu_handle function = linear->cuda->multiply[plan->method][k ? k - 2 : 0][way->form];
-	uint32_t grid[3] = { way->x, way->y, way->form == XFP_CUDA_WIDE ? 1 : split->parts };
+	uint32_t shared = xfp_cuda_shared_bytes(plan->method, k, plan->codebooks, way->form);
+	uint32_t grid[3] = { way->x, way->y, 1 };
 
 	call->workspace = queue->workspace;
+	if (way->form >= XFP_CUDA_I1) {
+		uint32_t warps = resident_warps(linear->cuda, plan->method, k, way->form, shared);
+		struct xfp_cuda_share share = xfp_cuda_share(plan, k, warps);
+
+		grid[0] = share.blocks;
+		call->run = share.run;
+	} else if (way->form != XFP_CUDA_WIDE) {
+		grid[2] = split->parts;
+	}
 	call->part_chunks = split->part_chunks;
 	call->part_products = split->part_products;
-	return launch(linear, function, grid, xfp_cuda_shared_bytes(plan->method, k, plan->codebooks, way->form),
-		      queue->stream, call, err);
+	return launch(linear, function, grid, XFP_CUDA_THREADS, shared, queue->stream, call, err);
 }
 
 enum xfp_status xfp_cuda_prepare(const struct xfp_cuda_linear *linear, const struct xfp_cuda_input *x, uint64_t memory,
@@ -122,8 +161,8 @@ enum xfp_status xfp_cuda_prepare(const struct xfp_cuda_linear *linear, const str
 				" bytes of device memory, and were given %" PRIu64,
 				xfp_printable(linear->name).text, x->count, wanted, bytes);
 	if (count && ((status = xfp_cuda_check_context(linear->cuda, err)) ||
-		      (status = launch(linear, linear->cuda->prepare[x->type - XFP_FLOAT32], grid, 0, queue->stream,
-				       &call, err))))
+		      (status = launch(linear, linear->cuda->prepare[x->type - XFP_FLOAT32], grid,
+				       XFP_CUDA_PREPARE_THREADS, 0, queue->stream, &call, err))))
 		return status;
 	*prepared = (struct xfp_cuda_prepared){ .memory = memory, .count = count, .cols = cols, .planes = planes };
 	memcpy(prepared->columns, linear->vectors, sizeof prepared->columns);
@@ -158,6 +197,7 @@ enum xfp_status xfp_cuda_multiply(const struct xfp_cuda_linear *linear, uint32_t
 	const struct xfp_cuda_plan *plan = &linear->plan;
 	struct xfp_cuda_multiply call;
 	struct xfp_cuda_split split;
+	unsigned integers = 0;
 	enum xfp_status status;
 
 	if (expert >= plan->experts || count > x->count || count > y->count)
@@ -167,9 +207,12 @@ enum xfp_status xfp_cuda_multiply(const struct xfp_cuda_linear *linear, uint32_t
 				xfp_printable(linear->name).text, count, expert, plan->experts, x->count, y->count);
 	if ((status = begin(linear, plan->expert[expert].k, x, y, queue, &call, err)))
 		return status;
-	call.expert = expert;
+	call.matrix = xfp_cuda_plan_matrix(plan, expert, linear->base);
+	if (plan->expert[expert].finite)
+		integers = xfp_cuda_integer_vectors(plan->method, plan->expert[expert].k,
+						    (uint32_t)linear->cuda->info.shared_bytes);
 	for (size_t done = 0; !status && done < count; done += call.count) {
-		struct xfp_cuda_way way = xfp_cuda_way_for(plan->method, plan->rows, count - done, x->planes);
+		struct xfp_cuda_way way = xfp_cuda_way_for(plan->method, plan->rows, count - done, x->planes, integers);
 
 		call.first = (uint32_t)done;
 		call.count = way.count;

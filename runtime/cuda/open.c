@@ -57,7 +57,8 @@ static enum xfp_status find_device(struct xfp_cuda *cuda, struct xfp_error *err)
 	if ((status = get(cuda, XFP_CU_ATTRIBUTE_MAJOR, &info->major, err)) ||
 	    (status = get(cuda, XFP_CU_ATTRIBUTE_MINOR, &info->minor, err)) ||
 	    (status = get(cuda, XFP_CU_ATTRIBUTE_PROCESSORS, &info->processors, err)) ||
-	    (status = get(cuda, XFP_CU_ATTRIBUTE_SHARED_OPTIN, &info->shared_bytes, err)))
+	    (status = get(cuda, XFP_CU_ATTRIBUTE_SHARED_OPTIN, &info->shared_bytes, err)) ||
+	    (status = get(cuda, XFP_CU_ATTRIBUTE_SHARED_ALL, &cuda->shared_all, err)))
 		return status;
 	info->device = cuda->name;
 	info->driver = cuda->cu.version;
@@ -130,7 +131,9 @@ static enum xfp_status load_method(struct xfp_cuda *cuda, enum xfp_cuda_method m
 	char name[XFP_CUDA_KERNEL_NAME];
 
 	for (enum xfp_cuda_form form = XFP_CUDA_M1; !status && form < XFP_CUDA_FORMS; form++) {
-		if (!xfp_cuda_has_form(method, form))
+		/* More vectors by integers than a block has room for take several launches: see xfp_cuda_way_for. */
+		if (!xfp_cuda_has_form(method, k, form) ||
+		    (form > XFP_CUDA_I1 && xfp_cuda_shared_most(method, k, form) > (uint32_t)cuda->info.shared_bytes))
 			continue;
 		xfp_cuda_kernel_name(method, k, form, name);
 		status = load_kernel(cuda, source[method], name, xfp_cuda_shared_most(method, k, form),

@@ -30,7 +30,7 @@ static enum xfp_cuda_method method_of(const struct xfp_unit_info *unit)
 	case XFP_MODE_V2A:
 		return XFP_CUDA_V2A;
 	case XFP_MODE_V2C:
-		return unit->group_size == 32 ? XFP_CUDA_V2C32 : XFP_CUDA_V2C;
+		return unit->group_size >= 32 ? XFP_CUDA_V2C32 : XFP_CUDA_V2C;
 	case XFP_MODE_FP8:
 		return XFP_CUDA_FP8;
 	default:
@@ -91,7 +91,9 @@ static void set_rows(const struct xfp_cuda_plan *plan, unsigned k, struct xfp_cu
 	columns = k ? xfp_chunk_columns(k) : XFP_CUDA_FP8_COLUMNS;
 	w->chunks = (uint32_t)((plan->cols + columns - 1) / columns);
 	w->row_bytes = (uint32_t)(w->chunks * columns / 8 * (k ? k : 8));
-	if (plan->group)
+	if (plan->method == XFP_CUDA_V2C32)
+		w->row_groups = (uint32_t)(w->chunks * columns / 32);
+	else if (plan->group)
 		w->row_groups = (uint32_t)((w->chunks * columns + (UINT64_C(1) << plan->group) - 1) >> plan->group);
 }
 
@@ -111,16 +113,18 @@ bool xfp_cuda_has_integers(const struct xfp_cuda_plan *plan, unsigned k)
 {
 	/* A thread of the kernels has groups of 32 columns. */
 	return k && k <= 4 && plan->cols <= XFP_CUDA_INTEGER_COLUMNS &&
-	       (plan->method == XFP_CUDA_V2 || (plan->method >= XFP_CUDA_V2C && plan->group >= 5));
+	       (plan->method == XFP_CUDA_V2 || plan->method == XFP_CUDA_V2C32);
 }
 
 static bool place_expert(const struct xfp_cuda_plan *plan, struct xfp_cuda_expert *e, uint64_t *end)
 {
 	struct xfp_cuda_weights w;
+	uint64_t tiled_rows;
 	bool fits;
 
 	set_rows(plan, e->k, &w);
-	fits = take(end, w.rows, w.row_bytes, &e->index);
+	tiled_rows = (uint64_t)xfp_cuda_tiles(w.rows) * XFP_CUDA_TILE_ROWS;
+	fits = take(end, e->k ? tiled_rows : w.rows, w.row_bytes, &e->index);
 	if (plan->method == XFP_CUDA_V2 && xfp_cuda_has_integers(plan, e->k))
 		fits = fits && take(end, w.rows, sizeof(struct xfp_cuda_pair), &e->pair) &&
 		       take(end, w.rows, UINT64_C(2) << e->k, &e->integer);
@@ -134,7 +138,9 @@ static bool place_expert(const struct xfp_cuda_plan *plan, struct xfp_cuda_exper
 		fits = fits && take(end, w.rows, (uint64_t)w.row_groups * 4, &e->group) &&
 		       take(end, w.rows, w.row_groups, &e->number);
 	if (plan->method >= XFP_CUDA_V2C)
-		fits = fits && take(end, w.rows, w.row_groups, &e->group) && take(end, w.rows, 4, &e->row);
+		fits = fits &&
+		       take(end, plan->method == XFP_CUDA_V2C32 ? tiled_rows : w.rows, w.row_groups, &e->group) &&
+		       take(end, w.rows, 4, &e->row);
 	if (e->outliers)
 		fits = fits && take(end, (uint64_t)w.rows + 1, 4, &e->pointer) &&
 		       take(end, e->outliers, 4, &e->column) && take(end, e->outliers, 2, &e->residual);
@@ -160,6 +166,24 @@ static bool place_all(struct xfp_cuda_plan *plan)
 	return fits;
 }
 
+/* Whether all entries of an expert's codebooks, its rows' or the library's, are finite. */
+static bool is_finite(const struct xfp_cuda_plan *plan, const struct xfp_matrix_info *matrix)
+{
+	const uint8_t *code = matrix->code;
+	uint64_t count = ((uint64_t)plan->codebooks << matrix->k) + (plan->codebooks ? 256 / plan->codebooks : 0);
+
+	if (!xfp_cuda_has_integers(plan, matrix->k))
+		return false;
+	if (plan->method == XFP_CUDA_V2) {
+		code += plan->slice.first_row * 2 << matrix->k;
+		count = (uint64_t)plan->rows << matrix->k;
+	}
+	for (uint64_t i = 0; i < count; i++)
+		if ((xfp_load16(code + 2 * i) & 0x7c00) == 0x7c00)
+			return false;
+	return true;
+}
+
 static enum xfp_status finish(struct xfp_cuda_plan *plan, const struct xfp_slice *slice, struct xfp_error *err)
 {
 	struct xfp_bundle_info info;
@@ -177,6 +201,7 @@ static enum xfp_status finish(struct xfp_cuda_plan *plan, const struct xfp_slice
 			plan->balance = balance_of(&matrix, &plan->slice);
 		plan->expert[e].k = matrix.k;
 		plan->expert[e].exponent = matrix.exponent;
+		plan->expert[e].finite = is_finite(plan, &matrix);
 		plan->same_k = plan->same_k && matrix.k == plan->k;
 		if ((status = xfp_cuda_outliers_count(plan, e, &plan->expert[e].outliers, err)))
 			goto done;
@@ -263,7 +288,7 @@ struct xfp_cuda_matrix xfp_cuda_plan_matrix(const struct xfp_cuda_plan *plan, ui
 	uint64_t bits = (uint64_t)(1023 - e->exponent) << 52; /* 2^-s; opening has seen to its range */
 	struct xfp_cuda_matrix m = {
 		.index = base + e->index,
-		.pair = e->pair ? base + e->pair : 0,
+		.pair = e->pair && e->finite ? base + e->pair : 0,
 		.integer = e->integer ? base + e->integer : 0,
 		.code = e->code ? base + e->code : 0,
 		.group = e->group ? base + e->group : 0,

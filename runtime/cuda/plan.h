@@ -25,16 +25,27 @@ enum xfp_cuda_method {
 	XFP_CUDA_V2,
 	XFP_CUDA_V2A,
 	XFP_CUDA_V2C,
-	XFP_CUDA_V2C32, /* groups of 32 columns */
+	XFP_CUDA_V2C32, /* groups of 32 columns or more; V2C: of 16 */
 	XFP_CUDA_METHODS
 };
 
 /* Which of a method's kernels; see abi.h. */
-enum xfp_cuda_form { XFP_CUDA_M1, XFP_CUDA_M4, XFP_CUDA_WIDE, XFP_CUDA_LIST, XFP_CUDA_EACH, XFP_CUDA_FORMS };
+enum xfp_cuda_form {
+	XFP_CUDA_M1,
+	XFP_CUDA_M4,
+	XFP_CUDA_WIDE,
+	XFP_CUDA_LIST,
+	XFP_CUDA_EACH,
+	XFP_CUDA_I1, /* of integers: one vector, */
+	XFP_CUDA_I2, /* two, */
+	XFP_CUDA_I4, /* and up to four */
+	XFP_CUDA_FORMS
+};
 
 /* Where the parts of one expert are, from the start of the image; 0: it has none. */
 struct xfp_cuda_expert {
 	uint8_t k;
+	bool finite; /* all entries of its codebooks are; else products are not of integers */
 	int exponent;
 	uint64_t outliers; /* that are in the slice */
 	uint64_t index, pair, integer, code, group, number, row, pointer, column, residual;
@@ -74,7 +85,7 @@ enum xfp_status xfp_cuda_plan_tensor(const struct xfp_bundle *bundle, uint32_t t
 				     struct xfp_cuda_plan *plan, struct xfp_error *err);
 void xfp_cuda_plan_free(struct xfp_cuda_plan *plan);
 
-/* Whether an expert with this k has integers, unless something in its codebooks is not finite. */
+/* Whether an expert with this k has integers, if its codebooks are finite. */
 bool xfp_cuda_has_integers(const struct xfp_cuda_plan *plan, unsigned k);
 
 /* What kernels are told of the experts that have this k, for an image at an address. */
@@ -99,9 +110,14 @@ struct xfp_cuda_way {
 	uint32_t x, y;
 };
 
-/* For `count` vectors, at least one, of one or two planes each. */
-struct xfp_cuda_way xfp_cuda_way_for(enum xfp_cuda_method method, uint32_t rows, size_t count, unsigned each);
-bool xfp_cuda_has_form(enum xfp_cuda_method method, enum xfp_cuda_form form);
+/* For `count` vectors, at least one, of one or two planes each. `integers`: the most vectors that a product of integers
+ * takes at a time, 0 if the matrix has no integers. Forms of integers have as many blocks as xfp_cuda_share says. */
+struct xfp_cuda_way xfp_cuda_way_for(enum xfp_cuda_method method, uint32_t rows, size_t count, unsigned each,
+				     unsigned integers);
+/* Vectors of the largest form of integers whose blocks fit into that much shared memory: 0, 1, 2 or 4. Blocks of
+ * 101,376 bytes, as of compute capability 8.6, have no room for four vectors if k = 2, nor for two if k = 3. */
+unsigned xfp_cuda_integer_vectors(enum xfp_cuda_method method, unsigned k, uint32_t shared_bytes);
+bool xfp_cuda_has_form(enum xfp_cuda_method method, unsigned k, enum xfp_cuda_form form);
 
 #define XFP_CUDA_KERNEL_NAME 32
 void xfp_cuda_kernel_name(enum xfp_cuda_method method, unsigned k, enum xfp_cuda_form form,
@@ -129,6 +145,12 @@ struct xfp_cuda_split {
 /* With indices of k bits. A list has so many results and products; else there are as many results as tiles of vectors,
  * and one product. */
 struct xfp_cuda_split xfp_cuda_split(const struct xfp_cuda_plan *plan, unsigned k, size_t results, size_t products);
+
+/* How warps share all chunks of a matrix (kernels/cuda/few.h): the cost of a warp's run in chunks, and blocks. */
+struct xfp_cuda_share {
+	uint32_t run, blocks;
+};
+struct xfp_cuda_share xfp_cuda_share(const struct xfp_cuda_plan *plan, unsigned k, uint32_t resident);
 
 /* Columns of a prepared vector. */
 static inline uint64_t xfp_cuda_prepared_cols(uint64_t cols)

@@ -7,7 +7,7 @@
 #include "base/printable.h"
 #include "runtime/cuda/cuda.h"
 
-_Static_assert(4 * XFP_CUDA_COUNTERS + XFP_CUDA_MOST_PARTS * XFP_CUDA_PART_BYTES <= XFP_CUDA_WORKSPACE,
+_Static_assert(XFP_CUDA_PARTS_OFFSET + XFP_CUDA_MOST_PARTS * XFP_CUDA_PART_BYTES <= XFP_CUDA_WORKSPACE,
 	       "a workspace has room for the parts of all tiles that are shared");
 
 /* Whether the memory is where it can be used: the device's own, or what all devices share. */
@@ -56,7 +56,7 @@ enum xfp_status xfp_cuda_queue_open(struct xfp_cuda *cuda, void *stream, uint64_
 					    err)) ||
 	    (status = xfp_cuda_check_stream(cuda, what, stream, err)))
 		return status;
-	if ((result = cuda->cu.cuMemsetD8Async(workspace, 0, 4 * XFP_CUDA_COUNTERS, stream)))
+	if ((result = cuda->cu.cuMemsetD8Async(workspace, 0, XFP_CUDA_PARTS_OFFSET, stream)))
 		return xfp_cu_fail(&cuda->cu, result, "cuMemsetD8Async", what, 0, err);
 	*queue = (struct xfp_cuda_queue){ .stream = stream, .workspace = workspace };
 	return XFP_OK;

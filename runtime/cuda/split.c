@@ -11,11 +11,15 @@
  * A list shares out products before columns: then each block has fewer of them to begin. Warps share the chunks of a
  * row, so none of them goes without as long as a part has one for each; a row that was kept is one warp's.
  *
- * All this is by shape, never by device: a result's bits depend on it.
+ * These parts follow from the shape, never from the device: a result's bits depend on them. Shares of xfp_cuda_share
+ * may follow from the device, since sums of integers are exact.
  */
 #include "runtime/cuda/plan.h"
 
 _Static_assert(XFP_CUDA_PART_BYTES >= 8 * XFP_CUDA_THREADS, "a part has a value for each thread, of whatever type");
+
+#define LEAST_RUN 2                                     /* the cost of a run, in chunks */
+#define MOST_SHARING ((1u << XFP_CUDA_COUNT_BITS) - 2u) /* workers of a tile, whose first may have one chunk of it */
 
 static uint32_t divided(uint64_t a, uint64_t b)
 {
@@ -45,4 +49,21 @@ struct xfp_cuda_split xfp_cuda_split(const struct xfp_cuda_plan *plan, unsigned 
 	}
 	split.parts = runs * parts;
 	return split;
+}
+
+/* Runs have the same cost, so that all of the `resident` warps end at the same time. A run costs LEAST_RUN chunks or
+ * more, since a warp also has to begin and to end; and no more warps share a tile than its sums count. */
+struct xfp_cuda_share xfp_cuda_share(const struct xfp_cuda_plan *plan, unsigned k, uint32_t resident)
+{
+	struct xfp_cuda_weights w = xfp_cuda_plan_weights(plan, k, 0);
+	uint64_t all = (uint64_t)xfp_cuda_tiles(plan->rows) * (w.chunks + XFP_CUDA_TILE_END(k));
+	uint32_t workers = resident < XFP_CUDA_WORKERS ? resident : XFP_CUDA_WORKERS;
+	struct xfp_cuda_share share = { .run = divided(all, workers) };
+
+	if (share.run < LEAST_RUN)
+		share.run = LEAST_RUN;
+	if (share.run < divided(w.chunks, MOST_SHARING))
+		share.run = divided(w.chunks, MOST_SHARING);
+	share.blocks = divided(divided(all, share.run), XFP_CUDA_WARPS);
+	return share;
 }

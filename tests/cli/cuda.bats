@@ -18,10 +18,13 @@ pkg_config() {
 @test "info --device: kernels, tiles and their parts, shared memory and bytes of every unit and kept matrix" {
 	run -0 env COLUMNS=80 xfp info --device h200 moe.xfp
 	[ "${lines[0]}" = 'h200: compute capability 9.0, 132 multiprocessors, 232 kB of shared memory a block' ]
-	[[ "$output" =~ q_proj.weight\ \(q\)[[:space:]]+v2c32_k3\ +1\ +32\ +32\ +2\ +1\ +9024\ +18752\ +61760\ +12.3\ kB ]]
+	[[ "$output" =~ q_proj.weight\ \(q\)[[:space:]]+v2c32_k3\ +1\ +32\ +32\ +2\ +1\ +86848\ +159744\ +61760\ +12.3\ kB ]]
 	[[ "$output" =~ mlp.experts.\*.down_proj.weight\ \(down\)[[:space:]]+v2c32_k3\ +2\ +32\ +32\ +2 ]]
 	[[ "$output" =~ model.embed_tokens.weight[[:space:]]+bf16\ +1\ +48\ +32\ +3\ +1\ +-\ +-\ +61440\ +3.33\ kB ]]
 	[ "${lines[-1]}" = 'device memory of all: 98.3 kB' ]
+	# products of integers for several vectors do not fit there
+	run -0 env COLUMNS=80 xfp info --device l4 moe.xfp
+	[[ "$output" =~ q_proj.weight\ \(q\)[[:space:]]+v2c32_k3\ +1\ +32\ +32\ +2\ +1\ +86848\ +18752\ +61760\ +12.3\ kB ]]
 }
 
 @test "info --device --json: the same of units, and of the device" {
@@ -35,6 +38,8 @@ pkg_config() {
 		assert it["device"]["unit_bytes"] == sum(unit["bytes"] for unit in units)
 		names = {kernel for unit in units for kernel in unit["kernels"]}
 		assert "xfp_multiply_fp8_m4" in names and "xfp_multiply_v2c32_k3_list" in names, names
+		assert "xfp_multiply_v2_k3_i1" in names and "xfp_multiply_v2c32_k3_i4" in names, names
+		assert not any(name.startswith("xfp_multiply_fp8_i") for name in names), names
 		for unit in units:
 		    assert len(unit["kernels"]) == len(unit["shared_bytes"]) and unit["tiles"] >= 1 and unit["parts"] == 1
 	END

@@ -72,7 +72,7 @@ stand_in() {
 	grep -Eq '^    seed 4, trial 43, .* M = 1, bf16 to f32.*: row [0-9]+ of y 0 is .* off, where .* is stated$' <<<"$output"
 	grep -qx 'matvec v2a k=3 cuda: 1 ok' <<<"$output"
 	cp "$XFP_TEST_TOOLS/../kernels/cuda/v2.ptx90" .
-	sed -Ei 's/(ld\.global\.u64 .*\[%rd[0-9]+)\+[0-9]+\]/\1+1]/' v2.ptx90
+	sed -Ei 's/(st\.global\.[a-z0-9.]+[[:space:]]+\[%rd[0-9]+)(\+[0-9]+)?\]/\1+1]/' v2.ptx90
 	status=0
 	xfp-kernel-verify --device cuda --seed 4 --trials 2 --filter 'matvec v2* k=3' --json >json 2>errors || status=$?
 	[ "$status" -eq 4 ]
@@ -146,7 +146,7 @@ stand_in() {
 	[[ "$output" == *': cuLaunchKernel failed: CUDA_ERROR_INVALID_VALUE'* ]]
 	[[ "$output" != *'something waited'* ]]
 	STAND_IN_FAIL='cuLaunchKernelEx 150 1' run -1 "${verifier[@]}" --unchecked --filter 'experts v2* k=4'
-	[ "$(grep -Ec '^experts v2 k=4 +FAILED: M=1: .*cuLaunchKernel failed: CUDA_ERROR_INVALID_VALUE' <<<"$output")" -eq 1 ]
+	[ "$(grep -Ec '^experts v2 k=4 +FAILED: M=1: .*cuLaunchKernelEx failed: CUDA_ERROR_INVALID_VALUE' <<<"$output")" -eq 1 ]
 	[ "$(grep -Ec '^experts v2c k=4 G32 .* us ' <<<"$output")" -eq 2 ]
 	[[ "$output" != *'something waited'* ]]
 	STAND_IN_FAIL='cuLaunchKernelEx 150 1' run -1 "${verifier[@]}" --unchecked --filter 'experts v2 k=4' --json

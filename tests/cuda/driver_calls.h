@@ -9,10 +9,15 @@
 
 #include "tests/cuda/driver.h"
 
+/* 72 bytes; of those that have a number. */
+struct launch_attribute {
+	int id, unused, value, more[15];
+};
+
 struct launch_config {
 	unsigned grid[3], block[3], shared;
 	void *stream;
-	void *attributes;
+	struct launch_attribute *attributes;
 	unsigned attribute_count;
 };
 

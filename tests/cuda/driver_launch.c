@@ -401,6 +401,16 @@ static bool sizes_fit(const unsigned *grid, const unsigned *block)
 	return threads <= 1024;
 }
 
+/* Programmatic stream serialization, which came with compute capability 9.0, is the only one that is known here. */
+static bool attributes_fit(const struct launch_config *config)
+{
+	for (unsigned i = 0; i < config->attribute_count; i++)
+		if (!config->attributes || config->attributes[i].id != 6 || config->attributes[i].value < 0 ||
+		    config->attributes[i].value > 1 || compute_capability() < 90)
+			return false;
+	return true;
+}
+
 static char *launch_line(const struct kernel *kernel, const unsigned *grid, const unsigned *block, unsigned shared,
 			 const unsigned char *parameters)
 {
@@ -427,8 +437,8 @@ int cuLaunchKernelEx(const struct launch_config *config, struct kernel *function
 		return result;
 	if (!function)
 		return INVALID_HANDLE;
-	if (!sizes_fit(config->grid, config->block) || function->parameter_bytes > sizeof bytes ||
-	    config->shared > (unsigned)function->max_shared ||
+	if (!sizes_fit(config->grid, config->block) || !attributes_fit(config) ||
+	    function->parameter_bytes > sizeof bytes || config->shared > (unsigned)function->max_shared ||
 	    config->shared + (unsigned)function->static_shared > (unsigned)shared_optin() ||
 	    (result = gather(function, parameters, extra, bytes)))
 		return INVALID_VALUE;

@@ -19,7 +19,7 @@ PIECES = {
 }
 TILE_ROWS, COLUMNS, FP8_COLUMNS, KEPT_COLUMNS = 16, 512, 64, 256
 EACH_VECTORS, M1_PLANES, M4_PLANES, WIDE_PLANES, WIDE_ROWS = 16, 8, 32, 128, 128
-COUNTERS, PART_BYTES = 256, 2048
+PARTS_OFFSET, PART_BYTES = 256 * 4 + 6144 * 512, 2048
 TYPES = {"f32": 1, "f16": 2, "bf16": 3}
 
 
@@ -65,6 +65,12 @@ def device_order(k, index):
         lines = [groups[line] | (groups[3] >> line & 1) << 3 for line in range(3)]
     nibbles = np.stack(lines, axis=2)  # row, chunk, line, bytes, word, nibble
     return (nibbles[..., 0::2] | nibbles[..., 1::2] << 4).reshape(rows, -1)
+
+
+def tiled(rows, chunk):
+    """Rows of bytes as tiles: of sixteen rows, chunk after chunk."""
+    rows = np.pad(rows, ((0, -len(rows) % TILE_ROWS), (0, 0)))
+    return rows.reshape(-1, TILE_ROWS, rows.shape[1] // chunk, chunk).transpose(0, 2, 1, 3)
 
 
 def codebook_bytes(k, entries):
@@ -131,6 +137,8 @@ class Weights:
             self.ratio[0] = 0
             if k <= 4 and group >= 32:
                 self.make_tables()
+        # Whether products of up to four vectors are of integers.
+        self.integers = 0 < k <= 4 and (kind == "v2" or kind == "v2c" and group >= 32)
         self.matrices = [self.make(rng, outliers) for _ in range(experts)]
 
     def make_tables(self):
@@ -232,15 +240,27 @@ class Weights:
         unit_pair = place(self.pair)
         table = b""
         for m in self.matrices:
-            parts = [place(m.parts.get(part)) for part in ("index", "pair", "integer", "code", "group", "number", "row",
+            index = m.parts["index"]
+            parts = [place(tiled(index, 64 * lane_words(self.k)) if self.k else index)]
+            parts += [place(self.names(m) if part == "group" else m.parts.get(part))
+                      for part in ("pair", "integer", "code", "group", "number", "row",
                                                            "pointer", "column", "residual")]
             parts[1] = parts[1] or unit_pair
             table += struct.pack("<10Qd", *parts, m.unit)
+        self.first_matrix = table[:88]  # struct xfp_cuda_matrix of expert 0
         matrix = memory.upload(np.frombuffer(table, np.uint8))
         return struct.pack("<4Q8I", matrix, place(self.library), place(self.ratio), place(self.tables), self.rows,
                            self.cols, self.chunks,
-                           self.row_bytes, self.row_groups, max(self.group.bit_length() - 1, 0), self.codebooks,
+                           self.row_bytes,
+                           self.columns // 32 if self.kind == "v2c" and self.group >= 32 else self.row_groups, max(self.group.bit_length() - 1, 0), self.codebooks,
                            len(self.matrices))
+
+    def names(self, m):
+        """Groups of 32 columns or more have a byte for each 32 columns, in tiles."""
+        if self.kind != "v2c" or self.group < 32:
+            return m.parts.get("group")
+        spread = np.repeat(m.parts["group"], self.group // 32, axis=1)[:, :self.columns // 32]
+        return tiled(spread, chunk_columns(self.k) // 32)
 
     def shared_bytes(self, form):
         own = 0
@@ -249,7 +269,14 @@ class Weights:
             own = padded((rows if self.kind == "v2" else self.codebooks) * (2 << self.k), 16)
         if self.kind == "v2c":
             own += padded(4 * (256 // self.codebooks), 16)
-            own += 256 * (2 << self.k) if self.k <= 4 and form in ("m1", "list") else 0
+            own += 256 * (2 << self.k) if self.integers and form == "list" else 0
+        if self.integers and form in ("i1", "i2", "i4", "list"):
+            vectors, columns = {"i4": 4, "i2": 2}.get(form, 1), chunk_columns(self.k)
+            ring = (2 if self.k == 3 else 3) * 8 * (
+                columns * (2 * self.k + 3 * vectors) + (columns // 2 if self.kind == "v2c" else 0))
+            if form != "list":
+                return (256 * (2 << self.k) if self.kind == "v2c" else 0) + ring + 8 * 512
+            own += ring
         if form == "wide":
             return own + 3 * 160 * WIDE_PLANES
         return own + 4608 * (4 if form == "m4" else 1) if self.k or self.kind == "fp8" else 0

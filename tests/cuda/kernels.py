@@ -5,7 +5,8 @@ as TAP. What was executed, by launches, goes to the file COUNTS, for executed.py
 
 A case prepares vectors and multiplies, as the host would have it done, twice: with blocks in one order and in the other,
 whose bits must be the same. Where tiles have parts, it multiplies once more with what the first time left in the
-workspace. Architectures that have the same code are run once.
+workspace. Architectures that have the same code are run once. Code for 9.0 and later runs as the host launches it there:
+each launch may begin before the one before it has ended.
 """
 import json
 import os
@@ -20,7 +21,7 @@ except ImportError:
     sys.exit(0)
 
 import ptx
-from image import (COLUMNS, COUNTERS, EACH_VECTORS, M1_PLANES, M4_PLANES, PART_BYTES, TILE_ROWS, TYPES, WIDE_PLANES,
+from image import (COLUMNS, PARTS_OFFSET, EACH_VECTORS, M1_PLANES, M4_PLANES, PART_BYTES, TILE_ROWS, TYPES, WIDE_PLANES,
                    WIDE_ROWS, Weights, bfloat, chunk_columns, device_order, from_bfloat, lane_words, pack, padded)
 
 
@@ -32,6 +33,12 @@ def number(array, kind):
     return (from_bfloat(array) if kind == "bf16" else array).astype(np.float32)
 
 
+def waits(modules):
+    """Whether kernels wait for the launch before them (griddepcontrol): those for 9.0 and later do."""
+    return any(instruction.kind == "griddepcontrol" for module in modules for function in module.functions.values()
+               for instruction in function.code)
+
+
 class Run:
     """One launch after another in a memory of its own. `launches` has what those of a case executed that are run with
     their blocks forward: (kernel, of what size, how many weights or, where vectors are prepared, numbers, counts)."""
@@ -39,10 +46,14 @@ class Run:
 
     def __init__(self, modules, order):
         self.modules, self.order, self.memory = modules, order, ptx.Memory()
+        self.early, self.launched = waits(modules), False
 
     def launch(self, name, grid, args, shared=0, size="", numbers=1):
         module = next(module for module in self.modules if name in module.functions)
-        counts = ptx.launch(module, name, grid, (256,), args, self.memory, shared=shared, order=self.order)
+        threads = 1024 if name.startswith("xfp_prepare") else 256
+        counts = ptx.launch(module, name, grid, (threads,), args, self.memory, shared=shared, order=self.order,
+                            dependent=self.early and self.launched)
+        self.launched = True
         if self.order == "forward":
             Run.launches.append((name, size, numbers, dict(counts)))
 
@@ -63,8 +74,8 @@ class Run:
 
     def workspace(self, parts):
         """For as many blocks; what is behind the counters is nobody's yet."""
-        place = self.memory.alloc(COUNTERS * 4 + parts * PART_BYTES)
-        self.memory.write(place, np.zeros(COUNTERS, np.uint32))
+        place = self.memory.alloc(PARTS_OFFSET + parts * PART_BYTES)
+        self.memory.write(place, np.zeros(PARTS_OFFSET, np.uint8))
         return place
 
     def result(self, vectors, rows, kind):
@@ -85,6 +96,8 @@ def form_for(weights, count, each, wide):
     """Its name, and vectors and rows of a block."""
     if weights.kind in TYPES and not wide:
         return "each", EACH_VECTORS, TILE_ROWS
+    if weights.integers and count <= 4 and not wide:
+        return {1: "i1", 2: "i2"}.get(count, "i4"), 4, TILE_ROWS
     name, planes, rows = FORMS[2 if wide else count * each > M1_PLANES]
     return name, planes // each, rows
 
@@ -92,7 +105,7 @@ def form_for(weights, count, each, wide):
 def name_of(weights):
     if not weights.k:
         return "xfp_multiply_" + weights.kind
-    kind = "v2c32" if weights.kind == "v2c" and weights.group == 32 else weights.kind
+    kind = "v2c32" if weights.kind == "v2c" and weights.group >= 32 else weights.kind
     return f"xfp_multiply_{kind}_k{weights.k}"
 
 
@@ -104,23 +117,34 @@ def measured(weights, what, parts):
     return {"size": f"{weights.rows} x {weights.cols}, {what}{outliers}{split}", "numbers": weights.rows * weights.cols}
 
 
-def multiply(run, weights, x, kind, down, parts=1, wide=False):
+def tile_end(k):
+    """The cost of finishing a tile, in chunks (XFP_CUDA_TILE_END)."""
+    return 1 if k == 3 else 2
+
+
+def multiply(run, weights, x, kind, down, parts=1, wide=False, share=None):
     """Results of every time; tiles have `parts`, or as many as there are with the same number of chunks. Some are
-    multiplied by two launches."""
+    multiplied by two launches. `share`: the cost of a run, in tiles, of kernels for up to four vectors; 0: one chunk."""
     count, rows = len(x), weights.rows
     vectors, matrices = run.prepare(x, kind, down), weights.weights_bytes(run.memory)
     form, at_once, block = form_for(weights, count, run.each, wide)
     tiles, part_chunks = -(-rows // block), -(-weights.chunks // parts)
     parts = -(-weights.chunks // part_chunks)
+    cost, few = weights.chunks + tile_end(weights.k), form in ("i1", "i2", "i4")
+    # Workers have runs that end in the middle of tiles; `parts`: as many more.
+    part_run = max(1, (tiles * cost + 6) // (7 + 4 * (parts - 1))) if few else 0
+    if share is not None:
+        part_run = max(1, round(share * cost))
     cuts = [0, count // 3, count] if count > 5 and count % 5 == 0 else [0, count]
-    workspace = run.workspace(tiles * -(-count // at_once) * parts) if parts > 1 else 0
+    workspace = run.workspace(tiles * -(-count // at_once) * parts) if parts > 1 or few else 0
     found = []
-    for _ in range(2 if parts > 1 else 1):
+    for _ in range(2 if parts > 1 or few else 1):
         result = run.result(count, rows, kind)
         for first, end in zip(cuts, cuts[1:]):
             some = end - first
-            run.launch(f"{name_of(weights)}_{form}", (tiles, -(-some // at_once), parts), matrices + vectors + result +
-                       struct.pack("<2Q6I", 0, workspace, 0, 0, first, some, part_chunks, 0),
+            grid = (-(-tiles * cost // (8 * part_run)), 1, 1) if few else (tiles, -(-some // at_once), parts)
+            run.launch(f"{name_of(weights)}_{form}", grid, matrices + vectors + result +
+                       weights.first_matrix + struct.pack("<2Q6I", 0, workspace, 0, first, some, part_chunks, 0, part_run),
                        weights.shared_bytes(form), **measured(weights, f"M = {some}", parts))
         found.append(run.read(count, rows, kind))
     return found
@@ -141,7 +165,8 @@ def multiply_list(run, weights, x, kind, products, results, parts=1, runs=1):
         # As if they were the last results of more: the first launch has one, the second the others.
         for first, some in [(0, 1), (1, results - 1)]:
             run.launch(name_of(weights) + "_list", (tiles, some, parts), matrices + vectors + result +
-                       struct.pack("<2Q6I", table, workspace, len(products), 0, first, 0, part_chunks, part_products),
+                       bytes(88) + struct.pack("<2Q6I", table, workspace, len(products), first, 0, part_chunks,
+                                               part_products, 0),
                        weights.shared_bytes("list"), **measured(weights, f"{len(products)} products, results {first} to "
                                                            f"{first + some - 1}", parts))
         found.append(run.read(results, rows, kind))
@@ -203,8 +228,30 @@ def parts_table():
             ("bf16, 7 vectors, 3 parts", dict(kind="bf16", rows=27, cols=700), 7, "bf16", 3)]
 
 
+def few_table():
+    """(name, options of Weights, vectors, type, costs of runs in tiles): kernels for up to four vectors, with workers whose
+    runs begin and end anywhere; 0: a run of one chunk. Results are the same bits whatever the runs are."""
+    cases = []
+    for k, cols in ((2, 1800), (3, 3000), (4, 1000)):
+        v2 = dict(kind="v2", k=k, cols=cols, rows=37, outliers=120)
+        v2c = dict(v2, kind="v2c", group=32, codebooks=16)
+        chunks = -(-cols // chunk_columns(k))
+        without_end = chunks / (chunks + tile_end(k))
+        cases += [(f"v2 k{k}, M = 1", v2, 1, "f32", (0, 2, 3)), (f"v2 k{k}, M = 2", v2, 2, "bf16", (0, 1)),
+                  (f"v2 k{k}, M = 3", v2, 3, "f32", (1 / 2, without_end)), (f"v2 k{k}, M = 4", v2, 4, "f32", (0, 3)),
+                  (f"v2c k{k}, M = 1", v2c, 1, "f32", (1, 3)), (f"v2c k{k}, M = 2", v2c, 2, "f32", (without_end, 2)),
+                  (f"v2c k{k}, M = 3", v2c, 3, "f32", (0, 3 / 2)), (f"v2c k{k}, M = 4", v2c, 4, "f32", (1 / 2, 3 / 2)),
+                  (f"v2 k{k}, one row", dict(v2, rows=1, outliers=5), 3, "f32", (1 / 3, 1)),
+                  (f"v2c k{k}, one row", dict(v2c, rows=1, outliers=5), 2, "f32", (1 / 3, 1))]
+    many = dict(kind="v2", k=4, rows=18, cols=2500, outliers=40)
+    cases += [("v2 k4, M = 1, 20 workers per tile", many, 1, "f32", (0, 1)),
+              ("v2 k4, M = 4, 20 workers per tile", many, 4, "f32", (0, 1)),
+              ("v2 k4, M = 1, 256 workers per tile", dict(many, rows=2, cols=32768), 1, "f32", (0, 1))]
+    return [("few, " + name, *rest) for name, *rest in cases]
+
+
 def wide_table():
-    """Likewise, of many vectors: tails of rows, columns and planes, more planes than a block has, one or two each."""
+    """Like table(), for many vectors: tails of rows, columns and planes, more planes than a block has, one or two each."""
     cases = []
     for k in range(2, 7):
         cases.append((f"v2 k{k}", dict(kind="v2", rows=19, cols=530, k=k, outliers=200), 9, "bf16"))
@@ -221,8 +268,8 @@ def wide_table():
     return [(f"wide, {case[0]}", *case[1:], 1, False, True) for case in cases]
 
 
-def run_case(modules, options, vectors, kind, parts=1, balance=False, wide=False):
-    """Share of the bound, and whether both orders give the same."""
+def run_case(modules, options, vectors, kind, parts=1, balance=False, wide=False, shares=(None,)):
+    """Share of the bound, and whether both orders, and all runs of workers, give the same."""
     rng = np.random.default_rng(7)
     weights = Weights(rng, **options)
     x = rng.normal(size=(vectors, weights.cols)) * np.exp(2 * rng.normal(size=weights.cols))
@@ -231,8 +278,8 @@ def run_case(modules, options, vectors, kind, parts=1, balance=False, wide=False
     balanced = balance or weights.k and kind == "f32"
     down = (2.0 ** (-rng.integers(0, 9, weights.cols) / 4)).astype(np.float32) if balanced else None
     seen = x * down if down is not None else x
-    found = [y for order in ("forward", "reverse")
-             for y in multiply(Run(modules, order), weights, x, kind, down, parts, wide)]
+    found = [y for share in shares for order in ("forward", "reverse")
+             for y in multiply(Run(modules, order), weights, x, kind, down, parts, wide, share)]
     want, bound = weights.product(0, seen)
     if vectors <= 4 and not wide:
         bound += weights.integer_bound(0, seen)
@@ -276,26 +323,24 @@ def run_integers(modules, options):
     down = (2.0 ** (-rng.integers(0, 9, cols) / 4)).astype(np.float32)
     run = Run(modules, "forward")
 
-    def share(y, vectors, integers):
-        want, bound = weights.product(0, vectors * down)
-        if integers:
-            bound = bound + weights.integer_bound(0, vectors * down)
-        elif np.abs(vectors).max() < 1e-30:
-            bound = bound + 1e-40
+    def share(y, vectors):
+        seen = (vectors * down).astype(np.float32)  # of subnormal numbers few bits are left
+        want, bound = weights.product(0, seen)
+        bound = bound + weights.integer_bound(0, seen) + 2e-45
         return float((np.abs(y.T - want) / np.maximum(bound, 1e-300)).max())
     y = multiply(run, weights, x, "f32", down)[0]
-    shares = [share(y, x, True)]
+    shares = [share(y, x)]
     same = True
     for first, end in ((0, 1), (2, 3), (1, 3), (1, 4)):
         same = same and np.array_equal(y[first:end], multiply(run, weights, x[first:end], "f32", down)[0])
-    # What is too small, and what is beside something that is not finite, is exact.
-    tiny = usual() * np.float32(2.0 ** -118)
-    shares.append(share(multiply(run, weights, tiny[None], "f32", down)[0], tiny[None], False))
+    for exponent in (-118, -140):
+        tiny = (usual() * np.float32(2.0 ** exponent))[None]
+        shares.append(share(multiply(run, weights, tiny, "f32", down)[0], tiny))
     for what in (np.inf, np.nan):
         spoilt = x[:3].copy()
         spoilt[1, cols - 1] = what
         y = multiply(run, weights, spoilt, "f32", down)[0]
-        shares.append(share(y[[0, 2]], x[[0, 2]], False))
+        shares.append(share(y[[0, 2]], x[[0, 2]]))
         same = same and not np.isfinite(y[1]).any()
     return max(shares), same
 
@@ -334,6 +379,7 @@ def cases_of(modules):
     cases = [(f"the device order, k{k}", lambda k=k: run_repack(modules, k)) for k in (2, 3, 4)]
     cases += [(name, lambda rest=rest: run_case(modules, *rest))
               for name, *rest in table() + parts_table() + wide_table()]
+    cases += [(name, lambda rest=rest: run_case(modules, *rest[:3], shares=rest[3])) for name, *rest in few_table()]
     for k in (2, 3, 4):
         for name, extra in [("v2", dict(kind="v2", rows=37, cols=1100, outliers=60))] + \
                 [(f"v2c groups of {group}", dict(kind="v2c", rows=18, cols=600 + 8 * group, group=group, codebooks=8))

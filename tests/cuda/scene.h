@@ -152,7 +152,7 @@ static inline double entry_of(const struct subject *w, uint64_t r)
 	size_t entries = (size_t)1 << m->k, row = w->slice.first_row + r;
 	double unit = ldexp(1, -m->exponent), entry;
 
-	if (!w->integers || !m->k || m->k > 4)
+	if (!w->integers || !m->k || m->k > 4 || w->slice.cols > 65536)
 		return 0;
 	if (!m->group_size)
 		return unit * largest_of((const uint8_t *)m->code + 2 * row * entries, entries);

@@ -77,9 +77,13 @@ static void machines(void **state)
 	unsetenv("STAND_IN_DEVICES");
 	assert_int_equal(cu.cuDeviceGetAttribute(&value, 97, 0), SUCCESS);
 	assert_int_equal(value, 232448);
+	assert_int_equal(cu.cuDeviceGetAttribute(&value, 81, 0), SUCCESS); /* of a multiprocessor */
+	assert_int_equal(value, 233472);
 	setenv("STAND_IN_ARCH", "120", 1);
 	assert_int_equal(cu.cuDeviceGetAttribute(&value, 97, 0), SUCCESS);
 	assert_int_equal(value, 101376);
+	assert_int_equal(cu.cuDeviceGetAttribute(&value, 81, 0), SUCCESS);
+	assert_int_equal(value, 102400);
 	assert_int_equal(cu.cuDeviceGetAttribute(&value, 75, 0), SUCCESS);
 	assert_int_equal(value, 12);
 	unsetenv("STAND_IN_ARCH");
@@ -218,6 +222,40 @@ static void expect(struct scene *scene, float a, int n)
 		if (scene->to[i] != a * scene->from[i])
 			fail_msg("%d: %g for %g", i, (double)scene->to[i], (double)(a * scene->from[i]));
 	}
+}
+
+/* A launch that may begin before the one before it has ended: where there is such a thing. */
+static void attributes(void **state)
+{
+	struct launch_attribute attribute = { .id = 6, .value = 1 };
+	struct launch_config config = { .grid = { (COUNT + BLOCK - 1) / BLOCK, 1, 1 },
+					.block = { BLOCK, 1, 1 },
+					.attributes = &attribute,
+					.attribute_count = 1 };
+	struct scene scene;
+	float a = 6;
+	unsigned n = COUNT;
+	void *parameters[] = { &scene.x, &scene.y, &a, &n };
+
+	(void)state;
+	assert_int_equal(sizeof attribute, 72);
+	set_up(&scene);
+	assert_int_equal(cu.cuLaunchKernelEx(&config, scene.kernel, parameters, NULL), SUCCESS);
+	expect(&scene, 6, COUNT);
+	setenv("STAND_IN_ARCH", "89", 1);
+	assert_int_equal(cu.cuLaunchKernelEx(&config, scene.kernel, parameters, NULL), INVALID_VALUE);
+	unsetenv("STAND_IN_ARCH");
+	attribute.value = 2;
+	assert_int_equal(cu.cuLaunchKernelEx(&config, scene.kernel, parameters, NULL), INVALID_VALUE);
+	attribute = (struct launch_attribute){ .id = 7, .value = 1 };
+	assert_int_equal(cu.cuLaunchKernelEx(&config, scene.kernel, parameters, NULL), INVALID_VALUE);
+	config.attributes = NULL;
+	assert_int_equal(cu.cuLaunchKernelEx(&config, scene.kernel, parameters, NULL), INVALID_VALUE);
+	config.attribute_count = 0;
+	a = 7;
+	assert_int_equal(cu.cuLaunchKernelEx(&config, scene.kernel, parameters, NULL), SUCCESS);
+	expect(&scene, 7, COUNT);
+	assert_int_equal(cu.cuLibraryUnload(scene.library), SUCCESS);
 }
 
 static void launches(void **state)
@@ -412,9 +450,9 @@ static void faults(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(machines), cmocka_unit_test(contexts),    cmocka_unit_test(memory),
-		cmocka_unit_test(launches), cmocka_unit_test(late_copies), cmocka_unit_test(graphs),
-		cmocka_unit_test(faults),
+		cmocka_unit_test(machines),   cmocka_unit_test(contexts),    cmocka_unit_test(memory),
+		cmocka_unit_test(launches),   cmocka_unit_test(late_copies), cmocka_unit_test(graphs),
+		cmocka_unit_test(attributes), cmocka_unit_test(faults),
 	};
 
 	return cmocka_run_group_tests_name("the stand-in driver", tests, open_driver, close_driver);

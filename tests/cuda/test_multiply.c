@@ -44,7 +44,7 @@ static void try_unit(const struct xfp_bundle *bundle, uint32_t u, const struct x
 
 static void units(void **state)
 {
-	static const int kinds[] = { 0, 1, 2, 3, 4, FIXTURE_HALF_KEPT, FIXTURE_TWO_SIZES };
+	static const int kinds[] = { 0, 1, 2, 3, 4, FIXTURE_HALF_KEPT, FIXTURE_TWO_SIZES, FIXTURE_TILES };
 	static const size_t counts[] = { 1, 3, 4, 5, 16, 17, 31, 32, 33, 70, 8 };
 	uint64_t seed = 23;
 	size_t turn = 0;
@@ -133,6 +133,107 @@ static void lists(void **state)
 		close_scene(&s);
 	}
 	cu.cuMemFree(list);
+	xfp_bundle_close(bundle);
+	fixture_free(&f);
+}
+
+/* ---- what is not finite --------------------------------------------------------------------------- */
+
+/* Copies vectors to the device, and prepares them. */
+static void prepare_again(struct scene *s)
+{
+	assert_int_equal(s->in.type, XFP_FLOAT32);
+	assert_int_equal(cu.cuMemcpyHtoD(s->x, s->vectors, ((s->count - 1) * s->x_stride + s->info.cols) * 4), SUCCESS);
+	check(xfp_cuda_prepare(s->linear, &s->in, s->room, xfp_cuda_prepared_bytes(s->linear, s->count), &queue,
+			       &s->prepared, &err));
+}
+
+/* By integers, a vector that is not finite has NaN for all results; those of the other vectors stay the same bits. */
+static void vectors_not_finite(void **state)
+{
+	static const char *const names[] = { "t.a", "t.b", "t.d", "t.f" };
+	static const float bad[] = { INFINITY, NAN, -INFINITY, NAN };
+	struct fixture f;
+	struct xfp_bundle *bundle;
+
+	(void)state;
+	fixture_make_bundle(&f, FIXTURE_TILES);
+	bundle = fixture_open(f.out);
+	for (size_t count = 1; count <= 4; count++) {
+		struct scene s;
+		uint8_t *good, *y;
+
+		open_scene(&s, bundle, xfp_bundle_find_unit(bundle, names[count - 1], NULL), NULL, count, XFP_FLOAT32,
+			   XFP_FLOAT32);
+		check(xfp_cuda_multiply(s.linear, 0, count, &s.prepared, &s.out, &queue, &err));
+		good = results(&s);
+		for (size_t v = 0; v < count; v++) {
+			float *place = &s.vectors[v * s.x_stride + (v * 97 + 5) % s.info.cols], before = *place;
+
+			*place = bad[v];
+			prepare_again(&s);
+			*place = before;
+			check(xfp_cuda_multiply(s.linear, 0, count, &s.prepared, &s.out, &queue, &err));
+			y = results(&s);
+			for (size_t m = 0; m < count; m++)
+				for (size_t r = 0; r < s.info.rows; r++) {
+					if (m != v)
+						assert_memory_equal(y + (m * s.y_stride + r) * 4,
+								    good + (m * s.y_stride + r) * 4, 4);
+					else if (!isnan(result_of(&s, y, m, r)))
+						fail_msg("row %zu is %g", r, (double)result_of(&s, y, m, r));
+				}
+			free(y);
+		}
+		free(good);
+		close_scene(&s);
+	}
+	xfp_bundle_close(bundle);
+	fixture_free(&f);
+}
+
+/* An infinity in a row's codebook of v2: its matrix is multiplied by numbers, and other rows have their results. */
+static void codebooks_not_finite(void **state)
+{
+	struct fixture f;
+	struct xfp_bundle *bundle;
+	struct xfp_matrix_info matrix;
+	struct xfp_bundle_info info;
+	struct subject w;
+	struct scene s;
+	size_t size, where;
+	uint8_t *file, *y;
+	double bound, sum;
+
+	(void)state;
+	fixture_make_bundle(&f, FIXTURE_TILES);
+	bundle = fixture_open(f.out);
+	xfp_bundle_info(bundle, &info);
+	assert_true(xfp_bundle_matrix(bundle, 0, &matrix));
+	where = (size_t)((const char *)matrix.code - (info.json - 512)) + 2 * (9 * 4 + 1);
+	xfp_bundle_close(bundle);
+	file = fixture_read(f.out, &size);
+	file[where] = 0;
+	file[where + 1] = 0x7c;
+	fixture_write(f.out, file, size);
+	bundle = fixture_open(f.out);
+	open_scene(&s, bundle, 0, NULL, 3, XFP_FLOAT32, XFP_FLOAT32);
+	assert_string_equal(s.info.kernel, "xfp_multiply_v2_k2_m1");
+	check(xfp_cuda_multiply(s.linear, 0, 3, &s.prepared, &s.out, &queue, &err));
+	y = results(&s);
+	w = subject_of(bundle, 0, NULL, &s, f.decoded);
+	for (size_t m = 0; m < 3; m++)
+		for (size_t r = 0; r < s.info.rows; r++) {
+			sum = product(&w, r, s.vectors + m * s.x_stride, &bound);
+			if (r == 9)
+				assert_false(isfinite(result_of(&s, y, m, r)));
+			else if (!(fabs((double)result_of(&s, y, m, r) - sum) <= bound))
+				fail_msg("row %zu of vector %zu is %g, not %g", r, m, (double)result_of(&s, y, m, r),
+					 sum);
+		}
+	free(y);
+	free(file);
+	close_scene(&s);
 	xfp_bundle_close(bundle);
 	fixture_free(&f);
 }
@@ -331,8 +432,14 @@ static void what_cannot_be(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(units),  cmocka_unit_test(lists),   cmocka_unit_test(a_kept_tensor),
-		cmocka_unit_test(graphs), cmocka_unit_test(sharing), cmocka_unit_test(what_cannot_be),
+		cmocka_unit_test(units),
+		cmocka_unit_test(lists),
+		cmocka_unit_test(a_kept_tensor),
+		cmocka_unit_test(graphs),
+		cmocka_unit_test(sharing),
+		cmocka_unit_test(what_cannot_be),
+		cmocka_unit_test(vectors_not_finite),
+		cmocka_unit_test(codebooks_not_finite),
 	};
 
 	return cmocka_run_group_tests(tests, scene_begin, scene_end);

@@ -3,6 +3,7 @@
  * Tiles that several blocks share: workspaces, and the same bits from launch to launch, in and out of a graph; and
  * lists of more results than a grid has room for.
  */
+#include "kernels/cuda/abi.h"
 #include "tests/cuda/scene.h"
 
 /* ---- workspaces ----------------------------------------------------------------------------------- */
@@ -18,13 +19,13 @@ static void workspaces(void **state)
 	uint64_t memory = machine_alloc(&cu, XFP_CUDA_WORKSPACE);
 
 	(void)state;
-	assert_true(XFP_CUDA_WORKSPACE <= 2 << 20);
+	assert_int_equal(XFP_CUDA_WORKSPACE, 4 << 20);
 	assert_int_equal(cu.cuStreamCreate(&stream, 0), SUCCESS);
 #define OPEN(at, bytes, part) refused(xfp_cuda_queue_open(cuda, stream, at, bytes, &own, &err), part)
 	OPEN(0, XFP_CUDA_WORKSPACE, "a queue: the device memory at 0 is none");
 	OPEN(memory + 128, XFP_CUDA_WORKSPACE, "not at a multiple of 256 bytes");
 	OPEN(memory, XFP_CUDA_WORKSPACE - 1,
-	     "a queue: takes 1048576 bytes of device memory, and was given 1048575 (see XFP_CUDA_WORKSPACE)");
+	     "a queue: takes 4194304 bytes of device memory, and was given 4194303 (see XFP_CUDA_WORKSPACE)");
 	OPEN(256, XFP_CUDA_WORKSPACE, "0x100 is no address of device memory");
 	assert_int_equal(cu.cuStreamBeginCapture(stream, 0), SUCCESS);
 	OPEN(memory, XFP_CUDA_WORKSPACE, "a queue: cannot be opened while its stream captures a graph");
@@ -111,6 +112,133 @@ static void again_and_again(void **state)
 	fixture_free(&f);
 }
 
+/* ---- shares of a matrix ---------------------------------------------------------------------------- */
+
+/* Opens the stand-in again, with another number of multiprocessors and size of shared memory. Its workspace is not zero
+ * before. */
+static void begin_device(const char *processors, const char *shared, struct xfp_cuda_queue *own)
+{
+	uint64_t memory = machine_alloc(&cu, XFP_CUDA_WORKSPACE);
+
+	setenv("STAND_IN_PROCESSORS", processors, 1);
+	setenv("STAND_IN_SHARED", shared, 1);
+	check(xfp_cuda_open(&cuda, &err));
+	assert_int_equal(cu.cuMemsetD8(memory, 0xa5, XFP_CUDA_WORKSPACE), SUCCESS);
+	check(xfp_cuda_queue_open(cuda, NULL, memory, XFP_CUDA_WORKSPACE, own, &err));
+}
+
+static void end_device(struct xfp_cuda_queue *own)
+{
+	xfp_cuda_close(cuda);
+	assert_int_equal(cu.cuMemFree(own->workspace), SUCCESS);
+	unsetenv("STAND_IN_PROCESSORS");
+	unsetenv("STAND_IN_SHARED");
+}
+
+/* Counters and sums of a workspace are zero between launches. */
+static void expect_zeros(const struct xfp_cuda_queue *own)
+{
+	uint8_t *bytes = malloc(XFP_CUDA_PARTS_OFFSET);
+
+	assert_int_equal(cu.cuMemcpyDtoH(bytes, own->workspace, XFP_CUDA_PARTS_OFFSET), SUCCESS);
+	for (size_t i = 0; i < XFP_CUDA_PARTS_OFFSET; i++)
+		if (bytes[i])
+			fail_msg("byte %zu of the workspace is left behind", i);
+	free(bytes);
+}
+
+/* Results of integers are the same bits on all devices, however their warps share the matrix, from launch to launch. */
+static void sizes_of_devices(void **state)
+{
+	static const char *const names[] = { "t.a", "t.b", "t.d", "t.e", "t.g" };
+	/* one that has blocks of 99 KB, with several launches for several vectors */
+	static const char *const kinds[][2] = {
+		{ "1", "232448" }, { "4", "232448" }, { "132", "232448" }, { "1", "101376" }, { "170", "101376" }
+	};
+	struct xfp_cuda *usual = cuda;
+	struct xfp_cuda_queue own;
+	struct fixture f;
+	struct xfp_bundle *bundle;
+	uint8_t *first[5][4] = { { NULL } };
+
+	(void)state;
+	fixture_make_bundle(&f, FIXTURE_TILES);
+	bundle = fixture_open(f.out);
+	for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+		begin_device(kinds[kind][0], kinds[kind][1], &own);
+		for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+			for (size_t count = 1; count <= 4; count++) {
+				struct scene s;
+				uint8_t *y, **wanted = &first[n][count - 1];
+				size_t bytes;
+
+				open_scene(&s, bundle, xfp_bundle_find_unit(bundle, names[n], NULL), NULL, count,
+					   XFP_FLOAT32, XFP_FLOAT32);
+				assert_non_null(strstr(s.info.kernel, "_i1"));
+				bytes = count * s.y_stride * 4;
+				for (int again = 0; again < 2; again++) {
+					assert_int_equal(cu.cuMemsetD8(s.y, 0x11, bytes), SUCCESS);
+					check(xfp_cuda_multiply(s.linear, 0, count, &s.prepared, &s.out, &own, &err));
+					y = results(&s);
+					if (*wanted) {
+						assert_memory_equal(y, *wanted, bytes);
+						free(y);
+					} else {
+						*wanted = y;
+					}
+				}
+				close_scene(&s);
+			}
+		expect_zeros(&own);
+		end_device(&own);
+	}
+	for (size_t i = 0; i < 20; i++)
+		free(first[i / 4][i % 4]);
+	cuda = usual;
+	xfp_bundle_close(bundle);
+	fixture_free(&f);
+}
+
+/* 256 workers share a tile, one more than the bits of their count have room for: a sum of exactly 0 stays 0. */
+static void most_workers(void **state)
+{
+	struct xfp_cuda *usual = cuda;
+	struct xfp_cuda_queue own;
+	struct fixture f;
+	struct xfp_bundle *bundle;
+	const float *row;
+	struct scene s;
+	size_t same = 1;
+	uint32_t u;
+	uint8_t *y;
+
+	(void)state;
+	fixture_make_bundle(&f, FIXTURE_TILES);
+	bundle = fixture_open(f.out);
+	u = xfp_bundle_find_unit(bundle, "t.k", NULL);
+	begin_device("16", "232448", &own);
+	open_scene(&s, bundle, u, NULL, 1, XFP_FLOAT32, XFP_FLOAT32);
+	row = f.decoded[u];
+	while (row[same] != row[0])
+		same++;
+	memset(s.vectors, 0, s.info.cols * sizeof *s.vectors);
+	s.vectors[0] = 1;
+	s.vectors[same] = -1;
+	assert_int_equal(cu.cuMemcpyHtoD(s.x, s.vectors, s.info.cols * 4), SUCCESS);
+	check(xfp_cuda_prepare(s.linear, &s.in, s.room, xfp_cuda_prepared_bytes(s.linear, 1), &own, &s.prepared, &err));
+	check(xfp_cuda_multiply(s.linear, 0, 1, &s.prepared, &s.out, &own, &err));
+	y = results(&s);
+	if (result_of(&s, y, 0, 0) != 0)
+		fail_msg("%g", (double)result_of(&s, y, 0, 0));
+	free(y);
+	expect_zeros(&own);
+	close_scene(&s);
+	end_device(&own);
+	cuda = usual;
+	xfp_bundle_close(bundle);
+	fixture_free(&f);
+}
+
 /* ---- long lists ----------------------------------------------------------------------------------- */
 
 /* Results behind the first 65,535, each of a product of its own. */
@@ -169,9 +297,8 @@ static void many_results(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(workspaces),
-		cmocka_unit_test(again_and_again),
-		cmocka_unit_test(many_results),
+		cmocka_unit_test(workspaces),   cmocka_unit_test(again_and_again), cmocka_unit_test(sizes_of_devices),
+		cmocka_unit_test(most_workers), cmocka_unit_test(many_results),
 	};
 
 	return cmocka_run_group_tests(tests, scene_begin, scene_end);

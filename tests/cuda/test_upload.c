@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
+#include "kernels/common/lane_index.h"
 #include "runtime/cuda/image.h"
 #include "runtime/xfp_cuda.h"
 #include "tests/cuda/machine.h"
@@ -101,31 +102,33 @@ static enum xfp_status only(struct xfp_cuda_sink *sink, struct xfp_error *error)
 	return xfp_fail(error, XFP_FAILED, "the image is larger than it says");
 }
 
-/* Indices as the host's image has them become what they are on the device. */
+/* Indices as the host's image has them become what they are on the device: chunk after chunk, those of rows that fill
+ * up the last tile, too. */
 static void reorder(const struct xfp_cuda_plan *plan, uint8_t *image)
 {
 	for (uint32_t e = 0; e < plan->experts; e++) {
 		unsigned k = plan->expert[e].k;
 		struct xfp_cuda_weights w = xfp_cuda_plan_weights(plan, k, 0);
-		uint8_t *row = image + plan->expert[e].index, *now = malloc(w.row_bytes);
-		size_t cols = (size_t)w.row_bytes * 8 / k;
+		size_t cols = xfp_chunk_columns(k), size = cols / 8 * k;
+		uint8_t *chunk = image + plan->expert[e].index, *now = malloc(size);
+		uint64_t chunks = (uint64_t)((w.rows + 15) / 16 * 16) * w.chunks;
 
 		assert_true(k <= 4);
-		for (uint32_t r = 0; r < w.rows; r++, row += w.row_bytes) {
-			memset(now, 0, w.row_bytes);
+		for (uint64_t i = 0; i < chunks; i++, chunk += size) {
+			memset(now, 0, size);
 			for (size_t c = 0; c < cols; c++)
 				for (unsigned b = 0; b < k; b++) {
 					size_t from = lane_bit(k, cols, c, b), to = device_bit(k, c, b);
 
-					now[to / 8] |= (uint8_t)((row[from / 8] >> from % 8 & 1) << to % 8);
+					now[to / 8] |= (uint8_t)((chunk[from / 8] >> from % 8 & 1) << to % 8);
 				}
-			memcpy(row, now, w.row_bytes);
+			memcpy(chunk, now, size);
 		}
 		free(now);
 	}
 }
 
-static void expect_all(struct scene *s)
+static void expect_all(struct scene *s, const struct xfp_slice *slice)
 {
 	uint8_t *image = malloc(s->bytes), *there = malloc(s->bytes);
 	struct xfp_cuda_sink sink = { .at = image, .left = s->bytes, .next = only };
@@ -133,12 +136,15 @@ static void expect_all(struct scene *s)
 	struct xfp_cuda_plan plan;
 
 	assert_int_equal(cu.cuMemsetD8(s->memory, 0x5a, s->bytes), SUCCESS);
-	check(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, s->memory, s->bytes, NULL, &linear, &err));
-	check(xfp_cuda_plan_unit(s->bundle, 0, NULL, &plan, &err));
+	check(xfp_cuda_linear_open(s->cuda, s->bundle, 0, slice, s->memory, s->bytes, NULL, &linear, &err));
+	check(xfp_cuda_plan_unit(s->bundle, 0, slice, &plan, &err));
 	check(xfp_cuda_image_write(&plan, s->memory, &sink, &err));
+	assert_int_equal(sink.done, plan.bytes);
 	assert_int_equal(cu.cuMemcpyDtoH(there, s->memory, s->bytes), SUCCESS);
 	reorder(&plan, image);
-	assert_memory_equal(there, image, s->bytes);
+	assert_memory_equal(there, image, plan.bytes);
+	for (uint64_t i = plan.bytes; i < s->bytes; i++)
+		assert_int_equal(there[i], 0x5a);
 	xfp_cuda_plan_free(&plan);
 	xfp_cuda_linear_close(linear);
 	free(image);
@@ -147,7 +153,11 @@ static void expect_all(struct scene *s)
 
 static void arrives(void **state)
 {
-	expect_all(*state);
+	/* 947 rows, of columns from inside a chunk on */
+	static const struct xfp_slice slice = { .first_row = 77, .first_col = 300 };
+
+	expect_all(*state, NULL);
+	expect_all(*state, &slice);
 }
 
 /* Nothing is under way when it comes back, and the buffers that it pinned are not pinned again. */
@@ -193,7 +203,7 @@ static void calls_fail(void **state)
 			assert_int_equal(cu.cuMemcpyDtoH(&there, s->memory + (6 << 20), sizeof there), SUCCESS);
 	}
 	assert_int_not_equal(there, UINT64_C(0x5a5a5a5a5a5a5a5a));
-	expect_all(s);
+	expect_all(s, NULL);
 	unsetenv("STAND_IN_PINNED");
 }
 

@@ -346,6 +346,36 @@ static void make_two_sizes(struct fixture *f)
 	add_file(f, "config.json", "{}\n");
 }
 
+/* More rows than a tile of libxfp-cuda has, and no multiple of that; columns of whole chunks and not; groups of 16
+ * columns and more. */
+static void make_tiles(struct fixture *f)
+{
+	static const struct {
+		const char *name;
+		enum xfp_mode mode;
+		uint64_t rows, cols;
+		uint32_t k, group, library; /* the last two: log2 */
+	} units[] = {
+		{ "t.a", XFP_MODE_V2, 37, 700, 2, 0, 0 },   { "t.b", XFP_MODE_V2, 19, 1024, 3, 0, 0 },
+		{ "t.c", XFP_MODE_V2A, 20, 300, 4, 5, 2 },  { "t.d", XFP_MODE_V2C, 17, 700, 2, 6, 2 },
+		{ "t.e", XFP_MODE_V2C, 37, 1100, 3, 6, 4 }, { "t.f", XFP_MODE_V2C, 33, 449, 4, 6, 3 },
+		{ "t.g", XFP_MODE_V2C, 70, 1536, 4, 5, 3 }, { "t.h", XFP_MODE_V2C, 18, 600, 5, 6, 3 },
+		{ "t.i", XFP_MODE_V2C, 18, 300, 6, 5, 2 },  { "t.j", XFP_MODE_V2C, 18, 300, 3, 4, 2 },
+		{ "t.k", XFP_MODE_V2, 3, 65536, 4, 0, 0 },
+	};
+
+	for (uint32_t i = 0; i < sizeof units / sizeof *units; i++) {
+		uint64_t rows = units[i].rows, cols = units[i].cols;
+		uint32_t tensor = add_tensor(f, units[i].name, XFP_BF16, XFP_CLASS_ATTENTION, XFP_FATE_QUANTIZED, 2,
+					     (uint64_t[]){ rows, cols });
+
+		add_unit(f, units[i].name, "q", units[i].mode, units[i].k, i % 2, cols < 65536 ? (int)i % 3 : 0,
+			 &(struct shape){ tensor, 1, rows, cols, 0, 0, cols, 1, .group = units[i].group,
+					  .library = units[i].library });
+	}
+	add_file(f, "config.json", "{}\n");
+}
+
 static void make_full(struct fixture *f)
 {
 	uint32_t head = add_tensor(f, "a_head.weight", XFP_F16, XFP_CLASS_LM_HEAD, XFP_FATE_QUANTIZED, 2,
@@ -445,6 +475,8 @@ void fixture_make(struct fixture *f, int small)
 		make_half_kept(f);
 	} else if (small == FIXTURE_TWO_SIZES) {
 		make_two_sizes(f);
+	} else if (small == FIXTURE_TILES) {
+		make_tiles(f);
 	} else if (small) {
 		make_small(f, small);
 	} else {

@@ -37,10 +37,12 @@ struct fixture {
 
 #define FIXTURE_HALF_KEPT 5
 #define FIXTURE_TWO_SIZES 6
+#define FIXTURE_TILES 7
 
 /* Small: one unit with all parts that its mode (1: v2, 2: v2a, 3: v2c) has, and one kept tensor; or one bf16 tensor,
  * one unit of which has codebooks and one is kept at source precision; or a stack of v2, every other expert of which
- * has a bit less. Otherwise (0) every mode, dtype, view and fate. */
+ * has a bit less; or units of more than sixteen rows (FIXTURE_TILES). Otherwise (0): every mode, dtype, view and
+ * fate. */
 void fixture_make(struct fixture *f, int small);
 void fixture_free(struct fixture *f);
 

@@ -79,18 +79,39 @@ static float f32_at(const struct reader *r, uint64_t address, uint64_t i)
 	return value;
 }
 
+static uint64_t chunk_of(const struct reader *r)
+{
+	return lane_slots[r->k][7] ? 512 : lane_slots[r->k][3] ? 256 : 128;
+}
+
+/* Where a row's chunk is: in tiles of sixteen rows chunk after chunk, in a chunk row after row, of `bytes` each. */
+static uint64_t tile_place(const struct reader *r, uint64_t row, uint64_t c, uint64_t bytes)
+{
+	uint64_t chunks = (r->w.cols + chunk_of(r) - 1) / chunk_of(r);
+
+	return ((row / 16 * chunks + c / chunk_of(r)) * 16 + row % 16) * bytes;
+}
+
 static unsigned index_at(const struct reader *r, uint64_t row, uint64_t c)
 {
-	uint64_t columns = (uint64_t)r->w.row_bytes * 8 / r->k; /* all of them, in chunks of sixteen lanes */
-	const uint8_t *bytes = at(r, r->m.index + row * r->w.row_bytes, r->w.row_bytes);
+	uint64_t chunk = chunk_of(r), size = chunk / 8 * r->k;
+	const uint8_t *bytes = at(r, r->m.index + tile_place(r, row, c, size), size);
 	unsigned index = 0;
 
 	for (unsigned b = 0; b < r->k; b++) {
-		size_t bit = lane_bit(r->k, columns, c, b);
+		size_t bit = lane_bit(r->k, chunk, c % chunk, b);
 
 		index |= (unsigned)(bytes[bit / 8] >> bit % 8 & 1) << b;
 	}
 	return index;
+}
+
+/* The byte of v2c that says how to read a column: of a group of 16 columns, or of 32 columns of a longer group. */
+static unsigned name_at(const struct reader *r, uint64_t row, uint64_t c)
+{
+	if (r->plan->method == XFP_CUDA_V2C)
+		return *at(r, r->m.group + row * r->w.row_groups + c / 16, 1);
+	return *at(r, r->m.group + tile_place(r, row, c, chunk_of(r) / 32) + c % chunk_of(r) / 32, 1);
 }
 
 /* An entry of a codebook: of two planes, or as it is. */
@@ -108,6 +129,7 @@ static float stored_at(const struct reader *r, uint64_t row, uint64_t c)
 {
 	uint64_t g = row * r->w.row_groups + (c >> r->w.group), book;
 	const uint8_t *number;
+	unsigned name;
 
 	switch (r->plan->method) {
 	case XFP_CUDA_F32:
@@ -127,10 +149,10 @@ static float stored_at(const struct reader *r, uint64_t row, uint64_t c)
 			       xfp_half_to_float(xfp_load16(at(r, r->m.group + g * 4, 2))) +
 		       xfp_half_to_float(xfp_load16(at(r, r->m.group + g * 4 + 2, 2)));
 	default:
-		number = at(r, r->m.group + g, 1);
-		book = r->w.library + ((uint64_t)(*number / (256 / r->w.codebooks)) * 2 << r->k);
-		return entry_at(r, book, index_at(r, row, c)) *
-		       f32_at(r, r->w.ratio, *number % (256 / r->w.codebooks)) * f32_at(r, r->m.row, row);
+		name = name_at(r, row, c);
+		book = r->w.library + ((uint64_t)(name / (256 / r->w.codebooks)) * 2 << r->k);
+		return entry_at(r, book, index_at(r, row, c)) * f32_at(r, r->w.ratio, name % (256 / r->w.codebooks)) *
+		       f32_at(r, r->m.row, row);
 	}
 }
 
@@ -201,18 +223,36 @@ static void expect_padding(const struct reader *r, uint64_t row)
 	uint64_t columns = r->k ? (uint64_t)r->w.row_bytes * 8 / r->k : 0;
 	uint64_t groups = (r->w.cols + (UINT64_C(1) << r->w.group) - 1) >> r->w.group;
 	uint64_t element = r->plan->method == XFP_CUDA_F32 ? 4 : r->plan->method == XFP_CUDA_FP8 ? 1 : 2;
+	bool names = r->plan->method == XFP_CUDA_V2C32;
 
 	if (r->k)
-		assert_int_equal(columns % (lane_slots[r->k][7] ? 512 : lane_slots[r->k][3] ? 256 : 128), 0);
+		assert_int_equal(columns % chunk_of(r), 0);
 	for (uint64_t c = r->w.cols; r->k && c < columns; c++)
 		assert_int_equal(index_at(r, row, c), 0);
 	for (uint64_t b = r->w.cols * element; !r->k && b < r->w.row_bytes; b++)
 		assert_int_equal(*at(r, r->m.index + row * r->w.row_bytes + b, 1), 0);
-	for (uint64_t g = groups; r->m.group && g < r->w.row_groups; g++) {
+	if (names)
+		assert_int_equal(r->w.row_groups, columns / 32);
+	for (uint64_t c = groups << r->w.group; names && c < columns; c += 32)
+		assert_int_equal(name_at(r, row, c), 0);
+	for (uint64_t g = groups; !names && r->m.group && g < r->w.row_groups; g++) {
 		assert_int_equal(*at(r, (r->m.number ? r->m.number : r->m.group) + row * r->w.row_groups + g, 1), 0);
 		if (r->m.number)
 			assert_int_equal(xfp_load32(at(r, r->m.group + (row * r->w.row_groups + g) * 4, 4)), 0);
 	}
+}
+
+/* Rows that only fill up the last tile are zero: their indices, and bytes of groups. */
+static void expect_padding_rows(const struct reader *r)
+{
+	uint64_t columns = r->k ? (uint64_t)r->w.row_bytes * 8 / r->k : 0, rows = (r->w.rows + UINT64_C(15)) / 16 * 16;
+
+	for (uint64_t row = r->w.rows; row < rows; row++)
+		for (uint64_t c = 0; c < columns; c++) {
+			assert_int_equal(index_at(r, row, c), 0);
+			if (r->plan->method == XFP_CUDA_V2C32 && c % 32 == 0)
+				assert_int_equal(name_at(r, row, c), 0);
+		}
 }
 
 static void expect_expert(const struct xfp_cuda_plan *plan, const uint8_t *image, uint32_t e, const float *expected)
@@ -252,6 +292,7 @@ static void expect_expert(const struct xfp_cuda_plan *plan, const uint8_t *image
 		}
 		expect_padding(&r, row);
 	}
+	expect_padding_rows(&r);
 	free(x);
 }
 
@@ -275,7 +316,7 @@ static void expect_slice(const struct xfp_bundle *bundle, uint32_t u, const stru
 
 static void units_and_slices(void **state)
 {
-	static const int kinds[] = { 0, 1, 2, 3, 4, FIXTURE_HALF_KEPT, FIXTURE_TWO_SIZES };
+	static const int kinds[] = { 0, 1, 2, 3, 4, FIXTURE_HALF_KEPT, FIXTURE_TWO_SIZES, FIXTURE_TILES };
 	uint64_t seed = 17;
 
 	(void)state;
@@ -308,6 +349,58 @@ static void units_and_slices(void **state)
 		xfp_bundle_close(bundle);
 		fixture_free(&f);
 	}
+}
+
+/* Tiles of a slice, byte by byte: those of whole chunks are the bundle's own, in another order. */
+static void tiles(void **state)
+{
+	static const struct {
+		const char *name;
+		struct xfp_slice slice;
+	} cases[] = { { "t.a", { 0, 0, 256, 0 } },    { "t.a", { 3, 33, 0, 512 } }, { "t.b", { 18, 1, 0, 0 } },
+		      { "t.e", { 5, 17, 512, 512 } }, { "t.g", { 1, 0, 128, 0 } },  { "t.i", { 0, 0, 0, 256 } } };
+	struct fixture f;
+	struct xfp_bundle *bundle;
+
+	(void)state;
+	fixture_make_bundle(&f, FIXTURE_TILES);
+	bundle = fixture_open(f.out);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct xfp_slice *s = &cases[i].slice;
+		uint64_t size, from_bytes;
+		struct reader r = { .plan = NULL };
+		struct xfp_matrix_info matrix;
+		struct xfp_cuda_plan plan;
+		uint8_t *image, zero[512 / 8 * 3] = { 0 };
+
+		assert_int_equal(
+			xfp_cuda_plan_unit(bundle, xfp_bundle_find_unit(bundle, cases[i].name, NULL), s, &plan, &err),
+			XFP_OK);
+		assert_true(xfp_bundle_matrix(bundle, plan.first_matrix, &matrix));
+		assert_int_equal(write_image(&plan, 1000, &image), XFP_OK);
+		r = (struct reader){ .w = xfp_cuda_plan_weights(&plan, matrix.k, BASE), .k = matrix.k };
+		size = chunk_of(&r) / 8 * matrix.k;
+		from_bytes = ((matrix.cols + 31) / 32 * 4 * matrix.k + 15) / 16 * 16;
+		assert_int_equal(s->first_col % chunk_of(&r), 0);
+		assert_int_equal(r.w.row_bytes, r.w.chunks * size);
+		for (uint64_t row = 0; row < (r.w.rows + 15) / 16 * 16; row++)
+			for (uint64_t c = 0; c < r.w.chunks; c++) {
+				const uint8_t *here = image + plan.expert[0].index +
+						      ((row / 16 * r.w.chunks + c) * 16 + row % 16) * size;
+				const uint8_t *from = (const uint8_t *)matrix.index +
+						      (s->first_row + row) * from_bytes +
+						      (s->first_col / chunk_of(&r) + c) * size;
+
+				if (row >= r.w.rows)
+					assert_memory_equal(here, zero, size);
+				else if ((c + 1) * chunk_of(&r) <= r.w.cols)
+					assert_memory_equal(here, from, size);
+			}
+		free(image);
+		xfp_cuda_plan_free(&plan);
+	}
+	xfp_bundle_close(bundle);
+	fixture_free(&f);
 }
 
 static void tensors(void **state)
@@ -428,12 +521,79 @@ static void damage(void **state)
 	fixture_free(&f);
 }
 
+/* ---- what is not finite ------------------------------------------------------------------------ */
+
+/* A number of a codebook becomes an infinity or NaN. Where kernels would read it, the matrix has no integers: the image
+ * says so, and the plan. */
+static void expect_finite(struct fixture *f, const char *name, uint64_t number, uint16_t half,
+			  const struct xfp_slice *slice, bool finite)
+{
+	size_t size, where;
+	uint8_t *file = fixture_read(f->out, &size), *image;
+	struct xfp_bundle *bundle = fixture_open(f->out);
+	uint32_t u = xfp_bundle_find_unit(bundle, name, NULL);
+	struct xfp_cuda_matrix in_image, m;
+	struct xfp_matrix_info matrix;
+	struct xfp_bundle_info info;
+	struct xfp_unit_info unit;
+	struct xfp_cuda_plan plan;
+	uint8_t before[2];
+
+	xfp_bundle_info(bundle, &info);
+	assert_true(xfp_bundle_unit(bundle, u, &unit));
+	assert_true(xfp_bundle_matrix(bundle, unit.first_matrix, &matrix));
+	where = (size_t)((const char *)matrix.code - (info.json - 512)) + 2 * number;
+	xfp_bundle_close(bundle);
+	memcpy(before, file + where, 2);
+	xfp_store16(file + where, half);
+	fixture_write(f->out, file, size);
+	bundle = fixture_open(f->out);
+	assert_int_equal(xfp_cuda_plan_unit(bundle, u, slice, &plan, &err), XFP_OK);
+	assert_int_equal(plan.expert[0].finite, finite);
+	assert_true(plan.expert[0].pair); /* it has a place in either case */
+	m = xfp_cuda_plan_matrix(&plan, 0, BASE);
+	assert_int_equal(m.pair, finite ? BASE + plan.expert[0].pair : 0);
+	assert_int_equal(write_image(&plan, 1000, &image), XFP_OK);
+	memcpy(&in_image, image, sizeof in_image);
+	assert_memory_equal(&in_image, &m, sizeof m);
+	free(image);
+	xfp_cuda_plan_free(&plan);
+	xfp_bundle_close(bundle);
+	memcpy(file + where, before, 2);
+	fixture_write(f->out, file, size);
+	free(file);
+}
+
+static void not_finite(void **state)
+{
+	static const struct xfp_slice first = { .rows = 9 }, last = { .first_row = 10 };
+	struct fixture f;
+
+	(void)state;
+	fixture_make_bundle(&f, FIXTURE_TILES);
+	/* v2: row 9's last entry of four, and the slices before and after it */
+	expect_finite(&f, "t.a", 39, 0x7c00, NULL, false);
+	expect_finite(&f, "t.a", 39, 0xfc00, NULL, false);
+	expect_finite(&f, "t.a", 39, 0x7e01, NULL, false);
+	expect_finite(&f, "t.a", 39, 0x7bff, NULL, true);
+	expect_finite(&f, "t.a", 39, 0x7c00, &first, true);
+	expect_finite(&f, "t.a", 39, 0x7c00, &last, true);
+	expect_finite(&f, "t.a", 40, 0x7c00, &last, false);
+	expect_finite(&f, "t.a", 35, 0x7c00, &first, false);
+	/* v2c: four codebooks of four entries, and 64 ratios; all slices share them */
+	expect_finite(&f, "t.d", 0, 0x7c00, &last, false);
+	expect_finite(&f, "t.d", 15, 0xfc00, NULL, false);
+	expect_finite(&f, "t.d", 16, 0x7c00, NULL, false);
+	expect_finite(&f, "t.d", 79, 0x7fff, &first, false);
+	expect_finite(&f, "t.d", 79, 0x3c00, &first, true);
+	fixture_free(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(units_and_slices),
-		cmocka_unit_test(tensors),
-		cmocka_unit_test(damage),
+		cmocka_unit_test(units_and_slices), cmocka_unit_test(tiles),  cmocka_unit_test(tensors),
+		cmocka_unit_test(not_finite),       cmocka_unit_test(damage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,7 +56,7 @@ static double largest_entry(const struct xfp_matvec *w, size_t number)
 /* Whether so many vectors at a time may be multiplied as integers. */
 static bool in_integers(const struct xfp_matvec *w, size_t cols, size_t count)
 {
-	return count <= 4 && w->k <= 4 && cols <= 524288 &&
+	return count <= 4 && w->k <= 4 && cols <= 65536 &&
 	       (w->mode == XFP_MATVEC_V2 || (w->mode == XFP_MATVEC_V2C && w->group >= 5));
 }
 
