@@ -27,6 +27,11 @@ def verified_op(line):
     return found["op"] if found else None
 
 
+def severity(status):
+    """The status that a process contributes to its step's: 1 if it was stopped or ended by a signal."""
+    return 1 if status is None or status < 0 else status
+
+
 class Steps:
     """Each step returns a status: 0 all is right, 1 it could not be run or was cut off, 4 a kernel is wrong."""
 
@@ -43,6 +48,11 @@ class Steps:
         """When the step has to end."""
         weights = [WEIGHTS[name] for name in self.steps[self.steps.index(step):]]
         return self.report.seconds() + self.runner.left() * weights[0] / sum(weights)
+
+    def turn(self, end, number, count):
+        """When run `number` of `count` has to end, so that the time until `end` is shared evenly."""
+        now = self.report.seconds()
+        return now + (end - now) / (count - number)
 
     def run(self, built, words, until, quiet=None, before=(), **environment):
         words = [*before, *built.verifier("--seed", str(self.options.seed), *words)]
@@ -78,7 +88,7 @@ class Steps:
             lines = lines + self.runner.lines
             if status is None:
                 self.report.tell(f"{name}: " + ("stopped: it takes too long" if left > 1 else "not run: no time left"))
-            worst = max(worst, 1 if status is None or status < 0 else status)
+            worst = max(worst, severity(status))
         return worst, lines
 
     def judge(self, what, status, late_is_fine=False):
@@ -105,10 +115,9 @@ class Steps:
         """Runs a process for each pattern, and shares the step's time evenly among those that are left."""
         worst, end = 0, self.until(what)
         for number, pattern in enumerate(patterns):
-            now = self.report.seconds()
             with self.clocks.around(f"{what}, {pattern or 'all'}"):
                 status, _ = self.groups(what, self.built, [*self.bench_words(self.built), *more], pattern,
-                                        now + (end - now) / (len(patterns) - number), op_of, STAND_IN_IDLE="1")
+                                        self.turn(end, number, len(patterns)), op_of, STAND_IN_IDLE="1")
             worst = max(worst, status)
         return self.judge(what, worst)
 
@@ -139,14 +148,13 @@ class Steps:
         runs, end, worst = ROUNDS * len(self.variants), self.until("compare"), 0
         for number in range(runs):
             name = table.names[number % len(table.names)]
-            now = self.report.seconds()
-            until = now + (end - now) / (runs - number)
+            until = self.turn(end, number, runs)
             self.report.tell(f"compare: {name}, round {number // len(table.names) + 1}: "
                              f"{self.variants[name].flags or 'no flags'}")
             statuses = self.compare_one(table, name, until, verify=number < len(table.names))
             # A variant may be wrong or fail: the table says so. Only the base has to be right, and all have to end.
             if None in statuses or (name == table.names[0] and any(statuses)):
-                worst = max(worst, *(1 if status is None or status < 0 else status for status in statuses))
+                worst = max(worst, *map(severity, statuses))
             if (number + 1) % len(table.names) == 0:
                 for line in table.lines():
                     self.report.tell(line)
@@ -188,9 +196,8 @@ class Steps:
         worst, end = 0, self.until("sanitize")
         for number, tool in enumerate(TOOLS):
             self.report.tell(f"sanitize: {tool}")
-            now = self.report.seconds()
             status = self.run(self.built, [*self.filtered(self.options.filter), *self.trials(SANITIZED)],
-                              now + (end - now) / (len(TOOLS) - number),
+                              self.turn(end, number, len(TOOLS)),
                               before=[sanitizer, "--tool", tool, "--error-exitcode", str(SANITIZER_ERRORS)])
             if status == SANITIZER_ERRORS:
                 self.report.tell(f"sanitize {tool}: it found errors")
