@@ -130,7 +130,7 @@ struct xfp_cuda_matrix {
 	uint64_t code;     /* v2: codebooks, row by row; fp8: f32 scales, row by row */
 	uint64_t group;    /* v2a: fp16 scale (the low half) and midpoint, v2c: bytes; rows row_groups apart. v2c32:
 			     * a byte per 32 columns, in tile order */
-	uint64_t number;   /* v2a: bytes, the codebook of each group; likewise */
+	uint64_t number;   /* v2a: a byte per group, the number of its codebook; rows row_groups apart */
 	uint64_t row;      /* v2c: f32 factors, row by row */
 	uint64_t pointer;  /* outliers: uint32 [rows + 1], where those of a row begin */
 	uint64_t column;   /* their columns, uint32, ascending in a row and below cols */

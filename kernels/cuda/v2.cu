@@ -112,7 +112,7 @@ template <int K, class Rows, uint32_t ROWS> struct v2_weights {
 template <int K> using tile = v2_weights<K, two_rows<K>, XFP_CUDA_TILE_ROWS>;
 template <int K> using wide = v2_weights<K, stage_rows<K>, XFP_CUDA_WIDE_ROWS>;
 
-#define KERNELS(K)                                      \
+#define KERNELS(K)                                                                         \
 	XFP_CUDA_KERNELS(xfp_multiply_v2_k##K, K <= 4 ? XFP_CUDA_LIST_BLOCKS : 2, tile<K>) \
 	XFP_CUDA_WIDE_KERNEL(xfp_multiply_v2_k##K, wide<K>)
 

@@ -62,7 +62,7 @@ template <int K, int LOG, class Rows> struct v2c_weights {
 	static constexpr int RUN = LOG == 5 ? 2 : 1;
 	static constexpr bool INTEGERS = K <= 4 && LOG == 5, SCALED = true, MIDPOINTS = false, OUTLIERS = true;
 	static constexpr int VECTORS = lanes<K>::VECTORS;
-	static constexpr uint32_t NAMES = VECTORS >> (LOG - 4);                           /* of a row's chunk */
+	static constexpr uint32_t NAMES = VECTORS >> (LOG - 4);                          /* of a row's chunk */
 	static constexpr uint32_t CHUNK = LOG == 5 ? XFP_CUDA_TILE_ROWS * NAMES : NAMES; /* bytes between chunks */
 
 	Rows rows;
@@ -162,10 +162,10 @@ template <int K, int LOG, class Rows> struct v2c_weights {
 template <int K, int LOG> using tile = v2c_weights<K, LOG, two_rows<K>>;
 template <int K, int LOG> using wide = v2c_weights<K, LOG, stage_rows<K>>;
 
-#define KERNELS(K)                                              \
-	XFP_CUDA_KERNELS(xfp_multiply_v2c_k##K, K == 3 ? 1 : 2, tile<K, 4>)     \
-	XFP_CUDA_KERNELS(xfp_multiply_v2c32_k##K, K == 4 ? XFP_CUDA_LIST_BLOCKS : 2, tile<K, 5>)   \
-	XFP_CUDA_WIDE_KERNEL(xfp_multiply_v2c_k##K, wide<K, 4>) \
+#define KERNELS(K)                                                                               \
+	XFP_CUDA_KERNELS(xfp_multiply_v2c_k##K, K == 3 ? 1 : 2, tile<K, 4>)                      \
+	XFP_CUDA_KERNELS(xfp_multiply_v2c32_k##K, K == 4 ? XFP_CUDA_LIST_BLOCKS : 2, tile<K, 5>) \
+	XFP_CUDA_WIDE_KERNEL(xfp_multiply_v2c_k##K, wide<K, 4>)                                  \
 	XFP_CUDA_WIDE_KERNEL(xfp_multiply_v2c32_k##K, wide<K, 5>)
 
 KERNELS(2)
