@@ -92,15 +92,9 @@ static enum xfp_cuda_form form_of_some(const struct xfp_cuda_plan *plan, const s
 {
 	unsigned vectors = 0;
 
-	if (plan->expert[0].finite)
+	if (plan->expert[0].integers)
 		vectors = xfp_cuda_integer_vectors(plan->method, plan->k, device->shared_bytes);
 	return vectors == 4 ? XFP_CUDA_I4 : vectors == 2 ? XFP_CUDA_I2 : XFP_CUDA_M4;
-}
-
-/* Blocks that share a tile by columns. Products of integers share chunks of all tiles instead, by device. */
-static uint32_t parts_of(const struct xfp_cuda_plan *plan)
-{
-	return plan->expert[0].finite ? 1 : xfp_cuda_split(plan, plan->k, 1, 1).parts;
 }
 
 static void add_row(struct xfp_table *table, const struct xfp_cuda_plan *plan, const char *role,
@@ -113,7 +107,7 @@ static void add_row(struct xfp_table *table, const struct xfp_cuda_plan *plan, c
 	snprintf(row[C_ROWS], sizeof row[0], "%" PRIu32, plan->rows);
 	snprintf(row[C_COLS], sizeof row[0], "%" PRIu32, plan->cols);
 	snprintf(row[C_TILES], sizeof row[0], "%" PRIu32, xfp_cuda_tiles(plan->rows));
-	snprintf(row[C_PARTS], sizeof row[0], "%" PRIu32, parts_of(plan));
+	snprintf(row[C_PARTS], sizeof row[0], "%" PRIu32, xfp_cuda_parts_of_one(plan, plan->k));
 	shared_cell(plan, XFP_CUDA_LIST, device, row[C_ONE]); /* one vector takes no more */
 	shared_cell(plan, form_of_some(plan, device), device, row[C_SOME]);
 	shared_cell(plan, XFP_CUDA_WIDE, device, row[C_MANY]);
@@ -205,7 +199,7 @@ json_t *xfp_info_device_unit_json(const struct xfp_bundle *bundle, uint32_t unit
 	}
 	json = XFP_JSON({ "kernels", kernels }, { "shared_bytes", shared },
 			{ "tiles", json_integer((json_int_t)xfp_cuda_tiles(plan.rows)) },
-			{ "parts", json_integer((json_int_t)parts_of(&plan)) },
+			{ "parts", json_integer((json_int_t)xfp_cuda_parts_of_one(&plan, plan.k)) },
 			{ "bytes", json_integer((json_int_t)plan.bytes) });
 	xfp_cuda_plan_free(&plan);
 	return json;

@@ -14,20 +14,15 @@
 static const char *const method_names[XFP_CUDA_METHODS] = { "f32", "f16", "bf16", "fp8", "v2", "v2a", "v2c", "v2c32" };
 static const char *const form_names[XFP_CUDA_FORMS] = { "m1", "m4", "wide", "list", "each", "i1", "i2", "i4" };
 
-/* Methods with products of integers. */
+/* A thread of these kernels has groups of 32 columns. */
 static bool has_integers(enum xfp_cuda_method method, unsigned k)
 {
 	return k >= 2 && k <= 4 && (method == XFP_CUDA_V2 || method == XFP_CUDA_V2C32);
 }
 
-static bool of_integers(enum xfp_cuda_form form)
-{
-	return form >= XFP_CUDA_I1 && form <= XFP_CUDA_I4;
-}
-
 bool xfp_cuda_has_form(enum xfp_cuda_method method, unsigned k, enum xfp_cuda_form form)
 {
-	if (of_integers(form))
+	if (xfp_cuda_of_integers(form))
 		return has_integers(method, k);
 	if (form == XFP_CUDA_WIDE)
 		return method != XFP_CUDA_F32;
@@ -105,15 +100,12 @@ void xfp_cuda_kernel_name(enum xfp_cuda_method method, unsigned k, enum xfp_cuda
 uint32_t xfp_cuda_shared_bytes(enum xfp_cuda_method method, unsigned k, unsigned codebooks, enum xfp_cuda_form form)
 {
 	uint32_t vectors = (form == XFP_CUDA_M4 ? 4 : 1) * VECTOR_BYTES, rows = XFP_CUDA_TILE_ROWS, own = 0;
-	bool integers = has_integers(method, k) && (form == XFP_CUDA_LIST || of_integers(form));
-	uint32_t table = method == XFP_CUDA_V2 ? 0 : UINT32_C(512) << k;
+	bool integers = form == XFP_CUDA_LIST && has_integers(method, k), names = method != XFP_CUDA_V2;
+	uint32_t table = names ? UINT32_C(512) << k : 0;
 
-	unsigned at_once = form == XFP_CUDA_I4 ? 4 : form == XFP_CUDA_I2 ? 2 : 1;
-	uint32_t ring = XFP_CUDA_RING_BYTES(k, at_once, method != XFP_CUDA_V2);
-
-	if (of_integers(form))
-		return table + ring + XFP_CUDA_WARPS * XFP_CUDA_SHARED_SUMS;
-
+	if (xfp_cuda_of_integers(form))
+		return table + XFP_CUDA_RING_BYTES(k, xfp_cuda_integer_form_vectors(form), names) +
+		       XFP_CUDA_WARPS * XFP_CUDA_SHARED_SUMS;
 	if (form == XFP_CUDA_WIDE) {
 		vectors = XFP_CUDA_WIDE_STAGES * XFP_CUDA_WIDE_STAGE_BYTES;
 		rows = XFP_CUDA_WIDE_ROWS;
@@ -126,7 +118,7 @@ uint32_t xfp_cuda_shared_bytes(enum xfp_cuda_method method, unsigned k, unsigned
 		own = (uint32_t)xfp_align((uint64_t)codebooks * 2 << k, 16);
 	if (method == XFP_CUDA_V2C || method == XFP_CUDA_V2C32)
 		own += (uint32_t)xfp_align(4 * 256 / codebooks, 16) + (integers ? table : 0);
-	return own + vectors + (integers ? ring : 0);
+	return own + vectors + (integers ? XFP_CUDA_RING_BYTES(k, 1, names) : 0);
 }
 
 uint32_t xfp_cuda_shared_most(enum xfp_cuda_method method, unsigned k, enum xfp_cuda_form form)
@@ -147,6 +139,6 @@ unsigned xfp_cuda_integer_vectors(enum xfp_cuda_method method, unsigned k, uint3
 
 	for (enum xfp_cuda_form form = XFP_CUDA_I1; form <= XFP_CUDA_I4; form++)
 		if (xfp_cuda_has_form(method, k, form) && xfp_cuda_shared_most(method, k, form) <= shared_bytes)
-			vectors = 1u << (form - XFP_CUDA_I1);
+			vectors = xfp_cuda_integer_form_vectors(form);
 	return vectors;
 }

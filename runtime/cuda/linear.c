@@ -132,7 +132,7 @@ void xfp_cuda_linear_info(const struct xfp_cuda_linear *linear, struct xfp_cuda_
 {
 	const struct xfp_cuda_plan *plan = &linear->plan;
 	unsigned k = plan->expert[0].k;
-	struct xfp_cuda_way way = xfp_cuda_way_for(plan->method, plan->rows, 1, 2, plan->expert[0].finite);
+	struct xfp_cuda_way way = xfp_cuda_way_for(plan->method, plan->rows, 1, 2, plan->expert[0].integers);
 
 	*info = (struct xfp_cuda_linear_info){
 		.experts = plan->experts,
@@ -140,7 +140,7 @@ void xfp_cuda_linear_info(const struct xfp_cuda_linear *linear, struct xfp_cuda_
 		.cols = plan->slice.cols,
 		.bytes = plan->bytes,
 		.tiles = way.x,
-		.parts = way.form == XFP_CUDA_I1 ? 1 : xfp_cuda_split(plan, k, 1, 1).parts,
+		.parts = xfp_cuda_parts_of_one(plan, k),
 		.shared_bytes = xfp_cuda_shared_bytes(plan->method, k, plan->codebooks, way.form),
 		.repacked = xfp_cuda_repacks(k) || (k && plan->first_col % xfp_chunk_columns(k))
 	};

@@ -95,12 +95,12 @@ static enum xfp_status launch(const struct xfp_cuda_linear *linear, xfp_cu_handl
 	return result ? xfp_cu_fail(cu, result, "cuLaunchKernelEx", xfp_printable(linear->name).text, 0, err) : XFP_OK;
 }
 
-/* Warps that the device holds of a kernel for few vectors: limited by registers, and by shared memory, of which the
- * driver reserves 1 KB per block. */
+/* How many warps of a kernel for few vectors run at the same time on the device. Registers limit them, and shared
+ * memory, of which the driver reserves 1 KB per block. */
 static uint32_t resident_warps(const struct xfp_cuda *cuda, enum xfp_cuda_method method, unsigned k,
 			       enum xfp_cuda_form form, uint32_t shared)
 {
-	unsigned vectors = form == XFP_CUDA_I4 ? 4 : form == XFP_CUDA_I2 ? 2 : 1;
+	unsigned vectors = xfp_cuda_integer_form_vectors(form);
 	uint32_t blocks = XFP_CUDA_FEW_BLOCKS(k, vectors, method == XFP_CUDA_V2C32);
 	uint32_t fit = (uint32_t)cuda->shared_all / (shared + 1024);
 
@@ -117,7 +117,7 @@ static enum xfp_status launch_multiply(const struct xfp_cuda_linear *linear, con
 	uint32_t grid[3] = { way->x, way->y, 1 };
 
 	call->workspace = queue->workspace;
-	if (way->form >= XFP_CUDA_I1) {
+	if (xfp_cuda_of_integers(way->form)) {
 		uint32_t warps = resident_warps(linear->cuda, plan->method, k, way->form, shared);
 		struct xfp_cuda_share share = xfp_cuda_share(plan, k, warps);
 
@@ -208,7 +208,7 @@ enum xfp_status xfp_cuda_multiply(const struct xfp_cuda_linear *linear, uint32_t
 	if ((status = begin(linear, plan->expert[expert].k, x, y, queue, &call, err)))
 		return status;
 	call.matrix = xfp_cuda_plan_matrix(plan, expert, linear->base);
-	if (plan->expert[expert].finite)
+	if (plan->expert[expert].integers)
 		integers = xfp_cuda_integer_vectors(plan->method, plan->expert[expert].k,
 						    (uint32_t)linear->cuda->info.shared_bytes);
 	for (size_t done = 0; !status && done < count; done += call.count) {

@@ -111,9 +111,7 @@ static bool take(uint64_t *end, uint64_t count, uint64_t bytes, uint64_t *place)
 
 bool xfp_cuda_has_integers(const struct xfp_cuda_plan *plan, unsigned k)
 {
-	/* A thread of the kernels has groups of 32 columns. */
-	return k && k <= 4 && plan->cols <= XFP_CUDA_INTEGER_COLUMNS &&
-	       (plan->method == XFP_CUDA_V2 || plan->method == XFP_CUDA_V2C32);
+	return plan->cols <= XFP_CUDA_INTEGER_COLUMNS && xfp_cuda_has_form(plan->method, k, XFP_CUDA_I1);
 }
 
 static bool place_expert(const struct xfp_cuda_plan *plan, struct xfp_cuda_expert *e, uint64_t *end)
@@ -123,7 +121,7 @@ static bool place_expert(const struct xfp_cuda_plan *plan, struct xfp_cuda_exper
 	bool fits;
 
 	set_rows(plan, e->k, &w);
-	tiled_rows = (uint64_t)xfp_cuda_tiles(w.rows) * XFP_CUDA_TILE_ROWS;
+	tiled_rows = xfp_cuda_tiled_rows(w.rows);
 	fits = take(end, e->k ? tiled_rows : w.rows, w.row_bytes, &e->index);
 	if (plan->method == XFP_CUDA_V2 && xfp_cuda_has_integers(plan, e->k))
 		fits = fits && take(end, w.rows, sizeof(struct xfp_cuda_pair), &e->pair) &&
@@ -166,8 +164,8 @@ static bool place_all(struct xfp_cuda_plan *plan)
 	return fits;
 }
 
-/* Whether all entries of an expert's codebooks, its rows' or the library's, are finite. */
-static bool is_finite(const struct xfp_cuda_plan *plan, const struct xfp_matrix_info *matrix)
+/* Whether an expert has integers: all entries of its codebooks, its rows' or the library's, have to be finite. */
+static bool takes_integers(const struct xfp_cuda_plan *plan, const struct xfp_matrix_info *matrix)
 {
 	const uint8_t *code = matrix->code;
 	uint64_t count = ((uint64_t)plan->codebooks << matrix->k) + (plan->codebooks ? 256 / plan->codebooks : 0);
@@ -201,7 +199,7 @@ static enum xfp_status finish(struct xfp_cuda_plan *plan, const struct xfp_slice
 			plan->balance = balance_of(&matrix, &plan->slice);
 		plan->expert[e].k = matrix.k;
 		plan->expert[e].exponent = matrix.exponent;
-		plan->expert[e].finite = is_finite(plan, &matrix);
+		plan->expert[e].integers = takes_integers(plan, &matrix);
 		plan->same_k = plan->same_k && matrix.k == plan->k;
 		if ((status = xfp_cuda_outliers_count(plan, e, &plan->expert[e].outliers, err)))
 			goto done;
@@ -288,7 +286,7 @@ struct xfp_cuda_matrix xfp_cuda_plan_matrix(const struct xfp_cuda_plan *plan, ui
 	uint64_t bits = (uint64_t)(1023 - e->exponent) << 52; /* 2^-s; opening has seen to its range */
 	struct xfp_cuda_matrix m = {
 		.index = base + e->index,
-		.pair = e->pair && e->finite ? base + e->pair : 0,
+		.pair = e->pair && e->integers ? base + e->pair : 0,
 		.integer = e->integer ? base + e->integer : 0,
 		.code = e->code ? base + e->code : 0,
 		.group = e->group ? base + e->group : 0,

@@ -42,10 +42,21 @@ enum xfp_cuda_form {
 	XFP_CUDA_FORMS
 };
 
+/* Whether the form is of integers, and the most vectors that such a form takes. */
+static inline bool xfp_cuda_of_integers(enum xfp_cuda_form form)
+{
+	return form >= XFP_CUDA_I1 && form <= XFP_CUDA_I4;
+}
+
+static inline unsigned xfp_cuda_integer_form_vectors(enum xfp_cuda_form form)
+{
+	return 1u << (form - XFP_CUDA_I1);
+}
+
 /* Where the parts of one expert are, from the start of the image; 0: it has none. */
 struct xfp_cuda_expert {
 	uint8_t k;
-	bool finite; /* all entries of its codebooks are; else products are not of integers */
+	bool integers; /* up to four vectors are multiplied as integers: its k has them, and its codebooks are finite */
 	int exponent;
 	uint64_t outliers; /* that are in the slice */
 	uint64_t index, pair, integer, code, group, number, row, pointer, column, residual;
@@ -134,6 +145,12 @@ static inline uint32_t xfp_cuda_tiles(uint32_t rows)
 	return rows / XFP_CUDA_TILE_ROWS + !!(rows % XFP_CUDA_TILE_ROWS);
 }
 
+/* Of a matrix in tile order, with those that fill up its last tile. */
+static inline uint64_t xfp_cuda_tiled_rows(uint32_t rows)
+{
+	return (uint64_t)xfp_cuda_tiles(rows) * XFP_CUDA_TILE_ROWS;
+}
+
 /* How a tile's work is shared out over blocks; see split.c. All tiles together have at most XFP_CUDA_MOST_PARTS, unless
  * they have one each. */
 struct xfp_cuda_split {
@@ -145,6 +162,8 @@ struct xfp_cuda_split {
 /* With indices of k bits. A list has so many results and products; else there are as many results as tiles of vectors,
  * and one product. */
 struct xfp_cuda_split xfp_cuda_split(const struct xfp_cuda_plan *plan, unsigned k, size_t results, size_t products);
+/* Parts of a tile when one vector is multiplied by expert 0. As integers 1: warps share chunks of all tiles instead. */
+uint32_t xfp_cuda_parts_of_one(const struct xfp_cuda_plan *plan, unsigned k);
 
 /* How warps share all chunks of a matrix (kernels/cuda/few.h): the cost of a warp's run in chunks, and blocks. */
 struct xfp_cuda_share {

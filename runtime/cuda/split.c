@@ -51,6 +51,11 @@ struct xfp_cuda_split xfp_cuda_split(const struct xfp_cuda_plan *plan, unsigned 
 	return split;
 }
 
+uint32_t xfp_cuda_parts_of_one(const struct xfp_cuda_plan *plan, unsigned k)
+{
+	return plan->expert[0].integers ? 1 : xfp_cuda_split(plan, k, 1, 1).parts;
+}
+
 /* Runs have the same cost, so that all of the `resident` warps end at the same time. A run costs LEAST_RUN chunks or
  * more, since a warp also has to begin and to end; and no more warps share a tile than its sums count. */
 struct xfp_cuda_share xfp_cuda_share(const struct xfp_cuda_plan *plan, unsigned k, uint32_t resident)

@@ -90,8 +90,7 @@ static enum xfp_status repack(struct upload *up, const struct xfp_cuda_plan *pla
 		unsigned k = plan->expert[e].k;
 		struct xfp_cuda_weights w = xfp_cuda_plan_weights(plan, k, up->base);
 		struct xfp_cuda_repack call = { .index = up->base + plan->expert[e].index,
-						.chunks = (uint64_t)xfp_cuda_tiles(w.rows) * XFP_CUDA_TILE_ROWS *
-							  w.chunks };
+						.chunks = xfp_cuda_tiled_rows(w.rows) * w.chunks };
 		void *parameters[] = { &call };
 
 		if (xfp_cuda_repacks(k))

@@ -549,7 +549,7 @@ static void expect_finite(struct fixture *f, const char *name, uint64_t number, 
 	fixture_write(f->out, file, size);
 	bundle = fixture_open(f->out);
 	assert_int_equal(xfp_cuda_plan_unit(bundle, u, slice, &plan, &err), XFP_OK);
-	assert_int_equal(plan.expert[0].finite, finite);
+	assert_int_equal(plan.expert[0].integers, finite);
 	assert_true(plan.expert[0].pair); /* it has a place in either case */
 	m = xfp_cuda_plan_matrix(&plan, 0, BASE);
 	assert_int_equal(m.pair, finite ? BASE + plan.expert[0].pair : 0);

@@ -492,7 +492,7 @@ static void methods(void **state)
 		assert_int_equal(xfp_cuda_plan_unit(bundle, u, NULL, &plan, &err), XFP_OK);
 		if (unit.mode == XFP_MODE_V2C)
 			assert_int_equal(plan.method, unit.group_size == 16 ? XFP_CUDA_V2C : XFP_CUDA_V2C32);
-		assert_int_equal(plan.expert[0].finite, xfp_cuda_has_integers(&plan, plan.k));
+		assert_int_equal(plan.expert[0].integers, xfp_cuda_has_integers(&plan, plan.k));
 		found[plan.method]++;
 		xfp_cuda_plan_free(&plan);
 	}
