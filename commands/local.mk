@@ -8,7 +8,6 @@ noinst_LIBRARIES += \
 	commands/cache/libcache.a \
 	commands/compare/libcompare.a \
 	commands/convert/libconvert.a \
-	commands/estimate/libestimate.a \
 	commands/eval/libeval.a \
 	commands/generate/libgenerate.a \
 	commands/inspect/libinspect.a \
@@ -37,7 +36,6 @@ COMMAND_LIBS = \
 	commands/verify/libverify.a \
 	commands/compare/peers/libpeers.a \
 	commands/convert/libconvert.a \
-	commands/estimate/libestimate.a \
 	commands/ui/libui.a
 
 xfp_SOURCES = commands/xfp.c
@@ -151,16 +149,6 @@ commands_convert_libconvert_a_SOURCES = \
 	commands/goal/rounds.h \
 	commands/goal/shares.c \
 	commands/goal/shares.h
-commands_estimate_libestimate_a_SOURCES = \
-	commands/estimate/disk.c \
-	commands/estimate/estimate.c \
-	commands/estimate/estimate.h \
-	commands/estimate/footprint.c \
-	commands/estimate/footprint.h \
-	commands/estimate/gpu.c \
-	commands/estimate/gpu.h \
-	commands/estimate/groups.c \
-	commands/estimate/groups.h
 commands_generate_libgenerate_a_SOURCES = \
 	commands/generate/generate.c \
 	commands/generate/generate.h \

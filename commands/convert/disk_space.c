@@ -12,7 +12,7 @@
 
 #include "base/system/filesystem.h"
 #include "base/text/size.h"
-#include "commands/estimate/footprint.h"
+#include "conversion/estimate/footprint.h"
 
 #define BLOCK 512u /* of st_blocks */
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/system/file.h"
-#include "commands/estimate/estimate.h"
+#include "conversion/estimate/estimate.h"
 #include "schemas/policy.h"
 
 struct lowest {

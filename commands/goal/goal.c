@@ -12,7 +12,7 @@
 #include "commands/convert/low_floors.h"
 #include "commands/convert/prepare.h"
 #include "commands/convert/prepare_unit.h"
-#include "commands/estimate/gpu.h"
+#include "conversion/estimate/gpu.h"
 #include "commands/goal/rounds.h"
 #include "schemas/json_print.h"
 

@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "commands/convert/conversion.h"
-#include "commands/estimate/footprint.h"
+#include "conversion/estimate/footprint.h"
 #include "commands/ui/report.h"
 #include "commands/ui/whole.h"
 #include "kernels/encode/lloyd.h"

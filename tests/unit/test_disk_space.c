@@ -4,7 +4,7 @@
  * replacement of what asks for its free space.
  */
 #include "commands/convert/disk_space.h"
-#include "commands/estimate/footprint.h"
+#include "conversion/estimate/footprint.h"
 #include "tests/unit/round_floors.h"
 #include "tests/unit/scratch.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "commands/convert/conversion.h"
-#include "commands/estimate/footprint.h"
+#include "conversion/estimate/footprint.h"
 #include "schemas/layout/bundle_layout.h"
 #include "stages/chosen.h"
 #include "stages/quantize/candidates.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/estimate/gpu.h"
+#include "conversion/estimate/gpu.h"
 #include "schemas/goal.h"
 #include "stages/quantize/offers.h"
 #include "stages/quantize/select.h"

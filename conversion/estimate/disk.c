@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "commands/estimate/footprint.h"
+#include "conversion/estimate/footprint.h"
 #include "kernels/encode/lloyd.h"
 #include "schemas/bundle.h"
 #include "schemas/layout/bundle_layout.h"

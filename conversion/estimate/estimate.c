@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commands/estimate/estimate.h"
+#include "conversion/estimate/estimate.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,13 +5,13 @@
  * Whoever changes what a stage holds changes its line in `steps`. Everything that a stage allocates is a
  * number of bytes for each of something that is known beforehand; what is not worth a line is in `fixed`.
  */
-#include "commands/estimate/footprint.h"
+#include "conversion/estimate/footprint.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/system/processors.h"
-#include "commands/estimate/groups.h"
+#include "conversion/estimate/groups.h"
 #include "kernels/encode/lloyd.h"
 #include "kernels/encode/moments.h"
 #include "schemas/layout/bundle_layout.h"

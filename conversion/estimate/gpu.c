@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commands/estimate/gpu.h"
+#include "conversion/estimate/gpu.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #ifndef XFP_FOOTPRINT_H
 #define XFP_FOOTPRINT_H
 
-#include "commands/estimate/estimate.h"
+#include "conversion/estimate/estimate.h"
 #include "stages/work/unit_state.h"
 
 /* ---- disk -------------------------------------------------------------------------------------- */

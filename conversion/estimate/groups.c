@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commands/estimate/groups.h"
+#include "conversion/estimate/groups.h"
 
 #include "schemas/layout/bundle_layout.h"
 #include "stages/quantize/library_train.h"
