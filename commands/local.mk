@@ -241,6 +241,7 @@ $(completions)/_xfp: $(completions)/xfp.zsh $(completions)/options.table
 	$(AM_V_GEN)$(MKDIR_P) $(completions) && $(put_table) $(srcdir)/$(completions)/xfp.zsh >$@.tmp && mv $@.tmp $@
 
 # bash looks for a file of the command's name.
+#: install-completion-links  make completions of xfp work for the stages, as part of install
 .PHONY: install-completion-links
 install-completion-links:
 	cd '$(DESTDIR)$(bashcompletiondir)' && for tool in $(bin_PROGRAMS); do \

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# docs/: which models are known, what was measured, and how to measure it. How to use the tools is in man/.
+# docs/: known models, tests, measurements. How to use the tools is in man/.
 
 EXTRA_DIST += \
 	docs/models.md \
 	docs/results.md \
-	docs/speed.md
+	docs/speed.md \
+	docs/testing.md

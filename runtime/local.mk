@@ -38,6 +38,7 @@ endif
 
 # Installed side by side, where the one finds the other without a folder.
 pkginclude_HEADERS += runtime/xfp.h
+#: install-headers-alone     install the public headers, as part of install
 .PHONY: install-headers-alone
 install-headers-alone:
 	for header in $(pkginclude_HEADERS); do \

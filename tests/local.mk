@@ -655,31 +655,40 @@ tests/root.stamp: $(bin_PROGRAMS) $(noinst_PROGRAMS) $(lib_LTLIBRARIES) $(pkginc
 	$(AM_V_at)touch $@
 
 # Against the same installation; BENCH holds options and what to measure: make bench BENCH="--rounds 9 speed".
+#: bench         measure speed and memory; BENCH="--help" lists what can be measured
 .PHONY: bench
 bench: tests/root.stamp $(bench_programs)
 	@$(AM_TESTS_ENVIRONMENT) "$$PYTHON" "$$srcdir/tests/bench/run" $(BENCH)
 
 # Every point, in two hours or more; FAULTS holds options: make faults FAULTS="--only damage/text".
+#: faults        inject all faults into tiny conversions, in two hours; FAULTS="--help" lists options
 .PHONY: faults
 faults: tests/root.stamp $(fault_programs) tests/faults/fail_allocation.so
 	@$(AM_TESTS_ENVIRONMENT) "$$PYTHON" "$$srcdir/tests/faults/run" $(FAULTS)
 
 # libFuzzer on the bundle reader, in ./fuzz; FUZZ holds its options: make fuzz FUZZ="-max_total_time=600".
+#: fuzz          fuzz the reader of bundles; FUZZ="-max_total_time=600" holds options of libFuzzer
 .PHONY: fuzz
 fuzz:
 	@'$(srcdir)/tests/fuzz/run' $(FUZZ)
 
 # The same on packed checkpoints, on GGUF and on PyTorch's files, in ./fuzz-folds and so on.
+#: fuzz-folds    fuzz the readers of packed checkpoints
+#: fuzz-ggufs    fuzz the reader of GGUF
+#: fuzz-torch    fuzz the readers of PyTorch files and zip archives
 .PHONY: fuzz-folds fuzz-ggufs fuzz-torch
 fuzz-folds fuzz-ggufs fuzz-torch:
 	@'$(srcdir)/tests/fuzz/run-readers' $(@:fuzz-%=%) $(FUZZ)
 
 # And on tokenizers, in ./fuzz-tokenizers.
+#: fuzz-tokenizers  fuzz the reader of tokenizer.json
 .PHONY: fuzz-tokenizers
 fuzz-tokenizers:
 	@'$(srcdir)/tests/fuzz/run-tokenizers' $(FUZZ)
 
 # What it builds with flags of their own: libraries of vectors, and other kernels.
+#: fuzz-vectors  print the libraries that tests/fuzz/run builds with flags of their own
+#: fuzz-kernels  print the objects that it does
 .PHONY: fuzz-vectors fuzz-kernels
 fuzz-vectors:
 	@echo $(vector_libraries)
@@ -691,6 +700,7 @@ check-local:
 		{ echo 'make check: $(TESTS_STATE); install what is missing and configure again' >&2; exit 1; }
 
 # What run-tests sums up, with tests/totals.
+#: test-logs     print the log of every test, for run-tests
 .PHONY: test-logs
 test-logs:
 	@echo $(TEST_LOGS)
