@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write a checkpoint of which the headers are real and the weights are holes: for `xfp plan`, which reads no others.
+"""Write a checkpoint whose headers are real and whose weights are holes: for `xfp plan`, which reads only headers.
 
 usage: make-sparse-checkpoint.py [MODEL] FOLDER
 
 MODEL is 397b, the default, or 35b: mixtures of experts with linear attention (qwen3_5_moe), of the published shapes; or
-235b-fp8: one in 8-bit floats with a scale for each block (qwen3_moe), each layer in a file of its own. A file system
-that has no holes would need hundreds of GB; most have them.
+30b and 235b-fp8: mixtures of experts (qwen3_moe), each layer in a file of its own, the latter in 8-bit floats with a
+scale for each block. A file system without holes would need hundreds of GB.
 """
 import json
 import os
@@ -86,40 +86,46 @@ def write_shard(path, part):
     return offset
 
 
-FP8 = dict(layers=94, hidden=4096, experts=128, expert=1536, heads=64, head=128, vocab=151936)
+QWEN3_MOE = {
+    "30b": dict(layers=48, hidden=2048, experts=128, expert=768, mlp=6144, heads=32, head=128, vocab=151936, fp8=False),
+    "235b-fp8": dict(layers=94, hidden=4096, experts=128, expert=1536, mlp=12288, heads=64, head=128, vocab=151936, fp8=True),
+}
 
 
-def packed(name, rows, cols):
+def projection(name, rows, cols, fp8):
+    if not fp8:
+        yield name, [rows, cols]
+        return
     yield name, [rows, cols], "F8_E4M3"
     yield name + "_scale_inv", [-(-rows // 128), -(-cols // 128)]
 
 
-def packed_layer(layer, s):
+def qwen3_moe_layer(layer, s):
     prefix, hidden, heads = f"model.layers.{layer}.", s["hidden"], s["heads"] * s["head"]
     for name in ("input_layernorm", "post_attention_layernorm"):
         yield prefix + name + ".weight", [hidden]
     for name in ("q_norm", "k_norm"):
         yield prefix + f"self_attn.{name}.weight", [s["head"]]
     for name, rows, cols in (("q", heads, hidden), ("k", 512, hidden), ("v", 512, hidden), ("o", hidden, heads)):
-        yield from packed(prefix + f"self_attn.{name}_proj.weight", rows, cols)
+        yield from projection(prefix + f"self_attn.{name}_proj.weight", rows, cols, s["fp8"])
     yield prefix + "mlp.gate.weight", [s["experts"], hidden]
     for expert in range(s["experts"]):
         for name in ("gate", "up", "down"):
             shape = [hidden, s["expert"]] if name == "down" else [s["expert"], hidden]
-            yield from packed(prefix + f"mlp.experts.{expert}.{name}_proj.weight", *shape)
+            yield from projection(prefix + f"mlp.experts.{expert}.{name}_proj.weight", *shape, s["fp8"])
 
 
-def packed_model(folder, s):
-    shards = [list(packed_layer(layer, s)) for layer in range(s["layers"])]
+def qwen3_moe(folder, s):
+    shards = [list(qwen3_moe_layer(layer, s)) for layer in range(s["layers"])]
     shards[0].append(("model.embed_tokens.weight", [s["vocab"], s["hidden"]]))
     shards[-1] += [("model.norm.weight", [s["hidden"]]), ("lm_head.weight", [s["vocab"], s["hidden"]])]
+    packing = dict(quantization_config=dict(activation_scheme="dynamic", fmt="e4m3", quant_method="fp8",
+                                            weight_block_size=[128, 128])) if s["fp8"] else {}
     write(folder, shards, dict(
         model_type="qwen3_moe", architectures=["Qwen3MoeForCausalLM"], hidden_size=s["hidden"],
         num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=4, head_dim=s["head"],
-        intermediate_size=12288, moe_intermediate_size=s["expert"], num_experts=s["experts"], num_experts_per_tok=8,
-        vocab_size=s["vocab"], torch_dtype="bfloat16", tie_word_embeddings=False,
-        quantization_config=dict(activation_scheme="dynamic", fmt="e4m3", quant_method="fp8",
-                                 weight_block_size=[128, 128])))
+        intermediate_size=s["mlp"], moe_intermediate_size=s["expert"], num_experts=s["experts"], num_experts_per_tok=8,
+        vocab_size=s["vocab"], torch_dtype="bfloat16", tie_word_embeddings=False, **packing))
 
 
 def write(folder, shards, config):
@@ -135,8 +141,8 @@ def write(folder, shards, config):
 
 def main():
     name, folder = sys.argv[1:] if len(sys.argv) == 3 else ("397b", *sys.argv[1:])
-    if name == "235b-fp8":
-        packed_model(folder, FP8)
+    if name in QWEN3_MOE:
+        qwen3_moe(folder, QWEN3_MOE[name])
         return
     s = SHAPES[name]
     shards, filled = [[]], 0

@@ -47,6 +47,26 @@ stub_tree() {
 	grep -qx "  sudo make -C $PWD/tree/build install" out
 }
 
+# Times differ; the rest, SHA-256 included, is the same everywhere.
+@test "the transcript and the listing in README.md are what quickstart and tar print" {
+	by_default
+	mkdir -p tree/build/tests
+	cp "$srcdir/quickstart" tree
+	ln -s "$XFP_TEST_TOOLS/make-checkpoint" tree/build/tests
+	ln -s "$XFP_DATADIR/pipelines" tree
+	printf '#!/bin/sh\n' >tree/bootstrap
+	chmod +x tree/bootstrap
+	unset XFP_DATADIR
+	run -0 --separate-stderr tree/quickstart
+	sed "/^log /,\$d; s,$PWD/tree,/home/me/xfp,; s/, in [0-9.]* s\$/, in N s/" <<<"$output" >printed
+	sed -n '/^    \$ .\/quickstart/,/^    30 units/p' "$srcdir/README.md" | sed '1d; s/^    //; s/, in [0-9.]* s$/, in N s/' >documented
+	diff documented printed
+	(cd tree && tar tf build/sample/sample.xfp) >members
+	sed -n '/^    \$ tar tf/,/^$/s/^    \([^ $]*\).*/\1/p' "$srcdir/README.md" | sed '/^$/d' >listed
+	[ "$(wc -l <listed)" -ge 10 ]
+	diff listed <(grep -xFf listed members)
+}
+
 @test "bootstrap configures libxfp-cuda on request alone, also later" {
 	stub_tree
 	tree/bootstrap 2>/dev/null
