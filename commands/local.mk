@@ -15,8 +15,7 @@ noinst_LIBRARIES += \
 	commands/status/libstatus.a \
 	commands/ui/libui.a \
 	commands/unpack/libunpack.a \
-	commands/verify/libverify.a \
-	commands/compare/peers/libpeers.a
+	commands/verify/libverify.a
 
 bin_PROGRAMS += \
 	xfp \
@@ -34,7 +33,6 @@ COMMAND_LIBS = \
 	commands/plan/libplan.a \
 	commands/unpack/libunpack.a \
 	commands/verify/libverify.a \
-	commands/compare/peers/libpeers.a \
 	commands/convert/libconvert.a \
 	commands/ui/libui.a
 
@@ -49,19 +47,6 @@ commands_libcommands_a_SOURCES = \
 	commands/info.c \
 	commands/info_device.c \
 	commands/info_device.h
-commands_compare_peers_libpeers_a_SOURCES = \
-	commands/compare/peers/blocks.h \
-	commands/compare/peers/fp4.c \
-	commands/compare/peers/fp8.c \
-	commands/compare/peers/int4.c \
-	commands/compare/peers/iq4.c \
-	commands/compare/peers/k_min.c \
-	commands/compare/peers/k_scale.c \
-	commands/compare/peers/min.c \
-	commands/compare/peers/min.h \
-	commands/compare/peers/peers.c \
-	commands/compare/peers/peers.h \
-	commands/compare/peers/scale.h
 commands_cache_libcache_a_SOURCES = \
 	commands/cache/cache.c \
 	commands/cache/cache.h \

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# kernels/: pure computation. common/ and multiply/ are libxfp's, encode/ and ggml/ the tools';
-# verify/ proves what encodes and multiplies.
+# kernels/: pure computation. common/ and multiply/ belong to libxfp, encode/, ggml/ and peers/ to the tools.
 
 noinst_LIBRARIES += kernels/libkernels.a
 kernels_libkernels_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS)
@@ -44,9 +43,25 @@ kernels_libkernels_a_SOURCES = \
 	kernels/ggml/iq4.c \
 	kernels/ggml/k.c \
 	kernels/ggml/number.h \
-	kernels/ggml/small.c \
-	kernels/verify/reference.c \
-	kernels/verify/reference.h
+	kernels/ggml/small.c
+
+# A library of its own: kernels/ggml/ and kernels/peers/ both have an iq4.c.
+if CONVERTER
+noinst_LIBRARIES += kernels/peers/libpeers.a
+endif
+kernels_peers_libpeers_a_SOURCES = \
+	kernels/peers/blocks.h \
+	kernels/peers/fp4.c \
+	kernels/peers/fp8.c \
+	kernels/peers/int4.c \
+	kernels/peers/iq4.c \
+	kernels/peers/k_min.c \
+	kernels/peers/k_scale.c \
+	kernels/peers/min.c \
+	kernels/peers/min.h \
+	kernels/peers/peers.c \
+	kernels/peers/peers.h \
+	kernels/peers/scale.h
 
 # The same loops once for each instruction set, chosen when they run.
 if X86
@@ -110,60 +125,3 @@ if AARCH64
 kernels_libkernels_a_SOURCES += kernels/encode/encode_neon.c
 runtime_libruntime_la_SOURCES += kernels/multiply/matvec_neon.c
 endif
-
-bin_PROGRAMS += xfp-kernel-verify
-# It proves the kernels, and links nothing but them and libxfp: libxfp-cuda is opened when it is asked for. The tests
-# have one with broken kernels.
-kernel_verify_sources = \
-	kernels/verify/bench.c \
-	kernels/verify/bound.c \
-	kernels/verify/bundle.c \
-	kernels/verify/ceiling.c \
-	kernels/verify/cells.c \
-	kernels/verify/compact.c \
-	kernels/verify/cuda/api.c \
-	kernels/verify/cuda/bench.c \
-	kernels/verify/cuda/bench.h \
-	kernels/verify/cuda/bench_check.c \
-	kernels/verify/cuda/bench_products.c \
-	kernels/verify/cuda/bench_upload.c \
-	kernels/verify/cuda/blas.c \
-	kernels/verify/cuda/blas.h \
-	kernels/verify/cuda/device.c \
-	kernels/verify/cuda/device.h \
-	kernels/verify/cuda/expected.c \
-	kernels/verify/cuda/expected.h \
-	kernels/verify/cuda/product.c \
-	kernels/verify/cuda/stack.c \
-	kernels/verify/cuda/stack.h \
-	kernels/verify/cuda/unit_file.c \
-	kernels/verify/cuda/unit_file.h \
-	kernels/verify/index.c \
-	kernels/verify/kernel_verify.c \
-	kernels/verify/kernel_verify.h \
-	kernels/verify/matrix.c \
-	kernels/verify/matrix.h \
-	kernels/verify/matvec.c \
-	kernels/verify/matvec.h \
-	kernels/verify/rows.c \
-	kernels/verify/run.c \
-	kernels/verify/scaled.c \
-	kernels/verify/sets.c \
-	kernels/verify/threads.h \
-	kernels/verify/trial.c
-kernel_verify_libs = \
-	kernels/libkernels.a $(X86_LIBS) base/libbase.a runtime/cuda/libdevice.la runtime/libruntime.la $(DLOPEN_LIBS) -lm
-xfp_kernel_verify_SOURCES = $(kernel_verify_sources) kernels/verify/tables.c
-# Device code of its own, for the bench.
-measure_source = kernels/verify/cuda/measure.cu
-EXTRA_DIST += kernels/verify/cuda/code.c $(measure_source) kernels/verify/cuda/no_code.c
-CLEANFILES += $(measure_source:.cu=.fatbin) $(measure_source:.cu=.ptx90)
-if CUDA
-kernel_verify_sources += kernels/verify/cuda/code.c
-device_code = kernels/verify/cuda/code.$(OBJEXT)
-$(device_code): $(measure_source:.cu=.fatbin)
-else
-kernel_verify_sources += kernels/verify/cuda/no_code.c
-endif
-xfp_kernel_verify_LDADD = $(kernel_verify_libs)
-xfp_kernel_verify_LDFLAGS = $(AM_LDFLAGS) -R $(libdir)

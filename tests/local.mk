@@ -567,7 +567,7 @@ if CUDA
 check_PROGRAMS += $(device_tests)
 TESTS += $(kernel_tests)
 TESTS += $(device_tests)
-check_DATA += $(cuda_ptx) kernels/verify/cuda/measure.ptx90
+check_DATA += $(cuda_ptx) kernel-verify/cuda/measure.ptx90
 # What kernels execute is counted where they are tested.
 counting = tests/cuda/kernels
 comparing = tests/cuda/executed

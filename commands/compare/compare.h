@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/system/signals.h"
-#include "commands/compare/peers/peers.h"
+#include "kernels/peers/peers.h"
 #include "schemas/fit.h"
 #include "schemas/ledger.h"
 #include "schemas/parameters.h"

@@ -20,8 +20,8 @@
 #include <time.h>
 
 #include "base/dtype.h"
+#include "kernel-verify/threads.h"
 #include "kernels/multiply/matvec.h"
-#include "kernels/verify/threads.h"
 
 #define COLS 4096
 #define XFP_GGML_F32 0

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "commands/compare/peers/peers.h"
+#include "kernels/peers/peers.h"
 #include "tests/unit/unit.h"
 
 static inline const struct xfp_peer *peer_of(const char *name)

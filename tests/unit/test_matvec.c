@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "base/dtype.h"
+#include "kernel-verify/reference.h"
 #include "kernels/common/lane_index.h"
 #include "kernels/common/number.h"
 #include "kernels/common/scale.h"
 #include "kernels/multiply/matvec.h"
-#include "kernels/verify/reference.h"
 #include "schemas/layout/bundle_layout.h"
 
 static const char *const set_names[] = { "plain", "avx2", "avx512", "vbmi", "neon" };

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stack.h - matrices of a trial as the experts of a bundle's one unit.
+ */
+#ifndef XFP_KERNEL_VERIFY_STACK_H
+#define XFP_KERNEL_VERIFY_STACK_H
+
+#include "kernel-verify/matrix.h"
+
+#define XFP_STACK_MOST 4
+
+struct xfp_stack {
+	struct xfp_made_matrix made[XFP_STACK_MOST];
+	uint32_t experts;
+	const uint8_t *balance; /* [cols]; NULL: none */
+	bool tensor;            /* a tensor that was kept, rather than a unit */
+};
+
+void xfp_stack_make(struct xfp_trial *trial, struct xfp_stack *stack, uint32_t experts, bool outliers, bool infinite);
+enum xfp_status xfp_stack_write(const struct xfp_stack *stack, int file, struct xfp_error *err);
+
+#endif

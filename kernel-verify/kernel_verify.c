@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kernel_verify.c - xfp-kernel-verify: every kernel against plain C or the reference in double, and its speed.
+ *
+ * input    none; with --bundle, a bundle
+ * output   a line a group, and the sum of all
+ * exit     4 where a kernel is wrong
+ *
+ * It links the kernels and libxfp, and no other library.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/system/command_line.h"
+#include "base/system/mapped.h"
+#include "base/system/output.h"
+#include "base/system/screen.h"
+#include "base/system/standard_files.h"
+#include "base/text/whole_number.h"
+#include "kernel-verify/cuda/device.h"
+
+static const char program[] = "xfp-kernel-verify";
+
+static struct xfp_kernel_ops *all_ops(void)
+{
+	struct xfp_kernel_ops *ops = calloc(1, sizeof *ops);
+
+	if (!ops) {
+		perror(program);
+		exit(XFP_FAILED);
+	}
+	xfp_kernel_ops_index(ops);
+	xfp_kernel_ops_rows(ops);
+	xfp_kernel_ops_cells(ops);
+	xfp_kernel_ops_compact(ops);
+	xfp_kernel_ops_scaled(ops);
+	xfp_kernel_ops_matvec(ops);
+	xfp_kernel_ops_device(ops);
+	return ops;
+}
+
+static void list(const struct xfp_kernel_ops *ops, const struct xfp_kernel_request *request)
+{
+	for (unsigned i = 0; i < ops->count; i++) {
+		const struct xfp_kernel_op *op = &ops->op[i];
+		unsigned shown = 0;
+
+		for (unsigned set = 0; set < XFP_KERNEL_SETS; set++) {
+			if (!((op->sets & xfp_kernel_sets_built() & ~request->masked) >> set & 1) ||
+			    !xfp_kernel_wanted(request, op->name, set))
+				continue;
+			printf("%s%s%s", shown ? "" : op->name, shown ? " " : ": ", xfp_kernel_set_name(set));
+			shown++;
+		}
+		if (shown)
+			putchar('\n');
+	}
+}
+
+static void tell_device(const struct xfp_kernel_request *request)
+{
+	const struct xfp_cuda_info *info = &request->device->info;
+
+	printf(request->json
+		       ? "\n  \"device\": {\"name\": \"%s\", \"compute_capability\": \"%d.%d\", \"processors\": %d, "
+			 "\"driver\": \"%d.%d\", \"toolkit\": \"%d.%d\"},"
+		       : "device: %s, compute capability %d.%d, %d multiprocessors; driver for CUDA %d.%d, kernels "
+			 "of nvcc %d.%d\n",
+	       info->device, info->major, info->minor, info->processors, info->driver / 1000, info->driver % 1000 / 10,
+	       info->toolkit / 1000, info->toolkit % 1000 / 10);
+}
+
+static void begin(const struct xfp_kernel_request *request)
+{
+	const char *between = "";
+
+	if (request->json)
+		printf("{\n  \"seed\": %llu,\n  \"sets\": [", (unsigned long long)request->seed);
+	else
+		printf("%s: seed %llu, sets", program, (unsigned long long)request->seed);
+	for (unsigned set = 0; set < XFP_KERNEL_SETS; set++)
+		if (request->sets >> set & 1) {
+			printf(request->json ? "%s\"%s\"" : "%s %s", between, xfp_kernel_set_name(set));
+			between = request->json ? ", " : "";
+		}
+	printf(request->json ? "]," : "\n");
+	if (request->device)
+		tell_device(request);
+	if (request->json)
+		printf("\n  \"groups\": [");
+	xfp_output_flush(); /* whoever waits sees that it began */
+}
+
+static unsigned not_run(const struct xfp_kernel_report *report)
+{
+	unsigned sum = 0;
+
+	for (unsigned set = 0; set < XFP_KERNEL_SETS; set++)
+		sum += report->not_run[set];
+	return sum;
+}
+
+static void total(const struct xfp_kernel_report *report)
+{
+	const struct xfp_kernel_request *request = report->request;
+	const char *between = "";
+
+	if (request->json)
+		printf("\n  ],\n  \"not_run\": {");
+	for (unsigned set = 0; set < XFP_KERNEL_SETS; set++) {
+		if (!report->not_run[set])
+			continue;
+		if (request->json)
+			printf("%s\"%s\": %u", between, xfp_kernel_set_name(set), report->not_run[set]);
+		else
+			printf("not run: no %s here: %u groups\n", xfp_kernel_set_title(set), report->not_run[set]);
+		between = ", ";
+	}
+	if (report->lost && !request->json)
+		printf("not run: the device answers no more: %u groups\n", report->lost);
+	if (report->strange && !request->json)
+		printf("not run: no kernel takes f64: %u matrices\n", report->strange);
+	if (report->lost && request->json)
+		printf("},\n  \"lost\": %u", report->lost);
+	else if (request->json)
+		printf("}");
+	if (request->json)
+		printf(",\n  \"total\": {\"groups\": %u, \"trials\": %u, \"failed_groups\": %u, \"failed\": %u}",
+		       report->groups, report->trials, report->failed_groups, report->failed);
+	else if (report->failed)
+		printf("total: %u of %u groups are wrong, in %u of %u trials\n", report->failed_groups, report->groups,
+		       report->failed, report->trials);
+	else
+		printf("total: %u groups, %u trials, all ok\n", report->groups, report->trials);
+}
+
+static enum xfp_status verify(const struct xfp_kernel_ops *ops, const struct xfp_kernel_request *request,
+			      struct xfp_error *err)
+{
+	struct xfp_kernel_report report = { .request = request };
+	enum xfp_status status = XFP_OK;
+
+	begin(request);
+	if (request->bundle) {
+		xfp_mapped_begin(program, request->bundle, NULL);
+		status = xfp_kernel_verify_bundle(&report, err);
+		xfp_mapped_end();
+	} else if (request->trials) {
+		xfp_kernel_verify_ops(ops, &report);
+	}
+	total(&report);
+	if (request->bench && !status && !report.failed) {
+		report.any = false;
+		if (request->device)
+			status = xfp_device_bench(request->device, &report, err);
+		else
+			xfp_kernel_bench(ops, &report);
+	}
+	if (request->json)
+		printf("\n}\n");
+	if (!status && !report.groups && !not_run(&report) && request->trials)
+		status = xfp_fail(err, XFP_USAGE,
+				  request->bundle
+					  ? "no kernel of a name like 'bundle v2c k=3', and of an instruction set "
+					    "that is here, is meant and has a matrix"
+					  : "no kernel is of that name and of an instruction set that is here; "
+					    "--list names them");
+	if (!status && report.failed)
+		status = xfp_fail(err, XFP_UNMET, "%u groups of kernels are wrong", report.failed_groups);
+	return status;
+}
+
+/* ---- the command line ---------------------------------------------------------------------------- */
+
+static enum xfp_status refuse(const char *value, struct xfp_error *err)
+{
+	return xfp_fail(err, XFP_USAGE, "'%s' is nothing that the option takes; see --help", value);
+}
+
+struct number {
+	uint64_t least, most, value;
+};
+
+static enum xfp_status take_number(const struct xfp_option *option, const char *where, const char *value,
+				   struct xfp_error *err)
+{
+	struct number *number = option->context;
+
+	(void)where;
+	return xfp_whole_number_parse(value, number->least, number->most, &number->value) ? XFP_OK : refuse(value, err);
+}
+
+static enum xfp_status take_device(const struct xfp_option *option, const char *where, const char *value,
+				   struct xfp_error *err)
+{
+	struct xfp_kernel_request *request = option->context;
+	int number;
+
+	(void)where;
+	if (!xfp_device_parse(value, &number))
+		return refuse(value, err);
+	request->device_name = value;
+	return XFP_OK;
+}
+
+static enum xfp_status take_vectors(const struct xfp_option *option, const char *where, const char *value,
+				    struct xfp_error *err)
+{
+	struct xfp_kernel_request *request = option->context;
+
+	(void)where;
+	return xfp_bench_counts_parse(value, &request->vectors) ? XFP_OK : refuse(value, err);
+}
+
+static enum xfp_status take_sets(const struct xfp_option *option, const char *where, const char *value,
+				 struct xfp_error *err)
+{
+	unsigned *masked = option->context, sets;
+
+	(void)where;
+	if (!xfp_kernel_sets_parse(value, &sets))
+		return refuse(value, err);
+	*masked = ~sets;
+	return XFP_OK;
+}
+
+/* What is wrong with options that would decide nothing, a misunderstanding; NULL: nothing. */
+static const char *misunderstood(const struct xfp_kernel_request *request)
+{
+	if (request->list + request->golden + request->bench + (request->bundle != NULL) > 1)
+		return "--list, --golden, --bench and --bundle are one at a time";
+	if (request->json && (request->list || request->golden))
+		return "--list and --golden print no JSON";
+	if (request->bundle_rows && !request->bundle)
+		return "--rows goes with --bundle";
+	if (request->processor_time && (!request->bench || request->device_name))
+		return "--processor-time goes with --bench, of a processor";
+	if (request->unchecked && (!request->bench || !request->device_name))
+		return "--unchecked goes with --bench, of a device";
+	if (request->vectors && (!request->bench || !request->device_name))
+		return "--vectors goes with --bench, of a device";
+	if (request->device_name && request->bundle)
+		return "--device multiplies by no bundle";
+	if (request->device_name && request->golden)
+		return "--golden is of processors";
+	if (request->device_name && request->masked)
+		return "--cpu-mask and --device do not go together";
+	if (request->trials < UINT32_MAX && (request->bundle || request->list || request->golden))
+		return "--list, --golden and --bundle have no trials";
+	if (!request->trials && !request->bench)
+		return "--trials 0 goes with --bench";
+	return NULL;
+}
+
+/* True to go on; otherwise *status is what to end with. */
+static bool read_line(int argc, char **argv, struct xfp_kernel_request *request, int *status)
+{
+	struct number seed = { 0, UINT64_MAX, request->seed }, rows = { 0, UINT64_MAX, 0 },
+		      mib = { 1, 1 << 20, request->mib }, threads = { 1, 1024, request->threads },
+		      trials = { 0, UINT32_MAX, UINT32_MAX };
+	char sets[160] = "the instruction sets that may be used, of:";
+	const struct xfp_option options[] = {
+		{ .name = "seed",
+		  .value = "N",
+		  .text = "of the random inputs [of the clock; printed]",
+		  .take = take_number,
+		  .context = &seed },
+		{ .name = "cpu-mask",
+		  .value = "SET,...",
+		  .text = sets,
+		  .take = take_sets,
+		  .context = &request->masked },
+		{ .name = "device",
+		  .value = "cuda[:N]",
+		  .text = "on a GPU instead, by libxfp-cuda",
+		  .take = take_device,
+		  .context = request },
+		{ .name = "trials",
+		  .value = "N",
+		  .text = "N of each kernel [all]; 0: the bench alone",
+		  .take = take_number,
+		  .context = &trials },
+		{ .name = "filter",
+		  .value = "GLOB",
+		  .text = "only ops such as 'matvec v2c *', or groups such as '* avx2'",
+		  .into = &request->filter },
+		{ .name = "list", .text = "name the ops and their sets, run nothing", .set = &request->list },
+		{ .name = "golden", .text = "SHA-256 of what exact ops give, by op and set", .set = &request->golden },
+		{ .name = "bundle",
+		  .value = "BUNDLE",
+		  .text = "multiply by every unit of BUNDLE instead, with every set",
+		  .into = &request->bundle },
+		{ .name = "rows",
+		  .value = "N",
+		  .text = "so many rows of each matrix of BUNDLE [all]",
+		  .take = take_number,
+		  .context = &rows },
+		{ .name = "bench", .text = "measure those that are right", .set = &request->bench },
+		{ .name = "mib",
+		  .value = "N",
+		  .text = "matrices of the bench [256; of a GPU 64]",
+		  .take = take_number,
+		  .context = &mib },
+		{ .name = "vectors",
+		  .value = "N,...",
+		  .text = "in the bench of a GPU: only these numbers of vectors, no upload",
+		  .take = take_vectors,
+		  .context = request },
+		{ .name = "threads",
+		  .value = "N",
+		  .text = "of the bench of products, and of --bundle [one a processor]",
+		  .take = take_number,
+		  .context = &threads },
+		{ .name = "processor-time",
+		  .text = "in the bench of products: of the threads, not the clock",
+		  .set = &request->processor_time },
+		{ .name = "unchecked",
+		  .text = "in the bench of a GPU: measure what is wrong, too",
+		  .set = &request->unchecked },
+		{ .name = "json", .text = "one object instead of lines", .set = &request->json },
+		{ 0 },
+	};
+	struct xfp_command_line line = {
+		.usage = "xfp-kernel-verify [--seed N] [--cpu-mask SET,... | --device cuda[:N]] [--filter GLOB]\n"
+			 "       [--trials N] [--list] [--golden] [--bundle BUNDLE] [--rows N] [--bench]\n"
+			 "       [--mib N] [--vectors N,...] [--threads N] [--processor-time] [--unchecked]\n"
+			 "       [--json]",
+		.summary = "Proves the kernels of every instruction set, or of a GPU, right, and measures them.",
+		.options = options,
+	};
+	const char *wrong;
+
+	for (unsigned set = 0; set < XFP_SET_CUDA; set++)
+		snprintf(sets + strlen(sets), sizeof sets - strlen(sets), "%s %s", set ? "," : "",
+			 xfp_kernel_set_name(set));
+	argv[0] = (char *)program; /* as messages begin */
+	if (!xfp_command_line_read(&line, argc, argv, status))
+		return false;
+	request->seed = seed.value;
+	request->bundle_rows = rows.value;
+	request->mib = mib.value ? mib.value : request->device_name ? 64 : 256;
+	request->trials = (unsigned)trials.value;
+	request->threads = (unsigned)threads.value;
+	if (line.argument_count)
+		*status = xfp_command_line_refuse(&line, "'%s' belongs to no option", line.arguments[0]);
+	else if ((wrong = misunderstood(request)))
+		*status = xfp_command_line_refuse(&line, "%s", wrong);
+	return !*status;
+}
+
+static enum xfp_status open_device(struct xfp_kernel_request *request, struct xfp_device *device, struct xfp_error *err)
+{
+	enum xfp_status status;
+	int number;
+
+	xfp_device_parse(request->device_name, &number);
+	if (!(status = xfp_device_open(device, number, err)))
+		request->device = device;
+	return status;
+}
+
+static int run(int argc, char **argv)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	struct xfp_kernel_request request = { .seed = (uint64_t)time(NULL),
+					      .threads = processors > 0 ? (unsigned)processors : 1 };
+	struct xfp_error err = { .status = XFP_OK };
+	struct xfp_device device;
+	struct xfp_kernel_ops *ops;
+	int status;
+
+	if (!read_line(argc, argv, &request, &status))
+		return status;
+	request.masked |= request.device_name ? XFP_PROCESSOR_SETS : 1u << XFP_SET_CUDA;
+	if (request.device_name && !request.list && (status = (int)open_device(&request, &device, &err))) {
+		xfp_screen_printf(stderr, "%s: --device %s: %s\n", program, request.device_name, err.text);
+		return status;
+	}
+	request.sets = (xfp_kernel_sets_here() | (request.device ? 1u << XFP_SET_CUDA : 0)) & ~request.masked;
+	ops = all_ops();
+	if (request.list)
+		list(ops, &request);
+	else if (request.golden)
+		xfp_kernel_golden(ops, &request);
+	else if ((status = (int)verify(ops, &request, &err))) {
+		xfp_output_flush(); /* the verdict comes last, wherever both streams go */
+		fprintf(stderr, "%s: %s\n", program, err.text);
+	}
+	if (request.device)
+		xfp_device_close(request.device);
+	free(ops);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	xfp_standard_files();
+	return xfp_output_finish("xfp-kernel-verify", run(argc, argv));
+}

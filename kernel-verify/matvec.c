@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * matvec.c - rows times vectors (matvec.h) against the reference in double, within the stated bound.
+ */
+#include "kernel-verify/matvec.h"
+#include "kernel-verify/cuda/device.h"
+#include "kernel-verify/matrix.h"
+#include "kernel-verify/reference.h"
+
+#include <math.h> /* fabs and isfinite, which are exact */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "kernels/common/lane_index.h"
+#include "kernels/common/number.h"
+#include "kernels/common/scale.h"
+
+static const char *const mode_names[] = { "f32", "f16", "bf16", "fp8", "v2", "v2a", "v2c" };
+
+/* ---- a trial ------------------------------------------------------------------------------------------- */
+
+struct product {
+	struct xfp_matvec w;
+	struct xfp_matvec_x x;
+	const float *natural; /* [M][cols], from the source, not as it was prepared */
+	unsigned batch;
+};
+
+static float value_of(int dtype, const uint8_t *source, size_t i)
+{
+	uint16_t half;
+	float value;
+
+	if (dtype == XFP_F32) {
+		memcpy(&value, source + 4 * i, 4);
+		return value;
+	}
+	memcpy(&half, source + 2 * i, 2);
+	return dtype == XFP_F16 ? xfp_half_to_float(half) : xfp_bf16_to_float(half);
+}
+
+static void make_vectors(struct xfp_trial *trial, struct product *p, int dtype, bool balanced, bool infinite)
+{
+	size_t cols = p->w.cols, size = dtype == XFP_F32 ? 4 : 2, stride = cols + xfp_trial_below(trial, 3);
+	size_t elements = (p->batch - 1) * stride + cols;
+	unsigned k = p->w.mode >= XFP_MATVEC_V2 ? p->w.k : 0;
+	uint8_t *source = xfp_trial_buffer(trial, "source", elements * size, 1);
+	float *down = xfp_trial_buffer(trial, "down", cols * sizeof *down, sizeof *down);
+	float *natural = xfp_trial_buffer(trial, "natural", p->batch * cols * sizeof *natural, sizeof *natural);
+	void *buffer = xfp_trial_buffer(trial, "prepared", xfp_matvec_x_bytes(k, cols, p->batch), 64);
+
+	for (size_t i = 0; i < elements; i++) {
+		/* What one block of columns is worth may be far from what the next is. */
+		float value = xfp_trial_gaussian(trial) * (i / 200 % 3 ? 1 : 0.01f);
+		uint16_t half = dtype == XFP_F16 ? xfp_float_to_half(value) : xfp_float_to_bf16(value);
+
+		if (infinite && i == elements / 2) {
+			value = __builtin_inff();
+			half = dtype == XFP_F16 ? 0x7c00 : 0x7f80;
+		}
+		memcpy(source + i * size, dtype == XFP_F32 ? (void *)&value : (void *)&half, size);
+	}
+	for (size_t c = 0; c < cols; c++)
+		down[c] = xfp_balance_down((uint8_t)xfp_trial_below(trial, 9));
+	for (size_t m = 0; m < p->batch; m++)
+		for (size_t c = 0; c < cols; c++)
+			natural[m * cols + c] = value_of(dtype, source, m * stride + c) * (balanced ? down[c] : 1);
+	xfp_matvec_x_init(&p->x, k, cols, p->batch, dtype, source, stride, balanced ? down : NULL, buffer);
+	p->natural = natural;
+}
+
+/* Rows [0, rows) of every vector, `times` added up. */
+static void judge(struct xfp_trial *trial, const struct product *p, const struct xfp_matvec_bound *bound,
+		  const float *y, size_t stride, unsigned times)
+{
+	for (size_t i = 0; i < p->batch * p->w.rows; i++) {
+		size_t m = i / p->w.rows, r = i % p->w.rows;
+		const float *natural = p->natural + m * p->w.cols;
+		float got = y[m * stride + r];
+		double expected, magnitude, most, off;
+
+		if (!xfp_matvec_reference(&p->w, r, natural, &expected, &magnitude)) {
+			xfp_trial_fail(trial, "the reference refuses row %zu", r);
+			return;
+		}
+		expected *= times;
+		if (!isfinite(expected) || !isfinite(magnitude)) {
+			if (isfinite(got))
+				xfp_trial_fail(trial, "row %zu of vector %zu is %g, not %g", r, m, (double)got,
+					       expected);
+			continue;
+		}
+		if (!xfp_matvec_bound_holds(&p->w, r))
+			continue;
+		most = times * xfp_matvec_bound(bound, trial->set, &p->w, r, natural, magnitude) + 1e-30;
+		off = fabs((double)got - expected);
+		if (!(off <= most)) {
+			xfp_trial_fail(trial, "row %zu of vector %zu is %.9g, not %.9g: %.3g off, where %.3g is stated",
+				       r, m, (double)got, expected, off, most);
+			return;
+		}
+	}
+}
+
+static void multiply(struct xfp_trial *trial, const struct product *p, const struct xfp_matvec_bound *bound)
+{
+	size_t rows = p->w.rows, cut = xfp_trial_below(trial, rows + 1), gap = xfp_trial_below(trial, 3),
+	       stride = rows + gap;
+	size_t elements = (p->batch - 1) * stride + rows;
+	float *y = xfp_trial_buffer(trial, "y", elements * sizeof *y, sizeof *y);
+	bool good = xfp_kernel_rows(trial->set, &p->w, &p->x, 0, cut, false, y, stride) &&
+		    xfp_kernel_rows(trial->set, &p->w, &p->x, cut, rows - cut, false, y + cut, stride);
+
+	if (!good) {
+		xfp_trial_fail(trial, "outliers are refused");
+		return;
+	}
+	judge(trial, p, bound, y, stride, 1);
+	if (!xfp_kernel_rows(trial->set, &p->w, &p->x, 0, rows, true, y, stride))
+		xfp_trial_fail(trial, "outliers are refused");
+	judge(trial, p, bound, y, stride, 2);
+	for (size_t m = 0; m + 1 < p->batch; m++)
+		for (size_t r = rows; r < stride; r++) {
+			uint32_t bits, fresh;
+
+			memcpy(&bits, y + m * stride + r, sizeof bits);
+			memset(&fresh, trial->fresh, sizeof fresh);
+			if (bits != fresh)
+				xfp_trial_fail(trial, "what lies between two vectors' rows was written");
+		}
+}
+
+static void matvec(struct xfp_trial *trial)
+{
+	bool odd = trial->number % 16 == 15, balanced = xfp_trial_below(trial, 2), outliers = trial->number % 2;
+	int dtype = XFP_F32 + (int)(trial->number / 8 % 3);
+	struct xfp_matvec_bound bound;
+	struct product p = { .batch = 1 + trial->number % XFP_MAX_BATCH };
+	struct xfp_made_matrix made;
+
+	if (trial->set == XFP_SET_CUDA) {
+		xfp_device_product(trial);
+		return;
+	}
+	xfp_make_matrix(trial, &made, outliers, odd && trial->number % 32 == 15);
+	p.w = made.w;
+	xfp_trial_shape(trial, "%s, M = %u, %s%s%s%s", made.text, p.batch,
+			dtype == XFP_F32   ? "f32"
+			: dtype == XFP_F16 ? "f16"
+					   : "bf16",
+			balanced ? ", balanced" : "", outliers ? ", outliers" : "", odd ? ", infinite" : "");
+	make_vectors(trial, &p, dtype, balanced, odd);
+	xfp_matvec_bound_init(&bound, &p.w);
+	xfp_trial_seal(trial);
+	multiply(trial, &p, &bound);
+}
+
+/* A row as numbers: what the layout says, bit for bit. */
+static void decode(struct xfp_trial *trial)
+{
+	struct xfp_made_matrix made;
+	struct xfp_matvec w;
+	float *x, *expected;
+	size_t row;
+
+	xfp_make_matrix(trial, &made, false, false);
+	w = made.w;
+	row = xfp_trial_below(trial, w.rows);
+	xfp_trial_shape(trial, "%s", made.text);
+	expected = malloc(w.cols * sizeof *expected + 1);
+	if (!expected)
+		abort();
+	xfp_trial_seal(trial);
+	x = xfp_trial_buffer(trial, "x", w.cols * sizeof *x, sizeof *x);
+	trial->weights = (double)w.cols;
+	while (xfp_trial_again(trial))
+		xfp_kernel_decode(trial->set, &w, row, x);
+	xfp_matvec_reference_row(&w, row, expected);
+	if (memcmp(x, expected, w.cols * sizeof *x))
+		xfp_trial_fail(trial, "row %zu is not what it should be", row);
+	xfp_trial_floats(trial, "x", x, w.cols);
+	free(expected);
+}
+
+void xfp_kernel_ops_matvec(struct xfp_kernel_ops *ops)
+{
+	char name[40];
+
+	for (int mode = XFP_MATVEC_F32; mode <= XFP_MATVEC_V2C; mode++) {
+		bool codebooks = mode >= XFP_MATVEC_V2;
+
+		snprintf(name, sizeof name, codebooks ? "matvec %s k=%%u" : "matvec %s", mode_names[mode]);
+		for (unsigned k = codebooks ? 2 : 0; k <= (codebooks ? 6u : 0u); k++) {
+			xfp_kernel_op_add(ops, name, k, mode, XFP_MATVEC_SETS, matvec);
+			ops->op[ops->count - 1].exact = false;
+			ops->op[ops->count - 1].trials = 48;
+			ops->op[ops->count - 1].large = XFP_LARGE_TRIALS;
+		}
+		snprintf(name, sizeof name, codebooks ? "decode %s k=%%u" : "decode %s", mode_names[mode]);
+		for (unsigned k = codebooks ? 2 : 0; k <= (codebooks ? 6u : 0u); k++)
+			xfp_kernel_op_add(ops, name, k, mode, XFP_PROCESSOR_SETS, decode);
+	}
+}

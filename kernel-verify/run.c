@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * run.c - every group's trials, what is told of them, and the digests of what exact ops give.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/sha256.h"
+#include "base/system/output.h"
+#include "base/text/glob.h"
+#include "kernel-verify/cuda/device.h"
+#include "kernel-verify/matrix.h"
+
+#define GOLDEN_SEED 1
+#define GOLDEN_TRIALS 48
+/* Which trials are run where not all are: wide and narrow ones, with and without outliers, of any number of vectors.
+ * The step has no divisor in common with a number of trials. */
+#define FIRST_OF_FEW 43
+#define STEP_OF_FEW 29
+
+void xfp_kernel_op_add(struct xfp_kernel_ops *ops, const char *name, unsigned k, int kind, unsigned sets,
+		       xfp_trial_fn *run)
+{
+	struct xfp_kernel_op *op = &ops->op[ops->count++];
+	const char *at = strstr(name, "%u");
+
+	if (ops->count > XFP_MOST_OPS)
+		abort();
+	*op = (struct xfp_kernel_op){ .run = run, .k = k, .kind = kind, .sets = sets, .trials = 96, .exact = true };
+	if (at)
+		snprintf(op->name, sizeof op->name, "%.*s%u%s", (int)(at - name), name, k, at + 2);
+	else
+		snprintf(op->name, sizeof op->name, "%s", name);
+}
+
+bool xfp_kernel_wanted(const struct xfp_kernel_request *request, const char *op, enum xfp_kernel_set set)
+{
+	char group[64];
+
+	if (!request->filter)
+		return true;
+	snprintf(group, sizeof group, "%s %s", op, xfp_kernel_set_name(set));
+	return xfp_glob_matches(request->filter, op) || xfp_glob_matches(request->filter, group);
+}
+
+/* ---- what is told -------------------------------------------------------------------------------------- */
+
+void xfp_report_string(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			printf("\\%c", *text);
+		else if ((unsigned char)*text < ' ')
+			printf("\\u%04x", *text);
+		else
+			putchar(*text);
+	}
+	putchar('"');
+}
+
+static void group_as_json(struct xfp_kernel_report *report, const char *op, enum xfp_kernel_set set, unsigned trials,
+			  unsigned failed, const char (*failures)[640], unsigned kept)
+{
+	printf("%s\n    {\"op\": ", report->any ? "," : "");
+	report->any = true;
+	xfp_report_string(op);
+	printf(", \"set\": \"%s\", \"trials\": %u, \"failed\": %u, \"failures\": [", xfp_kernel_set_name(set), trials,
+	       failed);
+	for (unsigned i = 0; i < kept; i++) {
+		printf(i ? ", " : "");
+		xfp_report_string(failures[i]);
+	}
+	printf("]}");
+}
+
+void xfp_report_group(struct xfp_kernel_report *report, const char *op, enum xfp_kernel_set set, unsigned trials,
+		      unsigned failed, const char (*failures)[640], unsigned kept)
+{
+	report->groups++;
+	report->trials += trials;
+	report->failed += failed;
+	report->failed_groups += failed != 0;
+	if (report->request->json) {
+		group_as_json(report, op, set, trials, failed, failures, kept);
+		return;
+	}
+	if (!failed) {
+		printf("%s %s: %u ok\n", op, xfp_kernel_set_name(set), trials);
+		goto done;
+	}
+	printf("%s %s: %u of %u FAILED\n", op, xfp_kernel_set_name(set), failed, trials);
+	for (unsigned i = 0; i < kept; i++)
+		printf("    %s\n", failures[i]);
+	if (kept < failed)
+		printf("    and %u more\n", failed - kept);
+done:
+	if (set == XFP_SET_CUDA)
+		xfp_output_flush(); /* whoever stops it has what came before */
+}
+
+/* ---- trials --------------------------------------------------------------------------------------------- */
+
+/* The same inputs to plain C, in buffers laid out the other way round; a kernel of plain C is held against itself,
+ * which finds what depends on its surroundings. */
+static void attempt(const struct xfp_kernel_op *op, enum xfp_kernel_set set, uint64_t seed, unsigned number,
+		    struct xfp_trial *trial, struct xfp_trial *plain)
+{
+	trial->from_start = number % 2;
+	trial->fresh = 0xff;
+	xfp_trial_run(trial, op, set, seed, number);
+	if (!op->exact || trial->failed)
+		return;
+	plain->from_start = !trial->from_start;
+	plain->fresh = 0xfe;
+	xfp_trial_run(plain, op, XFP_SET_PLAIN, seed, number);
+	xfp_trial_compare(trial, plain);
+}
+
+static void run_group(const struct xfp_kernel_op *op, enum xfp_kernel_set set, struct xfp_kernel_report *report)
+{
+	unsigned failed = 0, done, trials = report->request->trials;
+	struct xfp_device *device = report->request->device;
+	struct xfp_trial trial = { .device = device }, plain = { 0 };
+	char failures[XFP_KEPT_FAILURES][640];
+
+	trials = trials > op->trials && set == XFP_SET_CUDA ? op->trials + op->large
+		 : trials < op->trials                      ? trials
+							    : op->trials;
+	for (done = 0; done < trials && !(device && device->lost); done++) {
+		unsigned number = trials >= op->trials ? done : (FIRST_OF_FEW + done * STEP_OF_FEW) % op->trials;
+
+		if (done >= op->trials)
+			number = XFP_LARGE_FIRST + (done - op->trials) * XFP_LARGE_STEP;
+		attempt(op, set, report->request->seed, number, &trial, &plain);
+		if (!trial.failed)
+			continue;
+		if (failed < XFP_KEPT_FAILURES)
+			snprintf(failures[failed], sizeof *failures, "seed %llu, trial %u, %s: %s",
+				 (unsigned long long)report->request->seed, number, trial.shape, trial.failure);
+		failed++;
+	}
+	xfp_trial_free(&trial);
+	xfp_trial_free(&plain);
+	xfp_report_group(report, op->name, set, done, failed, (const char(*)[640])failures,
+			 failed < XFP_KEPT_FAILURES ? failed : XFP_KEPT_FAILURES);
+}
+
+void xfp_kernel_verify_ops(const struct xfp_kernel_ops *ops, struct xfp_kernel_report *report)
+{
+	const struct xfp_kernel_request *request = report->request;
+	unsigned built = xfp_kernel_sets_built();
+
+	for (unsigned i = 0; i < ops->count; i++)
+		for (unsigned set = 0; set < XFP_KERNEL_SETS; set++) {
+			const struct xfp_kernel_op *op = &ops->op[i];
+
+			if (!((op->sets & built & ~request->masked) >> set & 1) ||
+			    !xfp_kernel_wanted(request, op->name, set))
+				continue;
+			if (request->device && request->device->lost)
+				report->lost++;
+			else if (request->sets >> set & 1)
+				run_group(op, set, report);
+			else
+				report->not_run[set]++;
+		}
+}
+
+/* ---- digests --------------------------------------------------------------------------------------------- */
+
+/* A NaN's sign and payload are the processor's affair. */
+static void add_record(struct xfp_sha256 *sha, const struct xfp_trial_record *record, const uint8_t *from)
+{
+	size_t size = record->type == 'b'                          ? 1
+		      : record->type == 'h'                        ? 2
+		      : record->type == 'i' || record->type == 'f' ? 4
+								   : 8;
+
+	xfp_sha256_update(sha, record->name, strlen(record->name));
+	for (size_t i = 0; i < record->count; i++, from += size) {
+		uint32_t bits;
+
+		memcpy(&bits, from, size < sizeof bits ? size : sizeof bits);
+		if (record->type == 'f' && (bits & 0x7fffffff) > 0x7f800000) {
+			bits = 0x7fc00000;
+			xfp_sha256_update(sha, &bits, sizeof bits);
+		} else {
+			xfp_sha256_update(sha, from, size);
+		}
+	}
+}
+
+static void digest_of(const struct xfp_kernel_op *op, enum xfp_kernel_set set)
+{
+	struct xfp_trial trial = { 0 };
+	struct xfp_sha256 sha;
+	uint8_t digest[32];
+	char hex[65];
+
+	xfp_sha256_init(&sha);
+	for (unsigned number = 0; number < GOLDEN_TRIALS; number++) {
+		trial.fresh = 0xff;
+		xfp_trial_run(&trial, op, set, GOLDEN_SEED, number);
+		for (unsigned i = 0; i < trial.record_count; i++)
+			add_record(&sha, &trial.records[i], trial.recorded + trial.records[i].at);
+		if (trial.failed)
+			xfp_sha256_update(&sha, trial.failure, strlen(trial.failure));
+	}
+	xfp_trial_free(&trial);
+	xfp_sha256_final(&sha, digest);
+	xfp_hex(digest, sizeof digest, hex);
+	printf("%s  %s  %s\n", hex, op->name, xfp_kernel_set_name(set));
+}
+
+void xfp_kernel_golden(const struct xfp_kernel_ops *ops, const struct xfp_kernel_request *request)
+{
+	for (unsigned i = 0; i < ops->count; i++)
+		for (unsigned set = 0; set < XFP_KERNEL_SETS; set++)
+			if (ops->op[i].exact && (ops->op[i].sets & request->sets) >> set & 1 &&
+			    xfp_kernel_wanted(request, ops->op[i].name, set))
+				digest_of(&ops->op[i], set);
+}
