@@ -6,8 +6,6 @@ if CONVERTER
 noinst_LIBRARIES += stages/libstages.a
 endif
 stages_libstages_a_SOURCES = \
-	stages/chosen.c \
-	stages/chosen.h \
 	stages/fit_unit.c \
 	stages/fit_unit.h \
 	stages/inspect/classify.c \
@@ -30,12 +28,14 @@ stages_libstages_a_SOURCES = \
 	stages/inspect/rule.h \
 	stages/inspect/units.c \
 	stages/inspect/units.h \
-	stages/pack.h \
-	stages/pack_fitted.c \
-	stages/pack_fitted.h \
-	stages/pack_groups.c \
-	stages/pack_parts.c \
-	stages/pack_v2.c \
+	stages/pack/chosen.c \
+	stages/pack/chosen.h \
+	stages/pack/fitted.c \
+	stages/pack/fitted.h \
+	stages/pack/groups.c \
+	stages/pack/pack.h \
+	stages/pack/parts.c \
+	stages/pack/v2.c \
 	stages/quantize/aim.c \
 	stages/quantize/aim.h \
 	stages/quantize/candidates.c \
@@ -139,7 +139,7 @@ xfp_lloyd_fit_LDADD = $(unit_libs)
 xfp_outlier_extract_SOURCES = stages/outlier_extract.c stages/no_plugins.c
 xfp_outlier_extract_LDFLAGS = $(unit_ldflags)
 xfp_outlier_extract_LDADD = $(unit_libs)
-xfp_pack_SOURCES = stages/pack.c stages/no_plugins.c
+xfp_pack_SOURCES = stages/pack/pack.c stages/no_plugins.c
 xfp_pack_LDFLAGS = $(unit_ldflags)
 xfp_pack_LDADD = $(unit_libs)
 xfp_survey_SOURCES = stages/survey_unit.c stages/no_plugins.c

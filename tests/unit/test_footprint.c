@@ -10,7 +10,7 @@
 #include "commands/convert/conversion.h"
 #include "conversion/estimate/footprint.h"
 #include "schemas/layout/bundle_layout.h"
-#include "stages/chosen.h"
+#include "stages/pack/chosen.h"
 #include "stages/quantize/candidates.h"
 #include "tests/unit/round_floors.h"
 

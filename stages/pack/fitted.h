@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack_fitted.h - the parts of a unit that was fitted: what all modes with an index have in common.
+ * fitted.h - the parts of a unit that was fitted: what all modes with an index have in common.
  *
  * Rows are read and scaled, indices are packed block by block, and residuals of outliers are collected and written
  * matrix by matrix. What a row's indices are, and what is stored beside them, is for the methods of each mode.
@@ -8,7 +8,7 @@
 #ifndef XFP_PACK_FITTED_H
 #define XFP_PACK_FITTED_H
 
-#include "stages/chosen.h"
+#include "stages/pack/chosen.h"
 #include "stages/quantize/rows.h"
 
 struct xfp_packing {

@@ -5,7 +5,7 @@
 #ifndef XFP_CHOSEN_H
 #define XFP_CHOSEN_H
 
-#include "stages/pack.h"
+#include "stages/pack/pack.h"
 #include "stages/quantize/marks.h"
 
 /* A fit, and the outliers that it was made from: whatever the stamps say. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stages/chosen.h"
+#include "stages/pack/chosen.h"
 
 #include <stdlib.h>
 #include <string.h>

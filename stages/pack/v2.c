@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack_v2.c - the parts of a v2 unit: packed indices, codebooks, balance, outliers.
+ * v2.c - the parts of a v2 unit: packed indices, codebooks, balance, outliers.
  */
 #include <stdlib.h>
 
 #include "kernels/common/lane_index.h"
 #include "kernels/encode/assign.h"
 #include "kernels/encode/encode.h"
-#include "stages/pack_fitted.h"
+#include "stages/pack/fitted.h"
 
 #define CODEBOOKS 1024 /* about as many are worth a call of HDF5 */
 

@@ -7,14 +7,14 @@
  * key      the chosen candidate and the key of the fit that measured it; for units that are kept and
  *          for fp8 units, whether or not an earlier stage chose that, dtype, shape and digests
  */
-#include "stages/pack.h"
+#include "stages/pack/pack.h"
 
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "schemas/outliers.h"
-#include "stages/chosen.h"
+#include "stages/pack/chosen.h"
 #include "stages/quantize/rows.h"
 #include "stages/quantize/scan.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack_groups.c - the parts of a v2a or v2c unit: packed indices, library, groups, balance, outliers.
+ * groups.c - the parts of a v2a or v2c unit: packed indices, library, groups, balance, outliers.
  *
  * The library is that of the fit; what groups take from it is found again, the same.
  */
@@ -9,7 +9,7 @@
 
 #include "kernels/common/lane_index.h"
 #include "kernels/encode/assign.h"
-#include "stages/pack_fitted.h"
+#include "stages/pack/fitted.h"
 #include "stages/quantize/group_row.h"
 
 struct group_packing {

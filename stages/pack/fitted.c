@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stages/pack_fitted.h"
+#include "stages/pack/fitted.h"
 
 #include <stdlib.h>
 

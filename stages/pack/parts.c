@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack_parts.c - parts written in order with their digests, and the two modes that fit nothing.
+ * parts.c - parts written in order with their digests, and the two modes that fit nothing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "kernels/encode/assign.h"
 #include "kernels/encode/cosine.h"
 #include "schemas/digest.h"
-#include "stages/pack.h"
+#include "stages/pack/pack.h"
 #include "stages/quantize/rows.h"
 
 void xfp_part_begin(struct xfp_part_writer *writer, struct xfp_artifact *artifact, enum xfp_part part)
