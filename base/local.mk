@@ -27,8 +27,6 @@ base_libbase_a_SOURCES = \
 	base/system/processors.h \
 	base/system/read_through.c \
 	base/system/read_through.h \
-	base/system/screen.c \
-	base/system/screen.h \
 	base/system/signals.c \
 	base/system/signals.h \
 	base/system/path.c \
@@ -43,6 +41,8 @@ base_libbase_a_SOURCES = \
 	base/text/glob.h \
 	base/text/misspelt.c \
 	base/text/misspelt.h \
+	base/text/screen.c \
+	base/text/screen.h \
 	base/text/shell.c \
 	base/text/shell.h \
 	base/text/size.c \

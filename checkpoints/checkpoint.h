@@ -7,7 +7,7 @@
  * checkpoint that fails a check is XFP_BAD_INPUT with a message that names the file, the tensor
  * and the remedy. Nothing is ever mapped and nothing in a checkpoint is executed.
  *
- * A format is one source file that fills in a `struct xfp_checkpoint_format`; checkpoint.c asks each to probe.
+ * A format is one source file that fills in a `struct xfp_checkpoint_format`; open/open.c asks each to probe.
  */
 #ifndef XFP_CHECKPOINT_H
 #define XFP_CHECKPOINT_H
@@ -19,7 +19,9 @@
 #include "base/dtype.h"
 #include "base/system/file.h"
 #include "base/xfp_error.h"
-#include "checkpoints/recipe/recipe.h"
+#include "schemas/recipe/source_file.h"
+
+struct xfp_recipe; /* schemas/recipe/recipe.h */
 
 #define XFP_MAX_RANK 8
 #define XFP_MAX_NAME 1024 /* longest tensor name, bytes */
@@ -36,10 +38,7 @@ struct xfp_source_tensor {
 	const char *unread;           /* the form, static text, that it can be listed in but not read; NULL: it can */
 };
 /* What it takes in its files. */
-static inline uint64_t xfp_source_stored_bytes(const struct xfp_source_tensor *tensor)
-{
-	return tensor->recipe ? xfp_recipe_bytes(tensor->recipe) : tensor->bytes;
-}
+uint64_t xfp_source_stored_bytes(const struct xfp_source_tensor *tensor);
 
 /* What it is packed as, static text: "gptq", of ggml blocks their type; NULL: it is not, wherever its elements lie. */
 const char *xfp_source_packed(const struct xfp_source_tensor *tensor);
@@ -65,7 +64,7 @@ struct xfp_checkpoint {
 	struct xfp_source_file *files;       /* those that hold tensors, and config.json where recipes follow from
 	                                * it; sorted by name */
 	uint32_t file_count;
-	uint32_t members, without_crc; /* of its archives, stored ones that are not empty; those of them without a
+	uint32_t members, without_crc;     /* of its archives, stored ones that are not empty; those of them without a
 	                                * CRC-32. Of other formats 0 */
 	struct xfp_source_tensor *tensors; /* sorted by name, bytewise */
 	uint32_t tensor_count;

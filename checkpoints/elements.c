@@ -13,6 +13,7 @@
 #include "base/printable.h"
 #include "base/system/filesystem.h"
 #include "checkpoints/checkpoint.h"
+#include "schemas/recipe/recipe.h"
 
 struct xfp_element_reader {
 	struct xfp_matrix_source source; /* its view: the matrix that `matrix` reads */

@@ -10,7 +10,7 @@
 
 #include "base/printable.h"
 #include "base/text/glob.h"
-#include "checkpoints/format.h"
+#include "checkpoints/note.h"
 
 /* Files to carry along: config, tokenizer, templates, processors, sentence-transformers modules, code
  * that auto_map names (carried, never run), licence and model card. */

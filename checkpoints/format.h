@@ -48,9 +48,4 @@ bool xfp_checkpoint_yields(struct xfp_checkpoint *checkpoint, const char *name);
 /* Once all are made and the files of the folder are listed: each that was made is among the extras then. */
 enum xfp_status xfp_checkpoint_settle_made(struct xfp_checkpoint *checkpoint, struct xfp_error *err);
 
-/* Another file that is not carried along; silently drops it when out of memory. */
-void xfp_checkpoint_leave_out(struct xfp_checkpoint *checkpoint, const char *name);
-/* Append a note in printf form; silently drops it when out of memory. */
-void xfp_checkpoint_note(struct xfp_checkpoint *checkpoint, const char *format, ...) XFP_PRINTF(2, 3);
-
 #endif

@@ -50,29 +50,33 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/made.c \
 	checkpoints/matrix.c \
 	checkpoints/note.c \
+	checkpoints/note.h \
+	checkpoints/open/compressed_sets.c \
+	checkpoints/open/compressed_sets.h \
+	checkpoints/open/fold.c \
+	checkpoints/open/fold.h \
+	checkpoints/open/fold_awq.c \
+	checkpoints/open/fold_compressed.c \
+	checkpoints/open/fold_config.c \
+	checkpoints/open/fold_exl2.c \
+	checkpoints/open/fold_fp8.c \
+	checkpoints/open/fold_gptq.c \
+	checkpoints/open/fold_grouped.c \
+	checkpoints/open/fold_grouped.h \
+	checkpoints/open/fold_modelopt.c \
+	checkpoints/open/fold_mxfp4.c \
+	checkpoints/open/open.c \
+	checkpoints/open/scaling.c \
+	checkpoints/open/scaling.h \
 	checkpoints/packed/awq.c \
 	checkpoints/packed/awq_gemv.c \
 	checkpoints/packed/codec.h \
-	checkpoints/packed/compressed_sets.c \
-	checkpoints/packed/compressed_sets.h \
 	checkpoints/packed/decoder.c \
 	checkpoints/packed/decoder.h \
 	checkpoints/packed/e2m1.h \
+	checkpoints/packed/elementary.h \
 	checkpoints/packed/exl2.c \
 	checkpoints/packed/exl2.h \
-	checkpoints/packed/elementary.h \
-	checkpoints/packed/fold.c \
-	checkpoints/packed/fold.h \
-	checkpoints/packed/fold_awq.c \
-	checkpoints/packed/fold_compressed.c \
-	checkpoints/packed/fold_config.c \
-	checkpoints/packed/fold_exl2.c \
-	checkpoints/packed/fold_fp8.c \
-	checkpoints/packed/fold_gptq.c \
-	checkpoints/packed/fold_grouped.c \
-	checkpoints/packed/fold_grouped.h \
-	checkpoints/packed/fold_modelopt.c \
-	checkpoints/packed/fold_mxfp4.c \
 	checkpoints/packed/fp8.c \
 	checkpoints/packed/fp8.h \
 	checkpoints/packed/ggml.c \
@@ -89,8 +93,6 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/packed/nvfp4.h \
 	checkpoints/packed/plain.c \
 	checkpoints/packed/reversed.c \
-	checkpoints/packed/scaling.c \
-	checkpoints/packed/scaling.h \
 	checkpoints/packed/stream.h \
 	checkpoints/packed_rows.c \
 	checkpoints/packed_rows.h \
@@ -112,8 +114,6 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/pytorch/strided.h \
 	checkpoints/pytorch/torch_file.c \
 	checkpoints/pytorch/torch_file.h \
-	checkpoints/recipe/recipe.c \
-	checkpoints/recipe/recipe.h \
 	checkpoints/safetensors.c \
 	checkpoints/safetensors_header.c \
 	checkpoints/safetensors_header.h \

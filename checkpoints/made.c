@@ -4,6 +4,7 @@
 
 #include "checkpoints/folder.h"
 #include "checkpoints/format.h"
+#include "checkpoints/note.h"
 
 #define CONFIG "config.json"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "checkpoints/format.h"
+#include "checkpoints/note.h"
 
 #include <stdarg.h>
 #include <stdio.h>

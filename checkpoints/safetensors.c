@@ -24,6 +24,7 @@
 #include "base/printable.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/format.h"
+#include "checkpoints/note.h"
 #include "checkpoints/safetensors_header.h"
 #include "checkpoints/safetensors_index.h"
 

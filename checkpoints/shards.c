@@ -8,8 +8,9 @@
 
 #include "base/printable.h"
 #include "checkpoints/folder.h"
-#include "checkpoints/format.h"
+#include "checkpoints/note.h"
 #include "checkpoints/safetensors_index.h"
+#include "schemas/recipe/recipe.h"
 
 /* ---- what files there are ------------------------------------------------------------------------ */
 

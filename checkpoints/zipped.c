@@ -14,6 +14,7 @@
 #include "base/text/glob.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/format.h"
+#include "checkpoints/note.h"
 #include "checkpoints/zip.h"
 
 #define SUFFIX ".zip"

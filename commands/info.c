@@ -11,7 +11,7 @@
 #include "base/printable.h"
 #include "base/system/command_line.h"
 #include "base/system/mapped.h"
-#include "base/system/screen.h"
+#include "base/text/screen.h"
 #include "base/text/size.h"
 #include "base/text/table.h"
 #include "base/text/text.h"

@@ -13,58 +13,12 @@
 #include "kernel-verify/kernel_verify.h"
 #include "kernel-verify/threads.h"
 
-#define BATCH_SECONDS 1e-3 /* that are timed at once, at least */
 #define COLS 4096
 #define ROUNDS 7
 #define LONG_SECONDS 0.2 /* of a round */
 #define MULTIPLY_STEPS 1000000
 #define CACHED_ROWS 24 /* of f32, of a thread */
 #define CACHED_TIMES 64
-
-double xfp_seconds_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static int by_size(const void *a, const void *b)
-{
-	double one = *(const double *)a, other = *(const double *)b;
-
-	return one < other ? -1 : one > other;
-}
-
-double xfp_median_of(double *of, unsigned count)
-{
-	qsort(of, count, sizeof *of, by_size);
-	return of[count / 2];
-}
-
-bool xfp_timing_again(struct xfp_timing *timing)
-{
-	double now, spent;
-
-	if (timing->calls && timing->calls < timing->batch) {
-		timing->calls++;
-		return true;
-	}
-	now = xfp_seconds_now();
-	spent = now - timing->begun;
-	if (!timing->batch) {
-		timing->batch = 1;
-	} else if (!timing->rounds && spent < BATCH_SECONDS) {
-		timing->batch *= 2;
-	} else {
-		timing->seconds[timing->rounds++] = spent / (double)timing->batch;
-		if (timing->rounds == XFP_TIMING_ROUNDS)
-			return false;
-	}
-	timing->calls = 1;
-	timing->begun = xfp_seconds_now();
-	return true;
-}
 
 /* ---- what is told ------------------------------------------------------------------------------------------ */
 

@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "kernel-verify/matvec.h"
+#include "kernel-verify/kernel_verify.h"
 #include "kernel-verify/threads.h"
+#include "kernel-verify/trial/bound.h"
 #include "kernels/common/number.h"
 #include "runtime/linear.h"
 

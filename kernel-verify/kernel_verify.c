@@ -16,10 +16,11 @@
 #include "base/system/command_line.h"
 #include "base/system/mapped.h"
 #include "base/system/output.h"
-#include "base/system/screen.h"
 #include "base/system/standard_files.h"
+#include "base/text/screen.h"
 #include "base/text/whole_number.h"
 #include "kernel-verify/cuda/device.h"
+#include "kernel-verify/kernel_verify.h"
 
 static const char program[] = "xfp-kernel-verify";
 

@@ -4,14 +4,13 @@
 
 # The reference, which unit tests call, too.
 kernels_libkernels_a_SOURCES += \
-	kernel-verify/reference.c \
-	kernel-verify/reference.h
+	kernel-verify/trial/reference.c \
+	kernel-verify/trial/reference.h
 
 bin_PROGRAMS += xfp-kernel-verify
 # Links only the kernels and libxfp; --device opens libxfp-cuda. The tests link it with broken kernels, too.
 kernel_verify_sources = \
 	kernel-verify/bench.c \
-	kernel-verify/bound.c \
 	kernel-verify/bundle.c \
 	kernel-verify/ceiling.c \
 	kernel-verify/cells.c \
@@ -36,19 +35,23 @@ kernel_verify_sources = \
 	kernel-verify/index.c \
 	kernel-verify/kernel_verify.c \
 	kernel-verify/kernel_verify.h \
-	kernel-verify/matrix.c \
-	kernel-verify/matrix.h \
 	kernel-verify/matvec.c \
-	kernel-verify/matvec.h \
 	kernel-verify/rows.c \
 	kernel-verify/run.c \
 	kernel-verify/scaled.c \
-	kernel-verify/sets.c \
 	kernel-verify/threads.h \
-	kernel-verify/trial.c
+	kernel-verify/trial/bound.c \
+	kernel-verify/trial/bound.h \
+	kernel-verify/trial/matrix.c \
+	kernel-verify/trial/matrix.h \
+	kernel-verify/trial/report.c \
+	kernel-verify/trial/sets.c \
+	kernel-verify/trial/timing.c \
+	kernel-verify/trial/trial.c \
+	kernel-verify/trial/trial.h
 kernel_verify_libs = \
 	kernels/libkernels.a $(X86_LIBS) base/libbase.a runtime/cuda/libdevice.la runtime/libruntime.la $(DLOPEN_LIBS) -lm
-xfp_kernel_verify_SOURCES = $(kernel_verify_sources) kernel-verify/tables.c
+xfp_kernel_verify_SOURCES = $(kernel_verify_sources) kernel-verify/trial/tables.c
 # Device code of the bench.
 measure_source = kernel-verify/cuda/measure.cu
 EXTRA_DIST += kernel-verify/cuda/code.c $(measure_source) kernel-verify/cuda/no_code.c

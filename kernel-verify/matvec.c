@@ -2,10 +2,11 @@
 /*
  * matvec.c - rows times vectors (matvec.h) against the reference in double, within the stated bound.
  */
-#include "kernel-verify/matvec.h"
 #include "kernel-verify/cuda/device.h"
-#include "kernel-verify/matrix.h"
-#include "kernel-verify/reference.h"
+#include "kernel-verify/kernel_verify.h"
+#include "kernel-verify/trial/bound.h"
+#include "kernel-verify/trial/matrix.h"
+#include "kernel-verify/trial/reference.h"
 
 #include <math.h> /* fabs and isfinite, which are exact */
 #include <stdlib.h>

@@ -111,6 +111,7 @@ model_libtokenizer_a_SOURCES = \
 	model/tokenizer/stable_table.h \
 	model/tokenizer/template.c \
 	model/tokenizer/template.h \
+	model/tokenizer/token_ids.h \
 	model/tokenizer/tokenizer.c \
 	model/tokenizer/tokenizer.h \
 	model/tokenizer/unicode.c \

@@ -12,7 +12,7 @@
  *               are, or nothing)
  *   /files      name, path, device, inode, size, mtime_ns, ctime_ns
  *   /tensors    name, reason, dtype, class, fate, rank, shape[8], file, offset, bytes, tied, recipe (2^64 - 1: none)
- *   /recipes    of packed tensors, as checkpoints/recipe/recipe.h has them: rows, cols, turned, outer, inner, beside,
+ *   /recipes    of packed tensors, as schemas/recipe/recipe.h has them: rows, cols, turned, outer, inner, beside,
  *               first_part, parts
  *   /parts      codec, version, rows, cols, parameters[4], first_component, components
  *   /components role, dtype, file, offset, bytes
@@ -34,8 +34,10 @@
 #include "base/dtype.h"
 #include "base/system/file.h"
 #include "base/xfp_error.h"
-#include "checkpoints/recipe/recipe.h"
 #include "schemas/layout/classes.h"
+#include "schemas/recipe/source_file.h"
+
+struct xfp_recipe; /* schemas/recipe/recipe.h */
 
 #define XFP_LEDGER_FILE "ledger.h5"
 
@@ -60,10 +62,7 @@ struct xfp_ledger_tensor {
 	struct xfp_recipe *recipe; /* how it is unpacked; NULL: it lies in its file as it is */
 };
 /* What it takes in its files. */
-static inline uint64_t xfp_tensor_stored_bytes(const struct xfp_ledger_tensor *tensor)
-{
-	return tensor->recipe ? xfp_recipe_bytes(tensor->recipe) : tensor->bytes;
-}
+uint64_t xfp_tensor_stored_bytes(const struct xfp_ledger_tensor *tensor);
 
 struct xfp_ledger_matrix {
 	uint32_t tensor;

@@ -51,6 +51,9 @@ schemas_libschemas_a_SOURCES = \
 	schemas/policy.h \
 	schemas/policy_check.c \
 	schemas/receipt.h \
+	schemas/recipe/recipe.c \
+	schemas/recipe/recipe.h \
+	schemas/recipe/source_file.h \
 	schemas/surveyed.c \
 	schemas/surveyed.h
 

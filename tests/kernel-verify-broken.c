@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kernel-verify-broken - xfp-kernel-verify with kernels that are wrong, in place of kernel-verify/tables.c.
+ * kernel-verify-broken - xfp-kernel-verify with kernels that are wrong, in place of kernel-verify/trial/tables.c.
  *
  *   matvec v2 k=4 plain    the last row of a call is off by a 4096th
  *   encode norm avx2       the last columns are left out where they fill no vector
@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "kernel-verify/kernel_verify.h"
+#include "kernel-verify/trial/trial.h"
 
 #ifdef XFP_X86
 static volatile float sink;

@@ -10,7 +10,7 @@
 
 #include "base/system/next_option.h"
 #include "base/system/path.h"
-#include "base/system/screen.h"
+#include "base/text/screen.h"
 #include "base/text/table.h"
 
 enum { HELP = 256, VERSION, FIRST };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/screen.h"
+#include "base/text/screen.h"
 
 #define INDENT 2 /* of figures below their text, and of a text's further lines */
 

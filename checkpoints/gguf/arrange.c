@@ -6,6 +6,7 @@
  * are as easily moved as others.
  */
 #include "checkpoints/gguf/part.h"
+#include "schemas/recipe/recipe.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -14,6 +14,7 @@
 
 #include "base/printable.h"
 #include "checkpoints/format.h"
+#include "checkpoints/note.h"
 
 #define MOST UINT32_MAX /* of any size that is copied */
 

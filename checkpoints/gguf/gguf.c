@@ -23,6 +23,7 @@
 #include "checkpoints/gguf/config.h"
 #include "checkpoints/gguf/describe.h"
 #include "checkpoints/gguf/made.h"
+#include "checkpoints/note.h"
 
 #define SUFFIX ".gguf"
 #define MOST_FILES 99999 /* five digits */

@@ -6,6 +6,7 @@
 #define XFP_GGUF_PART_H
 
 #include "checkpoints/gguf/arrange.h"
+#include "schemas/recipe/recipe.h"
 
 /* Rows of a stored tensor: all dimensions but the last. Of an empty one, none. */
 struct xfp_gguf_rows {

@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "base/printable.h"
-#include "checkpoints/format.h"
 #include "checkpoints/gguf/config.h"
+#include "checkpoints/note.h"
 #include "checkpoints/packed/elementary.h"
 
 #define MOST_FACTORS 1024

@@ -22,6 +22,7 @@
 #include "checkpoints/gguf/made.h"
 #include "checkpoints/gguf/splits.h"
 #include "checkpoints/gguf/vocabulary.h"
+#include "checkpoints/note.h"
 
 enum named_token { BOS, EOS, UNK, PAD, NAMED };
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 #include "base/xfp_error.h"
-#include "checkpoints/recipe/recipe.h"
+#include "schemas/recipe/recipe.h"
 
 struct xfp_rectangle {
 	uint64_t row, rows, col, cols;

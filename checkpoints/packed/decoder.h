@@ -6,7 +6,7 @@
 #define XFP_DECODER_H
 
 #include "base/xfp_error.h"
-#include "checkpoints/recipe/recipe.h"
+#include "schemas/recipe/recipe.h"
 
 struct xfp_packed_source {
 	const struct xfp_recipe *recipe;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fp8.h - parameters of the codec fp8. Private to checkpoints/packed/.
+ * fp8.h - parameters of the codec fp8. Private to checkpoints/.
  */
 #ifndef XFP_FP8_H
 #define XFP_FP8_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * int.h - parameters of the codec int. Private to checkpoints/packed/.
+ * int.h - parameters of the codec int. Private to checkpoints/.
  */
 #ifndef XFP_INT_H
 #define XFP_INT_H

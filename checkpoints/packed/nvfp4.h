@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvfp4.h - parameters of the codec nvfp4. Private to checkpoints/packed/.
+ * nvfp4.h - parameters of the codec nvfp4. Private to checkpoints/.
  */
 #ifndef XFP_NVFP4_H
 #define XFP_NVFP4_H

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/printable.h"
 #include "checkpoints/format.h"
+#include "schemas/recipe/recipe.h"
 
 #define MOST_PARTS 100u /* two digits */
 

@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "checkpoints/config_json.h"
 #include "checkpoints/format.h"
+#include "checkpoints/note.h"
 #include "checkpoints/pytorch/meta.h"
 
 #define PARAMS_MAX ((size_t)1 << 20)

@@ -20,6 +20,7 @@
 #include "base/text/glob.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/format.h"
+#include "checkpoints/note.h"
 #include "checkpoints/pytorch/meta.h"
 #include "checkpoints/pytorch/torch_file.h"
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
+#include "schemas/recipe/recipe.h"
 
 #define MOST_PARTS 1024u /* of a tensor */
 #define AGAIN "; the file is damaged: download it again"

@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/printable.h"
 #include "checkpoints/format.h"
+#include "checkpoints/note.h"
 #include "checkpoints/pytorch/pickle.h"
 #include "checkpoints/pytorch/strided.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "base/system/screen.h"
+#include "base/text/screen.h"
 #include "base/text/size.h"
 #include "commands/cache/cache.h"
 #include "schemas/parameters.h"

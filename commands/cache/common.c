@@ -4,7 +4,7 @@
 
 #include "base/printable.h"
 #include "base/system/clock.h"
-#include "base/system/screen.h"
+#include "base/text/screen.h"
 #include "commands/cache/cache.h"
 #include "commands/ui/pace.h"
 #include "stages/work/work.h"

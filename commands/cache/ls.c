@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "base/system/screen.h"
 #include "base/text/glob.h"
+#include "base/text/screen.h"
 #include "base/text/size.h"
 #include "base/text/table.h"
 #include "base/text/utc.h"

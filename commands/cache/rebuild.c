@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/printable.h"
-#include "base/system/screen.h"
+#include "base/text/screen.h"
 #include "cache/lock.h"
 #include "commands/cache/cache.h"
 

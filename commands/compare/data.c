@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/system/screen.h"
+#include "base/text/screen.h"
 #include "commands/compare/compare.h"
 #include "schemas/json_print.h"
 

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/system/clock.h"
-#include "base/system/screen.h"
 #include "base/system/temporary.h"
+#include "base/text/screen.h"
 #include "base/text/utc.h"
 #include "cache/lock.h"
 #include "checkpoints/checkpoint.h"

@@ -16,7 +16,7 @@
 #include "base/system/clock.h"
 #include "base/system/command_line.h"
 #include "base/system/mapped.h"
-#include "base/system/screen.h"
+#include "base/text/screen.h"
 #include "commands/convert/check_crcs.h"
 #include "commands/convert/convert.h"
 #include "commands/convert/disk_space.h"

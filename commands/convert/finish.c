@@ -10,7 +10,7 @@
 
 #include "base/printable.h"
 #include "base/system/mapped.h"
-#include "base/system/screen.h"
+#include "base/text/screen.h"
 #include "base/text/size.h"
 #include "commands/convert/drop_cache.h"
 #include "commands/convert/run_make.h"

@@ -14,6 +14,7 @@
 #include "schemas/digest.h"
 #include "schemas/outliers.h"
 #include "schemas/packed.h"
+#include "schemas/recipe/recipe.h"
 #include "stages/quantize/rows.h"
 
 static const struct xfp_source_file *file_of(const struct xfp_ledger *ledger, uint32_t matrix)

@@ -19,6 +19,7 @@
 #include "runtime/xfp.h"
 #include "schemas/digest.h"
 #include "schemas/layout/bundle_layout.h"
+#include "schemas/recipe/recipe.h"
 
 /* ---- the key ----------------------------------------------------------------------------------- */
 

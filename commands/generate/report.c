@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "base/system/screen.h"
+#include "base/text/screen.h"
 #include "base/text/size.h"
 #include "commands/generate/generate.h"
 #include "schemas/json_print.h"

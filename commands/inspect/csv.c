@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/system/screen.h"
+#include "base/text/screen.h"
 #include "commands/inspect/report.h"
 
 /* RFC 4180: a quotation mark twice. On a terminal control characters are escapes. */

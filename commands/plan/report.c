@@ -9,7 +9,7 @@
 
 #include "base/printable.h"
 #include "base/system/processors.h"
-#include "base/system/screen.h"
+#include "base/text/screen.h"
 #include "base/text/size.h"
 #include "base/text/table.h"
 #include "commands/convert/disk_space.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
-#include "base/system/screen.h"
+#include "base/text/screen.h"
 #include "base/text/size.h"
 #include "base/text/utc.h"
 #include "commands/convert/resume.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/screen.h"
+#include "base/text/screen.h"
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 #include "base/text/size.h"
 #include "schemas/json_print.h"
 #include "schemas/policy.h"
+#include "schemas/recipe/recipe.h"
 
 #define MUCH 0.1     /* of the file: kept tensors that are worth a remark */
 #define LONG_ROW 768 /* columns: 6/8 of that, 64 entries of a codebook and outliers are less than a byte each */

@@ -15,7 +15,7 @@
 #include "base/system/command_line.h"
 #include "base/system/mapped.h"
 #include "base/system/output.h"
-#include "base/system/screen.h"
+#include "base/text/screen.h"
 #include "checkpoints/hub.h"
 #include "commands/ui/commands.h"
 #include "commands/ui/meter.h"

@@ -11,6 +11,7 @@
 #include "kernels/encode/lloyd.h"
 #include "schemas/bundle.h"
 #include "schemas/layout/bundle_layout.h"
+#include "schemas/recipe/recipe.h"
 #include "stages/quantize/aim.h"
 #include "stages/quantize/candidates.h"
 

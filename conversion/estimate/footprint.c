@@ -16,6 +16,7 @@
 #include "kernels/encode/moments.h"
 #include "schemas/layout/bundle_layout.h"
 #include "schemas/packed.h"
+#include "schemas/recipe/recipe.h"
 #include "stages/quantize/candidates.h"
 #include "stages/quantize/measure.h"
 #include "stages/quantize/rows.h"

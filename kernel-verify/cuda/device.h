@@ -6,7 +6,7 @@
 #ifndef XFP_KERNEL_VERIFY_DEVICE_H
 #define XFP_KERNEL_VERIFY_DEVICE_H
 
-#include "kernel-verify/kernel_verify.h"
+#include "kernel-verify/trial/trial.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/xfp_cuda.h"
 

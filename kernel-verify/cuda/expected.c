@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel-verify/matvec.h"
-#include "kernel-verify/reference.h"
+#include "kernel-verify/trial/bound.h"
+#include "kernel-verify/trial/reference.h"
 #include "kernels/common/number.h"
 #include "kernels/common/scale.h"
 

@@ -5,7 +5,7 @@
 #ifndef XFP_KERNEL_VERIFY_EXPECTED_H
 #define XFP_KERNEL_VERIFY_EXPECTED_H
 
-#include "kernel-verify/matrix.h"
+#include "kernel-verify/trial/matrix.h"
 #include "runtime/xfp.h"
 
 /* A row of a matrix, decoded for some of its columns. */

@@ -5,7 +5,7 @@
 #ifndef XFP_KERNEL_VERIFY_STACK_H
 #define XFP_KERNEL_VERIFY_STACK_H
 
-#include "kernel-verify/matrix.h"
+#include "kernel-verify/trial/matrix.h"
 
 #define XFP_STACK_MOST 4
 

@@ -7,7 +7,7 @@
 
 #include "model/tokenizer/grown.h"
 #include "model/tokenizer/member.h"
-#include "model/tokenizer/tokenizer.h"
+#include "model/tokenizer/token_ids.h"
 
 struct xfp_bpe;
 

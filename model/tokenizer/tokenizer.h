@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/xfp_error.h"
+#include "model/tokenizer/token_ids.h"
 
 struct xfp_tokenizer;
 
@@ -30,12 +31,6 @@ void xfp_tokenizer_watch(struct xfp_tokenizer *tokenizer, bool (*goes_on)(void *
 uint32_t xfp_tokenizer_ids(const struct xfp_tokenizer *tokenizer);
 /* The id of a token spelt as the file spells it, such as "</s>". False: there is none. */
 bool xfp_tokenizer_find(const struct xfp_tokenizer *tokenizer, const char *token, uint32_t *id);
-
-/* Zeroed, it is empty; its owner frees `id`. */
-struct xfp_token_ids {
-	uint32_t *id;
-	size_t count, capacity;
-};
 
 /* Appends the ids of a text. What is no UTF-8 counts as U+FFFD, one for each longest beginning of a character that is
  * cut short, as Python's errors='replace' has it. `whole`: with the tokens that the file puts around a text. After a

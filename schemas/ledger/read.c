@@ -10,6 +10,7 @@
 #include "schemas/envelope.h"
 #include "schemas/h5.h"
 #include "schemas/ledger/recipes.h"
+#include "schemas/recipe/recipe.h"
 
 /* ---- reading ----------------------------------------------------------------------------------- */
 
@@ -441,4 +442,9 @@ void xfp_ledger_free(struct xfp_ledger *l)
 	free(l->extras);
 	free(l->made);
 	free(l);
+}
+
+uint64_t xfp_tensor_stored_bytes(const struct xfp_ledger_tensor *tensor)
+{
+	return tensor->recipe ? xfp_recipe_bytes(tensor->recipe) : tensor->bytes;
 }

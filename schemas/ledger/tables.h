@@ -10,7 +10,7 @@
 #include <hdf5.h>
 #include <stdint.h>
 
-#include "checkpoints/recipe/recipe.h"
+#include "schemas/recipe/recipe.h"
 
 #define XFP_LEDGER_KIND "ledger"
 #define XFP_LEDGER_VERSION 3

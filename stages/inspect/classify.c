@@ -11,6 +11,7 @@
 #include "base/printable.h"
 #include "checkpoints/equal.h"
 #include "schemas/policy.h"
+#include "schemas/recipe/recipe.h"
 #include "stages/inspect/projection.h"
 #include "stages/inspect/units.h"
 

@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/printable.h"
 #include "cache/seal.h"
+#include "schemas/recipe/recipe.h"
 
 /* 32 digits of the key, a space, 16 of the seal, a newline. */
 #define STAMP_BYTES 50

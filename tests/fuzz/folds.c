@@ -9,7 +9,7 @@
 
 #include "base/system/filesystem.h"
 #include "checkpoints/checkpoint.h"
-#include "checkpoints/packed/fold.h"
+#include "checkpoints/open/fold.h"
 #include "tests/fuzz/read_back.h"
 
 #define MOST_TENSORS 10

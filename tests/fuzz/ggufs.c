@@ -10,6 +10,7 @@
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/gguf/names.h"
 #include "checkpoints/packed/ggml.h"
+#include "schemas/recipe/recipe.h"
 #include "tests/fuzz/read_back.h"
 
 #define MOST_TENSORS 12

@@ -7,11 +7,12 @@
 
 #include "base/sha256.h"
 #include "checkpoints/format.h"
-#include "checkpoints/packed/fold.h"
+#include "checkpoints/open/fold.h"
 #include "checkpoints/place.h"
 #include "checkpoints/shards.h"
 #include "model/weights/bundle_source.h"
 #include "model/weights/weights.h"
+#include "schemas/recipe/recipe.h"
 #include "tests/unit/bundle_fixture.h"
 #include "tests/unit/scratch.h"
 
@@ -362,8 +363,8 @@ int main(void)
 		cmocka_unit_test(digests_of_recipes),       cmocka_unit_test(only_packed_tensors_have_a_form),
 		cmocka_unit_test(methods_of_older_configs), scratch_test(files_beside_weights),
 		cmocka_unit_test(files_that_lie_there),     cmocka_unit_test(reading_is_interrupted),
-		cmocka_unit_test(experts_of_stacks),
-		scratch_test(identities_of_bundles),       cmocka_unit_test(places_in_bundles),
+		cmocka_unit_test(experts_of_stacks),        scratch_test(identities_of_bundles),
+		cmocka_unit_test(places_in_bundles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,8 +2,8 @@
 /*
  * Quantization configs of GPTQ and compressed-tensors: every value at its limits, and shapes that contradict them.
  */
-#include "checkpoints/packed/compressed_sets.h"
-#include "checkpoints/packed/fold_grouped.h"
+#include "checkpoints/open/compressed_sets.h"
+#include "checkpoints/open/fold_grouped.h"
 #include "checkpoints/packed/grouped.h"
 #include "tests/unit/unit.h"
 

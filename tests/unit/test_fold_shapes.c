@@ -5,7 +5,7 @@
 #include <fcntl.h>
 
 #include "base/system/filesystem.h"
-#include "checkpoints/packed/fold.h"
+#include "checkpoints/open/fold.h"
 #include "tests/unit/scratch.h"
 
 #define MOST 4

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 
 #include "schemas/ledger.h"
+#include "schemas/recipe/recipe.h"
 #include "tests/unit/scratch.h"
 
 #define OK(call)                                                             \

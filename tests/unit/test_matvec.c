@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/dtype.h"
-#include "kernel-verify/reference.h"
+#include "kernel-verify/trial/reference.h"
 #include "kernels/common/lane_index.h"
 #include "kernels/common/number.h"
 #include "kernels/common/scale.h"

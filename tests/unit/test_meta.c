@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "checkpoints/pytorch/meta.h"
+#include "schemas/recipe/recipe.h"
 #include "tests/unit/scratch.h"
 
 #define TENSORS 13

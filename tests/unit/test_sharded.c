@@ -3,7 +3,7 @@
  * Which files make a checkpoint: shards and their index, strays, links, and MODEL given in every way.
  */
 #include "checkpoints/hub.h"
-#include "checkpoints/packed/fold.h"
+#include "checkpoints/open/fold.h"
 #include "tests/unit/model.h"
 
 #define INDEX "model.safetensors.index.json"

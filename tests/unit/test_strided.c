@@ -3,6 +3,7 @@
  * Views of storages of all sorts, read as whole tensors and as matrices, against their elements taken one by one.
  */
 #include "checkpoints/pytorch/strided.h"
+#include "schemas/recipe/recipe.h"
 #include "tests/unit/scratch.h"
 
 static struct xfp_error err;

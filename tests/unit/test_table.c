@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "base/system/screen.h"
+#include "base/text/screen.h"
 #include "base/text/table.h"
 #include "base/text/text.h"
 #include "tests/unit/unit.h"

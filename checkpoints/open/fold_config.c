@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fold_config.c - where a checkpoint says how its weights are packed.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/filesystem.h"
+#include "checkpoints/config_json.h"
+#include "checkpoints/open/fold.h"
+
+#define CONFIG_MAX ((size_t)64 << 20) /* modelopt names every tensor where they differ */
+
+/* Files beside config.json, which count where it says nothing. */
+static const struct beside {
+	const char *name;
+	const char *member;   /* the config is this one of it; NULL: the whole file is */
+	const char *requires; /* a string that the config must have; without, it is not about weights. NULL: nothing */
+	const char *method;   /* NULL: it says so itself, or is known by what else it says */
+	const char *codes;    /* it counts only where there are tensors whose names end so; NULL: always */
+} beside[] = {
+	{ "hf_quant_config.json", "quantization", "quant_algo", "modelopt", NULL },
+	{ "quantize_config.json", NULL, NULL, NULL, ".qweight" },
+	{ "quant_config.json", NULL, NULL, NULL, ".qweight" },
+};
+
+/* The quantization_config, at the top or of the language model. */
+static const json_t *quantization(const json_t *root)
+{
+	const json_t *config = json_object_get(root, "quantization_config");
+
+	if (!json_object_size(config))
+		config = json_object_get(json_object_get(root, "text_config"), "quantization_config");
+	if (!json_object_size(config))
+		config = json_object_get(root, "compression_config");
+	return json_object_size(config) ? config : NULL;
+}
+
+/* Older files do not name it, and are known by what else they say. */
+static const char *method_of(const json_t *config)
+{
+	const char *method = json_string_value(json_object_get(config, "quant_method"));
+
+	if (method)
+		return method;
+	if (json_object_get(config, "desc_act") || json_object_get(config, "damp_percent"))
+		return "gptq";
+	if (json_object_get(config, "zero_point") || json_object_get(config, "w_bit"))
+		return "awq";
+	return "an unnamed method";
+}
+
+static bool has_codes(const struct xfp_checkpoint *c, const char *ending)
+{
+	for (uint32_t t = 0; t < c->tensor_count; t++)
+		if (xfp_fold_ends_with(c->tensors[t].name, ending))
+			return true;
+	return false;
+}
+
+/* Its text, allocated; NULL: it is not there. Of an archive it was read with the other small files. */
+static enum xfp_status slurp_beside(struct xfp_fold *fold, const char *name, const char *path, char **text,
+				    struct stat *st)
+{
+	const struct xfp_checkpoint *c = fold->checkpoint;
+	size_t size;
+
+	*text = NULL;
+	for (uint32_t m = 0; c->apart && m < c->made_count; m++)
+		if (!strcmp(c->made[m].name, name) && !(*text = strdup(c->made[m].bytes)))
+			return xfp_no_memory_for(fold->err, path);
+	if (c->apart || (stat(path, st) && errno == ENOENT))
+		return XFP_OK;
+	return xfp_slurp_regular(path, CONFIG_MAX, text, &size, fold->err);
+}
+
+/* *root is JSON of the file, if it is there. */
+static enum xfp_status read_beside(struct xfp_fold *fold, const struct beside *file, json_t **root)
+{
+	char *path = xfp_path(fold->checkpoint->folder, file->name), *text = NULL;
+	enum xfp_status status = XFP_OK;
+	const json_t *config;
+	struct stat st = { 0 };
+
+	if (!path)
+		return xfp_no_memory_for(fold->err, fold->checkpoint->folder);
+	if (!(status = slurp_beside(fold, file->name, path, &text, &st)) && text)
+		status = xfp_config_json(text, path, root, fold->err);
+	config = file->member ? json_object_get(*root, file->member) : *root;
+	if (!status && config && (!file->requires || json_is_string(json_object_get(config, file->requires)))) {
+		fold->config = config;
+		fold->config_name = file->name;
+		fold->config_identity = xfp_identity_at(path, &st);
+		fold->method = file->method ? file->method : method_of(config);
+	}
+	free(text);
+	free(path);
+	return status;
+}
+
+/* The file of the config becomes one of those that tensors are read from. */
+static enum xfp_status add_config_file(struct xfp_fold *fold)
+{
+	struct xfp_checkpoint *c = fold->checkpoint;
+	struct xfp_source_file *grown = realloc(c->files, (c->file_count + (size_t)1) * sizeof *grown), *file;
+
+	if (!grown)
+		return xfp_no_memory_for(fold->err, c->folder);
+	c->files = grown;
+	file = &grown[c->file_count];
+	*file = (struct xfp_source_file){ .name = strdup(fold->config_name),
+					  .path = xfp_path(c->folder, fold->config_name),
+					  .identity = fold->config_identity };
+	fold->config_file = c->file_count++;
+	return file->name && file->path ? XFP_OK : xfp_no_memory_for(fold->err, c->folder);
+}
+
+enum xfp_status xfp_fold_read_config(struct xfp_fold *fold, json_t **root)
+{
+	struct xfp_checkpoint *c = fold->checkpoint;
+	char *where = xfp_path(c->folder, "config.json");
+	enum xfp_status status = XFP_OK;
+
+	fold->config_name = "config.json";
+	fold->config_identity = c->config_identity;
+	fold->config_file = UINT32_MAX;
+	if (!where)
+		return xfp_no_memory_for(fold->err, c->folder);
+	if (c->config)
+		status = xfp_config_json(c->config, where, root, fold->err);
+	free(where);
+	if ((fold->config = quantization(*root)))
+		fold->method = method_of(fold->config);
+	for (size_t i = 0; !status && !fold->config && i < sizeof beside / sizeof *beside; i++) {
+		if (beside[i].codes && !has_codes(c, beside[i].codes))
+			continue;
+		json_decref(*root);
+		*root = NULL;
+		status = read_beside(fold, &beside[i], root);
+	}
+	/* In an archive it is in the file of the weights. */
+	return status || !fold->config || c->apart ? status : add_config_file(fold);
+}
+
+void xfp_fold_drop_config(struct xfp_fold *fold)
+{
+	struct xfp_checkpoint *c = fold->checkpoint;
+
+	if (fold->config_file == UINT32_MAX)
+		return;
+	c->file_count--;
+	free(c->files[c->file_count].name);
+	free(c->files[c->file_count].path);
+	fold->config_file = UINT32_MAX;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel-verify/trial/bound.h"
+
+#include <math.h> /* fabsf, fmax and isfinite, which are exact */
+#include <string.h>
+
+#include "kernels/common/number.h"
+#include "kernels/common/scale.h"
+#include "kernels/multiply/matvec_tables.h"
+
+#define BLOCK 256 /* columns of one step; chunks of every k end where two do */
+
+void xfp_matvec_bound_init(struct xfp_matvec_bound *bound, const struct xfp_matvec *w)
+{
+	*bound = (struct xfp_matvec_bound){ 0 };
+	if (w->mode != XFP_MATVEC_V2A && w->mode != XFP_MATVEC_V2C)
+		return;
+	for (size_t i = 0; i < (size_t)XFP_TABLES_ALL << w->k; i++) {
+		float value = fabsf(xfp_tables_entry(w->tables)[i]);
+
+		if (value > bound->largest) /* no NaN, of a codebook that is not there */
+			bound->largest = value;
+	}
+}
+
+static float half_at(const void *from, size_t number)
+{
+	uint16_t half;
+
+	memcpy(&half, (const uint8_t *)from + number * 2, sizeof half);
+	return xfp_half_to_float(half);
+}
+
+bool xfp_matvec_bound_holds(const struct xfp_matvec *w, size_t row)
+{
+	bool finite = true;
+
+	for (size_t j = 0; w->mode == XFP_MATVEC_V2 && j < (size_t)1 << w->k; j++)
+		finite &= isfinite(half_at(w->code, (row << w->k) + j)) != 0;
+	return finite;
+}
+
+/* The largest |w| that columns [first, end) of a row may have: of the whole library, times their groups' scales. */
+static double largest_weight(const struct xfp_matvec_bound *bound, const struct xfp_matvec *w, size_t row, size_t first,
+			     size_t end)
+{
+	double most = 0, scale = 0;
+
+	if (w->mode == XFP_MATVEC_V2) {
+		for (size_t j = 0; j < (size_t)1 << w->k; j++)
+			most = fmax(most, fabsf(half_at(w->code, (row << w->k) + j)));
+		return most;
+	}
+	if (w->mode == XFP_MATVEC_V2C)
+		return (double)bound->largest * (0x1p14f * xfp_balance_down(w->row[row]));
+	for (size_t g = first >> w->group; g <= (end - 1) >> w->group; g++)
+		scale = fmax(scale, fabsf(half_at(w->pair, 2 * (row * w->row_groups + g))));
+	return bound->largest * scale;
+}
+
+double xfp_matvec_bound(const struct xfp_matvec_bound *bound, enum xfp_kernel_set set, const struct xfp_matvec *w,
+			size_t row, const float *natural, double magnitude)
+{
+	double floats = ((double)w->cols / 16 + 32) * 0x1p-24 * magnitude, bytes = 0;
+	size_t whole = w->cols / (2 * BLOCK) * (2 * BLOCK);
+
+	if (set != XFP_SET_VBMI || w->mode < XFP_MATVEC_V2)
+		return floats;
+	/* Of columns after the last whole chunk it depends on k which are a block: all of them are one here. */
+	for (size_t first = 0, end; first < w->cols; first = end) {
+		double most = 0;
+
+		end = first < whole ? first + BLOCK : w->cols;
+		for (size_t c = first; c < end; c++)
+			most = fmax(most, fabsf(natural[c]));
+		bytes += (double)(end - first) * largest_weight(bound, w, row, first, end) * most * 0x1p-14;
+	}
+	return floats + bytes * w->unit;
+}
