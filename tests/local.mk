@@ -523,6 +523,7 @@ EXTRA_DIST += \
 	tests/packed_exl2.py \
 	tests/packed_numbers.py \
 	tests/read_bundle.py \
+	tests/rooms.py \
 	tests/run-tap \
 	tests/seal.py \
 	tests/svg_boxes.py \
@@ -653,6 +654,11 @@ tests/root.stamp: $(bin_PROGRAMS) $(noinst_PROGRAMS) $(lib_LTLIBRARIES) $(pkginc
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) install-am DESTDIR='$(abs_builddir)/tests/root' >tests/root.log 2>&1 || \
 		{ cat tests/root.log; exit 1; }
 	$(AM_V_at)touch $@
+
+#: rooms         redraw the rooms in ARCHITECTURE.md from its table
+.PHONY: rooms
+rooms:
+	cd '$(srcdir)' && '$(PYTHON)' tests/rooms.py draw
 
 # Against the same installation; BENCH holds options and what to measure: make bench BENCH="--rounds 9 speed".
 #: bench         measure speed and memory; BENCH="--help" lists what can be measured

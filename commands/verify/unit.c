@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "cache/key.h"
 #include "commands/verify/verify.h"
 #include "kernels/common/number.h"
 #include "kernels/encode/cosine.h"
