@@ -67,6 +67,7 @@ static const char other_keys[] = KEYS_OF("r.output <> ?");
 static const char let_go[] = "UPDATE run_units SET outliers_key = NULL, fit_key = NULL, choice_key = NULL, "
 			     "packed_key = NULL WHERE run IN (SELECT run FROM runs WHERE output = ?)";
 static const char open_runs[] = "SELECT 1 FROM runs WHERE ended IS NULL AND output <> ? LIMIT 1";
+static const char other_runs[] = "SELECT 1 FROM runs WHERE run <> ? LIMIT 1";
 
 enum xfp_status xfp_manifest_output_keys(struct xfp_manifest *m, const char *output, bool others,
 					 struct xfp_key_list *list, struct xfp_error *err)
@@ -92,6 +93,15 @@ enum xfp_status xfp_manifest_output_keys(struct xfp_manifest *m, const char *out
 bool xfp_manifest_has_open_runs(struct xfp_manifest *m, const char *output)
 {
 	sqlite3_stmt *row = xfp_manifest_query(m, open_runs, "t", output);
+
+	if (row)
+		sqlite3_reset(row);
+	return row;
+}
+
+bool xfp_manifest_has_other_runs(struct xfp_manifest *m, int64_t run)
+{
+	sqlite3_stmt *row = xfp_manifest_query(m, other_runs, "i", run);
 
 	if (row)
 		sqlite3_reset(row);

@@ -27,6 +27,8 @@ enum xfp_status xfp_manifest_output_keys(struct xfp_manifest *manifest, const ch
 					 struct xfp_key_list *list, struct xfp_error *err);
 /* Whether a run into another output has begun and not ended: it is at work, or was killed. */
 bool xfp_manifest_has_open_runs(struct xfp_manifest *manifest, const char *output);
+/* Whether the manifest has runs with another number, ended or not. */
+bool xfp_manifest_has_other_runs(struct xfp_manifest *manifest, int64_t run);
 
 /* The caller has the lock alone (lock.h). Remove these artifacts, then forget them, and that runs into `output`
  * needed any: after a kill in between, it can be done again. *bytes is what that freed. */

@@ -43,7 +43,8 @@ static void remember(struct xfp_conversion *c, const struct xfp_source_file *fil
 	xfp_store64(bytes, counts->checked);
 	xfp_store64(bytes + 8, counts->absent);
 	/* If the manifest cannot be written, the next run reads the file again. */
-	xfp_manifest_put_source(c->manifest, file->path, &file->identity, REGION, bytes, NULL);
+	if (!xfp_manifest_put_source(c->manifest, file->path, &file->identity, REGION, bytes, NULL))
+		c->crcs_kept = true;
 }
 
 static enum xfp_status check_file(struct xfp_conversion *c, const struct xfp_source_file *file, struct crc_reading *r,

@@ -16,6 +16,7 @@
 #include "base/system/temporary.h"
 #include "base/text/screen.h"
 #include "base/text/utc.h"
+#include "cache/drop.h"
 #include "cache/lock.h"
 #include "checkpoints/checkpoint.h"
 #include "commands/convert/drop_cache.h"
@@ -259,13 +260,13 @@ void xfp_conversion_sweep(const struct xfp_conversion *c)
 	free(folder);
 }
 
-/* Folders above the work folder that were created with it. Those that hold anything stay. */
-static void remove_empty_parents(const struct xfp_conversion *c)
+/* Remove the empty parents of a removed folder, down to the first `found` bytes of its path. */
+static void remove_empty_parents(const char *folder, size_t found)
 {
-	char *path = strdup(c->options.work), *slash;
+	char *path = strdup(folder), *slash;
 
 	if (path && access(path, F_OK))
-		while ((slash = strrchr(path, '/')) && (size_t)(slash - path) > c->found_path) {
+		while ((slash = strrchr(path, '/')) && (size_t)(slash - path) > found) {
 			*slash = '\0';
 			if (rmdir(path))
 				break;
@@ -273,13 +274,29 @@ static void remove_empty_parents(const struct xfp_conversion *c)
 	free(path);
 }
 
-/* A run that came to nothing leaves nothing: it was refused, or there is no ledger. What the log holds was shown. */
-static void remove_empty_work(const struct xfp_conversion *c)
+static bool is_refused(const struct xfp_conversion *c)
+{
+	return c->refused || !strcmp(c->record.state, XFP_RUN_REFUSED);
+}
+
+static void remove_cache(struct xfp_conversion *c)
+{
+	if (c->crcs_kept || !xfp_lock_have_alone(c->cache_lock) ||
+	    (c->manifest && xfp_manifest_has_other_runs(c->manifest, c->run)))
+		return;
+	xfp_manifest_close(c->manifest);
+	c->manifest = NULL;
+	xfp_store_dismantle(&c->store);
+	remove_empty_parents(c->options.cache, c->found_cache_path);
+}
+
+/* What the log holds was shown. */
+static void remove_work(const struct xfp_conversion *c)
 {
 	static const char *const names[] = { XFP_LOG_FILE, XFP_RUN_FILE, XFP_LOCK_FILE };
 	char *ledger = xfp_path(c->options.work, XFP_LEDGER_FILE);
 
-	if (!strcmp(c->record.state, XFP_RUN_REFUSED))
+	if (is_refused(c))
 		xfp_temporary_remove(strdup(c->options.work));
 	else if (ledger && access(ledger, F_OK)) {
 		for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -292,13 +309,22 @@ static void remove_empty_work(const struct xfp_conversion *c)
 		rmdir(c->options.work);
 	}
 	free(ledger);
-	remove_empty_parents(c);
+	remove_empty_parents(c->options.work, c->found_path);
+}
+
+/* Remove the folders that a refused run created. A cache that another process uses, or that holds artifacts, other runs
+ * or results of the CRC-32 check, stays. */
+static void remove_created_folders(struct xfp_conversion *c)
+{
+	if (c->made_cache && is_refused(c))
+		remove_cache(c);
+	if (c->made_work && c->lock >= 0)
+		remove_work(c);
 }
 
 void xfp_conversion_close(struct xfp_conversion *c)
 {
-	if (c->made_work && c->lock >= 0)
-		remove_empty_work(c);
+	remove_created_folders(c);
 	xfp_drop_units_end(c);
 	for (uint32_t i = 0; c->units && i < c->ledger->unit_count; i++)
 		free(c->units[i].source);
@@ -341,8 +367,11 @@ static struct xfp_wait wait_of(const struct xfp_conversion *c)
 static enum xfp_status open_store(struct xfp_conversion *c, struct xfp_error *err)
 {
 	for (;;) {
-		enum xfp_status status = xfp_store_open(c->options.cache, &c->store, err);
+		enum xfp_status status;
 
+		c->made_cache = access(c->options.cache, F_OK) != 0;
+		c->found_cache_path = existing_length(c->options.cache);
+		status = xfp_store_open(c->options.cache, &c->store, err);
 		c->store.wait = wait_of(c);
 		if (!status)
 			status = share_cache(c, err);

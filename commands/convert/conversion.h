@@ -35,8 +35,11 @@ struct xfp_conversion {
 	struct xfp_signals *signals; /* held; long steps ask whether one came. NULL: none */
 	int lock, log;               /* file descriptors, -1: none */
 	int cache_lock;              /* likewise, cache/lock.h */
-	bool made_work;              /* the work folder is new */
-	size_t found_path;           /* of the work folder's path, what existed before: its length */
+	bool made_work, made_cache;  /* this run created the folder */
+	size_t found_path;           /* length of the part of the work folder's path that existed before */
+	size_t found_cache_path;     /* length of the part of the cache's path that existed before */
+	bool refused;                /* ended before any work, without an interruption */
+	bool crcs_kept;              /* the manifest has results of this run's CRC-32 check */
 	bool prepared;               /* it is known what is missing: units of the folder are the ledger's */
 	char *scratch;               /* the folder that a dry run had the ledger, and files, made in; NULL: none */
 	struct xfp_run_record record;

@@ -115,8 +115,10 @@ static int make_bundle(struct follower *follower, bool again, struct xfp_signals
 		return XFP_OK;
 	}
 	xfp_drop_outlook(c);
-	if (!status && !c->options.force)
+	if (!status && !c->options.force) {
 		status = xfp_check_disk_space(c, err);
+		c->refused = status && !again;
+	}
 	if (!status)
 		xfp_drop_fits(c);
 	/* Where a goal decides, what is missing follows from what was measured: each time round it is nearer. */
@@ -262,6 +264,7 @@ static int convert(struct xfp_conversion *c, struct xfp_signals *signals, struct
 	char *parameters;
 	int status = xfp_prepare_folder(c, signals, err);
 
+	c->refused = status && !signals->interrupted;
 	if (status)
 		return status;
 	if (!c->options.quiet && !c->options.like)

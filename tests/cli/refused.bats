@@ -75,6 +75,44 @@ notes() { # ARGUMENT...
 	[ "$(find new | sort)" = $'new\nnew/folder' ]
 }
 
+@test "too little disk space, or a wrong CRC-32: the folders that this run created go, a shared cache stays" {
+	needs_mounts
+	cat >refused.sh <<-'EOT'
+	wrong() { # ARGUMENT...
+		xfp convert "$@" -q && echo "was not refused"
+		find disk new 2>/dev/null
+	}
+	wrong m -o disk/out.xfp # the manifest cannot be created
+	mount -o remount,size=220k disk
+	wrong m -o disk/out.xfp
+	wrong m -o disk/out.xfp --work new/folder/work --cache new/other/cache
+	# a cache that another run made, or uses, stays
+	xfp prepare m -o out.xfp -q --cache shared
+	wrong m -o disk/out.xfp --work new/work --cache shared
+	[ -e shared/manifest.sqlite ] || echo "the shared cache is gone"
+	EOT
+	mkdir disk
+	run -0 on_small_disk 160k disk sh refused.sh
+	[ "$(grep -c ' are needed there' <<<"$output")" -eq 3 ]
+	[[ $output == *"manifest.sqlite: no room left"* ]]
+	[ "$(grep -v '^xfp convert: ' <<<"$output")" = $'disk\ndisk\ndisk\ndisk' ] || { echo "$output"; return 1; }
+	# what members of an archive were compared with is worth keeping, if there is any
+	"$PYTHON" "$srcdir/tests/make-pytorch-checkpoint.py" single torch plain
+	"$PYTHON" - <<-'EOF'
+	import zipfile
+	path = "torch/pytorch_model.bin"
+	member = max(zipfile.ZipFile(path).infolist(), key=lambda m: m.file_size)
+	with open(path, "r+b") as file:
+	    file.seek(member.header_offset + 200 + member.file_size // 2)
+	    byte = file.read(1)[0]
+	    file.seek(-1, 1)
+	    file.write(bytes([byte ^ 1]))
+	EOF
+	run -3 xfp convert torch -o torch.xfp -q --cache none/cache
+	[[ $output == *CRC-32* ]]
+	[ ! -e none ] && [ ! -e torch.xfp.work ]
+}
+
 @test "commands of other programs lead to ours" {
 	for word in quantize:convert quantise:convert run:generate chat:generate perplexity:eval; do
 		run -2 xfp "${word%:*}" model
