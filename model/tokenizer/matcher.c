@@ -39,6 +39,8 @@ static enum xfp_search spend(struct xfp_matching *m, size_t steps)
 	if (steps >= m->steps)
 		return XFP_TOO_MANY_STEPS;
 	m->steps -= steps;
+	if (m->begun - m->steps >= XFP_BASE_STEPS + XFP_STEPS_AT_POSITION * (uint64_t)m->kinds.count)
+		return XFP_TOO_MANY_STEPS;
 	m->fuel = m->steps < FUEL ? (uint32_t)m->steps : FUEL;
 	m->steps -= m->fuel;
 	return XFP_FOUND;
@@ -239,6 +241,7 @@ enum xfp_search xfp_match(struct xfp_matching *m, size_t at, size_t *start, size
 		enum xfp_search found;
 
 		m->depth = 0;
+		m->begun = m->steps + m->fuel;
 		found = run(m, m->program->code, at, false, end);
 		if (found != XFP_NOT_FOUND) {
 			*start = at;

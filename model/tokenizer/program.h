@@ -82,15 +82,19 @@ struct xfp_matching {
 	const struct xfp_tokenizer_watch *watch;
 	uint64_t steps; /* remaining steps, without `fuel` */
 	uint32_t fuel;  /* remaining steps until the watch is asked again */
+	uint64_t begun; /* remaining steps, with `fuel`, when the attempt at the current position began */
 	size_t end;     /* matches end here at the latest; lower inside a look-behind */
 	size_t *registers;
 	struct xfp_frame *stack;
 	size_t depth, capacity;
 };
 
-/* Step limit of a text: XFP_BASE_STEPS plus XFP_STEPS_PER_CHARACTER for each character. */
+/* Step limit of a text: XFP_BASE_STEPS plus XFP_STEPS_PER_CHARACTER for each character. At one position of it:
+ * XFP_BASE_STEPS plus XFP_STEPS_AT_POSITION for each character, enough to pass over the whole text several times.
+ * With that, an exponential expression reaches its limit almost as soon in a long text as in a short one. */
 #define XFP_BASE_STEPS 50000000
 #define XFP_STEPS_PER_CHARACTER 1000
+#define XFP_STEPS_AT_POSITION 16
 /* Find the first match at `at` or after it. */
 enum xfp_search xfp_match(struct xfp_matching *m, size_t at, size_t *start, size_t *end);
 void xfp_matching_free(struct xfp_matching *m);

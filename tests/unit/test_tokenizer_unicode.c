@@ -246,7 +246,11 @@ static void interrupted(void **state)
 	asked = 0;
 	xfp_tokenizer_watch(t, always, &asked);
 	assert_int_equal(xfp_tokenizer_encode(t, text, 60, true, &ids, &err), XFP_BAD_INPUT);
-	assert_in_range(asked, 10, 200); /* so that a signal is answered soon */
+	assert_in_range(asked, 10, 200);   /* so that a signal is answered soon */
+	memset(text + 60, 'c', size - 60); /* a long text hardly raises the limit of one position */
+	asked = 0;
+	assert_int_equal(xfp_tokenizer_encode(t, text, size, true, &ids, &err), XFP_BAD_INPUT);
+	assert_in_range(asked, 10, 50);
 	xfp_tokenizer_free(t);
 
 	t = cutting_at("b");
