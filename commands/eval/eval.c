@@ -48,30 +48,35 @@ static enum xfp_status take_memory(const struct xfp_option *option, const char *
 	return XFP_OK;
 }
 
-/* Whether an argument names a text rather than a model: a file with none of the endings that weights have. */
+static bool has_ending(const char *path, const char *ending)
+{
+	size_t length = strlen(path), size = strlen(ending);
+
+	return length >= size && !strcmp(path + length - size, ending);
+}
+
+/* Whether an argument names a text or token ids rather than a model: standard input, a usual ending, or a file with
+ * none of the endings that weights have. */
 static bool is_text(const char *path)
 {
 	static const char *const weights[] = {
 		".xfp", ".gguf", ".safetensors", ".bin", ".pt", ".pth", ".zip", ".json"
 	};
-	size_t length = strlen(path);
 	struct stat st;
 
 	for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
-		size_t ending = strlen(weights[i]);
-
-		if (length >= ending && !strcmp(path + length - ending, weights[i]))
+		if (has_ending(path, weights[i]))
 			return false;
 	}
-	return !stat(path, &st) && !S_ISDIR(st.st_mode);
+	return !strcmp(path, "-") || has_ending(path, ".txt") || has_ending(path, ".npy") ||
+	       (!stat(path, &st) && !S_ISDIR(st.st_mode));
 }
 
 static int refuse_arguments(const struct xfp_command_line *line)
 {
 	for (int i = 0; line->argument_count > 1 && i < line->argument_count; i++) {
 		const char *path = line->arguments[i];
-		size_t length = strlen(path);
-		bool ids = length > 4 && !strcmp(path + length - 4, ".npy");
+		bool ids = has_ending(path, ".npy");
 
 		if (is_text(path))
 			return xfp_command_line_refuse(line, "more than one bundle or model; %s given with --%s %s",

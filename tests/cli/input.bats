@@ -119,6 +119,10 @@ evaluate() { # ARGUMENT...
 	[[ ${stderr_lines[0]} == *"; a text is given with --text text" ]]
 	run -2 --separate-stderr xfp eval m ids.npy
 	[[ ${stderr_lines[0]} == *"; token ids are given with --tokens ids.npy" ]]
+	run -2 --separate-stderr xfp eval b.xfp nothere.txt
+	[[ ${stderr_lines[0]} == *"; a text is given with --text nothere.txt" ]]
+	run -2 --separate-stderr xfp eval b.xfp - <text
+	[[ ${stderr_lines[0]} == *"; a text is given with --text -" ]]
 	run -2 --separate-stderr xfp eval --text text m b.xfp
 	[[ ${stderr_lines[0]} == "xfp eval: more than one bundle or model" ]]
 	run -2 --separate-stderr xfp eval m
