@@ -295,7 +295,7 @@ static void remark_tied(const struct xfp_conversion *c)
 	}
 }
 
-/* Whether the checkpoint has what the bundle of --like has. */
+/* Whether the checkpoint has what the bundle of --like has. Comes first: of another model, settings may not apply. */
 static enum xfp_status check_like(const struct xfp_conversion *c, struct xfp_error *err)
 {
 	enum xfp_status status;
@@ -313,15 +313,15 @@ static enum xfp_status prepare_folder(struct xfp_conversion *c, struct xfp_signa
 	enum xfp_status status;
 
 	if (c->options.dry_run) {
-		if (!(status = read_scratch_ledger(c, signals, err)) && !(status = check_policy(c, err)) &&
-		    !(status = xfp_goal_check(c, err)))
-			status = check_like(c, err);
+		if (!(status = read_scratch_ledger(c, signals, err)) && !(status = check_like(c, err)) &&
+		    !(status = check_policy(c, err)))
+			status = xfp_goal_check(c, err);
 		return status ? status : xfp_conversion_open_cache(c, err);
 	}
 	if ((status = ingest_leftovers(c, err)) ||
 	    (status = (enum xfp_status)xfp_run_inspect(c, signals, c->options.work, err)) ||
-	    (status = read_ledger(c, c->options.work, err)) || (status = check_policy(c, err)) ||
-	    (status = xfp_goal_check(c, err)) || (status = check_like(c, err)) ||
+	    (status = read_ledger(c, c->options.work, err)) || (status = check_like(c, err)) ||
+	    (status = check_policy(c, err)) || (status = xfp_goal_check(c, err)) ||
 	    (status = xfp_conversion_open_cache(c, err)))
 		return status;
 	xfp_store_sweep(&c->store);

@@ -43,6 +43,13 @@ notes() { # ARGUMENT...
 		[[ $output =~ ^"xfp convert: $PWD/like.xfp: another model: "[^\ ]+" differs: tensor " ]] || { echo "$output"; return 1; }
 		[ ! -e none ] && [ ! -e again.xfp.work ]
 	done
+	# nor is the other model blamed for settings of the bundle
+	xfp convert deeper -o override.xfp -q --override 'model.layers.1.*=floor:0.9'
+	for how in "-q --cache none" -n; do
+		# shellcheck disable=SC2086
+		run -4 xfp convert m --like override.xfp -o again.xfp $how
+		[[ $output == *"xfp convert: $PWD/override.xfp: another model: "* ]] || { echo "$output"; return 1; }
+	done
 	# an edited file is not another model
 	cp -r m edited
 	echo >>edited/config.json
