@@ -48,7 +48,8 @@ static int by_bytes(const void *a, const void *b)
 }
 
 static void read_token(struct xfp_part_reader *r, const json_t *value, size_t index, const struct xfp_bpe *bpe,
-		       const struct xfp_normalizer *normalizer, struct added_token *token)
+		       const struct xfp_normalizer *normalizer, struct xfp_pattern_budget *budget,
+		       struct added_token *token)
 {
 	static const char *const names[] = { "id",     "content",    "single_word", "lstrip",
 					     "rstrip", "normalized", "special",     NULL };
@@ -74,7 +75,7 @@ static void read_token(struct xfp_part_reader *r, const json_t *value, size_t in
 	else if (!(token->text = strdup(text)) || !xfp_grown_add(&token->looked_for, text, strlen(text)))
 		r->status = xfp_no_memory_for(r->err, r->file);
 	else if (token->normalized)
-		r->status = xfp_normalize(normalizer, &token->looked_for, r->err);
+		r->status = xfp_normalize(normalizer, budget, &token->looked_for, r->err);
 }
 
 static void fill(struct xfp_part_reader *r, const struct xfp_added *added, bool normalized, struct finder *finder)
@@ -98,6 +99,7 @@ struct xfp_added *xfp_added_open(struct xfp_part_reader *r, const json_t *list, 
 				 const struct xfp_normalizer *normalizer)
 {
 	struct xfp_added *added = r->status ? NULL : calloc(1, sizeof *added);
+	struct xfp_pattern_budget budget = XFP_PATTERN_BUDGET;
 
 	if (r->status)
 		return NULL;
@@ -106,7 +108,7 @@ struct xfp_added *xfp_added_open(struct xfp_part_reader *r, const json_t *list, 
 	if (!added || !(added->token = calloc(json_array_size(list) + 1, sizeof *added->token)))
 		r->status = xfp_no_memory_for(r->err, r->file);
 	for (size_t i = 0; !r->status && i < json_array_size(list); i++)
-		read_token(r, json_array_get(list, i), i, bpe, normalizer, &added->token[added->count++]);
+		read_token(r, json_array_get(list, i), i, bpe, normalizer, &budget, &added->token[added->count++]);
 	if (!r->status) {
 		qsort(added->token, added->count, sizeof *added->token, by_id);
 		for (size_t i = 1; i < added->count; i++)
@@ -271,7 +273,8 @@ static bool find_all(const struct finder *f, const char *text, size_t size, bool
 }
 
 enum xfp_status xfp_added_split(const struct xfp_added *added, const struct xfp_normalizer *normalizer,
-				const struct xfp_grown *text, struct xfp_pieces *pieces, struct xfp_error *err)
+				struct xfp_pattern_budget *budget, const struct xfp_grown *text,
+				struct xfp_pieces *pieces, struct xfp_error *err)
 {
 	struct xfp_pieces found = { 0 };
 	struct xfp_grown part = { 0 };
@@ -289,7 +292,7 @@ enum xfp_status xfp_added_split(const struct xfp_added *added, const struct xfp_
 				status = xfp_no_memory(err);
 		} else if (!xfp_grown_add(&part, bytes, piece->size)) {
 			status = xfp_no_memory(err);
-		} else if (!(status = xfp_normalize(normalizer, &part, err)) &&
+		} else if (!(status = xfp_normalize(normalizer, budget, &part, err)) &&
 			   !find_all(&added->normalized, part.bytes, part.size, piece->first, pieces)) {
 			status = xfp_no_memory(err);
 		}

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #define MOST_FRAMES (8 << 20)
-#define FUEL (1 << 20)
 
 enum frame_kind { ALTERNATIVE, SHRINK, GROW, RESTORE };
 
@@ -25,24 +24,26 @@ void xfp_matching_free(struct xfp_matching *m)
 	free(m->stack);
 }
 
-/* Use up steps. Asks the watch every FUEL steps. */
+/* Use up steps. Asks the watch every XFP_FUEL steps. */
 static enum xfp_search spend(struct xfp_matching *m, size_t steps)
 {
-	if (steps < m->fuel) {
-		m->fuel -= (uint32_t)steps;
+	struct xfp_pattern_budget *left = &m->budget;
+
+	if (steps < left->fuel) {
+		left->fuel -= (uint32_t)steps;
 		return XFP_FOUND;
 	}
 	if (m->watch && m->watch->goes_on && !m->watch->goes_on(m->watch->context))
 		return XFP_STOPPED;
-	steps -= m->fuel;
-	m->fuel = 0;
-	if (steps >= m->steps)
+	steps -= left->fuel;
+	left->fuel = 0;
+	if (steps >= left->steps)
 		return XFP_TOO_MANY_STEPS;
-	m->steps -= steps;
-	if (m->begun - m->steps >= XFP_BASE_STEPS + XFP_STEPS_AT_POSITION * (uint64_t)m->kinds.count)
+	left->steps -= steps;
+	if (m->begun - left->steps >= XFP_BASE_STEPS + XFP_STEPS_AT_POSITION * (uint64_t)m->kinds.count)
 		return XFP_TOO_MANY_STEPS;
-	m->fuel = m->steps < FUEL ? (uint32_t)m->steps : FUEL;
-	m->steps -= m->fuel;
+	left->fuel = left->steps < XFP_FUEL ? (uint32_t)left->steps : XFP_FUEL;
+	left->steps -= left->fuel;
 	return XFP_FOUND;
 }
 
@@ -233,15 +234,14 @@ enum xfp_search xfp_match(struct xfp_matching *m, size_t at, size_t *start, size
 		m->registers = calloc(m->program->registers + 1, sizeof *m->registers);
 		if (!m->registers)
 			return XFP_NO_ROOM;
-		m->steps = XFP_BASE_STEPS + XFP_STEPS_PER_CHARACTER * (uint64_t)m->kinds.count - FUEL;
-		m->fuel = FUEL;
+		m->budget.steps += XFP_STEPS_PER_CHARACTER * (uint64_t)m->kinds.count;
 		m->end = m->kinds.count;
 	}
 	for (; at <= m->kinds.count; at++) {
 		enum xfp_search found;
 
 		m->depth = 0;
-		m->begun = m->steps + m->fuel;
+		m->begun = m->budget.steps + m->budget.fuel;
 		found = run(m, m->program->code, at, false, end);
 		if (found != XFP_NOT_FOUND) {
 			*start = at;

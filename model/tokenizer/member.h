@@ -17,6 +17,18 @@ struct xfp_tokenizer_watch {
 	void *context;
 };
 
+/* Steps that searches by regular expressions in a text may still take, all together, since a limit for each search does
+ * not bound the time of a text of many pieces. Starts as XFP_PATTERN_BUDGET; each search adds XFP_STEPS_PER_CHARACTER
+ * for each character of its piece. */
+struct xfp_pattern_budget {
+	uint64_t steps; /* without `fuel` */
+	uint32_t fuel;  /* steps until the watch is asked again */
+};
+#define XFP_FUEL (1 << 20)
+#define XFP_BASE_STEPS 50000000
+#define XFP_PATTERN_BUDGET ((struct xfp_pattern_budget){ XFP_BASE_STEPS - XFP_FUEL, XFP_FUEL })
+#define XFP_STEPS_PER_CHARACTER 1000
+
 /* Whether the watch ends the work at this item of a list. It is asked at every 4096th item. */
 static inline bool xfp_tokenizer_stopped(const struct xfp_tokenizer_watch *watch, size_t item)
 {

@@ -79,12 +79,12 @@ void xfp_normalizer_free(struct xfp_normalizer *n)
 	}
 }
 
-static enum xfp_status replace(const struct xfp_normalizer *n, const struct xfp_grown *text, struct xfp_grown *out,
-			       struct xfp_error *err)
+static enum xfp_status replace(const struct xfp_normalizer *n, const struct xfp_grown *text,
+			       struct xfp_pattern_budget *budget, struct xfp_grown *out, struct xfp_error *err)
 {
 	struct xfp_spans spans = { 0 };
 	size_t length = strlen(n->content);
-	enum xfp_status status = xfp_pattern_find(n->pattern, text->bytes, text->size, &spans, err);
+	enum xfp_status status = xfp_pattern_find(n->pattern, text->bytes, text->size, budget, &spans, err);
 
 	for (size_t i = 0; !status && i < spans.count; i++) {
 		const struct xfp_span *s = &spans.span[i];
@@ -97,7 +97,8 @@ static enum xfp_status replace(const struct xfp_normalizer *n, const struct xfp_
 	return status;
 }
 
-enum xfp_status xfp_normalize(const struct xfp_normalizer *n, struct xfp_grown *text, struct xfp_error *err)
+enum xfp_status xfp_normalize(const struct xfp_normalizer *n, struct xfp_pattern_budget *budget, struct xfp_grown *text,
+			      struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
@@ -105,7 +106,7 @@ enum xfp_status xfp_normalize(const struct xfp_normalizer *n, struct xfp_grown *
 		struct xfp_grown out = { 0 };
 
 		if (n->kind == REPLACE)
-			status = replace(n, text, &out, err);
+			status = replace(n, text, budget, &out, err);
 		else if (n->kind != PREPEND)
 			status = xfp_normal_form(text->bytes, text->size, n->kind == COMPATIBLE_FORM, &out, err);
 		else if (!xfp_grown_add(&out, n->content, strlen(n->content)) ||

@@ -15,6 +15,7 @@ struct xfp_normalizer *xfp_normalizer_open(struct xfp_part_reader *r, const json
 void xfp_normalizer_free(struct xfp_normalizer *normalizer);
 
 /* Change a text, which is well-formed UTF-8 and stays that. */
-enum xfp_status xfp_normalize(const struct xfp_normalizer *normalizer, struct xfp_grown *text, struct xfp_error *err);
+enum xfp_status xfp_normalize(const struct xfp_normalizer *normalizer, struct xfp_pattern_budget *budget,
+			      struct xfp_grown *text, struct xfp_error *err);
 
 #endif

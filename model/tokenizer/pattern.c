@@ -131,10 +131,10 @@ static size_t byte_of(struct position *p, const char *text, size_t character)
 }
 
 /* An empty match directly after another match is ignored. */
-enum xfp_status xfp_pattern_find(const struct xfp_pattern *p, const char *text, size_t size, struct xfp_spans *spans,
-				 struct xfp_error *err)
+enum xfp_status xfp_pattern_find(const struct xfp_pattern *p, const char *text, size_t size,
+				 struct xfp_pattern_budget *budget, struct xfp_spans *spans, struct xfp_error *err)
 {
-	struct xfp_matching m = { .program = &p->program, .watch = p->watch };
+	struct xfp_matching m = { .program = &p->program, .watch = p->watch, .budget = *budget };
 	size_t at = 0, last = SIZE_MAX, start, end;
 	enum xfp_search search = XFP_FOUND;
 	struct position position = { 0 };
@@ -159,6 +159,7 @@ enum xfp_status xfp_pattern_find(const struct xfp_pattern *p, const char *text, 
 	}
 	if (made && position.byte < size)
 		made = add(spans, position.byte, size, false);
+	*budget = m.budget;
 	xfp_matching_free(&m);
 	if (search > XFP_NOT_FOUND)
 		return failure(p, search, err);

@@ -33,9 +33,9 @@ struct xfp_spans {
 	size_t count, capacity;
 };
 
-/* Find all matches in well-formed UTF-8, and the parts between them, in order. XFP_BAD_INPUT: the expression needs too
- * many steps. XFP_FAILED: the watch ended the search. */
+/* Find all matches in well-formed UTF-8, and the parts between them, in order. `budget` is that of the whole text.
+ * XFP_BAD_INPUT: it does not suffice. XFP_FAILED: the watch ended the search. */
 enum xfp_status xfp_pattern_find(const struct xfp_pattern *pattern, const char *text, size_t size,
-				 struct xfp_spans *spans, struct xfp_error *err);
+				 struct xfp_pattern_budget *budget, struct xfp_spans *spans, struct xfp_error *err);
 
 #endif

@@ -75,25 +75,22 @@ bool xfp_program_kinds(const struct xfp_program *program, const char *text, size
 /* How a search ended. */
 enum xfp_search { XFP_FOUND, XFP_NOT_FOUND, XFP_TOO_MANY_STEPS, XFP_STOPPED, XFP_NO_ROOM };
 
-/* A search for all matches in a text. The caller sets `program`, `kinds` and `watch`; the rest starts as zeros. */
+/* A search for all matches in a text. The caller sets `program`, `kinds`, `watch` and `budget`; the rest starts as
+ * zeros. */
 struct xfp_matching {
 	const struct xfp_program *program;
 	struct xfp_kinds kinds;
 	const struct xfp_tokenizer_watch *watch;
-	uint64_t steps; /* remaining steps, without `fuel` */
-	uint32_t fuel;  /* remaining steps until the watch is asked again */
-	uint64_t begun; /* remaining steps, with `fuel`, when the attempt at the current position began */
+	struct xfp_pattern_budget budget;
+	uint64_t begun; /* the budget's steps and fuel when the attempt at the current position began */
 	size_t end;     /* matches end here at the latest; lower inside a look-behind */
 	size_t *registers;
 	struct xfp_frame *stack;
 	size_t depth, capacity;
 };
 
-/* Step limit of a text: XFP_BASE_STEPS plus XFP_STEPS_PER_CHARACTER for each character. At one position of it:
- * XFP_BASE_STEPS plus XFP_STEPS_AT_POSITION for each character, enough to pass over the whole text several times.
- * With that, an exponential expression reaches its limit almost as soon in a long text as in a short one. */
-#define XFP_BASE_STEPS 50000000
-#define XFP_STEPS_PER_CHARACTER 1000
+/* Step limit of an attempt at one position: XFP_BASE_STEPS plus this for each character, enough to pass over the whole
+ * text several times. With it, an exponential expression fails almost as soon in a long text as in a short one. */
 #define XFP_STEPS_AT_POSITION 16
 /* Find the first match at `at` or after it. */
 enum xfp_search xfp_match(struct xfp_matching *m, size_t at, size_t *start, size_t *end);

@@ -237,12 +237,13 @@ static bool is_expression_or_digits(enum splitter_kind kind)
 
 /* The text stays, and its pieces become smaller. */
 static enum xfp_status cut(const struct xfp_splitter *s, struct xfp_text_piece whole, struct xfp_pieces *out,
-			   const char *text, struct xfp_spans *spans, struct xfp_error *err)
+			   const char *text, struct xfp_pattern_budget *budget, struct xfp_spans *spans,
+			   struct xfp_error *err)
 {
 	enum behaviour behaviour = s->kind == DIGITS ? CONTIGUOUS : s->behaviour;
 
 	if (s->kind == CUT) {
-		enum xfp_status status = xfp_pattern_find(s->pattern, text + whole.at, whole.size, spans, err);
+		enum xfp_status status = xfp_pattern_find(s->pattern, text + whole.at, whole.size, budget, spans, err);
 
 		if (status)
 			return status;
@@ -294,7 +295,8 @@ static bool rewrite(const struct xfp_splitter *s, struct xfp_text_piece piece, c
 }
 
 static enum xfp_status split_once(const struct xfp_splitter *s, const struct xfp_tokenizer_watch *watch,
-				  struct xfp_pieces *pieces, struct xfp_pieces *out, struct xfp_error *err)
+				  struct xfp_pattern_budget *budget, struct xfp_pieces *pieces, struct xfp_pieces *out,
+				  struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 	struct xfp_spans spans = { 0 };
@@ -309,7 +311,7 @@ static enum xfp_status split_once(const struct xfp_splitter *s, const struct xfp
 			break;
 		}
 		if (piece.id < 0 && is_expression_or_digits(s->kind)) {
-			status = cut(s, piece, out, text, &spans, err);
+			status = cut(s, piece, out, text, budget, &spans, err);
 			continue;
 		}
 		if (!is_expression_or_digits(s->kind)) {
@@ -327,14 +329,14 @@ static enum xfp_status split_once(const struct xfp_splitter *s, const struct xfp
 }
 
 enum xfp_status xfp_split(const struct xfp_splitter *s, const struct xfp_tokenizer_watch *watch,
-			  struct xfp_pieces *pieces, struct xfp_error *err)
+			  struct xfp_pattern_budget *budget, struct xfp_pieces *pieces, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
 	for (; s && !status; s = s->next) {
 		struct xfp_pieces out = { 0 };
 
-		if (!(status = split_once(s, watch, pieces, &out, err)) && is_expression_or_digits(s->kind)) {
+		if (!(status = split_once(s, watch, budget, pieces, &out, err)) && is_expression_or_digits(s->kind)) {
 			out.text = pieces->text;
 			pieces->text = (struct xfp_grown){ 0 };
 		}

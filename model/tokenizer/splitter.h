@@ -16,7 +16,7 @@ void xfp_splitter_free(struct xfp_splitter *splitter);
 
 /* Cut the pieces that are no tokens yet. */
 enum xfp_status xfp_split(const struct xfp_splitter *splitter, const struct xfp_tokenizer_watch *watch,
-			  struct xfp_pieces *pieces, struct xfp_error *err);
+			  struct xfp_pattern_budget *budget, struct xfp_pieces *pieces, struct xfp_error *err);
 
 /* What members of a Metaspace say of its prefix; for its decoder, too. */
 enum xfp_metaspace { XFP_METASPACE_ALWAYS, XFP_METASPACE_FIRST, XFP_METASPACE_NEVER };

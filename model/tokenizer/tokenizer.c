@@ -128,6 +128,7 @@ static enum xfp_status encode_pieces(const struct xfp_tokenizer *t, const struct
 enum xfp_status xfp_tokenizer_encode(const struct xfp_tokenizer *t, const char *text, size_t size, bool whole,
 				     struct xfp_token_ids *ids, struct xfp_error *err)
 {
+	struct xfp_pattern_budget budget = XFP_PATTERN_BUDGET;
 	struct xfp_pieces pieces = { 0 };
 	struct xfp_grown sound = { 0 };
 	enum xfp_status status = XFP_OK;
@@ -138,10 +139,10 @@ enum xfp_status xfp_tokenizer_encode(const struct xfp_tokenizer *t, const char *
 	if (!status && !xfp_utf8_replace(text, size, &sound))
 		status = xfp_no_memory(err);
 	if (!status)
-		status = xfp_added_split(t->added, t->normalizer, &sound, &pieces, err);
+		status = xfp_added_split(t->added, t->normalizer, &budget, &sound, &pieces, err);
 	free(sound.bytes);
 	if (!status)
-		status = xfp_split(t->splitter, &t->watch, &pieces, err);
+		status = xfp_split(t->splitter, &t->watch, &budget, &pieces, err);
 	if (!status)
 		status = encode_pieces(t, &pieces, ids, err);
 	if (!status && whole)

@@ -215,6 +215,47 @@ static void too_many_steps(void **state)
 	}
 }
 
+/* The limit is that of the text: it is not one for each of the pieces that another part of the tokenizer makes. */
+static void many_pieces(void **state)
+{
+	static const char expression[] =
+		"(?:|)(?:|)(?:|)(?:|)(?:|)(?:|)(?:|)(?:|)(?:|)(?:|)(?:|)(?:|)(?:|)(?:|)(?:|)(?:|)"
+		"(?:|)(?:|)(?:|)b";
+	struct xfp_tokenizer *t = NULL;
+	struct xfp_token_ids ids = { 0 };
+	struct xfp_error err = { 0 };
+	char text[70];
+	json_t *parts = json_pack("[{s:s, s:b}, {s:s, s:{s:s}, s:s}, o]", "type", "Digits", "individual_digits", 1,
+				  "type", "Split", "pattern", "Regex", expression, "behavior", "Isolated", metaspace());
+
+	(void)state;
+	memset(text, '1', sizeof text);
+	assert_int_equal(open_file(json_pack("{s:O, s:{s:s, s:o}}", "model", json_object_get(stored, "model"),
+					     "pre_tokenizer", "type", "Sequence", "pretokenizers", parts),
+				   &t, &err),
+			 XFP_OK);
+	assert_int_equal(xfp_tokenizer_encode(t, text, 2, true, &ids, &err), XFP_OK);
+	assert_int_equal(xfp_tokenizer_encode(t, text, sizeof text, true, &ids, &err), XFP_BAD_INPUT);
+	assert_non_null(strstr(err.text, "too many steps"));
+	xfp_tokenizer_free(t);
+
+	/* Nor for each of the parts of a text between added tokens, which are normalized one by one. */
+	for (size_t i = 0; i < sizeof text; i++)
+		text[i] = i % 2 ? '1' : '2';
+	t = NULL;
+	ids.count = 0;
+	parts = json_pack("{s:s, s:{s:s}, s:s}", "type", "Replace", "pattern", "Regex", expression, "content", "x");
+	assert_int_equal(
+		open_file(json_pack("{s:O, s:o, s:[{s:s, s:i, s:b}]}", "model", json_object_get(stored, "model"),
+				    "normalizer", parts, "added_tokens", "content", "1", "id", 300, "special", 1),
+			  &t, &err),
+		XFP_OK);
+	assert_int_equal(xfp_tokenizer_encode(t, text, 2, true, &ids, &err), XFP_OK);
+	assert_int_equal(xfp_tokenizer_encode(t, text, sizeof text, true, &ids, &err), XFP_BAD_INPUT);
+	free(ids.id);
+	xfp_tokenizer_free(t);
+}
+
 static bool third_time(void *context)
 {
 	return ++*(unsigned *)context < 3;
@@ -273,7 +314,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_code_point), cmocka_unit_test(expressions), cmocka_unit_test(normal_forms),
-		cmocka_unit_test(too_many_steps),   cmocka_unit_test(interrupted),
+		cmocka_unit_test(too_many_steps),   cmocka_unit_test(many_pieces), cmocka_unit_test(interrupted),
 	};
 
 	return cmocka_run_group_tests_name("tokenizer_unicode", tests, read_stored, drop_stored);
