@@ -13,6 +13,7 @@
 
 #define DEEPEST 100
 #define MOST_INSTRUCTIONS 20000
+#define MOST_CLASSES 5000 /* about a second */
 
 static uint32_t sum(uint32_t a, uint32_t b)
 {
@@ -86,6 +87,12 @@ static uint32_t hexadecimal(struct xfp_expression_parser *p, size_t most)
 	return (uint32_t)value;
 }
 
+static void count_class(struct xfp_expression_parser *p)
+{
+	if (!p->problem && ++*p->classes > MOST_CLASSES)
+		p->problem = "more classes of characters than a tokenizer may have";
+}
+
 /* Add the characters that have a property, or, inverted, those that lack it. */
 static void add_property(struct xfp_expression_parser *p, struct xfp_characters *set, bool in_set, const char *name,
 			 size_t size, bool inverted)
@@ -93,8 +100,12 @@ static void add_property(struct xfp_expression_parser *p, struct xfp_characters 
 	struct xfp_characters more = { 0 };
 	/* Outside of a set, Oniguruma's \w also matches digits and fractions of Latin-1, such as U+00B2. */
 	bool word = in_set && ((size == 4 && !strncasecmp(name, "word", 4)) || (size == 2 && !strncmp(name, "\\w", 2)));
-	bool known, added = xfp_characters_add_property(&more, word ? "[word]" : name, word ? 6 : size, &known);
+	bool known, added;
 
+	count_class(p);
+	if (p->problem)
+		return;
+	added = xfp_characters_add_property(&more, word ? "[word]" : name, word ? 6 : size, &known);
 	xfp_characters_sort(&more);
 	if (added && inverted)
 		added = xfp_characters_invert(&more);
@@ -179,6 +190,8 @@ static void add_range(struct xfp_expression_parser *p, struct xfp_characters *se
 static void fold(struct xfp_expression_parser *p, struct xfp_characters *set, bool inverted)
 {
 	xfp_characters_sort(set);
+	if (p->caseless)
+		count_class(p);
 	if (p->problem || !p->caseless)
 		return;
 	if (!inverted && xfp_characters_fold_to_several(set))
@@ -396,9 +409,9 @@ static struct xfp_match_extent alternatives(struct xfp_expression_parser *p)
 	return all;
 }
 
-const char *xfp_program_read(struct xfp_program *program, const char *expression)
+const char *xfp_program_read(struct xfp_program *program, const char *expression, unsigned *classes)
 {
-	struct xfp_expression_parser p = { .at = expression, .program = program };
+	struct xfp_expression_parser p = { .at = expression, .program = program, .classes = classes };
 
 	alternatives(&p);
 	if (!p.problem && *p.at == ')')

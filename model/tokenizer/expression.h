@@ -17,7 +17,7 @@ struct xfp_match_extent {
 struct xfp_expression_parser {
 	const char *at; /* the next byte of the expression */
 	struct xfp_program *program;
-	unsigned depth;
+	unsigned depth, *classes;
 	bool caseless, behind; /* behind: inside a look-behind */
 	uint32_t previous;     /* the caseless character just parsed, folded; 0: something else */
 	const char *problem;   /* NULL: none so far; "": out of memory */

@@ -42,6 +42,7 @@ struct xfp_part_reader {
 	enum xfp_status status;
 	struct xfp_error *err;
 	const struct xfp_tokenizer_watch *watch; /* for patterns; may be NULL */
+	unsigned classes;                        /* classes and caseless sets of the regular expressions so far */
 };
 
 /* XFP_BAD_INPUT, in a part of the file. */

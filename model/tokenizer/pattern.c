@@ -27,7 +27,7 @@ struct xfp_pattern *xfp_pattern_of(struct xfp_part_reader *r, const char *where,
 	if (p && (p->place = malloc(size))) {
 		snprintf(p->place, size, "%s: %s", r->file, where);
 		p->watch = r->watch;
-		if (!(problem = xfp_program_read(&p->program, expression)))
+		if (!(problem = xfp_program_read(&p->program, expression, &r->classes)))
 			problem = xfp_program_classify(&p->program);
 	}
 	if (!problem)

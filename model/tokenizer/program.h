@@ -56,8 +56,10 @@ struct xfp_program {
 	uint16_t newline; /* the set of the newline alone */
 };
 
-/* Parse an expression into a zeroed program. Returns NULL, an unsupported construct's name, or "": out of memory. */
-const char *xfp_program_read(struct xfp_program *program, const char *expression);
+/* Parse an expression into a zeroed program. Returns NULL, an unsupported construct's name, or "": out of memory.
+ * `classes` counts what is built from tables of Unicode, which takes time: a limit applies to all expressions together.
+ */
+const char *xfp_program_read(struct xfp_program *program, const char *expression, unsigned *classes);
 /* Partition the characters into kinds, after xfp_program_read. Same return values. */
 const char *xfp_program_classify(struct xfp_program *program);
 void xfp_program_free(struct xfp_program *program);

@@ -79,7 +79,7 @@ static void repeat(struct xfp_expression_parser *p, size_t start, struct xfp_mat
 {
 	size_t length = p->program->count - start, end;
 
-	if (!times.high) {
+	if (!times.high || !length) {
 		p->program->count = start;
 		return;
 	}

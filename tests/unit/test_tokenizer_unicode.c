@@ -256,6 +256,41 @@ static void many_pieces(void **state)
 	xfp_tokenizer_free(t);
 }
 
+/* Opening a tokenizer takes a second at most, whatever its expressions are. */
+static void many_classes(void **state)
+{
+	static const struct {
+		const char *part;
+		size_t times;
+		const char *refused; /* NULL: it is not */
+	} cases[] = { { "\\p{L}{0}", 5000, NULL },
+		      { "\\p{L}{0}", 5001, "more classes of characters" },
+		      { "[\\w-]{0}", 40000, "more classes of characters" },
+		      { "(?i:a{0})", 5001, "more classes of characters" },
+		      { "(?:){100000}", 80000, NULL } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		size_t length = strlen(cases[i].part);
+		char *text = malloc(cases[i].times * length + 1);
+		struct xfp_tokenizer *t = NULL;
+		struct xfp_error err = { 0 };
+		enum xfp_status status;
+
+		for (size_t n = 0; n < cases[i].times; n++)
+			memcpy(text + n * length, cases[i].part, length + 1);
+		status = open_file(json_pack("{s:O, s:{s:s, s:{s:s}, s:s}}", "model", json_object_get(stored, "model"),
+					     "pre_tokenizer", "type", "Split", "pattern", "Regex", text, "behavior",
+					     "Isolated"),
+				   &t, &err);
+		assert_int_equal(status, cases[i].refused ? XFP_BAD_INPUT : XFP_OK);
+		if (cases[i].refused)
+			assert_non_null(strstr(err.text, cases[i].refused));
+		xfp_tokenizer_free(t);
+		free(text);
+	}
+}
+
 static bool third_time(void *context)
 {
 	return ++*(unsigned *)context < 3;
@@ -314,7 +349,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_code_point), cmocka_unit_test(expressions), cmocka_unit_test(normal_forms),
-		cmocka_unit_test(too_many_steps),   cmocka_unit_test(many_pieces), cmocka_unit_test(interrupted),
+		cmocka_unit_test(too_many_steps),   cmocka_unit_test(many_pieces), cmocka_unit_test(many_classes),
+		cmocka_unit_test(interrupted),
 	};
 
 	return cmocka_run_group_tests_name("tokenizer_unicode", tests, read_stored, drop_stored);
